@@ -9,4 +9,11 @@
 
 #include <linux/version.h>
 
+/* From 6.10 on __assign_str() finds the source by itself. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define kofi_assign_str(dst, src) __assign_str(dst)
+#else
+#define kofi_assign_str(dst, src) __assign_str(dst, src)
+#endif
+
 #endif /* KOFI_COMPAT_H */

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Addresses of endpoints: fi_cm(3). There are no connections to manage. */
+#ifndef KOFI_CM_H
+#define KOFI_CM_H
+
+#include <kofi/fabric.h>
+
+int fi_getname(struct fid *fid, void *addr, size_t *addrlen);
+
+#endif /* KOFI_CM_H */

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Event queues, completion queues and counters: fi_eq(3), fi_cq(3), fi_cntr(3).
+ *
+ * Handlers are the kernel's addition. A handler is called in process context
+ * from a worker, with no lock held, once for each time the queue was armed: a
+ * queue is armed when it is opened and whenever a read finds it empty
+ * (-EAGAIN). So a handler reads until -EAGAIN, or it arranges for somebody to.
+ * It may make data calls and read queues, but no control call (-EDEADLK).
+ */
+#ifndef KOFI_EQ_H
+#define KOFI_EQ_H
+
+#include <kofi/fabric.h>
+
+struct fid_cntr;
+struct fid_cq;
+struct fid_domain;
+struct fid_eq;
+
+/**
+ * enum fi_wait_obj - how a thread can wait for a queue or counter
+ * @FI_WAIT_NONE: not at all
+ * @FI_WAIT_UNSPEC: with fi_eq_sread(), fi_cq_sread(), fi_cntr_wait()
+ */
+enum fi_wait_obj {
+	FI_WAIT_NONE,
+	FI_WAIT_UNSPEC,
+};
+
+/* Event queues */
+
+/**
+ * typedef fi_eq_handler_t - called when an event queue has something to read
+ * @eq: the event queue
+ * @context: handler_context of its attributes
+ *
+ * See the top of this file.
+ */
+typedef void (*fi_eq_handler_t)(struct fid_eq *eq, void *context);
+
+/**
+ * struct fi_eq_attr - an event queue to be opened
+ * @size: events that it shall hold; 0 for a default
+ * @flags: FI_WRITE to allow fi_eq_write(), or 0
+ * @wait_obj: FI_WAIT_UNSPEC to allow fi_eq_sread(), else FI_WAIT_NONE
+ * @handler: called when there is something to read, or NULL (kernel only)
+ * @handler_context: its second argument
+ */
+struct fi_eq_attr {
+	size_t			size;
+	u64			flags;
+	enum fi_wait_obj	wait_obj;
+	fi_eq_handler_t		handler;
+	void			*handler_context;
+};
+
+/**
+ * enum fi_eq_event - what an event is
+ * @FI_NOTIFY: written by fi_eq_write(), or the provider's own;
+ *	struct fi_eq_entry
+ * @FI_DEVICE_REMOVED: a domain's device went away; struct fi_eq_device_entry,
+ *	whose fid is the domain (kernel only)
+ * @FI_DEVICE_ARRIVED: the provider has a new device, for fi_getinfo() to find;
+ *	struct fi_eq_device_entry, whose fid is the fabric (kernel only)
+ *
+ * Events of devices reach each event queue that a domain was once bound to. The
+ * removal of a bound domain is never lost; an arrival that finds the queue full
+ * is, and the reader is told by -FI_EOVERRUN.
+ */
+enum fi_eq_event {
+	FI_NOTIFY		= 0,
+	FI_DEVICE_REMOVED	= 0x10000,
+	FI_DEVICE_ARRIVED	= 0x10001,
+};
+
+/**
+ * struct fi_eq_entry - an event
+ * @fid: object that it is about
+ * @context: that object's context
+ * @data: depends on the event
+ */
+struct fi_eq_entry {
+	struct fid	*fid;
+	void		*context;
+	u64		data;
+};
+
+/**
+ * struct fi_eq_device_entry - a device came or went
+ * @fid: the domain that lost its device, or the fabric that has a new one
+ * @context: that object's context
+ * @domain_name: name in fi_domain_attr
+ */
+struct fi_eq_device_entry {
+	struct fid	*fid;
+	void		*context;
+	char		domain_name[FI_NAME_MAX];
+};
+
+/**
+ * struct fi_eq_err_entry - an error that is no data transfer's
+ * @fid: object that it is about
+ * @context: that object's context
+ * @data: depends on the operation
+ * @err: positive errno
+ * @prov_errno: the provider's, for fi_eq_strerror()
+ */
+struct fi_eq_err_entry {
+	struct fid	*fid;
+	void		*context;
+	u64		data;
+	int		err;
+	int		prov_errno;
+};
+
+/**
+ * struct fid_eq - an event queue
+ * @fid: the common part
+ */
+struct fid_eq {
+	struct fid	fid;
+};
+
+int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
+	       struct fid_eq **eq, void *context);
+ssize_t fi_eq_read(struct fid_eq *eq, u32 *event, void *buf, size_t len,
+		   u64 flags);
+ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
+		      u64 flags);
+ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
+		    u64 flags);
+ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
+		    int timeout, u64 flags);
+const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
+			   const void *err_data, char *buf, size_t len);
+
+/**
+ * fi_eq_error() - fi_eq_readerr(), as it was called in 2015
+ * @eq: the event queue
+ * @buf: takes the error
+ * @flags: must be 0
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: as fi_eq_readerr().
+ */
+static inline ssize_t fi_eq_error(struct fid_eq *eq,
+				  struct fi_eq_err_entry *buf, u64 flags)
+{
+	return fi_eq_readerr(eq, buf, flags);
+}
+
+/* Completion queues */
+
+/**
+ * enum fi_cq_format - what fi_cq_read() stores
+ * @FI_CQ_FORMAT_UNSPEC: the provider's choice, stored into the attribute
+ * @FI_CQ_FORMAT_CONTEXT: struct fi_cq_entry
+ * @FI_CQ_FORMAT_MSG: struct fi_cq_msg_entry
+ * @FI_CQ_FORMAT_DATA: struct fi_cq_data_entry
+ * @FI_CQ_FORMAT_TAGGED: struct fi_cq_tagged_entry
+ */
+enum fi_cq_format {
+	FI_CQ_FORMAT_UNSPEC,
+	FI_CQ_FORMAT_CONTEXT,
+	FI_CQ_FORMAT_MSG,
+	FI_CQ_FORMAT_DATA,
+	FI_CQ_FORMAT_TAGGED,
+};
+
+/**
+ * enum fi_cq_wait_cond - what wakes fi_cq_sread()
+ * @FI_CQ_COND_NONE: any entry
+ * @FI_CQ_COND_THRESHOLD: as many entries as cond, a size_t cast to a pointer
+ */
+enum fi_cq_wait_cond {
+	FI_CQ_COND_NONE,
+	FI_CQ_COND_THRESHOLD,
+};
+
+/**
+ * typedef fi_cq_handler_t - called when a completion queue has something to read
+ * @cq: the completion queue
+ * @context: handler_context of its attributes
+ *
+ * See the top of this file.
+ */
+typedef void (*fi_cq_handler_t)(struct fid_cq *cq, void *context);
+
+/**
+ * struct fi_cq_attr - a completion queue to be opened
+ * @size: operations that can be outstanding or unread; 0 for a default
+ * @flags: FI_AFFINITY if @signaling_vector holds, or 0
+ * @format: what fi_cq_read() stores
+ * @wait_obj: FI_WAIT_UNSPEC to allow fi_cq_sread(), else FI_WAIT_NONE
+ * @signaling_vector: CPU on which completions should be worked on, a hint
+ * @wait_cond: what wakes fi_cq_sread()
+ * @handler: called when there is something to read, or NULL (kernel only)
+ * @handler_context: its second argument
+ */
+struct fi_cq_attr {
+	size_t			size;
+	u64			flags;
+	enum fi_cq_format	format;
+	enum fi_wait_obj	wait_obj;
+	int			signaling_vector;
+	enum fi_cq_wait_cond	wait_cond;
+	fi_cq_handler_t		handler;
+	void			*handler_context;
+};
+
+/**
+ * struct fi_cq_entry - a completion, the least that can be said
+ * @op_context: the operation's
+ */
+struct fi_cq_entry {
+	void	*op_context;
+};
+
+/**
+ * struct fi_cq_msg_entry - a completion and the message's length
+ * @op_context: the operation's
+ * @flags: what completed: FI_SEND, FI_RECV, FI_MSG, FI_RMA, ...
+ * @len: bytes received
+ */
+struct fi_cq_msg_entry {
+	void	*op_context;
+	u64	flags;
+	size_t	len;
+};
+
+/**
+ * struct fi_cq_data_entry - a completion with remote CQ data
+ * @op_context: the operation's
+ * @flags: what completed; FI_REMOTE_CQ_DATA if @data holds
+ * @len: bytes received
+ * @buf: where in a multi-receive buffer
+ * @data: remote CQ data
+ */
+struct fi_cq_data_entry {
+	void	*op_context;
+	u64	flags;
+	size_t	len;
+	void	*buf;
+	u64	data;
+};
+
+/**
+ * struct fi_cq_tagged_entry - a completion with a tag
+ * @op_context: the operation's
+ * @flags: what completed; FI_REMOTE_CQ_DATA if @data holds
+ * @len: bytes received
+ * @buf: where in a multi-receive buffer
+ * @data: remote CQ data
+ * @tag: the message's tag
+ */
+struct fi_cq_tagged_entry {
+	void	*op_context;
+	u64	flags;
+	size_t	len;
+	void	*buf;
+	u64	data;
+	u64	tag;
+};
+
+/**
+ * struct fi_cq_err_entry - an operation that failed
+ * @op_context: the operation's
+ * @flags: what failed
+ * @len: bytes transferred
+ * @buf: where in a multi-receive buffer
+ * @data: remote CQ data
+ * @tag: the message's tag
+ * @olen: bytes that found no room, with FI_ETRUNC
+ * @err: positive errno, or enum fi_errno
+ * @prov_errno: the provider's, for fi_cq_strerror()
+ * @src_addr: the sender, or FI_ADDR_NOTAVAIL
+ */
+struct fi_cq_err_entry {
+	void		*op_context;
+	u64		flags;
+	size_t		len;
+	void		*buf;
+	u64		data;
+	u64		tag;
+	size_t		olen;
+	int		err;
+	int		prov_errno;
+	fi_addr_t	src_addr;
+};
+
+/**
+ * struct fi_ops_cq - calls of a completion queue
+ * @read: see fi_cq_read()
+ * @readfrom: see fi_cq_readfrom()
+ * @readerr: see fi_cq_readerr()
+ * @sread: see fi_cq_sread()
+ * @sreadfrom: see fi_cq_sreadfrom()
+ * @signal: see fi_cq_signal()
+ */
+struct fi_ops_cq {
+	ssize_t (*read)(struct fid_cq *cq, void *buf, size_t count);
+	ssize_t (*readfrom)(struct fid_cq *cq, void *buf, size_t count,
+			    fi_addr_t *src_addr);
+	ssize_t (*readerr)(struct fid_cq *cq, struct fi_cq_err_entry *buf,
+			   u64 flags);
+	ssize_t (*sread)(struct fid_cq *cq, void *buf, size_t count,
+			 const void *cond, int timeout);
+	ssize_t (*sreadfrom)(struct fid_cq *cq, void *buf, size_t count,
+			     fi_addr_t *src_addr, const void *cond,
+			     int timeout);
+	int (*signal)(struct fid_cq *cq);
+};
+
+/**
+ * struct fid_cq - a completion queue
+ * @fid: the common part
+ * @ops: its calls
+ */
+struct fid_cq {
+	struct fid			fid;
+	const struct fi_ops_cq		*ops;
+};
+
+int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+	       struct fid_cq **cq, void *context);
+const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
+			   const void *err_data, char *buf, size_t len);
+
+/**
+ * fi_cq_read() - read completions
+ * @cq: the completion queue
+ * @buf: takes entries of the queue's format
+ * @count: room at @buf, in entries
+ *
+ * Several CPUs may read a queue at once.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: entries stored, -EAGAIN when there is none, -FI_EAVAIL when an error
+ * is at the head, for fi_cq_readerr().
+ */
+static inline ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
+{
+	return cq->ops->read(cq, buf, count);
+}
+
+/**
+ * fi_cq_readfrom() - read completions and who sent the messages
+ * @cq: the completion queue
+ * @buf: takes entries of the queue's format
+ * @count: room at @buf and @src_addr, in entries
+ * @src_addr: takes the senders, or FI_ADDR_NOTAVAIL
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: as fi_cq_read().
+ */
+static inline ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf,
+				     size_t count, fi_addr_t *src_addr)
+{
+	return cq->ops->readfrom(cq, buf, count, src_addr);
+}
+
+/**
+ * fi_cq_readerr() - read the error at the head
+ * @cq: the completion queue
+ * @buf: takes it
+ * @flags: must be 0
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 1, or -EAGAIN when there is no error at the head.
+ */
+static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
+				    struct fi_cq_err_entry *buf, u64 flags)
+{
+	return cq->ops->readerr(cq, buf, flags);
+}
+
+/**
+ * fi_cq_sread() - wait for completions and read them
+ * @cq: the completion queue, opened with FI_WAIT_UNSPEC
+ * @buf: takes entries of the queue's format
+ * @count: room at @buf, in entries
+ * @cond: see enum fi_cq_wait_cond
+ * @timeout: milliseconds; negative waits for ever
+ *
+ * Context: Process context; sleeps. Not from a completion handler.
+ * Return: as fi_cq_read(), where -EAGAIN says that time ran out or that
+ * fi_cq_signal() was called; -EINTR.
+ */
+static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
+				  const void *cond, int timeout)
+{
+	return cq->ops->sread(cq, buf, count, cond, timeout);
+}
+
+/**
+ * fi_cq_sreadfrom() - wait for completions, read them and who sent the messages
+ * @cq: the completion queue, opened with FI_WAIT_UNSPEC
+ * @buf: takes entries of the queue's format
+ * @count: room at @buf and @src_addr, in entries
+ * @src_addr: takes the senders, or FI_ADDR_NOTAVAIL
+ * @cond: see enum fi_cq_wait_cond
+ * @timeout: milliseconds; negative waits for ever
+ *
+ * Context: Process context; sleeps. Not from a completion handler.
+ * Return: as fi_cq_sread().
+ */
+static inline ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf,
+				      size_t count, fi_addr_t *src_addr,
+				      const void *cond, int timeout)
+{
+	return cq->ops->sreadfrom(cq, buf, count, src_addr, cond, timeout);
+}
+
+/**
+ * fi_cq_signal() - wake who waits in fi_cq_sread()
+ * @cq: the completion queue, opened with FI_WAIT_UNSPEC
+ *
+ * One waiter returns; if there is none, the next one to come does.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or -EOPNOTSUPP for a queue that nobody can wait for.
+ */
+static inline int fi_cq_signal(struct fid_cq *cq)
+{
+	return cq->ops->signal(cq);
+}
+
+/**
+ * fi_cq_error() - fi_cq_readerr(), as it was called in 2015
+ * @cq: the completion queue
+ * @buf: takes the error
+ * @flags: must be 0
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: as fi_cq_readerr().
+ */
+static inline ssize_t fi_cq_error(struct fid_cq *cq,
+				  struct fi_cq_err_entry *buf, u64 flags)
+{
+	return fi_cq_readerr(cq, buf, flags);
+}
+
+/* Counters */
+
+/**
+ * enum fi_cntr_events - what a counter counts
+ * @FI_CNTR_EVENTS_COMP: completions
+ * @FI_CNTR_EVENTS_BYTES: bytes transferred
+ */
+enum fi_cntr_events {
+	FI_CNTR_EVENTS_COMP,
+	FI_CNTR_EVENTS_BYTES,
+};
+
+/**
+ * struct fi_cntr_attr - a counter to be opened
+ * @events: what it counts
+ * @wait_obj: FI_WAIT_UNSPEC to allow fi_cntr_wait(), else FI_WAIT_NONE
+ * @flags: must be 0
+ */
+struct fi_cntr_attr {
+	enum fi_cntr_events	events;
+	enum fi_wait_obj	wait_obj;
+	u64			flags;
+};
+
+/**
+ * struct fi_ops_cntr - calls of a counter
+ * @read: see fi_cntr_read()
+ * @readerr: see fi_cntr_readerr()
+ * @add: see fi_cntr_add()
+ * @adderr: see fi_cntr_adderr()
+ * @set: see fi_cntr_set()
+ * @seterr: see fi_cntr_seterr()
+ * @wait: see fi_cntr_wait()
+ */
+struct fi_ops_cntr {
+	u64 (*read)(struct fid_cntr *cntr);
+	u64 (*readerr)(struct fid_cntr *cntr);
+	int (*add)(struct fid_cntr *cntr, u64 value);
+	int (*adderr)(struct fid_cntr *cntr, u64 value);
+	int (*set)(struct fid_cntr *cntr, u64 value);
+	int (*seterr)(struct fid_cntr *cntr, u64 value);
+	int (*wait)(struct fid_cntr *cntr, u64 threshold, int timeout);
+};
+
+/**
+ * struct fid_cntr - a counter
+ * @fid: the common part
+ * @ops: its calls
+ */
+struct fid_cntr {
+	struct fid			fid;
+	const struct fi_ops_cntr	*ops;
+};
+
+int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		 struct fid_cntr **cntr, void *context);
+
+/**
+ * fi_cntr_read() - value of a counter
+ * @cntr: the counter
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: the value.
+ */
+static inline u64 fi_cntr_read(struct fid_cntr *cntr)
+{
+	return cntr->ops->read(cntr);
+}
+
+/**
+ * fi_cntr_readerr() - error value of a counter
+ * @cntr: the counter
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: how many operations failed.
+ */
+static inline u64 fi_cntr_readerr(struct fid_cntr *cntr)
+{
+	return cntr->ops->readerr(cntr);
+}
+
+/**
+ * fi_cntr_add() - add to a counter
+ * @cntr: the counter
+ * @value: what to add
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0.
+ */
+static inline int fi_cntr_add(struct fid_cntr *cntr, u64 value)
+{
+	return cntr->ops->add(cntr, value);
+}
+
+/**
+ * fi_cntr_adderr() - add to a counter's error value
+ * @cntr: the counter
+ * @value: what to add
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0.
+ */
+static inline int fi_cntr_adderr(struct fid_cntr *cntr, u64 value)
+{
+	return cntr->ops->adderr(cntr, value);
+}
+
+/**
+ * fi_cntr_set() - set a counter
+ * @cntr: the counter
+ * @value: what to set it to
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0.
+ */
+static inline int fi_cntr_set(struct fid_cntr *cntr, u64 value)
+{
+	return cntr->ops->set(cntr, value);
+}
+
+/**
+ * fi_cntr_seterr() - set a counter's error value
+ * @cntr: the counter
+ * @value: what to set it to
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0.
+ */
+static inline int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
+{
+	return cntr->ops->seterr(cntr, value);
+}
+
+/**
+ * fi_cntr_wait() - wait until a counter has reached a value
+ * @cntr: the counter, opened with FI_WAIT_UNSPEC
+ * @threshold: the value
+ * @timeout: milliseconds; negative waits for ever
+ *
+ * Context: Process context; sleeps. Not from a completion handler.
+ * Return: 0 once the counter has reached @threshold, -FI_EAVAIL when its error
+ * value changed meanwhile, -ETIMEDOUT, -EINTR.
+ */
+static inline int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold,
+			       int timeout)
+{
+	return cntr->ops->wait(cntr, threshold, timeout);
+}
+
+#endif /* KOFI_EQ_H */

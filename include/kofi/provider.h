@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * For providers only: how to register, the calls to implement, and the queues
+ * and counters that the core has for everybody. ULPs have no business here.
+ *
+ * Symbols are in the namespace KOFI_PROVIDER.
+ */
+#ifndef KOFI_PROVIDER_H
+#define KOFI_PROVIDER_H
+
+#include <linux/atomic.h>
+#include <linux/lockdep.h>
+#include <linux/module.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <kofi/cm.h>
+#include <kofi/domain.h>
+#include <kofi/endpoint.h>
+#include <kofi/eq.h>
+#include <kofi/fabric.h>
+#include <kofi/rma.h>
+#include <kofi/tagged.h>
+
+/* registry.c */
+
+/* What a provider built against these headers hands to the core. */
+#define KOFI_API_VERSION	FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+
+/* Lets fi_getinfo() and fi_fabric() load a provider by its name. */
+#define MODULE_ALIAS_KOFI_PROVIDER(name)	MODULE_ALIAS("kofi-prov-" name)
+
+/**
+ * struct kofi_provider - what a provider hands to the core
+ * @name: unique; at most FI_NAME_MAX - 1 of [a-z0-9_-]
+ * @version: the provider's own, by FI_VERSION()
+ * @owner: THIS_MODULE; pinned during @getinfo, @freeinfo and @fabric, and as
+ *	long as a fabric of the provider is open
+ * @getinfo: make a list of what there is. The core filters it by @hints and
+ *	fills in the provider's name and version, so that the list may be the
+ *	same for everybody; @node and @service are the provider's to resolve.
+ *	Every entry has all five attributes. -ENODATA when there is nothing
+ * @freeinfo: free such a list: fi_freeinfo(), unless it is made differently
+ * @fabric: open the fabric named @attr->name
+ * @strerror: what an error number of the provider's means, or NULL
+ *
+ * The first six are mandatory. The calls may sleep, and no lock is held: they
+ * may call the core themselves, even to register another provider.
+ */
+struct kofi_provider {
+	const char	*name;
+	u32		version;
+	struct module	*owner;
+	int (*getinfo)(u32 version, const char *node, const char *service,
+		       u64 flags, const struct fi_info *hints,
+		       struct fi_info **info);
+	void (*freeinfo)(struct fi_info *info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		      void *context);
+	const char *(*strerror)(int prov_errno);
+};
+
+int kofi_provider_register(u32 version, const struct kofi_provider *provider);
+int kofi_provider_deregister(const struct kofi_provider *provider);
+void kofi_device_arrived(const struct kofi_provider *provider,
+			 const char *domain_name);
+void kofi_device_removed(struct fid_domain *domain, const char *domain_name);
+
+/*
+ * Control calls. The core has checked classes, pointers and flags, holds the
+ * parent, and makes each call for an object from one thread at a time where
+ * that is said. An op that is NULL fails with -EOPNOTSUPP. What a call opens
+ * is zeroed by the provider before it is filled in, and freed by its close op.
+ */
+
+/**
+ * struct fi_ops - calls that every object has
+ * @close: free the object; mandatory. Called once nothing depends on it any
+ *	more. On an error the object stays as it was
+ * @bind: bind @bfid to the object. May be NULL for domains
+ * @control: commands of fi_control(), and FI_ENABLE for endpoints
+ * @ops_open: provider extensions by name
+ */
+struct fi_ops {
+	int (*close)(struct fid *fid);
+	int (*bind)(struct fid *fid, struct fid *bfid, u64 flags);
+	int (*control)(struct fid *fid, int command, void *arg);
+	int (*ops_open)(struct fid *fid, const char *name, u64 flags,
+			const void **ops, void *context);
+};
+
+/**
+ * struct fi_ops_fabric - calls of a fabric
+ * @domain: see fi_domain()
+ *
+ * Event queues are the core's: providers write to them by kofi_eq_write_event().
+ */
+struct fi_ops_fabric {
+	int (*domain)(struct fid_fabric *fabric, struct fi_info *info,
+		      struct fid_domain **domain, void *context);
+};
+
+/**
+ * struct fi_ops_domain - calls of a domain
+ * @av_open: see fi_av_open()
+ * @cq_open: see fi_cq_open(); kofi_cq_open() will do
+ * @endpoint: see fi_endpoint()
+ * @cntr_open: see fi_cntr_open(); kofi_cntr_open() will do
+ * @mr_regattr: see fi_mr_regattr(), to which the core turns fi_mr_reg() and
+ *	fi_mr_regv()
+ * @mr_alloc: see fi_mr_alloc()
+ */
+struct fi_ops_domain {
+	int (*av_open)(struct fid_domain *domain, struct fi_av_attr *attr,
+		       struct fid_av **av, void *context);
+	int (*cq_open)(struct fid_domain *domain, struct fi_cq_attr *attr,
+		       struct fid_cq **cq, void *context);
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **ep, void *context);
+	int (*cntr_open)(struct fid_domain *domain, struct fi_cntr_attr *attr,
+			 struct fid_cntr **cntr, void *context);
+	int (*mr_regattr)(struct fid_domain *domain,
+			  const struct fi_mr_attr *attr, u64 flags,
+			  struct fid_mr **mr);
+	int (*mr_alloc)(struct fid_domain *domain,
+			const struct fi_mr_alloc_attr *attr,
+			struct fid_mr **mr, void *context);
+};
+
+/**
+ * struct fi_ops_av - calls of an address vector
+ * @insert: see fi_av_insert()
+ * @insertsvc: see fi_av_insertsvc()
+ * @insertsym: see fi_av_insertsym()
+ * @remove: see fi_av_remove()
+ * @lookup: see fi_av_lookup()
+ * @straddr: see fi_av_straddr()
+ */
+struct fi_ops_av {
+	int (*insert)(struct fid_av *av, const void *addr, size_t count,
+		      fi_addr_t *fi_addr, u64 flags, void *context);
+	int (*insertsvc)(struct fid_av *av, const char *node,
+			 const char *service, fi_addr_t *fi_addr, u64 flags,
+			 void *context);
+	int (*insertsym)(struct fid_av *av, const char *node, size_t nodecnt,
+			 const char *service, size_t svccnt,
+			 fi_addr_t *fi_addr, u64 flags, void *context);
+	int (*remove)(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
+		      u64 flags);
+	int (*lookup)(struct fid_av *av, fi_addr_t fi_addr, void *addr,
+		      size_t *addrlen);
+	const char *(*straddr)(struct fid_av *av, const void *addr, char *buf,
+			       size_t *len);
+};
+
+/**
+ * struct fi_ops_ep - calls of an endpoint
+ * @cancel: see fi_cancel()
+ * @getopt: see fi_getopt()
+ * @setopt: see fi_setopt()
+ */
+struct fi_ops_ep {
+	ssize_t (*cancel)(struct fid *fid, void *context);
+	int (*getopt)(struct fid *fid, int level, int optname, void *optval,
+		      size_t *optlen);
+	int (*setopt)(struct fid *fid, int level, int optname,
+		      const void *optval, size_t optlen);
+};
+
+/**
+ * struct fi_ops_cm - calls about addresses
+ * @getname: see fi_getname()
+ */
+struct fi_ops_cm {
+	int (*getname)(struct fid *fid, void *addr, size_t *addrlen);
+};
+
+/* work.c */
+
+/**
+ * struct kofi_work - a work item from which handlers may be called
+ * @work: queued by its owner, on a workqueue with WQ_MEM_RECLAIM
+ * @known: among all others of its kind
+ *
+ * A provider's progress runs in these, so that the core can tell a control
+ * call made by a handler, and refuse it, at no cost to the data path.
+ */
+struct kofi_work {
+	struct work_struct	work;
+	struct hlist_node	known;
+};
+
+void kofi_work_init(struct kofi_work *work, work_func_t fn);
+void kofi_work_fini(struct kofi_work *work);
+bool kofi_in_handler(void);
+
+/**
+ * struct kofi_notifier - the part of a queue that tells its reader
+ * @lock: the queue's, protects all but @wait and @work
+ * @call: calls the queue's handler, or NULL
+ * @wait: who sleeps in an sread
+ * @work: calls the handler where the caller can't
+ * @armed: the handler is to be called when something comes
+ * @running: the handler is being called, or @work is queued to do it
+ * @again: and something came meanwhile
+ */
+struct kofi_notifier {
+	spinlock_t		*lock;	/* the queue's */
+	void			(*call)(struct kofi_notifier *notifier);
+	wait_queue_head_t	wait;
+	struct kofi_work	work;
+	bool			armed;
+	bool			running;
+	bool			again;
+};
+
+/* cq.c */
+
+struct kofi_cq_slot;
+
+/**
+ * struct kofi_cq - a completion queue, for providers to embed or use
+ * @cq_fid: the object
+ * @attr: as opened
+ * @entry_size: bytes of an entry of the queue's format
+ * @domain: domain that it belongs to
+ * @lock: protects the next five fields and what @notifier says. Taken in process
+ *	and softirq context, inside any lock of a provider's
+ * @ring: completions to be read
+ * @mask: its size, a power of two, less 1
+ * @head: next slot to be read
+ * @tail: next slot to be written
+ * @signaled: fi_cq_signal() was called and nobody has seen it
+ * @credits: entries that posts may still reserve
+ * @reserve: entries left for completions that nobody posted
+ * @notifier: sleepers and handler
+ *
+ * Each completion finds its slot reserved, so that a queue can't overrun: a
+ * post takes a credit and fails with -EAGAIN when there is none; what comes
+ * unasked draws on a reserve of its own, which posts can't eat.
+ */
+struct kofi_cq {
+	struct fid_cq		cq_fid;
+	struct fi_cq_attr	attr;
+	size_t			entry_size;
+	struct fid_domain	*domain;
+	spinlock_t		lock;	/* protects ring to signaled, notifier */
+	struct kofi_cq_slot	*ring;
+	u32			mask;
+	u32			head;
+	u32			tail;
+	bool			signaled;
+	atomic_t		credits;
+	atomic_t		reserve;
+	struct kofi_notifier	notifier;
+};
+
+/**
+ * struct kofi_cq_config - what a provider decides about a completion queue
+ * @default_size: for fi_cq_attr.size 0
+ * @max_size: above it fi_cq_open() fails with -EINVAL
+ * @reserve: entries for completions that nobody posted
+ */
+struct kofi_cq_config {
+	u32	default_size;
+	u32	max_size;
+	u32	reserve;
+};
+
+int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
+		 struct fi_cq_attr *attr, const struct kofi_cq_config *config);
+void kofi_cq_fini(struct kofi_cq *cq);
+int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		 struct fid_cq **cq, void *context);
+void kofi_cq_write(struct kofi_cq *cq, const struct fi_cq_tagged_entry *entry,
+		   fi_addr_t src_addr);
+void kofi_cq_write_unasked(struct kofi_cq *cq,
+			   const struct fi_cq_tagged_entry *entry,
+			   fi_addr_t src_addr);
+void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry);
+void kofi_cq_notify(struct kofi_cq *cq);
+void kofi_cq_notify_worker(struct kofi_cq *cq);
+
+/**
+ * kofi_cq_reserve() - reserve an entry for an operation that is being posted
+ * @cq: the completion queue
+ *
+ * Each success is followed by one kofi_cq_write(), kofi_cq_write_err() or
+ * kofi_cq_unreserve().
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -EAGAIN.
+ */
+static inline int kofi_cq_reserve(struct kofi_cq *cq)
+{
+	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
+		WARN_ON_ONCE(in_hardirq());
+	return atomic_dec_if_positive(&cq->credits) < 0 ? -EAGAIN : 0;
+}
+
+/**
+ * kofi_cq_unreserve() - give an entry back that no completion will use
+ * @cq: the completion queue
+ *
+ * Context: Any.
+ */
+static inline void kofi_cq_unreserve(struct kofi_cq *cq)
+{
+	atomic_inc(&cq->credits);
+}
+
+/**
+ * kofi_cq_reserve_unasked() - take an entry for what nobody posted
+ * @cq: the completion queue
+ *
+ * Success is followed by kofi_cq_write_unasked(). On failure the packet stays
+ * where it is until the queue has been read.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -EAGAIN.
+ */
+static inline int kofi_cq_reserve_unasked(struct kofi_cq *cq)
+{
+	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;
+}
+
+/* cntr.c */
+
+/**
+ * struct kofi_cntr - a counter, for providers to embed or use
+ * @cntr_fid: the object
+ * @attr: as opened
+ * @value: what has completed
+ * @errors: what has failed
+ * @wait: who sleeps in fi_cntr_wait()
+ */
+struct kofi_cntr {
+	struct fid_cntr		cntr_fid;
+	struct fi_cntr_attr	attr;
+	atomic64_t		value;
+	atomic64_t		errors;
+	wait_queue_head_t	wait;
+};
+
+void kofi_cntr_init(struct kofi_cntr *cntr, const struct fi_cntr_attr *attr);
+int kofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		   struct fid_cntr **cntr, void *context);
+void kofi_cntr_done(struct kofi_cntr *cntr, size_t len);
+void kofi_cntr_failed(struct kofi_cntr *cntr);
+
+/* eq.c */
+
+int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf,
+			size_t len);
+int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry);
+
+#endif /* KOFI_PROVIDER_H */

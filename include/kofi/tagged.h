@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Tagged messages: fi_tagged(3). */
+#ifndef KOFI_TAGGED_H
+#define KOFI_TAGGED_H
+
+#include <kofi/endpoint.h>
+
+/**
+ * struct fi_msg_tagged - a tagged message to be sent or received with flags
+ * @msg_iter: the buffer, as in struct fi_msg
+ * @desc: from fi_mr_desc(), or NULL
+ * @addr: the peer
+ * @tag: the tag
+ * @ignore: bits of the tag that don't matter; for receives alone
+ * @context: the caller's, in the completion
+ * @data: remote CQ data, with FI_REMOTE_CQ_DATA
+ */
+struct fi_msg_tagged {
+	struct iov_iter	msg_iter;
+	void		*desc;
+	fi_addr_t	addr;
+	u64		tag;
+	u64		ignore;
+	void		*context;
+	u64		data;
+};
+
+/**
+ * struct fi_ops_tagged - tagged message calls of a provider
+ * @recv: see fi_trecv()
+ * @recvv: see fi_trecvv()
+ * @recvmsg: see fi_trecvmsg()
+ * @send: see fi_tsend()
+ * @sendv: see fi_tsendv()
+ * @sendmsg: see fi_tsendmsg()
+ * @inject: see fi_tinject()
+ * @senddata: see fi_tsenddata()
+ * @injectdata: see fi_tinjectdata()
+ *
+ * An op that is NULL fails with -EOPNOTSUPP; the core sees to it.
+ */
+struct fi_ops_tagged {
+	ssize_t (*recv)(struct fid_ep *ep, void *buf, size_t len, void *desc,
+			fi_addr_t src_addr, u64 tag, u64 ignore, void *context);
+	ssize_t (*recvv)(struct fid_ep *ep, const struct kvec *iov, void **desc,
+			 size_t count, fi_addr_t src_addr, u64 tag, u64 ignore,
+			 void *context);
+	ssize_t (*recvmsg)(struct fid_ep *ep, const struct fi_msg_tagged *msg,
+			   u64 flags);
+	ssize_t (*send)(struct fid_ep *ep, const void *buf, size_t len,
+			void *desc, fi_addr_t dest_addr, u64 tag,
+			void *context);
+	ssize_t (*sendv)(struct fid_ep *ep, const struct kvec *iov, void **desc,
+			 size_t count, fi_addr_t dest_addr, u64 tag,
+			 void *context);
+	ssize_t (*sendmsg)(struct fid_ep *ep, const struct fi_msg_tagged *msg,
+			   u64 flags);
+	ssize_t (*inject)(struct fid_ep *ep, const void *buf, size_t len,
+			  fi_addr_t dest_addr, u64 tag);
+	ssize_t (*senddata)(struct fid_ep *ep, const void *buf, size_t len,
+			    void *desc, u64 data, fi_addr_t dest_addr, u64 tag,
+			    void *context);
+	ssize_t (*injectdata)(struct fid_ep *ep, const void *buf, size_t len,
+			      u64 data, fi_addr_t dest_addr, u64 tag);
+};
+
+/**
+ * fi_trecv() - post a receive buffer for a tag
+ * @ep: the endpoint
+ * @buf: where the data goes
+ * @len: its length in bytes
+ * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
+ *	FI_ADDR_UNSPEC
+ * @tag: the message's tag
+ * @ignore: bits of the tag that don't matter
+ * @context: the caller's, in the completion
+ *
+ * The buffer stays valid until the completion.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_trecv(struct fid_ep *ep, void *buf, size_t len,
+			       void *desc, fi_addr_t src_addr, u64 tag,
+			       u64 ignore, void *context)
+{
+	if (!kofi_buf_ok(buf))
+		return -EINVAL;
+	return READ_ONCE(ep->tagged)->recv(ep, buf, len, desc, src_addr, tag,
+					   ignore, context);
+}
+
+/**
+ * fi_trecvv() - post a receive buffer of several segments for a tag
+ * @ep: the endpoint
+ * @iov: segments; they and their array stay valid until the completion
+ * @desc: one for each segment, or NULL
+ * @count: how many segments
+ * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
+ *	FI_ADDR_UNSPEC
+ * @tag: the message's tag
+ * @ignore: bits of the tag that don't matter
+ * @context: the caller's, in the completion
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_trecvv(struct fid_ep *ep, const struct kvec *iov,
+				void **desc, size_t count, fi_addr_t src_addr,
+				u64 tag, u64 ignore, void *context)
+{
+	return READ_ONCE(ep->tagged)->recvv(ep, iov, desc, count, src_addr, tag,
+					    ignore, context);
+}
+
+/**
+ * fi_trecvmsg() - post a receive buffer for a tag, with flags
+ * @ep: the endpoint
+ * @msg: buffer, peer, tag and context
+ * @flags: operation flags; they replace the endpoint's defaults
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_trecvmsg(struct fid_ep *ep,
+				  const struct fi_msg_tagged *msg, u64 flags)
+{
+	return READ_ONCE(ep->tagged)->recvmsg(ep, msg, flags);
+}
+
+/**
+ * fi_tsend() - send a tagged message
+ * @ep: the endpoint
+ * @buf: the data; a kernel address, but not on the stack
+ * @len: its length in bytes
+ * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @dest_addr: the peer, from fi_av_insert()
+ * @tag: the message's tag
+ * @context: the caller's, in the completion
+ *
+ * The buffer stays valid until the completion.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_tsend(struct fid_ep *ep, const void *buf, size_t len,
+			       void *desc, fi_addr_t dest_addr, u64 tag,
+			       void *context)
+{
+	if (!kofi_buf_ok(buf))
+		return -EINVAL;
+	return READ_ONCE(ep->tagged)->send(ep, buf, len, desc, dest_addr, tag,
+					   context);
+}
+
+/**
+ * fi_tsendv() - send a tagged message of several segments
+ * @ep: the endpoint
+ * @iov: segments; they and their array stay valid until the completion
+ * @desc: one for each segment, or NULL
+ * @count: how many segments
+ * @dest_addr: the peer, from fi_av_insert()
+ * @tag: the message's tag
+ * @context: the caller's, in the completion
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_tsendv(struct fid_ep *ep, const struct kvec *iov,
+				void **desc, size_t count, fi_addr_t dest_addr,
+				u64 tag, void *context)
+{
+	return READ_ONCE(ep->tagged)->sendv(ep, iov, desc, count, dest_addr,
+					    tag, context);
+}
+
+/**
+ * fi_tsendmsg() - send a tagged message, with flags
+ * @ep: the endpoint
+ * @msg: data, peer, tag and context
+ * @flags: operation flags; they replace the endpoint's defaults
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_tsendmsg(struct fid_ep *ep,
+				  const struct fi_msg_tagged *msg, u64 flags)
+{
+	return READ_ONCE(ep->tagged)->sendmsg(ep, msg, flags);
+}
+
+/**
+ * fi_tinject() - send a short tagged message whose buffer is free at once
+ * @ep: the endpoint
+ * @buf: the data, copied before the call returns
+ * @len: its length in bytes
+ * @dest_addr: the peer, from fi_av_insert()
+ * @tag: the message's tag
+ *
+ * There is no completion on success; a failure is reported.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_tinject(struct fid_ep *ep, const void *buf, size_t len,
+				 fi_addr_t dest_addr, u64 tag)
+{
+	return READ_ONCE(ep->tagged)->inject(ep, buf, len, dest_addr, tag);
+}
+
+/**
+ * fi_tsenddata() - send a tagged message with remote CQ data
+ * @ep: the endpoint
+ * @buf: the data; a kernel address, but not on the stack
+ * @len: its length in bytes
+ * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @data: remote CQ data, as many bytes as the domain's cq_data_size
+ * @dest_addr: the peer, from fi_av_insert()
+ * @tag: the message's tag
+ * @context: the caller's, in the completion
+ *
+ * The buffer stays valid until the completion.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_tsenddata(struct fid_ep *ep, const void *buf,
+				   size_t len, void *desc, u64 data,
+				   fi_addr_t dest_addr, u64 tag, void *context)
+{
+	if (!kofi_buf_ok(buf))
+		return -EINVAL;
+	return READ_ONCE(ep->tagged)->senddata(ep, buf, len, desc, data,
+					       dest_addr, tag, context);
+}
+
+/**
+ * fi_tinjectdata() - fi_tinject() with remote CQ data
+ * @ep: the endpoint
+ * @buf: the data, copied before the call returns
+ * @len: its length in bytes
+ * @data: remote CQ data, as many bytes as the domain's cq_data_size
+ * @dest_addr: the peer, from fi_av_insert()
+ * @tag: the message's tag
+ *
+ * There is no completion on success; a failure is reported.
+ *
+ * Context: Data call: process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno: see :ref:`data-call-errors`.
+ */
+static inline ssize_t fi_tinjectdata(struct fid_ep *ep, const void *buf,
+				     size_t len, u64 data, fi_addr_t dest_addr,
+				     u64 tag)
+{
+	return READ_ONCE(ep->tagged)->injectdata(ep, buf, len, data, dest_addr,
+						 tag);
+}
+
+#endif /* KOFI_TAGGED_H */

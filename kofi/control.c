@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Control calls on objects that are open: binding, enabling, options,
+ * addresses.
+ */
+#include <linux/slab.h>
+#include "kofi.h"
+#include "trace.h"
+
+#define KOFI_CQ_BIND	(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
+#define KOFI_CNTR_BIND	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
+			 FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* What makes two bindings of a class exclude each other. */
+static int kofi_bind_role(enum fi_class fclass, u64 flags, u64 *role)
+{
+	switch (fclass) {
+	case FI_CLASS_AV:
+	case FI_CLASS_EQ:
+		*role = 0;
+		return flags ? -FI_EBADFLAGS : 0;
+	case FI_CLASS_CQ:
+		*role = flags & (FI_TRANSMIT | FI_RECV);
+		return flags & ~KOFI_CQ_BIND || !*role ? -FI_EBADFLAGS : 0;
+	case FI_CLASS_CNTR:
+		*role = flags;
+		return flags & ~KOFI_CNTR_BIND || !flags ? -FI_EBADFLAGS : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static bool kofi_bind_taken(const struct kofi_node *node, enum fi_class fclass,
+			    u64 role)
+{
+	const struct kofi_bind *bind;
+
+	lockdep_assert_held(&kofi_tree_lock);
+	list_for_each_entry(bind, &node->binds, list)
+		if (bind->node->fid->fclass == fclass &&
+		    (!role || bind->flags & role))
+			return true;
+	return false;
+}
+
+/* Put on record before the provider is asked, so that roles are given once. */
+static struct kofi_bind *kofi_bind_begin(struct fid *fid, struct fid *bfid,
+					 u64 flags, u64 role, bool eq_held)
+{
+	struct kofi_bind *bind;
+	int ret = 0;
+
+	bind = kzalloc(sizeof(*bind), GFP_KERNEL);
+	if (!bind)
+		return ERR_PTR(-ENOMEM);
+	bind->node = bfid->node;
+	bind->flags = flags;
+	bind->eq_held = eq_held;
+	if (!kofi_node_get(bind->node)) {
+		kfree(bind);
+		return ERR_PTR(-EINVAL);
+	}
+	mutex_lock(&kofi_tree_lock);
+	if (fid->node->state != KOFI_OPEN)
+		ret = -FI_EOPBADSTATE;
+	else if (kofi_bind_taken(fid->node, bfid->fclass, role))
+		ret = -EBUSY;
+	else
+		list_add_tail(&bind->list, &fid->node->binds);
+	mutex_unlock(&kofi_tree_lock);
+	if (ret) {
+		kofi_node_put(bind->node);
+		kfree(bind);
+		return ERR_PTR(ret);
+	}
+	return bind;
+}
+
+static void kofi_bind_undo(struct kofi_bind *bind)
+{
+	mutex_lock(&kofi_tree_lock);
+	list_del(&bind->list);
+	mutex_unlock(&kofi_tree_lock);
+	if (bind->eq_held)
+		kofi_eq_drop(bind->node->fid);
+	kofi_node_put(bind->node);
+	kfree(bind);
+}
+
+/**
+ * fi_ep_bind() - bind an endpoint to a queue, counter or address vector
+ * @ep: the endpoint, not yet enabled
+ * @bfid: the AV, CQ, counter or EQ
+ * @flags: for a CQ FI_TRANSMIT and FI_RECV, with FI_SELECTIVE_COMPLETION to
+ *	hear only of operations with FI_COMPLETION; for a counter FI_SEND, FI_RECV,
+ *	FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE; otherwise 0
+ *
+ * The object can't be closed before the endpoint. fi_endpoint(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL for an object that endpoints aren't bound to,
+ * -FI_EBADFLAGS, -FI_EDOMAIN for one of another domain or fabric, -EBUSY when
+ * the endpoint has one for that purpose, -FI_EOPBADSTATE when it is enabled,
+ * -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
+ */
+int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
+{
+	struct kofi_node *home;
+	struct kofi_bind *bind;
+	u64 role;
+	int ret;
+
+	if (!ep)
+		return -EINVAL;
+	ret = kofi_enter(&ep->fid, FI_CLASS_EP);
+	if (!ret)
+		ret = kofi_enter(bfid, FI_CLASS_UNSPEC);
+	if (!ret)
+		ret = kofi_bind_role(bfid->fclass, flags, &role);
+	if (ret)
+		return ret;
+	home = ep->fid.node->parent;
+	if (bfid->fclass == FI_CLASS_EQ)
+		home = home->parent;
+	if (bfid->node->parent != home)
+		return -FI_EDOMAIN;
+	if (!ep->fid.ops->bind)
+		return -EOPNOTSUPP;
+
+	bind = kofi_bind_begin(&ep->fid, bfid, flags, role, false);
+	if (IS_ERR(bind))
+		return PTR_ERR(bind);
+	ret = ep->fid.ops->bind(&ep->fid, bfid, flags);
+	if (ret)
+		kofi_bind_undo(bind);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
+
+/**
+ * fi_domain_bind() - have a domain's events reported to an event queue
+ * @domain: the domain
+ * @bfid: an event queue of the same fabric
+ * @flags: must be 0
+ *
+ * The event queue will hear of the device's removal, and of devices that
+ * arrive. fi_domain(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL for anything but an event queue, -FI_EBADFLAGS,
+ * -FI_EDOMAIN for one of another fabric, -EBUSY when the domain has one,
+ * -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
+ */
+int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
+{
+	struct kofi_bind *bind;
+	int ret;
+
+	if (!domain)
+		return -EINVAL;
+	ret = kofi_enter(&domain->fid, FI_CLASS_DOMAIN);
+	if (!ret)
+		ret = kofi_enter(bfid, FI_CLASS_EQ);
+	if (ret)
+		return ret;
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (bfid->node->parent != domain->fid.node->parent)
+		return -FI_EDOMAIN;
+
+	/* Room for the one event that must not be lost. */
+	ret = kofi_eq_hold(bfid);
+	if (ret)
+		return ret;
+	bind = kofi_bind_begin(&domain->fid, bfid, flags, 0, true);
+	if (IS_ERR(bind)) {
+		kofi_eq_drop(bfid);
+		return PTR_ERR(bind);
+	}
+	ret = domain->fid.ops->bind ?
+	      domain->fid.ops->bind(&domain->fid, bfid, flags) : 0;
+	if (ret) {
+		kofi_bind_undo(bind);
+		return ret;
+	}
+	WRITE_ONCE(bfid->node->device_events, true);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(fi_domain_bind, KOFI);
+
+static bool kofi_has_bind(const struct kofi_node *node, enum fi_class fclass,
+			  u64 flags)
+{
+	const struct kofi_bind *bind;
+
+	list_for_each_entry(bind, &node->binds, list)
+		if (bind->node->fid->fclass == fclass &&
+		    (!flags || bind->flags & flags))
+			return true;
+	return false;
+}
+
+/* Whoever wants to transfer must be able to hear how it went. */
+static int kofi_enable_check(const struct kofi_node *node)
+{
+	const u64 tx = FI_SEND | FI_READ | FI_WRITE;
+
+	lockdep_assert_held(&kofi_tree_lock);
+	if (node->state == KOFI_DEAD)
+		return -ENODEV;
+	if (node->state != KOFI_OPEN)
+		return -FI_EOPBADSTATE;
+	if (!kofi_has_bind(node, FI_CLASS_AV, 0))
+		return -FI_ENOAV;
+	if (node->caps & tx &&
+	    !kofi_has_bind(node, FI_CLASS_CQ, FI_TRANSMIT) &&
+	    !kofi_has_bind(node, FI_CLASS_CNTR, tx))
+		return -FI_ENOCQ;
+	if (node->caps & FI_RECV &&
+	    !kofi_has_bind(node, FI_CLASS_CQ, FI_RECV) &&
+	    !kofi_has_bind(node, FI_CLASS_CNTR, FI_RECV))
+		return -FI_ENOCQ;
+	return 0;
+}
+
+/**
+ * fi_enable() - have an endpoint transfer data
+ * @ep: the endpoint, bound to an address vector and to a completion queue or
+ *	counter for each direction that it has
+ *
+ * fi_endpoint(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -FI_ENOAV, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
+ * -EOPNOTSUPP, -EDEADLK, -ENODEV, or the provider's error, after which the
+ * endpoint is as it was.
+ */
+int fi_enable(struct fid_ep *ep)
+{
+	struct kofi_node *node;
+	int ret;
+
+	if (!ep)
+		return -EINVAL;
+	ret = kofi_enter(&ep->fid, FI_CLASS_EP);
+	if (ret)
+		return ret;
+	if (!ep->fid.ops->control)
+		return -EOPNOTSUPP;
+	node = ep->fid.node;
+	mutex_lock(&kofi_tree_lock);
+	ret = kofi_enable_check(node);
+	if (!ret)
+		kofi_node_set_state(node, KOFI_ENABLING);
+	mutex_unlock(&kofi_tree_lock);
+	if (ret)
+		return ret;
+
+	ret = ep->fid.ops->control(&ep->fid, FI_ENABLE, NULL);
+
+	mutex_lock(&kofi_tree_lock);
+	if (node->state == KOFI_DEAD)
+		ret = -ENODEV;
+	else
+		kofi_node_set_state(node, ret ? KOFI_OPEN : KOFI_ENABLED);
+	mutex_unlock(&kofi_tree_lock);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_enable, KOFI);
+
+/**
+ * fi_control() - commands for which there is no call of their own
+ * @fid: the object
+ * @command: FI_GETOPSFLAG, FI_SETOPSFLAG, or one of the provider's
+ * @arg: depends on the command
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: depends on the command; -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ */
+int fi_control(struct fid *fid, int command, void *arg)
+{
+	int ret = kofi_enter(fid, FI_CLASS_UNSPEC);
+
+	if (ret)
+		return ret;
+	/* The core keeps that state. */
+	if (command == FI_ENABLE)
+		return fid->fclass == FI_CLASS_EP ? fi_enable(kofi_to_ep(fid)) :
+						    -EINVAL;
+	if (!fid->ops->control)
+		return -EOPNOTSUPP;
+	return fid->ops->control(fid, command, arg);
+}
+EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
+
+/**
+ * fi_open_ops() - get a provider's extension
+ * @fid: the object
+ * @name: the extension's
+ * @flags: depends on the extension
+ * @ops: takes its calls
+ * @context: depends on the extension
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -EOPNOTSUPP when there is no such extension, -EDEADLK,
+ * -ENODEV.
+ */
+int fi_open_ops(struct fid *fid, const char *name, u64 flags, const void **ops,
+		void *context)
+{
+	int ret = kofi_enter(fid, FI_CLASS_UNSPEC);
+
+	if (ret)
+		return ret;
+	if (!name || !ops)
+		return -EINVAL;
+	if (!fid->ops->ops_open)
+		return -EOPNOTSUPP;
+	return fid->ops->ops_open(fid, name, flags, ops, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_open_ops, KOFI);
+
+/**
+ * fi_cancel() - take an operation back that has not begun
+ * @fid: the endpoint
+ * @context: the operation's
+ *
+ * The operation still completes: with -ECANCELED, or as if nothing had been
+ * said. fi_endpoint(3).
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, -ENOENT when there is no such operation that can be taken back,
+ * -EINVAL, -EOPNOTSUPP, -ENODEV.
+ */
+ssize_t fi_cancel(struct fid *fid, void *context)
+{
+	struct fid_ep *ep;
+
+	if (!fid || fid->fclass != FI_CLASS_EP)
+		return -EINVAL;
+	if (READ_ONCE(fid->node->state) == KOFI_DEAD)
+		return -ENODEV;
+	ep = kofi_to_ep(fid);
+	if (!ep->ops || !ep->ops->cancel)
+		return -EOPNOTSUPP;
+	return ep->ops->cancel(fid, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
+
+/**
+ * fi_setopt() - set an endpoint's option
+ * @fid: the endpoint
+ * @level: FI_OPT_ENDPOINT
+ * @optname: FI_OPT_MIN_MULTI_RECV and others, some before fi_enable() alone
+ * @optval: the value
+ * @optlen: its size
+ *
+ * fi_endpoint(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -ENOPROTOOPT for an option that isn't known, -EINVAL,
+ * -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ */
+int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
+	      size_t optlen)
+{
+	struct fid_ep *ep;
+	int ret;
+
+	ret = kofi_enter(fid, FI_CLASS_EP);
+	if (ret)
+		return ret;
+	if (!optval || !optlen)
+		return -EINVAL;
+	if (level != FI_OPT_ENDPOINT)
+		return -ENOPROTOOPT;
+	ep = kofi_to_ep(fid);
+	if (!ep->ops || !ep->ops->setopt)
+		return -EOPNOTSUPP;
+	return ep->ops->setopt(fid, level, optname, optval, optlen);
+}
+EXPORT_SYMBOL_NS_GPL(fi_setopt, KOFI);
+
+/**
+ * fi_getopt() - get an endpoint's option
+ * @fid: the endpoint
+ * @level: FI_OPT_ENDPOINT
+ * @optname: FI_OPT_MIN_MULTI_RECV and others
+ * @optval: takes the value
+ * @optlen: room at @optval; takes the value's size
+ *
+ * fi_endpoint(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -ENOPROTOOPT for an option that isn't known, -FI_ETOOSMALL,
+ * -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ */
+int fi_getopt(struct fid *fid, int level, int optname, void *optval,
+	      size_t *optlen)
+{
+	struct fid_ep *ep;
+	int ret;
+
+	ret = kofi_enter(fid, FI_CLASS_EP);
+	if (ret)
+		return ret;
+	if (!optval || !optlen)
+		return -EINVAL;
+	if (level != FI_OPT_ENDPOINT)
+		return -ENOPROTOOPT;
+	ep = kofi_to_ep(fid);
+	if (!ep->ops || !ep->ops->getopt)
+		return -EOPNOTSUPP;
+	return ep->ops->getopt(fid, level, optname, optval, optlen);
+}
+EXPORT_SYMBOL_NS_GPL(fi_getopt, KOFI);
+
+/**
+ * fi_getname() - address of an endpoint, for its peers
+ * @fid: the endpoint, enabled
+ * @addr: takes the address
+ * @addrlen: room at @addr; takes the address's length
+ *
+ * fi_cm(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -FI_ETOOSMALL with @addrlen set, -EINVAL, -EOPNOTSUPP, -EDEADLK,
+ * -ENODEV, or the provider's error.
+ */
+int fi_getname(struct fid *fid, void *addr, size_t *addrlen)
+{
+	struct fid_ep *ep;
+	int ret;
+
+	ret = kofi_enter(fid, FI_CLASS_EP);
+	if (ret)
+		return ret;
+	if (!addrlen || (!addr && *addrlen))
+		return -EINVAL;
+	ep = kofi_to_ep(fid);
+	if (!ep->cm || !ep->cm->getname)
+		return -EOPNOTSUPP;
+	return ep->cm->getname(fid, addr, addrlen);
+}
+EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
+
+/* What all calls of an address vector begin with. */
+#define KOFI_AV_ENTER(av, op)						\
+({									\
+	int __ret = (av) ? kofi_enter(&(av)->fid, FI_CLASS_AV) : -EINVAL;\
+									\
+	if (!__ret && (!(av)->ops || !(av)->ops->op))			\
+		__ret = -EOPNOTSUPP;					\
+	__ret;								\
+})
+
+/**
+ * fi_av_insert() - insert addresses
+ * @av: the address vector
+ * @addr: addresses, one after the other, in the domain's format
+ * @count: how many
+ * @fi_addr: takes what data calls use for them, FI_ADDR_NOTAVAIL for those that
+ *	failed; may be NULL for FI_AV_TABLE
+ * @flags: FI_MORE or 0
+ * @context: the caller's
+ *
+ * fi_av(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: how many were inserted, or a negative errno: -EINVAL, -EDEADLK,
+ * -ENOMEM, -ENODEV, or the provider's.
+ */
+int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
+		 fi_addr_t *fi_addr, u64 flags, void *context)
+{
+	int ret = KOFI_AV_ENTER(av, insert);
+
+	if (ret)
+		return ret;
+	if (!addr || !count || count > INT_MAX)
+		return -EINVAL;
+	if (flags & ~FI_MORE)
+		return -FI_EBADFLAGS;
+	return av->ops->insert(av, addr, count, fi_addr, flags, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_insert, KOFI);
+
+/**
+ * fi_av_insertsvc() - insert an address given as text
+ * @av: the address vector
+ * @node: host or address
+ * @service: service or port
+ * @fi_addr: takes what data calls use for it
+ * @flags: must be 0
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 1, or a negative errno as from fi_av_insert().
+ */
+int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
+		    fi_addr_t *fi_addr, u64 flags, void *context)
+{
+	int ret = KOFI_AV_ENTER(av, insertsvc);
+
+	if (ret)
+		return ret;
+	if (!node && !service)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	return av->ops->insertsvc(av, node, service, fi_addr, flags, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_insertsvc, KOFI);
+
+/**
+ * fi_av_insertsym() - insert addresses that follow each other
+ * @av: the address vector
+ * @node: first host
+ * @nodecnt: how many hosts
+ * @service: first service
+ * @svccnt: how many services on each host
+ * @fi_addr: takes what data calls use for them
+ * @flags: must be 0
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: how many were inserted, or a negative errno as from fi_av_insert().
+ */
+int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
+		    const char *service, size_t svccnt, fi_addr_t *fi_addr,
+		    u64 flags, void *context)
+{
+	int ret = KOFI_AV_ENTER(av, insertsym);
+
+	if (ret)
+		return ret;
+	if (!node || !service || !nodecnt || !svccnt ||
+	    nodecnt > INT_MAX / svccnt)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	return av->ops->insertsym(av, node, nodecnt, service, svccnt, fi_addr,
+				  flags, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_insertsym, KOFI);
+
+/**
+ * fi_av_remove() - remove addresses
+ * @av: the address vector
+ * @fi_addr: which
+ * @count: how many
+ * @flags: must be 0
+ *
+ * Operations to them should have completed; those that have not will.
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL when one of them isn't in the vector, -FI_EBADFLAGS,
+ * -EDEADLK, -ENODEV.
+ */
+int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
+		 u64 flags)
+{
+	int ret = KOFI_AV_ENTER(av, remove);
+
+	if (ret)
+		return ret;
+	if (!fi_addr || !count)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	return av->ops->remove(av, fi_addr, count, flags);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_remove, KOFI);
+
+/**
+ * fi_av_lookup() - get an address back
+ * @av: the address vector
+ * @fi_addr: which
+ * @addr: takes the address, cut to @addrlen
+ * @addrlen: room at @addr; takes the address's length
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL when it isn't in the vector, -EDEADLK, -ENODEV.
+ */
+int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
+		 size_t *addrlen)
+{
+	int ret = KOFI_AV_ENTER(av, lookup);
+
+	if (ret)
+		return ret;
+	if (!addrlen || (!addr && *addrlen))
+		return -EINVAL;
+	return av->ops->lookup(av, fi_addr, addr, addrlen);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_lookup, KOFI);
+
+/**
+ * fi_av_straddr() - print an address
+ * @av: the address vector
+ * @addr: the address
+ * @buf: takes the text, cut to @len
+ * @len: room at @buf; takes what the whole text needs
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: @buf, or NULL when that can't be done.
+ */
+const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
+			  size_t *len)
+{
+	if (KOFI_AV_ENTER(av, straddr) || !addr || !len || (!buf && *len))
+		return NULL;
+	return av->ops->straddr(av, addr, buf, len);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_straddr, KOFI);

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues: a ring that can't overrun, because each completion's slot
+ * was reserved when its operation was posted. Errors keep their place among
+ * the completions: one at the head stops fi_cq_read() with -FI_EAVAIL.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "kofi.h"
+
+#define KOFI_CQ_SIZE		256
+#define KOFI_CQ_MAX_SIZE	65536
+#define KOFI_CQ_RESERVE		16
+
+/**
+ * struct kofi_cq_slot - a completion in the ring
+ * @entry: what fi_cq_read() stores, from the beginning as far as the format goes
+ * @src_addr: who sent it
+ * @olen: as in struct fi_cq_err_entry
+ * @err: as in struct fi_cq_err_entry; 0 for a completion without error
+ * @prov_errno: as in struct fi_cq_err_entry
+ * @unasked: the slot is the reserve's
+ */
+struct kofi_cq_slot {
+	struct fi_cq_tagged_entry	entry;
+	fi_addr_t			src_addr;
+	size_t				olen;
+	int				err;
+	int				prov_errno;
+	bool				unasked;
+};
+
+/* The shorter formats are beginnings of the longest. */
+#define KOFI_SAME_PLACE(type, field)				\
+	static_assert(offsetof(struct type, field) ==		\
+		      offsetof(struct fi_cq_tagged_entry, field))
+KOFI_SAME_PLACE(fi_cq_entry, op_context);
+KOFI_SAME_PLACE(fi_cq_msg_entry, flags);
+KOFI_SAME_PLACE(fi_cq_msg_entry, len);
+KOFI_SAME_PLACE(fi_cq_data_entry, buf);
+KOFI_SAME_PLACE(fi_cq_data_entry, data);
+
+static const u8 kofi_cq_entry_size[] = {
+	[FI_CQ_FORMAT_CONTEXT]	= sizeof(struct fi_cq_entry),
+	[FI_CQ_FORMAT_MSG]	= sizeof(struct fi_cq_msg_entry),
+	[FI_CQ_FORMAT_DATA]	= sizeof(struct fi_cq_data_entry),
+	[FI_CQ_FORMAT_TAGGED]	= sizeof(struct fi_cq_tagged_entry),
+};
+
+static struct kofi_cq *to_kofi_cq(struct fid_cq *cq)
+{
+	return container_of(cq, struct kofi_cq, cq_fid);
+}
+
+static struct kofi_cq_slot *kofi_cq_head(struct kofi_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	return cq->head == cq->tail ? NULL : &cq->ring[cq->head & cq->mask];
+}
+
+static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+				fi_addr_t *src_addr)
+{
+	struct kofi_cq *cq = to_kofi_cq(cq_fid);
+	struct kofi_cq_slot *slot;
+	unsigned int unasked = 0;
+	ssize_t n = 0, ret;
+
+	spin_lock_bh(&cq->lock);
+	while ((slot = kofi_cq_head(cq)) && !slot->err && n < count) {
+		memcpy(buf, &slot->entry, cq->entry_size);
+		buf += cq->entry_size;
+		if (src_addr)
+			src_addr[n] = slot->src_addr;
+		unasked += slot->unasked;
+		cq->head++;
+		n++;
+	}
+	ret = n;
+	if (!n && !slot) {
+		cq->notifier.armed = true;
+		ret = -EAGAIN;
+	} else if (!n && slot->err) {
+		ret = -FI_EAVAIL;
+	}
+	spin_unlock_bh(&cq->lock);
+
+	if (n > unasked)
+		atomic_add(n - unasked, &cq->credits);
+	if (unasked)
+		atomic_add(unasked, &cq->reserve);
+	return ret;
+}
+
+static ssize_t kofi_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
+{
+	return kofi_cq_readfrom(cq_fid, buf, count, NULL);
+}
+
+static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
+			       struct fi_cq_err_entry *buf, u64 flags)
+{
+	struct kofi_cq *cq = to_kofi_cq(cq_fid);
+	struct kofi_cq_slot *slot;
+	bool unasked;
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	spin_lock_bh(&cq->lock);
+	slot = kofi_cq_head(cq);
+	if (!slot || !slot->err) {
+		spin_unlock_bh(&cq->lock);
+		return -EAGAIN;
+	}
+	*buf = (struct fi_cq_err_entry) {
+		.op_context	= slot->entry.op_context,
+		.flags		= slot->entry.flags,
+		.len		= slot->entry.len,
+		.buf		= slot->entry.buf,
+		.data		= slot->entry.data,
+		.tag		= slot->entry.tag,
+		.olen		= slot->olen,
+		.err		= slot->err,
+		.prov_errno	= slot->prov_errno,
+		.src_addr	= slot->src_addr,
+	};
+	unasked = slot->unasked;
+	cq->head++;
+	spin_unlock_bh(&cq->lock);
+
+	atomic_inc(unasked ? &cq->reserve : &cq->credits);
+	return 1;
+}
+
+/* What ends a sleep; a signal is used up by the one that it wakes. */
+static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
+{
+	struct kofi_cq_slot *slot;
+	bool ready;
+
+	spin_lock_bh(&cq->lock);
+	slot = kofi_cq_head(cq);
+	*signaled = cq->signaled;
+	cq->signaled = false;
+	ready = *signaled || cq->tail - cq->head >= want || (slot && slot->err);
+	spin_unlock_bh(&cq->lock);
+	return ready;
+}
+
+static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
+				 size_t count, fi_addr_t *src_addr,
+				 const void *cond, int timeout)
+{
+	struct kofi_cq *cq = to_kofi_cq(cq_fid);
+	long left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT :
+				  msecs_to_jiffies(timeout);
+	bool signaled = false;
+	u32 want = 1;
+	ssize_t ret;
+
+	might_sleep();
+	if (cq->attr.wait_obj == FI_WAIT_NONE)
+		return -EOPNOTSUPP;
+	if (kofi_in_handler())
+		return -EDEADLK;
+	if (cq->attr.wait_cond == FI_CQ_COND_THRESHOLD)
+		want = clamp_t(size_t, (size_t)cond, 1, cq->attr.size);
+
+	/* Another reader may have been faster. */
+	do {
+		left = wait_event_interruptible_timeout(cq->notifier.wait,
+							kofi_cq_ready(cq, want, &signaled),
+							left);
+		if (left < 0)
+			return -EINTR;
+		ret = kofi_cq_readfrom(cq_fid, buf, count, src_addr);
+	} while (ret == -EAGAIN && left && !signaled);
+	return ret;
+}
+
+static ssize_t kofi_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
+			     const void *cond, int timeout)
+{
+	return kofi_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
+}
+
+static int kofi_cq_signal(struct fid_cq *cq_fid)
+{
+	struct kofi_cq *cq = to_kofi_cq(cq_fid);
+
+	if (cq->attr.wait_obj == FI_WAIT_NONE)
+		return -EOPNOTSUPP;
+	spin_lock_bh(&cq->lock);
+	cq->signaled = true;
+	spin_unlock_bh(&cq->lock);
+	wake_up_all(&cq->notifier.wait);
+	return 0;
+}
+
+static const struct fi_ops_cq kofi_cq_ops = {
+	.read		= kofi_cq_read,
+	.readfrom	= kofi_cq_readfrom,
+	.readerr	= kofi_cq_readerr,
+	.sread		= kofi_cq_sread,
+	.sreadfrom	= kofi_cq_sreadfrom,
+	.signal		= kofi_cq_signal,
+};
+
+static void kofi_cq_put(struct kofi_cq *cq, const struct kofi_cq_slot *slot)
+{
+	spin_lock_bh(&cq->lock);
+	if (!WARN_ON_ONCE(cq->tail - cq->head > cq->mask))
+		cq->ring[cq->tail++ & cq->mask] = *slot;
+	spin_unlock_bh(&cq->lock);
+}
+
+/**
+ * kofi_cq_write() - report that an operation completed
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ *
+ * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_cq_write(struct kofi_cq *cq, const struct fi_cq_tagged_entry *entry,
+		   fi_addr_t src_addr)
+{
+	const struct kofi_cq_slot slot = {
+		.entry		= *entry,
+		.src_addr	= src_addr,
+	};
+
+	kofi_cq_put(cq, &slot);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_write, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_write_unasked() - report something that nobody posted
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent it, or FI_ADDR_NOTAVAIL
+ *
+ * Uses up a kofi_cq_reserve_unasked(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_cq_write_unasked(struct kofi_cq *cq,
+			   const struct fi_cq_tagged_entry *entry,
+			   fi_addr_t src_addr)
+{
+	const struct kofi_cq_slot slot = {
+		.entry		= *entry,
+		.src_addr	= src_addr,
+		.unasked	= true,
+	};
+
+	kofi_cq_put(cq, &slot);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_write_err() - report that an operation failed
+ * @cq: the completion queue
+ * @entry: the error; its err isn't 0
+ *
+ * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry)
+{
+	const struct kofi_cq_slot slot = {
+		.entry = {
+			.op_context	= entry->op_context,
+			.flags		= entry->flags,
+			.len		= entry->len,
+			.buf		= entry->buf,
+			.data		= entry->data,
+			.tag		= entry->tag,
+		},
+		.src_addr	= entry->src_addr,
+		.olen		= entry->olen,
+		.err		= entry->err ?: FI_EOTHER,
+		.prov_errno	= entry->prov_errno,
+	};
+
+	kofi_cq_put(cq, &slot);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_notify() - wake sleepers and have the handler called
+ * @cq: the completion queue, written to before
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_cq_notify(struct kofi_cq *cq)
+{
+	kofi_notify(&cq->notifier, false);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_notify, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_notify_worker() - wake sleepers and call the handler right here
+ * @cq: the completion queue, written to before
+ *
+ * Context: Process context, in a kofi_work, with no lock held; may sleep.
+ */
+void kofi_cq_notify_worker(struct kofi_cq *cq)
+{
+	kofi_notify(&cq->notifier, true);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_notify_worker, KOFI_PROVIDER);
+
+static void kofi_cq_call(struct kofi_notifier *notifier)
+{
+	struct kofi_cq *cq = container_of(notifier, struct kofi_cq, notifier);
+
+	cq->attr.handler(&cq->cq_fid, cq->attr.handler_context);
+}
+
+/**
+ * kofi_cq_init() - prepare a completion queue that a provider embeds
+ * @cq: the completion queue, zeroed; its cq_fid.fid.ops are the provider's part
+ * @domain: the domain
+ * @attr: from fi_cq_open(); takes what was left open
+ * @config: the provider's limits
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: 0, -EINVAL for a size above the limit, -ENOMEM.
+ */
+int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
+		 struct fi_cq_attr *attr, const struct kofi_cq_config *config)
+{
+	size_t size = attr->size ?: config->default_size;
+	u32 ring;
+
+	if (size > config->max_size)
+		return -EINVAL;
+	ring = roundup_pow_of_two(size + config->reserve);
+	cq->ring = kvcalloc(ring, sizeof(*cq->ring), GFP_KERNEL);
+	if (!cq->ring)
+		return -ENOMEM;
+	attr->size = size;
+	if (attr->format == FI_CQ_FORMAT_UNSPEC)
+		attr->format = FI_CQ_FORMAT_CONTEXT;
+	cq->attr = *attr;
+	cq->entry_size = kofi_cq_entry_size[attr->format];
+	cq->domain = domain;
+	cq->mask = ring - 1;
+	cq->cq_fid.ops = &kofi_cq_ops;
+	spin_lock_init(&cq->lock);
+	atomic_set(&cq->credits, size);
+	atomic_set(&cq->reserve, config->reserve);
+	kofi_notifier_init(&cq->notifier, &cq->lock,
+			   attr->handler ? kofi_cq_call : NULL);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_fini() - undo kofi_cq_init()
+ * @cq: the completion queue, which nobody writes to any more
+ *
+ * Context: Process context; sleeps until the handler has returned.
+ */
+void kofi_cq_fini(struct kofi_cq *cq)
+{
+	kofi_notifier_fini(&cq->notifier);
+	kvfree(cq->ring);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_fini, KOFI_PROVIDER);
+
+static int kofi_cq_close(struct fid *fid)
+{
+	struct kofi_cq *cq = container_of(fid, struct kofi_cq, cq_fid.fid);
+
+	kofi_cq_fini(cq);
+	kfree(cq);
+	return 0;
+}
+
+static const struct fi_ops kofi_cq_fid_ops = {
+	.close = kofi_cq_close,
+};
+
+/**
+ * kofi_cq_open() - open a completion queue that is only a struct kofi_cq
+ * @domain: the domain
+ * @attr: from fi_cq_open()
+ * @cq: takes the completion queue
+ * @context: the caller's
+ *
+ * Serves as a provider's fi_ops_domain.cq_open.
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+		 struct fid_cq **cq, void *context)
+{
+	static const struct kofi_cq_config config = {
+		.default_size	= KOFI_CQ_SIZE,
+		.max_size	= KOFI_CQ_MAX_SIZE,
+		.reserve	= KOFI_CQ_RESERVE,
+	};
+	struct kofi_cq *new;
+	int ret;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->cq_fid.fid.ops = &kofi_cq_fid_ops;
+	ret = kofi_cq_init(new, domain, attr, &config);
+	if (ret) {
+		kfree(new);
+		return ret;
+	}
+	*cq = &new->cq_fid;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_open, KOFI_PROVIDER);
+
+/**
+ * fi_cq_strerror() - say what a provider's error means
+ * @cq: the completion queue
+ * @prov_errno: from the error entry
+ * @err_data: NULL
+ * @buf: takes the text, cut to @len; or NULL
+ * @len: room at @buf
+ *
+ * Context: Any.
+ * Return: the text.
+ */
+const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
+			   const void *err_data, char *buf, size_t len)
+{
+	return kofi_strerror(&cq->fid, prov_errno, buf, len);
+}
+EXPORT_SYMBOL_NS_GPL(fi_cq_strerror, KOFI);

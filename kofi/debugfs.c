@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What root may see: providers, what fi_getinfo() finds, open objects. For
+ * people and for kofi_info(8); not an ABI.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include "kofi.h"
+
+static struct dentry *kofi_debugfs;
+
+static int providers_show(struct seq_file *s, void *unused)
+{
+	kofi_registry_show(s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(providers);
+
+static int objects_show(struct seq_file *s, void *unused)
+{
+	kofi_tree_show(s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(objects);
+
+static int info_show(struct seq_file *s, void *unused)
+{
+	struct fi_info *list, *info;
+	char *text;
+	int ret;
+
+	ret = fi_getinfo(fi_version(), NULL, NULL, 0, NULL, &list);
+	if (ret)
+		return ret == -ENODATA ? 0 : ret;
+	for (info = list; info && !ret; info = info->next) {
+		text = fi_tostr(info, FI_TYPE_INFO);
+		if (text)
+			seq_puts(s, text);
+		else
+			ret = -ENOMEM;
+		kfree(text);
+	}
+	fi_freeinfo(list);
+	return ret;
+}
+DEFINE_SHOW_ATTRIBUTE(info);
+
+void kofi_debugfs_init(void)
+{
+	kofi_debugfs = debugfs_create_dir("kofi", NULL);
+	debugfs_create_file("providers", 0400, kofi_debugfs, NULL,
+			    &providers_fops);
+	debugfs_create_file("objects", 0400, kofi_debugfs, NULL,
+			    &objects_fops);
+	debugfs_create_file("info", 0400, kofi_debugfs, NULL, &info_fops);
+}
+
+void kofi_debugfs_fini(void)
+{
+	debugfs_remove_recursive(kofi_debugfs);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * fi_getinfo(): every provider is asked, the core filters and copies, and the
+ * provider's list goes back at once. So what a caller holds needs no provider.
+ */
+#define pr_fmt(fmt) "kofi: " fmt
+
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "kofi.h"
+#include "trace.h"
+
+#define KOFI_GETINFO_FLAGS \
+	(FI_SOURCE | FI_NUMERICHOST | FI_PROV_ATTR_ONLY | FI_RESCAN)
+
+/**
+ * struct kofi_query - what a caller of fi_getinfo() wants to know
+ * @version: its API version
+ * @node: host or address
+ * @service: service or port
+ * @flags: FI_SOURCE and so on
+ * @hints: what it asks for, or NULL
+ * @first: entries found
+ * @last: where the next one goes
+ */
+struct kofi_query {
+	u32			version;
+	const char		*node;
+	const char		*service;
+	u64			flags;
+	const struct fi_info	*hints;
+	struct fi_info		*first;
+	struct fi_info		**last;
+};
+
+/**
+ * fi_version() - version of the API
+ *
+ * Context: Any.
+ * Return: the version, by FI_VERSION().
+ */
+u32 fi_version(void)
+{
+	return KOFI_API_VERSION;
+}
+EXPORT_SYMBOL_NS_GPL(fi_version, KOFI);
+
+static bool kofi_entry_whole(const struct fi_info *info)
+{
+	return info->tx_attr && info->rx_attr && info->ep_attr &&
+	       info->domain_attr && info->fabric_attr;
+}
+
+static int kofi_set_name(char **to, const char *name)
+{
+	char *copy = kstrdup(name, GFP_KERNEL);
+
+	if (!copy)
+		return -ENOMEM;
+	kfree(*to);
+	*to = copy;
+	return 0;
+}
+
+static int kofi_add_entry(struct kofi_query *query,
+			  const struct kofi_provider *provider,
+			  const struct fi_info *info)
+{
+	struct fi_info *new = fi_dupinfo(info);
+
+	if (!new)
+		return -ENOMEM;
+	if (kofi_set_name(&new->fabric_attr->prov_name, provider->name)) {
+		fi_freeinfo(new);
+		return -ENOMEM;
+	}
+	new->fabric_attr->prov_version = provider->version;
+	new->fabric_attr->api_version = query->version;
+	if (info)
+		kofi_info_narrow(new, query->hints);
+	*query->last = new;
+	query->last = &new->next;
+	return 0;
+}
+
+/* The caller's hints are matched against what the core knows of the provider. */
+static const char *kofi_mismatch(const struct kofi_query *query,
+				 const struct kofi_provider *provider,
+				 const struct fi_info *info)
+{
+	struct fi_fabric_attr fabric = *info->fabric_attr;
+	struct fi_info entry = *info;
+
+	fabric.prov_name = (char *)provider->name;
+	fabric.prov_version = provider->version;
+	entry.fabric_attr = &fabric;
+	return kofi_info_mismatch(&entry, query->hints);
+}
+
+static int kofi_add_list(struct kofi_query *query,
+			 const struct kofi_provider *provider,
+			 const struct fi_info *list)
+{
+	const struct fi_info *info;
+	const char *why;
+	int ret;
+
+	for (info = list; info; info = info->next) {
+		if (!kofi_entry_whole(info)) {
+			pr_err_ratelimited("%s: entry without attributes\n",
+					   provider->name);
+			continue;
+		}
+		why = kofi_mismatch(query, provider, info);
+		trace_kofi_getinfo_entry(provider->name,
+					 info->domain_attr->name, why);
+		if (why)
+			continue;
+		ret = kofi_add_entry(query, provider, info);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int kofi_ask(struct kofi_query *query,
+		    const struct kofi_provider *provider)
+{
+	struct fi_info *list = NULL;
+	int ret;
+
+	if (query->flags & FI_PROV_ATTR_ONLY)
+		return kofi_add_entry(query, provider, NULL);
+	ret = provider->getinfo(query->version, query->node, query->service,
+				query->flags, query->hints, &list);
+	trace_kofi_getinfo_provider(provider->name, ret);
+	/* Whatever a provider that failed left behind is not to be trusted. */
+	if (ret || !list)
+		return ret;
+	ret = kofi_add_list(query, provider, list);
+	provider->freeinfo(list);
+	return ret;
+}
+
+/* One provider's failure must not hide what another has. */
+static int kofi_ask_all(struct kofi_query *query)
+{
+	const char *name = query->hints && query->hints->fabric_attr ?
+			   query->hints->fabric_attr->prov_name : NULL;
+	struct kofi_call call;
+	int failed = 0, ret;
+	bool more;
+
+	more = kofi_call_begin(&call, name);
+	while (more) {
+		ret = kofi_ask(query, call.reg->provider);
+		if (ret && ret != -ENODATA && !failed)
+			failed = ret;
+		if (name) {
+			kofi_call_end(&call);
+			break;
+		}
+		more = kofi_call_next(&call);
+	}
+	return query->first ? 0 : failed ?: -ENODATA;
+}
+
+/**
+ * fi_getinfo() - find ways to communicate
+ * @version: API version that the caller was written for, FI_VERSION(2, 0)
+ * @node: host or address to reach, or with FI_SOURCE to come from; or NULL
+ * @service: service or port; or NULL
+ * @flags: FI_SOURCE, FI_NUMERICHOST, FI_PROV_ATTR_ONLY, FI_RESCAN
+ * @hints: what is asked for, or NULL for all there is
+ * @info: takes a list, for fi_freeinfo()
+ *
+ * A provider named in the hints is loaded if need be. Entries come in the order
+ * in which providers were registered. fi_getinfo(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -ENODATA when nothing matches, -EINVAL, -FI_EBADFLAGS, -ENOSYS
+ * for an API version newer than this one, -EDEADLK, -ENOMEM, or a provider's
+ * error if no other had an entry.
+ */
+int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
+	       const struct fi_info *hints, struct fi_info **info)
+{
+	struct kofi_query query = {
+		.version	= version,
+		.node		= node,
+		.service	= service,
+		.flags		= flags,
+		.hints		= hints,
+	};
+	int ret;
+
+	might_sleep();
+	if (!info)
+		return -EINVAL;
+	*info = NULL;
+	if (kofi_in_handler())
+		return -EDEADLK;
+	if (flags & ~KOFI_GETINFO_FLAGS)
+		return -FI_EBADFLAGS;
+	if (FI_VERSION_LT(fi_version(), version))
+		return -ENOSYS;
+	query.last = &query.first;
+	ret = kofi_ask_all(&query);
+	if (!ret)
+		*info = query.first;
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_getinfo, KOFI);

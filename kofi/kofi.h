@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The core's own declarations, file by file.
+ *
+ * Locks, outermost first; no provider is called under any of them:
+ *
+ *   kofi_registry_lock (mutex)	registry.c: who is registered, who is calling
+ *   kofi_tree_lock (mutex)	node.c: which object hangs where, and its state
+ *   kofi_cq.lock (spinlock)	cq.c: a completion queue's ring and notifier
+ *   kofi_eq.lock (spinlock)	eq.c: an event queue's ring and notifier
+ *
+ * The first two are never held together.
+ */
+#ifndef KOFI_CORE_H
+#define KOFI_CORE_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <kofi/provider.h>
+
+struct seq_file;
+
+/* registry.c */
+
+/**
+ * struct kofi_reg - a registered provider
+ * @provider: what it handed in
+ * @list: in the registry; kofi_registry_lock
+ * @calls: calls into the provider that are running; kofi_registry_lock
+ * @opens: fabrics that are open; kofi_registry_lock
+ * @leaving: being deregistered, found by nobody; kofi_registry_lock
+ */
+struct kofi_reg {
+	const struct kofi_provider	*provider;
+	struct list_head		list;
+	struct list_head		calls;
+	unsigned int			opens;
+	bool				leaving;
+};
+
+/**
+ * struct kofi_call - a call into a provider, on the caller's stack
+ * @reg: the provider, pinned until kofi_call_end()
+ * @list: in @reg->calls
+ * @task: who calls
+ */
+struct kofi_call {
+	struct kofi_reg		*reg;
+	struct list_head	list;
+	struct task_struct	*task;
+};
+
+bool kofi_call_begin(struct kofi_call *call, const char *name);
+bool kofi_call_next(struct kofi_call *call);
+void kofi_call_end(struct kofi_call *call);
+void kofi_reg_get_open(struct kofi_reg *reg);
+void kofi_reg_put_open(struct kofi_reg *reg);
+void kofi_registry_show(struct seq_file *s);
+
+/* match.c */
+
+const char *kofi_info_mismatch(const struct fi_info *info,
+			       const struct fi_info *hints);
+void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints);
+
+/* node.c */
+
+/**
+ * enum kofi_state - where an object is in its life
+ * @KOFI_OPEN: it can be bound to, and is what all but endpoints stay
+ * @KOFI_ENABLING: the provider is enabling the endpoint
+ * @KOFI_ENABLED: the endpoint transfers data
+ * @KOFI_DEAD: the device went away; the object can only be closed
+ * @KOFI_STATES: how many there are
+ */
+enum kofi_state {
+	KOFI_OPEN,
+	KOFI_ENABLING,
+	KOFI_ENABLED,
+	KOFI_DEAD,
+	KOFI_STATES,
+};
+
+typedef void (*kofi_fn)(void);
+
+/**
+ * struct kofi_node - an object's place among the others
+ * @fid: the object
+ * @parent: what it was opened from; a fabric has none
+ * @reg: its provider
+ * @refs: 1, and 1 for each child and each object that it is bound to
+ * @id: names it in traces and debugfs
+ * @state: kofi_tree_lock to change
+ * @sibling: in @parent->children, or kofi_fabrics; kofi_tree_lock
+ * @children: what was opened from it; kofi_tree_lock
+ * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
+ * @caps: of an endpoint, as opened
+ * @msg: of an endpoint: the provider's calls, in force while it is enabled
+ * @tagged: likewise
+ * @rma: likewise
+ * @held: another node that is pinned: the CQ of an allocated region
+ * @device_events: an event queue that a domain was bound to
+ * @fns: room for vectors in which the provider left something out
+ */
+struct kofi_node {
+	struct fid			*fid;
+	struct kofi_node		*parent;
+	struct kofi_reg			*reg;
+	refcount_t			refs;
+	u32				id;
+	enum kofi_state			state;
+	struct list_head		sibling;
+	struct list_head		children;
+	struct list_head		binds;
+	u64				caps;
+	const struct fi_ops_msg		*msg;
+	const struct fi_ops_tagged	*tagged;
+	const struct fi_ops_rma		*rma;
+	struct kofi_node		*held;
+	bool				device_events;
+	kofi_fn				fns[];
+};
+
+/**
+ * struct kofi_bind - one object bound to another
+ * @list: in kofi_node.binds
+ * @node: what is bound, pinned
+ * @flags: how
+ * @eq_held: it holds room in an event queue; kofi_tree_lock
+ */
+struct kofi_bind {
+	struct list_head	list;
+	struct kofi_node	*node;
+	u64			flags;
+	bool			eq_held;
+};
+
+extern struct mutex kofi_tree_lock;
+
+int kofi_enter(const struct fid *fid, enum fi_class fclass);
+struct kofi_node *kofi_node_alloc(struct kofi_node *parent,
+				  enum fi_class fclass);
+void kofi_node_free(struct kofi_node *node);
+int kofi_node_publish(struct kofi_node *node, struct fid *fid,
+		      enum fi_class fclass, void *context);
+bool kofi_node_get(struct kofi_node *node);
+void kofi_node_put(struct kofi_node *node);
+void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
+struct fid_ep *kofi_to_ep(struct fid *fid);
+const char *kofi_class_name(enum fi_class fclass);
+void kofi_tree_show(struct seq_file *s);
+void kofi_node_fini(void);
+
+/* stubs.c */
+
+extern const struct fi_ops_msg kofi_msg_none, kofi_msg_early, kofi_msg_dead;
+extern const struct fi_ops_tagged kofi_tagged_none, kofi_tagged_early,
+				  kofi_tagged_dead;
+extern const struct fi_ops_rma kofi_rma_none, kofi_rma_early, kofi_rma_dead;
+extern const struct fi_ops_mr kofi_mr_none, kofi_mr_dead;
+
+void kofi_fill_ops(struct kofi_node *node, struct fid *fid);
+unsigned int kofi_fill_room(enum fi_class fclass);
+
+/* work.c */
+
+void kofi_notifier_init(struct kofi_notifier *notifier, spinlock_t *lock,
+			void (*call)(struct kofi_notifier *notifier));
+void kofi_notifier_fini(struct kofi_notifier *notifier);
+void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
+int kofi_work_start(void);
+void kofi_work_stop(void);
+
+/* strerror.c */
+
+const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
+			  size_t len);
+
+/* eq.c */
+
+int kofi_eq_hold(struct fid *fid);
+void kofi_eq_drop(struct fid *fid);
+void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
+		    const char *domain_name);
+
+/* debugfs.c */
+
+void kofi_debugfs_init(void);
+void kofi_debugfs_fini(void);
+
+#endif /* KOFI_CORE_H */

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Lifetime. Each object has a node: it counts what depends on the object
+ * (children, and objects that it is bound to), and knows its state. An object
+ * whose count is 1 can be closed, any other is busy; the count at 0 means that
+ * it is being closed, and nothing can be opened from it any more.
+ *
+ * The nodes of one provider's objects form a tree below a fabric. They are
+ * linked only while the object is whole: from the end of its opening to the
+ * beginning of its close. So whoever walks the tree, under kofi_tree_lock, may
+ * look at the objects.
+ */
+#define pr_fmt(fmt) "kofi: " fmt
+
+#include <linux/idr.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include "kofi.h"
+#include "trace.h"
+
+/* Protects where nodes hang, and their states. */
+DEFINE_MUTEX(kofi_tree_lock);
+static LIST_HEAD(kofi_fabrics);		/* kofi_tree_lock */
+static DEFINE_IDA(kofi_ids);
+
+static const char * const kofi_class_names[] = {
+	[FI_CLASS_UNSPEC]	= "unspec",
+	[FI_CLASS_FABRIC]	= "fabric",
+	[FI_CLASS_DOMAIN]	= "domain",
+	[FI_CLASS_EP]		= "ep",
+	[FI_CLASS_AV]		= "av",
+	[FI_CLASS_MR]		= "mr",
+	[FI_CLASS_EQ]		= "eq",
+	[FI_CLASS_CQ]		= "cq",
+	[FI_CLASS_CNTR]		= "cntr",
+};
+
+/* The node of a domain whose device went away while it was being opened. */
+#define KOFI_BORN_DEAD	((struct kofi_node *)ERR_PTR(-ENODEV))
+
+/* From which states one may come to each. */
+static const u8 kofi_state_from[KOFI_STATES] = {
+	[KOFI_OPEN]	= BIT(KOFI_ENABLING),
+	[KOFI_ENABLING]	= BIT(KOFI_OPEN),
+	[KOFI_ENABLED]	= BIT(KOFI_ENABLING),
+	[KOFI_DEAD]	= BIT(KOFI_OPEN) | BIT(KOFI_ENABLING) |
+			  BIT(KOFI_ENABLED) | BIT(KOFI_DEAD),
+};
+
+static const char * const kofi_state_names[KOFI_STATES] = {
+	[KOFI_OPEN]	= "open",
+	[KOFI_ENABLING]	= "enabling",
+	[KOFI_ENABLED]	= "enabled",
+	[KOFI_DEAD]	= "dead",
+};
+
+/**
+ * kofi_class_name() - name a class of objects
+ * @fclass: the class
+ *
+ * Context: Any.
+ * Return: its name.
+ */
+const char *kofi_class_name(enum fi_class fclass)
+{
+	return fclass < ARRAY_SIZE(kofi_class_names) ?
+	       kofi_class_names[fclass] : "?";
+}
+
+struct fid_ep *kofi_to_ep(struct fid *fid)
+{
+	return container_of(fid, struct fid_ep, fid);
+}
+
+/**
+ * kofi_enter() - what every control call on an object begins with
+ * @fid: the object
+ * @fclass: what it must be, or FI_CLASS_UNSPEC
+ *
+ * Context: Process context; a place to catch callers that can't sleep.
+ * Return: 0, -EINVAL for what isn't such an object, -EDEADLK in a completion
+ * handler, -ENODEV when the device went away.
+ */
+int kofi_enter(const struct fid *fid, enum fi_class fclass)
+{
+	might_sleep();
+	if (!fid || !fid->node || (fclass && fid->fclass != fclass))
+		return -EINVAL;
+	if (kofi_in_handler())
+		return -EDEADLK;
+	return READ_ONCE(fid->node->state) == KOFI_DEAD ? -ENODEV : 0;
+}
+
+/**
+ * kofi_node_alloc() - make the node of an object that is about to be opened
+ * @parent: what it is opened from, pinned by the new node, or NULL
+ * @fclass: what it will be
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: the node, or an ERR_PTR(): -EINVAL when the parent is being closed.
+ */
+struct kofi_node *kofi_node_alloc(struct kofi_node *parent,
+				  enum fi_class fclass)
+{
+	struct kofi_node *node;
+	int id;
+
+	node = kzalloc(struct_size(node, fns, kofi_fill_room(fclass)),
+		       GFP_KERNEL);
+	if (!node)
+		return ERR_PTR(-ENOMEM);
+	id = ida_alloc_min(&kofi_ids, 1, GFP_KERNEL);
+	if (id < 0) {
+		kfree(node);
+		return ERR_PTR(id);
+	}
+	node->id = id;
+	refcount_set(&node->refs, 1);
+	INIT_LIST_HEAD(&node->sibling);
+	INIT_LIST_HEAD(&node->children);
+	INIT_LIST_HEAD(&node->binds);
+	if (parent && !kofi_node_get(parent)) {
+		kofi_node_free(node);
+		return ERR_PTR(-EINVAL);
+	}
+	node->parent = parent;
+	if (parent)
+		node->reg = parent->reg;
+	return node;
+}
+
+/**
+ * kofi_node_free() - undo kofi_node_alloc()
+ * @node: a node whose object was never opened, or is gone
+ *
+ * Context: Process context; sleeps.
+ */
+void kofi_node_free(struct kofi_node *node)
+{
+	if (node->parent)
+		kofi_node_put(node->parent);
+	ida_free(&kofi_ids, node->id);
+	kfree(node);
+}
+
+/**
+ * kofi_node_get() - have something depend on an object
+ * @node: the object's
+ *
+ * Context: Any.
+ * Return: whether that is possible; not when the object is being closed.
+ */
+bool kofi_node_get(struct kofi_node *node)
+{
+	return refcount_inc_not_zero(&node->refs);
+}
+
+/**
+ * kofi_node_put() - undo kofi_node_get()
+ * @node: the object's; never the last to go, that is fi_close()
+ *
+ * Context: Any.
+ */
+void kofi_node_put(struct kofi_node *node)
+{
+	refcount_dec(&node->refs);
+}
+
+static void kofi_node_link(struct kofi_node *node)
+{
+	lockdep_assert_held(&kofi_tree_lock);
+	list_add_tail(&node->sibling, node->parent ? &node->parent->children :
+						     &kofi_fabrics);
+}
+
+/**
+ * kofi_node_set_state() - go from one state to another
+ * @node: the node
+ * @state: where to
+ *
+ * The one place where a state changes. The state decides which calls data
+ * transfers reach.
+ *
+ * Context: Process context, under kofi_tree_lock.
+ */
+void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
+{
+	struct fid_ep *ep;
+
+	lockdep_assert_held(&kofi_tree_lock);
+	if (WARN_ON_ONCE(!(kofi_state_from[state] & BIT(node->state))))
+		return;
+	trace_kofi_node_state(node->id, node->fid->fclass, node->state, state);
+	WRITE_ONCE(node->state, state);
+	if (node->fid->fclass == FI_CLASS_MR && state == KOFI_DEAD)
+		WRITE_ONCE(container_of(node->fid, struct fid_mr, fid)->ops,
+			   &kofi_mr_dead);
+	if (node->fid->fclass != FI_CLASS_EP)
+		return;
+
+	ep = kofi_to_ep(node->fid);
+	switch (state) {
+	case KOFI_ENABLED:
+		/* Who posts must see what the provider made ready. */
+		smp_wmb();
+		WRITE_ONCE(ep->msg, node->msg);
+		WRITE_ONCE(ep->tagged, node->tagged);
+		WRITE_ONCE(ep->rma, node->rma);
+		break;
+	case KOFI_DEAD:
+		WRITE_ONCE(ep->msg, &kofi_msg_dead);
+		WRITE_ONCE(ep->tagged, &kofi_tagged_dead);
+		WRITE_ONCE(ep->rma, &kofi_rma_dead);
+		break;
+	default:
+		WRITE_ONCE(ep->msg, &kofi_msg_early);
+		WRITE_ONCE(ep->tagged, &kofi_tagged_early);
+		WRITE_ONCE(ep->rma, &kofi_rma_early);
+		break;
+	}
+}
+
+/**
+ * kofi_node_publish() - an object was opened: complete and link it
+ * @node: from kofi_node_alloc()
+ * @fid: what the provider returned
+ * @fclass: what it shall be
+ * @context: the caller's
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -EPROTO when the provider didn't return such an object.
+ */
+int kofi_node_publish(struct kofi_node *node, struct fid *fid,
+		      enum fi_class fclass, void *context)
+{
+	bool born_dead;
+
+	if (!fid || !fid->ops || !fid->ops->close) {
+		pr_err("%s: opened a %s that can't be closed\n",
+		       node->reg->provider->name, kofi_class_name(fclass));
+		return -EPROTO;
+	}
+	fid->fclass = fclass;
+	fid->context = context;
+	node->fid = fid;
+	kofi_fill_ops(node, fid);
+
+	mutex_lock(&kofi_tree_lock);
+	born_dead = fid->node == KOFI_BORN_DEAD;
+	fid->node = node;
+	kofi_node_link(node);
+	if (born_dead || (node->parent && node->parent->state == KOFI_DEAD))
+		kofi_node_set_state(node, KOFI_DEAD);
+	mutex_unlock(&kofi_tree_lock);
+	trace_kofi_node_open(node->id, fclass,
+			     node->parent ? node->parent->id : 0,
+			     node->reg->provider->name);
+	return 0;
+}
+
+static void kofi_unbind_all(struct list_head *binds)
+{
+	struct kofi_bind *bind, *next;
+
+	list_for_each_entry_safe(bind, next, binds, list) {
+		if (bind->eq_held)
+			kofi_eq_drop(bind->node->fid);
+		kofi_node_put(bind->node);
+		kfree(bind);
+	}
+}
+
+static void kofi_node_gone(struct kofi_node *node)
+{
+	struct kofi_reg *reg = node->parent ? NULL : node->reg;
+
+	kofi_unbind_all(&node->binds);
+	if (node->held)
+		kofi_node_put(node->held);
+	kofi_node_free(node);
+	if (reg)
+		kofi_reg_put_open(reg);
+}
+
+/**
+ * fi_close() - close an object of any class
+ * @fid: the object
+ *
+ * For an endpoint: posting stops, each outstanding operation gets its one
+ * completion, -ECANCELED if it didn't finish, and nothing touches the caller's
+ * buffers once this returns. Objects whose device went away are closed the same
+ * way. fi_endpoint(3), fi_domain(3) and the others.
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EBUSY while something was opened from the object or it is bound
+ * to something, -EINVAL, -EDEADLK in a completion handler, or the provider's
+ * error, after which the object is as it was.
+ */
+int fi_close(struct fid *fid)
+{
+	struct kofi_node *node;
+	u32 id;
+	int ret;
+
+	ret = kofi_enter(fid, FI_CLASS_UNSPEC);
+	if (ret && ret != -ENODEV)
+		return ret;
+	node = fid->node;
+	if (!refcount_dec_if_one(&node->refs))
+		return -EBUSY;
+	mutex_lock(&kofi_tree_lock);
+	list_del_init(&node->sibling);
+	mutex_unlock(&kofi_tree_lock);
+
+	id = node->id;
+	ret = fid->ops->close(fid);
+	trace_kofi_node_close(id, ret);
+	if (!ret) {
+		kofi_node_gone(node);
+		return 0;
+	}
+
+	refcount_set(&node->refs, 1);
+	mutex_lock(&kofi_tree_lock);
+	kofi_node_link(node);
+	if (node->parent && node->parent->state == KOFI_DEAD)
+		kofi_node_set_state(node, KOFI_DEAD);
+	mutex_unlock(&kofi_tree_lock);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_close, KOFI);
+
+/**
+ * kofi_device_removed() - the device of a domain went away
+ * @domain: the domain
+ * @domain_name: its name, for the event
+ *
+ * From here on control calls on the domain and all that was opened from it, and
+ * data calls that haven't reached the provider yet, return -ENODEV; the event
+ * queues bound to the domain hear FI_DEVICE_REMOVED. Completing what is
+ * outstanding is the provider's part, and so is keeping the objects until
+ * they are closed. The provider sees to it that the domain's close op doesn't
+ * return meanwhile; the domain may still be in the course of being opened.
+ *
+ * Context: Process context; sleeps, but never waits for a ULP.
+ */
+void kofi_device_removed(struct fid_domain *domain, const char *domain_name)
+{
+	struct kofi_node *node, *child;
+	struct kofi_bind *bind;
+
+	mutex_lock(&kofi_tree_lock);
+	node = domain->fid.node;
+	if (IS_ERR_OR_NULL(node)) {
+		domain->fid.node = KOFI_BORN_DEAD;
+	} else if (node->state != KOFI_DEAD) {
+		kofi_node_set_state(node, KOFI_DEAD);
+		list_for_each_entry(child, &node->children, sibling)
+			kofi_node_set_state(child, KOFI_DEAD);
+		list_for_each_entry(bind, &node->binds, list) {
+			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED,
+				       &domain->fid, domain_name);
+			bind->eq_held = false;
+		}
+	}
+	mutex_unlock(&kofi_tree_lock);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_device_removed, KOFI_PROVIDER);
+
+/**
+ * kofi_device_arrived() - a provider has a device that it didn't have before
+ * @provider: the provider
+ * @domain_name: name of the device, as fi_getinfo() gives it
+ *
+ * Tells each event queue of the provider's fabrics that a domain was once
+ * bound to.
+ *
+ * Context: Process context; sleeps, but never waits for a ULP.
+ */
+void kofi_device_arrived(const struct kofi_provider *provider,
+			 const char *domain_name)
+{
+	struct kofi_node *fabric, *child;
+
+	mutex_lock(&kofi_tree_lock);
+	list_for_each_entry(fabric, &kofi_fabrics, sibling) {
+		if (fabric->reg->provider != provider)
+			continue;
+		list_for_each_entry(child, &fabric->children, sibling)
+			if (child->device_events)
+				kofi_eq_device(child->fid, FI_DEVICE_ARRIVED,
+					       fabric->fid, domain_name);
+	}
+	mutex_unlock(&kofi_tree_lock);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_device_arrived, KOFI_PROVIDER);
+
+static void kofi_show_node(struct seq_file *s, const struct kofi_node *node,
+			   int depth)
+{
+	const struct kofi_bind *bind;
+
+	seq_printf(s, "%*s%s %u: %s, %u refs", depth * 2, "",
+		   kofi_class_name(node->fid->fclass), node->id,
+		   kofi_state_names[node->state], refcount_read(&node->refs));
+	if (!node->parent)
+		seq_printf(s, ", provider %s", node->reg->provider->name);
+	list_for_each_entry(bind, &node->binds, list)
+		seq_printf(s, ", %s %u",
+			   kofi_class_name(bind->node->fid->fclass),
+			   bind->node->id);
+	seq_putc(s, '\n');
+}
+
+/**
+ * kofi_tree_show() - list the open objects
+ * @s: where to
+ *
+ * Context: Process context; sleeps.
+ */
+void kofi_tree_show(struct seq_file *s)
+{
+	const struct kofi_node *fabric, *child, *leaf;
+
+	mutex_lock(&kofi_tree_lock);
+	list_for_each_entry(fabric, &kofi_fabrics, sibling) {
+		kofi_show_node(s, fabric, 0);
+		list_for_each_entry(child, &fabric->children, sibling) {
+			kofi_show_node(s, child, 1);
+			list_for_each_entry(leaf, &child->children, sibling)
+				kofi_show_node(s, leaf, 2);
+		}
+	}
+	mutex_unlock(&kofi_tree_lock);
+}
+
+/* The ids keep a little memory of their own. */
+void kofi_node_fini(void)
+{
+	ida_destroy(&kofi_ids);
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Opening. Every call here has the same shape: check, make a node that pins
+ * the parent, call the provider, and publish or take the node back. What can
+ * fail for want of memory fails before the provider is asked.
+ */
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include "kofi.h"
+
+#define FI_MR_ACCESS	(FI_READ | FI_WRITE | FI_REMOTE_READ | \
+			 FI_REMOTE_WRITE | FI_SEND | FI_RECV)
+
+static struct kofi_node *kofi_open_begin(struct fid *parent,
+					 enum fi_class parent_class,
+					 enum fi_class fclass)
+{
+	int ret = kofi_enter(parent, parent_class);
+
+	return ret ? ERR_PTR(ret) : kofi_node_alloc(parent->node, fclass);
+}
+
+static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
+			 enum fi_class fclass, void *context)
+{
+	if (!ret)
+		ret = kofi_node_publish(node, fid, fclass, context);
+	if (ret)
+		kofi_node_free(node);
+	return ret;
+}
+
+/*
+ * What the provider returned is used only if it said that it succeeded; the
+ * fid is the first member of every object.
+ */
+#define KOFI_OPEN_END(node, ret, obj, out, fclass, context)		\
+({									\
+	int __ret = kofi_open_end(node, ret, (obj) ? &(obj)->fid : NULL,\
+				  fclass, context);			\
+	if (!__ret)							\
+		*(out) = obj;						\
+	__ret;								\
+})
+
+/**
+ * fi_fabric() - open a fabric
+ * @attr: names provider and fabric, as fi_getinfo() does
+ * @fabric: takes the fabric
+ * @context: the caller's
+ *
+ * Loads the provider if need be, and pins its module. fi_fabric(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -ENODEV when there is no such provider, -EDEADLK,
+ * -ENOMEM, or the provider's error.
+ */
+int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+	      void *context)
+{
+	struct fid_fabric *new = NULL;
+	struct kofi_node *node;
+	struct kofi_call call;
+	int ret;
+
+	might_sleep();
+	if (!attr || !attr->prov_name || !attr->name || !fabric)
+		return -EINVAL;
+	if (kofi_in_handler())
+		return -EDEADLK;
+	node = kofi_node_alloc(NULL, FI_CLASS_FABRIC);
+	if (IS_ERR(node))
+		return PTR_ERR(node);
+	if (!kofi_call_begin(&call, attr->prov_name)) {
+		kofi_node_free(node);
+		return -ENODEV;
+	}
+	node->reg = call.reg;
+	ret = call.reg->provider->fabric(attr, &new, context);
+	if (!ret) {
+		/* Before anybody can see it, and before the call is over. */
+		kofi_reg_get_open(call.reg);
+		ret = kofi_node_publish(node, new ? &new->fid : NULL,
+					FI_CLASS_FABRIC, context);
+		if (ret)
+			kofi_reg_put_open(call.reg);
+	}
+	kofi_call_end(&call);
+	if (ret)
+		kofi_node_free(node);
+	else
+		*fabric = new;
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_fabric, KOFI);
+
+/**
+ * fi_domain() - open a domain: one device's resources
+ * @fabric: the fabric
+ * @info: an entry of fi_getinfo()
+ * @domain: takes the domain
+ * @context: the caller's, in events
+ *
+ * fi_domain(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV when there is no
+ * such device any more, or the provider's error.
+ */
+int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
+	      struct fid_domain **domain, void *context)
+{
+	struct fid_domain *new = NULL;
+	struct kofi_node *node;
+	int ret;
+
+	if (!fabric || !info || !info->domain_attr || !domain)
+		return -EINVAL;
+	node = kofi_open_begin(&fabric->fid, FI_CLASS_FABRIC, FI_CLASS_DOMAIN);
+	if (IS_ERR(node))
+		return PTR_ERR(node);
+	ret = fabric->ops && fabric->ops->domain ?
+	      fabric->ops->domain(fabric, info, &new, context) : -EOPNOTSUPP;
+	return KOFI_OPEN_END(node, ret, new, domain, FI_CLASS_DOMAIN, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_domain, KOFI);
+
+/*
+ * All that a domain opens: @op with the arguments in parentheses, which use
+ * the name new for the object.
+ */
+#define KOFI_DOMAIN_OPEN(domain, op, args, new, out, cls, context)	\
+({									\
+	struct kofi_node *__node;					\
+	int __rc;							\
+									\
+	__node = kofi_open_begin(&(domain)->fid, FI_CLASS_DOMAIN, cls);	\
+	if (IS_ERR(__node)) {						\
+		__rc = PTR_ERR(__node);					\
+	} else {							\
+		__rc = (domain)->ops && (domain)->ops->op ?		\
+		       (domain)->ops->op args : -EOPNOTSUPP;		\
+		__rc = KOFI_OPEN_END(__node, __rc, new, out, cls,	\
+				     context);				\
+	}								\
+	__rc;								\
+})
+
+/**
+ * fi_av_open() - open an address vector
+ * @domain: the domain
+ * @attr: what it shall be; takes the type if that was left open
+ * @av: takes the address vector
+ * @context: the caller's
+ *
+ * fi_av(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV,
+ * or the provider's error.
+ */
+int fi_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
+	       struct fid_av **av, void *context)
+{
+	struct fid_av *new = NULL;
+
+	if (!domain || !attr || !av || attr->type > FI_AV_TABLE ||
+	    attr->rx_ctx_bits)
+		return -EINVAL;
+	if (attr->flags)
+		return -FI_EBADFLAGS;
+	return KOFI_DOMAIN_OPEN(domain, av_open, (domain, attr, &new, context),
+				new, av, FI_CLASS_AV, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_av_open, KOFI);
+
+/**
+ * fi_cq_open() - open a completion queue
+ * @domain: the domain
+ * @attr: what it shall be; takes what was left open
+ * @cq: takes the completion queue
+ * @context: the caller's
+ *
+ * fi_cq(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV,
+ * or the provider's error.
+ */
+int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+	       struct fid_cq **cq, void *context)
+{
+	struct fid_cq *new = NULL;
+
+	if (!domain || !attr || !cq || attr->format > FI_CQ_FORMAT_TAGGED ||
+	    attr->wait_obj > FI_WAIT_UNSPEC ||
+	    attr->wait_cond > FI_CQ_COND_THRESHOLD)
+		return -EINVAL;
+	if (attr->flags & ~FI_AFFINITY)
+		return -FI_EBADFLAGS;
+	return KOFI_DOMAIN_OPEN(domain, cq_open, (domain, attr, &new, context),
+				new, cq, FI_CLASS_CQ, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_cq_open, KOFI);
+
+/**
+ * fi_cntr_open() - open a counter
+ * @domain: the domain
+ * @attr: what it shall be
+ * @cntr: takes the counter
+ * @context: the caller's
+ *
+ * fi_cntr(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV,
+ * or the provider's error.
+ */
+int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+		 struct fid_cntr **cntr, void *context)
+{
+	struct fid_cntr *new = NULL;
+
+	if (!domain || !attr || !cntr || attr->wait_obj > FI_WAIT_UNSPEC ||
+	    attr->events > FI_CNTR_EVENTS_BYTES)
+		return -EINVAL;
+	if (attr->flags)
+		return -FI_EBADFLAGS;
+	return KOFI_DOMAIN_OPEN(domain, cntr_open,
+				(domain, attr, &new, context),
+				new, cntr, FI_CLASS_CNTR, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_cntr_open, KOFI);
+
+/**
+ * fi_endpoint() - open an endpoint
+ * @domain: the domain
+ * @info: what it shall be: an entry of fi_getinfo()
+ * @ep: takes the endpoint
+ * @context: the caller's, in events
+ *
+ * It transfers nothing until it was bound to its queues by fi_ep_bind() and
+ * enabled by fi_enable(). fi_endpoint(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the
+ * provider's error.
+ */
+int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
+		struct fid_ep **ep, void *context)
+{
+	struct fid_ep *new = NULL;
+	int ret;
+
+	if (!domain || !info || !info->ep_attr || !info->tx_attr ||
+	    !info->rx_attr || !ep)
+		return -EINVAL;
+	ret = KOFI_DOMAIN_OPEN(domain, endpoint, (domain, info, &new, context),
+			       new, ep, FI_CLASS_EP, context);
+	if (!ret)
+		new->fid.node->caps = info->caps;
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_endpoint, KOFI);
+
+/**
+ * fi_mr_regattr() - register memory
+ * @domain: the domain
+ * @attr: the memory, the access and the caller's context
+ * @flags: must be 0
+ * @mr: takes the region
+ *
+ * The memory stays valid until the region is closed; its description isn't
+ * needed after the call. fi_mr(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL for memory with inner gaps and other nonsense, -EMSGSIZE
+ * for more pages than a region holds, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK,
+ * -ENOMEM, -FI_ENOMR when all regions are taken, -ENODEV.
+ */
+int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		  u64 flags, struct fid_mr **mr)
+{
+	struct fid_mr *new = NULL;
+
+	if (!domain || !attr || !mr || attr->type > FI_MR_SGL ||
+	    !attr->mr_iov || !attr->iov_count || attr->offset ||
+	    !attr->access || attr->access & ~FI_MR_ACCESS)
+		return -EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	return KOFI_DOMAIN_OPEN(domain, mr_regattr,
+				(domain, attr, flags, &new),
+				new, mr, FI_CLASS_MR, attr->context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_mr_regattr, KOFI);
+
+/**
+ * fi_mr_regv() - register memory of several segments
+ * @domain: the domain
+ * @iov: the segments
+ * @count: how many
+ * @access: FI_REMOTE_READ and so on
+ * @offset: must be 0
+ * @requested_key: used by providers without FI_MR_PROV_KEY
+ * @flags: must be 0
+ * @mr: takes the region
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: as fi_mr_regattr().
+ */
+int fi_mr_regv(struct fid_domain *domain, const struct kvec *iov, size_t count,
+	       u64 access, u64 offset, u64 requested_key, u64 flags,
+	       struct fid_mr **mr, void *context)
+{
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_KVEC,
+		.mr_iov		= iov,
+		.iov_count	= count,
+		.access		= access,
+		.offset		= offset,
+		.requested_key	= requested_key,
+		.context	= context,
+	};
+
+	return fi_mr_regattr(domain, &attr, flags, mr);
+}
+EXPORT_SYMBOL_NS_GPL(fi_mr_regv, KOFI);
+
+/**
+ * fi_mr_reg() - register memory
+ * @domain: the domain
+ * @buf: the memory, from kmalloc() or vmalloc()
+ * @len: its length in bytes
+ * @access: FI_REMOTE_READ and so on
+ * @offset: must be 0
+ * @requested_key: used by providers without FI_MR_PROV_KEY
+ * @flags: must be 0
+ * @mr: takes the region
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: as fi_mr_regattr().
+ */
+int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
+	      u64 access, u64 offset, u64 requested_key, u64 flags,
+	      struct fid_mr **mr, void *context)
+{
+	const struct kvec iov = { .iov_base = (void *)buf, .iov_len = len };
+
+	if (!buf || !len)
+		return -EINVAL;
+	return fi_mr_regv(domain, &iov, 1, access, offset, requested_key,
+			  flags, mr, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_mr_reg, KOFI);
+
+/**
+ * fi_mr_alloc() - allocate a region for fi_mr_post_reg() (kernel only)
+ * @domain: the domain
+ * @attr: its size, access and completion queue
+ * @mr: takes the region
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -FI_EDOMAIN for a completion queue of another domain,
+ * -FI_ENOCQ for none, -EMSGSIZE for more pages than a region can hold,
+ * -FI_ENOMR, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV.
+ */
+int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
+		struct fid_mr **mr, void *context)
+{
+	struct fid_mr *new = NULL;
+	struct kofi_node *cq;
+	int ret;
+
+	if (!domain || !attr || !mr || !attr->max_pages || !attr->access ||
+	    attr->access & ~FI_MR_ACCESS)
+		return -EINVAL;
+	if (!attr->cq)
+		return -FI_ENOCQ;
+	ret = kofi_enter(&attr->cq->fid, FI_CLASS_CQ);
+	if (ret)
+		return ret;
+	cq = attr->cq->fid.node;
+	if (cq->parent != domain->fid.node)
+		return -FI_EDOMAIN;
+	if (!kofi_node_get(cq))
+		return -EINVAL;
+	ret = KOFI_DOMAIN_OPEN(domain, mr_alloc, (domain, attr, &new, context),
+			       new, mr, FI_CLASS_MR, context);
+	if (ret)
+		kofi_node_put(cq);
+	else
+		new->fid.node->held = cq;
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_mr_alloc, KOFI);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Errors as text. */
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include "kofi.h"
+
+static const struct {
+	int		err;
+	const char	*text;
+} kofi_errors[] = {
+	{ FI_SUCCESS,		"success" },
+	{ FI_EPERM,		"not permitted" },
+	{ FI_ENOENT,		"no such object" },
+	{ FI_EINTR,		"interrupted" },
+	{ FI_EIO,		"input/output error" },
+	{ FI_E2BIG,		"argument list too long" },
+	{ FI_EAGAIN,		"try again" },
+	{ FI_ENOMEM,		"out of memory" },
+	{ FI_EACCES,		"access denied" },
+	{ FI_EFAULT,		"bad address" },
+	{ FI_EBUSY,		"in use" },
+	{ EEXIST,		"exists already" },
+	{ FI_ENODEV,		"no such device" },
+	{ FI_EINVAL,		"invalid argument" },
+	{ FI_ENOSPC,		"no space left" },
+	{ EDEADLK,		"would wait for itself" },
+	{ FI_ENOSYS,		"not implemented" },
+	{ FI_ENODATA,		"nothing found" },
+	{ FI_EPROTO,		"protocol error" },
+	{ FI_EOVERFLOW,		"value too large" },
+	{ FI_EMSGSIZE,		"message too long" },
+	{ FI_ENOPROTOOPT,	"no such option" },
+	{ EPROTONOSUPPORT,	"peer lacks the feature" },
+	{ FI_EOPNOTSUPP,	"not supported" },
+	{ FI_EADDRNOTAVAIL,	"address not available" },
+	{ FI_ENETDOWN,		"network is down" },
+	{ FI_ECONNABORTED,	"connection aborted" },
+	{ FI_ECONNRESET,	"connection reset by peer" },
+	{ FI_ENOBUFS,		"no buffer space" },
+	{ FI_ENOTCONN,		"not connected" },
+	{ FI_ETIMEDOUT,		"timed out" },
+	{ FI_EHOSTUNREACH,	"host unreachable" },
+	{ FI_EREMOTEIO,		"remote input/output error" },
+	{ FI_ECANCELED,		"canceled" },
+	{ FI_EKEYREJECTED,	"key rejected" },
+	{ FI_EOTHER,		"unspecified error" },
+	{ FI_ETOOSMALL,		"buffer too small" },
+	{ FI_EOPBADSTATE,	"not permitted in this state" },
+	{ FI_EAVAIL,		"error available" },
+	{ FI_EBADFLAGS,		"flags not supported" },
+	{ FI_ENOEQ,		"missing event queue" },
+	{ FI_EDOMAIN,		"wrong domain" },
+	{ FI_ENOCQ,		"missing completion queue" },
+	{ FI_ECRC,		"data damaged" },
+	{ FI_ETRUNC,		"message truncated" },
+	{ FI_ENOKEY,		"no such key" },
+	{ FI_ENOAV,		"missing address vector" },
+	{ FI_EOVERRUN,		"queue overrun" },
+	{ FI_ENORX,		"receiver not ready" },
+	{ FI_ENOMR,		"no memory region left" },
+};
+
+/**
+ * fi_strerror() - say what an error means
+ * @errnum: an errno or enum fi_errno, positive or negative
+ *
+ * fi_errno(3).
+ *
+ * Context: Any.
+ * Return: a constant text.
+ */
+const char *fi_strerror(int errnum)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kofi_errors); i++)
+		if (kofi_errors[i].err == errnum ||
+		    kofi_errors[i].err == -errnum)
+			return kofi_errors[i].text;
+	return "unknown error";
+}
+EXPORT_SYMBOL_NS_GPL(fi_strerror, KOFI);
+
+/**
+ * kofi_strerror() - say what a provider's error means
+ * @fid: an object of the provider's
+ * @prov_errno: the error
+ * @buf: takes the text, cut to @len; or NULL
+ * @len: room at @buf
+ *
+ * Context: Any.
+ * Return: the text, the provider's own or a general one.
+ */
+const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
+			  size_t len)
+{
+	const struct kofi_provider *provider = fid->node->reg->provider;
+	const char *text = NULL;
+
+	if (provider->strerror)
+		text = provider->strerror(prov_errno);
+	if (!text)
+		text = fi_strerror(prov_errno);
+	if (buf && len)
+		strscpy(buf, text, len);
+	return text;
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "kofi.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Workers and handlers. Handlers run in work items that the core knows, their
+ * own or a provider's; so a control call can be refused there, where it could
+ * wait for itself: closing a queue waits for its handler.
+ */
+#include <linux/hashtable.h>
+#include <linux/sched.h>
+#include "kofi.h"
+
+static DEFINE_HASHTABLE(kofi_works, 8);		/* kofi_works_lock */
+static DEFINE_SPINLOCK(kofi_works_lock);
+static struct workqueue_struct *kofi_wq;
+
+/**
+ * kofi_work_init() - prepare a work item
+ * @work: the item, to be queued by queue_work_on() and the like
+ * @fn: what it does
+ *
+ * Context: Process context.
+ */
+void kofi_work_init(struct kofi_work *work, work_func_t fn)
+{
+	INIT_WORK(&work->work, fn);
+	spin_lock(&kofi_works_lock);
+	hash_add(kofi_works, &work->known, (unsigned long)&work->work);
+	spin_unlock(&kofi_works_lock);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_work_init, KOFI_PROVIDER);
+
+/**
+ * kofi_work_fini() - cancel a work item for good
+ * @work: the item, which nobody will queue again
+ *
+ * Context: Process context; sleeps until the item is idle.
+ */
+void kofi_work_fini(struct kofi_work *work)
+{
+	cancel_work_sync(&work->work);
+	spin_lock(&kofi_works_lock);
+	hash_del(&work->known);
+	spin_unlock(&kofi_works_lock);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_work_fini, KOFI_PROVIDER);
+
+/**
+ * kofi_in_handler() - does this run in a work item of ours?
+ *
+ * The item that runs is looked up, not looked at: another's may free itself.
+ *
+ * Context: Any.
+ * Return: whether control calls must be refused.
+ */
+bool kofi_in_handler(void)
+{
+	struct work_struct *running = current_work();
+	struct kofi_work *work;
+	bool found = false;
+
+	if (!running)
+		return false;
+	spin_lock(&kofi_works_lock);
+	hash_for_each_possible(kofi_works, work, known, (unsigned long)running)
+		if (&work->work == running)
+			found = true;
+	spin_unlock(&kofi_works_lock);
+	return found;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
+
+static void kofi_notifier_run(struct kofi_notifier *notifier)
+{
+	bool again;
+
+	do {
+		notifier->call(notifier);
+		cond_resched();
+		spin_lock_bh(notifier->lock);
+		again = notifier->again;
+		notifier->again = false;
+		notifier->running = again;
+		spin_unlock_bh(notifier->lock);
+	} while (again);
+}
+
+static void kofi_notifier_work(struct work_struct *work)
+{
+	kofi_notifier_run(container_of(work, struct kofi_notifier, work.work));
+}
+
+/**
+ * kofi_notifier_init() - prepare the notifying part of a queue
+ * @notifier: the part
+ * @lock: the queue's lock
+ * @call: calls the queue's handler, or NULL if it has none
+ *
+ * Context: Process context.
+ */
+void kofi_notifier_init(struct kofi_notifier *notifier, spinlock_t *lock,
+			void (*call)(struct kofi_notifier *notifier))
+{
+	notifier->lock = lock;
+	notifier->call = call;
+	notifier->armed = true;
+	notifier->running = false;
+	notifier->again = false;
+	init_waitqueue_head(&notifier->wait);
+	kofi_work_init(&notifier->work, kofi_notifier_work);
+}
+
+/**
+ * kofi_notifier_fini() - undo kofi_notifier_init()
+ * @notifier: the part, which nobody notifies any more
+ *
+ * Context: Process context; sleeps until the handler has returned.
+ */
+void kofi_notifier_fini(struct kofi_notifier *notifier)
+{
+	kofi_work_fini(&notifier->work);
+}
+
+/**
+ * kofi_notify() - tell who reads a queue that there is something to read
+ * @notifier: the queue's
+ * @in_worker: the caller runs in a kofi_work and holds no lock, so that the
+ *	handler may be called from here
+ *
+ * The handler is never called twice at a time.
+ *
+ * Context: Process or softirq context.
+ */
+void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
+{
+	bool run = false;
+
+	if (wq_has_sleeper(&notifier->wait))
+		wake_up_all(&notifier->wait);
+	if (!notifier->call)
+		return;
+
+	spin_lock_bh(notifier->lock);
+	if (notifier->armed) {
+		notifier->armed = false;
+		run = !notifier->running;
+		notifier->again = notifier->running;
+		notifier->running = true;
+	}
+	spin_unlock_bh(notifier->lock);
+	if (run && in_worker)
+		kofi_notifier_run(notifier);
+	else if (run)
+		queue_work(kofi_wq, &notifier->work.work);
+}
+
+int kofi_work_start(void)
+{
+	kofi_wq = alloc_workqueue("kofi", WQ_MEM_RECLAIM, 0);
+	return kofi_wq ? 0 : -ENOMEM;
+}
+
+void kofi_work_stop(void)
+{
+	destroy_workqueue(kofi_wq);
+}
