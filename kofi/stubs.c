@@ -6,8 +6,10 @@
  */
 #include "kofi.h"
 
-#define STUB(type, set, op, rc, ...) \
-	static type set##_##op(__VA_ARGS__) { return rc; }
+#define STUB(set, op, rc, ...) \
+	static ssize_t set##_##op(__VA_ARGS__) { return rc; }
+#define INT_STUB(set, op, rc, ...) \
+	static int set##_##op(__VA_ARGS__) { return rc; }
 
 #define EP	struct fid_ep *ep
 #define BUF	void *buf, size_t len
@@ -17,14 +19,14 @@
 #define RMT	u64 raddr, u64 key
 
 #define MSG_STUBS(set, rc)						\
-STUB(ssize_t, set, recv, rc, EP, BUF, void *desc, TO, void *context)	\
-STUB(ssize_t, set, iov, rc, EP, IOV, TO, void *context)			\
-STUB(ssize_t, set, msg, rc, EP, const struct fi_msg *msg, u64 flags)	\
-STUB(ssize_t, set, send, rc, EP, CBUF, void *desc, TO, void *context)	\
-STUB(ssize_t, set, inject, rc, EP, CBUF, TO)				\
-STUB(ssize_t, set, senddata, rc, EP, CBUF, void *desc, u64 data, TO,	\
-     void *context)							\
-STUB(ssize_t, set, injectdata, rc, EP, CBUF, u64 data, TO)		\
+STUB(set, recv, rc, EP, BUF, void *desc, TO, void *context)		\
+STUB(set, iov, rc, EP, IOV, TO, void *context)				\
+STUB(set, msg, rc, EP, const struct fi_msg *msg, u64 flags)		\
+STUB(set, send, rc, EP, CBUF, void *desc, TO, void *context)		\
+STUB(set, inject, rc, EP, CBUF, TO)					\
+STUB(set, senddata, rc, EP, CBUF, void *desc, u64 data, TO,		\
+	void *context)							\
+STUB(set, injectdata, rc, EP, CBUF, u64 data, TO)			\
 const struct fi_ops_msg set = {						\
 	.recv = set##_recv, .recvv = set##_iov, .recvmsg = set##_msg,	\
 	.send = set##_send, .sendv = set##_iov, .sendmsg = set##_msg,	\
@@ -33,19 +35,19 @@ const struct fi_ops_msg set = {						\
 }
 
 #define TAGGED_STUBS(set, rc)						\
-STUB(ssize_t, set, recv, rc, EP, BUF, void *desc, TO, u64 tag,		\
-     u64 ignore, void *context)						\
-STUB(ssize_t, set, recvv, rc, EP, IOV, TO, u64 tag, u64 ignore,		\
-     void *context)							\
-STUB(ssize_t, set, msg, rc, EP, const struct fi_msg_tagged *msg,	\
-     u64 flags)								\
-STUB(ssize_t, set, send, rc, EP, CBUF, void *desc, TO, u64 tag,		\
-     void *context)							\
-STUB(ssize_t, set, sendv, rc, EP, IOV, TO, u64 tag, void *context)	\
-STUB(ssize_t, set, inject, rc, EP, CBUF, TO, u64 tag)			\
-STUB(ssize_t, set, senddata, rc, EP, CBUF, void *desc, u64 data, TO,	\
-     u64 tag, void *context)						\
-STUB(ssize_t, set, injectdata, rc, EP, CBUF, u64 data, TO, u64 tag)	\
+STUB(set, recv, rc, EP, BUF, void *desc, TO, u64 tag,			\
+	u64 ignore, void *context)					\
+STUB(set, recvv, rc, EP, IOV, TO, u64 tag, u64 ignore,			\
+	void *context)							\
+STUB(set, msg, rc, EP, const struct fi_msg_tagged *msg,			\
+	u64 flags)							\
+STUB(set, send, rc, EP, CBUF, void *desc, TO, u64 tag,			\
+	void *context)							\
+STUB(set, sendv, rc, EP, IOV, TO, u64 tag, void *context)		\
+STUB(set, inject, rc, EP, CBUF, TO, u64 tag)				\
+STUB(set, senddata, rc, EP, CBUF, void *desc, u64 data, TO,		\
+	u64 tag, void *context)						\
+STUB(set, injectdata, rc, EP, CBUF, u64 data, TO, u64 tag)		\
 const struct fi_ops_tagged set = {					\
 	.recv = set##_recv, .recvv = set##_recvv, .recvmsg = set##_msg,	\
 	.send = set##_send, .sendv = set##_sendv, .sendmsg = set##_msg,	\
@@ -54,15 +56,15 @@ const struct fi_ops_tagged set = {					\
 }
 
 #define RMA_STUBS(set, rc)						\
-STUB(ssize_t, set, read, rc, EP, BUF, void *desc, TO, RMT, void *context) \
-STUB(ssize_t, set, iov, rc, EP, IOV, TO, RMT, void *context)		\
-STUB(ssize_t, set, msg, rc, EP, const struct fi_msg_rma *msg, u64 flags) \
-STUB(ssize_t, set, write, rc, EP, CBUF, void *desc, TO, RMT,		\
-     void *context)							\
-STUB(ssize_t, set, inject, rc, EP, CBUF, TO, RMT)			\
-STUB(ssize_t, set, writedata, rc, EP, CBUF, void *desc, u64 data, TO,	\
-     RMT, void *context)						\
-STUB(ssize_t, set, injectdata, rc, EP, CBUF, u64 data, TO, RMT)		\
+STUB(set, read, rc, EP, BUF, void *desc, TO, RMT, void *context) \
+STUB(set, iov, rc, EP, IOV, TO, RMT, void *context)			\
+STUB(set, msg, rc, EP, const struct fi_msg_rma *msg, u64 flags) \
+STUB(set, write, rc, EP, CBUF, void *desc, TO, RMT,			\
+	void *context)							\
+STUB(set, inject, rc, EP, CBUF, TO, RMT)				\
+STUB(set, writedata, rc, EP, CBUF, void *desc, u64 data, TO,		\
+	RMT, void *context)						\
+STUB(set, injectdata, rc, EP, CBUF, u64 data, TO, RMT)			\
 const struct fi_ops_rma set = {						\
 	.read = set##_read, .readv = set##_iov, .readmsg = set##_msg,	\
 	.write = set##_write, .writev = set##_iov, .writemsg = set##_msg, \
@@ -71,9 +73,9 @@ const struct fi_ops_rma set = {						\
 }
 
 #define MR_STUBS(set, rc)						\
-STUB(int, set, reg, rc, struct fid_mr *mr,				\
-     const struct fi_mr_attr *attr, u64 flags)				\
-STUB(int, set, inval, rc, struct fid_mr *mr, u64 flags, void *context)	\
+INT_STUB(set, reg, rc, struct fid_mr *mr,				\
+	const struct fi_mr_attr *attr, u64 flags)			\
+INT_STUB(set, inval, rc, struct fid_mr *mr, u64 flags, void *context)	\
 const struct fi_ops_mr set = {						\
 	.post_reg = set##_reg, .post_inval = set##_inval,		\
 }
@@ -91,16 +93,16 @@ MR_STUBS(kofi_mr_none, -EOPNOTSUPP);
 MR_STUBS(kofi_mr_dead, -ENODEV);
 
 #define CQ	struct fid_cq *cq, void *buf, size_t count
+#define CQ_ERR	struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags
+#define WAIT	const void *cond, int timeout
 #define CNTR	struct fid_cntr *cntr
 
-STUB(ssize_t, cq_none, read, -EOPNOTSUPP, CQ)
-STUB(ssize_t, cq_none, readfrom, -EOPNOTSUPP, CQ, fi_addr_t *src_addr)
-STUB(ssize_t, cq_none, readerr, -EOPNOTSUPP, struct fid_cq *cq,
-     struct fi_cq_err_entry *buf, u64 flags)
-STUB(ssize_t, cq_none, sread, -EOPNOTSUPP, CQ, const void *cond, int timeout)
-STUB(ssize_t, cq_none, sreadfrom, -EOPNOTSUPP, CQ, fi_addr_t *src_addr,
-     const void *cond, int timeout)
-STUB(int, cq_none, signal, -EOPNOTSUPP, struct fid_cq *cq)
+STUB(cq_none, read, -EOPNOTSUPP, CQ)
+STUB(cq_none, readfrom, -EOPNOTSUPP, CQ, fi_addr_t *src)
+STUB(cq_none, readerr, -EOPNOTSUPP, CQ_ERR)
+STUB(cq_none, sread, -EOPNOTSUPP, CQ, WAIT)
+STUB(cq_none, sreadfrom, -EOPNOTSUPP, CQ, fi_addr_t *src, WAIT)
+INT_STUB(cq_none, signal, -EOPNOTSUPP, struct fid_cq *cq)
 
 static const struct fi_ops_cq kofi_cq_none = {
 	.read = cq_none_read, .readfrom = cq_none_readfrom,
@@ -108,9 +110,13 @@ static const struct fi_ops_cq kofi_cq_none = {
 	.sreadfrom = cq_none_sreadfrom, .signal = cq_none_signal,
 };
 
-STUB(u64, cntr_none, read, 0, CNTR)
-STUB(int, cntr_none, set, -EOPNOTSUPP, CNTR, u64 value)
-STUB(int, cntr_none, wait, -EOPNOTSUPP, CNTR, u64 threshold, int timeout)
+static u64 cntr_none_read(CNTR)
+{
+	return 0;
+}
+
+INT_STUB(cntr_none, set, -EOPNOTSUPP, CNTR, u64 value)
+INT_STUB(cntr_none, wait, -EOPNOTSUPP, CNTR, u64 threshold, int timeout)
 
 static const struct fi_ops_cntr kofi_cntr_none = {
 	.read = cntr_none_read, .readerr = cntr_none_read,
@@ -132,9 +138,9 @@ unsigned int kofi_fill_room(enum fi_class fclass)
 {
 	switch (fclass) {
 	case FI_CLASS_EP:
-		return KOFI_OPS(struct fi_ops_msg) +
-		       KOFI_OPS(struct fi_ops_tagged) +
-		       KOFI_OPS(struct fi_ops_rma);
+		return (sizeof(struct fi_ops_msg) +
+			sizeof(struct fi_ops_tagged) +
+			sizeof(struct fi_ops_rma)) / sizeof(kofi_fn);
 	case FI_CLASS_MR:
 		return KOFI_OPS(struct fi_ops_mr);
 	case FI_CLASS_CQ:
