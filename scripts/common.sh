@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What the other scripts share: where the cache is, messages, locks.
+# Everything that takes long to make is made outside the tree, below $KOFI_CACHE.
+
+set -euo pipefail
+
+KOFI_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+KOFI_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kofi
+export KOFI_TOP KOFI_CACHE
+mkdir -p "$KOFI_CACHE/lock"
+
+# Messages go to stderr, so that a script's stdout is its answer alone.
+say()
+{
+	echo "$*" >&2
+}
+
+die()
+{
+	say "${0##*/}: $*"
+	exit 1
+}
+
+# locked NAME COMMAND...: one run at a time on this machine.
+locked()
+{
+	local name=$1 fd
+	shift
+	exec {fd}> "$KOFI_CACHE/lock/$name"
+	if ! flock -n "$fd"; then
+		say "$name: another run is at it, waiting"
+		flock "$fd"
+	fi
+	"$@"
+	exec {fd}>&-
+}
+
+# with_progress WHAT LOG REGEX COMMAND...: output to LOG, every 10 s a line with
+# the number of log lines that match REGEX; on failure the end of the log.
+with_progress()
+{
+	local what=$1 log=$2 regex=$3 job start=$SECONDS rc=0
+	shift 3
+	: > "$log"
+	"$@" >> "$log" 2>&1 < /dev/null &
+	job=$!
+	# shellcheck disable=SC2064
+	trap "kill $job 2> /dev/null || :" EXIT
+	while kill -0 "$job" 2> /dev/null; do
+		sleep 1
+		if (((SECONDS - start) % 10 == 9)); then
+			say "$what: $(grep -cE "$regex" "$log") steps, $((SECONDS - start)) s"
+		fi
+	done
+	wait "$job" || rc=$?
+	trap - EXIT
+	if ((rc)); then
+		tail -n 30 "$log" >&2
+		die "$what failed, see $log"
+	fi
+	say "$what: done, $(grep -cE "$regex" "$log") steps, $((SECONDS - start)) s"
+}
