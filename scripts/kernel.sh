@@ -13,6 +13,7 @@
 #
 # Nothing is installed. Exit status 3: this distribution doesn't have it.
 
+# shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
 CONFIG=$KOFI_TOP/tests/qemu/kernel.config
@@ -24,6 +25,19 @@ NOT_HERE=3
 hash_of()
 {
 	sha256sum | cut -c 1-12
+}
+
+# A directory in the cache is whole or absent: it is made as NAME.tmp.
+begin()
+{
+	rm -rf "$1".tmp
+	mkdir -p "$1".tmp
+}
+
+finish()
+{
+	touch "$1".tmp
+	mv "$1".tmp "$1"
 }
 
 # --- source ---
@@ -38,13 +52,12 @@ unpack_source()
 {
 	local dir=$1
 	[ ! -e "$dir" ] || return 0
-	rm -rf "$dir".tmp
-	mkdir -p "$dir".tmp
+	begin "$dir"
 	# amdgpu's register headers are a third of the tree and nobody's here.
 	with_progress "unpacking $TARBALL" "$KOFI_CACHE/unpack.log" . \
 		tar -C "$dir".tmp --strip-components 1 -I 'xz -T0' \
-		--exclude '*/drivers/gpu/drm/amd/include/*' -xf "$TARBALL"
-	mv "$dir".tmp "$dir"
+		--exclude '*/drivers/gpu/drm/amd/include/*' -xvf "$TARBALL"
+	finish "$dir"
 }
 
 source_dir()
@@ -79,8 +92,7 @@ configure()
 collect()
 {
 	local src=$1 obj=$2 out=$3
-	rm -rf "$out".tmp
-	mkdir -p "$out".tmp
+	begin "$out"
 	make -s -C "$src" O="$obj" INSTALL_MOD_PATH="$out".tmp/modules INSTALL_MOD_STRIP=1 modules_install
 	# shellcheck disable=SC2016
 	make -s -C "$obj" run-command \
@@ -88,7 +100,7 @@ collect()
 	cp "$obj"/arch/x86/boot/bzImage "$obj"/vmlinux "$obj"/System.map "$out".tmp
 	cp "$obj"/.config "$out".tmp/config
 	make -s -C "$obj" kernelrelease > "$out".tmp/release
-	mv "$out".tmp "$out"
+	finish "$out"
 }
 
 # The objects stay in one directory for all configurations, so that an
@@ -102,16 +114,15 @@ build_test()
 	with_progress "building the test kernel" "$KERNELS/build.log" '^  [A-Z]' \
 		make -C "$src" O="$obj" -j"$(nproc)" bzImage modules
 	collect "$src" "$obj" "$out"
-	prune_test "$out"
+	prune 2 'test-*'
 }
 
-# Keep the newest two test kernels.
-prune_test()
+# prune COUNT PATTERN: keep the newest ones.
+prune()
 {
 	local old
-	touch "$1"
-	find "$KERNELS" -maxdepth 1 -name 'test-*' -printf '%T@ %p\n' | sort -rn |
-		tail -n +3 | cut -d ' ' -f 2- |
+	find "$KERNELS" -maxdepth 1 -name "$2" -printf '%T@ %p\n' | sort -rn |
+		tail -n +$(($1 + 1)) | cut -d ' ' -f 2- |
 		while read -r old; do
 			rm -rf "$old"
 		done
@@ -127,8 +138,135 @@ test_dir()
 	echo "$out"
 }
 
-case ${1-} in
-source) source_dir ;;
-test) test_dir ;;
+# --- Debian's kernels ---
+
+series()
+{
+	echo "$1" | cut -d . -f 1,2
+}
+
+# Package names carry the point release, so they are looked up: the newest
+# linux-headers-VERSION*-amd64 that has an image, without its prefix.
+find_release()
+{
+	local re="^linux-headers-${1//./\\.}\.[0-9].*-amd64$"
+	apt-cache pkgnames "linux-headers-$1." | grep -E "$re" |
+		grep -vE -- '-(rt|cloud)-' | sed 's/^linux-headers-//' | sort -V | tail -n 1
+}
+
+release_of()
+{
+	local release
+	release=$(find_release "$1")
+	if [ -z "$release" ]; then
+		locked apt-update apt_update
+		release=$(find_release "$1")
+	fi
+	if [ -z "$release" ]; then
+		say "no linux-headers-$1 package on this distribution"
+		exit $NOT_HERE
+	fi
+	echo "$release"
+}
+
+apt_update()
+{
+	if [ "$(id -u)" = 0 ]; then
+		apt-get -qq update >&2 || :
+	else
+		sudo -n apt-get -qq update >&2 || :
+	fi
+}
+
+# What a header package needs beside itself, other than the compiler.
+header_packages()
+{
+	apt-cache depends --no-recommends --no-suggests --no-pre-depends "linux-headers-$1" |
+		sed -n 's/^ *|\{0,1\}Depends: //p' |
+		grep -E '^linux-(headers|kbuild|compiler)-'
+	echo "linux-headers-$1"
+}
+
+# download DIR PACKAGE...
+download()
+(
+	cd "$1" || exit
+	shift
+	apt-get -qq -o APT::Sandbox::User=root download "$@" >&2
+)
+
+# unpack_debs DIR PACKAGE...
+unpack_debs()
+{
+	local dir=$1 debs deb
+	shift
+	debs=$(mktemp -d)
+	download "$debs" "$@" || { apt_update; download "$debs" "$@"; } ||
+		die "cannot download $*"
+	for deb in "$debs"/*.deb; do
+		dpkg-deb -x "$deb" "$dir"
+	done
+	rm -rf "$debs"
+}
+
+fetch_headers()
+{
+	local release=$1 out=$2
+	[ ! -e "$out" ] || return 0
+	begin "$out"
+	say "fetching the headers of $release"
+	# shellcheck disable=SC2046
+	unpack_debs "$out".tmp $(header_packages "$release")
+	# The packages expect to be in /usr/src.
+	sed -i "s,^include /usr/src,include $out/usr/src," \
+		"$out.tmp/usr/src/linux-headers-$release/Makefile"
+	rm -rf "$out".tmp/usr/share
+	finish "$out"
+	prune 1 "headers-$(series "$release").*"
+}
+
+headers_dir()
+{
+	local release out
+	release=$(release_of "$1")
+	out=$KERNELS/headers-$release
+	[ -e "$out" ] || locked "headers-$1" fetch_headers "$release" "$out"
+	echo "$out/usr/src/linux-headers-$release"
+}
+
+fetch_stock()
+{
+	local release=$1 out=$2 modules
+	[ ! -e "$out" ] || return 0
+	begin "$out"
+	mkdir -p "$out".tmp/deb "$out".tmp/modules/lib
+	say "fetching linux-image-$release"
+	unpack_debs "$out".tmp/deb "linux-image-$release"
+	modules=$out.tmp/deb/lib/modules
+	[ -e "$modules" ] || modules=$out.tmp/deb/usr/lib/modules
+	mv "$modules" "$out".tmp/modules/lib/modules
+	mv "$out.tmp/deb/boot/vmlinuz-$release" "$out".tmp/vmlinuz
+	mv "$out.tmp/deb/boot/config-$release" "$out".tmp/config
+	echo "$release" > "$out".tmp/release
+	depmod -b "$out".tmp/modules "$release"
+	rm -rf "$out".tmp/deb
+	finish "$out"
+	prune 1 "stock-$(series "$release").*"
+}
+
+stock_dir()
+{
+	local release out
+	release=$(release_of "$1")
+	out=$KERNELS/stock-$release
+	[ -e "$out" ] || locked "stock-$1" fetch_stock "$release" "$out"
+	echo "$out"
+}
+
+case ${1-}-${2-} in
+source-) source_dir ;;
+test-) test_dir ;;
+stock-[0-9]*) stock_dir "$2" ;;
+headers-[0-9]*) headers_dir "$2" ;;
 *) die "usage: kernel.sh source | test | stock VERSION | headers VERSION" ;;
 esac

@@ -3,6 +3,7 @@
 #
 # Installs the Debian packages of scripts/packages that are missing.
 
+# shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
 wanted()
