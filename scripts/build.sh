@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+#   build.sh test|6.1|6.12 [MAKE ARGUMENT...]
+#   build.sh clean
+#
+# Builds this checkout's modules against the test kernel or Debian's headers,
+# with warnings as errors, and prints the directory of the result. The sources
+# are copied into the cache first, so that several kernels don't share objects.
+
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+kernel_build()
+{
+	case $1 in
+	test) echo "$("$KOFI_TOP/scripts/kernel.sh" test)/build" ;;
+	*) "$KOFI_TOP/scripts/kernel.sh" headers "$1" ;;
+	esac
+}
+
+# By content and without times: a file that changed gets a new time, even when
+# its contents are older than the objects.
+copy_sources()
+{
+	mkdir -p "$1"
+	rsync -rlp --checksum --delete --exclude /.git --filter ':- .gitignore' \
+		"$KOFI_TOP"/ "$1"/
+}
+
+# A new kernel of the same name (a point release, other options) starts afresh.
+forget_other_kernel()
+{
+	[ "$(cat "$1/.kernel" 2> /dev/null)" = "$2" ] || rm -rf "$1"
+	mkdir -p "$1"
+	echo "$2" > "$1/.kernel"
+}
+
+build()
+{
+	local kernel=$1 dir=$2 log=$2/build.log
+	shift 2
+	forget_other_kernel "$dir" "$kernel"
+	copy_sources "$dir/src"
+	# Debian's headers have the kernel's BTF, but adding a module's takes pahole.
+	if ! make -C "$kernel" M="$dir/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
+			CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules > "$log" 2>&1 < /dev/null; then
+		grep -vE '^  [A-Z]|^make' "$log" | tail -n 60 >&2
+		die "the modules don't build against $kernel, see $log"
+	fi
+}
+
+main()
+{
+	local tree=${1:?test, 6.1, 6.12 or clean} kernel dir
+	shift
+	dir=$KOFI_CACHE/build/$(echo "$KOFI_TOP" | sha256sum | cut -c 1-8)
+	if [ "$tree" = clean ]; then
+		rm -rf "$dir"-*
+		return
+	fi
+	dir+=-$tree
+	kernel=$(kernel_build "$tree")
+	mkdir -p "${dir%/*}"
+	locked "build-${dir##*/}" build "$kernel" "$dir" "$@"
+	echo "$dir/src"
+}
+
+main "$@"
