@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# make modules builds for the running kernel or KDIR; make check needs neither.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+BED := python3 -B tests/qemu/bed
+
+.PHONY: modules modules_install check check-full demo shell lint docs clean help
+
+modules modules_install: | kdir
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
+
+.PHONY: kdir
+kdir:
+	@test -e "$(KDIR)/Makefile" || { \
+		echo "No kernel headers in $(KDIR)." >&2; \
+		echo "Install linux-headers-$$(uname -r), or set KDIR to a kernel's build directory." >&2; \
+		echo "To build and test in QEMU instead, without either: make check" >&2; \
+		exit 1; }
+
+.PHONY: packages
+packages:
+	@scripts/packages.sh
+
+# V=1 shows every case. ONLY="kunit load" runs just these boots or guest tests.
+check: packages
+	@$(BED) check $(if $(V),--verbose) $(ONLY)
+
+check-full: packages
+	@$(BED) check --full $(if $(V),--verbose) $(ONLY)
+
+demo: packages
+	@$(BED) demo $(if $(KERNEL),--kernel $(KERNEL))
+
+shell: packages
+	@$(BED) shell $(if $(KERNEL),--kernel $(KERNEL)) $(if $(ROLE),--role $(ROLE)) $(if $(GDB),--gdb)
+
+lint: packages
+	@scripts/check.sh
+
+docs: packages
+	@$(MAKE) -C Documentation
+
+clean:
+	@if [ -e "$(KDIR)/Makefile" ]; then $(MAKE) -C $(KDIR) M=$(CURDIR) clean; fi
+	@scripts/build.sh clean
+	@if [ -e Documentation/Makefile ]; then $(MAKE) -C Documentation clean; fi
+
+help:
+	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
+	@echo "  modules_install  install what was built"
+	@echo "  check            run every suite and guest test in QEMU (V=1, ONLY=\"NAME...\")"
+	@echo "  check-full       the same, and the long tests"
+	@echo "  demo             show kOFI at work in a guest with Debian's kernel"
+	@echo "  shell            a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
+	@echo "  lint             every static check"
+	@echo "  docs             the documentation as HTML"
+	@echo "  clean            remove what was built, but not the kernels in the cache"

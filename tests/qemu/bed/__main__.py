@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The test bed: python3 tests/qemu/bed check|demo|shell (see Documentation/testing.rst)"""
+
+import argparse
+import concurrent.futures
+import datetime
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+import boot as boots
+import plan
+import selftest
+import shell
+import tree
+import verdict as judges
+
+KEEP_LOGS = 10
+
+
+def log_directory():
+    """A new one for this run, "latest" pointing to it, the oldest dropped."""
+    top = tree.CACHE / "log"
+    now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    logs = top / f"{now}-{os.getpid()}"
+    logs.mkdir(parents=True)
+    link = top / f".latest-{os.getpid()}"
+    link.symlink_to(logs.name)
+    link.rename(top / "latest")
+    old = sorted(p for p in top.iterdir() if p.is_dir() and not p.is_symlink())
+    for path in old[:-KEEP_LOGS]:
+        shutil.rmtree(path, ignore_errors=True)
+    return logs
+
+
+class Report:
+    """What is shown, and the counts. Used by several threads."""
+
+    def __init__(self, logs, verbose):
+        self.logs, self.verbose = logs, verbose
+        self.lock = threading.Lock()
+        self.passed, self.failed, self.skipped = 0, 0, []
+
+    def add(self, name, verdict, seconds=0.0, log=None):
+        with self.lock:
+            self.passed += verdict.passed
+            self.failed += len(verdict.failures)
+            state = "FAIL" if verdict.failures else "PASS"
+            say(f"{state} {name}: {verdict.passed} passed, "
+                f"{len(verdict.failures)} failed, {seconds:.0f} s")
+            for note in verdict.notes:
+                say(f"     {note}")
+            for failure in verdict.failures:
+                say(f"     FAIL {failure}")
+            if verdict.failures and log:
+                say(f"     logs in {log}")
+            if self.verbose and log:
+                for path in sorted(log.rglob("*.parsed")):
+                    say(path.read_text())
+
+    def skip(self, name, reason):
+        self.skipped.append(f"SKIP {name}: {reason}")
+
+    def end(self):
+        """The summary, whose last line is the result."""
+        for line in self.skipped:
+            say(line)
+        say(f"logs: {self.logs}")
+        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        say(f"{self.passed} passed, {self.failed} failed{skipped}")
+        return 1 if self.failed or not self.passed else 0
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Check:
+    """make check"""
+
+    def __init__(self, args):
+        self.args = args
+        self.report = Report(log_directory(), args.verbose)
+        self.trees = {}
+        self.kunit = judges.Kunit(tree.script("kernel.sh", "source"))
+        self.parser_lock = threading.Lock()
+
+    def wanted(self, name):
+        return not self.args.only or name in self.args.only
+
+    def tree_for(self, kernel):
+        if kernel not in self.trees:
+            say(f"building the modules for {kernel}")
+            self.trees[kernel] = tree.Tree(kernel)
+        return self.trees[kernel]
+
+    def guest_boots(self):
+        """Those that this machine can run; the others are skipped."""
+        only = self.args.only
+        for candidate in plan.guest_boots(plan.guest_tests(self.args.full, only)):
+            try:
+                plan.require_tools(candidate)
+                self.tree_for(candidate.kernel)
+                yield candidate
+            except tree.Unavailable as reason:
+                for name in candidate.tests:
+                    self.report.skip(f"{name} on {candidate.kernel}", reason)
+
+    def jobs(self):
+        """(boot, function that judges its outcomes), the long ones first."""
+        listed = plan.listed_suites()
+        jobs = []
+        for candidate, expected in selftest.BOOTS:
+            jobs.append((candidate, lambda outcomes, c=candidate, e=expected:
+                         self.judge_selftest(c, e, outcomes)))
+        for candidate in plan.suite_boots(self.tree_for("test")):
+            jobs.append((candidate, lambda outcomes: self.judge(outcomes, listed)))
+        jobs = [job for job in jobs if self.wanted(job[0].name)]
+        jobs += [(candidate, lambda outcomes: self.judge(outcomes, []))
+                 for candidate in self.guest_boots()]
+        return sorted(jobs, key=lambda job: (-job[0].kmemleak, -job[0].guests,
+                                             -job[0].timeout))
+
+    def judge(self, outcomes, listed):
+        total = judges.Verdict()
+        with self.parser_lock:
+            for outcome in outcomes:
+                verdict = judges.judge(self.kunit, outcome, listed)
+                if len(outcomes) > 1:
+                    verdict.failures = [f"guest {outcome.role}: {f}" for f in verdict.failures]
+                total.add(verdict)
+        return total
+
+    def judge_selftest(self, candidate, expected, outcomes):
+        return selftest.judge(candidate.name, expected,
+                              self.judge(outcomes, selftest.LISTED).failures)
+
+    def run_job(self, job):
+        candidate, judge = job
+        log = self.report.logs / candidate.name
+        try:
+            outcomes = boots.run(candidate, self.trees, self.report.logs)
+            verdict = judge(outcomes)
+            seconds = max(o.seconds for o in outcomes)
+        except Exception:       # pylint: disable=broad-except
+            # A bug of the bed is a failure of the run, never a pass.
+            verdict = judges.Verdict(failures=[traceback.format_exc()])
+            seconds = 0.0
+        self.report.add(candidate.name, verdict, seconds, log)
+
+    def run(self):
+        started = time.monotonic()
+        jobs = self.jobs()
+        if self.wanted("verdict"):
+            self.report.add("verdict", selftest.judge_recorded())
+        say(f"{len(jobs)} boots, logs in {self.report.logs}")
+        with concurrent.futures.ThreadPoolExecutor(len(jobs) or 1) as pool:
+            list(pool.map(self.run_job, jobs))
+        say(f"{time.monotonic() - started:.0f} s for building and booting")
+        return self.report.end()
+
+
+def terminate(*_):
+    boots.kill_all()
+    os._exit(130)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bed", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check")
+    check.add_argument("--full", action="store_true", help="the long tests as well")
+    check.add_argument("--verbose", action="store_true", help="every case of every suite")
+    check.add_argument("only", nargs="*", help="boots (kunit, selftest-bugs, ...) or guest tests")
+    demo = commands.add_parser("demo")
+    demo.add_argument("--kernel", default="stock-6.12", choices=plan.KERNELS)
+    guest = commands.add_parser("shell")
+    guest.add_argument("--kernel", default="test", choices=plan.KERNELS)
+    guest.add_argument("--role", default="", choices=("", "a", "b"))
+    guest.add_argument("--gdb", action="store_true", help="listen on port 1234")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGINT, terminate)
+    if args.command == "check":
+        return Check(args).run()
+    if args.command == "demo":
+        return shell.demo(args, log_directory())
+    return shell.shell(args)
+
+
+sys.exit(main())

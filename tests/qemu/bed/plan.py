@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Which boots a run consists of: the suites, and the guest tests by their needs."""
+
+import dataclasses
+import re
+import shutil
+
+import tree
+from boot import Boot
+
+KERNELS = ("test", "stock-6.12", "stock-6.1")
+SUITES = tree.QEMU_DIR / "suites"
+
+
+def listed_suites():
+    lines = (re.sub(r"#.*", "", line).strip() for line in
+             SUITES.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """What a guest test asks for in comments on its top: tests that ask for
+    the same share a boot."""
+    kernel: str = "test"
+    guests: int = 1
+    smp: int = 0                # 0: two for one guest, one for each of several
+    mem: str = "768M"
+    cmdline: str = ""
+    host_root: bool = False
+    host_tools: tuple = ()
+    modules: tuple = ()
+    alone: str = ""             # the test's name, if it wants a boot to itself
+    kmemleak: bool = False
+
+
+@dataclasses.dataclass
+class GuestTest:
+    name: str
+    needs: Needs
+    timeout: int = 60
+    full: bool = False
+
+
+def read_header(path):
+    """{key: value} of the "# key: value" lines."""
+    header = {}
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        match = re.fullmatch(r"# ([a-z-]+): +(.*\S)\s*", line)
+        if match:
+            header[match[1]] = match[2]
+    return header
+
+
+CONVERT = {
+    "guests": int, "smp": int, "mem": str, "cmdline": str,
+    "host-root": lambda v: v == "yes", "host-tools": lambda v: tuple(v.split()),
+    "modules": lambda v: tuple(v.split()), "kmemleak": lambda v: v == "yes",
+}
+
+
+def read_tests(path):
+    """A test for each kernel that it is for."""
+    header = read_header(path)
+    kernels = header.pop("kernel", "test").split()
+    timeout = int(header.pop("timeout", 60))
+    full = header.pop("full", "no") == "yes"
+    alone = path.stem if header.pop("alone", "no") == "yes" else ""
+    unknown = set(header) - set(CONVERT)
+    if unknown:
+        raise SystemExit(f"{path}: unknown needs: {' '.join(sorted(unknown))}")
+    needs = {key.replace("-", "_"): CONVERT[key](value) for key, value in header.items()}
+    if set(kernels) - set(KERNELS) or needs.get("guests", 1) not in (1, 2):
+        raise SystemExit(f"{path}: no such kernel or number of guests")
+    return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs), timeout, full)
+            for kernel in kernels]
+
+
+def guest_tests(full, only=None):
+    tests = [test for path in sorted(tree.QEMU_DIR.glob("guest/*.sh"))
+             for test in read_tests(path)]
+    return [t for t in tests if (full or not t.full) and (not only or t.name in only)]
+
+
+def require_tools(boot):
+    """Programs of the host that the tests run below /host."""
+    missing = [tool for tool in boot.host_tools
+               if not shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")]
+    if missing:
+        raise tree.Unavailable(f"this machine has no {' '.join(missing)}")
+
+
+def boot_for(tests):
+    """One boot for tests of equal needs."""
+    needs = tests[0].needs
+    name = "+".join(t.name for t in tests)[:60]
+    return Boot(name=name if needs.kernel == "test" else f"{name}-{needs.kernel}",
+                kernel=needs.kernel, guests=needs.guests,
+                tests=tuple(t.name for t in tests), cmdline=needs.cmdline,
+                smp=needs.smp or (2 if needs.guests == 1 else 1), mem=needs.mem,
+                timeout=sum(t.timeout for t in tests) + (30 if needs.kmemleak else 0),
+                host_root=needs.host_root,
+                host_tools=needs.host_tools, modules=needs.modules,
+                kmemleak=needs.kmemleak)
+
+
+def guest_boots(tests):
+    groups = {}
+    for test in tests:
+        groups.setdefault(test.needs, []).append(test)
+    return [boot_for(group) for group in groups.values()]
+
+
+def suite_modules(built):
+    """Our modules with suites, for all of them are named so."""
+    return tuple(name for name in built.ours if name.endswith("_kunit"))
+
+
+def suite_boots(built):
+    modules = suite_modules(built)
+    return [Boot("kunit", suites=modules, timeout=180, kmemleak=True),
+            Boot("kunit-swiotlb", suites=modules, timeout=180, cmdline="swiotlb=force")]

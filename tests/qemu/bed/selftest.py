@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Proves that what is broken turns a run red.
+
+Boots that are broken on purpose; their failures must be exactly the expected
+ones. Each expectation is a test of its own.
+"""
+
+import re
+import unittest
+
+import tree
+from boot import Boot
+from verdict import Verdict
+
+MODULE = "kofi_bed_kunit"
+# Nothing of this name exists, and kofi_bed is not listed in these boots.
+LISTED = ["kofi_absent"]
+MISSING = {"a missing suite": r"^kofi_absent: listed, but did not run"}
+
+
+def broken(*names):
+    return "fail=" + ",".join(names)
+
+
+CUT = {"the end of a guest within a suite": r"the guest ended while suites ran"}
+
+BOOTS = [
+    # All that a guest survives.
+    (Boot("selftest-bugs", suites=(MODULE,), kmemleak=True, timeout=90,
+          suite_parameters=broken("lock_order", "expectation", "skip", "warn",
+                                  "atomic_sleep", "shift", "leak",
+                                  "use_after_free", "unload"),
+          tests=("bad", "empty", "skips", "fault")),
+     {**MISSING,
+      "an unlisted suite": r"^kofi_bed: ran, but is not listed",
+      "a lock order splat": r"^console: WARNING: possible circular locking",
+      "lockdep turned off": r": lockdep is off",
+      "a failed case": r"^kofi_bed\.bed_expectation \(failure\)",
+      "a skipped case": r"^kofi_bed\.bed_skip \(skipped\)",
+      "a warning": r"^console: WARNING: CPU",
+      "a warning's taint": r": tainted, warning",
+      "a sleep in atomic context": r"^console: BUG: (scheduling|sleeping)",
+      "a bad shift": r"^console: UBSAN: shift-out-of-bounds",
+      "a bad shift's case": r"^kofi_bed\.bed_shift \(failure\)",
+      "a use after free": r"^console: BUG: KASAN: slab-use-after-free",
+      "a use after free's case": r"^kofi_bed\.bed_use_after_free \(failure\)",
+      "a KASAN report's taint": r": tainted, bad page or KASAN",
+      "a leak": r"^before unloading: [0-9]+ leaked objects",
+      "a leak after unloading": r"^after unloading: [0-9]+ leaked objects",
+      "a leak on the console": r"^console: kmemleak: [0-9]+ new suspected",
+      "a module that can't be unloaded": r": still loaded: kofi_bed_kunit",
+      "a failed guest test": r"^bad: not ok 2 - broken on purpose",
+      "a guest test's exit status": r"^bad: exited with status 3",
+      "a guest test without a result": r"^empty: no result",
+      "a skip in a guest test": r"^skips: skipped: ok",
+      "a fault knob without effect": r"^fault: not ok . - failslab was on and injected nothing",
+      "a fault knob left on": r"^fault: fault knob failslab was left on and injected nothing",
+      }),
+    (Boot("selftest-panic", suites=(MODULE,), suite_parameters=broken("null"),
+          timeout=60),
+     {**MISSING, **CUT,
+      "an oops": r"^console: (BUG|Oops|KASAN|general protection|Kernel panic)",
+      "a panic's exit": r"^guest crashed: QEMU exited with status 0",
+      }),
+    (Boot("selftest-hang", suites=(MODULE,), suite_parameters=broken("hang"),
+          timeout=6),
+     {**MISSING, **CUT, "a hang": r"^timeout: no end after 6 s"}),
+    (Boot("selftest-dead", suites=(MODULE,), suite_parameters=broken("dead"),
+          timeout=4, grace=2, smp=1),
+     {**MISSING, **CUT, "a dead guest": r"^guest was dead: killed"}),
+]
+
+
+def judge(boot_name, expected, failures):
+    """Did a broken boot turn red for just the expected reasons?"""
+    verdict = Verdict()
+    for what, pattern in expected.items():
+        seen = any(re.search(pattern, failure) for failure in failures)
+        verdict.check([] if seen else
+                      [f"{boot_name}: {what} did not turn the run red"])
+    for failure in failures:
+        if not any(re.search(pattern, failure) for pattern in expected.values()):
+            verdict.failures.append(f"{boot_name}: unexpected: {failure}")
+    return verdict
+
+
+class Counting(unittest.TestResult):
+    """Counts the tests that passed with all their subtests."""
+    passed = 0
+
+    def addSuccess(self, test):     # pylint: disable=invalid-name
+        super().addSuccess(test)
+        self.passed += 1
+
+
+def judge_recorded():
+    """The verdict on recorded results, each changed in one way."""
+    result = Counting()
+    unittest.defaultTestLoader.discover(tree.QEMU_DIR / "selftest").run(result)
+    verdict = Verdict(passed=result.passed)
+    for test, trace in result.failures + result.errors:
+        verdict.failures.append(f"{test.id()}: {trace.strip().splitlines()[-1]}")
+    if not result.testsRun:
+        verdict.failures.append("no test of the verdict ran")
+    return verdict

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Kernels, our modules built for them, and the guests' initramfs."""
+
+import functools
+import lzma
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+QEMU_DIR = TOP / "tests" / "qemu"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or
+                     pathlib.Path.home() / ".cache") / "kofi"
+BUSYBOX = pathlib.Path("/bin/busybox")
+
+# What a guest of a kernel with these as modules needs to talk to the host.
+DRIVERS = ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p"]
+
+
+class Unavailable(Exception):
+    """This machine can't have it: a skip, not a failure."""
+
+
+def script(*args):
+    """The answer of one of scripts/, which are chatty on stderr."""
+    run = subprocess.run([TOP / "scripts" / args[0], *args[1:]],
+                         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                         text=True, check=False)
+    if run.returncode == 3:
+        raise Unavailable(f"no {' '.join(args[1:])} for this distribution")
+    if run.returncode:
+        raise SystemExit(f"{' '.join(args)} failed")
+    return pathlib.Path(run.stdout.strip())
+
+
+def module_name(path):
+    """ib_core of .../ib-core.ko.xz"""
+    return pathlib.Path(path).name.split(".")[0].replace("-", "_")
+
+
+class Tree:
+    """A kernel with its modules, and ours. name: test, stock-6.1, stock-6.12"""
+
+    def __init__(self, name):
+        self.name = name
+        version = name.removeprefix("stock-")
+        if name == "test":
+            self.kernel = script("kernel.sh", "test")
+            self.image = self.kernel / "bzImage"
+        else:
+            self.kernel = script("kernel.sh", "stock", version)
+            self.image = self.kernel / "vmlinuz"
+        self.release = (self.kernel / "release").read_text().strip()
+        self.modules = self.kernel / "modules" / "lib" / "modules" / self.release
+        self.build = script("build.sh", version)
+        self.ours = self._ours()
+        self.dependencies = self._dependencies()
+
+    def _ours(self):
+        """Our modules by name, those that were built this time only."""
+        order = (self.build / "modules.order").read_text().split()
+        paths = [self.build / pathlib.Path(p).with_suffix(".ko").relative_to(
+            self.build if p.startswith("/") else ".") for p in order]
+        return {module_name(p): p for p in paths}
+
+    def _dependencies(self):
+        """The kernel's modules: {name: [path, path of a dependency, ...]}"""
+        table = {}
+        for line in (self.modules / "modules.dep").read_text().splitlines():
+            path, _, needs = line.partition(":")
+            table[module_name(path)] = [path, *needs.split()]
+        return table
+
+    def kernel_modules(self, names):
+        """Paths of these modules of the kernel and all that they need."""
+        wanted = set(names)
+        for path in self.ours.values():
+            depends = subprocess.run(["/sbin/modinfo", "-F", "depends", path],
+                                     stdout=subprocess.PIPE, text=True, check=True)
+            wanted.update(d for d in depends.stdout.strip().split(",") if d)
+        paths = set()
+        for name in wanted:
+            paths.update(self.dependencies.get(name.replace("-", "_"), []))
+        return sorted(paths)
+
+    @functools.lru_cache(maxsize=None)
+    def initramfs(self, names):
+        """The part that all guests of this kernel share, as bytes."""
+        with tempfile.TemporaryDirectory() as root:
+            root = pathlib.Path(root)
+            self._stage(root, names)
+            return archive(root)
+
+    def _stage(self, root, names):
+        release = root / "lib" / "modules" / self.release
+        for path in self.kernel_modules((*DRIVERS, *names)):
+            target = release / path.removesuffix(".xz")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            data = (self.modules / path).read_bytes()
+            target.write_bytes(lzma.decompress(data) if path.endswith(".xz") else data)
+        ours = release / "updates"
+        ours.mkdir(parents=True)
+        for path in self.ours.values():
+            shutil.copy(path, ours)
+        for path in self.modules.glob("modules.builtin*"):
+            shutil.copy(path, release)
+        (release / "modules.order").touch()
+        subprocess.run(["/sbin/depmod", "-b", root, self.release], check=True)
+        self._stage_system(root)
+
+    def _stage_system(self, root):
+        for name in ("bin", "sbin", "proc", "sys", "dev", "tmp", "bed/guest"):
+            (root / name).mkdir(parents=True)
+        shutil.copy(BUSYBOX, root / "bin" / "busybox")
+        applets = subprocess.run([BUSYBOX, "--list"], stdout=subprocess.PIPE,
+                                 text=True, check=True).stdout.split()
+        for applet in applets:
+            if applet != "busybox":
+                (root / "bin" / applet).symlink_to("busybox")
+        # The kernel calls it by this name.
+        (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
+        shutil.copy(QEMU_DIR / "init", root / "init")
+        shutil.copy(QEMU_DIR / "lib.sh", root / "bed" / "lib.sh")
+        scripts = [QEMU_DIR / "demo.sh", *QEMU_DIR.glob("guest/*.sh"),
+                   *QEMU_DIR.glob("selftest/*.sh")]
+        for path in scripts:
+            shutil.copy(path, root / "bed" / "guest")
+        (root / "bed" / "modules").write_text("\n".join(self.ours) + "\n")
+
+
+def record(name, mode, data):
+    """A member of a cpio archive in the "newc" format."""
+    name = name.encode() + b"\0"
+    fields = [0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name), 0]
+    head = b"070701" + b"".join(b"%08X" % f for f in fields) + name
+    return pad(head) + pad(data)
+
+
+def pad(data):
+    return data + bytes(-len(data) % 4)
+
+
+def archive(root):
+    members = []
+    for path in sorted(root.rglob("*")):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            data = os.readlink(path).encode()
+        elif stat.S_ISREG(mode):
+            data = path.read_bytes()
+        else:
+            data = b""
+        members.append(record(str(path.relative_to(root)), mode, data))
+    return b"".join(members) + record("TRAILER!!!", 0, b"")
+
+
+def archive_file(name, text):
+    """An archive of one file, to be appended to another archive."""
+    return record(name, stat.S_IFREG | 0o644, text.encode()) + record("TRAILER!!!", 0, b"")

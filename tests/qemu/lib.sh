@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# For guest tests: sourced by each tests/qemu/guest/*.sh. ROLE is a (b, c in the
+# other guests), GUESTS their number, IP and IP6 this guest's addresses.
+
+tap_count=0
+
+ok()
+{
+	tap_count=$((tap_count + 1))
+	echo "ok $tap_count - $*"
+}
+
+not_ok()
+{
+	tap_count=$((tap_count + 1))
+	echo "not ok $tap_count - $*"
+}
+
+# check DESCRIPTION COMMAND...
+check()
+{
+	check_what=$1
+	shift
+	if "$@"; then
+		ok "$check_what"
+	else
+		not_ok "$check_what (status $?: $*)"
+	fi
+}
+
+# refuse DESCRIPTION COMMAND...: the command must fail
+refuse()
+{
+	refuse_what=$1
+	shift
+	if "$@"; then
+		not_ok "$refuse_what (no failure: $*)"
+	else
+		ok "$refuse_what"
+	fi
+}
+
+note()
+{
+	echo "# $*"
+}
+
+# ip_of ROLE
+ip_of()
+{
+	case $1 in
+	a) echo 10.0.0.1 ;;
+	b) echo 10.0.0.2 ;;
+	c) echo 10.0.0.3 ;;
+	esac
+}
+
+# barrier NAME [VALUE]: returns when every guest got there, and prints the
+# guests' values in the order of their roles. Fails when a guest is gone.
+barrier()
+{
+	echo "barrier $1 ${2:--}" >&4
+	read -r barrier_answer <&4 || return 1
+	case $barrier_answer in
+	"go $1 "*) echo "${barrier_answer#go "$1" }" ;;
+	*) echo "# barrier $1: $barrier_answer"; return 1 ;;
+	esac
+}
+
+# host COMMAND...: a program of the host, for tests with "# host-root: yes"
+host()
+{
+	chroot /host /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+FAULTS=/sys/kernel/debug
+
+# fault_on KNOB PERCENT [SETTING=VALUE...]: fails KNOB (failslab,
+# fail_page_alloc, ...) from now on
+fault_on()
+{
+	fault_dir=$FAULTS/$1
+	fault_percent=$2
+	shift 2
+	for fault_setting in "$@"; do
+		echo "${fault_setting#*=}" > "$fault_dir/${fault_setting%%=*}"
+	done
+	echo 1000000 > "$fault_dir/times"
+	echo "$fault_percent" > "$fault_dir/probability"
+}
+
+# fault_off KNOB: not ok when it injected nothing
+fault_off()
+{
+	echo 0 > "$FAULTS/$1/probability"
+	fault_hits=$((1000000 - $(cat "$FAULTS/$1/times")))
+	echo -1 > "$FAULTS/$1/times"
+	if [ "$fault_hits" -gt 0 ]; then
+		ok "$1 made $fault_hits allocations or calls fail"
+	else
+		not_ok "$1 was on and injected nothing"
+	fi
+}
