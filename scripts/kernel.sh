@@ -83,7 +83,8 @@ configure()
 {
 	local src=$1 obj=$2
 	make -s -C "$src" O="$obj" allnoconfig > /dev/null
-	(cd "$src" && scripts/kconfig/merge_config.sh -m -O "$obj" "$obj/.config" "$CONFIG") > /dev/null
+	(cd "$src" &&
+		scripts/kconfig/merge_config.sh -m -O "$obj" "$obj/.config" "$CONFIG") > /dev/null
 	make -s -C "$src" O="$obj" olddefconfig
 	check_config "$obj/.config"
 }
@@ -93,10 +94,10 @@ collect()
 {
 	local src=$1 obj=$2 out=$3
 	begin "$out"
-	make -s -C "$src" O="$obj" INSTALL_MOD_PATH="$out".tmp/modules INSTALL_MOD_STRIP=1 modules_install
-	# shellcheck disable=SC2016
-	make -s -C "$obj" run-command \
-		KBUILD_RUN_COMMAND='$(srctree)/scripts/package/install-extmod-build '"$out.tmp/build"
+	make -s -C "$src" O="$obj" INSTALL_MOD_PATH="$out".tmp/modules \
+		INSTALL_MOD_STRIP=1 modules_install
+	make -s -C "$obj" run-command KBUILD_RUN_COMMAND="\
+\$(srctree)/scripts/package/install-extmod-build $out.tmp/build"
 	cp "$obj"/arch/x86/boot/bzImage "$obj"/vmlinux "$obj"/System.map "$out".tmp
 	cp "$obj"/.config "$out".tmp/config
 	make -s -C "$obj" kernelrelease > "$out".tmp/release

@@ -7,8 +7,8 @@
 
 #include <kunit/test.h>
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/irqflags.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -73,7 +73,7 @@ static void bed_atomic_sleep(struct kunit *test)
 
 	spin_lock(&lock);
 	if (broken("atomic_sleep"))
-		msleep(1);
+		might_sleep();
 	spin_unlock(&lock);
 }
 
