@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Who may include whom, and the other rules about what belongs where.
+
+  layers.py layers      what C files and Kbuild files reach
+  layers.py licences    every file's SPDX line
+
+The table is the rule; a file is judged by the longest directory that matches.
+A new layer needs a row before it may hold any C.
+"""
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+
+import tree
+
+
+@dataclass
+class Layer:
+    """What one directory's C files may reach."""
+
+    trees: tuple = ()           # directories of ours, besides its own
+    rdma: bool = False          # <rdma/...> anywhere
+    rdma_files: tuple = ()      # <rdma/...> only here
+    efa_verbs: tuple = ()       # the EFA kernel-verbs header only here
+    provider_api: bool = False  # kofi/provider.h
+    namespaces: tuple = ()      # what it may export into
+
+
+LAYERS = {
+    "include/kofi": Layer(),
+    "kofi": Layer(("include/kofi",), provider_api=True,
+                  namespaces=("KOFI", "KOFI_PROVIDER")),
+    # hw.* holds the queues and hides the verbs header. device.c is the ib_client,
+    # mr.c fills work requests for hw.c to post.
+    "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
+                      rdma_files=("hw.h", "hw.c", "device.c", "mr.c"),
+                      efa_verbs=("hw.h",), namespaces=("KOFI",)),
+    "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
+    "samples": Layer(("include/kofi",)),
+    "bench": Layer(("include/kofi",)),
+    "compat": Layer(rdma=True, efa_verbs=("*",)),
+    "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
+    "tests": Layer(("include/kofi", "kofi", "prov", "sim", "compat", "tests"),
+                   rdma=True, efa_verbs=("*",), provider_api=True,
+                   namespaces=("KOFI", "KOFI_PROVIDER", "KOFI_TEST", "EFASIM")),
+    # Fed to the compiler by the checks; ULPs as far as the rules go.
+    "scripts": Layer(("include/kofi",)),
+}
+
+EFA_VERBS = re.compile(r"(^|/)efa_(kernel_)?verbs\.h$")
+DEVICE_CALLS = re.compile(r"\b(ib_post_(?:srq_)?(?:send|recv)|ib_poll_cq)\s*\(")
+VERBS_NAMES = re.compile(r"\b(?:struct|enum|union)\s+(?:ib|rdma)_\w+|\bib_\w+\s*\(")
+
+
+def layer_of(path):
+    best = max((d for d in LAYERS if path.startswith(d + "/")), key=len, default=None)
+    return best, LAYERS.get(best)
+
+
+def allows(names, path):
+    return "*" in names or os.path.basename(path) in names
+
+
+def resolve(path, kind, name, have):
+    """The file of ours that an include directive reaches, or None."""
+    if kind == '"':
+        local = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        if local in have or name.startswith("."):
+            return local
+    for base in ("include", ""):
+        if os.path.join(base, name) in have:
+            return os.path.join(base, name)
+    # A name of ours that isn't there (yet) is judged all the same.
+    return os.path.join("include", name) if name.startswith("kofi/") else None
+
+
+def check_include(report, path, line, kind, name, have):
+    where, layer = layer_of(path)
+    target = resolve(path, kind, name, have)
+    if EFA_VERBS.search(name):
+        if not allows(layer.efa_verbs, path):
+            report.add(path, line, f"{where} reaches the EFA verbs header only through hw.h")
+        return
+    if name.startswith("rdma/") and not (layer.rdma or allows(layer.rdma_files, path)):
+        report.add(path, line, f"{where} may not include <{name}> here")
+    if target is None:
+        if kind == '"':
+            report.add(path, line, f'"{name}" is not in this directory')
+        return
+    if target == "include/kofi/provider.h" and not layer.provider_api:
+        report.add(path, line, f"{where} may not use the providers' API")
+    if target.startswith("tests/") and not path.startswith("tests/"):
+        report.add(path, line, f"nothing outside of tests may include {target}")
+    elif not reaches(where, layer, target):
+        report.add(path, line, f"{where} may not include {target}")
+
+
+def reaches(where, layer, target):
+    # tests/verbs isn't part of tests here: its own row is narrower.
+    owner = layer_of(target)[0]
+    return owner == where or any(
+        target.startswith(d + "/") for d in layer.trees)
+
+
+def check_code(report, path, text):
+    where, layer = layer_of(path)
+    code = tree.strip(text)
+
+    def each(pattern, complaint):
+        for m in re.finditer(pattern, code):
+            report.add(path, code.count("\n", 0, m.start()) + 1,
+                       complaint.format(m.group(0).rstrip("( \t")))
+
+    if where != "compat":
+        each(r"\b(?:LINUX_VERSION_CODE|KERNEL_VERSION)\b", "{} belongs in compat/")
+    if where == "prov/efa" and os.path.basename(path) != "hw.c":
+        each(DEVICE_CALLS, "only hw.c calls {}")
+    if where in ("include/kofi", "kofi", "samples"):
+        each(VERBS_NAMES, "no verbs in " + where + ": {}")
+    for line, macro, symbol, space in tree.exports(text):
+        if macro == "EXPORT_SYMBOL_IF_KUNIT":
+            continue
+        if macro != "EXPORT_SYMBOL_NS_GPL":
+            report.add(path, line, f"{symbol}: export with EXPORT_SYMBOL_NS_GPL, not {macro}")
+        elif space not in layer.namespaces:
+            report.add(path, line, f"{symbol}: {where} may not export into {space}")
+    for m in re.finditer(r'MODULE_LICENSE\(\s*"([^"]*)"', tree.strip(text, strings=False)):
+        if m.group(1) != "Dual BSD/GPL":
+            report.add(path, text.count("\n", 0, m.start()) + 1,
+                       f'licence is "{m.group(1)}", not "Dual BSD/GPL"')
+
+
+def check_flags(report, path, text):
+    """Include paths of Kbuild files: they could get round every rule above."""
+    if path == "Kbuild" or path.startswith("tests/") and not path.startswith("tests/verbs/"):
+        return
+    for n, line in enumerate(text.splitlines(), 1):
+        line = line.split("#")[0]
+        for flag in re.findall(r"-(?:I|include|iquote|isystem)\s*(\S+)", line):
+            if not re.fullmatch(r"(\$\(srctree\)/)?\$\((src|obj)\)/?", flag):
+                report.add(path, n, f"include path {flag}: only $(src) may be added")
+        if re.search(r"\.\./\S*\.o\b", line):
+            report.add(path, n, "objects of another directory belong to that directory")
+
+
+SPDX = "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause"
+SPDX_KINDS = (".c", ".h", ".S", ".sh", ".py", ".rst", ".pl", ".yml", ".yaml", ".1", ".8",
+              "Kbuild", "Kconfig", "Makefile")
+
+
+def check_spdx(report, path, text):
+    if not any(SPDX in line for line in text.splitlines()[:3]):
+        report.add(path, 1, f"no '{SPDX}'")
+
+
+def check_licences(top, report):
+    for path in tree.files(top):
+        name = os.path.basename(path)
+        if path.startswith("LICENSES/"):
+            continue
+        if name.endswith(SPDX_KINDS) or "." not in name and is_script(top, path):
+            check_spdx(report, path, tree.read(top, path))
+
+
+def check_layers(top, report):
+    have = set(tree.files(top))
+    for path in sorted(have):
+        name = os.path.basename(path)
+        where = layer_of(path)[0]
+        if where and name in ("Kbuild", "Makefile"):
+            check_flags(report, path, tree.read(top, path))
+        if not name.endswith((".c", ".h", ".S")):
+            continue
+        if where is None:
+            report.add(path, 1, "belongs to no layer: give it a row in layers.py")
+            continue
+        text = tree.read(top, path)
+        for line, kind, what in tree.includes(text):
+            check_include(report, path, line, kind, what, have)
+        check_code(report, path, text)
+
+
+def is_script(top, path):
+    with open(os.path.join(top, path), "rb") as f:
+        return f.read(2) == b"#!"
+
+
+if __name__ == "__main__":
+    out = tree.Report()
+    {"licences": check_licences, "layers": check_layers}[sys.argv[1]](tree.TOP, out)
+    out.finish()
