@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Documents that name files, show code, or should cover every header.
+
+  docs.py links         links and file names in them lead somewhere
+  docs.py api           every public header has its page below Documentation/api
+  docs.py extract DIR   writes the C blocks of README.md to DIR/readme<n>.c
+  docs.py maintainers   every F: of MAINTAINERS matches, every file has an entry
+"""
+
+import os
+import re
+import sys
+
+import tree
+
+
+def check_link(top, report, path, line, target):
+    if re.match(r"[a-z]+:|#", target):
+        return
+    target = target.split("#")[0]
+    base = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    if not os.path.exists(os.path.join(top, base)):
+        report.add(path, line, f"link to {target}, which isn't there")
+
+
+def links(top, report):
+    # A literal that starts with a directory of ours is a file's name.
+    dirs = {f.split("/")[0] for f in tree.files(top) if "/" in f}
+    for path in tree.files(top, ".md", ".rst"):
+        fenced = False
+        for n, line in enumerate(tree.read(top, path).splitlines(), 1):
+            if line.startswith("```"):
+                fenced = not fenced
+            if fenced:
+                continue
+            if path.endswith(".md"):
+                for target in re.findall(r"\]\(([^)\s]+)\)", line):
+                    check_link(top, report, path, n, target)
+            for name in re.findall(r"`([\w.-]+/[\w./-]*)`", line):
+                if name.split("/")[0] in dirs and not os.path.exists(os.path.join(top, name)):
+                    report.add(path, n, f"names {name}, which isn't there")
+
+
+def shown_by(page):
+    """file -> the identifiers that a page shows of it; None stands for all."""
+    shown = {}
+    for m in re.finditer(r"^\.\. kernel-doc:: (\S+)((?:\n +\S.*)*)", page, re.M):
+        names = re.search(r":identifiers:((?:.|\n)*)", m.group(2))
+        shown[m.group(1)] = set(names.group(1).split()) if names else None
+    return shown
+
+
+def api(top, report):
+    """A header's page shows the header and what it declares, wherever that has its comment."""
+    source = {}
+    for path in tree.files(top, ".c"):
+        if not path.startswith(("tests/", "samples/")):
+            for item in tree.items(tree.read(top, path)):
+                if item.doc and item.kind == "function":
+                    source[item.name] = path
+    for path in tree.files(top, ".h"):
+        if not path.startswith("include/kofi/"):
+            continue
+        stem = os.path.basename(path).removesuffix(".h").replace("_", "-")
+        page = f"Documentation/api/{stem}.rst"
+        if not os.path.exists(os.path.join(top, page)):
+            report.add(path, 0, f"has no page {page}")
+            continue
+        shown = shown_by(tree.read(top, page))
+        text = tree.read(top, path)
+        if "/**" in text and shown.get(path, ()) is not None:
+            report.add(page, 0, f"doesn't show {path}")
+        for item in tree.items(text):
+            if item.kind == "prototype" and not item.doc and item.name in source:
+                names = shown.get(source[item.name], ())
+                if names is not None and item.name not in names:
+                    report.add(page, 0, f"doesn't show {item.name}() of {source[item.name]}")
+
+
+def blocks(text):
+    """The (line, code) of each fenced block of C."""
+    for m in re.finditer(r"^```c\n(.*?)^```$", text, re.M | re.S):
+        yield text.count("\n", 0, m.start()) + 2, m.group(1)
+
+
+def extract(top, out):
+    """A block is a whole module, or everything of one but the licence."""
+    if not os.path.exists(os.path.join(top, "README.md")):
+        return []
+    names = []
+    for n, (line, code) in enumerate(blocks(tree.read(top, "README.md")), 1):
+        if "MODULE_LICENSE" not in code:
+            code += '#include <linux/module.h>\nMODULE_LICENSE("Dual BSD/GPL");\n'
+        if "MODULE_DESCRIPTION" not in code:
+            code += 'MODULE_DESCRIPTION("The example of README.md");\n'
+        names.append(f"readme{n}")
+        with open(os.path.join(out, names[-1] + ".c"), "w", encoding="utf-8") as f:
+            f.write(f'#line {line} "README.md"\n{code}')
+    return names
+
+
+def patterns(top):
+    """(line, pattern) of each F: in MAINTAINERS."""
+    for n, line in enumerate(tree.read(top, "MAINTAINERS").splitlines(), 1):
+        m = re.match(r"F:\s+(\S+)$", line)
+        if m:
+            yield n, m.group(1)
+
+
+def owns(pattern, path):
+    """get_maintainer.pl's rules: a directory ends in '/', '*' stops at one."""
+    glob = re.escape(pattern).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+    return re.match(glob + ("" if pattern.endswith("/") else "$"), path) is not None
+
+
+def maintainers(top, report):
+    have, owned = tree.files(top), set()
+    for line, pattern in patterns(top):
+        mine = {f for f in have if owns(pattern, f)}
+        if not mine:
+            report.add("MAINTAINERS", line, f"nothing matches {pattern}")
+        owned |= mine
+    for path in sorted(set(have) - owned):
+        report.add(path, 0, "has no entry in MAINTAINERS")
+
+
+if __name__ == "__main__":
+    rep = tree.Report()
+    what = sys.argv[1]
+    if what == "extract":
+        print(" ".join(extract(tree.TOP, sys.argv[2])))
+    else:
+        {"links": links, "api": api, "maintainers": maintainers}[what](tree.TOP, rep)
+    rep.finish()
