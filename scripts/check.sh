@@ -1,0 +1,387 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Every static check, a line each.
+#
+#   check.sh              all of them
+#   check.sh NAME...      only these
+#   check.sh -l           their names and what they are
+#
+# A check is a function below, with a line in CHECKS; it fails by its status, and
+# what it printed is shown. Status 3 means that it can't run on this machine.
+# Whatever is built is built from a copy in the cache.
+
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+CHECKS="
+selftest	the checks of scripts/check catch what they are for
+licences	SPDX lines, MAINTAINERS, kernel's licence texts
+layers		who may include whom, exports, kernel versions
+sizes		lines of the core, of a file, of a function
+style		checkpatch --strict
+commits		subjects and bodies of the branch's commits
+kerneldoc	kernel-doc -Wall, and nothing public without it
+build-6.12	W=1 -Werror against Debian's 6.12
+build-6.1	W=1 -Werror against Debian's 6.1
+build-test	W=1 -Werror against the test kernel, if it was built
+sparse		sparse with endian checks
+headers		each header compiles alone and twice
+datacalls	a data call compiles to one indirect call
+readme		the C of README.md builds and links
+scripts		shellcheck, pyflakes
+words		codespell, links between documents
+docs		Sphinx without a warning
+"
+
+KERNEL_SH=$KOFI_TOP/scripts/kernel.sh
+LIB=$KOFI_TOP/scripts/check
+NOT_HERE=3
+SHOWN_LINES=25
+# One place in the cache for each checkout.
+WORK=$KOFI_CACHE/lint/$(echo "$KOFI_TOP" | md5sum | cut -c 1-8)
+# Debian's, whatever else is first in PATH.
+PYTHON=/usr/bin/python3
+export PYTHONDONTWRITEBYTECODE=1
+
+names()
+{
+	sed -n 's/^\([a-z0-9.-]\+\)\t.*/\1/p' <<< "$CHECKS"
+}
+
+# tree_files GLOB...: the checkout's files that match, tracked or about to be.
+tree_files()
+{
+	git -C "$KOFI_TOP" ls-files -co --exclude-standard -- "$@" |
+		while read -r f; do
+			[ ! -f "$KOFI_TOP/$f" ] || echo "$f"
+		done
+}
+
+# scripts_of WORD: the files whose first line runs WORD.
+scripts_of()
+{
+	tree_files | while read -r f; do
+		if head -n 1 "$KOFI_TOP/$f" 2> /dev/null | grep -aqE "^#!.*\b$1"; then
+			echo "$f"
+		fi
+	done
+}
+
+# --- builds ---
+
+# headers_of TREE: what make -C gets. TREE is 6.12, 6.1 or test.
+headers_of()
+{
+	local newest
+	if [ "$1" != test ]; then
+		"$KERNEL_SH" headers "$1"
+		return
+	fi
+	newest=$(find "$KOFI_CACHE/kernel" -maxdepth 1 -name 'test-*' ! -name '*.tmp' -printf '%T@ %p\n' \
+		2> /dev/null | sort -rn | sed -n '1s/^[^ ]* //p')
+	if [ -z "$newest" ]; then
+		say "the test kernel isn't built yet"
+		return $NOT_HERE
+	fi
+	echo "$newest/build"
+}
+
+# is_here TREE: false only for what this machine can't have or hasn't built.
+is_here()
+{
+	local rc=0
+	headers_of "$1" > /dev/null || rc=$?
+	[ $rc != $NOT_HERE ]
+}
+
+# sources: a copy of this checkout for what is built outside of its Kbuild files.
+sources()
+{
+	mkdir -p "$WORK/src"
+	rsync -rlp --checksum --delete --exclude /.git --filter ':- .gitignore' \
+		"$KOFI_TOP/" "$WORK/src/"
+	echo "$WORK/src"
+}
+
+# build TREE ARGUMENT...: what build.sh does; a warning of modpost is an error too.
+# Prints the built copy.
+build()
+{
+	local dir
+	is_here "$1" || return $NOT_HERE
+	dir=$("$KOFI_TOP/scripts/build.sh" "$@") || return 1
+	if grep -i 'warning' "$dir/../build.log" >&2; then
+		return 1
+	fi
+	echo "$dir"
+}
+
+# single TREE DIR: make a directory of sources of our own, with the tree's flags.
+single()
+{
+	local hdrs
+	hdrs=$(headers_of "$1") || return
+	# Without a module's BTF, which takes pahole.
+	make -s -k -j2 -C "$hdrs" M="$2" W=1 KCFLAGS=-Werror CONFIG_DEBUG_INFO_BTF_MODULES= "${@:3}"
+}
+
+# Flags of a source outside of the tree's Kbuild files.
+single_flags()
+{
+	echo "ccflags-y := -I$1/include -include $1/compat/compat.h"
+}
+
+# put FILE: stdin to FILE unless it says so already, for make's sake.
+put()
+{
+	local text
+	text=$(cat)
+	if [ ! -e "$1" ] || [ "$text" != "$(cat "$1")" ]; then
+		echo "$text" > "$1"
+	fi
+}
+
+check_build-6.12() { build 6.12; }
+check_build-6.1() { build 6.1; }
+check_build-test() { build test; }
+
+# C=2 alone never fails. CHECK_ENDIAN is the default.
+check_sparse()
+{
+	build 6.12 C=2 CF=-Wsparse-error
+}
+
+# headers TREE PATTERN...: a source for each header, which includes it twice.
+headers()
+{
+	local kernel=$1 copy dir f n
+	copy=$(sources)
+	dir=$WORK/headers-$kernel
+	mkdir -p "$dir"
+	shift
+	{
+		single_flags "$copy"
+		echo "obj-m := headers.o"
+		tree_files "$@" | while read -r f; do
+			n=$(echo "$f" | tr -c 'a-z0-9\n' _)
+			printf '#include "%s"\n#include "%s"\n' "$copy/$f" "$copy/$f" | put "$dir/$n.c"
+			echo "headers-y += $n.o"
+		done
+	} | put "$dir/Kbuild"
+	single "$kernel" "$dir" headers.o
+}
+
+# What lies in tests/ wants KUnit, which Debian's kernels lack.
+check_headers()
+{
+	local kernel
+	for kernel in 6.12 6.1 test; do
+		if is_here "$kernel"; then
+			case $kernel in
+			test) headers test '*.h' ;;
+			*) headers "$kernel" '*.h' ':!tests/*' ;;
+			esac
+		fi
+	done
+	echo "$(tree_files '*.h' | wc -l) headers"
+}
+
+check_datacalls()
+{
+	local copy dir=$WORK/calls rc=0
+	copy=$(sources)
+	mkdir -p "$dir"
+	"$PYTHON" "$LIB/calls.py" source "$dir" || rc=1
+	{
+		single_flags "$copy"
+		echo "ccflags-y += -ffunction-sections"
+		echo "obj-m := datacalls.o"
+	} | put "$dir/Kbuild"
+	single 6.12 "$dir" datacalls.o
+	"$PYTHON" "$LIB/calls.py" judge "$dir/datacalls.o" || rc=1
+	return $rc
+}
+
+check_readme()
+{
+	local copy dir=$WORK/readme made
+	copy=$(build 6.12)
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	made=$("$PYTHON" "$LIB/docs.py" extract "$dir")
+	if [ -z "$made" ]; then
+		echo "README.md shows no C"
+		return 1
+	fi
+	{
+		single_flags "$copy"
+		for f in $made; do echo "obj-m += $f.o"; done
+	} | put "$dir/Kbuild"
+	single 6.12 "$dir" KBUILD_EXTRA_SYMBOLS="$copy/Module.symvers" modules 2>&1 | tee "$dir/log"
+	! grep -qiE 'warning|error' "$dir/log"
+}
+
+# --- text ---
+
+check_selftest()
+{
+	"$PYTHON" -m unittest discover -q -s "$LIB" -p 'test_*.py' 2>&1 | tee "$WORK/log/unittest"
+	# No tests at all are no success.
+	grep -q '^Ran [1-9]' "$WORK/log/unittest"
+}
+
+check_licences()
+{
+	local ksrc f rc=0
+	ksrc=$("$KERNEL_SH" source)
+	for f in GPL-2.0 BSD-2-Clause; do
+		cmp "$KOFI_TOP/LICENSES/preferred/$f" "$ksrc/LICENSES/preferred/$f" || rc=1
+	done
+	"$PYTHON" "$LIB/docs.py" maintainers || rc=1
+	"$PYTHON" "$LIB/layers.py" licences || rc=1
+	return $rc
+}
+
+check_layers()
+{
+	"$PYTHON" "$LIB/layers.py" layers
+}
+
+check_sizes()
+{
+	"$PYTHON" "$LIB/sizes.py"
+}
+
+# What isn't wanted of it, and why, is in .checkpatch.conf.
+check_style()
+{
+	local ksrc checkpatch rc=0
+	ksrc=$("$KERNEL_SH" source)
+	checkpatch=(perl "$ksrc/scripts/checkpatch.pl" --no-tree --strict --terse
+		--show-types --no-summary --color=never)
+	cd "$KOFI_TOP"
+	tree_files '*.[chS]' ':!compat/*' ':!*/trace.h' | xargs -r "${checkpatch[@]}" -f || rc=1
+	# Versions are compared here, and an older kernel's macro takes more or less.
+	tree_files 'compat/*.[chS]' | xargs -r "${checkpatch[@]}" -f \
+		--ignore LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED || rc=1
+	# The tracing macros are laid out as the kernel's own trace headers are.
+	tree_files '*/trace.h' | xargs -r "${checkpatch[@]}" -f \
+		--ignore OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT || rc=1
+	return $rc
+}
+
+# The first commit and merges are as they are.
+check_commits()
+{
+	local hash subject bad=0
+	cd "$KOFI_TOP"
+	[ -e .git ] || { echo "not a git checkout"; return $NOT_HERE; }
+	while IFS=$'\t' read -r hash subject; do
+		if ! grep -qE '^[a-z][a-z0-9._/-]*(, [a-z0-9._/-]+)*(: [a-z0-9._/-]+)*: [a-z]' <<< "$subject"; then
+			echo "$hash: not 'area: verb ...': $subject"
+			bad=1
+		fi
+		if ((${#subject} > 65)); then
+			echo "$hash: subject of ${#subject} characters, 65 are the limit"
+			bad=1
+		fi
+		if [ -z "$(git log -1 --format=%b "$hash")" ]; then
+			echo "$hash: says nothing about why: $subject"
+			bad=1
+		fi
+	done < <(git log --no-merges --min-parents=1 --format='%h%x09%s')
+	return $bad
+}
+
+check_kerneldoc()
+{
+	local ksrc rc=0
+	ksrc=$("$KERNEL_SH" source)
+	cd "$KOFI_TOP"
+	"$PYTHON" "$LIB/kdoc.py" || rc=1
+	tree_files '*.c' '*.h' |
+		xargs -r perl "$ksrc/scripts/kernel-doc" -none -Wall -Werror || rc=1
+	return $rc
+}
+
+check_scripts()
+{
+	local rc=0
+	cd "$KOFI_TOP"
+	{ scripts_of '(ba|da|)sh'; tree_files '*.sh'; } | sort -u |
+		xargs -r shellcheck -x -P SCRIPTDIR || rc=1
+	{ scripts_of 'python'; tree_files '*.py'; } | sort -u | xargs -r pyflakes3 || rc=1
+	return $rc
+}
+
+check_words()
+{
+	local rc=0
+	cd "$KOFI_TOP"
+	tree_files ':!LICENSES/*' | xargs -r codespell || rc=1
+	"$PYTHON" "$LIB/docs.py" links || rc=1
+	return $rc
+}
+
+check_docs()
+{
+	local rc=0
+	"$PYTHON" "$LIB/docs.py" api || rc=1
+	make -s -C "$KOFI_TOP/Documentation" BUILDDIR="$WORK/docs" html || rc=1
+	return $rc
+}
+
+# --- the run ---
+
+# run NAME: one check and its line; what it printed only if it failed.
+run()
+{
+	local name=$1 log=$WORK/log/$1 rc start=$SECONDS note
+	# Not as a condition: that would switch off set -e inside.
+	set +e
+	(set -e; "check_$name") > "$log" 2>&1 < /dev/null
+	rc=$?
+	set -e
+	note=$(tail -n 1 "$log")
+	case $rc in
+	0) result=ok; [ "$(wc -l < "$log")" = 1 ] || note= ;;
+	"$NOT_HERE") result=skip ;;
+	*) result=FAIL; note= ;;
+	esac
+	printf '%-5s %-12s %3d s  %s\n' "$result" "$name" $((SECONDS - start)) "$note"
+	if [ "$result" = FAIL ]; then
+		head -n $SHOWN_LINES "$log" | sed 's/^/      /'
+		[ "$(wc -l < "$log")" -le $SHOWN_LINES ] || echo "      ... all of it in $log"
+	fi
+}
+
+run_all()
+{
+	local name ok=0 failed=0 skipped=0 result
+	mkdir -p "$WORK/log"
+	for name in "$@"; do
+		run "$name"
+		case $result in
+		ok) ok=$((ok + 1)) ;;
+		skip) skipped=$((skipped + 1)) ;;
+		*) failed=$((failed + 1)) ;;
+		esac
+	done
+	echo "$ok passed, $failed failed, $skipped skipped"
+	[ $failed = 0 ]
+}
+
+if [ "${1-}" = -l ]; then
+	echo "$CHECKS" | sed '/^$/d' | expand -t 14
+	exit
+fi
+for name in "$@"; do
+	names | grep -qxF -- "$name" || die "no check is called $name; they are: $(names | xargs)"
+done
+if [ $# = 0 ]; then
+	mapfile -t all < <(names)
+	set -- "${all[@]}"
+fi
+"$KOFI_TOP/scripts/packages.sh"
+locked "lint-${WORK##*/}" run_all "$@"
