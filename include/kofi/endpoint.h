@@ -116,9 +116,15 @@ int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 int fi_getopt(struct fid *fid, int level, int optname, void *optval,
 	      size_t *optlen);
 
-/*
+/**
+ * kofi_buf_ok() - may a device be given this buffer?
+ * @buf: the buffer
+ *
  * A device can't reach a stack that is in vmalloc space. Kernels that are built
  * to find DMA bugs refuse such a buffer; others don't pay for the question.
+ *
+ * Context: Any.
+ * Return: whether it may.
  */
 static inline bool kofi_buf_ok(const void *buf)
 {

@@ -141,7 +141,7 @@ const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
  * @buf: takes the error
  * @flags: must be 0
  *
- * Context: Data call: process or softirq context; doesn't sleep.
+ * Context: As fi_eq_readerr().
  * Return: as fi_eq_readerr().
  */
 static inline ssize_t fi_eq_error(struct fid_eq *eq,

@@ -163,12 +163,25 @@ struct fid_fabric {
 	const struct fi_ops_fabric	*ops;
 };
 
+/**
+ * enum fi_av_type - what an address vector gives out, fi_av(3)
+ * @FI_AV_UNSPEC: the provider's choice
+ * @FI_AV_MAP: an fi_addr_t that means something to the provider alone
+ * @FI_AV_TABLE: an index, counted from 0 in the order of insertion
+ */
 enum fi_av_type {
 	FI_AV_UNSPEC,
 	FI_AV_MAP,
 	FI_AV_TABLE,
 };
 
+/**
+ * enum fi_ep_type - kind of an endpoint, fi_endpoint(3)
+ * @FI_EP_UNSPEC: any
+ * @FI_EP_MSG: connected; here for its value, no provider has it
+ * @FI_EP_DGRAM: unreliable datagrams
+ * @FI_EP_RDM: reliable, without a connection
+ */
 enum fi_ep_type {
 	FI_EP_UNSPEC,
 	FI_EP_MSG,
@@ -176,6 +189,13 @@ enum fi_ep_type {
 	FI_EP_RDM,
 };
 
+/**
+ * enum fi_progress - who drives operations, fi_domain(3)
+ * @FI_PROGRESS_UNSPEC: any
+ * @FI_PROGRESS_AUTO: the provider, whatever its caller does
+ * @FI_PROGRESS_MANUAL: the caller, by reading queues
+ * @FI_PROGRESS_CONTROL_UNIFIED: as manual, data and control together
+ */
 enum fi_progress {
 	FI_PROGRESS_UNSPEC,
 	FI_PROGRESS_AUTO,
@@ -183,6 +203,15 @@ enum fi_progress {
 	FI_PROGRESS_CONTROL_UNIFIED,
 };
 
+/**
+ * enum fi_threading - which calls the caller keeps apart, fi_domain(3)
+ * @FI_THREAD_UNSPEC: any
+ * @FI_THREAD_SAFE: none
+ * @FI_THREAD_FID: those on the same object
+ * @FI_THREAD_DOMAIN: those on objects of one domain
+ * @FI_THREAD_COMPLETION: those on objects that share a queue or counter
+ * @FI_THREAD_ENDPOINT: those on one endpoint, its queues and counters
+ */
 enum fi_threading {
 	FI_THREAD_UNSPEC,
 	FI_THREAD_SAFE,
@@ -192,6 +221,12 @@ enum fi_threading {
 	FI_THREAD_ENDPOINT,
 };
 
+/**
+ * enum fi_resource_mgmt - what guards queues against overrun, fi_domain(3)
+ * @FI_RM_UNSPEC: any
+ * @FI_RM_DISABLED: the caller
+ * @FI_RM_ENABLED: the provider
+ */
 enum fi_resource_mgmt {
 	FI_RM_UNSPEC,
 	FI_RM_DISABLED,

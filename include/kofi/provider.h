@@ -32,7 +32,7 @@
 
 /**
  * struct kofi_provider - what a provider hands to the core
- * @name: unique; at most FI_NAME_MAX - 1 of [a-z0-9_-]
+ * @name: unique; at most FI_NAME_MAX - 1 of ``[a-z0-9_-]``
  * @version: the provider's own, by FI_VERSION()
  * @owner: THIS_MODULE; pinned during @getinfo, @freeinfo and @fabric, and as
  *	long as a fabric of the provider is open
