@@ -5,10 +5,8 @@ import argparse
 import concurrent.futures
 import datetime
 import os
-import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
