@@ -20,6 +20,8 @@
  * @len: bytes of the entry
  * @is_err: it is for fi_eq_readerr()
  * @held: the slot was held for it
+ * @gone: its object was closed, nobody shall read it
+ * @id: of the object's node, or 0
  * @entry: an event
  * @device: an event of a device
  * @err: an error
@@ -29,6 +31,8 @@ struct kofi_eq_slot {
 	u8				len;
 	bool				is_err;
 	bool				held;
+	bool				gone;
+	u32				id;
 	union {
 		struct fi_eq_entry		entry;
 		struct fi_eq_device_entry	device;
@@ -86,19 +90,44 @@ static int kofi_eq_put(struct kofi_eq *eq, const struct kofi_eq_slot *slot)
 	return ret;
 }
 
-static struct kofi_eq_slot *kofi_eq_head(struct kofi_eq *eq)
-{
-	lockdep_assert_held(&eq->lock);
-	return eq->head == eq->tail ? NULL : &eq->ring[eq->head & eq->mask];
-}
-
 static void kofi_eq_pop(struct kofi_eq *eq)
 {
-	if (kofi_eq_head(eq)->held)
+	lockdep_assert_held(&eq->lock);
+	if (eq->ring[eq->head++ & eq->mask].held)
 		eq->held--;
 	else
 		eq->used--;
-	eq->head++;
+}
+
+static struct kofi_eq_slot *kofi_eq_head(struct kofi_eq *eq)
+{
+	struct kofi_eq_slot *slot;
+
+	lockdep_assert_held(&eq->lock);
+	while (eq->head != eq->tail) {
+		slot = &eq->ring[eq->head & eq->mask];
+		if (!slot->gone)
+			return slot;
+		kofi_eq_pop(eq);
+	}
+	return NULL;
+}
+
+static u32 kofi_eq_id(const struct fid *fid)
+{
+	return fid && !IS_ERR_OR_NULL(fid->node) ? fid->node->id : 0;
+}
+
+static int kofi_eq_put_entry(struct fid_eq *eq, u32 event, u32 id,
+			     const void *buf, size_t len)
+{
+	struct kofi_eq_slot slot = { .event = event, .len = len, .id = id };
+
+	if (len != sizeof(slot.entry) || event == FI_DEVICE_REMOVED ||
+	    event == FI_DEVICE_ARRIVED)
+		return -EINVAL;
+	memcpy(&slot.entry, buf, sizeof(slot.entry));
+	return kofi_eq_put(to_kofi_eq(eq), &slot);
 }
 
 /**
@@ -199,7 +228,8 @@ ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 		return -FI_EBADFLAGS;
 	if (!(to_kofi_eq(eq)->attr.flags & FI_WRITE))
 		return -EINVAL;
-	return kofi_eq_write_event(eq, event, buf, len) ?: len;
+	/* What fid a ULP puts into its own event is its own affair. */
+	return kofi_eq_put_entry(eq, event, 0, buf, len) ?: len;
 }
 EXPORT_SYMBOL_NS_GPL(fi_eq_write, KOFI);
 
@@ -274,7 +304,7 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_strerror, KOFI);
  * kofi_eq_write_event() - report an event
  * @eq: the event queue
  * @event: what it is; a provider's own begin at 0x20000
- * @buf: struct fi_eq_entry
+ * @buf: struct fi_eq_entry; its fid is an open object or NULL
  * @len: its size
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -283,20 +313,18 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_strerror, KOFI);
 int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf,
 			size_t len)
 {
-	struct kofi_eq_slot slot = { .event = event, .len = len };
+	const struct fi_eq_entry *entry = buf;
 
-	if (len != sizeof(slot.entry) || event == FI_DEVICE_REMOVED ||
-	    event == FI_DEVICE_ARRIVED)
+	if (len != sizeof(*entry))
 		return -EINVAL;
-	memcpy(&slot.entry, buf, sizeof(slot.entry));
-	return kofi_eq_put(to_kofi_eq(eq), &slot);
+	return kofi_eq_put_entry(eq, event, kofi_eq_id(entry->fid), buf, len);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_event, KOFI_PROVIDER);
 
 /**
  * kofi_eq_write_err() - report an error
  * @eq: the event queue
- * @entry: the error
+ * @entry: the error; its fid is an open object or NULL
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -EAGAIN when the queue is full.
@@ -306,6 +334,7 @@ int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 	const struct kofi_eq_slot slot = {
 		.len	= sizeof(slot.err),
 		.is_err	= true,
+		.id	= kofi_eq_id(entry->fid),
 		.err	= *entry,
 	};
 
@@ -366,6 +395,7 @@ void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
 		.event	= event,
 		.len	= sizeof(slot.device),
 		.held	= event == FI_DEVICE_REMOVED,
+		.id	= kofi_eq_id(about),
 		.device	= { .fid = about, .context = about->context },
 	};
 
@@ -377,6 +407,27 @@ void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
 	eq->lost = true;
 	spin_unlock_bh(&eq->lock);
 	kofi_notify(&eq->notifier, false);
+}
+
+/**
+ * kofi_eq_forget() - drop what is queued about an object that was closed
+ * @fid: the event queue
+ * @id: of the object's node
+ *
+ * Nobody shall read of an object that isn't there any more.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_eq_forget(struct fid *fid, u32 id)
+{
+	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
+	u32 i;
+
+	spin_lock_bh(&eq->lock);
+	for (i = eq->head; i != eq->tail; i++)
+		if (eq->ring[i & eq->mask].id == id)
+			eq->ring[i & eq->mask].gone = true;
+	spin_unlock_bh(&eq->lock);
 }
 
 static void kofi_eq_call(struct kofi_notifier *notifier)

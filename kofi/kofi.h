@@ -181,6 +181,7 @@ const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
 
 int kofi_eq_hold(struct fid *fid);
 void kofi_eq_drop(struct fid *fid);
+void kofi_eq_forget(struct fid *fid, u32 id);
 void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
 		    const char *domain_name);
 

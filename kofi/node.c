@@ -258,13 +258,15 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 	return 0;
 }
 
-static void kofi_unbind_all(struct list_head *binds)
+static void kofi_unbind_all(struct kofi_node *node)
 {
 	struct kofi_bind *bind, *next;
 
-	list_for_each_entry_safe(bind, next, binds, list) {
+	list_for_each_entry_safe(bind, next, &node->binds, list) {
 		if (bind->eq_held)
 			kofi_eq_drop(bind->node->fid);
+		if (bind->node->fid->fclass == FI_CLASS_EQ)
+			kofi_eq_forget(bind->node->fid, node->id);
 		kofi_node_put(bind->node);
 		kfree(bind);
 	}
@@ -274,7 +276,7 @@ static void kofi_node_gone(struct kofi_node *node)
 {
 	struct kofi_reg *reg = node->parent ? NULL : node->reg;
 
-	kofi_unbind_all(&node->binds);
+	kofi_unbind_all(node);
 	if (node->held)
 		kofi_node_put(node->held);
 	kofi_node_free(node);
@@ -289,7 +291,8 @@ static void kofi_node_gone(struct kofi_node *node)
  * For an endpoint: posting stops, each outstanding operation gets its one
  * completion, -ECANCELED if it didn't finish, and nothing touches the caller's
  * buffers once this returns. Objects whose device went away are closed the same
- * way. fi_endpoint(3), fi_domain(3) and the others.
+ * way. Events about the object that nobody has read are dropped. fi_endpoint(3),
+ * fi_domain(3) and the others.
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EBUSY while something was opened from the object or it is bound
