@@ -36,8 +36,10 @@ static bool kofi_name_ok(const char *name)
 {
 	const char *c;
 
+	/* islower() alone knows more letters than ASCII does. */
 	for (c = name; *c; c++)
-		if (!islower(*c) && !isdigit(*c) && *c != '_' && *c != '-')
+		if (!isascii(*c) || (!islower(*c) && !isdigit(*c) &&
+				     *c != '_' && *c != '-'))
 			return false;
 	return c > name && c - name < FI_NAME_MAX;
 }
