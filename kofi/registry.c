@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/string_helpers.h>
 #include "kofi.h"
 #include "trace.h"
 
@@ -205,13 +206,22 @@ static bool kofi_call_find(struct kofi_call *call, const char *name)
 /**
  * kofi_call_begin() - pin a provider in order to call it
  * @call: on the caller's stack, until kofi_call_end() or kofi_call_next()
- * @name: the provider, loaded if need be, or NULL for the first of the list
+ * @name: the provider, in letters of any case, loaded if need be, or NULL for
+ *	the first of the list
  *
  * Context: Process context; sleeps.
  * Return: whether there is one; if not, there is nothing to end.
  */
 bool kofi_call_begin(struct kofi_call *call, const char *name)
 {
+	char lower[FI_NAME_MAX];
+
+	if (name) {
+		if (strlen(name) >= sizeof(lower))
+			return false;
+		string_lower(lower, name);
+		name = lower;
+	}
 	if (kofi_call_find(call, name))
 		return true;
 	if (!name || !kofi_name_ok(name))
