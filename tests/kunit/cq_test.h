@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Completion queues without a provider, and completions that can be checked. */
+#ifndef KOFI_CQ_TEST_H
+#define KOFI_CQ_TEST_H
+
+#include <kunit/test.h>
+#include <linux/string.h>
+#include <kofi/provider.h>
+
+#define CQ_SIZE		8
+#define CQ_RESERVE	3
+#define CQ_ALL		(CQ_SIZE + CQ_RESERVE)
+
+static const struct kofi_cq_config cq_config = {
+	.default_size	= CQ_SIZE,
+	.max_size	= 64,
+	.reserve	= CQ_RESERVE,
+};
+
+static inline void cq_fini(void *cq)
+{
+	kofi_cq_fini(cq);
+}
+
+static inline struct kofi_cq *cq_make_attr(struct kunit *test,
+					   struct fi_cq_attr attr)
+{
+	struct kofi_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, NULL, &attr, &cq_config), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, cq_fini, cq), 0);
+	return cq;
+}
+
+static inline struct kofi_cq *cq_make(struct kunit *test)
+{
+	return cq_make_attr(test, (struct fi_cq_attr) {
+		.format		= FI_CQ_FORMAT_TAGGED,
+		.wait_obj	= FI_WAIT_UNSPEC,
+		.wait_cond	= FI_CQ_COND_THRESHOLD,
+	});
+}
+
+/* All that a completion says follows from its number. */
+static inline struct fi_cq_tagged_entry cq_entry(unsigned long id)
+{
+	return (struct fi_cq_tagged_entry) {
+		.op_context	= (void *)id,
+		.flags		= FI_RECV | id << 40,
+		.len		= id * 3 + 1,
+		.buf		= (void *)(id * 5 + 2),
+		.data		= id * 7 + 3,
+		.tag		= ~id,
+	};
+}
+
+static inline bool cq_entry_ok(const struct fi_cq_tagged_entry *entry)
+{
+	struct fi_cq_tagged_entry want = cq_entry((long)entry->op_context);
+
+	return !memcmp(entry, &want, sizeof(want));
+}
+
+static inline struct fi_cq_err_entry cq_err_entry(unsigned long id)
+{
+	struct fi_cq_tagged_entry entry = cq_entry(id);
+
+	return (struct fi_cq_err_entry) {
+		.op_context	= entry.op_context,
+		.flags		= entry.flags,
+		.len		= entry.len,
+		.buf		= entry.buf,
+		.data		= entry.data,
+		.tag		= entry.tag,
+		.olen		= id * 11 + 4,
+		.err		= id % 100 + 1,
+		.prov_errno	= id % 1000,
+		.src_addr	= id * 13 + 5,
+	};
+}
+
+static inline bool cq_err_entry_ok(const struct fi_cq_err_entry *entry)
+{
+	struct fi_cq_err_entry want = cq_err_entry((long)entry->op_context);
+
+	return !memcmp(entry, &want, sizeof(want));
+}
+
+static inline void cq_write(struct kofi_cq *cq, unsigned long id)
+{
+	struct fi_cq_tagged_entry entry = cq_entry(id);
+
+	kofi_cq_write(cq, &entry, id * 13 + 5);
+}
+
+static inline void cq_write_unasked(struct kofi_cq *cq, unsigned long id)
+{
+	struct fi_cq_tagged_entry entry = cq_entry(id);
+
+	kofi_cq_write_unasked(cq, &entry, id * 13 + 5);
+}
+
+static inline void cq_write_err(struct kofi_cq *cq, unsigned long id)
+{
+	struct fi_cq_err_entry entry = cq_err_entry(id);
+
+	kofi_cq_write_err(cq, &entry);
+}
+
+/* Post and complete. */
+static inline void cq_add(struct kunit *test, struct kofi_cq *cq, unsigned long id)
+{
+	KUNIT_ASSERT_EQ(test, kofi_cq_reserve(cq), 0);
+	cq_write(cq, id);
+}
+
+static inline void cq_add_err(struct kunit *test, struct kofi_cq *cq, unsigned long id)
+{
+	KUNIT_ASSERT_EQ(test, kofi_cq_reserve(cq), 0);
+	cq_write_err(cq, id);
+}
+
+#endif /* KOFI_CQ_TEST_H */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Threads and softirqs for suites, and waiting for what they do. */
+#ifndef KOFI_CREW_H
+#define KOFI_CREW_H
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/wait.h>
+
+/* A busy machine that emulates another one is slow: this says "never". */
+#define KOFI_NEVER_MS	20000
+
+/**
+ * struct kofi_thread - a thread of a test
+ * @fn: what it does; SIGTERM makes interruptible sleeps return
+ * @arg: for @fn
+ * @ret: for @fn
+ * @task: the thread
+ * @done: @fn returned
+ */
+struct kofi_thread {
+	void			(*fn)(struct kofi_thread *thread);
+	void			*arg;
+	ssize_t			ret;
+	struct task_struct	*task;
+	struct completion	done;
+};
+
+static inline int kofi_thread_main(void *data)
+{
+	struct kofi_thread *thread = data;
+
+	allow_signal(SIGTERM);
+	thread->fn(thread);
+	complete(&thread->done);
+	return 0;
+}
+
+static inline void kofi_thread_start(struct kunit *test,
+				     struct kofi_thread *thread,
+				     void (*fn)(struct kofi_thread *thread),
+				     void *arg)
+{
+	thread->fn = fn;
+	thread->arg = arg;
+	thread->ret = 0;
+	init_completion(&thread->done);
+	thread->task = kthread_create(kofi_thread_main, thread, "kofi-test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread->task));
+	get_task_struct(thread->task);
+	wake_up_process(thread->task);
+}
+
+static inline void kofi_thread_kill(struct kofi_thread *thread)
+{
+	send_sig(SIGTERM, thread->task, 1);
+}
+
+static inline bool kofi_thread_runs(struct kofi_thread *thread,
+				    unsigned int msecs)
+{
+	return !wait_for_completion_timeout(&thread->done,
+					    msecs_to_jiffies(msecs));
+}
+
+/* The thread has left the module's code when this returns. */
+static inline void kofi_thread_join(struct kunit *test,
+				    struct kofi_thread *thread)
+{
+	if (kofi_thread_runs(thread, KOFI_NEVER_MS)) {
+		KUNIT_FAIL(test, "a thread hangs in %ps", thread->fn);
+		kofi_thread_kill(thread);
+	}
+	kthread_stop(thread->task);
+	put_task_struct(thread->task);
+}
+
+/* Wait for something to come true; false if it doesn't. */
+#define kofi_soon(cond)							\
+({									\
+	unsigned long __end = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);\
+									\
+	while (!(cond) && time_before(jiffies, __end))			\
+		usleep_range(50, 100);					\
+	!!(cond);							\
+})
+
+static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
+{
+	unsigned int count;
+
+	spin_lock_irq(&wait->lock);
+	count = list_count_nodes(&wait->head);
+	spin_unlock_irq(&wait->lock);
+	return count;
+}
+
+/* Run something in softirq context, and wait until it has. */
+static inline void kofi_in_softirq(struct tasklet_struct *tasklet,
+				   void (*fn)(struct tasklet_struct *tasklet))
+{
+	tasklet_setup(tasklet, fn);
+	tasklet_schedule(tasklet);
+	tasklet_kill(tasklet);
+}
+
+#endif /* KOFI_CREW_H */
