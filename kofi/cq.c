@@ -141,8 +141,9 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
 
 	spin_lock_bh(&cq->lock);
 	slot = kofi_cq_head(cq);
-	*signaled = cq->signaled;
-	cq->signaled = false;
+	*signaled = cq->signals;
+	if (*signaled)
+		cq->signals--;
 	ready = *signaled || cq->tail - cq->head >= want || (slot && slot->err);
 	spin_unlock_bh(&cq->lock);
 	return ready;
@@ -192,7 +193,7 @@ static int kofi_cq_signal(struct fid_cq *cq_fid)
 	if (cq->attr.wait_obj == FI_WAIT_NONE)
 		return -EOPNOTSUPP;
 	spin_lock_bh(&cq->lock);
-	cq->signaled = true;
+	cq->signals++;
 	spin_unlock_bh(&cq->lock);
 	wake_up_all(&cq->notifier.wait);
 	return 0;

@@ -416,7 +416,7 @@ static inline ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf,
  * fi_cq_signal() - wake who waits in fi_cq_sread()
  * @cq: the completion queue, opened with FI_WAIT_UNSPEC
  *
- * One waiter returns; if there is none, the next one to come does.
+ * Each call has one waiter return; if there is none, the next one to come.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or -EOPNOTSUPP for a queue that nobody can wait for.

@@ -230,7 +230,7 @@ struct kofi_cq_slot;
  * @mask: its size, a power of two, less 1
  * @head: next slot to be read
  * @tail: next slot to be written
- * @signaled: fi_cq_signal() was called and nobody has seen it
+ * @signals: calls of fi_cq_signal() that no waiter has answered
  * @credits: entries that posts may still reserve
  * @reserve: entries left for completions that nobody posted
  * @notifier: sleepers and handler
@@ -244,12 +244,12 @@ struct kofi_cq {
 	struct fi_cq_attr	attr;
 	size_t			entry_size;
 	struct fid_domain	*domain;
-	spinlock_t		lock;	/* protects ring to signaled, notifier */
+	spinlock_t		lock;	/* protects ring to signals, notifier */
 	struct kofi_cq_slot	*ring;
 	u32			mask;
 	u32			head;
 	u32			tail;
-	bool			signaled;
+	u32			signals;
 	atomic_t		credits;
 	atomic_t		reserve;
 	struct kofi_notifier	notifier;
