@@ -6,15 +6,6 @@
 #include <linux/prandom.h>
 #include "cq_test.h"
 
-static void cq_expect_idle(struct kunit *test, struct kofi_cq *cq)
-{
-	struct fi_cq_tagged_entry entry;
-
-	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, &entry, 1), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE);
-	KUNIT_EXPECT_EQ(test, atomic_read(&cq->reserve), CQ_RESERVE);
-}
-
 static void cq_attributes(struct kunit *test)
 {
 	struct kofi_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);

@@ -121,4 +121,14 @@ static inline void cq_add_err(struct kunit *test, struct kofi_cq *cq, unsigned l
 	cq_write_err(cq, id);
 }
 
+/* Nothing to read, and every credit is back. */
+static inline void cq_expect_idle(struct kunit *test, struct kofi_cq *cq)
+{
+	struct fi_cq_tagged_entry entry;
+
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, &entry, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->reserve), CQ_RESERVE);
+}
+
 #endif /* KOFI_CQ_TEST_H */

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues with sleeping readers, and with several readers and writers
+ * in process and softirq context at a time.
+ */
+#include <linux/bitmap.h>
+#include <linux/ktime.h>
+#include "cq_test.h"
+#include "crew.h"
+
+#define WAIT_SHORT_MS	30
+/* How long to hunt for what may happen once in many rounds. */
+#define WAIT_HUNT_MS	700
+#define WAIT_ROUNDS_MIN	50
+
+/* A thread that reads once. */
+struct wait_reader {
+	struct kofi_thread	thread;
+	struct kofi_cq		*cq;
+	size_t			cond;
+	int			timeout;
+	struct fi_cq_tagged_entry entry[CQ_ALL];
+};
+
+static void wait_read(struct kofi_thread *thread)
+{
+	struct wait_reader *reader = thread->arg;
+
+	thread->ret = fi_cq_sread(&reader->cq->cq_fid, reader->entry, CQ_ALL,
+				  (void *)reader->cond, reader->timeout);
+}
+
+static struct wait_reader *wait_start(struct kunit *test, struct kofi_cq *cq,
+				      size_t cond, int timeout)
+{
+	struct wait_reader *reader;
+
+	reader = kunit_kzalloc(test, sizeof(*reader), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, reader);
+	reader->cq = cq;
+	reader->cond = cond;
+	reader->timeout = timeout;
+	kofi_thread_start(test, &reader->thread, wait_read, reader);
+	return reader;
+}
+
+static ssize_t wait_end(struct kunit *test, struct wait_reader *reader)
+{
+	kofi_thread_join(test, &reader->thread);
+	return reader->thread.ret;
+}
+
+static void wait_asleep(struct kunit *test, struct kofi_cq *cq,
+			unsigned int count)
+{
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&cq->notifier.wait) ==
+					  count));
+}
+
+static void wait_timeout(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fi_cq_tagged_entry entry;
+	ktime_t start = ktime_get();
+
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL,
+					  WAIT_SHORT_MS), -EAGAIN);
+	KUNIT_EXPECT_GE(test, ktime_ms_delta(ktime_get(), start),
+			WAIT_SHORT_MS);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, 0),
+			-EAGAIN);
+	cq_add(test, cq, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, 0), 1);
+}
+
+static void wait_completion(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *reader = wait_start(test, cq, 0, -1);
+
+	wait_asleep(test, cq, 1);
+	cq_add(test, cq, 1);
+	kofi_cq_notify(cq);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), 1);
+	KUNIT_EXPECT_TRUE(test, cq_entry_ok(&reader->entry[0]));
+}
+
+static void wait_error(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	/* The threshold doesn't count for errors. */
+	struct wait_reader *reader = wait_start(test, cq, 3, -1);
+
+	wait_asleep(test, cq, 1);
+	cq_add_err(test, cq, 1);
+	kofi_cq_notify(cq);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), -FI_EAVAIL);
+}
+
+static void wait_threshold(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *reader = wait_start(test, cq, 3, -1);
+
+	wait_asleep(test, cq, 1);
+	cq_add(test, cq, 1);
+	kofi_cq_notify(cq);
+	cq_add(test, cq, 2);
+	kofi_cq_notify(cq);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&reader->thread,
+						 WAIT_SHORT_MS));
+	cq_add(test, cq, 3);
+	kofi_cq_notify(cq);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), 3);
+}
+
+/* More than the queue can hold is all that it holds. */
+static void wait_threshold_limit(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *reader = wait_start(test, cq, SIZE_MAX, -1);
+	int i;
+
+	for (i = 0; i < CQ_SIZE; i++)
+		cq_add(test, cq, i);
+	kofi_cq_notify(cq);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), CQ_SIZE);
+}
+
+/* Time runs out below the threshold: what is there is handed over. */
+static void wait_threshold_timeout(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fi_cq_tagged_entry entry[4];
+
+	cq_add(test, cq, 1);
+	cq_add(test, cq, 2);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, entry, 4, (void *)3,
+					  WAIT_SHORT_MS), 2);
+}
+
+/* Without FI_CQ_COND_THRESHOLD the argument says nothing. */
+static void wait_no_threshold(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry[4];
+	struct kofi_cq *cq;
+
+	cq = cq_make_attr(test, (struct fi_cq_attr) {
+		.format		= FI_CQ_FORMAT_TAGGED,
+		.wait_obj	= FI_WAIT_UNSPEC,
+	});
+	cq_add(test, cq, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, entry, 4, (void *)3, -1),
+			1);
+}
+
+static void wait_interrupted(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *reader = wait_start(test, cq, 0, -1);
+
+	wait_asleep(test, cq, 1);
+	kofi_thread_kill(&reader->thread);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), -EINTR);
+	wait_asleep(test, cq, 0);
+}
+
+static void wait_signal(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *reader = wait_start(test, cq, 3, -1);
+
+	wait_asleep(test, cq, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), -EAGAIN);
+}
+
+/* A signal that comes first isn't lost, and serves once. */
+static void wait_signal_early(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fi_cq_tagged_entry entry;
+	ktime_t start;
+
+	KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, -1),
+			-EAGAIN);
+	start = ktime_get();
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL,
+					  WAIT_SHORT_MS), -EAGAIN);
+	KUNIT_EXPECT_GE(test, ktime_ms_delta(ktime_get(), start),
+			WAIT_SHORT_MS);
+}
+
+/* One waiter a signal: what a ULP does that stops its threads. */
+static void wait_signal_each(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *reader[3];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(reader); i++)
+		reader[i] = wait_start(test, cq, 0, -1);
+	wait_asleep(test, cq, ARRAY_SIZE(reader));
+	KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
+	wait_asleep(test, cq, ARRAY_SIZE(reader) - 1);
+
+	/* Even if the first hasn't woken up when the second comes. */
+	preempt_disable();
+	for (i = 1; i < ARRAY_SIZE(reader); i++)
+		KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
+	preempt_enable();
+	for (i = 0; i < ARRAY_SIZE(reader); i++)
+		KUNIT_EXPECT_EQ(test, wait_end(test, reader[i]), -EAGAIN);
+}
+
+static void wait_two_for_one(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct wait_reader *a = wait_start(test, cq, 0, -1);
+	struct wait_reader *b = wait_start(test, cq, 0, -1);
+
+	wait_asleep(test, cq, 2);
+	cq_add(test, cq, 1);
+	kofi_cq_notify(cq);
+	wait_asleep(test, cq, 1);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(completion_done(&a->thread.done) ||
+					  completion_done(&b->thread.done)));
+	cq_add(test, cq, 2);
+	kofi_cq_notify(cq);
+	KUNIT_EXPECT_EQ(test, wait_end(test, a), 1);
+	KUNIT_EXPECT_EQ(test, wait_end(test, b), 1);
+	KUNIT_EXPECT_PTR_NE(test, a->entry[0].op_context,
+			    b->entry[0].op_context);
+}
+
+/* Two threads that play ball: a lost wake-up ends the game. */
+struct wait_game {
+	struct kofi_cq		*mine;
+	struct kofi_cq		*yours;
+	atomic_t		over;
+};
+
+static bool wait_throw(struct kofi_cq *to, unsigned long id)
+{
+	if (kofi_cq_reserve(to))
+		return false;
+	cq_write(to, id);
+	kofi_cq_notify(to);
+	return true;
+}
+
+static bool wait_catch(struct kofi_cq *from, unsigned long id)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_sread(&from->cq_fid, &entry, 1, NULL,
+			   KOFI_NEVER_MS / 2) == 1 &&
+	       entry.op_context == (void *)id;
+}
+
+static void wait_play(struct kofi_thread *thread)
+{
+	struct wait_game *game = thread->arg;
+	unsigned long id = 0;
+
+	while (!atomic_read(&game->over) && wait_catch(game->mine, id) &&
+	       wait_throw(game->yours, id))
+		id++;
+}
+
+static void wait_lost_wakeup(struct kunit *test)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(WAIT_HUNT_MS);
+	struct wait_game game = {
+		.mine = cq_make(test), .yours = cq_make(test),
+	};
+	struct kofi_thread thread;
+	unsigned long id = 0;
+
+	kofi_thread_start(test, &thread, wait_play, &game);
+	while (wait_throw(game.mine, id) && wait_catch(game.yours, id) &&
+	       (time_before(jiffies, stop) || id < WAIT_ROUNDS_MIN))
+		id++;
+	atomic_set(&game.over, 1);
+	KUNIT_EXPECT_FALSE(test, time_before(jiffies, stop));
+	KUNIT_EXPECT_GE(test, id, WAIT_ROUNDS_MIN);
+	fi_cq_signal(&game.mine->cq_fid);
+	kofi_thread_join(test, &thread);
+	kunit_info(test, "%lu rounds\n", id);
+}
+
+/*
+ * A crowd: each completion carries a number, and must be seen by exactly one of
+ * the readers, whole. Three threads and a tasklet write, three threads and a
+ * tasklet read.
+ */
+#define CROWD_EACH	4000
+#define CROWD_BATCH	8
+#define CROWD_WRITERS	4
+#define CROWD_READERS	3
+#define CROWD_ALL	(CROWD_EACH * CROWD_WRITERS)
+
+struct crowd {
+	struct kofi_cq		*cq;
+	unsigned long		*seen;
+	atomic_t		writers;
+	atomic_t		count;
+	atomic_t		twice;
+	atomic_t		broken;
+	unsigned int		soft_id;
+	struct tasklet_struct	soft;
+	struct kofi_thread	writer[CROWD_WRITERS - 1];
+	struct kofi_thread	reader[CROWD_READERS];
+};
+
+static void crowd_see(struct crowd *crowd, unsigned long id, bool ok)
+{
+	if (!ok || id >= CROWD_ALL)
+		atomic_inc(&crowd->broken);
+	else if (test_and_set_bit(id, crowd->seen))
+		atomic_inc(&crowd->twice);
+	else
+		atomic_inc(&crowd->count);
+}
+
+static void crowd_take(struct crowd *crowd,
+		       const struct fi_cq_tagged_entry *entry, ssize_t n)
+{
+	struct fi_cq_err_entry err;
+	int i;
+
+	for (i = 0; i < n; i++)
+		crowd_see(crowd, (long)entry[i].op_context,
+			  cq_entry_ok(&entry[i]));
+	if (n == -FI_EAVAIL && fi_cq_readerr(&crowd->cq->cq_fid, &err, 0) == 1)
+		crowd_see(crowd, (long)err.op_context, cq_err_entry_ok(&err));
+}
+
+/* Of every eight one is an error and one came unasked. */
+static bool crowd_put(struct crowd *crowd, unsigned long id)
+{
+	bool unasked = id % 8 == 3;
+
+	if (unasked ? kofi_cq_reserve_unasked(crowd->cq) :
+		      kofi_cq_reserve(crowd->cq))
+		return false;
+	if (unasked)
+		cq_write_unasked(crowd->cq, id);
+	else if (id % 8 == 5)
+		cq_write_err(crowd->cq, id);
+	else
+		cq_write(crowd->cq, id);
+	kofi_cq_notify(crowd->cq);
+	return true;
+}
+
+static void crowd_write(struct kofi_thread *thread)
+{
+	struct crowd *crowd = thread->arg;
+	unsigned long id = atomic_inc_return(&crowd->writers) * CROWD_EACH;
+	unsigned long end = id + CROWD_EACH;
+	unsigned long stop = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
+
+	while (id < end && time_before(jiffies, stop)) {
+		if (crowd_put(crowd, id))
+			id++;
+		else
+			usleep_range(10, 20);
+	}
+}
+
+static bool crowd_goes_on(struct crowd *crowd)
+{
+	return atomic_read(&crowd->count) + atomic_read(&crowd->twice) +
+	       atomic_read(&crowd->broken) < CROWD_ALL;
+}
+
+static void crowd_sread(struct kofi_thread *thread)
+{
+	struct crowd *crowd = thread->arg;
+	struct fi_cq_tagged_entry entry[3];
+
+	while (crowd_goes_on(crowd) && !signal_pending(current))
+		crowd_take(crowd, entry,
+			   fi_cq_sread(&crowd->cq->cq_fid, entry, 3, NULL, 20));
+}
+
+static void crowd_read(struct kofi_thread *thread)
+{
+	struct crowd *crowd = thread->arg;
+	struct fi_cq_tagged_entry entry[3];
+	ssize_t n;
+
+	while (crowd_goes_on(crowd) && !signal_pending(current)) {
+		n = fi_cq_read(&crowd->cq->cq_fid, entry, 3);
+		crowd_take(crowd, entry, n);
+		if (n == -EAGAIN)
+			usleep_range(10, 20);
+	}
+}
+
+static void crowd_soft(struct tasklet_struct *soft)
+{
+	struct crowd *crowd = container_of(soft, struct crowd, soft);
+	struct fi_cq_tagged_entry entry[2];
+	int i;
+
+	for (i = 0; i < CROWD_BATCH; i++) {
+		crowd_take(crowd, entry,
+			   fi_cq_read(&crowd->cq->cq_fid, entry, 2));
+		if (crowd->soft_id < CROWD_EACH &&
+		    crowd_put(crowd, crowd->soft_id))
+			crowd->soft_id++;
+	}
+}
+
+static void crowd_meet(struct kunit *test, struct crowd *crowd)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
+	int i;
+
+	for (i = 0; i < CROWD_READERS; i++)
+		kofi_thread_start(test, &crowd->reader[i],
+				  i ? crowd_read : crowd_sread, crowd);
+	for (i = 0; i < CROWD_WRITERS - 1; i++)
+		kofi_thread_start(test, &crowd->writer[i], crowd_write, crowd);
+	while (crowd_goes_on(crowd) && time_before(jiffies, stop)) {
+		tasklet_schedule(&crowd->soft);
+		usleep_range(10, 20);
+	}
+	for (i = 0; i < CROWD_WRITERS - 1; i++)
+		kofi_thread_join(test, &crowd->writer[i]);
+	for (i = 0; i < CROWD_READERS; i++)
+		kofi_thread_join(test, &crowd->reader[i]);
+	tasklet_kill(&crowd->soft);
+}
+
+static void wait_crowd(struct kunit *test)
+{
+	struct crowd *crowd = kunit_kzalloc(test, sizeof(*crowd), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, crowd);
+	crowd->cq = cq_make(test);
+	crowd->seen = kunit_kcalloc(test, BITS_TO_LONGS(CROWD_ALL),
+				    sizeof(long), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, crowd->seen);
+	tasklet_setup(&crowd->soft, crowd_soft);
+	crowd_meet(test, crowd);
+	KUNIT_EXPECT_EQ(test, atomic_read(&crowd->count), CROWD_ALL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&crowd->twice), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&crowd->broken), 0);
+	cq_expect_idle(test, crowd->cq);
+}
+
+static struct kunit_case wait_cases[] = {
+	KUNIT_CASE(wait_timeout),
+	KUNIT_CASE(wait_completion),
+	KUNIT_CASE(wait_error),
+	KUNIT_CASE(wait_threshold),
+	KUNIT_CASE(wait_threshold_limit),
+	KUNIT_CASE(wait_threshold_timeout),
+	KUNIT_CASE(wait_no_threshold),
+	KUNIT_CASE(wait_interrupted),
+	KUNIT_CASE(wait_signal),
+	KUNIT_CASE(wait_signal_early),
+	KUNIT_CASE(wait_signal_each),
+	KUNIT_CASE(wait_two_for_one),
+	KUNIT_CASE(wait_lost_wakeup),
+	KUNIT_CASE(wait_crowd),
+	{}
+};
+
+static struct kunit_suite wait_suite = {
+	.name		= "kofi_cq_wait",
+	.test_cases	= wait_cases,
+};
+kunit_test_suite(wait_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kOFI's completion queues with sleepers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
