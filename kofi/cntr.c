@@ -53,12 +53,26 @@ static int kofi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 	return 0;
 }
 
+/* What ends a wait, told from one look: a counter may be set back. */
+static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors,
+			    int *ret)
+{
+	if (kofi_cntr_read(cntr) >= threshold)
+		*ret = 0;
+	else if (kofi_cntr_readerr(cntr) != errors)
+		*ret = -FI_EAVAIL;
+	else
+		*ret = -ETIMEDOUT;
+	return *ret != -ETIMEDOUT;
+}
+
 static int kofi_cntr_wait(struct fid_cntr *cntr_fid, u64 threshold, int timeout)
 {
 	struct kofi_cntr *cntr = to_kofi_cntr(cntr_fid);
 	long left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT :
 				  msecs_to_jiffies(timeout);
 	u64 errors = kofi_cntr_readerr(cntr_fid);
+	int ret;
 
 	might_sleep();
 	if (cntr->attr.wait_obj == FI_WAIT_NONE)
@@ -66,14 +80,11 @@ static int kofi_cntr_wait(struct fid_cntr *cntr_fid, u64 threshold, int timeout)
 	if (kofi_in_handler())
 		return -EDEADLK;
 	left = wait_event_interruptible_timeout(cntr->wait,
-						kofi_cntr_read(cntr_fid) >= threshold ||
-						kofi_cntr_readerr(cntr_fid) != errors,
+						kofi_cntr_ready(cntr_fid,
+								threshold,
+								errors, &ret),
 						left);
-	if (left < 0)
-		return -EINTR;
-	if (kofi_cntr_read(cntr_fid) >= threshold)
-		return 0;
-	return left ? -FI_EAVAIL : -ETIMEDOUT;
+	return left < 0 ? -EINTR : ret;
 }
 
 static const struct fi_ops_cntr kofi_cntr_ops = {
