@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Counters: values, and those who wait for them. */
+#include "crew.h"
+#include <kofi/provider.h>
+
+#define CNTR_SHORT_MS	30
+#define CNTR_HUNT_MS	500
+
+static struct kofi_cntr *cntr_make_attr(struct kunit *test,
+					struct fi_cntr_attr attr)
+{
+	struct kofi_cntr *cntr = kunit_kzalloc(test, sizeof(*cntr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, cntr);
+	kofi_cntr_init(cntr, &attr);
+	return cntr;
+}
+
+static struct kofi_cntr *cntr_make(struct kunit *test)
+{
+	return cntr_make_attr(test, (struct fi_cntr_attr) {
+		.wait_obj = FI_WAIT_UNSPEC,
+	});
+}
+
+static void cntr_values(struct kunit *test)
+{
+	struct fid_cntr *cntr = &cntr_make(test)->cntr_fid;
+
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_add(cntr, 3), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_adderr(cntr, 5), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_add(cntr, 4), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 7);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr), 5);
+	KUNIT_EXPECT_EQ(test, fi_cntr_set(cntr, U64_MAX), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_seterr(cntr, U64_MAX - 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), U64_MAX);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr), U64_MAX - 1);
+	KUNIT_EXPECT_EQ(test, fi_cntr_add(cntr, 2), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 1);
+}
+
+static void cntr_completions(struct kunit *test)
+{
+	struct kofi_cntr *cntr = cntr_make(test);
+
+	kofi_cntr_done(cntr, 100);
+	kofi_cntr_done(cntr, 0);
+	kofi_cntr_failed(cntr);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(&cntr->cntr_fid), 2);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(&cntr->cntr_fid), 1);
+}
+
+static void cntr_bytes(struct kunit *test)
+{
+	struct kofi_cntr *cntr;
+
+	cntr = cntr_make_attr(test, (struct fi_cntr_attr) {
+		.events = FI_CNTR_EVENTS_BYTES,
+	});
+	kofi_cntr_done(cntr, 100);
+	kofi_cntr_done(cntr, 0);
+	kofi_cntr_done(cntr, 1ULL << 33);
+	kofi_cntr_failed(cntr);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(&cntr->cntr_fid),
+			(1ULL << 33) + 100);
+	/* Failures are counted one by one: nobody knows their bytes. */
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(&cntr->cntr_fid), 1);
+}
+
+static void cntr_open_plain(struct kunit *test)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_BYTES };
+	struct fid_cntr *cntr;
+
+	KUNIT_ASSERT_EQ(test, kofi_cntr_open(NULL, &attr, &cntr, NULL), 0);
+	kofi_cntr_done(container_of(cntr, struct kofi_cntr, cntr_fid), 9);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 9);
+	KUNIT_EXPECT_EQ(test, cntr->fid.ops->close(&cntr->fid), 0);
+}
+
+struct cntr_waiter {
+	struct kofi_thread	thread;
+	struct kofi_cntr	*cntr;
+	u64			threshold;
+};
+
+static void cntr_wait(struct kofi_thread *thread)
+{
+	struct cntr_waiter *waiter = thread->arg;
+
+	thread->ret = fi_cntr_wait(&waiter->cntr->cntr_fid, waiter->threshold,
+				   -1);
+}
+
+static void cntr_wait_start(struct kunit *test, struct cntr_waiter *waiter,
+			    struct kofi_cntr *cntr, u64 threshold)
+{
+	waiter->cntr = cntr;
+	waiter->threshold = threshold;
+	kofi_thread_start(test, &waiter->thread, cntr_wait, waiter);
+}
+
+static int cntr_wait_end(struct kunit *test, struct cntr_waiter *waiter)
+{
+	kofi_thread_join(test, &waiter->thread);
+	return waiter->thread.ret;
+}
+
+static void cntr_asleep(struct kunit *test, struct kofi_cntr *cntr,
+			unsigned int count)
+{
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&cntr->wait) == count));
+}
+
+static void cntr_wait_no_object(struct kunit *test)
+{
+	struct kofi_cntr *cntr;
+
+	cntr = cntr_make_attr(test, (struct fi_cntr_attr) { });
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 0, 0), -EOPNOTSUPP);
+}
+
+static void cntr_wait_over(struct kunit *test)
+{
+	struct fid_cntr *cntr = &cntr_make(test)->cntr_fid;
+	ktime_t start;
+
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 0, -1), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, 0), -ETIMEDOUT);
+	start = ktime_get();
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, CNTR_SHORT_MS), -ETIMEDOUT);
+	KUNIT_EXPECT_GE(test, ktime_ms_delta(ktime_get(), start),
+			CNTR_SHORT_MS);
+	fi_cntr_add(cntr, 2);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 2, -1), 0);
+}
+
+/* Only errors since the call count; and reaching the threshold is better. */
+static void cntr_wait_errors(struct kunit *test)
+{
+	struct kofi_cntr *cntr = cntr_make(test);
+	struct cntr_waiter waiter[2];
+
+	kofi_cntr_failed(cntr);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 1, 0), -ETIMEDOUT);
+	cntr_wait_start(test, &waiter[0], cntr, 1);
+	cntr_asleep(test, cntr, 1);
+	kofi_cntr_failed(cntr);
+	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[0]), -FI_EAVAIL);
+
+	cntr_wait_start(test, &waiter[0], cntr, 1);
+	cntr_wait_start(test, &waiter[1], cntr, 2);
+	cntr_asleep(test, cntr, 2);
+	atomic64_set(&cntr->value, 1);
+	fi_cntr_seterr(&cntr->cntr_fid, 0);
+	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[0]), 0);
+	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[1]), -FI_EAVAIL);
+}
+
+static void cntr_wait_interrupted(struct kunit *test)
+{
+	struct kofi_cntr *cntr = cntr_make(test);
+	struct cntr_waiter waiter;
+
+	cntr_wait_start(test, &waiter, cntr, 1);
+	cntr_asleep(test, cntr, 1);
+	kofi_thread_kill(&waiter.thread);
+	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter), -EINTR);
+}
+
+/* Each waiter returns at its threshold and not before. */
+static void cntr_wait_many(struct kunit *test)
+{
+	struct kofi_cntr *cntr = cntr_make(test);
+	struct cntr_waiter *waiter;
+	int i, count = 8;
+
+	waiter = kunit_kcalloc(test, count, sizeof(*waiter), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, waiter);
+	for (i = 0; i < count; i++)
+		cntr_wait_start(test, &waiter[i], cntr, i / 2 + 1);
+	cntr_asleep(test, cntr, count);
+	for (i = 0; i < count; i += 2) {
+		kofi_cntr_done(cntr, 1);
+		cntr_asleep(test, cntr, count - i - 2);
+		KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[i]), 0);
+		KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[i + 1]), 0);
+	}
+}
+
+/* A thread and a softirq against another: no addition and no waiter is lost. */
+struct cntr_game {
+	struct kofi_cntr	*mine;
+	struct kofi_cntr	*yours;
+	struct tasklet_struct	soft;
+	atomic_t		over;
+};
+
+static void cntr_play(struct kofi_thread *thread)
+{
+	struct cntr_game *game = thread->arg;
+	u64 i;
+
+	for (i = 1; !fi_cntr_wait(&game->mine->cntr_fid, i, KOFI_NEVER_MS / 2);
+	     i++) {
+		if (atomic_read(&game->over))
+			break;
+		tasklet_schedule(&game->soft);
+	}
+	thread->ret = i;
+}
+
+static void cntr_soft(struct tasklet_struct *soft)
+{
+	struct cntr_game *game = container_of(soft, struct cntr_game, soft);
+
+	kofi_cntr_done(game->yours, 1);
+}
+
+static void cntr_lost_wakeup(struct kunit *test)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(CNTR_HUNT_MS);
+	struct cntr_game game = {
+		.mine = cntr_make(test), .yours = cntr_make(test),
+	};
+	struct kofi_thread thread;
+	int ret = 0;
+	u64 i;
+
+	tasklet_setup(&game.soft, cntr_soft);
+	kofi_thread_start(test, &thread, cntr_play, &game);
+	for (i = 1; !ret && time_before(jiffies, stop); i++) {
+		kofi_cntr_done(game.mine, 1);
+		ret = fi_cntr_wait(&game.yours->cntr_fid, i, KOFI_NEVER_MS / 2);
+	}
+	atomic_set(&game.over, 1);
+	kofi_cntr_done(game.mine, 1);
+	kofi_thread_join(test, &thread);
+	tasklet_kill(&game.soft);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, thread.ret, i);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(&game.yours->cntr_fid), i - 1);
+	kunit_info(test, "%llu rounds\n", i);
+}
+
+/* A counter that is set back while somebody waits had no error. */
+static void cntr_toggle(struct kofi_thread *thread)
+{
+	struct kofi_cntr *cntr = thread->arg;
+
+	while (!signal_pending(current)) {
+		fi_cntr_set(&cntr->cntr_fid, 1);
+		fi_cntr_set(&cntr->cntr_fid, 0);
+	}
+}
+
+static void cntr_set_back(struct kunit *test)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(CNTR_HUNT_MS);
+	struct kofi_cntr *cntr = cntr_make(test);
+	struct kofi_thread thread;
+	int ret = 0;
+
+	kofi_thread_start(test, &thread, cntr_toggle, cntr);
+	while ((!ret || ret == -ETIMEDOUT) && time_before(jiffies, stop))
+		ret = fi_cntr_wait(&cntr->cntr_fid, 1, 0);
+	kofi_thread_kill(&thread);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, !ret || ret == -ETIMEDOUT);
+}
+
+static struct kunit_case cntr_cases[] = {
+	KUNIT_CASE(cntr_values),
+	KUNIT_CASE(cntr_completions),
+	KUNIT_CASE(cntr_bytes),
+	KUNIT_CASE(cntr_open_plain),
+	KUNIT_CASE(cntr_wait_no_object),
+	KUNIT_CASE(cntr_wait_over),
+	KUNIT_CASE(cntr_wait_errors),
+	KUNIT_CASE(cntr_wait_interrupted),
+	KUNIT_CASE(cntr_wait_many),
+	KUNIT_CASE(cntr_lost_wakeup),
+	KUNIT_CASE(cntr_set_back),
+	{}
+};
+
+static struct kunit_suite cntr_suite = {
+	.name		= "kofi_cntr",
+	.test_cases	= cntr_cases,
+};
+kunit_test_suite(cntr_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kOFI's counters");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
