@@ -165,8 +165,28 @@ unsigned int kofi_fill_room(enum fi_class fclass);
 
 /* work.c */
 
-void kofi_notifier_init(struct kofi_notifier *notifier, spinlock_t *lock,
-			void (*call)(struct kofi_notifier *notifier));
+void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
+			 void (*call)(struct kofi_notifier *notifier));
+void kofi_notifier_work(struct work_struct *work);
+
+/**
+ * kofi_notifier_init() - prepare the notifying part of a queue
+ * @notifier: the part
+ * @lock: the queue's lock
+ * @call: calls the queue's handler, or NULL if it has none
+ *
+ * A macro, so that lockdep can tell handlers of different queues apart.
+ *
+ * Context: Process context.
+ */
+#define kofi_notifier_init(notifier, lock, call)			\
+do {									\
+	struct kofi_notifier *__notifier = (notifier);			\
+									\
+	kofi_notifier_setup(__notifier, lock, call);			\
+	kofi_work_init(&__notifier->work, kofi_notifier_work);		\
+} while (0)
+
 void kofi_notifier_fini(struct kofi_notifier *notifier);
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 int kofi_work_start(void);

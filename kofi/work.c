@@ -12,21 +12,14 @@ static DEFINE_HASHTABLE(kofi_works, 8);		/* kofi_works_lock */
 static DEFINE_SPINLOCK(kofi_works_lock);
 static struct workqueue_struct *kofi_wq;
 
-/**
- * kofi_work_init() - prepare a work item
- * @work: the item, to be queued by queue_work_on() and the like
- * @fn: what it does
- *
- * Context: Process context.
- */
-void kofi_work_init(struct kofi_work *work, work_func_t fn)
+/* For kofi_work_init(). */
+void kofi_work_add(struct kofi_work *work)
 {
-	INIT_WORK(&work->work, fn);
 	spin_lock(&kofi_works_lock);
 	hash_add(kofi_works, &work->known, (unsigned long)&work->work);
 	spin_unlock(&kofi_works_lock);
 }
-EXPORT_SYMBOL_NS_GPL(kofi_work_init, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_work_add, KOFI_PROVIDER);
 
 /**
  * kofi_work_fini() - cancel a work item for good
@@ -83,21 +76,15 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 	} while (again);
 }
 
-static void kofi_notifier_work(struct work_struct *work)
+/* For kofi_notifier_init(). */
+void kofi_notifier_work(struct work_struct *work)
 {
 	kofi_notifier_run(container_of(work, struct kofi_notifier, work.work));
 }
 
-/**
- * kofi_notifier_init() - prepare the notifying part of a queue
- * @notifier: the part
- * @lock: the queue's lock
- * @call: calls the queue's handler, or NULL if it has none
- *
- * Context: Process context.
- */
-void kofi_notifier_init(struct kofi_notifier *notifier, spinlock_t *lock,
-			void (*call)(struct kofi_notifier *notifier))
+/* For kofi_notifier_init(). */
+void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
+			 void (*call)(struct kofi_notifier *notifier))
 {
 	notifier->lock = lock;
 	notifier->call = call;
@@ -105,7 +92,6 @@ void kofi_notifier_init(struct kofi_notifier *notifier, spinlock_t *lock,
 	notifier->running = false;
 	notifier->again = false;
 	init_waitqueue_head(&notifier->wait);
-	kofi_work_init(&notifier->work, kofi_notifier_work);
 }
 
 /**

@@ -190,7 +190,25 @@ struct kofi_work {
 	struct hlist_node	known;
 };
 
-void kofi_work_init(struct kofi_work *work, work_func_t fn);
+void kofi_work_add(struct kofi_work *work);
+
+/**
+ * kofi_work_init() - prepare a work item
+ * @kwork: the item, to be queued by queue_work_on() and the like
+ * @fn: what it does
+ *
+ * A macro, so that lockdep can tell workers of different kinds apart.
+ *
+ * Context: Process context.
+ */
+#define kofi_work_init(kwork, fn)					\
+do {									\
+	struct kofi_work *__kwork = (kwork);				\
+									\
+	INIT_WORK(&__kwork->work, fn);					\
+	kofi_work_add(__kwork);						\
+} while (0)
+
 void kofi_work_fini(struct kofi_work *work);
 bool kofi_in_handler(void);
 
