@@ -203,6 +203,8 @@ int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -EDEADLK;
 	if (flags & ~KOFI_GETINFO_FLAGS)
 		return -FI_EBADFLAGS;
+	if (flags & FI_SOURCE && !node && !service)
+		return -EINVAL;
 	if (FI_VERSION_LT(fi_version(), version))
 		return -ENOSYS;
 	query.last = &query.first;

@@ -101,6 +101,9 @@ static const char *kofi_domain_mismatch(const struct fi_domain_attr *have,
 		return why;
 	if (want->mr_mode && mr_mode & ~want->mr_mode)
 		return "mr_mode";
+	/* To register all local memory is more than any caller does unasked. */
+	if (mr_mode & ~want->mr_mode & FI_MR_LOCAL)
+		return "mr_mode";
 	return want->mode && have->mode & ~want->mode ? "domain mode" : NULL;
 }
 
@@ -156,12 +159,18 @@ static const char *kofi_rx_mismatch(const struct fi_rx_attr *have,
 	return kofi_struct_mismatch(&kofi_rx_struct, have, want);
 }
 
+static bool kofi_is_sockaddr(u32 format)
+{
+	return format >= FI_SOCKADDR && format <= FI_SOCKADDR_IN6;
+}
+
+/* A socket address of either kind is one, and may turn out to be the other. */
 static bool kofi_addr_format_serves(u32 have, u32 want)
 {
 	if (!want || !have || want == have)
 		return true;
-	return want == FI_SOCKADDR &&
-	       (have == FI_SOCKADDR_IN || have == FI_SOCKADDR_IN6);
+	return kofi_is_sockaddr(want) && kofi_is_sockaddr(have) &&
+	       (want == FI_SOCKADDR || have == FI_SOCKADDR);
 }
 
 /**
@@ -208,6 +217,18 @@ static u64 kofi_narrow_caps(u64 info_caps, u64 want, u64 have)
 	return caps;
 }
 
+/* Of limits that nobody compared none can be promised. */
+static void kofi_narrow_order(struct fi_ep_attr *attr,
+			      const struct fi_ep_attr *hints)
+{
+	if (hints->max_order_raw_size)
+		attr->max_order_raw_size = hints->max_order_raw_size;
+	if (hints->max_order_war_size)
+		attr->max_order_war_size = hints->max_order_war_size;
+	if (hints->max_order_waw_size)
+		attr->max_order_waw_size = hints->max_order_waw_size;
+}
+
 static void kofi_narrow_struct(const struct kofi_struct *type, void *have,
 			       const void *want)
 {
@@ -250,6 +271,8 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 	kofi_narrow_struct(&kofi_tx_struct, info->tx_attr, tx);
 	kofi_narrow_struct(&kofi_rx_struct, info->rx_attr, rx);
 	kofi_narrow_struct(&kofi_ep_struct, info->ep_attr, hints->ep_attr);
+	if (hints->ep_attr && hints->caps & (FI_RMA | FI_ATOMIC))
+		kofi_narrow_order(info->ep_attr, hints->ep_attr);
 	kofi_narrow_struct(&kofi_domain_struct, info->domain_attr,
 			   hints->domain_attr);
 }

@@ -119,7 +119,9 @@ static const struct row rows[] = {
 	  .have = FI_SOCKADDR_IN6, .want = FI_SOCKADDR, .match = true },
 	{ "addr_format no socket", INFO(addr_format), .have = FI_ADDR_STR,
 	  .want = FI_SOCKADDR, .match = false },
-	{ "addr_format IPv4 alone", INFO(addr_format), .have = FI_SOCKADDR,
+	{ "addr_format IPv4, any socket", INFO(addr_format),
+	  .have = FI_SOCKADDR, .want = FI_SOCKADDR_IN, .match = true },
+	{ "addr_format IPv4 alone", INFO(addr_format), .have = FI_SOCKADDR_IN6,
 	  .want = FI_SOCKADDR_IN, .match = false },
 
 	LIMIT(ep_attr, protocol_version),
@@ -199,6 +201,12 @@ static const struct row rows[] = {
 	  FIELD(domain_attr, mr_mode), .have = TARGET | FI_MR_LOCAL,
 	  .want = FI_MR_LOCAL, .caps = FI_RMA | FI_READ | FI_REMOTE_READ,
 	  .match = false },
+	{ "domain_attr.mr_mode local, nothing said",
+	  FIELD(domain_attr, mr_mode), .have = FI_MR_LOCAL,
+	  .caps = FI_MSG, .match = false },
+	{ "domain_attr.mr_mode of a target, nothing said",
+	  FIELD(domain_attr, mr_mode), .have = TARGET,
+	  .caps = FI_RMA, .match = true },
 	{ "domain_attr.mr_mode, caps left open", FIELD(domain_attr, mr_mode),
 	  .have = FI_MR_PROV_KEY, .want = FI_MR_ALLOCATED, .match = false },
 
@@ -480,7 +488,7 @@ static void calling(struct kunit *test)
 		list = (void *)1;
 		expected = flags & BIT_ULL(bit) ? 0 : -FI_EBADFLAGS;
 		KUNIT_EXPECT_EQ_MSG(test,
-				    fi_getinfo(fi_version(), NULL, NULL,
+				    fi_getinfo(fi_version(), "node", NULL,
 					       BIT_ULL(bit), NULL, &list),
 				    expected, "bit %u", bit);
 		if (expected)
@@ -493,6 +501,8 @@ static void calling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version() + 1, NULL, NULL, 0, NULL,
 					 &list), -ENOSYS);
 	KUNIT_EXPECT_NULL(test, list);
+	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, FI_SOURCE,
+					 NULL, &list), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_getinfo(FI_VERSION(1, 0), NULL, NULL, 0, NULL,
 					 &list), 0);
 	fi_freeinfo(list);
