@@ -9,10 +9,10 @@ static struct kofi_cntr *to_kofi_cntr(struct fid_cntr *cntr)
 	return container_of(cntr, struct kofi_cntr, cntr_fid);
 }
 
-static void kofi_cntr_wake(struct kofi_cntr *cntr)
+static void kofi_cntr_changed(struct fid_cntr *cntr)
 {
-	if (wq_has_sleeper(&cntr->wait))
-		wake_up_all(&cntr->wait);
+	if (wq_has_sleeper(&to_kofi_cntr(cntr)->wait))
+		wake_up_all(&to_kofi_cntr(cntr)->wait);
 }
 
 static u64 kofi_cntr_read(struct fid_cntr *cntr)
@@ -28,28 +28,28 @@ static u64 kofi_cntr_readerr(struct fid_cntr *cntr)
 static int kofi_cntr_add(struct fid_cntr *cntr, u64 value)
 {
 	atomic64_add(value, &to_kofi_cntr(cntr)->value);
-	kofi_cntr_wake(to_kofi_cntr(cntr));
+	kofi_cntr_changed(cntr);
 	return 0;
 }
 
 static int kofi_cntr_adderr(struct fid_cntr *cntr, u64 value)
 {
 	atomic64_add(value, &to_kofi_cntr(cntr)->errors);
-	kofi_cntr_wake(to_kofi_cntr(cntr));
+	kofi_cntr_changed(cntr);
 	return 0;
 }
 
 static int kofi_cntr_set(struct fid_cntr *cntr, u64 value)
 {
 	atomic64_set(&to_kofi_cntr(cntr)->value, value);
-	kofi_cntr_wake(to_kofi_cntr(cntr));
+	kofi_cntr_changed(cntr);
 	return 0;
 }
 
 static int kofi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 {
 	atomic64_set(&to_kofi_cntr(cntr)->errors, value);
-	kofi_cntr_wake(to_kofi_cntr(cntr));
+	kofi_cntr_changed(cntr);
 	return 0;
 }
 
@@ -61,6 +61,8 @@ static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors,
 		*ret = 0;
 	else if (kofi_cntr_readerr(cntr) != errors)
 		*ret = -FI_EAVAIL;
+	else if (kofi_fid_dead(&cntr->fid))
+		*ret = -ENODEV;
 	else
 		*ret = -ETIMEDOUT;
 	return *ret != -ETIMEDOUT;
@@ -96,6 +98,18 @@ static const struct fi_ops_cntr kofi_cntr_ops = {
 	.seterr		= kofi_cntr_seterr,
 	.wait		= kofi_cntr_wait,
 };
+
+/**
+ * kofi_cntr_wake() - have who sleeps look again: the device went away
+ * @cntr_fid: the counter, ours or a provider's own
+ *
+ * Context: Any.
+ */
+void kofi_cntr_wake(struct fid_cntr *cntr_fid)
+{
+	if (cntr_fid->ops == &kofi_cntr_ops)
+		wake_up_all(&to_kofi_cntr(cntr_fid)->wait);
+}
 
 /**
  * kofi_cntr_done() - count an operation that completed

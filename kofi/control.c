@@ -61,7 +61,9 @@ static struct kofi_bind *kofi_bind_begin(struct fid *fid, struct fid *bfid,
 		return ERR_PTR(-EINVAL);
 	}
 	mutex_lock(&kofi_tree_lock);
-	if (fid->node->state != KOFI_OPEN)
+	if (fid->node->state == KOFI_DEAD)
+		ret = -ENODEV;
+	else if (fid->node->state != KOFI_OPEN)
 		ret = -FI_EOPBADSTATE;
 	else if (kofi_bind_taken(fid->node, bfid->fclass, role))
 		ret = -EBUSY;

@@ -144,7 +144,8 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
 	*signaled = cq->signals;
 	if (*signaled)
 		cq->signals--;
-	ready = *signaled || cq->tail - cq->head >= want || (slot && slot->err);
+	ready = *signaled || cq->tail - cq->head >= want ||
+		(slot && slot->err) || kofi_fid_dead(&cq->cq_fid.fid);
 	spin_unlock_bh(&cq->lock);
 	return ready;
 }
@@ -156,7 +157,7 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
 	long left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT :
 				  msecs_to_jiffies(timeout);
-	bool signaled = false;
+	bool signaled = false, dead;
 	u32 want = 1;
 	ssize_t ret;
 
@@ -175,9 +176,10 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 							left);
 		if (left < 0)
 			return -EINTR;
+		dead = kofi_fid_dead(&cq_fid->fid);
 		ret = kofi_cq_readfrom(cq_fid, buf, count, src_addr);
-	} while (ret == -EAGAIN && left && !signaled);
-	return ret;
+	} while (ret == -EAGAIN && left && !signaled && !dead);
+	return ret == -EAGAIN && dead ? -ENODEV : ret;
 }
 
 static ssize_t kofi_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
@@ -207,6 +209,18 @@ static const struct fi_ops_cq kofi_cq_ops = {
 	.sreadfrom	= kofi_cq_sreadfrom,
 	.signal		= kofi_cq_signal,
 };
+
+/**
+ * kofi_cq_wake() - have who sleeps look again: the device went away
+ * @cq_fid: the completion queue, ours or a provider's own
+ *
+ * Context: Any.
+ */
+void kofi_cq_wake(struct fid_cq *cq_fid)
+{
+	if (cq_fid->ops == &kofi_cq_ops)
+		wake_up_all(&to_kofi_cq(cq_fid)->notifier.wait);
+}
 
 static void kofi_cq_put(struct kofi_cq *cq, const struct kofi_cq_slot *slot)
 {

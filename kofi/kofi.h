@@ -146,6 +146,7 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context);
 bool kofi_node_get(struct kofi_node *node);
 void kofi_node_put(struct kofi_node *node);
+bool kofi_fid_dead(const struct fid *fid);
 void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
@@ -191,6 +192,11 @@ void kofi_notifier_fini(struct kofi_notifier *notifier);
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 int kofi_work_start(void);
 void kofi_work_stop(void);
+
+/* cq.c, cntr.c */
+
+void kofi_cq_wake(struct fid_cq *cq_fid);
+void kofi_cntr_wake(struct fid_cntr *cntr_fid);
 
 /* strerror.c */
 

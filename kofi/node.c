@@ -173,32 +173,10 @@ static void kofi_node_link(struct kofi_node *node)
 						     &kofi_fabrics);
 }
 
-/**
- * kofi_node_set_state() - go from one state to another
- * @node: the node
- * @state: where to
- *
- * The one place where a state changes. The state decides which calls data
- * transfers reach.
- *
- * Context: Process context, under kofi_tree_lock.
- */
-void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
+static void kofi_ep_set_calls(struct kofi_node *node, enum kofi_state state)
 {
-	struct fid_ep *ep;
+	struct fid_ep *ep = kofi_to_ep(node->fid);
 
-	lockdep_assert_held(&kofi_tree_lock);
-	if (WARN_ON_ONCE(!(kofi_state_from[state] & BIT(node->state))))
-		return;
-	trace_kofi_node_state(node->id, node->fid->fclass, node->state, state);
-	WRITE_ONCE(node->state, state);
-	if (node->fid->fclass == FI_CLASS_MR && state == KOFI_DEAD)
-		WRITE_ONCE(container_of(node->fid, struct fid_mr, fid)->ops,
-			   &kofi_mr_dead);
-	if (node->fid->fclass != FI_CLASS_EP)
-		return;
-
-	ep = kofi_to_ep(node->fid);
 	switch (state) {
 	case KOFI_ENABLED:
 		/* Who posts must see what the provider made ready. */
@@ -218,6 +196,60 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 		WRITE_ONCE(ep->rma, &kofi_rma_early);
 		break;
 	}
+}
+
+/* Nobody may go on posting to it, or waiting for it. */
+static void kofi_node_died(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_MR:
+		WRITE_ONCE(container_of(fid, struct fid_mr, fid)->ops,
+			   &kofi_mr_dead);
+		break;
+	case FI_CLASS_CQ:
+		kofi_cq_wake(container_of(fid, struct fid_cq, fid));
+		break;
+	case FI_CLASS_CNTR:
+		kofi_cntr_wake(container_of(fid, struct fid_cntr, fid));
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * kofi_fid_dead() - did an object's device go away?
+ * @fid: the object; one that has no node yet is alive
+ *
+ * Context: Any.
+ * Return: whether it did.
+ */
+bool kofi_fid_dead(const struct fid *fid)
+{
+	return fid->node && READ_ONCE(fid->node->state) == KOFI_DEAD;
+}
+
+/**
+ * kofi_node_set_state() - go from one state to another
+ * @node: the node
+ * @state: where to
+ *
+ * The one place where a state changes. The state decides which calls data
+ * transfers reach.
+ *
+ * Context: Process context, under kofi_tree_lock.
+ */
+void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
+{
+	lockdep_assert_held(&kofi_tree_lock);
+	if (WARN_ON_ONCE(!(kofi_state_from[state] & BIT(node->state))))
+		return;
+	trace_kofi_node_state(node->id, node->fid->fclass, node->state, state);
+	WRITE_ONCE(node->state, state);
+	if (node->fid->fclass == FI_CLASS_EP)
+		kofi_ep_set_calls(node, state);
+	else if (state == KOFI_DEAD)
+		kofi_node_died(node->fid);
 }
 
 /**

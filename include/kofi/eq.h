@@ -385,7 +385,8 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
  *
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: as fi_cq_read(), where -EAGAIN says that time ran out or that
- * fi_cq_signal() was called; -EINTR.
+ * fi_cq_signal() was called; -ENODEV when there is nothing and the device went
+ * away, though operations that are outstanding will still complete; -EINTR.
  */
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)
@@ -582,7 +583,8 @@ static inline int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
  *
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: 0 once the counter has reached @threshold, -FI_EAVAIL when its error
- * value changed meanwhile, -ETIMEDOUT, -EINTR.
+ * value changed meanwhile, -ENODEV when the device went away, -ETIMEDOUT,
+ * -EINTR.
  */
 static inline int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold,
 			       int timeout)

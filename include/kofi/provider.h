@@ -312,7 +312,7 @@ void kofi_cq_notify_worker(struct kofi_cq *cq);
 static inline int kofi_cq_reserve(struct kofi_cq *cq)
 {
 	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
-		WARN_ON_ONCE(in_hardirq());
+		WARN_ON_ONCE(in_hardirq() || irqs_disabled());
 	return atomic_dec_if_positive(&cq->credits) < 0 ? -EAGAIN : 0;
 }
 
