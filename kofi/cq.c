@@ -59,6 +59,22 @@ static struct kofi_cq_slot *kofi_cq_head(struct kofi_cq *cq)
 	return cq->head == cq->tail ? NULL : &cq->ring[cq->head & cq->mask];
 }
 
+/* What a reader took out may be used again. */
+static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
+			    unsigned int unasked)
+{
+	if (posted)
+		atomic_add(posted, &cq->credits);
+	if (!unasked)
+		return;
+	atomic_add(unasked, &cq->reserve);
+	/* Pairs with kofi_cq_reserve_unasked(). */
+	smp_mb__after_atomic();
+	if (READ_ONCE(cq->starved) && xchg(&cq->starved, false) &&
+	    cq->replenished)
+		cq->replenished(cq);
+}
+
 static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 				fi_addr_t *src_addr)
 {
@@ -86,10 +102,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	}
 	spin_unlock_bh(&cq->lock);
 
-	if (n > unasked)
-		atomic_add(n - unasked, &cq->credits);
-	if (unasked)
-		atomic_add(unasked, &cq->reserve);
+	kofi_cq_release(cq, n - unasked, unasked);
 	return ret;
 }
 
@@ -129,7 +142,7 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 	cq->head++;
 	spin_unlock_bh(&cq->lock);
 
-	atomic_inc(unasked ? &cq->reserve : &cq->credits);
+	kofi_cq_release(cq, !unasked, unasked);
 	return 1;
 }
 
@@ -370,6 +383,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
 	spin_lock_init(&cq->lock);
 	atomic_set(&cq->credits, size);
 	atomic_set(&cq->reserve, config->reserve);
+	cq->replenished = config->replenished;
 	kofi_notifier_init(&cq->notifier, &cq->lock,
 			   attr->handler ? kofi_cq_call : NULL);
 	return 0;

@@ -251,6 +251,8 @@ struct kofi_cq_slot;
  * @signals: calls of fi_cq_signal() that no waiter has answered
  * @credits: entries that posts may still reserve
  * @reserve: entries left for completions that nobody posted
+ * @starved: the reserve was empty when it was asked for
+ * @replenished: the provider's, see struct kofi_cq_config
  * @notifier: sleepers and handler
  *
  * Each completion finds its slot reserved, so that a queue can't overrun: a
@@ -270,6 +272,8 @@ struct kofi_cq {
 	u32			signals;
 	atomic_t		credits;
 	atomic_t		reserve;
+	bool			starved;
+	void			(*replenished)(struct kofi_cq *cq);
 	struct kofi_notifier	notifier;
 };
 
@@ -278,11 +282,15 @@ struct kofi_cq {
  * @default_size: for fi_cq_attr.size 0
  * @max_size: above it fi_cq_open() fails with -EINVAL
  * @reserve: entries for completions that nobody posted
+ * @replenished: called by a reader who made room after
+ *	kofi_cq_reserve_unasked() had failed, in process or softirq context: have
+ *	what was left lying picked up, by a worker. May be NULL
  */
 struct kofi_cq_config {
 	u32	default_size;
 	u32	max_size;
 	u32	reserve;
+	void	(*replenished)(struct kofi_cq *cq);
 };
 
 int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
@@ -332,13 +340,19 @@ static inline void kofi_cq_unreserve(struct kofi_cq *cq)
  * @cq: the completion queue
  *
  * Success is followed by kofi_cq_write_unasked(). On failure the packet stays
- * where it is until the queue has been read.
+ * where it is until the queue has been read, of which the provider hears by
+ * struct kofi_cq_config.replenished.
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -EAGAIN.
  */
 static inline int kofi_cq_reserve_unasked(struct kofi_cq *cq)
 {
+	if (atomic_dec_if_positive(&cq->reserve) >= 0)
+		return 0;
+	WRITE_ONCE(cq->starved, true);
+	/* A reader adds to the reserve and then looks at starved. */
+	smp_mb();
 	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;
 }
 
