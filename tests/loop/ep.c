@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Endpoints: from open to enabled to stopped. An endpoint that is stopped, by its
+ * close or because its device went away, accepts nothing more; its worker
+ * completes what is left.
+ */
+#include <linux/slab.h>
+#include "loop.h"
+
+/* Found by id, under loop_lock; one that is found isn't freed before unlock. */
+struct xarray loop_eps = XARRAY_INIT(loop_eps,
+				     XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
+static u32 loop_next_ep;	/* xa_lock */
+
+/**
+ * loop_ep_stop() - have all operations of an endpoint complete
+ * @ep: the endpoint
+ * @err: with what; the first stop decides
+ *
+ * Context: Process context; waits for nothing.
+ */
+void loop_ep_stop(struct loop_ep *ep, int err)
+{
+	spin_lock_bh(&loop_lock);
+	if (ep->state != LOOP_EP_STOPPED) {
+		ep->state = LOOP_EP_STOPPED;
+		ep->stop_err = err;
+		list_del_init(&ep->starved);
+		queue_work(loop_wq, &ep->work.work);
+	}
+	spin_unlock_bh(&loop_lock);
+}
+
+static bool loop_ep_is_idle(struct loop_ep *ep)
+{
+	bool idle;
+
+	spin_lock_bh(&loop_lock);
+	idle = !ep->moving;
+	spin_unlock_bh(&loop_lock);
+	return idle;
+}
+
+static int loop_ep_close(struct fid *fid)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+
+	mutex_lock(&loop_lock_control);
+	list_del(&ep->list);
+	mutex_unlock(&loop_lock_control);
+
+	loop_ep_stop(ep, ECANCELED);
+	flush_work(&ep->work.work);
+	kofi_work_fini(&ep->work);
+	/* Other workers may still be moving our data, or calling our handler. */
+	wait_event(ep->idle, loop_ep_is_idle(ep));
+
+	spin_lock_bh(&loop_lock);
+	xa_erase_bh(&loop_eps, ep->id);
+	spin_unlock_bh(&loop_lock);
+	kvfree(ep->ops);
+	kfree(ep->page);
+	kfree(ep);
+	return 0;
+}
+
+static int loop_bind_cq(struct loop_ep *ep, struct fid *bfid, u64 flags)
+{
+	struct kofi_cq *cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
+	bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if (flags & FI_TRANSMIT) {
+		ep->tx.cq = cq;
+		ep->tx.selective = selective;
+	}
+	if (flags & FI_RECV) {
+		ep->rx.cq = cq;
+		ep->rx.selective = selective;
+	}
+	return 0;
+}
+
+static int loop_bind_cntr(struct loop_ep *ep, struct fid *bfid, u64 flags)
+{
+	struct kofi_cntr *cntr = container_of(bfid, struct kofi_cntr,
+					      cntr_fid.fid);
+
+	/* A target's counters go with FI_RMA_EVENT, which isn't offered. */
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -EOPNOTSUPP;
+	if (flags & FI_SEND)
+		ep->cntr_send = cntr;
+	if (flags & FI_RECV)
+		ep->cntr_recv = cntr;
+	if (flags & FI_READ)
+		ep->cntr_read = cntr;
+	if (flags & FI_WRITE)
+		ep->cntr_write = cntr;
+	return 0;
+}
+
+static int loop_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+
+	switch (bfid->fclass) {
+	case FI_CLASS_AV:
+		ep->av = container_of(bfid, struct loop_av, av_fid.fid);
+		return 0;
+	case FI_CLASS_CQ:
+		return loop_bind_cq(ep, bfid, flags);
+	case FI_CLASS_CNTR:
+		return loop_bind_cntr(ep, bfid, flags);
+	case FI_CLASS_EQ:
+		/* Endpoints without connections have no events. */
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int loop_ep_enable(struct loop_ep *ep)
+{
+	size_t i, count = ep->tx.size + ep->rx.size;
+	struct loop_op *ops;
+	int ret = 0;
+
+	ops = kvcalloc(count, sizeof(*ops), GFP_KERNEL);
+	if (!ops)
+		return -ENOMEM;
+	spin_lock_bh(&loop_lock);
+	for (i = 0; i < count; i++) {
+		ops[i].ep = ep;
+		INIT_LIST_HEAD(&ops[i].sent);
+		list_add_tail(&ops[i].list, i < ep->tx.size ? &ep->tx.free :
+							      &ep->rx.free);
+	}
+	ep->ops = ops;
+	if (ep->dom->gone)
+		ret = -ENODEV;
+	else
+		ep->state = LOOP_EP_ENABLED;
+	spin_unlock_bh(&loop_lock);
+	return ret;
+}
+
+static int loop_ep_opsflag(struct loop_ep *ep, int command, u64 *arg)
+{
+	u64 flags = *arg & ~(FI_TRANSMIT | FI_RECV);
+	struct loop_side *side;
+	u64 known;
+
+	switch (*arg & (FI_TRANSMIT | FI_RECV)) {
+	case FI_TRANSMIT:
+		side = &ep->tx;
+		known = LOOP_TX_FLAGS;
+		break;
+	case FI_RECV:
+		side = &ep->rx;
+		known = LOOP_RX_FLAGS;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (command == FI_GETOPSFLAG) {
+		*arg = side->op_flags;
+		return 0;
+	}
+	if (flags & ~known)
+		return -FI_EBADFLAGS;
+	WRITE_ONCE(side->op_flags, flags);
+	return 0;
+}
+
+static int loop_ep_control(struct fid *fid, int command, void *arg)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+
+	switch (command) {
+	case FI_ENABLE:
+		return loop_ep_enable(ep);
+	case FI_GETOPSFLAG:
+	case FI_SETOPSFLAG:
+		return arg ? loop_ep_opsflag(ep, command, arg) : -EINVAL;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static const struct fi_ops loop_ep_fid_ops = {
+	.close		= loop_ep_close,
+	.bind		= loop_ep_bind,
+	.control	= loop_ep_control,
+};
+
+static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
+		       size_t *optlen)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+	size_t room = *optlen, value;
+
+	switch (optname) {
+	case FI_OPT_TX_SIZE:
+		value = ep->tx.size;
+		break;
+	case FI_OPT_RX_SIZE:
+		value = ep->rx.size;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+	case FI_OPT_MAX_TAGGED_SIZE:
+	case FI_OPT_MAX_RMA_SIZE:
+		value = LOOP_MAX_MSG;
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+	case FI_OPT_INJECT_TAGGED_SIZE:
+	case FI_OPT_INJECT_RMA_SIZE:
+		value = LOOP_INJECT;
+		break;
+	default:
+		return -ENOPROTOOPT;
+	}
+	*optlen = sizeof(value);
+	if (room < sizeof(value))
+		return -FI_ETOOSMALL;
+	memcpy(optval, &value, sizeof(value));
+	return 0;
+}
+
+static const struct fi_ops_ep loop_ep_ops = {
+	.cancel	= loop_cancel,
+	.getopt	= loop_getopt,
+};
+
+static int loop_getname(struct fid *fid, void *addr, size_t *addrlen)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+	const struct loop_addr name = {
+		.magic	= LOOP_ADDR_MAGIC,
+		.id	= ep->id,
+	};
+	size_t room = *addrlen;
+
+	*addrlen = sizeof(name);
+	if (room < sizeof(name))
+		return -FI_ETOOSMALL;
+	memcpy(addr, &name, sizeof(name));
+	return 0;
+}
+
+static const struct fi_ops_cm loop_cm_ops = {
+	.getname = loop_getname,
+};
+
+static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
+			 const struct fi_info *info)
+{
+	ep->ep_fid.fid.ops = &loop_ep_fid_ops;
+	ep->ep_fid.ops = &loop_ep_ops;
+	ep->ep_fid.cm = &loop_cm_ops;
+	ep->ep_fid.msg = &loop_msg_ops;
+	ep->ep_fid.tagged = &loop_tagged_ops;
+	ep->ep_fid.rma = &loop_rma_ops;
+	ep->dom = dom;
+	ep->caps = info->caps;
+	ep->tx.size = info->tx_attr->size ?: LOOP_SLOTS;
+	ep->rx.size = info->rx_attr->size ?: LOOP_SLOTS;
+	ep->tx.op_flags = info->tx_attr->op_flags;
+	ep->rx.op_flags = info->rx_attr->op_flags;
+	INIT_LIST_HEAD(&ep->tx.free);
+	INIT_LIST_HEAD(&ep->rx.free);
+	INIT_LIST_HEAD(&ep->sent);
+	INIT_LIST_HEAD(&ep->recvs);
+	INIT_LIST_HEAD(&ep->inbound);
+	INIT_LIST_HEAD(&ep->starved);
+	init_waitqueue_head(&ep->idle);
+}
+
+static bool loop_ep_possible(const struct fi_info *info)
+{
+	const struct fi_ep_attr *attr = info->ep_attr;
+
+	return !(info->caps & ~LOOP_CAPS) &&
+	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
+	       info->tx_attr->size <= LOOP_SLOTS &&
+	       info->rx_attr->size <= LOOP_SLOTS &&
+	       !(info->tx_attr->op_flags & ~LOOP_TX_FLAGS) &&
+	       !(info->rx_attr->op_flags & ~LOOP_RX_FLAGS);
+}
+
+int loop_ep_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context)
+{
+	struct loop_domain *dom = to_loop_domain(domain);
+	struct loop_ep *new;
+	int ret;
+
+	if (!loop_ep_possible(info))
+		return -EINVAL;
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	loop_ep_init(new, dom, info);
+	new->page = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	if (!new->page) {
+		ret = -ENOMEM;
+		goto err_free;
+	}
+	ret = xa_alloc_cyclic_bh(&loop_eps, &new->id, new, xa_limit_31b,
+				 &loop_next_ep, GFP_KERNEL);
+	if (ret < 0)
+		goto err_page;
+	kofi_work_init(&new->work, loop_ep_work);
+	mutex_lock(&loop_lock_control);
+	list_add_tail(&new->list, &dom->eps);
+	mutex_unlock(&loop_lock_control);
+	*ep = &new->ep_fid;
+	return 0;
+
+err_page:
+	kfree(new->page);
+err_free:
+	kfree(new);
+	return ret;
+}

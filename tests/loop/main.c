@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The provider and its devices. "Removing" one is writing 0 to its file
+ * "present" below /sys/kernel/debug/kofi_loop, and 1 brings it back.
+ */
+#define pr_fmt(fmt) "kofi_loop: " fmt
+
+#include <linux/debugfs.h>
+#include <linux/numa.h>
+#include <linux/slab.h>
+#include "loop.h"
+
+MODULE_DESCRIPTION("kOFI provider within one kernel");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_ALIAS_KOFI_PROVIDER(LOOP_NAME);
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
+
+/* What each protects: see loop.h. */
+DEFINE_MUTEX(loop_lock_control);
+DEFINE_SPINLOCK(loop_lock);
+struct workqueue_struct *loop_wq;
+
+static struct dentry *loop_debugfs;
+
+static struct loop_device loop_devices[] = {
+	{ .name = "loop0" },
+	{ .name = "loop1" },
+};
+
+/**
+ * loop_device_find() - find a device
+ * @name: its name
+ *
+ * Context: Process context, under loop_lock_control.
+ * Return: the device, or NULL when there is none, or none any more.
+ */
+struct loop_device *loop_device_find(const char *name)
+{
+	struct loop_device *dev;
+
+	lockdep_assert_held(&loop_lock_control);
+	for (dev = loop_devices;
+	     dev < loop_devices + ARRAY_SIZE(loop_devices); dev++)
+		if (dev->present && name && !strcmp(dev->name, name))
+			return dev;
+	return NULL;
+}
+
+static const struct fi_tx_attr loop_tx_attr = {
+	.caps		= LOOP_CAPS_TX,
+	.op_flags	= FI_COMPLETION | FI_INJECT_COMPLETE |
+			  FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE,
+	.msg_order	= LOOP_ORDER,
+	.inject_size	= LOOP_INJECT,
+	.size		= LOOP_SLOTS,
+	.iov_limit	= LOOP_IOV,
+	.rma_iov_limit	= LOOP_RMA_IOV,
+};
+
+static const struct fi_rx_attr loop_rx_attr = {
+	.caps		= LOOP_CAPS_RX,
+	.op_flags	= FI_COMPLETION,
+	.msg_order	= LOOP_ORDER,
+	.size		= LOOP_SLOTS,
+	.iov_limit	= LOOP_IOV,
+};
+
+static const struct fi_ep_attr loop_ep_attr = {
+	.type			= FI_EP_RDM,
+	.protocol_version	= 1,
+	.max_msg_size		= LOOP_MAX_MSG,
+	.max_order_raw_size	= LOOP_MAX_MSG,
+	.max_order_waw_size	= LOOP_MAX_MSG,
+	.mem_tag_format		= U64_MAX,
+	.tx_ctx_cnt		= 1,
+	.rx_ctx_cnt		= 1,
+};
+
+static const struct fi_domain_attr loop_domain_attr = {
+	.threading		= FI_THREAD_SAFE,
+	.control_progress	= FI_PROGRESS_AUTO,
+	.data_progress		= FI_PROGRESS_AUTO,
+	.resource_mgmt		= FI_RM_ENABLED,
+	.mr_mode		= FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				  FI_MR_PROV_KEY,
+	.mr_key_size		= sizeof(u64),
+	.cq_data_size		= sizeof(u64),
+	.cq_cnt			= LOOP_EP_CNT,
+	.ep_cnt			= LOOP_EP_CNT,
+	.tx_ctx_cnt		= LOOP_EP_CNT,
+	.rx_ctx_cnt		= LOOP_EP_CNT,
+	.max_ep_tx_ctx		= 1,
+	.max_ep_rx_ctx		= 1,
+	.cntr_cnt		= LOOP_EP_CNT,
+	.mr_iov_limit		= LOOP_MR_PAGES,
+	.caps			= FI_LOCAL_COMM,
+	.mr_cnt			= LOOP_MR_CNT,
+	.numa_node		= NUMA_NO_NODE,
+};
+
+static struct fi_info *loop_info(const struct loop_device *dev)
+{
+	struct fi_tx_attr tx = loop_tx_attr;
+	struct fi_rx_attr rx = loop_rx_attr;
+	struct fi_ep_attr ep = loop_ep_attr;
+	struct fi_domain_attr domain = loop_domain_attr;
+	struct fi_fabric_attr fabric = { .name = LOOP_NAME };
+	struct fid_nic nic = {
+		.device_attr	= {
+			.name		= (char *)dev->name,
+			.driver		= KBUILD_MODNAME,
+		},
+		.link_attr	= {
+			.mtu		= LOOP_MAX_MSG,
+			.up		= true,
+			.network_type	= LOOP_NAME,
+		},
+	};
+	const struct fi_info info = {
+		.caps		= LOOP_CAPS,
+		.tx_attr	= &tx,
+		.rx_attr	= &rx,
+		.ep_attr	= &ep,
+		.domain_attr	= &domain,
+		.fabric_attr	= &fabric,
+		.nic		= &nic,
+	};
+
+	domain.name = (char *)dev->name;
+	return fi_dupinfo(&info);
+}
+
+/* A node is the name of a device; services there are none. */
+static int loop_getinfo(u32 version, const char *node, const char *service,
+			u64 flags, const struct fi_info *hints,
+			struct fi_info **info)
+{
+	struct fi_info *list = NULL, **last = &list;
+	struct loop_device *dev;
+	int i, ret = 0;
+
+	if (service)
+		return -ENODATA;
+	mutex_lock(&loop_lock_control);
+	for (i = 0; i < ARRAY_SIZE(loop_devices) && !ret; i++) {
+		dev = &loop_devices[i];
+		if (!dev->present || (node && strcmp(node, dev->name)))
+			continue;
+		*last = loop_info(dev);
+		if (*last)
+			last = &(*last)->next;
+		else
+			ret = -ENOMEM;
+	}
+	mutex_unlock(&loop_lock_control);
+	if (ret) {
+		fi_freeinfo(list);
+		return ret;
+	}
+	*info = list;
+	return list ? 0 : -ENODATA;
+}
+
+static int loop_fabric_close(struct fid *fid)
+{
+	kfree(container_of(fid, struct fid_fabric, fid));
+	return 0;
+}
+
+static const struct fi_ops loop_fabric_fid_ops = {
+	.close = loop_fabric_close,
+};
+
+static const struct fi_ops_fabric loop_fabric_ops = {
+	.domain = loop_domain_open,
+};
+
+static int loop_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		       void *context)
+{
+	struct fid_fabric *new;
+
+	if (strcmp(attr->name, LOOP_NAME))
+		return -ENODEV;
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->fid.ops = &loop_fabric_fid_ops;
+	new->ops = &loop_fabric_ops;
+	*fabric = new;
+	return 0;
+}
+
+static const char *loop_strerror(int prov_errno)
+{
+	static const char * const text[LOOP_ERRS] = {
+		[LOOP_ERR_NONE]		= "No error",
+		[LOOP_ERR_KEY]		= "No region has this key",
+		[LOOP_ERR_RANGE]	= "Outside of the region",
+		[LOOP_ERR_ACCESS]	= "The region doesn't allow it",
+		[LOOP_ERR_PEER_GONE]	= "The peer's endpoint went away",
+	};
+
+	return prov_errno >= 0 && prov_errno < LOOP_ERRS ? text[prov_errno] :
+							   NULL;
+}
+
+static const struct kofi_provider loop_provider = {
+	.name		= LOOP_NAME,
+	.version	= LOOP_VERSION,
+	.owner		= THIS_MODULE,
+	.getinfo	= loop_getinfo,
+	.freeinfo	= fi_freeinfo,
+	.fabric		= loop_fabric,
+	.strerror	= loop_strerror,
+};
+
+/* Holding the mutex keeps the domains from being closed meanwhile. */
+static int loop_present_set(void *data, u64 present)
+{
+	struct loop_device *dev = data;
+	struct loop_domain *dom, *next;
+	bool arrived;
+
+	mutex_lock(&loop_lock_control);
+	arrived = present && !dev->present;
+	dev->present = present;
+	if (!present) {
+		list_for_each_entry_safe(dom, next, &dev->domains, list)
+			loop_domain_remove(dom);
+	}
+	mutex_unlock(&loop_lock_control);
+	if (arrived)
+		kofi_device_arrived(&loop_provider, dev->name);
+	return 0;
+}
+
+static int loop_present_get(void *data, u64 *present)
+{
+	struct loop_device *dev = data;
+
+	*present = READ_ONCE(dev->present);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(loop_present_fops, loop_present_get, loop_present_set,
+			 "%llu\n");
+
+static void loop_device_init(struct loop_device *dev)
+{
+	struct dentry *dir = debugfs_create_dir(dev->name, loop_debugfs);
+
+	INIT_LIST_HEAD(&dev->domains);
+	dev->present = true;
+	debugfs_create_file_unsafe("present", 0600, dir, dev,
+				   &loop_present_fops);
+	debugfs_create_atomic_t("refused", 0400, dir, &dev->refused);
+}
+
+static int __init loop_init(void)
+{
+	int i, ret;
+
+	loop_wq = alloc_workqueue("kofi_loop", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!loop_wq)
+		return -ENOMEM;
+	loop_debugfs = debugfs_create_dir("kofi_loop", NULL);
+	for (i = 0; i < ARRAY_SIZE(loop_devices); i++)
+		loop_device_init(&loop_devices[i]);
+	ret = kofi_provider_register(KOFI_API_VERSION, &loop_provider);
+	if (ret) {
+		debugfs_remove_recursive(loop_debugfs);
+		destroy_workqueue(loop_wq);
+	}
+	return ret;
+}
+module_init(loop_init);
+
+/* Nothing is open: that would have kept the module. */
+static void __exit loop_exit(void)
+{
+	WARN_ON(kofi_provider_deregister(&loop_provider));
+	debugfs_remove_recursive(loop_debugfs);
+	destroy_workqueue(loop_wq);
+}
+module_exit(loop_exit);

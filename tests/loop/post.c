@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posting. A request is checked and goes into a slot, where a worker finds it.
+ * Nothing here sleeps or allocates, and what is refused has left no trace.
+ */
+#include <linux/overflow.h>
+#include "loop.h"
+
+static bool loop_iter_ok(const struct iov_iter *iter, unsigned int direction)
+{
+	if (!iov_iter_is_kvec(iter) && !iov_iter_is_bvec(iter))
+		return false;
+	return iov_iter_rw(iter) == direction && iter->nr_segs <= LOOP_IOV;
+}
+
+/* One segment is copied, so that plain calls may describe theirs on the stack. */
+static void loop_op_set_iter(struct loop_op *op)
+{
+	struct iov_iter *iter = &op->req.iter;
+	size_t len = iov_iter_count(iter);
+
+	if (op->req.flags & FI_INJECT) {
+		/* It was checked to be LOOP_INJECT at most. */
+		WARN_ON_ONCE(copy_from_iter(op->inject, len, iter) != len);
+		op->kvec.iov_base = op->inject;
+	} else if (iov_iter_is_kvec(iter) && iter->nr_segs == 1) {
+		op->kvec.iov_base = iter->kvec->iov_base + iter->iov_offset;
+	} else {
+		return;
+	}
+	op->kvec.iov_len = len;
+	iov_iter_kvec(iter, iov_iter_rw(iter), &op->kvec, 1, len);
+}
+
+static struct loop_op *loop_op_take(struct loop_side *side,
+				    const struct loop_req *req)
+{
+	struct loop_op *op;
+
+	lockdep_assert_held(&loop_lock);
+	op = list_first_entry_or_null(&side->free, struct loop_op, list);
+	if (!op)
+		return NULL;
+	op->req = *req;
+	op->quiet = req->quiet || (side->selective &&
+				   !(req->flags & FI_COMPLETION));
+	op->recv = NULL;
+	op->len = 0;
+	op->olen = 0;
+	op->err = 0;
+	op->prov_errno = LOOP_ERR_NONE;
+	op->src_addr = FI_ADDR_NOTAVAIL;
+	memset(op->mrs, 0, sizeof(op->mrs));
+	loop_op_set_iter(op);
+	if (req->rma_count == 1) {
+		op->rma = *req->rma;
+		op->req.rma = &op->rma;
+	}
+	return op;
+}
+
+static int loop_queue_tx(struct loop_ep *ep, const struct loop_req *req)
+{
+	struct loop_ep *peer;
+	struct loop_op *op;
+	u32 id;
+
+	lockdep_assert_held(&loop_lock);
+	if (ep->state != LOOP_EP_ENABLED)
+		return ep->stop_err == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+	if (loop_av_to_id(ep->av, req->addr, &id))
+		return -EHOSTUNREACH;
+	peer = xa_load(&loop_eps, id);
+	if (!peer || peer->state != LOOP_EP_ENABLED)
+		return -EHOSTUNREACH;
+	op = loop_op_take(&ep->tx, req);
+	if (!op)
+		return -EAGAIN;
+	list_move_tail(&op->list, &peer->inbound);
+	list_add_tail(&op->sent, &ep->sent);
+	queue_work(loop_wq, &peer->work.work);
+	return 0;
+}
+
+static int loop_queue_rx(struct loop_ep *ep, const struct loop_req *req)
+{
+	struct loop_op *op;
+
+	lockdep_assert_held(&loop_lock);
+	if (ep->state != LOOP_EP_ENABLED)
+		return ep->stop_err == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+	op = loop_op_take(&ep->rx, req);
+	if (!op)
+		return -EAGAIN;
+	list_move_tail(&op->list, &ep->recvs);
+	if (!list_empty(&ep->inbound))
+		queue_work(loop_wq, &ep->work.work);
+	return 0;
+}
+
+/* The completion's place is reserved first, and given back on failure. */
+static int loop_post(struct loop_ep *ep, struct loop_side *side,
+		     const struct loop_req *req)
+{
+	int ret;
+
+	if (req->what & ~ep->caps)
+		return -EOPNOTSUPP;
+	if (side->cq && kofi_cq_reserve(side->cq))
+		return -EAGAIN;
+	spin_lock_bh(&loop_lock);
+	ret = side == &ep->tx ? loop_queue_tx(ep, req) : loop_queue_rx(ep, req);
+	spin_unlock_bh(&loop_lock);
+	if (ret && side->cq)
+		kofi_cq_unreserve(side->cq);
+	return ret;
+}
+
+static int loop_rma_ok(const struct loop_req *req)
+{
+	size_t i, len = 0;
+
+	if (!req->rma || !req->rma_count || req->rma_count > LOOP_RMA_IOV)
+		return -EINVAL;
+	for (i = 0; i < req->rma_count; i++)
+		if (check_add_overflow(len, req->rma[i].len, &len))
+			return -EINVAL;
+	return len == iov_iter_count(&req->iter) ? 0 : -EINVAL;
+}
+
+/**
+ * loop_tx() - send, read or write
+ * @ep: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t loop_tx(struct fid_ep *ep, const struct loop_req *req)
+{
+	size_t len = iov_iter_count(&req->iter);
+	int ret;
+
+	if (req->flags & ~LOOP_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!loop_iter_ok(&req->iter, req->what & FI_READ ? ITER_DEST :
+							    ITER_SOURCE))
+		return -EINVAL;
+	if (len > LOOP_MAX_MSG)
+		return -EMSGSIZE;
+	if (req->flags & FI_INJECT && (req->what & FI_READ))
+		return -FI_EBADFLAGS;
+	if (req->flags & FI_INJECT && len > LOOP_INJECT)
+		return -EMSGSIZE;
+	if (req->what & FI_RMA) {
+		ret = loop_rma_ok(req);
+		if (ret)
+			return ret;
+	}
+	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->tx, req);
+}
+
+/**
+ * loop_rx() - receive
+ * @ep: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t loop_rx(struct fid_ep *ep, const struct loop_req *req)
+{
+	if (req->flags & ~LOOP_RX_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!loop_iter_ok(&req->iter, ITER_DEST))
+		return -EINVAL;
+	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->rx, req);
+}
+
+/**
+ * loop_cancel() - take back one operation that waits
+ * @fid: the endpoint
+ * @context: the operation's
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -ENOENT.
+ */
+ssize_t loop_cancel(struct fid *fid, void *context)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+	struct loop_op *op, *found = NULL;
+	struct kofi_cq *cq = NULL;
+
+	spin_lock_bh(&loop_lock);
+	list_for_each_entry(op, &ep->recvs, list)
+		if (!found && op->req.context == context)
+			found = op;
+	list_for_each_entry(op, &ep->sent, sent)
+		if (!found && op->req.context == context)
+			found = op;
+	if (found) {
+		cq = found->req.what & FI_RECV ? ep->rx.cq : ep->tx.cq;
+		found->err = ECANCELED;
+		list_del_init(&found->sent);
+		loop_op_complete(found);
+	}
+	spin_unlock_bh(&loop_lock);
+	if (cq)
+		kofi_cq_notify(cq);
+	return found ? 0 : -ENOENT;
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Progress. An endpoint's worker takes what is inbound and can go ahead, moves
+ * the data, completes both sides, and tells the readers: four steps, of which
+ * the first and the third are under loop_lock. What can't go ahead stays: a send
+ * without a receive, a write with data for a completion queue that has no room.
+ * Whatever changes that queues the worker again.
+ */
+#include "loop.h"
+
+static struct kofi_cntr *loop_op_cntr(const struct loop_op *op)
+{
+	switch (op->req.what & (FI_SEND | FI_RECV | FI_READ | FI_WRITE)) {
+	case FI_SEND:
+		return op->ep->cntr_send;
+	case FI_RECV:
+		return op->ep->cntr_recv;
+	case FI_READ:
+		return op->ep->cntr_read;
+	default:
+		return op->ep->cntr_write;
+	}
+}
+
+static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
+{
+	const struct fi_cq_err_entry error = {
+		.op_context	= op->req.context,
+		.flags		= op->req.what,
+		.len		= op->len,
+		.data		= op->req.data,
+		.tag		= op->req.tag,
+		.olen		= op->olen,
+		.err		= op->err,
+		.prov_errno	= op->prov_errno,
+		.src_addr	= op->src_addr,
+	};
+	const struct fi_cq_tagged_entry entry = {
+		.op_context	= op->req.context,
+		.flags		= op->req.what |
+				  (op->req.flags & FI_REMOTE_CQ_DATA),
+		.len		= op->len,
+		.data		= op->req.data,
+		.tag		= op->req.tag,
+	};
+
+	if (op->err)
+		kofi_cq_write_err(cq, &error);
+	else if (op->quiet)
+		kofi_cq_unreserve(cq);
+	else
+		kofi_cq_write(cq, &entry, op->src_addr);
+}
+
+/**
+ * loop_op_complete() - complete an operation
+ * @op: the operation, which is nobody's after that
+ *
+ * Whoever reads the completion may rely on the slot being free: both happen under
+ * one lock, which a post takes too.
+ *
+ * Context: Process or softirq context, under loop_lock.
+ */
+void loop_op_complete(struct loop_op *op)
+{
+	struct loop_side *side = op->req.what & FI_RECV ? &op->ep->rx :
+							  &op->ep->tx;
+	struct kofi_cntr *cntr = loop_op_cntr(op);
+
+	lockdep_assert_held(&loop_lock);
+	if (side->cq)
+		loop_op_complete_cq(op, side->cq);
+	if (cntr && op->err)
+		kofi_cntr_failed(cntr);
+	else if (cntr)
+		kofi_cntr_done(cntr, op->len);
+	list_move_tail(&op->list, &side->free);
+}
+
+/* --- what can go ahead --- */
+
+static bool loop_recv_fits(const struct loop_op *recv, const struct loop_op *op)
+{
+	if (!(recv->req.what & op->req.what & (FI_MSG | FI_TAGGED)))
+		return false;
+	return op->req.what & FI_MSG ||
+	       !((recv->req.tag ^ op->req.tag) & ~recv->req.ignore);
+}
+
+static bool loop_match_recv(struct loop_ep *ep, struct loop_op *op)
+{
+	struct loop_op *recv;
+
+	lockdep_assert_held(&loop_lock);
+	list_for_each_entry(recv, &ep->recvs, list) {
+		if (loop_recv_fits(recv, op)) {
+			list_del_init(&recv->list);
+			op->recv = recv;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void loop_op_refuse(struct loop_ep *ep, struct loop_op *op,
+			   enum loop_errno why)
+{
+	atomic_inc(&ep->dom->dev->refused);
+	op->prov_errno = why;
+	op->err = why == LOOP_ERR_KEY ? EKEYREJECTED : EACCES;
+}
+
+static bool loop_wants_entry(const struct loop_ep *ep, const struct loop_op *op)
+{
+	return op->req.what & FI_WRITE && op->req.flags & FI_REMOTE_CQ_DATA &&
+	       ep->rx.cq;
+}
+
+static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
+{
+	u64 access = op->req.what & FI_WRITE ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+	enum loop_errno why = LOOP_ERR_NONE;
+	size_t i;
+
+	lockdep_assert_held(&loop_lock);
+	if (!(ep->caps & access))
+		why = LOOP_ERR_ACCESS;
+	for (i = 0; i < op->req.rma_count && !why; i++)
+		why = loop_mr_get(ep->dom, &op->req.rma[i], access,
+				  &op->mrs[i]);
+	if (!why && loop_wants_entry(ep, op) &&
+	    kofi_cq_reserve_unasked(ep->rx.cq)) {
+		list_move_tail(&ep->starved, &to_loop_cq(ep->rx.cq)->starved);
+		for (i = 0; i < op->req.rma_count; i++)
+			loop_mr_put(op->mrs[i]);
+		memset(op->mrs, 0, sizeof(op->mrs));
+		return false;
+	}
+	if (why)
+		loop_op_refuse(ep, op, why);
+	return true;
+}
+
+/* --- steps of the worker --- */
+
+static void loop_take_op(struct loop_op *op, struct list_head *batch)
+{
+	lockdep_assert_held(&loop_lock);
+	list_move_tail(&op->list, batch);
+	if (!(op->req.what & FI_RECV)) {
+		list_del_init(&op->sent);
+		op->ep->moving++;
+	}
+}
+
+static int loop_take_matching(struct loop_ep *ep, struct list_head *batch)
+{
+	struct loop_op *op, *next;
+	int n = 0;
+
+	list_for_each_entry_safe(op, next, &ep->inbound, list) {
+		if (n == LOOP_BATCH)
+			break;
+		if (op->req.what & FI_RMA ? !loop_match_rma(ep, op) :
+					    !loop_match_recv(ep, op)) {
+			/* What follows a write must not overtake it. */
+			if (op->req.what & FI_RMA)
+				break;
+			continue;
+		}
+		loop_take_op(op, batch);
+		n++;
+	}
+	return n;
+}
+
+/* All that a stopped endpoint posted, and all that it would have received. */
+static int loop_take_all(struct loop_ep *ep, struct list_head *batch)
+{
+	struct loop_op *op;
+	int n;
+
+	for (n = 0; n < LOOP_BATCH; n++) {
+		op = list_first_entry_or_null(&ep->sent, struct loop_op, sent);
+		if (!op)
+			op = list_first_entry_or_null(&ep->recvs,
+						      struct loop_op, list);
+		if (op) {
+			op->err = ep->stop_err;
+		} else {
+			op = list_first_entry_or_null(&ep->inbound,
+						      struct loop_op, list);
+			if (!op)
+				break;
+			op->err = EHOSTUNREACH;
+			op->prov_errno = LOOP_ERR_PEER_GONE;
+		}
+		loop_take_op(op, batch);
+	}
+	return n;
+}
+
+static size_t loop_copy(void *page, struct iov_iter *to, struct iov_iter *from,
+			size_t len)
+{
+	size_t done, n;
+
+	for (done = 0; done < len; done += n) {
+		n = min_t(size_t, len - done, PAGE_SIZE);
+		if (copy_from_iter(page, n, from) != n ||
+		    copy_to_iter(page, n, to) != n)
+			break;
+		cond_resched();
+	}
+	return done;
+}
+
+static void loop_move_msg(struct loop_ep *ep, struct loop_op *op)
+{
+	struct loop_op *recv = op->recv;
+	size_t len = iov_iter_count(&op->req.iter);
+	size_t room = iov_iter_count(&recv->req.iter);
+
+	recv->len = loop_copy(ep->page, &recv->req.iter, &op->req.iter,
+			      min(len, room));
+	op->len = recv->len;
+	recv->req.tag = op->req.tag;
+	recv->req.flags |= op->req.flags & FI_REMOTE_CQ_DATA;
+	recv->req.data = op->req.data;
+	if (ep->caps & FI_SOURCE)
+		recv->src_addr = loop_av_to_addr(ep->av, op->ep->id);
+	if (len > room) {
+		recv->olen = len - room;
+		recv->err = FI_ETRUNC;
+	}
+}
+
+static void loop_move_rma(struct loop_ep *ep, struct loop_op *op)
+{
+	bool write = op->req.what & FI_WRITE;
+	const struct fi_rma_iov *rma;
+	struct iov_iter remote;
+	struct loop_mr *mr;
+	size_t i;
+
+	for (i = 0; i < op->req.rma_count; i++) {
+		rma = &op->req.rma[i];
+		mr = op->mrs[i];
+		iov_iter_bvec(&remote, write ? ITER_DEST : ITER_SOURCE,
+			      mr->pages, mr->npages, mr->len);
+		iov_iter_advance(&remote, rma->addr - mr->mr_fid.base_addr);
+		op->len += loop_copy(ep->page, write ? &remote : &op->req.iter,
+				     write ? &op->req.iter : &remote,
+				     rma->len);
+	}
+}
+
+static void loop_move(struct loop_ep *ep, struct loop_op *op)
+{
+	if (op->err)
+		return;
+	if (op->req.what & FI_RMA)
+		loop_move_rma(ep, op);
+	else if (op->recv)
+		loop_move_msg(ep, op);
+}
+
+static void loop_finish_rma(struct loop_ep *ep, struct loop_op *op)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.flags	= FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len	= op->len,
+		.data	= op->req.data,
+	};
+	size_t i;
+
+	for (i = 0; i < LOOP_RMA_IOV && op->mrs[i]; i++)
+		loop_mr_put(op->mrs[i]);
+	if (!op->err && loop_wants_entry(ep, op))
+		kofi_cq_write_unasked(ep->rx.cq, &entry,
+				      ep->caps & FI_SOURCE ?
+				      loop_av_to_addr(ep->av, op->ep->id) :
+				      FI_ADDR_NOTAVAIL);
+}
+
+/* The senders stay pinned by their moving until they have been told. */
+static int loop_finish(struct loop_ep *ep, struct list_head *batch,
+		       struct loop_ep **senders)
+{
+	struct loop_op *op, *next;
+	int n = 0;
+
+	spin_lock_bh(&loop_lock);
+	list_for_each_entry_safe(op, next, batch, list) {
+		if (op->req.what & FI_RMA)
+			loop_finish_rma(ep, op);
+		if (op->recv)
+			loop_op_complete(op->recv);
+		if (!(op->req.what & FI_RECV))
+			senders[n++] = op->ep;
+		loop_op_complete(op);
+	}
+	spin_unlock_bh(&loop_lock);
+	return n;
+}
+
+static void loop_tell(struct loop_ep *ep, struct loop_ep **senders, int count)
+{
+	int i;
+
+	if (ep->rx.cq)
+		kofi_cq_notify_worker(ep->rx.cq);
+	for (i = 0; i < count; i++)
+		if (senders[i]->tx.cq)
+			kofi_cq_notify_worker(senders[i]->tx.cq);
+
+	spin_lock_bh(&loop_lock);
+	for (i = 0; i < count; i++)
+		if (!--senders[i]->moving)
+			wake_up(&senders[i]->idle);
+	spin_unlock_bh(&loop_lock);
+}
+
+/**
+ * loop_ep_work() - serve what is inbound at an endpoint
+ * @work: of the endpoint
+ *
+ * Context: Process context. Handlers are called from here.
+ */
+void loop_ep_work(struct work_struct *work)
+{
+	struct loop_ep *ep = container_of(work, struct loop_ep, work.work);
+	struct loop_ep *senders[LOOP_BATCH];
+	struct loop_op *op;
+	LIST_HEAD(batch);
+	int n;
+
+	for (;;) {
+		spin_lock_bh(&loop_lock);
+		n = ep->state == LOOP_EP_STOPPED ? loop_take_all(ep, &batch) :
+						   loop_take_matching(ep, &batch);
+		spin_unlock_bh(&loop_lock);
+		if (!n)
+			break;
+		list_for_each_entry(op, &batch, list)
+			loop_move(ep, op);
+		n = loop_finish(ep, &batch, senders);
+		loop_tell(ep, senders, n);
+		cond_resched();
+	}
+}
