@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12 stock-6.1
+# timeout: 60
+#
+# The sample, and how its provider comes: asked for by name it is loaded, and so
+# long as something of it is open it stays.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+refuse "without a provider there is nothing to talk over" modprobe kofi_hello
+refuse "a provider that doesn't exist can't be had" modprobe kofi_hello provider=nobody
+check "no provider was loaded" [ ! -d /sys/module/kofi_loop ]
+
+check "hello asks for a provider by name" modprobe kofi_hello provider=loop
+check "which was loaded" [ -d /sys/module/kofi_loop ]
+check "and carried the message" sh -c 'dmesg | grep "kofi_hello: received .Hello, fabric!. on loop0 of provider loop"'
+check "the sample goes" rmmod kofi_hello
+check "any provider will do" modprobe kofi_hello
+check "the sample goes again" rmmod kofi_hello
