@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# timeout: 120
+#
+# Traffic of 16 threads with every byte checked: at first undisturbed, then while
+# devices are removed and brought back.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+present()
+{
+	echo "$2" > "/sys/kernel/debug/kofi_loop/$1/present"
+}
+
+report()
+{
+	dmesg | grep 'kofi_soak:' | tail -n 1 | sed 's/.*kofi_soak: //'
+}
+
+# number BEFORE: the figure that stands before these words in the report
+number()
+{
+	report | sed -n "s/.*[ ,]\([0-9]*\) $1.*/\1/p"
+}
+
+check "16 threads, 5 seconds" modprobe kofi_soak threads=16 seconds=5
+note "$(report)"
+check "no round was ended by a removal" [ "$(number 'rounds ended')" = 0 ]
+check "keys that were taken back were refused" \
+	[ "$(cat /sys/kernel/debug/kofi_loop/loop*/refused | sort -n | tail -n 1)" -gt 0 ]
+check "nothing is open after it" [ ! -s /sys/kernel/debug/kofi/objects ]
+check "the module goes" rmmod kofi_soak
+
+modprobe kofi_soak threads=16 seconds=15 &
+soak=$!
+removals=0
+while kill -0 $soak 2> /dev/null; do
+	for device in loop0 loop1; do
+		usleep 300000
+		present $device 0
+		removals=$((removals + 1))
+		usleep 100000
+		present $device 1
+	done
+done
+check "16 threads, 15 seconds, $removals removals" wait $soak
+note "$(report)"
+check "removals ended rounds" [ "$(number 'rounds ended')" -ge "$removals" ]
+check "nothing is open after it" [ ! -s /sys/kernel/debug/kofi/objects ]
+check "the module goes" rmmod kofi_soak

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The threads. Loading the module runs them for some seconds, and fails if
+ * anything went wrong but what a removed device explains.
+ */
+#define pr_fmt(fmt) "kofi_soak: " fmt
+
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "soak.h"
+
+MODULE_DESCRIPTION("kOFI traffic with every byte checked");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+
+char *soak_provider = "loop";
+module_param_named(provider, soak_provider, charp, 0444);
+MODULE_PARM_DESC(provider, "name of the provider (default: loop)");
+
+static unsigned int threads = SOAK_SHARE;
+module_param(threads, uint, 0444);
+MODULE_PARM_DESC(threads, "number of threads (default: 4)");
+
+static unsigned int seconds = 1;
+module_param(seconds, uint, 0444);
+MODULE_PARM_DESC(seconds, "how long to run (default: 1)");
+
+static unsigned int seed = 1;
+module_param(seed, uint, 0444);
+MODULE_PARM_DESC(seed, "of what is done and sent (default: 1)");
+
+#define SOAK_MAX_THREADS	64
+
+/* What each message begins with; the rest follows from it. */
+struct soak_head {
+	u32	len;
+	u32	seed;
+};
+
+/**
+ * struct soak_thread - one of the threads
+ * @task: the thread
+ * @st: its station
+ * @place: which of the station's threads it is
+ * @id: which of all threads
+ * @rnd: decides what it does
+ * @out: what it sends
+ * @in: what it receives
+ * @tx: its send, read or write
+ * @rx: its receive
+ * @generation: of the station, which it has seen
+ * @rounds: that went well
+ * @again: calls that had to be repeated
+ * @removals: rounds that a removed device ended
+ * @errors: rounds that went wrong
+ */
+struct soak_thread {
+	struct task_struct	*task;
+	struct soak_station	*st;
+	unsigned int		place;
+	unsigned int		id;
+	struct rnd_state	rnd;
+	u8			*out, *in;
+	struct soak_op		tx, rx;
+	unsigned int		generation;
+	u64			rounds;
+	u64			again;
+	u64			removals;
+	u64			errors;
+};
+
+static void soak_fill(u8 *buf, size_t len, u32 from)
+{
+	struct soak_head head = { .len = len, .seed = from };
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		buf[i] = (from + i * 7) ^ (i >> 8);
+	if (len >= sizeof(head))
+		memcpy(buf, &head, sizeof(head));
+}
+
+static int soak_verify(const u8 *buf, size_t len, u32 from)
+{
+	struct soak_head head = { .len = len, .seed = from };
+	size_t i = 0;
+
+	if (len >= sizeof(head)) {
+		if (memcmp(buf, &head, sizeof(head)))
+			return -EBADMSG;
+		i = sizeof(head);
+	}
+	for (; i < len; i++)
+		if (buf[i] != (u8)((from + i * 7) ^ (i >> 8)))
+			return -EBADMSG;
+	return 0;
+}
+
+static u32 soak_rnd(struct soak_thread *t, u32 below)
+{
+	return prandom_u32_state(&t->rnd) % below;
+}
+
+/* Mostly short, sometimes of several pages. */
+static size_t soak_len(struct soak_thread *t)
+{
+	return soak_rnd(t, soak_rnd(t, 4) ? 512 : SOAK_MAX_LEN + 1);
+}
+
+/* Repeats a data call until there is room for it. */
+#define SOAK_POST(t, call)						\
+({									\
+	ssize_t __ret;							\
+									\
+	while ((__ret = (call)) == -EAGAIN) {				\
+		(t)->again++;						\
+		soak_pass((t)->st);					\
+	}								\
+	(int)__ret;							\
+})
+
+static struct soak_op *soak_begin(struct soak_op *op)
+{
+	op->err = 0;
+	op->len = 0;
+	reinit_completion(&op->done);
+	return op;
+}
+
+/*
+ * What was posted completes, whatever becomes of the rest; so the buffers are
+ * ours again. The receive is taken back if nothing will come for it.
+ */
+static int soak_both(struct soak_thread *t, struct soak_end *to, int posted)
+{
+	int tx = posted ?: soak_wait(t->st, &t->tx, NULL);
+	int rx;
+
+	if (tx)
+		fi_cancel(&to->ep->fid, &t->rx);
+	rx = soak_wait(t->st, &t->rx, to->ep);
+	return tx ?: rx;
+}
+
+static int soak_tagged(struct soak_thread *t, struct soak_end *from,
+		       struct soak_end *to)
+{
+	u64 tag = (u64)t->id << 32 | soak_rnd(t, U32_MAX);
+	size_t len = soak_len(t);
+	u32 fill = soak_rnd(t, U32_MAX);
+	int ret;
+
+	soak_fill(t->out, len, fill);
+	ret = SOAK_POST(t, fi_trecv(to->ep, t->in, SOAK_MAX_LEN, NULL,
+				    FI_ADDR_UNSPEC, tag & ~0xffULL, 0xff,
+				    soak_begin(&t->rx)));
+	if (ret)
+		return ret;
+	ret = SOAK_POST(t, fi_tsend(from->ep, t->out, len, NULL, from->peer,
+				    tag, soak_begin(&t->tx)));
+	ret = soak_both(t, to, ret);
+	if (ret)
+		return ret;
+	if (t->rx.len != len || t->rx.tag != tag || t->rx.src_addr != to->peer)
+		return -EBADMSG;
+	return soak_verify(t->in, len, fill);
+}
+
+/* A thread may get another's message; there are as many as receives. */
+static int soak_plain(struct soak_thread *t, struct soak_end *from,
+		      struct soak_end *to)
+{
+	size_t len = max(soak_len(t), sizeof(struct soak_head));
+	struct soak_head *head = (struct soak_head *)t->in;
+	struct kvec iov[2] = {
+		{ .iov_base = t->out, .iov_len = len / 2 },
+		{ .iov_base = t->out + len / 2, .iov_len = len - len / 2 },
+	};
+	int ret;
+
+	soak_fill(t->out, len, soak_rnd(t, U32_MAX));
+	ret = SOAK_POST(t, fi_recv(to->ep, t->in, SOAK_MAX_LEN, NULL,
+				   FI_ADDR_UNSPEC, soak_begin(&t->rx)));
+	if (ret)
+		return ret;
+	ret = SOAK_POST(t, fi_sendv(from->ep, iov, NULL, 2, from->peer,
+				    soak_begin(&t->tx)));
+	ret = soak_both(t, to, ret);
+	if (ret)
+		return ret;
+	return t->rx.len == head->len ?
+	       soak_verify(t->in, t->rx.len, head->seed) : -EBADMSG;
+}
+
+static int soak_write(struct soak_thread *t, struct soak_end *from,
+		      struct soak_end *to)
+{
+	size_t at = t->place * SOAK_MAX_LEN;
+	size_t len = soak_len(t);
+	u32 fill = soak_rnd(t, U32_MAX);
+	bool data = soak_rnd(t, 2);
+	int ret;
+
+	soak_fill(t->out, len, fill);
+	soak_begin(&t->tx);
+	if (data)
+		ret = SOAK_POST(t, fi_writedata(from->ep, t->out, len, NULL,
+						fill, from->peer,
+						to->mr->base_addr + at,
+						fi_mr_key(to->mr), &t->tx));
+	else
+		ret = SOAK_POST(t, fi_write(from->ep, t->out, len, NULL,
+					    from->peer, to->mr->base_addr + at,
+					    fi_mr_key(to->mr), &t->tx));
+	ret = ret ?: soak_wait(t->st, &t->tx, NULL);
+	return ret ?: soak_verify(to->memory + at, len, fill);
+}
+
+static int soak_rma_read(struct soak_thread *t, struct soak_end *from,
+			 struct soak_end *to)
+{
+	size_t at = t->place * SOAK_MAX_LEN;
+	size_t len = soak_len(t);
+	u32 fill = soak_rnd(t, U32_MAX);
+	int ret;
+
+	soak_fill(to->memory + at, len, fill);
+	ret = SOAK_POST(t, fi_read(from->ep, t->in, len, NULL, from->peer,
+				   to->mr->base_addr + at, fi_mr_key(to->mr),
+				   soak_begin(&t->tx)));
+	ret = ret ?: soak_wait(t->st, &t->tx, NULL);
+	return ret ?: soak_verify(t->in, len, fill);
+}
+
+static int soak_write_to(struct soak_thread *t, struct soak_end *from,
+			 u64 base, u64 key, size_t len)
+{
+	int ret = SOAK_POST(t, fi_write(from->ep, t->out, len, NULL, from->peer,
+					base, key, soak_begin(&t->tx)));
+
+	return ret ?: soak_wait(t->st, &t->tx, NULL);
+}
+
+/* Register, have it written to, take it back; then the key must be worthless. */
+static int soak_register(struct soak_thread *t, struct soak_end *from,
+			 struct soak_end *to)
+{
+	struct fid_mr *mr = t->st->mr[t->place];
+	size_t len = 1 + soak_rnd(t, SOAK_MAX_LEN);
+	u32 fill = soak_rnd(t, U32_MAX);
+	const struct kvec iov = { .iov_base = t->in, .iov_len = len };
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_KVEC,
+		.mr_iov		= &iov,
+		.iov_count	= 1,
+		.access		= FI_REMOTE_WRITE,
+		.context	= &t->rx,
+	};
+	u64 base, key;
+	int ret, late;
+
+	soak_begin(&t->rx);
+	ret = SOAK_POST(t, fi_mr_post_reg(mr, &attr, FI_COMPLETION)) ?:
+	      soak_wait(t->st, &t->rx, NULL);
+	if (ret)
+		return ret;
+	soak_fill(t->out, len, fill);
+	base = mr->base_addr;
+	key = fi_mr_key(mr);
+	ret = soak_write_to(t, &t->st->end[0], base, key, len);
+	soak_begin(&t->rx);
+	late = SOAK_POST(t, fi_mr_post_inval(mr, FI_COMPLETION, &t->rx)) ?:
+	       soak_wait(t->st, &t->rx, NULL);
+	ret = ret ?: late ?: soak_verify(t->in, len, fill);
+	if (ret)
+		return ret;
+	ret = soak_write_to(t, &t->st->end[0], base, key, len);
+	return ret == -EKEYREJECTED ? 0 : ret ?: -EPERM;
+}
+
+static int (* const soak_rounds[])(struct soak_thread *t, struct soak_end *from,
+				   struct soak_end *to) = {
+	soak_tagged, soak_plain, soak_write, soak_rma_read, soak_register,
+};
+
+/* What the removal of one of the two devices looks like. */
+static bool soak_explained(int ret)
+{
+	return ret == -ENODEV || ret == -EHOSTUNREACH || ret == -ECANCELED;
+}
+
+/* Whoever comes first closes and opens again. */
+static void soak_reopen(struct soak_thread *t)
+{
+	struct soak_station *st = t->st;
+	int ret = 0;
+
+	down_write(&st->sem);
+	if (st->open && st->generation == t->generation && soak_station_close(st))
+		t->errors++;
+	if (!st->open)
+		ret = soak_station_open(st);
+	up_write(&st->sem);
+	if (!ret)
+		return;
+	if (ret != -ENODATA && !soak_explained(ret)) {
+		t->errors++;
+		pr_err("open: %s\n", fi_strerror(-ret));
+	}
+	msleep(20);
+}
+
+static void soak_round(struct soak_thread *t)
+{
+	unsigned int kind = soak_rnd(t, ARRAY_SIZE(soak_rounds));
+	unsigned int from = soak_rnd(t, 2);
+	int ret = -ENODEV;
+
+	down_read(&t->st->sem);
+	t->generation = t->st->generation;
+	if (t->st->open)
+		ret = soak_rounds[kind](t, &t->st->end[from],
+					&t->st->end[!from]);
+	up_read(&t->st->sem);
+
+	if (!ret) {
+		t->rounds++;
+		return;
+	}
+	t->removals++;
+	if (!soak_explained(ret)) {
+		t->errors++;
+		pr_err("thread %u, kind %u: %s\n", t->id, kind,
+		       fi_strerror(-ret));
+	}
+	soak_reopen(t);
+}
+
+static int soak_thread(void *data)
+{
+	struct soak_thread *t = data;
+
+	while (!kthread_should_stop()) {
+		soak_round(t);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int soak_thread_init(struct soak_thread *t, unsigned int id,
+			    struct soak_station *st)
+{
+	t->st = st;
+	t->id = id;
+	t->place = id % SOAK_SHARE;
+	prandom_seed_state(&t->rnd, seed + id);
+	init_completion(&t->tx.done);
+	init_completion(&t->rx.done);
+	/* Both kinds of memory that a ULP may have. */
+	t->out = id % 2 ? vmalloc(SOAK_MAX_LEN) : kmalloc(SOAK_MAX_LEN,
+							  GFP_KERNEL);
+	t->in = id % 2 ? vmalloc(SOAK_MAX_LEN) : kmalloc(SOAK_MAX_LEN,
+							 GFP_KERNEL);
+	return t->out && t->in ? 0 : -ENOMEM;
+}
+
+static void soak_thread_fini(struct soak_thread *t)
+{
+	kvfree(t->out);
+	kvfree(t->in);
+}
+
+static int soak_run(struct soak_thread *all)
+{
+	struct task_struct *task;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < threads && !ret; i++) {
+		task = kthread_run(soak_thread, &all[i], "kofi_soak/%u", i);
+		ret = PTR_ERR_OR_ZERO(task);
+		if (!ret)
+			all[i].task = task;
+	}
+	if (!ret)
+		msleep(seconds * MSEC_PER_SEC);
+	for (i = 0; i < threads; i++)
+		if (all[i].task)
+			kthread_stop(all[i].task);
+	return ret;
+}
+
+static int soak_report(const struct soak_thread *all)
+{
+	u64 rounds = 0, again = 0, removals = 0, errors = 0;
+	unsigned int i, idle = 0;
+
+	for (i = 0; i < threads; i++) {
+		rounds += all[i].rounds;
+		again += all[i].again;
+		removals += all[i].removals;
+		errors += all[i].errors;
+		idle += !all[i].rounds;
+	}
+	pr_info("%u threads: %llu rounds, %llu calls again, %llu rounds ended by removal, %llu errors, %u threads idle\n",
+		threads, rounds, again, removals, errors, idle);
+	return errors || idle ? -EIO : 0;
+}
+
+static int soak_all(struct soak_thread *all, struct soak_station *st,
+		    unsigned int stations)
+{
+	unsigned int i, ready;
+	int ret = 0, busy = 0;
+
+	for (ready = 0; ready < stations && !ret; ready++)
+		ret = soak_station_init(&st[ready], ready % 2 == 0);
+	for (i = 0; i < threads && !ret; i++)
+		ret = soak_thread_init(&all[i], i, &st[i / SOAK_SHARE]);
+	if (!ret)
+		ret = soak_run(all);
+	for (i = 0; i < ready; i++)
+		busy |= soak_station_fini(&st[i]);
+	for (i = 0; i < threads; i++)
+		soak_thread_fini(&all[i]);
+	return ret ?: soak_report(all) ?: busy ? -EIO : 0;
+}
+
+static int __init soak_init(void)
+{
+	unsigned int stations = DIV_ROUND_UP(threads, SOAK_SHARE);
+	struct soak_station *st;
+	struct soak_thread *all;
+	int ret = -ENOMEM;
+
+	if (!threads || threads > SOAK_MAX_THREADS)
+		return -EINVAL;
+	all = kcalloc(threads, sizeof(*all), GFP_KERNEL);
+	st = kcalloc(stations, sizeof(*st), GFP_KERNEL);
+	if (all && st)
+		ret = soak_all(all, st, stations);
+	kfree(all);
+	kfree(st);
+	return ret;
+}
+module_init(soak_init);
+
+static void __exit soak_exit(void)
+{
+}
+module_exit(soak_exit);
