@@ -317,12 +317,14 @@ void kofi_registry_show(struct seq_file *s)
 	mutex_lock(&kofi_registry_lock);
 	list_for_each_entry(reg, &kofi_registry, list) {
 		provider = reg->provider;
-		seq_printf(s, "%s: version %u.%u, module %s, %u fabrics open\n",
-			   provider->name, FI_MAJOR(provider->version),
-			   FI_MINOR(provider->version),
+		seq_printf(s, "%s:\n", provider->name);
+		seq_printf(s, "    version: %u.%u\n",
+			   FI_MAJOR(provider->version),
+			   FI_MINOR(provider->version));
+		seq_printf(s, "    module: %s\n",
 			   provider->owner ? module_name(provider->owner) :
-					     "built-in",
-			   reg->opens);
+					     "built-in");
+		seq_printf(s, "    open_fabrics: %u\n", reg->opens);
 	}
 	mutex_unlock(&kofi_registry_lock);
 }
