@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# timeout: 120
+#
+# Who pins whom: a provider is pinned while a fabric of it is open, the core by
+# its users, and nothing else is. Unloading works in every order.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+gone()
+{
+	for module; do
+		[ ! -d "/sys/module/$module" ] || return 1
+	done
+}
+
+modprobe kofi_loop
+refuse "the core can't go before a provider" rmmod kofi
+modprobe kofi_soak threads=4 seconds=5 &
+soak=$!
+until grep -qs 'open_fabrics: [1-9]' /sys/kernel/debug/kofi/providers; do
+	usleep 50000
+done
+refuse "a provider can't go while a fabric is open" rmmod kofi_loop
+check "nor does asking disturb the traffic" wait $soak
+check "no fabric is open any more" grep -q 'open_fabrics: 0' /sys/kernel/debug/kofi/providers
+check "the provider goes, though the ULP is still loaded" rmmod kofi_loop
+refuse "the core can't go before a ULP" rmmod kofi
+check "the ULP goes" rmmod kofi_soak
+check "the core goes" rmmod kofi
+
+# in_order MODULE...: each is there, and goes
+in_order()
+{
+	modprobe kofi_loop && modprobe kofi_hello && modprobe kofi_soak threads=1 ||
+		return 1
+	for module; do
+		rmmod "kofi_$module" || return 1
+	done
+	rmmod kofi && gone kofi_loop kofi_hello kofi_soak kofi
+}
+
+check "unloaded in the order loop, soak, hello" in_order loop soak hello
+check "unloaded in the order loop, hello, soak" in_order loop hello soak
+check "unloaded in the order soak, loop, hello" in_order soak loop hello
+check "unloaded in the order soak, hello, loop" in_order soak hello loop
+check "unloaded in the order hello, loop, soak" in_order hello loop soak
+check "unloaded in the order hello, soak, loop" in_order hello soak loop
+
+# Loading and unloading while somebody looks for providers all the time.
+modprobe kofi
+(while [ -d /sys/module/kofi ]; do cat /sys/kernel/debug/kofi/*; done) > /dev/null 2>&1 &
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	modprobe kofi_loop
+	until rmmod kofi_loop 2> /dev/null; do :; done
+done
+check "a provider comes and goes ten times under the eyes of others" gone kofi_loop
+until rmmod kofi 2> /dev/null; do :; done
+wait
+check "and the core goes" gone kofi
