@@ -5,10 +5,18 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 BED := python3 -B tests/qemu/bed
 
-.PHONY: modules modules_install check check-full demo shell lint docs clean help
+PREFIX ?= /usr/local
+
+.PHONY: modules modules_install install check check-full demo shell lint docs clean help
 
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
+
+# The command, and its manual page. modules_install is for the modules.
+install:
+	install -D -m 755 tools/kofi_info $(DESTDIR)$(PREFIX)/sbin/kofi_info
+	$(MAKE) -C Documentation man
+	install -D -m 644 Documentation/_build/man/kofi_info.8 $(DESTDIR)$(PREFIX)/share/man/man8/kofi_info.8
 
 .PHONY: kdir
 kdir:
@@ -49,6 +57,7 @@ clean:
 help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
 	@echo "  modules_install  install what was built"
+	@echo "  install          install kofi_info and its manual page (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run every suite and guest test in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-full       the same, and the long tests"
 	@echo "  demo             show kOFI at work in a guest with Debian's kernel"

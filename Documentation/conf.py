@@ -24,6 +24,9 @@ c_id_attributes = ["__must_check", "__always_inline", "__force", "__user",
                    "__iomem", "__rcu", "__percpu", "__packed"]
 c_paren_attributes = ["__aligned", "__must_hold", "__printf", "__counted_by"]
 
+man_pages = [("man/kofi_info.8", "kofi_info", "show what kernel modules can communicate over",
+              "", 8)]
+
 html_theme = "alabaster"
 html_copy_source = False
 html_show_sphinx = False

@@ -75,6 +75,13 @@ host()
 	chroot /host /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
+# tool NAME [ARGUMENT...]: a program of tools/, likewise
+tool()
+{
+	cp "/bed/tools/$1" /tmp/shared/
+	host "/tmp/shared/$@"
+}
+
 FAULTS=/sys/kernel/debug
 
 # fault_on KNOB PERCENT [SETTING=VALUE...]: fails KNOB (failslab,

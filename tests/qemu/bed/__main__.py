@@ -155,8 +155,10 @@ class Check:
     def run(self):
         started = time.monotonic()
         jobs = self.jobs()
-        if self.wanted("verdict"):
-            self.report.add("verdict", selftest.judge_recorded())
+        for name, directory in (("verdict", tree.QEMU_DIR / "selftest"),
+                                ("tools", tree.TOP / "tests" / "tools")):
+            if self.wanted(name):
+                self.report.add(name, selftest.judge_unittests(directory))
         say(f"{len(jobs)} boots, logs in {self.report.logs}")
         with concurrent.futures.ThreadPoolExecutor(len(jobs) or 1) as pool:
             list(pool.map(self.run_job, jobs))

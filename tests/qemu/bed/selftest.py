@@ -93,13 +93,14 @@ class Counting(unittest.TestResult):
         self.passed += 1
 
 
-def judge_recorded():
-    """The verdict on recorded results, each changed in one way."""
+def judge_unittests(directory):
+    """The tests of programs: of the verdict, which gets recorded results, each
+    changed in one way, and of tools/."""
     result = Counting()
-    unittest.defaultTestLoader.discover(tree.QEMU_DIR / "selftest").run(result)
+    unittest.TestLoader().discover(directory).run(result)
     verdict = Verdict(passed=result.passed)
     for test, trace in result.failures + result.errors:
         verdict.failures.append(f"{test.id()}: {trace.strip().splitlines()[-1]}")
     if not result.testsRun:
-        verdict.failures.append("no test of the verdict ran")
+        verdict.failures.append(f"no test ran in {directory}")
     return verdict

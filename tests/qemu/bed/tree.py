@@ -112,7 +112,8 @@ class Tree:
         self._stage_system(root)
 
     def _stage_system(self, root):
-        for name in ("bin", "sbin", "proc", "sys", "dev", "tmp", "bed/guest"):
+        for name in ("bin", "sbin", "proc", "sys", "dev", "tmp", "bed/guest",
+                     "bed/tools"):
             (root / name).mkdir(parents=True)
         shutil.copy(BUSYBOX, root / "bin" / "busybox")
         applets = subprocess.run([BUSYBOX, "--list"], stdout=subprocess.PIPE,
@@ -128,6 +129,8 @@ class Tree:
                    *QEMU_DIR.glob("selftest/*.sh")]
         for path in scripts:
             shutil.copy(path, root / "bed" / "guest")
+        for path in (TOP / "tools").iterdir():
+            shutil.copy(path, root / "bed" / "tools")
         (root / "bed" / "modules").write_text("\n".join(self.ours) + "\n")
 
 
