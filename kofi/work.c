@@ -61,19 +61,19 @@ bool kofi_in_handler(void)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
 
+/* Once only: a provider's worker must get on, whoever else feeds the queue. */
 static void kofi_notifier_run(struct kofi_notifier *notifier)
 {
 	bool again;
 
-	do {
-		notifier->call(notifier);
-		cond_resched();
-		spin_lock_bh(notifier->lock);
-		again = notifier->again;
-		notifier->again = false;
-		notifier->running = again;
-		spin_unlock_bh(notifier->lock);
-	} while (again);
+	notifier->call(notifier);
+	spin_lock_bh(notifier->lock);
+	again = notifier->again;
+	notifier->again = false;
+	notifier->running = again;
+	spin_unlock_bh(notifier->lock);
+	if (again)
+		queue_work(kofi_wq, &notifier->work.work);
 }
 
 /* For kofi_notifier_init(). */
@@ -119,6 +119,7 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 {
 	bool run = false;
 
+	might_sleep_if(in_worker);
 	if (wq_has_sleeper(&notifier->wait))
 		wake_up_all(&notifier->wait);
 	if (!notifier->call)

@@ -217,7 +217,7 @@ bool kofi_in_handler(void);
  * @lock: the queue's, protects all but @wait and @work
  * @call: calls the queue's handler, or NULL
  * @wait: who sleeps in an sread
- * @work: calls the handler where the caller can't
+ * @work: calls the handler where the caller can't, or shouldn't once more
  * @armed: the handler is to be called when something comes
  * @running: the handler is being called, or @work is queued to do it
  * @again: and something came meanwhile
