@@ -13,8 +13,21 @@ static DEFINE_SPINLOCK(kofi_works_lock);
 static struct workqueue_struct *kofi_wq;
 
 /* For kofi_work_init(). */
-void kofi_work_add(struct kofi_work *work)
+void kofi_work_run(struct work_struct *work)
 {
+	struct kofi_work *kwork = container_of(work, struct kofi_work, work);
+
+	WRITE_ONCE(kwork->runner, current);
+	kwork->fn(work);
+	WRITE_ONCE(kwork->runner, NULL);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_work_run, KOFI_PROVIDER);
+
+/* For kofi_work_init(). */
+void kofi_work_add(struct kofi_work *work, work_func_t fn)
+{
+	work->fn = fn;
+	work->runner = NULL;
 	spin_lock(&kofi_works_lock);
 	hash_add(kofi_works, &work->known, (unsigned long)&work->work);
 	spin_unlock(&kofi_works_lock);
@@ -39,7 +52,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_work_fini, KOFI_PROVIDER);
 /**
  * kofi_in_handler() - does this run in a work item of ours?
  *
- * The item that runs is looked up, not looked at: another's may free itself.
+ * The item that runs is looked up, not looked at: another's may free itself, and
+ * what is in its place now may be an item of ours that doesn't run.
  *
  * Context: Any.
  * Return: whether control calls must be refused.
@@ -54,7 +68,8 @@ bool kofi_in_handler(void)
 		return false;
 	spin_lock(&kofi_works_lock);
 	hash_for_each_possible(kofi_works, work, known, (unsigned long)running)
-		if (&work->work == running)
+		if (&work->work == running &&
+		    READ_ONCE(work->runner) == current)
 			found = true;
 	spin_unlock(&kofi_works_lock);
 	return found;

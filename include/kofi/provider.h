@@ -180,6 +180,8 @@ struct fi_ops_cm {
 /**
  * struct kofi_work - a work item from which handlers may be called
  * @work: queued by its owner, on a workqueue with WQ_MEM_RECLAIM
+ * @fn: what it does
+ * @runner: who is doing it
  * @known: among all others of its kind
  *
  * A provider's progress runs in these, so that the core can tell a control
@@ -187,26 +189,29 @@ struct fi_ops_cm {
  */
 struct kofi_work {
 	struct work_struct	work;
+	work_func_t		fn;
+	struct task_struct	*runner;
 	struct hlist_node	known;
 };
 
-void kofi_work_add(struct kofi_work *work);
+void kofi_work_run(struct work_struct *work);
+void kofi_work_add(struct kofi_work *work, work_func_t fn);
 
 /**
  * kofi_work_init() - prepare a work item
  * @kwork: the item, to be queued by queue_work_on() and the like
- * @fn: what it does
+ * @func: what it does
  *
  * A macro, so that lockdep can tell workers of different kinds apart.
  *
  * Context: Process context.
  */
-#define kofi_work_init(kwork, fn)					\
+#define kofi_work_init(kwork, func)					\
 do {									\
 	struct kofi_work *__kwork = (kwork);				\
 									\
-	INIT_WORK(&__kwork->work, fn);					\
-	kofi_work_add(__kwork);						\
+	INIT_WORK(&__kwork->work, kofi_work_run);			\
+	kofi_work_add(__kwork, func);					\
 } while (0)
 
 void kofi_work_fini(struct kofi_work *work);
