@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Handlers of completion queues: when they are called, from where, never twice
+ * at a time, never too seldom, and not once the queue was closed.
+ */
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include "cq_test.h"
+#include "crew.h"
+
+#define HAND_HUNT_MS	500
+#define HAND_CLOSES	300
+
+/**
+ * struct hand - a queue with a handler, and what happened to it
+ * @cq: the queue
+ * @work: a worker that writes to it and calls the handler
+ * @soft: likewise, without calling it
+ * @what: what the handler does
+ * @entered: the handler has been called
+ * @leave: it may go on, where it waits for that
+ * @worked: the worker is through
+ * @calls: of the handler
+ * @inside: how many of them are going on
+ * @clashes: calls that met another one
+ * @got: completions that it read
+ * @next: number of the next completion
+ * @task: who called it last
+ * @ran: the item that this was in
+ */
+struct hand {
+	struct kofi_cq		cq;
+	struct kofi_work	work;
+	struct tasklet_struct	soft;
+	void			(*what)(struct hand *hand);
+	struct completion	entered;
+	struct completion	leave;
+	struct completion	worked;
+	atomic_t		calls;
+	atomic_t		inside;
+	atomic_t		clashes;
+	atomic_t		got;
+	atomic_t		next;
+	struct task_struct	*task;
+	struct work_struct	*ran;
+};
+
+static void hand_call(struct fid_cq *cq, void *context)
+{
+	struct hand *hand = context;
+
+	might_sleep();
+	lockdep_assert_not_held(&hand->cq.lock);
+	if (atomic_inc_return(&hand->inside) > 1)
+		atomic_inc(&hand->clashes);
+	if (cq != &hand->cq.cq_fid)
+		atomic_inc(&hand->clashes);
+	atomic_inc(&hand->calls);
+	hand->task = current;
+	hand->ran = current_work();
+	if (hand->what)
+		hand->what(hand);
+	atomic_dec(&hand->inside);
+}
+
+static void hand_read_all(struct hand *hand)
+{
+	struct fi_cq_tagged_entry entry;
+
+	while (fi_cq_read(&hand->cq.cq_fid, &entry, 1) == 1)
+		atomic_inc(&hand->got);
+}
+
+static void hand_block(struct hand *hand)
+{
+	complete(&hand->entered);
+	wait_for_completion(&hand->leave);
+}
+
+static void hand_read_and_block(struct hand *hand)
+{
+	hand_read_all(hand);
+	hand_block(hand);
+}
+
+static bool hand_write(struct hand *hand)
+{
+	if (kofi_cq_reserve(&hand->cq))
+		return false;
+	cq_write(&hand->cq, atomic_inc_return(&hand->next));
+	return true;
+}
+
+static void hand_work(struct work_struct *work)
+{
+	struct hand *hand = container_of(work, struct hand, work.work);
+
+	hand_write(hand);
+	kofi_cq_notify_worker(&hand->cq);
+	complete(&hand->worked);
+}
+
+static void hand_soft(struct tasklet_struct *soft)
+{
+	struct hand *hand = container_of(soft, struct hand, soft);
+
+	hand_write(hand);
+	kofi_cq_notify(&hand->cq);
+}
+
+static void hand_init(struct kunit *test, struct hand *hand,
+		      void (*what)(struct hand *hand))
+{
+	struct fi_cq_attr attr = {
+		.format			= FI_CQ_FORMAT_TAGGED,
+		.wait_obj		= FI_WAIT_UNSPEC,
+		.handler		= hand_call,
+		.handler_context	= hand,
+	};
+
+	hand->what = what;
+	init_completion(&hand->entered);
+	init_completion(&hand->leave);
+	init_completion(&hand->worked);
+	tasklet_setup(&hand->soft, hand_soft);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(&hand->cq, NULL, &attr, &cq_config),
+			0);
+	kofi_work_init(&hand->work, hand_work);
+}
+
+static void hand_fini(void *arg)
+{
+	struct hand *hand = arg;
+
+	complete_all(&hand->leave);
+	kofi_work_fini(&hand->work);
+	tasklet_kill(&hand->soft);
+	kofi_cq_fini(&hand->cq);
+}
+
+static struct hand *hand_make(struct kunit *test,
+			      void (*what)(struct hand *hand))
+{
+	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, hand);
+	hand_init(test, hand, what);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, hand_fini, hand),
+			0);
+	return hand;
+}
+
+/* Write and notify; if that has the handler called, let it return. */
+static void hand_poke(struct kunit *test, struct hand *hand)
+{
+	KUNIT_EXPECT_TRUE(test, hand_write(hand));
+	kofi_cq_notify(&hand->cq);
+	flush_work(&hand->cq.notifier.work.work);
+}
+
+static bool hand_entered(struct hand *hand)
+{
+	return wait_for_completion_timeout(&hand->entered,
+					   msecs_to_jiffies(KOFI_NEVER_MS));
+}
+
+static bool hand_worked(struct hand *hand, unsigned int msecs)
+{
+	return wait_for_completion_timeout(&hand->worked,
+					   msecs_to_jiffies(msecs));
+}
+
+static void hand_once(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, NULL);
+	struct fi_cq_tagged_entry entry[CQ_ALL];
+	struct fid_cq *fid = &hand->cq.cq_fid;
+	struct fi_cq_err_entry err;
+
+	hand_poke(test, hand);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+	hand_poke(test, hand);
+	hand_poke(test, hand);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+
+	/* Reading arms only when it finds nothing. */
+	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, entry, CQ_ALL), 3);
+	hand_poke(test, hand);
+	KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), -EAGAIN);
+	hand_poke(test, hand);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+
+	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, entry, CQ_ALL), 2);
+	cq_add_err(test, &hand->cq, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, entry, CQ_ALL), -FI_EAVAIL);
+	hand_poke(test, hand);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, entry, CQ_ALL), 1);
+
+	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, entry, CQ_ALL), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+	hand_poke(test, hand);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
+}
+
+static void hand_reads(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, hand_read_all);
+	int i;
+
+	for (i = 1; i <= 3 * CQ_SIZE; i++) {
+		hand_poke(test, hand);
+		KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), i);
+		KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), i);
+	}
+}
+
+/* Whoever notifies: the handler runs in a work item. */
+static void hand_context(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, hand_read_all);
+	struct work_struct *item = &hand->cq.notifier.work.work;
+
+	hand_poke(test, hand);
+	KUNIT_EXPECT_PTR_NE(test, hand->task, current);
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, item);
+
+	hand->ran = NULL;
+	kofi_in_softirq(&hand->soft, hand_soft);
+	flush_work(item);
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, item);
+
+	/* A worker needs no other one. */
+	queue_work(system_wq, &hand->work.work);
+	KUNIT_EXPECT_TRUE(test, hand_worked(hand, KOFI_NEVER_MS));
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work.work);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), 3);
+}
+
+static void hand_sread(struct kofi_thread *thread)
+{
+	struct hand *hand = thread->arg;
+	struct fi_cq_tagged_entry entry;
+
+	thread->ret = fi_cq_sread(&hand->cq.cq_fid, &entry, 1, NULL, -1);
+}
+
+/* A queue may have both, handler and sleepers. */
+static void hand_and_sleeper(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, NULL);
+	struct kofi_thread thread;
+
+	kofi_thread_start(test, &thread, hand_sread, hand);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&hand->cq.notifier.wait)));
+	hand_poke(test, hand);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+}
+
+/* Without a break if it's quick, but letting the handler run on this CPU. */
+static bool hand_got(struct hand *hand, int count)
+{
+	int i;
+
+	for (i = 0; i < 100 && atomic_read(&hand->got) < count; i++)
+		udelay(1);
+	return kofi_soon(atomic_read(&hand->got) >= count);
+}
+
+/*
+ * The next completion comes as soon as the last one was read, while the handler
+ * looks once more and returns. The handler must be called for it.
+ */
+static void hand_hunt(struct kunit *test, void (*poke)(struct hand *hand))
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(HAND_HUNT_MS);
+	struct hand *hand = hand_make(test, hand_read_all);
+	bool lost = false;
+	int i;
+
+	for (i = 0; !lost && time_before(jiffies, stop); i++) {
+		poke(hand);
+		lost = !hand_got(hand, i + 1);
+	}
+	KUNIT_EXPECT_FALSE(test, lost);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), i);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
+	kunit_info(test, "%d rounds, %d calls\n", i,
+		   atomic_read(&hand->calls));
+}
+
+static void hand_poke_here(struct hand *hand)
+{
+	hand_write(hand);
+	kofi_cq_notify(&hand->cq);
+}
+
+static void hand_poke_work(struct hand *hand)
+{
+	queue_work(system_unbound_wq, &hand->work.work);
+}
+
+static void hand_poke_soft(struct hand *hand)
+{
+	tasklet_schedule(&hand->soft);
+}
+
+static void hand_not_lost(struct kunit *test)
+{
+	hand_hunt(test, hand_poke_here);
+}
+
+static void hand_not_lost_worker(struct kunit *test)
+{
+	hand_hunt(test, hand_poke_work);
+}
+
+static void hand_not_lost_softirq(struct kunit *test)
+{
+	hand_hunt(test, hand_poke_soft);
+}
+
+static void hand_read_slowly(struct hand *hand)
+{
+	hand_read_all(hand);
+	usleep_range(1, 100);
+	hand_read_all(hand);
+}
+
+static void hand_write_on(struct kofi_thread *thread)
+{
+	struct hand *hand = thread->arg;
+
+	while (!signal_pending(current)) {
+		hand_write(hand);
+		kofi_cq_notify(&hand->cq);
+		usleep_range(1, 50);
+	}
+}
+
+/* Threads, a worker and a softirq have it called: one at a time. */
+static void hand_no_clash(struct kunit *test)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(HAND_HUNT_MS);
+	struct hand *hand = hand_make(test, hand_read_slowly);
+	struct kofi_thread thread[2];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(thread); i++)
+		kofi_thread_start(test, &thread[i], hand_write_on, hand);
+	while (time_before(jiffies, stop)) {
+		queue_work(system_unbound_wq, &hand->work.work);
+		tasklet_schedule(&hand->soft);
+		usleep_range(1, 50);
+	}
+	for (i = 0; i < ARRAY_SIZE(thread); i++) {
+		kofi_thread_kill(&thread[i]);
+		kofi_thread_join(test, &thread[i]);
+	}
+	tasklet_kill(&hand->soft);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&hand->got) ==
+					  atomic_read(&hand->next)));
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&hand->calls), 1);
+}
+
+/*
+ * A worker has other things to do than to call a handler again and again
+ * because others write to the queue.
+ */
+static void hand_again_elsewhere(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, hand_read_and_block);
+
+	queue_work(system_wq, &hand->work.work);
+	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work.work);
+	KUNIT_EXPECT_TRUE(test, hand_write(hand));
+	kofi_cq_notify(&hand->cq);
+	complete(&hand->leave);
+	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	KUNIT_EXPECT_TRUE(test, hand_worked(hand, 2000));
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->cq.notifier.work.work);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
+}
+
+static void hand_close(struct kofi_thread *thread)
+{
+	struct hand *hand = thread->arg;
+
+	kofi_cq_fini(&hand->cq);
+}
+
+/* Closing waits for the handler, even for one that is to be called again. */
+static void hand_close_waits(struct kunit *test)
+{
+	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
+	struct kofi_thread thread;
+
+	KUNIT_ASSERT_NOT_NULL(test, hand);
+	hand_init(test, hand, hand_read_and_block);
+	hand_poke_here(hand);
+	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	hand_poke_here(hand);
+	kofi_thread_start(test, &thread, hand_close, hand);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 30));
+	complete_all(&hand->leave);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
+	KUNIT_EXPECT_LE(test, atomic_read(&hand->calls), 2);
+	kofi_work_fini(&hand->work);
+}
+
+/* The handler is due, or just running, and the queue is closed and freed. */
+static void hand_close_due(struct kunit *test)
+{
+	struct hand *hand;
+	int i;
+
+	for (i = 0; i < HAND_CLOSES; i++) {
+		hand = kzalloc(sizeof(*hand), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, hand);
+		hand_init(test, hand, hand_read_all);
+		hand_poke_here(hand);
+		udelay(i % 30);
+		kofi_cq_fini(&hand->cq);
+		kofi_work_fini(&hand->work);
+		KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
+		kfree(hand);
+	}
+}
+
+static DEFINE_MUTEX(hand_mutex);
+
+static void hand_take_mutex(struct work_struct *work)
+{
+	mutex_lock(&hand_mutex);
+	mutex_unlock(&hand_mutex);
+}
+
+static void hand_release(struct kofi_thread *thread)
+{
+	struct hand *hand = thread->arg;
+
+	msleep(30);
+	complete_all(&hand->leave);
+}
+
+/*
+ * A provider's worker may take a lock under which a queue is closed that has
+ * nothing to do with it. Lockdep must not take the two for one.
+ */
+static void hand_lockdep(struct kunit *test)
+{
+	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
+	struct kofi_thread thread;
+	struct kofi_work *work;
+
+	KUNIT_ASSERT_NOT_NULL(test, hand);
+	work = kunit_kzalloc(test, sizeof(*work), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, work);
+	kofi_work_init(work, hand_take_mutex);
+	schedule_work(&work->work);
+	flush_work(&work->work);
+	kofi_work_fini(work);
+
+	hand_init(test, hand, hand_block);
+	hand_poke_here(hand);
+	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	kofi_thread_start(test, &thread, hand_release, hand);
+	mutex_lock(&hand_mutex);
+	kofi_cq_fini(&hand->cq);
+	mutex_unlock(&hand_mutex);
+	kofi_thread_join(test, &thread);
+	kofi_work_fini(&hand->work);
+}
+
+static struct kunit_case hand_cases[] = {
+	KUNIT_CASE(hand_once),
+	KUNIT_CASE(hand_reads),
+	KUNIT_CASE(hand_context),
+	KUNIT_CASE(hand_and_sleeper),
+	KUNIT_CASE(hand_not_lost),
+	KUNIT_CASE(hand_not_lost_worker),
+	KUNIT_CASE(hand_not_lost_softirq),
+	KUNIT_CASE(hand_no_clash),
+	KUNIT_CASE(hand_again_elsewhere),
+	KUNIT_CASE(hand_close_waits),
+	KUNIT_CASE(hand_close_due),
+	KUNIT_CASE(hand_lockdep),
+	{}
+};
+
+static struct kunit_suite hand_suite = {
+	.name		= "kofi_handler",
+	.test_cases	= hand_cases,
+};
+kunit_test_suite(hand_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kOFI's handlers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
