@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a data call reaches: nothing before the endpoint is enabled, then the
+ * provider with just these arguments or -EOPNOTSUPP, and nothing again after
+ * the device went away.
+ */
+#include <linux/args.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "fake.h"
+
+static u8 buf[64];
+static struct kvec iov[3];
+static void *descs[3];
+static struct fi_msg msg;
+static struct fi_msg_tagged tmsg;
+static struct fi_msg_rma rmsg;
+
+/* No two arguments of a call may be mistaken for each other. */
+#define LEN	17
+#define DESC	((void *)0x1111)
+#define COUNT	3
+#define PEER	0x22ULL
+#define CTX	((void *)0x3333)
+#define DATA	0x4444444444444444ULL
+#define TAG	0x5555555555555555ULL
+#define IGNORE	0x6666ULL
+#define ADDR	0x7777777777777777ULL
+#define KEY	0x8888888888888888ULL
+#define FLAGS	0x9999999999999999ULL
+
+#define A1(x)		((u64)(unsigned long)(x))
+#define A2(x, ...)	A1(x), A1(__VA_ARGS__)
+#define A3(x, ...)	A1(x), A2(__VA_ARGS__)
+#define A4(x, ...)	A1(x), A3(__VA_ARGS__)
+#define A5(x, ...)	A1(x), A4(__VA_ARGS__)
+#define A6(x, ...)	A1(x), A5(__VA_ARGS__)
+#define A7(x, ...)	A1(x), A6(__VA_ARGS__)
+#define A8(x, ...)	A1(x), A7(__VA_ARGS__)
+#define A(...)		CONCATENATE(A, COUNT_ARGS(__VA_ARGS__))(__VA_ARGS__)
+
+/* Calls @fn; @want takes what must arrive. */
+#define CALL(fn, ...)							\
+static ssize_t call_##fn(struct fid_ep *ep, u64 *want)			\
+{									\
+	const u64 arg[KOFI_FAKE_ARGS] = { A(__VA_ARGS__) };		\
+									\
+	memcpy(want, arg, sizeof(arg));					\
+	return fn(ep, __VA_ARGS__);					\
+}
+
+CALL(fi_recv, buf, LEN, DESC, PEER, CTX)
+CALL(fi_recvv, iov, descs, COUNT, PEER, CTX)
+CALL(fi_recvmsg, &msg, FLAGS)
+CALL(fi_send, buf, LEN, DESC, PEER, CTX)
+CALL(fi_sendv, iov, descs, COUNT, PEER, CTX)
+CALL(fi_sendmsg, &msg, FLAGS)
+CALL(fi_inject, buf, LEN, PEER)
+CALL(fi_senddata, buf, LEN, DESC, DATA, PEER, CTX)
+CALL(fi_injectdata, buf, LEN, DATA, PEER)
+CALL(fi_recvfrom, buf, LEN, DESC, PEER, CTX)
+CALL(fi_sendto, buf, LEN, DESC, PEER, CTX)
+CALL(fi_trecv, buf, LEN, DESC, PEER, TAG, IGNORE, CTX)
+CALL(fi_trecvv, iov, descs, COUNT, PEER, TAG, IGNORE, CTX)
+CALL(fi_trecvmsg, &tmsg, FLAGS)
+CALL(fi_tsend, buf, LEN, DESC, PEER, TAG, CTX)
+CALL(fi_tsendv, iov, descs, COUNT, PEER, TAG, CTX)
+CALL(fi_tsendmsg, &tmsg, FLAGS)
+CALL(fi_tinject, buf, LEN, PEER, TAG)
+CALL(fi_tsenddata, buf, LEN, DESC, DATA, PEER, TAG, CTX)
+CALL(fi_tinjectdata, buf, LEN, DATA, PEER, TAG)
+CALL(fi_read, buf, LEN, DESC, PEER, ADDR, KEY, CTX)
+CALL(fi_readv, iov, descs, COUNT, PEER, ADDR, KEY, CTX)
+CALL(fi_readmsg, &rmsg, FLAGS)
+CALL(fi_write, buf, LEN, DESC, PEER, ADDR, KEY, CTX)
+CALL(fi_writev, iov, descs, COUNT, PEER, ADDR, KEY, CTX)
+CALL(fi_writemsg, &rmsg, FLAGS)
+CALL(fi_inject_write, buf, LEN, PEER, ADDR, KEY)
+CALL(fi_writedata, buf, LEN, DESC, DATA, PEER, ADDR, KEY, CTX)
+CALL(fi_inject_writedata, buf, LEN, DATA, PEER, ADDR, KEY)
+
+/* In the order of the vectors, so that a row's op is an offset in its own. */
+static const struct call {
+	const char *desc;
+	enum kofi_fake_op op;
+	ssize_t (*call)(struct fid_ep *ep, u64 *want);
+} calls[] = {
+#define ROW(fn, op)	{ #fn, FAKE_ ## op, call_ ## fn }
+	ROW(fi_recv, RECV), ROW(fi_recvv, RECVV), ROW(fi_recvmsg, RECVMSG),
+	ROW(fi_send, SEND), ROW(fi_sendv, SENDV), ROW(fi_sendmsg, SENDMSG),
+	ROW(fi_inject, INJECT), ROW(fi_senddata, SENDDATA),
+	ROW(fi_injectdata, INJECTDATA),
+	ROW(fi_trecv, TRECV), ROW(fi_trecvv, TRECVV),
+	ROW(fi_trecvmsg, TRECVMSG), ROW(fi_tsend, TSEND),
+	ROW(fi_tsendv, TSENDV), ROW(fi_tsendmsg, TSENDMSG),
+	ROW(fi_tinject, TINJECT), ROW(fi_tsenddata, TSENDDATA),
+	ROW(fi_tinjectdata, TINJECTDATA),
+	ROW(fi_read, READ), ROW(fi_readv, READV), ROW(fi_readmsg, READMSG),
+	ROW(fi_write, WRITE), ROW(fi_writev, WRITEV),
+	ROW(fi_writemsg, WRITEMSG), ROW(fi_inject_write, INJECT_WRITE),
+	ROW(fi_writedata, WRITEDATA),
+	ROW(fi_inject_writedata, INJECT_WRITEDATA),
+	/* the names of 2015 */
+	ROW(fi_recvfrom, RECV), ROW(fi_sendto, SEND),
+#undef ROW
+};
+
+KUNIT_ARRAY_PARAM_DESC(call, calls, desc);
+
+static void expect_all(struct kunit *test, struct kofi_fake *fake,
+		       struct fid_ep *ep, ssize_t ret)
+{
+	u64 want[KOFI_FAKE_ARGS];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, calls[i].call(ep, want), ret, "%s",
+				    calls[i].desc);
+		KUNIT_EXPECT_EQ_MSG(test, kofi_fake_called(fake, calls[i].op),
+				    0, "%s", calls[i].desc);
+	}
+}
+
+static void open_ep(struct kunit *test, struct kofi_fake *fake,
+		    struct kofi_fake_set *set, bool enable)
+{
+	kofi_fake_open_all(test, fake, set);
+	kofi_fake_bind_ep(test, set);
+	if (enable)
+		KUNIT_ASSERT_EQ(test, fi_enable(set->ep), 0);
+}
+
+static void reaches_provider(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	const struct call *call = test->param_value;
+	u64 want[KOFI_FAKE_ARGS];
+	struct kofi_fake_set set;
+	unsigned int i;
+
+	open_ep(test, fake, &set, true);
+	KUNIT_EXPECT_EQ(test, call->call(set.ep, want), 0);
+	KUNIT_EXPECT_PTR_EQ(test, fake->call[call->op].object, &set.ep->fid);
+	for (i = 0; i < KOFI_FAKE_ARGS; i++)
+		KUNIT_EXPECT_EQ_MSG(test, fake->call[call->op].arg[i], want[i],
+				    "argument %u", i);
+	fake->call[call->op].ret = -EAGAIN;
+	KUNIT_EXPECT_EQ(test, call->call(set.ep, want), -EAGAIN);
+	/* And no other call. */
+	for (i = FAKE_RECV; i < FAKE_OPS; i++)
+		KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, i),
+				i == call->op ? 2 : 0);
+}
+
+static void too_early(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set;
+
+	kofi_fake_open_all(test, fake, &set);
+	expect_all(test, fake, set.ep, -FI_EOPBADSTATE);
+	kofi_fake_bind_ep(test, &set);
+	expect_all(test, fake, set.ep, -FI_EOPBADSTATE);
+	fake->call[FAKE_CONTROL].ret = -EIO;
+	KUNIT_EXPECT_EQ(test, fi_enable(set.ep), -EIO);
+	expect_all(test, fake, set.ep, -FI_EOPBADSTATE);
+}
+
+/* An op that is missing isn't found missing before the endpoint is enabled. */
+static void too_early_and_missing(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set;
+
+	fake->msg_ops = NULL;
+	fake->tagged_ops = NULL;
+	fake->rma_ops = NULL;
+	open_ep(test, fake, &set, false);
+	expect_all(test, fake, set.ep, -FI_EOPBADSTATE);
+}
+
+static void device_gone(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set;
+	struct fid_ep *early;
+
+	open_ep(test, fake, &set, true);
+	early = kofi_fake_ep(test, fake, set.domain);
+	kofi_device_removed(set.domain, "fake-dev0");
+	expect_all(test, fake, set.ep, -ENODEV);
+	expect_all(test, fake, early, -ENODEV);
+}
+
+static void all_missing(struct kunit *test)
+{
+	static const struct fi_ops_msg no_msg;
+	static const struct fi_ops_tagged no_tagged;
+	static const struct fi_ops_rma no_rma;
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set, bare;
+
+	fake->msg_ops = &no_msg;
+	fake->tagged_ops = &no_tagged;
+	fake->rma_ops = &no_rma;
+	open_ep(test, fake, &set, true);
+	expect_all(test, fake, set.ep, -EOPNOTSUPP);
+	kofi_device_removed(set.domain, "fake-dev0");
+	expect_all(test, fake, set.ep, -ENODEV);
+
+	fake->msg_ops = NULL;
+	fake->tagged_ops = NULL;
+	fake->rma_ops = NULL;
+	open_ep(test, fake, &bare, true);
+	expect_all(test, fake, bare.ep, -EOPNOTSUPP);
+}
+
+/* The vectors without one op each. */
+struct vectors {
+	union {
+		void *ops[FAKE_POST_REG - FAKE_RECV];
+		struct {
+			struct fi_ops_msg msg;
+			struct fi_ops_tagged tagged;
+			struct fi_ops_rma rma;
+		};
+	};
+};
+
+static void one_missing(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	const struct call *missing = test->param_value;
+	u64 want[KOFI_FAKE_ARGS];
+	struct kofi_fake_set set;
+	struct vectors *vectors;
+	unsigned int i;
+
+	vectors = kunit_kzalloc(test, sizeof(*vectors), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, vectors);
+	vectors->msg = *fake->msg_ops;
+	vectors->tagged = *fake->tagged_ops;
+	vectors->rma = *fake->rma_ops;
+	vectors->ops[missing->op - FAKE_RECV] = NULL;
+	fake->msg_ops = &vectors->msg;
+	fake->tagged_ops = &vectors->tagged;
+	fake->rma_ops = &vectors->rma;
+	open_ep(test, fake, &set, true);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		KUNIT_EXPECT_EQ_MSG(test, calls[i].call(set.ep, want),
+				    calls[i].op == missing->op ? -EOPNOTSUPP : 0,
+				    "%s", calls[i].desc);
+}
+
+/* A vector that is whole is used as it is, in its read-only memory. */
+static void whole_vectors(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set;
+
+	open_ep(test, fake, &set, true);
+	KUNIT_EXPECT_PTR_EQ(test, set.ep->msg, fake->msg_ops);
+	KUNIT_EXPECT_PTR_EQ(test, set.ep->tagged, fake->tagged_ops);
+	KUNIT_EXPECT_PTR_EQ(test, set.ep->rma, fake->rma_ops);
+	KUNIT_EXPECT_PTR_EQ(test, set.pool_mr->ops, fake->mr_ops);
+}
+
+/* A device can't reach the stack; what is copied may well come from there. */
+static void stack_buffers(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	int ret = IS_ENABLED(CONFIG_DMA_API_DEBUG) ? -EINVAL : 0;
+	struct kofi_fake_set set;
+	struct fid_ep *ep;
+	u8 here[8] = {};
+
+	open_ep(test, fake, &set, true);
+	ep = set.ep;
+#define EXPECT(value, call)	KUNIT_EXPECT_EQ_MSG(test, call, value, #call)
+	EXPECT(ret, fi_recv(ep, here, 8, NULL, 0, NULL));
+	EXPECT(ret, fi_send(ep, here, 8, NULL, 0, NULL));
+	EXPECT(ret, fi_senddata(ep, here, 8, NULL, 0, 0, NULL));
+	EXPECT(ret, fi_recvfrom(ep, here, 8, NULL, 0, NULL));
+	EXPECT(ret, fi_sendto(ep, here, 8, NULL, 0, NULL));
+	EXPECT(ret, fi_trecv(ep, here, 8, NULL, 0, 0, 0, NULL));
+	EXPECT(ret, fi_tsend(ep, here, 8, NULL, 0, 0, NULL));
+	EXPECT(ret, fi_tsenddata(ep, here, 8, NULL, 0, 0, 0, NULL));
+	EXPECT(ret, fi_read(ep, here, 8, NULL, 0, 0, 0, NULL));
+	EXPECT(ret, fi_write(ep, here, 8, NULL, 0, 0, 0, NULL));
+	EXPECT(ret, fi_writedata(ep, here, 8, NULL, 0, 0, 0, 0, NULL));
+	EXPECT(0, fi_inject(ep, here, 8, 0));
+	EXPECT(0, fi_injectdata(ep, here, 8, 0, 0));
+	EXPECT(0, fi_tinject(ep, here, 8, 0, 0));
+	EXPECT(0, fi_tinjectdata(ep, here, 8, 0, 0, 0));
+	EXPECT(0, fi_inject_write(ep, here, 8, 0, 0, 0));
+	EXPECT(0, fi_inject_writedata(ep, here, 8, 0, 0, 0, 0));
+#undef EXPECT
+}
+
+/* Regions */
+
+static void expect_mr(struct kunit *test, struct kofi_fake *fake,
+		      struct fid_mr *mr, int ret)
+{
+	struct fi_mr_attr attr = {};
+
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FLAGS), ret);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, FLAGS, CTX), ret);
+}
+
+static void regions(struct kunit *test)
+{
+	static const struct fi_ops_mr no_ops;
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	const struct kofi_fake_call *reg = &fake->call[FAKE_POST_REG];
+	const struct kofi_fake_call *inval = &fake->call[FAKE_POST_INVAL];
+	const struct fi_ops_mr *ops = fake->mr_ops;
+	struct fi_ops_mr half = { .post_reg = ops->post_reg };
+	struct fi_mr_attr attr = {};
+	struct kofi_fake_set set;
+	struct fid_mr *mr;
+
+	kofi_fake_open_all(test, fake, &set);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(set.pool_mr, &attr, FLAGS), 0);
+	KUNIT_EXPECT_PTR_EQ(test, reg->object, &set.pool_mr->fid);
+	KUNIT_EXPECT_EQ(test, reg->arg[0], A(&attr));
+	KUNIT_EXPECT_EQ(test, reg->arg[1], FLAGS);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(set.pool_mr, FLAGS, CTX), 0);
+	KUNIT_EXPECT_PTR_EQ(test, inval->object, &set.pool_mr->fid);
+	KUNIT_EXPECT_EQ(test, inval->arg[0], FLAGS);
+	KUNIT_EXPECT_EQ(test, inval->arg[1], A(CTX));
+
+	/* One that was registered when it was opened has no such calls. */
+	expect_mr(test, fake, set.mr, -EOPNOTSUPP);
+	fake->mr_ops = &no_ops;
+	mr = kofi_fake_pool_mr(test, set.domain, set.cq);
+	expect_mr(test, fake, mr, -EOPNOTSUPP);
+	fake->mr_ops = &half;
+	mr = kofi_fake_pool_mr(test, set.domain, set.cq);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, 0, NULL), -EOPNOTSUPP);
+
+	kofi_device_removed(set.domain, "fake-dev0");
+	expect_mr(test, fake, set.pool_mr, -ENODEV);
+	expect_mr(test, fake, set.mr, -ENODEV);
+	expect_mr(test, fake, mr, -ENODEV);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_POST_REG), 2);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_POST_INVAL), 1);
+}
+
+static void region_values(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set;
+	u64 base = 0, key = 0;
+	size_t size;
+	u8 raw[16];
+
+	kofi_fake_open_all(test, fake, &set);
+	set.mr->mem_desc = DESC;
+	set.mr->key = KEY;
+	set.mr->base_addr = ADDR;
+	KUNIT_EXPECT_PTR_EQ(test, fi_mr_desc(set.mr), DESC);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(set.mr), KEY);
+	memset(raw, 0xa5, sizeof(raw));
+	size = sizeof(raw);
+	KUNIT_EXPECT_EQ(test, fi_mr_raw_attr(set.mr, &base, raw, &size, 0), 0);
+	memcpy(&key, raw, sizeof(key));
+	KUNIT_EXPECT_EQ(test, key, KEY);
+	KUNIT_EXPECT_EQ(test, base, ADDR);
+	KUNIT_EXPECT_EQ(test, size, sizeof(key));
+	KUNIT_EXPECT_NULL(test, memchr_inv(raw + 8, 0xa5, 8));
+
+	memset(raw, 0xa5, sizeof(raw));
+	size = sizeof(key) - 1;
+	KUNIT_EXPECT_EQ(test, fi_mr_raw_attr(set.mr, &base, raw, &size, 0),
+			-FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, size, sizeof(key));
+	KUNIT_EXPECT_NULL(test, memchr_inv(raw, 0xa5, sizeof(raw)));
+	KUNIT_EXPECT_EQ(test, fi_mr_raw_attr(set.mr, &base, raw, &size, 1),
+			-FI_EBADFLAGS);
+}
+
+/* Queues and counters of a provider that has them without all their calls */
+
+static int plain_close(struct fid *fid)
+{
+	kfree(fid);
+	return 0;
+}
+
+static const struct fi_ops plain_ops = { .close = plain_close };
+static const struct fi_ops_cq *plain_cq_ops;
+static const struct fi_ops_cntr *plain_cntr_ops;
+
+static int plain_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
+			 struct fid_cq **cq, void *context)
+{
+	*cq = kzalloc(sizeof(**cq), GFP_KERNEL);
+	if (!*cq)
+		return -ENOMEM;
+	(*cq)->fid.ops = &plain_ops;
+	(*cq)->ops = plain_cq_ops;
+	return 0;
+}
+
+static int plain_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+			   struct fid_cntr **cntr, void *context)
+{
+	*cntr = kzalloc(sizeof(**cntr), GFP_KERNEL);
+	if (!*cntr)
+		return -ENOMEM;
+	(*cntr)->fid.ops = &plain_ops;
+	(*cntr)->ops = plain_cntr_ops;
+	return 0;
+}
+
+static const struct fi_ops_domain plain_domain_ops = {
+	.cq_open	= plain_cq_open,
+	.cntr_open	= plain_cntr_open,
+};
+
+static ssize_t plain_cq_read(struct fid_cq *cq, void *buf, size_t count)
+{
+	return count;
+}
+
+static u64 plain_cntr_read(struct fid_cntr *cntr)
+{
+	return 42;
+}
+
+static void queues_missing(struct kunit *test)
+{
+	static const struct fi_ops_cq no_cq, read_cq = {
+		.read = plain_cq_read,
+	};
+	static const struct fi_ops_cq * const vectors[] = {
+		NULL, &no_cq, &read_cq,
+	};
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct fi_cq_err_entry err;
+	struct fi_cq_entry entry;
+	struct fid_domain *domain;
+	struct fid_cq *cq;
+	unsigned int i;
+	fi_addr_t from;
+
+	fake->domain_ops = &plain_domain_ops;
+	domain = kofi_fake_domain(test, fake, kofi_fake_fabric(test, fake));
+	for (i = 0; i < ARRAY_SIZE(vectors); i++) {
+		plain_cq_ops = vectors[i];
+		cq = kofi_fake_cq(test, domain, NULL);
+#define EXPECT(value, call)	KUNIT_EXPECT_EQ_MSG(test, call, value, #call)
+		EXPECT(i < 2 ? -EOPNOTSUPP : 5, fi_cq_read(cq, &entry, 5));
+		EXPECT(-EOPNOTSUPP, fi_cq_readfrom(cq, &entry, 1, &from));
+		EXPECT(-EOPNOTSUPP, fi_cq_readerr(cq, &err, 0));
+		EXPECT(-EOPNOTSUPP, fi_cq_error(cq, &err, 0));
+		EXPECT(-EOPNOTSUPP, fi_cq_sread(cq, &entry, 1, NULL, 0));
+		EXPECT(-EOPNOTSUPP, fi_cq_sreadfrom(cq, &entry, 1, &from, NULL,
+						    0));
+		EXPECT(-EOPNOTSUPP, fi_cq_signal(cq));
+	}
+}
+
+static void counters_missing(struct kunit *test)
+{
+	static const struct fi_ops_cntr no_cntr, read_cntr = {
+		.read = plain_cntr_read,
+	};
+	static const struct fi_ops_cntr * const vectors[] = {
+		NULL, &no_cntr, &read_cntr,
+	};
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct fid_domain *domain;
+	struct fid_cntr *cntr;
+	unsigned int i;
+
+	fake->domain_ops = &plain_domain_ops;
+	domain = kofi_fake_domain(test, fake, kofi_fake_fabric(test, fake));
+	for (i = 0; i < ARRAY_SIZE(vectors); i++) {
+		plain_cntr_ops = vectors[i];
+		cntr = kofi_fake_cntr(test, domain, NULL);
+		EXPECT(i < 2 ? 0 : 42, fi_cntr_read(cntr));
+		EXPECT(0, fi_cntr_readerr(cntr));
+		EXPECT(-EOPNOTSUPP, fi_cntr_add(cntr, 1));
+		EXPECT(-EOPNOTSUPP, fi_cntr_adderr(cntr, 1));
+		EXPECT(-EOPNOTSUPP, fi_cntr_set(cntr, 1));
+		EXPECT(-EOPNOTSUPP, fi_cntr_seterr(cntr, 1));
+		EXPECT(-EOPNOTSUPP, fi_cntr_wait(cntr, 1, 0));
+#undef EXPECT
+	}
+}
+
+static struct kunit_case datacall_cases[] = {
+	KUNIT_CASE_PARAM(reaches_provider, call_gen_params),
+	KUNIT_CASE(too_early),
+	KUNIT_CASE(too_early_and_missing),
+	KUNIT_CASE(device_gone),
+	KUNIT_CASE(all_missing),
+	KUNIT_CASE_PARAM(one_missing, call_gen_params),
+	KUNIT_CASE(whole_vectors),
+	KUNIT_CASE(stack_buffers),
+	KUNIT_CASE(regions),
+	KUNIT_CASE(region_values),
+	KUNIT_CASE(queues_missing),
+	KUNIT_CASE(counters_missing),
+	{}
+};
+
+static struct kunit_suite datacall_suite = {
+	.name = "kofi_datacall",
+	.test_cases = datacall_cases,
+};
+
+kunit_test_suite(datacall_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kOFI's data calls");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
+MODULE_IMPORT_NS(KOFI_TEST);
