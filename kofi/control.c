@@ -151,7 +151,8 @@ EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for anything but an event queue, -FI_EBADFLAGS,
  * -FI_EDOMAIN for one of another fabric, -EBUSY when the domain has one,
- * -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
+ * -ENOSPC when too many domains are bound to the event queue, -EDEADLK,
+ * -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 {
@@ -469,8 +470,8 @@ EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
  * fi_av(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: how many were inserted, or a negative errno: -EINVAL, -EDEADLK,
- * -ENOMEM, -ENODEV, or the provider's.
+ * Return: how many were inserted, or a negative errno: -EINVAL, -FI_EBADFLAGS,
+ * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's.
  */
 int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 		 fi_addr_t *fi_addr, u64 flags, void *context)

@@ -8,8 +8,9 @@
  *   kofi_tree_lock (mutex)	node.c: which object hangs where, and its state
  *   kofi_cq.lock (spinlock)	cq.c: a completion queue's ring and notifier
  *   kofi_eq.lock (spinlock)	eq.c: an event queue's ring and notifier
+ *   kofi_works_lock (spinlock)	work.c: work items in which handlers may run
  *
- * The first two are never held together.
+ * The first two are never held together, and neither are the last three.
  */
 #ifndef KOFI_CORE_H
 #define KOFI_CORE_H

@@ -320,10 +320,12 @@ static void kofi_node_gone(struct kofi_node *node)
  * fi_close() - close an object of any class
  * @fid: the object
  *
- * For an endpoint: posting stops, each outstanding operation gets its one
- * completion, -ECANCELED if it didn't finish, and nothing touches the caller's
- * buffers once this returns. Objects whose device went away are closed the same
- * way. Events about the object that nobody has read are dropped. fi_endpoint(3),
+ * Nothing may be called on the object meanwhile, nor, on success, afterwards.
+ *
+ * For an endpoint: each outstanding operation gets its one completion, with
+ * ECANCELED if it didn't finish, and nothing touches the caller's buffers once
+ * this returns. Objects whose device went away are closed the same way. Events
+ * about the object that nobody has read are dropped. fi_endpoint(3),
  * fi_domain(3) and the others.
  *
  * Context: Process context; may sleep. Not from a completion handler.

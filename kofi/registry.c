@@ -111,8 +111,8 @@ static int kofi_reg_may_leave(const struct kofi_reg *reg)
  * module's exit it succeeds: open fabrics would have kept the module.
  *
  * Context: Process context; sleeps.
- * Return: 0, -ENOENT when it isn't registered, -EBUSY while a fabric is open,
- * -EDEADLK from inside a call to that provider.
+ * Return: 0, -EINVAL, -ENOENT when it isn't registered, -EBUSY while a fabric is
+ * open, -EDEADLK from inside a call to that provider.
  */
 int kofi_provider_deregister(const struct kofi_provider *provider)
 {

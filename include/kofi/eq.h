@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Event queues, completion queues and counters: fi_eq(3), fi_cq(3), fi_cntr(3).
- *
- * Handlers are the kernel's addition. A handler is called in process context
- * from a worker, with no lock held, once for each time the queue was armed: a
- * queue is armed when it is opened and whenever a read finds it empty
- * (-EAGAIN). So a handler reads until -EAGAIN, or it arranges for somebody to.
- * It may make data calls and read queues, but no control call (-EDEADLK).
- */
+/* Event queues, completion queues, counters: fi_eq(3), fi_cq(3), fi_cntr(3). */
 #ifndef KOFI_EQ_H
 #define KOFI_EQ_H
 
@@ -17,6 +9,17 @@ struct fid_cntr;
 struct fid_cq;
 struct fid_domain;
 struct fid_eq;
+
+/**
+ * DOC: Handlers
+ *
+ * Handlers are the kernel's addition. A handler is called in process context
+ * from a worker, with no lock held, once for each time the queue was armed: a
+ * queue is armed when it is opened and whenever a read finds it empty
+ * (-EAGAIN). So a handler reads until -EAGAIN, or it arranges for somebody to.
+ * fi_cq_readerr() and fi_eq_readerr() don't arm. A handler may make data calls
+ * and read queues, but no control call (-EDEADLK).
+ */
 
 /**
  * enum fi_wait_obj - how a thread can wait for a queue or counter
@@ -35,7 +38,7 @@ enum fi_wait_obj {
  * @eq: the event queue
  * @context: handler_context of its attributes
  *
- * See the top of this file.
+ * See Handlers, above.
  */
 typedef void (*fi_eq_handler_t)(struct fid_eq *eq, void *context);
 
@@ -139,7 +142,7 @@ const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
  * fi_eq_error() - fi_eq_readerr(), as it was called in 2015
  * @eq: the event queue
  * @buf: takes the error
- * @flags: must be 0
+ * @flags: as for fi_eq_readerr()
  *
  * Context: As fi_eq_readerr().
  * Return: as fi_eq_readerr().
@@ -183,7 +186,7 @@ enum fi_cq_wait_cond {
  * @cq: the completion queue
  * @context: handler_context of its attributes
  *
- * See the top of this file.
+ * See Handlers, above.
  */
 typedef void (*fi_cq_handler_t)(struct fid_cq *cq, void *context);
 
@@ -386,7 +389,8 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: as fi_cq_read(), where -EAGAIN says that time ran out or that
  * fi_cq_signal() was called; -ENODEV when there is nothing and the device went
- * away, though operations that are outstanding will still complete; -EINTR.
+ * away, though operations that are outstanding will still complete; -EINTR,
+ * -EDEADLK, -EOPNOTSUPP for a queue that nobody can wait for.
  */
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)
@@ -584,7 +588,7 @@ static inline int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: 0 once the counter has reached @threshold, -FI_EAVAIL when its error
  * value changed meanwhile, -ENODEV when the device went away, -ETIMEDOUT,
- * -EINTR.
+ * -EINTR, -EDEADLK, -EOPNOTSUPP for a counter that nobody can wait for.
  */
 static inline int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold,
 			       int timeout)

@@ -454,7 +454,7 @@ struct fi_info {
 enum {
 	FI_GETOPSFLAG	= 2,	/* u64 *: FI_TRANSMIT or FI_RECV in, flags out */
 	FI_SETOPSFLAG	= 3,	/* u64 *: FI_TRANSMIT or FI_RECV and the flags */
-	FI_ENABLE	= 6,	/* NULL; called by fi_enable() alone */
+	FI_ENABLE	= 6,	/* NULL; the same as fi_enable() */
 };
 
 /**
@@ -539,7 +539,7 @@ void fi_freeinfo(struct fi_info *info);
 /**
  * fi_allocinfo() - allocate an empty entry, to be filled in as hints
  *
- * All its attributes are there and zero.
+ * All its attributes are there and zero, but for numa_node, NUMA_NO_NODE.
  *
  * Context: Process context; may sleep. Allocates in the caller's scope.
  * Return: the entry, for fi_freeinfo(), or NULL when memory is short.
