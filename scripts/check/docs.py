@@ -4,7 +4,7 @@
 
   docs.py links         links and file names in them lead somewhere
   docs.py api           every public header has its page below Documentation/api
-  docs.py extract DIR   writes the C blocks of README.md to DIR/readme<n>.c
+  docs.py extract DIR   writes the C of README.md and of the guides to DIR
   docs.py maintainers   every F: of MAINTAINERS matches, every file has an entry
 """
 
@@ -84,19 +84,35 @@ def blocks(text):
         yield text.count("\n", 0, m.start()) + 2, m.group(1)
 
 
+def code_blocks(text):
+    """The (line, code) of each block of C in reStructuredText."""
+    for m in re.finditer(r"^\.\. code-block:: c\n\n((?:(?:   .*)?\n)+)", text, re.M):
+        yield text.count("\n", 0, m.start()) + 3, re.sub(r"^   ", "", m.group(1), flags=re.M)
+
+
+def write_module(out, name, path, parts):
+    """Makes one source of parts of a file, which may lack what every module has."""
+    code = "".join(f'#line {line} "{path}"\n{part}' for line, part in parts)
+    if "MODULE_LICENSE" not in code:
+        code += '#include <linux/module.h>\nMODULE_LICENSE("Dual BSD/GPL");\n'
+    if "MODULE_DESCRIPTION" not in code:
+        code += f'MODULE_DESCRIPTION("The example of {path}");\n'
+    with open(os.path.join(out, name + ".c"), "w", encoding="utf-8") as f:
+        f.write(code)
+    return name
+
+
 def extract(top, out):
-    """A block is a whole module, or everything of one but the licence."""
-    if not os.path.exists(os.path.join(top, "README.md")):
-        return []
+    """In README.md each block is a module, in a guide all of them together are."""
     names = []
-    for n, (line, code) in enumerate(blocks(tree.read(top, "README.md")), 1):
-        if "MODULE_LICENSE" not in code:
-            code += '#include <linux/module.h>\nMODULE_LICENSE("Dual BSD/GPL");\n'
-        if "MODULE_DESCRIPTION" not in code:
-            code += 'MODULE_DESCRIPTION("The example of README.md");\n'
-        names.append(f"readme{n}")
-        with open(os.path.join(out, names[-1] + ".c"), "w", encoding="utf-8") as f:
-            f.write(f'#line {line} "README.md"\n{code}')
+    if os.path.exists(os.path.join(top, "README.md")):
+        for n, part in enumerate(blocks(tree.read(top, "README.md")), 1):
+            names.append(write_module(out, f"readme{n}", "README.md", [part]))
+    for path in tree.files(top, "-guide.rst"):
+        parts = list(code_blocks(tree.read(top, path)))
+        if parts:
+            name = os.path.basename(path).removesuffix(".rst").replace("-", "_")
+            names.append(write_module(out, name, path, parts))
     return names
 
 

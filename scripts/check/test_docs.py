@@ -48,3 +48,15 @@ class Extract(unittest.TestCase):
             self.assertEqual(docs.extract(top, top), ["readme1", "readme2"])
             with open(os.path.join(top, "readme2.c"), encoding="utf-8") as f:
                 self.assertTrue(f.read().startswith('#line 9 "README.md"\nint b;\n'))
+
+    def test_guide(self):
+        with tempfile.TemporaryDirectory() as top:
+            with open(os.path.join(top, "x-guide.rst"), "w", encoding="utf-8") as f:
+                f.write(".. code-block:: c\n\n   int a(void)\n   {\n\n   }\n\ntext\n\n"
+                        ".. code-block:: none\n\n   x\n\n.. code-block:: c\n\n   int b;\n")
+            self.assertEqual(docs.extract(top, top), ["x_guide"])
+            with open(os.path.join(top, "x_guide.c"), encoding="utf-8") as f:
+                text = f.read()
+            self.assertTrue(text.startswith('#line 3 "x-guide.rst"\nint a(void)\n{\n\n}\n'))
+            self.assertIn('#line 16 "x-guide.rst"\nint b;\n', text)
+            self.assertNotIn("x\n#line", text)
