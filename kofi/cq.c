@@ -392,11 +392,9 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);
 
 /**
  * kofi_cq_fini() - undo kofi_cq_init()
- * @cq: the completion queue, which nobody writes to any more, and no worker of
- *	the provider's is telling its reader by kofi_cq_notify_worker()
+ * @cq: the completion queue, which nobody writes to or notifies any more
  *
- * Context: Process context; sleeps until a handler that kofi_cq_notify() had
- * called has returned.
+ * Context: Process context; sleeps until the handler has returned.
  */
 void kofi_cq_fini(struct kofi_cq *cq)
 {

@@ -86,6 +86,9 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 	again = notifier->again;
 	notifier->again = false;
 	notifier->running = again;
+	/* Under the lock: who closes the queue may free it right after. */
+	if (!again && wq_has_sleeper(&notifier->wait))
+		wake_up_all(&notifier->wait);
 	spin_unlock_bh(notifier->lock);
 	if (again)
 		queue_work(kofi_wq, &notifier->work.work);
@@ -109,14 +112,26 @@ void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
 	init_waitqueue_head(&notifier->wait);
 }
 
+static bool kofi_notifier_idle(struct kofi_notifier *notifier)
+{
+	bool idle;
+
+	spin_lock_bh(notifier->lock);
+	idle = !notifier->running;
+	spin_unlock_bh(notifier->lock);
+	return idle;
+}
+
 /**
  * kofi_notifier_fini() - undo kofi_notifier_init()
  * @notifier: the part, which nobody notifies any more
  *
- * Context: Process context; sleeps until the handler has returned.
+ * Context: Process context; sleeps until the handler has returned, whoever
+ * called it.
  */
 void kofi_notifier_fini(struct kofi_notifier *notifier)
 {
+	wait_event(notifier->wait, kofi_notifier_idle(notifier));
 	kofi_work_fini(&notifier->work);
 }
 

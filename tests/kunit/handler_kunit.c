@@ -415,6 +415,24 @@ static void hand_close_waits(struct kunit *test)
 	kofi_work_fini(&hand->work);
 }
 
+/* It does so for one that a provider's worker called, too. */
+static void hand_close_waits_worker(struct kunit *test)
+{
+	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
+	struct kofi_thread thread;
+
+	KUNIT_ASSERT_NOT_NULL(test, hand);
+	hand_init(test, hand, hand_read_and_block);
+	queue_work(system_wq, &hand->work.work);
+	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	kofi_thread_start(test, &thread, hand_close, hand);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 30));
+	complete_all(&hand->leave);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
+	kofi_work_fini(&hand->work);
+}
+
 /* The handler is due, or just running, and the queue is closed and freed. */
 static void hand_close_due(struct kunit *test)
 {
@@ -490,6 +508,7 @@ static struct kunit_case hand_cases[] = {
 	KUNIT_CASE(hand_no_clash),
 	KUNIT_CASE(hand_again_elsewhere),
 	KUNIT_CASE(hand_close_waits),
+	KUNIT_CASE(hand_close_waits_worker),
 	KUNIT_CASE(hand_close_due),
 	KUNIT_CASE(hand_lockdep),
 	{}
