@@ -78,8 +78,10 @@ host()
 # tool NAME [ARGUMENT...]: a program of tools/, likewise
 tool()
 {
-	cp "/bed/tools/$1" /tmp/shared/
-	host "/tmp/shared/$@"
+	tool_path=/tmp/shared/$1
+	cp "/bed/tools/$1" "$tool_path"
+	shift
+	host "$tool_path" "$@"
 }
 
 FAULTS=/sys/kernel/debug

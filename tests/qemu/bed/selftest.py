@@ -8,7 +8,6 @@ ones. Each expectation is a test of its own.
 import re
 import unittest
 
-import tree
 from boot import Boot
 from verdict import Verdict
 
