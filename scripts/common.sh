@@ -23,6 +23,16 @@ die()
 	exit 1
 }
 
+# as_root COMMAND...: fails if that takes a password.
+as_root()
+{
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo -n true 2> /dev/null && sudo "$@"
+	fi
+}
+
 # locked NAME COMMAND...: one run at a time on this machine.
 locked()
 {

@@ -172,11 +172,7 @@ release_of()
 
 apt_update()
 {
-	if [ "$(id -u)" = 0 ]; then
-		apt-get -qq update >&2 || :
-	else
-		sudo -n apt-get -qq update >&2 || :
-	fi
+	as_root apt-get -qq update >&2 || :
 }
 
 # What a header package needs beside itself, other than the compiler.
@@ -203,7 +199,7 @@ unpack_debs()
 	shift
 	debs=$(mktemp -d)
 	download "$debs" "$@" || { apt_update; download "$debs" "$@"; } ||
-		die "cannot download $*"
+		die "cannot download $*; do the package lists need an apt-get update?"
 	for deb in "$debs"/*.deb; do
 		dpkg-deb -x "$deb" "$dir"
 	done

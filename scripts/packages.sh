@@ -19,21 +19,27 @@ missing()
 	comm -23 <(wanted | sort) <(echo "$have")
 }
 
+refuse()
+{
+	local sudo=
+	if command -v sudo > /dev/null; then
+		sudo="sudo "
+	fi
+	die "Debian packages are missing. Install them, as root:
+    ${sudo}apt-get update && ${sudo}apt-get install --no-install-recommends $*"
+}
+
 install()
 {
-	local packages root=()
+	local packages
 	packages=$(missing)
 	[ -n "$packages" ] || return 0
 	# shellcheck disable=SC2086
 	set -- $packages
+	as_root true || refuse "$@"
 	say "packages: installing $*"
-	if [ "$(id -u)" != 0 ]; then
-		sudo -n true 2> /dev/null ||
-			die "not root; first run: sudo apt-get install --no-install-recommends $*"
-		root=(sudo)
-	fi
-	"${root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >&2 || :
-	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+	as_root apt-get -q -o DPkg::Lock::Timeout=300 update >&2 || :
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=300 \
 		install --no-install-recommends "$@" < /dev/null >&2
 }
