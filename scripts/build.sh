@@ -13,8 +13,9 @@
 
 kernel_build()
 {
+	local test
 	case $1 in
-	test) echo "$("$KOFI_TOP/scripts/kernel.sh" test)/build" ;;
+	test) test=$("$KOFI_TOP/scripts/kernel.sh" test) && echo "$test/build" ;;
 	*) "$KOFI_TOP/scripts/kernel.sh" headers "$1" ;;
 	esac
 }
