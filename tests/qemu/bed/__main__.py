@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -166,9 +167,12 @@ class Check:
         return self.report.end()
 
 
-def terminate(*_):
+def terminate(number, _):
+    """Nothing is left behind: no guest, no build, no file."""
     boots.kill_all()
-    os._exit(130)
+    tree.kill_all()
+    shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+    os._exit(128 + number)
 
 
 def arguments():
@@ -187,15 +191,20 @@ def arguments():
     return parser.parse_args()
 
 
-def main():
-    args = arguments()
-    signal.signal(signal.SIGTERM, terminate)
-    signal.signal(signal.SIGINT, terminate)
+def run(args):
     if args.command == "check":
         return Check(args).run()
     if args.command == "demo":
         return shell.demo(args, log_directory())
     return shell.shell(args)
+
+
+def main():
+    args = arguments()
+    with tempfile.TemporaryDirectory(prefix="kofi-") as tempfile.tempdir:
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, terminate)
+        return run(args)
 
 
 sys.exit(main())

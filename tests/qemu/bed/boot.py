@@ -124,6 +124,8 @@ def machine(boot, built, console):
     # la57=off: with five levels an interrupt early in the boot makes KASAN cry
     # wolf, as identify_cpu() forgets the feature for a moment.
     command = [
+        # Not even a run that is killed leaves a guest behind.
+        "setpriv", "--pdeathsig", "KILL",
         QEMU, "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-machine", "q35",
         "-smp", str(boot.smp), "-m", boot.mem, "-nodefaults", "-no-user-config",
         "-display", "none", "-no-reboot", "-serial", console,

@@ -19,6 +19,8 @@ BUSYBOX = pathlib.Path("/bin/busybox")
 # What a guest of a kernel with these as modules needs to talk to the host.
 DRIVERS = ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p"]
 
+running = set()
+
 
 class Unavailable(Exception):
     """This machine can't have it: a skip, not a failure."""
@@ -26,14 +28,22 @@ class Unavailable(Exception):
 
 def script(*args):
     """The answer of one of scripts/, which are chatty on stderr."""
-    run = subprocess.run([TOP / "scripts" / args[0], *args[1:]],
-                         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                         text=True, check=False)
+    with subprocess.Popen([TOP / "scripts" / args[0], *args[1:]],
+                          stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                          text=True) as run:
+        running.add(run)
+        answer = run.communicate()[0]
+        running.discard(run)
     if run.returncode == 3:
         raise Unavailable(f"no {' '.join(args[1:])} for this distribution")
     if run.returncode:
         raise SystemExit(f"{' '.join(args)} failed")
-    return pathlib.Path(run.stdout.strip())
+    return pathlib.Path(answer.strip())
+
+
+def kill_all():
+    for process in list(running):
+        process.terminate()
 
 
 def module_name(path):
