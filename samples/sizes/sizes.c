@@ -279,7 +279,7 @@ static int sz_regions(struct sizes *s)
 static int sz_buffers(struct sizes *s)
 {
 	s->size = min(s->info->ep_attr->max_msg_size,
-		       sz_sizes[ARRAY_SIZE(sz_sizes) - 1]);
+		      sz_sizes[ARRAY_SIZE(sz_sizes) - 1]);
 	s->out = kvzalloc(s->size, GFP_KERNEL);
 	s->in = kvzalloc(s->size, GFP_KERNEL);
 	s->back = kvzalloc(s->size, GFP_KERNEL);

@@ -71,7 +71,8 @@ def follow(path, ended):
 def demo(args, logs):
     """tests/qemu/demo.sh on a distribution's kernel, shown as it goes."""
     trees = {args.kernel: tree.Tree(args.kernel)}
-    boot = boots.Boot("demo", kernel=args.kernel, tests=("demo",), modules=USUAL_MODULES)
+    boot = boots.Boot("demo", kernel=args.kernel, tests=("demo",), modules=USUAL_MODULES,
+                       host_root=True)
     print(f"booting Linux {trees[args.kernel].release} in QEMU", flush=True)
     ended = threading.Event()
     follower = threading.Thread(
