@@ -20,7 +20,6 @@
  * @len: bytes of the entry
  * @is_err: it is for fi_eq_readerr()
  * @held: the slot was held for it
- * @gone: its object was closed, nobody shall read it
  * @id: of the object's node, or 0
  * @entry: an event
  * @device: an event of a device
@@ -31,7 +30,6 @@ struct kofi_eq_slot {
 	u8				len;
 	bool				is_err;
 	bool				held;
-	bool				gone;
 	u32				id;
 	union {
 		struct fi_eq_entry		entry;
@@ -90,27 +88,29 @@ static int kofi_eq_put(struct kofi_eq *eq, const struct kofi_eq_slot *slot)
 	return ret;
 }
 
-static void kofi_eq_pop(struct kofi_eq *eq)
+static struct kofi_eq_slot *kofi_eq_at(struct kofi_eq *eq, u32 index)
 {
 	lockdep_assert_held(&eq->lock);
-	if (eq->ring[eq->head++ & eq->mask].held)
+	return &eq->ring[index & eq->mask];
+}
+
+static struct kofi_eq_slot *kofi_eq_head(struct kofi_eq *eq)
+{
+	return eq->head == eq->tail ? NULL : kofi_eq_at(eq, eq->head);
+}
+
+static void kofi_eq_release(struct kofi_eq *eq, const struct kofi_eq_slot *slot)
+{
+	lockdep_assert_held(&eq->lock);
+	if (slot->held)
 		eq->held--;
 	else
 		eq->used--;
 }
 
-static struct kofi_eq_slot *kofi_eq_head(struct kofi_eq *eq)
+static void kofi_eq_pop(struct kofi_eq *eq)
 {
-	struct kofi_eq_slot *slot;
-
-	lockdep_assert_held(&eq->lock);
-	while (eq->head != eq->tail) {
-		slot = &eq->ring[eq->head & eq->mask];
-		if (!slot->gone)
-			return slot;
-		kofi_eq_pop(eq);
-	}
-	return NULL;
+	kofi_eq_release(eq, kofi_eq_at(eq, eq->head++));
 }
 
 static u32 kofi_eq_id(const struct fid *fid)
@@ -414,19 +414,24 @@ void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
  * @fid: the event queue
  * @id: of the object's node
  *
- * Nobody shall read of an object that isn't there any more.
+ * Nobody shall read of an object that isn't there any more, and nobody needs to
+ * in order to make room.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
 void kofi_eq_forget(struct fid *fid, u32 id)
 {
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
-	u32 i;
+	u32 from, to;
 
 	spin_lock_bh(&eq->lock);
-	for (i = eq->head; i != eq->tail; i++)
-		if (eq->ring[i & eq->mask].id == id)
-			eq->ring[i & eq->mask].gone = true;
+	for (from = eq->head, to = from; from != eq->tail; from++) {
+		if (kofi_eq_at(eq, from)->id == id)
+			kofi_eq_release(eq, kofi_eq_at(eq, from));
+		else
+			*kofi_eq_at(eq, to++) = *kofi_eq_at(eq, from);
+	}
+	eq->tail = to;
 	spin_unlock_bh(&eq->lock);
 }
 
