@@ -78,13 +78,16 @@ static struct kofi_bind *kofi_bind_begin(struct fid *fid, struct fid *bfid,
 	return bind;
 }
 
-static void kofi_bind_undo(struct kofi_bind *bind)
+static void kofi_bind_undo(struct fid *fid, struct kofi_bind *bind)
 {
 	mutex_lock(&kofi_tree_lock);
 	list_del(&bind->list);
 	mutex_unlock(&kofi_tree_lock);
 	if (bind->eq_held)
 		kofi_eq_drop(bind->node->fid);
+	/* The event queue may have heard of the object meanwhile. */
+	if (bind->node->fid->fclass == FI_CLASS_EQ)
+		kofi_eq_forget(bind->node->fid, fid->node->id);
 	kofi_node_put(bind->node);
 	kfree(bind);
 }
@@ -134,7 +137,7 @@ int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
 		return PTR_ERR(bind);
 	ret = ep->fid.ops->bind(&ep->fid, bfid, flags);
 	if (ret)
-		kofi_bind_undo(bind);
+		kofi_bind_undo(&ep->fid, bind);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
@@ -183,7 +186,7 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 	ret = domain->fid.ops->bind ?
 	      domain->fid.ops->bind(&domain->fid, bfid, flags) : 0;
 	if (ret) {
-		kofi_bind_undo(bind);
+		kofi_bind_undo(&domain->fid, bind);
 		return ret;
 	}
 	WRITE_ONCE(bfid->node->device_events, true);
