@@ -9,6 +9,7 @@
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/wait.h>
@@ -16,12 +17,23 @@
 /* A busy machine that emulates another one is slow: this says "never". */
 #define KOFI_NEVER_MS	20000
 
+/* Wait for something to come true; false if it doesn't. */
+#define kofi_soon(cond)							\
+({									\
+	unsigned long __end = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);\
+									\
+	while (!(cond) && time_before(jiffies, __end))			\
+		usleep_range(50, 100);					\
+	!!(cond);							\
+})
+
 /**
  * struct kofi_thread - a thread of a test
  * @fn: what it does; SIGTERM makes interruptible sleeps return
  * @arg: for @fn
  * @ret: for @fn
  * @task: the thread
+ * @up: it can be killed
  * @done: @fn returned
  */
 struct kofi_thread {
@@ -29,6 +41,7 @@ struct kofi_thread {
 	void			*arg;
 	ssize_t			ret;
 	struct task_struct	*task;
+	bool			up;
 	struct completion	done;
 };
 
@@ -37,6 +50,7 @@ static inline int kofi_thread_main(void *data)
 	struct kofi_thread *thread = data;
 
 	allow_signal(SIGTERM);
+	WRITE_ONCE(thread->up, true);
 	thread->fn(thread);
 	complete(&thread->done);
 	return 0;
@@ -50,11 +64,13 @@ static inline void kofi_thread_start(struct kunit *test,
 	thread->fn = fn;
 	thread->arg = arg;
 	thread->ret = 0;
+	thread->up = false;
 	init_completion(&thread->done);
 	thread->task = kthread_create(kofi_thread_main, thread, "kofi-test");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(thread->task));
 	get_task_struct(thread->task);
 	wake_up_process(thread->task);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(thread->up)));
 }
 
 static inline void kofi_thread_kill(struct kofi_thread *thread)
@@ -81,16 +97,6 @@ static inline void kofi_thread_join(struct kunit *test,
 	put_task_struct(thread->task);
 }
 
-/* Wait for something to come true; false if it doesn't. */
-#define kofi_soon(cond)							\
-({									\
-	unsigned long __end = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);\
-									\
-	while (!(cond) && time_before(jiffies, __end))			\
-		usleep_range(50, 100);					\
-	!!(cond);							\
-})
-
 static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
 {
 	unsigned int count;
@@ -99,6 +105,13 @@ static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
 	count = list_count_nodes(&wait->head);
 	spin_unlock_irq(&wait->lock);
 	return count;
+}
+
+/* Did that take its time? The tick in which it began may be cut short. */
+static inline bool kofi_waited(ktime_t start, unsigned int msecs)
+{
+	return ktime_ms_delta(ktime_get(), start) >=
+	       msecs - jiffies_to_msecs(1);
 }
 
 /* Run something in softirq context, and wait until it has. */

@@ -8,8 +8,8 @@
 #include "cq_test.h"
 #include "crew.h"
 
-#define HAND_HUNT_MS	500
-#define HAND_CLOSES	300
+#define HAND_HUNT_MS	300
+#define HAND_CLOSES	200
 
 /**
  * struct hand - a queue with a handler, and what happened to it
