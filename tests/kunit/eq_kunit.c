@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Event queues: order, errors, room, sleepers, handlers. What they hear of
+ * devices and of objects that were closed is eq_device_kunit.c's.
+ */
+#include <linux/bitmap.h>
+#include <linux/slab.h>
+#include "crew.h"
+#include "eq_test.h"
+
+#define EQ_SHORT_MS	30
+
+static void eq_attributes(struct kunit *test)
+{
+	struct eq_bench *bench = eq_bench(test);
+	struct fi_eq_attr attr = { };
+	struct fid_eq *eq;
+
+	KUNIT_EXPECT_EQ(test, fi_eq_open(NULL, &attr, &eq, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_eq_open(bench->fabric, NULL, &eq, NULL),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_eq_open(bench->fabric, &attr, NULL, NULL),
+			-EINVAL);
+	attr.size = 4097;
+	KUNIT_EXPECT_EQ(test, fi_eq_open(bench->fabric, &attr, &eq, NULL),
+			-EINVAL);
+	attr.size = 0;
+	attr.wait_obj = FI_WAIT_UNSPEC + 1;
+	KUNIT_EXPECT_EQ(test, fi_eq_open(bench->fabric, &attr, &eq, NULL),
+			-EINVAL);
+	attr.wait_obj = FI_WAIT_NONE;
+	attr.flags = FI_READ;
+	KUNIT_EXPECT_EQ(test, fi_eq_open(bench->fabric, &attr, &eq, NULL),
+			-FI_EBADFLAGS);
+	attr.flags = 0;
+	KUNIT_ASSERT_EQ(test, fi_eq_open(bench->fabric, &attr, &eq, bench), 0);
+	KUNIT_EXPECT_GT(test, attr.size, 0);
+	KUNIT_EXPECT_PTR_EQ(test, eq->fid.context, bench);
+	KUNIT_EXPECT_EQ(test, fi_eq_sread(eq, NULL, NULL, 0, -1, 0),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);
+	attr.size = 4096;
+	KUNIT_ASSERT_EQ(test, fi_eq_open(bench->fabric, &attr, &eq, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&eq->fid), 0);
+}
+
+static void eq_user_writes(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	struct fi_eq_device_entry big = { };
+	struct fi_eq_entry entry = eq_entry((struct fid *)&big, 5), got;
+	u32 event = 77;
+
+	/* Whatever the fid is: it's for the reader, not for the core. */
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry), 0),
+			sizeof(entry));
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry), 1),
+			-FI_EBADFLAGS);
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry) - 1, 0),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &big, sizeof(big), 0),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, FI_DEVICE_REMOVED, &entry,
+					  sizeof(entry), 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, FI_DEVICE_ARRIVED, &entry,
+					  sizeof(entry), 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &got, sizeof(got), 0),
+			sizeof(got));
+	KUNIT_EXPECT_EQ(test, event, 9);
+	KUNIT_EXPECT_MEMEQ(test, &got, &entry, sizeof(got));
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+}
+
+static void eq_user_must_not_write(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench_attr(test, (struct fi_eq_attr) { })->eq;
+	struct fi_eq_entry entry = { };
+
+	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 0, &entry, sizeof(entry), 0),
+			-EINVAL);
+	/* A provider may. */
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, FI_DEVICE_REMOVED, &entry,
+						  sizeof(entry)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, 0, &entry, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+}
+
+static void eq_order(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 2), 0);
+	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 3), 0);
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 4), 0);
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), 2);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), 3);
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 4);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+}
+
+static void eq_peek(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	struct fi_eq_err_entry err;
+	struct fi_eq_entry entry;
+	u32 event;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry),
+					 FI_PEEK), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 2), 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry,
+						 sizeof(entry), FI_PEEK),
+				sizeof(entry));
+		KUNIT_EXPECT_PTR_EQ(test, entry.context, (void *)1);
+	}
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry),
+					 FI_PEEK), -FI_EAVAIL);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, FI_PEEK),
+				sizeof(err));
+		KUNIT_EXPECT_PTR_EQ(test, err.context, (void *)2);
+	}
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), 2);
+	KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, FI_PEEK), -EAGAIN);
+}
+
+static void eq_arguments(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	struct fi_eq_err_entry err;
+	struct fi_eq_entry entry;
+	u32 event;
+
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry),
+					 FI_READ), -FI_EBADFLAGS);
+	KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, FI_READ), -FI_EBADFLAGS);
+	/* What doesn't fit stays where it is. */
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry) - 1,
+					 0), -FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, fi_eq_sread(eq, &event, &entry, 0, -1, 0),
+			-FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
+}
+
+static void eq_full(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	struct fi_eq_entry entry = { };
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		eq_fill(test, eq, EQ_SIZE);
+		KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 1), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 0, &entry, sizeof(entry),
+						  0), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, eq_get(eq), 1000);
+		KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1000 + EQ_SIZE), 0);
+		KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, eq_get(eq), 1001);
+		KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 9), 0);
+		while (eq_get(eq) >= 0)
+			;
+		/* Nothing was lost behind the writer's back. */
+		KUNIT_EXPECT_EQ(test, eq_get(eq), -FI_EAVAIL);
+		KUNIT_EXPECT_EQ(test, eq_get_err(eq), 9);
+		KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+	}
+}
+
+/* Sleepers */
+
+static void eq_sread(struct kofi_thread *thread)
+{
+	struct fi_eq_entry entry;
+	u32 event;
+
+	thread->ret = fi_eq_sread(thread->arg, &event, &entry, sizeof(entry),
+				  -1, 0);
+	if (thread->ret == sizeof(entry))
+		thread->ret = (long)entry.context;
+}
+
+static void eq_wait_timeout(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	ktime_t start = ktime_get();
+	struct fi_eq_entry entry;
+	u32 event;
+
+	KUNIT_EXPECT_EQ(test, fi_eq_sread(eq, &event, &entry, sizeof(entry),
+					  EQ_SHORT_MS, 0), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, kofi_waited(start, EQ_SHORT_MS));
+	KUNIT_EXPECT_EQ(test, fi_eq_sread(eq, &event, &entry, sizeof(entry), 0,
+					  0), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_eq_sread(eq, &event, &entry, sizeof(entry), 0,
+					  FI_PEEK), sizeof(entry));
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
+}
+
+static void eq_wait_wakes(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	int i, sum = 0, errors = 0, count = 3;
+	struct kofi_thread *thread;
+
+	thread = kunit_kcalloc(test, count, sizeof(*thread), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, thread);
+	for (i = 0; i < count; i++)
+		kofi_thread_start(test, &thread[i], eq_sread, eq);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread[0], EQ_SHORT_MS));
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 3), 0);
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 5), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(completion_done(&thread[0].done) +
+					  completion_done(&thread[1].done) +
+					  completion_done(&thread[2].done) ==
+					  2));
+	/* The third one slept on, or fell asleep again. */
+	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 9), 0);
+	for (i = 0; i < count; i++) {
+		kofi_thread_join(test, &thread[i]);
+		if (thread[i].ret == -FI_EAVAIL)
+			errors++;
+		else
+			sum += thread[i].ret;
+	}
+	KUNIT_EXPECT_EQ(test, sum, 8);
+	KUNIT_EXPECT_EQ(test, errors, 1);
+}
+
+static void eq_wait_interrupted(struct kunit *test)
+{
+	struct fid_eq *eq = eq_bench(test)->eq;
+	struct kofi_thread thread;
+
+	kofi_thread_start(test, &thread, eq_sread, eq);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, EQ_SHORT_MS));
+	kofi_thread_kill(&thread);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, -EINTR);
+}
+
+/* Handlers */
+
+struct eq_hand {
+	struct completion	entered;
+	struct completion	leave;
+	atomic_t		calls;
+	atomic_t		inside;
+};
+
+static void eq_handler(struct fid_eq *eq, void *context)
+{
+	struct eq_hand *hand = context;
+
+	might_sleep();
+	atomic_inc(&hand->inside);
+	atomic_inc(&hand->calls);
+	complete(&hand->entered);
+	wait_for_completion(&hand->leave);
+	atomic_dec(&hand->inside);
+}
+
+static struct eq_bench *eq_hand_bench(struct kunit *test, struct eq_hand **hand)
+{
+	*hand = kunit_kzalloc(test, sizeof(**hand), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, *hand);
+	init_completion(&(*hand)->entered);
+	init_completion(&(*hand)->leave);
+	return eq_bench_attr(test, (struct fi_eq_attr) {
+		.handler = eq_handler, .handler_context = *hand,
+	});
+}
+
+static bool eq_hand_called(struct eq_hand *hand, unsigned int msecs)
+{
+	return wait_for_completion_timeout(&hand->entered,
+					   msecs_to_jiffies(msecs));
+}
+
+static void eq_handler_once(struct kunit *test)
+{
+	struct eq_hand *hand;
+	struct fid_eq *eq = eq_hand_bench(test, &hand)->eq;
+
+	complete_all(&hand->leave);
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_TRUE(test, eq_hand_called(hand, KOFI_NEVER_MS));
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 2), 0);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), 2);
+	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 3), 0);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, eq_get_err(eq), 3);
+	KUNIT_EXPECT_FALSE(test, eq_hand_called(hand, EQ_SHORT_MS));
+	/* Only a read that finds nothing arms. */
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, eq_hand_called(hand, EQ_SHORT_MS));
+	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 4), 0);
+	KUNIT_EXPECT_TRUE(test, eq_hand_called(hand, KOFI_NEVER_MS));
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
+}
+
+static void eq_close_thread(struct kofi_thread *thread)
+{
+	thread->ret = fi_close(thread->arg);
+}
+
+static void eq_close_waits(struct kunit *test)
+{
+	struct eq_hand *hand;
+	struct fid_eq *eq = eq_hand_bench(test, &hand)->eq;
+	struct kofi_thread thread;
+
+	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
+	KUNIT_EXPECT_TRUE(test, eq_hand_called(hand, KOFI_NEVER_MS));
+	kofi_fake_closed(test, &eq->fid);
+	kofi_thread_start(test, &thread, eq_close_thread, &eq->fid);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, EQ_SHORT_MS));
+	complete_all(&hand->leave);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+}
+
+/* Two threads and a tasklet write, two threads read: all of it, once. */
+#define EQ_CROWD_EACH	600
+#define EQ_CROWD_ALL	(3 * EQ_CROWD_EACH)
+
+struct eq_crowd {
+	struct fid_eq		*eq;
+	struct tasklet_struct	soft;
+	struct kofi_thread	writer[2];
+	struct kofi_thread	reader[2];
+	atomic_t		writers;
+	atomic_t		count;
+	atomic_t		bad;
+	unsigned int		soft_id;
+	DECLARE_BITMAP(seen, EQ_CROWD_ALL);
+};
+
+static bool eq_crowd_put(struct eq_crowd *crowd, unsigned long id)
+{
+	return !(id % 4 ? eq_put(crowd->eq, NULL, id) :
+			  eq_put_err(crowd->eq, NULL, id));
+}
+
+static void eq_crowd_write(struct kofi_thread *thread)
+{
+	struct eq_crowd *crowd = thread->arg;
+	unsigned long id = atomic_inc_return(&crowd->writers) * EQ_CROWD_EACH;
+	unsigned long end = id + EQ_CROWD_EACH;
+
+	while (id < end && !signal_pending(current)) {
+		if (eq_crowd_put(crowd, id))
+			id++;
+		else
+			usleep_range(10, 20);
+	}
+}
+
+static bool eq_crowd_goes_on(struct eq_crowd *crowd)
+{
+	return atomic_read(&crowd->count) + atomic_read(&crowd->bad) <
+	       EQ_CROWD_ALL;
+}
+
+static void eq_crowd_read(struct kofi_thread *thread)
+{
+	struct eq_crowd *crowd = thread->arg;
+	long id;
+
+	while (eq_crowd_goes_on(crowd) && !signal_pending(current)) {
+		id = eq_get(crowd->eq);
+		if (id == -EAGAIN) {
+			fi_eq_sread(crowd->eq, NULL, NULL, 0, 20, 0);
+			continue;
+		}
+		if (id == -FI_EAVAIL)
+			id = eq_get_err(crowd->eq);
+		if (id == -EAGAIN)
+			continue;
+		if (id < 0 || id >= EQ_CROWD_ALL ||
+		    test_and_set_bit(id, crowd->seen))
+			atomic_inc(&crowd->bad);
+		else
+			atomic_inc(&crowd->count);
+	}
+}
+
+static void eq_crowd_soft(struct tasklet_struct *soft)
+{
+	struct eq_crowd *crowd = container_of(soft, struct eq_crowd, soft);
+
+	while (crowd->soft_id < EQ_CROWD_EACH &&
+	       eq_crowd_put(crowd, crowd->soft_id))
+		crowd->soft_id++;
+}
+
+static void eq_crowd(struct kunit *test)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
+	struct eq_crowd *crowd = kunit_kzalloc(test, sizeof(*crowd),
+					       GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, crowd);
+	crowd->eq = eq_bench(test)->eq;
+	tasklet_setup(&crowd->soft, eq_crowd_soft);
+	for (i = 0; i < 2; i++) {
+		kofi_thread_start(test, &crowd->reader[i], eq_crowd_read,
+				  crowd);
+		kofi_thread_start(test, &crowd->writer[i], eq_crowd_write,
+				  crowd);
+	}
+	while (eq_crowd_goes_on(crowd) && time_before(jiffies, stop)) {
+		tasklet_schedule(&crowd->soft);
+		usleep_range(10, 20);
+	}
+	for (i = 0; i < 2; i++) {
+		kofi_thread_join(test, &crowd->writer[i]);
+		kofi_thread_join(test, &crowd->reader[i]);
+	}
+	tasklet_kill(&crowd->soft);
+	KUNIT_EXPECT_EQ(test, atomic_read(&crowd->count), EQ_CROWD_ALL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&crowd->bad), 0);
+	KUNIT_EXPECT_EQ(test, eq_get(crowd->eq), -EAGAIN);
+}
+
+static struct kunit_case eq_cases[] = {
+	KUNIT_CASE(eq_attributes),
+	KUNIT_CASE(eq_user_writes),
+	KUNIT_CASE(eq_user_must_not_write),
+	KUNIT_CASE(eq_order),
+	KUNIT_CASE(eq_peek),
+	KUNIT_CASE(eq_arguments),
+	KUNIT_CASE(eq_full),
+	KUNIT_CASE(eq_wait_timeout),
+	KUNIT_CASE(eq_wait_wakes),
+	KUNIT_CASE(eq_wait_interrupted),
+	KUNIT_CASE(eq_handler_once),
+	KUNIT_CASE(eq_close_waits),
+	KUNIT_CASE(eq_crowd),
+	{}
+};
+
+static struct kunit_suite eq_suite = {
+	.name		= "kofi_eq",
+	.test_cases	= eq_cases,
+};
+kunit_test_suite(eq_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kOFI's event queues");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
+MODULE_IMPORT_NS(KOFI_TEST);
