@@ -378,6 +378,9 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 	if (!domain || !attr || !mr || !attr->max_pages || !attr->access ||
 	    attr->access & ~FI_MR_ACCESS)
 		return -EINVAL;
+	ret = kofi_enter(&domain->fid, FI_CLASS_DOMAIN);
+	if (ret)
+		return ret;
 	if (!attr->cq)
 		return -FI_ENOCQ;
 	ret = kofi_enter(&attr->cq->fid, FI_CLASS_CQ);
