@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Control calls: each with every object that it isn't for, from a handler, after
+ * the device went away, without the op behind it, and as it should be.
+ */
+#include <linux/completion.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+#include "fake.h"
+
+#define CTX	((void *)0x3333)
+#define COMMAND	0x10001
+
+static const u8 memory[64];
+
+/**
+ * struct scene - what the calls need
+ * @fake: the provider
+ * @set: its objects
+ */
+struct scene {
+	struct kofi_fake *fake;
+	struct kofi_fake_set set;
+};
+
+#define TO(cls, f)	container_of(f, struct fid_ ## cls, fid)
+
+/* What opens closes again. */
+#define OPENS(name, cls, call)						\
+static int call_##name(struct fid *fid, struct scene *scene)		\
+{									\
+	struct fid_##cls *new = NULL;					\
+	int ret = call;							\
+									\
+	return ret ?: fi_close(&new->fid);				\
+}
+
+static struct fi_av_attr av_attr;
+static struct fi_cq_attr cq_attr;
+static struct fi_cntr_attr cntr_attr;
+static struct fi_eq_attr eq_attr;
+
+static const struct kvec mr_iov = {
+	.iov_base = (void *)memory, .iov_len = sizeof(memory),
+};
+
+static const struct fi_mr_attr mr_attr = {
+	.type = FI_MR_KVEC, .mr_iov = &mr_iov, .iov_count = 1,
+	.access = FI_REMOTE_READ,
+};
+
+static int alloc_mr(struct fid *fid, struct scene *scene, struct fid_mr **mr)
+{
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = 1, .access = FI_REMOTE_READ, .cq = scene->set.cq,
+	};
+
+	return fi_mr_alloc(TO(domain, fid), &attr, mr, CTX);
+}
+
+OPENS(domain, domain, fi_domain(TO(fabric, fid), scene->fake->info, &new, CTX))
+OPENS(eq_open, eq, fi_eq_open(TO(fabric, fid), &eq_attr, &new, CTX))
+OPENS(av_open, av, fi_av_open(TO(domain, fid), &av_attr, &new, CTX))
+OPENS(cq_open, cq, fi_cq_open(TO(domain, fid), &cq_attr, &new, CTX))
+OPENS(cntr_open, cntr, fi_cntr_open(TO(domain, fid), &cntr_attr, &new, CTX))
+OPENS(endpoint, ep, fi_endpoint(TO(domain, fid), scene->fake->info, &new, CTX))
+OPENS(ep_open, ep, fi_ep_open(TO(domain, fid), scene->fake->info, &new, CTX))
+OPENS(mr_reg, mr, fi_mr_reg(TO(domain, fid), memory, sizeof(memory),
+			    FI_REMOTE_READ, 0, 0, 0, &new, CTX))
+OPENS(mr_regv, mr, fi_mr_regv(TO(domain, fid), &mr_iov, 1, FI_REMOTE_READ, 0,
+			      0, 0, &new, CTX))
+OPENS(mr_regattr, mr, fi_mr_regattr(TO(domain, fid), &mr_attr, 0, &new))
+OPENS(mr_alloc, mr, alloc_mr(fid, scene, &new))
+
+#define CALLS(name, call)						\
+static int call_##name(struct fid *fid, struct scene *scene)		\
+{									\
+	return call;							\
+}
+
+static fi_addr_t addr;
+static size_t len;
+static char text[8];
+static const void *ops;
+
+CALLS(domain_bind, fi_domain_bind(TO(domain, fid), &scene->set.eq->fid, 0))
+CALLS(ep_bind, fi_ep_bind(TO(ep, fid), &scene->set.eq->fid, 0))
+CALLS(bind, fi_bind(TO(ep, fid), &scene->set.cntr->fid, FI_READ))
+CALLS(enable, fi_enable(TO(ep, fid)))
+CALLS(cancel, fi_cancel(fid, CTX))
+CALLS(setopt, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &len,
+			sizeof(len)))
+CALLS(getopt, fi_getopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, text, &len))
+CALLS(getname, fi_getname(fid, text, &len))
+CALLS(av_insert, fi_av_insert(TO(av, fid), memory, 2, &addr, 0, CTX))
+CALLS(av_insertsvc, fi_av_insertsvc(TO(av, fid), "host", "port", &addr, 0, CTX))
+CALLS(av_insertsym, fi_av_insertsym(TO(av, fid), "host", 2, "port", 3, &addr, 0,
+				    CTX))
+CALLS(av_remove, fi_av_remove(TO(av, fid), &addr, 1, 0))
+CALLS(av_lookup, fi_av_lookup(TO(av, fid), 7, text, &len))
+/* It has no errno to return. */
+CALLS(av_straddr, fi_av_straddr(TO(av, fid), memory, text, &len) ? 0 : -EDOM)
+CALLS(control, fi_control(fid, COMMAND, CTX))
+CALLS(open_ops, fi_open_ops(fid, "ext", 5, &ops, CTX))
+
+/**
+ * struct control - a control call
+ * @desc: its name
+ * @fclass: what it is for, FI_CLASS_UNSPEC for all
+ * @op: where it arrives, FAKE_OPS if the core does it
+ * @call: calls it
+ * @mute: -EDOM stands for all errors
+ * @handler: allowed in a handler
+ * @optional: works without its op
+ */
+struct control {
+	const char *desc;
+	enum fi_class fclass;
+	enum kofi_fake_op op;
+	int (*call)(struct fid *fid, struct scene *scene);
+	bool mute;
+	bool handler;
+	bool optional;
+};
+
+static const struct control controls[] = {
+#define ROW(name, cls, fake_op, ...) \
+	{ "fi_" #name, FI_CLASS_ ## cls, FAKE_ ## fake_op, call_ ## name, \
+	  __VA_ARGS__ }
+	ROW(domain, FABRIC, DOMAIN),
+	ROW(eq_open, FABRIC, OPS, .optional = true),
+	ROW(av_open, DOMAIN, AV),
+	ROW(cq_open, DOMAIN, CQ),
+	ROW(cntr_open, DOMAIN, CNTR),
+	ROW(endpoint, DOMAIN, EP),
+	ROW(ep_open, DOMAIN, EP),
+	ROW(mr_reg, DOMAIN, MR_REG),
+	ROW(mr_regv, DOMAIN, MR_REG),
+	ROW(mr_regattr, DOMAIN, MR_REG),
+	ROW(mr_alloc, DOMAIN, MR_ALLOC),
+	ROW(domain_bind, DOMAIN, BIND, .optional = true),
+	ROW(ep_bind, EP, BIND),
+	ROW(bind, EP, BIND),
+	ROW(enable, EP, CONTROL),
+	ROW(cancel, EP, CANCEL, .handler = true),
+	ROW(setopt, EP, SETOPT),
+	ROW(getopt, EP, GETOPT),
+	ROW(getname, EP, GETNAME),
+	ROW(av_insert, AV, INSERT),
+	ROW(av_insertsvc, AV, INSERTSVC),
+	ROW(av_insertsym, AV, INSERTSYM),
+	ROW(av_remove, AV, REMOVE),
+	ROW(av_lookup, AV, LOOKUP),
+	ROW(av_straddr, AV, STRADDR, .mute = true),
+	ROW(control, UNSPEC, CONTROL),
+	ROW(open_ops, UNSPEC, OPS_OPEN),
+#undef ROW
+};
+
+/* An object of each class. The EQ is the core's, and so are its ops. */
+static unsigned int all_fids(struct kofi_fake_set *set, struct fid **fids)
+{
+	unsigned int n = 0;
+
+	fids[n++] = &set->fabric->fid;
+	fids[n++] = &set->domain->fid;
+	fids[n++] = &set->av->fid;
+	fids[n++] = &set->cq->fid;
+	fids[n++] = &set->cntr->fid;
+	fids[n++] = &set->ep->fid;
+	fids[n++] = &set->mr->fid;
+	fids[n++] = &set->eq->fid;
+	return n;
+}
+
+#define CLASSES	8
+
+static struct fid *the_fid(struct scene *scene, const struct control *control)
+{
+	struct fid *fids[CLASSES];
+	unsigned int i, n = all_fids(&scene->set, fids);
+
+	for (i = 0; i < n; i++)
+		if (fids[i]->fclass == control->fclass)
+			return fids[i];
+	return &scene->set.ep->fid;
+}
+
+static struct scene *new_scene(struct kunit *test)
+{
+	struct scene *scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, scene);
+	scene->fake = kofi_fake_new(test, "fake");
+	return scene;
+}
+
+static void open_scene(struct kunit *test, struct scene *scene)
+{
+	kofi_fake_open_all(test, scene->fake, &scene->set);
+	kofi_fake_bind_ep(test, &scene->set);
+}
+
+static unsigned int all_calls(struct kofi_fake *fake)
+{
+	unsigned int op, count = 0;
+
+	for (op = 0; op < FAKE_OPS; op++)
+		count += kofi_fake_called(fake, op);
+	return count;
+}
+
+#define EXPECT(ret, control, fid, scene) \
+	KUNIT_EXPECT_EQ_MSG(test, (control)->call(fid, scene), ret, "%s", \
+			    (control)->desc)
+
+#define for_each_control(control) \
+	for (control = controls; control < controls + ARRAY_SIZE(controls); \
+	     control++)
+
+/* In the order of the table, which ends with an endpoint that is enabled. */
+static void reaches_provider(struct kunit *test)
+{
+	const struct control *control;
+	struct scene *scene = new_scene(test);
+	struct kofi_fake_call *call;
+	struct fid *fid;
+
+	open_scene(test, scene);
+	for_each_control(control) {
+		fid = the_fid(scene, control);
+		if (control->op == FAKE_OPS) {
+			EXPECT(0, control, fid, scene);
+			continue;
+		}
+		call = &scene->fake->call[control->op];
+		atomic_set(&call->count, 0);
+		call->ret = control->mute ? 0 : -EACCES;
+		EXPECT(call->ret, control, fid, scene);
+		KUNIT_EXPECT_EQ(test, atomic_read(&call->count), 1);
+		if (control->mute)
+			continue;
+		call->ret = 0;
+		EXPECT(0, control, fid, scene);
+		KUNIT_EXPECT_EQ(test, atomic_read(&call->count), 2);
+	}
+}
+
+static void wrong_class(struct kunit *test)
+{
+	const struct control *control;
+	struct scene *scene = new_scene(test);
+	struct kofi_fake_obj nothing = {};
+	struct fid *fids[CLASSES];
+	unsigned int i, n, before;
+	int ret;
+
+	open_scene(test, scene);
+	n = all_fids(&scene->set, fids);
+	before = all_calls(scene->fake);
+	for_each_control(control) {
+		ret = control->mute ? -EDOM : -EINVAL;
+		for (i = 0; i < n; i++)
+			if (control->fclass &&
+			    fids[i]->fclass != control->fclass)
+				EXPECT(ret, control, fids[i], scene);
+		EXPECT(ret, control, NULL, scene);
+		EXPECT(ret, control, &nothing.fid, scene);
+	}
+	KUNIT_EXPECT_EQ(test, all_calls(scene->fake), before);
+}
+
+struct handler {
+	struct kofi_work work;
+	const struct control *control;
+	struct scene *scene;
+	struct fid *fid;
+	int ret;
+};
+
+static void run_handler(struct work_struct *work)
+{
+	struct handler *handler = container_of(work, struct handler, work.work);
+
+	handler->ret = handler->control ?
+		       handler->control->call(handler->fid, handler->scene) :
+		       fi_close(handler->fid);
+}
+
+static int in_handler(struct handler *handler)
+{
+	handler->ret = 1;
+	kofi_work_init(&handler->work, run_handler);
+	queue_work(system_wq, &handler->work.work);
+	flush_work(&handler->work.work);
+	kofi_work_fini(&handler->work);
+	return handler->ret;
+}
+
+static struct handler *new_handler(struct kunit *test, struct scene *scene)
+{
+	struct handler *handler = kunit_kzalloc(test, sizeof(*handler),
+						GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, handler);
+	handler->scene = scene;
+	return handler;
+}
+
+static void from_handler(struct kunit *test)
+{
+	const struct control *control;
+	struct scene *scene = new_scene(test);
+	struct handler *handler;
+	unsigned int before;
+
+	open_scene(test, scene);
+	handler = new_handler(test, scene);
+	before = all_calls(scene->fake);
+	for_each_control(control) {
+		handler->control = control;
+		handler->fid = the_fid(scene, control);
+		KUNIT_EXPECT_EQ_MSG(test, in_handler(handler),
+				    control->handler ? 0 :
+				    control->mute ? -EDOM : -EDEADLK,
+				    "%s", control->desc);
+		before += control->handler;
+	}
+	KUNIT_EXPECT_EQ(test, all_calls(scene->fake), before);
+}
+
+/* A device takes its domain along and what is in it, but no fabric. */
+static void device_gone(struct kunit *test)
+{
+	const struct control *control;
+	struct scene *scene = new_scene(test);
+	unsigned int before;
+
+	open_scene(test, scene);
+	kofi_device_removed(scene->set.domain, "fake-dev0");
+	for_each_control(control) {
+		if (control->fclass == FI_CLASS_FABRIC) {
+			EXPECT(0, control, &scene->set.fabric->fid, scene);
+			continue;
+		}
+		before = all_calls(scene->fake);
+		EXPECT(control->mute ? -EDOM : -ENODEV, control,
+		       the_fid(scene, control), scene);
+		KUNIT_EXPECT_EQ(test, all_calls(scene->fake), before);
+	}
+}
+
+/* Every vector empty, or not even there. */
+static void use_no_ops(struct kofi_fake *fake, bool empty)
+{
+	static const struct fi_ops_fabric no_fabric;
+	static const struct fi_ops_domain no_domain;
+	static const struct fi_ops_av no_av;
+	static const struct fi_ops_ep no_ep;
+	static const struct fi_ops_cm no_cm;
+	static struct fi_ops only_close;
+
+	only_close.close = fake->fid_ops->close;
+	fake->fid_ops = &only_close;
+	fake->fabric_ops = empty ? &no_fabric : NULL;
+	fake->domain_ops = empty ? &no_domain : NULL;
+	fake->av_ops = empty ? &no_av : NULL;
+	fake->ep_ops = empty ? &no_ep : NULL;
+	fake->cm_ops = empty ? &no_cm : NULL;
+}
+
+static void expect_missing(struct kunit *test, bool empty)
+{
+	const struct control *control;
+	struct scene *scene = new_scene(test);
+	struct fid_domain *whole;
+	struct kofi_fake_set *set = &scene->set;
+	unsigned int before;
+
+	open_scene(test, scene);
+	whole = set->domain;
+	use_no_ops(scene->fake, empty);
+	/* One more of each, that has no calls. */
+	set->domain = kofi_fake_domain(test, scene->fake, set->fabric);
+	set->av = kofi_fake_av(test, whole);
+	set->ep = kofi_fake_ep(test, scene->fake, whole);
+	set->fabric = kofi_fake_fabric(test, scene->fake);
+	set->eq = kofi_fake_eq(test, set->fabric, NULL);
+	for_each_control(control) {
+		/* These must be of one kin: see below. */
+		if (control->op == FAKE_MR_ALLOC || control->op == FAKE_BIND)
+			continue;
+		before = all_calls(scene->fake);
+		EXPECT(control->optional ? 0 :
+		       control->mute ? -EDOM : -EOPNOTSUPP,
+		       control, the_fid(scene, control), scene);
+		KUNIT_EXPECT_EQ(test, all_calls(scene->fake), before);
+	}
+}
+
+static void op_missing(struct kunit *test)
+{
+	expect_missing(test, true);
+}
+
+static void vector_missing(struct kunit *test)
+{
+	expect_missing(test, false);
+}
+
+/* Domains need no op to be bound: the core has what there is to do. */
+static void bind_missing(struct kunit *test)
+{
+	struct scene *scene = new_scene(test);
+	struct kofi_fake_set *set = &scene->set;
+	const struct fi_ops only_close = {
+		.close = scene->fake->fid_ops->close,
+	};
+	struct fid_domain *domain;
+	struct fid_ep *ep;
+
+	open_scene(test, scene);
+	scene->fake->fid_ops = &only_close;
+	ep = kofi_fake_ep(test, scene->fake, set->domain);
+	domain = kofi_fake_domain(test, scene->fake, set->fabric);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &set->cntr->fid, FI_READ),
+			-EOPNOTSUPP);
+	kofi_fake_close(test, &set->cntr->fid);
+	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &set->eq->fid, 0), 0);
+	kofi_fake_close(test, &domain->fid);
+	kofi_fake_close(test, &ep->fid);
+}
+
+/* A domain that has queues, but no regions to go with them. */
+static void alloc_missing(struct kunit *test)
+{
+	struct scene *scene = new_scene(test);
+	const struct fi_ops_domain *whole = scene->fake->domain_ops;
+	const struct fi_ops_domain part = { .cq_open = whole->cq_open };
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = 1, .access = FI_READ,
+	};
+	struct fi_mr_alloc_attr with_cq = attr;
+	struct fid_domain *domain;
+	struct fid_mr *mr;
+
+	scene->fake->domain_ops = &part;
+	domain = kofi_fake_domain(test, scene->fake,
+				  kofi_fake_fabric(test, scene->fake));
+	with_cq.cq = kofi_fake_cq(test, domain, NULL);
+	KUNIT_EXPECT_EQ(test, fi_mr_alloc(domain, &with_cq, &mr, NULL),
+			-EOPNOTSUPP);
+	/* And the queue isn't held for a region that there isn't. */
+	kofi_fake_close(test, &with_cq.cq->fid);
+	kofi_fake_close(test, &domain->fid);
+}
+
+static void close_calls(struct kunit *test)
+{
+	struct scene *scene = new_scene(test);
+	struct kofi_fake_obj nothing = {};
+	struct fid *fids[CLASSES];
+	struct handler *handler;
+	unsigned int i, n;
+
+	KUNIT_EXPECT_EQ(test, fi_close(NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_close(&nothing.fid), -EINVAL);
+	open_scene(test, scene);
+	n = all_fids(&scene->set, fids);
+	handler = new_handler(test, scene);
+	for (i = 0; i < n; i++) {
+		handler->fid = fids[i];
+		KUNIT_EXPECT_EQ(test, in_handler(handler), -EDEADLK);
+	}
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, FAKE_CLOSE), 0);
+}
+
+/* Not of objects, but control calls all the same. */
+static int ask_and_open(struct fid *fid, struct scene *scene)
+{
+	struct fid_fabric *fabric;
+	struct fi_info *list;
+	int ret;
+
+	ret = fi_getinfo(fi_version(), NULL, NULL, 0, NULL, &list);
+	if (ret != -EDEADLK || list)
+		return -EIO;
+	return fi_fabric(scene->fake->info->fabric_attr, &fabric, NULL);
+}
+
+static void ask_from_handler(struct kunit *test)
+{
+	static const struct control control = { .call = ask_and_open };
+	struct scene *scene = new_scene(test);
+	struct handler *handler = new_handler(test, scene);
+
+	handler->control = &control;
+	KUNIT_EXPECT_EQ(test, in_handler(handler), -EDEADLK);
+	KUNIT_EXPECT_EQ(test, all_calls(scene->fake), 0);
+}
+
+static struct kunit_case control_cases[] = {
+	KUNIT_CASE(reaches_provider),
+	KUNIT_CASE(wrong_class),
+	KUNIT_CASE(from_handler),
+	KUNIT_CASE(device_gone),
+	KUNIT_CASE(op_missing),
+	KUNIT_CASE(vector_missing),
+	KUNIT_CASE(bind_missing),
+	KUNIT_CASE(alloc_missing),
+	KUNIT_CASE(close_calls),
+	KUNIT_CASE(ask_from_handler),
+	{}
+};
+
+static struct kunit_suite control_suite = {
+	.name = "kofi_control",
+	.test_cases = control_cases,
+};
+
+kunit_test_suite(control_suite);
+
+MODULE_DESCRIPTION("KUnit tests of kOFI's control calls");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
+MODULE_IMPORT_NS(KOFI_TEST);
