@@ -12,7 +12,12 @@ static DEFINE_HASHTABLE(kofi_works, 8);		/* kofi_works_lock */
 static DEFINE_SPINLOCK(kofi_works_lock);
 static struct workqueue_struct *kofi_wq;
 
-/* For kofi_work_init(). */
+/**
+ * kofi_work_run() - do what a work item is for: see kofi_work_init()
+ * @work: the item
+ *
+ * Context: Process context, on a workqueue.
+ */
 void kofi_work_run(struct work_struct *work)
 {
 	struct kofi_work *kwork = container_of(work, struct kofi_work, work);
@@ -23,7 +28,13 @@ void kofi_work_run(struct work_struct *work)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_work_run, KOFI_PROVIDER);
 
-/* For kofi_work_init(). */
+/**
+ * kofi_work_add() - the part of kofi_work_init() that is no macro
+ * @work: the item
+ * @fn: what it does
+ *
+ * Context: Process context.
+ */
 void kofi_work_add(struct kofi_work *work, work_func_t fn)
 {
 	work->fn = fn;

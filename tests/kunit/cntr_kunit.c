@@ -291,6 +291,7 @@ static struct kunit_suite cntr_suite = {
 	.name		= "kofi_cntr",
 	.test_cases	= cntr_cases,
 };
+
 kunit_test_suite(cntr_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kOFI's counters");

@@ -376,6 +376,7 @@ static struct kunit_suite cq_suite = {
 	.name		= "kofi_cq",
 	.test_cases	= cq_cases,
 };
+
 kunit_test_suite(cq_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kOFI's completion queues");

@@ -472,6 +472,7 @@ static struct kunit_suite wait_suite = {
 	.name		= "kofi_cq_wait",
 	.test_cases	= wait_cases,
 };
+
 kunit_test_suite(wait_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kOFI's completion queues with sleepers");

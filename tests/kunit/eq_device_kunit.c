@@ -467,6 +467,7 @@ static struct kunit_suite eq_device_suite = {
 	.name		= "kofi_eq_device",
 	.test_cases	= eq_device_cases,
 };
+
 kunit_test_suite(eq_device_suite);
 
 MODULE_DESCRIPTION("KUnit tests of device events in kOFI's event queues");

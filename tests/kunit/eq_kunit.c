@@ -464,6 +464,7 @@ static struct kunit_suite eq_suite = {
 	.name		= "kofi_eq",
 	.test_cases	= eq_cases,
 };
+
 kunit_test_suite(eq_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kOFI's event queues");

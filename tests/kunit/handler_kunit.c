@@ -518,6 +518,7 @@ static struct kunit_suite hand_suite = {
 	.name		= "kofi_handler",
 	.test_cases	= hand_cases,
 };
+
 kunit_test_suite(hand_suite);
 
 MODULE_DESCRIPTION("KUnit tests of kOFI's handlers");

@@ -30,6 +30,12 @@ struct refusal {
 	struct completion	done;
 };
 
+static bool work_done(struct completion *done)
+{
+	return wait_for_completion_timeout(done,
+					   msecs_to_jiffies(KOFI_NEVER_MS));
+}
+
 static void refusal_note(struct refusal *refusal, const char *call,
 			 ssize_t ret, ssize_t want)
 {
@@ -211,8 +217,7 @@ static struct refusal *refusal_make(struct kunit *test)
 
 static void refusal_check(struct kunit *test, struct refusal *refusal)
 {
-	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&refusal->done,
-				msecs_to_jiffies(KOFI_NEVER_MS)));
+	KUNIT_ASSERT_TRUE(test, work_done(&refusal->done));
 	KUNIT_EXPECT_NULL_MSG(test, refusal->call, "%s returned %zd",
 			      refusal->call, refusal->ret);
 	KUNIT_EXPECT_EQ(test, refusal->checked, 49);
@@ -303,8 +308,7 @@ static void work_own_allowed(struct kunit *test, work_func_t fn, bool frees)
 	own->refusal = refusal;
 	INIT_WORK(&own->work, fn);
 	schedule_work(&own->work);
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&refusal->done,
-				msecs_to_jiffies(KOFI_NEVER_MS)));
+	KUNIT_EXPECT_TRUE(test, work_done(&refusal->done));
 	KUNIT_EXPECT_NULL_MSG(test, refusal->call, "%s returned %zd",
 			      refusal->call, refusal->ret);
 	KUNIT_EXPECT_EQ(test, refusal->checked, 6);
@@ -355,8 +359,7 @@ static void work_memory_reused(struct kunit *test)
 	reused->in_handler = -1;
 	INIT_WORK(&reused->work.work, work_reused_fn);
 	schedule_work(&reused->work.work);
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&reused->done,
-				msecs_to_jiffies(KOFI_NEVER_MS)));
+	KUNIT_EXPECT_TRUE(test, work_done(&reused->done));
 	KUNIT_EXPECT_EQ(test, reused->in_handler, 0);
 	kofi_work_fini(&reused->work);
 }
@@ -399,8 +402,9 @@ static void work_where_fn(struct work_struct *work)
 	local_bh_enable();
 	hrtimer_start(&where->timer, 100 * NSEC_PER_USEC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
-	for (i = 0; i < 1000 && READ_ONCE(where->in_hardirq) < 0; i++)
-		udelay(100);
+	/* Without leaving the CPU, so that the timer interrupts the worker. */
+	for (i = 0; i < 20000 && READ_ONCE(where->in_hardirq) < 0; i++)
+		udelay(5);
 	complete(&where->done);
 }
 
@@ -426,8 +430,7 @@ static void work_contexts(struct kunit *test)
 	local_irq_enable();
 
 	schedule_work(&where->work.work);
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&where->done,
-				msecs_to_jiffies(KOFI_NEVER_MS)));
+	KUNIT_EXPECT_TRUE(test, work_done(&where->done));
 	kofi_work_fini(&where->work);
 	hrtimer_cancel(&where->timer);
 	tasklet_kill(&where->soft);
@@ -495,6 +498,7 @@ static struct kunit_suite work_suite = {
 	.name		= "kofi_work",
 	.test_cases	= work_cases,
 };
+
 kunit_test_suite(work_suite);
 
 MODULE_DESCRIPTION("KUnit tests of what kOFI refuses in handlers");
