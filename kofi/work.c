@@ -142,6 +142,8 @@ static bool kofi_notifier_idle(struct kofi_notifier *notifier)
  */
 void kofi_notifier_fini(struct kofi_notifier *notifier)
 {
+	/* Lockdep looks at this one, and would overlook the next. */
+	flush_work(&notifier->work.work);
 	wait_event(notifier->wait, kofi_notifier_idle(notifier));
 	kofi_work_fini(&notifier->work);
 }
