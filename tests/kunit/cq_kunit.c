@@ -132,6 +132,47 @@ static void cq_reserve_apart(struct kunit *test)
 	cq_expect_idle(test, cq);
 }
 
+/* Told once for each time that the reserve was asked for in vain. */
+static void cq_replenished(struct kunit *test)
+{
+	struct cq_hungry *hungry = cq_make_hungry(test);
+	struct fi_cq_tagged_entry entry[2];
+	struct kofi_cq *cq = &hungry->cq;
+	struct fi_cq_err_entry err;
+	int i;
+
+	for (i = 0; i < CQ_RESERVE; i++) {
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
+		cq_write_unasked(cq, i);
+	}
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 0);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+	cq_write_unasked(cq, i);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+
+	/* What was posted gives nothing to the reserve. */
+	for (i = 0; i < CQ_RESERVE; i++)
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+	cq_add(test, cq, 1);
+	cq_add_err(test, cq, 2);
+	cq_write_unasked(cq, 3);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 2), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_readerr(&cq->cq_fid, &err, 0), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 2), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 2);
+}
+
 static void cq_errors_keep_place(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -364,6 +405,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE_PARAM(cq_format, cq_formats_gen_params),
 	KUNIT_CASE(cq_full),
 	KUNIT_CASE(cq_reserve_apart),
+	KUNIT_CASE(cq_replenished),
 	KUNIT_CASE(cq_errors_keep_place),
 	KUNIT_CASE(cq_error_zero),
 	KUNIT_CASE(cq_readfrom),

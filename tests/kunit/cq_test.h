@@ -4,6 +4,7 @@
 #define KOFI_CQ_TEST_H
 
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/string.h>
 #include <kofi/provider.h>
 
@@ -22,14 +23,21 @@ static inline void cq_fini(void *cq)
 	kofi_cq_fini(cq);
 }
 
+static inline void cq_init(struct kunit *test, struct kofi_cq *cq,
+			   struct fi_cq_attr attr,
+			   const struct kofi_cq_config *config)
+{
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, NULL, &attr, config), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, cq_fini, cq), 0);
+}
+
 static inline struct kofi_cq *cq_make_attr(struct kunit *test,
 					   struct fi_cq_attr attr)
 {
 	struct kofi_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, cq);
-	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, NULL, &attr, &cq_config), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, cq_fini, cq), 0);
+	cq_init(test, cq, attr, &cq_config);
 	return cq;
 }
 
@@ -119,6 +127,40 @@ static inline void cq_add_err(struct kunit *test, struct kofi_cq *cq, unsigned l
 {
 	KUNIT_ASSERT_EQ(test, kofi_cq_reserve(cq), 0);
 	cq_write_err(cq, id);
+}
+
+/* A queue whose provider hears when the reserve was refilled. */
+struct cq_hungry {
+	struct kofi_cq		cq;
+	atomic_t		fed;
+	struct completion	more;
+};
+
+static inline void cq_feed(struct kofi_cq *cq)
+{
+	struct cq_hungry *hungry = container_of(cq, struct cq_hungry, cq);
+
+	atomic_inc(&hungry->fed);
+	complete(&hungry->more);
+}
+
+static inline struct cq_hungry *cq_make_hungry(struct kunit *test)
+{
+	static const struct kofi_cq_config config = {
+		.default_size	= CQ_SIZE,
+		.max_size	= CQ_SIZE,
+		.reserve	= CQ_RESERVE,
+		.replenished	= cq_feed,
+	};
+	struct cq_hungry *hungry = kunit_kzalloc(test, sizeof(*hungry),
+						 GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, hungry);
+	init_completion(&hungry->more);
+	cq_init(test, &hungry->cq, (struct fi_cq_attr) {
+		.format = FI_CQ_FORMAT_TAGGED,
+	}, &config);
+	return hungry;
 }
 
 /* Nothing to read, and every credit is back. */

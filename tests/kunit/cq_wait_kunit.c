@@ -60,7 +60,7 @@ static void wait_timeout(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
 	struct fi_cq_tagged_entry entry;
-	ktime_t start = ktime_get();
+	unsigned long start = jiffies;
 
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL,
 					  WAIT_SHORT_MS), -EAGAIN);
@@ -178,12 +178,12 @@ static void wait_signal_early(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
 	struct fi_cq_tagged_entry entry;
-	ktime_t start;
+	unsigned long start;
 
 	KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, -1),
 			-EAGAIN);
-	start = ktime_get();
+	start = jiffies;
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL,
 					  WAIT_SHORT_MS), -EAGAIN);
 	KUNIT_EXPECT_TRUE(test, kofi_waited(start, WAIT_SHORT_MS));
@@ -285,6 +285,42 @@ static void wait_lost_wakeup(struct kunit *test)
 	fi_cq_signal(&game.mine->cq_fid);
 	kofi_thread_join(test, &thread);
 	kunit_info(test, "%lu rounds\n", id);
+}
+
+static void wait_eat(struct kofi_thread *thread)
+{
+	struct cq_hungry *hungry = thread->arg;
+	struct fi_cq_tagged_entry entry;
+
+	while (!signal_pending(current))
+		if (fi_cq_read(&hungry->cq.cq_fid, &entry, 1) == 1)
+			thread->ret++;
+}
+
+/* Whoever finds the reserve empty is told of the next one that is read. */
+static void wait_replenished(struct kunit *test)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(WAIT_HUNT_MS);
+	struct cq_hungry *hungry = cq_make_hungry(test);
+	unsigned long written = 0, empty = 0;
+	struct kofi_thread thread;
+	bool lost = false;
+
+	kofi_thread_start(test, &thread, wait_eat, hungry);
+	while (!lost && time_before(jiffies, stop)) {
+		if (!kofi_cq_reserve_unasked(&hungry->cq)) {
+			cq_write_unasked(&hungry->cq, written++);
+			continue;
+		}
+		empty++;
+		lost = !wait_for_completion_timeout(&hungry->more,
+				msecs_to_jiffies(KOFI_NEVER_MS));
+	}
+	KUNIT_EXPECT_FALSE(test, lost);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(thread.ret) == written));
+	kofi_thread_kill(&thread);
+	kofi_thread_join(test, &thread);
+	kunit_info(test, "%lu completions, %lu times empty\n", written, empty);
 }
 
 /*
@@ -464,6 +500,7 @@ static struct kunit_case wait_cases[] = {
 	KUNIT_CASE(wait_signal_each),
 	KUNIT_CASE(wait_two_for_one),
 	KUNIT_CASE(wait_lost_wakeup),
+	KUNIT_CASE(wait_replenished),
 	KUNIT_CASE(wait_crowd),
 	{}
 };

@@ -9,7 +9,6 @@
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/ktime.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/wait.h>
@@ -107,11 +106,10 @@ static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
 	return count;
 }
 
-/* Did that take its time? The tick in which it began may be cut short. */
-static inline bool kofi_waited(ktime_t start, unsigned int msecs)
+/* Did that take its time? Sleeps are counted in ticks, which may come late. */
+static inline bool kofi_waited(unsigned long start, unsigned int msecs)
 {
-	return ktime_ms_delta(ktime_get(), start) >=
-	       msecs - jiffies_to_msecs(1);
+	return jiffies - start >= msecs_to_jiffies(msecs);
 }
 
 /* Run something in softirq context, and wait until it has. */
