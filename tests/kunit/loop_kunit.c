@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Messages of the loopback provider: what a ULP may rely on, and what happens
+ * when queues are full, nobody receives, or somebody leaves.
+ */
+#include <linux/bvec.h>
+#include <linux/xarray.h>
+#include "loop_test.h"
+
+static void loop_fill(u8 *buf, size_t len, u8 from)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		buf[i] = from + i;
+}
+
+static void loop_message(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+
+	loop_fill(p->a.buf, 1000, 1);
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, LOOP_BUF, NULL,
+				      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
+	KUNIT_ASSERT_EQ(test, fi_senddata(p->a.ep, p->a.buf, 1000, NULL,
+					  U64_MAX - 1, p->b.addr, loop_ctx(2)),
+			0);
+	loop_await_ok(test, &p->a, loop_ctx(2),
+		      FI_MSG | FI_SEND | FI_REMOTE_CQ_DATA);
+	loop_await(test, &p->b, loop_ctx(1), &comp);
+	KUNIT_EXPECT_EQ(test, comp.entry.flags,
+			FI_MSG | FI_RECV | FI_REMOTE_CQ_DATA);
+	KUNIT_EXPECT_EQ(test, comp.entry.len, 1000);
+	KUNIT_EXPECT_EQ(test, comp.entry.data, U64_MAX - 1);
+	KUNIT_EXPECT_EQ(test, comp.src, p->a.addr);
+	KUNIT_EXPECT_MEMEQ(test, p->b.buf, p->a.buf, 1000);
+}
+
+/* Segments of pages on one side and of addresses on the other. */
+static void loop_segments(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct page *page = alloc_pages(GFP_KERNEL, 1);
+	struct bio_vec bvec[2];
+	struct kvec kvec[3] = {
+		{ p->b.buf + 2000, 700 }, { p->b.buf, 0 }, { p->b.buf, 2000 },
+	};
+	struct fi_msg msg = { .addr = p->b.addr, .context = loop_ctx(2) };
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	loop_fill(page_address(page), 2 * PAGE_SIZE, 3);
+	bvec_set_page(&bvec[0], page, 1500, PAGE_SIZE - 1000);
+	bvec_set_page(&bvec[1], page, 1000, 5);
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, bvec, 2, 2500);
+	iov_iter_advance(&msg.msg_iter, 100);
+	KUNIT_ASSERT_EQ(test, fi_recvv(p->b.ep, kvec, NULL, 3, FI_ADDR_UNSPEC,
+				       loop_ctx(1)), 0);
+	KUNIT_ASSERT_EQ(test, fi_sendmsg(p->a.ep, &msg, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, iov_iter_count(&msg.msg_iter), 2400);
+	loop_await_ok(test, &p->a, loop_ctx(2), FI_MSG | FI_SEND);
+	loop_await_ok(test, &p->b, loop_ctx(1), FI_MSG | FI_RECV);
+	KUNIT_EXPECT_MEMEQ(test, p->b.buf + 2000,
+			   page_address(page) + PAGE_SIZE - 900, 700);
+	KUNIT_EXPECT_MEMEQ(test, p->b.buf,
+			   page_address(page) + PAGE_SIZE - 200, 700);
+	KUNIT_EXPECT_MEMEQ(test, p->b.buf + 700, page_address(page) + 5, 1000);
+	__free_pages(page, 1);
+}
+
+static void loop_bad_calls(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.cq_size = 1,
+	});
+	size_t max = p->info->ep_attr->max_msg_size;
+	size_t inject = p->info->tx_attr->inject_size;
+	static const struct kvec kvec[17];
+	struct fi_msg msg = { .addr = p->b.addr };
+	struct xarray xa;
+
+	KUNIT_EXPECT_EQ(test, fi_send(p->a.ep, p->a.buf, max + 1, NULL,
+				      p->b.addr, NULL), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, inject + 1,
+					p->b.addr), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, fi_send(p->a.ep, p->a.buf, 1, NULL, 77, NULL),
+			-EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, fi_send(p->a.ep, p->a.buf, 1, NULL,
+				      FI_ADDR_UNSPEC, NULL), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, fi_sendv(p->a.ep, kvec, NULL, 17, p->b.addr,
+				       NULL), -EINVAL);
+
+	iov_iter_kvec(&msg.msg_iter, ITER_DEST, kvec, 1, 0);
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(p->a.ep, &msg, 0), -EINVAL);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, kvec, 1, 0);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(p->a.ep, &msg, FI_PEEK),
+			-FI_EBADFLAGS);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_MULTI_RECV),
+			-FI_EBADFLAGS);
+	xa_init(&xa);
+	iov_iter_xarray(&msg.msg_iter, ITER_SOURCE, &xa, 0, 1);
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(p->a.ep, &msg, 0), -EINVAL);
+	loop_expect_quiet(test, &p->a);
+	/* None of them has kept the one place in the completion queue. */
+	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, 1, p->b.addr), 0);
+}
+
+static void loop_caps(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.caps = FI_MSG | FI_SEND,
+	});
+
+	KUNIT_EXPECT_EQ(test, fi_recv(p->a.ep, p->a.buf, 1, NULL,
+				      FI_ADDR_UNSPEC, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_tsend(p->a.ep, p->a.buf, 1, NULL, p->b.addr,
+				       0, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_write(p->a.ep, p->a.buf, 1, NULL, p->b.addr,
+				       0, 0, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, 1, p->b.addr), 0);
+}
+
+/* Sends wait for receives until there is room for no more. */
+static void loop_full(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.tx_size = 8,
+	});
+	struct loop_comp comp;
+	int i;
+
+	for (i = 0; i < 8; i++)
+		KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i),
+						p->b.addr), 0);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i), p->b.addr),
+			-EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_send(p->a.ep, p->a.buf, 1, NULL, p->b.addr,
+				      NULL), -EAGAIN);
+	for (i = 0; i < 8; i++) {
+		KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, sizeof(i),
+					      NULL, FI_ADDR_UNSPEC,
+					      loop_ctx(i)), 0);
+		loop_await(test, &p->b, loop_ctx(i), &comp);
+		KUNIT_EXPECT_EQ(test, *(int *)p->b.buf, i);
+	}
+	/* Who has the message knows that the sender has its slot. */
+	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i), p->b.addr), 0);
+	loop_expect_quiet(test, &p->a);
+}
+
+/* Each post has a place in the completion queue, or fails. */
+static void loop_cq_full(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.cq_size = 4,
+	});
+	struct loop_comp comp;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+					      FI_ADDR_UNSPEC, loop_ctx(i)), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, NULL), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->b.ep, p->b.buf, 8, p->a.addr),
+			-EAGAIN);
+	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 8, p->b.addr), 0);
+	loop_await(test, &p->b, loop_ctx(0), &comp);
+	KUNIT_EXPECT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, NULL), 0);
+}
+
+static void loop_truncated(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+
+	memset(p->b.buf, 0xa5, 200);
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 100, NULL,
+				      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(p->a.ep, p->a.buf, 150, NULL, p->b.addr,
+				      loop_ctx(2)), 0);
+	loop_await_ok(test, &p->a, loop_ctx(2), FI_MSG | FI_SEND);
+	loop_await(test, &p->b, loop_ctx(1), &comp);
+	KUNIT_EXPECT_EQ(test, comp.error.err, FI_ETRUNC);
+	KUNIT_EXPECT_EQ(test, comp.error.len, 100);
+	KUNIT_EXPECT_EQ(test, comp.error.olen, 50);
+	KUNIT_EXPECT_EQ(test, comp.error.src_addr, p->a.addr);
+	KUNIT_EXPECT_EQ(test, p->b.buf[99], 0);
+	KUNIT_EXPECT_EQ(test, p->b.buf[100], 0xa5);
+}
+
+/* Tags find the first receive that they fit, whatever was posted before. */
+static void loop_tags(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	static const struct {
+		u64 tag, ignore;
+	} recvs[] = { { 0x100, 0 }, { 0x200, 0xff }, { 0x222, 0 }, { 0, ~0ULL } };
+	static const struct {
+		u64 tag;
+		int recv;
+	} sends[] = { { 0x222, 1 }, { 0x222, 2 }, { 0x222, 3 }, { 0x100, 0 } };
+	struct loop_comp comp;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, loop_ctx(99)), 0);
+	for (i = 0; i < ARRAY_SIZE(recvs); i++)
+		KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, 8, NULL,
+					       FI_ADDR_UNSPEC, recvs[i].tag,
+					       recvs[i].ignore, loop_ctx(i)),
+				0);
+	for (i = 0; i < ARRAY_SIZE(sends); i++) {
+		KUNIT_ASSERT_EQ(test, fi_tinject(p->a.ep, &i, sizeof(i),
+						 p->b.addr, sends[i].tag), 0);
+		loop_await(test, &p->b, loop_ctx(sends[i].recv), &comp);
+		KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_TAGGED | FI_RECV);
+		KUNIT_EXPECT_EQ(test, comp.entry.tag, sends[i].tag);
+		KUNIT_EXPECT_EQ(test, *(int *)p->b.buf, i);
+	}
+	/* The untagged receive is for untagged messages. */
+	loop_expect_quiet(test, &p->b);
+	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i), p->b.addr), 0);
+	loop_await_ok(test, &p->b, loop_ctx(99), FI_MSG | FI_RECV);
+}
+
+/* With selective completion one hears of what one asked for, and of errors. */
+static void loop_selective(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.bind = FI_SELECTIVE_COMPLETION, .cq_size = 4,
+	});
+	struct kvec kvec = { p->a.buf, 8 };
+	struct fi_msg msg = { .addr = p->b.addr, .context = loop_ctx(3) };
+	u64 flags = FI_RECV | FI_COMPLETION;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_control(&p->b.ep->fid, FI_SETOPSFLAG, &flags),
+			0);
+	/* More than the queue holds, as what is quiet gives its place back. */
+	for (i = 0; i < 10; i++) {
+		KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+					      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
+		KUNIT_ASSERT_EQ(test, fi_send(p->a.ep, p->a.buf, 8, NULL,
+					      p->b.addr, loop_ctx(2)), 0);
+		loop_await_ok(test, &p->b, loop_ctx(1), FI_MSG | FI_RECV);
+	}
+	loop_expect_quiet(test, &p->a);
+
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &kvec, 1, 8);
+	KUNIT_ASSERT_EQ(test, fi_sendmsg(p->a.ep, &msg, FI_COMPLETION), 0);
+	loop_await_ok(test, &p->a, loop_ctx(3), FI_MSG | FI_SEND);
+
+	KUNIT_ASSERT_EQ(test, fi_send(p->a.ep, p->a.buf, 8, NULL, p->b.addr,
+				      loop_ctx(4)), 0);
+	LOOP_CLOSE(p->b.ep);
+	loop_await_err(test, &p->a, loop_ctx(4), EHOSTUNREACH);
+}
+
+static void loop_counters(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair_open(test, (struct loop_opts) {});
+	struct fi_cntr_attr attr = {
+		.events		= FI_CNTR_EVENTS_BYTES,
+		.wait_obj	= FI_WAIT_UNSPEC,
+	};
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &p->cntr, NULL),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->a.ep, &p->cntr->fid,
+					 FI_REMOTE_WRITE), -EOPNOTSUPP);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(p->b.ep, &p->cntr->fid, FI_RECV), 0);
+	loop_end_enable(test, p, &p->a);
+	loop_end_enable(test, p, &p->b);
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 50, NULL,
+				      FI_ADDR_UNSPEC, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 40, p->b.addr), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(p->cntr, 40, 10000), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 50, NULL,
+				      FI_ADDR_UNSPEC, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 60, p->b.addr), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(p->cntr, 41, 10000), -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(p->cntr), 1);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(p->cntr), 40);
+}
+
+static void loop_taken_back(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+
+	KUNIT_EXPECT_EQ(test, fi_cancel(&p->a.ep->fid, loop_ctx(1)), -ENOENT);
+	KUNIT_ASSERT_EQ(test, fi_recv(p->a.ep, p->a.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(p->a.ep, p->a.buf, 8, NULL, p->b.addr,
+				      loop_ctx(2)), 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&p->a.ep->fid, loop_ctx(2)), 0);
+	loop_await_err(test, &p->a, loop_ctx(2), ECANCELED);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&p->a.ep->fid, loop_ctx(1)), 0);
+	loop_await_err(test, &p->a, loop_ctx(1), ECANCELED);
+
+	/* Neither is there any more. */
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, loop_ctx(3)), 0);
+	KUNIT_ASSERT_EQ(test, fi_inject(p->b.ep, p->b.buf, 8, p->a.addr), 0);
+	loop_expect_quiet(test, &p->a);
+	loop_expect_quiet(test, &p->b);
+}
+
+/* Who leaves has all completions in the queue when fi_close() returns. */
+static void loop_close(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, fi_trecv(p->a.ep, p->a.buf, 8, NULL,
+					       FI_ADDR_UNSPEC, 1, 0,
+					       loop_ctx(10)), 0);
+		KUNIT_ASSERT_EQ(test, fi_send(p->a.ep, p->a.buf, 8, NULL,
+					      p->b.addr, loop_ctx(20)), 0);
+		KUNIT_ASSERT_EQ(test, fi_send(p->b.ep, p->b.buf, 8, NULL,
+					      p->a.addr, loop_ctx(30)), 0);
+	}
+	LOOP_CLOSE(p->a.ep);
+	for (i = 0; i < 6; i++) {
+		KUNIT_ASSERT_EQ(test, loop_read(&p->a, &comp), 1);
+		KUNIT_EXPECT_EQ(test, comp.error.err, ECANCELED);
+		KUNIT_EXPECT_PTR_EQ(test, comp.error.op_context,
+				    loop_ctx(i < 3 ? 20 : 10));
+	}
+	KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, loop_read(&p->b, &comp), 1);
+		KUNIT_EXPECT_EQ(test, comp.error.err, EHOSTUNREACH);
+		KUNIT_EXPECT_STREQ(test, fi_cq_strerror(p->b.cq,
+							comp.error.prov_errno,
+							NULL, NULL, 0),
+				   "The peer's endpoint went away");
+	}
+	/* What it had sent is gone with it, and its address leads nowhere. */
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, NULL), 0);
+	loop_expect_quiet(test, &p->b);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->b.ep, p->b.buf, 8, p->a.addr),
+			-EHOSTUNREACH);
+}
+
+static const struct loop_av_param {
+	const char	*name;
+	enum fi_av_type	type;
+} loop_av_params[] = {
+	{ "table", FI_AV_TABLE }, { "map", FI_AV_MAP },
+};
+
+KUNIT_ARRAY_PARAM_DESC(loop_av, loop_av_params, name);
+
+static void loop_addresses(struct kunit *test)
+{
+	const struct loop_av_param *param = test->param_value;
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.av_type = param->type,
+	});
+	size_t len, text_len = 32;
+	fi_addr_t addr[2];
+	char text[32];
+	u8 name[16];
+
+	len = 4;
+	KUNIT_EXPECT_EQ(test, fi_getname(&p->a.ep->fid, name, &len),
+			-FI_ETOOSMALL);
+	KUNIT_ASSERT_EQ(test, len, 8);
+	KUNIT_ASSERT_EQ(test, fi_getname(&p->a.ep->fid, name, &len), 0);
+	KUNIT_EXPECT_PTR_EQ(test, fi_av_straddr(p->av, name, text, &text_len),
+			    (const char *)text);
+	KUNIT_EXPECT_EQ(test, text_len, strlen(text) + 1);
+	KUNIT_EXPECT_EQ(test, strncmp(text, "loop:", 5), 0);
+
+	/* Once more, and one that is none. */
+	memset(name + 8, 0xff, 8);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(p->av, name, 2, addr, 0, NULL), 1);
+	KUNIT_EXPECT_EQ(test, addr[0], p->a.addr);
+	KUNIT_EXPECT_EQ(test, addr[1], FI_ADDR_NOTAVAIL);
+	if (param->type == FI_AV_TABLE)
+		KUNIT_EXPECT_LT(test, p->a.addr + p->b.addr, 2);
+
+	len = sizeof(name);
+	KUNIT_EXPECT_EQ(test, fi_av_lookup(p->av, p->a.addr, name + 8, &len),
+			0);
+	KUNIT_EXPECT_EQ(test, len, 8);
+	KUNIT_EXPECT_MEMEQ(test, name + 8, name, 8);
+
+	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_av_lookup(p->av, p->a.addr, name, &len),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->b.ep, p->b.buf, 1, p->a.addr),
+			-EHOSTUNREACH);
+}
+
+/* Who isn't in the vector can send, but isn't named. */
+static void loop_stranger(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+
+	KUNIT_ASSERT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
+				      FI_ADDR_UNSPEC, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 8, p->b.addr), 0);
+	loop_await(test, &p->b, NULL, &comp);
+	KUNIT_EXPECT_EQ(test, comp.error.err, 0);
+	KUNIT_EXPECT_EQ(test, comp.src, FI_ADDR_NOTAVAIL);
+}
+
+static void loop_options(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.tx_size = 8,
+	});
+	size_t value = 0, len = sizeof(value);
+	u64 flags = FI_TRANSMIT;
+
+	KUNIT_EXPECT_EQ(test, fi_getopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_TX_SIZE, &value, &len), 0);
+	KUNIT_EXPECT_EQ(test, value, 8);
+	len = 1;
+	KUNIT_EXPECT_EQ(test, fi_getopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_MAX_MSG_SIZE, &value, &len),
+			-FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, len, sizeof(value));
+	KUNIT_EXPECT_EQ(test, fi_getopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_MIN_MULTI_RECV, &value, &len),
+			-ENOPROTOOPT);
+	KUNIT_EXPECT_EQ(test, fi_control(&p->a.ep->fid, FI_GETOPSFLAG, &flags),
+			0);
+	KUNIT_EXPECT_EQ(test, flags, 0);
+	flags = FI_TRANSMIT | FI_MULTI_RECV;
+	KUNIT_EXPECT_EQ(test, fi_control(&p->a.ep->fid, FI_SETOPSFLAG, &flags),
+			-FI_EBADFLAGS);
+	flags = FI_TRANSMIT | FI_RECV;
+	KUNIT_EXPECT_EQ(test, fi_control(&p->a.ep->fid, FI_GETOPSFLAG, &flags),
+			-EINVAL);
+}
+
+static struct kunit_case loop_cases[] = {
+	KUNIT_CASE(loop_message),
+	KUNIT_CASE(loop_segments),
+	KUNIT_CASE(loop_bad_calls),
+	KUNIT_CASE(loop_caps),
+	KUNIT_CASE(loop_full),
+	KUNIT_CASE(loop_cq_full),
+	KUNIT_CASE(loop_truncated),
+	KUNIT_CASE(loop_tags),
+	KUNIT_CASE(loop_selective),
+	KUNIT_CASE(loop_counters),
+	KUNIT_CASE(loop_taken_back),
+	KUNIT_CASE(loop_close),
+	KUNIT_CASE_PARAM(loop_addresses, loop_av_gen_params),
+	KUNIT_CASE(loop_stranger),
+	KUNIT_CASE(loop_options),
+	{}
+};
+
+static struct kunit_suite loop_suite = {
+	.name		= "kofi_loop",
+	.test_cases	= loop_cases,
+};
+
+kunit_test_suite(loop_suite);
+
+MODULE_DESCRIPTION("KUnit suite of the loopback provider's messages");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
