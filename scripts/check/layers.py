@@ -43,7 +43,7 @@ LAYERS = {
     "bench": Layer(("include/kofi",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
-    "tests": Layer(("include/kofi", "kofi", "prov", "sim", "compat", "tests"),
+    "tests": Layer(("include/kofi", "kofi", "prov", "samples", "sim", "compat", "tests"),
                    rdma=True, efa_verbs=("*",), provider_api=True,
                    namespaces=("KOFI", "KOFI_PROVIDER", "KOFI_TEST", "EFASIM")),
     # Fed to the compiler by the checks; ULPs as far as the rules go.

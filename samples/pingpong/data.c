@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What messages are filled with, so that each byte that is wrong, missing, from
+ * another message or behind the end is noticed.
+ */
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#include "data.h"
+
+static u64 pp_mix(u64 x)
+{
+	x ^= x >> 31;
+	x *= 0x9e3779b97f4a7c15;
+	return x ^ x >> 29;
+}
+
+/* The next 8 bytes of a message, which depend on all three. */
+static u64 pp_word(u64 seed, u32 seq, u32 offset)
+{
+	return pp_mix(seed + pp_mix(((u64)seq << 32) + offset + 1));
+}
+
+/* Longer messages say which one they are, as they may arrive in any order. */
+static u32 pp_seq(u32 size, u32 seq)
+{
+	return size < PP_HEADER ? 0 : seq;
+}
+
+/**
+ * pp_seq_of() - which message is it?
+ * @buf: where it is
+ * @size: its length
+ *
+ * Return: its number, or 0 for one that is too short to say so.
+ */
+u32 pp_seq_of(const void *buf, u32 size)
+{
+	return size < PP_HEADER ? 0 : le32_to_cpu(*(const __le32 *)buf);
+}
+
+/**
+ * pp_fill() - write a message's data
+ * @buf: where
+ * @size: its length
+ * @seed: the test's
+ * @seq: its number
+ */
+void pp_fill(void *buf, u32 size, u64 seed, u32 seq)
+{
+	__le32 *header = buf;
+	u32 i = 0;
+	u64 word;
+
+	seq = pp_seq(size, seq);
+	if (size >= PP_HEADER) {
+		header[0] = cpu_to_le32(seq);
+		header[1] = cpu_to_le32(~seq ^ (u32)seed);
+		i = PP_HEADER;
+	}
+	for (; i < size; i += sizeof(word)) {
+		word = pp_word(seed, seq, i);
+		memcpy(buf + i, &word, min_t(u32, size - i, sizeof(word)));
+	}
+}
+
+/**
+ * pp_verify() - check a message's data, and that nothing was written behind it
+ * @buf: where it is, followed by PP_GUARD bytes of a slot
+ * @size: its length
+ * @seed: the test's
+ * @seq: its number
+ *
+ * Return: whether every byte is right.
+ */
+bool pp_verify(const void *buf, u32 size, u64 seed, u32 seq)
+{
+	const __le32 *header = buf;
+	u32 i = 0;
+	u64 word;
+
+	seq = pp_seq(size, seq);
+	if (size >= PP_HEADER) {
+		if (le32_to_cpu(header[0]) != seq ||
+		    le32_to_cpu(header[1]) != (~seq ^ (u32)seed))
+			return false;
+		i = PP_HEADER;
+	}
+	for (; i < size; i += sizeof(word)) {
+		word = pp_word(seed, seq, i);
+		if (memcmp(buf + i, &word,
+			   min_t(u32, size - i, sizeof(word))))
+			return false;
+	}
+	return !memchr_inv(buf + size, PP_POISON, PP_GUARD);
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A session's objects: opened in this order, closed in the reverse one. The
+ * buffers belong to the provider while operations are outstanding, so they are
+ * freed after the endpoint is closed.
+ */
+#include <linux/bitmap.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include "pingpong.h"
+
+/* RMA takes no more than this from a region that a provider can hold. */
+#define PP_MIN_REGION	PAGE_SIZE
+
+static void pp_cq_handler(struct fid_cq *cq, void *context)
+{
+	struct pp_session *s = context;
+
+	set_bit(PP_EVENT_CQ, &s->events);
+	wake_up(&s->inst->wait);
+}
+
+static void pp_eq_handler(struct fid_eq *eq, void *context)
+{
+	union {
+		struct fi_eq_entry		notify;
+		struct fi_eq_device_entry	device;
+	} entry;
+	struct fi_eq_err_entry error;
+	struct pp_session *s = context;
+	ssize_t ret;
+	u32 event;
+
+	while ((ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0)) !=
+	       -EAGAIN) {
+		if (ret == -FI_EAVAIL) {
+			fi_eq_readerr(eq, &error, 0);
+			continue;
+		}
+		if (ret > 0 && event == FI_DEVICE_REMOVED)
+			set_bit(PP_EVENT_REMOVED, &s->events);
+	}
+	wake_up(&s->inst->wait);
+}
+
+static int pp_name(char **field, const char *name)
+{
+	if (!name)
+		return 0;
+	*field = kstrdup(name, GFP_KERNEL);
+	return *field ? 0 : -ENOMEM;
+}
+
+static int pp_find_caps(struct pp_session *s, u64 caps)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret;
+
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = caps;
+	/* Receives are counted out for remote CQ data, should it take any. */
+	hints->mode = FI_RX_CQ_DATA;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY;
+	ret = pp_name(&hints->fabric_attr->prov_name, pp_config.prov) ?:
+	      pp_name(&hints->fabric_attr->name, pp_config.fabric) ?:
+	      pp_name(&hints->domain_attr->name, pp_config.domain) ?:
+	      fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &s->info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static int pp_find(struct pp_session *s)
+{
+	int ret;
+
+	ret = pp_find_caps(s, FI_MSG | FI_RMA);
+	if (ret == -ENODATA)
+		ret = pp_find_caps(s, FI_MSG);
+	if (ret)
+		pp_report_error(s->inst, ret, "no fabric for an RDM endpoint");
+	return ret;
+}
+
+static size_t pp_option(struct pp_session *s, int option)
+{
+	size_t value, len = sizeof(value);
+
+	if (fi_getopt(&s->ep->fid, FI_OPT_ENDPOINT, option, &value, &len))
+		return s->info->ep_attr->max_msg_size;
+	return value;
+}
+
+static int pp_open_objects(struct pp_session *s)
+{
+	struct fi_eq_attr eq_attr = {
+		.handler		= pp_eq_handler,
+		.handler_context	= s,
+	};
+	struct fi_av_attr av_attr = { .count = 1 };
+	struct fi_cq_attr cq_attr = {
+		/* Each direction's operations, and a few that nobody posted. */
+		.size			= 2 * s->self.depth + 8,
+		.format			= FI_CQ_FORMAT_DATA,
+		.handler		= pp_cq_handler,
+		.handler_context	= s,
+	};
+
+	return fi_fabric(s->info->fabric_attr, &s->fabric, NULL) ?:
+	       fi_eq_open(s->fabric, &eq_attr, &s->eq, NULL) ?:
+	       fi_domain(s->fabric, s->info, &s->domain, NULL) ?:
+	       fi_domain_bind(s->domain, &s->eq->fid, 0) ?:
+	       fi_av_open(s->domain, &av_attr, &s->av, NULL) ?:
+	       fi_cq_open(s->domain, &cq_attr, &s->cq, NULL) ?:
+	       fi_endpoint(s->domain, s->info, &s->ep, NULL) ?:
+	       fi_ep_bind(s->ep, &s->av->fid, 0) ?:
+	       fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	       fi_enable(s->ep);
+}
+
+/*
+ * Slots are contiguous, as a device may have no more than one segment for an
+ * operation. Where memory is too fragmented for that, less of it has to do.
+ */
+static int pp_alloc_side(struct pp_side *side, u32 depth, size_t *len)
+{
+	for (; *len >= PP_MIN_REGION; *len /= 2) {
+		side->buf = kzalloc(*len, GFP_KERNEL | __GFP_NOWARN |
+					  __GFP_NORETRY);
+		if (side->buf)
+			break;
+	}
+	side->slots = kcalloc(depth, sizeof(*side->slots), GFP_KERNEL);
+	side->free = kcalloc(depth, sizeof(*side->free), GFP_KERNEL);
+	return side->buf && side->slots && side->free ? 0 : -ENOMEM;
+}
+
+static int pp_alloc(struct pp_session *s)
+{
+	size_t len = roundup_pow_of_two((size_t)pp_config.memory * SZ_1K);
+	int ret;
+
+	s->scratch = kzalloc(PP_SLOT_ALIGN, GFP_KERNEL);
+	s->seen = bitmap_zalloc(PP_COUNT_MAX, GFP_KERNEL);
+	if (!s->scratch || !s->seen)
+		return -ENOMEM;
+	ret = pp_alloc_side(&s->tx, s->self.depth, &len) ?:
+	      pp_alloc_side(&s->rx, s->self.depth, &len);
+	s->self.memory = len;
+	return ret;
+}
+
+/* Nothing says how much a region can hold but trying. */
+static int pp_find_region(struct pp_session *s)
+{
+	size_t len = s->self.memory;
+	struct fid_mr *mr;
+	int ret;
+
+	while ((ret = fi_mr_reg(s->domain, s->rx.buf, len,
+				FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
+				NULL)) == -EMSGSIZE && len > PP_MIN_REGION)
+		len /= 2;
+	if (ret)
+		return ret;
+	pp_close_fid(&mr->fid);
+	s->self.memory = len;
+	return 0;
+}
+
+static int pp_limits(struct pp_session *s)
+{
+	const struct fi_domain_attr *domain = s->info->domain_attr;
+	size_t len = sizeof(s->self.addr);
+	int ret;
+
+	s->self.max_msg = pp_option(s, FI_OPT_MAX_MSG_SIZE);
+	if (s->info->caps & FI_RMA) {
+		s->self.max_rma = pp_option(s, FI_OPT_MAX_RMA_SIZE);
+		s->self.can = PP_CAN_RMA;
+		if (domain->cq_data_size >= sizeof(u32))
+			s->self.can |= PP_CAN_CQ_DATA;
+		ret = pp_find_region(s);
+		if (ret)
+			return ret;
+	}
+	s->rx_cq_data = (s->info->mode | s->info->rx_attr->mode) &
+			FI_RX_CQ_DATA;
+	ret = fi_getname(&s->ep->fid, s->self.addr, &len);
+	s->self.addrlen = len;
+	return ret;
+}
+
+/**
+ * pp_open() - open an endpoint and learn its limits
+ * @s: the session; what was opened is closed by pp_close(), failure or not
+ *
+ * Return: 0, or a negative errno, which is reported.
+ */
+int pp_open(struct pp_session *s)
+{
+	int ret = pp_find(s);
+
+	if (ret)
+		return ret;
+	s->self.depth = min3((size_t)pp_config.depth, s->info->tx_attr->size,
+			     s->info->rx_attr->size) ?: 1;
+	ret = pp_open_objects(s);
+	if (ret) {
+		pp_report_error(s->inst, ret, "no endpoint");
+		return ret;
+	}
+	ret = pp_alloc(s) ?: pp_limits(s);
+	if (ret)
+		pp_report_error(s->inst, ret, "no memory for the peer");
+	else
+		pp_report_fabric(s);
+	return ret;
+}
+
+/**
+ * pp_meet() - put the peer's address where sends look for it
+ * @s: the session, after pp_hello()
+ *
+ * Return: 0, or a negative errno.
+ */
+int pp_meet(struct pp_session *s)
+{
+	int ret;
+
+	/* Of another fabric's address nobody knows what it would be taken for. */
+	if (s->peer.addrlen != s->self.addrlen)
+		return -EPROTO;
+	ret = fi_av_insert(s->av, s->peer.addr, 1, &s->peer_addr, 0, NULL);
+	if (ret < 0)
+		return ret;
+	return ret == 1 ? 0 : -EADDRNOTAVAIL;
+}
+
+/**
+ * pp_close_fid() - close something that nothing depends on
+ * @fid: what
+ */
+void pp_close_fid(struct fid *fid)
+{
+	int ret = fi_close(fid);
+
+	if (ret)
+		pr_err("kofi_pingpong: close: %s\n", fi_strerror(-ret));
+}
+
+static void pp_free_side(struct pp_side *side)
+{
+	kfree(side->buf);
+	kfree(side->slots);
+	kfree(side->free);
+}
+
+/**
+ * pp_close() - undo pp_open()
+ * @s: the session
+ */
+void pp_close(struct pp_session *s)
+{
+	if (s->ep)
+		pp_close_fid(&s->ep->fid);
+	if (s->cq)
+		pp_close_fid(&s->cq->fid);
+	if (s->av)
+		pp_close_fid(&s->av->fid);
+	if (s->domain)
+		pp_close_fid(&s->domain->fid);
+	if (s->eq)
+		pp_close_fid(&s->eq->fid);
+	if (s->fabric)
+		pp_close_fid(&s->fabric->fid);
+	fi_freeinfo(s->info);
+	pp_free_side(&s->rx);
+	pp_free_side(&s->tx);
+	kfree(s->scratch);
+	bitmap_free(s->seen);
+}

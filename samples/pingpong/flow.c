@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A test as one side sees it: operations to be posted, and messages that arrive.
+ * Both sides run the same loop. A client may post as much as the server has room
+ * for, the server answers a number of arrivals by a message, and that lets the
+ * client post as many again.
+ *
+ * Nothing is assumed of order: neither of operations on the wire, nor of
+ * completions. A receive is posted again before an answer is, so no message
+ * finds the receiver without one.
+ */
+#include <linux/bitmap.h>
+#include <linux/string.h>
+#include "data.h"
+#include "pingpong.h"
+
+#define PP_BATCH	8
+#define PP_SLICE_MS	100	/* between looks at the peer's connection */
+#define PP_AGAIN_MS	1	/* when a post must be repeated */
+
+/* --- slots --- */
+
+static void *pp_buf(const struct pp_side *side, const struct pp_slot *slot)
+{
+	return side->buf + (size_t)slot->index * side->stride;
+}
+
+static struct pp_slot *pp_take(struct pp_side *side)
+{
+	return &side->slots[side->free[--side->nfree]];
+}
+
+static void pp_give_back(struct pp_side *side, struct pp_slot *slot)
+{
+	side->free[side->nfree++] = slot->index;
+}
+
+/**
+ * pp_side_reset() - prepare slots for a test
+ * @side: with nothing posted
+ * @size: bytes of an operation
+ * @slots: how many to use
+ * @check: what isn't overwritten shall be noticed
+ *
+ * They are taken in the order of their index.
+ */
+void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
+{
+	u32 i;
+
+	side->stride = pp_stride(size);
+	side->nfree = slots;
+	for (i = 0; i < slots; i++) {
+		side->free[slots - 1 - i] = i;
+		side->slots[i].index = i;
+		side->slots[i].busy = false;
+	}
+	if (check)
+		memset(side->buf, PP_POISON, (size_t)slots * side->stride);
+}
+
+/* --- posting --- */
+
+static ssize_t pp_post_recv(struct pp_session *s, struct pp_slot *slot)
+{
+	struct pp_flow *flow = &s->flow;
+	void *buf = s->scratch;
+	u32 len = PP_GUARD;
+
+	/* What comes with a write takes a receive, but no data. */
+	if (flow->test.op == PP_SEND || flow->op == PP_WRITEDATA) {
+		buf = pp_buf(&s->rx, slot);
+		len = flow->rx_size ?: PP_GUARD;
+	}
+	return fi_recv(s->ep, buf, len, NULL, FI_ADDR_UNSPEC, slot);
+}
+
+static int pp_post_recvs(struct pp_session *s)
+{
+	struct pp_flow *flow = &s->flow;
+	struct pp_slot *slot;
+	ssize_t ret;
+
+	while (flow->rx_needed && flow->rx_posted < flow->rx_total &&
+	       s->rx.nfree) {
+		slot = pp_take(&s->rx);
+		slot->recv = true;
+		slot->busy = true;
+		ret = pp_post_recv(s, slot);
+		if (ret) {
+			slot->busy = false;
+			pp_give_back(&s->rx, slot);
+			return ret;
+		}
+		flow->rx_posted++;
+	}
+	return 0;
+}
+
+static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
+{
+	struct pp_flow *flow = &s->flow;
+	void *buf = pp_buf(&s->tx, slot);
+	u64 addr = flow->base + (u64)slot->index * s->tx.stride;
+
+	switch (flow->op) {
+	case PP_SEND:
+		return fi_send(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
+			       slot);
+	case PP_WRITE:
+		return fi_write(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
+				addr, flow->key, slot);
+	case PP_READ:
+		return fi_read(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
+			       addr, flow->key, slot);
+	case PP_WRITEDATA:
+		return fi_writedata(s->ep, buf, flow->tx_size, NULL,
+				    flow->tx_posted, s->peer_addr, addr,
+				    flow->key, slot);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* How many operations the other side has room for. */
+static u32 pp_allowed(const struct pp_flow *flow)
+{
+	return min(flow->tx_total,
+		   flow->tx_start + flow->arrived / flow->per * flow->grant);
+}
+
+static int pp_post_ops(struct pp_session *s)
+{
+	struct pp_flow *flow = &s->flow;
+	struct pp_slot *slot;
+	ssize_t ret;
+
+	while (flow->tx_posted < pp_allowed(flow) && s->tx.nfree) {
+		slot = pp_take(&s->tx);
+		slot->recv = false;
+		slot->busy = true;
+		if (flow->check && flow->op != PP_READ)
+			pp_fill(pp_buf(&s->tx, slot), flow->tx_size,
+				flow->tx_seed, flow->tx_posted);
+		flow->posted = ktime_get();
+		ret = pp_post_op(s, slot);
+		if (ret) {
+			slot->busy = false;
+			pp_give_back(&s->tx, slot);
+			return ret;
+		}
+		flow->tx_posted++;
+	}
+	return 0;
+}
+
+/* Receives first: an operation of ours may have the peer send. */
+static int pp_post(struct pp_session *s)
+{
+	int ret = pp_post_recvs(s) ?: pp_post_ops(s);
+
+	if (ret && ret != -EAGAIN)
+		pp_report_error(s->inst, ret, "a post failed");
+	return ret;
+}
+
+/* --- completing --- */
+
+static void pp_sample(struct pp_flow *flow, bool both_ways)
+{
+	u64 ns = ktime_to_ns(ktime_sub(ktime_get(), flow->posted));
+
+	if (flow->samples && flow->nsamples < flow->test.count)
+		flow->samples[flow->nsamples++] =
+			min_t(u64, both_ways ? ns / 2 : ns, U32_MAX);
+}
+
+static void pp_count(struct pp_flow *flow, bool good)
+{
+	flow->checked++;
+	if (!good)
+		flow->bad++;
+}
+
+/* Each message once, whichever comes first. */
+static bool pp_first(struct pp_session *s, u64 seq)
+{
+	return seq < s->flow.rx_total && !test_and_set_bit(seq, s->seen);
+}
+
+static void pp_check_message(struct pp_session *s, const struct pp_slot *slot,
+			     size_t len)
+{
+	struct pp_flow *flow = &s->flow;
+	const void *buf = pp_buf(&s->rx, slot);
+	u32 seq = len == flow->rx_size ? pp_seq_of(buf, len) : 0;
+
+	pp_count(flow, len == flow->rx_size &&
+		       pp_verify(buf, flow->rx_size, flow->rx_seed, seq) &&
+		       (len < PP_HEADER || pp_first(s, seq)));
+	memset(s->rx.buf + (size_t)slot->index * s->rx.stride, PP_POISON,
+	       s->rx.stride);
+}
+
+static int pp_arrived(struct pp_session *s, struct pp_slot *slot,
+		      const struct fi_cq_data_entry *entry)
+{
+	struct pp_flow *flow = &s->flow;
+	bool data = entry->flags & FI_REMOTE_CQ_DATA;
+
+	if (flow->arrived == flow->rx_total) {
+		pp_report_error(s->inst, -EPROTO, "more arrived than was said");
+		return -EPROTO;
+	}
+	flow->arrived++;
+	if (flow->test.op == PP_WRITEDATA && flow->op != PP_WRITEDATA)
+		pp_count(flow, data && pp_first(s, entry->data));
+	else if (flow->check && slot)
+		pp_check_message(s, slot, entry->len);
+	else if (entry->len != flow->rx_size)
+		pp_count(flow, false);
+	if (slot)
+		pp_give_back(&s->rx, slot);
+	if (flow->test.op == PP_SEND)
+		pp_sample(flow, true);
+	return 0;
+}
+
+static void pp_sent(struct pp_session *s, struct pp_slot *slot)
+{
+	struct pp_flow *flow = &s->flow;
+
+	flow->tx_done++;
+	if (flow->op == PP_READ && flow->check)
+		pp_count(flow, pp_verify(pp_buf(&s->tx, slot), flow->tx_size,
+					 flow->tx_seed, slot->index));
+	/* Checked RMA has a slot for each operation, to be looked at later. */
+	if (!flow->check || flow->op == PP_SEND)
+		pp_give_back(&s->tx, slot);
+	if (flow->op != PP_SEND)
+		pp_sample(flow, false);
+}
+
+static int pp_completed(struct pp_session *s,
+			const struct fi_cq_data_entry *entry)
+{
+	struct pp_slot *slot = entry->op_context;
+
+	if (entry->flags & FI_REMOTE_WRITE && !s->rx_cq_data)
+		return pp_arrived(s, NULL, entry);
+	if (!slot || !slot->busy) {
+		pp_report_error(s->inst, -EIO, "a completion of nothing");
+		return -EIO;
+	}
+	slot->busy = false;
+	if (slot->recv)
+		return pp_arrived(s, slot, entry);
+	pp_sent(s, slot);
+	return 0;
+}
+
+static int pp_failed(struct pp_session *s)
+{
+	struct fi_cq_err_entry entry;
+	struct pp_slot *slot;
+	char text[80];
+
+	if (fi_cq_readerr(s->cq, &entry, 0) != 1)
+		return 0;
+	slot = entry.op_context;
+	pp_report_error(s->inst, -entry.err, "%s of %u bytes: %s",
+			slot && slot->recv ? "receive" :
+					     pp_op_names[s->flow.op],
+			slot && slot->recv ? s->flow.rx_size : s->flow.tx_size,
+			fi_cq_strerror(s->cq, entry.prov_errno, NULL, text,
+				       sizeof(text)));
+	return -entry.err ?: -EIO;
+}
+
+/* Return: entries read, or a negative errno. */
+static int pp_poll(struct pp_session *s)
+{
+	struct fi_cq_data_entry entries[PP_BATCH];
+	int ret, done = 0;
+	ssize_t n, i;
+
+	while ((n = fi_cq_read(s->cq, entries, PP_BATCH)) != -EAGAIN) {
+		if (n == -FI_EAVAIL) {
+			ret = pp_failed(s);
+			if (ret)
+				return ret;
+			continue;
+		}
+		if (n < 0)
+			return n;
+		for (i = 0; i < n; i++) {
+			ret = pp_completed(s, &entries[i]);
+			if (ret)
+				return ret;
+		}
+		done += n;
+		s->progress = jiffies;
+	}
+	return done;
+}
+
+/* --- the loop --- */
+
+/* Sleeps until something completed, or for a while. */
+static int pp_wait(struct pp_session *s, bool again)
+{
+	struct pp_instance *inst = s->inst;
+
+	wait_event_idle_timeout(inst->wait,
+				test_and_clear_bit(PP_EVENT_CQ, &s->events) ||
+				test_bit(PP_EVENT_REMOVED, &s->events) ||
+				READ_ONCE(inst->stopping),
+				msecs_to_jiffies(again ? PP_AGAIN_MS :
+						 PP_SLICE_MS));
+	if (READ_ONCE(inst->stopping))
+		return -ESHUTDOWN;
+	if (test_bit(PP_EVENT_REMOVED, &s->events)) {
+		pp_report_error(inst, -ENODEV, "the device was removed");
+		return -ENODEV;
+	}
+	if (!pp_connected(s))
+		return pp_hung_up(s);
+	if (time_after(jiffies, s->progress + pp_config.timeout * HZ)) {
+		pp_report_error(inst, -ETIMEDOUT,
+				"no progress: %u of %u done, %u of %u arrived",
+				s->flow.tx_done, s->flow.tx_total,
+				s->flow.arrived, s->flow.rx_total);
+		return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+/**
+ * pp_flow_start() - post the first receives of a test
+ * @s: the session, whose flow was set up
+ *
+ * Only then may the peer begin.
+ *
+ * Return: 0, or a negative errno, which is reported.
+ */
+int pp_flow_start(struct pp_session *s)
+{
+	int ret;
+
+	s->progress = jiffies;
+	bitmap_zero(s->seen, s->flow.rx_total);
+	while ((ret = pp_post_recvs(s)) == -EAGAIN) {
+		ret = pp_poll(s);
+		ret = ret < 0 ? ret : pp_wait(s, true);
+		if (ret)
+			return ret;
+	}
+	if (ret)
+		pp_report_error(s->inst, ret, "a receive wasn't taken");
+	return ret;
+}
+
+static bool pp_flow_finished(const struct pp_flow *flow)
+{
+	return flow->tx_done == flow->tx_total &&
+	       flow->arrived == flow->rx_total;
+}
+
+/**
+ * pp_flow_run() - post and complete until nothing is left
+ * @s: the session, after pp_flow_start() on both sides
+ *
+ * Return: 0, or a negative errno, which is reported. Operations may be
+ * outstanding then, until the endpoint is closed.
+ */
+int pp_flow_run(struct pp_session *s)
+{
+	int ret, done;
+
+	s->progress = jiffies;
+	while (!pp_flow_finished(&s->flow)) {
+		ret = pp_post(s);
+		if (ret && ret != -EAGAIN)
+			return ret;
+		done = pp_poll(s);
+		if (done < 0)
+			return done;
+		if (done)
+			continue;
+		ret = pp_wait(s, ret == -EAGAIN);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the two sides tell each other over TCP, in little-endian:
+ *
+ *	client			server
+ *	HELLO   ->
+ *			<-	HELLO		address and limits of each
+ *	TEST    ->
+ *			<-	READY		receives posted, memory registered
+ *	... fi_*() ...
+ *	DONE    ->				all of its operations completed
+ *			<-	DONE		so did the server's; what it found
+ *	... the next TEST ...
+ *	BYE     ->
+ *
+ * Either side may say BYE with a reason at any time, and hang up.
+ *
+ * Nothing of what arrives is believed: pp_wire_parse() checks each field of a
+ * message, pp_test_fits() whether a side can serve a test.
+ */
+#ifndef PP_WIRE_H
+#define PP_WIRE_H
+
+#include <linux/types.h>
+
+#define PP_MAGIC	0x70696b6f	/* "okip" */
+#define PP_VERSION	1
+
+#define PP_ADDR_MAX	64		/* bytes of a fabric's address */
+#define PP_SIZE_MAX	(1U << 30)	/* bytes of an operation */
+#define PP_COUNT_MAX	(1U << 20)	/* operations of a test */
+#define PP_DEPTH_MAX	1024		/* of them outstanding */
+
+/* A slot is a buffer and what must stay untouched behind it. */
+#define PP_GUARD	16
+#define PP_SLOT_ALIGN	64
+
+enum pp_type {
+	PP_HELLO = 1,
+	PP_TEST,
+	PP_READY,
+	PP_DONE,
+	PP_BYE,
+	PP_TYPES,
+};
+
+enum pp_op {
+	PP_SEND,
+	PP_WRITE,
+	PP_READ,
+	PP_WRITEDATA,
+	PP_OPS,
+};
+
+enum pp_mode {
+	PP_CHECK,	/* every byte */
+	PP_LATENCY,	/* one at a time; a send is answered by one */
+	PP_STREAM,	/* as many at a time as the depth allows */
+	PP_MODES,
+};
+
+enum pp_reason {
+	PP_BYE_DONE,
+	PP_BYE_STOPPED,		/* the module is being unloaded */
+	PP_BYE_REMOVED,		/* the device went away */
+	PP_BYE_PROTOCOL,	/* the peer's message can't be right */
+	PP_BYE_FAILED,
+	PP_REASONS,
+};
+
+#define PP_CAN_RMA		1
+#define PP_CAN_CQ_DATA		2
+#define PP_CAN_ALL		3
+
+/**
+ * struct pp_wire_header - in front of each message
+ * @magic: PP_MAGIC
+ * @version: PP_VERSION
+ * @type: enum pp_type
+ * @length: bytes that follow, the size of the type's struct
+ */
+struct pp_wire_header {
+	__le32	magic;
+	__le16	version;
+	__le16	type;
+	__le32	length;
+} __packed;
+
+/**
+ * struct pp_wire_hello - who a side is
+ * @max_msg: longest message that it can send and receive
+ * @max_rma: longest RMA operation
+ * @memory: bytes of slots that a test may use
+ * @depth: most operations outstanding
+ * @can: PP_CAN bits
+ * @addrlen: bytes in use of @addr; the others are 0
+ * @addr: address of its endpoint
+ */
+struct pp_wire_hello {
+	__le64	max_msg;
+	__le64	max_rma;
+	__le64	memory;
+	__le32	depth;
+	__le32	can;
+	__le32	addrlen;
+	u8	addr[PP_ADDR_MAX];
+} __packed;
+
+/**
+ * struct pp_wire_test - what comes next
+ * @op: enum pp_op
+ * @mode: enum pp_mode
+ * @size: bytes of an operation
+ * @count: operations
+ * @depth: of them outstanding, and receives that are posted
+ * @seed: of the data
+ */
+struct pp_wire_test {
+	__le16	op;
+	__le16	mode;
+	__le32	size;
+	__le32	count;
+	__le32	depth;
+	__le64	seed;
+} __packed;
+
+/**
+ * struct pp_wire_ready - the server is ready for a test
+ * @base: remote address of the first slot, for RMA
+ * @key: its key
+ */
+struct pp_wire_ready {
+	__le64	base;
+	__le64	key;
+} __packed;
+
+/**
+ * struct pp_wire_done - a side is done with a test
+ * @arrived: messages and remote CQ data that arrived
+ * @checked: buffers that were looked at
+ * @bad: of them with wrong data
+ */
+struct pp_wire_done {
+	__le32	arrived;
+	__le32	checked;
+	__le32	bad;
+} __packed;
+
+/**
+ * struct pp_wire_bye - the end
+ * @reason: enum pp_reason
+ */
+struct pp_wire_bye {
+	__le32	reason;
+} __packed;
+
+/* The same for the host, once checked. */
+
+struct pp_hello {
+	u64	max_msg;
+	u64	max_rma;
+	u64	memory;
+	u32	depth;
+	u32	can;
+	u32	addrlen;
+	u8	addr[PP_ADDR_MAX];
+};
+
+struct pp_test {
+	enum pp_op	op;
+	enum pp_mode	mode;
+	u32		size;
+	u32		count;
+	u32		depth;
+	u64		seed;
+};
+
+struct pp_ready {
+	u64	base;
+	u64	key;
+};
+
+struct pp_done {
+	u32	arrived;
+	u32	checked;
+	u32	bad;
+};
+
+struct pp_bye {
+	enum pp_reason	reason;
+};
+
+struct pp_msg {
+	enum pp_type	type;
+	union {
+		struct pp_hello	hello;
+		struct pp_test	test;
+		struct pp_ready	ready;
+		struct pp_done	done;
+		struct pp_bye	bye;
+	};
+};
+
+#define PP_WIRE_MAX \
+	(sizeof(struct pp_wire_header) + sizeof(struct pp_wire_hello))
+
+int pp_wire_body(const void *buf);
+int pp_wire_parse(const void *buf, size_t len, struct pp_msg *msg);
+size_t pp_wire_build(const struct pp_msg *msg, void *buf);
+int pp_test_fits(const struct pp_test *test, const struct pp_hello *side);
+
+/**
+ * pp_stride() - distance of slots
+ * @size: bytes of an operation, PP_SIZE_MAX at most
+ *
+ * Return: bytes.
+ */
+static inline u32 pp_stride(u32 size)
+{
+	return (size + PP_GUARD + PP_SLOT_ALIGN - 1) & ~(PP_SLOT_ALIGN - 1);
+}
+
+/**
+ * pp_ack_every() - after how many arrivals the server answers
+ * @test: the test
+ *
+ * Both sides count on it, as receives are posted before the peer may send. A
+ * depth of d allows d sends before the first answer, so an answer after each d/2
+ * keeps the sender going.
+ *
+ * Return: how many.
+ */
+static inline u32 pp_ack_every(const struct pp_test *test)
+{
+	return (test->depth + 1) / 2;
+}
+
+#endif /* PP_WIRE_H */
