@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12 stock-6.1
+# timeout: 240
+#
+# Both sides of pingpong in one kernel, over the loopback provider: a whole run,
+# then runs that are disturbed by the device's removal, by unloading, by a client
+# that isn't one.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+DIR=/sys/kernel/debug/kofi_pingpong
+
+# state SIDE
+state()
+{
+	cat "$DIR/$1/state" 2> /dev/null
+}
+
+# wait_while SIDE STATE SECONDS
+wait_while()
+{
+	for _ in $(seq $(($3 * 10))); do
+		[ "$(state "$1")" = "$2" ] || return 0
+		usleep 100000
+	done
+	echo "# still $2"
+	return 1
+}
+
+# ended STATE: the client's run ends so
+ended()
+{
+	wait_while client waiting 20 && wait_while client running 150 &&
+		[ "$(state client)" = "$1" ]
+}
+
+# number SIDE WORD: the figure in front of the word
+number()
+{
+	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $2.*/\1/p" "$DIR/$1/results" | head -n 1
+}
+
+nothing_open()
+{
+	[ -e /sys/kernel/debug/kofi/objects ] && [ ! -s /sys/kernel/debug/kofi/objects ]
+}
+
+check "the loopback provider" modprobe kofi_loop
+
+# --- a whole run ---
+check "both sides start" modprobe kofi_pingpong prov=loop iterations=100
+check "the run ends well" ended done
+sed 's/^/# /' "$DIR/client/results"
+for operation in send write read writedata; do
+	check "$operation of 0 bytes" grep -q "^$operation  *0 " "$DIR/client/results"
+	check "$operation of the limit" grep -q "^$operation  *1048576 " "$DIR/client/results"
+done
+check "data was checked" [ "$(number client checked)" -gt 0 ]
+check "the server checked, too" [ "$(number server checked)" -gt 0 ]
+check "no byte was wrong" [ "$(number client bad)" = 0 ]
+check "the server found none, either" [ "$(number server bad)" = 0 ]
+check "the JSON names the state" grep -q '"state": "done"' "$DIR/client/results.json"
+check "the module goes" rmmod kofi_pingpong
+
+# --- the device goes away in the middle, and the server lives on ---
+modprobe kofi_pingpong prov=loop domain=loop1 iterations=1000000 sizes=64
+check "a long run is on" wait_while client waiting 20
+usleep 500000
+echo 0 > /sys/kernel/debug/kofi_loop/loop1/present
+check "a removal ends it" ended failed
+grep error: "$DIR/client/results"
+check "and is named" grep -q '^error: .* device' "$DIR/client/results"
+check "the server waits for the next" wait_while server running 20
+echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
+check "nothing is open" nothing_open
+check "the module goes after a removal" rmmod kofi_pingpong
+
+# --- a client that isn't one ---
+check "a server alone" modprobe kofi_pingpong prov=loop role=server timeout=5
+for _ in $(seq 50); do
+	nc 127.0.0.1 7471 < /dev/null > /dev/null 2>&1 && break
+	usleep 100000
+done
+head -c 4096 /dev/urandom | nc -w 2 127.0.0.1 7471 > /dev/null 2>&1
+check "no session is left" wait_while server running 20
+check "garbage was refused" [ "$(number server refused)" -gt 0 ]
+check "nothing is open after it" nothing_open
+check "the module goes after garbage" rmmod kofi_pingpong
+
+# --- unloading at any time ---
+for delay in 0 10000 50000 200000 700000; do
+	check "loaded for $delay us" \
+		modprobe kofi_pingpong prov=loop iterations=100000 sizes=0,65536
+	usleep $delay
+	check "unloaded after $delay us" rmmod kofi_pingpong
+	check "nothing is open, $delay us" nothing_open
+done
+
+# --- what can't be ---
+refuse "a role that there isn't" modprobe kofi_pingpong role=observer
+refuse "no iterations" modprobe kofi_pingpong iterations=0
+check "a provider that there isn't" modprobe kofi_pingpong prov=nosuch timeout=2
+check "ends the run" ended failed
+check "the module goes without a provider" rmmod kofi_pingpong
