@@ -129,7 +129,7 @@ single()
 # Flags of a source outside of the tree's Kbuild files.
 single_flags()
 {
-	echo "ccflags-y := -I$1/include -include $1/compat/compat.h"
+	echo "ccflags-y := -I$1/include -I$1/compat/efa -include $1/compat/compat.h"
 }
 
 # put FILE: stdin to FILE unless it says so already, for make's sake.

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The kernel-verbs ABI of the EFA driver, version 1, declared by us.
+ *
+ * Mainline's efa has no kernel verbs, and Amazon's driver carries this header
+ * in its own source directory, so a build must be possible without it. It sits
+ * in a directory of its own under its real name: EFA_SRC=<the driver's source>
+ * puts that directory in front, and the same #include finds the real one.
+ * efa_verbs_check.h then says whether the two agree.
+ */
+#ifndef COMPAT_EFA_VERBS_H
+#define COMPAT_EFA_VERBS_H
+
+#include <rdma/ib_verbs.h>
+
+#define EFA_VERBS_VERSION	1
+
+/* The SRD transport has no QP type of its own in ib_core. */
+#define EFA_QPT_SRD		IB_QPT_RESERVED1
+
+/* An MR key carries a generation, to be advanced before each IB_WR_REG_MR. */
+#define EFA_MR_GEN_SHIFT	20
+#define EFA_MR_GEN_MASK		0x00F00000
+
+/**
+ * struct ib_srd_wr - a send on an SRD queue pair
+ * @wr: the generic part
+ * @ah: who to send to
+ * @remote_qpn: queue pair there
+ * @remote_qkey: and its Q_Key
+ */
+struct ib_srd_wr {
+	struct ib_send_wr wr;
+	struct ib_ah *ah;
+	u32 remote_qpn;
+	u32 remote_qkey;
+};
+
+/**
+ * struct ib_srd_rdma_wr - an RDMA read or write on an SRD queue pair
+ * @wr: the part that it has in common with a send
+ * @remote_addr: I/O virtual address in the remote region
+ * @rkey: key of the remote region
+ */
+struct ib_srd_rdma_wr {
+	struct ib_srd_wr wr;
+	u64 remote_addr;
+	u32 rkey;
+};
+
+static inline const struct ib_srd_wr *srd_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_srd_wr, wr);
+}
+
+static inline const struct ib_srd_rdma_wr *
+srd_rdma_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_srd_rdma_wr, wr.wr);
+}
+
+/* Both keys take the new generation, counted from the rkey's. */
+static inline void efa_inc_fast_reg_key_gen(struct ib_mr *mr)
+{
+	u32 gen = (mr->rkey + BIT(EFA_MR_GEN_SHIFT)) & EFA_MR_GEN_MASK;
+
+	mr->rkey = (mr->rkey & ~EFA_MR_GEN_MASK) | gen;
+	mr->lkey = (mr->lkey & ~EFA_MR_GEN_MASK) | gen;
+}
+
+#endif /* COMPAT_EFA_VERBS_H */
