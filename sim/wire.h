@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What efasim devices say to each other.
+ *
+ * Every packet has the common header; then, for a request or a response, a
+ * body; then the payload. Requests and responses travel in lanes of their own,
+ * each with its sequence numbers, so that a request that waits for room at the
+ * far end can't hold up the response that would make room.
+ *
+ * This pair of files is pure and builds in user space too: everything that
+ * arrives goes through efasim_wire_parse(), which trusts nothing.
+ */
+#ifndef EFASIM_WIRE_H
+#define EFASIM_WIRE_H
+
+#include <linux/types.h>
+#ifndef __KERNEL__
+#include <stdbool.h>
+#include <stddef.h>
+#endif
+
+#define EFASIM_WIRE_MAGIC	0x45464153	/* "EFAS" */
+#define EFASIM_WIRE_VERSION	1
+#define EFASIM_GID_LEN		16
+/* Payload of one packet: the largest MTU of a device that we agree to model. */
+#define EFASIM_MAX_PAYLOAD	9216
+/* Packets in flight in a lane; bounded by the bits of @sack. */
+#define EFASIM_WINDOW		64
+
+enum efasim_lane {
+	EFASIM_LANE_REQ,
+	EFASIM_LANE_RESP,
+	EFASIM_LANES,
+	EFASIM_LANE_NONE = EFASIM_LANES,
+};
+
+enum efasim_pkt_type {
+	EFASIM_PKT_ACK,		/* nothing but the acknowledgment */
+	EFASIM_PKT_UD,
+	EFASIM_PKT_SEND,
+	EFASIM_PKT_WRITE,
+	EFASIM_PKT_READ,
+	EFASIM_PKT_RESP,	/* status of a request */
+	EFASIM_PKT_DATA,	/* payload that a READ asked for */
+	EFASIM_PKT_TYPES,
+};
+
+#define EFASIM_PKT_F_IMM	0x01
+
+struct efasim_wire_hdr {
+	__be32 magic;
+	__u8 version;
+	__u8 type;
+	__u8 flags;
+	__u8 reserved;
+	__u8 src_gid[EFASIM_GID_LEN];
+	__be64 src_inc;		/* incarnation of the sending device */
+	__be64 dst_inc;		/* of the receiving one; 0: not known yet */
+	__be64 sack[EFASIM_LANES];	/* bit i: ack + 1 + i is here */
+	__be32 ack[EFASIM_LANES];	/* all before it have been received */
+	__be32 seq;		/* in the packet's lane */
+	__be32 base;		/* oldest that the sender still offers */
+	__be32 length;		/* of the payload */
+	__be32 reserved2;
+};
+
+struct efasim_wire_req {
+	__be64 op;		/* the initiator's, returned as it is */
+	__be32 seg;
+	__be32 src_qpn;
+	__be32 dst_qpn;
+	__be32 qkey;
+	__be32 imm;
+	__be32 rkey;
+	__be64 raddr;
+	__be32 rlen;		/* READ: bytes wanted; WRITE: whole message */
+	__be32 reserved;
+};
+
+struct efasim_wire_resp {
+	__be64 op;
+	__be32 seg;
+	__be32 status;
+};
+
+/* A packet in host terms. */
+struct efasim_pkt {
+	enum efasim_pkt_type type;
+	enum efasim_lane lane;
+	__u8 flags;
+	__u8 src_gid[EFASIM_GID_LEN];
+	__u64 src_inc;
+	__u64 dst_inc;
+	__u64 sack[EFASIM_LANES];
+	__u32 ack[EFASIM_LANES];
+	__u32 seq;
+	__u32 base;
+	__u64 op;
+	__u64 raddr;
+	__u32 seg;
+	__u32 src_qpn;
+	__u32 dst_qpn;
+	__u32 qkey;
+	__u32 imm;
+	__u32 rkey;
+	__u32 rlen;
+	__u32 status;
+	__u32 length;
+	const void *payload;
+};
+
+/* Why a packet was refused; EFASIM_WIRE_OK is 0. */
+enum efasim_wire_err {
+	EFASIM_WIRE_OK,
+	EFASIM_WIRE_SHORT,
+	EFASIM_WIRE_MAGIC_BAD,
+	EFASIM_WIRE_VERSION_BAD,
+	EFASIM_WIRE_TYPE_BAD,
+	EFASIM_WIRE_FLAGS_BAD,
+	EFASIM_WIRE_LENGTH_BAD,
+	EFASIM_WIRE_FIELD_BAD,
+	EFASIM_WIRE_ERRS,
+};
+
+enum efasim_wire_err efasim_wire_parse(const void *buf, size_t len,
+				       struct efasim_pkt *pkt);
+size_t efasim_wire_hdr_len(enum efasim_pkt_type type);
+size_t efasim_wire_build(void *buf, const struct efasim_pkt *pkt);
+enum efasim_lane efasim_wire_lane(enum efasim_pkt_type type);
+
+#endif /* EFASIM_WIRE_H */
