@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Admin commands: the tables of PDs, QPs, AHs and MRs and their limits.
+ *
+ * They all sleep, as commands of the real device's admin queue do. When that
+ * queue dies, the first command waits its timeout out and every later one
+ * fails at once; nothing is freed by a command that failed.
+ */
+#include <linux/delay.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "priv.h"
+
+static int admin_timed_out(struct efasim_dev *dev)
+{
+	atomic64_inc(&dev->injected[EFASIM_F_admin_timeout]);
+	msleep(READ_ONCE(dev->fault[EFASIM_F_admin_timeout_ms]));
+	efasim_count(dev, EFASIM_S_no_completion_cmds);
+	WRITE_ONCE(dev->admin_dead, true);
+	return -ETIME;
+}
+
+static int admin_submit(struct efasim_dev *dev)
+{
+	u32 nth;
+
+	might_sleep();
+	efasim_count(dev, EFASIM_S_submitted_cmds);
+	if (READ_ONCE(dev->admin_dead))
+		return -ENODEV;
+	if (READ_ONCE(dev->fault[EFASIM_F_admin_timeout]))
+		return admin_timed_out(dev);
+
+	mutex_lock(&dev->lock);
+	nth = dev->fault[EFASIM_F_admin_fail_nth];
+	if (nth)
+		WRITE_ONCE(dev->fault[EFASIM_F_admin_fail_nth], nth - 1);
+	mutex_unlock(&dev->lock);
+	if (nth == 1) {
+		atomic64_inc(&dev->injected[EFASIM_F_admin_fail_nth]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int admin_begin(struct efasim_dev *dev)
+{
+	int err = admin_submit(dev);
+
+	if (err) {
+		efasim_count(dev, EFASIM_S_cmds_err);
+		return err;
+	}
+	mutex_lock(&dev->lock);
+	return 0;
+}
+
+static int admin_end(struct efasim_dev *dev, int err)
+{
+	mutex_unlock(&dev->lock);
+	efasim_count(dev, EFASIM_S_completed_cmds);
+	if (err)
+		efasim_count(dev, EFASIM_S_cmds_err);
+	return err;
+}
+
+/* A table is full at its limit, or earlier when a fault says so. */
+static bool table_full(struct efasim_dev *dev, u32 have, u32 limit,
+		       enum efasim_fault fault)
+{
+	u32 forced = READ_ONCE(dev->fault[fault]);
+
+	if (have >= limit)
+		return true;
+	if (!forced || have < forced)
+		return false;
+	atomic64_inc(&dev->injected[fault]);
+	return true;
+}
+
+/* A command that needs nothing of the engine but an admin queue that lives. */
+int efasim_adm_nop(struct efasim_dev *dev)
+{
+	int err = admin_begin(dev);
+
+	return err ?: admin_end(dev, 0);
+}
+
+int efasim_adm_alloc_pd(struct efasim_dev *dev, u32 *pdn)
+{
+	int err = admin_begin(dev);
+
+	if (err)
+		return err;
+	err = xa_alloc(&dev->pds, pdn, dev, XA_LIMIT(1, dev->limits.max_pd),
+		       GFP_KERNEL);
+	return admin_end(dev, err ? -ENOMEM : 0);
+}
+
+void efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn)
+{
+	if (admin_begin(dev))
+		return;
+	xa_erase(&dev->pds, pdn);
+	admin_end(dev, 0);
+}
+
+static void free_qp(struct efasim_qp *qp)
+{
+	kvfree(qp->rq);
+	kvfree(qp->ops);
+	kvfree(qp->sq);
+	kfree(qp);
+}
+
+static struct efasim_qp *alloc_qp(const struct efasim_qp_params *params)
+{
+	struct efasim_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+	u32 i;
+
+	if (!qp)
+		return NULL;
+	INIT_LIST_HEAD(&qp->db);
+	qp->sq_depth = roundup_pow_of_two(max(params->sq_depth, 1U));
+	qp->rq_depth = roundup_pow_of_two(max(params->rq_depth, 1U));
+	qp->sq = kvcalloc(qp->sq_depth, sizeof(*qp->sq), GFP_KERNEL);
+	qp->ops = kvcalloc(qp->sq_depth, sizeof(*qp->ops), GFP_KERNEL);
+	qp->rq = kvcalloc(qp->rq_depth, sizeof(*qp->rq), GFP_KERNEL);
+	if (!qp->sq || !qp->ops || !qp->rq) {
+		free_qp(qp);
+		return NULL;
+	}
+	for (i = 0; i < qp->sq_depth; i++) {
+		qp->ops[i].qp = qp;
+		INIT_LIST_HEAD(&qp->ops[i].link);
+		INIT_LIST_HEAD(&qp->ops[i].tx);
+		timerqueue_init(&qp->ops[i].timer.node);
+	}
+	return qp;
+}
+
+/*
+ * Numbers go round, so that a stale one is seldom anybody's; a fault hands the
+ * lowest free one out again at once.
+ */
+static int assign_qpn(struct efasim_dev *dev, struct efasim_qp *qp)
+{
+	struct xa_limit limit = XA_LIMIT(1, dev->limits.max_qp);
+	int err;
+
+	if (table_full(dev, dev->num_qp, dev->limits.max_qp, EFASIM_F_qp_limit))
+		return -ENOMEM;
+	if (READ_ONCE(dev->fault[EFASIM_F_qpn_reuse])) {
+		err = xa_alloc(&dev->qps, &qp->qpn, qp, limit, GFP_KERNEL);
+		if (!err)
+			atomic64_inc(&dev->injected[EFASIM_F_qpn_reuse]);
+	} else {
+		err = xa_alloc_cyclic(&dev->qps, &qp->qpn, qp, limit,
+				      &dev->next_qpn, GFP_KERNEL);
+	}
+	return err < 0 ? err : 0;
+}
+
+/**
+ * efasim_adm_create_qp() - create a queue pair
+ * @dev: the device
+ * @params: what it shall be
+ *
+ * Context: Process context, may sleep.
+ * Return: the queue pair in state RESET, or an ERR_PTR().
+ */
+struct efasim_qp *efasim_adm_create_qp(struct efasim_dev *dev,
+				       const struct efasim_qp_params *params)
+{
+	struct efasim_qp *qp;
+	int err;
+
+	qp = alloc_qp(params);
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	qp->dev = dev;
+	qp->type = params->type;
+	qp->pdn = params->pdn;
+	qp->send_cq = params->send_cq;
+	qp->recv_cq = params->recv_cq;
+
+	err = admin_begin(dev);
+	if (err)
+		goto err_free;
+	err = assign_qpn(dev, qp);
+	if (!err) {
+		qp->serial = ++dev->serial;
+		dev->num_qp++;
+	}
+	err = admin_end(dev, err);
+	if (err)
+		goto err_free;
+	return qp;
+
+err_free:
+	free_qp(qp);
+	return ERR_PTR(err);
+}
+
+/* Forget what is queued and under way; none of it ever completes. */
+static void stop_qp(struct efasim_qp *qp)
+{
+	struct efasim_dev *dev = qp->dev;
+	u32 i;
+
+	lockdep_assert_held(&dev->lock);
+	spin_lock_irq(&dev->db_lock);
+	list_del_init(&qp->db);
+	spin_unlock_irq(&dev->db_lock);
+	for (i = 0; i < qp->sq_depth; i++)
+		if (qp->ops[i].active)
+			efasim_dev_drop_op(&qp->ops[i]);
+	qp->sq_cons = READ_ONCE(qp->sq_prod);
+	qp->rq_cons = READ_ONCE(qp->rq_prod);
+}
+
+static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
+{
+	if (mod->mask & EFASIM_MODIFY_QKEY)
+		qp->qkey = mod->qkey;
+	if (mod->mask & EFASIM_MODIFY_PSN)
+		qp->sq_psn = mod->sq_psn;
+	if (mod->mask & EFASIM_MODIFY_RNR) {
+		if (mod->rnr_retry > EFASIM_RNR_INFINITE)
+			return -EINVAL;
+		qp->rnr_retry = mod->rnr_retry;
+	}
+	if (!(mod->mask & EFASIM_MODIFY_STATE))
+		return 0;
+
+	qp->state = mod->state;
+	if (mod->state == EFASIM_QPS_RESET || mod->state == EFASIM_QPS_ERR)
+		stop_qp(qp);
+	if (mod->state == EFASIM_QPS_RTS)
+		efasim_sq_ring(qp);
+	return 0;
+}
+
+int efasim_adm_modify_qp(struct efasim_qp *qp,
+			 const struct efasim_qp_modify *modify)
+{
+	int err = admin_begin(qp->dev);
+
+	return err ?: admin_end(qp->dev, modify_qp(qp, modify));
+}
+
+int efasim_adm_query_qp(struct efasim_qp *qp, struct efasim_qp_modify *out)
+{
+	int err = admin_begin(qp->dev);
+
+	if (err)
+		return err;
+	out->state = qp->state;
+	out->qkey = qp->qkey;
+	out->sq_psn = qp->sq_psn;
+	out->rnr_retry = qp->rnr_retry;
+	return admin_end(qp->dev, 0);
+}
+
+static void erase_qp(struct efasim_dev *dev, struct efasim_qp *qp)
+{
+	stop_qp(qp);
+	xa_erase(&dev->qps, qp->qpn);
+	dev->num_qp--;
+}
+
+int efasim_adm_destroy_qp(struct efasim_qp *qp)
+{
+	struct efasim_dev *dev = qp->dev;
+	int err = admin_begin(dev);
+
+	if (err)
+		return err;
+	erase_qp(dev, qp);
+	admin_end(dev, 0);
+	free_qp(qp);
+	return 0;
+}
+
+/* The handle for a GID, if there is one. */
+struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, const u8 *gid)
+{
+	struct efasim_ah *ah;
+	unsigned long i;
+
+	lockdep_assert_held(&dev->lock);
+	xa_for_each(&dev->ahs, i, ah)
+		if (!memcmp(ah->gid, gid, EFASIM_GID_LEN))
+			return ah;
+	return NULL;
+}
+
+static int new_ah(struct efasim_dev *dev, const u8 *gid, u16 *number)
+{
+	struct efasim_ah *ah;
+	u32 lag, id;
+	int err;
+
+	if (table_full(dev, dev->num_ah, dev->limits.max_ah, EFASIM_F_ah_limit))
+		return -ENOMEM;
+	ah = kzalloc(sizeof(*ah), GFP_KERNEL);
+	if (!ah)
+		return -ENOMEM;
+	err = xa_alloc(&dev->ahs, &id, ah, XA_LIMIT(0, EFASIM_AH_NONE - 1),
+		       GFP_KERNEL);
+	if (err) {
+		kfree(ah);
+		return err;
+	}
+	memcpy(ah->gid, gid, sizeof(ah->gid));
+	lag = READ_ONCE(dev->fault[EFASIM_F_slid_lag_us]);
+	ah->visible = ktime_add_us(ktime_get(), lag);
+	ah->number = id;
+	ah->users = 1;
+	dev->num_ah++;
+	*number = id;
+	return 0;
+}
+
+static bool gid_usable(const u8 *gid)
+{
+	static const u8 zero[EFASIM_GID_LEN];
+
+	return gid[0] == 0xfe && gid[1] == 0x80 &&
+	       memcmp(gid, zero, sizeof(zero));
+}
+
+/**
+ * efasim_adm_create_ah() - make a peer known
+ * @dev: the device
+ * @pdn: a protection domain of it
+ * @gid: the peer
+ * @number: the handle's number; handles for one GID share it
+ *
+ * Context: Process context, may sleep.
+ * Return: 0, -EINVAL for a GID that isn't of this fabric, -ENOMEM when the
+ * table is full.
+ */
+int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
+			 u16 *number)
+{
+	struct efasim_ah *ah;
+	int err;
+
+	err = admin_begin(dev);
+	if (err)
+		return err;
+	if (!xa_load(&dev->pds, pdn) || !gid_usable(gid))
+		return admin_end(dev, -EINVAL);
+	ah = efasim_dev_find_ah(dev, gid);
+	if (!ah)
+		return admin_end(dev, new_ah(dev, gid, number));
+	ah->users++;
+	*number = ah->number;
+	return admin_end(dev, 0);
+}
+
+void efasim_adm_destroy_ah(struct efasim_dev *dev, u16 number)
+{
+	struct efasim_ah *ah;
+
+	if (admin_begin(dev))
+		return;
+	ah = xa_load(&dev->ahs, number);
+	if (ah && !--ah->users) {
+		xa_erase(&dev->ahs, number);
+		dev->num_ah--;
+		kfree(ah);
+	}
+	admin_end(dev, 0);
+}
+
+/* The new region has a key, but the key opens nothing yet. */
+static int add_mr(struct efasim_dev *dev, struct efasim_mr *mr, u32 pdn)
+{
+	int err;
+
+	if (!xa_load(&dev->pds, pdn))
+		return -EINVAL;
+	if (dev->mr_pages + mr->max_pages > dev->limits.max_mr_pages ||
+	    table_full(dev, dev->num_mr, dev->limits.max_mr, EFASIM_F_mr_limit))
+		return -ENOMEM;
+	err = xa_alloc_cyclic(&dev->mrs, &mr->index, mr,
+			      XA_LIMIT(1, EFASIM_KEY_INDEX_MASK),
+			      &dev->next_mr, GFP_KERNEL);
+	if (err < 0)
+		return err;
+	mr->pdn = pdn;
+	mr->key = mr->index;
+	dev->mr_pages += mr->max_pages;
+	dev->num_mr++;
+	return 0;
+}
+
+static struct efasim_mr *create_mr(struct efasim_dev *dev, u32 pdn,
+				   struct efasim_mr *mr)
+{
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = admin_begin(dev);
+	if (!err)
+		err = admin_end(dev, add_mr(dev, mr, pdn));
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	return mr;
+}
+
+struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
+				      u32 max_pages)
+{
+	struct efasim_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (mr)
+		mr->max_pages = max_pages;
+	return create_mr(dev, pdn, mr);
+}
+
+/* A region of all that the device can address, for its own use only. */
+struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn)
+{
+	struct efasim_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (mr) {
+		mr->state = EFASIM_MR_DMA;
+		mr->length = BIT_ULL(EFASIM_DMA_BITS);
+		mr->access = EFASIM_ACCESS_LOCAL_WRITE;
+	}
+	return create_mr(dev, pdn, mr);
+}
+
+static void erase_mr(struct efasim_dev *dev, struct efasim_mr *mr)
+{
+	xa_erase(&dev->mrs, mr->index);
+	dev->mr_pages -= mr->max_pages;
+	dev->num_mr--;
+	kfree(mr);
+}
+
+int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr)
+{
+	int err = admin_begin(dev);
+
+	if (err)
+		return err;
+	erase_mr(dev, mr);
+	return admin_end(dev, 0);
+}
+
+/* Reset: whatever the host didn't, or couldn't, destroy. */
+void efasim_adm_reset(struct efasim_dev *dev)
+{
+	struct efasim_qp *qp;
+	struct efasim_mr *mr;
+	struct efasim_ah *ah;
+	unsigned long i;
+
+	mutex_lock(&dev->lock);
+	xa_for_each(&dev->qps, i, qp) {
+		erase_qp(dev, qp);
+		free_qp(qp);
+	}
+	xa_for_each(&dev->mrs, i, mr)
+		erase_mr(dev, mr);
+	xa_for_each(&dev->ahs, i, ah) {
+		xa_erase(&dev->ahs, i);
+		kfree(ah);
+	}
+	mutex_unlock(&dev->lock);
+	xa_destroy(&dev->qps);
+	xa_destroy(&dev->mrs);
+	xa_destroy(&dev->ahs);
+	xa_destroy(&dev->pds);
+}

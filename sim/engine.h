@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine of the software EFA device: what the hardware does, without any
+ * idea of verbs. A front end (the kernel-verbs driver in this directory; later
+ * a PCI function) gives it admin commands, work queue entries and doorbells,
+ * and gets completion queue entries back.
+ *
+ * Who may call what:
+ *  - efasim_adm_*(): admin commands. Process context, may sleep.
+ *  - efasim_sq_*(), efasim_rq_*(): any context; the front end serialises per
+ *    queue.
+ *  - efasim_dev_*(): the device's own work, all of it, in the device's worker.
+ *    The prefix tells device from host work in a profile.
+ *
+ * Lock order: efasim_dev.lock (mutex; the device's state) > local_devs (net.c)
+ * > rxq.lock. db_lock is a leaf, with interrupts off because a doorbell may
+ * ring anywhere.
+ */
+#ifndef EFASIM_ENGINE_H
+#define EFASIM_ENGINE_H
+
+#include <linux/atomic.h>
+#include <linux/hrtimer.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/prandom.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/timerqueue.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "wire.h"
+
+struct device;
+struct efasim_dev;
+struct efasim_peer;
+struct efasim_qp;
+struct net;
+struct socket;
+
+#define EFASIM_MAX_SGE		2
+#define EFASIM_INLINE_LEN	32
+#define EFASIM_AH_NONE		0xffff
+#define EFASIM_KEY_INDEX_MASK	0x000fffff
+#define EFASIM_KEY_GEN_MASK	0x00f00000
+#define EFASIM_DMA_BITS		48
+/* Room for any datagram that could be right, and one byte more. */
+#define EFASIM_RXBUF		(EFASIM_MAX_PAYLOAD + 256)
+
+/* Completion status as the device reports it; the numbers are the ABI. */
+enum efasim_status {
+	EFASIM_OK = 0,
+	EFASIM_FLUSHED = 1,
+	EFASIM_QP_INTERNAL = 2,
+	EFASIM_UNSUPPORTED_OP = 3,
+	EFASIM_INVALID_AH = 4,
+	EFASIM_INVALID_LKEY = 5,
+	EFASIM_LOCAL_BAD_LENGTH = 6,
+	EFASIM_BAD_ADDRESS = 7,
+	EFASIM_ABORT = 8,
+	EFASIM_BAD_DEST_QPN = 9,
+	EFASIM_RNR = 10,
+	EFASIM_REMOTE_BAD_LENGTH = 11,
+	EFASIM_BAD_STATUS = 12,
+	EFASIM_UNRESP_REMOTE = 13,
+	EFASIM_UNKNOWN_PEER = 14,
+	EFASIM_UNREACH_REMOTE = 15,
+	EFASIM_FEATURE_MISMATCH = 18,
+};
+
+enum efasim_op_type {
+	EFASIM_OP_SEND,
+	EFASIM_OP_READ,
+	EFASIM_OP_WRITE,
+	EFASIM_OP_FAST_REG,
+	EFASIM_OP_FAST_INV,
+	EFASIM_OP_TYPES,
+};
+
+enum efasim_qp_type { EFASIM_QP_UD, EFASIM_QP_SRD };
+
+/* Same order as verbs' states; kept apart so that the engine needs no rdma/. */
+enum efasim_qp_state {
+	EFASIM_QPS_RESET,
+	EFASIM_QPS_INIT,
+	EFASIM_QPS_RTR,
+	EFASIM_QPS_RTS,
+	EFASIM_QPS_SQD,
+	EFASIM_QPS_SQE,
+	EFASIM_QPS_ERR,
+};
+
+#define EFASIM_ACCESS_LOCAL_WRITE	BIT(0)
+#define EFASIM_ACCESS_REMOTE_WRITE	BIT(1)
+#define EFASIM_ACCESS_REMOTE_READ	BIT(2)
+
+#define EFASIM_RNR_INFINITE	7
+
+/* What a device can do; taken from the module's parameters at creation. */
+struct efasim_limits {
+	u32 max_qp;
+	u32 max_cq;
+	u32 max_mr;
+	u32 max_mr_pages;
+	u32 max_ah;
+	u32 max_pd;
+	u32 max_sq_depth;
+	u32 max_rq_depth;
+	u32 min_sq_depth;
+	u32 max_cq_depth;
+	u32 mtu;
+	u32 max_rdma_size;
+	u32 max_peers;
+	u32 vectors;
+	bool rdma_read;
+	bool rdma_write;
+};
+
+/*
+ * Every counter there is. The first two blocks have the names of Amazon's
+ * driver and show in `rdma statistic`; the rest only in debugfs.
+ */
+#define EFASIM_DEVICE_STATS(x) \
+	x(submitted_cmds) x(completed_cmds) x(cmds_err) x(no_completion_cmds) \
+	x(keep_alive_rcvd) x(alloc_pd_err) x(create_qp_err) x(create_cq_err) \
+	x(reg_mr_err) x(alloc_ucontext_err) x(create_ah_err) x(mmap_err) \
+	x(alloc_mr_err) x(get_dma_mr_err)
+
+#define EFASIM_PORT_STATS(x) \
+	x(tx_bytes) x(tx_pkts) x(rx_bytes) x(rx_pkts) x(rx_drops) \
+	x(send_bytes) x(send_wrs) x(recv_bytes) x(recv_wrs) \
+	x(rdma_read_wrs) x(rdma_read_bytes) x(rdma_read_wr_err) \
+	x(rdma_read_resp_bytes) x(rdma_write_wrs) x(rdma_write_bytes) \
+	x(rdma_write_wr_err) x(rdma_write_recv_bytes) x(retrans_bytes) \
+	x(retrans_pkts) x(retrans_timeout_events) \
+	x(unresponsive_remote_events) x(impaired_remote_conn_events)
+
+#define EFASIM_SIM_STATS(x) \
+	x(wire_short) x(wire_magic) x(wire_version) x(wire_type) \
+	x(wire_flags) x(wire_length) x(wire_field) x(wire_source) \
+	x(wire_incarnation) x(wire_ack) x(rx_duplicates) \
+	x(rx_busy) x(rx_stale_response) x(peers_full) x(peer_restarts) \
+	x(rxq_full) x(sock_errors) x(no_memory) x(bad_qpn) x(bad_qkey) \
+	x(bad_rkey) x(bad_lkey) x(bad_dma_address) x(unknown_peer) \
+	x(rnr_nak_sent) x(rnr_nak_rcvd) x(cq_overflow) x(cqe_of_dead_qp) \
+	x(cqe_of_reused_qpn) x(mr_remap_live) x(mr_reuse_generation) \
+	x(driver_crash_avoided) x(recv_without_sge) x(events)
+
+enum efasim_stat {
+#define EFASIM_STAT_ENUM(name) EFASIM_S_##name,
+	EFASIM_DEVICE_STATS(EFASIM_STAT_ENUM)
+	EFASIM_DEVICE_STATS_END,
+	EFASIM_PORT_STATS_START = EFASIM_DEVICE_STATS_END - 1,
+	EFASIM_PORT_STATS(EFASIM_STAT_ENUM)
+	EFASIM_PORT_STATS_END,
+	EFASIM_SIM_STATS_START = EFASIM_PORT_STATS_END - 1,
+	EFASIM_SIM_STATS(EFASIM_STAT_ENUM)
+	EFASIM_STATS,
+#undef EFASIM_STAT_ENUM
+};
+
+/*
+ * Faults. A value is a probability in 1/1000 unless the name says otherwise;
+ * 0 is off. Each has a count of what it did.
+ */
+#define EFASIM_FAULTS(x) \
+	x(reorder, 100) x(delay, 0) x(delay_us, 2000) x(duplicate, 0) \
+	x(drop, 0) x(rnr, 0) x(reg_delay_us, 500) x(admin_fail_nth, 0) \
+	x(admin_timeout, 0) x(admin_timeout_ms, 30000) x(ah_limit, 0) \
+	x(mr_limit, 0) x(qp_limit, 0) x(unresponsive, 0) x(qpn_reuse, 0) \
+	x(slid_lag_us, 500) x(no_memory, 0)
+
+enum efasim_fault {
+#define EFASIM_FAULT_ENUM(name, ...) EFASIM_F_##name,
+	EFASIM_FAULTS(EFASIM_FAULT_ENUM)
+	EFASIM_FAULT_KNOBS,
+#undef EFASIM_FAULT_ENUM
+};
+
+struct efasim_sge {
+	u64 addr;
+	u32 length;
+	u32 lkey;
+};
+
+/* A send queue entry. */
+struct efasim_wqe {
+	u8 op;			/* enum efasim_op_type */
+	u8 num_sge;
+	bool has_imm;
+	bool is_inline;
+	u16 req_id;
+	u16 ah;
+	u32 dest_qpn;
+	u32 qkey;
+	u32 imm;
+	union {
+		struct efasim_sge sge[EFASIM_MAX_SGE];
+		struct {
+			u8 data[EFASIM_INLINE_LEN];
+			u32 length;
+		} in;
+		struct {
+			struct efasim_sge local;
+			u64 addr;
+			u32 rkey;
+		} rdma;
+		struct {
+			u64 iova;
+			u64 length;
+			u64 pbl;	/* the page, or where the list is */
+			u32 lkey;
+			u32 npages;
+			u8 page_shift;
+			u8 access;
+		} reg;
+		u32 inv_lkey;
+	};
+};
+
+/* A receive queue entry. */
+struct efasim_rqe {
+	struct efasim_sge sge[EFASIM_MAX_SGE];
+	u16 req_id;
+	u8 num_sge;
+};
+
+struct efasim_cqe {
+	u32 qpn;
+	u32 serial;	/* of the QP: what a real CQE doesn't have; to count only */
+	u32 length;
+	u32 imm;
+	u16 req_id;
+	u16 src_qpn;
+	u16 ah;
+	u8 status;
+	u8 op;
+	bool recv;
+	bool has_imm;
+};
+
+/**
+ * struct efasim_fe_ops - what a front end does for the engine
+ * @complete: put a CQE into a completion queue. Called from the device's
+ *	worker, one at a time for all queues of a device; must not sleep.
+ */
+struct efasim_fe_ops {
+	void (*complete)(void *cq, const struct efasim_cqe *cqe);
+};
+
+struct efasim_timer {
+	struct timerqueue_node node;
+	bool armed;
+	void (*fn)(struct efasim_dev *dev, struct efasim_timer *timer);
+};
+
+/* A send queue entry that the device is working on. */
+struct efasim_op {
+	struct efasim_wqe wqe;
+	struct efasim_qp *qp;
+	struct efasim_peer *peer;
+	struct list_head link;		/* in peer->ops while active */
+	struct list_head tx;		/* in peer->txops: has more to send */
+	struct efasim_timer timer;
+	bool active;
+	bool rnr_wait;
+	u8 rnr_left;
+	u32 rnr_tries;
+	u8 status;
+	u32 gen;
+	u32 len;
+	u32 segs;
+	u32 sent;
+	u32 answered;
+};
+
+struct efasim_qp {
+	struct efasim_dev *dev;
+	u32 qpn;
+	u32 serial;
+	u32 pdn;
+	enum efasim_qp_type type;
+	enum efasim_qp_state state;
+	u32 qkey;
+	u32 sq_psn;
+	u8 rnr_retry;
+	void *send_cq;
+	void *recv_cq;
+
+	struct efasim_wqe *sq;
+	struct efasim_op *ops;		/* by req_id */
+	struct efasim_rqe *rq;
+	u32 sq_depth;			/* powers of 2 */
+	u32 rq_depth;
+	/* Host writes prod, device writes cons; free running. */
+	u32 sq_prod;
+	u32 sq_cons;
+	u32 rq_prod;
+	u32 rq_cons;
+	struct list_head db;		/* in dev->doorbells; db_lock */
+};
+
+enum efasim_mr_state {
+	EFASIM_MR_FREE,
+	EFASIM_MR_PENDING,	/* REG_MR posted, not done */
+	EFASIM_MR_VALID,
+	EFASIM_MR_DMA,		/* the whole address space, local only */
+};
+
+struct efasim_mr {
+	u32 index;
+	u32 pdn;
+	enum efasim_mr_state state;
+	bool used;		/* a generation has been registered */
+	u32 key;
+	u64 iova;
+	u64 length;
+	u64 pbl;
+	u32 npages;
+	u32 max_pages;
+	u8 page_shift;
+	u8 access;
+};
+
+struct efasim_ah {
+	u8 gid[EFASIM_GID_LEN];
+	u32 users;
+	u16 number;
+	ktime_t visible;	/* from when on completions carry it */
+};
+
+struct efasim_rxq {
+	spinlock_t lock;	/* protects list and count */
+	struct list_head list;
+	u32 count;
+};
+
+struct efasim_dev {
+	/* protects everything below but what says otherwise */
+	struct mutex lock;
+	const struct efasim_fe_ops *ops;
+	struct device *dma_dev;
+	struct efasim_limits limits;
+	u8 gid[EFASIM_GID_LEN];
+	u64 incarnation;
+	bool admin_dead;
+	bool stopping;
+
+	struct xarray qps;
+	struct xarray mrs;
+	struct xarray ahs;
+	struct xarray pds;
+	struct xarray peers;
+	u32 next_qpn;
+	u32 next_mr;
+	u32 serial;
+	u32 op_gen;
+	u32 num_qp;
+	u32 num_mr;
+	u32 num_ah;
+	u32 num_peers;
+	u64 mr_pages;
+
+	spinlock_t db_lock;	/* protects doorbells */
+	struct list_head doorbells;
+	struct efasim_rxq rxq;	/* from devices of this kernel */
+	struct list_head ackq;	/* peers that are owed an acknowledgment */
+
+	struct work_struct work;
+	struct hrtimer timer;
+	struct timerqueue_head timers;	/* ops, peers, held packets */
+	struct list_head held;
+	u32 num_held;
+
+	struct socket *sock;
+	void (*sock_saved_ready)(struct sock *sk);
+	u8 *rxbuf;
+	struct list_head node;	/* in the list of local devices */
+
+	struct rnd_state rnd;
+	u32 seed;
+	u32 fault[EFASIM_FAULT_KNOBS];		/* debugfs writes them */
+	atomic64_t injected[EFASIM_FAULT_KNOBS];
+	atomic64_t stats[EFASIM_STATS];
+	u32 unresp_ms;
+	bool udp_only;
+};
+
+static inline void efasim_add(struct efasim_dev *dev, enum efasim_stat stat,
+			      u64 n)
+{
+	atomic64_add(n, &dev->stats[stat]);
+}
+
+static inline void efasim_count(struct efasim_dev *dev, enum efasim_stat stat)
+{
+	atomic64_inc(&dev->stats[stat]);
+}
+
+/* engine.c */
+struct efasim_dev_params {
+	const struct efasim_fe_ops *ops;
+	const struct efasim_limits *limits;
+	struct device *dma_dev;
+	u32 seed;
+	u32 unresp_ms;
+	bool udp_only;	/* no short cut to devices of this kernel */
+};
+
+int efasim_engine_init(void);
+void efasim_engine_exit(void);
+int efasim_engine_create(struct efasim_dev *dev,
+			 const struct efasim_dev_params *params);
+void efasim_engine_stop(struct efasim_dev *dev);
+void efasim_engine_destroy(struct efasim_dev *dev);
+void efasim_kick(struct efasim_dev *dev);
+bool efasim_dev_run(struct efasim_dev *dev);
+
+/* admin.c */
+struct efasim_qp_params {
+	enum efasim_qp_type type;
+	u32 pdn;
+	u32 sq_depth;
+	u32 rq_depth;
+	void *send_cq;
+	void *recv_cq;
+};
+
+#define EFASIM_MODIFY_STATE	BIT(0)
+#define EFASIM_MODIFY_QKEY	BIT(1)
+#define EFASIM_MODIFY_PSN	BIT(2)
+#define EFASIM_MODIFY_RNR	BIT(3)
+
+struct efasim_qp_modify {
+	u32 mask;
+	enum efasim_qp_state state;
+	u32 qkey;
+	u32 sq_psn;
+	u8 rnr_retry;
+};
+
+int efasim_adm_nop(struct efasim_dev *dev);
+int efasim_adm_alloc_pd(struct efasim_dev *dev, u32 *pdn);
+void efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn);
+struct efasim_qp *efasim_adm_create_qp(struct efasim_dev *dev,
+				       const struct efasim_qp_params *params);
+int efasim_adm_modify_qp(struct efasim_qp *qp,
+			 const struct efasim_qp_modify *modify);
+int efasim_adm_query_qp(struct efasim_qp *qp, struct efasim_qp_modify *out);
+int efasim_adm_destroy_qp(struct efasim_qp *qp);
+int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
+			 u16 *number);
+void efasim_adm_destroy_ah(struct efasim_dev *dev, u16 number);
+struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
+				      u32 max_pages);
+struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn);
+void efasim_adm_reset(struct efasim_dev *dev);
+int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr);
+
+static inline struct efasim_wqe *efasim_sq_slot(struct efasim_qp *qp, u32 pc)
+{
+	return &qp->sq[pc & (qp->sq_depth - 1)];
+}
+
+static inline struct efasim_rqe *efasim_rq_slot(struct efasim_qp *qp, u32 pc)
+{
+	return &qp->rq[pc & (qp->rq_depth - 1)];
+}
+
+void efasim_sq_ring(struct efasim_qp *qp);
+void efasim_sq_doorbell(struct efasim_qp *qp, u32 prod);
+void efasim_rq_doorbell(struct efasim_qp *qp, u32 prod);
+
+/* fault.c */
+bool efasim_fault(struct efasim_dev *dev, enum efasim_fault fault);
+void efasim_faults_init(struct efasim_dev *dev, u32 seed);
+void efasim_debugfs_add(struct efasim_dev *dev, struct dentry *dir);
+
+/* net.c */
+int efasim_net_init(struct efasim_dev *dev, struct net *net, __be32 addr,
+		    u16 port);
+void efasim_net_unlink(struct efasim_dev *dev);
+void efasim_net_exit(struct efasim_dev *dev);
+
+#endif /* EFASIM_ENGINE_H */

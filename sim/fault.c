@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Faults on purpose, and where to see all counters: debugfs.
+ *
+ * /sys/kernel/debug/efasim/DEVICE/
+ *   faults/KNOB        value, see EFASIM_FAULTS
+ *   faults/injected    what each knob has done
+ *   faults/seed        write to start the random sequence again
+ *   counters           every counter
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "priv.h"
+
+/* In the order of the enumerations, which are made from the same lists. */
+#define FAULT_ROW(name, def) { #name, def },
+#define STAT_NAME(name) #name,
+
+static const struct {
+	const char *name;
+	u32 value;
+} faults[EFASIM_FAULT_KNOBS] = {
+	EFASIM_FAULTS(FAULT_ROW)
+};
+
+static const char * const stat_names[EFASIM_STATS] = {
+	EFASIM_DEVICE_STATS(STAT_NAME)
+	EFASIM_PORT_STATS(STAT_NAME)
+	EFASIM_SIM_STATS(STAT_NAME)
+};
+
+/* Whether a fault happens now; counts it if so. */
+bool efasim_fault(struct efasim_dev *dev, enum efasim_fault fault)
+{
+	u32 permille = READ_ONCE(dev->fault[fault]);
+
+	lockdep_assert_held(&dev->lock);
+	if (!permille || prandom_u32_state(&dev->rnd) % 1000 >= permille)
+		return false;
+	atomic64_inc(&dev->injected[fault]);
+	return true;
+}
+
+void efasim_faults_init(struct efasim_dev *dev, u32 seed)
+{
+	int i;
+
+	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
+		dev->fault[i] = faults[i].value;
+	dev->seed = seed;
+	prandom_seed_state(&dev->rnd, seed);
+}
+
+static int injected_show(struct seq_file *s, void *unused)
+{
+	struct efasim_dev *dev = s->private;
+	int i;
+
+	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
+		seq_printf(s, "%s %u %lld\n", faults[i].name,
+			   READ_ONCE(dev->fault[i]),
+			   atomic64_read(&dev->injected[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(injected);
+
+static int counters_show(struct seq_file *s, void *unused)
+{
+	struct efasim_dev *dev = s->private;
+	int i;
+
+	for (i = 0; i < EFASIM_STATS; i++)
+		seq_printf(s, "%s %lld\n", stat_names[i],
+			   atomic64_read(&dev->stats[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+static int seed_get(void *data, u64 *val)
+{
+	struct efasim_dev *dev = data;
+
+	*val = READ_ONCE(dev->seed);
+	return 0;
+}
+
+static int seed_set(void *data, u64 val)
+{
+	struct efasim_dev *dev = data;
+
+	mutex_lock(&dev->lock);
+	WRITE_ONCE(dev->seed, val);
+	prandom_seed_state(&dev->rnd, val);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(seed_fops, seed_get, seed_set, "%llu\n");
+
+/* Show a device in debugfs; the caller removes @dir. */
+void efasim_debugfs_add(struct efasim_dev *dev, struct dentry *dir)
+{
+	struct dentry *knobs = debugfs_create_dir("faults", dir);
+	int i;
+
+	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
+		debugfs_create_u32(faults[i].name, 0600, knobs,
+				   &dev->fault[i]);
+	debugfs_create_file("injected", 0400, knobs, dev, &injected_fops);
+	debugfs_create_file_unsafe("seed", 0600, knobs, dev, &seed_fops);
+	debugfs_create_file("counters", 0400, dir, dev, &counters_fops);
+}

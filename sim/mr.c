@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory as the device sees it: keys, regions, pages, bytes.
+ *
+ * The device has nothing but DMA addresses. Its platform device sits behind no
+ * IOMMU (efasim_engine_create() refuses one), so a DMA address is a physical
+ * one: of the caller's page, or of the bounce buffer when swiotlb is forced.
+ * Data therefore moves only if the caller mapped, synced and unmapped as for a
+ * real device.
+ *
+ * A region's page list stays in host memory and is read at each access. That
+ * is what the real device's direct list does, and why remapping a live region
+ * corrupts memory there; here it is also counted.
+ */
+#include <linux/mm.h>
+#include <linux/io.h>
+
+#include "priv.h"
+
+static bool efasim_dev_page_copy(struct efasim_dev *dev, u64 addr, void *buf,
+				 u32 len, enum efasim_mr_side side)
+{
+	void *mem;
+
+	if (!pfn_valid(PHYS_PFN(addr))) {
+		efasim_count(dev, EFASIM_S_bad_dma_address);
+		return false;
+	}
+	mem = phys_to_virt(addr);
+	if (side == EFASIM_MR_WRITE_TO)
+		memcpy(mem, buf, len);
+	else
+		memcpy(buf, mem, len);
+	return true;
+}
+
+static bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf,
+			   u32 len, enum efasim_mr_side side)
+{
+	while (len) {
+		u32 n = min_t(u32, len, PAGE_SIZE - offset_in_page(addr));
+
+		if (!efasim_dev_page_copy(dev, addr, buf, n, side))
+			return false;
+		addr += n;
+		buf += n;
+		len -= n;
+	}
+	return true;
+}
+
+static struct efasim_mr *efasim_dev_find_mr(struct efasim_dev *dev, u32 key)
+{
+	return xa_load(&dev->mrs, key & EFASIM_KEY_INDEX_MASK);
+}
+
+static struct efasim_mr *efasim_dev_mr_get(struct efasim_dev *dev, u32 pdn,
+					   u32 key, u64 addr, u32 len,
+					   u8 access)
+{
+	struct efasim_mr *mr = efasim_dev_find_mr(dev, key);
+
+	if (!mr || mr->key != key || mr->pdn != pdn)
+		return NULL;
+	if (mr->state != EFASIM_MR_VALID && mr->state != EFASIM_MR_DMA)
+		return NULL;
+	if ((mr->access & access) != access)
+		return NULL;
+	if (addr < mr->iova || addr - mr->iova > mr->length ||
+	    len > mr->length - (addr - mr->iova))
+		return NULL;
+	return mr;
+}
+
+/* Whether a key opens this range for this access. */
+bool efasim_dev_mr_ok(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
+		      u32 len, u8 access)
+{
+	return efasim_dev_mr_get(dev, pdn, key, addr, len, access);
+}
+
+static bool efasim_dev_mr_page(struct efasim_dev *dev,
+			       const struct efasim_mr *mr, u64 index, u64 *page)
+{
+	if (index >= mr->npages)
+		return false;
+	if (mr->npages == 1) {
+		*page = mr->pbl;
+		return true;
+	}
+	return efasim_dev_dma(dev, mr->pbl + index * sizeof(u64), page,
+			      sizeof(u64), EFASIM_MR_READ_FROM);
+}
+
+static bool efasim_dev_mr_walk(struct efasim_dev *dev,
+			       const struct efasim_mr *mr, u64 addr, void *buf,
+			       u32 len, enum efasim_mr_side side)
+{
+	u64 size = BIT_ULL(mr->page_shift);
+	u64 offset = addr - round_down(mr->iova, size);
+
+	while (len) {
+		u64 in_page = offset & (size - 1);
+		u32 n = min_t(u64, len, size - in_page);
+		u64 page;
+
+		if (!efasim_dev_mr_page(dev, mr, offset >> mr->page_shift,
+					&page) ||
+		    !efasim_dev_dma(dev, page + in_page, buf, n, side))
+			return false;
+		offset += n;
+		buf += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* Move bytes between @buf and memory that @key names. */
+bool efasim_dev_mr_copy(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
+			void *buf, u32 len, u8 access,
+			enum efasim_mr_side side)
+{
+	struct efasim_mr *mr;
+
+	lockdep_assert_held(&dev->lock);
+	mr = efasim_dev_mr_get(dev, pdn, key, addr, len, access);
+	if (!mr)
+		return false;
+	if (mr->state == EFASIM_MR_DMA)
+		return efasim_dev_dma(dev, addr, buf, len, side);
+	return efasim_dev_mr_walk(dev, mr, addr, buf, len, side);
+}
+
+/* The same for a scatter list, from @offset on. */
+bool efasim_dev_sge_copy(struct efasim_dev *dev, u32 pdn,
+			 const struct efasim_sge *sge, int num_sge, u32 offset,
+			 void *buf, u32 len, enum efasim_mr_side side)
+{
+	u8 access = side == EFASIM_MR_WRITE_TO ? EFASIM_ACCESS_LOCAL_WRITE : 0;
+	int i;
+
+	for (i = 0; i < num_sge && len; i++) {
+		u32 n;
+
+		if (offset >= sge[i].length) {
+			offset -= sge[i].length;
+			continue;
+		}
+		n = min(len, sge[i].length - offset);
+		if (!efasim_dev_mr_copy(dev, pdn, sge[i].lkey,
+					sge[i].addr + offset, buf, n, access,
+					side)) {
+			efasim_count(dev, EFASIM_S_bad_lkey);
+			return false;
+		}
+		offset = 0;
+		buf += n;
+		len -= n;
+	}
+	return !len;
+}
+
+static bool efasim_dev_reg_valid(struct efasim_dev *dev,
+				 const struct efasim_mr *mr,
+				 const struct efasim_wqe *wqe)
+{
+	u64 size, first;
+
+	if (!wqe->reg.npages || wqe->reg.npages > mr->max_pages)
+		return false;
+	if (wqe->reg.page_shift < 12 || wqe->reg.page_shift > 30)
+		return false;
+	size = BIT_ULL(wqe->reg.page_shift);
+	first = wqe->reg.iova & (size - 1);
+	if (wqe->reg.length > wqe->reg.npages * size - first)
+		return false;
+	if (wqe->reg.access & EFASIM_ACCESS_REMOTE_WRITE &&
+	    !dev->limits.rdma_write)
+		return false;
+	if (wqe->reg.access & EFASIM_ACCESS_REMOTE_READ &&
+	    !dev->limits.rdma_read)
+		return false;
+	return true;
+}
+
+/* Execute a REG_MR. */
+enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
+				     const struct efasim_wqe *wqe)
+{
+	struct efasim_dev *dev = qp->dev;
+	struct efasim_mr *mr = efasim_dev_find_mr(dev, wqe->reg.lkey);
+
+	if (!mr || mr->pdn != qp->pdn || mr->state == EFASIM_MR_VALID ||
+	    mr->state == EFASIM_MR_DMA)
+		return EFASIM_INVALID_LKEY;
+	if (mr->used && mr->key == wqe->reg.lkey) {
+		efasim_count(dev, EFASIM_S_mr_reuse_generation);
+		return EFASIM_INVALID_LKEY;
+	}
+	if (!efasim_dev_reg_valid(dev, mr, wqe))
+		return EFASIM_UNSUPPORTED_OP;
+
+	mr->key = wqe->reg.lkey;
+	mr->iova = wqe->reg.iova;
+	mr->length = wqe->reg.length;
+	mr->pbl = wqe->reg.pbl;
+	mr->npages = wqe->reg.npages;
+	mr->page_shift = wqe->reg.page_shift;
+	mr->access = wqe->reg.access;
+	mr->used = true;
+	WRITE_ONCE(mr->state, EFASIM_MR_VALID);
+	return EFASIM_OK;
+}
+
+/* Execute a LOCAL_INV. */
+enum efasim_status efasim_dev_mr_inv(struct efasim_qp *qp, u32 key)
+{
+	struct efasim_mr *mr = efasim_dev_find_mr(qp->dev, key);
+
+	if (!mr || mr->pdn != qp->pdn || mr->state != EFASIM_MR_VALID ||
+	    mr->key != key)
+		return EFASIM_INVALID_LKEY;
+	WRITE_ONCE(mr->state, EFASIM_MR_FREE);
+	return EFASIM_OK;
+}

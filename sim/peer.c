@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reliable, unordered, at most once: what SRD promises between two devices.
+ *
+ * Each lane of a peer is a window of sequence numbers. A packet stays in its
+ * slot until the peer has acknowledged it, and is sent again when that takes
+ * too long. What arrives goes up at once, in whatever order; the bitmap behind
+ * rx_next tells a copy from the original. Each packet names the oldest that its
+ * sender still offers, so that the receiver stops waiting for what was given
+ * up, and refuses it should it turn up late.
+ *
+ * A request is taken only if there is room for its response, and a response
+ * always, so that the lanes can't wait for each other. What isn't taken isn't
+ * acknowledged: that is the flow control.
+ *
+ * A device's incarnation grows from each life to the next. A packet of an
+ * earlier one is dropped; the first of a later one aborts all that was under
+ * way with the earlier.
+ */
+#include <linux/slab.h>
+
+#include "priv.h"
+
+#define MAX_RESPS	EFASIM_WINDOW
+#define RTO_MIN_US	(20 * USEC_PER_MSEC)
+#define RTO_MAX_US	(500 * USEC_PER_MSEC)
+/* Packets passed in the network by this many later ones are taken for lost. */
+#define REORDER_MAX	24
+
+static void efasim_dev_peer_timer(struct efasim_dev *dev,
+				  struct efasim_timer *timer);
+
+static u32 rto_us(const struct efasim_peer *peer)
+{
+	u32 rto = max_t(u32, RTO_MIN_US, 4 * peer->srtt_us);
+
+	return min_t(u32, RTO_MAX_US, rto << min(peer->backoff, 5U));
+}
+
+static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
+					       const u8 *gid)
+{
+	struct efasim_peer *peer;
+	int i;
+
+	if (dev->num_peers >= dev->limits.max_peers) {
+		efasim_count(dev, EFASIM_S_peers_full);
+		return NULL;
+	}
+	peer = kzalloc(sizeof(*peer), GFP_NOIO | __GFP_NOWARN);
+	if (!peer || xa_alloc(&dev->peers, &peer->id, peer, xa_limit_31b,
+			      GFP_NOIO | __GFP_NOWARN)) {
+		efasim_count(dev, EFASIM_S_no_memory);
+		kfree(peer);
+		return NULL;
+	}
+	memcpy(peer->gid, gid, sizeof(peer->gid));
+	for (i = 0; i < EFASIM_LANES; i++) {
+		peer->lane[i].tx_next = 1;
+		peer->lane[i].tx_una = 1;
+		peer->lane[i].tx_sacked = 1;
+		peer->lane[i].rx_next = 1;
+	}
+	INIT_LIST_HEAD(&peer->ops);
+	INIT_LIST_HEAD(&peer->txops);
+	INIT_LIST_HEAD(&peer->resps);
+	INIT_LIST_HEAD(&peer->ack);
+	timerqueue_init(&peer->timer.node);
+	peer->timer.fn = efasim_dev_peer_timer;
+	dev->num_peers++;
+	return peer;
+}
+
+/* The peer with that GID; NULL if there is none, or no room for another. */
+struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
+				    bool create)
+{
+	struct efasim_peer *peer;
+	unsigned long i;
+
+	lockdep_assert_held(&dev->lock);
+	xa_for_each(&dev->peers, i, peer)
+		if (!memcmp(peer->gid, gid, EFASIM_GID_LEN))
+			return peer;
+	return create ? efasim_dev_new_peer(dev, gid) : NULL;
+}
+
+/* A packet with room for @length bytes of payload. */
+struct efasim_txp *efasim_dev_txp(gfp_t gfp, enum efasim_pkt_type type,
+				  u32 length)
+{
+	u32 len = efasim_wire_hdr_len(type) + length;
+	struct efasim_txp *txp;
+
+	txp = kmalloc(struct_size(txp, buf, len), gfp | __GFP_NOWARN);
+	if (!txp)
+		return NULL;
+	memset(txp, 0, sizeof(*txp));
+	INIT_LIST_HEAD(&txp->list);
+	txp->len = len;
+	txp->pkt.type = type;
+	txp->pkt.lane = efasim_wire_lane(type);
+	txp->pkt.length = length;
+	return txp;
+}
+
+/* Fill in what is the same for all packets to a peer, as of now. */
+static void efasim_dev_stamp(struct efasim_dev *dev,
+			     const struct efasim_peer *peer,
+			     struct efasim_pkt *pkt)
+{
+	int i;
+
+	memcpy(pkt->src_gid, dev->gid, sizeof(pkt->src_gid));
+	pkt->src_inc = dev->incarnation;
+	pkt->dst_inc = peer->incarnation;
+	for (i = 0; i < EFASIM_LANES; i++) {
+		pkt->ack[i] = peer->lane[i].rx_next;
+		pkt->sack[i] = peer->lane[i].rx_map >> 1;
+	}
+	if (pkt->lane != EFASIM_LANE_NONE)
+		pkt->base = peer->lane[pkt->lane].tx_una;
+}
+
+static void efasim_dev_put_on_wire(struct efasim_dev *dev,
+				   struct efasim_peer *peer,
+				   struct efasim_txp *txp)
+{
+	efasim_dev_stamp(dev, peer, &txp->pkt);
+	efasim_wire_build(txp->buf, &txp->pkt);
+	txp->sent = ktime_get();
+	txp->tries++;
+	list_del_init(&peer->ack);
+	efasim_dev_xmit(dev, peer->gid, txp->buf, txp->len);
+}
+
+/* Whether the window of a lane is open. */
+bool efasim_dev_room(const struct efasim_peer *peer, enum efasim_lane lane)
+{
+	const struct efasim_lane_state *l = &peer->lane[lane];
+
+	return l->tx_next - l->tx_una < EFASIM_WINDOW;
+}
+
+static bool in_flight(const struct efasim_peer *peer)
+{
+	int i;
+
+	for (i = 0; i < EFASIM_LANES; i++)
+		if (peer->lane[i].tx_next != peer->lane[i].tx_una)
+			return true;
+	return false;
+}
+
+static void efasim_dev_set_rto(struct efasim_dev *dev,
+			       struct efasim_peer *peer)
+{
+	efasim_dev_arm(dev, &peer->timer,
+		       ktime_add_us(ktime_get(), rto_us(peer)));
+}
+
+/* Send a packet; its window must be open. */
+void efasim_dev_send(struct efasim_dev *dev, struct efasim_peer *peer,
+		     struct efasim_txp *txp)
+{
+	struct efasim_lane_state *l = &peer->lane[txp->pkt.lane];
+
+	/* Silence counts from when there is something to answer. */
+	if (!in_flight(peer)) {
+		peer->heard = ktime_get();
+		efasim_dev_set_rto(dev, peer);
+	}
+	txp->pkt.seq = l->tx_next++;
+	l->slot[txp->pkt.seq % EFASIM_WINDOW] = txp;
+	efasim_dev_put_on_wire(dev, peer, txp);
+}
+
+/* Send a response, or keep it until the window opens. */
+void efasim_dev_respond(struct efasim_dev *dev, struct efasim_peer *peer,
+			struct efasim_txp *txp)
+{
+	if (efasim_dev_room(peer, EFASIM_LANE_RESP)) {
+		efasim_dev_send(dev, peer, txp);
+		return;
+	}
+	list_add_tail(&txp->list, &peer->resps);
+	peer->num_resps++;
+}
+
+/* Send what the windows let through. */
+void efasim_dev_push(struct efasim_dev *dev, struct efasim_peer *peer)
+{
+	struct efasim_txp *txp;
+	struct efasim_op *op;
+
+	while (efasim_dev_room(peer, EFASIM_LANE_RESP)) {
+		txp = list_first_entry_or_null(&peer->resps, struct efasim_txp,
+					       list);
+		if (!txp)
+			break;
+		list_del_init(&txp->list);
+		peer->num_resps--;
+		efasim_dev_send(dev, peer, txp);
+	}
+	while (efasim_dev_room(peer, EFASIM_LANE_REQ)) {
+		op = list_first_entry_or_null(&peer->txops, struct efasim_op,
+					      tx);
+		if (!op)
+			break;
+		if (efasim_dev_send_segment(dev, peer, op)) {
+			/* No memory: the timer comes back for it. */
+			if (!peer->timer.armed)
+				efasim_dev_set_rto(dev, peer);
+			break;
+		}
+	}
+}
+
+static void efasim_dev_free_slots(struct efasim_lane_state *l, u32 limit)
+{
+	while (l->tx_una != limit) {
+		struct efasim_txp **slot = &l->slot[l->tx_una % EFASIM_WINDOW];
+
+		kfree(*slot);
+		*slot = NULL;
+		l->tx_una++;
+	}
+}
+
+static void efasim_dev_forget(struct efasim_peer *peer)
+{
+	struct efasim_txp *txp, *next;
+	int i;
+
+	for (i = 0; i < EFASIM_LANES; i++)
+		efasim_dev_free_slots(&peer->lane[i], peer->lane[i].tx_next);
+	list_for_each_entry_safe(txp, next, &peer->resps, list)
+		kfree(txp);
+	INIT_LIST_HEAD(&peer->resps);
+	peer->num_resps = 0;
+}
+
+static void efasim_dev_fail_peer(struct efasim_dev *dev,
+				 struct efasim_peer *peer,
+				 enum efasim_status status)
+{
+	struct efasim_op *op, *next;
+
+	efasim_dev_forget(peer);
+	efasim_dev_disarm(dev, &peer->timer);
+	peer->backoff = 0;
+	list_for_each_entry_safe(op, next, &peer->ops, link)
+		efasim_dev_complete(op, status);
+}
+
+static void efasim_dev_resend(struct efasim_dev *dev, struct efasim_peer *peer,
+			      struct efasim_txp *txp)
+{
+	efasim_count(dev, EFASIM_S_retrans_pkts);
+	efasim_add(dev, EFASIM_S_retrans_bytes, txp->len);
+	efasim_dev_put_on_wire(dev, peer, txp);
+}
+
+/* Send again what was sent before @before and isn't known to be there. */
+static bool efasim_dev_resend_old(struct efasim_dev *dev,
+				  struct efasim_peer *peer,
+				  struct efasim_lane_state *l, u32 limit,
+				  ktime_t before)
+{
+	bool any = false;
+	u32 seq;
+
+	for (seq = l->tx_una; (s32)(limit - seq) > 0; seq++) {
+		struct efasim_txp *txp = l->slot[seq % EFASIM_WINDOW];
+
+		if (txp->sacked || ktime_after(txp->sent, before))
+			continue;
+		efasim_dev_resend(dev, peer, txp);
+		any = true;
+	}
+	return any;
+}
+
+static void efasim_dev_peer_timer(struct efasim_dev *dev,
+				  struct efasim_timer *timer)
+{
+	struct efasim_peer *peer = container_of(timer, struct efasim_peer,
+						timer);
+	ktime_t now = ktime_get();
+	bool resent = false;
+	int i;
+
+	if (ktime_ms_delta(now, peer->heard) > dev->unresp_ms &&
+	    in_flight(peer)) {
+		efasim_count(dev, EFASIM_S_unresponsive_remote_events);
+		efasim_dev_fail_peer(dev, peer, peer->incarnation ?
+				     EFASIM_UNRESP_REMOTE :
+				     EFASIM_UNREACH_REMOTE);
+		return;
+	}
+	for (i = 0; i < EFASIM_LANES; i++)
+		resent |= efasim_dev_resend_old(dev, peer, &peer->lane[i],
+						peer->lane[i].tx_next,
+						ktime_sub_us(now,
+							     rto_us(peer)));
+	if (resent) {
+		efasim_count(dev, EFASIM_S_retrans_timeout_events);
+		peer->backoff++;
+	}
+	efasim_dev_push(dev, peer);
+	if (in_flight(peer) && !peer->timer.armed)
+		efasim_dev_set_rto(dev, peer);
+}
+
+/* Only packets sent once say how long the way is. */
+static void efasim_dev_rtt(struct efasim_peer *peer,
+			   const struct efasim_txp *txp)
+{
+	u32 us = ktime_us_delta(ktime_get(), txp->sent);
+
+	if (txp->tries != 1)
+		return;
+	peer->srtt_us = peer->srtt_us ? (7 * peer->srtt_us + us) / 8 : us;
+}
+
+static void efasim_dev_acked(struct efasim_dev *dev, struct efasim_peer *peer,
+			     struct efasim_lane_state *l, u32 ack, u64 sack)
+{
+	u32 seq;
+	int i;
+
+	if ((s32)(ack - l->tx_una) < 0)
+		return;		/* overtaken by a later one */
+	if ((s32)(ack - l->tx_next) > 0) {
+		efasim_count(dev, EFASIM_S_wire_ack);
+		return;
+	}
+	for (seq = l->tx_una; seq != ack; seq++)
+		if (!l->slot[seq % EFASIM_WINDOW]->sacked)
+			efasim_dev_rtt(peer, l->slot[seq % EFASIM_WINDOW]);
+	if (ack != l->tx_una)
+		peer->backoff = 0;
+	efasim_dev_free_slots(l, ack);
+	if ((s32)(l->tx_sacked - ack) < 0)
+		l->tx_sacked = ack;
+
+	for (i = 0; i < 64 && sack; i++, sack >>= 1) {
+		seq = ack + 1 + i;
+		if (!(sack & 1) || (s32)(seq - l->tx_next) >= 0)
+			continue;
+		l->slot[seq % EFASIM_WINDOW]->sacked = true;
+		if ((s32)(seq + 1 - l->tx_sacked) > 0)
+			l->tx_sacked = seq + 1;
+	}
+	if (l->tx_sacked - l->tx_una > REORDER_MAX)
+		efasim_dev_resend_old(dev, peer, l, l->tx_sacked - REORDER_MAX,
+				      ktime_sub_us(ktime_get(),
+						   max(peer->srtt_us, 500U) *
+						   2));
+}
+
+static void efasim_dev_acks(struct efasim_dev *dev, struct efasim_peer *peer,
+			    const struct efasim_pkt *pkt)
+{
+	int i;
+
+	for (i = 0; i < EFASIM_LANES; i++)
+		efasim_dev_acked(dev, peer, &peer->lane[i], pkt->ack[i],
+				 pkt->sack[i]);
+	if (!in_flight(peer))
+		efasim_dev_disarm(dev, &peer->timer);
+	efasim_dev_push(dev, peer);
+}
+
+/* Drop from the window what has been received without a gap. */
+static void efasim_dev_advance(struct efasim_lane_state *l)
+{
+	while (l->rx_map & 1) {
+		l->rx_map >>= 1;
+		l->rx_next++;
+	}
+}
+
+/* The sender no longer offers what comes before @base. */
+static void efasim_dev_skip_to(struct efasim_lane_state *l, u32 base)
+{
+	u32 skip = base - l->rx_next;
+
+	if ((s32)skip <= 0)
+		return;
+	l->rx_map = skip < 64 ? l->rx_map >> skip : 0;
+	l->rx_next = base;
+	efasim_dev_advance(l);
+}
+
+static void efasim_dev_owe_ack(struct efasim_dev *dev,
+			       struct efasim_peer *peer)
+{
+	if (list_empty(&peer->ack))
+		list_add_tail(&peer->ack, &dev->ackq);
+}
+
+static bool efasim_dev_is_new(struct efasim_dev *dev, struct efasim_peer *peer,
+			      const struct efasim_pkt *pkt)
+{
+	struct efasim_lane_state *l = &peer->lane[pkt->lane];
+	s32 ahead;
+
+	/* The first of a peer's life says where its numbers have got to. */
+	if (!l->rx_synced) {
+		l->rx_synced = true;
+		l->rx_next = pkt->base;
+	}
+	efasim_dev_skip_to(l, pkt->base);
+	/* Less than a window: the parser refused more than that beyond base. */
+	ahead = pkt->seq - l->rx_next;
+	if (ahead < 0 || l->rx_map & BIT_ULL(ahead)) {
+		efasim_count(dev, EFASIM_S_rx_duplicates);
+		efasim_dev_owe_ack(dev, peer);
+		return false;
+	}
+	return true;
+}
+
+static void efasim_dev_taken(struct efasim_dev *dev, struct efasim_peer *peer,
+			     const struct efasim_pkt *pkt)
+{
+	struct efasim_lane_state *l = &peer->lane[pkt->lane];
+
+	l->rx_map |= BIT_ULL(pkt->seq - l->rx_next);
+	efasim_dev_advance(l);
+	efasim_dev_owe_ack(dev, peer);
+}
+
+/* Room for the answer first: a request taken without can't be given back. */
+static struct efasim_txp *efasim_dev_reserve(struct efasim_dev *dev,
+					     struct efasim_peer *peer,
+					     const struct efasim_pkt *pkt)
+{
+	struct efasim_txp *resp = NULL;
+
+	if (peer->num_resps >= MAX_RESPS) {
+		efasim_count(dev, EFASIM_S_rx_busy);
+		return NULL;
+	}
+	if (!efasim_fault(dev, EFASIM_F_no_memory))
+		resp = efasim_dev_txp(GFP_NOIO, EFASIM_PKT_DATA,
+				      pkt->type == EFASIM_PKT_READ ?
+				      pkt->rlen : 0);
+	if (!resp)
+		efasim_count(dev, EFASIM_S_no_memory);
+	return resp;
+}
+
+static void efasim_dev_sequenced(struct efasim_dev *dev,
+				 struct efasim_peer *peer,
+				 const struct efasim_pkt *pkt)
+{
+	struct efasim_txp *resp;
+
+	if (!efasim_dev_is_new(dev, peer, pkt))
+		return;
+	if (pkt->lane == EFASIM_LANE_RESP) {
+		efasim_dev_taken(dev, peer, pkt);
+		efasim_dev_answer(dev, peer, pkt);
+		return;
+	}
+	resp = efasim_dev_reserve(dev, peer, pkt);
+	if (!resp)
+		return;
+	efasim_dev_taken(dev, peer, pkt);
+	efasim_dev_request(dev, peer, pkt, resp);
+}
+
+static void efasim_dev_bare_ack(struct efasim_dev *dev,
+				struct efasim_peer *peer)
+{
+	u8 buf[sizeof(struct efasim_wire_hdr)];
+	struct efasim_pkt pkt = {
+		.type = EFASIM_PKT_ACK,
+		.lane = EFASIM_LANE_NONE,
+	};
+
+	efasim_dev_stamp(dev, peer, &pkt);
+	efasim_wire_build(buf, &pkt);
+	efasim_dev_xmit(dev, peer->gid, buf, sizeof(buf));
+}
+
+/* Acknowledge what no packet of ours has acknowledged on its way. */
+void efasim_dev_flush_acks(struct efasim_dev *dev)
+{
+	struct efasim_peer *peer, *next;
+
+	list_for_each_entry_safe(peer, next, &dev->ackq, ack) {
+		list_del_init(&peer->ack);
+		efasim_dev_bare_ack(dev, peer);
+	}
+}
+
+static void efasim_dev_new_life(struct efasim_dev *dev,
+				struct efasim_peer *peer,
+				const struct efasim_pkt *pkt)
+{
+	int i;
+
+	if (peer->incarnation) {
+		efasim_count(dev, EFASIM_S_peer_restarts);
+		efasim_count(dev, EFASIM_S_impaired_remote_conn_events);
+		efasim_dev_fail_peer(dev, peer, EFASIM_ABORT);
+	}
+	peer->incarnation = pkt->src_inc;
+	for (i = 0; i < EFASIM_LANES; i++) {
+		peer->lane[i].rx_synced = false;
+		peer->lane[i].rx_map = 0;
+	}
+}
+
+/* Whether a packet is between this life of ours and the peer's latest. */
+static bool efasim_dev_same_life(struct efasim_dev *dev,
+				 struct efasim_peer *peer,
+				 const struct efasim_pkt *pkt)
+{
+	if ((s64)(pkt->src_inc - peer->incarnation) < 0) {
+		efasim_count(dev, EFASIM_S_wire_incarnation);
+		return false;
+	}
+	if (pkt->src_inc != peer->incarnation)
+		efasim_dev_new_life(dev, peer, pkt);
+	if (pkt->dst_inc && pkt->dst_inc != dev->incarnation) {
+		efasim_count(dev, EFASIM_S_wire_incarnation);
+		/* Tell it that we are not who it means, but not in a ring. */
+		if (pkt->type != EFASIM_PKT_ACK)
+			efasim_dev_bare_ack(dev, peer);
+		return false;
+	}
+	return true;
+}
+
+/* One for each way to fail, in the order of enum efasim_wire_err. */
+static_assert(EFASIM_S_wire_field - EFASIM_S_wire_short ==
+	      EFASIM_WIRE_FIELD_BAD - EFASIM_WIRE_SHORT);
+
+/**
+ * efasim_dev_input() - a datagram has arrived
+ * @dev: the device
+ * @buf: the datagram, not trusted
+ * @len: its length
+ * @source: GID that its sender's address stands for, or NULL if the sender is
+ *	in this kernel
+ *
+ * Context: The device's worker.
+ */
+void efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
+		      const u8 *source)
+{
+	enum efasim_wire_err err;
+	struct efasim_peer *peer;
+	struct efasim_pkt pkt;
+
+	lockdep_assert_held(&dev->lock);
+	err = efasim_wire_parse(buf, len, &pkt);
+	if (err) {
+		efasim_count(dev, EFASIM_S_wire_short - 1 + err);
+		return;
+	}
+	if (source && memcmp(source, pkt.src_gid, sizeof(pkt.src_gid))) {
+		efasim_count(dev, EFASIM_S_wire_source);
+		return;
+	}
+	efasim_count(dev, EFASIM_S_rx_pkts);
+	efasim_add(dev, EFASIM_S_rx_bytes, len);
+	if (pkt.type == EFASIM_PKT_UD) {
+		efasim_dev_datagram(dev, &pkt);
+		return;
+	}
+
+	peer = efasim_dev_peer(dev, pkt.src_gid, pkt.type != EFASIM_PKT_ACK);
+	if (!peer || !efasim_dev_same_life(dev, peer, &pkt))
+		return;
+	peer->heard = ktime_get();
+	/* Acknowledgments to a former life of ours were refused above. */
+	if (pkt.dst_inc)
+		efasim_dev_acks(dev, peer, &pkt);
+	if (pkt.lane != EFASIM_LANE_NONE)
+		efasim_dev_sequenced(dev, peer, &pkt);
+}
+
+void efasim_dev_peers_free(struct efasim_dev *dev)
+{
+	struct efasim_peer *peer;
+	unsigned long i;
+
+	lockdep_assert_held(&dev->lock);
+	xa_for_each(&dev->peers, i, peer) {
+		efasim_dev_disarm(dev, &peer->timer);
+		efasim_dev_forget(peer);
+		xa_erase(&dev->peers, i);
+		kfree(peer);
+	}
+	xa_destroy(&dev->peers);
+	dev->num_peers = 0;
+}

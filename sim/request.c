@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The initiator: send queue entries and what becomes of them.
+ *
+ * An operation is as many packets as its length needs, and each packet has its
+ * answer; the operation completes when all that was sent is answered, so no
+ * late packet of it touches memory after its completion. A write with immediate
+ * data holds its last packet back until the others are answered: only then may
+ * the target be told.
+ *
+ * Operations are started in order and finish in any.
+ */
+#include <linux/slab.h>
+
+#include "priv.h"
+
+#define RNR_MIN_US	500
+#define RNR_MAX_SHIFT	6
+
+static void efasim_dev_op_timer(struct efasim_dev *dev,
+				struct efasim_timer *timer);
+
+/* Have the device look at a send queue. */
+void efasim_sq_ring(struct efasim_qp *qp)
+{
+	struct efasim_dev *dev = qp->dev;
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->db_lock, flags);
+	if (list_empty(&qp->db))
+		list_add_tail(&qp->db, &dev->doorbells);
+	spin_unlock_irqrestore(&dev->db_lock, flags);
+	efasim_kick(dev);
+}
+
+/* The entries before @prod are the device's. */
+void efasim_sq_doorbell(struct efasim_qp *qp, u32 prod)
+{
+	/* The entries are written before the device may look at them. */
+	smp_store_release(&qp->sq_prod, prod);
+	efasim_sq_ring(qp);
+}
+
+/* The device looks at the receive queue when something arrives. */
+void efasim_rq_doorbell(struct efasim_qp *qp, u32 prod)
+{
+	/* As above. */
+	smp_store_release(&qp->rq_prod, prod);
+}
+
+/* Stop working on an operation without a word. */
+void efasim_dev_drop_op(struct efasim_op *op)
+{
+	lockdep_assert_held(&op->qp->dev->lock);
+	efasim_dev_disarm(op->qp->dev, &op->timer);
+	list_del_init(&op->link);
+	list_del_init(&op->tx);
+	op->active = false;
+}
+
+static void efasim_dev_count_op(struct efasim_dev *dev,
+				const struct efasim_op *op, bool ok)
+{
+	switch (op->wqe.op) {
+	case EFASIM_OP_SEND:
+		efasim_count(dev, EFASIM_S_send_wrs);
+		efasim_add(dev, EFASIM_S_send_bytes, op->len);
+		break;
+	case EFASIM_OP_READ:
+		efasim_count(dev, ok ? EFASIM_S_rdma_read_wrs :
+			     EFASIM_S_rdma_read_wr_err);
+		if (ok)
+			efasim_add(dev, EFASIM_S_rdma_read_bytes, op->len);
+		break;
+	case EFASIM_OP_WRITE:
+		efasim_count(dev, ok ? EFASIM_S_rdma_write_wrs :
+			     EFASIM_S_rdma_write_wr_err);
+		if (ok)
+			efasim_add(dev, EFASIM_S_rdma_write_bytes, op->len);
+		break;
+	}
+}
+
+/* Finish an operation and say so. */
+void efasim_dev_complete(struct efasim_op *op, enum efasim_status status)
+{
+	struct efasim_qp *qp = op->qp;
+	struct efasim_cqe cqe = {
+		.qpn = qp->qpn,
+		.serial = qp->serial,
+		.req_id = op->wqe.req_id,
+		.status = status,
+		.op = op->wqe.op,
+	};
+
+	efasim_dev_drop_op(op);
+	efasim_dev_count_op(qp->dev, op, !status);
+	qp->dev->ops->complete(qp->send_cq, &cqe);
+}
+
+static u32 efasim_dev_seg_len(const struct efasim_op *op, u32 seg)
+{
+	u32 mtu = op->qp->dev->limits.mtu;
+
+	return min(mtu, op->len - seg * mtu);
+}
+
+static bool efasim_dev_gather(struct efasim_op *op, u32 offset, void *buf,
+			      u32 len)
+{
+	const struct efasim_wqe *wqe = &op->wqe;
+	struct efasim_qp *qp = op->qp;
+
+	if (wqe->op == EFASIM_OP_SEND && wqe->is_inline) {
+		memcpy(buf, wqe->in.data, len);
+		return true;
+	}
+	if (wqe->op == EFASIM_OP_SEND)
+		return efasim_dev_sge_copy(qp->dev, qp->pdn, wqe->sge,
+					   wqe->num_sge, offset, buf, len,
+					   EFASIM_MR_READ_FROM);
+	return efasim_dev_sge_copy(qp->dev, qp->pdn, &wqe->rdma.local, 1,
+				   offset, buf, len, EFASIM_MR_READ_FROM);
+}
+
+/* The initiator's name for an operation, which the answer brings back. */
+static u64 efasim_dev_cookie(const struct efasim_op *op)
+{
+	return (u64)op->gen << 32 | op->qp->qpn << 16 | op->wqe.req_id;
+}
+
+static struct efasim_op *efasim_dev_find_op(struct efasim_dev *dev,
+					    const struct efasim_peer *peer,
+					    u64 cookie)
+{
+	struct efasim_qp *qp = xa_load(&dev->qps, (cookie >> 16) & 0xffff);
+	struct efasim_op *op;
+
+	if (!qp || (cookie & 0xffff) >= qp->sq_depth)
+		return NULL;
+	op = &qp->ops[cookie & 0xffff];
+	if (!op->active || op->gen != cookie >> 32 || op->peer != peer)
+		return NULL;
+	return op;
+}
+
+static void efasim_dev_fill(struct efasim_op *op, struct efasim_pkt *pkt,
+			    u32 seg, u32 offset)
+{
+	const struct efasim_wqe *wqe = &op->wqe;
+
+	pkt->op = efasim_dev_cookie(op);
+	pkt->seg = seg;
+	pkt->src_qpn = op->qp->qpn;
+	pkt->dst_qpn = wqe->dest_qpn;
+	pkt->qkey = wqe->qkey;
+	if (wqe->has_imm && seg == op->segs - 1) {
+		pkt->flags |= EFASIM_PKT_F_IMM;
+		pkt->imm = wqe->imm;
+	}
+	if (wqe->op == EFASIM_OP_SEND)
+		return;
+	pkt->raddr = wqe->rdma.addr + offset;
+	pkt->rkey = wqe->rdma.rkey;
+	pkt->rlen = wqe->op == EFASIM_OP_READ ?
+		    efasim_dev_seg_len(op, seg) : op->len;
+}
+
+/* The operation is over once every packet of it is answered. */
+static void efasim_dev_maybe_done(struct efasim_op *op)
+{
+	if (op->answered == op->sent && (op->status || op->sent == op->segs))
+		efasim_dev_complete(op, op->status);
+}
+
+static void efasim_dev_fail_op(struct efasim_op *op, enum efasim_status status)
+{
+	if (!op->status)
+		op->status = status;
+	list_del_init(&op->tx);
+	efasim_dev_maybe_done(op);
+}
+
+static bool efasim_dev_last_must_wait(const struct efasim_op *op)
+{
+	return op->wqe.op == EFASIM_OP_WRITE && op->wqe.has_imm &&
+	       op->sent == op->segs - 1 && op->answered < op->sent;
+}
+
+/*
+ * A response that the target gave up is never told of. Long after the peer
+ * itself would have been given up, the operation is.
+ */
+static void efasim_dev_watch(struct efasim_dev *dev, struct efasim_op *op)
+{
+	efasim_dev_arm(dev, &op->timer,
+		       ktime_add_ms(ktime_get(), 4ULL * dev->unresp_ms));
+}
+
+/* Put the operation behind those of the peer that also have packets to send. */
+static void efasim_dev_requeue(struct efasim_op *op)
+{
+	list_del_init(&op->tx);
+	if (op->sent < op->segs && !op->status && !op->rnr_wait &&
+	    !efasim_dev_last_must_wait(op))
+		list_add_tail(&op->tx, &op->peer->txops);
+}
+
+/**
+ * efasim_dev_send_segment() - send an operation's next packet
+ * @dev: the device
+ * @peer: its peer, whose request window is open
+ * @op: an operation in @peer->txops; afterwards behind the others there, or
+ *	not in that list any more
+ *
+ * Context: The device's worker.
+ * Return: 0, or -ENOMEM, with nothing changed.
+ */
+int efasim_dev_send_segment(struct efasim_dev *dev, struct efasim_peer *peer,
+			    struct efasim_op *op)
+{
+	static const enum efasim_pkt_type type[] = {
+		[EFASIM_OP_SEND] = EFASIM_PKT_SEND,
+		[EFASIM_OP_READ] = EFASIM_PKT_READ,
+		[EFASIM_OP_WRITE] = EFASIM_PKT_WRITE,
+	};
+	u32 seg = op->sent, offset = seg * dev->limits.mtu, len = 0;
+	struct efasim_txp *txp = NULL;
+	void *payload;
+
+	if (op->wqe.op != EFASIM_OP_READ)
+		len = efasim_dev_seg_len(op, seg);
+	if (!efasim_fault(dev, EFASIM_F_no_memory))
+		txp = efasim_dev_txp(GFP_NOIO, type[op->wqe.op], len);
+	if (!txp) {
+		efasim_count(dev, EFASIM_S_no_memory);
+		return -ENOMEM;
+	}
+	payload = txp->buf + efasim_wire_hdr_len(txp->pkt.type);
+	if (!efasim_dev_gather(op, offset, payload, len)) {
+		kfree(txp);
+		efasim_dev_fail_op(op, EFASIM_INVALID_LKEY);
+		return 0;
+	}
+	efasim_dev_fill(op, &txp->pkt, seg, offset);
+	op->sent++;
+	efasim_dev_requeue(op);
+	efasim_dev_watch(dev, op);
+	efasim_dev_send(dev, peer, txp);
+	return 0;
+}
+
+static void efasim_dev_op_timer(struct efasim_dev *dev,
+				struct efasim_timer *timer)
+{
+	struct efasim_op *op = container_of(timer, struct efasim_op, timer);
+
+	switch (op->wqe.op) {
+	case EFASIM_OP_FAST_REG:
+		efasim_dev_complete(op, efasim_dev_mr_reg(op->qp, &op->wqe));
+		return;
+	case EFASIM_OP_FAST_INV:
+		efasim_dev_complete(op, efasim_dev_mr_inv(op->qp,
+							  op->wqe.inv_lkey));
+		return;
+	}
+	if (op->rnr_wait) {
+		op->rnr_wait = false;
+		efasim_dev_requeue(op);
+		efasim_dev_push(dev, op->peer);
+		return;
+	}
+	efasim_count(dev, EFASIM_S_unresponsive_remote_events);
+	efasim_dev_complete(op, EFASIM_UNRESP_REMOTE);
+}
+
+/* The target had no receive posted: wait, or give up. */
+static void efasim_dev_rnr(struct efasim_dev *dev, struct efasim_op *op)
+{
+	u32 shift;
+
+	efasim_count(dev, EFASIM_S_rnr_nak_rcvd);
+	op->sent--;
+	if (!op->rnr_left) {
+		efasim_dev_fail_op(op, EFASIM_RNR);
+		return;
+	}
+	if (op->rnr_left != EFASIM_RNR_INFINITE)
+		op->rnr_left--;
+	shift = min_t(u32, op->rnr_tries++, RNR_MAX_SHIFT);
+	op->rnr_wait = true;
+	list_del_init(&op->tx);
+	efasim_dev_arm(dev, &op->timer,
+		       ktime_add_us(ktime_get(), RNR_MIN_US << shift));
+}
+
+static bool efasim_dev_scatter(struct efasim_dev *dev, struct efasim_op *op,
+			       const struct efasim_pkt *pkt)
+{
+	return efasim_dev_sge_copy(dev, op->qp->pdn, &op->wqe.rdma.local, 1,
+				   pkt->seg * dev->limits.mtu,
+				   (void *)pkt->payload, pkt->length,
+				   EFASIM_MR_WRITE_TO);
+}
+
+/* A response or data for one of our packets; the peer may be lying. */
+static enum efasim_status efasim_dev_judge(struct efasim_dev *dev,
+					   struct efasim_op *op,
+					   const struct efasim_pkt *pkt)
+{
+	if (pkt->type == EFASIM_PKT_RESP && pkt->status)
+		return pkt->status;
+	if (op->wqe.op != EFASIM_OP_READ)
+		return pkt->type == EFASIM_PKT_RESP ? EFASIM_OK :
+						      EFASIM_BAD_STATUS;
+	if (pkt->type != EFASIM_PKT_DATA || pkt->seg >= op->sent ||
+	    pkt->length != efasim_dev_seg_len(op, pkt->seg))
+		return EFASIM_BAD_STATUS;
+	return efasim_dev_scatter(dev, op, pkt) ? EFASIM_OK :
+						  EFASIM_INVALID_LKEY;
+}
+
+/**
+ * efasim_dev_answer() - the answer to one of our packets has arrived
+ * @dev: the device
+ * @peer: who answers
+ * @pkt: a response or data
+ *
+ * Context: The device's worker.
+ */
+void efasim_dev_answer(struct efasim_dev *dev, struct efasim_peer *peer,
+		       const struct efasim_pkt *pkt)
+{
+	struct efasim_op *op = efasim_dev_find_op(dev, peer, pkt->op);
+	enum efasim_status status;
+
+	if (!op || op->answered >= op->sent) {
+		efasim_count(dev, EFASIM_S_rx_stale_response);
+		return;
+	}
+	status = efasim_dev_judge(dev, op, pkt);
+	if (status == EFASIM_RNR && op->answered == op->sent - 1 &&
+	    op->sent == op->segs && !op->status) {
+		efasim_dev_rnr(dev, op);
+		return;
+	}
+	op->answered++;
+	op->rnr_tries = 0;
+	if (status) {
+		efasim_dev_fail_op(op, status);
+		return;
+	}
+	efasim_dev_requeue(op);
+	efasim_dev_maybe_done(op);
+	efasim_dev_push(dev, peer);
+}
+
+static u32 efasim_dev_wqe_len(const struct efasim_wqe *wqe)
+{
+	u32 i, len = 0;
+
+	switch (wqe->op) {
+	case EFASIM_OP_SEND:
+		if (wqe->is_inline)
+			return wqe->in.length;
+		for (i = 0; i < wqe->num_sge; i++)
+			len += wqe->sge[i].length;
+		return len;
+	case EFASIM_OP_READ:
+	case EFASIM_OP_WRITE:
+		return wqe->rdma.local.length;
+	}
+	return 0;
+}
+
+/* What the device finds wrong with an entry by itself. */
+static enum efasim_status efasim_dev_check(struct efasim_op *op)
+{
+	const struct efasim_wqe *wqe = &op->wqe;
+	struct efasim_dev *dev = op->qp->dev;
+	bool read = wqe->op == EFASIM_OP_READ;
+
+	if (wqe->op == EFASIM_OP_SEND)
+		return op->len > dev->limits.mtu ? EFASIM_LOCAL_BAD_LENGTH :
+						   EFASIM_OK;
+	if (op->qp->type != EFASIM_QP_SRD)
+		return EFASIM_UNSUPPORTED_OP;
+	if (read ? !dev->limits.rdma_read : !dev->limits.rdma_write)
+		return EFASIM_UNSUPPORTED_OP;
+	if (op->len > dev->limits.max_rdma_size)
+		return EFASIM_LOCAL_BAD_LENGTH;
+	if (!efasim_dev_mr_ok(dev, op->qp->pdn, wqe->rdma.local.lkey,
+			      wqe->rdma.local.addr, op->len,
+			      read ? EFASIM_ACCESS_LOCAL_WRITE : 0)) {
+		efasim_count(dev, EFASIM_S_bad_lkey);
+		return EFASIM_INVALID_LKEY;
+	}
+	return EFASIM_OK;
+}
+
+/* UD: one packet, and done when it is on its way. */
+static void efasim_dev_start_ud(struct efasim_op *op, const u8 *gid)
+{
+	struct efasim_dev *dev = op->qp->dev;
+	struct efasim_txp *txp;
+	void *payload;
+
+	txp = efasim_dev_txp(GFP_NOIO, EFASIM_PKT_UD, op->len);
+	if (!txp) {
+		/* Lost on the way, as a datagram may be. */
+		efasim_count(dev, EFASIM_S_no_memory);
+		efasim_dev_complete(op, EFASIM_OK);
+		return;
+	}
+	payload = txp->buf + efasim_wire_hdr_len(EFASIM_PKT_UD);
+	if (efasim_dev_gather(op, 0, payload, op->len)) {
+		efasim_dev_fill(op, &txp->pkt, 0, 0);
+		memcpy(txp->pkt.src_gid, dev->gid, EFASIM_GID_LEN);
+		txp->pkt.src_inc = dev->incarnation;
+		efasim_wire_build(txp->buf, &txp->pkt);
+		efasim_dev_xmit(dev, gid, txp->buf, txp->len);
+		efasim_dev_complete(op, EFASIM_OK);
+	} else {
+		efasim_dev_complete(op, EFASIM_INVALID_LKEY);
+	}
+	kfree(txp);
+}
+
+static void efasim_dev_start_remote(struct efasim_op *op)
+{
+	struct efasim_dev *dev = op->qp->dev;
+	enum efasim_status status;
+	struct efasim_ah *ah;
+
+	op->len = efasim_dev_wqe_len(&op->wqe);
+	status = efasim_dev_check(op);
+	if (status) {
+		efasim_dev_complete(op, status);
+		return;
+	}
+	ah = xa_load(&dev->ahs, op->wqe.ah);
+	if (!ah) {
+		efasim_dev_complete(op, EFASIM_INVALID_AH);
+		return;
+	}
+	op->segs = max_t(u32, 1, DIV_ROUND_UP(op->len, dev->limits.mtu));
+	if (op->qp->type == EFASIM_QP_UD) {
+		efasim_dev_start_ud(op, ah->gid);
+		return;
+	}
+	op->peer = efasim_dev_peer(dev, ah->gid, true);
+	if (!op->peer) {
+		efasim_dev_complete(op, EFASIM_QP_INTERNAL);
+		return;
+	}
+	list_add_tail(&op->link, &op->peer->ops);
+	list_add_tail(&op->tx, &op->peer->txops);
+	efasim_dev_push(dev, op->peer);
+}
+
+/* Registration is ordered with nothing, so it happens at some later time. */
+static void efasim_dev_start_local(struct efasim_op *op)
+{
+	struct efasim_dev *dev = op->qp->dev;
+	u32 max = READ_ONCE(dev->fault[EFASIM_F_reg_delay_us]);
+	u32 us = max ? prandom_u32_state(&dev->rnd) % (max + 1) : 0;
+
+	if (us)
+		atomic64_inc(&dev->injected[EFASIM_F_reg_delay_us]);
+	efasim_dev_arm(dev, &op->timer, ktime_add_us(ktime_get(), us));
+}
+
+static void efasim_dev_start(struct efasim_qp *qp, const struct efasim_wqe *wqe)
+{
+	struct efasim_op *op = &qp->ops[wqe->req_id & (qp->sq_depth - 1)];
+
+	/* Two entries with one id: the host has lost count. */
+	if (op->active) {
+		efasim_count(qp->dev, EFASIM_S_rx_stale_response);
+		return;
+	}
+	op->wqe = *wqe;
+	op->active = true;
+	op->timer.fn = efasim_dev_op_timer;
+	op->gen = ++qp->dev->op_gen;
+	op->peer = NULL;
+	op->rnr_wait = false;
+	op->rnr_left = qp->rnr_retry;
+	op->rnr_tries = 0;
+	op->status = EFASIM_OK;
+	op->len = 0;
+	op->segs = 0;
+	op->sent = 0;
+	op->answered = 0;
+	if (wqe->op == EFASIM_OP_FAST_REG || wqe->op == EFASIM_OP_FAST_INV)
+		efasim_dev_start_local(op);
+	else
+		efasim_dev_start_remote(op);
+}
+
+static void efasim_dev_run_sq(struct efasim_qp *qp)
+{
+	/* Pairs with efasim_sq_doorbell(). */
+	u32 prod = smp_load_acquire(&qp->sq_prod);
+
+	/* A drained queue keeps what is posted until it runs again. */
+	while (qp->state == EFASIM_QPS_RTS && qp->sq_cons != prod) {
+		efasim_dev_start(qp, efasim_sq_slot(qp, qp->sq_cons));
+		qp->sq_cons++;
+	}
+}
+
+/* Take the send queues whose doorbells rang. */
+void efasim_dev_doorbells(struct efasim_dev *dev)
+{
+	struct efasim_qp *qp;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&dev->db_lock);
+	list_splice_init(&dev->doorbells, &list);
+	while ((qp = list_first_entry_or_null(&list, struct efasim_qp, db))) {
+		list_del_init(&qp->db);
+		spin_unlock_irq(&dev->db_lock);
+		efasim_dev_run_sq(qp);
+		spin_lock_irq(&dev->db_lock);
+	}
+	spin_unlock_irq(&dev->db_lock);
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The target: what a request of a peer does here.
+ *
+ * A request is one packet and leaves no state behind but its effect, so a peer
+ * can't make us remember anything. Only the Q_Key and the rkey stand between a
+ * peer and our memory, as on the real device; and for RDMA the peer must be
+ * somebody that we have an address handle for.
+ */
+#include <linux/slab.h>
+
+#include "priv.h"
+
+static struct efasim_qp *efasim_dev_target(struct efasim_dev *dev,
+					   const struct efasim_pkt *pkt,
+					   enum efasim_qp_type type)
+{
+	struct efasim_qp *qp = xa_load(&dev->qps, pkt->dst_qpn);
+
+	if (!qp || qp->type != type || qp->state < EFASIM_QPS_RTR ||
+	    qp->state > EFASIM_QPS_SQE) {
+		efasim_count(dev, EFASIM_S_bad_qpn);
+		return NULL;
+	}
+	if (qp->qkey != pkt->qkey) {
+		efasim_count(dev, EFASIM_S_bad_qkey);
+		return NULL;
+	}
+	return qp;
+}
+
+/* The next receive, or NULL; it stays in the queue. */
+static struct efasim_rqe *efasim_dev_peek_rq(struct efasim_qp *qp)
+{
+	/* Pairs with efasim_rq_doorbell(). */
+	if (qp->rq_cons == smp_load_acquire(&qp->rq_prod))
+		return NULL;
+	return efasim_rq_slot(qp, qp->rq_cons);
+}
+
+/* The sender's number here; young handles aren't known yet. */
+static u16 efasim_dev_slid(struct efasim_dev *dev, const u8 *gid)
+{
+	struct efasim_ah *ah = efasim_dev_find_ah(dev, gid);
+
+	if (!ah)
+		return EFASIM_AH_NONE;
+	if (ktime_before(ktime_get(), ah->visible)) {
+		atomic64_inc(&dev->injected[EFASIM_F_slid_lag_us]);
+		return EFASIM_AH_NONE;
+	}
+	return ah->number;
+}
+
+static void efasim_dev_complete_recv(struct efasim_qp *qp,
+				     const struct efasim_pkt *pkt, u8 op,
+				     u32 length, enum efasim_status status)
+{
+	struct efasim_cqe cqe = {
+		.qpn = qp->qpn,
+		.serial = qp->serial,
+		.req_id = efasim_rq_slot(qp, qp->rq_cons)->req_id,
+		.src_qpn = pkt->src_qpn,
+		.ah = efasim_dev_slid(qp->dev, pkt->src_gid),
+		.length = length,
+		.imm = pkt->imm,
+		.has_imm = pkt->flags & EFASIM_PKT_F_IMM,
+		.status = status,
+		.op = op,
+		.recv = true,
+	};
+
+	qp->rq_cons++;
+	if (!status) {
+		efasim_count(qp->dev, EFASIM_S_recv_wrs);
+		efasim_add(qp->dev, EFASIM_S_recv_bytes, length);
+	}
+	qp->dev->ops->complete(qp->recv_cq, &cqe);
+}
+
+static u32 efasim_dev_rqe_len(const struct efasim_rqe *rqe)
+{
+	u32 i, len = 0;
+
+	for (i = 0; i < rqe->num_sge; i++)
+		len += rqe->sge[i].length;
+	return len;
+}
+
+/* Put a message into a receive; both sides hear how that went. */
+static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
+					     struct efasim_rqe *rqe,
+					     const struct efasim_pkt *pkt)
+{
+	enum efasim_status local = EFASIM_OK, remote = EFASIM_OK;
+
+	if (efasim_dev_rqe_len(rqe) < pkt->length) {
+		local = EFASIM_LOCAL_BAD_LENGTH;
+		remote = EFASIM_REMOTE_BAD_LENGTH;
+	} else if (!efasim_dev_sge_copy(qp->dev, qp->pdn, rqe->sge,
+					rqe->num_sge, 0, (void *)pkt->payload,
+					pkt->length, EFASIM_MR_WRITE_TO)) {
+		local = EFASIM_INVALID_LKEY;
+		remote = EFASIM_BAD_STATUS;
+	}
+	efasim_dev_complete_recv(qp, pkt, EFASIM_OP_SEND, pkt->length, local);
+	return remote;
+}
+
+static enum efasim_status efasim_dev_take_send(struct efasim_dev *dev,
+					       const struct efasim_pkt *pkt)
+{
+	struct efasim_qp *qp = efasim_dev_target(dev, pkt, EFASIM_QP_SRD);
+	struct efasim_rqe *rqe;
+
+	if (!qp)
+		return EFASIM_BAD_DEST_QPN;
+	rqe = efasim_dev_peek_rq(qp);
+	if (!rqe || efasim_fault(dev, EFASIM_F_rnr)) {
+		efasim_count(dev, EFASIM_S_rnr_nak_sent);
+		return EFASIM_RNR;
+	}
+	return efasim_dev_receive(qp, rqe, pkt);
+}
+
+/* What every RDMA request must pass; on success @qp is set. */
+static enum efasim_status efasim_dev_admit(struct efasim_dev *dev,
+					   const struct efasim_pkt *pkt,
+					   struct efasim_qp **qp)
+{
+	*qp = efasim_dev_target(dev, pkt, EFASIM_QP_SRD);
+	if (!*qp)
+		return EFASIM_BAD_DEST_QPN;
+	if (pkt->type == EFASIM_PKT_READ ? !dev->limits.rdma_read :
+					   !dev->limits.rdma_write)
+		return EFASIM_FEATURE_MISMATCH;
+	if (!efasim_dev_find_ah(dev, pkt->src_gid)) {
+		efasim_count(dev, EFASIM_S_unknown_peer);
+		return EFASIM_UNKNOWN_PEER;
+	}
+	return EFASIM_OK;
+}
+
+static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
+						const struct efasim_pkt *pkt)
+{
+	bool imm = pkt->flags & EFASIM_PKT_F_IMM;
+	enum efasim_status status;
+	struct efasim_qp *qp;
+
+	status = efasim_dev_admit(dev, pkt, &qp);
+	if (status)
+		return status;
+	if (imm && (!efasim_dev_peek_rq(qp) ||
+		    efasim_fault(dev, EFASIM_F_rnr))) {
+		efasim_count(dev, EFASIM_S_rnr_nak_sent);
+		return EFASIM_RNR;
+	}
+	if (!efasim_dev_mr_copy(dev, qp->pdn, pkt->rkey, pkt->raddr,
+				(void *)pkt->payload, pkt->length,
+				EFASIM_ACCESS_REMOTE_WRITE,
+				EFASIM_MR_WRITE_TO)) {
+		efasim_count(dev, EFASIM_S_bad_rkey);
+		return EFASIM_BAD_ADDRESS;
+	}
+	efasim_add(dev, EFASIM_S_rdma_write_recv_bytes, pkt->length);
+	if (imm)
+		efasim_dev_complete_recv(qp, pkt, EFASIM_OP_WRITE, pkt->rlen,
+					 EFASIM_OK);
+	return EFASIM_OK;
+}
+
+static enum efasim_status efasim_dev_take_read(struct efasim_dev *dev,
+					       const struct efasim_pkt *pkt,
+					       struct efasim_txp *resp)
+{
+	enum efasim_status status;
+	struct efasim_qp *qp;
+
+	status = efasim_dev_admit(dev, pkt, &qp);
+	if (status)
+		return status;
+	if (!efasim_dev_mr_copy(dev, qp->pdn, pkt->rkey, pkt->raddr,
+				resp->buf +
+				efasim_wire_hdr_len(EFASIM_PKT_DATA),
+				pkt->rlen, EFASIM_ACCESS_REMOTE_READ,
+				EFASIM_MR_READ_FROM)) {
+		efasim_count(dev, EFASIM_S_bad_rkey);
+		return EFASIM_BAD_ADDRESS;
+	}
+	efasim_add(dev, EFASIM_S_rdma_read_resp_bytes, pkt->rlen);
+	return EFASIM_OK;
+}
+
+/**
+ * efasim_dev_request() - do what a peer asks for, and answer
+ * @dev: the device
+ * @peer: who asks
+ * @pkt: a packet of the request lane
+ * @resp: room for the answer, the largest there could be; consumed
+ *
+ * Context: The device's worker.
+ */
+void efasim_dev_request(struct efasim_dev *dev, struct efasim_peer *peer,
+			const struct efasim_pkt *pkt, struct efasim_txp *resp)
+{
+	enum efasim_status status = EFASIM_FEATURE_MISMATCH;
+	bool data = false;
+
+	switch (pkt->type) {
+	case EFASIM_PKT_SEND:
+		status = efasim_dev_take_send(dev, pkt);
+		break;
+	case EFASIM_PKT_WRITE:
+		status = efasim_dev_take_write(dev, pkt);
+		break;
+	case EFASIM_PKT_READ:
+		status = efasim_dev_take_read(dev, pkt, resp);
+		data = !status;
+		break;
+	default:
+		break;
+	}
+	resp->pkt.type = data ? EFASIM_PKT_DATA : EFASIM_PKT_RESP;
+	resp->pkt.length = data ? pkt->rlen : 0;
+	resp->len = efasim_wire_hdr_len(resp->pkt.type) + resp->pkt.length;
+	resp->pkt.op = pkt->op;
+	resp->pkt.seg = pkt->seg;
+	resp->pkt.status = status;
+	efasim_dev_respond(dev, peer, resp);
+}
+
+/**
+ * efasim_dev_datagram() - a UD message has arrived
+ * @dev: the device
+ * @pkt: the message; dropped if nobody waits for it
+ *
+ * Context: The device's worker.
+ */
+void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt)
+{
+	struct efasim_qp *qp = efasim_dev_target(dev, pkt, EFASIM_QP_UD);
+	struct efasim_rqe *rqe = qp ? efasim_dev_peek_rq(qp) : NULL;
+
+	if (!rqe) {
+		efasim_count(dev, EFASIM_S_rx_drops);
+		return;
+	}
+	efasim_dev_receive(qp, rqe, pkt);
+}
