@@ -16,4 +16,19 @@
 #define kofi_assign_str(dst, src) __assign_str(dst, src)
 #endif
 
+/*
+ * The last argument of ib_device_ops.create_cq, which only user-space verbs
+ * look into.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define compat_create_cq_arg uverbs_attr_bundle
+#else
+#define compat_create_cq_arg ib_udata
+#endif
+
+/* Until then udev renamed a device whatever name the user gave it. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define ib_mark_name_assigned_by_user(ibdev) ((void)(ibdev))
+#endif
+
 #endif /* KOFI_COMPAT_H */

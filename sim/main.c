@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * efasim: the module, its parameters, and devices coming and going.
+ *
+ * Devices are made by `rdma link add NAME type efasim netdev IF` and unmade by
+ * `rdma link delete`, by the netdev's going, or by debugfs. What a device can
+ * do is taken from the parameters when it is made. Each holds a reference to
+ * the module: ib_unregister_driver(), by which other soft drivers unload with
+ * devices, goes by driver id, and would take Amazon's devices, too.
+ */
+#include <linux/debugfs.h>
+#include <linux/dma-mapping.h>
+#include <linux/inetdevice.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/platform_device.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <rdma/rdma_netlink.h>
+
+#include "verbs.h"
+
+MODULE_DESCRIPTION("Software EFA device");
+MODULE_LICENSE("Dual BSD/GPL");
+
+#define EFASIM_PARAM(name, def, text)			\
+	static unsigned int name = (def);		\
+	module_param(name, uint, 0644);			\
+	MODULE_PARM_DESC(name, text)
+
+EFASIM_PARAM(max_qp, 256, "queue pairs of a device");
+EFASIM_PARAM(max_cq, 512, "completion queues");
+EFASIM_PARAM(max_mr, 65536, "memory regions");
+EFASIM_PARAM(max_mr_pages, 1 << 20, "pages of all memory regions");
+EFASIM_PARAM(max_ah, 4096, "address handles");
+EFASIM_PARAM(max_pd, 256, "protection domains");
+EFASIM_PARAM(max_sq_depth, 4096, "send queue entries of a queue pair");
+EFASIM_PARAM(max_rq_depth, 32768, "receive queue entries");
+EFASIM_PARAM(min_sq_depth, 0, "a send queue is never smaller than this");
+EFASIM_PARAM(max_cq_depth, 65536, "completion queue entries");
+EFASIM_PARAM(mtu, 8928, "largest message, and segment of an RDMA");
+EFASIM_PARAM(max_rdma_size, 1 << 30, "largest RDMA");
+EFASIM_PARAM(max_peers, 4096, "devices that a device talks to");
+EFASIM_PARAM(port, 47790, "first UDP port to try");
+EFASIM_PARAM(seed, 0, "of all that is random; 0 takes one at random");
+EFASIM_PARAM(unresponsive_ms, 10000, "silence after which a peer is given up");
+
+static bool rdma_read = true;
+module_param(rdma_read, bool, 0644);
+MODULE_PARM_DESC(rdma_read, "the device has RDMA read");
+
+static bool rdma_write = true;
+module_param(rdma_write, bool, 0644);
+MODULE_PARM_DESC(rdma_write, "the device has RDMA write");
+
+static bool udp_only;
+module_param(udp_only, bool, 0644);
+MODULE_PARM_DESC(udp_only, "reach devices of this kernel by UDP, too");
+
+static DEFINE_MUTEX(devices_lock);	/* protects devices */
+static LIST_HEAD(devices);
+static struct dentry *debugfs_root;
+
+static int read_limits(struct efasim_limits *l)
+{
+	*l = (struct efasim_limits) {
+		.max_qp = max_qp,
+		.max_cq = max_cq,
+		.max_mr = max_mr,
+		.max_mr_pages = max_mr_pages,
+		.max_ah = max_ah,
+		.max_pd = max_pd,
+		.max_sq_depth = max_sq_depth,
+		.max_rq_depth = max_rq_depth,
+		.min_sq_depth = min_sq_depth,
+		.max_cq_depth = max_cq_depth,
+		.mtu = mtu,
+		.max_rdma_size = max_rdma_size,
+		.max_peers = max_peers,
+		.vectors = num_online_cpus(),
+		.rdma_read = rdma_read,
+		.rdma_write = rdma_write,
+	};
+	/* Queue pair numbers and request ids have 16 bits, keys' indices 20. */
+	if (!l->max_qp || l->max_qp > 0x8000 || !l->max_pd ||
+	    !l->max_sq_depth || l->max_sq_depth > 0x8000 ||
+	    !l->max_rq_depth || l->max_rq_depth > 0x8000 ||
+	    l->min_sq_depth > l->max_sq_depth ||
+	    !l->max_cq_depth || l->max_cq_depth > 1 << 20 ||
+	    l->max_mr >= EFASIM_KEY_INDEX_MASK || l->max_ah >= EFASIM_AH_NONE ||
+	    l->mtu < 256 || l->mtu > EFASIM_MAX_PAYLOAD)
+		return -EINVAL;
+	return 0;
+}
+
+static __be32 netdev_addr(struct net_device *netdev)
+{
+	struct in_ifaddr *ifa;
+	struct in_device *in;
+	__be32 addr = 0;
+
+	rcu_read_lock();
+	in = __in_dev_get_rcu(netdev);
+	ifa = in ? rcu_dereference(in->ifa_list) : NULL;
+	if (ifa)
+		addr = ifa->ifa_local;
+	rcu_read_unlock();
+	return addr;
+}
+
+/* The device whose DMA mappings are ours: nothing but a mask and parameters. */
+static struct platform_device *create_pdev(void)
+{
+	struct platform_device *pdev;
+	int err;
+
+	pdev = platform_device_register_simple("efasim", PLATFORM_DEVID_AUTO,
+					       NULL, 0);
+	if (IS_ERR(pdev))
+		return pdev;
+	err = dma_coerce_mask_and_coherent(&pdev->dev,
+					   DMA_BIT_MASK(EFASIM_DMA_BITS));
+	if (err) {
+		platform_device_unregister(pdev);
+		return ERR_PTR(err);
+	}
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	return pdev;
+}
+
+static int create_engine(struct efasim_vdev *dev)
+{
+	struct efasim_limits limits;
+	struct efasim_dev_params params = {
+		.ops = &efasim_verbs_fe_ops,
+		.limits = &limits,
+		.dma_dev = &dev->pdev->dev,
+		.seed = seed ?: get_random_u32(),
+		.unresp_ms = unresponsive_ms,
+		.udp_only = udp_only,
+	};
+	u32 slots;
+	int err;
+
+	err = read_limits(&limits);
+	if (err)
+		return err;
+	slots = roundup_pow_of_two(limits.max_qp);
+	dev->qp_table = kvcalloc(slots, sizeof(*dev->qp_table), GFP_KERNEL);
+	if (!dev->qp_table)
+		return -ENOMEM;
+	dev->qp_table_mask = slots - 1;
+	spin_lock_init(&dev->qp_table_lock);
+	err = efasim_engine_create(&dev->eng, &params);
+	if (err)
+		kvfree(dev->qp_table);
+	return err;
+}
+
+static void add_to_list(struct efasim_vdev *dev)
+{
+	__module_get(THIS_MODULE);
+	mutex_lock(&devices_lock);
+	list_add_tail(&dev->node, &devices);
+	mutex_unlock(&devices_lock);
+}
+
+static void remove_from_list(struct efasim_vdev *dev)
+{
+	mutex_lock(&devices_lock);
+	list_del(&dev->node);
+	mutex_unlock(&devices_lock);
+	module_put(THIS_MODULE);
+}
+
+/* The last act of a device: nobody has a reference any more. */
+static void efasim_dealloc(struct ib_device *ibdev)
+{
+	struct efasim_vdev *dev = to_vdev(ibdev);
+
+	debugfs_remove_recursive(dev->dir);
+	efasim_net_unlink(&dev->eng);
+	efasim_engine_stop(&dev->eng);
+	efasim_net_exit(&dev->eng);
+	efasim_engine_destroy(&dev->eng);
+	kvfree(dev->qp_table);
+	platform_device_unregister(dev->pdev);
+	remove_from_list(dev);
+}
+
+/* A knob that takes the device away, as a hot unplug does. */
+static int remove_set(void *data, u64 val)
+{
+	struct efasim_vdev *dev = data;
+
+	if (!ib_device_try_get(&dev->ibdev))
+		return -ENODEV;
+	ib_unregister_device_queued(&dev->ibdev);
+	ib_device_put(&dev->ibdev);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(remove_fops, NULL, remove_set, "%llu\n");
+
+/* The name is ours now, and no client has seen the device yet. */
+static int efasim_enable(struct ib_device *ibdev)
+{
+	struct efasim_vdev *dev = to_vdev(ibdev);
+
+	dev->dir = debugfs_create_dir(dev_name(&ibdev->dev), debugfs_root);
+	efasim_debugfs_add(&dev->eng, dev->dir);
+	debugfs_create_file("remove", 0200, dev->dir, dev, &remove_fops);
+	return 0;
+}
+
+static const struct ib_device_ops lifetime_ops = {
+	.dealloc_driver = efasim_dealloc,
+	.enable_driver = efasim_enable,
+};
+
+/* From here on ib_dealloc_device() undoes all. */
+static void init_ibdev(struct efasim_vdev *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	ibdev->node_type = RDMA_NODE_UNSPECIFIED;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = dev->eng.limits.vectors;
+	ibdev->dev.parent = &dev->pdev->dev;
+	memcpy(&ibdev->node_guid, dev->eng.gid + 8, sizeof(ibdev->node_guid));
+	ib_set_device_ops(ibdev, &efasim_device_ops);
+	ib_set_device_ops(ibdev, &lifetime_ops);
+	add_to_list(dev);
+}
+
+static int setup_hw(struct efasim_vdev *dev, struct net_device *netdev,
+		    __be32 addr)
+{
+	int err;
+
+	dev->pdev = create_pdev();
+	if (IS_ERR(dev->pdev))
+		return PTR_ERR(dev->pdev);
+	err = create_engine(dev);
+	if (err)
+		goto err_pdev;
+	err = efasim_net_init(&dev->eng, dev_net(netdev), addr, port);
+	if (err)
+		goto err_engine;
+	return 0;
+
+err_engine:
+	efasim_engine_destroy(&dev->eng);
+	kvfree(dev->qp_table);
+err_pdev:
+	platform_device_unregister(dev->pdev);
+	return err;
+}
+
+static int setup_dev(struct efasim_vdev *dev, const char *name,
+		     struct net_device *netdev, __be32 addr)
+{
+	int err;
+
+	err = setup_hw(dev, netdev, addr);
+	if (err)
+		return err;
+	init_ibdev(dev);
+	dev->netdev = netdev;
+	err = ib_device_set_netdev(&dev->ibdev, netdev, 1);
+	if (err)
+		return err;
+	ib_mark_name_assigned_by_user(&dev->ibdev);
+	return ib_register_device(&dev->ibdev, name, &dev->pdev->dev);
+}
+
+static int efasim_newlink(const char *name, struct net_device *netdev)
+{
+	bool loopback = netdev->flags & IFF_LOOPBACK;
+	__be32 addr = loopback ? 0 : netdev_addr(netdev);
+	struct efasim_vdev *dev;
+	int err;
+
+	if (!loopback && !addr)
+		return -EADDRNOTAVAIL;
+	dev = ib_alloc_device(efasim_vdev, ibdev);
+	if (!dev)
+		return -ENOMEM;
+	err = setup_dev(dev, name, netdev, addr);
+	if (err) {
+		ib_dealloc_device(&dev->ibdev);
+		return err;
+	}
+	return 0;
+}
+
+static struct rdma_link_ops link_ops = {
+	.type = "efasim",
+	.newlink = efasim_newlink,
+};
+
+static int netdev_event(struct notifier_block *nb, unsigned long event,
+			void *arg)
+{
+	struct net_device *netdev = netdev_notifier_info_to_dev(arg);
+	struct efasim_vdev *dev;
+
+	if (event != NETDEV_UNREGISTER)
+		return NOTIFY_OK;
+	mutex_lock(&devices_lock);
+	list_for_each_entry(dev, &devices, node) {
+		if (dev->netdev != netdev || !ib_device_try_get(&dev->ibdev))
+			continue;
+		ib_unregister_device_queued(&dev->ibdev);
+		ib_device_put(&dev->ibdev);
+	}
+	mutex_unlock(&devices_lock);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block netdev_nb = {
+	.notifier_call = netdev_event,
+};
+
+static int __init efasim_init(void)
+{
+	int err;
+
+	err = efasim_engine_init();
+	if (err)
+		return err;
+	debugfs_root = debugfs_create_dir("efasim", NULL);
+	err = register_netdevice_notifier(&netdev_nb);
+	if (err)
+		goto err_debugfs;
+	rdma_link_register(&link_ops);
+	return 0;
+
+err_debugfs:
+	debugfs_remove(debugfs_root);
+	efasim_engine_exit();
+	return err;
+}
+
+static void __exit efasim_exit(void)
+{
+	rdma_link_unregister(&link_ops);
+	unregister_netdevice_notifier(&netdev_nb);
+	debugfs_remove(debugfs_root);
+	efasim_engine_exit();
+}
+
+module_init(efasim_init);
+module_exit(efasim_exit);
+
+MODULE_ALIAS_RDMA_LINK("efasim");

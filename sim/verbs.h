@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The kernel-verbs front end: what Amazon's driver does on top of its device,
+ * with the same checks, the same locks and the same holes.
+ *
+ * Locks, all plain spin locks as the driver has them, so that whoever posts or
+ * polls in the wrong context hears it from lockdep here:
+ * qp_table_lock > vcq.lock > vwq.lock. Two CQs of one QP nest without a
+ * subclass, as in the driver.
+ */
+#ifndef EFASIM_VERBS_H
+#define EFASIM_VERBS_H
+
+#include <linux/irq_work.h>
+#include <rdma/ib_verbs.h>
+#include <efa_verbs.h>
+
+#include "engine.h"
+
+struct platform_device;
+
+struct efasim_vdev {
+	struct ib_device ibdev;
+	struct efasim_dev eng;
+	struct platform_device *pdev;
+	struct net_device *netdev;	/* referenced by ibdev; to compare */
+	struct list_head node;		/* in the list of all; main.c's lock */
+	struct dentry *dir;
+	atomic_t num_cq;
+	spinlock_t qp_table_lock;	/* protects qp_table for writing */
+	struct efasim_vqp **qp_table;
+	u32 qp_table_mask;
+};
+
+struct efasim_vpd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct efasim_vah {
+	struct ib_ah ibah;
+	u16 number;
+};
+
+struct efasim_vmr {
+	struct ib_mr ibmr;
+	struct efasim_mr *hw;
+	u64 *pages;
+	dma_addr_t pages_dma;
+	u32 max_pages;
+	u32 num_pages;
+};
+
+struct efasim_vcq {
+	struct ib_cq ibcq;
+	spinlock_t lock;	/* one poller at a time */
+	struct efasim_cqe *ring;
+	u32 mask;
+	u32 prod;		/* the device's */
+	u32 cons;		/* protected by lock */
+	bool has_events;
+	atomic_t armed;
+	struct irq_work irq;
+};
+
+struct efasim_vwq {
+	spinlock_t lock;	/* protects all below */
+	u64 *wrid;
+	u32 *free_ids;		/* stack of unused request ids */
+	u32 next_free;
+	u32 posted;
+	u32 completed;
+	u32 max_wqes;
+	u32 max_sge;
+	u32 pc;
+};
+
+struct efasim_vqp {
+	struct ib_qp ibqp;
+	struct efasim_qp *hw;
+	enum ib_qp_state state;
+	struct efasim_vwq sq;
+	struct efasim_vwq rq;
+	u32 max_inline;
+	u32 serial;
+	struct ib_qp_cap cap;
+	enum ib_sig_type sig_type;
+};
+
+static inline struct efasim_vdev *to_vdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct efasim_vdev, ibdev);
+}
+
+static inline struct efasim_vpd *to_vpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct efasim_vpd, ibpd);
+}
+
+static inline struct efasim_vah *to_vah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct efasim_vah, ibah);
+}
+
+static inline struct efasim_vmr *to_vmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct efasim_vmr, ibmr);
+}
+
+static inline struct efasim_vcq *to_vcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct efasim_vcq, ibcq);
+}
+
+static inline struct efasim_vqp *to_vqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct efasim_vqp, ibqp);
+}
+
+/*
+ * What would crash or corrupt Amazon's driver is refused here, loudly: a test
+ * that gets this far must not pass.
+ */
+#define efasim_crash_avoided(ibqp, text)				\
+	do {								\
+		efasim_count(&to_vdev((ibqp)->device)->eng,		\
+			     EFASIM_S_driver_crash_avoided);		\
+		ibdev_err_ratelimited((ibqp)->device,			\
+				      "efa would crash here: %s\n", text); \
+	} while (0)
+
+/* verbs_cq.c */
+int efasim_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     struct compat_create_cq_arg *arg);
+int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int efasim_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+int efasim_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+extern const struct efasim_fe_ops efasim_verbs_fe_ops;
+
+/* verbs_qp.c */
+int efasim_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		     struct ib_udata *udata);
+int efasim_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_udata *udata);
+int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init_attr);
+int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* verbs_post.c */
+int efasim_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		     const struct ib_send_wr **bad_wr);
+int efasim_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		     const struct ib_recv_wr **bad_wr);
+
+/* verbs_mr.c */
+struct ib_mr *efasim_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *efasim_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				 u64 virt_addr, int access,
+				 struct ib_udata *udata);
+struct ib_mr *efasim_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			      u32 max_num_sg);
+int efasim_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		     unsigned int *offset);
+int efasim_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* verbs.c */
+extern const struct ib_device_ops efasim_device_ops;
+
+#endif /* EFASIM_VERBS_H */

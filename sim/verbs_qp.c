@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queue pairs: create, modify, query, destroy. The checks and their errors are
+ * those of Amazon's driver.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+/* Deeper queues than this the driver allocates in a way that it frees wrong. */
+#define SAFE_DEPTH	512
+
+static int check_cap(struct efasim_vdev *dev, const struct ib_qp_cap *cap)
+{
+	const struct efasim_limits *limits = &dev->eng.limits;
+
+	if (cap->max_send_wr > limits->max_sq_depth ||
+	    cap->max_recv_wr > limits->max_rq_depth ||
+	    cap->max_send_sge > EFASIM_MAX_SGE ||
+	    cap->max_recv_sge > EFASIM_MAX_SGE ||
+	    cap->max_inline_data > EFASIM_INLINE_LEN)
+		return -EINVAL;
+	return 0;
+}
+
+static int check_attr(const struct ib_qp_init_attr *attr)
+{
+	if (attr->qp_type != EFA_QPT_SRD && attr->qp_type != IB_QPT_UD)
+		return -EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq)
+		return -EINVAL;
+	if (attr->srq || attr->create_flags)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static void size_queues(struct efasim_vdev *dev, struct efasim_vqp *qp,
+			const struct ib_qp_cap *cap)
+{
+	u32 descs;
+
+	qp->sq.max_wqes = roundup_pow_of_two(max3(cap->max_send_wr, 1U,
+						  dev->eng.limits.min_sq_depth));
+	qp->sq.max_sge = cap->max_send_sge;
+	/* One descriptor for each SGE; the device rounds their number up. */
+	descs = roundup_pow_of_two(max(cap->max_recv_sge * cap->max_recv_wr,
+				       1U));
+	qp->rq.max_sge = cap->max_recv_sge;
+	qp->rq.max_wqes = cap->max_recv_wr ? descs / cap->max_recv_sge : 0;
+}
+
+static void free_wq(struct efasim_vwq *wq)
+{
+	kvfree(wq->free_ids);
+	kvfree(wq->wrid);
+}
+
+/* @lock is initialised by the caller: lockdep tells SQ from RQ by the place. */
+static int alloc_wq(struct efasim_vwq *wq)
+{
+	u32 i, n = max(wq->max_wqes, 1U);
+
+	wq->wrid = kvcalloc(n, sizeof(*wq->wrid), GFP_KERNEL);
+	wq->free_ids = kvcalloc(n, sizeof(*wq->free_ids), GFP_KERNEL);
+	if (!wq->wrid || !wq->free_ids) {
+		free_wq(wq);
+		return -ENOMEM;
+	}
+	for (i = 0; i < wq->max_wqes; i++)
+		wq->free_ids[i] = i;
+	return 0;
+}
+
+static int create_hw(struct efasim_vdev *dev, struct efasim_vqp *qp,
+		     const struct ib_qp_init_attr *attr)
+{
+	struct efasim_qp_params params = {
+		.type = attr->qp_type == IB_QPT_UD ? EFASIM_QP_UD :
+						     EFASIM_QP_SRD,
+		.pdn = to_vpd(qp->ibqp.pd)->pdn,
+		.sq_depth = qp->sq.max_wqes,
+		.rq_depth = qp->rq.max_wqes,
+		.send_cq = to_vcq(attr->send_cq),
+		.recv_cq = to_vcq(attr->recv_cq),
+	};
+
+	qp->hw = efasim_adm_create_qp(&dev->eng, &params);
+	if (IS_ERR(qp->hw))
+		return PTR_ERR(qp->hw);
+	qp->ibqp.qp_num = qp->hw->qpn;
+	qp->serial = qp->hw->serial;
+	return 0;
+}
+
+static void publish_qp(struct efasim_vdev *dev, struct efasim_vqp *qp)
+{
+	u32 slot = qp->ibqp.qp_num & dev->qp_table_mask;
+
+	spin_lock(&dev->qp_table_lock);
+	WRITE_ONCE(dev->qp_table[slot], qp);
+	spin_unlock(&dev->qp_table_lock);
+}
+
+static int check_create(struct efasim_vdev *dev, struct ib_qp *ibqp,
+			const struct ib_qp_init_attr *attr)
+{
+	int err;
+
+	err = check_cap(dev, &attr->cap);
+	if (err)
+		return err;
+	err = check_attr(attr);
+	if (err)
+		return err;
+	if (attr->cap.max_recv_wr && !attr->cap.max_recv_sge) {
+		efasim_crash_avoided(ibqp, "receive queue without SGEs");
+		return -EINVAL;
+	}
+	if (max(attr->cap.max_send_wr, attr->cap.max_recv_wr) > SAFE_DEPTH)
+		ibdev_warn_ratelimited(ibqp->device,
+				       "a queue deeper than %u is freed wrong by efa 3.1.0\n",
+				       SAFE_DEPTH);
+	return 0;
+}
+
+static int create_qp(struct efasim_vdev *dev, struct ib_qp *ibqp,
+		     struct ib_qp_init_attr *attr)
+{
+	struct efasim_vqp *qp = to_vqp(ibqp);
+	int err;
+
+	err = check_create(dev, ibqp, attr);
+	if (err)
+		return err;
+	size_queues(dev, qp, &attr->cap);
+	spin_lock_init(&qp->sq.lock);
+	spin_lock_init(&qp->rq.lock);
+	err = alloc_wq(&qp->sq);
+	if (err)
+		return err;
+	err = alloc_wq(&qp->rq);
+	if (err)
+		goto err_free_sq;
+	err = create_hw(dev, qp, attr);
+	if (err)
+		goto err_free_rq;
+	qp->cap = attr->cap;
+	qp->max_inline = attr->cap.max_inline_data;
+	qp->sig_type = attr->sq_sig_type;
+	publish_qp(dev, qp);
+	return 0;
+
+err_free_rq:
+	free_wq(&qp->rq);
+err_free_sq:
+	free_wq(&qp->sq);
+	return err;
+}
+
+int efasim_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		     struct ib_udata *udata)
+{
+	struct efasim_vdev *dev = to_vdev(ibqp->device);
+	int err = create_qp(dev, ibqp, attr);
+
+	if (err)
+		efasim_count(&dev->eng, EFASIM_S_create_qp_err);
+	return err;
+}
+
+#define MODIFY_MASK \
+	(IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY | \
+	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY | IB_QP_SQ_PSN | \
+	 IB_QP_RNR_RETRY)
+
+/* SRD has UD's states, and a retry counter when it starts to send. */
+static bool transition_ok(struct efasim_vqp *qp, enum ib_qp_state cur,
+			  enum ib_qp_state new, int mask)
+{
+	if (qp->ibqp.qp_type == EFA_QPT_SRD && cur == IB_QPS_RTR &&
+	    new == IB_QPS_RTS)
+		mask &= ~IB_QP_RNR_RETRY;
+	return ib_modify_qp_is_ok(cur, new, IB_QPT_UD, mask);
+}
+
+static int check_modify(struct efasim_vqp *qp, const struct ib_qp_attr *attr,
+			int mask, enum ib_qp_state cur, enum ib_qp_state new)
+{
+	if (mask & ~MODIFY_MASK)
+		return -EOPNOTSUPP;
+	if (!transition_ok(qp, cur, new, mask))
+		return -EINVAL;
+	if (mask & IB_QP_PORT && attr->port_num != 1)
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+int efasim_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_udata *udata)
+{
+	struct efasim_vqp *qp = to_vqp(ibqp);
+	enum ib_qp_state cur, new;
+	struct efasim_qp_modify mod = {
+		.qkey = attr->qkey,
+		.sq_psn = attr->sq_psn,
+		.rnr_retry = attr->rnr_retry,
+	};
+	int err;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+	new = mask & IB_QP_STATE ? attr->qp_state : cur;
+	err = check_modify(qp, attr, mask, cur, new);
+	if (err)
+		return err;
+
+	if (mask & IB_QP_STATE)
+		mod.mask |= EFASIM_MODIFY_STATE;
+	if (mask & IB_QP_QKEY)
+		mod.mask |= EFASIM_MODIFY_QKEY;
+	if (mask & IB_QP_SQ_PSN)
+		mod.mask |= EFASIM_MODIFY_PSN;
+	if (mask & IB_QP_RNR_RETRY)
+		mod.mask |= EFASIM_MODIFY_RNR;
+	mod.state = (enum efasim_qp_state)new;
+	err = efasim_adm_modify_qp(qp->hw, &mod);
+	if (err)
+		return err;
+	WRITE_ONCE(qp->state, new);
+	return 0;
+}
+
+#define QUERY_MASK \
+	(IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY | \
+	 IB_QP_SQ_PSN | IB_QP_CAP | IB_QP_RNR_RETRY)
+
+int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init_attr)
+{
+	struct efasim_vqp *qp = to_vqp(ibqp);
+	struct efasim_qp_modify now = { };
+	int err;
+
+	if (mask & ~QUERY_MASK)
+		return -EOPNOTSUPP;
+	memset(attr, 0, sizeof(*attr));
+	memset(init_attr, 0, sizeof(*init_attr));
+	err = efasim_adm_query_qp(qp->hw, &now);
+	if (err)
+		return err;
+	attr->qp_state = (enum ib_qp_state)now.state;
+	attr->qkey = now.qkey;
+	attr->sq_psn = now.sq_psn;
+	attr->rnr_retry = now.rnr_retry;
+	attr->port_num = 1;
+	attr->cap = qp->cap;
+	init_attr->qp_type = ibqp->qp_type;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->qp_context = ibqp->qp_context;
+	init_attr->cap = attr->cap;
+	return 0;
+}
+
+static void clear_slot(struct efasim_vdev *dev, struct ib_qp *ibqp)
+{
+	u32 slot = ibqp->qp_num & dev->qp_table_mask;
+
+	/* The number may have been given out again already. */
+	if (dev->qp_table[slot] == to_vqp(ibqp))
+		WRITE_ONCE(dev->qp_table[slot], NULL);
+}
+
+/* Nobody polls a completion of the queue pair while it goes. */
+static void unpublish_qp(struct efasim_vdev *dev, struct ib_qp *ibqp)
+{
+	struct efasim_vcq *send = to_vcq(ibqp->send_cq);
+	struct efasim_vcq *recv = to_vcq(ibqp->recv_cq);
+
+	spin_lock(&dev->qp_table_lock);
+	spin_lock(&recv->lock);
+	if (send == recv) {
+		clear_slot(dev, ibqp);
+	} else {
+		spin_lock(&send->lock);
+		clear_slot(dev, ibqp);
+		spin_unlock(&send->lock);
+	}
+	spin_unlock(&recv->lock);
+	spin_unlock(&dev->qp_table_lock);
+}
+
+int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct efasim_vdev *dev = to_vdev(ibqp->device);
+	struct efasim_vqp *qp = to_vqp(ibqp);
+	int err;
+
+	/* Nothing is freed that the device may still know of. */
+	err = efasim_adm_destroy_qp(qp->hw);
+	if (err)
+		return err;
+
+	unpublish_qp(dev, ibqp);
+	free_wq(&qp->sq);
+	free_wq(&qp->rq);
+	return 0;
+}

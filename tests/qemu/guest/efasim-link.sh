@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12 stock-6.1
+# host-root: yes
+# host-tools: rdma
+# timeout: 90
+#
+# Soft EFA devices come and go: by name, several on one netdev, with rdma(8).
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+rdma()
+{
+	host rdma "$@"
+}
+
+# shows PATTERN ARGUMENT...
+shows()
+{
+	shows_what=$1
+	shift
+	rdma "$@" | grep -q "$shows_what"
+}
+
+gid()
+{
+	cat "/sys/class/infiniband/$1/ports/1/gids/0"
+}
+
+devices()
+{
+	find /sys/class/infiniband -mindepth 1 -maxdepth 1 | wc -l
+}
+
+ip link set lo up
+check "a link type loads its module" rdma link add es0 type efasim netdev lo
+check "a second device on the same netdev" rdma link add es1 type efasim netdev lo
+refuse "a name twice" rdma link add es0 type efasim netdev lo
+check "two devices" [ "$(devices)" = 2 ]
+check "rdma link shows it" shows "link es0/1.*ACTIVE" link show
+check "rdma dev shows it" shows "es1:" dev show es1
+check "rdma statistic has the port's counters" \
+	shows rdma_read_resp_bytes statistic show link es0/1
+check "sysfs has the device's counters" [ -r /sys/class/infiniband/es0/hw_counters/submitted_cmds ]
+check "the GIDs differ" [ "$(gid es0)" != "$(gid es1)" ]
+refuse "the module stays while there are devices" rmmod efasim
+check "a device is deleted" rdma link delete es0
+check "one device" [ "$(devices)" = 1 ]
+check "it can come back" rdma link add es0 type efasim netdev lo
+check "a knob unplugs it" sh -c 'echo 1 > /sys/kernel/debug/efasim/es0/remove'
+sleep 1
+check "it is gone" [ ! -e /sys/class/infiniband/es0 ]
+check "delete the other" rdma link delete es1
+
+echo 300 > /sys/module/efasim/parameters/mtu
+check "limits are taken at creation" rdma link add small type efasim netdev lo
+check "delete it" rdma link delete small
+echo 100 > /sys/module/efasim/parameters/mtu
+refuse "a limit beyond reason" rdma link add small type efasim netdev lo
+check "unload" modprobe -r efasim
