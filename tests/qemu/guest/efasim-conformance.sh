@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# host-root: yes
+# host-tools: rdma ip
+# modules: dummy
+# kmemleak: yes
+# timeout: 300
+#
+# The soft device keeps every rule of the conformance test: between two devices,
+# over UDP, and with faults.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/efa_verbs_conformance
+SIM=/sys/kernel/debug/efasim
+
+# run WHAT DEVICE PEER [CASE]: its TAP lines become ours
+run()
+{
+	run_what=$1
+	shift
+	echo "$*" > $TEST/run
+	run_plan=none
+	while read -r line; do
+		case $line in
+		1..*) run_plan=$line ;;
+		"ok "*) ok "$run_what: ${line#ok * - }" ;;
+		"not ok "*) not_ok "$run_what: ${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < $TEST/results
+	check "$run_what: the run ended: $run_plan" [ "$run_plan" != none ]
+}
+
+# injected DEVICE KNOB: how often
+injected()
+{
+	while read -r knob _ count; do
+		[ "$knob" = "$2" ] && echo "$count"
+	done < "$SIM/$1/faults/injected"
+}
+
+set_faults()
+{
+	for device in es0 es1; do
+		for setting in "$@"; do
+			echo "${setting#*=}" > "$SIM/$device/faults/${setting%%=*}"
+		done
+	done
+}
+
+# create NETDEV: both devices
+create()
+{
+	check "es0 on $1" host rdma link add es0 type efasim netdev "$1"
+	check "es1 on $1" host rdma link add es1 type efasim netdev "$1"
+}
+
+remove()
+{
+	check "delete es0" host rdma link delete es0
+	check "delete es1" host rdma link delete es1
+}
+
+ip link set lo up
+modprobe efasim
+modprobe efa_verbs_conformance unsafe=1
+create lo
+run "two devices" es0 es1
+run "one device" es0 es0 many_messages
+
+set_faults reorder=300 duplicate=50 drop=30 delay=50 rnr=20 no_memory=5
+run "with faults" es0 es1 many_messages
+run "with faults" es0 es1 rdma_read
+for knob in reorder duplicate drop delay rnr no_memory; do
+	check "$knob did something" [ "$(($(injected es0 $knob) + $(injected es1 $knob)))" -gt 0 ]
+done
+set_faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0 no_memory=0
+remove
+
+# The same by UDP, within this kernel.
+echo 1 > /sys/module/efasim/parameters/udp_only
+host ip link add d0 type dummy
+host ip address add 10.9.9.9/24 dev d0
+ip link set d0 up
+create d0
+run "by UDP" es0 es1
+remove

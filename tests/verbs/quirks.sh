@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+#   quirks.sh [CASE...]
+#
+# Makes the soft device kinder than the real one, in one respect at a time, and
+# expects the conformance test to notice: the named case, and no build error,
+# must turn red. A case that stays green proves nothing about the quirk.
+
+set -u
+
+TOP=$(realpath "$(dirname "$0")/../..")
+# shellcheck source=scripts/common.sh
+. "$TOP/scripts/common.sh"
+WORK=$KOFI_CACHE/quirks/$(echo "$TOP" | md5sum | cut -c 1-8)
+
+# CASE FILE SED-EXPRESSION
+QUIRKS='
+unsignaled_refused	verbs_post.c	s/qp->sig_type != IB_SIGNAL_ALL_WR/false/
+flags_refused	verbs_post.c	s/~(IB_SEND_SIGNALED . IB_SEND_INLINE)/0/
+sge_limits	verbs_post.c	s/(is_send(wr) . qp->sq.max_sge : 1)/qp->sq.max_sge/
+send_queue_full	verbs_post.c	/qp->sq.posted - qp->sq.completed/{n;s/-ENOMEM/-EAGAIN/}
+ud_sends_only	verbs_post.c	s/IB_QPT_UD && !is_send(wr)/IB_QPT_UD \&\& false/
+inline_is_32	verbs_qp.c	s/cap->max_inline_data > EFASIM_INLINE_LEN/cap->max_inline_data > 64/
+qp_states	verbs_qp.c	s/if (mask & ~MODIFY_MASK)/if (false)/
+ah_sleeps	verbs.c	s/if (attr->flags & RDMA_CREATE_AH_SLEEPABLE)/if (true)/
+no_global_rkey	verbs_mr.c	s/if (access & ~IB_ACCESS_LOCAL_WRITE)/if (false)/
+no_handler_no_events	verbs_cq.c	s/cq->has_events = cq->ibcq.comp_handler;/cq->has_events = true;/
+solicited_refused	verbs_cq.c	s/if (flags & IB_CQ_SOLICITED)/if (false)/
+event_once	verbs_cq.c	s/irq_work_queue(&cq->irq);/cq_event(\&cq->irq);/
+missed_events	verbs_cq.c	s/return missed;/return 0 * missed;/
+destroyed_qp_costs_a_poll	verbs_cq.c	/EFASIM_S_cqe_of_dead_qp/{n;s/-EINVAL/0/}
+err_flushes_nothing	admin.c	s/efasim_dev_drop_op(&qp->ops\[i\])/efasim_dev_complete(\&qp->ops[i], EFASIM_FLUSHED)/
+sqd_waits	request.c	s/qp->state == EFASIM_QPS_RTS &&/qp->state != EFASIM_QPS_ERR \&\&/
+reg_is_unordered	request.c	s/u32 us = max .*;/u32 us = 0 * max;/
+send_largest	request.c	s/op->len > dev->limits.mtu ?/false ?/
+rnr_finite	request.c	s/if (!op->rnr_left)/if (false)/
+key_generations	mr.c	s/mr->key != key || mr->pdn != pdn/mr->pdn != pdn/
+key_must_advance	mr.c	s/mr->used && mr->key == wqe->reg.lkey/false/
+keys_belong_to_a_pd	mr.c	s/mr->key != key || mr->pdn != pdn/mr->key != key/
+target_must_know_initiator	respond.c	s/if (!efasim_dev_find_ah(dev, pkt->src_gid))/if (false)/
+bad_qkey	respond.c	s/qp->qkey != pkt->qkey/false/
+many_messages	engine.h	s/x(reorder, 100)/x(reorder, 0)/
+'
+
+guest_test()
+{
+	cat << EOF
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# host-root: yes
+# host-tools: rdma
+# timeout: 120
+. /bed/lib.sh
+ip link set lo up
+modprobe efasim
+modprobe efa_verbs_conformance
+host rdma link add es0 type efasim netdev lo
+host rdma link add es1 type efasim netdev lo
+echo "es0 es1 $1" > /sys/kernel/debug/efa_verbs_conformance/run
+grep -E "^#|ok " /sys/kernel/debug/efa_verbs_conformance/results
+host rdma link delete es0
+host rdma link delete es1
+EOF
+}
+
+# fresh: the tree as it is, so that a build redoes only what a quirk changes
+fresh()
+{
+	mkdir -p "$WORK"
+	rsync -rlp --checksum --delete --exclude /.git "$TOP"/ "$WORK"/
+}
+
+try()
+{
+	local case=$1 file=$2 edit=$3 out
+	fresh
+	sed -i "$edit" "$WORK/sim/$file"
+	if cmp -s "$TOP/sim/$file" "$WORK/sim/$file"; then
+		echo "not ok - $case: the quirk isn't in $file any more"
+		return 1
+	fi
+	guest_test "$case" > "$WORK/tests/qemu/guest/efasim-quirk.sh"
+	chmod +x "$WORK/tests/qemu/guest/efasim-quirk.sh"
+	out=$(cd "$WORK" && python3 -B tests/qemu/bed check efasim-quirk 2>&1)
+	if grep -q "not ok .*- $case" <<< "$out"; then
+		echo "ok - $case turns red without its quirk"
+		return 0
+	fi
+	echo "not ok - $case didn't turn red by $edit"
+	tail -n 15 <<< "$out" | sed 's/^/# /'
+	return 1
+}
+
+failed=0
+tried=0
+while IFS=$'\t' read -r case file edit; do
+	[ -n "$case" ] || continue
+	[ $# = 0 ] || [[ " $* " == *" $case "* ]] || continue
+	tried=$((tried + 1))
+	try "$case" "$file" "$edit" || failed=$((failed + 1))
+done <<< "$QUIRKS"
+echo "$tried quirks, $failed unnoticed"
+[ "$tried" -gt 0 ] && [ "$failed" = 0 ]
