@@ -1,0 +1,156 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# guests: 2
+# host-root: yes
+# host-tools: rdma python3
+# mem: 1G
+# timeout: 300
+#
+# Soft devices of two kernels: messages, RDMA, faults on the way, a peer that
+# falls silent, one that restarts, one that isn't there, and hostile datagrams.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/efa_verbs_conformance
+SIM=/sys/kernel/debug/efasim/es0
+PORT=47790
+
+counter()
+{
+	while read -r name value; do
+		[ "$name" = "$1" ] && echo "$value"
+	done < $SIM/counters
+}
+
+faults()
+{
+	for setting in "$@"; do
+		echo "${setting#*=}" > "$SIM/faults/${setting%%=*}"
+	done
+}
+
+# show WHAT: the test's TAP lines become ours
+show()
+{
+	while read -r line; do
+		case $line in
+		"ok "*) ok "$1: ${line#ok * - }" ;;
+		"not ok "*) not_ok "$1: ${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < $TEST/results
+}
+
+create()
+{
+	host rdma link add es0 type efasim netdev eth0
+	cat /sys/class/infiniband/es0/ports/1/gids/0
+}
+
+# meet NAME: b serves a's next runs; sets TARGET in a
+meet()
+{
+	[ "$ROLE" = a ] || echo es0 > $TEST/serve
+	meet_gid=$(cat /sys/class/infiniband/es0/ports/1/gids/0)
+	meet_served=$([ "$ROLE" = a ] || cat $TEST/serve)
+	meet_values=$(barrier "$1" "${meet_served:-$meet_gid}")
+	[ "$ROLE" = a ] || echo "${meet_values%% *}" > $TEST/peer
+	TARGET=${meet_values##* }
+	barrier "$1-met" > /dev/null
+}
+
+# status_of_one: how a single message to TARGET ends
+status_of_one()
+{
+	echo "es0 $TARGET one" > $TEST/run
+	while read -r hash word value; do
+		[ "$hash $word" = "# status" ] && echo "$value"
+	done < $TEST/results
+}
+
+modprobe efasim unresponsive_ms=3000
+modprobe efa_verbs_conformance messages=3000
+create > /dev/null
+faults seed=42
+
+meet plain
+if [ "$ROLE" = a ]; then
+	echo "es0 $TARGET" > $TEST/run
+	show plain
+fi
+barrier plain-done > /dev/null
+
+meet faulty
+faults reorder=200 duplicate=50 drop=20 delay=50 rnr=10 no_memory=5
+if [ "$ROLE" = a ]; then
+	echo "es0 $TARGET" > $TEST/run
+	show "with faults"
+	check "packets were sent again" [ "$(counter retrans_pkts)" -gt 0 ]
+	for knob in reorder duplicate drop delay no_memory; do
+		check "$knob did something" grep -q "^$knob [0-9]* [1-9]" $SIM/faults/injected
+	done
+fi
+barrier faulty-done > /dev/null
+[ "$ROLE" = a ] || check "copies were recognised" [ "$(counter rx_duplicates)" -gt 0 ]
+faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0 no_memory=0
+
+meet silent
+[ "$ROLE" = a ] || faults unresponsive=1
+barrier silent-now > /dev/null
+if [ "$ROLE" = a ]; then
+	check "a peer that fell silent: status 13" [ "$(status_of_one)" = 13 ]
+	check "the event is counted" [ "$(counter unresponsive_remote_events)" -gt 0 ]
+fi
+barrier silent-done > /dev/null
+[ "$ROLE" = a ] || faults unresponsive=0
+barrier silent-over > /dev/null
+[ "$ROLE" = b ] || check "it answers again" [ "$(status_of_one)" = 0 ]
+
+barrier restart > /dev/null
+if [ "$ROLE" = b ]; then
+	echo stop > $TEST/serve
+	host rdma link delete es0
+	create > /dev/null
+fi
+barrier restarted > /dev/null
+if [ "$ROLE" = a ]; then
+	check "a peer that restarted: status 8" [ "$(status_of_one)" = 8 ]
+	check "the restart is counted" [ "$(counter peer_restarts)" = 1 ]
+fi
+meet again
+[ "$ROLE" = b ] || check "its new life answers" [ "$(status_of_one)" = 0 ]
+
+if [ "$ROLE" = a ]; then
+	TARGET=fe80::baae:0:ffff:a00:63/1/1/1/1
+	check "nobody there: status 15" [ "$(status_of_one)" = 15 ]
+fi
+
+# What comes from the network is hostile. b shoots at a.
+barrier shoot > /dev/null
+if [ "$ROLE" = b ]; then
+	check "shots" host python3 - "$(ip_of a)" $PORT < /bed/guest/efasim-shoot.py
+fi
+barrier shot > /dev/null
+if [ "$ROLE" = a ]; then
+	sleep 1
+	for name in short magic version type flags length field source; do
+		name=wire_$name
+		check "$name is counted" [ "$(counter $name)" -gt 0 ]
+	done
+fi
+meet after
+[ "$ROLE" = b ] || check "the device has survived" [ "$(status_of_one)" = 0 ]
+barrier survived > /dev/null
+
+# The netdev goes down under the device, and comes back.
+if [ "$ROLE" = b ]; then
+	ip link set eth0 down
+	sleep 1
+	ip link set eth0 up
+fi
+barrier up > /dev/null
+[ "$ROLE" = b ] || check "and a link that was down" [ "$(status_of_one)" = 0 ]
+barrier finished > /dev/null
+echo stop > $TEST/serve
+note "$(tr '\n' ' ' < $SIM/counters)"
+check "delete" host rdma link delete es0
