@@ -26,7 +26,7 @@ copy_sources()
 {
 	mkdir -p "$1"
 	rsync -rlp --checksum --delete --exclude /.git --filter ':- .gitignore' \
-		"$KOFI_TOP"/ "$1"/
+		"$KOFI_TOP"/ "$1"/ >&2
 }
 
 # A new kernel of the same name (a point release, other options) starts afresh.

@@ -100,7 +100,7 @@ sources()
 {
 	mkdir -p "$WORK/src"
 	rsync -rlp --checksum --delete --exclude /.git --filter ':- .gitignore' \
-		"$KOFI_TOP/" "$WORK/src/"
+		"$KOFI_TOP/" "$WORK/src/" >&2
 	echo "$WORK/src"
 }
 
