@@ -21,18 +21,22 @@ import tree
 import verdict as judges
 
 KEEP_LOGS = 10
+LOG_NAME = "%Y-%m-%d-%H%M%S"
 
 
 def log_directory():
-    """A new one for this run, "latest" pointing to it, the oldest dropped."""
+    """A new one for this run, "latest" pointing to it, the oldest dropped, but
+    none of the last hour, which may be another run's that is still going on."""
     top = tree.CACHE / "log"
-    now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    logs = top / f"{now}-{os.getpid()}"
+    now = datetime.datetime.now()
+    hour_ago = f"{now - datetime.timedelta(hours=1):{LOG_NAME}}"
+    logs = top / f"{now:{LOG_NAME}}-{os.getpid()}"
     logs.mkdir(parents=True)
     link = top / f".latest-{os.getpid()}"
     link.symlink_to(logs.name)
     link.rename(top / "latest")
-    old = sorted(p for p in top.iterdir() if p.is_dir() and not p.is_symlink())
+    old = sorted(p for p in top.iterdir() if p.is_dir() and not p.is_symlink()
+                 and p.name < hour_ago)
     for path in old[:-KEEP_LOGS]:
         shutil.rmtree(path, ignore_errors=True)
     return logs
