@@ -23,6 +23,7 @@
  * @hints: what it asks for, or NULL
  * @first: entries found
  * @last: where the next one goes
+ * @failed: an entry couldn't be copied, so that the list isn't whole
  */
 struct kofi_query {
 	u32			version;
@@ -32,6 +33,7 @@ struct kofi_query {
 	const struct fi_info	*hints;
 	struct fi_info		*first;
 	struct fi_info		**last;
+	int			failed;
 };
 
 /**
@@ -130,17 +132,19 @@ static int kofi_ask(struct kofi_query *query,
 	struct fi_info *list = NULL;
 	int ret;
 
-	if (query->flags & FI_PROV_ATTR_ONLY)
-		return kofi_add_entry(query, provider, NULL);
+	if (query->flags & FI_PROV_ATTR_ONLY) {
+		query->failed = kofi_add_entry(query, provider, NULL);
+		return 0;
+	}
 	ret = provider->getinfo(query->version, query->node, query->service,
 				query->flags, query->hints, &list);
 	trace_kofi_getinfo_provider(provider->name, ret);
 	/* Whatever a provider that failed left behind is not to be trusted. */
 	if (ret || !list)
 		return ret;
-	ret = kofi_add_list(query, provider, list);
+	query->failed = kofi_add_list(query, provider, list);
 	provider->freeinfo(list);
-	return ret;
+	return 0;
 }
 
 /* One provider's failure must not hide what another has. */
@@ -157,12 +161,14 @@ static int kofi_ask_all(struct kofi_query *query)
 		ret = kofi_ask(query, call.reg->provider);
 		if (ret && ret != -ENODATA && !failed)
 			failed = ret;
-		if (name) {
+		if (name || query->failed) {
 			kofi_call_end(&call);
 			break;
 		}
 		more = kofi_call_next(&call);
 	}
+	if (query->failed)
+		return query->failed;
 	return query->first ? 0 : failed ?: -ENODATA;
 }
 
@@ -209,7 +215,9 @@ int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return -ENOSYS;
 	query.last = &query.first;
 	ret = kofi_ask_all(&query);
-	if (!ret)
+	if (ret)
+		fi_freeinfo(query.first);
+	else
 		*info = query.first;
 	return ret;
 }
