@@ -193,11 +193,15 @@ static void pp_check_message(struct pp_session *s, const struct pp_slot *slot,
 {
 	struct pp_flow *flow = &s->flow;
 	const void *buf = pp_buf(&s->rx, slot);
-	u32 seq = len == flow->rx_size ? pp_seq_of(buf, len) : 0;
+	bool good = len == flow->rx_size;
+	u32 seq;
 
-	pp_count(flow, len == flow->rx_size &&
-		       pp_verify(buf, flow->rx_size, flow->rx_seed, seq) &&
-		       (len < PP_HEADER || pp_first(s, seq)));
+	if (good) {
+		seq = pp_seq_of(buf, len);
+		good = pp_verify(buf, len, flow->rx_seed, seq) &&
+		       (len < PP_HEADER || pp_first(s, seq));
+	}
+	pp_count(flow, good);
 	memset(s->rx.buf + (size_t)slot->index * s->rx.stride, PP_POISON,
 	       s->rx.stride);
 }

@@ -21,6 +21,7 @@
 #ifndef PP_WIRE_H
 #define PP_WIRE_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 
 #define PP_MAGIC	0x70696b6f	/* "okip" */
@@ -68,9 +69,9 @@ enum pp_reason {
 	PP_REASONS,
 };
 
-#define PP_CAN_RMA		1
-#define PP_CAN_CQ_DATA		2
-#define PP_CAN_ALL		3
+#define PP_CAN_RMA		BIT(0)
+#define PP_CAN_CQ_DATA		BIT(1)
+#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA)
 
 /**
  * struct pp_wire_header - in front of each message

@@ -104,6 +104,7 @@ static struct kunit_suite suite = {
 	.name		= "kofi_pingpong_data",
 	.test_cases	= cases,
 };
+
 kunit_test_suite(suite);
 
 MODULE_DESCRIPTION("KUnit tests of pingpong's data");

@@ -198,6 +198,7 @@ static void change_name(const struct change *change, char *name)
 {
 	strscpy(name, change->what, KUNIT_PARAM_DESC_SIZE);
 }
+
 KUNIT_ARRAY_PARAM(changes, changes, change_name);
 
 static void changed_field(struct kunit *test)
@@ -279,6 +280,7 @@ static void fit_name(const struct fit *fit, char *name)
 {
 	strscpy(name, fit->what, KUNIT_PARAM_DESC_SIZE);
 }
+
 KUNIT_ARRAY_PARAM(fits, fits, fit_name);
 
 static void test_fits(struct kunit *test)
@@ -347,6 +349,7 @@ static struct kunit_suite suite = {
 	.name		= "kofi_pingpong_wire",
 	.test_cases	= cases,
 };
+
 kunit_test_suite(suite);
 
 MODULE_DESCRIPTION("KUnit tests of pingpong's wire parser");
