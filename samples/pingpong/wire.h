@@ -22,14 +22,15 @@
 #define PP_WIRE_H
 
 #include <linux/bits.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 
 #define PP_MAGIC	0x70696b6f	/* "okip" */
 #define PP_VERSION	1
 
 #define PP_ADDR_MAX	64		/* bytes of a fabric's address */
-#define PP_SIZE_MAX	(1U << 30)	/* bytes of an operation */
-#define PP_COUNT_MAX	(1U << 20)	/* operations of a test */
+#define PP_SIZE_MAX	SZ_1G	/* bytes of an operation */
+#define PP_COUNT_MAX	(1024 * 1024)	/* operations of a test */
 #define PP_DEPTH_MAX	1024		/* of them outstanding */
 
 /* A slot is a buffer and what must stay untouched behind it. */
