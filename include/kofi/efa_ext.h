@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What ULPs may know of the EFA provider beyond the common API. */
+#ifndef KOFI_EFA_EXT_H
+#define KOFI_EFA_EXT_H
+
+#include <linux/build_bug.h>
+#include <kofi/fabric.h>
+
+/* Names for fi_fabric_attr. */
+#define FI_EFA_PROV_NAME	"efa"
+#define FI_EFA_FABRIC_DIRECT	"efa-direct"
+
+#define FI_EFA_GID_LEN		16
+
+/**
+ * struct fi_efa_addr - an address of format FI_ADDR_EFA
+ * @gid: GID of the device
+ * @qpn: number of the queue pair
+ * @pad: 0
+ * @qkey: key of the queue pair; it differs each time one is made
+ * @reserved: 0. In libfabric a pointer of the process that has no meaning here
+ *
+ * What fi_getname() gives and fi_av_insert() takes. Layout and length are
+ * libfabric's, so that kernel and user space can exchange addresses; like
+ * there, numbers are in the byte order of the host.
+ */
+struct fi_efa_addr {
+	u8	gid[FI_EFA_GID_LEN];
+	u16	qpn;
+	u16	pad;
+	u32	qkey;
+	u64	reserved;
+};
+
+static_assert(sizeof(struct fi_efa_addr) == 32);
+
+#endif /* KOFI_EFA_EXT_H */
