@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * EFA kernel verbs. What is odd about them is dealt with here, and nothing else
+ * posts or polls. The rules: one completion queue per queue pair, made with a
+ * handler, since the driver gives events to no other; every work request
+ * signaled, no flags but SIGNALED and INLINE; always an SGE, as the driver looks
+ * at the first one of RDMA whatever their number; states INIT, RTR, RTS with just
+ * these attributes.
+ */
+#include <linux/kmemleak.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include "hw.h"
+#include <efa_verbs_check.h>
+#include <restrack_del.h>
+
+/* For ever: a receiver that is slow isn't an error. */
+#define KEFA_RNR_RETRY	7
+/* A poll fails for each completion of a queue pair that is gone. */
+#define KEFA_POLL_SKIPS	64
+
+/*
+ * What the device doesn't give back it may still use, so that it is never freed.
+ * Nobody shall look for it.
+ */
+static void kefa_hw_forget(struct rdma_restrack_entry *res, void *obj)
+{
+	rdma_restrack_del(res);
+	kmemleak_not_leak(obj);
+}
+
+static struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev)
+{
+	return ib_alloc_pd(ibdev, 0);
+}
+
+static void kefa_hw_pd_destroy(struct ib_pd *pd)
+{
+	ib_dealloc_pd(pd);
+}
+
+static void kefa_hw_pd_abandon(struct ib_pd *pd)
+{
+	if (pd->__internal_mr)
+		kmemleak_not_leak(pd->__internal_mr);
+	kefa_hw_forget(&pd->res, pd);
+}
+
+static void kefa_hw_no_event(struct ib_cq *cq, void *arg)
+{
+}
+
+static void kefa_hw_event(struct ib_cq *cq, void *arg)
+{
+	struct kefa_hw_qp *hq = arg;
+
+	hq->event(hq->arg);
+}
+
+static int kefa_hw_modify(struct kefa_hw_qp *hq, enum ib_qp_state state,
+			  int mask)
+{
+	struct ib_qp_attr attr = {
+		.qp_state	= state,
+		.port_num	= 1,
+		.qkey		= hq->qkey,
+		.rnr_retry	= KEFA_RNR_RETRY,
+	};
+
+	return ib_modify_qp(hq->qp, &attr, IB_QP_STATE | mask);
+}
+
+static int kefa_hw_start(struct kefa_hw_qp *hq)
+{
+	return kefa_hw_modify(hq, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT |
+					       IB_QP_QKEY) ?:
+	       kefa_hw_modify(hq, IB_QPS_RTR, 0) ?:
+	       kefa_hw_modify(hq, IB_QPS_RTS, IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
+}
+
+static void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
+{
+	if (ib_destroy_qp(hq->qp)) {
+		/* The completion queue is in use, then, and stays, too. */
+		hq->broken = true;
+		WRITE_ONCE(hq->cq->comp_handler, kefa_hw_no_event);
+		/* Interrupts that have found the former handler are over then. */
+		synchronize_rcu();
+		kefa_hw_forget(&hq->qp->res, hq->qp);
+		kefa_hw_forget(&hq->cq->res, hq->cq);
+		return;
+	}
+	hq->qp = NULL;
+	ib_destroy_cq(hq->cq);
+	hq->cq = NULL;
+}
+
+static int kefa_hw_qp_create(struct kefa_hw_qp *hq,
+			     const struct kefa_hw_qp_attr *attr)
+{
+	struct ib_cq_init_attr cq_attr = {
+		.cqe		= attr->tx_depth + attr->rx_depth,
+		.comp_vector	= attr->vector,
+	};
+	struct ib_qp_init_attr qp_attr = {
+		.qp_type	= EFA_QPT_SRD,
+		.sq_sig_type	= IB_SIGNAL_ALL_WR,
+		.cap = {
+			.max_send_wr	 = attr->tx_depth,
+			.max_recv_wr	 = attr->rx_depth,
+			.max_send_sge	 = KEFA_MAX_SGE,
+			.max_recv_sge	 = KEFA_MAX_SGE,
+			.max_inline_data = KEFA_MAX_INLINE,
+		},
+	};
+	int ret;
+
+	hq->cq = ib_create_cq(hq->pd->device, kefa_hw_event, NULL, hq,
+			      &cq_attr);
+	if (IS_ERR(hq->cq)) {
+		ret = PTR_ERR(hq->cq);
+		hq->cq = NULL;
+		return ret;
+	}
+	qp_attr.send_cq = hq->cq;
+	qp_attr.recv_cq = hq->cq;
+	hq->qp = ib_create_qp(hq->pd, &qp_attr);
+	if (IS_ERR(hq->qp)) {
+		ret = PTR_ERR(hq->qp);
+		hq->qp = NULL;
+		ib_destroy_cq(hq->cq);
+		hq->cq = NULL;
+		return ret;
+	}
+	/* The upper half of the values is for the privileged. */
+	hq->qkey = get_random_u32() & 0x7fffffff;
+	hq->qpn = hq->qp->qp_num;
+	ret = kefa_hw_start(hq);
+	if (ret)
+		kefa_hw_qp_destroy(hq);
+	return ret;
+}
+
+static void kefa_hw_wr_init(struct kefa_wr *wr, u64 id, enum ib_wr_opcode op)
+{
+	memset(wr, 0, offsetof(struct kefa_wr, sge));
+	wr->send.wr_id = id;
+	wr->send.opcode = op;
+	wr->send.send_flags = IB_SEND_SIGNALED;
+}
+
+/**
+ * kefa_wr_send() - begin a send; the caller adds SGEs
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @ah: address handle of the peer
+ * @qpn: its queue pair
+ * @qkey: and that one's key
+ *
+ * Context: Any.
+ */
+void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah, u32 qpn,
+		  u32 qkey)
+{
+	kefa_hw_wr_init(wr, id, IB_WR_SEND);
+	wr->srd.ah = ah;
+	wr->srd.remote_qpn = qpn;
+	wr->srd.remote_qkey = qkey;
+}
+
+/**
+ * kefa_wr_rdma() - begin a read or write; the caller adds one SGE
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @write: a write
+ * @ah: address handle of the peer
+ * @qpn: its queue pair
+ * @qkey: and that one's key
+ * @addr: address in the peer's region
+ * @rkey: the region's key
+ *
+ * Context: Any.
+ */
+void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write, struct ib_ah *ah,
+		  u32 qpn, u32 qkey, u64 addr, u32 rkey)
+{
+	kefa_wr_send(wr, id, ah, qpn, qkey);
+	wr->send.opcode = write ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
+	wr->rdma.remote_addr = addr;
+	wr->rdma.rkey = rkey;
+}
+
+/**
+ * kefa_wr_sge() - add local memory to a work request
+ * @wr: the work request
+ * @pd: its queue pair's
+ * @addr: DMA address
+ * @len: bytes
+ *
+ * Context: Any.
+ */
+void kefa_wr_sge(struct kefa_wr *wr, struct ib_pd *pd, u64 addr, u32 len)
+{
+	wr->sge[wr->send.num_sge++] = (struct ib_sge) {
+		.addr	= addr,
+		.length	= len,
+		.lkey	= pd->local_dma_lkey,
+	};
+}
+
+/**
+ * kefa_wr_inline() - send what is in the work request itself
+ * @wr: the work request, for a send, with @len bytes at its data
+ * @len: bytes, KEFA_MAX_INLINE at most
+ *
+ * Context: Any.
+ */
+void kefa_wr_inline(struct kefa_wr *wr, u32 len)
+{
+	wr->send.send_flags |= IB_SEND_INLINE;
+	wr->send.num_sge = 1;
+	wr->sge[0] = (struct ib_sge) {
+		.addr	= (uintptr_t)wr->data,
+		.length	= len,
+	};
+}
+
+/**
+ * kefa_wr_imm() - have data arrive with a send or write
+ * @wr: the work request
+ * @data: the data
+ *
+ * Context: Any.
+ */
+void kefa_wr_imm(struct kefa_wr *wr, u32 data)
+{
+	wr->send.opcode = wr->send.opcode == IB_WR_SEND ?
+			  IB_WR_SEND_WITH_IMM : IB_WR_RDMA_WRITE_WITH_IMM;
+	/* As libfabric has it: what looks like big endian is the host's. */
+	wr->send.ex.imm_data = (__force __be32)data;
+}
+
+/**
+ * kefa_wr_reg() - begin a registration
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @mr: region that was mapped before; takes a new key
+ * @access: enum ib_access_flags
+ *
+ * Context: Any.
+ */
+void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access)
+{
+	kefa_hw_wr_init(wr, id, IB_WR_REG_MR);
+	efa_inc_fast_reg_key_gen(mr);
+	wr->reg.mr = mr;
+	wr->reg.key = mr->rkey;
+	wr->reg.access = access;
+}
+
+/**
+ * kefa_wr_inv() - begin an invalidation
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @key: of the region
+ *
+ * Context: Any.
+ */
+void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
+{
+	kefa_hw_wr_init(wr, id, IB_WR_LOCAL_INV);
+	wr->send.ex.invalidate_rkey = key;
+}
+
+static int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+			     unsigned int count, unsigned int *bad)
+{
+	const struct ib_send_wr *failed = NULL;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < count; i++) {
+		wrs[i].send.sg_list = wrs[i].sge;
+		wrs[i].send.next = i + 1 < count ? &wrs[i + 1].send : NULL;
+	}
+	ret = ib_post_send(hq->qp, &wrs[0].send, &failed);
+	if (ret)
+		*bad = failed ? container_of(failed, struct kefa_wr, send) -
+				wrs : 0;
+	return ret;
+}
+
+static int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr)
+{
+	return ib_post_recv(hq->qp, wr, NULL);
+}
+
+static void kefa_hw_wc(struct kefa_wc *to, const struct ib_wc *wc)
+{
+	to->id = wc->wr_id;
+	to->status = wc->vendor_err;
+	/* Should the two ever disagree, it is an error all the same. */
+	if (wc->status != IB_WC_SUCCESS && !to->status)
+		to->status = U32_MAX;
+	to->len = wc->byte_len;
+	to->recv = wc->opcode & IB_WC_RECV;
+	to->write = wc->opcode == IB_WC_RECV_RDMA_WITH_IMM;
+	to->has_imm = wc->wc_flags & IB_WC_WITH_IMM;
+	to->imm = (__force u32)wc->ex.imm_data;
+}
+
+static int kefa_hw_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
+			unsigned int count)
+{
+	unsigned int n = 0, skips = 0;
+	struct ib_wc wc;
+	int ret;
+
+	while (n < count && skips < KEFA_POLL_SKIPS) {
+		ret = ib_poll_cq(hq->cq, 1, &wc);
+		if (!ret)
+			break;
+		if (ret < 0)
+			skips++;
+		else
+			kefa_hw_wc(&wcs[n++], &wc);
+	}
+	return n;
+}
+
+static int kefa_hw_arm(struct kefa_hw_qp *hq)
+{
+	return ib_req_notify_cq(hq->cq, IB_CQ_NEXT_COMP |
+					IB_CQ_REPORT_MISSED_EVENTS);
+}
+
+static struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
+{
+	struct rdma_ah_attr attr = {
+		.type		= rdma_ah_find_type(pd->device, 1),
+		.port_num	= 1,
+		.ah_flags	= IB_AH_GRH,
+	};
+
+	memcpy(attr.grh.dgid.raw, gid, sizeof(attr.grh.dgid.raw));
+	return rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
+}
+
+static int kefa_hw_ah_destroy(struct ib_ah *ah)
+{
+	return rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, NULL);
+}
+
+static struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)
+{
+	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, max_pages);
+}
+
+static int kefa_hw_mr_map(struct ib_mr *mr, struct scatterlist *sg, int count,
+			  unsigned int page_size)
+{
+	return ib_map_mr_sg(mr, sg, count, NULL, page_size);
+}
+
+static int kefa_hw_mr_destroy(struct ib_mr *mr)
+{
+	int ret = ib_dereg_mr(mr);
+
+	if (ret)
+		kefa_hw_forget(&mr->res, mr);
+	return ret;
+}
+
+const struct kefa_hw_ops kefa_hw_verbs = {
+	.pd_create	= kefa_hw_pd_create,
+	.pd_destroy	= kefa_hw_pd_destroy,
+	.pd_abandon	= kefa_hw_pd_abandon,
+	.qp_create	= kefa_hw_qp_create,
+	.qp_destroy	= kefa_hw_qp_destroy,
+	.post_send	= kefa_hw_post_send,
+	.post_recv	= kefa_hw_post_recv,
+	.poll		= kefa_hw_poll,
+	.arm		= kefa_hw_arm,
+	.ah_create	= kefa_hw_ah_create,
+	.ah_destroy	= kefa_hw_ah_destroy,
+	.mr_create	= kefa_hw_mr_create,
+	.mr_map		= kefa_hw_mr_map,
+	.mr_destroy	= kefa_hw_mr_destroy,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The device as the rest of the provider sees it, and the only place that knows
+ * the header of EFA's kernel verbs. Everything goes through struct kefa_hw_ops,
+ * so that the engine also runs on a device that isn't there.
+ */
+#ifndef KEFA_HW_H
+#define KEFA_HW_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+#include <efa_verbs.h>
+
+struct kefa_hw_qp;
+
+/*
+ * What can't be asked of the device, or must not be believed.
+ *
+ * Deeper queues than 512 are freed the wrong way by the driver; more than 32
+ * bytes inline overrun its stack, whatever the device advertises.
+ */
+enum {
+	KEFA_MAX_DEPTH		= 512,
+	KEFA_MAX_SGE		= 2,
+	KEFA_MAX_INLINE		= 32,
+};
+
+/**
+ * struct kefa_wr - a work request, as the device's driver wants it
+ * @send: the generic part, first in each of the others
+ * @srd: a send
+ * @rdma: a read or write
+ * @reg: a fast registration
+ * @sge: local memory
+ * @data: what goes inline; the driver reads it when it is posted
+ */
+struct kefa_wr {
+	union {
+		struct ib_send_wr	send;
+		struct ib_srd_wr	srd;
+		struct ib_srd_rdma_wr	rdma;
+		struct ib_reg_wr	reg;
+	};
+	struct ib_sge	sge[KEFA_MAX_SGE];
+	u8		data[KEFA_MAX_INLINE];
+};
+
+/**
+ * struct kefa_wc - a completion
+ * @id: the work request's
+ * @status: raw status of the device
+ * @len: bytes received
+ * @imm: what came with it, in host byte order as libfabric has it
+ * @recv: a receive completed
+ * @write: by a write with data
+ * @has_imm: @imm holds
+ */
+struct kefa_wc {
+	u64	id;
+	u32	status;
+	u32	len;
+	u32	imm;
+	bool	recv;
+	bool	write;
+	bool	has_imm;
+};
+
+/**
+ * struct kefa_hw_qp - a queue pair with the completion queue that is its own
+ * @ops: how to use it
+ * @pd: its protection domain
+ * @qp: the queue pair
+ * @cq: the completion queue, of both directions
+ * @event: called in hard interrupt context when there is something to poll
+ * @arg: its argument
+ * @qpn: its number
+ * @qkey: its key
+ * @broken: the device refused to destroy it
+ */
+struct kefa_hw_qp {
+	const struct kefa_hw_ops	*ops;
+	struct ib_pd			*pd;
+	struct ib_qp			*qp;
+	struct ib_cq			*cq;
+	void				(*event)(void *arg);
+	void				*arg;
+	u32				qpn;
+	u32				qkey;
+	bool				broken;
+};
+
+/**
+ * struct kefa_hw_qp_attr - a queue pair to be made
+ * @tx_depth: work requests that can be outstanding
+ * @rx_depth: receives that can be outstanding
+ * @vector: completion vector
+ */
+struct kefa_hw_qp_attr {
+	u32	tx_depth;
+	u32	rx_depth;
+	u32	vector;
+};
+
+/**
+ * struct kefa_hw_ops - what the provider wants of a device
+ * @pd_create: make a protection domain
+ * @pd_destroy: unmake it
+ * @pd_abandon: forget it, as the device didn't destroy all that was made in it
+ * @qp_create: make a queue pair that sends and receives
+ * @qp_destroy: unmake it. If the device refuses, @broken is set
+ * @post_send: post a list; 0, or an errno and @bad is how many were posted
+ * @post_recv: post a receive
+ * @poll: take completions; how many, 0 at the end
+ * @arm: ask for an event; more than 0 when there is something to poll already
+ * @ah_create: make an address handle for a GID
+ * @ah_destroy: unmake it
+ * @mr_create: make a region for fast registration
+ * @mr_map: describe memory to it; how many segments fit
+ * @mr_destroy: unmake it; on an error it is abandoned
+ *
+ * Posting, polling and arming need the caller's lock, with bottom halves off:
+ * the driver's locks are plain. All the others sleep.
+ */
+struct kefa_hw_ops {
+	struct ib_pd *(*pd_create)(struct ib_device *ibdev);
+	void (*pd_destroy)(struct ib_pd *pd);
+	void (*pd_abandon)(struct ib_pd *pd);
+	int (*qp_create)(struct kefa_hw_qp *hq,
+			 const struct kefa_hw_qp_attr *attr);
+	void (*qp_destroy)(struct kefa_hw_qp *hq);
+	int (*post_send)(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+			 unsigned int count, unsigned int *bad);
+	int (*post_recv)(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr);
+	int (*poll)(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
+		    unsigned int count);
+	int (*arm)(struct kefa_hw_qp *hq);
+	struct ib_ah *(*ah_create)(struct ib_pd *pd, const u8 *gid);
+	int (*ah_destroy)(struct ib_ah *ah);
+	struct ib_mr *(*mr_create)(struct ib_pd *pd, u32 max_pages);
+	int (*mr_map)(struct ib_mr *mr, struct scatterlist *sg, int count,
+		      unsigned int page_size);
+	int (*mr_destroy)(struct ib_mr *mr);
+};
+
+extern const struct kefa_hw_ops kefa_hw_verbs;
+
+void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah, u32 qpn,
+		  u32 qkey);
+void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write, struct ib_ah *ah,
+		  u32 qpn, u32 qkey, u64 addr, u32 rkey);
+void kefa_wr_sge(struct kefa_wr *wr, struct ib_pd *pd, u64 addr, u32 len);
+void kefa_wr_inline(struct kefa_wr *wr, u32 len);
+void kefa_wr_imm(struct kefa_wr *wr, u32 data);
+void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access);
+void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key);
+
+#endif /* KEFA_HW_H */
