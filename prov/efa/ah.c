@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Address handles. The device's table of them is small and making one takes an
+ * admin command, so a domain has one for each GID, used by all addresses there
+ * and by operations that are under way: an address may be removed while the
+ * device still works on something sent to it.
+ *
+ * The last user may leave in softirq, where nothing can be unmade; a work item
+ * does so later. Until then the handle can be had again.
+ */
+#include <linux/slab.h>
+#include "kefa.h"
+
+static const struct rhashtable_params kefa_ah_params = {
+	.key_len		= FI_EFA_GID_LEN,
+	.key_offset		= offsetof(struct kefa_ah, gid),
+	.head_offset		= offsetof(struct kefa_ah, node),
+	.automatic_shrinking	= true,
+};
+
+static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
+{
+	struct kefa_ah *ah;
+	int ret;
+
+	ah = kzalloc(sizeof(*ah), GFP_KERNEL);
+	if (!ah)
+		return ERR_PTR(-ENOMEM);
+	ah->dom = dom;
+	memcpy(ah->gid, gid, sizeof(ah->gid));
+	ah->ah = dom->dev->hw->ah_create(dom->pd, gid);
+	if (IS_ERR(ah->ah)) {
+		ret = PTR_ERR(ah->ah);
+		goto err_free;
+	}
+	ret = rhashtable_insert_fast(&dom->ah_table, &ah->node,
+				     kefa_ah_params);
+	if (ret)
+		goto err_destroy;
+	list_add_tail(&ah->list, &dom->ahs);
+	return ah;
+
+err_destroy:
+	dom->dev->hw->ah_destroy(ah->ah);
+err_free:
+	kfree(ah);
+	return ERR_PTR(ret);
+}
+
+/**
+ * kefa_ah_get() - have an address handle for a GID
+ * @dom: the domain
+ * @gid: where it leads
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: the handle, for kefa_ah_put(), or an ERR_PTR(): -EINVAL for a GID
+ * that the device can't reach, -ENODEV, -ENOMEM, or the device's error.
+ */
+struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
+{
+	struct kefa_ah *ah;
+
+	lockdep_assert_held(&dom->dev->lock);
+	if (dom->gone)
+		return ERR_PTR(-ENODEV);
+	ah = rhashtable_lookup_fast(&dom->ah_table, gid, kefa_ah_params);
+	if (!ah)
+		ah = kefa_ah_create(dom, gid);
+	if (!IS_ERR(ah))
+		atomic_inc(&ah->users);
+	return ah;
+}
+
+/**
+ * kefa_ah_put() - undo kefa_ah_get(), or the use by an operation
+ * @ah: the handle
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_ah_put(struct kefa_ah *ah)
+{
+	struct kefa_domain *dom = ah->dom;
+
+	if (atomic_dec_and_test(&ah->users))
+		queue_work(system_wq, &dom->ah_work);
+}
+
+static void kefa_ah_destroy(struct kefa_ah *ah)
+{
+	struct kefa_domain *dom = ah->dom;
+
+	/* One that the device refuses to unmake is the device's loss. */
+	if (ah->ah)
+		dom->dev->hw->ah_destroy(ah->ah);
+	rhashtable_remove_fast(&dom->ah_table, &ah->node, kefa_ah_params);
+	list_del(&ah->list);
+	kfree_rcu(ah, rcu);
+}
+
+static void kefa_ahs_reap(struct kefa_domain *dom)
+{
+	struct kefa_ah *ah, *next;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_for_each_entry_safe(ah, next, &dom->ahs, list)
+		if (!atomic_read(&ah->users))
+			kefa_ah_destroy(ah);
+}
+
+static void kefa_ah_work(struct work_struct *work)
+{
+	struct kefa_domain *dom = container_of(work, struct kefa_domain,
+					       ah_work);
+
+	mutex_lock(&dom->dev->lock);
+	kefa_ahs_reap(dom);
+	mutex_unlock(&dom->dev->lock);
+}
+
+/**
+ * kefa_ahs_remove() - the device went away: give all handles back to it
+ * @dom: the domain, whose queue pairs are gone
+ *
+ * Addresses and operations keep theirs, which lead nowhere any more.
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_ahs_remove(struct kefa_domain *dom)
+{
+	struct kefa_ah *ah;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_for_each_entry(ah, &dom->ahs, list) {
+		dom->dev->hw->ah_destroy(ah->ah);
+		ah->ah = NULL;
+	}
+}
+
+int kefa_ahs_init(struct kefa_domain *dom)
+{
+	INIT_LIST_HEAD(&dom->ahs);
+	INIT_WORK(&dom->ah_work, kefa_ah_work);
+	return rhashtable_init(&dom->ah_table, &kefa_ah_params);
+}
+
+/* Nothing of the domain is open any more, so none has a user. */
+void kefa_ahs_fini(struct kefa_domain *dom)
+{
+	cancel_work_sync(&dom->ah_work);
+	mutex_lock(&dom->dev->lock);
+	kefa_ahs_reap(dom);
+	WARN_ON_ONCE(!list_empty(&dom->ahs));
+	mutex_unlock(&dom->dev->lock);
+	rhashtable_destroy(&dom->ah_table);
+}

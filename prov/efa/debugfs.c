@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One file for each device below /sys/kernel/debug/kofi_efa: what is open on it,
+ * and what that has counted. For people; it may change at any time.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include "kefa.h"
+
+static struct dentry *kefa_debugfs;
+
+static unsigned int kefa_side_busy(const struct kefa_side *side)
+{
+	return side->size - READ_ONCE(side->nfree);
+}
+
+static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
+{
+	const struct kefa_ep_stats *st = &ep->stats;
+
+	seq_printf(s, "  ep qp %u: tx %u/%u rx %u/%u\n", ep->hq.qpn,
+		   kefa_side_busy(&ep->tx), ep->tx.size,
+		   kefa_side_busy(&ep->rx), ep->rx.size);
+	seq_printf(s, "    sends %llu recvs %llu reads %llu writes %llu\n",
+		   st->sends, st->recvs, st->reads, st->writes);
+	seq_printf(s, "    tx_bytes %llu rx_bytes %llu doorbells %llu events %lld\n",
+		   st->tx_bytes, st->rx_bytes, st->doorbells,
+		   atomic64_read(&st->events));
+	seq_printf(s, "    bounced %llu again %llu map_failed %llu errors %llu stale %llu\n",
+		   st->bounced, st->again, st->map_failed, st->errors,
+		   st->stale);
+}
+
+static void kefa_show_domain(struct seq_file *s, struct kefa_domain *dom)
+{
+	const struct kefa_mr_stats *st = &dom->mrq.stats;
+	struct kefa_ep *ep;
+	struct kefa_ah *ah;
+	u32 ahs = 0;
+
+	list_for_each_entry(ah, &dom->ahs, list)
+		ahs++;
+	seq_printf(s, "domain: address_handles %u regions %u\n", ahs,
+		   dom->nfrmrs);
+	seq_printf(s, "  regs %llu invals %llu again %llu errors %llu stale %llu\n",
+		   st->regs, st->invals, st->again, st->errors, st->stale);
+	list_for_each_entry(ep, &dom->eps, list)
+		kefa_show_ep(s, ep);
+}
+
+static int kefa_dev_show(struct seq_file *s, void *unused)
+{
+	struct kefa_dev *dev = s->private;
+	struct kefa_domain *dom;
+
+	seq_printf(s, "%s: gid %pI6c mtu %u rdma_read %d rdma_write %d\n",
+		   dev->name, dev->gid, dev->mtu, dev->rdma_read,
+		   dev->rdma_write);
+	mutex_lock(&dev->lock);
+	list_for_each_entry(dom, &dev->domains, list)
+		kefa_show_domain(s, dom);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(kefa_dev);
+
+void kefa_debugfs_add(struct kefa_dev *dev)
+{
+	dev->debugfs = debugfs_create_file(dev->name, 0400, kefa_debugfs, dev,
+					   &kefa_dev_fops);
+}
+
+/* Waits for readers; they hold nothing that the caller does. */
+void kefa_debugfs_del(struct kefa_dev *dev)
+{
+	debugfs_remove(dev->debugfs);
+}
+
+void kefa_debugfs_init(void)
+{
+	kefa_debugfs = debugfs_create_dir("kofi_efa", NULL);
+}
+
+void kefa_debugfs_fini(void)
+{
+	debugfs_remove(kefa_debugfs);
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices: a client of ib_core. One that comes is probed before anybody sees it;
+ * one that goes takes all that was made of it along, before remove() returns.
+ *
+ * ib_core keeps devices without kernel verbs from clients unless these say that
+ * they don't need them. We do need them, but owe the user a reason.
+ */
+#define pr_fmt(fmt) "kofi_efa: " fmt
+
+#include <linux/slab.h>
+#include <linux/topology.h>
+#include <rdma/ib_cache.h>
+#include "kefa.h"
+#include "trace.h"
+
+#define KEFA_MIN_DRIVER	FI_VERSION(3, 1)
+
+static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs */
+static LIST_HEAD(kefa_devs);
+
+/**
+ * kefa_dev_alloc() - begin a device
+ *
+ * Context: Process context; sleeps.
+ * Return: the device, for kefa_dev_put(), or NULL when memory is short.
+ */
+struct kefa_dev *kefa_dev_alloc(void)
+{
+	struct kefa_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return NULL;
+	refcount_set(&dev->refs, 1);
+	mutex_init(&dev->lock);
+	INIT_LIST_HEAD(&dev->list);
+	INIT_LIST_HEAD(&dev->domains);
+	dev->hw = &kefa_hw_verbs;
+	return dev;
+}
+
+/**
+ * kefa_dev_put() - drop a reference
+ * @dev: the device
+ *
+ * Context: Process context.
+ */
+void kefa_dev_put(struct kefa_dev *dev)
+{
+	if (!refcount_dec_and_test(&dev->refs))
+		return;
+	put_device(dev->dma);
+	mutex_destroy(&dev->lock);
+	kfree(dev);
+}
+
+/**
+ * kefa_dev_find() - find a device
+ * @name: its name, or NULL
+ *
+ * Context: Process context; sleeps.
+ * Return: the device, for kefa_dev_put(), or NULL.
+ */
+struct kefa_dev *kefa_dev_find(const char *name)
+{
+	struct kefa_dev *dev, *found = NULL;
+
+	mutex_lock(&kefa_devs_lock);
+	list_for_each_entry(dev, &kefa_devs, list)
+		if (name && !strcmp(dev->name, name))
+			found = dev;
+	if (found)
+		refcount_inc(&found->refs);
+	mutex_unlock(&kefa_devs_lock);
+	return found;
+}
+
+/**
+ * kefa_devs_info() - describe all devices, or one
+ * @node: name of the one, or NULL
+ * @list: takes the entries
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -ENODATA, -ENOMEM.
+ */
+int kefa_devs_info(const char *node, struct fi_info **list)
+{
+	struct fi_info **last = list;
+	struct kefa_dev *dev;
+	int ret = 0;
+
+	*list = NULL;
+	mutex_lock(&kefa_devs_lock);
+	list_for_each_entry(dev, &kefa_devs, list) {
+		if (ret || (node && strcmp(node, dev->name)))
+			continue;
+		*last = kefa_info(dev);
+		if (*last)
+			last = &(*last)->next;
+		else
+			ret = -ENOMEM;
+	}
+	mutex_unlock(&kefa_devs_lock);
+	if (ret) {
+		fi_freeinfo(*list);
+		return ret;
+	}
+	return *list ? 0 : -ENODATA;
+}
+
+/**
+ * kefa_dev_vector() - choose a completion vector
+ * @dev: the device
+ * @cpu: CPU that is wanted, or -1
+ *
+ * The device's driver has vector n interrupt CPU n. Without a wish vectors are
+ * taken in turn, those near the device only.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ * Return: the vector.
+ */
+u32 kefa_dev_vector(struct kefa_dev *dev, int cpu)
+{
+	u32 i, vector;
+
+	lockdep_assert_held(&dev->lock);
+	if (cpu >= 0)
+		return cpu % dev->vectors;
+	for (i = 0; i < dev->vectors; i++) {
+		vector = dev->next_vector++ % dev->vectors;
+		if (dev->numa_node == NUMA_NO_NODE ||
+		    (cpu_online(vector) &&
+		     cpu_to_node(vector) == dev->numa_node))
+			return vector;
+	}
+	return dev->next_vector++ % dev->vectors;
+}
+
+/**
+ * kefa_dev_publish() - a device can be used
+ * @dev: the device, whose reference is taken over
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_publish(struct kefa_dev *dev)
+{
+	mutex_lock(&kefa_devs_lock);
+	list_add_tail(&dev->list, &kefa_devs);
+	mutex_unlock(&kefa_devs_lock);
+	kefa_debugfs_add(dev);
+	trace_kefa_device(dev->name, true);
+	kofi_device_arrived(&kefa_provider, dev->name);
+}
+
+/**
+ * kefa_dev_retire() - a device goes away
+ * @dev: the device
+ *
+ * Context: Process context; sleeps, but never waits for a ULP.
+ */
+void kefa_dev_retire(struct kefa_dev *dev)
+{
+	struct kefa_domain *dom, *next;
+
+	mutex_lock(&kefa_devs_lock);
+	list_del(&dev->list);
+	mutex_unlock(&kefa_devs_lock);
+	kefa_debugfs_del(dev);
+	mutex_lock(&dev->lock);
+	dev->gone = true;
+	list_for_each_entry_safe(dom, next, &dev->domains, list)
+		kefa_domain_remove(dom);
+	dev->ibdev = NULL;
+	mutex_unlock(&dev->lock);
+	trace_kefa_device(dev->name, false);
+	kefa_dev_put(dev);
+}
+
+static u32 kefa_min_depth(int depth)
+{
+	return clamp(depth, 1, KEFA_MAX_DEPTH);
+}
+
+/* What the device can do, as far as it says so. */
+static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
+{
+	const struct ib_device_attr *attrs = &ibdev->attrs;
+	struct ib_port_attr port;
+	union ib_gid gid;
+	int ret;
+
+	ret = ib_query_port(ibdev, 1, &port) ?:
+	      rdma_query_gid(ibdev, 1, 0, &gid);
+	if (ret)
+		return ret;
+	dev->ibdev = ibdev;
+	dev->dma = get_device(ibdev->dma_device);
+	strscpy(dev->name, dev_name(&ibdev->dev), sizeof(dev->name));
+	strscpy(dev->driver, ibdev->ops.owner ? ibdev->ops.owner->name : "efa",
+		sizeof(dev->driver));
+	memcpy(dev->gid, gid.raw, sizeof(dev->gid));
+	dev->part_id = attrs->vendor_part_id;
+	dev->numa_node = dev_to_node(dev->dma);
+	dev->mtu = port.max_msg_sz;
+	dev->tx_depth = kefa_min_depth(attrs->max_qp_wr);
+	/* Each receive may take as many entries of the queue as it has SGEs. */
+	dev->rx_depth = kefa_min_depth(attrs->max_qp_wr / KEFA_MAX_SGE);
+	dev->max_qp = attrs->max_qp;
+	dev->max_mr = min_t(u32, attrs->max_mr, KEFA_MR_MAX);
+	dev->max_mr_pages = clamp_t(u64, attrs->max_mr_size / PAGE_SIZE, 1,
+				    1 << (KEFA_MR_ORDERS - 1));
+	dev->page_sizes = attrs->page_size_cap & GENMASK_ULL(30, PAGE_SHIFT);
+	dev->vectors = max(ibdev->num_comp_vectors, 1);
+	return 0;
+}
+
+static void kefa_check_driver(struct ib_device *ibdev)
+{
+	const struct module *owner = ibdev->ops.owner;
+	unsigned int major, minor;
+
+	if (owner && owner->version &&
+	    sscanf(owner->version, "%u.%u", &major, &minor) == 2 &&
+	    !strcmp(owner->name, "efa") &&
+	    FI_VERSION_LT(FI_VERSION(major, minor), KEFA_MIN_DRIVER))
+		dev_warn(&ibdev->dev,
+			 "kofi_efa: driver %s has known faults in its kernel verbs, update to 3.1.0\n",
+			 owner->version);
+}
+
+static int kefa_usable(struct ib_device *ibdev)
+{
+	if (ibdev->ops.driver_id != RDMA_DRIVER_EFA)
+		return -EOPNOTSUPP;
+	if (!ibdev->kverbs_provider) {
+		dev_info(&ibdev->dev,
+			 "kofi_efa: not used: the driver has no kernel verbs, Amazon's efa 3.1.0 has\n");
+		return -EOPNOTSUPP;
+	}
+	if (!ibdev->dma_device || ib_uses_virt_dma(ibdev) ||
+	    ibdev->attrs.max_qp < 2)
+		return -EOPNOTSUPP;
+	kefa_check_driver(ibdev);
+	return 0;
+}
+
+static struct ib_client kefa_client;
+
+static int kefa_add(struct ib_device *ibdev)
+{
+	struct kefa_dev *dev;
+	int ret;
+
+	ret = kefa_usable(ibdev);
+	if (ret)
+		return ret;
+	dev = kefa_dev_alloc();
+	if (!dev)
+		return -ENOMEM;
+	ret = kefa_dev_read(dev, ibdev) ?: kefa_probe(dev);
+	if (ret) {
+		dev_warn(&ibdev->dev, "kofi_efa: not used: error %d\n", ret);
+		kefa_dev_put(dev);
+		return ret;
+	}
+	dev_info(&ibdev->dev,
+		 "kofi_efa: generation %u, messages to %u bytes, RDMA read %s, write %s\n",
+		 dev->part_id & 0xf, dev->mtu, dev->rdma_read ? "yes" : "no",
+		 dev->rdma_write ? "yes" : "no");
+	ib_set_client_data(ibdev, &kefa_client, dev);
+	kefa_dev_publish(dev);
+	return 0;
+}
+
+static void kefa_remove(struct ib_device *ibdev, void *client_data)
+{
+	kefa_dev_retire(client_data);
+}
+
+static struct ib_client kefa_client = {
+	.name		= "kofi_efa",
+	.add		= kefa_add,
+	.remove		= kefa_remove,
+	.no_kverbs_req	= true,
+};
+
+int kefa_devs_init(void)
+{
+	return ib_register_client(&kefa_client);
+}
+
+void kefa_devs_fini(void)
+{
+	ib_unregister_client(&kefa_client);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Domains. When the device goes away a domain lets go of all that it has of it,
+ * and stays as an empty shell until the ULP closes it.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include "kefa.h"
+
+/* SGEs of no bytes need an address all the same. */
+static int kefa_nothing_init(struct kefa_domain *dom)
+{
+	struct device *dma = dom->dev->dma;
+
+	dom->nothing = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!dom->nothing)
+		return -ENOMEM;
+	dom->nothing_dma = dma_map_single(dma, dom->nothing, PAGE_SIZE,
+					  DMA_BIDIRECTIONAL);
+	if (!dma_mapping_error(dma, dom->nothing_dma))
+		return 0;
+	free_page((unsigned long)dom->nothing);
+	return -ENOMEM;
+}
+
+static void kefa_nothing_fini(struct kefa_domain *dom)
+{
+	dma_unmap_single(dom->dev->dma, dom->nothing_dma, PAGE_SIZE,
+			 DMA_BIDIRECTIONAL);
+	free_page((unsigned long)dom->nothing);
+}
+
+static int kefa_domain_start(struct kefa_domain *dom)
+{
+	struct kefa_dev *dev = dom->dev;
+	int ret;
+
+	lockdep_assert_held(&dev->lock);
+	if (dev->gone)
+		return -ENODEV;
+	ret = kefa_nothing_init(dom);
+	if (ret)
+		return ret;
+	dom->pd = dev->hw->pd_create(dev->ibdev);
+	if (IS_ERR(dom->pd)) {
+		ret = PTR_ERR(dom->pd);
+		goto err_nothing;
+	}
+	ret = kefa_mrq_start(dom);
+	if (ret)
+		goto err_pd;
+	list_add_tail(&dom->list, &dev->domains);
+	return 0;
+
+err_pd:
+	dev->hw->pd_destroy(dom->pd);
+err_nothing:
+	kefa_nothing_fini(dom);
+	return ret;
+}
+
+/* Give back what the device has given, all queue pairs of endpoints before. */
+static void kefa_domain_stop(struct kefa_domain *dom)
+{
+	lockdep_assert_held(&dom->dev->lock);
+	dom->gone = true;
+	list_del(&dom->list);
+	kefa_mrq_stop(dom);
+	kefa_mrs_remove(dom);
+	kefa_ahs_remove(dom);
+	if (dom->broken || dom->mrq.hq.broken)
+		dom->dev->hw->pd_abandon(dom->pd);
+	else
+		dom->dev->hw->pd_destroy(dom->pd);
+	dom->pd = NULL;
+	kefa_nothing_fini(dom);
+}
+
+/**
+ * kefa_domain_remove() - the device of a domain goes away
+ * @dom: the domain
+ *
+ * First nothing new gets in, then the ULP is told, then all that is outstanding
+ * completes. Nobody is waited for but calls that can't sleep.
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_domain_remove(struct kefa_domain *dom)
+{
+	struct kefa_ep *ep;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_for_each_entry(ep, &dom->eps, list)
+		kefa_ep_halt(ep, ENODEV);
+	kofi_device_removed(&dom->domain_fid, dom->dev->name);
+	synchronize_rcu();
+	list_for_each_entry(ep, &dom->eps, list)
+		kefa_ep_teardown(ep);
+	kefa_domain_stop(dom);
+}
+
+static int kefa_domain_close(struct fid *fid)
+{
+	struct kefa_domain *dom = container_of(fid, struct kefa_domain,
+					       domain_fid.fid);
+
+	mutex_lock(&dom->dev->lock);
+	if (!dom->gone)
+		kefa_domain_stop(dom);
+	mutex_unlock(&dom->dev->lock);
+	kofi_work_fini(&dom->mrq.work);
+	kefa_ahs_fini(dom);
+	kefa_dev_put(dom->dev);
+	kfree(dom);
+	return 0;
+}
+
+static const struct fi_ops kefa_domain_fid_ops = {
+	.close = kefa_domain_close,
+};
+
+static const struct fi_ops_domain kefa_domain_ops = {
+	.av_open	= kefa_av_open,
+	.cq_open	= kofi_cq_open,
+	.endpoint	= kefa_ep_open,
+	.cntr_open	= kofi_cntr_open,
+	.mr_regattr	= kefa_mr_regattr,
+	.mr_alloc	= kefa_mr_alloc,
+};
+
+int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+		     struct fid_domain **domain, void *context)
+{
+	struct kefa_domain *dom;
+	int ret;
+
+	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
+	if (!dom)
+		return -ENOMEM;
+	dom->domain_fid.fid.ops = &kefa_domain_fid_ops;
+	dom->domain_fid.ops = &kefa_domain_ops;
+	INIT_LIST_HEAD(&dom->eps);
+	kefa_pool_init(dom);
+	dom->dev = kefa_dev_find(info->domain_attr->name);
+	if (!dom->dev) {
+		ret = -ENODEV;
+		goto err_free;
+	}
+	ret = kefa_ahs_init(dom);
+	if (ret)
+		goto err_dev;
+	mutex_lock(&dom->dev->lock);
+	ret = kefa_domain_start(dom);
+	mutex_unlock(&dom->dev->lock);
+	if (ret)
+		goto err_ahs;
+	*domain = &dom->domain_fid;
+	return 0;
+
+err_ahs:
+	kefa_ahs_fini(dom);
+err_dev:
+	kefa_dev_put(dom->dev);
+err_free:
+	kfree(dom);
+	return ret;
+}

@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofi_efa: the provider's own declarations, file by file.
+ *
+ * Locks, outermost first:
+ *
+ *   kefa_devs_lock (mutex)	device.c: which devices there are. Nothing is
+ *				taken inside but memory
+ *   kefa_dev.lock (mutex)	what a device makes and unmakes by commands: all
+ *				opening, closing and removal. Core calls that
+ *				tell of removal are made under it
+ *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
+ *				a queue pair: posts, polls and what is outstanding
+ *   kofi_cq.lock		inside: completions are written under the above
+ *
+ * No handler of a ULP is called, and no ULP waited for, under any of them.
+ */
+#ifndef KEFA_H
+#define KEFA_H
+
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/rhashtable.h>
+#include <linux/sizes.h>
+#include <linux/xarray.h>
+#include <kofi/efa_ext.h>
+#include <kofi/provider.h>
+#include "hw.h"
+
+struct dentry;
+struct kefa_ep;
+struct kefa_side;
+struct seq_file;
+
+#define KEFA_VERSION	FI_VERSION(0, 1)
+
+#define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
+			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
+			 FI_REMOTE_CQ_DATA | FI_MORE)
+#define KEFA_RX_FLAGS	(FI_COMPLETION | FI_MORE)
+
+enum {
+	/* Work requests that wait for one doorbell, and parts of one RMA. */
+	KEFA_HELD_MAX		= 16,
+	/* Buffers of an endpoint for what the device can't gather or must keep. */
+	KEFA_COPIES		= 16,
+	/* Longest inject, and no more than a message. */
+	KEFA_INJECT		= SZ_4K,
+	/* Registrations of a domain that can be outstanding. */
+	KEFA_MR_DEPTH		= 256,
+	/* Regions hold 2^n pages. The largest's page list takes 512 KiB. */
+	KEFA_MR_ORDERS		= 17,
+	KEFA_MR_MIN_ORDER	= 4,
+	/* Regions of a domain: the device's table is finite, and shared. */
+	KEFA_MR_MAX		= 8192,
+	/* Completions that a worker takes at a time, and before it yields. */
+	KEFA_POLL_BATCH		= 16,
+	KEFA_POLL_BUDGET	= 256,
+};
+
+/* A kernel user can't ask for it; all devices that have RDMA have at least this. */
+#define KEFA_MAX_RDMA		SZ_1G
+
+/* device.c */
+
+/**
+ * struct kefa_dev - a device
+ * @list: in kefa_devs; kefa_devs_lock
+ * @refs: one for being there, one for each domain
+ * @lock: see the top
+ * @gone: it was removed; @lock
+ * @domains: open on it; @lock
+ * @hw: how to use it
+ * @ibdev: the device, until @gone
+ * @dma: whom DMA mappings are for; referenced
+ * @name: its name
+ * @driver: its driver's name
+ * @debugfs: its file
+ * @gid: its address
+ * @part_id: generation
+ * @hw_ver: revision
+ * @numa_node: where it is
+ * @mtu: longest message
+ * @tx_depth: of a queue pair at most
+ * @rx_depth: likewise
+ * @max_qp: queue pairs
+ * @max_mr: memory regions
+ * @max_mr_pages: pages of a region
+ * @page_sizes: bits of page sizes for regions
+ * @vectors: completion vectors
+ * @next_vector: where to go on looking for one; @lock
+ * @rdma_read: it has RDMA read
+ * @rdma_write: it has RDMA write
+ */
+struct kefa_dev {
+	struct list_head		list;
+	refcount_t			refs;
+	struct mutex			lock;	/* see the top */
+	bool				gone;
+	struct list_head		domains;
+	const struct kefa_hw_ops	*hw;
+	struct ib_device		*ibdev;
+	struct device			*dma;
+	char				name[FI_NAME_MAX];
+	char				driver[MODULE_NAME_LEN];
+	struct dentry			*debugfs;
+	u8				gid[FI_EFA_GID_LEN];
+	u32				part_id;
+	u32				hw_ver;
+	int				numa_node;
+	u32				mtu;
+	u32				tx_depth;
+	u32				rx_depth;
+	u32				max_qp;
+	u32				max_mr;
+	u32				max_mr_pages;
+	u64				page_sizes;
+	u32				vectors;
+	u32				next_vector;
+	bool				rdma_read;
+	bool				rdma_write;
+};
+
+extern struct workqueue_struct *kefa_wq;
+
+int kefa_devs_init(void);
+void kefa_devs_fini(void);
+struct kefa_dev *kefa_dev_alloc(void);
+struct kefa_dev *kefa_dev_find(const char *name);
+void kefa_dev_publish(struct kefa_dev *dev);
+void kefa_dev_retire(struct kefa_dev *dev);
+void kefa_dev_put(struct kefa_dev *dev);
+int kefa_devs_info(const char *node, struct fi_info **list);
+u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
+
+static inline size_t kefa_inject_size(const struct kefa_dev *dev)
+{
+	return min_t(size_t, KEFA_INJECT, dev->mtu);
+}
+
+/* probe.c */
+
+int kefa_probe(struct kefa_dev *dev);
+
+/* info.c */
+
+struct fi_info *kefa_info(const struct kefa_dev *dev);
+u64 kefa_caps(const struct kefa_dev *dev);
+
+/* ah.c */
+
+/**
+ * struct kefa_ah - an address handle, one for each GID of a domain
+ * @rcu: frees it, as who has found an address looks at @users
+ * @list: in kefa_domain.ahs; kefa_dev.lock
+ * @node: in kefa_domain.ah_table; kefa_dev.lock
+ * @dom: its domain
+ * @users: addresses and operations that use it. At 0 it stays until the worker
+ *	comes, and may be used anew under kefa_dev.lock
+ * @ah: the device's; NULL after removal
+ * @gid: what it leads to
+ */
+struct kefa_ah {
+	struct rcu_head		rcu;
+	struct list_head	list;
+	struct rhash_head	node;
+	struct kefa_domain	*dom;
+	atomic_t		users;
+	struct ib_ah		*ah;
+	u8			gid[FI_EFA_GID_LEN];
+};
+
+int kefa_ahs_init(struct kefa_domain *dom);
+void kefa_ahs_fini(struct kefa_domain *dom);
+struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid);
+void kefa_ah_put(struct kefa_ah *ah);
+void kefa_ahs_remove(struct kefa_domain *dom);
+
+/* av.c */
+
+/**
+ * struct kefa_av_key - what tells addresses apart
+ * @gid: of the device
+ * @qkey: of the queue pair
+ * @qpn: number of the queue pair
+ * @pad: 0
+ */
+struct kefa_av_key {
+	u8	gid[FI_EFA_GID_LEN];
+	u32	qkey;
+	u16	qpn;
+	u16	pad;
+};
+
+/**
+ * struct kefa_peer - an address in a vector
+ * @rcu: frees it
+ * @node: in kefa_av.by_key
+ * @ah: leads there
+ * @key: the address
+ * @index: the fi_addr_t
+ */
+struct kefa_peer {
+	struct rcu_head		rcu;
+	struct rhash_head	node;
+	struct kefa_ah		*ah;
+	struct kefa_av_key	key;
+	u32			index;
+};
+
+static_assert(sizeof(struct kefa_peer) <= 64);
+
+/**
+ * struct kefa_av - an address vector
+ * @av_fid: the object
+ * @dom: its domain
+ * @lock: one insertion or removal at a time; outside of kefa_dev.lock
+ * @peers: by index; read under RCU
+ * @by_key: the same by address; @lock
+ */
+struct kefa_av {
+	struct fid_av		av_fid;
+	struct kefa_domain	*dom;
+	struct mutex		lock;	/* insertions, removals */
+	struct xarray		peers;
+	struct rhashtable	by_key;
+};
+
+int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
+		 struct fid_av **av, void *context);
+
+/**
+ * kefa_av_peer() - find an address
+ * @av: the address vector
+ * @addr: which
+ *
+ * Context: Any, under rcu_read_lock().
+ * Return: the address, or NULL.
+ */
+static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
+{
+	return addr <= U32_MAX ? xa_load(&av->peers, addr) : NULL;
+}
+
+/* domain.c */
+
+/**
+ * struct kefa_mrq - the queue pair on which a domain registers memory
+ * @lock: protects all but @work and @room
+ * @hq: the queue pair
+ * @open: it can be posted to
+ * @used: work requests that are outstanding, by slot
+ * @busy: whose they are
+ * @gen: tells uses of a slot apart
+ * @room: who waits for a slot, or for a region
+ * @work: polls
+ * @stats: counters
+ */
+struct kefa_mrq {
+	spinlock_t		lock;	/* protects all but work and room */
+	struct kefa_hw_qp	hq;
+	bool			open;
+	DECLARE_BITMAP(used, KEFA_MR_DEPTH);
+	struct kefa_mr		*busy[KEFA_MR_DEPTH];
+	u32			gen;
+	wait_queue_head_t	room;
+	struct kofi_work	work;
+	struct kefa_mr_stats {
+		u64	regs;
+		u64	invals;
+		u64	again;
+		u64	map_failed;
+		u64	bounced;
+		u64	errors;
+		u64	stale;
+	} stats;
+};
+
+/**
+ * struct kefa_domain - an open domain
+ * @domain_fid: the object
+ * @dev: its device, referenced
+ * @list: in @dev->domains; @dev->lock
+ * @pd: protection domain; NULL once the device is gone
+ * @gone: the device was removed; @dev->lock
+ * @broken: the device refused to destroy something; @dev->lock
+ * @eps: its endpoints; @dev->lock
+ * @ahs: its address handles; @dev->lock
+ * @ah_table: the same by GID; @dev->lock
+ * @ah_work: unmakes those without users
+ * @nothing: a page for SGEs of no bytes
+ * @nothing_dma: its DMA address
+ * @mrq: registers memory
+ * @mrs: regions that are open; @dev->lock
+ * @frmrs: the device's regions that nobody uses, oldest first, by size;
+ *	@dev->lock
+ * @nidle: how many, by size; @dev->lock
+ * @nfrmrs: how many there are, in use or not; @dev->lock
+ */
+struct kefa_domain {
+	struct fid_domain	domain_fid;
+	struct kefa_dev		*dev;
+	struct list_head	list;
+	struct ib_pd		*pd;
+	bool			gone;
+	bool			broken;
+	struct list_head	eps;
+	struct list_head	ahs;
+	struct rhashtable	ah_table;
+	struct work_struct	ah_work;
+	void			*nothing;
+	dma_addr_t		nothing_dma;
+	struct kefa_mrq		mrq;
+	struct list_head	mrs;
+	struct list_head	frmrs[KEFA_MR_ORDERS];
+	u32			nidle[KEFA_MR_ORDERS];
+	u32			nfrmrs;
+};
+
+int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+		     struct fid_domain **domain, void *context);
+void kefa_domain_remove(struct kefa_domain *dom);
+
+static inline struct kefa_domain *to_kefa_domain(struct fid_domain *domain)
+{
+	return container_of(domain, struct kefa_domain, domain_fid);
+}
+
+/* ops.c */
+
+/**
+ * struct kefa_run - memory that is physically contiguous
+ * @page: first page
+ * @off: where in it
+ * @len: bytes
+ */
+struct kefa_run {
+	struct page	*page;
+	u32		off;
+	u32		len;
+};
+
+/**
+ * struct kefa_seg - memory that the device can reach
+ * @dma: its address
+ * @len: bytes
+ */
+struct kefa_seg {
+	dma_addr_t	dma;
+	u32		len;
+};
+
+/**
+ * struct kefa_copy - a buffer of the endpoint's
+ * @list: in kefa_ep.copies; kefa_ep.lock
+ * @data: the buffer
+ * @dma: its DMA address
+ */
+struct kefa_copy {
+	struct list_head	list;
+	void			*data;
+	dma_addr_t		dma;
+};
+
+enum kefa_op_state {
+	KEFA_OP_FREE,
+	KEFA_OP_POSTED,	/* the device has it, or it is held for the next doorbell */
+	KEFA_OP_PARTS,	/* its own work request is done, others aren't */
+	KEFA_OP_STATES,
+};
+
+/**
+ * struct kefa_op - a work request and, if it is the first, its operation
+ * @list: in kefa_side.free or .posted; kefa_ep.lock
+ * @head: first work request of the operation
+ * @context: the caller's
+ * @flags: what the completion says
+ * @data: remote CQ data
+ * @len: bytes transferred
+ * @ah: the peer's address handle, with a use
+ * @copy: buffer to be given back
+ * @seg: memory that was mapped
+ * @nsegs: how many
+ * @dir: which way
+ * @state: enum kefa_op_state
+ * @quiet: no completion on success
+ * @parts: of a head: work requests that are outstanding
+ * @slot: where it is in kefa_ep.ops
+ * @gen: tells its uses apart
+ * @err: positive errno of the first failure
+ * @prov_errno: and the device's status
+ */
+struct kefa_op {
+	struct list_head	list;
+	struct kefa_op		*head;
+	void			*context;
+	u64			flags;
+	u64			data;
+	size_t			len;
+	struct kefa_ah		*ah;
+	struct kefa_copy	*copy;
+	struct kefa_seg		seg[KEFA_MAX_SGE];
+	u8			nsegs;
+	u8			dir;
+	u8			state;
+	bool			quiet;
+	u8			parts;
+	u16			slot;
+	u32			gen;
+	int			err;
+	u32			prov_errno;
+};
+
+static_assert(sizeof(struct kefa_op) <= 192);
+
+/**
+ * struct kefa_req - what a data call asks for
+ * @what: FI_MSG or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
+ * @flags: operation flags
+ * @quiet: fi_inject() and its kin: no completion on success
+ * @iter: the local buffer
+ * @addr: the peer
+ * @data: remote CQ data
+ * @context: the caller's
+ * @rma: the peer's memory
+ * @rma_count: its entries
+ */
+struct kefa_req {
+	u64				what;
+	u64				flags;
+	bool				quiet;
+	struct iov_iter			iter;
+	fi_addr_t			addr;
+	u64				data;
+	void				*context;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+};
+
+typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
+
+int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg);
+int kefa_runs(const struct iov_iter *iter, struct kefa_run *run,
+	      unsigned int max);
+int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
+	     struct kefa_seg *segs, enum dma_data_direction dir);
+void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
+		enum dma_data_direction dir);
+int kefa_ops_init(struct kefa_ep *ep);
+void kefa_ops_fini(struct kefa_ep *ep);
+void kefa_copies_fini(struct kefa_ep *ep, bool leave);
+struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
+			     struct kefa_op *head);
+void kefa_op_set_state(struct kefa_ep *ep, struct kefa_op *op,
+		       enum kefa_op_state state);
+void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
+		  u32 prov_errno);
+
+/**
+ * kefa_op_id() - what a work request of an operation is called
+ * @op: the operation
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the id.
+ */
+static inline u64 kefa_op_id(const struct kefa_op *op)
+{
+	return (u64)op->gen << 32 | op->slot;
+}
+
+/* ep.c */
+
+enum kefa_ep_state {
+	KEFA_EP_OPEN,
+	KEFA_EP_ENABLED,
+	KEFA_EP_STOPPED,	/* closed, or without device */
+};
+
+/**
+ * struct kefa_side - one direction of an endpoint
+ * @cq: where it completes, or NULL
+ * @selective: only operations with FI_COMPLETION do
+ * @op_flags: flags of calls that carry none
+ * @notify: completions were written of which nobody was told; kefa_ep.lock
+ * @size: slots
+ * @nfree: slots that aren't in use; kefa_ep.lock
+ * @free: they; kefa_ep.lock
+ * @posted: the others; kefa_ep.lock
+ */
+struct kefa_side {
+	struct kofi_cq		*cq;
+	bool			selective;
+	u64			op_flags;
+	bool			notify;
+	u32			size;
+	u32			nfree;
+	struct list_head	free;
+	struct list_head	posted;
+};
+
+/**
+ * struct kefa_ep_stats - what an endpoint counts; kefa_ep.lock
+ * @sends: sends posted
+ * @recvs: receives posted
+ * @reads: reads posted
+ * @writes: writes posted
+ * @tx_bytes: bytes posted to be sent, read or written
+ * @rx_bytes: bytes received
+ * @doorbells: lists of work requests posted
+ * @bounced: sends and writes whose data was copied
+ * @again: posts refused for now
+ * @map_failed: of these for want of DMA space
+ * @errors: operations that failed
+ * @stale: completions of nothing that was outstanding
+ * @events: the device's
+ */
+struct kefa_ep_stats {
+	u64	sends;
+	u64	recvs;
+	u64	reads;
+	u64	writes;
+	u64	tx_bytes;
+	u64	rx_bytes;
+	u64	doorbells;
+	u64	bounced;
+	u64	again;
+	u64	map_failed;
+	u64	errors;
+	u64	stale;
+	atomic64_t events;
+};
+
+/**
+ * struct kefa_ep - an endpoint
+ * @ep_fid: the object
+ * @dom: its domain
+ * @list: in @dom->eps; kefa_dev.lock
+ * @caps: as opened
+ * @cpu: where completions should be worked on, or -1
+ * @av: its address vector
+ * @tx: sending side
+ * @rx: receiving side
+ * @cntr_send: counters, or NULL
+ * @cntr_recv: likewise
+ * @cntr_read: likewise
+ * @cntr_write: likewise
+ * @work: polls and calls handlers
+ * @lock: protects what follows
+ * @state: enum kefa_ep_state
+ * @stop_err: what operations complete with once it is stopped
+ * @had_qp: @hq is to be unmade
+ * @hq: the queue pair
+ * @ops: all slots, the sending side's first
+ * @copies: buffers that aren't in use
+ * @copy_mem: all of them
+ * @nheld: work requests that wait for a doorbell
+ * @held: they
+ * @stats: counters
+ */
+struct kefa_ep {
+	struct fid_ep		ep_fid;
+	struct kefa_domain	*dom;
+	struct list_head	list;
+	u64			caps;
+	int			cpu;
+	struct kefa_av		*av;
+	struct kefa_side	tx;
+	struct kefa_side	rx;
+	struct kofi_cntr	*cntr_send;
+	struct kofi_cntr	*cntr_recv;
+	struct kofi_cntr	*cntr_read;
+	struct kofi_cntr	*cntr_write;
+	struct kofi_work	work;
+	spinlock_t		lock;	/* protects what follows */
+	enum kefa_ep_state	state;
+	int			stop_err;
+	bool			had_qp;
+	struct kefa_hw_qp	hq;
+	struct kefa_op		*ops;
+	struct list_head	copies;
+	struct kefa_copy	*copy_mem;
+	unsigned int		nheld;
+	struct kefa_wr		held[KEFA_HELD_MAX];
+	struct kefa_ep_stats	stats;
+};
+
+int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context);
+void kefa_ep_halt(struct kefa_ep *ep, int err);
+void kefa_ep_teardown(struct kefa_ep *ep);
+
+static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
+{
+	return container_of(ep, struct kefa_ep, ep_fid);
+}
+
+/* progress.c */
+
+void kefa_ep_event(void *arg);
+void kefa_ep_work(struct work_struct *work);
+unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
+void kefa_ep_flush(struct kefa_ep *ep);
+void kefa_ep_fail_all(struct kefa_ep *ep, int err);
+void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
+
+/* mr_pool.c */
+
+/**
+ * struct kefa_frmr - a region of the device, for fast registration
+ * @list: in kefa_domain.frmrs while nobody uses it; kefa_dev.lock
+ * @mr: the device's
+ * @order: it holds 2^@order pages
+ */
+struct kefa_frmr {
+	struct list_head	list;
+	struct ib_mr		*mr;
+	u32			order;
+};
+
+void kefa_pool_init(struct kefa_domain *dom);
+struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages);
+void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr);
+void kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr);
+void kefa_pool_empty(struct kefa_domain *dom);
+
+/* mr.c */
+
+enum kefa_mr_state {
+	KEFA_MR_IDLE,		/* nothing is registered */
+	KEFA_MR_REGISTERING,
+	KEFA_MR_VALID,		/* peers can reach it */
+	KEFA_MR_INVALIDATING,
+	KEFA_MR_STUCK,		/* the device didn't take it back */
+	KEFA_MR_STATES,
+};
+
+/**
+ * struct kefa_mr - a memory region
+ * @mr_fid: the object
+ * @dom: its domain
+ * @list: in @dom->mrs; kefa_dev.lock
+ * @cq: where registrations complete, of fi_mr_alloc() alone
+ * @fr: the device's region; NULL when peers have no access
+ * @state: enum kefa_mr_state; kefa_mrq.lock, as the next seven
+ * @err: positive errno of what completed last
+ * @internal: what is outstanding was posted by ourselves
+ * @flags: of what is outstanding
+ * @context: of what is outstanding
+ * @id: of its work request
+ * @nsegs: entries of @sg that are mapped
+ * @dir: which way
+ * @access: all that can be asked for
+ * @len: bytes registered
+ * @nents: entries of @sg in use
+ * @max_ents: entries of @sg
+ * @sg: the memory
+ */
+struct kefa_mr {
+	struct fid_mr		mr_fid;
+	struct kefa_domain	*dom;
+	struct list_head	list;
+	struct kofi_cq		*cq;
+	struct kefa_frmr	*fr;
+	enum kefa_mr_state	state;
+	int			err;
+	bool			internal;
+	u64			flags;
+	void			*context;
+	u64			id;
+	unsigned int		nsegs;
+	enum dma_data_direction	dir;
+	u64			access;
+	size_t			len;
+	unsigned int		nents;
+	unsigned int		max_ents;
+	struct scatterlist	*sg;
+};
+
+int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		    u64 flags, struct fid_mr **mr);
+int kefa_mr_alloc(struct fid_domain *domain,
+		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
+		  void *context);
+void kefa_mr_done(struct kefa_mr *mr, int err, u32 prov_errno);
+void kefa_mrs_remove(struct kefa_domain *dom);
+
+/* mrq.c */
+
+int kefa_mrq_start(struct kefa_domain *dom);
+void kefa_mrq_stop(struct kefa_domain *dom);
+void kefa_mrq_fail_all(struct kefa_domain *dom);
+int kefa_mrq_reg(struct kefa_mr *mr, int access);
+int kefa_mrq_inval(struct kefa_mr *mr);
+int kefa_mrq_room(struct kefa_mrq *mrq);
+
+/* post.c */
+
+ssize_t kefa_tx(struct fid_ep *ep, const struct kefa_req *req);
+ssize_t kefa_rx(struct fid_ep *ep, const struct kefa_req *req);
+
+/* calls.c */
+
+extern const struct fi_ops_msg kefa_msg_ops;
+extern const struct fi_ops_rma kefa_rma_ops;
+
+/* debugfs.c */
+
+void kefa_debugfs_init(void);
+void kefa_debugfs_fini(void);
+void kefa_debugfs_add(struct kefa_dev *dev);
+void kefa_debugfs_del(struct kefa_dev *dev);
+
+/* main.c */
+
+extern const struct kofi_provider kefa_provider;
+
+/* status.c */
+
+int kefa_status_errno(u32 status);
+const char *kefa_status_text(int status);
+
+#endif /* KEFA_H */

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Kernel users can't ask a device whether it has RDMA, so it is tried: when the
+ * device appears, before anybody is told, a queue pair writes to and reads from
+ * a page of its own. A status other than success is a no, and so is silence.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include "kefa.h"
+
+/* Some devices are said to drop what they send to themselves. */
+#define KEFA_PROBE_MS		1000
+#define KEFA_PROBE_LEN		64
+#define KEFA_PROBE_DEPTH	16
+
+/**
+ * struct kefa_probe - what a probe is made with
+ * @dev: the device
+ * @pd: protection domain
+ * @hq: queue pair
+ * @ah: leads back
+ * @mr: region that is read and written
+ * @sg: its memory
+ * @page: first half local, second half the region's
+ * @dma: its DMA address
+ * @id: of the last work request
+ */
+struct kefa_probe {
+	struct kefa_dev		*dev;
+	struct ib_pd		*pd;
+	struct kefa_hw_qp	hq;
+	struct ib_ah		*ah;
+	struct ib_mr		*mr;
+	struct scatterlist	sg;
+	void			*page;
+	dma_addr_t		dma;
+	u64			id;
+};
+
+static void kefa_probe_event(void *arg)
+{
+}
+
+static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
+{
+	struct kefa_wc wc;
+	int n;
+
+	local_bh_disable();
+	n = probe->hq.ops->poll(&probe->hq, &wc, 1);
+	local_bh_enable();
+	if (n != 1 || wc.id != probe->id)
+		return false;
+	*status = wc.status;
+	return true;
+}
+
+/* Whether the device says that it did it. */
+static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KEFA_PROBE_MS);
+	unsigned int bad;
+	u32 status;
+	int ret;
+
+	probe->id = wr->send.wr_id;
+	local_bh_disable();
+	ret = probe->hq.ops->post_send(&probe->hq, wr, 1, &bad);
+	local_bh_enable();
+	if (ret)
+		return false;
+	do {
+		if (kefa_probe_polled(probe, &status))
+			return !status;
+		usleep_range(50, 500);
+	} while (time_before(jiffies, end));
+	return kefa_probe_polled(probe, &status) && !status;
+}
+
+static bool kefa_probe_reg(struct kefa_probe *probe)
+{
+	struct kefa_wr wr;
+
+	sg_init_table(&probe->sg, 1);
+	sg_dma_address(&probe->sg) = probe->dma + PAGE_SIZE / 2;
+	sg_dma_len(&probe->sg) = PAGE_SIZE / 2;
+	if (probe->dev->hw->mr_map(probe->mr, &probe->sg, 1, PAGE_SIZE) != 1)
+		return false;
+	kefa_wr_reg(&wr, ++probe->id, probe->mr, IB_ACCESS_LOCAL_WRITE |
+		    IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE);
+	return kefa_probe_try(probe, &wr);
+}
+
+static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
+{
+	struct kefa_wr wr;
+
+	kefa_wr_rdma(&wr, ++probe->id, write, probe->ah, probe->hq.qpn,
+		     probe->hq.qkey, probe->mr->iova, probe->mr->rkey);
+	kefa_wr_sge(&wr, probe->pd, probe->dma, KEFA_PROBE_LEN);
+	return kefa_probe_try(probe, &wr);
+}
+
+/* The device may not take part in registering write access that it lacks. */
+static void kefa_probe_run(struct kefa_probe *probe)
+{
+	if (!kefa_probe_reg(probe))
+		return;
+	probe->dev->rdma_read = kefa_probe_rdma(probe, false);
+	probe->dev->rdma_write = kefa_probe_rdma(probe, true);
+}
+
+static int kefa_probe_open_qp(struct kefa_probe *probe)
+{
+	const struct kefa_hw_qp_attr attr = {
+		.tx_depth = KEFA_PROBE_DEPTH,
+		.rx_depth = KEFA_PROBE_DEPTH,
+	};
+
+	probe->hq.ops = probe->dev->hw;
+	probe->hq.pd = probe->pd;
+	probe->hq.event = kefa_probe_event;
+	return probe->dev->hw->qp_create(&probe->hq, &attr);
+}
+
+static int kefa_probe_open(struct kefa_probe *probe)
+{
+	const struct kefa_hw_ops *hw = probe->dev->hw;
+	int ret;
+
+	probe->pd = hw->pd_create(probe->dev->ibdev);
+	if (IS_ERR(probe->pd))
+		return PTR_ERR(probe->pd);
+	ret = kefa_probe_open_qp(probe);
+	if (ret)
+		goto err_pd;
+	probe->ah = hw->ah_create(probe->pd, probe->dev->gid);
+	if (IS_ERR(probe->ah)) {
+		ret = PTR_ERR(probe->ah);
+		goto err_qp;
+	}
+	probe->mr = hw->mr_create(probe->pd, 1);
+	if (IS_ERR(probe->mr)) {
+		ret = PTR_ERR(probe->mr);
+		goto err_ah;
+	}
+	return 0;
+
+err_ah:
+	hw->ah_destroy(probe->ah);
+err_qp:
+	hw->qp_destroy(&probe->hq);
+err_pd:
+	hw->pd_destroy(probe->pd);
+	return ret;
+}
+
+static void kefa_probe_close(struct kefa_probe *probe)
+{
+	const struct kefa_hw_ops *hw = probe->dev->hw;
+
+	hw->qp_destroy(&probe->hq);
+	hw->mr_destroy(probe->mr);
+	hw->ah_destroy(probe->ah);
+	hw->pd_destroy(probe->pd);
+}
+
+static int kefa_probe_mapped(struct kefa_probe *probe)
+{
+	int ret = kefa_probe_open(probe);
+
+	if (ret)
+		return ret;
+	kefa_probe_run(probe);
+	kefa_probe_close(probe);
+	return 0;
+}
+
+/**
+ * kefa_probe() - find out what a device can do
+ * @dev: the device, which nobody else uses yet
+ *
+ * Context: Process context; sleeps for some seconds at worst.
+ * Return: 0, or a negative errno when the device is of no use.
+ */
+int kefa_probe(struct kefa_dev *dev)
+{
+	struct kefa_probe *probe;
+	int ret = -ENOMEM;
+
+	probe = kzalloc(sizeof(*probe), GFP_KERNEL);
+	if (!probe)
+		return -ENOMEM;
+	probe->dev = dev;
+	probe->page = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!probe->page)
+		goto out;
+	probe->dma = dma_map_single(dev->dma, probe->page, PAGE_SIZE,
+				    DMA_BIDIRECTIONAL);
+	if (!dma_mapping_error(dev->dma, probe->dma)) {
+		ret = kefa_probe_mapped(probe);
+		dma_unmap_single(dev->dma, probe->dma, PAGE_SIZE,
+				 DMA_BIDIRECTIONAL);
+	}
+	free_page((unsigned long)probe->page);
+out:
+	kfree(probe);
+	return ret;
+}
