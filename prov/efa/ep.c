@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Endpoints: from open to enabled to stopped. An endpoint is stopped by its close
+ * or because its device went away, always in the same steps: nothing new gets
+ * in; what the device has completed is taken; the queue pair goes, and with it
+ * the device's interest in any memory; what is left on our lists completes.
+ */
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include "kefa.h"
+
+/**
+ * kefa_ep_halt() - let nothing new get in
+ * @ep: the endpoint
+ * @err: what operations shall complete with; the first halt decides
+ *
+ * A data call may still be under way until the next RCU grace period is over.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_ep_halt(struct kefa_ep *ep, int err)
+{
+	lockdep_assert_held(&ep->dom->dev->lock);
+	spin_lock_bh(&ep->lock);
+	if (ep->state != KEFA_EP_STOPPED) {
+		ep->had_qp = ep->state == KEFA_EP_ENABLED;
+		WRITE_ONCE(ep->stop_err, err);
+		WRITE_ONCE(ep->state, KEFA_EP_STOPPED);
+	}
+	spin_unlock_bh(&ep->lock);
+}
+
+/*
+ * A device that doesn't obey must at least not reach memory any more. Whether
+ * that could be done.
+ */
+static bool kefa_silence(struct kefa_dev *dev)
+{
+	struct device *parent = dev->ibdev->dev.parent;
+	bool pci = parent && dev_is_pci(parent);
+
+	if (pci)
+		pci_clear_master(to_pci_dev(parent));
+	dev_warn(&dev->ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
+		 pci ? "so it may not master the bus any more" :
+		       "and can't be kept from memory");
+	return pci;
+}
+
+/**
+ * kefa_ep_teardown() - complete all that is outstanding
+ * @ep: the endpoint, halted a grace period ago
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_ep_teardown(struct kefa_ep *ep)
+{
+	struct kefa_dev *dev = ep->dom->dev;
+	bool reaches = false;
+
+	lockdep_assert_held(&dev->lock);
+	if (!ep->had_qp)
+		return;
+	ep->had_qp = false;
+	spin_lock_bh(&ep->lock);
+	ep->nheld = 0;
+	while (kefa_ep_poll(ep, KEFA_POLL_BUDGET))
+		;
+	spin_unlock_bh(&ep->lock);
+
+	dev->hw->qp_destroy(&ep->hq);
+	if (ep->hq.broken) {
+		ep->dom->broken = true;
+		reaches = !kefa_silence(dev);
+	}
+
+	spin_lock_bh(&ep->lock);
+	kefa_ep_fail_all(ep, ep->hq.broken ? ENODEV : ep->stop_err);
+	spin_unlock_bh(&ep->lock);
+	kefa_copies_fini(ep, reaches);
+	kefa_ep_tell(ep, false);
+}
+
+static int kefa_ep_close(struct fid *fid)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	struct kefa_dev *dev = ep->dom->dev;
+
+	mutex_lock(&dev->lock);
+	kefa_ep_halt(ep, ECANCELED);
+	if (ep->had_qp)
+		synchronize_rcu();
+	kefa_ep_teardown(ep);
+	list_del(&ep->list);
+	mutex_unlock(&dev->lock);
+
+	kofi_work_fini(&ep->work);
+	kefa_ops_fini(ep);
+	kfree(ep);
+	return 0;
+}
+
+static int kefa_bind_cq(struct kefa_ep *ep, struct fid *bfid, u64 flags)
+{
+	struct kofi_cq *cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
+	bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if (cq->attr.flags & FI_AFFINITY)
+		ep->cpu = cq->attr.signaling_vector;
+	if (flags & FI_TRANSMIT) {
+		ep->tx.cq = cq;
+		ep->tx.selective = selective;
+	}
+	if (flags & FI_RECV) {
+		ep->rx.cq = cq;
+		ep->rx.selective = selective;
+	}
+	return 0;
+}
+
+static int kefa_bind_cntr(struct kefa_ep *ep, struct fid *bfid, u64 flags)
+{
+	struct kofi_cntr *cntr = container_of(bfid, struct kofi_cntr,
+					      cntr_fid.fid);
+
+	/* The device tells a target nothing of what peers read and write. */
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -EOPNOTSUPP;
+	if (flags & FI_SEND)
+		ep->cntr_send = cntr;
+	if (flags & FI_RECV)
+		ep->cntr_recv = cntr;
+	if (flags & FI_READ)
+		ep->cntr_read = cntr;
+	if (flags & FI_WRITE)
+		ep->cntr_write = cntr;
+	return 0;
+}
+
+static int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+
+	switch (bfid->fclass) {
+	case FI_CLASS_AV:
+		ep->av = container_of(bfid, struct kefa_av, av_fid.fid);
+		return 0;
+	case FI_CLASS_CQ:
+		return kefa_bind_cq(ep, bfid, flags);
+	case FI_CLASS_CNTR:
+		return kefa_bind_cntr(ep, bfid, flags);
+	case FI_CLASS_EQ:
+		/* Endpoints without connections have no events. */
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int kefa_ep_start(struct kefa_ep *ep)
+{
+	struct kefa_dev *dev = ep->dom->dev;
+	const struct kefa_hw_qp_attr attr = {
+		.tx_depth	= ep->tx.size,
+		.rx_depth	= ep->rx.size,
+		.vector		= kefa_dev_vector(dev, ep->cpu),
+	};
+	int ret;
+
+	lockdep_assert_held(&dev->lock);
+	if (ep->dom->gone)
+		return -ENODEV;
+	ret = kefa_ops_init(ep);
+	if (ret)
+		return ret;
+	ep->hq.ops = dev->hw;
+	ep->hq.pd = ep->dom->pd;
+	ep->hq.event = kefa_ep_event;
+	ep->hq.arg = ep;
+	ret = dev->hw->qp_create(&ep->hq, &attr);
+	if (ret) {
+		kefa_ops_fini(ep);
+		return ret;
+	}
+	spin_lock_bh(&ep->lock);
+	WRITE_ONCE(ep->state, KEFA_EP_ENABLED);
+	spin_unlock_bh(&ep->lock);
+	/* Arms the queue. */
+	queue_work(kefa_wq, &ep->work.work);
+	return 0;
+}
+
+static int kefa_ep_enable(struct kefa_ep *ep)
+{
+	int ret;
+
+	mutex_lock(&ep->dom->dev->lock);
+	ret = kefa_ep_start(ep);
+	mutex_unlock(&ep->dom->dev->lock);
+	return ret;
+}
+
+static int kefa_ep_opsflag(struct kefa_ep *ep, int command, u64 *arg)
+{
+	u64 flags = *arg & ~(FI_TRANSMIT | FI_RECV), known;
+	struct kefa_side *side;
+
+	switch (*arg & (FI_TRANSMIT | FI_RECV)) {
+	case FI_TRANSMIT:
+		side = &ep->tx;
+		known = KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE);
+		break;
+	case FI_RECV:
+		side = &ep->rx;
+		known = KEFA_RX_FLAGS & ~FI_MORE;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (command == FI_GETOPSFLAG) {
+		*arg = side->op_flags;
+		return 0;
+	}
+	if (flags & ~known)
+		return -FI_EBADFLAGS;
+	WRITE_ONCE(side->op_flags, flags);
+	return 0;
+}
+
+static int kefa_ep_control(struct fid *fid, int command, void *arg)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+
+	switch (command) {
+	case FI_ENABLE:
+		return kefa_ep_enable(ep);
+	case FI_GETOPSFLAG:
+	case FI_SETOPSFLAG:
+		return arg ? kefa_ep_opsflag(ep, command, arg) : -EINVAL;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static const struct fi_ops kefa_ep_fid_ops = {
+	.close		= kefa_ep_close,
+	.bind		= kefa_ep_bind,
+	.control	= kefa_ep_control,
+};
+
+static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
+		       size_t *optlen)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	const struct kefa_dev *dev = ep->dom->dev;
+	size_t room = *optlen, value;
+
+	switch (optname) {
+	case FI_OPT_TX_SIZE:
+		value = ep->tx.size;
+		break;
+	case FI_OPT_RX_SIZE:
+		value = ep->rx.size;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+		value = dev->mtu;
+		break;
+	case FI_OPT_MAX_RMA_SIZE:
+		value = dev->rdma_read || dev->rdma_write ? KEFA_MAX_RDMA : 0;
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+	case FI_OPT_INJECT_RMA_SIZE:
+		value = kefa_inject_size(dev);
+		break;
+	default:
+		return -ENOPROTOOPT;
+	}
+	*optlen = sizeof(value);
+	if (room < sizeof(value))
+		return -FI_ETOOSMALL;
+	memcpy(optval, &value, sizeof(value));
+	return 0;
+}
+
+/* The device gives nothing back that was posted: no cancel. */
+static const struct fi_ops_ep kefa_ep_ops = {
+	.getopt	= kefa_getopt,
+};
+
+static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	struct fi_efa_addr name = { };
+	size_t room = *addrlen;
+
+	*addrlen = sizeof(name);
+	if (room < sizeof(name))
+		return -FI_ETOOSMALL;
+	/* There is no address until there is a queue pair. */
+	if (READ_ONCE(ep->state) != KEFA_EP_ENABLED)
+		return -FI_EOPBADSTATE;
+	memcpy(name.gid, ep->dom->dev->gid, sizeof(name.gid));
+	name.qpn = ep->hq.qpn;
+	name.qkey = ep->hq.qkey;
+	memcpy(addr, &name, sizeof(name));
+	return 0;
+}
+
+static const struct fi_ops_cm kefa_cm_ops = {
+	.getname = kefa_getname,
+};
+
+static void kefa_side_init(struct kefa_side *side, u32 size, u64 op_flags)
+{
+	side->size = size;
+	side->op_flags = op_flags;
+	INIT_LIST_HEAD(&side->free);
+	INIT_LIST_HEAD(&side->posted);
+}
+
+static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
+			 const struct fi_info *info)
+{
+	ep->ep_fid.fid.ops = &kefa_ep_fid_ops;
+	ep->ep_fid.ops = &kefa_ep_ops;
+	ep->ep_fid.cm = &kefa_cm_ops;
+	ep->ep_fid.msg = &kefa_msg_ops;
+	ep->ep_fid.rma = &kefa_rma_ops;
+	ep->dom = dom;
+	ep->caps = info->caps ?: kefa_caps(dom->dev);
+	ep->cpu = -1;
+	kefa_side_init(&ep->tx, info->tx_attr->size ?: dom->dev->tx_depth,
+		       info->tx_attr->op_flags);
+	kefa_side_init(&ep->rx, info->rx_attr->size ?: dom->dev->rx_depth,
+		       info->rx_attr->op_flags);
+	spin_lock_init(&ep->lock);
+	INIT_LIST_HEAD(&ep->copies);
+	kofi_work_init(&ep->work, kefa_ep_work);
+}
+
+static bool kefa_ep_possible(const struct kefa_dev *dev,
+			     const struct fi_info *info)
+{
+	const struct fi_ep_attr *attr = info->ep_attr;
+
+	return !(info->caps & ~kefa_caps(dev)) &&
+	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
+	       info->tx_attr->size <= dev->tx_depth &&
+	       info->rx_attr->size <= dev->rx_depth &&
+	       !(info->tx_attr->op_flags & ~KEFA_TX_FLAGS) &&
+	       !(info->rx_attr->op_flags & ~KEFA_RX_FLAGS);
+}
+
+int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context)
+{
+	struct kefa_domain *dom = to_kefa_domain(domain);
+	struct kefa_ep *new;
+	int ret = 0;
+
+	if (!kefa_ep_possible(dom->dev, info))
+		return -EINVAL;
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	kefa_ep_init(new, dom, info);
+	mutex_lock(&dom->dev->lock);
+	if (dom->gone)
+		ret = -ENODEV;
+	else
+		list_add_tail(&new->list, &dom->eps);
+	mutex_unlock(&dom->dev->lock);
+	if (ret) {
+		kofi_work_fini(&new->work);
+		kfree(new);
+		return ret;
+	}
+	*ep = &new->ep_fid;
+	return 0;
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations. Each work request has a slot; an operation of several work
+ * requests is the slot of the first and those of its parts, and completes with
+ * the last of them. What was posted is on a list of the endpoint's until then,
+ * so that nothing depends on a device to give it back.
+ *
+ * What a work request is called, its slot and how often that was used, tells a
+ * completion that comes late or twice from one that is waited for.
+ */
+#include <linux/bvec.h>
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include "kefa.h"
+#include "trace.h"
+
+/* From which states one may come to each. */
+static const u8 kefa_op_from[KEFA_OP_STATES] = {
+	[KEFA_OP_FREE]		= BIT(KEFA_OP_POSTED) | BIT(KEFA_OP_PARTS),
+	[KEFA_OP_POSTED]	= BIT(KEFA_OP_FREE),
+	[KEFA_OP_PARTS]		= BIT(KEFA_OP_POSTED),
+};
+
+/**
+ * kefa_op_set_state() - go from one state to another
+ * @ep: the endpoint
+ * @op: the operation
+ * @state: where to
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_op_set_state(struct kefa_ep *ep, struct kefa_op *op,
+		       enum kefa_op_state state)
+{
+	lockdep_assert_held(&ep->lock);
+	WARN_ON_ONCE(!(kefa_op_from[state] & BIT(op->state)));
+	op->state = state;
+}
+
+static int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
+{
+	struct page *page;
+	size_t part;
+	int ret = 0;
+
+	for (; len && !ret; addr += part, len -= part) {
+		part = min_t(size_t, len, KEFA_MAX_RDMA);
+		if (virt_addr_valid(addr) && virt_addr_valid(addr + part - 1)) {
+			page = virt_to_page(addr);
+		} else {
+			page = is_vmalloc_addr(addr) ? vmalloc_to_page(addr) :
+						       NULL;
+			part = min(len, PAGE_SIZE - offset_in_page(addr));
+		}
+		if (!page)
+			return -EINVAL;
+		ret = fn(arg, page, offset_in_page(addr), part);
+	}
+	return ret;
+}
+
+/**
+ * kefa_walk() - visit the memory of a buffer in contiguous pieces
+ * @iter: the buffer
+ * @fn: called with each; ends the walk by what isn't 0
+ * @arg: its first argument
+ *
+ * Context: Any.
+ * Return: 0, what @fn returned, or -EINVAL for memory that isn't the kernel's
+ * to transfer.
+ */
+int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg)
+{
+	size_t left = iov_iter_count(iter), skip = iter->iov_offset, len;
+	const struct bio_vec *bv = iter->bvec;
+	const struct kvec *kv = iter->kvec;
+	bool bvec = iov_iter_is_bvec(iter);
+	int ret = 0;
+
+	for (; left && !ret; left -= len, skip = 0, kv++, bv++) {
+		len = min(left, (bvec ? bv->bv_len : kv->iov_len) - skip);
+		if (len && bvec)
+			ret = fn(arg, bv->bv_page, bv->bv_offset + skip, len);
+		else if (len)
+			ret = kefa_walk_kvec(kv->iov_base + skip, len, fn, arg);
+	}
+	return ret;
+}
+
+struct kefa_runs {
+	struct kefa_run	*run;
+	unsigned int	n;
+	unsigned int	max;
+};
+
+static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
+{
+	struct kefa_runs *runs = arg;
+	struct kefa_run *last = runs->n ? &runs->run[runs->n - 1] : NULL;
+
+	if (last && page_to_phys(last->page) + last->off + last->len ==
+		    page_to_phys(page) + off) {
+		last->len += len;
+		return 0;
+	}
+	if (runs->n == runs->max)
+		return -EMSGSIZE;
+	runs->run[runs->n++] = (struct kefa_run){ page, off, len };
+	return 0;
+}
+
+/**
+ * kefa_runs() - where a buffer is in memory
+ * @iter: the buffer, KEFA_MAX_RDMA at most
+ * @run: takes its contiguous pieces
+ * @max: room there
+ *
+ * Context: Any.
+ * Return: how many there are, -EMSGSIZE when they are more than @max, -EINVAL
+ * for memory that isn't the kernel's to transfer.
+ */
+int kefa_runs(const struct iov_iter *iter, struct kefa_run *run,
+	      unsigned int max)
+{
+	struct kefa_runs runs = { .run = run, .max = max };
+
+	return kefa_walk(iter, kefa_add_run, &runs) ?: runs.n;
+}
+
+/**
+ * kefa_unmap() - undo kefa_map()
+ * @ep: the endpoint
+ * @segs: what was mapped
+ * @n: how many
+ * @dir: which way
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
+		enum dma_data_direction dir)
+{
+	while (n--)
+		dma_unmap_page(ep->dom->dev->dma, segs[n].dma, segs[n].len,
+			       dir);
+}
+
+/**
+ * kefa_map() - have the device reach memory
+ * @ep: the endpoint
+ * @runs: the memory
+ * @n: how many pieces
+ * @segs: takes where the device finds them
+ * @dir: which way
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -EAGAIN when there is no room for now.
+ */
+int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
+	     struct kefa_seg *segs, enum dma_data_direction dir)
+{
+	struct device *dma = ep->dom->dev->dma;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		segs[i].len = runs[i].len;
+		segs[i].dma = dma_map_page(dma, runs[i].page, runs[i].off,
+					   runs[i].len, dir);
+		if (dma_mapping_error(dma, segs[i].dma)) {
+			kefa_unmap(ep, segs, i, dir);
+			return -EAGAIN;
+		}
+	}
+	return 0;
+}
+
+static size_t kefa_copy_size(const struct kefa_ep *ep)
+{
+	return PAGE_ALIGN(ep->dom->dev->mtu);
+}
+
+/**
+ * kefa_copies_fini() - free an endpoint's buffers
+ * @ep: the endpoint, none of whose operations has one any more
+ * @leave: let the memory be: the device may still read it
+ *
+ * Context: Process context, under kefa_dev.lock while the device is there.
+ */
+void kefa_copies_fini(struct kefa_ep *ep, bool leave)
+{
+	struct kefa_copy *copy;
+	int i;
+
+	for (i = 0; ep->copy_mem && i < KEFA_COPIES; i++) {
+		copy = &ep->copy_mem[i];
+		if (!copy->data)
+			break;
+		dma_unmap_single(ep->dom->dev->dma, copy->dma,
+				 kefa_copy_size(ep), DMA_TO_DEVICE);
+		if (!leave)
+			free_pages_exact(copy->data, kefa_copy_size(ep));
+	}
+	INIT_LIST_HEAD(&ep->copies);
+	kfree(ep->copy_mem);
+	ep->copy_mem = NULL;
+}
+
+static int kefa_copies_init(struct kefa_ep *ep)
+{
+	struct device *dma = ep->dom->dev->dma;
+	struct kefa_copy *copy;
+	void *data;
+	int i;
+
+	ep->copy_mem = kcalloc(KEFA_COPIES, sizeof(*copy), GFP_KERNEL);
+	if (!ep->copy_mem)
+		return -ENOMEM;
+	for (i = 0; i < KEFA_COPIES; i++) {
+		copy = &ep->copy_mem[i];
+		data = alloc_pages_exact(kefa_copy_size(ep), GFP_KERNEL);
+		if (!data)
+			goto err;
+		copy->dma = dma_map_single(dma, data, kefa_copy_size(ep),
+					   DMA_TO_DEVICE);
+		if (dma_mapping_error(dma, copy->dma)) {
+			free_pages_exact(data, kefa_copy_size(ep));
+			goto err;
+		}
+		copy->data = data;
+		list_add_tail(&copy->list, &ep->copies);
+	}
+	return 0;
+
+err:
+	kefa_copies_fini(ep, false);
+	return -ENOMEM;
+}
+
+static void kefa_slot_init(struct kefa_ep *ep, u32 slot)
+{
+	struct kefa_side *side = slot < ep->tx.size ? &ep->tx : &ep->rx;
+	struct kefa_op *op = &ep->ops[slot];
+
+	op->slot = slot;
+	list_add_tail(&op->list, &side->free);
+	side->nfree++;
+}
+
+/**
+ * kefa_ops_init() - allocate what operations need
+ * @ep: the endpoint, about to be enabled
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_ops_init(struct kefa_ep *ep)
+{
+	u32 i, count = ep->tx.size + ep->rx.size;
+	int ret;
+
+	ep->ops = kvcalloc(count, sizeof(*ep->ops), GFP_KERNEL);
+	if (!ep->ops)
+		return -ENOMEM;
+	ret = kefa_copies_init(ep);
+	if (ret) {
+		kvfree(ep->ops);
+		ep->ops = NULL;
+		return ret;
+	}
+	for (i = 0; i < count; i++)
+		kefa_slot_init(ep, i);
+	return 0;
+}
+
+/**
+ * kefa_ops_fini() - undo kefa_ops_init()
+ * @ep: the endpoint, which isn't enabled, or not any more
+ *
+ * Context: Process context.
+ */
+void kefa_ops_fini(struct kefa_ep *ep)
+{
+	kefa_copies_fini(ep, false);
+	kvfree(ep->ops);
+	ep->ops = NULL;
+	INIT_LIST_HEAD(&ep->tx.free);
+	INIT_LIST_HEAD(&ep->rx.free);
+	ep->tx.nfree = 0;
+	ep->rx.nfree = 0;
+}
+
+/**
+ * kefa_op_take() - take a free slot
+ * @ep: the endpoint
+ * @side: of which direction; it has a free slot
+ * @head: the operation's first, or NULL for that itself
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: the slot, posted, with nothing in it.
+ */
+struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
+			     struct kefa_op *head)
+{
+	struct kefa_op *op = list_first_entry(&side->free, struct kefa_op,
+					      list);
+
+	lockdep_assert_held(&ep->lock);
+	side->nfree--;
+	list_move_tail(&op->list, &side->posted);
+	op->head = head ?: op;
+	op->head->parts = head ? head->parts + 1 : 1;
+	op->context = NULL;
+	op->len = 0;
+	op->ah = NULL;
+	op->copy = NULL;
+	op->nsegs = 0;
+	op->quiet = false;
+	op->err = 0;
+	op->prov_errno = 0;
+	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
+	return op;
+}
+
+static struct kefa_side *kefa_op_side(struct kefa_ep *ep, struct kefa_op *op)
+{
+	return op->slot < ep->tx.size ? &ep->tx : &ep->rx;
+}
+
+static void kefa_op_release(struct kefa_ep *ep, struct kefa_op *op)
+{
+	struct kefa_side *side = kefa_op_side(ep, op);
+
+	kefa_op_set_state(ep, op, KEFA_OP_FREE);
+	op->gen++;
+	side->nfree++;
+	/* The oldest is taken next, so that ids come back late. */
+	list_move_tail(&op->list, &side->free);
+}
+
+static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
+{
+	const struct fi_cq_err_entry error = {
+		.op_context	= op->context,
+		.flags		= op->flags,
+		.len		= op->len,
+		.data		= op->data,
+		.err		= op->err,
+		.prov_errno	= op->prov_errno,
+		.src_addr	= FI_ADDR_NOTAVAIL,
+	};
+	const struct fi_cq_tagged_entry entry = {
+		.op_context	= op->context,
+		.flags		= op->flags,
+		.len		= op->len,
+		.data		= op->data,
+	};
+
+	if (op->err)
+		kofi_cq_write_err(cq, &error);
+	else if (op->quiet)
+		kofi_cq_unreserve(cq);
+	else
+		kofi_cq_write(cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
+static struct kofi_cntr *kefa_op_cntr(struct kefa_ep *ep,
+				      const struct kefa_op *op)
+{
+	if (op->slot >= ep->tx.size)
+		return ep->cntr_recv;
+	if (op->flags & FI_SEND)
+		return ep->cntr_send;
+	return op->flags & FI_READ ? ep->cntr_read : ep->cntr_write;
+}
+
+static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
+{
+	struct kefa_side *side = kefa_op_side(ep, op);
+	struct kofi_cntr *cntr = kefa_op_cntr(ep, op);
+
+	ep->stats.errors += !!op->err;
+	trace_kefa_done(ep, op);
+	if (op->ah)
+		kefa_ah_put(op->ah);
+	if (op->copy)
+		list_add(&op->copy->list, &ep->copies);
+	if (side->cq) {
+		kefa_op_write_cq(op, side->cq);
+		side->notify = true;
+	}
+	if (cntr && op->err)
+		kofi_cntr_failed(cntr);
+	else if (cntr)
+		kofi_cntr_done(cntr, op->len);
+	kefa_op_release(ep, op);
+}
+
+/**
+ * kefa_op_done() - a work request is done
+ * @ep: the endpoint
+ * @op: its slot
+ * @err: positive errno, or 0
+ * @prov_errno: the device's status
+ *
+ * Completes the operation if this was the last of its work requests. Whoever
+ * reads the completion may rely on the slot being free: both happen under the
+ * lock, which a post takes too.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
+		  u32 prov_errno)
+{
+	struct kefa_op *head = op->head;
+
+	lockdep_assert_held(&ep->lock);
+	kefa_unmap(ep, op->seg, op->nsegs, op->dir);
+	op->nsegs = 0;
+	if (err && !head->err) {
+		head->err = err;
+		head->prov_errno = prov_errno;
+	}
+	if (op != head)
+		kefa_op_release(ep, op);
+	else
+		kefa_op_set_state(ep, op, KEFA_OP_PARTS);
+	if (!--head->parts)
+		kefa_op_finish(ep, head);
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posting. A request is checked, its data made reachable for the device, and
+ * then, under the endpoint's lock, it becomes work requests. What is refused has
+ * left no trace but a count. Nothing here sleeps or allocates.
+ *
+ * How data gets out: a send of up to 32 bytes travels in the work request; one
+ * of up to two pieces of contiguous memory straight from there; any other, and
+ * what fi_inject() and its kin are given, from a buffer of the endpoint's. A read or
+ * write has one work request for each piece.
+ */
+#include <linux/dma-mapping.h>
+#include "kefa.h"
+#include "trace.h"
+
+/**
+ * struct kefa_tx - a request on its way
+ * @req: the request
+ * @len: its bytes
+ * @in_wr: the data goes into the work request
+ * @copy: buffer with the data, or NULL
+ * @dir: direction of @segs
+ * @nsegs: pieces of memory
+ * @segs: they
+ */
+struct kefa_tx {
+	const struct kefa_req	*req;
+	size_t			len;
+	bool			in_wr;
+	struct kefa_copy	*copy;
+	enum dma_data_direction	dir;
+	unsigned int		nsegs;
+	struct kefa_seg		segs[KEFA_HELD_MAX];
+};
+
+static int kefa_iter_check(const struct iov_iter *iter, unsigned int dir)
+{
+	if (!iov_iter_is_kvec(iter) && !iov_iter_is_bvec(iter))
+		return -EINVAL;
+	return iov_iter_rw(iter) == dir ? 0 : -EINVAL;
+}
+
+static int kefa_rma_check(const struct kefa_req *req, size_t len)
+{
+	if (!req->rma || req->rma_count != 1 || req->rma->len != len ||
+	    req->rma->key > U32_MAX)
+		return -EINVAL;
+	return len > KEFA_MAX_RDMA ? -EMSGSIZE : 0;
+}
+
+static int kefa_tx_check(struct kefa_ep *ep, const struct kefa_req *req,
+			 size_t len)
+{
+	bool read = req->what & FI_READ;
+	int ret;
+
+	if (req->what & ~ep->caps)
+		return -EOPNOTSUPP;
+	if (req->flags & ~KEFA_TX_FLAGS ||
+	    (read && req->flags & (FI_INJECT | FI_REMOTE_CQ_DATA)))
+		return -FI_EBADFLAGS;
+	ret = kefa_iter_check(&req->iter, read ? ITER_DEST : ITER_SOURCE);
+	if (ret)
+		return ret;
+	if (req->flags & FI_REMOTE_CQ_DATA && req->data > U32_MAX)
+		return -EINVAL;
+	if (req->flags & FI_INJECT && len > kefa_inject_size(ep->dom->dev))
+		return -EMSGSIZE;
+	if (req->what & FI_RMA)
+		return kefa_rma_check(req, len);
+	return len > ep->dom->dev->mtu ? -EMSGSIZE : 0;
+}
+
+/* Not for want of CQ entries or slots, which come back with completions. */
+static int kefa_again(struct kefa_ep *ep, u64 *why)
+{
+	spin_lock_bh(&ep->lock);
+	ep->stats.again++;
+	if (why)
+		(*why)++;
+	spin_unlock_bh(&ep->lock);
+	return -EAGAIN;
+}
+
+static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
+{
+	struct iov_iter iter = tx->req->iter;
+	struct device *dma = ep->dom->dev->dma;
+	struct kefa_copy *copy;
+
+	spin_lock_bh(&ep->lock);
+	copy = list_first_entry_or_null(&ep->copies, struct kefa_copy, list);
+	if (copy) {
+		list_del(&copy->list);
+		ep->stats.bounced++;
+	}
+	spin_unlock_bh(&ep->lock);
+	if (!copy)
+		return kefa_again(ep, NULL);
+	dma_sync_single_for_cpu(dma, copy->dma, tx->len, DMA_TO_DEVICE);
+	tx->len = copy_from_iter(copy->data, tx->len, &iter);
+	dma_sync_single_for_device(dma, copy->dma, tx->len, DMA_TO_DEVICE);
+	tx->copy = copy;
+	return 0;
+}
+
+static unsigned int kefa_max_runs(const struct kefa_req *req)
+{
+	if (req->what & FI_SEND)
+		return KEFA_MAX_SGE;
+	/* Data that overtakes a part of what it announces is of no use. */
+	return req->flags & FI_REMOTE_CQ_DATA ? 1 : KEFA_HELD_MAX;
+}
+
+static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
+{
+	struct kefa_run runs[KEFA_HELD_MAX];
+	int n;
+
+	tx->in_wr = tx->req->what & FI_SEND && tx->len &&
+		    tx->len <= KEFA_MAX_INLINE;
+	if (tx->in_wr || !tx->len)
+		return 0;
+	if (tx->req->flags & FI_INJECT)
+		return kefa_tx_copy(ep, tx);
+	n = kefa_runs(&tx->req->iter, runs, kefa_max_runs(tx->req));
+	if (n == -EMSGSIZE && !(tx->req->what & FI_READ) &&
+	    tx->len <= ep->dom->dev->mtu)
+		return kefa_tx_copy(ep, tx);
+	if (n < 0)
+		return n;
+	tx->dir = tx->req->what & FI_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	tx->nsegs = n;
+	if (!kefa_map(ep, runs, n, tx->segs, tx->dir))
+		return 0;
+	tx->nsegs = 0;
+	return kefa_again(ep, &ep->stats.map_failed);
+}
+
+static void kefa_tx_undo(struct kefa_ep *ep, struct kefa_tx *tx)
+{
+	kefa_unmap(ep, tx->segs, tx->nsegs, tx->dir);
+	if (!tx->copy)
+		return;
+	spin_lock_bh(&ep->lock);
+	list_add(&tx->copy->list, &ep->copies);
+	spin_unlock_bh(&ep->lock);
+}
+
+/* Local memory of a work request: @n of the request's pieces, from @first on. */
+static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
+			 struct kefa_op *op, struct kefa_wr *wr,
+			 unsigned int first, unsigned int n)
+{
+	struct iov_iter iter = tx->req->iter;
+	unsigned int i;
+
+	if (tx->in_wr) {
+		kefa_wr_inline(wr, copy_from_iter(wr->data, tx->len, &iter));
+		return;
+	}
+	if (tx->copy)
+		kefa_wr_sge(wr, ep->dom->pd, tx->copy->dma, tx->len);
+	for (i = 0; i < n; i++) {
+		op->seg[i] = tx->segs[first + i];
+		kefa_wr_sge(wr, ep->dom->pd, op->seg[i].dma, op->seg[i].len);
+	}
+	op->nsegs = n;
+	op->dir = tx->dir;
+	/* The driver looks at the first, even if there is nothing to send. */
+	if (!wr->send.num_sge)
+		kefa_wr_sge(wr, ep->dom->pd, ep->dom->nothing_dma, 0);
+}
+
+static void kefa_tx_head(struct kefa_ep *ep, struct kefa_tx *tx,
+			 struct kefa_op *op, struct kefa_ah *ah)
+{
+	const struct kefa_req *req = tx->req;
+
+	op->context = req->context;
+	op->flags = req->what;
+	op->data = 0;
+	op->len = tx->len;
+	op->ah = ah;
+	op->copy = tx->copy;
+	op->quiet = req->quiet ||
+		    (ep->tx.selective && !(req->flags & FI_COMPLETION));
+	ep->stats.tx_bytes += tx->len;
+	if (req->what & FI_SEND)
+		ep->stats.sends++;
+	else if (req->what & FI_READ)
+		ep->stats.reads++;
+	else
+		ep->stats.writes++;
+}
+
+static struct kefa_wr *kefa_hold(struct kefa_ep *ep)
+{
+	return &ep->held[ep->nheld++];
+}
+
+static void kefa_tx_send(struct kefa_ep *ep, struct kefa_tx *tx,
+			 struct kefa_peer *peer)
+{
+	struct kefa_op *op = kefa_op_take(ep, &ep->tx, NULL);
+	struct kefa_wr *wr = kefa_hold(ep);
+
+	kefa_tx_head(ep, tx, op, peer->ah);
+	kefa_wr_send(wr, kefa_op_id(op), peer->ah->ah, peer->key.qpn,
+		     peer->key.qkey);
+	kefa_tx_sges(ep, tx, op, wr, 0, tx->nsegs);
+	if (tx->req->flags & FI_REMOTE_CQ_DATA)
+		kefa_wr_imm(wr, tx->req->data);
+	trace_kefa_post(ep, op, tx->req->addr);
+}
+
+static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
+			struct kefa_peer *peer)
+{
+	const struct kefa_req *req = tx->req;
+	unsigned int i, parts = max(tx->nsegs, 1U);
+	struct kefa_op *op, *head = NULL;
+	u64 raddr = req->rma->addr;
+	struct kefa_wr *wr;
+
+	for (i = 0; i < parts; i++) {
+		op = kefa_op_take(ep, &ep->tx, head);
+		if (!head)
+			kefa_tx_head(ep, tx, op, peer->ah);
+		head = op->head;
+		wr = kefa_hold(ep);
+		kefa_wr_rdma(wr, kefa_op_id(op), req->what & FI_WRITE,
+			     peer->ah->ah, peer->key.qpn, peer->key.qkey,
+			     raddr, req->rma->key);
+		kefa_tx_sges(ep, tx, op, wr, i, min(tx->nsegs, 1U));
+		if (tx->nsegs)
+			raddr += tx->segs[i].len;
+	}
+	if (req->flags & FI_REMOTE_CQ_DATA)
+		kefa_wr_imm(wr, req->data);
+	trace_kefa_post(ep, head, req->addr);
+}
+
+/*
+ * Asked before the device's memory is touched, under RCU, for which a halt
+ * waits; and again under the lock, before the queue pair is.
+ */
+static int kefa_not_enabled(struct kefa_ep *ep)
+{
+	if (READ_ONCE(ep->state) == KEFA_EP_ENABLED)
+		return 0;
+	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+}
+
+static struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep, fi_addr_t addr)
+{
+	struct kefa_peer *peer = kefa_av_peer(ep->av, addr);
+
+	/* One that is being removed has no more to give. */
+	return peer && atomic_inc_not_zero(&peer->ah->users) ? peer : NULL;
+}
+
+static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
+{
+	unsigned int parts = tx->req->what & FI_RMA ? max(tx->nsegs, 1U) : 1;
+	struct kefa_peer *peer;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ret = kefa_not_enabled(ep);
+	if (ret)
+		return ret;
+	if (ep->tx.nfree < parts) {
+		ep->stats.again++;
+		return -EAGAIN;
+	}
+	if (ep->nheld + parts > KEFA_HELD_MAX)
+		kefa_ep_flush(ep);
+	peer = kefa_tx_peer(ep, tx->req->addr);
+	if (peer && tx->req->what & FI_RMA)
+		kefa_tx_rma(ep, tx, peer);
+	else if (peer)
+		kefa_tx_send(ep, tx, peer);
+	else
+		return -EHOSTUNREACH;
+	if (!(tx->req->flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
+		kefa_ep_flush(ep);
+	else
+		queue_work(kefa_wq, &ep->work.work);
+	return 0;
+}
+
+/**
+ * kefa_tx() - send, read or write
+ * @ep_fid: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	struct kefa_tx tx;
+	int ret;
+
+	tx.req = req;
+	tx.len = iov_iter_count(&req->iter);
+	tx.copy = NULL;
+	tx.dir = DMA_NONE;
+	tx.nsegs = 0;
+	ret = kefa_tx_check(ep, req, tx.len);
+	if (ret)
+		return ret;
+	if (!READ_ONCE(ep->tx.nfree) ||
+	    (ep->tx.cq && kofi_cq_reserve(ep->tx.cq)))
+		return kefa_again(ep, NULL);
+	rcu_read_lock();
+	ret = kefa_not_enabled(ep) ?: kefa_tx_data(ep, &tx);
+	if (!ret) {
+		spin_lock_bh(&ep->lock);
+		ret = kefa_tx_queue(ep, &tx);
+		spin_unlock_bh(&ep->lock);
+		if (ret)
+			kefa_tx_undo(ep, &tx);
+	}
+	rcu_read_unlock();
+	if (ret && ep->tx.cq)
+		kofi_cq_unreserve(ep->tx.cq);
+	return ret;
+}
+
+static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
+			 const struct kefa_seg *segs, unsigned int n)
+{
+	struct ib_sge sge[KEFA_MAX_SGE] = { };
+	struct ib_recv_wr wr = { .sg_list = sge, .num_sge = max(n, 1U) };
+	struct kefa_op *op;
+	unsigned int i;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ret = kefa_not_enabled(ep);
+	if (ret)
+		return ret;
+	if (!ep->rx.nfree) {
+		ep->stats.again++;
+		return -EAGAIN;
+	}
+	op = kefa_op_take(ep, &ep->rx, NULL);
+	op->context = req->context;
+	op->flags = req->what;
+	op->data = 0;
+	op->quiet = ep->rx.selective && !(req->flags & FI_COMPLETION);
+	op->dir = DMA_FROM_DEVICE;
+	/* A receive without an SGE would never complete. */
+	sge[0].addr = ep->dom->nothing_dma;
+	sge[0].lkey = ep->dom->pd->local_dma_lkey;
+	for (i = 0; i < n; i++) {
+		op->seg[i] = segs[i];
+		sge[i].addr = segs[i].dma;
+		sge[i].length = segs[i].len;
+		sge[i].lkey = ep->dom->pd->local_dma_lkey;
+	}
+	op->nsegs = n;
+	wr.wr_id = kefa_op_id(op);
+	ep->stats.recvs++;
+	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
+	ret = ep->hq.ops->post_recv(&ep->hq, &wr);
+	if (ret) {
+		kefa_op_done(ep, op, -ret, 0);
+		queue_work(kefa_wq, &ep->work.work);
+	}
+	return 0;
+}
+
+static int kefa_rx_map(struct kefa_ep *ep, const struct kefa_req *req)
+{
+	struct kefa_run runs[KEFA_MAX_SGE];
+	struct kefa_seg segs[KEFA_MAX_SGE];
+	int n, ret;
+
+	n = kefa_runs(&req->iter, runs, ARRAY_SIZE(runs));
+	if (n < 0)
+		return n;
+	if (kefa_map(ep, runs, n, segs, DMA_FROM_DEVICE))
+		return kefa_again(ep, &ep->stats.map_failed);
+	spin_lock_bh(&ep->lock);
+	ret = kefa_rx_queue(ep, req, segs, n);
+	spin_unlock_bh(&ep->lock);
+	if (ret)
+		kefa_unmap(ep, segs, n, DMA_FROM_DEVICE);
+	return ret;
+}
+
+/**
+ * kefa_rx() - receive
+ * @ep_fid: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_rx(struct fid_ep *ep_fid, const struct kefa_req *req)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	int ret;
+
+	if (req->what & ~ep->caps)
+		return -EOPNOTSUPP;
+	if (req->flags & ~KEFA_RX_FLAGS)
+		return -FI_EBADFLAGS;
+	ret = kefa_iter_check(&req->iter, ITER_DEST);
+	if (ret)
+		return ret;
+	if (iov_iter_count(&req->iter) > KEFA_MAX_RDMA)
+		return -EMSGSIZE;
+	if (!READ_ONCE(ep->rx.nfree) ||
+	    (ep->rx.cq && kofi_cq_reserve(ep->rx.cq)))
+		return kefa_again(ep, NULL);
+	rcu_read_lock();
+	ret = kefa_not_enabled(ep) ?: kefa_rx_map(ep, req);
+	rcu_read_unlock();
+	if (ret && ep->rx.cq)
+		kofi_cq_unreserve(ep->rx.cq);
+	return ret;
+}

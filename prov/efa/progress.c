@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Progress. An event of the device queues the endpoint's worker on the CPU that
+ * the event came to. The worker rings the doorbell for what was held back, takes
+ * completions until there is none and the queue is armed again, and calls the
+ * ULP's handlers with no lock held.
+ */
+#include <linux/lockdep.h>
+#include "kefa.h"
+#include "trace.h"
+
+/**
+ * kefa_ep_event() - the device has something for an endpoint
+ * @arg: the endpoint
+ *
+ * Context: Hard interrupt.
+ */
+void kefa_ep_event(void *arg)
+{
+	struct kefa_ep *ep = arg;
+
+	atomic64_inc(&ep->stats.events);
+	queue_work(kefa_wq, &ep->work.work);
+}
+
+/**
+ * kefa_ep_flush() - ring the doorbell for what was held back
+ * @ep: the endpoint, enabled
+ *
+ * What the device refuses completes with an error: its caller was told that it
+ * was accepted.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_ep_flush(struct kefa_ep *ep)
+{
+	unsigned int i, n = ep->nheld, bad = n;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	if (!n)
+		return;
+	ep->nheld = 0;
+	ep->stats.doorbells++;
+	ret = ep->hq.ops->post_send(&ep->hq, ep->held, n, &bad);
+	if (!ret)
+		return;
+	for (i = bad; i < n; i++)
+		kefa_op_done(ep, &ep->ops[(u16)ep->held[i].send.wr_id], -ret,
+			     0);
+	/* Somebody has to tell. */
+	queue_work(kefa_wq, &ep->work.work);
+}
+
+static struct kefa_op *kefa_ep_op(struct kefa_ep *ep, const struct kefa_wc *wc)
+{
+	u32 slot = lower_32_bits(wc->id);
+	struct kefa_op *op;
+
+	if (slot >= ep->tx.size + ep->rx.size)
+		return NULL;
+	op = &ep->ops[slot];
+	if (op->state != KEFA_OP_POSTED || kefa_op_id(op) != wc->id)
+		return NULL;
+	return op;
+}
+
+static void kefa_ep_received(struct kefa_ep *ep, struct kefa_op *op,
+			     const struct kefa_wc *wc)
+{
+	op->len = wc->len;
+	ep->stats.rx_bytes += wc->len;
+	if (wc->has_imm) {
+		op->flags |= FI_REMOTE_CQ_DATA;
+		op->data = wc->imm;
+	}
+	/* A write with data uses up a receive, but leaves its buffer alone. */
+	if (wc->write) {
+		op->flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+		op->quiet = false;
+	}
+}
+
+static void kefa_ep_wc(struct kefa_ep *ep, const struct kefa_wc *wc)
+{
+	struct kefa_op *op = kefa_ep_op(ep, wc);
+
+	if (!op) {
+		ep->stats.stale++;
+		return;
+	}
+	if (op->slot >= ep->tx.size && !wc->status)
+		kefa_ep_received(ep, op, wc);
+	kefa_op_done(ep, op, kefa_status_errno(wc->status), wc->status);
+}
+
+/**
+ * kefa_ep_poll() - take completions
+ * @ep: the endpoint, with a queue pair
+ * @budget: about how many
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: how many there were; less than @budget when there are no more.
+ */
+unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
+{
+	struct kefa_wc wcs[KEFA_POLL_BATCH];
+	unsigned int i, n, done = 0;
+
+	lockdep_assert_held(&ep->lock);
+	do {
+		n = ep->hq.ops->poll(&ep->hq, wcs, ARRAY_SIZE(wcs));
+		for (i = 0; i < n; i++)
+			kefa_ep_wc(ep, &wcs[i]);
+		done += n;
+	} while (n == ARRAY_SIZE(wcs) && done < budget);
+	return done;
+}
+
+/* The first of an operation may wait, its own work done, for its parts. */
+static struct kefa_op *kefa_first_posted(struct kefa_side *side)
+{
+	struct kefa_op *op;
+
+	list_for_each_entry(op, &side->posted, list)
+		if (op->state == KEFA_OP_POSTED)
+			return op;
+	return NULL;
+}
+
+/**
+ * kefa_ep_fail_all() - complete all that is outstanding
+ * @ep: the endpoint, whose queue pair is gone
+ * @err: positive errno
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_ep_fail_all(struct kefa_ep *ep, int err)
+{
+	struct kefa_op *op;
+
+	lockdep_assert_held(&ep->lock);
+	while ((op = kefa_first_posted(&ep->tx)))
+		kefa_op_done(ep, op, err, 0);
+	while ((op = kefa_first_posted(&ep->rx)))
+		kefa_op_done(ep, op, err, 0);
+}
+
+/**
+ * kefa_ep_tell() - tell readers of completions that were written
+ * @ep: the endpoint
+ * @in_worker: this is the endpoint's worker, so that handlers may be called
+ *
+ * Context: Process context, with no lock held.
+ */
+void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
+{
+	struct kefa_side *sides[] = { &ep->tx, &ep->rx };
+	bool notify;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sides); i++) {
+		spin_lock_bh(&ep->lock);
+		notify = sides[i]->notify;
+		sides[i]->notify = false;
+		spin_unlock_bh(&ep->lock);
+		if (notify && in_worker)
+			kofi_cq_notify_worker(sides[i]->cq);
+		else if (notify)
+			kofi_cq_notify(sides[i]->cq);
+	}
+}
+
+/**
+ * kefa_ep_work() - serve an endpoint
+ * @work: of the endpoint
+ *
+ * Context: Process context. Handlers are called from here.
+ */
+void kefa_ep_work(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(work, struct kefa_ep, work.work);
+	bool again;
+
+	do {
+		again = false;
+		spin_lock_bh(&ep->lock);
+		if (ep->state == KEFA_EP_ENABLED) {
+			kefa_ep_flush(ep);
+			again = kefa_ep_poll(ep, KEFA_POLL_BUDGET) >=
+				KEFA_POLL_BUDGET ||
+				ep->hq.ops->arm(&ep->hq) > 0;
+		}
+		spin_unlock_bh(&ep->lock);
+		kefa_ep_tell(ep, true);
+		cond_resched();
+	} while (again);
+}
