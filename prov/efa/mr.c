@@ -1,0 +1,654 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions. Only what peers read or write is registered; local buffers
+ * are reached without. A region's remote address begins below the size of its
+ * pages, so that it tells nothing of where the memory is.
+ *
+ * fi_mr_reg() and fi_close() wait for the device here; a region of fi_mr_alloc()
+ * has all that it needs from the beginning, and posts without waiting. Either
+ * way memory is unmapped when the device said that the registration is gone, and
+ * not before. A region that the device doesn't take back is destroyed instead.
+ */
+#include <linux/bvec.h>
+#include <linux/dma-mapping.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include "kefa.h"
+#include "trace.h"
+
+#define KEFA_MR_REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* From which states one may come to each. */
+static const u8 kefa_mr_from[KEFA_MR_STATES] = {
+	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
+				  BIT(KEFA_MR_INVALIDATING) |
+				  BIT(KEFA_MR_VALID) | BIT(KEFA_MR_STUCK),
+	[KEFA_MR_REGISTERING]	= BIT(KEFA_MR_IDLE),
+	[KEFA_MR_VALID]		= BIT(KEFA_MR_REGISTERING) |
+				  BIT(KEFA_MR_INVALIDATING),
+	[KEFA_MR_INVALIDATING]	= BIT(KEFA_MR_VALID),
+	[KEFA_MR_STUCK]		= BIT(KEFA_MR_INVALIDATING) |
+				  BIT(KEFA_MR_VALID),
+};
+
+static void kefa_mr_set_state(struct kefa_mr *mr, enum kefa_mr_state state)
+{
+	lockdep_assert_held(&mr->dom->mrq.lock);
+	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
+	mr->state = state;
+	if (state == KEFA_MR_VALID)
+		return;
+	if (state == KEFA_MR_IDLE || state == KEFA_MR_STUCK)
+		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
+}
+
+static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
+{
+	return container_of(mr, struct kefa_mr, mr_fid);
+}
+
+/* --- memory --- */
+
+static void kefa_mr_unmap(struct kefa_mr *mr)
+{
+	if (mr->nsegs)
+		dma_unmap_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	mr->nsegs = 0;
+	if (mr->nents)
+		sg_unmark_end(&mr->sg[mr->nents - 1]);
+	mr->nents = 0;
+}
+
+static int kefa_mr_add(void *arg, struct page *page, u32 off, u32 len)
+{
+	struct kefa_mr *mr = arg;
+	struct scatterlist *last = mr->nents ? &mr->sg[mr->nents - 1] : NULL;
+	size_t max = dma_get_max_seg_size(mr->dom->dev->dma);
+
+	if (last && sg_phys(last) + last->length == page_to_phys(page) + off &&
+	    (size_t)last->length + len <= round_down(max, PAGE_SIZE)) {
+		last->length += len;
+		mr->len += len;
+		return 0;
+	}
+	/* The device knows pages: within a region they are whole. */
+	if (last && (off || !PAGE_ALIGNED(sg_phys(last) + last->length)))
+		return -EINVAL;
+	if (mr->nents == mr->max_ents)
+		return -EMSGSIZE;
+	sg_set_page(&mr->sg[mr->nents++], page, len, off);
+	mr->len += len;
+	return 0;
+}
+
+static int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn,
+			void *arg)
+{
+	struct scatterlist *sg;
+	struct iov_iter iter;
+	size_t i, len = 0;
+	int ret = 0;
+
+	switch (attr->type) {
+	case FI_MR_KVEC:
+		for (i = 0; i < attr->iov_count; i++)
+			len += attr->mr_iov[i].iov_len;
+		iov_iter_kvec(&iter, ITER_DEST, attr->mr_iov, attr->iov_count,
+			      len);
+		return kefa_walk(&iter, fn, arg);
+	case FI_MR_BVEC:
+		for (i = 0; i < attr->iov_count; i++)
+			len += attr->bvec[i].bv_len;
+		iov_iter_bvec(&iter, ITER_DEST, attr->bvec, attr->iov_count,
+			      len);
+		return kefa_walk(&iter, fn, arg);
+	default:
+		for_each_sg(attr->sgl, sg, attr->iov_count, i) {
+			if (!ret && sg->length)
+				ret = fn(arg, sg_page(sg), sg->offset,
+					 sg->length);
+		}
+		return ret;
+	}
+}
+
+/*
+ * The largest page size at whose borders all pieces meet, but none that is
+ * larger than needed to have two pages.
+ */
+static u64 kefa_mr_page_size(const struct kefa_mr *mr)
+{
+	u64 sizes = mr->dom->dev->page_sizes & ~(PAGE_SIZE - 1), borders = 0;
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sg(mr->sg, sg, mr->nsegs, i) {
+		if (i)
+			borders |= sg_dma_address(sg);
+		if (i + 1 < mr->nsegs)
+			borders |= sg_dma_address(sg) + sg_dma_len(sg);
+	}
+	borders |= roundup_pow_of_two(mr->len);
+	sizes &= GENMASK_ULL(__ffs64(borders), 0);
+	return sizes ? BIT_ULL(__fls(sizes)) : PAGE_SIZE;
+}
+
+static size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size)
+{
+	struct scatterlist *sg;
+	size_t pages = 0;
+	unsigned int i;
+
+	for_each_sg(mr->sg, sg, mr->nsegs, i)
+		pages += (round_up(sg_dma_address(sg) + sg_dma_len(sg), size) -
+			  round_down(sg_dma_address(sg), size)) / size;
+	return pages;
+}
+
+/* A peer would write to a bounce buffer at any time, and nobody copy it. */
+static bool kefa_mr_bounces(const struct kefa_mr *mr)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sg(mr->sg, sg, mr->nsegs, i)
+		if (dma_need_sync(mr->dom->dev->dma, sg_dma_address(sg)))
+			return true;
+	return false;
+}
+
+static int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr)
+{
+	int ret;
+
+	mr->len = 0;
+	mr->nents = 0;
+	mr->dir = attr->access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL :
+						   DMA_TO_DEVICE;
+	ret = kefa_mr_walk(attr, kefa_mr_add, mr);
+	if (!ret && !mr->nents)
+		ret = -EINVAL;
+	if (mr->nents)
+		sg_mark_end(&mr->sg[mr->nents - 1]);
+	if (!ret) {
+		mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents,
+				       mr->dir);
+		ret = mr->nsegs ? 0 : -EAGAIN;
+	}
+	if (!ret && kefa_mr_bounces(mr))
+		ret = -EOPNOTSUPP;
+	if (ret)
+		kefa_mr_unmap(mr);
+	return ret;
+}
+
+/* Tell the device's region of the memory. */
+static int kefa_mr_describe(struct kefa_mr *mr)
+{
+	u64 size = kefa_mr_page_size(mr);
+	struct ib_mr *ibmr = mr->fr->mr;
+	int n;
+
+	if (kefa_mr_pages(mr, size) > 1UL << mr->fr->order)
+		return -EMSGSIZE;
+	n = mr->dom->dev->hw->mr_map(ibmr, mr->sg, mr->nsegs, size);
+	if (n != mr->nsegs)
+		return n < 0 ? n : -EINVAL;
+	ibmr->iova &= size - 1;
+	return 0;
+}
+
+static int kefa_mr_ib_access(u64 access)
+{
+	return IB_ACCESS_LOCAL_WRITE |
+	       (access & FI_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |
+	       (access & FI_REMOTE_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
+}
+
+/* --- registration --- */
+
+static int kefa_mr_register(struct kefa_mr *mr, u64 access)
+{
+	int ret;
+
+	lockdep_assert_held(&mr->dom->mrq.lock);
+	ret = kefa_mrq_reg(mr, kefa_mr_ib_access(access));
+	if (ret)
+		return ret;
+	kefa_mr_set_state(mr, KEFA_MR_REGISTERING);
+	WRITE_ONCE(mr->mr_fid.key, mr->fr->mr->rkey);
+	WRITE_ONCE(mr->mr_fid.base_addr, mr->fr->mr->iova);
+	return 0;
+}
+
+static void kefa_mr_tell(struct kefa_mr *mr, int err, u32 prov_errno)
+{
+	const struct fi_cq_err_entry error = {
+		.op_context	= mr->context,
+		.err		= err,
+		.prov_errno	= prov_errno,
+		.src_addr	= FI_ADDR_NOTAVAIL,
+	};
+	const struct fi_cq_tagged_entry entry = {
+		.op_context	= mr->context,
+		.len		= mr->len,
+	};
+
+	if (err)
+		kofi_cq_write_err(mr->cq, &error);
+	else if (mr->flags & FI_COMPLETION)
+		kofi_cq_write(mr->cq, &entry, FI_ADDR_NOTAVAIL);
+	else
+		kofi_cq_unreserve(mr->cq);
+	/* Under the lock: once that is free, region and queue may be closed. */
+	kofi_cq_notify(mr->cq);
+}
+
+/**
+ * kefa_mr_done() - a registration or invalidation is done
+ * @mr: the region
+ * @err: positive errno, or 0
+ * @prov_errno: the device's status
+ *
+ * ENODEV says that there is no device any more, which is as good as an
+ * invalidation.
+ *
+ * Context: Process context, under kefa_mrq.lock.
+ */
+void kefa_mr_done(struct kefa_mr *mr, int err, u32 prov_errno)
+{
+	bool reg = mr->state == KEFA_MR_REGISTERING;
+
+	lockdep_assert_held(&mr->dom->mrq.lock);
+	trace_kefa_mr(mr->dom->dev->name, mr->mr_fid.key, reg ? "reg" : "inval",
+		      mr->len, prov_errno);
+	mr->err = err;
+	mr->dom->mrq.stats.errors += !!err;
+	if (reg && !err)
+		kefa_mr_set_state(mr, KEFA_MR_VALID);
+	else if (!reg && err && err != ENODEV)
+		kefa_mr_set_state(mr, KEFA_MR_STUCK);
+	else
+		kefa_mr_set_state(mr, KEFA_MR_IDLE);
+	if (mr->state == KEFA_MR_IDLE)
+		kefa_mr_unmap(mr);
+	if (!mr->internal)
+		kefa_mr_tell(mr, err, prov_errno);
+}
+
+static bool kefa_mr_is_still(struct kefa_mr *mr)
+{
+	bool still;
+
+	spin_lock_bh(&mr->dom->mrq.lock);
+	still = mr->state != KEFA_MR_REGISTERING &&
+		mr->state != KEFA_MR_INVALIDATING;
+	spin_unlock_bh(&mr->dom->mrq.lock);
+	return still;
+}
+
+static void kefa_mr_wait(struct kefa_mr *mr)
+{
+	wait_event(mr->dom->mrq.room, kefa_mr_is_still(mr));
+}
+
+static int kefa_mr_try_inval(struct kefa_mr *mr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	int ret = 0;
+
+	spin_lock_bh(&mrq->lock);
+	if (mr->state == KEFA_MR_VALID) {
+		ret = kefa_mrq_inval(mr);
+		if (!ret) {
+			mr->internal = true;
+			kefa_mr_set_state(mr, KEFA_MR_INVALIDATING);
+		} else if (ret != -EAGAIN && ret != -ENODEV) {
+			kefa_mr_set_state(mr, KEFA_MR_STUCK);
+		}
+	}
+	spin_unlock_bh(&mrq->lock);
+	return ret;
+}
+
+/* After this the region is idle, stuck, or valid because the device is gone. */
+static void kefa_mr_inval_wait(struct kefa_mr *mr)
+{
+	kefa_mr_wait(mr);
+	while (kefa_mr_try_inval(mr) == -EAGAIN)
+		wait_event(mr->dom->mrq.room, kefa_mrq_room(&mr->dom->mrq));
+	kefa_mr_wait(mr);
+}
+
+static int kefa_mr_reg_wait(struct kefa_mr *mr, u64 access)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	int ret;
+
+	mr->internal = true;
+	for (;;) {
+		spin_lock_bh(&mrq->lock);
+		ret = kefa_mr_register(mr, access);
+		spin_unlock_bh(&mrq->lock);
+		if (ret != -EAGAIN)
+			break;
+		wait_event(mrq->room, kefa_mrq_room(mrq));
+	}
+	if (ret)
+		return ret;
+	kefa_mr_wait(mr);
+	return -mr->err;
+}
+
+/* --- objects --- */
+
+static void kefa_mr_free(struct kefa_mr *mr)
+{
+	kvfree(mr->sg);
+	kfree(mr);
+}
+
+/*
+ * The device has nothing of it any more, or is made to: of a stuck region it
+ * is the end that counts, and the memory goes after that.
+ */
+static void kefa_mr_release(struct kefa_mr *mr)
+{
+	struct kefa_domain *dom = mr->dom;
+	struct kefa_mrq *mrq = &dom->mrq;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_del(&mr->list);
+	if (mr->fr && mr->state == KEFA_MR_STUCK)
+		kefa_pool_drop(dom, mr->fr);
+	else if (mr->fr)
+		kefa_pool_put(dom, mr->fr);
+	mr->fr = NULL;
+	spin_lock_bh(&mrq->lock);
+	kefa_mr_unmap(mr);
+	spin_unlock_bh(&mrq->lock);
+}
+
+static int kefa_mr_close(struct fid *fid)
+{
+	struct kefa_mr *mr = container_of(fid, struct kefa_mr, mr_fid.fid);
+	struct kefa_dev *dev = mr->dom->dev;
+
+	if (mr->fr)
+		kefa_mr_inval_wait(mr);
+	/* A device that went away meanwhile has been seen off under this lock. */
+	mutex_lock(&dev->lock);
+	kefa_mr_release(mr);
+	mutex_unlock(&dev->lock);
+	kefa_mr_free(mr);
+	return 0;
+}
+
+static const struct fi_ops kefa_mr_fid_ops = {
+	.close = kefa_mr_close,
+};
+
+static int kefa_mr_post_check(struct kefa_mr *mr, u64 flags,
+			      enum kefa_mr_state state)
+{
+	int ret = 0;
+
+	if (flags & ~FI_COMPLETION)
+		return -FI_EBADFLAGS;
+	spin_lock_bh(&mr->dom->mrq.lock);
+	if (!mr->dom->mrq.open)
+		ret = -ENODEV;
+	else if (mr->state != state)
+		ret = state == KEFA_MR_IDLE ? -EBUSY : -EINVAL;
+	spin_unlock_bh(&mr->dom->mrq.lock);
+	return ret;
+}
+
+static int kefa_mr_post_mapped(struct kefa_mr *mr,
+			       const struct fi_mr_attr *attr, u64 flags)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	int ret;
+
+	ret = kefa_mr_describe(mr);
+	if (ret)
+		return ret;
+	spin_lock_bh(&mrq->lock);
+	mr->internal = false;
+	mr->flags = flags;
+	mr->context = attr->context;
+	ret = kefa_mr_register(mr, attr->access);
+	spin_unlock_bh(&mrq->lock);
+	return ret;
+}
+
+/* Two that post with one region at a time are the caller's to keep apart. */
+static int kefa_mr_post_reg(struct fid_mr *mr_fid,
+			    const struct fi_mr_attr *attr, u64 flags)
+{
+	struct kefa_mr *mr = to_kefa_mr(mr_fid);
+	int ret;
+
+	if (!attr || !attr->mr_iov || !attr->iov_count ||
+	    attr->access & ~mr->access || !(attr->access & KEFA_MR_REMOTE))
+		return -EINVAL;
+	if (kofi_cq_reserve(mr->cq))
+		return -EAGAIN;
+	rcu_read_lock();
+	ret = kefa_mr_post_check(mr, flags, KEFA_MR_IDLE) ?:
+	      kefa_mr_map(mr, attr);
+	if (!ret) {
+		ret = kefa_mr_post_mapped(mr, attr, flags);
+		if (ret)
+			kefa_mr_unmap(mr);
+	}
+	rcu_read_unlock();
+	if (ret)
+		kofi_cq_unreserve(mr->cq);
+	return ret;
+}
+
+static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
+{
+	struct kefa_mr *mr = to_kefa_mr(mr_fid);
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	int ret;
+
+	if (kofi_cq_reserve(mr->cq))
+		return -EAGAIN;
+	ret = kefa_mr_post_check(mr, flags, KEFA_MR_VALID);
+	spin_lock_bh(&mrq->lock);
+	ret = ret ?: kefa_mrq_inval(mr);
+	if (!ret) {
+		mr->internal = false;
+		mr->flags = flags;
+		mr->context = context;
+		kefa_mr_set_state(mr, KEFA_MR_INVALIDATING);
+	}
+	spin_unlock_bh(&mrq->lock);
+	if (ret)
+		kofi_cq_unreserve(mr->cq);
+	return ret;
+}
+
+static const struct fi_ops_mr kefa_mr_ops = {
+	.post_reg	= kefa_mr_post_reg,
+	.post_inval	= kefa_mr_post_inval,
+};
+
+static bool kefa_mr_access_ok(const struct kefa_dev *dev, u64 access)
+{
+	return (dev->rdma_read || !(access & FI_REMOTE_READ)) &&
+	       (dev->rdma_write || !(access & FI_REMOTE_WRITE));
+}
+
+static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
+				   size_t ents)
+{
+	struct kefa_mr *mr;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return NULL;
+	mr->mr_fid.fid.ops = &kefa_mr_fid_ops;
+	mr->mr_fid.key = FI_KEY_NOTAVAIL;
+	mr->dom = dom;
+	mr->access = access;
+	mr->max_ents = ents;
+	INIT_LIST_HEAD(&mr->list);
+	if (!ents)
+		return mr;
+	mr->sg = kvcalloc(ents, sizeof(*mr->sg), GFP_KERNEL);
+	if (!mr->sg) {
+		kfree(mr);
+		return NULL;
+	}
+	sg_init_table(mr->sg, ents);
+	/* The end is marked anew for each registration. */
+	sg_unmark_end(&mr->sg[ents - 1]);
+	return mr;
+}
+
+/* Removal sees all regions with a key, or keeps them from coming to be. */
+static int kefa_mr_attach(struct kefa_mr *mr, size_t pages)
+{
+	struct kefa_domain *dom = mr->dom;
+	int ret = 0;
+
+	mutex_lock(&dom->dev->lock);
+	mr->fr = kefa_pool_get(dom, pages);
+	if (IS_ERR(mr->fr)) {
+		ret = PTR_ERR(mr->fr);
+		mr->fr = NULL;
+	} else {
+		list_add_tail(&mr->list, &dom->mrs);
+	}
+	mutex_unlock(&dom->dev->lock);
+	return ret;
+}
+
+static int kefa_count_pieces(void *arg, struct page *page, u32 off, u32 len)
+{
+	(*(size_t *)arg)++;
+	return 0;
+}
+
+/* Maps before it has a region of the device, to know how large that must be. */
+static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
+{
+	struct kefa_dev *dev = mr->dom->dev;
+	int ret;
+
+	mutex_lock(&dev->lock);
+	ret = mr->dom->gone ? -ENODEV : kefa_mr_map(mr, attr);
+	if (!ret) {
+		mr->fr = kefa_pool_get(mr->dom,
+				       kefa_mr_pages(mr, kefa_mr_page_size(mr)));
+		ret = PTR_ERR_OR_ZERO(mr->fr);
+		if (ret)
+			mr->fr = NULL;
+	}
+	if (!ret)
+		ret = kefa_mr_describe(mr);
+	list_add_tail(&mr->list, &mr->dom->mrs);
+	mutex_unlock(&dev->lock);
+	return ret ?: kefa_mr_reg_wait(mr, attr->access);
+}
+
+/* What could not be registered has at most been mapped. */
+static void kefa_mr_abort(struct kefa_mr *mr)
+{
+	struct kefa_dev *dev = mr->dom->dev;
+
+	mutex_lock(&dev->lock);
+	kefa_mr_release(mr);
+	mutex_unlock(&dev->lock);
+	kefa_mr_free(mr);
+}
+
+int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		    u64 flags, struct fid_mr **mr)
+{
+	struct kefa_domain *dom = to_kefa_domain(domain);
+	bool remote = attr->access & KEFA_MR_REMOTE;
+	struct kefa_mr *new;
+	size_t pieces = 0;
+	int ret;
+
+	if (!kefa_mr_access_ok(dom->dev, attr->access))
+		return -EOPNOTSUPP;
+	ret = kefa_mr_walk(attr, kefa_count_pieces, &pieces);
+	if (ret || !pieces)
+		return ret ?: -EINVAL;
+	new = kefa_mr_new(dom, attr->access, remote ? pieces : 0);
+	if (!new)
+		return -ENOMEM;
+	if (remote)
+		ret = kefa_mr_do_reg(new, attr);
+	if (ret) {
+		kefa_mr_abort(new);
+		return ret == -EAGAIN ? -ENOMEM : ret;
+	}
+	*mr = &new->mr_fid;
+	return 0;
+}
+
+int kefa_mr_alloc(struct fid_domain *domain,
+		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
+		  void *context)
+{
+	struct kefa_domain *dom = to_kefa_domain(domain);
+	struct kefa_mr *new;
+	int ret;
+
+	if (!kefa_mr_access_ok(dom->dev, attr->access))
+		return -EOPNOTSUPP;
+	if (!(attr->access & KEFA_MR_REMOTE))
+		return -EINVAL;
+	if (attr->max_pages > dom->dev->max_mr_pages)
+		return -EMSGSIZE;
+	new = kefa_mr_new(dom, attr->access, attr->max_pages);
+	if (!new)
+		return -ENOMEM;
+	new->mr_fid.ops = &kefa_mr_ops;
+	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
+	ret = kefa_mr_attach(new, attr->max_pages);
+	if (ret) {
+		kefa_mr_free(new);
+		return ret;
+	}
+	*mr = &new->mr_fid;
+	return 0;
+}
+
+/**
+ * kefa_mrs_remove() - the device went away: end all registrations
+ * @dom: the domain, whose queue pairs are gone
+ *
+ * First the device's regions go, then the memory is unmapped.
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_mrs_remove(struct kefa_domain *dom)
+{
+	struct kefa_mrq *mrq = &dom->mrq;
+	struct kefa_mr *mr;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_for_each_entry(mr, &dom->mrs, list) {
+		if (!mr->fr)
+			continue;
+		if (dom->dev->hw->mr_destroy(mr->fr->mr))
+			dom->broken = true;
+		mr->fr->mr = NULL;
+	}
+	kefa_pool_empty(dom);
+	kefa_mrq_fail_all(dom);
+	list_for_each_entry(mr, &dom->mrs, list) {
+		spin_lock_bh(&mrq->lock);
+		if (mr->state != KEFA_MR_IDLE)
+			kefa_mr_set_state(mr, KEFA_MR_IDLE);
+		kefa_mr_unmap(mr);
+		spin_unlock_bh(&mrq->lock);
+	}
+}

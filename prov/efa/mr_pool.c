@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The device's regions. Making one takes an admin command, so a domain keeps
+ * those that it has made, by size, up to a bound.
+ *
+ * A key has a generation of 4 bits: what a peer kept comes true again after 16
+ * registrations with one region. So the one that rested longest is used next, and
+ * as long as few rest, a new one is made instead.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include "kefa.h"
+
+/* As many as there are generations. */
+#define KEFA_POOL_REST	16
+
+void kefa_pool_init(struct kefa_domain *dom)
+{
+	int i;
+
+	INIT_LIST_HEAD(&dom->mrs);
+	for (i = 0; i < KEFA_MR_ORDERS; i++)
+		INIT_LIST_HEAD(&dom->frmrs[i]);
+}
+
+static struct kefa_frmr *kefa_pool_take(struct kefa_domain *dom, u32 order)
+{
+	struct kefa_frmr *fr;
+
+	lockdep_assert_held(&dom->dev->lock);
+	fr = list_first_entry_or_null(&dom->frmrs[order], struct kefa_frmr,
+				      list);
+	if (fr) {
+		list_del_init(&fr->list);
+		dom->nidle[order]--;
+	}
+	return fr;
+}
+
+/**
+ * kefa_pool_drop() - give a region back to the device
+ * @dom: the domain
+ * @fr: the region, not in the pool
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr)
+{
+	lockdep_assert_held(&dom->dev->lock);
+	if (fr->mr && dom->dev->hw->mr_destroy(fr->mr))
+		dom->broken = true;
+	dom->nfrmrs--;
+	kfree(fr);
+}
+
+static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
+{
+	struct kefa_frmr *fr;
+
+	fr = kzalloc(sizeof(*fr), GFP_KERNEL);
+	if (!fr)
+		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&fr->list);
+	fr->order = order;
+	fr->mr = dom->dev->hw->mr_create(dom->pd, 1U << order);
+	if (IS_ERR(fr->mr)) {
+		struct ib_mr *err = fr->mr;
+
+		kfree(fr);
+		return ERR_CAST(err);
+	}
+	dom->nfrmrs++;
+	return fr;
+}
+
+/* When there are as many as there may be, one of another size must go. */
+static bool kefa_pool_evict(struct kefa_domain *dom)
+{
+	struct kefa_frmr *fr;
+	int i;
+
+	for (i = 0; i < KEFA_MR_ORDERS; i++) {
+		fr = kefa_pool_take(dom, i);
+		if (!fr)
+			continue;
+		kefa_pool_drop(dom, fr);
+		return true;
+	}
+	return false;
+}
+
+/**
+ * kefa_pool_get() - have a region of the device
+ * @dom: the domain
+ * @pages: what it must hold
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: the region, or an ERR_PTR(): -EMSGSIZE when that are too many pages,
+ * -FI_ENOMR when all are in use, -ENODEV, -ENOMEM, or the device's error.
+ */
+struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages)
+{
+	u32 order = max_t(u32, order_base_2(pages), KEFA_MR_MIN_ORDER);
+	struct kefa_frmr *fr = NULL;
+	bool full = dom->nfrmrs >= dom->dev->max_mr;
+
+	lockdep_assert_held(&dom->dev->lock);
+	if (dom->gone)
+		return ERR_PTR(-ENODEV);
+	if (pages > dom->dev->max_mr_pages)
+		return ERR_PTR(-EMSGSIZE);
+	if (full || dom->nidle[order] >= KEFA_POOL_REST)
+		fr = kefa_pool_take(dom, order);
+	if (fr)
+		return fr;
+	if (full && !kefa_pool_evict(dom))
+		return ERR_PTR(-FI_ENOMR);
+	fr = kefa_pool_make(dom, order);
+	/* The device may have less to give than it said. */
+	if (IS_ERR(fr))
+		fr = kefa_pool_take(dom, order) ?: fr;
+	return fr;
+}
+
+/**
+ * kefa_pool_put() - undo kefa_pool_get()
+ * @dom: the domain
+ * @fr: the region, with nothing registered
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr)
+{
+	lockdep_assert_held(&dom->dev->lock);
+	if (!fr->mr) {
+		kefa_pool_drop(dom, fr);
+		return;
+	}
+	list_add_tail(&fr->list, &dom->frmrs[fr->order]);
+	dom->nidle[fr->order]++;
+}
+
+/**
+ * kefa_pool_empty() - give back all regions that nobody uses
+ * @dom: the domain
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_pool_empty(struct kefa_domain *dom)
+{
+	while (kefa_pool_evict(dom))
+		;
+}
