@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The module, the provider and its fabric. */
+#define pr_fmt(fmt) "kofi_efa: " fmt
+
+#include <linux/slab.h>
+#include "kefa.h"
+
+MODULE_DESCRIPTION("kOFI provider for the Elastic Fabric Adapter");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_ALIAS_KOFI_PROVIDER(FI_EFA_PROV_NAME);
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_PROVIDER);
+
+/* Storage sits on top: progress must not depend on memory. */
+struct workqueue_struct *kefa_wq;
+
+/* A node is the name of a device; services there are none. */
+static int kefa_getinfo(u32 version, const char *node, const char *service,
+			u64 flags, const struct fi_info *hints,
+			struct fi_info **info)
+{
+	struct fi_info *entry;
+	int ret;
+
+	ret = service ? -ENODATA : kefa_devs_info(node, info);
+	/* Data that uses up receives comes with writes alone. */
+	if (ret || !hints || !hints->caps || hints->caps & FI_RMA)
+		return ret;
+	for (entry = *info; entry; entry = entry->next) {
+		entry->mode &= ~FI_RX_CQ_DATA;
+		entry->rx_attr->mode &= ~FI_RX_CQ_DATA;
+	}
+	return 0;
+}
+
+static int kefa_fabric_close(struct fid *fid)
+{
+	kfree(container_of(fid, struct fid_fabric, fid));
+	return 0;
+}
+
+static const struct fi_ops kefa_fabric_fid_ops = {
+	.close = kefa_fabric_close,
+};
+
+static const struct fi_ops_fabric kefa_fabric_ops = {
+	.domain = kefa_domain_open,
+};
+
+static int kefa_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+		       void *context)
+{
+	struct fid_fabric *new;
+
+	if (strcmp(attr->name, FI_EFA_FABRIC_DIRECT))
+		return -ENODEV;
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->fid.ops = &kefa_fabric_fid_ops;
+	new->ops = &kefa_fabric_ops;
+	*fabric = new;
+	return 0;
+}
+
+const struct kofi_provider kefa_provider = {
+	.name		= FI_EFA_PROV_NAME,
+	.version	= KEFA_VERSION,
+	.owner		= THIS_MODULE,
+	.getinfo	= kefa_getinfo,
+	.freeinfo	= fi_freeinfo,
+	.fabric		= kefa_fabric,
+	.strerror	= kefa_status_text,
+};
+
+static int __init kefa_init(void)
+{
+	int ret;
+
+	kefa_wq = alloc_workqueue("kofi_efa", WQ_MEM_RECLAIM, 0);
+	if (!kefa_wq)
+		return -ENOMEM;
+	kefa_debugfs_init();
+	ret = kefa_devs_init();
+	if (ret)
+		goto err_wq;
+	ret = kofi_provider_register(KOFI_API_VERSION, &kefa_provider);
+	if (ret)
+		goto err_devs;
+	return 0;
+
+err_devs:
+	kefa_devs_fini();
+err_wq:
+	kefa_debugfs_fini();
+	destroy_workqueue(kefa_wq);
+	return ret;
+}
+module_init(kefa_init);
+
+/* Nothing is open: that would have kept the module. */
+static void __exit kefa_exit(void)
+{
+	WARN_ON(kofi_provider_deregister(&kefa_provider));
+	kefa_devs_fini();
+	kefa_debugfs_fini();
+	destroy_workqueue(kefa_wq);
+}
+module_exit(kefa_exit);
