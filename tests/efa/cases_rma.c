@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* RMA and memory regions. Memory at b is read and written by a. */
+#include <linux/delay.h>
+#include <linux/scatterlist.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include "efa.h"
+
+#define ET_REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static struct fid_mr *et_reg(struct et *t, void *buf, size_t len, u64 access)
+{
+	struct fid_mr *mr = NULL;
+
+	ET_EXPECT_EQ(t, fi_mr_reg(t->b.domain, buf, len, access, 0, 0, 0, &mr,
+				  NULL), 0);
+	return mr;
+}
+
+static void et_dereg(struct et *t, struct fid_mr *mr)
+{
+	ET_EXPECT_EQ(t, fi_close(&mr->fid), 0);
+}
+
+/* A kernel pointer has no business on the wire. */
+static void et_expect_base(struct et *t, struct fid_mr *mr)
+{
+	ET_EXPECT(t, mr->base_addr < SZ_1G);
+	ET_EXPECT(t, fi_mr_key(mr) <= U32_MAX);
+}
+
+static void et_expect_rma(struct et *t, u64 dir)
+{
+	struct fi_cq_data_entry entry = { };
+
+	ET_EXPECT_EQ(t, et_wait(&t->a, &entry), 0);
+	ET_EXPECT_EQ(t, entry.flags, FI_RMA | dir);
+	ET_EXPECT_EQ(t, (long)entry.op_context, 9);
+}
+
+static void et_rma_at(struct et *t, struct fid_mr *mr, u8 *local, u8 *remote,
+		      size_t off, size_t len)
+{
+	u8 seed = off + len;
+
+	et_fill(local, len, seed);
+	ET_EXPECT_EQ(t, fi_write(t->a.ep, local, len, NULL, t->a.peer,
+				 mr->base_addr + off, fi_mr_key(mr),
+				 (void *)9), 0);
+	et_expect_rma(t, FI_WRITE);
+	memset(local, 0, len);
+	ET_EXPECT_EQ(t, fi_read(t->a.ep, local, len, NULL, t->a.peer,
+				mr->base_addr + off, fi_mr_key(mr),
+				(void *)9), 0);
+	et_expect_rma(t, FI_READ);
+	ET_EXPECT(t, et_filled(local, len, seed));
+}
+
+static void et_rma(struct et *t)
+{
+	const size_t sizes[] = { 0, 1, 33, 4096, 40000, SZ_64K };
+	struct fid_mr *mr = et_reg(t, t->b.buf + 123, SZ_1M, ET_REMOTE);
+	int i;
+
+	if (!mr)
+		return;
+	et_expect_base(t, mr);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		et_rma_at(t, mr, t->a.small, t->b.buf + 123, 0, sizes[i]);
+	et_rma_at(t, mr, t->a.small, t->b.buf + 123, SZ_1M - 777, 777);
+	et_dereg(t, mr);
+	/* The device wrote, and the memory is ours again. */
+	ET_EXPECT(t, et_filled(t->b.buf + 123 + SZ_1M - 777, 777,
+			       (u8)(SZ_1M - 777 + 777)));
+}
+
+/* Local memory in many pieces: a work request each, or too many of them. */
+static void et_rma_pieces(struct et *t)
+{
+	struct fid_mr *mr = et_reg(t, t->b.small, SZ_64K, ET_REMOTE);
+
+	if (!mr)
+		return;
+	et_rma_at(t, mr, t->a.buf + 77, t->b.small, 5, SZ_32K);
+	ET_EXPECT_EQ(t, fi_read(t->a.ep, t->a.buf + 77, SZ_1M, NULL,
+				t->a.peer, mr->base_addr, fi_mr_key(mr),
+				NULL), -EMSGSIZE);
+	et_dereg(t, mr);
+}
+
+static void et_rma_data(struct et *t)
+{
+	struct fid_mr *mr = et_reg(t, t->b.buf, SZ_64K, ET_REMOTE);
+	struct fi_cq_data_entry entry = { };
+
+	if (!mr)
+		return;
+	memset(t->b.small, 0x5a, 64);
+	et_fill(t->a.small, 5000, 2);
+	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.small, 64, NULL, FI_ADDR_UNSPEC,
+				(void *)7), 0);
+	ET_EXPECT_EQ(t, fi_writedata(t->a.ep, t->a.small, 5000, NULL, 0xfeed,
+				     t->a.peer, mr->base_addr, fi_mr_key(mr),
+				     (void *)9), 0);
+	et_expect_rma(t, FI_WRITE);
+	ET_EXPECT_EQ(t, et_wait(&t->b, &entry), 0);
+	ET_EXPECT_EQ(t, entry.flags,
+		     FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+	ET_EXPECT_EQ(t, entry.len, 5000);
+	ET_EXPECT_EQ(t, entry.data, 0xfeed);
+	ET_EXPECT_EQ(t, (long)entry.op_context, 7);
+	ET_EXPECT_EQ(t, t->b.small[0], 0x5a);
+
+	/* And without a byte of data. */
+	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.small, 64, NULL, FI_ADDR_UNSPEC,
+				(void *)7), 0);
+	ET_EXPECT_EQ(t, fi_inject_writedata(t->a.ep, t->a.small, 0, 1,
+					    t->a.peer, mr->base_addr,
+					    fi_mr_key(mr)), 0);
+	ET_EXPECT_EQ(t, et_wait(&t->b, &entry), 0);
+	ET_EXPECT_EQ(t, entry.data, 1);
+	ET_EXPECT(t, et_quiet(&t->a));
+	et_dereg(t, mr);
+	ET_EXPECT(t, et_filled(t->b.buf, 5000, 2));
+}
+
+static void et_rma_inject(struct et *t)
+{
+	struct fid_mr *mr = et_reg(t, t->b.small, SZ_8K, ET_REMOTE);
+
+	if (!mr)
+		return;
+	et_fill(t->a.small, 4096, 6);
+	ET_EXPECT_EQ(t, fi_inject_write(t->a.ep, t->a.small, 4096, t->a.peer,
+					mr->base_addr, fi_mr_key(mr)), 0);
+	memset(t->a.small, 0xee, 4096);
+	/* Not ordered with anything, so ask until it is there. */
+	msleep(200);
+	ET_EXPECT(t, et_quiet(&t->a));
+	et_dereg(t, mr);
+	ET_EXPECT(t, et_filled(t->b.small, 4096, 6));
+}
+
+static void et_expect_status(struct et *t, int err, int status)
+{
+	struct fi_cq_err_entry error = { };
+
+	ET_EXPECT_EQ(t, et_wait_err(&t->a, &error), 0);
+	ET_EXPECT_EQ(t, error.err, err);
+	ET_EXPECT_EQ(t, error.prov_errno, status);
+	ET_EXPECT_EQ(t, (long)error.op_context, 9);
+	ET_EXPECT(t, strlen(fi_cq_strerror(t->a.cq, status, NULL, NULL, 0)) > 4);
+}
+
+static void et_read_at(struct et *t, u64 addr, u64 key, size_t len)
+{
+	ET_EXPECT_EQ(t, fi_read(t->a.ep, t->a.small, len, NULL, t->a.peer,
+				addr, key, (void *)9), 0);
+}
+
+/* A peer gets at what it was given the key for, and at nothing else. */
+static void et_rma_refused(struct et *t)
+{
+	struct fid_mr *mr = et_reg(t, t->b.small, SZ_8K, FI_REMOTE_READ);
+	u64 key, base;
+
+	if (!mr)
+		return;
+	key = fi_mr_key(mr);
+	base = mr->base_addr;
+	et_read_at(t, base + 1, key, SZ_8K);
+	et_expect_status(t, EACCES, 7);
+	et_read_at(t, base - 1, key, 4);
+	et_expect_status(t, EACCES, 7);
+	et_read_at(t, base, key ^ 1, 4);
+	et_expect_status(t, EACCES, 7);
+	et_read_at(t, base, key ^ 0x00100000, 4);
+	et_expect_status(t, EACCES, 7);
+	ET_EXPECT_EQ(t, fi_write(t->a.ep, t->a.small, 4, NULL, t->a.peer, base,
+				 key, (void *)9), 0);
+	et_expect_status(t, EACCES, 7);
+	et_read_at(t, base, key, 64);
+	et_expect_rma(t, FI_READ);
+	et_dereg(t, mr);
+	et_read_at(t, base, key, 4);
+	et_expect_status(t, EACCES, 7);
+	ET_EXPECT_EQ(t, fi_read(t->a.ep, t->a.small, 4, NULL, t->a.peer, base,
+				BIT_ULL(32) | key, NULL), -EINVAL);
+}
+
+static void et_mr_bad(struct et *t)
+{
+	struct kvec gap[2] = {
+		{ t->b.small, 100 }, { t->b.small + SZ_8K, 100 },
+	};
+	struct fid_mr *mr;
+
+	ET_EXPECT_EQ(t, fi_mr_regv(t->b.domain, gap, 2, ET_REMOTE, 0, 0, 0,
+				   &mr, NULL), -EINVAL);
+	ET_EXPECT_EQ(t, fi_mr_reg(t->b.domain, (void *)64, 100, ET_REMOTE, 0,
+				  0, 0, &mr, NULL), -EINVAL);
+	/* Without remote access there is nothing to register, but it's legal. */
+	mr = et_reg(t, t->b.small, 100, FI_SEND | FI_RECV);
+	ET_EXPECT(t, fi_mr_key(mr) == FI_KEY_NOTAVAIL);
+	et_dereg(t, mr);
+}
+
+static void et_mr_kinds(struct et *t)
+{
+	struct kvec iov[2] = {
+		{ t->b.small + 100, SZ_4K - 100 },
+		{ t->b.small + SZ_4K, SZ_4K },
+	};
+	struct bio_vec bv[2] = {
+		{ virt_to_page(t->b.small), SZ_4K - 8, 8 },
+		{ virt_to_page(t->b.small + SZ_8K), 100, 0 },
+	};
+	struct scatterlist sg[2];
+	struct fi_mr_attr attr = {
+		.iov_count	= 2,
+		.access		= ET_REMOTE,
+	};
+	struct fid_mr *mr;
+	int i;
+
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], t->b.small + SZ_4K + 1, SZ_4K - 1);
+	sg_set_buf(&sg[1], t->b.small, 200);
+	for (i = 0; i < 3; i++) {
+		attr.type = i == 0 ? FI_MR_KVEC : i == 1 ? FI_MR_BVEC :
+			    FI_MR_SGL;
+		if (i == 0)
+			attr.mr_iov = iov;
+		else if (i == 1)
+			attr.bvec = bv;
+		else
+			attr.sgl = sg;
+		mr = NULL;
+		ET_EXPECT_EQ(t, fi_mr_regattr(t->b.domain, &attr, 0, &mr), 0);
+		if (!mr)
+			return;
+		et_rma_at(t, mr, t->a.small, NULL, SZ_4K - 200, 250);
+		et_dereg(t, mr);
+	}
+}
+
+static int et_mr_wait(struct et *t, long context)
+{
+	struct fi_cq_data_entry entry = { };
+	int ret = et_wait(&t->b, &entry);
+
+	ET_EXPECT_EQ(t, (long)entry.op_context, context);
+	return ret;
+}
+
+/* The form that never sleeps, many times over: keys must not repeat soon. */
+static void et_mr_post(struct et *t)
+{
+	struct fi_mr_alloc_attr alloc = {
+		.max_pages	= 16,
+		.access		= ET_REMOTE,
+		.cq		= t->b.cq,
+	};
+	struct kvec iov = { t->b.small + 40, SZ_16K };
+	struct fi_mr_attr attr = {
+		.type		= FI_MR_KVEC,
+		.mr_iov		= &iov,
+		.iov_count	= 1,
+		.access		= ET_REMOTE,
+		.context	= (void *)3,
+	};
+	struct fid_mr *mr;
+	u64 last = 0;
+	int i;
+
+	if (!ET_EXPECT_EQ(t, fi_mr_alloc(t->b.domain, &alloc, &mr, NULL), 0))
+		return;
+	ET_EXPECT_EQ(t, fi_mr_post_inval(mr, FI_COMPLETION, NULL), -EINVAL);
+	for (i = 0; i < 40; i++) {
+		ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, FI_COMPLETION), 0);
+		ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, FI_COMPLETION),
+			     -EBUSY);
+		if (!ET_EXPECT_EQ(t, et_mr_wait(t, 3), 0))
+			break;
+		ET_EXPECT(t, fi_mr_key(mr) != last);
+		last = fi_mr_key(mr);
+		et_rma_at(t, mr, t->a.small, NULL, i, 100);
+		ET_EXPECT_EQ(t, fi_mr_post_inval(mr, FI_COMPLETION, (void *)4),
+			     0);
+		ET_EXPECT_EQ(t, et_mr_wait(t, 4), 0);
+		ET_EXPECT(t, fi_mr_key(mr) == FI_KEY_NOTAVAIL);
+	}
+	iov.iov_base = t->b.buf;
+	iov.iov_len = SZ_1M;
+	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), -EMSGSIZE);
+	iov.iov_len = SZ_4K;
+	attr.access |= FI_SEND;
+	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), -EINVAL);
+	attr.access = FI_REMOTE_READ;
+	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), 0);
+	/* Closing one that is being registered waits for it. */
+	et_dereg(t, mr);
+	ET_EXPECT(t, et_quiet(&t->b));
+}
+
+/* Large and contiguous: more than a region has room for in single pages. */
+static void et_mr_many(struct et *t)
+{
+	struct fid_mr *mrs[64];
+	int i, n;
+
+	for (n = 0; n < ARRAY_SIZE(mrs); n++) {
+		mrs[n] = et_reg(t, t->b.small + n * 512, 512, ET_REMOTE);
+		if (!mrs[n])
+			break;
+	}
+	for (i = 0; i < n; i++)
+		et_rma_at(t, mrs[i], t->a.small, NULL, 0, 512);
+	for (i = 0; i < n; i++)
+		et_dereg(t, mrs[i]);
+}
+
+const struct et_case et_rma_cases[] = {
+	{ "rma", et_rma },
+	{ "rma_pieces", et_rma_pieces },
+	{ "rma_data", et_rma_data },
+	{ "rma_inject", et_rma_inject },
+	{ "rma_refused", et_rma_refused },
+	{ "mr_bad", et_mr_bad },
+	{ "mr_kinds", et_mr_kinds },
+	{ "mr_post", et_mr_post },
+	{ "mr_many", et_mr_many },
+	{ }
+};

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12 stock-6.1
+# host-root: yes
+# host-tools: rdma
+# timeout: 400
+# kmemleak: yes
+#
+# The EFA provider on soft devices: every case between two of them and on one
+# alone, with and without faults; devices that go away under load and come back.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/kofi_efa_test
+SIM=/sys/kernel/debug/efasim
+ROUNDS=6
+
+# run WHAT DEVICE PEER [CASE [NUMBER]]: its TAP lines become ours
+run()
+{
+	run_what=$1
+	shift
+	echo "$*" > $TEST/run
+	run_plan=none
+	while read -r line; do
+		case $line in
+		1..*) run_plan=$line ;;
+		"ok "*) ok "$run_what: ${line#ok * - }" ;;
+		"not ok "*) not_ok "$run_what: ${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < $TEST/results
+	check "$run_what: the run ended: $run_plan" [ "$run_plan" != none ]
+}
+
+# injected KNOB: how often, on both devices
+injected()
+{
+	injected_sum=0
+	for device in es0 es1; do
+		while read -r knob _ count; do
+			[ "$knob" = "$1" ] && injected_sum=$((injected_sum + count))
+		done < "$SIM/$device/faults/injected"
+	done
+	echo $injected_sum
+}
+
+set_faults()
+{
+	for device in es0 es1; do
+		for setting in "$@"; do
+			echo "${setting#*=}" > "$SIM/$device/faults/${setting%%=*}"
+		done
+	done
+}
+
+create()
+{
+	check "es0 comes" host rdma link add es0 type efasim netdev lo
+	check "es1 comes" host rdma link add es1 type efasim netdev lo
+}
+
+# wait_for COMMAND...: for 10 s
+wait_for()
+{
+	for _ in $(seq 100); do
+		"$@" && return
+		sleep 0.1
+	done
+	return 1
+}
+
+gone()
+{
+	[ ! -e /sys/class/infiniband/es0 ] && [ ! -e /sys/class/infiniband/es1 ]
+}
+
+ip link set lo up
+modprobe efasim
+modprobe kofi_efa
+create
+modprobe kofi_efa_test
+run "two devices" es0 es1
+run "one device" es0 es0
+
+set_faults reorder=300 duplicate=50 drop=30 delay=50 rnr=20
+run "with faults" es0 es1
+for knob in reorder duplicate drop delay rnr; do
+	check "$knob did something" [ "$(injected $knob)" -gt 0 ]
+done
+set_faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0
+cat /sys/kernel/debug/kofi_efa/es0
+
+# removal ROUND: two devices go, at full depth, and come back
+removal()
+{
+	(
+		sleep 2
+		echo 1 > $SIM/es0/remove
+		echo 1 > $SIM/es1/remove
+	) &
+	run "removal, round $1" es0 es1 removal 64
+	wait
+	check "both are gone, round $1" wait_for gone
+	create
+}
+
+for round in $(seq $ROUNDS); do
+	removal "$round"
+done
+run "after all that" es0 es1 msg_sizes
+check "delete es0" host rdma link delete es0
+check "delete es1" host rdma link delete es1
+modprobe -r kofi_efa_test
+check "the provider unloads" modprobe -r kofi_efa
+check "the devices' driver unloads" modprobe -r efasim
