@@ -71,7 +71,7 @@ static void et_rma(struct et *t)
 	et_dereg(t, mr);
 	/* The device wrote, and the memory is ours again. */
 	ET_EXPECT(t, et_filled(t->b.buf + 123 + SZ_1M - 777, 777,
-			       (u8)(SZ_1M - 777 + 777)));
+			       (SZ_1M - 777 + 777) & 0xff));
 }
 
 /* Local memory in many pieces: a work request each, or too many of them. */

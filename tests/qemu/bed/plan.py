@@ -120,5 +120,5 @@ def suite_modules(built):
 
 def suite_boots(built):
     modules = suite_modules(built)
-    return [Boot("kunit", suites=modules, timeout=180, kmemleak=True),
-            Boot("kunit-swiotlb", suites=modules, timeout=180, cmdline="swiotlb=force")]
+    return [Boot("kunit", suites=modules, timeout=600, kmemleak=True),
+            Boot("kunit-swiotlb", suites=modules, timeout=600, cmdline="swiotlb=force")]
