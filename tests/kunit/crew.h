@@ -96,6 +96,12 @@ static inline void kofi_thread_join(struct kunit *test,
 	put_task_struct(thread->task);
 }
 
+static inline bool kofi_completed(struct completion *done)
+{
+	return wait_for_completion_timeout(done,
+					   msecs_to_jiffies(KOFI_NEVER_MS));
+}
+
 static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
 {
 	unsigned int count;

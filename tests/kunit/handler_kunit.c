@@ -158,18 +158,6 @@ static void hand_poke(struct kunit *test, struct hand *hand)
 	flush_work(&hand->cq.notifier.work.work);
 }
 
-static bool hand_entered(struct hand *hand)
-{
-	return wait_for_completion_timeout(&hand->entered,
-					   msecs_to_jiffies(KOFI_NEVER_MS));
-}
-
-static bool hand_worked(struct hand *hand, unsigned int msecs)
-{
-	return wait_for_completion_timeout(&hand->worked,
-					   msecs_to_jiffies(msecs));
-}
-
 static void hand_once(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, NULL);
@@ -233,7 +221,7 @@ static void hand_context(struct kunit *test)
 
 	/* A worker needs no other one. */
 	queue_work(system_wq, &hand->work.work);
-	KUNIT_EXPECT_TRUE(test, hand_worked(hand, KOFI_NEVER_MS));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->worked));
 	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work.work);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 3);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), 3);
@@ -377,13 +365,13 @@ static void hand_again_elsewhere(struct kunit *test)
 	struct hand *hand = hand_make(test, hand_read_and_block);
 
 	queue_work(system_wq, &hand->work.work);
-	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
 	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work.work);
 	KUNIT_EXPECT_TRUE(test, hand_write(hand));
 	kofi_cq_notify(&hand->cq);
 	complete(&hand->leave);
-	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
-	KUNIT_EXPECT_TRUE(test, hand_worked(hand, 2000));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->worked));
 	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->cq.notifier.work.work);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
 }
@@ -404,7 +392,7 @@ static void hand_close_waits(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, hand);
 	hand_init(test, hand, hand_read_and_block);
 	hand_poke_here(hand);
-	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
 	hand_poke_here(hand);
 	kofi_thread_start(test, &thread, hand_close, hand);
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 30));
@@ -424,7 +412,7 @@ static void hand_close_waits_worker(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, hand);
 	hand_init(test, hand, hand_read_and_block);
 	queue_work(system_wq, &hand->work.work);
-	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
 	kofi_thread_start(test, &thread, hand_close, hand);
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 30));
 	complete_all(&hand->leave);
@@ -488,7 +476,7 @@ static void hand_lockdep(struct kunit *test)
 
 	hand_init(test, hand, hand_block);
 	hand_poke_here(hand);
-	KUNIT_EXPECT_TRUE(test, hand_entered(hand));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
 	kofi_thread_start(test, &thread, hand_release, hand);
 	mutex_lock(&hand_mutex);
 	kofi_cq_fini(&hand->cq);

@@ -30,12 +30,6 @@ struct refusal {
 	struct completion	done;
 };
 
-static bool work_done(struct completion *done)
-{
-	return wait_for_completion_timeout(done,
-					   msecs_to_jiffies(KOFI_NEVER_MS));
-}
-
 static void refusal_note(struct refusal *refusal, const char *call,
 			 ssize_t ret, ssize_t want)
 {
@@ -217,7 +211,7 @@ static struct refusal *refusal_make(struct kunit *test)
 
 static void refusal_check(struct kunit *test, struct refusal *refusal)
 {
-	KUNIT_ASSERT_TRUE(test, work_done(&refusal->done));
+	KUNIT_ASSERT_TRUE(test, kofi_completed(&refusal->done));
 	KUNIT_EXPECT_NULL_MSG(test, refusal->call, "%s returned %zd",
 			      refusal->call, refusal->ret);
 	KUNIT_EXPECT_EQ(test, refusal->checked, 49);
@@ -308,7 +302,7 @@ static void work_own_allowed(struct kunit *test, work_func_t fn, bool frees)
 	own->refusal = refusal;
 	INIT_WORK(&own->work, fn);
 	schedule_work(&own->work);
-	KUNIT_EXPECT_TRUE(test, work_done(&refusal->done));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&refusal->done));
 	KUNIT_EXPECT_NULL_MSG(test, refusal->call, "%s returned %zd",
 			      refusal->call, refusal->ret);
 	KUNIT_EXPECT_EQ(test, refusal->checked, 6);
@@ -359,7 +353,7 @@ static void work_memory_reused(struct kunit *test)
 	reused->in_handler = -1;
 	INIT_WORK(&reused->work.work, work_reused_fn);
 	schedule_work(&reused->work.work);
-	KUNIT_EXPECT_TRUE(test, work_done(&reused->done));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&reused->done));
 	KUNIT_EXPECT_EQ(test, reused->in_handler, 0);
 	kofi_work_fini(&reused->work);
 }
@@ -430,7 +424,7 @@ static void work_contexts(struct kunit *test)
 	local_irq_enable();
 
 	schedule_work(&where->work.work);
-	KUNIT_EXPECT_TRUE(test, work_done(&where->done));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&where->done));
 	kofi_work_fini(&where->work);
 	hrtimer_cancel(&where->timer);
 	tasklet_kill(&where->soft);
