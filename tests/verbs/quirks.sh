@@ -32,7 +32,7 @@ missed_events	verbs_cq.c	s/return missed;/return 0 * missed;/
 destroyed_qp_costs_a_poll	verbs_cq.c	/EFASIM_S_cqe_of_dead_qp/{n;s/-EINVAL/0/}
 err_flushes_nothing	admin.c	s/efasim_dev_drop_op(&qp->ops\[i\])/efasim_dev_complete(\&qp->ops[i], EFASIM_FLUSHED)/
 sqd_waits	request.c	s/qp->state == EFASIM_QPS_RTS &&/qp->state != EFASIM_QPS_ERR \&\&/
-reg_is_unordered	request.c	s/u32 us = max .*;/u32 us = 0 * max;/
+reg_is_unordered	request.c	s/efasim_dev_arm(dev, &op->timer, ktime_add_us(ktime_get(), us));/op->timer.fn(dev, \&op->timer);/
 send_largest	request.c	s/op->len > dev->limits.mtu ?/false ?/
 rnr_finite	request.c	s/if (!op->rnr_left)/if (false)/
 key_generations	mr.c	s/mr->key != key || mr->pdn != pdn/mr->pdn != pdn/
