@@ -100,18 +100,6 @@ static const struct fi_ops_cntr kofi_cntr_ops = {
 };
 
 /**
- * kofi_cntr_wake() - have who sleeps look again: the device went away
- * @cntr_fid: the counter, ours or a provider's own
- *
- * Context: Any.
- */
-void kofi_cntr_wake(struct fid_cntr *cntr_fid)
-{
-	if (cntr_fid->ops == &kofi_cntr_ops)
-		wake_up_all(&to_kofi_cntr(cntr_fid)->wait);
-}
-
-/**
  * kofi_cntr_done() - count an operation that completed
  * @cntr: the counter
  * @len: bytes transferred
@@ -149,6 +137,7 @@ void kofi_cntr_init(struct kofi_cntr *cntr, const struct fi_cntr_attr *attr)
 	cntr->attr = *attr;
 	cntr->cntr_fid.ops = &kofi_cntr_ops;
 	init_waitqueue_head(&cntr->wait);
+	cntr->cntr_fid.fid.wait = &cntr->wait;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cntr_init, KOFI_PROVIDER);
 

@@ -70,7 +70,7 @@ static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 	atomic_add(unasked, &cq->reserve);
 	/* Pairs with kofi_cq_reserve_unasked(). */
 	smp_mb__after_atomic();
-	if (READ_ONCE(cq->starved) && xchg(&cq->starved, false) &&
+	if (atomic_read(&cq->starved) && atomic_xchg(&cq->starved, 0) &&
 	    cq->replenished)
 		cq->replenished(cq);
 }
@@ -223,18 +223,6 @@ static const struct fi_ops_cq kofi_cq_ops = {
 	.signal		= kofi_cq_signal,
 };
 
-/**
- * kofi_cq_wake() - have who sleeps look again: the device went away
- * @cq_fid: the completion queue, ours or a provider's own
- *
- * Context: Any.
- */
-void kofi_cq_wake(struct fid_cq *cq_fid)
-{
-	if (cq_fid->ops == &kofi_cq_ops)
-		wake_up_all(&to_kofi_cq(cq_fid)->notifier.wait);
-}
-
 static void kofi_cq_put(struct kofi_cq *cq, const struct kofi_cq_slot *slot)
 {
 	spin_lock_bh(&cq->lock);
@@ -386,6 +374,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
 	cq->replenished = config->replenished;
 	kofi_notifier_init(&cq->notifier, &cq->lock,
 			   attr->handler ? kofi_cq_call : NULL);
+	cq->cq_fid.fid.wait = &cq->notifier.wait;
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);

@@ -113,9 +113,13 @@ static void kofi_eq_pop(struct kofi_eq *eq)
 	kofi_eq_release(eq, kofi_eq_at(eq, eq->head++));
 }
 
-static u32 kofi_eq_id(const struct fid *fid)
+/* An event will name an object, whose close has to know. */
+static u32 kofi_eq_name(const struct fid *fid)
 {
-	return fid && !IS_ERR_OR_NULL(fid->node) ? fid->node->id : 0;
+	if (!fid || IS_ERR_OR_NULL(fid->node))
+		return 0;
+	WRITE_ONCE(fid->node->told, true);
+	return fid->node->id;
 }
 
 static int kofi_eq_put_entry(struct fid_eq *eq, u32 event, u32 id,
@@ -317,7 +321,7 @@ int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf,
 
 	if (len != sizeof(*entry))
 		return -EINVAL;
-	return kofi_eq_put_entry(eq, event, kofi_eq_id(entry->fid), buf, len);
+	return kofi_eq_put_entry(eq, event, kofi_eq_name(entry->fid), buf, len);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_event, KOFI_PROVIDER);
 
@@ -334,7 +338,7 @@ int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 	const struct kofi_eq_slot slot = {
 		.len	= sizeof(slot.err),
 		.is_err	= true,
-		.id	= kofi_eq_id(entry->fid),
+		.id	= kofi_eq_name(entry->fid),
 		.err	= *entry,
 	};
 
@@ -395,7 +399,7 @@ void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
 		.event	= event,
 		.len	= sizeof(slot.device),
 		.held	= event == FI_DEVICE_REMOVED,
-		.id	= kofi_eq_id(about),
+		.id	= kofi_eq_name(about),
 		.device	= { .fid = about, .context = about->context },
 	};
 

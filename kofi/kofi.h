@@ -102,6 +102,7 @@ typedef void (*kofi_fn)(void);
  * @rma: likewise
  * @held: another node that is pinned: the CQ of an allocated region
  * @device_events: an event queue that a domain was bound to
+ * @told: events may be queued that name the object
  * @fns: room for vectors in which the provider left something out
  */
 struct kofi_node {
@@ -120,6 +121,7 @@ struct kofi_node {
 	const struct fi_ops_rma		*rma;
 	struct kofi_node		*held;
 	bool				device_events;
+	bool				told;
 	kofi_fn				fns[];
 };
 
@@ -193,11 +195,6 @@ void kofi_notifier_fini(struct kofi_notifier *notifier);
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 int kofi_work_start(void);
 void kofi_work_stop(void);
-
-/* cq.c, cntr.c */
-
-void kofi_cq_wake(struct fid_cq *cq_fid);
-void kofi_cntr_wake(struct fid_cntr *cntr_fid);
 
 /* strerror.c */
 

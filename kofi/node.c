@@ -201,20 +201,11 @@ static void kofi_ep_set_calls(struct kofi_node *node, enum kofi_state state)
 /* Nobody may go on posting to it, or waiting for it. */
 static void kofi_node_died(struct fid *fid)
 {
-	switch (fid->fclass) {
-	case FI_CLASS_MR:
+	if (fid->fclass == FI_CLASS_MR)
 		WRITE_ONCE(container_of(fid, struct fid_mr, fid)->ops,
 			   &kofi_mr_dead);
-		break;
-	case FI_CLASS_CQ:
-		kofi_cq_wake(container_of(fid, struct fid_cq, fid));
-		break;
-	case FI_CLASS_CNTR:
-		kofi_cntr_wake(container_of(fid, struct fid_cntr, fid));
-		break;
-	default:
-		break;
-	}
+	if (fid->wait)
+		wake_up_all(fid->wait);
 }
 
 /**
@@ -252,6 +243,13 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 		kofi_node_died(node->fid);
 }
 
+static bool kofi_is_new(const struct fid *fid)
+{
+	const struct kofi_node *node = READ_ONCE(fid->node);
+
+	return !node || node == KOFI_BORN_DEAD;
+}
+
 /**
  * kofi_node_publish() - an object was opened: complete and link it
  * @node: from kofi_node_alloc()
@@ -269,6 +267,11 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 
 	if (!fid || !fid->ops || !fid->ops->close) {
 		pr_err("%s: opened a %s that can't be closed\n",
+		       node->reg->provider->name, kofi_class_name(fclass));
+		return -EPROTO;
+	}
+	if (!kofi_is_new(fid)) {
+		pr_err("%s: opened a %s that is open already\n",
 		       node->reg->provider->name, kofi_class_name(fclass));
 		return -EPROTO;
 	}
@@ -297,17 +300,31 @@ static void kofi_unbind_all(struct kofi_node *node)
 	list_for_each_entry_safe(bind, next, &node->binds, list) {
 		if (bind->eq_held)
 			kofi_eq_drop(bind->node->fid);
-		if (bind->node->fid->fclass == FI_CLASS_EQ)
-			kofi_eq_forget(bind->node->fid, node->id);
 		kofi_node_put(bind->node);
 		kfree(bind);
 	}
+}
+
+/* Nobody shall read of it any more. Event queues belong to fabrics. */
+static void kofi_forget(const struct kofi_node *node)
+{
+	const struct kofi_node *fabric = node, *child;
+
+	while (fabric->parent)
+		fabric = fabric->parent;
+	mutex_lock(&kofi_tree_lock);
+	list_for_each_entry(child, &fabric->children, sibling)
+		if (child->fid->fclass == FI_CLASS_EQ)
+			kofi_eq_forget(child->fid, node->id);
+	mutex_unlock(&kofi_tree_lock);
 }
 
 static void kofi_node_gone(struct kofi_node *node)
 {
 	struct kofi_reg *reg = node->parent ? NULL : node->reg;
 
+	if (READ_ONCE(node->told))
+		kofi_forget(node);
 	kofi_unbind_all(node);
 	if (node->held)
 		kofi_node_put(node->held);
@@ -318,7 +335,7 @@ static void kofi_node_gone(struct kofi_node *node)
 
 /**
  * fi_close() - close an object of any class
- * @fid: the object
+ * @fid: the object, or NULL, which is closed already
  *
  * Nothing may be called on the object meanwhile, nor, on success, afterwards.
  *
@@ -339,6 +356,8 @@ int fi_close(struct fid *fid)
 	u32 id;
 	int ret;
 
+	if (!fid)
+		return 0;
 	ret = kofi_enter(fid, FI_CLASS_UNSPEC);
 	if (ret && ret != -ENODEV)
 		return ret;

@@ -144,12 +144,16 @@ enum fi_class {
  * @fclass: what it is
  * @context: the caller's, given when it was opened
  * @ops: the provider's
- * @node: the core's record of the object's place and state
+ * @wait: who sleeps until something happens to it, or NULL; kofi_cq_init() and
+ *	kofi_cntr_init() set it
+ * @node: the core's record of the object's place and state; NULL until it was
+ *	opened
  */
 struct fid {
 	enum fi_class		fclass;
 	void			*context;
 	const struct fi_ops	*ops;
+	struct wait_queue_head	*wait;
 	struct kofi_node	*node;
 };
 

@@ -277,7 +277,7 @@ struct kofi_cq {
 	u32			signals;
 	atomic_t		credits;
 	atomic_t		reserve;
-	bool			starved;
+	atomic_t		starved;
 	void			(*replenished)(struct kofi_cq *cq);
 	struct kofi_notifier	notifier;
 };
@@ -355,7 +355,7 @@ static inline int kofi_cq_reserve_unasked(struct kofi_cq *cq)
 {
 	if (atomic_dec_if_positive(&cq->reserve) >= 0)
 		return 0;
-	WRITE_ONCE(cq->starved, true);
+	atomic_set(&cq->starved, 1);
 	/* A reader adds to the reserve and then looks at starved. */
 	smp_mb();
 	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;

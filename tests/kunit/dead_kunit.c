@@ -144,12 +144,76 @@ static void own_events_stay(struct kunit *test)
 			-EAGAIN);
 }
 
+/* Of whatever class: whoever reads the event would look at it. */
+static void any_class_forgotten(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "dead");
+	struct fi_eq_entry entry = {};
+	struct kofi_fake_set set;
+	struct fid *fids[6];
+	u32 event;
+	int i;
+
+	kofi_fake_open_all(test, fake, &set);
+	fids[0] = &set.pool_mr->fid;
+	fids[1] = &set.mr->fid;
+	fids[2] = &set.ep->fid;
+	fids[3] = &set.cntr->fid;
+	fids[4] = &set.cq->fid;
+	fids[5] = &set.av->fid;
+	for (i = 0; i < ARRAY_SIZE(fids); i++) {
+		entry.fid = fids[i];
+		KUNIT_ASSERT_EQ(test, kofi_eq_write_event(set.eq, FI_NOTIFY,
+							  &entry,
+							  sizeof(entry)), 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(fids); i++) {
+		KUNIT_EXPECT_EQ(test, fi_eq_read(set.eq, &event, &entry,
+						 sizeof(entry), FI_PEEK),
+				(ssize_t)sizeof(entry));
+		KUNIT_EXPECT_PTR_EQ(test, entry.fid, fids[i]);
+		kofi_fake_close(test, fids[i]);
+	}
+	KUNIT_EXPECT_EQ(test, fi_eq_read(set.eq, &event, &entry,
+					 sizeof(entry), 0), -EAGAIN);
+}
+
+/* A provider that has one op of its own sleeps in the core's all the same. */
+static void own_op_wakes(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "dead");
+	struct kofi_thread cq_thread, cntr_thread;
+	struct fi_ops_cntr cntr_ops;
+	struct fi_ops_cq cq_ops;
+	struct kofi_fake_set set;
+
+	kofi_fake_open_all(test, fake, &set);
+	cq_ops = *set.cq->ops;
+	cntr_ops = *set.cntr->ops;
+	cq_ops.signal = NULL;
+	cntr_ops.set = NULL;
+	set.cq->ops = &cq_ops;
+	set.cntr->ops = &cntr_ops;
+	kofi_thread_start(test, &cq_thread, cq_sleeper, set.cq);
+	kofi_thread_start(test, &cntr_thread, cntr_sleeper, set.cntr);
+	KUNIT_EXPECT_TRUE(test,
+			  kofi_soon(kofi_sleepers(set.cq->fid.wait) &&
+				    kofi_sleepers(set.cntr->fid.wait)));
+	kofi_device_removed(set.domain, "dead0");
+	kofi_thread_join(test, &cq_thread);
+	kofi_thread_join(test, &cntr_thread);
+	KUNIT_EXPECT_EQ(test, cq_thread.ret, -ENODEV);
+	KUNIT_EXPECT_EQ(test, cntr_thread.ret, -ENODEV);
+}
+
 static struct kunit_case dead_cases[] = {
 	KUNIT_CASE(sleepers_wake),
 	KUNIT_CASE(last_completions),
 	KUNIT_CASE(binding_the_dead),
 	KUNIT_CASE(closed_before_read),
 	KUNIT_CASE(own_events_stay),
+	KUNIT_CASE(any_class_forgotten),
+	KUNIT_CASE(own_op_wakes),
 	{}
 };
 
