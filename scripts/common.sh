@@ -6,6 +6,9 @@
 
 set -euo pipefail
 
+# V=1 and the like, given to our make, mean something else to the kernel's.
+unset MAKEFLAGS MFLAGS
+
 KOFI_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 KOFI_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kofi
 export KOFI_TOP KOFI_CACHE

@@ -170,9 +170,13 @@ release_of()
 	echo "$release"
 }
 
+# Not more than once an hour: a package that isn't there is asked for often.
 apt_update()
 {
+	local stamp=$KOFI_CACHE/apt-update
+	[ -z "$(find "$stamp" -mmin -60 2> /dev/null)" ] || return 0
 	as_root apt-get -qq update >&2 || :
+	touch "$stamp"
 }
 
 # What a header package needs beside itself, other than the compiler.
