@@ -52,13 +52,15 @@ static void hello_completed(struct fid_cq *cq, void *context)
 	struct hello_op *op;
 	ssize_t ret;
 
-	while ((ret = fi_cq_read(cq, &entry, 1)) != -EAGAIN) {
-		if (ret == -FI_EAVAIL && fi_cq_readerr(cq, &error, 0) == 1) {
+	while ((ret = fi_cq_read(cq, &entry, 1)) == 1 || ret == -FI_EAVAIL) {
+		if (ret == 1) {
+			op = entry.op_context;
+			op->len = entry.len;
+		} else if (fi_cq_readerr(cq, &error, 0) == 1) {
 			op = error.op_context;
 			op->err = error.err;
 		} else {
-			op = entry.op_context;
-			op->len = entry.len;
+			break;
 		}
 		complete(&op->done);
 	}
