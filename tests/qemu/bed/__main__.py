@@ -91,6 +91,7 @@ class Check:
         self.args = args
         self.report = Report(log_directory(), args.verbose)
         self.trees = {}
+        self.unavailable = {}
         self.kunit = judges.Kunit(tree.script("kernel.sh", "source"))
         self.parser_lock = threading.Lock()
 
@@ -98,22 +99,29 @@ class Check:
         return not self.args.only or name in self.args.only
 
     def tree_for(self, kernel):
+        if kernel in self.unavailable:
+            raise self.unavailable[kernel]
         if kernel not in self.trees:
             say(f"building the modules for {kernel}")
-            self.trees[kernel] = tree.Tree(kernel)
+            try:
+                self.trees[kernel] = tree.Tree(kernel)
+            except tree.Unavailable as reason:
+                self.unavailable[kernel] = reason
+                raise
         return self.trees[kernel]
 
     def guest_boots(self):
-        """Those that this machine can run; the others are skipped."""
-        only = self.args.only
-        for candidate in plan.guest_boots(plan.guest_tests(self.args.full, only)):
+        """Of the tests that this machine can run; the others are skipped."""
+        tests = []
+        for test in plan.guest_tests(self.args.full, self.args.only):
+            kernel = test.needs.kernel
             try:
-                plan.require_tools(candidate)
-                self.tree_for(candidate.kernel)
-                yield candidate
+                plan.require_tools(test)
+                self.tree_for(kernel)
+                tests.append(test)
             except tree.Unavailable as reason:
-                for name in candidate.tests:
-                    self.report.skip(f"{name} on {candidate.kernel}", reason)
+                self.report.skip(f"{test.name} on {kernel}", reason)
+        return plan.guest_boots(tests)
 
     def jobs(self):
         """(boot, function that judges its outcomes), the long ones first."""

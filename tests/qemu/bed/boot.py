@@ -71,7 +71,6 @@ class Boot:
     timeout: int = 120              # seconds, once it is up
     grace: int = GRACE
     host_root: bool = False
-    host_tools: tuple = ()
     kmemleak: bool = False
     modules: tuple = ()             # of the kernel, beside what ours need
     kind: str = "run"

@@ -25,19 +25,25 @@ class Needs:
     kernel: str = "test"
     guests: int = 1
     smp: int = 0                # 0: two for one guest, one for each of several
-    mem: str = "768M"
     cmdline: str = ""
+    alone: str = ""             # the test's name, if it wants a boot to itself
+    kmemleak: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Offers:
+    """What it asks for as well, and the others of its boot don't mind."""
+    mem: str = "768M"
     host_root: bool = False
     host_tools: tuple = ()
     modules: tuple = ()
-    alone: str = ""             # the test's name, if it wants a boot to itself
-    kmemleak: bool = False
 
 
 @dataclasses.dataclass
 class GuestTest:
     name: str
     needs: Needs
+    offers: Offers = Offers()
     timeout: int = 60
     full: bool = False
 
@@ -72,9 +78,12 @@ def read_tests(path):
     if unknown:
         raise SystemExit(f"{path}: unknown needs: {' '.join(sorted(unknown))}")
     needs = {key.replace("-", "_"): CONVERT[key](value) for key, value in header.items()}
+    offers = Offers(**{field.name: needs.pop(field.name)
+                       for field in dataclasses.fields(Offers) if field.name in needs})
     if set(kernels) - set(KERNELS) or needs.get("guests", 1) not in (1, 2):
         raise SystemExit(f"{path}: no such kernel or number of guests")
-    return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs), timeout, full)
+    return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs), offers,
+                      timeout, full)
             for kernel in kernels]
 
 
@@ -84,12 +93,16 @@ def guest_tests(full, only=None):
     return [t for t in tests if (full or not t.full) and (not only or t.name in only)]
 
 
-def require_tools(boot):
-    """Programs of the host that the tests run below /host."""
-    missing = [tool for tool in boot.host_tools
+def require_tools(test):
+    """Programs of the host that the test runs below /host."""
+    missing = [tool for tool in test.offers.host_tools
                if not shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")]
     if missing:
         raise tree.Unavailable(f"this machine has no {' '.join(missing)}")
+
+
+def mebibytes(mem):
+    return int(mem[:-1]) * {"M": 1, "G": 1024}[mem[-1]]
 
 
 def boot_for(tests):
@@ -99,10 +112,11 @@ def boot_for(tests):
     return Boot(name=name if needs.kernel == "test" else f"{name}-{needs.kernel}",
                 kernel=needs.kernel, guests=needs.guests,
                 tests=tuple(t.name for t in tests), cmdline=needs.cmdline,
-                smp=needs.smp or (2 if needs.guests == 1 else 1), mem=needs.mem,
+                smp=needs.smp or (2 if needs.guests == 1 else 1),
+                mem=max((t.offers.mem for t in tests), key=mebibytes),
                 timeout=sum(t.timeout for t in tests) + (30 if needs.kmemleak else 0),
-                host_root=needs.host_root,
-                host_tools=needs.host_tools, modules=needs.modules,
+                host_root=any(t.offers.host_root for t in tests),
+                modules=tuple(sorted({m for t in tests for m in t.offers.modules})),
                 kmemleak=needs.kmemleak)
 
 

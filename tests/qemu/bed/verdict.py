@@ -216,8 +216,7 @@ def judge_kernel(outcome):
     verdict.check(judge_state("after unloading", sections.get("state/unloaded"),
                               debug_kernel))
     if boot.kmemleak:
-        verdict.check(judge_leaks("before unloading", sections.get("leaks/loaded")))
-        verdict.check(judge_leaks("after unloading", sections.get("leaks/unloaded")))
+        verdict.check(judge_leaks("after unloading", sections.get("leaks")))
     if "end" not in sections:
         verdict.failures.append("the guest left without saying that it was done")
     return verdict

@@ -23,7 +23,7 @@ number()
 	report | sed -n "s/.*[ ,]\([0-9]*\) $1.*/\1/p"
 }
 
-check "16 threads, 5 seconds" modprobe kofi_soak threads=16 seconds=5
+check "16 threads, 3 seconds" modprobe kofi_soak threads=16 seconds=3
 note "$(report)"
 check "no round was ended by a removal" [ "$(number 'rounds ended')" = 0 ]
 check "keys that were taken back were refused" \
@@ -31,7 +31,7 @@ check "keys that were taken back were refused" \
 check "nothing is open after it" [ ! -s /sys/kernel/debug/kofi/objects ]
 check "the module goes" rmmod kofi_soak
 
-modprobe kofi_soak threads=16 seconds=15 &
+modprobe kofi_soak threads=16 seconds=8 &
 soak=$!
 removals=0
 while kill -0 $soak 2> /dev/null; do
@@ -43,7 +43,7 @@ while kill -0 $soak 2> /dev/null; do
 		present $device 1
 	done
 done
-check "16 threads, 15 seconds, $removals removals" wait $soak
+check "16 threads, 8 seconds, $removals removals" wait $soak
 note "$(report)"
 check "removals ended rounds" [ "$(number 'rounds ended')" -ge "$removals" ]
 check "nothing is open after it" [ ! -s /sys/kernel/debug/kofi/objects ]
