@@ -4,6 +4,7 @@
  * and stays as an empty shell until the ULP closes it.
  */
 #include <linux/dma-mapping.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 #include "kefa.h"
 
@@ -27,7 +28,35 @@ static void kefa_nothing_fini(struct kefa_domain *dom)
 {
 	dma_unmap_single(dom->dev->dma, dom->nothing_dma, PAGE_SIZE,
 			 DMA_BIDIRECTIONAL);
-	free_page((unsigned long)dom->nothing);
+	if (!dom->reaches)
+		free_page((unsigned long)dom->nothing);
+}
+
+/**
+ * kefa_domain_refused() - the device refused to destroy something
+ * @dom: whose it was
+ *
+ * A device that doesn't obey must at least not reach memory any more. Where that
+ * can't be had, memory that it knows is kept, see kefa_keep().
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_domain_refused(struct kefa_domain *dom)
+{
+	struct ib_device *ibdev = dom->dev->ibdev;
+	struct device *parent = ibdev->dev.parent;
+	bool pci = parent && dev_is_pci(parent);
+
+	lockdep_assert_held(&dom->dev->lock);
+	if (dom->broken)
+		return;
+	dom->broken = true;
+	dom->reaches = !pci;
+	if (pci)
+		pci_clear_master(to_pci_dev(parent));
+	dev_warn(&ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
+		 pci ? "so it may not master the bus any more" :
+		       "and can't be kept from memory");
 }
 
 static int kefa_domain_start(struct kefa_domain *dom)
@@ -68,7 +97,7 @@ static void kefa_domain_stop(struct kefa_domain *dom)
 	kefa_mrq_stop(dom);
 	kefa_mrs_remove(dom);
 	kefa_ahs_remove(dom);
-	if (dom->broken || dom->mrq.hq.broken)
+	if (dom->broken)
 		dom->dev->hw->pd_abandon(dom->pd);
 	else
 		dom->dev->hw->pd_destroy(dom->pd);

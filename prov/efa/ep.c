@@ -5,7 +5,6 @@
  * in; what the device has completed is taken; the queue pair goes, and with it
  * the device's interest in any memory; what is left on our lists completes.
  */
-#include <linux/pci.h>
 #include <linux/slab.h>
 #include "kefa.h"
 
@@ -30,23 +29,6 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 	spin_unlock_bh(&ep->lock);
 }
 
-/*
- * A device that doesn't obey must at least not reach memory any more. Whether
- * that could be done.
- */
-static bool kefa_silence(struct kefa_dev *dev)
-{
-	struct device *parent = dev->ibdev->dev.parent;
-	bool pci = parent && dev_is_pci(parent);
-
-	if (pci)
-		pci_clear_master(to_pci_dev(parent));
-	dev_warn(&dev->ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
-		 pci ? "so it may not master the bus any more" :
-		       "and can't be kept from memory");
-	return pci;
-}
-
 /**
  * kefa_ep_teardown() - complete all that is outstanding
  * @ep: the endpoint, halted a grace period ago
@@ -57,6 +39,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
 	bool reaches = false;
+	size_t lost = 0;
 
 	lockdep_assert_held(&dev->lock);
 	if (!ep->had_qp)
@@ -70,14 +53,20 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 
 	dev->hw->qp_destroy(&ep->hq);
 	if (ep->hq.broken) {
-		ep->dom->broken = true;
-		reaches = !kefa_silence(dev);
+		kefa_domain_refused(ep->dom);
+		reaches = ep->dom->reaches;
 	}
 
 	spin_lock_bh(&ep->lock);
+	if (reaches)
+		lost = kefa_ops_keep(ep);
 	kefa_ep_fail_all(ep, ep->hq.broken ? ENODEV : ep->stop_err);
 	spin_unlock_bh(&ep->lock);
 	kefa_copies_fini(ep, reaches);
+	if (lost)
+		dev_warn(&dev->ibdev->dev,
+			 "kofi_efa: it may still reach %zu bytes of kmalloc()\n",
+			 lost);
 	kefa_ep_tell(ep, false);
 }
 

@@ -284,6 +284,7 @@ struct kefa_mrq {
  * @pd: protection domain; NULL once the device is gone
  * @gone: the device was removed; @dev->lock
  * @broken: the device refused to destroy something; @dev->lock
+ * @reaches: and can't be kept from memory; @dev->lock
  * @eps: its endpoints; @dev->lock
  * @ahs: its address handles; @dev->lock
  * @ah_table: the same by GID; @dev->lock
@@ -304,6 +305,7 @@ struct kefa_domain {
 	struct ib_pd		*pd;
 	bool			gone;
 	bool			broken;
+	bool			reaches;
 	struct list_head	eps;
 	struct list_head	ahs;
 	struct rhashtable	ah_table;
@@ -320,6 +322,7 @@ struct kefa_domain {
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context);
 void kefa_domain_remove(struct kefa_domain *dom);
+void kefa_domain_refused(struct kefa_domain *dom);
 
 static inline struct kefa_domain *to_kefa_domain(struct fid_domain *domain)
 {
@@ -343,10 +346,12 @@ struct kefa_run {
 /**
  * struct kefa_seg - memory that the device can reach
  * @dma: its address
+ * @phys: and the processor's
  * @len: bytes
  */
 struct kefa_seg {
 	dma_addr_t	dma;
+	phys_addr_t	phys;
 	u32		len;
 };
 
@@ -446,6 +451,8 @@ int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 	     struct kefa_seg *segs, enum dma_data_direction dir);
 void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 		enum dma_data_direction dir);
+size_t kefa_keep(phys_addr_t phys, size_t len);
+size_t kefa_ops_keep(struct kefa_ep *ep);
 int kefa_ops_init(struct kefa_ep *ep);
 void kefa_ops_fini(struct kefa_ep *ep);
 void kefa_copies_fini(struct kefa_ep *ep, bool leave);
@@ -620,7 +627,7 @@ struct kefa_frmr {
 void kefa_pool_init(struct kefa_domain *dom);
 struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages);
 void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr);
-void kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr);
+int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr);
 void kefa_pool_empty(struct kefa_domain *dom);
 
 /* mr.c */

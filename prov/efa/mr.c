@@ -348,6 +348,24 @@ static void kefa_mr_free(struct kefa_mr *mr)
 	kfree(mr);
 }
 
+/* When the device refused to destroy the region, peers may still reach it. */
+static void kefa_mr_keep(struct kefa_mr *mr, int refused)
+{
+	struct kefa_domain *dom = mr->dom;
+	struct scatterlist *sg;
+	size_t lost = 0;
+	unsigned int i;
+
+	if (!refused || !dom->reaches)
+		return;
+	for_each_sg(mr->sg, sg, mr->nents, i)
+		lost += kefa_keep(sg_phys(sg), sg->length);
+	if (lost)
+		dev_warn(&dom->dev->ibdev->dev,
+			 "kofi_efa: peers may still reach %zu bytes of kmalloc()\n",
+			 lost);
+}
+
 /*
  * The device has nothing of it any more, or is made to: of a stuck region it
  * is the end that counts, and the memory goes after that.
@@ -360,7 +378,7 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	lockdep_assert_held(&dom->dev->lock);
 	list_del(&mr->list);
 	if (mr->fr && mr->state == KEFA_MR_STUCK)
-		kefa_pool_drop(dom, mr->fr);
+		kefa_mr_keep(mr, kefa_pool_drop(dom, mr->fr));
 	else if (mr->fr)
 		kefa_pool_put(dom, mr->fr);
 	mr->fr = NULL;
@@ -633,13 +651,16 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 {
 	struct kefa_mrq *mrq = &dom->mrq;
 	struct kefa_mr *mr;
+	int ret;
 
 	lockdep_assert_held(&dom->dev->lock);
 	list_for_each_entry(mr, &dom->mrs, list) {
 		if (!mr->fr)
 			continue;
-		if (dom->dev->hw->mr_destroy(mr->fr->mr))
-			dom->broken = true;
+		ret = dom->dev->hw->mr_destroy(mr->fr->mr);
+		if (ret)
+			kefa_domain_refused(dom);
+		kefa_mr_keep(mr, ret);
 		mr->fr->mr = NULL;
 	}
 	kefa_pool_empty(dom);

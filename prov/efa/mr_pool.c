@@ -40,17 +40,23 @@ static struct kefa_frmr *kefa_pool_take(struct kefa_domain *dom, u32 order)
 /**
  * kefa_pool_drop() - give a region back to the device
  * @dom: the domain
- * @fr: the region, not in the pool
+ * @fr: the region, not in the pool; gone after this
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: 0, or the device's error when it refused.
  */
-void kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr)
+int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr)
 {
+	int ret = 0;
+
 	lockdep_assert_held(&dom->dev->lock);
-	if (fr->mr && dom->dev->hw->mr_destroy(fr->mr))
-		dom->broken = true;
+	if (fr->mr)
+		ret = dom->dev->hw->mr_destroy(fr->mr);
+	if (ret)
+		kefa_domain_refused(dom);
 	dom->nfrmrs--;
 	kfree(fr);
+	return ret;
 }
 
 static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)

@@ -226,6 +226,8 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 		;
 	spin_unlock_bh(&mrq->lock);
 	dom->dev->hw->qp_destroy(&mrq->hq);
+	if (mrq->hq.broken)
+		kefa_domain_refused(dom);
 }
 
 /**

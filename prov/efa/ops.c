@@ -163,6 +163,7 @@ int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 
 	for (i = 0; i < n; i++) {
 		segs[i].len = runs[i].len;
+		segs[i].phys = page_to_phys(runs[i].page) + runs[i].off;
 		segs[i].dma = dma_map_page(dma, runs[i].page, runs[i].off,
 					   runs[i].len, dir);
 		if (dma_mapping_error(dma, segs[i].dma)) {
@@ -171,6 +172,58 @@ int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 		}
 	}
 	return 0;
+}
+
+/**
+ * kefa_keep() - see to it that nobody gets memory that the device may still reach
+ * @phys: the memory
+ * @len: bytes
+ *
+ * Its pages have a user for ever. That is of no use for what kmalloc() gave out
+ * by the piece, and gives out again.
+ *
+ * Context: Any.
+ * Return: bytes that can't be kept.
+ */
+size_t kefa_keep(phys_addr_t phys, size_t len)
+{
+	size_t part, lost = 0;
+	struct folio *folio;
+
+	for (; len; phys += part, len -= part) {
+		part = min_t(size_t, len, PAGE_SIZE - offset_in_page(phys));
+		folio = page_folio(pfn_to_page(PHYS_PFN(phys)));
+		if (folio_test_slab(folio))
+			lost += part;
+		else
+			folio_get(folio);
+	}
+	return lost;
+}
+
+static size_t kefa_side_keep(const struct kefa_side *side)
+{
+	const struct kefa_op *op;
+	size_t lost = 0;
+	int i;
+
+	list_for_each_entry(op, &side->posted, list)
+		for (i = 0; i < op->nsegs; i++)
+			lost += kefa_keep(op->seg[i].phys, op->seg[i].len);
+	return lost;
+}
+
+/**
+ * kefa_ops_keep() - kefa_keep() the memory of all that is outstanding
+ * @ep: the endpoint
+ *
+ * Context: Process context, under kefa_ep.lock.
+ * Return: bytes that can't be kept.
+ */
+size_t kefa_ops_keep(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	return kefa_side_keep(&ep->tx) + kefa_side_keep(&ep->rx);
 }
 
 static size_t kefa_copy_size(const struct kefa_ep *ep)

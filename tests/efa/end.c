@@ -57,7 +57,8 @@ int et_open(struct et_end *end, const char *device, u64 bind)
 
 	memset(end, 0, sizeof(*end));
 	end->buf = vzalloc(ET_BUF);
-	end->small = kzalloc(ET_SMALL, GFP_KERNEL);
+	/* Not kmalloc(): a device that is dead may keep it. */
+	end->small = alloc_pages_exact(ET_SMALL, GFP_KERNEL | __GFP_ZERO);
 	if (!end->buf || !end->small)
 		return -ENOMEM;
 	ret = et_find(end, device);
@@ -84,7 +85,8 @@ int et_close(struct et_end *end)
 	ret = ET_CLOSE(end->fabric) ?: ret;
 	fi_freeinfo(end->info);
 	vfree(end->buf);
-	kfree(end->small);
+	if (end->small)
+		free_pages_exact(end->small, ET_SMALL);
 	memset(end, 0, sizeof(*end));
 	return ret;
 }

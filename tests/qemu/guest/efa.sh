@@ -15,6 +15,7 @@
 TEST=/sys/kernel/debug/kofi_efa_test
 SIM=/sys/kernel/debug/efasim
 ROUNDS=6
+DEAD_ROUNDS=5
 
 # run WHAT DEVICE PEER [CASE [NUMBER]]: its TAP lines become ours
 run()
@@ -92,11 +93,18 @@ done
 set_faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0
 cat /sys/kernel/debug/kofi_efa/es0
 
-# removal ROUND: two devices go, at full depth, and come back
+# dies: no command is answered any more, though the device goes on otherwise
+dies()
+{
+	set_faults admin_timeout_ms=300 admin_timeout=1
+}
+
+# removal ROUND [dead]: two devices go, at full depth, and come back
 removal()
 {
 	(
 		sleep 2
+		[ -z "$2" ] || dies
 		echo 1 > $SIM/es0/remove
 		echo 1 > $SIM/es1/remove
 	) &
@@ -108,6 +116,9 @@ removal()
 
 for round in $(seq $ROUNDS); do
 	removal "$round"
+done
+for round in $(seq $DEAD_ROUNDS); do
+	removal "dead $round" dead
 done
 run "after all that" es0 es1 msg_sizes
 check "delete es0" host rdma link delete es0
