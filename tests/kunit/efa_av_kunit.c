@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Address vectors and address handles of the EFA provider. */
+#include <linux/workqueue.h>
+#include "efa_scene.h"
+
+/* Handles without users have been given back. */
+static unsigned int handles(struct efa_scene *scene)
+{
+	flush_work(&efa_dom(scene)->ah_work);
+	return scene->fake->ahs;
+}
+
+static int remove_one(struct efa_scene *scene, fi_addr_t addr)
+{
+	return fi_av_remove(scene->av, &addr, 1, 0);
+}
+
+static void av_lookup(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr want = efa_addr(3, 0x44), got;
+	fi_addr_t addr = efa_insert(test, scene, 3, 0x44);
+	size_t len = sizeof(got);
+	char text[96];
+
+	KUNIT_EXPECT_EQ(test, fi_av_lookup(scene->av, addr, &got, &len), 0);
+	KUNIT_EXPECT_EQ(test, len, sizeof(got));
+	KUNIT_EXPECT_MEMEQ(test, &got, &want, sizeof(got));
+	len = 8;
+	memset(&got, 0xee, sizeof(got));
+	KUNIT_EXPECT_EQ(test, fi_av_lookup(scene->av, addr, &got, &len), 0);
+	KUNIT_EXPECT_EQ(test, len, sizeof(got));
+	KUNIT_EXPECT_EQ(test, got.gid[8], 0xee);
+	len = sizeof(text);
+	KUNIT_EXPECT_STREQ(test, fi_av_straddr(scene->av, &want, text, &len),
+			   "fi_addr_efa://[fe80::3]:68:324");
+	KUNIT_EXPECT_EQ(test, len, strlen(text) + 1);
+}
+
+static void av_types(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_av_attr attr = { .type = FI_AV_MAP };
+	struct fid_av *av;
+
+	KUNIT_EXPECT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL),
+			-EOPNOTSUPP);
+	attr.type = FI_AV_UNSPEC;
+	KUNIT_ASSERT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL), 0);
+	KUNIT_EXPECT_EQ(test, attr.type, FI_AV_TABLE);
+	KUNIT_EXPECT_EQ(test, fi_close(&av->fid), 0);
+}
+
+/* What differs in anything is another address; what doesn't is the same. */
+static void av_duplicates(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr = efa_addr(2, 7), other[3] = {
+		addr, addr, addr,
+	};
+	fi_addr_t again, fi_addr[3];
+	int i;
+
+	addr.reserved = ~0ULL;
+	addr.pad = 0xffff;
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, &addr, 1, &again, 0,
+					   NULL), 1);
+	KUNIT_EXPECT_EQ(test, again, scene->peer);
+	other[0].qpn++;
+	other[1].qkey++;
+	other[2].gid[15]++;
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, other, 3, fi_addr, 0,
+					   NULL), 3);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fi_addr[i], scene->peer + 1 + i);
+	/* Inserted twice, removed once: it is gone. */
+	KUNIT_EXPECT_EQ(test, remove_one(scene, again), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 1, 1), -EHOSTUNREACH);
+}
+
+/* The lowest index that is free. */
+static void av_index_reuse(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr got;
+	size_t len = sizeof(got);
+	fi_addr_t addr[8], two[2];
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		addr[i] = efa_insert(test, scene, 3, i);
+		KUNIT_EXPECT_EQ(test, addr[i], i + 1);
+	}
+	two[0] = addr[5];
+	two[1] = addr[2];
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, two, 2, 0), 0);
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 4, 100), addr[2]);
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 4, 101), addr[5]);
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 4, 102), addr[7] + 1);
+	KUNIT_EXPECT_EQ(test, fi_av_lookup(scene->av, addr[2], &got, &len), 0);
+	KUNIT_EXPECT_EQ(test, got.qpn, 100);
+}
+
+static const fi_addr_t nobody[] = {
+	1, 77, S32_MAX, 0x80000000, U32_MAX, 1ULL << 32, 1ULL << 63,
+	FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL,
+};
+
+/* Nobody there: nothing is done, and nothing used up. */
+static void av_out_of_range(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr got;
+	size_t len = sizeof(got);
+	int credits = atomic_read(&efa_cq(scene)->credits);
+	fi_addr_t both[2];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(nobody); i++) {
+		scene->peer = nobody[i];
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EHOSTUNREACH);
+		KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 1), -EHOSTUNREACH);
+		KUNIT_EXPECT_EQ(test, efa_get(scene, 64, 1), -EHOSTUNREACH);
+		KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64,
+						nobody[i]), -EHOSTUNREACH);
+		KUNIT_EXPECT_EQ(test, remove_one(scene, nobody[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, fi_av_lookup(scene->av, nobody[i], &got,
+						   &len), -EINVAL);
+	}
+	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, 0);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.size);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
+	/* One that isn't there doesn't keep others. */
+	both[0] = nobody[1];
+	both[1] = 0;
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, both, 2, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, 0), -EINVAL);
+}
+
+static void av_bad_gid(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr[3] = {
+		efa_addr(5, 1), { .qpn = 1 }, efa_addr(5, 2),
+	};
+	fi_addr_t got[3] = { };
+
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, &addr[1], 1, got, 0,
+					   NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, got[0], FI_ADDR_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, addr, 3, got, 0, NULL),
+			2);
+	KUNIT_EXPECT_EQ(test, got[0], 1);
+	KUNIT_EXPECT_EQ(test, got[1], FI_ADDR_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, got[2], 2);
+}
+
+/* The device has none for it: the rest of the batch gets in. */
+static void av_no_handle(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr[3] = {
+		efa_addr(5, 1), efa_addr(6, 1), efa_addr(7, 1),
+	};
+	fi_addr_t got[3] = { };
+
+	efake_fail(scene->fake, EFAKE_AH_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, addr, 1, got, 0, NULL),
+			-ENOSPC);
+	KUNIT_EXPECT_EQ(test, got[0], FI_ADDR_NOTAVAIL);
+	efake_fail(scene->fake, EFAKE_AH_CREATE, 2, -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, addr, 3, got, 0, NULL),
+			2);
+	KUNIT_EXPECT_EQ(test, got[1], FI_ADDR_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, handles(scene), 3);
+	/* And later it may have one. */
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, addr, 3, got, 0, NULL),
+			3);
+	KUNIT_EXPECT_EQ(test, handles(scene), 4);
+}
+
+/* What is posted says whom it is for. */
+static void av_in_work_requests(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efake_wr *wr;
+
+	scene->peer = efa_insert(test, scene, 9, 0x99);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 2), 0);
+	wr = efake_sent(scene->qp, 0);
+	KUNIT_EXPECT_EQ(test, wr->qpn, 0x99);
+	KUNIT_EXPECT_EQ(test, wr->qkey, 0x199);
+	KUNIT_EXPECT_EQ(test, efake_ah_gid(wr->ah)[15], 9);
+	wr = efake_sent(scene->qp, 1);
+	KUNIT_EXPECT_EQ(test, wr->qpn, 0x99);
+	KUNIT_EXPECT_EQ(test, wr->qkey, 0x199);
+	KUNIT_EXPECT_EQ(test, efake_ah_gid(wr->ah)[15], 9);
+}
+
+/* A thousand addresses of ten devices. */
+static void av_many(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr;
+	size_t len = sizeof(addr);
+	fi_addr_t got;
+	int i, wrong = 0;
+
+	for (i = 1; i <= 1000; i++) {
+		addr = efa_addr(10 + i % 10, i);
+		wrong += fi_av_insert(scene->av, &addr, 1, &got, 0, NULL) != 1;
+		wrong += got != i;
+	}
+	for (i = 1; i <= 1000; i++) {
+		wrong += fi_av_lookup(scene->av, i, &addr, &len) != 0;
+		wrong += addr.qpn != i;
+		wrong += remove_one(scene, i) != 0;
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_AH_CREATE), 11);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+}
+
+static void av_entry_size(struct kunit *test)
+{
+	KUNIT_EXPECT_LE(test, kmalloc_size_roundup(sizeof(struct kefa_peer)),
+			64);
+}
+
+static struct kunit_case av_cases[] = {
+	KUNIT_CASE(av_lookup),
+	KUNIT_CASE(av_types),
+	KUNIT_CASE(av_duplicates),
+	KUNIT_CASE(av_index_reuse),
+	KUNIT_CASE(av_out_of_range),
+	KUNIT_CASE(av_bad_gid),
+	KUNIT_CASE(av_no_handle),
+	KUNIT_CASE(av_in_work_requests),
+	KUNIT_CASE(av_many),
+	KUNIT_CASE(av_entry_size),
+	{}
+};
+
+static struct kunit_suite av_suite = {
+	.name = "kefa_av",
+	.test_cases = av_cases,
+};
+
+/* Addresses of one device share a handle, in all vectors of the domain. */
+static void ah_shared(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr = efa_addr(5, 1);
+	struct fi_av_attr attr = { };
+	fi_addr_t one, two, three;
+	struct fid_av *av;
+
+	one = efa_insert(test, scene, 5, 1);
+	two = efa_insert(test, scene, 5, 2);
+	KUNIT_ASSERT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(av, &addr, 1, &three, 0, NULL), 1);
+	KUNIT_EXPECT_EQ(test, handles(scene), 2);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, one), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, two), 0);
+	KUNIT_EXPECT_EQ(test, handles(scene), 2);
+	KUNIT_EXPECT_EQ(test, fi_close(&av->fid), 0);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+}
+
+/* An operation has a use of its own. */
+static void ah_of_operation(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efake_wr *wr;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+	/* Somebody else has the index now. */
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 77, 1), scene->peer);
+	KUNIT_EXPECT_EQ(test, handles(scene), 2);
+	wr = efake_sent(scene->qp, 0);
+	KUNIT_EXPECT_EQ(test, efake_ah_gid(wr->ah)[15], 2);
+	efake_wr_done(wr, 0);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, handles(scene), 2);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 2);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+}
+
+/* One that the worker hasn't come for yet can be had again. */
+static void ah_back_in_time(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_dev *dev = scene->fake->dev;
+	struct kefa_ah *ah;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	mutex_lock(&dev->lock);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 0);
+	KUNIT_EXPECT_PTR_EQ(test, kefa_ah_get(efa_dom(scene), ah->gid), ah);
+	mutex_unlock(&dev->lock);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_AH_CREATE), 1);
+	kefa_ah_put(ah);
+	KUNIT_EXPECT_EQ(test, handles(scene), 0);
+	efa_expect_done(test, scene, 1);
+}
+
+/* Addresses outlive the device, and lead nowhere. */
+static void ah_without_device(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr = efa_addr(2, 8);
+	struct kefa_ah *ah;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_EQ(test, handles(scene), 0);
+	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
+	KUNIT_EXPECT_NULL(test, ah->ah);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 1);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, &addr, 1, NULL, 0, NULL),
+			-ENODEV);
+	efa_expect_error(test, scene, 1, ENODEV, 0);
+}
+
+static struct kunit_case ah_cases[] = {
+	KUNIT_CASE(ah_shared),
+	KUNIT_CASE(ah_of_operation),
+	KUNIT_CASE(ah_back_in_time),
+	KUNIT_CASE(ah_without_device),
+	{}
+};
+
+static struct kunit_suite ah_suite = {
+	.name = "kefa_ah",
+	.test_cases = ah_cases,
+};
+
+kunit_test_suites(&av_suite, &ah_suite);

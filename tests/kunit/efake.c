@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The fake EFA device: making it, failing it, and looking at what is left. */
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include "efake_priv.h"
+
+/**
+ * efake_breach() - a rule of the device was broken
+ * @fake: the device
+ * @what: which
+ *
+ * Context: Any.
+ */
+void efake_breach(struct efake *fake, const char *what)
+{
+	atomic_inc(&fake->breaches);
+	pr_err_ratelimited("%s: %s\n", dev_name(fake->root), what);
+}
+
+/**
+ * efake_fails() - shall this call fail?
+ * @fake: the device
+ * @call: the call
+ * @err: takes the negative errno
+ *
+ * Context: Any.
+ * Return: whether.
+ */
+bool efake_fails(struct efake *fake, enum efake_call call, int *err)
+{
+	struct efake_fail *fail = &fake->fail[call];
+	unsigned long flags;
+	bool fails = false;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	fail->count++;
+	if (fake->refuse & BIT(call)) {
+		*err = -ENODEV;
+		fails = true;
+	} else if (fail->nth && !--fail->nth) {
+		*err = fail->err;
+		fails = true;
+	} else if (fake->any && !--fake->any) {
+		*err = -EIO;
+		fake->hit = true;
+		fails = true;
+	}
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return fails;
+}
+
+/**
+ * efake_fail() - have a call fail, once
+ * @fake: the device
+ * @call: which
+ * @nth: the nth from now on, from 1
+ * @err: by this negative errno
+ *
+ * Context: Any.
+ */
+void efake_fail(struct efake *fake, enum efake_call call, unsigned int nth,
+		int err)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	fake->fail[call].nth = nth;
+	fake->fail[call].err = err;
+	spin_unlock_irqrestore(&fake->lock, flags);
+}
+
+/**
+ * efake_calls() - count calls
+ * @fake: the device
+ * @call: of which kind
+ *
+ * Context: Any.
+ * Return: how many there were, failed or not.
+ */
+unsigned int efake_calls(struct efake *fake, enum efake_call call)
+{
+	return READ_ONCE(fake->fail[call].count);
+}
+
+static struct kefa_dev *dev_make(struct efake *fake, const char *name)
+{
+	struct kefa_dev *dev = kefa_dev_alloc();
+
+	if (!dev)
+		return NULL;
+	dev->hw = &efake_hw;
+	dev->ibdev = &fake->ibdev;
+	dev->dma = get_device(fake->root);
+	strscpy(dev->name, name, sizeof(dev->name));
+	strscpy(dev->driver, "efake", sizeof(dev->driver));
+	dev->gid[0] = 0xfe;
+	dev->gid[15] = 1;
+	dev->part_id = 0xefa2;
+	dev->numa_node = NUMA_NO_NODE;
+	dev->mtu = EFAKE_MTU;
+	dev->tx_depth = EFAKE_TX_DEPTH;
+	dev->rx_depth = EFAKE_RX_DEPTH;
+	dev->max_qp = 16;
+	dev->max_mr = EFAKE_MAX_MR;
+	dev->max_mr_pages = EFAKE_MR_PAGES;
+	dev->page_sizes = PAGE_SIZE | SZ_64K | SZ_2M;
+	dev->vectors = 4;
+	dev->rdma_read = true;
+	dev->rdma_write = true;
+	return dev;
+}
+
+static bool fake_init(struct efake *fake, const char *name)
+{
+	int i;
+
+	spin_lock_init(&fake->lock);
+	INIT_LIST_HEAD(&fake->qps);
+	INIT_LIST_HEAD(&fake->broken);
+	INIT_LIST_HEAD(&fake->objs);
+	INIT_LIST_HEAD(&fake->lost);
+	fake->max_mrs = EFAKE_MAX_MR;
+	fake->next_qpn = 0x100;
+	fake->master = true;
+	fake->root = root_device_register(name);
+	if (IS_ERR(fake->root))
+		return false;
+	fake->seg.max_segment_size = SZ_2G;
+	fake->root->dma_parms = &fake->seg;
+	dev_set_drvdata(fake->root, fake);
+	fake->ibdev.dev.parent = fake->root;
+	fake->ibdev.dev.init_name = "efake";
+	fake->mem = kvzalloc(sizeof(*fake->mem), GFP_KERNEL);
+	for (i = 0; fake->mem && i < EFAKE_MAPS; i++)
+		hlist_add_head(&fake->mem->map[i].node, &fake->mem->free);
+	fake->dev = fake->mem ? dev_make(fake, name) : NULL;
+	return fake->dev;
+}
+
+static void fake_free(struct efake *fake)
+{
+	struct efake_qp *qp, *next_qp;
+	struct efake_obj *obj, *next;
+
+	list_for_each_entry_safe(qp, next_qp, &fake->broken, list)
+		efake_qp_free(qp);
+	list_for_each_entry_safe(obj, next, &fake->lost, list)
+		kvfree(obj);
+	kvfree(fake->mem);
+	if (!IS_ERR_OR_NULL(fake->root))
+		root_device_unregister(fake->root);
+	kfree(fake);
+}
+
+/* Everything that the provider closed and let go has left nothing behind. */
+static void fake_end(void *data)
+{
+	struct efake *fake = data;
+	struct kunit *test = fake->test;
+
+	if (fake->published)
+		efake_remove(fake);
+	else if (fake->dev)
+		kefa_dev_put(fake->dev);
+	KUNIT_EXPECT_EQ(test, atomic_read(&fake->breaches), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&fake->qps));
+	KUNIT_EXPECT_TRUE(test, list_empty(&fake->objs));
+	KUNIT_EXPECT_EQ(test, fake->nmaps, 0);
+	fake_free(fake);
+}
+
+/**
+ * efake_make() - make a device
+ * @test: whose it is
+ * @name: its name
+ *
+ * Context: Process context; sleeps.
+ * Return: the device, whose provider's side may still be changed.
+ */
+struct efake *efake_make(struct kunit *test, const char *name)
+{
+	struct efake *fake = kzalloc(sizeof(*fake), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	fake->test = test;
+	KUNIT_ASSERT_TRUE(test, fake_init(fake, name));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_end, fake),
+			0);
+	return fake;
+}
+
+/**
+ * efake_publish() - let the provider's users see a device
+ * @fake: the device
+ *
+ * Context: Process context; sleeps.
+ */
+void efake_publish(struct efake *fake)
+{
+	fake->published = true;
+	kefa_dev_publish(fake->dev);
+}
+
+/**
+ * efake_remove() - take a device away
+ * @fake: the device
+ *
+ * Context: Process context; sleeps.
+ */
+void efake_remove(struct efake *fake)
+{
+	fake->published = false;
+	kefa_dev_retire(fake->dev);
+	fake->dev = NULL;
+}
+
+/**
+ * efake_settle() - wait until the provider has dealt with all events
+ *
+ * Context: Process context; sleeps.
+ */
+void efake_settle(void)
+{
+	flush_workqueue(kefa_wq);
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The fake device's view of memory. Addresses are the physical ones plus an
+ * offset, so that nobody gets away with mistaking one for the other, and each
+ * mapping is known: what is unmapped must have been mapped just so, and the
+ * device must be through with it.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/scatterlist.h>
+#include "efake_priv.h"
+
+#define EFAKE_DMA_OFFSET	BIT_ULL(46)
+
+static struct efake *efake_of(struct device *dma)
+{
+	return dev_get_drvdata(dma);
+}
+
+static struct hlist_head *map_bucket(struct efake *fake, dma_addr_t addr)
+{
+	return &fake->mem->maps[(addr >> PAGE_SHIFT) % EFAKE_MAP_BUCKETS];
+}
+
+/* The mapping with all of that: one begins in the page where it does. */
+static struct efake_map *map_find(struct efake *fake, dma_addr_t addr,
+				  size_t len)
+{
+	struct efake_map *map;
+
+	lockdep_assert_held(&fake->lock);
+	hlist_for_each_entry(map, map_bucket(fake, addr), node)
+		if (map->addr <= addr && addr + len <= map->addr + map->len)
+			return map;
+	return NULL;
+}
+
+static struct efake_map *map_find_exact(struct efake *fake, dma_addr_t addr,
+					size_t len, enum dma_data_direction dir)
+{
+	struct efake_map *map;
+
+	lockdep_assert_held(&fake->lock);
+	hlist_for_each_entry(map, map_bucket(fake, addr), node)
+		if (map->addr == addr && map->len == len && map->dir == dir)
+			return map;
+	return NULL;
+}
+
+static dma_addr_t map_one(struct efake *fake, phys_addr_t phys, size_t len,
+			  enum dma_data_direction dir)
+{
+	struct efake_map *map;
+
+	lockdep_assert_held(&fake->lock);
+	map = hlist_entry_safe(fake->mem->free.first, struct efake_map, node);
+	if (!map)
+		return DMA_MAPPING_ERROR;
+	hlist_del(&map->node);
+	map->addr = phys + EFAKE_DMA_OFFSET;
+	map->len = len;
+	map->dir = dir;
+	hlist_add_head(&map->node, map_bucket(fake, map->addr));
+	fake->nmaps++;
+	return map->addr;
+}
+
+static bool unmap_one(struct efake *fake, dma_addr_t addr, size_t len,
+		      enum dma_data_direction dir)
+{
+	struct efake_map *map = map_find_exact(fake, addr, len, dir);
+
+	if (!map)
+		return false;
+	hlist_del(&map->node);
+	hlist_add_head(&map->node, &fake->mem->free);
+	fake->nmaps--;
+	/* The same memory may be mapped for something else, too. */
+	if (!map_find(fake, addr, len) && efake_uses(fake, addr, len))
+		efake_breach(fake, "memory is unmapped that the device has");
+	return true;
+}
+
+dma_addr_t efake_dma_map(struct device *dma, struct page *page, size_t off,
+			 size_t len, enum dma_data_direction dir)
+{
+	struct efake *fake = efake_of(dma);
+	unsigned long flags;
+	dma_addr_t addr;
+	int err;
+
+	if (!len)
+		efake_breach(fake, "nothing is mapped");
+	if (efake_fails(fake, EFAKE_DMA_MAP, &err))
+		return DMA_MAPPING_ERROR;
+	spin_lock_irqsave(&fake->lock, flags);
+	addr = map_one(fake, page_to_phys(page) + off, len, dir);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return addr;
+}
+
+void efake_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
+		     enum dma_data_direction dir)
+{
+	struct efake *fake = efake_of(dma);
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	ok = unmap_one(fake, addr, len, dir);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	if (!ok)
+		efake_breach(fake, "memory is unmapped that wasn't mapped so");
+}
+
+int efake_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
+		     enum dma_data_direction dir)
+{
+	struct efake *fake = efake_of(dma);
+	struct scatterlist *sg;
+	unsigned long flags;
+	int i, err;
+
+	if (efake_fails(fake, EFAKE_DMA_MAP, &err))
+		return 0;
+	if (sg_nents(sgl) != n)
+		efake_breach(fake, "a list doesn't end where it should");
+	spin_lock_irqsave(&fake->lock, flags);
+	for_each_sg(sgl, sg, n, i) {
+		sg_dma_address(sg) = map_one(fake, sg_phys(sg), sg->length,
+					     dir);
+		sg_dma_len(sg) = sg->length;
+	}
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return n;
+}
+
+void efake_dma_unmap_sg(struct device *dma, struct scatterlist *sgl, int n,
+			enum dma_data_direction dir)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sg(sgl, sg, n, i)
+		efake_dma_unmap(dma, sg_dma_address(sg), sg->length, dir);
+}
+
+void *efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
+		      bool write)
+{
+	struct efake_map *map;
+
+	lockdep_assert_held(&fake->lock);
+	map = map_find(fake, addr, len);
+	if (!map || (write && map->dir == DMA_TO_DEVICE) ||
+	    (!write && map->dir == DMA_FROM_DEVICE))
+		return NULL;
+	return phys_to_virt(addr - EFAKE_DMA_OFFSET);
+}
+
+void *efake_dma_virt(dma_addr_t addr)
+{
+	return phys_to_virt(addr - EFAKE_DMA_OFFSET);
+}
+
+void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
+		    enum dma_data_direction dir)
+{
+	struct efake *fake = efake_of(dma);
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	ok = efake_dma_reach(fake, addr, len, dir == DMA_FROM_DEVICE);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	if (!ok)
+		efake_breach(fake, "memory is synced that wasn't mapped so");
+}
+
+bool efake_dma_bounces(struct device *dma, dma_addr_t addr)
+{
+	return efake_of(dma)->bounce;
+}
+
+bool efake_dma_is_pci(struct device *parent)
+{
+	return efake_of(parent)->pci;
+}
+
+void efake_dma_clear_master(struct device *parent)
+{
+	efake_of(parent)->master = false;
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The fake EFA device's calls, and what it knows of its own rules. */
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include "efake_priv.h"
+
+static void *obj_make(struct efake *fake, size_t size)
+{
+	struct efake_obj *obj = kvzalloc(size, GFP_KERNEL);
+	unsigned long flags;
+
+	if (!obj)
+		return NULL;
+	obj->fake = fake;
+	spin_lock_irqsave(&fake->lock, flags);
+	list_add_tail(&obj->list, &fake->objs);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return obj;
+}
+
+static void obj_free(struct efake_obj *obj)
+{
+	struct efake *fake = obj->fake;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	list_del(&obj->list);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	kvfree(obj);
+}
+
+static void obj_lose(struct efake_obj *obj)
+{
+	struct efake *fake = obj->fake;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	list_move_tail(&obj->list, &fake->lost);
+	spin_unlock_irqrestore(&fake->lock, flags);
+}
+
+/* Still there, for all the device knows. */
+bool efake_lives(struct efake *fake, const struct efake_obj *obj)
+{
+	struct efake_obj *live;
+
+	lockdep_assert_held(&fake->lock);
+	list_for_each_entry(live, &fake->objs, list)
+		if (live == obj)
+			return true;
+	return false;
+}
+
+static struct efake_pd *to_pd(struct ib_pd *pd)
+{
+	return container_of(pd, struct efake_pd, pd);
+}
+
+/* --- protection domains --- */
+
+static struct ib_pd *hw_pd_create(struct ib_device *ibdev)
+{
+	struct efake *fake = container_of(ibdev, struct efake, ibdev);
+	struct efake_pd *pd;
+	int err;
+
+	if (efake_fails(fake, EFAKE_PD_CREATE, &err))
+		return ERR_PTR(err);
+	pd = obj_make(fake, sizeof(*pd));
+	if (!pd)
+		return ERR_PTR(-ENOMEM);
+	pd->pd.device = ibdev;
+	pd->pd.local_dma_lkey = EFAKE_LKEY;
+	return &pd->pd;
+}
+
+static void hw_pd_destroy(struct ib_pd *ibpd)
+{
+	struct efake_pd *pd = to_pd(ibpd);
+
+	if (pd->users)
+		efake_breach(pd->obj.fake, "a domain goes that is in use");
+	obj_free(&pd->obj);
+}
+
+static void hw_pd_abandon(struct ib_pd *ibpd)
+{
+	struct efake_pd *pd = to_pd(ibpd);
+
+	if (!pd->users)
+		efake_breach(pd->obj.fake, "a domain is lost for no reason");
+	obj_lose(&pd->obj);
+}
+
+/* --- queue pairs --- */
+
+static bool qp_rooms(struct efake_qp *qp, const struct kefa_hw_qp_attr *attr)
+{
+	unsigned int i;
+
+	qp->attr = *attr;
+	qp->nwrs = attr->tx_depth + attr->rx_depth;
+	INIT_LIST_HEAD(&qp->sent);
+	INIT_LIST_HEAD(&qp->recvs);
+	INIT_LIST_HEAD(&qp->free);
+	qp->wrs = kvcalloc(qp->nwrs, sizeof(*qp->wrs), GFP_KERNEL);
+	qp->ring = kvcalloc(EFAKE_CQ_RING, sizeof(*qp->ring), GFP_KERNEL);
+	for (i = 0; qp->wrs && i < qp->nwrs; i++)
+		list_add_tail(&qp->wrs[i].list, &qp->free);
+	return qp->wrs && qp->ring;
+}
+
+void efake_qp_free(struct efake_qp *qp)
+{
+	kvfree(qp->wrs);
+	kvfree(qp->ring);
+	kfree(qp);
+}
+
+static void hw_qp_destroy(struct kefa_hw_qp *hq)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	struct efake *fake = qp->fake;
+	unsigned long flags;
+	int err;
+
+	hq->broken = efake_fails(fake, EFAKE_QP_DESTROY, &err);
+	spin_lock_irqsave(&fake->lock, flags);
+	qp->hq = NULL;
+	if (hq->broken)
+		list_move_tail(&qp->list, &fake->broken);
+	else
+		list_del(&qp->list);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	if (hq->broken)
+		return;
+	to_pd(hq->pd)->users--;
+	hq->qp = NULL;
+	efake_qp_free(qp);
+}
+
+static int hw_qp_create(struct kefa_hw_qp *hq,
+			const struct kefa_hw_qp_attr *attr)
+{
+	struct efake *fake = to_pd(hq->pd)->obj.fake;
+	struct efake_qp *qp;
+	unsigned long flags;
+	int err;
+
+	if (!attr->tx_depth || !attr->rx_depth ||
+	    attr->tx_depth > KEFA_MAX_DEPTH || attr->rx_depth > KEFA_MAX_DEPTH ||
+	    attr->vector >= fake->dev->vectors)
+		efake_breach(fake, "no such queue pair can be made");
+	if (efake_fails(fake, EFAKE_QP_CREATE, &err))
+		return err;
+	qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+	if (!qp)
+		return -ENOMEM;
+	if (!qp_rooms(qp, attr)) {
+		efake_qp_free(qp);
+		return -ENOMEM;
+	}
+	qp->fake = fake;
+	qp->hq = hq;
+	qp->pd = hq->pd;
+	to_pd(hq->pd)->users++;
+	hq->qp = &qp->ibqp;
+	spin_lock_irqsave(&fake->lock, flags);
+	hq->qpn = fake->next_qpn++;
+	hq->qkey = 0x1000 + hq->qpn;
+	qp->ibqp.qp_num = hq->qpn;
+	list_add_tail(&qp->list, &fake->qps);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	if (!efake_fails(fake, EFAKE_QP_START, &err))
+		return 0;
+	hw_qp_destroy(hq);
+	return err;
+}
+
+/* --- address handles --- */
+
+static struct ib_ah *hw_ah_create(struct ib_pd *pd, const u8 *gid)
+{
+	struct efake *fake = to_pd(pd)->obj.fake;
+	struct efake_ah *ah;
+	int err;
+
+	if (efake_fails(fake, EFAKE_AH_CREATE, &err))
+		return ERR_PTR(err);
+	ah = obj_make(fake, sizeof(*ah));
+	if (!ah)
+		return ERR_PTR(-ENOMEM);
+	ah->ah.pd = pd;
+	memcpy(ah->gid, gid, sizeof(ah->gid));
+	to_pd(pd)->users++;
+	fake->ahs++;
+	return &ah->ah;
+}
+
+static int hw_ah_destroy(struct ib_ah *ibah)
+{
+	struct efake_ah *ah = efake_to_ah(ibah);
+	struct efake *fake = ah->obj.fake;
+	int err;
+
+	fake->ahs--;
+	if (efake_fails(fake, EFAKE_AH_DESTROY, &err)) {
+		obj_lose(&ah->obj);
+		return err;
+	}
+	to_pd(ibah->pd)->users--;
+	obj_free(&ah->obj);
+	return 0;
+}
+
+const u8 *efake_ah_gid(struct ib_ah *ah)
+{
+	return efake_to_ah(ah)->gid;
+}
+
+/* --- regions --- */
+
+static struct ib_mr *hw_mr_create(struct ib_pd *pd, u32 max_pages)
+{
+	struct efake *fake = to_pd(pd)->obj.fake;
+	struct efake_mr *mr;
+	int err;
+
+	if (!max_pages || max_pages > EFAKE_MR_PAGES)
+		efake_breach(fake, "no such region can be made");
+	if (efake_fails(fake, EFAKE_MR_CREATE, &err))
+		return ERR_PTR(err);
+	if (fake->mrs >= fake->max_mrs)
+		return ERR_PTR(-ENOSPC);
+	mr = obj_make(fake, struct_size(mr, pages, max_pages));
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->obj.is_mr = true;
+	mr->max_pages = max_pages;
+	mr->mr.pd = pd;
+	mr->mr.rkey = ++fake->next_key;
+	mr->mr.lkey = mr->mr.rkey;
+	to_pd(pd)->users++;
+	fake->mrs++;
+	return &mr->mr;
+}
+
+static int mr_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct efake_mr *mr = efake_to_mr(ibmr);
+
+	if (mr->npages == mr->max_pages)
+		return -ENOMEM;
+	mr->pages[mr->npages++] = addr;
+	return 0;
+}
+
+static int hw_mr_map(struct ib_mr *ibmr, struct scatterlist *sg, int count,
+		     unsigned int page_size)
+{
+	struct efake_mr *mr = efake_to_mr(ibmr);
+	struct efake *fake = mr->obj.fake;
+	int err;
+
+	if (mr->valid || mr->busy)
+		efake_breach(fake, "a region is described that is in use");
+	if (!(fake->dev->page_sizes & page_size))
+		efake_breach(fake, "no such page size");
+	if (efake_fails(fake, EFAKE_MR_MAP, &err))
+		return err;
+	mr->npages = 0;
+	ibmr->page_size = page_size;
+	return ib_sg_to_pages(ibmr, sg, count, NULL, mr_set_page);
+}
+
+static int hw_mr_destroy(struct ib_mr *ibmr)
+{
+	struct efake_mr *mr = efake_to_mr(ibmr);
+	struct efake *fake = mr->obj.fake;
+	int err;
+
+	if (efake_fails(fake, EFAKE_MR_DESTROY, &err)) {
+		obj_lose(&mr->obj);
+		return err;
+	}
+	fake->mrs--;
+	to_pd(ibmr->pd)->users--;
+	obj_free(&mr->obj);
+	return 0;
+}
+
+struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey)
+{
+	struct efake_obj *obj;
+	struct efake_mr *mr;
+
+	lockdep_assert_held(&fake->lock);
+	list_for_each_entry(obj, &fake->objs, list) {
+		mr = container_of(obj, struct efake_mr, obj);
+		if (obj->is_mr && mr->mr.rkey == rkey)
+			return mr;
+	}
+	return NULL;
+}
+
+bool efake_valid(struct efake *fake, u32 rkey)
+{
+	struct efake_mr *mr;
+	unsigned long flags;
+	bool valid;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	mr = efake_mr_find(fake, rkey);
+	valid = mr && mr->valid;
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return valid;
+}
+
+static bool mr_uses(struct efake_mr *mr, dma_addr_t addr, size_t len)
+{
+	u32 i;
+
+	for (i = 0; mr->valid && i < mr->npages; i++)
+		if (mr->pages[i] < addr + len &&
+		    addr < mr->pages[i] + mr->mr.page_size)
+			return true;
+	return false;
+}
+
+static bool wrs_use(const struct list_head *wrs, dma_addr_t addr, size_t len)
+{
+	struct efake_wr *wr;
+	int i;
+
+	list_for_each_entry(wr, wrs, list)
+		for (i = 0; !(wr->flags & IB_SEND_INLINE) && i < wr->num_sge;
+		     i++)
+			if (wr->sge[i].addr < addr + len &&
+			    addr < wr->sge[i].addr + wr->sge[i].length)
+				return true;
+	return false;
+}
+
+bool efake_uses(struct efake *fake, dma_addr_t addr, size_t len)
+{
+	struct efake_obj *obj;
+	struct efake_qp *qp;
+
+	lockdep_assert_held(&fake->lock);
+	list_for_each_entry(qp, &fake->qps, list)
+		if (wrs_use(&qp->sent, addr, len) ||
+		    wrs_use(&qp->recvs, addr, len))
+			return true;
+	list_for_each_entry(obj, &fake->objs, list)
+		if (obj->is_mr &&
+		    mr_uses(container_of(obj, struct efake_mr, obj), addr,
+			    len))
+			return true;
+	return false;
+}
+
+const struct kefa_hw_ops efake_hw = {
+	.pd_create	= hw_pd_create,
+	.pd_destroy	= hw_pd_destroy,
+	.pd_abandon	= hw_pd_abandon,
+	.qp_create	= hw_qp_create,
+	.qp_destroy	= hw_qp_destroy,
+	.post_send	= efake_post_send,
+	.post_recv	= efake_post_recv,
+	.poll		= efake_poll,
+	.arm		= efake_arm,
+	.ah_create	= hw_ah_create,
+	.ah_destroy	= hw_ah_destroy,
+	.mr_create	= hw_mr_create,
+	.mr_map		= hw_mr_map,
+	.mr_destroy	= hw_mr_destroy,
+};

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The fake EFA device's work: posted, looked at, completed and polled. */
+#include <linux/preempt.h>
+#include "efake_priv.h"
+
+/* --- completing --- */
+
+static void qp_event(struct efake_qp *qp)
+{
+	lockdep_assert_held(&qp->fake->lock);
+	if (!qp->armed || !qp->hq)
+		return;
+	qp->armed = false;
+	qp->events++;
+	qp->hq->event(qp->hq->arg);
+}
+
+static void qp_push(struct efake_qp *qp, const struct kefa_wc *wc)
+{
+	lockdep_assert_held(&qp->fake->lock);
+	if (qp->tail - qp->head == EFAKE_CQ_RING)
+		efake_breach(qp->fake, "the completion queue overran");
+	else
+		qp->ring[qp->tail++ % EFAKE_CQ_RING] = *wc;
+	qp_event(qp);
+}
+
+static bool wr_sinks(const struct efake_wr *wr)
+{
+	return wr->recv || wr->opcode == IB_WR_RDMA_READ;
+}
+
+/* The device can do to memory what the work request asks for. */
+static bool wr_reaches(struct efake_wr *wr)
+{
+	int i;
+
+	if (wr->flags & IB_SEND_INLINE)
+		return true;
+	for (i = 0; i < wr->num_sge; i++)
+		if (wr->sge[i].lkey != EFAKE_LKEY ||
+		    (wr->sge[i].length &&
+		     !efake_dma_reach(wr->qp->fake, wr->sge[i].addr,
+				      wr->sge[i].length, wr_sinks(wr))))
+			return false;
+	return true;
+}
+
+static void mr_done(struct efake_mr *mr, bool reg, u32 status)
+{
+	mr->busy = false;
+	if (!status)
+		mr->valid = reg;
+}
+
+static void wr_done(struct efake_wr *wr, const struct kefa_wc *wc)
+{
+	struct efake_qp *qp = wr->qp;
+	struct kefa_wc done = *wc;
+
+	lockdep_assert_held(&qp->fake->lock);
+	if (!wr_reaches(wr))
+		efake_breach(qp->fake, "memory went before its work was done");
+	if (wr->ah && !efake_lives(qp->fake, &efake_to_ah(wr->ah)->obj))
+		efake_breach(qp->fake, "a handle went before its work was done");
+	if (wr->mr)
+		mr_done(efake_to_mr(wr->mr), wr->opcode == IB_WR_REG_MR, wc->status);
+	list_move_tail(&wr->list, &qp->free);
+	if (wr->recv)
+		qp->nrecvs--;
+	else
+		qp->nsent--;
+	done.id = wr->id;
+	done.recv = wr->recv;
+	qp_push(qp, &done);
+}
+
+void efake_recv_done(struct efake_wr *wr, const struct kefa_wc *wc)
+{
+	struct efake *fake = wr->qp->fake;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	wr_done(wr, wc);
+	spin_unlock_irqrestore(&fake->lock, flags);
+}
+
+void efake_wr_done(struct efake_wr *wr, u32 status)
+{
+	const struct kefa_wc wc = { .status = status };
+
+	efake_recv_done(wr, &wc);
+}
+
+void efake_qp_push(struct efake_qp *qp, const struct kefa_wc *wc)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp_push(qp, wc);
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+}
+
+void efake_qp_event(struct efake_qp *qp)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp->armed = true;
+	qp_event(qp);
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+}
+
+/* --- posting --- */
+
+static struct efake_wr *wr_take(struct efake_qp *qp, bool recv)
+{
+	struct efake_wr *wr = list_first_entry(&qp->free, struct efake_wr,
+					       list);
+
+	*wr = (struct efake_wr){ .list = wr->list, .qp = qp, .recv = recv };
+	list_move_tail(&wr->list, recv ? &qp->recvs : &qp->sent);
+	if (recv)
+		qp->nrecvs++;
+	else
+		qp->nsent++;
+	return wr;
+}
+
+static void wr_memory(struct efake_wr *wr, const struct ib_sge *sge, int n)
+{
+	int i;
+
+	wr->num_sge = n;
+	for (i = 0; i < n; i++) {
+		wr->sge[i] = sge[i];
+		wr->len += sge[i].length;
+	}
+}
+
+static void wr_fill(struct efake_wr *wr, const struct kefa_wr *from)
+{
+	wr->id = from->send.wr_id;
+	wr->opcode = from->send.opcode;
+	wr->flags = from->send.send_flags;
+	switch (wr->opcode) {
+	case IB_WR_REG_MR:
+		wr->mr = from->reg.mr;
+		wr->rkey = from->reg.key;
+		wr->access = from->reg.access;
+		return;
+	case IB_WR_LOCAL_INV:
+		wr->rkey = from->send.ex.invalidate_rkey;
+		return;
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		wr->raddr = from->rdma.remote_addr;
+		wr->rkey = from->rdma.rkey;
+		fallthrough;
+	default:
+		wr->ah = from->srd.ah;
+		wr->qpn = from->srd.remote_qpn;
+		wr->qkey = from->srd.remote_qkey;
+		wr->imm = (__force u32)from->send.ex.imm_data;
+		wr_memory(wr, from->sge, min(from->send.num_sge,
+					     KEFA_MAX_SGE));
+		if (wr->flags & IB_SEND_INLINE)
+			memcpy(wr->data, from->data, sizeof(wr->data));
+	}
+}
+
+static const char *check_send(struct efake_wr *wr, const struct kefa_wr *from)
+{
+	bool in_wr = wr->flags & IB_SEND_INLINE;
+
+	if (from->send.num_sge < 1 || from->send.num_sge > KEFA_MAX_SGE)
+		return "a send has 1 or 2 pieces";
+	if (in_wr && (wr->len > KEFA_MAX_INLINE || wr->num_sge != 1 ||
+		      wr->sge[0].addr != (uintptr_t)from->data))
+		return "inline data isn't what it should be";
+	return wr->len > EFAKE_MTU ? "a message is too long" : NULL;
+}
+
+static const char *check_rdma(struct efake_wr *wr, const struct kefa_wr *from)
+{
+	if (from->send.num_sge != 1 || wr->flags & IB_SEND_INLINE)
+		return "RDMA has exactly 1 piece";
+	return wr->len > KEFA_MAX_RDMA ? "RDMA is too long" : NULL;
+}
+
+static const char *check_mr(struct efake_wr *wr)
+{
+	struct efake_mr *mr = efake_mr_find(wr->qp->fake, wr->rkey);
+	bool reg = wr->opcode == IB_WR_REG_MR;
+
+	if (!mr || mr->busy || mr->valid == reg)
+		return "a region isn't in a state for that";
+	if (reg && wr->mr != &mr->mr)
+		return "a key isn't its region's";
+	mr->busy = true;
+	wr->mr = &mr->mr;
+	return NULL;
+}
+
+static const char *check_wr(struct efake_wr *wr, const struct kefa_wr *from)
+{
+	if ((wr->flags & ~IB_SEND_INLINE) != IB_SEND_SIGNALED)
+		return "these flags aren't supported";
+	if (wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV)
+		return check_mr(wr);
+	if (!efake_lives(wr->qp->fake, &efake_to_ah(wr->ah)->obj) ||
+	    wr->ah->pd != wr->qp->pd)
+		return "there is no such address handle";
+	if (!wr_reaches(wr))
+		return "memory is posted that isn't mapped so";
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
+		return check_send(wr, from);
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		return check_rdma(wr, from);
+	default:
+		return "no such operation";
+	}
+}
+
+static bool wr_is_auto(const struct efake_wr *wr)
+{
+	return wr->mr ? !wr->qp->fake->manual_mr : wr->qp->fake->auto_tx;
+}
+
+static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
+{
+	const struct kefa_wc wc = { .status = qp->fake->status };
+	struct efake_wr *wr;
+	const char *wrong;
+
+	lockdep_assert_held(&qp->fake->lock);
+	if (qp->nsent == qp->attr.tx_depth) {
+		efake_breach(qp->fake, "the send queue overran");
+		return -ENOMEM;
+	}
+	wr = wr_take(qp, false);
+	wr_fill(wr, from);
+	wrong = check_wr(wr, from);
+	if (wrong)
+		efake_breach(qp->fake, wrong);
+	if (wr_is_auto(wr))
+		wr_done(wr, &wc);
+	return 0;
+}
+
+int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+		    unsigned int count, unsigned int *bad)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	struct efake *fake = qp->fake;
+	unsigned int i, n = count;
+	unsigned long flags;
+	int ret = 0, err = 0;
+
+	if (!softirq_count() || !qp->hq)
+		efake_breach(fake, "a post at the wrong time");
+	if (efake_fails(fake, EFAKE_POST_SEND, &err))
+		n = min(count - 1, fake->bad);
+	spin_lock_irqsave(&fake->lock, flags);
+	qp->doorbells++;
+	for (i = 0; i < n && !ret; i++)
+		ret = post_one(qp, &wrs[i]);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	ret = ret ?: err;
+	if (ret)
+		*bad = i;
+	return ret;
+}
+
+int efake_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	struct efake *fake = qp->fake;
+	unsigned long flags;
+	struct efake_wr *wr;
+	int err;
+
+	if (!softirq_count() || !qp->hq)
+		efake_breach(fake, "a receive at the wrong time");
+	if (from->num_sge < 1 || from->num_sge > KEFA_MAX_SGE)
+		efake_breach(fake, "a receive has 1 or 2 pieces");
+	if (efake_fails(fake, EFAKE_POST_RECV, &err))
+		return err;
+	spin_lock_irqsave(&fake->lock, flags);
+	if (qp->nrecvs == qp->attr.rx_depth) {
+		spin_unlock_irqrestore(&fake->lock, flags);
+		efake_breach(fake, "the receive queue overran");
+		return -ENOMEM;
+	}
+	wr = wr_take(qp, true);
+	wr->id = from->wr_id;
+	wr_memory(wr, from->sg_list, from->num_sge);
+	if (!wr_reaches(wr))
+		efake_breach(fake, "memory is posted that isn't mapped so");
+	/* The descriptor's field has 16 bits. */
+	if (wr->sge[0].length > U16_MAX || wr->sge[1].length > U16_MAX)
+		efake_breach(fake, "a receive is longer than can be said");
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return 0;
+}
+
+/* --- polling --- */
+
+int efake_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
+	       unsigned int count)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	unsigned long flags;
+	unsigned int n;
+
+	if (!softirq_count() || !qp->hq)
+		efake_breach(qp->fake, "a poll at the wrong time");
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	for (n = 0; n < count && qp->head != qp->tail; n++)
+		wcs[n] = qp->ring[qp->head++ % EFAKE_CQ_RING];
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+	return n;
+}
+
+int efake_arm(struct kefa_hw_qp *hq)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	unsigned long flags;
+	int ret;
+
+	if (!softirq_count() || !qp->hq)
+		efake_breach(qp->fake, "arming at the wrong time");
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp->armed = true;
+	ret = qp->head != qp->tail;
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+	return ret;
+}
+
+/* --- for tests --- */
+
+struct efake_qp *efake_qp(struct efake *fake, u32 qpn)
+{
+	struct efake_qp *qp, *found = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	list_for_each_entry(qp, &fake->qps, list)
+		if (qp->ibqp.qp_num == qpn)
+			found = qp;
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return found;
+}
+
+struct efake_qp *efake_last_qp(struct efake *fake)
+{
+	struct efake_qp *qp;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	qp = list_empty(&fake->qps) ? NULL :
+	     list_last_entry(&fake->qps, struct efake_qp, list);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return qp;
+}
+
+static struct efake_wr *nth_wr(struct efake_qp *qp, struct list_head *wrs,
+			       unsigned int n)
+{
+	struct efake_wr *wr, *found = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	list_for_each_entry(wr, wrs, list)
+		if (!found && !n--)
+			found = wr;
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+	return found;
+}
+
+struct efake_wr *efake_sent(struct efake_qp *qp, unsigned int n)
+{
+	return nth_wr(qp, &qp->sent, n);
+}
+
+struct efake_wr *efake_recv(struct efake_qp *qp, unsigned int n)
+{
+	return nth_wr(qp, &qp->recvs, n);
+}
+
+size_t efake_wr_read(const struct efake_wr *wr, u8 *buf, size_t len)
+{
+	size_t part, done = 0;
+	int i;
+
+	if (wr->flags & IB_SEND_INLINE) {
+		memcpy(buf, wr->data, min_t(size_t, len, wr->len));
+		return wr->len;
+	}
+	for (i = 0; i < wr->num_sge && done < len; i++, done += part) {
+		part = min_t(size_t, len - done, wr->sge[i].length);
+		memcpy(buf + done, efake_dma_virt(wr->sge[i].addr), part);
+	}
+	return done;
+}
+
+void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len)
+{
+	size_t part, done = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge && done < len; i++, done += part) {
+		part = min_t(size_t, len - done, wr->sge[i].length);
+		memcpy(efake_dma_virt(wr->sge[i].addr), buf + done, part);
+	}
+}
+
+unsigned int efake_haunt(struct efake *fake)
+{
+	struct efake_qp *qp;
+	struct efake_wr *wr;
+	unsigned int n = 0;
+	u8 byte;
+
+	if (fake->pci && !fake->master)
+		return 0;
+	list_for_each_entry(qp, &fake->broken, list) {
+		list_for_each_entry(wr, &qp->recvs, list) {
+			efake_wr_write(wr, "ghost", 5);
+			n++;
+		}
+		list_for_each_entry(wr, &qp->sent, list) {
+			if (wr->opcode == IB_WR_RDMA_READ)
+				efake_wr_write(wr, "ghost", 5);
+			else
+				efake_wr_read(wr, &byte, 1);
+			n++;
+		}
+	}
+	return n;
+}

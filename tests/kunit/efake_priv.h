@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the two halves of the fake EFA device, calls and memory, share. */
+#ifndef KOFI_EFAKE_PRIV_H
+#define KOFI_EFAKE_PRIV_H
+
+#include "efake.h"
+
+#define EFAKE_LKEY	0x1357
+#define EFAKE_MAPS	4096
+#define EFAKE_MAP_BUCKETS	1024
+
+/* Memory that is mapped. */
+struct efake_map {
+	struct hlist_node	node;
+	dma_addr_t		addr;
+	size_t			len;
+	enum dma_data_direction	dir;
+};
+
+struct efake_mem {
+	struct hlist_head	maps[EFAKE_MAP_BUCKETS];
+	struct hlist_head	free;
+	struct efake_map	map[EFAKE_MAPS];
+};
+
+/* What the device makes. */
+struct efake_obj {
+	struct list_head	list;	/* in efake.objs or .lost */
+	struct efake		*fake;
+	bool			is_mr;
+};
+
+struct efake_pd {
+	struct efake_obj	obj;
+	struct ib_pd		pd;
+	int			users;
+};
+
+struct efake_ah {
+	struct efake_obj	obj;
+	struct ib_ah		ah;
+	u8			gid[FI_EFA_GID_LEN];
+};
+
+struct efake_mr {
+	struct efake_obj	obj;
+	struct ib_mr		mr;
+	bool			valid;	/* peers can reach it */
+	bool			busy;	/* being registered, or the contrary */
+	u32			npages;
+	u32			max_pages;
+	u64			pages[];
+};
+
+static inline struct efake_ah *efake_to_ah(struct ib_ah *ah)
+{
+	return container_of(ah, struct efake_ah, ah);
+}
+
+static inline struct efake_mr *efake_to_mr(struct ib_mr *mr)
+{
+	return container_of(mr, struct efake_mr, mr);
+}
+
+static inline struct efake_qp *efake_to_qp(struct kefa_hw_qp *hq)
+{
+	return container_of(hq->qp, struct efake_qp, ibqp);
+}
+
+/* efake.c */
+
+void efake_breach(struct efake *fake, const char *what);
+bool efake_fails(struct efake *fake, enum efake_call call, int *err);
+
+/* efake_hw.c */
+
+extern const struct kefa_hw_ops efake_hw;
+
+void efake_qp_free(struct efake_qp *qp);
+/* Is it still there, for all the device knows? Under the lock, as the next two. */
+bool efake_lives(struct efake *fake, const struct efake_obj *obj);
+struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey);
+/* Does the device have work or a region there? */
+bool efake_uses(struct efake *fake, dma_addr_t addr, size_t len);
+
+/* efake_post.c */
+
+int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+		    unsigned int count, unsigned int *bad);
+int efake_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from);
+int efake_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs, unsigned int count);
+int efake_arm(struct kefa_hw_qp *hq);
+
+/* efake_dma.c */
+
+/* Where it is in memory, or NULL if the device may not do that to it. */
+void *efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
+		      bool write);
+void *efake_dma_virt(dma_addr_t addr);
+
+#endif /* KOFI_EFAKE_PRIV_H */
