@@ -89,9 +89,8 @@ static void kefa_ah_destroy(struct kefa_ah *ah)
 {
 	struct kefa_domain *dom = ah->dom;
 
-	/* One that the device refuses to unmake is the device's loss. */
-	if (ah->ah)
-		dom->dev->hw->ah_destroy(ah->ah);
+	if (ah->ah && dom->dev->hw->ah_destroy(ah->ah))
+		dom->broken = true;
 	rhashtable_remove_fast(&dom->ah_table, &ah->node, kefa_ah_params);
 	list_del(&ah->list);
 	kfree_rcu(ah, rcu);
@@ -131,7 +130,8 @@ void kefa_ahs_remove(struct kefa_domain *dom)
 
 	lockdep_assert_held(&dom->dev->lock);
 	list_for_each_entry(ah, &dom->ahs, list) {
-		dom->dev->hw->ah_destroy(ah->ah);
+		if (dom->dev->hw->ah_destroy(ah->ah))
+			dom->broken = true;
 		ah->ah = NULL;
 	}
 }

@@ -348,7 +348,11 @@ static struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
 
 static int kefa_hw_ah_destroy(struct ib_ah *ah)
 {
-	return rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, NULL);
+	int ret = rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, NULL);
+
+	if (ret)
+		kmemleak_not_leak(ah);
+	return ret;
 }
 
 static struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)

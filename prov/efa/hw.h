@@ -114,10 +114,10 @@ struct kefa_hw_qp_attr {
  * @poll: take completions; how many, 0 at the end
  * @arm: ask for an event; more than 0 when there is something to poll already
  * @ah_create: make an address handle for a GID
- * @ah_destroy: unmake it
+ * @ah_destroy: unmake it; on an error it is abandoned, and in the domain's way
  * @mr_create: make a region for fast registration
  * @mr_map: describe memory to it; how many segments fit
- * @mr_destroy: unmake it; on an error it is abandoned
+ * @mr_destroy: unmake it; on an error it is abandoned, and in the domain's way
  *
  * Posting, polling and arming need the caller's lock, with bottom halves off:
  * the driver's locks are plain. All the others sleep.

@@ -315,6 +315,30 @@ static void ah_back_in_time(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 }
 
+/* The device keeps one: it is lost, with the protection domain, and that's all. */
+static void ah_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+
+	efake_fail(scene->fake, EFAKE_AH_DESTROY, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, handles(scene), 0);
+	scene->peer = efa_insert(test, scene, 2, 7);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+}
+
+static void ah_refused_at_removal(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	scene->fake->refuse = BIT(EFAKE_AH_DESTROY);
+	efake_remove(scene->fake);
+	efa_expect_error(test, scene, 1, ENODEV, 0);
+}
+
 /* Addresses outlive the device, and lead nowhere. */
 static void ah_without_device(struct kunit *test)
 {
@@ -337,6 +361,8 @@ static struct kunit_case ah_cases[] = {
 	KUNIT_CASE(ah_shared),
 	KUNIT_CASE(ah_of_operation),
 	KUNIT_CASE(ah_back_in_time),
+	KUNIT_CASE(ah_refused),
+	KUNIT_CASE(ah_refused_at_removal),
 	KUNIT_CASE(ah_without_device),
 	{}
 };
