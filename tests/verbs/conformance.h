@@ -23,9 +23,9 @@
 #define ST_REMOTE_LENGTH	11
 #define ST_UNKNOWN_PEER		14
 
-#define EP_BUF			(128 << 10)
+#define EP_BUF			(256 << 10)	/* as much as swiotlb maps at once */
 #define EP_TX			0		/* where to send from */
-#define EP_RX			(64 << 10)	/* where to receive to */
+#define EP_RX			(EP_BUF / 2)	/* where to receive to */
 #define EP_DEPTH		64
 #define NO_SLID			0xffff
 

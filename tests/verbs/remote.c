@@ -23,7 +23,7 @@
 
 #define WAIT_MS		60000
 /* Messages in flight: as many as fit when the MTU is the largest. */
-#define SLOTS		6
+#define SLOTS		14
 #define SCRATCH_PAGES	8
 #define MAX_MESSAGES	(16 << 20)
 #define REMOTE		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
@@ -53,6 +53,7 @@ static struct server {
 	u8 *copy;
 	u32 last;
 	struct served_stats stats;
+	struct ib_wc wc[SLOTS];
 } *server;	/* run_lock in main.c protects the pointer */
 
 #define SLOT_SIZE	(EP_BUF / 2 / SLOTS & ~63)
@@ -103,21 +104,21 @@ static void serve_one(struct server *s, const struct ib_wc *wc)
 		le64_add_cpu(&s->stats.imm, be32_to_cpu(wc->ex.imm_data));
 	else
 		count_message(s, wc);
-	publish(s);
 	ep_recv(&s->ep, EP_RX + wc->wr_id * SLOT_SIZE, SLOT_SIZE, wc->wr_id);
 }
 
 static int serve_thread(void *data)
 {
 	struct server *s = data;
-	struct ib_wc wc;
-	int ret, seen;
+	int ret, seen, i;
 
 	while (!kthread_should_stop()) {
 		seen = atomic_read(&s->ep.events);
-		ret = ep_poll(&s->ep, &wc, 1);
-		if (ret == 1) {
-			serve_one(s, &wc);
+		ret = ep_poll(&s->ep, s->wc, SLOTS);
+		if (ret > 0) {
+			for (i = 0; i < ret; i++)
+				serve_one(s, &s->wc[i]);
+			publish(s);
 			cond_resched();
 			continue;
 		}

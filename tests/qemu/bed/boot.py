@@ -73,6 +73,7 @@ class Boot:
     host_root: bool = False
     kmemleak: bool = False
     modules: tuple = ()             # of the kernel, beside what ours need
+    settings: tuple = ()            # NAME=DEFAULT; the environment knows better
     kind: str = "run"
 
     def job(self, role):
@@ -86,6 +87,9 @@ class Boot:
             "HOST_ROOT": "yes" if self.host_root else "",
             "KMEMLEAK": "yes" if self.kmemleak else "",
         }
+        for setting in self.settings:
+            name, _, default = setting.partition("=")
+            values[name] = os.environ.get(name, default)
         return "".join(f"export {k}={shlex.quote(str(v))}\n" for k, v in values.items())
 
 

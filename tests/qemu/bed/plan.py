@@ -37,6 +37,7 @@ class Offers:
     host_root: bool = False
     host_tools: tuple = ()
     modules: tuple = ()
+    settings: tuple = ()
 
 
 @dataclasses.dataclass
@@ -63,7 +64,8 @@ def read_header(path):
 CONVERT = {
     "guests": int, "smp": int, "mem": str, "cmdline": str,
     "host-root": lambda v: v == "yes", "host-tools": lambda v: tuple(v.split()),
-    "modules": lambda v: tuple(v.split()), "kmemleak": lambda v: v == "yes",
+    "modules": lambda v: tuple(v.split()),
+    "settings": lambda v: tuple(v.split()), "kmemleak": lambda v: v == "yes",
 }
 
 
@@ -117,6 +119,7 @@ def boot_for(tests):
                 timeout=sum(t.timeout for t in tests) + (30 if needs.kmemleak else 0),
                 host_root=any(t.offers.host_root for t in tests),
                 modules=tuple(sorted({m for t in tests for m in t.offers.modules})),
+                settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
                 kmemleak=needs.kmemleak)
 
 

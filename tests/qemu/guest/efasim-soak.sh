@@ -5,16 +5,17 @@
 # host-root: yes
 # host-tools: rdma
 # full: yes
-# timeout: 7200
+# settings: SOAK=10000000
+# timeout: 21600
 #
-# Ten million messages of mixed sizes between two guests with all faults on,
-# each once and whole; and memory is what it was before.
+# SOAK messages of mixed sizes between two guests with all faults on, each once
+# and whole, in rounds of at most a million; and memory is what it was before.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 TEST=/sys/kernel/debug/efa_verbs_conformance
 FAULTS=/sys/kernel/debug/efasim/es0/faults
-MESSAGES=10000000
+ROUND=1000000
 
 slab()
 {
@@ -23,31 +24,54 @@ slab()
 	done < /proc/meminfo
 }
 
+now()
+{
+	read -r up _ < /proc/uptime
+	echo "${up%.*}"
+}
+
+# round NUMBER MESSAGES: from a to b, which serves anew
+round()
+{
+	round_value=$(cat /sys/class/infiniband/es0/ports/1/gids/0)
+	if [ "$ROLE" = b ]; then
+		echo es0 > $TEST/serve
+		round_value=$(cat $TEST/serve)
+	fi
+	round_values=$(barrier "meet-$1" "$round_value")
+	[ "$ROLE" = a ] || echo "${round_values%% *}" > $TEST/peer
+	barrier "met-$1" > /dev/null
+	if [ "$ROLE" = a ]; then
+		round_begun=$(now)
+		echo "$2" > /sys/module/efa_verbs_conformance/parameters/messages
+		echo "es0 ${round_values##* } remote_messages" > $TEST/run
+		check "$2 messages arrived once and whole" \
+			grep -q "^ok .* remote_messages" $TEST/results
+		note "$(sed -n "s,^# ,,p" $TEST/results), $(($(now) - round_begun)) s"
+	fi
+	barrier "sent-$1" > /dev/null
+}
+
 modprobe efasim
-modprobe efa_verbs_conformance messages=$MESSAGES
+modprobe efa_verbs_conformance
 check "create" host rdma link add es0 type efasim netdev eth0
 for setting in seed=7 reorder=200 delay=20 duplicate=20 drop=5 rnr=5 no_memory=2; do
 	echo "${setting#*=}" > "$FAULTS/${setting%%=*}"
 done
 
-gid=$(cat /sys/class/infiniband/es0/ports/1/gids/0)
-if [ "$ROLE" = b ]; then
-	echo es0 > $TEST/serve
-	gid=$(cat $TEST/serve)
-fi
-values=$(barrier meet "$gid")
-[ "$ROLE" = a ] || echo "${values%% *}" > $TEST/peer
+number=0
+left=$SOAK
+begun=$(now)
 before=$(slab)
-barrier met > /dev/null
-
-if [ "$ROLE" = a ]; then
-	echo "es0 ${values##* } remote_messages" > $TEST/run
-	check "$MESSAGES messages arrived once and whole" \
-		grep -q "^ok .* remote_messages" $TEST/results
-	note "$(cat $TEST/results)"
-fi
-barrier sent > /dev/null
+while [ "$left" -gt 0 ]; do
+	number=$((number + 1))
+	messages=$((left < ROUND ? left : ROUND))
+	left=$((left - messages))
+	round $number $messages
+done
 after=$(slab)
+seconds=$(($(now) - begun))
+note "$SOAK messages in $seconds s, $((SOAK / (seconds + 1))) a second"
 check "slab grew by less than 32 MB: $before to $after kB" [ $((after - before)) -lt 32768 ]
 for knob in reorder delay duplicate drop no_memory; do
 	check "$knob did something" grep -q "^$knob [0-9]* [1-9]" $FAULTS/injected
