@@ -42,6 +42,39 @@ refuse()
 	fi
 }
 
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for()
+{
+	wait_tries=$(($1 * 10))
+	shift
+	for _ in $(seq $wait_tries); do
+		"$@" && return 0
+		usleep 100000
+	done
+	return 1
+}
+
+# nothing_open: no object of kOFI. The size of a file of debugfs says nothing.
+nothing_open()
+{
+	open_objects=$(cat /sys/kernel/debug/kofi/objects) && [ -z "$open_objects" ]
+}
+
+# tap WHAT FILE: the TAP lines of a test within the kernel become ours
+tap()
+{
+	tap_plan=none
+	while read -r line; do
+		case $line in
+		1..*) tap_plan=$line ;;
+		"ok "*) ok "$1: ${line#ok * - }" ;;
+		"not ok "*) not_ok "$1: ${line#not ok * - }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done < "$2"
+	check "$1: the run ended: $tap_plan" [ "$tap_plan" != none ]
+}
+
 note()
 {
 	echo "# $*"

@@ -20,16 +20,7 @@ run()
 	run_what=$1
 	shift
 	echo "$*" > $TEST/run
-	run_plan=none
-	while read -r line; do
-		case $line in
-		1..*) run_plan=$line ;;
-		"ok "*) ok "$run_what: ${line#ok * - }" ;;
-		"not ok "*) not_ok "$run_what: ${line#not ok * - }" ;;
-		"#"*) echo "$line" ;;
-		esac
-	done < $TEST/results
-	check "$run_what: the run ended: $run_plan" [ "$run_plan" != none ]
+	tap "$run_what" $TEST/results
 }
 
 # injected DEVICE KNOB: how often

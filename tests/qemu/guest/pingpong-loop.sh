@@ -41,11 +41,6 @@ number()
 	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $2.*/\1/p" "$DIR/$1/results" | head -n 1
 }
 
-nothing_open()
-{
-	[ -e /sys/kernel/debug/kofi/objects ] && [ ! -s /sys/kernel/debug/kofi/objects ]
-}
-
 check "the loopback provider" modprobe kofi_loop
 
 # --- a whole run ---

@@ -28,7 +28,7 @@ note "$(report)"
 check "no round was ended by a removal" [ "$(number 'rounds ended')" = 0 ]
 check "keys that were taken back were refused" \
 	[ "$(cat /sys/kernel/debug/kofi_loop/loop*/refused | sort -n | tail -n 1)" -gt 0 ]
-check "nothing is open after it" [ ! -s /sys/kernel/debug/kofi/objects ]
+check "nothing is open after it" nothing_open
 check "the module goes" rmmod kofi_soak
 
 modprobe kofi_soak threads=16 seconds=8 &
@@ -46,5 +46,5 @@ done
 check "16 threads, 8 seconds, $removals removals" wait $soak
 note "$(report)"
 check "removals ended rounds" [ "$(number 'rounds ended')" -ge "$removals" ]
-check "nothing is open after it" [ ! -s /sys/kernel/debug/kofi/objects ]
+check "nothing is open after it" nothing_open
 check "the module goes" rmmod kofi_soak
