@@ -60,7 +60,7 @@ help:
 	@echo "  install          install kofi_info and its manual page (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run every suite and guest test in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-full       the same, and the long tests (SOAK=messages)"
-	@echo "  demo             show kOFI at work in a guest with Debian's kernel"
+	@echo "  demo             show kOFI at work between two guests with Debian's kernel"
 	@echo "  shell            a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
 	@echo "  lint             every static check"
 	@echo "  docs             the documentation as HTML"

@@ -84,9 +84,10 @@ def read_tests(path):
                        for field in dataclasses.fields(Offers) if field.name in needs})
     if set(kernels) - set(KERNELS) or needs.get("guests", 1) not in (1, 2):
         raise SystemExit(f"{path}: no such kernel or number of guests")
-    return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs), offers,
-                      timeout, full)
-            for kernel in kernels]
+    leaks = needs.pop("kmemleak", False)
+    return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs,
+                                       kmemleak=leaks and kernel == "test"),
+                      offers, timeout, full) for kernel in kernels]
 
 
 def guest_tests(full, only=None):
@@ -126,8 +127,15 @@ def boot_for(tests):
 def guest_boots(tests):
     groups = {}
     for test in tests:
-        groups.setdefault(test.needs, []).append(test)
+        groups.setdefault((test.full, test.needs), []).append(test)
     return [boot_for(group) for group in groups.values()]
+
+
+def demo_test(kernel):
+    """The guest test that make demo shows, on any kernel."""
+    test = read_tests(tree.QEMU_DIR / "guest" / "demo.sh")[0]
+    needs = dataclasses.replace(test.needs, kernel=kernel)
+    return dataclasses.replace(test, needs=needs)
 
 
 def suite_modules(built):

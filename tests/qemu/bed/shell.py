@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Guests to look at: make shell, make demo."""
 
-import pathlib
 import subprocess
 import tempfile
 import threading
-import time
 
 import boot as boots
+import plan
 import tree
 import verdict
 
@@ -46,44 +45,67 @@ def shell(args):
     return 0 if status == verdict.EXIT_DONE else 1
 
 
-def follow(path, ended):
-    """Prints the lines of a results port as they come, without its framing."""
-    while not path.exists() and not ended.is_set():
-        time.sleep(0.1)
-    shown = ""
-    while True:
-        last_round = ended.is_set()
+class Follower(threading.Thread):
+    """Prints the lines of guests' results ports as they come, without their
+    framing, behind the guest's name."""
+
+    def __init__(self, log, roles):
+        super().__init__()
+        self.paths = {role: log / role / "results" for role in roles}
+        self.shown = dict.fromkeys(roles, 0)
+        self.ended = threading.Event()
+
+    def run(self):
+        last = False
+        while not last:
+            last = self.ended.wait(0.1)
+            for role in self.paths:
+                self._show(role, last)
+
+    def _show(self, role, last):
+        path = self.paths[role]
         text = path.read_text(errors="replace") if path.exists() else ""
-        lines = text[len(shown):].splitlines(keepends=True)
-        for line in lines:
-            if not line.endswith("\n") and not last_round:
+        for line in text[self.shown[role]:].splitlines(keepends=True):
+            if not line.endswith("\n") and not last:
                 break
-            shown += line
             if line.startswith("@@file state/"):
-                return
+                break       # what follows is for the verdict
+            self.shown[role] += len(line)
             if not line.startswith("@@"):
-                print(line, end="", flush=True)
-        if last_round:
-            return
-        time.sleep(0.2)
+                print(f"{role}| {line.rstrip()}", flush=True)
+
+
+def why(outcome):
+    """Lines on what went wrong in a guest, and where to look."""
+    failures = verdict.judge(None, outcome, []).failures
+    if failures:
+        failures.append(f"see {outcome.log}/console and results")
+    return [f"FAIL guest {outcome.role}: {failure}" for failure in failures]
 
 
 def demo(args, logs):
-    """tests/qemu/demo.sh on a distribution's kernel, shown as it goes."""
-    trees = {args.kernel: tree.Tree(args.kernel)}
-    boot = boots.Boot("demo", kernel=args.kernel, tests=("demo",), modules=USUAL_MODULES,
-                       host_root=True)
-    print(f"booting Linux {trees[args.kernel].release} in QEMU", flush=True)
-    ended = threading.Event()
-    follower = threading.Thread(
-        target=follow, args=(pathlib.Path(logs) / "demo" / "a" / "results", ended))
+    """tests/qemu/guest/demo.sh on a distribution's kernel, shown as it goes."""
+    test = plan.demo_test(args.kernel)
+    boot = plan.boot_for([test])
+    print(f"demo: the kernel {args.kernel} and modules for it", flush=True)
+    try:
+        plan.require_tools(test)
+        trees = {args.kernel: tree.Tree(args.kernel)}
+    except tree.Unavailable as reason:
+        print(f"the demo can't run: {reason}")
+        return 1
+    print(f"demo: booting Linux {trees[args.kernel].release} in QEMU, "
+          f"{boot.guests} guests, a and b", flush=True)
+    follower = Follower(logs / boot.name, "abc"[:boot.guests])
     follower.start()
-    outcome = boots.run(boot, trees, logs)[0]
-    ended.set()
-    follower.join()
-    result = verdict.judge(None, outcome, [])
-    for failure in result.failures:
-        print(f"FAIL {failure}")
+    try:
+        outcomes = boots.run(boot, trees, logs)
+    finally:
+        follower.ended.set()
+        follower.join()
+    failures = [line for outcome in outcomes for line in why(outcome)]
+    for line in failures:
+        print(line)
     print(f"logs: {logs}")
-    print("the demo failed" if result.failures else "the demo went well")
-    return 1 if result.failures else 0
+    print("the demo failed" if failures else "the demo went well")
+    return 1 if failures else 0

@@ -135,7 +135,7 @@ class Tree:
         (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
         shutil.copy(QEMU_DIR / "init", root / "init")
         shutil.copy(QEMU_DIR / "lib.sh", root / "bed" / "lib.sh")
-        scripts = [QEMU_DIR / "demo.sh", *QEMU_DIR.glob("guest/*.[ps][yh]"),
+        scripts = [*QEMU_DIR.glob("guest/*.[ps][yh]"),
                    *QEMU_DIR.glob("selftest/*.sh")]
         for path in scripts:
             shutil.copy(path, root / "bed" / "guest")

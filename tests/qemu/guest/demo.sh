@@ -1,10 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: stock-6.12 stock-6.1
+# guests: 2
+# host-root: yes
+# host-tools: rdma python3
+# timeout: 300
 #
-# make demo: what kOFI does, on a kernel as the distribution ships it. Each step
-# is shown before it is done and must succeed.
+# make demo: two kernels as the distribution ships them, a soft EFA device in
+# each, and kernel modules that move data from one to the other over them. Each
+# step is shown before it is done and must succeed.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
+
+PINGPONG=/sys/kernel/debug/kofi_pingpong
+EFASIM=/sys/kernel/debug/efasim/es0
+OPERATIONS=${OPERATIONS:-200}
+SERVER=$(ip_of a)
+SIDE=$([ "$ROLE" = a ] && echo server || echo client)
 
 title()
 {
@@ -12,75 +24,193 @@ title()
 	echo "== $*"
 }
 
+# explain EXPECTED: what else is known of what went wrong
+explain()
+{
+	note "guest $ROLE, the $SIDE: expected was that $1"
+	[ ! -e $PINGPONG ] || grep -h '^error:' $PINGPONG/*/results
+	note "the kernel's last words, all of them are in the log of the console:"
+	dmesg | tail -n 12 | sed 's/^/#     /'
+}
+
+# step COMMAND...
 step()
 {
 	echo "\$ $*"
-	check "$*" "$@"
-}
-
-# said MODULE: what it printed since it was loaded
-said()
-{
-	dmesg | sed -n "s/^\[[^]]*\] $1: /    /p"
-}
-
-# run MODULE [PARAMETER...]: a module that does its work when it is loaded
-run()
-{
-	echo "\$ modprobe $*"
-	module=$1
-	if modprobe "$@"; then
-		said "$module"
-		ok "modprobe $*"
-		rmmod "$module"
+	if "$@"; then
+		ok "$*"
 	else
-		said "$module"
-		not_ok "modprobe $*"
-		note "Why is said above; all that the kernel said, at last:"
-		dmesg | tail -n 20 | sed 's/^/#     /'
+		not_ok "$* (status $?)"
+		explain "this command succeeds"
 	fi
 }
 
-# The table comes from a program of the host's python3, if there is one.
+# expect WHAT COMMAND...: the command finds it to be so
+expect()
+{
+	expect_what=$1
+	shift
+	if "$@"; then
+		ok "$expect_what"
+	else
+		not_ok "$expect_what"
+		explain "$expect_what"
+	fi
+}
+
+# set_fault KNOB VALUE
+set_fault()
+{
+	echo "\$ echo $2 > $EFASIM/faults/$1"
+	echo "$2" > $EFASIM/faults/"$1" || not_ok "fault $1"
+}
+
+# meet NAME: with the other guest, and time to read what it has said
+meet()
+{
+	barrier "$1" > /dev/null || exit 1
+	usleep 300000
+}
+
+# in_turn FUNCTION: at the server, then at the client
+in_turn()
+{
+	[ "$ROLE" = a ] || meet "$1"
+	"$1"
+	[ "$ROLE" = b ] || meet "$1"
+	meet "$1-done"
+}
+
+rdma()
+{
+	host rdma "$@"
+}
+
 info()
 {
-	if [ -x /host/usr/bin/python3 ]; then
-		mount -o bind /sys/kernel/debug /host/sys/kernel/debug
-		tool kofi_info "$@"
-		info_status=$?
-		umount /host/sys/kernel/debug
-		return $info_status
-	fi
-	note "no python3 for kofi_info; what it would have read:"
-	cat /sys/kernel/debug/kofi/info
+	mount -o bind /sys/kernel/debug /host/sys/kernel/debug
+	tool kofi_info -p efa
+	info_status=$?
+	umount /host/sys/kernel/debug
+	return $info_status
 }
 
-title "This is $(uname -sr), as Debian ships it"
-title "The core, and a provider that needs no hardware: it stays within this kernel"
-step modprobe kofi
-step modprobe kofi_loop
+load()
+{
+	title "Guest $ROLE, the $SIDE, at $IP: $(uname -sr), as Debian ships it"
+	step modprobe efasim
+	step rdma link add es0 type efasim netdev eth0
+	set_fault seed $((42 + ${#SIDE}))
+	set_fault reorder 200
+	set_fault delay 20
+	step modprobe kofi
+	step modprobe kofi_efa
+	dmesg | sed -n 's/^\[[^]]*\] .*\(es0: kofi_efa: .*\)/    \1/p'
+}
 
-title "What modules of this kernel can communicate over now (kofi_info)"
-check "kofi_info" info
+# state: of this side
+state()
+{
+	cat "$PINGPONG/$SIDE/state" 2> /dev/null
+}
 
-title "The smallest ULP finds a provider and sends itself a message (samples/hello)"
-run kofi_hello
+# number WORDS: the figure in front of them in the results
+number()
+{
+	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $1.*/\1/p" "$PINGPONG/$SIDE/results" | head -n 1
+}
 
-title "Each kind of operation by size; every byte is compared (samples/sizes)"
-run kofi_sizes
+# rows FROM: the table, from one of its lines on
+rows()
+{
+	sed -n '/latency, us/,$p' "$PINGPONG/$SIDE/results" | tail -n +"$1"
+}
 
-title "16 threads for 5 seconds, while a device is pulled out and put back"
-(
-	for _ in 1 2 3 4 5 6; do
-		usleep 500000
-		echo 0 > /sys/kernel/debug/kofi_loop/loop0/present
-		usleep 200000
-		echo 1 > /sys/kernel/debug/kofi_loop/loop0/present
+# watch_rows: the client's results, each line as it comes, until the run has ended
+watch_rows()
+{
+	shown=0
+	while :; do
+		watch_state=$(state)
+		rows $((shown + 1)) > /tmp/rows
+		cat /tmp/rows
+		shown=$((shown + $(wc -l < /tmp/rows)))
+		case $watch_state in
+		waiting | running) usleep 300000 ;;
+		*) return ;;
+		esac
 	done
-) &
-run kofi_soak threads=16 seconds=5
-wait
+}
 
-title "And everything goes again"
-step rmmod kofi_loop
-step rmmod kofi
+injected()
+{
+	while read -r knob value count; do
+		case $knob in
+		reorder | delay) echo "    $knob: probability $value/1000, did so to $count packets" ;;
+		esac
+	done < $EFASIM/faults/injected
+}
+
+# has_injected KNOB
+has_injected()
+{
+	grep -q "^$1 [0-9]* [1-9]" $EFASIM/faults/injected
+}
+
+server_loads_pingpong()
+{
+	title "The server waits for a client"
+	step modprobe kofi_pingpong role=server addr="$SERVER" prov=efa
+}
+
+client_runs_pingpong()
+{
+	title "The client finds it, and each kind of operation is checked and measured by size"
+	note "latency says more of two emulated computers than of kOFI or of EFA"
+	step modprobe kofi_pingpong role=client addr="$SERVER" prov=efa iterations="$OPERATIONS"
+	watch_rows
+}
+
+judge()
+{
+	title "What came of it at the $SIDE"
+	sed -n '/checked/{p;q}' "$PINGPONG/$SIDE/results"
+	injected
+	if [ "$ROLE" = b ]; then
+		expect "the run ended well" [ "$(state)" = "done" ]
+		for operation in send write read writedata; do
+			expect "$operation of 0 bytes was done" grep -q "^$operation  *0 " "$PINGPONG/client/results"
+			expect "$operation was done in more than five sizes" \
+				[ "$(grep -c "^$operation " "$PINGPONG/client/results")" -gt 5 ]
+		done
+	fi
+	expect "data was checked" [ "$(number checked)" -gt 0 ]
+	expect "no byte was wrong" [ "$(number bad)" = 0 ]
+	expect "packets were reordered" has_injected reorder
+	expect "packets were delayed" has_injected delay
+	expect "no session failed" [ "$(grep -c '^error:' "$PINGPONG/$SIDE/results")" = 0 ]
+}
+
+unload()
+{
+	title "And everything goes again at the $SIDE"
+	step rmmod kofi_pingpong
+	expect "nothing is open" nothing_open
+	step rmmod kofi_efa
+	step rmmod kofi
+	step rdma link delete es0
+	step rmmod efasim
+}
+
+in_turn load
+if [ "$ROLE" = b ]; then
+	title "What modules of this kernel can communicate over now (kofi_info -p efa)"
+	expect "kofi_info shows the device" info
+fi
+meet ready
+[ "$ROLE" = b ] || server_loads_pingpong
+meet serving
+[ "$ROLE" = a ] || client_runs_pingpong
+meet ran
+in_turn judge
+in_turn unload
