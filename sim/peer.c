@@ -15,7 +15,9 @@
  *
  * A device's incarnation grows from each life to the next. A packet of an
  * earlier one is dropped; the first of a later one aborts all that was under
- * way with the earlier.
+ * way with the earlier. But requests that begin when nothing is under way are
+ * for whoever is there: who knows a queue pair of the later life, and its key,
+ * doesn't mean the earlier. They don't name an incarnation until the peer has.
  */
 #include <linux/slab.h>
 
@@ -113,7 +115,10 @@ static void efasim_dev_stamp(struct efasim_dev *dev,
 
 	memcpy(pkt->src_gid, dev->gid, sizeof(pkt->src_gid));
 	pkt->src_inc = dev->incarnation;
-	pkt->dst_inc = peer->incarnation;
+	if (pkt->lane != EFASIM_LANE_REQ || peer->confirmed)
+		pkt->dst_inc = peer->incarnation;
+	else
+		pkt->dst_inc = 0;
 	for (i = 0; i < EFASIM_LANES; i++) {
 		pkt->ack[i] = peer->lane[i].rx_next;
 		pkt->sack[i] = peer->lane[i].rx_map >> 1;
@@ -130,7 +135,9 @@ static void efasim_dev_put_on_wire(struct efasim_dev *dev,
 	efasim_wire_build(txp->buf, &txp->pkt);
 	txp->sent = ktime_get();
 	txp->tries++;
-	list_del_init(&peer->ack);
+	/* From who doesn't know to whom nobody takes acknowledgments. */
+	if (txp->pkt.dst_inc)
+		list_del_init(&peer->ack);
 	efasim_dev_xmit(dev, peer->gid, txp->buf, txp->len);
 }
 
@@ -227,17 +234,26 @@ static void efasim_dev_free_slots(struct efasim_lane_state *l, u32 limit)
 	}
 }
 
-static void efasim_dev_forget(struct efasim_peer *peer)
+static void efasim_dev_forget_lane(struct efasim_lane_state *l)
+{
+	efasim_dev_free_slots(l, l->tx_next);
+}
+
+static void efasim_dev_forget_answers(struct efasim_peer *peer)
 {
 	struct efasim_txp *txp, *next;
-	int i;
 
-	for (i = 0; i < EFASIM_LANES; i++)
-		efasim_dev_free_slots(&peer->lane[i], peer->lane[i].tx_next);
+	efasim_dev_forget_lane(&peer->lane[EFASIM_LANE_RESP]);
 	list_for_each_entry_safe(txp, next, &peer->resps, list)
 		kfree(txp);
 	INIT_LIST_HEAD(&peer->resps);
 	peer->num_resps = 0;
+}
+
+static void efasim_dev_forget(struct efasim_peer *peer)
+{
+	efasim_dev_forget_lane(&peer->lane[EFASIM_LANE_REQ]);
+	efasim_dev_forget_answers(peer);
 }
 
 static void efasim_dev_fail_peer(struct efasim_dev *dev,
@@ -506,12 +522,16 @@ static void efasim_dev_new_life(struct efasim_dev *dev,
 	if (peer->incarnation) {
 		efasim_count(dev, EFASIM_S_peer_restarts);
 		efasim_count(dev, EFASIM_S_impaired_remote_conn_events);
-		efasim_dev_fail_peer(dev, peer, EFASIM_ABORT);
+		efasim_dev_forget_answers(peer);
 	}
+	if (peer->confirmed)
+		efasim_dev_fail_peer(dev, peer, EFASIM_ABORT);
 	peer->incarnation = pkt->src_inc;
 	for (i = 0; i < EFASIM_LANES; i++) {
 		peer->lane[i].rx_synced = false;
 		peer->lane[i].rx_map = 0;
+		/* Until then nothing is acknowledged to who numbers anew. */
+		peer->lane[i].rx_next = 1;
 	}
 }
 
@@ -578,6 +598,7 @@ void efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
 	if (!peer || !efasim_dev_same_life(dev, peer, &pkt))
 		return;
 	peer->heard = ktime_get();
+	peer->confirmed = true;
 	/* Acknowledgments to a former life of ours were refused above. */
 	if (pkt.dst_inc)
 		efasim_dev_acks(dev, peer, &pkt);

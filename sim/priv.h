@@ -44,6 +44,7 @@ struct efasim_peer {
 	u8 gid[EFASIM_GID_LEN];
 	u32 id;
 	u64 incarnation;	/* 0: never heard of */
+	bool confirmed;		/* it was heard of since the first of ops began */
 	struct efasim_lane_state lane[EFASIM_LANES];
 	struct list_head ops;	/* all that wait for something of this peer */
 	struct list_head txops;	/* those with segments to send */

@@ -453,6 +453,8 @@ static void efasim_dev_start_remote(struct efasim_op *op)
 		efasim_dev_complete(op, EFASIM_QP_INTERNAL);
 		return;
 	}
+	if (list_empty(&op->peer->ops))
+		op->peer->confirmed = false;
 	list_add_tail(&op->link, &op->peer->ops);
 	list_add_tail(&op->tx, &op->peer->txops);
 	efasim_dev_push(dev, op->peer);

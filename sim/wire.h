@@ -55,7 +55,7 @@ struct efasim_wire_hdr {
 	__u8 reserved;
 	__u8 src_gid[EFASIM_GID_LEN];
 	__be64 src_inc;		/* incarnation of the sending device */
-	__be64 dst_inc;		/* of the receiving one; 0: not known yet */
+	__be64 dst_inc;		/* of the receiving one; 0: any */
 	__be64 sack[EFASIM_LANES];	/* bit i: ack + 1 + i is here */
 	__be32 ack[EFASIM_LANES];	/* all before it have been received */
 	__be32 seq;		/* in the packet's lane */

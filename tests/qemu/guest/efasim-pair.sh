@@ -68,7 +68,7 @@ status_of_one()
 	done < $TEST/results
 }
 
-modprobe efasim unresponsive_ms=3000
+modprobe efasim unresponsive_ms=6000
 modprobe efa_verbs_conformance messages=3000
 create > /dev/null
 faults seed=42
@@ -106,18 +106,40 @@ barrier silent-done > /dev/null
 barrier silent-over > /dev/null
 [ "$ROLE" = b ] || check "it answers again" [ "$(status_of_one)" = 0 ]
 
-barrier restart > /dev/null
-if [ "$ROLE" = b ]; then
+# restart: b's device begins anew
+restart()
+{
 	echo stop > $TEST/serve
 	host rdma link delete es0
 	create > /dev/null
-fi
-barrier restarted > /dev/null
-if [ "$ROLE" = a ]; then
-	check "a peer that restarted: status 8" [ "$(status_of_one)" = 8 ]
-	check "the restart is counted" [ "$(counter peer_restarts)" = 1 ]
-fi
+}
+
+# What is sent to a peer that restarted goes to whoever is there now.
+barrier restart > /dev/null
+former=$TARGET
+[ "$ROLE" = a ] || restart
 meet again
+if [ "$ROLE" = a ]; then
+	check "the new life of a peer answers at once" [ "$(status_of_one)" = 0 ]
+	check "the restart is counted" [ "$(counter peer_restarts)" = 1 ]
+	TARGET=$former
+	check "a queue pair of its former life: status 9" [ "$(status_of_one)" = 9 ]
+fi
+barrier again-done > /dev/null
+
+# What was under way to its former life ends.
+meet cut
+[ "$ROLE" = a ] || faults rnr=1000
+barrier cut-now > /dev/null
+if [ "$ROLE" = a ]; then
+	check "a peer that restarted in mid-operation: status 8" [ "$(status_of_one)" = 8 ]
+	check "that restart is counted" [ "$(counter peer_restarts)" = 2 ]
+else
+	sleep 1
+	faults unresponsive=1
+	restart
+fi
+meet uncut
 [ "$ROLE" = b ] || check "its new life answers" [ "$(status_of_one)" = 0 ]
 
 if [ "$ROLE" = a ]; then
