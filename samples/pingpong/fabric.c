@@ -142,7 +142,9 @@ static int pp_alloc(struct pp_session *s)
 	size_t len = roundup_pow_of_two((size_t)pp_config.memory * SZ_1K);
 	int ret;
 
-	s->scratch = kzalloc(PP_SLOT_ALIGN, GFP_KERNEL);
+	/* A cache line for each: what a device may write to is nobody else's. */
+	s->scratch = kcalloc(roundup_pow_of_two(s->self.depth), PP_SLOT_ALIGN,
+			     GFP_KERNEL);
 	s->seen = bitmap_zalloc(PP_COUNT_MAX, GFP_KERNEL);
 	if (!s->scratch || !s->seen)
 		return -ENOMEM;

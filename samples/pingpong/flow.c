@@ -64,7 +64,7 @@ void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
 static ssize_t pp_post_recv(struct pp_session *s, struct pp_slot *slot)
 {
 	struct pp_flow *flow = &s->flow;
-	void *buf = s->scratch;
+	void *buf = s->scratch + slot->index * PP_SLOT_ALIGN;
 	u32 len = PP_GUARD;
 
 	/* What comes with a write takes a receive, but no data. */

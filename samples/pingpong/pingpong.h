@@ -273,7 +273,7 @@ enum {
  * @rx_cq_data: remote CQ data takes a receive
  * @tx: slots to send from
  * @rx: slots to receive into, and memory for the peer
- * @scratch: for receives that get no data
+ * @scratch: for receives that get no data, PP_SLOT_ALIGN bytes each
  * @seen: which messages of a test have arrived
  * @flow: the current test
  * @progress: when something last happened

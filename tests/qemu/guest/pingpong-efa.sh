@@ -1,0 +1,229 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12 stock-6.1
+# guests: 2
+# host-root: yes
+# host-tools: rdma
+# timeout: 400
+#
+# pingpong between two kernels over the EFA provider and soft devices on a bad
+# network. A whole run, one found by IPv6; then devices that go away in mid-run
+# at either side and come back, and modules that are unloaded at any time.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+DIR=/sys/kernel/debug/kofi_pingpong
+SIM=/sys/kernel/debug/efasim/es0
+SIDE=$([ "$ROLE" = a ] && echo server || echo client)
+KNOBS="reorder delay duplicate drop rnr"
+
+# meet NAME: with the other guest
+meet()
+{
+	barrier "$1" > /dev/null || exit 1
+}
+
+# at SERVER-OR-CLIENT COMMAND...: there alone
+at()
+{
+	at_side=$1
+	shift
+	[ "$at_side" != "$SIDE" ] || "$@"
+}
+
+state()
+{
+	cat "$DIR/$SIDE/state" 2> /dev/null
+}
+
+# wait_while STATE SECONDS
+wait_while()
+{
+	for _ in $(seq $(($2 * 10))); do
+		[ "$(state)" = "$1" ] || return 0
+		usleep 100000
+	done
+	echo "# still $1"
+	return 1
+}
+
+# ended STATE: the client's run ends so
+ended()
+{
+	wait_while waiting 20 && wait_while running 150 && [ "$(state)" = "$1" ] &&
+		return 0
+	cat "$DIR/client/results"
+	return 1
+}
+
+# number WORDS: the figure in front of them
+number()
+{
+	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $1.*/\1/p" "$DIR/$SIDE/results" | head -n 1
+}
+
+# limit WORD: the figure behind it
+limit()
+{
+	sed -n "s/^longest .*\b$1 \([0-9]*\).*/\1/p" "$DIR/$SIDE/results"
+}
+
+server()
+{
+	check "a server at $1" modprobe kofi_pingpong role=server addr="$1" prov=efa
+}
+
+# client ADDRESS [PARAMETER...]
+client()
+{
+	client_addr=$1
+	shift
+	check "a client of $client_addr" modprobe kofi_pingpong role=client \
+		addr="$client_addr" prov=efa "$@"
+}
+
+forget()
+{
+	check "$1" rmmod kofi_pingpong
+	check "nothing is open: $1" nothing_open
+}
+
+create()
+{
+	check "a device comes" host rdma link add es0 type efasim netdev eth0
+	while read -r setting; do
+		echo "${setting#* }" > "$SIM/faults/${setting% *}"
+	done << END
+seed 7
+reorder 200
+delay 20
+duplicate 30
+drop 10
+rnr 10
+END
+}
+
+# unplug SIDE
+unplug()
+{
+	at "$1" sh -c "echo 1 > $SIM/remove"
+	at "$1" check "the $1's device is gone" wait_for 20 [ ! -e /sys/class/infiniband/es0 ]
+}
+
+waits()
+{
+	check "the server waits for the next client: $1" wait_for 40 is_waiting
+	check "nothing is open at the server: $1" wait_for 5 nothing_open
+}
+
+is_waiting()
+{
+	[ "$(state)" = waiting ]
+}
+
+check "the soft device's driver" modprobe efasim
+create
+check "the provider" modprobe kofi_efa
+a=$(ip_of a)
+meet loaded
+
+# --- a whole run ---
+whole()
+{
+	check "the run ends well" ended "done"
+	sed 's/^/# /' "$DIR/client/results"
+	for operation in send write read writedata; do
+		longest=$(limit buffer)
+		[ $operation != send ] || longest=$(limit message)
+		check "$operation of 0 bytes" grep -q "^$operation  *0 " "$DIR/client/results"
+		check "$operation of the limit" \
+			grep -q "^$operation  *$longest " "$DIR/client/results"
+	done
+}
+
+data()
+{
+	check "data was checked, $1" [ "$(number checked)" -gt 0 ]
+	check "no byte was wrong, $1" [ "$(number bad)" = 0 ]
+}
+
+at server server "$a"
+meet whole
+at client client "$a" iterations=24 memory=128
+at client whole
+meet whole-ended
+data "a whole run"
+for knob in $KNOBS; do
+	check "$knob did something" grep -q "^$knob [0-9]* [1-9]" $SIM/faults/injected
+done
+at client forget "after a whole run"
+at server forget "the server, too"
+
+# --- found by IPv6 ---
+short()
+{
+	client "$1" iterations=24 sizes=0,100,5000
+	check "it ends well: $2" ended "done"
+	data "$2"
+	forget "$2"
+}
+
+at server server fd00::1
+meet ipv6
+at client short fd00::1 "by IPv6"
+meet ipv6-ended
+at server forget "the server of IPv6"
+
+# --- devices that go ---
+disturbed()
+{
+	client "$a" iterations=1000000 sizes=64
+	check "a long run is on: $1" wait_while waiting 20
+	sleep 1
+}
+
+fails()
+{
+	check "a removal ends the run: $1" ended failed
+	grep '^error:' "$DIR/client/results"
+	# A peer that is gone may be noticed before it has said goodbye.
+	check "and is named: $1" grep -q "^error: .*$2" "$DIR/client/results"
+	forget "$1"
+}
+
+at server server "$a"
+for side in server client; do
+	word=$([ $side = client ] && echo device || echo "device\|connection reset")
+	meet "before-$side"
+	at client disturbed "$side"
+	meet "on-$side"
+	unplug "$side"
+	at client fails "$side" "$word"
+	at server waits "$side"
+	meet "gone-$side"
+	at "$side" create
+	meet "back-$side"
+	at client short "$a" "after the $side's device came back"
+	meet "ended-$side"
+	at server waits "$side came back"
+done
+
+# --- unloading at any time ---
+for delay in 0 20000 100000 400000 1000000; do
+	meet "unload-$delay"
+	at client client "$a" iterations=100000 sizes=0,8000
+	usleep $delay
+	at client forget "the client after $delay us"
+	at server waits "after $delay us"
+done
+meet unloaded
+at client disturbed "the server's unloading"
+meet unload-server
+at server forget "the server in mid-run"
+at client check "ends the run" ended failed
+at client forget "after the server's unloading"
+
+meet end
+check "the provider goes" modprobe -r kofi_efa
+check "the device goes" host rdma link delete es0
+check "its driver goes" modprobe -r efasim
