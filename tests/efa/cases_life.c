@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Addresses, counters, closing with work outstanding, and devices that go. */
+/* Addresses, counters, and closing with work outstanding. */
 #include <linux/delay.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include "efa.h"
 
@@ -132,126 +131,11 @@ static void et_close_busy(struct et *t)
 	ET_EXPECT(t, canceled >= recvs);
 }
 
-/**
- * struct et_drain - what came of many operations
- * @done: with success
- * @gone: because the device is
- * @other: for other reasons
- */
-struct et_drain {
-	u32	done;
-	u32	gone;
-	u32	other;
-};
-
-static void et_drain(struct et_end *end, struct et_drain *drain)
-{
-	struct fi_cq_data_entry entry;
-	struct fi_cq_err_entry error;
-	ssize_t ret;
-
-	while ((ret = fi_cq_read(end->cq, &entry, 1)) != -EAGAIN) {
-		if (ret == 1) {
-			drain->done++;
-			continue;
-		}
-		fi_cq_readerr(end->cq, &error, 0);
-		if (error.err == ENODEV)
-			drain->gone++;
-		else
-			drain->other++;
-	}
-}
-
-static u32 et_drained(const struct et_drain *drain)
-{
-	return drain->done + drain->gone + drain->other;
-}
-
-/* One send or receive; its context is the number of the post, from 1 on. */
-static ssize_t et_traffic_post(struct et_end *end, u32 n)
-{
-	void *context = (void *)(long)(n & 4095);
-	u8 *buf = end->buf + (n & 4095) * 64;
-
-	if (n % 2)
-		return fi_recv(end->ep, buf, 64, NULL, FI_ADDR_UNSPEC, context);
-	return fi_send(end->ep, buf, 64, NULL, end->peer, context);
-}
-
-/*
- * Traffic in both directions, as much as there is room for, until the devices
- * have gone; whoever started this takes them away. Then all that was accepted
- * must have completed, once.
- */
-static void et_removal(struct et *t)
-{
-	struct et_end *ends[] = { &t->a, &t->b };
-	struct fi_eq_device_entry event;
-	struct et_drain *drain;
-	u32 posted[2] = { }, type;
-	unsigned long end = jiffies + 60 * HZ;
-	int i, in_flight;
-	ssize_t ret[2] = { };
-	struct fid_mr *mr = NULL;
-
-	drain = kcalloc(2, sizeof(*drain), GFP_KERNEL);
-	if (!ET_EXPECT(t, drain))
-		return;
-	ET_EXPECT_EQ(t, fi_mr_reg(t->b.domain, t->b.small, SZ_64K,
-				  FI_REMOTE_READ, 0, 0, 0, &mr, NULL), 0);
-	while ((ret[0] != -ENODEV || ret[1] != -ENODEV) &&
-	       time_before(jiffies, end)) {
-		for (i = 0; i < 2; i++) {
-			/* No context twice at a time: the ring is larger. */
-			ret[i] = et_traffic_post(ends[i], posted[i] + 1);
-			if (!ret[i])
-				posted[i]++;
-			if (posted[i] - drain[i].done >= 1024 || ret[i])
-				et_drain(ends[i], &drain[i]);
-		}
-		cond_resched();
-	}
-	for (i = 0; i < 2; i++) {
-		ET_EXPECT_EQ(t, ret[i], -ENODEV);
-		ret[i] = fi_eq_sread(ends[i]->eq, &type, &event, sizeof(event),
-				     ET_TIMEOUT, 0);
-		ET_EXPECT_EQ(t, ret[i], sizeof(event));
-		ET_EXPECT_EQ(t, type, FI_DEVICE_REMOVED);
-		ET_EXPECT(t, event.fid == &ends[i]->domain->fid);
-	}
-	for (i = 0; i < 2; i++) {
-		in_flight = posted[i] - et_drained(&drain[i]);
-		/* The event comes before the completions. */
-		end = jiffies + msecs_to_jiffies(ET_TIMEOUT);
-		while (et_drained(&drain[i]) < posted[i] &&
-		       time_before(jiffies, end)) {
-			msleep(20);
-			et_drain(ends[i], &drain[i]);
-		}
-		/* And nothing comes twice. */
-		msleep(200);
-		et_drain(ends[i], &drain[i]);
-		et_printf("# end %d: %u posted, %u done, %u gone, %u other; %d in flight\n",
-			  i, posted[i], drain[i].done, drain[i].gone,
-			  drain[i].other, in_flight);
-		ET_EXPECT_EQ(t, et_drained(&drain[i]), posted[i]);
-		ET_EXPECT(t, drain[i].gone >= t->arg);
-		ET_EXPECT_EQ(t, fi_inject(ends[i]->ep, ends[i]->small, 1, 0),
-			     -ENODEV);
-		ET_EXPECT_EQ(t, et_connect(ends[i], ends[i]), -ENODEV);
-	}
-	if (mr)
-		ET_EXPECT_EQ(t, fi_close(&mr->fid), 0);
-	kfree(drain);
-}
-
 const struct et_case et_life_cases[] = {
 	{ "av", et_av },
 	{ "av_busy", et_av_busy },
 	{ "wrong_peer", et_wrong_peer },
 	{ "counters", et_counters },
 	{ "close_busy", et_close_busy },
-	{ "removal", et_removal, .alone = true },
 	{ }
 };

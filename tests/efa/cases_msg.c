@@ -259,6 +259,10 @@ static void et_bad_input(struct et *t)
 	size_t mtu = et_mtu(&t->a);
 	struct fid_ep *ep = t->a.ep;
 	u8 *buf = t->a.small;
+	/* Pages of vmalloc() may happen to be one piece. */
+	struct kvec apart[3] = {
+		{ buf, 64 }, { buf + SZ_4K, 64 }, { buf + SZ_8K, 64 },
+	};
 
 	ET_EXPECT_EQ(t, fi_send(ep, buf, mtu + 1, NULL, t->a.peer, NULL),
 		     -EMSGSIZE);
@@ -277,8 +281,8 @@ static void et_bad_input(struct et *t)
 	ET_EXPECT_EQ(t, fi_sendmsg(ep, &msg, 0), -EINVAL);
 	ET_EXPECT_EQ(t, fi_recvmsg(ep, &msg, FI_REMOTE_CQ_DATA),
 		     -FI_EBADFLAGS);
-	ET_EXPECT_EQ(t, fi_recv(ep, t->a.buf + 4001, SZ_16K, NULL,
-				FI_ADDR_UNSPEC, NULL), -EMSGSIZE);
+	ET_EXPECT_EQ(t, fi_recvv(ep, apart, NULL, 3, FI_ADDR_UNSPEC, NULL),
+		     -EMSGSIZE);
 	ET_EXPECT_EQ(t, fi_cancel(&ep->fid, NULL), -EOPNOTSUPP);
 	ET_EXPECT(t, et_quiet(&t->a));
 	et_sizes(t);

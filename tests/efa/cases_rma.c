@@ -78,13 +78,19 @@ static void et_rma(struct et *t)
 static void et_rma_pieces(struct et *t)
 {
 	struct fid_mr *mr = et_reg(t, t->b.small, SZ_64K, ET_REMOTE);
+	struct kvec apart[17];
+	int i;
 
 	if (!mr)
 		return;
 	et_rma_at(t, mr, t->a.buf + 77, t->b.small, 5, SZ_32K);
-	ET_EXPECT_EQ(t, fi_read(t->a.ep, t->a.buf + 77, SZ_1M, NULL,
-				t->a.peer, mr->base_addr, fi_mr_key(mr),
-				NULL), -EMSGSIZE);
+	for (i = 0; i < ARRAY_SIZE(apart); i++) {
+		apart[i].iov_base = t->a.small + i * 3840;
+		apart[i].iov_len = 64;
+	}
+	ET_EXPECT_EQ(t, fi_readv(t->a.ep, apart, NULL, ARRAY_SIZE(apart),
+				 t->a.peer, mr->base_addr, fi_mr_key(mr),
+				 NULL), -EMSGSIZE);
 	et_dereg(t, mr);
 }
 
@@ -257,7 +263,7 @@ static int et_mr_wait(struct et *t, long context)
 static void et_mr_post(struct et *t)
 {
 	struct fi_mr_alloc_attr alloc = {
-		.max_pages	= 16,
+		.max_pages	= 6,
 		.access		= ET_REMOTE,
 		.cq		= t->b.cq,
 	};
@@ -269,6 +275,7 @@ static void et_mr_post(struct et *t)
 		.access		= ET_REMOTE,
 		.context	= (void *)3,
 	};
+	struct kvec apart[7];
 	struct fid_mr *mr;
 	u64 last = 0;
 	int i;
@@ -290,10 +297,15 @@ static void et_mr_post(struct et *t)
 		ET_EXPECT_EQ(t, et_mr_wait(t, 4), 0);
 		ET_EXPECT(t, fi_mr_key(mr) == FI_KEY_NOTAVAIL);
 	}
-	iov.iov_base = t->b.buf;
-	iov.iov_len = SZ_1M;
+	for (i = 0; i < ARRAY_SIZE(apart); i++) {
+		apart[i].iov_base = t->b.small + i * SZ_8K;
+		apart[i].iov_len = SZ_4K;
+	}
+	attr.mr_iov = apart;
+	attr.iov_count = ARRAY_SIZE(apart);
 	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), -EMSGSIZE);
-	iov.iov_len = SZ_4K;
+	attr.mr_iov = &iov;
+	attr.iov_count = 1;
 	attr.access |= FI_SEND;
 	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), -EINVAL);
 	attr.access = FI_REMOTE_READ;

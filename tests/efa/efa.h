@@ -122,5 +122,6 @@ bool et_filled(const u8 *buf, size_t len, u8 seed);
 extern const struct et_case et_msg_cases[];
 extern const struct et_case et_rma_cases[];
 extern const struct et_case et_life_cases[];
+extern const struct et_case et_removal_cases[];
 
 #endif /* KOFI_EFA_TEST_H */

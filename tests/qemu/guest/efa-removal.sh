@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12 stock-6.1
+# host-root: yes
+# host-tools: rdma
+# full: yes
+# timeout: 400
+# kmemleak: yes
+#
+# Two soft devices go away at full depth, messages and RMA in flight, and come
+# back, twenty times, five of them with an admin queue that is dead.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/kofi_efa_test
+SIM=/sys/kernel/debug/efasim
+ROUNDS=20
+# Every so many the admin queue is dead.
+DEAD=4
+
+# run WHAT DEVICE PEER [CASE [NUMBER]]: its TAP lines become ours
+run()
+{
+	run_what=$1
+	shift
+	echo "$*" > $TEST/run
+	tap "$run_what" $TEST/results
+}
+
+set_faults()
+{
+	for device in es0 es1; do
+		for setting in "$@"; do
+			echo "${setting#*=}" > "$SIM/$device/faults/${setting%%=*}"
+		done
+	done
+}
+
+create()
+{
+	check "es0 comes" host rdma link add es0 type efasim netdev lo
+	check "es1 comes" host rdma link add es1 type efasim netdev lo
+}
+
+gone()
+{
+	[ ! -e /sys/class/infiniband/es0 ] && [ ! -e /sys/class/infiniband/es1 ]
+}
+
+ip link set lo up
+modprobe efasim
+modprobe kofi_efa
+create
+modprobe kofi_efa_test
+# dies: no command is answered any more, though the device goes on otherwise
+dies()
+{
+	set_faults admin_timeout_ms=300 admin_timeout=1
+}
+
+# removal ROUND: two devices go, at full depth, and come back
+removal()
+{
+	dead=$(($1 % DEAD))
+	# So slow that what is posted piles up.
+	set_faults delay=1000 delay_us=20000
+	(
+		sleep 1
+		[ $dead != 0 ] || dies
+		echo 1 > $SIM/es0/remove
+		echo 1 > $SIM/es1/remove
+	) &
+	run "removal, round $1" es0 es1 removal 64
+	wait
+	check "both are gone, round $1" wait_for 10 gone
+	create
+}
+
+for round in $(seq $ROUNDS); do
+	removal "$round"
+done
+run "after all that" es0 es1 msg_sizes
+check "delete es0" host rdma link delete es0
+check "delete es1" host rdma link delete es1
+modprobe -r kofi_efa_test
+check "the provider unloads" modprobe -r kofi_efa
+check "the devices' driver unloads" modprobe -r efasim
