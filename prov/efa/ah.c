@@ -10,6 +10,7 @@
  */
 #include <linux/slab.h>
 #include "kefa.h"
+#include "trace.h"
 
 static const struct rhashtable_params kefa_ah_params = {
 	.key_len		= FI_EFA_GID_LEN,
@@ -29,6 +30,7 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 	ah->dom = dom;
 	memcpy(ah->gid, gid, sizeof(ah->gid));
 	ah->ah = dom->dev->hw->ah_create(dom->pd, gid);
+	trace_kefa_ah(dom->dev->name, gid, true, PTR_ERR_OR_ZERO(ah->ah));
 	if (IS_ERR(ah->ah)) {
 		ret = PTR_ERR(ah->ah);
 		goto err_free;
@@ -85,12 +87,24 @@ void kefa_ah_put(struct kefa_ah *ah)
 		queue_work(system_wq, &dom->ah_work);
 }
 
+/* One that the device refuses to unmake is the device's loss. */
+static void kefa_ah_give_back(struct kefa_ah *ah)
+{
+	struct kefa_dev *dev = ah->dom->dev;
+	int ret = dev->hw->ah_destroy(ah->ah);
+
+	trace_kefa_ah(dev->name, ah->gid, false, ret);
+	if (ret)
+		ah->dom->broken = true;
+	ah->ah = NULL;
+}
+
 static void kefa_ah_destroy(struct kefa_ah *ah)
 {
 	struct kefa_domain *dom = ah->dom;
 
-	if (ah->ah && dom->dev->hw->ah_destroy(ah->ah))
-		dom->broken = true;
+	if (ah->ah)
+		kefa_ah_give_back(ah);
 	rhashtable_remove_fast(&dom->ah_table, &ah->node, kefa_ah_params);
 	list_del(&ah->list);
 	kfree_rcu(ah, rcu);
@@ -129,11 +143,8 @@ void kefa_ahs_remove(struct kefa_domain *dom)
 	struct kefa_ah *ah;
 
 	lockdep_assert_held(&dom->dev->lock);
-	list_for_each_entry(ah, &dom->ahs, list) {
-		if (dom->dev->hw->ah_destroy(ah->ah))
-			dom->broken = true;
-		ah->ah = NULL;
-	}
+	list_for_each_entry(ah, &dom->ahs, list)
+		kefa_ah_give_back(ah);
 }
 
 int kefa_ahs_init(struct kefa_domain *dom)

@@ -10,6 +10,7 @@
  */
 #include <linux/slab.h>
 #include "kefa.h"
+#include "trace.h"
 
 static const struct rhashtable_params kefa_av_params = {
 	.key_len		= sizeof(struct kefa_av_key),
@@ -66,12 +67,14 @@ static int kefa_av_add(struct kefa_av *av, const struct kefa_av_key *key,
 	if (ret)
 		goto err_ah;
 	*fi_addr = peer->index;
+	trace_kefa_peer(dev->name, key, peer->index, true, 0);
 	return 0;
 
 err_ah:
 	kefa_ah_put(peer->ah);
 err_free:
 	kfree(peer);
+	trace_kefa_peer(dev->name, key, U32_MAX, true, ret);
 	return ret;
 }
 
@@ -117,6 +120,7 @@ static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 static void kefa_av_del(struct kefa_av *av, struct kefa_peer *peer)
 {
 	lockdep_assert_held(&av->lock);
+	trace_kefa_peer(av->dom->dev->name, &peer->key, peer->index, false, 0);
 	xa_erase(&av->peers, peer->index);
 	rhashtable_remove_fast(&av->by_key, &peer->node, kefa_av_params);
 	kefa_ah_put(peer->ah);

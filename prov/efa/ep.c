@@ -7,6 +7,7 @@
  */
 #include <linux/slab.h>
 #include "kefa.h"
+#include "trace.h"
 
 /**
  * kefa_ep_halt() - let nothing new get in
@@ -25,6 +26,7 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 		ep->had_qp = ep->state == KEFA_EP_ENABLED;
 		WRITE_ONCE(ep->stop_err, err);
 		WRITE_ONCE(ep->state, KEFA_EP_STOPPED);
+		trace_kefa_ep(ep, false, err);
 	}
 	spin_unlock_bh(&ep->lock);
 }
@@ -173,6 +175,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	}
 	spin_lock_bh(&ep->lock);
 	WRITE_ONCE(ep->state, KEFA_EP_ENABLED);
+	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
 	/* Arms the queue. */
 	queue_work(kefa_wq, &ep->work.work);

@@ -271,6 +271,7 @@ struct kefa_mrq {
 		u64	again;
 		u64	map_failed;
 		u64	bounced;
+		u64	dry;
 		u64	errors;
 		u64	stale;
 	} stats;
@@ -699,6 +700,7 @@ void kefa_mrq_fail_all(struct kefa_domain *dom);
 int kefa_mrq_reg(struct kefa_mr *mr, int access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 int kefa_mrq_room(struct kefa_mrq *mrq);
+void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter);
 
 /* post.c */
 

@@ -159,6 +159,7 @@ static bool kefa_mr_bounces(const struct kefa_mr *mr)
 
 static int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
+	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
 
 	mr->len = 0;
@@ -173,10 +174,15 @@ static int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 	if (!ret) {
 		mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents,
 				       mr->dir);
-		ret = mr->nsegs ? 0 : -EAGAIN;
+		if (!mr->nsegs) {
+			kefa_mrq_count(mrq, &mrq->stats.map_failed);
+			ret = -EAGAIN;
+		}
 	}
-	if (!ret && kefa_mr_bounces(mr))
+	if (!ret && kefa_mr_bounces(mr)) {
+		kefa_mrq_count(mrq, &mrq->stats.bounced);
 		ret = -EOPNOTSUPP;
+	}
 	if (ret)
 		kefa_mr_unmap(mr);
 	return ret;

@@ -10,6 +10,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include "kefa.h"
+#include "trace.h"
 
 /* As many as there are generations. */
 #define KEFA_POOL_REST	16
@@ -69,6 +70,8 @@ static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
 	INIT_LIST_HEAD(&fr->list);
 	fr->order = order;
 	fr->mr = dom->dev->hw->mr_create(dom->pd, 1U << order);
+	trace_kefa_refill(dom->dev->name, 1U << order, dom->nfrmrs,
+			  PTR_ERR_OR_ZERO(fr->mr));
 	if (IS_ERR(fr->mr)) {
 		struct ib_mr *err = fr->mr;
 
@@ -119,8 +122,10 @@ struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages)
 		fr = kefa_pool_take(dom, order);
 	if (fr)
 		return fr;
-	if (full && !kefa_pool_evict(dom))
+	if (full && !kefa_pool_evict(dom)) {
+		kefa_mrq_count(&dom->mrq, &dom->mrq.stats.dry);
 		return ERR_PTR(-FI_ENOMR);
+	}
 	fr = kefa_pool_make(dom, order);
 	/* The device may have less to give than it said. */
 	if (IS_ERR(fr))

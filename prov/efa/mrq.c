@@ -122,6 +122,20 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 }
 
 /**
+ * kefa_mrq_count() - count an event
+ * @mrq: the queue pair
+ * @counter: one of its counters
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter)
+{
+	spin_lock_bh(&mrq->lock);
+	(*counter)++;
+	spin_unlock_bh(&mrq->lock);
+}
+
+/**
  * kefa_mrq_reg() - register a region that was mapped
  * @mr: the region; takes its new key
  * @access: enum ib_access_flags

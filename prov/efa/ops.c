@@ -432,6 +432,8 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 
 	ep->stats.errors += !!op->err;
 	trace_kefa_done(ep, op);
+	if (op->err)
+		trace_kefa_error(ep, op);
 	if (op->ah)
 		kefa_ah_put(op->ah);
 	if (op->copy)

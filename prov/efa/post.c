@@ -290,17 +290,8 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	return 0;
 }
 
-/**
- * kefa_tx() - send, read or write
- * @ep_fid: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
- *
- * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or a negative errno.
- */
-ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
+static int kefa_tx_try(struct kefa_ep *ep, const struct kefa_req *req)
 {
-	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	struct kefa_tx tx;
 	int ret;
 
@@ -327,6 +318,24 @@ ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
 	rcu_read_unlock();
 	if (ret && ep->tx.cq)
 		kofi_cq_unreserve(ep->tx.cq);
+	return ret;
+}
+
+/**
+ * kefa_tx() - send, read or write
+ * @ep_fid: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	int ret = kefa_tx_try(ep, req);
+
+	if (ret)
+		trace_kefa_refused(ep, req, ret);
 	return ret;
 }
 
@@ -393,17 +402,8 @@ static int kefa_rx_map(struct kefa_ep *ep, const struct kefa_req *req)
 	return ret;
 }
 
-/**
- * kefa_rx() - receive
- * @ep_fid: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
- *
- * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or a negative errno.
- */
-ssize_t kefa_rx(struct fid_ep *ep_fid, const struct kefa_req *req)
+static int kefa_rx_try(struct kefa_ep *ep, const struct kefa_req *req)
 {
-	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
 
 	if (req->what & ~ep->caps)
@@ -423,5 +423,23 @@ ssize_t kefa_rx(struct fid_ep *ep_fid, const struct kefa_req *req)
 	rcu_read_unlock();
 	if (ret && ep->rx.cq)
 		kofi_cq_unreserve(ep->rx.cq);
+	return ret;
+}
+
+/**
+ * kefa_rx() - receive
+ * @ep_fid: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_rx(struct fid_ep *ep_fid, const struct kefa_req *req)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	int ret = kefa_rx_try(ep, req);
+
+	if (ret)
+		trace_kefa_refused(ep, req, ret);
 	return ret;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Events of the data path. Endpoints are named by their device and queue pair
- * number, operations by their slot, never by pointers.
+ * Events of the data path, and of what it rests on. Endpoints are named by their
+ * device and queue pair number, operations by their slot, peers by GID and queue
+ * pair number, regions by key; never by pointers.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofi_efa
@@ -47,7 +48,31 @@ TRACE_EVENT(kefa_post,
 		  __entry->wrs)
 );
 
-TRACE_EVENT(kefa_done,
+TRACE_EVENT(kefa_refused,
+	TP_PROTO(const struct kefa_ep *ep, const struct kefa_req *req, int ret),
+	TP_ARGS(ep, req, ret),
+	TP_STRUCT__entry(
+		__string(dev, ep->dom->dev->name)
+		__field(u32, qpn)
+		__field(u64, flags)
+		__field(u64, addr)
+		__field(u64, len)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		kofi_assign_str(dev, ep->dom->dev->name);
+		__entry->qpn = ep->hq.qpn;
+		__entry->flags = req->what;
+		__entry->addr = req->addr;
+		__entry->len = iov_iter_count(&req->iter);
+		__entry->ret = ret;
+	),
+	TP_printk("dev=%s qp=%u %s peer=%lld len=%llu ret=%d",
+		  __get_str(dev), __entry->qpn, kefa_show_op(__entry->flags),
+		  __entry->addr, __entry->len, __entry->ret)
+);
+
+DECLARE_EVENT_CLASS(kefa_completion,
 	TP_PROTO(const struct kefa_ep *ep, const struct kefa_op *op),
 	TP_ARGS(ep, op),
 	TP_STRUCT__entry(
@@ -72,6 +97,83 @@ TRACE_EVENT(kefa_done,
 		  __get_str(dev), __entry->qpn, __entry->slot,
 		  kefa_show_op(__entry->flags), __entry->len, __entry->err,
 		  __entry->status)
+);
+
+/* Each completion, and those of them that failed once more. */
+DEFINE_EVENT(kefa_completion, kefa_done,
+	TP_PROTO(const struct kefa_ep *ep, const struct kefa_op *op),
+	TP_ARGS(ep, op));
+
+DEFINE_EVENT(kefa_completion, kefa_error,
+	TP_PROTO(const struct kefa_ep *ep, const struct kefa_op *op),
+	TP_ARGS(ep, op));
+
+TRACE_EVENT(kefa_ep,
+	TP_PROTO(const struct kefa_ep *ep, bool enabled, int err),
+	TP_ARGS(ep, enabled, err),
+	TP_STRUCT__entry(
+		__string(dev, ep->dom->dev->name)
+		__field(u32, qpn)
+		__field(bool, enabled)
+		__field(int, err)
+		__field(u32, tx)
+		__field(u32, rx)
+	),
+	TP_fast_assign(
+		kofi_assign_str(dev, ep->dom->dev->name);
+		__entry->qpn = ep->hq.qpn;
+		__entry->enabled = enabled;
+		__entry->err = err;
+		__entry->tx = ep->tx.size - ep->tx.nfree;
+		__entry->rx = ep->rx.size - ep->rx.nfree;
+	),
+	TP_printk("dev=%s qp=%u %s err=%d tx=%u rx=%u", __get_str(dev),
+		  __entry->qpn, __entry->enabled ? "enabled" : "stopped",
+		  __entry->err, __entry->tx, __entry->rx)
+);
+
+TRACE_EVENT(kefa_peer,
+	TP_PROTO(const char *name, const struct kefa_av_key *key, u32 index,
+		 bool there, int ret),
+	TP_ARGS(name, key, index, there, ret),
+	TP_STRUCT__entry(
+		__string(dev, name)
+		__array(u8, gid, FI_EFA_GID_LEN)
+		__field(u32, qpn)
+		__field(u32, index)
+		__field(bool, there)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		kofi_assign_str(dev, name);
+		memcpy(__entry->gid, key->gid, FI_EFA_GID_LEN);
+		__entry->qpn = key->qpn;
+		__entry->index = index;
+		__entry->there = there;
+		__entry->ret = ret;
+	),
+	TP_printk("dev=%s peer=%u %s gid=%pI6c qp=%u ret=%d", __get_str(dev),
+		  __entry->index, __entry->there ? "inserted" : "removed",
+		  __entry->gid, __entry->qpn, __entry->ret)
+);
+
+TRACE_EVENT(kefa_ah,
+	TP_PROTO(const char *name, const u8 *gid, bool there, int ret),
+	TP_ARGS(name, gid, there, ret),
+	TP_STRUCT__entry(
+		__string(dev, name)
+		__array(u8, gid, FI_EFA_GID_LEN)
+		__field(bool, there)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		kofi_assign_str(dev, name);
+		memcpy(__entry->gid, gid, FI_EFA_GID_LEN);
+		__entry->there = there;
+		__entry->ret = ret;
+	),
+	TP_printk("dev=%s gid=%pI6c %s ret=%d", __get_str(dev), __entry->gid,
+		  __entry->there ? "created" : "destroyed", __entry->ret)
 );
 
 TRACE_EVENT(kefa_device,
@@ -109,6 +211,25 @@ TRACE_EVENT(kefa_mr,
 	),
 	TP_printk("dev=%s key=%#x %s len=%llu status=%u", __get_str(dev),
 		  __entry->key, __get_str(what), __entry->len, __entry->status)
+);
+
+TRACE_EVENT(kefa_refill,
+	TP_PROTO(const char *name, u32 pages, u32 regions, int ret),
+	TP_ARGS(name, pages, regions, ret),
+	TP_STRUCT__entry(
+		__string(dev, name)
+		__field(u32, pages)
+		__field(u32, regions)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		kofi_assign_str(dev, name);
+		__entry->pages = pages;
+		__entry->regions = regions;
+		__entry->ret = ret;
+	),
+	TP_printk("dev=%s pages=%u regions=%u ret=%d", __get_str(dev),
+		  __entry->pages, __entry->regions, __entry->ret)
 );
 
 #endif /* KEFA_TRACE_H */
