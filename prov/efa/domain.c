@@ -28,13 +28,13 @@ static void kefa_nothing_fini(struct kefa_domain *dom)
 {
 	dma_unmap_single(dom->dev->dma, dom->nothing_dma, PAGE_SIZE,
 			 DMA_BIDIRECTIONAL);
-	if (!dom->reaches)
+	if (!dom->broken || !dom->dev->reaches)
 		free_page((unsigned long)dom->nothing);
 }
 
 /**
- * kefa_domain_refused() - the device refused to destroy something
- * @dom: whose it was
+ * kefa_domain_refused() - the device refused to destroy what reaches memory
+ * @dom: whose queue pair or region it was
  *
  * A device that doesn't obey must at least not reach memory any more. Where that
  * can't be had, memory that it knows is kept, see kefa_keep().
@@ -43,15 +43,17 @@ static void kefa_nothing_fini(struct kefa_domain *dom)
  */
 void kefa_domain_refused(struct kefa_domain *dom)
 {
-	struct ib_device *ibdev = dom->dev->ibdev;
+	struct kefa_dev *dev = dom->dev;
+	struct ib_device *ibdev = dev->ibdev;
 	struct device *parent = ibdev->dev.parent;
 	bool pci = parent && dev_is_pci(parent);
 
-	lockdep_assert_held(&dom->dev->lock);
-	if (dom->broken)
-		return;
+	lockdep_assert_held(&dev->lock);
 	dom->broken = true;
-	dom->reaches = !pci;
+	if (dev->dead)
+		return;
+	dev->dead = true;
+	dev->reaches = !pci;
 	if (pci)
 		pci_clear_master(to_pci_dev(parent));
 	dev_warn(&ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",

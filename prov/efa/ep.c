@@ -56,7 +56,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	dev->hw->qp_destroy(&ep->hq);
 	if (ep->hq.broken) {
 		kefa_domain_refused(ep->dom);
-		reaches = ep->dom->reaches;
+		reaches = dev->reaches;
 	}
 
 	spin_lock_bh(&ep->lock);

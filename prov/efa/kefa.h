@@ -69,6 +69,8 @@ enum {
  * @refs: one for being there, one for each domain
  * @lock: see the top
  * @gone: it was removed; @lock
+ * @dead: it refused to destroy what reaches memory; @lock
+ * @reaches: and can't be kept from memory; @lock
  * @domains: open on it; @lock
  * @hw: how to use it
  * @ibdev: the device, until @gone
@@ -97,6 +99,8 @@ struct kefa_dev {
 	refcount_t			refs;
 	struct mutex			lock;	/* see the top */
 	bool				gone;
+	bool				dead;
+	bool				reaches;
 	struct list_head		domains;
 	const struct kefa_hw_ops	*hw;
 	struct ib_device		*ibdev;
@@ -285,7 +289,6 @@ struct kefa_mrq {
  * @pd: protection domain; NULL once the device is gone
  * @gone: the device was removed; @dev->lock
  * @broken: the device refused to destroy something; @dev->lock
- * @reaches: and can't be kept from memory; @dev->lock
  * @eps: its endpoints; @dev->lock
  * @ahs: its address handles; @dev->lock
  * @ah_table: the same by GID; @dev->lock
@@ -306,7 +309,6 @@ struct kefa_domain {
 	struct ib_pd		*pd;
 	bool			gone;
 	bool			broken;
-	bool			reaches;
 	struct list_head	eps;
 	struct list_head	ahs;
 	struct rhashtable	ah_table;

@@ -362,7 +362,7 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 	size_t lost = 0;
 	unsigned int i;
 
-	if (!refused || !dom->reaches)
+	if (!refused || !dom->dev->reaches)
 		return;
 	for_each_sg(mr->sg, sg, mr->nents, i)
 		lost += kefa_keep(sg_phys(sg), sg->length);
