@@ -75,6 +75,12 @@ class Boot:
     modules: tuple = ()             # of the kernel, beside what ours need
     settings: tuple = ()            # NAME=DEFAULT; the environment knows better
     kind: str = "run"
+    accel: str = "tcg,thread=multi"
+    cpu: str = "max,la57=off"       # see machine()
+    clock: str = CLOCK
+    qemu: tuple = ()                # more of QEMU's arguments
+    files: bytes = b""              # an archive with more files for the guest
+    patience: int = 0               # the guest's timeout, if its clock isn't ours
 
     def job(self, role):
         index = "abc".index(role) + 1
@@ -83,7 +89,8 @@ class Boot:
             "IP": f"10.0.0.{index}", "IP6": f"fd00::{index}",
             "SUITES": " ".join(self.suites),
             "SUITE_PARAMETERS": self.suite_parameters,
-            "TESTS": " ".join(self.tests), "TIMEOUT": self.timeout,
+            "TESTS": " ".join(self.tests),
+            "TIMEOUT": self.patience or self.timeout,
             "HOST_ROOT": "yes" if self.host_root else "",
             "KMEMLEAK": "yes" if self.kmemleak else "",
         }
@@ -125,7 +132,7 @@ def split_sections(text):
 
 def machine(boot, built, console):
     """QEMU's command line, less what is per guest."""
-    append = f"console=ttyS0 panic=-1 oops=panic loglevel=7 {CLOCK} {boot.cmdline}"
+    append = f"console=ttyS0 panic=-1 oops=panic loglevel=7 {boot.clock} {boot.cmdline}"
     if boot.kernel == "test":
         append += " kmemleak=on" if boot.kmemleak else " kmemleak=off"
     # la57=off: with five levels an interrupt early in the boot makes KASAN cry
@@ -133,12 +140,12 @@ def machine(boot, built, console):
     command = [
         # Not even a run that is killed leaves a guest behind.
         "setpriv", "--pdeathsig", "KILL",
-        QEMU, "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-machine", "q35",
+        QEMU, "-accel", boot.accel, "-cpu", boot.cpu, "-machine", "q35",
         "-smp", str(boot.smp), "-m", boot.mem, "-nodefaults", "-no-user-config",
         "-display", "none", "-no-reboot", "-serial", console,
         "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
         "-device", "virtio-serial-pci",
-        "-kernel", str(built.image), "-append", append]
+        "-kernel", str(built.image), "-append", append, *boot.qemu]
     if boot.host_root:
         # The guest's root reads what the caller may, and writes nothing.
         command += ["-virtfs", "local,path=/,mount_tag=host,security_model=none,"
@@ -169,7 +176,8 @@ class Guest:
         self.listener.listen(1)
         initrd = pathlib.Path(sockets) / f"initrd-{role}"
         initrd.write_bytes(built.initramfs(boot.modules) +
-                           tree.archive_file("bed/job", boot.job(role)))
+                           tree.archive_file("bed/job", boot.job(role)) +
+                           boot.files)
         command = machine(boot, built, f"file:{log}/console") + [
             "-initrd", str(initrd),
             "-chardev", f"file,id=results,path={log}/results",
