@@ -7,7 +7,7 @@ BED := python3 -B tests/qemu/bed
 
 PREFIX ?= /usr/local
 
-.PHONY: modules modules_install install check check-full demo shell lint docs clean help
+.PHONY: modules modules_install install check check-full bench demo shell lint docs clean help
 
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
@@ -37,6 +37,9 @@ check: packages
 check-full: packages
 	@$(BED) check --full $(if $(V),--verbose) $(ONLY)
 
+bench: packages
+	@python3 -B bench/host run $(ONLY)
+
 demo: packages
 	@$(BED) demo $(if $(KERNEL),--kernel $(KERNEL))
 
@@ -60,6 +63,7 @@ help:
 	@echo "  install          install kofi_info and its manual page (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run every suite and guest test in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-full       the same, and the long tests (SOAK=messages)"
+	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  demo             show kOFI at work between two guests with Debian's kernel"
 	@echo "  shell            a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
 	@echo "  lint             every static check"

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The guest's part of the benchmarks: runs the tests of /bed/tests, a line each,
+# and prints what the host needs. Nothing leaves the guest before all are done,
+# as whatever the host has a part in takes time that differs from run to run.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+PATH=$PATH:/usr/bin:/usr/sbin
+BENCH=/sys/kernel/debug/kofi_bench
+SIM=/sys/kernel/debug/efasim
+
+# device NAME TYPE NETDEV
+device()
+{
+	check "$1 comes" rdma link add "$1" type "$2" netdev "$3" 2>&1
+}
+
+# The device does what it is told, at once and in order.
+no_faults()
+{
+	for knob in reorder reg_delay_us slid_lag_us; do
+		echo 0 > "$SIM/$1/faults/$knob"
+	done
+}
+
+# The provider looks at a device for a while, before it offers it.
+wait_for_provider()
+{
+	for _ in $(seq 100); do
+		[ -e /sys/kernel/debug/kofi_efa/es0 ] && return
+		sleep 0.1
+	done
+}
+
+set_up()
+{
+	modprobe efasim seed=1 max_qp=4096 max_cq=8192 max_pd=4096
+	modprobe kofi_efa
+	device es0 efasim lo
+	device es1 efasim lo
+	no_faults es0
+	no_faults es1
+	wait_for_provider
+	for module in kofi_bench kofi_bench_verbs kofi_bench_efa; do
+		check "$module" modprobe $module
+	done
+}
+
+run_tests()
+{
+	while read -r line; do
+		echo "test $line"
+		if echo "$line" > $BENCH/run; then
+			cat $BENCH/results
+		else
+			not_ok "$line"
+		fi
+	done < /bed/tests
+}
+
+{
+	set_up
+	run_tests
+	ok "all tests ran"
+} > /tmp/results
+cat /tmp/results
+grep -i ' [tw] ' /proc/kallsyms
+rdma link delete es0
+rdma link delete es1

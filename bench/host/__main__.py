@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The benchmarks: python3 bench/host run|check (see Documentation/performance.rst)"""
+
+import argparse
+import datetime
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import counts
+import guest
+import report
+import rows as all_about_rows
+import tree
+
+OUT = guest.TOP / "out" / "bench"
+VALIDATE = "validate"
+TOLERANCE = 2.0         # percent, of parts to the whole and of loops to their length
+AGREE = 1.0             # percent, of two runs
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def versions(built):
+    def first_line(*command):
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.splitlines()[0]
+    return {"kernel": built.release, "compiler": first_line("gcc", "--version"),
+            "qemu": first_line(guest.boots.QEMU, "--version")}
+
+
+def percent(now, then):
+    return 100 * abs(now - then) / then if then else 100 * (now != then)
+
+
+def off(what, got, wanted):
+    """A complaint, if a figure isn't what it should be."""
+    if percent(got, wanted) <= TOLERANCE:
+        return []
+    return [f"{what}: {got} instructions were counted, {wanted} there are"]
+
+
+class Measurement:
+    """One boot."""
+
+    def __init__(self, run, build):
+        self.symbols = counts.Symbols(run.lines, build)
+        self.windows = counts.read_windows(run.counts, self.symbols)
+        self.tests = {}         # command: [(window, ticks)]
+        self.problems = []
+        self._read(run.lines)
+
+    def _read(self, lines):
+        command = None
+        for line in lines:
+            test = re.fullmatch(r"test (.*)", line)
+            window = re.fullmatch(r"(loop \d+ )?window (\d+) (?:spins \d+ )?ticks (\d+)", line)
+            if test:
+                command = test[1]
+                self.tests[command] = []
+            elif window:
+                found = self.windows[int(window[2])]
+                self.tests[command].append(found)
+                self.problems += off(line, found.total, int(window[3]))
+                if window[1]:
+                    self.problems += off(line, found.total, int(window[1].split()[1]))
+
+    def figures(self, row):
+        return all_about_rows.figures(row, self.tests[row.command()])
+
+
+def measure(rows, logs):
+    built = tree.Tree(guest.KERNEL)
+    commands = [VALIDATE, *(row.command() for row in rows)]
+    runs = []
+    for name in ("first", "second"):
+        say(f"{len(rows)} rows, {name} run")
+        run = guest.run(built, commands, logs, name)
+        runs.append(Measurement(run, built.build))
+        say(f"{run.seconds:.0f} s, {len(runs[-1].windows)} windows")
+    return built, runs
+
+
+def merge(rows, runs):
+    """Figures of the first run, and whether the second one agrees."""
+    merged = {}
+    for row in rows:
+        figures, _ = runs[0].figures(row)
+        other, _ = runs[1].figures(row)
+        figures["agree"] = percent(other["host"], figures["host"]) <= AGREE
+        merged[row.name()] = figures
+    return merged
+
+
+def run(args):
+    logs = tree.CACHE / "bench" / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}"
+    logs.mkdir(parents=True)
+    OUT.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    rows = [row for row in all_about_rows.all_rows()
+            if not args.only or all(word in row.name().split() for word in args.only)]
+    built, runs = measure(rows, logs)
+    problems = [p for one in runs for p in one.problems]
+    for problem in problems:
+        say(f"FAIL {problem}")
+    result = {"versions": versions(built), "rows": merge(rows, runs)}
+    (OUT / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
+    (OUT / "bench.md").write_text(report.markdown(result))
+    disagree = [name for name, r in result["rows"].items() if not r["agree"]]
+    for name in disagree:
+        say(f"the runs don't agree: {name}")
+    say(f"{len(rows)} rows, {len(rows) - len(disagree)} repeat; "
+        f"{time.monotonic() - started:.0f} s; {OUT}/bench.md")
+    return 1 if problems else 0
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("run")
+    command.add_argument("only", nargs="*", help="words that the name of a row must have")
+    return parser.parse_args()
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="kofi-") as tempfile.tempdir:
+        return run(arguments())
+
+
+sys.exit(main())

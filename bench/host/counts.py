@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""From addresses to symbols, and from symbols to the parts that a row shows."""
+
+import bisect
+import collections
+import subprocess
+
+# In the order in which they are shown. The kernel's own code is charged to the
+# module that had it run, as "kernel" for the host's parts.
+PARTS = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel", "device", "harness")
+
+MODULES = {
+    "kofi_bench": "harness",
+    "kofi_bench_verbs": "ulp", "kofi_bench_efa": "ulp", "kofi_bench_tcp": "ulp",
+    "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
+    "rdma_rxe": "device",
+}
+
+
+def driver_symbols(build):
+    """What of efasim a driver would be: its verbs, but not what they call the device
+    by. On hardware the rest is hardware."""
+    names = set()
+    for path in sorted((build / "sim").glob("verbs*.o")):
+        out = subprocess.run(["nm", "--defined-only", path], stdout=subprocess.PIPE,
+                             text=True, check=True).stdout
+        names.update(line.split()[2] for line in out.splitlines())
+    return {n for n in names if not n.startswith("efasim_dev_")}
+
+
+class Symbols:
+    """The guest's kallsyms."""
+
+    def __init__(self, lines, build):
+        self.driver = driver_symbols(build)
+        table = []
+        for line in lines:
+            fields = line.split()
+            if len(fields) in (3, 4) and len(fields[0]) == 16 and len(fields[1]) == 1:
+                module = fields[3].strip("[]") if len(fields) == 4 else ""
+                table.append((int(fields[0], 16), fields[2], module))
+        table.sort()
+        self.addresses = [row[0] for row in table]
+        self.symbols = [(name, module, self._part(name, module))
+                        for _, name, module in table]
+        self.cache = {}
+
+    def _part(self, name, module):
+        if module == "efasim":
+            return "driver" if name in self.driver else "device"
+        if module:
+            return MODULES.get(module, "ib_core" if module.startswith("ib_") else "device")
+        return "kernel"
+
+    def find(self, address):
+        """(address, name, module, part)"""
+        found = self.cache.get(address)
+        if not found:
+            at = bisect.bisect_right(self.addresses, address) - 1
+            if at < 0:
+                found = (0, "user", "", "kernel")
+            else:
+                found = (self.addresses[at], *self.symbols[at])
+            self.cache[address] = found
+        return found
+
+
+class Window:
+    """The counts of a window."""
+
+    def __init__(self):
+        self.total = 0
+        self.parts = collections.Counter()
+        self.functions = collections.Counter()  # (part, symbol, who had it run)
+        self.calls = collections.Counter()      # (symbol, who had it run)
+
+    def add(self, symbols, address, insns, count, caller):
+        start, name, module, part = symbols.find(address)
+        had = ""
+        if part == "kernel":
+            had_by = symbols.find(caller) if caller else (0, "", "", "harness")
+            had = had_by[1]
+            if had_by[3] in ("device", "harness"):
+                part = had_by[3]
+        self.total += insns * count
+        self.parts[part] += insns * count
+        self.functions[part, name, had] += insns * count
+        if start == address:
+            self.calls[name, had] += count
+
+
+def read_windows(path, symbols):
+    """The plugin's file, as a list of windows."""
+    windows = []
+    with open(path, encoding="ascii") as lines:
+        for line in lines:
+            fields = line.split()
+            if fields[0] == "W":
+                windows.append(Window())
+            else:
+                windows[-1].add(symbols, *(int(f, 16) for f in fields))
+    return windows

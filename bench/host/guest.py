@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The guest: one CPU, a clock that counts instructions, a plugin that counts them by
+address."""
+
+import dataclasses
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests" / "qemu" / "bed"))
+
+# pylint: disable=wrong-import-position
+import boot as boots
+import tree
+import verdict
+
+KERNEL = "stock-6.12"
+TIMEOUT = 900           # seconds of ours
+FOR_EVER = 10 ** 9      # seconds of the guest's
+
+# A string instruction that moves as much as it likes would be counted once for each
+# byte, so the CPU gets none that the kernel prefers for that reason.
+CPU = "max,la57=off,erms=off,fsrm=off"
+
+
+def build_plugin(directory):
+    plugin = directory / "plugin.so"
+    subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden",
+                    "-o", plugin, TOP / "bench" / "plugin.c"], check=True)
+    return plugin
+
+
+def libraries(program):
+    """A program and the libraries that it is linked with."""
+    out = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True,
+                         check=True).stdout
+    return [pathlib.Path(program),
+            *map(pathlib.Path, re.findall(r"(/\S+) \(0x", out))]
+
+
+def archive_program(program):
+    """An archive with a program of the host and its libraries."""
+    members = b""
+    have = set()
+    for path in libraries(program):
+        for parent in reversed(path.parents):
+            name = str(parent).lstrip("/")
+            # These are in the guest already, or links there.
+            if name and name not in have and name not in ("bin", "sbin"):
+                have.add(name)
+                members += tree.record(name, stat.S_IFDIR | 0o755, b"")
+        members += tree.record(str(path).lstrip("/"), stat.S_IFREG | 0o755,
+                               path.read_bytes())
+    return members + tree.record("TRAILER!!!", 0, b"")
+
+
+def files(tests):
+    rdma = subprocess.run(["which", "rdma"], stdout=subprocess.PIPE, text=True,
+                          check=False).stdout.strip()
+    if not rdma:
+        raise SystemExit("bench: the program rdma is missing; it is in the package iproute2")
+    script = (TOP / "bench" / "guest.sh").read_text()
+    return (archive_program(rdma) + tree.archive_file("bed/guest/bench.sh", script) +
+            tree.archive_file("bed/tests", "".join(f"{t}\n" for t in tests)))
+
+
+@dataclasses.dataclass
+class Run:
+    """What a guest left behind."""
+    lines: list             # of the guest's script
+    counts: pathlib.Path    # of the plugin
+    seconds: float
+
+
+def run(built, tests, logs, name):
+    """Boots, and runs these tests."""
+    counts = logs / f"{name}.counts"
+    boot = boots.Boot(
+        name, kernel=KERNEL, smp=1, mem="2G", tests=("bench",), timeout=TIMEOUT,
+        patience=FOR_EVER, accel="tcg,thread=single", cpu=CPU,
+        clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps",
+        modules=("rdma_rxe", "dummy"), files=files(tests),
+        qemu=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01",
+              "-seed", "42", "-plugin", f"{build_plugin(logs)},out={counts}"))
+    outcome = boots.run(boot, {KERNEL: built}, logs)[0]
+    judged = verdict.judge(None, outcome, [])
+    if judged.failures:
+        raise SystemExit("\n".join(["bench: the guest failed:", *judged.failures,
+                                    f"logs in {logs / name}"]))
+    return Run(outcome.sections["guest/bench"], counts, outcome.seconds)

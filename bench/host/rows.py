@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What is measured: a row for each test, and what comes of its windows."""
+
+import dataclasses
+import statistics
+
+import counts
+
+MODES = ("polled", "handler", "sleeping")
+WINDOWS = 5
+BATCH = 16
+KIB = 1024
+
+# Sizes by kind.
+SIZES = (
+    ("send", (0, 8, KIB, 8 * KIB)),
+    ("recv", (0, 8, KIB, 8 * KIB)),
+    ("inject", (8,)),
+    ("write", (4 * KIB, 64 * KIB, KIB * KIB)),
+    ("read", (4 * KIB, 64 * KIB, KIB * KIB)),
+    ("reg", (4 * KIB, 64 * KIB, KIB * KIB)),
+    ("inv", (4 * KIB, KIB * KIB)),
+)
+# These are measured one at a time as well, to tell what a batch costs.
+SINGLE = (("send", 8), ("recv", 8), ("write", 4 * KIB), ("read", 4 * KIB), ("reg", 4 * KIB),
+          ("inv", 4 * KIB))
+ADDRESSES = (1, 64, 4096, 65536)
+ENDPOINTS = (1, 16, 128)
+
+# What the host's software does; the rest is the device's, or ours.
+HOST = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel")
+ADDED = ("kofi", "kofi_efa")
+
+POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
+INTERRUPTS = ("cq_event",)
+WORKERS = ("kofi_work_run", "kbv_work")
+# Who copies payload on the host's behalf, and for whom.
+COPIES = (("_copy_from_iter", None), ("memcpy_orig", "efasim_post_send"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A test. Names of devices go with the ULP."""
+    ulp: str
+    kind: str
+    size: int
+    mode: str
+    batch: int = BATCH
+    addresses: int = 1
+    endpoints: int = 1
+
+    def name(self):
+        words = [self.ulp, self.kind, size_name(self.size), self.mode]
+        if self.batch == 1:
+            words.append("single")
+        if self.addresses > 1:
+            words.append(f"addresses={self.addresses}")
+        if self.endpoints > 1:
+            words.append(f"endpoints={self.endpoints}")
+        return " ".join(words)
+
+    def command(self):
+        ulp, device, peer = {"rxe": ("verbs", "rxe0", "rxe0"),
+                             "tcp": ("tcp", "-", "-")}.get(self.ulp, (self.ulp, "es0", "es1"))
+        return (f"{ulp} {device} {peer} {self.kind} {self.mode} {self.size} {self.batch} "
+                f"{WINDOWS} {self.addresses - 1} {self.endpoints - 1}")
+
+
+def size_name(size):
+    if size >= KIB * KIB:
+        return f"{size // KIB // KIB}MiB"
+    return f"{size // KIB}KiB" if size >= KIB else f"{size}B"
+
+
+def batch_for(size):
+    return BATCH if size < KIB * KIB else 4
+
+
+def compared():
+    """The same work with kOFI and without."""
+    for kind, sizes in SIZES:
+        for size in sizes:
+            for mode in MODES:
+                # Of an inject nobody hears.
+                if kind == "inject" and mode != "polled":
+                    continue
+                for ulp in ("verbs", "efa"):
+                    yield Row(ulp, kind, size, mode, batch_for(size))
+    for kind, size in SINGLE:
+        for mode in MODES:
+            for ulp in ("verbs", "efa"):
+                yield Row(ulp, kind, size, mode, 1)
+
+
+def growth():
+    for addresses in ADDRESSES[1:]:
+        yield Row("efa", "send", 8, "polled", addresses=addresses)
+    for endpoints in ENDPOINTS[1:]:
+        for ulp in ("verbs", "efa"):
+            yield Row(ulp, "send", 8, "polled", endpoints=endpoints)
+
+
+def alternatives():
+    return ()
+
+
+def all_rows():
+    return [*compared(), *growth(), *alternatives()]
+
+
+def figures(row, windows):
+    """Of the median window, for one operation."""
+    def host(window):
+        return sum(window.parts[p] for p in HOST)
+
+    middle = sorted(windows, key=host)[len(windows) // 2]
+
+    def each(number):
+        return round(number / row.batch, 2)
+
+    def calls(names):
+        return each(sum(n for (name, _), n in middle.calls.items() if name in names))
+
+    copies = sum(n for (name, had), n in middle.calls.items()
+                 if any(name == c and by in (None, had) for c, by in COPIES))
+    return {
+        "parts": {p: each(middle.parts[p]) for p in counts.PARTS},
+        "host": each(host(middle)),
+        "added": each(sum(middle.parts[p] for p in ADDED)),
+        "posts": calls(POSTS),
+        "interrupts": calls(INTERRUPTS),
+        "workers": calls(WORKERS),
+        "copied": each(copies) * row.size,
+        "spread": spread([host(w) for w in windows]),
+    }, middle
+
+
+def spread(values):
+    """How far apart the windows of a row are, in percent of the middle one."""
+    middle = statistics.median(values)
+    return round(100 * (max(values) - min(values)) / middle, 1) if middle else 0.0

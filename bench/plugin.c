@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A plugin of QEMU's TCG that counts instructions by address, from outside: the
+ * code that is counted neither helps nor knows. Windows are opened and closed by
+ * marks, which are nops to the guest (see bench.h).
+ *
+ * Counted are translation blocks, which are straight pieces of code. A block of the
+ * kernel proper is also counted by who had it run: the block of a module that
+ * ran last before it. So what a module has the kernel do can be told apart from what
+ * another has it do, without a look at the guest's stack.
+ *
+ *   qemu-system-x86_64 -plugin plugin.so,out=FILE
+ *
+ * For each window FILE has a line "W" and then a line for each pair of blocks:
+ *   ADDRESS INSTRUCTIONS EXECUTIONS CALLER
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Of QEMU's plugin interface, version 1, what is needed here. */
+typedef uint64_t plugin_id;
+typedef void (*trans_fn)(plugin_id id, void *tb);
+typedef void (*exec_fn)(unsigned int cpu, void *data);
+
+enum { NO_REGS };
+
+void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, trans_fn fn);
+void qemu_plugin_register_vcpu_tb_exec_cb(void *tb, exec_fn fn, int flags,
+					  void *data);
+void qemu_plugin_register_vcpu_insn_exec_cb(void *insn, exec_fn fn, int flags,
+					    void *data);
+size_t qemu_plugin_tb_n_insns(const void *tb);
+uint64_t qemu_plugin_tb_vaddr(const void *tb);
+void *qemu_plugin_tb_get_insn(const void *tb, size_t i);
+const void *qemu_plugin_insn_data(const void *insn);
+size_t qemu_plugin_insn_size(const void *insn);
+
+PUBLIC int qemu_plugin_version = 1;
+
+/* nopl imm32(%rax): the upper half says that it is ours, the lower what for. */
+#define MARK_SIZE	7
+#define MARK_MAGIC	0x6b620000u
+
+enum mark { MARK_BEGIN = 1, MARK_PAUSE, MARK_RESUME, MARK_END, MARKS };
+
+/* Where x86-64 Linux has its modules, and where the kernel begins. */
+#define MODULES_START	0xffffffffc0000000ull
+#define MODULES_END	0xffffffffff000000ull
+
+struct block;
+
+/* How often a block ran after another one. */
+struct pair {
+	struct pair *next;
+	struct block *block;
+	struct block *caller;
+	uint64_t count;
+};
+
+struct block {
+	struct block *next;
+	uint64_t addr;
+	uint32_t insns;
+	bool module;
+	struct pair *pairs;	/* the one that was used last in front */
+};
+
+#define BUCKETS	(1u << 16)
+
+static struct block *table[BUCKETS];
+static struct pair **touched;
+static size_t num_touched, max_touched;
+static struct block *last;	/* of a module */
+static bool counting;
+static unsigned long windows;
+static FILE *out;
+
+static void *must(void *mem)
+{
+	if (mem)
+		return mem;
+	fprintf(stderr, "plugin: no memory\n");
+	exit(1);
+}
+
+static struct block *find_block(uint64_t addr, uint32_t insns)
+{
+	uint32_t hash = (addr * 0x9e3779b97f4a7c15ull) >> 48;
+	struct block *b;
+
+	for (b = table[hash]; b; b = b->next)
+		if (b->addr == addr && b->insns == insns)
+			return b;
+	b = must(calloc(1, sizeof(*b)));
+	b->addr = addr;
+	b->insns = insns;
+	b->module = addr >= MODULES_START && addr < MODULES_END;
+	b->next = table[hash];
+	table[hash] = b;
+	return b;
+}
+
+static struct pair *find_pair(struct block *b, struct block *caller)
+{
+	struct pair **where, *p;
+
+	for (where = &b->pairs; (p = *where); where = &p->next)
+		if (p->caller == caller)
+			break;
+	if (p && where == &b->pairs)
+		return p;
+	if (p) {
+		*where = p->next;
+	} else {
+		p = must(calloc(1, sizeof(*p)));
+		p->block = b;
+		p->caller = caller;
+	}
+	p->next = b->pairs;
+	b->pairs = p;
+	return p;
+}
+
+static void touch(struct pair *p)
+{
+	if (num_touched == max_touched) {
+		max_touched = max_touched ? 2 * max_touched : 4096;
+		touched = must(realloc(touched, max_touched * sizeof(*touched)));
+	}
+	touched[num_touched++] = p;
+}
+
+static void on_block(unsigned int cpu, void *data)
+{
+	struct block *b = data;
+	struct pair *p;
+
+	if (b->module)
+		last = b;
+	if (!counting)
+		return;
+	p = find_pair(b, b->module ? NULL : last);
+	if (!p->count++)
+		touch(p);
+}
+
+static void forget(void)
+{
+	size_t i;
+
+	for (i = 0; i < num_touched; i++)
+		touched[i]->count = 0;
+	num_touched = 0;
+}
+
+static void dump(void)
+{
+	size_t i;
+
+	fprintf(out, "W %lu\n", windows++);
+	for (i = 0; i < num_touched; i++) {
+		struct pair *p = touched[i];
+
+		fprintf(out, "%lx %x %lx %lx\n", p->block->addr,
+			p->block->insns, p->count,
+			p->caller ? p->caller->addr : 0);
+	}
+	fflush(out);
+}
+
+static void on_mark(unsigned int cpu, void *data)
+{
+	switch ((uintptr_t)data) {
+	case MARK_BEGIN:
+		forget();
+		counting = true;
+		break;
+	case MARK_PAUSE:
+		counting = false;
+		break;
+	case MARK_RESUME:
+		counting = true;
+		break;
+	case MARK_END:
+		counting = false;
+		dump();
+		break;
+	}
+}
+
+/* Which mark an instruction is, or 0. */
+static uintptr_t mark_of(const void *insn)
+{
+	const uint8_t *bytes = qemu_plugin_insn_data(insn);
+	uint32_t word;
+
+	if (qemu_plugin_insn_size(insn) != MARK_SIZE || bytes[0] != 0x0f ||
+	    bytes[1] != 0x1f || bytes[2] != 0x80)
+		return 0;
+	memcpy(&word, bytes + 3, sizeof(word));
+	word ^= MARK_MAGIC;
+	return word < MARKS ? word : 0;
+}
+
+static void on_translate(plugin_id id, void *tb)
+{
+	size_t i, n = qemu_plugin_tb_n_insns(tb);
+	uintptr_t mark;
+	void *insn;
+
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS,
+					     find_block(qemu_plugin_tb_vaddr(tb), n));
+	for (i = 0; i < n; i++) {
+		insn = qemu_plugin_tb_get_insn(tb, i);
+		mark = mark_of(insn);
+		if (mark)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
+							       NO_REGS,
+							       (void *)mark);
+	}
+}
+
+PUBLIC int qemu_plugin_install(plugin_id id, const void *info, int argc,
+			       char **argv)
+{
+	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
+		fprintf(stderr, "plugin: out=FILE is needed\n");
+		return -1;
+	}
+	out = fopen(argv[0] + 4, "w");
+	if (!out) {
+		perror(argv[0] + 4);
+		return -1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	return 0;
+}

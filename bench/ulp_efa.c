@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A ULP on kOFI, fabric efa-direct, that does what ulp_verbs.c does. Mapping,
+ * slots, limits and removal are the provider's.
+ */
+#include <kofi/cm.h>
+#include <kofi/domain.h>
+#include <kofi/efa_ext.h>
+#include <kofi/endpoint.h>
+#include <kofi/eq.h>
+#include <kofi/errno.h>
+#include <kofi/rma.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "bench.h"
+
+MODULE_DESCRIPTION("Benchmarks of kOFI: a ULP on efa-direct");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_BENCH);
+
+#define KBE_CQ		1024
+#define KBE_CHUNK	256	/* addresses inserted at a time */
+/* Nothing tells that an inject is over; steps within which it surely is. */
+#define KBE_STEPS	20
+
+/**
+ * struct kbe_op - an operation
+ * @op: what the harness knows of it
+ * @mr: region to register with
+ * @iov: memory for @mr
+ */
+struct kbe_op {
+	struct kb_op	op;
+	struct fid_mr	*mr;
+	struct kvec	iov;
+};
+
+/**
+ * struct kbe_end - an end
+ * @end: what the harness knows of it
+ * @info: of the device
+ * @fabric: and so on
+ * @domain: likewise
+ * @av: likewise
+ * @cq: likewise
+ * @ep: likewise
+ * @more: others, idle
+ * @peer: the harness'
+ * @steps: since an inject
+ * @ops: operations
+ */
+struct kbe_end {
+	struct kb_end		end;
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_domain	*domain;
+	struct fid_av		*av;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+	struct fid_ep		**more;
+	fi_addr_t		peer;
+	u32			steps;
+	struct kbe_op		ops[KB_MAX_BATCH];
+};
+
+static struct kbe_end *to_kbe(struct kb_end *end)
+{
+	return container_of(end, struct kbe_end, end);
+}
+
+/* --- completions --- */
+
+/* To whom a completion is of use. */
+static void kbe_done(struct kb_op *op, int err)
+{
+	op->end->failed += !!err;
+	WRITE_ONCE(op->end->done, op->end->done + 1);
+}
+
+static void kbe_failed(struct fid_cq *cq)
+{
+	struct fi_cq_err_entry error;
+	struct kbe_op *op;
+
+	if (fi_cq_readerr(cq, &error, 0) != 1)
+		return;
+	op = error.op_context;
+	pr_err("kofi_bench_efa: error %d, status %d\n", error.err,
+	       error.prov_errno);
+	op->op.done(&op->op, error.err);
+}
+
+static void kbe_hand_over(const struct fi_cq_msg_entry *entries, ssize_t n)
+{
+	struct kbe_op *op;
+	ssize_t i;
+
+	for (i = 0; i < n; i++) {
+		op = entries[i].op_context;
+		op->op.done(&op->op, 0);
+	}
+}
+
+static ssize_t kbe_take(struct fid_cq *cq)
+{
+	struct fi_cq_msg_entry entries[KB_POLL];
+	ssize_t n;
+
+	n = fi_cq_read(cq, entries, KB_POLL);
+	if (n == -FI_EAVAIL)
+		kbe_failed(cq);
+	kbe_hand_over(entries, n);
+	return n;
+}
+
+static void kbe_handler(struct fid_cq *cq, void *context)
+{
+	while (kbe_take(cq) != -EAGAIN)
+		;
+}
+
+static int kbe_poll(struct kb_end *end)
+{
+	struct kbe_end *kbe = to_kbe(end);
+
+	if (end->test->kind == KB_INJECT && ++kbe->steps == KBE_STEPS)
+		end->done = end->test->batch;
+	else if (end->test->kind != KB_INJECT)
+		kbe_take(kbe->cq);
+	return 0;
+}
+
+static int kbe_sleep(struct kb_end *end)
+{
+	struct kbe_end *kbe = to_kbe(end);
+	struct fi_cq_msg_entry entries[KB_POLL];
+	ssize_t n;
+
+	n = fi_cq_sread(kbe->cq, entries, KB_POLL, NULL, -1);
+	if (n == -FI_EAVAIL)
+		kbe_failed(kbe->cq);
+	else if (n < 0)
+		return n;
+	kbe_hand_over(entries, n);
+	return 0;
+}
+
+/* --- posting --- */
+
+static ssize_t kbe_post_reg(struct kbe_op *op)
+{
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_KVEC,
+		.mr_iov		= &op->iov,
+		.iov_count	= 1,
+		.access		= FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.context	= op,
+	};
+
+	return fi_mr_post_reg(op->mr, &attr, FI_COMPLETION);
+}
+
+static int kbe_post_kind(struct kbe_end *kbe, enum kb_kind kind)
+{
+	u32 i, n = kbe->end.test->batch, size = kbe->end.test->size;
+	const struct kb_addr *to = &kbe->end.peer;
+	struct kbe_op *op = kbe->ops;
+	ssize_t ret = 0;
+
+	switch (kind) {
+	case KB_SEND:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = fi_send(kbe->ep, op->op.buf, size, NULL,
+				      kbe->peer, op);
+		return ret;
+	case KB_INJECT:
+		kbe->steps = 0;
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = fi_inject(kbe->ep, op->op.buf, size, kbe->peer);
+		return ret;
+	case KB_RECV:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = fi_recv(kbe->ep, op->op.buf, size, NULL,
+				      FI_ADDR_UNSPEC, op);
+		return ret;
+	case KB_WRITE:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = fi_write(kbe->ep, op->op.buf, size, NULL,
+				       kbe->peer, to->addr, to->rkey, op);
+		return ret;
+	case KB_READ:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = fi_read(kbe->ep, op->op.buf, size, NULL,
+				      kbe->peer, to->addr, to->rkey, op);
+		return ret;
+	case KB_REG:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = kbe_post_reg(op);
+		return ret;
+	case KB_INV:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = fi_mr_post_inval(op->mr, FI_COMPLETION, op);
+		return ret;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int kbe_post_batch(struct kb_end *end)
+{
+	return kbe_post_kind(to_kbe(end), end->test->kind);
+}
+
+static int kbe_post_undo(struct kb_end *end)
+{
+	return kbe_post_kind(to_kbe(end),
+			     end->test->kind == KB_REG ? KB_INV : KB_REG);
+}
+
+/* --- setting up; nothing of this is counted --- */
+
+static int kbe_find(const char *device, struct fi_info **info)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret = -ENOMEM;
+
+	if (!hints)
+		return ret;
+	hints->caps = FI_MSG | FI_RMA;
+	hints->mode = FI_RX_CQ_DATA;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->name = kstrdup(device, GFP_KERNEL);
+	hints->fabric_attr->prov_name = kstrdup(FI_EFA_PROV_NAME, GFP_KERNEL);
+	hints->fabric_attr->name = kstrdup(FI_EFA_FABRIC_DIRECT, GFP_KERNEL);
+	if (hints->domain_attr->name && hints->fabric_attr->prov_name &&
+	    hints->fabric_attr->name)
+		ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static int kbe_open_ep(struct kbe_end *kbe, struct fid_ep **ep)
+{
+	return fi_endpoint(kbe->domain, kbe->info, ep, NULL) ?:
+	       fi_ep_bind(*ep, &kbe->av->fid, 0) ?:
+	       fi_ep_bind(*ep, &kbe->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	       fi_enable(*ep);
+}
+
+static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
+{
+	struct fi_cq_attr cq_attr = {
+		.size		= KBE_CQ,
+		.format		= FI_CQ_FORMAT_MSG,
+		.wait_obj	= test->mode == KB_SLEEPING ? FI_WAIT_UNSPEC :
+							      FI_WAIT_NONE,
+		.handler	= test->mode == KB_HANDLER ? kbe_handler :
+							     NULL,
+	};
+	struct fi_av_attr av_attr = { };
+
+	return kbe_find(test->device, &kbe->info) ?:
+	       fi_fabric(kbe->info->fabric_attr, &kbe->fabric, NULL) ?:
+	       fi_domain(kbe->fabric, kbe->info, &kbe->domain, NULL) ?:
+	       fi_av_open(kbe->domain, &av_attr, &kbe->av, NULL) ?:
+	       fi_cq_open(kbe->domain, &cq_attr, &kbe->cq, NULL) ?:
+	       kbe_open_ep(kbe, &kbe->ep);
+}
+
+static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
+		       const struct kb_test *test)
+{
+	size_t size = PAGE_ALIGN(max(test->size, 1U));
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages	= size / PAGE_SIZE,
+		.access		= FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.cq		= kbe->cq,
+	};
+
+	op->op.end = &kbe->end;
+	op->op.done = kbe_done;
+	op->op.buf = alloc_pages_exact(size, GFP_KERNEL | __GFP_ZERO);
+	if (!op->op.buf)
+		return -ENOMEM;
+	op->iov.iov_base = op->op.buf;
+	op->iov.iov_len = test->size;
+	if (test->kind != KB_REG && test->kind != KB_INV)
+		return 0;
+	return fi_mr_alloc(kbe->domain, &attr, &op->mr, NULL);
+}
+
+static int kbe_open_more(struct kbe_end *kbe, const struct kb_test *test)
+{
+	int ret = 0;
+	u32 i;
+
+	if (!test->eps)
+		return 0;
+	kbe->more = kcalloc(test->eps, sizeof(*kbe->more), GFP_KERNEL);
+	if (!kbe->more)
+		return -ENOMEM;
+	for (i = 0; i < test->eps && !ret; i++)
+		ret = kbe_open_ep(kbe, &kbe->more[i]);
+	return ret;
+}
+
+#define KBE_CLOSE(obj)	((obj) ? fi_close(&(obj)->fid) : 0)
+
+static void kbe_close(struct kb_end *end)
+{
+	struct kbe_end *kbe = to_kbe(end);
+	const struct kb_test *test = end->test;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; kbe->more && i < test->eps; i++)
+		ret |= KBE_CLOSE(kbe->more[i]);
+	kfree(kbe->more);
+	ret |= KBE_CLOSE(kbe->ep);
+	for (i = 0; i < test->batch; i++) {
+		ret |= KBE_CLOSE(kbe->ops[i].mr);
+		if (kbe->ops[i].op.buf)
+			free_pages_exact(kbe->ops[i].op.buf,
+					 PAGE_ALIGN(max(test->size, 1U)));
+	}
+	ret |= KBE_CLOSE(kbe->cq);
+	ret |= KBE_CLOSE(kbe->av);
+	ret |= KBE_CLOSE(kbe->domain);
+	ret |= KBE_CLOSE(kbe->fabric);
+	WARN_ON(ret);
+	fi_freeinfo(kbe->info);
+	kfree(kbe);
+}
+
+static struct kb_end *kbe_open(const struct kb_test *test)
+{
+	struct kbe_end *kbe = kzalloc(sizeof(*kbe), GFP_KERNEL);
+	struct fi_efa_addr addr;
+	size_t len = sizeof(addr);
+	int ret;
+	u32 i;
+
+	if (!kbe)
+		return ERR_PTR(-ENOMEM);
+	kbe->end.test = test;
+	ret = kbe_open_fabric(kbe, test) ?: kbe_open_more(kbe, test);
+	for (i = 0; i < test->batch && !ret; i++)
+		ret = kbe_open_op(kbe, &kbe->ops[i], test);
+	if (!ret)
+		ret = fi_getname(&kbe->ep->fid, &addr, &len);
+	if (ret) {
+		kbe_close(&kbe->end);
+		return ERR_PTR(ret);
+	}
+	memcpy(kbe->end.addr.gid, addr.gid, sizeof(addr.gid));
+	kbe->end.addr.qpn = addr.qpn;
+	kbe->end.addr.qkey = addr.qkey;
+	return &kbe->end;
+}
+
+/* Addresses of nobody, but on the peer's device. */
+static int kbe_insert_others(struct kbe_end *kbe, const struct fi_efa_addr *addr,
+			     u32 count)
+{
+	struct fi_efa_addr *others;
+	u32 i, n, done = 0;
+	int ret = 0;
+
+	others = kcalloc(KBE_CHUNK, sizeof(*others), GFP_KERNEL);
+	if (!others)
+		return -ENOMEM;
+	while (done < count && ret >= 0) {
+		n = min_t(u32, count - done, KBE_CHUNK);
+		for (i = 0; i < n; i++) {
+			others[i] = *addr;
+			others[i].qpn = (done + i) & 0x7fff;
+			others[i].qkey = 0x40000000 + done + i;
+		}
+		ret = fi_av_insert(kbe->av, others, n, NULL, 0, NULL);
+		done += n;
+	}
+	kfree(others);
+	return ret < 0 ? ret : 0;
+}
+
+/* The peer comes last, so that its index is the highest. */
+static int kbe_connect(struct kb_end *end)
+{
+	struct kbe_end *kbe = to_kbe(end);
+	struct fi_efa_addr addr = { };
+	u32 others = end->test->addrs;
+	int ret;
+
+	memcpy(addr.gid, end->peer.gid, sizeof(addr.gid));
+	addr.qpn = end->peer.qpn;
+	addr.qkey = end->peer.qkey;
+	ret = kbe_insert_others(kbe, &addr, others);
+	if (ret)
+		return ret;
+	ret = fi_av_insert(kbe->av, &addr, 1, &kbe->peer, 0, NULL);
+	return ret < 0 ? ret : 0;
+}
+
+static struct kb_ulp kbe_ulp = {
+	.owner		= THIS_MODULE,
+	.name		= "efa",
+	.open		= kbe_open,
+	.connect	= kbe_connect,
+	.close		= kbe_close,
+	.post		= kbe_post_batch,
+	.post_undo	= kbe_post_undo,
+	.poll		= kbe_poll,
+	.sleep		= kbe_sleep,
+};
+
+static int __init kbe_init(void)
+{
+	kb_register(&kbe_ulp);
+	return 0;
+}
+module_init(kbe_init);
+
+static void __exit kbe_exit(void)
+{
+	kb_deregister(&kbe_ulp);
+}
+module_exit(kbe_exit);

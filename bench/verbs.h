@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Kernel verbs as the harness' peer and the ULP without kOFI use them: a queue
+ * pair with its own completion queue, of EFA's SRD type or a plain RC one.
+ */
+#ifndef KOFI_BENCH_VERBS_H
+#define KOFI_BENCH_VERBS_H
+
+#include <rdma/ib_verbs.h>
+#include <efa_verbs.h>
+#include "bench.h"
+
+#define KB_DEPTH	128
+
+/**
+ * struct kb_qp - a queue pair
+ * @dev: the device, referenced
+ * @pd: its protection domain
+ * @cq: completions of both directions
+ * @qp: the queue pair
+ * @ah: the peer, for SRD
+ * @srd: it is of EFA's type
+ * @gid: of the device
+ * @gid_index: in the device's table
+ * @qkey: for SRD
+ */
+struct kb_qp {
+	struct ib_device	*dev;
+	struct ib_pd		*pd;
+	struct ib_cq		*cq;
+	struct ib_qp		*qp;
+	struct ib_ah		*ah;
+	bool			srd;
+	union ib_gid		gid;
+	u32			gid_index;
+	u32			qkey;
+};
+
+/* qp.c */
+int kb_qp_open(struct kb_qp *q, const char *name, ib_comp_handler handler,
+	       void *context);
+int kb_qp_connect(struct kb_qp *q, const struct kb_addr *peer);
+void kb_qp_addr(const struct kb_qp *q, struct kb_addr *addr);
+void kb_qp_close(struct kb_qp *q);
+
+/* peer.c */
+
+/**
+ * struct kb_peer - the other side, which does only what the harness has it do
+ * @q: its queue pair
+ * @buf: memory for messages and for the ULP's reads and writes
+ * @size: its bytes
+ * @dma: its address
+ * @mr: makes it reachable
+ */
+struct kb_peer {
+	struct kb_qp	q;
+	void		*buf;
+	size_t		size;
+	u64		dma;
+	struct ib_mr	*mr;
+};
+
+struct kb_peer *kb_peer_open(const struct kb_test *test, struct kb_addr *addr);
+int kb_peer_connect(struct kb_peer *peer, const struct kb_addr *addr);
+int kb_peer_region(struct kb_peer *peer, struct kb_addr *addr);
+void kb_peer_close(struct kb_peer *peer);
+int kb_peer_recv(struct kb_peer *peer, const struct kb_test *test);
+int kb_peer_send(struct kb_peer *peer, const struct kb_test *test,
+		 const struct kb_addr *to);
+int kb_peer_drain(struct kb_peer *peer, const struct kb_test *test);
+
+#endif /* KOFI_BENCH_VERBS_H */

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Windows: a batch of operations between marks. The marks are nops that the
+ * counting plugin knows; the time stamp counter, which under -icount counts
+ * instructions, is a second witness of how many there were.
+ */
+#include <asm/tsc.h>
+#include <linux/delay.h>
+#include <linux/sched.h>
+#include "verbs.h"
+
+#define KB_SPINS	1000000
+
+/* nopl with a displacement that says what it is for: see plugin.c. */
+#define KB_MARK(what)	\
+	asm volatile(".byte 0x0f, 0x1f, 0x80; .long 0x6b620000 + %c0" \
+		     : : "i" (what) : "memory")
+
+enum { KB_BEGIN = 1, KB_PAUSE, KB_RESUME, KB_END };
+
+/**
+ * struct kb_window - a window
+ * @number: since the module was loaded
+ * @spins: how often nothing had completed
+ * @ticks: time stamps, while it was open
+ */
+struct kb_window {
+	u32	number;
+	u32	spins;
+	u64	ticks;
+};
+
+static u32 kb_windows;
+
+static noinline void kb_begin(struct kb_window *w)
+{
+	KB_MARK(KB_BEGIN);
+	w->ticks = -rdtsc();
+}
+
+static noinline void kb_pause(struct kb_window *w)
+{
+	w->ticks += rdtsc();
+	KB_MARK(KB_PAUSE);
+}
+
+static noinline void kb_resume(struct kb_window *w)
+{
+	KB_MARK(KB_RESUME);
+	w->ticks -= rdtsc();
+}
+
+static noinline void kb_end(struct kb_window *w)
+{
+	w->ticks += rdtsc();
+	KB_MARK(KB_END);
+	w->number = kb_windows++;
+}
+
+static int kb_spin(struct kb_window *w)
+{
+	if (w->spins++ > KB_SPINS)
+		return -ETIMEDOUT;
+	kb_step();
+	return 0;
+}
+
+static int kb_complete(struct kb_end *end, struct kb_window *w)
+{
+	const struct kb_test *test = end->test;
+	int ret = 0;
+
+	while (!ret && READ_ONCE(end->done) < test->batch) {
+		if (test->mode == KB_SLEEPING)
+			ret = end->ulp->sleep(end);
+		else if (test->mode == KB_POLLED)
+			ret = end->ulp->poll(end);
+		if (!ret && test->mode != KB_SLEEPING &&
+		    READ_ONCE(end->done) < test->batch)
+			ret = kb_spin(w);
+	}
+	return ret ?: end->failed ? -EIO : 0;
+}
+
+static int kb_before(struct kb_end *end, struct kb_peer *peer)
+{
+	const struct kb_test *test = end->test;
+	struct kb_window w = { };
+
+	end->done = 0;
+	end->failed = 0;
+	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT))
+		return kb_peer_recv(peer, test);
+	/* What is to be invalidated must be registered. */
+	if (test->kind == KB_INV) {
+		int ret = end->ulp->post_undo(end) ?: kb_complete(end, &w);
+
+		end->done = 0;
+		return ret;
+	}
+	return 0;
+}
+
+static int kb_after(struct kb_end *end, struct kb_peer *peer)
+{
+	const struct kb_test *test = end->test;
+	struct kb_window w = { };
+
+	if (test->kind == KB_REG) {
+		end->done = 0;
+		return end->ulp->post_undo(end) ?: kb_complete(end, &w);
+	}
+	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT ||
+		     test->kind == KB_RECV))
+		return kb_peer_drain(peer, test);
+	return 0;
+}
+
+static int kb_window(struct kb_end *end, struct kb_peer *peer,
+		     struct kb_window *w)
+{
+	int ret;
+
+	kb_begin(w);
+	ret = end->ulp->post(end);
+	if (!ret && peer && end->test->kind == KB_RECV) {
+		kb_pause(w);
+		ret = kb_peer_send(peer, end->test, &end->addr);
+		kb_resume(w);
+	}
+	ret = ret ?: kb_complete(end, w);
+	kb_end(w);
+	return ret;
+}
+
+/* The first finds everything for the first time, and isn't reported. */
+static int kb_run_windows(struct kb_end *end, struct kb_peer *peer)
+{
+	u32 i;
+	int ret = 0;
+
+	for (i = 0; i <= end->test->windows && !ret; i++) {
+		struct kb_window w = { };
+
+		/* No tick, no grace period, no reclaim, if it can be helped. */
+		msleep(20);
+		ret = kb_before(end, peer) ?: kb_window(end, peer, &w) ?:
+		      kb_after(end, peer);
+		if (i && !ret)
+			kb_printf("window %u spins %u ticks %llu\n", w.number,
+				  w.spins, w.ticks);
+	}
+	return ret;
+}
+
+static int kb_connect(struct kb_end *end, struct kb_peer *peer)
+{
+	if (!peer)
+		return end->ulp->connect(end);
+	return kb_peer_connect(peer, &end->addr) ?:
+	       kb_peer_region(peer, &end->peer) ?: end->ulp->connect(end);
+}
+
+static int kb_run_with(const struct kb_ulp *ulp, const struct kb_test *test,
+		       struct kb_peer *peer, const struct kb_addr *addr)
+{
+	struct kb_end *end;
+	int ret;
+
+	end = ulp->open(test);
+	if (IS_ERR(end))
+		return PTR_ERR(end);
+	end->ulp = ulp;
+	end->test = test;
+	end->peer = *addr;
+	ret = kb_connect(end, peer) ?: kb_run_windows(end, peer);
+	ulp->close(end);
+	return ret;
+}
+
+/**
+ * kb_run() - measure a ULP
+ * @ulp: the ULP
+ * @test: what it shall do
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or a negative errno.
+ */
+int kb_run(const struct kb_ulp *ulp, const struct kb_test *test)
+{
+	struct kb_addr addr = { };
+	struct kb_peer *peer;
+	int ret;
+
+	if (ulp->alone)
+		return kb_run_with(ulp, test, NULL, &addr);
+	peer = kb_peer_open(test, &addr);
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	ret = kb_run_with(ulp, test, peer, &addr);
+	kb_peer_close(peer);
+	return ret;
+}
+
+/* A loop of two instructions. */
+static noinline void kb_known_loop(unsigned long rounds)
+{
+	asm volatile("1: dec %0; jnz 1b" : "+r" (rounds) : : "cc");
+}
+
+/**
+ * kb_validate() - run code of known length between marks
+ *
+ * Context: Process context.
+ * Return: 0.
+ */
+int kb_validate(void)
+{
+	static const unsigned long rounds[] = { 1000, 100000, 1000000 };
+	unsigned long flags;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rounds); i++) {
+		struct kb_window w = { };
+
+		local_irq_save(flags);
+		kb_begin(&w);
+		kb_known_loop(rounds[i]);
+		kb_end(&w);
+		local_irq_restore(flags);
+		kb_printf("loop %lu window %u ticks %llu\n", 2 * rounds[i],
+			  w.number, w.ticks);
+	}
+	return 0;
+}
