@@ -165,6 +165,7 @@ int efasim_engine_create(struct efasim_dev *dev,
 	dev->dma_dev = params->dma_dev;
 	dev->limits = *params->limits;
 	dev->unresp_ms = params->unresp_ms;
+	dev->sock_buf = params->sock_buf;
 	dev->udp_only = params->udp_only;
 	dev->incarnation = next_incarnation();
 	efasim_faults_init(dev, params->seed);

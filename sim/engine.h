@@ -141,7 +141,7 @@ struct efasim_limits {
 	x(wire_flags) x(wire_length) x(wire_field) x(wire_source) \
 	x(wire_incarnation) x(wire_ack) x(rx_duplicates) \
 	x(rx_busy) x(rx_stale_response) x(peers_full) x(peer_restarts) \
-	x(rxq_full) x(sock_errors) x(no_memory) x(bad_qpn) x(bad_qkey) \
+	x(rxq_full) x(sock_errors) x(sock_drops) x(no_memory) x(bad_qpn) x(bad_qkey) \
 	x(bad_rkey) x(bad_lkey) x(bad_dma_address) x(unknown_peer) \
 	x(rnr_nak_sent) x(rnr_nak_rcvd) x(cq_overflow) x(cqe_of_dead_qp) \
 	x(cqe_of_reused_qpn) x(mr_remap_live) x(mr_reuse_generation) \
@@ -384,6 +384,7 @@ struct efasim_dev {
 	atomic64_t injected[EFASIM_FAULT_KNOBS];
 	atomic64_t stats[EFASIM_STATS];
 	u32 unresp_ms;
+	u32 sock_buf;
 	bool udp_only;
 };
 
@@ -405,6 +406,7 @@ struct efasim_dev_params {
 	struct device *dma_dev;
 	u32 seed;
 	u32 unresp_ms;
+	u32 sock_buf;	/* bytes, each way */
 	bool udp_only;	/* no short cut to devices of this kernel */
 };
 

@@ -42,8 +42,12 @@ EFASIM_PARAM(mtu, 8928, "largest message, and segment of an RDMA");
 EFASIM_PARAM(max_rdma_size, 1 << 30, "largest RDMA");
 EFASIM_PARAM(max_peers, 4096, "devices that a device talks to");
 EFASIM_PARAM(port, 47790, "first UDP port to try");
+EFASIM_PARAM(sock_buf, 8 << 20, "bytes that the UDP socket holds each way");
 EFASIM_PARAM(seed, 0, "of all that is random; 0 takes one at random");
 EFASIM_PARAM(unresponsive_ms, 10000, "silence after which a peer is given up");
+
+#define SOCK_BUF_MIN	(4 << 10)
+#define SOCK_BUF_MAX	(1 << 30)
 
 static bool rdma_read = true;
 module_param(rdma_read, bool, 0644);
@@ -88,7 +92,8 @@ static int read_limits(struct efasim_limits *l)
 	    l->min_sq_depth > l->max_sq_depth ||
 	    !l->max_cq_depth || l->max_cq_depth > 1 << 20 ||
 	    l->max_mr >= EFASIM_KEY_INDEX_MASK || l->max_ah >= EFASIM_AH_NONE ||
-	    l->mtu < 256 || l->mtu > EFASIM_MAX_PAYLOAD)
+	    l->mtu < 256 || l->mtu > EFASIM_MAX_PAYLOAD || !l->max_peers ||
+	    sock_buf < SOCK_BUF_MIN || sock_buf > SOCK_BUF_MAX)
 		return -EINVAL;
 	return 0;
 }
@@ -137,6 +142,7 @@ static int create_engine(struct efasim_vdev *dev)
 		.dma_dev = &dev->pdev->dev,
 		.seed = seed ?: get_random_u32(),
 		.unresp_ms = unresponsive_ms,
+		.sock_buf = sock_buf,
 		.udp_only = udp_only,
 	};
 	u32 slots;

@@ -23,7 +23,6 @@
 #define RXQ_MAX		1024
 #define HELD_MAX	1024
 #define REORDER_US	300
-#define SOCK_BUF	(8 << 20)
 #define PORT_TRIES	256
 
 #define GID_PORT	6
@@ -275,9 +274,18 @@ static bool efasim_dev_rx_sock(struct efasim_dev *dev)
 	return true;
 }
 
+/* What found the socket full, by the kernel's count. */
+static void efasim_dev_count_drops(struct efasim_dev *dev)
+{
+	if (dev->sock)
+		atomic64_set(&dev->stats[EFASIM_S_sock_drops],
+			     atomic_read(&dev->sock->sk->sk_drops));
+}
+
 /* Take what has arrived, at most @budget packets; true if there may be more. */
 bool efasim_dev_rx(struct efasim_dev *dev, u32 budget)
 {
+	efasim_dev_count_drops(dev);
 	while (budget) {
 		bool local = efasim_dev_rx_local(dev);
 		bool sock = efasim_dev_rx_sock(dev);
@@ -317,8 +325,8 @@ static void adopt_sock(struct efasim_dev *dev, struct socket *sock)
 
 	lock_sock(sk);
 	sk->sk_allocation = GFP_NOIO;
-	sk->sk_rcvbuf = SOCK_BUF;
-	sk->sk_sndbuf = SOCK_BUF;
+	sk->sk_rcvbuf = dev->sock_buf;
+	sk->sk_sndbuf = dev->sock_buf;
 	release_sock(sk);
 	write_lock_bh(&sk->sk_callback_lock);
 	dev->sock_saved_ready = sk->sk_data_ready;
