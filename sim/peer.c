@@ -42,10 +42,14 @@ static u32 rto_us(const struct efasim_peer *peer)
 static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 					       const u8 *gid)
 {
+	u32 limit = dev->limits.max_peers;
 	struct efasim_peer *peer;
 	int i;
 
-	if (dev->num_peers >= dev->limits.max_peers) {
+	/* Anybody can claim to be somebody, and must not take all the room. */
+	if (!efasim_dev_find_ah(dev, gid))
+		limit -= limit / 2;
+	if (dev->num_peers >= limit) {
 		efasim_count(dev, EFASIM_S_peers_full);
 		return NULL;
 	}
@@ -448,26 +452,6 @@ static void efasim_dev_taken(struct efasim_dev *dev, struct efasim_peer *peer,
 	efasim_dev_owe_ack(dev, peer);
 }
 
-/* Room for the answer first: a request taken without can't be given back. */
-static struct efasim_txp *efasim_dev_reserve(struct efasim_dev *dev,
-					     struct efasim_peer *peer,
-					     const struct efasim_pkt *pkt)
-{
-	struct efasim_txp *resp = NULL;
-
-	if (peer->num_resps >= MAX_RESPS) {
-		efasim_count(dev, EFASIM_S_rx_busy);
-		return NULL;
-	}
-	if (!efasim_fault(dev, EFASIM_F_no_memory))
-		resp = efasim_dev_txp(GFP_NOIO, EFASIM_PKT_DATA,
-				      pkt->type == EFASIM_PKT_READ ?
-				      pkt->rlen : 0);
-	if (!resp)
-		efasim_count(dev, EFASIM_S_no_memory);
-	return resp;
-}
-
 static void efasim_dev_sequenced(struct efasim_dev *dev,
 				 struct efasim_peer *peer,
 				 const struct efasim_pkt *pkt)
@@ -481,11 +465,15 @@ static void efasim_dev_sequenced(struct efasim_dev *dev,
 		efasim_dev_answer(dev, peer, pkt);
 		return;
 	}
-	resp = efasim_dev_reserve(dev, peer, pkt);
+	if (peer->num_resps >= MAX_RESPS) {
+		efasim_count(dev, EFASIM_S_rx_busy);
+		return;
+	}
+	resp = efasim_dev_request(dev, pkt);
 	if (!resp)
 		return;
 	efasim_dev_taken(dev, peer, pkt);
-	efasim_dev_request(dev, peer, pkt, resp);
+	efasim_dev_respond(dev, peer, resp);
 }
 
 static void efasim_dev_bare_ack(struct efasim_dev *dev,

@@ -103,8 +103,8 @@ void efasim_dev_answer(struct efasim_dev *dev, struct efasim_peer *peer,
 		       const struct efasim_pkt *pkt);
 
 /* respond.c */
-void efasim_dev_request(struct efasim_dev *dev, struct efasim_peer *peer,
-			const struct efasim_pkt *pkt, struct efasim_txp *resp);
+struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
+				      const struct efasim_pkt *pkt);
 void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt);
 
 /* admin.c */

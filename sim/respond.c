@@ -151,6 +151,9 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	status = efasim_dev_admit(dev, pkt, &qp);
 	if (status)
 		return status;
+	/* The host shall hear no length that no device can have written. */
+	if (pkt->rlen > dev->limits.max_rdma_size)
+		return EFASIM_REMOTE_BAD_LENGTH;
 	if (imm && (!efasim_dev_peek_rq(qp) ||
 		    efasim_fault(dev, EFASIM_F_rnr))) {
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
@@ -170,64 +173,97 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	return EFASIM_OK;
 }
 
-static enum efasim_status efasim_dev_take_read(struct efasim_dev *dev,
-					       const struct efasim_pkt *pkt,
-					       struct efasim_txp *resp)
+static struct efasim_txp *efasim_dev_resp(struct efasim_dev *dev,
+					  enum efasim_pkt_type type, u32 length)
 {
-	enum efasim_status status;
-	struct efasim_qp *qp;
+	struct efasim_txp *resp = NULL;
 
-	status = efasim_dev_admit(dev, pkt, &qp);
+	if (!efasim_fault(dev, EFASIM_F_no_memory))
+		resp = efasim_dev_txp(GFP_NOIO, type, length);
+	if (!resp)
+		efasim_count(dev, EFASIM_S_no_memory);
+	return resp;
+}
+
+static enum efasim_status efasim_dev_may_read(struct efasim_dev *dev,
+					      const struct efasim_pkt *pkt,
+					      struct efasim_qp **qp)
+{
+	enum efasim_status status = efasim_dev_admit(dev, pkt, qp);
+
 	if (status)
 		return status;
-	if (!efasim_dev_mr_copy(dev, qp->pdn, pkt->rkey, pkt->raddr,
-				resp->buf +
-				efasim_wire_hdr_len(EFASIM_PKT_DATA),
-				pkt->rlen, EFASIM_ACCESS_REMOTE_READ,
-				EFASIM_MR_READ_FROM)) {
-		efasim_count(dev, EFASIM_S_bad_rkey);
-		return EFASIM_BAD_ADDRESS;
+	return efasim_dev_mr_ok(dev, (*qp)->pdn, pkt->rkey, pkt->raddr,
+				pkt->rlen, EFASIM_ACCESS_REMOTE_READ) ?
+	       EFASIM_OK : EFASIM_BAD_ADDRESS;
+}
+
+/* Only who may read gets room for what it reads: others could be anybody. */
+static struct efasim_txp *efasim_dev_take_read(struct efasim_dev *dev,
+					       const struct efasim_pkt *pkt)
+{
+	struct efasim_txp *resp;
+	struct efasim_qp *qp;
+	u32 status, len;
+
+	status = efasim_dev_may_read(dev, pkt, &qp);
+	len = status ? 0 : pkt->rlen;
+	resp = efasim_dev_resp(dev, status ? EFASIM_PKT_RESP : EFASIM_PKT_DATA,
+			       len);
+	if (!resp)
+		return NULL;
+	if (!status && !efasim_dev_mr_copy(dev, qp->pdn, pkt->rkey, pkt->raddr,
+					   resp->buf + resp->len - len, len,
+					   EFASIM_ACCESS_REMOTE_READ,
+					   EFASIM_MR_READ_FROM)) {
+		status = EFASIM_BAD_ADDRESS;
+		resp->pkt.type = EFASIM_PKT_RESP;
+		resp->pkt.length = 0;
+		resp->len -= len;
 	}
-	efasim_add(dev, EFASIM_S_rdma_read_resp_bytes, pkt->rlen);
-	return EFASIM_OK;
+	if (status == EFASIM_BAD_ADDRESS)
+		efasim_count(dev, EFASIM_S_bad_rkey);
+	if (!status)
+		efasim_add(dev, EFASIM_S_rdma_read_resp_bytes, len);
+	resp->pkt.status = status;
+	return resp;
+}
+
+/* Room for the answer first: what is done can't be undone without it. */
+static struct efasim_txp *efasim_dev_take(struct efasim_dev *dev,
+					  const struct efasim_pkt *pkt)
+{
+	struct efasim_txp *resp = efasim_dev_resp(dev, EFASIM_PKT_RESP, 0);
+
+	if (!resp)
+		return NULL;
+	resp->pkt.status = pkt->type == EFASIM_PKT_SEND ?
+			   efasim_dev_take_send(dev, pkt) :
+			   efasim_dev_take_write(dev, pkt);
+	return resp;
 }
 
 /**
- * efasim_dev_request() - do what a peer asks for, and answer
+ * efasim_dev_request() - do what a peer asks for
  * @dev: the device
- * @peer: who asks
  * @pkt: a packet of the request lane
- * @resp: room for the answer, the largest there could be; consumed
  *
  * Context: The device's worker.
+ * Return: the answer, for efasim_dev_respond(), or NULL, and nothing was done,
+ * for want of memory.
  */
-void efasim_dev_request(struct efasim_dev *dev, struct efasim_peer *peer,
-			const struct efasim_pkt *pkt, struct efasim_txp *resp)
+struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
+				      const struct efasim_pkt *pkt)
 {
-	enum efasim_status status = EFASIM_FEATURE_MISMATCH;
-	bool data = false;
+	struct efasim_txp *resp;
 
-	switch (pkt->type) {
-	case EFASIM_PKT_SEND:
-		status = efasim_dev_take_send(dev, pkt);
-		break;
-	case EFASIM_PKT_WRITE:
-		status = efasim_dev_take_write(dev, pkt);
-		break;
-	case EFASIM_PKT_READ:
-		status = efasim_dev_take_read(dev, pkt, resp);
-		data = !status;
-		break;
-	default:
-		break;
-	}
-	resp->pkt.type = data ? EFASIM_PKT_DATA : EFASIM_PKT_RESP;
-	resp->pkt.length = data ? pkt->rlen : 0;
-	resp->len = efasim_wire_hdr_len(resp->pkt.type) + resp->pkt.length;
+	resp = pkt->type == EFASIM_PKT_READ ? efasim_dev_take_read(dev, pkt) :
+					      efasim_dev_take(dev, pkt);
+	if (!resp)
+		return NULL;
 	resp->pkt.op = pkt->op;
 	resp->pkt.seg = pkt->seg;
-	resp->pkt.status = status;
-	efasim_dev_respond(dev, peer, resp);
+	return resp;
 }
 
 /**

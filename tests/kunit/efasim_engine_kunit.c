@@ -1,0 +1,751 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The software EFA device's engine, driven by hand: two devices whose workers
+ * do nothing, so that the test says who runs when, and sees and shuffles what
+ * is on its way between them.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+/* A copy of its own, with all that is static in it. */
+#include "../../sim/engine.c"
+#include "../../sim/admin.c"
+#include "../../sim/fault.c"
+#include "../../sim/mr.c"
+#include "../../sim/net.c"
+#include "../../sim/peer.c"
+#include "../../sim/request.c"
+#include "../../sim/respond.c"
+#include "../../sim/wire.c"
+
+#define DEPTH		256
+#define QKEY		0x1234
+#define IOVA		0x10000
+#define WILD		5000	/* packets */
+#define NEAR_WRAP	(U32_MAX - 40)
+#define KEY_STEP	(EFASIM_KEY_GEN_MASK & -EFASIM_KEY_GEN_MASK)
+
+/* Completions of one queue pair. */
+struct cq {
+	unsigned int sent;
+	unsigned int received;
+	unsigned int bad;	/* those with another status than the last */
+	u8 status;
+	unsigned long seen[BITS_TO_LONGS(2 * DEPTH)];	/* immediate data */
+	unsigned int doubled;
+};
+
+struct end {
+	struct efasim_dev dev;
+	struct efasim_qp *qp;
+	struct cq cq;
+	u32 pdn;
+	u16 ah;
+};
+
+struct pair {
+	struct end a;
+	struct end b;
+	struct rnd_state rnd;
+};
+
+static void collect(void *ctx, const struct efasim_cqe *cqe)
+{
+	struct cq *cq = ctx;
+
+	cq->bad += cqe->status && cqe->status != cq->status;
+	cq->status = cqe->status;
+	if (!cqe->recv) {
+		cq->sent++;
+		return;
+	}
+	cq->received++;
+	cq->doubled += test_and_set_bit(cqe->imm % (2 * DEPTH), cq->seen);
+}
+
+static const struct efasim_fe_ops fe_ops = { .complete = collect };
+
+static const struct efasim_limits limits = {
+	.max_qp = 16, .max_mr = 16, .max_mr_pages = 64, .max_ah = 16,
+	.max_pd = 4, .mtu = 4096, .max_rdma_size = 1 << 20, .max_peers = 8,
+	.rdma_read = true, .rdma_write = true,
+};
+
+static void open_dev(struct kunit *test, struct end *end)
+{
+	const struct efasim_dev_params params = {
+		.ops = &fe_ops, .limits = &limits, .seed = 1,
+		.unresp_ms = 60000, .sock_buf = 1 << 20,
+	};
+	int i;
+
+	memset(end, 0, sizeof(*end));
+	KUNIT_ASSERT_EQ(test, efasim_engine_create(&end->dev, &params), 0);
+	/* The worker keeps out. */
+	end->dev.stopping = true;
+	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
+		end->dev.fault[i] = 0;
+	KUNIT_ASSERT_EQ(test, efasim_net_init(&end->dev, &init_net, 0, 0), 0);
+}
+
+static void open_qp(struct kunit *test, struct end *end)
+{
+	struct efasim_qp_params params = {
+		.type = EFASIM_QP_SRD, .sq_depth = DEPTH, .rq_depth = DEPTH,
+		.send_cq = &end->cq, .recv_cq = &end->cq,
+	};
+	const struct efasim_qp_modify modify = {
+		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
+			EFASIM_MODIFY_RNR,
+		.state = EFASIM_QPS_RTS, .qkey = QKEY,
+		.rnr_retry = EFASIM_RNR_INFINITE,
+	};
+
+	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(&end->dev, &end->pdn), 0);
+	params.pdn = end->pdn;
+	end->qp = efasim_adm_create_qp(&end->dev, &params);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(end->qp));
+	KUNIT_ASSERT_EQ(test, efasim_adm_modify_qp(end->qp, &modify), 0);
+}
+
+static void close_dev(struct end *end)
+{
+	if (!end->dev.ops)
+		return;
+	efasim_net_unlink(&end->dev);
+	efasim_engine_stop(&end->dev);
+	efasim_net_exit(&end->dev);
+	efasim_engine_destroy(&end->dev);
+	memset(end, 0, sizeof(*end));
+}
+
+static void meet(struct kunit *test, struct end *end, const struct end *other)
+{
+	KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(&end->dev, end->pdn,
+						   other->dev.gid, &end->ah), 0);
+}
+
+static int engine_suite_init(struct kunit_suite *suite)
+{
+	return efasim_engine_init();
+}
+
+static void engine_suite_exit(struct kunit_suite *suite)
+{
+	efasim_engine_exit();
+}
+
+static int engine_init(struct kunit *test)
+{
+	struct pair *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	test->priv = p;
+	prandom_seed_state(&p->rnd, 11);
+	open_dev(test, &p->a);
+	open_dev(test, &p->b);
+	open_qp(test, &p->a);
+	open_qp(test, &p->b);
+	meet(test, &p->a, &p->b);
+	meet(test, &p->b, &p->a);
+	return 0;
+}
+
+static void engine_exit(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	close_dev(&p->a);
+	close_dev(&p->b);
+}
+
+static u64 stat(const struct end *end, enum efasim_stat stat)
+{
+	return atomic64_read(&end->dev.stats[stat]);
+}
+
+static void run(struct end *end)
+{
+	mutex_lock(&end->dev.lock);
+	while (efasim_dev_run(&end->dev))
+		;
+	mutex_unlock(&end->dev.lock);
+}
+
+static struct efasim_peer *peer_of(struct end *end, const u8 *gid)
+{
+	struct efasim_peer *peer;
+
+	mutex_lock(&end->dev.lock);
+	peer = efasim_dev_peer(&end->dev, gid, true);
+	mutex_unlock(&end->dev.lock);
+	return peer;
+}
+
+/* Messages without a byte, told apart by their immediate data. */
+static void post(struct end *from, const struct end *to, u32 first, u32 n)
+{
+	struct efasim_qp *qp = from->qp;
+	u32 i, pc = qp->sq_prod;
+
+	for (i = 0; i < n; i++, pc++)
+		*efasim_sq_slot(qp, pc) = (struct efasim_wqe) {
+			.op = EFASIM_OP_SEND, .is_inline = true,
+			.has_imm = true, .imm = first + i,
+			.req_id = pc & (DEPTH - 1), .ah = from->ah,
+			.dest_qpn = to->qp->qpn, .qkey = QKEY,
+		};
+	efasim_sq_doorbell(qp, pc);
+}
+
+static void post_recvs(struct end *end, u32 n)
+{
+	struct efasim_qp *qp = end->qp;
+	u32 i, pc = qp->rq_prod;
+
+	for (i = 0; i < n; i++, pc++)
+		*efasim_rq_slot(qp, pc) = (struct efasim_rqe) { .req_id = pc };
+	efasim_rq_doorbell(qp, pc);
+}
+
+/* Copy every packet that waits at @end, and put them all in another order. */
+static void shuffle(struct kunit *test, struct pair *p, struct end *end)
+{
+	struct efasim_rxp *rxp, *next, *copy;
+	LIST_HEAD(all);
+
+	list_splice_init(&end->dev.rxq.list, &all);
+	list_for_each_entry_safe(rxp, next, &all, list) {
+		copy = kmemdup(rxp, struct_size(rxp, buf, rxp->len),
+			       GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, copy);
+		end->dev.rxq.count++;
+		if (prandom_u32_state(&p->rnd) & 1)
+			list_add(&copy->list, &end->dev.rxq.list);
+		else
+			list_add_tail(&copy->list, &end->dev.rxq.list);
+		list_del(&rxp->list);
+		if (prandom_u32_state(&p->rnd) & 1)
+			list_add(&rxp->list, &end->dev.rxq.list);
+		else
+			list_add_tail(&rxp->list, &end->dev.rxq.list);
+	}
+}
+
+/* The windows of @end's peers hold what they may, and no more. */
+static void expect_sane(struct kunit *test, struct end *end)
+{
+	struct efasim_peer *peer;
+	unsigned long i;
+	int lane;
+
+	xa_for_each(&end->dev.peers, i, peer) {
+		KUNIT_EXPECT_LE(test, peer->num_resps, MAX_RESPS);
+		for (lane = 0; lane < EFASIM_LANES; lane++) {
+			const struct efasim_lane_state *l = &peer->lane[lane];
+			u32 seq;
+
+			KUNIT_EXPECT_LE(test, l->tx_next - l->tx_una,
+					EFASIM_WINDOW);
+			KUNIT_EXPECT_EQ(test, l->rx_map & 1, 0);
+			for (seq = l->tx_una; seq != l->tx_next; seq++)
+				KUNIT_EXPECT_NOT_NULL(test,
+					l->slot[seq % EFASIM_WINDOW]);
+		}
+	}
+}
+
+static void engine_delivers(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	post_recvs(&p->b, 1);
+	post(&p->a, &p->b, 0, 1);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 0);
+	run(&p->b);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
+}
+
+/* What isn't acknowledged fills the window, and then nothing more goes out. */
+static void engine_window(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_peer *peer;
+
+	post_recvs(&p->b, 100);
+	post(&p->a, &p->b, 0, 100);
+	run(&p->a);
+	peer = peer_of(&p->a, p->b.dev.gid);
+	KUNIT_EXPECT_EQ(test, p->b.dev.rxq.count, EFASIM_WINDOW);
+	KUNIT_EXPECT_FALSE(test, efasim_dev_room(peer, EFASIM_LANE_REQ));
+	run(&p->b);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, EFASIM_WINDOW);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, EFASIM_WINDOW);
+	run(&p->b);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 100);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 100);
+}
+
+/* Each message once, though each packet comes twice and in no order. */
+static void once_each(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	int i;
+
+	post_recvs(&p->b, 200);
+	post(&p->a, &p->b, 0, 200);
+	for (i = 0; i < 200 && p->a.cq.sent < 200; i++) {
+		run(&p->a);
+		shuffle(test, p, &p->b);
+		run(&p->b);
+		shuffle(test, p, &p->a);
+		expect_sane(test, &p->a);
+		expect_sane(test, &p->b);
+	}
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 200);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 200);
+	KUNIT_EXPECT_EQ(test, p->b.cq.doubled, 0);
+	KUNIT_EXPECT_GT(test, stat(&p->b, EFASIM_S_rx_duplicates), 0);
+}
+
+static void engine_at_most_once(struct kunit *test)
+{
+	once_each(test);
+}
+
+static void start_at(struct end *end, const struct end *other, u32 seq)
+{
+	struct efasim_peer *peer = peer_of(end, other->dev.gid);
+	int i;
+
+	for (i = 0; i < EFASIM_LANES; i++) {
+		peer->lane[i].tx_next = seq;
+		peer->lane[i].tx_una = seq;
+		peer->lane[i].tx_sacked = seq;
+	}
+}
+
+static void engine_wraps(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	start_at(&p->a, &p->b, NEAR_WRAP);
+	start_at(&p->b, &p->a, NEAR_WRAP);
+	once_each(test);
+	KUNIT_EXPECT_LT(test, peer_of(&p->a, p->b.dev.gid)->
+			lane[EFASIM_LANE_REQ].tx_next, 1000);
+}
+
+/* The receiver's table against one that remembers all, across the wrap. */
+static void engine_table(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_peer *peer = peer_of(&p->a, p->b.dev.gid);
+	struct efasim_lane_state *l = &peer->lane[EFASIM_LANE_REQ];
+	unsigned long *seen = kunit_kzalloc(test, 4096 / 8, GFP_KERNEL);
+	struct efasim_pkt pkt = { .lane = EFASIM_LANE_REQ };
+	u32 i, at, base = 0, taken = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	mutex_lock(&p->a.dev.lock);
+	for (i = 0; i < 4000; i++) {
+		at = base + prandom_u32_state(&p->rnd) % EFASIM_WINDOW;
+		pkt.base = NEAR_WRAP + base;
+		pkt.seq = NEAR_WRAP + at;
+		if (efasim_dev_is_new(&p->a.dev, peer, &pkt)) {
+			KUNIT_EXPECT_FALSE(test, test_bit(at, seen));
+			__set_bit(at, seen);
+			efasim_dev_taken(&p->a.dev, peer, &pkt);
+			taken++;
+		} else {
+			KUNIT_EXPECT_TRUE(test, test_bit(at, seen));
+		}
+		/* The sender moves on, now and then over what never came. */
+		if (test_bit(base, seen) || !(prandom_u32_state(&p->rnd) % 64))
+			base++;
+		KUNIT_EXPECT_LE(test, (s32)(NEAR_WRAP + base - l->rx_next), 1);
+	}
+	mutex_unlock(&p->a.dev.lock);
+	KUNIT_EXPECT_GT(test, base, 100);
+	KUNIT_EXPECT_GT(test, taken, 100);
+}
+
+static void input(struct end *end, const struct efasim_pkt *pkt)
+{
+	u8 *buf = kzalloc(efasim_wire_hdr_len(pkt->type) + pkt->length,
+			  GFP_KERNEL | __GFP_NOFAIL);
+
+	efasim_wire_build(buf, pkt);
+	mutex_lock(&end->dev.lock);
+	efasim_dev_input(&end->dev, buf,
+			 efasim_wire_hdr_len(pkt->type) + pkt->length, NULL);
+	mutex_unlock(&end->dev.lock);
+	kfree(buf);
+}
+
+/* A packet of @from's to @to, as it would be now. */
+static struct efasim_pkt forge(const struct end *from, const struct end *to,
+			       enum efasim_pkt_type type)
+{
+	struct efasim_pkt pkt = {
+		.type = type, .lane = efasim_wire_lane(type),
+		.src_inc = from->dev.incarnation,
+		.dst_inc = to->dev.incarnation,
+		.dst_qpn = to->qp->qpn, .qkey = QKEY,
+		.ack = { 1, 1 }, .seq = 1, .base = 1,
+	};
+
+	memcpy(pkt.src_gid, from->dev.gid, sizeof(pkt.src_gid));
+	return pkt;
+}
+
+/* Nobody has what wasn't sent, and an old acknowledgment says nothing new. */
+static void engine_wild_acks(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_peer *peer;
+	struct efasim_lane_state *l;
+	struct efasim_pkt ack;
+	u32 una;
+
+	post(&p->a, &p->b, 0, 4);
+	run(&p->a);
+	peer = peer_of(&p->a, p->b.dev.gid);
+	l = &peer->lane[EFASIM_LANE_REQ];
+	una = l->tx_una;
+
+	ack = forge(&p->b, &p->a, EFASIM_PKT_ACK);
+	ack.ack[EFASIM_LANE_REQ] = l->tx_next + 1;
+	input(&p->a, &ack);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_ack), 1);
+	KUNIT_EXPECT_EQ(test, l->tx_una, una);
+
+	ack.ack[EFASIM_LANE_REQ] = una - 1;
+	ack.sack[EFASIM_LANE_REQ] = U64_MAX;
+	input(&p->a, &ack);
+	KUNIT_EXPECT_EQ(test, l->tx_una, una);
+	KUNIT_EXPECT_FALSE(test, l->slot[una % EFASIM_WINDOW]->sacked);
+
+	/* Bits beyond what was sent mean nothing. */
+	ack.ack[EFASIM_LANE_REQ] = una;
+	input(&p->a, &ack);
+	KUNIT_EXPECT_EQ(test, l->tx_una, una);
+	KUNIT_EXPECT_EQ(test, l->tx_sacked, l->tx_next);
+	expect_sane(test, &p->a);
+
+	ack.ack[EFASIM_LANE_REQ] = l->tx_next;
+	ack.sack[EFASIM_LANE_REQ] = 0;
+	input(&p->a, &ack);
+	KUNIT_EXPECT_EQ(test, l->tx_una, l->tx_next);
+}
+
+/* Bring @end back with its GID and nothing else of its former life. */
+static void restart(struct kunit *test, struct end *end)
+{
+	u8 gid[EFASIM_GID_LEN];
+
+	memcpy(gid, end->dev.gid, sizeof(gid));
+	close_dev(end);
+	open_dev(test, end);
+	memcpy(end->dev.gid, gid, sizeof(gid));
+	open_qp(test, end);
+}
+
+/* A later life ends all that was under way with the earlier, which is mute. */
+static void engine_restart(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt old;
+
+	post_recvs(&p->b, 1);
+	post(&p->a, &p->b, 0, 1);
+	run(&p->a);
+	run(&p->b);
+	run(&p->a);
+	KUNIT_ASSERT_EQ(test, p->a.cq.sent, 1);
+	old = forge(&p->b, &p->a, EFASIM_PKT_SEND);
+	old.seq = 7;
+	old.base = 7;
+
+	restart(test, &p->b);
+	meet(test, &p->b, &p->a);
+	post(&p->a, &p->b, 1, 3);
+	run(&p->a);
+	/* B is told of a life that it never led, and says who it is. */
+	run(&p->b);
+	KUNIT_EXPECT_EQ(test, stat(&p->b, EFASIM_S_wire_incarnation), 3);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 0);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 4);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_ABORT);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_peer_restarts), 1);
+
+	/* What the former life had still on its way comes to nothing. */
+	post_recvs(&p->a, 1);
+	input(&p->a, &old);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_incarnation), 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 0);
+
+	post_recvs(&p->b, 1);
+	post(&p->a, &p->b, 4, 1);
+	run(&p->a);
+	run(&p->b);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 5);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
+}
+
+/* Two that take each other for somebody else don't go on about it. */
+static void engine_no_ring(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt ack = forge(&p->b, &p->a, EFASIM_PKT_ACK);
+
+	peer_of(&p->a, p->b.dev.gid);
+	ack.dst_inc--;
+	input(&p->a, &ack);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_incarnation), 1);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_tx_pkts), 0);
+}
+
+static void reg(struct end *end, struct efasim_mr *mr, u32 key, u8 access,
+		u64 page)
+{
+	const struct efasim_wqe wqe = {
+		.op = EFASIM_OP_FAST_REG,
+		.reg = {
+			.iova = IOVA, .length = PAGE_SIZE, .pbl = page,
+			.lkey = key, .npages = 1, .page_shift = PAGE_SHIFT,
+			.access = access,
+		},
+	};
+
+	mutex_lock(&end->dev.lock);
+	end->cq.status = efasim_dev_mr_reg(end->qp, &wqe);
+	mutex_unlock(&end->dev.lock);
+}
+
+static bool opens(struct end *end, u32 key)
+{
+	bool ok;
+
+	mutex_lock(&end->dev.lock);
+	ok = efasim_dev_mr_ok(&end->dev, end->pdn, key, IOVA, PAGE_SIZE,
+			      EFASIM_ACCESS_REMOTE_READ);
+	mutex_unlock(&end->dev.lock);
+	return ok;
+}
+
+/* Of sixteen keys for one region only the last registered opens it. */
+static void engine_keys(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	void *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	struct efasim_mr *mr = efasim_adm_alloc_mr(&p->a.dev, p->a.pdn, 1);
+	u32 gen, other, key;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_FALSE(test, opens(&p->a, mr->key));
+	for (gen = 1; gen <= 20; gen++) {
+		key = mr->index | (gen * KEY_STEP & EFASIM_KEY_GEN_MASK);
+		reg(&p->a, mr, key, EFASIM_ACCESS_REMOTE_READ,
+		    virt_to_phys(page));
+		KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
+		for (other = 0; other < 16; other++)
+			KUNIT_EXPECT_EQ(test, other == gen % 16,
+					opens(&p->a, mr->index |
+					      other * KEY_STEP));
+		mutex_lock(&p->a.dev.lock);
+		KUNIT_EXPECT_NE(test, efasim_dev_mr_inv(p->a.qp,
+							key ^ KEY_STEP), 0);
+		KUNIT_EXPECT_EQ(test, efasim_dev_mr_inv(p->a.qp, key), 0);
+		mutex_unlock(&p->a.dev.lock);
+		KUNIT_EXPECT_FALSE(test, opens(&p->a, key));
+		reg(&p->a, mr, key, EFASIM_ACCESS_REMOTE_READ,
+		    virt_to_phys(page));
+		KUNIT_EXPECT_NE(test, p->a.cq.status, EFASIM_OK);
+	}
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_mr_reuse_generation), 20);
+}
+
+/* A peer that says to have written more than any device can isn't believed. */
+static void engine_lying_length(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_mr *mr = efasim_adm_alloc_mr(&p->a.dev, p->a.pdn, 1);
+	struct efasim_pkt pkt = forge(&p->b, &p->a, EFASIM_PKT_WRITE);
+	void *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	u32 key;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	key = mr->index | KEY_STEP;
+	reg(&p->a, mr, key, EFASIM_ACCESS_REMOTE_WRITE, virt_to_phys(page));
+	KUNIT_ASSERT_EQ(test, p->a.cq.status, EFASIM_OK);
+	post_recvs(&p->a, 2);
+	pkt.flags = EFASIM_PKT_F_IMM;
+	pkt.rkey = key;
+	pkt.raddr = IOVA;
+	pkt.rlen = limits.max_rdma_size + 1;
+	input(&p->a, &pkt);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 0);
+	pkt.rlen--;
+	pkt.seq++;
+	input(&p->a, &pkt);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 1);
+}
+
+/* Bytes that all that waits for @gid's acknowledgment takes. */
+static size_t pinned(struct end *end, const u8 *gid)
+{
+	const struct efasim_peer *peer = peer_of(end, gid);
+	const struct efasim_lane_state *l = &peer->lane[EFASIM_LANE_RESP];
+	struct efasim_txp *txp;
+	size_t sum = 0;
+	u32 seq;
+
+	for (seq = l->tx_una; seq != l->tx_next; seq++)
+		sum += ksize(l->slot[seq % EFASIM_WINDOW]);
+	list_for_each_entry(txp, &peer->resps, list)
+		sum += ksize(txp);
+	return sum;
+}
+
+/* Somebody asks and asks, with no right to, and takes no answer. */
+static void engine_greedy_stranger(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt pkt;
+	u32 i;
+
+	pkt = forge(&p->b, &p->a, EFASIM_PKT_READ);
+	pkt.src_gid[15] ^= 1;
+	pkt.rlen = EFASIM_MAX_PAYLOAD;
+	for (i = 1; i <= 1000; i++) {
+		pkt.seq = i;
+		pkt.base = i;
+		input(&p->a, &pkt);
+	}
+	expect_sane(test, &p->a);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_rx_busy),
+			1000 - EFASIM_WINDOW - MAX_RESPS);
+	KUNIT_EXPECT_GT(test, pinned(&p->a, pkt.src_gid), 0);
+	KUNIT_EXPECT_LE(test, pinned(&p->a, pkt.src_gid),
+			(EFASIM_WINDOW + MAX_RESPS) * 1024);
+}
+
+/* Strangers don't keep us from talking to whom we want to. */
+static void engine_many_strangers(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt pkt;
+	u32 i;
+
+	pkt = forge(&p->b, &p->a, EFASIM_PKT_SEND);
+	for (i = 0; i < 100; i++) {
+		pkt.src_gid[14] = i;
+		pkt.src_gid[15] ^= 1;
+		input(&p->a, &pkt);
+	}
+	KUNIT_EXPECT_GT(test, stat(&p->a, EFASIM_S_peers_full), 0);
+	KUNIT_EXPECT_LE(test, p->a.dev.num_peers, limits.max_peers);
+
+	post_recvs(&p->b, 1);
+	post(&p->a, &p->b, 0, 1);
+	run(&p->a);
+	run(&p->b);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
+}
+
+static struct efasim_pkt anything(struct pair *p)
+{
+	struct rnd_state *rnd = &p->rnd;
+	enum efasim_pkt_type type = prandom_u32_state(rnd) % EFASIM_PKT_TYPES;
+	struct efasim_pkt pkt = forge(&p->b, &p->a, type);
+	int i;
+
+	pkt.src_gid[15] ^= prandom_u32_state(rnd) % 4;
+	pkt.src_inc += prandom_u32_state(rnd) % 64 ? 0 : 1;
+	pkt.base = prandom_u32_state(rnd) % 8 ? NEAR_WRAP :
+		   prandom_u32_state(rnd);
+	pkt.seq = pkt.base + prandom_u32_state(rnd) % EFASIM_WINDOW;
+	for (i = 0; i < EFASIM_LANES; i++) {
+		pkt.ack[i] = prandom_u32_state(rnd) % 128;
+		pkt.sack[i] = prandom_u32_state(rnd);
+	}
+	pkt.op = (u64)(prandom_u32_state(rnd) % 300) << 32 |
+		 p->a.qp->qpn << 16 | prandom_u32_state(rnd) % DEPTH;
+	pkt.seg = prandom_u32_state(rnd) % 3;
+	pkt.rkey = prandom_u32_state(rnd) % 64;
+	pkt.raddr = IOVA + prandom_u32_state(rnd) % 5000;
+	if (type == EFASIM_PKT_RESP)
+		pkt.status = prandom_u32_state(rnd) % 19;
+	if (type == EFASIM_PKT_SEND || type == EFASIM_PKT_WRITE)
+		pkt.length = prandom_u32_state(rnd) % 100;
+	pkt.rlen = pkt.length + prandom_u32_state(rnd) % 100;
+	return pkt;
+}
+
+/* Right in form, wild in content, and the device at work all the while. */
+static void engine_wild_packets(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt pkt;
+	u32 i;
+
+	start_at(&p->a, &p->b, 1);
+	for (i = 0; i < WILD; i++) {
+		if (p->a.qp->sq_prod - p->a.cq.sent < DEPTH / 2)
+			post(&p->a, &p->b, i, 1);
+		if (p->a.qp->rq_prod == p->a.qp->rq_cons)
+			post_recvs(&p->a, 8);
+		pkt = anything(p);
+		input(&p->a, &pkt);
+		if (i % 16 == 0)
+			run(&p->a);
+		if (i % 512 == 0)
+			expect_sane(test, &p->a);
+	}
+	expect_sane(test, &p->a);
+	KUNIT_EXPECT_GT(test, p->a.cq.sent, 10);
+	KUNIT_EXPECT_GT(test, p->a.cq.received, 10);
+}
+
+static struct kunit_case efasim_engine_cases[] = {
+	KUNIT_CASE(engine_delivers),
+	KUNIT_CASE(engine_window),
+	KUNIT_CASE(engine_at_most_once),
+	KUNIT_CASE(engine_wraps),
+	KUNIT_CASE(engine_table),
+	KUNIT_CASE(engine_wild_acks),
+	KUNIT_CASE(engine_restart),
+	KUNIT_CASE(engine_no_ring),
+	KUNIT_CASE(engine_keys),
+	KUNIT_CASE(engine_lying_length),
+	KUNIT_CASE(engine_greedy_stranger),
+	KUNIT_CASE(engine_many_strangers),
+	KUNIT_CASE(engine_wild_packets),
+	{ }
+};
+
+static struct kunit_suite efasim_engine_suite = {
+	.name = "efasim_engine",
+	.suite_init = engine_suite_init,
+	.suite_exit = engine_suite_exit,
+	.init = engine_init,
+	.exit = engine_exit,
+	.test_cases = efasim_engine_cases,
+};
+
+kunit_test_suite(efasim_engine_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the software EFA device's engine");
+MODULE_LICENSE("Dual BSD/GPL");
