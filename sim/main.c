@@ -15,6 +15,7 @@
 #include <linux/netdevice.h>
 #include <linux/platform_device.h>
 #include <linux/random.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <rdma/rdma_netlink.h>
 
@@ -368,6 +369,8 @@ static void __exit efasim_exit(void)
 	unregister_netdevice_notifier(&netdev_nb);
 	debugfs_remove(debugfs_root);
 	efasim_engine_exit();
+	/* Who put the last reference may still be on its way out of our code. */
+	synchronize_rcu_tasks();
 }
 
 module_init(efasim_init);
