@@ -21,6 +21,12 @@
 #define KB_GID_LEN	16
 #define KB_POLL		16	/* completions taken at a time */
 
+/* To learn what one takes. */
+#define KB_OBJECTS	64
+#define KB_ENTRIES	65536
+#define KB_DEEP		512
+#define KB_SHALLOW	64
+
 enum kb_kind {
 	KB_SEND,
 	KB_RECV,
@@ -116,7 +122,6 @@ struct kb_op {
 /**
  * struct kb_ulp - who is measured
  * @list: of those that are loaded
- * @owner: its module
  * @name: by which it is asked for
  * @alone: it has its peer itself
  * @open: set up an end for a test; has @addr set
@@ -130,7 +135,6 @@ struct kb_op {
  */
 struct kb_ulp {
 	struct list_head	list;
-	struct module		*owner;
 	const char		*name;
 	bool			alone;
 	struct kb_end *(*open)(const struct kb_test *test);

@@ -43,7 +43,12 @@ set_up()
 	no_faults es0
 	no_faults es1
 	wait_for_provider
-	for module in kofi_bench kofi_bench_verbs kofi_bench_efa; do
+	modprobe dummy numdummies=1
+	ip addr add 10.9.0.1/24 dev dummy0
+	ip link set dummy0 mtu 9000 up
+	modprobe rdma_rxe
+	device rxe0 rxe dummy0
+	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp; do
 		check "$module" modprobe $module
 	done
 }
@@ -69,3 +74,4 @@ cat /tmp/results
 grep -i ' [tw] ' /proc/kallsyms
 rdma link delete es0
 rdma link delete es1
+rdma link delete rxe0

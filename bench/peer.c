@@ -77,7 +77,7 @@ static int open_peer(struct kb_peer *peer, const struct kb_test *test)
 {
 	int ret;
 
-	ret = kb_qp_open(&peer->q, test->peer, NULL, NULL);
+	ret = kb_qp_open(&peer->q, test->peer, KB_DEPTH, NULL, NULL);
 	if (ret)
 		return ret;
 	peer->size = PAGE_ALIGN(max(test->size, 1U));

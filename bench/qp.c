@@ -47,15 +47,16 @@ static int start_srd(struct kb_qp *q)
 	       modify(q, &attr, IB_QPS_RTS, IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
 }
 
-static int make(struct kb_qp *q, ib_comp_handler handler, void *context)
+static int make(struct kb_qp *q, u32 depth, ib_comp_handler handler,
+		void *context)
 {
-	struct ib_cq_init_attr cq_attr = { .cqe = 2 * KB_DEPTH };
+	struct ib_cq_init_attr cq_attr = { .cqe = 2 * depth };
 	struct ib_qp_init_attr attr = {
 		.qp_type = q->srd ? EFA_QPT_SRD : IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.cap = {
-			.max_send_wr = KB_DEPTH,
-			.max_recv_wr = KB_DEPTH,
+			.max_send_wr = depth,
+			.max_recv_wr = depth,
 			.max_send_sge = 2,
 			.max_recv_sge = 2,
 			.max_inline_data = 32,
@@ -79,14 +80,15 @@ static int make(struct kb_qp *q, ib_comp_handler handler, void *context)
  * kb_qp_open() - make a queue pair
  * @q: takes it
  * @name: of the device
+ * @depth: of its queues
  * @handler: called when completions arrive, or NULL
  * @context: its argument
  *
  * Context: Process context; sleeps.
  * Return: 0, or a negative errno; kb_qp_close() cleans up in any case.
  */
-int kb_qp_open(struct kb_qp *q, const char *name, ib_comp_handler handler,
-	       void *context)
+int kb_qp_open(struct kb_qp *q, const char *name, u32 depth,
+	       ib_comp_handler handler, void *context)
 {
 	int ret;
 
@@ -97,7 +99,7 @@ int kb_qp_open(struct kb_qp *q, const char *name, ib_comp_handler handler,
 	/* EFA's devices are neither InfiniBand nor RoCE. */
 	q->srd = !rdma_protocol_roce(q->dev, 1);
 	q->qkey = get_random_u32() >> 1;
-	ret = find_gid(q) ?: make(q, handler, context);
+	ret = find_gid(q) ?: make(q, depth, handler, context);
 	if (!ret && q->srd)
 		ret = start_srd(q);
 	return ret;
@@ -128,6 +130,20 @@ static void ah_attr(const struct kb_qp *q, const struct kb_addr *peer,
 	rdma_ah_set_dgid_raw(attr, (void *)peer->gid);
 }
 
+/* Both ends are on one netdev, and that has one address. */
+static int find_mac(const struct kb_qp *q, struct rdma_ah_attr *attr)
+{
+	const struct ib_gid_attr *gid;
+	int ret;
+
+	gid = rdma_get_gid_attr(q->dev, 1, q->gid_index);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	ret = rdma_read_gid_l2_fields(gid, NULL, attr->roce.dmac);
+	rdma_put_gid_attr(gid);
+	return ret;
+}
+
 static int start_rc(struct kb_qp *q, const struct kb_addr *peer)
 {
 	struct ib_qp_attr attr = {
@@ -146,7 +162,8 @@ static int start_rc(struct kb_qp *q, const struct kb_addr *peer)
 	};
 
 	ah_attr(q, peer, &attr.ah_attr);
-	return modify(q, &attr, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT |
+	return find_mac(q, &attr.ah_attr) ?:
+	       modify(q, &attr, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT |
 					     IB_QP_ACCESS_FLAGS) ?:
 	       modify(q, &attr, IB_QPS_RTR, IB_QP_AV | IB_QP_PATH_MTU |
 					    IB_QP_DEST_QPN | IB_QP_RQ_PSN |

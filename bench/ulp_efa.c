@@ -405,8 +405,84 @@ static int kbe_connect(struct kb_end *end)
 	return ret < 0 ? ret : 0;
 }
 
+/* --- memory --- */
+
+static int kbe_memory_domains(struct kbe_end *kbe)
+{
+	struct fid_domain **domains;
+	s64 before;
+	int ret = 0;
+	u32 i;
+
+	domains = kcalloc(KB_OBJECTS, sizeof(*domains), GFP_KERNEL);
+	if (!domains)
+		return -ENOMEM;
+	before = kb_memory_used();
+	for (i = 0; i < KB_OBJECTS && !ret; i++)
+		ret = fi_domain(kbe->fabric, kbe->info, &domains[i], NULL);
+	if (!ret)
+		kb_printf("memory domain %lld\n",
+			  (kb_memory_used() - before) / KB_OBJECTS);
+	for (i = 0; i < KB_OBJECTS; i++)
+		KBE_CLOSE(domains[i]);
+	kfree(domains);
+	return ret;
+}
+
+static int kbe_memory_eps(struct kbe_end *kbe, u32 depth)
+{
+	struct fid_ep **eps;
+	s64 before;
+	int ret = 0;
+	u32 i;
+
+	eps = kcalloc(KB_OBJECTS, sizeof(*eps), GFP_KERNEL);
+	if (!eps)
+		return -ENOMEM;
+	kbe->info->tx_attr->size = depth;
+	kbe->info->rx_attr->size = depth;
+	before = kb_memory_used();
+	for (i = 0; i < KB_OBJECTS && !ret; i++)
+		ret = kbe_open_ep(kbe, &eps[i]);
+	if (!ret)
+		kb_printf("memory endpoint%u %lld\n", depth,
+			  (kb_memory_used() - before) / KB_OBJECTS);
+	for (i = 0; i < KB_OBJECTS; i++)
+		KBE_CLOSE(eps[i]);
+	kfree(eps);
+	return ret;
+}
+
+static int kbe_memory_addrs(struct kbe_end *kbe)
+{
+	struct fi_efa_addr addr = { };
+	s64 before;
+	int ret;
+
+	memcpy(addr.gid, kbe->end.addr.gid, sizeof(addr.gid));
+	before = kb_memory_used();
+	ret = kbe_insert_others(kbe, &addr, KB_ENTRIES);
+	if (!ret)
+		kb_printf("memory address %lld\n",
+			  (kb_memory_used() - before) / KB_ENTRIES);
+	return ret;
+}
+
+static int kbe_memory(const struct kb_test *test)
+{
+	struct kb_end *end = kbe_open(test);
+	struct kbe_end *kbe = to_kbe(end);
+	int ret;
+
+	if (IS_ERR(end))
+		return PTR_ERR(end);
+	ret = kbe_memory_domains(kbe) ?: kbe_memory_eps(kbe, KB_DEEP) ?:
+	      kbe_memory_eps(kbe, KB_SHALLOW) ?: kbe_memory_addrs(kbe);
+	kbe_close(end);
+	return ret;
+}
+
 static struct kb_ulp kbe_ulp = {
-	.owner		= THIS_MODULE,
 	.name		= "efa",
 	.open		= kbe_open,
 	.connect	= kbe_connect,
@@ -415,6 +491,7 @@ static struct kb_ulp kbe_ulp = {
 	.post_undo	= kbe_post_undo,
 	.poll		= kbe_poll,
 	.sleep		= kbe_sleep,
+	.memory		= kbe_memory,
 };
 
 static int __init kbe_init(void)

@@ -403,7 +403,8 @@ static int kbv_open_more(struct kbv_end *kbv, const struct kb_test *test)
 	if (!kbv->more)
 		return -ENOMEM;
 	for (i = 0; i < test->eps && !ret; i++)
-		ret = kb_qp_open(&kbv->more[i], test->device, kbv_event, kbv);
+		ret = kb_qp_open(&kbv->more[i], test->device, KB_DEPTH,
+				 kbv_event, kbv);
 	return ret;
 }
 
@@ -412,7 +413,7 @@ static int kbv_open_all(struct kbv_end *kbv, const struct kb_test *test)
 	u32 i;
 	int ret;
 
-	ret = kb_qp_open(&kbv->q, test->device, kbv_event, kbv) ?:
+	ret = kb_qp_open(&kbv->q, test->device, KB_DEPTH, kbv_event, kbv) ?:
 	      kbv_open_more(kbv, test);
 	for (i = 0; i < test->batch && !ret; i++)
 		ret = kbv_open_op(kbv, &kbv->ops[i], test);
@@ -469,8 +470,36 @@ static int kbv_connect(struct kb_end *end)
 	return ret < 0 ? ret : 0;
 }
 
+/* Bytes of a queue pair, the driver's and the device's together. */
+static int kbv_memory_qps(const struct kb_test *test, u32 depth)
+{
+	struct kb_qp *qps;
+	s64 before;
+	int ret = 0;
+	u32 i;
+
+	qps = kcalloc(KB_OBJECTS, sizeof(*qps), GFP_KERNEL);
+	if (!qps)
+		return -ENOMEM;
+	before = kb_memory_used();
+	for (i = 0; i < KB_OBJECTS && !ret; i++)
+		ret = kb_qp_open(&qps[i], test->device, depth, NULL, NULL);
+	if (!ret)
+		kb_printf("memory qp%u %lld\n", depth,
+			  (kb_memory_used() - before) / KB_OBJECTS);
+	for (i = 0; i < KB_OBJECTS; i++)
+		kb_qp_close(&qps[i]);
+	kfree(qps);
+	return ret;
+}
+
+static int kbv_memory(const struct kb_test *test)
+{
+	return kbv_memory_qps(test, KB_DEEP) ?:
+	       kbv_memory_qps(test, KB_SHALLOW);
+}
+
 static struct kb_ulp kbv_ulp = {
-	.owner		= THIS_MODULE,
 	.name		= "verbs",
 	.open		= kbv_open,
 	.connect	= kbv_connect,
@@ -479,6 +508,7 @@ static struct kb_ulp kbv_ulp = {
 	.post_undo	= kbv_post_undo,
 	.poll		= kbv_poll,
 	.sleep		= kbv_sleep,
+	.memory		= kbv_memory,
 };
 
 static int __init kbv_init(void)

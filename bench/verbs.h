@@ -37,8 +37,8 @@ struct kb_qp {
 };
 
 /* qp.c */
-int kb_qp_open(struct kb_qp *q, const char *name, ib_comp_handler handler,
-	       void *context);
+int kb_qp_open(struct kb_qp *q, const char *name, u32 depth,
+	       ib_comp_handler handler, void *context);
 int kb_qp_connect(struct kb_qp *q, const struct kb_addr *peer);
 void kb_qp_addr(const struct kb_qp *q, struct kb_addr *addr);
 void kb_qp_close(struct kb_qp *q);

@@ -18,6 +18,7 @@ import tree
 
 OUT = guest.TOP / "out" / "bench"
 VALIDATE = "validate"
+MEMORY = ("memory verbs es0", "memory efa es0")
 TOLERANCE = 2.0         # percent, of parts to the whole and of loops to their length
 AGREE = 1.0             # percent, of two runs
 
@@ -52,6 +53,7 @@ class Measurement:
         self.symbols = counts.Symbols(run.lines, build)
         self.windows = counts.read_windows(run.counts, self.symbols)
         self.tests = {}         # command: [(window, ticks)]
+        self.memory = {}        # object: bytes
         self.problems = []
         self._read(run.lines)
 
@@ -60,7 +62,10 @@ class Measurement:
         for line in lines:
             test = re.fullmatch(r"test (.*)", line)
             window = re.fullmatch(r"(loop \d+ )?window (\d+) (?:spins \d+ )?ticks (\d+)", line)
-            if test:
+            bytes_of = re.fullmatch(r"memory (\w+) (-?\d+)", line)
+            if bytes_of:
+                self.memory[bytes_of[1]] = int(bytes_of[2])
+            elif test:
                 command = test[1]
                 self.tests[command] = []
             elif window:
@@ -76,7 +81,7 @@ class Measurement:
 
 def measure(rows, logs):
     built = tree.Tree(guest.KERNEL)
-    commands = [VALIDATE, *(row.command() for row in rows)]
+    commands = [VALIDATE, *(row.command() for row in rows), *MEMORY]
     runs = []
     for name in ("first", "second"):
         say(f"{len(rows)} rows, {name} run")
@@ -108,7 +113,10 @@ def run(args):
     problems = [p for one in runs for p in one.problems]
     for problem in problems:
         say(f"FAIL {problem}")
-    result = {"versions": versions(built), "rows": merge(rows, runs)}
+    result = {"versions": versions(built), "rows": merge(rows, runs),
+              "memory": runs[0].memory}
+    say(str(runs[0].memory))
+    say(str(runs[1].memory))
     (OUT / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
     (OUT / "bench.md").write_text(report.markdown(result))
     disagree = [name for name, r in result["rows"].items() if not r["agree"]]

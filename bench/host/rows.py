@@ -101,7 +101,14 @@ def growth():
 
 
 def alternatives():
-    return ()
+    """RC queue pairs of rxe, and TCP, both ends together."""
+    for kind, sizes in SIZES:
+        if kind in ("send", "recv", "write", "read"):
+            for size in sizes:
+                for mode in ("polled", "sleeping"):
+                    yield Row("rxe", kind, size, mode, batch_for(size))
+    for size in (8, KIB, 4 * KIB, 8 * KIB, 64 * KIB, KIB * KIB):
+        yield Row("tcp", "send", size, "polled", batch_for(size))
 
 
 def all_rows():
