@@ -49,6 +49,7 @@ struct kbv_op {
  * @event: there may be completions
  * @wait: for @event
  * @work: takes completions
+ * @wcs: as taken; too many for the stack
  * @ops: operations
  */
 struct kbv_end {
@@ -58,6 +59,7 @@ struct kbv_end {
 	bool			event;
 	wait_queue_head_t	wait;
 	struct work_struct	work;
+	struct ib_wc		wcs[KB_POLL];
 	struct kbv_op		ops[KB_MAX_BATCH];
 };
 
@@ -90,7 +92,7 @@ static void kbv_complete(struct kbv_end *kbv, const struct ib_wc *wc)
 
 static int kbv_take(struct kbv_end *kbv)
 {
-	struct ib_wc wcs[KB_POLL];
+	struct ib_wc *wcs = kbv->wcs;
 	int i, n;
 
 	local_bh_disable();
