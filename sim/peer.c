@@ -501,6 +501,16 @@ void efasim_dev_flush_acks(struct efasim_dev *dev)
 	}
 }
 
+/* What a former life had received the present one has not. */
+static void efasim_dev_offer_anew(struct efasim_lane_state *l)
+{
+	u32 seq;
+
+	for (seq = l->tx_una; seq != l->tx_next; seq++)
+		l->slot[seq % EFASIM_WINDOW]->sacked = false;
+	l->tx_sacked = l->tx_una;
+}
+
 static void efasim_dev_new_life(struct efasim_dev *dev,
 				struct efasim_peer *peer,
 				const struct efasim_pkt *pkt)
@@ -514,6 +524,7 @@ static void efasim_dev_new_life(struct efasim_dev *dev,
 	}
 	if (peer->confirmed)
 		efasim_dev_fail_peer(dev, peer, EFASIM_ABORT);
+	efasim_dev_offer_anew(&peer->lane[EFASIM_LANE_REQ]);
 	peer->incarnation = pkt->src_inc;
 	for (i = 0; i < EFASIM_LANES; i++) {
 		peer->lane[i].rx_synced = false;
