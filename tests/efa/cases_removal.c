@@ -176,11 +176,12 @@ static void et_traffic_settle(struct et *t, struct et_traffic *tr)
 	} while (et_sum(tr->open) && time_before(jiffies, end));
 	msleep(200);
 	et_traffic_drain(tr);
-	et_printf("# %s: %u posted, %u done, %u other; in flight when the device went: %u receives, %u sends, %u reads, %u writes\n",
+	et_printf("# %s: %u posted, %u done, %u other; ",
 		  tr->end->info->domain_attr->name, et_sum(tr->posted),
-		  tr->done, tr->other, tr->gone[ET_KIND_RECV],
-		  tr->gone[ET_KIND_SEND], tr->gone[ET_KIND_READ],
-		  tr->gone[ET_KIND_WRITE]);
+		  tr->done, tr->other);
+	et_printf("in flight: %u receives, %u sends, %u reads, %u writes\n",
+		  tr->gone[ET_KIND_RECV], tr->gone[ET_KIND_SEND],
+		  tr->gone[ET_KIND_READ], tr->gone[ET_KIND_WRITE]);
 	ET_EXPECT_EQ(t, et_sum(tr->open), 0);
 	ET_EXPECT_EQ(t, tr->wrong, 0);
 	ET_EXPECT_EQ(t, tr->done + et_sum(tr->gone) + tr->other,
