@@ -1,260 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The software EFA device's engine, driven by hand: two devices whose workers
- * do nothing, so that the test says who runs when, and sees and shuffles what
- * is on its way between them.
+ * The software EFA device's engine, driven by hand: windows, the wrap of
+ * sequence numbers, the table by which copies are known, lives, keys, faults,
+ * and packets that are right in form and wild in content.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-#include <linux/prandom.h>
-
-/* A copy of its own, with all that is static in it. */
-#include "../../sim/engine.c"
-#include "../../sim/admin.c"
-#include "../../sim/fault.c"
-#include "../../sim/mr.c"
-#include "../../sim/net.c"
-#include "../../sim/peer.c"
-#include "../../sim/request.c"
-#include "../../sim/respond.c"
-#include "../../sim/wire.c"
-
-#define DEPTH		256
-#define QKEY		0x1234
-#define IOVA		0x10000
-#define WILD		5000	/* packets */
-#define NEAR_WRAP	(U32_MAX - 40)
-#define KEY_STEP	(EFASIM_KEY_GEN_MASK & -EFASIM_KEY_GEN_MASK)
-
-/* Completions of one queue pair. */
-struct cq {
-	unsigned int sent;
-	unsigned int received;
-	unsigned int bad;	/* those with another status than the last */
-	u8 status;
-	unsigned long seen[BITS_TO_LONGS(2 * DEPTH)];	/* immediate data */
-	unsigned int doubled;
-};
-
-struct end {
-	struct efasim_dev dev;
-	struct efasim_qp *qp;
-	struct cq cq;
-	u32 pdn;
-	u16 ah;
-};
-
-struct pair {
-	struct end a;
-	struct end b;
-	struct rnd_state rnd;
-};
-
-static void collect(void *ctx, const struct efasim_cqe *cqe)
-{
-	struct cq *cq = ctx;
-
-	cq->bad += cqe->status && cqe->status != cq->status;
-	cq->status = cqe->status;
-	if (!cqe->recv) {
-		cq->sent++;
-		return;
-	}
-	cq->received++;
-	cq->doubled += test_and_set_bit(cqe->imm % (2 * DEPTH), cq->seen);
-}
-
-static const struct efasim_fe_ops fe_ops = { .complete = collect };
-
-static const struct efasim_limits limits = {
-	.max_qp = 16, .max_mr = 16, .max_mr_pages = 64, .max_ah = 16,
-	.max_pd = 4, .mtu = 4096, .max_rdma_size = 1 << 20, .max_peers = 8,
-	.rdma_read = true, .rdma_write = true,
-};
-
-static void open_dev(struct kunit *test, struct end *end)
-{
-	const struct efasim_dev_params params = {
-		.ops = &fe_ops, .limits = &limits, .seed = 1,
-		.unresp_ms = 60000, .sock_buf = 1 << 20,
-	};
-	int i;
-
-	memset(end, 0, sizeof(*end));
-	KUNIT_ASSERT_EQ(test, efasim_engine_create(&end->dev, &params), 0);
-	/* The worker keeps out. */
-	end->dev.stopping = true;
-	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
-		end->dev.fault[i] = 0;
-	KUNIT_ASSERT_EQ(test, efasim_net_init(&end->dev, &init_net, 0, 0), 0);
-}
-
-static void open_qp(struct kunit *test, struct end *end)
-{
-	struct efasim_qp_params params = {
-		.type = EFASIM_QP_SRD, .sq_depth = DEPTH, .rq_depth = DEPTH,
-		.send_cq = &end->cq, .recv_cq = &end->cq,
-	};
-	const struct efasim_qp_modify modify = {
-		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
-			EFASIM_MODIFY_RNR,
-		.state = EFASIM_QPS_RTS, .qkey = QKEY,
-		.rnr_retry = EFASIM_RNR_INFINITE,
-	};
-
-	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(&end->dev, &end->pdn), 0);
-	params.pdn = end->pdn;
-	end->qp = efasim_adm_create_qp(&end->dev, &params);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(end->qp));
-	KUNIT_ASSERT_EQ(test, efasim_adm_modify_qp(end->qp, &modify), 0);
-}
-
-static void close_dev(struct end *end)
-{
-	if (!end->dev.ops)
-		return;
-	efasim_net_unlink(&end->dev);
-	efasim_engine_stop(&end->dev);
-	efasim_net_exit(&end->dev);
-	efasim_engine_destroy(&end->dev);
-	memset(end, 0, sizeof(*end));
-}
-
-static void meet(struct kunit *test, struct end *end, const struct end *other)
-{
-	KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(&end->dev, end->pdn,
-						   other->dev.gid, &end->ah), 0);
-}
-
-static int engine_suite_init(struct kunit_suite *suite)
-{
-	return efasim_engine_init();
-}
-
-static void engine_suite_exit(struct kunit_suite *suite)
-{
-	efasim_engine_exit();
-}
-
-static int engine_init(struct kunit *test)
-{
-	struct pair *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, p);
-	test->priv = p;
-	prandom_seed_state(&p->rnd, 11);
-	open_dev(test, &p->a);
-	open_dev(test, &p->b);
-	open_qp(test, &p->a);
-	open_qp(test, &p->b);
-	meet(test, &p->a, &p->b);
-	meet(test, &p->b, &p->a);
-	return 0;
-}
-
-static void engine_exit(struct kunit *test)
-{
-	struct pair *p = test->priv;
-
-	close_dev(&p->a);
-	close_dev(&p->b);
-}
-
-static u64 stat(const struct end *end, enum efasim_stat stat)
-{
-	return atomic64_read(&end->dev.stats[stat]);
-}
-
-static void run(struct end *end)
-{
-	mutex_lock(&end->dev.lock);
-	while (efasim_dev_run(&end->dev))
-		;
-	mutex_unlock(&end->dev.lock);
-}
-
-static struct efasim_peer *peer_of(struct end *end, const u8 *gid)
-{
-	struct efasim_peer *peer;
-
-	mutex_lock(&end->dev.lock);
-	peer = efasim_dev_peer(&end->dev, gid, true);
-	mutex_unlock(&end->dev.lock);
-	return peer;
-}
-
-/* Messages without a byte, told apart by their immediate data. */
-static void post(struct end *from, const struct end *to, u32 first, u32 n)
-{
-	struct efasim_qp *qp = from->qp;
-	u32 i, pc = qp->sq_prod;
-
-	for (i = 0; i < n; i++, pc++)
-		*efasim_sq_slot(qp, pc) = (struct efasim_wqe) {
-			.op = EFASIM_OP_SEND, .is_inline = true,
-			.has_imm = true, .imm = first + i,
-			.req_id = pc & (DEPTH - 1), .ah = from->ah,
-			.dest_qpn = to->qp->qpn, .qkey = QKEY,
-		};
-	efasim_sq_doorbell(qp, pc);
-}
-
-static void post_recvs(struct end *end, u32 n)
-{
-	struct efasim_qp *qp = end->qp;
-	u32 i, pc = qp->rq_prod;
-
-	for (i = 0; i < n; i++, pc++)
-		*efasim_rq_slot(qp, pc) = (struct efasim_rqe) { .req_id = pc };
-	efasim_rq_doorbell(qp, pc);
-}
-
-/* Copy every packet that waits at @end, and put them all in another order. */
-static void shuffle(struct kunit *test, struct pair *p, struct end *end)
-{
-	struct efasim_rxp *rxp, *next, *copy;
-	LIST_HEAD(all);
-
-	list_splice_init(&end->dev.rxq.list, &all);
-	list_for_each_entry_safe(rxp, next, &all, list) {
-		copy = kmemdup(rxp, struct_size(rxp, buf, rxp->len),
-			       GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, copy);
-		end->dev.rxq.count++;
-		if (prandom_u32_state(&p->rnd) & 1)
-			list_add(&copy->list, &end->dev.rxq.list);
-		else
-			list_add_tail(&copy->list, &end->dev.rxq.list);
-		list_del(&rxp->list);
-		if (prandom_u32_state(&p->rnd) & 1)
-			list_add(&rxp->list, &end->dev.rxq.list);
-		else
-			list_add_tail(&rxp->list, &end->dev.rxq.list);
-	}
-}
-
-/* The windows of @end's peers hold what they may, and no more. */
-static void expect_sane(struct kunit *test, struct end *end)
-{
-	struct efasim_peer *peer;
-	unsigned long i;
-	int lane;
-
-	xa_for_each(&end->dev.peers, i, peer) {
-		KUNIT_EXPECT_LE(test, peer->num_resps, MAX_RESPS);
-		for (lane = 0; lane < EFASIM_LANES; lane++) {
-			const struct efasim_lane_state *l = &peer->lane[lane];
-			u32 seq;
-
-			KUNIT_EXPECT_LE(test, l->tx_next - l->tx_una,
-					EFASIM_WINDOW);
-			KUNIT_EXPECT_EQ(test, l->rx_map & 1, 0);
-			for (seq = l->tx_una; seq != l->tx_next; seq++)
-				KUNIT_EXPECT_NOT_NULL(test,
-					l->slot[seq % EFASIM_WINDOW]);
-		}
-	}
-}
+#include "efasim_engine_test.h"
 
 static void engine_delivers(struct kunit *test)
 {
@@ -694,6 +444,121 @@ static struct efasim_pkt anything(struct pair *p)
 	return pkt;
 }
 
+static u64 injected(const struct end *end, enum efasim_fault fault)
+{
+	return atomic64_read(&end->dev.injected[fault]);
+}
+
+struct sent_with {
+	const char *name;
+	enum efasim_fault fault;
+	u32 now;	/* packets of one message that are there at once */
+	u32 later;	/* and after what holds them back */
+};
+
+static const struct sent_with sent_with[] = {
+	{ "drop", EFASIM_F_drop, 0, 0 },
+	{ "duplicate", EFASIM_F_duplicate, 2, 2 },
+	{ "reorder", EFASIM_F_reorder, 0, 1 },
+	{ "delay", EFASIM_F_delay, 0, 1 },
+	{ "unresponsive", EFASIM_F_unresponsive, 0, 0 },
+	{ "no_memory", EFASIM_F_no_memory, 0, 0 },
+	{ "rnr", EFASIM_F_rnr, 1, 1 },
+};
+
+static void sent_with_name(const struct sent_with *with, char *desc)
+{
+	strscpy(desc, with->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(sent_with, sent_with, sent_with_name);
+
+/* What a fault does to the only packet, and that it gets there without. */
+static void engine_fault(struct kunit *test)
+{
+	const struct sent_with *with = test->param_value;
+	struct pair *p = test->priv;
+	int i;
+
+	p->a.dev.fault[with->fault] = 1000;
+	p->b.dev.fault[with->fault] = 1000;
+	p->a.dev.fault[EFASIM_F_delay_us] = REORDER_US;
+	post_recvs(&p->b, 1);
+	post(&p->a, &p->b, 0, 1);
+	mutex_lock(&p->a.dev.lock);
+	efasim_dev_doorbells(&p->a.dev);
+	KUNIT_EXPECT_EQ(test, p->b.dev.rxq.count, with->now);
+	usleep_range(REORDER_US + 100, REORDER_US + 1000);
+	efasim_dev_timers(&p->a.dev);
+	KUNIT_EXPECT_EQ(test, p->b.dev.rxq.count, with->later);
+	mutex_unlock(&p->a.dev.lock);
+	run(&p->b);
+	if (with->fault != EFASIM_F_duplicate &&
+	    with->fault != EFASIM_F_reorder && with->fault != EFASIM_F_delay)
+		KUNIT_EXPECT_EQ(test, p->b.cq.received, 0);
+	KUNIT_EXPECT_GT(test, injected(&p->a, with->fault) +
+			injected(&p->b, with->fault), 0);
+
+	p->a.dev.fault[with->fault] = 0;
+	p->b.dev.fault[with->fault] = 0;
+	for (i = 0; i < 100 && !p->a.cq.sent; i++) {
+		usleep_range(2000, 3000);
+		run(&p->a);
+		run(&p->b);
+	}
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
+}
+
+static u64 draw(struct efasim_dev *dev)
+{
+	u64 bits = 0;
+	int i;
+
+	mutex_lock(&dev->lock);
+	for (i = 0; i < 64; i++)
+		bits = bits << 1 | efasim_fault(dev, EFASIM_F_drop);
+	mutex_unlock(&dev->lock);
+	return bits;
+}
+
+/* A seed makes the same luck again; a fault's value is how often it strikes. */
+static void engine_seed(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	u64 first, bits = 0;
+
+	p->a.dev.fault[EFASIM_F_drop] = 500;
+	seed_set(&p->a.dev, 42);
+	first = draw(&p->a.dev);
+	KUNIT_EXPECT_NE(test, first, draw(&p->a.dev));
+	seed_set(&p->a.dev, 42);
+	KUNIT_EXPECT_EQ(test, first, draw(&p->a.dev));
+	seed_get(&p->a.dev, &bits);
+	KUNIT_EXPECT_EQ(test, bits, 42);
+	KUNIT_EXPECT_GT(test, hweight64(first), 12);
+	KUNIT_EXPECT_LT(test, hweight64(first), 52);
+}
+
+/* A handle has no number while it is young. */
+static void engine_young_handle(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	u8 gid[EFASIM_GID_LEN] = { 0xfe, 0x80, 9 };
+	u16 number;
+
+	p->a.dev.fault[EFASIM_F_slid_lag_us] = 2000;
+	KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(&p->a.dev, p->a.pdn, gid,
+						   &number), 0);
+	mutex_lock(&p->a.dev.lock);
+	KUNIT_EXPECT_EQ(test, efasim_dev_slid(&p->a.dev, gid), EFASIM_AH_NONE);
+	usleep_range(2100, 3000);
+	KUNIT_EXPECT_EQ(test, efasim_dev_slid(&p->a.dev, gid), number);
+	mutex_unlock(&p->a.dev.lock);
+	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_slid_lag_us), 1);
+}
+
 /* Right in form, wild in content, and the device at work all the while. */
 static void engine_wild_packets(struct kunit *test)
 {
@@ -732,6 +597,9 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_lying_length),
 	KUNIT_CASE(engine_greedy_stranger),
 	KUNIT_CASE(engine_many_strangers),
+	KUNIT_CASE_PARAM(engine_fault, sent_with_gen_params),
+	KUNIT_CASE(engine_seed),
+	KUNIT_CASE(engine_young_handle),
 	KUNIT_CASE(engine_wild_packets),
 	{ }
 };

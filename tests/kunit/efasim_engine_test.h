@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Two devices of the software EFA device's engine whose workers do nothing, so
+ * that the test says who runs when, and sees and shuffles what is on its way
+ * between them. For one suite: it has a copy of the engine of its own, with all
+ * that is static in it.
+ */
+#ifndef EFASIM_ENGINE_TEST_H
+#define EFASIM_ENGINE_TEST_H
+
+#include <kunit/test.h>
+#include <linux/bitops.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "../../sim/engine.c"
+#include "../../sim/admin.c"
+#include "../../sim/fault.c"
+#include "../../sim/mr.c"
+#include "../../sim/net.c"
+#include "../../sim/peer.c"
+#include "../../sim/request.c"
+#include "../../sim/respond.c"
+#include "../../sim/wire.c"
+
+#define DEPTH		256
+#define QKEY		0x1234
+#define IOVA		0x10000
+#define WILD		5000	/* packets */
+#define NEAR_WRAP	(U32_MAX - 40)
+#define KEY_STEP	(EFASIM_KEY_GEN_MASK & -EFASIM_KEY_GEN_MASK)
+
+/* Completions of one queue pair. */
+struct cq {
+	unsigned int sent;
+	unsigned int received;
+	unsigned int bad;	/* those with another status than the last */
+	u8 status;
+	unsigned long seen[BITS_TO_LONGS(2 * DEPTH)];	/* immediate data */
+	unsigned int doubled;
+};
+
+struct end {
+	struct efasim_dev dev;
+	struct efasim_qp *qp;
+	struct cq cq;
+	u32 pdn;
+	u16 ah;
+};
+
+struct pair {
+	struct end a;
+	struct end b;
+	struct rnd_state rnd;
+};
+
+static void collect(void *ctx, const struct efasim_cqe *cqe)
+{
+	struct cq *cq = ctx;
+
+	cq->bad += cqe->status && cqe->status != cq->status;
+	cq->status = cqe->status;
+	if (!cqe->recv) {
+		cq->sent++;
+		return;
+	}
+	cq->received++;
+	cq->doubled += test_and_set_bit(cqe->imm % (2 * DEPTH), cq->seen);
+}
+
+static const struct efasim_fe_ops fe_ops = { .complete = collect };
+
+static const struct efasim_limits limits = {
+	.max_qp = 16, .max_mr = 16, .max_mr_pages = 64, .max_ah = 16,
+	.max_pd = 4, .mtu = 4096, .max_rdma_size = 1 << 20, .max_peers = 8,
+	.rdma_read = true, .rdma_write = true,
+};
+
+static void open_dev(struct kunit *test, struct end *end)
+{
+	const struct efasim_dev_params params = {
+		.ops = &fe_ops, .limits = &limits, .seed = 1,
+		.unresp_ms = 60000, .sock_buf = 1 << 20,
+	};
+	int i;
+
+	memset(end, 0, sizeof(*end));
+	KUNIT_ASSERT_EQ(test, efasim_engine_create(&end->dev, &params), 0);
+	/* The worker keeps out. */
+	end->dev.stopping = true;
+	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
+		end->dev.fault[i] = 0;
+	KUNIT_ASSERT_EQ(test, efasim_net_init(&end->dev, &init_net, 0, 0), 0);
+}
+
+static void open_qp(struct kunit *test, struct end *end)
+{
+	struct efasim_qp_params params = {
+		.type = EFASIM_QP_SRD, .sq_depth = DEPTH, .rq_depth = DEPTH,
+		.send_cq = &end->cq, .recv_cq = &end->cq,
+	};
+	const struct efasim_qp_modify modify = {
+		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
+			EFASIM_MODIFY_RNR,
+		.state = EFASIM_QPS_RTS, .qkey = QKEY,
+		.rnr_retry = EFASIM_RNR_INFINITE,
+	};
+
+	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(&end->dev, &end->pdn), 0);
+	params.pdn = end->pdn;
+	end->qp = efasim_adm_create_qp(&end->dev, &params);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(end->qp));
+	KUNIT_ASSERT_EQ(test, efasim_adm_modify_qp(end->qp, &modify), 0);
+}
+
+static void close_dev(struct end *end)
+{
+	if (!end->dev.ops)
+		return;
+	efasim_net_unlink(&end->dev);
+	efasim_engine_stop(&end->dev);
+	efasim_net_exit(&end->dev);
+	efasim_engine_destroy(&end->dev);
+	memset(end, 0, sizeof(*end));
+}
+
+static void meet(struct kunit *test, struct end *end, const struct end *other)
+{
+	KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(&end->dev, end->pdn,
+						   other->dev.gid, &end->ah), 0);
+}
+
+static int engine_suite_init(struct kunit_suite *suite)
+{
+	return efasim_engine_init();
+}
+
+static void engine_suite_exit(struct kunit_suite *suite)
+{
+	efasim_engine_exit();
+}
+
+static int engine_init(struct kunit *test)
+{
+	struct pair *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	test->priv = p;
+	prandom_seed_state(&p->rnd, 11);
+	open_dev(test, &p->a);
+	open_dev(test, &p->b);
+	open_qp(test, &p->a);
+	open_qp(test, &p->b);
+	meet(test, &p->a, &p->b);
+	meet(test, &p->b, &p->a);
+	return 0;
+}
+
+static void engine_exit(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	close_dev(&p->a);
+	close_dev(&p->b);
+}
+
+static u64 stat(const struct end *end, enum efasim_stat stat)
+{
+	return atomic64_read(&end->dev.stats[stat]);
+}
+
+static void run(struct end *end)
+{
+	mutex_lock(&end->dev.lock);
+	while (efasim_dev_run(&end->dev))
+		;
+	mutex_unlock(&end->dev.lock);
+}
+
+static struct efasim_peer *peer_of(struct end *end, const u8 *gid)
+{
+	struct efasim_peer *peer;
+
+	mutex_lock(&end->dev.lock);
+	peer = efasim_dev_peer(&end->dev, gid, true);
+	mutex_unlock(&end->dev.lock);
+	return peer;
+}
+
+/* Messages without a byte, told apart by their immediate data. */
+static void post(struct end *from, const struct end *to, u32 first, u32 n)
+{
+	struct efasim_qp *qp = from->qp;
+	u32 i, pc = qp->sq_prod;
+
+	for (i = 0; i < n; i++, pc++)
+		*efasim_sq_slot(qp, pc) = (struct efasim_wqe) {
+			.op = EFASIM_OP_SEND, .is_inline = true,
+			.has_imm = true, .imm = first + i,
+			.req_id = pc & (DEPTH - 1), .ah = from->ah,
+			.dest_qpn = to->qp->qpn, .qkey = QKEY,
+		};
+	efasim_sq_doorbell(qp, pc);
+}
+
+static void post_recvs(struct end *end, u32 n)
+{
+	struct efasim_qp *qp = end->qp;
+	u32 i, pc = qp->rq_prod;
+
+	for (i = 0; i < n; i++, pc++)
+		*efasim_rq_slot(qp, pc) = (struct efasim_rqe) { .req_id = pc };
+	efasim_rq_doorbell(qp, pc);
+}
+
+/* Copy every packet that waits at @end, and put them all in another order. */
+static void shuffle(struct kunit *test, struct pair *p, struct end *end)
+{
+	struct efasim_rxp *rxp, *next, *copy;
+	LIST_HEAD(all);
+
+	list_splice_init(&end->dev.rxq.list, &all);
+	list_for_each_entry_safe(rxp, next, &all, list) {
+		copy = kmemdup(rxp, struct_size(rxp, buf, rxp->len),
+			       GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, copy);
+		end->dev.rxq.count++;
+		if (prandom_u32_state(&p->rnd) & 1)
+			list_add(&copy->list, &end->dev.rxq.list);
+		else
+			list_add_tail(&copy->list, &end->dev.rxq.list);
+		list_del(&rxp->list);
+		if (prandom_u32_state(&p->rnd) & 1)
+			list_add(&rxp->list, &end->dev.rxq.list);
+		else
+			list_add_tail(&rxp->list, &end->dev.rxq.list);
+	}
+}
+
+/* The windows of @end's peers hold what they may, and no more. */
+static void expect_sane(struct kunit *test, struct end *end)
+{
+	struct efasim_peer *peer;
+	int lane, missing = 0;
+	unsigned long i;
+
+	xa_for_each(&end->dev.peers, i, peer) {
+		KUNIT_EXPECT_LE(test, peer->num_resps, MAX_RESPS);
+		for (lane = 0; lane < EFASIM_LANES; lane++) {
+			const struct efasim_lane_state *l = &peer->lane[lane];
+			u32 seq;
+
+			KUNIT_EXPECT_LE(test, l->tx_next - l->tx_una,
+					EFASIM_WINDOW);
+			KUNIT_EXPECT_EQ(test, l->rx_map & 1, 0);
+			for (seq = l->tx_una; seq != l->tx_next; seq++)
+				missing += !l->slot[seq % EFASIM_WINDOW];
+		}
+	}
+	KUNIT_EXPECT_EQ(test, missing, 0);
+}
+
+#endif /* EFASIM_ENGINE_TEST_H */
