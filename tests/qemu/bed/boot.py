@@ -252,6 +252,8 @@ class Control:
         words = line.split(" ", 2)
         if words[0] == "up":
             guest.up = time.monotonic()
+        elif words[0] == "bye":
+            guest.control.sendall(b"bye\n")
         elif words[0] == "barrier" and len(words) == 3:
             self.waiting[guest.role] = words[1:]
             self._release()
