@@ -7,7 +7,7 @@ BED := python3 -B tests/qemu/bed
 
 PREFIX ?= /usr/local
 
-.PHONY: modules modules_install install check check-full bench demo shell lint docs clean help
+.PHONY: modules modules_install install check check-full quirks bench demo shell lint docs clean help
 
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
@@ -36,6 +36,11 @@ check: packages
 
 check-full: packages
 	@$(BED) check --full $(if $(V),--verbose) $(ONLY)
+	@$(if $(ONLY),:,tests/verbs/quirks.sh)
+
+# ONLY="sqd_waits bad_qkey" tries just these.
+quirks: packages
+	@tests/verbs/quirks.sh $(ONLY)
 
 bench: packages
 	@python3 -B bench/host run $(ONLY)
@@ -63,6 +68,7 @@ help:
 	@echo "  install          install kofi_info and its manual page (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run every suite and guest test in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-full       the same, and the long tests (SOAK=messages)"
+	@echo "  quirks           show that the conformance test notices when a quirk is missing"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  demo             show kOFI at work between two guests with Debian's kernel"
 	@echo "  shell            a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
