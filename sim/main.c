@@ -16,6 +16,7 @@
 #include <linux/platform_device.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <rdma/rdma_netlink.h>
 
@@ -47,8 +48,8 @@ EFASIM_PARAM(sock_buf, 8 << 20, "bytes that the UDP socket holds each way");
 EFASIM_PARAM(seed, 0, "of all that is random; 0 takes one at random");
 EFASIM_PARAM(unresponsive_ms, 10000, "silence after which a peer is given up");
 
-#define SOCK_BUF_MIN	(4 << 10)
-#define SOCK_BUF_MAX	(1 << 30)
+#define SOCK_BUF_MIN	SZ_4K
+#define SOCK_BUF_MAX	SZ_1G
 
 static bool rdma_read = true;
 module_param(rdma_read, bool, 0644);
