@@ -7,6 +7,7 @@
  *   faults/injected    what each knob has done
  *   faults/seed        write to start the random sequence again
  *   counters           every counter
+ *   memory             what is held, and how many bytes of packets that is
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -77,6 +78,52 @@ static int counters_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
+struct held {
+	u32 in_flight;		/* sent and not acknowledged */
+	u32 responses;		/* that find no room in the window */
+	u64 bytes;
+};
+
+static void add_txp(struct held *held, const struct efasim_txp *txp)
+{
+	held->bytes += struct_size(txp, buf, txp->len);
+}
+
+static void add_peer(struct held *held, const struct efasim_peer *peer)
+{
+	const struct efasim_lane_state *l;
+	const struct efasim_txp *txp;
+	u32 seq;
+
+	for (l = peer->lane; l < peer->lane + EFASIM_LANES; l++) {
+		for (seq = l->tx_una; seq != l->tx_next; seq++)
+			add_txp(held, l->slot[seq % EFASIM_WINDOW]);
+		held->in_flight += l->tx_next - l->tx_una;
+	}
+	list_for_each_entry(txp, &peer->resps, list)
+		add_txp(held, txp);
+	held->responses += peer->num_resps;
+}
+
+static int memory_show(struct seq_file *s, void *unused)
+{
+	struct efasim_dev *dev = s->private;
+	const struct efasim_peer *peer;
+	struct held held = { };
+	unsigned long i;
+
+	mutex_lock(&dev->lock);
+	xa_for_each(&dev->peers, i, peer)
+		add_peer(&held, peer);
+	seq_printf(s, "peers %u\nin_flight %u\nresponses %u\n",
+		   dev->num_peers, held.in_flight, held.responses);
+	seq_printf(s, "packet_bytes %llu\ndelayed %u\nlocal_queue %u\n",
+		   held.bytes, dev->num_held, READ_ONCE(dev->rxq.count));
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(memory);
+
 static int seed_get(void *data, u64 *val)
 {
 	struct efasim_dev *dev = data;
@@ -109,4 +156,5 @@ void efasim_debugfs_add(struct efasim_dev *dev, struct dentry *dir)
 	debugfs_create_file("injected", 0400, knobs, dev, &injected_fops);
 	debugfs_create_file_unsafe("seed", 0600, knobs, dev, &seed_fops);
 	debugfs_create_file("counters", 0400, dir, dev, &counters_fops);
+	debugfs_create_file("memory", 0400, dir, dev, &memory_fops);
 }

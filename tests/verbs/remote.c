@@ -14,6 +14,7 @@
 #include <linux/crc32.h>
 #include <linux/delay.h>
 #include <linux/inet.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <linux/dma-mapping.h>
@@ -24,10 +25,15 @@
 #define WAIT_MS		60000
 /* Messages in flight: as many as fit when the MTU is the largest. */
 #define SLOTS		14
+#define SETTLE_MS	300
 #define SCRATCH_PAGES	8
 #define MAX_MESSAGES	(16 << 20)
 #define REMOTE		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_WRITE)
+
+static unsigned int serve_us;
+module_param(serve_us, uint, 0644);
+MODULE_PARM_DESC(serve_us, "the server takes at least so long for a message");
 
 struct msg {
 	__le32 seq;
@@ -98,6 +104,10 @@ static void publish(struct server *s)
 
 static void serve_one(struct server *s, const struct ib_wc *wc)
 {
+	unsigned int us = READ_ONCE(serve_us);
+
+	if (us)
+		usleep_range(us, us + us / 8);
 	if (wc->status)
 		le64_add_cpu(&s->stats.damaged, 1);
 	else if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
@@ -311,13 +321,19 @@ static void read_stats(struct ct *ct, const struct target *t,
 static void remote_messages(struct ct *ct, const struct target *t)
 {
 	u8 *buf = kmalloc(SLOT_SIZE, GFP_KERNEL);
-	struct served_stats s;
+	struct served_stats s = { };
+	u64 before;
 
 	if (!EXPECT(ct, buf))
 		return;
 	send_all(ct, t, buf);
 	kfree(buf);
-	read_stats(ct, t, &s);
+	/* The server counts after the device has answered, and may be slow. */
+	do {
+		before = le64_to_cpu(s.got);
+		msleep(SETTLE_MS);
+		read_stats(ct, t, &s);
+	} while (le64_to_cpu(s.got) != before);
 	EXPECT_EQ(ct, le64_to_cpu(s.got), ct->messages);
 	EXPECT_EQ(ct, le64_to_cpu(s.doubled), 0);
 	EXPECT_EQ(ct, le64_to_cpu(s.damaged), 0);

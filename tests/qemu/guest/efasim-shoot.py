@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Datagrams that no efasim device sends: shoot.py ADDRESS PORT [SEED]."""
+"""Datagrams that no efasim device sends:
+
+  shoot.py ADDRESS PORT [SEED]
+  shoot.py ADDRESS PORT flood SECONDS    right ones, and no heed to any window"""
 
 import random
 import socket
 import struct
 import sys
+import time
 
 HDR = struct.Struct(">IBBBB16sQQQQIIIIII")
 REQ = struct.Struct(">QIIIIIIQII")
@@ -88,14 +92,37 @@ def anything(rng, gid):
     return head + body + rng.randbytes(length)
 
 
-def main():
-    address, port = sys.argv[1], int(sys.argv[2])
-    rng = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+def connect(address, port):
+    """A socket, and the GID that it stands for."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.connect((address, port))
     own, own_port = sock.getsockname()
-    gid = b"\xfe\x80" + bytes(4) + struct.pack(">H", own_port) + bytes(2) + \
+    return sock, b"\xfe\x80" + bytes(4) + struct.pack(">H", own_port) + bytes(2) + \
         b"\xff\xff" + socket.inet_aton(own)
+
+
+def flood(address, port, seconds):
+    """Many strangers ask for what they may not have, and acknowledge nothing."""
+    strangers = [connect(address, port) for _ in range(8)]
+    end = time.monotonic() + seconds
+    sequence = 0
+    while time.monotonic() < end:
+        sequence += 1
+        body = request(None, rlen=9216)
+        for sock, gid in strangers:
+            sock.send(header(None, gid, type=4, seq=sequence, base=sequence) + body)
+            sock.send(header(None, gid, type=2, length=8000, seq=sequence,
+                             base=sequence) + body + bytes(8000))
+    print("#", 2 * sequence * len(strangers), "datagrams")
+
+
+def main():
+    address, port = sys.argv[1], int(sys.argv[2])
+    if sys.argv[3:4] == ["flood"]:
+        flood(address, port, int(sys.argv[4]))
+        return
+    rng = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    sock, gid = connect(address, port)
     for datagram in single_faults(rng, gid):
         sock.send(datagram)
     for _ in range(3000):

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# guests: 2
+# host-root: yes
+# host-tools: rdma python3
+# mem: 1G
+# timeout: 300
+#
+# A fast sender and a slow receiver in two kernels, and a flood that heeds no window:
+# memory is bounded on both sides all the while.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/efa_verbs_conformance
+SIM=/sys/kernel/debug/efasim/es0
+PARAMETERS=/sys/module/efa_verbs_conformance/parameters
+WINDOWS=128		# two lanes of 64 packets
+
+slab()
+{
+	while read -r slab_name slab_kb _; do
+		[ "$slab_name" != Slab: ] || echo "$slab_kb"
+	done < /proc/meminfo
+}
+
+# what is held now: NAME VALUE lines, Slab in kB, sockets in pages
+held()
+{
+	cat $SIM/memory /proc/meminfo
+	sed -n 's/^UDP: .*mem /sockets /p' /proc/net/sockstat
+}
+
+# watch FILE: the most of each until FILE.stop appears
+watch()
+{
+	samples=0
+	in_flight=0
+	responses=0
+	packet_bytes=0
+	delayed=0
+	slab=0
+	sockets=0
+	while [ ! -e "$1.stop" ]; do
+		held > "$1.held"
+		while read -r name value _; do
+			case $name in
+			in_flight) in_flight=$((value > in_flight ? value : in_flight)) ;;
+			responses) responses=$((value > responses ? value : responses)) ;;
+			packet_bytes) packet_bytes=$((value > packet_bytes ? value : packet_bytes)) ;;
+			delayed) delayed=$((value > delayed ? value : delayed)) ;;
+			Slab:) slab=$((value > slab ? value : slab)) ;;
+			sockets) sockets=$((value > sockets ? value : sockets)) ;;
+			esac
+		done < "$1.held"
+		samples=$((samples + 1))
+		usleep 100000
+	done
+	echo "$samples $in_flight $responses $packet_bytes $delayed $slab $sockets" > "$1"
+}
+
+watch_start()
+{
+	slab_before=$(slab)
+	rm -f /tmp/watch /tmp/watch.stop
+	watch /tmp/watch &
+	watch_pid=$!
+}
+
+# watch_end DESCRIPTION PEERS SLAB-KB: it was never more than PEERS can cause
+watch_end()
+{
+	touch /tmp/watch.stop
+	wait $watch_pid
+	read -r samples in_flight responses bytes delayed slab sockets < /tmp/watch
+	note "$1: $samples samples, at most $in_flight in flight, $responses responses, $bytes bytes, $delayed delayed, slab $slab_before to $slab kB, sockets $sockets pages"
+	check "$1: watched" [ "$samples" -gt 3 ]
+	check "$1: in flight" [ "$in_flight" -le $(($2 * WINDOWS)) ]
+	check "$1: responses" [ "$responses" -le $(($2 * 64)) ]
+	check "$1: delayed" [ "$delayed" -le 1024 ]
+	check "$1: slab" [ $((slab - slab_before)) -lt "$3" ]
+	# Two buffers of 8 MB, and a packet more than fits.
+	check "$1: sockets" [ "$sockets" -le 4200 ]
+}
+
+modprobe efasim
+modprobe efa_verbs_conformance messages=400
+check "create" host rdma link add es0 type efasim netdev eth0
+value=$(cat /sys/class/infiniband/es0/ports/1/gids/0)
+if [ "$ROLE" = b ]; then
+	echo 20000 > $PARAMETERS/serve_us
+	echo es0 > $TEST/serve
+	value=$(cat $TEST/serve)
+fi
+values=$(barrier meet "$value")
+[ "$ROLE" = a ] || echo "${values%% *}" > $TEST/peer
+barrier met > /dev/null
+
+watch_start
+if [ "$ROLE" = a ]; then
+	echo "es0 ${values##* } remote_messages" > $TEST/run
+	grep "^#" $TEST/results
+	check "messages to a slow receiver" grep -q "^ok .* remote_messages" $TEST/results
+fi
+barrier sent > /dev/null
+watch_end "slow receiver" 1 16384
+if [ "$ROLE" = a ]; then
+	check "the sender was told to wait" grep -q "^rnr_nak_rcvd [1-9]" $SIM/counters
+fi
+
+barrier flood > /dev/null
+watch_start
+if [ "$ROLE" = b ]; then
+	host python3 - "$(ip_of a)" 47790 flood 15 < /bed/guest/efasim-shoot.py
+fi
+barrier flooded > /dev/null
+watch_end "flood" 10 131072
+[ "$ROLE" = b ] || check "strangers were told to wait" grep -q "^rx_busy [1-9]" $SIM/counters
+if [ "$ROLE" = a ]; then
+	echo "es0 ${values##* } one" > $TEST/run
+	check "and the peer still answers" grep -q "^# status 0" $TEST/results
+fi
+barrier over > /dev/null
+echo stop > $TEST/serve
+check "delete" host rdma link delete es0
