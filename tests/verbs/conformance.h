@@ -168,4 +168,9 @@ void remote_stop(void);
 ssize_t remote_local(char *buf, size_t len);
 void remote_run(struct ct *ct, const char *target, const char *only);
 
+/* probe.c */
+int probe_run(struct ib_device *dev, const char *what, u32 count, u32 arg);
+ssize_t probe_answer(char __user *ubuf, size_t count, loff_t *pos);
+void probe_close(void);
+
 #endif /* EFA_VERBS_CONFORMANCE_H */

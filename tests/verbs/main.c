@@ -7,7 +7,7 @@
  *
  * runs every case, or one, between two queue pairs on DEVICE and PEER, and
  * shows TAP. Cases that crash Amazon's driver run with unsafe=1 only. For two
- * machines see remote.c.
+ * machines see remote.c, for single commands probe.c.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -89,6 +89,7 @@ static void remove_one(struct ib_device *ibdev, void *data)
 	/* A run is finite, and no device goes while it is in use. */
 	mutex_lock(&run_lock);
 	remote_stop();
+	probe_close();
 	mutex_lock(&devices_lock);
 	list_for_each_entry_safe(known, next, &devices, list) {
 		if (known->ibdev != ibdev)
@@ -308,6 +309,52 @@ static const struct file_operations peer_fops = {
 	.write = peer_write,
 };
 
+static int probe_line(char *line)
+{
+	struct ib_device *ibdev = find_device(strsep(&line, " "));
+	const char *what = strsep(&line, " ");
+	u32 count = 1, arg = 0;
+
+	if (!ibdev || !what)
+		return -EINVAL;
+	if (line && sscanf(line, "%u %u", &count, &arg) < 1)
+		return -EINVAL;
+	return probe_run(ibdev, what, count, arg);
+}
+
+static ssize_t probe_write(struct file *file, const char __user *ubuf,
+			   size_t count, loff_t *pos)
+{
+	char *line = copy_line(ubuf, count);
+	int err;
+
+	if (IS_ERR(line))
+		return PTR_ERR(line);
+	mutex_lock(&run_lock);
+	err = probe_line(line);
+	mutex_unlock(&run_lock);
+	kfree(line);
+	return err ?: count;
+}
+
+static ssize_t probe_read(struct file *file, char __user *ubuf, size_t count,
+			  loff_t *pos)
+{
+	ssize_t ret;
+
+	mutex_lock(&run_lock);
+	ret = probe_answer(ubuf, count, pos);
+	mutex_unlock(&run_lock);
+	return ret;
+}
+
+static const struct file_operations probe_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.read = probe_read,
+	.write = probe_write,
+};
+
 static int __init conformance_init(void)
 {
 	int err;
@@ -325,6 +372,7 @@ static int __init conformance_init(void)
 	debugfs_create_file("results", 0400, dir, NULL, &results_fops);
 	debugfs_create_file("serve", 0600, dir, NULL, &serve_fops);
 	debugfs_create_file("peer", 0200, dir, NULL, &peer_fops);
+	debugfs_create_file("probe", 0600, dir, NULL, &probe_fops);
 	return 0;
 }
 

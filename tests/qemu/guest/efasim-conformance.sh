@@ -77,3 +77,4 @@ ip link set d0 up
 create d0
 run "by UDP" es0 es1
 remove
+ip link del d0

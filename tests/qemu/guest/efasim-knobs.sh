@@ -1,0 +1,273 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# host-root: yes
+# host-tools: rdma ip
+# modules: dummy
+# kmemleak: yes
+# timeout: 200
+#
+# Every knob and every limit of a soft device that has to do with commands: what
+# it does, and that it counts what it does.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/efa_verbs_conformance
+SIM=/sys/kernel/debug/efasim
+PARAMETERS=/sys/module/efasim/parameters
+
+# probe DEVICE WHAT [COUNT [ARGUMENT]]
+probe()
+{
+	echo "$*" > $TEST/probe && cat $TEST/probe
+}
+
+# expect DESCRIPTION ANSWER PROBE...
+expect()
+{
+	expect_what=$1
+	expect_answer=$2
+	shift 2
+	expect_got=$(probe "$@")
+	check "$expect_what: $expect_got" [ "$expect_got" = "$expect_answer" ]
+}
+
+fault()
+{
+	echo "$2" > "$SIM/es0/faults/$1"
+}
+
+# injected KNOB
+injected()
+{
+	sed -n "s/^$1 [0-9]* //p" $SIM/es0/faults/injected
+}
+
+counter()
+{
+	sed -n "s/^$1 //p" $SIM/es0/counters
+}
+
+# did_something KNOB
+did_something()
+{
+	check "$1 did something" [ "$(injected "$1")" -gt 0 ]
+}
+
+create()
+{
+	host rdma link add es0 type efasim netdev lo
+}
+
+remove()
+{
+	host rdma link delete es0
+}
+
+# case_fails CASE, case_passes CASE: between the device and itself
+run_case()
+{
+	echo "es0 es0 $1" > $TEST/run
+	grep -q "^ok .* $1 " $TEST/results
+}
+
+case_fails()
+{
+	! run_case "$1" && grep -q "^not ok .* $1 " $TEST/results
+}
+
+# with PARAMETER=VALUE... DESCRIPTION COMMAND...: on a device made so
+with()
+{
+	with_reset=
+	while :; do
+		case $1 in
+		*=*) ;;
+		*) break ;;
+		esac
+		with_file=$PARAMETERS/${1%%=*}
+		with_reset="$with_reset $with_file=$(cat "$with_file")"
+		echo "${1#*=}" > "$with_file"
+		shift
+	done
+	if create; then
+		"$@"
+		remove
+	else
+		not_ok "no device for: $*"
+	fi
+	# shellcheck disable=SC2086
+	reset $with_reset
+}
+
+reset()
+{
+	for reset_item in "$@"; do
+		echo "${reset_item#*=}" > "${reset_item%%=*}"
+	done
+}
+
+# refused PARAMETER=VALUE: no device is made so
+refused()
+{
+	refused_file=$PARAMETERS/${1%%=*}
+	refused_old=$(cat "$refused_file")
+	echo "${1#*=}" > "$refused_file"
+	refuse "no device with $1" create
+	echo "$refused_old" > "$refused_file"
+}
+
+seconds()
+{
+	read -r seconds_up _ < /proc/uptime
+	echo "${seconds_up%.*}${seconds_up#*.}"
+}
+
+# distinct: how many of the answer's numbers are
+distinct()
+{
+	echo "$answer" | tr ' ' '\n' | sort -u | grep -c .
+}
+
+ip link set lo up
+modprobe efasim
+modprobe efa_verbs_conformance
+check "create" create
+
+for kind in ah qp mr; do
+	fault ${kind}_limit 3
+done
+expect "ah_limit" "3 -12" es0 ah 10
+expect "qp_limit" "3 -12" es0 qp 10
+# The protection domain has one of its own.
+expect "mr_limit" "2 -12" es0 mr 10
+for kind in ah qp mr; do
+	did_something ${kind}_limit
+	fault ${kind}_limit 0
+	expect "${kind}_limit is off" "10 0" es0 $kind 10
+done
+
+answer=$(probe es0 numbers 3)
+check "numbers go round: $answer" [ "$(distinct)" = 3 ]
+fault qpn_reuse 1
+answer=$(probe es0 numbers 3)
+check "qpn_reuse: $answer" [ "$(distinct)" = 1 ]
+did_something qpn_reuse
+fault qpn_reuse 0
+
+# Each command of a life fails in its turn.
+probe es0 open
+clean=$(probe es0 life)
+case $clean in
+*=-* | *again*) not_ok "a life: $clean" ;;
+*) ok "a life: $clean" ;;
+esac
+errors=$(counter cmds_err)
+points=0
+hidden=0
+while [ $points -lt 100 ]; do
+	fault admin_fail_nth $((points + 1))
+	answer=$(probe es0 life)
+	[ "$(cat $SIM/es0/faults/admin_fail_nth)" = 0 ] || break
+	points=$((points + 1))
+	[ "$answer" != "$clean" ] || hidden=$((hidden + 1))
+done
+fault admin_fail_nth 0
+# Destroying a handle or a completion queue always succeeds, as in the driver.
+check "admin_fail_nth: $points commands failed, $hidden unnoticed" [ $hidden = 2 ]
+check "each was counted" [ "$(injected admin_fail_nth)" = $points ]
+check "as an error, too" [ $(($(counter cmds_err) - errors)) -ge $points ]
+check "and then life goes on" [ "$(probe es0 life)" = "$clean" ]
+probe es0 close
+
+fault admin_timeout_ms 700
+fault admin_timeout 1
+begun=$(seconds)
+expect "a dead admin queue" "0 -62" es0 cq 1
+took=$(($(seconds) - begun))
+check "took its time: ${took}0 ms" [ $took -ge 70 ]
+begun=$(seconds)
+expect "which stays dead" "0 -19" es0 cq 1
+took=$(($(seconds) - begun))
+check "but says so at once: ${took}0 ms" [ $took -lt 50 ]
+check "one command without a completion" [ "$(counter no_completion_cmds)" = 1 ]
+did_something admin_timeout
+check "delete the dead device" remove
+
+with max_qp=5 expect "max_qp" "5 -12" es0 qp 10
+with max_cq=3 expect "max_cq" "3 -12" es0 cq 10
+with max_mr=4 expect "max_mr" "3 -12" es0 mr 10
+with max_mr_pages=100 expect "max_mr_pages" "3 -12" es0 mr 10 30
+with max_ah=2 expect "max_ah" "2 -12" es0 ah 10
+with max_pd=3 expect "max_pd" "3 -12" es0 pd 10
+with max_sq_depth=64 expect "max_sq_depth" "0 -22" es0 qp 1 65
+with max_sq_depth=64 expect "max_sq_depth, just" "1 0" es0 qp 1 64
+with max_rq_depth=64 expect "max_rq_depth" "0 -22" es0 rq 1 65
+with max_rq_depth=64 expect "max_rq_depth, just" "1 0" es0 rq 1 64
+with max_cq_depth=64 expect "max_cq_depth" "0 -22" es0 cq 1 65
+with max_cq_depth=64 expect "max_cq_depth, just" "1 0" es0 cq 1 64
+with min_sq_depth=32 check "min_sq_depth: more fits than was asked for" case_fails send_queue_full
+with mtu=1000 check "mtu" run_case send_largest
+with max_rdma_size=100 check "max_rdma_size" case_fails rdma_read
+with rdma_read=0 check "a device without RDMA read" case_fails rdma_read
+with rdma_read=0 check "sends like any other" run_case send_plain
+with rdma_write=0 check "a device without RDMA write" case_fails rdma_write
+with rdma_write=0 check "has RDMA read" run_case rdma_read
+
+# A device talks to itself, and then to a second one.
+two_peers()
+{
+	check "one peer" run_case send_plain
+	host rdma link add es1 type efasim netdev lo
+	echo "es0 es1 send_plain" > $TEST/run
+	check "no room for another" grep -q "^not ok" $TEST/results
+	check "peers_full is counted" [ "$(counter peers_full)" -gt 0 ]
+	host rdma link delete es1
+}
+with max_peers=1 two_peers
+
+port_in_gid()
+{
+	grep -q "^fe80:0000:0000:$1:" /sys/class/infiniband/es0/ports/1/gids/0
+}
+host ip link add d0 type dummy
+host ip address add 10.9.9.9/24 dev d0
+ip link set d0 up
+create()
+{
+	host rdma link add es0 type efasim netdev d0
+}
+with port=50000 check "port" port_in_gid c350
+
+for value in max_qp=0 max_qp=32769 max_pd=0 max_sq_depth=0 max_sq_depth=32769 \
+		max_rq_depth=0 max_rq_depth=32769 min_sq_depth=5000 max_cq_depth=0 \
+		max_cq_depth=1048577 max_mr=1048575 max_ah=65535 max_peers=0 \
+		mtu=255 mtu=9217 sock_buf=4095; do
+	refused $value
+done
+
+# Twice the same seed, twice the same fate: of what is sent one by one.
+check "create" create
+fault seed 5
+check "a seed is kept" [ "$(cat $SIM/es0/faults/seed)" = 5 ]
+fault delay 1000
+fault delay_us 300000
+fault reorder 0
+begun=$(seconds)
+check "delayed" run_case send_plain
+took=$(($(seconds) - begun))
+check "delay_us: ${took}0 ms" [ $took -ge 55 ]
+did_something delay
+fault delay 0
+fault reg_delay_us 1000000
+fault slid_lag_us 1
+begun=$(seconds)
+check "registered late" run_case key_life
+took=$(($(seconds) - begun))
+check "reg_delay_us: ${took}0 ms" [ $took -ge 20 ]
+did_something reg_delay_us
+fault reg_delay_us 0
+fault slid_lag_us 60000000
+check "slid_lag_us: a handle that stays young has no number" case_fails slid_names_the_device
+did_something slid_lag_us
+check "delete" remove
+ip link del d0
