@@ -281,19 +281,6 @@ static int setup_dev(struct efasim_vdev *dev, const char *name,
 	return ib_register_device(&dev->ibdev, name, &dev->pdev->dev);
 }
 
-/*
- * A netdev that began to go before the device could be found never tells us,
- * and would wait for us for ever. @ibdev may have been deleted by now, too.
- */
-static void follow_netdev(struct ib_device *ibdev, struct net_device *netdev)
-{
-	if (READ_ONCE(netdev->reg_state) == NETREG_REGISTERED ||
-	    !ib_device_try_get(ibdev))
-		return;
-	ib_unregister_device_queued(ibdev);
-	ib_device_put(ibdev);
-}
-
 static int efasim_newlink(const char *name, struct net_device *netdev)
 {
 	bool loopback = netdev->flags & IFF_LOOPBACK;
@@ -306,14 +293,12 @@ static int efasim_newlink(const char *name, struct net_device *netdev)
 	dev = ib_alloc_device(efasim_vdev, ibdev);
 	if (!dev)
 		return -ENOMEM;
-	get_device(&dev->ibdev.dev);
 	err = setup_dev(dev, name, netdev, addr);
-	if (err)
+	if (err) {
 		ib_dealloc_device(&dev->ibdev);
-	else
-		follow_netdev(&dev->ibdev, netdev);
-	put_device(&dev->ibdev.dev);
-	return err;
+		return err;
+	}
+	return 0;
 }
 
 static struct rdma_link_ops link_ops = {
