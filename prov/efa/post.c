@@ -104,12 +104,16 @@ static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 	return 0;
 }
 
-static unsigned int kefa_max_runs(const struct kefa_req *req)
+static unsigned int kefa_max_runs(const struct kefa_ep *ep,
+				  const struct kefa_req *req)
 {
 	if (req->what & FI_SEND)
 		return KEFA_MAX_SGE;
 	/* Data that overtakes a part of what it announces is of no use. */
-	return req->flags & FI_REMOTE_CQ_DATA ? 1 : KEFA_HELD_MAX;
+	if (req->flags & FI_REMOTE_CQ_DATA)
+		return 1;
+	/* There must be a time when there is room for all of them. */
+	return min_t(u32, KEFA_HELD_MAX, ep->tx.size);
 }
 
 static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
@@ -123,7 +127,7 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 		return 0;
 	if (tx->req->flags & FI_INJECT)
 		return kefa_tx_copy(ep, tx);
-	n = kefa_runs(&tx->req->iter, runs, kefa_max_runs(tx->req));
+	n = kefa_runs(&tx->req->iter, runs, kefa_max_runs(ep, tx->req));
 	if (n == -EMSGSIZE && !(tx->req->what & FI_READ) &&
 	    tx->len <= ep->dom->dev->mtu)
 		return kefa_tx_copy(ep, tx);
