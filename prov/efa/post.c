@@ -391,9 +391,12 @@ static int kefa_rx_map(struct kefa_ep *ep, const struct kefa_req *req)
 {
 	struct kefa_run runs[KEFA_MAX_SGE];
 	struct kefa_seg segs[KEFA_MAX_SGE];
+	struct iov_iter iter = req->iter;
 	int n, ret;
 
-	n = kefa_runs(&req->iter, runs, ARRAY_SIZE(runs));
+	/* No message is longer, and the device has 16 bits for the length. */
+	iov_iter_truncate(&iter, ep->dom->dev->mtu);
+	n = kefa_runs(&iter, runs, ARRAY_SIZE(runs));
 	if (n < 0)
 		return n;
 	if (kefa_map(ep, runs, n, segs, DMA_FROM_DEVICE))
