@@ -440,7 +440,7 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		list_add(&op->copy->list, &ep->copies);
 	if (side->cq) {
 		kefa_op_write_cq(op, side->cq);
-		side->notify = true;
+		side->notify |= op->err || !op->quiet;
 	}
 	if (cntr && op->err)
 		kofi_cntr_failed(cntr);
