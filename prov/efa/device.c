@@ -129,7 +129,7 @@ u32 kefa_dev_vector(struct kefa_dev *dev, int cpu)
 	for (i = 0; i < dev->vectors; i++) {
 		vector = dev->next_vector++ % dev->vectors;
 		if (dev->numa_node == NUMA_NO_NODE ||
-		    (cpu_online(vector) &&
+		    (vector < nr_cpu_ids && cpu_online(vector) &&
 		     cpu_to_node(vector) == dev->numa_node))
 			return vector;
 	}
