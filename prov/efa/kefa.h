@@ -619,7 +619,7 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
  * struct kefa_frmr - a region of the device, for fast registration
  * @list: in kefa_domain.frmrs while nobody uses it; kefa_dev.lock
  * @mr: the device's
- * @order: it holds 2^@order pages
+ * @order: it holds 2^@order pages, or as many as the device can
  */
 struct kefa_frmr {
 	struct list_head	list;
@@ -628,6 +628,7 @@ struct kefa_frmr {
 };
 
 void kefa_pool_init(struct kefa_domain *dom);
+u32 kefa_pool_room(const struct kefa_domain *dom, u32 order);
 struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages);
 void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr);
 int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr);

@@ -195,7 +195,7 @@ static int kefa_mr_describe(struct kefa_mr *mr)
 	struct ib_mr *ibmr = mr->fr->mr;
 	int n;
 
-	if (kefa_mr_pages(mr, size) > 1UL << mr->fr->order)
+	if (kefa_mr_pages(mr, size) > kefa_pool_room(mr->dom, mr->fr->order))
 		return -EMSGSIZE;
 	n = mr->dom->dev->hw->mr_map(ibmr, mr->sg, mr->nsegs, size);
 	if (n != mr->nsegs)
