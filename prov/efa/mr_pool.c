@@ -144,6 +144,8 @@ struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages)
 	/* The device may have less to give than it said. */
 	if (IS_ERR(fr))
 		fr = kefa_pool_take(dom, order) ?: fr;
+	while (IS_ERR(fr) && PTR_ERR(fr) != -ENODEV && kefa_pool_evict(dom))
+		fr = kefa_pool_make(dom, order);
 	return fr;
 }
 
