@@ -61,6 +61,15 @@ void kefa_domain_refused(struct kefa_domain *dom)
 		       "and can't be kept from memory");
 }
 
+static void kefa_pd_unmake(struct kefa_domain *dom)
+{
+	if (dom->broken)
+		dom->dev->hw->pd_abandon(dom->pd);
+	else
+		dom->dev->hw->pd_destroy(dom->pd);
+	dom->pd = NULL;
+}
+
 static int kefa_domain_start(struct kefa_domain *dom)
 {
 	struct kefa_dev *dev = dom->dev;
@@ -84,7 +93,7 @@ static int kefa_domain_start(struct kefa_domain *dom)
 	return 0;
 
 err_pd:
-	dev->hw->pd_destroy(dom->pd);
+	kefa_pd_unmake(dom);
 err_nothing:
 	kefa_nothing_fini(dom);
 	return ret;
@@ -99,11 +108,7 @@ static void kefa_domain_stop(struct kefa_domain *dom)
 	kefa_mrq_stop(dom);
 	kefa_mrs_remove(dom);
 	kefa_ahs_remove(dom);
-	if (dom->broken)
-		dom->dev->hw->pd_abandon(dom->pd);
-	else
-		dom->dev->hw->pd_destroy(dom->pd);
-	dom->pd = NULL;
+	kefa_pd_unmake(dom);
 	kefa_nothing_fini(dom);
 }
 

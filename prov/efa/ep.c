@@ -170,6 +170,9 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ep->hq.arg = ep;
 	ret = dev->hw->qp_create(&ep->hq, &attr);
 	if (ret) {
+		/* Nothing was posted, so that no memory is at stake. */
+		ep->dom->broken |= ep->hq.broken;
+		ep->hq.broken = false;
 		kefa_ops_fini(ep);
 		return ret;
 	}

@@ -107,7 +107,8 @@ struct kefa_hw_qp_attr {
  * @pd_create: make a protection domain
  * @pd_destroy: unmake it
  * @pd_abandon: forget it, as the device didn't destroy all that was made in it
- * @qp_create: make a queue pair that sends and receives
+ * @qp_create: make a queue pair that sends and receives. On an error @broken may
+ *	be set, as by @qp_destroy
  * @qp_destroy: unmake it. If the device refuses, @broken is set
  * @post_send: post a list; 0, or an errno and @bad is how many were posted
  * @post_recv: post a receive

@@ -207,6 +207,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	kofi_work_init(&mrq->work, kefa_mrq_work);
 	ret = dom->dev->hw->qp_create(&mrq->hq, &attr);
 	if (ret) {
+		dom->broken = mrq->hq.broken;
 		kofi_work_fini(&mrq->work);
 		return ret;
 	}
