@@ -25,6 +25,8 @@
  * @page: first half local, second half the region's
  * @dma: its DMA address
  * @id: of the last work request
+ * @made: @hq is to be unmade
+ * @broken: the device refused to unmake something
  */
 struct kefa_probe {
 	struct kefa_dev		*dev;
@@ -36,6 +38,8 @@ struct kefa_probe {
 	void			*page;
 	dma_addr_t		dma;
 	u64			id;
+	bool			made;
+	bool			broken;
 };
 
 static void kefa_probe_event(void *arg)
@@ -124,57 +128,52 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 	return probe->dev->hw->qp_create(&probe->hq, &attr);
 }
 
-static int kefa_probe_open(struct kefa_probe *probe)
-{
-	const struct kefa_hw_ops *hw = probe->dev->hw;
-	int ret;
-
-	probe->pd = hw->pd_create(probe->dev->ibdev);
-	if (IS_ERR(probe->pd))
-		return PTR_ERR(probe->pd);
-	ret = kefa_probe_open_qp(probe);
-	if (ret)
-		goto err_pd;
-	probe->ah = hw->ah_create(probe->pd, probe->dev->gid);
-	if (IS_ERR(probe->ah)) {
-		ret = PTR_ERR(probe->ah);
-		goto err_qp;
-	}
-	probe->mr = hw->mr_create(probe->pd, 1);
-	if (IS_ERR(probe->mr)) {
-		ret = PTR_ERR(probe->mr);
-		goto err_ah;
-	}
-	return 0;
-
-err_ah:
-	hw->ah_destroy(probe->ah);
-err_qp:
-	hw->qp_destroy(&probe->hq);
-err_pd:
-	hw->pd_destroy(probe->pd);
-	return ret;
-}
-
+/* What is missing of it is NULL or an error. */
 static void kefa_probe_close(struct kefa_probe *probe)
 {
 	const struct kefa_hw_ops *hw = probe->dev->hw;
 
-	hw->qp_destroy(&probe->hq);
-	hw->mr_destroy(probe->mr);
-	hw->ah_destroy(probe->ah);
-	hw->pd_destroy(probe->pd);
+	if (probe->made)
+		hw->qp_destroy(&probe->hq);
+	probe->broken = probe->hq.broken;
+	if (!IS_ERR_OR_NULL(probe->mr) && hw->mr_destroy(probe->mr))
+		probe->broken = true;
+	if (!IS_ERR_OR_NULL(probe->ah) && hw->ah_destroy(probe->ah))
+		probe->broken = true;
+	if (probe->broken)
+		hw->pd_abandon(probe->pd);
+	else
+		hw->pd_destroy(probe->pd);
+}
+
+static int kefa_probe_open(struct kefa_probe *probe)
+{
+	const struct kefa_hw_ops *hw = probe->dev->hw;
+	int ret = kefa_probe_open_qp(probe);
+
+	if (ret)
+		return ret;
+	probe->made = true;
+	probe->ah = hw->ah_create(probe->pd, probe->dev->gid);
+	if (IS_ERR(probe->ah))
+		return PTR_ERR(probe->ah);
+	probe->mr = hw->mr_create(probe->pd, 1);
+	return PTR_ERR_OR_ZERO(probe->mr);
 }
 
 static int kefa_probe_mapped(struct kefa_probe *probe)
 {
-	int ret = kefa_probe_open(probe);
+	int ret;
 
-	if (ret)
-		return ret;
-	kefa_probe_run(probe);
+	probe->pd = probe->dev->hw->pd_create(probe->dev->ibdev);
+	if (IS_ERR(probe->pd))
+		return PTR_ERR(probe->pd);
+	ret = kefa_probe_open(probe);
+	if (!ret)
+		kefa_probe_run(probe);
 	kefa_probe_close(probe);
-	return 0;
+	/* It would give nothing back that is made in earnest, either. */
+	return ret ?: probe->broken ? -ENODEV : 0;
 }
 
 /**
@@ -203,7 +202,9 @@ int kefa_probe(struct kefa_dev *dev)
 		dma_unmap_single(dev->dma, probe->dma, PAGE_SIZE,
 				 DMA_BIDIRECTIONAL);
 	}
-	free_page((unsigned long)probe->page);
+	/* The device may still write to it. */
+	if (!probe->broken)
+		free_page((unsigned long)probe->page);
 out:
 	kfree(probe);
 	return ret;
