@@ -43,7 +43,9 @@ bool efake_fails(struct efake *fake, enum efake_call call, int *err)
 		fails = true;
 	} else if (fake->any && !--fake->any) {
 		*err = -EIO;
-		fake->hit = true;
+		fake->any = fake->then;
+		fake->then = 0;
+		fake->hits++;
 		fails = true;
 	}
 	spin_unlock_irqrestore(&fake->lock, flags);
@@ -113,6 +115,8 @@ static struct kefa_dev *dev_make(struct efake *fake, const char *name)
 
 static bool fake_init(struct efake *fake, const char *name)
 {
+	static atomic_t number;
+	char unique[32];
 	int i;
 
 	spin_lock_init(&fake->lock);
@@ -123,7 +127,10 @@ static bool fake_init(struct efake *fake, const char *name)
 	fake->max_mrs = EFAKE_MAX_MR;
 	fake->next_qpn = 0x100;
 	fake->master = true;
-	fake->root = root_device_register(name);
+	/* A device that comes back is another one of the same name. */
+	snprintf(unique, sizeof(unique), "%s-%d", name,
+		 atomic_inc_return(&number));
+	fake->root = root_device_register(unique);
 	if (IS_ERR(fake->root))
 		return false;
 	fake->seg.max_segment_size = SZ_2G;

@@ -111,6 +111,7 @@ struct efake_wr {
  * @head: next to be polled
  * @tail: next to be written
  * @armed: an event is wanted
+ * @access: of the last registration
  * @doorbells: lists posted
  * @events: raised
  */
@@ -132,6 +133,7 @@ struct efake_qp {
 	unsigned int		head;
 	unsigned int		tail;
 	bool			armed;
+	int			access;
 	unsigned int		doorbells;
 	unsigned int		events;
 };
@@ -161,11 +163,13 @@ struct efake_fail {
  * @fail: how calls fail
  * @refuse: calls that always fail, by BIT(enum efake_call)
  * @any: this call, of whatever kind, fails, counted down to it; 0 for none
- * @hit: a call failed because of @any
+ * @then: and then this one, counted from there
+ * @hits: calls that failed because of these two
  * @bad: how much of a list is posted before a post fails
  * @manual_mr: registrations are completed by the test
  * @auto_tx: sends, reads and writes are completed by the device
  * @status: what it completes them with, and registrations
+ * @deny: operations that the device hasn't, by BIT_ULL(enum ib_wr_opcode)
  * @max_mrs: regions that there can be
  * @pci: it has a bus that it masters
  * @master: it masters that bus
@@ -193,11 +197,13 @@ struct efake {
 	struct efake_fail		fail[EFAKE_CALLS];
 	u32				refuse;
 	unsigned int			any;
-	bool				hit;
+	unsigned int			then;
+	unsigned int			hits;
 	unsigned int			bad;
 	bool				manual_mr;
 	bool				auto_tx;
 	u32				status;
+	u64				deny;
 	unsigned int			max_mrs;
 	bool				pci;
 	bool				master;
@@ -243,12 +249,15 @@ void efake_qp_event(struct efake_qp *qp);
 /* Read and write local memory as the device does. */
 size_t efake_wr_read(const struct efake_wr *wr, u8 *buf, size_t len);
 void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len);
-/* Use all memory that broken queue pairs may still use. Return: how often. */
+/* Use all memory that the device may still use. Return: how often. */
 unsigned int efake_haunt(struct efake *fake);
 
 /* Where an address handle leads. */
 const u8 *efake_ah_gid(struct ib_ah *ah);
-/* Can peers reach the region of that key? */
+/* The region of that key, how many pages it has, and can peers reach it? */
+const struct ib_mr *efake_mr(struct efake *fake, u32 rkey);
+u32 efake_mr_pages(const struct ib_mr *mr);
+u32 efake_mr_room(const struct ib_mr *mr);
 bool efake_valid(struct efake *fake, u32 rkey);
 
 /* The provider has dealt with all events. */

@@ -21,15 +21,28 @@ static struct hlist_head *map_bucket(struct efake *fake, dma_addr_t addr)
 	return &fake->mem->maps[(addr >> PAGE_SHIFT) % EFAKE_MAP_BUCKETS];
 }
 
-/* The mapping with all of that: one begins in the page where it does. */
+static bool map_allows(const struct efake_map *map, enum efake_use use)
+{
+	switch (use) {
+	case EFAKE_READS:
+		return map->dir != DMA_FROM_DEVICE;
+	case EFAKE_WRITES:
+		return map->dir != DMA_TO_DEVICE;
+	default:
+		return true;
+	}
+}
+
+/* All of that for such a use: one mapping begins in the page where it does. */
 static struct efake_map *map_find(struct efake *fake, dma_addr_t addr,
-				  size_t len)
+				  size_t len, enum efake_use use)
 {
 	struct efake_map *map;
 
 	lockdep_assert_held(&fake->lock);
 	hlist_for_each_entry(map, map_bucket(fake, addr), node)
-		if (map->addr <= addr && addr + len <= map->addr + map->len)
+		if (map->addr <= addr && addr + len <= map->addr + map->len &&
+		    map_allows(map, use))
 			return map;
 	return NULL;
 }
@@ -74,8 +87,7 @@ static bool unmap_one(struct efake *fake, dma_addr_t addr, size_t len,
 	hlist_del(&map->node);
 	hlist_add_head(&map->node, &fake->mem->free);
 	fake->nmaps--;
-	/* The same memory may be mapped for something else, too. */
-	if (!map_find(fake, addr, len) && efake_uses(fake, addr, len))
+	if (efake_misses(fake, addr, len))
 		efake_breach(fake, "memory is unmapped that the device has");
 	return true;
 }
@@ -144,17 +156,10 @@ void efake_dma_unmap_sg(struct device *dma, struct scatterlist *sgl, int n,
 		efake_dma_unmap(dma, sg_dma_address(sg), sg->length, dir);
 }
 
-void *efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
-		      bool write)
+bool efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
+		     enum efake_use use)
 {
-	struct efake_map *map;
-
-	lockdep_assert_held(&fake->lock);
-	map = map_find(fake, addr, len);
-	if (!map || (write && map->dir == DMA_TO_DEVICE) ||
-	    (!write && map->dir == DMA_FROM_DEVICE))
-		return NULL;
-	return phys_to_virt(addr - EFAKE_DMA_OFFSET);
+	return map_find(fake, addr, len, use);
 }
 
 void *efake_dma_virt(dma_addr_t addr)
@@ -170,7 +175,8 @@ void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
 	bool ok;
 
 	spin_lock_irqsave(&fake->lock, flags);
-	ok = efake_dma_reach(fake, addr, len, dir == DMA_FROM_DEVICE);
+	ok = efake_dma_reach(fake, addr, len, dir == DMA_TO_DEVICE ?
+			     EFAKE_READS : EFAKE_WRITES);
 	spin_unlock_irqrestore(&fake->lock, flags);
 	if (!ok)
 		efake_breach(fake, "memory is synced that wasn't mapped so");

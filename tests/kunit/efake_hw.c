@@ -226,13 +226,13 @@ static struct ib_mr *hw_mr_create(struct ib_pd *pd, u32 max_pages)
 	struct efake_mr *mr;
 	int err;
 
-	if (!max_pages || max_pages > EFAKE_MR_PAGES)
+	if (!max_pages || max_pages > fake->dev->max_mr_pages)
 		efake_breach(fake, "no such region can be made");
 	if (efake_fails(fake, EFAKE_MR_CREATE, &err))
 		return ERR_PTR(err);
 	if (fake->mrs >= fake->max_mrs)
 		return ERR_PTR(-ENOSPC);
-	mr = obj_make(fake, struct_size(mr, pages, max_pages));
+	mr = obj_make(fake, struct_size(mr, segs, max_pages));
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->obj.is_mr = true;
@@ -251,7 +251,7 @@ static int mr_set_page(struct ib_mr *ibmr, u64 addr)
 
 	if (mr->npages == mr->max_pages)
 		return -ENOMEM;
-	mr->pages[mr->npages++] = addr;
+	mr->npages++;
 	return 0;
 }
 
@@ -260,7 +260,8 @@ static int hw_mr_map(struct ib_mr *ibmr, struct scatterlist *sg, int count,
 {
 	struct efake_mr *mr = efake_to_mr(ibmr);
 	struct efake *fake = mr->obj.fake;
-	int err;
+	struct scatterlist *each;
+	int i, err;
 
 	if (mr->valid || mr->busy)
 		efake_breach(fake, "a region is described that is in use");
@@ -269,6 +270,11 @@ static int hw_mr_map(struct ib_mr *ibmr, struct scatterlist *sg, int count,
 	if (efake_fails(fake, EFAKE_MR_MAP, &err))
 		return err;
 	mr->npages = 0;
+	mr->nsegs = min_t(u32, count, mr->max_pages);
+	for_each_sg(sg, each, mr->nsegs, i)
+		mr->segs[i] = (struct efake_seg) {
+			sg_dma_address(each), sg_dma_len(each),
+		};
 	ibmr->page_size = page_size;
 	return ib_sg_to_pages(ibmr, sg, count, NULL, mr_set_page);
 }
@@ -303,6 +309,27 @@ struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey)
 	return NULL;
 }
 
+const struct ib_mr *efake_mr(struct efake *fake, u32 rkey)
+{
+	struct efake_mr *mr;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	mr = efake_mr_find(fake, rkey);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return mr ? &mr->mr : NULL;
+}
+
+u32 efake_mr_pages(const struct ib_mr *mr)
+{
+	return container_of(mr, struct efake_mr, mr)->npages;
+}
+
+u32 efake_mr_room(const struct ib_mr *mr)
+{
+	return container_of(mr, struct efake_mr, mr)->max_pages;
+}
+
 bool efake_valid(struct efake *fake, u32 rkey)
 {
 	struct efake_mr *mr;
@@ -316,45 +343,28 @@ bool efake_valid(struct efake *fake, u32 rkey)
 	return valid;
 }
 
-static bool mr_uses(struct efake_mr *mr, dma_addr_t addr, size_t len)
+static bool mr_misses(struct efake_mr *mr, dma_addr_t addr, size_t len)
 {
-	u32 i;
+	struct efake_seg *seg;
 
-	for (i = 0; mr->valid && i < mr->npages; i++)
-		if (mr->pages[i] < addr + len &&
-		    addr < mr->pages[i] + mr->mr.page_size)
+	if (!mr->valid && !mr->busy)
+		return false;
+	for (seg = mr->segs; seg < mr->segs + mr->nsegs; seg++)
+		if (seg->addr < addr + len && addr < seg->addr + seg->len &&
+		    !efake_dma_reach(mr->obj.fake, seg->addr, seg->len,
+				     EFAKE_EITHER))
 			return true;
 	return false;
 }
 
-static bool wrs_use(const struct list_head *wrs, dma_addr_t addr, size_t len)
-{
-	struct efake_wr *wr;
-	int i;
-
-	list_for_each_entry(wr, wrs, list)
-		for (i = 0; !(wr->flags & IB_SEND_INLINE) && i < wr->num_sge;
-		     i++)
-			if (wr->sge[i].addr < addr + len &&
-			    addr < wr->sge[i].addr + wr->sge[i].length)
-				return true;
-	return false;
-}
-
-bool efake_uses(struct efake *fake, dma_addr_t addr, size_t len)
+bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len)
 {
 	struct efake_obj *obj;
-	struct efake_qp *qp;
 
 	lockdep_assert_held(&fake->lock);
-	list_for_each_entry(qp, &fake->qps, list)
-		if (wrs_use(&qp->sent, addr, len) ||
-		    wrs_use(&qp->recvs, addr, len))
-			return true;
 	list_for_each_entry(obj, &fake->objs, list)
-		if (obj->is_mr &&
-		    mr_uses(container_of(obj, struct efake_mr, obj), addr,
-			    len))
+		if (obj->is_mr && mr_misses(container_of(obj, struct efake_mr,
+							 obj), addr, len))
 			return true;
 	return false;
 }

@@ -41,9 +41,36 @@ static bool wr_reaches(struct efake_wr *wr)
 		if (wr->sge[i].lkey != EFAKE_LKEY ||
 		    (wr->sge[i].length &&
 		     !efake_dma_reach(wr->qp->fake, wr->sge[i].addr,
-				      wr->sge[i].length, wr_sinks(wr))))
+				      wr->sge[i].length, wr_sinks(wr) ?
+				      EFAKE_WRITES : EFAKE_READS)))
 			return false;
 	return true;
+}
+
+static bool wrs_miss(const struct list_head *wrs, dma_addr_t addr, size_t len)
+{
+	struct efake_wr *wr;
+	int i;
+
+	list_for_each_entry(wr, wrs, list)
+		for (i = 0; i < wr->num_sge; i++)
+			if (wr->sge[i].addr < addr + len &&
+			    addr < wr->sge[i].addr + wr->sge[i].length &&
+			    !wr_reaches(wr))
+				return true;
+	return false;
+}
+
+bool efake_misses(struct efake *fake, dma_addr_t addr, size_t len)
+{
+	struct efake_qp *qp;
+
+	lockdep_assert_held(&fake->lock);
+	list_for_each_entry(qp, &fake->qps, list)
+		if (wrs_miss(&qp->sent, addr, len) ||
+		    wrs_miss(&qp->recvs, addr, len))
+			return true;
+	return efake_mrs_miss(fake, addr, len);
 }
 
 static void mr_done(struct efake_mr *mr, bool reg, u32 status)
@@ -77,9 +104,13 @@ static void wr_done(struct efake_wr *wr, const struct kefa_wc *wc)
 
 void efake_recv_done(struct efake_wr *wr, const struct kefa_wc *wc)
 {
-	struct efake *fake = wr->qp->fake;
+	struct efake *fake;
 	unsigned long flags;
 
+	/* The test expected something that wasn't posted. */
+	if (WARN_ON_ONCE(!wr))
+		return;
+	fake = wr->qp->fake;
 	spin_lock_irqsave(&fake->lock, flags);
 	wr_done(wr, wc);
 	spin_unlock_irqrestore(&fake->lock, flags);
@@ -148,6 +179,7 @@ static void wr_fill(struct efake_wr *wr, const struct kefa_wr *from)
 		wr->mr = from->reg.mr;
 		wr->rkey = from->reg.key;
 		wr->access = from->reg.access;
+		wr->qp->access = wr->access;
 		return;
 	case IB_WR_LOCAL_INV:
 		wr->rkey = from->send.ex.invalidate_rkey;
@@ -234,7 +266,7 @@ static bool wr_is_auto(const struct efake_wr *wr)
 
 static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 {
-	const struct kefa_wc wc = { .status = qp->fake->status };
+	struct kefa_wc wc = { .status = qp->fake->status };
 	struct efake_wr *wr;
 	const char *wrong;
 
@@ -248,6 +280,9 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 	wrong = check_wr(wr, from);
 	if (wrong)
 		efake_breach(qp->fake, wrong);
+	/* Unsupported. */
+	if (qp->fake->deny & BIT_ULL(from->send.opcode))
+		wc.status = 3;
 	if (wr_is_auto(wr))
 		wr_done(wr, &wc);
 	return 0;
@@ -420,27 +455,39 @@ void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len)
 	}
 }
 
-unsigned int efake_haunt(struct efake *fake)
+static unsigned int haunt_wrs(struct list_head *wrs)
 {
-	struct efake_qp *qp;
 	struct efake_wr *wr;
 	unsigned int n = 0;
 	u8 byte;
 
+	list_for_each_entry(wr, wrs, list) {
+		if (wr_sinks(wr))
+			efake_wr_write(wr, "ghost", 6);
+		else
+			efake_wr_read(wr, &byte, 1);
+		n++;
+	}
+	return n;
+}
+
+unsigned int efake_haunt(struct efake *fake)
+{
+	struct efake_obj *obj;
+	struct efake_qp *qp;
+	struct efake_mr *mr;
+	unsigned int n = 0;
+
 	if (fake->pci && !fake->master)
 		return 0;
-	list_for_each_entry(qp, &fake->broken, list) {
-		list_for_each_entry(wr, &qp->recvs, list) {
-			efake_wr_write(wr, "ghost", 5);
-			n++;
-		}
-		list_for_each_entry(wr, &qp->sent, list) {
-			if (wr->opcode == IB_WR_RDMA_READ)
-				efake_wr_write(wr, "ghost", 5);
-			else
-				efake_wr_read(wr, &byte, 1);
-			n++;
-		}
+	list_for_each_entry(qp, &fake->broken, list)
+		n += haunt_wrs(&qp->sent) + haunt_wrs(&qp->recvs);
+	list_for_each_entry(obj, &fake->lost, list) {
+		mr = container_of(obj, struct efake_mr, obj);
+		if (!obj->is_mr || !mr->valid)
+			continue;
+		memcpy(efake_dma_virt(mr->segs[0].addr), "ghost", 6);
+		n++;
 	}
 	return n;
 }

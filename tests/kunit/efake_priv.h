@@ -9,6 +9,12 @@
 #define EFAKE_MAPS	4096
 #define EFAKE_MAP_BUCKETS	1024
 
+enum efake_use {
+	EFAKE_READS,
+	EFAKE_WRITES,
+	EFAKE_EITHER,
+};
+
 /* Memory that is mapped. */
 struct efake_map {
 	struct hlist_node	node;
@@ -48,8 +54,12 @@ struct efake_mr {
 	bool			valid;	/* peers can reach it */
 	bool			busy;	/* being registered, or the contrary */
 	u32			npages;
+	u32			nsegs;
 	u32			max_pages;
-	u64			pages[];
+	struct efake_seg {
+		dma_addr_t	addr;
+		u32		len;
+	} segs[];
 };
 
 static inline struct efake_ah *efake_to_ah(struct ib_ah *ah)
@@ -80,10 +90,13 @@ void efake_qp_free(struct efake_qp *qp);
 /* Is it still there, for all the device knows? Under the lock, as the next two. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj);
 struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey);
-/* Does the device have work or a region there? */
-bool efake_uses(struct efake *fake, dma_addr_t addr, size_t len);
+/* Does the device have a region there that isn't mapped, or not any more? */
+bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len);
 
 /* efake_post.c */
+
+/* Would the device need more there than is mapped? Under the lock. */
+bool efake_misses(struct efake *fake, dma_addr_t addr, size_t len);
 
 int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 		    unsigned int count, unsigned int *bad);
@@ -93,9 +106,10 @@ int efake_arm(struct kefa_hw_qp *hq);
 
 /* efake_dma.c */
 
-/* Where it is in memory, or NULL if the device may not do that to it. */
-void *efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
-		      bool write);
+/* May the device do that with it? */
+bool efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
+		     enum efake_use use);
+/* Where it is in memory. */
 void *efake_dma_virt(dma_addr_t addr);
 
 #endif /* KOFI_EFAKE_PRIV_H */

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations of the EFA provider: each that was accepted completes once, whatever
+ * the device does with its work requests.
+ */
+#include <linux/completion.h>
+#include "efa_scene.h"
+
+#define GAP	1024
+
+/* So many pieces of memory that don't touch each other. */
+static void pieces(struct efa_scene *scene, struct kvec *iov, int n, size_t len)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		iov[i].iov_base = scene->buf + i * GAP;
+		iov[i].iov_len = len + i;
+	}
+}
+
+static ssize_t rma(struct efa_scene *scene, bool write, const struct kvec *iov,
+		   int n, u64 flags, long ctx)
+{
+	size_t i, len = 0;
+	struct fi_rma_iov rma = { .addr = EFA_RADDR, .key = EFA_KEY };
+	struct fi_msg_rma msg = {
+		.addr = scene->peer, .rma_iov = &rma, .rma_iov_count = 1,
+		.context = (void *)ctx,
+	};
+
+	for (i = 0; i < n; i++)
+		len += iov[i].iov_len;
+	rma.len = len;
+	iov_iter_kvec(&msg.msg_iter, write ? ITER_SOURCE : ITER_DEST, iov, n,
+		      len);
+	return write ? fi_writemsg(scene->ep, &msg, flags) :
+		       fi_readmsg(scene->ep, &msg, flags);
+}
+
+static ssize_t send_more(struct efa_scene *scene, long ctx, u64 flags)
+{
+	struct kvec iov = { scene->buf + ctx * 64, 64 };
+	struct fi_msg msg = { .addr = scene->peer, .context = (void *)ctx };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 64);
+	return fi_sendmsg(scene->ep, &msg, flags | FI_COMPLETION);
+}
+
+static void expect_idle(struct kunit *test, struct efa_scene *scene)
+{
+	struct kefa_ep *ep = efa_ep(scene);
+
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.size);
+	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.size);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&ep->copies), KEFA_COPIES);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			efa_cq(scene)->attr.size);
+}
+
+/* --- several work requests --- */
+
+static void parts_posted(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kvec iov[3];
+	struct efake_wr *wr;
+	u64 raddr = EFA_RADDR;
+	struct efa_comp comp;
+	int i;
+
+	pieces(scene, iov, 3, 100);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 5), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, 1);
+	for (i = 0; i < 3; i++) {
+		wr = efake_sent(scene->qp, i);
+		KUNIT_ASSERT_NOT_NULL(test, wr);
+		KUNIT_EXPECT_EQ(test, wr->opcode, IB_WR_RDMA_WRITE);
+		KUNIT_EXPECT_EQ(test, wr->len, 100 + i);
+		KUNIT_EXPECT_EQ(test, wr->raddr, raddr);
+		KUNIT_EXPECT_EQ(test, wr->rkey, EFA_KEY);
+		raddr += wr->len;
+	}
+	KUNIT_EXPECT_NULL(test, efake_sent(scene->qp, 3));
+	for (i = 0; i < 3; i++) {
+		efa_expect_nothing(test, scene);
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	}
+	efake_settle();
+	comp = efa_read(scene);
+	KUNIT_EXPECT_EQ(test, comp.ret, 1);
+	KUNIT_EXPECT_EQ(test, (long)comp.entry.op_context, 5);
+	KUNIT_EXPECT_EQ(test, comp.entry.len, 303);
+	KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_RMA | FI_WRITE);
+	expect_idle(test, scene);
+}
+
+/* Which work request of three completes first, second and last. */
+static const struct order {
+	const char *desc;
+	int nth[3];
+} orders[] = {
+	{ "0 1 2", { 0, 1, 2 } }, { "0 2 1", { 0, 2, 1 } },
+	{ "1 0 2", { 1, 0, 2 } }, { "1 2 0", { 1, 2, 0 } },
+	{ "2 0 1", { 2, 0, 1 } }, { "2 1 0", { 2, 1, 0 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(order, orders, desc);
+
+/* Each set of failures: the status of one is 7 + its place in the order. */
+static void parts_fail_as(struct kunit *test, struct efa_scene *scene,
+			  const struct order *order, unsigned int failures)
+{
+	struct efake_wr *wr[3];
+	int i, first = -1;
+	struct kvec iov[3];
+
+	pieces(scene, iov, 3, 10);
+	KUNIT_ASSERT_EQ(test, rma(scene, failures & 1, iov, 3, FI_COMPLETION,
+				  1), 0);
+	for (i = 0; i < 3; i++)
+		wr[i] = efake_sent(scene->qp, i);
+	for (i = 0; i < 3; i++) {
+		efa_expect_nothing(test, scene);
+		efake_wr_done(wr[order->nth[i]],
+			      failures & BIT(i) ? 7 + i : 0);
+		if (first < 0 && failures & BIT(i))
+			first = i;
+	}
+	if (first < 0)
+		efa_expect_done(test, scene, 1);
+	else
+		efa_expect_error(test, scene, 1, kefa_status_errno(7 + first),
+				 7 + first);
+	expect_idle(test, scene);
+}
+
+static void parts_in_any_order(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned int failures;
+
+	for (failures = 0; failures < 8; failures++)
+		parts_fail_as(test, scene, test->param_value, failures);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.errors, 7);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.stale, 0);
+}
+
+/* There is room for all of it, or nothing is posted. */
+static void parts_want_room(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = 4,
+	});
+	struct kvec iov[3];
+
+	pieces(scene, iov, 3, 10);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 3),
+			-EAGAIN);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 2);
+	efake_wr_done(efake_sent(scene->qp, 1), 0);
+	efa_expect_done(test, scene, 2);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 3), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 4), -EAGAIN);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+	efa_expect_done(test, scene, 3);
+	expect_idle(test, scene);
+}
+
+/* More than there will ever be room for. */
+static void parts_beyond_depth(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = 4,
+	});
+	struct kvec iov[5];
+
+	pieces(scene, iov, 5, 10);
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 5, 0, 1), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 4, 0, 1), 0);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+	/* A write is copied instead. */
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 5, 0, 2), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 1);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 2);
+	expect_idle(test, scene);
+}
+
+/* --- FI_MORE --- */
+
+/* Holds the endpoint's worker up in a handler. */
+static struct completion worker_stops, worker_goes;
+static bool worker_held;
+
+static void hold_worker(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+
+	while (fi_cq_read(cq, &entry, 1) == 1)
+		;
+	if (!READ_ONCE(worker_held))
+		return;
+	complete(&worker_stops);
+	wait_for_completion(&worker_goes);
+}
+
+static void release_worker(void *unused)
+{
+	WRITE_ONCE(worker_held, false);
+	complete_all(&worker_goes);
+}
+
+static struct efa_scene *scene_with_held_worker(struct kunit *test)
+{
+	struct efa_scene *scene;
+
+	init_completion(&worker_stops);
+	init_completion(&worker_goes);
+	scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .wait_obj = FI_WAIT_UNSPEC, .handler = hold_worker },
+	});
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, release_worker,
+							NULL), 0);
+	WRITE_ONCE(worker_held, true);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 1, 0), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	wait_for_completion(&worker_stops);
+	scene->qp->doorbells = 0;
+	return scene;
+}
+
+static void more_is_held(struct kunit *test)
+{
+	struct efa_scene *scene = scene_with_held_worker(test);
+	struct efake_qp *qp = scene->qp;
+	int i;
+
+	for (i = 1; i <= 3; i++) {
+		KUNIT_EXPECT_EQ(test, send_more(scene, i, FI_MORE), 0);
+		KUNIT_EXPECT_EQ(test, qp->doorbells, 0);
+	}
+	KUNIT_EXPECT_EQ(test, send_more(scene, 4, 0), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 4);
+	/* After a small count anyway. */
+	for (i = 5; i < 5 + KEFA_HELD_MAX - 1; i++)
+		KUNIT_EXPECT_EQ(test, send_more(scene, i, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
+	KUNIT_EXPECT_EQ(test, send_more(scene, i, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 2);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 4 + KEFA_HELD_MAX);
+}
+
+/* Nobody posts again: the worker rings. */
+static void more_by_worker(struct kunit *test)
+{
+	struct efa_scene *scene = scene_with_held_worker(test);
+	struct efake_qp *qp = scene->qp;
+
+	KUNIT_EXPECT_EQ(test, send_more(scene, 1, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, send_more(scene, 2, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 0);
+	release_worker(NULL);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 2);
+}
+
+/* An RMA's work requests stay together. */
+static void more_and_parts(struct kunit *test)
+{
+	struct efa_scene *scene = scene_with_held_worker(test);
+	struct efake_qp *qp = scene->qp;
+	struct kvec iov[4];
+	int i;
+
+	pieces(scene, iov, 4, 10);
+	for (i = 1; i <= KEFA_HELD_MAX - 3; i++)
+		KUNIT_EXPECT_EQ(test, send_more(scene, i, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 4, FI_MORE, 50), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
+	KUNIT_EXPECT_EQ(test, qp->nsent, KEFA_HELD_MAX - 3);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 4, 0, 51), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 2);
+	KUNIT_EXPECT_EQ(test, qp->nsent, KEFA_HELD_MAX + 5);
+}
+
+/* Held back, and then there is no device, or no endpoint, to take it. */
+static void more_then_removal(struct kunit *test)
+{
+	struct efa_scene *scene = scene_with_held_worker(test);
+
+	KUNIT_EXPECT_EQ(test, send_more(scene, 1, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, send_more(scene, 2, FI_MORE), 0);
+	efake_remove(scene->fake);
+	efa_expect_error_now(test, scene, 1, ENODEV, 0);
+	efa_expect_error_now(test, scene, 2, ENODEV, 0);
+	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, -EAGAIN);
+}
+
+/* --- completions of nothing --- */
+
+static void stale_ids(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_ep *ep = efa_ep(scene);
+	u64 id;
+	int i;
+	const u64 slots[] = {
+		ep->tx.size + ep->rx.size, U16_MAX, U16_MAX + 1, U32_MAX,
+		BIT_ULL(31), 5, ep->tx.size - 1, ep->tx.size,
+		ep->tx.size + ep->rx.size - 1,
+	};
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	id = efake_sent(scene->qp, 0)->id;
+	for (i = 0; i < ARRAY_SIZE(slots); i++)
+		efake_qp_push(scene->qp, &(struct kefa_wc){ .id = slots[i] });
+	/* Another use of the slot. */
+	for (i = 1; i < 5; i++)
+		efake_qp_push(scene->qp, &(struct kefa_wc) {
+			.id = id ^ (0x10000000ULL << (i * 8)),
+		});
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, ep->stats.stale, ARRAY_SIZE(slots) + 4);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+	expect_idle(test, scene);
+}
+
+static void done_twice(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_ep *ep = efa_ep(scene);
+	struct kefa_wc wc = { };
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	wc.id = efake_sent(scene->qp, 0)->id;
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_qp_push(scene->qp, &wc);
+	efa_expect_done(test, scene, 1);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, ep->stats.stale, 1);
+	/* And once more when the slot is in use again. */
+	for (i = 0; i < ep->tx.size; i++)
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	wc.status = 9;
+	efake_qp_push(scene->qp, &wc);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, ep->stats.stale, 2);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), ep->tx.size);
+	expect_idle(test, scene);
+}
+
+/* The first of several is done, and said to be so again and again. */
+static void part_done_twice(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_wc head, part;
+	struct kvec iov[3];
+
+	pieces(scene, iov, 3, 10);
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 3, FI_COMPLETION, 1), 0);
+	head = (struct kefa_wc){ .id = efake_sent(scene->qp, 0)->id };
+	part = (struct kefa_wc){ .id = efake_sent(scene->qp, 1)->id };
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_qp_push(scene->qp, &head);
+	efake_qp_push(scene->qp, &head);
+	efa_expect_nothing(test, scene);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_qp_push(scene->qp, &part);
+	efake_qp_push(scene->qp, &head);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.stale, 4);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+	expect_idle(test, scene);
+}
+
+/* An event when there is nothing, and many at once. */
+static void events_without_work(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	int i;
+
+	for (i = 0; i < 100; i++)
+		efake_qp_event(scene->qp);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+}
+
+/* --- posts that fail --- */
+
+static void post_fails_midway(struct kunit *test)
+{
+	struct efa_scene *scene = scene_with_held_worker(test);
+	struct efake *fake = scene->fake;
+	int i;
+
+	for (i = 1; i <= 4; i++)
+		KUNIT_EXPECT_EQ(test, send_more(scene, i, FI_MORE), 0);
+	fake->bad = 3;
+	efake_fail(fake, EFAKE_POST_SEND, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, send_more(scene, 5, 0), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 3);
+	efa_expect_error_now(test, scene, 4, EIO, 0);
+	efa_expect_error_now(test, scene, 5, EIO, 0);
+	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree,
+			efa_ep(scene)->tx.size - 3);
+}
+
+/* Work requests of an RMA that were posted are waited for. */
+static void post_fails_amid_parts(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kvec iov[3];
+
+	pieces(scene, iov, 3, 10);
+	scene->fake->bad = 1;
+	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 1), 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 1);
+	efake_wr_done(efake_sent(scene->qp, 0), 9);
+	efa_expect_error(test, scene, 1, ENOMEM, 0);
+	expect_idle(test, scene);
+	/* None at all. */
+	scene->fake->bad = 0;
+	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EINVAL);
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 3, FI_COMPLETION, 2), 0);
+	efa_expect_error(test, scene, 2, EINVAL, 0);
+	expect_idle(test, scene);
+}
+
+static void recv_fails(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+
+	efake_fail(scene->fake, EFAKE_POST_RECV, 2, -EINVAL);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 3), 0);
+	efa_expect_error(test, scene, 2, EINVAL, 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, scene->qp->nrecvs, 2);
+	efake_wr_done(efake_recv(scene->qp, 1), 0);
+	efa_expect_done(test, scene, 3);
+	efake_wr_done(efake_recv(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+	expect_idle(test, scene);
+}
+
+/* No room for DMA, at each of the mappings that a call makes. */
+static void no_dma_room(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_ep *ep = efa_ep(scene);
+	struct kvec iov[3];
+	int i;
+
+	pieces(scene, iov, 3, 100);
+	for (i = 1; i <= 3; i++) {
+		efake_fail(scene->fake, EFAKE_DMA_MAP, i, -EIO);
+		KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, 0, 1), -EAGAIN);
+		expect_idle(test, scene);
+	}
+	for (i = 1; i <= 2; i++) {
+		efake_fail(scene->fake, EFAKE_DMA_MAP, i, -EIO);
+		KUNIT_EXPECT_EQ(test, fi_recvv(scene->ep, iov, NULL, 2,
+					       FI_ADDR_UNSPEC, NULL), -EAGAIN);
+		efake_fail(scene->fake, EFAKE_DMA_MAP, i, -EIO);
+		KUNIT_EXPECT_EQ(test, fi_sendv(scene->ep, iov, NULL, 2,
+					       scene->peer, NULL), -EAGAIN);
+		expect_idle(test, scene);
+	}
+	KUNIT_EXPECT_EQ(test, ep->stats.map_failed, 7);
+	KUNIT_EXPECT_EQ(test, ep->stats.again, 7);
+	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, 0);
+}
+
+/* --- slots and buffers --- */
+
+static void slots_come_back(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_ep *ep = efa_ep(scene);
+	unsigned int i, again = 0;
+
+	for (i = 0; i < ep->tx.size; i++)
+		again += efa_send(scene, 64, i) != 0;
+	for (i = 0; i < ep->rx.size; i++)
+		again += efa_recv(scene, 64, 1000 + i) != 0;
+	KUNIT_EXPECT_EQ(test, again, 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, i), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, ep->stats.again, 2);
+	/* From the middle. */
+	efake_wr_done(efake_sent(scene->qp, 30), 0);
+	efa_expect_done(test, scene, 30);
+	efake_wr_done(efake_recv(scene->qp, 40), 0);
+	efa_expect_done(test, scene, 1040);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 5000), 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 6000), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, i), -EAGAIN);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, scene->qp->nsent - 1), 0);
+	while (scene->qp->nrecvs)
+		efake_wr_done(efake_recv(scene->qp, scene->qp->nrecvs - 1), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), ep->tx.size + ep->rx.size);
+	expect_idle(test, scene);
+}
+
+/* An inject that doesn't fit a work request needs a buffer. */
+static void buffers_come_back(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	u8 got[200];
+	int i;
+
+	for (i = 0; i < KEFA_COPIES; i++) {
+		efa_fill(scene->buf, 200, i);
+		KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200,
+						scene->peer), 0);
+	}
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200,
+					scene->peer), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_inject_write(scene->ep, scene->buf, 1,
+					      scene->peer, EFA_RADDR, EFA_KEY),
+			-EAGAIN);
+	/* These need none. */
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, KEFA_MAX_INLINE,
+					scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, fi_inject_write(scene->ep, scene->buf, 0,
+					      scene->peer, EFA_RADDR, EFA_KEY),
+			0);
+	for (i = 0; i < KEFA_COPIES; i++) {
+		KUNIT_EXPECT_EQ(test, efake_wr_read(efake_sent(scene->qp, i),
+						    got, 200), 200);
+		KUNIT_EXPECT_TRUE(test, efa_filled(got, 200, i));
+	}
+	efake_wr_done(efake_sent(scene->qp, 3), 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, fi_inject_write(scene->ep, scene->buf, 64,
+					      scene->peer, EFA_RADDR, EFA_KEY),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200,
+					scene->peer), -EAGAIN);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	expect_idle(test, scene);
+}
+
+/* Nobody there: the buffer isn't lost. */
+static void buffer_of_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	int i;
+
+	for (i = 0; i < 2 * KEFA_COPIES; i++)
+		KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200,
+						55), -EHOSTUNREACH);
+	expect_idle(test, scene);
+}
+
+static struct kunit_case ops_cases[] = {
+	KUNIT_CASE(parts_posted),
+	KUNIT_CASE_PARAM(parts_in_any_order, order_gen_params),
+	KUNIT_CASE(parts_want_room),
+	KUNIT_CASE(parts_beyond_depth),
+	KUNIT_CASE(more_is_held),
+	KUNIT_CASE(more_by_worker),
+	KUNIT_CASE(more_and_parts),
+	KUNIT_CASE(more_then_removal),
+	KUNIT_CASE(stale_ids),
+	KUNIT_CASE(done_twice),
+	KUNIT_CASE(part_done_twice),
+	KUNIT_CASE(events_without_work),
+	KUNIT_CASE(post_fails_midway),
+	KUNIT_CASE(post_fails_amid_parts),
+	KUNIT_CASE(recv_fails),
+	KUNIT_CASE(no_dma_room),
+	KUNIT_CASE(slots_come_back),
+	KUNIT_CASE(buffers_come_back),
+	KUNIT_CASE(buffer_of_refused),
+	{}
+};
+
+static struct kunit_suite ops_suite = {
+	.name = "kefa_ops",
+	.test_cases = ops_cases,
+};
+
+kunit_test_suite(ops_suite);
