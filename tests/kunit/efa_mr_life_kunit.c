@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The end of the EFA provider's memory regions: closed or without device in each
+ * state, and those who wait for them.
+ */
+#include "crew.h"
+#include "efa_scene.h"
+
+#define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static struct efake_qp *mr_qp(struct efa_scene *scene)
+{
+	return efake_qp(scene->fake, efa_dom(scene)->mrq.hq.qpn);
+}
+
+static struct kefa_mr *kmr(struct fid_mr *mr)
+{
+	return container_of(mr, struct kefa_mr, mr_fid);
+}
+
+static int alloc(struct efa_scene *scene, struct fid_mr **mr)
+{
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = 2, .access = REMOTE, .cq = scene->cq,
+	};
+
+	return fi_mr_alloc(scene->domain, &attr, mr, NULL);
+}
+
+static int post_reg(struct efa_scene *scene, struct fid_mr *mr, long ctx)
+{
+	const struct kvec iov = { scene->buf, PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1,
+		.access = REMOTE, .context = (void *)ctx,
+	};
+
+	return fi_mr_post_reg(mr, &attr, FI_COMPLETION);
+}
+
+static int post_inval(struct fid_mr *mr, long ctx)
+{
+	return fi_mr_post_inval(mr, FI_COMPLETION, (void *)ctx);
+}
+
+static const struct state {
+	const char		*desc;
+	enum kefa_mr_state	state;
+} states[] = {
+	{ "idle", KEFA_MR_IDLE },
+	{ "registering", KEFA_MR_REGISTERING },
+	{ "valid", KEFA_MR_VALID },
+	{ "invalidating", KEFA_MR_INVALIDATING },
+	{ "stuck", KEFA_MR_STUCK },
+};
+
+KUNIT_ARRAY_PARAM_DESC(state, states, desc);
+
+/* A region in that state, with whatever is outstanding in the device's hands. */
+static struct fid_mr *mr_in(struct kunit *test, struct efa_scene *scene,
+			    enum kefa_mr_state state)
+{
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, alloc(scene, &mr), 0);
+	scene->fake->manual_mr = true;
+	if (state != KEFA_MR_IDLE)
+		KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1), 0);
+	if (state != KEFA_MR_IDLE && state != KEFA_MR_REGISTERING) {
+		efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+		efa_expect_done(test, scene, 1);
+	}
+	if (state == KEFA_MR_INVALIDATING || state == KEFA_MR_STUCK)
+		KUNIT_EXPECT_EQ(test, post_inval(mr, 2), 0);
+	if (state == KEFA_MR_STUCK) {
+		efake_wr_done(efake_sent(mr_qp(scene), 0), 2);
+		efa_expect_error(test, scene, 2, EIO, 2);
+	}
+	KUNIT_ASSERT_EQ(test, kmr(mr)->state, state);
+	return mr;
+}
+
+static void close_it(struct kofi_thread *thread)
+{
+	struct fid_mr *mr = thread->arg;
+
+	thread->ret = fi_close(&mr->fid);
+}
+
+/* It ends when the device is through with it, and not before. */
+static void close_in(struct kunit *test)
+{
+	const struct state *param = test->param_value;
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, param->state);
+	unsigned int outstanding = param->state == KEFA_MR_REGISTERING ? 2 :
+				   param->state == KEFA_MR_VALID ||
+				   param->state == KEFA_MR_INVALIDATING;
+	struct efake_qp *qp = mr_qp(scene);
+	struct kofi_thread thread;
+
+	kofi_thread_start(test, &thread, close_it, mr);
+	while (outstanding--) {
+		KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(qp, 0)));
+		KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 20));
+		efake_wr_done(efake_sent(qp, 0), 0);
+	}
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->mrs, param->state != KEFA_MR_STUCK);
+	/* What was posted completed; what close did is nobody's business. */
+	if (param->state == KEFA_MR_REGISTERING)
+		efa_expect_done(test, scene, 1);
+	if (param->state == KEFA_MR_INVALIDATING)
+		efa_expect_done(test, scene, 2);
+	efa_expect_nothing(test, scene);
+}
+
+static void remove_with(struct kunit *test, enum kefa_mr_state state,
+			u32 refuse)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, state);
+
+	scene->fake->pci = true;
+	scene->fake->refuse = refuse;
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_IDLE);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 0);
+	if (state == KEFA_MR_REGISTERING)
+		efa_expect_error(test, scene, 1, ENODEV, 0);
+	if (state == KEFA_MR_INVALIDATING)
+		efa_expect_error(test, scene, 2, ENODEV, 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 3), -ENODEV);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 3), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+static void remove_in(struct kunit *test)
+{
+	const struct state *param = test->param_value;
+
+	remove_with(test, param->state, 0);
+}
+
+/* A dead admin queue. */
+static void remove_refused_in(struct kunit *test)
+{
+	const struct state *param = test->param_value;
+
+	remove_with(test, param->state, EFAKE_REFUSE_ALL);
+}
+
+/* At the domain's full depth. */
+static void remove_many(struct kunit *test)
+{
+	static struct fid_mr *mr[EFAKE_MAX_MR];
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	int i;
+
+	for (i = 0; i < EFAKE_MAX_MR; i++)
+		KUNIT_ASSERT_EQ(test, alloc(scene, &mr[i]), 0);
+	scene->fake->manual_mr = true;
+	for (i = 0; i < EFAKE_MAX_MR; i++)
+		KUNIT_EXPECT_EQ(test, post_reg(scene, mr[i], i), 0);
+	/* Some were done, but nobody noticed. */
+	mr_qp(scene)->armed = false;
+	for (i = 0; i < 8; i++)
+		efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	efake_remove(scene->fake);
+	for (i = 0; i < 8; i++)
+		efa_expect_done(test, scene, i);
+	for (; i < EFAKE_MAX_MR; i++)
+		efa_expect_error(test, scene, i, ENODEV, 0);
+	efa_expect_nothing(test, scene);
+	for (i = 0; i < EFAKE_MAX_MR; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
+}
+
+/* --- those who wait --- */
+
+struct waiter {
+	struct kofi_thread	thread;
+	struct efa_scene	*scene;
+	struct fid_mr		*mr;
+};
+
+static void register_it(struct kofi_thread *thread)
+{
+	struct waiter *waiter = container_of(thread, struct waiter, thread);
+
+	thread->ret = fi_mr_reg(waiter->scene->domain, waiter->scene->buf, 100,
+				REMOTE, 0, 0, 0, &waiter->mr, NULL);
+}
+
+static void waiter_start(struct kunit *test, struct waiter *waiter,
+			 struct efa_scene *scene)
+{
+	waiter->scene = scene;
+	waiter->mr = NULL;
+	kofi_thread_start(test, &waiter->thread, register_it, NULL);
+}
+
+static void reg_waits(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct waiter waiter;
+
+	scene->fake->manual_mr = true;
+	waiter_start(test, &waiter, scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(mr_qp(scene), 0)));
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&waiter.thread, 20));
+	scene->fake->manual_mr = false;
+	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	kofi_thread_join(test, &waiter.thread);
+	KUNIT_ASSERT_EQ(test, waiter.thread.ret, 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&waiter.mr->fid), 0);
+}
+
+static void reg_waits_at_removal(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct waiter waiter[3];
+	int i;
+
+	scene->fake->manual_mr = true;
+	for (i = 0; i < 3; i++)
+		waiter_start(test, &waiter[i], scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(mr_qp(scene), 2)));
+	efake_remove(scene->fake);
+	for (i = 0; i < 3; i++) {
+		kofi_thread_join(test, &waiter[i].thread);
+		KUNIT_EXPECT_EQ(test, waiter[i].thread.ret, -ENODEV);
+	}
+}
+
+static void close_waits_at_removal(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_VALID);
+	struct kofi_thread thread;
+
+	kofi_thread_start(test, &thread, close_it, mr);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(mr_qp(scene), 0)));
+	efake_remove(scene->fake);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+}
+
+/* --- a full queue --- */
+
+struct crowd {
+	struct fid_mr		*mr[KEFA_MR_DEPTH];
+	struct fid_mr		*more;
+};
+
+static struct crowd *crowd_make(struct kunit *test, struct efa_scene *scene)
+{
+	struct crowd *crowd = kunit_kzalloc(test, sizeof(*crowd), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, crowd);
+	scene->fake->dev->max_mr = KEFA_MR_DEPTH + 2;
+	scene->fake->max_mrs = KEFA_MR_DEPTH + 2;
+	for (i = 0; i < KEFA_MR_DEPTH; i++)
+		KUNIT_ASSERT_EQ(test, alloc(scene, &crowd->mr[i]), 0);
+	KUNIT_ASSERT_EQ(test, alloc(scene, &crowd->more), 0);
+	scene->fake->manual_mr = true;
+	for (i = 0; i < KEFA_MR_DEPTH; i++)
+		KUNIT_EXPECT_EQ(test, post_reg(scene, crowd->mr[i], 1), 0);
+	return crowd;
+}
+
+static void crowd_close(struct kunit *test, struct efa_scene *scene,
+			struct crowd *crowd)
+{
+	int i;
+
+	scene->fake->manual_mr = false;
+	while (efake_sent(mr_qp(scene), 0))
+		efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	for (i = 0; i < KEFA_MR_DEPTH; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&crowd->mr[i]->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&crowd->more->fid), 0);
+}
+
+static void full_then_again(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.size = 1024,
+	});
+	struct crowd *crowd = crowd_make(test, scene);
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, crowd->more, 2), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kmr(crowd->more)->nsegs, 0);
+	KUNIT_EXPECT_EQ(test, efa_dom(scene)->mrq.stats.again, 1);
+	efake_wr_done(efake_sent(mr_qp(scene), 100), 0);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, crowd->more, 2), 0);
+	KUNIT_EXPECT_EQ(test, post_inval(crowd->mr[100], 3), -EAGAIN);
+	crowd_close(test, scene, crowd);
+}
+
+/* fi_mr_reg() and fi_close() wait for room. */
+static void full_then_room(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.size = 1024,
+	});
+	struct crowd *crowd = crowd_make(test, scene);
+	struct waiter waiter;
+
+	waiter_start(test, &waiter, scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&efa_dom(scene)->mrq.room)));
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&waiter.thread, 20));
+	scene->fake->manual_mr = false;
+	efake_wr_done(efake_sent(mr_qp(scene), 7), 0);
+	kofi_thread_join(test, &waiter.thread);
+	KUNIT_EXPECT_EQ(test, waiter.thread.ret, 0);
+	if (waiter.mr)
+		KUNIT_EXPECT_EQ(test, fi_close(&waiter.mr->fid), 0);
+	crowd_close(test, scene, crowd);
+}
+
+static void full_then_removal(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.size = 1024,
+	});
+	struct crowd *crowd = crowd_make(test, scene);
+	struct waiter waiter;
+	int i;
+
+	waiter_start(test, &waiter, scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&efa_dom(scene)->mrq.room)));
+	efake_remove(scene->fake);
+	kofi_thread_join(test, &waiter.thread);
+	KUNIT_EXPECT_EQ(test, waiter.thread.ret, -ENODEV);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), KEFA_MR_DEPTH);
+	for (i = 0; i < KEFA_MR_DEPTH; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&crowd->mr[i]->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&crowd->more->fid), 0);
+}
+
+static struct kunit_case mr_life_cases[] = {
+	KUNIT_CASE_PARAM(close_in, state_gen_params),
+	KUNIT_CASE_PARAM(remove_in, state_gen_params),
+	KUNIT_CASE_PARAM(remove_refused_in, state_gen_params),
+	KUNIT_CASE(remove_many),
+	KUNIT_CASE(reg_waits),
+	KUNIT_CASE(reg_waits_at_removal),
+	KUNIT_CASE(close_waits_at_removal),
+	KUNIT_CASE(full_then_again),
+	KUNIT_CASE(full_then_room),
+	KUNIT_CASE(full_then_removal),
+	{}
+};
+
+static struct kunit_suite mr_life_suite = {
+	.name = "kefa_mr_life",
+	.test_cases = mr_life_cases,
+};
+
+kunit_test_suite(mr_life_suite);

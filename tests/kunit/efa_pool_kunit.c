@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The EFA provider's pool of the device's regions. */
+#include "efa_scene.h"
+
+#define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+/* Uses of a region that its key can tell apart. */
+#define GENERATIONS	16
+
+static int alloc(struct efa_scene *scene, size_t pages, struct fid_mr **mr)
+{
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = pages, .access = REMOTE, .cq = scene->cq,
+	};
+
+	return fi_mr_alloc(scene->domain, &attr, mr, NULL);
+}
+
+static int reg(struct efa_scene *scene, struct fid_mr **mr)
+{
+	return fi_mr_reg(scene->domain, scene->buf, 100, REMOTE, 0, 0, 0, mr,
+			 NULL);
+}
+
+/* Make and close one: then it rests. */
+static void once(struct kunit *test, struct efa_scene *scene, size_t pages)
+{
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, alloc(scene, pages, &mr), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* So many that are open at once, then rest. */
+static void several(struct kunit *test, struct efa_scene *scene, size_t pages,
+		    int n)
+{
+	static struct fid_mr *mr[EFAKE_MAX_MR];
+	int i;
+
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, alloc(scene, pages, &mr[i]), 0);
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
+}
+
+static struct kefa_domain *dom_of(struct efa_scene *scene)
+{
+	return efa_dom(scene);
+}
+
+static u32 room_of(struct fid_mr *mr)
+{
+	struct kefa_mr *kmr = container_of(mr, struct kefa_mr, mr_fid);
+
+	return efake_mr_room(kmr->fr->mr);
+}
+
+static void pool_orders(struct kunit *test)
+{
+	static const struct {
+		size_t pages;
+		u32 room;
+	} cases[] = {
+		{ 1, 16 }, { 15, 16 }, { 16, 16 }, { 17, 32 }, { 32, 32 },
+		{ 33, 64 }, { 513, 1024 }, { 1024, 1024 },
+	};
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		KUNIT_ASSERT_EQ(test, alloc(scene, cases[i].pages, &mr), 0);
+		KUNIT_EXPECT_EQ(test, room_of(mr), cases[i].room);
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	KUNIT_EXPECT_EQ(test, alloc(scene, 1025, &mr), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nidle[4], 3);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nidle[5], 2);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nidle[6], 1);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nidle[10], 2);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 8);
+	KUNIT_EXPECT_EQ(test, scene->fake->mrs, 8);
+}
+
+/* 16 rest, and then the one that rested longest is used. */
+static void pool_rest(struct kunit *test)
+{
+	static u32 key[GENERATIONS * GENERATIONS];
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	u32 i, j, same = 0;
+	struct fid_mr *mr;
+
+	for (i = 0; i < ARRAY_SIZE(key); i++) {
+		KUNIT_ASSERT_EQ(test, reg(scene, &mr), 0);
+		key[i] = fi_mr_key(mr);
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_MR_CREATE),
+			GENERATIONS);
+	/* A key comes back after as many uses as there can be, and no earlier. */
+	for (i = 0; i < ARRAY_SIZE(key); i++)
+		for (j = 0; j < i; j++)
+			same += key[i] == key[j];
+	KUNIT_EXPECT_EQ(test, same, 0);
+	for (i = GENERATIONS; i < ARRAY_SIZE(key); i++)
+		same += (key[i] - key[i - GENERATIONS]) % EFA_MR_GEN_MASK !=
+			BIT(EFA_MR_GEN_SHIFT);
+	KUNIT_EXPECT_EQ(test, same, 0);
+	KUNIT_ASSERT_EQ(test, reg(scene, &mr), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), key[0]);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+static void pool_full(struct kunit *test)
+{
+	static struct fid_mr *mr[EFAKE_MAX_MR];
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *more;
+	int i;
+
+	for (i = 0; i < EFAKE_MAX_MR; i++)
+		KUNIT_ASSERT_EQ(test, alloc(scene, 1 << (i % 6), &mr[i]), 0);
+	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), -FI_ENOMR);
+	KUNIT_EXPECT_EQ(test, reg(scene, &more), -FI_ENOMR);
+	/* The same size: it is used; another: it goes. */
+	KUNIT_EXPECT_EQ(test, fi_close(&mr[0]->fid), 0);
+	KUNIT_ASSERT_EQ(test, alloc(scene, 1, &mr[0]), 0);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_MR_CREATE),
+			EFAKE_MAX_MR);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr[1]->fid), 0);
+	KUNIT_ASSERT_EQ(test, alloc(scene, 500, &mr[1]), 0);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_MR_DESTROY), 1);
+	KUNIT_EXPECT_EQ(test, scene->fake->mrs, EFAKE_MAX_MR);
+	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), -FI_ENOMR);
+	for (i = 0; i < EFAKE_MAX_MR; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, EFAKE_MAX_MR);
+}
+
+/* The device has none to give: one that rests will do. */
+static void pool_has_one(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr, *more;
+
+	once(test, scene, 1);
+	efake_fail(scene->fake, EFAKE_MR_CREATE, 1, -ENOSPC);
+	KUNIT_ASSERT_EQ(test, alloc(scene, 1, &mr), 0);
+	efake_fail(scene->fake, EFAKE_MR_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&more->fid), 0);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 2);
+}
+
+/* Or none of that size, but of another. */
+static void pool_gives_up_others(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr[5], *more;
+	int i;
+
+	scene->fake->max_mrs = 20;
+	several(test, scene, 1, 16);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_EQ(test, alloc(scene, 500, &mr[i]), 0);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 20);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
+	/* The reason stays if that doesn't help. */
+	scene->fake->max_mrs = 0;
+	KUNIT_EXPECT_EQ(test, alloc(scene, 100, &more), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 0);
+}
+
+/* The most that a device has isn't always a power of two, nor many. */
+static void pool_limits(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr;
+
+	scene->fake->dev->max_mr_pages = 600;
+	KUNIT_ASSERT_EQ(test, alloc(scene, 600, &mr), 0);
+	KUNIT_EXPECT_EQ(test, room_of(mr), 600);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, alloc(scene, 601, &mr), -EMSGSIZE);
+	scene->fake->dev->max_mr_pages = 4;
+	KUNIT_ASSERT_EQ(test, alloc(scene, 1, &mr), 0);
+	KUNIT_EXPECT_EQ(test, room_of(mr), 4);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+static struct kunit_case pool_cases[] = {
+	KUNIT_CASE(pool_orders),
+	KUNIT_CASE(pool_rest),
+	KUNIT_CASE(pool_full),
+	KUNIT_CASE(pool_has_one),
+	KUNIT_CASE(pool_gives_up_others),
+	KUNIT_CASE(pool_limits),
+	{}
+};
+
+static struct kunit_suite pool_suite = {
+	.name = "kefa_pool",
+	.test_cases = pool_cases,
+};
+
+kunit_test_suite(pool_suite);
