@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices of the EFA provider: what is found out about them, what is said of
+ * them, and what their answers mean.
+ */
+#include <linux/cpumask.h>
+#include <linux/topology.h>
+#include "efa_scene.h"
+
+/* --- probing --- */
+
+static struct efake *unprobed(struct kunit *test)
+{
+	struct efake *fake = efake_make(test, EFA_DEVICE);
+
+	fake->dev->rdma_read = false;
+	fake->dev->rdma_write = false;
+	fake->auto_tx = true;
+	return fake;
+}
+
+static void probe_all(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+	KUNIT_EXPECT_TRUE(test, list_empty(&fake->lost));
+}
+
+static void probe_denied(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	fake->deny = BIT_ULL(IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+	fake->deny = BIT_ULL(IB_WR_RDMA_READ);
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+	fake->dev->rdma_read = false;
+	fake->dev->rdma_write = false;
+	fake->deny = BIT_ULL(IB_WR_REG_MR);
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+}
+
+/* Silence is a no, and waited for no longer than said. */
+static void probe_silence(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	unsigned long start = jiffies;
+
+	fake->auto_tx = false;
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+	KUNIT_EXPECT_GE(test, jiffies - start, 2 * HZ);
+}
+
+/* A device of no use: what it keeps is lost, and the page with it. */
+static void probe_refused(struct kunit *test)
+{
+	static const enum efake_call calls[] = {
+		EFAKE_QP_DESTROY, EFAKE_MR_DESTROY, EFAKE_AH_DESTROY,
+	};
+	struct efake *fake = unprobed(test);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		fake->refuse = BIT(calls[i]);
+		KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -ENODEV);
+		KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 1);
+	}
+	fake->refuse = 0;
+	efake_fail(fake, EFAKE_MR_CREATE, 1, -ENOSPC);
+	efake_fail(fake, EFAKE_AH_DESTROY, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -ENOSPC);
+	efake_fail(fake, EFAKE_AH_CREATE, 1, -ENOSPC);
+	efake_fail(fake, EFAKE_QP_DESTROY, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -ENOSPC);
+	efake_fail(fake, EFAKE_QP_START, 1, -EIO);
+	efake_fail(fake, EFAKE_QP_DESTROY, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -EIO);
+}
+
+/* --- what is said of a device --- */
+
+static void info_limits(struct kunit *test)
+{
+	struct efake *fake = efake_make(test, EFA_DEVICE);
+	struct fi_info *info;
+
+	efake_publish(fake);
+	info = efa_info(test, EFA_DEVICE);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name,
+			   FI_EFA_FABRIC_DIRECT);
+	KUNIT_EXPECT_EQ(test, info->addr_format, FI_ADDR_EFA);
+	KUNIT_EXPECT_EQ(test, info->tx_attr->size, EFAKE_TX_DEPTH);
+	KUNIT_EXPECT_EQ(test, info->rx_attr->size, EFAKE_RX_DEPTH);
+	KUNIT_EXPECT_EQ(test, info->tx_attr->inject_size, KEFA_INJECT);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size, KEFA_MAX_RDMA);
+	KUNIT_EXPECT_EQ(test, info->domain_attr->ep_cnt, fake->dev->max_qp - 1);
+	KUNIT_EXPECT_EQ(test, info->domain_attr->mr_cnt, EFAKE_MAX_MR);
+	KUNIT_EXPECT_TRUE(test, info->caps & FI_RMA);
+	KUNIT_EXPECT_STREQ(test, info->nic->link_attr.address, "fe00::1");
+	KUNIT_EXPECT_STREQ(test, info->nic->device_attr.device_version, "2");
+	fi_freeinfo(info);
+	fake->dev->rdma_read = false;
+	fake->dev->rdma_write = false;
+	fake->dev->mtu = 1000;
+	info = efa_info(test, EFA_DEVICE);
+	KUNIT_EXPECT_FALSE(test, info->caps & (FI_RMA | FI_READ | FI_WRITE));
+	KUNIT_EXPECT_EQ(test, info->mode, 0);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size, 1000);
+	KUNIT_EXPECT_EQ(test, info->tx_attr->inject_size, 1000);
+	fi_freeinfo(info);
+}
+
+static int find(const char *node, u64 caps, struct fi_info **info)
+{
+	struct fi_fabric_attr fabric = { .prov_name = FI_EFA_PROV_NAME };
+	struct fi_info hints = {
+		.fabric_attr = &fabric, .caps = caps, .mode = FI_RX_CQ_DATA,
+	};
+
+	return fi_getinfo(fi_version(), node, NULL, 0, &hints, info);
+}
+
+static void info_devices(struct kunit *test)
+{
+	struct efake *one = efake_make(test, "efake1");
+	struct efake *two = efake_make(test, "efake2");
+	struct fi_info *info;
+
+	KUNIT_EXPECT_EQ(test, find(NULL, 0, &info), -ENODATA);
+	efake_publish(one);
+	efake_publish(two);
+	KUNIT_ASSERT_EQ(test, find(NULL, 0, &info), 0);
+	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "efake1");
+	KUNIT_ASSERT_NOT_NULL(test, info->next);
+	KUNIT_EXPECT_STREQ(test, info->next->domain_attr->name, "efake2");
+	KUNIT_EXPECT_NULL(test, info->next->next);
+	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, find("efake2", FI_MSG, &info), 0);
+	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "efake2");
+	KUNIT_EXPECT_NULL(test, info->next);
+	/* Who doesn't ask for RMA needs no mode for it. */
+	KUNIT_EXPECT_EQ(test, info->mode, 0);
+	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, find("efake2", FI_RMA, &info), 0);
+	KUNIT_EXPECT_EQ(test, info->mode, FI_RX_CQ_DATA);
+	fi_freeinfo(info);
+	KUNIT_EXPECT_EQ(test, find("efake3", 0, &info), -ENODATA);
+	efake_remove(two);
+	KUNIT_EXPECT_EQ(test, find("efake2", 0, &info), -ENODATA);
+}
+
+static int open_ep(struct efa_scene *scene)
+{
+	struct fid_ep *ep;
+	int ret = fi_endpoint(scene->domain, scene->info, &ep, NULL);
+
+	if (!ret)
+		ret = fi_close(&ep->fid);
+	return ret;
+}
+
+static void ep_possible(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_info *info = scene->info;
+
+	KUNIT_EXPECT_EQ(test, open_ep(scene), 0);
+	info->tx_attr->size = EFAKE_TX_DEPTH + 1;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->tx_attr->size = 0;
+	info->rx_attr->size = EFAKE_RX_DEPTH + 1;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->rx_attr->size = 0;
+	info->ep_attr->type = FI_EP_DGRAM;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->ep_attr->type = FI_EP_UNSPEC;
+	info->caps |= FI_TAGGED;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->caps = 0;
+	info->tx_attr->op_flags = FI_MULTI_RECV;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->tx_attr->op_flags = FI_INJECT;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), 0);
+}
+
+static void ep_options(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = 10, .rx_size = 20, .idle = true,
+	});
+	static const struct {
+		int name;
+		size_t value;
+	} options[] = {
+		{ FI_OPT_TX_SIZE, 10 }, { FI_OPT_RX_SIZE, 20 },
+		{ FI_OPT_MAX_MSG_SIZE, EFAKE_MTU },
+		{ FI_OPT_MAX_RMA_SIZE, KEFA_MAX_RDMA },
+		{ FI_OPT_INJECT_MSG_SIZE, KEFA_INJECT },
+		{ FI_OPT_INJECT_RMA_SIZE, KEFA_INJECT },
+	};
+	struct fid *fid = &scene->ep->fid;
+	size_t value, len;
+	u64 flags;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		len = sizeof(value);
+		KUNIT_EXPECT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT,
+						options[i].name, &value, &len),
+				0);
+		KUNIT_EXPECT_EQ(test, value, options[i].value);
+		len = 4;
+		KUNIT_EXPECT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT,
+						options[i].name, &value, &len),
+				-FI_ETOOSMALL);
+		KUNIT_EXPECT_EQ(test, len, sizeof(value));
+	}
+	flags = FI_TRANSMIT | FI_INJECT;
+	KUNIT_EXPECT_EQ(test, fi_control(fid, FI_SETOPSFLAG, &flags), 0);
+	flags = FI_TRANSMIT | FI_MORE;
+	KUNIT_EXPECT_EQ(test, fi_control(fid, FI_SETOPSFLAG, &flags),
+			-FI_EBADFLAGS);
+	flags = FI_TRANSMIT | FI_RECV;
+	KUNIT_EXPECT_EQ(test, fi_control(fid, FI_SETOPSFLAG, &flags), -EINVAL);
+	flags = FI_TRANSMIT;
+	KUNIT_EXPECT_EQ(test, fi_control(fid, FI_GETOPSFLAG, &flags), 0);
+	KUNIT_EXPECT_EQ(test, flags, FI_INJECT);
+}
+
+static void ep_name(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	struct fi_efa_addr addr;
+	size_t len = sizeof(addr);
+
+	KUNIT_EXPECT_EQ(test, fi_getname(&scene->ep->fid, &addr, &len),
+			-FI_EOPBADSTATE);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_EQ(test, fi_getname(&scene->ep->fid, &addr, &len), 0);
+	KUNIT_EXPECT_EQ(test, addr.qpn, scene->qp->hq->qpn);
+	KUNIT_EXPECT_EQ(test, addr.qkey, scene->qp->hq->qkey);
+	KUNIT_EXPECT_MEMEQ(test, addr.gid, scene->fake->dev->gid,
+			   sizeof(addr.gid));
+	KUNIT_EXPECT_EQ(test, addr.reserved, 0);
+	len = 8;
+	KUNIT_EXPECT_EQ(test, fi_getname(&scene->ep->fid, &addr, &len),
+			-FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, len, sizeof(addr));
+}
+
+/* --- vectors --- */
+
+static u32 vector_of_next(struct kunit *test, struct efa_scene *scene)
+{
+	struct fid_ep *ep = efa_scene_ep(test, scene, 0);
+	u32 vector;
+
+	KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+	vector = efake_last_qp(scene->fake)->attr.vector;
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	return vector;
+}
+
+static void vectors_in_turn(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	int i;
+
+	/* The domain's own has the first. */
+	for (i = 1; i < 10; i++)
+		KUNIT_EXPECT_EQ(test, vector_of_next(test, scene), i % 4);
+}
+
+/* Nodes: what is near comes first, and what isn't serves as well. */
+static void vectors_near(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	struct kefa_dev *dev = scene->fake->dev;
+	u32 i, vector;
+
+	dev->vectors = 2 * nr_cpu_ids;
+	dev->numa_node = cpu_to_node(0);
+	for (i = 0; i < 3 * dev->vectors; i++) {
+		vector = vector_of_next(test, scene);
+		KUNIT_EXPECT_LT(test, vector, nr_cpu_ids);
+		KUNIT_EXPECT_TRUE(test, cpu_online(vector));
+	}
+	dev->numa_node = MAX_NUMNODES;
+	for (i = 0; i < dev->vectors; i++)
+		KUNIT_EXPECT_LT(test, vector_of_next(test, scene),
+				dev->vectors);
+}
+
+/* Many more vectors than there can be CPUs. */
+static void vectors_beyond_cpus(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	struct kefa_dev *dev = scene->fake->dev;
+
+	dev->vectors = SZ_64K;
+	dev->numa_node = cpu_to_node(0);
+	dev->next_vector = SZ_16K;
+	KUNIT_EXPECT_LT(test, vector_of_next(test, scene), nr_cpu_ids);
+	KUNIT_EXPECT_LT(test, vector_of_next(test, scene), nr_cpu_ids);
+}
+
+static void vectors_by_wish(struct kunit *test)
+{
+	static const struct {
+		int cpu;
+		u32 vector;
+	} wishes[] = { { 0, 0 }, { 3, 3 }, { 4, 0 }, { 1000001, 1 } };
+	struct fi_cq_attr attr = { .flags = FI_AFFINITY };
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(wishes); i++) {
+		attr.signaling_vector = wishes[i].cpu;
+		KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &cq,
+						 NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info,
+						  &ep, NULL), 0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &scene->av->fid, 0), 0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cq->fid,
+						 FI_TRANSMIT | FI_RECV), 0);
+		KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+		KUNIT_EXPECT_EQ(test, efake_last_qp(scene->fake)->attr.vector,
+				wishes[i].vector);
+		KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+		KUNIT_EXPECT_EQ(test, fi_close(&cq->fid), 0);
+	}
+}
+
+/* --- what its answers mean --- */
+
+static const struct {
+	u32 status;
+	int err;
+	const char *word;
+} answers[] = {
+	{ 1, ECANCELED, "Flushed" },
+	{ 2, EIO, "Internal" },
+	{ 3, EOPNOTSUPP, "Unsupported" },
+	{ 4, EINVAL, "address handle" },
+	{ 5, EINVAL, "Local key" },
+	{ 6, EMSGSIZE, "too long" },
+	{ 7, EACCES, "Remote key" },
+	{ 8, ECONNABORTED, "aborted" },
+	{ 9, ECONNRESET, "destination" },
+	{ 10, EAGAIN, "not ready" },
+	{ 11, EMSGSIZE, "too short" },
+	{ 12, EIO, "Unexpected" },
+	{ 13, ETIMEDOUT, "Unresponsive" },
+	{ 14, ENOTCONN, "no address handle" },
+	{ 15, EHOSTUNREACH, "unreachable" },
+	{ 16, EIO, NULL },
+	{ 17, EIO, NULL },
+	{ 18, EPROTONOSUPPORT, "Feature" },
+	{ 19, EIO, NULL },
+	{ 1000, EIO, NULL },
+	{ S32_MAX, EIO, NULL },
+	{ 0x80000000, EIO, NULL },
+	{ U32_MAX, EIO, NULL },
+};
+
+static void statuses(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const char *text;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(answers); i++) {
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), 0);
+		efake_wr_done(efake_sent(scene->qp, 0), answers[i].status);
+		efa_expect_error(test, scene, i, answers[i].err,
+				 answers[i].status);
+		text = fi_cq_strerror(scene->cq, answers[i].status, NULL, NULL,
+				      0);
+		KUNIT_EXPECT_NOT_NULL(test, text);
+		if (answers[i].word)
+			KUNIT_EXPECT_NOT_NULL(test, strstr(text,
+							   answers[i].word));
+		else
+			KUNIT_EXPECT_NULL(test,
+					  kefa_status_text(answers[i].status));
+	}
+	KUNIT_EXPECT_EQ(test, kefa_status_errno(0), 0);
+}
+
+static struct kunit_case device_cases[] = {
+	KUNIT_CASE(probe_all),
+	KUNIT_CASE(probe_denied),
+	KUNIT_CASE(probe_silence),
+	KUNIT_CASE(probe_refused),
+	KUNIT_CASE(info_limits),
+	KUNIT_CASE(info_devices),
+	KUNIT_CASE(ep_possible),
+	KUNIT_CASE(ep_options),
+	KUNIT_CASE(ep_name),
+	KUNIT_CASE(vectors_in_turn),
+	KUNIT_CASE(vectors_near),
+	KUNIT_CASE(vectors_beyond_cpus),
+	KUNIT_CASE(vectors_by_wish),
+	KUNIT_CASE(statuses),
+	{}
+};
+
+static struct kunit_suite device_suite = {
+	.name = "kefa_device",
+	.test_cases = device_cases,
+};
+
+kunit_test_suite(device_suite);

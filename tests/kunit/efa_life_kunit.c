@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The end of endpoints and devices under the EFA provider: at full depth, in each
+ * state, with a dead admin queue, with handlers and sleepers. Each operation is
+ * accounted for once, by its context.
+ */
+#include <linux/bitmap.h>
+#include <linux/completion.h>
+#include <linux/mm.h>
+#include "crew.h"
+#include "efa_scene.h"
+
+#define CONTEXTS	1024
+#define DEPTH		(EFAKE_TX_DEPTH + EFAKE_RX_DEPTH)
+
+/**
+ * struct tally - what became of operations
+ * @posted: contexts that are in use
+ * @seen: contexts that completed
+ * @done: how many with success
+ * @err: how many with the errno that is expected
+ * @wrong: twice, with another error, or of nobody
+ */
+struct tally {
+	DECLARE_BITMAP(posted, CONTEXTS);
+	DECLARE_BITMAP(seen, CONTEXTS);
+	unsigned int	done;
+	unsigned int	err;
+	unsigned int	wrong;
+};
+
+static void tally_one(struct tally *tally, void *context)
+{
+	unsigned long ctx = (unsigned long)context;
+
+	if (ctx >= CONTEXTS || !test_bit(ctx, tally->posted) ||
+	    __test_and_set_bit(ctx, tally->seen))
+		tally->wrong++;
+}
+
+static void tally_all(struct efa_scene *scene, struct tally *tally, int err)
+{
+	struct efa_comp comp;
+
+	while ((comp = efa_read(scene)).ret != -EAGAIN) {
+		if (comp.ret == 1) {
+			tally_one(tally, comp.entry.op_context);
+			tally->done++;
+			continue;
+		}
+		tally_one(tally, comp.error.op_context);
+		if (comp.error.err == err)
+			tally->err++;
+		else
+			tally->wrong++;
+	}
+}
+
+/* All that is posted completed, once; how many of it with success. */
+static void expect_tally(struct kunit *test, struct efa_scene *scene,
+			 struct tally *tally, int err, unsigned int done)
+{
+	unsigned int posted = bitmap_weight(tally->posted, CONTEXTS);
+
+	tally_all(scene, tally, err);
+	KUNIT_EXPECT_EQ(test, tally->wrong, 0);
+	KUNIT_EXPECT_EQ(test, tally->done, done);
+	KUNIT_EXPECT_EQ(test, tally->err, posted - done);
+	KUNIT_EXPECT_TRUE(test, bitmap_equal(tally->posted, tally->seen,
+					     CONTEXTS));
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			efa_cq(scene)->attr.size);
+}
+
+static struct tally *tally_new(struct kunit *test)
+{
+	struct tally *tally = kunit_kzalloc(test, sizeof(*tally), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, tally);
+	return tally;
+}
+
+/* As much as there is room for, of each kind. */
+static void fill_up(struct kunit *test, struct efa_scene *scene,
+		    struct tally *tally)
+{
+	struct kvec iov[3] = {
+		{ scene->buf, 10 }, { scene->buf + 20, 10 },
+		{ scene->buf + 40, 10 },
+	};
+	struct fi_rma_iov rma = { EFA_RADDR, 30, EFA_KEY };
+	struct fi_msg_rma msg = {
+		.addr = scene->peer, .rma_iov = &rma, .rma_iov_count = 1,
+	};
+	unsigned long ctx;
+	ssize_t ret = 0;
+
+	for (ctx = 1; ctx < CONTEXTS && !ret; ctx++) {
+		__set_bit(ctx, tally->posted);
+		msg.context = (void *)ctx;
+		switch (ctx % 5) {
+		case 0:
+			ret = efa_send(scene, 100, ctx);
+			break;
+		case 1:
+			ret = efa_get(scene, 100, ctx);
+			break;
+		case 2:
+			iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, iov, 3, 30);
+			ret = fi_writemsg(scene->ep, &msg, FI_COMPLETION);
+			break;
+		case 3:
+			ret = efa_send(scene, 8, ctx);
+			break;
+		default:
+			iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, iov, 3, 30);
+			ret = fi_writemsg(scene->ep, &msg, FI_INJECT |
+					  FI_COMPLETION);
+		}
+	}
+	__clear_bit(ctx - 1, tally->posted);
+	KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+	for (ctx = 900; ctx < 900 + EFAKE_RX_DEPTH; ctx++) {
+		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, ctx), 0);
+		__set_bit(ctx, tally->posted);
+	}
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), -EAGAIN);
+	KUNIT_EXPECT_GE(test, scene->qp->nsent + scene->qp->nrecvs, 64);
+}
+
+/* --- close --- */
+
+static void close_at_depth(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct tally *tally = tally_new(test);
+
+	fill_up(test, scene, tally);
+	EFA_CLOSE(test, scene->ep);
+	expect_tally(test, scene, tally, ECANCELED, 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 1);
+}
+
+/* What the device has completed meanwhile isn't lost. */
+static void close_takes_what_is_done(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct tally *tally = tally_new(test);
+	unsigned int i, whole = 0;
+
+	fill_up(test, scene, tally);
+	/* Without an event, as if that came too late. */
+	scene->qp->armed = false;
+	for (i = 0; i < 10; i++)
+		efake_wr_done(efake_recv(scene->qp, 0), 0);
+	for (i = 0; i < 7; i++)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	/* 1 read, 3 parts of a write, 1 send, 1 inject, 1 send */
+	whole = 10 + 5;
+	EFA_CLOSE(test, scene->ep);
+	expect_tally(test, scene, tally, ECANCELED, whole);
+}
+
+static void close_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct tally *tally = tally_new(test);
+
+	scene->fake->pci = true;
+	fill_up(test, scene, tally);
+	scene->fake->refuse = EFAKE_REFUSE_ALL;
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_FALSE(test, scene->fake->master);
+	expect_tally(test, scene, tally, ENODEV, 0);
+	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->broken);
+}
+
+static void close_idle(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_QP_CREATE), 1);
+	efa_expect_nothing(test, scene);
+}
+
+/* An endpoint that could not be enabled is as it was. */
+static void enable_fails(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+
+	efake_fail(scene->fake, EFAKE_QP_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -ENOSPC);
+	efake_fail(scene->fake, EFAKE_QP_START, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -EIO);
+	efake_fail(scene->fake, EFAKE_DMA_MAP, KEFA_COPIES, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 1);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 1), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+}
+
+/* Made in part, and what there was isn't taken back. */
+static void enable_fails_and_is_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+
+	efake_fail(scene->fake, EFAKE_QP_START, 1, -EIO);
+	efake_fail(scene->fake, EFAKE_QP_DESTROY, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -EIO);
+	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->broken);
+	/* That isn't the fault of the next. */
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 8, 1), 0);
+	EFA_CLOSE(test, scene->ep);
+	efa_expect_error(test, scene, 1, ECANCELED, 0);
+}
+
+static void domain_fails(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efake *fake = scene->fake;
+	struct fid_domain *domain = NULL;
+
+	efake_fail(fake, EFAKE_PD_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
+					NULL), -ENOSPC);
+	efake_fail(fake, EFAKE_QP_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
+					NULL), -ENOSPC);
+	efake_fail(fake, EFAKE_DMA_MAP, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
+					NULL), -ENOMEM);
+	efake_fail(fake, EFAKE_QP_START, 1, -EIO);
+	efake_fail(fake, EFAKE_QP_DESTROY, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
+					NULL), -EIO);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->lost), 1);
+}
+
+/* --- removal --- */
+
+static void expect_gone(struct kunit *test, struct efa_scene *scene)
+{
+	struct fi_eq_device_entry event;
+	struct fi_av_attr attr = { };
+	struct fid_av *av;
+	u32 type;
+
+	/* Others may have arrived before. */
+	do {
+		KUNIT_ASSERT_EQ(test, fi_eq_read(scene->eq, &type, &event,
+						 sizeof(event), 0),
+				sizeof(event));
+	} while (type == FI_DEVICE_ARRIVED);
+	KUNIT_EXPECT_EQ(test, type, FI_DEVICE_REMOVED);
+	KUNIT_EXPECT_PTR_EQ(test, event.fid, &scene->domain->fid);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 8, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 8, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL),
+			-ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -ENODEV);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 0);
+}
+
+/* Bits of a removal's circumstances. */
+#define FULL	BIT(0)	/* operations outstanding, at full depth */
+#define DONE	BIT(1)	/* some of which are done, and nobody knows */
+#define IDLE	BIT(2)	/* the endpoint isn't enabled */
+#define DEAD	BIT(3)	/* the admin queue is */
+#define PCI	BIT(4)	/* the device can be silenced */
+#define REGION	BIT(5)	/* memory is registered */
+
+static const struct removal {
+	const char	*desc;
+	u32		how;
+} removals[] = {
+	{ "not enabled", IDLE },
+	{ "idle", 0 },
+	{ "idle, dead", DEAD },
+	{ "idle, dead, pci", DEAD | PCI },
+	{ "full", FULL },
+	{ "full, region", FULL | REGION },
+	{ "full, done in part", FULL | DONE },
+	{ "full, pci", FULL | PCI },
+	{ "full, dead", FULL | DEAD },
+	{ "full, dead, done in part", FULL | DEAD | DONE },
+	{ "full, dead, pci", FULL | DEAD | PCI },
+	{ "full, dead, pci, region", FULL | DEAD | PCI | REGION },
+};
+
+KUNIT_ARRAY_PARAM_DESC(removal, removals, desc);
+
+static void remove_when(struct kunit *test)
+{
+	u32 how = ((const struct removal *)test->param_value)->how;
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = how & IDLE,
+	});
+	struct tally *tally = tally_new(test);
+	struct efake *fake = scene->fake;
+	struct fid_mr *mr = NULL;
+
+	fake->pci = how & PCI;
+	if (how & REGION)
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 99,
+						FI_REMOTE_READ, 0, 0, 0, &mr,
+						NULL), 0);
+	if (how & FULL)
+		fill_up(test, scene, tally);
+	if (how & DONE) {
+		scene->qp->armed = false;
+		efake_wr_done(efake_recv(scene->qp, 0), 0);
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	}
+	if (how & DEAD)
+		fake->refuse = EFAKE_REFUSE_ALL;
+	efake_remove(fake);
+	KUNIT_EXPECT_EQ(test, fake->master, !(how & DEAD) || !(how & PCI));
+	expect_gone(test, scene);
+	expect_tally(test, scene, tally, ENODEV, how & DONE ? 2 : 0);
+	if (mr) {
+		KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	/* Later nothing comes. */
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, -EAGAIN);
+}
+
+/* The same again and again, on one that comes back under its name. */
+static void remove_and_return(struct kunit *test)
+{
+	struct efa_scene *scene;
+	struct tally *tally;
+	struct efake *fake;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		fake = efake_make(test, EFA_DEVICE);
+		efake_publish(fake);
+		fake->pci = true;
+		scene = efa_scene_on(test, fake, NULL);
+		tally = tally_new(test);
+		fill_up(test, scene, tally);
+		if (i % 4 == 3)
+			fake->refuse = EFAKE_REFUSE_ALL;
+		efake_remove(fake);
+		expect_gone(test, scene);
+		expect_tally(test, scene, tally, ENODEV, 0);
+	}
+}
+
+/* Two endpoints, two domains, one device; and another device. */
+static void remove_one_of_two(struct kunit *test)
+{
+	struct efa_scene *one = efa_scene_new(test, NULL), *same, *other;
+	struct efake *fake = efake_make(test, "efake1");
+	struct tally *tally[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		tally[i] = tally_new(test);
+	efake_publish(fake);
+	other = efa_scene_on(test, fake, NULL);
+	same = efa_scene_on(test, one->fake, NULL);
+	fill_up(test, one, tally[0]);
+	fill_up(test, same, tally[1]);
+	fill_up(test, other, tally[2]);
+	efake_remove(one->fake);
+	expect_gone(test, one);
+	expect_gone(test, same);
+	expect_tally(test, one, tally[0], ENODEV, 0);
+	expect_tally(test, same, tally[1], ENODEV, 0);
+	efa_expect_nothing(test, other);
+	while (other->qp->nsent)
+		efake_wr_done(efake_sent(other->qp, 0), 0);
+	efake_settle();
+	tally_all(other, tally[2], ECANCELED);
+	EFA_CLOSE(test, other->ep);
+	expect_tally(test, other, tally[2], ECANCELED, tally[2]->done);
+	KUNIT_EXPECT_EQ(test, tally[2]->err, EFAKE_RX_DEPTH);
+}
+
+/**
+ * struct haunted - memory that a device may still reach when it should not
+ * @page: the ULP's
+ * @mr: region of the last page
+ */
+struct haunted {
+	struct page	*page[3];
+	struct fid_mr	*mr;
+};
+
+static struct haunted *haunted_make(struct kunit *test, struct efa_scene *scene)
+{
+	struct haunted *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	for (i = 0; i < 3; i++) {
+		h->page[i] = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, h->page[i]);
+	}
+	KUNIT_EXPECT_EQ(test, fi_recv(scene->ep, page_address(h->page[0]), 64,
+				      NULL, FI_ADDR_UNSPEC, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_read(scene->ep, page_address(h->page[1]), 64,
+				      NULL, scene->peer, EFA_RADDR, EFA_KEY,
+				      NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200,
+					scene->peer), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain,
+					page_address(h->page[2]), PAGE_SIZE,
+					FI_REMOTE_WRITE, 0, 0, 0, &h->mr, NULL),
+			0);
+	return h;
+}
+
+/* The ULP is done with its memory, and the device isn't. */
+static void expect_kept(struct kunit *test, struct efa_scene *scene,
+			struct haunted *h)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		put_page(h->page[i]);
+	/* A page that was free would have KASAN cry out. */
+	KUNIT_EXPECT_EQ(test, efake_haunt(scene->fake), 4);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, page_ref_count(h->page[i]), 1);
+		KUNIT_EXPECT_STREQ(test, page_address(h->page[i]), "ghost");
+		put_page(h->page[i]);
+	}
+}
+
+static void remove_haunted(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct haunted *h = haunted_make(test, scene);
+
+	scene->fake->refuse = EFAKE_REFUSE_ALL;
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_EQ(test, fi_close(&h->mr->fid), 0);
+	expect_kept(test, scene, h);
+}
+
+/* One that doesn't master the bus any more can't reach them. */
+static void remove_silenced(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct haunted *h = haunted_make(test, scene);
+	int i;
+
+	scene->fake->pci = true;
+	scene->fake->refuse = EFAKE_REFUSE_ALL;
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_EQ(test, fi_close(&h->mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, efake_haunt(scene->fake), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, page_ref_count(h->page[i]), 1);
+		put_page(h->page[i]);
+	}
+}
+
+/* A region that the device doesn't take back, nor destroys, while all goes on. */
+static void close_haunted(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct haunted *h = haunted_make(test, scene);
+
+	scene->fake->status = 2;
+	scene->fake->refuse = EFAKE_REFUSE_ALL;
+	KUNIT_EXPECT_EQ(test, fi_close(&h->mr->fid), 0);
+	EFA_CLOSE(test, scene->ep);
+	expect_kept(test, scene, h);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 3);
+}
+
+/* --- those who wait or work at removal --- */
+
+static struct completion handler_in, handler_out;
+
+static void stay(struct fid_cq *cq, void *context)
+{
+	complete(&handler_in);
+	wait_for_completion(&handler_out);
+}
+
+static void let_go(void *unused)
+{
+	complete_all(&handler_out);
+}
+
+/* remove() doesn't wait for a ULP, that is for its handler. */
+static void remove_in_handler(struct kunit *test)
+{
+	struct tally *tally = tally_new(test);
+	struct efa_scene *scene;
+
+	init_completion(&handler_in);
+	init_completion(&handler_out);
+	scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .wait_obj = FI_WAIT_UNSPEC, .handler = stay },
+	});
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, let_go, NULL), 0);
+	fill_up(test, scene, tally);
+	efake_wr_done(efake_recv(scene->qp, 0), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&handler_in));
+	efake_remove(scene->fake);
+	expect_gone(test, scene);
+	expect_tally(test, scene, tally, ENODEV, 1);
+}
+
+static void sleep_on_cq(struct kofi_thread *thread)
+{
+	struct efa_scene *scene = thread->arg;
+	struct fi_cq_data_entry entry;
+
+	thread->ret = fi_cq_sread(scene->cq, &entry, 1, NULL, KOFI_NEVER_MS);
+}
+
+static void sleep_on_eq(struct kofi_thread *thread)
+{
+	struct efa_scene *scene = thread->arg;
+	struct fi_eq_device_entry event;
+	u32 type;
+
+	thread->ret = fi_eq_sread(scene->eq, &type, &event, sizeof(event),
+				  KOFI_NEVER_MS, FI_PEEK);
+}
+
+static void remove_under_sleepers(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC,
+	});
+	struct kofi_thread cq, eq;
+
+	kofi_thread_start(test, &cq, sleep_on_cq, scene);
+	kofi_thread_start(test, &eq, sleep_on_eq, scene);
+	KUNIT_EXPECT_TRUE(test,
+			  kofi_soon(kofi_sleepers(&efa_cq(scene)->notifier.wait)));
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&eq, 20));
+	efake_remove(scene->fake);
+	kofi_thread_join(test, &cq);
+	kofi_thread_join(test, &eq);
+	KUNIT_EXPECT_EQ(test, cq.ret, -ENODEV);
+	KUNIT_EXPECT_EQ(test, eq.ret, sizeof(struct fi_eq_device_entry));
+	expect_gone(test, scene);
+}
+
+/* Threads that post as long as they can, while it goes. */
+#define POSTERS	3
+
+static void post_till_gone(struct kofi_thread *thread)
+{
+	struct efa_scene *scene = thread->arg;
+	long posted = 0, tried = 0;
+	ssize_t ret;
+
+	do {
+		ret = tried++ % 2 ? efa_recv(scene, 64, 1) :
+				   efa_send(scene, 64, 1);
+		posted += !ret;
+		if (ret == -EAGAIN)
+			cond_resched();
+	} while (!ret || ret == -EAGAIN);
+	thread->ret = ret == -ENODEV ? posted : ret;
+}
+
+static void remove_under_posts(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.size = 4096,
+	});
+	struct kofi_thread thread[POSTERS];
+	unsigned int i, n = 0, posted = 0;
+
+	scene->fake->auto_tx = true;
+	for (i = 0; i < POSTERS; i++)
+		kofi_thread_start(test, &thread[i], post_till_gone, scene);
+	for (i = 0; i < 200; i++) {
+		usleep_range(50, 100);
+		n += efa_drain(scene);
+	}
+	efake_remove(scene->fake);
+	for (i = 0; i < POSTERS; i++) {
+		kofi_thread_join(test, &thread[i]);
+		KUNIT_EXPECT_GE(test, thread[i].ret, 0);
+		posted += thread[i].ret;
+	}
+	n += efa_drain(scene);
+	KUNIT_EXPECT_EQ(test, n, posted);
+	KUNIT_EXPECT_GT(test, posted, 2 * DEPTH);
+	kunit_info(test, "%u operations\n", posted);
+}
+
+static struct kunit_case life_cases[] = {
+	KUNIT_CASE(close_at_depth),
+	KUNIT_CASE(close_takes_what_is_done),
+	KUNIT_CASE(close_refused),
+	KUNIT_CASE(close_idle),
+	KUNIT_CASE(enable_fails),
+	KUNIT_CASE(enable_fails_and_is_refused),
+	KUNIT_CASE(domain_fails),
+	KUNIT_CASE_PARAM(remove_when, removal_gen_params),
+	KUNIT_CASE(remove_and_return),
+	KUNIT_CASE(remove_one_of_two),
+	KUNIT_CASE(remove_haunted),
+	KUNIT_CASE(remove_silenced),
+	KUNIT_CASE(close_haunted),
+	KUNIT_CASE(remove_in_handler),
+	KUNIT_CASE(remove_under_sleepers),
+	KUNIT_CASE(remove_under_posts),
+	{}
+};
+
+static struct kunit_suite life_suite = {
+	.name = "kefa_life",
+	.test_cases = life_cases,
+};
+
+kunit_test_suite(life_suite);
