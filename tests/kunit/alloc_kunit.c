@@ -2,63 +2,13 @@
 /*
  * Memory that is short: each allocation of each control call fails in its turn,
  * and then it is as if nobody had called.
- *
- * current->fail_nth counts more than the code's own allocations: what slab,
- * kmemleak and others take beside them, now and then. To be sure that each
- * kmalloc() failed once, a tracepoint counts those, and starts the countdown
- * behind the one before. A sweep over all that is counted follows.
  */
-#include <linux/preempt.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <trace/events/kmem.h>
 #include "fake.h"
-
-/* More allocations than any call makes, so that a mistake here ends. */
-#define POINTS_MAX	300
-/* Other allocations that may come between two of kmalloc(). */
-#define BETWEEN_MAX	8
+#include "faults.h"
 
 static u8 memory[64];
-
-/**
- * struct faults - which allocation shall fail
- * @task: whose allocations are counted, NULL for nobody's
- * @after: so many calls of kmalloc() succeed before the countdown begins
- * @nth: where it begins
- * @seen: calls of kmalloc()
- * @failed: which of them failed, the last of several
- * @ptr: what the last one returned
- * @size: and was asked for
- */
-static struct faults {
-	struct task_struct	*task;
-	unsigned int		after;
-	unsigned int		nth;
-	unsigned int		seen;
-	unsigned int		failed;
-	const void		*ptr;
-	size_t			size;
-} faults;
-
-static void see_kmalloc(void *data, unsigned long call_site, const void *ptr,
-			size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags,
-			int node)
-{
-	if (READ_ONCE(faults.task) != current || !in_task())
-		return;
-	/* A large one is traced twice. */
-	if (faults.seen && ptr == faults.ptr && bytes_req == faults.size)
-		return;
-	faults.ptr = ptr;
-	faults.size = bytes_req;
-	faults.seen++;
-	if (!ptr)
-		faults.failed = faults.seen;
-	if (faults.seen == faults.after)
-		WRITE_ONCE(current->fail_nth, faults.nth);
-}
 
 /**
  * struct scene - what an operation works on
@@ -235,15 +185,10 @@ static int core_undo(struct scene *scene)
  */
 static int without_faults(int (*run)(struct scene *scene), struct scene *scene)
 {
-	struct task_struct *task = faults.task;
-	unsigned int nth = READ_ONCE(current->fail_nth);
-	int ret;
+	unsigned int nth = faults_pause();
+	int ret = run(scene);
 
-	faults.task = NULL;
-	WRITE_ONCE(current->fail_nth, 0);
-	ret = run(scene);
-	WRITE_ONCE(current->fail_nth, nth);
-	faults.task = task;
+	faults_resume(nth);
 	return ret;
 }
 
@@ -364,14 +309,9 @@ static struct outcome run_with(const struct operation *operation,
 	struct outcome outcome;
 
 	scene->result = NULL;
-	faults = (struct faults){ .after = after, .nth = nth };
-	WRITE_ONCE(current->fail_nth, after ? 0 : nth);
-	WRITE_ONCE(faults.task, current);
+	faults_arm(after, nth);
 	outcome.ret = operation->run(scene);
-	WRITE_ONCE(faults.task, NULL);
-	outcome.injected = nth && faults.seen >= after &&
-			   !READ_ONCE(current->fail_nth);
-	WRITE_ONCE(current->fail_nth, 0);
+	outcome.injected = faults_disarm();
 	return outcome;
 }
 
@@ -407,7 +347,7 @@ static void fail_kmalloc(struct kunit *test, const struct operation *operation,
 {
 	unsigned int i;
 
-	for (i = 0; i < 3 * BETWEEN_MAX; i++) {
+	for (i = 0; i < 3 * FAULTS_BETWEEN; i++) {
 		expect_clean(test, operation, scene, nth - 1, 1 + i / 3);
 		if (faults.failed == nth)
 			return;
@@ -422,7 +362,7 @@ static unsigned int sweep(struct kunit *test, const struct operation *operation,
 	struct outcome outcome;
 	unsigned int nth;
 
-	for (nth = 1; nth < POINTS_MAX; nth++) {
+	for (nth = 1; nth < FAULTS_MAX; nth++) {
 		outcome = expect_clean(test, operation, scene, 0, nth);
 		if (!outcome.injected)
 			return nth - 1;
@@ -474,21 +414,10 @@ static struct kunit_case alloc_cases[] = {
 	{}
 };
 
-static int alloc_suite_init(struct kunit_suite *suite)
-{
-	return register_trace_kmalloc(see_kmalloc, NULL);
-}
-
-static void alloc_suite_exit(struct kunit_suite *suite)
-{
-	unregister_trace_kmalloc(see_kmalloc, NULL);
-	tracepoint_synchronize_unregister();
-}
-
 static struct kunit_suite alloc_suite = {
 	.name = "kofi_alloc",
-	.suite_init = alloc_suite_init,
-	.suite_exit = alloc_suite_exit,
+	.suite_init = faults_init,
+	.suite_exit = faults_exit,
 	.test_cases = alloc_cases,
 };
 
