@@ -13,24 +13,6 @@
 #define KOFI_CQ_MAX_SIZE	65536
 #define KOFI_CQ_RESERVE		16
 
-/**
- * struct kofi_cq_slot - a completion in the ring
- * @entry: what fi_cq_read() stores, from the beginning as far as the format goes
- * @src_addr: who sent it
- * @olen: as in struct fi_cq_err_entry
- * @err: as in struct fi_cq_err_entry; 0 for a completion without error
- * @prov_errno: as in struct fi_cq_err_entry
- * @unasked: the slot is the reserve's
- */
-struct kofi_cq_slot {
-	struct fi_cq_tagged_entry	entry;
-	fi_addr_t			src_addr;
-	size_t				olen;
-	int				err;
-	int				prov_errno;
-	bool				unasked;
-};
-
 /* The shorter formats are beginnings of the longest. */
 #define KOFI_SAME_PLACE(type, field)				\
 	static_assert(offsetof(struct type, field) ==		\
@@ -75,6 +57,25 @@ static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 		cq->replenished(cq);
 }
 
+/* Of the sizes of the formats, so that nobody is called to copy. */
+static void kofi_cq_copy(const struct kofi_cq *cq, void *buf,
+			 const struct fi_cq_tagged_entry *entry)
+{
+	switch (cq->attr.format) {
+	case FI_CQ_FORMAT_CONTEXT:
+		memcpy(buf, entry, sizeof(struct fi_cq_entry));
+		break;
+	case FI_CQ_FORMAT_MSG:
+		memcpy(buf, entry, sizeof(struct fi_cq_msg_entry));
+		break;
+	case FI_CQ_FORMAT_DATA:
+		memcpy(buf, entry, sizeof(struct fi_cq_data_entry));
+		break;
+	default:
+		memcpy(buf, entry, sizeof(*entry));
+	}
+}
+
 static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 				fi_addr_t *src_addr)
 {
@@ -85,7 +86,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 
 	spin_lock_bh(&cq->lock);
 	while ((slot = kofi_cq_head(cq)) && !slot->err && n < count) {
-		memcpy(buf, &slot->entry, cq->entry_size);
+		kofi_cq_copy(cq, buf, &slot->entry);
 		buf += cq->entry_size;
 		if (src_addr)
 			src_addr[n] = slot->src_addr;
@@ -223,36 +224,6 @@ static const struct fi_ops_cq kofi_cq_ops = {
 	.signal		= kofi_cq_signal,
 };
 
-static void kofi_cq_put(struct kofi_cq *cq, const struct kofi_cq_slot *slot)
-{
-	spin_lock_bh(&cq->lock);
-	if (!WARN_ON_ONCE(cq->tail - cq->head > cq->mask))
-		cq->ring[cq->tail++ & cq->mask] = *slot;
-	spin_unlock_bh(&cq->lock);
-}
-
-/**
- * kofi_cq_write() - report that an operation completed
- * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
- *
- * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_cq_write(struct kofi_cq *cq, const struct fi_cq_tagged_entry *entry,
-		   fi_addr_t src_addr)
-{
-	const struct kofi_cq_slot slot = {
-		.entry		= *entry,
-		.src_addr	= src_addr,
-	};
-
-	kofi_cq_put(cq, &slot);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_write, KOFI_PROVIDER);
-
 /**
  * kofi_cq_write_unasked() - report something that nobody posted
  * @cq: the completion queue
@@ -267,13 +238,7 @@ void kofi_cq_write_unasked(struct kofi_cq *cq,
 			   const struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src_addr)
 {
-	const struct kofi_cq_slot slot = {
-		.entry		= *entry,
-		.src_addr	= src_addr,
-		.unasked	= true,
-	};
-
-	kofi_cq_put(cq, &slot);
+	kofi_cq_put(cq, entry, src_addr, true);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
 
@@ -288,22 +253,26 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
  */
 void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry)
 {
-	const struct kofi_cq_slot slot = {
-		.entry = {
-			.op_context	= entry->op_context,
-			.flags		= entry->flags,
-			.len		= entry->len,
-			.buf		= entry->buf,
-			.data		= entry->data,
-			.tag		= entry->tag,
-		},
-		.src_addr	= entry->src_addr,
-		.olen		= entry->olen,
-		.err		= entry->err ?: FI_EOTHER,
-		.prov_errno	= entry->prov_errno,
-	};
+	struct kofi_cq_slot *slot;
 
-	kofi_cq_put(cq, &slot);
+	spin_lock_bh(&cq->lock);
+	slot = kofi_cq_next(cq);
+	if (slot)
+		*slot = (struct kofi_cq_slot) {
+			.entry = {
+				.op_context	= entry->op_context,
+				.flags		= entry->flags,
+				.len		= entry->len,
+				.buf		= entry->buf,
+				.data		= entry->data,
+				.tag		= entry->tag,
+			},
+			.src_addr	= entry->src_addr,
+			.olen		= entry->olen,
+			.err		= entry->err ?: FI_EOTHER,
+			.prov_errno	= entry->prov_errno,
+		};
+	spin_unlock_bh(&cq->lock);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
 

@@ -303,14 +303,80 @@ int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
 void kofi_cq_fini(struct kofi_cq *cq);
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 struct fid_cq **cq, void *context);
-void kofi_cq_write(struct kofi_cq *cq, const struct fi_cq_tagged_entry *entry,
-		   fi_addr_t src_addr);
 void kofi_cq_write_unasked(struct kofi_cq *cq,
 			   const struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src_addr);
 void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry);
 void kofi_cq_notify(struct kofi_cq *cq);
 void kofi_cq_notify_worker(struct kofi_cq *cq);
+
+/**
+ * struct kofi_cq_slot - a completion in the ring
+ * @entry: what fi_cq_read() stores, from the beginning as far as the format goes
+ * @src_addr: who sent it
+ * @olen: as in struct fi_cq_err_entry
+ * @err: as in struct fi_cq_err_entry; 0 for a completion without error
+ * @prov_errno: as in struct fi_cq_err_entry
+ * @unasked: the slot is the reserve's
+ */
+struct kofi_cq_slot {
+	struct fi_cq_tagged_entry	entry;
+	fi_addr_t			src_addr;
+	size_t				olen;
+	int				err;
+	int				prov_errno;
+	bool				unasked;
+};
+
+/**
+ * kofi_cq_next() - the slot of the next completion
+ * @cq: the completion queue
+ *
+ * Context: Under kofi_cq.lock.
+ * Return: the slot, whose contents are old; or NULL, as somebody didn't reserve.
+ */
+static inline struct kofi_cq_slot *kofi_cq_next(struct kofi_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	if (WARN_ON_ONCE(cq->tail - cq->head > cq->mask))
+		return NULL;
+	return &cq->ring[cq->tail++ & cq->mask];
+}
+
+/* For kofi_cq_write() and kofi_cq_write_unasked(). */
+static inline void kofi_cq_put(struct kofi_cq *cq,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src_addr, bool unasked)
+{
+	struct kofi_cq_slot *slot;
+
+	spin_lock_bh(&cq->lock);
+	slot = kofi_cq_next(cq);
+	if (slot) {
+		slot->entry = *entry;
+		slot->src_addr = src_addr;
+		slot->err = 0;
+		slot->unasked = unasked;
+	}
+	spin_unlock_bh(&cq->lock);
+}
+
+/**
+ * kofi_cq_write() - report that an operation completed
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ *
+ * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_cq_write(struct kofi_cq *cq,
+				 const struct fi_cq_tagged_entry *entry,
+				 fi_addr_t src_addr)
+{
+	kofi_cq_put(cq, entry, src_addr, false);
+}
 
 /**
  * kofi_cq_reserve() - reserve an entry for an operation that is being posted
