@@ -74,17 +74,14 @@ struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
 }
 
 /**
- * kefa_ah_put() - undo kefa_ah_get(), or the use by an operation
- * @ah: the handle
+ * kefa_ahs_idle() - there is an address handle without users
+ * @dom: the domain
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kefa_ah_put(struct kefa_ah *ah)
+void kefa_ahs_idle(struct kefa_domain *dom)
 {
-	struct kefa_domain *dom = ah->dom;
-
-	if (atomic_dec_and_test(&ah->users))
-		queue_work(system_wq, &dom->ah_work);
+	queue_work(system_wq, &dom->ah_work);
 }
 
 /* One that the device refuses to unmake is the device's loss. */

@@ -117,6 +117,7 @@ static int kefa_bind_cntr(struct kefa_ep *ep, struct fid *bfid, u64 flags)
 	/* The device tells a target nothing of what peers read and write. */
 	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
 		return -EOPNOTSUPP;
+	ep->counted = true;
 	if (flags & FI_SEND)
 		ep->cntr_send = cntr;
 	if (flags & FI_RECV)
@@ -309,8 +310,6 @@ static void kefa_side_init(struct kefa_side *side, u32 size, u64 op_flags)
 {
 	side->size = size;
 	side->op_flags = op_flags;
-	INIT_LIST_HEAD(&side->free);
-	INIT_LIST_HEAD(&side->posted);
 }
 
 static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,

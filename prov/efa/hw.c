@@ -141,90 +141,6 @@ static int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	return ret;
 }
 
-static void kefa_hw_wr_init(struct kefa_wr *wr, u64 id, enum ib_wr_opcode op)
-{
-	memset(wr, 0, offsetof(struct kefa_wr, sge));
-	wr->send.wr_id = id;
-	wr->send.opcode = op;
-	wr->send.send_flags = IB_SEND_SIGNALED;
-}
-
-/**
- * kefa_wr_send() - begin a send; the caller adds SGEs
- * @wr: the work request
- * @id: comes back in its completion
- * @ah: address handle of the peer
- * @qpn: its queue pair
- * @qkey: and that one's key
- *
- * Context: Any.
- */
-void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah, u32 qpn,
-		  u32 qkey)
-{
-	kefa_hw_wr_init(wr, id, IB_WR_SEND);
-	wr->srd.ah = ah;
-	wr->srd.remote_qpn = qpn;
-	wr->srd.remote_qkey = qkey;
-}
-
-/**
- * kefa_wr_rdma() - begin a read or write; the caller adds one SGE
- * @wr: the work request
- * @id: comes back in its completion
- * @write: a write
- * @ah: address handle of the peer
- * @qpn: its queue pair
- * @qkey: and that one's key
- * @addr: address in the peer's region
- * @rkey: the region's key
- *
- * Context: Any.
- */
-void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write, struct ib_ah *ah,
-		  u32 qpn, u32 qkey, u64 addr, u32 rkey)
-{
-	kefa_wr_send(wr, id, ah, qpn, qkey);
-	wr->send.opcode = write ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
-	wr->rdma.remote_addr = addr;
-	wr->rdma.rkey = rkey;
-}
-
-/**
- * kefa_wr_sge() - add local memory to a work request
- * @wr: the work request
- * @pd: its queue pair's
- * @addr: DMA address
- * @len: bytes
- *
- * Context: Any.
- */
-void kefa_wr_sge(struct kefa_wr *wr, struct ib_pd *pd, u64 addr, u32 len)
-{
-	wr->sge[wr->send.num_sge++] = (struct ib_sge) {
-		.addr	= addr,
-		.length	= len,
-		.lkey	= pd->local_dma_lkey,
-	};
-}
-
-/**
- * kefa_wr_inline() - send what is in the work request itself
- * @wr: the work request, for a send, with @len bytes at its data
- * @len: bytes, KEFA_MAX_INLINE at most
- *
- * Context: Any.
- */
-void kefa_wr_inline(struct kefa_wr *wr, u32 len)
-{
-	wr->send.send_flags |= IB_SEND_INLINE;
-	wr->send.num_sge = 1;
-	wr->sge[0] = (struct ib_sge) {
-		.addr	= (uintptr_t)wr->data,
-		.length	= len,
-	};
-}
-
 /**
  * kefa_wr_imm() - have data arrive with a send or write
  * @wr: the work request
@@ -251,7 +167,7 @@ void kefa_wr_imm(struct kefa_wr *wr, u32 data)
  */
 void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access)
 {
-	kefa_hw_wr_init(wr, id, IB_WR_REG_MR);
+	kefa_wr_init(wr, id, IB_WR_REG_MR);
 	efa_inc_fast_reg_key_gen(mr);
 	wr->reg.mr = mr;
 	wr->reg.key = mr->rkey;
@@ -268,25 +184,22 @@ void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access)
  */
 void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
 {
-	kefa_hw_wr_init(wr, id, IB_WR_LOCAL_INV);
+	kefa_wr_init(wr, id, IB_WR_LOCAL_INV);
 	wr->send.ex.invalidate_rkey = key;
 }
 
 static int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 			     unsigned int count, unsigned int *bad)
 {
-	const struct ib_send_wr *failed = NULL;
 	unsigned int i;
 	int ret;
 
-	for (i = 0; i < count; i++) {
-		wrs[i].send.sg_list = wrs[i].sge;
-		wrs[i].send.next = i + 1 < count ? &wrs[i + 1].send : NULL;
-	}
-	ret = ib_post_send(hq->qp, &wrs[0].send, &failed);
+	for (i = 1; i < count; i++)
+		wrs[i - 1].send.next = &wrs[i].send;
+	hq->failed = &wrs[0].send;
+	ret = ib_post_send(hq->qp, &wrs[0].send, &hq->failed);
 	if (ret)
-		*bad = failed ? container_of(failed, struct kefa_wr, send) -
-				wrs : 0;
+		*bad = container_of(hq->failed, struct kefa_wr, send) - wrs;
 	return ret;
 }
 
@@ -312,20 +225,15 @@ static void kefa_hw_wc(struct kefa_wc *to, const struct ib_wc *wc)
 static int kefa_hw_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
 			unsigned int count)
 {
-	unsigned int n = 0, skips = 0;
-	struct ib_wc wc;
-	int ret;
+	int i, ret, skips = 0;
 
-	while (n < count && skips < KEFA_POLL_SKIPS) {
-		ret = ib_poll_cq(hq->cq, 1, &wc);
-		if (!ret)
-			break;
-		if (ret < 0)
-			skips++;
-		else
-			kefa_hw_wc(&wcs[n++], &wc);
-	}
-	return n;
+	do {
+		ret = ib_poll_cq(hq->cq, min_t(u32, count, KEFA_HW_POLL),
+				 hq->wcs);
+	} while (ret < 0 && ++skips < KEFA_POLL_SKIPS);
+	for (i = 0; i < ret; i++)
+		kefa_hw_wc(&wcs[i], &hq->wcs[i]);
+	return max(ret, 0);
 }
 
 static int kefa_hw_arm(struct kefa_hw_qp *hq)

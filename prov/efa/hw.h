@@ -26,6 +26,9 @@ enum {
 	KEFA_MAX_INLINE		= 32,
 };
 
+/* Completions taken at a time. */
+#define KEFA_HW_POLL	16
+
 /**
  * struct kefa_wr - a work request, as the device's driver wants it
  * @send: the generic part, first in each of the others
@@ -77,6 +80,8 @@ struct kefa_wc {
  * @qpn: its number
  * @qkey: its key
  * @broken: the device refused to destroy it
+ * @failed: what a post stumbled over; under the caller's lock
+ * @wcs: completions as verbs have them; likewise
  */
 struct kefa_hw_qp {
 	const struct kefa_hw_ops	*ops;
@@ -88,6 +93,8 @@ struct kefa_hw_qp {
 	u32				qpn;
 	u32				qkey;
 	bool				broken;
+	const struct ib_send_wr		*failed;
+	struct ib_wc			wcs[KEFA_HW_POLL];
 };
 
 /**
@@ -146,12 +153,103 @@ struct kefa_hw_ops {
 
 extern const struct kefa_hw_ops kefa_hw_verbs;
 
-void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah, u32 qpn,
-		  u32 qkey);
-void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write, struct ib_ah *ah,
-		  u32 qpn, u32 qkey, u64 addr, u32 rkey);
-void kefa_wr_sge(struct kefa_wr *wr, struct ib_pd *pd, u64 addr, u32 len);
-void kefa_wr_inline(struct kefa_wr *wr, u32 len);
+/**
+ * kefa_wr_init() - begin a work request; the caller sets what is the operation's
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @op: the operation
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_init(struct kefa_wr *wr, u64 id,
+				enum ib_wr_opcode op)
+{
+	wr->send.next = NULL;
+	wr->send.wr_id = id;
+	wr->send.sg_list = wr->sge;
+	wr->send.num_sge = 0;
+	wr->send.opcode = op;
+	wr->send.send_flags = IB_SEND_SIGNALED;
+	wr->send.ex.imm_data = 0;
+}
+
+/**
+ * kefa_wr_send() - begin a send; the caller adds SGEs
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @ah: address handle of the peer
+ * @qpn: its queue pair
+ * @qkey: and that one's key
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah,
+				u32 qpn, u32 qkey)
+{
+	kefa_wr_init(wr, id, IB_WR_SEND);
+	wr->srd.ah = ah;
+	wr->srd.remote_qpn = qpn;
+	wr->srd.remote_qkey = qkey;
+}
+
+/**
+ * kefa_wr_rdma() - begin a read or write; the caller adds one SGE
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @write: a write
+ * @ah: address handle of the peer
+ * @qpn: its queue pair
+ * @qkey: and that one's key
+ * @addr: address in the peer's region
+ * @rkey: the region's key
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write,
+				struct ib_ah *ah, u32 qpn, u32 qkey, u64 addr,
+				u32 rkey)
+{
+	kefa_wr_send(wr, id, ah, qpn, qkey);
+	wr->send.opcode = write ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
+	wr->rdma.remote_addr = addr;
+	wr->rdma.rkey = rkey;
+}
+
+/**
+ * kefa_wr_sge() - add local memory to a work request
+ * @wr: the work request
+ * @pd: its queue pair's
+ * @addr: DMA address
+ * @len: bytes
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_sge(struct kefa_wr *wr, struct ib_pd *pd, u64 addr,
+			       u32 len)
+{
+	struct ib_sge *sge = &wr->sge[wr->send.num_sge++];
+
+	sge->addr = addr;
+	sge->length = len;
+	sge->lkey = pd->local_dma_lkey;
+}
+
+/**
+ * kefa_wr_inline() - send what is in the work request itself
+ * @wr: the work request, for a send, with @len bytes at its data
+ * @len: bytes, KEFA_MAX_INLINE at most
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_inline(struct kefa_wr *wr, u32 len)
+{
+	wr->send.send_flags |= IB_SEND_INLINE;
+	wr->send.num_sge = 1;
+	wr->sge[0].addr = (uintptr_t)wr->data;
+	wr->sge[0].length = len;
+	wr->sge[0].lkey = 0;
+}
+
 void kefa_wr_imm(struct kefa_wr *wr, u32 data);
 void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access);
 void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key);

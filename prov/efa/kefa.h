@@ -54,7 +54,7 @@ enum {
 	/* Regions of a domain: the device's table is finite, and shared. */
 	KEFA_MR_MAX		= 8192,
 	/* Completions that a worker takes at a time, and before it yields. */
-	KEFA_POLL_BATCH		= 16,
+	KEFA_POLL_BATCH		= KEFA_HW_POLL,
 	KEFA_POLL_BUDGET	= 256,
 };
 
@@ -177,8 +177,23 @@ struct kefa_ah {
 int kefa_ahs_init(struct kefa_domain *dom);
 void kefa_ahs_fini(struct kefa_domain *dom);
 struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid);
-void kefa_ah_put(struct kefa_ah *ah);
+void kefa_ahs_idle(struct kefa_domain *dom);
 void kefa_ahs_remove(struct kefa_domain *dom);
+
+/**
+ * kefa_ah_put() - undo kefa_ah_get(), or the use by an operation
+ * @ah: the handle
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kefa_ah_put(struct kefa_ah *ah)
+{
+	struct kefa_domain *dom = ah->dom;
+
+	/* It may be gone right after. */
+	if (unlikely(atomic_dec_and_test(&ah->users)))
+		kefa_ahs_idle(dom);
+}
 
 /* av.c */
 
@@ -256,6 +271,8 @@ static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
  * @used: work requests that are outstanding, by slot
  * @busy: whose they are
  * @gen: tells uses of a slot apart
+ * @wr: the work request that is being posted
+ * @wcs: completions that are being looked at
  * @room: who waits for a slot, or for a region
  * @work: polls
  * @stats: counters
@@ -267,6 +284,8 @@ struct kefa_mrq {
 	DECLARE_BITMAP(used, KEFA_MR_DEPTH);
 	struct kefa_mr		*busy[KEFA_MR_DEPTH];
 	u32			gen;
+	struct kefa_wr		wr;
+	struct kefa_wc		wcs[KEFA_HW_POLL];
 	wait_queue_head_t	room;
 	struct kofi_work	work;
 	struct kefa_mr_stats {
@@ -379,7 +398,7 @@ enum kefa_op_state {
 
 /**
  * struct kefa_op - a work request and, if it is the first, its operation
- * @list: in kefa_side.free or .posted; kefa_ep.lock
+ * @next: the next free one; kefa_ep.lock
  * @head: first work request of the operation
  * @context: the caller's
  * @flags: what the completion says
@@ -399,7 +418,7 @@ enum kefa_op_state {
  * @prov_errno: and the device's status
  */
 struct kefa_op {
-	struct list_head	list;
+	struct kefa_op		*next;
 	struct kefa_op		*head;
 	void			*context;
 	u64			flags;
@@ -447,6 +466,7 @@ struct kefa_req {
 
 typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
 
+int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg);
 int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg);
 int kefa_runs(const struct iov_iter *iter, struct kefa_run *run,
 	      unsigned int max);
@@ -461,8 +481,6 @@ void kefa_ops_fini(struct kefa_ep *ep);
 void kefa_copies_fini(struct kefa_ep *ep, bool leave);
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head);
-void kefa_op_set_state(struct kefa_ep *ep, struct kefa_op *op,
-		       enum kefa_op_state state);
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno);
 
@@ -494,8 +512,8 @@ enum kefa_ep_state {
  * @notify: completions were written of which nobody was told; kefa_ep.lock
  * @size: slots
  * @nfree: slots that aren't in use; kefa_ep.lock
- * @free: they; kefa_ep.lock
- * @posted: the others; kefa_ep.lock
+ * @first: they, the one that rested longest; kefa_ep.lock
+ * @last: likewise, the shortest
  */
 struct kefa_side {
 	struct kofi_cq		*cq;
@@ -504,8 +522,8 @@ struct kefa_side {
 	bool			notify;
 	u32			size;
 	u32			nfree;
-	struct list_head	free;
-	struct list_head	posted;
+	struct kefa_op		*first;
+	struct kefa_op		*last;
 };
 
 /**
@@ -550,6 +568,7 @@ struct kefa_ep_stats {
  * @av: its address vector
  * @tx: sending side
  * @rx: receiving side
+ * @counted: there is a counter
  * @cntr_send: counters, or NULL
  * @cntr_recv: likewise
  * @cntr_read: likewise
@@ -565,6 +584,8 @@ struct kefa_ep_stats {
  * @copy_mem: all of them
  * @nheld: work requests that wait for a doorbell
  * @held: they
+ * @bad: how many of them the device took, when it refused one
+ * @wcs: completions that are being looked at; no stack has to be cleared for them
  * @stats: counters
  */
 struct kefa_ep {
@@ -576,6 +597,7 @@ struct kefa_ep {
 	struct kefa_av		*av;
 	struct kefa_side	tx;
 	struct kefa_side	rx;
+	bool			counted;
 	struct kofi_cntr	*cntr_send;
 	struct kofi_cntr	*cntr_recv;
 	struct kofi_cntr	*cntr_read;
@@ -591,8 +613,54 @@ struct kefa_ep {
 	struct kefa_copy	*copy_mem;
 	unsigned int		nheld;
 	struct kefa_wr		held[KEFA_HELD_MAX];
+	unsigned int		bad;
+	struct kefa_wc		wcs[KEFA_POLL_BATCH];
 	struct kefa_ep_stats	stats;
 };
+
+/* ops.c, as far as it needs the above */
+
+extern const u8 kefa_op_from[KEFA_OP_STATES];
+
+/**
+ * kefa_op_set_state() - go from one state to another
+ * @ep: the endpoint
+ * @op: the operation
+ * @state: where to
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_op_set_state(struct kefa_ep *ep, struct kefa_op *op,
+				     enum kefa_op_state state)
+{
+	lockdep_assert_held(&ep->lock);
+	WARN_ON_ONCE(!(kefa_op_from[state] & BIT(op->state)));
+	op->state = state;
+}
+
+/**
+ * kefa_op_begin() - begin an operation of one work request
+ * @ep: the endpoint
+ * @side: of which direction
+ * @op: its first free slot; context, flags, length, address handle, memory and
+ *	quiet are the caller's to set
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_op_begin(struct kefa_ep *ep, struct kefa_side *side,
+				 struct kefa_op *op)
+{
+	lockdep_assert_held(&ep->lock);
+	side->nfree--;
+	side->first = op->next;
+	op->head = op;
+	op->parts = 1;
+	op->data = 0;
+	op->copy = NULL;
+	op->err = 0;
+	op->prov_errno = 0;
+	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
+}
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
@@ -610,6 +678,27 @@ void kefa_ep_event(void *arg);
 void kefa_ep_work(struct work_struct *work);
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_ep_flush(struct kefa_ep *ep);
+void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
+
+/**
+ * kefa_ep_ring() - post work requests
+ * @ep: the endpoint, enabled
+ * @n: how many of those in @ep->held
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
+{
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ep->stats.doorbells++;
+	ep->bad = n;
+	ret = ep->hq.ops->post_send(&ep->hq, ep->held, n, &ep->bad);
+	if (unlikely(ret))
+		kefa_ep_refused(ep, n, ret);
+}
+
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
 void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
 

@@ -81,27 +81,33 @@ static int kefa_mr_add(void *arg, struct page *page, u32 off, u32 len)
 	return 0;
 }
 
+static noinline int kefa_mr_walk_bvec(const struct fi_mr_attr *attr,
+				      kefa_walk_fn fn, void *arg)
+{
+	struct iov_iter iter;
+	size_t i, len = 0;
+
+	for (i = 0; i < attr->iov_count; i++)
+		len += attr->bvec[i].bv_len;
+	iov_iter_bvec(&iter, ITER_DEST, attr->bvec, attr->iov_count, len);
+	return kefa_walk(&iter, fn, arg);
+}
+
 static int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn,
 			void *arg)
 {
 	struct scatterlist *sg;
-	struct iov_iter iter;
-	size_t i, len = 0;
 	int ret = 0;
+	size_t i;
 
 	switch (attr->type) {
 	case FI_MR_KVEC:
-		for (i = 0; i < attr->iov_count; i++)
-			len += attr->mr_iov[i].iov_len;
-		iov_iter_kvec(&iter, ITER_DEST, attr->mr_iov, attr->iov_count,
-			      len);
-		return kefa_walk(&iter, fn, arg);
+		for (i = 0; i < attr->iov_count && !ret; i++)
+			ret = kefa_walk_kvec(attr->mr_iov[i].iov_base,
+					     attr->mr_iov[i].iov_len, fn, arg);
+		return ret;
 	case FI_MR_BVEC:
-		for (i = 0; i < attr->iov_count; i++)
-			len += attr->bvec[i].bv_len;
-		iov_iter_bvec(&iter, ITER_DEST, attr->bvec, attr->iov_count,
-			      len);
-		return kefa_walk(&iter, fn, arg);
+		return kefa_mr_walk_bvec(attr, fn, arg);
 	default:
 		for_each_sg(attr->sgl, sg, attr->iov_count, i) {
 			if (!ret && sg->length)
@@ -227,7 +233,8 @@ static int kefa_mr_register(struct kefa_mr *mr, u64 access)
 	return 0;
 }
 
-static void kefa_mr_tell(struct kefa_mr *mr, int err, u32 prov_errno)
+static noinline void kefa_mr_tell_err(struct kefa_mr *mr, int err,
+				      u32 prov_errno)
 {
 	const struct fi_cq_err_entry error = {
 		.op_context	= mr->context,
@@ -235,13 +242,19 @@ static void kefa_mr_tell(struct kefa_mr *mr, int err, u32 prov_errno)
 		.prov_errno	= prov_errno,
 		.src_addr	= FI_ADDR_NOTAVAIL,
 	};
+
+	kofi_cq_write_err(mr->cq, &error);
+}
+
+static void kefa_mr_tell(struct kefa_mr *mr, int err, u32 prov_errno)
+{
 	const struct fi_cq_tagged_entry entry = {
 		.op_context	= mr->context,
 		.len		= mr->len,
 	};
 
 	if (err)
-		kofi_cq_write_err(mr->cq, &error);
+		kefa_mr_tell_err(mr, err, prov_errno);
 	else if (mr->flags & FI_COMPLETION)
 		kofi_cq_write(mr->cq, &entry, FI_ADDR_NOTAVAIL);
 	else

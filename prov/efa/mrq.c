@@ -7,8 +7,6 @@
 #include "kefa.h"
 #include "trace.h"
 
-#define KEFA_MRQ_BATCH	16
-
 static void kefa_mrq_event(void *arg)
 {
 	struct kefa_mrq *mrq = arg;
@@ -34,12 +32,12 @@ static struct kefa_mr *kefa_mrq_take(struct kefa_mrq *mrq, u64 id)
 
 static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 {
-	struct kefa_wc wcs[KEFA_MRQ_BATCH];
+	struct kefa_wc *wcs = mrq->wcs;
 	struct kefa_mr *mr;
 	unsigned int i, n;
 
 	lockdep_assert_held(&mrq->lock);
-	n = mrq->hq.ops->poll(&mrq->hq, wcs, ARRAY_SIZE(wcs));
+	n = mrq->hq.ops->poll(&mrq->hq, wcs, KEFA_HW_POLL);
 	for (i = 0; i < n; i++) {
 		mr = kefa_mrq_take(mrq, wcs[i].id);
 		if (mr)
@@ -68,7 +66,7 @@ static void kefa_mrq_work(struct work_struct *work)
 	} while (again);
 }
 
-static int kefa_mrq_post(struct kefa_mr *mr, struct kefa_wr *wr, u64 id)
+static int kefa_mrq_post(struct kefa_mr *mr, u64 id)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	u32 slot = lower_32_bits(id);
@@ -76,7 +74,7 @@ static int kefa_mrq_post(struct kefa_mr *mr, struct kefa_wr *wr, u64 id)
 	int ret;
 
 	lockdep_assert_held(&mrq->lock);
-	ret = mrq->hq.ops->post_send(&mrq->hq, wr, 1, &bad);
+	ret = mrq->hq.ops->post_send(&mrq->hq, &mrq->wr, 1, &bad);
 	if (ret)
 		return ret;
 	mr->id = id;
@@ -146,16 +144,15 @@ void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter)
 int kefa_mrq_reg(struct kefa_mr *mr, int access)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
-	struct kefa_wr wr;
 	u64 id;
 	int ret;
 
 	ret = kefa_mrq_id(mrq, &id);
 	if (ret)
 		return ret;
-	kefa_wr_reg(&wr, id, mr->fr->mr, access);
+	kefa_wr_reg(&mrq->wr, id, mr->fr->mr, access);
 	mrq->stats.regs++;
-	return kefa_mrq_post(mr, &wr, id);
+	return kefa_mrq_post(mr, id);
 }
 
 /**
@@ -168,16 +165,15 @@ int kefa_mrq_reg(struct kefa_mr *mr, int access)
 int kefa_mrq_inval(struct kefa_mr *mr)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
-	struct kefa_wr wr;
 	u64 id;
 	int ret;
 
 	ret = kefa_mrq_id(mrq, &id);
 	if (ret)
 		return ret;
-	kefa_wr_inv(&wr, id, mr->fr->mr->rkey);
+	kefa_wr_inv(&mrq->wr, id, mr->fr->mr->rkey);
 	mrq->stats.invals++;
-	return kefa_mrq_post(mr, &wr, id);
+	return kefa_mrq_post(mr, id);
 }
 
 /**

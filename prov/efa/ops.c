@@ -2,8 +2,8 @@
 /*
  * Operations. Each work request has a slot; an operation of several work
  * requests is the slot of the first and those of its parts, and completes with
- * the last of them. What was posted is on a list of the endpoint's until then,
- * so that nothing depends on a device to give it back.
+ * the last of them. The slots know what is outstanding until then, so that
+ * nothing depends on a device to give it back.
  *
  * What a work request is called, its slot and how often that was used, tells a
  * completion that comes late or twice from one that is waited for.
@@ -15,29 +15,24 @@
 #include "trace.h"
 
 /* From which states one may come to each. */
-static const u8 kefa_op_from[KEFA_OP_STATES] = {
+const u8 kefa_op_from[KEFA_OP_STATES] = {
 	[KEFA_OP_FREE]		= BIT(KEFA_OP_POSTED) | BIT(KEFA_OP_PARTS),
 	[KEFA_OP_POSTED]	= BIT(KEFA_OP_FREE),
 	[KEFA_OP_PARTS]		= BIT(KEFA_OP_POSTED),
 };
 
 /**
- * kefa_op_set_state() - go from one state to another
- * @ep: the endpoint
- * @op: the operation
- * @state: where to
+ * kefa_walk_kvec() - visit memory of the kernel's in contiguous pieces
+ * @addr: where it begins
+ * @len: bytes
+ * @fn: called with each piece; ends the walk by what isn't 0
+ * @arg: its first argument
  *
- * Context: Process or softirq context, under kefa_ep.lock.
+ * Context: Any.
+ * Return: 0, what @fn returned, or -EINVAL for memory that isn't the kernel's
+ * to transfer.
  */
-void kefa_op_set_state(struct kefa_ep *ep, struct kefa_op *op,
-		       enum kefa_op_state state)
-{
-	lockdep_assert_held(&ep->lock);
-	WARN_ON_ONCE(!(kefa_op_from[state] & BIT(op->state)));
-	op->state = state;
-}
-
-static int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
+int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
 {
 	struct page *page;
 	size_t part;
@@ -201,18 +196,6 @@ size_t kefa_keep(phys_addr_t phys, size_t len)
 	return lost;
 }
 
-static size_t kefa_side_keep(const struct kefa_side *side)
-{
-	const struct kefa_op *op;
-	size_t lost = 0;
-	int i;
-
-	list_for_each_entry(op, &side->posted, list)
-		for (i = 0; i < op->nsegs; i++)
-			lost += kefa_keep(op->seg[i].phys, op->seg[i].len);
-	return lost;
-}
-
 /**
  * kefa_ops_keep() - kefa_keep() the memory of all that is outstanding
  * @ep: the endpoint
@@ -222,8 +205,18 @@ static size_t kefa_side_keep(const struct kefa_side *side)
  */
 size_t kefa_ops_keep(struct kefa_ep *ep)
 {
+	u32 slot, count = ep->tx.size + ep->rx.size;
+	const struct kefa_op *op;
+	size_t lost = 0;
+	int i;
+
 	lockdep_assert_held(&ep->lock);
-	return kefa_side_keep(&ep->tx) + kefa_side_keep(&ep->rx);
+	for (slot = 0; slot < count; slot++) {
+		op = &ep->ops[slot];
+		for (i = 0; op->state != KEFA_OP_FREE && i < op->nsegs; i++)
+			lost += kefa_keep(op->seg[i].phys, op->seg[i].len);
+	}
+	return lost;
 }
 
 static size_t kefa_copy_size(const struct kefa_ep *ep)
@@ -288,14 +281,23 @@ err:
 	return -ENOMEM;
 }
 
+static void kefa_slot_free(struct kefa_side *side, struct kefa_op *op)
+{
+	if (side->nfree++)
+		side->last->next = op;
+	else
+		side->first = op;
+	/* The oldest is taken next, so that ids come back late. */
+	side->last = op;
+}
+
 static void kefa_slot_init(struct kefa_ep *ep, u32 slot)
 {
 	struct kefa_side *side = slot < ep->tx.size ? &ep->tx : &ep->rx;
 	struct kefa_op *op = &ep->ops[slot];
 
 	op->slot = slot;
-	list_add_tail(&op->list, &side->free);
-	side->nfree++;
+	kefa_slot_free(side, op);
 }
 
 /**
@@ -335,8 +337,6 @@ void kefa_ops_fini(struct kefa_ep *ep)
 	kefa_copies_fini(ep, false);
 	kvfree(ep->ops);
 	ep->ops = NULL;
-	INIT_LIST_HEAD(&ep->tx.free);
-	INIT_LIST_HEAD(&ep->rx.free);
 	ep->tx.nfree = 0;
 	ep->rx.nfree = 0;
 }
@@ -353,23 +353,18 @@ void kefa_ops_fini(struct kefa_ep *ep)
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head)
 {
-	struct kefa_op *op = list_first_entry(&side->free, struct kefa_op,
-					      list);
+	struct kefa_op *op = side->first;
 
-	lockdep_assert_held(&ep->lock);
-	side->nfree--;
-	list_move_tail(&op->list, &side->posted);
-	op->head = head ?: op;
-	op->head->parts = head ? head->parts + 1 : 1;
+	kefa_op_begin(ep, side, op);
+	if (head) {
+		op->head = head;
+		head->parts++;
+	}
 	op->context = NULL;
 	op->len = 0;
 	op->ah = NULL;
-	op->copy = NULL;
 	op->nsegs = 0;
 	op->quiet = false;
-	op->err = 0;
-	op->prov_errno = 0;
-	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
 	return op;
 }
 
@@ -378,18 +373,16 @@ static struct kefa_side *kefa_op_side(struct kefa_ep *ep, struct kefa_op *op)
 	return op->slot < ep->tx.size ? &ep->tx : &ep->rx;
 }
 
-static void kefa_op_release(struct kefa_ep *ep, struct kefa_op *op)
+static __always_inline void kefa_op_release(struct kefa_ep *ep,
+					    struct kefa_op *op)
 {
-	struct kefa_side *side = kefa_op_side(ep, op);
-
 	kefa_op_set_state(ep, op, KEFA_OP_FREE);
 	op->gen++;
-	side->nfree++;
-	/* The oldest is taken next, so that ids come back late. */
-	list_move_tail(&op->list, &side->free);
+	kefa_slot_free(kefa_op_side(ep, op), op);
 }
 
-static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
+static noinline void kefa_op_write_err(const struct kefa_op *op,
+				       struct kofi_cq *cq)
 {
 	const struct fi_cq_err_entry error = {
 		.op_context	= op->context,
@@ -400,6 +393,13 @@ static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
 		.prov_errno	= op->prov_errno,
 		.src_addr	= FI_ADDR_NOTAVAIL,
 	};
+
+	kofi_cq_write_err(cq, &error);
+}
+
+static __always_inline void kefa_op_write_cq(const struct kefa_op *op,
+					     struct kofi_cq *cq, bool failed)
+{
 	const struct fi_cq_tagged_entry entry = {
 		.op_context	= op->context,
 		.flags		= op->flags,
@@ -407,8 +407,8 @@ static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
 		.data		= op->data,
 	};
 
-	if (op->err)
-		kofi_cq_write_err(cq, &error);
+	if (failed)
+		kefa_op_write_err(op, cq);
 	else if (op->quiet)
 		kofi_cq_unreserve(cq);
 	else
@@ -425,28 +425,55 @@ static struct kofi_cntr *kefa_op_cntr(struct kefa_ep *ep,
 	return op->flags & FI_READ ? ep->cntr_read : ep->cntr_write;
 }
 
-static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
+static noinline void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op)
 {
-	struct kefa_side *side = kefa_op_side(ep, op);
 	struct kofi_cntr *cntr = kefa_op_cntr(ep, op);
 
-	ep->stats.errors += !!op->err;
+	if (cntr && op->err)
+		kofi_cntr_failed(cntr);
+	else if (cntr)
+		kofi_cntr_done(cntr, op->len);
+}
+
+static __always_inline void kefa_op_finish(struct kefa_ep *ep,
+					   struct kefa_op *op, bool failed)
+{
+	struct kefa_side *side = kefa_op_side(ep, op);
+
 	trace_kefa_done(ep, op);
-	if (op->err)
+	if (failed) {
+		ep->stats.errors++;
 		trace_kefa_error(ep, op);
+	}
 	if (op->ah)
 		kefa_ah_put(op->ah);
 	if (op->copy)
 		list_add(&op->copy->list, &ep->copies);
 	if (side->cq) {
-		kefa_op_write_cq(op, side->cq);
-		side->notify |= op->err || !op->quiet;
+		kefa_op_write_cq(op, side->cq, failed);
+		side->notify |= failed || !op->quiet;
 	}
-	if (cntr && op->err)
-		kofi_cntr_failed(cntr);
-	else if (cntr)
-		kofi_cntr_done(cntr, op->len);
+	if (ep->counted)
+		kefa_op_count(ep, op);
 	kefa_op_release(ep, op);
+}
+
+/* One of several work requests, or one that failed. */
+static noinline void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *op,
+				       int err, u32 prov_errno)
+{
+	struct kefa_op *head = op->head;
+
+	if (err && !head->err) {
+		head->err = err;
+		head->prov_errno = prov_errno;
+	}
+	if (op != head)
+		kefa_op_release(ep, op);
+	else if (head->parts > 1)
+		kefa_op_set_state(ep, op, KEFA_OP_PARTS);
+	if (!--head->parts)
+		kefa_op_finish(ep, head, head->err);
 }
 
 /**
@@ -465,19 +492,11 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno)
 {
-	struct kefa_op *head = op->head;
-
 	lockdep_assert_held(&ep->lock);
 	kefa_unmap(ep, op->seg, op->nsegs, op->dir);
 	op->nsegs = 0;
-	if (err && !head->err) {
-		head->err = err;
-		head->prov_errno = prov_errno;
-	}
-	if (op != head)
-		kefa_op_release(ep, op);
+	if (likely(!err && op->head == op && op->parts == 1 && !op->err))
+		kefa_op_finish(ep, op, false);
 	else
-		kefa_op_set_state(ep, op, KEFA_OP_PARTS);
-	if (!--head->parts)
-		kefa_op_finish(ep, head);
+		kefa_op_part_done(ep, op, err, prov_errno);
 }

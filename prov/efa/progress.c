@@ -24,6 +24,28 @@ void kefa_ep_event(void *arg)
 }
 
 /**
+ * kefa_ep_refused() - the device refused a work request
+ * @ep: the endpoint
+ * @n: how many it was given
+ * @err: its errno
+ *
+ * That one and those after it complete with an error.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&ep->lock);
+	for (i = ep->bad; i < n; i++)
+		kefa_op_done(ep, &ep->ops[(u16)ep->held[i].send.wr_id], -err,
+			     0);
+	/* Somebody has to tell. */
+	queue_work(kefa_wq, &ep->work.work);
+}
+
+/**
  * kefa_ep_flush() - ring the doorbell for what was held back
  * @ep: the endpoint, enabled
  *
@@ -34,22 +56,12 @@ void kefa_ep_event(void *arg)
  */
 void kefa_ep_flush(struct kefa_ep *ep)
 {
-	unsigned int i, n = ep->nheld, bad = n;
-	int ret;
+	unsigned int n = ep->nheld;
 
 	lockdep_assert_held(&ep->lock);
-	if (!n)
-		return;
 	ep->nheld = 0;
-	ep->stats.doorbells++;
-	ret = ep->hq.ops->post_send(&ep->hq, ep->held, n, &bad);
-	if (!ret)
-		return;
-	for (i = bad; i < n; i++)
-		kefa_op_done(ep, &ep->ops[(u16)ep->held[i].send.wr_id], -ret,
-			     0);
-	/* Somebody has to tell. */
-	queue_work(kefa_wq, &ep->work.work);
+	if (n)
+		kefa_ep_ring(ep, n);
 }
 
 static struct kefa_op *kefa_ep_op(struct kefa_ep *ep, const struct kefa_wc *wc)
@@ -91,7 +103,8 @@ static void kefa_ep_wc(struct kefa_ep *ep, const struct kefa_wc *wc)
 	}
 	if (op->slot >= ep->tx.size && !wc->status)
 		kefa_ep_received(ep, op, wc);
-	kefa_op_done(ep, op, kefa_status_errno(wc->status), wc->status);
+	kefa_op_done(ep, op, wc->status ? kefa_status_errno(wc->status) : 0,
+		     wc->status);
 }
 
 /**
@@ -104,28 +117,16 @@ static void kefa_ep_wc(struct kefa_ep *ep, const struct kefa_wc *wc)
  */
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 {
-	struct kefa_wc wcs[KEFA_POLL_BATCH];
 	unsigned int i, n, done = 0;
 
 	lockdep_assert_held(&ep->lock);
 	do {
-		n = ep->hq.ops->poll(&ep->hq, wcs, ARRAY_SIZE(wcs));
+		n = ep->hq.ops->poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
 		for (i = 0; i < n; i++)
-			kefa_ep_wc(ep, &wcs[i]);
+			kefa_ep_wc(ep, &ep->wcs[i]);
 		done += n;
-	} while (n == ARRAY_SIZE(wcs) && done < budget);
+	} while (n == KEFA_POLL_BATCH && done < budget);
 	return done;
-}
-
-/* The first of an operation may wait, its own work done, for its parts. */
-static struct kefa_op *kefa_first_posted(struct kefa_side *side)
-{
-	struct kefa_op *op;
-
-	list_for_each_entry(op, &side->posted, list)
-		if (op->state == KEFA_OP_POSTED)
-			return op;
-	return NULL;
 }
 
 /**
@@ -137,13 +138,13 @@ static struct kefa_op *kefa_first_posted(struct kefa_side *side)
  */
 void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 {
-	struct kefa_op *op;
+	u32 slot, count = ep->tx.size + ep->rx.size;
 
 	lockdep_assert_held(&ep->lock);
-	while ((op = kefa_first_posted(&ep->tx)))
-		kefa_op_done(ep, op, err, 0);
-	while ((op = kefa_first_posted(&ep->rx)))
-		kefa_op_done(ep, op, err, 0);
+	/* The first of an operation may wait, its own work done, for its parts. */
+	for (slot = 0; slot < count; slot++)
+		if (ep->ops[slot].state == KEFA_OP_POSTED)
+			kefa_op_done(ep, &ep->ops[slot], err, 0);
 }
 
 /**
