@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Data calls: each says what it wants as a struct kefa_req. */
+/*
+ * Data calls: each says what it wants as a struct kefa_req. Those that plain.c has a
+ * shorter way for come here from there.
+ */
 #include "kefa.h"
 
 /* A buffer in segments, or in one, as an iterator. */
@@ -42,8 +45,8 @@ static u64 kefa_rx_flags(struct fid_ep *ep)
 	.rma = &(const struct fi_rma_iov){ .addr = a, .len = n, .key = k }, \
 	.rma_count = 1
 
-static ssize_t kefa_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			 fi_addr_t src_addr, void *context)
+ssize_t kefa_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
+		  fi_addr_t src_addr, void *context)
 {
 	return kefa_rx(ep, KEFA_RECV(FI_MSG,
 		.flags = kefa_rx_flags(ep), .iter = KEFA_BUF(DEST, buf, len),
@@ -67,8 +70,8 @@ static ssize_t kefa_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
 		.context = msg->context));
 }
 
-static ssize_t kefa_send(struct fid_ep *ep, const void *buf, size_t len,
-			 void *desc, fi_addr_t dest_addr, void *context)
+ssize_t kefa_send(struct fid_ep *ep, const void *buf, size_t len,
+		  void *desc, fi_addr_t dest_addr, void *context)
 {
 	return kefa_tx(ep, KEFA_SEND(FI_MSG,
 		.flags = kefa_tx_flags(ep), .iter = KEFA_BUF(SOURCE, buf, len),
@@ -93,8 +96,8 @@ static ssize_t kefa_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
 		.data = msg->data, .context = msg->context));
 }
 
-static ssize_t kefa_inject(struct fid_ep *ep, const void *buf, size_t len,
-			   fi_addr_t dest_addr)
+ssize_t kefa_inject(struct fid_ep *ep, const void *buf, size_t len,
+		    fi_addr_t dest_addr)
 {
 	return kefa_tx(ep, KEFA_SEND(FI_MSG,
 		.flags = FI_INJECT, .quiet = true,
@@ -121,19 +124,19 @@ static ssize_t kefa_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 const struct fi_ops_msg kefa_msg_ops = {
-	.recv		= kefa_recv,
+	.recv		= kefa_plain_recv,
 	.recvv		= kefa_recvv,
 	.recvmsg	= kefa_recvmsg,
-	.send		= kefa_send,
+	.send		= kefa_plain_send,
 	.sendv		= kefa_sendv,
 	.sendmsg	= kefa_sendmsg,
-	.inject		= kefa_inject,
+	.inject		= kefa_plain_inject,
 	.senddata	= kefa_senddata,
 	.injectdata	= kefa_injectdata,
 };
 
-static ssize_t kefa_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			 fi_addr_t src_addr, u64 addr, u64 key, void *context)
+ssize_t kefa_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
+		  fi_addr_t src_addr, u64 addr, u64 key, void *context)
 {
 	return kefa_tx(ep, KEFA_RMA(FI_READ,
 		.flags = kefa_tx_flags(ep) & ~FI_INJECT, .iter = KEFA_BUF(DEST, buf, len),
@@ -150,9 +153,9 @@ static ssize_t kefa_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
 		.context = msg->context));
 }
 
-static ssize_t kefa_write(struct fid_ep *ep, const void *buf, size_t len,
-			  void *desc, fi_addr_t dest_addr, u64 addr, u64 key,
-			  void *context)
+ssize_t kefa_write(struct fid_ep *ep, const void *buf, size_t len,
+		   void *desc, fi_addr_t dest_addr, u64 addr, u64 key,
+		   void *context)
 {
 	return kefa_tx(ep, KEFA_RMA(FI_WRITE,
 		.flags = kefa_tx_flags(ep), .iter = KEFA_BUF(SOURCE, buf, len),
@@ -224,10 +227,10 @@ static ssize_t kefa_writev(struct fid_ep *ep, const struct kvec *iov,
 }
 
 const struct fi_ops_rma kefa_rma_ops = {
-	.read		= kefa_read,
+	.read		= kefa_plain_read,
 	.readv		= kefa_readv,
 	.readmsg	= kefa_readmsg,
-	.write		= kefa_write,
+	.write		= kefa_plain_write,
 	.writev		= kefa_writev,
 	.writemsg	= kefa_writemsg,
 	.inject		= kefa_inject_write,

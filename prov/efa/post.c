@@ -343,6 +343,31 @@ ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
 	return ret;
 }
 
+/**
+ * kefa_rx_post() - give a receive to the device
+ * @ep: the endpoint, enabled
+ * @op: the operation
+ * @wr: its work request
+ *
+ * What the device refuses completes with an error.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op,
+		  const struct ib_recv_wr *wr)
+{
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ep->stats.recvs++;
+	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
+	ret = ep->hq.ops->post_recv(&ep->hq, wr);
+	if (!ret)
+		return;
+	kefa_op_done(ep, op, -ret, 0);
+	queue_work(kefa_wq, &ep->work.work);
+}
+
 static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
 			 const struct kefa_seg *segs, unsigned int n)
 {
@@ -377,13 +402,7 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
 	}
 	op->nsegs = n;
 	wr.wr_id = kefa_op_id(op);
-	ep->stats.recvs++;
-	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
-	ret = ep->hq.ops->post_recv(&ep->hq, &wr);
-	if (ret) {
-		kefa_op_done(ep, op, -ret, 0);
-		queue_work(kefa_wq, &ep->work.work);
-	}
+	kefa_rx_post(ep, op, &wr);
 	return 0;
 }
 

@@ -43,6 +43,7 @@
 #include "../../prov/efa/ah.c"
 #include "../../prov/efa/av.c"
 #include "../../prov/efa/ep.c"
+#include "../../prov/efa/plain.c"
 #include "../../prov/efa/post.c"
 #include "../../prov/efa/progress.c"
 #include "../../prov/efa/ops.c"
