@@ -90,8 +90,10 @@ static void cq_refused(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fi_write(scene->ep, scene->buf, 64, NULL,
 					       scene->peer, 0, 1ULL << 32,
 					       NULL), -EINVAL);
-		efake_fail(scene->fake, EFAKE_DMA_MAP, 1, -EIO);
+		scene->fake->refuse = BIT(EFAKE_DMA_MAP);
 		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EAGAIN);
+		scene->fake->refuse = 0;
 	}
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
 }
