@@ -1,0 +1,214 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# host-root: yes
+# host-tools: rdma ip tc
+# modules: dummy veth sch_netem
+# kmemleak: yes
+# timeout: 600
+#
+# What may befall the network below a soft device: sockets that are full, a link
+# that is down, a carrier that is lost, a netdev that goes, all under traffic.
+# es0 is on v0, es1 at the other end of a cable on v1, in a namespace of its own.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/efa_verbs_conformance
+SIM=/sys/kernel/debug/efasim
+PARAMETERS=/sys/module/efasim/parameters
+# As long as it takes to give a peer up.
+SILENCE=2000
+
+there()
+{
+	host ip netns exec n1 "$@"
+}
+
+# wait_for COMMAND...: for 20 s
+wait_for()
+{
+	for _ in $(seq 200); do
+		"$@" 2> /dev/null && return
+		usleep 100000
+	done
+	return 1
+}
+
+counter()
+{
+	sed -n "s/^$2 //p" "$SIM/$1/counters"
+}
+
+gid()
+{
+	cat "/sys/class/infiniband/$1/ports/1/gids/0"
+}
+
+cable()
+{
+	host ip link add v0 type veth peer name v1
+	host ip link set v1 netns n1
+	host ip address add 10.8.0.1/24 dev v0
+	there ip address add 10.8.0.2/24 dev v1
+	host ip link set v0 mtu 9000 up
+	there ip link set v1 mtu 9000 up
+}
+
+devices()
+{
+	check "es0" host rdma link add es0 type efasim netdev v0
+	check "es1" there rdma link add es1 type efasim netdev v1
+}
+
+meet()
+{
+	echo es1 > $TEST/serve
+	TARGET=$(cat $TEST/serve)
+	gid es0 > $TEST/peer
+}
+
+# run CASE: from es0 to es1's server
+run()
+{
+	echo "es0 $TARGET $1" > $TEST/run
+	grep "^#" $TEST/results
+	grep -q "^ok .* $1" $TEST/results
+}
+
+# status: with which a message ends
+status()
+{
+	run one | sed -n 's/^# status //p'
+}
+
+# expect_status DESCRIPTION STATUS
+expect_status()
+{
+	expect_got=$(status)
+	check "$1: status $expect_got" [ "$expect_got" = "$2" ]
+}
+
+gone()
+{
+	for device in "$@"; do
+		[ ! -e "/sys/class/infiniband/$device" ] || return 1
+	done
+}
+
+no_devices()
+{
+	[ -z "$(ls /sys/class/infiniband)" ]
+}
+
+modprobe efasim unresponsive_ms=$SILENCE udp_only=1
+modprobe efa_verbs_conformance messages=2000
+host ip netns add n1
+cable
+
+# A small buffer fills the receiver's socket; the sender's, packets that wait for
+# the hardware address of somebody who isn't there.
+echo 20000 > $PARAMETERS/sock_buf
+devices
+meet
+check "messages through sockets for two packets" run remote_messages
+check "RDMA likewise" run remote_rdma
+TARGET=fe80::baae:0:ffff:a08:63/1/1/1/1
+refuse "RDMA to nobody" run remote_rdma
+check "status 15" grep -q "(got 15)" $TEST/results
+check "the sender's socket was full: $(counter es0 sock_errors)" [ "$(counter es0 sock_errors)" -gt 0 ]
+drops=$(($(counter es0 sock_drops) + $(counter es1 sock_drops)))
+check "a receiver's socket was full: $drops" [ $drops -gt 0 ]
+echo stop > $TEST/serve
+check "delete es0" host rdma link delete es0
+check "delete es1" host rdma link delete es1
+echo 8388608 > $PARAMETERS/sock_buf
+
+# A network as bad as they come.
+devices
+meet
+host tc qdisc add dev v0 root netem delay 1ms 1ms loss 5% duplicate 5% reorder 20%
+there tc qdisc add dev v1 root netem delay 1ms 1ms loss 5% duplicate 5% corrupt 1%
+check "messages through a bad network" run remote_messages
+check "RDMA likewise" run remote_rdma
+host tc qdisc del dev v0 root
+there tc qdisc del dev v1 root
+
+# break_it DESCRIPTION: the traffic runs into a broken network
+break_it()
+{
+	run remote_messages > /dev/null &
+	break_pid=$!
+	usleep 300000
+}
+
+# ended DESCRIPTION: by itself, with an error
+ended()
+{
+	wait $break_pid
+	check "$1: traffic ended with 13" grep -q "vendor_err, 0 (got 13)\|vendor_err == 0 (got 13)" $TEST/results
+}
+
+echo 200000 > /sys/module/efa_verbs_conformance/parameters/messages
+break_it
+host ip link set v0 down
+ended "our link is down"
+expect_status "our link is still down" 13
+check "what can't be sent is counted" [ "$(counter es0 sock_errors)" -gt 0 ]
+host ip link set v0 up
+expect_status "our link is up again" 0
+
+break_it
+there ip link set v1 down
+ended "the peer's link is down, our carrier lost"
+check "no carrier" [ "$(cat /sys/class/net/v0/carrier)" = 0 ]
+there ip link set v1 up
+check "the carrier is back" wait_for [ "$(cat /sys/class/net/v0/carrier)" = 1 ]
+expect_status "and the peer" 0
+
+# A break that is shorter than the silence isn't seen at all.
+echo 2000 > /sys/module/efa_verbs_conformance/parameters/messages
+meet
+break_it
+ip link set v0 down
+usleep 300000
+ip link set v0 up
+wait $break_pid
+grep "^#" $TEST/results
+check "a short break costs nothing" grep -q "^ok .* remote_messages" $TEST/results
+
+# The netdev goes, with queue pairs open and traffic running.
+echo 200000 > /sys/module/efa_verbs_conformance/parameters/messages
+for round in 1 2; do
+	meet
+	break_it
+	host ip link del v0
+	check "round $round: both devices went with their netdevs" wait_for gone es0 es1
+	wait $break_pid
+	check "round $round: and the netdevs" [ ! -e /sys/class/net/v0 ]
+	cable
+	devices
+	meet
+	expect_status "round $round: new ones work" 0
+done
+
+# Likewise by hand, while both work: the test lets go when its run has ended.
+echo 2000 > /sys/module/efa_verbs_conformance/parameters/messages
+meet
+break_it
+host rdma link delete es0
+check "es0 was deleted under traffic" gone es0
+wait $break_pid
+echo stop > $TEST/serve
+check "delete es1" host rdma link delete es1
+
+# Netdevs that go while devices are being made: none may hold the other for ever.
+for round in $(seq 10); do
+	host ip link add d0 type dummy
+	host ip address add 10.7.0.1/24 dev d0
+	host rdma link add "es$round" type efasim netdev d0 2> /dev/null &
+	host ip link del d0
+	wait "$!"
+done
+check "none of them is left" wait_for no_devices
+check "and no netdev" [ ! -e /sys/class/net/d0 ]
+host ip link del v0
+host ip netns del n1
