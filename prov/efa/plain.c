@@ -185,9 +185,15 @@ static __always_inline bool kefa_plain_tx(struct fid_ep *ep_fid,
 ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
 			void *desc, fi_addr_t dest_addr, void *context)
 {
-	if (likely(kefa_plain_tx(ep, (struct kefa_plain) {
-			.what = FI_MSG | FI_SEND, .buf = (void *)buf,
-			.len = len, .addr = dest_addr, .context = context })))
+	const struct kefa_plain p = {
+		.what		= FI_MSG | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest_addr,
+		.context	= context,
+	};
+
+	if (likely(kefa_plain_tx(ep, p)))
 		return 0;
 	return kefa_send(ep, buf, len, desc, dest_addr, context);
 }
@@ -196,10 +202,15 @@ ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
 ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 			  fi_addr_t dest_addr)
 {
-	if (len <= KEFA_MAX_INLINE &&
-	    likely(kefa_plain_tx(ep, (struct kefa_plain) {
-			.what = FI_MSG | FI_SEND, .quiet = true,
-			.buf = (void *)buf, .len = len, .addr = dest_addr })))
+	const struct kefa_plain p = {
+		.what	= FI_MSG | FI_SEND,
+		.quiet	= true,
+		.buf	= (void *)buf,
+		.len	= len,
+		.addr	= dest_addr,
+	};
+
+	if (len <= KEFA_MAX_INLINE && likely(kefa_plain_tx(ep, p)))
 		return 0;
 	return kefa_inject(ep, buf, len, dest_addr);
 }
@@ -207,10 +218,17 @@ ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
 			fi_addr_t src_addr, u64 addr, u64 key, void *context)
 {
-	if (likely(kefa_plain_tx(ep, (struct kefa_plain) {
-			.what = FI_RMA | FI_READ, .buf = buf, .len = len,
-			.addr = src_addr, .raddr = addr, .rkey = key,
-			.context = context })))
+	const struct kefa_plain p = {
+		.what		= FI_RMA | FI_READ,
+		.buf		= buf,
+		.len		= len,
+		.addr		= src_addr,
+		.raddr		= addr,
+		.rkey		= key,
+		.context	= context,
+	};
+
+	if (likely(kefa_plain_tx(ep, p)))
 		return 0;
 	return kefa_read(ep, buf, len, desc, src_addr, addr, key, context);
 }
@@ -219,10 +237,17 @@ ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 			 void *desc, fi_addr_t dest_addr, u64 addr, u64 key,
 			 void *context)
 {
-	if (likely(kefa_plain_tx(ep, (struct kefa_plain) {
-			.what = FI_RMA | FI_WRITE, .buf = (void *)buf,
-			.len = len, .addr = dest_addr, .raddr = addr,
-			.rkey = key, .context = context })))
+	const struct kefa_plain p = {
+		.what		= FI_RMA | FI_WRITE,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest_addr,
+		.raddr		= addr,
+		.rkey		= key,
+		.context	= context,
+	};
+
+	if (likely(kefa_plain_tx(ep, p)))
 		return 0;
 	return kefa_write(ep, buf, len, desc, dest_addr, addr, key, context);
 }

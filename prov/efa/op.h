@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Operations: what is asked for, where its memory is, what is under way: ops.c. */
+#ifndef KEFA_OP_H
+#define KEFA_OP_H
+
+#include <linux/dma-direction.h>
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/uio.h>
+#include <kofi/rma.h>
+#include "hw.h"
+
+struct kefa_ah;
+struct kefa_ep;
+struct kefa_side;
+struct page;
+
+/**
+ * struct kefa_run - memory that is physically contiguous
+ * @page: first page
+ * @off: where in it
+ * @len: bytes
+ */
+struct kefa_run {
+	struct page	*page;
+	u32		off;
+	u32		len;
+};
+
+/**
+ * struct kefa_seg - memory that the device can reach
+ * @dma: its address
+ * @phys: and the processor's
+ * @len: bytes
+ */
+struct kefa_seg {
+	dma_addr_t	dma;
+	phys_addr_t	phys;
+	u32		len;
+};
+
+/**
+ * struct kefa_copy - a buffer of the endpoint's
+ * @list: in kefa_ep.copies; kefa_ep.lock
+ * @data: the buffer
+ * @dma: its DMA address
+ */
+struct kefa_copy {
+	struct list_head	list;
+	void			*data;
+	dma_addr_t		dma;
+};
+
+enum kefa_op_state {
+	KEFA_OP_FREE,
+	KEFA_OP_POSTED,	/* the device has it, or it is held for the next doorbell */
+	KEFA_OP_PARTS,	/* its own work request is done, others aren't */
+	KEFA_OP_STATES,
+};
+
+/**
+ * struct kefa_op - a work request and, if it is the first, its operation
+ * @next: the next free one; kefa_ep.lock
+ * @head: first work request of the operation
+ * @context: the caller's
+ * @flags: what the completion says
+ * @data: remote CQ data
+ * @len: bytes transferred
+ * @ah: the peer's address handle, with a use
+ * @copy: buffer to be given back
+ * @seg: memory that was mapped
+ * @nsegs: how many
+ * @dir: which way
+ * @state: enum kefa_op_state
+ * @quiet: no completion on success
+ * @parts: of a head: work requests that are outstanding
+ * @slot: where it is in kefa_ep.ops
+ * @gen: tells its uses apart
+ * @err: positive errno of the first failure
+ * @prov_errno: and the device's status
+ */
+struct kefa_op {
+	struct kefa_op		*next;
+	struct kefa_op		*head;
+	void			*context;
+	u64			flags;
+	u64			data;
+	size_t			len;
+	struct kefa_ah		*ah;
+	struct kefa_copy	*copy;
+	struct kefa_seg		seg[KEFA_MAX_SGE];
+	u8			nsegs;
+	u8			dir;
+	u8			state;
+	bool			quiet;
+	u8			parts;
+	u16			slot;
+	u32			gen;
+	int			err;
+	u32			prov_errno;
+};
+
+static_assert(sizeof(struct kefa_op) <= 192);
+
+/**
+ * struct kefa_req - what a data call asks for
+ * @what: FI_MSG or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
+ * @flags: operation flags
+ * @quiet: fi_inject() and its kin: no completion on success
+ * @iter: the local buffer
+ * @addr: the peer
+ * @data: remote CQ data
+ * @context: the caller's
+ * @rma: the peer's memory
+ * @rma_count: its entries
+ */
+struct kefa_req {
+	u64				what;
+	u64				flags;
+	bool				quiet;
+	struct iov_iter			iter;
+	fi_addr_t			addr;
+	u64				data;
+	void				*context;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+};
+
+typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
+
+int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg);
+int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg);
+int kefa_runs(const struct iov_iter *iter, struct kefa_run *run,
+	      unsigned int max);
+int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
+	     struct kefa_seg *segs, enum dma_data_direction dir);
+void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
+		enum dma_data_direction dir);
+size_t kefa_keep(phys_addr_t phys, size_t len);
+size_t kefa_ops_keep(struct kefa_ep *ep);
+int kefa_ops_init(struct kefa_ep *ep);
+void kefa_ops_fini(struct kefa_ep *ep);
+void kefa_copies_fini(struct kefa_ep *ep, bool leave);
+struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
+			     struct kefa_op *head);
+void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
+		  u32 prov_errno);
+
+/**
+ * kefa_op_id() - what a work request of an operation is called
+ * @op: the operation
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the id.
+ */
+static inline u64 kefa_op_id(const struct kefa_op *op)
+{
+	return (u64)op->gen << 32 | op->slot;
+}
+
+#endif /* KEFA_OP_H */
