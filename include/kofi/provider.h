@@ -343,7 +343,15 @@ static inline struct kofi_cq_slot *kofi_cq_next(struct kofi_cq *cq)
 	return &cq->ring[cq->tail++ & cq->mask];
 }
 
-/* For kofi_cq_write() and kofi_cq_write_unasked(). */
+/**
+ * kofi_cq_put() - what kofi_cq_write() and kofi_cq_write_unasked() have in common
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ * @unasked: it uses up a kofi_cq_reserve_unasked()
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
 static inline void kofi_cq_put(struct kofi_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
 			       fi_addr_t src_addr, bool unasked)
