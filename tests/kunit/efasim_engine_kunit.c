@@ -4,7 +4,7 @@
  * sequence numbers, the table by which copies are known, lives, keys, faults,
  * and packets that are right in form and wild in content.
  */
-#include "efasim_engine_test.h"
+#include "efasim_engine_pair.c"
 
 static void engine_delivers(struct kunit *test)
 {

@@ -1,13 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Two devices of the software EFA device's engine whose workers do nothing, so
  * that the test says who runs when, and sees and shuffles what is on its way
  * between them. For one suite: it has a copy of the engine of its own, with all
  * that is static in it.
  */
-#ifndef EFASIM_ENGINE_TEST_H
-#define EFASIM_ENGINE_TEST_H
-
 #include <kunit/test.h>
 #include <linux/bitops.h>
 #include <linux/delay.h>
@@ -261,4 +258,3 @@ static void expect_sane(struct kunit *test, struct end *end)
 	KUNIT_EXPECT_EQ(test, missing, 0);
 }
 
-#endif /* EFASIM_ENGINE_TEST_H */
