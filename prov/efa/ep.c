@@ -66,9 +66,9 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	spin_unlock_bh(&ep->lock);
 	kefa_copies_fini(ep, reaches);
 	if (lost)
-		dev_warn(&dev->ibdev->dev,
-			 "kofi_efa: it may still reach %zu bytes of kmalloc()\n",
-			 lost);
+		dev_warn_ratelimited(&dev->ibdev->dev,
+				     "kofi_efa: it may still reach %zu bytes of kmalloc()\n",
+				     lost);
 	kefa_ep_tell(ep, false);
 }
 

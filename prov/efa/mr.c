@@ -380,9 +380,9 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 	for_each_sg(mr->sg, sg, mr->nents, i)
 		lost += kefa_keep(sg_phys(sg), sg->length);
 	if (lost)
-		dev_warn(&dom->dev->ibdev->dev,
-			 "kofi_efa: peers may still reach %zu bytes of kmalloc()\n",
-			 lost);
+		dev_warn_ratelimited(&dom->dev->ibdev->dev,
+				     "kofi_efa: peers may still reach %zu bytes of kmalloc()\n",
+				     lost);
 }
 
 /*
