@@ -42,9 +42,9 @@ static struct kofi_faults {
 	size_t			size;
 } faults;
 
-static void faults_see(void *data, unsigned long call_site, const void *ptr,
-		       size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags,
-		       int node)
+static inline void faults_see(void *data, unsigned long call_site,
+			      const void *ptr, size_t bytes_req,
+			      size_t bytes_alloc, gfp_t gfp_flags, int node)
 {
 	if (READ_ONCE(faults.task) != current || !in_task())
 		return;
@@ -61,7 +61,7 @@ static void faults_see(void *data, unsigned long call_site, const void *ptr,
 }
 
 /* From here on, after so many calls of kmalloc(), the nth allocation fails. */
-static void faults_arm(unsigned int after, unsigned int nth)
+static inline void faults_arm(unsigned int after, unsigned int nth)
 {
 	faults = (struct kofi_faults){ .after = after, .nth = nth };
 	WRITE_ONCE(current->fail_nth, after ? 0 : nth);
@@ -69,7 +69,7 @@ static void faults_arm(unsigned int after, unsigned int nth)
 }
 
 /* Return: whether one failed. */
-static bool faults_disarm(void)
+static inline bool faults_disarm(void)
 {
 	bool injected;
 
@@ -81,7 +81,7 @@ static bool faults_disarm(void)
 }
 
 /* What comes in between isn't counted and doesn't fail. */
-static unsigned int faults_pause(void)
+static inline unsigned int faults_pause(void)
 {
 	unsigned int nth = READ_ONCE(current->fail_nth);
 
@@ -91,19 +91,19 @@ static unsigned int faults_pause(void)
 	return nth;
 }
 
-static void faults_resume(unsigned int nth)
+static inline void faults_resume(unsigned int nth)
 {
 	WRITE_ONCE(current->fail_nth, nth);
 	WRITE_ONCE(faults.task, faults.paused);
 }
 
 /* For a suite's suite_init and suite_exit. */
-static int faults_init(struct kunit_suite *suite)
+static inline int faults_init(struct kunit_suite *suite)
 {
 	return register_trace_kmalloc(faults_see, NULL);
 }
 
-static void faults_exit(struct kunit_suite *suite)
+static inline void faults_exit(struct kunit_suite *suite)
 {
 	unregister_trace_kmalloc(faults_see, NULL);
 	tracepoint_synchronize_unregister();
