@@ -7,7 +7,7 @@ BED := python3 -B tests/qemu/bed
 
 PREFIX ?= /usr/local
 
-.PHONY: modules modules_install install check check-full quirks bench demo shell lint docs clean help
+.PHONY: modules modules_install install check check-full quirks bench bench-check bench-profile demo shell lint docs clean help
 
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
@@ -45,6 +45,13 @@ quirks: packages
 bench: packages
 	@python3 -B bench/host run $(ONLY)
 
+# Exit status of the comparison: 3 where there is nothing to compare with.
+bench-check: packages
+	@python3 -B bench/host check
+
+bench-profile: packages
+	@python3 -B bench/host profile $(ONLY)
+
 demo: packages
 	@$(BED) demo $(if $(KERNEL),--kernel $(KERNEL))
 
@@ -70,6 +77,8 @@ help:
 	@echo "  check-full       the same, and the long tests (SOAK=messages)"
 	@echo "  quirks           show that the conformance test notices when a quirk is missing"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
+	@echo "  bench-check      the same, compared with bench/baseline.json"
+	@echo "  bench-profile    by function (ONLY=\"efa send 8B polled\")"
 	@echo "  demo             show kOFI at work between two guests with Debian's kernel"
 	@echo "  shell            a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
 	@echo "  lint             every static check"

@@ -51,6 +51,7 @@ struct kbe_op {
  * @more: others, idle
  * @peer: the harness'
  * @steps: since an inject
+ * @entries: completions
  * @ops: operations
  */
 struct kbe_end {
@@ -64,6 +65,7 @@ struct kbe_end {
 	struct fid_ep		**more;
 	fi_addr_t		peer;
 	u32			steps;
+	struct fi_cq_msg_entry	entries[KB_POLL];
 	struct kbe_op		ops[KB_MAX_BATCH];
 };
 
@@ -94,32 +96,31 @@ static void kbe_failed(struct fid_cq *cq)
 	op->op.done(&op->op, error.err);
 }
 
-static void kbe_hand_over(const struct fi_cq_msg_entry *entries, ssize_t n)
+static void kbe_hand_over(struct kbe_end *kbe, ssize_t n)
 {
 	struct kbe_op *op;
 	ssize_t i;
 
 	for (i = 0; i < n; i++) {
-		op = entries[i].op_context;
+		op = kbe->entries[i].op_context;
 		op->op.done(&op->op, 0);
 	}
 }
 
-static ssize_t kbe_take(struct fid_cq *cq)
+static ssize_t kbe_take(struct kbe_end *kbe)
 {
-	struct fi_cq_msg_entry entries[KB_POLL];
 	ssize_t n;
 
-	n = fi_cq_read(cq, entries, KB_POLL);
+	n = fi_cq_read(kbe->cq, kbe->entries, KB_POLL);
 	if (n == -FI_EAVAIL)
-		kbe_failed(cq);
-	kbe_hand_over(entries, n);
+		kbe_failed(kbe->cq);
+	kbe_hand_over(kbe, n);
 	return n;
 }
 
 static void kbe_handler(struct fid_cq *cq, void *context)
 {
-	while (kbe_take(cq) != -EAGAIN)
+	while (kbe_take(context) != -EAGAIN)
 		;
 }
 
@@ -130,22 +131,21 @@ static int kbe_poll(struct kb_end *end)
 	if (end->test->kind == KB_INJECT && ++kbe->steps == KBE_STEPS)
 		end->done = end->test->batch;
 	else if (end->test->kind != KB_INJECT)
-		kbe_take(kbe->cq);
+		kbe_take(kbe);
 	return 0;
 }
 
 static int kbe_sleep(struct kb_end *end)
 {
 	struct kbe_end *kbe = to_kbe(end);
-	struct fi_cq_msg_entry entries[KB_POLL];
 	ssize_t n;
 
-	n = fi_cq_sread(kbe->cq, entries, KB_POLL, NULL, -1);
+	n = fi_cq_sread(kbe->cq, kbe->entries, KB_POLL, NULL, -1);
 	if (n == -FI_EAVAIL)
 		kbe_failed(kbe->cq);
 	else if (n < 0)
 		return n;
-	kbe_hand_over(entries, n);
+	kbe_hand_over(kbe, n);
 	return 0;
 }
 
@@ -260,6 +260,7 @@ static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
 							      FI_WAIT_NONE,
 		.handler	= test->mode == KB_HANDLER ? kbe_handler :
 							     NULL,
+		.handler_context = kbe,
 	};
 	struct fi_av_attr av_attr = { };
 

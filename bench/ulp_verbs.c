@@ -49,7 +49,7 @@ struct kbv_op {
  * @event: there may be completions
  * @wait: for @event
  * @work: takes completions
- * @wcs: as taken; too many for the stack
+ * @wcs: they
  * @ops: operations
  */
 struct kbv_end {
@@ -92,14 +92,13 @@ static void kbv_complete(struct kbv_end *kbv, const struct ib_wc *wc)
 
 static int kbv_take(struct kbv_end *kbv)
 {
-	struct ib_wc *wcs = kbv->wcs;
 	int i, n;
 
 	local_bh_disable();
-	n = ib_poll_cq(kbv->q.cq, KB_POLL, wcs);
+	n = ib_poll_cq(kbv->q.cq, KB_POLL, kbv->wcs);
 	local_bh_enable();
 	for (i = 0; i < n; i++)
-		kbv_complete(kbv, &wcs[i]);
+		kbv_complete(kbv, &kbv->wcs[i]);
 	return n;
 }
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The benchmarks: python3 bench/host run|check (see Documentation/performance.rst)"""
+"""The benchmarks: python3 bench/host run|check|keep|profile (see Documentation/performance.rst)"""
 
 import argparse
 import datetime
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import rows as all_about_rows
 import tree
 
 OUT = guest.TOP / "out" / "bench"
+BASELINE = guest.TOP / "bench" / "baseline.json"
+PLOT = guest.TOP / "Documentation" / "performance.svg"
 VALIDATE = "validate"
 MEMORY = ("memory verbs es0", "memory efa es0")
 TOLERANCE = 2.0         # percent, of parts to the whole and of loops to their length
@@ -92,52 +95,112 @@ def measure(rows, logs):
 
 
 def merge(rows, runs):
-    """Figures of the first run, and whether the second one agrees."""
+    """Figures of the first run, and where the second one agrees."""
     merged = {}
     for row in rows:
         figures, _ = runs[0].figures(row)
         other, _ = runs[1].figures(row)
-        figures["agree"] = percent(other["host"], figures["host"]) <= AGREE
+        figures["agree"] = {f: percent(other[f], figures[f]) <= AGREE for f in report.FIGURES}
         merged[row.name()] = figures
     return merged
 
 
-def run(args):
+def choose(words):
+    return [row for row in all_about_rows.all_rows()
+            if not words or all(word in row.name().split() for word in words)]
+
+
+def new_logs():
     logs = tree.CACHE / "bench" / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}"
     logs.mkdir(parents=True)
+    return logs
+
+
+def profile(args):
+    """One boot; for each row the functions that an operation's instructions are in."""
+    rows = choose(args.only)
+    built = tree.Tree(guest.KERNEL)
+    boot = guest.run(built, [VALIDATE, *(row.command() for row in rows)], new_logs(), "profile")
+    measured = Measurement(boot, built.build)
+    for row in rows:
+        figures, window = measured.figures(row)
+        say(f"\n{row.name()}: host {figures['host']}, added {figures['added']}")
+        for (part, name, had), insns in window.functions.most_common():
+            each = insns / row.batch
+            if part in all_about_rows.HOST and each >= 1:
+                say(f"{each:9.1f}  {part:9} {name}{' for ' + had if had else ''}")
+    return 0
+
+
+def results(args):
+    """Two boots; what came of them, and whether it can be believed."""
+    logs = new_logs()
     OUT.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    rows = [row for row in all_about_rows.all_rows()
-            if not args.only or all(word in row.name().split() for word in args.only)]
+    rows = choose(args.only)
     built, runs = measure(rows, logs)
     problems = [p for one in runs for p in one.problems]
     for problem in problems:
         say(f"FAIL {problem}")
     result = {"versions": versions(built), "rows": merge(rows, runs),
               "memory": runs[0].memory}
-    say(str(runs[0].memory))
-    say(str(runs[1].memory))
     (OUT / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
     (OUT / "bench.md").write_text(report.markdown(result))
-    disagree = [name for name, r in result["rows"].items() if not r["agree"]]
-    for name in disagree:
-        say(f"the runs don't agree: {name}")
-    say(f"{len(rows)} rows, {len(rows) - len(disagree)} repeat; "
+    report.plot(result, OUT / "bench.svg", logs)
+    say("\n".join(report.markdown(result).split("## Rows")[0].splitlines()[5:]))
+    repeat = sum(all(r["agree"].values()) for r in result["rows"].values())
+    say(f"{len(rows)} rows, {repeat} repeat within {AGREE:.0f} %; "
         f"{time.monotonic() - started:.0f} s; {OUT}/bench.md")
-    return 1 if problems else 0
+    return result, not problems
+
+
+def run(args):
+    return 0 if results(args)[1] else 1
+
+
+def check(args):
+    """Exit status 3: nothing to compare with on this machine."""
+    base = json.loads(BASELINE.read_text())
+    here = versions(tree.Tree(guest.KERNEL))
+    different = [f"{k} {here[k]}, not {v}" for k, v in base["versions"].items()
+                 if here[k] != v]
+    if different:
+        say(f"skipped: the baseline is another machine's: {'; '.join(different)}")
+        return 3
+    result, good = results(args)
+    grown, compared = report.regressions(result, base)
+    for line in grown:
+        say(f"FAIL {line}")
+    say(f"{compared} figures compared with the baseline, {len(grown)} more than "
+        f"{report.LIMIT:.0f} % above it")
+    return 0 if good and compared and not grown else 1
+
+
+def keep(_):
+    """The last result becomes the baseline."""
+    result = json.loads((OUT / "bench.json").read_text())
+    BASELINE.write_text(json.dumps(report.baseline(result), indent=1) + "\n")
+    shutil.copy(OUT / "bench.svg", PLOT)
+    say(f"{BASELINE}")
+    return 0
+
+
+COMMANDS = {"run": run, "check": check, "keep": keep, "profile": profile}
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("run")
-    command.add_argument("only", nargs="*", help="words that the name of a row must have")
+    for name in COMMANDS:
+        command = commands.add_parser(name)
+        command.add_argument("only", nargs="*", help="words that the name of a row must have")
     return parser.parse_args()
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="kofi-") as tempfile.tempdir:
-        return run(arguments())
+        args = arguments()
+        return COMMANDS[args.command](args)
 
 
 sys.exit(main())

@@ -33,6 +33,9 @@ class Symbols:
 
     def __init__(self, lines, build):
         self.driver = driver_symbols(build)
+        self.read(lines)
+
+    def read(self, lines):
         table = []
         for line in lines:
             fields = line.split()

@@ -1,29 +1,157 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Results as a table for people, and compared with the baseline."""
+"""Results as tables and a plot for people, and compared with a baseline."""
+
+import subprocess
 
 import counts
+import rows
 
-COLUMNS = ("row", *counts.PARTS[:-2], "host", "added", "device", "posts", "irqs", "workers",
-           "copied")
+COLUMNS = ("row", *counts.PARTS[:-2], "host", "added", "over", "device", "posts", "irqs",
+           "workers", "copied")
+LIMIT = 3.0             # percent, of what a row may grow
+FIGURES = ("added", "host")
+
+# (what, row, instructions over verbs at most)
+TARGETS = [(kind, f"{kind} {size} polled", 300) for kind, size in (
+    ("send", "8B"), ("send", "1KiB"), ("recv", "8B"), ("recv", "1KiB"), ("write", "4KiB"),
+    ("read", "4KiB"))] + [("reg", "reg 4KiB polled", 400), ("inv", "inv 4KiB polled", 400)]
 
 
-def cells(name, figures):
+def table(header, lines):
+    head = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
+    return head + ["| " + " | ".join(str(c) for c in line) + " |" for line in lines] + [""]
+
+
+def over(result, name):
+    """What a row's ULP and kOFI take more than the ULP on verbs for the same work."""
+    plain = result["rows"].get(name.replace("efa ", "verbs ", 1))
+    mine = result["rows"][name]
+    if not name.startswith("efa ") or not plain:
+        return None
+    return mine["parts"]["ulp"] + mine["added"] - plain["parts"]["ulp"]
+
+
+def number(value):
+    return "" if value is None else f"{value:.0f}"
+
+
+def row_cells(result, name, figures):
     parts = figures["parts"]
-    return [name, *(f"{parts[p]:.0f}" for p in counts.PARTS[:-2]),
-            f"{figures['host']:.0f}", f"{figures['added']:.0f}", f"{parts['device']:.0f}",
+    return [name, *(number(parts[p]) for p in counts.PARTS[:-2]), number(figures["host"]),
+            number(figures["added"]), number(over(result, name)), number(parts["device"]),
             f"{figures['posts']:.2f}", f"{figures['interrupts']:.2f}",
-            f"{figures['workers']:.2f}", f"{figures['copied']:.0f}"]
+            f"{figures['workers']:.2f}", number(figures["copied"])]
 
 
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |",
-             "|---|" + "---:|" * (len(header) - 1)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+def targets(result):
+    for _, row, most in TARGETS:
+        name = f"efa {row}"
+        if name in result["rows"]:
+            figures = result["rows"][name]
+            yield [name, number(figures["added"]), number(over(result, name)), most]
+
+
+def batches(result):
+    """What a batch costs beside its operations: from batches of one and of more."""
+    for kind, size in rows.SINGLE:
+        for mode in rows.MODES:
+            for ulp in ("verbs", "efa"):
+                name = f"{ulp} {kind} {rows.size_name(size)} {mode}"
+                one = result["rows"].get(f"{name} single")
+                many = result["rows"].get(name)
+                if not one or not many:
+                    continue
+                cells = [name]
+                for figure in ("host", "added"):
+                    batch = (one[figure] - many[figure]) * rows.BATCH / (rows.BATCH - 1)
+                    cells += [number(batch), number(one[figure] - batch)]
+                yield cells
+
+
+def memory(result):
+    """Bytes; those of the device's driver and of the soft device taken off."""
+    m = result["memory"]
+    if not m:
+        return
+    deep, shallow = m["endpoint512"] - m["qp512"], m["endpoint64"] - m["qp64"]
+    yield ["endpoint, 512 sends and receives", m["endpoint512"], deep]
+    yield ["endpoint, 64 sends and receives", m["endpoint64"], shallow]
+    yield ["operation", "", (deep - shallow) // (2 * (512 - 64))]
+    yield ["domain, with its queue pair for registrations", m["domain"], ""]
+    yield ["address, with the indices", m["address"], m["address"]]
 
 
 def markdown(result):
     versions = ", ".join(f"{k} {v}" for k, v in result["versions"].items())
     lines = ["# kOFI benchmarks", "",
-             f"Instructions for each operation, counted at one side. {versions}.", ""]
-    lines += table(COLUMNS, [cells(n, r) for n, r in result["rows"].items()])
-    return "\n".join(lines) + "\n"
+             "Instructions for each operation, counted at one side (tcp: both sides).",
+             f"{versions}.", "", "## Targets", ""]
+    lines += table(("row", "added", "over verbs", "at most"), targets(result))
+    lines += ["## A batch, beside its operations", ""]
+    lines += table(("row", "host: batch", "host: operation", "added: batch",
+                    "added: operation"), batches(result))
+    lines += ["## Bytes of memory", ""]
+    lines += table(("object", "all", "kOFI's"), memory(result))
+    lines += ["## Rows", ""]
+    lines += table(COLUMNS, [row_cells(result, n, r) for n, r in result["rows"].items()])
+    return "\n".join(lines)
+
+
+PLOT = """
+set terminal svg size 1000,520 font "sans,11" background "white"
+set output "{out}"
+set style data histograms
+set style histogram rowstacked
+set style fill solid 0.9 border -1
+set boxwidth 0.75
+set key outside right top reverse Left
+set xtics rotate by -35 nomirror
+set ylabel "instructions of the host for one operation"
+set grid ytics
+set yrange [0:*]
+set bmargin 8
+plot {plots}
+"""
+
+
+def plot(result, out, directory):
+    """Host's parts of the polled rows, verbs beside efa."""
+    names = [f"{ulp} {kind} {size} polled"
+             for kind, size in (("send", "8B"), ("send", "1KiB"), ("recv", "1KiB"),
+                                ("write", "4KiB"), ("read", "4KiB"), ("reg", "4KiB"),
+                                ("inv", "4KiB"))
+             for ulp in ("verbs", "efa")]
+    names = [n for n in names if n in result["rows"]]
+    if not names:
+        return
+    data = directory / "plot.data"
+    data.write_text("".join(
+        '"%s" %s\n' % (n.removesuffix(" polled"),
+                       " ".join(str(result["rows"][n]["parts"][p]) for p in rows.HOST))
+        for n in names))
+    plots = ", ".join(f'"{data}" using {i + 2}:xtic(1) title "{part.replace("_", " ")}"'
+                      for i, part in enumerate(rows.HOST))
+    subprocess.run(["gnuplot"], input=PLOT.format(out=out, plots=plots), text=True, check=True)
+
+
+def baseline(result):
+    """Of a result, what later ones are held against: what two runs agree about."""
+    kept = {name: {f: r[f] for f in FIGURES if r["agree"][f] and r[f]}
+            for name, r in result["rows"].items()}
+    return {"versions": result["versions"],
+            "rows": {name: figures for name, figures in kept.items() if figures}}
+
+
+def regressions(result, base):
+    """A line for each figure that has grown by too much, and how many there are."""
+    grown, compared = [], 0
+    for name, wanted in base["rows"].items():
+        for figure, then in wanted.items():
+            if name not in result["rows"]:
+                grown.append(f"{name}: wasn't measured")
+                continue
+            now = result["rows"][name][figure]
+            compared += 1
+            if result["rows"][name]["agree"][figure] and now > then * (1 + LIMIT / 100):
+                grown.append(f"{name}: {figure} {now:.0f}, was {then:.0f}")
+    return grown, compared

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The benchmarks' arithmetic: parts by symbol, baselines, what counts as grown."""
+
+import copy
+import pathlib
+import sys
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bench" / "host"))
+
+# pylint: disable=wrong-import-position
+import counts
+import report
+import rows
+
+KALLSYMS = """
+ffffffff81000000 T memcpy
+ffffffff81000100 T schedule
+ffffffffc0000000 t kbe_take	[kofi_bench_efa]
+ffffffffc0001000 t kefa_tx	[kofi_efa]
+ffffffffc0002000 t efasim_poll_cq	[efasim]
+ffffffffc0002100 t efasim_dev_run	[efasim]
+""".splitlines()
+
+# A block of kofi_efa; the kernel for it, for the device, and for nobody.
+COUNTS = """\
+W 0
+ffffffffc0001000 a 3 0
+ffffffff81000000 5 2 ffffffffc0001004
+ffffffff81000100 7 1 ffffffffc0002100
+ffffffffc0002004 4 1 0
+W 1
+ffffffff81000000 9 1 0
+"""
+
+
+class Symbols(counts.Symbols):
+    """Without a build to look into."""
+
+    def __init__(self):
+        self.driver = {"efasim_poll_cq"}
+        self.read(KALLSYMS)
+
+
+def windows():
+    with tempfile.NamedTemporaryFile("w+") as file:
+        file.write(COUNTS)
+        file.flush()
+        return counts.read_windows(file.name, Symbols())
+
+
+def result(added=100.0, host=1000.0, agree=True):
+    return {"versions": {"kernel": "6"}, "rows": {
+        "efa send": {"added": added, "host": host, "agree": {"added": agree, "host": agree}}}}
+
+
+class Counts(unittest.TestCase):
+    def test_parts(self):
+        window = windows()[0]
+        self.assertEqual(dict(window.parts),
+                         {"kofi_efa": 30, "kernel": 10, "device": 7, "driver": 4})
+        self.assertEqual(window.total, 51)
+
+    def test_windows_are_apart(self):
+        self.assertEqual(dict(windows()[1].parts), {"harness": 9})
+
+    def test_calls(self):
+        calls = windows()[0].calls
+        self.assertEqual(calls["kefa_tx", ""], 3)
+        self.assertEqual(calls["memcpy", "kefa_tx"], 2)
+        self.assertNotIn(("efasim_poll_cq", ""), calls)
+
+    def test_middle_window(self):
+        row = rows.Row("efa", "send", 8, "polled", batch=2)
+        many = windows()[:1] + [copy.deepcopy(windows()[0]) for _ in range(2)]
+        many[0].parts["kofi_efa"] = 1000
+        figures, _ = rows.figures(row, many)
+        self.assertEqual(figures["added"], 15)
+        self.assertEqual(figures["host"], 22)
+        self.assertEqual(figures["parts"]["device"], 3.5)
+
+
+class Baseline(unittest.TestCase):
+    def test_the_same_is_good(self):
+        self.assertEqual(report.regressions(result(), report.baseline(result())), ([], 2))
+
+    def test_less_is_good(self):
+        grown, _ = report.regressions(result(added=50.0), report.baseline(result()))
+        self.assertEqual(grown, [])
+
+    def test_a_little_more_is_good(self):
+        grown, _ = report.regressions(result(added=102.9), report.baseline(result()))
+        self.assertEqual(grown, [])
+
+    def test_more_is_bad(self):
+        grown, _ = report.regressions(result(added=103.1), report.baseline(result()))
+        self.assertEqual(grown, ["efa send: added 103, was 100"])
+
+    def test_what_is_missing_is_bad(self):
+        now = result()
+        base = report.baseline(now)
+        now["rows"].clear()
+        grown, compared = report.regressions(now, base)
+        self.assertEqual((len(grown), compared), (2, 0))
+
+    def test_what_does_not_repeat_is_not_kept(self):
+        self.assertEqual(report.baseline(result(agree=False))["rows"], {})
+
+
+if __name__ == "__main__":
+    unittest.main()
