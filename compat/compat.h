@@ -31,4 +31,24 @@
 #define ib_mark_name_assigned_by_user(ibdev) ((void)(ibdev))
 #endif
 
+/*
+ * From 6.8 on vfs_iter_write() says itself that it begins to write. Macros, as
+ * this comes before the kernel's own headers.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+#define compat_iter_write(to, iter, pos, flags) \
+	vfs_iter_write(to, iter, pos, flags)
+#else
+#define compat_iter_write(to, iter, pos, flags)				\
+({									\
+	struct file *__file = (to);					\
+	ssize_t __ret;							\
+									\
+	file_start_write(__file);					\
+	__ret = vfs_iter_write(__file, iter, pos, flags);		\
+	file_end_write(__file);						\
+	__ret;								\
+})
+#endif
+
 #endif /* KOFI_COMPAT_H */

@@ -58,21 +58,22 @@ static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 }
 
 /* Of the sizes of the formats, so that nobody is called to copy. */
-static void kofi_cq_copy(const struct kofi_cq *cq, void *buf,
-			 const struct fi_cq_tagged_entry *entry)
+static __always_inline void *kofi_cq_copy(enum fi_cq_format format, void *buf,
+					  const struct fi_cq_tagged_entry *entry)
 {
-	switch (cq->attr.format) {
+	switch (format) {
 	case FI_CQ_FORMAT_CONTEXT:
 		memcpy(buf, entry, sizeof(struct fi_cq_entry));
-		break;
+		return buf + sizeof(struct fi_cq_entry);
 	case FI_CQ_FORMAT_MSG:
 		memcpy(buf, entry, sizeof(struct fi_cq_msg_entry));
-		break;
+		return buf + sizeof(struct fi_cq_msg_entry);
 	case FI_CQ_FORMAT_DATA:
 		memcpy(buf, entry, sizeof(struct fi_cq_data_entry));
-		break;
+		return buf + sizeof(struct fi_cq_data_entry);
 	default:
 		memcpy(buf, entry, sizeof(*entry));
+		return buf + sizeof(*entry);
 	}
 }
 
@@ -80,25 +81,30 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 				fi_addr_t *src_addr)
 {
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
-	struct kofi_cq_slot *slot;
+	enum fi_cq_format format = cq->attr.format;
+	const struct kofi_cq_slot *slot;
 	unsigned int unasked = 0;
-	ssize_t n = 0, ret;
+	ssize_t n, ret;
+	u32 ready;
 
 	spin_lock_bh(&cq->lock);
-	while ((slot = kofi_cq_head(cq)) && !slot->err && n < count) {
-		kofi_cq_copy(cq, buf, &slot->entry);
-		buf += cq->entry_size;
+	ready = cq->tail - cq->head;
+	count = min_t(size_t, count, ready);
+	for (n = 0; n < count; n++) {
+		slot = &cq->ring[(cq->head + n) & cq->mask];
+		if (unlikely(slot->err))
+			break;
+		buf = kofi_cq_copy(format, buf, &slot->entry);
 		if (src_addr)
 			src_addr[n] = slot->src_addr;
 		unasked += slot->unasked;
-		cq->head++;
-		n++;
 	}
+	cq->head += n;
 	ret = n;
-	if (!n && !slot) {
+	if (!ready) {
 		cq->notifier.armed = true;
 		ret = -EAGAIN;
-	} else if (!n && slot->err) {
+	} else if (!n && kofi_cq_head(cq)->err) {
 		ret = -FI_EAVAIL;
 	}
 	spin_unlock_bh(&cq->lock);
@@ -238,7 +244,17 @@ void kofi_cq_write_unasked(struct kofi_cq *cq,
 			   const struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src_addr)
 {
-	kofi_cq_put(cq, entry, src_addr, true);
+	struct kofi_cq_slot *slot;
+
+	spin_lock_bh(&cq->lock);
+	slot = kofi_cq_next(cq);
+	if (slot)
+		*slot = (struct kofi_cq_slot) {
+			.entry		= *entry,
+			.src_addr	= src_addr,
+			.unasked	= true,
+		};
+	spin_unlock_bh(&cq->lock);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
 

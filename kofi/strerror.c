@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Errors as text. */
+/* Errors as text, and as what user space knows. */
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include "kofi.h"
@@ -7,6 +7,7 @@
 static const struct {
 	int		err;
 	const char	*text;
+	int		as;	/* errno that comes nearest, 0 for @err itself */
 } kofi_errors[] = {
 	{ FI_SUCCESS,		"success" },
 	{ FI_EPERM,		"not permitted" },
@@ -43,21 +44,21 @@ static const struct {
 	{ FI_EREMOTEIO,		"remote input/output error" },
 	{ FI_ECANCELED,		"canceled" },
 	{ FI_EKEYREJECTED,	"key rejected" },
-	{ FI_EOTHER,		"unspecified error" },
-	{ FI_ETOOSMALL,		"buffer too small" },
-	{ FI_EOPBADSTATE,	"not permitted in this state" },
-	{ FI_EAVAIL,		"error available" },
-	{ FI_EBADFLAGS,		"flags not supported" },
-	{ FI_ENOEQ,		"missing event queue" },
-	{ FI_EDOMAIN,		"wrong domain" },
-	{ FI_ENOCQ,		"missing completion queue" },
-	{ FI_ECRC,		"data damaged" },
-	{ FI_ETRUNC,		"message truncated" },
-	{ FI_ENOKEY,		"no such key" },
-	{ FI_ENOAV,		"missing address vector" },
-	{ FI_EOVERRUN,		"queue overrun" },
-	{ FI_ENORX,		"receiver not ready" },
-	{ FI_ENOMR,		"no memory region left" },
+	{ FI_EOTHER,		"unspecified error", EIO },
+	{ FI_ETOOSMALL,		"buffer too small", ERANGE },
+	{ FI_EOPBADSTATE,	"not permitted in this state", EINVAL },
+	{ FI_EAVAIL,		"error available", EIO },
+	{ FI_EBADFLAGS,		"flags not supported", EINVAL },
+	{ FI_ENOEQ,		"missing event queue", EINVAL },
+	{ FI_EDOMAIN,		"wrong domain", EXDEV },
+	{ FI_ENOCQ,		"missing completion queue", EINVAL },
+	{ FI_ECRC,		"data damaged", EBADMSG },
+	{ FI_ETRUNC,		"message truncated", EMSGSIZE },
+	{ FI_ENOKEY,		"no such key", ENOKEY },
+	{ FI_ENOAV,		"missing address vector", EINVAL },
+	{ FI_EOVERRUN,		"queue overrun", EOVERFLOW },
+	{ FI_ENORX,		"receiver not ready", ENOBUFS },
+	{ FI_ENOMR,		"no memory region left", ENOSPC },
 };
 
 /**
@@ -80,6 +81,28 @@ const char *fi_strerror(int errnum)
 	return "unknown error";
 }
 EXPORT_SYMBOL_NS_GPL(fi_strerror, KOFI);
+
+/**
+ * fi_to_errno() - give an error a number that user space knows (kernel only)
+ * @err: 0, an errno or enum fi_errno, positive or negative
+ *
+ * Context: Any.
+ * Return: the errno that comes nearest, with the sign of @err; @err itself if it
+ * is one.
+ */
+int fi_to_errno(int err)
+{
+	unsigned int i;
+	int as = EIO;
+
+	if (err > -FI_EOTHER && err < FI_EOTHER)
+		return err;
+	for (i = 0; i < ARRAY_SIZE(kofi_errors); i++)
+		if (kofi_errors[i].err == err || kofi_errors[i].err == -err)
+			as = kofi_errors[i].as;
+	return err < 0 ? -as : as;
+}
+EXPORT_SYMBOL_NS_GPL(fi_to_errno, KOFI);
 
 /**
  * kofi_strerror() - say what a provider's error means

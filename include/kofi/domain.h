@@ -197,7 +197,8 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
  * @context: the caller's, in the completion
  *
  * Once this has completed no peer can reach the memory, and what peers wrote
- * is there to be read.
+ * is there to be read. After any error, -ENODEV too, peers may reach it until
+ * the region is closed, or the endpoints of its domain are.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full, -EINVAL when nothing is

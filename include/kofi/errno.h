@@ -64,7 +64,7 @@
  * @FI_ENOMR: no memory region is left
  *
  * The meanings are those of fi_errno(3). None of these values is an errno, and
- * none may be given to user space.
+ * none may be given to user space: see fi_to_errno().
  */
 enum fi_errno {
 	FI_EOTHER	= 256,
@@ -85,5 +85,6 @@ enum fi_errno {
 };
 
 const char *fi_strerror(int errnum);
+int fi_to_errno(int err);
 
 #endif /* KOFI_ERRNO_H */

@@ -344,29 +344,58 @@ static inline struct kofi_cq_slot *kofi_cq_next(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_put() - what kofi_cq_write() and kofi_cq_write_unasked() have in common
+ * kofi_cq_begin() - begin to write completions
  * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
- * @unasked: it uses up a kofi_cq_reserve_unasked()
+ *
+ * Context: Process or softirq context; doesn't sleep. Nothing else of the queue
+ * may be called until kofi_cq_end().
+ */
+static inline void kofi_cq_begin(struct kofi_cq *cq)
+	__acquires(&cq->lock)
+{
+	spin_lock_bh(&cq->lock);
+}
+
+/**
+ * kofi_cq_end() - end what kofi_cq_begin() began
+ * @cq: the completion queue
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-static inline void kofi_cq_put(struct kofi_cq *cq,
-			       const struct fi_cq_tagged_entry *entry,
-			       fi_addr_t src_addr, bool unasked)
+static inline void kofi_cq_end(struct kofi_cq *cq)
+	__releases(&cq->lock)
 {
-	struct kofi_cq_slot *slot;
-
-	spin_lock_bh(&cq->lock);
-	slot = kofi_cq_next(cq);
-	if (slot) {
-		slot->entry = *entry;
-		slot->src_addr = src_addr;
-		slot->err = 0;
-		slot->unasked = unasked;
-	}
 	spin_unlock_bh(&cq->lock);
+}
+
+/**
+ * kofi_cq_add() - write one of several completions
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ *
+ * As kofi_cq_write(), of which it is the part that isn't locking.
+ *
+ * Context: Between kofi_cq_begin() and kofi_cq_end().
+ */
+static inline void kofi_cq_add(struct kofi_cq *cq,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src_addr)
+{
+	struct kofi_cq_slot *slot = kofi_cq_next(cq);
+
+	if (unlikely(!slot))
+		return;
+	/* By its fields, so that a caller's isn't put together in memory first. */
+	slot->entry.op_context = entry->op_context;
+	slot->entry.flags = entry->flags;
+	slot->entry.len = entry->len;
+	slot->entry.buf = entry->buf;
+	slot->entry.data = entry->data;
+	slot->entry.tag = entry->tag;
+	slot->src_addr = src_addr;
+	slot->err = 0;
+	slot->unasked = false;
 }
 
 /**
@@ -383,7 +412,9 @@ static inline void kofi_cq_write(struct kofi_cq *cq,
 				 const struct fi_cq_tagged_entry *entry,
 				 fi_addr_t src_addr)
 {
-	kofi_cq_put(cq, entry, src_addr, false);
+	kofi_cq_begin(cq);
+	kofi_cq_add(cq, entry, src_addr);
+	kofi_cq_end(cq);
 }
 
 /**
@@ -412,6 +443,19 @@ static inline int kofi_cq_reserve(struct kofi_cq *cq)
 static inline void kofi_cq_unreserve(struct kofi_cq *cq)
 {
 	atomic_inc(&cq->credits);
+}
+
+/**
+ * kofi_cq_unreserve_some() - give several entries back at once
+ * @cq: the completion queue
+ * @n: how many; may be 0
+ *
+ * Context: Any.
+ */
+static inline void kofi_cq_unreserve_some(struct kofi_cq *cq, unsigned int n)
+{
+	if (n)
+		atomic_add(n, &cq->credits);
 }
 
 /**

@@ -55,6 +55,28 @@ static void unknown_errors(struct kunit *test)
 				   "unknown error");
 }
 
+/* Whatever there is becomes an errno, and an errno stays what it is. */
+static void for_user_space(struct kunit *test)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		err = fi_to_errno(errors[i]);
+		if (errors[i] < FI_EOTHER)
+			KUNIT_EXPECT_EQ(test, err, errors[i]);
+		KUNIT_EXPECT_GE(test, err, 0);
+		KUNIT_EXPECT_LT(test, err, FI_EOTHER);
+		KUNIT_EXPECT_EQ(test, err == 0, errors[i] == 0);
+		KUNIT_EXPECT_EQ(test, fi_to_errno(-errors[i]), -err);
+	}
+	KUNIT_EXPECT_EQ(test, fi_to_errno(-FI_ETRUNC), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, fi_to_errno(FI_EOPBADSTATE), EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_to_errno(FI_ENOMR + 1), EIO);
+	KUNIT_EXPECT_EQ(test, fi_to_errno(INT_MIN), -EIO);
+	KUNIT_EXPECT_EQ(test, fi_to_errno(-255), -255);
+}
+
 static const char *fake_strerror(int prov_errno)
 {
 	return prov_errno == 7 ? "lucky" : NULL;
@@ -121,6 +143,7 @@ static struct kunit_case strerror_cases[] = {
 	KUNIT_CASE(each_error),
 	KUNIT_CASE(own_errors),
 	KUNIT_CASE(unknown_errors),
+	KUNIT_CASE(for_user_space),
 	KUNIT_CASE(of_provider),
 	KUNIT_CASE(without_provider),
 	KUNIT_CASE(into_buffer),
