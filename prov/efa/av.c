@@ -6,75 +6,189 @@
  * lowest free index.
  *
  * Inserting an address makes its address handle, without which the device would
- * refuse RDMA from there.
+ * refuse RDMA from there. There is one for each GID, so that it stands for it.
  */
+#include <linux/jhash.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include "kefa.h"
 #include "trace.h"
 
-static const struct rhashtable_params kefa_av_params = {
-	.key_len		= sizeof(struct kefa_av_key),
-	.key_offset		= offsetof(struct kefa_peer, key),
-	.head_offset		= offsetof(struct kefa_peer, node),
-	.automatic_shrinking	= true,
-};
+/* Of the smallest table, which is made with the vector. */
+#define KEFA_AV_BYTES	256
 
 static struct kefa_av *to_kefa_av(struct fid_av *av)
 {
 	return container_of(av, struct kefa_av, av_fid);
 }
 
-static int kefa_av_publish(struct kefa_av *av, struct kefa_peer *peer)
+static struct kefa_av_table *kefa_av_table(struct kefa_av *av)
 {
-	int ret;
-
-	lockdep_assert_held(&av->lock);
-	ret = rhashtable_insert_fast(&av->by_key, &peer->node, kefa_av_params);
-	if (ret)
-		return ret;
-	ret = xa_alloc(&av->peers, &peer->index, peer, xa_limit_31b,
-		       GFP_KERNEL);
-	if (ret)
-		rhashtable_remove_fast(&av->by_key, &peer->node,
-				       kefa_av_params);
-	return ret;
+	return rcu_dereference_protected(av->table,
+					 lockdep_is_held(&av->lock));
 }
 
+static struct kefa_peer *kefa_av_at(struct kefa_av *av,
+				    const struct kefa_av_table *table,
+				    u32 index)
+{
+	return rcu_dereference_protected(table->peers[index],
+					 lockdep_is_held(&av->lock));
+}
+
+/* As large as the memory that is allocated for it. */
+static struct kefa_av_table *kefa_av_table_new(u32 size)
+{
+	const size_t each = sizeof_field(struct kefa_av_table, peers[0]) +
+			    sizeof(u32);
+	struct kefa_av_table *table;
+	size_t bytes = roundup_pow_of_two(sizeof(*table) + size * each);
+
+	bytes = max_t(size_t, bytes, KEFA_AV_BYTES);
+	table = kvzalloc(bytes, GFP_KERNEL);
+	if (table)
+		table->size = (bytes - sizeof(*table)) / each;
+	return table;
+}
+
+/*
+ * --- addresses by what they are ---
+ *
+ * Lists of indices, from 1 on, that begin behind the table: only those who insert
+ * and remove look there. Whose addresses they are may have chosen them, so that
+ * nobody shall know which of them share a list.
+ */
+
+static u32 *kefa_av_list(struct kefa_av *av, struct kefa_av_table *table,
+			 const struct kefa_av_key *key)
+{
+	u32 hash = jhash(key, sizeof(*key), av->seed);
+	u32 *lists = (u32 *)&table->peers[table->size];
+
+	return &lists[reciprocal_scale(hash, table->size)];
+}
+
+static void kefa_av_link(struct kefa_av *av, struct kefa_av_table *table,
+			 struct kefa_peer *peer)
+{
+	u32 *list = kefa_av_list(av, table, &peer->key);
+
+	peer->next = *list;
+	*list = peer->index + 1;
+}
+
+static void kefa_av_unlink(struct kefa_av *av, const struct kefa_peer *peer)
+{
+	struct kefa_av_table *table = kefa_av_table(av);
+	u32 *link = kefa_av_list(av, table, &peer->key);
+
+	while (*link != peer->index + 1)
+		link = &kefa_av_at(av, table, *link - 1)->next;
+	*link = peer->next;
+}
+
+static struct kefa_peer *kefa_av_find(struct kefa_av *av,
+				      const struct kefa_av_key *key)
+{
+	struct kefa_av_table *table = kefa_av_table(av);
+	u32 next = *kefa_av_list(av, table, key);
+	struct kefa_peer *peer = NULL;
+
+	for (; next; next = peer->next) {
+		peer = kefa_av_at(av, table, next - 1);
+		if (!memcmp(&peer->key, key, sizeof(*key)))
+			return peer;
+	}
+	return NULL;
+}
+
+/* --- inserting --- */
+
+/* A table that is too small is read as long as somebody has found it. */
+static int kefa_av_grow(struct kefa_av *av, u32 index)
+{
+	struct kefa_av_table *old = kefa_av_table(av), *new;
+	struct kefa_peer *peer;
+	u32 i;
+
+	if (index < old->size)
+		return 0;
+	new = kefa_av_table_new(index + 1);
+	if (!new)
+		return -ENOMEM;
+	for (i = 0; i < old->size; i++) {
+		peer = kefa_av_at(av, old, i);
+		RCU_INIT_POINTER(new->peers[i], peer);
+		if (peer)
+			kefa_av_link(av, new, peer);
+	}
+	rcu_assign_pointer(av->table, new);
+	kvfree_rcu(old, rcu);
+	return 0;
+}
+
+static int kefa_av_publish(struct kefa_av *av, struct kefa_peer *peer)
+{
+	int ret, index;
+
+	lockdep_assert_held(&av->lock);
+	index = ida_alloc_max(&av->indices, S32_MAX - 1, GFP_KERNEL);
+	if (index < 0)
+		return index;
+	peer->index = index;
+	ret = kefa_av_grow(av, index);
+	if (ret) {
+		ida_free(&av->indices, index);
+		return ret;
+	}
+	kefa_av_link(av, kefa_av_table(av), peer);
+	rcu_assign_pointer(kefa_av_table(av)->peers[index], peer);
+	return 0;
+}
+
+/* With a use of the address handle, which is the address's then. */
 static int kefa_av_add(struct kefa_av *av, const struct kefa_av_key *key,
 		       fi_addr_t *fi_addr)
 {
-	struct kefa_dev *dev = av->dom->dev;
 	struct kefa_peer *peer;
 	int ret;
 
-	lockdep_assert_held(&av->lock);
-	peer = rhashtable_lookup_fast(&av->by_key, key, kefa_av_params);
-	if (peer) {
-		*fi_addr = peer->index;
-		return 0;
-	}
 	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
 	if (!peer)
 		return -ENOMEM;
 	peer->key = *key;
-	mutex_lock(&dev->lock);
-	peer->ah = kefa_ah_get(av->dom, key->gid);
-	mutex_unlock(&dev->lock);
-	ret = PTR_ERR_OR_ZERO(peer->ah);
-	if (ret)
-		goto err_free;
 	ret = kefa_av_publish(av, peer);
-	if (ret)
-		goto err_ah;
+	if (ret) {
+		kfree(peer);
+		return ret;
+	}
 	*fi_addr = peer->index;
-	trace_kefa_peer(dev->name, key, peer->index, true, 0);
 	return 0;
+}
 
-err_ah:
-	kefa_ah_put(peer->ah);
-err_free:
-	kfree(peer);
-	trace_kefa_peer(dev->name, key, U32_MAX, true, ret);
+static int kefa_av_insert_at(struct kefa_av *av, struct kefa_ah *ah,
+			     const struct fi_efa_addr *addr, fi_addr_t *fi_addr)
+{
+	const struct kefa_av_key key = {
+		.ah	= ah,
+		.qpn	= addr->qpn,
+		.qkey	= addr->qkey,
+	};
+	struct kefa_peer *peer;
+	int ret = 0;
+
+	lockdep_assert_held(&av->lock);
+	peer = kefa_av_find(av, &key);
+	if (peer)
+		*fi_addr = peer->index;
+	else
+		ret = kefa_av_add(av, &key, fi_addr);
+	/* It has one already, or doesn't come to be. */
+	if (peer || ret)
+		kefa_ah_put(ah);
+	if (!peer)
+		trace_kefa_peer(av->dom->dev->name, addr->gid, addr->qpn,
+				*fi_addr, true, ret);
 	return ret;
 }
 
@@ -82,16 +196,20 @@ static int kefa_av_insert_one(struct kefa_av *av,
 			      const struct fi_efa_addr *addr,
 			      fi_addr_t *fi_addr)
 {
-	struct kefa_av_key key = {
-		.qkey	= addr->qkey,
-		.qpn	= addr->qpn,
-	};
+	struct kefa_dev *dev = av->dom->dev;
+	struct kefa_ah *ah;
 
 	*fi_addr = FI_ADDR_NOTAVAIL;
 	if (!memchr_inv(addr->gid, 0, sizeof(addr->gid)))
 		return -EINVAL;
-	memcpy(key.gid, addr->gid, sizeof(key.gid));
-	return kefa_av_add(av, &key, fi_addr);
+	mutex_lock(&dev->lock);
+	ah = kefa_ah_get(av->dom, addr->gid);
+	mutex_unlock(&dev->lock);
+	if (!IS_ERR(ah))
+		return kefa_av_insert_at(av, ah, addr, fi_addr);
+	trace_kefa_peer(dev->name, addr->gid, addr->qpn, U32_MAX, true,
+			PTR_ERR(ah));
+	return PTR_ERR(ah);
 }
 
 /* If none could be inserted, the reason is more of a help than the number. */
@@ -120,11 +238,13 @@ static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 static void kefa_av_del(struct kefa_av *av, struct kefa_peer *peer)
 {
 	lockdep_assert_held(&av->lock);
-	trace_kefa_peer(av->dom->dev->name, &peer->key, peer->index, false, 0);
-	xa_erase(&av->peers, peer->index);
-	rhashtable_remove_fast(&av->by_key, &peer->node, kefa_av_params);
-	kefa_ah_put(peer->ah);
-	kfree_rcu(peer, rcu);
+	trace_kefa_peer(av->dom->dev->name, peer->key.ah->gid, peer->key.qpn,
+			peer->index, false, 0);
+	kefa_av_unlink(av, peer);
+	RCU_INIT_POINTER(kefa_av_table(av)->peers[peer->index], NULL);
+	ida_free(&av->indices, peer->index);
+	kefa_ah_put(peer->key.ah);
+	kfree_rcu_mightsleep(peer);
 }
 
 static int kefa_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
@@ -158,7 +278,7 @@ static int kefa_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 	rcu_read_lock();
 	peer = kefa_av_peer(to_kefa_av(av_fid), fi_addr);
 	if (peer) {
-		memcpy(found.gid, peer->key.gid, sizeof(found.gid));
+		memcpy(found.gid, peer->key.ah->gid, sizeof(found.gid));
 		found.qpn = peer->key.qpn;
 		found.qkey = peer->key.qkey;
 	}
@@ -185,15 +305,20 @@ static const char *kefa_av_straddr(struct fid_av *av_fid, const void *addr,
 static int kefa_av_close(struct fid *fid)
 {
 	struct kefa_av *av = container_of(fid, struct kefa_av, av_fid.fid);
+	struct kefa_av_table *table;
 	struct kefa_peer *peer;
-	unsigned long index;
+	u32 i;
 
 	mutex_lock(&av->lock);
-	xa_for_each(&av->peers, index, peer)
-		kefa_av_del(av, peer);
+	table = kefa_av_table(av);
+	for (i = 0; i < table->size; i++) {
+		peer = kefa_av_at(av, table, i);
+		if (peer)
+			kefa_av_del(av, peer);
+	}
 	mutex_unlock(&av->lock);
-	xa_destroy(&av->peers);
-	rhashtable_destroy(&av->by_key);
+	kvfree(table);
+	ida_destroy(&av->indices);
 	kfree(av);
 	return 0;
 }
@@ -212,26 +337,27 @@ static const struct fi_ops_av kefa_av_ops = {
 int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 		 struct fid_av **av, void *context)
 {
+	struct kefa_av_table *table;
 	struct kefa_av *new;
-	int ret;
 
 	/* Nothing but an index could be checked on the way of each post. */
 	if (attr->type == FI_AV_MAP)
 		return -EOPNOTSUPP;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
-	if (!new)
-		return -ENOMEM;
-	ret = rhashtable_init(&new->by_key, &kefa_av_params);
-	if (ret) {
+	table = kefa_av_table_new(0);
+	if (!new || !table) {
+		kvfree(table);
 		kfree(new);
-		return ret;
+		return -ENOMEM;
 	}
 	attr->type = FI_AV_TABLE;
 	new->av_fid.fid.ops = &kefa_av_fid_ops;
 	new->av_fid.ops = &kefa_av_ops;
 	new->dom = to_kefa_domain(domain);
 	mutex_init(&new->lock);
-	xa_init_flags(&new->peers, XA_FLAGS_ALLOC);
+	RCU_INIT_POINTER(new->table, table);
+	new->seed = get_random_u32();
+	ida_init(&new->indices);
 	*av = &new->av_fid;
 	return 0;
 }

@@ -26,6 +26,7 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 		ep->had_qp = ep->state == KEFA_EP_ENABLED;
 		WRITE_ONCE(ep->stop_err, err);
 		WRITE_ONCE(ep->state, KEFA_EP_STOPPED);
+		kefa_plain_limits(ep);
 		trace_kefa_ep(ep, false, err);
 	}
 	spin_unlock_bh(&ep->lock);
@@ -179,6 +180,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	}
 	spin_lock_bh(&ep->lock);
 	WRITE_ONCE(ep->state, KEFA_EP_ENABLED);
+	kefa_plain_limits(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
 	/* Arms the queue. */
@@ -219,7 +221,10 @@ static int kefa_ep_opsflag(struct kefa_ep *ep, int command, u64 *arg)
 	}
 	if (flags & ~known)
 		return -FI_EBADFLAGS;
+	spin_lock_bh(&ep->lock);
 	WRITE_ONCE(side->op_flags, flags);
+	kefa_plain_limits(ep);
+	spin_unlock_bh(&ep->lock);
 	return 0;
 }
 

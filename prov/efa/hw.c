@@ -156,40 +156,8 @@ void kefa_wr_imm(struct kefa_wr *wr, u32 data)
 	wr->send.ex.imm_data = (__force __be32)data;
 }
 
-/**
- * kefa_wr_reg() - begin a registration
- * @wr: the work request
- * @id: comes back in its completion
- * @mr: region that was mapped before; takes a new key
- * @access: enum ib_access_flags
- *
- * Context: Any.
- */
-void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access)
-{
-	kefa_wr_init(wr, id, IB_WR_REG_MR);
-	efa_inc_fast_reg_key_gen(mr);
-	wr->reg.mr = mr;
-	wr->reg.key = mr->rkey;
-	wr->reg.access = access;
-}
-
-/**
- * kefa_wr_inv() - begin an invalidation
- * @wr: the work request
- * @id: comes back in its completion
- * @key: of the region
- *
- * Context: Any.
- */
-void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
-{
-	kefa_wr_init(wr, id, IB_WR_LOCAL_INV);
-	wr->send.ex.invalidate_rkey = key;
-}
-
 static int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-			     unsigned int count, unsigned int *bad)
+			     unsigned int count)
 {
 	unsigned int i;
 	int ret;
@@ -198,8 +166,10 @@ static int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 		wrs[i - 1].send.next = &wrs[i].send;
 	hq->failed = &wrs[0].send;
 	ret = ib_post_send(hq->qp, &wrs[0].send, &hq->failed);
-	if (ret)
-		*bad = container_of(hq->failed, struct kefa_wr, send) - wrs;
+	if (unlikely(ret))
+		hq->bad = container_of(hq->failed, struct kefa_wr, send) - wrs;
+	for (i = 1; i < count; i++)
+		wrs[i - 1].send.next = NULL;
 	return ret;
 }
 
@@ -208,31 +178,13 @@ static int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr)
 	return ib_post_recv(hq->qp, wr, NULL);
 }
 
-static void kefa_hw_wc(struct kefa_wc *to, const struct ib_wc *wc)
+static int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 {
-	to->id = wc->wr_id;
-	to->status = wc->vendor_err;
-	/* Should the two ever disagree, it is an error all the same. */
-	if (wc->status != IB_WC_SUCCESS && !to->status)
-		to->status = U32_MAX;
-	to->len = wc->byte_len;
-	to->recv = wc->opcode & IB_WC_RECV;
-	to->write = wc->opcode == IB_WC_RECV_RDMA_WITH_IMM;
-	to->has_imm = wc->wc_flags & IB_WC_WITH_IMM;
-	to->imm = (__force u32)wc->ex.imm_data;
-}
-
-static int kefa_hw_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
-			unsigned int count)
-{
-	int i, ret, skips = 0;
+	int ret, skips = 0;
 
 	do {
-		ret = ib_poll_cq(hq->cq, min_t(u32, count, KEFA_HW_POLL),
-				 hq->wcs);
+		ret = ib_poll_cq(hq->cq, count, wcs);
 	} while (ret < 0 && ++skips < KEFA_POLL_SKIPS);
-	for (i = 0; i < ret; i++)
-		kefa_hw_wc(&wcs[i], &hq->wcs[i]);
 	return max(ret, 0);
 }
 

@@ -26,9 +26,6 @@ enum {
 	KEFA_MAX_INLINE		= 32,
 };
 
-/* Completions taken at a time. */
-#define KEFA_HW_POLL	16
-
 /**
  * struct kefa_wr - a work request, as the device's driver wants it
  * @send: the generic part, first in each of the others
@@ -36,7 +33,7 @@ enum {
  * @rdma: a read or write
  * @reg: a fast registration
  * @sge: local memory
- * @data: what goes inline; the driver reads it when it is posted
+ * @data: what goes inline, if it isn't posted at once
  */
 struct kefa_wr {
 	union {
@@ -50,13 +47,22 @@ struct kefa_wr {
 };
 
 /**
- * struct kefa_wc - a completion
+ * struct kefa_recv_wr - a receive's work request
+ * @wr: as verbs have it
+ * @sge: memory
+ */
+struct kefa_recv_wr {
+	struct ib_recv_wr	wr;
+	struct ib_sge		sge[KEFA_MAX_SGE];
+};
+
+/**
+ * struct kefa_wc - what a completion says
  * @id: the work request's
  * @status: raw status of the device
  * @len: bytes received
  * @imm: what came with it, in host byte order as libfabric has it
- * @recv: a receive completed
- * @write: by a write with data
+ * @write: a receive was used up by a write with data
  * @has_imm: @imm holds
  */
 struct kefa_wc {
@@ -64,10 +70,42 @@ struct kefa_wc {
 	u32	status;
 	u32	len;
 	u32	imm;
-	bool	recv;
 	bool	write;
 	bool	has_imm;
 };
+
+/**
+ * kefa_wc_failed() - does a completion tell of a failure?
+ * @wc: the completion, as verbs have it
+ *
+ * Context: Any.
+ * Return: whether one of two says so, which should never disagree.
+ */
+static inline bool kefa_wc_failed(const struct ib_wc *wc)
+{
+	return wc->status != IB_WC_SUCCESS || wc->vendor_err;
+}
+
+/**
+ * kefa_wc() - what a completion says
+ * @wc: as verbs have it
+ *
+ * Context: Any.
+ * Return: the completion.
+ */
+static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
+{
+	const u32 other = wc->status == IB_WC_SUCCESS ? 0 : U32_MAX;
+
+	return (struct kefa_wc) {
+		.id		= wc->wr_id,
+		.status		= wc->vendor_err ?: other,
+		.len		= wc->byte_len,
+		.imm		= (__force u32)wc->ex.imm_data,
+		.write		= wc->opcode == IB_WC_RECV_RDMA_WITH_IMM,
+		.has_imm	= wc->wc_flags & IB_WC_WITH_IMM,
+	};
+}
 
 /**
  * struct kefa_hw_qp - a queue pair with the completion queue that is its own
@@ -80,8 +118,9 @@ struct kefa_wc {
  * @qpn: its number
  * @qkey: its key
  * @broken: the device refused to destroy it
- * @failed: what a post stumbled over; under the caller's lock
- * @wcs: completions as verbs have them; likewise
+ * @bad: how many work requests were posted, of a list that wasn't; under the
+ *	caller's lock
+ * @failed: and which one it was that failed; likewise
  */
 struct kefa_hw_qp {
 	const struct kefa_hw_ops	*ops;
@@ -93,8 +132,8 @@ struct kefa_hw_qp {
 	u32				qpn;
 	u32				qkey;
 	bool				broken;
+	unsigned int			bad;
 	const struct ib_send_wr		*failed;
-	struct ib_wc			wcs[KEFA_HW_POLL];
 };
 
 /**
@@ -117,7 +156,8 @@ struct kefa_hw_qp_attr {
  * @qp_create: make a queue pair that sends and receives. On an error @broken may
  *	be set, as by @qp_destroy
  * @qp_destroy: unmake it. If the device refuses, @broken is set
- * @post_send: post a list; 0, or an errno and @bad is how many were posted
+ * @post_send: post work requests; 0, or an errno, and kefa_hw_qp.bad is how many
+ *	were posted
  * @post_recv: post a receive
  * @poll: take completions; how many, 0 at the end
  * @arm: ask for an event; more than 0 when there is something to poll already
@@ -138,10 +178,9 @@ struct kefa_hw_ops {
 			 const struct kefa_hw_qp_attr *attr);
 	void (*qp_destroy)(struct kefa_hw_qp *hq);
 	int (*post_send)(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-			 unsigned int count, unsigned int *bad);
+			 unsigned int count);
 	int (*post_recv)(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr);
-	int (*poll)(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
-		    unsigned int count);
+	int (*poll)(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
 	int (*arm)(struct kefa_hw_qp *hq);
 	struct ib_ah *(*ah_create)(struct ib_pd *pd, const u8 *gid);
 	int (*ah_destroy)(struct ib_ah *ah);
@@ -154,19 +193,56 @@ struct kefa_hw_ops {
 extern const struct kefa_hw_ops kefa_hw_verbs;
 
 /**
- * kefa_wr_init() - begin a work request; the caller sets what is the operation's
+ * kefa_wr_init() - prepare a work request, that is used again and again
+ * @wr: the work request
+ * @pd: its queue pair's
+ *
+ * Sets what all its uses have in common, and none of them changes.
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_init(struct kefa_wr *wr, struct ib_pd *pd)
+{
+	int i;
+
+	wr->send.next = NULL;
+	wr->send.sg_list = wr->sge;
+	for (i = 0; i < KEFA_MAX_SGE; i++)
+		wr->sge[i].lkey = pd->local_dma_lkey;
+}
+
+/**
+ * kefa_recv_wr_init() - prepare a receive's work request likewise
+ * @recv: the work request
+ * @pd: its queue pair's
+ *
+ * A receive without an SGE would never complete: there is always one.
+ *
+ * Context: Any.
+ */
+static inline void kefa_recv_wr_init(struct kefa_recv_wr *recv,
+				     struct ib_pd *pd)
+{
+	int i;
+
+	recv->wr.next = NULL;
+	recv->wr.sg_list = recv->sge;
+	for (i = 0; i < KEFA_MAX_SGE; i++)
+		recv->sge[i].lkey = pd->local_dma_lkey;
+}
+
+/**
+ * kefa_wr_begin() - begin a use of a work request; the rest is the operation's
  * @wr: the work request
  * @id: comes back in its completion
  * @op: the operation
  *
  * Context: Any.
  */
-static inline void kefa_wr_init(struct kefa_wr *wr, u64 id,
-				enum ib_wr_opcode op)
+static inline void kefa_wr_begin(struct kefa_wr *wr, u64 id,
+				 enum ib_wr_opcode op)
 {
-	wr->send.next = NULL;
 	wr->send.wr_id = id;
-	wr->send.sg_list = wr->sge;
 	wr->send.num_sge = 0;
 	wr->send.opcode = op;
 	wr->send.send_flags = IB_SEND_SIGNALED;
@@ -186,7 +262,7 @@ static inline void kefa_wr_init(struct kefa_wr *wr, u64 id,
 static inline void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah,
 				u32 qpn, u32 qkey)
 {
-	kefa_wr_init(wr, id, IB_WR_SEND);
+	kefa_wr_begin(wr, id, IB_WR_SEND);
 	wr->srd.ah = ah;
 	wr->srd.remote_qpn = qpn;
 	wr->srd.remote_qkey = qkey;
@@ -218,40 +294,69 @@ static inline void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write,
 /**
  * kefa_wr_sge() - add local memory to a work request
  * @wr: the work request
- * @pd: its queue pair's
  * @addr: DMA address
  * @len: bytes
  *
  * Context: Any.
  */
-static inline void kefa_wr_sge(struct kefa_wr *wr, struct ib_pd *pd, u64 addr,
-			       u32 len)
+static inline void kefa_wr_sge(struct kefa_wr *wr, u64 addr, u32 len)
 {
 	struct ib_sge *sge = &wr->sge[wr->send.num_sge++];
 
 	sge->addr = addr;
 	sge->length = len;
-	sge->lkey = pd->local_dma_lkey;
 }
 
 /**
- * kefa_wr_inline() - send what is in the work request itself
- * @wr: the work request, for a send, with @len bytes at its data
+ * kefa_wr_inline() - have a send's data travel in the work request
+ * @wr: the work request
+ * @data: the data, which must be there until the work request was posted: its
+ *	own, if that isn't at once
  * @len: bytes, KEFA_MAX_INLINE at most
  *
  * Context: Any.
  */
-static inline void kefa_wr_inline(struct kefa_wr *wr, u32 len)
+static inline void kefa_wr_inline(struct kefa_wr *wr, const void *data, u32 len)
 {
 	wr->send.send_flags |= IB_SEND_INLINE;
 	wr->send.num_sge = 1;
-	wr->sge[0].addr = (uintptr_t)wr->data;
+	wr->sge[0].addr = (uintptr_t)data;
 	wr->sge[0].length = len;
-	wr->sge[0].lkey = 0;
+}
+
+/**
+ * kefa_wr_reg() - begin a registration
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @mr: region that was mapped before; takes a new key
+ * @access: enum ib_access_flags
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr,
+			       int access)
+{
+	kefa_wr_begin(wr, id, IB_WR_REG_MR);
+	efa_inc_fast_reg_key_gen(mr);
+	wr->reg.mr = mr;
+	wr->reg.key = mr->rkey;
+	wr->reg.access = access;
+}
+
+/**
+ * kefa_wr_inv() - begin an invalidation
+ * @wr: the work request
+ * @id: comes back in its completion
+ * @key: of the region
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
+{
+	kefa_wr_begin(wr, id, IB_WR_LOCAL_INV);
+	wr->send.ex.invalidate_rkey = key;
 }
 
 void kefa_wr_imm(struct kefa_wr *wr, u32 data);
-void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr, int access);
-void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key);
 
 #endif /* KEFA_HW_H */

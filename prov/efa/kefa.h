@@ -18,7 +18,9 @@
 #ifndef KEFA_H
 #define KEFA_H
 
+#include <linux/idr.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/sizes.h>
@@ -55,7 +57,7 @@ enum {
 	/* Regions of a domain: the device's table is finite, and shared. */
 	KEFA_MR_MAX		= 8192,
 	/* Completions that a worker takes at a time, and before it yields. */
-	KEFA_POLL_BATCH		= KEFA_HW_POLL,
+	KEFA_POLL_BATCH		= 16,
 	KEFA_POLL_BUDGET	= 256,
 };
 
@@ -200,50 +202,59 @@ static inline void kefa_ah_put(struct kefa_ah *ah)
 
 /**
  * struct kefa_av_key - what tells addresses apart
- * @gid: of the device
- * @qkey: of the queue pair
+ * @ah: leads to the device, for whose GID it is the only one
  * @qpn: number of the queue pair
- * @pad: 0
+ * @qkey: of the queue pair
  */
 struct kefa_av_key {
-	u8	gid[FI_EFA_GID_LEN];
-	u32	qkey;
-	u16	qpn;
-	u16	pad;
+	struct kefa_ah	*ah;
+	u32		qpn;
+	u32		qkey;
 };
 
 /**
- * struct kefa_peer - an address in a vector
- * @rcu: frees it
- * @node: in kefa_av.by_key
- * @ah: leads there
+ * struct kefa_peer - an address in a vector; freed after an RCU grace period
  * @key: the address
  * @index: the fi_addr_t
+ * @next: index of another one, plus 1, in a list of some; kefa_av.lock
  */
 struct kefa_peer {
-	struct rcu_head		rcu;
-	struct rhash_head	node;
-	struct kefa_ah		*ah;
 	struct kefa_av_key	key;
 	u32			index;
+	u32			next;
 };
 
-static_assert(sizeof(struct kefa_peer) <= 64);
+static_assert(sizeof(struct kefa_peer) <= 32);
+
+/**
+ * struct kefa_av_table - addresses by their index
+ * @rcu: frees it once a larger one has taken its place
+ * @size: room
+ * @peers: the addresses, or NULL; and behind them, for @size lists by which to
+ *	find addresses, where these begin
+ */
+struct kefa_av_table {
+	struct rcu_head		rcu;
+	u32			size;
+	struct kefa_peer __rcu	*peers[];
+};
 
 /**
  * struct kefa_av - an address vector
  * @av_fid: the object
  * @dom: its domain
  * @lock: one insertion or removal at a time; outside of kefa_dev.lock
- * @peers: by index; read under RCU
- * @by_key: the same by address; @lock
+ * @table: addresses by index; read under RCU
+ * @indices: that are in use; @lock
+ * @seed: of the lists in @table
  */
 struct kefa_av {
-	struct fid_av		av_fid;
-	struct kefa_domain	*dom;
-	struct mutex		lock;	/* insertions, removals */
-	struct xarray		peers;
-	struct rhashtable	by_key;
+	struct fid_av			av_fid;
+	struct kefa_domain		*dom;
+	struct mutex			lock;	/* insertions, removals */
+	struct kefa_av_table __rcu	*table;
+	struct ida			indices;
+	u32				seed;
 };
 
 int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
@@ -254,12 +265,20 @@ int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
  * @av: the address vector
  * @addr: which
  *
- * Context: Any, under rcu_read_lock().
+ * A table, and not an xarray, so that it takes the same however many there are.
+ *
+ * Context: Any, under rcu_read_lock() or with bottom halves off.
  * Return: the address, or NULL.
  */
 static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
 {
-	return addr <= U32_MAX ? xa_load(&av->peers, addr) : NULL;
+	struct kefa_av_table *table = rcu_dereference_check(av->table,
+							    rcu_read_lock_bh_held());
+
+	if (unlikely(addr >= table->size))
+		return NULL;
+	return rcu_dereference_check(table->peers[addr],
+				     rcu_read_lock_bh_held());
 }
 
 /* domain.c */
@@ -269,11 +288,13 @@ static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
  * @lock: protects all but @work and @room
  * @hq: the queue pair
  * @open: it can be posted to
- * @used: work requests that are outstanding, by slot
- * @busy: whose they are
+ * @nfree: slots of work requests that aren't outstanding
+ * @free: they
+ * @busy: by slot, whose work request is outstanding, or NULL
  * @gen: tells uses of a slot apart
  * @wr: the work request that is being posted
  * @wcs: completions that are being looked at
+ * @untold: a completion queue that was written to, and whose reader wasn't told
  * @room: who waits for a slot, or for a region
  * @work: polls
  * @stats: counters
@@ -282,11 +303,13 @@ struct kefa_mrq {
 	spinlock_t		lock;	/* protects all but work and room */
 	struct kefa_hw_qp	hq;
 	bool			open;
-	DECLARE_BITMAP(used, KEFA_MR_DEPTH);
+	u16			nfree;
+	u16			free[KEFA_MR_DEPTH];
 	struct kefa_mr		*busy[KEFA_MR_DEPTH];
 	u32			gen;
 	struct kefa_wr		wr;
-	struct kefa_wc		wcs[KEFA_HW_POLL];
+	struct ib_wc		wcs[KEFA_POLL_BATCH];
+	struct kofi_cq		*untold;
 	wait_queue_head_t	room;
 	struct kofi_work	work;
 	struct kefa_mr_stats {
@@ -363,23 +386,48 @@ enum kefa_ep_state {
 /**
  * struct kefa_side - one direction of an endpoint
  * @cq: where it completes, or NULL
- * @selective: only operations with FI_COMPLETION do
- * @op_flags: flags of calls that carry none
- * @notify: completions were written of which nobody was told; kefa_ep.lock
  * @size: slots
  * @nfree: slots that aren't in use; kefa_ep.lock
  * @first: they, the one that rested longest; kefa_ep.lock
- * @last: likewise, the shortest
+ * @tail: where the next one that is freed is linked; kefa_ep.lock
+ * @op_flags: flags of calls that carry none; kefa_ep.lock to change
+ * @selective: only operations with FI_COMPLETION complete
+ * @quiet: plain calls don't: from @op_flags and @selective; kefa_ep.lock
+ * @notify: completions were written of which nobody was told; kefa_ep.lock
+ * @ended: where the first is linked of those that ended, and weren't reported;
+ *	kefa_ep.lock
+ * @rested: how many slots were free before them; kefa_ep.lock
  */
 struct kefa_side {
 	struct kofi_cq		*cq;
-	bool			selective;
-	u64			op_flags;
-	bool			notify;
 	u32			size;
 	u32			nfree;
 	struct kefa_op		*first;
-	struct kefa_op		*last;
+	struct kefa_op		**tail;
+	u64			op_flags;
+	bool			selective;
+	bool			quiet;
+	bool			notify;
+	struct kefa_op		**ended;
+	u32			rested;
+};
+
+/**
+ * struct kefa_limits - which plain calls may take the short way of plain.c
+ * @send: for each kind the bytes from which on none does; so 0 if the endpoint isn't
+ *	enabled, hasn't got the capability, or has flags of which plain.c knows
+ *	nothing
+ * @inject: likewise
+ * @read: likewise
+ * @write: likewise
+ * @recv: likewise
+ */
+struct kefa_limits {
+	size_t	send;
+	size_t	inject;
+	size_t	read;
+	size_t	write;
+	size_t	recv;
 };
 
 /**
@@ -431,18 +479,21 @@ struct kefa_ep_stats {
  * @cntr_write: likewise
  * @work: polls and calls handlers
  * @lock: protects what follows
+ * @nheld: work requests that wait for a doorbell
+ * @limits: of the short way
+ * @dma: whom mappings are for
+ * @nops: slots of both sides
+ * @ops: they, the sending side's first
+ * @hq: the queue pair
+ * @stats: counters
+ * @held: the @nheld work requests
+ * @recv: the receive that is being posted
+ * @wcs: completions that are being looked at; no stack has to be cleared for them
  * @state: enum kefa_ep_state
  * @stop_err: what operations complete with once it is stopped
  * @had_qp: @hq is to be unmade
- * @hq: the queue pair
- * @ops: all slots, the sending side's first
  * @copies: buffers that aren't in use
  * @copy_mem: all of them
- * @nheld: work requests that wait for a doorbell
- * @held: they
- * @bad: how many of them the device took, when it refused one
- * @wcs: completions that are being looked at; no stack has to be cleared for them
- * @stats: counters
  */
 struct kefa_ep {
 	struct fid_ep		ep_fid;
@@ -460,63 +511,24 @@ struct kefa_ep {
 	struct kofi_cntr	*cntr_write;
 	struct kofi_work	work;
 	spinlock_t		lock;	/* protects what follows */
+	unsigned int		nheld;
+	struct kefa_limits	limits;
+	struct device		*dma;
+	u32			nops;
+	struct kefa_op		*ops;
+	struct kefa_hw_qp	hq;
+	struct kefa_ep_stats	stats;
+	struct kefa_wr		held[KEFA_HELD_MAX];
+	struct kefa_recv_wr	recv;
+	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	enum kefa_ep_state	state;
 	int			stop_err;
 	bool			had_qp;
-	struct kefa_hw_qp	hq;
-	struct kefa_op		*ops;
 	struct list_head	copies;
 	struct kefa_copy	*copy_mem;
-	unsigned int		nheld;
-	struct kefa_wr		held[KEFA_HELD_MAX];
-	unsigned int		bad;
-	struct kefa_wc		wcs[KEFA_POLL_BATCH];
-	struct kefa_ep_stats	stats;
 };
 
-/* ops.c, as far as it needs the above */
-
-extern const u8 kefa_op_from[KEFA_OP_STATES];
-
-/**
- * kefa_op_set_state() - go from one state to another
- * @ep: the endpoint
- * @op: the operation
- * @state: where to
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- */
-static inline void kefa_op_set_state(struct kefa_ep *ep, struct kefa_op *op,
-				     enum kefa_op_state state)
-{
-	lockdep_assert_held(&ep->lock);
-	WARN_ON_ONCE(!(kefa_op_from[state] & BIT(op->state)));
-	op->state = state;
-}
-
-/**
- * kefa_op_begin() - begin an operation of one work request
- * @ep: the endpoint
- * @side: of which direction
- * @op: its first free slot; context, flags, length, address handle, memory and
- *	quiet are the caller's to set
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- */
-static inline void kefa_op_begin(struct kefa_ep *ep, struct kefa_side *side,
-				 struct kefa_op *op)
-{
-	lockdep_assert_held(&ep->lock);
-	side->nfree--;
-	side->first = op->next;
-	op->head = op;
-	op->parts = 1;
-	op->data = 0;
-	op->copy = NULL;
-	op->err = 0;
-	op->prov_errno = 0;
-	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
-}
+/* See path.h for what is inline of posting and completing. */
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
@@ -535,26 +547,7 @@ void kefa_ep_work(struct work_struct *work);
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_ep_flush(struct kefa_ep *ep);
 void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
-
-/**
- * kefa_ep_ring() - post work requests
- * @ep: the endpoint, enabled
- * @n: how many of those in @ep->held
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- */
-static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
-{
-	int ret;
-
-	lockdep_assert_held(&ep->lock);
-	ep->stats.doorbells++;
-	ep->bad = n;
-	ret = ep->hq.ops->post_send(&ep->hq, ep->held, n, &ep->bad);
-	if (unlikely(ret))
-		kefa_ep_refused(ep, n, ret);
-}
-
+void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
 void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
 
@@ -565,15 +558,16 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
  * @list: in kefa_domain.frmrs while nobody uses it; kefa_dev.lock
  * @mr: the device's
  * @order: it holds 2^@order pages, or as many as the device can
+ * @pages: that is how many
  */
 struct kefa_frmr {
 	struct list_head	list;
 	struct ib_mr		*mr;
 	u32			order;
+	u32			pages;
 };
 
 void kefa_pool_init(struct kefa_domain *dom);
-u32 kefa_pool_room(const struct kefa_domain *dom, u32 order);
 struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages);
 void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr);
 int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr);
@@ -637,7 +631,7 @@ int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 int kefa_mr_alloc(struct fid_domain *domain,
 		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
 		  void *context);
-void kefa_mr_done(struct kefa_mr *mr, int err, u32 prov_errno);
+void kefa_mr_unmap(struct kefa_mr *mr);
 void kefa_mrs_remove(struct kefa_domain *dom);
 
 /* mrq.c */
@@ -645,7 +639,8 @@ void kefa_mrs_remove(struct kefa_domain *dom);
 int kefa_mrq_start(struct kefa_domain *dom);
 void kefa_mrq_stop(struct kefa_domain *dom);
 void kefa_mrq_fail_all(struct kefa_domain *dom);
-int kefa_mrq_reg(struct kefa_mr *mr, int access);
+void kefa_mrq_set_state(struct kefa_mr *mr, enum kefa_mr_state state);
+int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 int kefa_mrq_room(struct kefa_mrq *mrq);
 void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter);
@@ -654,11 +649,10 @@ void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter);
 
 ssize_t kefa_tx(struct fid_ep *ep, const struct kefa_req *req);
 ssize_t kefa_rx(struct fid_ep *ep, const struct kefa_req *req);
-void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op,
-		  const struct ib_recv_wr *wr);
 
 /* plain.c */
 
+void kefa_plain_limits(struct kefa_ep *ep);
 ssize_t kefa_plain_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
 			fi_addr_t src_addr, void *context);
 ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,

@@ -18,30 +18,6 @@
 
 #define KEFA_MR_REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* From which states one may come to each. */
-static const u8 kefa_mr_from[KEFA_MR_STATES] = {
-	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
-				  BIT(KEFA_MR_INVALIDATING) |
-				  BIT(KEFA_MR_VALID) | BIT(KEFA_MR_STUCK),
-	[KEFA_MR_REGISTERING]	= BIT(KEFA_MR_IDLE),
-	[KEFA_MR_VALID]		= BIT(KEFA_MR_REGISTERING) |
-				  BIT(KEFA_MR_INVALIDATING),
-	[KEFA_MR_INVALIDATING]	= BIT(KEFA_MR_VALID),
-	[KEFA_MR_STUCK]		= BIT(KEFA_MR_INVALIDATING) |
-				  BIT(KEFA_MR_VALID),
-};
-
-static void kefa_mr_set_state(struct kefa_mr *mr, enum kefa_mr_state state)
-{
-	lockdep_assert_held(&mr->dom->mrq.lock);
-	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
-	mr->state = state;
-	if (state == KEFA_MR_VALID)
-		return;
-	if (state == KEFA_MR_IDLE || state == KEFA_MR_STUCK)
-		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
-}
-
 static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 {
 	return container_of(mr, struct kefa_mr, mr_fid);
@@ -49,13 +25,18 @@ static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 
 /* --- memory --- */
 
-static void kefa_mr_unmap(struct kefa_mr *mr)
+/**
+ * kefa_mr_unmap() - undo kefa_mr_map()
+ * @mr: the region, mapped or not
+ *
+ * Context: Process or softirq context. The region is the caller's alone, as
+ * under kefa_mrq.lock when it isn't idle.
+ */
+void kefa_mr_unmap(struct kefa_mr *mr)
 {
 	if (mr->nsegs)
 		dma_unmap_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
 	mr->nsegs = 0;
-	if (mr->nents)
-		sg_unmark_end(&mr->sg[mr->nents - 1]);
 	mr->nents = 0;
 }
 
@@ -76,7 +57,11 @@ static int kefa_mr_add(void *arg, struct page *page, u32 off, u32 len)
 		return -EINVAL;
 	if (mr->nents == mr->max_ents)
 		return -EMSGSIZE;
-	sg_set_page(&mr->sg[mr->nents++], page, len, off);
+	/* The list ends with its last piece. */
+	if (last)
+		sg_unmark_end(last);
+	sg_set_page(&mr->sg[mr->nents], page, len, off);
+	sg_mark_end(&mr->sg[mr->nents++]);
 	mr->len += len;
 	return 0;
 }
@@ -118,6 +103,39 @@ static int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn,
 	}
 }
 
+/* One buffer in one piece, which is what most are, needs no walk. */
+static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
+					       const struct fi_mr_attr *attr)
+{
+	void *buf;
+	size_t len;
+
+	if (attr->type != FI_MR_KVEC || attr->iov_count != 1)
+		return false;
+	buf = attr->mr_iov->iov_base;
+	len = attr->mr_iov->iov_len;
+	if (!len || len > KEFA_MAX_RDMA || !kefa_one_piece(buf, len))
+		return false;
+	sg_set_page(mr->sg, virt_to_page(buf), len, offset_in_page(buf));
+	sg_mark_end(mr->sg);
+	mr->len = len;
+	mr->nents = 1;
+	return true;
+}
+
+static noinline int kefa_mr_gather(struct kefa_mr *mr,
+				   const struct fi_mr_attr *attr)
+{
+	int ret;
+
+	mr->len = 0;
+	mr->nents = 0;
+	ret = kefa_mr_walk(attr, kefa_mr_add, mr);
+	if (!ret && !mr->nents)
+		ret = -EINVAL;
+	return ret;
+}
+
 /*
  * The largest page size at whose borders all pieces meet, but none that is
  * larger than needed to have two pages.
@@ -125,15 +143,11 @@ static int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn,
 static u64 kefa_mr_page_size(const struct kefa_mr *mr)
 {
 	u64 sizes = mr->dom->dev->page_sizes & ~(PAGE_SIZE - 1), borders = 0;
-	struct scatterlist *sg;
-	unsigned int i;
+	const struct scatterlist *sg;
 
-	for_each_sg(mr->sg, sg, mr->nsegs, i) {
-		if (i)
-			borders |= sg_dma_address(sg);
-		if (i + 1 < mr->nsegs)
-			borders |= sg_dma_address(sg) + sg_dma_len(sg);
-	}
+	for (sg = mr->sg; sg + 1 < mr->sg + mr->nsegs; sg++)
+		borders |= (sg_dma_address(sg) + sg_dma_len(sg)) |
+			   sg_dma_address(sg + 1);
 	borders |= roundup_pow_of_two(mr->len);
 	sizes &= GENMASK_ULL(__ffs64(borders), 0);
 	return sizes ? BIT_ULL(__fls(sizes)) : PAGE_SIZE;
@@ -141,159 +155,80 @@ static u64 kefa_mr_page_size(const struct kefa_mr *mr)
 
 static size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size)
 {
-	struct scatterlist *sg;
-	size_t pages = 0;
-	unsigned int i;
+	const struct scatterlist *sg;
+	u64 bytes = 0;
 
-	for_each_sg(mr->sg, sg, mr->nsegs, i)
-		pages += (round_up(sg_dma_address(sg) + sg_dma_len(sg), size) -
-			  round_down(sg_dma_address(sg), size)) / size;
-	return pages;
+	for (sg = mr->sg; sg < mr->sg + mr->nsegs; sg++)
+		bytes += round_up(sg_dma_address(sg) + sg_dma_len(sg), size) -
+			 round_down(sg_dma_address(sg), size);
+	return bytes >> __ffs64(size);
 }
 
 /* A peer would write to a bounce buffer at any time, and nobody copy it. */
-static bool kefa_mr_bounces(const struct kefa_mr *mr)
+static __always_inline bool kefa_mr_bounces(const struct kefa_mr *mr)
 {
-	struct scatterlist *sg;
-	unsigned int i;
+	const struct scatterlist *sg = mr->sg, *end = sg + mr->nsegs;
+	struct device *dma = mr->dom->dev->dma;
 
-	for_each_sg(mr->sg, sg, mr->nsegs, i)
-		if (dma_need_sync(mr->dom->dev->dma, sg_dma_address(sg)))
+	for (; sg < end; sg++)
+		if (dma_need_sync(dma, sg_dma_address(sg)))
 			return true;
 	return false;
 }
 
-static int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr)
+static __always_inline int kefa_mr_map(struct kefa_mr *mr,
+				       const struct fi_mr_attr *attr)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
 
-	mr->len = 0;
-	mr->nents = 0;
 	mr->dir = attr->access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL :
 						   DMA_TO_DEVICE;
-	ret = kefa_mr_walk(attr, kefa_mr_add, mr);
-	if (!ret && !mr->nents)
-		ret = -EINVAL;
-	if (mr->nents)
-		sg_mark_end(&mr->sg[mr->nents - 1]);
-	if (!ret) {
-		mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents,
-				       mr->dir);
-		if (!mr->nsegs) {
-			kefa_mrq_count(mrq, &mrq->stats.map_failed);
-			ret = -EAGAIN;
-		}
+	ret = likely(kefa_mr_gather_one(mr, attr)) ? 0 : kefa_mr_gather(mr, attr);
+	if (unlikely(ret))
+		goto err;
+	mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	if (unlikely(!mr->nsegs)) {
+		kefa_mrq_count(mrq, &mrq->stats.map_failed);
+		ret = -EAGAIN;
+		goto err;
 	}
-	if (!ret && kefa_mr_bounces(mr)) {
+	if (unlikely(kefa_mr_bounces(mr))) {
 		kefa_mrq_count(mrq, &mrq->stats.bounced);
 		ret = -EOPNOTSUPP;
+		goto err;
 	}
-	if (ret)
-		kefa_mr_unmap(mr);
+	return 0;
+
+err:
+	kefa_mr_unmap(mr);
 	return ret;
 }
 
 /* Tell the device's region of the memory. */
-static int kefa_mr_describe(struct kefa_mr *mr)
+static __always_inline int kefa_mr_describe(struct kefa_mr *mr)
 {
-	u64 size = kefa_mr_page_size(mr);
 	struct ib_mr *ibmr = mr->fr->mr;
+	u64 size = PAGE_SIZE;
+	size_t pages;
 	int n;
 
-	if (kefa_mr_pages(mr, size) > kefa_pool_room(mr->dom, mr->fr->order))
+	if (mr->nsegs == 1 && mr->len <= PAGE_SIZE) {
+		pages = PFN_UP(offset_in_page(sg_dma_address(mr->sg)) + mr->len);
+	} else {
+		size = kefa_mr_page_size(mr);
+		pages = kefa_mr_pages(mr, size);
+	}
+	if (unlikely(pages > mr->fr->pages))
 		return -EMSGSIZE;
 	n = mr->dom->dev->hw->mr_map(ibmr, mr->sg, mr->nsegs, size);
-	if (n != mr->nsegs)
+	if (unlikely(n != mr->nsegs))
 		return n < 0 ? n : -EINVAL;
 	ibmr->iova &= size - 1;
 	return 0;
 }
 
-static int kefa_mr_ib_access(u64 access)
-{
-	return IB_ACCESS_LOCAL_WRITE |
-	       (access & FI_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |
-	       (access & FI_REMOTE_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
-}
-
 /* --- registration --- */
-
-static int kefa_mr_register(struct kefa_mr *mr, u64 access)
-{
-	int ret;
-
-	lockdep_assert_held(&mr->dom->mrq.lock);
-	ret = kefa_mrq_reg(mr, kefa_mr_ib_access(access));
-	if (ret)
-		return ret;
-	kefa_mr_set_state(mr, KEFA_MR_REGISTERING);
-	WRITE_ONCE(mr->mr_fid.key, mr->fr->mr->rkey);
-	WRITE_ONCE(mr->mr_fid.base_addr, mr->fr->mr->iova);
-	return 0;
-}
-
-static noinline void kefa_mr_tell_err(struct kefa_mr *mr, int err,
-				      u32 prov_errno)
-{
-	const struct fi_cq_err_entry error = {
-		.op_context	= mr->context,
-		.err		= err,
-		.prov_errno	= prov_errno,
-		.src_addr	= FI_ADDR_NOTAVAIL,
-	};
-
-	kofi_cq_write_err(mr->cq, &error);
-}
-
-static void kefa_mr_tell(struct kefa_mr *mr, int err, u32 prov_errno)
-{
-	const struct fi_cq_tagged_entry entry = {
-		.op_context	= mr->context,
-		.len		= mr->len,
-	};
-
-	if (err)
-		kefa_mr_tell_err(mr, err, prov_errno);
-	else if (mr->flags & FI_COMPLETION)
-		kofi_cq_write(mr->cq, &entry, FI_ADDR_NOTAVAIL);
-	else
-		kofi_cq_unreserve(mr->cq);
-	/* Under the lock: once that is free, region and queue may be closed. */
-	kofi_cq_notify(mr->cq);
-}
-
-/**
- * kefa_mr_done() - a registration or invalidation is done
- * @mr: the region
- * @err: positive errno, or 0
- * @prov_errno: the device's status
- *
- * ENODEV says that there is no device any more, which is as good as an
- * invalidation.
- *
- * Context: Process context, under kefa_mrq.lock.
- */
-void kefa_mr_done(struct kefa_mr *mr, int err, u32 prov_errno)
-{
-	bool reg = mr->state == KEFA_MR_REGISTERING;
-
-	lockdep_assert_held(&mr->dom->mrq.lock);
-	trace_kefa_mr(mr->dom->dev->name, mr->mr_fid.key, reg ? "reg" : "inval",
-		      mr->len, prov_errno);
-	mr->err = err;
-	mr->dom->mrq.stats.errors += !!err;
-	if (reg && !err)
-		kefa_mr_set_state(mr, KEFA_MR_VALID);
-	else if (!reg && err && err != ENODEV)
-		kefa_mr_set_state(mr, KEFA_MR_STUCK);
-	else
-		kefa_mr_set_state(mr, KEFA_MR_IDLE);
-	if (mr->state == KEFA_MR_IDLE)
-		kefa_mr_unmap(mr);
-	if (!mr->internal)
-		kefa_mr_tell(mr, err, prov_errno);
-}
 
 static bool kefa_mr_is_still(struct kefa_mr *mr)
 {
@@ -318,13 +253,10 @@ static int kefa_mr_try_inval(struct kefa_mr *mr)
 
 	spin_lock_bh(&mrq->lock);
 	if (mr->state == KEFA_MR_VALID) {
+		mr->internal = true;
 		ret = kefa_mrq_inval(mr);
-		if (!ret) {
-			mr->internal = true;
-			kefa_mr_set_state(mr, KEFA_MR_INVALIDATING);
-		} else if (ret != -EAGAIN && ret != -ENODEV) {
-			kefa_mr_set_state(mr, KEFA_MR_STUCK);
-		}
+		if (ret && ret != -EAGAIN && ret != -ENODEV)
+			kefa_mrq_set_state(mr, KEFA_MR_STUCK);
 	}
 	spin_unlock_bh(&mrq->lock);
 	return ret;
@@ -347,7 +279,7 @@ static int kefa_mr_reg_wait(struct kefa_mr *mr, u64 access)
 	mr->internal = true;
 	for (;;) {
 		spin_lock_bh(&mrq->lock);
-		ret = kefa_mr_register(mr, access);
+		ret = kefa_mrq_reg(mr, access);
 		spin_unlock_bh(&mrq->lock);
 		if (ret != -EAGAIN)
 			break;
@@ -425,24 +357,24 @@ static const struct fi_ops kefa_mr_fid_ops = {
 	.close = kefa_mr_close,
 };
 
-static int kefa_mr_post_check(struct kefa_mr *mr, u64 flags,
-			      enum kefa_mr_state state)
+/*
+ * Without the lock, which others want while this one maps memory: of a region that
+ * is idle nothing is outstanding, nor will be before its owner posts. Until the
+ * end of the RCU section the device stays.
+ */
+static int kefa_mr_may_reg(const struct kefa_mr *mr, u64 flags)
 {
-	int ret = 0;
-
 	if (flags & ~FI_COMPLETION)
 		return -FI_EBADFLAGS;
-	spin_lock_bh(&mr->dom->mrq.lock);
-	if (!mr->dom->mrq.open)
-		ret = -ENODEV;
-	else if (mr->state != state)
-		ret = state == KEFA_MR_IDLE ? -EBUSY : -EINVAL;
-	spin_unlock_bh(&mr->dom->mrq.lock);
-	return ret;
+	if (!READ_ONCE(mr->dom->mrq.open))
+		return -ENODEV;
+	/* Pairs with kefa_mrq_set_state(): it is unmapped, too. */
+	return smp_load_acquire(&mr->state) == KEFA_MR_IDLE ? 0 : -EBUSY;
 }
 
-static int kefa_mr_post_mapped(struct kefa_mr *mr,
-			       const struct fi_mr_attr *attr, u64 flags)
+static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
+					       const struct fi_mr_attr *attr,
+					       u64 flags)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
@@ -454,7 +386,7 @@ static int kefa_mr_post_mapped(struct kefa_mr *mr,
 	mr->internal = false;
 	mr->flags = flags;
 	mr->context = attr->context;
-	ret = kefa_mr_register(mr, attr->access);
+	ret = kefa_mrq_reg(mr, attr->access);
 	spin_unlock_bh(&mrq->lock);
 	return ret;
 }
@@ -472,15 +404,14 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	if (kofi_cq_reserve(mr->cq))
 		return -EAGAIN;
 	rcu_read_lock();
-	ret = kefa_mr_post_check(mr, flags, KEFA_MR_IDLE) ?:
-	      kefa_mr_map(mr, attr);
+	ret = kefa_mr_may_reg(mr, flags) ?: kefa_mr_map(mr, attr);
 	if (!ret) {
 		ret = kefa_mr_post_mapped(mr, attr, flags);
-		if (ret)
+		if (unlikely(ret))
 			kefa_mr_unmap(mr);
 	}
 	rcu_read_unlock();
-	if (ret)
+	if (unlikely(ret))
 		kofi_cq_unreserve(mr->cq);
 	return ret;
 }
@@ -491,16 +422,20 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
 
+	if (flags & ~FI_COMPLETION)
+		return -FI_EBADFLAGS;
 	if (kofi_cq_reserve(mr->cq))
 		return -EAGAIN;
-	ret = kefa_mr_post_check(mr, flags, KEFA_MR_VALID);
 	spin_lock_bh(&mrq->lock);
-	ret = ret ?: kefa_mrq_inval(mr);
-	if (!ret) {
+	if (unlikely(!mrq->open)) {
+		ret = -ENODEV;
+	} else if (unlikely(mr->state != KEFA_MR_VALID)) {
+		ret = -EINVAL;
+	} else {
 		mr->internal = false;
 		mr->flags = flags;
 		mr->context = context;
-		kefa_mr_set_state(mr, KEFA_MR_INVALIDATING);
+		ret = kefa_mrq_inval(mr);
 	}
 	spin_unlock_bh(&mrq->lock);
 	if (ret)
@@ -541,8 +476,6 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 		return NULL;
 	}
 	sg_init_table(mr->sg, ents);
-	/* The end is marked anew for each registration. */
-	sg_unmark_end(&mr->sg[ents - 1]);
 	return mr;
 }
 
@@ -686,9 +619,9 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 	kefa_mrq_fail_all(dom);
 	list_for_each_entry(mr, &dom->mrs, list) {
 		spin_lock_bh(&mrq->lock);
-		if (mr->state != KEFA_MR_IDLE)
-			kefa_mr_set_state(mr, KEFA_MR_IDLE);
 		kefa_mr_unmap(mr);
+		if (mr->state != KEFA_MR_IDLE)
+			kefa_mrq_set_state(mr, KEFA_MR_IDLE);
 		spin_unlock_bh(&mrq->lock);
 	}
 }

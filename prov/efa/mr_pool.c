@@ -60,22 +60,9 @@ int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr)
 	return ret;
 }
 
-/**
- * kefa_pool_room() - how much a region of the device holds
- * @dom: the domain
- * @order: the region's
- *
- * Context: Any.
- * Return: pages.
- */
-u32 kefa_pool_room(const struct kefa_domain *dom, u32 order)
-{
-	return min(1U << order, dom->dev->max_mr_pages);
-}
-
 static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
 {
-	u32 pages = kefa_pool_room(dom, order);
+	u32 pages = min(1U << order, dom->dev->max_mr_pages);
 	struct kefa_frmr *fr;
 
 	fr = kzalloc(sizeof(*fr), GFP_KERNEL);
@@ -83,6 +70,7 @@ static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&fr->list);
 	fr->order = order;
+	fr->pages = pages;
 	fr->mr = dom->dev->hw->mr_create(dom->pd, pages);
 	trace_kefa_refill(dom->dev->name, pages, dom->nfrmrs,
 			  PTR_ERR_OR_ZERO(fr->mr));

@@ -14,38 +14,164 @@ static void kefa_mrq_event(void *arg)
 	queue_work(kefa_wq, &mrq->work.work);
 }
 
+/* From which states one may come to each. */
+static const u8 kefa_mr_from[KEFA_MR_STATES] = {
+	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
+				  BIT(KEFA_MR_INVALIDATING) |
+				  BIT(KEFA_MR_VALID) | BIT(KEFA_MR_STUCK),
+	[KEFA_MR_REGISTERING]	= BIT(KEFA_MR_IDLE),
+	[KEFA_MR_VALID]		= BIT(KEFA_MR_REGISTERING) |
+				  BIT(KEFA_MR_INVALIDATING),
+	[KEFA_MR_INVALIDATING]	= BIT(KEFA_MR_VALID),
+	[KEFA_MR_STUCK]		= BIT(KEFA_MR_INVALIDATING) |
+				  BIT(KEFA_MR_VALID),
+};
+
+static __always_inline void kefa_mr_go(struct kefa_mr *mr,
+				       enum kefa_mr_state state)
+{
+	lockdep_assert_held(&mr->dom->mrq.lock);
+	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
+	if (state == KEFA_MR_IDLE || state == KEFA_MR_STUCK)
+		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
+	/* Pairs with kefa_mr_may_reg(). */
+	smp_store_release(&mr->state, state);
+}
+
+/**
+ * kefa_mrq_set_state() - have a region go from one state to another
+ * @mr: the region; unmapped if it becomes idle
+ * @state: where to
+ *
+ * Context: Process or softirq context, under kefa_mrq.lock.
+ */
+void kefa_mrq_set_state(struct kefa_mr *mr, enum kefa_mr_state state)
+{
+	kefa_mr_go(mr, state);
+}
+
+/* --- completing --- */
+
 static struct kefa_mr *kefa_mrq_take(struct kefa_mrq *mrq, u64 id)
 {
 	u32 slot = lower_32_bits(id);
 	struct kefa_mr *mr;
 
 	lockdep_assert_held(&mrq->lock);
-	if (slot >= KEFA_MR_DEPTH || !test_bit(slot, mrq->used))
+	if (slot >= KEFA_MR_DEPTH)
 		return NULL;
 	mr = mrq->busy[slot];
-	if (mr->id != id)
+	if (!mr || mr->id != id)
 		return NULL;
-	__clear_bit(slot, mrq->used);
 	mrq->busy[slot] = NULL;
+	mrq->free[mrq->nfree++] = slot;
 	return mr;
+}
+
+/*
+ * Tell who reads completions of some that were written. Under the lock still: once
+ * that is free, regions and queues may be closed.
+ */
+static void kefa_mrq_notify(struct kefa_mrq *mrq)
+{
+	lockdep_assert_held(&mrq->lock);
+	if (mrq->untold)
+		kofi_cq_notify(mrq->untold);
+	mrq->untold = NULL;
+}
+
+/* Who reads a queue hears of several completions at a time. */
+static void kefa_mrq_wrote(struct kefa_mrq *mrq, struct kofi_cq *cq)
+{
+	if (unlikely(mrq->untold != cq))
+		kefa_mrq_notify(mrq);
+	mrq->untold = cq;
+}
+
+/*
+ * As soon as it is idle its owner may map other memory, so that nothing of the old
+ * is looked at from then on.
+ */
+static void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context	= mr->context,
+		.len		= mr->len,
+	};
+
+	trace_kefa_mr(mr, 0);
+	mr->err = 0;
+	if (mr->state == KEFA_MR_REGISTERING) {
+		kefa_mr_go(mr, KEFA_MR_VALID);
+	} else {
+		kefa_mr_unmap(mr);
+		kefa_mr_go(mr, KEFA_MR_IDLE);
+	}
+	if (mr->internal)
+		return;
+	if (mr->flags & FI_COMPLETION) {
+		kofi_cq_write(mr->cq, &entry, FI_ADDR_NOTAVAIL);
+		kefa_mrq_wrote(mrq, mr->cq);
+	} else {
+		kofi_cq_unreserve(mr->cq);
+	}
+}
+
+/*
+ * ENODEV says that there is no device any more, which is as good as an
+ * invalidation.
+ */
+static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
+				    int err, u32 prov_errno)
+{
+	const struct fi_cq_err_entry error = {
+		.op_context	= mr->context,
+		.err		= err,
+		.prov_errno	= prov_errno,
+		.src_addr	= FI_ADDR_NOTAVAIL,
+	};
+	bool reg = mr->state == KEFA_MR_REGISTERING;
+
+	lockdep_assert_held(&mrq->lock);
+	trace_kefa_mr(mr, prov_errno);
+	mr->err = err;
+	mrq->stats.errors++;
+	if (!reg && err != ENODEV) {
+		kefa_mr_go(mr, KEFA_MR_STUCK);
+	} else {
+		kefa_mr_unmap(mr);
+		kefa_mr_go(mr, KEFA_MR_IDLE);
+	}
+	if (mr->internal)
+		return;
+	kofi_cq_write_err(mr->cq, &error);
+	kefa_mrq_wrote(mrq, mr->cq);
+}
+
+static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
+{
+	struct kefa_mr *mr = kefa_mrq_take(mrq, ibwc->wr_id);
+	u32 status;
+
+	if (unlikely(!mr)) {
+		mrq->stats.stale++;
+	} else if (unlikely(kefa_wc_failed(ibwc))) {
+		status = kefa_wc(ibwc).status;
+		kefa_mr_failed(mrq, mr, kefa_status_errno(status), status);
+	} else {
+		kefa_mr_done(mrq, mr);
+	}
 }
 
 static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 {
-	struct kefa_wc *wcs = mrq->wcs;
-	struct kefa_mr *mr;
 	unsigned int i, n;
 
 	lockdep_assert_held(&mrq->lock);
-	n = mrq->hq.ops->poll(&mrq->hq, wcs, KEFA_HW_POLL);
-	for (i = 0; i < n; i++) {
-		mr = kefa_mrq_take(mrq, wcs[i].id);
-		if (mr)
-			kefa_mr_done(mr, kefa_status_errno(wcs[i].status),
-				     wcs[i].status);
-		else
-			mrq->stats.stale++;
-	}
+	n = mrq->hq.ops->poll(&mrq->hq, mrq->wcs, KEFA_POLL_BATCH);
+	for (i = 0; i < n; i++)
+		kefa_mrq_wc(mrq, &mrq->wcs[i]);
+	kefa_mrq_notify(mrq);
 	return n;
 }
 
@@ -66,38 +192,32 @@ static void kefa_mrq_work(struct work_struct *work)
 	} while (again);
 }
 
-static int kefa_mrq_post(struct kefa_mr *mr, u64 id)
+/* --- posting --- */
+
+/* Calls a region what its next work request is called. */
+static int kefa_mrq_begin(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
-	struct kefa_mrq *mrq = &mr->dom->mrq;
-	u32 slot = lower_32_bits(id);
-	unsigned int bad;
-	int ret;
-
 	lockdep_assert_held(&mrq->lock);
-	ret = mrq->hq.ops->post_send(&mrq->hq, &mrq->wr, 1, &bad);
-	if (ret)
-		return ret;
-	mr->id = id;
-	__set_bit(slot, mrq->used);
-	mrq->busy[slot] = mr;
-	return 0;
-}
-
-/* What the next work request is called, or an error. */
-static int kefa_mrq_id(struct kefa_mrq *mrq, u64 *id)
-{
-	u32 slot;
-
-	lockdep_assert_held(&mrq->lock);
-	if (!mrq->open)
+	if (unlikely(!mrq->open))
 		return -ENODEV;
-	slot = find_first_zero_bit(mrq->used, KEFA_MR_DEPTH);
-	if (slot == KEFA_MR_DEPTH) {
+	if (unlikely(!mrq->nfree)) {
 		mrq->stats.again++;
 		return -EAGAIN;
 	}
 	mrq->gen++;
-	*id = (u64)mrq->gen << 32 | slot;
+	mr->id = (u64)mrq->gen << 32 | mrq->free[mrq->nfree - 1];
+	return 0;
+}
+
+static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
+{
+	int ret;
+
+	ret = mrq->hq.ops->post_send(&mrq->hq, &mrq->wr, 1);
+	if (unlikely(ret))
+		return ret;
+	mrq->nfree--;
+	mrq->busy[lower_32_bits(mr->id)] = mr;
 	return 0;
 }
 
@@ -114,7 +234,7 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 	int room;
 
 	spin_lock_bh(&mrq->lock);
-	room = !mrq->open || !bitmap_full(mrq->used, KEFA_MR_DEPTH);
+	room = !mrq->open || mrq->nfree;
 	spin_unlock_bh(&mrq->lock);
 	return room;
 }
@@ -133,31 +253,44 @@ void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter)
 	spin_unlock_bh(&mrq->lock);
 }
 
+static int kefa_mr_ib_access(u64 access)
+{
+	return IB_ACCESS_LOCAL_WRITE |
+	       (access & FI_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |
+	       (access & FI_REMOTE_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
+}
+
 /**
  * kefa_mrq_reg() - register a region that was mapped
- * @mr: the region; takes its new key
- * @access: enum ib_access_flags
+ * @mr: the region, idle; takes its new key
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  *
  * Context: Process or softirq context, under kefa_mrq.lock.
  * Return: 0, -EAGAIN when the queue is full, -ENODEV, or the device's error.
  */
-int kefa_mrq_reg(struct kefa_mr *mr, int access)
+int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
-	u64 id;
+	struct ib_mr *ibmr = mr->fr->mr;
 	int ret;
 
-	ret = kefa_mrq_id(mrq, &id);
-	if (ret)
+	ret = kefa_mrq_begin(mrq, mr);
+	if (unlikely(ret))
 		return ret;
-	kefa_wr_reg(&mrq->wr, id, mr->fr->mr, access);
+	kefa_wr_reg(&mrq->wr, mr->id, ibmr, kefa_mr_ib_access(access));
 	mrq->stats.regs++;
-	return kefa_mrq_post(mr, id);
+	ret = kefa_mrq_post(mrq, mr);
+	if (unlikely(ret))
+		return ret;
+	kefa_mr_go(mr, KEFA_MR_REGISTERING);
+	WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
+	WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);
+	return 0;
 }
 
 /**
  * kefa_mrq_inval() - take a region's registration back
- * @mr: the region
+ * @mr: the region, valid
  *
  * Context: Process or softirq context, under kefa_mrq.lock.
  * Return: 0, -EAGAIN when the queue is full, -ENODEV, or the device's error.
@@ -165,16 +298,21 @@ int kefa_mrq_reg(struct kefa_mr *mr, int access)
 int kefa_mrq_inval(struct kefa_mr *mr)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
-	u64 id;
 	int ret;
 
-	ret = kefa_mrq_id(mrq, &id);
-	if (ret)
+	ret = kefa_mrq_begin(mrq, mr);
+	if (unlikely(ret))
 		return ret;
-	kefa_wr_inv(&mrq->wr, id, mr->fr->mr->rkey);
+	kefa_wr_inv(&mrq->wr, mr->id, mr->fr->mr->rkey);
 	mrq->stats.invals++;
-	return kefa_mrq_post(mr, id);
+	ret = kefa_mrq_post(mrq, mr);
+	if (unlikely(ret))
+		return ret;
+	kefa_mr_go(mr, KEFA_MR_INVALIDATING);
+	return 0;
 }
+
+/* --- beginning and end --- */
 
 /**
  * kefa_mrq_start() - make a domain's queue pair for registrations
@@ -194,12 +332,15 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	struct kefa_mrq *mrq = &dom->mrq;
 	int ret;
 
+	for (; mrq->nfree < KEFA_MR_DEPTH; mrq->nfree++)
+		mrq->free[mrq->nfree] = KEFA_MR_DEPTH - 1 - mrq->nfree;
 	spin_lock_init(&mrq->lock);
 	init_waitqueue_head(&mrq->room);
 	mrq->hq.ops = dom->dev->hw;
 	mrq->hq.pd = dom->pd;
 	mrq->hq.event = kefa_mrq_event;
 	mrq->hq.arg = mrq;
+	kefa_wr_init(&mrq->wr, dom->pd);
 	kofi_work_init(&mrq->work, kefa_mrq_work);
 	ret = dom->dev->hw->qp_create(&mrq->hq, &attr);
 	if (ret) {
@@ -208,7 +349,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 		return ret;
 	}
 	spin_lock_bh(&mrq->lock);
-	mrq->open = true;
+	WRITE_ONCE(mrq->open, true);
 	spin_unlock_bh(&mrq->lock);
 	queue_work(kefa_wq, &mrq->work.work);
 	return 0;
@@ -228,7 +369,7 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 
 	lockdep_assert_held(&dom->dev->lock);
 	spin_lock_bh(&mrq->lock);
-	mrq->open = false;
+	WRITE_ONCE(mrq->open, false);
 	spin_unlock_bh(&mrq->lock);
 	/* Who is still mapping memory has seen it open. */
 	synchronize_rcu();
@@ -253,9 +394,11 @@ void kefa_mrq_fail_all(struct kefa_domain *dom)
 	u32 slot;
 
 	spin_lock_bh(&mrq->lock);
-	for_each_set_bit(slot, mrq->used, KEFA_MR_DEPTH)
-		kefa_mr_done(kefa_mrq_take(mrq, mrq->busy[slot]->id), ENODEV,
-			     0);
+	for (slot = 0; slot < KEFA_MR_DEPTH; slot++)
+		if (mrq->busy[slot])
+			kefa_mr_failed(mrq, kefa_mrq_take(mrq, mrq->busy[slot]->id),
+				       ENODEV, 0);
+	kefa_mrq_notify(mrq);
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);
 }

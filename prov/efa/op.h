@@ -4,7 +4,9 @@
 #define KEFA_OP_H
 
 #include <linux/dma-direction.h>
+#include <linux/kernel.h>
 #include <linux/list.h>
+#include <linux/mm.h>
 #include <linux/types.h>
 #include <linux/uio.h>
 #include <kofi/rma.h>
@@ -64,43 +66,51 @@ enum kefa_op_state {
  * @head: first work request of the operation
  * @context: the caller's
  * @flags: what the completion says
+ * @id: what the work request is called: its slot, and in the upper half how often
+ *	that was used
+ * @ah: the peer's address handle, with a use; receives have none
+ * @copy: buffer to be given back
  * @data: remote CQ data
  * @len: bytes transferred
- * @ah: the peer's address handle, with a use
- * @copy: buffer to be given back
  * @seg: memory that was mapped
+ * @err: positive errno of the first failure
+ * @prov_errno: and the device's status
  * @nsegs: how many
  * @dir: which way
  * @state: enum kefa_op_state
- * @quiet: no completion on success
  * @parts: of a head: work requests that are outstanding
- * @slot: where it is in kefa_ep.ops
- * @gen: tells its uses apart
- * @err: positive errno of the first failure
- * @prov_errno: and the device's status
+ * @quiet: no completion on success
+ * @more: there are other work requests, or a buffer: see kefa_op_done()
+ *
+ * A free slot is its own head, of one part, with no buffer and no error. So it
+ * is when it is taken, and those who change it put it right again.
  */
 struct kefa_op {
 	struct kefa_op		*next;
 	struct kefa_op		*head;
 	void			*context;
 	u64			flags;
-	u64			data;
-	size_t			len;
+	u64			id;
 	struct kefa_ah		*ah;
 	struct kefa_copy	*copy;
+	u32			data;
+	u32			len;
 	struct kefa_seg		seg[KEFA_MAX_SGE];
+	int			err;
+	u32			prov_errno;
 	u8			nsegs;
 	u8			dir;
 	u8			state;
-	bool			quiet;
 	u8			parts;
-	u16			slot;
-	u32			gen;
-	int			err;
-	u32			prov_errno;
+	bool			quiet;
+	bool			more;
 };
 
-static_assert(sizeof(struct kefa_op) <= 192);
+/* Two cache lines, and a table of a power of two of them wastes nothing. */
+static_assert(sizeof(struct kefa_op) <= 128);
+
+/* The upper half of an operation's id. */
+#define KEFA_OP_USE	BIT_ULL(32)
 
 /**
  * struct kefa_req - what a data call asks for
@@ -126,6 +136,23 @@ struct kefa_req {
 	size_t				rma_count;
 };
 
+/**
+ * kefa_one_piece() - is a buffer of the kernel's physically contiguous?
+ * @buf: the buffer
+ * @len: its bytes, more than 0
+ *
+ * What is in one page is if its beginning has a page at all.
+ *
+ * Context: Any.
+ * Return: whether it is, and can be transferred.
+ */
+static inline bool kefa_one_piece(const void *buf, size_t len)
+{
+	return virt_addr_valid(buf) &&
+	       (offset_in_page(buf) + len <= PAGE_SIZE ||
+		virt_addr_valid(buf + len - 1));
+}
+
 typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
 
 int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg);
@@ -145,17 +172,18 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head);
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno);
+void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op);
 
 /**
- * kefa_op_id() - what a work request of an operation is called
+ * kefa_op_slot() - where an operation is in kefa_ep.ops
  * @op: the operation
  *
- * Context: Under kefa_ep.lock.
- * Return: the id.
+ * Context: Any.
+ * Return: the index.
  */
-static inline u64 kefa_op_id(const struct kefa_op *op)
+static inline u32 kefa_op_slot(const struct kefa_op *op)
 {
-	return (u64)op->gen << 32 | op->slot;
+	return lower_32_bits(op->id);
 }
 
 #endif /* KEFA_OP_H */

@@ -12,14 +12,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include "kefa.h"
+#include "path.h"
 #include "trace.h"
-
-/* From which states one may come to each. */
-const u8 kefa_op_from[KEFA_OP_STATES] = {
-	[KEFA_OP_FREE]		= BIT(KEFA_OP_POSTED) | BIT(KEFA_OP_PARTS),
-	[KEFA_OP_POSTED]	= BIT(KEFA_OP_FREE),
-	[KEFA_OP_PARTS]		= BIT(KEFA_OP_POSTED),
-};
 
 /**
  * kefa_walk_kvec() - visit memory of the kernel's in contiguous pieces
@@ -40,7 +34,7 @@ int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
 
 	for (; len && !ret; addr += part, len -= part) {
 		part = min_t(size_t, len, KEFA_MAX_RDMA);
-		if (virt_addr_valid(addr) && virt_addr_valid(addr + part - 1)) {
+		if (kefa_one_piece(addr, part)) {
 			page = virt_to_page(addr);
 		} else {
 			page = is_vmalloc_addr(addr) ? vmalloc_to_page(addr) :
@@ -135,8 +129,7 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 		enum dma_data_direction dir)
 {
 	while (n--)
-		dma_unmap_page(ep->dom->dev->dma, segs[n].dma, segs[n].len,
-			       dir);
+		dma_unmap_page(ep->dma, segs[n].dma, segs[n].len, dir);
 }
 
 /**
@@ -153,15 +146,14 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 	     struct kefa_seg *segs, enum dma_data_direction dir)
 {
-	struct device *dma = ep->dom->dev->dma;
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
 		segs[i].len = runs[i].len;
 		segs[i].phys = page_to_phys(runs[i].page) + runs[i].off;
-		segs[i].dma = dma_map_page(dma, runs[i].page, runs[i].off,
+		segs[i].dma = dma_map_page(ep->dma, runs[i].page, runs[i].off,
 					   runs[i].len, dir);
-		if (dma_mapping_error(dma, segs[i].dma)) {
+		if (dma_mapping_error(ep->dma, segs[i].dma)) {
 			kefa_unmap(ep, segs, i, dir);
 			return -EAGAIN;
 		}
@@ -205,13 +197,13 @@ size_t kefa_keep(phys_addr_t phys, size_t len)
  */
 size_t kefa_ops_keep(struct kefa_ep *ep)
 {
-	u32 slot, count = ep->tx.size + ep->rx.size;
 	const struct kefa_op *op;
 	size_t lost = 0;
+	u32 slot;
 	int i;
 
 	lockdep_assert_held(&ep->lock);
-	for (slot = 0; slot < count; slot++) {
+	for (slot = 0; slot < ep->nops; slot++) {
 		op = &ep->ops[slot];
 		for (i = 0; op->state != KEFA_OP_FREE && i < op->nsegs; i++)
 			lost += kefa_keep(op->seg[i].phys, op->seg[i].len);
@@ -281,23 +273,17 @@ err:
 	return -ENOMEM;
 }
 
-static void kefa_slot_free(struct kefa_side *side, struct kefa_op *op)
+static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
+			   u32 slot)
 {
-	if (side->nfree++)
-		side->last->next = op;
-	else
-		side->first = op;
-	/* The oldest is taken next, so that ids come back late. */
-	side->last = op;
-}
-
-static void kefa_slot_init(struct kefa_ep *ep, u32 slot)
-{
-	struct kefa_side *side = slot < ep->tx.size ? &ep->tx : &ep->rx;
 	struct kefa_op *op = &ep->ops[slot];
 
-	op->slot = slot;
-	kefa_slot_free(side, op);
+	op->id = slot;
+	op->head = op;
+	op->parts = 1;
+	*side->tail = op;
+	side->tail = &op->next;
+	side->nfree++;
 }
 
 /**
@@ -309,10 +295,12 @@ static void kefa_slot_init(struct kefa_ep *ep, u32 slot)
  */
 int kefa_ops_init(struct kefa_ep *ep)
 {
-	u32 i, count = ep->tx.size + ep->rx.size;
 	int ret;
+	u32 i;
 
-	ep->ops = kvcalloc(count, sizeof(*ep->ops), GFP_KERNEL);
+	ep->dma = ep->dom->dev->dma;
+	ep->nops = ep->tx.size + ep->rx.size;
+	ep->ops = kvcalloc(ep->nops, sizeof(*ep->ops), GFP_KERNEL);
 	if (!ep->ops)
 		return -ENOMEM;
 	ret = kefa_copies_init(ep);
@@ -321,8 +309,13 @@ int kefa_ops_init(struct kefa_ep *ep)
 		ep->ops = NULL;
 		return ret;
 	}
-	for (i = 0; i < count; i++)
-		kefa_slot_init(ep, i);
+	ep->tx.tail = &ep->tx.first;
+	ep->rx.tail = &ep->rx.first;
+	for (i = 0; i < ep->nops; i++)
+		kefa_slot_init(ep, i < ep->tx.size ? &ep->tx : &ep->rx, i);
+	for (i = 0; i < ARRAY_SIZE(ep->held); i++)
+		kefa_wr_init(&ep->held[i], ep->dom->pd);
+	kefa_recv_wr_init(&ep->recv, ep->dom->pd);
 	return 0;
 }
 
@@ -358,6 +351,8 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 	kefa_op_begin(ep, side, op);
 	if (head) {
 		op->head = head;
+		op->more = true;
+		head->more = true;
 		head->parts++;
 	}
 	op->context = NULL;
@@ -370,19 +365,21 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 
 static struct kefa_side *kefa_op_side(struct kefa_ep *ep, struct kefa_op *op)
 {
-	return op->slot < ep->tx.size ? &ep->tx : &ep->rx;
+	return kefa_op_slot(op) < ep->tx.size ? &ep->tx : &ep->rx;
 }
 
-static __always_inline void kefa_op_release(struct kefa_ep *ep,
-					    struct kefa_op *op)
+/* Leaves nothing of what a free slot must not have. */
+static void kefa_op_clear(struct kefa_op *op)
 {
-	kefa_op_set_state(ep, op, KEFA_OP_FREE);
-	op->gen++;
-	kefa_slot_free(kefa_op_side(ep, op), op);
+	op->head = op;
+	op->copy = NULL;
+	op->err = 0;
+	op->prov_errno = 0;
+	op->parts = 1;
+	op->more = false;
 }
 
-static noinline void kefa_op_write_err(const struct kefa_op *op,
-				       struct kofi_cq *cq)
+static void kefa_op_write_err(const struct kefa_op *op, struct kofi_cq *cq)
 {
 	const struct fi_cq_err_entry error = {
 		.op_context	= op->context,
@@ -397,8 +394,7 @@ static noinline void kefa_op_write_err(const struct kefa_op *op,
 	kofi_cq_write_err(cq, &error);
 }
 
-static __always_inline void kefa_op_write_cq(const struct kefa_op *op,
-					     struct kofi_cq *cq, bool failed)
+static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.op_context	= op->context,
@@ -407,7 +403,7 @@ static __always_inline void kefa_op_write_cq(const struct kefa_op *op,
 		.data		= op->data,
 	};
 
-	if (failed)
+	if (op->err)
 		kefa_op_write_err(op, cq);
 	else if (op->quiet)
 		kofi_cq_unreserve(cq);
@@ -418,14 +414,21 @@ static __always_inline void kefa_op_write_cq(const struct kefa_op *op,
 static struct kofi_cntr *kefa_op_cntr(struct kefa_ep *ep,
 				      const struct kefa_op *op)
 {
-	if (op->slot >= ep->tx.size)
+	if (kefa_op_slot(op) >= ep->tx.size)
 		return ep->cntr_recv;
 	if (op->flags & FI_SEND)
 		return ep->cntr_send;
 	return op->flags & FI_READ ? ep->cntr_read : ep->cntr_write;
 }
 
-static noinline void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op)
+/**
+ * kefa_op_count() - have a counter count an operation
+ * @ep: the endpoint
+ * @op: the operation, which is done
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op)
 {
 	struct kofi_cntr *cntr = kefa_op_cntr(ep, op);
 
@@ -435,13 +438,12 @@ static noinline void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op)
 		kofi_cntr_done(cntr, op->len);
 }
 
-static __always_inline void kefa_op_finish(struct kefa_ep *ep,
-					   struct kefa_op *op, bool failed)
+static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 {
 	struct kefa_side *side = kefa_op_side(ep, op);
 
 	trace_kefa_done(ep, op);
-	if (failed) {
+	if (op->err) {
 		ep->stats.errors++;
 		trace_kefa_error(ep, op);
 	}
@@ -450,30 +452,13 @@ static __always_inline void kefa_op_finish(struct kefa_ep *ep,
 	if (op->copy)
 		list_add(&op->copy->list, &ep->copies);
 	if (side->cq) {
-		kefa_op_write_cq(op, side->cq, failed);
-		side->notify |= failed || !op->quiet;
+		kefa_op_write_cq(op, side->cq);
+		side->notify |= op->err || !op->quiet;
 	}
 	if (ep->counted)
 		kefa_op_count(ep, op);
-	kefa_op_release(ep, op);
-}
-
-/* One of several work requests, or one that failed. */
-static noinline void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *op,
-				       int err, u32 prov_errno)
-{
-	struct kefa_op *head = op->head;
-
-	if (err && !head->err) {
-		head->err = err;
-		head->prov_errno = prov_errno;
-	}
-	if (op != head)
-		kefa_op_release(ep, op);
-	else if (head->parts > 1)
-		kefa_op_set_state(ep, op, KEFA_OP_PARTS);
-	if (!--head->parts)
-		kefa_op_finish(ep, head, head->err);
+	kefa_op_clear(op);
+	kefa_op_release(ep, side, op);
 }
 
 /**
@@ -483,20 +468,29 @@ static noinline void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *op,
  * @err: positive errno, or 0
  * @prov_errno: the device's status
  *
- * Completes the operation if this was the last of its work requests. Whoever
- * reads the completion may rely on the slot being free: both happen under the
- * lock, which a post takes too.
+ * Completes the operation if this was the last of its work requests. Of those
+ * that were one, had no buffer and succeeded progress.c knows a shorter way.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno)
 {
+	struct kefa_op *head = op->head;
+
 	lockdep_assert_held(&ep->lock);
 	kefa_unmap(ep, op->seg, op->nsegs, op->dir);
 	op->nsegs = 0;
-	if (likely(!err && op->head == op && op->parts == 1 && !op->err))
-		kefa_op_finish(ep, op, false);
-	else
-		kefa_op_part_done(ep, op, err, prov_errno);
+	if (err && !head->err) {
+		head->err = err;
+		head->prov_errno = prov_errno;
+	}
+	if (op != head) {
+		kefa_op_clear(op);
+		kefa_op_release(ep, kefa_op_side(ep, op), op);
+	} else if (head->parts > 1) {
+		kefa_op_set_state(ep, op, KEFA_OP_PARTS);
+	}
+	if (!--head->parts)
+		kefa_op_finish(ep, head);
 }

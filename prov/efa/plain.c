@@ -9,29 +9,62 @@
  */
 #include <linux/dma-mapping.h>
 #include "kefa.h"
+#include "path.h"
 #include "trace.h"
 
 /* Defaults that make an operation one for the long way. */
 #define KEFA_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE)
 
-static bool kefa_one_piece(const void *buf, size_t len)
+static size_t kefa_limit(const struct kefa_ep *ep, u64 what, u64 op_flags,
+			 size_t max)
 {
-	return virt_addr_valid(buf) && virt_addr_valid(buf + len - 1);
+	if (ep->state != KEFA_EP_ENABLED || what & ~ep->caps ||
+	    op_flags & KEFA_LONG_WAY)
+		return 0;
+	return max + 1;
+}
+
+/**
+ * kefa_plain_limits() - decide which calls may take the short way
+ * @ep: the endpoint, whose state or flags have changed
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_plain_limits(struct kefa_ep *ep)
+{
+	u64 tx = ep->tx.op_flags, rx = ep->rx.op_flags;
+	size_t mtu = ep->dom->dev->mtu;
+
+	lockdep_assert_held(&ep->lock);
+	ep->tx.quiet = ep->tx.selective && !(tx & FI_COMPLETION);
+	ep->rx.quiet = ep->rx.selective && !(rx & FI_COMPLETION);
+	ep->limits = (struct kefa_limits) {
+		.send	= kefa_limit(ep, FI_MSG | FI_SEND, tx, mtu),
+		/* What doesn't fit into a work request must be copied. */
+		.inject	= kefa_limit(ep, FI_MSG | FI_SEND, 0, KEFA_MAX_INLINE),
+		.read	= kefa_limit(ep, FI_RMA | FI_READ, tx, KEFA_MAX_RDMA),
+		.write	= kefa_limit(ep, FI_RMA | FI_WRITE, tx, KEFA_MAX_RDMA),
+		.recv	= kefa_limit(ep, FI_MSG | FI_RECV, rx, mtu),
+	};
 }
 
 /* Map a buffer for an operation; whether that could be done. */
 static __always_inline bool kefa_plain_map(struct kefa_ep *ep,
-					   struct kefa_seg *seg, void *buf,
+					   struct kefa_op *op, void *buf,
 					   size_t len,
 					   enum dma_data_direction dir)
 {
-	struct device *dma = ep->dom->dev->dma;
+	struct kefa_seg *seg = &op->seg[0];
 
-	seg->dma = dma_map_page(dma, virt_to_page(buf), offset_in_page(buf),
-				len, dir);
+	if (!kefa_one_piece(buf, len))
+		return false;
+	seg->dma = dma_map_page(ep->dma, virt_to_page(buf),
+				offset_in_page(buf), len, dir);
 	seg->phys = virt_to_phys(buf);
 	seg->len = len;
-	return !dma_mapping_error(dma, seg->dma);
+	op->dir = dir;
+	op->nsegs = 1;
+	return !dma_mapping_error(ep->dma, seg->dma);
 }
 
 /**
@@ -58,23 +91,14 @@ struct kefa_plain {
 	void		*context;
 };
 
-static __always_inline bool kefa_plain_in_wr(const struct kefa_plain *p)
-{
-	return p->what & FI_SEND && p->len && p->len <= KEFA_MAX_INLINE;
-}
-
 static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
 					  const struct kefa_plain *p)
 {
-	if (p->what & ~ep->caps)
-		return false;
-	if (p->what & FI_SEND && p->len > ep->dom->dev->mtu)
-		return false;
-	if (p->what & FI_RMA &&
-	    (p->len > KEFA_MAX_RDMA || p->rkey > U32_MAX))
-		return false;
-	return kefa_plain_in_wr(p) || !p->len ||
-	       kefa_one_piece(p->buf, p->len);
+	if (p->what & FI_READ)
+		return p->len < ep->limits.read && p->rkey <= U32_MAX;
+	if (p->what & FI_WRITE)
+		return p->len < ep->limits.write && p->rkey <= U32_MAX;
+	return p->len < (p->quiet ? ep->limits.inject : ep->limits.send);
 }
 
 static __always_inline void kefa_plain_count(struct kefa_ep *ep,
@@ -95,40 +119,38 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 					    struct kefa_wr *wr,
 					    struct kefa_op *op)
 {
-	struct ib_pd *pd = ep->dom->pd;
+	bool read = p->what & FI_READ;
 
-	if (kefa_plain_in_wr(p)) {
-		memcpy(wr->data, p->buf, p->len);
-		kefa_wr_inline(wr, p->len);
+	op->nsegs = 0;
+	if (p->what & FI_SEND && p->len && p->len <= KEFA_MAX_INLINE) {
+		kefa_wr_inline(wr, p->buf, p->len);
 		return true;
 	}
 	if (!p->len) {
-		kefa_wr_sge(wr, pd, ep->dom->nothing_dma, 0);
+		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
 		return true;
 	}
-	op->dir = p->what & FI_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	if (!kefa_plain_map(ep, &op->seg[0], p->buf, p->len, op->dir))
+	if (!kefa_plain_map(ep, op, p->buf, p->len,
+			    read ? DMA_FROM_DEVICE : DMA_TO_DEVICE))
 		return false;
-	op->nsegs = 1;
-	kefa_wr_sge(wr, pd, op->seg[0].dma, p->len);
+	kefa_wr_sge(wr, op->seg[0].dma, p->len);
 	return true;
 }
 
 static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
-					    struct kefa_ah *ah,
-					    const struct kefa_av_key *key)
+					    struct kefa_peer *peer)
 {
 	struct kefa_wr *wr = &ep->held[0];
 	struct kefa_op *op = ep->tx.first;
-	u64 id = kefa_op_id(op);
+	struct kefa_ah *ah = peer->key.ah;
 
 	if (p->what & FI_SEND)
-		kefa_wr_send(wr, id, ah->ah, key->qpn, key->qkey);
+		kefa_wr_send(wr, op->id, ah->ah, peer->key.qpn,
+			     peer->key.qkey);
 	else
-		kefa_wr_rdma(wr, id, p->what & FI_WRITE, ah->ah, key->qpn,
-			     key->qkey, p->raddr, p->rkey);
-	op->nsegs = 0;
+		kefa_wr_rdma(wr, op->id, p->what & FI_WRITE, ah->ah,
+			     peer->key.qpn, peer->key.qkey, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op))
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);
@@ -136,7 +158,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	op->flags = p->what;
 	op->len = p->len;
 	op->ah = ah;
-	op->quiet = p->quiet;
+	op->quiet = p->quiet || ep->tx.quiet;
 	kefa_plain_count(ep, p);
 	trace_kefa_post(ep, op, p->addr);
 	kefa_ep_ring(ep, 1);
@@ -148,16 +170,16 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 {
 	struct kefa_peer *peer;
 
-	if (ep->state != KEFA_EP_ENABLED || !ep->tx.nfree || ep->nheld)
+	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree || ep->nheld)
 		return false;
 	peer = kefa_av_peer(ep->av, p->addr);
 	if (!peer || (ep->tx.cq && kofi_cq_reserve(ep->tx.cq)))
 		return false;
 	/* One that is being removed has no more to give. */
-	if (likely(atomic_inc_not_zero(&peer->ah->users))) {
-		if (likely(kefa_plain_post(ep, p, peer->ah, &peer->key)))
+	if (likely(atomic_inc_not_zero(&peer->key.ah->users))) {
+		if (likely(kefa_plain_post(ep, p, peer)))
 			return true;
-		kefa_ah_put(peer->ah);
+		kefa_ah_put(peer->key.ah);
 	}
 	if (ep->tx.cq)
 		kofi_cq_unreserve(ep->tx.cq);
@@ -165,17 +187,13 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 }
 
 static __always_inline bool kefa_plain_tx(struct fid_ep *ep_fid,
-					  struct kefa_plain p)
+					  const struct kefa_plain *p)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	u64 flags = p.quiet ? 0 : READ_ONCE(ep->tx.op_flags);
 	bool done;
 
-	if (flags & KEFA_LONG_WAY || !kefa_plain_ok(ep, &p))
-		return false;
 	spin_lock_bh(&ep->lock);
-	p.quiet |= ep->tx.selective && !(flags & FI_COMPLETION);
-	done = kefa_plain_locked(ep, &p);
+	done = kefa_plain_locked(ep, p);
 	spin_unlock_bh(&ep->lock);
 	return done;
 }
@@ -193,12 +211,11 @@ ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
 		.context	= context,
 	};
 
-	if (likely(kefa_plain_tx(ep, p)))
+	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
 	return kefa_send(ep, buf, len, desc, dest_addr, context);
 }
 
-/* What doesn't fit into a work request must be copied, and that is long. */
 ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 			  fi_addr_t dest_addr)
 {
@@ -210,7 +227,7 @@ ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 		.addr	= dest_addr,
 	};
 
-	if (len <= KEFA_MAX_INLINE && likely(kefa_plain_tx(ep, p)))
+	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
 	return kefa_inject(ep, buf, len, dest_addr);
 }
@@ -228,7 +245,7 @@ ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
 		.context	= context,
 	};
 
-	if (likely(kefa_plain_tx(ep, p)))
+	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
 	return kefa_read(ep, buf, len, desc, src_addr, addr, key, context);
 }
@@ -247,23 +264,21 @@ ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 		.context	= context,
 	};
 
-	if (likely(kefa_plain_tx(ep, p)))
+	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
 	return kefa_write(ep, buf, len, desc, dest_addr, addr, key, context);
 }
 
 static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
-					  size_t len, void *context, bool quiet)
+					  size_t len, void *context)
 {
 	struct kefa_op *op = ep->rx.first;
-	struct ib_sge sge;
-	struct ib_recv_wr wr;
 
-	if (ep->state != KEFA_EP_ENABLED || !ep->rx.nfree ||
+	if (len >= ep->limits.recv || !ep->rx.nfree ||
 	    (ep->rx.cq && kofi_cq_reserve(ep->rx.cq)))
 		return false;
-	if (len &&
-	    !kefa_plain_map(ep, &op->seg[0], buf, len, DMA_FROM_DEVICE)) {
+	op->nsegs = 0;
+	if (len && !kefa_plain_map(ep, op, buf, len, DMA_FROM_DEVICE)) {
 		if (ep->rx.cq)
 			kofi_cq_unreserve(ep->rx.cq);
 		return false;
@@ -271,20 +286,14 @@ static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
 	kefa_op_begin(ep, &ep->rx, op);
 	op->context = context;
 	op->flags = FI_MSG | FI_RECV;
+	op->data = 0;
 	op->len = 0;
-	op->ah = NULL;
-	op->quiet = quiet;
-	op->dir = DMA_FROM_DEVICE;
-	op->nsegs = !!len;
-	/* A receive without an SGE would never complete. */
-	sge.addr = len ? op->seg[0].dma : ep->dom->nothing_dma;
-	sge.length = len;
-	sge.lkey = ep->dom->pd->local_dma_lkey;
-	wr.next = NULL;
-	wr.wr_id = kefa_op_id(op);
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	kefa_rx_post(ep, op, &wr);
+	op->quiet = ep->rx.quiet;
+	ep->recv.sge[0].addr = len ? op->seg[0].dma : ep->dom->nothing_dma;
+	ep->recv.sge[0].length = len;
+	ep->recv.wr.num_sge = 1;
+	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
+	kefa_rx_post(ep, op);
 	return true;
 }
 
@@ -292,17 +301,11 @@ ssize_t kefa_plain_recv(struct fid_ep *ep_fid, void *buf, size_t len,
 			void *desc, fi_addr_t src_addr, void *context)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	u64 flags = READ_ONCE(ep->rx.op_flags);
-	bool done = false;
+	bool done;
 
-	if (!((FI_MSG | FI_RECV) & ~ep->caps) && !(flags & FI_MORE) &&
-	    len <= ep->dom->dev->mtu && (!len || kefa_one_piece(buf, len))) {
-		spin_lock_bh(&ep->lock);
-		done = kefa_plain_rx(ep, buf, len, context,
-				     ep->rx.selective &&
-				     !(flags & FI_COMPLETION));
-		spin_unlock_bh(&ep->lock);
-	}
+	spin_lock_bh(&ep->lock);
+	done = kefa_plain_rx(ep, buf, len, context);
+	spin_unlock_bh(&ep->lock);
 	if (likely(done))
 		return 0;
 	return kefa_recv(ep_fid, buf, len, desc, src_addr, context);

@@ -11,6 +11,7 @@
  */
 #include <linux/dma-mapping.h>
 #include "kefa.h"
+#include "path.h"
 #include "trace.h"
 
 /**
@@ -85,7 +86,6 @@ static int kefa_again(struct kefa_ep *ep, u64 *why)
 static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 {
 	struct iov_iter iter = tx->req->iter;
-	struct device *dma = ep->dom->dev->dma;
 	struct kefa_copy *copy;
 
 	spin_lock_bh(&ep->lock);
@@ -97,9 +97,10 @@ static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 	spin_unlock_bh(&ep->lock);
 	if (!copy)
 		return kefa_again(ep, NULL);
-	dma_sync_single_for_cpu(dma, copy->dma, tx->len, DMA_TO_DEVICE);
+	dma_sync_single_for_cpu(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->len = copy_from_iter(copy->data, tx->len, &iter);
-	dma_sync_single_for_device(dma, copy->dma, tx->len, DMA_TO_DEVICE);
+	dma_sync_single_for_device(ep->dma, copy->dma, tx->len,
+				   DMA_TO_DEVICE);
 	tx->copy = copy;
 	return 0;
 }
@@ -160,20 +161,21 @@ static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
 	unsigned int i;
 
 	if (tx->in_wr) {
-		kefa_wr_inline(wr, copy_from_iter(wr->data, tx->len, &iter));
+		kefa_wr_inline(wr, wr->data,
+			       copy_from_iter(wr->data, tx->len, &iter));
 		return;
 	}
 	if (tx->copy)
-		kefa_wr_sge(wr, ep->dom->pd, tx->copy->dma, tx->len);
+		kefa_wr_sge(wr, tx->copy->dma, tx->len);
 	for (i = 0; i < n; i++) {
 		op->seg[i] = tx->segs[first + i];
-		kefa_wr_sge(wr, ep->dom->pd, op->seg[i].dma, op->seg[i].len);
+		kefa_wr_sge(wr, op->seg[i].dma, op->seg[i].len);
 	}
 	op->nsegs = n;
 	op->dir = tx->dir;
 	/* The driver looks at the first, even if there is nothing to send. */
 	if (!wr->send.num_sge)
-		kefa_wr_sge(wr, ep->dom->pd, ep->dom->nothing_dma, 0);
+		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
 }
 
 static void kefa_tx_head(struct kefa_ep *ep, struct kefa_tx *tx,
@@ -183,10 +185,12 @@ static void kefa_tx_head(struct kefa_ep *ep, struct kefa_tx *tx,
 
 	op->context = req->context;
 	op->flags = req->what;
-	op->data = 0;
 	op->len = tx->len;
 	op->ah = ah;
-	op->copy = tx->copy;
+	if (tx->copy) {
+		op->copy = tx->copy;
+		op->more = true;
+	}
 	op->quiet = req->quiet ||
 		    (ep->tx.selective && !(req->flags & FI_COMPLETION));
 	ep->stats.tx_bytes += tx->len;
@@ -209,8 +213,8 @@ static void kefa_tx_send(struct kefa_ep *ep, struct kefa_tx *tx,
 	struct kefa_op *op = kefa_op_take(ep, &ep->tx, NULL);
 	struct kefa_wr *wr = kefa_hold(ep);
 
-	kefa_tx_head(ep, tx, op, peer->ah);
-	kefa_wr_send(wr, kefa_op_id(op), peer->ah->ah, peer->key.qpn,
+	kefa_tx_head(ep, tx, op, peer->key.ah);
+	kefa_wr_send(wr, op->id, peer->key.ah->ah, peer->key.qpn,
 		     peer->key.qkey);
 	kefa_tx_sges(ep, tx, op, wr, 0, tx->nsegs);
 	if (tx->req->flags & FI_REMOTE_CQ_DATA)
@@ -230,11 +234,11 @@ static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
 	for (i = 0; i < parts; i++) {
 		op = kefa_op_take(ep, &ep->tx, head);
 		if (!head)
-			kefa_tx_head(ep, tx, op, peer->ah);
+			kefa_tx_head(ep, tx, op, peer->key.ah);
 		head = op->head;
 		wr = kefa_hold(ep);
-		kefa_wr_rdma(wr, kefa_op_id(op), req->what & FI_WRITE,
-			     peer->ah->ah, peer->key.qpn, peer->key.qkey,
+		kefa_wr_rdma(wr, op->id, req->what & FI_WRITE,
+			     peer->key.ah->ah, peer->key.qpn, peer->key.qkey,
 			     raddr, req->rma->key);
 		kefa_tx_sges(ep, tx, op, wr, i, min(tx->nsegs, 1U));
 		if (tx->nsegs)
@@ -261,7 +265,7 @@ static struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep, fi_addr_t addr)
 	struct kefa_peer *peer = kefa_av_peer(ep->av, addr);
 
 	/* One that is being removed has no more to give. */
-	return peer && atomic_inc_not_zero(&peer->ah->users) ? peer : NULL;
+	return peer && atomic_inc_not_zero(&peer->key.ah->users) ? peer : NULL;
 }
 
 static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
@@ -344,35 +348,26 @@ ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
 }
 
 /**
- * kefa_rx_post() - give a receive to the device
- * @ep: the endpoint, enabled
+ * kefa_rx_refused() - the device refused a receive
+ * @ep: the endpoint
  * @op: the operation
- * @wr: its work request
+ * @err: its errno
  *
- * What the device refuses completes with an error.
+ * Completes it with an error: its caller is told that it was accepted.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op,
-		  const struct ib_recv_wr *wr)
+void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err)
 {
-	int ret;
-
-	lockdep_assert_held(&ep->lock);
-	ep->stats.recvs++;
-	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
-	ret = ep->hq.ops->post_recv(&ep->hq, wr);
-	if (!ret)
-		return;
-	kefa_op_done(ep, op, -ret, 0);
+	kefa_op_done(ep, op, -err, 0);
+	/* Somebody has to tell. */
 	queue_work(kefa_wq, &ep->work.work);
 }
 
 static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
 			 const struct kefa_seg *segs, unsigned int n)
 {
-	struct ib_sge sge[KEFA_MAX_SGE] = { };
-	struct ib_recv_wr wr = { .sg_list = sge, .num_sge = max(n, 1U) };
+	struct kefa_recv_wr *recv = &ep->recv;
 	struct kefa_op *op;
 	unsigned int i;
 	int ret;
@@ -391,18 +386,17 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
 	op->data = 0;
 	op->quiet = ep->rx.selective && !(req->flags & FI_COMPLETION);
 	op->dir = DMA_FROM_DEVICE;
-	/* A receive without an SGE would never complete. */
-	sge[0].addr = ep->dom->nothing_dma;
-	sge[0].lkey = ep->dom->pd->local_dma_lkey;
+	recv->sge[0].addr = ep->dom->nothing_dma;
+	recv->sge[0].length = 0;
 	for (i = 0; i < n; i++) {
 		op->seg[i] = segs[i];
-		sge[i].addr = segs[i].dma;
-		sge[i].length = segs[i].len;
-		sge[i].lkey = ep->dom->pd->local_dma_lkey;
+		recv->sge[i].addr = segs[i].dma;
+		recv->sge[i].length = segs[i].len;
 	}
 	op->nsegs = n;
-	wr.wr_id = kefa_op_id(op);
-	kefa_rx_post(ep, op, &wr);
+	recv->wr.num_sge = max(n, 1U);
+	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
+	kefa_rx_post(ep, op);
 	return 0;
 }
 

@@ -48,15 +48,15 @@ static void kefa_probe_event(void *arg)
 
 static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
 {
-	struct kefa_wc wc;
+	struct ib_wc wc;
 	int n;
 
 	local_bh_disable();
 	n = probe->hq.ops->poll(&probe->hq, &wc, 1);
 	local_bh_enable();
-	if (n != 1 || wc.id != probe->id)
+	if (n != 1 || wc.wr_id != probe->id)
 		return false;
-	*status = wc.status;
+	*status = kefa_wc(&wc).status;
 	return true;
 }
 
@@ -64,13 +64,12 @@ static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
 static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KEFA_PROBE_MS);
-	unsigned int bad;
 	u32 status;
 	int ret;
 
 	probe->id = wr->send.wr_id;
 	local_bh_disable();
-	ret = probe->hq.ops->post_send(&probe->hq, wr, 1, &bad);
+	ret = probe->hq.ops->post_send(&probe->hq, wr, 1);
 	local_bh_enable();
 	if (ret)
 		return false;
@@ -82,7 +81,7 @@ static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 	return kefa_probe_polled(probe, &status) && !status;
 }
 
-static bool kefa_probe_reg(struct kefa_probe *probe)
+static bool kefa_probe_reg(struct kefa_probe *probe, int access)
 {
 	struct kefa_wr wr;
 
@@ -91,8 +90,9 @@ static bool kefa_probe_reg(struct kefa_probe *probe)
 	sg_dma_len(&probe->sg) = PAGE_SIZE / 2;
 	if (probe->dev->hw->mr_map(probe->mr, &probe->sg, 1, PAGE_SIZE) != 1)
 		return false;
-	kefa_wr_reg(&wr, ++probe->id, probe->mr, IB_ACCESS_LOCAL_WRITE |
-		    IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE);
+	kefa_wr_init(&wr, probe->pd);
+	kefa_wr_reg(&wr, ++probe->id, probe->mr,
+		    IB_ACCESS_LOCAL_WRITE | access);
 	return kefa_probe_try(probe, &wr);
 }
 
@@ -100,19 +100,24 @@ static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
 {
 	struct kefa_wr wr;
 
+	kefa_wr_init(&wr, probe->pd);
 	kefa_wr_rdma(&wr, ++probe->id, write, probe->ah, probe->hq.qpn,
 		     probe->hq.qkey, probe->mr->iova, probe->mr->rkey);
-	kefa_wr_sge(&wr, probe->pd, probe->dma, KEFA_PROBE_LEN);
+	kefa_wr_sge(&wr, probe->dma, KEFA_PROBE_LEN);
 	return kefa_probe_try(probe, &wr);
 }
 
-/* The device may not take part in registering write access that it lacks. */
+/* A device that can't write may refuse to register memory for it. */
 static void kefa_probe_run(struct kefa_probe *probe)
 {
-	if (!kefa_probe_reg(probe))
+	bool write = kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ |
+					   IB_ACCESS_REMOTE_WRITE);
+
+	if (!write && !kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ))
 		return;
 	probe->dev->rdma_read = kefa_probe_rdma(probe, false);
-	probe->dev->rdma_write = kefa_probe_rdma(probe, true);
+	if (write)
+		probe->dev->rdma_write = kefa_probe_rdma(probe, true);
 }
 
 static int kefa_probe_open_qp(struct kefa_probe *probe)

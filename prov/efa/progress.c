@@ -5,8 +5,10 @@
  * completions until there is none and the queue is armed again, and calls the
  * ULP's handlers with no lock held.
  */
+#include <linux/dma-mapping.h>
 #include <linux/lockdep.h>
 #include "kefa.h"
+#include "path.h"
 #include "trace.h"
 
 /**
@@ -38,9 +40,9 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 	unsigned int i;
 
 	lockdep_assert_held(&ep->lock);
-	for (i = ep->bad; i < n; i++)
-		kefa_op_done(ep, &ep->ops[(u16)ep->held[i].send.wr_id], -err,
-			     0);
+	for (i = ep->hq.bad; i < n; i++)
+		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->held[i].send.wr_id)],
+			     -err, 0);
 	/* Somebody has to tell. */
 	queue_work(kefa_wq, &ep->work.work);
 }
@@ -64,53 +66,157 @@ void kefa_ep_flush(struct kefa_ep *ep)
 		kefa_ep_ring(ep, n);
 }
 
-static struct kefa_op *kefa_ep_op(struct kefa_ep *ep, const struct kefa_wc *wc)
-{
-	u32 slot = lower_32_bits(wc->id);
-	struct kefa_op *op;
+/* --- operations that end well --- */
 
-	if (slot >= ep->tx.size + ep->rx.size)
-		return NULL;
-	op = &ep->ops[slot];
-	if (op->state != KEFA_OP_POSTED || kefa_op_id(op) != wc->id)
-		return NULL;
-	return op;
+/*
+ * They are freed at once and reported together, so that a queue's lock is taken
+ * once for all of them, and isn't held while memory is unmapped. Until then they
+ * are the youngest free slots, as nothing is posted under the lock meanwhile.
+ */
+static void kefa_side_mark(struct kefa_side *side)
+{
+	side->ended = side->tail;
+	side->rested = side->nfree;
 }
 
-static void kefa_ep_received(struct kefa_ep *ep, struct kefa_op *op,
-			     const struct kefa_wc *wc)
+static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
+			    unsigned int n)
 {
-	op->len = wc->len;
-	ep->stats.rx_bytes += wc->len;
-	if (wc->has_imm) {
+	unsigned int quiet = 0;
+
+	kofi_cq_begin(side->cq);
+	for (; n; n--, op = op->next) {
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= op->context,
+			.flags		= op->flags,
+			.len		= op->len,
+			.data		= op->data,
+		};
+
+		if (op->quiet) {
+			quiet++;
+			continue;
+		}
+		kofi_cq_add(side->cq, &entry, FI_ADDR_NOTAVAIL);
+		side->notify = true;
+	}
+	kofi_cq_end(side->cq);
+	kofi_cq_unreserve_some(side->cq, quiet);
+}
+
+static void kefa_side_report(struct kefa_ep *ep, struct kefa_side *side)
+{
+	unsigned int n = side->nfree - side->rested;
+	const struct kefa_op *op;
+
+	if (!n)
+		return;
+	if (side->cq)
+		kefa_side_write(side, *side->ended, n);
+	if (!ep->counted)
+		return;
+	for (op = *side->ended; n; n--, op = op->next)
+		kefa_op_count(ep, op);
+}
+
+static void kefa_ep_mark(struct kefa_ep *ep)
+{
+	kefa_side_mark(&ep->tx);
+	kefa_side_mark(&ep->rx);
+}
+
+static void kefa_ep_report(struct kefa_ep *ep)
+{
+	kefa_side_report(ep, &ep->tx);
+	kefa_side_report(ep, &ep->rx);
+}
+
+/* --- completions of the device --- */
+
+static __always_inline bool kefa_ep_waits_for(const struct kefa_ep *ep, u64 id)
+{
+	const struct kefa_op *op = &ep->ops[lower_32_bits(id)];
+
+	return lower_32_bits(id) < ep->nops && op->id == id &&
+	       op->state == KEFA_OP_POSTED;
+}
+
+/* All that is less common, in the order in which it came. */
+static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
+				     const struct ib_wc *ibwc)
+{
+	const struct kefa_wc wc = kefa_wc(ibwc);
+
+	kefa_ep_report(ep);
+	kefa_op_done(ep, op, wc.status ? kefa_status_errno(wc.status) : 0,
+		     wc.status);
+	kefa_ep_mark(ep);
+}
+
+static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
+					  const struct kefa_op *op)
+{
+	int i;
+
+	for (i = 0; i < op->nsegs; i++)
+		dma_unmap_page(ep->dma, op->seg[i].dma, op->seg[i].len,
+			       op->dir);
+}
+
+/* A slot that was freed stays what it was as long as the lock is held. */
+static __always_inline void kefa_ep_sent(struct kefa_ep *ep, struct kefa_op *op)
+{
+	kefa_op_release(ep, &ep->tx, op);
+	kefa_op_unmap(ep, op);
+	trace_kefa_done(ep, op);
+	kefa_ah_put(op->ah);
+}
+
+static __always_inline void kefa_ep_received(struct kefa_ep *ep,
+					     struct kefa_op *op,
+					     const struct ib_wc *ibwc)
+{
+	const struct kefa_wc wc = kefa_wc(ibwc);
+
+	kefa_op_release(ep, &ep->rx, op);
+	kefa_op_unmap(ep, op);
+	op->len = wc.len;
+	ep->stats.rx_bytes += wc.len;
+	if (wc.has_imm) {
 		op->flags |= FI_REMOTE_CQ_DATA;
-		op->data = wc->imm;
+		op->data = wc.imm;
 	}
 	/* A write with data uses up a receive, but leaves its buffer alone. */
-	if (wc->write) {
+	if (wc.write) {
 		op->flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
 		op->quiet = false;
 	}
+	trace_kefa_done(ep, op);
 }
 
-static void kefa_ep_wc(struct kefa_ep *ep, const struct kefa_wc *wc)
+static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
+				       const struct ib_wc *wc)
 {
-	struct kefa_op *op = kefa_ep_op(ep, wc);
+	u32 slot = lower_32_bits(wc->wr_id);
+	struct kefa_op *op = &ep->ops[slot];
 
-	if (!op) {
+	if (unlikely(!kefa_ep_waits_for(ep, wc->wr_id)))
 		ep->stats.stale++;
-		return;
-	}
-	if (op->slot >= ep->tx.size && !wc->status)
+	else if (unlikely(kefa_wc_failed(wc) || op->more))
+		kefa_ep_wc_slow(ep, op, wc);
+	else if (slot < ep->tx.size)
+		kefa_ep_sent(ep, op);
+	else
 		kefa_ep_received(ep, op, wc);
-	kefa_op_done(ep, op, wc->status ? kefa_status_errno(wc->status) : 0,
-		     wc->status);
 }
 
 /**
  * kefa_ep_poll() - take completions
  * @ep: the endpoint, with a queue pair
  * @budget: about how many
+ *
+ * Whoever reads a completion may rely on the slot being free: both happen under
+ * the lock, which a post takes too.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: how many there were; less than @budget when there are no more.
@@ -122,8 +228,10 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 	lockdep_assert_held(&ep->lock);
 	do {
 		n = ep->hq.ops->poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+		kefa_ep_mark(ep);
 		for (i = 0; i < n; i++)
 			kefa_ep_wc(ep, &ep->wcs[i]);
+		kefa_ep_report(ep);
 		done += n;
 	} while (n == KEFA_POLL_BATCH && done < budget);
 	return done;
@@ -138,11 +246,11 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
  */
 void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 {
-	u32 slot, count = ep->tx.size + ep->rx.size;
+	u32 slot;
 
 	lockdep_assert_held(&ep->lock);
 	/* The first of an operation may wait, its own work done, for its parts. */
-	for (slot = 0; slot < count; slot++)
+	for (slot = 0; slot < ep->nops; slot++)
 		if (ep->ops[slot].state == KEFA_OP_POSTED)
 			kefa_op_done(ep, &ep->ops[slot], err, 0);
 }

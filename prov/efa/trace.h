@@ -36,7 +36,7 @@ TRACE_EVENT(kefa_post,
 	TP_fast_assign(
 		kofi_assign_str(dev, ep->dom->dev->name);
 		__entry->qpn = ep->hq.qpn;
-		__entry->slot = op->slot;
+		__entry->slot = kefa_op_slot(op);
 		__entry->flags = op->flags;
 		__entry->addr = addr;
 		__entry->len = op->len;
@@ -87,7 +87,7 @@ DECLARE_EVENT_CLASS(kefa_completion,
 	TP_fast_assign(
 		kofi_assign_str(dev, ep->dom->dev->name);
 		__entry->qpn = ep->hq.qpn;
-		__entry->slot = op->slot;
+		__entry->slot = kefa_op_slot(op);
 		__entry->flags = op->flags;
 		__entry->len = op->len;
 		__entry->err = op->err;
@@ -133,9 +133,9 @@ TRACE_EVENT(kefa_ep,
 );
 
 TRACE_EVENT(kefa_peer,
-	TP_PROTO(const char *name, const struct kefa_av_key *key, u32 index,
+	TP_PROTO(const char *name, const u8 *gid, u32 qpn, u32 index,
 		 bool there, int ret),
-	TP_ARGS(name, key, index, there, ret),
+	TP_ARGS(name, gid, qpn, index, there, ret),
 	TP_STRUCT__entry(
 		__string(dev, name)
 		__array(u8, gid, FI_EFA_GID_LEN)
@@ -146,8 +146,8 @@ TRACE_EVENT(kefa_peer,
 	),
 	TP_fast_assign(
 		kofi_assign_str(dev, name);
-		memcpy(__entry->gid, key->gid, FI_EFA_GID_LEN);
-		__entry->qpn = key->qpn;
+		memcpy(__entry->gid, gid, FI_EFA_GID_LEN);
+		__entry->qpn = qpn;
 		__entry->index = index;
 		__entry->there = there;
 		__entry->ret = ret;
@@ -192,25 +192,25 @@ TRACE_EVENT(kefa_device,
 );
 
 TRACE_EVENT(kefa_mr,
-	TP_PROTO(const char *name, u32 key, const char *what, u64 len,
-		 u32 status),
-	TP_ARGS(name, key, what, len, status),
+	TP_PROTO(const struct kefa_mr *mr, u32 status),
+	TP_ARGS(mr, status),
 	TP_STRUCT__entry(
-		__string(dev, name)
-		__string(what, what)
+		__string(dev, mr->dom->dev->name)
 		__field(u32, key)
+		__field(bool, reg)
 		__field(u64, len)
 		__field(u32, status)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, name);
-		kofi_assign_str(what, what);
-		__entry->key = key;
-		__entry->len = len;
+		kofi_assign_str(dev, mr->dom->dev->name);
+		__entry->key = mr->mr_fid.key;
+		__entry->reg = mr->state == KEFA_MR_REGISTERING;
+		__entry->len = mr->len;
 		__entry->status = status;
 	),
 	TP_printk("dev=%s key=%#x %s len=%llu status=%u", __get_str(dev),
-		  __entry->key, __get_str(what), __entry->len, __entry->status)
+		  __entry->key, __entry->reg ? "reg" : "inval", __entry->len,
+		  __entry->status)
 );
 
 TRACE_EVENT(kefa_refill,

@@ -123,5 +123,6 @@ extern const struct et_case et_msg_cases[];
 extern const struct et_case et_rma_cases[];
 extern const struct et_case et_life_cases[];
 extern const struct et_case et_removal_cases[];
+extern const struct et_case et_peer_cases[];
 
 #endif /* KOFI_EFA_TEST_H */

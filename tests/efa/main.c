@@ -29,6 +29,7 @@ static struct dentry *et_dir;
 
 static const struct et_case * const et_all[] = {
 	et_msg_cases, et_rma_cases, et_life_cases, et_removal_cases,
+	et_peer_cases,
 };
 
 void et_printf(const char *fmt, ...)

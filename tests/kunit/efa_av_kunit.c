@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Address vectors and address handles of the EFA provider. */
 #include <linux/workqueue.h>
+#include "crew.h"
 #include "efa_scene.h"
 
 /* Handles without users have been given back. */
@@ -215,17 +216,105 @@ static void av_many(struct kunit *test)
 	for (i = 1; i <= 1000; i++) {
 		wrong += fi_av_lookup(scene->av, i, &addr, &len) != 0;
 		wrong += addr.qpn != i;
-		wrong += remove_one(scene, i) != 0;
+		/* It is found again, wherever its table has been. */
+		wrong += fi_av_insert(scene->av, &addr, 1, &got, 0, NULL) != 1;
+		wrong += got != i;
 	}
+	for (i = 1; i <= 1000; i++)
+		wrong += remove_one(scene, i % 2 ? i : 1002 - i) != 0;
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_AH_CREATE), 11);
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
 }
 
+/**
+ * struct reader - who posts, and is slow
+ * @thread: on another CPU
+ * @av: where it has found an address
+ * @found: it has
+ * @go_on: what it has found may have been replaced
+ */
+struct reader {
+	struct kofi_thread	thread;
+	struct kefa_av		*av;
+	bool			found;
+	bool			go_on;
+};
+
+/* KASAN cries out if one of them is gone. */
+static void read_slowly(struct kofi_thread *thread)
+{
+	struct reader *reader = container_of(thread, struct reader, thread);
+	unsigned long end = jiffies + 2 * HZ;
+	struct kefa_av_table *table;
+	struct kefa_peer *peer;
+
+	rcu_read_lock();
+	table = rcu_dereference(reader->av->table);
+	peer = rcu_dereference(table->peers[0]);
+	/* Pairs with reader_start(). */
+	smp_store_release(&reader->found, true);
+	/* Pairs with reader_end(). */
+	while (!smp_load_acquire(&reader->go_on) && time_before(jiffies, end))
+		cpu_relax();
+	thread->ret = peer->index + (table->size <= peer->index) +
+		      (rcu_access_pointer(table->peers[0]) ? 0 : 2);
+	rcu_read_unlock();
+}
+
+static void reader_start(struct kunit *test, struct reader *reader,
+			 struct efa_scene *scene)
+{
+	reader->av = container_of(scene->av, struct kefa_av, av_fid);
+	reader->found = false;
+	reader->go_on = false;
+	kofi_thread_start(test, &reader->thread, read_slowly, NULL);
+	/* Pairs with read_slowly(). */
+	KUNIT_ASSERT_TRUE(test, kofi_soon(smp_load_acquire(&reader->found)));
+}
+
+static void reader_end(struct kunit *test, struct reader *reader, int ret)
+{
+	/* Pairs with read_slowly(). */
+	smp_store_release(&reader->go_on, true);
+	kofi_thread_join(test, &reader->thread);
+	KUNIT_EXPECT_EQ(test, reader->thread.ret, ret);
+}
+
+/* The vector grows, and its table moves, under somebody who posts. */
+static void av_grows_under_reader(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct reader reader;
+	u32 size, i;
+
+	reader_start(test, &reader, scene);
+	size = rcu_access_pointer(reader.av->table)->size;
+	for (i = 1; i <= size; i++)
+		KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 3, i), i);
+	KUNIT_EXPECT_GT(test, rcu_access_pointer(reader.av->table)->size, size);
+	reader_end(test, &reader, 0);
+	/* All of the old table, to its last, is in the new one. */
+	for (i = 0; i <= size; i++)
+		KUNIT_EXPECT_EQ(test, remove_one(scene, i), 0);
+}
+
+/* An address is removed under somebody who posts to it. */
+static void av_removed_under_reader(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct reader reader;
+
+	reader_start(test, &reader, scene);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	reader_end(test, &reader, 2);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EHOSTUNREACH);
+}
+
 static void av_entry_size(struct kunit *test)
 {
 	KUNIT_EXPECT_LE(test, kmalloc_size_roundup(sizeof(struct kefa_peer)),
-			64);
+			32);
 }
 
 static struct kunit_case av_cases[] = {
@@ -238,6 +327,8 @@ static struct kunit_case av_cases[] = {
 	KUNIT_CASE(av_no_handle),
 	KUNIT_CASE(av_in_work_requests),
 	KUNIT_CASE(av_many),
+	KUNIT_CASE(av_grows_under_reader),
+	KUNIT_CASE(av_removed_under_reader),
 	KUNIT_CASE(av_entry_size),
 	{}
 };

@@ -175,6 +175,40 @@ static void close_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->broken);
 }
 
+/*
+ * A queue pair that went wrong: what it says of its work is passed on, and what it
+ * says nothing about ends when the endpoint is closed.
+ */
+static void qp_in_error(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efake *fake = scene->fake;
+	unsigned long i;
+
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), 0);
+		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 100 + i), 0);
+	}
+	efake_wr_done(efake_sent(scene->qp, 2), 2);
+	efa_expect_error(test, scene, 2, EIO, 2);
+	efake_wr_done(efake_sent(scene->qp, 0), 1);
+	efa_expect_error(test, scene, 0, ECANCELED, 1);
+	efake_wr_done(efake_recv(scene->qp, 1), 1);
+	efa_expect_error(test, scene, 101, ECANCELED, 1);
+
+	fake->refuse = BIT(EFAKE_POST_SEND) | BIT(EFAKE_POST_RECV);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 4), 0);
+	efa_expect_error(test, scene, 4, ENODEV, 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 104), 0);
+	efa_expect_error(test, scene, 104, ENODEV, 0);
+	fake->refuse = 0;
+	efa_expect_nothing(test, scene);
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 5);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			efa_cq(scene)->attr.size);
+}
+
 static void close_idle(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -610,6 +644,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(close_at_depth),
 	KUNIT_CASE(close_takes_what_is_done),
 	KUNIT_CASE(close_refused),
+	KUNIT_CASE(qp_in_error),
 	KUNIT_CASE(close_idle),
 	KUNIT_CASE(enable_fails),
 	KUNIT_CASE(enable_fails_and_is_refused),

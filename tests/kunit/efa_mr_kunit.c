@@ -95,6 +95,7 @@ static void mr_registered(struct kunit *test)
 			0);
 	KUNIT_EXPECT_EQ(test, raw, key);
 	KUNIT_EXPECT_EQ(test, base, 24);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->dir, DMA_TO_DEVICE);
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + 1);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 	KUNIT_EXPECT_FALSE(test, efake_valid(scene->fake, key));
@@ -301,6 +302,7 @@ static void post_life(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, comp.ret, 1);
 		KUNIT_EXPECT_EQ(test, (long)comp.entry.op_context, 1);
 		KUNIT_EXPECT_EQ(test, comp.entry.len, PAGE_SIZE);
+		KUNIT_EXPECT_EQ(test, kmr(mr)->dir, DMA_BIDIRECTIONAL);
 		key[i] = fi_mr_key(mr);
 		KUNIT_EXPECT_TRUE(test, efake_valid(scene->fake, key[i]));
 		KUNIT_EXPECT_EQ(test, mr->base_addr, 16);
@@ -465,6 +467,132 @@ static void post_stale(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* One region, now for more pieces, now for fewer. */
+static void post_pieces(struct kunit *test)
+{
+	static const int pieces[] = { 3, 1, 4, 2, 1, 4 };
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+	struct kvec iov[4];
+	struct fi_mr_attr attr = { .mr_iov = iov, .access = REMOTE };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(iov); i++)
+		iov[i] = (struct kvec){ scene->buf + 2 * i * PAGE_SIZE,
+					PAGE_SIZE };
+	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
+		attr.iov_count = pieces[i];
+		KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION),
+				0);
+		efa_expect_done(test, scene, 0);
+		KUNIT_EXPECT_EQ(test,
+				efake_mr_pages(efake_mr(scene->fake,
+							fi_mr_key(mr))),
+				pieces[i]);
+		KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
+		efa_expect_done(test, scene, 2);
+		expect_idle(test, scene, mr);
+	}
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* Contiguous, but in more pages than the region has. */
+static void post_too_long(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+	struct page *pages = alloc_pages(GFP_KERNEL, get_order(SZ_128K));
+	struct kvec iov = { .iov_len = 17 * PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = REMOTE,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	iov.iov_base = page_address(pages);
+	scene->fake->dev->page_sizes = PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION),
+			-EMSGSIZE);
+	expect_idle(test, scene, mr);
+	iov.iov_len = 16 * PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	__free_pages(pages, get_order(SZ_128K));
+}
+
+static void post_bounces(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	scene->fake->bounce = true;
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, efa_dom(scene)->mrq.stats.bounced, 1);
+	expect_idle(test, scene, mr);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+static atomic_t told;
+
+static void count_told(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+
+	atomic_inc(&told);
+	while (fi_cq_read(cq, &entry, 1) == 1)
+		;
+}
+
+/* Who has a handler is told of what there is to be read, and of nothing else. */
+static void post_told(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .wait_obj = FI_WAIT_UNSPEC, .handler = count_told },
+	});
+	struct fid_mr *mr = alloc(test, scene);
+
+	atomic_set(&told, 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&told), 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&told) == 1));
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&told) == 2));
+	efake_settle();
+	expect_idle(test, scene, mr);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/*
+ * Nobody hears of a silent invalidation: who wants the region tries. What it was
+ * invalidated for is unmapped by then, and the new memory is left alone.
+ */
+static void post_when_idle(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+	unsigned long end;
+	int i, ret = 0;
+
+	for (i = 0; i < 500 && !ret; i++) {
+		end = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
+		do {
+			ret = post_reg(scene, mr, 1, 0);
+		} while (ret == -EBUSY && time_before(jiffies, end));
+		while (!ret && READ_ONCE(kmr(mr)->state) != KEFA_MR_VALID &&
+		       time_before(jiffies, end))
+			cpu_relax();
+		ret = ret ?: post_inval(mr, 2, 0);
+	}
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	efa_expect_nothing(test, scene);
+	expect_idle(test, scene, mr);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 /* From where an I/O path may post. */
 static struct efa_scene *softirq_scene;
 static struct fid_mr *softirq_mr;
@@ -513,6 +641,11 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(post_fails),
 	KUNIT_CASE(post_cq_full),
 	KUNIT_CASE(post_stale),
+	KUNIT_CASE(post_pieces),
+	KUNIT_CASE(post_too_long),
+	KUNIT_CASE(post_bounces),
+	KUNIT_CASE(post_told),
+	KUNIT_CASE(post_when_idle),
 	KUNIT_CASE(post_in_softirq),
 	{}
 };

@@ -47,11 +47,22 @@ static ssize_t send_more(struct efa_scene *scene, long ctx, u64 flags)
 	return fi_sendmsg(scene->ep, &msg, flags | FI_COMPLETION);
 }
 
+/* A slot that isn't in use has nothing that its next user would have to clear. */
+static bool slot_is_clean(const struct kefa_op *op)
+{
+	return op->state == KEFA_OP_FREE && op->head == op && op->parts == 1 &&
+	       !op->more && !op->copy && !op->err && !op->prov_errno;
+}
+
 static void expect_idle(struct kunit *test, struct efa_scene *scene)
 {
 	struct kefa_ep *ep = efa_ep(scene);
+	unsigned int i, clean = 0;
 
 	efa_expect_nothing(test, scene);
+	for (i = 0; i < ep->nops; i++)
+		clean += slot_is_clean(&ep->ops[i]);
+	KUNIT_EXPECT_EQ(test, clean, ep->nops);
 	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.size);
 	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.size);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&ep->copies), KEFA_COPIES);
@@ -274,6 +285,30 @@ static void more_by_worker(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, 2);
 }
 
+/* A plain call comes after what is held, and takes it along. */
+static void more_then_plain(struct kunit *test)
+{
+	struct efa_scene *scene = scene_with_held_worker(test);
+	struct efake_qp *qp = scene->qp;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, send_more(scene, 1, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, send_more(scene, 2, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 65, 3), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
+	KUNIT_ASSERT_EQ(test, qp->nsent, 3);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, efake_sent(qp, i)->len, i < 2 ? 64 : 65);
+	KUNIT_EXPECT_EQ(test, send_more(scene, 4, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 66, 5), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 2);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 5);
+	/* And nothing is held any more. */
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 6), 0);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 3);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 6);
+}
+
 /* An RMA's work requests stay together. */
 static void more_and_parts(struct kunit *test)
 {
@@ -386,6 +421,34 @@ static void part_done_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.stale, 4);
 	efake_wr_done(efake_sent(scene->qp, 0), 0);
 	efa_expect_done(test, scene, 1);
+	expect_idle(test, scene);
+}
+
+/* What is polled at once is reported as it came: well ended, failed, in parts. */
+static void batch_in_order(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_ep *ep = efa_ep(scene);
+	unsigned int polled;
+	struct kvec iov[3];
+	int i;
+
+	for (i = 1; i <= 3; i++)
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), 0);
+	pieces(scene, iov, 3, 10);
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 4), 0);
+	for (i = 5; i <= 8; i++)
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), 0);
+	spin_lock_bh(&ep->lock);
+	for (i = 0; i < 10; i++)
+		efake_wr_done(efake_sent(scene->qp, 0), i == 1 ? 9 : 0);
+	polled = kefa_ep_poll(ep, KEFA_POLL_BUDGET);
+	spin_unlock_bh(&ep->lock);
+	KUNIT_EXPECT_EQ(test, polled, 10);
+	efa_expect_done(test, scene, 1);
+	efa_expect_error(test, scene, 2, kefa_status_errno(9), 9);
+	for (i = 3; i <= 8; i++)
+		efa_expect_done(test, scene, i);
 	expect_idle(test, scene);
 }
 
@@ -586,11 +649,13 @@ static struct kunit_case ops_cases[] = {
 	KUNIT_CASE(parts_beyond_depth),
 	KUNIT_CASE(more_is_held),
 	KUNIT_CASE(more_by_worker),
+	KUNIT_CASE(more_then_plain),
 	KUNIT_CASE(more_and_parts),
 	KUNIT_CASE(more_then_removal),
 	KUNIT_CASE(stale_ids),
 	KUNIT_CASE(done_twice),
 	KUNIT_CASE(part_done_twice),
+	KUNIT_CASE(batch_in_order),
 	KUNIT_CASE(events_without_work),
 	KUNIT_CASE(post_fails_midway),
 	KUNIT_CASE(post_fails_amid_parts),

@@ -46,7 +46,7 @@ static void scene_objects(struct kunit *test, struct efa_scene *scene,
 	struct fi_av_attr av_attr = { };
 	struct fi_info *info = scene->info;
 
-	cq_attr.format = FI_CQ_FORMAT_DATA;
+	cq_attr.format = cq_attr.format ?: FI_CQ_FORMAT_DATA;
 	if (opts->tx_size)
 		info->tx_attr->size = opts->tx_size;
 	if (opts->rx_size)

@@ -18,7 +18,8 @@
 
 /**
  * struct efa_opts - what a test wants to be different
- * @cq: of the completion queue; the format is always FI_CQ_FORMAT_DATA
+ * @cq: of the completion queue; the helpers here read FI_CQ_FORMAT_DATA, which is
+ *	what it has if nothing is said
  * @tx_size: sends, reads and writes that can be outstanding
  * @rx_size: receives
  * @bind: flags besides the directions

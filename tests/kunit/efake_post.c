@@ -98,7 +98,6 @@ static void wr_done(struct efake_wr *wr, const struct kefa_wc *wc)
 	else
 		qp->nsent--;
 	done.id = wr->id;
-	done.recv = wr->recv;
 	qp_push(qp, &done);
 }
 
@@ -198,7 +197,8 @@ static void wr_fill(struct efake_wr *wr, const struct kefa_wr *from)
 		wr_memory(wr, from->sge, min(from->send.num_sge,
 					     KEFA_MAX_SGE));
 		if (wr->flags & IB_SEND_INLINE)
-			memcpy(wr->data, from->data, sizeof(wr->data));
+			memcpy(wr->data, (void *)(uintptr_t)wr->sge[0].addr,
+			       min_t(size_t, wr->len, sizeof(wr->data)));
 	}
 }
 
@@ -208,8 +208,7 @@ static const char *check_send(struct efake_wr *wr, const struct kefa_wr *from)
 
 	if (from->send.num_sge < 1 || from->send.num_sge > KEFA_MAX_SGE)
 		return "a send has 1 or 2 pieces";
-	if (in_wr && (wr->len > KEFA_MAX_INLINE || wr->num_sge != 1 ||
-		      wr->sge[0].addr != (uintptr_t)from->data))
+	if (in_wr && (wr->len > KEFA_MAX_INLINE || wr->num_sge != 1))
 		return "inline data isn't what it should be";
 	return wr->len > EFAKE_MTU ? "a message is too long" : NULL;
 }
@@ -264,6 +263,16 @@ static bool wr_is_auto(const struct efake_wr *wr)
 	return wr->mr ? !wr->qp->fake->manual_mr : wr->qp->fake->auto_tx;
 }
 
+/* What can't write to memory doesn't register any for it, either. */
+static bool is_denied(const struct efake *fake, const struct kefa_wr *wr)
+{
+	if (fake->deny & BIT_ULL(wr->send.opcode))
+		return true;
+	return wr->send.opcode == IB_WR_REG_MR &&
+	       wr->reg.access & IB_ACCESS_REMOTE_WRITE &&
+	       fake->deny & BIT_ULL(IB_WR_RDMA_WRITE);
+}
+
 static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 {
 	struct kefa_wc wc = { .status = qp->fake->status };
@@ -281,7 +290,7 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 	if (wrong)
 		efake_breach(qp->fake, wrong);
 	/* Unsupported. */
-	if (qp->fake->deny & BIT_ULL(from->send.opcode))
+	if (is_denied(qp->fake, from))
 		wc.status = 3;
 	if (wr_is_auto(wr))
 		wr_done(wr, &wc);
@@ -289,7 +298,7 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 }
 
 int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-		    unsigned int count, unsigned int *bad)
+		    unsigned int count)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
@@ -308,7 +317,7 @@ int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 	spin_unlock_irqrestore(&fake->lock, flags);
 	ret = ret ?: err;
 	if (ret)
-		*bad = i;
+		hq->bad = i;
 	return ret;
 }
 
@@ -346,18 +355,32 @@ int efake_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
 
 /* --- polling --- */
 
-int efake_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs,
-	       unsigned int count)
+static struct ib_wc wc_verbs(const struct kefa_wc *from)
+{
+	return (struct ib_wc) {
+		.wr_id		= from->id,
+		.status		= from->status ? IB_WC_GENERAL_ERR :
+						 IB_WC_SUCCESS,
+		.opcode		= from->write ? IB_WC_RECV_RDMA_WITH_IMM :
+						IB_WC_RECV,
+		.vendor_err	= from->status,
+		.byte_len	= from->len,
+		.ex.imm_data	= (__force __be32)from->imm,
+		.wc_flags	= from->has_imm ? IB_WC_WITH_IMM : 0,
+	};
+}
+
+int efake_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	unsigned long flags;
-	unsigned int n;
+	int n;
 
 	if (!softirq_count() || !qp->hq)
 		efake_breach(qp->fake, "a poll at the wrong time");
 	spin_lock_irqsave(&qp->fake->lock, flags);
 	for (n = 0; n < count && qp->head != qp->tail; n++)
-		wcs[n] = qp->ring[qp->head++ % EFAKE_CQ_RING];
+		wcs[n] = wc_verbs(&qp->ring[qp->head++ % EFAKE_CQ_RING]);
 	spin_unlock_irqrestore(&qp->fake->lock, flags);
 	return n;
 }

@@ -99,9 +99,9 @@ bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len);
 bool efake_misses(struct efake *fake, dma_addr_t addr, size_t len);
 
 int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-		    unsigned int count, unsigned int *bad);
+		    unsigned int count);
 int efake_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from);
-int efake_poll(struct kefa_hw_qp *hq, struct kefa_wc *wcs, unsigned int count);
+int efake_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
 int efake_arm(struct kefa_hw_qp *hq);
 
 /* efake_dma.c */

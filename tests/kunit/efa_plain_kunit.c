@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Plain calls of the EFA provider take a short way, and say the same as those that
+ * take the long one: in each format, with the flags that hold just then.
+ */
+#include "efa_scene.h"
+
+static ssize_t send_msg(struct efa_scene *scene, size_t len, long ctx)
+{
+	struct kvec iov = { scene->buf, len };
+	struct fi_msg msg = { .addr = scene->peer, .context = (void *)ctx };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
+	return fi_sendmsg(scene->ep, &msg, FI_COMPLETION);
+}
+
+static ssize_t recv_msg(struct efa_scene *scene, size_t len, long ctx)
+{
+	struct kvec iov = { scene->buf, len };
+	struct fi_msg msg = { .addr = FI_ADDR_UNSPEC, .context = (void *)ctx };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, len);
+	return fi_recvmsg(scene->ep, &msg, FI_COMPLETION);
+}
+
+static ssize_t rma_msg(struct efa_scene *scene, bool write, size_t len, long ctx)
+{
+	struct kvec iov = { scene->buf, len };
+	struct fi_rma_iov rma = { EFA_RADDR, len, EFA_KEY };
+	struct fi_msg_rma msg = {
+		.addr = scene->peer, .rma_iov = &rma, .rma_iov_count = 1,
+		.context = (void *)ctx,
+	};
+
+	iov_iter_kvec(&msg.msg_iter, write ? ITER_SOURCE : ITER_DEST, &iov, 1,
+		      len);
+	return write ? fi_writemsg(scene->ep, &msg, FI_COMPLETION) :
+		       fi_readmsg(scene->ep, &msg, FI_COMPLETION);
+}
+
+/* --- what a completion says, in each format --- */
+
+static const struct format {
+	const char		*desc;
+	enum fi_cq_format	format;
+	size_t			size;
+} formats[] = {
+	{ "context", FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry) },
+	{ "msg", FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry) },
+	{ "data", FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry) },
+	{ "tagged", FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry) },
+};
+
+KUNIT_ARRAY_PARAM_DESC(format, formats, desc);
+
+#define CTX(n)	((void *)(n))
+
+/* All shorter formats are beginnings of the longest. */
+static const struct fi_cq_tagged_entry said[] = {
+	{ CTX(1), FI_MSG | FI_SEND, 100 },
+	{ CTX(2), FI_MSG | FI_SEND, 200 },
+	{ CTX(3), FI_RMA | FI_WRITE, 300 },
+	{ CTX(4), FI_RMA | FI_WRITE, 400 },
+	{ CTX(5), FI_RMA | FI_READ, 500 },
+	{ CTX(6), FI_RMA | FI_READ, 600 },
+	{ CTX(7), FI_MSG | FI_RECV, 33 },
+	{ CTX(8), FI_MSG | FI_RECV, 44 },
+	{ CTX(9), FI_MSG | FI_RECV | FI_REMOTE_CQ_DATA, 0, NULL, 0x89abcdef },
+	{ CTX(10), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, 4096, NULL, 7 },
+	{ CTX(11), FI_MSG | FI_RECV, 1 },
+};
+
+#define RECVS	5
+
+static void post_all(struct kunit *test, struct efa_scene *scene)
+{
+	long i;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 100, 1), 0);
+	KUNIT_EXPECT_EQ(test, send_msg(scene, 200, 2), 0);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 300, 3), 0);
+	KUNIT_EXPECT_EQ(test, rma_msg(scene, true, 400, 4), 0);
+	KUNIT_EXPECT_EQ(test, efa_get(scene, 500, 5), 0);
+	KUNIT_EXPECT_EQ(test, rma_msg(scene, false, 600, 6), 0);
+	for (i = 7; i < 7 + RECVS; i++)
+		KUNIT_EXPECT_EQ(test, i % 2 ? efa_recv(scene, 64, i) :
+					      recv_msg(scene, 64, i), 0);
+}
+
+static void complete_all_posted(struct efa_scene *scene)
+{
+	static const struct kefa_wc wcs[RECVS] = {
+		{ .len = 33 }, { .len = 44 },
+		{ .has_imm = true, .imm = 0x89abcdef },
+		{ .len = 4096, .has_imm = true, .write = true, .imm = 7 },
+		{ .len = 1 },
+	};
+	int i;
+
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	for (i = 0; i < RECVS; i++)
+		efake_recv_done(efake_recv(scene->qp, 0), &wcs[i]);
+	efake_settle();
+}
+
+static void plain_says(struct kunit *test)
+{
+	const struct format *format = test->param_value;
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.format = format->format,
+	});
+	u8 *got = kunit_kzalloc(test, sizeof(said) + 1, GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	post_all(test, scene);
+	complete_all_posted(scene);
+	memset(got, 0x5a, sizeof(said) + 1);
+	KUNIT_ASSERT_EQ(test, fi_cq_read(scene->cq, got, ARRAY_SIZE(said)),
+			ARRAY_SIZE(said));
+	for (i = 0; i < ARRAY_SIZE(said); i++)
+		KUNIT_EXPECT_MEMEQ(test, got + i * format->size, &said[i],
+				   format->size);
+	KUNIT_EXPECT_EQ(test, got[i * format->size], 0x5a);
+}
+
+/* The next use of a slot has nothing of the last, whichever way it is posted. */
+static void plain_slot_again(struct kunit *test)
+{
+	const struct kefa_wc written = {
+		.len = 4096, .has_imm = true, .write = true, .imm = 7,
+	};
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.rx_size = 1,
+	});
+	struct efa_comp comp;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, i < 2 ? efa_recv(scene, 64, i) :
+					      recv_msg(scene, 64, i), 0);
+		if (i % 2)
+			efake_wr_done(efake_recv(scene->qp, 0), 0);
+		else
+			efake_recv_done(efake_recv(scene->qp, 0), &written);
+		efake_settle();
+		comp = efa_read(scene);
+		KUNIT_EXPECT_EQ(test, comp.ret, 1);
+		KUNIT_EXPECT_EQ(test, comp.entry.data, i % 2 ? 0 : 7);
+		KUNIT_EXPECT_EQ(test, comp.entry.len, i % 2 ? 0 : 4096);
+		KUNIT_EXPECT_EQ(test, comp.entry.flags, i % 2 ?
+				FI_MSG | FI_RECV :
+				FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+	}
+}
+
+/* --- what changes while the endpoint is in use --- */
+
+static int set_flags(struct efa_scene *scene, u64 flags)
+{
+	return fi_control(&scene->ep->fid, FI_SETOPSFLAG, &flags);
+}
+
+/* Whether a send's data is copied, as an inject's must be. */
+static bool send_copies(struct efa_scene *scene)
+{
+	unsigned int before = efa_ep(scene)->stats.bounced;
+	bool copied;
+
+	WARN_ON(efa_send(scene, 200, 1));
+	copied = efa_ep(scene)->stats.bounced != before;
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	return copied;
+}
+
+static void plain_flags_inject(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+
+	KUNIT_EXPECT_EQ(test, set_flags(scene, FI_TRANSMIT), 0);
+	KUNIT_EXPECT_FALSE(test, send_copies(scene));
+	KUNIT_EXPECT_EQ(test, set_flags(scene, FI_TRANSMIT | FI_INJECT), 0);
+	KUNIT_EXPECT_TRUE(test, send_copies(scene));
+	KUNIT_EXPECT_EQ(test, set_flags(scene, FI_TRANSMIT), 0);
+	KUNIT_EXPECT_FALSE(test, send_copies(scene));
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 3);
+}
+
+static void plain_flags_completion(struct kunit *test)
+{
+	static const u64 sides[] = { FI_TRANSMIT, FI_RECV };
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.bind = FI_SELECTIVE_COMPLETION,
+	});
+	int side, told;
+
+	for (side = 0; side < 2; side++)
+		KUNIT_EXPECT_EQ(test, set_flags(scene, sides[side]), 0);
+	for (told = 1; told >= 0; told--) {
+		for (side = 0; side < 2; side++)
+			KUNIT_EXPECT_EQ(test,
+					set_flags(scene, sides[side] |
+						  (told ? FI_COMPLETION : 0)),
+					0);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+		efake_wr_done(efake_recv(scene->qp, 0), 0);
+		efake_settle();
+		KUNIT_EXPECT_EQ(test, efa_drain(scene), 2 * told);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			efa_cq(scene)->attr.size);
+}
+
+/* None takes it before the endpoint is enabled, nor after its device went. */
+static void plain_limits(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	const struct kefa_limits none = { }, all = {
+		EFAKE_MTU + 1, KEFA_MAX_INLINE + 1, KEFA_MAX_RDMA + 1,
+		KEFA_MAX_RDMA + 1, EFAKE_MTU + 1,
+	};
+
+	KUNIT_EXPECT_MEMEQ(test, &efa_ep(scene)->limits, &none, sizeof(none));
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	KUNIT_EXPECT_MEMEQ(test, &efa_ep(scene)->limits, &all, sizeof(all));
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_MEMEQ(test, &efa_ep(scene)->limits, &none, sizeof(none));
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -ENODEV);
+}
+
+/* Nor for what the endpoint wasn't opened for. */
+static void plain_caps(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_ep *ep, *first = scene->ep;
+
+	scene->info->caps = FI_MSG | FI_RECV | FI_RMA | FI_READ;
+	ep = efa_scene_ep(test, scene, 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	scene->ep = ep;
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_inject(ep, scene->buf, 8, scene->peer),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 1), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_get(scene, 64, 2), 0);
+	scene->ep = first;
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
+}
+
+/* An address whose handle has no user left leads nowhere, whichever way. */
+static void plain_handle_without_users(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_dev *dev = scene->fake->dev;
+	struct kefa_ah *ah;
+	int credits = atomic_read(&efa_cq(scene)->credits);
+
+	/* As for whom has found the address just before it was removed. */
+	mutex_lock(&dev->lock);
+	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
+	atomic_set(&ah->users, 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 1), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, send_msg(scene, 64, 1), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 0);
+	atomic_set(&ah->users, 1);
+	mutex_unlock(&dev->lock);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
+}
+
+static struct kunit_case plain_cases[] = {
+	KUNIT_CASE_PARAM(plain_says, format_gen_params),
+	KUNIT_CASE(plain_slot_again),
+	KUNIT_CASE(plain_flags_inject),
+	KUNIT_CASE(plain_flags_completion),
+	KUNIT_CASE(plain_limits),
+	KUNIT_CASE(plain_caps),
+	KUNIT_CASE(plain_handle_without_users),
+	{}
+};
+
+static struct kunit_suite plain_suite = {
+	.name = "kefa_plain",
+	.test_cases = plain_cases,
+};
+
+kunit_test_suite(plain_suite);
