@@ -83,7 +83,18 @@ bool efasim_dev_run(struct efasim_dev *dev)
 	efasim_dev_timers(dev);
 	efasim_dev_doorbells(dev);
 	efasim_dev_flush_acks(dev);
+	efasim_dev_flush_tx(dev);
+	if (dev->ops->notify)
+		dev->ops->notify(dev);
 	return more;
+}
+
+/* What is due next moves with each packet; a timer that is early can stay. */
+static void efasim_dev_wake_by(struct efasim_dev *dev, ktime_t due)
+{
+	if (!hrtimer_is_queued(&dev->timer) ||
+	    ktime_after(hrtimer_get_expires(&dev->timer), due))
+		hrtimer_start(&dev->timer, due, HRTIMER_MODE_ABS);
 }
 
 static void efasim_dev_work(struct work_struct *work)
@@ -100,8 +111,7 @@ static void efasim_dev_work(struct work_struct *work)
 		more = efasim_dev_run(dev);
 		next = timerqueue_getnext(&dev->timers);
 		if (next)
-			hrtimer_start(&dev->timer, next->expires,
-				      HRTIMER_MODE_ABS);
+			efasim_dev_wake_by(dev, next->expires);
 	}
 	mutex_unlock(&dev->lock);
 	memalloc_noio_restore(noio);
@@ -170,7 +180,12 @@ int efasim_engine_create(struct efasim_dev *dev,
 	dev->incarnation = next_incarnation();
 	efasim_faults_init(dev, params->seed);
 	dev->rxbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);
-	return dev->rxbuf ? 0 : -ENOMEM;
+	dev->txbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);
+	if (dev->rxbuf && dev->txbuf)
+		return 0;
+	kvfree(dev->rxbuf);
+	kvfree(dev->txbuf);
+	return -ENOMEM;
 }
 
 /**
@@ -208,6 +223,7 @@ void efasim_engine_destroy(struct efasim_dev *dev)
 	list_for_each_entry_safe(rxp, next, &dev->rxq.list, list)
 		kfree(rxp);
 	kvfree(dev->rxbuf);
+	kvfree(dev->txbuf);
 }
 
 int efasim_engine_init(void)

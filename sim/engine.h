@@ -145,7 +145,8 @@ struct efasim_limits {
 	x(bad_rkey) x(bad_lkey) x(bad_dma_address) x(unknown_peer) \
 	x(rnr_nak_sent) x(rnr_nak_rcvd) x(cq_overflow) x(cqe_of_dead_qp) \
 	x(cqe_of_reused_qpn) x(mr_remap_live) x(mr_reuse_generation) \
-	x(driver_crash_avoided) x(recv_without_sge) x(events)
+	x(driver_crash_avoided) x(recv_without_sge) x(events) \
+	x(tx_datagrams)
 
 enum efasim_stat {
 #define EFASIM_STAT_ENUM(name) EFASIM_S_##name,
@@ -244,9 +245,12 @@ struct efasim_cqe {
  * struct efasim_fe_ops - what a front end does for the engine
  * @complete: put a CQE into a completion queue. Called from the device's
  *	worker, one at a time for all queues of a device; must not sleep.
+ * @notify: the worker has done what there was to do, and completed all that it
+ *	could: time to tell the host. Optional; must not sleep.
  */
 struct efasim_fe_ops {
 	void (*complete)(void *cq, const struct efasim_cqe *cqe);
+	void (*notify)(struct efasim_dev *dev);
 };
 
 struct efasim_timer {
@@ -266,7 +270,7 @@ struct efasim_op {
 	bool active;
 	bool rnr_wait;
 	u8 rnr_left;
-	u32 rnr_tries;
+	u32 tries;			/* in a row, of what was put off */
 	u8 status;
 	u32 gen;
 	u32 len;
@@ -376,6 +380,9 @@ struct efasim_dev {
 	struct socket *sock;
 	void (*sock_saved_ready)(struct sock *sk);
 	u8 *rxbuf;
+	u8 *txbuf;		/* a datagram in the making */
+	u32 txlen;
+	u8 txgid[EFASIM_GID_LEN];
 	struct list_head node;	/* in the list of local devices */
 
 	struct rnd_state rnd;

@@ -159,6 +159,7 @@ static int create_engine(struct efasim_vdev *dev)
 		return -ENOMEM;
 	dev->qp_table_mask = slots - 1;
 	spin_lock_init(&dev->qp_table_lock);
+	INIT_LIST_HEAD(&dev->events);
 	err = efasim_engine_create(&dev->eng, &params);
 	if (err)
 		kvfree(dev->qp_table);

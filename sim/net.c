@@ -114,22 +114,50 @@ static bool efasim_dev_try_local(struct efasim_dev *dev, const u8 *gid,
 	return found;
 }
 
+/* Send what was put together. */
+void efasim_dev_flush_tx(struct efasim_dev *dev)
+{
+	struct kvec iov = { .iov_base = dev->txbuf, .iov_len = dev->txlen };
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+	struct sockaddr_in sin;
+
+	lockdep_assert_held(&dev->lock);
+	if (!dev->txlen)
+		return;
+	addr_of(dev->txgid, &sin);
+	msg.msg_name = &sin;
+	msg.msg_namelen = sizeof(sin);
+	efasim_count(dev, EFASIM_S_tx_datagrams);
+	/* What doesn't get out is lost, and sent again like all that is. */
+	if (kernel_sendmsg(dev->sock, &msg, &iov, 1, dev->txlen) != dev->txlen)
+		efasim_count(dev, EFASIM_S_sock_errors);
+	dev->txlen = 0;
+}
+
+/*
+ * Packets for one device go in one datagram, up to an MTU's worth. One that is
+ * longer goes alone.
+ */
+static void efasim_dev_put_together(struct efasim_dev *dev, const u8 *gid,
+				    const void *buf, u32 len)
+{
+	if (dev->txlen + len > dev->limits.mtu ||
+	    memcmp(dev->txgid, gid, EFASIM_GID_LEN))
+		efasim_dev_flush_tx(dev);
+	memcpy(dev->txgid, gid, EFASIM_GID_LEN);
+	memcpy(dev->txbuf + dev->txlen, buf, len);
+	dev->txlen += len;
+}
+
 static void efasim_dev_deliver(struct efasim_dev *dev, const u8 *gid,
 			       const void *buf, u32 len)
 {
-	struct kvec iov = { .iov_base = (void *)buf, .iov_len = len };
-	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 	struct sockaddr_in sin;
 
 	if (efasim_dev_try_local(dev, gid, buf, len))
 		return;
-	if (!dev->sock || !addr_of(gid, &sin))
-		return;
-	msg.msg_name = &sin;
-	msg.msg_namelen = sizeof(sin);
-	/* What doesn't get out is lost, and sent again like all that is. */
-	if (kernel_sendmsg(dev->sock, &msg, &iov, 1, len) != len)
-		efasim_count(dev, EFASIM_S_sock_errors);
+	if (dev->sock && addr_of(gid, &sin))
+		efasim_dev_put_together(dev, gid, buf, len);
 }
 
 static void efasim_dev_release_held(struct efasim_dev *dev,
@@ -147,12 +175,15 @@ static void efasim_dev_release_held(struct efasim_dev *dev,
 static void efasim_dev_hold(struct efasim_dev *dev, const u8 *gid,
 			    const void *buf, u32 len, u32 us)
 {
-	struct efasim_held *held = NULL;
+	struct efasim_held *held;
 
-	if (dev->num_held < HELD_MAX)
-		held = kmalloc(struct_size(held, buf, len),
-			       GFP_NOIO | __GFP_NOWARN);
+	if (dev->num_held >= HELD_MAX) {
+		efasim_dev_deliver(dev, gid, buf, len);
+		return;
+	}
+	held = kmalloc(struct_size(held, buf, len), GFP_NOIO | __GFP_NOWARN);
 	if (!held) {
+		efasim_count(dev, EFASIM_S_no_memory);
 		efasim_dev_deliver(dev, gid, buf, len);
 		return;
 	}
@@ -232,19 +263,21 @@ static struct efasim_rxp *efasim_dev_dequeue(struct efasim_dev *dev)
 	return rxp;
 }
 
-static bool efasim_dev_rx_local(struct efasim_dev *dev)
+/* Return: how many packets came, 0 for no datagram. */
+static u32 efasim_dev_rx_local(struct efasim_dev *dev)
 {
 	struct efasim_rxp *rxp = efasim_dev_dequeue(dev);
+	u32 n = 1;
 
 	if (!rxp)
-		return false;
+		return 0;
 	if (!efasim_dev_is_dead(dev))
-		efasim_dev_input(dev, rxp->buf, rxp->len, NULL);
+		n = efasim_dev_input(dev, rxp->buf, rxp->len, NULL);
 	kfree(rxp);
-	return true;
+	return n;
 }
 
-static bool efasim_dev_rx_sock(struct efasim_dev *dev)
+static u32 efasim_dev_rx_sock(struct efasim_dev *dev)
 {
 	struct kvec iov = { .iov_base = dev->rxbuf, .iov_len = EFASIM_RXBUF };
 	struct sockaddr_in sin = { };
@@ -253,25 +286,24 @@ static bool efasim_dev_rx_sock(struct efasim_dev *dev)
 	int len;
 
 	if (!dev->sock)
-		return false;
+		return 0;
 	len = kernel_recvmsg(dev->sock, &msg, &iov, 1, EFASIM_RXBUF,
 			     MSG_DONTWAIT);
 	if (len == -EAGAIN)
-		return false;
+		return 0;
 	if (len < 0) {
 		/* An ICMP error of an earlier send, or a bad checksum. */
 		efasim_count(dev, EFASIM_S_sock_errors);
-		return true;
+		return 1;
 	}
 	if (efasim_dev_is_dead(dev))
-		return true;
+		return 1;
 	if (msg.msg_flags & MSG_TRUNC) {
 		efasim_count(dev, EFASIM_S_wire_length);
-		return true;
+		return 1;
 	}
 	gid_of(gid, sin.sin_addr.s_addr, sin.sin_port);
-	efasim_dev_input(dev, dev->rxbuf, len, gid);
-	return true;
+	return efasim_dev_input(dev, dev->rxbuf, len, gid);
 }
 
 /* What found the socket full, by the kernel's count. */
@@ -282,17 +314,16 @@ static void efasim_dev_count_drops(struct efasim_dev *dev)
 			     atomic_read(&dev->sock->sk->sk_drops));
 }
 
-/* Take what has arrived, at most @budget packets; true if there may be more. */
+/* Take what has arrived, about @budget packets; true if there may be more. */
 bool efasim_dev_rx(struct efasim_dev *dev, u32 budget)
 {
 	efasim_dev_count_drops(dev);
 	while (budget) {
-		bool local = efasim_dev_rx_local(dev);
-		bool sock = efasim_dev_rx_sock(dev);
+		u32 n = efasim_dev_rx_local(dev) + efasim_dev_rx_sock(dev);
 
-		if (!local && !sock)
+		if (!n)
 			return false;
-		budget--;
+		budget -= min(budget, n);
 	}
 	return true;
 }

@@ -43,7 +43,7 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 					       const u8 *gid)
 {
 	u32 limit = dev->limits.max_peers;
-	struct efasim_peer *peer;
+	struct efasim_peer *peer = NULL;
 	int i;
 
 	/* Anybody can claim to be somebody, and must not take all the room. */
@@ -51,14 +51,15 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 		limit -= limit / 2;
 	if (dev->num_peers >= limit) {
 		efasim_count(dev, EFASIM_S_peers_full);
-		return NULL;
+		return ERR_PTR(-ENOSPC);
 	}
-	peer = kzalloc(sizeof(*peer), GFP_NOIO | __GFP_NOWARN);
+	if (!efasim_fault(dev, EFASIM_F_no_memory))
+		peer = kzalloc(sizeof(*peer), GFP_NOIO | __GFP_NOWARN);
 	if (!peer || xa_alloc(&dev->peers, &peer->id, peer, xa_limit_31b,
 			      GFP_NOIO | __GFP_NOWARN)) {
 		efasim_count(dev, EFASIM_S_no_memory);
 		kfree(peer);
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	}
 	memcpy(peer->gid, gid, sizeof(peer->gid));
 	for (i = 0; i < EFASIM_LANES; i++) {
@@ -77,7 +78,10 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 	return peer;
 }
 
-/* The peer with that GID; NULL if there is none, or no room for another. */
+/*
+ * The peer with that GID, or -ENOENT if there is none; if one was to be made,
+ * -ENOSPC for no room, ever, and -ENOMEM for none just now.
+ */
 struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
 				    bool create)
 {
@@ -88,7 +92,7 @@ struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
 	xa_for_each(&dev->peers, i, peer)
 		if (!memcmp(peer->gid, gid, EFASIM_GID_LEN))
 			return peer;
-	return create ? efasim_dev_new_peer(dev, gid) : NULL;
+	return create ? efasim_dev_new_peer(dev, gid) : ERR_PTR(-ENOENT);
 }
 
 /* A packet with room for @length bytes of payload. */
@@ -559,6 +563,50 @@ static bool efasim_dev_same_life(struct efasim_dev *dev,
 static_assert(EFASIM_S_wire_field - EFASIM_S_wire_short ==
 	      EFASIM_WIRE_FIELD_BAD - EFASIM_WIRE_SHORT);
 
+static void efasim_dev_reliable(struct efasim_dev *dev,
+				const struct efasim_pkt *pkt)
+{
+	struct efasim_peer *peer;
+
+	peer = efasim_dev_peer(dev, pkt->src_gid, pkt->type != EFASIM_PKT_ACK);
+	if (IS_ERR(peer) || !efasim_dev_same_life(dev, peer, pkt))
+		return;
+	peer->heard = ktime_get();
+	peer->confirmed = true;
+	/* Acknowledgments to a former life of ours were refused above. */
+	if (pkt->dst_inc)
+		efasim_dev_acks(dev, peer, pkt);
+	if (pkt->lane != EFASIM_LANE_NONE)
+		efasim_dev_sequenced(dev, peer, pkt);
+}
+
+/* Take the packet that @buf begins with. Return: how long it is; 0: bad. */
+static u32 efasim_dev_packet(struct efasim_dev *dev, const void *buf, u32 len,
+			     const u8 *source)
+{
+	enum efasim_wire_err err;
+	struct efasim_pkt pkt;
+	u32 size;
+
+	err = efasim_wire_parse(buf, len, &pkt);
+	if (err) {
+		efasim_count(dev, EFASIM_S_wire_short - 1 + err);
+		return 0;
+	}
+	if (source && memcmp(source, pkt.src_gid, sizeof(pkt.src_gid))) {
+		efasim_count(dev, EFASIM_S_wire_source);
+		return 0;
+	}
+	size = efasim_wire_hdr_len(pkt.type) + pkt.length;
+	efasim_count(dev, EFASIM_S_rx_pkts);
+	efasim_add(dev, EFASIM_S_rx_bytes, size);
+	if (pkt.type == EFASIM_PKT_UD)
+		efasim_dev_datagram(dev, &pkt);
+	else
+		efasim_dev_reliable(dev, &pkt);
+	return size;
+}
+
 /**
  * efasim_dev_input() - a datagram has arrived
  * @dev: the device
@@ -568,41 +616,21 @@ static_assert(EFASIM_S_wire_field - EFASIM_S_wire_short ==
  *	in this kernel
  *
  * Context: The device's worker.
+ * Return: how many packets it had, at least 1: one that is bad is the last.
  */
-void efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
-		      const u8 *source)
+u32 efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
+		     const u8 *source)
 {
-	enum efasim_wire_err err;
-	struct efasim_peer *peer;
-	struct efasim_pkt pkt;
+	u32 size, n = 0;
 
 	lockdep_assert_held(&dev->lock);
-	err = efasim_wire_parse(buf, len, &pkt);
-	if (err) {
-		efasim_count(dev, EFASIM_S_wire_short - 1 + err);
-		return;
-	}
-	if (source && memcmp(source, pkt.src_gid, sizeof(pkt.src_gid))) {
-		efasim_count(dev, EFASIM_S_wire_source);
-		return;
-	}
-	efasim_count(dev, EFASIM_S_rx_pkts);
-	efasim_add(dev, EFASIM_S_rx_bytes, len);
-	if (pkt.type == EFASIM_PKT_UD) {
-		efasim_dev_datagram(dev, &pkt);
-		return;
-	}
-
-	peer = efasim_dev_peer(dev, pkt.src_gid, pkt.type != EFASIM_PKT_ACK);
-	if (!peer || !efasim_dev_same_life(dev, peer, &pkt))
-		return;
-	peer->heard = ktime_get();
-	peer->confirmed = true;
-	/* Acknowledgments to a former life of ours were refused above. */
-	if (pkt.dst_inc)
-		efasim_dev_acks(dev, peer, &pkt);
-	if (pkt.lane != EFASIM_LANE_NONE)
-		efasim_dev_sequenced(dev, peer, &pkt);
+	do {
+		size = efasim_dev_packet(dev, buf, len, source);
+		buf += size;
+		len -= size;
+		n++;
+	} while (size && len);
+	return n;
 }
 
 void efasim_dev_peers_free(struct efasim_dev *dev)

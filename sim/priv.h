@@ -88,8 +88,8 @@ void efasim_dev_send(struct efasim_dev *dev, struct efasim_peer *peer,
 void efasim_dev_respond(struct efasim_dev *dev, struct efasim_peer *peer,
 			struct efasim_txp *txp);
 void efasim_dev_push(struct efasim_dev *dev, struct efasim_peer *peer);
-void efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
-		      const u8 *source);
+u32 efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
+		     const u8 *source);
 void efasim_dev_flush_acks(struct efasim_dev *dev);
 void efasim_dev_peers_free(struct efasim_dev *dev);
 
@@ -113,6 +113,7 @@ struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, const u8 *gid);
 /* net.c */
 void efasim_dev_xmit(struct efasim_dev *dev, const u8 *gid, const void *buf,
 		     u32 len);
+void efasim_dev_flush_tx(struct efasim_dev *dev);
 bool efasim_dev_rx(struct efasim_dev *dev, u32 budget);
 void efasim_dev_drop_held(struct efasim_dev *dev);
 

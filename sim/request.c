@@ -16,9 +16,11 @@
 
 #define RNR_MIN_US	500
 #define RNR_MAX_SHIFT	6
+#define NO_MEMORY_US	USEC_PER_MSEC
 
 static void efasim_dev_op_timer(struct efasim_dev *dev,
 				struct efasim_timer *timer);
+static void efasim_dev_start_remote(struct efasim_op *op);
 
 /* Have the device look at a send queue. */
 void efasim_sq_ring(struct efasim_qp *qp)
@@ -264,6 +266,10 @@ static void efasim_dev_op_timer(struct efasim_dev *dev,
 							  op->wqe.inv_lkey));
 		return;
 	}
+	if (!op->peer) {
+		efasim_dev_start_remote(op);
+		return;
+	}
 	if (op->rnr_wait) {
 		op->rnr_wait = false;
 		efasim_dev_requeue(op);
@@ -287,7 +293,7 @@ static void efasim_dev_rnr(struct efasim_dev *dev, struct efasim_op *op)
 	}
 	if (op->rnr_left != EFASIM_RNR_INFINITE)
 		op->rnr_left--;
-	shift = min_t(u32, op->rnr_tries++, RNR_MAX_SHIFT);
+	shift = min_t(u32, op->tries++, RNR_MAX_SHIFT);
 	op->rnr_wait = true;
 	list_del_init(&op->tx);
 	efasim_dev_arm(dev, &op->timer,
@@ -345,7 +351,7 @@ void efasim_dev_answer(struct efasim_dev *dev, struct efasim_peer *peer,
 		return;
 	}
 	op->answered++;
-	op->rnr_tries = 0;
+	op->tries = 0;
 	if (status) {
 		efasim_dev_fail_op(op, status);
 		return;
@@ -426,6 +432,34 @@ static void efasim_dev_start_ud(struct efasim_op *op, const u8 *gid)
 	kfree(txp);
 }
 
+/*
+ * A peer whose state finds no memory is tried again for as long as one may be
+ * silent.
+ */
+static void efasim_dev_start_srd(struct efasim_op *op, const u8 *gid)
+{
+	struct efasim_dev *dev = op->qp->dev;
+	struct efasim_peer *peer = efasim_dev_peer(dev, gid, true);
+
+	if (peer == ERR_PTR(-ENOMEM) && op->tries < dev->unresp_ms) {
+		op->tries++;
+		efasim_dev_arm(dev, &op->timer,
+			       ktime_add_us(ktime_get(), NO_MEMORY_US));
+		return;
+	}
+	if (IS_ERR(peer)) {
+		efasim_dev_complete(op, EFASIM_QP_INTERNAL);
+		return;
+	}
+	op->tries = 0;
+	op->peer = peer;
+	if (list_empty(&peer->ops))
+		peer->confirmed = false;
+	list_add_tail(&op->link, &peer->ops);
+	list_add_tail(&op->tx, &peer->txops);
+	efasim_dev_push(dev, peer);
+}
+
 static void efasim_dev_start_remote(struct efasim_op *op)
 {
 	struct efasim_dev *dev = op->qp->dev;
@@ -448,16 +482,7 @@ static void efasim_dev_start_remote(struct efasim_op *op)
 		efasim_dev_start_ud(op, ah->gid);
 		return;
 	}
-	op->peer = efasim_dev_peer(dev, ah->gid, true);
-	if (!op->peer) {
-		efasim_dev_complete(op, EFASIM_QP_INTERNAL);
-		return;
-	}
-	if (list_empty(&op->peer->ops))
-		op->peer->confirmed = false;
-	list_add_tail(&op->link, &op->peer->ops);
-	list_add_tail(&op->tx, &op->peer->txops);
-	efasim_dev_push(dev, op->peer);
+	efasim_dev_start_srd(op, ah->gid);
 }
 
 /* Registration is ordered with nothing, so it happens at some later time. */
@@ -488,7 +513,7 @@ static void efasim_dev_start(struct efasim_qp *qp, const struct efasim_wqe *wqe)
 	op->peer = NULL;
 	op->rnr_wait = false;
 	op->rnr_left = qp->rnr_retry;
-	op->rnr_tries = 0;
+	op->tries = 0;
 	op->status = EFASIM_OK;
 	op->len = 0;
 	op->segs = 0;

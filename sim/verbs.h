@@ -27,6 +27,7 @@ struct efasim_vdev {
 	struct list_head node;		/* in the list of all; main.c's lock */
 	struct dentry *dir;
 	atomic_t num_cq;
+	struct list_head events;	/* queues to tell of; eng.lock */
 	spinlock_t qp_table_lock;	/* protects qp_table for writing */
 	struct efasim_vqp **qp_table;
 	u32 qp_table_mask;
@@ -60,6 +61,7 @@ struct efasim_vcq {
 	u32 cons;		/* protected by lock */
 	bool has_events;
 	atomic_t armed;
+	struct list_head event;	/* in the device's list; eng.lock */
 	struct irq_work irq;
 };
 

@@ -7,6 +7,7 @@
  * for each time the queue was armed, and only for what is completed after it
  * was armed. They come on the CPU that the device happens to work on: the
  * vector of a queue is checked, but no module can send an irq_work elsewhere.
+ * And they come late, as from a device that moderates its interrupts.
  *
  * As in the driver a completion belongs to whatever queue pair has its number
  * when it is polled: one that was destroyed costs the poller an -EINVAL, and
@@ -54,10 +55,25 @@ static void cq_event(struct irq_work *work)
 	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
+/* An interrupt now would have the host run for each completion by itself. */
 static void efasim_dev_event(struct efasim_vcq *cq)
 {
-	if (cq->has_events && atomic_xchg(&cq->armed, 0))
+	struct efasim_vdev *dev = to_vdev(cq->ibcq.device);
+
+	if (cq->has_events && atomic_xchg(&cq->armed, 0) &&
+	    list_empty(&cq->event))
+		list_add_tail(&cq->event, &dev->events);
+}
+
+static void efasim_dev_notify(struct efasim_dev *eng)
+{
+	struct efasim_vdev *dev = container_of(eng, struct efasim_vdev, eng);
+	struct efasim_vcq *cq, *next;
+
+	list_for_each_entry_safe(cq, next, &dev->events, event) {
+		list_del_init(&cq->event);
 		irq_work_queue(&cq->irq);
+	}
 }
 
 /* The device writes a completion. */
@@ -82,6 +98,7 @@ static void efasim_dev_cqe(void *ctx, const struct efasim_cqe *cqe)
 
 const struct efasim_fe_ops efasim_verbs_fe_ops = {
 	.complete = efasim_dev_cqe,
+	.notify = efasim_dev_notify,
 };
 
 static int check_cq(struct efasim_vdev *dev, struct ib_cq *ibcq,
@@ -130,6 +147,7 @@ static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 		return -ENOMEM;
 	spin_lock_init(&cq->lock);
 	cq->irq = IRQ_WORK_INIT_HARD(cq_event);
+	INIT_LIST_HEAD(&cq->event);
 	/* ib_alloc_cq() sets its handler later, so its queues get no events. */
 	cq->has_events = cq->ibcq.comp_handler;
 	cq->ibcq.cqe = cq->mask + 1;
@@ -157,6 +175,9 @@ int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	/* The driver takes no notice of a command that fails. */
 	efasim_adm_nop(&dev->eng);
+	mutex_lock(&dev->eng.lock);
+	list_del_init(&cq->event);
+	mutex_unlock(&dev->eng.lock);
 	irq_work_sync(&cq->irq);
 	atomic_dec(&dev->num_cq);
 	kvfree(cq->ring);

@@ -166,13 +166,14 @@ static enum efasim_wire_err parse_hdr(const struct efasim_wire_hdr *hdr,
 }
 
 /**
- * efasim_wire_parse() - check a datagram and put it in host terms
- * @buf: what arrived
- * @len: and how much of it
- * @pkt: result; its payload points into @buf
+ * efasim_wire_parse() - check a packet and put it in host terms
+ * @buf: a datagram, or what follows the packets before in one
+ * @len: bytes up to the datagram's end
+ * @pkt: result; its payload points into @buf, and ends where the next begins
  *
  * Context: any; touches nothing but its arguments.
- * Return: EFASIM_WIRE_OK, or what is wrong with the datagram.
+ * Return: EFASIM_WIRE_OK, or what is wrong with the packet; nothing that
+ * follows can then be trusted to be one.
  */
 enum efasim_wire_err efasim_wire_parse(const void *buf, size_t len,
 				       struct efasim_pkt *pkt)
@@ -195,7 +196,7 @@ enum efasim_wire_err efasim_wire_parse(const void *buf, size_t len,
 	if (len < body)
 		return EFASIM_WIRE_SHORT;
 	if (pkt->length > types[pkt->type].max_payload ||
-	    pkt->length != len - body)
+	    pkt->length > len - body)
 		return EFASIM_WIRE_LENGTH_BAD;
 	pkt->payload = (const char *)buf + body;
 

@@ -2,10 +2,11 @@
 /*
  * What efasim devices say to each other.
  *
- * Every packet has the common header; then, for a request or a response, a
- * body; then the payload. Requests and responses travel in lanes of their own,
- * each with its sequence numbers, so that a request that waits for room at the
- * far end can't hold up the response that would make room.
+ * A datagram is packets, one after the other. Every packet has the common
+ * header; then, for a request or a response, a body; then the payload. Requests
+ * and responses travel in lanes of their own, each with its sequence numbers,
+ * so that a request that waits for room at the far end can't hold up the
+ * response that would make room.
  *
  * This pair of files is pure and builds in user space too: everything that
  * arrives goes through efasim_wire_parse(), which trusts nothing.
@@ -20,7 +21,7 @@
 #endif
 
 #define EFASIM_WIRE_MAGIC	0x45464153	/* "EFAS" */
-#define EFASIM_WIRE_VERSION	1
+#define EFASIM_WIRE_VERSION	2
 #define EFASIM_GID_LEN		16
 /* Payload of one packet: the largest MTU of a device that we agree to model. */
 #define EFASIM_MAX_PAYLOAD	9216

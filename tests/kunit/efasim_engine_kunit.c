@@ -6,6 +6,16 @@
  */
 #include "efasim_engine_pair.c"
 
+static struct efasim_peer *peer_of(struct end *end, const u8 *gid)
+{
+	struct efasim_peer *peer;
+
+	mutex_lock(&end->dev.lock);
+	peer = efasim_dev_peer(&end->dev, gid, true);
+	mutex_unlock(&end->dev.lock);
+	return peer;
+}
+
 static void engine_delivers(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -41,6 +51,30 @@ static void engine_window(struct kunit *test)
 	run(&p->a);
 	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 100);
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 100);
+}
+
+/* Copy every packet that waits at @end, and put them all in another order. */
+static void shuffle(struct kunit *test, struct pair *p, struct end *end)
+{
+	struct efasim_rxp *rxp, *next, *copy;
+	LIST_HEAD(all);
+
+	list_splice_init(&end->dev.rxq.list, &all);
+	list_for_each_entry_safe(rxp, next, &all, list) {
+		copy = kmemdup(rxp, struct_size(rxp, buf, rxp->len),
+			       GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, copy);
+		end->dev.rxq.count++;
+		if (prandom_u32_state(&p->rnd) & 1)
+			list_add(&copy->list, &end->dev.rxq.list);
+		else
+			list_add_tail(&copy->list, &end->dev.rxq.list);
+		list_del(&rxp->list);
+		if (prandom_u32_state(&p->rnd) & 1)
+			list_add(&rxp->list, &end->dev.rxq.list);
+		else
+			list_add_tail(&rxp->list, &end->dev.rxq.list);
+	}
 }
 
 /* Each message once, though each packet comes twice and in no order. */
@@ -156,6 +190,50 @@ static struct efasim_pkt forge(const struct end *from, const struct end *to,
 	return pkt;
 }
 
+static u32 append(u8 *buf, u32 len, const struct efasim_pkt *pkt)
+{
+	return len + efasim_wire_build(buf + len, pkt);
+}
+
+/* A datagram is taken as far as it is right. */
+static void engine_many_in_one(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt pkt = forge(&p->b, &p->a, EFASIM_PKT_SEND);
+	u8 *buf = kunit_kzalloc(test, EFASIM_RXBUF, GFP_KERNEL);
+	u32 n, len = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	post_recvs(&p->a, 10);
+	for (; pkt.seq <= 3; pkt.seq++)
+		len = append(buf, len, &pkt);
+	mutex_lock(&p->a.dev.lock);
+	n = efasim_dev_input(&p->a.dev, buf, len, p->b.dev.gid);
+	mutex_unlock(&p->a.dev.lock);
+	KUNIT_EXPECT_EQ(test, n, 3);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 3);
+
+	len = append(buf, 0, &pkt);
+	pkt.seq++;
+	pkt.src_inc = 0;
+	len = append(buf, len, &pkt);
+	pkt.seq++;
+	pkt.src_inc = p->b.dev.incarnation;
+	len = append(buf, len, &pkt);
+	mutex_lock(&p->a.dev.lock);
+	n = efasim_dev_input(&p->a.dev, buf, len, p->b.dev.gid);
+	mutex_unlock(&p->a.dev.lock);
+	KUNIT_EXPECT_EQ(test, n, 2);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 4);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_field), 1);
+
+	mutex_lock(&p->a.dev.lock);
+	efasim_dev_input(&p->a.dev, buf, len / 3 + 7, p->b.dev.gid);
+	mutex_unlock(&p->a.dev.lock);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_rx_duplicates), 1);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_short), 1);
+}
+
 /* Nobody has what wasn't sent, and an old acknowledgment says nothing new. */
 static void engine_wild_acks(struct kunit *test)
 {
@@ -205,7 +283,7 @@ static void restart(struct kunit *test, struct end *end)
 	close_dev(end);
 	open_dev(test, end);
 	memcpy(end->dev.gid, gid, sizeof(gid));
-	open_qp(test, end);
+	open_qp(test, end, EFASIM_QP_SRD);
 }
 
 /* A later life ends all that was under way with the earlier, which is mute. */
@@ -611,6 +689,7 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_at_most_once),
 	KUNIT_CASE(engine_wraps),
 	KUNIT_CASE(engine_table),
+	KUNIT_CASE(engine_many_in_one),
 	KUNIT_CASE(engine_wild_acks),
 	KUNIT_CASE(engine_restart),
 	KUNIT_CASE(engine_no_ring),
@@ -630,7 +709,7 @@ static struct kunit_suite efasim_engine_suite = {
 	.suite_init = engine_suite_init,
 	.suite_exit = engine_suite_exit,
 	.init = engine_init,
-	.exit = engine_exit,
+	.exit = close_pair,
 	.test_cases = efasim_engine_cases,
 };
 

@@ -49,6 +49,7 @@ struct end {
 struct pair {
 	struct end a;
 	struct end b;
+	struct end c;	/* not open */
 	struct rnd_state rnd;
 };
 
@@ -74,16 +75,22 @@ static const struct efasim_limits limits = {
 	.rdma_read = true, .rdma_write = true,
 };
 
-static void open_dev(struct kunit *test, struct end *end)
+static int create_dev(struct end *end)
 {
 	const struct efasim_dev_params params = {
 		.ops = &fe_ops, .limits = &limits, .seed = 1,
 		.unresp_ms = 60000, .sock_buf = 1 << 20,
 	};
-	int i;
 
 	memset(end, 0, sizeof(*end));
-	KUNIT_ASSERT_EQ(test, efasim_engine_create(&end->dev, &params), 0);
+	return efasim_engine_create(&end->dev, &params);
+}
+
+static void open_dev(struct kunit *test, struct end *end)
+{
+	int i;
+
+	KUNIT_ASSERT_EQ(test, create_dev(end), 0);
 	/* The worker keeps out. */
 	end->dev.stopping = true;
 	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
@@ -91,10 +98,11 @@ static void open_dev(struct kunit *test, struct end *end)
 	KUNIT_ASSERT_EQ(test, efasim_net_init(&end->dev, &init_net, 0, 0), 0);
 }
 
-static void open_qp(struct kunit *test, struct end *end)
+static void open_qp(struct kunit *test, struct end *end,
+		    enum efasim_qp_type type)
 {
 	struct efasim_qp_params params = {
-		.type = EFASIM_QP_SRD, .sq_depth = DEPTH, .rq_depth = DEPTH,
+		.type = type, .sq_depth = DEPTH, .rq_depth = DEPTH,
 		.send_cq = &end->cq, .recv_cq = &end->cq,
 	};
 	const struct efasim_qp_modify modify = {
@@ -138,6 +146,26 @@ static void engine_suite_exit(struct kunit_suite *suite)
 	efasim_engine_exit();
 }
 
+static void open_pair(struct kunit *test, enum efasim_qp_type type)
+{
+	struct pair *p = test->priv;
+
+	open_dev(test, &p->a);
+	open_dev(test, &p->b);
+	open_qp(test, &p->a, type);
+	open_qp(test, &p->b, type);
+	meet(test, &p->a, &p->b);
+	meet(test, &p->b, &p->a);
+}
+
+static void close_pair(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	close_dev(&p->a);
+	close_dev(&p->b);
+}
+
 static int engine_init(struct kunit *test)
 {
 	struct pair *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
@@ -145,21 +173,8 @@ static int engine_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	test->priv = p;
 	prandom_seed_state(&p->rnd, 11);
-	open_dev(test, &p->a);
-	open_dev(test, &p->b);
-	open_qp(test, &p->a);
-	open_qp(test, &p->b);
-	meet(test, &p->a, &p->b);
-	meet(test, &p->b, &p->a);
+	open_pair(test, EFASIM_QP_SRD);
 	return 0;
-}
-
-static void engine_exit(struct kunit *test)
-{
-	struct pair *p = test->priv;
-
-	close_dev(&p->a);
-	close_dev(&p->b);
 }
 
 static u64 stat(const struct end *end, enum efasim_stat stat)
@@ -173,16 +188,6 @@ static void run(struct end *end)
 	while (efasim_dev_run(&end->dev))
 		;
 	mutex_unlock(&end->dev.lock);
-}
-
-static struct efasim_peer *peer_of(struct end *end, const u8 *gid)
-{
-	struct efasim_peer *peer;
-
-	mutex_lock(&end->dev.lock);
-	peer = efasim_dev_peer(&end->dev, gid, true);
-	mutex_unlock(&end->dev.lock);
-	return peer;
 }
 
 /* Messages without a byte, told apart by their immediate data. */
@@ -211,30 +216,6 @@ static void post_recvs(struct end *end, u32 n)
 	efasim_rq_doorbell(qp, pc);
 }
 
-/* Copy every packet that waits at @end, and put them all in another order. */
-static void shuffle(struct kunit *test, struct pair *p, struct end *end)
-{
-	struct efasim_rxp *rxp, *next, *copy;
-	LIST_HEAD(all);
-
-	list_splice_init(&end->dev.rxq.list, &all);
-	list_for_each_entry_safe(rxp, next, &all, list) {
-		copy = kmemdup(rxp, struct_size(rxp, buf, rxp->len),
-			       GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, copy);
-		end->dev.rxq.count++;
-		if (prandom_u32_state(&p->rnd) & 1)
-			list_add(&copy->list, &end->dev.rxq.list);
-		else
-			list_add_tail(&copy->list, &end->dev.rxq.list);
-		list_del(&rxp->list);
-		if (prandom_u32_state(&p->rnd) & 1)
-			list_add(&rxp->list, &end->dev.rxq.list);
-		else
-			list_add_tail(&rxp->list, &end->dev.rxq.list);
-	}
-}
-
 /* The windows of @end's peers hold what they may, and no more. */
 static void expect_sane(struct kunit *test, struct end *end)
 {
@@ -257,4 +238,3 @@ static void expect_sane(struct kunit *test, struct end *end)
 	}
 	KUNIT_EXPECT_EQ(test, missing, 0);
 }
-

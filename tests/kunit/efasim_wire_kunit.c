@@ -74,7 +74,7 @@ static void wire_round_trip(struct kunit *test)
 	}
 }
 
-/* Every length but the right one is refused. */
+/* No packet is longer than what there is; what follows is another. */
 static void wire_lengths(struct kunit *test)
 {
 	struct efasim_pkt out, back;
@@ -86,8 +86,9 @@ static void wire_lengths(struct kunit *test)
 		out = good(type, has_payload(type) ? 40 : 0);
 		len = efasim_wire_build(buf, &out) + out.length;
 		for (n = 0; n < len + 50; n++)
-			KUNIT_EXPECT_EQ(test, n == len,
+			KUNIT_EXPECT_EQ(test, n >= len,
 					!efasim_wire_parse(buf, n, &back));
+		KUNIT_EXPECT_EQ(test, back.length, out.length);
 	}
 }
 
@@ -114,7 +115,7 @@ struct bad_field {
 
 static const struct bad_field bad_fields[] = {
 	{ "magic", EFASIM_PKT_SEND, HDR(magic), 1, EFASIM_WIRE_MAGIC_BAD },
-	{ "version", EFASIM_PKT_SEND, HDR(version), 2,
+	{ "version", EFASIM_PKT_SEND, HDR(version), EFASIM_WIRE_VERSION - 1,
 	  EFASIM_WIRE_VERSION_BAD },
 	{ "type", EFASIM_PKT_SEND, HDR(type), EFASIM_PKT_TYPES,
 	  EFASIM_WIRE_TYPE_BAD },
@@ -199,7 +200,7 @@ static void wire_random(struct kunit *test)
 			continue;
 		passed++;
 		room = buf + len - (const u8 *)pkt.payload;
-		KUNIT_EXPECT_EQ(test, room, pkt.length);
+		KUNIT_EXPECT_GE(test, room, pkt.length);
 		KUNIT_EXPECT_LE(test, pkt.src_qpn, 0xffff);
 		KUNIT_EXPECT_LE(test, pkt.dst_qpn, 0xffff);
 		KUNIT_EXPECT_LE(test, pkt.status, 18);

@@ -41,6 +41,7 @@ struct ep {
 	union ib_gid gid;
 	u32 qkey;
 	u32 mtu;
+	u32 size;		/* of buf */
 	u8 *buf;
 	u64 dma;
 	wait_queue_head_t wait;
@@ -62,6 +63,7 @@ struct ep_opts {
 	enum ib_qp_type type;
 	u32 depth;
 	u32 inline_len;
+	u32 buf;		/* bytes; 0: EP_BUF */
 	u8 rnr_retry;
 	bool no_handler;
 	bool stay_reset;
@@ -138,6 +140,7 @@ int ep_post(struct ep *ep, const struct req *req);
 int ep_recv(struct ep *ep, u32 off, u32 len, u64 id);
 int ep_poll(struct ep *ep, struct ib_wc *wc, int num);
 bool ep_wait(struct ep *ep, struct ib_wc *wc, unsigned int ms);
+int ep_next(struct ep *ep, struct ib_wc *wc, int num, unsigned int ms);
 int ep_arm(struct ep *ep, int flags);
 void ep_write(struct ep *ep, u32 off, const void *data, u32 len);
 void ep_read(struct ep *ep, u32 off, void *data, u32 len);

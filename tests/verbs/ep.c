@@ -85,10 +85,10 @@ int ep_to_rts(struct ep *ep, u8 rnr_retry)
 
 static int open_buffer(struct ep *ep)
 {
-	ep->buf = kzalloc(EP_BUF, GFP_KERNEL);
+	ep->buf = kzalloc(ep->size, GFP_KERNEL);
 	if (!ep->buf)
 		return -ENOMEM;
-	ep->dma = ib_dma_map_single(ep->dev, ep->buf, EP_BUF,
+	ep->dma = ib_dma_map_single(ep->dev, ep->buf, ep->size,
 				    DMA_BIDIRECTIONAL);
 	if (!ib_dma_mapping_error(ep->dev, ep->dma))
 		return 0;
@@ -121,6 +121,7 @@ int ep_open(struct ep *ep, struct ib_device *dev, const struct ep_opts *opts)
 	memset(ep, 0, sizeof(*ep));
 	ep->dev = dev;
 	init_waitqueue_head(&ep->wait);
+	ep->size = o.buf ?: EP_BUF;
 	o.depth = o.depth ?: EP_DEPTH;
 	/* The upper half is privileged. */
 	ep->qkey = get_random_u32() >> 1;
@@ -142,7 +143,7 @@ void ep_close(struct ep *ep)
 	if (!IS_ERR_OR_NULL(ep->pd))
 		ib_dealloc_pd(ep->pd);
 	if (ep->buf)
-		ib_dma_unmap_single(ep->dev, ep->dma, EP_BUF,
+		ib_dma_unmap_single(ep->dev, ep->dma, ep->size,
 				    DMA_BIDIRECTIONAL);
 	kfree(ep->buf);
 	memset(ep, 0, sizeof(*ep));
@@ -270,6 +271,22 @@ bool ep_wait(struct ep *ep, struct ib_wc *wc, unsigned int ms)
 		usleep_range(50, 200);
 	} while (time_before(jiffies, end));
 	return ep_poll(ep, wc, 1) == 1;
+}
+
+/* Wait for completions by events, for endpoints with a handler. */
+int ep_next(struct ep *ep, struct ib_wc *wc, int num, unsigned int ms)
+{
+	int ret, seen;
+
+	do {
+		seen = atomic_read(&ep->events);
+		ret = ep_poll(ep, wc, num);
+		if (ret)
+			return ret;
+	} while (ep_arm(ep, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0 ||
+		 wait_event_timeout(ep->wait, atomic_read(&ep->events) != seen,
+				    msecs_to_jiffies(ms)));
+	return ep_poll(ep, wc, num);
 }
 
 int ep_arm(struct ep *ep, int flags)

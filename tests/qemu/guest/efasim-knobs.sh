@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# more: yes
 # host-root: yes
 # host-tools: rdma ip
 # modules: dummy
@@ -179,16 +180,16 @@ check "as an error, too" [ $(($(counter cmds_err) - errors)) -ge $points ]
 check "and then life goes on" [ "$(probe es0 life)" = "$clean" ]
 probe es0 close
 
-fault admin_timeout_ms 700
+fault admin_timeout_ms 5000
 fault admin_timeout 1
 begun=$(seconds)
 expect "a dead admin queue" "0 -62" es0 cq 1
 took=$(($(seconds) - begun))
-check "took its time: ${took}0 ms" [ $took -ge 70 ]
+check "took its time: ${took}0 ms" [ $took -ge 500 ]
 begun=$(seconds)
 expect "which stays dead" "0 -19" es0 cq 1
 took=$(($(seconds) - begun))
-check "but says so at once: ${took}0 ms" [ $took -lt 50 ]
+check "but says so at once: ${took}0 ms" [ $took -lt 500 ]
 check "one command without a completion" [ "$(counter no_completion_cmds)" = 1 ]
 did_something admin_timeout
 check "delete the dead device" remove

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1
+# more: stock-6.12 stock-6.1
 # host-root: yes
 # host-tools: rdma
 # timeout: 90
@@ -27,6 +28,30 @@ gid()
 	cat "/sys/class/infiniband/$1/ports/1/gids/0"
 }
 
+# The driver's names, as its sources have them.
+DEVICE_COUNTERS="alloc_mr_err alloc_pd_err alloc_ucontext_err cmds_err completed_cmds
+create_ah_err create_cq_err create_qp_err get_dma_mr_err keep_alive_rcvd mmap_err
+no_completion_cmds reg_mr_err submitted_cmds"
+PORT_COUNTERS="impaired_remote_conn_events rdma_read_bytes rdma_read_resp_bytes
+rdma_read_wr_err rdma_read_wrs rdma_write_bytes rdma_write_recv_bytes rdma_write_wr_err
+rdma_write_wrs recv_bytes recv_wrs retrans_bytes retrans_pkts retrans_timeout_events
+rx_bytes rx_drops rx_pkts send_bytes send_wrs tx_bytes tx_pkts
+unresponsive_remote_events"
+
+# has_counters DIRECTORY NAME...: in the order of the alphabet, and no others
+has_counters()
+{
+	has_dir=/sys/class/infiniband/es0/$1
+	shift
+	for has_file in "$has_dir"/*; do
+		has_name=${has_file##*/}
+		[ "$has_name" != lifespan ] || continue
+		[ "$has_name" = "$1" ] || return
+		shift
+	done
+	[ $# = 0 ]
+}
+
 devices()
 {
 	find /sys/class/infiniband -mindepth 1 -maxdepth 1 | wc -l
@@ -41,7 +66,11 @@ check "rdma link shows it" shows "link es0/1.*ACTIVE" link show
 check "rdma dev shows it" shows "es1:" dev show es1
 check "rdma statistic has the port's counters" \
 	shows rdma_read_resp_bytes statistic show link es0/1
-check "sysfs has the device's counters" [ -r /sys/class/infiniband/es0/hw_counters/submitted_cmds ]
+# shellcheck disable=SC2086
+check "the device's counters have the driver's names" \
+	has_counters hw_counters $DEVICE_COUNTERS
+# shellcheck disable=SC2086
+check "and the port's" has_counters ports/1/hw_counters $PORT_COUNTERS
 check "the GIDs differ" [ "$(gid es0)" != "$(gid es1)" ]
 refuse "the module stays while there are devices" rmmod efasim
 check "a device is deleted" rdma link delete es0

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# more: yes
 # guests: 2
 # host-root: yes
 # host-tools: rdma python3
@@ -114,10 +115,23 @@ if [ "$ROLE" = b ]; then
 fi
 barrier flooded > /dev/null
 watch_end "flood" 10 131072
-[ "$ROLE" = b ] || check "strangers were told to wait" grep -q "^rx_busy [1-9]" $SIM/counters
-if [ "$ROLE" = a ]; then
+# By the device; or by the socket, where the device is too slow for a flood.
+held_back()
+{
+	grep -q "^rx_busy [1-9]" $SIM/counters ||
+		[ "$(awk '/^Udp: [0-9]/ { print $6 }' /proc/net/snmp)" -gt 0 ]
+}
+
+# Behind all that is still in the socket.
+answers()
+{
 	echo "es0 ${values##* } one" > $TEST/run
-	check "and the peer still answers" grep -q "^# status 0" $TEST/results
+	grep -q "^# status 0" $TEST/results
+}
+
+if [ "$ROLE" = a ]; then
+	check "strangers were held back" held_back
+	check "and the peer still answers" wait_for 60 answers
 fi
 barrier over > /dev/null
 echo stop > $TEST/serve

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# more: yes
+# host-root: yes
+# host-tools: rdma ip python3
+# modules: dummy
+# kmemleak: yes
+# timeout: 200
+#
+# Memory that is short: the allocations that it takes to make a soft device fail in
+# their turn, and those for its objects; then one in six of those for messages,
+# which go by UDP, so that the network's are among them.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+TEST=/sys/kernel/debug/efa_verbs_conformance
+SIM=/sys/kernel/debug/efasim
+KNOBS="failslab fail_page_alloc"
+EVERYWHERE="0 0xffffffffffffffff"
+
+# symbols: of the module's code, in order
+symbols()
+{
+	awk '$4 == "[efasim]" && tolower($2) == "t" { print $1, $3 }' /proc/kallsyms | sort
+}
+
+# only START END: what fails is called by code in between
+only()
+{
+	for knob in $KNOBS; do
+		echo "$1" > "$FAULTS/$knob/require-start"
+		echo "$2" > "$FAULTS/$knob/require-end"
+	done
+}
+
+# What a worker does, and what the module does by whoever calls it.
+in_worker()
+{
+	symbols | {
+		while read -r address name; do
+			[ "$name" != efasim_dev_work ] || break
+		done
+		read -r next _
+		echo "0x$address 0x$next"
+	}
+}
+
+in_module()
+{
+	symbols | sed -n '1s/ .*//p;$s/ .*//p' | {
+		read -r first
+		read -r last
+		echo "0x$first 0x$last"
+	}
+}
+
+counter()
+{
+	sed -n "s/^$2 //p" "$SIM/$1/counters"
+}
+
+probe()
+{
+	echo "es0 life" > $TEST/probe
+}
+
+# Each allocation of a life's calls; prints how many failed.
+each_of_life()
+{
+	points=0
+	noticed=0
+	while [ $points -lt 300 ]; do
+		echo $((points + 1)) > /proc/self/fail-nth
+		probe
+		read -r left < /proc/self/fail-nth
+		echo 0 > /proc/self/fail-nth
+		[ "$left" = 0 ] || break
+		points=$((points + 1))
+		! grep -q -- -12 $TEST/probe || noticed=$((noticed + 1))
+	done
+	echo "$points $noticed"
+}
+
+run()
+{
+	echo "es0 es1 $1" > $TEST/run
+	grep "^#" $TEST/results
+	grep -q "^ok .* $1 " $TEST/results
+}
+
+modprobe efasim udp_only=1
+modprobe efa_verbs_conformance messages=200
+host ip link add d0 type dummy
+host ip address add 10.9.9.9/24 dev d0
+ip link set d0 mtu 9000 up
+
+# shellcheck disable=SC2046
+only $(in_module)
+answer=$(host python3 - es0 d0 < /bed/guest/efasim-nomem.py)
+note "devices refused, made all the same, and neither: $answer"
+check "a device is refused for want of memory" [ "${answer%% *}" -gt 30 ]
+check "and nobody was told otherwise" [ "${answer##* }" = 0 ]
+check "nothing is left of any" [ -z "$(ls /sys/class/infiniband)$(ls $SIM)" ]
+
+check "es0" host rdma link add es0 type efasim netdev d0
+probe
+clean=$(cat $TEST/probe)
+answer=$(each_of_life)
+note "allocations of a life's calls, and how many were noticed: $answer"
+check "a life: each allocation failed" [ "${answer##* }" -gt 5 ]
+probe
+check "and then life goes on: $clean" [ "$(cat $TEST/probe)" = "$clean" ]
+
+check "es1" host rdma link add es1 type efasim netdev d0
+# shellcheck disable=SC2046
+only $(in_worker)
+for knob in $KNOBS; do
+	fault_on "$knob" 16
+done
+for case in many_messages rdma_read rdma_write; do
+	check "$case with little memory" run $case
+done
+for knob in $KNOBS; do
+	fault_off "$knob"
+done
+# shellcheck disable=SC2086
+only $EVERYWHERE
+for dev in es0 es1; do
+	check "$dev: what failed is counted" [ "$(counter $dev no_memory)" -gt 0 ]
+	check "$dev: so is what the network had no memory for" \
+		[ "$(counter $dev sock_errors)" -gt 0 ]
+	check "delete $dev" host rdma link delete $dev
+done
+host ip link del d0
