@@ -7,16 +7,19 @@ BED := python3 -B tests/qemu/bed
 
 PREFIX ?= /usr/local
 
-.PHONY: modules modules_install install check check-full quirks bench bench-check bench-profile demo shell lint docs clean help
+KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
+
+.PHONY: modules modules_install install check check-more check-blk check-full quirks bench bench-check bench-profile demo shell lint docs clean help
 
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 
-# The command, and its manual page. modules_install is for the modules.
+# The commands, and their manual pages. modules_install is for the modules.
 install:
-	install -D -m 755 tools/kofi_info $(DESTDIR)$(PREFIX)/sbin/kofi_info
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk
 	$(MAKE) -C Documentation man
-	install -D -m 644 Documentation/_build/man/kofi_info.8 $(DESTDIR)$(PREFIX)/share/man/man8/kofi_info.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 \
+		Documentation/_build/man/kofi_info.8 Documentation/_build/man/kofiblk.8
 
 .PHONY: kdir
 kdir:
@@ -34,8 +37,16 @@ packages:
 check: packages
 	@$(BED) check $(if $(V),--verbose) $(ONLY)
 
+# What check has no time for, on Debian's kernels for the most part.
+check-more: packages
+	@$(BED) check --level more $(if $(V),--verbose) $(ONLY)
+
+# The guest tests of kofiblk, also those that take long. ONLY="kofiblk-fs" runs just it.
+check-blk: packages
+	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(KOFIBLK_TESTS))
+
 check-full: packages
-	@$(BED) check --full $(if $(V),--verbose) $(ONLY)
+	@$(BED) check --level full $(if $(V),--verbose) $(ONLY)
 	@$(if $(ONLY),:,tests/verbs/quirks.sh)
 
 # ONLY="sqd_waits bad_qkey" tries just these.
@@ -72,9 +83,11 @@ clean:
 help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
 	@echo "  modules_install  install what was built"
-	@echo "  install          install kofi_info and its manual page (PREFIX=/usr/local, DESTDIR=)"
-	@echo "  check            run every suite and guest test in QEMU (V=1, ONLY=\"NAME...\")"
-	@echo "  check-full       the same, and the long tests (SOAK=messages)"
+	@echo "  install          install kofi_info, kofiblk and their manual pages (PREFIX=/usr/local, DESTDIR=)"
+	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
+	@echo "  check-more       run what check leaves out, on other kernels for the most part"
+	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
+	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
 	@echo "  quirks           show that the conformance test notices when a quirk is missing"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  bench-check      the same, compared with bench/baseline.json"

@@ -95,8 +95,9 @@ class Check:
         self.kunit = judges.Kunit(tree.script("kernel.sh", "source"))
         self.parser_lock = threading.Lock()
 
-    def wanted(self, name):
-        return not self.args.only or name in self.args.only
+    def wanted(self, name, level="check"):
+        return (plan.runs(level, self.args.level, self.args.only)
+                and (not self.args.only or name in self.args.only))
 
     def tree_for(self, kernel):
         if kernel in self.unavailable:
@@ -113,7 +114,7 @@ class Check:
     def guest_boots(self):
         """Of the tests that this machine can run; the others are skipped."""
         tests = []
-        for test in plan.guest_tests(self.args.full, self.args.only):
+        for test in plan.guest_tests(self.args.level, self.args.only):
             kernel = test.needs.kernel
             try:
                 plan.require_tools(test)
@@ -128,11 +129,12 @@ class Check:
         listed = plan.listed_suites()
         jobs = []
         for candidate, expected in selftest.BOOTS:
-            jobs.append((candidate, lambda outcomes, c=candidate, e=expected:
-                         self.judge_selftest(c, e, outcomes)))
-        for candidate in plan.suite_boots(self.tree_for("test")):
+            if self.wanted(candidate.name, "more"):
+                jobs.append((candidate, lambda outcomes, c=candidate, e=expected:
+                             self.judge_selftest(c, e, outcomes)))
+        for candidate in plan.suite_boots(self.tree_for("test"), self.args.level,
+                                          self.args.only):
             jobs.append((candidate, lambda outcomes: self.judge(outcomes, listed)))
-        jobs = [job for job in jobs if self.wanted(job[0].name)]
         jobs += [(candidate, lambda outcomes: self.judge(outcomes, []))
                  for candidate in self.guest_boots()]
         return sorted(jobs, key=lambda job: (-job[0].kmemleak, -job[0].guests,
@@ -191,7 +193,8 @@ def arguments():
     parser = argparse.ArgumentParser(prog="bed", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check")
-    check.add_argument("--full", action="store_true", help="the long tests as well")
+    check.add_argument("--level", default="check", choices=plan.LEVELS,
+                       help="what check leaves out, or all and the long tests")
     check.add_argument("--verbose", action="store_true", help="every case of every suite")
     check.add_argument("only", nargs="*", help="boots (kunit, selftest-bugs, ...) or guest tests")
     demo = commands.add_parser("demo")

@@ -11,6 +11,9 @@ from boot import Boot
 KERNELS = ("test", "stock-6.12", "stock-6.1")
 SUITES = tree.QEMU_DIR / "suites"
 
+# Whoever changes something runs the first, CI the first two.
+LEVELS = ("check", "more", "full")
+
 
 def listed_suites():
     lines = (re.sub(r"#.*", "", line).strip() for line in
@@ -46,7 +49,7 @@ class GuestTest:
     needs: Needs
     offers: Offers = Offers()
     timeout: int = 60
-    full: bool = False
+    level: str = LEVELS[0]
 
 
 def read_header(path):
@@ -74,7 +77,10 @@ def read_tests(path):
     header = read_header(path)
     kernels = header.pop("kernel", "test").split()
     timeout = int(header.pop("timeout", 60))
-    full = header.pop("full", "no") == "yes"
+    levels = {}
+    for level in LEVELS[1:]:
+        named = header.pop(level, "").replace("yes", " ".join(kernels)).split()
+        levels.update(dict.fromkeys(named, level))
     alone = path.stem if header.pop("alone", "no") == "yes" else ""
     unknown = set(header) - set(CONVERT)
     if unknown:
@@ -82,18 +88,26 @@ def read_tests(path):
     needs = {key.replace("-", "_"): CONVERT[key](value) for key, value in header.items()}
     offers = Offers(**{field.name: needs.pop(field.name)
                        for field in dataclasses.fields(Offers) if field.name in needs})
-    if set(kernels) - set(KERNELS) or needs.get("guests", 1) not in (1, 2):
+    if (set(kernels) - set(KERNELS) or set(levels) - set(kernels)
+            or needs.get("guests", 1) not in (1, 2)):
         raise SystemExit(f"{path}: no such kernel or number of guests")
     leaks = needs.pop("kmemleak", False)
     return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs,
                                        kmemleak=leaks and kernel == "test"),
-                      offers, timeout, full) for kernel in kernels]
+                      offers, timeout, levels.get(kernel, LEVELS[0]))
+            for kernel in kernels]
 
 
-def guest_tests(full, only=None):
+def runs(level, at, only=None):
+    """Whether a test of a level is run at another: the last has them all, and who
+    names a test needn't know its level unless it is long."""
+    return level == at or at == "full" or (bool(only) and level != "full")
+
+
+def guest_tests(at, only=None):
     tests = [test for path in sorted(tree.QEMU_DIR.glob("guest/*.sh"))
              for test in read_tests(path)]
-    return [t for t in tests if (full or not t.full) and (not only or t.name in only)]
+    return [t for t in tests if runs(t.level, at, only) and (not only or t.name in only)]
 
 
 def require_tools(test):
@@ -127,7 +141,7 @@ def boot_for(tests):
 def guest_boots(tests):
     groups = {}
     for test in tests:
-        groups.setdefault((test.full, test.needs), []).append(test)
+        groups.setdefault((test.level == "full", test.needs), []).append(test)
     return [boot_for(group) for group in groups.values()]
 
 
@@ -143,7 +157,10 @@ def suite_modules(built):
     return tuple(name for name in built.ours if name.endswith("_kunit"))
 
 
-def suite_boots(built):
+def suite_boots(built, at, only):
     modules = suite_modules(built)
-    return [Boot("kunit", suites=modules, timeout=600, kmemleak=True),
-            Boot("kunit-swiotlb", suites=modules, timeout=600, cmdline="swiotlb=force")]
+    boots = (("check", Boot("kunit", suites=modules, timeout=600, kmemleak=True)),
+             ("full", Boot("kunit-swiotlb", suites=modules, timeout=600,
+                           cmdline="swiotlb=force")))
+    return [boot for level, boot in boots
+            if runs(level, at, only) and (not only or boot.name in only)]

@@ -134,7 +134,8 @@ class Tree:
         # The kernel calls it by this name.
         (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
         shutil.copy(QEMU_DIR / "init", root / "init")
-        shutil.copy(QEMU_DIR / "lib.sh", root / "bed" / "lib.sh")
+        for path in QEMU_DIR.glob("*.sh"):
+            shutil.copy(path, root / "bed")
         scripts = [*QEMU_DIR.glob("guest/*.[ps][yh]"),
                    *QEMU_DIR.glob("selftest/*.sh")]
         for path in scripts:

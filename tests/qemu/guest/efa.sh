@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1
+# more: stock-6.12 stock-6.1
 # host-root: yes
-# host-tools: rdma
-# timeout: 180
+# host-tools: rdma ip
+# modules: dummy
+# timeout: 400
 # kmemleak: yes
 #
 # The EFA provider on soft devices: every case between two of them and on one
@@ -48,8 +50,8 @@ set_faults()
 
 create()
 {
-	check "es0 comes" host rdma link add es0 type efasim netdev lo
-	check "es1 comes" host rdma link add es1 type efasim netdev lo
+	check "es0 comes" host rdma link add es0 type efasim netdev "${1:-lo}"
+	check "es1 comes" host rdma link add es1 type efasim netdev "${1:-lo}"
 }
 
 gone()
@@ -105,6 +107,23 @@ done
 run "after all that" es0 es1 msg_sizes
 check "delete es0" host rdma link delete es0
 check "delete es1" host rdma link delete es1
+
+# Apart, as if in two kernels, so that one can fall silent.
+echo 1 > /sys/module/efasim/parameters/udp_only
+echo 1500 > /sys/module/efasim/parameters/unresponsive_ms
+host ip link add d0 type dummy
+host ip address add 10.9.9.9/24 dev d0
+ip link set d0 up
+create d0
+run "apart" es0 es1 peer_flood
+echo 1 > $SIM/es1/faults/unresponsive
+run "es1 is silent" es0 es1 peer_silent
+check "unresponsive did something" [ "$(injected unresponsive)" -gt 0 ]
+echo 0 > $SIM/es1/faults/unresponsive
+run "es1 is back" es0 es1 msg_sizes
+check "delete es0 again" host rdma link delete es0
+check "delete es1 again" host rdma link delete es1
+ip link del d0
 modprobe -r kofi_efa_test
 check "the provider unloads" modprobe -r kofi_efa
 check "the devices' driver unloads" modprobe -r efasim

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: stock-6.12
+# more: yes
 # host-root: yes
 # host-tools: python3 setpriv
 # timeout: 90

@@ -12,6 +12,11 @@ present()
 	echo "$2" > "/sys/kernel/debug/kofi_loop/$1/present"
 }
 
+threads_run()
+{
+	grep -qsx kofi_soak/15 /proc/[0-9]*/comm
+}
+
 report()
 {
 	dmesg | grep 'kofi_soak:' | tail -n 1 | sed 's/.*kofi_soak: //'
@@ -33,6 +38,8 @@ check "the module goes" rmmod kofi_soak
 
 modprobe kofi_soak threads=16 seconds=8 &
 soak=$!
+# A device that is away when it is opened ends it.
+check "all threads run" wait_for 60 threads_run
 removals=0
 while kill -0 $soak 2> /dev/null; do
 	for device in loop0 loop1; do

@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# timeout: 120
+# host-root: yes
+# host-tools: rdma
+# timeout: 180
 #
 # Who pins whom: a provider is pinned while a fabric of it is open, the core by
 # its users, and nothing else is. Unloading works in every order.
@@ -58,3 +60,43 @@ check "a provider comes and goes ten times under the eyes of others" gone kofi_l
 until rmmod kofi 2> /dev/null; do :; done
 wait
 check "and the core goes" gone kofi
+
+# The EFA provider, its device and a ULP.
+link()
+{
+	ip link set lo up && modprobe efasim && host rdma link add es0 type efasim netdev lo
+}
+
+# in_efa_order MODULE...: each is there, and goes
+in_efa_order()
+{
+	link && modprobe kofi_efa && modprobe kofi_hello || return 1
+	for module; do
+		[ "$module" != efasim ] || host rdma link delete es0 || return 1
+		rmmod "$module" || return 1
+	done
+	rmmod kofi && gone efasim kofi_efa kofi_hello kofi
+}
+
+check "unloaded in the order efasim, kofi_efa, kofi_hello" in_efa_order efasim kofi_efa kofi_hello
+check "unloaded in the order efasim, kofi_hello, kofi_efa" in_efa_order efasim kofi_hello kofi_efa
+check "unloaded in the order kofi_efa, efasim, kofi_hello" in_efa_order kofi_efa efasim kofi_hello
+check "unloaded in the order kofi_efa, kofi_hello, efasim" in_efa_order kofi_efa kofi_hello efasim
+check "unloaded in the order kofi_hello, efasim, kofi_efa" in_efa_order kofi_hello efasim kofi_efa
+check "unloaded in the order kofi_hello, kofi_efa, efasim" in_efa_order kofi_hello kofi_efa efasim
+
+link
+modprobe kofi_efa
+modprobe kofi_efa_test
+echo "es0 es0" > /sys/kernel/debug/kofi_efa_test/run &
+cases=$!
+until grep -qs 'open_fabrics: [1-9]' /sys/kernel/debug/kofi/providers; do
+	usleep 50000
+done
+refuse "the EFA provider can't go while a fabric is open" rmmod kofi_efa
+refuse "nor can its device's driver" rmmod efasim
+check "the device goes under the ULP" host rdma link delete es0
+wait $cases
+check "the driver goes before the provider" rmmod efasim
+check "the provider goes before the ULP" rmmod kofi_efa
+check "the ULP goes at last" rmmod kofi_efa_test
