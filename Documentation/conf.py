@@ -25,7 +25,8 @@ c_id_attributes = ["__must_check", "__always_inline", "__force", "__user",
 c_paren_attributes = ["__aligned", "__must_hold", "__printf", "__counted_by"]
 
 man_pages = [("man/kofi_info.8", "kofi_info", "show what kernel modules can communicate over",
-              "", 8)]
+              "", 8),
+             ("man/kofiblk.8", "kofiblk", "have disks of another machine, over kOFI", "", 8)]
 
 html_theme = "alabaster"
 html_copy_source = False

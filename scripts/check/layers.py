@@ -39,7 +39,7 @@ LAYERS = {
                       rdma_files=("hw.h", "hw.c", "device.c", "mr.c"),
                       efa_verbs=("hw.h",), namespaces=("KOFI",)),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
-    "samples": Layer(("include/kofi",)),
+    "samples": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
     "bench": Layer(("include/kofi", "compat"), rdma=True, efa_verbs=("*",),
                    namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofiblk.ko: disks of another machine, over whatever fabric kOFI has.
+ *
+ *	blk_main.c	the control device, the list of disks
+ *	blk_options.c	what the control device is told
+ *	blk_session.c	a disk's thread: sessions begin, end, and begin again
+ *	blk_setup.c	what is said over TCP, and the fabric's part of a session
+ *	blk_disk.c	the block layer's side: a disk and its queues
+ *	blk_request.c	the life of a request
+ *	blk_slots.c	what requests are made of
+ *	blk_sysfs.c	attributes
+ *	blk_debugfs.c	counters
+ *
+ * A disk has one thread, which alone opens and closes its sessions. Others only
+ * ask it to, by kbc_session_fail().
+ *
+ * kbc_disks_lock (mutex)		the list of disks
+ *  > kbc_disk.lock (spinlock, BH off)
+ * kbc_disk.gate (mutex)		the block layer's queue is stopped under it
+ * kbc_slot.lock (spinlock, BH off)
+ * kbc_sessions_lock (spinlock, BH off)
+ * No fi_*() call and no kb_submit() is made under any of them, and of the block
+ * layer's only those of the gate and blk_mq_start_request().
+ */
+#ifndef KOFIBLK_BLK_H
+#define KOFIBLK_BLK_H
+
+#include <linux/atomic.h>
+#include <linux/blk-mq.h>
+#include <linux/completion.h>
+#include <linux/mutex.h>
+#include <linux/socket.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include "auth.h"
+#include "fabric.h"
+#include "net.h"
+#include "wire.h"
+
+/* How often a request may be what ends a session, as nvme_core.max_retries. */
+#define KBC_FAULTS_MAX	5
+/* For the fabric to be done with what it has, once a session is over. */
+#define KBC_END_S	30
+
+/* Of a time-out: in jiffies it must not look negative. */
+#define KBC_SECONDS_MAX	(INT_MAX / 2000)
+
+struct dentry;
+struct kbc_disk;
+struct task_struct;
+
+/**
+ * struct kbc_options - what the user wants
+ * @addr: the server
+ * @address: likewise, as text
+ * @export: which of its disks
+ * @client: who we are
+ * @key: proves it; or NULL
+ * @select: which device of ours
+ * @queues: at most
+ * @depth: of each
+ * @max_io: bytes of a command
+ * @reconnect_delay: seconds between attempts
+ * @ctrl_loss_tmo: seconds without a session until the disk is given up, or -1
+ * @fast_io_fail_tmo: seconds without a session until I/O fails, or -1
+ * @keep_alive_tmo: seconds without a word from the server until it is dead
+ */
+struct kbc_options {
+	struct sockaddr_storage	addr;
+	char			address[KB_NET_NAME];
+	char			export[KB_NAME_MAX];
+	char			client[KB_NAME_MAX];
+	struct crypto_shash	*key;
+	struct kb_select	select;
+	unsigned int		queues;
+	unsigned int		depth;
+	unsigned int		max_io;
+	unsigned int		reconnect_delay;
+	int			ctrl_loss_tmo;
+	int			fast_io_fail_tmo;
+	unsigned int		keep_alive_tmo;
+};
+
+/**
+ * enum kbc_state - of a disk, as nvme's controllers have them
+ * @KBC_CONNECTING: there is no session; one is asked for from time to time
+ * @KBC_LIVE: there is a session
+ * @KBC_RESETTING: a session ends
+ * @KBC_DELETING: the disk goes away; there may be a session until it has
+ * @KBC_STATES: how many there are
+ */
+enum kbc_state {
+	KBC_CONNECTING,
+	KBC_LIVE,
+	KBC_RESETTING,
+	KBC_DELETING,
+	KBC_STATES,
+};
+
+/**
+ * enum kbc_phase - what a request waits for
+ * @KBC_IDLE: there is none
+ * @KBC_REGISTER: its memory's registration
+ * @KBC_REPLY: the server
+ * @KBC_FETCH: the data that it reads from the server
+ * @KBC_INVALIDATE: its registration's end
+ * @KBC_STUCK: the device didn't end the registration. kbc_slots_release() does, by
+ *	closing the region
+ * @KBC_END: operations that the fabric hasn't completed yet, if any
+ * @KBC_PHASES: how many there are
+ */
+enum kbc_phase {
+	KBC_IDLE,
+	KBC_REGISTER,
+	KBC_REPLY,
+	KBC_FETCH,
+	KBC_INVALIDATE,
+	KBC_STUCK,
+	KBC_END,
+	KBC_PHASES,
+};
+
+/* A command as it is sent; it doesn't cross pages. */
+union kbc_msg {
+	struct kb_cmd	cmd;
+	u8		room[64];
+};
+
+/**
+ * struct kbc_pdu - what is kept with a request of the block layer's
+ * @status: what became of it
+ * @faults: sessions that ended for it: it took too long, or couldn't be sent
+ */
+struct kbc_pdu {
+	blk_status_t	status;
+	u8		faults;
+};
+
+static inline struct kbc_pdu *kbc_pdu(struct request *rq)
+{
+	return blk_mq_rq_to_pdu(rq);
+}
+
+/* It may be the fault of another, but one can't go on for ever. */
+static inline void kbc_fault(struct request *rq)
+{
+	if (READ_ONCE(kbc_pdu(rq)->faults) <= KBC_FAULTS_MAX)
+		WRITE_ONCE(kbc_pdu(rq)->faults, kbc_pdu(rq)->faults + 1);
+}
+
+/**
+ * struct kbc_slot - a request on its way, found by the number of its tag
+ * @kq: whose it is
+ * @index: its number, the tag
+ * @mr: its region, of the fabric's
+ * @msgs: two commands of memory that may be sent
+ * @bvecs: the first for a command, then @max_bvecs of a request
+ * @lock: protects what follows
+ * @phase: what it waits for
+ * @ops: operations that the fabric hasn't completed
+ * @aborted: the session ended before the server's reply came
+ * @registered: the server can reach the memory
+ * @posted: the command was, maybe more than once
+ * @fetched: the server's offer was taken
+ * @inl: the data goes with the command
+ * @gen: how often the slot was used
+ * @rq: the request
+ * @status: what became of it
+ * @nbvec: of @bvecs, without the first
+ * @send: the command
+ * @region: registration or invalidation
+ * @fetch: see KBC_FETCH
+ * @thank: tells the server that it was
+ */
+struct kbc_slot {
+	struct kbc_queue	*kq;
+	u16			index;
+	struct fid_mr		*mr;
+	union kbc_msg		*msgs;
+	struct bio_vec		*bvecs;
+	spinlock_t		lock;		/* protects what follows */
+	enum kbc_phase		phase;
+	u8			ops;
+	bool			aborted;
+	bool			registered;
+	bool			posted;
+	bool			fetched;
+	bool			inl;
+	u64			gen;
+	struct request		*rq;
+	blk_status_t		status;
+	unsigned int		nbvec;
+	struct kb_op		send;
+	struct kb_op		region;
+	struct kb_rma		fetch;
+	struct kb_op		thank;
+};
+
+/**
+ * struct kbc_queue - a queue of the block layer's, and of the session
+ * @disk: whose it is
+ * @index: its number
+ * @q: where it is posted; several may have the same
+ * @credits: taken of @q
+ * @peer: where to
+ * @slots: kbc_disk.depth of them
+ * @msgs: their memory
+ */
+struct kbc_queue {
+	struct kbc_disk		*disk;
+	u16			index;
+	struct kb_queue		*q;
+	u32			credits;
+	fi_addr_t		peer;
+	struct kbc_slot		*slots;
+	union kbc_msg		*msgs;
+};
+
+/**
+ * struct kbc_alive - keep-alive messages, of a disk's thread
+ * @op: sends one
+ * @msg: the command
+ * @gen: how many were sent
+ * @seen: the latest that was answered
+ * @when: the latest was sent, in jiffies
+ * @sending: the fabric still has it
+ */
+struct kbc_alive {
+	struct kb_op		op;
+	union kbc_msg		*msg;
+	u64			gen;
+	u64			seen;
+	unsigned long		when;
+	bool			sending;
+};
+
+/**
+ * struct kbc_stats - counters
+ * @requests: begun
+ * @bytes: read and written
+ * @inlined: writes whose data went with the command
+ * @registrations: of memory
+ * @fetches: reads by us, for want of RDMA write
+ * @errors: requests that the server failed
+ * @replays: requests given back to the block layer, as their session ended
+ * @failures: requests failed, as there was no session
+ * @timeouts: requests that took too long
+ * @refused: messages that can't be right
+ * @stale: replies to what isn't waited for any more
+ * @keep_alives: sent
+ * @connects: sessions
+ * @attempts: to have one
+ */
+struct kbc_stats {
+	atomic_long_t	requests;
+	atomic_long_t	bytes;
+	atomic_long_t	inlined;
+	atomic_long_t	registrations;
+	atomic_long_t	fetches;
+	atomic_long_t	errors;
+	atomic_long_t	replays;
+	atomic_long_t	failures;
+	atomic_long_t	timeouts;
+	atomic_long_t	refused;
+	atomic_long_t	stale;
+	atomic_long_t	keep_alives;
+	atomic_long_t	connects;
+	atomic_long_t	attempts;
+};
+
+/**
+ * struct kbc_setup - messages of a session's beginning, kept as proofs are of them
+ * @hello: as it was sent
+ * @challenge: as it came
+ * @msg: ACCEPT or whatever else comes
+ */
+struct kbc_setup {
+	u8	hello[KB_NET_MAX];
+	u8	challenge[KB_NET_MAX];
+	u8	msg[KB_NET_MAX];
+};
+
+/**
+ * struct kbc_disk - a disk
+ * @list: kbc_disks
+ * @index: its number
+ * @name: "kofiblk" and that
+ * @options: what the user wants
+ * @id: random, tells the server which sessions are of one disk
+ * @stats: counters
+ * @debugfs: its directory
+ * @lock: protects @state alone
+ * @state: where it is
+ * @thread: of its sessions
+ * @wait: where that sleeps, and who waits for requests
+ * @stopping: the thread shall end
+ * @deleting: somebody asked for the disk to go away
+ * @delete_work: does it, once the disk is @made
+ * @made: nobody is making the disk any more
+ * @kick: wakes the thread, as the session failed
+ * @failure: why, the first errno since the session began
+ * @again: connect at once
+ * @final: the server won't have us back
+ * @net: TCP
+ * @setup: the session's beginning
+ * @fabric: the device, also between sessions
+ * @session: the session's number
+ * @node: kbc_sessions
+ * @limits: granted
+ * @content: uuid of the export, once there was a session
+ * @geometry: of the export
+ * @known: there was a session
+ * @addr_format: of the fabric that the first was on
+ * @addrlen: likewise
+ * @requeued: the block layer has requests that wait to be sent again
+ * @depth: of each queue, for good
+ * @max_bvecs: of a request, for good
+ * @nqueues: entries of @queues, for good
+ * @queues: of the session's and of the block layer's
+ * @alive: keep-alive messages
+ * @busy: slots and keep-alive messages in which something is under way
+ * @since: when the session began or ended, in jiffies
+ * @fast_fail: ends I/O's patience
+ * @gate: protects what follows
+ * @quiesced: the block layer holds requests back
+ * @up: requests can be sent
+ * @failing: requests fail if they can't
+ * @set: the block layer's
+ * @disk: likewise, NULL until it is there
+ * @added: the world can see it
+ */
+struct kbc_disk {
+	struct list_head	list;
+	int			index;
+	char			name[DISK_NAME_LEN];
+	struct kbc_options	options;
+	u8			id[16];
+	struct kbc_stats	stats;
+	struct dentry		*debugfs;
+	spinlock_t		lock;		/* protects state alone */
+	enum kbc_state		state;
+	struct task_struct	*thread;
+	wait_queue_head_t	wait;
+	bool			stopping;
+	atomic_t		deleting;
+	struct work_struct	delete_work;
+	struct completion	made;
+	struct work_struct	kick;
+	int			failure;
+	bool			again;
+	bool			final;
+	struct kb_net		net;
+	struct kbc_setup	*setup;
+	struct kb_fabric	*fabric;
+	u64			session;
+	struct hlist_node	node;
+	struct kb_limits	limits;
+	u8			content[16];
+	struct kb_disk_msg	geometry;
+	bool			known;
+	u32			addr_format;
+	size_t			addrlen;
+	int			requeued;
+	u16			depth;
+	u16			max_bvecs;
+	u16			nqueues;
+	struct kbc_queue	*queues;
+	struct kbc_alive	alive;
+	atomic_t		busy;
+	unsigned long		since;
+	struct delayed_work	fast_fail;
+	struct mutex		gate;		/* protects what follows */
+	bool			quiesced;
+	bool			up;
+	bool			failing;
+	struct blk_mq_tag_set	set;
+	struct gendisk		*disk;
+	bool			added;
+};
+
+#define kbc_err(d, fmt, ...) \
+	pr_err("%s: " fmt, (d)->name, ##__VA_ARGS__)
+#define kbc_info(d, fmt, ...) \
+	pr_info("%s: " fmt, (d)->name, ##__VA_ARGS__)
+
+/* blk_options.c */
+
+int kbc_options_parse(struct kbc_options *opts, char *text);
+void kbc_options_free(struct kbc_options *opts);
+
+/* blk_main.c */
+
+extern const struct kb_role kbc_role;
+extern struct workqueue_struct *kbc_wq;
+
+void kbc_disk_delete(struct kbc_disk *d);
+
+/* blk_session.c */
+
+extern const char * const kbc_state_names[KBC_STATES];
+
+bool kbc_set_state(struct kbc_disk *d, enum kbc_state state);
+void kbc_session_fail(struct kbc_disk *d, int err);
+void kbc_session_init(struct kbc_disk *d);
+int kbc_session_start(struct kbc_disk *d);
+void kbc_session_stop(struct kbc_disk *d);
+
+/* blk_setup.c */
+
+int kbc_connect(struct kbc_disk *d);
+void kbc_disconnect(struct kbc_disk *d);
+void kbc_fabric_forget(struct kbc_disk *d);
+void kbc_setup_free(struct kbc_disk *d);
+struct kbc_disk *kbc_session_find(u64 session);
+
+/* blk_disk.c */
+
+int kbc_disk_alloc(struct kbc_disk *d);
+int kbc_disk_add(struct kbc_disk *d);
+void kbc_disk_remove(struct kbc_disk *d);
+void kbc_disk_free(struct kbc_disk *d);
+void kbc_disk_update(struct kbc_disk *d);
+void kbc_complete(struct request *rq, blk_status_t status);
+void kbc_gate_open(struct kbc_disk *d);
+void kbc_gate_close(struct kbc_disk *d);
+void kbc_gate_fail(struct kbc_disk *d);
+
+/* blk_slots.c */
+
+void kbc_busy_put(struct kbc_disk *d);
+void kbc_each_slot(struct kbc_disk *d, void (*fn)(struct kbc_slot *slot));
+void kbc_keep_alive(struct kbc_disk *d);
+int kbc_slots_alloc(struct kbc_disk *d);
+void kbc_slots_free(struct kbc_disk *d);
+int kbc_regions_alloc(struct kbc_disk *d);
+void kbc_regions_free(struct kbc_disk *d);
+
+/* blk_request.c */
+
+void kbc_slot_init(struct kbc_slot *slot);
+blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
+void kbc_requests_abort(struct kbc_disk *d);
+void kbc_received(struct kb_queue *q, void *buf, size_t len);
+
+/* blk_sysfs.c */
+
+extern const struct attribute_group *kbc_attr_groups[];
+
+/* blk_debugfs.c */
+
+void kbc_debugfs_init(void);
+void kbc_debugfs_exit(void);
+void kbc_debugfs_add(struct kbc_disk *d);
+void kbc_debugfs_del(struct kbc_disk *d);
+
+#endif /* KOFIBLK_BLK_H */

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* /sys/kernel/debug/kofiblk/kofiblkN: counters, and what is under way. */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include "blk.h"
+
+static struct dentry *kbc_debugfs;
+
+static const struct {
+	const char	*name;
+	size_t		offset;
+} kbc_counters[] = {
+#define KBC_COUNTER(field) { #field, offsetof(struct kbc_stats, field) }
+	KBC_COUNTER(requests),
+	KBC_COUNTER(bytes),
+	KBC_COUNTER(inlined),
+	KBC_COUNTER(registrations),
+	KBC_COUNTER(fetches),
+	KBC_COUNTER(errors),
+	KBC_COUNTER(replays),
+	KBC_COUNTER(failures),
+	KBC_COUNTER(timeouts),
+	KBC_COUNTER(refused),
+	KBC_COUNTER(stale),
+	KBC_COUNTER(keep_alives),
+	KBC_COUNTER(connects),
+	KBC_COUNTER(attempts),
+#undef KBC_COUNTER
+};
+
+static int counters_show(struct seq_file *m, void *v)
+{
+	struct kbc_disk *d = m->private;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kbc_counters); i++)
+		seq_printf(m, "%s %ld\n", kbc_counters[i].name,
+			   atomic_long_read((void *)&d->stats +
+					    kbc_counters[i].offset));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+static const char * const kbc_phase_names[KBC_PHASES] = {
+	[KBC_IDLE]		= "idle",
+	[KBC_REGISTER]		= "register",
+	[KBC_REPLY]		= "reply",
+	[KBC_FETCH]		= "fetch",
+	[KBC_INVALIDATE]	= "invalidate",
+	[KBC_STUCK]		= "stuck",
+	[KBC_END]		= "end",
+};
+
+static void kbc_slot_show(struct seq_file *m, struct kbc_slot *slot)
+{
+	spin_lock_bh(&slot->lock);
+	if (slot->phase != KBC_IDLE)
+		seq_printf(m, "%u:%u %s gen=%llu ops=%u%s\n", slot->kq->index,
+			   slot->index, kbc_phase_names[slot->phase],
+			   slot->gen, slot->ops,
+			   slot->aborted ? " aborted" : "");
+	spin_unlock_bh(&slot->lock);
+}
+
+static int requests_show(struct seq_file *m, void *v)
+{
+	struct kbc_disk *d = m->private;
+	unsigned int i, j;
+
+	for (i = 0; i < d->nqueues; i++)
+		for (j = 0; j < d->depth; j++)
+			kbc_slot_show(m, &d->queues[i].slots[j]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(requests);
+
+/**
+ * kbc_debugfs_add() - show a disk
+ * @d: a disk that had its first session
+ */
+void kbc_debugfs_add(struct kbc_disk *d)
+{
+	d->debugfs = debugfs_create_dir(d->name, kbc_debugfs);
+	debugfs_create_file("counters", 0400, d->debugfs, d, &counters_fops);
+	debugfs_create_file("requests", 0400, d->debugfs, d, &requests_fops);
+}
+
+/**
+ * kbc_debugfs_del() - undo kbc_debugfs_add()
+ * @d: the disk
+ */
+void kbc_debugfs_del(struct kbc_disk *d)
+{
+	debugfs_remove_recursive(d->debugfs);
+}
+
+/** kbc_debugfs_init() - a place for disks */
+void kbc_debugfs_init(void)
+{
+	kbc_debugfs = debugfs_create_dir("kofiblk", NULL);
+}
+
+/** kbc_debugfs_exit() - undo kbc_debugfs_init() */
+void kbc_debugfs_exit(void)
+{
+	debugfs_remove_recursive(kbc_debugfs);
+}

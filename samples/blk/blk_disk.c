@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The block layer's side: a disk, its queues, and the gate in front of them. While
+ * there is no session the gate is closed, and requests wait; when they have waited
+ * for too long it is open again, and they fail.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <linux/blkdev.h>
+#include <linux/module.h>
+#include "../../compat/disk.h"
+#include "blk.h"
+
+/* As the block layer's other disks over a network have it. */
+#define KBC_REQUEST_TIMEOUT	(30 * HZ)
+
+static const struct block_device_operations kbc_fops = {
+	.owner	= THIS_MODULE,
+};
+
+static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
+				 const struct blk_mq_queue_data *bd)
+{
+	struct kbc_queue *kq = hctx->driver_data;
+	struct kbc_disk *d = kq->disk;
+
+	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {
+		kbc_pdu(bd->rq)->faults = 0;
+		bd->rq->rq_flags |= RQF_DONTPREP;
+	}
+	/* Pairs with kbc_gate_open(): the session is there. */
+	if (likely(smp_load_acquire(&d->up)))
+		return kbc_request_start(kq, bd->rq);
+	if (!READ_ONCE(d->failing))
+		return BLK_STS_RESOURCE;
+	atomic_long_inc(&d->stats.failures);
+	return BLK_STS_TRANSPORT;
+}
+
+static void kbc_rq_complete(struct request *rq)
+{
+	blk_mq_end_request(rq, kbc_pdu(rq)->status);
+}
+
+/* The server or the way to it is of no use; nothing is known of the request. */
+static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
+{
+	struct kbc_queue *kq = rq->mq_hctx->driver_data;
+	struct kbc_disk *d = kq->disk;
+
+	atomic_long_inc(&d->stats.timeouts);
+	kbc_fault(rq);
+	kbc_session_fail(d, -ETIMEDOUT);
+	return BLK_EH_RESET_TIMER;
+}
+
+static int kbc_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
+			 unsigned int index)
+{
+	struct kbc_disk *d = data;
+
+	hctx->driver_data = &d->queues[index];
+	return 0;
+}
+
+static const struct blk_mq_ops kbc_mq_ops = {
+	.queue_rq	= kbc_queue_rq,
+	.complete	= kbc_rq_complete,
+	.timeout	= kbc_rq_timeout,
+	.init_hctx	= kbc_init_hctx,
+};
+
+/**
+ * kbc_complete() - tell the block layer that a request is over
+ * @rq: the request
+ * @status: what became of it
+ *
+ * Context: Any but hard IRQ.
+ */
+void kbc_complete(struct request *rq, blk_status_t status)
+{
+	kbc_pdu(rq)->status = status;
+	blk_mq_complete_request(rq);
+}
+
+static unsigned int kbc_sectors(u64 bytes)
+{
+	/* A multiple of any block. */
+	return min_t(u64, bytes >> SECTOR_SHIFT,
+		     round_down(UINT_MAX >> SECTOR_SHIFT, PAGE_SECTORS));
+}
+
+static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
+{
+	const struct kb_disk_msg *geometry = &d->geometry;
+	struct queue_limits lim = {
+		.logical_block_size	= geometry->logical_block,
+		.physical_block_size	= geometry->physical_block,
+		.io_min			= geometry->io_min,
+		.io_opt			= geometry->io_opt,
+		.max_hw_sectors		= kbc_sectors(d->limits.max_io),
+		.max_segments		= d->max_bvecs,
+		.virt_boundary_mask	= PAGE_SIZE - 1,
+	};
+	unsigned int flags = 0;
+
+	if (d->limits.caps & KB_CAP_DISCARD) {
+		lim.max_hw_discard_sectors = kbc_sectors(geometry->discard_max);
+		lim.discard_granularity = geometry->discard_granularity;
+	}
+	if (d->limits.caps & KB_CAP_WRITE_ZEROES)
+		lim.max_write_zeroes_sectors = kbc_sectors(geometry->zeroes_max);
+	if (geometry->flags & KB_DISK_WRITE_CACHE)
+		flags |= COMPAT_DISK_WRITE_CACHE;
+	if (flags && d->limits.caps & KB_CAP_FUA)
+		flags |= COMPAT_DISK_FUA;
+	if (geometry->flags & KB_DISK_ROTATIONAL)
+		flags |= COMPAT_DISK_ROTATIONAL;
+	return compat_disk_alloc(&d->set, &lim, flags, d);
+}
+
+/**
+ * kbc_disk_alloc() - what the block layer needs, not yet to be seen
+ * @d: a disk that had its first session; its gate is closed afterwards
+ *
+ * Return: 0 or a negative errno.
+ */
+int kbc_disk_alloc(struct kbc_disk *d)
+{
+	struct gendisk *disk;
+	int ret;
+
+	d->set.ops = &kbc_mq_ops;
+	d->set.nr_hw_queues = d->nqueues;
+	d->set.queue_depth = d->depth;
+	d->set.numa_node = NUMA_NO_NODE;
+	d->set.cmd_size = sizeof(struct kbc_pdu);
+	d->set.timeout = KBC_REQUEST_TIMEOUT;
+	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
+	d->set.driver_data = d;
+	ret = blk_mq_alloc_tag_set(&d->set);
+	if (ret)
+		return ret;
+	disk = kbc_gendisk_alloc(d);
+	if (IS_ERR(disk)) {
+		blk_mq_free_tag_set(&d->set);
+		return PTR_ERR(disk);
+	}
+	disk->fops = &kbc_fops;
+	disk->private_data = d;
+	strscpy(disk->disk_name, d->name, sizeof(disk->disk_name));
+	d->disk = disk;
+	kbc_gate_close(d);
+	return 0;
+}
+
+/**
+ * kbc_disk_add() - show the disk to the world
+ * @d: a disk after kbc_disk_alloc(), whose thread runs
+ *
+ * Context: Process, sleeps until its partitions have been read.
+ * Return: 0 or a negative errno.
+ */
+int kbc_disk_add(struct kbc_disk *d)
+{
+	int ret = device_add_disk(NULL, d->disk, kbc_attr_groups);
+
+	d->added = !ret;
+	return ret;
+}
+
+/**
+ * kbc_disk_remove() - undo kbc_disk_add(), if that went well
+ * @d: the disk; its session, if there is one, takes what is still to be written
+ *
+ * Context: Process, sleeps until all I/O is over.
+ */
+void kbc_disk_remove(struct kbc_disk *d)
+{
+	if (!d->added)
+		return;
+	if (!READ_ONCE(d->up))
+		blk_mark_disk_dead(d->disk);
+	del_gendisk(d->disk);
+}
+
+/**
+ * kbc_disk_free() - undo kbc_disk_alloc()
+ * @d: the disk, without a thread
+ */
+void kbc_disk_free(struct kbc_disk *d)
+{
+	if (!d->disk)
+		return;
+	put_disk(d->disk);
+	blk_mq_free_tag_set(&d->set);
+	d->disk = NULL;
+}
+
+/**
+ * kbc_disk_update() - size and write protection are as the server says
+ * @d: the disk
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_disk_update(struct kbc_disk *d)
+{
+	sector_t sectors = d->geometry.bytes >> SECTOR_SHIFT;
+
+	set_disk_ro(d->disk, d->geometry.flags & KB_DISK_READ_ONLY);
+	if (set_capacity_and_notify(d->disk, sectors))
+		kbc_info(d, "%llu bytes\n", d->geometry.bytes);
+}
+
+/* --- the gate --- */
+
+/* Not for nothing: the work item would outlive a disk that is deleted. */
+static void kbc_kick_requeued(struct kbc_disk *d)
+{
+	if (xchg(&d->requeued, 0))
+		blk_mq_kick_requeue_list(d->disk->queue);
+}
+
+static void kbc_gate_set(struct kbc_disk *d, bool closed)
+{
+	lockdep_assert_held(&d->gate);
+	if (d->quiesced == closed)
+		return;
+	if (closed)
+		blk_mq_quiesce_queue(d->disk->queue);
+	else
+		blk_mq_unquiesce_queue(d->disk->queue);
+	d->quiesced = closed;
+}
+
+/**
+ * kbc_gate_open() - let requests through, as there is a session
+ * @d: the disk
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_gate_open(struct kbc_disk *d)
+{
+	mutex_lock(&d->gate);
+	WRITE_ONCE(d->failing, READ_ONCE(d->state) == KBC_DELETING);
+	/* Pairs with kbc_queue_rq(), which is let through. */
+	smp_store_release(&d->up, true);
+	kbc_gate_set(d, false);
+	mutex_unlock(&d->gate);
+	kbc_kick_requeued(d);
+}
+
+/**
+ * kbc_gate_close() - hold requests back
+ * @d: the disk; nobody is within kbc_request_start() afterwards
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_gate_close(struct kbc_disk *d)
+{
+	mutex_lock(&d->gate);
+	WRITE_ONCE(d->up, false);
+	kbc_gate_set(d, true);
+	mutex_unlock(&d->gate);
+}
+
+/**
+ * kbc_gate_fail() - let requests fail, unless there is a session
+ * @d: the disk
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_gate_fail(struct kbc_disk *d)
+{
+	mutex_lock(&d->gate);
+	WRITE_ONCE(d->failing, true);
+	if (!d->up)
+		kbc_gate_set(d, false);
+	mutex_unlock(&d->gate);
+	kbc_kick_requeued(d);
+}

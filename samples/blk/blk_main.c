@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The control device, by which disks are asked for, and the list of disks.
+ *
+ * A disk is made by who asks for it, its first session and all, so that they hear
+ * why there is none. It is unmade by a work item, as it may be an attribute of the
+ * disk's own that asks for it.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <linux/fs.h>
+#include <linux/idr.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include "blk.h"
+
+MODULE_DESCRIPTION("kofiblk: disks of another machine, over kOFI");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFIBLK);
+
+/**
+ * struct kbc_control - the control device, opened
+ * @lock: protects @answer
+ * @answer: to be read, of the latest write
+ */
+struct kbc_control {
+	struct mutex	lock;	/* protects answer */
+	char		answer[DISK_NAME_LEN + sizeof("disk=\n")];
+};
+
+struct workqueue_struct *kbc_wq;
+/* Removing a disk waits for I/O, which others' work must not wait for. */
+static struct workqueue_struct *kbc_delete_wq;
+static DEFINE_IDA(kbc_indices);
+static LIST_HEAD(kbc_disks);
+static DEFINE_MUTEX(kbc_disks_lock);	/* protects kbc_disks */
+
+static void kbc_gone(struct kb_fabric *f)
+{
+	struct kbc_disk *d;
+
+	mutex_lock(&kbc_disks_lock);
+	list_for_each_entry(d, &kbc_disks, list)
+		if (READ_ONCE(d->fabric) == f)
+			kbc_session_fail(d, -ENODEV);
+	mutex_unlock(&kbc_disks_lock);
+}
+
+const struct kb_role kbc_role = {
+	.name		= "kofiblk",
+	.recv_len	= KB_REPLY_MAX,
+	.received	= kbc_received,
+	.gone		= kbc_gone,
+};
+
+/* --- a disk --- */
+
+static void kbc_free(struct kbc_disk *d)
+{
+	cancel_work_sync(&d->kick);
+	kbc_setup_free(d);
+	kbc_options_free(&d->options);
+	ida_free(&kbc_indices, d->index);
+	kfree(d->setup);
+	kfree(d->queues);
+	/* Who ended the last request may still be about to wake somebody. */
+	synchronize_rcu();
+	kfree(d);
+}
+
+static void kbc_list_del(struct kbc_disk *d)
+{
+	mutex_lock(&kbc_disks_lock);
+	list_del(&d->list);
+	mutex_unlock(&kbc_disks_lock);
+}
+
+static void kbc_delete(struct work_struct *work)
+{
+	struct kbc_disk *d = container_of(work, struct kbc_disk, delete_work);
+
+	kbc_gate_fail(d);
+	wait_for_completion(&d->made);
+	kbc_disk_remove(d);
+	kbc_list_del(d);
+	kbc_session_stop(d);
+	kbc_debugfs_del(d);
+	kbc_disk_free(d);
+	kbc_info(d, "removed\n");
+	kbc_free(d);
+}
+
+/**
+ * kbc_disk_delete() - have a disk removed
+ * @d: the disk
+ *
+ * Context: Process; doesn't wait for it.
+ */
+void kbc_disk_delete(struct kbc_disk *d)
+{
+	if (atomic_xchg(&d->deleting, 1))
+		return;
+	kbc_set_state(d, KBC_DELETING);
+	wake_up(&d->wait);
+	queue_work(kbc_delete_wq, &d->delete_work);
+}
+
+static struct kbc_disk *kbc_alloc(void)
+{
+	struct kbc_disk *d = kzalloc(sizeof(*d), GFP_KERNEL);
+	unsigned int i;
+
+	if (!d)
+		return NULL;
+	d->index = ida_alloc(&kbc_indices, GFP_KERNEL);
+	if (d->index < 0)
+		goto err_free;
+	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
+	d->queues = kcalloc(KB_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
+	if (!d->setup || !d->queues)
+		goto err_ida;
+	for (i = 0; i < KB_QUEUES_MAX; i++) {
+		d->queues[i].disk = d;
+		d->queues[i].index = i;
+	}
+	snprintf(d->name, sizeof(d->name), "kofiblk%d", d->index);
+	get_random_bytes(d->id, sizeof(d->id));
+	mutex_init(&d->gate);
+	init_completion(&d->made);
+	INIT_WORK(&d->delete_work, kbc_delete);
+	kbc_session_init(d);
+	return d;
+
+err_ida:
+	ida_free(&kbc_indices, d->index);
+	kfree(d->setup);
+	kfree(d->queues);
+err_free:
+	kfree(d);
+	return NULL;
+}
+
+/* Twice the same would be two disks that know nothing of each other's writes. */
+static bool kbc_same(const struct kbc_options *a, const struct kbc_options *b)
+{
+	return !strcmp(a->address, b->address) &&
+	       !strcmp(a->export, b->export) && !strcmp(a->client, b->client);
+}
+
+/* Return: 0; -EALREADY; or -EBUSY if it is about to go away. */
+static int kbc_list_try(struct kbc_disk *d)
+{
+	struct kbc_disk *other;
+	int ret = 0;
+
+	mutex_lock(&kbc_disks_lock);
+	list_for_each_entry(other, &kbc_disks, list)
+		if (kbc_same(&other->options, &d->options))
+			ret = atomic_read(&other->deleting) ? -EBUSY :
+							      -EALREADY;
+	if (!ret)
+		list_add_tail(&d->list, &kbc_disks);
+	mutex_unlock(&kbc_disks_lock);
+	return ret;
+}
+
+/* A disk that can't be seen any more may still be in the list. */
+static int kbc_list_add(struct kbc_disk *d)
+{
+	int ret = kbc_list_try(d);
+
+	if (ret != -EBUSY)
+		return ret;
+	flush_workqueue(kbc_delete_wq);
+	return kbc_list_try(d);
+}
+
+/*
+ * With noio, as other disks on the same device, that memory is written out to, may
+ * have to wait for us there.
+ */
+static int kbc_bring_up(struct kbc_disk *d)
+{
+	int ret;
+
+	ret = kbc_connect(d);
+	if (ret)
+		return ret;
+	ret = kbc_disk_alloc(d);
+	if (ret)
+		goto err_disconnect;
+	ret = kbc_session_start(d);
+	if (ret)
+		goto err_disk;
+	return 0;
+
+err_disk:
+	kbc_disk_free(d);
+err_disconnect:
+	kbc_disconnect(d);
+	return ret;
+}
+
+/* Its thread runs: from here on it is deleted as any other, if it has to be. */
+static int kbc_show(struct kbc_disk *d)
+{
+	int ret;
+
+	kbc_debugfs_add(d);
+	ret = kbc_disk_add(d);
+	if (ret)
+		kbc_disk_delete(d);
+	complete(&d->made);
+	return ret;
+}
+
+static int kbc_create(char *text, char *name)
+{
+	struct kbc_disk *d = kbc_alloc();
+	unsigned int noio;
+	int ret;
+
+	if (!d)
+		return -ENOMEM;
+	ret = kbc_options_parse(&d->options, text) ?: kbc_list_add(d);
+	if (ret)
+		goto err_free;
+	strscpy(name, d->name, DISK_NAME_LEN);
+	noio = memalloc_noio_save();
+	ret = kbc_bring_up(d);
+	memalloc_noio_restore(noio);
+	if (ret)
+		goto err_list;
+	return kbc_show(d);
+
+err_list:
+	kbc_list_del(d);
+err_free:
+	kbc_free(d);
+	return ret;
+}
+
+/* --- the control device --- */
+
+static int kbc_control_open(struct inode *inode, struct file *file)
+{
+	struct kbc_control *control;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	control = kzalloc(sizeof(*control), GFP_KERNEL);
+	if (!control)
+		return -ENOMEM;
+	mutex_init(&control->lock);
+	file->private_data = control;
+	return nonseekable_open(inode, file);
+}
+
+static int kbc_control_release(struct inode *inode, struct file *file)
+{
+	kfree(file->private_data);
+	return 0;
+}
+
+static ssize_t kbc_control_write(struct file *file, const char __user *buf,
+				 size_t count, loff_t *pos)
+{
+	struct kbc_control *control = file->private_data;
+	char name[DISK_NAME_LEN];
+	char *text;
+	int ret;
+
+	if (count > PAGE_SIZE)
+		return -E2BIG;
+	text = memdup_user_nul(buf, count);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	mutex_lock(&control->lock);
+	control->answer[0] = '\0';
+	ret = kbc_create(text, name);
+	if (!ret)
+		snprintf(control->answer, sizeof(control->answer),
+			 "disk=%s\n", name);
+	mutex_unlock(&control->lock);
+	kfree_sensitive(text);
+	return ret ?: count;
+}
+
+/* A shell reads byte by byte. What was read is gone. */
+static ssize_t kbc_control_read(struct file *file, char __user *buf,
+				size_t count, loff_t *pos)
+{
+	struct kbc_control *control = file->private_data;
+	size_t len;
+
+	mutex_lock(&control->lock);
+	len = strlen(control->answer);
+	count = min(count, len);
+	if (copy_to_user(buf, control->answer, count)) {
+		mutex_unlock(&control->lock);
+		return -EFAULT;
+	}
+	memmove(control->answer, control->answer + count, len - count + 1);
+	mutex_unlock(&control->lock);
+	return count;
+}
+
+static const struct file_operations kbc_control_fops = {
+	.owner		= THIS_MODULE,
+	.open		= kbc_control_open,
+	.release	= kbc_control_release,
+	.write		= kbc_control_write,
+	.read		= kbc_control_read,
+};
+
+static struct miscdevice kbc_control_dev = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "kofiblk-control",
+	.fops	= &kbc_control_fops,
+	.mode	= 0600,
+};
+
+static int __init kbc_init(void)
+{
+	int ret = -ENOMEM;
+
+	kbc_wq = alloc_workqueue("kofiblk", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!kbc_wq)
+		return ret;
+	kbc_delete_wq = alloc_workqueue("kofiblk_delete", WQ_UNBOUND, 0);
+	if (!kbc_delete_wq)
+		goto err_wq;
+	kbc_debugfs_init();
+	ret = misc_register(&kbc_control_dev);
+	if (ret)
+		goto err_debugfs;
+	return 0;
+
+err_debugfs:
+	kbc_debugfs_exit();
+	destroy_workqueue(kbc_delete_wq);
+err_wq:
+	destroy_workqueue(kbc_wq);
+	return ret;
+}
+module_init(kbc_init);
+
+/* No disk is open, or the module couldn't go. */
+static void __exit kbc_exit(void)
+{
+	struct kbc_disk *d;
+
+	misc_deregister(&kbc_control_dev);
+	mutex_lock(&kbc_disks_lock);
+	list_for_each_entry(d, &kbc_disks, list)
+		kbc_disk_delete(d);
+	mutex_unlock(&kbc_disks_lock);
+	destroy_workqueue(kbc_delete_wq);
+	destroy_workqueue(kbc_wq);
+	kbc_debugfs_exit();
+	ida_destroy(&kbc_indices);
+}
+module_exit(kbc_exit);

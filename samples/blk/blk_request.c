@@ -1,0 +1,671 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The life of a request.
+ *
+ *	REGISTER --> REPLY --> INVALIDATE --> END
+ *
+ * is that of a read or write whose memory the server reads or writes. What needs
+ * no memory of ours, or takes it along, goes from REPLY to END. On a device
+ * without RDMA write a read is
+ *
+ *	REPLY --> FETCH --> REPLY --> END
+ *
+ * The server may answer before the command's send has completed, and the block
+ * layer hears of a request only when nothing of it is left with the fabric.
+ *
+ * When the session ends, whatever waits for the server is aborted: its memory is
+ * taken back from the server and it goes to the block layer, to be sent again in
+ * the next session. A registration that can't be taken back is ended by closing
+ * the region, before anybody gets that memory.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include "blk.h"
+#include "blk_trace.h"
+
+/* Inline data makes no more pieces: more would be copied by the provider. */
+#define KBC_INLINE_BVECS	2
+
+/**
+ * struct kbc_end - a request that is over, to be told to the block layer
+ * @disk: whose it was
+ * @rq: the request, or NULL if there is nothing to be told
+ * @status: what became of it
+ * @aborted: nothing did
+ * @settled: the slot is at rest
+ */
+struct kbc_end {
+	struct kbc_disk	*disk;
+	struct request	*rq;
+	blk_status_t	status;
+	bool		aborted;
+	bool		settled;
+};
+
+/* Return: 0 for what there is no command for. */
+static u8 kbc_opcode(const struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return KB_OP_READ;
+	case REQ_OP_WRITE:
+		return KB_OP_WRITE;
+	case REQ_OP_FLUSH:
+		return KB_OP_FLUSH;
+	case REQ_OP_DISCARD:
+		return KB_OP_DISCARD;
+	case REQ_OP_WRITE_ZEROES:
+		return KB_OP_WRITE_ZEROES;
+	default:
+		return 0;
+	}
+}
+
+static bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
+{
+	switch (op) {
+	case 0:
+		return false;
+	case KB_OP_DISCARD:
+		return d->limits.caps & KB_CAP_DISCARD;
+	case KB_OP_WRITE_ZEROES:
+		return d->limits.caps & KB_CAP_WRITE_ZEROES;
+	default:
+		return true;
+	}
+}
+
+static bool kbc_op_moves(u8 op)
+{
+	return op == KB_OP_READ || op == KB_OP_WRITE;
+}
+
+/* --- from one phase to another --- */
+
+/*
+ * Where a phase begins with an operation, kbc_slot_act() submits it, as that can't
+ * be done under the lock.
+ */
+static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
+{
+	lockdep_assert_held(&slot->lock);
+	WRITE_ONCE(slot->phase, phase);
+	if (phase < KBC_STUCK)
+		slot->ops++;
+}
+
+/* Called once after each change: is this the slot's end? */
+static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
+{
+	lockdep_assert_held(&slot->lock);
+	if (slot->ops || (slot->phase != KBC_END && slot->phase != KBC_STUCK))
+		return;
+	end->disk = slot->kq->disk;
+	end->settled = true;
+	if (slot->phase == KBC_STUCK)
+		return;
+	end->rq = slot->rq;
+	end->status = slot->status;
+	end->aborted = slot->aborted;
+	slot->rq = NULL;
+	WRITE_ONCE(slot->phase, KBC_IDLE);
+}
+
+static void kbc_request_end(struct kbc_end *end)
+{
+	struct kbc_disk *d = end->disk;
+	struct request *rq = end->rq;
+
+	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), end->aborted,
+			  blk_status_to_errno(end->status));
+	if (end->aborted && !blk_noretry_request(rq) &&
+	    !READ_ONCE(d->failing) &&
+	    READ_ONCE(kbc_pdu(rq)->faults) <= KBC_FAULTS_MAX) {
+		atomic_long_inc(&d->stats.replays);
+		/* Kicked when there is a session, or no hope of one. */
+		blk_mq_requeue_request(rq, false);
+		WRITE_ONCE(d->requeued, 1);
+		return;
+	}
+	if (end->aborted) {
+		atomic_long_inc(&d->stats.failures);
+		end->status = BLK_STS_TRANSPORT;
+	}
+	kbc_complete(rq, end->status);
+}
+
+/* After the lock, which protected what @end says. */
+static void kbc_slot_finish(struct kbc_end *end)
+{
+	if (!end->settled)
+		return;
+	if (end->rq)
+		kbc_request_end(end);
+	kbc_busy_put(end->disk);
+}
+
+static void kbc_command(struct kbc_slot *slot, bool thank);
+
+/* Begins what a phase begins with. Without the lock. */
+static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
+{
+	struct kb_queue *q;
+
+	/* What has ended may be gone. */
+	if (phase == KBC_IDLE || phase == KBC_STUCK || phase == KBC_END)
+		return;
+	q = slot->kq->q;
+	switch (phase) {
+	case KBC_REGISTER:
+	case KBC_INVALIDATE:
+		kb_submit(q, &slot->region);
+		break;
+	case KBC_REPLY:
+		kbc_command(slot, slot->fetched);
+		kb_submit(q, slot->fetched ? &slot->thank : &slot->send);
+		break;
+	case KBC_FETCH:
+		kb_rma_submit(q, &slot->fetch);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- registration --- */
+
+static int kbc_region_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
+	struct fi_mr_attr attr = {
+		.type		= FI_MR_BVEC,
+		.bvec		= slot->bvecs + 1,
+		.iov_count	= slot->nbvec,
+		.context	= op,
+	};
+
+	if (READ_ONCE(slot->phase) == KBC_INVALIDATE)
+		return fi_mr_post_inval(slot->mr, FI_COMPLETION, op);
+	if (READ_ONCE(slot->aborted))
+		return -ECANCELED;
+	attr.access = rq_data_dir(slot->rq) == WRITE ? FI_REMOTE_READ :
+						       FI_REMOTE_WRITE;
+	return fi_mr_post_reg(slot->mr, &attr, FI_COMPLETION);
+}
+
+/* Is it the memory that a registration failed for, and no other's fault? */
+static bool kbc_refused_memory(int err)
+{
+	return err == -EINVAL || err == -EMSGSIZE || err == -EOPNOTSUPP;
+}
+
+static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
+{
+	lockdep_assert_held(&slot->lock);
+	if (!err) {
+		slot->registered = true;
+		atomic_long_inc(&slot->kq->disk->stats.registrations);
+		return slot->aborted ? KBC_INVALIDATE : KBC_REPLY;
+	}
+	if (kbc_refused_memory(err)) {
+		slot->status = errno_to_blk_status(err);
+	} else if (!slot->aborted) {
+		WRITE_ONCE(slot->aborted, true);
+		kbc_fault(slot->rq);
+		kbc_session_fail(slot->kq->disk, err);
+	}
+	return KBC_END;
+}
+
+/* Of a device that went away it isn't certain that it can't reach the memory. */
+static enum kbc_phase kbc_invalidated(struct kbc_slot *slot, int err)
+{
+	lockdep_assert_held(&slot->lock);
+	if (err) {
+		kbc_session_fail(slot->kq->disk, err);
+		return KBC_STUCK;
+	}
+	slot->registered = false;
+	return KBC_END;
+}
+
+static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err,
+			    size_t len)
+{
+	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
+	enum kbc_phase next;
+	struct kbc_end end = {};
+
+	spin_lock_bh(&slot->lock);
+	slot->ops--;
+	next = slot->phase == KBC_REGISTER ? kbc_registered(slot, err) :
+					     kbc_invalidated(slot, err);
+	kbc_slot_enter(slot, next);
+	kbc_slot_look(slot, &end);
+	spin_unlock_bh(&slot->lock);
+	kbc_slot_act(slot, next);
+	kbc_slot_finish(&end);
+}
+
+/* --- commands --- */
+
+static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
+{
+	const struct request *rq = slot->rq;
+	u16 flags = slot->inl ? KB_CMD_INLINE : 0;
+
+	if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) &&
+	    rq->cmd_flags & REQ_FUA)
+		flags |= KB_CMD_FUA;
+	if (op == KB_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
+		flags |= KB_CMD_NOUNMAP;
+	return flags;
+}
+
+/* The request's command, or the one that thanks for what was fetched. */
+static void kbc_command(struct kbc_slot *slot, bool thank)
+{
+	const struct kbc_disk *d = slot->kq->disk;
+	const struct request *rq = slot->rq;
+	u8 op = kbc_opcode(rq);
+	struct kb_cmd_msg msg = {
+		.op		= thank ? KB_OP_FETCHED : op,
+		.queue		= slot->kq->index,
+		.session	= d->session,
+		.id		= KB_ID(slot->index, slot->gen),
+	};
+	size_t keylen = sizeof(msg.key);
+
+	if (!thank) {
+		msg.flags = kbc_cmd_flags(slot, op);
+		if (op != KB_OP_FLUSH) {
+			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
+			msg.bytes = blk_rq_bytes(rq);
+		}
+	}
+	if (slot->registered)
+		fi_mr_raw_attr(slot->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
+	trace_kofiblk_command(d->name, &msg);
+	kb_build_cmd(&slot->msgs[thank].cmd, &msg);
+}
+
+static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kbc_slot *slot = container_of(op, struct kbc_slot, send);
+	struct fi_msg msg = {
+		.addr		= slot->kq->peer,
+		.context	= op,
+	};
+
+	if (READ_ONCE(slot->aborted))
+		return -ECANCELED;
+	WRITE_ONCE(slot->posted, true);
+	if (!slot->inl)
+		return fi_send(q->ep, &slot->msgs[0], sizeof(struct kb_cmd),
+			       NULL, slot->kq->peer, op);
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, slot->bvecs, 1 + slot->nbvec,
+		      sizeof(struct kb_cmd) + blk_rq_bytes(slot->rq));
+	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
+}
+
+static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kbc_slot *slot = container_of(op, struct kbc_slot, thank);
+
+	if (READ_ONCE(slot->aborted))
+		return -ECANCELED;
+	return fi_send(q->ep, &slot->msgs[1], sizeof(struct kb_cmd), NULL,
+		       slot->kq->peer, op);
+}
+
+/* Whether the server got it nobody knows: the session's end settles it. */
+static void kbc_sent(struct kbc_slot *slot, int err)
+{
+	struct kbc_end end = {};
+
+	spin_lock_bh(&slot->lock);
+	slot->ops--;
+	if (err && !slot->aborted) {
+		if (slot->rq)
+			kbc_fault(slot->rq);
+		kbc_session_fail(slot->kq->disk, err);
+	}
+	kbc_slot_look(slot, &end);
+	spin_unlock_bh(&slot->lock);
+	kbc_slot_finish(&end);
+}
+
+static void kbc_send_done(struct kb_queue *q, struct kb_op *op, int err,
+			  size_t len)
+{
+	kbc_sent(container_of(op, struct kbc_slot, send), err);
+}
+
+static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err,
+			   size_t len)
+{
+	kbc_sent(container_of(op, struct kbc_slot, thank), err);
+}
+
+/* After a failure there is no data, and an answer would be none. */
+static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err,
+			   size_t len)
+{
+	struct kbc_slot *slot = container_of(op, struct kbc_slot, fetch.op);
+	enum kbc_phase next = KBC_REPLY;
+	struct kbc_end end = {};
+
+	spin_lock_bh(&slot->lock);
+	slot->ops--;
+	slot->fetched = !err;
+	if (slot->aborted)
+		next = KBC_END;
+	if (err && !slot->aborted) {
+		kbc_fault(slot->rq);
+		kbc_session_fail(slot->kq->disk, err);
+		WRITE_ONCE(slot->phase, KBC_REPLY);
+		next = KBC_IDLE;
+	} else {
+		kbc_slot_enter(slot, next);
+	}
+	kbc_slot_look(slot, &end);
+	spin_unlock_bh(&slot->lock);
+	kbc_slot_act(slot, next);
+	kbc_slot_finish(&end);
+}
+
+/* --- replies --- */
+
+/* Return: what is wrong with it, or NULL. */
+static const char *kbc_reply_fault(const struct kbc_slot *slot,
+				   const struct kb_reply_msg *msg)
+{
+	const struct kbc_disk *d = slot->kq->disk;
+	u8 op = kbc_opcode(slot->rq);
+	bool fetches = op == KB_OP_READ && !(d->limits.caps & KB_CAP_RDMA_WRITE);
+
+	if (msg->op != op)
+		return "the reply to another command";
+	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
+		return "data that was not to be fetched";
+	if (msg->status != KB_OK)
+		return NULL;
+	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(slot->rq))
+		return "a reply for another number of bytes";
+	if (fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY))
+		return "a reply without data";
+	return NULL;
+}
+
+static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
+				      const struct kb_reply_msg *msg)
+{
+	struct kbc_disk *d = slot->kq->disk;
+
+	lockdep_assert_held(&slot->lock);
+	if (msg->flags & KB_REPLY_READY) {
+		slot->fetch.op.done = kbc_fetch_done;
+		slot->fetch.peer = slot->kq->peer;
+		slot->fetch.addr = msg->addr;
+		slot->fetch.key = msg->key;
+		slot->fetch.bvec = slot->bvecs + 1;
+		slot->fetch.nbvec = slot->nbvec;
+		slot->fetch.bytes = msg->bytes;
+		atomic_long_inc(&d->stats.fetches);
+		return KBC_FETCH;
+	}
+	slot->status = errno_to_blk_status(kb_status_errno(msg->status));
+	if (msg->status != KB_OK)
+		atomic_long_inc(&d->stats.errors);
+	return slot->registered ? KBC_INVALIDATE : KBC_END;
+}
+
+static void kbc_refuse(struct kbc_disk *d, const char *fault)
+{
+	atomic_long_inc(&d->stats.refused);
+	trace_kofiblk_refused(d->name, fault);
+	pr_err_ratelimited("%s: refused: %s\n", d->name, fault);
+	kbc_session_fail(d, -EPROTO);
+}
+
+static void kbc_reply(struct kbc_slot *slot, const struct kb_reply_msg *msg)
+{
+	enum kbc_phase next = KBC_IDLE;
+	struct kbc_end end = {};
+	const char *fault = NULL;
+
+	spin_lock_bh(&slot->lock);
+	if (slot->phase != KBC_REPLY || !READ_ONCE(slot->posted) ||
+	    msg->id != KB_ID(slot->index, slot->gen)) {
+		atomic_long_inc(&slot->kq->disk->stats.stale);
+	} else {
+		fault = kbc_reply_fault(slot, msg);
+		if (!fault) {
+			next = kbc_reply_taken(slot, msg);
+			kbc_slot_enter(slot, next);
+			kbc_slot_look(slot, &end);
+		}
+	}
+	spin_unlock_bh(&slot->lock);
+	if (fault)
+		kbc_refuse(slot->kq->disk, fault);
+	kbc_slot_act(slot, next);
+	kbc_slot_finish(&end);
+}
+
+static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
+{
+	/* One at a time is under way; another's number says nothing. */
+	if (gen == KB_ID_GEN(KB_ID(0, READ_ONCE(d->alive.gen))))
+		WRITE_ONCE(d->alive.seen, d->alive.gen);
+	else
+		atomic_long_inc(&d->stats.stale);
+}
+
+/**
+ * kbc_received() - a message came
+ * @q: where
+ * @buf: the message
+ * @len: its length
+ *
+ * Who it is from is told by the session's number alone, which nobody else knows.
+ *
+ * Context: Process, one at a time for a queue.
+ */
+void kbc_received(struct kb_queue *q, void *buf, size_t len)
+{
+	struct kb_reply_msg msg;
+	struct kbc_queue *kq;
+	struct kbc_disk *d;
+
+	if (kb_parse_reply(buf, len, &msg)) {
+		trace_kofiblk_refused("", "what is no reply");
+		pr_err_ratelimited("refused: what is no reply\n");
+		return;
+	}
+	rcu_read_lock();
+	d = kbc_session_find(msg.session);
+	trace_kofiblk_reply(d ? d->name : "", &msg);
+	if (!d)
+		goto unlock;
+	kq = msg.queue < d->nqueues ? &d->queues[msg.queue] : NULL;
+	if (!kq || kq->q != q)
+		kbc_refuse(d, "a reply of another queue");
+	else if (msg.op == KB_OP_KEEP_ALIVE)
+		kbc_alive_answered(d, KB_ID_GEN(msg.id));
+	else if (KB_ID_SLOT(msg.id) >= d->depth)
+		kbc_refuse(d, "a reply to no slot");
+	else
+		kbc_reply(&kq->slots[KB_ID_SLOT(msg.id)], &msg);
+unlock:
+	rcu_read_unlock();
+}
+
+/* --- beginning and abort --- */
+
+static bool kbc_slot_map(struct kbc_slot *slot, struct request *rq)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	slot->nbvec = 0;
+	rq_for_each_bvec(bv, rq, iter) {
+		if (slot->nbvec == slot->kq->disk->max_bvecs)
+			return false;
+		slot->bvecs[1 + slot->nbvec++] = bv;
+	}
+	return true;
+}
+
+static bool kbc_fits_inline(const struct kbc_slot *slot,
+			    const struct request *rq)
+{
+	const struct kb_fabric *f = slot->kq->q->fabric;
+
+	return blk_rq_bytes(rq) <= slot->kq->disk->limits.inline_max &&
+	       slot->nbvec <= KBC_INLINE_BVECS &&
+	       slot->nbvec < f->info->tx_attr->iov_limit;
+}
+
+/* What a request begins with. */
+static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
+{
+	if (op == KB_OP_WRITE)
+		return slot->inl ? KBC_REPLY : KBC_REGISTER;
+	if (op == KB_OP_READ &&
+	    slot->kq->disk->limits.caps & KB_CAP_RDMA_WRITE)
+		return KBC_REGISTER;
+	return KBC_REPLY;
+}
+
+static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
+{
+	lockdep_assert_held(&slot->lock);
+	slot->rq = rq;
+	slot->gen++;
+	slot->status = BLK_STS_OK;
+	WRITE_ONCE(slot->aborted, false);
+	slot->posted = false;
+	slot->fetched = false;
+	slot->inl = kbc_opcode(rq) == KB_OP_WRITE && kbc_fits_inline(slot, rq);
+}
+
+/**
+ * kbc_request_start() - send a request on its way
+ * @kq: its queue, of a session that is up
+ * @rq: the request
+ *
+ * Context: queue_rq's: process or softirq.
+ * Return: what queue_rq returns.
+ */
+blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
+{
+	struct kbc_slot *slot = &kq->slots[rq->tag];
+	struct kbc_disk *d = kq->disk;
+	u8 op = kbc_opcode(rq);
+	enum kbc_phase first;
+
+	if (!kbc_op_allowed(d, op))
+		return BLK_STS_NOTSUPP;
+	spin_lock_bh(&slot->lock);
+	slot->nbvec = 0;
+	if (WARN_ON_ONCE(slot->phase != KBC_IDLE) ||
+	    (kbc_op_moves(op) && WARN_ON_ONCE(!kbc_slot_map(slot, rq)))) {
+		spin_unlock_bh(&slot->lock);
+		return BLK_STS_IOERR;
+	}
+	blk_mq_start_request(rq);
+	kbc_slot_take(slot, rq);
+	atomic_inc(&d->busy);
+	atomic_long_inc(&d->stats.requests);
+	if (kbc_op_moves(op))
+		atomic_long_add(blk_rq_bytes(rq), &d->stats.bytes);
+	if (slot->inl)
+		atomic_long_inc(&d->stats.inlined);
+	first = kbc_slot_first(slot, op);
+	kbc_slot_enter(slot, first);
+	spin_unlock_bh(&slot->lock);
+	kbc_slot_act(slot, first);
+	return BLK_STS_OK;
+}
+
+static void kbc_slot_abort(struct kbc_slot *slot)
+{
+	enum kbc_phase next = KBC_IDLE;
+	struct kbc_end end = {};
+
+	spin_lock_bh(&slot->lock);
+	switch (slot->phase) {
+	case KBC_REPLY:
+		WRITE_ONCE(slot->aborted, true);
+		next = slot->registered ? KBC_INVALIDATE : KBC_END;
+		kbc_slot_enter(slot, next);
+		kbc_slot_look(slot, &end);
+		break;
+	case KBC_REGISTER:
+	case KBC_FETCH:
+		/* Their completion goes on from there. */
+		WRITE_ONCE(slot->aborted, true);
+		break;
+	default:
+		break;
+	}
+	spin_unlock_bh(&slot->lock);
+	kbc_slot_act(slot, next);
+	kbc_slot_finish(&end);
+}
+
+/* By now nobody else touches a slot that is stuck. */
+static void kbc_slot_release(struct kbc_slot *slot)
+{
+	struct kbc_end end = {};
+	int ret;
+
+	if (slot->phase != KBC_STUCK)
+		return;
+	ret = fi_close(&slot->mr->fid);
+	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
+	slot->mr = NULL;
+	atomic_inc(&slot->kq->disk->busy);
+	spin_lock_bh(&slot->lock);
+	slot->registered = false;
+	kbc_slot_enter(slot, KBC_END);
+	kbc_slot_look(slot, &end);
+	spin_unlock_bh(&slot->lock);
+	kbc_slot_finish(&end);
+}
+
+/**
+ * kbc_requests_abort() - give all requests back to the block layer
+ * @d: a disk whose session is over: nothing is begun and no reply comes any more
+ *
+ * Context: Process, sleeps until the fabric is done with all of them. What a server
+ * keeps for long, by having no receive for it, ends with the device.
+ */
+void kbc_requests_abort(struct kbc_disk *d)
+{
+	kbc_each_slot(d, kbc_slot_abort);
+	if (!wait_event_idle_timeout(d->wait, !atomic_read(&d->busy),
+				     KBC_END_S * HZ)) {
+		kbc_err(d, "the server takes nothing: giving up %s\n",
+			d->fabric->info->domain_attr->name);
+		kb_fabric_lost(d->fabric);
+		wait_event_idle(d->wait, !atomic_read(&d->busy));
+	}
+	kbc_each_slot(d, kbc_slot_release);
+}
+
+/**
+ * kbc_slot_init() - a slot's operations
+ * @slot: the slot
+ */
+void kbc_slot_init(struct kbc_slot *slot)
+{
+	spin_lock_init(&slot->lock);
+	slot->region.post = kbc_region_post;
+	slot->region.done = kbc_region_done;
+	slot->send.post = kbc_send_post;
+	slot->send.done = kbc_send_done;
+	slot->thank.post = kbc_thank_post;
+	slot->thank.done = kbc_thank_done;
+}

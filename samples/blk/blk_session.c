@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A disk's thread: it has a session until that fails, and then looks for another.
+ *
+ * Everything that ends a session (TCP's end, a device that went away, a request
+ * that takes too long, nonsense from the server) only shuts the connection down,
+ * on which the thread waits. The thread then stops the block layer's queue, takes
+ * all requests back, and only when nothing of the session is left connects again.
+ *
+ * The thread may be what writing memory out waits for, so it allocates with noio.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+#include "blk.h"
+#include "blk_trace.h"
+
+const char * const kbc_state_names[KBC_STATES] = {
+	[KBC_CONNECTING]	= "connecting",
+	[KBC_LIVE]		= "live",
+	[KBC_RESETTING]		= "resetting",
+	[KBC_DELETING]		= "deleting",
+};
+
+/* From which states one may come to each. */
+static const u8 kbc_state_from[KBC_STATES] = {
+	[KBC_CONNECTING]	= BIT(KBC_RESETTING),
+	[KBC_LIVE]		= BIT(KBC_CONNECTING),
+	[KBC_RESETTING]		= BIT(KBC_LIVE),
+	[KBC_DELETING]		= BIT(KBC_CONNECTING) | BIT(KBC_LIVE) |
+				  BIT(KBC_RESETTING),
+};
+
+/**
+ * kbc_set_state() - another state, if it may follow
+ * @d: the disk
+ * @state: the state
+ *
+ * Return: whether it is the state now.
+ */
+bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
+{
+	enum kbc_state old;
+	bool may;
+
+	spin_lock_bh(&d->lock);
+	old = d->state;
+	may = kbc_state_from[state] & BIT(old);
+	if (may)
+		WRITE_ONCE(d->state, state);
+	spin_unlock_bh(&d->lock);
+	if (may)
+		trace_kofiblk_state(d->name, old, state);
+	return may;
+}
+
+static void kbc_kick(struct work_struct *work)
+{
+	struct kbc_disk *d = container_of(work, struct kbc_disk, kick);
+
+	kb_net_shutdown(&d->net);
+	wake_up(&d->wait);
+}
+
+/**
+ * kbc_session_fail() - have a session end
+ * @d: the disk
+ * @err: why; the first that is said of a session is the one that counts
+ *
+ * Context: Any but hard IRQ.
+ */
+void kbc_session_fail(struct kbc_disk *d, int err)
+{
+	cmpxchg(&d->failure, 0, err);
+	queue_work(kbc_wq, &d->kick);
+}
+
+static void kbc_fast_fail(struct work_struct *work)
+{
+	struct kbc_disk *d = container_of(work, struct kbc_disk,
+					  fast_fail.work);
+
+	kbc_err(d, "no session for long, I/O fails from now on\n");
+	kbc_gate_fail(d);
+}
+
+/* --- while there is a session --- */
+
+static int kbc_resized(struct kbc_disk *d, const void *buf, size_t len)
+{
+	struct kb_resize_msg msg;
+	int ret;
+
+	ret = kb_parse_resize(buf, len, &msg);
+	if (ret)
+		return ret;
+	if (msg.bytes % d->geometry.logical_block)
+		return -EPROTO;
+	WRITE_ONCE(d->geometry.bytes, msg.bytes);
+	kbc_disk_update(d);
+	return 0;
+}
+
+static int kbc_parted(struct kbc_disk *d, const void *buf, size_t len)
+{
+	struct kb_bye_msg msg;
+	int ret;
+
+	ret = kb_parse_bye(buf, len, &msg);
+	if (ret)
+		return ret;
+	d->final = !msg.again;
+	return -ECONNABORTED;
+}
+
+static int kbc_told(struct kbc_disk *d, const void *buf, size_t len)
+{
+	size_t whole;
+	u16 type;
+	int ret;
+
+	ret = kb_parse_net(buf, len, &type, &whole);
+	if (!ret && type == KB_RESIZE)
+		ret = kbc_resized(d, buf, len);
+	else if (!ret && type == KB_BYE)
+		ret = kbc_parted(d, buf, len);
+	else
+		ret = -EPROTO;
+	if (ret == -EPROTO)
+		atomic_long_inc(&d->stats.refused);
+	return ret;
+}
+
+/* Each tick, of which there are two to a time-out. */
+static int kbc_alive_tick(struct kbc_disk *d)
+{
+	struct kbc_alive *alive = &d->alive;
+
+	if (READ_ONCE(alive->seen) == alive->gen) {
+		kbc_keep_alive(d);
+		return 0;
+	}
+	if (time_after(jiffies, alive->when +
+		       msecs_to_jiffies(d->limits.keep_alive)))
+		return -ETIMEDOUT;
+	return 0;
+}
+
+/* Return: why the session is over. */
+static int kbc_session_run(struct kbc_disk *d)
+{
+	unsigned long tick = msecs_to_jiffies(d->limits.keep_alive / 2) ?: 1;
+	unsigned long next = jiffies + tick;
+	void *buf = d->setup->msg;
+	long left;
+	int ret;
+
+	for (;;) {
+		left = next - jiffies;
+		if (left <= 0) {
+			ret = kbc_alive_tick(d);
+			if (ret)
+				return ret;
+			next = jiffies + tick;
+			continue;
+		}
+		ret = kb_net_recv(&d->net, buf, KB_NET_MAX,
+				  jiffies_to_msecs(left));
+		if (READ_ONCE(d->failure))
+			return READ_ONCE(d->failure);
+		if (ret > 0)
+			ret = kbc_told(d, buf, ret);
+		if (ret < 0 && ret != -ETIMEDOUT)
+			return ret;
+	}
+}
+
+/* --- between sessions --- */
+
+/*
+ * What becomes of requests while there is none. From the first moment on: the fabric
+ * may take long to be done with them.
+ */
+static void kbc_session_lost(struct kbc_disk *d)
+{
+	int tmo = READ_ONCE(d->options.fast_io_fail_tmo);
+
+	d->since = jiffies;
+	if (READ_ONCE(d->state) == KBC_DELETING)
+		kbc_gate_fail(d);
+	else if (tmo >= 0)
+		queue_delayed_work(kbc_wq, &d->fast_fail, tmo * HZ);
+}
+
+static void kbc_session_end(struct kbc_disk *d, int err)
+{
+	unsigned long began = d->since;
+
+	trace_kofiblk_session(d->name, false, err);
+	kbc_set_state(d, KBC_RESETTING);
+	if (!READ_ONCE(d->stopping))
+		kbc_err(d, "session %s:%s ended: %d\n", d->options.address,
+			d->options.export, err);
+	kbc_gate_close(d);
+	kbc_session_lost(d);
+	kbc_disconnect(d);
+	/* One that fails at once isn't to be tried again and again. */
+	if (time_after(jiffies, began + d->options.reconnect_delay * HZ))
+		WRITE_ONCE(d->again, true);
+	if (!kbc_set_state(d, KBC_CONNECTING))
+		kbc_gate_fail(d);
+}
+
+static void kbc_session_begin(struct kbc_disk *d)
+{
+	cancel_delayed_work_sync(&d->fast_fail);
+	if (!kbc_set_state(d, KBC_LIVE)) {
+		kbc_disconnect(d);
+		kbc_gate_fail(d);
+		return;
+	}
+	trace_kofiblk_session(d->name, true, 0);
+	kbc_info(d, "session %s:%s\n", d->options.address, d->options.export);
+	d->since = jiffies;
+	kbc_disk_update(d);
+	kbc_gate_open(d);
+}
+
+static bool kbc_given_up(const struct kbc_disk *d)
+{
+	int tmo = READ_ONCE(d->options.ctrl_loss_tmo);
+
+	return d->final || (tmo >= 0 && time_after_eq(jiffies, d->since +
+						      (unsigned long)tmo * HZ));
+}
+
+static bool kbc_leaving(struct kbc_disk *d)
+{
+	return READ_ONCE(d->state) == KBC_DELETING;
+}
+
+static void kbc_wait_to_connect(struct kbc_disk *d)
+{
+	wait_event_idle_timeout(d->wait,
+				READ_ONCE(d->stopping) || READ_ONCE(d->again) ||
+				kbc_leaving(d),
+				READ_ONCE(d->options.reconnect_delay) * HZ);
+	WRITE_ONCE(d->again, false);
+}
+
+static void kbc_session_try(struct kbc_disk *d)
+{
+	int ret;
+
+	if (kbc_given_up(d)) {
+		kbc_err(d, "given up\n");
+		kbc_disk_delete(d);
+		wait_event_idle(d->wait, READ_ONCE(d->stopping));
+		return;
+	}
+	kbc_wait_to_connect(d);
+	if (READ_ONCE(d->stopping))
+		return;
+	if (kbc_leaving(d)) {
+		wait_event_idle(d->wait, READ_ONCE(d->stopping));
+		return;
+	}
+	ret = kbc_connect(d);
+	if (!ret)
+		kbc_session_begin(d);
+	else if (!READ_ONCE(d->stopping))
+		kbc_err(d, "no session with %s: %d\n", d->options.address, ret);
+}
+
+static int kbc_thread(void *data)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct kbc_disk *d = data;
+
+	while (!READ_ONCE(d->stopping)) {
+		if (d->session)
+			kbc_session_end(d, kbc_session_run(d));
+		else
+			kbc_session_try(d);
+	}
+	if (d->session)
+		kbc_session_end(d, 0);
+	memalloc_noio_restore(noio);
+	return 0;
+}
+
+/**
+ * kbc_session_init() - initialize what a disk has of sessions
+ * @d: a disk that is all zeroes
+ */
+void kbc_session_init(struct kbc_disk *d)
+{
+	spin_lock_init(&d->lock);
+	init_waitqueue_head(&d->wait);
+	INIT_WORK(&d->kick, kbc_kick);
+	INIT_DELAYED_WORK(&d->fast_fail, kbc_fast_fail);
+	kb_net_init(&d->net);
+	d->state = KBC_CONNECTING;
+}
+
+/**
+ * kbc_session_start() - let a disk's thread have its first session
+ * @d: a disk after kbc_connect(), with a queue that is closed
+ *
+ * Return: 0 or a negative errno.
+ */
+int kbc_session_start(struct kbc_disk *d)
+{
+	struct task_struct *task;
+
+	task = kthread_create(kbc_thread, d, "%s", d->name);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	d->thread = get_task_struct(task);
+	kbc_session_begin(d);
+	wake_up_process(task);
+	return 0;
+}
+
+/**
+ * kbc_session_stop() - end a disk's thread, and the session that it has
+ * @d: the disk
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_session_stop(struct kbc_disk *d)
+{
+	WRITE_ONCE(d->stopping, true);
+	kb_net_shutdown(&d->net);
+	wake_up(&d->wait);
+	kthread_stop(d->thread);
+	put_task_struct(d->thread);
+	cancel_delayed_work_sync(&d->fast_fail);
+	cancel_work_sync(&d->kick);
+}

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a session comes to be: the fabric's objects, what is said over TCP, what the
+ * server grants; and how all that goes again. Objects of the fabric (regions,
+ * credits) outlive sessions, so that beginning another one takes little memory;
+ * they go when the device does.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <linux/hashtable.h>
+#include <linux/minmax.h>
+#include <linux/random.h>
+#include <linux/rculist.h>
+#include <linux/string.h>
+#include <linux/uio.h>
+#include "blk.h"
+
+#define KBC_CONNECT_MS	5000
+/* For each answer while a session is set up: the server may wait for a disk. */
+#define KBC_ANSWER_MS	30000
+
+/* What a disk that is in use can't do without, once it had it. */
+#define KBC_CAPS_KEPT	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
+
+static DEFINE_HASHTABLE(kbc_sessions, 6);
+static DEFINE_SPINLOCK(kbc_sessions_lock);	/* protects kbc_sessions */
+
+/**
+ * kbc_session_find() - whose session it is
+ * @session: its number
+ *
+ * Context: Under rcu_read_lock().
+ * Return: the disk, or NULL.
+ */
+struct kbc_disk *kbc_session_find(u64 session)
+{
+	struct kbc_disk *d;
+
+	hash_for_each_possible_rcu(kbc_sessions, d, node, session)
+		if (d->session == session)
+			return d;
+	return NULL;
+}
+
+/* Another server could have chosen the same number, though not by chance. */
+static int kbc_publish(struct kbc_disk *d, u64 session)
+{
+	struct kbc_disk *other;
+
+	spin_lock_bh(&kbc_sessions_lock);
+	rcu_read_lock();
+	other = kbc_session_find(session);
+	rcu_read_unlock();
+	if (!other) {
+		d->session = session;
+		hash_add_rcu(kbc_sessions, &d->node, session);
+	}
+	spin_unlock_bh(&kbc_sessions_lock);
+	return other ? -EPROTO : 0;
+}
+
+/* After this no reply is being taken. */
+static void kbc_unpublish(struct kbc_disk *d)
+{
+	spin_lock_bh(&kbc_sessions_lock);
+	hash_del_rcu(&d->node);
+	spin_unlock_bh(&kbc_sessions_lock);
+	synchronize_rcu();
+}
+
+/* --- the fabric --- */
+
+/* Each command may have a reply under way, and so may a keep-alive. */
+static u32 kbc_credits(const struct kbc_disk *d)
+{
+	return (d->known ? d->depth : d->options.depth) + 1;
+}
+
+static void kbc_credits_give(struct kbc_disk *d)
+{
+	struct kbc_queue *kq;
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++) {
+		kq = &d->queues[i];
+		if (kq->q)
+			kb_credits_give(kq->q, kq->credits);
+		kq->q = NULL;
+		kq->credits = 0;
+	}
+}
+
+static int kbc_credits_take(struct kbc_disk *d)
+{
+	u32 want = kbc_credits(d);
+	struct kbc_queue *kq;
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++) {
+		kq = &d->queues[i];
+		kq->q = &d->fabric->queues[i % d->fabric->nqueues];
+		kq->credits = kb_credits_take(kq->q, want);
+		if (kq->credits < (d->known ? want : 2)) {
+			kbc_err(d, "no room for another disk's replies\n");
+			return -EBUSY;
+		}
+	}
+	return 0;
+}
+
+/* What the first session was granted is less than what it might have been. */
+static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
+{
+	u32 keep = kbc_credits(d);
+	struct kbc_queue *kq;
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++) {
+		kq = &d->queues[i];
+		if (i >= nqueues)
+			keep = 0;
+		kb_credits_give(kq->q, kq->credits - keep);
+		kq->credits = keep;
+		if (!keep)
+			kq->q = NULL;
+	}
+	d->nqueues = nqueues;
+}
+
+/**
+ * kbc_fabric_forget() - close what is a disk's own of a device
+ * @d: a disk without a session
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_fabric_forget(struct kbc_disk *d)
+{
+	struct kb_fabric *f = d->fabric;
+
+	if (!f)
+		return;
+	kbc_regions_free(d);
+	kbc_credits_give(d);
+	/* That it goes is of no interest any more. */
+	WRITE_ONCE(d->fabric, NULL);
+	kb_fabric_put(f);
+}
+
+/* A server takes another kind of fabric for another client. */
+static bool kbc_fabric_same(const struct kbc_disk *d, const struct kb_fabric *f)
+{
+	return !d->known || (f->info->addr_format == d->addr_format &&
+			     f->queues[0].addrlen == d->addrlen);
+}
+
+static int kbc_fabric_find(struct kbc_disk *d)
+{
+	struct kb_fabric *f;
+	int ret;
+
+	if (d->fabric && READ_ONCE(d->fabric->gone))
+		kbc_fabric_forget(d);
+	if (d->fabric)
+		return 0;
+	f = kb_fabric_get(&kbc_role, &d->options.select);
+	if (IS_ERR(f)) {
+		kbc_err(d, "no fabric: %ld\n", PTR_ERR(f));
+		return PTR_ERR(f);
+	}
+	WRITE_ONCE(d->fabric, f);
+	if (!kbc_fabric_same(d, f)) {
+		kbc_fabric_forget(d);
+		return -ENODATA;
+	}
+	if (!d->known)
+		d->nqueues = min3(d->options.queues, (unsigned int)f->nqueues,
+				  num_online_cpus());
+	ret = kbc_credits_take(d);
+	if (ret)
+		kbc_fabric_forget(d);
+	return ret;
+}
+
+/* --- what is asked for --- */
+
+static u16 kbc_depth_possible(const struct kbc_disk *d)
+{
+	u32 least = d->queues[0].credits;
+	unsigned int i;
+
+	for (i = 1; i < d->nqueues; i++)
+		least = min(least, d->queues[i].credits);
+	return least - 1;
+}
+
+static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
+{
+	const struct kb_fabric *f = d->fabric;
+
+	*limits = (struct kb_limits) {
+		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE),
+		.max_io		= d->known ? d->limits.max_io :
+					     d->options.max_io,
+		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg -
+					sizeof(struct kb_cmd)),
+		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,
+		.queues		= d->nqueues,
+		.depth		= kbc_depth_possible(d),
+	};
+}
+
+/* Return: the message's length. It is kept as it is, for the proofs. */
+static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits)
+{
+	size_t addrlen = d->queues[0].q->addrlen;
+	u8 *addrs = d->setup->msg;
+	struct kb_hello_msg hello = {
+		.limits		= *limits,
+		.addr_format	= d->fabric->info->addr_format,
+		.addr_len	= addrlen,
+		.addr		= addrs,
+	};
+	unsigned int i;
+
+	get_random_bytes(hello.nonce, sizeof(hello.nonce));
+	strscpy(hello.client, d->options.client, sizeof(hello.client));
+	strscpy(hello.export, d->options.export, sizeof(hello.export));
+	memcpy(hello.disk, d->id, sizeof(hello.disk));
+	memcpy(hello.content, d->content, sizeof(hello.content));
+	for (i = 0; i < d->nqueues; i++)
+		memcpy(addrs + i * addrlen, d->queues[i].q->addr, addrlen);
+	return kb_build_hello(d->setup->hello, &hello);
+}
+
+/* --- what is said --- */
+
+static int kbc_rejected(struct kbc_disk *d, size_t len)
+{
+	struct kb_reject_msg msg;
+	int ret;
+
+	ret = kb_parse_reject(d->setup->msg, len, &msg);
+	if (ret)
+		return ret;
+	ret = kb_status_errno(msg.status);
+	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
+	d->final = !msg.again;
+	return ret;
+}
+
+/* Return: the message's length, or a negative errno. */
+static int kbc_answer(struct kbc_disk *d, u16 type, void *buf)
+{
+	size_t whole;
+	u16 got;
+	int len, ret;
+
+	len = kb_net_recv(&d->net, buf, KB_NET_MAX, KBC_ANSWER_MS);
+	if (len < 0)
+		return len;
+	ret = kb_parse_net(buf, len, &got, &whole);
+	if (ret)
+		return ret;
+	if (got == type)
+		return len;
+	if (got != KB_REJECT)
+		return -EPROTO;
+	memmove(d->setup->msg, buf, len);
+	return kbc_rejected(d, len) ?: -EPROTO;
+}
+
+static int kbc_prove(struct kbc_disk *d, const struct kvec *parts)
+{
+	struct kb_challenge_msg challenge;
+	struct kb_auth_msg auth = {};
+	size_t len;
+	int ret;
+
+	ret = kb_parse_challenge(parts[1].iov_base, parts[1].iov_len,
+				 &challenge);
+	if (ret)
+		return ret;
+	if (challenge.auth != !!d->options.key) {
+		kbc_err(d, "%s\n", challenge.auth ?
+			"the server asks for a secret" :
+			"the server has no secret for us");
+		return -EACCES;
+	}
+	if (challenge.auth) {
+		ret = kb_auth_mac(d->options.key, KB_AUTH_CLIENT, parts, 2,
+				  auth.mac);
+		if (ret)
+			return ret;
+	}
+	len = kb_build_auth(d->setup->msg, &auth);
+	return kb_net_send(&d->net, d->setup->msg, len);
+}
+
+/* ACCEPT is in setup->msg; its proof is cleared there. */
+static int kbc_check_proof(struct kbc_disk *d, const struct kvec *parts,
+			   const struct kb_accept_msg *accept)
+{
+	struct kb_accept *raw = (struct kb_accept *)d->setup->msg;
+	u8 mac[KB_MAC];
+	int ret;
+
+	if (!d->options.key)
+		return 0;
+	memset(raw->mac, 0, sizeof(raw->mac));
+	ret = kb_auth_mac(d->options.key, KB_AUTH_SERVER, parts, 3, mac);
+	if (ret)
+		return ret;
+	if (kb_auth_equal(mac, accept->mac))
+		return 0;
+	kbc_err(d, "%s doesn't know the secret\n", d->options.address);
+	return -EACCES;
+}
+
+static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
+		    struct kb_accept_msg *accept)
+{
+	struct kbc_setup *setup = d->setup;
+	struct kvec parts[3] = {
+		{ .iov_base = setup->hello },
+		{ .iov_base = setup->challenge },
+		{ .iov_base = setup->msg },
+	};
+	int ret;
+
+	parts[0].iov_len = kbc_hello_build(d, limits);
+	ret = kb_net_send(&d->net, setup->hello, parts[0].iov_len);
+	if (ret)
+		return ret;
+	ret = kbc_answer(d, KB_CHALLENGE, setup->challenge);
+	if (ret < 0)
+		return ret;
+	parts[1].iov_len = ret;
+	ret = kbc_prove(d, parts);
+	if (ret)
+		return ret;
+	ret = kbc_answer(d, KB_ACCEPT, setup->msg);
+	if (ret < 0)
+		return ret;
+	parts[2].iov_len = ret;
+	return kb_parse_accept(setup->msg, ret, accept) ?:
+	       kbc_check_proof(d, parts, accept);
+}
+
+/* --- what is granted --- */
+
+static const char *kbc_changed(const struct kbc_disk *d,
+			       const struct kb_accept_msg *accept)
+{
+	const struct kb_limits *limits = &accept->limits;
+	const struct kb_disk_msg *disk = &accept->disk;
+
+	if (memcmp(accept->content, d->content, sizeof(d->content)))
+		return "it is another disk";
+	if (disk->logical_block != d->geometry.logical_block)
+		return "it has other blocks";
+	if (disk->flags & ~d->geometry.flags & KB_DISK_WRITE_CACHE)
+		return "it has a write cache now";
+	if (d->limits.caps & ~limits->caps & KBC_CAPS_KEPT)
+		return "it can't do any more what it could";
+	if (limits->queues < d->nqueues || limits->depth < d->depth ||
+	    limits->max_io < d->limits.max_io)
+		return "it grants less than it did";
+	return NULL;
+}
+
+static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
+			    const struct kb_accept_msg *accept)
+{
+	const char *changed;
+
+	if (!kb_limits_within(&accept->limits, limits) ||
+	    accept->addr_len != d->queues[0].q->addrlen) {
+		kbc_err(d, "the server grants what wasn't asked for\n");
+		return -EPROTO;
+	}
+	changed = d->known ? kbc_changed(d, accept) : NULL;
+	if (!changed)
+		return 0;
+	kbc_err(d, "not to be used again: %s\n", changed);
+	return -ESTALE;
+}
+
+/* Sizes that are for good once there is a disk. */
+static int kbc_settle(struct kbc_disk *d, const struct kb_accept_msg *accept)
+{
+	d->limits = accept->limits;
+	d->geometry = accept->disk;
+	if (d->known)
+		return 0;
+	d->depth = accept->limits.depth;
+	d->max_bvecs = DIV_ROUND_UP(accept->limits.max_io, PAGE_SIZE) + 1;
+	d->addr_format = d->fabric->info->addr_format;
+	d->addrlen = d->fabric->queues[0].addrlen;
+	memcpy(d->content, accept->content, sizeof(d->content));
+	d->known = true;
+	kbc_credits_trim(d, accept->limits.queues);
+	return kbc_slots_alloc(d);
+}
+
+static void kbc_peers_put(struct kbc_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++) {
+		if (d->queues[i].peer != FI_ADDR_UNSPEC)
+			kb_peer_put(d->fabric, d->queues[i].peer);
+		d->queues[i].peer = FI_ADDR_UNSPEC;
+	}
+}
+
+/* The addresses are in setup->msg still. */
+static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < d->nqueues; i++) {
+		ret = kb_peer_get(d->fabric, accept->addr +
+				  i * accept->addr_len, &d->queues[i].peer);
+		if (ret) {
+			d->queues[i].peer = FI_ADDR_UNSPEC;
+			kbc_err(d, "the server's endpoint is of no use: %d\n",
+				ret);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static int kbc_establish(struct kbc_disk *d)
+{
+	struct kb_accept_msg accept;
+	struct kb_limits limits;
+	int ret;
+
+	kbc_wanted(d, &limits);
+	ret = kb_net_connect(&d->net, &d->options.addr, KBC_CONNECT_MS) ?:
+	      kbc_talk(d, &limits, &accept) ?:
+	      kbc_check_accept(d, &limits, &accept) ?:
+	      kbc_settle(d, &accept) ?:
+	      kbc_peers_get(d, &accept) ?:
+	      kbc_regions_alloc(d);
+	if (ret)
+		return ret;
+	d->alive.seen = d->alive.gen;
+	return kbc_publish(d, accept.session);
+}
+
+/**
+ * kbc_connect() - begin a session
+ * @d: a disk without one
+ *
+ * Context: Process, sleeps: the disk's thread, or whoever makes the disk.
+ * Return: 0 or a negative errno.
+ */
+int kbc_connect(struct kbc_disk *d)
+{
+	unsigned int i;
+	int ret;
+
+	/* What ended the session before is not to end this one. */
+	cancel_work_sync(&d->kick);
+	kb_net_close(&d->net);
+	/* After that, as who stops us says so before shutting the connection. */
+	if (READ_ONCE(d->stopping))
+		return -ESHUTDOWN;
+	WRITE_ONCE(d->failure, 0);
+	atomic_long_inc(&d->stats.attempts);
+	for (i = 0; i < KB_QUEUES_MAX; i++)
+		d->queues[i].peer = FI_ADDR_UNSPEC;
+	ret = kbc_fabric_find(d);
+	if (ret)
+		return ret;
+	ret = kbc_establish(d);
+	if (ret) {
+		if (ret == -EPROTO)
+			atomic_long_inc(&d->stats.refused);
+		kbc_peers_put(d);
+		kb_net_close(&d->net);
+		if (READ_ONCE(d->fabric->gone))
+			kbc_fabric_forget(d);
+		return ret;
+	}
+	atomic_long_inc(&d->stats.connects);
+	return 0;
+}
+
+static void kbc_say_bye(struct kbc_disk *d)
+{
+	struct kb_bye_msg bye = {};
+	size_t len;
+
+	len = kb_build_bye(d->setup->msg, &bye);
+	/* What becomes of it makes no difference any more. */
+	kb_net_send(&d->net, d->setup->msg, len);
+}
+
+/**
+ * kbc_disconnect() - end a session
+ * @d: a disk with a session, on whose queues no request is begun any more
+ *
+ * Context: Process, sleeps until nothing of the session is left.
+ */
+void kbc_disconnect(struct kbc_disk *d)
+{
+	kbc_unpublish(d);
+	kbc_requests_abort(d);
+	if (READ_ONCE(d->stopping))
+		kbc_say_bye(d);
+	cancel_work_sync(&d->kick);
+	kb_net_close(&d->net);
+	kbc_peers_put(d);
+	d->session = 0;
+	if (READ_ONCE(d->fabric->gone))
+		kbc_fabric_forget(d);
+}
+
+/**
+ * kbc_setup_free() - free what sessions left
+ * @d: a disk without a session
+ */
+void kbc_setup_free(struct kbc_disk *d)
+{
+	kbc_fabric_forget(d);
+	kbc_slots_free(d);
+}

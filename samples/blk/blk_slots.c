@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a disk's requests are made of: slots, their memory, their regions of the
+ * fabric's; and keep-alive messages, which have none of these.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "blk.h"
+
+/**
+ * kbc_busy_put() - something that was under way isn't any more
+ * @d: the disk; who waits for that may free it at once
+ *
+ * Context: Any but hard IRQ.
+ */
+void kbc_busy_put(struct kbc_disk *d)
+{
+	rcu_read_lock();
+	if (atomic_dec_and_test(&d->busy))
+		wake_up(&d->wait);
+	rcu_read_unlock();
+}
+
+/**
+ * kbc_each_slot() - call a function for each slot
+ * @d: the disk, which may have none yet
+ * @fn: the function
+ */
+void kbc_each_slot(struct kbc_disk *d, void (*fn)(struct kbc_slot *slot))
+{
+	unsigned int i, j;
+
+	for (i = 0; i < d->nqueues; i++)
+		for (j = 0; d->queues[i].slots && j < d->depth; j++)
+			fn(&d->queues[i].slots[j]);
+}
+
+/* --- keep-alive messages --- */
+
+static int kbc_alive_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
+
+	if (!READ_ONCE(d->up))
+		return -ECANCELED;
+	return fi_send(q->ep, d->alive.msg, sizeof(struct kb_cmd), NULL,
+		       d->queues[0].peer, op);
+}
+
+static void kbc_alive_done(struct kb_queue *q, struct kb_op *op, int err,
+			   size_t len)
+{
+	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
+
+	if (err && err != -ECANCELED)
+		kbc_session_fail(d, err);
+	/* Pairs with kbc_keep_alive(): the message may be written again. */
+	smp_store_release(&d->alive.sending, false);
+	kbc_busy_put(d);
+}
+
+/**
+ * kbc_keep_alive() - say something to the server
+ * @d: a disk with a session
+ *
+ * Context: The disk's thread.
+ */
+void kbc_keep_alive(struct kbc_disk *d)
+{
+	struct kb_cmd_msg msg = {
+		.op		= KB_OP_KEEP_ALIVE,
+		.session	= d->session,
+	};
+
+	/* The one before is still to leave. */
+	if (smp_load_acquire(&d->alive.sending))
+		return;
+	WRITE_ONCE(d->alive.gen, d->alive.gen + 1);
+	msg.id = KB_ID(KB_SLOT_KEEP_ALIVE, d->alive.gen);
+	kb_build_cmd(&d->alive.msg->cmd, &msg);
+	d->alive.when = jiffies;
+	d->alive.sending = true;
+	atomic_inc(&d->busy);
+	atomic_long_inc(&d->stats.keep_alives);
+	kb_submit(d->queues[0].q, &d->alive.op);
+}
+
+/* --- memory --- */
+
+static int kbc_queue_alloc(struct kbc_queue *kq)
+{
+	const struct kbc_disk *d = kq->disk;
+	struct kbc_slot *slot;
+	u16 i;
+
+	kq->slots = kvcalloc(d->depth, sizeof(*kq->slots), GFP_KERNEL);
+	kq->msgs = kcalloc(d->depth, 2 * sizeof(*kq->msgs), GFP_KERNEL);
+	if (!kq->slots || !kq->msgs)
+		return -ENOMEM;
+	for (i = 0; i < d->depth; i++) {
+		slot = &kq->slots[i];
+		slot->kq = kq;
+		slot->index = i;
+		slot->msgs = &kq->msgs[2 * i];
+		kbc_slot_init(slot);
+		slot->bvecs = kvcalloc(d->max_bvecs + 1,
+				       sizeof(*slot->bvecs), GFP_KERNEL);
+		if (!slot->bvecs)
+			return -ENOMEM;
+		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs),
+			      sizeof(struct kb_cmd),
+			      offset_in_page(slot->msgs));
+	}
+	return 0;
+}
+
+static void kbc_queue_free(struct kbc_queue *kq)
+{
+	unsigned int i;
+
+	for (i = 0; kq->slots && i < kq->disk->depth; i++)
+		kvfree(kq->slots[i].bvecs);
+	kvfree(kq->slots);
+	kfree(kq->msgs);
+	kq->slots = NULL;
+	kq->msgs = NULL;
+}
+
+/**
+ * kbc_slots_alloc() - what requests need, but for the fabric's part
+ * @d: a disk whose limits are known
+ *
+ * Return: 0 or -ENOMEM; then kbc_slots_free() is called all the same.
+ */
+int kbc_slots_alloc(struct kbc_disk *d)
+{
+	unsigned int i;
+	int ret = 0;
+
+	d->alive.op.post = kbc_alive_post;
+	d->alive.op.done = kbc_alive_done;
+	d->alive.msg = kzalloc(sizeof(*d->alive.msg), GFP_KERNEL);
+	if (!d->alive.msg)
+		return -ENOMEM;
+	for (i = 0; i < d->nqueues && !ret; i++)
+		ret = kbc_queue_alloc(&d->queues[i]);
+	return ret;
+}
+
+/**
+ * kbc_slots_free() - undo kbc_slots_alloc()
+ * @d: a disk without requests
+ */
+void kbc_slots_free(struct kbc_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++)
+		kbc_queue_free(&d->queues[i]);
+	kfree(d->alive.msg);
+	d->alive.msg = NULL;
+}
+
+static int kbc_region_alloc(struct kbc_slot *slot)
+{
+	const struct kbc_disk *d = slot->kq->disk;
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages	= d->max_bvecs,
+		.access		= FI_REMOTE_READ |
+				  (d->fabric->can_write ? FI_REMOTE_WRITE : 0),
+		.cq		= slot->kq->q->cq,
+	};
+
+	if (slot->mr)
+		return 0;
+	return fi_mr_alloc(d->fabric->domain, &attr, &slot->mr, NULL);
+}
+
+/**
+ * kbc_regions_alloc() - a region for each slot that has none
+ * @d: a disk with a fabric
+ *
+ * Context: Process, sleeps.
+ * Return: 0 or a negative errno.
+ */
+int kbc_regions_alloc(struct kbc_disk *d)
+{
+	unsigned int i, j;
+	int ret = 0;
+
+	for (i = 0; i < d->nqueues; i++)
+		for (j = 0; j < d->depth && !ret; j++)
+			ret = kbc_region_alloc(&d->queues[i].slots[j]);
+	return ret;
+}
+
+static void kbc_region_free(struct kbc_slot *slot)
+{
+	int ret;
+
+	if (!slot->mr)
+		return;
+	ret = fi_close(&slot->mr->fid);
+	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
+	slot->mr = NULL;
+}
+
+/**
+ * kbc_regions_free() - undo kbc_regions_alloc()
+ * @d: a disk without requests
+ *
+ * Context: Process, sleeps.
+ */
+void kbc_regions_free(struct kbc_disk *d)
+{
+	kbc_each_slot(d, kbc_region_free);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A disk's states, and its commands and replies: by the disk's name, the queue's
+ * number, and the slot and generation of the request.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM kofiblk
+
+#if !defined(KOFIBLK_BLK_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define KOFIBLK_BLK_TRACE_H
+
+#include <linux/tracepoint.h>
+#include "blk.h"
+
+TRACE_DEFINE_ENUM(KBC_CONNECTING);
+TRACE_DEFINE_ENUM(KBC_LIVE);
+TRACE_DEFINE_ENUM(KBC_RESETTING);
+TRACE_DEFINE_ENUM(KBC_DELETING);
+
+#define kofiblk_show_state(state)			\
+	__print_symbolic(state,				\
+		{ KBC_CONNECTING, "connecting" },	\
+		{ KBC_LIVE, "live" },			\
+		{ KBC_RESETTING, "resetting" },		\
+		{ KBC_DELETING, "deleting" })
+
+TRACE_DEFINE_ENUM(KB_OP_READ);
+TRACE_DEFINE_ENUM(KB_OP_WRITE);
+TRACE_DEFINE_ENUM(KB_OP_FLUSH);
+TRACE_DEFINE_ENUM(KB_OP_DISCARD);
+TRACE_DEFINE_ENUM(KB_OP_WRITE_ZEROES);
+TRACE_DEFINE_ENUM(KB_OP_KEEP_ALIVE);
+TRACE_DEFINE_ENUM(KB_OP_FETCHED);
+
+#define kofiblk_show_op(op)				\
+	__print_symbolic(op,				\
+		{ KB_OP_READ, "read" },			\
+		{ KB_OP_WRITE, "write" },		\
+		{ KB_OP_FLUSH, "flush" },		\
+		{ KB_OP_DISCARD, "discard" },		\
+		{ KB_OP_WRITE_ZEROES, "write_zeroes" },	\
+		{ KB_OP_KEEP_ALIVE, "keep_alive" },	\
+		{ KB_OP_FETCHED, "fetched" })
+
+TRACE_EVENT(kofiblk_state,
+	TP_PROTO(const char *disk, int from, int to),
+	TP_ARGS(disk, from, to),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(int, from)
+		__field(int, to)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->from = from;
+		__entry->to = to;
+	),
+	TP_printk("disk=%s %s -> %s", __get_str(disk),
+		  kofiblk_show_state(__entry->from),
+		  kofiblk_show_state(__entry->to))
+);
+
+TRACE_EVENT(kofiblk_session,
+	TP_PROTO(const char *disk, bool begins, int err),
+	TP_ARGS(disk, begins, err),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(bool, begins)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->begins = begins;
+		__entry->err = err;
+	),
+	TP_printk("disk=%s %s err=%d", __get_str(disk),
+		  __entry->begins ? "begins" : "ends", __entry->err)
+);
+
+TRACE_EVENT(kofiblk_command,
+	TP_PROTO(const char *disk, const struct kb_cmd_msg *msg),
+	TP_ARGS(disk, msg),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(u8, op)
+		__field(u16, flags)
+		__field(u16, queue)
+		__field(u64, id)
+		__field(u64, offset)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->op = msg->op;
+		__entry->flags = msg->flags;
+		__entry->queue = msg->queue;
+		__entry->id = msg->id;
+		__entry->offset = msg->offset;
+		__entry->bytes = msg->bytes;
+	),
+	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x offset=%llu bytes=%llu",
+		  __get_str(disk), kofiblk_show_op(__entry->op),
+		  __entry->queue, KB_ID_SLOT(__entry->id),
+		  KB_ID_GEN(__entry->id), __entry->flags, __entry->offset,
+		  __entry->bytes)
+);
+
+TRACE_EVENT(kofiblk_reply,
+	TP_PROTO(const char *disk, const struct kb_reply_msg *msg),
+	TP_ARGS(disk, msg),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(u8, op)
+		__field(u16, flags)
+		__field(u16, queue)
+		__field(u64, id)
+		__field(u16, status)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->op = msg->op;
+		__entry->flags = msg->flags;
+		__entry->queue = msg->queue;
+		__entry->id = msg->id;
+		__entry->status = msg->status;
+		__entry->bytes = msg->bytes;
+	),
+	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x status=%u bytes=%llu",
+		  __get_str(disk), kofiblk_show_op(__entry->op),
+		  __entry->queue, KB_ID_SLOT(__entry->id),
+		  KB_ID_GEN(__entry->id), __entry->flags, __entry->status,
+		  __entry->bytes)
+);
+
+TRACE_EVENT(kofiblk_end,
+	TP_PROTO(const char *disk, u8 op, u64 sector, bool aborted, int err),
+	TP_ARGS(disk, op, sector, aborted, err),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(u8, op)
+		__field(u64, sector)
+		__field(bool, aborted)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->op = op;
+		__entry->sector = sector;
+		__entry->aborted = aborted;
+		__entry->err = err;
+	),
+	TP_printk("disk=%s %s sector=%llu%s err=%d", __get_str(disk),
+		  kofiblk_show_op(__entry->op), __entry->sector,
+		  __entry->aborted ? " aborted" : "", __entry->err)
+);
+
+TRACE_EVENT(kofiblk_refused,
+	TP_PROTO(const char *disk, const char *fault),
+	TP_ARGS(disk, fault),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__string(fault, fault)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		kofi_assign_str(fault, fault);
+	),
+	TP_printk("disk=%s: %s", __get_str(disk), __get_str(fault))
+);
+
+#endif /* KOFIBLK_BLK_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE blk_trace
+#include <trace/define_trace.h>

@@ -1,0 +1,771 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofiblk's transport: see fabric.h. What finds no room waits in its queue's list,
+ * which is gone through whenever something completed, and by a timer for the case
+ * that what completes is somebody else's.
+ *
+ * A device can be given up at any time: data calls are made under RCU, and when those
+ * are over the endpoints are closed, which ends what was posted. Only then does what
+ * waits fail: once a region's invalidation is refused nobody reaches its memory.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <linux/cpumask.h>
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <kofi/cm.h>
+#include "fabric.h"
+
+MODULE_DESCRIPTION("kofiblk: what client and server share");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_IMPORT_NS(KOFI);
+
+#define KB_REGS		512	/* registrations of a queue, coming and going */
+#define KB_BATCH	16
+#define KB_RETRY_MS	2
+#define KB_BUFS_SIZE	SZ_32K	/* of receives, allocated in one piece */
+#define KB_BUF_ALIGN	64
+/* A transfer of more pieces is split. Nothing says how many a device takes. */
+#define KB_RMA_PIECES	16
+
+struct kb_recv {
+	struct kb_op	op;
+	void		*buf;
+};
+
+struct kb_bufs {
+	struct list_head	list;
+	void			*mem;
+	struct kb_recv		recvs[];
+};
+
+struct kb_peer {
+	struct list_head	list;
+	unsigned int		refs;
+	fi_addr_t		peer;
+	u8			addr[KB_ADDR_MAX];
+};
+
+static DEFINE_MUTEX(kb_fabrics_lock);	/* protects kb_fabrics */
+static LIST_HEAD(kb_fabrics);
+static struct workqueue_struct *kb_wq;
+
+/* What is no errno is nothing that a block layer or a user knows. */
+static int kb_errno(int err)
+{
+	if (err == -FI_ETRUNC)
+		return -EMSGSIZE;
+	return err < -FI_EOTHER + 1 ? -EIO : err;
+}
+
+/* --- posting --- */
+
+static void kb_op_fail(struct kb_queue *q, struct kb_op *op, int err)
+{
+	op->done(q, op, kb_errno(err), 0);
+}
+
+/* Not of a queue that is closed: who closes it cancels the timer only once. */
+static void kb_retry_arm(struct kb_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	if (!q->closed && !list_empty(&q->waiting))
+		queue_delayed_work(kb_wq, &q->retry,
+				   msecs_to_jiffies(KB_RETRY_MS));
+}
+
+static void kb_op_wait(struct kb_queue *q, struct kb_op *op)
+{
+	bool closed;
+
+	spin_lock_bh(&q->lock);
+	closed = q->closed;
+	if (!closed)
+		list_add_tail(&op->list, &q->waiting);
+	kb_retry_arm(q);
+	spin_unlock_bh(&q->lock);
+	if (closed)
+		kb_op_fail(q, op, -ENODEV);
+}
+
+static void kb_op_post(struct kb_queue *q, struct kb_op *op)
+{
+	int ret;
+
+	rcu_read_lock();
+	ret = READ_ONCE(q->up) ? op->post(q, op) : -EAGAIN;
+	rcu_read_unlock();
+	/*
+	 * A call may be refused as the device goes, before its endpoints and
+	 * regions have: what it was about is reachable until they are closed.
+	 */
+	if (ret == -ENODEV)
+		kb_fabric_lost(q->fabric);
+	if (ret == -EAGAIN || ret == -ENODEV)
+		kb_op_wait(q, op);
+	else if (ret)
+		kb_op_fail(q, op, ret);
+}
+
+void kb_submit(struct kb_queue *q, struct kb_op *op)
+{
+	if (list_empty_careful(&q->waiting))
+		kb_op_post(q, op);
+	else
+		kb_op_wait(q, op);
+}
+EXPORT_SYMBOL_NS_GPL(kb_submit, KOFIBLK);
+
+static struct kb_op *kb_op_next(struct kb_queue *q)
+{
+	struct kb_op *op;
+
+	spin_lock_bh(&q->lock);
+	op = list_first_entry_or_null(&q->waiting, struct kb_op, list);
+	if (op)
+		list_del(&op->list);
+	spin_unlock_bh(&q->lock);
+	return op;
+}
+
+/*
+ * Whoever can't be posted goes to the end: what it waits for may be what another
+ * one gives back, as an invalidation does to a registration.
+ */
+static void kb_pump(struct kb_queue *q)
+{
+	struct kb_op *op;
+	int i;
+
+	if (list_empty_careful(&q->waiting) || !READ_ONCE(q->up))
+		return;
+	for (i = 0; i < KB_BATCH && (op = kb_op_next(q)); i++)
+		kb_op_post(q, op);
+	spin_lock_bh(&q->lock);
+	kb_retry_arm(q);
+	spin_unlock_bh(&q->lock);
+}
+
+static void kb_retry(struct work_struct *work)
+{
+	kb_pump(container_of(work, struct kb_queue, retry.work));
+}
+
+/* --- completing --- */
+
+static void kb_cq_error(struct kb_queue *q)
+{
+	struct fi_cq_err_entry e;
+
+	/* Whoever reads an error first has it. */
+	if (fi_cq_readerr(q->cq, &e, 0) == 1 && e.op_context)
+		kb_op_fail(q, e.op_context, e.err ? -e.err : -EIO);
+}
+
+static void kb_cq_drain(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_msg_entry done[KB_BATCH];
+	struct kb_queue *q = context;
+	struct kb_op *op;
+	ssize_t n, i;
+
+	while ((n = fi_cq_read(cq, done, KB_BATCH)) != -EAGAIN) {
+		for (i = 0; i < n; i++) {
+			op = done[i].op_context;
+			/* Remote CQ data took a receive, and there is no message. */
+			op->done(q, op, done[i].flags & FI_REMOTE_WRITE ?
+						-EMSGSIZE : 0, done[i].len);
+		}
+		if (n == -FI_EAVAIL)
+			kb_cq_error(q);
+		else if (n < 0)
+			return;
+		kb_pump(q);
+	}
+}
+
+void kb_fabric_lost(struct kb_fabric *f)
+{
+	if (!xchg(&f->gone, true))
+		queue_work(kb_wq, &f->gone_work);
+}
+EXPORT_SYMBOL_NS_GPL(kb_fabric_lost, KOFIBLK);
+
+static void kb_queue_close_ep(struct kb_queue *q)
+{
+	if (!q->ep)
+		return;
+	fi_close(&q->ep->fid);
+	q->ep = NULL;
+	kb_cq_drain(q->cq, q);
+}
+
+/* Has all that is posted or waits done. */
+static void kb_fabric_down(struct kb_fabric *f)
+{
+	struct kb_queue *q;
+	struct kb_op *op;
+	u16 i;
+
+	for (i = 0; i < f->nqueues; i++)
+		WRITE_ONCE(f->queues[i].up, false);
+	synchronize_rcu();
+	for (i = 0; i < f->nqueues; i++)
+		kb_queue_close_ep(&f->queues[i]);
+	for (i = 0; i < f->nqueues; i++) {
+		q = &f->queues[i];
+		spin_lock_bh(&q->lock);
+		q->closed = true;
+		spin_unlock_bh(&q->lock);
+		while ((op = kb_op_next(q)))
+			kb_op_fail(q, op, -ENODEV);
+	}
+}
+
+static void kb_gone(struct work_struct *work)
+{
+	struct kb_fabric *f = container_of(work, struct kb_fabric, gone_work);
+	unsigned int noio = memalloc_noio_save();
+
+	kb_fabric_down(f);
+	f->role->gone(f);
+	memalloc_noio_restore(noio);
+}
+
+static void kb_eq_handler(struct fid_eq *eq, void *context)
+{
+	struct fi_eq_device_entry entry;
+	struct fi_eq_err_entry error;
+	struct kb_fabric *f = context;
+	ssize_t ret;
+	u32 event;
+
+	while ((ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0)) !=
+	       -EAGAIN) {
+		if (ret == -FI_EAVAIL)
+			fi_eq_readerr(eq, &error, 0);
+		else if (ret > 0 && event == FI_DEVICE_REMOVED)
+			kb_fabric_lost(f);
+	}
+}
+
+/* --- receives --- */
+
+static int kb_recv_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kb_recv *recv = container_of(op, struct kb_recv, op);
+	int ret;
+
+	ret = fi_recv(q->ep, recv->buf, q->recv_len, NULL, FI_ADDR_UNSPEC, op);
+	return ret == -EMSGSIZE ? -EIO : ret;
+}
+
+/* One that is too long is the peer's fault, anything else the device's. */
+static void kb_recv_done(struct kb_queue *q, struct kb_op *op, int err,
+			 size_t len)
+{
+	struct kb_recv *recv = container_of(op, struct kb_recv, op);
+
+	if (!err) {
+		q->fabric->role->received(q, recv->buf, len);
+	} else if (err != -EMSGSIZE && READ_ONCE(q->up)) {
+		kb_fabric_lost(q->fabric);
+		return;
+	}
+	if (READ_ONCE(q->up))
+		kb_submit(q, op);
+}
+
+static int kb_bufs_add(struct kb_queue *q)
+{
+	size_t stride = ALIGN(q->recv_len, KB_BUF_ALIGN);
+	u32 i, count = min_t(u32, KB_BUFS_SIZE / stride, q->recvs_max - q->recvs);
+	struct kb_bufs *bufs;
+
+	bufs = kzalloc(struct_size(bufs, recvs, count), GFP_KERNEL);
+	if (!bufs)
+		return -ENOMEM;
+	bufs->mem = kmalloc_node(count * stride, GFP_KERNEL,
+				 q->fabric->info->domain_attr->numa_node);
+	if (!bufs->mem) {
+		kfree(bufs);
+		return -ENOMEM;
+	}
+	list_add(&bufs->list, &q->bufs);
+	q->recvs += count;
+	for (i = 0; i < count; i++) {
+		bufs->recvs[i].buf = bufs->mem + i * stride;
+		bufs->recvs[i].op.post = kb_recv_post;
+		bufs->recvs[i].op.done = kb_recv_done;
+		kb_submit(q, &bufs->recvs[i].op);
+	}
+	return 0;
+}
+
+u32 kb_credits_take(struct kb_queue *q, u32 want)
+{
+	unsigned int noio = memalloc_noio_save();
+	u32 n;
+
+	mutex_lock(&q->credits_lock);
+	want = min(want, q->recvs_max - q->promised);
+	while (q->recvs < q->promised + want && !kb_bufs_add(q))
+		;
+	n = min(want, q->recvs - q->promised);
+	q->promised += n;
+	mutex_unlock(&q->credits_lock);
+	memalloc_noio_restore(noio);
+	return n;
+}
+EXPORT_SYMBOL_NS_GPL(kb_credits_take, KOFIBLK);
+
+void kb_credits_give(struct kb_queue *q, u32 n)
+{
+	mutex_lock(&q->credits_lock);
+	q->promised -= n;
+	mutex_unlock(&q->credits_lock);
+}
+EXPORT_SYMBOL_NS_GPL(kb_credits_give, KOFIBLK);
+
+/* --- transfers --- */
+
+/* As many segments as fit in a part. Return: bytes of them. */
+static size_t kb_rma_take(struct kb_queue *q, const struct kb_rma *rma,
+			  unsigned int *nsegs)
+{
+	size_t max = min(q->fabric->max_rma, rma->bytes - rma->posted);
+	size_t bytes = 0, off = rma->seg_off;
+	unsigned int i;
+
+	for (i = 0; i < READ_ONCE(q->fabric->rma_pieces) && bytes < max &&
+	     rma->seg + i < rma->nbvec; i++) {
+		bytes += rma->bvec[rma->seg + i].bv_len - off;
+		off = 0;
+	}
+	*nsegs = i;
+	return min(bytes, max);
+}
+
+static void kb_rma_advance(struct kb_rma *rma, size_t bytes)
+{
+	rma->posted += bytes;
+	while (bytes) {
+		size_t n = min(bytes, rma->bvec[rma->seg].bv_len - rma->seg_off);
+
+		rma->seg_off += n;
+		bytes -= n;
+		if (rma->seg_off == rma->bvec[rma->seg].bv_len) {
+			rma->seg++;
+			rma->seg_off = 0;
+		}
+	}
+}
+
+static int kb_rma_part(struct kb_queue *q, struct kb_rma *rma)
+{
+	struct fi_rma_iov *iov = &rma->iov[rma->parts];
+	struct fi_msg_rma msg = {
+		.addr		= rma->peer,
+		.rma_iov	= iov,
+		.rma_iov_count	= 1,
+		.context	= &rma->op,
+	};
+	unsigned int nsegs;
+	size_t bytes;
+	int ret;
+
+	do {
+		bytes = kb_rma_take(q, rma, &nsegs);
+		if (!bytes)
+			return -EINVAL;
+		*iov = (struct fi_rma_iov) {
+			.addr	= rma->addr + rma->posted,
+			.len	= bytes,
+			.key	= rma->key,
+		};
+		iov_iter_bvec(&msg.msg_iter,
+			      rma->write ? ITER_SOURCE : ITER_DEST,
+			      rma->bvec + rma->seg, nsegs,
+			      rma->seg_off + bytes);
+		iov_iter_advance(&msg.msg_iter, rma->seg_off);
+		ret = rma->write ?
+			      fi_writemsg(q->ep, &msg, FI_COMPLETION |
+						       FI_DELIVERY_COMPLETE) :
+			      fi_readmsg(q->ep, &msg, FI_COMPLETION);
+		/* This device wants fewer at a time. */
+		if (ret == -EMSGSIZE && nsegs > 1)
+			WRITE_ONCE(q->fabric->rma_pieces, nsegs / 2);
+	} while (ret == -EMSGSIZE && nsegs > 1);
+	if (!ret)
+		kb_rma_advance(rma, bytes);
+	return ret;
+}
+
+/*
+ * Called for each part, and once for the poster, who counts as one: so nothing is
+ * over while it is being posted.
+ */
+static void kb_rma_done(struct kb_queue *q, struct kb_op *op, int err,
+			size_t len)
+{
+	struct kb_rma *rma = container_of(op, struct kb_rma, op);
+
+	if (err)
+		WRITE_ONCE(rma->err, err);
+	if (!atomic_dec_and_test(&rma->pending))
+		return;
+	if (rma->err || rma->posted == rma->bytes) {
+		rma->done(q, op, rma->err, rma->bytes);
+		return;
+	}
+	rma->parts = 0;
+	atomic_set(&rma->pending, 1);
+	kb_submit(q, op);
+}
+
+static int kb_rma_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kb_rma *rma = container_of(op, struct kb_rma, op);
+	int ret;
+
+	while (rma->posted < rma->bytes && rma->parts < KB_RMA_PARTS &&
+	       !READ_ONCE(rma->err)) {
+		atomic_inc(&rma->pending);
+		ret = kb_rma_part(q, rma);
+		if (ret) {
+			atomic_dec(&rma->pending);
+			return ret;
+		}
+		rma->parts++;
+	}
+	kb_rma_done(q, op, 0, 0);
+	return 0;
+}
+
+void kb_rma_submit(struct kb_queue *q, struct kb_rma *rma)
+{
+	rma->done = rma->op.done;
+	rma->op.done = kb_rma_done;
+	rma->op.post = kb_rma_post;
+	atomic_set(&rma->pending, 1);
+	rma->err = 0;
+	rma->posted = 0;
+	rma->seg = 0;
+	rma->seg_off = 0;
+	rma->parts = 0;
+	kb_submit(q, &rma->op);
+}
+EXPORT_SYMBOL_NS_GPL(kb_rma_submit, KOFIBLK);
+
+/* --- peers --- */
+
+int kb_peer_get(struct kb_fabric *f, const void *addr, fi_addr_t *peer)
+{
+	size_t len = f->queues[0].addrlen;
+	unsigned int noio = memalloc_noio_save();
+	struct kb_peer *p;
+	int ret = 0;
+
+	mutex_lock(&f->peers_lock);
+	list_for_each_entry(p, &f->peers, list)
+		if (!memcmp(p->addr, addr, len)) {
+			p->refs++;
+			goto found;
+		}
+	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	if (!p) {
+		ret = -ENOMEM;
+		goto out;
+	}
+	p->refs = 1;
+	memcpy(p->addr, addr, len);
+	ret = fi_av_insert(f->av, p->addr, 1, &p->peer, 0, NULL);
+	if (ret != 1) {
+		kfree(p);
+		ret = ret < 0 ? kb_errno(ret) : -EADDRNOTAVAIL;
+		goto out;
+	}
+	ret = 0;
+	list_add(&p->list, &f->peers);
+found:
+	*peer = p->peer;
+out:
+	mutex_unlock(&f->peers_lock);
+	memalloc_noio_restore(noio);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(kb_peer_get, KOFIBLK);
+
+void kb_peer_put(struct kb_fabric *f, fi_addr_t peer)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct kb_peer *p;
+
+	mutex_lock(&f->peers_lock);
+	list_for_each_entry(p, &f->peers, list)
+		if (p->peer == peer)
+			break;
+	if (!WARN_ON_ONCE(list_entry_is_head(p, &f->peers, list)) &&
+	    !--p->refs) {
+		list_del(&p->list);
+		/* Of a device that is gone there is nothing to be removed. */
+		fi_av_remove(f->av, &p->peer, 1, 0);
+		kfree(p);
+	}
+	mutex_unlock(&f->peers_lock);
+	memalloc_noio_restore(noio);
+}
+EXPORT_SYMBOL_NS_GPL(kb_peer_put, KOFIBLK);
+
+/* --- opening and closing --- */
+
+static int kb_hint(char **field, const char *name)
+{
+	if (!name)
+		return 0;
+	*field = kstrdup(name, GFP_KERNEL);
+	return *field ? 0 : -ENOMEM;
+}
+
+static int kb_find(const struct kb_select *select, u64 caps,
+		   struct fi_info **info)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret;
+
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = caps;
+	/* We send no remote CQ data, so none takes a receive. */
+	hints->mode = FI_RX_CQ_DATA;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY;
+	ret = kb_hint(&hints->fabric_attr->prov_name, select->prov) ?:
+	      kb_hint(&hints->fabric_attr->name, select->fabric) ?:
+	      kb_hint(&hints->domain_attr->name, select->domain) ?:
+	      fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static size_t kb_option(struct kb_fabric *f, int option)
+{
+	size_t value, len = sizeof(value);
+
+	if (fi_getopt(&f->queues[0].ep->fid, FI_OPT_ENDPOINT, option, &value,
+		      &len))
+		return f->info->ep_attr->max_msg_size;
+	return value;
+}
+
+static int kb_queue_open(struct kb_fabric *f, struct kb_queue *q)
+{
+	struct fi_cq_attr attr = {
+		.size		= f->info->tx_attr->size +
+				  f->info->rx_attr->size + KB_REGS,
+		.flags		= FI_AFFINITY,
+		.format		= FI_CQ_FORMAT_MSG,
+		.signaling_vector = cpumask_nth(q->index % num_online_cpus(),
+						cpu_online_mask),
+		.handler	= kb_cq_drain,
+		.handler_context = q,
+	};
+	int ret;
+
+	ret = fi_cq_open(f->domain, &attr, &q->cq, NULL) ?:
+	      fi_endpoint(f->domain, f->info, &q->ep, NULL) ?:
+	      fi_ep_bind(q->ep, &f->av->fid, 0) ?:
+	      fi_ep_bind(q->ep, &q->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	      fi_enable(q->ep);
+	if (ret)
+		return ret;
+	q->addrlen = sizeof(q->addr);
+	return fi_getname(&q->ep->fid, q->addr, &q->addrlen);
+}
+
+static void kb_queue_close(struct kb_queue *q)
+{
+	struct kb_bufs *bufs, *next;
+
+	if (q->cq)
+		fi_close(&q->cq->fid);
+	/* From here on no handler arms it. */
+	cancel_delayed_work_sync(&q->retry);
+	list_for_each_entry_safe(bufs, next, &q->bufs, list) {
+		kfree(bufs->mem);
+		kfree(bufs);
+	}
+}
+
+static void kb_queue_init(struct kb_fabric *f, u16 index)
+{
+	struct kb_queue *q = &f->queues[index];
+
+	q->fabric = f;
+	q->index = index;
+	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->waiting);
+	INIT_DELAYED_WORK(&q->retry, kb_retry);
+	mutex_init(&q->credits_lock);
+	q->recvs_max = f->info->rx_attr->size;
+	INIT_LIST_HEAD(&q->bufs);
+}
+
+static void kb_fabric_close(struct kb_fabric *f)
+{
+	u16 i;
+
+	if (xchg(&f->gone, true))
+		flush_work(&f->gone_work);
+	kb_fabric_down(f);
+	for (i = 0; i < f->nqueues; i++)
+		kb_queue_close(&f->queues[i]);
+	if (f->av)
+		fi_close(&f->av->fid);
+	if (f->domain)
+		fi_close(&f->domain->fid);
+	if (f->eq)
+		fi_close(&f->eq->fid);
+	/* A handler may have been about to queue it, and now there is none. */
+	flush_work(&f->gone_work);
+	if (f->fabric)
+		fi_close(&f->fabric->fid);
+	WARN_ON_ONCE(!list_empty(&f->peers));
+	fi_freeinfo(f->info);
+	kfree(f->queues);
+	kfree(f);
+}
+
+static int kb_fabric_open(struct kb_fabric *f, const struct kb_select *select)
+{
+	const u64 read = FI_MSG | FI_RMA | FI_READ | FI_REMOTE_READ;
+	struct fi_eq_attr eq_attr = {
+		.handler		= kb_eq_handler,
+		.handler_context	= f,
+	};
+	struct fi_av_attr av_attr = {};
+	u16 i, count;
+	int ret;
+
+	f->can_write = true;
+	ret = kb_find(select, read | FI_WRITE | FI_REMOTE_WRITE, &f->info);
+	if (ret == -ENODATA) {
+		f->can_write = false;
+		ret = kb_find(select, read, &f->info);
+	}
+	if (ret)
+		return ret;
+	count = min3(num_online_cpus(), KB_QUEUES_MAX,
+		     (unsigned int)max(f->info->domain_attr->cq_cnt, 1UL));
+	f->queues = kcalloc(count, sizeof(*f->queues), GFP_KERNEL);
+	if (!f->queues)
+		return -ENOMEM;
+	ret = fi_fabric(f->info->fabric_attr, &f->fabric, NULL) ?:
+	      fi_eq_open(f->fabric, &eq_attr, &f->eq, NULL) ?:
+	      fi_domain(f->fabric, f->info, &f->domain, NULL) ?:
+	      fi_av_open(f->domain, &av_attr, &f->av, NULL);
+	for (i = 0; i < count && !ret; i++) {
+		kb_queue_init(f, i);
+		f->nqueues++;
+		ret = kb_queue_open(f, &f->queues[i]);
+	}
+	if (ret)
+		return ret;
+	f->max_msg = kb_option(f, FI_OPT_MAX_MSG_SIZE);
+	f->max_rma = kb_option(f, FI_OPT_MAX_RMA_SIZE);
+	for (i = 0; i < count; i++) {
+		f->queues[i].recv_len = min(f->role->recv_len, f->max_msg);
+		f->queues[i].up = true;
+	}
+	/* Not before: from here on a removal closes what is open. */
+	return fi_domain_bind(f->domain, &f->eq->fid, 0);
+}
+
+static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
+				       const struct kb_select *select)
+{
+	struct kb_fabric *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	int ret;
+
+	if (!f)
+		return ERR_PTR(-ENOMEM);
+	f->role = role;
+	f->refs = 1;
+	f->rma_pieces = KB_RMA_PIECES;
+	mutex_init(&f->peers_lock);
+	INIT_LIST_HEAD(&f->peers);
+	INIT_WORK(&f->gone_work, kb_gone);
+	ret = kb_fabric_open(f, select);
+	if (ret) {
+		kb_fabric_close(f);
+		return ERR_PTR(kb_errno(ret));
+	}
+	pr_info("%s uses %s of %s, %u queues%s\n", role->name,
+		f->info->domain_attr->name, f->info->fabric_attr->name,
+		f->nqueues, f->can_write ? "" : ", without RDMA write");
+	list_add(&f->list, &kb_fabrics);
+	return f;
+}
+
+static bool kb_is(const char *wanted, const char *name)
+{
+	return !wanted || !strcasecmp(wanted, name);
+}
+
+struct kb_fabric *kb_fabric_get(const struct kb_role *role,
+				const struct kb_select *select)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct kb_fabric *f;
+
+	mutex_lock(&kb_fabrics_lock);
+	list_for_each_entry(f, &kb_fabrics, list)
+		if (f->role == role && !READ_ONCE(f->gone) &&
+		    kb_is(select->prov, f->info->fabric_attr->prov_name) &&
+		    kb_is(select->fabric, f->info->fabric_attr->name) &&
+		    kb_is(select->domain, f->info->domain_attr->name)) {
+			f->refs++;
+			goto out;
+		}
+	f = kb_fabric_new(role, select);
+out:
+	mutex_unlock(&kb_fabrics_lock);
+	memalloc_noio_restore(noio);
+	return f;
+}
+EXPORT_SYMBOL_NS_GPL(kb_fabric_get, KOFIBLK);
+
+void kb_fabric_put(struct kb_fabric *f)
+{
+	unsigned int noio = memalloc_noio_save();
+	bool last;
+
+	mutex_lock(&kb_fabrics_lock);
+	last = !--f->refs;
+	if (last)
+		list_del(&f->list);
+	mutex_unlock(&kb_fabrics_lock);
+	if (last)
+		kb_fabric_close(f);
+	memalloc_noio_restore(noio);
+}
+EXPORT_SYMBOL_NS_GPL(kb_fabric_put, KOFIBLK);
+
+static int __init kb_common_init(void)
+{
+	kb_wq = alloc_workqueue("kofiblk", WQ_MEM_RECLAIM, 0);
+	return kb_wq ? 0 : -ENOMEM;
+}
+module_init(kb_common_init);
+
+static void __exit kb_common_exit(void)
+{
+	destroy_workqueue(kb_wq);
+}
+module_exit(kb_common_exit);

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofiblk's TCP connections. A thread blocks in here; kb_net_shutdown() wakes it,
+ * which is why a socket is published before anything waits for it.
+ */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/inet.h>
+#include <linux/jiffies.h>
+#include <linux/net.h>
+#include <linux/module.h>
+#include <linux/string.h>
+#include <linux/tcp.h>
+#include <linux/uio.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+#include "net.h"
+#include "wire.h"
+
+#define KB_NET_BACKLOG	16
+/* For a message, once it has begun. */
+#define KB_NET_MS	5000
+/* A peer that is gone without a word is noticed after about so many seconds. */
+#define KB_NET_IDLE	5
+#define KB_NET_INTERVAL	5
+#define KB_NET_PROBES	3
+
+void kb_net_init(struct kb_net *net)
+{
+	mutex_init(&net->lock);
+	net->sock = NULL;
+	net->shut = false;
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_init, KOFIBLK);
+
+int kb_net_parse(const char *text, struct sockaddr_storage *addr)
+{
+	char host[KB_NET_NAME];
+	const char *port = strrchr(text, ':');
+	bool six = *text == '[';
+	size_t len;
+
+	if (!port || !port[1])
+		return -EINVAL;
+	len = port - text;
+	if (six) {
+		if (len < 2 || text[len - 1] != ']')
+			return -EINVAL;
+		text++;
+		len -= 2;
+	}
+	if (len >= sizeof(host))
+		return -EINVAL;
+	memcpy(host, text, len);
+	host[len] = '\0';
+	return inet_pton_with_scope(&init_net, six ? AF_INET6 : AF_INET, host,
+				    port + 1, addr) ? -EINVAL : 0;
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_parse, KOFIBLK);
+
+static int kb_net_addrlen(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in);
+}
+
+static int kb_net_publish(struct kb_net *net, struct socket *sock)
+{
+	bool shut;
+
+	mutex_lock(&net->lock);
+	shut = net->shut;
+	if (!shut)
+		net->sock = sock;
+	mutex_unlock(&net->lock);
+	if (!shut)
+		return 0;
+	sock_release(sock);
+	return -ESHUTDOWN;
+}
+
+static int kb_net_socket(struct kb_net *net, const struct sockaddr_storage *addr)
+{
+	struct socket *sock;
+	int ret;
+
+	ret = sock_create_kern(&init_net, addr->ss_family, SOCK_STREAM,
+			       IPPROTO_TCP, &sock);
+	return ret ?: kb_net_publish(net, sock);
+}
+
+/* Sockets of a disk's client may be what memory waits for. */
+static void kb_net_set_up(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	sk->sk_allocation = GFP_NOIO;
+	tcp_sock_set_nodelay(sk);
+	sock_set_keepalive(sk);
+	tcp_sock_set_keepidle(sk, KB_NET_IDLE);
+	tcp_sock_set_keepintvl(sk, KB_NET_INTERVAL);
+	tcp_sock_set_keepcnt(sk, KB_NET_PROBES);
+}
+
+/* What an error is to be called, as a socket shut down has several. */
+static int kb_net_err(struct kb_net *net, int err)
+{
+	if (READ_ONCE(net->shut))
+		return -ESHUTDOWN;
+	return err == -EAGAIN || err == -EINPROGRESS ? -ETIMEDOUT : err;
+}
+
+int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
+		   unsigned int ms)
+{
+	struct sockaddr_storage copy = *addr;
+	int ret;
+
+	ret = kb_net_socket(net, addr);
+	if (ret)
+		return ret;
+	kb_net_set_up(net->sock);
+	net->sock->sk->sk_sndtimeo = max(msecs_to_jiffies(ms), 1UL);
+	ret = kernel_connect(net->sock, (struct sockaddr *)&copy,
+			     kb_net_addrlen(addr), 0);
+	return ret ? kb_net_err(net, ret) : 0;
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_connect, KOFIBLK);
+
+int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr)
+{
+	struct sockaddr_storage copy = *addr;
+	int ret;
+
+	ret = kb_net_socket(net, addr);
+	if (ret)
+		return ret;
+	sock_set_reuseaddr(net->sock->sk);
+	ret = kernel_bind(net->sock, (struct sockaddr *)&copy,
+			  kb_net_addrlen(addr)) ?:
+	      kernel_listen(net->sock, KB_NET_BACKLOG);
+	return ret ? kb_net_err(net, ret) : 0;
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_listen, KOFIBLK);
+
+int kb_net_accept(struct kb_net *listener, struct kb_net *net)
+{
+	struct socket *sock;
+	int ret;
+
+	ret = kernel_accept(listener->sock, &sock, 0);
+	if (ret)
+		return kb_net_err(listener, ret);
+	kb_net_set_up(sock);
+	return kb_net_publish(net, sock);
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_accept, KOFIBLK);
+
+void kb_net_name(struct kb_net *net, char name[KB_NET_NAME])
+{
+	struct sockaddr_storage addr;
+
+	if (!net->sock ||
+	    kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0)
+		strscpy(name, "?", KB_NET_NAME);
+	else
+		snprintf(name, KB_NET_NAME, "%pISpc", &addr);
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_name, KOFIBLK);
+
+int kb_net_send(struct kb_net *net, const void *buf, size_t len)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KB_NET_MS);
+	size_t sent = 0;
+	int ret;
+
+	while (sent < len) {
+		struct kvec vec = {
+			.iov_base = (void *)buf + sent,
+			.iov_len = len - sent,
+		};
+		struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
+		long left = end - jiffies;
+
+		if (left <= 0)
+			return kb_net_err(net, -ETIMEDOUT);
+		WRITE_ONCE(net->sock->sk->sk_sndtimeo, left);
+		ret = kernel_sendmsg(net->sock, &msg, &vec, 1, len - sent);
+		if (ret < 0)
+			return kb_net_err(net, ret);
+		sent += ret;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_send, KOFIBLK);
+
+/* Return: bytes, at least 1; 0 when the time is over; or an errno. */
+static int kb_net_some(struct kb_net *net, void *buf, size_t len, long timeout)
+{
+	struct kvec vec = { .iov_base = buf, .iov_len = len };
+	struct msghdr msg = {};
+	int ret;
+
+	if (timeout <= 0)
+		return kb_net_err(net, 0);
+	WRITE_ONCE(net->sock->sk->sk_rcvtimeo, timeout);
+	ret = kernel_recvmsg(net->sock, &msg, &vec, 1, len, 0);
+	if (ret > 0)
+		return ret;
+	ret = kb_net_err(net, ret ?: -ECONNRESET);
+	return ret == -ETIMEDOUT ? 0 : ret;
+}
+
+static int kb_net_fill(struct kb_net *net, void *buf, size_t have, size_t len,
+		       unsigned long end)
+{
+	int ret;
+
+	while (have < len) {
+		ret = kb_net_some(net, buf + have, len - have, end - jiffies);
+		if (ret <= 0)
+			return ret ?: -ECONNABORTED;
+		have += ret;
+	}
+	return 0;
+}
+
+int kb_net_recv(struct kb_net *net, void *buf, size_t room, unsigned int ms)
+{
+	const struct kb_net_hdr *hdr = buf;
+	unsigned long end;
+	size_t len;
+	int ret;
+
+	ret = kb_net_some(net, buf, sizeof(*hdr),
+			  ms ? max(msecs_to_jiffies(ms), 1UL) :
+			       MAX_SCHEDULE_TIMEOUT);
+	if (ret <= 0)
+		return ret ?: -ETIMEDOUT;
+	end = jiffies + msecs_to_jiffies(KB_NET_MS);
+	ret = kb_net_fill(net, buf, ret, sizeof(*hdr), end);
+	if (ret)
+		return ret;
+	len = le32_to_cpu(hdr->len);
+	if (len < sizeof(*hdr) || len > room)
+		return -EPROTO;
+	return kb_net_fill(net, buf, sizeof(*hdr), len, end) ?: len;
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_recv, KOFIBLK);
+
+void kb_net_shutdown(struct kb_net *net)
+{
+	mutex_lock(&net->lock);
+	WRITE_ONCE(net->shut, true);
+	/* Not the other direction: there may be a goodbye to be said. */
+	if (net->sock)
+		kernel_sock_shutdown(net->sock, SHUT_RD);
+	mutex_unlock(&net->lock);
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_shutdown, KOFIBLK);
+
+void kb_net_close(struct kb_net *net)
+{
+	struct socket *sock;
+
+	mutex_lock(&net->lock);
+	sock = net->sock;
+	net->sock = NULL;
+	net->shut = false;
+	mutex_unlock(&net->lock);
+	if (sock)
+		sock_release(sock);
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_close, KOFIBLK);

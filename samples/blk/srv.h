@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kofiblk's server.
+ *
+ * An export is a disk's name and a store, the block device or file behind it; a
+ * port is a TCP address and a device. A connection is a session, with a thread that
+ * sets it up, watches it, and ends it: whoever wants a session to end shuts its
+ * connection down and waits.
+ *
+ * A session has a request for each slot, so a client can't have it allocate but what
+ * memory a request's data takes while it runs, which is bounded. A request is never
+ * given up: what it waits for ends, as all on a fabric does. When the session isn't
+ * live any more it goes on to its end, touching neither store nor client.
+ *
+ * kb_export.setup (mutex) > kb_srv_lock (mutex) > kb_sessions_lock (spinlock, BH off)
+ * > kb_session.lock (spinlock, BH off). Under kb_reserve.lock (likewise) none is taken.
+ */
+#ifndef KOFIBLK_SRV_H
+#define KOFIBLK_SRV_H
+
+#include <linux/bio.h>
+#include <linux/configfs.h>
+#include <linux/mutex.h>
+#include <linux/uuid.h>
+#include <linux/wait.h>
+#include "auth.h"
+#include "fabric.h"
+#include "net.h"
+#include "wire.h"
+
+struct kb_session;
+
+extern struct mutex kb_srv_lock;
+extern const struct kb_role kb_srv_role;
+extern struct workqueue_struct *kb_io_wq;	/* may wait for a store */
+extern struct workqueue_struct *kb_done_wq;	/* doesn't wait */
+
+/* --- srv_store.c: block devices and files --- */
+
+struct kb_store {
+	struct file		*file;
+	struct block_device	*bdev;	/* or NULL: a file */
+	bool			read_only;
+	struct kb_disk_msg	disk;	/* as clients are told */
+};
+
+int kb_store_open(struct kb_store *store, const char *path, bool read_only);
+void kb_store_close(struct kb_store *store);
+u64 kb_store_bytes(const struct kb_store *store);
+
+/* What a store is to do; all of it may sleep. */
+struct kb_store_io {
+	struct kb_store		*store;
+	bool			write;
+	bool			fua;
+	u64			offset;
+	const struct bio_vec	*bvec;
+	unsigned int		nbvec;
+	size_t			bytes;
+	/* Called once, in any context. */
+	void			(*done)(struct kb_store_io *io);
+	int			err;
+	atomic_t		pending;
+};
+
+void kb_store_rw(struct kb_store_io *io);
+int kb_store_flush(struct kb_store *store);
+int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes);
+int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
+		    bool nounmap, bool fua);
+int kb_store_init(void);
+void kb_store_exit(void);
+
+/* --- exports and ports, srv_configfs.c --- */
+
+struct kb_client {
+	struct config_item	item;
+	struct kb_export	*export;
+	struct list_head	list;	/* under kb_srv_lock, as is key */
+	struct crypto_shash	*key;	/* or NULL: no secret */
+};
+
+struct kb_export {
+	struct config_group	group;
+	struct config_group	clients;
+	char			*path;
+	bool			read_only;
+	bool			allow_any;
+	uuid_t			uuid;
+	struct mutex		setup;	/* one session after the other */
+	struct mutex		enabling;
+	/* Under kb_srv_lock */
+	struct list_head	client_list;
+	bool			enabled;
+	u32			nsessions;
+	struct kb_store		store;	/* of one that is enabled or has sessions */
+};
+
+struct kb_port {
+	struct config_group	group;
+	struct config_group	exports;	/* links */
+	char			addr[KB_NET_NAME];
+	u16			port;
+	struct kb_select	select;
+	u32			max_sessions;
+	u32			max_client_sessions;	/* of one name */
+	u32			max_memory;	/* bytes of a session's data */
+	struct mutex		enabling;
+	struct kb_net		net;
+	struct task_struct	*thread;
+	/* Under kb_srv_lock */
+	struct list_head	links;
+	bool			enabled;
+	u32			nsessions;
+	u32			half_open;
+};
+
+extern wait_queue_head_t kb_srv_wait;	/* for sessions to end */
+
+int kb_port_export(struct kb_port *port, const char *name,
+		   struct kb_export **export);
+int kb_export_mac(struct kb_export *export, const char *client,
+		  const char *label, const struct kvec *parts,
+		  unsigned int count, u8 mac[KB_MAC]);
+int kb_configfs_init(void);
+void kb_configfs_exit(void);
+
+/* --- srv_port.c --- */
+
+int kb_port_enable(struct kb_port *port);
+void kb_port_disable(struct kb_port *port);
+
+/* --- srv_session.c --- */
+
+enum kb_session_state {
+	KB_SESSION_NEW,
+	KB_SESSION_LIVE,
+	KB_SESSION_ENDING,	/* nothing begins any more */
+};
+
+enum kb_req_state {
+	KB_REQ_FREE,
+	KB_REQ_BUSY,
+	KB_REQ_READY,		/* the client fetches what was read */
+};
+
+struct kb_reply_op {
+	struct kb_op		op;
+	struct list_head	list;
+	struct kb_squeue	*sq;
+	struct kb_reply		*wire;
+	bool			out;		/* since when, under the lock */
+	unsigned long		since;		/* jiffies */
+};
+
+struct kb_req {
+	struct kb_squeue	*sq;
+	u16			slot;
+	u8			state;		/* enum kb_req_state */
+	bool			used;		/* some id was seen */
+	bool			reserved;	/* has the reserve */
+	bool			charged;	/* counted in kb_session.memory */
+	unsigned long		since;		/* READY, in jiffies */
+	int			err;
+	void			(*run)(struct kb_req *req);
+	struct work_struct	work;
+	struct list_head	list;
+	struct kb_cmd_msg	cmd;
+	struct page		*inline_page;
+	struct bio_vec		inline_bvec;
+	struct bio_vec		*bvec;		/* of data */
+	unsigned int		nbvec;
+	struct fid_mr		*mr;		/* without RDMA write */
+	struct kb_op		mr_op;
+	union {
+		struct kb_rma		rma;
+		struct kb_store_io	sio;
+	};
+};
+
+/* A session's part of a queue. */
+struct kb_squeue {
+	struct kb_session	*s;
+	struct kb_queue		*q;
+	fi_addr_t		peer;
+	bool			has_peer;
+	u32			credits;
+	struct kb_req		*reqs;		/* depth */
+	struct kb_reply_op	*replies;	/* depth */
+	struct kb_reply		*wires;		/* of replies */
+	/* Under kb_session.lock */
+	struct list_head	free_replies;
+	struct list_head	want_reply;	/* kb_req, done but for that */
+};
+
+struct kb_session_stats {
+	u64	reads;
+	u64	writes;
+	u64	others;
+	u64	read_bytes;
+	u64	write_bytes;
+	u64	errors;
+	u64	mem_waits;
+};
+
+struct kb_session {
+	u64			id;
+	struct kb_port		*port;
+	struct kb_export	*export;
+	struct kb_net		net;
+	char			peer_name[KB_NET_NAME];
+	struct list_head	list;		/* under kb_srv_lock */
+	struct hlist_node	hash;		/* under kb_hash_lock, or RCU */
+	struct rcu_head		rcu;
+	struct work_struct	stop_work;
+	int			resize;		/* the client is to be told */
+	unsigned long		heard;		/* jiffies */
+	bool			half_open;	/* under kb_srv_lock */
+	bool			known;		/* hello was believed */
+	struct kb_hello_msg	hello;		/* without addresses */
+	struct kb_limits	limits;
+	struct kb_fabric	*fabric;
+	u16			nqueues;
+	struct kb_squeue	*queues;
+
+	spinlock_t		lock;		/* protects what follows */
+	enum kb_session_state	state;
+	bool			stop;		/* its thread is to end it */
+	bool			again;		/* and the client may come back */
+	u32			io;		/* requests at the store */
+	u32			in_flight;	/* requests and replies */
+	u32			posted;		/* operations on the fabric */
+	u32			memory;		/* bytes of data */
+	struct list_head	mem_wait;	/* kb_req */
+	bool			pinging;	/* reply to a keep-alive is out */
+	struct kb_session_stats	stats;
+	struct kb_reply_op	ping;
+};
+
+struct kb_session *kb_session_new(struct kb_port *port);
+void kb_session_forget(struct kb_session *s);
+void kb_session_start(struct kb_session *s);
+void kb_session_stop(struct kb_session *s, bool again);
+void kb_sessions_stop(const struct kb_port *port,
+		      const struct kb_export *export);
+void kb_sessions_exit(void);
+void kb_sessions_resize(struct kb_export *export);
+void kb_session_violated(struct kb_session *s, const char *how);
+int kb_sessions_show(struct seq_file *m, void *unused);
+
+/* --- srv_io.c --- */
+
+int kb_squeue_init(struct kb_squeue *sq);
+void kb_squeue_exit(struct kb_squeue *sq);
+void kb_session_abort(struct kb_session *s);
+bool kb_session_untaken(struct kb_session *s, unsigned long age);
+void kb_session_command(struct kb_session *s, struct kb_queue *q,
+			const struct kb_cmd_msg *msg);
+void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
+		 void (*run)(struct kb_req *req));
+void kb_run_begin(struct kb_req *req);
+
+/* --- srv_mem.c --- */
+
+int kb_req_pages(struct kb_req *req);
+void kb_req_free_pages(struct kb_req *req);
+void kb_mem_waiters(struct kb_session *s, struct list_head *list);
+int kb_reserve_init(void);
+void kb_reserve_exit(void);
+
+#endif /* KOFIBLK_SRV_H */

@@ -1,0 +1,790 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the server serves, as an administrator says it:
+ *
+ *	/sys/kernel/config/kofiblk/
+ *		exports/NAME/		path read_only uuid allow_any enable resize
+ *			clients/NAME/	secret
+ *		ports/NAME/		addr port prov fabric domain enable
+ *					max_sessions max_client_sessions max_memory
+ *			exports/	links to exports
+ *
+ * Attributes can be changed while the export or port isn't enabled.
+ */
+#define pr_fmt(fmt) "kofiblk_srv: " fmt
+
+#include <linux/configfs.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include "srv.h"
+
+#define KB_PORT		4420
+#define KB_SESSIONS	64
+#define KB_CLIENT_SESSIONS	16
+#define KB_MEMORY	SZ_32M
+
+/* A line, as written with echo. */
+static char *kb_line(const char *page, size_t count)
+{
+	size_t len = count;
+
+	while (len && (page[len - 1] == '\n' || page[len - 1] == ' '))
+		len--;
+	return kstrndup(page, len, GFP_KERNEL);
+}
+
+static struct kb_export *to_kb_export(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct kb_export, group);
+}
+
+static struct kb_port *to_kb_port(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct kb_port, group);
+}
+
+/* --- clients --- */
+
+static struct kb_client *to_kb_client(struct config_item *item)
+{
+	return container_of(item, struct kb_client, item);
+}
+
+static ssize_t kb_client_secret_store(struct config_item *item,
+				      const char *page, size_t count)
+{
+	struct kb_client *client = to_kb_client(item);
+	struct crypto_shash *key = NULL;
+	char *line = kb_line(page, count);
+
+	if (!line)
+		return -ENOMEM;
+	if (*line)
+		key = kb_auth_key(line);
+	kfree_sensitive(line);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	mutex_lock(&kb_srv_lock);
+	swap(key, client->key);
+	mutex_unlock(&kb_srv_lock);
+	kb_auth_free(key);
+	return count;
+}
+CONFIGFS_ATTR_WO(kb_client_, secret);
+
+static struct configfs_attribute *kb_client_attrs[] = {
+	&kb_client_attr_secret,
+	NULL,
+};
+
+static void kb_client_release(struct config_item *item)
+{
+	struct kb_client *client = to_kb_client(item);
+
+	kb_auth_free(client->key);
+	kfree(client);
+}
+
+static struct configfs_item_operations kb_client_item_ops = {
+	.release	= kb_client_release,
+};
+
+static const struct config_item_type kb_client_type = {
+	.ct_item_ops	= &kb_client_item_ops,
+	.ct_attrs	= kb_client_attrs,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct config_item *kb_client_make(struct config_group *group,
+					  const char *name)
+{
+	struct kb_client *client;
+
+	if (!kb_name_ok(name))
+		return ERR_PTR(-EINVAL);
+	client = kzalloc(sizeof(*client), GFP_KERNEL);
+	if (!client)
+		return ERR_PTR(-ENOMEM);
+	config_item_init_type_name(&client->item, name, &kb_client_type);
+	client->export = container_of(group, struct kb_export, clients);
+	mutex_lock(&kb_srv_lock);
+	list_add(&client->list, &client->export->client_list);
+	mutex_unlock(&kb_srv_lock);
+	return &client->item;
+}
+
+static void kb_client_drop(struct config_group *group, struct config_item *item)
+{
+	struct kb_client *client = to_kb_client(item);
+
+	mutex_lock(&kb_srv_lock);
+	list_del(&client->list);
+	mutex_unlock(&kb_srv_lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kb_clients_group_ops = {
+	.make_item	= kb_client_make,
+	.drop_item	= kb_client_drop,
+};
+
+static const struct config_item_type kb_clients_type = {
+	.ct_group_ops	= &kb_clients_group_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+/**
+ * kb_export_mac() - what should a client, or we, prove?
+ * @export: what the client wants
+ * @name: the client's
+ * @label: as kb_auth_mac()
+ * @parts: likewise
+ * @count: likewise
+ * @mac: takes it, or zeroes
+ *
+ * Return: 1; 0 if there is no secret; -EACCES for a client that may not have the
+ * export; or another errno.
+ */
+int kb_export_mac(struct kb_export *export, const char *name,
+		  const char *label, const struct kvec *parts,
+		  unsigned int count, u8 mac[KB_MAC])
+{
+	struct kb_client *client;
+	int ret = export->allow_any ? 0 : -EACCES;
+
+	memset(mac, 0, KB_MAC);
+	mutex_lock(&kb_srv_lock);
+	list_for_each_entry(client, &export->client_list, list)
+		if (!strcmp(config_item_name(&client->item), name)) {
+			ret = 0;
+			if (client->key)
+				ret = kb_auth_mac(client->key, label, parts,
+						  count, mac) ?: 1;
+			break;
+		}
+	mutex_unlock(&kb_srv_lock);
+	return ret;
+}
+
+/* --- exports --- */
+
+/* Return: 0 with the lock held if @export can be changed, or -EBUSY without. */
+static int kb_export_change(struct kb_export *export)
+{
+	mutex_lock(&export->enabling);
+	if (!export->enabled)
+		return 0;
+	mutex_unlock(&export->enabling);
+	return -EBUSY;
+}
+
+static ssize_t kb_export_path_show(struct config_item *item, char *page)
+{
+	struct kb_export *export = to_kb_export(item);
+	ssize_t ret;
+
+	mutex_lock(&export->enabling);
+	ret = sysfs_emit(page, "%s\n", export->path ?: "");
+	mutex_unlock(&export->enabling);
+	return ret;
+}
+
+static ssize_t kb_export_path_store(struct config_item *item, const char *page,
+				    size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+	char *path = kb_line(page, count);
+	int ret;
+
+	if (!path)
+		return -ENOMEM;
+	ret = *path == '/' ? kb_export_change(export) : -EINVAL;
+	if (!ret) {
+		swap(path, export->path);
+		mutex_unlock(&export->enabling);
+	}
+	kfree(path);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(kb_export_, path);
+
+static ssize_t kb_export_bool_store(struct kb_export *export, bool *flag,
+				    const char *page, size_t count)
+{
+	bool value;
+	int ret = kstrtobool(page, &value) ?: kb_export_change(export);
+
+	if (ret)
+		return ret;
+	*flag = value;
+	mutex_unlock(&export->enabling);
+	return count;
+}
+
+static ssize_t kb_export_read_only_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_kb_export(item)->read_only);
+}
+
+static ssize_t kb_export_read_only_store(struct config_item *item,
+					 const char *page, size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+
+	return kb_export_bool_store(export, &export->read_only, page, count);
+}
+CONFIGFS_ATTR(kb_export_, read_only);
+
+static ssize_t kb_export_allow_any_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_kb_export(item)->allow_any);
+}
+
+static ssize_t kb_export_allow_any_store(struct config_item *item,
+					 const char *page, size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+
+	return kb_export_bool_store(export, &export->allow_any, page, count);
+}
+CONFIGFS_ATTR(kb_export_, allow_any);
+
+static ssize_t kb_export_uuid_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%pUb\n", &to_kb_export(item)->uuid);
+}
+
+static ssize_t kb_export_uuid_store(struct config_item *item, const char *page,
+				    size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+	uuid_t uuid;
+	int ret;
+
+	ret = uuid_parse(page, &uuid);
+	if (!ret && uuid_is_null(&uuid))
+		ret = -EINVAL;
+	ret = ret ?: kb_export_change(export);
+	if (ret)
+		return ret;
+	export->uuid = uuid;
+	mutex_unlock(&export->enabling);
+	return count;
+}
+CONFIGFS_ATTR(kb_export_, uuid);
+
+static int kb_export_enable(struct kb_export *export)
+{
+	int ret;
+
+	if (!export->path)
+		return -EINVAL;
+	ret = kb_store_open(&export->store, export->path, export->read_only);
+	if (ret)
+		return ret;
+	mutex_lock(&kb_srv_lock);
+	export->enabled = true;
+	mutex_unlock(&kb_srv_lock);
+	return 0;
+}
+
+static void kb_export_disable(struct kb_export *export)
+{
+	lockdep_assert_held(&export->enabling);
+	if (!export->enabled)
+		return;
+	mutex_lock(&kb_srv_lock);
+	export->enabled = false;
+	mutex_unlock(&kb_srv_lock);
+	kb_sessions_stop(NULL, export);
+	wait_event(kb_srv_wait, !READ_ONCE(export->nsessions));
+	kb_store_close(&export->store);
+}
+
+static ssize_t kb_export_enable_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_kb_export(item)->enabled);
+}
+
+static ssize_t kb_export_enable_store(struct config_item *item,
+				      const char *page, size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+	bool enable;
+	int ret;
+
+	ret = kstrtobool(page, &enable);
+	if (ret)
+		return ret;
+	mutex_lock(&export->enabling);
+	if (!enable)
+		kb_export_disable(export);
+	else if (!export->enabled)
+		ret = kb_export_enable(export);
+	mutex_unlock(&export->enabling);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(kb_export_, enable);
+
+/* Whatever is written: look at the size again. */
+static ssize_t kb_export_resize_store(struct config_item *item,
+				      const char *page, size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+	u64 bytes;
+
+	mutex_lock(&export->enabling);
+	if (!export->enabled) {
+		mutex_unlock(&export->enabling);
+		return -ENODEV;
+	}
+	bytes = kb_store_bytes(&export->store);
+	if (bytes != export->store.disk.bytes) {
+		WRITE_ONCE(export->store.disk.bytes, bytes);
+		kb_sessions_resize(export);
+	}
+	mutex_unlock(&export->enabling);
+	return count;
+}
+CONFIGFS_ATTR_WO(kb_export_, resize);
+
+static struct configfs_attribute *kb_export_attrs[] = {
+	&kb_export_attr_path,
+	&kb_export_attr_read_only,
+	&kb_export_attr_uuid,
+	&kb_export_attr_allow_any,
+	&kb_export_attr_enable,
+	&kb_export_attr_resize,
+	NULL,
+};
+
+static void kb_export_release(struct config_item *item)
+{
+	struct kb_export *export = to_kb_export(item);
+
+	kfree(export->path);
+	kfree(export);
+}
+
+static struct configfs_item_operations kb_export_item_ops = {
+	.release	= kb_export_release,
+};
+
+static const struct config_item_type kb_export_type = {
+	.ct_item_ops	= &kb_export_item_ops,
+	.ct_attrs	= kb_export_attrs,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct config_group *kb_export_make(struct config_group *group,
+					   const char *name)
+{
+	struct kb_export *export;
+
+	if (!kb_name_ok(name))
+		return ERR_PTR(-EINVAL);
+	export = kzalloc(sizeof(*export), GFP_KERNEL);
+	if (!export)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&export->setup);
+	mutex_init(&export->enabling);
+	INIT_LIST_HEAD(&export->client_list);
+	uuid_gen(&export->uuid);
+	config_group_init_type_name(&export->group, name, &kb_export_type);
+	config_group_init_type_name(&export->clients, "clients",
+				    &kb_clients_type);
+	configfs_add_default_group(&export->clients, &export->group);
+	return &export->group;
+}
+
+/* No port links to it any more: configfs sees to that. */
+static void kb_export_drop(struct config_group *group, struct config_item *item)
+{
+	struct kb_export *export = to_kb_export(item);
+
+	mutex_lock(&export->enabling);
+	kb_export_disable(export);
+	mutex_unlock(&export->enabling);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kb_exports_group_ops = {
+	.make_group	= kb_export_make,
+	.drop_item	= kb_export_drop,
+};
+
+static const struct config_item_type kb_exports_type = {
+	.ct_group_ops	= &kb_exports_group_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+/* --- a port's links --- */
+
+struct kb_link {
+	struct list_head	list;	/* kb_port.links, under kb_srv_lock */
+	struct kb_export	*export;
+};
+
+static struct kb_port *kb_links_port(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct kb_port, exports);
+}
+
+static int kb_link_allow(struct config_item *src, struct config_item *target)
+{
+	struct kb_port *port = kb_links_port(src);
+	struct kb_link *link;
+
+	if (target->ci_type != &kb_export_type)
+		return -EINVAL;
+	link = kzalloc(sizeof(*link), GFP_KERNEL);
+	if (!link)
+		return -ENOMEM;
+	link->export = to_kb_export(target);
+	mutex_lock(&kb_srv_lock);
+	list_add(&link->list, &port->links);
+	mutex_unlock(&kb_srv_lock);
+	return 0;
+}
+
+static void kb_link_drop(struct config_item *src, struct config_item *target)
+{
+	struct kb_export *export = to_kb_export(target);
+	struct kb_port *port = kb_links_port(src);
+	struct kb_link *link;
+
+	mutex_lock(&kb_srv_lock);
+	list_for_each_entry(link, &port->links, list)
+		if (link->export == export) {
+			list_del(&link->list);
+			kfree(link);
+			break;
+		}
+	mutex_unlock(&kb_srv_lock);
+	kb_sessions_stop(port, export);
+}
+
+static struct configfs_item_operations kb_links_item_ops = {
+	.allow_link	= kb_link_allow,
+	.drop_link	= kb_link_drop,
+};
+
+static const struct config_item_type kb_links_type = {
+	.ct_item_ops	= &kb_links_item_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+/**
+ * kb_port_export() - find an export by its name, for a session
+ * @port: where the client is
+ * @name: from the client
+ * @export: takes it, before anyone can disable it: who does will find the session
+ *
+ * Return: 0, and the export counts one session more; or -ENOENT.
+ */
+int kb_port_export(struct kb_port *port, const char *name,
+		   struct kb_export **export)
+{
+	struct kb_link *link;
+	int ret = -ENOENT;
+
+	mutex_lock(&kb_srv_lock);
+	list_for_each_entry(link, &port->links, list)
+		if (link->export->enabled &&
+		    !strcmp(config_item_name(&link->export->group.cg_item),
+			    name)) {
+			*export = link->export;
+			link->export->nsessions++;
+			ret = 0;
+			break;
+		}
+	mutex_unlock(&kb_srv_lock);
+	return ret;
+}
+
+/* --- ports --- */
+
+static int kb_port_change(struct kb_port *port)
+{
+	mutex_lock(&port->enabling);
+	if (!port->enabled)
+		return 0;
+	mutex_unlock(&port->enabling);
+	return -EBUSY;
+}
+
+static ssize_t kb_port_addr_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", to_kb_port(item)->addr);
+}
+
+static ssize_t kb_port_addr_store(struct config_item *item, const char *page,
+				  size_t count)
+{
+	struct kb_port *port = to_kb_port(item);
+	char *line = kb_line(page, count);
+	int ret;
+
+	if (!line)
+		return -ENOMEM;
+	ret = strlen(line) < sizeof(port->addr) ? kb_port_change(port) :
+						  -EINVAL;
+	if (!ret) {
+		strscpy(port->addr, line, sizeof(port->addr));
+		mutex_unlock(&port->enabling);
+	}
+	kfree(line);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(kb_port_, addr);
+
+static ssize_t kb_port_port_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%u\n", to_kb_port(item)->port);
+}
+
+static ssize_t kb_port_port_store(struct config_item *item, const char *page,
+				  size_t count)
+{
+	struct kb_port *port = to_kb_port(item);
+	u16 value;
+	int ret = kstrtou16(page, 0, &value) ?: kb_port_change(port);
+
+	if (ret)
+		return ret;
+	port->port = value;
+	mutex_unlock(&port->enabling);
+	return count;
+}
+CONFIGFS_ATTR(kb_port_, port);
+
+static ssize_t kb_port_u32_store(struct kb_port *port, u32 *field, u32 min,
+				 const char *page, size_t count)
+{
+	u32 value;
+	int ret = kstrtou32(page, 0, &value);
+
+	if (!ret && value < min)
+		ret = -EINVAL;
+	ret = ret ?: kb_port_change(port);
+	if (ret)
+		return ret;
+	*field = value;
+	mutex_unlock(&port->enabling);
+	return count;
+}
+
+#define KB_PORT_U32(name, min)						\
+static ssize_t kb_port_##name##_show(struct config_item *item, char *page) \
+{									\
+	return sysfs_emit(page, "%u\n", to_kb_port(item)->name);		\
+}									\
+									\
+static ssize_t kb_port_##name##_store(struct config_item *item,		\
+				      const char *page, size_t count)	\
+{									\
+	struct kb_port *port = to_kb_port(item);			\
+									\
+	return kb_port_u32_store(port, &port->name, min, page, count);	\
+}									\
+CONFIGFS_ATTR(kb_port_, name)
+
+KB_PORT_U32(max_sessions, 1);
+KB_PORT_U32(max_client_sessions, 1);
+KB_PORT_U32(max_memory, KB_IO_MIN);
+
+static ssize_t kb_port_name_show(struct kb_port *port, char **name, char *page)
+{
+	ssize_t ret;
+
+	mutex_lock(&port->enabling);
+	ret = sysfs_emit(page, "%s\n", *name ?: "");
+	mutex_unlock(&port->enabling);
+	return ret;
+}
+
+/* An empty line is any. */
+static ssize_t kb_port_name_store(struct kb_port *port, char **name,
+				  const char *page, size_t count)
+{
+	char *line = kb_line(page, count);
+	int ret;
+
+	if (!line)
+		return -ENOMEM;
+	if (!*line) {
+		kfree(line);
+		line = NULL;
+	}
+	ret = kb_port_change(port);
+	if (!ret) {
+		swap(line, *name);
+		mutex_unlock(&port->enabling);
+	}
+	kfree(line);
+	return ret ?: count;
+}
+
+#define KB_PORT_NAME(_name)						\
+static ssize_t kb_port_##_name##_show(struct config_item *item,		\
+				      char *page)			\
+{									\
+	struct kb_port *port = to_kb_port(item);			\
+									\
+	return kb_port_name_show(port, &port->select._name, page);	\
+}									\
+									\
+static ssize_t kb_port_##_name##_store(struct config_item *item,	\
+				       const char *page, size_t count)	\
+{									\
+	struct kb_port *port = to_kb_port(item);			\
+									\
+	return kb_port_name_store(port, &port->select._name, page,	\
+				  count);				\
+}									\
+CONFIGFS_ATTR(kb_port_, _name)
+
+KB_PORT_NAME(prov);
+KB_PORT_NAME(fabric);
+KB_PORT_NAME(domain);
+
+static ssize_t kb_port_enable_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_kb_port(item)->enabled);
+}
+
+static ssize_t kb_port_enable_store(struct config_item *item, const char *page,
+				    size_t count)
+{
+	struct kb_port *port = to_kb_port(item);
+	bool enable;
+	int ret;
+
+	ret = kstrtobool(page, &enable);
+	if (ret)
+		return ret;
+	mutex_lock(&port->enabling);
+	if (!enable)
+		kb_port_disable(port);
+	else if (!port->enabled)
+		ret = kb_port_enable(port);
+	mutex_unlock(&port->enabling);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(kb_port_, enable);
+
+static struct configfs_attribute *kb_port_attrs[] = {
+	&kb_port_attr_addr,
+	&kb_port_attr_port,
+	&kb_port_attr_prov,
+	&kb_port_attr_fabric,
+	&kb_port_attr_domain,
+	&kb_port_attr_max_sessions,
+	&kb_port_attr_max_client_sessions,
+	&kb_port_attr_max_memory,
+	&kb_port_attr_enable,
+	NULL,
+};
+
+static void kb_port_release(struct config_item *item)
+{
+	struct kb_port *port = to_kb_port(item);
+
+	kfree(port->select.prov);
+	kfree(port->select.fabric);
+	kfree(port->select.domain);
+	kfree(port);
+}
+
+static struct configfs_item_operations kb_port_item_ops = {
+	.release	= kb_port_release,
+};
+
+static const struct config_item_type kb_port_type = {
+	.ct_item_ops	= &kb_port_item_ops,
+	.ct_attrs	= kb_port_attrs,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct config_group *kb_port_make(struct config_group *group,
+					 const char *name)
+{
+	struct kb_port *port = kzalloc(sizeof(*port), GFP_KERNEL);
+
+	if (!port)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&port->enabling);
+	INIT_LIST_HEAD(&port->links);
+	strscpy(port->addr, "0.0.0.0", sizeof(port->addr));
+	port->port = KB_PORT;
+	port->max_sessions = KB_SESSIONS;
+	port->max_client_sessions = KB_CLIENT_SESSIONS;
+	port->max_memory = KB_MEMORY;
+	config_group_init_type_name(&port->group, name, &kb_port_type);
+	config_group_init_type_name(&port->exports, "exports", &kb_links_type);
+	configfs_add_default_group(&port->exports, &port->group);
+	return &port->group;
+}
+
+static void kb_port_drop(struct config_group *group, struct config_item *item)
+{
+	struct kb_port *port = to_kb_port(item);
+
+	mutex_lock(&port->enabling);
+	kb_port_disable(port);
+	mutex_unlock(&port->enabling);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kb_ports_group_ops = {
+	.make_group	= kb_port_make,
+	.drop_item	= kb_port_drop,
+};
+
+static const struct config_item_type kb_ports_type = {
+	.ct_group_ops	= &kb_ports_group_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+/* --- the whole --- */
+
+static const struct config_item_type kb_root_type = {
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct configfs_subsystem kb_configfs = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf	= "kofiblk",
+			.ci_type	= &kb_root_type,
+		},
+	},
+};
+
+static struct config_group kb_exports, kb_ports;
+
+/**
+ * kb_configfs_init() - be configurable
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_configfs_init(void)
+{
+	config_group_init(&kb_configfs.su_group);
+	mutex_init(&kb_configfs.su_mutex);
+	config_group_init_type_name(&kb_exports, "exports", &kb_exports_type);
+	configfs_add_default_group(&kb_exports, &kb_configfs.su_group);
+	config_group_init_type_name(&kb_ports, "ports", &kb_ports_type);
+	configfs_add_default_group(&kb_ports, &kb_configfs.su_group);
+	return configfs_register_subsystem(&kb_configfs);
+}
+
+/**
+ * kb_configfs_exit() - undo kb_configfs_init()
+ */
+void kb_configfs_exit(void)
+{
+	configfs_unregister_subsystem(&kb_configfs);
+}

@@ -1,0 +1,799 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Commands, and what becomes of them. A request goes through functions of its own,
+ * each of which has something done that calls the next:
+ *
+ *	READ		pages -> store -> write to the client -> reply
+ *	 no RDMA write	pages -> store -> register -> READY, FETCHED -> invalidate
+ *			-> reply
+ *	WRITE		pages -> read from the client -> store -> reply
+ *	 inline		store -> reply
+ *	others		store -> reply
+ *
+ * A slot is free before its reply is posted, as the client may use it again before
+ * we hear that the reply arrived.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "srv.h"
+#include "srv_trace.h"
+
+static void kb_req_end(struct kb_req *req, int err);
+
+static void kb_req_work(struct work_struct *work)
+{
+	struct kb_req *req = container_of(work, struct kb_req, work);
+
+	req->run(req);
+}
+
+/**
+ * kb_req_next() - have a request go on elsewhere
+ * @req: the request
+ * @wq: kb_io_wq if it may wait for its store, else kb_done_wq
+ * @run: what it does there
+ *
+ * Context: Any.
+ */
+void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
+		 void (*run)(struct kb_req *req))
+{
+	req->run = run;
+	queue_work(wq, &req->work);
+}
+
+/* --- replies --- */
+
+/*
+ * What is posted ends when the client or the device lets it: whoever waits for that
+ * must be able to tell it from what waits for the store.
+ */
+static void kb_session_posts(struct kb_session *s)
+{
+	spin_lock_bh(&s->lock);
+	s->posted++;
+	spin_unlock_bh(&s->lock);
+}
+
+static void kb_session_posted(struct kb_session *s)
+{
+	spin_lock_bh(&s->lock);
+	s->posted--;
+	spin_unlock_bh(&s->lock);
+}
+
+static void kb_session_done(struct kb_session *s)
+{
+	spin_lock_bh(&s->lock);
+	/* Under the lock: who waits frees the session. */
+	if (!--s->in_flight && s->state != KB_SESSION_LIVE)
+		wake_up_all(&kb_srv_wait);
+	spin_unlock_bh(&s->lock);
+}
+
+static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
+
+	return fi_send(q->ep, reply->wire, sizeof(*reply->wire), NULL,
+		       reply->sq->peer, op);
+}
+
+static void kb_reply_fill(const struct kb_req *req, u16 flags,
+			  struct kb_reply_msg *msg)
+{
+	size_t len = sizeof(msg->key);
+
+	*msg = (struct kb_reply_msg) {
+		.op		= req->cmd.op,
+		.flags		= flags,
+		.status		= kb_errno_status(req->err),
+		.queue		= req->cmd.queue,
+		.session	= req->sq->s->id,
+		.id		= req->cmd.id,
+	};
+	if (!msg->status && (msg->op == KB_OP_READ || msg->op == KB_OP_WRITE))
+		msg->bytes = req->cmd.bytes;
+	if (flags & KB_REPLY_READY)
+		fi_mr_raw_attr(req->mr, &msg->addr, (u8 *)&msg->key, &len, 0);
+}
+
+/*
+ * Return: 0 when the reply is on its way, and the slot the client's again;
+ * -EAGAIN when @req has to wait, and will be run again; -ESHUTDOWN when nobody
+ * wants it any more.
+ */
+static int kb_req_reply(struct kb_req *req, u16 flags)
+{
+	struct kb_squeue *sq = req->sq;
+	struct kb_session *s = sq->s;
+	struct kb_reply_op *reply;
+	struct kb_reply_msg msg;
+	int ret = 0;
+
+	kb_reply_fill(req, flags, &msg);
+	spin_lock_bh(&s->lock);
+	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op,
+					 list);
+	if (s->state != KB_SESSION_LIVE) {
+		ret = -ESHUTDOWN;
+	} else if (!reply) {
+		ret = -EAGAIN;
+		list_add_tail(&req->list, &sq->want_reply);
+	} else {
+		list_del(&reply->list);
+		reply->out = true;
+		reply->since = jiffies;
+		req->since = jiffies;
+		s->in_flight++;
+		s->posted++;
+		s->stats.errors += !!msg.status;
+		req->state = flags & KB_REPLY_READY ? KB_REQ_READY :
+						      KB_REQ_FREE;
+	}
+	spin_unlock_bh(&s->lock);
+	if (ret)
+		return ret;
+	kb_build_reply(reply->wire, &msg);
+	trace_kb_srv_reply(&msg);
+	kb_submit(sq->q, &reply->op);
+	return 0;
+}
+
+static void kb_run_reply(struct kb_req *req)
+{
+	struct kb_session *s = req->sq->s;
+
+	if (kb_req_reply(req, 0) != -EAGAIN)
+		kb_session_done(s);
+}
+
+/* The last that becomes of a request; its slot may be in use again at once. */
+static void kb_req_end(struct kb_req *req, int err)
+{
+	req->err = err;
+	kb_req_free_pages(req);
+	req->run = kb_run_reply;
+	kb_run_reply(req);
+}
+
+static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
+			  size_t len)
+{
+	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
+	struct kb_squeue *sq = reply->sq;
+	struct kb_session *s = sq->s;
+	struct kb_req *req;
+
+	/* The client waits for it in vain: it had better come anew. */
+	if (err)
+		kb_session_stop(s, true);
+	spin_lock_bh(&s->lock);
+	s->posted--;
+	reply->out = false;
+	list_add(&reply->list, &sq->free_replies);
+	req = list_first_entry_or_null(&sq->want_reply, struct kb_req, list);
+	if (req)
+		list_del(&req->list);
+	spin_unlock_bh(&s->lock);
+	if (req)
+		queue_work(kb_done_wq, &req->work);
+	kb_session_done(s);
+}
+
+static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
+			 size_t len)
+{
+	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
+	struct kb_session *s = reply->sq->s;
+
+	spin_lock_bh(&s->lock);
+	s->posted--;
+	s->pinging = false;
+	spin_unlock_bh(&s->lock);
+	kb_session_done(s);
+}
+
+/* --- the store --- */
+
+/* Nothing begins at the store once the session isn't live. */
+static bool kb_io_begin(struct kb_req *req)
+{
+	struct kb_session *s = req->sq->s;
+	bool live;
+
+	spin_lock_bh(&s->lock);
+	live = s->state == KB_SESSION_LIVE;
+	s->io += live;
+	spin_unlock_bh(&s->lock);
+	return live;
+}
+
+/* Return: whether there is still a client to hear of it. */
+static bool kb_io_end(struct kb_req *req)
+{
+	struct kb_session *s = req->sq->s;
+	bool live;
+
+	spin_lock_bh(&s->lock);
+	s->io--;
+	live = s->state == KB_SESSION_LIVE;
+	spin_unlock_bh(&s->lock);
+	return live;
+}
+
+static void kb_req_push(struct kb_req *req);
+
+static void kb_run_stored(struct kb_req *req)
+{
+	int err = req->sio.err;
+
+	/* What the next session reads into is called as what this one did. */
+	if (!kb_io_end(req))
+		err = -ESHUTDOWN;
+	if (err || req->cmd.op != KB_OP_READ)
+		kb_req_end(req, err);
+	else
+		kb_req_push(req);
+}
+
+static void kb_stored(struct kb_store_io *io)
+{
+	kb_req_next(container_of(io, struct kb_req, sio), kb_done_wq,
+		    kb_run_stored);
+}
+
+static void kb_run_store(struct kb_req *req)
+{
+	if (!kb_io_begin(req)) {
+		kb_req_end(req, -ESHUTDOWN);
+		return;
+	}
+	req->sio = (struct kb_store_io) {
+		.store	= &req->sq->s->export->store,
+		.write	= req->cmd.op == KB_OP_WRITE,
+		.fua	= req->cmd.flags & KB_CMD_FUA,
+		.offset	= req->cmd.offset,
+		.bvec	= req->bvec,
+		.nbvec	= req->nbvec,
+		.bytes	= req->cmd.bytes,
+		.done	= kb_stored,
+	};
+	kb_store_rw(&req->sio);
+}
+
+static void kb_run_other(struct kb_req *req)
+{
+	struct kb_store *store = &req->sq->s->export->store;
+	const struct kb_cmd_msg *cmd = &req->cmd;
+	int err;
+
+	if (!kb_io_begin(req)) {
+		kb_req_end(req, -ESHUTDOWN);
+		return;
+	}
+	switch (cmd->op) {
+	case KB_OP_FLUSH:
+		err = kb_store_flush(store);
+		break;
+	case KB_OP_DISCARD:
+		err = kb_store_discard(store, cmd->offset, cmd->bytes);
+		break;
+	default:
+		err = kb_store_zeroes(store, cmd->offset, cmd->bytes,
+				      cmd->flags & KB_CMD_NOUNMAP,
+				      cmd->flags & KB_CMD_FUA);
+	}
+	kb_io_end(req);
+	kb_req_end(req, err);
+}
+
+/* --- data from and to the client --- */
+
+/* There are no replies any more: the client comes again with what has none. */
+static void kb_session_broken(struct kb_session *s)
+{
+	spin_lock_bh(&s->lock);
+	s->state = KB_SESSION_ENDING;
+	spin_unlock_bh(&s->lock);
+	kb_session_stop(s, true);
+}
+
+static void kb_pulled(struct kb_queue *q, struct kb_op *op, int err,
+		      size_t len)
+{
+	struct kb_req *req = container_of(op, struct kb_req, rma.op);
+
+	kb_session_posted(req->sq->s);
+	if (err) {
+		kb_session_broken(req->sq->s);
+		kb_req_end(req, err);
+	} else {
+		kb_req_next(req, kb_io_wq, kb_run_store);
+	}
+}
+
+static void kb_pushed(struct kb_queue *q, struct kb_op *op, int err,
+		      size_t len)
+{
+	struct kb_req *req = container_of(op, struct kb_req, rma.op);
+
+	kb_session_posted(req->sq->s);
+	if (err)
+		kb_session_broken(req->sq->s);
+	kb_req_end(req, err);
+}
+
+static void kb_req_move(struct kb_req *req, bool write)
+{
+	req->rma = (struct kb_rma) {
+		.op.done	= write ? kb_pushed : kb_pulled,
+		.peer		= req->sq->peer,
+		.write		= write,
+		.addr		= req->cmd.addr,
+		.key		= req->cmd.key,
+		.bvec		= req->bvec,
+		.nbvec		= req->nbvec,
+		.bytes		= req->cmd.bytes,
+	};
+	kb_session_posts(req->sq->s);
+	kb_rma_submit(req->sq->q, &req->rma);
+}
+
+/* --- data that the client fetches --- */
+
+static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kb_req *req = container_of(op, struct kb_req, mr_op);
+
+	return fi_mr_post_inval(req->mr, FI_COMPLETION, op);
+}
+
+/*
+ * -ENODEV is as good, as then the endpoints are closed. After another error the
+ * client may still reach the pages: they stay until the region is closed.
+ */
+static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
+			  size_t len)
+{
+	struct kb_req *req = container_of(op, struct kb_req, mr_op);
+	struct kb_session *s = req->sq->s;
+
+	kb_session_posted(s);
+	if (!err || err == -ENODEV) {
+		kb_req_end(req, err);
+		return;
+	}
+	kb_session_broken(s);
+	req->err = err;
+	req->run = kb_run_reply;
+	kb_run_reply(req);
+}
+
+static void kb_req_inval(struct kb_req *req)
+{
+	req->mr_op.post = kb_inval_post;
+	req->mr_op.done = kb_inval_done;
+	kb_session_posts(req->sq->s);
+	kb_submit(req->sq->q, &req->mr_op);
+}
+
+static void kb_run_ready(struct kb_req *req)
+{
+	if (kb_req_reply(req, KB_REPLY_READY) == -ESHUTDOWN)
+		kb_req_inval(req);
+}
+
+static int kb_reg_post(struct kb_queue *q, struct kb_op *op)
+{
+	struct kb_req *req = container_of(op, struct kb_req, mr_op);
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_BVEC,
+		.bvec		= req->bvec,
+		.iov_count	= req->nbvec,
+		.access		= FI_REMOTE_READ,
+		.context	= op,
+	};
+
+	return fi_mr_post_reg(req->mr, &attr, FI_COMPLETION);
+}
+
+static void kb_reg_done(struct kb_queue *q, struct kb_op *op, int err,
+			size_t len)
+{
+	struct kb_req *req = container_of(op, struct kb_req, mr_op);
+
+	kb_session_posted(req->sq->s);
+	if (err) {
+		/* Memory that can't be registered is no better the next time. */
+		if (err != -EINVAL && err != -EMSGSIZE && err != -EOPNOTSUPP)
+			kb_session_broken(req->sq->s);
+		kb_req_end(req, err);
+		return;
+	}
+	req->run = kb_run_ready;
+	kb_run_ready(req);
+}
+
+static void kb_req_push(struct kb_req *req)
+{
+	if (!req->mr) {
+		kb_req_move(req, true);
+		return;
+	}
+	req->mr_op.post = kb_reg_post;
+	req->mr_op.done = kb_reg_done;
+	kb_session_posts(req->sq->s);
+	kb_submit(req->sq->q, &req->mr_op);
+}
+
+/* --- commands --- */
+
+/**
+ * kb_run_begin() - begin with a request, maybe not for the first time
+ * @req: the request
+ *
+ * Context: kb_io_wq.
+ */
+void kb_run_begin(struct kb_req *req)
+{
+	bool inlined = req->cmd.flags & KB_CMD_INLINE &&
+		       req->cmd.op == KB_OP_WRITE;
+	int err;
+
+	/* It has waited, and the client may be gone by now. */
+	if (READ_ONCE(req->sq->s->state) != KB_SESSION_LIVE) {
+		kb_req_end(req, -ESHUTDOWN);
+	} else if (req->cmd.op != KB_OP_READ && req->cmd.op != KB_OP_WRITE) {
+		kb_run_other(req);
+	} else if (inlined) {
+		bvec_set_page(&req->inline_bvec, req->inline_page,
+			      req->cmd.bytes, 0);
+		req->bvec = &req->inline_bvec;
+		req->nbvec = 1;
+		kb_run_store(req);
+	} else {
+		err = kb_req_pages(req);
+		if (err && err != -EAGAIN)
+			kb_req_end(req, err);
+		else if (!err && req->cmd.op == KB_OP_WRITE)
+			kb_req_move(req, false);
+		else if (!err)
+			kb_run_store(req);
+	}
+}
+
+/* What a client may ask for, but doesn't get. */
+static int kb_cmd_refused(const struct kb_session *s,
+			  const struct kb_cmd_msg *msg)
+{
+	const struct kb_store *store = &s->export->store;
+
+	if (store->read_only && msg->op != KB_OP_READ && msg->op != KB_OP_FLUSH)
+		return -EROFS;
+	if ((msg->offset | msg->bytes) & (store->disk.logical_block - 1))
+		return -EINVAL;
+	/* The parser saw to it that the sum doesn't overflow. */
+	if (msg->offset + msg->bytes > READ_ONCE(store->disk.bytes))
+		return -EIO;
+	return 0;
+}
+
+/* What a client that keeps to what was granted doesn't ask for. */
+static const char *kb_cmd_violates(const struct kb_session *s,
+				   const struct kb_cmd_msg *msg)
+{
+	const struct kb_disk_msg *disk = &s->export->store.disk;
+	u32 caps = s->limits.caps;
+
+	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
+		return "a slot out of range";
+	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
+	    msg->bytes > s->limits.max_io)
+		return "too many bytes";
+	if ((msg->op == KB_OP_DISCARD && msg->bytes > disk->discard_max) ||
+	    (msg->op == KB_OP_WRITE_ZEROES && msg->bytes > disk->zeroes_max))
+		return "too many bytes at a time";
+	if (msg->data && msg->bytes > s->limits.inline_max)
+		return "too many bytes inline";
+	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
+	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||
+	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ &&
+	     !(caps & KB_CAP_FUA)))
+		return "an operation that wasn't granted";
+	return NULL;
+}
+
+static void kb_count(struct kb_session *s, const struct kb_cmd_msg *msg)
+{
+	if (msg->op == KB_OP_READ) {
+		s->stats.reads++;
+		s->stats.read_bytes += msg->bytes;
+	} else if (msg->op == KB_OP_WRITE) {
+		s->stats.writes++;
+		s->stats.write_bytes += msg->bytes;
+	} else {
+		s->stats.others++;
+	}
+}
+
+/* Return: what the client did wrong, or NULL. */
+static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
+			       bool *taken)
+{
+	struct kb_session *s = req->sq->s;
+	const char *wrong = NULL;
+
+	spin_lock_bh(&s->lock);
+	*taken = false;
+	if (s->state != KB_SESSION_LIVE) {
+		wrong = NULL;
+	} else if (req->state != KB_REQ_FREE) {
+		wrong = "a slot in use";
+	} else if (req->used && KB_ID_GEN(msg->id) <= KB_ID_GEN(req->cmd.id)) {
+		wrong = "an old generation";
+	} else {
+		*taken = true;
+		req->state = KB_REQ_BUSY;
+		req->used = true;
+		req->cmd = *msg;
+		s->in_flight++;
+		kb_count(s, msg);
+	}
+	spin_unlock_bh(&s->lock);
+	return wrong;
+}
+
+static const char *kb_request(struct kb_squeue *sq,
+			      const struct kb_cmd_msg *msg)
+{
+	const char *wrong = kb_cmd_violates(sq->s, msg);
+	struct kb_req *req;
+	bool taken;
+	int err;
+
+	if (wrong)
+		return wrong;
+	req = &sq->reqs[KB_ID_SLOT(msg->id)];
+	wrong = kb_req_take(req, msg, &taken);
+	if (!taken)
+		return wrong;
+	if (msg->data)
+		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
+	err = kb_cmd_refused(sq->s, msg);
+	if (err)
+		kb_req_end(req, err);
+	else
+		kb_req_next(req, kb_io_wq, kb_run_begin);
+	return NULL;
+}
+
+static const char *kb_fetched(struct kb_squeue *sq,
+			      const struct kb_cmd_msg *msg)
+{
+	struct kb_session *s = sq->s;
+	struct kb_req *req;
+	bool ready, live;
+
+	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
+		return "a slot out of range";
+	req = &sq->reqs[KB_ID_SLOT(msg->id)];
+	spin_lock_bh(&s->lock);
+	live = s->state == KB_SESSION_LIVE;
+	ready = live && req->state == KB_REQ_READY && req->cmd.id == msg->id;
+	if (ready)
+		req->state = KB_REQ_BUSY;
+	spin_unlock_bh(&s->lock);
+	if (ready)
+		kb_req_inval(req);
+	return ready || !live ? NULL : "it fetched what it wasn't offered";
+}
+
+/* One at a time: a client that sends more gets no more replies. */
+static void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
+{
+	const struct kb_reply_msg reply = {
+		.op		= msg->op,
+		.queue		= msg->queue,
+		.session	= msg->session,
+		.id		= msg->id,
+	};
+	struct kb_session *s = sq->s;
+	bool answer;
+
+	spin_lock_bh(&s->lock);
+	answer = s->state == KB_SESSION_LIVE && !s->pinging;
+	s->pinging |= answer;
+	s->in_flight += answer;
+	s->posted += answer;
+	spin_unlock_bh(&s->lock);
+	if (!answer)
+		return;
+	s->ping.sq = sq;
+	s->ping.op.post = kb_reply_post;
+	s->ping.op.done = kb_ping_done;
+	kb_build_reply(s->ping.wire, &reply);
+	kb_submit(sq->q, &s->ping.op);
+}
+
+/**
+ * kb_session_command() - do what a client says
+ * @s: its session
+ * @q: where the command came
+ * @msg: the command
+ *
+ * Context: Process, under RCU, which keeps the session.
+ */
+void kb_session_command(struct kb_session *s, struct kb_queue *q,
+			const struct kb_cmd_msg *msg)
+{
+	const char *wrong = NULL;
+	struct kb_squeue *sq;
+
+	if (msg->queue >= s->nqueues || s->queues[msg->queue].q != q) {
+		kb_session_violated(s, "a command on another queue");
+		return;
+	}
+	trace_kb_srv_cmd(msg);
+	sq = &s->queues[msg->queue];
+	WRITE_ONCE(s->heard, jiffies);
+	switch (msg->op) {
+	case KB_OP_KEEP_ALIVE:
+		kb_ping(sq, msg);
+		break;
+	case KB_OP_FETCHED:
+		wrong = kb_fetched(sq, msg);
+		break;
+	default:
+		wrong = kb_request(sq, msg);
+	}
+	if (wrong)
+		kb_session_violated(s, wrong);
+}
+
+/* --- a session's part of it --- */
+
+static int kb_req_init(struct kb_squeue *sq, u16 slot)
+{
+	struct kb_session *s = sq->s;
+	struct kb_req *req = &sq->reqs[slot];
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages	= s->limits.max_io / PAGE_SIZE + 1,
+		.access		= FI_REMOTE_READ,
+		.cq		= sq->q->cq,
+	};
+
+	req->sq = sq;
+	req->slot = slot;
+	INIT_WORK(&req->work, kb_req_work);
+	if (s->limits.inline_max) {
+		req->inline_page = alloc_page(GFP_KERNEL);
+		if (!req->inline_page)
+			return -ENOMEM;
+	}
+	if (s->limits.caps & KB_CAP_RDMA_WRITE)
+		return 0;
+	return fi_mr_alloc(s->fabric->domain, &attr, &req->mr, NULL);
+}
+
+static void kb_req_exit(struct kb_req *req)
+{
+	if (req->mr)
+		fi_close(&req->mr->fid);
+	/* What an invalidation that failed has left. */
+	kb_req_free_pages(req);
+	if (req->inline_page)
+		__free_page(req->inline_page);
+}
+
+/**
+ * kb_squeue_init() - have requests and replies for a queue
+ * @sq: zeroed but for its session and queue; kb_squeue_exit() in any case
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_squeue_init(struct kb_squeue *sq)
+{
+	u16 i, depth = sq->s->limits.depth;
+	int ret = 0;
+
+	INIT_LIST_HEAD(&sq->free_replies);
+	INIT_LIST_HEAD(&sq->want_reply);
+	sq->reqs = kvcalloc(depth, sizeof(*sq->reqs), GFP_KERNEL);
+	sq->replies = kvcalloc(depth, sizeof(*sq->replies), GFP_KERNEL);
+	sq->wires = kcalloc(depth, sizeof(*sq->wires), GFP_KERNEL);
+	if (!sq->reqs || !sq->replies || !sq->wires)
+		return -ENOMEM;
+	for (i = 0; i < depth; i++) {
+		sq->replies[i].sq = sq;
+		sq->replies[i].wire = &sq->wires[i];
+		sq->replies[i].op.post = kb_reply_post;
+		sq->replies[i].op.done = kb_reply_done;
+		list_add_tail(&sq->replies[i].list, &sq->free_replies);
+	}
+	for (i = 0; i < depth && !ret; i++)
+		ret = kb_req_init(sq, i);
+	return ret;
+}
+
+/**
+ * kb_squeue_exit() - undo kb_squeue_init()
+ * @sq: with nothing in flight
+ */
+void kb_squeue_exit(struct kb_squeue *sq)
+{
+	u16 i;
+
+	for (i = 0; sq->reqs && i < sq->s->limits.depth; i++)
+		if (sq->reqs[i].sq)
+			kb_req_exit(&sq->reqs[i]);
+	kvfree(sq->reqs);
+	kvfree(sq->replies);
+	kfree(sq->wires);
+}
+
+static bool kb_squeue_untaken(const struct kb_squeue *sq, unsigned long then)
+{
+	u16 i;
+
+	for (i = 0; i < sq->s->limits.depth; i++)
+		if ((sq->replies[i].out &&
+		     time_before(sq->replies[i].since, then)) ||
+		    (sq->reqs[i].state == KB_REQ_READY &&
+		     time_before(sq->reqs[i].since, then)))
+			return true;
+	return false;
+}
+
+/**
+ * kb_session_untaken() - does a client leave lying what others could use?
+ * @s: the session
+ * @age: for how long, in jiffies
+ *
+ * Its replies fill a queue that it shares, what it doesn't fetch may be in the
+ * reserve.
+ *
+ * Context: Process.
+ * Return: whether there is a reply, or data to be fetched, of that age.
+ */
+bool kb_session_untaken(struct kb_session *s, unsigned long age)
+{
+	bool untaken = false;
+	u16 i;
+
+	for (i = 0; i < s->nqueues && !untaken; i++) {
+		spin_lock_bh(&s->lock);
+		untaken = kb_squeue_untaken(&s->queues[i], jiffies - age);
+		spin_unlock_bh(&s->lock);
+	}
+	return untaken;
+}
+
+/**
+ * kb_session_abort() - end what waits for the client, or for memory
+ * @s: the session, not live, and found by nobody
+ */
+void kb_session_abort(struct kb_session *s)
+{
+	struct kb_req *req, *next;
+	LIST_HEAD(waiters);
+	u16 i, slot;
+	bool ready;
+
+	/* Who has the memory may be what only this session's end frees. */
+	kb_mem_waiters(s, &waiters);
+	list_for_each_entry_safe(req, next, &waiters, list)
+		kb_req_end(req, -ESHUTDOWN);
+
+	for (i = 0; i < s->nqueues; i++)
+		for (slot = 0; slot < s->limits.depth; slot++) {
+			req = &s->queues[i].reqs[slot];
+			spin_lock_bh(&s->lock);
+			ready = req->state == KB_REQ_READY;
+			if (ready)
+				req->state = KB_REQ_BUSY;
+			spin_unlock_bh(&s->lock);
+			if (ready)
+				kb_req_inval(req);
+		}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The server's module. What it serves is said in configfs. */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include "srv.h"
+#define CREATE_TRACE_POINTS
+#include "srv_trace.h"
+
+MODULE_DESCRIPTION("kofiblk: a server of block devices and files");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFIBLK);
+
+DEFINE_MUTEX(kb_srv_lock);	/* exports, ports, their counts of sessions */
+DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
+struct workqueue_struct *kb_io_wq;
+struct workqueue_struct *kb_done_wq;
+
+static struct dentry *kb_debugfs;
+
+DEFINE_SHOW_ATTRIBUTE(kb_sessions);
+
+static int __init kb_srv_init(void)
+{
+	int ret = -ENOMEM;
+
+	/* Work that waits for a store isn't to hold up any that doesn't. */
+	kb_io_wq = alloc_workqueue("kofiblk_srv_io",
+				   WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM, 0);
+	if (!kb_io_wq || !kb_done_wq)
+		goto out_wq;
+	ret = kb_reserve_init();
+	if (ret)
+		goto out_wq;
+	ret = kb_store_init();
+	if (ret)
+		goto out_reserve;
+	ret = kb_configfs_init();
+	if (ret)
+		goto out_store;
+	kb_debugfs = debugfs_create_dir("kofiblk_srv", NULL);
+	debugfs_create_file("sessions", 0400, kb_debugfs, NULL,
+			    &kb_sessions_fops);
+	return 0;
+
+out_store:
+	kb_store_exit();
+out_reserve:
+	kb_reserve_exit();
+out_wq:
+	if (kb_io_wq)
+		destroy_workqueue(kb_io_wq);
+	if (kb_done_wq)
+		destroy_workqueue(kb_done_wq);
+	return ret;
+}
+module_init(kb_srv_init);
+
+/* Ports and exports pin the module, so there are none, and no sessions. */
+static void __exit kb_srv_exit(void)
+{
+	debugfs_remove_recursive(kb_debugfs);
+	kb_configfs_exit();
+	kb_sessions_exit();
+	destroy_workqueue(kb_io_wq);
+	destroy_workqueue(kb_done_wq);
+	kb_store_exit();
+	kb_reserve_exit();
+}
+module_exit(kb_srv_exit);

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is behind an export: a block device, by bios, or a file, through the page
+ * cache. Everything here may sleep, and is called from work items that may.
+ */
+#include <linux/blkdev.h>
+#include <linux/falloc.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/sizes.h>
+#include <linux/uio.h>
+#include "srv.h"
+
+#define KB_FILE_BLOCK	512U
+#define KB_FILE_MAX	SZ_1G	/* bytes of a discard */
+
+static struct bio_set kb_bios;
+
+static void kb_store_limits_bdev(struct kb_store *store)
+{
+	struct block_device *bdev = store->bdev;
+	struct kb_disk_msg *disk = &store->disk;
+	u32 block = bdev_logical_block_size(bdev);
+
+	disk->logical_block = block;
+	disk->physical_block = bdev_physical_block_size(bdev);
+	disk->io_min = round_down(bdev_io_min(bdev), block);
+	disk->io_opt = round_down((u32)bdev_io_opt(bdev), block);
+	if (bdev_write_cache(bdev))
+		disk->flags |= KB_DISK_WRITE_CACHE;
+	if (!bdev_nonrot(bdev))
+		disk->flags |= KB_DISK_ROTATIONAL;
+	disk->discard_granularity = round_down(bdev_discard_granularity(bdev),
+					       block);
+	disk->discard_max = round_down((u64)bdev_max_discard_sectors(bdev) <<
+				       SECTOR_SHIFT, block);
+	if (disk->discard_max && !disk->discard_granularity)
+		disk->discard_granularity = block;
+	/* Where the device can't, they are written, while the client waits. */
+	disk->zeroes_max = KB_IO_MAX;
+	if (bdev_write_zeroes_sectors(bdev))
+		disk->zeroes_max = min_t(u64, KB_FILE_MAX, (u64)
+			bdev_write_zeroes_sectors(bdev) << SECTOR_SHIFT);
+}
+
+static void kb_store_limits_file(struct kb_store *store)
+{
+	struct kb_disk_msg *disk = &store->disk;
+
+	disk->logical_block = KB_FILE_BLOCK;
+	disk->physical_block = KB_IO_MIN;
+	disk->io_min = KB_IO_MIN;
+	disk->flags |= KB_DISK_WRITE_CACHE;
+	if (store->file->f_op->fallocate) {
+		disk->discard_granularity = KB_IO_MIN;
+		disk->discard_max = KB_FILE_MAX;
+		disk->zeroes_max = KB_FILE_MAX;
+	}
+}
+
+/**
+ * kb_store_bytes() - how large is it now?
+ * @store: open
+ *
+ * Return: bytes, in whole logical blocks.
+ */
+u64 kb_store_bytes(const struct kb_store *store)
+{
+	u64 bytes = store->bdev ? bdev_nr_bytes(store->bdev) :
+				  i_size_read(file_inode(store->file));
+
+	return round_down(bytes, (u64)store->disk.logical_block);
+}
+
+/**
+ * kb_store_open() - open a block device, for nobody else, or a file
+ * @store: takes it
+ * @path: its path
+ * @read_only: not to be written to
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_store_open(struct kb_store *store, const char *path, bool read_only)
+{
+	struct inode *inode;
+
+	*store = (struct kb_store) { .read_only = read_only };
+	store->file = filp_open(path, O_LARGEFILE | O_EXCL |
+				      (read_only ? O_RDONLY : O_RDWR), 0);
+	if (IS_ERR(store->file))
+		return PTR_ERR(store->file);
+	inode = store->file->f_mapping->host;
+	if (S_ISBLK(inode->i_mode)) {
+		store->bdev = I_BDEV(inode);
+		if (bdev_read_only(store->bdev))
+			store->read_only = true;
+		kb_store_limits_bdev(store);
+	} else if (S_ISREG(inode->i_mode) && store->file->f_op->read_iter &&
+		   store->file->f_op->write_iter) {
+		kb_store_limits_file(store);
+	} else {
+		kb_store_close(store);
+		return -EINVAL;
+	}
+	if (store->read_only)
+		store->disk.flags |= KB_DISK_READ_ONLY;
+	store->disk.bytes = kb_store_bytes(store);
+	if (store->disk.logical_block > KB_IO_MIN || !store->disk.bytes) {
+		kb_store_close(store);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * kb_store_close() - undo kb_store_open()
+ * @store: that nobody uses any more
+ */
+void kb_store_close(struct kb_store *store)
+{
+	filp_close(store->file, NULL);
+	store->file = NULL;
+}
+
+/* --- block devices --- */
+
+static void kb_store_put(struct kb_store_io *io)
+{
+	if (atomic_dec_and_test(&io->pending))
+		io->done(io);
+}
+
+static void kb_store_end_io(struct bio *bio)
+{
+	struct kb_store_io *io = bio->bi_private;
+
+	if (bio->bi_status)
+		WRITE_ONCE(io->err, blk_status_to_errno(bio->bi_status));
+	bio_put(bio);
+	kb_store_put(io);
+}
+
+/* One bio takes what it can; @seg and @bytes go on. */
+static struct bio *kb_store_bio(struct kb_store_io *io, blk_opf_t opf,
+				unsigned int *seg, size_t *done)
+{
+	unsigned int n = min(io->nbvec - *seg, BIO_MAX_VECS);
+	struct bio *bio;
+
+	bio = bio_alloc_bioset(io->store->bdev, n, opf, GFP_NOIO, &kb_bios);
+	bio->bi_iter.bi_sector = (io->offset + *done) >> SECTOR_SHIFT;
+	bio->bi_private = io;
+	bio->bi_end_io = kb_store_end_io;
+	for (; n && *done < io->bytes; n--, (*seg)++) {
+		const struct bio_vec *bv = &io->bvec[*seg];
+		size_t len = min_t(size_t, bv->bv_len, io->bytes - *done);
+
+		if (bio_add_page(bio, bv->bv_page, len, bv->bv_offset) != len)
+			break;
+		*done += len;
+	}
+	return bio;
+}
+
+static void kb_store_rw_bdev(struct kb_store_io *io)
+{
+	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE :
+				    REQ_OP_READ;
+	struct blk_plug plug;
+	unsigned int seg = 0;
+	size_t done = 0;
+
+	if (io->fua)
+		opf |= REQ_FUA;
+	atomic_set(&io->pending, 1);
+	blk_start_plug(&plug);
+	while (done < io->bytes) {
+		struct bio *bio = kb_store_bio(io, opf, &seg, &done);
+
+		atomic_inc(&io->pending);
+		submit_bio(bio);
+	}
+	blk_finish_plug(&plug);
+	kb_store_put(io);
+}
+
+/* --- files --- */
+
+static int kb_store_rw_once(struct kb_store_io *io)
+{
+	loff_t pos = io->offset;
+	struct iov_iter iter;
+	ssize_t ret;
+
+	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->bvec,
+		      io->nbvec, io->bytes);
+	while (iov_iter_count(&iter)) {
+		if (io->write)
+			ret = compat_iter_write(io->store->file, &iter, &pos,
+						io->fua ? RWF_DSYNC : 0);
+		else
+			ret = vfs_iter_read(io->store->file, &iter, &pos, 0);
+		/* The file may have become shorter. */
+		if (ret <= 0)
+			return ret ?: -EIO;
+	}
+	return 0;
+}
+
+/**
+ * kb_store_rw() - read or write
+ * @io: what, and whom to tell
+ */
+void kb_store_rw(struct kb_store_io *io)
+{
+	io->err = 0;
+	if (io->store->bdev) {
+		kb_store_rw_bdev(io);
+		return;
+	}
+	io->err = kb_store_rw_once(io);
+	io->done(io);
+}
+
+static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
+			      u64 bytes)
+{
+	return vfs_fallocate(store->file, mode | FALLOC_FL_KEEP_SIZE, offset,
+			     bytes);
+}
+
+/* --- either --- */
+
+/**
+ * kb_store_flush() - have in stable storage what was written
+ * @store: open
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_store_flush(struct kb_store *store)
+{
+	if (store->bdev)
+		return blkdev_issue_flush(store->bdev);
+	return vfs_fsync(store->file, 1);
+}
+
+/**
+ * kb_store_discard() - forget a range
+ * @store: open
+ * @offset: where
+ * @bytes: how much
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
+{
+	if (store->bdev)
+		return blkdev_issue_discard(store->bdev, offset >> SECTOR_SHIFT,
+					    bytes >> SECTOR_SHIFT, GFP_NOIO);
+	return kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
+}
+
+/**
+ * kb_store_zeroes() - have a range read as zeroes
+ * @store: open
+ * @offset: where
+ * @bytes: how much
+ * @nounmap: and keep it allocated
+ * @fua: in stable storage
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
+		    bool nounmap, bool fua)
+{
+	int ret;
+
+	if (store->bdev) {
+		ret = blkdev_issue_zeroout(store->bdev, offset >> SECTOR_SHIFT,
+					   bytes >> SECTOR_SHIFT, GFP_NOIO,
+					   nounmap ? BLKDEV_ZERO_NOUNMAP : 0);
+	} else {
+		ret = kb_store_fallocate(store, FALLOC_FL_ZERO_RANGE, offset,
+					 bytes);
+		if (ret == -EOPNOTSUPP && !nounmap)
+			ret = kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE,
+						 offset, bytes);
+	}
+	return ret ?: fua ? kb_store_flush(store) : 0;
+}
+
+int kb_store_init(void)
+{
+	return bioset_init(&kb_bios, 64, 0, BIOSET_NEED_BVECS);
+}
+
+void kb_store_exit(void)
+{
+	bioset_exit(&kb_bios);
+}

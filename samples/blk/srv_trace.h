@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Events of the server. Sessions are named by client and export, never by id. */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM kofiblk_srv
+
+#if !defined(KOFIBLK_SRV_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define KOFIBLK_SRV_TRACE_H
+
+#include <linux/tracepoint.h>
+#include "srv.h"
+
+#define kb_show_op(op)							\
+	__print_symbolic(op,						\
+		{ KB_OP_READ, "read" }, { KB_OP_WRITE, "write" },	\
+		{ KB_OP_FLUSH, "flush" }, { KB_OP_DISCARD, "discard" },	\
+		{ KB_OP_WRITE_ZEROES, "write_zeroes" },			\
+		{ KB_OP_KEEP_ALIVE, "keep_alive" },			\
+		{ KB_OP_FETCHED, "fetched" })
+
+TRACE_EVENT(kb_srv_session,
+	TP_PROTO(const struct kb_session *s, const char *state),
+	TP_ARGS(s, state),
+	TP_STRUCT__entry(
+		__string(client, s->hello.client)
+		__string(export, s->hello.export)
+		__string(peer, s->peer_name)
+		__string(state, state)
+	),
+	TP_fast_assign(
+		kofi_assign_str(client, s->hello.client);
+		kofi_assign_str(export, s->hello.export);
+		kofi_assign_str(peer, s->peer_name);
+		kofi_assign_str(state, state);
+	),
+	TP_printk("client=%s export=%s peer=%s %s", __get_str(client),
+		  __get_str(export), __get_str(peer), __get_str(state))
+);
+
+TRACE_EVENT(kb_srv_cmd,
+	TP_PROTO(const struct kb_cmd_msg *msg),
+	TP_ARGS(msg),
+	TP_STRUCT__entry(
+		__field(u16, queue)
+		__field(u8, op)
+		__field(u16, flags)
+		__field(u64, id)
+		__field(u64, offset)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		__entry->queue = msg->queue;
+		__entry->op = msg->op;
+		__entry->flags = msg->flags;
+		__entry->id = msg->id;
+		__entry->offset = msg->offset;
+		__entry->bytes = msg->bytes;
+	),
+	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x offset=%llu bytes=%llu",
+		  __entry->queue, KB_ID_SLOT(__entry->id),
+		  KB_ID_GEN(__entry->id), kb_show_op(__entry->op),
+		  __entry->flags, __entry->offset, __entry->bytes)
+);
+
+TRACE_EVENT(kb_srv_reply,
+	TP_PROTO(const struct kb_reply_msg *msg),
+	TP_ARGS(msg),
+	TP_STRUCT__entry(
+		__field(u16, queue)
+		__field(u8, op)
+		__field(u16, flags)
+		__field(u16, status)
+		__field(u64, id)
+		__field(u64, bytes)
+	),
+	TP_fast_assign(
+		__entry->queue = msg->queue;
+		__entry->op = msg->op;
+		__entry->flags = msg->flags;
+		__entry->status = msg->status;
+		__entry->id = msg->id;
+		__entry->bytes = msg->bytes;
+	),
+	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x status=%u bytes=%llu",
+		  __entry->queue, KB_ID_SLOT(__entry->id),
+		  KB_ID_GEN(__entry->id), kb_show_op(__entry->op),
+		  __entry->flags, __entry->status, __entry->bytes)
+);
+
+TRACE_EVENT(kb_srv_violation,
+	TP_PROTO(const char *client, const char *how),
+	TP_ARGS(client, how),
+	TP_STRUCT__entry(
+		__string(client, client)
+		__string(how, how)
+	),
+	TP_fast_assign(
+		kofi_assign_str(client, client);
+		kofi_assign_str(how, how);
+	),
+	TP_printk("client=%s %s", __get_str(client), __get_str(how))
+);
+
+TRACE_EVENT(kb_srv_stray,
+	TP_PROTO(size_t len),
+	TP_ARGS(len),
+	TP_STRUCT__entry(
+		__field(u64, len)
+	),
+	TP_fast_assign(
+		__entry->len = len;
+	),
+	TP_printk("len=%llu", __entry->len)
+);
+
+#endif /* KOFIBLK_SRV_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE srv_trace
+#include <trace/define_trace.h>

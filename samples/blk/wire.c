@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Names, status, commands and replies: pure functions, see wire.h. Each parser
+ * looks at every field, so that what it lets through needs only to be compared
+ * with what its reader knows.
+ */
+#include <linux/build_bug.h>
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#include "wire.h"
+
+static_assert(sizeof(struct kb_cmd) == 56);
+static_assert(sizeof(struct kb_reply) == 48);
+
+/* --- names, status --- */
+
+/**
+ * kb_name_ok() - can a client or an export be called so?
+ * @name: NUL-terminated
+ *
+ * A name is a configfs directory, and is printed: visible ASCII characters but
+ * the slash, at least one and less than KB_NAME_MAX, and not . or ..
+ *
+ * Context: Any.
+ * Return: whether it can.
+ */
+bool kb_name_ok(const char *name)
+{
+	size_t len = 0;
+
+	for (; name[len]; len++)
+		if (len == KB_NAME_MAX - 1 || name[len] <= ' ' ||
+		    name[len] > '~' || name[len] == '/')
+			return false;
+	return len && strcmp(name, ".") && strcmp(name, "..");
+}
+EXPORT_SYMBOL_NS_GPL(kb_name_ok, KOFIBLK);
+
+/* Several errnos may be one status, but each status is one errno. */
+static const int kb_errnos[KB_STATUSES] = {
+	[KB_OK]			= 0,
+	[KB_IO]			= -EIO,
+	[KB_NOTSUPP]		= -EOPNOTSUPP,
+	[KB_TIMEOUT]		= -ETIMEDOUT,
+	[KB_NOSPC]		= -ENOSPC,
+	[KB_TRANSPORT]		= -ENOLINK,
+	[KB_TARGET]		= -EREMOTEIO,
+	[KB_RESV_CONFLICT]	= -EBADE,
+	[KB_MEDIUM]		= -ENODATA,
+	[KB_PROTECTION]		= -EILSEQ,
+	[KB_NOMEM]		= -ENOMEM,
+	[KB_INVAL]		= -EINVAL,
+	[KB_READ_ONLY]		= -EROFS,
+	[KB_NODEV]		= -ENODEV,
+	[KB_NOENT]		= -ENOENT,
+	[KB_ACCESS]		= -EACCES,
+	[KB_BUSY]		= -EBUSY,
+	[KB_STALE]		= -ESTALE,
+	[KB_PROTO]		= -EPROTO,
+};
+
+/**
+ * kb_status_errno() - errno of a status
+ * @status: enum kb_status
+ *
+ * Context: Any.
+ * Return: 0, or a negative errno; -EIO for a status that isn't one.
+ */
+int kb_status_errno(u16 status)
+{
+	return status < KB_STATUSES ? kb_errnos[status] : -EIO;
+}
+EXPORT_SYMBOL_NS_GPL(kb_status_errno, KOFIBLK);
+
+/**
+ * kb_errno_status() - status of an errno
+ * @err: 0, or a negative errno
+ *
+ * Context: Any.
+ * Return: enum kb_status; KB_IO for an errno that has none.
+ */
+u16 kb_errno_status(int err)
+{
+	u16 i;
+
+	for (i = 0; i < KB_STATUSES; i++)
+		if (kb_errnos[i] == err)
+			return i;
+	return KB_IO;
+}
+EXPORT_SYMBOL_NS_GPL(kb_errno_status, KOFIBLK);
+
+/* --- commands and replies --- */
+
+#define KB_HAS_RANGE	0x1	/* offset and bytes; else both are 0 */
+#define KB_HAS_DATA	0x2	/* at most KB_IO_MAX, at addr; else that is 0 */
+#define KB_NO_REPLY	0x4	/* of its own */
+
+static const struct kb_op_row {
+	const char	*name;
+	u16		flags;	/* KB_CMD bits */
+	u16		has;
+} kb_ops[] = {
+	[KB_OP_READ]		= { "READ", 0, KB_HAS_RANGE | KB_HAS_DATA },
+	[KB_OP_WRITE]		= { "WRITE", KB_CMD_FUA | KB_CMD_INLINE,
+				    KB_HAS_RANGE | KB_HAS_DATA },
+	[KB_OP_FLUSH]		= { "FLUSH" },
+	[KB_OP_DISCARD]		= { "DISCARD", 0, KB_HAS_RANGE },
+	[KB_OP_WRITE_ZEROES]	= { "WRITE_ZEROES",
+				    KB_CMD_FUA | KB_CMD_NOUNMAP, KB_HAS_RANGE },
+	[KB_OP_KEEP_ALIVE]	= { "KEEP_ALIVE" },
+	[KB_OP_FETCHED]		= { "FETCHED", 0, KB_NO_REPLY },
+};
+
+static const struct kb_op_row *kb_op_row(u8 op)
+{
+	return op < ARRAY_SIZE(kb_ops) && kb_ops[op].name ? &kb_ops[op] : NULL;
+}
+
+/**
+ * kb_op_name() - a command's name, for people
+ * @op: enum kb_op
+ *
+ * Context: Any.
+ * Return: the name.
+ */
+const char *kb_op_name(u8 op)
+{
+	const struct kb_op_row *row = kb_op_row(op);
+
+	return row ? row->name : "?";
+}
+EXPORT_SYMBOL_NS_GPL(kb_op_name, KOFIBLK);
+
+static bool kb_id_ok(u8 op, u64 id)
+{
+	u16 slot = KB_ID_SLOT(id);
+
+	return op == KB_OP_KEEP_ALIVE ? slot == KB_SLOT_KEEP_ALIVE :
+					slot < KB_DEPTH_MAX;
+}
+
+static bool kb_range_ok(const struct kb_op_row *row,
+			const struct kb_cmd_msg *msg)
+{
+	if (!(row->has & KB_HAS_RANGE))
+		return !msg->offset && !msg->bytes;
+	if (row->has & KB_HAS_DATA && msg->bytes > KB_IO_MAX)
+		return false;
+	return msg->bytes && msg->bytes < KB_OFFSET_MAX &&
+	       msg->offset < KB_OFFSET_MAX - msg->bytes &&
+	       !((msg->offset | msg->bytes) & (KB_SECTOR - 1));
+}
+
+/**
+ * kb_parse_cmd() - parse a command
+ * @buf: the message
+ * @len: its length
+ * @msg: takes it
+ *
+ * Context: Any.
+ * Return: 0, or -EPROTO.
+ */
+int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
+{
+	const struct kb_cmd *wire = buf;
+	const struct kb_op_row *row;
+	size_t data = 0;
+
+	if (len < sizeof(*wire) || wire->version != KB_VERSION ||
+	    wire->reserved)
+		return -EPROTO;
+	row = kb_op_row(wire->op);
+	msg->op = wire->op;
+	msg->flags = le16_to_cpu(wire->flags);
+	msg->queue = le16_to_cpu(wire->queue);
+	msg->session = le64_to_cpu(wire->session);
+	msg->id = le64_to_cpu(wire->id);
+	msg->offset = le64_to_cpu(wire->offset);
+	msg->bytes = le64_to_cpu(wire->bytes);
+	msg->addr = le64_to_cpu(wire->addr);
+	msg->key = le64_to_cpu(wire->key);
+	msg->data = NULL;
+	if (!row || msg->flags & ~row->flags || msg->queue >= KB_QUEUES_MAX ||
+	    !msg->session || !kb_id_ok(msg->op, msg->id) ||
+	    !kb_range_ok(row, msg))
+		return -EPROTO;
+	if (msg->flags & KB_CMD_INLINE) {
+		if (msg->bytes > KB_INLINE_MAX)
+			return -EPROTO;
+		data = msg->bytes;
+		msg->data = wire + 1;
+	}
+	if ((data || !(row->has & KB_HAS_DATA)) && (msg->addr || msg->key))
+		return -EPROTO;
+	return len == sizeof(*wire) + data ? 0 : -EPROTO;
+}
+EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
+
+/**
+ * kb_build_cmd() - build a command
+ * @buf: room for a struct kb_cmd
+ * @msg: what it says; data isn't looked at
+ *
+ * Context: Any.
+ * Return: its length without data.
+ */
+size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
+{
+	struct kb_cmd *wire = buf;
+
+	*wire = (struct kb_cmd) {
+		.version	= KB_VERSION,
+		.op		= msg->op,
+		.flags		= cpu_to_le16(msg->flags),
+		.queue		= cpu_to_le16(msg->queue),
+		.session	= cpu_to_le64(msg->session),
+		.id		= cpu_to_le64(msg->id),
+		.offset		= cpu_to_le64(msg->offset),
+		.bytes		= cpu_to_le64(msg->bytes),
+		.addr		= cpu_to_le64(msg->addr),
+		.key		= cpu_to_le64(msg->key),
+	};
+	return sizeof(*wire);
+}
+EXPORT_SYMBOL_NS_GPL(kb_build_cmd, KOFIBLK);
+
+/**
+ * kb_parse_reply() - parse a reply
+ * @buf: the message
+ * @len: its length
+ * @msg: takes it
+ *
+ * Context: Any.
+ * Return: 0, or -EPROTO.
+ */
+int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
+{
+	const struct kb_reply *wire = buf;
+	const struct kb_op_row *row;
+	bool ready;
+
+	if (len != sizeof(*wire) || wire->version != KB_VERSION)
+		return -EPROTO;
+	row = kb_op_row(wire->op);
+	msg->op = wire->op;
+	msg->flags = le16_to_cpu(wire->flags);
+	msg->status = le16_to_cpu(wire->status);
+	msg->queue = le16_to_cpu(wire->queue);
+	msg->session = le64_to_cpu(wire->session);
+	msg->id = le64_to_cpu(wire->id);
+	msg->bytes = le64_to_cpu(wire->bytes);
+	msg->addr = le64_to_cpu(wire->addr);
+	msg->key = le64_to_cpu(wire->key);
+	if (!row || row->has & KB_NO_REPLY || msg->flags & ~KB_REPLY_FLAGS ||
+	    msg->status >= KB_STATUSES || msg->queue >= KB_QUEUES_MAX ||
+	    !msg->session || !kb_id_ok(msg->op, msg->id))
+		return -EPROTO;
+	/* Either all of it was moved, or there is an error. */
+	if (msg->status || !(row->has & KB_HAS_DATA)) {
+		if (msg->bytes)
+			return -EPROTO;
+	} else if (!msg->bytes || msg->bytes > KB_IO_MAX ||
+		   msg->bytes % KB_SECTOR) {
+		return -EPROTO;
+	}
+	ready = msg->flags & KB_REPLY_READY;
+	if (ready ? msg->op != KB_OP_READ || msg->status :
+		    msg->addr || msg->key)
+		return -EPROTO;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kb_parse_reply, KOFIBLK);
+
+/**
+ * kb_build_reply() - build a reply
+ * @buf: room for a struct kb_reply
+ * @msg: what it says
+ *
+ * Context: Any.
+ * Return: its length.
+ */
+size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg)
+{
+	struct kb_reply *wire = buf;
+
+	*wire = (struct kb_reply) {
+		.version	= KB_VERSION,
+		.op		= msg->op,
+		.flags		= cpu_to_le16(msg->flags),
+		.status		= cpu_to_le16(msg->status),
+		.queue		= cpu_to_le16(msg->queue),
+		.session	= cpu_to_le64(msg->session),
+		.id		= cpu_to_le64(msg->id),
+		.bytes		= cpu_to_le64(msg->bytes),
+		.addr		= cpu_to_le64(msg->addr),
+		.key		= cpu_to_le64(msg->key),
+	};
+	return sizeof(*wire);
+}
+EXPORT_SYMBOL_NS_GPL(kb_build_reply, KOFIBLK);

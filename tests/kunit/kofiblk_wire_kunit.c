@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* kofiblk's parsers: what is right gets through, each wrong field doesn't. */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include "../../samples/blk/wire.c"
+#include "../../samples/blk/wire_net.c"
+
+static const u8 addrs[2 * 32] = { 1, 2, 3, [32] = 4 };
+
+static const struct kb_hello_msg hello = {
+	.nonce		= { 1 },
+	.client		= "host-a",
+	.export		= "disk0",
+	.disk		= { 2 },
+	.content	= { 3 },
+	.limits		= { KB_CAPS, 1 << 20, 4096, 5000, 2, KB_DEPTH_MAX },
+	.addr_format	= 7,
+	.addr_len	= 32,
+	.addr		= addrs,
+};
+
+static const struct kb_accept_msg accept = {
+	.mac		= { 1 },
+	.content	= { 2 },
+	.session	= U64_MAX,
+	.limits		= { KB_CAPS, KB_IO_MAX, 0, 100, 2, 1 },
+	.addr_len	= 32,
+	.addr		= addrs,
+	.disk = {
+		.bytes			= 1 << 30,
+		.flags			= KB_DISK_FLAGS,
+		.logical_block		= 4096,
+		.physical_block		= 4096,
+		.io_min			= 4096,
+		.io_opt			= 65536,
+		.discard_granularity	= 4096,
+		.discard_max		= 1 << 20,
+		.zeroes_max		= 1 << 20,
+	},
+};
+
+static const struct kb_cmd_msg cmd = {
+	.op		= KB_OP_WRITE,
+	.flags		= KB_CMD_FUA,
+	.queue		= 1,
+	.session	= 0x0123456789abcdef,
+	.id		= KB_ID(KB_DEPTH_MAX - 1, 77ULL),
+	.offset		= 1 << 20,
+	.bytes		= 4096,
+	.addr		= 0x1000,
+	.key		= 5,
+};
+
+static const struct kb_reply_msg reply = {
+	.op		= KB_OP_READ,
+	.flags		= KB_REPLY_READY,
+	.queue		= 1,
+	.session	= 0x0123456789abcdef,
+	.id		= KB_ID(3, 77ULL),
+	.bytes		= 4096,
+	.addr		= 0x1000,
+	.key		= 5,
+};
+
+/* Any message, parsed. */
+union any {
+	struct kb_hello_msg	hello;
+	struct kb_challenge_msg	challenge;
+	struct kb_auth_msg	auth;
+	struct kb_accept_msg	accept;
+	struct kb_reject_msg	reject;
+	struct kb_resize_msg	resize;
+	struct kb_bye_msg	bye;
+	struct kb_cmd_msg	cmd;
+	struct kb_reply_msg	reply;
+};
+
+enum kind { HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE, CMD, REPLY };
+
+static size_t build(enum kind kind, void *buf)
+{
+	switch (kind) {
+	case HELLO:
+		return kb_build_hello(buf, &hello);
+	case CHALLENGE:
+		return kb_build_challenge(buf, &(struct kb_challenge_msg){
+						       { 9 }, true });
+	case AUTH:
+		return kb_build_auth(buf, &(struct kb_auth_msg){ { 9 } });
+	case ACCEPT:
+		return kb_build_accept(buf, &accept);
+	case REJECT:
+		return kb_build_reject(buf, &(struct kb_reject_msg){
+						    KB_BUSY, true, "full" });
+	case RESIZE:
+		return kb_build_resize(buf, &(struct kb_resize_msg){ 4096 });
+	case BYE:
+		return kb_build_bye(buf, &(struct kb_bye_msg){ true });
+	case CMD:
+		return kb_build_cmd(buf, &cmd);
+	default:
+		return kb_build_reply(buf, &reply);
+	}
+}
+
+static int parse(enum kind kind, const void *buf, size_t len, union any *any)
+{
+	switch (kind) {
+	case HELLO:
+		return kb_parse_hello(buf, len, &any->hello);
+	case CHALLENGE:
+		return kb_parse_challenge(buf, len, &any->challenge);
+	case AUTH:
+		return kb_parse_auth(buf, len, &any->auth);
+	case ACCEPT:
+		return kb_parse_accept(buf, len, &any->accept);
+	case REJECT:
+		return kb_parse_reject(buf, len, &any->reject);
+	case RESIZE:
+		return kb_parse_resize(buf, len, &any->resize);
+	case BYE:
+		return kb_parse_bye(buf, len, &any->bye);
+	case CMD:
+		return kb_parse_cmd(buf, len, &any->cmd);
+	default:
+		return kb_parse_reply(buf, len, &any->reply);
+	}
+}
+
+static union any *any_message(struct kunit *test)
+{
+	union any *any = kunit_kzalloc(test, sizeof(*any), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, any);
+	return any;
+}
+
+static u8 *message(struct kunit *test, enum kind kind, size_t *len)
+{
+	u8 *buf = kunit_kzalloc(test, KB_NET_MAX, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	*len = build(kind, buf);
+	return buf;
+}
+
+static void round_trip(struct kunit *test)
+{
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf;
+
+	buf = message(test, HELLO, &len);
+	KUNIT_ASSERT_EQ(test, parse(HELLO, buf, len, any), 0);
+	KUNIT_EXPECT_PTR_EQ(test, any->hello.addr,
+			    (const u8 *)buf + sizeof(struct kb_hello));
+	KUNIT_EXPECT_MEMEQ(test, any->hello.addr, addrs, sizeof(addrs));
+	any->hello.addr = addrs;
+	KUNIT_EXPECT_STREQ(test, any->hello.client, hello.client);
+	KUNIT_EXPECT_MEMEQ(test, &any->hello.limits, &hello.limits,
+			   sizeof(hello.limits));
+	buf = message(test, ACCEPT, &len);
+	KUNIT_ASSERT_EQ(test, parse(ACCEPT, buf, len, any), 0);
+	KUNIT_EXPECT_MEMEQ(test, any->accept.addr, addrs, sizeof(addrs));
+	KUNIT_EXPECT_MEMEQ(test, &any->accept.disk, &accept.disk,
+			   sizeof(accept.disk));
+	KUNIT_EXPECT_EQ(test, any->accept.session, accept.session);
+	buf = message(test, REJECT, &len);
+	KUNIT_ASSERT_EQ(test, parse(REJECT, buf, len, any), 0);
+	KUNIT_EXPECT_STREQ(test, any->reject.why, "full");
+	buf = message(test, CMD, &len);
+	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
+	KUNIT_EXPECT_EQ(test, any->cmd.id, cmd.id);
+	KUNIT_EXPECT_EQ(test, any->cmd.offset, cmd.offset);
+	KUNIT_EXPECT_EQ(test, any->cmd.key, cmd.key);
+	KUNIT_EXPECT_NULL(test, any->cmd.data);
+	buf = message(test, REPLY, &len);
+	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len, any), 0);
+	KUNIT_EXPECT_EQ(test, any->reply.id, reply.id);
+	KUNIT_EXPECT_EQ(test, any->reply.addr, reply.addr);
+}
+
+/* Neither shorter nor longer, and not as another type. */
+static void lengths(struct kunit *test)
+{
+	union any *any = any_message(test);
+	enum kind kind, other;
+	size_t len, n;
+	u8 *buf;
+
+	for (kind = HELLO; kind <= REPLY; kind++) {
+		buf = message(test, kind, &len);
+		for (n = 0; n < len + 64; n++)
+			KUNIT_EXPECT_EQ_MSG(test, parse(kind, buf, n, any),
+					    n == len ? 0 : -EPROTO,
+					    "%d, %zu of %zu", kind, n, len);
+		for (other = HELLO; other <= REPLY; other++)
+			KUNIT_EXPECT_EQ_MSG(test,
+					    !parse(other, buf, len, any),
+					    kind == other, "%d as %d", kind,
+					    other);
+	}
+}
+
+/* One field of a message that is right, and what it may not be. */
+struct change {
+	const char	*what;
+	enum kind	kind;
+	u16		offset;
+	u8		size;
+	u64		value;
+	bool		fine;
+};
+
+#define AT(type, field)							\
+	offsetof(struct type, field), sizeof_field(struct type, field)
+
+static const struct change changes[] = {
+	{ "magic", HELLO, AT(kb_net_hdr, magic), 1 },
+	{ "version", HELLO, AT(kb_net_hdr, version), 2 },
+	{ "type 0", HELLO, AT(kb_net_hdr, type), 0 },
+	{ "type 8", HELLO, AT(kb_net_hdr, type), 8 },
+	{ "length", HELLO, AT(kb_net_hdr, len), U32_MAX },
+	{ "header's reserved", HELLO, AT(kb_net_hdr, reserved), 1 },
+	{ "no client", HELLO, offsetof(struct kb_hello, client), 8, 0 },
+	{ "client a/b", HELLO, offsetof(struct kb_hello, client) + 1, 1, '/' },
+	{ "client with a blank", HELLO, offsetof(struct kb_hello, client), 1,
+	  ' ' },
+	{ "client with a newline", HELLO, offsetof(struct kb_hello, client), 1,
+	  '\n' },
+	{ "client of 8 bits", HELLO, offsetof(struct kb_hello, client), 1,
+	  0xe4 },
+	{ "no end of client", HELLO, offsetof(struct kb_hello, client) + 63, 1,
+	  'x' },
+	{ "something behind client", HELLO,
+	  offsetof(struct kb_hello, client) + 62, 1, 'x' },
+	{ "export ..", HELLO, offsetof(struct kb_hello, export), 8,
+	  '.' | '.' << 8 },
+	{ "no disk", HELLO, offsetof(struct kb_hello, disk), 8, 0 },
+	{ "unknown capability", HELLO, AT(kb_hello, caps), U32_MAX, true },
+	{ "max_io 0", HELLO, AT(kb_hello, max_io), 0 },
+	{ "max_io 512", HELLO, AT(kb_hello, max_io), 512 },
+	{ "max_io odd", HELLO, AT(kb_hello, max_io), 4097 },
+	{ "max_io too large", HELLO, AT(kb_hello, max_io), KB_IO_MAX + 4096 },
+	{ "inline_max too large", HELLO, AT(kb_hello, inline_max),
+	  KB_INLINE_MAX + 1 },
+	{ "inline_max 0", HELLO, AT(kb_hello, inline_max), 0, true },
+	{ "keep_alive 0", HELLO, AT(kb_hello, keep_alive), 0 },
+	{ "keep_alive too long", HELLO, AT(kb_hello, keep_alive),
+	  KB_KEEP_ALIVE_MAX + 1 },
+	{ "no queue", HELLO, AT(kb_hello, queues), 0 },
+	{ "another queue", HELLO, AT(kb_hello, queues), 3 },
+	{ "too many queues", HELLO, AT(kb_hello, queues), KB_QUEUES_MAX + 1 },
+	{ "depth 0", HELLO, AT(kb_hello, depth), 0 },
+	{ "depth too large", HELLO, AT(kb_hello, depth), KB_DEPTH_MAX + 1 },
+	{ "addr_len 0", HELLO, AT(kb_hello, addr_len), 0 },
+	{ "addr_len 31", HELLO, AT(kb_hello, addr_len), 31 },
+	{ "hello's reserved", HELLO, AT(kb_hello, reserved[2]), 1 },
+	{ "challenge: auth 2", CHALLENGE, AT(kb_challenge, auth), 2 },
+	{ "challenge: reserved", CHALLENGE, AT(kb_challenge, reserved[6]), 1 },
+	{ "accept: session 0", ACCEPT, AT(kb_accept, session), 0 },
+	{ "accept: no content", ACCEPT, offsetof(struct kb_accept, content), 8,
+	  0 },
+	{ "accept: unknown capability", ACCEPT, AT(kb_accept, caps),
+	  KB_CAPS + 1 },
+	{ "accept: caps without discard", ACCEPT, AT(kb_accept, caps),
+	  KB_CAPS & ~KB_CAP_DISCARD },
+	{ "accept: max_io", ACCEPT, AT(kb_accept, max_io), 0 },
+	{ "accept: queues", ACCEPT, AT(kb_accept, queues), 1 },
+	{ "accept: depth", ACCEPT, AT(kb_accept, depth), 0 },
+	{ "accept: reserved", ACCEPT, AT(kb_accept, reserved), 1 },
+	{ "disk: odd size", ACCEPT, AT(kb_accept, disk.bytes), 4097 },
+	{ "disk: 2^63 bytes", ACCEPT, AT(kb_accept, disk.bytes), BIT_ULL(63) },
+	{ "disk: flags", ACCEPT, AT(kb_accept, disk.flags), 8 },
+	{ "disk: block 0", ACCEPT, AT(kb_accept, disk.logical_block), 0 },
+	{ "disk: block 513", ACCEPT, AT(kb_accept, disk.logical_block), 513 },
+	{ "disk: block 8192", ACCEPT, AT(kb_accept, disk.logical_block), 8192 },
+	{ "disk: physical 512", ACCEPT, AT(kb_accept, disk.physical_block),
+	  512 },
+	{ "disk: io_min", ACCEPT, AT(kb_accept, disk.io_min), 512 },
+	{ "disk: no discard_max", ACCEPT, AT(kb_accept, disk.discard_max), 0 },
+	{ "disk: no granularity", ACCEPT,
+	  AT(kb_accept, disk.discard_granularity), 0 },
+	{ "disk: zeroes_max", ACCEPT, AT(kb_accept, disk.zeroes_max), 1 },
+	{ "reject: status OK", REJECT, AT(kb_reject, status), 0 },
+	{ "reject: unknown status", REJECT, AT(kb_reject, status),
+	  KB_STATUSES },
+	{ "reject: again 2", REJECT, AT(kb_reject, again), 2 },
+	{ "reject: why with an escape", REJECT, offsetof(struct kb_reject, why),
+	  1, 0x1b },
+	{ "resize: odd", RESIZE, AT(kb_resize, bytes), 511 },
+	{ "resize: 2^63", RESIZE, AT(kb_resize, bytes), BIT_ULL(63) },
+	{ "bye: again 2", BYE, AT(kb_bye, again), 2 },
+	{ "bye: reserved", BYE, AT(kb_bye, reserved[0]), 1 },
+	{ "cmd: version", CMD, AT(kb_cmd, version), 2 },
+	{ "cmd: op 0", CMD, AT(kb_cmd, op), 0 },
+	{ "cmd: op 8", CMD, AT(kb_cmd, op), 8 },
+	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 8 },
+	{ "cmd: NOUNMAP on a write", CMD, AT(kb_cmd, flags), KB_CMD_NOUNMAP },
+	{ "cmd: INLINE without data", CMD, AT(kb_cmd, flags), KB_CMD_INLINE },
+	{ "cmd: FUA on a read", CMD, AT(kb_cmd, op), KB_OP_READ },
+	{ "cmd: queue", CMD, AT(kb_cmd, queue), KB_QUEUES_MAX },
+	{ "cmd: reserved", CMD, AT(kb_cmd, reserved), 1 },
+	{ "cmd: session 0", CMD, AT(kb_cmd, session), 0 },
+	{ "cmd: slot", CMD, AT(kb_cmd, id), KB_DEPTH_MAX },
+	{ "cmd: keep-alive's slot", CMD, AT(kb_cmd, id), KB_SLOT_KEEP_ALIVE },
+	{ "cmd: offset unaligned", CMD, AT(kb_cmd, offset), 1 },
+	{ "cmd: offset of the end", CMD, AT(kb_cmd, offset),
+	  BIT_ULL(63) - 4096 },
+	{ "cmd: offset wraps", CMD, AT(kb_cmd, offset), U64_MAX - 4095 },
+	{ "cmd: no bytes", CMD, AT(kb_cmd, bytes), 0 },
+	{ "cmd: bytes unaligned", CMD, AT(kb_cmd, bytes), 513 },
+	{ "cmd: too many bytes", CMD, AT(kb_cmd, bytes), KB_IO_MAX + 512 },
+	{ "cmd: bytes wrap", CMD, AT(kb_cmd, bytes), U64_MAX - 511 },
+	{ "cmd: any address", CMD, AT(kb_cmd, addr), U64_MAX, true },
+	{ "cmd: any key", CMD, AT(kb_cmd, key), U64_MAX, true },
+	{ "cmd: a flush of a range", CMD, AT(kb_cmd, op), KB_OP_FLUSH },
+	{ "reply: version", REPLY, AT(kb_reply, version), 0 },
+	{ "reply: FETCHED", REPLY, AT(kb_reply, op), KB_OP_FETCHED },
+	{ "reply: READY write", REPLY, AT(kb_reply, op), KB_OP_WRITE },
+	{ "reply: address, not READY", REPLY, AT(kb_reply, flags), 0 },
+	{ "reply: unknown flag", REPLY, AT(kb_reply, flags), 3 },
+	{ "reply: READY with an error", REPLY, AT(kb_reply, status), KB_IO },
+	{ "reply: unknown status", REPLY, AT(kb_reply, status), KB_STATUSES },
+	{ "reply: queue", REPLY, AT(kb_reply, queue), U16_MAX },
+	{ "reply: session 0", REPLY, AT(kb_reply, session), 0 },
+	{ "reply: slot", REPLY, AT(kb_reply, id), KB_DEPTH_MAX },
+	{ "reply: no bytes", REPLY, AT(kb_reply, bytes), 0 },
+	{ "reply: too many bytes", REPLY, AT(kb_reply, bytes),
+	  KB_IO_MAX + 512 },
+};
+
+static void change_name(const struct change *change, char *desc)
+{
+	strscpy(desc, change->what, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(changes, changes, change_name);
+
+static void changed_field(struct kunit *test)
+{
+	const struct change *change = test->param_value;
+	__le64 value = cpu_to_le64(change->value);
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf;
+
+	buf = message(test, change->kind, &len);
+	memcpy(buf + change->offset, &value, change->size);
+	KUNIT_EXPECT_EQ(test, parse(change->kind, buf, len, any),
+			change->fine ? 0 : -EPROTO);
+	if (change->kind == HELLO && change->fine)
+		KUNIT_EXPECT_EQ(test, any->hello.limits.caps & ~KB_CAPS, 0);
+}
+
+static void inline_data(struct kunit *test)
+{
+	struct kb_cmd_msg in = cmd;
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf = message(test, CMD, &len);
+	struct kb_cmd *wire = (struct kb_cmd *)buf;
+
+	in.flags = KB_CMD_INLINE;
+	in.bytes = 512;
+	in.addr = 0;
+	in.key = 0;
+	len = kb_build_cmd(buf, &in) + 512;
+	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
+	KUNIT_EXPECT_PTR_EQ(test, any->cmd.data,
+			    (const void *)(buf + sizeof(*wire)));
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len - 1, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 1, any), -EPROTO);
+	wire->addr = cpu_to_le64(1);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	wire->addr = 0;
+	wire->bytes = cpu_to_le64(KB_INLINE_MAX + 512);
+	KUNIT_EXPECT_EQ(test,
+			parse(CMD, buf, sizeof(*wire) + KB_INLINE_MAX + 512,
+			      any), -EPROTO);
+}
+
+static void statuses(struct kunit *test)
+{
+	u16 status;
+
+	for (status = 0; status < KB_STATUSES; status++)
+		KUNIT_EXPECT_EQ(test,
+				kb_errno_status(kb_status_errno(status)),
+				status);
+	KUNIT_EXPECT_EQ(test, kb_status_errno(0), 0);
+	KUNIT_EXPECT_EQ(test, kb_status_errno(KB_STATUSES), -EIO);
+	KUNIT_EXPECT_EQ(test, kb_errno_status(-ENOTTY), KB_IO);
+	KUNIT_EXPECT_EQ(test, kb_errno_status(-ENOSPC), KB_NOSPC);
+}
+
+static void granted(struct kunit *test)
+{
+	struct kb_limits less = hello.limits;
+
+	KUNIT_EXPECT_TRUE(test, kb_limits_within(&less, &hello.limits));
+	less.caps = 0;
+	less.max_io--;
+	KUNIT_EXPECT_TRUE(test, kb_limits_within(&less, &hello.limits));
+#define MORE(field)							\
+	do {								\
+		less = hello.limits;					\
+		less.field++;						\
+		KUNIT_EXPECT_FALSE(test,				\
+				   kb_limits_within(&less,		\
+						    &hello.limits));	\
+	} while (0)
+	MORE(caps);
+	MORE(max_io);
+	MORE(inline_max);
+	MORE(keep_alive);
+	MORE(queues);
+	MORE(depth);
+#undef MORE
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(round_trip),
+	KUNIT_CASE(lengths),
+	KUNIT_CASE_PARAM(changed_field, changes_gen_params),
+	KUNIT_CASE(inline_data),
+	KUNIT_CASE(statuses),
+	KUNIT_CASE(granted),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_wire",
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of kofiblk's wire parsers");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,332 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: stock-6.12
+# guests: 2
+# mem: 1G
+# host-root: yes
+# host-tools: rdma fio dmsetup python3
+# modules: null_blk configfs hmac sha256_generic crc32c_generic scsi_debug sd_mod dm_thin_pool
+# full: yes
+# timeout: 400
+#
+# What is wrong with a server's disk is told to who uses it at the client as it is
+# at the server. Disks that can't be written to, are partitioned, become larger and
+# smaller; and devices without RDMA write.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+# shellcheck source=tests/qemu/kofiblk.sh
+. /bed/kofiblk.sh
+
+# In units of 4 KiB: where the medium of scsi_debug is bad, and null_blk's.
+MEDIUM=582
+BAD=100
+
+read_at()
+{
+	dd if="$1" of=/dev/null bs=4k skip="$2" count=1 iflag=direct
+}
+
+write_at()
+{
+	dd if=/dev/zero of="$1" bs=4k seek="$2" count=1 conv=notrunc oflag=direct
+}
+
+# --- the server's disks ---
+
+# A pool of 1 MiB for a disk of 8.
+thin_disk()
+{
+	ram_disk meta 4 && ram_disk data 1 || return
+	dmsetup create pool --table \
+		"0 2048 thin-pool /dev/meta /dev/data 128 0 1 error_if_no_space" &&
+		dmsetup message pool 0 "create_thin 0" &&
+		dmsetup create thin --table "0 16384 thin /dev/mapper/pool 0"
+}
+
+thin_gone()
+{
+	dmsetup remove thin && dmsetup remove pool && ram_gone meta &&
+		ram_gone data && rmmod dm_thin_pool
+}
+
+scsi_disk()
+{
+	modprobe sd_mod
+	modprobe scsi_debug dev_size_mb=8 opts=2
+	wait_for 20 [ -b /dev/sda ]
+}
+
+bad_blocks()
+{
+	ram_disk n1 8 && echo "+$((BAD * 8))-$((BAD * 8 + 7))" > /sys/kernel/config/nullb/n1/badblocks
+}
+
+small_filesystem()
+{
+	mkdir -p /tmp/small && mount -t tmpfs -o size=1m small /tmp/small &&
+		truncate -s 8M /tmp/small/file
+}
+
+write_protected()
+{
+	ram_disk n2 8 && blockdev --setro /dev/n2
+}
+
+# fill PATH: until there is no more room
+fill()
+{
+	dd if=/dev/zero of="$1" bs=64k conv=notrunc oflag=direct 2> /dev/null
+	return 0
+}
+
+# What the server's own users hear, for each export.
+local_answers()
+{
+	fill /dev/mapper/thin
+	fill /tmp/small/file
+	echo "medium:$(errno_of read_at /dev/sda $MEDIUM)"
+	echo "badread:$(errno_of read_at /dev/n1 $BAD)"
+	echo "badwrite:$(errno_of write_at /dev/n1 $BAD)"
+	echo "thin:$(errno_of write_at /dev/mapper/thin 1024)"
+	echo "small:$(errno_of write_at /tmp/small/file 1024)"
+	echo "protected:$(errno_of write_at /dev/n2 0)"
+}
+
+server_starts()
+{
+	check "a disk of memory" ram_disk n0 32
+	check "a disk with bad blocks" bad_blocks
+	check "a disk with a bad medium" scsi_disk
+	check "a disk with more blocks than memory" thin_disk
+	check "a disk that is write-protected" write_protected
+	check "a file on a small filesystem" small_filesystem
+	truncate -s 8M /tmp/file
+	answers=$(local_answers | tr '\n' ' ')
+	check "the server's module" modprobe kofiblk_srv
+	check "exports" exports
+}
+
+exports()
+{
+	export_add disk0 /dev/n0 uuid=$UUID allow_any=1 &&
+		export_add bad /dev/n1 allow_any=1 &&
+		export_add medium /dev/sda allow_any=1 &&
+		export_add thin /dev/mapper/thin allow_any=1 &&
+		export_add protected /dev/n2 allow_any=1 read_only=1 &&
+		export_add small /tmp/small/file allow_any=1 &&
+		export_add file /tmp/file allow_any=1 || return
+	port_up disk0 bad medium thin protected small file
+}
+
+server_ends()
+{
+	check "the server goes" server_gone
+	check "the server left nothing open" nothing_open
+	umount /tmp/small
+	rm /tmp/file
+	check "the thin disk goes" thin_gone
+	check "the disks of memory go" ram_disks_gone
+	check "the bad disk goes" rmmod scsi_debug
+	rmmod sd_mod
+}
+
+ram_disks_gone()
+{
+	ram_gone n0 && ram_gone n1 && ram_gone n2
+}
+
+# --- errors, at the client ---
+
+# same EXPORT NAME COMMAND POSITION: fails as it does at the server
+same()
+{
+	# Also of what was one a moment ago.
+	attach "$1" client=b || not_ok "no disk of $1"
+	same_here=$(errno_of "$3" "/dev/$DISK" "$4")
+	same_there=$(echo "$said" | tr ' ' '\n' | sed -n "s/^$2://p")
+	check "$2 is told as it is: $same_there" [ "$same_here" = "$same_there" ]
+	refuse "$2 is told to be an error" [ "$same_here" = success ]
+	detach || not_ok "$DISK doesn't go"
+}
+
+errors()
+{
+	same medium medium read_at $MEDIUM
+	same bad badread read_at $BAD
+	same bad badwrite write_at $BAD
+	same thin thin write_at 1024
+	same small small write_at 1024
+	same protected protected write_at 0
+}
+
+by_tool()
+{
+	check "the tool connects" sh -c '. /bed/lib.sh; tool kofiblk connect \
+		--client tool '"$SERVER"' disk0 > /tmp/connected'
+	DISK=$(sed 's,/dev/,,' /tmp/connected)
+	check "the tool lists the disk" sh -c \
+		". /bed/lib.sh; tool kofiblk list | grep -q $DISK"
+	check "the tool disconnects" tool kofiblk disconnect "$DISK"
+	check "the disk is gone" disk_gone
+}
+
+# --- sizes, at both ---
+
+# size_is MEGABYTES
+size_is()
+{
+	[ "$(cat "/sys/block/$DISK/size")" = $(($1 * 2048)) ]
+}
+
+# resize MEGABYTES
+resize()
+{
+	truncate -s "$1M" /tmp/file && echo 1 > $CONFIG/exports/file/resize
+}
+
+grows()
+{
+	# shellcheck disable=SC2016
+	uevent sh -c '[ "$RESIZE" != 1 ] || echo $DEVNAME >> /tmp/resized' &
+	listener=$!
+	check "a file as a disk" attach file client=b
+	check "it is as large as the file" size_is 8
+	meet grow
+	check "it grows with the file" wait_for 20 size_is 16
+	check "who listens is told" wait_for 20 grep -q "$DISK" /tmp/resized
+	kill $listener
+	pattern /tmp/p 64 3
+	dd if=/tmp/p of="/dev/$DISK" bs=64k seek=255 conv=notrunc,fsync 2> /dev/null
+	meet grown
+	meet cut
+	answer=$(errno_of read_at "/dev/$DISK" 4000)
+	check "beyond the file's end there is nothing: $answer" \
+		[ "$answer" = Input/output_error ]
+	meet shrink
+	check "it shrinks with the file" wait_for 20 size_is 4
+	check "the rest is read" read_at "/dev/$DISK" 1023
+	check "it goes" detach
+}
+
+is_resized()
+{
+	meet grow
+	check "the file grows" resize 16
+	meet grown
+	pattern /tmp/p 64 3
+	dd if=/tmp/file bs=64k skip=255 2> /dev/null | cmp - /tmp/p
+	check "what was written at its new end is there" [ $? = 0 ]
+	# The client isn't told yet.
+	truncate -s 4M /tmp/file
+	meet cut
+	meet shrink
+	check "the file shrinks" resize 4
+}
+
+# --- partitions ---
+
+partitioned()
+{
+	check "a disk to be partitioned" attach disk0 client=b
+	# It has none of its own: what is asked for is written, while we wait.
+	check "it takes as many zeroes at a time as data" \
+		[ "$(cat "/sys/block/$DISK/queue/write_zeroes_max_bytes")" = 4194304 ]
+	fdisk "/dev/$DISK" > /dev/null << END
+o
+n
+p
+1
+
++8M
+n
+p
+2
+
+
+w
+END
+	check "partitions" wait_for 20 [ -b "/dev/${DISK}p2" ]
+	pattern /tmp/p 256 4
+	dd if=/tmp/p of="/dev/${DISK}p2" bs=64k conv=fsync 2> /dev/null
+	check "the disk goes" detach
+	refuse "its partitions are gone" [ -e "/dev/${DISK}p2" ]
+	check "the disk again" attach disk0 client=b
+	check "its partitions are found" wait_for 20 [ -b "/dev/${DISK}p2" ]
+	dd if="/dev/${DISK}p2" bs=64k count=4 2> /dev/null | cmp - /tmp/p
+	check "with what was written" [ $? = 0 ]
+	check "the disk goes again" detach
+}
+
+# --- without RDMA write ---
+
+# generation RDMA-WRITE: a device of it
+generation()
+{
+	check "the $SIDE's device goes" device_down
+	echo "$1" > /sys/module/efasim/parameters/rdma_write
+	check "one of another generation comes" device_up
+}
+
+reset_often()
+{
+	for _ in 1 2 3 4 5 6 7 8; do
+		was=$(attribute reconnects)
+		echo 1 > "/sys/block/$DISK/kofiblk/reset"
+		wait_for 20 session_after "$was" || return
+	done
+}
+
+fetches()
+{
+	[ "$(attribute rdma_write)" = "$1" ]
+}
+
+without_write()
+{
+	check "a disk" attach disk0 \
+		client=b,reconnect_delay=1,keep_alive_tmo=5,ctrl_loss_tmo=60
+	load_begins --bsrange=512-128k --blockalign=512 --size=2m
+	was=$(attribute reconnects)
+	generation 0
+	check "a session without RDMA write" wait_for 40 session_after "$was"
+	check "it knows" fetches 0
+	check "resets" reset_often
+	check "data was fetched" [ "$(counter fetches)" -gt 0 ]
+	was=$(attribute reconnects)
+	generation 1
+	check "a session with RDMA write" wait_for 40 session_after "$was"
+	check "it has it again" fetches 1
+	meet server-without
+	meet server-is-without
+	check "a session with a server without" wait_for 40 fetches 0
+	wait_for 40 state_is live
+	check "more resets" reset_often
+	load_ends
+	check "the disk without RDMA write goes" detach
+}
+
+server_without()
+{
+	meet server-without
+	generation 0
+	meet server-is-without
+}
+
+load_fabric
+at server server_starts
+said=$(barrier serving "${answers:--}")
+at client check "the client's module" modprobe kofiblk
+at client errors
+at client by_tool
+at server is_resized
+at client grows
+at client partitioned
+at server server_without
+at client without_write
+at client check "the client's module goes" rmmod kofiblk
+at client check "the client left nothing open" nothing_open
+meet client-gone
+at server server_ends
+echo 1 > /sys/module/efasim/parameters/rdma_write
+meet end
+unload_fabric

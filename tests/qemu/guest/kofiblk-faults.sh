@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test
+# guests: 2
+# mem: 1G
+# host-root: yes
+# host-tools: rdma fio
+# modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
+# kmemleak: yes
+# full: yes
+# timeout: 600
+#
+# Allocations fail, of one side and then of the other, while data is written, read and
+# compared and sessions begin and end.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+# shellcheck source=tests/qemu/kofiblk.sh
+. /bed/kofiblk.sh
+
+KNOBS="failslab fail_page_alloc"
+ROUNDS=4
+
+server_starts()
+{
+	check "a disk of memory" ram_disk n0 32
+	# All of which is there: it isn't the disk that is to fail.
+	dd if=/dev/zero of=/dev/n0 bs=1M oflag=direct 2> /dev/null
+	check "a server" serve_one
+}
+
+# Only what is called, by whatever way, from MODULE.
+# faults_on MODULE PERCENT
+faults_on()
+{
+	text=$(cat "/sys/module/$1/sections/.text")
+	size=$(sed -n "s/^$1 \([0-9]*\) .*/\1/p" /proc/modules)
+	for knob in $KNOBS; do
+		fault_on "$knob" "$2" stacktrace-depth=32 require-start="$text" \
+			require-end="$(printf %#x $((text + size)))"
+	done
+}
+
+# Those of a connection are few: one of the two may miss them all.
+faults_off()
+{
+	hits=0
+	for knob in $KNOBS; do
+		echo 0 > "$FAULTS/$knob/probability"
+		hits=$((hits + 1000000 - $(cat "$FAULTS/$knob/times")))
+		echo -1 > "$FAULTS/$knob/times"
+		echo 0 > "$FAULTS/$knob/require-start"
+		echo 0xffffffffffffffff > "$FAULTS/$knob/require-end"
+	done
+	check "$hits allocations failed" [ "$hits" -gt 0 ]
+}
+
+client_starts()
+{
+	check "the client's module" modprobe kofiblk
+	check "a disk" attach disk0 client=b,reconnect_delay=1,keep_alive_tmo=20,depth=16
+	load_begins --bsrange=512-64k --blockalign=512 --size=512k
+}
+
+# Sessions end, and begin in spite of all.
+sessions()
+{
+	for _ in $(seq $ROUNDS); do
+		was=$(attribute reconnects)
+		echo 1 > "/sys/block/$DISK/kofiblk/reset"
+		check "another session" wait_for 120 session_after "$was"
+	done
+}
+
+client_fails()
+{
+	faults_on kofiblk 10
+	sessions
+	faults_off
+}
+
+server_fails()
+{
+	faults_on kofiblk_srv 2
+	meet server-fails
+	meet server-failed
+	faults_off
+}
+
+in_spite_of_server()
+{
+	meet server-fails
+	sessions
+	meet server-failed
+}
+
+client_ends()
+{
+	load_ends
+	check "the disk goes" detach
+	check "the client's module goes" rmmod kofiblk
+	check "the client left nothing open" nothing_open
+}
+
+load_fabric
+at server server_starts
+meet serving
+at client client_starts
+at client client_fails
+meet client-failed
+at server server_fails
+at client in_spite_of_server
+at client client_ends
+meet client-gone
+at server check "the server goes" server_gone
+at server check "the server left nothing open" nothing_open
+at server check "the disk of memory goes" ram_gone n0
+meet end
+unload_fabric

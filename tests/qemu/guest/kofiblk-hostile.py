@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Clients of kofiblk's server that no client is:  hostile.py ADDRESS PORT ADDR_FORMAT
+
+Prints TAP. After each of them an ordinary one must be served."""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import random
+import socket
+import struct
+import sys
+import time
+
+MAGIC = 0x4b4c424b
+HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE = range(1, 8)
+HDR = struct.Struct("<IHHII")
+HEAD = struct.Struct("<32s64s64s16s16sIIIIIHHH6s")
+SECRET = b"correct horse battery"
+NOENT, ACCESS, BUSY, STALE, PROTO = 14, 15, 16, 17, 18
+NOTSUPP = 2
+
+where = (sys.argv[1], int(sys.argv[2]))
+addr_format = int(sys.argv[3])
+count = 0
+
+
+def report(good, what):
+    global count
+    count += 1
+    print(f"{'ok' if good else 'not ok'} {count} - {what}", flush=True)
+
+
+def header(kind, length, **change):
+    fields = {"magic": MAGIC, "version": 1, "type": kind, "len": length, "reserved": 0}
+    fields.update(change)
+    return HDR.pack(*fields.values())
+
+
+def hello(**change):
+    """A HELLO that is right but for what is changed."""
+    fields = {
+        "nonce": os.urandom(32), "client": b"host", "export": b"disk0",
+        "disk": os.urandom(16), "content": bytes(16), "caps": 15, "max_io": 1 << 20,
+        "inline_max": 4096, "keep_alive": 5000, "addr_format": addr_format, "queues": 1,
+        "depth": 32, "addr_len": 32, "reserved": bytes(6),
+    }
+    head = change.pop("header", {})
+    addrs = change.pop("addrs", None)
+    fields.update(change)
+    if addrs is None:
+        addrs = bytes(min(fields["queues"] * fields["addr_len"], 3000))
+    body = HEAD.pack(*fields.values()) + addrs
+    return header(HELLO, HDR.size + len(body), **head) + body
+
+
+class Talk:
+    def __init__(self, source="127.0.0.1"):
+        self.sock = socket.create_connection(where, timeout=15,
+                                             source_address=(source, 0))
+
+    def send(self, data):
+        with contextlib.suppress(OSError):
+            self.sock.sendall(data)
+
+    def take(self, n):
+        data = b""
+        while len(data) < n:
+            more = self.sock.recv(n - len(data))
+            if not more:
+                return data
+            data += more
+        return data
+
+    def recv(self):
+        """(type, message), or (None, ...) at the end."""
+        try:
+            head = self.take(HDR.size)
+            if len(head) < HDR.size:
+                return None, head
+            _, _, kind, length, _ = HDR.unpack(head)
+            return kind, head + self.take(length - HDR.size)
+        except OSError:
+            return None, b""
+
+    def close(self):
+        self.sock.close()
+
+
+def proof(key, *parts):
+    return hmac.new(key, b"kofiblk client" + b"".join(parts), hashlib.sha256).digest()
+
+
+def authenticate(talk, first, key=SECRET):
+    talk.send(first)
+    kind, challenge = talk.recv()
+    if kind != CHALLENGE:
+        return kind, challenge
+    talk.send(header(AUTH, 48) + proof(key, first, challenge))
+    return talk.recv()
+
+
+def status(kind, message):
+    return struct.unpack_from("<H", message, 16)[0] if kind == REJECT else None
+
+
+def works(what, source="127.0.0.1"):
+    """Someone who is what he says gets as far as the fabric lets him."""
+    talk = Talk(source)
+    kind, message = authenticate(talk, hello(addr_format=0xffff))
+    report(status(kind, message) == NOTSUPP, f"an ordinary client is heard: {what}")
+    talk.close()
+
+
+def refused(what, data, *expected):
+    talk = Talk()
+    talk.send(data)
+    with contextlib.suppress(OSError):
+        talk.sock.shutdown(socket.SHUT_WR)
+    kind, message = talk.recv()
+    got = status(kind, message)
+    report(kind is None and not expected or got in expected,
+           f"{what}: {kind} {got}")
+    talk.close()
+
+
+def wrong_messages():
+    right = hello()
+    refused("nothing", b"")
+    refused("a byte", b"x")
+    refused("half a header", right[:9])
+    refused("half a HELLO", right[:100])
+    for what, change in (
+            ("magic", {"magic": 1}), ("version", {"version": 2}), ("type 0", {"kind": 0}),
+            ("type 99", {"kind": 99}), ("reserved", {"reserved": 1})):
+        kind = change.pop("kind", HELLO)
+        refused(what, header(kind, len(right), **change) + right[16:], PROTO)
+    for length in (0, 1, 15, 4097, 1 << 31, (1 << 32) - 1):
+        refused(f"length {length}", hello(header={"len": length}))
+    refused("only a header", header(HELLO, 16), PROTO)
+    for kind in (CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE):
+        refused(f"type {kind} first", header(kind, 48) + bytes(32), PROTO)
+    for change in (
+            {"queues": 0}, {"queues": 17}, {"queues": 65535}, {"queues": 2, "addrs": bytes(32)},
+            {"depth": 0}, {"depth": 257}, {"depth": 65535}, {"addr_len": 0}, {"addr_len": 65},
+            {"addr_len": 65535}, {"max_io": 0}, {"max_io": 0xfffff000}, {"max_io": 4097},
+            {"inline_max": 4097}, {"inline_max": 0xffffffff}, {"keep_alive": 0},
+            {"keep_alive": 0xffffffff}, {"reserved": b"x" * 6}, {"disk": bytes(16)},
+            {"client": b""}, {"client": b"a" * 64}, {"client": b"a/b"}, {"client": b"a\0b"},
+            {"client": b"a\nb"}, {"client": b".."}, {"export": b"../disk0"}, {"export": b""},
+            {"export": b"\xff"}):
+        name, value = next(iter(change.items()))
+        refused(f"{name} {str(value)[:20]}", hello(**change), PROTO)
+    refused("another export", hello(export=b"disk1"), NOENT)
+    refused("an export that isn't on this port", hello(export=b"hidden"), NOENT)
+    refused("another client", hello(client=b"guest"), ACCESS)
+
+
+def wrong_proofs():
+    def tried(what, key=SECRET, want=ACCESS, **change):
+        talk = Talk()
+        got = status(*authenticate(talk, hello(**change), key))
+        report(got == want, f"{what}: {got}")
+        talk.close()
+
+    tried("another secret", b"wrong horse battery")
+    tried("no secret", b"")
+    tried("another disk's content", want=STALE, content=b"x" * 16)
+    talk = Talk()
+    talk.send(hello())
+    talk.recv()
+    talk.send(header(AUTH, 48) + bytes(32))
+    report(status(*talk.recv()) == ACCESS, "a proof of zeroes")
+    talk.close()
+    # What one connection proved is nothing in another.
+    first = hello()
+    talk = Talk()
+    talk.send(first)
+    old = talk.recv()[1]
+    talk.close()
+    talk = Talk()
+    talk.send(first)
+    talk.recv()
+    talk.send(header(AUTH, 48) + proof(SECRET, first, old))
+    report(status(*talk.recv()) == ACCESS, "an old proof")
+    talk.close()
+    talk = Talk()
+    talk.send(first)
+    talk.recv()
+    talk.send(first)
+    report(status(*talk.recv()) == PROTO, "HELLO twice")
+    talk.close()
+
+
+def slow():
+    """A client that takes its time doesn't have the server's for ever."""
+    talks = [Talk() for _ in range(4)]
+    # These are being set up, and an address has no room for more.
+    time.sleep(0.5)
+    talk = Talk()
+    report(status(*talk.recv()) == BUSY, "the fifth of one that connects and says nothing")
+    talk.close()
+    works("from another address, meanwhile", "127.0.0.9")
+    for talk in talks:
+        talk.close()
+    time.sleep(0.5)
+    talks = [Talk(f"127.0.0.{2 + n // 4}") for n in range(16)]
+    time.sleep(0.5)
+    talk = Talk("127.0.0.6")
+    report(status(*talk.recv()) == BUSY, "the seventeenth of all")
+    talk.close()
+    for talk in talks:
+        talk.send(hello()[:20])
+    begin = time.monotonic()
+    ends = [talk.recv()[0] for talk in talks]
+    took = time.monotonic() - begin
+    report(ends == [None] * 16 and took < 30, f"all are hung up on, after {took:.0f} s")
+    for talk in talks:
+        talk.close()
+
+
+def noise():
+    rng = random.Random(1)
+    right = hello()
+    for _ in range(150):
+        data = bytearray(right)
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(data))] = rng.choice((0, 1, 0x7f, 0x80, 0xff))
+        talk = Talk()
+        talk.send(data[:rng.choice((len(data), rng.randint(0, len(data))))])
+        with contextlib.suppress(OSError):
+            talk.sock.shutdown(socket.SHUT_WR)
+        talk.recv()
+        talk.close()
+    report(True, "150 that are a little wrong")
+
+
+def main():
+    works("at first")
+    wrong_messages()
+    works("after wrong messages")
+    wrong_proofs()
+    works("after wrong proofs")
+    noise()
+    works("after noise")
+    slow()
+    works("after those who say nothing")
+    print(f"1..{count}")
+
+
+main()

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test
+# host-root: yes
+# host-tools: rdma python3
+# modules: configfs hmac sha256_generic
+# timeout: 300
+#
+# Whoever can reach kofiblk's TCP port can say what he likes. What isn't right is
+# refused, and others are served all the same.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+CONFIG=/sys/kernel/config/kofiblk
+# FI_ADDR_EFA
+FORMAT=12
+
+# serve NAME...: these exports, of a file; all but "hidden" on the port
+serve()
+{
+	mkdir "$CONFIG/ports/1" || return
+	echo 127.0.0.1 > "$CONFIG/ports/1/addr"
+	for name in "$@"; do
+		export_dir=$CONFIG/exports/$name
+		mkdir "$export_dir" && echo /tmp/disk > "$export_dir/path" &&
+			mkdir "$export_dir/clients/host" || return
+		echo "correct horse battery" > "$export_dir/clients/host/secret"
+		echo 1 > "$export_dir/enable" || return
+		[ "$name" = hidden ] || ln -s "$export_dir" "$CONFIG/ports/1/exports/$name"
+	done
+	echo 1 > "$CONFIG/ports/1/enable"
+}
+
+no_sessions()
+{
+	[ "$(grep -c client= /sys/kernel/debug/kofiblk_srv/sessions)" = 0 ]
+}
+
+gone()
+{
+	rm "$CONFIG/ports/1/exports/disk0" && rmdir "$CONFIG/ports/1" || return
+	for name in "$@"; do
+		rmdir "$CONFIG/exports/$name/clients/host" "$CONFIG/exports/$name" || return
+	done
+}
+
+dd if=/dev/zero of=/tmp/disk bs=1M count=4 2> /dev/null
+check "the soft device's driver" modprobe efasim
+ip link set lo up
+check "a device" host rdma link add es0 type efasim netdev lo
+check "the provider" modprobe kofi_efa
+mkdir -p /sys/kernel/config
+modprobe configfs
+grep -q ' /sys/kernel/config ' /proc/mounts || mount -t configfs configfs /sys/kernel/config
+check "the server" modprobe kofiblk_srv
+check "exports and a port" serve disk0 hidden
+
+refuse "a path can't be changed while it is in use" \
+	sh -c "echo /tmp/other > $CONFIG/exports/disk0/path"
+refuse "an export's name with a blank" mkdir "$CONFIG/exports/a b"
+refuse "a short secret" sh -c "echo short > $CONFIG/exports/disk0/clients/host/secret"
+refuse "the module while it is configured" rmmod kofiblk_srv
+
+# shellcheck disable=SC2094 # another file
+host python3 - 127.0.0.1 4420 $FORMAT < /bed/guest/kofiblk-hostile.py > /tmp/hostile 2>&1
+tap hostile /tmp/hostile
+grep -v "^ok\|^not ok\|^1\.\." /tmp/hostile | head -n 20 | sed 's/^/# /'
+check "no session is left" wait_for 20 no_sessions
+check "everything is unconfigured" gone disk0 hidden
+check "the server goes" rmmod kofiblk_srv
+check "nothing is open" wait_for 5 nothing_open
+modprobe -r kofi_efa
+host rdma link delete es0

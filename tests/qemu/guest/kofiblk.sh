@@ -1,0 +1,147 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.1
+# guests: 2
+# mem: 1G
+# host-root: yes
+# host-tools: rdma
+# modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
+# kmemleak: yes
+# full: stock-6.1
+# timeout: 600
+#
+# kofiblk between two kernels over the EFA provider and soft devices: connecting,
+# data, a server that comes back, a disk taken away in mid-use. What takes long is in
+# kofiblk-*.sh.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+# shellcheck source=tests/qemu/kofiblk.sh
+. /bed/kofiblk.sh
+
+MINE="client=b,secret=$SECRET,reconnect_delay=1,keep_alive_tmo=20"
+
+serve()
+{
+	check "the server's module" modprobe kofiblk_srv
+	check "an export with a secret" export_add disk0 /dev/n0 uuid=$UUID
+	check "its client" allow disk0 b "$SECRET"
+	check "a port" port_up disk0
+}
+
+server_starts()
+{
+	check "a disk of memory" ram_disk n0 64
+	serve
+}
+
+# --- connecting ---
+connects()
+{
+	check "the client's module" modprobe kofiblk
+	refuse "no such export" attach nothing client=b
+	refuse "no secret" attach disk0 client=b
+	refuse "another secret" attach disk0 "client=b,secret=wrong horse battery"
+	refuse "another client" attach disk0 "client=c,secret=$SECRET"
+	refuse "an option that isn't one" attach disk0 "client=b,secret=$SECRET,what=1"
+	refuse "a port where nobody listens" sh -c \
+		"echo addr=${SERVER%:*}:4421,export=disk0 > /dev/kofiblk-control"
+	check "a disk" attach disk0 "$MINE"
+	check "it is live" state_is live
+	check "it is as large" [ "$(cat "/sys/block/$DISK/size")" = $((64 * 2048)) ]
+	check "its blocks are as large" \
+		[ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 512 ]
+	check "it discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
+	check "the server writes to our memory" [ "$(attribute rdma_write)" = 1 ]
+	refuse "twice the same" attach disk0 "client=b,secret=$SECRET"
+	DISK=kofiblk0
+}
+
+# --- data ---
+
+# part NUMBER BYTES COUNT [FLAG]: 16 MiB of the disk are written to and read, so many
+# BYTES at a time
+part()
+{
+	part_file=/tmp/part$1
+	part_seek=$(($1 * 16777216 / $2))
+	while [ ! -e /tmp/load.stop ]; do
+		dd if=/dev/urandom of="$part_file" bs="$2" count="$3" 2> /dev/null
+		dd if="$part_file" of="/dev/$DISK" bs="$2" seek=$part_seek \
+			conv=notrunc,fsync ${4:+"$4"} 2> /dev/null || exit
+		dd if="/dev/$DISK" bs="$2" skip=$part_seek count="$3" iflag=direct 2> /dev/null |
+			cmp - "$part_file" || exit
+	done
+}
+
+# parts: at once, until the load ends. No fio, which takes its time to start here.
+parts()
+{
+	part 0 131072 4 oflag=direct &
+	part_0=$!
+	part 1 4096 8 oflag=direct &
+	part_1=$!
+	part 2 512 8 oflag=direct &
+	part_2=$!
+	# By the page cache, and with ends that fit nothing.
+	part 3 25088 4 &
+	wait $part_0 && wait $part_1 && wait $part_2 && wait $!
+}
+
+data()
+{
+	rm -f /tmp/load.stop
+	parts &
+	LOAD=$!
+	check "data is on its way" wait_for 60 requests_after 50
+	check "data went with commands" [ "$(counter inlined)" -gt 0 ]
+	check "and by RMA" [ "$(counter registrations)" -gt 0 ]
+}
+
+# --- a server that comes back ---
+restart()
+{
+	check "the server goes in mid-use" server_gone
+	serve
+}
+
+resets()
+{
+	check "another session" wait_for 40 session_after 0
+	for _ in 1 2 3; do
+		was=$(attribute reconnects)
+		echo 1 > "/sys/block/$DISK/kofiblk/reset"
+		check "another session after a reset" wait_for 40 session_after "$was"
+	done
+}
+
+# --- the end ---
+disconnects()
+{
+	dd if="/dev/$DISK" of=/dev/null bs=64k iflag=direct 2> /dev/null &
+	reader=$!
+	usleep 200000
+	check "a disk goes in mid-use" detach
+	wait "$reader"
+	refuse "and its node" [ -b "/dev/$DISK" ]
+	check "a disk for the end" attach disk0 "$MINE"
+	check "the module goes, the disk with it" rmmod kofiblk
+	check "the client left nothing open" nothing_open
+}
+
+load_fabric
+at server server_starts
+meet serving
+at client connects
+at client data
+meet loaded
+at server restart
+meet restarted
+at client resets
+at client load_ends
+at client disconnects
+meet client-gone
+at server check "the server goes" server_gone
+at server check "the server left nothing open" nothing_open
+at server check "the disk of memory goes" ram_gone n0
+meet end
+unload_fabric

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# For the tests of kofiblk: guest a exports disks, the others have them. The server's
+# functions are called there alone, and the clients' here.
+
+CONFIG=/sys/kernel/config/kofiblk
+SIM=/sys/kernel/debug/efasim/es0
+# shellcheck disable=SC2034 # used by the tests
+SECRET="correct horse battery"
+UUID=7c9f5f6a-2b0e-4f6c-9d3a-0123456789ab
+SERVER=$(ip_of a):4420
+SIDE=$([ "$ROLE" = a ] && echo server || echo client)
+
+# meet NAME: with the other guests
+meet()
+{
+	barrier "$1" > /dev/null || exit 1
+}
+
+# at SERVER-OR-CLIENT COMMAND...: there alone
+at()
+{
+	at_side=$1
+	shift
+	[ "$at_side" != "$SIDE" ] || "$@"
+}
+
+# device_up: a soft device on a network that reorders and delays
+device_up()
+{
+	host rdma link add es0 type efasim netdev eth0 || return
+	while read -r knob value; do
+		echo "$value" > "$SIM/faults/$knob"
+	done << END
+seed 7
+reorder 200
+delay 20
+drop 2
+END
+}
+
+device_gone()
+{
+	[ ! -e /sys/class/infiniband/es0 ]
+}
+
+# device_down: it is unplugged, and has to be let go
+device_down()
+{
+	echo 1 > "$SIM/remove" && wait_for 20 device_gone
+}
+
+load_fabric()
+{
+	check "the soft device's driver" modprobe efasim
+	check "a device" device_up
+	check "the provider" modprobe kofi_efa
+}
+
+unload_fabric()
+{
+	check "what client and server share goes" rmmod kofiblk_common
+	check "the provider goes" modprobe -r kofi_efa
+	check "the device goes" host rdma link delete es0
+	check "its driver goes" modprobe -r efasim
+}
+
+# --- the server ---
+
+# ram_disk NAME MEGABYTES: a null_blk with memory, called /dev/NAME
+ram_disk()
+{
+	modprobe null_blk nr_devices=0
+	mkdir -p /sys/kernel/config
+	grep -q ' /sys/kernel/config ' /proc/mounts ||
+		mount -t configfs configfs /sys/kernel/config || return
+	ram_dir=/sys/kernel/config/nullb/$1
+	mkdir "$ram_dir" || return
+	for setting in size=$2 memory_backed=1 discard=1 blocksize=512 power=1; do
+		echo "${setting#*=}" > "$ram_dir/${setting%%=*}" || return
+	done
+	ram_name=nullb$(cat "$ram_dir/index")
+	[ -e "/dev/$1" ] || ln -s "$ram_name" "/dev/$1"
+}
+
+# ram_gone NAME
+ram_gone()
+{
+	ram_dir=/sys/kernel/config/nullb/$1
+	echo 0 > "$ram_dir/power" && rmdir "$ram_dir" && rm -f "/dev/$1" || return
+	for ram_dir in /sys/kernel/config/nullb/*/; do
+		[ ! -d "$ram_dir" ] || return 0
+	done
+	rmmod null_blk
+}
+
+# Nobody but it makes /dev/mapper/NAME.
+dmsetup()
+{
+	host env DM_DISABLE_UDEV=1 dmsetup "$@"
+}
+
+# export_add NAME PATH [ATTRIBUTE=VALUE...]
+export_add()
+{
+	export_dir=$CONFIG/exports/$1
+	mkdir "$export_dir" || return
+	echo "$2" > "$export_dir/path" || return
+	shift 2
+	for setting in "$@"; do
+		echo "${setting#*=}" > "$export_dir/${setting%%=*}" || return
+	done
+	echo 1 > "$export_dir/enable"
+}
+
+# allow EXPORT CLIENT [SECRET]
+allow()
+{
+	mkdir "$CONFIG/exports/$1/clients/$2" || return
+	[ -z "$3" ] || echo "$3" > "$CONFIG/exports/$1/clients/$2/secret"
+}
+
+# port_up EXPORT-OR-ATTRIBUTE=VALUE...
+port_up()
+{
+	port_dir=$CONFIG/ports/1
+	mkdir "$port_dir" && ip_of a > "$port_dir/addr" && echo 4420 > "$port_dir/port" ||
+		return
+	for item in "$@"; do
+		case $item in
+		*=*) echo "${item#*=}" > "$port_dir/${item%%=*}" || return ;;
+		*) ln -s "$CONFIG/exports/$item" "$port_dir/exports/$item" || return ;;
+		esac
+	done
+	echo 1 > "$port_dir/enable"
+}
+
+# serve_one [PATH [ATTRIBUTE=VALUE...]]: it, or /dev/n0, as disk0, for anybody, at a
+# port with these attributes
+serve_one()
+{
+	modprobe kofiblk_srv && export_add disk0 "${1:-/dev/n0}" uuid=$UUID allow_any=1 ||
+		return
+	shift $(($# > 0))
+	port_up disk0 "$@"
+}
+
+# server_gone: everything that was configured, and the module
+server_gone()
+{
+	for port_dir in "$CONFIG"/ports/*; do
+		[ -d "$port_dir" ] || continue
+		echo 0 > "$port_dir/enable"
+		for link in "$port_dir"/exports/*; do
+			[ ! -L "$link" ] || rm "$link"
+		done
+		rmdir "$port_dir"
+	done
+	for export_dir in "$CONFIG"/exports/*; do
+		[ -d "$export_dir" ] || continue
+		echo 0 > "$export_dir/enable"
+		for client in "$export_dir"/clients/*; do
+			[ ! -d "$client" ] || rmdir "$client"
+		done
+		rmdir "$export_dir"
+	done
+	rmmod kofiblk_srv
+}
+
+# --- the client ---
+
+# attach EXPORT [OPTION=VALUE,...]: without the tool, which takes its time to start.
+# The disk's name is in $DISK.
+attach()
+{
+	DISK=
+	exec 5<> /dev/kofiblk-control || return
+	! echo "addr=$SERVER,export=$1${2:+,$2}" >&5 || read -r DISK <&5
+	exec 5>&-
+	DISK=${DISK#disk=}
+	[ -b "/dev/$DISK" ]
+}
+
+# attribute NAME
+attribute()
+{
+	cat "/sys/block/$DISK/kofiblk/$1" 2> /dev/null
+}
+
+state_is()
+{
+	[ "$(attribute state)" = "$1" ]
+}
+
+# session_after N: there was another session than the first N+1, and it is live
+session_after()
+{
+	[ "$(attribute reconnects)" -gt "$1" ] 2> /dev/null && state_is live
+}
+
+# counter NAME
+counter()
+{
+	sed -n "s/^$1 //p" "/sys/kernel/debug/kofiblk/$DISK/counters" 2> /dev/null
+}
+
+disk_gone()
+{
+	[ ! -e "/sys/block/$DISK" ]
+}
+
+# detach: and wait until it is gone
+detach()
+{
+	echo 1 > "/sys/block/$DISK/kofiblk/delete" && wait_for 30 disk_gone
+}
+
+# fio ARGUMENT...: against the disk
+fio()
+{
+	host fio --name=job --filename="/dev/$DISK" --direct=1 --ioengine=libaio \
+		--iodepth=32 --verify_fatal=1 --verify_dump=0 --group_reporting --minimal \
+		"$@" > /tmp/fio.out 2>&1 && return
+	tail -n 20 /tmp/fio.out | cut -c 1-300 | sed 's/^/# /'
+	return 1
+}
+
+# requests_after N: were there more?
+requests_after()
+{
+	[ "$(counter requests)" -gt "$1" ] 2> /dev/null
+}
+
+# load_begins ARGUMENT...: fio with them, again and again, each time with other data
+load_begins()
+{
+	rm -f /tmp/load.stop
+	(
+		load_runs=0
+		while [ ! -e /tmp/load.stop ]; do
+			load_runs=$((load_runs + 1))
+			fio --rw=randwrite --verify=crc32c --loops=4 --randseed=$load_runs \
+				"$@" || exit
+		done
+		note "$load_runs runs of fio"
+	) &
+	LOAD=$!
+	load_requests=$(counter requests)
+	check "data is on its way" wait_for 60 requests_after $((load_requests + 100))
+}
+
+load_ends()
+{
+	touch /tmp/load.stop
+	check "what was written is what was read, all the time" wait "$LOAD"
+	check "nothing was refused" [ "$(counter refused)" = 0 ]
+	check "nothing failed" [ "$(counter failures)" = 0 ]
+	note "$(counter replays) requests were sent again"
+}
+
+# errno_of COMMAND...: its first complaint's end, with _ for blanks; or "success"
+errno_of()
+{
+	if errno_text=$("$@" 2>&1 > /dev/null); then
+		echo success
+	else
+		errno_text=${errno_text%%"
+"*}
+		echo "${errno_text##*: }" | tr ' ' _
+	fi
+}
+
+# pattern FILE KIB SEED: something that no other seed gives
+pattern()
+{
+	awk -v n="$2" -v seed="$3" 'BEGIN {
+		for (i = 0; i < n * 64; i++) printf "%015d\n", (seed * 7919 + i * 104729) % 999999937
+	}' > "$1"
+}

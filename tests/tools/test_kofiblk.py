@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""tools/kofiblk on a tree like sysfs': python3 -m unittest discover tests/tools"""
+
+import contextlib
+import errno
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOOL = HERE.parents[1] / "tools" / "kofiblk"
+
+
+def load():
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader("kofiblk", str(TOOL))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("kofiblk", loader))
+    loader.exec_module(module)
+    return module
+
+
+tool = load()
+
+DISK = {"state": "live", "address": "10.0.0.1:4420", "export": "disk0", "client": "here",
+        "queues": "2", "depth": "64", "max_io": "1048576", "ctrl_loss_tmo": "-1",
+        "reconnects": "3", "rdma_write": "1"}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.block = pathlib.Path(directory.name)
+        patch = unittest.mock.patch.object(tool, "BLOCK", str(self.block))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def disk(self, name, sectors=2048, **attributes):
+        inner = self.block / name / "kofiblk"
+        inner.mkdir(parents=True)
+        for attribute, value in {**DISK, **attributes}.items():
+            (inner / attribute).write_text(value + "\n")
+        for action in ("delete", "reset"):
+            (inner / action).write_text("")
+            (inner / action).chmod(0o200)
+        (self.block / name / "size").write_text(f"{sectors}\n")
+        (self.block / name / "ro").write_text("0\n")
+
+    def run_tool(self, *args):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = tool.main(args)
+        return status, out.getvalue(), err.getvalue()
+
+
+class List(Case):
+    def test_nothing(self):
+        self.assertEqual(self.run_tool("list"), (0, "", ""))
+        self.assertEqual(json.loads(self.run_tool("list", "--json")[1]), [])
+
+    def test_others_disks_are_not_shown(self):
+        (self.block / "sda").mkdir()
+        (self.block / "kofiblkx").mkdir()
+        # One that is just being made, or going.
+        (self.block / "kofiblk7").mkdir()
+        self.assertEqual(json.loads(self.run_tool("list", "--json")[1]), [])
+
+    def test_in_the_order_of_their_numbers(self):
+        for name in ("kofiblk10", "kofiblk2", "kofiblk0"):
+            self.disk(name)
+        lines = self.run_tool("list")[1].splitlines()
+        self.assertEqual([line.split()[0] for line in lines],
+                         ["disk", "kofiblk0", "kofiblk2", "kofiblk10"])
+
+    def test_json_has_numbers(self):
+        self.disk("kofiblk0", sectors=8)
+        disk = json.loads(self.run_tool("list", "--json")[1])[0]
+        self.assertEqual(disk["bytes"], 4096)
+        self.assertEqual(disk["ctrl_loss_tmo"], -1)
+        self.assertEqual(disk["reconnects"], 3)
+        self.assertIs(disk["read_only"], False)
+        self.assertEqual(disk["export"], "disk0")
+        self.assertNotIn("delete", disk)
+
+    def test_sizes(self):
+        for count, text in ((0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1 << 20, "1 MiB"),
+                            (3 << 29, "1.5 GiB"), (1 << 63, "8192 PiB")):
+            with self.subTest(count):
+                self.assertEqual(tool.size(count), text)
+
+
+class Connect(Case):
+    def connect(self, *args, answer="disk=kofiblk0\n"):
+        with unittest.mock.patch.object(tool, "ask") as ask:
+            if isinstance(answer, Exception):
+                ask.side_effect = answer
+            else:
+                ask.return_value = answer
+            result = self.run_tool("connect", "10.0.0.1:4420", "disk0", *args)
+        return result, ask
+
+    def test_what_the_kernel_is_told(self):
+        result, ask = self.connect("--ctrl-loss-tmo", "-1", "--prov", "efa")
+        self.assertEqual(result, (0, "/dev/kofiblk0\n", ""))
+        self.assertEqual(set(ask.call_args[0][0].split(",")),
+                         {"addr=10.0.0.1:4420", "export=disk0", "prov=efa", "ctrl_loss_tmo=-1"})
+
+    def test_a_secret_comes_from_a_file_without_its_last_newline(self):
+        path = self.block / "secret"
+        path.write_text("not to be told\n")
+        _, ask = self.connect("--secret-file", str(path))
+        self.assertIn("secret=not to be told", ask.call_args[0][0].split(","))
+
+    def test_a_comma_can_not_bring_in_an_option(self):
+        path = self.block / "secret"
+        path.write_text("secret,depth=1")
+        result, ask = self.connect("--secret-file", str(path))
+        self.assertEqual(result[0], errno.EINVAL)
+        ask.assert_not_called()
+
+    def test_no_file(self):
+        result, _ = self.connect("--secret-file", str(self.block / "none"))
+        self.assertEqual(result[0], errno.ENOENT)
+
+    def test_the_kernel_refuses(self):
+        for number in (errno.EACCES, errno.ENOENT, errno.ECONNREFUSED, errno.EIO):
+            with self.subTest(number):
+                result, _ = self.connect(answer=OSError(number, os.strerror(number)))
+                self.assertEqual(result[0], number)
+                self.assertIn("10.0.0.1:4420 disk0", result[2])
+
+    def test_no_module(self):
+        with unittest.mock.patch.object(tool, "CONTROL", str(self.block / "none")):
+            status, _, err = self.run_tool("connect", "10.0.0.1:4420", "disk0")
+        self.assertEqual(status, errno.ENODEV)
+        self.assertIn("modprobe kofiblk", err)
+
+    def test_an_answer_of_no_sense(self):
+        self.assertEqual(self.connect(answer="")[0][0], errno.EPROTO)
+
+
+class Disconnect(Case):
+    def test_by_name_path_and_export(self):
+        for wanted in ("kofiblk0", "/dev/kofiblk0", "disk0"):
+            with self.subTest(wanted):
+                self.disk("kofiblk0")
+                self.vanish("kofiblk0")
+                self.assertEqual(self.run_tool("disconnect", wanted)[0], 0)
+                self.assertEqual(self.written, {"kofiblk0": "1"})
+
+    def test_all(self):
+        self.disk("kofiblk0")
+        self.disk("kofiblk1", export="other")
+        self.vanish("kofiblk0", "kofiblk1")
+        self.assertEqual(self.run_tool("disconnect", "--all")[0], 0)
+        self.assertEqual(set(self.written), {"kofiblk0", "kofiblk1"})
+
+    def test_a_disk_that_is_not_there(self):
+        self.assertEqual(self.run_tool("disconnect", "kofiblk0")[0], errno.ENODEV)
+
+    def test_one_that_stays(self):
+        self.disk("kofiblk0")
+        status, _, err = self.run_tool("disconnect", "--timeout", "0", "kofiblk0")
+        self.assertEqual(status, errno.EBUSY)
+        self.assertIn("kofiblk0", err)
+
+    def vanish(self, *names):
+        """The disks go once they were told to."""
+        self.written = {}
+
+        def look(name):
+            path = self.block / name / "kofiblk" / "delete"
+            if path.exists() and path.read_text():
+                self.written[name] = path.read_text()
+                shutil.rmtree(self.block / name)
+            return not (self.block / name).exists()
+        patch = unittest.mock.patch.object(tool, "gone", look)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+
+if __name__ == "__main__":
+    unittest.main()
