@@ -2,6 +2,7 @@
 """The benchmarks: python3 bench/host run|check|keep|profile (see Documentation/performance.rst)"""
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import re
@@ -83,15 +84,21 @@ class Measurement:
 
 
 def measure(rows, logs):
+    """Two boots at a time, as neither's clock knows of the other."""
     built = tree.Tree(guest.KERNEL)
     commands = [VALIDATE, *(row.command() for row in rows), *MEMORY]
-    runs = []
-    for name in ("first", "second"):
-        say(f"{len(rows)} rows, {name} run")
-        run = guest.run(built, commands, logs, name)
-        runs.append(Measurement(run, built.build))
-        say(f"{run.seconds:.0f} s, {len(runs[-1].windows)} windows")
-    return built, runs
+    guest.build_plugin(logs)
+    say(f"{len(rows)} rows, two boots")
+
+    def boot(name):
+        return guest.run(built, commands, logs, name)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = list(pool.map(boot, ("first", "second")))
+    measured = [Measurement(run, built.build) for run in runs]
+    say(f"{', '.join(f'{run.seconds:.0f} s' for run in runs)}, "
+        f"{len(measured[0].windows)} windows each")
+    return built, measured
 
 
 def merge(rows, runs):
@@ -105,8 +112,8 @@ def merge(rows, runs):
     return merged
 
 
-def choose(words):
-    return [row for row in all_about_rows.all_rows()
+def choose(words, rows=all_about_rows.all_rows):
+    return [row for row in rows()
             if not words or all(word in row.name().split() for word in words)]
 
 
@@ -120,7 +127,9 @@ def profile(args):
     """One boot; for each row the functions that an operation's instructions are in."""
     rows = choose(args.only)
     built = tree.Tree(guest.KERNEL)
-    boot = guest.run(built, [VALIDATE, *(row.command() for row in rows)], new_logs(), "profile")
+    logs = new_logs()
+    guest.build_plugin(logs)
+    boot = guest.run(built, [VALIDATE, *(row.command() for row in rows)], logs, "profile")
     measured = Measurement(boot, built.build)
     for row in rows:
         figures, window = measured.figures(row)
@@ -132,12 +141,11 @@ def profile(args):
     return 0
 
 
-def results(args):
+def results(rows):
     """Two boots; what came of them, and whether it can be believed."""
     logs = new_logs()
     OUT.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    rows = choose(args.only)
     built, runs = measure(rows, logs)
     problems = [p for one in runs for p in one.problems]
     for problem in problems:
@@ -155,7 +163,7 @@ def results(args):
 
 
 def run(args):
-    return 0 if results(args)[1] else 1
+    return 0 if results(choose(args.only))[1] else 1
 
 
 def check(args):
@@ -167,8 +175,11 @@ def check(args):
     if different:
         say(f"skipped: the baseline is another machine's: {'; '.join(different)}")
         return 3
-    result, good = results(args)
-    grown, compared = report.regressions(result, base)
+    gone = base["rows"].keys() - {row.name() for row in all_about_rows.all_rows()}
+    rows = choose(args.only, all_about_rows.checked)
+    result, good = results(rows)
+    grown, compared = report.regressions(result, base, [row.name() for row in rows])
+    grown += [f"{name}: is in the baseline, and isn't measured any more" for name in gone]
     for line in grown:
         say(f"FAIL {line}")
     say(f"{compared} figures compared with the baseline, {len(grown)} more than "

@@ -26,11 +26,12 @@ FOR_EVER = 10 ** 9      # seconds of the guest's
 CPU = "max,la57=off,erms=off,fsrm=off"
 
 
-def build_plugin(directory):
-    plugin = directory / "plugin.so"
+PLUGIN = "plugin.so"
+
+
+def build_plugin(logs):
     subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden",
-                    "-o", plugin, TOP / "bench" / "plugin.c"], check=True)
-    return plugin
+                    "-o", logs / PLUGIN, TOP / "bench" / "plugin.c"], check=True)
 
 
 def libraries(program):
@@ -76,7 +77,7 @@ class Run:
 
 
 def run(built, tests, logs, name):
-    """Boots, and runs these tests."""
+    """Boots, and runs these tests; the plugin has been built."""
     counts = logs / f"{name}.counts"
     boot = boots.Boot(
         name, kernel=KERNEL, smp=1, mem="2G", tests=("bench",), timeout=TIMEOUT,
@@ -84,7 +85,7 @@ def run(built, tests, logs, name):
         clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps preempt=none",
         modules=("rdma_rxe", "dummy", "crc32_generic"), files=files(tests),
         qemu=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01",
-              "-seed", "42", "-plugin", f"{build_plugin(logs)},out={counts}"))
+              "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}"))
     outcome = boots.run(boot, {KERNEL: built}, logs)[0]
     judged = verdict.judge(None, outcome, [])
     if judged.failures:

@@ -115,6 +115,14 @@ def all_rows():
     return [*compared(), *growth(), *alternatives()]
 
 
+def checked():
+    """Of kOFI's, each way once: what is compared with the baseline."""
+    for row in all_rows():
+        if row.ulp == "efa" and (row.mode == "polled" or
+                                 (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
+            yield row
+
+
 def figures(row, windows):
     """Of the median window, for one operation."""
     def host(window):
