@@ -191,8 +191,7 @@ static int __init hello_init(void)
 	if (ret)
 		pr_err("failed: %s\n", fi_strerror(-ret));
 	hello_close(h);
-	/* The fabric's own errors mean nothing to user space. */
-	return ret <= -FI_EOTHER ? -EIO : ret;
+	return fi_to_errno(ret);
 }
 module_init(hello_init);
 

@@ -345,8 +345,7 @@ static int __init sz_init(void)
 	if (ret)
 		pr_err("failed: %s\n", fi_strerror(-ret));
 	sz_close(s);
-	/* The fabric's own errors mean nothing to user space. */
-	return ret <= -FI_EOTHER ? -EIO : ret;
+	return fi_to_errno(ret);
 }
 module_init(sz_init);
 
