@@ -115,11 +115,18 @@ def all_rows():
     return [*compared(), *growth(), *alternatives()]
 
 
+def waits(row):
+    """The device takes so long over the data that the ULP looks in vain meanwhile, and
+    how often it does is chance: it differs between builds of the same source."""
+    return row.kind in ("write", "read") and row.size > 4 * KIB
+
+
 def checked():
     """Of kOFI's, each way once: what is compared with the baseline."""
     for row in all_rows():
-        if row.ulp == "efa" and (row.mode == "polled" or
-                                 (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
+        if row.ulp == "efa" and not waits(row) and (
+                row.mode == "polled" or
+                (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
             yield row
 
 

@@ -82,6 +82,15 @@ class Counts(unittest.TestCase):
         self.assertEqual(figures["parts"]["device"], 3.5)
 
 
+class Rows(unittest.TestCase):
+    def test_what_waits_for_the_device_is_not_compared(self):
+        names = [row.name() for row in rows.checked()]
+        self.assertIn("efa write 4KiB polled", names)
+        self.assertIn("efa reg 1MiB polled", names)
+        self.assertNotIn("efa read 64KiB polled", names)
+        self.assertNotIn("efa write 1MiB polled", names)
+
+
 def compare(now, base):
     return report.regressions(now, base, list(base["rows"]))
 
