@@ -470,7 +470,8 @@ EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
  * @flags: FI_MORE or 0
  * @context: the caller's
  *
- * fi_av(3).
+ * fi_av(3), which doesn't say what becomes of an address that is there already: it
+ * has the same fi_addr_t, and is there until it was removed as often as inserted.
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: how many were inserted, or a negative errno: -EINVAL, -FI_EBADFLAGS,
@@ -557,7 +558,9 @@ EXPORT_SYMBOL_NS_GPL(fi_av_insertsym, KOFI);
  * @count: how many
  * @flags: must be 0
  *
- * Operations to them should have completed; those that have not will.
+ * An address that was inserted several times goes with the last of as many
+ * removals. Operations to those that go should have completed; those that have not
+ * will.
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL when one of them isn't in the vector, -FI_EBADFLAGS,

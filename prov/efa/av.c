@@ -2,8 +2,8 @@
 /*
  * Address vectors: tables of (GID, queue pair, key). Posts look addresses up
  * under RCU, by index, and take a use of the address handle; a removed entry is
- * freed a grace period later. An address is in a vector once, and gets the
- * lowest free index.
+ * freed a grace period later. An address is in a vector once, however often it was
+ * inserted, and gets the lowest free index.
  *
  * Inserting an address makes its address handle, without which the device would
  * refuse RDMA from there. There is one for each GID, so that it stands for it.
@@ -157,6 +157,7 @@ static int kefa_av_add(struct kefa_av *av, const struct kefa_av_key *key,
 	if (!peer)
 		return -ENOMEM;
 	peer->key = *key;
+	peer->uses = 1;
 	ret = kefa_av_publish(av, peer);
 	if (ret) {
 		kfree(peer);
@@ -179,10 +180,14 @@ static int kefa_av_insert_at(struct kefa_av *av, struct kefa_ah *ah,
 
 	lockdep_assert_held(&av->lock);
 	peer = kefa_av_find(av, &key);
-	if (peer)
-		*fi_addr = peer->index;
-	else
+	if (!peer) {
 		ret = kefa_av_add(av, &key, fi_addr);
+	} else if (peer->uses < U32_MAX) {
+		peer->uses++;
+		*fi_addr = peer->index;
+	} else {
+		ret = -ENOSPC;
+	}
 	/* It has one already, or doesn't come to be. */
 	if (peer || ret)
 		kefa_ah_put(ah);
@@ -260,10 +265,10 @@ static int kefa_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		rcu_read_lock();
 		peer = kefa_av_peer(av, fi_addr[i]);
 		rcu_read_unlock();
-		if (peer)
-			kefa_av_del(av, peer);
-		else
+		if (!peer)
 			ret = -EINVAL;
+		else if (!--peer->uses)
+			kefa_av_del(av, peer);
 	}
 	mutex_unlock(&av->lock);
 	return ret;

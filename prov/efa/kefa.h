@@ -217,11 +217,13 @@ struct kefa_av_key {
  * @key: the address
  * @index: the fi_addr_t
  * @next: index of another one, plus 1, in a list of some; kefa_av.lock
+ * @uses: how often it was inserted and not removed; likewise
  */
 struct kefa_peer {
 	struct kefa_av_key	key;
 	u32			index;
 	u32			next;
+	u32			uses;
 };
 
 static_assert(sizeof(struct kefa_peer) <= 32);

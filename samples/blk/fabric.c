@@ -43,13 +43,6 @@ struct kb_bufs {
 	struct kb_recv		recvs[];
 };
 
-struct kb_peer {
-	struct list_head	list;
-	unsigned int		refs;
-	fi_addr_t		peer;
-	u8			addr[KB_ADDR_MAX];
-};
-
 static DEFINE_MUTEX(kb_fabrics_lock);	/* protects kb_fabrics */
 static LIST_HEAD(kb_fabrics);
 static struct workqueue_struct *kb_wq;
@@ -465,58 +458,22 @@ EXPORT_SYMBOL_NS_GPL(kb_rma_submit, KOFIBLK);
 
 int kb_peer_get(struct kb_fabric *f, const void *addr, fi_addr_t *peer)
 {
-	size_t len = f->queues[0].addrlen;
 	unsigned int noio = memalloc_noio_save();
-	struct kb_peer *p;
-	int ret = 0;
+	int ret = fi_av_insert(f->av, addr, 1, peer, 0, NULL);
 
-	mutex_lock(&f->peers_lock);
-	list_for_each_entry(p, &f->peers, list)
-		if (!memcmp(p->addr, addr, len)) {
-			p->refs++;
-			goto found;
-		}
-	p = kzalloc(sizeof(*p), GFP_KERNEL);
-	if (!p) {
-		ret = -ENOMEM;
-		goto out;
-	}
-	p->refs = 1;
-	memcpy(p->addr, addr, len);
-	ret = fi_av_insert(f->av, p->addr, 1, &p->peer, 0, NULL);
-	if (ret != 1) {
-		kfree(p);
-		ret = ret < 0 ? kb_errno(ret) : -EADDRNOTAVAIL;
-		goto out;
-	}
-	ret = 0;
-	list_add(&p->list, &f->peers);
-found:
-	*peer = p->peer;
-out:
-	mutex_unlock(&f->peers_lock);
 	memalloc_noio_restore(noio);
-	return ret;
+	if (ret == 1)
+		return 0;
+	return ret < 0 ? kb_errno(ret) : -EADDRNOTAVAIL;
 }
 EXPORT_SYMBOL_NS_GPL(kb_peer_get, KOFIBLK);
 
 void kb_peer_put(struct kb_fabric *f, fi_addr_t peer)
 {
 	unsigned int noio = memalloc_noio_save();
-	struct kb_peer *p;
 
-	mutex_lock(&f->peers_lock);
-	list_for_each_entry(p, &f->peers, list)
-		if (p->peer == peer)
-			break;
-	if (!WARN_ON_ONCE(list_entry_is_head(p, &f->peers, list)) &&
-	    !--p->refs) {
-		list_del(&p->list);
-		/* Of a device that is gone there is nothing to be removed. */
-		fi_av_remove(f->av, &p->peer, 1, 0);
-		kfree(p);
-	}
-	mutex_unlock(&f->peers_lock);
+	/* Of a device that is gone there is nothing to be removed. */
+	fi_av_remove(f->av, &peer, 1, 0);
 	memalloc_noio_restore(noio);
 }
 EXPORT_SYMBOL_NS_GPL(kb_peer_put, KOFIBLK);
@@ -636,7 +593,6 @@ static void kb_fabric_close(struct kb_fabric *f)
 	flush_work(&f->gone_work);
 	if (f->fabric)
 		fi_close(&f->fabric->fid);
-	WARN_ON_ONCE(!list_empty(&f->peers));
 	fi_freeinfo(f->info);
 	kfree(f->queues);
 	kfree(f);
@@ -698,8 +654,6 @@ static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
 	f->role = role;
 	f->refs = 1;
 	f->rma_pieces = KB_RMA_PIECES;
-	mutex_init(&f->peers_lock);
-	INIT_LIST_HEAD(&f->peers);
 	INIT_WORK(&f->gone_work, kb_gone);
 	ret = kb_fabric_open(f, select);
 	if (ret) {

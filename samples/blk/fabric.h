@@ -7,7 +7,7 @@
  * use it, with one kb_queue (an endpoint and its completion queue) for each
  * vector. Whatever is posted is a kb_op; it is done exactly once.
  *
- * kb_fabrics_lock (mutex), kb_fabric.peers_lock (mutex) > kb_queue.lock (spinlock,
+ * kb_fabrics_lock (mutex), kb_queue.credits_lock (mutex) > kb_queue.lock (spinlock,
  * BH off). No fi_*() control call is made under kb_queue.lock, no callback of a role
  * or an op is under any of them. The mutexes are held in a noio scope: a client may
  * have to open a device in order to write memory out.
@@ -88,8 +88,6 @@ struct kb_fabric {
 	struct work_struct	gone_work;
 	struct list_head	list;	/* kb_fabrics, under kb_fabrics_lock */
 	unsigned int		refs;	/* likewise */
-	struct mutex		peers_lock;	/* protects peers */
-	struct list_head	peers;
 	unsigned int		rma_pieces;
 };
 

@@ -74,9 +74,28 @@ static void av_duplicates(struct kunit *test)
 					   NULL), 3);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, fi_addr[i], scene->peer + 1 + i);
-	/* Inserted twice, removed once: it is gone. */
+	/* Inserted twice: gone when it is removed for the second time. */
+	KUNIT_EXPECT_EQ(test, remove_one(scene, again), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, remove_one(scene, again), 0);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 1, 1), -EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, again), -EINVAL);
+}
+
+/* One call that has an address twice counts it twice, and removes it likewise. */
+static void av_counts_within_a_call(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_addr addr = efa_addr(3, 9), both[2] = { addr, addr };
+	fi_addr_t got[2];
+
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, both, 2, got, 0, NULL), 2);
+	KUNIT_EXPECT_EQ(test, got[0], got[1]);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, got[0]), 0);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, &addr, 1, got, 0, NULL), 1);
+	KUNIT_EXPECT_EQ(test, got[0], got[1]);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, got, 2, 0), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, got[0]), -EINVAL);
 }
 
 /* The lowest index that is free. */
@@ -220,8 +239,9 @@ static void av_many(struct kunit *test)
 		wrong += fi_av_insert(scene->av, &addr, 1, &got, 0, NULL) != 1;
 		wrong += got != i;
 	}
-	for (i = 1; i <= 1000; i++)
-		wrong += remove_one(scene, i % 2 ? i : 1002 - i) != 0;
+	/* Each has been inserted twice, and is gone with the second removal. */
+	for (i = 0; i < 2000; i++)
+		wrong += remove_one(scene, i % 2 ? i / 2 + 1 : 1000 - i / 2) != 0;
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_AH_CREATE), 11);
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
@@ -321,6 +341,7 @@ static struct kunit_case av_cases[] = {
 	KUNIT_CASE(av_lookup),
 	KUNIT_CASE(av_types),
 	KUNIT_CASE(av_duplicates),
+	KUNIT_CASE(av_counts_within_a_call),
 	KUNIT_CASE(av_index_reuse),
 	KUNIT_CASE(av_out_of_range),
 	KUNIT_CASE(av_bad_gid),

@@ -395,6 +395,9 @@ static void loop_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, len, 8);
 	KUNIT_EXPECT_MEMEQ(test, name + 8, name, 8);
 
+	/* It was inserted twice. */
+	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_av_lookup(p->av, p->a.addr, name, &len), 0);
 	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), 0);
 	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_av_lookup(p->av, p->a.addr, name, &len),

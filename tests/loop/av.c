@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address vectors. An endpoint's id is in a vector once, whatever the type: a
- * table gives it a small index, a map makes the address itself the handle.
+ * Address vectors. An endpoint's id is in a vector once, whatever the type and
+ * however often it was inserted: a table gives it a small index, a map makes the
+ * address itself the handle.
  */
 #include <linux/slab.h>
 #include "loop.h"
@@ -53,6 +54,31 @@ fi_addr_t loop_av_to_addr(struct loop_av *av, u32 id)
 	return av->type == FI_AV_MAP ? loop_map_addr(id) : xa_to_value(entry);
 }
 
+static unsigned long loop_av_uses(struct loop_av *av, u32 id)
+{
+	void *entry = xa_load(&av->uses, id);
+
+	return entry ? xa_to_value(entry) : 0;
+}
+
+static int loop_av_use(struct loop_av *av, u32 id)
+{
+	unsigned long uses = loop_av_uses(av, id);
+
+	return xa_err(xa_store(&av->uses, id, xa_mk_value(uses + 1), GFP_KERNEL));
+}
+
+static void loop_av_unuse(struct loop_av *av, u32 id)
+{
+	unsigned long uses = loop_av_uses(av, id);
+
+	/* In place of another one it takes no memory. */
+	if (uses > 1)
+		xa_store(&av->uses, id, xa_mk_value(uses - 1), GFP_KERNEL);
+	else
+		xa_erase(&av->uses, id);
+}
+
 static int loop_av_add(struct loop_av *av, u32 id)
 {
 	u32 index = 0;
@@ -72,6 +98,18 @@ static int loop_av_add(struct loop_av *av, u32 id)
 	return ret;
 }
 
+static int loop_av_insert_one(struct loop_av *av, u32 id)
+{
+	int ret = loop_av_use(av, id);
+
+	if (ret)
+		return ret;
+	ret = loop_av_add(av, id);
+	if (ret)
+		loop_av_unuse(av, id);
+	return ret;
+}
+
 static int loop_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 			  fi_addr_t *fi_addr, u64 flags, void *context)
 {
@@ -83,7 +121,7 @@ static int loop_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	mutex_lock(&av->lock);
 	for (i = 0; i < count; i++) {
 		ret = from[i].magic == LOOP_ADDR_MAGIC ?
-		      loop_av_add(av, from[i].id) : -EINVAL;
+		      loop_av_insert_one(av, from[i].id) : -EINVAL;
 		inserted += !ret;
 		if (fi_addr)
 			fi_addr[i] = ret ? FI_ADDR_NOTAVAIL :
@@ -107,6 +145,9 @@ static int loop_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 			ret = -EINVAL;
 			continue;
 		}
+		loop_av_unuse(av, id);
+		if (loop_av_uses(av, id))
+			continue;
 		xa_erase(&av->addrs, id);
 		if (av->type == FI_AV_TABLE)
 			xa_erase(&av->ids, fi_addr[i]);
@@ -143,6 +184,7 @@ static int loop_av_close(struct fid *fid)
 
 	xa_destroy(&av->ids);
 	xa_destroy(&av->addrs);
+	xa_destroy(&av->uses);
 	kfree(av);
 	return 0;
 }
@@ -174,6 +216,7 @@ int loop_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	mutex_init(&new->lock);
 	xa_init_flags(&new->ids, XA_FLAGS_ALLOC);
 	xa_init(&new->addrs);
+	xa_init(&new->uses);
 	*av = &new->av_fid;
 	return 0;
 }

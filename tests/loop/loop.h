@@ -135,6 +135,7 @@ struct loop_cq {
  * @lock: one insertion or removal at a time
  * @ids: endpoint ids by fi_addr_t, as value entries
  * @addrs: indices of @ids by endpoint id, as value entries
+ * @uses: how often these were inserted and not removed, likewise
  *
  * Data calls look things up without a lock.
  */
@@ -144,6 +145,7 @@ struct loop_av {
 	struct mutex		lock;	/* insertions, removals */
 	struct xarray		ids;
 	struct xarray		addrs;
+	struct xarray		uses;
 };
 
 /**
