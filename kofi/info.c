@@ -173,3 +173,31 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 	return new;
 }
 EXPORT_SYMBOL_NS_GPL(fi_dupinfo, KOFI);
+
+/**
+ * fi_allocinfo_for() - allocate hints that name what is wanted (kernel only)
+ * @prov: the provider, or NULL for any
+ * @fabric: the fabric, likewise
+ * @domain: the domain, likewise
+ *
+ * Otherwise as fi_allocinfo(). The names are copied.
+ *
+ * Context: Process context; may sleep. Allocates in the caller's scope.
+ * Return: the hints, for fi_freeinfo(), or NULL when memory is short.
+ */
+struct fi_info *fi_allocinfo_for(const char *prov, const char *fabric,
+				 const char *domain)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	if (kofi_dup_str(&hints->fabric_attr->prov_name, prov) ||
+	    kofi_dup_str(&hints->fabric_attr->name, fabric) ||
+	    kofi_dup_str(&hints->domain_attr->name, domain)) {
+		fi_freeinfo(hints);
+		return NULL;
+	}
+	return hints;
+}
+EXPORT_SYMBOL_NS_GPL(fi_allocinfo_for, KOFI);

@@ -538,6 +538,8 @@ u32 fi_version(void);
 int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	       const struct fi_info *hints, struct fi_info **info);
 struct fi_info *fi_dupinfo(const struct fi_info *info);
+struct fi_info *fi_allocinfo_for(const char *prov, const char *fabric,
+				 const char *domain);
 void fi_freeinfo(struct fi_info *info);
 
 /**

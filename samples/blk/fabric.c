@@ -480,20 +480,13 @@ EXPORT_SYMBOL_NS_GPL(kb_peer_put, KOFIBLK);
 
 /* --- opening and closing --- */
 
-static int kb_hint(char **field, const char *name)
-{
-	if (!name)
-		return 0;
-	*field = kstrdup(name, GFP_KERNEL);
-	return *field ? 0 : -ENOMEM;
-}
-
 static int kb_find(const struct kb_select *select, u64 caps,
 		   struct fi_info **info)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *hints;
 	int ret;
 
+	hints = fi_allocinfo_for(select->prov, select->fabric, select->domain);
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
@@ -503,10 +496,7 @@ static int kb_find(const struct kb_select *select, u64 caps,
 	hints->domain_attr->threading = FI_THREAD_SAFE;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY;
-	ret = kb_hint(&hints->fabric_attr->prov_name, select->prov) ?:
-	      kb_hint(&hints->fabric_attr->name, select->fabric) ?:
-	      kb_hint(&hints->domain_attr->name, select->domain) ?:
-	      fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, info);
+	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, info);
 	fi_freeinfo(hints);
 	return ret;
 }

@@ -43,19 +43,13 @@ static void pp_eq_handler(struct fid_eq *eq, void *context)
 	wake_up(&s->inst->wait);
 }
 
-static int pp_name(char **field, const char *name)
-{
-	if (!name)
-		return 0;
-	*field = kstrdup(name, GFP_KERNEL);
-	return *field ? 0 : -ENOMEM;
-}
-
 static int pp_find_caps(struct pp_session *s, u64 caps)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *hints;
 	int ret;
 
+	hints = fi_allocinfo_for(pp_config.prov, pp_config.fabric,
+				 pp_config.domain);
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
@@ -64,10 +58,7 @@ static int pp_find_caps(struct pp_session *s, u64 caps)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY;
-	ret = pp_name(&hints->fabric_attr->prov_name, pp_config.prov) ?:
-	      pp_name(&hints->fabric_attr->name, pp_config.fabric) ?:
-	      pp_name(&hints->domain_attr->name, pp_config.domain) ?:
-	      fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &s->info);
+	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &s->info);
 	fi_freeinfo(hints);
 	return ret;
 }

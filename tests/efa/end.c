@@ -9,21 +9,16 @@
 
 static int et_find(struct et_end *end, const char *device)
 {
-	struct fi_info *hints = fi_allocinfo();
-	int ret = -ENOMEM;
+	struct fi_info *hints;
+	int ret;
 
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC_DIRECT, device);
 	if (!hints)
-		return ret;
+		return -ENOMEM;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->name = kstrdup(device, GFP_KERNEL);
-	hints->fabric_attr->prov_name = kstrdup(FI_EFA_PROV_NAME, GFP_KERNEL);
-	hints->fabric_attr->name = kstrdup(FI_EFA_FABRIC_DIRECT, GFP_KERNEL);
-	if (hints->domain_attr->name && hints->fabric_attr->prov_name &&
-	    hints->fabric_attr->name)
-		ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints,
-				 &end->info);
+	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &end->info);
 	fi_freeinfo(hints);
 	return ret;
 }

@@ -62,6 +62,12 @@ static int alloc_run(struct scene *scene)
 	return scene->result ? 0 : -ENOMEM;
 }
 
+static int alloc_for_run(struct scene *scene)
+{
+	scene->result = fi_allocinfo_for("provider", "fabric", "domain");
+	return scene->result ? 0 : -ENOMEM;
+}
+
 static int getinfo(struct scene *scene, u64 flags)
 {
 	struct fi_fabric_attr fabric = { .prov_name = "fake" };
@@ -234,6 +240,7 @@ static int domain_bind_run(struct scene *scene)
 static const struct operation operations[] = {
 	{ "kofi_provider_register", register_run, register_undo, 1 },
 	{ "fi_allocinfo", alloc_run, info_undo, 6 },
+	{ "fi_allocinfo_for", alloc_for_run, info_undo, 9 },
 	{ "fi_dupinfo", dup_run, info_undo, 20 },
 	{ "fi_getinfo", getinfo_run, info_undo, 31 },
 	{ "fi_getinfo of providers", getprov_run, info_undo, 7 },

@@ -25,12 +25,11 @@ static void scene_close(void *data)
 
 struct fi_info *efa_info(struct kunit *test, const char *device)
 {
-	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	struct fi_info *hints, *info = NULL;
 
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, NULL, device);
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	hints->mode = FI_RX_CQ_DATA;
-	hints->domain_attr->name = kstrdup(device, GFP_KERNEL);
-	hints->fabric_attr->prov_name = kstrdup(FI_EFA_PROV_NAME, GFP_KERNEL);
 	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, hints,
 					 &info), 0);
 	fi_freeinfo(hints);

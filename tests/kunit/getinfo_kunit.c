@@ -258,14 +258,10 @@ static void put(struct fi_info *info, size_t attr, size_t field, u8 size,
 
 static struct fi_info *new_hints(struct kunit *test, struct kofi_fake *fake)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *hints;
 
+	hints = fi_allocinfo_for(fake->provider.name, NULL, NULL);
 	KUNIT_ASSERT_NOT_NULL(test, hints);
-	hints->fabric_attr->prov_name = kstrdup(fake->provider.name,
-						GFP_KERNEL);
-	if (!hints->fabric_attr->prov_name)
-		fi_freeinfo(hints);
-	KUNIT_ASSERT_NOT_NULL(test, hints->fabric_attr->prov_name);
 	return hints;
 }
 

@@ -204,6 +204,26 @@ static void alloc_empty(struct kunit *test)
 	fi_freeinfo(NULL);
 }
 
+/* The names alone, copied; the rest is as empty as that of fi_allocinfo(). */
+static void alloc_for(struct kunit *test)
+{
+	struct fi_info *info = fi_allocinfo_for("provider", "fabric", "domain");
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	expect_str_copied(test, info->fabric_attr->prov_name, "provider");
+	expect_str_copied(test, info->fabric_attr->name, "fabric");
+	expect_str_copied(test, info->domain_attr->name, "domain");
+	KUNIT_EXPECT_EQ(test, info->domain_attr->numa_node, NUMA_NO_NODE);
+	fi_freeinfo(info);
+
+	info = fi_allocinfo_for(NULL, NULL, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_EXPECT_NULL(test, info->fabric_attr->prov_name);
+	KUNIT_EXPECT_NULL(test, info->fabric_attr->name);
+	KUNIT_EXPECT_NULL(test, info->domain_attr->name);
+	fi_freeinfo(info);
+}
+
 static struct fi_info *get(struct kunit *test, const struct fi_info *hints)
 {
 	struct fi_info *list;
@@ -469,6 +489,7 @@ static struct kunit_case info_cases[] = {
 	KUNIT_CASE(dup_full),
 	KUNIT_CASE(dup_sparse),
 	KUNIT_CASE(alloc_empty),
+	KUNIT_CASE(alloc_for),
 	KUNIT_CASE(outlives_provider),
 	KUNIT_CASE_PARAM(narrow_caps, caps_gen_params),
 	KUNIT_CASE(narrow_side_caps),

@@ -75,13 +75,11 @@ static inline void loop_pair_close(void *data)
 
 static inline struct fi_info *loop_find(struct kunit *test, u64 caps)
 {
-	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fi_info *hints = fi_allocinfo_for("loop", NULL, NULL), *info;
 
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	hints->caps = caps ?: FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE;
 	hints->tx_attr->op_flags = 0;
-	hints->fabric_attr->prov_name = kstrdup("loop", GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, hints->fabric_attr->prov_name);
 	KUNIT_ASSERT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, hints,
 					 &info), 0);
 	fi_freeinfo(hints);

@@ -120,7 +120,7 @@ void soak_pass(struct soak_station *st)
 
 static int soak_end_find(struct soak_end *end, const char *domain)
 {
-	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *hints = fi_allocinfo_for(soak_provider, NULL, NULL);
 	struct fi_info *info;
 	int ret = -ENOMEM;
 
@@ -128,9 +128,6 @@ static int soak_end_find(struct soak_end *end, const char *domain)
 		return ret;
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->fabric_attr->prov_name = kstrdup(soak_provider, GFP_KERNEL);
-	if (!hints->fabric_attr->prov_name)
-		goto out;
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info);
 	if (ret)
 		goto out;
