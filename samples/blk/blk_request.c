@@ -408,9 +408,8 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 		slot->fetch.peer = slot->kq->peer;
 		slot->fetch.addr = msg->addr;
 		slot->fetch.key = msg->key;
-		slot->fetch.bvec = slot->bvecs + 1;
-		slot->fetch.nbvec = slot->nbvec;
-		slot->fetch.bytes = msg->bytes;
+		iov_iter_bvec(&slot->fetch.iter, ITER_DEST, slot->bvecs + 1,
+			      slot->nbvec, msg->bytes);
 		atomic_long_inc(&d->stats.fetches);
 		return KBC_FETCH;
 	}

@@ -15,6 +15,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/uio.h>
 #include <kofi/cm.h>
 #include "fabric.h"
 
@@ -326,36 +327,21 @@ EXPORT_SYMBOL_NS_GPL(kb_credits_give, KOFIBLK);
 
 /* --- transfers --- */
 
-/* As many segments as fit in a part. Return: bytes of them. */
-static size_t kb_rma_take(struct kb_queue *q, const struct kb_rma *rma,
-			  unsigned int *nsegs)
+/* What of the rest fits in a part. Return: in how many pieces. */
+static unsigned int kb_rma_take(struct kb_queue *q, const struct kb_rma *rma,
+				struct iov_iter *part)
 {
-	size_t max = min(q->fabric->max_rma, rma->bytes - rma->posted);
-	size_t bytes = 0, off = rma->seg_off;
+	size_t max = min(q->fabric->max_rma, iov_iter_count(&rma->iter));
+	size_t bytes = 0, off = rma->iter.iov_offset;
 	unsigned int i;
 
-	for (i = 0; i < READ_ONCE(q->fabric->rma_pieces) && bytes < max &&
-	     rma->seg + i < rma->nbvec; i++) {
-		bytes += rma->bvec[rma->seg + i].bv_len - off;
+	for (i = 0; i < READ_ONCE(q->fabric->rma_pieces) && bytes < max; i++) {
+		bytes += rma->iter.bvec[i].bv_len - off;
 		off = 0;
 	}
-	*nsegs = i;
-	return min(bytes, max);
-}
-
-static void kb_rma_advance(struct kb_rma *rma, size_t bytes)
-{
-	rma->posted += bytes;
-	while (bytes) {
-		size_t n = min(bytes, rma->bvec[rma->seg].bv_len - rma->seg_off);
-
-		rma->seg_off += n;
-		bytes -= n;
-		if (rma->seg_off == rma->bvec[rma->seg].bv_len) {
-			rma->seg++;
-			rma->seg_off = 0;
-		}
-	}
+	*part = rma->iter;
+	iov_iter_truncate(part, min(bytes, max));
+	return i;
 }
 
 static int kb_rma_part(struct kb_queue *q, struct kb_rma *rma)
@@ -367,35 +353,29 @@ static int kb_rma_part(struct kb_queue *q, struct kb_rma *rma)
 		.rma_iov_count	= 1,
 		.context	= &rma->op,
 	};
-	unsigned int nsegs;
-	size_t bytes;
+	unsigned int pieces;
 	int ret;
 
 	do {
-		bytes = kb_rma_take(q, rma, &nsegs);
-		if (!bytes)
-			return -EINVAL;
+		pieces = kb_rma_take(q, rma, &msg.msg_iter);
 		*iov = (struct fi_rma_iov) {
-			.addr	= rma->addr + rma->posted,
-			.len	= bytes,
+			.addr	= rma->addr,
+			.len	= iov_iter_count(&msg.msg_iter),
 			.key	= rma->key,
 		};
-		iov_iter_bvec(&msg.msg_iter,
-			      rma->write ? ITER_SOURCE : ITER_DEST,
-			      rma->bvec + rma->seg, nsegs,
-			      rma->seg_off + bytes);
-		iov_iter_advance(&msg.msg_iter, rma->seg_off);
-		ret = rma->write ?
+		ret = iov_iter_rw(&rma->iter) == WRITE ?
 			      fi_writemsg(q->ep, &msg, FI_COMPLETION |
 						       FI_DELIVERY_COMPLETE) :
 			      fi_readmsg(q->ep, &msg, FI_COMPLETION);
 		/* This device wants fewer at a time. */
-		if (ret == -EMSGSIZE && nsegs > 1)
-			WRITE_ONCE(q->fabric->rma_pieces, nsegs / 2);
-	} while (ret == -EMSGSIZE && nsegs > 1);
-	if (!ret)
-		kb_rma_advance(rma, bytes);
-	return ret;
+		if (ret == -EMSGSIZE && pieces > 1)
+			WRITE_ONCE(q->fabric->rma_pieces, pieces / 2);
+	} while (ret == -EMSGSIZE && pieces > 1);
+	if (ret)
+		return ret;
+	rma->addr += iov->len;
+	iov_iter_advance(&rma->iter, iov->len);
+	return 0;
 }
 
 /*
@@ -411,8 +391,8 @@ static void kb_rma_done(struct kb_queue *q, struct kb_op *op, int err,
 		WRITE_ONCE(rma->err, err);
 	if (!atomic_dec_and_test(&rma->pending))
 		return;
-	if (rma->err || rma->posted == rma->bytes) {
-		rma->done(q, op, rma->err, rma->bytes);
+	if (rma->err || !iov_iter_count(&rma->iter)) {
+		rma->done(q, op, rma->err, 0);
 		return;
 	}
 	rma->parts = 0;
@@ -425,7 +405,7 @@ static int kb_rma_post(struct kb_queue *q, struct kb_op *op)
 	struct kb_rma *rma = container_of(op, struct kb_rma, op);
 	int ret;
 
-	while (rma->posted < rma->bytes && rma->parts < KB_RMA_PARTS &&
+	while (iov_iter_count(&rma->iter) && rma->parts < KB_RMA_PARTS &&
 	       !READ_ONCE(rma->err)) {
 		atomic_inc(&rma->pending);
 		ret = kb_rma_part(q, rma);
@@ -446,9 +426,6 @@ void kb_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 	rma->op.post = kb_rma_post;
 	atomic_set(&rma->pending, 1);
 	rma->err = 0;
-	rma->posted = 0;
-	rma->seg = 0;
-	rma->seg_off = 0;
 	rma->parts = 0;
 	kb_submit(q, &rma->op);
 }

@@ -20,6 +20,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/uio.h>
 #include <linux/workqueue.h>
 #include <kofi/domain.h>
 #include <kofi/endpoint.h>
@@ -226,31 +227,23 @@ void kb_submit(struct kb_queue *q, struct kb_op *op);
  * @op: op.done is the caller's, called when all of it is done: also from
  *	kb_rma_submit(), and in the context of any completion of the queue's
  * @peer: whose memory
- * @write: to the peer; else from it
- * @addr: the remote address
+ * @addr: the remote address; goes on with what is done
  * @key: its key
- * @bvec: local pages, the caller's until @op is done
- * @nbvec: entries of @bvec
- * @bytes: how much
+ * @iter: the local pages, bvec that are the caller's until @op is done: ITER_SOURCE
+ *	for a write to the peer, ITER_DEST for a read; goes on likewise
  * The rest is private to fabric.c.
  */
 struct kb_rma {
 	struct kb_op		op;
 	fi_addr_t		peer;
-	bool			write;
 	u64			addr;
 	u64			key;
-	const struct bio_vec	*bvec;
-	unsigned int		nbvec;
-	size_t			bytes;
+	struct iov_iter		iter;
 	/* private: */
 	void			(*done)(struct kb_queue *q, struct kb_op *op,
 					int err, size_t len);
 	atomic_t		pending;
 	int			err;
-	size_t			posted;
-	unsigned int		seg;		/* of bvec, where the next begins */
-	unsigned int		seg_off;
 	unsigned int		parts;
 	struct fi_rma_iov	iov[KB_RMA_PARTS];
 };

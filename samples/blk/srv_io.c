@@ -329,13 +329,11 @@ static void kb_req_move(struct kb_req *req, bool write)
 	req->rma = (struct kb_rma) {
 		.op.done	= write ? kb_pushed : kb_pulled,
 		.peer		= req->sq->peer,
-		.write		= write,
 		.addr		= req->cmd.addr,
 		.key		= req->cmd.key,
-		.bvec		= req->bvec,
-		.nbvec		= req->nbvec,
-		.bytes		= req->cmd.bytes,
 	};
+	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
+		      req->bvec, req->nbvec, req->cmd.bytes);
 	kb_session_posts(req->sq->s);
 	kb_rma_submit(req->sq->q, &req->rma);
 }

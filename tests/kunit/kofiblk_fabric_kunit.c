@@ -7,6 +7,11 @@
 
 #include <kunit/test.h>
 #include <linux/delay.h>
+#include <linux/minmax.h>
+
+#define REMOTE		0x7000ULL
+#define MEMORY		SZ_16K
+#define PIECES		40
 
 static struct scene {
 	struct kb_fabric	fabric;
@@ -20,6 +25,20 @@ static struct scene {
 	unsigned int		dones;
 	unsigned int		gones;
 	int			err;
+	/* Transfers. */
+	spinlock_t		lock;		/* of what follows: a timer posts, too */
+	struct fid_ep		ep;
+	struct kb_rma		rma;
+	struct bio_vec		bvec[PIECES];
+	u8			*local;
+	u8			remote[MEMORY];
+	u8			touched[MEMORY];
+	unsigned int		calls;
+	unsigned int		max_pieces;	/* that the device takes */
+	unsigned int		full_every;	/* which call finds no room */
+	unsigned int		open;		/* operations */
+	unsigned int		most;
+	bool			wrong;		/* a call that none should make */
 } *scene;
 
 static int scene_post(struct kb_queue *q, struct kb_op *op)
@@ -136,6 +155,206 @@ static void no_message(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->err, 0);
 }
 
+/* --- transfers --- */
+
+static ssize_t scene_rma_locked(const struct fi_msg_rma *msg, u64 flags,
+				bool write)
+{
+	size_t len = iov_iter_count(&msg->msg_iter);
+	struct iov_iter iter = msg->msg_iter;
+	u64 at = msg->rma_iov->addr - REMOTE;
+	size_t i, bytes = 0, off = iter.iov_offset;
+	unsigned int pieces;
+
+	for (pieces = 0; bytes < len; pieces++, off = 0)
+		bytes += iter.bvec[pieces].bv_len - off;
+	if (pieces > scene->max_pieces)
+		return -EMSGSIZE;
+	if (scene->full_every && !(++scene->calls % scene->full_every))
+		return -EAGAIN;
+	if (!len || len > scene->fabric.max_rma || len != msg->rma_iov->len ||
+	    at + len > MEMORY || msg->context != &scene->rma.op ||
+	    msg->addr != 3 || msg->rma_iov->key != 9 ||
+	    !(flags & FI_COMPLETION)) {
+		scene->wrong = true;
+		return -EINVAL;
+	}
+	if (write)
+		bytes = copy_from_iter(scene->remote + at, len, &iter);
+	else
+		bytes = copy_to_iter(scene->remote + at, len, &iter);
+	scene->wrong |= bytes != len;
+	for (i = 0; i < len; i++)
+		scene->touched[at + i]++;
+	scene->most = max(scene->most, ++scene->open);
+	return 0;
+}
+
+static ssize_t scene_rma(const struct fi_msg_rma *msg, u64 flags, bool write)
+{
+	ssize_t ret;
+
+	spin_lock_bh(&scene->lock);
+	ret = scene_rma_locked(msg, flags, write);
+	spin_unlock_bh(&scene->lock);
+	return ret;
+}
+
+static ssize_t scene_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			     u64 flags)
+{
+	return scene_rma(msg, flags, false);
+}
+
+static ssize_t scene_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
+			      u64 flags)
+{
+	if (!(flags & FI_DELIVERY_COMPLETE))
+		return -EINVAL;
+	return scene_rma(msg, flags, true);
+}
+
+static const struct fi_ops_rma scene_rma_ops = {
+	.readmsg	= scene_readmsg,
+	.writemsg	= scene_writemsg,
+};
+
+static const struct transfer {
+	const char	*name;
+	unsigned int	pieces;
+	unsigned int	len;		/* of each piece */
+	unsigned int	max_pieces;
+	size_t		max_rma;
+	unsigned int	full_every;
+} transfers[] = {
+	{ "one piece", 1, 4096, 16, SZ_1M },
+	{ "a byte", 1, 1, 16, SZ_1M },
+	{ "as many as there may be", 16, 512, 16, SZ_1M },
+	{ "one more", 17, 512, 16, SZ_1M },
+	{ "more than are under way at a time", 40, 300, 3, SZ_1M },
+	{ "a device that takes one", 8, 512, 1, SZ_1M },
+	{ "a device that takes six", 40, 300, 6, SZ_1M },
+	{ "longer than the device has it", 3, 4096, 16, 1000 },
+	{ "both", 30, 500, 2, 700 },
+	{ "a queue that is often full", 40, 300, 5, 1100, 2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(transfer, transfers, name);
+
+static void transfer_begin(struct kunit *test, const struct transfer *t,
+			   bool write)
+{
+	unsigned int i;
+
+	scene->local = kunit_kzalloc(test, MEMORY, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene->local);
+	for (i = 0; i < MEMORY; i++) {
+		scene->local[i] = write ? i * 7 + i / 256 : 0;
+		scene->remote[i] = write ? 0 : i * 5 + i / 256;
+	}
+	/* Backwards, so that none is next to the one before. */
+	for (i = 0; i < t->pieces; i++)
+		bvec_set_virt(&scene->bvec[i],
+			      scene->local + (t->pieces - 1 - i) * t->len,
+			      t->len);
+	scene->max_pieces = t->max_pieces;
+	scene->full_every = t->full_every;
+	scene->fabric.max_rma = t->max_rma;
+	scene->ep.rma = &scene_rma_ops;
+	scene->queue.ep = &scene->ep;
+	scene->rma = (struct kb_rma) {
+		.op.done	= scene_done,
+		.peer		= 3,
+		.addr		= REMOTE,
+		.key		= 9,
+	};
+	iov_iter_bvec(&scene->rma.iter, write ? ITER_SOURCE : ITER_DEST,
+		      scene->bvec, t->pieces, t->pieces * t->len);
+	kb_rma_submit(&scene->queue, &scene->rma);
+}
+
+static bool transfer_completes(int err)
+{
+	bool open;
+
+	spin_lock_bh(&scene->lock);
+	open = scene->open;
+	scene->open -= open;
+	spin_unlock_bh(&scene->lock);
+	if (open)
+		scene->rma.op.done(&scene->queue, &scene->rma.op, err, 0);
+	return open;
+}
+
+/* What was accepted completes; what waits is tried again. */
+static void transfer_go_on(void)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (!READ_ONCE(scene->dones) && time_before(jiffies, end)) {
+		transfer_completes(0);
+		kb_pump(&scene->queue);
+		cond_resched();
+	}
+}
+
+static void transfer_is(struct kunit *test, const struct transfer *t, bool write)
+{
+	unsigned int i, at, wrong = 0, bytes = t->pieces * t->len;
+
+	transfer_begin(test, t, write);
+	transfer_go_on();
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->err, 0);
+	KUNIT_EXPECT_EQ(test, scene->open, 0U);
+	KUNIT_EXPECT_FALSE(test, scene->wrong);
+	KUNIT_EXPECT_LE(test, scene->most, (unsigned int)KB_RMA_PARTS);
+	for (i = 0; i < bytes; i++) {
+		at = (t->pieces - 1 - i / t->len) * t->len + i % t->len;
+		wrong += scene->remote[i] != scene->local[at];
+		wrong += scene->touched[i] != 1;
+	}
+	for (; i < MEMORY; i++)
+		wrong += scene->touched[i];
+	KUNIT_EXPECT_EQ(test, wrong, 0U);
+}
+
+static void transfer_writes(struct kunit *test)
+{
+	transfer_is(test, test->param_value, true);
+}
+
+static void transfer_reads(struct kunit *test)
+{
+	transfer_is(test, test->param_value, false);
+}
+
+/* Not before all that is under way is over, and nothing more is begun. */
+static void transfer_fails(struct kunit *test)
+{
+	static const struct transfer many = { "", 40, 300, 3, SZ_1M };
+
+	transfer_begin(test, &many, true);
+	KUNIT_ASSERT_EQ(test, scene->open, (unsigned int)KB_RMA_PARTS);
+	KUNIT_EXPECT_TRUE(test, transfer_completes(-EIO));
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
+	transfer_go_on();
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->err, -EIO);
+	KUNIT_EXPECT_EQ(test, scene->open, 0U);
+	KUNIT_EXPECT_EQ(test, scene->most, (unsigned int)KB_RMA_PARTS);
+}
+
+/* What a call refuses for good is the end of it. */
+static void transfer_is_refused(struct kunit *test)
+{
+	static const struct transfer none = { "", 2, 300, 0, SZ_1M };
+
+	transfer_begin(test, &none, true);
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->err, -EMSGSIZE);
+}
+
 static int fabric_init(struct kunit *test)
 {
 	struct kb_fabric *f;
@@ -155,6 +374,8 @@ static int fabric_init(struct kunit *test)
 	scene->cq.ops = &scene_cq_ops;
 	q->cq = &scene->cq;
 	q->up = true;
+	f->rma_pieces = KB_RMA_PIECES;
+	spin_lock_init(&scene->lock);
 	scene->op.post = scene_post;
 	scene->op.done = scene_done;
 	return 0;
@@ -165,6 +386,7 @@ static void fabric_exit(struct kunit *test)
 	if (!scene)
 		return;
 	scene->refused = 0;
+	scene->queue.ep = NULL;
 	flush_work(&scene->fabric.gone_work);
 	kb_fabric_down(&scene->fabric);
 	cancel_delayed_work_sync(&scene->queue.retry);
@@ -177,6 +399,10 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(closed_arms_nothing),
 	KUNIT_CASE(room_comes_later),
 	KUNIT_CASE(no_message),
+	KUNIT_CASE_PARAM(transfer_writes, transfer_gen_params),
+	KUNIT_CASE_PARAM(transfer_reads, transfer_gen_params),
+	KUNIT_CASE(transfer_fails),
+	KUNIT_CASE(transfer_is_refused),
 	{}
 };
 

@@ -241,10 +241,10 @@ static void reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	rma = scene->rmas[0];
-	KUNIT_EXPECT_TRUE(test, rma->write);
+	KUNIT_EXPECT_EQ(test, iov_iter_rw(&rma->iter), WRITE);
 	KUNIT_EXPECT_EQ(test, rma->addr, 0x5000ULL);
 	KUNIT_EXPECT_EQ(test, rma->key, 77ULL);
-	KUNIT_EXPECT_EQ(test, rma->bytes, 4096UL);
+	KUNIT_EXPECT_EQ(test, iov_iter_count(&rma->iter), 4096UL);
 	/* No reply before the data is there. */
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
@@ -264,7 +264,7 @@ static void writes(struct kunit *test)
 {
 	ask(KB_OP_WRITE, 0, 1);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
-	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->write);
+	KUNIT_EXPECT_EQ(test, iov_iter_rw(&scene->rmas[0]->iter), READ);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
 	rma_done(test, 0);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
