@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # For guest tests: sourced by each tests/qemu/guest/*.sh. ROLE is a (b, c in the
-# other guests), GUESTS their number, IP and IP6 this guest's addresses.
+# other guests), GUESTS their number, IP and IP6 this guest's addresses, LIFE is 1, and
+# more after it was killed.
 
 tap_count=0
 
@@ -100,6 +101,18 @@ barrier()
 	"go $1 "*) echo "${barrier_answer#go "$1" }" ;;
 	*) echo "# barrier $1: $barrier_answer"; return 1 ;;
 	esac
+}
+
+# kill_guest ROLE: its power fails now, and it boots again, for tests with "# lives:".
+# What is left of it is its drive; its test begins anew, with another LIFE. Nobody who
+# is at a barrier notices.
+kill_guest()
+{
+	echo "kill $1" >&4
+	read -r kill_answer <&4 || return
+	[ "$kill_answer" != "killed $1" ] || return 0
+	echo "# kill_guest $1: $kill_answer"
+	return 1
 }
 
 # host COMMAND...: a program of the host, for tests with "# host-root: yes"

@@ -146,7 +146,7 @@ class Check:
             for outcome in outcomes:
                 verdict = judges.judge(self.kunit, outcome, listed)
                 if len(outcomes) > 1:
-                    verdict.failures = [f"guest {outcome.role}: {f}" for f in verdict.failures]
+                    verdict.failures = [f"guest {outcome.name}: {f}" for f in verdict.failures]
                 total.add(verdict)
         return total
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 import selectors
 import shlex
+import signal
 import socket
 import subprocess
 import tempfile
@@ -24,6 +25,10 @@ GRACE = 20              # after the guest's own watchdog should have ended it
 CLOCK = "no_timer_check tsc=unstable"
 
 running = set()
+
+
+def mebibytes(size):
+    return int(size[:-1]) * {"M": 1, "G": 1024}[size[-1]]
 
 
 class Slots:
@@ -81,16 +86,21 @@ class Boot:
     qemu: tuple = ()                # more of QEMU's arguments
     files: bytes = b""              # an archive with more files for the guest
     patience: int = 0               # the guest's timeout, if its clock isn't ours
+    lives: int = 1                  # of a guest: it is killed and boots again
+    drive: str = ""                 # its size; each guest has one, for all its lives
+    drive_writes: int = 0           # a second, at most; 0: as fast as it goes
 
-    def job(self, role):
+    def job(self, role, life=1, used=0):
+        """What a guest is told, when it has used up some of its time."""
         index = "abc".index(role) + 1
         values = {
-            "KIND": self.kind, "ROLE": role, "GUESTS": self.guests,
+            "KIND": self.kind, "ROLE": role, "GUESTS": self.guests, "LIFE": life,
             "IP": f"10.0.0.{index}", "IP6": f"fd00::{index}",
             "SUITES": " ".join(self.suites),
             "SUITE_PARAMETERS": self.suite_parameters,
             "TESTS": " ".join(self.tests),
-            "TIMEOUT": self.patience or self.timeout,
+            "TIMEOUT": self.patience or max(1, int(self.timeout - used)),
+            "DRIVE": self.drive,
             "HOST_ROOT": "yes" if self.host_root else "",
             "KMEMLEAK": "yes" if self.kmemleak else "",
         }
@@ -102,7 +112,7 @@ class Boot:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of one guest."""
+    """What came of one guest, in one of its lives."""
     boot: Boot
     role: str
     log: pathlib.Path
@@ -110,6 +120,12 @@ class Outcome:
     console: str = ""
     sections: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
+    life: int = 1
+    killed: bool = False            # because a test asked for that
+
+    @property
+    def name(self):
+        return self.role if self.boot.lives == 1 else f"{self.role}, life {self.life}"
 
 
 def split_sections(text):
@@ -164,42 +180,93 @@ def nic(role, sockets):
 
 
 class Guest:
-    """A QEMU process with its logs and its control connection."""
+    """A QEMU process with its logs and its control connection. It can be killed and
+    begin another life, for which its drive and its address stay, and no more."""
 
-    def __init__(self, boot, role, built, log, sockets):
-        self.boot, self.role, self.log = boot, role, log
-        log.mkdir(parents=True)
+    def __init__(self, boot, role, built, logs, sockets):
+        self.boot, self.role, self.built = boot, role, built
+        self.logs, self.directory = logs, pathlib.Path(sockets)
+        self.past = []              # outcomes of the lives before
+        self.born = time.monotonic()
+        self.deadline = None        # of all its lives, once the first is up
+        if boot.drive:
+            with open(self._drive(), "wb") as drive:
+                drive.truncate(mebibytes(boot.drive) << 20)
+        self._start()
+
+    def _drive(self):
+        return self.directory / f"drive-{self.role}"
+
+    def _start(self):
+        self.life = len(self.past) + 1
+        self.log = self.logs / (self.role if self.life == 1 else f"{self.role}-{self.life}")
+        self.log.mkdir(parents=True)
         self.up = None
-        self.control = None
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(f"{sockets}/control-{role}")
-        self.listener.listen(1)
-        initrd = pathlib.Path(sockets) / f"initrd-{role}"
-        initrd.write_bytes(built.initramfs(boot.modules) +
-                           tree.archive_file("bed/job", boot.job(role)) +
-                           boot.files)
-        command = machine(boot, built, f"file:{log}/console") + [
-            "-initrd", str(initrd),
-            "-chardev", f"file,id=results,path={log}/results",
-            "-device", "virtserialport,chardev=results,name=results",
-            "-chardev", f"socket,id=control,path={sockets}/control-{role}",
-            "-device", "virtserialport,chardev=control,name=control"]
-        if boot.guests == 2:
-            command += nic(role, sockets)
-        (log / "command").write_text(shlex.join(command) + "\n")
+        # One of its own for each life: what a former one said is of no interest.
+        path = f"{self.directory}/control-{self.role}-{self.life}"
+        self.control = socket.socket(socket.AF_UNIX)
+        self.control.bind(path)
+        self.control.listen(1)
+        command = self._command(path)
+        (self.log / "command").write_text(shlex.join(command) + "\n")
         self.started = time.monotonic()
-        with open(log / "qemu", "wb") as qemu_log:
+        with open(self.log / "qemu", "wb") as qemu_log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                             stdout=qemu_log, stderr=qemu_log)
         running.add(self.process)
 
-    def overdue(self):
-        now = time.monotonic()
-        if self.up is None:
-            return now - self.started > BOOT_TIMEOUT
-        return now - self.up > self.boot.timeout + self.boot.grace
+    def _command(self, control):
+        boot, log = self.boot, self.log
+        used = boot.timeout - self._left() if self.deadline else 0
+        initrd = self.directory / f"initrd-{self.role}"
+        initrd.write_bytes(self.built.initramfs(boot.modules) +
+                           tree.archive_file("bed/job", boot.job(self.role, self.life, used)) +
+                           boot.files)
+        command = machine(boot, self.built, f"file:{log}/console") + [
+            "-initrd", str(initrd),
+            "-chardev", f"file,id=results,path={log}/results",
+            "-device", "virtserialport,chardev=results,name=results",
+            "-chardev", f"socket,id=control,path={control}",
+            "-device", "virtserialport,chardev=control,name=control"]
+        if boot.drive:
+            # What QEMU wrote is the host's, which outlives it: so what the guest was
+            # told is written outlives the guest, and flushes needn't do anything.
+            command += ["-drive", f"file={self._drive()},id=drive,if=none,format=raw,"
+                        f"cache=unsafe,throttling.iops-write={boot.drive_writes}",
+                        "-device", "virtio-blk-pci,drive=drive"]
+        if boot.guests == 2:
+            command += nic(self.role, self.directory)
+        return command
 
-    def outcome(self):
+    def is_up(self):
+        self.up = time.monotonic()
+        self.deadline = self.deadline or self.up + self.boot.timeout
+
+    def _left(self):
+        return self.deadline - time.monotonic()
+
+    def overdue(self):
+        if self.up is None and time.monotonic() - self.started > BOOT_TIMEOUT:
+            return True
+        return self.deadline is not None and self._left() < -self.boot.grace
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        running.discard(self.process)
+        self.control.close()
+
+    def begin_anew(self):
+        """Kill it. Return: whether it lives again. One that had ended by then does
+        not, lest it be taken for one that was killed."""
+        self.end()
+        if self.process.returncode != -signal.SIGKILL:
+            return False
+        self.past.append(self._outcome(killed=True))
+        self._start()
+        return True
+
+    def _outcome(self, killed=False):
         """After the process has ended."""
         def read(name):
             path = self.log / name
@@ -209,28 +276,43 @@ class Guest:
                        status=code if code >= 0 else None,
                        console=read("console"),
                        sections=split_sections(read("results")),
-                       seconds=time.monotonic() - self.started)
+                       seconds=time.monotonic() - self.born,
+                       life=self.life, killed=killed)
+
+    def outcomes(self):
+        """Of each life."""
+        return [*self.past, self._outcome()]
 
 
 class Control:
-    """The host's end of the control ports: who is up, who waits at a barrier."""
+    """The host's end of the control ports: who is up, who waits at a barrier, who is
+    to be killed."""
 
     def __init__(self, guests):
         self.guests = guests
         self.selector = selectors.DefaultSelector()
-        self.buffers = {g.role: b"" for g in guests}
+        self.buffers = {}
         self.waiting = {}
         for guest in guests:
-            self.selector.register(guest.listener, selectors.EVENT_READ,
-                                   (self._accept, guest))
+            self._watch(guest)
 
     def poll(self, seconds):
         for key, _ in self.selector.select(seconds):
             handler, guest = key.data
-            handler(guest)
+            # Who was killed just now has another socket already.
+            if key.fileobj is guest.control:
+                handler(guest)
+
+    def _watch(self, guest):
+        self.buffers[guest.role] = b""
+        self.selector.register(guest.control, selectors.EVENT_READ,
+                               (self._accept, guest))
 
     def _accept(self, guest):
-        guest.control, _ = guest.listener.accept()
+        listener = guest.control
+        guest.control, _ = listener.accept()
+        self.selector.unregister(listener)
+        listener.close()
         self.selector.register(guest.control, selectors.EVENT_READ,
                                (self._read, guest))
 
@@ -251,12 +333,34 @@ class Control:
     def _line(self, guest, line):
         words = line.split(" ", 2)
         if words[0] == "up":
-            guest.up = time.monotonic()
+            guest.is_up()
         elif words[0] == "bye":
-            guest.control.sendall(b"bye\n")
+            self._answer(guest, "bye")
         elif words[0] == "barrier" and len(words) == 3:
             self.waiting[guest.role] = words[1:]
             self._release()
+        elif words[0] == "kill" and len(words) == 2:
+            self._kill(guest, words[1])
+
+    def _kill(self, asker, role):
+        guest = next((g for g in self.guests if g.role == role), None)
+        if not guest:
+            self._answer(asker, f"guest {role} is gone")
+        elif guest.life == guest.boot.lives:
+            self._answer(asker, f"guest {role} has no more lives")
+        elif not self._begin_anew(guest):
+            self._gone(guest)
+            self._answer(asker, f"guest {role} is gone")
+        elif asker is not guest:
+            self._answer(asker, f"killed {role}")
+
+    def _begin_anew(self, guest):
+        self.selector.unregister(guest.control)
+        if not guest.begin_anew():
+            return False
+        self.waiting.pop(guest.role, None)
+        self._watch(guest)
+        return True
 
     def _release(self):
         if len(self.waiting) < len(self.guests):
@@ -264,21 +368,25 @@ class Control:
         names = {name for name, _ in self.waiting.values()}
         if len(names) == 1:
             values = " ".join(self.waiting[role][1] for role in sorted(self.waiting))
-            answer = f"go {names.pop()} {values}\n"
+            answer = f"go {names.pop()} {values}"
         else:
-            answer = f"guests are at different barriers: {' '.join(sorted(names))}\n"
+            answer = f"guests are at different barriers: {' '.join(sorted(names))}"
         self._answer_all(answer)
 
     def _gone(self, guest):
         """The others wait in vain."""
         self.guests = [g for g in self.guests if g is not guest]
-        self._answer_all(f"guest {guest.role} is gone\n")
+        self._answer_all(f"guest {guest.role} is gone")
 
     def _answer_all(self, answer):
         for guest in self.guests:
             if guest.role in self.waiting:
-                guest.control.sendall(answer.encode())
+                self._answer(guest, answer)
         self.waiting.clear()
+
+    @staticmethod
+    def _answer(guest, answer):
+        guest.control.sendall(answer.encode() + b"\n")
 
 
 def run(boot, trees, logs):
@@ -289,7 +397,7 @@ def run(boot, trees, logs):
 
 
 def _run(boot, built, logs, sockets):
-    guests = [Guest(boot, role, built, logs / role, sockets)
+    guests = [Guest(boot, role, built, logs, sockets)
               for role in "abc"[:boot.guests]]
     control = Control(guests)
     try:
@@ -300,11 +408,8 @@ def _run(boot, built, logs, sockets):
                     guest.process.kill()
     finally:
         for guest in guests:
-            guest.process.kill()
-            guest.process.wait()
-            running.discard(guest.process)
-            guest.listener.close()
-    return [g.outcome() for g in guests]
+            guest.end()
+    return [outcome for guest in guests for outcome in guest.outcomes()]
 
 
 def kill_all():

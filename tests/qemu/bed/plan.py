@@ -6,7 +6,7 @@ import re
 import shutil
 
 import tree
-from boot import Boot
+from boot import Boot, mebibytes
 
 KERNELS = ("test", "stock-6.12", "stock-6.1")
 SUITES = tree.QEMU_DIR / "suites"
@@ -31,6 +31,9 @@ class Needs:
     cmdline: str = ""
     alone: str = ""             # the test's name, if it wants a boot to itself
     kmemleak: bool = False
+    lives: int = 1
+    drive: str = ""
+    drive_writes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +72,7 @@ CONVERT = {
     "host-root": lambda v: v == "yes", "host-tools": lambda v: tuple(v.split()),
     "modules": lambda v: tuple(v.split()),
     "settings": lambda v: tuple(v.split()), "kmemleak": lambda v: v == "yes",
+    "lives": int, "drive": str, "drive-writes": int,
 }
 
 
@@ -81,7 +85,8 @@ def read_tests(path):
     for level in LEVELS[1:]:
         named = header.pop(level, "").replace("yes", " ".join(kernels)).split()
         levels.update(dict.fromkeys(named, level))
-    alone = path.stem if header.pop("alone", "no") == "yes" else ""
+    # Another life begins with the boot's first test.
+    alone = path.stem if header.pop("alone", "no") == "yes" or "lives" in header else ""
     unknown = set(header) - set(CONVERT)
     if unknown:
         raise SystemExit(f"{path}: unknown needs: {' '.join(sorted(unknown))}")
@@ -118,10 +123,6 @@ def require_tools(test):
         raise tree.Unavailable(f"this machine has no {' '.join(missing)}")
 
 
-def mebibytes(mem):
-    return int(mem[:-1]) * {"M": 1, "G": 1024}[mem[-1]]
-
-
 def boot_for(tests):
     """One boot for tests of equal needs."""
     needs = tests[0].needs
@@ -133,9 +134,11 @@ def boot_for(tests):
                 mem=max((t.offers.mem for t in tests), key=mebibytes),
                 timeout=sum(t.timeout for t in tests) + (30 if needs.kmemleak else 0),
                 host_root=any(t.offers.host_root for t in tests),
-                modules=tuple(sorted({m for t in tests for m in t.offers.modules})),
+                modules=tuple(sorted({m for t in tests for m in t.offers.modules} |
+                                     ({"virtio_blk"} if needs.drive else set()))),
                 settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
-                kmemleak=needs.kmemleak)
+                kmemleak=needs.kmemleak, lives=needs.lives, drive=needs.drive,
+                drive_writes=needs.drive_writes)
 
 
 def guest_boots(tests):

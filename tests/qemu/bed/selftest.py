@@ -66,6 +66,16 @@ BOOTS = [
     (Boot("selftest-dead", suites=(MODULE,), suite_parameters=broken("dead"),
           timeout=4, grace=2, smp=1),
      {**MISSING, **CUT, "a dead guest": r"^guest was dead: killed"}),
+    # One guest is killed on request, and later dies of itself.
+    (Boot("selftest-lives", guests=2, lives=3, smp=1, tests=("died",), timeout=120),
+     {"a warning before a guest was killed": r"^guest b, life 1: console: WARNING: CPU",
+      "what failed before it was killed": r"^guest b, life 1: died: not ok 1 - broken",
+      "the end that nobody asked for": r"^guest b, life 2: guest crashed: QEMU exited "
+                                       "with status 0",
+      "its panic": r"^guest b, life 2: console: Kernel panic",
+      "its test": r"^guest b, life 2: died: did not end",
+      "who has died can't be killed": r"^guest a, life 1: died: not ok 2 - the dead",
+      }),
 ]
 
 

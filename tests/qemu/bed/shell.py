@@ -80,7 +80,7 @@ def why(outcome):
     failures = verdict.judge(None, outcome, []).failures
     if failures:
         failures.append(f"see {outcome.log}/console and results")
-    return [f"FAIL guest {outcome.role}: {failure}" for failure in failures]
+    return [f"FAIL guest {outcome.name}: {failure}" for failure in failures]
 
 
 def demo(args, logs):

@@ -120,12 +120,9 @@ def judge_load(lines):
             for line in lines]
 
 
-def judge_test(name, lines):
-    """A guest test's output: TAP lines among others."""
+def judge_said(name, lines):
+    """The TAP lines of a guest test, among others."""
     verdict = Verdict()
-    if lines is None:
-        verdict.failures.append(f"{name}: did not run")
-        return verdict
     for line in lines:
         if re.match(r"ok\b.*# *SKIP", line, re.I):
             verdict.failures.append(f"{name}: skipped: {line}")
@@ -133,6 +130,14 @@ def judge_test(name, lines):
             verdict.passed += 1
         elif re.match(r"not ok\b", line):
             verdict.failures.append(f"{name}: {line}")
+    return verdict
+
+
+def judge_test(name, lines):
+    """A guest test's output."""
+    if lines is None:
+        return Verdict(failures=[f"{name}: did not run"])
+    verdict = judge_said(name, lines)
     if not verdict.passed and not verdict.failures:
         verdict.failures.append(f"{name}: no result")
     status = lines[-1] if lines else "@@cut"
@@ -222,8 +227,19 @@ def judge_kernel(outcome):
     return verdict
 
 
+def judge_killed(outcome):
+    """A life that was to end at any time: what became known of it until then."""
+    verdict = Verdict()
+    for name in outcome.boot.tests:
+        verdict.add(judge_said(name, outcome.sections.get(f"guest/{name}", [])))
+    verdict.check(judge_console(outcome.console))
+    return verdict
+
+
 def judge(kunit, outcome, listed):
     """All about one guest."""
+    if outcome.killed:
+        return judge_killed(outcome)
     verdict = Verdict()
     if outcome.boot.suites:
         verdict.add(judge_suites(kunit, outcome, listed))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A guest that is killed on request: what is said of it, and what becomes of it.
+
+The guests here are other programs than QEMU; selftest-lives and the guest test
+"lives" are the real thing.
+"""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bed"))
+
+import boot         # pylint: disable=wrong-import-position
+import verdict      # pylint: disable=wrong-import-position
+
+# Cut off within a line.
+RESULTS = """\
+@@file guest/crash
+ok 1 - there
+ok 2 - and back
+ok"""
+
+CONSOLE = "[    8.374219] bed: up\n"
+SPLAT = "[    9.0] WARNING: CPU: 0 PID: 66 at kofi/cq.c:1 kofi_cq_read+0x1/0x2 [kofi]\n"
+
+
+class Verdict(unittest.TestCase):
+    """Judges a life that ended in the middle of its test."""
+
+    def judge(self, results=RESULTS, console=CONSOLE, killed=True):
+        outcome = boot.Outcome(boot.Boot("crash", tests=("crash",), lives=2), "b", None,
+                               status=None, console=console, killed=killed,
+                               sections=boot.split_sections(results))
+        return verdict.judge(None, outcome, [])
+
+    def assert_red(self, reason, *args, **kwargs):
+        failures = self.judge(*args, **kwargs).failures
+        self.assertTrue(any(reason in f for f in failures), f"{reason}: {failures}")
+
+    def test_killed(self):
+        result = self.judge()
+        self.assertEqual(result.failures, [])
+        self.assertEqual(result.passed, 4)
+
+    def test_before_its_test(self):
+        self.assertEqual(self.judge("").failures, [])
+
+    def test_not_killed(self):
+        self.assert_red("guest was dead", killed=False)
+        self.assert_red("did not end", killed=False)
+
+    def test_said(self):
+        self.assert_red("not ok 2", RESULTS.replace("ok 2", "not ok 2"))
+        self.assert_red("skipped", RESULTS.replace("back", "back # SKIP no network"))
+
+    def test_splat(self):
+        self.assert_red("WARNING", console=CONSOLE + SPLAT)
+
+
+class Program(boot.Guest):
+    """A guest that runs some program."""
+    program = ("sleep", "60")
+
+    def _command(self, control):
+        return list(self.program)
+
+
+class Brief(Program):
+    program = ("true",)
+
+
+class Lives(unittest.TestCase):
+    """The lives of a guest."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def guest(self, program=Program):
+        spec = boot.Boot("crash", tests=("crash",), lives=2, drive="1M", timeout=60)
+        guest = program(spec, "a", None, self.directory / "log", self.directory)
+        self.addCleanup(guest.end)
+        return guest
+
+    def test_killed(self):
+        guest = self.guest()
+        self.assertTrue(guest.begin_anew())
+        guest.end()
+        self.assertEqual([(o.life, o.killed, o.status) for o in guest.outcomes()],
+                         [(1, True, None), (2, False, None)])
+        self.assertEqual([o.name for o in guest.outcomes()], ["a, life 1", "a, life 2"])
+
+    def test_died(self):
+        guest = self.guest(Brief)
+        guest.process.wait()
+        self.assertFalse(guest.begin_anew())
+        self.assertEqual([(o.life, o.killed, o.status) for o in guest.outcomes()],
+                         [(1, False, 0)])
+
+    def test_drive(self):
+        guest = self.guest()
+        drive = self.directory / "drive-a"
+        self.assertEqual(drive.stat().st_size, 1 << 20)
+        drive.write_text("here")
+        guest.begin_anew()
+        self.assertEqual(drive.read_text(), "here")
+
+    def test_time(self):
+        """All lives together have the time of one."""
+        guest = self.guest()
+        guest.is_up()
+        self.assertFalse(guest.overdue())
+        guest.deadline -= 60 + guest.boot.grace
+        self.assertTrue(guest.overdue())
+        guest.begin_anew()
+        guest.is_up()
+        self.assertTrue(guest.overdue())
+        self.assertIn("export TIMEOUT=1\n", guest.boot.job("a", 2, used=80))
+        self.assertIn("export LIFE=2\n", guest.boot.job("a", 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
