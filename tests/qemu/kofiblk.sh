@@ -68,13 +68,19 @@ unload_fabric()
 
 # --- the server ---
 
+# configfs_up: once there is a module with something in it
+configfs_up()
+{
+	mkdir -p /sys/kernel/config
+	grep -q ' /sys/kernel/config ' /proc/mounts ||
+		mount -t configfs configfs /sys/kernel/config
+}
+
 # ram_disk NAME MEGABYTES: a null_blk with memory, called /dev/NAME
 ram_disk()
 {
 	modprobe null_blk nr_devices=0
-	mkdir -p /sys/kernel/config
-	grep -q ' /sys/kernel/config ' /proc/mounts ||
-		mount -t configfs configfs /sys/kernel/config || return
+	configfs_up || return
 	ram_dir=/sys/kernel/config/nullb/$1
 	mkdir "$ram_dir" || return
 	for setting in size=$2 memory_backed=1 discard=1 blocksize=512 power=1; do
@@ -140,8 +146,8 @@ port_up()
 # port with these attributes
 serve_one()
 {
-	modprobe kofiblk_srv && export_add disk0 "${1:-/dev/n0}" uuid=$UUID allow_any=1 ||
-		return
+	modprobe kofiblk_srv && configfs_up &&
+		export_add disk0 "${1:-/dev/n0}" uuid=$UUID allow_any=1 || return
 	shift $(($# > 0))
 	port_up disk0 "$@"
 }
@@ -216,14 +222,20 @@ detach()
 	echo 1 > "/sys/block/$DISK/kofiblk/delete" && wait_for 30 disk_gone
 }
 
-# fio ARGUMENT...: against the disk
-fio()
+# fio_jobs ARGUMENT...: against the disk; what precedes the first --name is for all
+fio_jobs()
 {
-	host fio --name=job --filename="/dev/$DISK" --direct=1 --ioengine=libaio \
-		--iodepth=32 --verify_fatal=1 --verify_dump=0 --group_reporting --minimal \
+	host fio --filename="/dev/$DISK" --direct=1 --ioengine=libaio --iodepth=32 \
+		--verify_fatal=1 --verify_dump=0 --group_reporting --minimal \
 		"$@" > /tmp/fio.out 2>&1 && return
 	tail -n 20 /tmp/fio.out | cut -c 1-300 | sed 's/^/# /'
 	return 1
+}
+
+# fio ARGUMENT...: one job
+fio()
+{
+	fio_jobs --name=job "$@"
 }
 
 # requests_after N: were there more?
@@ -232,7 +244,7 @@ requests_after()
 	[ "$(counter requests)" -gt "$1" ] 2> /dev/null
 }
 
-# load_begins ARGUMENT...: fio with them, again and again, each time with other data
+# load_begins ARGUMENT...: fio_jobs with them, again and again, with other data each time
 load_begins()
 {
 	rm -f /tmp/load.stop
@@ -240,14 +252,28 @@ load_begins()
 		load_runs=0
 		while [ ! -e /tmp/load.stop ]; do
 			load_runs=$((load_runs + 1))
-			fio --rw=randwrite --verify=crc32c --loops=4 --randseed=$load_runs \
-				"$@" || exit
+			fio_jobs --rw=randwrite --verify=crc32c --loops=4 \
+				--randseed=$load_runs "$@" || exit
 		done
 		note "$load_runs runs of fio"
 	) &
 	LOAD=$!
 	load_requests=$(counter requests)
 	check "data is on its way" wait_for 60 requests_after $((load_requests + 100))
+}
+
+# before: how many sessions there were, for comes_back
+before()
+{
+	was=$(attribute reconnects)
+}
+
+# comes_back WHAT: since before, and the load goes on for a while
+comes_back()
+{
+	check "another session after $1" wait_for 40 session_after "$was"
+	requests=$(counter requests)
+	check "requests go on after $1" wait_for 40 requests_after $((requests + 100))
 }
 
 load_ends()

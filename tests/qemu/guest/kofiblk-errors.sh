@@ -285,7 +285,7 @@ without_write()
 {
 	check "a disk" attach disk0 \
 		client=b,reconnect_delay=1,keep_alive_tmo=5,ctrl_loss_tmo=60
-	load_begins --bsrange=512-128k --blockalign=512 --size=2m
+	load_begins --name=job --bsrange=512-128k --blockalign=512 --size=2m
 	was=$(attribute reconnects)
 	generation 0
 	check "a session without RDMA write" wait_for 40 session_after "$was"

@@ -58,7 +58,7 @@ client_starts()
 {
 	check "the client's module" modprobe kofiblk
 	check "a disk" attach disk0 client=b,reconnect_delay=1,keep_alive_tmo=20,depth=16
-	load_begins --bsrange=512-64k --blockalign=512 --size=512k
+	load_begins --name=job --bsrange=512-64k --blockalign=512 --size=512k
 }
 
 # Sessions end, and begin in spite of all.
