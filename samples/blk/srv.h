@@ -237,6 +237,17 @@ struct kb_session {
 	struct kb_reply_op	ping;
 };
 
+/* Is it over, and yet at the store? */
+static inline bool kb_session_lingers(struct kb_session *s)
+{
+	bool ret;
+
+	spin_lock_bh(&s->lock);
+	ret = s->state == KB_SESSION_ENDING && s->io;
+	spin_unlock_bh(&s->lock);
+	return ret;
+}
+
 struct kb_session *kb_session_new(struct kb_port *port);
 void kb_session_forget(struct kb_session *s);
 void kb_session_start(struct kb_session *s);

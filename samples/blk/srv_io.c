@@ -216,8 +216,9 @@ static bool kb_io_end(struct kb_req *req)
 	bool live;
 
 	spin_lock_bh(&s->lock);
-	s->io--;
 	live = s->state == KB_SESSION_LIVE;
+	if (!--s->io && !live)
+		wake_up_all(&kb_srv_wait);
 	spin_unlock_bh(&s->lock);
 	return live;
 }

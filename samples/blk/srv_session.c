@@ -270,19 +270,18 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 	return 0;
 }
 
-static bool kb_session_same(const struct kb_session *s,
-			    const struct kb_session *old)
+static bool kb_session_kin(const struct kb_session *s,
+			   const struct kb_session *old)
 {
 	return old != s && old->known && old->export == s->export &&
-	       !memcmp(old->hello.disk, s->hello.disk,
-		       sizeof(s->hello.disk)) &&
 	       !strcmp(old->hello.client, s->hello.client);
 }
 
 /*
  * Is nothing left of those that were before? Neither the store nor the client's
  * memory, whose keys come again, may hear of them; and what receives they have
- * are this one's.
+ * are this one's. Of another disk of the client's, which gave that up or crashed,
+ * only the store could.
  */
 static bool kb_session_alone(struct kb_session *s)
 {
@@ -291,8 +290,13 @@ static bool kb_session_alone(struct kb_session *s)
 
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(old, &kb_sessions, list)
-		if (kb_session_same(s, old)) {
+		if (!kb_session_kin(s, old)) {
+			continue;
+		} else if (!memcmp(old->hello.disk, s->hello.disk,
+				   sizeof(s->hello.disk))) {
 			kb_session_stop(old, false);
+			alone = false;
+		} else if (kb_session_lingers(old)) {
 			alone = false;
 		}
 	spin_unlock_bh(&kb_sessions_lock);

@@ -5,13 +5,13 @@
 # mem: 1G
 # host-root: yes
 # host-tools: rdma fio dmsetup python3
-# modules: null_blk configfs hmac sha256_generic crc32c_generic scsi_debug sd_mod dm_thin_pool
+# modules: null_blk configfs hmac sha256_generic crc32c_generic scsi_debug sd_mod dm_thin_pool dm_delay
 # full: yes
 # timeout: 400
 #
 # What is wrong with a server's disk is told to who uses it at the client as it is
 # at the server. Disks that can't be written to, are partitioned, become larger and
-# smaller; and devices without RDMA write.
+# smaller, write late; and devices without RDMA write.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -61,6 +61,18 @@ bad_blocks()
 	ram_disk n1 8 && echo "+$((BAD * 8))-$((BAD * 8 + 7))" > /sys/kernel/config/nullb/n1/badblocks
 }
 
+# It reads at once, but writes 15 s later.
+slow_disk()
+{
+	ram_disk n3 8 && modprobe dm_delay && dmsetup create slow --table \
+		"0 16384 delay /dev/n3 0 0 /dev/n3 0 15000"
+}
+
+slow_gone()
+{
+	dmsetup remove slow && ram_gone n3 && rmmod dm_delay
+}
+
 small_filesystem()
 {
 	mkdir -p /tmp/small && mount -t tmpfs -o size=1m small /tmp/small &&
@@ -99,6 +111,7 @@ server_starts()
 	check "a disk with a bad medium" scsi_disk
 	check "a disk with more blocks than memory" thin_disk
 	check "a disk that is write-protected" write_protected
+	check "a disk that writes late" slow_disk
 	check "a file on a small filesystem" small_filesystem
 	truncate -s 8M /tmp/file
 	answers=$(local_answers | tr '\n' ' ')
@@ -114,8 +127,9 @@ exports()
 		export_add thin /dev/mapper/thin allow_any=1 &&
 		export_add protected /dev/n2 allow_any=1 read_only=1 &&
 		export_add small /tmp/small/file allow_any=1 &&
-		export_add file /tmp/file allow_any=1 || return
-	port_up disk0 bad medium thin protected small file
+		export_add file /tmp/file allow_any=1 &&
+		export_add slow /dev/mapper/slow allow_any=1 || return
+	port_up disk0 bad medium thin protected small file slow
 }
 
 server_ends()
@@ -125,6 +139,7 @@ server_ends()
 	umount /tmp/small
 	rm /tmp/file
 	check "the thin disk goes" thin_gone
+	check "the slow disk goes" slow_gone
 	check "the disks of memory go" ram_disks_gone
 	check "the bad disk goes" rmmod scsi_debug
 	rmmod sd_mod
@@ -221,6 +236,42 @@ is_resized()
 	meet cut
 	meet shrink
 	check "the file shrinks" resize 4
+}
+
+# --- a disk that writes late ---
+
+under_way()
+{
+	grep -q " export=slow .* io=[1-9]" /sys/kernel/debug/kofiblk_srv/sessions
+}
+
+writes_late()
+{
+	meet write
+	check "a write is under way at the slow disk" wait_for 10 under_way
+	meet under-way
+}
+
+# give_up: as after a long time without a server
+give_up()
+{
+	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
+}
+
+# What was written to a disk that was given up mustn't come after what is done next.
+late_write()
+{
+	pattern /tmp/p 64 5
+	check "a slow disk" attach slow client=b,ctrl_loss_tmo=0
+	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
+	meet write
+	meet under-way
+	check "it is given up" give_up
+	wait $!
+	check "it is back" wait_for 60 attach slow client=b
+	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
+	check "with what was being written" [ $? = 0 ]
+	check "it goes" detach
 }
 
 # --- partitions ---
@@ -320,6 +371,8 @@ at client errors
 at client by_tool
 at server is_resized
 at client grows
+at server writes_late
+at client late_write
 at client partitioned
 at server server_without
 at client without_write
