@@ -81,6 +81,13 @@ note()
 	echo "# $*"
 }
 
+# at_length: whether there is time for all that is to be tested, which there isn't
+# in make check
+at_length()
+{
+	[ "$LEVEL" != check ]
+}
+
 # ip_of ROLE
 ip_of()
 {

@@ -122,7 +122,7 @@ class Check:
                 tests.append(test)
             except tree.Unavailable as reason:
                 self.report.skip(f"{test.name} on {kernel}", reason)
-        return plan.guest_boots(tests)
+        return plan.guest_boots(tests, self.args.level)
 
     def jobs(self):
         """(boot, function that judges its outcomes), the long ones first."""

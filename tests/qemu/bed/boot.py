@@ -80,6 +80,7 @@ class Boot:
     modules: tuple = ()             # of the kernel, beside what ours need
     settings: tuple = ()            # NAME=DEFAULT; the environment knows better
     kind: str = "run"
+    level: str = "check"            # guest tests with more to do do it at another
     accel: str = "tcg,thread=multi"
     cpu: str = "max,la57=off"       # see machine()
     clock: str = CLOCK
@@ -103,6 +104,7 @@ class Boot:
             "DRIVE": self.drive,
             "HOST_ROOT": "yes" if self.host_root else "",
             "KMEMLEAK": "yes" if self.kmemleak else "",
+            "LEVEL": self.level,
         }
         for setting in self.settings:
             name, _, default = setting.partition("=")

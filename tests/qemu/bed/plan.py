@@ -123,7 +123,7 @@ def require_tools(test):
         raise tree.Unavailable(f"this machine has no {' '.join(missing)}")
 
 
-def boot_for(tests):
+def boot_for(tests, level=LEVELS[0]):
     """One boot for tests of equal needs."""
     needs = tests[0].needs
     name = "+".join(t.name for t in tests)[:60]
@@ -138,14 +138,14 @@ def boot_for(tests):
                                      ({"virtio_blk"} if needs.drive else set()))),
                 settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
                 kmemleak=needs.kmemleak, lives=needs.lives, drive=needs.drive,
-                drive_writes=needs.drive_writes)
+                drive_writes=needs.drive_writes, level=level)
 
 
-def guest_boots(tests):
+def guest_boots(tests, level):
     groups = {}
     for test in tests:
         groups.setdefault((test.level == "full", test.needs), []).append(test)
-    return [boot_for(group) for group in groups.values()]
+    return [boot_for(group, level) for group in groups.values()]
 
 
 def demo_test(kernel):

@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12
+# more: stock-6.12
 # host-root: yes
 # host-tools: rdma ip
 # modules: dummy
@@ -55,10 +57,10 @@ remove()
 
 ip link set lo up
 modprobe efasim
-modprobe efa_verbs_conformance unsafe=1
+modprobe efa_verbs_conformance unsafe=1 messages="$(at_length && echo 2000 || echo 500)"
 create lo
 run "two devices" es0 es1
-run "one device" es0 es0 many_messages
+at_length && run "one device" es0 es0 many_messages
 
 set_faults reorder=300 duplicate=50 drop=30 delay=50 rnr=20 no_memory=5
 run "with faults" es0 es1 many_messages

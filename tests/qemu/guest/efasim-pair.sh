@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12
+# more: stock-6.12
 # guests: 2
 # host-root: yes
 # host-tools: rdma python3
 # mem: 1G
+# kmemleak: yes
 # timeout: 300
 #
 # Soft devices of two kernels: messages, RDMA, faults on the way, a peer that
@@ -68,8 +71,8 @@ status_of_one()
 	done < $TEST/results
 }
 
-modprobe efasim unresponsive_ms=6000
-modprobe efa_verbs_conformance messages=3000
+modprobe efasim unresponsive_ms=12000
+modprobe efa_verbs_conformance messages="$(at_length && echo 3000 || echo 500)"
 create > /dev/null
 faults seed=42
 

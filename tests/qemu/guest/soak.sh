@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12
+# more: stock-6.12
 # timeout: 120
 #
 # Traffic of 16 threads with every byte checked: at first undisturbed, then while
