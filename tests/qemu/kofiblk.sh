@@ -152,8 +152,8 @@ serve_one()
 	port_up disk0 "$@"
 }
 
-# server_gone: everything that was configured, and the module
-server_gone()
+# serve_none: everything that was configured goes
+serve_none()
 {
 	for port_dir in "$CONFIG"/ports/*; do
 		[ -d "$port_dir" ] || continue
@@ -171,6 +171,12 @@ server_gone()
 		done
 		rmdir "$export_dir"
 	done
+}
+
+# server_gone: and so does the module
+server_gone()
+{
+	serve_none
 	rmmod kofiblk_srv
 }
 
