@@ -12,7 +12,9 @@
  *   qemu-system-x86_64 -plugin plugin.so,out=FILE
  *
  * For each window FILE has a line "W" and then a line for each pair of blocks:
- *   ADDRESS INSTRUCTIONS EXECUTIONS CALLER
+ *   ADDRESS INSTRUCTIONS EXECUTIONS CALLER MOVED
+ * MOVED are the bytes that a string instruction moves each time the block runs: it
+ * ends a block, and each repetition is another block's execution.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,6 +69,7 @@ struct block {
 	struct block *next;
 	uint64_t addr;
 	uint32_t insns;
+	uint32_t moved;
 	bool module;
 	struct pair *pairs;	/* the one that was used last in front */
 };
@@ -167,9 +170,9 @@ static void dump(void)
 	for (i = 0; i < num_touched; i++) {
 		struct pair *p = touched[i];
 
-		fprintf(out, "%lx %x %lx %lx\n", p->block->addr,
+		fprintf(out, "%lx %x %lx %lx %x\n", p->block->addr,
 			p->block->insns, p->count,
-			p->caller ? p->caller->addr : 0);
+			p->caller ? p->caller->addr : 0, p->block->moved);
 	}
 	fflush(out);
 }
@@ -208,14 +211,39 @@ static uintptr_t mark_of(const void *insn)
 	return word < MARKS ? word : 0;
 }
 
+/* How many bytes one round of "rep movs" moves, or 0 if an instruction is none. */
+static uint32_t moved_by(const void *insn)
+{
+	const uint8_t *bytes = qemu_plugin_insn_data(insn);
+	size_t i, last = qemu_plugin_insn_size(insn) - 1;
+	uint32_t size = 4;
+	bool rep = false;
+
+	for (i = 0; i < last; i++) {
+		if (bytes[i] == 0xf3)
+			rep = true;
+		else if (bytes[i] == 0x66)
+			size = 2;
+		else if ((bytes[i] & 0xf8) == 0x48)	/* REX.W */
+			size = 8;
+		else
+			return 0;
+	}
+	if (!rep || (bytes[last] != 0xa4 && bytes[last] != 0xa5))
+		return 0;
+	return bytes[last] == 0xa4 ? 1 : size;
+}
+
 static void on_translate(plugin_id id, void *tb)
 {
 	size_t i, n = qemu_plugin_tb_n_insns(tb);
+	struct block *b = find_block(qemu_plugin_tb_vaddr(tb), n);
 	uintptr_t mark;
 	void *insn;
 
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS,
-					     find_block(qemu_plugin_tb_vaddr(tb), n));
+	/* Each time: there may be other code than before. */
+	b->moved = moved_by(qemu_plugin_tb_get_insn(tb, n - 1));
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS, b);
 	for (i = 0; i < n; i++) {
 		insn = qemu_plugin_tb_get_insn(tb, i);
 		mark = mark_of(insn);

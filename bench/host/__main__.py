@@ -47,7 +47,7 @@ def off(what, got, wanted):
     """A complaint, if a figure isn't what it should be."""
     if percent(got, wanted) <= TOLERANCE:
         return []
-    return [f"{what}: {got} instructions were counted, {wanted} there are"]
+    return [f"{what}: {got} were counted, {wanted} there are"]
 
 
 class Measurement:
@@ -65,7 +65,8 @@ class Measurement:
         command = None
         for line in lines:
             test = re.fullmatch(r"test (.*)", line)
-            window = re.fullmatch(r"(loop \d+ )?window (\d+) (?:spins \d+ )?ticks (\d+)", line)
+            window = re.fullmatch(r"(?:(loop|copy) (\d+) )?window (\d+) (?:spins \d+ )?"
+                                  r"ticks (\d+)", line)
             bytes_of = re.fullmatch(r"memory (\w+) (-?\d+)", line)
             if bytes_of:
                 self.memory[bytes_of[1]] = int(bytes_of[2])
@@ -73,11 +74,13 @@ class Measurement:
                 command = test[1]
                 self.tests[command] = []
             elif window:
-                found = self.windows[int(window[2])]
+                found = self.windows[int(window[3])]
                 self.tests[command].append(found)
-                self.problems += off(line, found.total, int(window[3]))
-                if window[1]:
-                    self.problems += off(line, found.total, int(window[1].split()[1]))
+                self.problems += off(line, found.total, int(window[4]))
+                if window[1] == "loop":
+                    self.problems += off(line, found.total, int(window[2]))
+                elif window[1] == "copy":
+                    self.problems += off(line, sum(found.copied.values()), int(window[2]))
 
     def figures(self, row):
         return all_about_rows.figures(row, self.tests[row.command()])
@@ -138,6 +141,10 @@ def profile(args):
             each = insns / row.batch
             if part in all_about_rows.HOST and each >= 1:
                 say(f"{each:9.1f}  {part:9} {name}{' for ' + had if had else ''}")
+        for (part, name, had), copied in window.copied.most_common():
+            each = copied / row.batch
+            if part in all_about_rows.HOST and each >= 1:
+                say(f"{each:9.1f}  bytes copied by {name}{' for ' + had if had else ''}")
     return 0
 
 

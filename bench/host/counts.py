@@ -15,6 +15,10 @@ MODULES = {
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
     "rdma_rxe": "device",
 }
+# The kernel's loops that copy, beside string instructions: each of their blocks that
+# is that long copies 32 bytes.
+LOOPS = ("memcpy_orig", "memmove")
+LOOP_INSNS, LOOP_BYTES = 12, 32
 
 
 def driver_symbols(build):
@@ -76,8 +80,9 @@ class Window:
         self.parts = collections.Counter()
         self.functions = collections.Counter()  # (part, symbol, who had it run)
         self.calls = collections.Counter()      # (symbol, who had it run)
+        self.copied = collections.Counter()     # likewise of functions: bytes
 
-    def add(self, symbols, address, insns, count, caller):
+    def add(self, symbols, address, insns, count, caller, moved):
         start, name, module, part = symbols.find(address)
         had = ""
         if part == "kernel":
@@ -88,6 +93,10 @@ class Window:
         self.total += insns * count
         self.parts[part] += insns * count
         self.functions[part, name, had] += insns * count
+        if name in LOOPS and insns >= LOOP_INSNS:
+            moved = LOOP_BYTES
+        if moved:
+            self.copied[part, name, had] += moved * count
         if start == address:
             self.calls[name, had] += count
 

@@ -18,6 +18,7 @@ import rows
 KALLSYMS = """
 ffffffff81000000 T memcpy
 ffffffff81000100 T schedule
+ffffffff81000200 t memcpy_orig
 ffffffffc0000000 t kbe_take	[kofi_bench_efa]
 ffffffffc0001000 t kefa_tx	[kofi_efa]
 ffffffffc0002000 t efasim_poll_cq	[efasim]
@@ -27,12 +28,16 @@ ffffffffc0002100 t efasim_dev_run	[efasim]
 # A block of kofi_efa; the kernel for it, for the device, and for nobody.
 COUNTS = """\
 W 0
-ffffffffc0001000 a 3 0
-ffffffff81000000 5 2 ffffffffc0001004
-ffffffff81000100 7 1 ffffffffc0002100
-ffffffffc0002004 4 1 0
+ffffffffc0001000 a 3 0 0
+ffffffff81000000 5 2 ffffffffc0001004 0
+ffffffff81000100 7 1 ffffffffc0002100 0
+ffffffffc0002004 4 1 0 0
 W 1
-ffffffff81000000 9 1 0
+ffffffff81000000 9 1 0 0
+W 2
+ffffffff81000200 c 3 ffffffffc0001004 0
+ffffffff81000210 9 1 ffffffffc0001004 0
+ffffffffc0001010 1 10 0 8
 """
 
 
@@ -65,6 +70,12 @@ class Counts(unittest.TestCase):
 
     def test_windows_are_apart(self):
         self.assertEqual(dict(windows()[1].parts), {"harness": 9})
+
+    def test_copies_by_loops_and_by_string_instructions(self):
+        self.assertEqual(dict(windows()[2].copied),
+                         {("kernel", "memcpy_orig", "kefa_tx"): 3 * 32,
+                          ("kofi_efa", "kefa_tx", ""): 16 * 8})
+        self.assertFalse(windows()[0].copied)
 
     def test_calls(self):
         calls = windows()[0].calls
