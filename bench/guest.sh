@@ -6,10 +6,12 @@
 # as whatever the host has a part in takes time that differs from run to run.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
+# shellcheck source=bench/blk.sh
+. /bed/blk.sh
 
 PATH=$PATH:/usr/bin:/usr/sbin
 BENCH=/sys/kernel/debug/kofi_bench
-SIM=/sys/kernel/debug/efasim
+DEVICES=/sys/kernel/debug/efasim
 
 # device NAME TYPE NETDEV
 device()
@@ -21,7 +23,7 @@ device()
 no_faults()
 {
 	for knob in reorder reg_delay_us slid_lag_us; do
-		echo 0 > "$SIM/$1/faults/$knob"
+		echo 0 > "$DEVICES/$1/faults/$knob"
 	done
 }
 
@@ -48,7 +50,8 @@ set_up()
 	ip link set dummy0 mtu 9000 up
 	modprobe rdma_rxe
 	device rxe0 rxe dummy0
-	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp; do
+	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp \
+		kofi_bench_blk; do
 		check "$module" modprobe $module
 	done
 }
@@ -56,6 +59,11 @@ set_up()
 run_tests()
 {
 	while read -r line; do
+		case $line in
+		"blk "*) disk=${line#blk } ;;
+		*) disk= ;;
+		esac
+		blk_only "${disk%% *}"
 		echo "test $line"
 		if echo "$line" > $BENCH/run; then
 			cat $BENCH/results
@@ -63,6 +71,7 @@ run_tests()
 			not_ok "$line"
 		fi
 	done < /bed/tests
+	blk_only ""
 }
 
 {

@@ -89,7 +89,10 @@ class Measurement:
 def measure(rows, logs):
     """Two boots at a time, as neither's clock knows of the other."""
     built = tree.Tree(guest.KERNEL)
-    commands = [VALIDATE, *(row.command() for row in rows), *MEMORY]
+    # Memory before the modules that block devices need are loaded.
+    last = [row.command() for row in rows if row.is_disk()]
+    first = [row.command() for row in rows if not row.is_disk()]
+    commands = [VALIDATE, *first, *MEMORY, *last]
     guest.build_plugin(logs)
     say(f"{len(rows)} rows, two boots")
 

@@ -7,14 +7,21 @@ import subprocess
 
 # In the order in which they are shown. The kernel's own code is charged to the
 # module that had it run, as "kernel" for the host's parts.
-PARTS = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel", "device", "harness")
+HOST = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel")
+# What is between a block device's user and the above, or has its data.
+BLOCK = ("kofiblk", "nvme", "null_blk")
+PARTS = (*HOST, *BLOCK, "device", "harness")
 
 MODULES = {
     "kofi_bench": "harness",
     "kofi_bench_verbs": "ulp", "kofi_bench_efa": "ulp", "kofi_bench_tcp": "ulp",
+    "kofi_bench_blk": "ulp",
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
+    "kofiblk": "kofiblk", "kofiblk_srv": "kofiblk", "kofiblk_common": "kofiblk",
+    "null_blk": "null_blk",
     "rdma_rxe": "device",
 }
+FAMILIES = (("ib_", "ib_core"), ("nvme", "nvme"))
 # The kernel's loops that copy, beside string instructions: each of their blocks that
 # is that long copies 32 bytes.
 LOOPS = ("memcpy_orig", "memmove")
@@ -55,9 +62,10 @@ class Symbols:
     def _part(self, name, module):
         if module == "efasim":
             return "driver" if name in self.driver else "device"
-        if module:
-            return MODULES.get(module, "ib_core" if module.startswith("ib_") else "device")
-        return "kernel"
+        if not module:
+            return "kernel"
+        family = (part for start, part in FAMILIES if module.startswith(start))
+        return MODULES.get(module) or next(family, "device")
 
     def find(self, address):
         """(address, name, module, part)"""

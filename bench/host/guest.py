@@ -25,6 +25,8 @@ FOR_EVER = 10 ** 9      # seconds of the guest's
 # byte, so the CPU gets none that the kernel prefers for that reason.
 CPU = "max,la57=off,erms=off,fsrm=off"
 
+MODULES = ("rdma_rxe", "dummy", "crc32_generic", "configfs", "null_blk", "nvme_loop",
+           "nvme_tcp", "nvmet_tcp")
 
 PLUGIN = "plugin.so"
 
@@ -63,9 +65,11 @@ def files(tests):
                           check=False).stdout.strip()
     if not rdma:
         raise SystemExit("bench: the program rdma is missing; it is in the package iproute2")
-    script = (TOP / "bench" / "guest.sh").read_text()
-    return (archive_program(rdma) + tree.archive_file("bed/guest/bench.sh", script) +
-            tree.archive_file("bed/tests", "".join(f"{t}\n" for t in tests)))
+    return b"".join((
+        archive_program(rdma),
+        tree.archive_file("bed/guest/bench.sh", (TOP / "bench" / "guest.sh").read_text()),
+        tree.archive_file("bed/blk.sh", (TOP / "bench" / "blk.sh").read_text()),
+        tree.archive_file("bed/tests", "".join(f"{t}\n" for t in tests))))
 
 
 @dataclasses.dataclass
@@ -83,7 +87,7 @@ def run(built, tests, logs, name):
         name, kernel=KERNEL, smp=1, mem="2G", tests=("bench",), timeout=TIMEOUT,
         patience=FOR_EVER, accel="tcg,thread=single", cpu=CPU,
         clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps preempt=none",
-        modules=("rdma_rxe", "dummy", "crc32_generic"), files=files(tests),
+        modules=MODULES, files=files(tests),
         qemu=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01",
               "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}"))
     outcome = boots.run(boot, {KERNEL: built}, logs)[0]

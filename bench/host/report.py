@@ -6,8 +6,11 @@ import subprocess
 import counts
 import rows
 
-COLUMNS = ("row", *counts.PARTS[:-2], "host", "added", "over", "device", "posts", "irqs",
+COLUMNS = ("row", *counts.HOST, "host", "added", "over", "device", "posts", "irqs",
            "workers", "copied")
+DISK_PARTS = ("ulp", *counts.BLOCK, *counts.HOST[1:])
+DISK_COLUMNS = ("row", *DISK_PARTS, "whole", "at most", "after", "added", "device", "posts",
+                "irqs", "workers", "copied")
 LIMIT = 3.0             # percent, of what a row may grow
 FIGURES = ("added", "host")
 # How often a worker is woken for a batch is chance, and makes "host" what it is: it
@@ -18,6 +21,9 @@ COMPARED = ("added",)
 TARGETS = [(kind, f"{kind} {size} polled", 300) for kind, size in (
     ("send", "8B"), ("send", "1KiB"), ("recv", "8B"), ("recv", "1KiB"), ("write", "4KiB"),
     ("read", "4KiB"))] + [("reg", "reg 4KiB polled", 400), ("inv", "inv 4KiB polled", 400)]
+
+# Instructions of both ends at most.
+DISK_TARGETS = {"kofiblk read 4KiB depth=32": 25000, "kofiblk read 128KiB depth=32": 150000}
 
 
 def table(header, lines):
@@ -38,12 +44,27 @@ def number(value):
     return "" if value is None else f"{value:.0f}"
 
 
+def is_disk(name):
+    return name.split()[0] in rows.DISKS
+
+
+def last_cells(figures):
+    return [number(figures["parts"]["device"]), f"{figures['posts']:.2f}",
+            f"{figures['interrupts']:.2f}", f"{figures['workers']:.2f}",
+            number(figures["copied"])]
+
+
 def row_cells(result, name, figures):
     parts = figures["parts"]
-    return [name, *(number(parts[p]) for p in counts.PARTS[:-2]), number(figures["host"]),
-            number(figures["added"]), number(over(result, name)), number(parts["device"]),
-            f"{figures['posts']:.2f}", f"{figures['interrupts']:.2f}",
-            f"{figures['workers']:.2f}", number(figures["copied"])]
+    return [name, *(number(parts[p]) for p in counts.HOST), number(figures["host"]),
+            number(figures["added"]), number(over(result, name)), *last_cells(figures)]
+
+
+def disk_cells(name, figures):
+    parts = figures["parts"]
+    return [name, *(number(parts[p]) for p in DISK_PARTS), number(figures["host"]),
+            number(DISK_TARGETS.get(name)), number(figures["after"]),
+            number(figures["added"]), *last_cells(figures)]
 
 
 def targets(result):
@@ -95,8 +116,13 @@ def markdown(result):
                     "added: operation"), batches(result))
     lines += ["## Bytes of memory", ""]
     lines += table(("object", "all", "kOFI's"), memory(result))
+    lines += ["## Block devices", "",
+              "Instructions for each operation, of both ends together.", ""]
+    lines += table(DISK_COLUMNS, [disk_cells(n, r) for n, r in result["rows"].items()
+                                  if is_disk(n)])
     lines += ["## Rows", ""]
-    lines += table(COLUMNS, [row_cells(result, n, r) for n, r in result["rows"].items()])
+    lines += table(COLUMNS, [row_cells(result, n, r) for n, r in result["rows"].items()
+                             if not is_disk(n)])
     return "\n".join(lines)
 
 
@@ -130,10 +156,10 @@ def plot(result, out, directory):
     data = directory / "plot.data"
     data.write_text("".join(
         '"%s" %s\n' % (n.removesuffix(" polled"),
-                       " ".join(str(result["rows"][n]["parts"][p]) for p in rows.HOST))
+                       " ".join(str(result["rows"][n]["parts"][p]) for p in counts.HOST))
         for n in names))
     plots = ", ".join(f'"{data}" using {i + 2}:xtic(1) title "{part.replace("_", " ")}"'
-                      for i, part in enumerate(rows.HOST))
+                      for i, part in enumerate(counts.HOST))
     subprocess.run(["gnuplot"], input=PLOT.format(out=out, plots=plots), text=True, check=True)
 
 

@@ -9,6 +9,7 @@ import counts
 MODES = ("polled", "handler", "sleeping")
 WINDOWS = 5
 BATCH = 16
+DEPTH = 32              # of block devices
 KIB = 1024
 
 # Sizes by kind.
@@ -26,16 +27,23 @@ SINGLE = (("send", 8), ("recv", 8), ("write", 4 * KIB), ("read", 4 * KIB), ("reg
           ("inv", 4 * KIB))
 ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
+# Block devices: both ends are measured together, with what has the data.
+DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "kofiblk")
+DISK_KINDS = ("read", "write")
+DISK_SIZES = (4 * KIB, 128 * KIB)
 
 # What the host's software does; the rest is the device's, or ours.
-HOST = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel")
-ADDED = ("kofi", "kofi_efa")
+HOST = counts.HOST + counts.BLOCK
+ADDED = ("kofi", "kofi_efa", "kofiblk")
 
 POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
 INTERRUPTS = ("cq_event",)
 WORKERS = ("kofi_work_run", "kbv_work")
 # Who copies payload on the host's behalf, and for whom.
 COPIES = (("_copy_from_iter", None), ("memcpy_orig", "efasim_post_send"))
+# The device's worker. What the kernel runs after it is charged to the device, though
+# it is what leads to the next who has to do something.
+DEVICE_WORKER = "efasim_dev_work"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +57,12 @@ class Row:
     addresses: int = 1
     endpoints: int = 1
 
+    def is_disk(self):
+        return self.ulp in DISKS
+
     def name(self):
+        if self.is_disk():
+            return f"{self.ulp} {self.kind} {size_name(self.size)} depth={self.batch}"
         words = [self.ulp, self.kind, size_name(self.size), self.mode]
         if self.batch == 1:
             words.append("single")
@@ -62,6 +75,8 @@ class Row:
     def command(self):
         ulp, device, peer = {"rxe": ("verbs", "rxe0", "rxe0"),
                              "tcp": ("tcp", "-", "-")}.get(self.ulp, (self.ulp, "es0", "es1"))
+        if self.is_disk():
+            ulp, device, peer = "blk", self.ulp, "-"
         return (f"{ulp} {device} {peer} {self.kind} {self.mode} {self.size} {self.batch} "
                 f"{WINDOWS} {self.addresses - 1} {self.endpoints - 1}")
 
@@ -111,8 +126,16 @@ def alternatives():
         yield Row("tcp", "send", size, "polled", batch_for(size))
 
 
+def block_devices():
+    for disk in DISKS:
+        for kind in DISK_KINDS:
+            for size in DISK_SIZES:
+                yield Row(disk, kind, size, "sleeping", DEPTH)
+        yield Row(disk, "read", 4 * KIB, "sleeping", 1)
+
+
 def all_rows():
-    return [*compared(), *growth(), *alternatives()]
+    return [*compared(), *growth(), *alternatives(), *block_devices()]
 
 
 def waits(row):
@@ -124,10 +147,21 @@ def waits(row):
 def checked():
     """Of kOFI's, each way once: what is compared with the baseline."""
     for row in all_rows():
-        if row.ulp == "efa" and not waits(row) and (
-                row.mode == "polled" or
-                (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
+        if waits(row):
+            continue
+        if row.ulp == "kofiblk" and row.batch == DEPTH:
             yield row
+        if row.ulp == "efa" and (row.mode == "polled" or
+                                 (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
+            yield row
+
+
+def copied(row, window):
+    """Bytes that the host's software copied: of payload, or of block devices all."""
+    if row.is_disk():
+        return sum(n for (part, _, _), n in window.copied.items() if part in HOST)
+    return row.size * sum(n for (name, had), n in window.calls.items()
+                          if any(name == c and by in (None, had) for c, by in COPIES))
 
 
 def figures(row, windows):
@@ -143,8 +177,6 @@ def figures(row, windows):
     def calls(names):
         return each(sum(n for (name, _), n in middle.calls.items() if name in names))
 
-    copies = sum(n for (name, had), n in middle.calls.items()
-                 if any(name == c and by in (None, had) for c, by in COPIES))
     return {
         "parts": {p: each(middle.parts[p]) for p in counts.PARTS},
         "host": each(host(middle)),
@@ -152,7 +184,9 @@ def figures(row, windows):
         "posts": calls(POSTS),
         "interrupts": calls(INTERRUPTS),
         "workers": calls(WORKERS),
-        "copied": each(copies) * row.size,
+        "copied": each(copied(row, middle)),
+        "after": each(sum(n for (part, _, had), n in middle.functions.items()
+                          if part == "device" and had == DEVICE_WORKER)),
         "spread": spread([host(w) for w in windows]),
     }, middle
 

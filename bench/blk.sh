@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# For guest.sh: the block devices that are measured, each /dev/NAME by its row's name.
+# Below each is a null_blk without memory, so no device has a cost of its own, and both
+# ends are in this kernel. There is one at a time, as another's timers are nobody's
+# cost, and none has an I/O scheduler.
+# shellcheck source=tests/qemu/lib.sh
+# shellcheck source=tests/qemu/kofiblk.sh
+. /bed/kofiblk.sh
+
+NVMET=/sys/kernel/config/nvmet
+SUBSYSTEM=$NVMET/subsystems/bench
+PORT=$NVMET/ports/1
+BLK=				# the one that is there
+
+# settings DIRECTORY NAME=VALUE...: of configfs, in this order
+settings()
+{
+	settings_dir=$1
+	shift
+	for setting in "$@"; do
+		echo "${setting#*=}" > "$settings_dir/${setting%%=*}" || return
+	done
+}
+
+# All at once, and they stay: the host finds functions by addresses, of which none may
+# be another module's later on.
+blk_modules()
+{
+	modprobe null_blk nr_devices=0 &&
+		modprobe -a nvme-loop nvmet-tcp nvme-tcp kofiblk_srv kofiblk || return
+	mkdir -p /sys/kernel/config
+	grep -q ' /sys/kernel/config ' /proc/mounts ||
+		mount -t configfs configfs /sys/kernel/config
+}
+
+store_up()
+{
+	store_dir=/sys/kernel/config/nullb/store
+	mkdir "$store_dir" && settings "$store_dir" size=1024 blocksize=512 power=1 ||
+		return
+	STORE=/dev/store
+}
+
+store_down()
+{
+	settings /sys/kernel/config/nullb/store power=0 &&
+		rmdir /sys/kernel/config/nullb/store
+}
+
+no_schedulers()
+{
+	for scheduler in /sys/block/*/queue/scheduler; do
+		grep -q '\[none\]' "$scheduler" || echo none > "$scheduler" || return
+	done
+}
+
+# --- nvme ---
+
+# nvme_up TYPE [SETTING-OF-THE-PORT...]: target and host; of a namespace the host shows
+# a disk that knows several ways, and hides that of each
+nvme_up()
+{
+	nvme_type=$1
+	shift
+	mkdir "$SUBSYSTEM" "$SUBSYSTEM/namespaces/1" "$PORT" &&
+		settings "$SUBSYSTEM" attr_allow_any_host=1 &&
+		settings "$SUBSYSTEM/namespaces/1" device_path="$STORE" enable=1 &&
+		settings "$PORT" addr_trtype="$nvme_type" "$@" &&
+		ln -s "$SUBSYSTEM" "$PORT/subsystems/bench"
+}
+
+# nvme_connect OPTION,...
+nvme_connect()
+{
+	echo "nqn=bench,keep_alive_tmo=0,$1" > /dev/nvme-fabrics &&
+		wait_for 20 test -b /dev/nvme0n1
+}
+
+no_nvme()
+{
+	[ ! -e /sys/class/nvme/nvme0 ] && [ ! -e /sys/block/nvme0n1 ]
+}
+
+nvme_down()
+{
+	echo 1 > /sys/class/nvme/nvme0/delete_controller && wait_for 20 no_nvme || return
+	rm "$PORT/subsystems/bench" && rmdir "$PORT" &&
+		settings "$SUBSYSTEM/namespaces/1" enable=0 &&
+		rmdir "$SUBSYSTEM/namespaces/1" "$SUBSYSTEM"
+}
+
+# --- the devices ---
+disk_null_blk()
+{
+	DISK=${STORE#/dev/}
+}
+
+disk_nvme_loop()
+{
+	DISK=nvme0n1
+	nvme_up loop && nvme_connect transport=loop
+}
+
+disk_nvme_tcp()
+{
+	DISK=nvme0n1
+	nvme_up tcp addr_adrfam=ipv4 addr_traddr=127.0.0.1 addr_trsvcid=4421 &&
+		nvme_connect transport=tcp,traddr=127.0.0.1,trsvcid=4421
+}
+
+# The server has one device, and the client the other.
+disk_kofiblk()
+{
+	ip addr add "${SERVER%:*}/32" dev lo
+	serve_one "$STORE" domain=es0 && attach disk0 client=bench,domain=es1
+}
+
+gone_kofiblk()
+{
+	detach && serve_none && ip addr del "${SERVER%:*}/32" dev lo
+}
+
+# blk_only NAME: have this one and no other, or none
+blk_only()
+{
+	[ "$1" != "$BLK" ] || return 0
+	case $BLK in
+	"" | null_blk) ;;
+	kofiblk) check "kofiblk goes" gone_kofiblk ;;
+	*) check "$BLK goes" nvme_down ;;
+	esac
+	if [ -n "$BLK" ]; then
+		rm "/dev/$BLK"
+		check "the store goes" store_down
+	fi
+	BLK=$1
+	[ -n "$BLK" ] || return 0
+	[ -d /sys/module/kofiblk ] || check "block devices' modules" blk_modules
+	check "a store" store_up
+	check "$BLK comes" "disk_$(echo "$BLK" | tr - _)"
+	check "no I/O schedulers" no_schedulers
+	ln -s "$DISK" "/dev/$BLK"
+}
