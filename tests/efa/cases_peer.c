@@ -185,7 +185,8 @@ static void et_flood(struct et *t)
 			et_listen(t, i);
 		for (i = 0; i < ET_ROUNDS && !t->failed &&
 		     (s->arrived < ET_HONEST || s->completed < ET_HONEST ||
-		      s->fended < ET_FLOOD); i++) {
+		      s->fended < ET_FLOOD || s->junk < ET_FLOOD / 5 * 3);
+		     i++) {
 			et_besiege(s);
 			et_honest(s);
 			et_endure(s);
