@@ -33,8 +33,8 @@ def mebibytes(size):
 
 class Slots:
     """How many guests run at once: each boot takes all of its own, first come,
-    first served. One more than there are CPUs, as a guest that waits for leaks
-    to age idles."""
+    first served. No more than there are CPUs: a virtual CPU that spins for another
+    one that doesn't run is of no use to anybody."""
 
     def __init__(self, count):
         self.free = count
@@ -58,7 +58,7 @@ class Slots:
                 self.changed.notify_all()
 
 
-slots = Slots(max(2, os.cpu_count() or 1) + 1)
+slots = Slots(max(2, os.cpu_count() or 1))
 
 
 @dataclasses.dataclass

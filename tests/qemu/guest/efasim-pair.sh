@@ -6,7 +6,6 @@
 # host-root: yes
 # host-tools: rdma python3
 # mem: 1G
-# kmemleak: yes
 # timeout: 300
 #
 # Soft devices of two kernels: messages, RDMA, faults on the way, a peer that

@@ -7,7 +7,7 @@
 # host-tools: rdma fio
 # modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
 # kmemleak: yes
-# full: yes
+# more: yes
 # timeout: 600
 #
 # Allocations fail, of one side and then of the other, while data is written, read and

@@ -6,7 +6,6 @@
 # host-root: yes
 # host-tools: rdma
 # modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
-# kmemleak: yes
 # full: stock-6.1
 # timeout: 600
 #

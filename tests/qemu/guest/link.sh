@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # guests: 2
-# kmemleak: yes
 # timeout: 60
 #
 # What tests of two guests rely on: addresses, large frames, barriers.
