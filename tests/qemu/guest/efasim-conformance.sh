@@ -62,7 +62,7 @@ create lo
 run "two devices" es0 es1
 at_length && run "one device" es0 es0 many_messages
 
-set_faults reorder=300 duplicate=50 drop=30 delay=50 rnr=20 no_memory=5
+set_faults reorder=300 duplicate=50 drop=30 delay=50 rnr=20 no_memory=30
 run "with faults" es0 es1 many_messages
 run "with faults" es0 es1 rdma_read
 for knob in reorder duplicate drop delay rnr no_memory; do

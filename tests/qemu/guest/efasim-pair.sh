@@ -83,7 +83,7 @@ fi
 barrier plain-done > /dev/null
 
 meet faulty
-faults reorder=200 duplicate=50 drop=20 delay=50 rnr=10 no_memory=5
+faults reorder=200 duplicate=50 drop=20 delay=50 rnr=10 no_memory=30
 if [ "$ROLE" = a ]; then
 	echo "es0 $TARGET" > $TEST/run
 	show "with faults"
