@@ -29,10 +29,7 @@ settings()
 blk_modules()
 {
 	modprobe null_blk nr_devices=0 &&
-		modprobe -a nvme-loop nvmet-tcp nvme-tcp kofiblk_srv kofiblk || return
-	mkdir -p /sys/kernel/config
-	grep -q ' /sys/kernel/config ' /proc/mounts ||
-		mount -t configfs configfs /sys/kernel/config
+		modprobe -a nvme-loop nvmet-tcp nvme-tcp kofiblk_srv kofiblk && configfs_up
 }
 
 store_up()
