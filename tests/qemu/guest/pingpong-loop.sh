@@ -66,9 +66,10 @@ usleep 500000
 echo 0 > /sys/kernel/debug/kofi_loop/loop1/present
 check "a removal ends it" ended failed
 grep error: "$DIR/client/results"
-# Of the device, or of the server's end of it, which may go first.
-check "and is named" \
-	grep -q '^error: .* device\|^error: .* endpoint went away' "$DIR/client/results"
+# Of the device, or of the server's end of it, which may go first: then what is
+# under way fails, what is posted finds nobody, or the server says that it failed.
+why='device\|endpoint went away\|host unreachable\|as it failed'
+check "and is named" grep -q "^error: .*\($why\)" "$DIR/client/results"
 check "the server waits for the next" wait_while server running 20
 echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
 check "nothing is open" nothing_open
