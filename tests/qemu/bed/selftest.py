@@ -63,8 +63,9 @@ BOOTS = [
     (Boot("selftest-hang", suites=(MODULE,), suite_parameters=broken("hang"),
           timeout=6),
      {**MISSING, **CUT, "a hang": r"^timeout: no end after 6 s"}),
+    # Patience: the guest's own watchdog shall not be faster than its death.
     (Boot("selftest-dead", suites=(MODULE,), suite_parameters=broken("dead"),
-          timeout=4, grace=2, smp=1),
+          timeout=4, grace=2, patience=600, smp=1),
      {**MISSING, **CUT, "a dead guest": r"^guest was dead: killed"}),
     # One guest is killed on request, and later dies of itself.
     (Boot("selftest-lives", guests=2, lives=3, smp=1, tests=("died",), timeout=120),
