@@ -92,13 +92,18 @@ try()
 	return 1
 }
 
-failed=0
-tried=0
-while IFS=$'\t' read -r case file edit; do
-	[ -n "$case" ] || continue
-	[ $# = 0 ] || [[ " $* " == *" $case "* ]] || continue
-	tried=$((tried + 1))
-	try "$case" "$file" "$edit" || failed=$((failed + 1))
-done <<< "$QUIRKS"
-echo "$tried quirks, $failed unnoticed"
-[ "$tried" -gt 0 ] && [ "$failed" = 0 ]
+try_all()
+{
+	local failed=0 tried=0 case file edit
+	while IFS=$'\t' read -r case file edit; do
+		[ -n "$case" ] || continue
+		[ $# = 0 ] || [[ " $* " == *" $case "* ]] || continue
+		tried=$((tried + 1))
+		try "$case" "$file" "$edit" || failed=$((failed + 1))
+	done <<< "$QUIRKS"
+	echo "$tried quirks, $failed unnoticed"
+	[ "$tried" -gt 0 ] && [ "$failed" = 0 ]
+}
+
+# Another run would take the edit back.
+locked "quirks-${WORK##*/}" try_all "$@"
