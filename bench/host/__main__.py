@@ -3,7 +3,6 @@
 
 import argparse
 import concurrent.futures
-import datetime
 import json
 import re
 import shutil
@@ -14,6 +13,7 @@ import time
 
 import counts
 import guest
+import logs as all_logs
 import report
 import rows as all_about_rows
 import tree
@@ -123,17 +123,11 @@ def choose(words, rows=all_about_rows.all_rows):
             if not words or all(word in row.name().split() for word in words)]
 
 
-def new_logs():
-    logs = tree.CACHE / "bench" / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}"
-    logs.mkdir(parents=True)
-    return logs
-
-
 def profile(args):
     """One boot; for each row the functions that an operation's instructions are in."""
     rows = choose(args.only)
     built = tree.Tree(guest.KERNEL)
-    logs = new_logs()
+    logs = all_logs.new_directory("bench")
     guest.build_plugin(logs)
     boot = guest.run(built, [VALIDATE, *(row.command() for row in rows)], logs, "profile")
     measured = Measurement(boot, built.build)
@@ -153,7 +147,7 @@ def profile(args):
 
 def results(rows):
     """Two boots; what came of them, and whether it can be believed."""
-    logs = new_logs()
+    logs = all_logs.new_directory("bench")
     OUT.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     built, runs = measure(rows, logs)

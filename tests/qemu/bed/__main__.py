@@ -3,7 +3,6 @@
 
 import argparse
 import concurrent.futures
-import datetime
 import os
 import shutil
 import signal
@@ -14,39 +13,18 @@ import time
 import traceback
 
 import boot as boots
+import logs
 import plan
 import selftest
 import shell
 import tree
 import verdict as judges
 
-KEEP_LOGS = 10
-LOG_NAME = "%Y-%m-%d-%H%M%S"
-
-
-def log_directory():
-    """A new one for this run, "latest" pointing to it, the oldest dropped, but
-    none of the last hour, which may be another run's that is still going on."""
-    top = tree.CACHE / "log"
-    now = datetime.datetime.now()
-    hour_ago = f"{now - datetime.timedelta(hours=1):{LOG_NAME}}"
-    logs = top / f"{now:{LOG_NAME}}-{os.getpid()}"
-    logs.mkdir(parents=True)
-    link = top / f".latest-{os.getpid()}"
-    link.symlink_to(logs.name)
-    link.rename(top / "latest")
-    old = sorted(p for p in top.iterdir() if p.is_dir() and not p.is_symlink()
-                 and p.name < hour_ago)
-    for path in old[:-KEEP_LOGS]:
-        shutil.rmtree(path, ignore_errors=True)
-    return logs
-
-
 class Report:
     """What is shown, and the counts. Used by several threads."""
 
-    def __init__(self, logs, verbose):
-        self.logs, self.verbose = logs, verbose
+    def __init__(self, directory, verbose):
+        self.logs, self.verbose = directory, verbose
         self.lock = threading.Lock()
         self.passed, self.failed, self.skipped = 0, 0, []
 
@@ -89,7 +67,7 @@ class Check:
 
     def __init__(self, args):
         self.args = args
-        self.report = Report(log_directory(), args.verbose)
+        self.report = Report(logs.new_directory("log"), args.verbose)
         self.trees = {}
         self.unavailable = {}
         self.kunit = judges.Kunit(tree.script("kernel.sh", "source"))
@@ -175,7 +153,8 @@ class Check:
             if self.wanted(name):
                 self.report.add(name, selftest.judge_unittests(directory))
         say(f"{len(jobs)} boots, logs in {self.report.logs}")
-        with concurrent.futures.ThreadPoolExecutor(len(jobs) or 1) as pool:
+        # No more than can run, so that they begin in this order.
+        with concurrent.futures.ThreadPoolExecutor(boots.SLOTS) as pool:
             list(pool.map(self.run_job, jobs))
         say(f"{time.monotonic() - started:.0f} s for building and booting")
         return self.report.end()
@@ -210,7 +189,7 @@ def run(args):
     if args.command == "check":
         return Check(args).run()
     if args.command == "demo":
-        return shell.demo(args, log_directory())
+        return shell.demo(args, logs.new_directory("log"))
     return shell.shell(args)
 
 

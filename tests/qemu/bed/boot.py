@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import fcntl
 import os
 import pathlib
 import selectors
@@ -11,7 +12,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 
 import tree
@@ -31,34 +31,42 @@ def mebibytes(size):
     return int(size[:-1]) * {"M": 1, "G": 1024}[size[-1]]
 
 
-class Slots:
-    """How many guests run at once: each boot takes all of its own, first come,
-    first served. No more than there are CPUs: a virtual CPU that spins for another
-    one that doesn't run is of no use to anybody."""
-
-    def __init__(self, count):
-        self.free = count
-        self.queue = []
-        self.changed = threading.Condition()
-
-    @contextlib.contextmanager
-    def take(self, count):
-        ticket = object()
-        with self.changed:
-            self.queue.append(ticket)
-            self.changed.wait_for(lambda: self.queue[0] is ticket and self.free >= count)
-            self.queue.pop(0)
-            self.free -= count
-            self.changed.notify_all()
-        try:
-            yield
-        finally:
-            with self.changed:
-                self.free += count
-                self.changed.notify_all()
+SLOTS = max(2, os.cpu_count() or 1)
+LOOK = 0.2              # seconds between looks for a free slot
 
 
-slots = Slots(max(2, os.cpu_count() or 1))
+def try_lock(name):
+    """The open file of a lock that is held now, or None. It goes with the process."""
+    (tree.CACHE / "lock").mkdir(parents=True, exist_ok=True)
+    lock = open(tree.CACHE / "lock" / name, "wb")   # pylint: disable=consider-using-with
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
+
+
+def lock_any(names):
+    while True:
+        for name in names:
+            lock = try_lock(name)
+            if lock:
+                return lock
+        time.sleep(LOOK)
+
+
+@contextlib.contextmanager
+def slots(count):
+    """So many guests may run now, of all runs on this machine: no more than there
+    are CPUs, as a virtual CPU that spins for another one that doesn't run is of no use
+    to anybody. Who takes several takes them before anybody else takes one."""
+    names = [f"guest-{n}" for n in range(SLOTS)]
+    with contextlib.ExitStack() as held:
+        with lock_any(["guests"]):
+            for _ in range(count):
+                held.enter_context(lock_any(names))
+        yield
 
 
 @dataclasses.dataclass
@@ -388,12 +396,14 @@ class Control:
 
     @staticmethod
     def _answer(guest, answer):
-        guest.control.sendall(answer.encode() + b"\n")
+        # Of one that has ended meanwhile the end is read soon.
+        with contextlib.suppress(OSError):
+            guest.control.sendall(answer.encode() + b"\n")
 
 
 def run(boot, trees, logs):
     """Boots and waits for the end. Returns the outcome of each guest."""
-    with slots.take(boot.guests), \
+    with slots(boot.guests), \
             tempfile.TemporaryDirectory(prefix="kofi-") as sockets:
         return _run(boot, trees[boot.kernel], logs / boot.name, sockets)
 

@@ -66,15 +66,31 @@ class Tree:
         self.release = (self.kernel / "release").read_text().strip()
         self.modules = self.kernel / "modules" / "lib" / "modules" / self.release
         self.build = script("build.sh", version)
+        self.copy = tempfile.TemporaryDirectory()   # pylint: disable=consider-using-with
         self.ours = self._ours()
+        self._copy_tests(pathlib.Path(self.copy.name))
         self.dependencies = self._dependencies()
 
     def _ours(self):
-        """Our modules by name, those that were built this time only."""
+        """Our modules by name, those that were built this time only. Copies, as guests
+        boot for minutes, in which they may be built again."""
         order = (self.build / "modules.order").read_text().split()
         paths = [self.build / pathlib.Path(p).with_suffix(".ko").relative_to(
             self.build if p.startswith("/") else ".") for p in order]
-        return {module_name(p): p for p in paths}
+        return {module_name(p): pathlib.Path(shutil.copy(p, self.copy.name))
+                for p in paths}
+
+    @staticmethod
+    def _copy_tests(root):
+        for name in ("bed/guest", "bed/tools"):
+            (root / name).mkdir(parents=True)
+        shutil.copy(QEMU_DIR / "init", root / "init")
+        for path in QEMU_DIR.glob("*.sh"):
+            shutil.copy(path, root / "bed")
+        for path in (*QEMU_DIR.glob("guest/*.[ps][yh]"), *QEMU_DIR.glob("selftest/*.sh")):
+            shutil.copy(path, root / "bed" / "guest")
+        for path in (TOP / "tools").iterdir():
+            shutil.copy(path, root / "bed" / "tools")
 
     def _dependencies(self):
         """The kernel's modules: {name: [path, path of a dependency, ...]}"""
@@ -122,9 +138,11 @@ class Tree:
         self._stage_system(root)
 
     def _stage_system(self, root):
-        for name in ("bin", "sbin", "proc", "sys", "dev", "tmp", "bed/guest",
-                     "bed/tools"):
+        for name in ("bin", "sbin", "proc", "sys", "dev", "tmp"):
             (root / name).mkdir(parents=True)
+        copy = pathlib.Path(self.copy.name)
+        shutil.copytree(copy / "bed", root / "bed")
+        shutil.copy(copy / "init", root / "init")
         shutil.copy(BUSYBOX, root / "bin" / "busybox")
         applets = subprocess.run([BUSYBOX, "--list"], stdout=subprocess.PIPE,
                                  text=True, check=True).stdout.split()
@@ -133,15 +151,6 @@ class Tree:
                 (root / "bin" / applet).symlink_to("busybox")
         # The kernel calls it by this name.
         (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
-        shutil.copy(QEMU_DIR / "init", root / "init")
-        for path in QEMU_DIR.glob("*.sh"):
-            shutil.copy(path, root / "bed")
-        scripts = [*QEMU_DIR.glob("guest/*.[ps][yh]"),
-                   *QEMU_DIR.glob("selftest/*.sh")]
-        for path in scripts:
-            shutil.copy(path, root / "bed" / "guest")
-        for path in (TOP / "tools").iterdir():
-            shutil.copy(path, root / "bed" / "tools")
         (root / "bed" / "modules").write_text("\n".join(self.ours) + "\n")
 
 
