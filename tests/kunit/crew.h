@@ -15,15 +15,26 @@
 
 /* A busy machine that emulates another one is slow: this says "never". */
 #define KOFI_NEVER_MS	20000
+/* The same for who keeps a CPU meanwhile: no watchdog minds. */
+#define KOFI_SPIN_MS	(KOFI_NEVER_MS / 2)
 
-/* Wait for something to come true; false if it doesn't. */
+/*
+ * Wait for something to come true; false if it doesn't. What was true once may be
+ * no more, so it isn't looked at again.
+ */
 #define kofi_soon(cond)							\
 ({									\
 	unsigned long __end = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);\
+	bool __late, __true;						\
 									\
-	while (!(cond) && time_before(jiffies, __end))			\
+	for (;;) {							\
+		__late = time_after(jiffies, __end);			\
+		__true = (cond);					\
+		if (__true || __late)					\
+			break;						\
 		usleep_range(50, 100);					\
-	!!(cond);							\
+	}								\
+	__true;								\
 })
 
 /**
