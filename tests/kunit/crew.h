@@ -107,6 +107,12 @@ static inline void kofi_thread_join(struct kunit *test,
 	put_task_struct(thread->task);
 }
 
+/* Is it at its wait_event() or the like? Without that it runs, or has returned. */
+static inline bool kofi_thread_sleeps(struct kofi_thread *thread)
+{
+	return READ_ONCE(thread->task->__state) == TASK_UNINTERRUPTIBLE;
+}
+
 static inline bool kofi_completed(struct completion *done)
 {
 	return wait_for_completion_timeout(done,

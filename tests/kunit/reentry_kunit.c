@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
+#include "crew.h"
 #include "fake.h"
 
 #define MINUTE	(60 * HZ)
@@ -187,18 +188,16 @@ static void deregister_inside_other(struct kunit *test)
  * @fabric: what the call opens
  * @open: it is fi_fabric(), not fi_getinfo()
  * @ret: what it returned
- * @left: what deregistering returned; 1 while it is waiting
  */
 struct blocked {
 	struct completion entered;
 	struct completion go;
 	struct work_struct call;
-	struct work_struct leave;
+	struct kofi_thread leave;
 	struct kofi_fake *fake;
 	struct fid_fabric *fabric;
 	bool open;
 	int ret;
-	int left;
 };
 
 static void block(struct kofi_fake *fake, struct fid *fid, void *arg)
@@ -223,11 +222,11 @@ static void blocked_call(struct work_struct *work)
 	}
 }
 
-static void blocked_leave(struct work_struct *work)
+static void blocked_leave(struct kofi_thread *thread)
 {
-	struct blocked *blocked = container_of(work, struct blocked, leave);
+	struct blocked *blocked = thread->arg;
 
-	WRITE_ONCE(blocked->left, kofi_fake_deregister(blocked->fake));
+	thread->ret = kofi_fake_deregister(blocked->fake);
 }
 
 static struct blocked *start_blocked(struct kunit *test, const char *name,
@@ -239,29 +238,29 @@ static struct blocked *start_blocked(struct kunit *test, const char *name,
 	KUNIT_ASSERT_NOT_NULL(test, blocked);
 	blocked->fake = kofi_fake_new(test, name);
 	blocked->open = open;
-	blocked->left = 1;
 	init_completion(&blocked->entered);
 	init_completion(&blocked->go);
 	INIT_WORK(&blocked->call, blocked_call);
-	INIT_WORK(&blocked->leave, blocked_leave);
 	blocked->fake->call[open ? FAKE_FABRIC : FAKE_GETINFO].hook = block;
 	blocked->fake->call[open ? FAKE_FABRIC : FAKE_GETINFO].hook_arg =
 		blocked;
 	queue_work(system_unbound_wq, &blocked->call);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&blocked->entered,
 							  MINUTE), 0);
-	queue_work(system_unbound_wq, &blocked->leave);
+	kofi_thread_start(test, &blocked->leave, blocked_leave, blocked);
+	/* Nobody else has a lock that it takes: what it sleeps for is the call. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_thread_sleeps(&blocked->leave) ||
+					  completion_done(&blocked->leave.done)));
 	/* Long enough for it to have come back, if it did that. */
-	msleep(50);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(blocked->left), 1);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&blocked->leave, 50));
 	return blocked;
 }
 
-static void end_blocked(struct blocked *blocked)
+static void end_blocked(struct kunit *test, struct blocked *blocked)
 {
 	complete(&blocked->go);
 	flush_work(&blocked->call);
-	flush_work(&blocked->leave);
+	kofi_thread_join(test, &blocked->leave);
 }
 
 static void deregister_waits(struct kunit *test)
@@ -275,9 +274,9 @@ static void deregister_waits(struct kunit *test)
 			-EBUSY);
 	KUNIT_EXPECT_EQ(test, kofi_provider_register(KOFI_API_VERSION,
 						     &fake->provider), -EEXIST);
-	end_blocked(blocked);
+	end_blocked(test, blocked);
 	KUNIT_EXPECT_EQ(test, blocked->ret, 0);
-	KUNIT_EXPECT_EQ(test, blocked->left, 0);
+	KUNIT_EXPECT_EQ(test, blocked->leave.ret, 0);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_GETINFO), 1);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_FREEINFO), 1);
 }
@@ -287,9 +286,9 @@ static void deregister_waits_for_open(struct kunit *test)
 {
 	struct blocked *blocked = start_blocked(test, "slow", true);
 
-	end_blocked(blocked);
+	end_blocked(test, blocked);
 	KUNIT_ASSERT_EQ(test, blocked->ret, 0);
-	KUNIT_EXPECT_EQ(test, blocked->left, -EBUSY);
+	KUNIT_EXPECT_EQ(test, blocked->leave.ret, -EBUSY);
 	KUNIT_EXPECT_EQ(test, found(blocked->fake), 1);
 	KUNIT_EXPECT_EQ(test, fi_close(&blocked->fabric->fid), 0);
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(blocked->fake), 0);
