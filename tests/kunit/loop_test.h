@@ -12,6 +12,7 @@
 #include <kofi/eq.h>
 #include <kofi/rma.h>
 #include <kofi/tagged.h>
+#include "crew.h"
 
 #define LOOP_BUF	(64 * 1024)
 
@@ -169,14 +170,9 @@ static inline int loop_read(struct loop_end *end, struct loop_comp *comp)
 static inline void loop_await(struct kunit *test, struct loop_end *end,
 			      void *context, struct loop_comp *comp)
 {
-	unsigned long timeout = jiffies + 10 * HZ;
 	int ret;
 
-	while (!(ret = loop_read(end, comp))) {
-		if (time_after(jiffies, timeout))
-			break;
-		usleep_range(100, 1000);
-	}
+	KUNIT_ASSERT_TRUE(test, kofi_soon((ret = loop_read(end, comp))));
 	KUNIT_ASSERT_EQ(test, ret, 1);
 	KUNIT_ASSERT_PTR_EQ(test, comp->error.err ? comp->error.op_context :
 						    comp->entry.op_context,
