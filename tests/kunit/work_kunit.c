@@ -388,7 +388,7 @@ static void work_where_fn(struct work_struct *work)
 {
 	struct work_where *where = container_of(work, struct work_where,
 						work.work);
-	int i;
+	ktime_t stop = ktime_add_ms(ktime_get(), KOFI_SPIN_MS);
 
 	where->in_worker = kofi_in_handler();
 	local_bh_disable();
@@ -397,8 +397,9 @@ static void work_where_fn(struct work_struct *work)
 	hrtimer_start(&where->timer, 100 * NSEC_PER_USEC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
 	/* Without leaving the CPU, so that the timer interrupts the worker. */
-	for (i = 0; i < 20000 && READ_ONCE(where->in_hardirq) < 0; i++)
-		udelay(5);
+	while (READ_ONCE(where->in_hardirq) < 0 &&
+	       ktime_before(ktime_get(), stop))
+		cpu_relax();
 	complete(&where->done);
 }
 
@@ -454,11 +455,14 @@ static void work_count_fn(struct work_struct *work)
 
 static void work_come_and_go(struct kunit *test)
 {
+	unsigned long stop = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
 	atomic_t in_handler = ATOMIC_INIT(0), calls = ATOMIC_INIT(0);
 	struct work_count *count;
 	int i, k;
 
-	for (i = 0; i < WORK_ROUNDS; i++) {
+	/* Until one has run: the CPU whose turn it is may get none itself. */
+	for (i = 0; i < WORK_ROUNDS ||
+	     (!atomic_read(&calls) && time_before(jiffies, stop)); i++) {
 		count = kcalloc(WORK_MANY, sizeof(*count), GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, count);
 		for (k = 0; k < WORK_MANY; k++) {
