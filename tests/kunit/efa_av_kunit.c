@@ -265,7 +265,7 @@ struct reader {
 static void read_slowly(struct kofi_thread *thread)
 {
 	struct reader *reader = container_of(thread, struct reader, thread);
-	unsigned long end = jiffies + 2 * HZ;
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
 	struct kefa_av_table *table;
 	struct kefa_peer *peer;
 
