@@ -314,6 +314,11 @@ static void efasim_dev_peer_timer(struct efasim_dev *dev,
 	bool resent = false;
 	int i;
 
+	/* While this device wasn't run its peer had no chance to be heard. */
+	peer->heard = ktime_add(peer->heard,
+				ktime_sub(now, timer->node.expires));
+	if (ktime_after(peer->heard, now))
+		peer->heard = now;
 	if (ktime_ms_delta(now, peer->heard) > dev->unresp_ms &&
 	    in_flight(peer)) {
 		efasim_count(dev, EFASIM_S_unresponsive_remote_events);

@@ -610,6 +610,45 @@ static void engine_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
 }
 
+/* @end has waited @silent ms for @peer, and for @late of them its timer was due. */
+static void time_out(struct end *end, struct efasim_peer *peer, u32 silent,
+		     u32 late)
+{
+	ktime_t now = ktime_get();
+
+	mutex_lock(&end->dev.lock);
+	peer->heard = ktime_sub_ms(now, silent);
+	efasim_dev_arm(&end->dev, &peer->timer, ktime_sub_ms(now, late));
+	efasim_dev_timers(&end->dev);
+	mutex_unlock(&end->dev.lock);
+}
+
+/* A device that wasn't run for a while blames nobody else for it. */
+static void engine_own_silence(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_peer *peer;
+
+	p->a.dev.unresp_ms = 1000;
+	post(&p->a, &p->b, 0, 1);
+	run(&p->a);
+	peer = peer_of(&p->a, p->b.dev.gid);
+
+	time_out(&p->a, peer, 5000, 4500);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 0);
+	/* Who was heard of since it was due isn't ahead of time. */
+	time_out(&p->a, peer, 100, 4500);
+	KUNIT_EXPECT_FALSE(test, ktime_after(peer->heard, ktime_get()));
+	KUNIT_EXPECT_EQ(test, stat(&p->a,
+				   EFASIM_S_unresponsive_remote_events), 0);
+
+	time_out(&p->a, peer, 5000, 3500);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_UNREACH_REMOTE);
+	KUNIT_EXPECT_EQ(test, stat(&p->a,
+				   EFASIM_S_unresponsive_remote_events), 1);
+}
+
 static u64 draw(struct efasim_dev *dev)
 {
 	u64 bits = 0;
@@ -698,6 +737,7 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_greedy_stranger),
 	KUNIT_CASE(engine_many_strangers),
 	KUNIT_CASE_PARAM(engine_fault, sent_with_gen_params),
+	KUNIT_CASE(engine_own_silence),
 	KUNIT_CASE(engine_seed),
 	KUNIT_CASE(engine_young_handle),
 	KUNIT_CASE(engine_wild_packets),
