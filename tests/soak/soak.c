@@ -28,8 +28,8 @@ module_param(threads, uint, 0444);
 MODULE_PARM_DESC(threads, "number of threads (default: 4)");
 
 static unsigned int seconds = 1;
-module_param(seconds, uint, 0444);
-MODULE_PARM_DESC(seconds, "how long to run (default: 1)");
+module_param(seconds, uint, 0644);
+MODULE_PARM_DESC(seconds, "how long to run, may be changed meanwhile (default: 1)");
 
 static unsigned int seed = 1;
 module_param(seed, uint, 0444);
@@ -376,6 +376,14 @@ static void soak_thread_fini(struct soak_thread *t)
 	kvfree(t->in);
 }
 
+static void soak_last(void)
+{
+	unsigned long begun = jiffies;
+
+	while (time_before(jiffies, begun + READ_ONCE(seconds) * HZ))
+		msleep(50);
+}
+
 static int soak_run(struct soak_thread *all)
 {
 	struct task_struct *task;
@@ -389,7 +397,7 @@ static int soak_run(struct soak_thread *all)
 			all[i].task = task;
 	}
 	if (!ret)
-		msleep(seconds * MSEC_PER_SEC);
+		soak_last();
 	for (i = 0; i < threads; i++)
 		if (all[i].task)
 			kthread_stop(all[i].task);

@@ -11,6 +11,11 @@
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
+fabric_open()
+{
+	grep -qs 'open_fabrics: [1-9]' /sys/kernel/debug/kofi/providers
+}
+
 gone()
 {
 	for module; do
@@ -20,12 +25,13 @@ gone()
 
 modprobe kofi_loop
 refuse "the core can't go before a provider" rmmod kofi
-modprobe kofi_soak threads=4 seconds=5 &
+modprobe kofi_soak threads=4 seconds=60 &
 soak=$!
-until grep -qs 'open_fabrics: [1-9]' /sys/kernel/debug/kofi/providers; do
-	usleep 50000
-done
+check "a fabric is open" wait_for 60 fabric_open
 refuse "a provider can't go while a fabric is open" rmmod kofi_loop
+# There shall be some traffic after that.
+sleep 2
+echo 0 > /sys/module/kofi_soak/parameters/seconds
 check "nor does asking disturb the traffic" wait $soak
 check "no fabric is open any more" grep -q 'open_fabrics: 0' /sys/kernel/debug/kofi/providers
 check "the provider goes, though the ULP is still loaded" rmmod kofi_loop
@@ -98,9 +104,7 @@ modprobe kofi_efa_test
 # One that has its fabric open until the device goes.
 echo "es0 es0 removal 1" > /sys/kernel/debug/kofi_efa_test/run &
 cases=$!
-until grep -qs 'open_fabrics: [1-9]' /sys/kernel/debug/kofi/providers; do
-	usleep 50000
-done
+check "a fabric of it is open" wait_for 60 fabric_open
 refuse "the EFA provider can't go while a fabric is open" rmmod kofi_efa
 refuse "nor can its device's driver" rmmod efasim
 check "the device goes under the ULP" host rdma link delete es0
