@@ -130,6 +130,25 @@ static void et_rma_data(struct et *t)
 	ET_EXPECT(t, et_filled(t->b.buf, 5000, 2));
 }
 
+/* Of a write that nobody hears of, @seed's pattern is all that can be seen. */
+static bool et_await_written(struct et *t, struct fid_mr *mr, size_t len,
+			     u8 seed)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ET_TIMEOUT);
+	u8 *copy = t->a.small + SZ_32K;
+
+	do {
+		ET_EXPECT_EQ(t, fi_read(t->a.ep, copy, len, NULL, t->a.peer,
+					mr->base_addr, fi_mr_key(mr),
+					(void *)9), 0);
+		et_expect_rma(t, FI_READ);
+		if (et_filled(copy, len, seed))
+			return true;
+		msleep(20);
+	} while (!t->failed && time_before(jiffies, end));
+	return false;
+}
+
 static void et_rma_inject(struct et *t)
 {
 	struct fid_mr *mr = et_reg(t, t->b.small, SZ_8K, ET_REMOTE);
@@ -141,7 +160,7 @@ static void et_rma_inject(struct et *t)
 					mr->base_addr, fi_mr_key(mr)), 0);
 	memset(t->a.small, 0xee, 4096);
 	/* Not ordered with anything, so ask until it is there. */
-	msleep(200);
+	ET_EXPECT(t, et_await_written(t, mr, 4096, 6));
 	ET_EXPECT(t, et_quiet(&t->a));
 	et_dereg(t, mr);
 	ET_EXPECT(t, et_filled(t->b.small, 4096, 6));
