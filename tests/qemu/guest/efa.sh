@@ -110,7 +110,7 @@ check "delete es1" host rdma link delete es1
 
 # Apart, as if in two kernels, so that one can fall silent.
 echo 1 > /sys/module/efasim/parameters/udp_only
-echo 1500 > /sys/module/efasim/parameters/unresponsive_ms
+echo 3000 > /sys/module/efasim/parameters/unresponsive_ms
 host ip link add d0 type dummy
 host ip address add 10.9.9.9/24 dev d0
 ip link set d0 up
