@@ -156,6 +156,8 @@ static void et_traffic_run(struct et_traffic *tr)
 
 	while ((tr[0].ret != -ENODEV || tr[1].ret != -ENODEV) &&
 	       time_before(jiffies, end)) {
+		WRITE_ONCE(et_depth, min(et_sum(tr[0].open),
+					 et_sum(tr[1].open)));
 		for (i = 0; i < 2; i++) {
 			et_traffic_post(&tr[i]);
 			if (tr[i].ret || !(tr[i].next % 64))
@@ -163,6 +165,7 @@ static void et_traffic_run(struct et_traffic *tr)
 		}
 		cond_resched();
 	}
+	WRITE_ONCE(et_depth, 0);
 }
 
 /* What is left comes without being asked for, and nothing comes twice. */

@@ -102,6 +102,8 @@ struct et {
 
 /* main.c */
 
+extern u32 et_depth;
+
 void et_printf(const char *fmt, ...) __printf(1, 2);
 void et_failed(struct et *t, const char *func, int line, const char *what,
 	       long long got);

@@ -5,7 +5,8 @@
  *   echo "DEVICE PEER [CASE [NUMBER]]" > /sys/kernel/debug/kofi_efa_test/run
  *   cat /sys/kernel/debug/kofi_efa_test/results
  *
- * runs every case, or one, and shows TAP.
+ * runs every case, or one, and shows TAP. While the case "removal" runs, "depth" there
+ * is how many operations either end has outstanding, at least.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -26,6 +27,7 @@ static DEFINE_MUTEX(et_lock);	/* protects the results; one run at a time */
 static char *et_results;
 static size_t et_len;
 static struct dentry *et_dir;
+u32 et_depth;
 
 static const struct et_case * const et_all[] = {
 	et_msg_cases, et_rma_cases, et_life_cases, et_removal_cases,
@@ -162,6 +164,7 @@ static int __init et_init(void)
 	et_dir = debugfs_create_dir("kofi_efa_test", NULL);
 	debugfs_create_file("run", 0200, et_dir, NULL, &et_run_fops);
 	debugfs_create_file("results", 0400, et_dir, NULL, &et_results_fops);
+	debugfs_create_u32("depth", 0400, et_dir, &et_depth);
 	return 0;
 }
 module_init(et_init);

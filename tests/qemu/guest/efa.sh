@@ -17,6 +17,8 @@ TEST=/sys/kernel/debug/kofi_efa_test
 SIM=/sys/kernel/debug/efasim
 ROUNDS=2
 DEAD_ROUNDS=1
+# Operations: most of what there is room for at an end.
+DEPTH=512
 
 # run WHAT DEVICE PEER [CASE [NUMBER]]: its TAP lines become ours
 run()
@@ -54,6 +56,13 @@ create()
 	check "es1 comes" host rdma link add es1 type efasim netdev "${1:-lo}"
 }
 
+# come_back: a name is free only a while after its device can't be seen any more
+come_back()
+{
+	check "es0 is back" wait_for 20 host rdma link add es0 type efasim netdev lo
+	check "es1 is back" wait_for 20 host rdma link add es1 type efasim netdev lo
+}
+
 gone()
 {
 	[ ! -e /sys/class/infiniband/es0 ] && [ ! -e /sys/class/infiniband/es1 ]
@@ -81,21 +90,27 @@ dies()
 	set_faults admin_timeout_ms=300 admin_timeout=1
 }
 
+# deep: both ends have so much outstanding
+deep()
+{
+	[ "$(cat $TEST/depth)" -ge $DEPTH ]
+}
+
 # removal ROUND [dead]: two devices go, at full depth, and come back
 removal()
 {
 	# So slow that what is posted piles up.
 	set_faults delay=1000 delay_us=20000
 	(
-		sleep 1
+		wait_for 30 deep || note "the queues didn't fill"
 		[ -z "$2" ] || dies
 		echo 1 > $SIM/es0/remove
 		echo 1 > $SIM/es1/remove
 	) &
 	run "removal, round $1" es0 es1 removal 64
 	wait
-	check "both are gone, round $1" wait_for 10 gone
-	create
+	check "both are gone, round $1" wait_for 60 gone
+	come_back
 }
 
 for round in $(seq $ROUNDS); do
