@@ -51,6 +51,12 @@ device_down()
 	echo 1 > "$SIM/remove" && wait_for 20 device_gone
 }
 
+# device_back: a name is free only a while after its device can't be seen any more
+device_back()
+{
+	wait_for 20 device_up
+}
+
 load_fabric()
 {
 	check "the soft device's driver" modprobe efasim

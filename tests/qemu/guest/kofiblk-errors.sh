@@ -315,7 +315,7 @@ generation()
 {
 	check "the $SIDE's device goes" device_down
 	echo "$1" > /sys/module/efasim/parameters/rdma_write
-	check "one of another generation comes" device_up
+	check "one of another generation comes" device_back
 }
 
 reset_often()

@@ -108,7 +108,7 @@ misses()
 swap_device()
 {
 	check "the $SIDE's device goes" device_down
-	check "the $SIDE's device is back" device_up
+	check "the $SIDE's device is back" device_back
 }
 
 client_device()
@@ -124,7 +124,7 @@ flaps()
 	before
 	for pause in 1 2 4 8 16 32 64 128; do
 		device_down || break
-		device_up || break
+		device_back || break
 		echo 1 > "/sys/block/$DISK/kofiblk/reset"
 		usleep $((pause * 1000))
 	done
@@ -161,7 +161,7 @@ fails_fast()
 	answer=$(errno_of read_disk)
 	check "I/O fails: $answer" [ "$answer" = Link_has_been_severed ]
 	check "a device goes that is not in use" device_down
-	check "and is back" device_up
+	check "and is back" device_back
 	meet returns
 	meet returned
 	before

@@ -89,9 +89,13 @@ forget()
 	check "nothing is open: $1" nothing_open
 }
 
-create()
+add()
 {
-	check "a device comes" host rdma link add es0 type efasim netdev eth0
+	host rdma link add es0 type efasim netdev eth0
+}
+
+set_faults()
+{
 	while read -r setting; do
 		echo "${setting#* }" > "$SIM/faults/${setting% *}"
 	done << END
@@ -102,6 +106,19 @@ duplicate 30
 drop 10
 rnr 10
 END
+}
+
+create()
+{
+	check "a device comes" add
+	set_faults
+}
+
+# come_back: a name is free only a while after its device can't be seen any more
+come_back()
+{
+	check "a device is back" wait_for 20 add
+	set_faults
 }
 
 # unplug SIDE
@@ -202,7 +219,7 @@ for side in server client; do
 	at client fails "$side" "$word"
 	at server waits "$side"
 	meet "gone-$side"
-	at "$side" create
+	at "$side" come_back
 	meet "back-$side"
 	at client short "$a" "after the $side's device came back"
 	meet "ended-$side"
