@@ -259,6 +259,8 @@ took=$(($(seconds) - begun))
 check "delay_us: ${took}0 ms" [ $took -ge 55 ]
 did_something delay
 fault delay 0
+# How many packets have drawn from the first one's luck nobody knows.
+fault seed 5
 fault reg_delay_us 1000000
 fault slid_lag_us 1
 begun=$(seconds)

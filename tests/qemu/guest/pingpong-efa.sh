@@ -104,7 +104,7 @@ reorder 200
 delay 20
 duplicate 30
 drop 10
-rnr 10
+rnr 30
 END
 }
 
