@@ -77,8 +77,7 @@ check "a device is deleted" rdma link delete es0
 check "one device" [ "$(devices)" = 1 ]
 check "it can come back" rdma link add es0 type efasim netdev lo
 check "a knob unplugs it" sh -c 'echo 1 > /sys/kernel/debug/efasim/es0/remove'
-sleep 1
-check "it is gone" [ ! -e /sys/class/infiniband/es0 ]
+check "it is gone" wait_for 20 [ ! -e /sys/class/infiniband/es0 ]
 check "delete the other" rdma link delete es1
 
 echo 300 > /sys/module/efasim/parameters/mtu

@@ -248,7 +248,7 @@ under_way()
 writes_late()
 {
 	meet write
-	check "a write is under way at the slow disk" wait_for 10 under_way
+	check "a write is under way at the slow disk" wait_for 60 under_way
 	meet under-way
 }
 
@@ -332,6 +332,11 @@ fetches()
 	[ "$(attribute rdma_write)" = "$1" ]
 }
 
+fetched()
+{
+	[ "$(counter fetches)" -gt 0 ]
+}
+
 without_write()
 {
 	check "a disk" attach disk0 \
@@ -342,7 +347,7 @@ without_write()
 	check "a session without RDMA write" wait_for 40 session_after "$was"
 	check "it knows" fetches 0
 	check "resets" reset_often
-	check "data was fetched" [ "$(counter fetches)" -gt 0 ]
+	check "data was fetched" wait_for 60 fetched
 	was=$(attribute reconnects)
 	generation 1
 	check "a session with RDMA write" wait_for 40 session_after "$was"
