@@ -20,6 +20,8 @@
 SESSIONS=/sys/kernel/debug/kofiblk_srv/sessions
 TRACING=/sys/kernel/tracing
 MEMORY=262144
+# A guest that stands still for some seconds must not cost a session.
+PATIENT="reconnect_delay=1,keep_alive_tmo=60"
 
 server_starts()
 {
@@ -76,7 +78,7 @@ client_starts()
 {
 	check "the client's module" modprobe kofiblk
 	for i in 0 1 2; do
-		check "a disk for client $i" attach disk0 "client=c$i,reconnect_delay=1"
+		check "a disk for client $i" attach disk0 "client=c$i,$PATIENT"
 		check "it is $DISK" [ "$DISK" = kofiblk$i ]
 		check "it has two queues" [ "$(hw_queues "$DISK")" = 2 ]
 	done

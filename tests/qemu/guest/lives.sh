@@ -3,7 +3,7 @@
 # guests: 2
 # lives: 3
 # drive: 8M
-# timeout: 180
+# timeout: 400
 # more: yes
 #
 # Guests are killed and come back, each with its drive and its address. Nobody who
