@@ -16,8 +16,10 @@
 TEST=/sys/kernel/debug/efa_verbs_conformance
 SIM=/sys/kernel/debug/efasim
 PARAMETERS=/sys/module/efasim/parameters
-# As long as it takes to give a peer up.
+# As long as it takes to give a peer up, in ms: where that is to be seen, and where
+# nobody is to be given up.
 SILENCE=2000
+PATIENCE=20000
 
 there()
 {
@@ -88,6 +90,17 @@ expect_status()
 	check "$1: status $expect_got" [ "$expect_got" = "$2" ]
 }
 
+# patience MS: both devices are others, with so much of it
+patience()
+{
+	echo "$1" > $PARAMETERS/unresponsive_ms
+	echo stop > $TEST/serve
+	check "delete es0, for $1 ms" host rdma link delete es0
+	check "delete es1, for $1 ms" host rdma link delete es1
+	devices
+	meet
+}
+
 gone()
 {
 	for device in "$@"; do
@@ -100,7 +113,7 @@ no_devices()
 	[ -z "$(ls /sys/class/infiniband)" ]
 }
 
-modprobe efasim unresponsive_ms=$SILENCE udp_only=1
+modprobe efasim unresponsive_ms=$PATIENCE udp_only=1
 modprobe efa_verbs_conformance messages=2000
 host ip netns add n1
 cable
@@ -112,16 +125,18 @@ devices
 meet
 check "messages through sockets for two packets" run remote_messages
 check "RDMA likewise" run remote_rdma
+drops=$(($(counter es0 sock_drops) + $(counter es1 sock_drops)))
+check "a receiver's socket was full: $drops" [ $drops -gt 0 ]
+patience $SILENCE
 TARGET=fe80::baae:0:ffff:a08:63/1/1/1/1
 refuse "RDMA to nobody" run remote_rdma
 check "status 15" grep -q "(got 15)" $TEST/results
 check "the sender's socket was full: $(counter es0 sock_errors)" [ "$(counter es0 sock_errors)" -gt 0 ]
-drops=$(($(counter es0 sock_drops) + $(counter es1 sock_drops)))
-check "a receiver's socket was full: $drops" [ $drops -gt 0 ]
 echo stop > $TEST/serve
 check "delete es0" host rdma link delete es0
 check "delete es1" host rdma link delete es1
 echo 8388608 > $PARAMETERS/sock_buf
+echo $PATIENCE > $PARAMETERS/unresponsive_ms
 
 # A network as bad as they come.
 devices
@@ -132,6 +147,11 @@ check "messages through a bad network" run remote_messages
 check "RDMA likewise" run remote_rdma
 host tc qdisc del dev v0 root
 there tc qdisc del dev v1 root
+
+carrier()
+{
+	[ "$(cat /sys/class/net/v0/carrier)" = 1 ]
+}
 
 # break_it DESCRIPTION: the traffic runs into a broken network
 break_it()
@@ -148,6 +168,17 @@ ended()
 	check "$1: traffic ended with 13" grep -q "vendor_err, 0 (got 13)\|vendor_err == 0 (got 13)" $TEST/results
 }
 
+# A break that is shorter than the silence isn't seen at all.
+meet
+break_it
+ip link set v0 down
+usleep 300000
+ip link set v0 up
+wait $break_pid
+grep "^#" $TEST/results
+check "a short break costs nothing" grep -q "^ok .* remote_messages" $TEST/results
+
+patience $SILENCE
 echo 200000 > /sys/module/efa_verbs_conformance/parameters/messages
 break_it
 host ip link set v0 down
@@ -162,22 +193,10 @@ there ip link set v1 down
 ended "the peer's link is down, our carrier lost"
 check "no carrier" [ "$(cat /sys/class/net/v0/carrier)" = 0 ]
 there ip link set v1 up
-check "the carrier is back" wait_for [ "$(cat /sys/class/net/v0/carrier)" = 1 ]
+check "the carrier is back" wait_for carrier
 expect_status "and the peer" 0
 
-# A break that is shorter than the silence isn't seen at all.
-echo 2000 > /sys/module/efa_verbs_conformance/parameters/messages
-meet
-break_it
-ip link set v0 down
-usleep 300000
-ip link set v0 up
-wait $break_pid
-grep "^#" $TEST/results
-check "a short break costs nothing" grep -q "^ok .* remote_messages" $TEST/results
-
 # The netdev goes, with queue pairs open and traffic running.
-echo 200000 > /sys/module/efa_verbs_conformance/parameters/messages
 for round in 1 2; do
 	meet
 	break_it
