@@ -177,6 +177,12 @@ static const void *kofi_fill(kofi_fn **room, const void *ops, const void *none,
 #define KOFI_FILL(room, ops, none) \
 	kofi_fill(room, ops, &(none), KOFI_OPS(typeof(none)))
 
+/* A kind of calls that an endpoint has gets its gaps filled with the core's. */
+#define KOFI_EP_FILL(room, ep, set)					\
+	((ep)->set && (ep)->calls ?					\
+	 KOFI_FILL(room, (ep)->set, kofi_##set##_calls) :		\
+	 KOFI_FILL(room, (ep)->set, kofi_##set##_none))
+
 /**
  * kofi_fill_ops() - put something behind every data call of an object
  * @node: its node, made for its class
@@ -195,9 +201,9 @@ void kofi_fill_ops(struct kofi_node *node, struct fid *fid)
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
 		ep = kofi_to_ep(fid);
-		node->msg = KOFI_FILL(&room, ep->msg, kofi_msg_none);
-		node->tagged = KOFI_FILL(&room, ep->tagged, kofi_tagged_none);
-		node->rma = KOFI_FILL(&room, ep->rma, kofi_rma_none);
+		node->msg = KOFI_EP_FILL(&room, ep, msg);
+		node->tagged = KOFI_EP_FILL(&room, ep, tagged);
+		node->rma = KOFI_EP_FILL(&room, ep, rma);
 		ep->msg = &kofi_msg_early;
 		ep->tagged = &kofi_tagged_early;
 		ep->rma = &kofi_rma_early;

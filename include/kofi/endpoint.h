@@ -76,6 +76,7 @@ struct fi_ops_msg {
  * @msg: message calls
  * @rma: RMA calls
  * @tagged: tagged message calls
+ * @calls: what a provider made of them, <kofi/provider.h>, or NULL
  *
  * The core owns the pointers to the data calls: until fi_enable() they lead to
  * -FI_EOPBADSTATE, and after the device went away to -ENODEV.
@@ -87,6 +88,7 @@ struct fid_ep {
 	const struct fi_ops_msg		*msg;
 	const struct fi_ops_rma		*rma;
 	const struct fi_ops_tagged	*tagged;
+	const struct kofi_calls		*calls;
 };
 
 /* Levels and names of fi_setopt() and fi_getopt(), fi_endpoint(3). */

@@ -12,6 +12,7 @@
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/spinlock.h>
+#include <linux/uio.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <kofi/cm.h>
@@ -174,6 +175,72 @@ struct fi_ops_ep {
 struct fi_ops_cm {
 	int (*getname)(struct fid *fid, void *addr, size_t *addrlen);
 };
+
+/* calls.c */
+
+/**
+ * struct kofi_req - what a data call asks for
+ * @what: FI_MSG, FI_TAGGED or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
+ * @flags: operation flags
+ * @defaults: the endpoint's go with them: kofi_req_flags()
+ * @quiet: fi_inject() and its kin: no completion on success
+ * @iter: the local buffer
+ * @addr: the peer
+ * @tag: the tag
+ * @ignore: bits of it that don't matter
+ * @data: remote CQ data
+ * @context: the caller's
+ * @rma: the peer's memory
+ * @rma_count: its entries
+ */
+struct kofi_req {
+	u64				what;
+	u64				flags;
+	bool				defaults;
+	bool				quiet;
+	struct iov_iter			iter;
+	fi_addr_t			addr;
+	u64				tag;
+	u64				ignore;
+	u64				data;
+	void				*context;
+	const struct fi_rma_iov		*rma;
+	size_t				rma_count;
+};
+
+/**
+ * struct kofi_calls - two calls that all data calls come down to
+ * @tx: send, read or write
+ * @rx: receive
+ *
+ * An endpoint that has them may use kofi_msg_calls and the like, and what its own
+ * vectors lack comes from there. Neither sleeps; nothing of the request is needed
+ * after the call, but for the buffers. 0 or a negative errno, as fi_send().
+ */
+struct kofi_calls {
+	ssize_t (*tx)(struct fid_ep *ep, struct kofi_req *req);
+	ssize_t (*rx)(struct fid_ep *ep, struct kofi_req *req);
+};
+
+extern const struct fi_ops_msg kofi_msg_calls;
+extern const struct fi_ops_tagged kofi_tagged_calls;
+extern const struct fi_ops_rma kofi_rma_calls;
+
+/**
+ * kofi_req_flags() - add an endpoint's flags to those of a request
+ * @req: the request
+ * @op_flags: of the endpoint, for this direction
+ *
+ * A read has nothing to inject, whatever the other calls do by default.
+ *
+ * Context: Any.
+ */
+static inline void kofi_req_flags(struct kofi_req *req, u64 op_flags)
+{
+	if (req->defaults)
+		req->flags |= req->what & FI_READ ? op_flags & ~FI_INJECT :
+						    op_flags;
+}
 
 /* work.c */
 
