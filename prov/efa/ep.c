@@ -325,6 +325,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->ep_fid.cm = &kefa_cm_ops;
 	ep->ep_fid.msg = &kefa_msg_ops;
 	ep->ep_fid.rma = &kefa_rma_ops;
+	ep->ep_fid.calls = &kefa_calls;
 	ep->dom = dom;
 	ep->caps = info->caps ?: kefa_caps(dom->dev);
 	ep->cpu = -1;

@@ -649,36 +649,11 @@ void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter);
 
 /* post.c */
 
-ssize_t kefa_tx(struct fid_ep *ep, const struct kefa_req *req);
-ssize_t kefa_rx(struct fid_ep *ep, const struct kefa_req *req);
+extern const struct kofi_calls kefa_calls;
 
 /* plain.c */
 
 void kefa_plain_limits(struct kefa_ep *ep);
-ssize_t kefa_plain_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			fi_addr_t src_addr, void *context);
-ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
-			void *desc, fi_addr_t dest_addr, void *context);
-ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
-			  fi_addr_t dest_addr);
-ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			fi_addr_t src_addr, u64 addr, u64 key, void *context);
-ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
-			 void *desc, fi_addr_t dest_addr, u64 addr, u64 key,
-			 void *context);
-
-/* calls.c */
-
-ssize_t kefa_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-		  fi_addr_t src_addr, void *context);
-ssize_t kefa_send(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-		  fi_addr_t dest_addr, void *context);
-ssize_t kefa_inject(struct fid_ep *ep, const void *buf, size_t len,
-		    fi_addr_t dest_addr);
-ssize_t kefa_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-		  fi_addr_t src_addr, u64 addr, u64 key, void *context);
-ssize_t kefa_write(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-		   fi_addr_t dest_addr, u64 addr, u64 key, void *context);
 extern const struct fi_ops_msg kefa_msg_ops;
 extern const struct fi_ops_rma kefa_rma_ops;
 

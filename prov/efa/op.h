@@ -113,30 +113,6 @@ static_assert(sizeof(struct kefa_op) <= 128);
 #define KEFA_OP_USE	BIT_ULL(32)
 
 /**
- * struct kefa_req - what a data call asks for
- * @what: FI_MSG or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
- * @flags: operation flags
- * @quiet: fi_inject() and its kin: no completion on success
- * @iter: the local buffer
- * @addr: the peer
- * @data: remote CQ data
- * @context: the caller's
- * @rma: the peer's memory
- * @rma_count: its entries
- */
-struct kefa_req {
-	u64				what;
-	u64				flags;
-	bool				quiet;
-	struct iov_iter			iter;
-	fi_addr_t			addr;
-	u64				data;
-	void				*context;
-	const struct fi_rma_iov		*rma;
-	size_t				rma_count;
-};
-
-/**
  * kefa_one_piece() - is a buffer of the kernel's physically contiguous?
  * @buf: the buffer
  * @len: its bytes, more than 0

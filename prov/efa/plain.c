@@ -200,8 +200,8 @@ static __always_inline bool kefa_plain_tx(struct fid_ep *ep_fid,
 
 /* Data calls: see fi_ops_msg and fi_ops_rma. */
 
-ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
-			void *desc, fi_addr_t dest_addr, void *context)
+static ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
+			       void *desc, fi_addr_t dest_addr, void *context)
 {
 	const struct kefa_plain p = {
 		.what		= FI_MSG | FI_SEND,
@@ -213,11 +213,11 @@ ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kefa_send(ep, buf, len, desc, dest_addr, context);
+	return kofi_msg_calls.send(ep, buf, len, desc, dest_addr, context);
 }
 
-ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
-			  fi_addr_t dest_addr)
+static ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
+				 fi_addr_t dest_addr)
 {
 	const struct kefa_plain p = {
 		.what	= FI_MSG | FI_SEND,
@@ -229,11 +229,12 @@ ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kefa_inject(ep, buf, len, dest_addr);
+	return kofi_msg_calls.inject(ep, buf, len, dest_addr);
 }
 
-ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			fi_addr_t src_addr, u64 addr, u64 key, void *context)
+static ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len,
+			       void *desc, fi_addr_t src_addr, u64 addr,
+			       u64 key, void *context)
 {
 	const struct kefa_plain p = {
 		.what		= FI_RMA | FI_READ,
@@ -247,12 +248,13 @@ ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kefa_read(ep, buf, len, desc, src_addr, addr, key, context);
+	return kofi_rma_calls.read(ep, buf, len, desc, src_addr, addr, key,
+				   context);
 }
 
-ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
-			 void *desc, fi_addr_t dest_addr, u64 addr, u64 key,
-			 void *context)
+static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
+				void *desc, fi_addr_t dest_addr, u64 addr,
+				u64 key, void *context)
 {
 	const struct kefa_plain p = {
 		.what		= FI_RMA | FI_WRITE,
@@ -266,7 +268,8 @@ ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kefa_write(ep, buf, len, desc, dest_addr, addr, key, context);
+	return kofi_rma_calls.write(ep, buf, len, desc, dest_addr, addr, key,
+				    context);
 }
 
 static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
@@ -297,8 +300,8 @@ static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
 	return true;
 }
 
-ssize_t kefa_plain_recv(struct fid_ep *ep_fid, void *buf, size_t len,
-			void *desc, fi_addr_t src_addr, void *context)
+static ssize_t kefa_plain_recv(struct fid_ep *ep_fid, void *buf, size_t len,
+			       void *desc, fi_addr_t src_addr, void *context)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	bool done;
@@ -308,5 +311,16 @@ ssize_t kefa_plain_recv(struct fid_ep *ep_fid, void *buf, size_t len,
 	spin_unlock_bh(&ep->lock);
 	if (likely(done))
 		return 0;
-	return kefa_recv(ep_fid, buf, len, desc, src_addr, context);
+	return kofi_msg_calls.recv(ep_fid, buf, len, desc, src_addr, context);
 }
+
+const struct fi_ops_msg kefa_msg_ops = {
+	.recv	= kefa_plain_recv,
+	.send	= kefa_plain_send,
+	.inject	= kefa_plain_inject,
+};
+
+const struct fi_ops_rma kefa_rma_ops = {
+	.read	= kefa_plain_read,
+	.write	= kefa_plain_write,
+};

@@ -25,7 +25,7 @@
  * @segs: they
  */
 struct kefa_tx {
-	const struct kefa_req	*req;
+	const struct kofi_req	*req;
 	size_t			len;
 	bool			in_wr;
 	struct kefa_copy	*copy;
@@ -41,7 +41,7 @@ static int kefa_iter_check(const struct iov_iter *iter, unsigned int dir)
 	return iov_iter_rw(iter) == dir ? 0 : -EINVAL;
 }
 
-static int kefa_rma_check(const struct kefa_req *req, size_t len)
+static int kefa_rma_check(const struct kofi_req *req, size_t len)
 {
 	if (!req->rma || req->rma_count != 1 || req->rma->len != len ||
 	    req->rma->key > U32_MAX)
@@ -49,7 +49,7 @@ static int kefa_rma_check(const struct kefa_req *req, size_t len)
 	return len > KEFA_MAX_RDMA ? -EMSGSIZE : 0;
 }
 
-static int kefa_tx_check(struct kefa_ep *ep, const struct kefa_req *req,
+static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req,
 			 size_t len)
 {
 	bool read = req->what & FI_READ;
@@ -106,7 +106,7 @@ static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 }
 
 static unsigned int kefa_max_runs(const struct kefa_ep *ep,
-				  const struct kefa_req *req)
+				  const struct kofi_req *req)
 {
 	if (req->what & FI_SEND)
 		return KEFA_MAX_SGE;
@@ -181,7 +181,7 @@ static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
 static void kefa_tx_head(struct kefa_ep *ep, struct kefa_tx *tx,
 			 struct kefa_op *op, struct kefa_ah *ah)
 {
-	const struct kefa_req *req = tx->req;
+	const struct kofi_req *req = tx->req;
 
 	op->context = req->context;
 	op->flags = req->what;
@@ -225,7 +225,7 @@ static void kefa_tx_send(struct kefa_ep *ep, struct kefa_tx *tx,
 static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
 			struct kefa_peer *peer)
 {
-	const struct kefa_req *req = tx->req;
+	const struct kofi_req *req = tx->req;
 	unsigned int i, parts = max(tx->nsegs, 1U);
 	struct kefa_op *op, *head = NULL;
 	u64 raddr = req->rma->addr;
@@ -298,7 +298,7 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	return 0;
 }
 
-static int kefa_tx_try(struct kefa_ep *ep, const struct kefa_req *req)
+static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	struct kefa_tx tx;
 	int ret;
@@ -337,11 +337,13 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kefa_req *req)
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-ssize_t kefa_tx(struct fid_ep *ep_fid, const struct kefa_req *req)
+static ssize_t kefa_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	int ret = kefa_tx_try(ep, req);
+	int ret;
 
+	kofi_req_flags(req, READ_ONCE(ep->tx.op_flags));
+	ret = kefa_tx_try(ep, req);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
 	return ret;
@@ -364,7 +366,7 @@ void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err)
 	queue_work(kefa_wq, &ep->work.work);
 }
 
-static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
+static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 			 const struct kefa_seg *segs, unsigned int n)
 {
 	struct kefa_recv_wr *recv = &ep->recv;
@@ -400,7 +402,7 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kefa_req *req,
 	return 0;
 }
 
-static int kefa_rx_map(struct kefa_ep *ep, const struct kefa_req *req)
+static int kefa_rx_map(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	struct kefa_run runs[KEFA_MAX_SGE];
 	struct kefa_seg segs[KEFA_MAX_SGE];
@@ -422,7 +424,7 @@ static int kefa_rx_map(struct kefa_ep *ep, const struct kefa_req *req)
 	return ret;
 }
 
-static int kefa_rx_try(struct kefa_ep *ep, const struct kefa_req *req)
+static int kefa_rx_try(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	int ret;
 
@@ -454,12 +456,19 @@ static int kefa_rx_try(struct kefa_ep *ep, const struct kefa_req *req)
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-ssize_t kefa_rx(struct fid_ep *ep_fid, const struct kefa_req *req)
+static ssize_t kefa_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	int ret = kefa_rx_try(ep, req);
+	int ret;
 
+	kofi_req_flags(req, READ_ONCE(ep->rx.op_flags));
+	ret = kefa_rx_try(ep, req);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
 	return ret;
 }
+
+const struct kofi_calls kefa_calls = {
+	.tx	= kefa_tx,
+	.rx	= kefa_rx,
+};

@@ -49,7 +49,7 @@ TRACE_EVENT(kefa_post,
 );
 
 TRACE_EVENT(kefa_refused,
-	TP_PROTO(const struct kefa_ep *ep, const struct kefa_req *req, int ret),
+	TP_PROTO(const struct kefa_ep *ep, const struct kofi_req *req, int ret),
 	TP_ARGS(ep, req, ret),
 	TP_STRUCT__entry(
 		__string(dev, ep->dom->dev->name)

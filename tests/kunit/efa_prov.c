@@ -47,7 +47,6 @@
 #include "../../prov/efa/post.c"
 #include "../../prov/efa/progress.c"
 #include "../../prov/efa/ops.c"
-#include "../../prov/efa/calls.c"
 #include "../../prov/efa/mr.c"
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"
