@@ -257,9 +257,10 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->ep_fid.fid.ops = &loop_ep_fid_ops;
 	ep->ep_fid.ops = &loop_ep_ops;
 	ep->ep_fid.cm = &loop_cm_ops;
-	ep->ep_fid.msg = &loop_msg_ops;
-	ep->ep_fid.tagged = &loop_tagged_ops;
-	ep->ep_fid.rma = &loop_rma_ops;
+	ep->ep_fid.msg = &kofi_msg_calls;
+	ep->ep_fid.tagged = &kofi_tagged_calls;
+	ep->ep_fid.rma = &kofi_rma_calls;
+	ep->ep_fid.calls = &loop_calls;
 	ep->dom = dom;
 	ep->caps = info->caps;
 	ep->tx.size = info->tx_attr->size ?: LOOP_SLOTS;

@@ -201,34 +201,6 @@ struct loop_mr {
 };
 
 /**
- * struct loop_req - what a data call asks for
- * @what: FI_MSG, FI_TAGGED or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
- * @flags: operation flags
- * @quiet: fi_inject() and its kin: no completion on success
- * @iter: the local buffer
- * @addr: the peer
- * @tag: the tag
- * @ignore: bits of it that don't matter
- * @data: remote CQ data
- * @context: the caller's
- * @rma: the peer's memory
- * @rma_count: its entries
- */
-struct loop_req {
-	u64				what;
-	u64				flags;
-	bool				quiet;
-	struct iov_iter			iter;
-	fi_addr_t			addr;
-	u64				tag;
-	u64				ignore;
-	u64				data;
-	void				*context;
-	const struct fi_rma_iov		*rma;
-	size_t				rma_count;
-};
-
-/**
  * struct loop_op - an operation, in a slot of the endpoint that posted it
  * @list: free slots, posted receives, what is inbound at the target, or a
  *	worker's batch; loop_lock but for the last
@@ -251,7 +223,7 @@ struct loop_op {
 	struct list_head	list;
 	struct list_head	sent;
 	struct loop_ep		*ep;
-	struct loop_req		req;
+	struct kofi_req		req;
 	bool			quiet;
 	struct kvec		kvec;
 	struct fi_rma_iov	rma;
@@ -396,16 +368,9 @@ static inline struct loop_ep *to_loop_ep(struct fid_ep *ep)
 	return container_of(ep, struct loop_ep, ep_fid);
 }
 
-/* calls.c */
-
-extern const struct fi_ops_msg loop_msg_ops;
-extern const struct fi_ops_tagged loop_tagged_ops;
-extern const struct fi_ops_rma loop_rma_ops;
-
 /* post.c */
 
-ssize_t loop_tx(struct fid_ep *ep, const struct loop_req *req);
-ssize_t loop_rx(struct fid_ep *ep, const struct loop_req *req);
+extern const struct kofi_calls loop_calls;
 ssize_t loop_cancel(struct fid *fid, void *context);
 
 /* progress.c */

@@ -33,7 +33,7 @@ static void loop_op_set_iter(struct loop_op *op)
 }
 
 static struct loop_op *loop_op_take(struct loop_side *side,
-				    const struct loop_req *req)
+				    const struct kofi_req *req)
 {
 	struct loop_op *op;
 
@@ -59,7 +59,7 @@ static struct loop_op *loop_op_take(struct loop_side *side,
 	return op;
 }
 
-static int loop_queue_tx(struct loop_ep *ep, const struct loop_req *req)
+static int loop_queue_tx(struct loop_ep *ep, const struct kofi_req *req)
 {
 	struct loop_ep *peer;
 	struct loop_op *op;
@@ -82,7 +82,7 @@ static int loop_queue_tx(struct loop_ep *ep, const struct loop_req *req)
 	return 0;
 }
 
-static int loop_queue_rx(struct loop_ep *ep, const struct loop_req *req)
+static int loop_queue_rx(struct loop_ep *ep, const struct kofi_req *req)
 {
 	struct loop_op *op;
 
@@ -100,7 +100,7 @@ static int loop_queue_rx(struct loop_ep *ep, const struct loop_req *req)
 
 /* The completion's place is reserved first, and given back on failure. */
 static int loop_post(struct loop_ep *ep, struct loop_side *side,
-		     const struct loop_req *req)
+		     const struct kofi_req *req)
 {
 	int ret;
 
@@ -116,7 +116,7 @@ static int loop_post(struct loop_ep *ep, struct loop_side *side,
 	return ret;
 }
 
-static int loop_rma_ok(const struct loop_req *req)
+static int loop_rma_ok(const struct kofi_req *req)
 {
 	size_t i, len = 0;
 
@@ -136,11 +136,12 @@ static int loop_rma_ok(const struct loop_req *req)
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-ssize_t loop_tx(struct fid_ep *ep, const struct loop_req *req)
+static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
 {
 	size_t len = iov_iter_count(&req->iter);
 	int ret;
 
+	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->tx.op_flags));
 	if (req->flags & ~LOOP_TX_FLAGS)
 		return -FI_EBADFLAGS;
 	if (!loop_iter_ok(&req->iter, req->what & FI_READ ? ITER_DEST :
@@ -168,14 +169,20 @@ ssize_t loop_tx(struct fid_ep *ep, const struct loop_req *req)
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-ssize_t loop_rx(struct fid_ep *ep, const struct loop_req *req)
+static ssize_t loop_rx(struct fid_ep *ep, struct kofi_req *req)
 {
+	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->rx.op_flags));
 	if (req->flags & ~LOOP_RX_FLAGS)
 		return -FI_EBADFLAGS;
 	if (!loop_iter_ok(&req->iter, ITER_DEST))
 		return -EINVAL;
 	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->rx, req);
 }
+
+const struct kofi_calls loop_calls = {
+	.tx	= loop_tx,
+	.rx	= loop_rx,
+};
 
 /**
  * loop_cancel() - take back one operation that waits
