@@ -23,7 +23,7 @@ FOR_EVER = 10 ** 9      # seconds of the guest's
 
 # A string instruction that moves as much as it likes would be counted once for each
 # byte, so the CPU gets none that the kernel prefers for that reason.
-CPU = "max,la57=off,erms=off,fsrm=off"
+CPU = f"{boots.CPU},erms=off,fsrm=off"
 
 MODULES = ("rdma_rxe", "dummy", "crc32_generic", "configfs", "null_blk", "nvme_loop",
            "nvme_tcp", "nvmet_tcp")
