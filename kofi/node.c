@@ -250,6 +250,15 @@ static bool kofi_is_new(const struct fid *fid)
 	return !node || node == KOFI_BORN_DEAD;
 }
 
+/* The core's data calls have somewhere to go. */
+static bool kofi_calls_whole(const struct fid_ep *ep)
+{
+	if (ep->calls)
+		return ep->calls->tx && ep->calls->rx;
+	return ep->msg != &kofi_msg_calls && ep->tagged != &kofi_tagged_calls &&
+	       ep->rma != &kofi_rma_calls;
+}
+
 /**
  * kofi_node_publish() - an object was opened: complete and link it
  * @node: from kofi_node_alloc()
@@ -273,6 +282,11 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 	if (!kofi_is_new(fid)) {
 		pr_err("%s: opened a %s that is open already\n",
 		       node->reg->provider->name, kofi_class_name(fclass));
+		return -EPROTO;
+	}
+	if (fclass == FI_CLASS_EP && !kofi_calls_whole(kofi_to_ep(fid))) {
+		pr_err("%s: opened an ep that lacks tx or rx of its calls\n",
+		       node->reg->provider->name);
 		return -EPROTO;
 	}
 	fid->fclass = fclass;

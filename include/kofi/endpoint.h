@@ -76,7 +76,7 @@ struct fi_ops_msg {
  * @msg: message calls
  * @rma: RMA calls
  * @tagged: tagged message calls
- * @calls: what a provider made of them, <kofi/provider.h>, or NULL
+ * @calls: where the core's forms of data calls lead, <kofi/provider.h>, or NULL
  *
  * The core owns the pointers to the data calls: until fi_enable() they lead to
  * -FI_EOPBADSTATE, and after the device went away to -ENODEV.

@@ -214,7 +214,7 @@ struct kofi_req {
  * @rx: receive
  *
  * An endpoint that has them may use kofi_msg_calls and the like, and what its own
- * vectors lack comes from there. Neither sleeps; nothing of the request is needed
+ * vectors lack comes from there. Both are mandatory. Neither sleeps; nothing of the request is needed
  * after the call, but for the buffers. 0 or a negative errno, as fi_send().
  */
 struct kofi_calls {

@@ -482,6 +482,51 @@ static void opened_twice(struct kunit *test)
 	scene->set.domain->ops = scene->fake->domain_ops;
 }
 
+static struct fid_ep blind_ep;
+
+static int open_blind(struct fid_domain *domain, struct fi_info *info,
+		      struct fid_ep **ep, void *context)
+{
+	*ep = &blind_ep;
+	return 0;
+}
+
+static ssize_t blind_call(struct fid_ep *ep, struct kofi_req *req)
+{
+	return -EIO;
+}
+
+/* The core's forms of data calls need both of a provider's. */
+static void calls_lead_nowhere(struct kunit *test)
+{
+	static const struct kofi_calls half[] = {
+		{ .tx = blind_call }, { .rx = blind_call },
+	};
+	struct scene *scene = new_scene(test);
+	struct fi_ops_domain ops = *scene->fake->domain_ops;
+	struct fid_ep *ep = NULL;
+	unsigned int i;
+
+	ops.endpoint = open_blind;
+	open_scene(test, scene);
+	scene->set.domain->ops = &ops;
+	for (i = 0; i < 3 + ARRAY_SIZE(half); i++) {
+		blind_ep = (struct fid_ep) {
+			.fid.ops = scene->set.ep->fid.ops,
+			.msg = i == 0 ? &kofi_msg_calls : NULL,
+			.tagged = i == 1 ? &kofi_tagged_calls : NULL,
+			.rma = i == 2 ? &kofi_rma_calls : NULL,
+			.calls = i > 2 ? &half[i - 3] : NULL,
+		};
+		KUNIT_EXPECT_EQ_MSG(test,
+				    fi_endpoint(scene->set.domain,
+						scene->fake->info, &ep, NULL),
+				    -EPROTO, "%u", i);
+		KUNIT_EXPECT_NULL(test, ep);
+	}
+	scene->set.domain->ops = scene->fake->domain_ops;
+}
+
 static void close_calls(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -536,6 +581,7 @@ static struct kunit_case control_cases[] = {
 	KUNIT_CASE(bind_missing),
 	KUNIT_CASE(alloc_missing),
 	KUNIT_CASE(opened_twice),
+	KUNIT_CASE(calls_lead_nowhere),
 	KUNIT_CASE(close_calls),
 	KUNIT_CASE(ask_from_handler),
 	{}
