@@ -54,18 +54,29 @@ def try_lock(name):
     return lock
 
 
+ours = set()            # names of the locks that this run holds
+
+
+@contextlib.contextmanager
 def lock_any(names):
-    while True:
-        for name in names:
-            lock = try_lock(name)
-            if lock:
-                return lock
+    told = False
+    while not (taken := next(((n, lock) for n in names if (lock := try_lock(n))), None)):
+        if not told and not ours.intersection(names):
+            print("waiting for the guests of another run", flush=True)
+            told = True
         time.sleep(LOOK)
+    name, lock = taken
+    ours.add(name)
+    try:
+        yield
+    finally:
+        ours.discard(name)
+        lock.close()
 
 
 @contextlib.contextmanager
 def slots(count):
-    """So many guests may run now, of all runs on this machine: no more than there
+    """So many guests may run now, of all runs that share the cache: no more than there
     are CPUs, as a virtual CPU that spins for another one that doesn't run is of no use
     to anybody. Who takes several takes them before anybody else takes one."""
     names = [f"guest-{n}" for n in range(SLOTS)]

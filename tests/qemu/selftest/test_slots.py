@@ -49,10 +49,20 @@ class Slots(unittest.TestCase):
             self.assertIsNone(boot.try_lock("guest-0"))
             self.assertIsNone(boot.try_lock("guest-1"))
 
+    def test_says_whom_it_waits_for(self):
+        said = []
+        other = boot.try_lock("guests")
+        with mock.patch("builtins.print", lambda text, **_: said.append(text)), \
+                mock.patch.object(boot.time, "sleep", lambda _: other.close()):
+            with boot.slots(1):
+                pass
+        self.assertEqual(said, ["waiting for the guests of another run"])
+
     def test_given_back_after_an_error(self):
         with self.assertRaises(RuntimeError):
             with boot.slots(2):
                 raise RuntimeError
+        self.assertFalse(boot.ours)
         with boot.slots(2):
             pass
 
