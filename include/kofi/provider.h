@@ -213,9 +213,10 @@ struct kofi_req {
  * @tx: send, read or write
  * @rx: receive
  *
- * An endpoint that has them may use kofi_msg_calls and the like, and what its own
- * vectors lack comes from there. Both are mandatory. Neither sleeps; nothing of the request is needed
- * after the call, but for the buffers. 0 or a negative errno, as fi_send().
+ * Both are mandatory. An endpoint that has them may use kofi_msg_calls and the
+ * like, and what its own vectors lack comes from there. Neither sleeps; nothing of
+ * the request is needed after the call, but for the buffers. 0 or a negative errno,
+ * as fi_send().
  */
 struct kofi_calls {
 	ssize_t (*tx)(struct fid_ep *ep, struct kofi_req *req);
