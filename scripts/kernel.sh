@@ -5,7 +5,7 @@
 #
 #   kernel.sh source            prints the unpacked linux-source-6.12
 #   kernel.sh test              prints the test kernel's directory, with
-#                                 bzImage, vmlinux, config, build/ (for make -C),
+#                                 vmlinux, config, build/ (for make -C),
 #                                 modules/lib/modules/RELEASE/
 #   kernel.sh stock 6.1|6.12    prints the directory of a Debian kernel, with
 #                                 vmlinuz, config, modules/lib/modules/RELEASE/
@@ -20,6 +20,15 @@ CONFIG=$KOFI_TOP/tests/qemu/kernel.config
 TARBALL=/usr/src/linux-source-6.12.tar.xz
 SOURCES=$KOFI_CACHE/source
 KERNELS=$KOFI_CACHE/kernel
+
+# KASAN needn't watch those who watch: lockdep, the unwinder for stacks that KASAN and
+# kmemleak keep of each allocation, and the check of this_cpu's users. They took half
+# of a boot's time. (Later kernels don't have lockdep watched either.)
+FLAGS=()
+for unit in lockdep unwind_frame stacktrace extable tree_lookup smp_processor_id; do
+	FLAGS+=("KASAN_SANITIZE_$unit.o=n")
+done
+
 NOT_HERE=3
 
 hash_of()
@@ -98,7 +107,7 @@ collect()
 		INSTALL_MOD_STRIP=1 modules_install
 	make -s -C "$obj" run-command KBUILD_RUN_COMMAND="\
 \$(srctree)/scripts/package/install-extmod-build $out.tmp/build"
-	cp "$obj"/arch/x86/boot/bzImage "$obj"/vmlinux "$obj"/System.map "$out".tmp
+	cp "$obj"/vmlinux "$obj"/System.map "$out".tmp
 	cp "$obj"/.config "$out".tmp/config
 	make -s -C "$obj" kernelrelease > "$out".tmp/release
 	finish "$out"
@@ -113,7 +122,7 @@ build_test()
 	mkdir -p "$obj"
 	configure "$src" "$obj"
 	with_progress "building the test kernel" "$KERNELS/build.log" '^  [A-Z]' \
-		make -C "$src" O="$obj" -j"$(nproc)" bzImage modules
+		make -C "$src" O="$obj" -j"$(nproc)" "${FLAGS[@]}" vmlinux modules
 	collect "$src" "$obj" "$out"
 	prune 3 'test-*'
 }
@@ -133,7 +142,7 @@ test_dir()
 {
 	local src out key
 	src=$(source_dir)
-	key=$({ basename "$src"; gcc --version; cat "$CONFIG"; } | hash_of)
+	key=$({ basename "$src"; gcc --version; echo "${FLAGS[@]}"; cat "$CONFIG"; } | hash_of)
 	out=$KERNELS/test-$key
 	[ -e "$out" ] || locked kernel build_test "$src" "$out"
 	# The kernel of another configuration that is dropped is one nobody uses.

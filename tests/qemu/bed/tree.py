@@ -59,7 +59,7 @@ class Tree:
         version = name.removeprefix("stock-")
         if name == "test":
             self.kernel = script("kernel.sh", "test")
-            self.image = self.kernel / "bzImage"
+            self.image = self.kernel / "vmlinux"
         else:
             self.kernel = script("kernel.sh", "stock", version)
             self.image = self.kernel / "vmlinuz"
