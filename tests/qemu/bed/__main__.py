@@ -103,7 +103,8 @@ class Check:
         return plan.guest_boots(tests, self.args.level)
 
     def jobs(self):
-        """(boot, function that judges its outcomes), the long ones first."""
+        """(boot, function that judges its outcomes): those of several guests, for which
+        there is room at first, then the long ones."""
         listed = plan.listed_suites()
         jobs = []
         for candidate, expected in selftest.BOOTS:
@@ -115,7 +116,7 @@ class Check:
             jobs.append((candidate, lambda outcomes: self.judge(outcomes, listed)))
         jobs += [(candidate, lambda outcomes: self.judge(outcomes, []))
                  for candidate in self.guest_boots()]
-        return sorted(jobs, key=lambda job: (-job[0].kmemleak, -job[0].guests,
+        return sorted(jobs, key=lambda job: (-job[0].guests, -job[0].kmemleak,
                                              -job[0].timeout))
 
     def judge(self, outcomes, listed):
@@ -154,7 +155,8 @@ class Check:
                 self.report.add(name, selftest.judge_unittests(directory))
         say(f"{len(jobs)} boots, logs in {self.report.logs}")
         # No more than can run, so that they begin in this order.
-        with concurrent.futures.ThreadPoolExecutor(boots.SLOTS) as pool:
+        with concurrent.futures.ThreadPoolExecutor(
+                boots.slot_count(plan.accel(self.args.level))) as pool:
             list(pool.map(self.run_job, jobs))
         say(f"{time.monotonic() - started:.0f} s for building and booting")
         return self.report.end()

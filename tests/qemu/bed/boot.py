@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import tree
@@ -31,6 +32,9 @@ CLOCK = "no_timer_check tsc=unstable"
 # slab allocator uses it, and an interrupt just then returns with NT set: a double fault.
 CPU = "max,la57=off,cx16=off"
 
+# Of its code in the ACPI tables the guest would be long at reading.
+NO_HOTPLUG = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off")
+
 running = set()
 
 
@@ -38,7 +42,14 @@ def mebibytes(size):
     return int(size[:-1]) * {"M": 1, "G": 1024}[size[-1]]
 
 
-SLOTS = max(2, os.cpu_count() or 1)
+CPUS = max(2, os.cpu_count() or 1)
+
+# How a guest's CPUs run: each on one of the host's, when it has one to spare, or all
+# by turns on the same. The first finds more races. By turns nobody spins for who
+# doesn't run, and two guests on two CPUs get done in two thirds of the time.
+AT_ONCE = "tcg,thread=multi"
+BY_TURNS = "tcg,thread=single"
+
 LOOK = 0.2              # seconds between looks for a free slot
 
 
@@ -54,32 +65,47 @@ def try_lock(name):
     return lock
 
 
-ours = set()            # names of the locks that this run holds
+ours = {}               # the locks that this run holds, with their names
+taking = threading.Lock()
+
+
+def take_any(names):
+    """A lock of these, or None, and whether they are this run's."""
+    with taking:
+        for name in names:
+            if lock := try_lock(name):
+                ours[lock] = name
+                return lock, True
+        return None, any(name in names for name in ours.values())
 
 
 @contextlib.contextmanager
 def lock_any(names):
-    told = False
-    while not (taken := next(((n, lock) for n in names if (lock := try_lock(n))), None)):
-        if not told and not ours.intersection(names):
-            print("waiting for the guests of another run", flush=True)
-            told = True
+    lock, known = take_any(names)
+    if not known:
+        print("waiting for the guests of another run", flush=True)
+    while not lock:
         time.sleep(LOOK)
-    name, lock = taken
-    ours.add(name)
+        lock, _ = take_any(names)
     try:
         yield
     finally:
-        ours.discard(name)
-        lock.close()
+        with taking:
+            lock.close()
+            del ours[lock]
+
+
+def slot_count(accel):
+    """How many guests may run. One more than there are CPUs if that makes none spin,
+    as each waits for something now and then."""
+    return CPUS + (accel == BY_TURNS)
 
 
 @contextlib.contextmanager
-def slots(count):
-    """So many guests may run now, of all runs that share the cache: no more than there
-    are CPUs, as a virtual CPU that spins for another one that doesn't run is of no use
-    to anybody. Who takes several takes them before anybody else takes one."""
-    names = [f"guest-{n}" for n in range(SLOTS)]
+def slots(count, accel=AT_ONCE):
+    """So many guests may run now, of all runs that share the cache. Who takes several
+    takes them before anybody else takes one."""
+    names = [f"guest-{n}" for n in range(slot_count(accel))]
     with contextlib.ExitStack() as held:
         with lock_any(["guests"]):
             for _ in range(count):
@@ -107,7 +133,7 @@ class Boot:
     settings: tuple = ()            # NAME=DEFAULT; the environment knows better
     kind: str = "run"
     level: str = "check"            # guest tests with more to do do it at another
-    accel: str = "tcg,thread=multi"
+    accel: str = AT_ONCE
     cpu: str = CPU
     clock: str = CLOCK
     qemu: tuple = ()                # more of QEMU's arguments
@@ -182,7 +208,7 @@ def machine(boot, built, console):
     command = [
         # Not even a run that is killed leaves a guest behind.
         "setpriv", "--pdeathsig", "KILL",
-        QEMU, "-accel", boot.accel, "-cpu", boot.cpu, "-machine", "q35",
+        QEMU, "-accel", boot.accel, "-cpu", boot.cpu, "-machine", "q35", *NO_HOTPLUG,
         "-smp", str(boot.smp), "-m", boot.mem, "-nodefaults", "-no-user-config",
         "-display", "none", "-no-reboot", "-serial", console,
         "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
@@ -419,7 +445,7 @@ class Control:
 
 def run(boot, trees, logs):
     """Boots and waits for the end. Returns the outcome of each guest."""
-    with slots(boot.guests), \
+    with slots(boot.guests, boot.accel), \
             tempfile.TemporaryDirectory(prefix="kofi-") as sockets:
         return _run(boot, trees[boot.kernel], logs / boot.name, sockets)
 

@@ -6,13 +6,17 @@ import re
 import shutil
 
 import tree
-from boot import Boot, mebibytes
+from boot import AT_ONCE, BY_TURNS, Boot, mebibytes
 
 KERNELS = ("test", "stock-6.12", "stock-6.1")
 SUITES = tree.QEMU_DIR / "suites"
 
 # Whoever changes something runs the first, CI the first two.
 LEVELS = ("check", "more", "full")
+
+
+def accel(level):
+    return BY_TURNS if level == LEVELS[0] else AT_ONCE
 
 
 def listed_suites():
@@ -138,7 +142,7 @@ def boot_for(tests, level=LEVELS[0]):
                                      ({"virtio_blk"} if needs.drive else set()))),
                 settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
                 kmemleak=needs.kmemleak, lives=needs.lives, drive=needs.drive,
-                drive_writes=needs.drive_writes, level=level)
+                drive_writes=needs.drive_writes, level=level, accel=accel(level))
 
 
 def guest_boots(tests, level):
@@ -162,8 +166,9 @@ def suite_modules(built):
 
 def suite_boots(built, at, only):
     modules = suite_modules(built)
-    boots = (("check", Boot("kunit", suites=modules, timeout=600, kmemleak=True)),
-             ("full", Boot("kunit-swiotlb", suites=modules, timeout=600,
-                           cmdline="swiotlb=force")))
+    common = {"suites": modules, "timeout": 600}
+    boots = (("check", Boot("kunit", accel=BY_TURNS, kmemleak=True, **common)),
+             ("more", Boot("kunit-parallel", **common)),
+             ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots
             if runs(level, at, only) and (not only or boot.name in only)]

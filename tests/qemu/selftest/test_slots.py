@@ -22,7 +22,7 @@ class Slots(unittest.TestCase):
         cache = tempfile.TemporaryDirectory()   # pylint: disable=consider-using-with
         self.addCleanup(cache.cleanup)
         for target, name, value in ((boot.tree, "CACHE", pathlib.Path(cache.name)),
-                                    (boot, "SLOTS", 2), (boot, "LOOK", 0.001)):
+                                    (boot, "CPUS", 2), (boot, "LOOK", 0.001)):
             patch = mock.patch.object(target, name, value)
             patch.start()
             self.addCleanup(patch.stop)
@@ -48,6 +48,19 @@ class Slots(unittest.TestCase):
         with boot.slots(1), boot.slots(1):
             self.assertIsNone(boot.try_lock("guest-0"))
             self.assertIsNone(boot.try_lock("guest-1"))
+
+    def test_one_more_if_their_cpus_take_turns(self):
+        turns = boot.BY_TURNS
+        with boot.slots(1, turns), boot.slots(1, turns), boot.slots(1, turns):
+            self.assertIsNone(boot.try_lock("guest-2"))
+            boot.try_lock("guest-3").close()
+
+    def test_says_nothing_of_its_own(self):
+        said = []
+        with mock.patch("builtins.print", lambda text, **_: said.append(text)), \
+                concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(self.guests, [1, 2] * 20, timeout=60))
+        self.assertEqual(said, [])
 
     def test_says_whom_it_waits_for(self):
         said = []
