@@ -30,8 +30,9 @@ static int kofi_bind_role(enum fi_class fclass, u64 flags, u64 *role)
 	}
 }
 
-static bool kofi_bind_taken(const struct kofi_node *node, enum fi_class fclass,
-			    u64 role)
+/* Is something of a class bound, for one of these purposes? */
+static bool kofi_has_bind(const struct kofi_node *node, enum fi_class fclass,
+			  u64 role)
 {
 	const struct kofi_bind *bind;
 
@@ -44,52 +45,62 @@ static bool kofi_bind_taken(const struct kofi_node *node, enum fi_class fclass,
 }
 
 /* Put on record before the provider is asked, so that roles are given once. */
-static struct kofi_bind *kofi_bind_begin(struct fid *fid, struct fid *bfid,
-					 u64 flags, u64 role, bool eq_held)
+static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
+			    u64 role)
+{
+	int ret = 0;
+
+	mutex_lock(&kofi_tree_lock);
+	if (node->state == KOFI_DEAD)
+		ret = -ENODEV;
+	else if (node->state != KOFI_OPEN)
+		ret = -FI_EOPBADSTATE;
+	else if (kofi_has_bind(node, bind->node->fid->fclass, role))
+		ret = -EBUSY;
+	else
+		list_add_tail(&bind->list, &node->binds);
+	mutex_unlock(&kofi_tree_lock);
+	return ret;
+}
+
+static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 {
 	struct kofi_bind *bind;
-	int ret = 0;
+	int ret;
 
 	bind = kzalloc(sizeof(*bind), GFP_KERNEL);
 	if (!bind)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
+	if (!kofi_node_get(bfid->node)) {
+		kfree(bind);
+		return -EINVAL;
+	}
 	bind->node = bfid->node;
 	bind->flags = flags;
-	bind->eq_held = eq_held;
-	if (!kofi_node_get(bind->node)) {
-		kfree(bind);
-		return ERR_PTR(-EINVAL);
+	bind->pending = true;
+	/* Room for the one event that must not be lost. */
+	ret = fid->fclass == FI_CLASS_DOMAIN ? kofi_eq_hold(bfid) : 0;
+	bind->eq_held = fid->fclass == FI_CLASS_DOMAIN && !ret;
+	if (!ret)
+		ret = kofi_bind_record(fid->node, bind, role);
+	if (ret) {
+		kofi_bind_free(bind);
+		return ret;
 	}
+
+	ret = fid->ops->bind ? fid->ops->bind(fid, bfid, flags) : 0;
 	mutex_lock(&kofi_tree_lock);
-	if (fid->node->state == KOFI_DEAD)
-		ret = -ENODEV;
-	else if (fid->node->state != KOFI_OPEN)
-		ret = -FI_EOPBADSTATE;
-	else if (kofi_bind_taken(fid->node, bfid->fclass, role))
-		ret = -EBUSY;
-	else
-		list_add_tail(&bind->list, &fid->node->binds);
+	bind->pending = false;
+	if (ret)
+		list_del(&bind->list);
 	mutex_unlock(&kofi_tree_lock);
 	if (ret) {
-		kofi_node_put(bind->node);
-		kfree(bind);
-		return ERR_PTR(ret);
+		/* The event queue may have heard of the object meanwhile. */
+		if (bfid->fclass == FI_CLASS_EQ)
+			kofi_eq_forget(bfid, fid->node->id);
+		kofi_bind_free(bind);
 	}
-	return bind;
-}
-
-static void kofi_bind_undo(struct fid *fid, struct kofi_bind *bind)
-{
-	mutex_lock(&kofi_tree_lock);
-	list_del(&bind->list);
-	mutex_unlock(&kofi_tree_lock);
-	if (bind->eq_held)
-		kofi_eq_drop(bind->node->fid);
-	/* The event queue may have heard of the object meanwhile. */
-	if (bind->node->fid->fclass == FI_CLASS_EQ)
-		kofi_eq_forget(bind->node->fid, fid->node->id);
-	kofi_node_put(bind->node);
-	kfree(bind);
+	return ret;
 }
 
 /**
@@ -111,7 +122,6 @@ static void kofi_bind_undo(struct fid *fid, struct kofi_bind *bind)
 int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
 {
 	struct kofi_node *home;
-	struct kofi_bind *bind;
 	u64 role;
 	int ret;
 
@@ -131,14 +141,7 @@ int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
 		return -FI_EDOMAIN;
 	if (!ep->fid.ops->bind)
 		return -EOPNOTSUPP;
-
-	bind = kofi_bind_begin(&ep->fid, bfid, flags, role, false);
-	if (IS_ERR(bind))
-		return PTR_ERR(bind);
-	ret = ep->fid.ops->bind(&ep->fid, bfid, flags);
-	if (ret)
-		kofi_bind_undo(&ep->fid, bind);
-	return ret;
+	return kofi_bind(&ep->fid, bfid, flags, role);
 }
 EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
 
@@ -159,7 +162,6 @@ EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
  */
 int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 {
-	struct kofi_bind *bind;
 	int ret;
 
 	if (!domain)
@@ -174,48 +176,28 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 	if (bfid->node->parent != domain->fid.node->parent)
 		return -FI_EDOMAIN;
 
-	/* Room for the one event that must not be lost. */
-	ret = kofi_eq_hold(bfid);
-	if (ret)
-		return ret;
-	bind = kofi_bind_begin(&domain->fid, bfid, flags, 0, true);
-	if (IS_ERR(bind)) {
-		kofi_eq_drop(bfid);
-		return PTR_ERR(bind);
-	}
-	ret = domain->fid.ops->bind ?
-	      domain->fid.ops->bind(&domain->fid, bfid, flags) : 0;
-	if (ret) {
-		kofi_bind_undo(&domain->fid, bind);
-		return ret;
-	}
-	WRITE_ONCE(bfid->node->device_events, true);
-	return 0;
+	ret = kofi_bind(&domain->fid, bfid, flags, 0);
+	if (!ret)
+		WRITE_ONCE(bfid->node->device_events, true);
+	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(fi_domain_bind, KOFI);
-
-static bool kofi_has_bind(const struct kofi_node *node, enum fi_class fclass,
-			  u64 flags)
-{
-	const struct kofi_bind *bind;
-
-	list_for_each_entry(bind, &node->binds, list)
-		if (bind->node->fid->fclass == fclass &&
-		    (!flags || bind->flags & flags))
-			return true;
-	return false;
-}
 
 /* Whoever wants to transfer must be able to hear how it went. */
 static int kofi_enable_check(const struct kofi_node *node)
 {
 	const u64 tx = FI_SEND | FI_READ | FI_WRITE;
+	const struct kofi_bind *bind;
 
 	lockdep_assert_held(&kofi_tree_lock);
 	if (node->state == KOFI_DEAD)
 		return -ENODEV;
 	if (node->state != KOFI_OPEN)
 		return -FI_EOPBADSTATE;
+	/* What the provider hasn't accepted yet doesn't count, and may be refused. */
+	list_for_each_entry(bind, &node->binds, list)
+		if (bind->pending)
+			return -EBUSY;
 	if (!kofi_has_bind(node, FI_CLASS_AV, 0))
 		return -FI_ENOAV;
 	if (node->caps & tx &&
@@ -238,8 +220,8 @@ static int kofi_enable_check(const struct kofi_node *node)
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -FI_ENOAV, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
- * -EOPNOTSUPP, -EDEADLK, -ENODEV, or the provider's error, after which the
- * endpoint is as it was.
+ * -EBUSY while something is being bound to it, -EOPNOTSUPP, -EDEADLK, -ENODEV, or
+ * the provider's error, after which the endpoint is as it was.
  */
 int fi_enable(struct fid_ep *ep)
 {

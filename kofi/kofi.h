@@ -96,7 +96,7 @@ typedef void (*kofi_fn)(void);
  * @sibling: in @parent->children, or kofi_fabrics; kofi_tree_lock
  * @children: what was opened from it; kofi_tree_lock
  * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
- * @caps: of an endpoint, as opened
+ * @caps: of an endpoint, as opened; all if the ULP named none
  * @msg: of an endpoint: the provider's calls, in force while it is enabled
  * @tagged: likewise
  * @rma: likewise
@@ -130,13 +130,15 @@ struct kofi_node {
  * @list: in kofi_node.binds
  * @node: what is bound, pinned
  * @flags: how
- * @eq_held: it holds room in an event queue; kofi_tree_lock
+ * @eq_held: it holds room in an event queue
+ * @pending: the provider hasn't accepted it yet; kofi_tree_lock
  */
 struct kofi_bind {
 	struct list_head	list;
 	struct kofi_node	*node;
 	u64			flags;
 	bool			eq_held;
+	bool			pending;
 };
 
 extern struct mutex kofi_tree_lock;
@@ -149,6 +151,7 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context);
 bool kofi_node_get(struct kofi_node *node);
 void kofi_node_put(struct kofi_node *node);
+void kofi_bind_free(struct kofi_bind *bind);
 bool kofi_fid_dead(const struct fid *fid);
 void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);

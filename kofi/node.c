@@ -307,16 +307,26 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 	return 0;
 }
 
+/**
+ * kofi_bind_free() - let go of what was bound
+ * @bind: in no list any more
+ *
+ * Context: Process context.
+ */
+void kofi_bind_free(struct kofi_bind *bind)
+{
+	if (bind->eq_held)
+		kofi_eq_drop(bind->node->fid);
+	kofi_node_put(bind->node);
+	kfree(bind);
+}
+
 static void kofi_unbind_all(struct kofi_node *node)
 {
 	struct kofi_bind *bind, *next;
 
-	list_for_each_entry_safe(bind, next, &node->binds, list) {
-		if (bind->eq_held)
-			kofi_eq_drop(bind->node->fid);
-		kofi_node_put(bind->node);
-		kfree(bind);
-	}
+	list_for_each_entry_safe(bind, next, &node->binds, list)
+		kofi_bind_free(bind);
 }
 
 /* Nobody shall read of it any more. Event queues belong to fabrics. */

@@ -266,6 +266,9 @@ static const struct need {
 	{ "reading, cntr", FI_READ, 0, FI_READ, 0 },
 	{ "writing, cntr", FI_WRITE, 0, FI_WRITE, 0 },
 	{ "being read and written", FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0 },
+	{ "all, as none are named, nothing", 0, 0, 0, -FI_ENOCQ },
+	{ "all, cq for sending", 0, TX, 0, -FI_ENOCQ },
+	{ "all, cq for both", 0, TX | RX, 0, 0 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(need, needs, desc);
@@ -365,6 +368,36 @@ static void enabling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), 1);
 }
 
+static void enable_inside(struct kofi_fake *fake, struct fid *fid, void *arg)
+{
+	struct inside *inside = arg;
+
+	inside->enabled = fi_enable(inside->set->ep);
+}
+
+/* What the provider may yet refuse is nothing to go by. */
+static void binding(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct inside inside = { .set = open_set(test, fake) };
+	struct kofi_fake_call *call = &fake->call[FAKE_BIND];
+	struct kofi_fake_set *set = inside.set;
+
+	call->hook = enable_inside;
+	call->hook_arg = &inside;
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->av->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, inside.enabled, -EBUSY);
+	call->ret = -ENOSPC;
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cq->fid, TX | RX), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, inside.enabled, -EBUSY);
+	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -FI_ENOCQ);
+	call->ret = 0;
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cq->fid, TX | RX), 0);
+	KUNIT_EXPECT_EQ(test, inside.enabled, -EBUSY);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), 0);
+}
+
 static struct kunit_case bind_cases[] = {
 	KUNIT_CASE_PARAM(ep_with_class, match_gen_params),
 	KUNIT_CASE_PARAM(domain_with_class, match_gen_params),
@@ -378,6 +411,7 @@ static struct kunit_case bind_cases[] = {
 	KUNIT_CASE(enable_once),
 	KUNIT_CASE(enable_fails),
 	KUNIT_CASE(enabling),
+	KUNIT_CASE(binding),
 	{}
 };
 
