@@ -4,105 +4,94 @@
  * one for what is transmitted, one for what is received. A provider that is quicker
  * in some of them has calls of its own for these.
  */
+#include <linux/overflow.h>
 #include <linux/uio.h>
 #include "kofi.h"
+
+/* A sum that doesn't fit is more than any provider takes. */
+static size_t kofi_iov_len(const struct kvec *iov, size_t count)
+{
+	size_t i, len = 0;
+
+	for (i = 0; i < count; i++)
+		len = size_add(len, iov[i].iov_len);
+	return len;
+}
 
 /* A buffer in segments, or in one, as an iterator. */
 static struct iov_iter kofi_iter(unsigned int direction, const struct kvec *iov,
 				 size_t count)
 {
 	struct iov_iter iter;
-	size_t i, len = 0;
 
-	for (i = 0; i < count; i++)
-		len += iov[i].iov_len;
-	iov_iter_kvec(&iter, direction, iov, count, len);
+	iov_iter_kvec(&iter, direction, iov, count, kofi_iov_len(iov, count));
 	return iter;
 }
 
-#define KVEC(buf, len)	&(const struct kvec){ (void *)(buf), len }
+/* A call: its name, its parameters, and what they ask for. */
+#define CALL(side, name, params, ...)					\
+static ssize_t call_##name params					\
+{									\
+	return READ_ONCE(ep->calls)->side(ep, &(struct kofi_req){ __VA_ARGS__ }); \
+}
 
-/* Where the data is, with a call's own parameters. */
-#define BUF(dir)	.iter = kofi_iter(ITER_##dir, KVEC(buf, len), 1)
+#define TX_CALL(name, params, ...)	CALL(tx, name, params, __VA_ARGS__)
+#define RX_CALL(name, params, ...)	CALL(rx, name, params, __VA_ARGS__)
+
+/* Parameters that calls have in common. */
+#define P_IN	struct fid_ep *ep, void *buf, size_t len
+#define P_OUT	struct fid_ep *ep, const void *buf, size_t len
+#define P_IOV	struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count
+#define P_MSG	struct fid_ep *ep, const struct fi_msg *msg, u64 flags
+#define P_TMSG	struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags
+#define P_RMSG	struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags
+#define P_DESC	void *desc
+#define P_DATA	u64 data
+#define P_TO	fi_addr_t peer
+#define P_TAG	u64 tag
+#define P_TAGS	u64 tag, u64 ignore
+#define P_RMA	u64 addr, u64 key
+#define P_CTX	void *context
+
+/* And what is made of them. */
+#define WHAT(kind, dir)	.what = (kind) | (dir)
+#define KVEC		&(const struct kvec){ (void *)buf, len }
+#define BUF(dir)	.iter = kofi_iter(ITER_##dir, KVEC, 1)
 #define IOV(dir)	.iter = kofi_iter(ITER_##dir, iov, count)
-#define MSG		.iter = msg->msg_iter, .context = msg->context
+#define TO		.addr = peer
+#define TAG		.tag = tag
+#define TAGS		.tag = tag, .ignore = ignore
+#define DATA		.flags = FI_REMOTE_CQ_DATA, .data = data
+#define MSG		.iter = msg->msg_iter, .flags = flags, \
+			.addr = msg->addr, .context = msg->context
+#define MSG_TAG		.tag = msg->tag
+#define MSG_DATA	.data = msg->data
+#define MSG_RMA		.rma = msg->rma_iov, .rma_count = msg->rma_iov_count
 
 /* The peer's memory of calls that name no more than one piece. */
-#define REMOTE(n)							\
+#define RMA(n)								\
 	.rma = &(const struct fi_rma_iov){ .addr = addr, .len = n, .key = key }, \
 	.rma_count = 1
-#define REMOTES		.rma = msg->rma_iov, .rma_count = msg->rma_iov_count
-
-#define TX(...)	ep->calls->tx(ep, &(struct kofi_req){ __VA_ARGS__ })
-#define RX(...)	ep->calls->rx(ep, &(struct kofi_req){ __VA_ARGS__ })
 
 /* What isn't said for the one call is the endpoint's to say. */
-#define SEND(kind, ...)	TX(.what = (kind) | FI_SEND, __VA_ARGS__)
-#define RECV(kind, ...)	RX(.what = (kind) | FI_RECV, __VA_ARGS__)
-#define RMA(dir, ...)	TX(.what = FI_RMA | (dir), __VA_ARGS__)
 #define PLAIN		.defaults = true, .context = context
-#define DATA		.flags = FI_REMOTE_CQ_DATA, .data = data
 #define INJECT		.flags = FI_INJECT, .quiet = true
-#define INJECT_DATA	.flags = FI_INJECT | FI_REMOTE_CQ_DATA, .quiet = true, \
-			.data = data
+#define INJECT_DATA	.flags = FI_INJECT | FI_REMOTE_CQ_DATA, .data = data, \
+			.quiet = true
 
-static ssize_t call_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			 fi_addr_t src_addr, void *context)
-{
-	return RECV(FI_MSG, PLAIN, BUF(DEST));
-}
+#define RECV		WHAT(FI_MSG, FI_RECV)
+#define SEND		WHAT(FI_MSG, FI_SEND)
 
-static ssize_t call_recvv(struct fid_ep *ep, const struct kvec *iov,
-			  void **desc, size_t count, fi_addr_t src_addr,
-			  void *context)
-{
-	return RECV(FI_MSG, PLAIN, IOV(DEST));
-}
-
-static ssize_t call_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
-			    u64 flags)
-{
-	return RECV(FI_MSG, MSG, .flags = flags);
-}
-
-static ssize_t call_send(struct fid_ep *ep, const void *buf, size_t len,
-			 void *desc, fi_addr_t dest_addr, void *context)
-{
-	return SEND(FI_MSG, PLAIN, BUF(SOURCE), .addr = dest_addr);
-}
-
-static ssize_t call_sendv(struct fid_ep *ep, const struct kvec *iov,
-			  void **desc, size_t count, fi_addr_t dest_addr,
-			  void *context)
-{
-	return SEND(FI_MSG, PLAIN, IOV(SOURCE), .addr = dest_addr);
-}
-
-static ssize_t call_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
-			    u64 flags)
-{
-	return SEND(FI_MSG, MSG, .flags = flags, .addr = msg->addr,
-		    .data = msg->data);
-}
-
-static ssize_t call_inject(struct fid_ep *ep, const void *buf, size_t len,
-			   fi_addr_t dest_addr)
-{
-	return SEND(FI_MSG, INJECT, BUF(SOURCE), .addr = dest_addr);
-}
-
-static ssize_t call_senddata(struct fid_ep *ep, const void *buf, size_t len,
-			     void *desc, u64 data, fi_addr_t dest_addr,
-			     void *context)
-{
-	return SEND(FI_MSG, PLAIN, DATA, BUF(SOURCE), .addr = dest_addr);
-}
-
-static ssize_t call_injectdata(struct fid_ep *ep, const void *buf, size_t len,
-			       u64 data, fi_addr_t dest_addr)
-{
-	return SEND(FI_MSG, INJECT_DATA, BUF(SOURCE), .addr = dest_addr);
-}
+RX_CALL(recv, (P_IN, P_DESC, P_TO, P_CTX), RECV, PLAIN, BUF(DEST), TO)
+RX_CALL(recvv, (P_IOV, P_TO, P_CTX), RECV, PLAIN, IOV(DEST), TO)
+RX_CALL(recvmsg, (P_MSG), RECV, MSG)
+TX_CALL(send, (P_OUT, P_DESC, P_TO, P_CTX), SEND, PLAIN, BUF(SOURCE), TO)
+TX_CALL(sendv, (P_IOV, P_TO, P_CTX), SEND, PLAIN, IOV(SOURCE), TO)
+TX_CALL(sendmsg, (P_MSG), SEND, MSG, MSG_DATA)
+TX_CALL(inject, (P_OUT, P_TO), SEND, INJECT, BUF(SOURCE), TO)
+TX_CALL(senddata, (P_OUT, P_DESC, P_DATA, P_TO, P_CTX),
+	SEND, PLAIN, DATA, BUF(SOURCE), TO)
+TX_CALL(injectdata, (P_OUT, P_DATA, P_TO), SEND, INJECT_DATA, BUF(SOURCE), TO)
 
 const struct fi_ops_msg kofi_msg_calls = {
 	.recv		= call_recv,
@@ -117,69 +106,21 @@ const struct fi_ops_msg kofi_msg_calls = {
 };
 EXPORT_SYMBOL_NS_GPL(kofi_msg_calls, KOFI_PROVIDER);
 
-static ssize_t call_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			  fi_addr_t src_addr, u64 tag, u64 ignore,
-			  void *context)
-{
-	return RECV(FI_TAGGED, PLAIN, BUF(DEST), .tag = tag, .ignore = ignore);
-}
+#define TRECV		WHAT(FI_TAGGED, FI_RECV)
+#define TSEND		WHAT(FI_TAGGED, FI_SEND)
 
-static ssize_t call_trecvv(struct fid_ep *ep, const struct kvec *iov,
-			   void **desc, size_t count, fi_addr_t src_addr,
-			   u64 tag, u64 ignore, void *context)
-{
-	return RECV(FI_TAGGED, PLAIN, IOV(DEST), .tag = tag, .ignore = ignore);
-}
-
-static ssize_t call_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg,
-			     u64 flags)
-{
-	return RECV(FI_TAGGED, MSG, .flags = flags, .tag = msg->tag,
-		    .ignore = msg->ignore);
-}
-
-static ssize_t call_tsend(struct fid_ep *ep, const void *buf, size_t len,
-			  void *desc, fi_addr_t dest_addr, u64 tag,
-			  void *context)
-{
-	return SEND(FI_TAGGED, PLAIN, BUF(SOURCE), .addr = dest_addr, .tag = tag);
-}
-
-static ssize_t call_tsendv(struct fid_ep *ep, const struct kvec *iov,
-			   void **desc, size_t count, fi_addr_t dest_addr,
-			   u64 tag, void *context)
-{
-	return SEND(FI_TAGGED, PLAIN, IOV(SOURCE), .addr = dest_addr, .tag = tag);
-}
-
-static ssize_t call_tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg,
-			     u64 flags)
-{
-	return SEND(FI_TAGGED, MSG, .flags = flags, .addr = msg->addr,
-		    .tag = msg->tag, .data = msg->data);
-}
-
-static ssize_t call_tinject(struct fid_ep *ep, const void *buf, size_t len,
-			    fi_addr_t dest_addr, u64 tag)
-{
-	return SEND(FI_TAGGED, INJECT, BUF(SOURCE), .addr = dest_addr,
-		    .tag = tag);
-}
-
-static ssize_t call_tsenddata(struct fid_ep *ep, const void *buf, size_t len,
-			      void *desc, u64 data, fi_addr_t dest_addr,
-			      u64 tag, void *context)
-{
-	return SEND(FI_TAGGED, PLAIN, DATA, BUF(SOURCE), .addr = dest_addr,
-		    .tag = tag);
-}
-
-static ssize_t call_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
-				u64 data, fi_addr_t dest_addr, u64 tag)
-{
-	return SEND(FI_TAGGED, INJECT_DATA, BUF(SOURCE), .addr = dest_addr,
-		    .tag = tag);
-}
+RX_CALL(trecv, (P_IN, P_DESC, P_TO, P_TAGS, P_CTX), TRECV, PLAIN, BUF(DEST), TO, TAGS)
+RX_CALL(trecvv, (P_IOV, P_TO, P_TAGS, P_CTX), TRECV, PLAIN, IOV(DEST), TO, TAGS)
+RX_CALL(trecvmsg, (P_TMSG), TRECV, MSG, MSG_TAG, .ignore = msg->ignore)
+TX_CALL(tsend, (P_OUT, P_DESC, P_TO, P_TAG, P_CTX),
+	TSEND, PLAIN, BUF(SOURCE), TO, TAG)
+TX_CALL(tsendv, (P_IOV, P_TO, P_TAG, P_CTX), TSEND, PLAIN, IOV(SOURCE), TO, TAG)
+TX_CALL(tsendmsg, (P_TMSG), TSEND, MSG, MSG_TAG, MSG_DATA)
+TX_CALL(tinject, (P_OUT, P_TO, P_TAG), TSEND, INJECT, BUF(SOURCE), TO, TAG)
+TX_CALL(tsenddata, (P_OUT, P_DESC, P_DATA, P_TO, P_TAG, P_CTX),
+	TSEND, PLAIN, DATA, BUF(SOURCE), TO, TAG)
+TX_CALL(tinjectdata, (P_OUT, P_DATA, P_TO, P_TAG),
+	TSEND, INJECT_DATA, BUF(SOURCE), TO, TAG)
 
 const struct fi_ops_tagged kofi_tagged_calls = {
 	.recv		= call_trecv,
@@ -194,74 +135,25 @@ const struct fi_ops_tagged kofi_tagged_calls = {
 };
 EXPORT_SYMBOL_NS_GPL(kofi_tagged_calls, KOFI_PROVIDER);
 
-static ssize_t call_read(struct fid_ep *ep, void *buf, size_t len, void *desc,
-			 fi_addr_t src_addr, u64 addr, u64 key, void *context)
-{
-	return RMA(FI_READ, PLAIN, BUF(DEST), REMOTE(len), .addr = src_addr);
-}
+#define FETCH		WHAT(FI_RMA, FI_READ)
+#define STORE		WHAT(FI_RMA, FI_WRITE)
 
-static ssize_t call_readv(struct fid_ep *ep, const struct kvec *iov,
-			  void **desc, size_t count, fi_addr_t src_addr,
-			  u64 addr, u64 key, void *context)
-{
-	const struct iov_iter iter = kofi_iter(ITER_DEST, iov, count);
-
-	return RMA(FI_READ, PLAIN, .iter = iter, REMOTE(iov_iter_count(&iter)),
-		   .addr = src_addr);
-}
-
-static ssize_t call_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
-			    u64 flags)
-{
-	return RMA(FI_READ, MSG, REMOTES, .flags = flags, .addr = msg->addr);
-}
-
-static ssize_t call_write(struct fid_ep *ep, const void *buf, size_t len,
-			  void *desc, fi_addr_t dest_addr, u64 addr, u64 key,
-			  void *context)
-{
-	return RMA(FI_WRITE, PLAIN, BUF(SOURCE), REMOTE(len), .addr = dest_addr);
-}
-
-static ssize_t call_writev(struct fid_ep *ep, const struct kvec *iov,
-			   void **desc, size_t count, fi_addr_t dest_addr,
-			   u64 addr, u64 key, void *context)
-{
-	const struct iov_iter iter = kofi_iter(ITER_SOURCE, iov, count);
-
-	return RMA(FI_WRITE, PLAIN, .iter = iter, REMOTE(iov_iter_count(&iter)),
-		   .addr = dest_addr);
-}
-
-static ssize_t call_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
-			     u64 flags)
-{
-	return RMA(FI_WRITE, MSG, REMOTES, .flags = flags, .addr = msg->addr,
-		   .data = msg->data);
-}
-
-static ssize_t call_inject_write(struct fid_ep *ep, const void *buf, size_t len,
-				 fi_addr_t dest_addr, u64 addr, u64 key)
-{
-	return RMA(FI_WRITE, INJECT, BUF(SOURCE), REMOTE(len),
-		   .addr = dest_addr);
-}
-
-static ssize_t call_writedata(struct fid_ep *ep, const void *buf, size_t len,
-			      void *desc, u64 data, fi_addr_t dest_addr,
-			      u64 addr, u64 key, void *context)
-{
-	return RMA(FI_WRITE, PLAIN, DATA, BUF(SOURCE), REMOTE(len),
-		   .addr = dest_addr);
-}
-
-static ssize_t call_inject_writedata(struct fid_ep *ep, const void *buf,
-				     size_t len, u64 data, fi_addr_t dest_addr,
-				     u64 addr, u64 key)
-{
-	return RMA(FI_WRITE, INJECT_DATA, BUF(SOURCE), REMOTE(len),
-		   .addr = dest_addr);
-}
+TX_CALL(read, (P_IN, P_DESC, P_TO, P_RMA, P_CTX),
+	FETCH, PLAIN, BUF(DEST), TO, RMA(len))
+TX_CALL(readv, (P_IOV, P_TO, P_RMA, P_CTX),
+	FETCH, PLAIN, IOV(DEST), TO, RMA(kofi_iov_len(iov, count)))
+TX_CALL(readmsg, (P_RMSG), FETCH, MSG, MSG_RMA)
+TX_CALL(write, (P_OUT, P_DESC, P_TO, P_RMA, P_CTX),
+	STORE, PLAIN, BUF(SOURCE), TO, RMA(len))
+TX_CALL(writev, (P_IOV, P_TO, P_RMA, P_CTX),
+	STORE, PLAIN, IOV(SOURCE), TO, RMA(kofi_iov_len(iov, count)))
+TX_CALL(writemsg, (P_RMSG), STORE, MSG, MSG_RMA, MSG_DATA)
+TX_CALL(inject_write, (P_OUT, P_TO, P_RMA),
+	STORE, INJECT, BUF(SOURCE), TO, RMA(len))
+TX_CALL(writedata, (P_OUT, P_DESC, P_DATA, P_TO, P_RMA, P_CTX),
+	STORE, PLAIN, DATA, BUF(SOURCE), TO, RMA(len))
+TX_CALL(inject_writedata, (P_OUT, P_DATA, P_TO, P_RMA),
+	STORE, INJECT_DATA, BUF(SOURCE), TO, RMA(len))
 
 const struct fi_ops_rma kofi_rma_calls = {
 	.read		= call_read,

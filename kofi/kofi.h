@@ -97,7 +97,8 @@ typedef void (*kofi_fn)(void);
  * @children: what was opened from it; kofi_tree_lock
  * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
  * @caps: of an endpoint, as opened; all if the ULP named none
- * @msg: of an endpoint: the provider's calls, in force while it is enabled
+ * @calls: of an endpoint: the provider's calls, in force while it is enabled
+ * @msg: likewise
  * @tagged: likewise
  * @rma: likewise
  * @held: another node that is pinned: the CQ of an allocated region
@@ -116,6 +117,7 @@ struct kofi_node {
 	struct list_head		children;
 	struct list_head		binds;
 	u64				caps;
+	const struct kofi_calls		*calls;
 	const struct fi_ops_msg		*msg;
 	const struct fi_ops_tagged	*tagged;
 	const struct fi_ops_rma		*rma;
@@ -153,6 +155,8 @@ bool kofi_node_get(struct kofi_node *node);
 void kofi_node_put(struct kofi_node *node);
 void kofi_bind_free(struct kofi_bind *bind);
 bool kofi_fid_dead(const struct fid *fid);
+void kofi_ep_set_calls(struct kofi_node *node, struct fid_ep *ep,
+		       enum kofi_state state);
 void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
@@ -161,10 +165,7 @@ void kofi_node_fini(void);
 
 /* stubs.c */
 
-extern const struct fi_ops_msg kofi_msg_none, kofi_msg_early, kofi_msg_dead;
-extern const struct fi_ops_tagged kofi_tagged_none, kofi_tagged_early,
-				  kofi_tagged_dead;
-extern const struct fi_ops_rma kofi_rma_none, kofi_rma_early, kofi_rma_dead;
+extern const struct kofi_calls kofi_calls_none, kofi_calls_early, kofi_calls_dead;
 extern const struct fi_ops_mr kofi_mr_none, kofi_mr_dead;
 
 void kofi_fill_ops(struct kofi_node *node, struct fid *fid);

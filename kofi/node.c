@@ -173,29 +173,26 @@ static void kofi_node_link(struct kofi_node *node)
 						     &kofi_fabrics);
 }
 
-static void kofi_ep_set_calls(struct kofi_node *node, enum kofi_state state)
+/**
+ * kofi_ep_set_calls() - let an endpoint's data calls reach who is to answer them
+ * @node: the endpoint's
+ * @ep: the endpoint
+ * @state: the provider if this is KOFI_ENABLED, otherwise a stub that says why not
+ *
+ * Context: Process context, under kofi_tree_lock unless the endpoint is new.
+ */
+void kofi_ep_set_calls(struct kofi_node *node, struct fid_ep *ep,
+		       enum kofi_state state)
 {
-	struct fid_ep *ep = kofi_to_ep(node->fid);
+	bool on = state == KOFI_ENABLED;
 
-	switch (state) {
-	case KOFI_ENABLED:
-		/* Who posts must see what the provider made ready. */
-		smp_wmb();
-		WRITE_ONCE(ep->msg, node->msg);
-		WRITE_ONCE(ep->tagged, node->tagged);
-		WRITE_ONCE(ep->rma, node->rma);
-		break;
-	case KOFI_DEAD:
-		WRITE_ONCE(ep->msg, &kofi_msg_dead);
-		WRITE_ONCE(ep->tagged, &kofi_tagged_dead);
-		WRITE_ONCE(ep->rma, &kofi_rma_dead);
-		break;
-	default:
-		WRITE_ONCE(ep->msg, &kofi_msg_early);
-		WRITE_ONCE(ep->tagged, &kofi_tagged_early);
-		WRITE_ONCE(ep->rma, &kofi_rma_early);
-		break;
-	}
+	WRITE_ONCE(ep->calls, on ? node->calls : state == KOFI_DEAD ?
+			      &kofi_calls_dead : &kofi_calls_early);
+	/* Who posts must see what the provider made ready. */
+	smp_wmb();
+	WRITE_ONCE(ep->msg, on ? node->msg : &kofi_msg_calls);
+	WRITE_ONCE(ep->tagged, on ? node->tagged : &kofi_tagged_calls);
+	WRITE_ONCE(ep->rma, on ? node->rma : &kofi_rma_calls);
 }
 
 /* Nobody may go on posting to it, or waiting for it. */
@@ -238,7 +235,7 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 	trace_kofi_node_state(node->id, node->fid->fclass, node->state, state);
 	WRITE_ONCE(node->state, state);
 	if (node->fid->fclass == FI_CLASS_EP)
-		kofi_ep_set_calls(node, state);
+		kofi_ep_set_calls(node, kofi_to_ep(node->fid), state);
 	else if (state == KOFI_DEAD)
 		kofi_node_died(node->fid);
 }

@@ -2,7 +2,8 @@
 /*
  * What a data call reaches when it isn't the provider: an op that the provider
  * lacks, an endpoint that isn't enabled yet, a device that went away. With
- * these behind every pointer, no data call needs a branch.
+ * these behind every pointer, no data call needs a branch. Those of an endpoint all
+ * come down to two calls, see calls.c.
  */
 #include "kofi.h"
 
@@ -11,66 +12,9 @@
 #define INT_STUB(set, op, rc, ...) \
 	static int set##_##op(__VA_ARGS__) { return rc; }
 
-#define EP	struct fid_ep *ep
-#define BUF	void *buf, size_t len
-#define CBUF	const void *buf, size_t len
-#define IOV	const struct kvec *iov, void **desc, size_t count
-#define TO	fi_addr_t addr
-#define RMT	u64 raddr, u64 key
-
-#define MSG_STUBS(set, rc)						\
-STUB(set, recv, rc, EP, BUF, void *desc, TO, void *context)		\
-STUB(set, iov, rc, EP, IOV, TO, void *context)				\
-STUB(set, msg, rc, EP, const struct fi_msg *msg, u64 flags)		\
-STUB(set, send, rc, EP, CBUF, void *desc, TO, void *context)		\
-STUB(set, inject, rc, EP, CBUF, TO)					\
-STUB(set, senddata, rc, EP, CBUF, void *desc, u64 data, TO,		\
-	void *context)							\
-STUB(set, injectdata, rc, EP, CBUF, u64 data, TO)			\
-const struct fi_ops_msg set = {						\
-	.recv = set##_recv, .recvv = set##_iov, .recvmsg = set##_msg,	\
-	.send = set##_send, .sendv = set##_iov, .sendmsg = set##_msg,	\
-	.inject = set##_inject, .senddata = set##_senddata,		\
-	.injectdata = set##_injectdata,					\
-}
-
-#define TAGGED_STUBS(set, rc)						\
-STUB(set, recv, rc, EP, BUF, void *desc, TO, u64 tag,			\
-	u64 ignore, void *context)					\
-STUB(set, recvv, rc, EP, IOV, TO, u64 tag, u64 ignore,			\
-	void *context)							\
-STUB(set, msg, rc, EP, const struct fi_msg_tagged *msg,			\
-	u64 flags)							\
-STUB(set, send, rc, EP, CBUF, void *desc, TO, u64 tag,			\
-	void *context)							\
-STUB(set, sendv, rc, EP, IOV, TO, u64 tag, void *context)		\
-STUB(set, inject, rc, EP, CBUF, TO, u64 tag)				\
-STUB(set, senddata, rc, EP, CBUF, void *desc, u64 data, TO,		\
-	u64 tag, void *context)						\
-STUB(set, injectdata, rc, EP, CBUF, u64 data, TO, u64 tag)		\
-const struct fi_ops_tagged set = {					\
-	.recv = set##_recv, .recvv = set##_recvv, .recvmsg = set##_msg,	\
-	.send = set##_send, .sendv = set##_sendv, .sendmsg = set##_msg,	\
-	.inject = set##_inject, .senddata = set##_senddata,		\
-	.injectdata = set##_injectdata,					\
-}
-
-#define RMA_STUBS(set, rc)						\
-STUB(set, read, rc, EP, BUF, void *desc, TO, RMT, void *context) \
-STUB(set, iov, rc, EP, IOV, TO, RMT, void *context)			\
-STUB(set, msg, rc, EP, const struct fi_msg_rma *msg, u64 flags) \
-STUB(set, write, rc, EP, CBUF, void *desc, TO, RMT,			\
-	void *context)							\
-STUB(set, inject, rc, EP, CBUF, TO, RMT)				\
-STUB(set, writedata, rc, EP, CBUF, void *desc, u64 data, TO,		\
-	RMT, void *context)						\
-STUB(set, injectdata, rc, EP, CBUF, u64 data, TO, RMT)			\
-const struct fi_ops_rma set = {						\
-	.read = set##_read, .readv = set##_iov, .readmsg = set##_msg,	\
-	.write = set##_write, .writev = set##_iov, .writemsg = set##_msg, \
-	.inject = set##_inject, .writedata = set##_writedata,		\
-	.injectdata = set##_injectdata,					\
-}
+#define CALLS_STUB(set, rc)						\
+STUB(set, call, rc, struct fid_ep *ep, struct kofi_req *req)		\
+const struct kofi_calls set = { .tx = set##_call, .rx = set##_call }
 
 #define MR_STUBS(set, rc)						\
 INT_STUB(set, reg, rc, struct fid_mr *mr,				\
@@ -80,15 +24,9 @@ const struct fi_ops_mr set = {						\
 	.post_reg = set##_reg, .post_inval = set##_inval,		\
 }
 
-MSG_STUBS(kofi_msg_none, -EOPNOTSUPP);
-MSG_STUBS(kofi_msg_early, -FI_EOPBADSTATE);
-MSG_STUBS(kofi_msg_dead, -ENODEV);
-TAGGED_STUBS(kofi_tagged_none, -EOPNOTSUPP);
-TAGGED_STUBS(kofi_tagged_early, -FI_EOPBADSTATE);
-TAGGED_STUBS(kofi_tagged_dead, -ENODEV);
-RMA_STUBS(kofi_rma_none, -EOPNOTSUPP);
-RMA_STUBS(kofi_rma_early, -FI_EOPBADSTATE);
-RMA_STUBS(kofi_rma_dead, -ENODEV);
+CALLS_STUB(kofi_calls_none, -EOPNOTSUPP);
+CALLS_STUB(kofi_calls_early, -FI_EOPBADSTATE);
+CALLS_STUB(kofi_calls_dead, -ENODEV);
 MR_STUBS(kofi_mr_none, -EOPNOTSUPP);
 MR_STUBS(kofi_mr_dead, -ENODEV);
 
@@ -177,12 +115,6 @@ static const void *kofi_fill(kofi_fn **room, const void *ops, const void *none,
 #define KOFI_FILL(room, ops, none) \
 	kofi_fill(room, ops, &(none), KOFI_OPS(typeof(none)))
 
-/* A kind of calls that an endpoint has gets its gaps filled with the core's. */
-#define KOFI_EP_FILL(room, ep, set)					\
-	((ep)->set && (ep)->calls ?					\
-	 KOFI_FILL(room, (ep)->set, kofi_##set##_calls) :		\
-	 KOFI_FILL(room, (ep)->set, kofi_##set##_none))
-
 /**
  * kofi_fill_ops() - put something behind every data call of an object
  * @node: its node, made for its class
@@ -201,12 +133,11 @@ void kofi_fill_ops(struct kofi_node *node, struct fid *fid)
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
 		ep = kofi_to_ep(fid);
-		node->msg = KOFI_EP_FILL(&room, ep, msg);
-		node->tagged = KOFI_EP_FILL(&room, ep, tagged);
-		node->rma = KOFI_EP_FILL(&room, ep, rma);
-		ep->msg = &kofi_msg_early;
-		ep->tagged = &kofi_tagged_early;
-		ep->rma = &kofi_rma_early;
+		node->calls = ep->calls ?: &kofi_calls_none;
+		node->msg = KOFI_FILL(&room, ep->msg, kofi_msg_calls);
+		node->tagged = KOFI_FILL(&room, ep->tagged, kofi_tagged_calls);
+		node->rma = KOFI_FILL(&room, ep->rma, kofi_rma_calls);
+		kofi_ep_set_calls(node, ep, KOFI_OPEN);
 		break;
 	case FI_CLASS_MR:
 		mr = container_of(fid, struct fid_mr, fid);

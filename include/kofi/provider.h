@@ -185,7 +185,7 @@ struct fi_ops_cm {
  * @defaults: the endpoint's go with them: kofi_req_flags()
  * @quiet: fi_inject() and its kin: no completion on success
  * @iter: the local buffer
- * @addr: the peer
+ * @addr: the peer; for a receive it counts only with FI_DIRECTED_RECV
  * @tag: the tag
  * @ignore: bits of it that don't matter
  * @data: remote CQ data
@@ -213,8 +213,8 @@ struct kofi_req {
  * @tx: send, read or write
  * @rx: receive
  *
- * Both are mandatory. An endpoint that has them may use kofi_msg_calls and the
- * like, and what its own vectors lack comes from there. Neither sleeps; nothing of
+ * Both are mandatory, and refuse what the endpoint isn't for with -EOPNOTSUPP. What
+ * its own vectors lack comes from kofi_msg_calls and the like. Neither sleeps; nothing of
  * the request is needed after the call, but for the buffers. 0 or a negative errno,
  * as fi_send().
  */

@@ -140,9 +140,9 @@ static void calls_msg(struct kunit *test)
 	const u64 in = FI_MSG | FI_RECV, out = FI_MSG | FI_SEND;
 	struct fid_ep *ep = calls_ep(test);
 
-	CHECK(fi_recv(ep, buf, LEN, NULL, PEER, CTX), in, RECV, PLAIN, DONE);
-	CHECK(fi_recvv(ep, iov, NULL, 2, PEER, CTX), in, RECV, PLAIN, DONE);
-	CHECK(msg_call(ep, false), in, RECV, GIVEN, DONE);
+	CHECK(fi_recv(ep, buf, LEN, NULL, PEER, CTX), in, RECV, PLAIN, TO, DONE);
+	CHECK(fi_recvv(ep, iov, NULL, 2, PEER, CTX), in, RECV, PLAIN, TO, DONE);
+	CHECK(msg_call(ep, false), in, RECV, GIVEN, TO, DONE);
 	CHECK(fi_send(ep, buf, LEN, NULL, PEER, CTX), out, SEND, PLAIN, TO, DONE);
 	CHECK(fi_sendv(ep, iov, NULL, 2, PEER, CTX), out, SEND, PLAIN, TO, DONE);
 	CHECK(msg_call(ep, true), out, SEND, GIVEN, TO, DONE, WITH);
@@ -158,10 +158,10 @@ static void calls_tagged(struct kunit *test)
 	struct fid_ep *ep = calls_ep(test);
 
 	CHECK(fi_trecv(ep, buf, LEN, NULL, PEER, TAG, IGNORE, CTX), in, RECV,
-	      PLAIN, DONE, TAGS);
+	      PLAIN, TO, DONE, TAGS);
 	CHECK(fi_trecvv(ep, iov, NULL, 2, PEER, TAG, IGNORE, CTX), in, RECV,
-	      PLAIN, DONE, TAGS);
-	CHECK(tagged_call(ep, false), in, RECV, GIVEN, DONE, TAGS);
+	      PLAIN, TO, DONE, TAGS);
+	CHECK(tagged_call(ep, false), in, RECV, GIVEN, TO, DONE, TAGS);
 	CHECK(fi_tsend(ep, buf, LEN, NULL, PEER, TAG, CTX), out, SEND, PLAIN,
 	      TO, DONE, .tag = TAG);
 	CHECK(fi_tsendv(ep, iov, NULL, 2, PEER, TAG, CTX), out, SEND, PLAIN,
@@ -209,6 +209,20 @@ static void calls_rma(struct kunit *test)
 		  SEND, BOTH, TO, WITH);
 }
 
+/* Lengths whose sum doesn't fit aren't few bytes. */
+static void calls_too_long(struct kunit *test)
+{
+	const struct kvec long_iov[2] = { { buf, SIZE_MAX }, { buf, LEN + 1 } };
+	struct fid_ep *ep = calls_ep(test);
+
+	KUNIT_EXPECT_EQ(test, fi_sendv(ep, long_iov, NULL, 2, PEER, CTX), 0);
+	KUNIT_EXPECT_EQ(test, iov_iter_count(&seen.iter), SIZE_MAX);
+	KUNIT_EXPECT_EQ(test, fi_readv(ep, long_iov, NULL, 2, PEER, ADDR, KEY,
+				       CTX), 0);
+	KUNIT_EXPECT_EQ(test, iov_iter_count(&seen.iter), SIZE_MAX);
+	KUNIT_EXPECT_EQ(test, seen_rma.len, SIZE_MAX);
+}
+
 /* The endpoint's flags go with calls that have none; reads inject nothing. */
 static void calls_flags(struct kunit *test)
 {
@@ -230,6 +244,7 @@ static struct kunit_case calls_cases[] = {
 	KUNIT_CASE(calls_msg),
 	KUNIT_CASE(calls_tagged),
 	KUNIT_CASE(calls_rma),
+	KUNIT_CASE(calls_too_long),
 	KUNIT_CASE(calls_flags),
 	{}
 };
