@@ -256,6 +256,40 @@ int fi_enable(struct fid_ep *ep)
 }
 EXPORT_SYMBOL_NS_GPL(fi_enable, KOFI);
 
+/*
+ * What control calls have in common: the object is one, the provider has the call,
+ * and what is passed is right. Then the provider is asked.
+ */
+#define KOFI_CALL(fid, fclass, ops, op, check, ...)			\
+({									\
+	int __ret = kofi_enter(fid, fclass);				\
+									\
+	if (!__ret && !((ops) && (ops)->op))				\
+		__ret = -EOPNOTSUPP;					\
+	__ret ?: (check) ?: (ops)->op(__VA_ARGS__);			\
+})
+
+#define KOFI_AV_CALL(av, op, check, ...)				\
+	KOFI_CALL((av) ? &(av)->fid : NULL, FI_CLASS_AV, (av)->ops, op,	\
+		  check, av, __VA_ARGS__)
+
+static int kofi_check(bool valid, u64 bad_flags)
+{
+	return !valid ? -EINVAL : bad_flags ? -FI_EBADFLAGS : 0;
+}
+
+/* Room that may be asked for its size only. */
+static int kofi_check_room(const void *buf, const size_t *len)
+{
+	return kofi_check(len && (buf || !*len), 0);
+}
+
+static int kofi_check_opt(int level, const void *val, bool len)
+{
+	return kofi_check(val && len, 0) ?:
+	       level != FI_OPT_ENDPOINT ? -ENOPROTOOPT : 0;
+}
+
 /**
  * fi_control() - commands for which there is no call of their own
  * @fid: the object
@@ -296,15 +330,9 @@ EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
 int fi_open_ops(struct fid *fid, const char *name, u64 flags, const void **ops,
 		void *context)
 {
-	int ret = kofi_enter(fid, FI_CLASS_UNSPEC);
-
-	if (ret)
-		return ret;
-	if (!name || !ops)
-		return -EINVAL;
-	if (!fid->ops->ops_open)
-		return -EOPNOTSUPP;
-	return fid->ops->ops_open(fid, name, flags, ops, context);
+	return KOFI_CALL(fid, FI_CLASS_UNSPEC, fid->ops, ops_open,
+			 kofi_check(name && ops, 0),
+			 fid, name, flags, ops, context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_open_ops, KOFI);
 
@@ -352,20 +380,9 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen)
 {
-	struct fid_ep *ep;
-	int ret;
-
-	ret = kofi_enter(fid, FI_CLASS_EP);
-	if (ret)
-		return ret;
-	if (!optval || !optlen)
-		return -EINVAL;
-	if (level != FI_OPT_ENDPOINT)
-		return -ENOPROTOOPT;
-	ep = kofi_to_ep(fid);
-	if (!ep->ops || !ep->ops->setopt)
-		return -EOPNOTSUPP;
-	return ep->ops->setopt(fid, level, optname, optval, optlen);
+	return KOFI_CALL(fid, FI_CLASS_EP, kofi_to_ep(fid)->ops, setopt,
+			 kofi_check_opt(level, optval, optlen),
+			 fid, level, optname, optval, optlen);
 }
 EXPORT_SYMBOL_NS_GPL(fi_setopt, KOFI);
 
@@ -386,20 +403,9 @@ EXPORT_SYMBOL_NS_GPL(fi_setopt, KOFI);
 int fi_getopt(struct fid *fid, int level, int optname, void *optval,
 	      size_t *optlen)
 {
-	struct fid_ep *ep;
-	int ret;
-
-	ret = kofi_enter(fid, FI_CLASS_EP);
-	if (ret)
-		return ret;
-	if (!optval || !optlen)
-		return -EINVAL;
-	if (level != FI_OPT_ENDPOINT)
-		return -ENOPROTOOPT;
-	ep = kofi_to_ep(fid);
-	if (!ep->ops || !ep->ops->getopt)
-		return -EOPNOTSUPP;
-	return ep->ops->getopt(fid, level, optname, optval, optlen);
+	return KOFI_CALL(fid, FI_CLASS_EP, kofi_to_ep(fid)->ops, getopt,
+			 kofi_check_opt(level, optval, optlen),
+			 fid, level, optname, optval, optlen);
 }
 EXPORT_SYMBOL_NS_GPL(fi_getopt, KOFI);
 
@@ -417,30 +423,10 @@ EXPORT_SYMBOL_NS_GPL(fi_getopt, KOFI);
  */
 int fi_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
-	struct fid_ep *ep;
-	int ret;
-
-	ret = kofi_enter(fid, FI_CLASS_EP);
-	if (ret)
-		return ret;
-	if (!addrlen || (!addr && *addrlen))
-		return -EINVAL;
-	ep = kofi_to_ep(fid);
-	if (!ep->cm || !ep->cm->getname)
-		return -EOPNOTSUPP;
-	return ep->cm->getname(fid, addr, addrlen);
+	return KOFI_CALL(fid, FI_CLASS_EP, kofi_to_ep(fid)->cm, getname,
+			 kofi_check_room(addr, addrlen), fid, addr, addrlen);
 }
 EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
-
-/* What all calls of an address vector begin with. */
-#define KOFI_AV_ENTER(av, op)						\
-({									\
-	int __ret = (av) ? kofi_enter(&(av)->fid, FI_CLASS_AV) : -EINVAL;\
-									\
-	if (!__ret && (!(av)->ops || !(av)->ops->op))			\
-		__ret = -EOPNOTSUPP;					\
-	__ret;								\
-})
 
 /**
  * fi_av_insert() - insert addresses
@@ -462,15 +448,10 @@ EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
 int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 		 fi_addr_t *fi_addr, u64 flags, void *context)
 {
-	int ret = KOFI_AV_ENTER(av, insert);
-
-	if (ret)
-		return ret;
-	if (!addr || !count || count > INT_MAX)
-		return -EINVAL;
-	if (flags & ~FI_MORE)
-		return -FI_EBADFLAGS;
-	return av->ops->insert(av, addr, count, fi_addr, flags, context);
+	return KOFI_AV_CALL(av, insert,
+			    kofi_check(addr && count && count <= INT_MAX,
+				       flags & ~FI_MORE),
+			    addr, count, fi_addr, flags, context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_av_insert, KOFI);
 
@@ -489,15 +470,8 @@ EXPORT_SYMBOL_NS_GPL(fi_av_insert, KOFI);
 int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
 		    fi_addr_t *fi_addr, u64 flags, void *context)
 {
-	int ret = KOFI_AV_ENTER(av, insertsvc);
-
-	if (ret)
-		return ret;
-	if (!node && !service)
-		return -EINVAL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	return av->ops->insertsvc(av, node, service, fi_addr, flags, context);
+	return KOFI_AV_CALL(av, insertsvc, kofi_check(node || service, flags),
+			    node, service, fi_addr, flags, context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_av_insertsvc, KOFI);
 
@@ -519,17 +493,11 @@ int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
 		    const char *service, size_t svccnt, fi_addr_t *fi_addr,
 		    u64 flags, void *context)
 {
-	int ret = KOFI_AV_ENTER(av, insertsym);
-
-	if (ret)
-		return ret;
-	if (!node || !service || !nodecnt || !svccnt ||
-	    nodecnt > INT_MAX / svccnt)
-		return -EINVAL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	return av->ops->insertsym(av, node, nodecnt, service, svccnt, fi_addr,
-				  flags, context);
+	return KOFI_AV_CALL(av, insertsym,
+			    kofi_check(node && service && nodecnt && svccnt &&
+				       nodecnt <= INT_MAX / svccnt, flags),
+			    node, nodecnt, service, svccnt, fi_addr, flags,
+			    context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_av_insertsym, KOFI);
 
@@ -551,15 +519,8 @@ EXPORT_SYMBOL_NS_GPL(fi_av_insertsym, KOFI);
 int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
 		 u64 flags)
 {
-	int ret = KOFI_AV_ENTER(av, remove);
-
-	if (ret)
-		return ret;
-	if (!fi_addr || !count)
-		return -EINVAL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	return av->ops->remove(av, fi_addr, count, flags);
+	return KOFI_AV_CALL(av, remove, kofi_check(fi_addr && count, flags),
+			    fi_addr, count, flags);
 }
 EXPORT_SYMBOL_NS_GPL(fi_av_remove, KOFI);
 
@@ -576,13 +537,8 @@ EXPORT_SYMBOL_NS_GPL(fi_av_remove, KOFI);
 int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 		 size_t *addrlen)
 {
-	int ret = KOFI_AV_ENTER(av, lookup);
-
-	if (ret)
-		return ret;
-	if (!addrlen || (!addr && *addrlen))
-		return -EINVAL;
-	return av->ops->lookup(av, fi_addr, addr, addrlen);
+	return KOFI_AV_CALL(av, lookup, kofi_check_room(addr, addrlen),
+			    fi_addr, addr, addrlen);
 }
 EXPORT_SYMBOL_NS_GPL(fi_av_lookup, KOFI);
 
@@ -599,7 +555,10 @@ EXPORT_SYMBOL_NS_GPL(fi_av_lookup, KOFI);
 const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
 			  size_t *len)
 {
-	if (KOFI_AV_ENTER(av, straddr) || !addr || !len || (!buf && *len))
+	int ret = av ? kofi_enter(&av->fid, FI_CLASS_AV) : -EINVAL;
+
+	if (ret || !av->ops || !av->ops->straddr || !addr ||
+	    kofi_check_room(buf, len))
 		return NULL;
 	return av->ops->straddr(av, addr, buf, len);
 }

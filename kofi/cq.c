@@ -23,13 +23,6 @@ KOFI_SAME_PLACE(fi_cq_msg_entry, len);
 KOFI_SAME_PLACE(fi_cq_data_entry, buf);
 KOFI_SAME_PLACE(fi_cq_data_entry, data);
 
-static const u8 kofi_cq_entry_size[] = {
-	[FI_CQ_FORMAT_CONTEXT]	= sizeof(struct fi_cq_entry),
-	[FI_CQ_FORMAT_MSG]	= sizeof(struct fi_cq_msg_entry),
-	[FI_CQ_FORMAT_DATA]	= sizeof(struct fi_cq_data_entry),
-	[FI_CQ_FORMAT_TAGGED]	= sizeof(struct fi_cq_tagged_entry),
-};
-
 static struct kofi_cq *to_kofi_cq(struct fid_cq *cq)
 {
 	return container_of(cq, struct kofi_cq, cq_fid);
@@ -326,15 +319,14 @@ static void kofi_cq_call(struct kofi_notifier *notifier)
 /**
  * kofi_cq_init() - prepare a completion queue that a provider embeds
  * @cq: the completion queue, zeroed; its cq_fid.fid.ops are the provider's part
- * @domain: the domain
  * @attr: from fi_cq_open(); takes what was left open
  * @config: the provider's limits
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.
  * Return: 0, -EINVAL for a size above the limit, -ENOMEM.
  */
-int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
-		 struct fi_cq_attr *attr, const struct kofi_cq_config *config)
+int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
+		 const struct kofi_cq_config *config)
 {
 	size_t size = attr->size ?: config->default_size;
 	u32 ring;
@@ -349,8 +341,6 @@ int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
 	if (attr->format == FI_CQ_FORMAT_UNSPEC)
 		attr->format = FI_CQ_FORMAT_CONTEXT;
 	cq->attr = *attr;
-	cq->entry_size = kofi_cq_entry_size[attr->format];
-	cq->domain = domain;
 	cq->mask = ring - 1;
 	cq->cq_fid.ops = &kofi_cq_ops;
 	spin_lock_init(&cq->lock);
@@ -417,7 +407,7 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	if (!new)
 		return -ENOMEM;
 	new->cq_fid.fid.ops = &kofi_cq_fid_ops;
-	ret = kofi_cq_init(new, domain, attr, &config);
+	ret = kofi_cq_init(new, attr, &config);
 	if (ret) {
 		kfree(new);
 		return ret;

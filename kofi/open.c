@@ -31,17 +31,32 @@ static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
 }
 
 /*
- * What the provider returned is used only if it said that it succeeded; the
- * fid is the first member of every object.
+ * All that is opened from something: @op of it with the arguments in parentheses,
+ * which use the name new for the object. What the provider returned is used only
+ * if it said that it succeeded; the fid is the first member of every object.
  */
-#define KOFI_OPEN_END(node, ret, obj, out, fclass, context)		\
+#define KOFI_OPEN(from, from_class, op, args, new, out, cls, context)	\
 ({									\
-	int __ret = kofi_open_end(node, ret, (obj) ? &(obj)->fid : NULL,\
-				  fclass, context);			\
-	if (!__ret)							\
-		*(out) = obj;						\
-	__ret;								\
+	struct kofi_node *__node;					\
+	int __rc;							\
+									\
+	__node = kofi_open_begin(&(from)->fid, from_class, cls);	\
+	if (IS_ERR(__node)) {						\
+		__rc = PTR_ERR(__node);					\
+	} else {							\
+		__rc = (from)->ops && (from)->ops->op ?			\
+		       (from)->ops->op args : -EOPNOTSUPP;		\
+		__rc = kofi_open_end(__node, __rc,			\
+				     (new) ? &(new)->fid : NULL, cls,	\
+				     context);				\
+	}								\
+	if (!__rc)							\
+		*(out) = new;						\
+	__rc;								\
 })
+
+#define KOFI_DOMAIN_OPEN(domain, op, args, new, out, cls, context)	\
+	KOFI_OPEN(domain, FI_CLASS_DOMAIN, op, args, new, out, cls, context)
 
 /**
  * fi_fabric() - open a fabric
@@ -111,40 +126,14 @@ int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	      struct fid_domain **domain, void *context)
 {
 	struct fid_domain *new = NULL;
-	struct kofi_node *node;
-	int ret;
 
 	if (!fabric || !info || !info->domain_attr || !domain)
 		return -EINVAL;
-	node = kofi_open_begin(&fabric->fid, FI_CLASS_FABRIC, FI_CLASS_DOMAIN);
-	if (IS_ERR(node))
-		return PTR_ERR(node);
-	ret = fabric->ops && fabric->ops->domain ?
-	      fabric->ops->domain(fabric, info, &new, context) : -EOPNOTSUPP;
-	return KOFI_OPEN_END(node, ret, new, domain, FI_CLASS_DOMAIN, context);
+	return KOFI_OPEN(fabric, FI_CLASS_FABRIC, domain,
+			 (fabric, info, &new, context), new, domain,
+			 FI_CLASS_DOMAIN, context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_domain, KOFI);
-
-/*
- * All that a domain opens: @op with the arguments in parentheses, which use
- * the name new for the object.
- */
-#define KOFI_DOMAIN_OPEN(domain, op, args, new, out, cls, context)	\
-({									\
-	struct kofi_node *__node;					\
-	int __rc;							\
-									\
-	__node = kofi_open_begin(&(domain)->fid, FI_CLASS_DOMAIN, cls);	\
-	if (IS_ERR(__node)) {						\
-		__rc = PTR_ERR(__node);					\
-	} else {							\
-		__rc = (domain)->ops && (domain)->ops->op ?		\
-		       (domain)->ops->op args : -EOPNOTSUPP;		\
-		__rc = KOFI_OPEN_END(__node, __rc, new, out, cls,	\
-				     context);				\
-	}								\
-	__rc;								\
-})
 
 /**
  * fi_av_open() - open an address vector
@@ -379,11 +368,9 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 	    attr->access & ~FI_MR_ACCESS)
 		return -EINVAL;
 	ret = kofi_enter(&domain->fid, FI_CLASS_DOMAIN);
-	if (ret)
-		return ret;
-	if (!attr->cq)
-		return -FI_ENOCQ;
-	ret = kofi_enter(&attr->cq->fid, FI_CLASS_CQ);
+	if (!ret)
+		ret = attr->cq ? kofi_enter(&attr->cq->fid, FI_CLASS_CQ) :
+				 -FI_ENOCQ;
 	if (ret)
 		return ret;
 	cq = attr->cq->fid.node;

@@ -313,8 +313,6 @@ struct kofi_cq_slot;
  * struct kofi_cq - a completion queue, for providers to embed or use
  * @cq_fid: the object
  * @attr: as opened
- * @entry_size: bytes of an entry of the queue's format
- * @domain: domain that it belongs to
  * @lock: protects the next five fields and what @notifier says. Taken in process
  *	and softirq context, inside any lock of a provider's
  * @ring: completions to be read
@@ -335,8 +333,6 @@ struct kofi_cq_slot;
 struct kofi_cq {
 	struct fid_cq		cq_fid;
 	struct fi_cq_attr	attr;
-	size_t			entry_size;
-	struct fid_domain	*domain;
 	spinlock_t		lock;	/* protects ring to signals, notifier */
 	struct kofi_cq_slot	*ring;
 	u32			mask;
@@ -366,8 +362,8 @@ struct kofi_cq_config {
 	void	(*replenished)(struct kofi_cq *cq);
 };
 
-int kofi_cq_init(struct kofi_cq *cq, struct fid_domain *domain,
-		 struct fi_cq_attr *attr, const struct kofi_cq_config *config);
+int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
+		 const struct kofi_cq_config *config);
 void kofi_cq_fini(struct kofi_cq *cq);
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 struct fid_cq **cq, void *context);

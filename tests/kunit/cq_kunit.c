@@ -12,10 +12,10 @@ static void cq_attributes(struct kunit *test)
 	struct fi_cq_attr attr = { .size = cq_config.max_size + 1 };
 
 	KUNIT_ASSERT_NOT_NULL(test, cq);
-	KUNIT_EXPECT_EQ(test, kofi_cq_init(cq, NULL, &attr, &cq_config),
+	KUNIT_EXPECT_EQ(test, kofi_cq_init(cq, &attr, &cq_config),
 			-EINVAL);
 	attr.size = 0;
-	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, NULL, &attr, &cq_config), 0);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, &attr, &cq_config), 0);
 	KUNIT_EXPECT_EQ(test, attr.size, CQ_SIZE);
 	KUNIT_EXPECT_EQ(test, attr.format, FI_CQ_FORMAT_CONTEXT);
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, NULL, 0, NULL, -1),

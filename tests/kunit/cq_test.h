@@ -27,7 +27,7 @@ static inline void cq_init(struct kunit *test, struct kofi_cq *cq,
 			   struct fi_cq_attr attr,
 			   const struct kofi_cq_config *config)
 {
-	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, NULL, &attr, config), 0);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(cq, &attr, config), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, cq_fini, cq), 0);
 }
 

@@ -359,8 +359,7 @@ static int fake_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 			A(domain), A(attr), A(context));
 	if (ret || !new)
 		return ret;
-	ret = kofi_cq_init(kofi_fake_to_cq(new), domain, attr,
-			   &fake->cq_config);
+	ret = kofi_cq_init(kofi_fake_to_cq(new), attr, &fake->cq_config);
 	if (ret) {
 		fake_free(kofi_fake_obj(&new->fid));
 		return ret;

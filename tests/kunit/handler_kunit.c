@@ -123,7 +123,7 @@ static void hand_init(struct kunit *test, struct hand *hand,
 	init_completion(&hand->leave);
 	init_completion(&hand->worked);
 	tasklet_setup(&hand->soft, hand_soft);
-	KUNIT_ASSERT_EQ(test, kofi_cq_init(&hand->cq, NULL, &attr, &cq_config),
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(&hand->cq, &attr, &cq_config),
 			0);
 	kofi_work_init(&hand->work, hand_work);
 }

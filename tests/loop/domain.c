@@ -47,7 +47,7 @@ static int loop_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		return -ENOMEM;
 	new->cq.cq_fid.fid.ops = &loop_cq_fid_ops;
 	INIT_LIST_HEAD(&new->starved);
-	ret = kofi_cq_init(&new->cq, domain, attr, &config);
+	ret = kofi_cq_init(&new->cq, attr, &config);
 	if (ret) {
 		kfree(new);
 		return ret;
