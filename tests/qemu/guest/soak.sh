@@ -9,7 +9,8 @@
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
-REMOVALS=$(at_length && echo 16 || echo 8)
+REMOVALS=$(at_length && echo 16 || echo 4)
+CALM=$(at_length && echo 3 || echo 2)
 
 present()
 {
@@ -33,7 +34,7 @@ number()
 	report | sed -n "s/.*[ ,]\([0-9]*\) $1.*/\1/p"
 }
 
-check "16 threads, 3 seconds" modprobe kofi_soak threads=16 seconds=3
+check "16 threads, $CALM s" modprobe kofi_soak threads=16 seconds="$CALM"
 note "$(report)"
 check "no round was ended by a removal" [ "$(number 'rounds ended')" = 0 ]
 check "keys that were taken back were refused" \
