@@ -27,13 +27,15 @@ struct seq_file;
 /**
  * struct kofi_reg - a registered provider
  * @provider: what it handed in
- * @list: in the registry; kofi_registry_lock
+ * @id: larger than that of any earlier registration
+ * @list: in the registry, by @id; kofi_registry_lock
  * @calls: calls into the provider that are running; kofi_registry_lock
  * @opens: fabrics that are open; kofi_registry_lock
  * @leaving: being deregistered, found by nobody; kofi_registry_lock
  */
 struct kofi_reg {
 	const struct kofi_provider	*provider;
+	u64				id;
 	struct list_head		list;
 	struct list_head		calls;
 	unsigned int			opens;

@@ -9,16 +9,17 @@
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
-#include <linux/ctype.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/string_helpers.h>
 #include "kofi.h"
 #include "trace.h"
 
 static DEFINE_MUTEX(kofi_registry_lock);
 static LIST_HEAD(kofi_registry);	/* kofi_registry_lock */
+static u64 kofi_last_id;		/* kofi_registry_lock */
 static DECLARE_WAIT_QUEUE_HEAD(kofi_calls_done);
 
 static struct kofi_reg *kofi_reg_find(const char *name)
@@ -35,14 +36,9 @@ static struct kofi_reg *kofi_reg_find(const char *name)
 /* It becomes part of a module alias, so it must be a plain word. */
 static bool kofi_name_ok(const char *name)
 {
-	const char *c;
+	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
 
-	/* islower() alone knows more letters than ASCII does. */
-	for (c = name; *c; c++)
-		if (!isascii(*c) || (!islower(*c) && !isdigit(*c) &&
-				     *c != '_' && *c != '-'))
-			return false;
-	return c > name && c - name < FI_NAME_MAX;
+	return len && len < FI_NAME_MAX && !name[len];
 }
 
 static bool kofi_provider_ok(const struct kofi_provider *provider)
@@ -79,6 +75,7 @@ int kofi_provider_register(u32 version, const struct kofi_provider *provider)
 	INIT_LIST_HEAD(&reg->calls);
 
 	mutex_lock(&kofi_registry_lock);
+	reg->id = ++kofi_last_id;
 	if (kofi_reg_find(provider->name))
 		ret = -EEXIST;
 	else
@@ -152,55 +149,24 @@ out:
 }
 EXPORT_SYMBOL_NS_GPL(kofi_provider_deregister, KOFI_PROVIDER);
 
-static bool kofi_call_pin(struct kofi_call *call, struct kofi_reg *reg)
-{
-	lockdep_assert_held(&kofi_registry_lock);
-	if (reg->leaving || !try_module_get(reg->provider->owner))
-		return false;
-	call->reg = reg;
-	call->task = current;
-	list_add(&call->list, &reg->calls);
-	return true;
-}
-
-/* A registration with a call on record can't go away, but can do so after. */
-static struct module *kofi_call_unpin(struct kofi_call *call)
-{
-	struct module *owner = call->reg->provider->owner;
-
-	lockdep_assert_held(&kofi_registry_lock);
-	list_del(&call->list);
-	call->reg = NULL;
-	return owner;
-}
-
-static bool kofi_call_pin_after(struct kofi_call *call, struct list_head *from)
+/* Pins a provider: that of a name, or the first behind a registration. */
+static bool kofi_call_find(struct kofi_call *call, const char *name, u64 after)
 {
 	struct kofi_reg *reg;
 
-	lockdep_assert_held(&kofi_registry_lock);
-	for (from = from->next; from != &kofi_registry; from = from->next) {
-		reg = list_entry(from, struct kofi_reg, list);
-		if (kofi_call_pin(call, reg))
-			return true;
-	}
-	return false;
-}
-
-static bool kofi_call_find(struct kofi_call *call, const char *name)
-{
-	struct kofi_reg *reg;
-	bool found;
-
+	*call = (struct kofi_call){ .task = current };
 	mutex_lock(&kofi_registry_lock);
-	if (name) {
-		reg = kofi_reg_find(name);
-		found = reg && kofi_call_pin(call, reg);
-	} else {
-		found = kofi_call_pin_after(call, &kofi_registry);
+	list_for_each_entry(reg, &kofi_registry, list) {
+		if (name ? strcmp(reg->provider->name, name) : reg->id <= after)
+			continue;
+		if (reg->leaving || !try_module_get(reg->provider->owner))
+			continue;
+		call->reg = reg;
+		list_add(&call->list, &reg->calls);
+		break;
 	}
 	mutex_unlock(&kofi_registry_lock);
-	return found;
+	return call->reg;
 }
 
 /**
@@ -222,12 +188,12 @@ bool kofi_call_begin(struct kofi_call *call, const char *name)
 		string_lower(lower, name);
 		name = lower;
 	}
-	if (kofi_call_find(call, name))
+	if (kofi_call_find(call, name, 0))
 		return true;
 	if (!name || !kofi_name_ok(name))
 		return false;
 	request_module("kofi-prov-%s", name);
-	return kofi_call_find(call, name);
+	return kofi_call_find(call, name, 0);
 }
 
 /**
@@ -239,21 +205,10 @@ bool kofi_call_begin(struct kofi_call *call, const char *name)
  */
 bool kofi_call_next(struct kofi_call *call)
 {
-	struct kofi_call next;
-	struct module *owner;
-	bool found;
+	u64 id = call->reg->id;
 
-	mutex_lock(&kofi_registry_lock);
-	found = kofi_call_pin_after(&next, &call->reg->list);
-	owner = kofi_call_unpin(call);
-	if (found) {
-		*call = next;
-		list_replace(&next.list, &call->list);
-	}
-	mutex_unlock(&kofi_registry_lock);
-	wake_up_all(&kofi_calls_done);
-	module_put(owner);
-	return found;
+	kofi_call_end(call);
+	return kofi_call_find(call, NULL, id);
 }
 
 /**
@@ -264,10 +219,11 @@ bool kofi_call_next(struct kofi_call *call)
  */
 void kofi_call_end(struct kofi_call *call)
 {
-	struct module *owner;
+	/* With the call off the record the registration may go away. */
+	struct module *owner = call->reg->provider->owner;
 
 	mutex_lock(&kofi_registry_lock);
-	owner = kofi_call_unpin(call);
+	list_del(&call->list);
 	mutex_unlock(&kofi_registry_lock);
 	wake_up_all(&kofi_calls_done);
 	module_put(owner);
