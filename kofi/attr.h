@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The API's structures, described once: attr.c has a row for each field, which
- * says how it is printed (tostr.c) and what hints for it mean (match.c).
+ * says how it is printed (tostr.c), what hints for it mean (match.c) and whether
+ * it is a string, to be copied and freed (info.c).
  */
 #ifndef KOFI_ATTR_H
 #define KOFI_ATTR_H

@@ -54,17 +54,6 @@ static bool kofi_entry_whole(const struct fi_info *info)
 	       info->domain_attr && info->fabric_attr;
 }
 
-static int kofi_set_name(char **to, const char *name)
-{
-	char *copy = kstrdup(name, GFP_KERNEL);
-
-	if (!copy)
-		return -ENOMEM;
-	kfree(*to);
-	*to = copy;
-	return 0;
-}
-
 static int kofi_add_entry(struct kofi_query *query,
 			  const struct kofi_provider *provider,
 			  const struct fi_info *info)
@@ -73,7 +62,9 @@ static int kofi_add_entry(struct kofi_query *query,
 
 	if (!new)
 		return -ENOMEM;
-	if (kofi_set_name(&new->fabric_attr->prov_name, provider->name)) {
+	kfree(new->fabric_attr->prov_name);
+	new->fabric_attr->prov_name = kstrdup(provider->name, GFP_KERNEL);
+	if (!new->fabric_attr->prov_name) {
 		fi_freeinfo(new);
 		return -ENOMEM;
 	}

@@ -1,23 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Entries of fi_getinfo(): copied and freed as a whole. */
+/*
+ * Entries of fi_getinfo(): copied and freed as a whole. Each pointer in them is
+ * named once: strings by attr.c, other memory by kofi_each_part().
+ */
 #include <linux/numa.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include "attr.h"
 #include "kofi.h"
 
-static void kofi_free_nic(struct fid_nic *nic)
+/* Done to a pointer, at @member, to @len bytes. Return: whether it could be. */
+typedef bool (*kofi_ptr_fn)(void *member, size_t len);
+
+static bool kofi_free(void *member, size_t len)
 {
-	if (!nic)
-		return;
-	kfree(nic->device_attr.name);
-	kfree(nic->device_attr.device_id);
-	kfree(nic->device_attr.device_version);
-	kfree(nic->device_attr.vendor_id);
-	kfree(nic->device_attr.driver);
-	kfree(nic->device_attr.firmware);
-	kfree(nic->link_attr.address);
-	kfree(nic->link_attr.network_type);
-	kfree(nic);
+	kfree(*(void **)member);
+	return true;
+}
+
+/* Puts a copy in the place of what was pointed to, or else NULL. */
+static bool kofi_dup(void *member, size_t len)
+{
+	void **to = member;
+	const void *from = len ? *to : NULL;
+
+	*to = from ? kmemdup(from, len, GFP_KERNEL) : NULL;
+	return *to || !from;
+}
+
+static bool kofi_each_part(struct fi_info *info, kofi_ptr_fn fn)
+{
+	bool ok = fn(&info->src_addr, info->src_addrlen);
+
+	ok &= fn(&info->dest_addr, info->dest_addrlen);
+	ok &= fn(&info->tx_attr, sizeof(*info->tx_attr));
+	ok &= fn(&info->rx_attr, sizeof(*info->rx_attr));
+	ok &= fn(&info->ep_attr, sizeof(*info->ep_attr));
+	ok &= fn(&info->domain_attr, sizeof(*info->domain_attr));
+	ok &= fn(&info->fabric_attr, sizeof(*info->fabric_attr));
+	ok &= fn(&info->nic, sizeof(*info->nic));
+	return ok;
+}
+
+static bool kofi_each_str_of(const struct kofi_struct *type, void *data,
+			     kofi_ptr_fn fn)
+{
+	const struct kofi_field *field;
+	bool ok = true;
+	char **str;
+
+	for (field = type->fields; data && field->name; field++) {
+		str = data + field->offset;
+		if (field->show == KOFI_STR && *str)
+			ok &= fn(str, strlen(*str) + 1);
+	}
+	return ok;
+}
+
+static bool kofi_each_str(struct fi_info *info, kofi_ptr_fn fn)
+{
+	struct fid_nic *nic = info->nic;
+	bool ok;
+
+	ok = kofi_each_str_of(&kofi_domain_struct, info->domain_attr, fn);
+	ok &= kofi_each_str_of(&kofi_fabric_struct, info->fabric_attr, fn);
+	if (nic) {
+		ok &= kofi_each_str_of(&kofi_device_struct, &nic->device_attr,
+				       fn);
+		ok &= kofi_each_str_of(&kofi_link_struct, &nic->link_attr, fn);
+	}
+	return ok;
 }
 
 /**
@@ -32,96 +84,12 @@ void fi_freeinfo(struct fi_info *info)
 
 	for (; info; info = next) {
 		next = info->next;
-		kfree(info->src_addr);
-		kfree(info->dest_addr);
-		kfree(info->tx_attr);
-		kfree(info->rx_attr);
-		kfree(info->ep_attr);
-		if (info->domain_attr)
-			kfree(info->domain_attr->name);
-		kfree(info->domain_attr);
-		if (info->fabric_attr) {
-			kfree(info->fabric_attr->name);
-			kfree(info->fabric_attr->prov_name);
-		}
-		kfree(info->fabric_attr);
-		kofi_free_nic(info->nic);
+		kofi_each_str(info, kofi_free);
+		kofi_each_part(info, kofi_free);
 		kfree(info);
 	}
 }
 EXPORT_SYMBOL_NS_GPL(fi_freeinfo, KOFI);
-
-/* Each of these leaves NULL behind for what there was none of. */
-static int kofi_dup(void **to, const void *from, size_t len)
-{
-	*to = from && len ? kmemdup(from, len, GFP_KERNEL) : NULL;
-	return from && len && !*to ? -ENOMEM : 0;
-}
-
-static int kofi_dup_str(char **to, const char *from)
-{
-	*to = kstrdup(from, GFP_KERNEL);
-	return from && !*to ? -ENOMEM : 0;
-}
-
-static int kofi_dup_nic(struct fid_nic **to, const struct fid_nic *from)
-{
-	struct fid_nic *nic;
-	int ret;
-
-	if (!from)
-		return 0;
-	nic = kzalloc(sizeof(*nic), GFP_KERNEL);
-	if (!nic)
-		return -ENOMEM;
-	*to = nic;
-	nic->link_attr.mtu = from->link_attr.mtu;
-	nic->link_attr.speed = from->link_attr.speed;
-	nic->link_attr.up = from->link_attr.up;
-	ret = kofi_dup_str(&nic->device_attr.name, from->device_attr.name) ?:
-	      kofi_dup_str(&nic->device_attr.device_id,
-			   from->device_attr.device_id) ?:
-	      kofi_dup_str(&nic->device_attr.device_version,
-			   from->device_attr.device_version) ?:
-	      kofi_dup_str(&nic->device_attr.vendor_id,
-			   from->device_attr.vendor_id) ?:
-	      kofi_dup_str(&nic->device_attr.driver,
-			   from->device_attr.driver) ?:
-	      kofi_dup_str(&nic->device_attr.firmware,
-			   from->device_attr.firmware) ?:
-	      kofi_dup_str(&nic->link_attr.address, from->link_attr.address) ?:
-	      kofi_dup_str(&nic->link_attr.network_type,
-			   from->link_attr.network_type);
-	return ret;
-}
-
-static int kofi_dup_domain(struct fi_domain_attr **to,
-			   const struct fi_domain_attr *from)
-{
-	int ret = kofi_dup((void **)to, from, sizeof(*from));
-
-	if (ret || !from)
-		return ret;
-	(*to)->name = NULL;
-	return kofi_dup_str(&(*to)->name, from->name);
-}
-
-static int kofi_dup_fabric(struct fi_fabric_attr **to,
-			   const struct fi_fabric_attr *from)
-{
-	int ret = kofi_dup((void **)to, from, sizeof(*from));
-
-	if (ret || !from)
-		return ret;
-	(*to)->name = NULL;
-	(*to)->prov_name = NULL;
-	return kofi_dup_str(&(*to)->name, from->name) ?:
-	       kofi_dup_str(&(*to)->prov_name, from->prov_name);
-}
-
-#define KOFI_DUP(info, from, member) \
-	kofi_dup((void **)&(info)->member, (from)->member, \
-		 sizeof(*(from)->member))
 
 /**
  * fi_dupinfo() - copy one entry, or make an empty one
@@ -149,24 +117,17 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 		.domain_attr	= (struct fi_domain_attr *)&domain_attr,
 		.fabric_attr	= (struct fi_fabric_attr *)&fabric_attr,
 	};
-	const struct fi_info *from = info ?: &empty;
 	struct fi_info *new;
+	bool ok;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	new = kmemdup(info ?: &empty, sizeof(*new), GFP_KERNEL);
 	if (!new)
 		return NULL;
-	new->caps = from->caps;
-	new->mode = from->mode;
-	new->addr_format = from->addr_format;
-	new->src_addrlen = from->src_addrlen;
-	new->dest_addrlen = from->dest_addrlen;
-	if (kofi_dup(&new->src_addr, from->src_addr, from->src_addrlen) ||
-	    kofi_dup(&new->dest_addr, from->dest_addr, from->dest_addrlen) ||
-	    KOFI_DUP(new, from, tx_attr) || KOFI_DUP(new, from, rx_attr) ||
-	    KOFI_DUP(new, from, ep_attr) ||
-	    kofi_dup_domain(&new->domain_attr, from->domain_attr) ||
-	    kofi_dup_fabric(&new->fabric_attr, from->fabric_attr) ||
-	    kofi_dup_nic(&new->nic, from->nic)) {
+	new->next = NULL;
+	/* To the end even after a failure: no pointer may stay the original's. */
+	ok = kofi_each_part(new, kofi_dup);
+	ok &= kofi_each_str(new, kofi_dup);
+	if (!ok) {
 		fi_freeinfo(new);
 		return NULL;
 	}
@@ -192,9 +153,10 @@ struct fi_info *fi_allocinfo_for(const char *prov, const char *fabric,
 
 	if (!hints)
 		return NULL;
-	if (kofi_dup_str(&hints->fabric_attr->prov_name, prov) ||
-	    kofi_dup_str(&hints->fabric_attr->name, fabric) ||
-	    kofi_dup_str(&hints->domain_attr->name, domain)) {
+	hints->fabric_attr->prov_name = (char *)prov;
+	hints->fabric_attr->name = (char *)fabric;
+	hints->domain_attr->name = (char *)domain;
+	if (!kofi_each_str(hints, kofi_dup)) {
 		fi_freeinfo(hints);
 		return NULL;
 	}
