@@ -115,6 +115,11 @@ static const struct kofi_name kofi_links[] = {
 	{ .value = true, .name = "FI_LINK_UP" }, {}
 };
 
+#define MEMBERS(n, t, ...)						\
+	const struct kofi_struct kofi_##n##_struct = {			\
+		t, (const struct kofi_field[]) { __VA_ARGS__, {} }	\
+	}
+
 #define FIELD(type, member, how, ...)					\
 	{ .name = #member, .offset = offsetof(struct type, member),	\
 	  .size = sizeof_field(struct type, member), .show = KOFI_##how,	\
@@ -125,7 +130,7 @@ static const struct kofi_name kofi_links[] = {
 #define WITH(n)		.names = kofi_##n
 
 #define TX(...) FIELD(fi_tx_attr, __VA_ARGS__)
-static const struct kofi_field kofi_tx_fields[] = {
+MEMBERS(tx, "fi_tx_attr",
 	TX(caps, BITS, WITH(caps)),
 	TX(mode, BITS, WITH(modes)),
 	TX(op_flags, BITS, WITH(op_flags), .rule = KOFI_SUBSET),
@@ -134,24 +139,20 @@ static const struct kofi_field kofi_tx_fields[] = {
 	TX(inject_size, NUM, LIMIT),
 	TX(size, NUM, LIMIT),
 	TX(iov_limit, NUM, LIMIT),
-	TX(rma_iov_limit, NUM, LIMIT),
-	{}
-};
+	TX(rma_iov_limit, NUM, LIMIT));
 
 #define RX(...) FIELD(fi_rx_attr, __VA_ARGS__)
-static const struct kofi_field kofi_rx_fields[] = {
+MEMBERS(rx, "fi_rx_attr",
 	RX(caps, BITS, WITH(caps)),
 	RX(mode, BITS, WITH(modes)),
 	RX(op_flags, BITS, WITH(op_flags), .rule = KOFI_SUBSET),
 	RX(msg_order, BITS, WITH(orders), .rule = KOFI_SUBSET),
 	RX(comp_order, BITS, WITH(orders), .rule = KOFI_SUBSET),
 	RX(size, NUM, LIMIT),
-	RX(iov_limit, NUM, LIMIT),
-	{}
-};
+	RX(iov_limit, NUM, LIMIT));
 
 #define EP(...) FIELD(fi_ep_attr, __VA_ARGS__)
-static const struct kofi_field kofi_ep_fields[] = {
+MEMBERS(ep, "fi_ep_attr",
 	EP(type, ENUM, WITH(ep_types), .rule = KOFI_SAME),
 	EP(protocol, ENUM, WITH(protocols), .rule = KOFI_IS),
 	EP(protocol_version, NUM, .rule = KOFI_MAX),
@@ -162,13 +163,11 @@ static const struct kofi_field kofi_ep_fields[] = {
 	EP(max_order_waw_size, NUM),
 	EP(mem_tag_format, HEX),
 	EP(tx_ctx_cnt, NUM, .take = true),
-	EP(rx_ctx_cnt, NUM, .take = true),
-	{}
-};
+	EP(rx_ctx_cnt, NUM, .take = true));
 
 #define DOM(...) FIELD(fi_domain_attr, __VA_ARGS__)
 #define BEST	.rule = KOFI_LEVEL, .take = true
-static const struct kofi_field kofi_domain_fields[] = {
+MEMBERS(domain, "fi_domain_attr",
 	DOM(name, STR, .rule = KOFI_IS),
 	DOM(threading, ENUM, WITH(threadings), BEST),
 	DOM(control_progress, ENUM, WITH(progresses), BEST),
@@ -190,97 +189,64 @@ static const struct kofi_field kofi_domain_fields[] = {
 	DOM(mode, BITS, WITH(modes)),
 	DOM(max_err_data, NUM, .rule = KOFI_MAX),
 	DOM(mr_cnt, NUM, .rule = KOFI_MAX),
-	DOM(numa_node, INT),
-	{}
-};
+	DOM(numa_node, INT));
 
 #define FAB(...) FIELD(fi_fabric_attr, __VA_ARGS__)
-static const struct kofi_field kofi_fabric_fields[] = {
+MEMBERS(fabric, "fi_fabric_attr",
 	FAB(name, STR, .rule = KOFI_IS),
 	FAB(prov_name, STR, .rule = KOFI_IS),
 	FAB(prov_version, VERSION, .rule = KOFI_MAX),
-	FAB(api_version, VERSION),
-	{}
-};
+	FAB(api_version, VERSION));
 
 #define DEV(...) FIELD(fi_device_attr, __VA_ARGS__)
-static const struct kofi_field kofi_device_fields[] = {
+MEMBERS(device, "fi_device_attr",
 	DEV(name, STR), DEV(device_id, STR), DEV(device_version, STR),
-	DEV(vendor_id, STR), DEV(driver, STR), DEV(firmware, STR), {}
-};
+	DEV(vendor_id, STR), DEV(driver, STR), DEV(firmware, STR));
 
 #define LINK(...) FIELD(fi_link_attr, __VA_ARGS__)
-static const struct kofi_field kofi_link_fields[] = {
+MEMBERS(link, "fi_link_attr",
 	LINK(address, STR), LINK(mtu, NUM), LINK(speed, NUM),
-	LINK(up, ENUM, WITH(links)), LINK(network_type, STR), {}
-};
+	LINK(up, ENUM, WITH(links)), LINK(network_type, STR));
 
 #define INFO(...) FIELD(fi_info, __VA_ARGS__)
-static const struct kofi_field kofi_info_fields[] = {
+MEMBERS(info, "fi_info",
 	INFO(caps, BITS, WITH(caps), .rule = KOFI_SUBSET),
 	INFO(mode, BITS, WITH(modes)),
 	INFO(addr_format, ENUM, WITH(addr_formats)),
 	INFO(src_addrlen, NUM),
-	INFO(dest_addrlen, NUM),
-	{}
-};
+	INFO(dest_addrlen, NUM));
 
 #define AV(...) FIELD(fi_av_attr, __VA_ARGS__)
-static const struct kofi_field kofi_av_fields[] = {
+MEMBERS(av, "fi_av_attr",
 	AV(type, ENUM, WITH(av_types)), AV(rx_ctx_bits, INT), AV(count, NUM),
-	AV(flags, NUM), {}
-};
+	AV(flags, NUM));
 
 #define CQ(...) FIELD(fi_cq_attr, __VA_ARGS__)
-static const struct kofi_field kofi_cq_fields[] = {
+MEMBERS(cq, "fi_cq_attr",
 	CQ(size, NUM), CQ(flags, BITS, WITH(queue_flags)),
 	CQ(format, ENUM, WITH(cq_formats)),
 	CQ(wait_obj, ENUM, WITH(wait_objs)), CQ(signaling_vector, INT),
-	CQ(wait_cond, ENUM, WITH(wait_conds)), {}
-};
+	CQ(wait_cond, ENUM, WITH(wait_conds)));
 
 #define EQ(...) FIELD(fi_eq_attr, __VA_ARGS__)
-static const struct kofi_field kofi_eq_fields[] = {
+MEMBERS(eq, "fi_eq_attr",
 	EQ(size, NUM), EQ(flags, BITS, WITH(queue_flags)),
-	EQ(wait_obj, ENUM, WITH(wait_objs)), {}
-};
+	EQ(wait_obj, ENUM, WITH(wait_objs)));
 
 #define CNTR(...) FIELD(fi_cntr_attr, __VA_ARGS__)
-static const struct kofi_field kofi_cntr_fields[] = {
+MEMBERS(cntr, "fi_cntr_attr",
 	CNTR(events, ENUM, WITH(cntr_events)),
-	CNTR(wait_obj, ENUM, WITH(wait_objs)), CNTR(flags, NUM), {}
-};
+	CNTR(wait_obj, ENUM, WITH(wait_objs)), CNTR(flags, NUM));
 
 #define MR(...) FIELD(fi_mr_attr, __VA_ARGS__)
-static const struct kofi_field kofi_mr_fields[] = {
+MEMBERS(mr, "fi_mr_attr",
 	MR(type, ENUM, WITH(mr_types)), MR(iov_count, NUM),
-	MR(access, BITS, WITH(caps)), MR(offset, NUM), MR(requested_key, NUM),
-	{}
-};
+	MR(access, BITS, WITH(caps)), MR(offset, NUM), MR(requested_key, NUM));
 
 #define ERR(...) FIELD(fi_cq_err_entry, __VA_ARGS__)
-static const struct kofi_field kofi_cq_err_fields[] = {
+MEMBERS(cq_err, "fi_cq_err_entry",
 	ERR(flags, BITS, WITH(cq_flags)), ERR(len, NUM), ERR(data, NUM),
-	ERR(tag, NUM), ERR(olen, NUM), ERR(err, INT), ERR(prov_errno, INT), {}
-};
-
-#define STRUCT(n, t) \
-	const struct kofi_struct kofi_##n##_struct = { t, kofi_##n##_fields }
-
-STRUCT(tx, "fi_tx_attr");
-STRUCT(rx, "fi_rx_attr");
-STRUCT(ep, "fi_ep_attr");
-STRUCT(domain, "fi_domain_attr");
-STRUCT(fabric, "fi_fabric_attr");
-STRUCT(device, "fi_device_attr");
-STRUCT(link, "fi_link_attr");
-STRUCT(info, "fi_info");
-STRUCT(av, "fi_av_attr");
-STRUCT(cq, "fi_cq_attr");
-STRUCT(eq, "fi_eq_attr");
-STRUCT(cntr, "fi_cntr_attr");
-STRUCT(mr, "fi_mr_attr");
-STRUCT(cq_err, "fi_cq_err_entry");
+	ERR(tag, NUM), ERR(olen, NUM), ERR(err, INT), ERR(prov_errno, INT));
 
 /**
  * kofi_field_get() - value of a field that isn't a string
