@@ -50,10 +50,37 @@ static int register_undo(struct scene *scene)
 	return kofi_fake_deregister(scene->unborn);
 }
 
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool whole_nic(const struct fid_nic *new, const struct fid_nic *old)
+{
+	return new && same(new->device_attr.name, old->device_attr.name) &&
+	       same(new->device_attr.firmware, old->device_attr.firmware) &&
+	       same(new->link_attr.address, old->link_attr.address) &&
+	       same(new->link_attr.network_type, old->link_attr.network_type);
+}
+
+/* Whether a copy has what is allocated apart. Allocates nothing itself. */
+static bool whole_copy(const struct fi_info *new, const struct fi_info *old)
+{
+	return new->tx_attr && new->rx_attr && new->ep_attr &&
+	       !new->src_addr == !old->src_addr &&
+	       !new->dest_addr == !old->dest_addr &&
+	       same(new->fabric_attr->name, old->fabric_attr->name) &&
+	       same(new->fabric_attr->prov_name, old->fabric_attr->prov_name) &&
+	       same(new->domain_attr->name, old->domain_attr->name) &&
+	       whole_nic(new->nic, old->nic);
+}
+
 static int dup_run(struct scene *scene)
 {
-	scene->result = fi_dupinfo(scene->info);
-	return scene->result ? 0 : -ENOMEM;
+	struct fi_info *new = fi_dupinfo(scene->info);
+
+	scene->result = new;
+	return !new ? -ENOMEM : whole_copy(new, scene->info) ? 0 : -EIO;
 }
 
 static int alloc_run(struct scene *scene)
@@ -64,8 +91,14 @@ static int alloc_run(struct scene *scene)
 
 static int alloc_for_run(struct scene *scene)
 {
-	scene->result = fi_allocinfo_for("provider", "fabric", "domain");
-	return scene->result ? 0 : -ENOMEM;
+	struct fi_info *new = fi_allocinfo_for("provider", "fabric", "domain");
+
+	scene->result = new;
+	if (!new)
+		return -ENOMEM;
+	return same(new->fabric_attr->prov_name, "provider") &&
+	       same(new->fabric_attr->name, "fabric") &&
+	       same(new->domain_attr->name, "domain") ? 0 : -EIO;
 }
 
 static int getinfo(struct scene *scene, u64 flags)
@@ -82,7 +115,8 @@ static int getinfo(struct scene *scene, u64 flags)
 		return list ? -EIO : ret;
 	/* All of it or nothing. */
 	for (info = list; info; info = info->next)
-		count++;
+		count += same(info->fabric_attr->prov_name, "fake") &&
+			 (flags || info->domain_attr->name);
 	return count == (flags ? 1 : 2) ? 0 : -EIO;
 }
 
