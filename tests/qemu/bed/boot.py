@@ -445,8 +445,13 @@ class Control:
 
 def run(boot, trees, logs):
     """Boots and waits for the end. Returns the outcome of each guest."""
-    with slots(boot.guests, boot.accel), \
-            tempfile.TemporaryDirectory(prefix="kofi-") as sockets:
+    with slots(boot.guests, boot.accel):
+        return run_now(boot, trees, logs)
+
+
+def run_now(boot, trees, logs):
+    """The same for who has taken the slots."""
+    with tempfile.TemporaryDirectory(prefix="kofi-") as sockets:
         return _run(boot, trees[boot.kernel], logs / boot.name, sockets)
 
 
