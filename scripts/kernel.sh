@@ -21,11 +21,11 @@ TARBALL=/usr/src/linux-source-6.12.tar.xz
 SOURCES=$KOFI_CACHE/source
 KERNELS=$KOFI_CACHE/kernel
 
-# KASAN needn't watch those who watch: lockdep, the unwinder for stacks that KASAN and
-# kmemleak keep of each allocation, and the check of this_cpu's users. They took half
-# of a boot's time. (Later kernels don't have lockdep watched either.)
+# KASAN needn't watch those who watch: lockdep, and the unwinder for stacks that KASAN
+# and kmemleak keep of each allocation. They took half of a boot's time. (Later kernels
+# don't have lockdep watched either.)
 FLAGS=()
-for unit in lockdep unwind_frame stacktrace extable tree_lookup smp_processor_id; do
+for unit in lockdep unwind_frame stacktrace extable tree_lookup; do
 	FLAGS+=("KASAN_SANITIZE_$unit.o=n")
 done
 
