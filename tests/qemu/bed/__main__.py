@@ -2,8 +2,6 @@
 """The test bed: python3 tests/qemu/bed check|demo|shell (see Documentation/testing.rst)"""
 
 import argparse
-import concurrent.futures
-import contextlib
 import os
 import shutil
 import signal
@@ -156,12 +154,7 @@ class Check:
             if self.wanted(name):
                 self.report.add(name, selftest.judge_unittests(directory))
         say(f"{len(jobs)} boots, logs in {self.report.logs}")
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            for job in jobs:
-                # Slots are taken here, so that boots begin in this order.
-                held = contextlib.ExitStack()
-                held.enter_context(boots.slots(job[0].guests, job[0].accel))
-                pool.submit(self.run_job, job, held)
+        boots.run_all(jobs, self.run_job)
         say(f"{time.monotonic() - started:.0f} s for building and booting")
         return self.report.end()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """One boot: a guest, or several that are linked, from start to exit."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
@@ -469,6 +470,16 @@ def _run(boot, built, logs, sockets):
         for guest in guests:
             guest.end()
     return [outcome for guest in guests for outcome in guest.outcomes()]
+
+
+def run_all(jobs, run_job):
+    """Calls run_job(job, held) for each, a tuple that begins with the boot, in threads.
+    Slots are taken here, so that boots begin in this order; held gives them back."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for job in jobs:
+            held = contextlib.ExitStack()
+            held.enter_context(slots(job[0].guests, job[0].accel))
+            pool.submit(run_job, job, held)
 
 
 def kill_all():

@@ -71,6 +71,18 @@ class Slots(unittest.TestCase):
                 pass
         self.assertEqual(said, ["waiting for the guests of another run"])
 
+    def test_begin_in_order(self):
+        begun = []
+
+        def run_job(job, held):
+            with held:
+                begun.append(job[0].name)
+                time.sleep(0.002)
+
+        jobs = [(boot.Boot(str(n), guests=1 + n % 2),) for n in range(20)]
+        boot.run_all(jobs, run_job)
+        self.assertEqual(begun, [job[0].name for job in jobs])
+
     def test_given_back_after_an_error(self):
         with self.assertRaises(RuntimeError):
             with boot.slots(2):
