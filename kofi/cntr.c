@@ -71,16 +71,13 @@ static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors,
 static int kofi_cntr_wait(struct fid_cntr *cntr_fid, u64 threshold, int timeout)
 {
 	struct kofi_cntr *cntr = to_kofi_cntr(cntr_fid);
-	long left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT :
-				  msecs_to_jiffies(timeout);
 	u64 errors = kofi_cntr_readerr(cntr_fid);
+	long left;
 	int ret;
 
-	might_sleep();
-	if (cntr->attr.wait_obj == FI_WAIT_NONE)
-		return -EOPNOTSUPP;
-	if (kofi_in_handler())
-		return -EDEADLK;
+	ret = kofi_wait_begin(cntr->attr.wait_obj, timeout, &left);
+	if (ret)
+		return ret;
 	left = wait_event_interruptible_timeout(cntr->wait,
 						kofi_cntr_ready(cntr_fid,
 								threshold,

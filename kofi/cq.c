@@ -168,17 +168,14 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 				 const void *cond, int timeout)
 {
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
-	long left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT :
-				  msecs_to_jiffies(timeout);
 	bool signaled = false, dead;
 	u32 want = 1;
 	ssize_t ret;
+	long left;
 
-	might_sleep();
-	if (cq->attr.wait_obj == FI_WAIT_NONE)
-		return -EOPNOTSUPP;
-	if (kofi_in_handler())
-		return -EDEADLK;
+	ret = kofi_wait_begin(cq->attr.wait_obj, timeout, &left);
+	if (ret)
+		return ret;
 	if (cq->attr.wait_cond == FI_CQ_COND_THRESHOLD)
 		want = clamp_t(size_t, (size_t)cond, 1, cq->attr.size);
 

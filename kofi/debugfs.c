@@ -10,19 +10,8 @@
 
 static struct dentry *kofi_debugfs;
 
-static int providers_show(struct seq_file *s, void *unused)
-{
-	kofi_registry_show(s);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(providers);
-
-static int objects_show(struct seq_file *s, void *unused)
-{
-	kofi_tree_show(s);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(objects);
+DEFINE_SHOW_ATTRIBUTE(kofi_registry);
+DEFINE_SHOW_ATTRIBUTE(kofi_tree);
 
 static int info_show(struct seq_file *s, void *unused)
 {
@@ -50,9 +39,9 @@ void kofi_debugfs_init(void)
 {
 	kofi_debugfs = debugfs_create_dir("kofi", NULL);
 	debugfs_create_file("providers", 0400, kofi_debugfs, NULL,
-			    &providers_fops);
+			    &kofi_registry_fops);
 	debugfs_create_file("objects", 0400, kofi_debugfs, NULL,
-			    &objects_fops);
+			    &kofi_tree_fops);
 	debugfs_create_file("info", 0400, kofi_debugfs, NULL, &info_fops);
 }
 

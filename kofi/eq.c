@@ -264,15 +264,12 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 		    int timeout, u64 flags)
 {
 	struct kofi_eq *keq = to_kofi_eq(eq);
-	long left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT :
-				  msecs_to_jiffies(timeout);
 	ssize_t ret;
+	long left;
 
-	might_sleep();
-	if (keq->attr.wait_obj == FI_WAIT_NONE)
-		return -EOPNOTSUPP;
-	if (kofi_in_handler())
-		return -EDEADLK;
+	ret = kofi_wait_begin(keq->attr.wait_obj, timeout, &left);
+	if (ret)
+		return ret;
 	/* Another reader may have been faster. */
 	do {
 		left = wait_event_interruptible_timeout(keq->notifier.wait,

@@ -59,7 +59,7 @@ bool kofi_call_next(struct kofi_call *call);
 void kofi_call_end(struct kofi_call *call);
 void kofi_reg_get_open(struct kofi_reg *reg);
 void kofi_reg_put_open(struct kofi_reg *reg);
-void kofi_registry_show(struct seq_file *s);
+int kofi_registry_show(struct seq_file *s, void *unused);
 
 /* match.c */
 
@@ -162,7 +162,7 @@ void kofi_ep_set_calls(struct kofi_node *node, struct fid_ep *ep,
 void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
-void kofi_tree_show(struct seq_file *s);
+int kofi_tree_show(struct seq_file *s, void *unused);
 void kofi_node_fini(void);
 
 /* stubs.c */
@@ -199,6 +199,7 @@ do {									\
 
 void kofi_notifier_fini(struct kofi_notifier *notifier);
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
+int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left);
 int kofi_work_start(void);
 void kofi_work_stop(void);
 

@@ -492,10 +492,12 @@ static void kofi_show_node(struct seq_file *s, const struct kofi_node *node,
 /**
  * kofi_tree_show() - list the open objects
  * @s: where to
+ * @unused: of DEFINE_SHOW_ATTRIBUTE()
  *
  * Context: Process context; sleeps.
+ * Return: 0.
  */
-void kofi_tree_show(struct seq_file *s)
+int kofi_tree_show(struct seq_file *s, void *unused)
 {
 	const struct kofi_node *fabric, *child, *leaf;
 
@@ -509,6 +511,7 @@ void kofi_tree_show(struct seq_file *s)
 		}
 	}
 	mutex_unlock(&kofi_tree_lock);
+	return 0;
 }
 
 /* The ids keep a little memory of their own. */

@@ -262,10 +262,12 @@ void kofi_reg_put_open(struct kofi_reg *reg)
 /**
  * kofi_registry_show() - list the providers
  * @s: where to
+ * @unused: of DEFINE_SHOW_ATTRIBUTE()
  *
  * Context: Process context; sleeps.
+ * Return: 0.
  */
-void kofi_registry_show(struct seq_file *s)
+int kofi_registry_show(struct seq_file *s, void *unused)
 {
 	const struct kofi_provider *provider;
 	struct kofi_reg *reg;
@@ -283,4 +285,5 @@ void kofi_registry_show(struct seq_file *s)
 		seq_printf(s, "    open_fabrics: %u\n", reg->opens);
 	}
 	mutex_unlock(&kofi_registry_lock);
+	return 0;
 }

@@ -182,6 +182,25 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 		queue_work(kofi_wq, &notifier->work.work);
 }
 
+/**
+ * kofi_wait_begin() - what every call that waits begins with
+ * @wait_obj: as its object was opened
+ * @timeout: milliseconds; negative waits for ever
+ * @left: takes the jiffies
+ *
+ * Context: Process context; a place to catch callers that can't sleep.
+ * Return: 0, -EOPNOTSUPP when nobody can wait for the object, -EDEADLK in a
+ * completion handler.
+ */
+int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left)
+{
+	might_sleep();
+	*left = timeout < 0 ? MAX_SCHEDULE_TIMEOUT : msecs_to_jiffies(timeout);
+	if (wait_obj == FI_WAIT_NONE)
+		return -EOPNOTSUPP;
+	return kofi_in_handler() ? -EDEADLK : 0;
+}
+
 int kofi_work_start(void)
 {
 	kofi_wq = alloc_workqueue("kofi", WQ_MEM_RECLAIM, 0);
