@@ -107,16 +107,29 @@ static const char *kofi_domain_mismatch(const struct fi_domain_attr *have,
 	return want->mode && have->mode & ~want->mode ? "domain mode" : NULL;
 }
 
+/* Order among transfers to the peer's memory is nothing without RMA. */
+static struct fi_ep_attr kofi_ep_hints(const struct fi_info *hints)
+{
+	struct fi_ep_attr want = *hints->ep_attr;
+
+	if (!(hints->caps & (FI_RMA | FI_ATOMIC))) {
+		want.max_order_raw_size = 0;
+		want.max_order_war_size = 0;
+		want.max_order_waw_size = 0;
+	}
+	return want;
+}
+
 /* A tag's layout says how many of its bits there are. */
 static const char *kofi_ep_mismatch(const struct fi_info *info,
 				    const struct fi_info *hints)
 {
 	const struct fi_ep_attr *have = info->ep_attr, *want = hints->ep_attr;
 	const struct fi_domain_attr *domain = info->domain_attr;
-	const char *why = kofi_struct_mismatch(&kofi_ep_struct, have, want);
+	struct fi_ep_attr limits;
 
-	if (why || !want)
-		return why;
+	if (!want)
+		return NULL;
 	if (want->tx_ctx_cnt > domain->max_ep_tx_ctx)
 		return "tx_ctx_cnt";
 	if (want->rx_ctx_cnt > domain->max_ep_rx_ctx)
@@ -124,15 +137,8 @@ static const char *kofi_ep_mismatch(const struct fi_info *info,
 	if (hints->caps & FI_TAGGED &&
 	    fls64(want->mem_tag_format) > fls64(have->mem_tag_format))
 		return "mem_tag_format";
-	if (!(hints->caps & (FI_RMA | FI_ATOMIC)))
-		return NULL;
-	if (want->max_order_raw_size > have->max_order_raw_size)
-		return "max_order_raw_size";
-	if (want->max_order_war_size > have->max_order_war_size)
-		return "max_order_war_size";
-	if (want->max_order_waw_size > have->max_order_waw_size)
-		return "max_order_waw_size";
-	return NULL;
+	limits = kofi_ep_hints(hints);
+	return kofi_struct_mismatch(&kofi_ep_struct, have, &limits);
 }
 
 static const char *kofi_tx_mismatch(const struct fi_tx_attr *have,
@@ -217,18 +223,6 @@ static u64 kofi_narrow_caps(u64 info_caps, u64 want, u64 have)
 	return caps;
 }
 
-/* Of limits that nobody compared none can be promised. */
-static void kofi_narrow_order(struct fi_ep_attr *attr,
-			      const struct fi_ep_attr *hints)
-{
-	if (hints->max_order_raw_size)
-		attr->max_order_raw_size = hints->max_order_raw_size;
-	if (hints->max_order_war_size)
-		attr->max_order_war_size = hints->max_order_war_size;
-	if (hints->max_order_waw_size)
-		attr->max_order_waw_size = hints->max_order_waw_size;
-}
-
 static void kofi_narrow_struct(const struct kofi_struct *type, void *have,
 			       const void *want)
 {
@@ -252,6 +246,7 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 	static const struct fi_info nothing;
 	const struct fi_tx_attr *tx;
 	const struct fi_rx_attr *rx;
+	struct fi_ep_attr ep;
 
 	hints = hints ?: &nothing;
 	tx = hints->tx_attr;
@@ -270,9 +265,10 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 		info->rx_attr->op_flags = rx->op_flags;
 	kofi_narrow_struct(&kofi_tx_struct, info->tx_attr, tx);
 	kofi_narrow_struct(&kofi_rx_struct, info->rx_attr, rx);
-	kofi_narrow_struct(&kofi_ep_struct, info->ep_attr, hints->ep_attr);
-	if (hints->ep_attr && hints->caps & (FI_RMA | FI_ATOMIC))
-		kofi_narrow_order(info->ep_attr, hints->ep_attr);
+	if (hints->ep_attr) {
+		ep = kofi_ep_hints(hints);
+		kofi_narrow_struct(&kofi_ep_struct, info->ep_attr, &ep);
+	}
 	kofi_narrow_struct(&kofi_domain_struct, info->domain_attr,
 			   hints->domain_attr);
 }
