@@ -65,10 +65,11 @@ static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 
 static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 {
+	size_t kept = fid->fclass == FI_CLASS_DOMAIN;
 	struct kofi_bind *bind;
 	int ret;
 
-	bind = kzalloc(sizeof(*bind), GFP_KERNEL);
+	bind = kzalloc(struct_size(bind, removed, kept), GFP_KERNEL);
 	if (!bind)
 		return -ENOMEM;
 	if (!kofi_node_get(bfid->node)) {
@@ -78,11 +79,9 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 	bind->node = bfid->node;
 	bind->flags = flags;
 	bind->pending = true;
-	/* Room for the one event that must not be lost. */
-	ret = fid->fclass == FI_CLASS_DOMAIN ? kofi_eq_hold(bfid) : 0;
-	bind->eq_held = fid->fclass == FI_CLASS_DOMAIN && !ret;
-	if (!ret)
-		ret = kofi_bind_record(fid->node, bind, role);
+	if (kept)
+		INIT_LIST_HEAD(&bind->removed->list);
+	ret = kofi_bind_record(fid->node, bind, role);
 	if (ret) {
 		kofi_bind_free(bind);
 		return ret;
@@ -156,8 +155,7 @@ EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for anything but an event queue, -FI_EBADFLAGS,
- * -FI_EDOMAIN for one of another fabric, -EBUSY when the domain has one,
- * -ENOSPC when too many domains are bound to the event queue, -EDEADLK,
+ * -FI_EDOMAIN for one of another fabric, -EBUSY when the domain has one, -EDEADLK,
  * -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)

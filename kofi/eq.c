@@ -1,69 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Event queues. They are the core's, whoever the provider is, because the one
- * event that must never be lost is the core's: each domain that is bound holds
- * a slot for the news that its device went away.
+ * event that must never be lost is the core's: each binding of a domain has room
+ * of its own for the news that the device went away.
  */
-#include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "kofi.h"
 
 #define KOFI_EQ_SIZE		64
 #define KOFI_EQ_MAX_SIZE	4096
-/* Domains that can be bound to a queue, with removals that nobody has read. */
-#define KOFI_EQ_MAX_HELD	64
-
-/**
- * struct kofi_eq_slot - an event in the ring
- * @event: what it is
- * @len: bytes of the entry
- * @is_err: it is for fi_eq_readerr()
- * @held: the slot was held for it
- * @id: of the object's node, or 0
- * @entry: an event
- * @device: an event of a device
- * @err: an error
- */
-struct kofi_eq_slot {
-	u32				event;
-	u8				len;
-	bool				is_err;
-	bool				held;
-	u32				id;
-	union {
-		struct fi_eq_entry		entry;
-		struct fi_eq_device_entry	device;
-		struct fi_eq_err_entry		err;
-	};
-};
 
 /**
  * struct kofi_eq - an event queue
  * @eq_fid: the object
  * @attr: as opened
- * @lock: protects what follows
- * @ring: events to be read
- * @mask: its size, a power of two, less 1
- * @head: next slot to be read
- * @tail: next slot to be written
- * @used: slots in use, but for held ones
- * @held: slots that are held or were
+ * @lock: protects what follows, and every event that is in one of the lists
+ * @events: to be read
+ * @room: those of @all that are in no use
  * @lost: an event found no room
  * @notifier: sleepers and handler
+ * @all: as many events as the queue's size says
  */
 struct kofi_eq {
 	struct fid_eq		eq_fid;
 	struct fi_eq_attr	attr;
 	spinlock_t		lock;	/* protects what follows */
-	struct kofi_eq_slot	*ring;
-	u32			mask;
-	u32			head;
-	u32			tail;
-	u32			used;
-	u32			held;
+	struct list_head	events;
+	struct list_head	room;
 	bool			lost;
 	struct kofi_notifier	notifier;
+	struct kofi_eq_event	all[];
 };
 
 static struct kofi_eq *to_kofi_eq(struct fid_eq *eq)
@@ -71,46 +38,43 @@ static struct kofi_eq *to_kofi_eq(struct fid_eq *eq)
 	return container_of(eq, struct kofi_eq, eq_fid);
 }
 
-static int kofi_eq_put(struct kofi_eq *eq, const struct kofi_eq_slot *slot)
+static struct kofi_eq_event *kofi_eq_first(struct kofi_eq *eq,
+					   struct list_head *list)
 {
-	int ret = 0;
+	lockdep_assert_held(&eq->lock);
+	return list_first_entry_or_null(list, struct kofi_eq_event, list);
+}
+
+/* What was kept for one event isn't for others: see struct kofi_bind. */
+static int kofi_eq_put(struct kofi_eq *eq, struct kofi_eq_event *kept,
+		       const struct kofi_eq_event *from)
+{
+	struct kofi_eq_event *to;
+	bool lost;
 
 	spin_lock_bh(&eq->lock);
-	if (!slot->held && eq->used == eq->attr.size)
-		ret = -EAGAIN;
-	else
-		eq->ring[eq->tail++ & eq->mask] = *slot;
-	if (!ret && !slot->held)
-		eq->used++;
+	to = kept ?: kofi_eq_first(eq, &eq->room);
+	lost = !to && from->event == FI_DEVICE_ARRIVED;
+	eq->lost |= lost;
+	if (to) {
+		list_del(&to->list);
+		*to = *from;
+		to->kept = kept;
+		list_add_tail(&to->list, &eq->events);
+	}
 	spin_unlock_bh(&eq->lock);
-	if (!ret)
+	if (to || lost)
 		kofi_notify(&eq->notifier, false);
-	return ret;
+	return to ? 0 : -EAGAIN;
 }
 
-static struct kofi_eq_slot *kofi_eq_at(struct kofi_eq *eq, u32 index)
+static void kofi_eq_pop(struct kofi_eq *eq, struct kofi_eq_event *event)
 {
 	lockdep_assert_held(&eq->lock);
-	return &eq->ring[index & eq->mask];
-}
-
-static struct kofi_eq_slot *kofi_eq_head(struct kofi_eq *eq)
-{
-	return eq->head == eq->tail ? NULL : kofi_eq_at(eq, eq->head);
-}
-
-static void kofi_eq_release(struct kofi_eq *eq, const struct kofi_eq_slot *slot)
-{
-	lockdep_assert_held(&eq->lock);
-	if (slot->held)
-		eq->held--;
+	if (event->kept)
+		list_del_init(&event->list);
 	else
-		eq->used--;
-}
-
-static void kofi_eq_pop(struct kofi_eq *eq)
-{
-	kofi_eq_release(eq, kofi_eq_at(eq, eq->head++));
+		list_move(&event->list, &eq->room);
 }
 
 /* An event will name an object, whose close has to know. */
@@ -122,16 +86,16 @@ static u32 kofi_eq_name(const struct fid *fid)
 	return fid->node->id;
 }
 
-static int kofi_eq_put_entry(struct fid_eq *eq, u32 event, u32 id,
+static int kofi_eq_put_entry(struct fid_eq *eq, u32 what, u32 id,
 			     const void *buf, size_t len)
 {
-	struct kofi_eq_slot slot = { .event = event, .len = len, .id = id };
+	struct kofi_eq_event event = { .event = what, .len = len, .id = id };
 
-	if (len != sizeof(slot.entry) || event == FI_DEVICE_REMOVED ||
-	    event == FI_DEVICE_ARRIVED)
+	if (len != sizeof(event.entry) || what == FI_DEVICE_REMOVED ||
+	    what == FI_DEVICE_ARRIVED)
 		return -EINVAL;
-	memcpy(&slot.entry, buf, sizeof(slot.entry));
-	return kofi_eq_put(to_kofi_eq(eq), &slot);
+	memcpy(&event.entry, buf, sizeof(event.entry));
+	return kofi_eq_put(to_kofi_eq(eq), NULL, &event);
 }
 
 /**
@@ -153,29 +117,29 @@ ssize_t fi_eq_read(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 		   u64 flags)
 {
 	struct kofi_eq *keq = to_kofi_eq(eq);
-	struct kofi_eq_slot *slot;
+	struct kofi_eq_event *first;
 	ssize_t ret;
 
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
 	spin_lock_bh(&keq->lock);
-	slot = kofi_eq_head(keq);
+	first = kofi_eq_first(keq, &keq->events);
 	if (keq->lost) {
 		keq->lost = false;
 		ret = -FI_EOVERRUN;
-	} else if (!slot) {
+	} else if (!first) {
 		keq->notifier.armed = true;
 		ret = -EAGAIN;
-	} else if (slot->is_err) {
+	} else if (first->is_err) {
 		ret = -FI_EAVAIL;
-	} else if (len < slot->len) {
+	} else if (len < first->len) {
 		ret = -FI_ETOOSMALL;
 	} else {
-		ret = slot->len;
-		*event = slot->event;
-		memcpy(buf, &slot->entry, slot->len);
+		ret = first->len;
+		*event = first->event;
+		memcpy(buf, &first->entry, first->len);
 		if (!(flags & FI_PEEK))
-			kofi_eq_pop(keq);
+			kofi_eq_pop(keq, first);
 	}
 	spin_unlock_bh(&keq->lock);
 	return ret;
@@ -196,18 +160,18 @@ ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
 		      u64 flags)
 {
 	struct kofi_eq *keq = to_kofi_eq(eq);
-	struct kofi_eq_slot *slot;
+	struct kofi_eq_event *first;
 	ssize_t ret = -EAGAIN;
 
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
 	spin_lock_bh(&keq->lock);
-	slot = kofi_eq_head(keq);
-	if (slot && slot->is_err) {
-		*buf = slot->err;
+	first = kofi_eq_first(keq, &keq->events);
+	if (first && first->is_err) {
+		*buf = first->err;
 		ret = sizeof(*buf);
 		if (!(flags & FI_PEEK))
-			kofi_eq_pop(keq);
+			kofi_eq_pop(keq, first);
 	}
 	spin_unlock_bh(&keq->lock);
 	return ret;
@@ -242,7 +206,7 @@ static bool kofi_eq_ready(struct kofi_eq *eq)
 	bool ready;
 
 	spin_lock_bh(&eq->lock);
-	ready = eq->lost || kofi_eq_head(eq);
+	ready = eq->lost || !list_empty(&eq->events);
 	spin_unlock_bh(&eq->lock);
 	return ready;
 }
@@ -332,82 +296,41 @@ EXPORT_SYMBOL_NS_GPL(kofi_eq_write_event, KOFI_PROVIDER);
  */
 int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 {
-	const struct kofi_eq_slot slot = {
-		.len	= sizeof(slot.err),
+	const struct kofi_eq_event event = {
+		.len	= sizeof(event.err),
 		.is_err	= true,
 		.id	= kofi_eq_name(entry->fid),
 		.err	= *entry,
 	};
 
-	return kofi_eq_put(to_kofi_eq(eq), &slot);
+	return kofi_eq_put(to_kofi_eq(eq), NULL, &event);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_err, KOFI_PROVIDER);
 
 /**
- * kofi_eq_hold() - hold a slot for the removal of a domain's device
- * @fid: the event queue
- *
- * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or -ENOSPC when too many are held.
- */
-int kofi_eq_hold(struct fid *fid)
-{
-	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
-	int ret = -ENOSPC;
-
-	spin_lock_bh(&eq->lock);
-	if (eq->held < KOFI_EQ_MAX_HELD) {
-		eq->held++;
-		ret = 0;
-	}
-	spin_unlock_bh(&eq->lock);
-	return ret;
-}
-
-/**
- * kofi_eq_drop() - undo kofi_eq_hold()
- * @fid: the event queue
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_eq_drop(struct fid *fid)
-{
-	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
-
-	spin_lock_bh(&eq->lock);
-	eq->held--;
-	spin_unlock_bh(&eq->lock);
-}
-
-/**
  * kofi_eq_device() - report that a device came or went
  * @fid: the event queue
- * @event: FI_DEVICE_ARRIVED, or FI_DEVICE_REMOVED to use up a kofi_eq_hold()
+ * @what: FI_DEVICE_ARRIVED or FI_DEVICE_REMOVED
+ * @kept: an event that was kept for this, or NULL to use the queue's room
  * @about: the fabric or domain
  * @domain_name: the device
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
-		    const char *domain_name)
+void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
+		    struct fid *about, const char *domain_name)
 {
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
-	struct kofi_eq_slot slot = {
-		.event	= event,
-		.len	= sizeof(slot.device),
-		.held	= event == FI_DEVICE_REMOVED,
+	struct kofi_eq_event event = {
+		.event	= what,
+		.len	= sizeof(event.device),
 		.id	= kofi_eq_name(about),
 		.device	= { .fid = about, .context = about->context },
 	};
 
-	strscpy(slot.device.domain_name, domain_name,
-		sizeof(slot.device.domain_name));
-	if (!kofi_eq_put(eq, &slot))
-		return;
-	spin_lock_bh(&eq->lock);
-	eq->lost = true;
-	spin_unlock_bh(&eq->lock);
-	kofi_notify(&eq->notifier, false);
+	strscpy(event.device.domain_name, domain_name,
+		sizeof(event.device.domain_name));
+	kofi_eq_put(eq, kept, &event);
 }
 
 /**
@@ -423,16 +346,12 @@ void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
 void kofi_eq_forget(struct fid *fid, u32 id)
 {
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
-	u32 from, to;
+	struct kofi_eq_event *event, *next;
 
 	spin_lock_bh(&eq->lock);
-	for (from = eq->head, to = from; from != eq->tail; from++) {
-		if (kofi_eq_at(eq, from)->id == id)
-			kofi_eq_release(eq, kofi_eq_at(eq, from));
-		else
-			*kofi_eq_at(eq, to++) = *kofi_eq_at(eq, from);
-	}
-	eq->tail = to;
+	list_for_each_entry_safe(event, next, &eq->events, list)
+		if (event->id == id)
+			kofi_eq_pop(eq, event);
 	spin_unlock_bh(&eq->lock);
 }
 
@@ -448,8 +367,7 @@ static int kofi_eq_close(struct fid *fid)
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
 
 	kofi_notifier_fini(&eq->notifier);
-	kvfree(eq->ring);
-	kfree(eq);
+	kvfree(eq);
 	return 0;
 }
 
@@ -459,24 +377,20 @@ static const struct fi_ops kofi_eq_fid_ops = {
 
 static struct kofi_eq *kofi_eq_alloc(struct fi_eq_attr *attr)
 {
+	size_t size = attr->size ?: KOFI_EQ_SIZE, i;
 	struct kofi_eq *eq;
-	u32 ring;
 
-	eq = kzalloc(sizeof(*eq), GFP_KERNEL);
+	eq = kvzalloc(struct_size(eq, all, size), GFP_KERNEL);
 	if (!eq)
 		return NULL;
-	if (!attr->size)
-		attr->size = KOFI_EQ_SIZE;
-	ring = roundup_pow_of_two(attr->size + KOFI_EQ_MAX_HELD);
-	eq->ring = kvcalloc(ring, sizeof(*eq->ring), GFP_KERNEL);
-	if (!eq->ring) {
-		kfree(eq);
-		return NULL;
-	}
+	attr->size = size;
 	eq->eq_fid.fid.ops = &kofi_eq_fid_ops;
 	eq->attr = *attr;
-	eq->mask = ring - 1;
 	spin_lock_init(&eq->lock);
+	INIT_LIST_HEAD(&eq->events);
+	INIT_LIST_HEAD(&eq->room);
+	for (i = 0; i < size; i++)
+		list_add(&eq->all[i].list, &eq->room);
 	kofi_notifier_init(&eq->notifier, &eq->lock,
 			   attr->handler ? kofi_eq_call : NULL);
 	return eq;

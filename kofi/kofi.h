@@ -7,7 +7,7 @@
  *   kofi_registry_lock (mutex)	registry.c: who is registered, who is calling
  *   kofi_tree_lock (mutex)	node.c: which object hangs where, and its state
  *   kofi_cq.lock (spinlock)	cq.c: a completion queue's ring and notifier
- *   kofi_eq.lock (spinlock)	eq.c: an event queue's ring and notifier
+ *   kofi_eq.lock (spinlock)	eq.c: an event queue's events and notifier
  *   kofi_works_lock (spinlock)	work.c: work items in which handlers may run
  *
  * The first two are never held together, and neither are the last three.
@@ -130,19 +130,46 @@ struct kofi_node {
 };
 
 /**
+ * struct kofi_eq_event - an event in a queue, or room for one
+ * @list: in kofi_eq.events or kofi_eq.room, or in none if it is kept for later
+ * @event: what it is
+ * @len: bytes of the entry
+ * @is_err: it is for fi_eq_readerr()
+ * @kept: it is a binding's, not the queue's
+ * @id: of the object's node, or 0
+ * @entry: an event
+ * @device: an event of a device
+ * @err: an error
+ */
+struct kofi_eq_event {
+	struct list_head	list;
+	u32			event;
+	u8			len;
+	bool			is_err;
+	bool			kept;
+	u32			id;
+	union {
+		struct fi_eq_entry		entry;
+		struct fi_eq_device_entry	device;
+		struct fi_eq_err_entry		err;
+	};
+};
+
+/**
  * struct kofi_bind - one object bound to another
  * @list: in kofi_node.binds
  * @node: what is bound, pinned
  * @flags: how
- * @eq_held: it holds room in an event queue
  * @pending: the provider hasn't accepted it yet; kofi_tree_lock
+ * @removed: a domain's, which binds an event queue: kept for the one event that
+ *	must not be lost
  */
 struct kofi_bind {
 	struct list_head	list;
 	struct kofi_node	*node;
 	u64			flags;
-	bool			eq_held;
 	bool			pending;
+	struct kofi_eq_event	removed[];
 };
 
 extern struct mutex kofi_tree_lock;
@@ -210,11 +237,9 @@ const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
 
 /* eq.c */
 
-int kofi_eq_hold(struct fid *fid);
-void kofi_eq_drop(struct fid *fid);
 void kofi_eq_forget(struct fid *fid, u32 id);
-void kofi_eq_device(struct fid *fid, u32 event, struct fid *about,
-		    const char *domain_name);
+void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
+		    struct fid *about, const char *domain_name);
 
 /* debugfs.c */
 

@@ -312,8 +312,6 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
  */
 void kofi_bind_free(struct kofi_bind *bind)
 {
-	if (bind->eq_held)
-		kofi_eq_drop(bind->node->fid);
 	kofi_node_put(bind->node);
 	kfree(bind);
 }
@@ -434,11 +432,9 @@ void kofi_device_removed(struct fid_domain *domain, const char *domain_name)
 		kofi_node_set_state(node, KOFI_DEAD);
 		list_for_each_entry(child, &node->children, sibling)
 			kofi_node_set_state(child, KOFI_DEAD);
-		list_for_each_entry(bind, &node->binds, list) {
+		list_for_each_entry(bind, &node->binds, list)
 			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED,
-				       &domain->fid, domain_name);
-			bind->eq_held = false;
-		}
+				       bind->removed, &domain->fid, domain_name);
 	}
 	mutex_unlock(&kofi_tree_lock);
 }
@@ -466,7 +462,7 @@ void kofi_device_arrived(const struct kofi_provider *provider,
 		list_for_each_entry(child, &fabric->children, sibling)
 			if (child->device_events)
 				kofi_eq_device(child->fid, FI_DEVICE_ARRIVED,
-					       fabric->fid, domain_name);
+					       NULL, fabric->fid, domain_name);
 	}
 	mutex_unlock(&kofi_tree_lock);
 }

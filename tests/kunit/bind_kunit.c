@@ -216,26 +216,6 @@ static void provider_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_domain_bind(set->domain, &set->eq->fid, 0), 0);
 }
 
-/* So many domains, each of which must be heard of, and no more. */
-static void many_domains(struct kunit *test)
-{
-	struct kofi_fake *fake = kofi_fake_new(test, "fake");
-	struct fid_fabric *fabric = kofi_fake_fabric(test, fake);
-	struct fid_eq *eq = kofi_fake_eq(test, fabric, NULL);
-	struct fid_domain *domain, *last = NULL;
-	unsigned int i;
-
-	for (i = 0; i < 64; i++) {
-		last = kofi_fake_domain(test, fake, fabric);
-		KUNIT_EXPECT_EQ(test, fi_domain_bind(last, &eq->fid, 0), 0);
-	}
-	domain = kofi_fake_domain(test, fake, fabric);
-	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), -ENOSPC);
-	/* With one gone there is room. */
-	kofi_fake_close(test, &last->fid);
-	KUNIT_EXPECT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), 0);
-}
-
 /* Enabling */
 
 static const struct need {
@@ -406,7 +386,6 @@ static struct kunit_case bind_cases[] = {
 	KUNIT_CASE(purposes),
 	KUNIT_CASE(shared),
 	KUNIT_CASE(provider_refuses),
-	KUNIT_CASE(many_domains),
 	KUNIT_CASE_PARAM(enable_needs, need_gen_params),
 	KUNIT_CASE(enable_once),
 	KUNIT_CASE(enable_fails),
