@@ -13,15 +13,16 @@
 #define KOFI_CQ_MAX_SIZE	65536
 #define KOFI_CQ_RESERVE		16
 
-/* The shorter formats are beginnings of the longest. */
+/* The shorter formats are beginnings of the longest, and that is one of an error. */
 #define KOFI_SAME_PLACE(type, field)				\
 	static_assert(offsetof(struct type, field) ==		\
-		      offsetof(struct fi_cq_tagged_entry, field))
+		      offsetof(struct fi_cq_err_entry, field))
 KOFI_SAME_PLACE(fi_cq_entry, op_context);
 KOFI_SAME_PLACE(fi_cq_msg_entry, flags);
 KOFI_SAME_PLACE(fi_cq_msg_entry, len);
 KOFI_SAME_PLACE(fi_cq_data_entry, buf);
 KOFI_SAME_PLACE(fi_cq_data_entry, data);
+KOFI_SAME_PLACE(fi_cq_tagged_entry, tag);
 
 static struct kofi_cq *to_kofi_cq(struct fid_cq *cq)
 {
@@ -52,7 +53,7 @@ static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 
 /* Of the sizes of the formats, so that nobody is called to copy. */
 static __always_inline void *kofi_cq_copy(enum fi_cq_format format, void *buf,
-					  const struct fi_cq_tagged_entry *entry)
+					  const struct fi_cq_err_entry *entry)
 {
 	switch (format) {
 	case FI_CQ_FORMAT_CONTEXT:
@@ -65,8 +66,8 @@ static __always_inline void *kofi_cq_copy(enum fi_cq_format format, void *buf,
 		memcpy(buf, entry, sizeof(struct fi_cq_data_entry));
 		return buf + sizeof(struct fi_cq_data_entry);
 	default:
-		memcpy(buf, entry, sizeof(*entry));
-		return buf + sizeof(*entry);
+		memcpy(buf, entry, sizeof(struct fi_cq_tagged_entry));
+		return buf + sizeof(struct fi_cq_tagged_entry);
 	}
 }
 
@@ -85,11 +86,11 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	count = min_t(size_t, count, ready);
 	for (n = 0; n < count; n++) {
 		slot = &cq->ring[(cq->head + n) & cq->mask];
-		if (unlikely(slot->err))
+		if (unlikely(slot->entry.err))
 			break;
 		buf = kofi_cq_copy(format, buf, &slot->entry);
 		if (src_addr)
-			src_addr[n] = slot->src_addr;
+			src_addr[n] = slot->entry.src_addr;
 		unasked += slot->unasked;
 	}
 	cq->head += n;
@@ -97,18 +98,13 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	if (!ready) {
 		cq->notifier.armed = true;
 		ret = -EAGAIN;
-	} else if (!n && kofi_cq_head(cq)->err) {
+	} else if (!n && kofi_cq_head(cq)->entry.err) {
 		ret = -FI_EAVAIL;
 	}
 	spin_unlock_bh(&cq->lock);
 
 	kofi_cq_release(cq, n - unasked, unasked);
 	return ret;
-}
-
-static ssize_t kofi_cq_read(struct fid_cq *cq_fid, void *buf, size_t count)
-{
-	return kofi_cq_readfrom(cq_fid, buf, count, NULL);
 }
 
 static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
@@ -122,22 +118,11 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 		return -FI_EBADFLAGS;
 	spin_lock_bh(&cq->lock);
 	slot = kofi_cq_head(cq);
-	if (!slot || !slot->err) {
+	if (!slot || !slot->entry.err) {
 		spin_unlock_bh(&cq->lock);
 		return -EAGAIN;
 	}
-	*buf = (struct fi_cq_err_entry) {
-		.op_context	= slot->entry.op_context,
-		.flags		= slot->entry.flags,
-		.len		= slot->entry.len,
-		.buf		= slot->entry.buf,
-		.data		= slot->entry.data,
-		.tag		= slot->entry.tag,
-		.olen		= slot->olen,
-		.err		= slot->err,
-		.prov_errno	= slot->prov_errno,
-		.src_addr	= slot->src_addr,
-	};
+	*buf = slot->entry;
 	unasked = slot->unasked;
 	cq->head++;
 	spin_unlock_bh(&cq->lock);
@@ -158,7 +143,7 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
 	if (*signaled)
 		cq->signals--;
 	ready = *signaled || cq->tail - cq->head >= want ||
-		(slot && slot->err) || kofi_fid_dead(&cq->cq_fid.fid);
+		(slot && slot->entry.err) || kofi_fid_dead(&cq->cq_fid.fid);
 	spin_unlock_bh(&cq->lock);
 	return ready;
 }
@@ -192,12 +177,6 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 	return ret == -EAGAIN && dead ? -ENODEV : ret;
 }
 
-static ssize_t kofi_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
-			     const void *cond, int timeout)
-{
-	return kofi_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
-}
-
 static int kofi_cq_signal(struct fid_cq *cq_fid)
 {
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
@@ -212,10 +191,8 @@ static int kofi_cq_signal(struct fid_cq *cq_fid)
 }
 
 static const struct fi_ops_cq kofi_cq_ops = {
-	.read		= kofi_cq_read,
 	.readfrom	= kofi_cq_readfrom,
 	.readerr	= kofi_cq_readerr,
-	.sread		= kofi_cq_sread,
 	.sreadfrom	= kofi_cq_sreadfrom,
 	.signal		= kofi_cq_signal,
 };
@@ -234,17 +211,9 @@ void kofi_cq_write_unasked(struct kofi_cq *cq,
 			   const struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src_addr)
 {
-	struct kofi_cq_slot *slot;
-
-	spin_lock_bh(&cq->lock);
-	slot = kofi_cq_next(cq);
-	if (slot)
-		*slot = (struct kofi_cq_slot) {
-			.entry		= *entry,
-			.src_addr	= src_addr,
-			.unasked	= true,
-		};
-	spin_unlock_bh(&cq->lock);
+	kofi_cq_begin(cq);
+	kofi_cq_add_slot(cq, entry, src_addr, true);
+	kofi_cq_end(cq);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
 
@@ -261,24 +230,14 @@ void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry)
 {
 	struct kofi_cq_slot *slot;
 
-	spin_lock_bh(&cq->lock);
+	kofi_cq_begin(cq);
 	slot = kofi_cq_next(cq);
-	if (slot)
-		*slot = (struct kofi_cq_slot) {
-			.entry = {
-				.op_context	= entry->op_context,
-				.flags		= entry->flags,
-				.len		= entry->len,
-				.buf		= entry->buf,
-				.data		= entry->data,
-				.tag		= entry->tag,
-			},
-			.src_addr	= entry->src_addr,
-			.olen		= entry->olen,
-			.err		= entry->err ?: FI_EOTHER,
-			.prov_errno	= entry->prov_errno,
-		};
-	spin_unlock_bh(&cq->lock);
+	if (slot) {
+		slot->entry = *entry;
+		slot->entry.err = entry->err ?: FI_EOTHER;
+		slot->unasked = false;
+	}
+	kofi_cq_end(cq);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
 

@@ -30,21 +30,17 @@ CALLS_STUB(kofi_calls_dead, -ENODEV);
 MR_STUBS(kofi_mr_none, -EOPNOTSUPP);
 MR_STUBS(kofi_mr_dead, -ENODEV);
 
-#define CQ	struct fid_cq *cq, void *buf, size_t count
+#define CQ	struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src
 #define CQ_ERR	struct fid_cq *cq, struct fi_cq_err_entry *buf, u64 flags
-#define WAIT	const void *cond, int timeout
 #define CNTR	struct fid_cntr *cntr
 
-STUB(cq_none, read, -EOPNOTSUPP, CQ)
-STUB(cq_none, readfrom, -EOPNOTSUPP, CQ, fi_addr_t *src)
+STUB(cq_none, readfrom, -EOPNOTSUPP, CQ)
 STUB(cq_none, readerr, -EOPNOTSUPP, CQ_ERR)
-STUB(cq_none, sread, -EOPNOTSUPP, CQ, WAIT)
-STUB(cq_none, sreadfrom, -EOPNOTSUPP, CQ, fi_addr_t *src, WAIT)
+STUB(cq_none, sreadfrom, -EOPNOTSUPP, CQ, const void *cond, int timeout)
 INT_STUB(cq_none, signal, -EOPNOTSUPP, struct fid_cq *cq)
 
 static const struct fi_ops_cq kofi_cq_none = {
-	.read = cq_none_read, .readfrom = cq_none_readfrom,
-	.readerr = cq_none_readerr, .sread = cq_none_sread,
+	.readfrom = cq_none_readfrom, .readerr = cq_none_readerr,
 	.sreadfrom = cq_none_sreadfrom, .signal = cq_none_signal,
 };
 

@@ -294,21 +294,16 @@ struct fi_cq_err_entry {
 
 /**
  * struct fi_ops_cq - calls of a completion queue
- * @read: see fi_cq_read()
- * @readfrom: see fi_cq_readfrom()
+ * @readfrom: see fi_cq_readfrom(); without room for senders fi_cq_read()
  * @readerr: see fi_cq_readerr()
- * @sread: see fi_cq_sread()
- * @sreadfrom: see fi_cq_sreadfrom()
+ * @sreadfrom: see fi_cq_sreadfrom(); without room for senders fi_cq_sread()
  * @signal: see fi_cq_signal()
  */
 struct fi_ops_cq {
-	ssize_t (*read)(struct fid_cq *cq, void *buf, size_t count);
 	ssize_t (*readfrom)(struct fid_cq *cq, void *buf, size_t count,
 			    fi_addr_t *src_addr);
 	ssize_t (*readerr)(struct fid_cq *cq, struct fi_cq_err_entry *buf,
 			   u64 flags);
-	ssize_t (*sread)(struct fid_cq *cq, void *buf, size_t count,
-			 const void *cond, int timeout);
 	ssize_t (*sreadfrom)(struct fid_cq *cq, void *buf, size_t count,
 			     fi_addr_t *src_addr, const void *cond,
 			     int timeout);
@@ -344,7 +339,7 @@ const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
  */
 static inline ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
 {
-	return cq->ops->read(cq, buf, count);
+	return cq->ops->readfrom(cq, buf, count, NULL);
 }
 
 /**
@@ -352,7 +347,7 @@ static inline ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
  * @cq: the completion queue
  * @buf: takes entries of the queue's format
  * @count: room at @buf and @src_addr, in entries
- * @src_addr: takes the senders, or FI_ADDR_NOTAVAIL
+ * @src_addr: takes the senders, or FI_ADDR_NOTAVAIL; may be NULL
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: as fi_cq_read().
@@ -395,7 +390,7 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)
 {
-	return cq->ops->sread(cq, buf, count, cond, timeout);
+	return cq->ops->sreadfrom(cq, buf, count, NULL, cond, timeout);
 }
 
 /**
@@ -403,7 +398,7 @@ static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
  * @cq: the completion queue, opened with FI_WAIT_UNSPEC
  * @buf: takes entries of the queue's format
  * @count: room at @buf and @src_addr, in entries
- * @src_addr: takes the senders, or FI_ADDR_NOTAVAIL
+ * @src_addr: takes the senders, or FI_ADDR_NOTAVAIL; may be NULL
  * @cond: see enum fi_cq_wait_cond
  * @timeout: milliseconds; negative waits for ever
  *

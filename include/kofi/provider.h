@@ -376,20 +376,13 @@ void kofi_cq_notify_worker(struct kofi_cq *cq);
 
 /**
  * struct kofi_cq_slot - a completion in the ring
- * @entry: what fi_cq_read() stores, from the beginning as far as the format goes
- * @src_addr: who sent it
- * @olen: as in struct fi_cq_err_entry
- * @err: as in struct fi_cq_err_entry; 0 for a completion without error
- * @prov_errno: as in struct fi_cq_err_entry
+ * @entry: an error, or what fi_cq_read() stores, from the beginning as far as the
+ *	format goes; then its err is 0, and no more of it is valid but src_addr
  * @unasked: the slot is the reserve's
  */
 struct kofi_cq_slot {
-	struct fi_cq_tagged_entry	entry;
-	fi_addr_t			src_addr;
-	size_t				olen;
-	int				err;
-	int				prov_errno;
-	bool				unasked;
+	struct fi_cq_err_entry	entry;
+	bool			unasked;
 };
 
 /**
@@ -433,6 +426,36 @@ static inline void kofi_cq_end(struct kofi_cq *cq)
 }
 
 /**
+ * kofi_cq_add_slot() - the part of kofi_cq_add() and kofi_cq_write_unasked()
+ * that is the same
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ * @unasked: it uses up the reserve
+ *
+ * Context: Between kofi_cq_begin() and kofi_cq_end().
+ */
+static inline void kofi_cq_add_slot(struct kofi_cq *cq,
+				    const struct fi_cq_tagged_entry *entry,
+				    fi_addr_t src_addr, bool unasked)
+{
+	struct kofi_cq_slot *slot = kofi_cq_next(cq);
+
+	if (unlikely(!slot))
+		return;
+	/* By its fields, so that a caller's isn't put together in memory first. */
+	slot->entry.op_context = entry->op_context;
+	slot->entry.flags = entry->flags;
+	slot->entry.len = entry->len;
+	slot->entry.buf = entry->buf;
+	slot->entry.data = entry->data;
+	slot->entry.tag = entry->tag;
+	slot->entry.src_addr = src_addr;
+	slot->entry.err = 0;
+	slot->unasked = unasked;
+}
+
+/**
  * kofi_cq_add() - write one of several completions
  * @cq: the completion queue
  * @entry: the completion, as the longest format has it
@@ -446,20 +469,7 @@ static inline void kofi_cq_add(struct kofi_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,
 			       fi_addr_t src_addr)
 {
-	struct kofi_cq_slot *slot = kofi_cq_next(cq);
-
-	if (unlikely(!slot))
-		return;
-	/* By its fields, so that a caller's isn't put together in memory first. */
-	slot->entry.op_context = entry->op_context;
-	slot->entry.flags = entry->flags;
-	slot->entry.len = entry->len;
-	slot->entry.buf = entry->buf;
-	slot->entry.data = entry->data;
-	slot->entry.tag = entry->tag;
-	slot->src_addr = src_addr;
-	slot->err = 0;
-	slot->unasked = false;
+	kofi_cq_add_slot(cq, entry, src_addr, false);
 }
 
 /**

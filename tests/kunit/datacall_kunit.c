@@ -420,7 +420,8 @@ static const struct fi_ops_domain plain_domain_ops = {
 	.cntr_open	= plain_cntr_open,
 };
 
-static ssize_t plain_cq_read(struct fid_cq *cq, void *buf, size_t count)
+static ssize_t plain_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
+				 fi_addr_t *src_addr)
 {
 	return count;
 }
@@ -433,7 +434,7 @@ static u64 plain_cntr_read(struct fid_cntr *cntr)
 static void queues_missing(struct kunit *test)
 {
 	static const struct fi_ops_cq no_cq, read_cq = {
-		.read = plain_cq_read,
+		.readfrom = plain_cq_readfrom,
 	};
 	static const struct fi_ops_cq * const vectors[] = {
 		NULL, &no_cq, &read_cq,
@@ -453,7 +454,7 @@ static void queues_missing(struct kunit *test)
 		cq = kofi_fake_cq(test, domain, NULL);
 #define EXPECT(value, call)	KUNIT_EXPECT_EQ_MSG(test, call, value, #call)
 		EXPECT(i < 2 ? -EOPNOTSUPP : 5, fi_cq_read(cq, &entry, 5));
-		EXPECT(-EOPNOTSUPP, fi_cq_readfrom(cq, &entry, 1, &from));
+		EXPECT(i < 2 ? -EOPNOTSUPP : 7, fi_cq_readfrom(cq, &entry, 7, &from));
 		EXPECT(-EOPNOTSUPP, fi_cq_readerr(cq, &err, 0));
 		EXPECT(-EOPNOTSUPP, fi_cq_error(cq, &err, 0));
 		EXPECT(-EOPNOTSUPP, fi_cq_sread(cq, &entry, 1, NULL, 0));

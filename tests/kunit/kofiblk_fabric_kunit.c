@@ -67,7 +67,8 @@ static const struct kb_role scene_role = {
 	.gone	= scene_gone,
 };
 
-static ssize_t scene_read(struct fid_cq *cq, void *buf, size_t count)
+static ssize_t scene_readfrom(struct fid_cq *cq, void *buf, size_t count,
+			      fi_addr_t *src_addr)
 {
 	if (!scene->entries)
 		return -EAGAIN;
@@ -77,7 +78,7 @@ static ssize_t scene_read(struct fid_cq *cq, void *buf, size_t count)
 }
 
 static const struct fi_ops_cq scene_cq_ops = {
-	.read	= scene_read,
+	.readfrom	= scene_readfrom,
 };
 
 /* A retry that runs may have taken an operation, and find the queue closed. */
