@@ -83,7 +83,6 @@ enum {
  * @debugfs: its file
  * @gid: its address
  * @part_id: generation
- * @hw_ver: revision
  * @numa_node: where it is
  * @mtu: longest message
  * @tx_depth: of a queue pair at most
@@ -113,7 +112,6 @@ struct kefa_dev {
 	struct dentry			*debugfs;
 	u8				gid[FI_EFA_GID_LEN];
 	u32				part_id;
-	u32				hw_ver;
 	int				numa_node;
 	u32				mtu;
 	u32				tx_depth;
@@ -593,7 +591,7 @@ enum kefa_mr_state {
  * @list: in @dom->mrs; kefa_dev.lock
  * @cq: where registrations complete, of fi_mr_alloc() alone
  * @fr: the device's region; NULL when peers have no access
- * @state: enum kefa_mr_state; kefa_mrq.lock, as the next seven
+ * @state: enum kefa_mr_state; kefa_mrq.lock, as the next five
  * @err: positive errno of what completed last
  * @internal: what is outstanding was posted by ourselves
  * @flags: of what is outstanding
@@ -641,7 +639,7 @@ void kefa_mrs_remove(struct kefa_domain *dom);
 int kefa_mrq_start(struct kefa_domain *dom);
 void kefa_mrq_stop(struct kefa_domain *dom);
 void kefa_mrq_fail_all(struct kefa_domain *dom);
-void kefa_mrq_set_state(struct kefa_mr *mr, enum kefa_mr_state state);
+void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state);
 int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 int kefa_mrq_room(struct kefa_mrq *mrq);

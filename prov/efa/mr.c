@@ -256,7 +256,7 @@ static int kefa_mr_try_inval(struct kefa_mr *mr)
 		mr->internal = true;
 		ret = kefa_mrq_inval(mr);
 		if (ret && ret != -EAGAIN && ret != -ENODEV)
-			kefa_mrq_set_state(mr, KEFA_MR_STUCK);
+			kefa_mr_go(mr, KEFA_MR_STUCK);
 	}
 	spin_unlock_bh(&mrq->lock);
 	return ret;
@@ -368,7 +368,7 @@ static int kefa_mr_may_reg(const struct kefa_mr *mr, u64 flags)
 		return -FI_EBADFLAGS;
 	if (!READ_ONCE(mr->dom->mrq.open))
 		return -ENODEV;
-	/* Pairs with kefa_mrq_set_state(): it is unmapped, too. */
+	/* Pairs with kefa_mr_go(): it is unmapped, too. */
 	return smp_load_acquire(&mr->state) == KEFA_MR_IDLE ? 0 : -EBUSY;
 }
 
@@ -621,7 +621,7 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 		spin_lock_bh(&mrq->lock);
 		kefa_mr_unmap(mr);
 		if (mr->state != KEFA_MR_IDLE)
-			kefa_mrq_set_state(mr, KEFA_MR_IDLE);
+			kefa_mr_go(mr, KEFA_MR_IDLE);
 		spin_unlock_bh(&mrq->lock);
 	}
 }

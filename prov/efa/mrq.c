@@ -27,8 +27,14 @@ static const u8 kefa_mr_from[KEFA_MR_STATES] = {
 				  BIT(KEFA_MR_VALID),
 };
 
-static __always_inline void kefa_mr_go(struct kefa_mr *mr,
-				       enum kefa_mr_state state)
+/**
+ * kefa_mr_go() - have a region go from one state to another
+ * @mr: the region; unmapped if it becomes idle
+ * @state: where to
+ *
+ * Context: Process or softirq context, under kefa_mrq.lock.
+ */
+void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state)
 {
 	lockdep_assert_held(&mr->dom->mrq.lock);
 	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
@@ -36,18 +42,6 @@ static __always_inline void kefa_mr_go(struct kefa_mr *mr,
 		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
 	/* Pairs with kefa_mr_may_reg(). */
 	smp_store_release(&mr->state, state);
-}
-
-/**
- * kefa_mrq_set_state() - have a region go from one state to another
- * @mr: the region; unmapped if it becomes idle
- * @state: where to
- *
- * Context: Process or softirq context, under kefa_mrq.lock.
- */
-void kefa_mrq_set_state(struct kefa_mr *mr, enum kefa_mr_state state)
-{
-	kefa_mr_go(mr, state);
 }
 
 /* --- completing --- */
