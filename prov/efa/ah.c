@@ -122,9 +122,9 @@ static void kefa_ah_work(struct work_struct *work)
 	struct kefa_domain *dom = container_of(work, struct kefa_domain,
 					       ah_work);
 
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	kefa_ahs_reap(dom);
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 }
 
 /**
@@ -155,9 +155,9 @@ int kefa_ahs_init(struct kefa_domain *dom)
 void kefa_ahs_fini(struct kefa_domain *dom)
 {
 	cancel_work_sync(&dom->ah_work);
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	kefa_ahs_reap(dom);
 	WARN_ON_ONCE(!list_empty(&dom->ahs));
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 	rhashtable_destroy(&dom->ah_table);
 }

@@ -207,9 +207,9 @@ static int kefa_av_insert_one(struct kefa_av *av,
 	*fi_addr = FI_ADDR_NOTAVAIL;
 	if (!memchr_inv(addr->gid, 0, sizeof(addr->gid)))
 		return -EINVAL;
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	ah = kefa_ah_get(av->dom, addr->gid);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	if (!IS_ERR(ah))
 		return kefa_av_insert_at(av, ah, addr, fi_addr);
 	trace_kefa_peer(dev->name, addr->gid, addr->qpn, U32_MAX, true,
@@ -224,10 +224,12 @@ static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	struct kefa_av *av = to_kefa_av(av_fid);
 	struct fi_efa_addr one;
 	int ret, err = 0, inserted = 0;
+	unsigned int noio;
 	fi_addr_t got;
 	size_t i;
 
 	mutex_lock(&av->lock);
+	noio = memalloc_noio_save();
 	for (i = 0; i < count; i++) {
 		memcpy(&one, addr + i * sizeof(one), sizeof(one));
 		ret = kefa_av_insert_one(av, &one, &got);
@@ -236,6 +238,7 @@ static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 		if (fi_addr)
 			fi_addr[i] = got;
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&av->lock);
 	return inserted ?: err;
 }

@@ -57,10 +57,10 @@ static int kefa_dev_show(struct seq_file *s, void *unused)
 	seq_printf(s, "%s: gid %pI6c mtu %u rdma_read %d rdma_write %d\n",
 		   dev->name, dev->gid, dev->mtu, dev->rdma_read,
 		   dev->rdma_write);
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	list_for_each_entry(dom, &dev->domains, list)
 		kefa_show_domain(s, dom);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(kefa_dev);

@@ -87,10 +87,12 @@ int kefa_devs_info(const char *node, struct fi_info **list)
 {
 	struct fi_info **last = list;
 	struct kefa_dev *dev;
+	unsigned int noio;
 	int ret = 0;
 
 	*list = NULL;
 	mutex_lock(&kefa_devs_lock);
+	noio = memalloc_noio_save();
 	list_for_each_entry(dev, &kefa_devs, list) {
 		if (ret || (node && strcmp(node, dev->name)))
 			continue;
@@ -100,6 +102,7 @@ int kefa_devs_info(const char *node, struct fi_info **list)
 		else
 			ret = -ENOMEM;
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&kefa_devs_lock);
 	if (ret) {
 		fi_freeinfo(*list);

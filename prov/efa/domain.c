@@ -140,10 +140,10 @@ static int kefa_domain_close(struct fid *fid)
 	struct kefa_domain *dom = container_of(fid, struct kefa_domain,
 					       domain_fid.fid);
 
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	if (!dom->gone)
 		kefa_domain_stop(dom);
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 	kofi_work_fini(&dom->mrq.work);
 	kefa_ahs_fini(dom);
 	kefa_dev_put(dom->dev);
@@ -185,9 +185,9 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	ret = kefa_ahs_init(dom);
 	if (ret)
 		goto err_dev;
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	ret = kefa_domain_start(dom);
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 	if (ret)
 		goto err_ahs;
 	*domain = &dom->domain_fid;

@@ -78,13 +78,13 @@ static int kefa_ep_close(struct fid *fid)
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_dev *dev = ep->dom->dev;
 
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	kefa_ep_halt(ep, ECANCELED);
 	if (ep->had_qp)
 		synchronize_rcu();
 	kefa_ep_teardown(ep);
 	list_del(&ep->list);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 
 	kofi_work_fini(&ep->work);
 	kefa_ops_fini(ep);
@@ -192,9 +192,9 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 {
 	int ret;
 
-	mutex_lock(&ep->dom->dev->lock);
+	kefa_dev_lock(ep->dom->dev);
 	ret = kefa_ep_start(ep);
-	mutex_unlock(&ep->dom->dev->lock);
+	kefa_dev_unlock(ep->dom->dev);
 	return ret;
 }
 
@@ -364,12 +364,12 @@ int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 	if (!new)
 		return -ENOMEM;
 	kefa_ep_init(new, dom, info);
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	if (dom->gone)
 		ret = -ENODEV;
 	else
 		list_add_tail(&new->list, &dom->eps);
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 	if (ret) {
 		kofi_work_fini(&new->work);
 		kfree(new);

@@ -6,6 +6,7 @@
  *
  *   kefa_devs_lock (mutex)	device.c: which devices there are. Nothing is
  *				taken inside but memory
+ *   kefa_av.lock (mutex)	one address vector: insertions and removals
  *   kefa_dev.lock (mutex)	what a device makes and unmakes by commands: all
  *				opening, closing and removal. Core calls that
  *				tell of removal are made under it
@@ -13,7 +14,9 @@
  *				a queue pair: posts, polls and what is outstanding
  *   kofi_cq.lock		inside: completions are written under the above
  *
- * No handler of a ULP is called, and no ULP waited for, under any of them.
+ * No handler of a ULP is called, and no ULP waited for, under any of them. Memory is
+ * allocated under the mutexes as if for I/O, whoever holds them: somebody may wait
+ * for them in order to get I/O going again.
  */
 #ifndef KEFA_H
 #define KEFA_H
@@ -23,6 +26,7 @@
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
+#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/xarray.h>
 #include <kofi/efa_ext.h>
@@ -71,7 +75,8 @@ enum {
  * @list: in kefa_devs; kefa_devs_lock
  * @refs: one for being there, one for each domain
  * @lock: see the top
- * @gone: it was removed; @lock
+ * @noio: allocation scope of who holds @lock
+ * @gone: it was removed or given up; @lock
  * @dead: it refused to destroy what reaches memory; @lock
  * @reaches: and can't be kept from memory; @lock
  * @domains: open on it; @lock
@@ -100,6 +105,7 @@ struct kefa_dev {
 	struct list_head		list;
 	refcount_t			refs;
 	struct mutex			lock;	/* see the top */
+	unsigned int			noio;
 	bool				gone;
 	bool				dead;
 	bool				reaches;
@@ -137,6 +143,33 @@ void kefa_dev_retire(struct kefa_dev *dev);
 void kefa_dev_put(struct kefa_dev *dev);
 int kefa_devs_info(const char *node, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
+
+/**
+ * kefa_dev_lock() - take kefa_dev.lock
+ * @dev: the device
+ *
+ * Context: Process context; sleeps. Memory is allocated in a noio scope until
+ * kefa_dev_unlock().
+ */
+static inline void kefa_dev_lock(struct kefa_dev *dev)
+{
+	mutex_lock(&dev->lock);
+	dev->noio = memalloc_noio_save();
+}
+
+/**
+ * kefa_dev_unlock() - undo kefa_dev_lock()
+ * @dev: the device
+ *
+ * Context: Process context.
+ */
+static inline void kefa_dev_unlock(struct kefa_dev *dev)
+{
+	unsigned int noio = dev->noio;
+
+	mutex_unlock(&dev->lock);
+	memalloc_noio_restore(noio);
+}
 
 static inline size_t kefa_inject_size(const struct kefa_dev *dev)
 {

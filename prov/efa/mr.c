@@ -346,9 +346,9 @@ static int kefa_mr_close(struct fid *fid)
 	if (mr->fr)
 		kefa_mr_inval_wait(mr);
 	/* A device that went away meanwhile has been seen off under this lock. */
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	kefa_mr_release(mr);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	kefa_mr_free(mr);
 	return 0;
 }
@@ -485,7 +485,7 @@ static int kefa_mr_attach(struct kefa_mr *mr, size_t pages)
 	struct kefa_domain *dom = mr->dom;
 	int ret = 0;
 
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	mr->fr = kefa_pool_get(dom, pages);
 	if (IS_ERR(mr->fr)) {
 		ret = PTR_ERR(mr->fr);
@@ -493,7 +493,7 @@ static int kefa_mr_attach(struct kefa_mr *mr, size_t pages)
 	} else {
 		list_add_tail(&mr->list, &dom->mrs);
 	}
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 	return ret;
 }
 
@@ -509,7 +509,7 @@ static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 	struct kefa_dev *dev = mr->dom->dev;
 	int ret;
 
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	ret = mr->dom->gone ? -ENODEV : kefa_mr_map(mr, attr);
 	if (!ret) {
 		mr->fr = kefa_pool_get(mr->dom,
@@ -521,7 +521,7 @@ static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 	if (!ret)
 		ret = kefa_mr_describe(mr);
 	list_add_tail(&mr->list, &mr->dom->mrs);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	return ret ?: kefa_mr_reg_wait(mr, attr->access);
 }
 
@@ -530,9 +530,9 @@ static void kefa_mr_abort(struct kefa_mr *mr)
 {
 	struct kefa_dev *dev = mr->dom->dev;
 
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	kefa_mr_release(mr);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	kefa_mr_free(mr);
 }
 

@@ -413,13 +413,13 @@ static void ah_back_in_time(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	efake_wr_done(efake_sent(scene->qp, 0), 0);
 	efake_settle();
 	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
 	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 0);
 	KUNIT_EXPECT_PTR_EQ(test, kefa_ah_get(efa_dom(scene), ah->gid), ah);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_AH_CREATE), 1);
 	kefa_ah_put(ah);

@@ -264,7 +264,7 @@ static void plain_handle_without_users(struct kunit *test)
 	int credits = atomic_read(&efa_cq(scene)->credits);
 
 	/* As for whom has found the address just before it was removed. */
-	mutex_lock(&dev->lock);
+	kefa_dev_lock(dev);
 	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
 	atomic_set(&ah->users, 0);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EHOSTUNREACH);
@@ -272,7 +272,7 @@ static void plain_handle_without_users(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, send_msg(scene, 64, 1), -EHOSTUNREACH);
 	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 0);
 	atomic_set(&ah->users, 1);
-	mutex_unlock(&dev->lock);
+	kefa_dev_unlock(dev);
 	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
 }

@@ -83,9 +83,9 @@ static int mr_undo(struct walk *walk)
 	struct kefa_domain *dom = efa_dom(walk->scene);
 	int ret = walk->result ? fi_close(walk->result) : 0;
 
-	mutex_lock(&dom->dev->lock);
+	kefa_dev_lock(dom->dev);
 	kefa_pool_empty(dom);
-	mutex_unlock(&dom->dev->lock);
+	kefa_dev_unlock(dom->dev);
 	return ret;
 }
 

@@ -51,6 +51,16 @@ bool efake_lives(struct efake *fake, const struct efake_obj *obj)
 	return false;
 }
 
+/*
+ * Others may wait for a lock that the caller holds in order to write memory back
+ * for those whose memory is asked for here. A device that nobody uses yet is nobody's.
+ */
+static void hw_makes(struct efake *fake)
+{
+	if (fake->published && !(current->flags & PF_MEMALLOC_NOIO))
+		efake_breach(fake, "memory is asked for that I/O may be needed for");
+}
+
 static struct efake_pd *to_pd(struct ib_pd *pd)
 {
 	return container_of(pd, struct efake_pd, pd);
@@ -64,6 +74,7 @@ static struct ib_pd *hw_pd_create(struct ib_device *ibdev)
 	struct efake_pd *pd;
 	int err;
 
+	hw_makes(fake);
 	if (efake_fails(fake, EFAKE_PD_CREATE, &err))
 		return ERR_PTR(err);
 	pd = obj_make(fake, sizeof(*pd));
@@ -147,6 +158,7 @@ static int hw_qp_create(struct kefa_hw_qp *hq,
 	unsigned long flags;
 	int err;
 
+	hw_makes(fake);
 	if (!attr->tx_depth || !attr->rx_depth ||
 	    attr->tx_depth > KEFA_MAX_DEPTH || attr->rx_depth > KEFA_MAX_DEPTH ||
 	    attr->vector >= fake->dev->vectors)
@@ -185,6 +197,7 @@ static struct ib_ah *hw_ah_create(struct ib_pd *pd, const u8 *gid)
 	struct efake_ah *ah;
 	int err;
 
+	hw_makes(fake);
 	if (efake_fails(fake, EFAKE_AH_CREATE, &err))
 		return ERR_PTR(err);
 	ah = obj_make(fake, sizeof(*ah));
@@ -226,6 +239,7 @@ static struct ib_mr *hw_mr_create(struct ib_pd *pd, u32 max_pages)
 	struct efake_mr *mr;
 	int err;
 
+	hw_makes(fake);
 	if (!max_pages || max_pages > fake->dev->max_mr_pages)
 		efake_breach(fake, "no such region can be made");
 	if (efake_fails(fake, EFAKE_MR_CREATE, &err))
