@@ -53,7 +53,8 @@ static int kefa_mr_add(void *arg, struct page *page, u32 off, u32 len)
 		return 0;
 	}
 	/* The device knows pages: within a region they are whole. */
-	if (last && (off || !PAGE_ALIGNED(sg_phys(last) + last->length)))
+	if (last && (offset_in_page(off) ||
+		     !PAGE_ALIGNED(sg_phys(last) + last->length)))
 		return -EINVAL;
 	if (mr->nents == mr->max_ents)
 		return -EMSGSIZE;

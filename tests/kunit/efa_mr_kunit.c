@@ -232,6 +232,37 @@ static void mr_types(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* Pages of a large one may be named by their distance from the first. */
+static void mr_large_pages(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_mr_attr attr = { .iov_count = 3, .access = REMOTE };
+	struct page *first = virt_to_page(scene->buf);
+	struct scatterlist sg[3];
+	struct bio_vec bv[3];
+	struct fid_mr *mr;
+	int i;
+
+	sg_init_table(sg, 3);
+	for (i = 0; i < 3; i++) {
+		sg_set_page(&sg[i], first, PAGE_SIZE, 2 * i * PAGE_SIZE);
+		bvec_set_page(&bv[i], first, PAGE_SIZE, 2 * i * PAGE_SIZE);
+	}
+	attr.type = FI_MR_SGL;
+	attr.sgl = sg;
+	KUNIT_ASSERT_EQ(test, fi_mr_regattr(scene->domain, &attr, 0, &mr), 0);
+	KUNIT_EXPECT_EQ(test, efake_mr_pages(efake_mr(scene->fake,
+						      fi_mr_key(mr))), 3);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	attr.type = FI_MR_BVEC;
+	attr.bvec = bv;
+	KUNIT_ASSERT_EQ(test, fi_mr_regattr(scene->domain, &attr, 0, &mr), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	bv[1].bv_offset++;
+	KUNIT_EXPECT_EQ(test, fi_mr_regattr(scene->domain, &attr, 0, &mr),
+			-EINVAL);
+}
+
 /* --- failing --- */
 
 static void mr_reg_fails(struct kunit *test)
@@ -632,6 +663,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(mr_page_sizes),
 	KUNIT_CASE(mr_gaps),
 	KUNIT_CASE(mr_types),
+	KUNIT_CASE(mr_large_pages),
 	KUNIT_CASE(mr_reg_fails),
 	KUNIT_CASE(mr_stuck),
 	KUNIT_CASE(mr_stuck_and_refused),
