@@ -43,45 +43,11 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 	return ah;
 
 err_destroy:
-	dom->dev->hw->ah_destroy(ah->ah);
+	if (dom->dev->hw->ah_destroy(ah->ah))
+		dom->broken = true;
 err_free:
 	kfree(ah);
 	return ERR_PTR(ret);
-}
-
-/**
- * kefa_ah_get() - have an address handle for a GID
- * @dom: the domain
- * @gid: where it leads
- *
- * Context: Process context, under kefa_dev.lock; sleeps.
- * Return: the handle, for kefa_ah_put(), or an ERR_PTR(): -EINVAL for a GID
- * that the device can't reach, -ENODEV, -ENOMEM, or the device's error.
- */
-struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
-{
-	struct kefa_ah *ah;
-
-	lockdep_assert_held(&dom->dev->lock);
-	if (dom->gone)
-		return ERR_PTR(-ENODEV);
-	ah = rhashtable_lookup_fast(&dom->ah_table, gid, kefa_ah_params);
-	if (!ah)
-		ah = kefa_ah_create(dom, gid);
-	if (!IS_ERR(ah))
-		atomic_inc(&ah->users);
-	return ah;
-}
-
-/**
- * kefa_ahs_idle() - there is an address handle without users
- * @dom: the domain
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kefa_ahs_idle(struct kefa_domain *dom)
-{
-	queue_work(system_wq, &dom->ah_work);
 }
 
 /* One that the device refuses to unmake is the device's loss. */
@@ -107,14 +73,58 @@ static void kefa_ah_destroy(struct kefa_ah *ah)
 	kfree_rcu(ah, rcu);
 }
 
-static void kefa_ahs_reap(struct kefa_domain *dom)
+/* Return: whether there was one that nobody used. */
+static bool kefa_ahs_reap(struct kefa_domain *dom)
 {
 	struct kefa_ah *ah, *next;
+	bool any = false;
 
 	lockdep_assert_held(&dom->dev->lock);
-	list_for_each_entry_safe(ah, next, &dom->ahs, list)
-		if (!atomic_read(&ah->users))
+	list_for_each_entry_safe(ah, next, &dom->ahs, list) {
+		if (!atomic_read(&ah->users)) {
 			kefa_ah_destroy(ah);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/**
+ * kefa_ah_get() - have an address handle for a GID
+ * @dom: the domain
+ * @gid: where it leads
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: the handle, for kefa_ah_put(), or an ERR_PTR(): -EINVAL for a GID
+ * that the device can't reach, -ENODEV, -ENOMEM, or the device's error.
+ */
+struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
+{
+	struct kefa_ah *ah;
+
+	lockdep_assert_held(&dom->dev->lock);
+	if (dom->gone)
+		return ERR_PTR(-ENODEV);
+	ah = rhashtable_lookup_fast(&dom->ah_table, gid, kefa_ah_params);
+	if (!ah)
+		ah = kefa_ah_create(dom, gid);
+	/* The device's table may be full of those that the worker hasn't come for. */
+	if (IS_ERR(ah) && kefa_ahs_reap(dom))
+		ah = kefa_ah_create(dom, gid);
+	if (!IS_ERR(ah))
+		atomic_inc(&ah->users);
+	return ah;
+}
+
+/**
+ * kefa_ahs_idle() - there is an address handle without users
+ * @dom: the domain
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_ahs_idle(struct kefa_domain *dom)
+{
+	queue_work(system_wq, &dom->ah_work);
 }
 
 static void kefa_ah_work(struct work_struct *work)

@@ -427,6 +427,35 @@ static void ah_back_in_time(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 }
 
+/* Those that nobody uses make room for who needs one, at once. */
+static void ah_table_full(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const struct fi_efa_addr addr = efa_addr(3, 1);
+	struct kefa_dev *dev = scene->fake->dev;
+	struct kefa_ah *ah;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	kefa_dev_lock(dev);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	efake_fail(scene->fake, EFAKE_AH_CREATE, 1, -ENOSPC);
+	ah = kefa_ah_get(efa_dom(scene), addr.gid);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ah), 0);
+	/* With nothing to be had from that, it is no use. */
+	efake_fail(scene->fake, EFAKE_AH_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(kefa_ah_get(efa_dom(scene),
+							  efa_addr(4, 1).gid)),
+			-ENOSPC);
+	kefa_dev_unlock(dev);
+	KUNIT_EXPECT_EQ(test, scene->fake->ahs, 1);
+	if (!IS_ERR(ah))
+		kefa_ah_put(ah);
+	KUNIT_EXPECT_EQ(test, handles(scene), 0);
+	efa_expect_done(test, scene, 1);
+}
+
 /* The device keeps one: it is lost, with the protection domain, and that's all. */
 static void ah_refused(struct kunit *test)
 {
@@ -473,6 +502,7 @@ static struct kunit_case ah_cases[] = {
 	KUNIT_CASE(ah_shared),
 	KUNIT_CASE(ah_of_operation),
 	KUNIT_CASE(ah_back_in_time),
+	KUNIT_CASE(ah_table_full),
 	KUNIT_CASE(ah_refused),
 	KUNIT_CASE(ah_refused_at_removal),
 	KUNIT_CASE(ah_without_device),
