@@ -167,7 +167,8 @@ int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
  * @len: bytes
  *
  * Its pages have a user for ever. That is of no use for what kmalloc() gave out
- * by the piece, and gives out again.
+ * by the piece, and gives out again, nor can pages have one that only the first of
+ * their allocation stands for.
  *
  * Context: Any.
  * Return: bytes that can't be kept.
@@ -180,10 +181,8 @@ size_t kefa_keep(phys_addr_t phys, size_t len)
 	for (; len; phys += part, len -= part) {
 		part = min_t(size_t, len, PAGE_SIZE - offset_in_page(phys));
 		folio = page_folio(pfn_to_page(PHYS_PFN(phys)));
-		if (folio_test_slab(folio))
+		if (folio_test_slab(folio) || !folio_try_get(folio))
 			lost += part;
-		else
-			folio_get(folio);
 	}
 	return lost;
 }

@@ -521,6 +521,21 @@ static void close_haunted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 3);
 }
 
+/* Of an allocation of several pages only the first has users to count. */
+static void keep_what_cannot_be(struct kunit *test)
+{
+	struct page *pages = alloc_pages(GFP_KERNEL, 1);
+	phys_addr_t phys;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	phys = page_to_phys(pages);
+	KUNIT_EXPECT_EQ(test, kefa_keep(phys + PAGE_SIZE - 10, 74), 64);
+	KUNIT_EXPECT_EQ(test, page_ref_count(pages), 2);
+	KUNIT_EXPECT_EQ(test, page_ref_count(pages + 1), 0);
+	put_page(pages);
+	__free_pages(pages, 1);
+}
+
 /* --- those who wait or work at removal --- */
 
 static struct completion handler_in, handler_out;
@@ -658,6 +673,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(remove_haunted),
 	KUNIT_CASE(remove_silenced),
 	KUNIT_CASE(close_haunted),
+	KUNIT_CASE(keep_what_cannot_be),
 	KUNIT_CASE(remove_in_handler),
 	KUNIT_CASE(remove_under_sleepers),
 	KUNIT_CASE(remove_under_posts),
