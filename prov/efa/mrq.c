@@ -172,18 +172,16 @@ static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 static void kefa_mrq_work(struct work_struct *work)
 {
 	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, work.work);
-	bool again;
+	bool again = false;
 
-	do {
-		again = false;
-		spin_lock_bh(&mrq->lock);
-		if (mrq->open)
-			again = kefa_mrq_poll(mrq) ||
-				mrq->hq.ops->arm(&mrq->hq) > 0;
-		spin_unlock_bh(&mrq->lock);
-		wake_up_all(&mrq->room);
-		cond_resched();
-	} while (again);
+	spin_lock_bh(&mrq->lock);
+	if (mrq->open)
+		again = kefa_mrq_poll(mrq) || mrq->hq.ops->arm(&mrq->hq) > 0;
+	spin_unlock_bh(&mrq->lock);
+	wake_up_all(&mrq->room);
+	/* As kefa_ep_work(). */
+	if (again)
+		queue_work(kefa_wq, work);
 }
 
 /* --- posting --- */

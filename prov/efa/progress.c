@@ -289,19 +289,17 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
 void kefa_ep_work(struct work_struct *work)
 {
 	struct kefa_ep *ep = container_of(work, struct kefa_ep, work.work);
-	bool again;
+	bool again = false;
 
-	do {
-		again = false;
-		spin_lock_bh(&ep->lock);
-		if (ep->state == KEFA_EP_ENABLED) {
-			kefa_ep_flush(ep);
-			again = kefa_ep_poll(ep, KEFA_POLL_BUDGET) >=
-				KEFA_POLL_BUDGET ||
-				ep->hq.ops->arm(&ep->hq) > 0;
-		}
-		spin_unlock_bh(&ep->lock);
-		kefa_ep_tell(ep, true);
-		cond_resched();
-	} while (again);
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED) {
+		kefa_ep_flush(ep);
+		again = kefa_ep_poll(ep, KEFA_POLL_BUDGET) >= KEFA_POLL_BUDGET ||
+			ep->hq.ops->arm(&ep->hq) > 0;
+	}
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, true);
+	/* Not here: who else has work for this CPU waits for the end of this one. */
+	if (again)
+		queue_work(kefa_wq, work);
 }

@@ -460,6 +460,44 @@ static void cq_sleeper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, thread.ret, 1);
 }
 
+/* --- the worker --- */
+
+static struct {
+	struct work_struct	work;
+	struct efake		*fake;
+	unsigned int		left;
+} neighbour;
+
+static void neighbour_work(struct work_struct *work)
+{
+	neighbour.left = neighbour.fake->missed;
+	neighbour.fake->missed = 0;
+}
+
+/* However much there is to do, others have work for this CPU as well. */
+static void cq_worker_yields(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efake_qp *qps[] = {
+		scene->qp,
+		efake_qp(scene->fake, efa_dom(scene)->mrq.hq.qpn),
+	};
+	int i;
+
+	neighbour.fake = scene->fake;
+	INIT_WORK(&neighbour.work, neighbour_work);
+	for (i = 0; i < ARRAY_SIZE(qps); i++) {
+		scene->fake->missed = 1000;
+		local_bh_disable();
+		efake_qp_event(qps[i]);
+		queue_work_on(smp_processor_id(), kefa_wq, &neighbour.work);
+		local_bh_enable();
+		flush_work(&neighbour.work);
+		efake_settle();
+		KUNIT_EXPECT_GE(test, neighbour.left, 990);
+	}
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_credit),
 	KUNIT_CASE(cq_full),
@@ -475,6 +513,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_handler),
 	KUNIT_CASE(cq_handler_of_quiet),
 	KUNIT_CASE(cq_sleeper),
+	KUNIT_CASE(cq_worker_yields),
 	{}
 };
 

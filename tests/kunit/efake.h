@@ -174,6 +174,7 @@ struct efake_fail {
  * @pci: it has a bus that it masters
  * @master: it masters that bus
  * @bounce: memory is only reached through bounce buffers
+ * @missed: times that arming a queue tells of something to poll, there or not
  * @qps: queue pairs
  * @broken: those that weren't destroyed when they should have been
  * @objs: the other objects that are there
@@ -208,6 +209,7 @@ struct efake {
 	bool				pci;
 	bool				master;
 	bool				bounce;
+	unsigned int			missed;
 	struct list_head		qps;
 	struct list_head		broken;
 	struct list_head		objs;

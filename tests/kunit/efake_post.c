@@ -395,7 +395,9 @@ int efake_arm(struct kefa_hw_qp *hq)
 		efake_breach(qp->fake, "arming at the wrong time");
 	spin_lock_irqsave(&qp->fake->lock, flags);
 	qp->armed = true;
-	ret = qp->head != qp->tail;
+	ret = qp->head != qp->tail || qp->fake->missed;
+	if (qp->fake->missed)
+		qp->fake->missed--;
 	spin_unlock_irqrestore(&qp->fake->lock, flags);
 	return ret;
 }
