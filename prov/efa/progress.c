@@ -153,6 +153,18 @@ static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 	kefa_ep_mark(ep);
 }
 
+/*
+ * A peer wrote with data, which used up a receive, where only messages were asked
+ * for. Who posted it shall not take its buffer for one.
+ */
+static noinline void kefa_ep_wc_unwanted(struct kefa_ep *ep, struct kefa_op *op)
+{
+	kefa_ep_report(ep);
+	op->len = 0;
+	kefa_op_done(ep, op, EPROTO, 0);
+	kefa_ep_mark(ep);
+}
+
 static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
 					  const struct kefa_op *op)
 {
@@ -204,6 +216,9 @@ static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
 		ep->stats.stale++;
 	else if (unlikely(kefa_wc_failed(wc) || op->more))
 		kefa_ep_wc_slow(ep, op, wc);
+	else if (unlikely(slot >= ep->tx.size && kefa_wc(wc).write &&
+			  !(ep->caps & (FI_RMA | FI_REMOTE_WRITE))))
+		kefa_ep_wc_unwanted(ep, op);
 	else if (slot < ep->tx.size)
 		kefa_ep_sent(ep, op);
 	else

@@ -284,6 +284,38 @@ static void cq_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
 }
 
+/* Nobody said that peers may write here, and who asked for messages has none. */
+static void cq_written_unwanted(struct kunit *test)
+{
+	const struct kefa_wc wc = {
+		.len = U32_MAX, .has_imm = true, .write = true, .imm = 7,
+	};
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	struct efa_comp comp;
+
+	EFA_CLOSE(test, scene->ep);
+	scene->info->caps = FI_MSG | FI_SEND | FI_RECV;
+	scene->ep = efa_scene_ep(test, scene, 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_EQ(test, recv_flags(scene, 9, 0), 0);
+	KUNIT_EXPECT_EQ(test, recv_flags(scene, 10, 0), 0);
+	efake_recv_done(efake_recv(scene->qp, 0), &wc);
+	efake_settle();
+	comp = efa_read(scene);
+	KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, (long)comp.error.op_context, 9);
+	KUNIT_EXPECT_EQ(test, comp.error.err, EPROTO);
+	KUNIT_EXPECT_EQ(test, comp.error.len, 0);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.errors, 1);
+	/* A message is as welcome as before. */
+	efake_recv_done(efake_recv(scene->qp, 0),
+			&(struct kefa_wc){ .len = 5 });
+	efa_expect_done(test, scene, 10);
+}
+
 /* --- counters --- */
 
 static struct fid_cntr *bind_cntr(struct kunit *test, struct efa_scene *scene,
@@ -508,6 +540,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_inject),
 	KUNIT_CASE(cq_received),
 	KUNIT_CASE(cq_written),
+	KUNIT_CASE(cq_written_unwanted),
 	KUNIT_CASE(cq_counters),
 	KUNIT_CASE(cq_counts_bytes),
 	KUNIT_CASE(cq_handler),
