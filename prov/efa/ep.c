@@ -206,11 +206,11 @@ static int kefa_ep_opsflag(struct kefa_ep *ep, int command, u64 *arg)
 	switch (*arg & (FI_TRANSMIT | FI_RECV)) {
 	case FI_TRANSMIT:
 		side = &ep->tx;
-		known = KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE);
+		known = KEFA_TX_DEFAULTS;
 		break;
 	case FI_RECV:
 		side = &ep->rx;
-		known = KEFA_RX_FLAGS & ~FI_MORE;
+		known = KEFA_RX_DEFAULTS;
 		break;
 	default:
 		return -EINVAL;
@@ -347,8 +347,8 @@ static bool kefa_ep_possible(const struct kefa_dev *dev,
 	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
 	       info->tx_attr->size <= dev->tx_depth &&
 	       info->rx_attr->size <= dev->rx_depth &&
-	       !(info->tx_attr->op_flags & ~KEFA_TX_FLAGS) &&
-	       !(info->rx_attr->op_flags & ~KEFA_RX_FLAGS);
+	       !(info->tx_attr->op_flags & ~KEFA_TX_DEFAULTS) &&
+	       !(info->rx_attr->op_flags & ~KEFA_RX_DEFAULTS);
 }
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,

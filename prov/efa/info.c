@@ -36,8 +36,7 @@ static void kefa_info_ep(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 	/* Nothing is said of order: the device keeps none. */
 	*tx = (struct fi_tx_attr) {
 		.caps		= caps & KEFA_CAPS_TX,
-		.op_flags	= KEFA_TX_FLAGS &
-				  ~(FI_REMOTE_CQ_DATA | FI_MORE),
+		.op_flags	= KEFA_TX_DEFAULTS,
 		.inject_size	= kefa_inject_size(dev),
 		.size		= dev->tx_depth,
 		.iov_limit	= KEFA_MAX_SGE,
@@ -46,7 +45,7 @@ static void kefa_info_ep(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 	*rx = (struct fi_rx_attr) {
 		.caps		= caps & KEFA_CAPS_RX,
 		.mode		= caps & FI_WRITE ? FI_RX_CQ_DATA : 0,
-		.op_flags	= FI_COMPLETION,
+		.op_flags	= KEFA_RX_DEFAULTS,
 		.size		= dev->rx_depth,
 		.iov_limit	= KEFA_MAX_SGE,
 	};

@@ -45,6 +45,9 @@ struct seq_file;
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
 			 FI_REMOTE_CQ_DATA | FI_MORE)
 #define KEFA_RX_FLAGS	(FI_COMPLETION | FI_MORE)
+/* What can be said for all operations: data and what follows are one's own. */
+#define KEFA_TX_DEFAULTS	(KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE))
+#define KEFA_RX_DEFAULTS	(KEFA_RX_FLAGS & ~FI_MORE)
 
 enum {
 	/* Work requests that wait for one doorbell, and parts of one RMA. */
@@ -53,7 +56,7 @@ enum {
 	KEFA_COPIES		= 16,
 	/* Longest inject, and no more than a message. */
 	KEFA_INJECT		= SZ_4K,
-	/* Registrations of a domain that can be outstanding. */
+	/* Registrations of a domain that can be outstanding, if the device can. */
 	KEFA_MR_DEPTH		= 256,
 	/* Regions hold 2^n pages. The largest's page list takes 512 KiB. */
 	KEFA_MR_ORDERS		= 17,
@@ -321,7 +324,8 @@ static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
  * @lock: protects all but @work and @room
  * @hq: the queue pair
  * @open: it can be posted to
- * @nfree: slots of work requests that aren't outstanding
+ * @depth: work requests that can be outstanding
+ * @nfree: slots of those that aren't
  * @free: they
  * @busy: by slot, whose work request is outstanding, or NULL
  * @gen: tells uses of a slot apart
@@ -336,6 +340,7 @@ struct kefa_mrq {
 	spinlock_t		lock;	/* protects all but work and room */
 	struct kefa_hw_qp	hq;
 	bool			open;
+	u16			depth;
 	u16			nfree;
 	u16			free[KEFA_MR_DEPTH];
 	struct kefa_mr		*busy[KEFA_MR_DEPTH];

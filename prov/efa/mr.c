@@ -400,7 +400,8 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	int ret;
 
 	if (!attr || attr->type > FI_MR_SGL || !attr->mr_iov ||
-	    !attr->iov_count || attr->access & ~mr->access || !(attr->access & KEFA_MR_REMOTE))
+	    !attr->iov_count || attr->offset || attr->access & ~mr->access ||
+	    !(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
 	if (kofi_cq_reserve(mr->cq))
 		return -EAGAIN;

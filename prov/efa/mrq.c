@@ -270,10 +270,10 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
 	if (unlikely(ret))
 		return ret;
 	kefa_wr_reg(&mrq->wr, mr->id, ibmr, kefa_mr_ib_access(access));
-	mrq->stats.regs++;
 	ret = kefa_mrq_post(mrq, mr);
 	if (unlikely(ret))
 		return ret;
+	mrq->stats.regs++;
 	kefa_mr_go(mr, KEFA_MR_REGISTERING);
 	WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
 	WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);
@@ -296,10 +296,10 @@ int kefa_mrq_inval(struct kefa_mr *mr)
 	if (unlikely(ret))
 		return ret;
 	kefa_wr_inv(&mrq->wr, mr->id, mr->fr->mr->rkey);
-	mrq->stats.invals++;
 	ret = kefa_mrq_post(mrq, mr);
 	if (unlikely(ret))
 		return ret;
+	mrq->stats.invals++;
 	kefa_mr_go(mr, KEFA_MR_INVALIDATING);
 	return 0;
 }
@@ -316,7 +316,7 @@ int kefa_mrq_inval(struct kefa_mr *mr)
 int kefa_mrq_start(struct kefa_domain *dom)
 {
 	const struct kefa_hw_qp_attr attr = {
-		.tx_depth	= KEFA_MR_DEPTH,
+		.tx_depth	= min_t(u32, KEFA_MR_DEPTH, dom->dev->tx_depth),
 		/* A queue pair without a receive queue is rarely tried. */
 		.rx_depth	= 1,
 		.vector		= kefa_dev_vector(dom->dev, -1),
@@ -324,8 +324,9 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	struct kefa_mrq *mrq = &dom->mrq;
 	int ret;
 
-	for (; mrq->nfree < KEFA_MR_DEPTH; mrq->nfree++)
-		mrq->free[mrq->nfree] = KEFA_MR_DEPTH - 1 - mrq->nfree;
+	mrq->depth = attr.tx_depth;
+	for (; mrq->nfree < mrq->depth; mrq->nfree++)
+		mrq->free[mrq->nfree] = mrq->depth - 1 - mrq->nfree;
 	spin_lock_init(&mrq->lock);
 	init_waitqueue_head(&mrq->room);
 	mrq->hq.ops = dom->dev->hw;

@@ -190,6 +190,15 @@ static void ep_possible(struct kunit *test)
 	info->caps = 0;
 	info->tx_attr->op_flags = FI_MULTI_RECV;
 	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	/* For one call they mean something, for all of them they don't. */
+	info->tx_attr->op_flags = FI_REMOTE_CQ_DATA;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->tx_attr->op_flags = FI_MORE;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->tx_attr->op_flags = 0;
+	info->rx_attr->op_flags = FI_MORE;
+	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
+	info->rx_attr->op_flags = FI_COMPLETION;
 	info->tx_attr->op_flags = FI_INJECT;
 	KUNIT_EXPECT_EQ(test, open_ep(scene), 0);
 }

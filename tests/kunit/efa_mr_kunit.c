@@ -403,6 +403,10 @@ static void post_bad(struct kunit *test)
 	iov.iov_len = 0;
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, NULL, 0), -EINVAL);
+	iov.iov_len = PAGE_SIZE;
+	attr.offset = 8;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, 0), -EINVAL);
+	attr.offset = 0;
 	sg_init_one(&sg, scene->buf, PAGE_SIZE);
 	attr.type = FI_MR_SGL + 1;
 	attr.sgl = &sg;

@@ -252,6 +252,7 @@ static void close_waits_at_removal(struct kunit *test)
 /* --- a full queue --- */
 
 struct crowd {
+	int			n;
 	struct fid_mr		*mr[KEFA_MR_DEPTH];
 	struct fid_mr		*more;
 };
@@ -262,13 +263,14 @@ static struct crowd *crowd_make(struct kunit *test, struct efa_scene *scene)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, crowd);
-	scene->fake->dev->max_mr = KEFA_MR_DEPTH + 2;
-	scene->fake->max_mrs = KEFA_MR_DEPTH + 2;
-	for (i = 0; i < KEFA_MR_DEPTH; i++)
+	crowd->n = efa_dom(scene)->mrq.depth;
+	scene->fake->dev->max_mr = crowd->n + 2;
+	scene->fake->max_mrs = crowd->n + 2;
+	for (i = 0; i < crowd->n; i++)
 		KUNIT_ASSERT_EQ(test, alloc(scene, &crowd->mr[i]), 0);
 	KUNIT_ASSERT_EQ(test, alloc(scene, &crowd->more), 0);
 	scene->fake->manual_mr = true;
-	for (i = 0; i < KEFA_MR_DEPTH; i++)
+	for (i = 0; i < crowd->n; i++)
 		KUNIT_EXPECT_EQ(test, post_reg(scene, crowd->mr[i], 1), 0);
 	return crowd;
 }
@@ -281,7 +283,7 @@ static void crowd_close(struct kunit *test, struct efa_scene *scene,
 	scene->fake->manual_mr = false;
 	while (efake_sent(mr_qp(scene), 0))
 		efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
-	for (i = 0; i < KEFA_MR_DEPTH; i++)
+	for (i = 0; i < crowd->n; i++)
 		KUNIT_EXPECT_EQ(test, fi_close(&crowd->mr[i]->fid), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&crowd->more->fid), 0);
 }
@@ -296,10 +298,10 @@ static void full_then_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, post_reg(scene, crowd->more, 2), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, kmr(crowd->more)->nsegs, 0);
 	KUNIT_EXPECT_EQ(test, efa_dom(scene)->mrq.stats.again, 1);
-	efake_wr_done(efake_sent(mr_qp(scene), 100), 0);
+	efake_wr_done(efake_sent(mr_qp(scene), 50), 0);
 	efa_expect_done(test, scene, 1);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, crowd->more, 2), 0);
-	KUNIT_EXPECT_EQ(test, post_inval(crowd->mr[100], 3), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, post_inval(crowd->mr[50], 3), -EAGAIN);
 	crowd_close(test, scene, crowd);
 }
 
@@ -338,8 +340,8 @@ static void full_then_removal(struct kunit *test)
 	efake_remove(scene->fake);
 	kofi_thread_join(test, &waiter.thread);
 	KUNIT_EXPECT_EQ(test, waiter.thread.ret, -ENODEV);
-	KUNIT_EXPECT_EQ(test, efa_drain(scene), KEFA_MR_DEPTH);
-	for (i = 0; i < KEFA_MR_DEPTH; i++)
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), crowd->n);
+	for (i = 0; i < crowd->n; i++)
 		KUNIT_EXPECT_EQ(test, fi_close(&crowd->mr[i]->fid), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&crowd->more->fid), 0);
 }

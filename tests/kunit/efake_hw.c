@@ -160,7 +160,8 @@ static int hw_qp_create(struct kefa_hw_qp *hq,
 
 	hw_makes(fake);
 	if (!attr->tx_depth || !attr->rx_depth ||
-	    attr->tx_depth > KEFA_MAX_DEPTH || attr->rx_depth > KEFA_MAX_DEPTH ||
+	    attr->tx_depth > fake->dev->tx_depth ||
+	    attr->rx_depth > fake->dev->rx_depth ||
 	    attr->vector >= fake->dev->vectors)
 		efake_breach(fake, "no such queue pair can be made");
 	if (efake_fails(fake, EFAKE_QP_CREATE, &err))
