@@ -19,6 +19,45 @@
 static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs */
 static LIST_HEAD(kefa_devs);
 
+/* What was made of it goes, and nobody finds it any more. */
+static void kefa_dev_end(struct kefa_dev *dev)
+{
+	struct kefa_domain *dom, *next;
+
+	mutex_lock(&kefa_devs_lock);
+	list_del_init(&dev->list);
+	mutex_unlock(&kefa_devs_lock);
+	kefa_dev_lock(dev);
+	dev->gone = true;
+	list_for_each_entry_safe(dom, next, &dev->domains, list)
+		kefa_domain_remove(dom);
+	kefa_dev_unlock(dev);
+}
+
+static void kefa_dev_end_work(struct work_struct *work)
+{
+	kefa_dev_end(container_of(work, struct kefa_dev, end));
+}
+
+/**
+ * kefa_dev_give_up() - a device doesn't do what it is told
+ * @dev: the device
+ *
+ * It is treated as if it had gone, so that all that is outstanding completes, and
+ * nobody waits for it. Until it is removed and comes again it isn't used.
+ *
+ * Context: Process context, under kefa_dev.lock. What is to be done is done later.
+ */
+void kefa_dev_give_up(struct kefa_dev *dev)
+{
+	lockdep_assert_held(&dev->lock);
+	if (dev->gone)
+		return;
+	dev_err(&dev->ibdev->dev,
+		"kofi_efa: given up: not used until it was removed and comes again\n");
+	queue_work(kefa_cmd_wq, &dev->end);
+}
+
 /**
  * kefa_dev_alloc() - begin a device
  *
@@ -35,6 +74,7 @@ struct kefa_dev *kefa_dev_alloc(void)
 	mutex_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->list);
 	INIT_LIST_HEAD(&dev->domains);
+	INIT_WORK(&dev->end, kefa_dev_end_work);
 	dev->hw = &kefa_hw_verbs;
 	return dev;
 }
@@ -163,18 +203,11 @@ void kefa_dev_publish(struct kefa_dev *dev)
  */
 void kefa_dev_retire(struct kefa_dev *dev)
 {
-	struct kefa_domain *dom, *next;
-
-	mutex_lock(&kefa_devs_lock);
-	list_del(&dev->list);
-	mutex_unlock(&kefa_devs_lock);
 	kefa_debugfs_del(dev);
-	mutex_lock(&dev->lock);
-	dev->gone = true;
-	list_for_each_entry_safe(dom, next, &dev->domains, list)
-		kefa_domain_remove(dom);
+	kefa_dev_end(dev);
+	/* Nobody gives up what is gone, so that it isn't queued again. */
+	cancel_work_sync(&dev->end);
 	dev->ibdev = NULL;
-	mutex_unlock(&dev->lock);
 	trace_kefa_device(dev->name, false);
 	kefa_dev_put(dev);
 }

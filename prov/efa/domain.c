@@ -59,6 +59,8 @@ void kefa_domain_refused(struct kefa_domain *dom)
 	dev_warn(&ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
 		 pci ? "so it may not master the bus any more" :
 		       "and can't be kept from memory");
+	/* Without the bus it can't tell others of completions, either. */
+	kefa_dev_give_up(dev);
 }
 
 static void kefa_pd_unmake(struct kefa_domain *dom)
@@ -144,6 +146,7 @@ static int kefa_domain_close(struct fid *fid)
 	if (!dom->gone)
 		kefa_domain_stop(dom);
 	kefa_dev_unlock(dom->dev);
+	cancel_delayed_work_sync(&dom->mrq.watch);
 	kofi_work_fini(&dom->mrq.work);
 	kefa_ahs_fini(dom);
 	kefa_dev_put(dom->dev);

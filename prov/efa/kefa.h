@@ -58,6 +58,9 @@ enum {
 	KEFA_INJECT		= SZ_4K,
 	/* Registrations of a domain that can be outstanding, if the device can. */
 	KEFA_MR_DEPTH		= 256,
+	/* Looks at them, of so many seconds, after which a device is silent. */
+	KEFA_MR_LOOKS		= 4,
+	KEFA_MR_LOOK_S		= 10,
 	/* Regions hold 2^n pages. The largest's page list takes 512 KiB. */
 	KEFA_MR_ORDERS		= 17,
 	KEFA_MR_MIN_ORDER	= 4,
@@ -84,7 +87,8 @@ enum {
  * @reaches: and can't be kept from memory; @lock
  * @domains: open on it; @lock
  * @hw: how to use it
- * @ibdev: the device, until @gone
+ * @end: gives it up
+ * @ibdev: the device, until it is removed
  * @dma: whom DMA mappings are for; referenced
  * @name: its name
  * @driver: its driver's name
@@ -114,6 +118,7 @@ struct kefa_dev {
 	bool				reaches;
 	struct list_head		domains;
 	const struct kefa_hw_ops	*hw;
+	struct work_struct		end;
 	struct ib_device		*ibdev;
 	struct device			*dma;
 	char				name[FI_NAME_MAX];
@@ -135,7 +140,7 @@ struct kefa_dev {
 	bool				rdma_write;
 };
 
-extern struct workqueue_struct *kefa_wq;
+extern struct workqueue_struct *kefa_wq, *kefa_cmd_wq;
 
 int kefa_devs_init(void);
 void kefa_devs_fini(void);
@@ -143,6 +148,7 @@ struct kefa_dev *kefa_dev_alloc(void);
 struct kefa_dev *kefa_dev_find(const char *name);
 void kefa_dev_publish(struct kefa_dev *dev);
 void kefa_dev_retire(struct kefa_dev *dev);
+void kefa_dev_give_up(struct kefa_dev *dev);
 void kefa_dev_put(struct kefa_dev *dev);
 int kefa_devs_info(const char *node, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
@@ -321,7 +327,7 @@ static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
 
 /**
  * struct kefa_mrq - the queue pair on which a domain registers memory
- * @lock: protects all but @work and @room
+ * @lock: protects all but @room, @work, @watch and what is that one's
  * @hq: the queue pair
  * @open: it can be posted to
  * @depth: work requests that can be outstanding
@@ -334,10 +340,13 @@ static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
  * @untold: a completion queue that was written to, and whose reader wasn't told
  * @room: who waits for a slot, or for a region
  * @work: polls
+ * @watch: looks whether anything completes; the next two are its own
+ * @done: what had completed when it looked last
+ * @looks: times that nothing had, though something was outstanding
  * @stats: counters
  */
 struct kefa_mrq {
-	spinlock_t		lock;	/* protects all but work and room */
+	spinlock_t		lock;	/* protects all but room and the workers' */
 	struct kefa_hw_qp	hq;
 	bool			open;
 	u16			depth;
@@ -350,6 +359,9 @@ struct kefa_mrq {
 	struct kofi_cq		*untold;
 	wait_queue_head_t	room;
 	struct kofi_work	work;
+	struct delayed_work	watch;
+	u32			done;
+	u8			looks;
 	struct kefa_mr_stats {
 		u64	regs;
 		u64	invals;

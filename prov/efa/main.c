@@ -15,6 +15,8 @@ MODULE_IMPORT_NS(KOFI_PROVIDER);
 
 /* Storage sits on top: progress must not depend on memory. */
 struct workqueue_struct *kefa_wq;
+/* Commands to a device take their time, on nobody's CPU. */
+struct workqueue_struct *kefa_cmd_wq;
 
 /* A node is the name of a device; services there are none. */
 static int kefa_getinfo(u32 version, const char *node, const char *service,
@@ -82,10 +84,16 @@ static int __init kefa_init(void)
 	kefa_wq = alloc_workqueue("kofi_efa", WQ_MEM_RECLAIM, 0);
 	if (!kefa_wq)
 		return -ENOMEM;
+	kefa_cmd_wq = alloc_workqueue("kofi_efa_cmd",
+				      WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!kefa_cmd_wq) {
+		ret = -ENOMEM;
+		goto err_wq;
+	}
 	kefa_debugfs_init();
 	ret = kefa_devs_init();
 	if (ret)
-		goto err_wq;
+		goto err_debugfs;
 	ret = kofi_provider_register(KOFI_API_VERSION, &kefa_provider);
 	if (ret)
 		goto err_devs;
@@ -93,8 +101,10 @@ static int __init kefa_init(void)
 
 err_devs:
 	kefa_devs_fini();
-err_wq:
+err_debugfs:
 	kefa_debugfs_fini();
+	destroy_workqueue(kefa_cmd_wq);
+err_wq:
 	destroy_workqueue(kefa_wq);
 	return ret;
 }
@@ -106,6 +116,7 @@ static void __exit kefa_exit(void)
 	WARN_ON(kofi_provider_deregister(&kefa_provider));
 	kefa_devs_fini();
 	kefa_debugfs_fini();
+	destroy_workqueue(kefa_cmd_wq);
 	destroy_workqueue(kefa_wq);
 }
 module_exit(kefa_exit);

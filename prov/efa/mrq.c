@@ -184,6 +184,38 @@ static void kefa_mrq_work(struct work_struct *work)
 		queue_work(kefa_wq, work);
 }
 
+static void kefa_mrq_look_again(struct kefa_mrq *mrq)
+{
+	queue_delayed_work(kefa_cmd_wq, &mrq->watch,
+			   round_jiffies_relative(KEFA_MR_LOOK_S * HZ));
+}
+
+/*
+ * A device that does anything at all registers memory in microseconds, and waits for
+ * nobody in it. Where nothing has completed for half a minute nothing will.
+ */
+static void kefa_mrq_watch(struct work_struct *work)
+{
+	struct kefa_mrq *mrq = container_of(to_delayed_work(work),
+					    struct kefa_mrq, watch);
+	struct kefa_domain *dom = container_of(mrq, struct kefa_domain, mrq);
+	u32 busy, done;
+
+	spin_lock_bh(&mrq->lock);
+	busy = mrq->depth - mrq->nfree;
+	done = mrq->gen - busy;
+	spin_unlock_bh(&mrq->lock);
+	mrq->looks = busy && done == mrq->done ? mrq->looks + 1 : 0;
+	mrq->done = done;
+
+	kefa_dev_lock(dom->dev);
+	if (!dom->gone && mrq->looks >= KEFA_MR_LOOKS)
+		kefa_dev_give_up(dom->dev);
+	else if (!dom->gone)
+		kefa_mrq_look_again(mrq);
+	kefa_dev_unlock(dom->dev);
+}
+
 /* --- posting --- */
 
 /* Calls a region what its next work request is called. */
@@ -335,6 +367,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	mrq->hq.arg = mrq;
 	kefa_wr_init(&mrq->wr, dom->pd);
 	kofi_work_init(&mrq->work, kefa_mrq_work);
+	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
 	ret = dom->dev->hw->qp_create(&mrq->hq, &attr);
 	if (ret) {
 		dom->broken = mrq->hq.broken;
@@ -345,6 +378,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	WRITE_ONCE(mrq->open, true);
 	spin_unlock_bh(&mrq->lock);
 	queue_work(kefa_wq, &mrq->work.work);
+	kefa_mrq_look_again(mrq);
 	return 0;
 }
 

@@ -536,6 +536,68 @@ static void keep_what_cannot_be(struct kunit *test)
 	__free_pages(pages, 1);
 }
 
+/* --- a device that is given up --- */
+
+static void close_region(struct kofi_thread *thread)
+{
+	struct fid_mr *mr = thread->arg;
+
+	thread->ret = fi_close(&mr->fid);
+}
+
+static int find_device(void)
+{
+	struct fi_info *hints, *info = NULL;
+	int ret;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, NULL, EFA_DEVICE);
+	if (!hints)
+		return -ENOMEM;
+	hints->mode = FI_RX_CQ_DATA;
+	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info);
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	return ret;
+}
+
+/*
+ * It can't tell of completions any more, to nobody: what is outstanding for others
+ * ends, they hear of it, and nobody waits for it or finds it.
+ */
+static void refused_and_given_up(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_ep *other = efa_scene_ep(test, scene, 0);
+	struct fid_domain *domain;
+	struct kofi_thread thread;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, fi_enable(other), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(other, scene->buf, 64, NULL,
+				      FI_ADDR_UNSPEC, (void *)5), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 64,
+					FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL),
+			0);
+	scene->fake->pci = true;
+	scene->fake->refuse = EFAKE_REFUSE_ALL;
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, fi_close(&scene->ep->fid), 0);
+	scene->ep = other;
+	efake_settle_all();
+	efa_expect_error(test, scene, 5, ENODEV, 0);
+	expect_gone(test, scene);
+	KUNIT_EXPECT_EQ(test, find_device(), -ENODATA);
+	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
+					NULL), -ENODEV);
+	kofi_thread_start(test, &thread, close_region, mr);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	KUNIT_EXPECT_FALSE(test, scene->fake->master);
+	/* That it goes away then is no news. */
+	efake_remove(scene->fake);
+	efa_expect_nothing(test, scene);
+}
+
 /* --- those who wait or work at removal --- */
 
 static struct completion handler_in, handler_out;
@@ -674,6 +736,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(remove_silenced),
 	KUNIT_CASE(close_haunted),
 	KUNIT_CASE(keep_what_cannot_be),
+	KUNIT_CASE(refused_and_given_up),
 	KUNIT_CASE(remove_in_handler),
 	KUNIT_CASE(remove_under_sleepers),
 	KUNIT_CASE(remove_under_posts),

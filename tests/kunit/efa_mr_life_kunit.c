@@ -346,6 +346,62 @@ static void full_then_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&crowd->more->fid), 0);
 }
 
+/* --- a device that says nothing any more --- */
+
+static void look(struct efa_scene *scene, int times)
+{
+	struct work_struct *watch = &efa_dom(scene)->mrq.watch.work;
+
+	while (times--)
+		watch->func(watch);
+	efake_settle_all();
+}
+
+/* It refuses nothing, but those who wait have waited long enough. */
+static void silence(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_REGISTERING), *more;
+	struct waiter waiter;
+
+	waiter_start(test, &waiter, scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(mr_qp(scene), 1)));
+	look(scene, KEFA_MR_LOOKS - 1);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&waiter.thread, 20));
+	efa_expect_nothing(test, scene);
+	look(scene, 1);
+	kofi_thread_join(test, &waiter.thread);
+	KUNIT_EXPECT_EQ(test, waiter.thread.ret, -ENODEV);
+	efa_expect_error(test, scene, 1, ENODEV, 0);
+	KUNIT_EXPECT_EQ(test, alloc(scene, &more), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	/* It did what it was told. */
+	KUNIT_EXPECT_TRUE(test, scene->fake->master);
+	KUNIT_EXPECT_TRUE(test, list_empty(&scene->fake->qps));
+}
+
+/* One that is slow isn't silent, and one that has nothing to do isn't either. */
+static void slowness(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_REGISTERING);
+	struct fid_mr *other;
+
+	KUNIT_ASSERT_EQ(test, alloc(scene, &other), 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, other, 2), 0);
+	look(scene, KEFA_MR_LOOKS - 1);
+	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	efa_expect_done(test, scene, 1);
+	look(scene, KEFA_MR_LOOKS);
+	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	efa_expect_done(test, scene, 2);
+	look(scene, 3 * KEFA_MR_LOOKS);
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
+	efa_expect_nothing(test, scene);
+}
+
 static struct kunit_case mr_life_cases[] = {
 	KUNIT_CASE_PARAM(close_in, state_gen_params),
 	KUNIT_CASE_PARAM(remove_in, state_gen_params),
@@ -357,6 +413,8 @@ static struct kunit_case mr_life_cases[] = {
 	KUNIT_CASE(full_then_again),
 	KUNIT_CASE(full_then_room),
 	KUNIT_CASE(full_then_removal),
+	KUNIT_CASE(silence),
+	KUNIT_CASE(slowness),
 	{}
 };
 

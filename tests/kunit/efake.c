@@ -231,3 +231,15 @@ void efake_settle(void)
 {
 	flush_workqueue(kefa_wq);
 }
+
+/**
+ * efake_settle_all() - wait until the provider has also dealt with its devices
+ *
+ * Context: Process context, without kefa_dev.lock; sleeps.
+ */
+void efake_settle_all(void)
+{
+	efake_settle();
+	flush_workqueue(kefa_cmd_wq);
+	efake_settle();
+}

@@ -264,6 +264,8 @@ bool efake_valid(struct efake *fake, u32 rkey);
 
 /* The provider has dealt with all events. */
 void efake_settle(void);
+/* And with what it does about the device itself. */
+void efake_settle_all(void);
 
 /* efake_dma.c, for efa_prov.c */
 
