@@ -258,9 +258,14 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 					       info->rx_attr->caps);
 	info->domain_attr->mr_mode =
 		kofi_needed_mr_mode(info->domain_attr->mr_mode, info->caps);
-	/* Unlike a limit, a default is taken as it was given, even if empty. */
+	/*
+	 * Unlike a limit, a default is taken as it was given, even if empty. Unasked
+	 * none may make messages short.
+	 */
 	if (tx)
 		info->tx_attr->op_flags = tx->op_flags;
+	else
+		info->tx_attr->op_flags &= ~FI_INJECT;
 	if (rx)
 		info->rx_attr->op_flags = rx->op_flags;
 	kofi_narrow_struct(&kofi_tx_struct, info->tx_attr, tx);

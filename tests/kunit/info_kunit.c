@@ -467,8 +467,10 @@ static void narrow_nothing(struct kunit *test)
 	struct kofi_fake *fake = new_narrow(test);
 	struct fi_info *list, *info;
 
-	fake->info->tx_attr->op_flags = FI_COMPLETION;
+	/* With one exception: nobody wants all that he sends to be injected. */
+	fake->info->tx_attr->op_flags = FI_COMPLETION | FI_INJECT;
 	list = get(test, NULL);
+	fake->info->tx_attr->op_flags = FI_COMPLETION;
 	for (info = list; info; info = info->next)
 		if (!strcmp(info->fabric_attr->prov_name, "narrow"))
 			break;
