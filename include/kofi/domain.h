@@ -181,8 +181,9 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full or DMA space is short for now,
  * -EMSGSIZE for more pages than the region holds, -EINVAL for memory with inner
- * gaps or access that the region wasn't made for, -EBUSY when the region is in
- * use, -ENODEV after the device went away.
+ * gaps or access that the region wasn't made for, -EOPNOTSUPP for memory that
+ * the device can't reach itself, -EBUSY when the region is in use,
+ * -FI_EBADFLAGS, -ENODEV after the device went away.
  */
 static inline int fi_mr_post_reg(struct fid_mr *mr,
 				 const struct fi_mr_attr *attr, u64 flags)
@@ -202,7 +203,7 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full, -EINVAL when nothing is
- * registered, -ENODEV after the device went away.
+ * registered, -FI_EBADFLAGS, -ENODEV after the device went away.
  */
 static inline int fi_mr_post_inval(struct fid_mr *mr, u64 flags, void *context)
 {
