@@ -254,22 +254,31 @@ static void cntr_toggle(struct kofi_thread *thread)
 	while (!signal_pending(current)) {
 		fi_cntr_set(&cntr->cntr_fid, 1);
 		fi_cntr_set(&cntr->cntr_fid, 0);
+		WRITE_ONCE(thread->ret, thread->ret + 1);
 	}
 }
 
 static void cntr_set_back(struct kunit *test)
 {
-	unsigned long stop = jiffies + msecs_to_jiffies(CNTR_HUNT_MS);
 	struct kofi_cntr *cntr = cntr_make(test);
 	struct kofi_thread thread;
-	int ret = 0;
+	int ret = 0, rounds = 0;
+	unsigned long start;
 
 	kofi_thread_start(test, &thread, cntr_toggle, cntr);
-	while ((!ret || ret == -ETIMEDOUT) && time_before(jiffies, stop))
+	start = jiffies;
+	while ((!ret || ret == -ETIMEDOUT) &&
+	       kofi_hunting(start, CNTR_HUNT_MS,
+			    min_t(ssize_t, rounds, READ_ONCE(thread.ret)))) {
 		ret = fi_cntr_wait(&cntr->cntr_fid, 1, 0);
+		rounds++;
+	}
 	kofi_thread_kill(&thread);
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_TRUE(test, !ret || ret == -ETIMEDOUT);
+	KUNIT_EXPECT_GE(test, rounds, KOFI_ROUNDS_MIN);
+	KUNIT_EXPECT_GE(test, thread.ret, KOFI_ROUNDS_MIN);
+	kunit_info(test, "%d rounds, set back %zd times\n", rounds, thread.ret);
 }
 
 static struct kunit_case cntr_cases[] = {

@@ -313,14 +313,14 @@ static bool wait_fed(struct cq_hungry *hungry)
 /* Whoever finds the reserve empty is told of the next one that is read. */
 static void wait_replenished(struct kunit *test)
 {
-	unsigned long stop = jiffies + msecs_to_jiffies(WAIT_HUNT_MS);
 	struct cq_hungry *hungry = cq_make_hungry(test);
-	unsigned long written = 0, empty = 0;
+	unsigned long start, written = 0, empty = 0;
 	struct kofi_thread thread;
 	bool lost = false;
 
 	kofi_thread_start(test, &thread, wait_eat, hungry);
-	while (!lost && time_before(jiffies, stop)) {
+	start = jiffies;
+	while (!lost && kofi_hunting(start, WAIT_HUNT_MS, empty)) {
 		if (!kofi_cq_reserve_unasked(&hungry->cq)) {
 			cq_write_unasked(&hungry->cq, written++);
 			continue;
@@ -329,6 +329,7 @@ static void wait_replenished(struct kunit *test)
 		lost = !wait_fed(hungry);
 	}
 	KUNIT_EXPECT_FALSE(test, lost);
+	KUNIT_EXPECT_GE(test, empty, KOFI_ROUNDS_MIN);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(thread.ret) == written));
 	kofi_thread_kill(&thread);
 	kofi_thread_join(test, &thread);

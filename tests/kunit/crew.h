@@ -17,6 +17,8 @@
 #define KOFI_NEVER_MS	20000
 /* The same for who keeps a CPU meanwhile: no watchdog minds. */
 #define KOFI_SPIN_MS	(KOFI_NEVER_MS / 2)
+/* So often at least is done what may go wrong once in many rounds. */
+#define KOFI_ROUNDS_MIN	50
 
 /*
  * Wait for something to come true; false if it doesn't. What was true once may be
@@ -133,6 +135,17 @@ static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
 static inline bool kofi_waited(unsigned long start, unsigned int msecs)
 {
 	return jiffies - start >= msecs_to_jiffies(msecs);
+}
+
+/*
+ * Is another round due, of those that take @msecs altogether? On a busy machine that
+ * may be over before the first one.
+ */
+static inline bool kofi_hunting(unsigned long start, unsigned int msecs,
+				unsigned long rounds)
+{
+	return !kofi_waited(start, rounds < KOFI_ROUNDS_MIN ? KOFI_NEVER_MS :
+							      msecs);
 }
 
 /* Run something in softirq context, and wait until it has. */

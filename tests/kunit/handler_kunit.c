@@ -265,16 +265,17 @@ static bool hand_got(struct hand *hand, int count)
  */
 static void hand_hunt(struct kunit *test, void (*poke)(struct hand *hand))
 {
-	unsigned long stop = jiffies + msecs_to_jiffies(HAND_HUNT_MS);
 	struct hand *hand = hand_make(test, hand_read_all);
+	unsigned long start = jiffies;
 	bool lost = false;
 	int i;
 
-	for (i = 0; !lost && time_before(jiffies, stop); i++) {
+	for (i = 0; !lost && kofi_hunting(start, HAND_HUNT_MS, i); i++) {
 		poke(hand);
 		lost = !hand_got(hand, i + 1);
 	}
 	KUNIT_EXPECT_FALSE(test, lost);
+	KUNIT_EXPECT_GE(test, i, KOFI_ROUNDS_MIN);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), i);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
 	kunit_info(test, "%d rounds, %d calls\n", i,
