@@ -10,7 +10,6 @@
 #define WAIT_SHORT_MS	30
 /* How long to hunt for what may happen once in many rounds. */
 #define WAIT_HUNT_MS	400
-#define WAIT_ROUNDS_MIN	50
 
 /* A thread that reads once. */
 struct wait_reader {
@@ -247,13 +246,15 @@ static bool wait_throw(struct kofi_cq *to, unsigned long id)
 	return true;
 }
 
+/* Who isn't woken up finds the completion, too, but when its time is over. */
 static bool wait_catch(struct kofi_cq *from, unsigned long id)
 {
 	struct fi_cq_tagged_entry entry;
+	unsigned long start = jiffies;
 
-	return fi_cq_sread(&from->cq_fid, &entry, 1, NULL,
-			   KOFI_NEVER_MS / 2) == 1 &&
-	       entry.op_context == (void *)id;
+	return fi_cq_sread(&from->cq_fid, &entry, 1, NULL, KOFI_NEVER_MS) == 1 &&
+	       entry.op_context == (void *)id &&
+	       !kofi_waited(start, KOFI_NEVER_MS);
 }
 
 static void wait_play(struct kofi_thread *thread)
@@ -264,26 +265,28 @@ static void wait_play(struct kofi_thread *thread)
 	while (!atomic_read(&game->over) && wait_catch(game->mine, id) &&
 	       wait_throw(game->yours, id))
 		id++;
+	thread->ret = id;
 }
 
 static void wait_lost_wakeup(struct kunit *test)
 {
-	unsigned long stop = jiffies + msecs_to_jiffies(WAIT_HUNT_MS);
 	struct wait_game game = {
 		.mine = cq_make(test), .yours = cq_make(test),
 	};
 	struct kofi_thread thread;
-	unsigned long id = 0;
+	unsigned long start, id;
+	bool caught = true;
 
 	kofi_thread_start(test, &thread, wait_play, &game);
-	while (wait_throw(game.mine, id) && wait_catch(game.yours, id) &&
-	       (time_before(jiffies, stop) || id < WAIT_ROUNDS_MIN))
-		id++;
+	start = jiffies;
+	for (id = 0; caught && kofi_hunting(start, WAIT_HUNT_MS, id); id++)
+		caught = wait_throw(game.mine, id) && wait_catch(game.yours, id);
 	atomic_set(&game.over, 1);
-	KUNIT_EXPECT_FALSE(test, time_before(jiffies, stop));
-	KUNIT_EXPECT_GE(test, id, WAIT_ROUNDS_MIN);
 	fi_cq_signal(&game.mine->cq_fid);
 	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, caught);
+	KUNIT_EXPECT_GE(test, id, KOFI_ROUNDS_MIN);
+	KUNIT_EXPECT_EQ(test, thread.ret, id);
 	kunit_info(test, "%lu rounds\n", id);
 }
 
