@@ -401,7 +401,8 @@ static void hand_close_waits(struct kunit *test)
 	complete_all(&hand->leave);
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
-	KUNIT_EXPECT_LE(test, atomic_read(&hand->calls), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), 2);
 	kofi_work_fini(&hand->work);
 }
 
