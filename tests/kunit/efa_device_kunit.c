@@ -59,7 +59,11 @@ static void probe_silence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+	/* A registration, which isn't silent, a read and a write. */
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_POST_SEND), 3);
 	KUNIT_EXPECT_GE(test, jiffies - start, 2 * HZ);
+	/* A busy machine takes its time, but not so much of it. */
+	KUNIT_EXPECT_LT(test, jiffies - start, 10 * HZ);
 }
 
 /* A device of no use: what it keeps is lost, and the page with it. */
