@@ -15,7 +15,7 @@
 TEST=/sys/kernel/debug/kofi_efa_test
 SIM=/sys/kernel/debug/efasim
 ROUNDS=20
-# Every so many the admin queue is dead.
+# Every so many rounds the admin queues are dead.
 DEAD=4
 # Operations: most of what there is room for at an end.
 DEPTH=512
@@ -73,26 +73,38 @@ deep()
 	[ "$(cat $TEST/depth)" -ge $DEPTH ]
 }
 
-# removal ROUND: two devices go, at full depth, and come back
+# dead: how many devices didn't answer the provider any more. What was injected goes
+# with the device.
+dead()
+{
+	dmesg | grep -c "es[01]: kofi_efa: the device doesn't answer"
+}
+
+# removal ROUND DEAD: two devices go, at full depth, and come back; DEAD, 0 or 2, of
+# them are dead by then
 removal()
 {
-	dead=$(($1 % DEAD))
 	# So slow that what is posted piles up.
 	set_faults delay=1000 delay_us=20000
+	dead_before=$(dead)
 	(
-		wait_for 30 deep || note "the queues didn't fill"
-		[ $dead != 0 ] || dies
+		wait_for 30 deep
+		filled=$?
+		[ "$2" = 0 ] || dies
 		echo 1 > $SIM/es0/remove
 		echo 1 > $SIM/es1/remove
+		exit $filled
 	) &
+	remover=$!
 	run "removal, round $1" es0 es1 removal 64
-	wait
+	check "the queues were full, round $1" wait $remover
 	check "both are gone, round $1" wait_for 60 gone
+	check "$2 were dead, round $1" [ $(($(dead) - dead_before)) = "$2" ]
 	come_back
 }
 
 for round in $(seq $ROUNDS); do
-	removal "$round"
+	removal "$round" $((round % DEAD ? 0 : 2))
 done
 run "after all that" es0 es1 msg_sizes
 check "delete es0" host rdma link delete es0
