@@ -16,6 +16,7 @@ TEST=/sys/kernel/debug/efa_verbs_conformance
 SIM=/sys/kernel/debug/efasim/es0
 PARAMETERS=/sys/module/efa_verbs_conformance/parameters
 WINDOWS=128		# two lanes of 64 packets
+PACKET=10000		# bytes that one takes, at most
 
 slab()
 {
@@ -31,16 +32,16 @@ held()
 	sed -n 's/^UDP: .*mem /sockets /p' /proc/net/sockstat
 }
 
-# watch FILE: the most of each until FILE.stop appears
+# watch FILE: the most of each until FILE.stop appears; -1 of what isn't there
 watch()
 {
 	samples=0
-	in_flight=0
-	responses=0
-	packet_bytes=0
-	delayed=0
-	slab=0
-	sockets=0
+	in_flight=-1
+	responses=-1
+	packet_bytes=-1
+	delayed=-1
+	slab=-1
+	sockets=-1
 	while [ ! -e "$1.stop" ]; do
 		held > "$1.held"
 		while read -r name value _; do
@@ -67,6 +68,12 @@ watch_start()
 	watch_pid=$!
 }
 
+# within VALUE LIMIT
+within()
+{
+	[ "$1" -ge 0 ] && [ "$1" -le "$2" ]
+}
+
 # watch_end DESCRIPTION PEERS SLAB-KB: it was never more than PEERS can cause
 watch_end()
 {
@@ -75,12 +82,13 @@ watch_end()
 	read -r samples in_flight responses bytes delayed slab sockets < /tmp/watch
 	note "$1: $samples samples, at most $in_flight in flight, $responses responses, $bytes bytes, $delayed delayed, slab $slab_before to $slab kB, sockets $sockets pages"
 	check "$1: watched" [ "$samples" -gt 3 ]
-	check "$1: in flight" [ "$in_flight" -le $(($2 * WINDOWS)) ]
-	check "$1: responses" [ "$responses" -le $(($2 * 64)) ]
-	check "$1: delayed" [ "$delayed" -le 1024 ]
-	check "$1: slab" [ $((slab - slab_before)) -lt "$3" ]
+	check "$1: in flight" within "$in_flight" $(($2 * WINDOWS))
+	check "$1: responses" within "$responses" $(($2 * 64))
+	check "$1: bytes" within "$bytes" $(($2 * (WINDOWS + 64) * PACKET))
+	check "$1: delayed" within "$delayed" 1024
+	check "$1: slab" within "$slab" $((slab_before + $3))
 	# Two buffers of 8 MB, and a packet more than fits.
-	check "$1: sockets" [ "$sockets" -le 4200 ]
+	check "$1: sockets" within "$sockets" 4200
 }
 
 modprobe efasim
@@ -105,6 +113,7 @@ fi
 barrier sent > /dev/null
 watch_end "slow receiver" 1 16384
 if [ "$ROLE" = a ]; then
+	check "some were in flight" [ "$in_flight" -gt 0 ]
 	check "the sender was told to wait" grep -q "^rnr_nak_rcvd [1-9]" $SIM/counters
 fi
 
@@ -130,6 +139,7 @@ answers()
 }
 
 if [ "$ROLE" = a ]; then
+	check "they had answers" [ "$responses" -gt 0 ]
 	check "strangers were held back" held_back
 	check "and the peer still answers" wait_for 60 answers
 fi
