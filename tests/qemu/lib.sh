@@ -65,6 +65,7 @@ nothing_open()
 tap()
 {
 	tap_plan=none
+	tap_before=$tap_count
 	while read -r line; do
 		case $line in
 		1..*) tap_plan=$line ;;
@@ -73,7 +74,9 @@ tap()
 		"#"*) echo "$line" ;;
 		esac
 	done < "$2"
-	check "$1: the run ended: $tap_plan" [ "$tap_plan" != none ]
+	tap_results=$((tap_count - tap_before))
+	check "$1: there were results" [ $tap_results -gt 0 ]
+	check "$1: the run ended: $tap_plan" [ "$tap_plan" = 1..$tap_results ]
 }
 
 note()
