@@ -34,15 +34,28 @@ server_starts()
 }
 
 # --- connecting ---
+
+# fails WHAT ERROR COMMAND...: with it, as the manual says
+fails()
+{
+	fails_what=$1
+	fails_how=$2
+	shift 2
+	fails_text=$(errno_of "$@")
+	check "$fails_what: $fails_text" [ "$fails_text" = "$fails_how" ]
+}
+
 connects()
 {
 	check "the client's module" modprobe kofiblk
-	refuse "no such export" attach nothing client=b
-	refuse "no secret" attach disk0 client=b
-	refuse "another secret" attach disk0 "client=b,secret=wrong horse battery"
-	refuse "another client" attach disk0 "client=c,secret=$SECRET"
-	refuse "an option that isn't one" attach disk0 "client=b,secret=$SECRET,what=1"
-	refuse "a port where nobody listens" sh -c \
+	fails "no such export" No_such_file_or_directory attach nothing client=b
+	fails "no secret" Permission_denied attach disk0 client=b
+	fails "another secret" Permission_denied \
+		attach disk0 "client=b,secret=wrong horse battery"
+	fails "another client" Permission_denied attach disk0 "client=c,secret=$SECRET"
+	fails "an option that isn't one" Invalid_argument \
+		attach disk0 "client=b,secret=$SECRET,what=1"
+	fails "a port where nobody listens" Connection_refused sh -c \
 		"echo addr=${SERVER%:*}:4421,export=disk0 > /dev/kofiblk-control"
 	check "a disk" attach disk0 "$MINE"
 	check "it is live" state_is live
@@ -51,8 +64,7 @@ connects()
 		[ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 512 ]
 	check "it discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
 	check "the server writes to our memory" [ "$(attribute rdma_write)" = 1 ]
-	refuse "twice the same" attach disk0 "client=b,secret=$SECRET"
-	DISK=kofiblk0
+	fails "twice the same" Operation_already_in_progress attach disk0 "client=b,secret=$SECRET"
 }
 
 # --- data ---
