@@ -120,7 +120,7 @@ server_ends()
 	check "the log is complete" dmsetup remove logged
 	mkdir -p /tmp/shared/replay
 	# shellcheck disable=SC2094 # another file
-	host python3 - /dev/n1 /tmp/shared/replay $MEGABYTES $CHECKS \
+	host python3 - /dev/n1 /tmp/shared/replay $MEGABYTES $CHECKS $ROUNDS \
 		< /bed/guest/kofiblk-replay.py > /tmp/replay 2>&1
 	tap "the log" /tmp/replay
 	grep -v "^ok\|^not ok\|^1\.\.\|^#" /tmp/replay | sed 's/^/# /'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Replays a log of dm-log-writes, as if power had failed at many points of it.
 
-kofiblk-replay.py LOG DIRECTORY MEGABYTES CHECKS: LOG is of an ext4 filesystem on a
-disk of so many MEGABYTES. At each mark and at so many other places where a flush or
+kofiblk-replay.py LOG DIRECTORY MEGABYTES CHECKS ROUNDS: LOG is of an ext4 filesystem
+on a disk of so many MEGABYTES, with so many ROUNDS of files. At each mark and at so many other places where a flush or
 a FUA write was over, evenly taken, what had been written is put into a file of
 DIRECTORY, the filesystem's journal is replayed, nothing may be wrong with it then, and
 all files have to be there of each round whose mark came before. Prints TAP.
@@ -94,7 +94,7 @@ def wrong(image, work, rounds):
 
 
 def main():
-    path, work, megabytes, checks = sys.argv[1:]
+    path, work, megabytes, checks, expected = sys.argv[1:]
     image = bytearray(int(megabytes) << 20)
     rounds, problems, count = [], [], 0
     with open(path, "rb") as file:
@@ -121,7 +121,8 @@ def main():
         print(f"not ok {i + 3} - {problem}")
     print(f"{'not ' if problems else ''}ok 1 - {len(problems)} of {count} places where "
           f"something is wrong or missing")
-    print(f"{'' if rounds else 'not '}ok 2 - {len(rounds)} rounds")
+    complete = rounds == list(range(1, int(expected) + 1))
+    print(f"{'' if complete else 'not '}ok 2 - {len(rounds)} of {expected} rounds")
     print(f"1..{2 + len(problems)}")
 
 
