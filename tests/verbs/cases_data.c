@@ -119,14 +119,26 @@ static void send_largest(struct ct *ct)
 	EXPECT_EQ(ct, status, IB_WC_LOC_LEN_ERR);
 }
 
+/* Both ends hear of it, and nothing is written behind the receive. */
 static void recv_too_small(struct ct *ct)
 {
 	enum ib_wc_status status;
+	struct ib_wc wc = { };
 
-	EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, 99, 1), 0);
+	ep_fill(&ct->a, EP_TX, 100, 1);
+	ep_fill(&ct->b, EP_RX + 99, 100, 2);
+	EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, 99, 0xb), 0);
 	EXPECT_EQ(ct, status_of(ct, &(struct req) {
 		.op = IB_WR_SEND, .len = 100 }, &status), ST_REMOTE_LENGTH);
 	EXPECT_EQ(ct, status, IB_WC_REM_INV_REQ_ERR);
+	if (!EXPECT(ct, ep_wait(&ct->b, &wc, WAIT_MS)))
+		return;
+	EXPECT_EQ(ct, wc.wr_id, 0xb);
+	EXPECT_EQ(ct, wc.vendor_err, ST_LOCAL_LENGTH);
+	EXPECT_EQ(ct, wc.status, IB_WC_LOC_LEN_ERR);
+	/* Of a failure, verbs don't say what the length is. */
+	ct_printf("# the receiver: length %u\n", wc.byte_len);
+	EXPECT(ct, ep_filled(&ct->b, EP_RX + 99, 100, 2));
 }
 
 static void bad_lkey(struct ct *ct)
