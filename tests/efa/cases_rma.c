@@ -334,7 +334,7 @@ static void et_mr_post(struct et *t)
 	ET_EXPECT(t, et_quiet(&t->b));
 }
 
-/* Large and contiguous: more than a region has room for in single pages. */
+/* Each key leads to its own memory, and to no other's on the same page. */
 static void et_mr_many(struct et *t)
 {
 	struct fid_mr *mrs[64];
@@ -345,10 +345,17 @@ static void et_mr_many(struct et *t)
 		if (!mrs[n])
 			break;
 	}
-	for (i = 0; i < n; i++)
-		et_rma_at(t, mrs[i], t->a.small, NULL, 0, 512);
+	for (i = 0; i < n; i++) {
+		et_fill(t->a.small, 512, i);
+		ET_EXPECT_EQ(t, fi_write(t->a.ep, t->a.small, 512, NULL,
+					 t->a.peer, mrs[i]->base_addr,
+					 fi_mr_key(mrs[i]), (void *)9), 0);
+		et_expect_rma(t, FI_WRITE);
+	}
 	for (i = 0; i < n; i++)
 		et_dereg(t, mrs[i]);
+	for (i = 0; i < n; i++)
+		ET_EXPECT(t, et_filled(t->b.small + i * 512, 512, i));
 }
 
 const struct et_case et_rma_cases[] = {
