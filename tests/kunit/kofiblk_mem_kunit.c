@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Memory in kofiblk's server: what a session may have, and what waits for it. */
+#include "kofiblk_srv_scene.c"
+
+static void memory_is_bounded(struct kunit *test)
+{
+	u16 i;
+
+	scene->port.max_memory = 8192;
+	for (i = 0; i < DEPTH; i++)
+		ask(KB_OP_READ, i, 1);
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 8192U);
+	for (i = 0; i < DEPTH; i++) {
+		store_done(test, 0);
+		rma_done(test, 0);
+		KUNIT_EXPECT_LE(test, scene->s.memory, 8192U);
+		replied(test, KB_OP_READ, KB_ID(i, 1ULL), KB_OK, 4096);
+		reply_arrived(test);
+	}
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	/* One request always may, however little there is. */
+	scene->port.max_memory = 1;
+	ask(KB_OP_READ, 0, 2);
+	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
+	store_done(test, 0);
+	rma_done(test, 0);
+	reply_arrived(test);
+}
+
+/* What waited for memory doesn't begin once its client is gone. */
+static void stale_waiting(struct kunit *test)
+{
+	scene->port.max_memory = 4096;
+	ask(KB_OP_WRITE, 0, 1);
+	ask(KB_OP_WRITE, 1, 1);
+	ask(KB_OP_READ, 2, 1);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
+	end_session();
+	rma_done(test, 0);
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+}
+
+/* What others have to give back, maybe never, isn't waited for. */
+static void waiters_end(struct kunit *test)
+{
+	struct kb_req *reqs = scene->sq.reqs;
+
+	scene->port.max_memory = 4096;
+	ask(KB_OP_READ, 0, 1);
+	ask(KB_OP_READ, 1, 1);
+	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 2U);
+	/* Another has the reserve. */
+	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[3]), 0);
+	reqs[2].cmd = command(KB_OP_READ, 2, 1);
+	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -EAGAIN);
+	scene->s.in_flight++;
+	end_session();
+	kb_session_abort(&scene->s);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 1U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&scene->s.mem_wait));
+	/* One that only begins now doesn't wait either. */
+	scene->s.in_flight++;
+	kb_run_begin(&reqs[2]);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 1U);
+	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -ESHUTDOWN);
+	kb_reserve_give(&reqs[3]);
+	KUNIT_EXPECT_FALSE(test, kb_reserve.busy);
+	store_done(test, 0);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+}
+
+/* When there is no memory one request goes on, and the others in its wake. */
+static void reserve(struct kunit *test)
+{
+	struct kb_req *reqs = scene->sq.reqs;
+	u16 i;
+
+	for (i = 0; i < 3; i++) {
+		reqs[i].cmd = command(KB_OP_READ, i, 1);
+		KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[i]),
+				i ? -EAGAIN : 0);
+	}
+	KUNIT_EXPECT_EQ(test, kb_reserve_use(&reqs[0]), 1U);
+	KUNIT_EXPECT_EQ(test, kb_reserve.used[0].bv_len, 4096U);
+	reqs[0].cmd.bytes = KB_IO_MAX;
+	KUNIT_EXPECT_EQ(test, kb_reserve_use(&reqs[0]), kb_reserve.nbvec);
+	spin_lock_bh(&scene->s.lock);
+	scene->s.in_flight = 2;
+	scene->s.memory = 1 << 20;
+	reqs[1].state = KB_REQ_BUSY;
+	reqs[2].state = KB_REQ_BUSY;
+	spin_unlock_bh(&scene->s.lock);
+	kb_reserve_give(&reqs[0]);
+	settle();
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_PTR_EQ(test, scene->ios[0]->bvec,
+			    (const struct bio_vec *)kb_reserve.used);
+	store_done(test, 0);
+	rma_done(test, 0);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	store_done(test, 0);
+	rma_done(test, 0);
+	KUNIT_EXPECT_FALSE(test, kb_reserve.busy);
+	reply_arrived(test);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 1U << 20);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(memory_is_bounded),
+	KUNIT_CASE(stale_waiting),
+	KUNIT_CASE(waiters_end),
+	KUNIT_CASE(reserve),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_mem",
+	.suite_init	= srv_suite_init,
+	.suite_exit	= srv_suite_exit,
+	.init		= srv_init,
+	.exit		= srv_exit,
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of memory in kofiblk's server");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);

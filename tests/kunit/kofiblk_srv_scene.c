@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofiblk's server with neither fabric nor store: a session that isn't one, whose
+ * client does as it likes. What the server posts, and what it wants of its store, is
+ * kept here until a case has it done. For one suite: it has a copy of the server of
+ * its own, with all that is static in it.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+/* In place of the tracepoints, which are the module's. */
+#define KOFIBLK_SRV_TRACE_H
+#define trace_kb_srv_cmd(msg)	((void)(msg))
+#define trace_kb_srv_reply(msg)	((void)(msg))
+#include "../../samples/blk/srv.h"
+
+#define DEPTH	4
+#define SESSION	0x1122334455667788ULL
+#define DISK	((u64)SZ_1M)
+#define OPS	32
+
+static struct scene {
+	struct kb_session	s;
+	struct kb_port		port;
+	struct kb_export	export;
+	struct kb_fabric	fabric;
+	struct kb_queue		queue;
+	struct kb_queue		other;
+	struct kb_squeue	sq;
+	/* What was posted, and isn't done. */
+	struct kb_op		*ops[OPS];
+	struct kb_rma		*rmas[OPS];
+	struct kb_store_io	*ios[OPS];
+	unsigned int		nops, nrmas, nios;
+	unsigned int		others;		/* at the store */
+	int			other_err;
+	const char		*violation;
+	unsigned int		stops;
+} *scene;
+
+static DEFINE_SPINLOCK(scene_lock);	/* protects the lists */
+
+DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
+DEFINE_MUTEX(kb_srv_lock);	/* nothing here: the server wants one */
+struct workqueue_struct *kb_io_wq;
+struct workqueue_struct *kb_done_wq;
+
+static void kunit_submit(struct kb_queue *q, struct kb_op *op)
+{
+	spin_lock_bh(&scene_lock);
+	if (!WARN_ON(scene->nops == OPS))
+		scene->ops[scene->nops++] = op;
+	spin_unlock_bh(&scene_lock);
+}
+
+static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
+{
+	spin_lock_bh(&scene_lock);
+	if (!WARN_ON(scene->nrmas == OPS))
+		scene->rmas[scene->nrmas++] = rma;
+	spin_unlock_bh(&scene_lock);
+}
+
+#define kb_submit	kunit_submit
+#define kb_rma_submit	kunit_rma_submit
+#include "../../samples/blk/srv_io.c"
+#include "../../samples/blk/srv_mem.c"
+#include "../../samples/blk/wire.c"
+
+void kb_store_rw(struct kb_store_io *io)
+{
+	io->err = 0;
+	spin_lock_bh(&scene_lock);
+	if (!WARN_ON(scene->nios == OPS))
+		scene->ios[scene->nios++] = io;
+	spin_unlock_bh(&scene_lock);
+}
+
+static int other(void)
+{
+	scene->others++;
+	return scene->other_err;
+}
+
+int kb_store_flush(struct kb_store *store)
+{
+	return other();
+}
+
+int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
+{
+	return other();
+}
+
+int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap,
+		    bool fua)
+{
+	return other();
+}
+
+void kb_session_stop(struct kb_session *s, bool again)
+{
+	scene->stops++;
+}
+
+void kb_session_violated(struct kb_session *s, const char *how)
+{
+	scene->violation = how;
+}
+
+/* --- what a case does --- */
+
+/* Until nothing is going on but what was posted. */
+static void settle(void)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		flush_workqueue(kb_io_wq);
+		flush_workqueue(kb_done_wq);
+	}
+}
+
+static struct kb_cmd_msg command(u8 op, u16 slot, u64 gen)
+{
+	struct kb_cmd_msg msg = {
+		.op		= op,
+		.session	= SESSION,
+		.id		= KB_ID(slot, gen),
+	};
+
+	if (op == KB_OP_FLUSH)
+		return msg;
+	msg.offset = 8192;
+	msg.bytes = 4096;
+	if (op == KB_OP_READ || op == KB_OP_WRITE) {
+		msg.addr = 0x5000;
+		msg.key = 77;
+	}
+	return msg;
+}
+
+static void say(const struct kb_cmd_msg *msg)
+{
+	rcu_read_lock();
+	kb_session_command(&scene->s, &scene->queue, msg);
+	rcu_read_unlock();
+	settle();
+}
+
+static void ask(u8 op, u16 slot, u64 gen)
+{
+	struct kb_cmd_msg msg = command(op, slot, gen);
+
+	say(&msg);
+}
+
+/* The oldest of each. */
+#define TAKE(name, type)						\
+static type *take_##name(struct kunit *test)				\
+{									\
+	type *first;							\
+									\
+	KUNIT_ASSERT_GT(test, scene->n##name##s, 0U);			\
+	first = scene->name##s[0];					\
+	memmove(scene->name##s, scene->name##s + 1,			\
+		--scene->n##name##s * sizeof(first));			\
+	return first;							\
+}
+
+TAKE(op, struct kb_op)
+TAKE(rma, struct kb_rma)
+TAKE(io, struct kb_store_io)
+
+static void store_done(struct kunit *test, int err)
+{
+	struct kb_store_io *io = take_io(test);
+
+	io->err = err;
+	io->done(io);
+	settle();
+}
+
+static void rma_done(struct kunit *test, int err)
+{
+	struct kb_rma *rma = take_rma(test);
+
+	rma->op.done(&scene->queue, &rma->op, err, 0);
+	settle();
+}
+
+static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
+{
+	struct kb_reply_op *reply;
+	struct kb_reply_msg msg;
+
+	KUNIT_ASSERT_GT(test, scene->nops, 0U);
+	reply = container_of(scene->ops[0], struct kb_reply_op, op);
+	KUNIT_ASSERT_EQ(test, kb_parse_reply(reply->wire, sizeof(*reply->wire),
+					     &msg), 0);
+	KUNIT_EXPECT_EQ(test, msg.op, op);
+	KUNIT_EXPECT_EQ(test, msg.id, id);
+	KUNIT_EXPECT_EQ(test, msg.status, status);
+	KUNIT_EXPECT_EQ(test, msg.bytes, bytes);
+	KUNIT_EXPECT_EQ(test, msg.session, SESSION);
+}
+
+static void reply_arrived(struct kunit *test)
+{
+	struct kb_op *op = take_op(test);
+
+	op->done(&scene->queue, op, 0, 0);
+	settle();
+}
+
+static void nothing_happened(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
+	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
+	KUNIT_EXPECT_EQ(test, scene->others, 0U);
+}
+
+static void end_session(void)
+{
+	spin_lock_bh(&scene->s.lock);
+	scene->s.state = KB_SESSION_ENDING;
+	spin_unlock_bh(&scene->s.lock);
+}
+
+/* --- the scene --- */
+
+static int srv_init(struct kunit *test)
+{
+	struct kb_session *s;
+
+	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene);
+	s = &scene->s;
+	scene->port.max_memory = 1 << 25;
+	scene->export.store.disk.logical_block = 4096;
+	scene->export.store.disk.bytes = DISK;
+	scene->export.store.disk.discard_max = BIT_ULL(62);
+	scene->export.store.disk.zeroes_max = 65536;
+	scene->queue.fabric = &scene->fabric;
+	spin_lock_init(&s->lock);
+	INIT_LIST_HEAD(&s->mem_wait);
+	s->id = SESSION;
+	s->state = KB_SESSION_LIVE;
+	s->port = &scene->port;
+	s->export = &scene->export;
+	s->fabric = &scene->fabric;
+	s->limits = (struct kb_limits) {
+		.caps		= KB_CAPS,
+		.max_io		= 65536,
+		.inline_max	= 512,
+		.keep_alive	= 5000,
+		.queues		= 1,
+		.depth		= DEPTH,
+	};
+	s->nqueues = 1;
+	s->queues = &scene->sq;
+	s->ping.wire = kunit_kzalloc(test, sizeof(*s->ping.wire), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, s->ping.wire);
+	scene->sq.s = s;
+	scene->sq.q = &scene->queue;
+	return kb_squeue_init(&scene->sq);
+}
+
+static void srv_exit(struct kunit *test)
+{
+	kb_squeue_exit(&scene->sq);
+}
+
+static int srv_suite_init(struct kunit_suite *suite)
+{
+	kb_io_wq = alloc_workqueue("kunit_io", WQ_UNBOUND, 0);
+	kb_done_wq = alloc_workqueue("kunit_done", 0, 0);
+	return kb_io_wq && kb_done_wq ? kb_reserve_init() : -ENOMEM;
+}
+
+static void srv_suite_exit(struct kunit_suite *suite)
+{
+	kb_reserve_exit();
+	destroy_workqueue(kb_io_wq);
+	destroy_workqueue(kb_done_wq);
+}
