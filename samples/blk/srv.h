@@ -265,11 +265,17 @@ int kb_squeue_init(struct kb_squeue *sq);
 void kb_squeue_exit(struct kb_squeue *sq);
 void kb_session_abort(struct kb_session *s);
 bool kb_session_untaken(struct kb_session *s, unsigned long age);
-void kb_session_command(struct kb_session *s, struct kb_queue *q,
-			const struct kb_cmd_msg *msg);
+void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg);
 void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
 		 void (*run)(struct kb_req *req));
 void kb_run_begin(struct kb_req *req);
+void kb_req_inval(struct kb_req *req);
+void kb_req_end(struct kb_req *req, int err);
+
+/* --- srv_cmd.c --- */
+
+void kb_session_command(struct kb_session *s, struct kb_queue *q,
+			const struct kb_cmd_msg *msg);
 
 /* --- srv_mem.c --- */
 

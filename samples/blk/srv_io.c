@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Commands, and what becomes of them. A request goes through functions of its own,
- * each of which has something done that calls the next:
+ * What becomes of commands. A request goes through functions of its own, each of
+ * which has something done that calls the next:
  *
  *	READ		pages -> store -> write to the client -> reply
  *	 no RDMA write	pages -> store -> register -> READY, FETCHED -> invalidate
@@ -17,8 +17,6 @@
 #include <linux/slab.h>
 #include "srv.h"
 #include "srv_trace.h"
-
-static void kb_req_end(struct kb_req *req, int err);
 
 static void kb_req_work(struct work_struct *work)
 {
@@ -148,8 +146,14 @@ static void kb_run_reply(struct kb_req *req)
 		kb_session_done(s);
 }
 
-/* The last that becomes of a request; its slot may be in use again at once. */
-static void kb_req_end(struct kb_req *req, int err)
+/**
+ * kb_req_end() - the last that becomes of a request
+ * @req: the request, whose slot may be in use again at once
+ * @err: 0 or a negative errno
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_req_end(struct kb_req *req, int err)
 {
 	req->err = err;
 	kb_req_free_pages(req);
@@ -192,6 +196,41 @@ static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 	s->pinging = false;
 	spin_unlock_bh(&s->lock);
 	kb_session_done(s);
+}
+
+/**
+ * kb_ping() - reply to a keep-alive message
+ * @sq: where it came
+ * @msg: the message
+ *
+ * One at a time: a client that sends more gets no more replies.
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
+{
+	const struct kb_reply_msg reply = {
+		.op		= msg->op,
+		.queue		= msg->queue,
+		.session	= msg->session,
+		.id		= msg->id,
+	};
+	struct kb_session *s = sq->s;
+	bool answer;
+
+	spin_lock_bh(&s->lock);
+	answer = s->state == KB_SESSION_LIVE && !s->pinging;
+	s->pinging |= answer;
+	s->in_flight += answer;
+	s->posted += answer;
+	spin_unlock_bh(&s->lock);
+	if (!answer)
+		return;
+	s->ping.sq = sq;
+	s->ping.op.post = kb_reply_post;
+	s->ping.op.done = kb_ping_done;
+	kb_build_reply(s->ping.wire, &reply);
+	kb_submit(sq->q, &s->ping.op);
 }
 
 /* --- the store --- */
@@ -369,7 +408,13 @@ static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
 	kb_run_reply(req);
 }
 
-static void kb_req_inval(struct kb_req *req)
+/**
+ * kb_req_inval() - end the registration of what a client had to fetch
+ * @req: the request, which goes on to its end
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_req_inval(struct kb_req *req)
 {
 	req->mr_op.post = kb_inval_post;
 	req->mr_op.done = kb_inval_done;
@@ -426,7 +471,7 @@ static void kb_req_push(struct kb_req *req)
 	kb_submit(req->sq->q, &req->mr_op);
 }
 
-/* --- commands --- */
+/* --- the beginning --- */
 
 /**
  * kb_run_begin() - begin with a request, maybe not for the first time
@@ -460,194 +505,6 @@ void kb_run_begin(struct kb_req *req)
 		else if (!err)
 			kb_run_store(req);
 	}
-}
-
-/* What a client may ask for, but doesn't get. */
-static int kb_cmd_refused(const struct kb_session *s,
-			  const struct kb_cmd_msg *msg)
-{
-	const struct kb_store *store = &s->export->store;
-
-	if (store->read_only && msg->op != KB_OP_READ && msg->op != KB_OP_FLUSH)
-		return -EROFS;
-	if ((msg->offset | msg->bytes) & (store->disk.logical_block - 1))
-		return -EINVAL;
-	/* The parser saw to it that the sum doesn't overflow. */
-	if (msg->offset + msg->bytes > READ_ONCE(store->disk.bytes))
-		return -EIO;
-	return 0;
-}
-
-/* What a client that keeps to what was granted doesn't ask for. */
-static const char *kb_cmd_violates(const struct kb_session *s,
-				   const struct kb_cmd_msg *msg)
-{
-	const struct kb_disk_msg *disk = &s->export->store.disk;
-	u32 caps = s->limits.caps;
-
-	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
-		return "a slot out of range";
-	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
-	    msg->bytes > s->limits.max_io)
-		return "too many bytes";
-	if ((msg->op == KB_OP_DISCARD && msg->bytes > disk->discard_max) ||
-	    (msg->op == KB_OP_WRITE_ZEROES && msg->bytes > disk->zeroes_max))
-		return "too many bytes at a time";
-	if (msg->data && msg->bytes > s->limits.inline_max)
-		return "too many bytes inline";
-	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
-	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||
-	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ &&
-	     !(caps & KB_CAP_FUA)))
-		return "an operation that wasn't granted";
-	return NULL;
-}
-
-static void kb_count(struct kb_session *s, const struct kb_cmd_msg *msg)
-{
-	if (msg->op == KB_OP_READ) {
-		s->stats.reads++;
-		s->stats.read_bytes += msg->bytes;
-	} else if (msg->op == KB_OP_WRITE) {
-		s->stats.writes++;
-		s->stats.write_bytes += msg->bytes;
-	} else {
-		s->stats.others++;
-	}
-}
-
-/* Return: what the client did wrong, or NULL. */
-static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
-			       bool *taken)
-{
-	struct kb_session *s = req->sq->s;
-	const char *wrong = NULL;
-
-	spin_lock_bh(&s->lock);
-	*taken = false;
-	if (s->state != KB_SESSION_LIVE) {
-		wrong = NULL;
-	} else if (req->state != KB_REQ_FREE) {
-		wrong = "a slot in use";
-	} else if (req->used && KB_ID_GEN(msg->id) <= KB_ID_GEN(req->cmd.id)) {
-		wrong = "an old generation";
-	} else {
-		*taken = true;
-		req->state = KB_REQ_BUSY;
-		req->used = true;
-		req->cmd = *msg;
-		s->in_flight++;
-		kb_count(s, msg);
-	}
-	spin_unlock_bh(&s->lock);
-	return wrong;
-}
-
-static const char *kb_request(struct kb_squeue *sq,
-			      const struct kb_cmd_msg *msg)
-{
-	const char *wrong = kb_cmd_violates(sq->s, msg);
-	struct kb_req *req;
-	bool taken;
-	int err;
-
-	if (wrong)
-		return wrong;
-	req = &sq->reqs[KB_ID_SLOT(msg->id)];
-	wrong = kb_req_take(req, msg, &taken);
-	if (!taken)
-		return wrong;
-	if (msg->data)
-		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
-	err = kb_cmd_refused(sq->s, msg);
-	if (err)
-		kb_req_end(req, err);
-	else
-		kb_req_next(req, kb_io_wq, kb_run_begin);
-	return NULL;
-}
-
-static const char *kb_fetched(struct kb_squeue *sq,
-			      const struct kb_cmd_msg *msg)
-{
-	struct kb_session *s = sq->s;
-	struct kb_req *req;
-	bool ready, live;
-
-	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
-		return "a slot out of range";
-	req = &sq->reqs[KB_ID_SLOT(msg->id)];
-	spin_lock_bh(&s->lock);
-	live = s->state == KB_SESSION_LIVE;
-	ready = live && req->state == KB_REQ_READY && req->cmd.id == msg->id;
-	if (ready)
-		req->state = KB_REQ_BUSY;
-	spin_unlock_bh(&s->lock);
-	if (ready)
-		kb_req_inval(req);
-	return ready || !live ? NULL : "it fetched what it wasn't offered";
-}
-
-/* One at a time: a client that sends more gets no more replies. */
-static void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
-{
-	const struct kb_reply_msg reply = {
-		.op		= msg->op,
-		.queue		= msg->queue,
-		.session	= msg->session,
-		.id		= msg->id,
-	};
-	struct kb_session *s = sq->s;
-	bool answer;
-
-	spin_lock_bh(&s->lock);
-	answer = s->state == KB_SESSION_LIVE && !s->pinging;
-	s->pinging |= answer;
-	s->in_flight += answer;
-	s->posted += answer;
-	spin_unlock_bh(&s->lock);
-	if (!answer)
-		return;
-	s->ping.sq = sq;
-	s->ping.op.post = kb_reply_post;
-	s->ping.op.done = kb_ping_done;
-	kb_build_reply(s->ping.wire, &reply);
-	kb_submit(sq->q, &s->ping.op);
-}
-
-/**
- * kb_session_command() - do what a client says
- * @s: its session
- * @q: where the command came
- * @msg: the command
- *
- * Context: Process, under RCU, which keeps the session.
- */
-void kb_session_command(struct kb_session *s, struct kb_queue *q,
-			const struct kb_cmd_msg *msg)
-{
-	const char *wrong = NULL;
-	struct kb_squeue *sq;
-
-	if (msg->queue >= s->nqueues || s->queues[msg->queue].q != q) {
-		kb_session_violated(s, "a command on another queue");
-		return;
-	}
-	trace_kb_srv_cmd(msg);
-	sq = &s->queues[msg->queue];
-	WRITE_ONCE(s->heard, jiffies);
-	switch (msg->op) {
-	case KB_OP_KEEP_ALIVE:
-		kb_ping(sq, msg);
-		break;
-	case KB_OP_FETCHED:
-		wrong = kb_fetched(sq, msg);
-		break;
-	default:
-		wrong = kb_request(sq, msg);
-	}
-	if (wrong)
-		kb_session_violated(s, wrong);
 }
 
 /* --- a session's part of it --- */

@@ -66,6 +66,7 @@ static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 
 #define kb_submit	kunit_submit
 #define kb_rma_submit	kunit_rma_submit
+#include "../../samples/blk/srv_cmd.c"
 #include "../../samples/blk/srv_io.c"
 #include "../../samples/blk/srv_mem.c"
 #include "../../samples/blk/wire.c"

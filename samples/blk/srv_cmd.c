@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Commands as they come: is it one that this client may send, and now? If so there
+ * is a request, or one that goes on.
+ */
+#include <linux/mm.h>
+#include <linux/string.h>
+#include "srv.h"
+#include "srv_trace.h"
+
+/* What a client may ask for, but doesn't get. */
+static int kb_cmd_refused(const struct kb_session *s,
+			  const struct kb_cmd_msg *msg)
+{
+	const struct kb_store *store = &s->export->store;
+
+	if (store->read_only && msg->op != KB_OP_READ && msg->op != KB_OP_FLUSH)
+		return -EROFS;
+	if ((msg->offset | msg->bytes) & (store->disk.logical_block - 1))
+		return -EINVAL;
+	/* The parser saw to it that the sum doesn't overflow. */
+	if (msg->offset + msg->bytes > READ_ONCE(store->disk.bytes))
+		return -EIO;
+	return 0;
+}
+
+/* What a client that keeps to what was granted doesn't ask for. */
+static const char *kb_cmd_violates(const struct kb_session *s,
+				   const struct kb_cmd_msg *msg)
+{
+	const struct kb_disk_msg *disk = &s->export->store.disk;
+	u32 caps = s->limits.caps;
+
+	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
+		return "a slot out of range";
+	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
+	    msg->bytes > s->limits.max_io)
+		return "too many bytes";
+	if ((msg->op == KB_OP_DISCARD && msg->bytes > disk->discard_max) ||
+	    (msg->op == KB_OP_WRITE_ZEROES && msg->bytes > disk->zeroes_max))
+		return "too many bytes at a time";
+	if (msg->data && msg->bytes > s->limits.inline_max)
+		return "too many bytes inline";
+	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
+	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||
+	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ &&
+	     !(caps & KB_CAP_FUA)))
+		return "an operation that wasn't granted";
+	return NULL;
+}
+
+static void kb_count(struct kb_session *s, const struct kb_cmd_msg *msg)
+{
+	if (msg->op == KB_OP_READ) {
+		s->stats.reads++;
+		s->stats.read_bytes += msg->bytes;
+	} else if (msg->op == KB_OP_WRITE) {
+		s->stats.writes++;
+		s->stats.write_bytes += msg->bytes;
+	} else {
+		s->stats.others++;
+	}
+}
+
+/* Return: what the client did wrong, or NULL. */
+static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
+			       bool *taken)
+{
+	struct kb_session *s = req->sq->s;
+	const char *wrong = NULL;
+
+	spin_lock_bh(&s->lock);
+	*taken = false;
+	if (s->state != KB_SESSION_LIVE) {
+		wrong = NULL;
+	} else if (req->state != KB_REQ_FREE) {
+		wrong = "a slot in use";
+	} else if (req->used && KB_ID_GEN(msg->id) <= KB_ID_GEN(req->cmd.id)) {
+		wrong = "an old generation";
+	} else {
+		*taken = true;
+		req->state = KB_REQ_BUSY;
+		req->used = true;
+		req->cmd = *msg;
+		s->in_flight++;
+		kb_count(s, msg);
+	}
+	spin_unlock_bh(&s->lock);
+	return wrong;
+}
+
+static const char *kb_request(struct kb_squeue *sq,
+			      const struct kb_cmd_msg *msg)
+{
+	const char *wrong = kb_cmd_violates(sq->s, msg);
+	struct kb_req *req;
+	bool taken;
+	int err;
+
+	if (wrong)
+		return wrong;
+	req = &sq->reqs[KB_ID_SLOT(msg->id)];
+	wrong = kb_req_take(req, msg, &taken);
+	if (!taken)
+		return wrong;
+	if (msg->data)
+		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
+	err = kb_cmd_refused(sq->s, msg);
+	if (err)
+		kb_req_end(req, err);
+	else
+		kb_req_next(req, kb_io_wq, kb_run_begin);
+	return NULL;
+}
+
+static const char *kb_fetched(struct kb_squeue *sq,
+			      const struct kb_cmd_msg *msg)
+{
+	struct kb_session *s = sq->s;
+	struct kb_req *req;
+	bool ready, live;
+
+	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
+		return "a slot out of range";
+	req = &sq->reqs[KB_ID_SLOT(msg->id)];
+	spin_lock_bh(&s->lock);
+	live = s->state == KB_SESSION_LIVE;
+	ready = live && req->state == KB_REQ_READY && req->cmd.id == msg->id;
+	if (ready)
+		req->state = KB_REQ_BUSY;
+	spin_unlock_bh(&s->lock);
+	if (ready)
+		kb_req_inval(req);
+	return ready || !live ? NULL : "it fetched what it wasn't offered";
+}
+
+/**
+ * kb_session_command() - do what a client says
+ * @s: its session
+ * @q: where the command came
+ * @msg: the command
+ *
+ * Context: Process, under RCU, which keeps the session.
+ */
+void kb_session_command(struct kb_session *s, struct kb_queue *q,
+			const struct kb_cmd_msg *msg)
+{
+	const char *wrong = NULL;
+	struct kb_squeue *sq;
+
+	if (msg->queue >= s->nqueues || s->queues[msg->queue].q != q) {
+		kb_session_violated(s, "a command on another queue");
+		return;
+	}
+	trace_kb_srv_cmd(msg);
+	sq = &s->queues[msg->queue];
+	WRITE_ONCE(s->heard, jiffies);
+	switch (msg->op) {
+	case KB_OP_KEEP_ALIVE:
+		kb_ping(sq, msg);
+		break;
+	case KB_OP_FETCHED:
+		wrong = kb_fetched(sq, msg);
+		break;
+	default:
+		wrong = kb_request(sq, msg);
+	}
+	if (wrong)
+		kb_session_violated(s, wrong);
+}
