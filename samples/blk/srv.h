@@ -258,6 +258,17 @@ void kb_sessions_exit(void);
 void kb_sessions_resize(struct kb_export *export);
 void kb_session_violated(struct kb_session *s, const char *how);
 int kb_sessions_show(struct seq_file *m, void *unused);
+bool kb_session_alone(struct kb_session *s);
+u32 kb_client_sessions(struct kb_session *s);
+void kb_session_proven(struct kb_session *s);
+void kb_session_known(struct kb_session *s);
+void kb_session_on(struct kb_session *s, struct kb_fabric *f);
+void kb_session_live(struct kb_session *s);
+
+/* --- srv_setup.c --- */
+
+void kb_reject(struct kb_session *s, int err, bool again, const char *why);
+int kb_set_up(struct kb_session *s);
 
 /* --- srv_io.c --- */
 

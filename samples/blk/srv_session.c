@@ -9,20 +9,15 @@
 #include <linux/hashtable.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/rculist.h>
-#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/uio.h>
 #include "srv.h"
 #include "srv_trace.h"
 
 /* Connections of a port that have proved nothing yet, and those from one address. */
 #define KB_HALF_OPEN		16
 #define KB_HALF_OPEN_PEER	4
-#define KB_SETUP_MS	5000	/* for each message */
-#define KB_REPLACE_MS	10000	/* for the I/O of the session before */
 #define KB_TAKE_S	30	/* for a client to take what it asked for */
 #define KB_END_S	60	/* for it to arrive, once the session is over */
 #define KB_WATCH_MS	1000
@@ -166,109 +161,7 @@ const struct kb_role kb_srv_role = {
 	.gone		= kb_srv_gone,
 };
 
-/* --- set-up --- */
-
-/* What is said until both agree. */
-struct kb_setup {
-	size_t	hello_len;
-	size_t	accept_len;
-	size_t	challenge_len;
-	bool	auth;
-	u8	hello[KB_NET_MAX];
-	u8	challenge[sizeof(struct kb_challenge)];
-	u8	accept[KB_NET_MAX];
-	struct kb_accept_msg msg;
-	struct kb_hello_msg asked;
-	u8	addrs[KB_QUEUES_MAX * KB_ADDR_MAX];
-};
-
-static void kb_reject(struct kb_session *s, int err, bool again,
-		      const char *why)
-{
-	struct kb_reject_msg msg = {
-		.status	= kb_errno_status(err),
-		.again	= again,
-	};
-	u8 buf[sizeof(struct kb_reject)];
-
-	strscpy(msg.why, why, sizeof(msg.why));
-	kb_net_send(&s->net, buf, kb_build_reject(buf, &msg));
-}
-
-static int kb_refuse(struct kb_session *s, int err, bool again, const char *why)
-{
-	pr_info_ratelimited("%s at %s, export %s: refused: %s\n",
-			    s->hello.client[0] ? s->hello.client : "?",
-			    s->peer_name,
-			    s->hello.export[0] ? s->hello.export : "?", why);
-	trace_kb_srv_violation(s->hello.client, why);
-	kb_reject(s, err, again, why);
-	return err;
-}
-
-static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
-{
-	struct kb_hello_msg *asked = &set->asked;
-	int len;
-
-	len = kb_net_recv(&s->net, set->hello, sizeof(set->hello), KB_SETUP_MS);
-	if (len < 0)
-		return len;
-	if (kb_parse_hello(set->hello, len, asked))
-		return kb_refuse(s, -EPROTO, false, "not a HELLO of version 1");
-	set->hello_len = len;
-	s->hello = *asked;
-	s->hello.addr = NULL;
-	if (kb_port_export(s->port, asked->export, &s->export))
-		return kb_refuse(s, -ENOENT, true, "no such export");
-	return 0;
-}
-
-static int kb_setup_mac(struct kb_session *s, struct kb_setup *set,
-			const char *label, bool accept, u8 mac[KB_MAC])
-{
-	const struct kvec parts[] = {
-		{ set->hello, set->hello_len },
-		{ set->challenge, set->challenge_len },
-		{ set->accept, set->accept_len },
-	};
-
-	return kb_export_mac(s->export, s->hello.client, label, parts,
-			     accept ? 3 : 2, mac);
-}
-
-static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
-{
-	struct kb_challenge_msg challenge;
-	struct kb_auth_msg auth;
-	u8 mac[KB_MAC];
-	int ret;
-
-	ret = kb_setup_mac(s, set, KB_AUTH_CLIENT, false, mac);
-	if (ret < 0)
-		return kb_refuse(s, -EACCES, true, "not a client of it");
-	set->auth = ret;
-	get_random_bytes(challenge.nonce, sizeof(challenge.nonce));
-	challenge.auth = set->auth;
-	set->challenge_len = kb_build_challenge(set->challenge, &challenge);
-	ret = kb_net_send(&s->net, set->challenge, set->challenge_len);
-	if (ret)
-		return ret;
-	/* Where ACCEPT will be there is room for whatever comes instead. */
-	ret = kb_net_recv(&s->net, set->accept, sizeof(set->accept),
-			  KB_SETUP_MS);
-	if (ret < 0)
-		return ret;
-	if (kb_parse_auth(set->accept, ret, &auth))
-		return kb_refuse(s, -EPROTO, false, "not an AUTH");
-	ret = kb_setup_mac(s, set, KB_AUTH_CLIENT, false, mac);
-	if (ret != set->auth || !kb_auth_equal(mac, auth.mac))
-		return kb_refuse(s, -EACCES, true, "not the secret");
-	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
-	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
-		return kb_refuse(s, -ESTALE, false, "it is another disk now");
-	return 0;
-}
+/* --- beginning --- */
 
 static bool kb_session_kin(const struct kb_session *s,
 			   const struct kb_session *old)
@@ -277,13 +170,17 @@ static bool kb_session_kin(const struct kb_session *s,
 	       !strcmp(old->hello.client, s->hello.client);
 }
 
-/*
- * Is nothing left of those that were before? Neither the store nor the client's
- * memory, whose keys come again, may hear of them; and what receives they have
- * are this one's. Of another disk of the client's, which gave that up or crashed,
- * only the store could.
+/**
+ * kb_session_alone() - is nothing left of those that were before?
+ * @s: the session, set up
+ *
+ * Neither the store nor the client's memory, whose keys come again, may hear of
+ * them; and what receives they have are this one's. Of another disk of the client's,
+ * which gave that up or crashed, only the store could.
+ *
+ * Return: whether it is; if not, it will be, see kb_srv_wait.
  */
-static bool kb_session_alone(struct kb_session *s)
+bool kb_session_alone(struct kb_session *s)
 {
 	struct kb_session *old;
 	bool alone = true;
@@ -303,7 +200,13 @@ static bool kb_session_alone(struct kb_session *s)
 	return alone;
 }
 
-static u32 kb_client_sessions(struct kb_session *s)
+/**
+ * kb_client_sessions() - how many sessions has a client?
+ * @s: one of them
+ *
+ * Return: those on the same port, with @s.
+ */
+u32 kb_client_sessions(struct kb_session *s)
 {
 	struct kb_session *other;
 	u32 n = 0;
@@ -316,142 +219,11 @@ static u32 kb_client_sessions(struct kb_session *s)
 	return n;
 }
 
-static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
-{
-	const struct kb_disk_msg *disk = &s->export->store.disk;
-	size_t room = s->fabric->max_msg - sizeof(struct kb_cmd);
-	u32 caps = KB_CAP_FUA;
-
-	if (s->fabric->can_write)
-		caps |= KB_CAP_RDMA_WRITE;
-	if (disk->discard_max && !s->export->store.read_only)
-		caps |= KB_CAP_DISCARD;
-	if (disk->zeroes_max && !s->export->store.read_only)
-		caps |= KB_CAP_WRITE_ZEROES;
-	l->caps &= caps;
-	l->max_io = min(l->max_io, max(round_down(s->port->max_memory,
-						  KB_IO_MIN), KB_IO_MIN));
-	l->inline_max = round_down(min_t(size_t, l->inline_max, room),
-				   KB_SECTOR);
-	l->queues = min(l->queues, s->fabric->nqueues);
-}
-
-/* A receive for each command, and one for a keep-alive or FETCHED. */
-static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
-{
-	struct kb_squeue *sq = &s->queues[i];
-	int ret;
-
-	sq->s = s;
-	sq->q = &s->fabric->queues[i];
-	ret = kb_peer_get(s->fabric, addr, &sq->peer);
-	if (ret)
-		return ret;
-	sq->has_peer = true;
-	sq->credits = kb_credits_take(sq->q, s->limits.depth + 1);
-	if (sq->credits < 2)
-		return -EBUSY;
-	s->limits.depth = sq->credits - 1;
-	return 0;
-}
-
-static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
-{
-	const struct kb_hello_msg *asked = &set->asked;
-	struct kb_fabric *f;
-	int ret = 0;
-	u16 i;
-
-	f = kb_fabric_get(&kb_srv_role, &s->port->select);
-	if (IS_ERR(f))
-		return kb_refuse(s, -ENODEV, true, "the server has no device");
-	spin_lock_bh(&kb_sessions_lock);
-	s->fabric = f;
-	spin_unlock_bh(&kb_sessions_lock);
-	if (READ_ONCE(f->gone))
-		return kb_refuse(s, -ENODEV, true, "the server's device left");
-	if (asked->addr_format != f->info->addr_format ||
-	    asked->addr_len != f->queues[0].addrlen)
-		return kb_refuse(s, -EOPNOTSUPP, false, "another fabric");
-	s->limits = asked->limits;
-	kb_setup_limits(s, &s->limits);
-	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);
-	s->ping.wire = kzalloc(sizeof(*s->ping.wire), GFP_KERNEL);
-	if (!s->queues || !s->ping.wire)
-		return kb_refuse(s, -ENOMEM, true, "no memory");
-	s->nqueues = s->limits.queues;
-	for (i = 0; i < s->nqueues && !ret; i++)
-		ret = kb_setup_queue(s, i, asked->addr + i * asked->addr_len);
-	/* Pages for inline data are there for each slot, so not too many. */
-	if ((u64)s->limits.depth * s->nqueues * PAGE_SIZE >
-	    s->port->max_memory / 4)
-		s->limits.inline_max = 0;
-	for (i = 0; i < s->nqueues && !ret; i++)
-		ret = kb_squeue_init(&s->queues[i]);
-	if (ret)
-		return kb_refuse(s, ret, true, "no room for a session");
-	return 0;
-}
-
-static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
-{
-	struct kb_accept_msg *msg = &set->msg;
-	size_t addrlen = s->fabric->queues[0].addrlen;
-	int ret;
-	u16 i;
-
-	msg->session = s->id;
-	msg->limits = s->limits;
-	memcpy(msg->content, &s->export->uuid, sizeof(msg->content));
-	msg->disk = s->export->store.disk;
-	if (!(s->limits.caps & KB_CAP_DISCARD))
-		msg->disk.discard_max = 0;
-	if (!(s->limits.caps & KB_CAP_WRITE_ZEROES))
-		msg->disk.zeroes_max = 0;
-	msg->addr_len = addrlen;
-	msg->addr = set->addrs;
-	for (i = 0; i < s->nqueues; i++)
-		memcpy(set->addrs + i * addrlen, s->queues[i].q->addr, addrlen);
-	set->accept_len = kb_build_accept(set->accept, msg);
-	ret = kb_setup_mac(s, set, KB_AUTH_SERVER, true, msg->mac);
-	if (ret != set->auth)
-		return kb_refuse(s, -EACCES, true, "not a client of it");
-	kb_build_accept(set->accept, msg);
-	/* Commands may come as soon as the client has its session's id. */
-	spin_lock_bh(&s->lock);
-	s->state = KB_SESSION_LIVE;
-	spin_unlock_bh(&s->lock);
-	spin_lock_bh(&kb_sessions_lock);
-	hash_add_rcu(kb_sessions_by_id, &s->hash, s->id);
-	spin_unlock_bh(&kb_sessions_lock);
-	return kb_net_send(&s->net, set->accept, set->accept_len);
-}
-
-/* One at a time for an export, so that nobody comes in between. */
-static int kb_setup_locked(struct kb_session *s, struct kb_setup *set)
-{
-	u8 unasked[sizeof(struct kb_net_hdr)];
-	int ret;
-
-	lockdep_assert_held(&s->export->setup);
-	/* One that gave up waiting mustn't replace what it began since. */
-	if (kb_net_recv(&s->net, unasked, sizeof(unasked), 1) != -ETIMEDOUT)
-		return -ECONNRESET;
-	spin_lock_bh(&kb_sessions_lock);
-	s->known = true;
-	spin_unlock_bh(&kb_sessions_lock);
-	if (!wait_event_timeout(kb_srv_wait, kb_session_alone(s),
-				msecs_to_jiffies(KB_REPLACE_MS)))
-		return kb_refuse(s, -EBUSY, true,
-				 "the session before is still writing");
-	if (kb_client_sessions(s) > s->port->max_client_sessions)
-		return kb_refuse(s, -EBUSY, true, "too many sessions of a client");
-	ret = kb_setup_fabric(s, set);
-	WRITE_ONCE(s->heard, jiffies);
-	return ret ?: kb_setup_accept(s, set);
-}
-
-static void kb_session_proven(struct kb_session *s)
+/**
+ * kb_session_proven() - a client is who it says, or is gone
+ * @s: its session, no longer half-open
+ */
+void kb_session_proven(struct kb_session *s)
 {
 	mutex_lock(&kb_srv_lock);
 	s->port->half_open -= s->half_open;
@@ -459,29 +231,41 @@ static void kb_session_proven(struct kb_session *s)
 	mutex_unlock(&kb_srv_lock);
 }
 
-static int kb_set_up(struct kb_session *s)
+/**
+ * kb_session_known() - what a client said is believed
+ * @s: its session
+ */
+void kb_session_known(struct kb_session *s)
 {
-	struct kb_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);
-	unsigned int noio;
-	int ret;
+	spin_lock_bh(&kb_sessions_lock);
+	s->known = true;
+	spin_unlock_bh(&kb_sessions_lock);
+}
 
-	if (!set)
-		return -ENOMEM;
-	do
-		get_random_bytes(&s->id, sizeof(s->id));
-	while (!s->id);
-	ret = kb_setup_hello(s, set) ?: kb_setup_auth(s, set);
-	if (!ret) {
-		kb_session_proven(s);
-		/* The client's disk may be of this machine, too. */
-		noio = memalloc_noio_save();
-		mutex_lock(&s->export->setup);
-		ret = kb_setup_locked(s, set);
-		mutex_unlock(&s->export->setup);
-		memalloc_noio_restore(noio);
-	}
-	kfree(set);
-	return ret;
+/**
+ * kb_session_on() - a session is on a device, and ends with it
+ * @s: the session
+ * @f: the device
+ */
+void kb_session_on(struct kb_session *s, struct kb_fabric *f)
+{
+	spin_lock_bh(&kb_sessions_lock);
+	s->fabric = f;
+	spin_unlock_bh(&kb_sessions_lock);
+}
+
+/**
+ * kb_session_live() - let commands come
+ * @s: the session
+ */
+void kb_session_live(struct kb_session *s)
+{
+	spin_lock_bh(&s->lock);
+	s->state = KB_SESSION_LIVE;
+	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&kb_sessions_lock);
+	hash_add_rcu(kb_sessions_by_id, &s->hash, s->id);
+	spin_unlock_bh(&kb_sessions_lock);
 }
 
 /* --- a session's life --- */
@@ -597,9 +381,7 @@ static void kb_session_free_fabric(struct kb_session *s)
 		if (sq->has_peer)
 			kb_peer_put(f, sq->peer);
 	}
-	spin_lock_bh(&kb_sessions_lock);
-	s->fabric = NULL;
-	spin_unlock_bh(&kb_sessions_lock);
+	kb_session_on(s, NULL);
 	kfree(s->queues);
 	kfree(s->ping.wire);
 	kb_fabric_put(f);
