@@ -20,6 +20,7 @@
 
 #include <linux/bio.h>
 #include <linux/configfs.h>
+#include <linux/errseq.h>
 #include <linux/mutex.h>
 #include <linux/uuid.h>
 #include <linux/wait.h>
@@ -41,6 +42,8 @@ struct kb_store {
 	struct file		*file;
 	struct block_device	*bdev;	/* or NULL: a file */
 	bool			read_only;
+	errseq_t		since;	/* of the file's mapping, when it was opened */
+	int			lost;	/* errno of the first write that was, or 0 */
 	struct kb_disk_msg	disk;	/* as clients are told */
 };
 

@@ -2,11 +2,20 @@
 /*
  * What is behind an export: a block device, by bios, or a file, through the page
  * cache. Everything here may sleep, and is called from work items that may.
+ *
+ * That what is in the page cache could not be written is said once, to whoever asks
+ * first. It may not be the client that hears of it: another has the export too, or
+ * the session is over before the reply is sent, and the next session's flush would
+ * be told that all is well. So once a file has failed to keep something, it fails to
+ * keep anything until the export is enabled anew.
  */
+#define pr_fmt(fmt) "kofiblk_srv: " fmt
+
 #include <linux/blkdev.h>
 #include <linux/falloc.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/pagemap.h>
 #include <linux/sizes.h>
 #include <linux/uio.h>
 #include "srv.h"
@@ -89,6 +98,7 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 				      (read_only ? O_RDONLY : O_RDWR), 0);
 	if (IS_ERR(store->file))
 		return PTR_ERR(store->file);
+	store->since = filemap_sample_wb_err(store->file->f_mapping);
 	inode = store->file->f_mapping->host;
 	if (S_ISBLK(inode->i_mode)) {
 		store->bdev = I_BDEV(inode);
@@ -186,6 +196,24 @@ static void kb_store_rw_bdev(struct kb_store_io *io)
 
 /* --- files --- */
 
+/*
+ * Have bytes from @first to @last in stable storage. Of two at the same time one may
+ * find that the other has been told, so the mapping is asked, too, which forgets
+ * nothing; but it doesn't know of what only the filesystem does.
+ */
+static int kb_store_sync(struct kb_store *store, loff_t first, loff_t last)
+{
+	struct file *file = store->file;
+	int err;
+
+	err = vfs_fsync_range(file, first, last, 1) ?:
+	      filemap_check_wb_err(file->f_mapping, store->since);
+	if (err && !cmpxchg(&store->lost, 0, err))
+		pr_err("%pD: lost writes, and fails to flush from now on: %d\n",
+		       file, err);
+	return READ_ONCE(store->lost);
+}
+
 static int kb_store_rw_once(struct kb_store_io *io)
 {
 	loff_t pos = io->offset;
@@ -197,14 +225,16 @@ static int kb_store_rw_once(struct kb_store_io *io)
 	while (iov_iter_count(&iter)) {
 		if (io->write)
 			ret = compat_iter_write(io->store->file, &iter, &pos,
-						io->fua ? RWF_DSYNC : 0);
+						0);
 		else
 			ret = vfs_iter_read(io->store->file, &iter, &pos, 0);
 		/* The file may have become shorter. */
 		if (ret <= 0)
 			return ret ?: -EIO;
 	}
-	return 0;
+	/* With RWF_DSYNC one couldn't tell what failed. */
+	return io->write && io->fua ?
+	       kb_store_sync(io->store, io->offset, pos - 1) : 0;
 }
 
 /**
@@ -241,7 +271,7 @@ int kb_store_flush(struct kb_store *store)
 {
 	if (store->bdev)
 		return blkdev_issue_flush(store->bdev);
-	return vfs_fsync(store->file, 1);
+	return kb_store_sync(store, 0, LLONG_MAX);
 }
 
 /**

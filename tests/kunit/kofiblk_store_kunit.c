@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is behind an export of kofiblk's server: a file whose filesystem does what a
+ * case says.
+ */
+/* Before others, as it says what its messages begin with. */
+#include "../../samples/blk/srv_store.c"
+
+#include <kunit/test.h>
+#include <linux/bvec.h>
+#include <linux/module.h>
+#include <linux/shmem_fs.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#define ROOM	SZ_1M
+
+static struct scene {
+	struct kb_store	store;
+	struct page	*page;
+	struct bio_vec	bvec;
+	int		fsync_err;	/* once, and the mapping doesn't know */
+	unsigned int	fsyncs;
+	unsigned int	dones;
+} *scene;
+
+/* --- a file --- */
+
+/* All goes to the page cache, where nobody looks for it. */
+static ssize_t file_write(struct kiocb *iocb, struct iov_iter *from)
+{
+	size_t len = iov_iter_count(from);
+
+	iov_iter_advance(from, len);
+	iocb->ki_pos += len;
+	return generic_write_sync(iocb, len);
+}
+
+static ssize_t file_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	size_t len = iov_iter_zero(iov_iter_count(to), to);
+
+	iocb->ki_pos += len;
+	return len;
+}
+
+static int file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	int err = xchg(&scene->fsync_err, 0);
+
+	scene->fsyncs++;
+	return file_check_and_advance_wb_err(file) ?: err;
+}
+
+static const struct file_operations file_ops = {
+	.read_iter	= file_read,
+	.write_iter	= file_write,
+	.fsync		= file_fsync,
+};
+
+/* As kb_store_open() does with a file that has a path. */
+static void open_file(struct kunit *test)
+{
+	struct file *file = shmem_file_setup("kunit", ROOM, 0);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	file->f_op = &file_ops;
+	scene->store = (struct kb_store) { .file = file };
+	scene->store.since = filemap_sample_wb_err(file->f_mapping);
+	kb_store_limits_file(&scene->store);
+}
+
+static void file_done(struct kb_store_io *io)
+{
+	scene->dones++;
+}
+
+static int file_rw(struct kunit *test, bool write, bool fua)
+{
+	struct kb_store_io io = {
+		.store	= &scene->store,
+		.write	= write,
+		.fua	= fua,
+		.bvec	= &scene->bvec,
+		.nbvec	= 1,
+		.bytes	= PAGE_SIZE,
+		.done	= file_done,
+	};
+	unsigned int dones = scene->dones;
+
+	kb_store_rw(&io);
+	KUNIT_EXPECT_EQ(test, scene->dones, dones + 1);
+	return io.err;
+}
+
+static void writeback_fails(void)
+{
+	mapping_set_error(scene->store.file->f_mapping, -EIO);
+}
+
+/* --- cases --- */
+
+static void keeps(struct kunit *test)
+{
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 0U);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 2U);
+	KUNIT_EXPECT_EQ(test, file_rw(test, false, true), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 2U);
+}
+
+/* It isn't the first to ask who has to know. */
+static void loses(struct kunit *test)
+{
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	writeback_fails();
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EIO);
+	/* What isn't to be kept yet is no worse off. */
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	KUNIT_EXPECT_EQ(test, file_rw(test, false, false), 0);
+	/* It is for who enables it anew to know. */
+	fput(scene->store.file);
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), 0);
+}
+
+/* A write is told of another's error, and is not the last to be. */
+static void loses_before_fua(struct kunit *test)
+{
+	open_file(test);
+	writeback_fails();
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EIO);
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+}
+
+/* Someone else has asked, and this flush is on its way as he is told. */
+static void loses_unheard(struct kunit *test)
+{
+	open_file(test);
+	writeback_fails();
+	KUNIT_EXPECT_EQ(test, vfs_fsync(scene->store.file, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+}
+
+/* As of a journal, or of the cache of the filesystem's device. */
+static void fsync_fails(struct kunit *test)
+{
+	open_file(test);
+	scene->fsync_err = -EROFS;
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EROFS);
+	writeback_fails();
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EROFS);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EROFS);
+}
+
+/* --- the scene --- */
+
+static int store_init(struct kunit *test)
+{
+	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene);
+	scene->page = alloc_page(GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene->page);
+	bvec_set_page(&scene->bvec, scene->page, PAGE_SIZE, 0);
+	return 0;
+}
+
+static void store_exit(struct kunit *test)
+{
+	if (scene->store.file)
+		fput(scene->store.file);
+	__free_page(scene->page);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(keeps),
+	KUNIT_CASE(loses),
+	KUNIT_CASE(loses_before_fua),
+	KUNIT_CASE(loses_unheard),
+	KUNIT_CASE(fsync_fails),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_store",
+	.init		= store_init,
+	.exit		= store_exit,
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of what kofiblk's server stores in");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
