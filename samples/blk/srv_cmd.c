@@ -28,7 +28,6 @@ static int kb_cmd_refused(const struct kb_session *s,
 static const char *kb_cmd_violates(const struct kb_session *s,
 				   const struct kb_cmd_msg *msg)
 {
-	const struct kb_disk_msg *disk = &s->export->store.disk;
 	u32 caps = s->limits.caps;
 
 	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
@@ -36,9 +35,6 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
 	    msg->bytes > s->limits.max_io)
 		return "too many bytes";
-	if ((msg->op == KB_OP_DISCARD && msg->bytes > disk->discard_max) ||
-	    (msg->op == KB_OP_WRITE_ZEROES && msg->bytes > disk->zeroes_max))
-		return "too many bytes at a time";
 	if (msg->data && msg->bytes > s->limits.inline_max)
 		return "too many bytes inline";
 	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||

@@ -302,28 +302,51 @@ static void kb_run_store(struct kb_req *req)
 	kb_store_rw(&req->sio);
 }
 
-static void kb_run_other(struct kb_req *req)
+static int kb_run_part(struct kb_req *req, u64 offset, u64 bytes)
 {
 	struct kb_store *store = &req->sq->s->export->store;
 	const struct kb_cmd_msg *cmd = &req->cmd;
+
+	if (cmd->op == KB_OP_DISCARD)
+		return kb_store_discard(store, offset, bytes);
+	return kb_store_zeroes(store, offset, bytes, cmd->flags & KB_CMD_NOUNMAP,
+			       cmd->flags & KB_CMD_FUA);
+}
+
+/*
+ * In parts, lest who ends the session wait for all of a large range. The client may
+ * well ask for more than it was told: its disk was made when the store could do more
+ * at a time.
+ */
+static int kb_run_range(struct kb_req *req)
+{
+	const struct kb_disk_msg *disk = &req->sq->s->export->store.disk;
+	u64 most = req->cmd.op == KB_OP_DISCARD ? disk->discard_max :
+						  disk->zeroes_max;
+	u64 done, len;
+	int err = 0;
+
+	for (done = 0; done < req->cmd.bytes && !err; done += len) {
+		if (READ_ONCE(req->sq->s->state) != KB_SESSION_LIVE)
+			return -ESHUTDOWN;
+		len = min(req->cmd.bytes - done, most);
+		err = kb_run_part(req, req->cmd.offset + done, len);
+	}
+	return err;
+}
+
+static void kb_run_other(struct kb_req *req)
+{
 	int err;
 
 	if (!kb_io_begin(req)) {
 		kb_req_end(req, -ESHUTDOWN);
 		return;
 	}
-	switch (cmd->op) {
-	case KB_OP_FLUSH:
-		err = kb_store_flush(store);
-		break;
-	case KB_OP_DISCARD:
-		err = kb_store_discard(store, cmd->offset, cmd->bytes);
-		break;
-	default:
-		err = kb_store_zeroes(store, cmd->offset, cmd->bytes,
-				      cmd->flags & KB_CMD_NOUNMAP,
-				      cmd->flags & KB_CMD_FUA);
-	}
+	if (req->cmd.op == KB_OP_FLUSH)
+		err = kb_store_flush(&req->sq->s->export->store);
+	else
+		err = kb_run_range(req);
 	kb_io_end(req);
 	kb_req_end(req, err);
 }

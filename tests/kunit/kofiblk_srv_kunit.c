@@ -109,6 +109,48 @@ static void other_operations(struct kunit *test)
 	}
 }
 
+/* More than the store does at a time, as its clients may think that it does more. */
+static void large_ranges(struct kunit *test)
+{
+	static const u8 ops[] = { KB_OP_DISCARD, KB_OP_WRITE_ZEROES };
+	struct kb_cmd_msg msg;
+	u16 i;
+
+	scene->export.store.disk.discard_max = 65536;
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		msg = command(ops[i], i, 1);
+		msg.bytes = 2 * 65536 + 4096;
+		scene->others = 0;
+		scene->other_err = 0;
+		scene->sum = 0;
+		say(&msg);
+		KUNIT_EXPECT_NULL(test, scene->violation);
+		KUNIT_ASSERT_EQ(test, scene->others, 3U);
+		KUNIT_EXPECT_EQ(test, scene->end, msg.offset + msg.bytes);
+		KUNIT_EXPECT_EQ(test, scene->sum, msg.bytes);
+		KUNIT_EXPECT_EQ(test, scene->most, 65536ULL);
+		replied(test, ops[i], msg.id, KB_OK, 0);
+		reply_arrived(test);
+		/* What is left isn't tried. */
+		msg.id = KB_ID(i, 2ULL);
+		scene->others = 0;
+		scene->other_err = -ENOSPC;
+		say(&msg);
+		KUNIT_EXPECT_EQ(test, scene->others, 1U);
+		replied(test, ops[i], msg.id, KB_NOSPC, 0);
+		reply_arrived(test);
+	}
+	/* Nor does it go on once nobody waits for it. */
+	msg.id = KB_ID(0, 3ULL);
+	scene->others = 0;
+	scene->other_err = 0;
+	scene->last = 2;
+	say(&msg);
+	KUNIT_EXPECT_EQ(test, scene->others, 2U);
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+}
+
 struct wrong {
 	const char	*what;
 	u8		op;
@@ -131,9 +173,6 @@ static const struct wrong wrongs[] = {
 	{ "FETCHED of nothing", KB_OP_FETCHED },
 	{ "too many bytes", KB_OP_READ, .bytes = 131072 },
 	{ "too many bytes to be written", KB_OP_WRITE, .bytes = 131072 },
-	{ "too many zeroes", KB_OP_WRITE_ZEROES, .bytes = 131072 },
-	{ "more than a discard may have", KB_OP_DISCARD,
-	  .bytes = BIT_ULL(62) + 4096 },
 	{ "DISCARD not granted", KB_OP_DISCARD, .caps = KB_CAP_DISCARD },
 	{ "WRITE_ZEROES not granted", KB_OP_WRITE_ZEROES,
 	  .caps = KB_CAP_WRITE_ZEROES },
@@ -334,6 +373,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(lost_data),
 	KUNIT_CASE(inline_writes),
 	KUNIT_CASE(other_operations),
+	KUNIT_CASE(large_ranges),
 	KUNIT_CASE_PARAM(wrong_commands, wrongs_gen_params),
 	KUNIT_CASE(slots),
 	KUNIT_CASE(replies_run_out),

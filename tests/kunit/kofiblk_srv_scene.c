@@ -36,6 +36,10 @@ static struct scene {
 	struct kb_store_io	*ios[OPS];
 	unsigned int		nops, nrmas, nios;
 	unsigned int		others;		/* at the store */
+	unsigned int		last;		/* when that is, the client leaves */
+	u64			end;		/* of the latest's range */
+	u64			sum;		/* of their bytes */
+	u64			most;		/* of one */
 	int			other_err;
 	const char		*violation;
 	unsigned int		stops;
@@ -80,26 +84,38 @@ void kb_store_rw(struct kb_store_io *io)
 	spin_unlock_bh(&scene_lock);
 }
 
-static int other(void)
+static void end_session(void)
 {
-	scene->others++;
+	spin_lock_bh(&scene->s.lock);
+	scene->s.state = KB_SESSION_ENDING;
+	spin_unlock_bh(&scene->s.lock);
+}
+
+static int other(u64 offset, u64 bytes)
+{
+	scene->end = offset + bytes;
+	scene->sum += bytes;
+	scene->most = max(scene->most, bytes);
+	if (++scene->others == scene->last)
+		end_session();
 	return scene->other_err;
 }
 
 int kb_store_flush(struct kb_store *store)
 {
-	return other();
+	scene->others++;
+	return scene->other_err;
 }
 
 int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
 {
-	return other();
+	return other(offset, bytes);
 }
 
 int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap,
 		    bool fua)
 {
-	return other();
+	return other(offset, bytes);
 }
 
 void kb_session_stop(struct kb_session *s, bool again)
@@ -223,13 +239,6 @@ static void nothing_happened(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
 	KUNIT_EXPECT_EQ(test, scene->others, 0U);
-}
-
-static void end_session(void)
-{
-	spin_lock_bh(&scene->s.lock);
-	scene->s.state = KB_SESSION_ENDING;
-	spin_unlock_bh(&scene->s.lock);
 }
 
 /* --- the scene --- */
