@@ -489,8 +489,9 @@ static void efasim_dev_start_remote(struct efasim_op *op)
 static void efasim_dev_start_local(struct efasim_op *op)
 {
 	struct efasim_dev *dev = op->qp->dev;
-	u32 max = READ_ONCE(dev->fault[EFASIM_F_reg_delay_us]);
-	u32 us = max ? prandom_u32_state(&dev->rnd) % (max + 1) : 0;
+	u64 max = READ_ONCE(dev->fault[EFASIM_F_reg_delay_us]);
+	/* From 0 to max, which may be the largest there is. */
+	u32 us = max ? prandom_u32_state(&dev->rnd) * (max + 1) >> 32 : 0;
 
 	if (us)
 		atomic64_inc(&dev->injected[EFASIM_F_reg_delay_us]);

@@ -697,6 +697,25 @@ static void engine_young_handle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_slid_lag_us), 1);
 }
 
+/* Any value of the knob is one, the largest too: more than an hour, most likely. */
+static void engine_late_registration(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_qp *qp = p->a.qp;
+
+	p->a.dev.fault[EFASIM_F_reg_delay_us] = U32_MAX;
+	*efasim_sq_slot(qp, qp->sq_prod) = (struct efasim_wqe) {
+		.op = EFASIM_OP_FAST_INV,
+	};
+	efasim_sq_doorbell(qp, qp->sq_prod + 1);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 0);
+	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_reg_delay_us), 1);
+	KUNIT_EXPECT_TRUE(test, qp->ops[0].timer.armed);
+	KUNIT_EXPECT_GT(test, ktime_us_delta(qp->ops[0].timer.node.expires,
+					     ktime_get()), USEC_PER_SEC);
+}
+
 /* Right in form, wild in content, and the device at work all the while. */
 static void engine_wild_packets(struct kunit *test)
 {
@@ -740,6 +759,7 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_own_silence),
 	KUNIT_CASE(engine_seed),
 	KUNIT_CASE(engine_young_handle),
+	KUNIT_CASE(engine_late_registration),
 	KUNIT_CASE(engine_wild_packets),
 	{ }
 };
