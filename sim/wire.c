@@ -17,8 +17,9 @@ static_assert(sizeof(struct efasim_wire_hdr) == 80, "wire format");
 static_assert(sizeof(struct efasim_wire_req) == 48, "wire format");
 static_assert(sizeof(struct efasim_wire_resp) == 16, "wire format");
 
-/* The device's status codes end here; a response with more is nonsense. */
-#define STATUS_MAX	18
+/* The device's status codes; a response with another is nonsense. */
+#define STATUS_LAST		15
+#define STATUS_APART		18
 #define QPN_MAX		0xffff
 
 static const struct {
@@ -121,7 +122,7 @@ static enum efasim_wire_err parse_resp(const void *buf, struct efasim_pkt *pkt)
 	pkt->op = __be64_to_cpu(resp.op);
 	pkt->seg = __be32_to_cpu(resp.seg);
 	pkt->status = __be32_to_cpu(resp.status);
-	if (pkt->status > STATUS_MAX)
+	if (pkt->status > STATUS_LAST && pkt->status != STATUS_APART)
 		return EFASIM_WIRE_FIELD_BAD;
 	if (pkt->type == EFASIM_PKT_DATA && pkt->status)
 		return EFASIM_WIRE_FIELD_BAD;

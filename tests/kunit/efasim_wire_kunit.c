@@ -150,6 +150,10 @@ static const struct bad_field bad_fields[] = {
 	{ "address wraps", EFASIM_PKT_WRITE, REQ(raddr), U64_MAX - 3,
 	  EFASIM_WIRE_FIELD_BAD },
 	{ "status", EFASIM_PKT_RESP, RESP(status), 19, EFASIM_WIRE_FIELD_BAD },
+	{ "no status of the device's", EFASIM_PKT_RESP, RESP(status), 16,
+	  EFASIM_WIRE_FIELD_BAD },
+	{ "nor is the next", EFASIM_PKT_RESP, RESP(status), 17,
+	  EFASIM_WIRE_FIELD_BAD },
 	{ "data with status", EFASIM_PKT_DATA, RESP(status), 1,
 	  EFASIM_WIRE_FIELD_BAD },
 };
