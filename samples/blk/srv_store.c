@@ -48,8 +48,8 @@ static void kb_store_limits_bdev(struct kb_store *store)
 	/* Where the device can't, they are written, while the client waits. */
 	disk->zeroes_max = KB_IO_MAX;
 	if (bdev_write_zeroes_sectors(bdev))
-		disk->zeroes_max = min_t(u64, KB_FILE_MAX, (u64)
-			bdev_write_zeroes_sectors(bdev) << SECTOR_SHIFT);
+		disk->zeroes_max = round_down(min_t(u64, KB_FILE_MAX, (u64)
+			bdev_write_zeroes_sectors(bdev) << SECTOR_SHIFT), block);
 }
 
 static void kb_store_limits_file(struct kb_store *store)

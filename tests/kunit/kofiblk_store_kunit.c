@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What is behind an export of kofiblk's server: a file whose filesystem does what a
- * case says.
+ * case says, and a block device that is nothing but its limits.
  */
 /* Before others, as it says what its messages begin with. */
 #include "../../samples/blk/srv_store.c"
@@ -160,6 +160,37 @@ static void fsync_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EROFS);
 }
 
+/* --- a block device --- */
+
+static void bdev_limits(struct kunit *test)
+{
+	const struct kb_disk_msg *disk = &scene->store.disk;
+	struct request_queue *q;
+
+	q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	scene->store.bdev = kunit_kzalloc(test, sizeof(*scene->store.bdev),
+					  GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	KUNIT_ASSERT_NOT_NULL(test, scene->store.bdev);
+	scene->store.bdev->bd_queue = q;
+	q->limits.logical_block_size = 4096;
+	q->limits.physical_block_size = 4096;
+	kb_store_limits_bdev(&scene->store);
+	KUNIT_EXPECT_EQ(test, disk->logical_block, 4096U);
+	KUNIT_EXPECT_EQ(test, disk->discard_max, 0ULL);
+	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KB_IO_MAX);
+	/* Not in blocks, as SCSI's are with a transport's limit. */
+	q->limits.max_discard_sectors = 8191;
+	q->limits.max_write_zeroes_sectors = 8191;
+	kb_store_limits_bdev(&scene->store);
+	KUNIT_EXPECT_EQ(test, disk->discard_max, 8184ULL << SECTOR_SHIFT);
+	KUNIT_EXPECT_EQ(test, disk->discard_granularity, 4096U);
+	KUNIT_EXPECT_EQ(test, disk->zeroes_max, 8184ULL << SECTOR_SHIFT);
+	q->limits.max_write_zeroes_sectors = UINT_MAX;
+	kb_store_limits_bdev(&scene->store);
+	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KB_FILE_MAX);
+}
+
 /* --- the scene --- */
 
 static int store_init(struct kunit *test)
@@ -185,6 +216,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_before_fua),
 	KUNIT_CASE(loses_unheard),
 	KUNIT_CASE(fsync_fails),
+	KUNIT_CASE(bdev_limits),
 	{}
 };
 
