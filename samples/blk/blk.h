@@ -423,6 +423,7 @@ void kbc_disk_remove(struct kbc_disk *d);
 void kbc_disk_free(struct kbc_disk *d);
 void kbc_disk_update(struct kbc_disk *d);
 void kbc_complete(struct request *rq, blk_status_t status);
+void kbc_requeue(struct kbc_disk *d, struct request *rq);
 void kbc_gate_open(struct kbc_disk *d);
 void kbc_gate_close(struct kbc_disk *d);
 void kbc_gate_fail(struct kbc_disk *d);

@@ -221,6 +221,26 @@ static void kbc_kick_requeued(struct kbc_disk *d)
 		blk_mq_kick_requeue_list(d->disk->queue);
 }
 
+/**
+ * kbc_requeue() - have a request sent again, when there is a session
+ * @d: the disk
+ * @rq: the request; it fails if there is no hope of one
+ *
+ * Context: Any but hard IRQ.
+ */
+void kbc_requeue(struct kbc_disk *d, struct request *rq)
+{
+	blk_mq_requeue_request(rq, false);
+	WRITE_ONCE(d->requeued, 1);
+	/*
+	 * Pairs with xchg() above, by kbc_gate_fail(): either that sees the request, or
+	 * we see that there is no hope any more.
+	 */
+	smp_mb();
+	if (READ_ONCE(d->failing))
+		kbc_kick_requeued(d);
+}
+
 static void kbc_gate_set(struct kbc_disk *d, bool closed)
 {
 	lockdep_assert_held(&d->gate);

@@ -122,9 +122,7 @@ static void kbc_request_end(struct kbc_end *end)
 	    !READ_ONCE(d->failing) &&
 	    READ_ONCE(kbc_pdu(rq)->faults) <= KBC_FAULTS_MAX) {
 		atomic_long_inc(&d->stats.replays);
-		/* Kicked when there is a session, or no hope of one. */
-		blk_mq_requeue_request(rq, false);
-		WRITE_ONCE(d->requeued, 1);
+		kbc_requeue(d, rq);
 		return;
 	}
 	if (end->aborted) {
