@@ -123,10 +123,17 @@ static void kb_reserve_give(struct kb_req *req)
 		kb_req_next(next, kb_io_wq, kb_run_begin);
 }
 
+/* What it is charged with: of a page that it has a piece of nobody has the rest. */
+static u32 kb_mem_bytes(const struct kb_req *req)
+{
+	return PAGE_ALIGN(req->cmd.bytes);
+}
+
 /* May a session have so much more? One request always may. Return: as above. */
 static int kb_mem_charge(struct kb_req *req)
 {
 	struct kb_session *s = req->sq->s;
+	u32 bytes = kb_mem_bytes(req);
 	int ret = 0;
 
 	spin_lock_bh(&s->lock);
@@ -134,8 +141,8 @@ static int kb_mem_charge(struct kb_req *req)
 		ret = -ESHUTDOWN;
 	} else if (!s->memory ||
 		   (list_empty(&s->mem_wait) &&
-		    s->memory + req->cmd.bytes <= s->port->max_memory)) {
-		s->memory += req->cmd.bytes;
+		    s->memory + bytes <= s->port->max_memory)) {
+		s->memory += bytes;
 		req->charged = true;
 	} else {
 		ret = -EAGAIN;
@@ -152,16 +159,16 @@ static void kb_mem_uncharge(struct kb_req *req)
 	struct kb_req *next;
 
 	spin_lock_bh(&s->lock);
-	s->memory -= req->cmd.bytes;
+	s->memory -= kb_mem_bytes(req);
 	req->charged = false;
 	for (;;) {
 		next = list_first_entry_or_null(&s->mem_wait, struct kb_req,
 						list);
-		if (!next || (s->memory && s->memory + next->cmd.bytes >
+		if (!next || (s->memory && s->memory + kb_mem_bytes(next) >
 						   s->port->max_memory))
 			break;
 		list_del(&next->list);
-		s->memory += next->cmd.bytes;
+		s->memory += kb_mem_bytes(next);
 		next->charged = true;
 		kb_req_next(next, kb_io_wq, kb_run_begin);
 	}

@@ -29,6 +29,29 @@ static void memory_is_bounded(struct kunit *test)
 	reply_arrived(test);
 }
 
+/* A piece of a page is a page. */
+static void memory_is_of_pages(struct kunit *test)
+{
+	struct kb_cmd_msg msg;
+	u16 i;
+
+	scene->export.store.disk.logical_block = 512;
+	scene->port.max_memory = 2 * PAGE_SIZE;
+	for (i = 0; i < 3; i++) {
+		msg = command(KB_OP_READ, i, 1);
+		msg.bytes = 512;
+		say(&msg);
+	}
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, (u32)(2 * PAGE_SIZE));
+	for (i = 0; i < 3 && scene->nios; i++) {
+		store_done(test, 0);
+		rma_done(test, 0);
+		reply_arrived(test);
+	}
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+}
+
 /* What waited for memory doesn't begin once its client is gone. */
 static void stale_waiting(struct kunit *test)
 {
@@ -114,6 +137,7 @@ static void reserve(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(memory_is_bounded),
+	KUNIT_CASE(memory_is_of_pages),
 	KUNIT_CASE(stale_waiting),
 	KUNIT_CASE(waiters_end),
 	KUNIT_CASE(reserve),
