@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include <linux/err.h>
+#include <linux/minmax.h>
 #include <linux/parser.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -98,7 +99,10 @@ static int kbc_opt_number(unsigned int *field, const char *text,
 
 static int kbc_opt_max_io(struct kbc_options *opts, const char *text)
 {
-	return kbc_opt_number(&opts->max_io, text, KB_IO_MIN, KB_IO_MAX) ?:
+	/* The block layer has no request of less than a page. */
+	const unsigned int least = max_t(unsigned int, KB_IO_MIN, PAGE_SIZE);
+
+	return kbc_opt_number(&opts->max_io, text, least, KB_IO_MAX) ?:
 	       opts->max_io % KB_IO_MIN ? -EINVAL : 0;
 }
 

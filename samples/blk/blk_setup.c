@@ -378,6 +378,12 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 		kbc_err(d, "the server grants what wasn't asked for\n");
 		return -EPROTO;
 	}
+	/* The block layer has no request of less than a page. */
+	if (accept->limits.max_io < PAGE_SIZE) {
+		kbc_err(d, "the server grants %u bytes at a time, less than a page\n",
+			accept->limits.max_io);
+		return -EPROTO;
+	}
 	changed = d->known ? kbc_changed(d, accept) : NULL;
 	if (!changed)
 		return 0;
