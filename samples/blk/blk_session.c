@@ -257,6 +257,8 @@ static void kbc_session_try(struct kbc_disk *d)
 
 	if (kbc_given_up(d)) {
 		kbc_err(d, "given up\n");
+		/* Here, as who deletes it may need memory that only this frees. */
+		kbc_gate_fail(d);
 		kbc_disk_delete(d);
 		wait_event_idle(d->wait, READ_ONCE(d->stopping));
 		return;
