@@ -178,7 +178,8 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 		return kb_refuse(s, -ENODEV, true, "the server's device left");
 	if (asked->addr_format != f->info->addr_format ||
 	    asked->addr_len != f->queues[0].addrlen)
-		return kb_refuse(s, -EOPNOTSUPP, false, "another fabric");
+		/* For now: another device may be back the next time. */
+		return kb_refuse(s, -EOPNOTSUPP, true, "another fabric");
 	s->limits = asked->limits;
 	kb_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);

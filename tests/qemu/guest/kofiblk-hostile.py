@@ -157,6 +157,15 @@ def wrong_messages():
     refused("another client", hello(client=b"guest"), ACCESS)
 
 
+def other_fabric():
+    """What is refused by the device that there is now may not be by the next."""
+    talk = Talk()
+    kind, message = authenticate(talk, hello(addr_format=0xffff))
+    report(status(kind, message) == NOTSUPP and message[18] == 1,
+           f"another fabric is refused for now: {message[16:19].hex()}")
+    talk.close()
+
+
 def wrong_proofs():
     def tried(what, key=SECRET, want=ACCESS, **change):
         talk = Talk()
@@ -254,6 +263,7 @@ def main():
     works("after wrong messages")
     wrong_proofs()
     works("after wrong proofs")
+    other_fabric()
     noise()
     works("after noise")
     slow()
