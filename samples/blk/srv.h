@@ -219,7 +219,8 @@ struct kb_session {
 	int			resize;		/* the client is to be told */
 	unsigned long		heard;		/* jiffies */
 	bool			half_open;	/* under kb_srv_lock */
-	bool			known;		/* hello was believed */
+	bool			proven;		/* hello is true */
+	bool			known;		/* and has had its turn */
 	struct kb_hello_msg	hello;		/* without addresses */
 	struct kb_limits	limits;
 	struct kb_fabric	*fabric;
@@ -262,8 +263,8 @@ void kb_sessions_resize(struct kb_export *export);
 void kb_session_violated(struct kb_session *s, const char *how);
 int kb_sessions_show(struct seq_file *m, void *unused);
 bool kb_session_alone(struct kb_session *s);
-u32 kb_client_sessions(struct kb_session *s);
-void kb_session_proven(struct kb_session *s);
+bool kb_session_proven(struct kb_session *s);
+void kb_session_closed(struct kb_session *s);
 void kb_session_known(struct kb_session *s);
 void kb_session_on(struct kb_session *s, struct kb_fabric *f);
 void kb_session_live(struct kb_session *s);

@@ -200,30 +200,49 @@ bool kb_session_alone(struct kb_session *s)
 	return alone;
 }
 
-/**
- * kb_client_sessions() - how many sessions has a client?
- * @s: one of them
- *
- * Return: those on the same port, with @s.
- */
-u32 kb_client_sessions(struct kb_session *s)
+/* What @old has is to be @other's, once that has had its turn. */
+static bool kb_session_heir(const struct kb_session *old,
+			    const struct kb_session *other)
+{
+	return other->proven && READ_ONCE(other->state) == KB_SESSION_NEW &&
+	       other->export == old->export &&
+	       !strcmp(other->hello.client, old->hello.client) &&
+	       !memcmp(other->hello.disk, old->hello.disk,
+		       sizeof(old->hello.disk));
+}
+
+static bool kb_session_replaced(const struct kb_session *old)
+{
+	struct kb_session *other;
+
+	lockdep_assert_held(&kb_sessions_lock);
+	if (READ_ONCE(old->state) == KB_SESSION_NEW)
+		return false;
+	list_for_each_entry(other, &kb_sessions, list)
+		if (kb_session_heir(old, other))
+			return true;
+	return false;
+}
+
+/* Those that are to be replaced don't count: a client may come back with all. */
+static u32 kb_client_sessions(const struct kb_session *s)
 {
 	struct kb_session *other;
 	u32 n = 0;
 
-	spin_lock_bh(&kb_sessions_lock);
+	lockdep_assert_held(&kb_sessions_lock);
 	list_for_each_entry(other, &kb_sessions, list)
-		n += other->known && other->port == s->port &&
-		     !strcmp(other->hello.client, s->hello.client);
-	spin_unlock_bh(&kb_sessions_lock);
+		n += other->proven && other->port == s->port &&
+		     !strcmp(other->hello.client, s->hello.client) &&
+		     !kb_session_replaced(other);
 	return n;
 }
 
 /**
- * kb_session_proven() - a client is who it says, or is gone
- * @s: its session, no longer half-open
+ * kb_session_closed() - a session isn't half-open any more
+ * @s: the session
  */
-void kb_session_proven(struct kb_session *s)
+void kb_session_closed(struct kb_session *s)
 {
 	mutex_lock(&kb_srv_lock);
 	s->port->half_open -= s->half_open;
@@ -232,7 +251,26 @@ void kb_session_proven(struct kb_session *s)
 }
 
 /**
- * kb_session_known() - what a client said is believed
+ * kb_session_proven() - a client is who it says
+ * @s: its session, no longer half-open
+ *
+ * From here on it may wait for others of the same export, for as long as they take.
+ * So a client's are counted here.
+ *
+ * Return: whether it may have this one, too.
+ */
+bool kb_session_proven(struct kb_session *s)
+{
+	spin_lock_bh(&kb_sessions_lock);
+	s->proven = true;
+	s->proven = kb_client_sessions(s) <= s->port->max_client_sessions;
+	spin_unlock_bh(&kb_sessions_lock);
+	kb_session_closed(s);
+	return s->proven;
+}
+
+/**
+ * kb_session_known() - others of the same client may have to give way
  * @s: its session
  */
 void kb_session_known(struct kb_session *s)
@@ -410,7 +448,7 @@ static int kb_session_thread(void *arg)
 	int ret;
 
 	ret = kb_set_up(s);
-	kb_session_proven(s);
+	kb_session_closed(s);
 	if (!ret) {
 		pr_info("%s at %s has %s, %u queues of %u\n", s->hello.client,
 			s->peer_name, s->hello.export, s->nqueues,
@@ -521,7 +559,7 @@ void kb_session_start(struct kb_session *s)
 	task = kthread_run(kb_session_thread, s, "kofiblk_srv");
 	if (!IS_ERR(task))
 		return;
-	kb_session_proven(s);
+	kb_session_closed(s);
 	kb_session_gone(s);
 	atomic_dec(&kb_threads);
 }

@@ -244,8 +244,6 @@ static int kb_setup_locked(struct kb_session *s, struct kb_setup *set)
 				msecs_to_jiffies(KB_REPLACE_MS)))
 		return kb_refuse(s, -EBUSY, true,
 				 "the session before is still writing");
-	if (kb_client_sessions(s) > s->port->max_client_sessions)
-		return kb_refuse(s, -EBUSY, true, "too many sessions of a client");
 	ret = kb_setup_fabric(s, set);
 	WRITE_ONCE(s->heard, jiffies);
 	return ret ?: kb_setup_accept(s, set);
@@ -270,8 +268,9 @@ int kb_set_up(struct kb_session *s)
 		get_random_bytes(&s->id, sizeof(s->id));
 	while (!s->id);
 	ret = kb_setup_hello(s, set) ?: kb_setup_auth(s, set);
+	if (!ret && !kb_session_proven(s))
+		ret = kb_refuse(s, -EBUSY, true, "too many sessions of a client");
 	if (!ret) {
-		kb_session_proven(s);
 		/* The client's disk may be of this machine, too. */
 		noio = memalloc_noio_save();
 		mutex_lock(&s->export->setup);

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Clients of kofiblk's server that no client is:  hostile.py ADDRESS PORT ADDR_FORMAT
+"""Clients of kofiblk's server that no client is:  hostile.py ADDRESS PORT ADDR_FORMAT [MAY]
 
-Prints TAP. After each of them an ordinary one must be served."""
+Prints TAP. After each of them an ordinary one must be served. With MAY only one of them,
+that comes more often than it may, at a server that takes its time."""
 
 import contextlib
 import hashlib
 import hmac
 import os
 import random
+import select
 import socket
 import struct
 import sys
@@ -241,6 +243,33 @@ def slow():
         talk.close()
 
 
+def crowd(may):
+    """A client has as many connections as it may, all of which wait, and four more."""
+    talks = []
+    for n in range(may + 4):
+        talk = Talk(f"127.0.1.{1 + n // 4}")
+        first = hello()
+        talk.send(first)
+        challenge = talk.recv()[1]
+        talk.send(header(AUTH, 48) + proof(SECRET, first, challenge))
+        talks.append(talk)
+    begin = time.monotonic()
+    answered = select.select([talk.sock for talk in talks], [], [], 5)[0]
+    while len(answered) < 4 and time.monotonic() - begin < 5:
+        time.sleep(0.2)
+        answered = select.select([talk.sock for talk in talks], [], [], 0)[0]
+    words = [talk.recv()[1][24:].rstrip(b"\0") for talk in talks if talk.sock in answered]
+    report(words == [b"too many sessions of a client"] * 4,
+           f"{may + 4} of a client that may have {may}: {words}")
+    talk = Talk("127.0.0.9")
+    talk.send(hello())
+    kind, message = talk.recv()
+    report(kind == CHALLENGE, f"another is heard, meanwhile: {kind} {status(kind, message)}")
+    talk.close()
+    for talk in talks:
+        talk.close()
+
+
 def noise():
     rng = random.Random(1)
     right = hello()
@@ -258,6 +287,10 @@ def noise():
 
 
 def main():
+    if len(sys.argv) > 4:
+        crowd(int(sys.argv[4]))
+        print(f"1..{count}")
+        return
     works("at first")
     wrong_messages()
     works("after wrong messages")

@@ -31,6 +31,13 @@ serve()
 	echo 1 > "$CONFIG/ports/1/enable"
 }
 
+# As many as the crowd, so that another finds no room unless some are refused.
+few_sessions()
+{
+	echo 0 > "$CONFIG/ports/1/enable" && echo 20 > "$CONFIG/ports/1/max_sessions" &&
+		echo 1 > "$CONFIG/ports/1/enable"
+}
+
 no_sessions()
 {
 	[ "$(grep -c client= /sys/kernel/debug/kofiblk_srv/sessions)" = 0 ]
@@ -66,6 +73,16 @@ host python3 - 127.0.0.1 4420 $FORMAT < /bed/guest/kofiblk-hostile.py > /tmp/hos
 tap hostile /tmp/hostile
 grep -v "^ok\|^not ok\|^1\.\." /tmp/hostile | head -n 20 | sed 's/^/# /'
 check "no session is left" wait_for 20 no_sessions
+
+# The first waits for the device, with all that want the same export behind it.
+check "the port takes few" few_sessions
+echo 20000 > /sys/kernel/debug/efasim/es0/faults/admin_timeout_ms
+echo 1 > /sys/kernel/debug/efasim/es0/faults/admin_timeout
+# shellcheck disable=SC2094 # another file
+host python3 - 127.0.0.1 4420 $FORMAT 16 < /bed/guest/kofiblk-hostile.py > /tmp/crowd 2>&1
+tap crowd /tmp/crowd
+grep -v "^ok\|^not ok\|^1\.\." /tmp/crowd | head -n 20 | sed 's/^/# /'
+check "no session of the crowd is left" wait_for 60 no_sessions
 check "everything is unconfigured" gone disk0 hidden
 check "the server goes" rmmod kofiblk_srv
 check "nothing is open" wait_for 5 nothing_open
