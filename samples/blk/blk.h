@@ -288,7 +288,7 @@ struct kbc_setup {
  * @index: its number
  * @name: "kofiblk" and that
  * @options: what the user wants
- * @id: random, tells the server which sessions are of one disk
+ * @id: tells the server which sessions are of one disk, or of one in its place
  * @stats: counters
  * @debugfs: its directory
  * @lock: protects @state alone

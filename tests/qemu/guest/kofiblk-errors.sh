@@ -250,6 +250,9 @@ writes_late()
 	meet write
 	check "a write is under way at the slow disk" wait_for 60 under_way
 	meet under-way
+	meet write-unheard
+	check "another is under way" wait_for 60 under_way
+	meet under-way-unheard
 }
 
 # give_up: as after a long time without a server
@@ -272,6 +275,25 @@ late_write()
 	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
 	check "with what was being written" [ $? = 0 ]
 	check "it goes" detach
+}
+
+# Nor if the server doesn't hear that it was: it has the session still, with all that
+# is under way.
+late_write_unheard()
+{
+	pattern /tmp/p 64 6
+	check "the slow disk again" attach slow client=b,ctrl_loss_tmo=0,keep_alive_tmo=60
+	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
+	meet write-unheard
+	meet under-way-unheard
+	ip link set eth0 down
+	check "it is given up, and nobody hears" give_up
+	wait $!
+	ip link set eth0 up
+	check "it is back, too" wait_for 60 attach slow client=b
+	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
+	check "also with what was being written" [ $? = 0 ]
+	check "it goes, too" detach
 }
 
 # --- partitions ---
@@ -378,6 +400,7 @@ at server is_resized
 at client grows
 at server writes_late
 at client late_write
+at client late_write_unheard
 at client partitioned
 at server server_without
 at client without_write
