@@ -33,8 +33,7 @@ struct kb_session;
 
 extern struct mutex kb_srv_lock;
 extern const struct kb_role kb_srv_role;
-extern struct workqueue_struct *kb_io_wq;	/* may wait for a store */
-extern struct workqueue_struct *kb_done_wq;	/* doesn't wait */
+extern struct workqueue_struct *kb_done_wq;	/* for what doesn't wait */
 
 /* --- srv_store.c: block devices and files --- */
 
@@ -42,6 +41,9 @@ struct kb_store {
 	struct file		*file;
 	struct block_device	*bdev;	/* or NULL: a file */
 	bool			read_only;
+	/* Of its own, as a store that is stuck is to hold up none of another. */
+	struct workqueue_struct	*wq;	/* for all that may wait for it */
+	struct bio_set		bios;
 	errseq_t		since;	/* of the file's mapping, when it was opened */
 	int			lost;	/* errno of the first write that was, or 0 */
 	struct kb_disk_msg	disk;	/* as clients are told */
@@ -71,8 +73,6 @@ int kb_store_flush(struct kb_store *store);
 int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes);
 int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 		    bool nounmap, bool fua);
-int kb_store_init(void);
-void kb_store_exit(void);
 
 /* --- exports and ports, srv_configfs.c --- */
 
@@ -250,6 +250,12 @@ static inline bool kb_session_lingers(struct kb_session *s)
 	ret = s->state == KB_SESSION_ENDING && s->io;
 	spin_unlock_bh(&s->lock);
 	return ret;
+}
+
+/* For what may wait for a request's store. */
+static inline struct workqueue_struct *kb_store_wq(const struct kb_req *req)
+{
+	return req->sq->s->export->store.wq;
 }
 
 struct kb_session *kb_session_new(struct kb_port *port);

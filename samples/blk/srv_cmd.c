@@ -105,7 +105,7 @@ static const char *kb_request(struct kb_squeue *sq,
 	if (err)
 		kb_req_end(req, err);
 	else
-		kb_req_next(req, kb_io_wq, kb_run_begin);
+		kb_req_next(req, kb_store_wq(req), kb_run_begin);
 	return NULL;
 }
 

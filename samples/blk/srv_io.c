@@ -28,7 +28,7 @@ static void kb_req_work(struct work_struct *work)
 /**
  * kb_req_next() - have a request go on elsewhere
  * @req: the request
- * @wq: kb_io_wq if it may wait for its store, else kb_done_wq
+ * @wq: kb_store_wq() if it may wait for its store, else kb_done_wq
  * @run: what it does there
  *
  * Context: Any.
@@ -372,7 +372,7 @@ static void kb_pulled(struct kb_queue *q, struct kb_op *op, int err,
 		kb_session_broken(req->sq->s);
 		kb_req_end(req, err);
 	} else {
-		kb_req_next(req, kb_io_wq, kb_run_store);
+		kb_req_next(req, kb_store_wq(req), kb_run_store);
 	}
 }
 
@@ -500,7 +500,7 @@ static void kb_req_push(struct kb_req *req)
  * kb_run_begin() - begin with a request, maybe not for the first time
  * @req: the request
  *
- * Context: kb_io_wq.
+ * Context: kb_store_wq().
  */
 void kb_run_begin(struct kb_req *req)
 {

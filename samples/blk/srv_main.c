@@ -16,7 +16,6 @@ MODULE_IMPORT_NS(KOFIBLK);
 
 DEFINE_MUTEX(kb_srv_lock);	/* exports, ports, their counts of sessions */
 DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
-struct workqueue_struct *kb_io_wq;
 struct workqueue_struct *kb_done_wq;
 
 static struct dentry *kb_debugfs;
@@ -27,35 +26,25 @@ static int __init kb_srv_init(void)
 {
 	int ret = -ENOMEM;
 
-	/* Work that waits for a store isn't to hold up any that doesn't. */
-	kb_io_wq = alloc_workqueue("kofiblk_srv_io",
-				   WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	/* What waits for a store has that store's. */
 	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM, 0);
-	if (!kb_io_wq || !kb_done_wq)
-		goto out_wq;
+	if (!kb_done_wq)
+		return ret;
 	ret = kb_reserve_init();
 	if (ret)
 		goto out_wq;
-	ret = kb_store_init();
-	if (ret)
-		goto out_reserve;
 	ret = kb_configfs_init();
 	if (ret)
-		goto out_store;
+		goto out_reserve;
 	kb_debugfs = debugfs_create_dir("kofiblk_srv", NULL);
 	debugfs_create_file("sessions", 0400, kb_debugfs, NULL,
 			    &kb_sessions_fops);
 	return 0;
 
-out_store:
-	kb_store_exit();
 out_reserve:
 	kb_reserve_exit();
 out_wq:
-	if (kb_io_wq)
-		destroy_workqueue(kb_io_wq);
-	if (kb_done_wq)
-		destroy_workqueue(kb_done_wq);
+	destroy_workqueue(kb_done_wq);
 	return ret;
 }
 module_init(kb_srv_init);
@@ -66,9 +55,7 @@ static void __exit kb_srv_exit(void)
 	debugfs_remove_recursive(kb_debugfs);
 	kb_configfs_exit();
 	kb_sessions_exit();
-	destroy_workqueue(kb_io_wq);
 	destroy_workqueue(kb_done_wq);
-	kb_store_exit();
 	kb_reserve_exit();
 }
 module_exit(kb_srv_exit);

@@ -120,7 +120,7 @@ static void kb_reserve_give(struct kb_req *req)
 	}
 	spin_unlock_bh(&kb_reserve.lock);
 	if (next)
-		kb_req_next(next, kb_io_wq, kb_run_begin);
+		kb_req_next(next, kb_store_wq(next), kb_run_begin);
 }
 
 /* What it is charged with: of a page that it has a piece of nobody has the rest. */
@@ -170,7 +170,7 @@ static void kb_mem_uncharge(struct kb_req *req)
 		list_del(&next->list);
 		s->memory += kb_mem_bytes(next);
 		next->charged = true;
-		kb_req_next(next, kb_io_wq, kb_run_begin);
+		kb_req_next(next, kb_store_wq(next), kb_run_begin);
 	}
 	spin_unlock_bh(&s->lock);
 }
@@ -179,7 +179,7 @@ static void kb_mem_uncharge(struct kb_req *req)
  * kb_req_pages() - have pages for a request's data
  * @req: the request
  *
- * Context: kb_io_wq; sleeps.
+ * Context: kb_store_wq(); sleeps.
  * Return: 0 if there are; -EAGAIN if not yet: it waits, and is begun again;
  * -ESHUTDOWN if its session isn't live.
  */

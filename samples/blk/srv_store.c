@@ -22,8 +22,7 @@
 
 #define KB_FILE_BLOCK	512U
 #define KB_FILE_MAX	SZ_1G	/* bytes of a discard */
-
-static struct bio_set kb_bios;
+#define KB_BIOS		16	/* that there always are */
 
 static void kb_store_limits_bdev(struct kb_store *store)
 {
@@ -81,6 +80,15 @@ u64 kb_store_bytes(const struct kb_store *store)
 	return round_down(bytes, (u64)store->disk.logical_block);
 }
 
+static int kb_store_alloc(struct kb_store *store)
+{
+	store->wq = alloc_workqueue("kofiblk_srv_io",
+				    WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!store->wq)
+		return -ENOMEM;
+	return bioset_init(&store->bios, KB_BIOS, 0, BIOSET_NEED_BVECS);
+}
+
 /**
  * kb_store_open() - open a block device, for nobody else, or a file
  * @store: takes it
@@ -92,8 +100,10 @@ u64 kb_store_bytes(const struct kb_store *store)
 int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 {
 	struct inode *inode;
+	int ret;
 
-	*store = (struct kb_store) { .read_only = read_only };
+	memset(store, 0, sizeof(*store));
+	store->read_only = read_only;
 	store->file = filp_open(path, O_LARGEFILE | O_EXCL |
 				      (read_only ? O_RDONLY : O_RDWR), 0);
 	if (IS_ERR(store->file))
@@ -115,11 +125,12 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 	if (store->read_only)
 		store->disk.flags |= KB_DISK_READ_ONLY;
 	store->disk.bytes = kb_store_bytes(store);
-	if (store->disk.logical_block > KB_IO_MIN || !store->disk.bytes) {
+	ret = -EINVAL;
+	if (store->disk.logical_block <= KB_IO_MIN && store->disk.bytes)
+		ret = kb_store_alloc(store);
+	if (ret)
 		kb_store_close(store);
-		return -EINVAL;
-	}
-	return 0;
+	return ret;
 }
 
 /**
@@ -128,6 +139,9 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
  */
 void kb_store_close(struct kb_store *store)
 {
+	if (store->wq)
+		destroy_workqueue(store->wq);
+	bioset_exit(&store->bios);
 	filp_close(store->file, NULL);
 	store->file = NULL;
 }
@@ -157,7 +171,8 @@ static struct bio *kb_store_bio(struct kb_store_io *io, blk_opf_t opf,
 	unsigned int n = min(io->nbvec - *seg, BIO_MAX_VECS);
 	struct bio *bio;
 
-	bio = bio_alloc_bioset(io->store->bdev, n, opf, GFP_NOIO, &kb_bios);
+	bio = bio_alloc_bioset(io->store->bdev, n, opf, GFP_NOIO,
+			       &io->store->bios);
 	bio->bi_iter.bi_sector = (io->offset + *done) >> SECTOR_SHIFT;
 	bio->bi_private = io;
 	bio->bi_end_io = kb_store_end_io;
@@ -317,14 +332,4 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 						 offset, bytes);
 	}
 	return ret ?: fua ? kb_store_flush(store) : 0;
-}
-
-int kb_store_init(void)
-{
-	return bioset_init(&kb_bios, 64, 0, BIOSET_NEED_BVECS);
-}
-
-void kb_store_exit(void)
-{
-	bioset_exit(&kb_bios);
 }

@@ -49,8 +49,8 @@ static DEFINE_SPINLOCK(scene_lock);	/* protects the lists */
 
 DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
 DEFINE_MUTEX(kb_srv_lock);	/* nothing here: the server wants one */
-struct workqueue_struct *kb_io_wq;
 struct workqueue_struct *kb_done_wq;
+static struct workqueue_struct *io_wq;
 
 static void kunit_submit(struct kb_queue *q, struct kb_op *op)
 {
@@ -136,7 +136,7 @@ static void settle(void)
 	int i;
 
 	for (i = 0; i < 4; i++) {
-		flush_workqueue(kb_io_wq);
+		flush_workqueue(scene->export.store.wq);
 		flush_workqueue(kb_done_wq);
 	}
 }
@@ -255,6 +255,7 @@ static int srv_init(struct kunit *test)
 	scene->export.store.disk.bytes = DISK;
 	scene->export.store.disk.discard_max = BIT_ULL(62);
 	scene->export.store.disk.zeroes_max = 65536;
+	scene->export.store.wq = io_wq;
 	scene->queue.fabric = &scene->fabric;
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
@@ -287,14 +288,14 @@ static void srv_exit(struct kunit *test)
 
 static int srv_suite_init(struct kunit_suite *suite)
 {
-	kb_io_wq = alloc_workqueue("kunit_io", WQ_UNBOUND, 0);
+	io_wq = alloc_workqueue("kunit_io", WQ_UNBOUND, 0);
 	kb_done_wq = alloc_workqueue("kunit_done", 0, 0);
-	return kb_io_wq && kb_done_wq ? kb_reserve_init() : -ENOMEM;
+	return io_wq && kb_done_wq ? kb_reserve_init() : -ENOMEM;
 }
 
 static void srv_suite_exit(struct kunit_suite *suite)
 {
 	kb_reserve_exit();
-	destroy_workqueue(kb_io_wq);
+	destroy_workqueue(io_wq);
 	destroy_workqueue(kb_done_wq);
 }

@@ -4,10 +4,10 @@
 # guests: 2
 # mem: 1G
 # host-root: yes
-# host-tools: rdma fio dmsetup python3
+# host-tools: rdma fio dmsetup python3 blkdiscard
 # modules: null_blk configfs hmac sha256_generic crc32c_generic scsi_debug sd_mod dm_thin_pool dm_delay
 # full: yes
-# timeout: 400
+# timeout: 500
 #
 # What is wrong with a server's disk is told to who uses it at the client as it is
 # at the server. Disks that can't be written to, are partitioned, become larger and
@@ -255,6 +255,58 @@ writes_late()
 	meet under-way-unheard
 }
 
+# in_flight N: has the slow disk more?
+in_flight()
+{
+	sed -n 's/.* export=slow .* in_flight=\([0-9]*\) .*/\1/p' \
+		/sys/kernel/debug/kofiblk_srv/sessions |
+		awk -v least="$1" '{ sum += $1 } END { exit sum <= least }'
+}
+
+is_stuck()
+{
+	meet discard
+	check "as much waits for the slow disk as it has threads" \
+		wait_for 60 in_flight 255
+	meet stuck
+	meet read
+	check "and all of that still does" in_flight 255
+}
+
+# So small that each is a command of its own, with a thread at the server; and as many
+# at a time as there can be.
+discards()
+{
+	echo 4096 > "/sys/block/$1/queue/discard_max_bytes"
+	echo 0 > "/sys/block/$1/queue/wbt_lat_usec"
+	host blkdiscard -l 512K "/dev/$1"
+}
+
+# What one disk's requests wait for is nothing to another's.
+others_go_on()
+{
+	check "another disk" attach disk0 client=other
+	other=$DISK
+	pids=
+	disks=
+	for i in 1 2; do
+		check "slow disk $i" attach slow client=s$i,depth=128
+		disks="$disks $DISK"
+		discards "$DISK" &
+		pids="$pids $!"
+	done
+	meet discard
+	meet stuck
+	check "a read of the other disk meanwhile" read_at "/dev/$other" 0
+	meet read
+	for pid in $pids; do
+		check "what was slow is done" wait "$pid"
+	done
+	for DISK in $other $disks; do
+		check "$DISK goes" detach
+	done
+}
+
 # give_up: as after a long time without a server
 give_up()
 {
@@ -401,6 +453,8 @@ at client grows
 at server writes_late
 at client late_write
 at client late_write_unheard
+at server is_stuck
+at client others_go_on
 at client partitioned
 at server server_without
 at client without_write
