@@ -16,6 +16,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/pagemap.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/uio.h>
 #include "srv.h"
@@ -212,6 +213,24 @@ static void kb_store_rw_bdev(struct kb_store_io *io)
 /* --- files --- */
 
 /*
+ * The client may be this machine, and what wants memory there wait for this very
+ * write. So it isn't held up for what others have dirtied, and doesn't have anything
+ * else written for its own memory's sake.
+ */
+static unsigned int kb_file_enter(void)
+{
+	unsigned int old = current->flags;
+
+	current->flags |= PF_LOCAL_THROTTLE | PF_MEMALLOC_NOIO;
+	return old;
+}
+
+static void kb_file_leave(unsigned int old)
+{
+	current_restore_flags(old, PF_LOCAL_THROTTLE | PF_MEMALLOC_NOIO);
+}
+
+/*
  * Have bytes from @first to @last in stable storage. Of two at the same time one may
  * find that the other has been told, so the mapping is asked, too, which forgets
  * nothing; but it doesn't know of what only the filesystem does.
@@ -258,20 +277,29 @@ static int kb_store_rw_once(struct kb_store_io *io)
  */
 void kb_store_rw(struct kb_store_io *io)
 {
+	unsigned int flags;
+
 	io->err = 0;
 	if (io->store->bdev) {
 		kb_store_rw_bdev(io);
 		return;
 	}
+	flags = kb_file_enter();
 	io->err = kb_store_rw_once(io);
+	kb_file_leave(flags);
 	io->done(io);
 }
 
 static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
 			      u64 bytes)
 {
-	return vfs_fallocate(store->file, mode | FALLOC_FL_KEEP_SIZE, offset,
-			     bytes);
+	unsigned int flags = kb_file_enter();
+	int ret;
+
+	ret = vfs_fallocate(store->file, mode | FALLOC_FL_KEEP_SIZE, offset,
+			    bytes);
+	kb_file_leave(flags);
+	return ret;
 }
 
 /* --- either --- */
@@ -284,9 +312,15 @@ static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
  */
 int kb_store_flush(struct kb_store *store)
 {
+	unsigned int flags;
+	int ret;
+
 	if (store->bdev)
 		return blkdev_issue_flush(store->bdev);
-	return kb_store_sync(store, 0, LLONG_MAX);
+	flags = kb_file_enter();
+	ret = kb_store_sync(store, 0, LLONG_MAX);
+	kb_file_leave(flags);
+	return ret;
 }
 
 /**

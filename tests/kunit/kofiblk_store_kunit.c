@@ -21,6 +21,7 @@ static struct scene {
 	struct bio_vec	bvec;
 	int		fsync_err;	/* once, and the mapping doesn't know */
 	unsigned int	fsyncs;
+	unsigned int	flags;		/* of whoever writes */
 	unsigned int	dones;
 } *scene;
 
@@ -31,6 +32,7 @@ static ssize_t file_write(struct kiocb *iocb, struct iov_iter *from)
 {
 	size_t len = iov_iter_count(from);
 
+	scene->flags = current->flags;
 	iov_iter_advance(from, len);
 	iocb->ki_pos += len;
 	return generic_write_sync(iocb, len);
@@ -160,6 +162,18 @@ static void fsync_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EROFS);
 }
 
+/* Its client may be this machine, and what it writes back wait for this write. */
+static void writes_for_others(struct kunit *test)
+{
+	const unsigned int flags = PF_LOCAL_THROTTLE | PF_MEMALLOC_NOIO;
+	unsigned int before = current->flags & flags;
+
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	KUNIT_EXPECT_EQ(test, scene->flags & flags, flags);
+	KUNIT_EXPECT_EQ(test, current->flags & flags, before);
+}
+
 /* --- a block device --- */
 
 static void bdev_limits(struct kunit *test)
@@ -216,6 +230,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_before_fua),
 	KUNIT_CASE(loses_unheard),
 	KUNIT_CASE(fsync_fails),
+	KUNIT_CASE(writes_for_others),
 	KUNIT_CASE(bdev_limits),
 	{}
 };
