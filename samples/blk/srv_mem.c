@@ -129,6 +129,11 @@ static u32 kb_mem_bytes(const struct kb_req *req)
 	return PAGE_ALIGN(req->cmd.bytes);
 }
 
+static bool kb_mem_fits(const struct kb_session *s, u32 bytes)
+{
+	return !s->memory || (u64)s->memory + bytes <= s->port->max_memory;
+}
+
 /* May a session have so much more? One request always may. Return: as above. */
 static int kb_mem_charge(struct kb_req *req)
 {
@@ -139,9 +144,8 @@ static int kb_mem_charge(struct kb_req *req)
 	spin_lock_bh(&s->lock);
 	if (s->state != KB_SESSION_LIVE) {
 		ret = -ESHUTDOWN;
-	} else if (!s->memory ||
-		   (list_empty(&s->mem_wait) &&
-		    s->memory + bytes <= s->port->max_memory)) {
+	} else if (kb_mem_fits(s, bytes) &&
+		   (!s->memory || list_empty(&s->mem_wait))) {
 		s->memory += bytes;
 		req->charged = true;
 	} else {
@@ -164,8 +168,7 @@ static void kb_mem_uncharge(struct kb_req *req)
 	for (;;) {
 		next = list_first_entry_or_null(&s->mem_wait, struct kb_req,
 						list);
-		if (!next || (s->memory && s->memory + kb_mem_bytes(next) >
-						   s->port->max_memory))
+		if (!next || !kb_mem_fits(s, kb_mem_bytes(next)))
 			break;
 		list_del(&next->list);
 		s->memory += kb_mem_bytes(next);

@@ -67,6 +67,19 @@ static void stale_waiting(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
 }
 
+/* With no limit but that of the number it is one all the same. */
+static void memory_does_not_wrap(struct kunit *test)
+{
+	scene->port.max_memory = U32_MAX;
+	scene->s.memory = round_down(U32_MAX, PAGE_SIZE);
+	ask(KB_OP_READ, 0, 1);
+	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, round_down(U32_MAX, PAGE_SIZE));
+	end_session();
+	kb_session_abort(&scene->s);
+	scene->s.memory = 0;
+}
+
 /* What others have to give back, maybe never, isn't waited for. */
 static void waiters_end(struct kunit *test)
 {
@@ -138,6 +151,7 @@ static void reserve(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(memory_is_bounded),
 	KUNIT_CASE(memory_is_of_pages),
+	KUNIT_CASE(memory_does_not_wrap),
 	KUNIT_CASE(stale_waiting),
 	KUNIT_CASE(waiters_end),
 	KUNIT_CASE(reserve),
