@@ -53,9 +53,9 @@ void kefa_dev_give_up(struct kefa_dev *dev)
 	lockdep_assert_held(&dev->lock);
 	if (dev->gone)
 		return;
-	dev_err(&dev->ibdev->dev,
-		"kofi_efa: given up: not used until it was removed and comes again\n");
-	queue_work(kefa_cmd_wq, &dev->end);
+	if (queue_work(kefa_cmd_wq, &dev->end))
+		dev_err(&dev->ibdev->dev,
+			"kofi_efa: given up: not used until it was removed and comes again\n");
 }
 
 /**

@@ -334,7 +334,7 @@ static inline struct kefa_peer *kefa_av_peer(struct kefa_av *av, fi_addr_t addr)
  * @nfree: slots of those that aren't
  * @free: they
  * @busy: by slot, whose work request is outstanding, or NULL
- * @gen: tells uses of a slot apart
+ * @gen: how many were posted; tells uses of a slot apart
  * @wr: the work request that is being posted
  * @wcs: completions that are being looked at
  * @untold: a completion queue that was written to, and whose reader wasn't told

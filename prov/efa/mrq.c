@@ -202,9 +202,13 @@ static void kefa_mrq_watch(struct work_struct *work)
 	u32 busy, done;
 
 	spin_lock_bh(&mrq->lock);
+	/* Who should have may not have come to it: that isn't the device's fault. */
+	if (mrq->open && kefa_mrq_poll(mrq))
+		queue_work(kefa_wq, &mrq->work.work);
 	busy = mrq->depth - mrq->nfree;
 	done = mrq->gen - busy;
 	spin_unlock_bh(&mrq->lock);
+	wake_up_all(&mrq->room);
 	mrq->looks = busy && done == mrq->done ? mrq->looks + 1 : 0;
 	mrq->done = done;
 
@@ -228,8 +232,7 @@ static int kefa_mrq_begin(struct kefa_mrq *mrq, struct kefa_mr *mr)
 		mrq->stats.again++;
 		return -EAGAIN;
 	}
-	mrq->gen++;
-	mr->id = (u64)mrq->gen << 32 | mrq->free[mrq->nfree - 1];
+	mr->id = (u64)(mrq->gen + 1) << 32 | mrq->free[mrq->nfree - 1];
 	return 0;
 }
 
@@ -240,6 +243,7 @@ static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
 	ret = mrq->hq.ops->post_send(&mrq->hq, &mrq->wr, 1);
 	if (unlikely(ret))
 		return ret;
+	mrq->gen++;
 	mrq->nfree--;
 	mrq->busy[lower_32_bits(mr->id)] = mr;
 	return 0;

@@ -402,6 +402,41 @@ static void slowness(struct kunit *test)
 	efa_expect_nothing(test, scene);
 }
 
+/* What fails to be posted is no sign of life. */
+static void silence_for_more(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_REGISTERING), *other;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, alloc(scene, &other), 0);
+	for (i = 0; i < KEFA_MR_LOOKS; i++) {
+		efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EIO);
+		KUNIT_EXPECT_EQ(test, post_reg(scene, other, 2), -EIO);
+		look(scene, 1);
+	}
+	efa_expect_error(test, scene, 1, ENODEV, 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
+}
+
+/* It has answered, only nobody came to look: an event got lost, or its CPU is busy. */
+static void unheard(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_REGISTERING);
+
+	look(scene, KEFA_MR_LOOKS - 1);
+	mr_qp(scene)->armed = false;
+	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	efa_expect_nothing(test, scene);
+	look(scene, 1);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_VALID);
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static struct kunit_case mr_life_cases[] = {
 	KUNIT_CASE_PARAM(close_in, state_gen_params),
 	KUNIT_CASE_PARAM(remove_in, state_gen_params),
@@ -415,6 +450,8 @@ static struct kunit_case mr_life_cases[] = {
 	KUNIT_CASE(full_then_removal),
 	KUNIT_CASE(silence),
 	KUNIT_CASE(slowness),
+	KUNIT_CASE(silence_for_more),
+	KUNIT_CASE(unheard),
 	{}
 };
 
