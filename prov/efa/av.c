@@ -260,10 +260,12 @@ static int kefa_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 {
 	struct kefa_av *av = to_kefa_av(av_fid);
 	struct kefa_peer *peer;
+	unsigned int noio;
 	int ret = 0;
 	size_t i;
 
 	mutex_lock(&av->lock);
+	noio = memalloc_noio_save();
 	for (i = 0; i < count; i++) {
 		rcu_read_lock();
 		peer = kefa_av_peer(av, fi_addr[i]);
@@ -273,6 +275,7 @@ static int kefa_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		else if (!--peer->uses)
 			kefa_av_del(av, peer);
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&av->lock);
 	return ret;
 }
@@ -315,15 +318,18 @@ static int kefa_av_close(struct fid *fid)
 	struct kefa_av *av = container_of(fid, struct kefa_av, av_fid.fid);
 	struct kefa_av_table *table;
 	struct kefa_peer *peer;
+	unsigned int noio;
 	u32 i;
 
 	mutex_lock(&av->lock);
+	noio = memalloc_noio_save();
 	table = kefa_av_table(av);
 	for (i = 0; i < table->size; i++) {
 		peer = kefa_av_at(av, table, i);
 		if (peer)
 			kefa_av_del(av, peer);
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&av->lock);
 	kvfree(table);
 	ida_destroy(&av->indices);
