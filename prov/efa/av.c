@@ -22,6 +22,21 @@ static struct kefa_av *to_kefa_av(struct fid_av *av)
 	return container_of(av, struct kefa_av, av_fid);
 }
 
+/* As kefa_dev_lock(). */
+static void kefa_av_lock(struct kefa_av *av)
+{
+	mutex_lock(&av->lock);
+	av->noio = memalloc_noio_save();
+}
+
+static void kefa_av_unlock(struct kefa_av *av)
+{
+	unsigned int noio = av->noio;
+
+	mutex_unlock(&av->lock);
+	memalloc_noio_restore(noio);
+}
+
 static struct kefa_av_table *kefa_av_table(struct kefa_av *av)
 {
 	return rcu_dereference_protected(av->table,
@@ -224,12 +239,10 @@ static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 	struct kefa_av *av = to_kefa_av(av_fid);
 	struct fi_efa_addr one;
 	int ret, err = 0, inserted = 0;
-	unsigned int noio;
 	fi_addr_t got;
 	size_t i;
 
-	mutex_lock(&av->lock);
-	noio = memalloc_noio_save();
+	kefa_av_lock(av);
 	for (i = 0; i < count; i++) {
 		memcpy(&one, addr + i * sizeof(one), sizeof(one));
 		ret = kefa_av_insert_one(av, &one, &got);
@@ -238,8 +251,7 @@ static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 		if (fi_addr)
 			fi_addr[i] = got;
 	}
-	memalloc_noio_restore(noio);
-	mutex_unlock(&av->lock);
+	kefa_av_unlock(av);
 	return inserted ?: err;
 }
 
@@ -260,12 +272,10 @@ static int kefa_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 {
 	struct kefa_av *av = to_kefa_av(av_fid);
 	struct kefa_peer *peer;
-	unsigned int noio;
 	int ret = 0;
 	size_t i;
 
-	mutex_lock(&av->lock);
-	noio = memalloc_noio_save();
+	kefa_av_lock(av);
 	for (i = 0; i < count; i++) {
 		rcu_read_lock();
 		peer = kefa_av_peer(av, fi_addr[i]);
@@ -275,8 +285,7 @@ static int kefa_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 		else if (!--peer->uses)
 			kefa_av_del(av, peer);
 	}
-	memalloc_noio_restore(noio);
-	mutex_unlock(&av->lock);
+	kefa_av_unlock(av);
 	return ret;
 }
 
@@ -318,19 +327,16 @@ static int kefa_av_close(struct fid *fid)
 	struct kefa_av *av = container_of(fid, struct kefa_av, av_fid.fid);
 	struct kefa_av_table *table;
 	struct kefa_peer *peer;
-	unsigned int noio;
 	u32 i;
 
-	mutex_lock(&av->lock);
-	noio = memalloc_noio_save();
+	kefa_av_lock(av);
 	table = kefa_av_table(av);
 	for (i = 0; i < table->size; i++) {
 		peer = kefa_av_at(av, table, i);
 		if (peer)
 			kefa_av_del(av, peer);
 	}
-	memalloc_noio_restore(noio);
-	mutex_unlock(&av->lock);
+	kefa_av_unlock(av);
 	kvfree(table);
 	ida_destroy(&av->indices);
 	kfree(av);

@@ -286,6 +286,7 @@ struct kefa_av_table {
  * @av_fid: the object
  * @dom: its domain
  * @lock: one insertion or removal at a time; outside of kefa_dev.lock
+ * @noio: allocation scope of who holds @lock
  * @table: addresses by index; read under RCU
  * @indices: that are in use; @lock
  * @seed: of the lists in @table
@@ -294,6 +295,7 @@ struct kefa_av {
 	struct fid_av			av_fid;
 	struct kefa_domain		*dom;
 	struct mutex			lock;	/* insertions, removals */
+	unsigned int			noio;
 	struct kefa_av_table __rcu	*table;
 	struct ida			indices;
 	u32				seed;

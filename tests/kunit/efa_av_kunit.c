@@ -404,6 +404,16 @@ static void ah_of_operation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
 }
 
+/* The worker can't come for the last handle, which nobody uses, under this lock. */
+static void ah_lock_idle(struct kunit *test, struct efa_scene *scene)
+{
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	kefa_dev_lock(scene->fake->dev);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+}
+
 /* One that the worker hasn't come for yet can be had again. */
 static void ah_back_in_time(struct kunit *test)
 {
@@ -411,11 +421,7 @@ static void ah_back_in_time(struct kunit *test)
 	struct kefa_dev *dev = scene->fake->dev;
 	struct kefa_ah *ah;
 
-	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
-	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
-	kefa_dev_lock(dev);
-	efake_wr_done(efake_sent(scene->qp, 0), 0);
-	efake_settle();
+	ah_lock_idle(test, scene);
 	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
 	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 0);
 	KUNIT_EXPECT_PTR_EQ(test, kefa_ah_get(efa_dom(scene), ah->gid), ah);
@@ -435,11 +441,7 @@ static void ah_table_full(struct kunit *test)
 	struct kefa_dev *dev = scene->fake->dev;
 	struct kefa_ah *ah;
 
-	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
-	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
-	kefa_dev_lock(dev);
-	efake_wr_done(efake_sent(scene->qp, 0), 0);
-	efake_settle();
+	ah_lock_idle(test, scene);
 	efake_fail(scene->fake, EFAKE_AH_CREATE, 1, -ENOSPC);
 	ah = kefa_ah_get(efa_dom(scene), addr.gid);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ah), 0);
