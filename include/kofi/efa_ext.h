@@ -4,6 +4,7 @@
 #define KOFI_EFA_EXT_H
 
 #include <linux/build_bug.h>
+#include <kofi/endpoint.h>
 #include <kofi/fabric.h>
 
 /* Names for fi_fabric_attr. */
@@ -11,6 +12,23 @@
 #define FI_EFA_FABRIC_DIRECT	"efa-direct"
 
 #define FI_EFA_GID_LEN		16
+
+#define FI_PROV_SPECIFIC_EFA	(0xefa << 16)
+
+/**
+ * enum fi_efa_option - an endpoint's options beyond the common ones
+ * @FI_OPT_EFA_RNR_RETRY: size_t: how often a peer that has no receive posted is
+ *	tried again by the device, before the operation fails with EAGAIN, and it is
+ *	as if it had never been posted; FI_EFA_RNR_INFINITE, the default, for ever.
+ *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
+ *
+ * Of level FI_OPT_ENDPOINT.
+ */
+enum fi_efa_option {
+	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
+};
+
+#define FI_EFA_RNR_INFINITE	7
 
 /**
  * struct fi_efa_addr - an address of format FI_ADDR_EFA

@@ -157,6 +157,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 		.tx_depth	= ep->tx.size,
 		.rx_depth	= ep->rx.size,
 		.vector		= kefa_dev_vector(dev, ep->cpu),
+		.rnr_retry	= ep->rnr_retry,
 	};
 	int ret;
 
@@ -273,6 +274,9 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 	case FI_OPT_INJECT_RMA_SIZE:
 		value = kefa_inject_size(dev);
 		break;
+	case FI_OPT_EFA_RNR_RETRY:
+		value = READ_ONCE(ep->rnr_retry);
+		break;
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -283,9 +287,39 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 	return 0;
 }
 
+static int kefa_set_rnr_retry(struct kefa_ep *ep, size_t times)
+{
+	int ret = 0;
+
+	if (times > FI_EFA_RNR_INFINITE)
+		return -EINVAL;
+	kefa_dev_lock(ep->dom->dev);
+	if (ep->state == KEFA_EP_OPEN)
+		WRITE_ONCE(ep->rnr_retry, times);
+	else
+		ret = -FI_EOPBADSTATE;
+	kefa_dev_unlock(ep->dom->dev);
+	return ret;
+}
+
+static int kefa_setopt(struct fid *fid, int level, int optname,
+		       const void *optval, size_t optlen)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	size_t value;
+
+	if (optname != FI_OPT_EFA_RNR_RETRY)
+		return -ENOPROTOOPT;
+	if (optlen != sizeof(value))
+		return -EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	return kefa_set_rnr_retry(ep, value);
+}
+
 /* The device gives nothing back that was posted: no cancel. */
 static const struct fi_ops_ep kefa_ep_ops = {
 	.getopt	= kefa_getopt,
+	.setopt	= kefa_setopt,
 };
 
 static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
@@ -329,6 +363,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->dom = dom;
 	ep->caps = info->caps ?: kefa_caps(dom->dev);
 	ep->cpu = -1;
+	ep->rnr_retry = FI_EFA_RNR_INFINITE;
 	kefa_side_init(&ep->tx, info->tx_attr->size ?: dom->dev->tx_depth,
 		       info->tx_attr->op_flags);
 	kefa_side_init(&ep->rx, info->rx_attr->size ?: dom->dev->rx_depth,

@@ -14,8 +14,6 @@
 #include <efa_verbs_check.h>
 #include <restrack_del.h>
 
-/* For ever: a receiver that is slow isn't an error. */
-#define KEFA_RNR_RETRY	7
 /* A poll fails for each completion of a queue pair that is gone. */
 #define KEFA_POLL_SKIPS	64
 
@@ -57,25 +55,26 @@ static void kefa_hw_event(struct ib_cq *cq, void *arg)
 	hq->event(hq->arg);
 }
 
-static int kefa_hw_modify(struct kefa_hw_qp *hq, enum ib_qp_state state,
-			  int mask)
+static int kefa_hw_modify(struct kefa_hw_qp *hq, u8 rnr_retry,
+			  enum ib_qp_state state, int mask)
 {
 	struct ib_qp_attr attr = {
 		.qp_state	= state,
 		.port_num	= 1,
 		.qkey		= hq->qkey,
-		.rnr_retry	= KEFA_RNR_RETRY,
+		.rnr_retry	= rnr_retry,
 	};
 
 	return ib_modify_qp(hq->qp, &attr, IB_QP_STATE | mask);
 }
 
-static int kefa_hw_start(struct kefa_hw_qp *hq)
+static int kefa_hw_start(struct kefa_hw_qp *hq, u8 rnr_retry)
 {
-	return kefa_hw_modify(hq, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT |
-					       IB_QP_QKEY) ?:
-	       kefa_hw_modify(hq, IB_QPS_RTR, 0) ?:
-	       kefa_hw_modify(hq, IB_QPS_RTS, IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
+	return kefa_hw_modify(hq, 0, IB_QPS_INIT,
+			      IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY) ?:
+	       kefa_hw_modify(hq, 0, IB_QPS_RTR, 0) ?:
+	       kefa_hw_modify(hq, rnr_retry, IB_QPS_RTS,
+			      IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
 }
 
 static void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
@@ -135,7 +134,7 @@ static int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	/* The upper half of the values is for the privileged. */
 	hq->qkey = get_random_u32() & 0x7fffffff;
 	hq->qpn = hq->qp->qp_num;
-	ret = kefa_hw_start(hq);
+	ret = kefa_hw_start(hq, attr->rnr_retry);
 	if (ret)
 		kefa_hw_qp_destroy(hq);
 	return ret;

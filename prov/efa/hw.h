@@ -141,11 +141,13 @@ struct kefa_hw_qp {
  * @tx_depth: work requests that can be outstanding
  * @rx_depth: receives that can be outstanding
  * @vector: completion vector
+ * @rnr_retry: how often the device tries a peer again that has no receive
  */
 struct kefa_hw_qp_attr {
 	u32	tx_depth;
 	u32	rx_depth;
 	u32	vector;
+	u8	rnr_retry;
 };
 
 /**

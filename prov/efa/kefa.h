@@ -521,6 +521,7 @@ struct kefa_ep_stats {
  * @list: in @dom->eps; kefa_dev.lock
  * @caps: as opened
  * @cpu: where completions should be worked on, or -1
+ * @rnr_retry: of the queue pair; kefa_dev.lock
  * @av: its address vector
  * @tx: sending side
  * @rx: receiving side
@@ -553,6 +554,7 @@ struct kefa_ep {
 	struct list_head	list;
 	u64			caps;
 	int			cpu;
+	u8			rnr_retry;
 	struct kefa_av		*av;
 	struct kefa_side	tx;
 	struct kefa_side	rx;

@@ -356,6 +356,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 		/* A queue pair without a receive queue is rarely tried. */
 		.rx_depth	= 1,
 		.vector		= kefa_dev_vector(dom->dev, -1),
+		.rnr_retry	= FI_EFA_RNR_INFINITE,
 	};
 	struct kefa_mrq *mrq = &dom->mrq;
 	int ret;

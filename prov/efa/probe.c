@@ -125,6 +125,7 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 	const struct kefa_hw_qp_attr attr = {
 		.tx_depth = KEFA_PROBE_DEPTH,
 		.rx_depth = KEFA_PROBE_DEPTH,
+		.rnr_retry = FI_EFA_RNR_INFINITE,
 	};
 
 	probe->hq.ops = probe->dev->hw;

@@ -100,6 +100,53 @@ static void et_counters(struct et *t)
 	ET_EXPECT_EQ(t, fi_close(&sent->fid), 0);
 }
 
+/* An endpoint of its own, for an option that is set before it is enabled. */
+static struct fid_ep *et_impatient(struct et *t, size_t times)
+{
+	struct fid_ep *ep = NULL;
+
+	ET_EXPECT_EQ(t, fi_endpoint(t->a.domain, t->a.info, &ep, NULL), 0);
+	if (!ep)
+		return NULL;
+	ET_EXPECT_EQ(t, fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
+				  FI_OPT_EFA_RNR_RETRY, &times, sizeof(times)),
+		     0);
+	ET_EXPECT_EQ(t, fi_ep_bind(ep, &t->a.av->fid, 0), 0);
+	ET_EXPECT_EQ(t, fi_ep_bind(ep, &t->a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	ET_EXPECT_EQ(t, fi_enable(ep), 0);
+	return ep;
+}
+
+/* A peer without receives is waited for as long as was said, and loses nothing. */
+static void et_not_ready(struct et *t)
+{
+	struct fid_ep *ep = et_impatient(t, 2);
+	struct fi_cq_err_entry error = { };
+	struct fi_cq_data_entry entry;
+
+	if (!ep)
+		return;
+	et_fill(t->a.small, 64, 9);
+	ET_EXPECT_EQ(t, fi_send(ep, t->a.small, 64, NULL, t->a.peer, (void *)1),
+		     0);
+	ET_EXPECT_EQ(t, et_wait_err(&t->a, &error), 0);
+	ET_EXPECT_EQ(t, error.err, EAGAIN);
+	ET_EXPECT_EQ(t, error.prov_errno, 10);
+	ET_EXPECT_EQ(t, (long)error.op_context, 1);
+	/* It is as if it had never been sent. */
+	memset(t->b.small, 0, 64);
+	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.small, 64, NULL, FI_ADDR_UNSPEC,
+				NULL), 0);
+	ET_EXPECT(t, et_quiet(&t->b));
+	ET_EXPECT_EQ(t, fi_send(ep, t->a.small, 64, NULL, t->a.peer, (void *)2),
+		     0);
+	ET_EXPECT_EQ(t, et_wait(&t->b, &entry), 0);
+	ET_EXPECT(t, et_filled(t->b.small, 64, 9));
+	ET_EXPECT_EQ(t, et_wait(&t->a, &entry), 0);
+	ET_EXPECT_EQ(t, (long)entry.op_context, 2);
+	ET_EXPECT_EQ(t, fi_close(&ep->fid), 0);
+}
+
 /* Every operation outstanding completes once, before close returns. */
 static void et_close_busy(struct et *t)
 {
@@ -136,6 +183,7 @@ const struct et_case et_life_cases[] = {
 	{ "av_busy", et_av_busy },
 	{ "wrong_peer", et_wrong_peer },
 	{ "counters", et_counters },
+	{ "not_ready", et_not_ready },
 	{ "close_busy", et_close_busy },
 	{ }
 };

@@ -251,6 +251,57 @@ static void ep_options(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flags, FI_INJECT);
 }
 
+static int set_rnr(struct efa_scene *scene, size_t times)
+{
+	return fi_setopt(&scene->ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_RNR_RETRY,
+			 &times, sizeof(times));
+}
+
+static size_t get_rnr(struct kunit *test, struct efa_scene *scene)
+{
+	size_t times = 99, len = sizeof(times);
+
+	KUNIT_EXPECT_EQ(test, fi_getopt(&scene->ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_EFA_RNR_RETRY, &times, &len), 0);
+	KUNIT_EXPECT_EQ(test, len, sizeof(times));
+	return times;
+}
+
+static void ep_rnr_retry(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.idle = true,
+	});
+	struct fid *fid = &scene->ep->fid;
+	size_t times = 3;
+
+	KUNIT_EXPECT_EQ(test, get_rnr(test, scene), FI_EFA_RNR_INFINITE);
+	KUNIT_EXPECT_EQ(test, set_rnr(scene, FI_EFA_RNR_INFINITE + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, set_rnr(scene, SIZE_MAX), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT,
+					FI_OPT_EFA_RNR_RETRY, &times,
+					sizeof(u32)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE,
+					&times, sizeof(times)), -ENOPROTOOPT);
+	KUNIT_EXPECT_EQ(test, get_rnr(test, scene), FI_EFA_RNR_INFINITE);
+	KUNIT_EXPECT_EQ(test, set_rnr(scene, 0), 0);
+	KUNIT_EXPECT_EQ(test, get_rnr(test, scene), 0);
+	KUNIT_EXPECT_EQ(test, set_rnr(scene, times), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_EQ(test, scene->qp->attr.rnr_retry, times);
+	/* The device was told. */
+	KUNIT_EXPECT_EQ(test, set_rnr(scene, 5), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, get_rnr(test, scene), times);
+}
+
+static void ep_rnr_for_ever(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { });
+
+	KUNIT_EXPECT_EQ(test, scene->qp->attr.rnr_retry, FI_EFA_RNR_INFINITE);
+}
+
 static void ep_name(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -433,6 +484,8 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(info_devices),
 	KUNIT_CASE(ep_possible),
 	KUNIT_CASE(ep_options),
+	KUNIT_CASE(ep_rnr_retry),
+	KUNIT_CASE(ep_rnr_for_ever),
 	KUNIT_CASE(ep_name),
 	KUNIT_CASE(vectors_in_turn),
 	KUNIT_CASE(vectors_near),

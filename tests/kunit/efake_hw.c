@@ -162,7 +162,8 @@ static int hw_qp_create(struct kefa_hw_qp *hq,
 	if (!attr->tx_depth || !attr->rx_depth ||
 	    attr->tx_depth > fake->dev->tx_depth ||
 	    attr->rx_depth > fake->dev->rx_depth ||
-	    attr->vector >= fake->dev->vectors)
+	    attr->vector >= fake->dev->vectors ||
+	    attr->rnr_retry > FI_EFA_RNR_INFINITE)
 		efake_breach(fake, "no such queue pair can be made");
 	if (efake_fails(fake, EFAKE_QP_CREATE, &err))
 		return err;
