@@ -2,7 +2,9 @@
 /*
  * kofiblk's transport: see fabric.h. What finds no room waits in its queue's list,
  * which is gone through whenever something completed, and by a timer for the case
- * that what completes is somebody else's.
+ * that what completes is somebody else's. What its peer had no receive for is sent
+ * again after a while, for as long as who posted it wants that, and no other waits
+ * behind it.
  *
  * A device can be given up at any time: data calls are made under RCU, and when those
  * are over the endpoints are closed, which ends what was posted. Only then does what
@@ -17,6 +19,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <kofi/cm.h>
+#include <kofi/efa_ext.h>
 #include "fabric.h"
 
 MODULE_DESCRIPTION("kofiblk: what client and server share");
@@ -28,6 +31,9 @@ MODULE_IMPORT_NS(KOFI);
 #define KB_REGS		512	/* registrations of a queue, coming and going */
 #define KB_BATCH	16
 #define KB_RETRY_MS	2
+/* A peer without receives: how often its device is asked, and when once more. */
+#define KB_RNR_RETRY	3
+#define KB_AGAIN_MS	10
 #define KB_BUFS_SIZE	SZ_32K	/* of receives, allocated in one piece */
 #define KB_BUF_ALIGN	64
 /* A transfer of more pieces is split. Nothing says how many a device takes. */
@@ -82,6 +88,24 @@ static void kb_op_wait(struct kb_queue *q, struct kb_op *op)
 		list_add_tail(&op->list, &q->waiting);
 	kb_retry_arm(q);
 	spin_unlock_bh(&q->lock);
+	if (closed)
+		kb_op_fail(q, op, -ENODEV);
+}
+
+/* Not among what waits for room: others would wait for one that takes nothing. */
+static void kb_op_refused(struct kb_queue *q, struct kb_op *op)
+{
+	bool closed;
+
+	spin_lock_bh(&q->lock);
+	closed = q->closed;
+	if (!closed) {
+		list_add_tail(&op->list, &q->refused);
+		queue_delayed_work(kb_wq, &q->again,
+				   msecs_to_jiffies(KB_AGAIN_MS));
+	}
+	spin_unlock_bh(&q->lock);
+	/* A handler may have taken it from the queue just before. */
 	if (closed)
 		kb_op_fail(q, op, -ENODEV);
 }
@@ -149,6 +173,19 @@ static void kb_retry(struct work_struct *work)
 	kb_pump(container_of(work, struct kb_queue, retry.work));
 }
 
+static void kb_again(struct work_struct *work)
+{
+	struct kb_queue *q = container_of(work, struct kb_queue, again.work);
+	struct kb_op *op, *next;
+	LIST_HEAD(refused);
+
+	spin_lock_bh(&q->lock);
+	list_splice_init(&q->refused, &refused);
+	spin_unlock_bh(&q->lock);
+	list_for_each_entry_safe(op, next, &refused, list)
+		kb_op_post(q, op);
+}
+
 /* --- completing --- */
 
 static void kb_cq_error(struct kb_queue *q)
@@ -156,7 +193,12 @@ static void kb_cq_error(struct kb_queue *q)
 	struct fi_cq_err_entry e;
 
 	/* Whoever reads an error first has it. */
-	if (fi_cq_readerr(q->cq, &e, 0) == 1 && e.op_context)
+	if (fi_cq_readerr(q->cq, &e, 0) != 1 || !e.op_context)
+		return;
+	/* The peer had no receive, and is none the wiser. */
+	if (e.err == EAGAIN && e.flags & FI_SEND)
+		kb_op_refused(q, e.op_context);
+	else
 		kb_op_fail(q, e.op_context, e.err ? -e.err : -EIO);
 }
 
@@ -214,6 +256,7 @@ static void kb_fabric_down(struct kb_fabric *f)
 		q = &f->queues[i];
 		spin_lock_bh(&q->lock);
 		q->closed = true;
+		list_splice_tail_init(&q->refused, &q->waiting);
 		spin_unlock_bh(&q->lock);
 		while ((op = kb_op_next(q)))
 			kb_op_fail(q, op, -ENODEV);
@@ -488,6 +531,17 @@ static size_t kb_option(struct kb_fabric *f, int option)
 	return value;
 }
 
+/* A peer that takes nothing shall not hold what it shares with others. */
+static int kb_bound_rnr(struct fid_ep *ep)
+{
+	const size_t times = KB_RNR_RETRY;
+	int ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_RNR_RETRY,
+			    &times, sizeof(times));
+
+	/* Another provider has its own way. */
+	return ret == -ENOPROTOOPT || ret == -EOPNOTSUPP ? 0 : ret;
+}
+
 static int kb_queue_open(struct kb_fabric *f, struct kb_queue *q)
 {
 	struct fi_cq_attr attr = {
@@ -504,6 +558,7 @@ static int kb_queue_open(struct kb_fabric *f, struct kb_queue *q)
 
 	ret = fi_cq_open(f->domain, &attr, &q->cq, NULL) ?:
 	      fi_endpoint(f->domain, f->info, &q->ep, NULL) ?:
+	      kb_bound_rnr(q->ep) ?:
 	      fi_ep_bind(q->ep, &f->av->fid, 0) ?:
 	      fi_ep_bind(q->ep, &q->cq->fid, FI_TRANSMIT | FI_RECV) ?:
 	      fi_enable(q->ep);
@@ -519,7 +574,8 @@ static void kb_queue_close(struct kb_queue *q)
 
 	if (q->cq)
 		fi_close(&q->cq->fid);
-	/* From here on no handler arms it. */
+	/* From here on no handler arms them. */
+	cancel_delayed_work_sync(&q->again);
 	cancel_delayed_work_sync(&q->retry);
 	list_for_each_entry_safe(bufs, next, &q->bufs, list) {
 		kfree(bufs->mem);
@@ -536,6 +592,8 @@ static void kb_queue_init(struct kb_fabric *f, u16 index)
 	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->waiting);
 	INIT_DELAYED_WORK(&q->retry, kb_retry);
+	INIT_LIST_HEAD(&q->refused);
+	INIT_DELAYED_WORK(&q->again, kb_again);
 	mutex_init(&q->credits_lock);
 	q->recvs_max = f->info->rx_attr->size;
 	INIT_LIST_HEAD(&q->bufs);

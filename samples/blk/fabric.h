@@ -97,8 +97,8 @@ struct kb_fabric {
  * @post: makes the fi_*() call, with @op as its context, and returns what that
  *	returns; -EAGAIN has it called again later, another error has @done
  *	called, but for -ENODEV: that waits until the endpoints are closed.
- *	Called in any context but hard IRQ, under RCU and no lock of ours, not
- *	after it returned 0
+ *	Called in any context but hard IRQ, under RCU and no lock of ours; after
+ *	it returned 0 only when a message found no receive: an error ends that
  * @done: it is over: @err is 0 or a negative errno, @len the bytes of a receive.
  *	Called once for each kb_submit(), in process context with BH on or, when
  *	it could not be posted, from kb_submit() itself. -ENODEV: it wasn't, and
@@ -130,10 +130,12 @@ struct kb_queue {
 	u8			addr[KB_ADDR_MAX];
 	/* private: fabric.c's */
 	bool			up;		/* there may be data calls, under RCU */
-	spinlock_t		lock;		/* protects closed and waiting */
+	spinlock_t		lock;		/* protects closed, the lists */
 	bool			closed;		/* nothing waits any more */
 	struct list_head	waiting;	/* kb_op that found no room */
 	struct delayed_work	retry;
+	struct list_head	refused;	/* kb_op that found no receive */
+	struct delayed_work	again;
 	struct mutex		credits_lock;	/* protects what follows */
 	u32			promised;	/* receives */
 	u32			recvs;		/* that are posted, or used */

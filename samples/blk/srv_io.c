@@ -73,6 +73,9 @@ static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
 
+	/* The client may have had no receive for it, and have left. */
+	if (READ_ONCE(reply->sq->s->state) != KB_SESSION_LIVE)
+		return -ECANCELED;
 	return fi_send(q->ep, reply->wire, sizeof(*reply->wire), NULL,
 		       reply->sq->peer, op);
 }

@@ -21,6 +21,7 @@ static struct scene {
 	struct fid_cq		cq;
 	struct fi_cq_msg_entry	entry;
 	unsigned int		entries;
+	struct fi_cq_err_entry	error;		/* if it has an err it comes first */
 	int			refused;	/* what posting says, */
 	unsigned int		refusals;	/* so often */
 	unsigned int		posts;
@@ -70,6 +71,8 @@ static const struct kb_role scene_role = {
 static ssize_t scene_readfrom(struct fid_cq *cq, void *buf, size_t count,
 			      fi_addr_t *src_addr)
 {
+	if (scene->error.err)
+		return -FI_EAVAIL;
 	if (!scene->entries)
 		return -EAGAIN;
 	scene->entries--;
@@ -77,8 +80,17 @@ static ssize_t scene_readfrom(struct fid_cq *cq, void *buf, size_t count,
 	return 1;
 }
 
+static ssize_t scene_readerr(struct fid_cq *cq, struct fi_cq_err_entry *buf,
+			     u64 flags)
+{
+	*buf = scene->error;
+	scene->error.err = 0;
+	return 1;
+}
+
 static const struct fi_ops_cq scene_cq_ops = {
 	.readfrom	= scene_readfrom,
+	.readerr	= scene_readerr,
 };
 
 /* A retry that runs may have taken an operation, and find the queue closed. */
@@ -86,6 +98,7 @@ static void scene_down(void)
 {
 	kb_fabric_down(&scene->fabric);
 	cancel_delayed_work_sync(&scene->queue.retry);
+	cancel_delayed_work_sync(&scene->queue.again);
 }
 
 /* What a ULP is told of is closed by then, not only refused. */
@@ -165,6 +178,83 @@ static void no_message(struct kunit *test)
 	kb_cq_drain(&scene->cq, &scene->queue);
 	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
 	KUNIT_EXPECT_EQ(test, scene->err, 0);
+}
+
+/* The peer had no receive for what was posted. */
+static void scene_not_ready(u64 flags)
+{
+	scene->error = (struct fi_cq_err_entry) {
+		.op_context	= &scene->op,
+		.flags		= flags,
+		.err		= EAGAIN,
+	};
+	kb_cq_drain(&scene->cq, &scene->queue);
+}
+
+static void peer_is_not_ready(struct kunit *test)
+{
+	struct kb_queue *q = &scene->queue;
+	struct kb_op other = { .post = scene_post, .done = scene_done };
+
+	scene->refusals = 0;
+	kb_submit(q, &scene->op);
+	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	scene_not_ready(FI_MSG | FI_SEND);
+	/* Others don't wait behind it. */
+	kb_submit(q, &other);
+	KUNIT_EXPECT_EQ(test, scene->posts_here, 2U);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->posts) > 2));
+	KUNIT_EXPECT_EQ(test, scene->posts_here, 2U);
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
+	/* So often as need be. */
+	scene_not_ready(FI_MSG | FI_SEND);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->posts) > 3));
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
+}
+
+/* Its owner doesn't want it sent any more. */
+static void peer_is_given_up(struct kunit *test)
+{
+	scene->refusals = 0;
+	kb_submit(&scene->queue, &scene->op);
+	scene->refusals = UINT_MAX;
+	scene->refused = -ECANCELED;
+	scene_not_ready(FI_MSG | FI_SEND);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->dones)));
+	KUNIT_EXPECT_EQ(test, scene->err, -ECANCELED);
+	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
+}
+
+/* Transfers need no receive, and a receive that fails isn't sent. */
+static void only_sends_wait(struct kunit *test)
+{
+	scene_not_ready(FI_RMA | FI_WRITE);
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->err, -EAGAIN);
+	scene_not_ready(FI_MSG | FI_RECV);
+	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
+	KUNIT_EXPECT_EQ(test, scene->posts, 0U);
+}
+
+static void not_ready_at_the_end(struct kunit *test)
+{
+	struct kb_queue *q = &scene->queue;
+
+	scene->refusals = 0;
+	kb_submit(q, &scene->op);
+	/* The timer may come first. */
+	scene->refusals = UINT_MAX;
+	scene->refused = -ECANCELED;
+	scene_not_ready(FI_MSG | FI_SEND);
+	scene_down();
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&q->refused));
+	/* A handler that was about to say so comes too late. */
+	scene_not_ready(FI_MSG | FI_SEND);
+	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
+	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
+	KUNIT_EXPECT_TRUE(test, list_empty(&q->refused));
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&q->again));
 }
 
 /* --- transfers --- */
@@ -412,6 +502,10 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(closed_arms_nothing),
 	KUNIT_CASE(room_comes_later),
 	KUNIT_CASE(no_message),
+	KUNIT_CASE(peer_is_not_ready),
+	KUNIT_CASE(peer_is_given_up),
+	KUNIT_CASE(only_sends_wait),
+	KUNIT_CASE(not_ready_at_the_end),
 	KUNIT_CASE_PARAM(transfer_writes, transfer_gen_params),
 	KUNIT_CASE_PARAM(transfer_reads, transfer_gen_params),
 	KUNIT_CASE(transfer_fails),

@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test stock-6.12
+# guests: 2
+# mem: 1G
+# host-root: yes
+# host-tools: rdma fio
+# modules: null_blk configfs hmac sha256_generic crc32c_generic
+# more: stock-6.12
+# full: test
+# timeout: 300
+#
+# One client has no receives any more, as if its machine had crashed and its device had
+# not. Its session ends, again and again; another one, on the same queues of the
+# server's, hears nothing of that.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+# shellcheck source=tests/qemu/kofiblk.sh
+. /bed/kofiblk.sh
+
+DEAF=/sys/kernel/debug/efasim/es1
+
+server_starts()
+{
+	check "a disk of memory" ram_disk n0 64
+	check "a server" serve_one /dev/n0
+}
+
+client_starts()
+{
+	check "the client's module" modprobe kofiblk
+	check "a disk" attach disk0 client=c0,domain=es0,reconnect_delay=1,keep_alive_tmo=60
+	check "it is $DISK" [ "$DISK" = kofiblk0 ]
+	check "another device" host rdma link add es1 type efasim netdev eth0
+	check "and another client's disk" wait_for 20 \
+		attach disk0 client=c1,domain=es1,reconnect_delay=1,keep_alive_tmo=2
+	check "it is $DISK, too" [ "$DISK" = kofiblk1 ]
+}
+
+# not_heard COUNT: did the deaf one's device refuse so much?
+not_heard()
+{
+	[ "$(sed -n 's/^rnr [0-9]* //p' $DEAF/faults/injected)" -ge "$1" ]
+}
+
+client_is_deaf()
+{
+	DISK=kofiblk0
+	load_begins --name=job --size=16m --bsrange=512-64k --blockalign=512
+	DISK=kofiblk1
+	check "both are live" state_is live
+	echo 1000 > $DEAF/faults/rnr
+	dd if=/dev/kofiblk1 of=/dev/null bs=4k count=1 iflag=direct 2> /tmp/dd &
+	reader=$!
+	check "replies find no receive" wait_for 20 not_heard 50
+	for was in 0 1 2; do
+		check "the deaf one came back $((was + 1)) times" wait_for 60 session_after $was
+	done
+	DISK=kofiblk0
+	check "the other had one session all the time" [ "$(attribute reconnects)" = 0 ]
+	was=$(counter requests)
+	check "and goes on" wait_for 20 requests_after $((was + 100))
+	echo 0 > $DEAF/faults/rnr
+	DISK=kofiblk1
+	check "what was to be read is read" wait $reader
+	check "and there is a session" wait_for 40 state_is live
+	DISK=kofiblk0
+	load_ends
+	check "in one session" [ "$(attribute reconnects)" = 0 ]
+	check "the module goes, both disks with it" rmmod kofiblk
+	check "the client left nothing open" nothing_open
+	check "the deaf one's device goes" host rdma link delete es1
+}
+
+server_ends()
+{
+	refuse "the server gave a device up" sh -c "dmesg | grep 'giving up'"
+	check "the server goes" server_gone
+	check "the server left nothing open" nothing_open
+	check "the disk of memory goes" ram_gone n0
+}
+
+load_fabric
+at server server_starts
+meet serving
+at client client_starts
+at client client_is_deaf
+meet client-gone
+at server server_ends
+meet end
+unload_fabric
