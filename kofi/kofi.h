@@ -98,7 +98,7 @@ typedef void (*kofi_fn)(void);
  * @sibling: in @parent->children, or kofi_fabrics; kofi_tree_lock
  * @children: what was opened from it; kofi_tree_lock
  * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
- * @caps: of an endpoint, as opened; all if the ULP named none
+ * @caps: of an endpoint, as from kofi_ep_caps()
  * @calls: of an endpoint: the provider's calls, in force while it is enabled
  * @msg: likewise
  * @tagged: likewise

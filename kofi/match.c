@@ -206,6 +206,32 @@ const char *kofi_info_mismatch(const struct fi_info *info,
 	       kofi_rx_mismatch(info->rx_attr, hints->rx_attr, hints->mode);
 }
 
+static u64 kofi_both_ways(u64 caps, u64 all)
+{
+	if (caps & (FI_MSG | FI_TAGGED) && !(caps & KOFI_MSG_DIRS))
+		caps |= all & KOFI_MSG_DIRS;
+	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & KOFI_RMA_DIRS))
+		caps |= all & KOFI_RMA_DIRS;
+	return caps;
+}
+
+/**
+ * kofi_ep_caps() - what an endpoint is opened for
+ * @caps: fi_info.caps: a kind of transfer without direction means all there are,
+ *	and nothing at all everything
+ * @all: what the provider has
+ *
+ * fi_getinfo(3).
+ *
+ * Context: Any.
+ * Return: the capabilities with their directions.
+ */
+u64 kofi_ep_caps(u64 caps, u64 all)
+{
+	return caps ? kofi_both_ways(caps, all) : all;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_ep_caps, KOFI_PROVIDER);
+
 /* Of what there is, the part that was asked for, and what comes with it. */
 static u64 kofi_narrow_caps(u64 info_caps, u64 want, u64 have)
 {
@@ -216,11 +242,7 @@ static u64 kofi_narrow_caps(u64 info_caps, u64 want, u64 have)
 		       (free & (want | ~FI_SOURCE));
 	else
 		caps = (info_caps & have & KOFI_PRIMARY) | free;
-	if (caps & (FI_MSG | FI_TAGGED) && !(caps & KOFI_MSG_DIRS))
-		caps |= have & KOFI_MSG_DIRS;
-	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & KOFI_RMA_DIRS))
-		caps |= have & KOFI_RMA_DIRS;
-	return caps;
+	return kofi_both_ways(caps, have);
 }
 
 static void kofi_narrow_struct(const struct kofi_struct *type, void *have,

@@ -247,7 +247,7 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	ret = KOFI_DOMAIN_OPEN(domain, endpoint, (domain, info, &new, context),
 			       new, ep, FI_CLASS_EP, context);
 	if (!ret)
-		new->fid.node->caps = info->caps ?: ~0ULL;
+		new->fid.node->caps = kofi_ep_caps(info->caps, ~0ULL);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(fi_endpoint, KOFI);

@@ -67,6 +67,10 @@ void kofi_device_arrived(const struct kofi_provider *provider,
 			 const char *domain_name);
 void kofi_device_removed(struct fid_domain *domain, const char *domain_name);
 
+/* match.c */
+
+u64 kofi_ep_caps(u64 caps, u64 all);
+
 /*
  * Control calls. The core has checked classes, pointers and flags, holds the
  * parent, and makes each call for an object from one thread at a time where

@@ -361,7 +361,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->ep_fid.rma = &kefa_rma_ops;
 	ep->ep_fid.calls = &kefa_calls;
 	ep->dom = dom;
-	ep->caps = info->caps ?: kefa_caps(dom->dev);
+	ep->caps = kofi_ep_caps(info->caps, kefa_caps(dom->dev));
 	ep->cpu = -1;
 	ep->rnr_retry = FI_EFA_RNR_INFINITE;
 	kefa_side_init(&ep->tx, info->tx_attr->size ?: dom->dev->tx_depth,

@@ -255,6 +255,25 @@ static void plain_caps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
 }
 
+/* Without a direction it is opened for both. */
+static void plain_caps_either_way(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_ep *ep, *first = scene->ep;
+
+	scene->info->caps = FI_MSG;
+	ep = efa_scene_ep(test, scene, 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	scene->ep = ep;
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 3), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, efa_get(scene, 64, 4), -EOPNOTSUPP);
+	scene->ep = first;
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
+}
+
 /* An address whose handle has no user left leads nowhere, whichever way. */
 static void plain_handle_without_users(struct kunit *test)
 {
@@ -284,6 +303,7 @@ static struct kunit_case plain_cases[] = {
 	KUNIT_CASE(plain_flags_completion),
 	KUNIT_CASE(plain_limits),
 	KUNIT_CASE(plain_caps),
+	KUNIT_CASE(plain_caps_either_way),
 	KUNIT_CASE(plain_handle_without_users),
 	{}
 };

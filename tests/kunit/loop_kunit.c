@@ -122,6 +122,27 @@ static void loop_caps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, 1, p->b.addr), 0);
 }
 
+/* Without a direction they are of both, and all are there if none is named. */
+static void loop_caps_either_way(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.caps = FI_MSG, .undirected = true,
+	});
+	struct loop_pair *all = loop_pair(test, (struct loop_opts) {
+		.undirected = true,
+	});
+
+	KUNIT_EXPECT_EQ(test, fi_recv(p->a.ep, p->a.buf, 1, NULL,
+				      FI_ADDR_UNSPEC, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, 1, p->b.addr), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(p->a.ep, p->a.buf, 1, NULL, p->b.addr,
+				       0, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_write(p->a.ep, p->a.buf, 1, NULL, p->b.addr,
+				       0, 0, NULL), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_tinject(all->a.ep, all->a.buf, 1, all->b.addr,
+					 0), 0);
+}
+
 /* Sends wait for receives until there is room for no more. */
 static void loop_full(struct kunit *test)
 {
@@ -456,6 +477,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_segments),
 	KUNIT_CASE(loop_bad_calls),
 	KUNIT_CASE(loop_caps),
+	KUNIT_CASE(loop_caps_either_way),
 	KUNIT_CASE(loop_full),
 	KUNIT_CASE(loop_cq_full),
 	KUNIT_CASE(loop_truncated),

@@ -23,6 +23,7 @@ struct loop_opts {
 	u64			bind;		/* FI_SELECTIVE_COMPLETION */
 	enum fi_av_type		av_type;
 	u64			caps;
+	bool			undirected;	/* the entry's are made those */
 };
 
 struct loop_end {
@@ -131,6 +132,8 @@ static inline struct loop_pair *loop_pair_open(struct kunit *test,
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, loop_pair_close,
 							pair), 0);
 	pair->info = loop_find(test, opts.caps);
+	if (opts.undirected)
+		pair->info->caps = opts.caps;
 	if (opts.tx_size)
 		pair->info->tx_attr->size = opts.tx_size;
 	KUNIT_ASSERT_EQ(test, fi_fabric(pair->info->fabric_attr, &pair->fabric,

@@ -262,7 +262,7 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->ep_fid.rma = &kofi_rma_calls;
 	ep->ep_fid.calls = &loop_calls;
 	ep->dom = dom;
-	ep->caps = info->caps;
+	ep->caps = kofi_ep_caps(info->caps, LOOP_CAPS);
 	ep->tx.size = info->tx_attr->size ?: LOOP_SLOTS;
 	ep->rx.size = info->rx_attr->size ?: LOOP_SLOTS;
 	ep->tx.op_flags = info->tx_attr->op_flags;
