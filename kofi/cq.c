@@ -11,7 +11,6 @@
 
 #define KOFI_CQ_SIZE		256
 #define KOFI_CQ_MAX_SIZE	65536
-#define KOFI_CQ_RESERVE		16
 
 /* The shorter formats are beginnings of the longest, and that is one of an error. */
 #define KOFI_SAME_PLACE(type, field)				\
@@ -354,7 +353,6 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	static const struct kofi_cq_config config = {
 		.default_size	= KOFI_CQ_SIZE,
 		.max_size	= KOFI_CQ_MAX_SIZE,
-		.reserve	= KOFI_CQ_RESERVE,
 	};
 	struct kofi_cq *new;
 	int ret;

@@ -27,11 +27,15 @@ static void cq_attributes(struct kunit *test)
 static void cq_open_plain(struct kunit *test)
 {
 	struct fi_cq_attr attr = { .size = 65537 };
+	struct kofi_cq *kcq;
 	struct fid_cq *cq;
 
 	KUNIT_EXPECT_EQ(test, kofi_cq_open(NULL, &attr, &cq, NULL), -EINVAL);
 	attr.size = 65536;
 	KUNIT_ASSERT_EQ(test, kofi_cq_open(NULL, &attr, &cq, NULL), 0);
+	/* No more than was asked for. */
+	kcq = container_of(cq, struct kofi_cq, cq_fid);
+	KUNIT_EXPECT_EQ(test, kcq->mask, attr.size - 1);
 	KUNIT_EXPECT_EQ(test, cq->fid.ops->close(&cq->fid), 0);
 	attr.size = 0;
 	KUNIT_ASSERT_EQ(test, kofi_cq_open(NULL, &attr, &cq, NULL), 0);
