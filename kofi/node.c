@@ -188,8 +188,6 @@ void kofi_ep_set_calls(struct kofi_node *node, struct fid_ep *ep,
 
 	WRITE_ONCE(ep->calls, on ? node->calls : state == KOFI_DEAD ?
 			      &kofi_calls_dead : &kofi_calls_early);
-	/* Who posts must see what the provider made ready. */
-	smp_wmb();
 	WRITE_ONCE(ep->msg, on ? node->msg : &kofi_msg_calls);
 	WRITE_ONCE(ep->tagged, on ? node->tagged : &kofi_tagged_calls);
 	WRITE_ONCE(ep->rma, on ? node->rma : &kofi_rma_calls);

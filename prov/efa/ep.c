@@ -180,7 +180,8 @@ static int kefa_ep_start(struct kefa_ep *ep)
 		return ret;
 	}
 	spin_lock_bh(&ep->lock);
-	WRITE_ONCE(ep->state, KEFA_EP_ENABLED);
+	/* Pairs with kefa_not_enabled(): who posts sees what was made ready. */
+	smp_store_release(&ep->state, KEFA_EP_ENABLED);
 	kefa_plain_limits(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);

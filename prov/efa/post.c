@@ -255,7 +255,8 @@ static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
  */
 static int kefa_not_enabled(struct kefa_ep *ep)
 {
-	if (READ_ONCE(ep->state) == KEFA_EP_ENABLED)
+	/* Pairs with kefa_ep_start(): what follows uses what that made ready. */
+	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
 		return 0;
 	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
 }
