@@ -59,6 +59,9 @@ static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 		ret = -EBUSY;
 	else
 		list_add_tail(&bind->list, &node->binds);
+	/* Who may hear of a removal from here on hears of the return, too. */
+	if (!ret && node->fid->fclass == FI_CLASS_DOMAIN)
+		bind->node->device_events = true;
 	mutex_unlock(&kofi_tree_lock);
 	return ret;
 }
@@ -173,11 +176,7 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 		return -FI_EBADFLAGS;
 	if (bfid->node->parent != domain->fid.node->parent)
 		return -FI_EDOMAIN;
-
-	ret = kofi_bind(&domain->fid, bfid, flags, 0);
-	if (!ret)
-		WRITE_ONCE(bfid->node->device_events, true);
-	return ret;
+	return kofi_bind(&domain->fid, bfid, flags, 0);
 }
 EXPORT_SYMBOL_NS_GPL(fi_domain_bind, KOFI);
 

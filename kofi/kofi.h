@@ -104,7 +104,7 @@ typedef void (*kofi_fn)(void);
  * @tagged: likewise
  * @rma: likewise
  * @held: another node that is pinned: the CQ of an allocated region
- * @device_events: an event queue that a domain was bound to
+ * @device_events: an event queue that a domain was bound to; kofi_tree_lock
  * @told: events may be queued that name the object
  * @fns: room for vectors in which the provider left something out
  */

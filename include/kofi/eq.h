@@ -67,9 +67,9 @@ struct fi_eq_attr {
  * @FI_DEVICE_ARRIVED: the provider has a new device, for fi_getinfo() to find;
  *	struct fi_eq_device_entry, whose fid is the fabric (kernel only)
  *
- * Events of devices reach each event queue that a domain was once bound to. The
- * removal of a bound domain is never lost; an arrival that finds the queue full
- * is, and the reader is told by -FI_EOVERRUN.
+ * A removal reaches the event queue that the domain is bound to, and is never lost.
+ * An arrival reaches each that a domain was once bound to; one that finds the queue
+ * full is lost, and the reader is told by -FI_EOVERRUN.
  */
 enum fi_eq_event {
 	FI_NOTIFY		= 0,

@@ -154,6 +154,8 @@ static void eq_remove_in_bind(struct kofi_fake *fake, struct fid *fid,
 			      void *arg)
 {
 	kofi_device_removed(container_of(fid, struct fid_domain, fid), "gone");
+	if (arg)
+		kofi_device_arrived(&fake->provider, "back");
 }
 
 static void eq_removal_in_bind(struct kunit *test)
@@ -174,6 +176,24 @@ static void eq_removal_in_bind(struct kunit *test)
 	bench->fake->call[FAKE_BIND].ret = 0;
 	domain = eq_bound(test, bench);
 	KUNIT_EXPECT_EQ(test, eq_get_removal(bench->eq, domain), 0);
+	eq_close(test, domain);
+}
+
+/* Who hears of the one hears of the other. */
+static void eq_return_in_bind(struct kunit *test)
+{
+	struct eq_bench *bench = eq_bench(test);
+	struct fi_eq_device_entry entry;
+	struct fid_domain *domain;
+	u32 event = 0;
+
+	bench->fake->call[FAKE_BIND].hook = eq_remove_in_bind;
+	bench->fake->call[FAKE_BIND].hook_arg = bench;
+	domain = eq_bound(test, bench);
+	KUNIT_EXPECT_EQ(test, eq_get_removal(bench->eq, domain), 0);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(bench->eq, &event, &entry,
+					 sizeof(entry), 0), sizeof(entry));
+	KUNIT_EXPECT_EQ(test, event, FI_DEVICE_ARRIVED);
 	eq_close(test, domain);
 }
 
@@ -443,6 +463,7 @@ static struct kunit_case eq_device_cases[] = {
 	KUNIT_CASE(eq_room_returned),
 	KUNIT_CASE(eq_removal_unread),
 	KUNIT_CASE(eq_removal_in_bind),
+	KUNIT_CASE(eq_return_in_bind),
 	KUNIT_CASE(eq_forget),
 	KUNIT_CASE(eq_arrival),
 	KUNIT_CASE(eq_arrival_lost),
