@@ -119,7 +119,7 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
  * Return: 0, -EINVAL for an object that endpoints aren't bound to,
  * -FI_EBADFLAGS, -FI_EDOMAIN for one of another domain or fabric, -EBUSY when
  * the endpoint has one for that purpose, -FI_EOPBADSTATE when it is enabled,
- * -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
+ * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
 {
@@ -217,8 +217,8 @@ static int kofi_enable_check(const struct kofi_node *node)
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -FI_ENOAV, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
- * -EBUSY while something is being bound to it, -EOPNOTSUPP, -EDEADLK, -ENODEV, or
- * the provider's error, after which the endpoint is as it was.
+ * -EBUSY while something is being bound to it, -EINVAL, -EOPNOTSUPP, -EDEADLK,
+ * -ENODEV, or the provider's error, after which the endpoint is as it was.
  */
 int fi_enable(struct fid_ep *ep)
 {
@@ -371,8 +371,8 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
  * fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -ENOPROTOOPT for an option that isn't known, -EINVAL,
- * -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ * Return: 0, -ENOPROTOOPT for an option that isn't known or can't be set,
+ * -FI_EOPBADSTATE when it is too late, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen)
@@ -511,7 +511,7 @@ EXPORT_SYMBOL_NS_GPL(fi_av_insertsym, KOFI);
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL when one of them isn't in the vector, -FI_EBADFLAGS,
- * -EDEADLK, -ENODEV.
+ * -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
 		 u64 flags)
@@ -529,7 +529,7 @@ EXPORT_SYMBOL_NS_GPL(fi_av_remove, KOFI);
  * @addrlen: room at @addr; takes the address's length
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL when it isn't in the vector, -EDEADLK, -ENODEV.
+ * Return: 0, -EINVAL when it isn't in the vector, -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 		 size_t *addrlen)

@@ -21,7 +21,7 @@ static int info_show(struct seq_file *s, void *unused)
 
 	ret = fi_getinfo(fi_version(), NULL, NULL, 0, NULL, &list);
 	if (ret)
-		return ret == -ENODATA ? 0 : ret;
+		return ret == -ENODATA ? 0 : fi_to_errno(ret);
 	for (info = list; info && !ret; info = info->next) {
 		text = fi_tostr(info, FI_TYPE_INFO);
 		if (text)

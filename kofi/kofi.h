@@ -190,7 +190,6 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
 int kofi_tree_show(struct seq_file *s, void *unused);
-void kofi_node_fini(void);
 
 /* stubs.c */
 

@@ -28,6 +28,5 @@ static void __exit kofi_exit(void)
 {
 	kofi_debugfs_fini();
 	kofi_work_stop();
-	kofi_node_fini();
 }
 module_exit(kofi_exit);

@@ -480,6 +480,9 @@ static void kofi_show_node(struct seq_file *s, const struct kofi_node *node,
 		seq_printf(s, ", %s %u",
 			   kofi_class_name(bind->node->fid->fclass),
 			   bind->node->id);
+	if (node->held)
+		seq_printf(s, ", %s %u", kofi_class_name(FI_CLASS_CQ),
+			   node->held->id);
 	seq_putc(s, '\n');
 }
 
@@ -506,10 +509,4 @@ int kofi_tree_show(struct seq_file *s, void *unused)
 	}
 	mutex_unlock(&kofi_tree_lock);
 	return 0;
-}
-
-/* The ids keep a little memory of their own. */
-void kofi_node_fini(void)
-{
-	ida_destroy(&kofi_ids);
 }
