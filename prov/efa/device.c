@@ -16,7 +16,7 @@
 
 #define KEFA_MIN_DRIVER	FI_VERSION(3, 1)
 
-static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs */
+static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs, names */
 static LIST_HEAD(kefa_devs);
 
 /* What was made of it goes, and nobody finds it any more. */
@@ -196,6 +196,32 @@ void kefa_dev_publish(struct kefa_dev *dev)
 }
 
 /**
+ * kefa_dev_rename() - a device has another name
+ * @dev: the device
+ * @name: the name
+ *
+ * Another one may have the former name from here on. Who looks for this one hears of
+ * it as of one that arrives.
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_rename(struct kefa_dev *dev, const char *name)
+{
+	bool used;
+
+	trace_kefa_device(dev->name, false);
+	kefa_debugfs_del(dev);
+	mutex_lock(&kefa_devs_lock);
+	strscpy(dev->name, name, sizeof(dev->name));
+	used = !list_empty(&dev->list);
+	mutex_unlock(&kefa_devs_lock);
+	kefa_debugfs_add(dev);
+	trace_kefa_device(dev->name, true);
+	if (used)
+		kofi_device_arrived(&kefa_provider, dev->name);
+}
+
+/**
  * kefa_dev_retire() - a device goes away
  * @dev: the device
  *
@@ -313,10 +339,17 @@ static void kefa_remove(struct ib_device *ibdev, void *client_data)
 	kefa_dev_retire(client_data);
 }
 
+/* As udev has it: by where it is, and not in the order in which it came. */
+static void kefa_rename(struct ib_device *ibdev, void *client_data)
+{
+	kefa_dev_rename(client_data, dev_name(&ibdev->dev));
+}
+
 static struct ib_client kefa_client = {
 	.name		= "kofi_efa",
 	.add		= kefa_add,
 	.remove		= kefa_remove,
+	.rename		= kefa_rename,
 	.no_kverbs_req	= true,
 };
 

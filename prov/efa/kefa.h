@@ -90,7 +90,7 @@ enum {
  * @end: gives it up
  * @ibdev: the device, until it is removed
  * @dma: whom DMA mappings are for; referenced
- * @name: its name
+ * @name: its name; kefa_devs_lock to change
  * @driver: its driver's name
  * @debugfs: its file
  * @gid: its address
@@ -147,6 +147,7 @@ void kefa_devs_fini(void);
 struct kefa_dev *kefa_dev_alloc(void);
 struct kefa_dev *kefa_dev_find(const char *name);
 void kefa_dev_publish(struct kefa_dev *dev);
+void kefa_dev_rename(struct kefa_dev *dev, const char *name);
 void kefa_dev_retire(struct kefa_dev *dev);
 void kefa_dev_give_up(struct kefa_dev *dev);
 void kefa_dev_put(struct kefa_dev *dev);

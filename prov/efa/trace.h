@@ -2,7 +2,8 @@
 /*
  * Events of the data path, and of what it rests on. Endpoints are named by their
  * device and queue pair number, operations by their slot, peers by GID and queue
- * pair number, regions by key; never by pointers.
+ * pair number, regions by key; never by pointers. A device's name is copied as far as
+ * there is room, as it can change at any time.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofi_efa
@@ -25,7 +26,7 @@ TRACE_EVENT(kefa_post,
 	TP_PROTO(const struct kefa_ep *ep, const struct kefa_op *op, u64 addr),
 	TP_ARGS(ep, op, addr),
 	TP_STRUCT__entry(
-		__string(dev, ep->dom->dev->name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(u32, qpn)
 		__field(u32, slot)
 		__field(u64, flags)
@@ -34,7 +35,8 @@ TRACE_EVENT(kefa_post,
 		__field(u32, wrs)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, ep->dom->dev->name);
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
 		__entry->qpn = ep->hq.qpn;
 		__entry->slot = kefa_op_slot(op);
 		__entry->flags = op->flags;
@@ -43,7 +45,7 @@ TRACE_EVENT(kefa_post,
 		__entry->wrs = op->parts;
 	),
 	TP_printk("dev=%s qp=%u op=%u %s peer=%lld len=%llu wrs=%u",
-		  __get_str(dev), __entry->qpn, __entry->slot,
+		  __entry->dev, __entry->qpn, __entry->slot,
 		  kefa_show_op(__entry->flags), __entry->addr, __entry->len,
 		  __entry->wrs)
 );
@@ -52,7 +54,7 @@ TRACE_EVENT(kefa_refused,
 	TP_PROTO(const struct kefa_ep *ep, const struct kofi_req *req, int ret),
 	TP_ARGS(ep, req, ret),
 	TP_STRUCT__entry(
-		__string(dev, ep->dom->dev->name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(u32, qpn)
 		__field(u64, flags)
 		__field(u64, addr)
@@ -60,7 +62,8 @@ TRACE_EVENT(kefa_refused,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, ep->dom->dev->name);
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
 		__entry->qpn = ep->hq.qpn;
 		__entry->flags = req->what;
 		__entry->addr = req->addr;
@@ -68,7 +71,7 @@ TRACE_EVENT(kefa_refused,
 		__entry->ret = ret;
 	),
 	TP_printk("dev=%s qp=%u %s peer=%lld len=%llu ret=%d",
-		  __get_str(dev), __entry->qpn, kefa_show_op(__entry->flags),
+		  __entry->dev, __entry->qpn, kefa_show_op(__entry->flags),
 		  __entry->addr, __entry->len, __entry->ret)
 );
 
@@ -76,7 +79,7 @@ DECLARE_EVENT_CLASS(kefa_completion,
 	TP_PROTO(const struct kefa_ep *ep, const struct kefa_op *op),
 	TP_ARGS(ep, op),
 	TP_STRUCT__entry(
-		__string(dev, ep->dom->dev->name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(u32, qpn)
 		__field(u32, slot)
 		__field(u64, flags)
@@ -85,7 +88,8 @@ DECLARE_EVENT_CLASS(kefa_completion,
 		__field(u32, status)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, ep->dom->dev->name);
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
 		__entry->qpn = ep->hq.qpn;
 		__entry->slot = kefa_op_slot(op);
 		__entry->flags = op->flags;
@@ -94,7 +98,7 @@ DECLARE_EVENT_CLASS(kefa_completion,
 		__entry->status = op->prov_errno;
 	),
 	TP_printk("dev=%s qp=%u op=%u %s len=%llu err=%d status=%u",
-		  __get_str(dev), __entry->qpn, __entry->slot,
+		  __entry->dev, __entry->qpn, __entry->slot,
 		  kefa_show_op(__entry->flags), __entry->len, __entry->err,
 		  __entry->status)
 );
@@ -112,7 +116,7 @@ TRACE_EVENT(kefa_ep,
 	TP_PROTO(const struct kefa_ep *ep, bool enabled, int err),
 	TP_ARGS(ep, enabled, err),
 	TP_STRUCT__entry(
-		__string(dev, ep->dom->dev->name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(u32, qpn)
 		__field(bool, enabled)
 		__field(int, err)
@@ -120,14 +124,15 @@ TRACE_EVENT(kefa_ep,
 		__field(u32, rx)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, ep->dom->dev->name);
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
 		__entry->qpn = ep->hq.qpn;
 		__entry->enabled = enabled;
 		__entry->err = err;
 		__entry->tx = ep->tx.size - ep->tx.nfree;
 		__entry->rx = ep->rx.size - ep->rx.nfree;
 	),
-	TP_printk("dev=%s qp=%u %s err=%d tx=%u rx=%u", __get_str(dev),
+	TP_printk("dev=%s qp=%u %s err=%d tx=%u rx=%u", __entry->dev,
 		  __entry->qpn, __entry->enabled ? "enabled" : "stopped",
 		  __entry->err, __entry->tx, __entry->rx)
 );
@@ -137,7 +142,7 @@ TRACE_EVENT(kefa_peer,
 		 bool there, int ret),
 	TP_ARGS(name, gid, qpn, index, there, ret),
 	TP_STRUCT__entry(
-		__string(dev, name)
+		__array(char, dev, FI_NAME_MAX)
 		__array(u8, gid, FI_EFA_GID_LEN)
 		__field(u32, qpn)
 		__field(u32, index)
@@ -145,14 +150,15 @@ TRACE_EVENT(kefa_peer,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, name);
+		strscpy(__entry->dev, name,
+			sizeof(__entry->dev));
 		memcpy(__entry->gid, gid, FI_EFA_GID_LEN);
 		__entry->qpn = qpn;
 		__entry->index = index;
 		__entry->there = there;
 		__entry->ret = ret;
 	),
-	TP_printk("dev=%s peer=%u %s gid=%pI6c qp=%u ret=%d", __get_str(dev),
+	TP_printk("dev=%s peer=%u %s gid=%pI6c qp=%u ret=%d", __entry->dev,
 		  __entry->index, __entry->there ? "inserted" : "removed",
 		  __entry->gid, __entry->qpn, __entry->ret)
 );
@@ -161,18 +167,19 @@ TRACE_EVENT(kefa_ah,
 	TP_PROTO(const char *name, const u8 *gid, bool there, int ret),
 	TP_ARGS(name, gid, there, ret),
 	TP_STRUCT__entry(
-		__string(dev, name)
+		__array(char, dev, FI_NAME_MAX)
 		__array(u8, gid, FI_EFA_GID_LEN)
 		__field(bool, there)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, name);
+		strscpy(__entry->dev, name,
+			sizeof(__entry->dev));
 		memcpy(__entry->gid, gid, FI_EFA_GID_LEN);
 		__entry->there = there;
 		__entry->ret = ret;
 	),
-	TP_printk("dev=%s gid=%pI6c %s ret=%d", __get_str(dev), __entry->gid,
+	TP_printk("dev=%s gid=%pI6c %s ret=%d", __entry->dev, __entry->gid,
 		  __entry->there ? "created" : "destroyed", __entry->ret)
 );
 
@@ -180,14 +187,15 @@ TRACE_EVENT(kefa_device,
 	TP_PROTO(const char *name, bool there),
 	TP_ARGS(name, there),
 	TP_STRUCT__entry(
-		__string(dev, name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(bool, there)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, name);
+		strscpy(__entry->dev, name,
+			sizeof(__entry->dev));
 		__entry->there = there;
 	),
-	TP_printk("dev=%s %s", __get_str(dev),
+	TP_printk("dev=%s %s", __entry->dev,
 		  __entry->there ? "arrived" : "removed")
 );
 
@@ -195,20 +203,21 @@ TRACE_EVENT(kefa_mr,
 	TP_PROTO(const struct kefa_mr *mr, u32 status),
 	TP_ARGS(mr, status),
 	TP_STRUCT__entry(
-		__string(dev, mr->dom->dev->name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(u32, key)
 		__field(bool, reg)
 		__field(u64, len)
 		__field(u32, status)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, mr->dom->dev->name);
+		strscpy(__entry->dev, mr->dom->dev->name,
+			sizeof(__entry->dev));
 		__entry->key = mr->mr_fid.key;
 		__entry->reg = mr->state == KEFA_MR_REGISTERING;
 		__entry->len = mr->len;
 		__entry->status = status;
 	),
-	TP_printk("dev=%s key=%#x %s len=%llu status=%u", __get_str(dev),
+	TP_printk("dev=%s key=%#x %s len=%llu status=%u", __entry->dev,
 		  __entry->key, __entry->reg ? "reg" : "inval", __entry->len,
 		  __entry->status)
 );
@@ -217,18 +226,19 @@ TRACE_EVENT(kefa_refill,
 	TP_PROTO(const char *name, u32 pages, u32 regions, int ret),
 	TP_ARGS(name, pages, regions, ret),
 	TP_STRUCT__entry(
-		__string(dev, name)
+		__array(char, dev, FI_NAME_MAX)
 		__field(u32, pages)
 		__field(u32, regions)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kofi_assign_str(dev, name);
+		strscpy(__entry->dev, name,
+			sizeof(__entry->dev));
 		__entry->pages = pages;
 		__entry->regions = regions;
 		__entry->ret = ret;
 	),
-	TP_printk("dev=%s pages=%u regions=%u ret=%d", __get_str(dev),
+	TP_printk("dev=%s pages=%u regions=%u ret=%d", __entry->dev,
 		  __entry->pages, __entry->regions, __entry->ret)
 );
 

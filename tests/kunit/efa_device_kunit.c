@@ -164,6 +164,49 @@ static void info_devices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, find("efake2", 0, &info), -ENODATA);
 }
 
+/* Its users keep it, who looks for it finds it by its name, and hears of that. */
+static void info_renamed(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_eq_device_entry event;
+	struct efake *other;
+	struct fi_info *info;
+	u32 type;
+
+	/* That it came. */
+	while (fi_eq_read(scene->eq, &type, &event, sizeof(event), 0) > 0)
+		;
+	kefa_dev_rename(scene->fake->dev, "rdmap0s6");
+	KUNIT_ASSERT_EQ(test, fi_eq_read(scene->eq, &type, &event,
+					 sizeof(event), 0), sizeof(event));
+	KUNIT_EXPECT_EQ(test, type, FI_DEVICE_ARRIVED);
+	KUNIT_EXPECT_STREQ(test, event.domain_name, "rdmap0s6");
+	KUNIT_EXPECT_EQ(test, find(EFA_DEVICE, 0, &info), -ENODATA);
+	other = efake_make(test, EFA_DEVICE);
+	efake_publish(other);
+	KUNIT_ASSERT_EQ(test, find("rdmap0s6", 0, &info), 0);
+	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "rdmap0s6");
+	KUNIT_EXPECT_NULL(test, info->next);
+	fi_freeinfo(info);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	efake_remove(other);
+}
+
+/* One that was given up is found by no name. */
+static void info_renamed_late(struct kunit *test)
+{
+	struct efake *fake = efake_make(test, EFA_DEVICE);
+	struct fi_info *info;
+
+	efake_publish(fake);
+	kefa_dev_lock(fake->dev);
+	kefa_dev_give_up(fake->dev);
+	kefa_dev_unlock(fake->dev);
+	efake_settle_all();
+	kefa_dev_rename(fake->dev, "rdmap0s6");
+	KUNIT_EXPECT_EQ(test, find("rdmap0s6", 0, &info), -ENODATA);
+}
+
 static int open_ep(struct efa_scene *scene)
 {
 	struct fid_ep *ep;
@@ -482,6 +525,8 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(probe_refused),
 	KUNIT_CASE(info_limits),
 	KUNIT_CASE(info_devices),
+	KUNIT_CASE(info_renamed),
+	KUNIT_CASE(info_renamed_late),
 	KUNIT_CASE(ep_possible),
 	KUNIT_CASE(ep_options),
 	KUNIT_CASE(ep_rnr_retry),
