@@ -9,10 +9,16 @@ set -euo pipefail
 # V=1 and the like, given to our make, mean something else to the kernel's.
 unset MAKEFLAGS MFLAGS
 
+# What apt prints is read, and it speaks the user's language.
+export LC_ALL=C.UTF-8
+
+# depmod is there, and not in every user's PATH.
+PATH+=:/usr/sbin:/sbin
+
+# A service may have no HOME.
 KOFI_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-KOFI_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kofi
+KOFI_CACHE=${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d : -f 6)}/.cache}/kofi
 export KOFI_TOP KOFI_CACHE
-mkdir -p "$KOFI_CACHE/lock"
 
 # Messages go to stderr, so that a script's stdout is its answer alone.
 say()
@@ -25,6 +31,13 @@ die()
 	say "${0##*/}: $*"
 	exit 1
 }
+
+case $KOFI_CACHE in
+[!/]* | *[[:space:]:]*)
+	die "make wants an absolute path without blanks and colons for the cache, in" \
+		"XDG_CACHE_HOME: $KOFI_CACHE" ;;
+esac
+mkdir -p "$KOFI_CACHE/lock"
 
 # as_root COMMAND...: fails if that takes a password.
 as_root()

@@ -224,17 +224,26 @@ unpack_debs()
 	rm -rf "$debs"
 }
 
+# check_headers DIR OUT: what the headers in DIR take from other packages, below OUT, is there.
+check_headers()
+{
+	local needed
+	for needed in "$(sed -n "s,^include /usr/src,$2/usr/src,p" "$1/Makefile")" "$1/scripts"; do
+		[ -e "$needed" ] || die "packages of the headers are missing, there is no $needed"
+	done
+}
+
 fetch_headers()
 {
-	local release=$1 out=$2
+	local release=$1 out=$2 made=$2.tmp/usr/src/linux-headers-$1
 	[ ! -e "$out" ] || return 0
 	begin "$out"
 	say "fetching the headers of $release"
 	# shellcheck disable=SC2046
 	unpack_debs "$out".tmp $(header_packages "$release")
+	check_headers "$made" "$out".tmp
 	# The packages expect to be in /usr/src.
-	sed -i "s,^include /usr/src,include $out/usr/src," \
-		"$out.tmp/usr/src/linux-headers-$release/Makefile"
+	sed -i "s,^include /usr/src,include $out/usr/src," "$made/Makefile"
 	rm -rf "$out".tmp/usr/share
 	finish "$out"
 	prune 1 "headers-$(series "$release").*"

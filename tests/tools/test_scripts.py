@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""scripts/ with stubs of what they call: apt with a repository of files, without network."""
+
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+OLD = "6.12.117+deb12-amd64"
+NEW = "6.12.118+deb12-amd64"
+
+# The repository: lists/NAME is a package that apt knows, with its dependencies; new/ what
+# the next update brings; pool/ what the mirror has; each call is a line of calls.
+APT_CACHE = r"""
+for last; do :; done
+case $1 in
+pkgnames)
+	{ ls lists; cat lists/* /dev/null; } | grep "^$last" | sort -u ;;
+depends)
+	word="Hängt ab von"
+	case ${LC_ALL-} in C*) word=Depends ;; esac
+	echo "$last"
+	[ -e mute ] || sed "s/^/  $word: /" "lists/$last" ;;
+esac
+"""
+
+APT_GET = r"""
+echo "apt-get $*" >> calls
+uris=
+while [ $# != 0 ]; do
+	case $1 in
+	-o) shift ;;
+	--print-uris) uris=y ;;
+	-*) ;;
+	*) break ;;
+	esac
+	shift
+done
+verb=$1
+shift
+case $verb in
+update)
+	for fail in fail.*; do
+		if [ -e "$fail" ]; then
+			cat "$fail" >&2
+			rm "$fail"
+			exit 100
+		fi
+	done
+	[ ! -e offline ] || exit 100
+	for package in new/*; do
+		[ ! -e "$package" ] || mv "$package" lists
+	done ;;
+download)
+	for package; do
+		[ -e "lists/$package" ] || exit 100
+		[ "$uris" ] || [ -e "pool/$package" ] || exit 100
+		[ "$uris" ] || echo "$package" > "$where/$package.deb"
+	done ;;
+esac
+"""
+
+# What is in a package, as far as anybody looks.
+DPKG_DEB = r"""
+[ "$1" = -x ] || exit 1
+package=$(cat "$where/$2" 2> /dev/null || cat "$2")
+release=${package#linux-*-}
+case $package in
+linux-headers-*-common)
+	set -- "$3/usr/src/$package"
+	mkdir -p "$1"
+	touch "$1/Makefile" ;;
+linux-headers-*)
+	set -- "$3/usr/src/$package"
+	mkdir -p "$1"
+	echo "include /usr/src/linux-headers-${release%-amd64}-common/Makefile" > "$1/Makefile"
+	ln -s "../../lib/linux-kbuild-${release%-amd64}/scripts" "$1/scripts" ;;
+linux-kbuild-*)
+	mkdir -p "$3/usr/lib/$package/scripts" ;;
+linux-image-*)
+	mkdir -p "$3/boot" "$3/lib/modules/$release"
+	touch "$3/boot/vmlinuz-$release" "$3/boot/config-$release" \
+		"$3/lib/modules/$release/modules.order" \
+		"$3/lib/modules/$release/modules.builtin" ;;
+esac
+"""
+
+
+class Case(unittest.TestCase):
+    """A copy of scripts/, a cache and a PATH with stubs, as an ordinary user has it."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = pathlib.Path(directory.name)
+        self.tree = self.root / "tree"
+        self.cache = self.root / "cache" / "kofi"
+        self.repository = self.root / "repository"
+        for name in ("bin", "tmp", "home", "repository/lists", "repository/new",
+                     "repository/pool"):
+            (self.root / name).mkdir(parents=True)
+        shutil.copytree(TOP / "scripts", self.tree / "scripts",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        for name, text in (("apt-cache", APT_CACHE), ("apt-get", APT_GET),
+                           ("dpkg-deb", DPKG_DEB), ("id", "echo 0"), ("sleep", ":")):
+            self.stub(name, text)
+        self.env = {"PATH": f"{self.root}/bin:/usr/bin:/bin", "HOME": f"{self.root}/home",
+                    "XDG_CACHE_HOME": f"{self.root}/cache", "TMPDIR": f"{self.root}/tmp",
+                    "LC_ALL": "C"}
+
+    def stub(self, name, text):
+        path = self.root / "bin" / name
+        path.write_text(f"#!/bin/bash\nwhere=$PWD\ncd {self.repository} || exit\n{text}")
+        path.chmod(0o755)
+
+    def run_script(self, name, *args):
+        """Its status, its answer and what it said."""
+        run = subprocess.run([self.tree / "scripts" / name, *args], env=self.env, text=True,
+                             stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return run.returncode, run.stdout.strip(), run.stderr
+
+    def answer(self, name, *args):
+        status, answer, said = self.run_script(name, *args)
+        self.assertEqual(status, 0, said)
+        return pathlib.Path(answer)
+
+    def publish(self, release, lists="lists", kinds=("headers", "image")):
+        """The mirror has this release, and only this; the lists get to know it."""
+        shutil.rmtree(self.repository / "pool")
+        (self.repository / "pool").mkdir()
+        short = release.removesuffix("-amd64")
+        common = [f"linux-headers-{short}-common", f"linux-kbuild-{short}"]
+        needs = {f"linux-headers-{release}": [*common, "gcc-12", f"linux-image-{release}"],
+                 f"linux-image-{release}": []}
+        for name in [f"linux-{kind}-{release}" for kind in kinds] + common:
+            for where in (lists, "pool"):
+                text = "\n".join(needs.get(name, [])) + "\n"
+                (self.repository / where / name).write_text(text)
+        for where in (lists, "pool"):
+            (self.repository / where / "linux-image-amd64").touch()
+
+    def cached(self):
+        """What is in the cache of kernels, whole or not."""
+        return sorted(path.name for path in (self.cache / "kernel").glob("*"))
+
+
+class Environment(Case):
+    def common(self, command='echo "$KOFI_CACHE"'):
+        run = subprocess.run(["bash", "-c", f". {self.tree}/scripts/common.sh; {command}"],
+                             env=self.env, text=True, capture_output=True, check=False)
+        return run.returncode, run.stdout.strip(), run.stderr
+
+    def test_no_home(self):
+        self.stub("getent", f"echo root:x:0:0:root:{self.root}/home:/bin/sh")
+        del self.env["XDG_CACHE_HOME"], self.env["HOME"]
+        self.assertEqual(self.common()[:2], (0, f"{self.root}/home/.cache/kofi"))
+
+    def test_caches_that_kbuild_cannot_use(self):
+        for cache in ("cache", f"{self.root}/my cache", f"{self.root}/a:b"):
+            with self.subTest(cache=cache):
+                self.env["XDG_CACHE_HOME"] = cache
+                status, _, said = self.common()
+                self.assertEqual(status, 1)
+                self.assertIn(cache, said)
+
+
+class Headers(Case):
+    def test_with_all_packages(self):
+        self.publish(OLD)
+        headers = self.answer("kernel.sh", "headers", "6.12")
+        self.assertEqual(headers.name, f"linux-headers-{OLD}")
+        include = (headers / "Makefile").read_text().split()[1]
+        self.assertTrue(pathlib.Path(include).exists())
+        self.assertTrue((headers / "scripts").exists())
+
+    def test_another_language(self):
+        self.env.update(LANG="de_DE.UTF-8", LANGUAGE="de", LC_ALL="de_DE.UTF-8")
+        self.test_with_all_packages()
+
+    def test_half_of_the_packages(self):
+        self.publish(OLD)
+        (self.repository / "mute").touch()
+        self.assertEqual(self.run_script("kernel.sh", "headers", "6.12")[0], 1)
+        (self.repository / "mute").unlink()
+        self.test_with_all_packages()
+
+
+class Stock(Case):
+    def test_without_sbin(self):
+        self.publish(OLD)
+        stock = self.answer("kernel.sh", "stock", "6.12")
+        self.assertEqual((stock / "release").read_text().strip(), OLD)
+        modules = stock / "modules" / "lib" / "modules" / OLD
+        self.assertTrue((modules / "modules.dep").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
