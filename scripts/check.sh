@@ -78,8 +78,9 @@ headers_of()
 		"$KERNEL_SH" headers "$1"
 		return
 	fi
-	newest=$(find "$KOFI_CACHE/kernel" -maxdepth 1 -name 'test-*' ! -name '*.tmp' -printf '%T@ %p\n' \
-		2> /dev/null | sort -rn | sed -n '1s/^[^ ]* //p')
+	mkdir -p "$KOFI_CACHE/kernel"
+	newest=$(find "$KOFI_CACHE/kernel" -maxdepth 1 -name 'test-*' ! -name '*.tmp' -printf '%T@ %p\n' |
+		sort -rn | sed -n '1s/^[^ ]* //p')
 	if [ -z "$newest" ]; then
 		say "the test kernel isn't built yet"
 		return $NOT_HERE

@@ -5,6 +5,7 @@
 # Everything that takes long to make is made outside the tree, below $KOFI_CACHE.
 
 set -euo pipefail
+shopt -s inherit_errexit
 
 # V=1 and the like, given to our make, mean something else to the kernel's.
 unset MAKEFLAGS MFLAGS

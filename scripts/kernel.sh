@@ -165,8 +165,8 @@ series()
 find_release()
 {
 	local re="^linux-headers-${1//./\\.}\.[0-9].*-amd64$"
-	apt-cache pkgnames "linux-headers-$1." | grep -E "$re" |
-		grep -vE -- '-(rt|cloud)-' | sed 's/^linux-headers-//' | sort -V | tail -n 1
+	apt-cache pkgnames "linux-headers-$1." | { grep -E "$re" || :; } |
+		{ grep -vE -- '-(rt|cloud)-' || :; } | sed 's/^linux-headers-//' | sort -V | tail -n 1
 }
 
 release_of()
@@ -198,7 +198,7 @@ header_packages()
 {
 	apt-cache depends --no-recommends --no-suggests --no-pre-depends "linux-headers-$1" |
 		sed -n 's/^ *|\{0,1\}Depends: //p' |
-		grep -E '^linux-(headers|kbuild|compiler)-'
+		grep -E '^linux-(headers|kbuild|compiler)-' || :
 	echo "linux-headers-$1"
 }
 

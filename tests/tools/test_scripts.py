@@ -165,6 +165,9 @@ class Environment(Case):
                 self.assertEqual(status, 1)
                 self.assertIn(cache, said)
 
+    def test_failure_within_a_substitution(self):
+        self.assertEqual(self.common("f() { false; echo on; }; x=$(f); echo $x")[:2], (1, ""))
+
 
 class Headers(Case):
     def test_with_all_packages(self):
