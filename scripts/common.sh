@@ -53,7 +53,7 @@ as_root()
 # locked NAME COMMAND...: one run at a time on this machine.
 locked()
 {
-	local name=$1 fd
+	local name=$1 fd rc
 	shift
 	exec {fd}> "$KOFI_CACHE/lock/$name"
 	if ! flock -n "$fd"; then
@@ -61,7 +61,33 @@ locked()
 		flock "$fd"
 	fi
 	"$@"
+	rc=$?
 	exec {fd}>&-
+	return $rc
+}
+
+# update_lists MINUTES: apt's lists of packages, unless that was done so long ago or less.
+update_lists()
+{
+	locked apt-update new_lists "$1"
+}
+
+# apt waits for dpkg's lock, but not for that of the lists, which a machine that has just
+# booted takes by itself. It fails if any of the lists can't be had.
+new_lists()
+{
+	local stamp=$KOFI_CACHE/apt-update log=$KOFI_CACHE/apt-update.log start=$SECONDS said=
+	[ -z "$(find "$stamp" -mmin "-$1" 2> /dev/null)" ] || return 0
+	until as_root apt-get -qq -o APT::Update::Error-Mode=any update > "$log" 2>&1; do
+		if ! grep -q /lists/lock "$log" || ((SECONDS - start >= 300)); then
+			cat "$log" >&2
+			return 1
+		fi
+		[ -n "$said" ] || say "apt's package lists are locked, waiting"
+		said=y
+		sleep 2
+	done
+	touch "$stamp"
 }
 
 # with_progress WHAT LOG REGEX COMMAND...: output to LOG, every 10 s a line with

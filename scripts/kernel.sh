@@ -160,37 +160,63 @@ series()
 	echo "$1" | cut -d . -f 1,2
 }
 
-# Package names carry the point release, so they are looked up: the newest
-# linux-headers-VERSION*-amd64 that has an image, without its prefix.
-find_release()
+in_lists()
 {
-	local re="^linux-headers-${1//./\\.}\.[0-9].*-amd64$"
-	apt-cache pkgnames "linux-headers-$1." | { grep -E "$re" || :; } |
-		{ grep -vE -- '-(rt|cloud)-' || :; } | sed 's/^linux-headers-//' | sort -V | tail -n 1
+	apt-get -qq --print-uris download "$@" > /dev/null 2>&1
 }
 
+# Package names carry the point release, so they are looked up: the newest
+# linux-headers-VERSION*-amd64 that has an image, without its prefix. A name alone may be
+# no more than another package's wish.
+find_release()
+{
+	local re="^linux-headers-${1//./\\.}\.[0-9].*-amd64$" release
+	for release in $(apt-cache pkgnames "linux-headers-$1." | grep -E "$re" |
+			grep -vE -- '-(rt|cloud)-' | sed 's/^linux-headers-//' | sort -rV); do
+		if in_lists "linux-headers-$release" "linux-image-$release"; then
+			echo "$release"
+			return
+		fi
+	done
+}
+
+# absent VERSION: this distribution has none, whatever its lists are like.
+absent()
+(
+	# shellcheck source=/dev/null
+	[ "$1" = 6.1 ] && . /etc/os-release &&
+		[ "${ID-}" = debian ] && ((${VERSION_ID:-0} >= 13))
+)
+
+# look_again VERSION: in new lists. What isn't there is asked for often.
+look_again()
+{
+	local minutes=60
+	in_lists linux-image-amd64 || minutes=0
+	if ! update_lists $minutes || ! in_lists linux-image-amd64; then
+		die "cannot tell whether there is a kernel $1: package lists are missing"
+	fi
+	find_release "$1"
+}
+
+# release_of KIND VERSION
 release_of()
 {
 	local release
-	release=$(find_release "$1")
-	if [ -z "$release" ]; then
-		locked apt-update apt_update
-		release=$(find_release "$1")
+	release=$(find_release "$2")
+	if [ -n "$release" ] && [ ! -e "$KERNELS/$1-$release" ]; then
+		# A mirror has a point release only until the next one.
+		update_lists 5 || say "going on with the package lists as they are"
+		release=$(find_release "$2")
+	fi
+	if [ -z "$release" ] && ! absent "$2"; then
+		release=$(look_again "$2")
 	fi
 	if [ -z "$release" ]; then
-		say "no linux-headers-$1 package on this distribution"
+		say "no linux-headers-$2 package on this distribution"
 		exit $NOT_HERE
 	fi
 	echo "$release"
-}
-
-# Not more than once an hour: a package that isn't there is asked for often.
-apt_update()
-{
-	local stamp=$KOFI_CACHE/apt-update
-	[ -z "$(find "$stamp" -mmin -60 2> /dev/null)" ] || return 0
-	as_root apt-get -qq update >&2 || :
-	touch "$stamp"
 }
 
 # What a header package needs beside itself, other than the compiler.
@@ -213,11 +239,10 @@ download()
 # unpack_debs DIR PACKAGE...
 unpack_debs()
 {
-	local dir=$1 debs deb
+	local dir=$1 debs=$1/debs deb
 	shift
-	debs=$(mktemp -d)
-	download "$debs" "$@" || { apt_update; download "$debs" "$@"; } ||
-		die "cannot download $*; do the package lists need an apt-get update?"
+	mkdir "$debs"
+	download "$debs" "$@" || die "cannot download $*"
 	for deb in "$debs"/*.deb; do
 		dpkg-deb -x "$deb" "$dir"
 	done
@@ -252,7 +277,7 @@ fetch_headers()
 headers_dir()
 {
 	local release out
-	release=$(release_of "$1")
+	release=$(release_of headers "$1")
 	out=$KERNELS/headers-$release
 	[ -e "$out" ] || locked "headers-$1" fetch_headers "$release" "$out"
 	echo "$out/usr/src/linux-headers-$release"
@@ -281,7 +306,7 @@ fetch_stock()
 stock_dir()
 {
 	local release out
-	release=$(release_of "$1")
+	release=$(release_of stock "$1")
 	out=$KERNELS/stock-$release
 	[ -e "$out" ] || locked "stock-$1" fetch_stock "$release" "$out"
 	echo "$out"

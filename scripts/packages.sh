@@ -38,7 +38,8 @@ install()
 	set -- $packages
 	as_root true || refuse "$@"
 	say "packages: installing $*"
-	as_root apt-get -q -o DPkg::Lock::Timeout=300 update >&2 || :
+	# Those that can't be had may be of others' packages.
+	update_lists 0 || :
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=300 \
 		install --no-install-recommends "$@" < /dev/null >&2

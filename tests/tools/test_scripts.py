@@ -10,6 +10,10 @@ import unittest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 OLD = "6.12.117+deb12-amd64"
 NEW = "6.12.118+deb12-amd64"
+LOCKED = """\
+E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)
+E: Unable to lock directory /var/lib/apt/lists/
+"""
 
 # The repository: lists/NAME is a package that apt knows, with its dependencies; new/ what
 # the next update brings; pool/ what the mirror has; each call is a line of calls.
@@ -60,6 +64,7 @@ download)
 		[ "$uris" ] || echo "$package" > "$where/$package.deb"
 	done ;;
 esac
+exit 0
 """
 
 # What is in a package, as far as anybody looks.
@@ -141,6 +146,16 @@ class Case(unittest.TestCase):
         for where in (lists, "pool"):
             (self.repository / where / "linux-image-amd64").touch()
 
+    def fail_updates(self, *messages):
+        for number, message in enumerate(messages):
+            (self.repository / f"fail.{number}").write_text(message)
+
+    def updates(self):
+        """How often apt-get update was called."""
+        calls = self.repository / "calls"
+        return calls.exists() and [line.split()[-1] for line in
+                                   calls.read_text().splitlines()].count("update")
+
     def cached(self):
         """What is in the cache of kernels, whole or not."""
         return sorted(path.name for path in (self.cache / "kernel").glob("*"))
@@ -197,6 +212,103 @@ class Stock(Case):
         self.assertEqual((stock / "release").read_text().strip(), OLD)
         modules = stock / "modules" / "lib" / "modules" / OLD
         self.assertTrue((modules / "modules.dep").exists())
+
+    def test_not_on_the_mirror(self):
+        self.publish(OLD)
+        (self.repository / "pool" / f"linux-image-{OLD}").unlink()
+        status, _, said = self.run_script("kernel.sh", "stock", "6.12")
+        self.assertEqual(status, 1)
+        self.assertIn(f"cannot download linux-image-{OLD}", said)
+        self.assertFalse(list((self.root / "tmp").iterdir()))
+
+
+class Lists(Case):
+    """What the lists of packages say, and when they are asked for anew."""
+
+    def test_unknown_is_not_absent(self):
+        self.publish(OLD, lists="new")
+        self.fail_updates("E: Temporary failure resolving", "E: Temporary failure resolving")
+        for kind in ("headers", "stock"):
+            self.assertEqual(self.run_script("kernel.sh", kind, "6.12")[0], 1)
+        self.answer("kernel.sh", "headers", "6.12")
+
+    def test_lists_without_any_kernel(self):
+        for _ in range(2):
+            self.assertEqual(self.run_script("kernel.sh", "headers", "6.12")[0], 1)
+        self.assertEqual(self.updates(), 2)
+        self.publish(OLD, lists="new")
+        self.answer("kernel.sh", "headers", "6.12")
+
+    def test_no_such_kernel(self):
+        self.publish(OLD)
+        for kind in ("headers", "stock"):
+            self.assertEqual(self.run_script("kernel.sh", kind, "6.99")[0], 3)
+        self.assertEqual(self.updates(), 1)
+
+    def test_debian_without_6_1(self):
+        self.publish(OLD)
+        (self.repository / "offline").touch()
+        version = subprocess.run(["sh", "-c", ". /etc/os-release; echo $ID $VERSION_ID"],
+                                 stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        known = version[0] == "debian" and int(version[1]) >= 13
+        self.assertEqual(self.run_script("kernel.sh", "headers", "6.1")[0], 3 if known else 1)
+
+    def test_point_release(self):
+        self.publish(OLD)
+        self.answer("kernel.sh", "headers", "6.12")
+        self.assertEqual(self.updates(), 1)
+        # What is here does, as long as the lists know no other.
+        self.publish(NEW, lists="new")
+        self.assertIn(OLD, str(self.answer("kernel.sh", "headers", "6.12")))
+        self.assertEqual(self.updates(), 1)
+        (self.cache / "apt-update").unlink()
+        self.assertIn(NEW, str(self.answer("kernel.sh", "stock", "6.12")))
+        self.assertIn(NEW, str(self.answer("kernel.sh", "headers", "6.12")))
+
+    def test_headers_before_their_image(self):
+        self.publish(NEW, kinds=["headers"])
+        self.publish(OLD)
+        self.assertIn(OLD, str(self.answer("kernel.sh", "headers", "6.12")))
+        self.assertIn(OLD, str(self.answer("kernel.sh", "stock", "6.12")))
+
+    def test_waits_for_another_update(self):
+        self.publish(OLD, lists="new")
+        self.fail_updates(LOCKED, LOCKED)
+        self.answer("kernel.sh", "headers", "6.12")
+        self.assertEqual(self.updates(), 3)
+
+    def test_lists_that_nobody_may_update(self):
+        self.publish(OLD)
+        self.stub("id", "echo 1000")
+        self.stub("sudo", "exit 1")
+        self.answer("kernel.sh", "headers", "6.12")
+        self.assertEqual(self.run_script("kernel.sh", "headers", "6.99")[0], 1)
+
+
+class Packages(Case):
+    def setUp(self):
+        super().setUp()
+        lines = (TOP / "scripts" / "packages").read_text().splitlines()
+        self.have = {line: "ii " for line in lines if not line.startswith("#")}
+        self.stub("dpkg", 'echo "dpkg $*" >> calls')
+
+    def install(self):
+        text = "".join(f"{state} {name}\n" for name, state in self.have.items())
+        self.stub("dpkg-query", f"cat << END\n{text}END\n")
+        status, _, said = self.run_script("packages.sh")
+        self.assertEqual(status, 0, said)
+        calls = self.repository / "calls"
+        return calls.read_text().splitlines() if calls.exists() else []
+
+    def test_nothing_to_do(self):
+        self.assertEqual(self.install(), [])
+
+    def test_waits_for_another_update(self):
+        del self.have["fio"]
+        self.fail_updates(LOCKED)
+        calls = self.install()
+        self.assertEqual(self.updates(), 2)
+        self.assertRegex(calls[-1], "^apt-get .*install .* fio$")
 
 
 if __name__ == "__main__":
