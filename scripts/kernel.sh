@@ -52,6 +52,21 @@ finish()
 	mv "$1".tmp "$1"
 }
 
+# prune DIR COUNT PATTERN: keep those used last, and what another run may be using. Called
+# under the lock of those who make them.
+prune()
+{
+	local old
+	find "$1" -maxdepth 1 -name "$3.tmp" -exec rm -rf {} +
+	find "$1" -maxdepth 1 -name "$3" -printf '%T@ %p\n' | sort -rn |
+		tail -n +$(($2 + 1)) | cut -d ' ' -f 2- |
+		while read -r old; do
+			[ -n "$(find "$old" -maxdepth 0 -mmin +360)" ] || continue
+			mv "$old" "$old".tmp
+			rm -rf "$old".tmp
+		done
+}
+
 # --- source ---
 
 source_version()
@@ -70,6 +85,7 @@ unpack_source()
 		tar -C "$dir".tmp --strip-components 1 -I 'xz -T0' \
 		--exclude '*/drivers/gpu/drm/amd/include/*' -xvf "$TARBALL"
 	finish "$dir"
+	prune "$SOURCES" 2 'linux-*'
 }
 
 source_dir()
@@ -78,6 +94,7 @@ source_dir()
 	version=$(source_version)
 	dir=$SOURCES/linux-$version
 	[ -e "$dir" ] || locked source unpack_source "$dir"
+	touch -c "$dir"
 	echo "$dir"
 }
 
@@ -127,18 +144,7 @@ build_test()
 	with_progress "building the test kernel" "$KERNELS/build.log" '^  [A-Z]' \
 		make -C "$src" O="$obj" -j"$(nproc)" "${FLAGS[@]}" vmlinux modules
 	collect "$src" "$obj" "$out"
-	prune 3 'test-*'
-}
-
-# prune COUNT PATTERN: keep those used last.
-prune()
-{
-	local old
-	find "$KERNELS" -maxdepth 1 -name "$2" -printf '%T@ %p\n' | sort -rn |
-		tail -n +$(($1 + 1)) | cut -d ' ' -f 2- |
-		while read -r old; do
-			rm -rf "$old"
-		done
+	prune "$KERNELS" 3 'test-*'
 }
 
 test_dir()
@@ -148,8 +154,7 @@ test_dir()
 	key=$({ basename "$src"; gcc --version; echo "${FLAGS[@]}"; cat "$CONFIG"; } | hash_of)
 	out=$KERNELS/test-$key
 	[ -e "$out" ] || locked kernel build_test "$src" "$out"
-	# The kernel of another configuration that is dropped is one nobody uses.
-	touch "$out"
+	touch -c "$out"
 	echo "$out"
 }
 
@@ -271,7 +276,7 @@ fetch_headers()
 	sed -i "s,^include /usr/src,include $out/usr/src," "$made/Makefile"
 	rm -rf "$out".tmp/usr/share
 	finish "$out"
-	prune 1 "headers-$(series "$release").*"
+	prune "$KERNELS" 1 "headers-$(series "$release").*"
 }
 
 headers_dir()
@@ -280,6 +285,7 @@ headers_dir()
 	release=$(release_of headers "$1")
 	out=$KERNELS/headers-$release
 	[ -e "$out" ] || locked "headers-$1" fetch_headers "$release" "$out"
+	touch -c "$out"
 	echo "$out/usr/src/linux-headers-$release"
 }
 
@@ -300,7 +306,7 @@ fetch_stock()
 	depmod -b "$out".tmp/modules "$release"
 	rm -rf "$out".tmp/deb
 	finish "$out"
-	prune 1 "stock-$(series "$release").*"
+	prune "$KERNELS" 1 "stock-$(series "$release").*"
 }
 
 stock_dir()
@@ -309,6 +315,7 @@ stock_dir()
 	release=$(release_of stock "$1")
 	out=$KERNELS/stock-$release
 	[ -e "$out" ] || locked "stock-$1" fetch_stock "$release" "$out"
+	touch -c "$out"
 	echo "$out"
 }
 

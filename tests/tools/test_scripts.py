@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """scripts/ with stubs of what they call: apt with a repository of files, without network."""
 
+import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -156,9 +158,15 @@ class Case(unittest.TestCase):
         return calls.exists() and [line.split()[-1] for line in
                                    calls.read_text().splitlines()].count("update")
 
-    def cached(self):
-        """What is in the cache of kernels, whole or not."""
-        return sorted(path.name for path in (self.cache / "kernel").glob("*"))
+    def used(self, hours, *names):
+        """Makes these in the cache, as if they had been used so long ago."""
+        for name in names:
+            path = self.cache / name
+            path.mkdir(parents=True, exist_ok=True)
+            os.utime(path, (time.time() - hours * 3600,) * 2)
+
+    def cached(self, where="kernel"):
+        return sorted(path.name for path in (self.cache / where).iterdir())
 
 
 class Environment(Case):
@@ -283,6 +291,50 @@ class Lists(Case):
         self.stub("sudo", "exit 1")
         self.answer("kernel.sh", "headers", "6.12")
         self.assertEqual(self.run_script("kernel.sh", "headers", "6.99")[0], 1)
+
+
+class Prune(Case):
+    """What the cache keeps."""
+    stock = f"stock-{OLD}"
+
+    def fetch(self):
+        self.publish(OLD)
+        self.answer("kernel.sh", "stock", "6.12")
+
+    def test_old_kernels_go(self):
+        self.used(24, "kernel/stock-6.12.1-amd64", "kernel/stock-6.1.1-amd64")
+        self.used(1, "kernel/stock-6.12.2-amd64")
+        self.fetch()
+        self.assertEqual(self.cached(), ["stock-6.1.1-amd64", self.stock, "stock-6.12.2-amd64"])
+
+    def test_what_was_interrupted(self):
+        self.used(-1, "kernel/stock-6.12.3-amd64.tmp")
+        self.fetch()
+        self.assertEqual(self.cached(), [self.stock])
+
+    def test_killed_while_it_removes(self):
+        self.used(24, "kernel/stock-6.12.1-amd64")
+        self.stub("rm", 'case $* in *6.12.1-amd64*) exit ;; esac; exec /bin/rm "$@"')
+        self.fetch()
+        self.assertNotIn("stock-6.12.1-amd64", self.cached())
+
+    def test_use_counts(self):
+        for kind in ("stock", "headers"):
+            with self.subTest(kind=kind):
+                self.publish(OLD)
+                self.answer("kernel.sh", kind, "6.12")
+                self.used(24, f"kernel/{kind}-{OLD}")
+                self.answer("kernel.sh", kind, "6.12")
+                age = time.time() - (self.cache / "kernel" / f"{kind}-{OLD}").stat().st_mtime
+                self.assertLess(age, 3600)
+
+    def test_sources(self):
+        self.stub("tar", "")
+        self.stub("dpkg-query", "echo 6.12.200-1")
+        for hours in (30, 40, 50):
+            self.used(hours, f"source/linux-6.12.{200 - hours}-1")
+        self.answer("kernel.sh", "source")
+        self.assertEqual(self.cached("source"), ["linux-6.12.170-1", "linux-6.12.200-1"])
 
 
 class Packages(Case):
