@@ -29,23 +29,38 @@ copy_sources()
 		"$KOFI_TOP"/ "$1"/ >&2
 }
 
-# A new kernel of the same name (a point release, other options) starts afresh.
+# A new kernel of the same name (a point release, other options) starts afresh, and so
+# does a new compiler.
 forget_other_kernel()
 {
-	[ "$(cat "$1/.kernel" 2> /dev/null)" = "$2" ] || rm -rf "$1"
+	local both
+	both="$2 $(gcc --version | sed -n 1p)"
+	[ "$(cat "$1/.kernel" 2> /dev/null)" = "$both" ] || rm -rf "$1"
 	mkdir -p "$1"
-	echo "$2" > "$1/.kernel"
+	echo "$both" > "$1/.kernel"
+}
+
+# Those of modpost, objtool and the linker, which no option makes errors.
+has_warnings()
+{
+	grep -i 'warning:' "$1" | grep -v 'the compiler differs' > /dev/null
 }
 
 build()
 {
-	local kernel=$1 dir=$2 log=$2/build.log
+	local kernel=$1 dir=$2 log=$2/build.log rc=0
 	shift 2
 	forget_other_kernel "$dir" "$kernel"
 	copy_sources "$dir/src"
 	# Debian's headers have the kernel's BTF, but adding a module's takes pahole.
-	if ! make -C "$kernel" M="$dir/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
-			CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules > "$log" 2>&1 < /dev/null; then
+	make -C "$kernel" M="$dir/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
+		CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules > "$log" 2>&1 < /dev/null || rc=1
+	# They are given once only, when a file is made.
+	if has_warnings "$log"; then
+		rm -rf "$dir/src"
+		rc=1
+	fi
+	if ((rc)); then
 		grep -vE '^  [A-Z]|^make' "$log" | tail -n 60 >&2
 		die "the modules don't build against $kernel, see $log"
 	fi

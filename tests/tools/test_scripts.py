@@ -78,7 +78,7 @@ case $package in
 linux-headers-*-common)
 	set -- "$3/usr/src/$package"
 	mkdir -p "$1"
-	touch "$1/Makefile" ;;
+	cp makefile "$1/Makefile" ;;
 linux-headers-*)
 	set -- "$3/usr/src/$package"
 	mkdir -p "$1"
@@ -108,6 +108,7 @@ class Case(unittest.TestCase):
         for name in ("bin", "tmp", "home", "repository/lists", "repository/new",
                      "repository/pool"):
             (self.root / name).mkdir(parents=True)
+        (self.repository / "makefile").touch()
         shutil.copytree(TOP / "scripts", self.tree / "scripts",
                         ignore=shutil.ignore_patterns("__pycache__"))
         for name, text in (("apt-cache", APT_CACHE), ("apt-get", APT_GET),
@@ -335,6 +336,45 @@ class Prune(Case):
             self.used(hours, f"source/linux-6.12.{200 - hours}-1")
         self.answer("kernel.sh", "source")
         self.assertEqual(self.cached("source"), ["linux-6.12.170-1", "linux-6.12.200-1"])
+
+
+class Build(Case):
+    """Against headers whose makefile is the test's."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(TOP / ".gitignore", self.tree)
+        self.publish(OLD)
+
+    def makefile(self, *recipe):
+        text = "modules:\n" + "".join(f"\t@{line}\n" for line in recipe)
+        (self.repository / "makefile").write_text(text)
+
+    def build(self):
+        return self.run_script("build.sh", "6.12")
+
+    def test_warnings_that_are_said_once(self):
+        for made, line in (("Module.symvers", "WARNING: modpost: missing MODULE_DESCRIPTION()"),
+                           ("a.o", "a.o: warning: objtool: f() falls through")):
+            with self.subTest(line):
+                self.makefile(f'[ -e $(M)/{made} ] || echo "{line}"', f"touch $(M)/{made}")
+                for _ in range(2):
+                    status, _, said = self.build()
+                    self.assertEqual(status, 1)
+                    self.assertIn(line, said)
+                shutil.rmtree(self.cache / "kernel")
+
+    def test_a_compiler_that_is_not_the_kernels(self):
+        self.makefile("echo 'warning: the compiler differs from the one used to build the kernel'")
+        self.assertEqual(self.build()[0], 0)
+
+    def test_objects_of_another_compiler(self):
+        self.makefile("[ -e $(M)/a.o ] || echo made >> made", "touch $(M)/a.o")
+        made = self.cache / "kernel" / f"headers-{OLD}/usr/src/linux-headers-{OLD}/made"
+        for version, builds in (("12.2.0-14", 1), ("12.2.0-14", 1), ("12.2.0-14+deb12u1", 2)):
+            self.stub("gcc", f"echo 'gcc (Debian {version}) 12.2.0'")
+            self.assertEqual(self.build()[0], 0)
+            self.assertEqual(len(made.read_text().split()), builds)
 
 
 class Packages(Case):
