@@ -37,6 +37,7 @@ forget_other_kernel()
 	both="$2 $(gcc --version | sed -n 1p)"
 	[ "$(cat "$1/.kernel" 2> /dev/null)" = "$both" ] || rm -rf "$1"
 	mkdir -p "$1"
+	touch "$1"
 	echo "$both" > "$1/.kernel"
 }
 
@@ -79,6 +80,7 @@ main()
 	kernel=$(kernel_build "$tree")
 	mkdir -p "${dir%/*}"
 	locked "build-${dir##*/}" build "$kernel" "$dir" "$@"
+	drop_unused "${dir%/*}"
 	echo "$dir/src"
 }
 

@@ -363,6 +363,8 @@ run_all()
 {
 	local name ok=0 failed=0 skipped=0 result
 	mkdir -p "$WORK/log"
+	touch "$WORK"
+	drop_unused "${WORK%/*}"
 	for name in "$@"; do
 		run "$name"
 		case $result in

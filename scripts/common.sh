@@ -66,6 +66,12 @@ locked()
 	return $rc
 }
 
+# drop_unused DIR: what is in it for checkouts that weren't built in for two weeks.
+drop_unused()
+{
+	find "$1" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
+}
+
 # update_lists MINUTES: apt's lists of packages, unless that was done so long ago or less.
 update_lists()
 {

@@ -376,6 +376,15 @@ class Build(Case):
             self.assertEqual(self.build()[0], 0)
             self.assertEqual(len(made.read_text().split()), builds)
 
+    def test_of_checkouts_that_are_gone(self):
+        self.used(15 * 24 + 1, "build/01234567-6.12")
+        self.used(24, "build/89abcdef-6.12")
+        self.makefile("true")
+        for _ in range(2):
+            answer = pathlib.Path(self.build()[1])
+            self.assertEqual(self.cached("build"), sorted(["89abcdef-6.12", answer.parent.name]))
+            self.used(20 * 24, f"build/{answer.parent.name}")
+
 
 class Packages(Case):
     def setUp(self):
