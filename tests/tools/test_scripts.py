@@ -114,6 +114,8 @@ class Case(unittest.TestCase):
         for name, text in (("apt-cache", APT_CACHE), ("apt-get", APT_GET),
                            ("dpkg-deb", DPKG_DEB), ("id", "echo 0"), ("sleep", ":")):
             self.stub(name, text)
+        lines = (TOP / "scripts" / "packages").read_text().splitlines()
+        self.have = {line: "ii " for line in lines if not line.startswith("#")}
         self.env = {"PATH": f"{self.root}/bin:/usr/bin:/bin", "HOME": f"{self.root}/home",
                     "XDG_CACHE_HOME": f"{self.root}/cache", "TMPDIR": f"{self.root}/tmp",
                     "LC_ALL": "C"}
@@ -148,6 +150,11 @@ class Case(unittest.TestCase):
                 (self.repository / where / name).write_text(text)
         for where in (lists, "pool"):
             (self.repository / where / "linux-image-amd64").touch()
+
+    def installed(self):
+        """What is on the machine: self.have."""
+        text = "".join(f"{state} {name}\n" for name, state in self.have.items())
+        self.stub("dpkg-query", f"cat << END\n{text}END\n")
 
     def fail_updates(self, *messages):
         for number, message in enumerate(messages):
@@ -386,16 +393,63 @@ class Build(Case):
             self.used(20 * 24, f"build/{answer.parent.name}")
 
 
+class Lint(Case):
+    """Checks that have nothing to look at, or not all."""
+
+    def setUp(self):
+        super().setUp()
+        self.installed()
+        self.git("init", "-q")
+
+    def git(self, *args, where=None):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.org",
+                        "-c", "protocol.file.allow=always", *args],
+                       cwd=where or self.tree, env=self.env, check=True)
+
+    def commit(self, subject):
+        self.git("commit", "-q", "--allow-empty", "-m", subject, "-m", "Because.")
+
+    def lint(self, name, result):
+        line = self.run_script("check.sh", name)[1].splitlines()[0]
+        self.assertEqual(line.split()[:2], [result, name], line)
+        return line
+
+    def test_headers(self):
+        (self.tree / "a.h").touch()
+        (self.repository / "lists" / "linux-image-amd64").touch()
+        self.lint("headers", "skip")
+        self.publish(OLD)
+        (self.repository / "makefile").write_text("headers.o:\n")
+        self.assertRegex(self.lint("headers", "ok"), "1 headers, not for 6.1 test$")
+
+    def test_commits(self):
+        self.lint("commits", "FAIL")
+        self.commit("the first is as it is")
+        self.lint("commits", "ok")
+        self.commit("kofi: say why")
+        self.lint("commits", "ok")
+        self.commit("Bad subject")
+        self.commit("kofi: say why")
+        self.lint("commits", "FAIL")
+
+    def test_commits_of_a_part(self):
+        for subject in ("the first is as it is", "Bad subject", "kofi: one", "kofi: another"):
+            self.commit(subject)
+        self.git("clone", "-q", "--depth", "2", f"file://{self.tree}", "part", where=self.root)
+        shutil.rmtree(self.tree / ".git")
+        (self.root / "part" / ".git").rename(self.tree / ".git")
+        self.lint("commits", "skip")
+        self.commit("Bad subject")
+        self.lint("commits", "FAIL")
+
+
 class Packages(Case):
     def setUp(self):
         super().setUp()
-        lines = (TOP / "scripts" / "packages").read_text().splitlines()
-        self.have = {line: "ii " for line in lines if not line.startswith("#")}
         self.stub("dpkg", 'echo "dpkg $*" >> calls')
 
     def install(self):
-        text = "".join(f"{state} {name}\n" for name, state in self.have.items())
-        self.stub("dpkg-query", f"cat << END\n{text}END\n")
+        self.installed()
         status, _, said = self.run_script("packages.sh")
         self.assertEqual(status, 0, said)
         calls = self.repository / "calls"
