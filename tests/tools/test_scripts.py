@@ -465,6 +465,23 @@ class Packages(Case):
         self.assertEqual(self.updates(), 2)
         self.assertRegex(calls[-1], "^apt-get .*install .* fio$")
 
+    def test_interrupted_installation(self):
+        self.have["fio"] = "iF "
+        self.stub("dpkg", """
+case $1 in
+--audit) [ -e mended ] || echo "fio is only half configured" ;;
+--configure) echo "dpkg $*" >> calls; touch mended ;;
+esac
+""")
+        calls = self.install()
+        self.assertEqual(calls[0], "dpkg --configure -a")
+        self.assertRegex(calls[-1], "^apt-get .*install .* fio$")
+
+    def test_mending_that_another_dpkg_holds_up(self):
+        self.have["fio"] = "iF "
+        self.stub("dpkg", "[ $1 = --audit ] && echo fio")
+        self.assertRegex(self.install()[-1], "^apt-get .*install .* fio$")
+
 
 if __name__ == "__main__":
     unittest.main()
