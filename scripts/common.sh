@@ -10,8 +10,10 @@ shopt -s inherit_errexit
 # V=1 and the like, given to our make, mean something else to the kernel's.
 unset MAKEFLAGS MFLAGS
 
-# What apt prints is read, and it speaks the user's language.
-export LC_ALL=C.UTF-8
+# What apt prints is read, and it speaks the user's language. The kernel's makefiles drop
+# LC_ALL, and perl warns there of languages that aren't installed.
+unset "${!LC_@}" LANGUAGE
+export LANG=C.UTF-8 LC_ALL=C.UTF-8
 
 # depmod is there, and not in every user's PATH.
 PATH+=:/usr/sbin:/sbin

@@ -375,6 +375,13 @@ class Build(Case):
         self.makefile("echo 'warning: the compiler differs from the one used to build the kernel'")
         self.assertEqual(self.build()[0], 0)
 
+    def test_locale_that_is_not_installed(self):
+        """Of which perl complains. The kernel's makefiles do without LC_ALL."""
+        self.env.update(LANG="xx_XX.UTF-8", LANGUAGE="xx", LC_TIME="xx_XX.UTF-8")
+        self.makefile("unset LC_ALL; perl -e 1")
+        status, _, said = self.build()
+        self.assertEqual(status, 0, said)
+
     def test_objects_of_another_compiler(self):
         self.makefile("[ -e $(M)/a.o ] || echo made >> made", "touch $(M)/a.o")
         made = self.cache / "kernel" / f"headers-{OLD}/usr/src/linux-headers-{OLD}/made"
