@@ -20,7 +20,12 @@ SPLAT = re.compile(
     r"|workqueue lockup|blocked for more than|general protection fault"
     r"|DMA-API: .*(driver|out of memory|overlapping|mapped)"
     r"|cannot create duplicate|already present!|ODEBUG: |refcount_t: "
-    r"|Unknown symbol|disagrees about version|scheduling while atomic")
+    r"|Unknown symbol|disagrees about version|scheduling while atomic"
+    r"|unregister_netdevice: waiting|: nobody cared|Out of memory: Killed"
+    r"|printk messages dropped")
+
+# What init has the kernel say: a console without it may have lost more.
+MILESTONES = ("bed: up", "bed: done")
 
 TIMESTAMP = re.compile(r"^\[ *[0-9.]+\] ")
 MAX_SPLATS = 12
@@ -194,6 +199,12 @@ def judge_console(console):
     return splats[:MAX_SPLATS]
 
 
+def judge_milestones(console):
+    """Whether the console is there from the beginning to the end."""
+    return [f"the console is cut off: {line!r} isn't there"
+            for line in MILESTONES if line not in console]
+
+
 def judge_exit(status, boot):
     if status == EXIT_DONE:
         return []
@@ -213,6 +224,7 @@ def judge_kernel(outcome):
     verdict.check(judge_console(outcome.console))
     if outcome.status != EXIT_DONE:
         return verdict          # the rest is missing, and that says why
+    verdict.check(judge_milestones(outcome.console))
     for name in boot.tests:
         verdict.check(judge_state(name, sections.get(f"state/{name}"), debug_kernel))
         verdict.check(judge_unload(name, sections.get(f"unload/{name}")))

@@ -21,6 +21,7 @@ CONSOLE = """\
 [    6.812294] 1..0
 [    8.374219] bed: up
 [    8.435631] kofi_bed_kunit: loading out-of-tree module taints kernel.
+[   12.201122] bed: done
 """
 
 SUITE = """\
@@ -93,6 +94,10 @@ SPLATS = [
     "debugfs: File 'cq' in directory 'kofi' already present!",
     "ODEBUG: free active (active state 0) object: work_struct",
     "kofi: Unknown symbol kofi_registry (err -2)",
+    "** 5 printk messages dropped **",
+    "unregister_netdevice: waiting for eth0 to become free. Usage count = 2",
+    "irq 11: nobody cared (try booting with the \"irqpoll\" option)",
+    "Out of memory: Killed process 66 (modprobe) total-vm:4kB",
 ]
 
 
@@ -121,12 +126,17 @@ class Recorded(unittest.TestCase):
     def test_good(self):
         result = self.judge()
         self.assertEqual(result.failures, [])
-        self.assertEqual(result.passed, 12)
+        self.assertEqual(result.passed, 13)
 
     def test_splats(self):
         for splat in SPLATS:
             with self.subTest(splat):
                 self.assert_red(splat, console=f"{CONSOLE}[    9.0] {splat}\n")
+
+    def test_whole_console(self):
+        for console in ("", *(CONSOLE.replace(line, "") for line in ("bed: up", "bed: done"))):
+            with self.subTest(console):
+                self.assert_red("console is cut off", console=console)
 
     def test_exit(self):
         self.assert_red("crashed", status=0)
