@@ -31,15 +31,18 @@ check()
 	fi
 }
 
-# refuse DESCRIPTION COMMAND...: the command must fail
+# refuse DESCRIPTION COMMAND...: the command must fail, for which it must be there, and
+# must not die
 refuse()
 {
 	refuse_what=$1
 	shift
-	if "$@"; then
-		not_ok "$refuse_what (no failure: $*)"
-	else
+	"$@"
+	refuse_status=$?
+	if [ $refuse_status -gt 0 ] && [ $refuse_status -lt 126 ]; then
 		ok "$refuse_what"
+	else
+		not_ok "$refuse_what (status $refuse_status: $*)"
 	fi
 }
 

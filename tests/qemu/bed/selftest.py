@@ -48,6 +48,8 @@ BOOTS = [
       "a leak on the console": r"^console: kmemleak: [0-9]+ new suspected",
       "a module that can't be unloaded": r": still loaded: kofi_bed_kunit",
       "a failed guest test": r"^bad: not ok 2 - broken on purpose",
+      "a command that there isn't": r"^bad: /bed/guest/bad.sh: .*nobody_has_this: not found",
+      "a refusal by nobody": r"^bad: not ok 3 - what can't be run \(status 127",
       "a guest test's exit status": r"^bad: exited with status 3",
       "a guest test without a result": r"^empty: no result",
       "a skip in a guest test": r"^skips: skipped: ok",

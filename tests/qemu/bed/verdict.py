@@ -27,6 +27,9 @@ SPLAT = re.compile(
 # What init has the kernel say: a console without it may have lost more.
 MILESTONES = ("bed: up", "bed: done")
 
+# The shell's word on a command that there isn't. The test goes on without it.
+NOT_THERE = re.compile(r"(sh|/\S+): (line \d+: )?\S+: not found")
+
 TIMESTAMP = re.compile(r"^\[ *[0-9.]+\] ")
 MAX_SPLATS = 12
 
@@ -133,7 +136,7 @@ def judge_said(name, lines):
             verdict.failures.append(f"{name}: skipped: {line}")
         elif re.match(r"ok\b", line):
             verdict.passed += 1
-        elif re.match(r"not ok\b", line):
+        elif re.match(r"not ok\b", line) or NOT_THERE.fullmatch(line):
             verdict.failures.append(f"{name}: {line}")
     return verdict
 

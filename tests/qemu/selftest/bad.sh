@@ -5,4 +5,6 @@
 . /bed/lib.sh
 check "good" true
 check "broken on purpose" false
+nobody_has_this
+refuse "what can't be run" env nobody_has_this
 exit 3

@@ -196,6 +196,14 @@ class Recorded(unittest.TestCase):
         self.assert_red("did not end", "# status 0\n@@end\n", "")
         self.assert_red("did not run", "@@file guest/traffic", "@@file other")
 
+    def test_commands_that_are_not_there(self):
+        for line in ("/bed/guest/traffic.sh: line 12: nobody: not found",
+                     "/bed/guest/traffic.sh: nobody: not found", "sh: usleep: not found"):
+            with self.subTest(line):
+                self.assert_red(line, "ok 2 - and", f"{line}\nok 2 - and")
+        said = "# file.c: not found\nmodprobe: module efa not found in modules.dep\n"
+        self.assertEqual(self.judge("ok 2 - and", said + "ok 2 - and").failures, [])
+
     def test_end(self):
         self.assert_red("without saying", "@@file end", "@@file other")
 
