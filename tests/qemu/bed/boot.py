@@ -185,9 +185,9 @@ class Outcome:
 
 def split_sections(text):
     """{name: [lines]} of the results port; the last line of a section that was
-    cut off by the guest's end is "@@cut"."""
+    cut off by the guest's end is "@@cut". What is in none is in that without a name."""
     sections, lines = {}, None
-    for line in text.splitlines():
+    for line in text[:text.rfind("\n") + 1].splitlines():
         if line.startswith("@@file "):
             if lines is not None:
                 lines.append("@@cut")
@@ -196,6 +196,8 @@ def split_sections(text):
             lines = None
         elif lines is not None:
             lines.append(line)
+        elif line:
+            sections.setdefault("", []).append(line)
     if lines is not None:
         lines.append("@@cut")
     return sections

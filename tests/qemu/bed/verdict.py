@@ -175,6 +175,8 @@ def judge_state(where, lines, debug_kernel):
             _, knob, times = line.split()
             problems.append(f"{where}: fault knob {knob} was left on"
                             f"{' and injected nothing' if times == '1000000' else ''}")
+        elif not line.startswith(("tainted ", "debug_locks ")):
+            problems.append(f"{where}: said by something else: {line}")
     return problems
 
 
@@ -189,6 +191,11 @@ def judge_unload(where, lines):
     if lines is None:
         return [f"{where}: modules were not unloaded"]
     return [f"{where}: {line}" for line in lines]
+
+
+def judge_strays(sections):
+    """A job that outlives its test may have something to say that nobody else knows."""
+    return [f"outside of all sections: {line}" for line in sections.get("", [])]
 
 
 def judge_console(console):
@@ -225,6 +232,7 @@ def judge_kernel(outcome):
     verdict = Verdict()
     verdict.check(judge_exit(outcome.status, boot))
     verdict.check(judge_console(outcome.console))
+    verdict.check(judge_strays(sections))
     if outcome.status != EXIT_DONE:
         return verdict          # the rest is missing, and that says why
     verdict.check(judge_milestones(outcome.console))
@@ -248,6 +256,7 @@ def judge_killed(outcome):
     for name in outcome.boot.tests:
         verdict.add(judge_said(name, outcome.sections.get(f"guest/{name}", [])))
     verdict.check(judge_console(outcome.console))
+    verdict.check(judge_strays(outcome.sections))
     return verdict
 
 

@@ -126,7 +126,7 @@ class Recorded(unittest.TestCase):
     def test_good(self):
         result = self.judge()
         self.assertEqual(result.failures, [])
-        self.assertEqual(result.passed, 13)
+        self.assertEqual(result.passed, 14)
 
     def test_splats(self):
         for splat in SPLATS:
@@ -203,6 +203,16 @@ class Recorded(unittest.TestCase):
                 self.assert_red(line, "ok 2 - and", f"{line}\nok 2 - and")
         said = "# file.c: not found\nmodprobe: module efa not found in modules.dep\n"
         self.assertEqual(self.judge("ok 2 - and", said + "ok 2 - and").failures, [])
+
+    def test_strays(self):
+        """What a job says that outlives its test."""
+        for section in ("state/traffic", "unload/traffic", "state/end", "leaks"):
+            with self.subTest(section):
+                self.assert_red("outside of all sections: not ok 3 - late",
+                                f"@@file {section}", f"not ok 3 - late\n@@file {section}")
+        for line in ("not ok 3 - late", "late"):
+            for where in ("tainted 266240\n", "debug_locks 1\n"):
+                self.assert_red(line, where, f"{where}{line}\n")
 
     def test_end(self):
         self.assert_red("without saying", "@@file end", "@@file other")
