@@ -78,13 +78,13 @@ class Kunit:
         return self.parser.parse_run_tests(lines), shown.getvalue()
 
     def failed_cases(self, test, path=()):
-        """The leaves below this test that didn't pass, as "suite.case (why)"."""
-        if test.subtests:
-            return [failed for sub in test.subtests
-                    for failed in self.failed_cases(sub, (*path, sub.name))]
-        if test.status == self.parser.TestStatus.SUCCESS:
-            return []
-        return [f"{'.'.join(path)} ({test.status.name.lower().replace('_', ' ')})"]
+        """What didn't pass, as "suite.case (why)", and not all that has it below it."""
+        failed = [name for sub in test.subtests
+                  for name in self.failed_cases(sub, (*path, sub.name))]
+        if failed or test.status == self.parser.TestStatus.SUCCESS:
+            return failed
+        name = ".".join(path) or test.name
+        return [f"{name} ({test.status.name.lower().replace('_', ' ')})"]
 
 
 def judge_suite(kunit, name, lines, log):

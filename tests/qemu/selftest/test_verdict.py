@@ -180,6 +180,7 @@ class Recorded(unittest.TestCase):
         case = "    ok 2 bed_expectation"
         self.assert_red("bed_expectation (failure)", case, "    not ok 2 bed_expectation")
         self.assert_red("(skipped)", case, case + " # SKIP no reason")
+        self.assert_red("kofi_bed (failure)", "\nok 1 kofi_bed", "\nnot ok 1 kofi_bed")
         self.assert_red("KTAP", case + "\n", "")
         self.assert_red("no test case", SUITE, "")
         self.assert_red("no test case", SUITE, "KTAP version 1\n1..0\n")
