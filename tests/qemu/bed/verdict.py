@@ -38,7 +38,7 @@ MAX_SPLATS = 12
 TAINTS = {1: "forced module load", 3: "forced module unload", 4: "machine check",
           5: "bad page or KASAN report", 7: "oops", 9: "warning", 14: "soft lockup"}
 
-EXIT_DONE = 1           # (0 << 1) | 1, see init
+EXIT_DONE = 41          # (20 << 1) | 1, see init
 EXIT_TIMEOUT = 5        # (2 << 1) | 1
 
 

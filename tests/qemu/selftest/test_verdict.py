@@ -140,6 +140,8 @@ class Recorded(unittest.TestCase):
 
     def test_exit(self):
         self.assert_red("crashed", status=0)
+        # Of QEMU itself, when it can't start.
+        self.assert_red("crashed", status=1)
         self.assert_red("timeout", status=verdict.EXIT_TIMEOUT)
         self.assert_red("dead", status=None)
 
