@@ -105,14 +105,15 @@ ip_of()
 }
 
 # barrier NAME [VALUE]: returns when every guest got there, and prints the
-# guests' values in the order of their roles. Fails when a guest is gone.
+# guests' values in the order of their roles. When a guest is gone, or at another barrier,
+# it fails, and says "not ok" wherever the values go.
 barrier()
 {
 	echo "barrier $1 ${2:--}" >&4
 	read -r barrier_answer <&4 || return 1
 	case $barrier_answer in
 	"go $1 "*) echo "${barrier_answer#go "$1" }" ;;
-	*) echo "# barrier $1: $barrier_answer"; return 1 ;;
+	*) not_ok "barrier $1: $barrier_answer" >&3; return 1 ;;
 	esac
 }
 

@@ -345,6 +345,7 @@ class Control:
 
     def __init__(self, guests):
         self.guests = guests
+        self.gone = None            # the first who went, without whom barriers fail
         self.selector = selectors.DefaultSelector()
         self.buffers = {}
         self.waiting = {}
@@ -418,6 +419,9 @@ class Control:
         return True
 
     def _release(self):
+        if self.gone:
+            self._answer_all(f"guest {self.gone} is gone")
+            return
         if len(self.waiting) < len(self.guests):
             return
         names = {name for name, _ in self.waiting.values()}
@@ -431,7 +435,8 @@ class Control:
     def _gone(self, guest):
         """The others wait in vain."""
         self.guests = [g for g in self.guests if g is not guest]
-        self._answer_all(f"guest {guest.role} is gone")
+        self.gone = self.gone or guest.role
+        self._release()
 
     def _answer_all(self, answer):
         for guest in self.guests:

@@ -77,7 +77,8 @@ BOOTS = [
                                        "with status 0",
       "its panic": r"^guest b, life 2: console: Kernel panic",
       "its test": r"^guest b, life 2: died: did not end",
-      "who has died can't be killed": r"^guest a, life 1: died: not ok 2 - the dead",
+      "a barrier without it": r"^guest a, life 1: died: not ok 2 - barrier dead: guest b is",
+      "who has died can't be killed": r"^guest a, life 1: died: not ok 3 - the dead",
       }),
 ]
 

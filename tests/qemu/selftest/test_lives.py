@@ -6,6 +6,7 @@ The guests here are other programs than QEMU; selftest-lives and the guest test
 """
 
 import pathlib
+import socket
 import sys
 import tempfile
 import unittest
@@ -71,19 +72,23 @@ class Brief(Program):
     program = ("true",)
 
 
-class Lives(unittest.TestCase):
-    """The lives of a guest."""
+class Guests(unittest.TestCase):
+    """Guests of that kind."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
 
-    def guest(self, program=Program):
+    def guest(self, program=Program, role="a"):
         spec = boot.Boot("crash", tests=("crash",), lives=2, drive="1M", timeout=60)
-        guest = program(spec, "a", None, self.directory / "log", self.directory)
+        guest = program(spec, role, None, self.directory / "log", self.directory)
         self.addCleanup(guest.end)
         return guest
+
+
+class Lives(Guests):
+    """The lives of a guest."""
 
     def test_killed(self):
         guest = self.guest()
@@ -120,6 +125,56 @@ class Lives(unittest.TestCase):
         self.assertTrue(guest.overdue())
         self.assertIn("export TIMEOUT=1\n", guest.boot.job("a", 2, used=80))
         self.assertIn("export LIFE=2\n", guest.boot.job("a", 2))
+
+
+class Barriers(Guests):
+    """What guests are told that come to one."""
+
+    def setUp(self):
+        super().setUp()
+        guests = [self.guest(role=role) for role in "ab"]
+        self.control = boot.Control(guests)
+        self.ports = {guest.role: self.port(guest) for guest in guests}
+
+    def port(self, guest):
+        port = socket.socket(socket.AF_UNIX)
+        self.addCleanup(port.close)
+        port.connect(guest.control.getsockname())
+        self.control.poll(5)
+        return port
+
+    def say(self, role, line):
+        self.ports[role].sendall(line.encode() + b"\n")
+        self.control.poll(5)
+
+    def leave(self, role):
+        self.ports[role].close()
+        self.control.poll(5)
+
+    def heard(self, role):
+        self.ports[role].settimeout(5)
+        return self.ports[role].recv(4096).decode()
+
+    def test_all_are_there(self):
+        self.say("a", "barrier met 1")
+        self.say("b", "barrier met 2")
+        self.assertEqual([self.heard(role) for role in "ab"], ["go met 1 2\n"] * 2)
+
+    def test_different_ones(self):
+        self.say("a", "barrier met 1")
+        self.say("b", "barrier parted 2")
+        self.assertIn("different barriers: met parted", self.heard("a"))
+
+    def test_one_has_gone_since(self):
+        self.say("a", "barrier met 1")
+        self.leave("b")
+        self.assertEqual(self.heard("a"), "guest b is gone\n")
+
+    def test_one_has_gone_before(self):
+        self.leave("b")
+        for name in ("met", "parted"):
+            self.say("a", f"barrier {name} 1")
+            self.assertEqual(self.heard("a"), "guest b is gone\n")
 
 
 if __name__ == "__main__":
