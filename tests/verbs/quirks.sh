@@ -95,6 +95,9 @@ try()
 try_all()
 {
 	local failed=0 tried=0 case file edit
+	for case in "$@"; do
+		grep -q "^$case"$'\t' <<< "$QUIRKS" || die "no quirk is for a case $case"
+	done
 	while IFS=$'\t' read -r case file edit; do
 		[ -n "$case" ] || continue
 		[ $# = 0 ] || [[ " $* " == *" $case "* ]] || continue

@@ -149,8 +149,10 @@ class Check:
     def run(self):
         started = time.monotonic()
         jobs = self.jobs()
-        for name, directory in (("verdict", tree.QEMU_DIR / "selftest"),
-                                ("tools", tree.TOP / "tests" / "tools")):
+        for name in plan.unknown(self.args.only, self.args.level, [b.name for b, _ in jobs]):
+            self.report.add(name, judges.Verdict(failures=[
+                f"nothing that runs at level {self.args.level} has this name"]))
+        for name, directory in plan.UNITTESTS.items():
             if self.wanted(name):
                 self.report.add(name, selftest.judge_unittests(directory))
         say(f"{len(jobs)} boots, logs in {self.report.logs}")

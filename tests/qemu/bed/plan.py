@@ -119,6 +119,17 @@ def guest_tests(at, only=None):
     return [t for t in tests if runs(t.level, at, only) and (not only or t.name in only)]
 
 
+# Tests of programs, which need no boot, by where they are.
+UNITTESTS = {"verdict": tree.QEMU_DIR / "selftest", "tools": tree.TOP / "tests" / "tools"}
+
+
+def unknown(only, at, boots):
+    """Which of the names in only there are not, neither among these boots' nor at this
+    level."""
+    known = {*boots, *UNITTESTS, *(test.name for test in guest_tests(at, only))}
+    return [name for name in only if name not in known]
+
+
 def require_tools(test):
     """Programs of the host that the test runs below /host."""
     missing = [tool for tool in test.offers.host_tools
