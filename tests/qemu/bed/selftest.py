@@ -113,6 +113,9 @@ def judge_unittests(directory):
     verdict = Verdict(passed=result.passed)
     for test, trace in result.failures + result.errors:
         verdict.failures.append(f"{test.id()}: {trace.strip().splitlines()[-1]}")
+    verdict.failures += [f"{test.id()}: skipped: {why}" for test, why in result.skipped]
+    verdict.failures += [f"{test.id()}: succeeded, which it shouldn't"
+                         for test in result.unexpectedSuccesses]
     if not result.testsRun:
         verdict.failures.append(f"no test ran in {directory}")
     return verdict

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What a run consists of."""
+"""What a run consists of, and whether programs' tests all count."""
 
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bed"))
 
 # pylint: disable=wrong-import-position
 import plan
+import selftest
 
 
 class Names(unittest.TestCase):
@@ -27,6 +29,34 @@ class Names(unittest.TestCase):
     def test_not_at_this_level(self):
         self.assertEqual(plan.unknown(["efasim-soak"], "check", []), ["efasim-soak"])
         self.assertEqual(plan.unknown(["efasim-soak"], "full", []), [])
+
+
+TESTS = """
+import unittest
+
+class Three(unittest.TestCase):
+    def test_good(self):
+        pass
+
+    @unittest.skip("not today")
+    def test_skipped(self):
+        pass
+
+    @unittest.expectedFailure
+    def test_mended(self):
+        pass
+"""
+
+
+class Unittests(unittest.TestCase):
+    def test_skips_and_surprises_are_failures(self):
+        with tempfile.TemporaryDirectory() as directory:
+            pathlib.Path(directory, "test_three_kinds.py").write_text(TESTS)
+            verdict = selftest.judge_unittests(directory)
+        self.assertEqual(verdict.passed, 1)
+        self.assertEqual(sorted(f.split(".")[-1] for f in verdict.failures),
+                         ["test_mended: succeeded, which it shouldn't",
+                          "test_skipped: skipped: not today"])
 
 
 if __name__ == "__main__":
