@@ -84,9 +84,11 @@ def windows(text=COUNTS, kallsyms=KALLSYMS):
         return counts.read_windows(file.name, Symbols(kallsyms))
 
 
-def result(added=100.0, host=1000.0, agree=True):
+def result(added=100.0, host=1000.0, agree=True, other=None):
+    """other: what the second run added, if that isn't the same."""
     return {"versions": {"kernel": "6"}, "rows": {
-        "efa send": {"added": added, "host": host, "agree": {"added": agree, "host": agree}}}}
+        "efa send": {"added": added, "host": host, "agree": {"added": agree, "host": agree},
+                     "both": {"added": (added, other or added), "host": (host, host)}}}}
 
 
 class Counts(unittest.TestCase):
@@ -192,6 +194,26 @@ class Baseline(unittest.TestCase):
     def test_more_is_bad(self):
         grown, _ = compare(result(added=103.1), report.baseline(result()))
         self.assertEqual(grown, ["efa send: added 103, was 100"])
+
+    def test_more_is_bad_though_runs_differ(self):
+        grown, _ = compare(result(added=300.0, agree=False, other=200.0),
+                           report.baseline(result()))
+        self.assertEqual(grown, ["efa send: added 200, was 100"])
+
+    def test_one_run_as_before_is_good(self):
+        for runs in ((200.0, 102.0), (102.0, 200.0)):
+            with self.subTest(runs):
+                grown, _ = compare(result(added=runs[0], agree=False, other=runs[1]),
+                                   report.baseline(result()))
+                self.assertEqual(grown, [])
+
+    def test_nearly_nothing_is_bad(self):
+        """Nobody is as good as that: it is counted elsewhere."""
+        for added in (0.0, 49.0):
+            with self.subTest(added):
+                grown, _ = compare(result(added=added), report.baseline(result()))
+                self.assertEqual(len(grown), 1)
+                self.assertIn(f"efa send: added {added:.0f}, was 100", grown[0])
 
     def test_what_is_chance_is_not_compared(self):
         grown, _ = compare(result(host=2000.0), report.baseline(result()))
