@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 
+import limits
 import tree
 
 QEMU = "qemu-system-x86_64"
@@ -43,7 +44,8 @@ def mebibytes(size):
     return int(size[:-1]) * {"M": 1, "G": 1024}[size[-1]]
 
 
-CPUS = max(2, os.cpu_count() or 1)
+CPUS = limits.cpus()
+ROOM = limits.room()    # a guest takes up to a GiB
 
 # How a guest's CPUs run: each on one of the host's, when it has one to spare, or all
 # by turns on the same. The first finds more races. By turns nobody spins for who
@@ -98,8 +100,8 @@ def lock_any(names):
 
 def slot_count(accel):
     """How many guests may run. One more than there are CPUs if that makes none spin,
-    as each waits for something now and then."""
-    return CPUS + (accel == BY_TURNS)
+    as each waits for something now and then. Two at least, as tests have two."""
+    return max(2, min(CPUS + (accel == BY_TURNS), ROOM))
 
 
 @contextlib.contextmanager
@@ -171,7 +173,7 @@ class Outcome:
     boot: Boot
     role: str
     log: pathlib.Path
-    status: object = None           # QEMU's, None when it had to be killed
+    status: object = None           # QEMU's or -signal, None when we had to kill it
     console: str = ""
     sections: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
@@ -257,6 +259,7 @@ class Guest:
         self.log = self.logs / (self.role if self.life == 1 else f"{self.role}-{self.life}")
         self.log.mkdir(parents=True)
         self.up = None
+        self.shot = False           # by us
         # One of its own for each life: what a former one said is of no interest.
         path = f"{self.directory}/control-{self.role}-{self.life}"
         self.control = socket.socket(socket.AF_UNIX)
@@ -305,8 +308,17 @@ class Guest:
             return True
         return self.deadline is not None and self._left() < -self.boot.grace
 
+    def kill(self):
+        if self.process.poll() is None:
+            self.shot = True
+            self.process.kill()
+
+    def _was_killed(self):
+        """By us, not by others or before we could."""
+        return self.shot and self.process.returncode == -signal.SIGKILL
+
     def end(self):
-        self.process.kill()
+        self.kill()
         self.process.wait()
         running.discard(self.process)
         self.control.close()
@@ -315,7 +327,7 @@ class Guest:
         """Kill it. Return: whether it lives again. One that had ended by then does
         not, lest it be taken for one that was killed."""
         self.end()
-        if self.process.returncode != -signal.SIGKILL:
+        if not self._was_killed():
             return False
         self.past.append(self._outcome(killed=True))
         self._start()
@@ -326,9 +338,8 @@ class Guest:
         def read(name):
             path = self.log / name
             return path.read_text(errors="replace") if path.exists() else ""
-        code = self.process.returncode
         return Outcome(self.boot, self.role, self.log,
-                       status=code if code >= 0 else None,
+                       status=None if self._was_killed() else self.process.returncode,
                        console=read("console"),
                        sections=split_sections(read("results")),
                        seconds=time.monotonic() - self.born,
@@ -471,8 +482,8 @@ def _run(boot, built, logs, sockets):
         while any(g.process.poll() is None for g in guests):
             control.poll(0.2)
             for guest in guests:
-                if guest.process.poll() is None and guest.overdue():
-                    guest.process.kill()
+                if guest.overdue():
+                    guest.kill()
     finally:
         for guest in guests:
             guest.end()

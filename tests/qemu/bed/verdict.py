@@ -8,6 +8,7 @@ can be judged as well.
 import dataclasses
 import io
 import re
+import signal
 import sys
 
 # Lines of the console that no healthy kernel prints.
@@ -222,6 +223,8 @@ def judge_exit(status, boot):
         return [f"guest was dead: killed after {boot.timeout + boot.grace} s"]
     if status == EXIT_TIMEOUT:
         return [f"timeout: no end after {boot.timeout} s"]
+    if status < 0:
+        return [f"QEMU was ended by signal {-status} ({signal.strsignal(-status)})"]
     return [f"guest crashed: QEMU exited with status {status}"]
 
 

@@ -72,6 +72,10 @@ class Brief(Program):
     program = ("true",)
 
 
+class Shot(Program):
+    program = ("sh", "-c", "kill -KILL $$")
+
+
 class Guests(unittest.TestCase):
     """Guests of that kind."""
 
@@ -104,6 +108,12 @@ class Lives(Guests):
         self.assertFalse(guest.begin_anew())
         self.assertEqual([(o.life, o.killed, o.status) for o in guest.outcomes()],
                          [(1, False, 0)])
+
+    def test_died_of_a_signal(self):
+        guest = self.guest(Shot)
+        guest.process.wait()
+        guest.end()
+        self.assertEqual([o.status for o in guest.outcomes()], [-9])
 
     def test_drive(self):
         guest = self.guest()

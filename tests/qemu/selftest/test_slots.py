@@ -13,6 +13,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bed"))
 
 import boot         # pylint: disable=wrong-import-position
+import limits       # pylint: disable=wrong-import-position
 
 
 class Slots(unittest.TestCase):
@@ -22,7 +23,8 @@ class Slots(unittest.TestCase):
         cache = tempfile.TemporaryDirectory()   # pylint: disable=consider-using-with
         self.addCleanup(cache.cleanup)
         for target, name, value in ((boot.tree, "CACHE", pathlib.Path(cache.name)),
-                                    (boot, "CPUS", 2), (boot, "LOOK", 0.001)):
+                                    (boot, "CPUS", 2), (boot, "ROOM", 3),
+                                    (boot, "LOOK", 0.001)):
             patch = mock.patch.object(target, name, value)
             patch.start()
             self.addCleanup(patch.stop)
@@ -54,6 +56,12 @@ class Slots(unittest.TestCase):
         with boot.slots(1, turns), boot.slots(1, turns), boot.slots(1, turns):
             self.assertIsNone(boot.try_lock("guest-2"))
             boot.try_lock("guest-3").close()
+
+    def test_no_more_than_there_is_memory_for(self):
+        for cpus, room, slots in ((8, 3, 3), (8, 20, 8), (2, 1, 2), (2, 0, 2)):
+            with self.subTest(room), mock.patch.object(boot, "CPUS", cpus), \
+                    mock.patch.object(boot, "ROOM", room):
+                self.assertEqual(boot.slot_count(boot.AT_ONCE), slots)
 
     def test_says_nothing_of_its_own(self):
         said = []
@@ -90,6 +98,54 @@ class Slots(unittest.TestCase):
         self.assertFalse(boot.ours)
         with boot.slots(2):
             pass
+
+
+class Machine(unittest.TestCase):
+    """What a run may use of it, which is less in a container."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()   # pylint: disable=consider-using-with
+        self.addCleanup(directory.cleanup)
+        self.top = pathlib.Path(directory.name)
+        self.group = self.top / "cgroup" / "system" / "job"
+        self.group.mkdir(parents=True)
+        self.write("own", "4:memory:/other\n0::/system/job\n")
+        self.write("meminfo", "MemTotal: 99999999 kB\nMemAvailable: 8388608 kB\n")
+        for target, name, value in ((limits, "CGROUPS", self.top / "cgroup"),
+                                    (limits, "OWN_CGROUP", self.top / "own"),
+                                    (limits, "MEMINFO", self.top / "meminfo"),
+                                    (limits.os, "sched_getaffinity", lambda _: range(16))):
+            patch = mock.patch.object(target, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def write(self, name, text):
+        (self.top / name).write_text(text)
+
+    def test_no_limits(self):
+        self.assertEqual((limits.cpus(), limits.room()), (16, 8))
+        self.write("cgroup/system/job/cpu.max", "max 100000\n")
+        self.write("cgroup/system/job/memory.max", "max\n")
+        self.assertEqual((limits.cpus(), limits.room()), (16, 8))
+
+    def test_limits(self):
+        self.write("cgroup/system/job/cpu.max", "450000 100000\n")
+        self.write("cgroup/system/job/memory.max", f"{6 << 30}\n")
+        self.assertEqual((limits.cpus(), limits.room()), (5, 6))
+
+    def test_limits_of_a_group_above(self):
+        self.write("cgroup/system/job/cpu.max", "1200000 100000\n")
+        self.write("cgroup/cpu.max", "400000 100000\n")
+        self.write("cgroup/system/memory.max", f"{5 << 30}\n")
+        self.assertEqual((limits.cpus(), limits.room()), (4, 5))
+
+    def test_never_less_than_two(self):
+        self.write("cgroup/system/cpu.max", "50000 100000\n")
+        self.assertEqual(limits.cpus(), 2)
+
+    def test_no_control_groups(self):
+        (self.top / "own").unlink()
+        self.assertEqual((limits.cpus(), limits.room()), (16, 8))
 
 
 if __name__ == "__main__":

@@ -144,6 +144,7 @@ class Recorded(unittest.TestCase):
         self.assert_red("crashed", status=1)
         self.assert_red("timeout", status=verdict.EXIT_TIMEOUT)
         self.assert_red("dead", status=None)
+        self.assert_red("QEMU was ended by signal 9 (Killed)", status=-9)
 
     def test_taints(self):
         for bit in verdict.TAINTS:
