@@ -475,10 +475,11 @@ def run_now(boot, trees, logs):
 
 
 def _run(boot, built, logs, sockets):
-    guests = [Guest(boot, role, built, logs, sockets)
-              for role in "abc"[:boot.guests]]
-    control = Control(guests)
+    guests = []
     try:
+        for role in "abc"[:boot.guests]:
+            guests.append(Guest(boot, role, built, logs, sockets))
+        control = Control(guests)
         while any(g.process.poll() is None for g in guests):
             control.poll(0.2)
             for guest in guests:

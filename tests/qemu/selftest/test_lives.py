@@ -10,6 +10,7 @@ import socket
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bed"))
 
@@ -135,6 +136,26 @@ class Lives(Guests):
         self.assertTrue(guest.overdue())
         self.assertIn("export TIMEOUT=1\n", guest.boot.job("a", 2, used=80))
         self.assertIn("export LIFE=2\n", guest.boot.job("a", 2))
+
+
+class Start(Guests):
+    """Of a boot's guests."""
+
+    def test_none_is_left_without_the_others(self):
+        started = []
+
+        class Once(Program):
+            """Of which a second one can't start."""
+
+            def _start(self):
+                if started:
+                    raise OSError
+                super()._start()
+                started.append(self)
+
+        with mock.patch.object(boot, "Guest", Once), self.assertRaises(OSError):
+            boot.run_now(boot.Boot("two", guests=2), {"test": None}, self.directory)
+        self.assertEqual(started[0].process.returncode, -9)
 
 
 class Barriers(Guests):
