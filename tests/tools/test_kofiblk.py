@@ -163,6 +163,23 @@ class Disconnect(Case):
         self.assertEqual(self.run_tool("disconnect", "--all")[0], 0)
         self.assertEqual(set(self.written), {"kofiblk0", "kofiblk1"})
 
+    def test_an_export_of_several_servers_is_not_enough(self):
+        self.disk("kofiblk0")
+        self.disk("kofiblk1", address="10.0.0.2:4420")
+        self.vanish("kofiblk0", "kofiblk1")
+        status, _, err = self.run_tool("disconnect", "disk0")
+        self.assertEqual((status, self.written), (errno.EINVAL, {}))
+        self.assertIn("kofiblk0, kofiblk1", err)
+        self.assertEqual(self.run_tool("disconnect", "kofiblk1")[0], 0)
+        self.assertEqual(self.written, {"kofiblk1": "1"})
+
+    def test_an_export_with_the_name_of_a_disk(self):
+        self.disk("kofiblk0")
+        self.disk("kofiblk1", export="kofiblk0")
+        self.vanish("kofiblk0", "kofiblk1")
+        self.assertEqual(self.run_tool("disconnect", "kofiblk0")[0], 0)
+        self.assertEqual(self.written, {"kofiblk0": "1"})
+
     def test_a_disk_that_is_not_there(self):
         self.assertEqual(self.run_tool("disconnect", "kofiblk0")[0], errno.ENODEV)
 
