@@ -119,6 +119,21 @@ class Connect(Case):
         _, ask = self.connect("--secret-file", str(path))
         self.assertIn("secret=not to be told", ask.call_args[0][0].split(","))
 
+    def test_a_secret_that_is_none(self):
+        path = self.block / "secret"
+        for secret in (b"", b"\n", b"\xff\xfe\x00"):
+            with self.subTest(secret):
+                path.write_bytes(secret)
+                result, ask = self.connect("--secret-file", str(path))
+                self.assertEqual(result[0], errno.EINVAL)
+                self.assertIn(str(path), result[2])
+                ask.assert_not_called()
+
+    def test_a_secret_file_without_a_name(self):
+        result, ask = self.connect("--secret-file", "")
+        self.assertEqual(result[0], errno.ENOENT)
+        ask.assert_not_called()
+
     def test_a_comma_can_not_bring_in_an_option(self):
         path = self.block / "secret"
         path.write_text("secret,depth=1")
