@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -72,6 +73,24 @@ class List(Case):
         # One that is just being made, or going.
         (self.block / "kofiblk7").mkdir()
         self.assertEqual(json.loads(self.run_tool("list", "--json")[1]), [])
+
+    def test_one_that_is_half_gone_is_not_shown(self):
+        self.disk("kofiblk0")
+        for attribute in ("state", "address", "export", "client"):
+            with self.subTest(attribute):
+                self.disk("kofiblk1")
+                (self.block / "kofiblk1" / "kofiblk" / attribute).unlink()
+                status, out, _ = self.run_tool("list")
+                self.assertEqual((status, out.count("kofiblk")), (0, 1))
+                shutil.rmtree(self.block / "kofiblk1")
+
+    def test_nobody_reads_on(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "wb") as pipe:
+            run = subprocess.run([sys.executable, "-B", TOOL, "list", "--json"], stdout=pipe,
+                                 stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
 
     def test_in_the_order_of_their_numbers(self):
         for name in ("kofiblk10", "kofiblk2", "kofiblk0"):
