@@ -122,6 +122,20 @@ class Command(unittest.TestCase):
         status, out, _ = self.run_tool("-m", "FI_MSG_PREFIX", info=info)
         self.assertEqual((status, out.count("loop0"), out.count("loop1")), (0, 0, 1))
 
+    def test_names_that_look_like_something_else(self):
+        for name in ("5", "0", "-1", "[x]"):
+            with self.subTest(name):
+                info = INFO.replace("name: loop0", f"name: {name}").replace(
+                    "name: loop\n", f"name: {name}\n")
+                for option in ("-d", "-f", "-p"):
+                    status, out, _ = self.run_tool(option, name, "--json", info=info)
+                    self.assertEqual(status, 0)
+                    self.assertEqual(json.loads(out)[0]["fi_domain_attr"]["name"], name)
+                self.assertEqual(self.run_tool("-d", "other", info=info)[0], errno.ENODATA)
+        providers = PROVIDERS.replace("version: 0.1", "version: 1")
+        out = self.run_tool("-l", "--json", providers=providers)[1]
+        self.assertEqual(json.loads(out)[0]["version"], "1")
+
     def test_list(self):
         status, out, _ = self.run_tool("-l")
         self.assertEqual((status, out), (0, PROVIDERS))
