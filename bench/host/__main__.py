@@ -216,7 +216,11 @@ def arguments():
 def main():
     with tempfile.TemporaryDirectory(prefix="kofi-") as tempfile.tempdir:
         args = arguments()
-        return COMMANDS[args.command](args)
+        try:
+            return COMMANDS[args.command](args)
+        except tree.Unavailable as reason:
+            say(f"the benchmarks can't run: {reason}")
+            return 1
 
 
 sys.exit(main())
