@@ -14,9 +14,11 @@ KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 
-# The commands, and their manual pages. modules_install is for the modules.
+# The commands, and their manual pages, which Sphinx and the kernel's source make.
+# modules_install is for the modules.
 install:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk
+	@scripts/packages.sh
 	$(MAKE) -C Documentation man
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 \
 		Documentation/_build/man/kofi_info.8 Documentation/_build/man/kofiblk.8
@@ -83,7 +85,8 @@ clean:
 help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
 	@echo "  modules_install  install what was built"
-	@echo "  install          install kofi_info, kofiblk and their manual pages (PREFIX=/usr/local, DESTDIR=)"
+	@echo "  install          install kofi_info, kofiblk and their manual pages (PREFIX=/usr/local, DESTDIR=),"
+	@echo "                   for which scripts/packages are installed"
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-more       run what check leaves out, on other kernels for the most part"
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
