@@ -267,7 +267,7 @@ check_style()
 		--show-types --no-summary --color=never)
 	cd "$KOFI_TOP"
 	tree_files '*.[chS]' ':!compat/*' ':!*trace.h' ':!bench/plugin.c' ':!tests/fuzz/*' |
-		xargs -r "${checkpatch[@]}" -f || rc=1
+		xargs -r -n 16 -P "$(nproc)" "${checkpatch[@]}" -f || rc=1
 	# Versions are compared here, and an older kernel's macro takes more or less.
 	tree_files 'compat/*.[chS]' | xargs -r "${checkpatch[@]}" -f \
 		--ignore LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED || rc=1
