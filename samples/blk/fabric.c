@@ -92,6 +92,14 @@ static void kb_op_wait(struct kb_queue *q, struct kb_op *op)
 		kb_op_fail(q, op, -ENODEV);
 }
 
+static void kb_again_arm(struct kb_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+	if (!q->closed && !list_empty(&q->refused))
+		queue_delayed_work(kb_wq, &q->again,
+				   msecs_to_jiffies(KB_AGAIN_MS));
+}
+
 /* Not among what waits for room: others would wait for one that takes nothing. */
 static void kb_op_refused(struct kb_queue *q, struct kb_op *op)
 {
@@ -99,11 +107,9 @@ static void kb_op_refused(struct kb_queue *q, struct kb_op *op)
 
 	spin_lock_bh(&q->lock);
 	closed = q->closed;
-	if (!closed) {
+	if (!closed)
 		list_add_tail(&op->list, &q->refused);
-		queue_delayed_work(kb_wq, &q->again,
-				   msecs_to_jiffies(KB_AGAIN_MS));
-	}
+	kb_again_arm(q);
 	spin_unlock_bh(&q->lock);
 	/* A handler may have taken it from the queue just before. */
 	if (closed)
@@ -138,12 +144,12 @@ void kb_submit(struct kb_queue *q, struct kb_op *op)
 }
 EXPORT_SYMBOL_NS_GPL(kb_submit, KOFIBLK);
 
-static struct kb_op *kb_op_next(struct kb_queue *q)
+static struct kb_op *kb_op_next(struct kb_queue *q, struct list_head *list)
 {
 	struct kb_op *op;
 
 	spin_lock_bh(&q->lock);
-	op = list_first_entry_or_null(&q->waiting, struct kb_op, list);
+	op = list_first_entry_or_null(list, struct kb_op, list);
 	if (op)
 		list_del(&op->list);
 	spin_unlock_bh(&q->lock);
@@ -161,7 +167,7 @@ static void kb_pump(struct kb_queue *q)
 
 	if (list_empty_careful(&q->waiting) || !READ_ONCE(q->up))
 		return;
-	for (i = 0; i < KB_BATCH && (op = kb_op_next(q)); i++)
+	for (i = 0; i < KB_BATCH && (op = kb_op_next(q, &q->waiting)); i++)
 		kb_op_post(q, op);
 	spin_lock_bh(&q->lock);
 	kb_retry_arm(q);
@@ -176,14 +182,15 @@ static void kb_retry(struct work_struct *work)
 static void kb_again(struct work_struct *work)
 {
 	struct kb_queue *q = container_of(work, struct kb_queue, again.work);
-	struct kb_op *op, *next;
-	LIST_HEAD(refused);
+	struct kb_op *op;
+	int i;
 
-	spin_lock_bh(&q->lock);
-	list_splice_init(&q->refused, &refused);
-	spin_unlock_bh(&q->lock);
-	list_for_each_entry_safe(op, next, &refused, list)
+	/* Not all at once: they would take the room that others need. */
+	for (i = 0; i < KB_BATCH && (op = kb_op_next(q, &q->refused)); i++)
 		kb_op_post(q, op);
+	spin_lock_bh(&q->lock);
+	kb_again_arm(q);
+	spin_unlock_bh(&q->lock);
 }
 
 /* --- completing --- */
@@ -258,7 +265,7 @@ static void kb_fabric_down(struct kb_fabric *f)
 		q->closed = true;
 		list_splice_tail_init(&q->refused, &q->waiting);
 		spin_unlock_bh(&q->lock);
-		while ((op = kb_op_next(q)))
+		while ((op = kb_op_next(q, &q->waiting)))
 			kb_op_fail(q, op, -ENODEV);
 	}
 }

@@ -212,6 +212,26 @@ static void peer_is_not_ready(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 }
 
+/* One that takes nothing has others' room for so many at a time. */
+static void peers_are_not_ready(struct kunit *test)
+{
+	struct kb_queue *q = &scene->queue;
+	struct kb_op *ops;
+	int i;
+
+	ops = kunit_kcalloc(test, KB_BATCH + 1, sizeof(*ops), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ops);
+	scene->refusals = 0;
+	for (i = 0; i <= KB_BATCH; i++) {
+		ops[i] = scene->op;
+		list_add_tail(&ops[i].list, &q->refused);
+	}
+	kb_again(&q->again.work);
+	KUNIT_EXPECT_EQ(test, scene->posts_here, (unsigned int)KB_BATCH);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->posts) > KB_BATCH));
+	KUNIT_EXPECT_TRUE(test, list_empty(&q->refused));
+}
+
 /* Its owner doesn't want it sent any more. */
 static void peer_is_given_up(struct kunit *test)
 {
@@ -503,6 +523,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(room_comes_later),
 	KUNIT_CASE(no_message),
 	KUNIT_CASE(peer_is_not_ready),
+	KUNIT_CASE(peers_are_not_ready),
 	KUNIT_CASE(peer_is_given_up),
 	KUNIT_CASE(only_sends_wait),
 	KUNIT_CASE(not_ready_at_the_end),
