@@ -6,9 +6,9 @@
  *
  *   kofi_registry_lock (mutex)	registry.c: who is registered, who is calling
  *   kofi_tree_lock (mutex)	node.c: which object hangs where, and its state
- *   kofi_cq.lock (spinlock)	cq.c: a completion queue's ring and notifier
- *   kofi_eq.lock (spinlock)	eq.c: an event queue's events and notifier
- *   kofi_works_lock (spinlock)	work.c: work items in which handlers may run
+ *   kofi_cq.lock (spinlock)	queue/cq.c: a completion queue's ring and notifier
+ *   kofi_eq.lock (spinlock)	queue/eq.c: an event queue's events and notifier
+ *   kofi_works_lock (spinlock)	queue/work.c: work items in which handlers may run
  *
  * The first two are never held together, and neither are the last three.
  */
@@ -19,6 +19,7 @@
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <kofi/provider.h>
+#include "queue/queue.h"
 
 struct seq_file;
 
@@ -130,32 +131,6 @@ struct kofi_node {
 };
 
 /**
- * struct kofi_eq_event - an event in a queue, or room for one
- * @list: in kofi_eq.events or kofi_eq.room, or in none if it is kept for later
- * @event: what it is
- * @len: bytes of the entry
- * @is_err: it is for fi_eq_readerr()
- * @kept: it is a binding's, not the queue's
- * @id: of the object's node, or 0
- * @entry: an event
- * @device: an event of a device
- * @err: an error
- */
-struct kofi_eq_event {
-	struct list_head	list;
-	u32			event;
-	u8			len;
-	bool			is_err;
-	bool			kept;
-	u32			id;
-	union {
-		struct fi_eq_entry		entry;
-		struct fi_eq_device_entry	device;
-		struct fi_eq_err_entry		err;
-	};
-};
-
-/**
  * struct kofi_bind - one object bound to another
  * @list: in kofi_node.binds
  * @node: what is bound, pinned
@@ -199,46 +174,10 @@ extern const struct fi_ops_mr kofi_mr_none, kofi_mr_dead;
 void kofi_fill_ops(struct kofi_node *node, struct fid *fid);
 unsigned int kofi_fill_room(enum fi_class fclass);
 
-/* work.c */
-
-void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
-			 void (*call)(struct kofi_notifier *notifier));
-void kofi_notifier_work(struct work_struct *work);
-
-/**
- * kofi_notifier_init() - prepare the notifying part of a queue
- * @notifier: the part
- * @lock: the queue's lock
- * @call: calls the queue's handler, or NULL if it has none
- *
- * A macro, so that lockdep can tell handlers of different queues apart.
- *
- * Context: Process context.
- */
-#define kofi_notifier_init(notifier, lock, call)			\
-do {									\
-	struct kofi_notifier *__notifier = (notifier);			\
-									\
-	kofi_notifier_setup(__notifier, lock, call);			\
-	kofi_work_init(&__notifier->work, kofi_notifier_work);		\
-} while (0)
-
-void kofi_notifier_fini(struct kofi_notifier *notifier);
-void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
-int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left);
-int kofi_work_start(void);
-void kofi_work_stop(void);
-
 /* strerror.c */
 
 const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
 			  size_t len);
-
-/* eq.c */
-
-void kofi_eq_forget(struct fid *fid, u32 id);
-void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
-		    struct fid *about, const char *domain_name);
 
 /* debugfs.c */
 

@@ -59,3 +59,9 @@ class Sizes(TreeTest):
     def test_file(self):
         self.accepts(check_sizes, {"kofi/x.c": "\n" * 800})
         self.refuses(check_sizes, {"kofi/x.c": "\n" * 801}, "801 lines")
+
+    def test_core(self):
+        thin = {f"kofi/{n}.c": "/* why */\nint a;\n" * 300 for n in range(8)}
+        queue = {"kofi/queue/x.c": "int a;\n" * 300}
+        self.accepts(check_sizes, thin | queue)
+        self.refuses(check_sizes, thin | {"kofi/x.c": "int a;\n"}, "2401 lines of code")

@@ -6,7 +6,7 @@ from layers import SPDX, check_layers, check_licences
 # What there is to be included.
 HOUSE = {path: "" for path in (
     "include/kofi/fabric.h", "include/kofi/provider.h", "kofi/kofi.h",
-    "prov/efa/hw.h", "prov/efa/wire.h", "sim/engine.h", "compat/efa_verbs.h",
+    "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "sim/engine.h", "compat/efa_verbs.h",
     "samples/blk/blk.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
 
 
@@ -31,6 +31,8 @@ class Includes(TreeTest):
 
     def test_core(self):
         self.may("kofi/cq.c", '"kofi.h"', "<kofi/provider.h>", "<linux/slab.h>")
+        self.may("kofi/queue/cq.c", '"../kofi.h"', '"queue.h"', "<kofi/provider.h>")
+        self.may_not("kofi/queue/cq.c", "<rdma/ib_verbs.h>")
         self.may_not("kofi/cq.c", "<rdma/ib_verbs.h>")
         self.may_not("kofi/cq.c", '"../prov/efa/wire.h"')
         self.may_not("kofi/cq.c", '"../tests/kunit/fake.h"')

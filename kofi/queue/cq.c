@@ -7,7 +7,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include "kofi.h"
+#include "../kofi.h"
 
 #define KOFI_CQ_SIZE		256
 #define KOFI_CQ_MAX_SIZE	65536

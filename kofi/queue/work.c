@@ -6,7 +6,7 @@
  */
 #include <linux/hashtable.h>
 #include <linux/sched.h>
-#include "kofi.h"
+#include "queue.h"
 
 static DEFINE_HASHTABLE(kofi_works, 8);		/* kofi_works_lock */
 static DEFINE_SPINLOCK(kofi_works_lock);

@@ -6,7 +6,7 @@
  */
 #include <linux/slab.h>
 #include <linux/string.h>
-#include "kofi.h"
+#include "../kofi.h"
 
 #define KOFI_EQ_SIZE		64
 #define KOFI_EQ_MAX_SIZE	4096

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues, counters, event queues, and the work items in which their
+ * handlers run. Providers use them by <kofi/provider.h>; this is for the core.
+ */
+#ifndef KOFI_QUEUE_H
+#define KOFI_QUEUE_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <kofi/provider.h>
+
+/* work.c */
+
+void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
+			 void (*call)(struct kofi_notifier *notifier));
+void kofi_notifier_work(struct work_struct *work);
+
+/**
+ * kofi_notifier_init() - prepare the notifying part of a queue
+ * @notifier: the part
+ * @lock: the queue's lock
+ * @call: calls the queue's handler, or NULL if it has none
+ *
+ * A macro, so that lockdep can tell handlers of different queues apart.
+ *
+ * Context: Process context.
+ */
+#define kofi_notifier_init(notifier, lock, call)			\
+do {									\
+	struct kofi_notifier *__notifier = (notifier);			\
+									\
+	kofi_notifier_setup(__notifier, lock, call);			\
+	kofi_work_init(&__notifier->work, kofi_notifier_work);		\
+} while (0)
+
+void kofi_notifier_fini(struct kofi_notifier *notifier);
+void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
+int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left);
+int kofi_work_start(void);
+void kofi_work_stop(void);
+
+/* eq.c */
+
+/**
+ * struct kofi_eq_event - an event in a queue, or room for one
+ * @list: in kofi_eq.events or kofi_eq.room, or in none if it is kept for later
+ * @event: what it is
+ * @len: bytes of the entry
+ * @is_err: it is for fi_eq_readerr()
+ * @kept: it is a binding's, not the queue's
+ * @id: of the object's node, or 0
+ * @entry: an event
+ * @device: an event of a device
+ * @err: an error
+ */
+struct kofi_eq_event {
+	struct list_head	list;
+	u32			event;
+	u8			len;
+	bool			is_err;
+	bool			kept;
+	u32			id;
+	union {
+		struct fi_eq_entry		entry;
+		struct fi_eq_device_entry	device;
+		struct fi_eq_err_entry		err;
+	};
+};
+
+void kofi_eq_forget(struct fid *fid, u32 id);
+void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
+		    struct fid *about, const char *domain_name);
+
+#endif /* KOFI_QUEUE_H */
