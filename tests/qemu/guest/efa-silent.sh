@@ -3,7 +3,8 @@
 # kernel: test stock-6.12 stock-6.1
 # host-root: yes
 # host-tools: rdma
-# more: yes
+# more: test
+# full: stock-6.12 stock-6.1
 # timeout: 300
 # kmemleak: yes
 #

@@ -31,6 +31,19 @@ class Names(unittest.TestCase):
         self.assertEqual(plan.unknown(["efasim-soak"], "full", []), [])
 
 
+class Accel(unittest.TestCase):
+    """Where a guest's CPUs run at once."""
+
+    def at_once(self, level):
+        boots = plan.guest_boots(plan.guest_tests(level), level)
+        return {boot.kernel for boot in boots if boot.accel == plan.AT_ONCE}
+
+    def test_levels(self):
+        self.assertEqual(self.at_once("check"), set())
+        self.assertEqual(self.at_once("more"), {"stock-6.12"})
+        self.assertEqual(self.at_once("full"), set(plan.KERNELS))
+
+
 TESTS = """
 import unittest
 
