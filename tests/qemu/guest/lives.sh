@@ -30,11 +30,12 @@ drive_size()
 	[ "$(cat /sys/block/vda/size)" = $((8 * 2048)) ]
 }
 
-# lives NAME A B: both are there, each in this life
+# lives NAME A B: both are there, each in this life, and both have said so
 lives()
 {
 	lives_seen=$(barrier "$1" "$LIFE")
 	check "$1: lives $lives_seen" [ "$lives_seen" = "$2 $3" ]
+	barrier "$1-said" > /dev/null
 }
 
 if [ "$LIFE" = 1 ]; then
@@ -54,6 +55,7 @@ a1)
 	check "b is killed" kill_guest b
 	lives back 1 2
 	check "b answers" ping -c 3 -q "$(ip_of b)"
+	barrier answered > /dev/null
 	barrier killed
 	not_ok "a wasn't killed"
 	;;
@@ -64,6 +66,7 @@ b1)
 	;;
 b2)
 	lives back 1 2
+	barrier answered > /dev/null
 	usleep 500000
 	check "a is killed" kill_guest a
 	lives again 2 2
