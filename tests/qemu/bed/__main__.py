@@ -102,8 +102,7 @@ class Check:
         return plan.guest_boots(tests, self.args.level)
 
     def jobs(self):
-        """(boot, function that judges its outcomes): those of several guests, for which
-        there is room at first, then the long ones."""
+        """(boot, function that judges its outcomes)"""
         listed = plan.listed_suites()
         jobs = []
         for candidate, expected in selftest.BOOTS:
@@ -115,8 +114,8 @@ class Check:
             jobs.append((candidate, lambda outcomes: self.judge(outcomes, listed)))
         jobs += [(candidate, lambda outcomes: self.judge(outcomes, []))
                  for candidate in self.guest_boots()]
-        return sorted(jobs, key=lambda job: (-job[0].guests, -job[0].kmemleak,
-                                             -job[0].timeout))
+        order = [boot.name for boot in plan.in_turn([boot for boot, _ in jobs])]
+        return sorted(jobs, key=lambda job: order.index(job[0].name))
 
     def judge(self, outcomes, listed):
         total = judges.Verdict()

@@ -107,8 +107,9 @@ def slot_count(accel):
 @contextlib.contextmanager
 def slots(count, accel=AT_ONCE):
     """So many guests may run now, of all runs that share the cache. Who takes several
-    takes them before anybody else takes one."""
-    names = [f"guest-{n}" for n in range(slot_count(accel))]
+    takes them before anybody else takes one. One whose CPUs run at once looks for the
+    place beside two that take the first."""
+    names = [f"guest-{n}" for n in range(slot_count(BY_TURNS))][-slot_count(accel):]
     with contextlib.ExitStack() as held:
         with lock_any(["guests"]):
             for _ in range(count):

@@ -2,6 +2,7 @@
 """Which boots a run consists of: the suites, and the guest tests by their needs."""
 
 import dataclasses
+import itertools
 import re
 import shutil
 
@@ -15,10 +16,11 @@ SUITES = tree.QEMU_DIR / "suites"
 LEVELS = ("check", "more", "full")
 
 
-def accel(level, kernel):
+def accel(level, kernel, smp=2):
     """Races are looked for with all tests where there is time for that, and before with
     those of one kernel: one without checkers, in which CPUs would only wait for locks."""
-    return AT_ONCE if level == "full" or (level, kernel) == ("more", "stock-6.12") else BY_TURNS
+    often = level == "full" or (level, kernel) == ("more", "stock-6.12")
+    return AT_ONCE if often and smp > 1 else BY_TURNS
 
 
 def listed_suites():
@@ -144,10 +146,11 @@ def boot_for(tests, level=LEVELS[0]):
     """One boot for tests of equal needs."""
     needs = tests[0].needs
     name = "+".join(t.name for t in tests)[:60]
+    smp = needs.smp or (2 if needs.guests == 1 else 1)
     return Boot(name=name if needs.kernel == "test" else f"{name}-{needs.kernel}",
                 kernel=needs.kernel, guests=needs.guests,
                 tests=tuple(t.name for t in tests), cmdline=needs.cmdline,
-                smp=needs.smp or (2 if needs.guests == 1 else 1),
+                smp=smp,
                 mem=max((t.offers.mem for t in tests), key=mebibytes),
                 timeout=sum(t.timeout for t in tests) + (30 if needs.kmemleak else 0),
                 host_root=any(t.offers.host_root for t in tests),
@@ -155,7 +158,7 @@ def boot_for(tests, level=LEVELS[0]):
                                      ({"virtio_blk"} if needs.drive else set()))),
                 settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
                 kmemleak=needs.kmemleak, lives=needs.lives, drive=needs.drive,
-                drive_writes=needs.drive_writes, level=level, accel=accel(level, needs.kernel))
+                drive_writes=needs.drive_writes, level=level, accel=accel(level, needs.kernel, smp))
 
 
 def guest_boots(tests, level):
@@ -163,6 +166,15 @@ def guest_boots(tests, level):
     for test in tests:
         groups.setdefault((test.level == "full", test.needs), []).append(test)
     return [boot_for(group, level) for group in groups.values()]
+
+
+def in_turn(boots):
+    """The order in which to begin: the long ones first, and one guest after two, for
+    which there is room beside them."""
+    boots = sorted(boots, key=lambda boot: (-boot.kmemleak, -boot.timeout))
+    several, one = ([boot for boot in boots if (boot.guests > 1) == many]
+                    for many in (True, False))
+    return [boot for pair in itertools.zip_longest(several, one) for boot in pair if boot]
 
 
 def demo_test(kernel):

@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bed"))
 # pylint: disable=wrong-import-position
 import plan
 import selftest
+from boot import Boot
 
 
 class Names(unittest.TestCase):
@@ -36,12 +37,21 @@ class Accel(unittest.TestCase):
 
     def at_once(self, level):
         boots = plan.guest_boots(plan.guest_tests(level), level)
+        self.assertFalse([b for b in boots if b.smp == 1 and b.accel == plan.AT_ONCE])
         return {boot.kernel for boot in boots if boot.accel == plan.AT_ONCE}
 
     def test_levels(self):
         self.assertEqual(self.at_once("check"), set())
         self.assertEqual(self.at_once("more"), {"stock-6.12"})
         self.assertEqual(self.at_once("full"), set(plan.KERNELS))
+
+
+class Order(unittest.TestCase):
+    def test_one_guest_beside_two(self):
+        boots = [Boot("short", timeout=1), Boot("long", timeout=9), Boot("leaks", kmemleak=True),
+                 Boot("two", guests=2, timeout=5), Boot("two long", guests=2, timeout=7)]
+        self.assertEqual([boot.name for boot in plan.in_turn(boots)],
+                         ["two long", "leaks", "two", "long", "short"])
 
 
 TESTS = """

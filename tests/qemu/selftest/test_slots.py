@@ -48,8 +48,13 @@ class Slots(unittest.TestCase):
 
     def test_two_run_at_once(self):
         with boot.slots(1), boot.slots(1):
-            self.assertIsNone(boot.try_lock("guest-0"))
+            boot.try_lock("guest-0").close()
             self.assertIsNone(boot.try_lock("guest-1"))
+            self.assertIsNone(boot.try_lock("guest-2"))
+
+    def test_one_beside_two(self):
+        with boot.slots(2, boot.BY_TURNS), boot.slots(1):
+            self.assertIsNone(boot.try_lock("guest-2"))
 
     def test_one_more_if_their_cpus_take_turns(self):
         turns = boot.BY_TURNS
