@@ -33,11 +33,11 @@ LAYERS = {
     "include/kofi": Layer(),
     "kofi": Layer(("include/kofi",), provider_api=True,
                   namespaces=("KOFI", "KOFI_PROVIDER")),
-    # hw.* holds the queues and hides the verbs header. device.c is the ib_client,
-    # mr.c fills work requests for hw.c to post.
+    # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
     "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
-                      rdma_files=("hw.h", "hw.c", "device.c", "mr.c"),
+                      rdma_files=("hw.h", "hw.c", "device.c"),
                       efa_verbs=("hw.h",), namespaces=("KOFI",)),
+    "prov/loop": Layer(("include/kofi",), provider_api=True),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
     "samples": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
     "bench": Layer(("include/kofi", "compat"), rdma=True, efa_verbs=("*",),
