@@ -8,7 +8,10 @@
  * The last user may leave in softirq, where nothing can be unmade; a work item
  * does so later. Until then the handle can be had again.
  */
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
+#include "ah.h"
+#include "dev.h"
 #include "kefa.h"
 #include "trace.h"
 

@@ -11,7 +11,7 @@
 #include <linux/jhash.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include "kefa.h"
+#include "av.h"
 #include "trace.h"
 
 /* Of the smallest table, which is made with the vector. */

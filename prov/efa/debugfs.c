@@ -5,6 +5,10 @@
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include "ah.h"
+#include "dev.h"
+#include "domain.h"
+#include "ep.h"
 #include "kefa.h"
 
 static struct dentry *kefa_debugfs;

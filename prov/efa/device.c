@@ -9,24 +9,20 @@
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
 #include <linux/slab.h>
-#include <linux/topology.h>
 #include <rdma/ib_cache.h>
+#include "dev.h"
+#include "domain.h"
 #include "kefa.h"
 #include "trace.h"
 
 #define KEFA_MIN_DRIVER	FI_VERSION(3, 1)
 
-static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs, names */
-static LIST_HEAD(kefa_devs);
-
-/* What was made of it goes, and nobody finds it any more. */
+/* Remove every domain of a device that was removed or given up. */
 static void kefa_dev_end(struct kefa_dev *dev)
 {
 	struct kefa_domain *dom, *next;
 
-	mutex_lock(&kefa_devs_lock);
-	list_del_init(&dev->list);
-	mutex_unlock(&kefa_devs_lock);
+	kefa_dev_unlist(dev);
 	kefa_dev_lock(dev);
 	dev->gone = true;
 	list_for_each_entry_safe(dom, next, &dev->domains, list)
@@ -37,25 +33,6 @@ static void kefa_dev_end(struct kefa_dev *dev)
 static void kefa_dev_end_work(struct work_struct *work)
 {
 	kefa_dev_end(container_of(work, struct kefa_dev, end));
-}
-
-/**
- * kefa_dev_give_up() - a device doesn't do what it is told
- * @dev: the device
- *
- * It is treated as if it had gone, so that all that is outstanding completes, and
- * nobody waits for it. Until it is removed and comes again it isn't used.
- *
- * Context: Process context, under kefa_dev.lock. What is to be done is done later.
- */
-void kefa_dev_give_up(struct kefa_dev *dev)
-{
-	lockdep_assert_held(&dev->lock);
-	if (dev->gone)
-		return;
-	if (queue_work(kefa_cmd_wq, &dev->end))
-		dev_err(&dev->ibdev->dev,
-			"kofi_efa: given up: not used until it was removed and comes again\n");
 }
 
 /**
@@ -77,148 +54,6 @@ struct kefa_dev *kefa_dev_alloc(void)
 	INIT_WORK(&dev->end, kefa_dev_end_work);
 	dev->hw = &kefa_hw_verbs;
 	return dev;
-}
-
-/**
- * kefa_dev_put() - drop a reference
- * @dev: the device
- *
- * Context: Process context.
- */
-void kefa_dev_put(struct kefa_dev *dev)
-{
-	if (!refcount_dec_and_test(&dev->refs))
-		return;
-	put_device(dev->dma);
-	mutex_destroy(&dev->lock);
-	kfree(dev);
-}
-
-/**
- * kefa_dev_find() - find a device
- * @name: its name, or NULL
- *
- * Context: Process context; sleeps.
- * Return: the device, for kefa_dev_put(), or NULL.
- */
-struct kefa_dev *kefa_dev_find(const char *name)
-{
-	struct kefa_dev *dev, *found = NULL;
-
-	mutex_lock(&kefa_devs_lock);
-	list_for_each_entry(dev, &kefa_devs, list)
-		if (name && !strcmp(dev->name, name))
-			found = dev;
-	if (found)
-		refcount_inc(&found->refs);
-	mutex_unlock(&kefa_devs_lock);
-	return found;
-}
-
-/**
- * kefa_devs_info() - describe all devices, or one
- * @node: name of the one, or NULL
- * @list: takes the entries
- *
- * Context: Process context; sleeps.
- * Return: 0, -ENODATA, -ENOMEM.
- */
-int kefa_devs_info(const char *node, struct fi_info **list)
-{
-	struct fi_info **last = list;
-	struct kefa_dev *dev;
-	unsigned int noio;
-	int ret = 0;
-
-	*list = NULL;
-	mutex_lock(&kefa_devs_lock);
-	noio = memalloc_noio_save();
-	list_for_each_entry(dev, &kefa_devs, list) {
-		if (ret || (node && strcmp(node, dev->name)))
-			continue;
-		*last = kefa_info(dev);
-		if (*last)
-			last = &(*last)->next;
-		else
-			ret = -ENOMEM;
-	}
-	memalloc_noio_restore(noio);
-	mutex_unlock(&kefa_devs_lock);
-	if (ret) {
-		fi_freeinfo(*list);
-		return ret;
-	}
-	return *list ? 0 : -ENODATA;
-}
-
-/**
- * kefa_dev_vector() - choose a completion vector
- * @dev: the device
- * @cpu: CPU that is wanted, or -1
- *
- * The device's driver has vector n interrupt CPU n. Without a wish vectors are
- * taken in turn, those near the device only.
- *
- * Context: Process context, under kefa_dev.lock.
- * Return: the vector.
- */
-u32 kefa_dev_vector(struct kefa_dev *dev, int cpu)
-{
-	u32 i, vector;
-
-	lockdep_assert_held(&dev->lock);
-	if (cpu >= 0)
-		return cpu % dev->vectors;
-	for (i = 0; i < dev->vectors; i++) {
-		vector = dev->next_vector++ % dev->vectors;
-		if (dev->numa_node == NUMA_NO_NODE ||
-		    (vector < nr_cpu_ids && cpu_online(vector) &&
-		     cpu_to_node(vector) == dev->numa_node))
-			return vector;
-	}
-	return dev->next_vector++ % dev->vectors;
-}
-
-/**
- * kefa_dev_publish() - a device can be used
- * @dev: the device, whose reference is taken over
- *
- * Context: Process context; sleeps.
- */
-void kefa_dev_publish(struct kefa_dev *dev)
-{
-	mutex_lock(&kefa_devs_lock);
-	list_add_tail(&dev->list, &kefa_devs);
-	mutex_unlock(&kefa_devs_lock);
-	kefa_debugfs_add(dev);
-	trace_kefa_device(dev->name, true);
-	kofi_device_arrived(&kefa_provider, dev->name);
-}
-
-/**
- * kefa_dev_rename() - a device has another name
- * @dev: the device
- * @name: the name
- *
- * Another one may have the former name from here on. Who looks for this one hears of
- * it as of one that arrives.
- *
- * Context: Process context; sleeps.
- */
-void kefa_dev_rename(struct kefa_dev *dev, const char *name)
-{
-	bool used;
-
-	trace_kefa_device(dev->name, false);
-	kefa_debugfs_del(dev);
-	mutex_lock(&kefa_devs_lock);
-	strscpy(dev->name, name, sizeof(dev->name));
-	used = !list_empty(&dev->list);
-	mutex_unlock(&kefa_devs_lock);
-	kefa_debugfs_add(dev);
-	trace_kefa_device(dev->name, true);
-	if (used)
-		kofi_device_arrived(&kefa_provider, dev->name);
 }
 
 /**

@@ -4,9 +4,12 @@
  * and stays as an empty shell until the ULP closes it.
  */
 #include <linux/dma-mapping.h>
-#include <linux/pci.h>
 #include <linux/slab.h>
-#include "kefa.h"
+#include "ah.h"
+#include "av.h"
+#include "domain.h"
+#include "ep.h"
+#include "mr.h"
 
 /* SGEs of no bytes need an address all the same. */
 static int kefa_nothing_init(struct kefa_domain *dom)
@@ -30,37 +33,6 @@ static void kefa_nothing_fini(struct kefa_domain *dom)
 			 DMA_BIDIRECTIONAL);
 	if (!dom->broken || !dom->dev->reaches)
 		free_page((unsigned long)dom->nothing);
-}
-
-/**
- * kefa_domain_refused() - the device refused to destroy what reaches memory
- * @dom: whose queue pair or region it was
- *
- * A device that doesn't obey must at least not reach memory any more. Where that
- * can't be had, memory that it knows is kept, see kefa_keep().
- *
- * Context: Process context, under kefa_dev.lock.
- */
-void kefa_domain_refused(struct kefa_domain *dom)
-{
-	struct kefa_dev *dev = dom->dev;
-	struct ib_device *ibdev = dev->ibdev;
-	struct device *parent = ibdev->dev.parent;
-	bool pci = parent && dev_is_pci(parent);
-
-	lockdep_assert_held(&dev->lock);
-	dom->broken = true;
-	if (dev->dead)
-		return;
-	dev->dead = true;
-	dev->reaches = !pci;
-	if (pci)
-		pci_clear_master(to_pci_dev(parent));
-	dev_warn(&ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
-		 pci ? "so it may not master the bus any more" :
-		       "and can't be kept from memory");
-	/* Without the bus it can't tell others of completions, either. */
-	kefa_dev_give_up(dev);
 }
 
 static void kefa_pd_unmake(struct kefa_domain *dom)

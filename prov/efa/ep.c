@@ -6,6 +6,7 @@
  * the device's interest in any memory; what is left on our lists completes.
  */
 #include <linux/slab.h>
+#include "ep.h"
 #include "kefa.h"
 #include "trace.h"
 

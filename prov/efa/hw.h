@@ -7,7 +7,7 @@
 #ifndef KEFA_HW_H
 #define KEFA_HW_H
 
-#include <linux/list.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 #include <efa_verbs.h>
@@ -25,6 +25,13 @@ enum {
 	KEFA_MAX_SGE		= 2,
 	KEFA_MAX_INLINE		= 32,
 };
+
+/* A kernel user can't ask for it; all devices that have RDMA have at least this. */
+#define KEFA_MAX_RDMA		SZ_1G
+
+/* Completions that a worker takes at a time, and before it yields. */
+#define KEFA_POLL_BATCH		16
+#define KEFA_POLL_BUDGET	256
 
 /**
  * struct kefa_wr - a work request, as the device's driver wants it

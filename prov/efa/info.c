@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What a device offers, as an entry of fi_getinfo(). */
 #include <linux/slab.h>
-#include "kefa.h"
+#include "dev.h"
+#include "ep.h"
 
 #define KEFA_CAPS_MSG	(FI_MSG | FI_SEND | FI_RECV)
 #define KEFA_CAPS_FREE	(FI_LOCAL_COMM | FI_REMOTE_COMM)

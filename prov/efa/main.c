@@ -3,6 +3,8 @@
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
 #include <linux/slab.h>
+#include "dev.h"
+#include "domain.h"
 #include "kefa.h"
 
 MODULE_DESCRIPTION("kOFI provider for the Elastic Fabric Adapter");

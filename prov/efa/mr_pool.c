@@ -9,7 +9,7 @@
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
-#include "kefa.h"
+#include "mr.h"
 #include "trace.h"
 
 /* As many as there are generations. */

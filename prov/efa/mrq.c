@@ -5,6 +5,7 @@
  * it, and a full queue here holds up no data.
  */
 #include "kefa.h"
+#include "mr.h"
 #include "trace.h"
 
 static void kefa_mrq_event(void *arg)
@@ -265,20 +266,6 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 	room = !mrq->open || mrq->nfree;
 	spin_unlock_bh(&mrq->lock);
 	return room;
-}
-
-/**
- * kefa_mrq_count() - count an event
- * @mrq: the queue pair
- * @counter: one of its counters
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kefa_mrq_count(struct kefa_mrq *mrq, u64 *counter)
-{
-	spin_lock_bh(&mrq->lock);
-	(*counter)++;
-	spin_unlock_bh(&mrq->lock);
 }
 
 static int kefa_mr_ib_access(u64 access)

@@ -11,7 +11,7 @@
 #include <linux/bvec.h>
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
-#include "kefa.h"
+#include "ep.h"
 #include "path.h"
 #include "trace.h"
 

@@ -3,7 +3,7 @@
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
-#include "kefa.h"
+#include "ep.h"
 
 /* Whether one may come from one state to another. */
 static __always_inline bool kefa_op_may(enum kefa_op_state from,

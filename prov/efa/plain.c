@@ -8,7 +8,7 @@
  * post.c, which knows all the errors and counts them. So nothing is refused here.
  */
 #include <linux/dma-mapping.h>
-#include "kefa.h"
+#include "ep.h"
 #include "path.h"
 #include "trace.h"
 

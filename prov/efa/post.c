@@ -10,6 +10,7 @@
  * write has one work request for each piece.
  */
 #include <linux/dma-mapping.h>
+#include "ep.h"
 #include "kefa.h"
 #include "path.h"
 #include "trace.h"

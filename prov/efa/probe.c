@@ -7,7 +7,7 @@
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
-#include "kefa.h"
+#include "dev.h"
 
 /* Some devices are said to drop what they send to themselves. */
 #define KEFA_PROBE_MS		1000

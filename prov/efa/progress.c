@@ -7,6 +7,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/lockdep.h>
+#include "ep.h"
 #include "kefa.h"
 #include "path.h"
 #include "trace.h"

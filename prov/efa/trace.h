@@ -12,7 +12,8 @@
 #define KEFA_TRACE_H
 
 #include <linux/tracepoint.h>
-#include "kefa.h"
+#include "ep.h"
+#include "mr.h"
 
 #define kefa_show_op(flags)						\
 	__print_flags(flags, "|",					\

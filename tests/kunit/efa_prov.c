@@ -37,6 +37,7 @@
 
 #include "../../prov/efa/main.c"
 #include "../../prov/efa/device.c"
+#include "../../prov/efa/dev.c"
 #include "../../prov/efa/probe.c"
 #include "../../prov/efa/info.c"
 #include "../../prov/efa/domain.c"
@@ -48,6 +49,7 @@
 #include "../../prov/efa/progress.c"
 #include "../../prov/efa/ops.c"
 #include "../../prov/efa/mr.c"
+#include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"
 #include "../../prov/efa/status.c"

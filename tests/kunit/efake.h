@@ -16,7 +16,11 @@
 #include <linux/device.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
+#include "../../prov/efa/ah.h"
+#include "../../prov/efa/av.h"
+#include "../../prov/efa/ep.h"
 #include "../../prov/efa/kefa.h"
+#include "../../prov/efa/mr.h"
 
 struct efake_mem;
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Address handles: ah.c. */
+#ifndef KEFA_AH_H
+#define KEFA_AH_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/rcupdate.h>
+#include <linux/rhashtable-types.h>
+#include <kofi/efa_ext.h>
+#include "domain.h"
+
+/**
+ * struct kefa_ah - an address handle, one for each GID of a domain
+ * @rcu: frees it, as who has found an address looks at @users
+ * @list: in kefa_domain.ahs; kefa_dev.lock
+ * @node: in kefa_domain.ah_table; kefa_dev.lock
+ * @dom: its domain
+ * @users: addresses and operations that use it. At 0 it stays until the worker
+ *	comes, and may be used anew under kefa_dev.lock
+ * @ah: the device's; NULL after removal
+ * @gid: what it leads to
+ */
+struct kefa_ah {
+	struct rcu_head		rcu;
+	struct list_head	list;
+	struct rhash_head	node;
+	struct kefa_domain	*dom;
+	atomic_t		users;
+	struct ib_ah		*ah;
+	u8			gid[FI_EFA_GID_LEN];
+};
+
+int kefa_ahs_init(struct kefa_domain *dom);
+void kefa_ahs_fini(struct kefa_domain *dom);
+struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid);
+void kefa_ahs_idle(struct kefa_domain *dom);
+void kefa_ahs_remove(struct kefa_domain *dom);
+
+/**
+ * kefa_ah_put() - undo kefa_ah_get(), or the use by an operation
+ * @ah: the handle
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kefa_ah_put(struct kefa_ah *ah)
+{
+	struct kefa_domain *dom = ah->dom;
+
+	/* It may be gone right after. */
+	if (unlikely(atomic_dec_and_test(&ah->users)))
+		kefa_ahs_idle(dom);
+}
+
+#endif /* KEFA_AH_H */

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The list of devices, and what a device does for the objects that are open on it.
+ * device.c adds and removes devices.
+ */
+#define pr_fmt(fmt) "kofi_efa: " fmt
+
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+#include "dev.h"
+#include "kefa.h"
+#include "trace.h"
+
+static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs, names */
+static LIST_HEAD(kefa_devs);
+
+/**
+ * kefa_dev_put() - drop a reference
+ * @dev: the device
+ *
+ * Context: Process context.
+ */
+void kefa_dev_put(struct kefa_dev *dev)
+{
+	if (!refcount_dec_and_test(&dev->refs))
+		return;
+	put_device(dev->dma);
+	mutex_destroy(&dev->lock);
+	kfree(dev);
+}
+
+/**
+ * kefa_dev_find() - find a device
+ * @name: its name, or NULL
+ *
+ * Context: Process context; sleeps.
+ * Return: the device, for kefa_dev_put(), or NULL.
+ */
+struct kefa_dev *kefa_dev_find(const char *name)
+{
+	struct kefa_dev *dev, *found = NULL;
+
+	mutex_lock(&kefa_devs_lock);
+	list_for_each_entry(dev, &kefa_devs, list)
+		if (name && !strcmp(dev->name, name))
+			found = dev;
+	if (found)
+		refcount_inc(&found->refs);
+	mutex_unlock(&kefa_devs_lock);
+	return found;
+}
+
+/**
+ * kefa_devs_info() - describe all devices, or one
+ * @node: name of the one, or NULL
+ * @list: takes the entries
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -ENODATA, -ENOMEM.
+ */
+int kefa_devs_info(const char *node, struct fi_info **list)
+{
+	struct fi_info **last = list;
+	struct kefa_dev *dev;
+	unsigned int noio;
+	int ret = 0;
+
+	*list = NULL;
+	mutex_lock(&kefa_devs_lock);
+	noio = memalloc_noio_save();
+	list_for_each_entry(dev, &kefa_devs, list) {
+		if (ret || (node && strcmp(node, dev->name)))
+			continue;
+		*last = kefa_info(dev);
+		if (*last)
+			last = &(*last)->next;
+		else
+			ret = -ENOMEM;
+	}
+	memalloc_noio_restore(noio);
+	mutex_unlock(&kefa_devs_lock);
+	if (ret) {
+		fi_freeinfo(*list);
+		return ret;
+	}
+	return *list ? 0 : -ENODATA;
+}
+
+/**
+ * kefa_dev_vector() - choose a completion vector
+ * @dev: the device
+ * @cpu: CPU that is wanted, or -1
+ *
+ * The device's driver has vector n interrupt CPU n. Without a wish vectors are
+ * taken in turn, those near the device only.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ * Return: the vector.
+ */
+u32 kefa_dev_vector(struct kefa_dev *dev, int cpu)
+{
+	u32 i, vector;
+
+	lockdep_assert_held(&dev->lock);
+	if (cpu >= 0)
+		return cpu % dev->vectors;
+	for (i = 0; i < dev->vectors; i++) {
+		vector = dev->next_vector++ % dev->vectors;
+		if (dev->numa_node == NUMA_NO_NODE ||
+		    (vector < nr_cpu_ids && cpu_online(vector) &&
+		     cpu_to_node(vector) == dev->numa_node))
+			return vector;
+	}
+	return dev->next_vector++ % dev->vectors;
+}
+
+/**
+ * kefa_dev_publish() - a device can be used
+ * @dev: the device, whose reference is taken over
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_publish(struct kefa_dev *dev)
+{
+	mutex_lock(&kefa_devs_lock);
+	list_add_tail(&dev->list, &kefa_devs);
+	mutex_unlock(&kefa_devs_lock);
+	kefa_debugfs_add(dev);
+	trace_kefa_device(dev->name, true);
+	kofi_device_arrived(&kefa_provider, dev->name);
+}
+
+/**
+ * kefa_dev_unlist() - have kefa_dev_find() find a device no more
+ * @dev: the device, in the list or not
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_unlist(struct kefa_dev *dev)
+{
+	mutex_lock(&kefa_devs_lock);
+	list_del_init(&dev->list);
+	mutex_unlock(&kefa_devs_lock);
+}
+
+/**
+ * kefa_dev_rename() - a device has another name
+ * @dev: the device
+ * @name: the name
+ *
+ * Another one may have the former name from here on. Who looks for this one hears of
+ * it as of one that arrives.
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_rename(struct kefa_dev *dev, const char *name)
+{
+	bool used;
+
+	trace_kefa_device(dev->name, false);
+	kefa_debugfs_del(dev);
+	mutex_lock(&kefa_devs_lock);
+	strscpy(dev->name, name, sizeof(dev->name));
+	used = !list_empty(&dev->list);
+	mutex_unlock(&kefa_devs_lock);
+	kefa_debugfs_add(dev);
+	trace_kefa_device(dev->name, true);
+	if (used)
+		kofi_device_arrived(&kefa_provider, dev->name);
+}
+
+/**
+ * kefa_dev_give_up() - a device doesn't do what it is told
+ * @dev: the device
+ *
+ * It is treated as if it had gone, so that all that is outstanding completes, and
+ * nobody waits for it. Until it is removed and comes again it isn't used.
+ *
+ * Context: Process context, under kefa_dev.lock. What is to be done is done later.
+ */
+void kefa_dev_give_up(struct kefa_dev *dev)
+{
+	lockdep_assert_held(&dev->lock);
+	if (dev->gone)
+		return;
+	if (queue_work(kefa_cmd_wq, &dev->end))
+		dev_err(&dev->ibdev->dev,
+			"kofi_efa: given up: not used until it was removed and comes again\n");
+}
+
+/**
+ * kefa_dev_refused() - the device refused to destroy what reaches memory
+ * @dev: the device; the caller marks the domain of the object as broken
+ *
+ * A device that doesn't obey must at least not reach memory any more. Where that
+ * can't be had, memory that it knows is kept, see kefa_keep().
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_dev_refused(struct kefa_dev *dev)
+{
+	struct device *parent = dev->ibdev->dev.parent;
+	bool pci = parent && dev_is_pci(parent);
+
+	lockdep_assert_held(&dev->lock);
+	if (dev->dead)
+		return;
+	dev->dead = true;
+	dev->reaches = !pci;
+	if (pci)
+		pci_clear_master(to_pci_dev(parent));
+	dev_warn(&dev->ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
+		 pci ? "so it may not master the bus any more" :
+		       "and can't be kept from memory");
+	/* Without the bus it can't tell others of completions, either. */
+	kefa_dev_give_up(dev);
+}

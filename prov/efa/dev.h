@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Devices: dev.c, device.c, probe.c, info.c. */
+#ifndef KEFA_DEV_H
+#define KEFA_DEV_H
+
+#include <linux/list.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/sched/mm.h>
+#include <linux/sizes.h>
+#include <linux/workqueue.h>
+#include <kofi/efa_ext.h>
+#include <kofi/fabric.h>
+#include "hw.h"
+
+struct dentry;
+
+/* Longest inject, and no more than a message. */
+#define KEFA_INJECT	SZ_4K
+
+/**
+ * struct kefa_dev - a device
+ * @list: in kefa_devs; kefa_devs_lock
+ * @refs: one for being there, one for each domain
+ * @lock: see the top
+ * @noio: allocation scope of who holds @lock
+ * @gone: it was removed or given up; @lock
+ * @dead: it refused to destroy what reaches memory; @lock
+ * @reaches: and can't be kept from memory; @lock
+ * @domains: open on it; @lock
+ * @hw: how to use it
+ * @end: gives it up
+ * @ibdev: the device, until it is removed
+ * @dma: whom DMA mappings are for; referenced
+ * @name: its name; kefa_devs_lock to change
+ * @driver: its driver's name
+ * @debugfs: its file
+ * @gid: its address
+ * @part_id: generation
+ * @numa_node: where it is
+ * @mtu: longest message
+ * @tx_depth: of a queue pair at most
+ * @rx_depth: likewise
+ * @max_qp: queue pairs
+ * @max_mr: memory regions
+ * @max_mr_pages: pages of a region
+ * @page_sizes: bits of page sizes for regions
+ * @vectors: completion vectors
+ * @next_vector: where to go on looking for one; @lock
+ * @rdma_read: it has RDMA read
+ * @rdma_write: it has RDMA write
+ */
+struct kefa_dev {
+	struct list_head		list;
+	refcount_t			refs;
+	struct mutex			lock;	/* see the top */
+	unsigned int			noio;
+	bool				gone;
+	bool				dead;
+	bool				reaches;
+	struct list_head		domains;
+	const struct kefa_hw_ops	*hw;
+	struct work_struct		end;
+	struct ib_device		*ibdev;
+	struct device			*dma;
+	char				name[FI_NAME_MAX];
+	char				driver[MODULE_NAME_LEN];
+	struct dentry			*debugfs;
+	u8				gid[FI_EFA_GID_LEN];
+	u32				part_id;
+	int				numa_node;
+	u32				mtu;
+	u32				tx_depth;
+	u32				rx_depth;
+	u32				max_qp;
+	u32				max_mr;
+	u32				max_mr_pages;
+	u64				page_sizes;
+	u32				vectors;
+	u32				next_vector;
+	bool				rdma_read;
+	bool				rdma_write;
+};
+
+/* device.c */
+
+int kefa_devs_init(void);
+void kefa_devs_fini(void);
+struct kefa_dev *kefa_dev_alloc(void);
+void kefa_dev_retire(struct kefa_dev *dev);
+
+/* dev.c */
+
+void kefa_dev_put(struct kefa_dev *dev);
+struct kefa_dev *kefa_dev_find(const char *name);
+int kefa_devs_info(const char *node, struct fi_info **list);
+u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
+void kefa_dev_publish(struct kefa_dev *dev);
+void kefa_dev_unlist(struct kefa_dev *dev);
+void kefa_dev_rename(struct kefa_dev *dev, const char *name);
+void kefa_dev_give_up(struct kefa_dev *dev);
+void kefa_dev_refused(struct kefa_dev *dev);
+
+/**
+ * kefa_dev_lock() - take kefa_dev.lock
+ * @dev: the device
+ *
+ * Context: Process context; sleeps. Memory is allocated in a noio scope until
+ * kefa_dev_unlock().
+ */
+static inline void kefa_dev_lock(struct kefa_dev *dev)
+{
+	mutex_lock(&dev->lock);
+	dev->noio = memalloc_noio_save();
+}
+
+/**
+ * kefa_dev_unlock() - undo kefa_dev_lock()
+ * @dev: the device
+ *
+ * Context: Process context.
+ */
+static inline void kefa_dev_unlock(struct kefa_dev *dev)
+{
+	unsigned int noio = dev->noio;
+
+	mutex_unlock(&dev->lock);
+	memalloc_noio_restore(noio);
+}
+
+static inline size_t kefa_inject_size(const struct kefa_dev *dev)
+{
+	return min_t(size_t, KEFA_INJECT, dev->mtu);
+}
+
+/* probe.c */
+
+int kefa_probe(struct kefa_dev *dev);
+
+/* info.c */
+
+struct fi_info *kefa_info(const struct kefa_dev *dev);
+u64 kefa_caps(const struct kefa_dev *dev);
+
+#endif /* KEFA_DEV_H */

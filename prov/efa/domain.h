@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Domains: domain.c. */
+#ifndef KEFA_DOMAIN_H
+#define KEFA_DOMAIN_H
+
+#include <linux/list.h>
+#include <linux/rhashtable-types.h>
+#include <linux/workqueue.h>
+#include <kofi/provider.h>
+#include "dev.h"
+#include "mrq.h"
+
+enum {
+	/* Regions hold 2^n pages. The largest's page list takes 512 KiB. */
+	KEFA_MR_ORDERS		= 17,
+	KEFA_MR_MIN_ORDER	= 4,
+	/* Regions of a domain: the device's table is finite, and shared. */
+	KEFA_MR_MAX		= 8192,
+};
+
+/**
+ * struct kefa_domain - an open domain
+ * @domain_fid: the object
+ * @dev: its device, referenced
+ * @list: in @dev->domains; @dev->lock
+ * @pd: protection domain; NULL once the device is gone
+ * @gone: the device was removed; @dev->lock
+ * @broken: the device refused to destroy something; @dev->lock
+ * @eps: its endpoints; @dev->lock
+ * @ahs: its address handles; @dev->lock
+ * @ah_table: the same by GID; @dev->lock
+ * @ah_work: unmakes those without users
+ * @nothing: a page for SGEs of no bytes
+ * @nothing_dma: its DMA address
+ * @mrq: registers memory
+ * @mrs: regions that are open; @dev->lock
+ * @frmrs: the device's regions that nobody uses, oldest first, by size;
+ *	@dev->lock
+ * @nidle: how many, by size; @dev->lock
+ * @nfrmrs: how many there are, in use or not; @dev->lock
+ */
+struct kefa_domain {
+	struct fid_domain	domain_fid;
+	struct kefa_dev		*dev;
+	struct list_head	list;
+	struct ib_pd		*pd;
+	bool			gone;
+	bool			broken;
+	struct list_head	eps;
+	struct list_head	ahs;
+	struct rhashtable	ah_table;
+	struct work_struct	ah_work;
+	void			*nothing;
+	dma_addr_t		nothing_dma;
+	struct kefa_mrq		mrq;
+	struct list_head	mrs;
+	struct list_head	frmrs[KEFA_MR_ORDERS];
+	u32			nidle[KEFA_MR_ORDERS];
+	u32			nfrmrs;
+};
+
+int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+		     struct fid_domain **domain, void *context);
+void kefa_domain_remove(struct kefa_domain *dom);
+
+/**
+ * kefa_domain_refused() - the device refused to destroy an object of a domain
+ * @dom: the domain, whose protection domain can't be destroyed either, then
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+static inline void kefa_domain_refused(struct kefa_domain *dom)
+{
+	dom->broken = true;
+	kefa_dev_refused(dom->dev);
+}
+
+static inline struct kefa_domain *to_kefa_domain(struct fid_domain *domain)
+{
+	return container_of(domain, struct kefa_domain, domain_fid);
+}
+
+#endif /* KEFA_DOMAIN_H */

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Endpoints: ep.c, post.c, plain.c, progress.c. */
+#ifndef KEFA_EP_H
+#define KEFA_EP_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <kofi/provider.h>
+#include "av.h"
+#include "domain.h"
+#include "hw.h"
+#include "op.h"
+
+#define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
+			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
+			 FI_REMOTE_CQ_DATA | FI_MORE)
+#define KEFA_RX_FLAGS	(FI_COMPLETION | FI_MORE)
+/* What can be said for all operations: data and what follows are one's own. */
+#define KEFA_TX_DEFAULTS	(KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE))
+#define KEFA_RX_DEFAULTS	(KEFA_RX_FLAGS & ~FI_MORE)
+
+enum {
+	/* Work requests that wait for one doorbell, and parts of one RMA. */
+	KEFA_HELD_MAX		= 16,
+	/* Buffers of an endpoint for what the device can't gather or must keep. */
+	KEFA_COPIES		= 16,
+};
+
+enum kefa_ep_state {
+	KEFA_EP_OPEN,
+	KEFA_EP_ENABLED,
+	KEFA_EP_STOPPED,	/* closed, or without device */
+};
+
+/**
+ * struct kefa_side - one direction of an endpoint
+ * @cq: where it completes, or NULL
+ * @size: slots
+ * @nfree: slots that aren't in use; kefa_ep.lock
+ * @first: they, the one that rested longest; kefa_ep.lock
+ * @tail: where the next one that is freed is linked; kefa_ep.lock
+ * @op_flags: flags of calls that carry none; kefa_ep.lock to change
+ * @selective: only operations with FI_COMPLETION complete
+ * @quiet: plain calls don't: from @op_flags and @selective; kefa_ep.lock
+ * @notify: completions were written of which nobody was told; kefa_ep.lock
+ * @ended: where the first is linked of those that ended, and weren't reported;
+ *	kefa_ep.lock
+ * @rested: how many slots were free before them; kefa_ep.lock
+ */
+struct kefa_side {
+	struct kofi_cq		*cq;
+	u32			size;
+	u32			nfree;
+	struct kefa_op		*first;
+	struct kefa_op		**tail;
+	u64			op_flags;
+	bool			selective;
+	bool			quiet;
+	bool			notify;
+	struct kefa_op		**ended;
+	u32			rested;
+};
+
+/**
+ * struct kefa_limits - which plain calls may take the short way of plain.c
+ * @send: for each kind the bytes from which on none does; so 0 if the endpoint isn't
+ *	enabled, hasn't got the capability, or has flags of which plain.c knows
+ *	nothing
+ * @inject: likewise
+ * @read: likewise
+ * @write: likewise
+ * @recv: likewise
+ */
+struct kefa_limits {
+	size_t	send;
+	size_t	inject;
+	size_t	read;
+	size_t	write;
+	size_t	recv;
+};
+
+/**
+ * struct kefa_ep_stats - what an endpoint counts; kefa_ep.lock
+ * @sends: sends posted
+ * @recvs: receives posted
+ * @reads: reads posted
+ * @writes: writes posted
+ * @tx_bytes: bytes posted to be sent, read or written
+ * @rx_bytes: bytes received
+ * @doorbells: lists of work requests posted
+ * @bounced: sends and writes whose data was copied
+ * @again: posts refused for now
+ * @map_failed: of these for want of DMA space
+ * @errors: operations that failed
+ * @stale: completions of nothing that was outstanding
+ * @events: the device's
+ */
+struct kefa_ep_stats {
+	u64	sends;
+	u64	recvs;
+	u64	reads;
+	u64	writes;
+	u64	tx_bytes;
+	u64	rx_bytes;
+	u64	doorbells;
+	u64	bounced;
+	u64	again;
+	u64	map_failed;
+	u64	errors;
+	u64	stale;
+	atomic64_t events;
+};
+
+/**
+ * struct kefa_ep - an endpoint
+ * @ep_fid: the object
+ * @dom: its domain
+ * @list: in @dom->eps; kefa_dev.lock
+ * @caps: as opened
+ * @cpu: where completions should be worked on, or -1
+ * @rnr_retry: of the queue pair; kefa_dev.lock
+ * @av: its address vector
+ * @tx: sending side
+ * @rx: receiving side
+ * @counted: there is a counter
+ * @cntr_send: counters, or NULL
+ * @cntr_recv: likewise
+ * @cntr_read: likewise
+ * @cntr_write: likewise
+ * @work: polls and calls handlers
+ * @lock: protects what follows
+ * @nheld: work requests that wait for a doorbell
+ * @limits: of the short way
+ * @dma: whom mappings are for
+ * @nops: slots of both sides
+ * @ops: they, the sending side's first
+ * @hq: the queue pair
+ * @stats: counters
+ * @held: the @nheld work requests
+ * @recv: the receive that is being posted
+ * @wcs: completions that are being looked at; no stack has to be cleared for them
+ * @state: enum kefa_ep_state
+ * @stop_err: what operations complete with once it is stopped
+ * @had_qp: @hq is to be unmade
+ * @copies: buffers that aren't in use
+ * @copy_mem: all of them
+ */
+struct kefa_ep {
+	struct fid_ep		ep_fid;
+	struct kefa_domain	*dom;
+	struct list_head	list;
+	u64			caps;
+	int			cpu;
+	u8			rnr_retry;
+	struct kefa_av		*av;
+	struct kefa_side	tx;
+	struct kefa_side	rx;
+	bool			counted;
+	struct kofi_cntr	*cntr_send;
+	struct kofi_cntr	*cntr_recv;
+	struct kofi_cntr	*cntr_read;
+	struct kofi_cntr	*cntr_write;
+	struct kofi_work	work;
+	spinlock_t		lock;	/* protects what follows */
+	unsigned int		nheld;
+	struct kefa_limits	limits;
+	struct device		*dma;
+	u32			nops;
+	struct kefa_op		*ops;
+	struct kefa_hw_qp	hq;
+	struct kefa_ep_stats	stats;
+	struct kefa_wr		held[KEFA_HELD_MAX];
+	struct kefa_recv_wr	recv;
+	struct ib_wc		wcs[KEFA_POLL_BATCH];
+	enum kefa_ep_state	state;
+	int			stop_err;
+	bool			had_qp;
+	struct list_head	copies;
+	struct kefa_copy	*copy_mem;
+};
+
+/* See path.h for what is inline of posting and completing. */
+
+int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
+		 struct fid_ep **ep, void *context);
+void kefa_ep_halt(struct kefa_ep *ep, int err);
+void kefa_ep_teardown(struct kefa_ep *ep);
+
+static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
+{
+	return container_of(ep, struct kefa_ep, ep_fid);
+}
+
+/* progress.c */
+
+void kefa_ep_event(void *arg);
+void kefa_ep_work(struct work_struct *work);
+unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
+void kefa_ep_flush(struct kefa_ep *ep);
+void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
+void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err);
+void kefa_ep_fail_all(struct kefa_ep *ep, int err);
+void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
+
+/* post.c */
+
+extern const struct kofi_calls kefa_calls;
+
+/* plain.c */
+
+void kefa_plain_limits(struct kefa_ep *ep);
+extern const struct fi_ops_msg kefa_msg_ops;
+extern const struct fi_ops_rma kefa_rma_ops;
+
+#endif /* KEFA_EP_H */

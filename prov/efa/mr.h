@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Memory regions: mr.c, mr_map.c, mr_pool.c. */
+#ifndef KEFA_MR_H
+#define KEFA_MR_H
+
+#include <linux/dma-direction.h>
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+#include <kofi/provider.h>
+#include "domain.h"
+#include "op.h"
+
+/* mr_pool.c */
+
+/**
+ * struct kefa_frmr - a region of the device, for fast registration
+ * @list: in kefa_domain.frmrs while nobody uses it; kefa_dev.lock
+ * @mr: the device's
+ * @order: it holds 2^@order pages, or as many as the device can
+ * @pages: that is how many
+ */
+struct kefa_frmr {
+	struct list_head	list;
+	struct ib_mr		*mr;
+	u32			order;
+	u32			pages;
+};
+
+void kefa_pool_init(struct kefa_domain *dom);
+struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages);
+void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr);
+int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr);
+void kefa_pool_empty(struct kefa_domain *dom);
+
+/* mr.c */
+
+enum kefa_mr_state {
+	KEFA_MR_IDLE,		/* nothing is registered */
+	KEFA_MR_REGISTERING,
+	KEFA_MR_VALID,		/* peers can reach it */
+	KEFA_MR_INVALIDATING,
+	KEFA_MR_STUCK,		/* the device didn't take it back */
+	KEFA_MR_STATES,
+};
+
+/**
+ * struct kefa_mr - a memory region
+ * @mr_fid: the object
+ * @dom: its domain
+ * @list: in @dom->mrs; kefa_dev.lock
+ * @cq: where registrations complete, of fi_mr_alloc() alone
+ * @fr: the device's region; NULL when peers have no access
+ * @state: enum kefa_mr_state; kefa_mrq.lock, as the next five
+ * @err: positive errno of what completed last
+ * @internal: what is outstanding was posted by ourselves
+ * @flags: of what is outstanding
+ * @context: of what is outstanding
+ * @id: of its work request
+ * @nsegs: entries of @sg that are mapped
+ * @dir: which way
+ * @access: all that can be asked for
+ * @len: bytes registered
+ * @nents: entries of @sg in use
+ * @max_ents: entries of @sg
+ * @sg: the memory
+ */
+struct kefa_mr {
+	struct fid_mr		mr_fid;
+	struct kefa_domain	*dom;
+	struct list_head	list;
+	struct kofi_cq		*cq;
+	struct kefa_frmr	*fr;
+	enum kefa_mr_state	state;
+	int			err;
+	bool			internal;
+	u64			flags;
+	void			*context;
+	u64			id;
+	unsigned int		nsegs;
+	enum dma_data_direction	dir;
+	u64			access;
+	size_t			len;
+	unsigned int		nents;
+	unsigned int		max_ents;
+	struct scatterlist	*sg;
+};
+
+int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		    u64 flags, struct fid_mr **mr);
+int kefa_mr_alloc(struct fid_domain *domain,
+		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
+		  void *context);
+void kefa_mrs_remove(struct kefa_domain *dom);
+
+/* mr_map.c */
+
+int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
+int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr);
+void kefa_mr_unmap(struct kefa_mr *mr);
+u64 kefa_mr_page_size(const struct kefa_mr *mr);
+size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size);
+int kefa_mr_describe(struct kefa_mr *mr);
+
+#endif /* KEFA_MR_H */
