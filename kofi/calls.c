@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The data calls of providers that take what a call asks for as a struct kofi_req:
- * one for what is transmitted, one for what is received. A provider that is quicker
- * in some of them has calls of its own for these.
+ * Request-forming data calls. Each describes what the call asks for by a struct
+ * kofi_req and hands it to the provider's tx or rx. A provider names them in its
+ * const vectors wherever it has no quicker function of its own.
  */
 #include <linux/overflow.h>
 #include <linux/uio.h>
 #include "kofi.h"
 
-/* A sum that doesn't fit is more than any provider takes. */
+/* A sum that doesn't fit in size_t is more than any provider takes. */
 static size_t kofi_iov_len(const struct kvec *iov, size_t count)
 {
 	size_t i, len = 0;
@@ -18,152 +18,262 @@ static size_t kofi_iov_len(const struct kvec *iov, size_t count)
 	return len;
 }
 
-/* A buffer in segments, or in one, as an iterator. */
-static struct iov_iter kofi_iter(unsigned int direction, const struct kvec *iov,
-				 size_t count)
+/* Who receives is asked by rx, everybody else by tx. @what is a constant. */
+static __always_inline ssize_t kofi_req_post(struct fid_ep *ep, struct kofi_req *req)
 {
-	struct iov_iter iter;
-
-	iov_iter_kvec(&iter, direction, iov, count, kofi_iov_len(iov, count));
-	return iter;
+	return req->what & FI_RECV ? ep->req->rx(ep, req) : ep->req->tx(ep, req);
 }
 
-/* A call: its name, its parameters, and what they ask for. */
-#define CALL(side, name, params, ...)					\
-static ssize_t call_##name params					\
+static __always_inline ssize_t kofi_req_iov(struct fid_ep *ep, struct kofi_req *req,
+					    const struct kvec *iov, void **desc, size_t count)
+{
+	const bool in = req->what & (FI_RECV | FI_READ);
+
+	iov_iter_kvec(&req->iter, in ? ITER_DEST : ITER_SOURCE, iov, count,
+		      kofi_iov_len(iov, count));
+	req->desc = desc;
+	return kofi_req_post(ep, req);
+}
+
+static __always_inline ssize_t kofi_req_buf(struct fid_ep *ep, struct kofi_req *req,
+					    const void *buf, size_t len, void **desc)
+{
+	const struct kvec iov = { (void *)buf, len };
+
+	return kofi_req_iov(ep, req, &iov, desc, 1);
+}
+
+/* The peer's memory is one piece, as long as the local buffer. */
+static __always_inline ssize_t kofi_req_rma_iov(struct fid_ep *ep, struct kofi_req *req,
+						const struct kvec *iov, void **desc,
+						size_t count, u64 addr, u64 key)
+{
+	const struct fi_rma_iov rma = { addr, kofi_iov_len(iov, count), key };
+
+	req->rma = &rma;
+	req->rma_count = 1;
+	return kofi_req_iov(ep, req, iov, desc, count);
+}
+
+static __always_inline ssize_t kofi_req_rma_buf(struct fid_ep *ep, struct kofi_req *req,
+						const void *buf, size_t len, void **desc,
+						u64 addr, u64 key)
+{
+	const struct kvec iov = { (void *)buf, len };
+
+	return kofi_req_rma_iov(ep, req, &iov, desc, 1, addr, key);
+}
+
+/* Defines and exports the call @name: the rest is what it asks for. */
+#define KOFI_REQ_CALL(name, params, ...)				\
+ssize_t name params							\
 {									\
-	return READ_ONCE(ep->calls)->side(ep, &(struct kofi_req){ __VA_ARGS__ }); \
+	return __VA_ARGS__;						\
+}									\
+EXPORT_SYMBOL_NS_GPL(name, KOFI_PROVIDER)
+
+/* What a call asks for: one without flags, fi_inject() and its kin, one with flags. */
+#define KOFI_REQ(kind, op_flags, peer, ...)				\
+	(&(struct kofi_req) { .what = kind, .flags = op_flags, .defaults = true, \
+			      .addr = peer, .context = context, ##__VA_ARGS__ })
+#define KOFI_REQ_QUIET(kind, op_flags, ...)				\
+	(&(struct kofi_req) { .what = kind, .flags = FI_INJECT | (op_flags), \
+			      .quiet = true, .addr = dest, ##__VA_ARGS__ })
+#define KOFI_REQ_MSG(kind, ...)						\
+	(&(struct kofi_req) { .what = kind, .flags = flags, .iter = msg->msg_iter, \
+			      .desc = msg->desc, .addr = msg->addr,	\
+			      .context = msg->context, ##__VA_ARGS__ })
+
+KOFI_REQ_CALL(kofi_req_recv,
+	      (struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+	       void *context),
+	      kofi_req_buf(ep, KOFI_REQ(FI_MSG | FI_RECV, 0, src), buf, len, &desc));
+KOFI_REQ_CALL(kofi_req_recvv,
+	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+	       fi_addr_t src, void *context),
+	      kofi_req_iov(ep, KOFI_REQ(FI_MSG | FI_RECV, 0, src), iov, desc, count));
+KOFI_REQ_CALL(kofi_req_recvmsg,
+	      (struct fid_ep *ep, const struct fi_msg *msg, u64 flags),
+	      kofi_req_post(ep, KOFI_REQ_MSG(FI_MSG | FI_RECV)));
+KOFI_REQ_CALL(kofi_req_send,
+	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+	       void *context),
+	      kofi_req_buf(ep, KOFI_REQ(FI_MSG | FI_SEND, 0, dest), buf, len, &desc));
+KOFI_REQ_CALL(kofi_req_sendv,
+	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+	       fi_addr_t dest, void *context),
+	      kofi_req_iov(ep, KOFI_REQ(FI_MSG | FI_SEND, 0, dest), iov, desc, count));
+KOFI_REQ_CALL(kofi_req_sendmsg,
+	      (struct fid_ep *ep, const struct fi_msg *msg, u64 flags),
+	      kofi_req_post(ep, KOFI_REQ_MSG(FI_MSG | FI_SEND, .data = msg->data)));
+KOFI_REQ_CALL(kofi_req_inject,
+	      (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest),
+	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_MSG | FI_SEND, 0), buf, len, NULL));
+KOFI_REQ_CALL(kofi_req_senddata,
+	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+	       fi_addr_t dest, void *context),
+	      kofi_req_buf(ep, KOFI_REQ(FI_MSG | FI_SEND, FI_REMOTE_CQ_DATA, dest,
+					.data = data),
+			   buf, len, &desc));
+KOFI_REQ_CALL(kofi_req_injectdata,
+	      (struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest),
+	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_MSG | FI_SEND, FI_REMOTE_CQ_DATA,
+					      .data = data),
+			   buf, len, NULL));
+
+const struct fi_ops_msg kofi_req_msg_ops = {
+	.recv		= kofi_req_recv,
+	.recvv		= kofi_req_recvv,
+	.recvmsg	= kofi_req_recvmsg,
+	.send		= kofi_req_send,
+	.sendv		= kofi_req_sendv,
+	.sendmsg	= kofi_req_sendmsg,
+	.inject		= kofi_req_inject,
+	.senddata	= kofi_req_senddata,
+	.injectdata	= kofi_req_injectdata,
+};
+EXPORT_SYMBOL_NS_GPL(kofi_req_msg_ops, KOFI_PROVIDER);
+
+KOFI_REQ_CALL(kofi_req_trecv,
+	      (struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64 tag,
+	       u64 ignore, void *context),
+	      kofi_req_buf(ep, KOFI_REQ(FI_TAGGED | FI_RECV, 0, src, .tag = tag,
+					.ignore = ignore),
+			   buf, len, &desc));
+KOFI_REQ_CALL(kofi_req_trecvv,
+	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+	       fi_addr_t src, u64 tag, u64 ignore, void *context),
+	      kofi_req_iov(ep, KOFI_REQ(FI_TAGGED | FI_RECV, 0, src, .tag = tag,
+					.ignore = ignore),
+			   iov, desc, count));
+KOFI_REQ_CALL(kofi_req_trecvmsg,
+	      (struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
+	      kofi_req_post(ep, KOFI_REQ_MSG(FI_TAGGED | FI_RECV, .tag = msg->tag,
+					     .ignore = msg->ignore)));
+KOFI_REQ_CALL(kofi_req_tsend,
+	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 tag,
+	       void *context),
+	      kofi_req_buf(ep, KOFI_REQ(FI_TAGGED | FI_SEND, 0, dest, .tag = tag),
+			   buf, len, &desc));
+KOFI_REQ_CALL(kofi_req_tsendv,
+	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+	       fi_addr_t dest, u64 tag, void *context),
+	      kofi_req_iov(ep, KOFI_REQ(FI_TAGGED | FI_SEND, 0, dest, .tag = tag),
+			   iov, desc, count));
+KOFI_REQ_CALL(kofi_req_tsendmsg,
+	      (struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
+	      kofi_req_post(ep, KOFI_REQ_MSG(FI_TAGGED | FI_SEND, .data = msg->data,
+					     .tag = msg->tag)));
+KOFI_REQ_CALL(kofi_req_tinject,
+	      (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64 tag),
+	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_TAGGED | FI_SEND, 0, .tag = tag),
+			   buf, len, NULL));
+KOFI_REQ_CALL(kofi_req_tsenddata,
+	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+	       fi_addr_t dest, u64 tag, void *context),
+	      kofi_req_buf(ep, KOFI_REQ(FI_TAGGED | FI_SEND, FI_REMOTE_CQ_DATA, dest,
+					.data = data, .tag = tag),
+			   buf, len, &desc));
+KOFI_REQ_CALL(kofi_req_tinjectdata,
+	      (struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest, u64 tag),
+	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_TAGGED | FI_SEND, FI_REMOTE_CQ_DATA,
+					      .data = data, .tag = tag),
+			   buf, len, NULL));
+
+const struct fi_ops_tagged kofi_req_tagged_ops = {
+	.recv		= kofi_req_trecv,
+	.recvv		= kofi_req_trecvv,
+	.recvmsg	= kofi_req_trecvmsg,
+	.send		= kofi_req_tsend,
+	.sendv		= kofi_req_tsendv,
+	.sendmsg	= kofi_req_tsendmsg,
+	.inject		= kofi_req_tinject,
+	.senddata	= kofi_req_tsenddata,
+	.injectdata	= kofi_req_tinjectdata,
+};
+EXPORT_SYMBOL_NS_GPL(kofi_req_tagged_ops, KOFI_PROVIDER);
+
+KOFI_REQ_CALL(kofi_req_read,
+	      (struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64 addr,
+	       u64 key, void *context),
+	      kofi_req_rma_buf(ep, KOFI_REQ(FI_RMA | FI_READ, 0, src),
+			       buf, len, &desc, addr, key));
+KOFI_REQ_CALL(kofi_req_readv,
+	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+	       fi_addr_t src, u64 addr, u64 key, void *context),
+	      kofi_req_rma_iov(ep, KOFI_REQ(FI_RMA | FI_READ, 0, src),
+			       iov, desc, count, addr, key));
+KOFI_REQ_CALL(kofi_req_readmsg,
+	      (struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags),
+	      kofi_req_post(ep, KOFI_REQ_MSG(FI_RMA | FI_READ, .rma = msg->rma_iov,
+					     .rma_count = msg->rma_iov_count)));
+KOFI_REQ_CALL(kofi_req_write,
+	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 addr,
+	       u64 key, void *context),
+	      kofi_req_rma_buf(ep, KOFI_REQ(FI_RMA | FI_WRITE, 0, dest),
+			       buf, len, &desc, addr, key));
+KOFI_REQ_CALL(kofi_req_writev,
+	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+	       fi_addr_t dest, u64 addr, u64 key, void *context),
+	      kofi_req_rma_iov(ep, KOFI_REQ(FI_RMA | FI_WRITE, 0, dest),
+			       iov, desc, count, addr, key));
+KOFI_REQ_CALL(kofi_req_writemsg,
+	      (struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags),
+	      kofi_req_post(ep, KOFI_REQ_MSG(FI_RMA | FI_WRITE, .rma = msg->rma_iov,
+					     .rma_count = msg->rma_iov_count, .data = msg->data)));
+KOFI_REQ_CALL(kofi_req_inject_write,
+	      (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64 addr, u64 key),
+	      kofi_req_rma_buf(ep, KOFI_REQ_QUIET(FI_RMA | FI_WRITE, 0),
+			       buf, len, NULL, addr, key));
+KOFI_REQ_CALL(kofi_req_writedata,
+	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+	       fi_addr_t dest, u64 addr, u64 key, void *context),
+	      kofi_req_rma_buf(ep, KOFI_REQ(FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA, dest,
+					    .data = data),
+			       buf, len, &desc, addr, key));
+KOFI_REQ_CALL(kofi_req_inject_writedata,
+	      (struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest,
+	       u64 addr, u64 key),
+	      kofi_req_rma_buf(ep, KOFI_REQ_QUIET(FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA,
+						  .data = data),
+			       buf, len, NULL, addr, key));
+
+const struct fi_ops_rma kofi_req_rma_ops = {
+	.read		= kofi_req_read,
+	.readv		= kofi_req_readv,
+	.readmsg	= kofi_req_readmsg,
+	.write		= kofi_req_write,
+	.writev		= kofi_req_writev,
+	.writemsg	= kofi_req_writemsg,
+	.inject		= kofi_req_inject_write,
+	.writedata	= kofi_req_writedata,
+	.injectdata	= kofi_req_inject_writedata,
+};
+EXPORT_SYMBOL_NS_GPL(kofi_req_rma_ops, KOFI_PROVIDER);
+
+static ssize_t kofi_req_refuse(struct fid_ep *ep, struct kofi_req *req)
+{
+	return -EOPNOTSUPP;
 }
 
-#define TX_CALL(name, params, ...)	CALL(tx, name, params, __VA_ARGS__)
-#define RX_CALL(name, params, ...)	CALL(rx, name, params, __VA_ARGS__)
-
-/* Parameters that calls have in common. */
-#define P_IN	struct fid_ep *ep, void *buf, size_t len
-#define P_OUT	struct fid_ep *ep, const void *buf, size_t len
-#define P_IOV	struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count
-#define P_MSG	struct fid_ep *ep, const struct fi_msg *msg, u64 flags
-#define P_TMSG	struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags
-#define P_RMSG	struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags
-#define P_DESC	void *desc
-#define P_DATA	u64 data
-#define P_TO	fi_addr_t peer
-#define P_TAG	u64 tag
-#define P_TAGS	u64 tag, u64 ignore
-#define P_RMA	u64 addr, u64 key
-#define P_CTX	void *context
-
-/* And what is made of them. */
-#define WHAT(kind, dir)	.what = (kind) | (dir)
-#define KVEC		&(const struct kvec){ (void *)buf, len }
-#define BUF(dir)	.iter = kofi_iter(ITER_##dir, KVEC, 1)
-#define IOV(dir)	.iter = kofi_iter(ITER_##dir, iov, count)
-#define TO		.addr = peer
-#define TAG		.tag = tag
-#define TAGS		.tag = tag, .ignore = ignore
-#define DATA		.flags = FI_REMOTE_CQ_DATA, .data = data
-#define MSG		.iter = msg->msg_iter, .flags = flags, \
-			.addr = msg->addr, .context = msg->context
-#define MSG_TAG		.tag = msg->tag
-#define MSG_DATA	.data = msg->data
-#define MSG_RMA		.rma = msg->rma_iov, .rma_count = msg->rma_iov_count
-
-/* The peer's memory of calls that name no more than one piece. */
-#define RMA(n)								\
-	.rma = &(const struct fi_rma_iov){ .addr = addr, .len = n, .key = key }, \
-	.rma_count = 1
-
-/* What isn't said for the one call is the endpoint's to say. */
-#define PLAIN		.defaults = true, .context = context
-#define INJECT		.flags = FI_INJECT, .quiet = true
-#define INJECT_DATA	.flags = FI_INJECT | FI_REMOTE_CQ_DATA, .data = data, \
-			.quiet = true
-
-#define RECV		WHAT(FI_MSG, FI_RECV)
-#define SEND		WHAT(FI_MSG, FI_SEND)
-
-RX_CALL(recv, (P_IN, P_DESC, P_TO, P_CTX), RECV, PLAIN, BUF(DEST), TO)
-RX_CALL(recvv, (P_IOV, P_TO, P_CTX), RECV, PLAIN, IOV(DEST), TO)
-RX_CALL(recvmsg, (P_MSG), RECV, MSG)
-TX_CALL(send, (P_OUT, P_DESC, P_TO, P_CTX), SEND, PLAIN, BUF(SOURCE), TO)
-TX_CALL(sendv, (P_IOV, P_TO, P_CTX), SEND, PLAIN, IOV(SOURCE), TO)
-TX_CALL(sendmsg, (P_MSG), SEND, MSG, MSG_DATA)
-TX_CALL(inject, (P_OUT, P_TO), SEND, INJECT, BUF(SOURCE), TO)
-TX_CALL(senddata, (P_OUT, P_DESC, P_DATA, P_TO, P_CTX),
-	SEND, PLAIN, DATA, BUF(SOURCE), TO)
-TX_CALL(injectdata, (P_OUT, P_DATA, P_TO), SEND, INJECT_DATA, BUF(SOURCE), TO)
-
-const struct fi_ops_msg kofi_msg_calls = {
-	.recv		= call_recv,
-	.recvv		= call_recvv,
-	.recvmsg	= call_recvmsg,
-	.send		= call_send,
-	.sendv		= call_sendv,
-	.sendmsg	= call_sendmsg,
-	.inject		= call_inject,
-	.senddata	= call_senddata,
-	.injectdata	= call_injectdata,
+const struct kofi_req_ops kofi_req_no_ops = {
+	.tx	= kofi_req_refuse,
+	.rx	= kofi_req_refuse,
 };
-EXPORT_SYMBOL_NS_GPL(kofi_msg_calls, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_req_no_ops, KOFI_PROVIDER);
 
-#define TRECV		WHAT(FI_TAGGED, FI_RECV)
-#define TSEND		WHAT(FI_TAGGED, FI_SEND)
+static int kofi_mr_no_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 flags)
+{
+	return -EOPNOTSUPP;
+}
 
-RX_CALL(trecv, (P_IN, P_DESC, P_TO, P_TAGS, P_CTX), TRECV, PLAIN, BUF(DEST), TO, TAGS)
-RX_CALL(trecvv, (P_IOV, P_TO, P_TAGS, P_CTX), TRECV, PLAIN, IOV(DEST), TO, TAGS)
-RX_CALL(trecvmsg, (P_TMSG), TRECV, MSG, MSG_TAG, .ignore = msg->ignore)
-TX_CALL(tsend, (P_OUT, P_DESC, P_TO, P_TAG, P_CTX),
-	TSEND, PLAIN, BUF(SOURCE), TO, TAG)
-TX_CALL(tsendv, (P_IOV, P_TO, P_TAG, P_CTX), TSEND, PLAIN, IOV(SOURCE), TO, TAG)
-TX_CALL(tsendmsg, (P_TMSG), TSEND, MSG, MSG_TAG, MSG_DATA)
-TX_CALL(tinject, (P_OUT, P_TO, P_TAG), TSEND, INJECT, BUF(SOURCE), TO, TAG)
-TX_CALL(tsenddata, (P_OUT, P_DESC, P_DATA, P_TO, P_TAG, P_CTX),
-	TSEND, PLAIN, DATA, BUF(SOURCE), TO, TAG)
-TX_CALL(tinjectdata, (P_OUT, P_DATA, P_TO, P_TAG),
-	TSEND, INJECT_DATA, BUF(SOURCE), TO, TAG)
+static int kofi_mr_no_inval(struct fid_mr *mr, u64 flags, void *context)
+{
+	return -EOPNOTSUPP;
+}
 
-const struct fi_ops_tagged kofi_tagged_calls = {
-	.recv		= call_trecv,
-	.recvv		= call_trecvv,
-	.recvmsg	= call_trecvmsg,
-	.send		= call_tsend,
-	.sendv		= call_tsendv,
-	.sendmsg	= call_tsendmsg,
-	.inject		= call_tinject,
-	.senddata	= call_tsenddata,
-	.injectdata	= call_tinjectdata,
+const struct fi_ops_mr kofi_mr_no_ops = {
+	.post_reg	= kofi_mr_no_reg,
+	.post_inval	= kofi_mr_no_inval,
 };
-EXPORT_SYMBOL_NS_GPL(kofi_tagged_calls, KOFI_PROVIDER);
-
-#define FETCH		WHAT(FI_RMA, FI_READ)
-#define STORE		WHAT(FI_RMA, FI_WRITE)
-
-TX_CALL(read, (P_IN, P_DESC, P_TO, P_RMA, P_CTX),
-	FETCH, PLAIN, BUF(DEST), TO, RMA(len))
-TX_CALL(readv, (P_IOV, P_TO, P_RMA, P_CTX),
-	FETCH, PLAIN, IOV(DEST), TO, RMA(kofi_iov_len(iov, count)))
-TX_CALL(readmsg, (P_RMSG), FETCH, MSG, MSG_RMA)
-TX_CALL(write, (P_OUT, P_DESC, P_TO, P_RMA, P_CTX),
-	STORE, PLAIN, BUF(SOURCE), TO, RMA(len))
-TX_CALL(writev, (P_IOV, P_TO, P_RMA, P_CTX),
-	STORE, PLAIN, IOV(SOURCE), TO, RMA(kofi_iov_len(iov, count)))
-TX_CALL(writemsg, (P_RMSG), STORE, MSG, MSG_RMA, MSG_DATA)
-TX_CALL(inject_write, (P_OUT, P_TO, P_RMA),
-	STORE, INJECT, BUF(SOURCE), TO, RMA(len))
-TX_CALL(writedata, (P_OUT, P_DESC, P_DATA, P_TO, P_RMA, P_CTX),
-	STORE, PLAIN, DATA, BUF(SOURCE), TO, RMA(len))
-TX_CALL(inject_writedata, (P_OUT, P_DATA, P_TO, P_RMA),
-	STORE, INJECT_DATA, BUF(SOURCE), TO, RMA(len))
-
-const struct fi_ops_rma kofi_rma_calls = {
-	.read		= call_read,
-	.readv		= call_readv,
-	.readmsg	= call_readmsg,
-	.write		= call_write,
-	.writev		= call_writev,
-	.writemsg	= call_writemsg,
-	.inject		= call_inject_write,
-	.writedata	= call_writedata,
-	.injectdata	= call_inject_writedata,
-};
-EXPORT_SYMBOL_NS_GPL(kofi_rma_calls, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_mr_no_ops, KOFI_PROVIDER);

@@ -313,27 +313,6 @@ int fi_control(struct fid *fid, int command, void *arg)
 EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
 
 /**
- * fi_open_ops() - get a provider's extension
- * @fid: the object
- * @name: the extension's
- * @flags: depends on the extension
- * @ops: takes its calls
- * @context: depends on the extension
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL, -EOPNOTSUPP when there is no such extension, -EDEADLK,
- * -ENODEV.
- */
-int fi_open_ops(struct fid *fid, const char *name, u64 flags, const void **ops,
-		void *context)
-{
-	return KOFI_CALL(fid, FI_CLASS_UNSPEC, fid->ops, ops_open,
-			 kofi_check(name && ops, 0),
-			 fid, name, flags, ops, context);
-}
-EXPORT_SYMBOL_NS_GPL(fi_open_ops, KOFI);
-
-/**
  * fi_cancel() - take an operation back that has not begun
  * @fid: the endpoint
  * @context: the operation's
@@ -451,52 +430,6 @@ int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 			    addr, count, fi_addr, flags, context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_av_insert, KOFI);
-
-/**
- * fi_av_insertsvc() - insert an address given as text
- * @av: the address vector
- * @node: host or address
- * @service: service or port
- * @fi_addr: takes what data calls use for it
- * @flags: must be 0
- * @context: the caller's
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: 1, or a negative errno as from fi_av_insert().
- */
-int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
-		    fi_addr_t *fi_addr, u64 flags, void *context)
-{
-	return KOFI_AV_CALL(av, insertsvc, kofi_check(node || service, flags),
-			    node, service, fi_addr, flags, context);
-}
-EXPORT_SYMBOL_NS_GPL(fi_av_insertsvc, KOFI);
-
-/**
- * fi_av_insertsym() - insert addresses that follow each other
- * @av: the address vector
- * @node: first host
- * @nodecnt: how many hosts
- * @service: first service
- * @svccnt: how many services on each host
- * @fi_addr: takes what data calls use for them
- * @flags: must be 0
- * @context: the caller's
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: how many were inserted, or a negative errno as from fi_av_insert().
- */
-int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
-		    const char *service, size_t svccnt, fi_addr_t *fi_addr,
-		    u64 flags, void *context)
-{
-	return KOFI_AV_CALL(av, insertsym,
-			    kofi_check(node && service && nodecnt && svccnt &&
-				       nodecnt <= INT_MAX / svccnt, flags),
-			    node, nodecnt, service, svccnt, fi_addr, flags,
-			    context);
-}
-EXPORT_SYMBOL_NS_GPL(fi_av_insertsym, KOFI);
 
 /**
  * fi_av_remove() - remove addresses

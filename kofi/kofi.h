@@ -86,8 +86,6 @@ enum kofi_state {
 	KOFI_STATES,
 };
 
-typedef void (*kofi_fn)(void);
-
 /**
  * struct kofi_node - an object's place among the others
  * @fid: the object
@@ -100,14 +98,9 @@ typedef void (*kofi_fn)(void);
  * @children: what was opened from it; kofi_tree_lock
  * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
  * @caps: of an endpoint, as from kofi_ep_caps()
- * @calls: of an endpoint: the provider's calls, in force while it is enabled
- * @msg: likewise
- * @tagged: likewise
- * @rma: likewise
  * @held: another node that is pinned: the CQ of an allocated region
  * @device_events: an event queue that a domain was bound to; kofi_tree_lock
  * @told: events may be queued that name the object
- * @fns: room for vectors in which the provider left something out
  */
 struct kofi_node {
 	struct fid			*fid;
@@ -120,14 +113,9 @@ struct kofi_node {
 	struct list_head		children;
 	struct list_head		binds;
 	u64				caps;
-	const struct kofi_calls		*calls;
-	const struct fi_ops_msg		*msg;
-	const struct fi_ops_tagged	*tagged;
-	const struct fi_ops_rma		*rma;
 	struct kofi_node		*held;
 	bool				device_events;
 	bool				told;
-	kofi_fn				fns[];
 };
 
 /**
@@ -150,8 +138,7 @@ struct kofi_bind {
 extern struct mutex kofi_tree_lock;
 
 int kofi_enter(const struct fid *fid, enum fi_class fclass);
-struct kofi_node *kofi_node_alloc(struct kofi_node *parent,
-				  enum fi_class fclass);
+struct kofi_node *kofi_node_alloc(struct kofi_node *parent);
 void kofi_node_free(struct kofi_node *node);
 int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context);
@@ -159,20 +146,10 @@ bool kofi_node_get(struct kofi_node *node);
 void kofi_node_put(struct kofi_node *node);
 void kofi_bind_free(struct kofi_bind *bind);
 bool kofi_fid_dead(const struct fid *fid);
-void kofi_ep_set_calls(struct kofi_node *node, struct fid_ep *ep,
-		       enum kofi_state state);
 void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
 int kofi_tree_show(struct seq_file *s, void *unused);
-
-/* stubs.c */
-
-extern const struct kofi_calls kofi_calls_none, kofi_calls_early, kofi_calls_dead;
-extern const struct fi_ops_mr kofi_mr_none, kofi_mr_dead;
-
-void kofi_fill_ops(struct kofi_node *node, struct fid *fid);
-unsigned int kofi_fill_room(enum fi_class fclass);
 
 /* strerror.c */
 

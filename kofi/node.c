@@ -94,19 +94,16 @@ int kofi_enter(const struct fid *fid, enum fi_class fclass)
 /**
  * kofi_node_alloc() - make the node of an object that is about to be opened
  * @parent: what it is opened from, pinned by the new node, or NULL
- * @fclass: what it will be
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.
  * Return: the node, or an ERR_PTR(): -EINVAL when the parent is being closed.
  */
-struct kofi_node *kofi_node_alloc(struct kofi_node *parent,
-				  enum fi_class fclass)
+struct kofi_node *kofi_node_alloc(struct kofi_node *parent)
 {
 	struct kofi_node *node;
 	int id;
 
-	node = kzalloc(struct_size(node, fns, kofi_fill_room(fclass)),
-		       GFP_KERNEL);
+	node = kzalloc(sizeof(*node), GFP_KERNEL);
 	if (!node)
 		return ERR_PTR(-ENOMEM);
 	id = ida_alloc_min(&kofi_ids, 1, GFP_KERNEL);
@@ -174,36 +171,6 @@ static void kofi_node_link(struct kofi_node *node)
 }
 
 /**
- * kofi_ep_set_calls() - let an endpoint's data calls reach who is to answer them
- * @node: the endpoint's
- * @ep: the endpoint
- * @state: the provider if this is KOFI_ENABLED, otherwise a stub that says why not
- *
- * Context: Process context, under kofi_tree_lock unless the endpoint is new.
- */
-void kofi_ep_set_calls(struct kofi_node *node, struct fid_ep *ep,
-		       enum kofi_state state)
-{
-	bool on = state == KOFI_ENABLED;
-
-	WRITE_ONCE(ep->calls, on ? node->calls : state == KOFI_DEAD ?
-			      &kofi_calls_dead : &kofi_calls_early);
-	WRITE_ONCE(ep->msg, on ? node->msg : &kofi_msg_calls);
-	WRITE_ONCE(ep->tagged, on ? node->tagged : &kofi_tagged_calls);
-	WRITE_ONCE(ep->rma, on ? node->rma : &kofi_rma_calls);
-}
-
-/* Nobody may go on posting to it, or waiting for it. */
-static void kofi_node_died(struct fid *fid)
-{
-	if (fid->fclass == FI_CLASS_MR)
-		WRITE_ONCE(container_of(fid, struct fid_mr, fid)->ops,
-			   &kofi_mr_dead);
-	if (fid->wait)
-		wake_up_all(fid->wait);
-}
-
-/**
  * kofi_fid_dead() - did an object's device go away?
  * @fid: the object; one that has no node yet is alive
  *
@@ -220,8 +187,8 @@ bool kofi_fid_dead(const struct fid *fid)
  * @node: the node
  * @state: where to
  *
- * The one place where a state changes. The state decides which calls data
- * transfers reach.
+ * The one place where a state changes. Nobody goes on waiting for an object whose
+ * device went away.
  *
  * Context: Process context, under kofi_tree_lock.
  */
@@ -232,10 +199,8 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 		return;
 	trace_kofi_node_state(node->id, node->fid->fclass, node->state, state);
 	WRITE_ONCE(node->state, state);
-	if (node->fid->fclass == FI_CLASS_EP)
-		kofi_ep_set_calls(node, kofi_to_ep(node->fid), state);
-	else if (state == KOFI_DEAD)
-		kofi_node_died(node->fid);
+	if (state == KOFI_DEAD && node->fid->wait)
+		wake_up_all(node->fid->wait);
 }
 
 static bool kofi_is_new(const struct fid *fid)
@@ -245,13 +210,38 @@ static bool kofi_is_new(const struct fid *fid)
 	return !node || node == KOFI_BORN_DEAD;
 }
 
-/* The core's data calls have somewhere to go. */
-static bool kofi_calls_whole(const struct fid_ep *ep)
+/* Is there a function at each place of a vector? Vectors are only pointers to functions. */
+static bool kofi_has_all(const void *ops, size_t size)
 {
-	if (ep->calls)
-		return ep->calls->tx && ep->calls->rx;
-	return ep->msg != &kofi_msg_calls && ep->tagged != &kofi_tagged_calls &&
-	       ep->rma != &kofi_rma_calls;
+	const void * const *fn = ops;
+	size_t i;
+
+	for (i = 0; fn && i < size / sizeof(*fn); i++)
+		if (!fn[i])
+			return false;
+	return fn;
+}
+
+#define KOFI_HAS_ALL(ops)	kofi_has_all(ops, sizeof(*(ops)))
+
+/* A data call goes through its vector without a look at it. */
+static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
+{
+	const struct fid_ep *ep = kofi_to_ep(fid);
+
+	switch (fclass) {
+	case FI_CLASS_EP:
+		return KOFI_HAS_ALL(ep->msg) && KOFI_HAS_ALL(ep->tagged) &&
+		       KOFI_HAS_ALL(ep->rma) && KOFI_HAS_ALL(ep->req);
+	case FI_CLASS_MR:
+		return KOFI_HAS_ALL(container_of(fid, struct fid_mr, fid)->ops);
+	case FI_CLASS_CQ:
+		return KOFI_HAS_ALL(container_of(fid, struct fid_cq, fid)->ops);
+	case FI_CLASS_CNTR:
+		return KOFI_HAS_ALL(container_of(fid, struct fid_cntr, fid)->ops);
+	default:
+		return true;
+	}
 }
 
 /**
@@ -279,15 +269,14 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		       node->reg->provider->name, kofi_class_name(fclass));
 		return -EPROTO;
 	}
-	if (fclass == FI_CLASS_EP && !kofi_calls_whole(kofi_to_ep(fid))) {
-		pr_err("%s: opened an ep that lacks tx or rx of its calls\n",
-		       node->reg->provider->name);
+	if (!kofi_data_calls_whole(fid, fclass)) {
+		pr_err("%s: opened a %s that lacks data calls\n",
+		       node->reg->provider->name, kofi_class_name(fclass));
 		return -EPROTO;
 	}
 	fid->fclass = fclass;
 	fid->context = context;
 	node->fid = fid;
-	kofi_fill_ops(node, fid);
 
 	mutex_lock(&kofi_tree_lock);
 	born_dead = fid->node == KOFI_BORN_DEAD;
@@ -408,12 +397,12 @@ EXPORT_SYMBOL_NS_GPL(fi_close, KOFI);
  * @domain: the domain
  * @domain_name: its name, for the event
  *
- * From here on control calls on the domain and all that was opened from it, and
- * data calls that haven't reached the provider yet, return -ENODEV; the event
- * queues bound to the domain hear FI_DEVICE_REMOVED. Completing what is
- * outstanding is the provider's part, and so is keeping the objects until
- * they are closed. The provider sees to it that the domain's close op doesn't
- * return meanwhile; the domain may still be in the course of being opened.
+ * From here on control calls on the domain and all that was opened from it return
+ * -ENODEV; the event queues bound to the domain hear FI_DEVICE_REMOVED. Refusing
+ * data calls and completing what is outstanding is the provider's part, and so is
+ * keeping the objects until they are closed. The provider sees to it that the
+ * domain's close op doesn't return meanwhile; the domain may still be in the course
+ * of being opened.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */

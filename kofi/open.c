@@ -12,12 +12,11 @@
 			 FI_REMOTE_WRITE | FI_SEND | FI_RECV)
 
 static struct kofi_node *kofi_open_begin(struct fid *parent,
-					 enum fi_class parent_class,
-					 enum fi_class fclass)
+					 enum fi_class parent_class)
 {
 	int ret = kofi_enter(parent, parent_class);
 
-	return ret ? ERR_PTR(ret) : kofi_node_alloc(parent->node, fclass);
+	return ret ? ERR_PTR(ret) : kofi_node_alloc(parent->node);
 }
 
 static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
@@ -40,7 +39,7 @@ static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
 	struct kofi_node *__node;					\
 	int __rc;							\
 									\
-	__node = kofi_open_begin(&(from)->fid, from_class, cls);	\
+	__node = kofi_open_begin(&(from)->fid, from_class);	\
 	if (IS_ERR(__node)) {						\
 		__rc = PTR_ERR(__node);					\
 	} else {							\
@@ -83,7 +82,7 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		return -EINVAL;
 	if (kofi_in_handler())
 		return -EDEADLK;
-	node = kofi_node_alloc(NULL, FI_CLASS_FABRIC);
+	node = kofi_node_alloc(NULL);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
 	if (!kofi_call_begin(&call, attr->prov_name)) {

@@ -62,11 +62,6 @@ int fi_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	       struct fid_av **av, void *context);
 int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 		 fi_addr_t *fi_addr, u64 flags, void *context);
-int fi_av_insertsvc(struct fid_av *av, const char *node, const char *service,
-		    fi_addr_t *fi_addr, u64 flags, void *context);
-int fi_av_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
-		    const char *service, size_t svccnt, fi_addr_t *fi_addr,
-		    u64 flags, void *context);
 int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
 		 u64 flags);
 int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
@@ -131,6 +126,8 @@ struct fi_mr_alloc_attr {
  * struct fi_ops_mr - data calls of a region made by fi_mr_alloc()
  * @post_reg: see fi_mr_post_reg()
  * @post_inval: see fi_mr_post_inval()
+ *
+ * Const, and without gaps: kofi_mr_no_ops for a region that can't be posted with.
  */
 struct fi_ops_mr {
 	int (*post_reg)(struct fid_mr *mr, const struct fi_mr_attr *attr,
@@ -188,7 +185,7 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 static inline int fi_mr_post_reg(struct fid_mr *mr,
 				 const struct fi_mr_attr *attr, u64 flags)
 {
-	return READ_ONCE(mr->ops)->post_reg(mr, attr, flags);
+	return mr->ops->post_reg(mr, attr, flags);
 }
 
 /**
@@ -207,7 +204,7 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
  */
 static inline int fi_mr_post_inval(struct fid_mr *mr, u64 flags, void *context)
 {
-	return READ_ONCE(mr->ops)->post_inval(mr, flags, context);
+	return mr->ops->post_inval(mr, flags, context);
 }
 
 /**

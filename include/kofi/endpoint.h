@@ -14,19 +14,20 @@ struct fi_ops_ep;
 struct fi_ops_rma;
 struct fi_ops_tagged;
 struct fid_ep;
+struct kofi_req_ops;
 
 /**
  * struct fi_msg - a message to be sent or received with flags, fi_msg(3)
  * @msg_iter: the buffer: ITER_KVEC or ITER_BVEC, anything else is -EINVAL. It
  *	isn't advanced. Buffers and segment array stay valid until the completion
- * @desc: from fi_mr_desc(), or NULL
+ * @desc: from fi_mr_desc(), one for each segment of @msg_iter; or NULL
  * @addr: the peer
  * @context: the caller's, in the completion
  * @data: remote CQ data, with FI_REMOTE_CQ_DATA
  */
 struct fi_msg {
 	struct iov_iter	msg_iter;
-	void		*desc;
+	void		**desc;
 	fi_addr_t	addr;
 	void		*context;
 	u64		data;
@@ -44,7 +45,7 @@ struct fi_msg {
  * @senddata: see fi_senddata()
  * @injectdata: see fi_injectdata()
  *
- * An op that is NULL fails with -EOPNOTSUPP; the core sees to it.
+ * Const, and without gaps: see struct kofi_req in <kofi/provider.h>.
  */
 struct fi_ops_msg {
 	ssize_t (*recv)(struct fid_ep *ep, void *buf, size_t len, void *desc,
@@ -76,10 +77,11 @@ struct fi_ops_msg {
  * @msg: message calls
  * @rma: RMA calls
  * @tagged: tagged message calls
- * @calls: where the core's forms of data calls lead, <kofi/provider.h>, or NULL
+ * @req: where the core's request-forming calls lead, <kofi/provider.h>
  *
- * The core owns the pointers to the data calls: until fi_enable() they lead to
- * -FI_EOPBADSTATE, and after the device went away to -ENODEV.
+ * Set by the provider when the endpoint is opened, and never changed: a provider
+ * answers a data call with -FI_EOPBADSTATE until fi_enable(), and with -ENODEV after
+ * the device went away.
  */
 struct fid_ep {
 	struct fid			fid;
@@ -88,7 +90,7 @@ struct fid_ep {
 	const struct fi_ops_msg		*msg;
 	const struct fi_ops_rma		*rma;
 	const struct fi_ops_tagged	*tagged;
-	const struct kofi_calls		*calls;
+	const struct kofi_req_ops	*req;
 };
 
 /* Levels and names of fi_setopt() and fi_getopt(), fi_endpoint(3). */
@@ -153,7 +155,7 @@ static inline ssize_t fi_recv(struct fid_ep *ep, void *buf, size_t len,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->msg)->recv(ep, buf, len, desc, src_addr, context);
+	return ep->msg->recv(ep, buf, len, desc, src_addr, context);
 }
 
 /**
@@ -173,7 +175,7 @@ static inline ssize_t fi_recvv(struct fid_ep *ep, const struct kvec *iov,
 			       void **desc, size_t count, fi_addr_t src_addr,
 			       void *context)
 {
-	return READ_ONCE(ep->msg)->recvv(ep, iov, desc, count, src_addr,
+	return ep->msg->recvv(ep, iov, desc, count, src_addr,
 					 context);
 }
 
@@ -189,7 +191,7 @@ static inline ssize_t fi_recvv(struct fid_ep *ep, const struct kvec *iov,
 static inline ssize_t fi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
 				 u64 flags)
 {
-	return READ_ONCE(ep->msg)->recvmsg(ep, msg, flags);
+	return ep->msg->recvmsg(ep, msg, flags);
 }
 
 /**
@@ -211,7 +213,7 @@ static inline ssize_t fi_send(struct fid_ep *ep, const void *buf, size_t len,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->msg)->send(ep, buf, len, desc, dest_addr, context);
+	return ep->msg->send(ep, buf, len, desc, dest_addr, context);
 }
 
 /**
@@ -230,7 +232,7 @@ static inline ssize_t fi_sendv(struct fid_ep *ep, const struct kvec *iov,
 			       void **desc, size_t count, fi_addr_t dest_addr,
 			       void *context)
 {
-	return READ_ONCE(ep->msg)->sendv(ep, iov, desc, count, dest_addr,
+	return ep->msg->sendv(ep, iov, desc, count, dest_addr,
 					 context);
 }
 
@@ -246,7 +248,7 @@ static inline ssize_t fi_sendv(struct fid_ep *ep, const struct kvec *iov,
 static inline ssize_t fi_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
 				 u64 flags)
 {
-	return READ_ONCE(ep->msg)->sendmsg(ep, msg, flags);
+	return ep->msg->sendmsg(ep, msg, flags);
 }
 
 /**
@@ -264,7 +266,7 @@ static inline ssize_t fi_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
 static inline ssize_t fi_inject(struct fid_ep *ep, const void *buf, size_t len,
 				fi_addr_t dest_addr)
 {
-	return READ_ONCE(ep->msg)->inject(ep, buf, len, dest_addr);
+	return ep->msg->inject(ep, buf, len, dest_addr);
 }
 
 /**
@@ -288,7 +290,7 @@ static inline ssize_t fi_senddata(struct fid_ep *ep, const void *buf,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->msg)->senddata(ep, buf, len, desc, data, dest_addr,
+	return ep->msg->senddata(ep, buf, len, desc, data, dest_addr,
 					    context);
 }
 
@@ -308,7 +310,7 @@ static inline ssize_t fi_senddata(struct fid_ep *ep, const void *buf,
 static inline ssize_t fi_injectdata(struct fid_ep *ep, const void *buf,
 				    size_t len, u64 data, fi_addr_t dest_addr)
 {
-	return READ_ONCE(ep->msg)->injectdata(ep, buf, len, data, dest_addr);
+	return ep->msg->injectdata(ep, buf, len, data, dest_addr);
 }
 
 /* The names of 2015 */

@@ -559,8 +559,6 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	      void *context);
 int fi_close(struct fid *fid);
 int fi_control(struct fid *fid, int command, void *arg);
-int fi_open_ops(struct fid *fid, const char *name, u64 flags, const void **ops,
-		void *context);
 
 char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type);
 char *fi_tostr(const void *data, enum fi_type type);

@@ -74,8 +74,10 @@ u64 kofi_ep_caps(u64 caps, u64 all);
 /*
  * Control calls. The core has checked classes, pointers and flags, holds the
  * parent, and makes each call for an object from one thread at a time where
- * that is said. An op that is NULL fails with -EOPNOTSUPP. What a call opens
- * is zeroed by the provider before it is filled in, and freed by its close op.
+ * that is said. A control op that is NULL fails with -EOPNOTSUPP; the vectors of
+ * data calls (fi_ops_msg, _tagged, _rma, _mr, _cq, _cntr) have no gaps: fi_endpoint()
+ * and the like fail with -EPROTO otherwise. What a call opens is zeroed by the
+ * provider before it is filled in, and freed by its close op.
  */
 
 /**
@@ -84,14 +86,11 @@ u64 kofi_ep_caps(u64 caps, u64 all);
  *	more. On an error the object stays as it was
  * @bind: bind @bfid to the object. May be NULL for domains
  * @control: commands of fi_control(), and FI_ENABLE for endpoints
- * @ops_open: provider extensions by name
  */
 struct fi_ops {
 	int (*close)(struct fid *fid);
 	int (*bind)(struct fid *fid, struct fid *bfid, u64 flags);
 	int (*control)(struct fid *fid, int command, void *arg);
-	int (*ops_open)(struct fid *fid, const char *name, u64 flags,
-			const void **ops, void *context);
 };
 
 /**
@@ -135,8 +134,6 @@ struct fi_ops_domain {
 /**
  * struct fi_ops_av - calls of an address vector
  * @insert: see fi_av_insert()
- * @insertsvc: see fi_av_insertsvc()
- * @insertsym: see fi_av_insertsym()
  * @remove: see fi_av_remove()
  * @lookup: see fi_av_lookup()
  * @straddr: see fi_av_straddr()
@@ -144,12 +141,6 @@ struct fi_ops_domain {
 struct fi_ops_av {
 	int (*insert)(struct fid_av *av, const void *addr, size_t count,
 		      fi_addr_t *fi_addr, u64 flags, void *context);
-	int (*insertsvc)(struct fid_av *av, const char *node,
-			 const char *service, fi_addr_t *fi_addr, u64 flags,
-			 void *context);
-	int (*insertsym)(struct fid_av *av, const char *node, size_t nodecnt,
-			 const char *service, size_t svccnt,
-			 fi_addr_t *fi_addr, u64 flags, void *context);
 	int (*remove)(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
 		      u64 flags);
 	int (*lookup)(struct fid_av *av, fi_addr_t fi_addr, void *addr,
@@ -186,16 +177,18 @@ struct fi_ops_cm {
  * struct kofi_req - what a data call asks for
  * @what: FI_MSG, FI_TAGGED or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
  * @flags: operation flags
- * @defaults: the endpoint's go with them: kofi_req_flags()
+ * @defaults: the endpoint's default flags apply, too: kofi_req_flags()
  * @quiet: fi_inject() and its kin: no completion on success
  * @iter: the local buffer
+ * @desc: from fi_mr_desc(), one for each segment of @iter; or NULL, as may be each
+ *	of them
  * @addr: the peer; for a receive it counts only with FI_DIRECTED_RECV
  * @tag: the tag
- * @ignore: bits of it that don't matter
+ * @ignore: bits of the tag that don't matter
  * @data: remote CQ data
  * @context: the caller's
  * @rma: the peer's memory
- * @rma_count: its entries
+ * @rma_count: entries of @rma
  */
 struct kofi_req {
 	u64				what;
@@ -203,6 +196,7 @@ struct kofi_req {
 	bool				defaults;
 	bool				quiet;
 	struct iov_iter			iter;
+	void				**desc;
 	fi_addr_t			addr;
 	u64				tag;
 	u64				ignore;
@@ -213,23 +207,81 @@ struct kofi_req {
 };
 
 /**
- * struct kofi_calls - two calls that all data calls come down to
+ * struct kofi_req_ops - where an endpoint's requests go
  * @tx: send, read or write
  * @rx: receive
  *
- * Both are mandatory, and refuse what the endpoint isn't for with -EOPNOTSUPP. What
- * its own vectors lack comes from kofi_msg_calls and the like. Neither sleeps; nothing of
- * the request is needed after the call, but for the buffers. 0 or a negative errno,
- * as fi_send().
+ * Both refuse what the endpoint isn't for with -EOPNOTSUPP, an endpoint that isn't
+ * enabled with -FI_EOPBADSTATE, and one whose device went away with -ENODEV. Neither
+ * sleeps; nothing of the request is needed after the call, but for the buffers. 0 or
+ * a negative errno, as fi_send().
  */
-struct kofi_calls {
+struct kofi_req_ops {
 	ssize_t (*tx)(struct fid_ep *ep, struct kofi_req *req);
 	ssize_t (*rx)(struct fid_ep *ep, struct kofi_req *req);
 };
 
-extern const struct fi_ops_msg kofi_msg_calls;
-extern const struct fi_ops_tagged kofi_tagged_calls;
-extern const struct fi_ops_rma kofi_rma_calls;
+/*
+ * Data calls that form a request and pass it to fid_ep.req. They are what a
+ * provider's vector has wherever the provider has no quicker function; a family of
+ * calls that the provider doesn't have at all is one of the vectors below, as its
+ * tx and rx refuse it.
+ */
+ssize_t kofi_req_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void
+		      *context);
+ssize_t kofi_req_recvv(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+		       fi_addr_t src, void *context);
+ssize_t kofi_req_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags);
+ssize_t kofi_req_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t
+		      dest, void *context);
+ssize_t kofi_req_sendv(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+		       fi_addr_t dest, void *context);
+ssize_t kofi_req_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags);
+ssize_t kofi_req_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest);
+ssize_t kofi_req_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+			  fi_addr_t dest, void *context);
+ssize_t kofi_req_injectdata(struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t
+			    dest);
+ssize_t kofi_req_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64
+		       tag, u64 ignore, void *context);
+ssize_t kofi_req_trecvv(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+			fi_addr_t src, u64 tag, u64 ignore, void *context);
+ssize_t kofi_req_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags);
+ssize_t kofi_req_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t
+		       dest, u64 tag, void *context);
+ssize_t kofi_req_tsendv(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+			fi_addr_t dest, u64 tag, void *context);
+ssize_t kofi_req_tsendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags);
+ssize_t kofi_req_tinject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64
+			 tag);
+ssize_t kofi_req_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+			   fi_addr_t dest, u64 tag, void *context);
+ssize_t kofi_req_tinjectdata(struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t
+			     dest, u64 tag);
+ssize_t kofi_req_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64
+		      addr, u64 key, void *context);
+ssize_t kofi_req_readv(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+		       fi_addr_t src, u64 addr, u64 key, void *context);
+ssize_t kofi_req_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags);
+ssize_t kofi_req_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t
+		       dest, u64 addr, u64 key, void *context);
+ssize_t kofi_req_writev(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+			fi_addr_t dest, u64 addr, u64 key, void *context);
+ssize_t kofi_req_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags);
+ssize_t kofi_req_inject_write(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			      u64 addr, u64 key);
+ssize_t kofi_req_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+			   fi_addr_t dest, u64 addr, u64 key, void *context);
+ssize_t kofi_req_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, u64 data,
+				  fi_addr_t dest, u64 addr, u64 key);
+
+extern const struct fi_ops_msg kofi_req_msg_ops;
+extern const struct fi_ops_tagged kofi_req_tagged_ops;
+extern const struct fi_ops_rma kofi_req_rma_ops;
+/* Of an endpoint that needs no requests, as all its vectors are its own. */
+extern const struct kofi_req_ops kofi_req_no_ops;
+/* Of a region that isn't from fi_mr_alloc(). */
+extern const struct fi_ops_mr kofi_mr_no_ops;
 
 /**
  * kofi_req_flags() - add an endpoint's flags to those of a request

@@ -20,7 +20,7 @@ struct fi_rma_iov {
 /**
  * struct fi_msg_rma - an RMA operation with flags, fi_rma(3)
  * @msg_iter: the local buffer, as in struct fi_msg
- * @desc: from fi_mr_desc(), or NULL
+ * @desc: from fi_mr_desc(), one for each segment of @msg_iter; or NULL
  * @addr: the peer
  * @rma_iov: the peer's memory; the array stays valid until the completion
  * @rma_iov_count: its entries
@@ -29,7 +29,7 @@ struct fi_rma_iov {
  */
 struct fi_msg_rma {
 	struct iov_iter			msg_iter;
-	void				*desc;
+	void				**desc;
 	fi_addr_t			addr;
 	const struct fi_rma_iov		*rma_iov;
 	size_t				rma_iov_count;
@@ -49,7 +49,7 @@ struct fi_msg_rma {
  * @writedata: see fi_writedata()
  * @injectdata: see fi_inject_writedata()
  *
- * An op that is NULL fails with -EOPNOTSUPP; the core sees to it.
+ * Const, and without gaps: see struct kofi_req in <kofi/provider.h>.
  */
 struct fi_ops_rma {
 	ssize_t (*read)(struct fid_ep *ep, void *buf, size_t len, void *desc,
@@ -98,7 +98,7 @@ static inline ssize_t fi_read(struct fid_ep *ep, void *buf, size_t len,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->rma)->read(ep, buf, len, desc, src_addr, addr, key,
+	return ep->rma->read(ep, buf, len, desc, src_addr, addr, key,
 					context);
 }
 
@@ -120,7 +120,7 @@ static inline ssize_t fi_readv(struct fid_ep *ep, const struct kvec *iov,
 			       void **desc, size_t count, fi_addr_t src_addr,
 			       u64 addr, u64 key, void *context)
 {
-	return READ_ONCE(ep->rma)->readv(ep, iov, desc, count, src_addr, addr,
+	return ep->rma->readv(ep, iov, desc, count, src_addr, addr,
 					 key, context);
 }
 
@@ -136,7 +136,7 @@ static inline ssize_t fi_readv(struct fid_ep *ep, const struct kvec *iov,
 static inline ssize_t fi_readmsg(struct fid_ep *ep,
 				 const struct fi_msg_rma *msg, u64 flags)
 {
-	return READ_ONCE(ep->rma)->readmsg(ep, msg, flags);
+	return ep->rma->readmsg(ep, msg, flags);
 }
 
 /**
@@ -161,7 +161,7 @@ static inline ssize_t fi_write(struct fid_ep *ep, const void *buf, size_t len,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->rma)->write(ep, buf, len, desc, dest_addr, addr,
+	return ep->rma->write(ep, buf, len, desc, dest_addr, addr,
 					 key, context);
 }
 
@@ -183,7 +183,7 @@ static inline ssize_t fi_writev(struct fid_ep *ep, const struct kvec *iov,
 				void **desc, size_t count, fi_addr_t dest_addr,
 				u64 addr, u64 key, void *context)
 {
-	return READ_ONCE(ep->rma)->writev(ep, iov, desc, count, dest_addr, addr,
+	return ep->rma->writev(ep, iov, desc, count, dest_addr, addr,
 					  key, context);
 }
 
@@ -199,7 +199,7 @@ static inline ssize_t fi_writev(struct fid_ep *ep, const struct kvec *iov,
 static inline ssize_t fi_writemsg(struct fid_ep *ep,
 				  const struct fi_msg_rma *msg, u64 flags)
 {
-	return READ_ONCE(ep->rma)->writemsg(ep, msg, flags);
+	return ep->rma->writemsg(ep, msg, flags);
 }
 
 /**
@@ -220,7 +220,7 @@ static inline ssize_t fi_inject_write(struct fid_ep *ep, const void *buf,
 				      size_t len, fi_addr_t dest_addr, u64 addr,
 				      u64 key)
 {
-	return READ_ONCE(ep->rma)->inject(ep, buf, len, dest_addr, addr, key);
+	return ep->rma->inject(ep, buf, len, dest_addr, addr, key);
 }
 
 /**
@@ -247,7 +247,7 @@ static inline ssize_t fi_writedata(struct fid_ep *ep, const void *buf,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->rma)->writedata(ep, buf, len, desc, data,
+	return ep->rma->writedata(ep, buf, len, desc, data,
 					     dest_addr, addr, key, context);
 }
 
@@ -271,7 +271,7 @@ static inline ssize_t fi_inject_writedata(struct fid_ep *ep, const void *buf,
 					  fi_addr_t dest_addr, u64 addr,
 					  u64 key)
 {
-	return READ_ONCE(ep->rma)->injectdata(ep, buf, len, data, dest_addr,
+	return ep->rma->injectdata(ep, buf, len, data, dest_addr,
 					      addr, key);
 }
 

@@ -8,7 +8,7 @@
 /**
  * struct fi_msg_tagged - a tagged message to be sent or received with flags
  * @msg_iter: the buffer, as in struct fi_msg
- * @desc: from fi_mr_desc(), or NULL
+ * @desc: from fi_mr_desc(), one for each segment of @msg_iter; or NULL
  * @addr: the peer
  * @tag: the tag
  * @ignore: bits of the tag that don't matter; for receives alone
@@ -17,7 +17,7 @@
  */
 struct fi_msg_tagged {
 	struct iov_iter	msg_iter;
-	void		*desc;
+	void		**desc;
 	fi_addr_t	addr;
 	u64		tag;
 	u64		ignore;
@@ -37,7 +37,7 @@ struct fi_msg_tagged {
  * @senddata: see fi_tsenddata()
  * @injectdata: see fi_tinjectdata()
  *
- * An op that is NULL fails with -EOPNOTSUPP; the core sees to it.
+ * Const, and without gaps: see struct kofi_req in <kofi/provider.h>.
  */
 struct fi_ops_tagged {
 	ssize_t (*recv)(struct fid_ep *ep, void *buf, size_t len, void *desc,
@@ -87,7 +87,7 @@ static inline ssize_t fi_trecv(struct fid_ep *ep, void *buf, size_t len,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->tagged)->recv(ep, buf, len, desc, src_addr, tag,
+	return ep->tagged->recv(ep, buf, len, desc, src_addr, tag,
 					   ignore, context);
 }
 
@@ -110,7 +110,7 @@ static inline ssize_t fi_trecvv(struct fid_ep *ep, const struct kvec *iov,
 				void **desc, size_t count, fi_addr_t src_addr,
 				u64 tag, u64 ignore, void *context)
 {
-	return READ_ONCE(ep->tagged)->recvv(ep, iov, desc, count, src_addr, tag,
+	return ep->tagged->recvv(ep, iov, desc, count, src_addr, tag,
 					    ignore, context);
 }
 
@@ -126,7 +126,7 @@ static inline ssize_t fi_trecvv(struct fid_ep *ep, const struct kvec *iov,
 static inline ssize_t fi_trecvmsg(struct fid_ep *ep,
 				  const struct fi_msg_tagged *msg, u64 flags)
 {
-	return READ_ONCE(ep->tagged)->recvmsg(ep, msg, flags);
+	return ep->tagged->recvmsg(ep, msg, flags);
 }
 
 /**
@@ -150,7 +150,7 @@ static inline ssize_t fi_tsend(struct fid_ep *ep, const void *buf, size_t len,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->tagged)->send(ep, buf, len, desc, dest_addr, tag,
+	return ep->tagged->send(ep, buf, len, desc, dest_addr, tag,
 					   context);
 }
 
@@ -171,7 +171,7 @@ static inline ssize_t fi_tsendv(struct fid_ep *ep, const struct kvec *iov,
 				void **desc, size_t count, fi_addr_t dest_addr,
 				u64 tag, void *context)
 {
-	return READ_ONCE(ep->tagged)->sendv(ep, iov, desc, count, dest_addr,
+	return ep->tagged->sendv(ep, iov, desc, count, dest_addr,
 					    tag, context);
 }
 
@@ -187,7 +187,7 @@ static inline ssize_t fi_tsendv(struct fid_ep *ep, const struct kvec *iov,
 static inline ssize_t fi_tsendmsg(struct fid_ep *ep,
 				  const struct fi_msg_tagged *msg, u64 flags)
 {
-	return READ_ONCE(ep->tagged)->sendmsg(ep, msg, flags);
+	return ep->tagged->sendmsg(ep, msg, flags);
 }
 
 /**
@@ -206,7 +206,7 @@ static inline ssize_t fi_tsendmsg(struct fid_ep *ep,
 static inline ssize_t fi_tinject(struct fid_ep *ep, const void *buf, size_t len,
 				 fi_addr_t dest_addr, u64 tag)
 {
-	return READ_ONCE(ep->tagged)->inject(ep, buf, len, dest_addr, tag);
+	return ep->tagged->inject(ep, buf, len, dest_addr, tag);
 }
 
 /**
@@ -231,7 +231,7 @@ static inline ssize_t fi_tsenddata(struct fid_ep *ep, const void *buf,
 {
 	if (!kofi_buf_ok(buf))
 		return -EINVAL;
-	return READ_ONCE(ep->tagged)->senddata(ep, buf, len, desc, data,
+	return ep->tagged->senddata(ep, buf, len, desc, data,
 					       dest_addr, tag, context);
 }
 
@@ -253,7 +253,7 @@ static inline ssize_t fi_tinjectdata(struct fid_ep *ep, const void *buf,
 				     size_t len, u64 data, fi_addr_t dest_addr,
 				     u64 tag)
 {
-	return READ_ONCE(ep->tagged)->injectdata(ep, buf, len, data, dest_addr,
+	return ep->tagged->injectdata(ep, buf, len, data, dest_addr,
 						 tag);
 }
 

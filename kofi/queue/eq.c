@@ -423,7 +423,7 @@ int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	ret = kofi_enter(&fabric->fid, FI_CLASS_FABRIC);
 	if (ret)
 		return ret;
-	node = kofi_node_alloc(fabric->fid.node, FI_CLASS_EQ);
+	node = kofi_node_alloc(fabric->fid.node);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
 	new = kofi_eq_alloc(attr);

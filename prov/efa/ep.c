@@ -360,8 +360,9 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->ep_fid.ops = &kefa_ep_ops;
 	ep->ep_fid.cm = &kefa_cm_ops;
 	ep->ep_fid.msg = &kefa_msg_ops;
+	ep->ep_fid.tagged = &kofi_req_tagged_ops;
 	ep->ep_fid.rma = &kefa_rma_ops;
-	ep->ep_fid.calls = &kefa_calls;
+	ep->ep_fid.req = &kefa_req_ops;
 	ep->dom = dom;
 	ep->caps = kofi_ep_caps(info->caps, kefa_caps(dom->dev));
 	ep->cpu = -1;

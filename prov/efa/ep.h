@@ -205,7 +205,7 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
 
 /* post.c */
 
-extern const struct kofi_calls kefa_calls;
+extern const struct kofi_req_ops kefa_req_ops;
 
 /* plain.c */
 

@@ -256,6 +256,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	if (!mr)
 		return NULL;
 	mr->mr_fid.fid.ops = &kefa_mr_fid_ops;
+	mr->mr_fid.ops = &kofi_mr_no_ops;
 	mr->mr_fid.key = FI_KEY_NOTAVAIL;
 	mr->dom = dom;
 	mr->access = access;

@@ -213,7 +213,7 @@ static ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_msg_calls.send(ep, buf, len, desc, dest_addr, context);
+	return kofi_req_send(ep, buf, len, desc, dest_addr, context);
 }
 
 static ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
@@ -229,7 +229,7 @@ static ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_msg_calls.inject(ep, buf, len, dest_addr);
+	return kofi_req_inject(ep, buf, len, dest_addr);
 }
 
 static ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len,
@@ -248,8 +248,7 @@ static ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_rma_calls.read(ep, buf, len, desc, src_addr, addr, key,
-				   context);
+	return kofi_req_read(ep, buf, len, desc, src_addr, addr, key, context);
 }
 
 static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
@@ -268,8 +267,7 @@ static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_rma_calls.write(ep, buf, len, desc, dest_addr, addr, key,
-				    context);
+	return kofi_req_write(ep, buf, len, desc, dest_addr, addr, key, context);
 }
 
 static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
@@ -311,16 +309,29 @@ static ssize_t kefa_plain_recv(struct fid_ep *ep_fid, void *buf, size_t len,
 	spin_unlock_bh(&ep->lock);
 	if (likely(done))
 		return 0;
-	return kofi_msg_calls.recv(ep_fid, buf, len, desc, src_addr, context);
+	return kofi_req_recv(ep_fid, buf, len, desc, src_addr, context);
 }
 
 const struct fi_ops_msg kefa_msg_ops = {
-	.recv	= kefa_plain_recv,
-	.send	= kefa_plain_send,
-	.inject	= kefa_plain_inject,
+	.recv		= kefa_plain_recv,
+	.recvv		= kofi_req_recvv,
+	.recvmsg	= kofi_req_recvmsg,
+	.send		= kefa_plain_send,
+	.sendv		= kofi_req_sendv,
+	.sendmsg	= kofi_req_sendmsg,
+	.inject		= kefa_plain_inject,
+	.senddata	= kofi_req_senddata,
+	.injectdata	= kofi_req_injectdata,
 };
 
 const struct fi_ops_rma kefa_rma_ops = {
-	.read	= kefa_plain_read,
-	.write	= kefa_plain_write,
+	.read		= kefa_plain_read,
+	.readv		= kofi_req_readv,
+	.readmsg	= kofi_req_readmsg,
+	.write		= kefa_plain_write,
+	.writev		= kofi_req_writev,
+	.writemsg	= kofi_req_writemsg,
+	.inject		= kofi_req_inject_write,
+	.writedata	= kofi_req_writedata,
+	.injectdata	= kofi_req_inject_writedata,
 };

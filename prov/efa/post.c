@@ -315,7 +315,7 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 		return ret;
 	if (!READ_ONCE(ep->tx.nfree) ||
 	    (ep->tx.cq && kofi_cq_reserve(ep->tx.cq)))
-		return kefa_again(ep, NULL);
+		return kefa_not_enabled(ep) ?: kefa_again(ep, NULL);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: kefa_tx_data(ep, &tx);
 	if (!ret) {
@@ -441,7 +441,7 @@ static int kefa_rx_try(struct kefa_ep *ep, const struct kofi_req *req)
 		return -EMSGSIZE;
 	if (!READ_ONCE(ep->rx.nfree) ||
 	    (ep->rx.cq && kofi_cq_reserve(ep->rx.cq)))
-		return kefa_again(ep, NULL);
+		return kefa_not_enabled(ep) ?: kefa_again(ep, NULL);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: kefa_rx_map(ep, req);
 	rcu_read_unlock();
@@ -470,7 +470,7 @@ static ssize_t kefa_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	return ret;
 }
 
-const struct kofi_calls kefa_calls = {
+const struct kofi_req_ops kefa_req_ops = {
 	.tx	= kefa_tx,
 	.rx	= kefa_rx,
 };

@@ -257,10 +257,10 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->ep_fid.fid.ops = &loop_ep_fid_ops;
 	ep->ep_fid.ops = &loop_ep_ops;
 	ep->ep_fid.cm = &loop_cm_ops;
-	ep->ep_fid.msg = &kofi_msg_calls;
-	ep->ep_fid.tagged = &kofi_tagged_calls;
-	ep->ep_fid.rma = &kofi_rma_calls;
-	ep->ep_fid.calls = &loop_calls;
+	ep->ep_fid.msg = &kofi_req_msg_ops;
+	ep->ep_fid.tagged = &kofi_req_tagged_ops;
+	ep->ep_fid.rma = &kofi_req_rma_ops;
+	ep->ep_fid.req = &loop_req_ops;
 	ep->dom = dom;
 	ep->caps = kofi_ep_caps(info->caps, LOOP_CAPS);
 	ep->tx.size = info->tx_attr->size ?: LOOP_SLOTS;

@@ -370,7 +370,7 @@ static inline struct loop_ep *to_loop_ep(struct fid_ep *ep)
 
 /* post.c */
 
-extern const struct kofi_calls loop_calls;
+extern const struct kofi_req_ops loop_req_ops;
 ssize_t loop_cancel(struct fid *fid, void *context);
 
 /* progress.c */

@@ -374,6 +374,7 @@ static struct loop_mr *loop_mr_new(struct loop_domain *dom, size_t pages,
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->mr_fid.fid.ops = &loop_mr_fid_ops;
+	mr->mr_fid.ops = &kofi_mr_no_ops;
 	mr->mr_fid.key = FI_KEY_NOTAVAIL;
 	mr->dom = dom;
 	mr->may = access;

@@ -179,7 +179,7 @@ static ssize_t loop_rx(struct fid_ep *ep, struct kofi_req *req)
 	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->rx, req);
 }
 
-const struct kofi_calls loop_calls = {
+const struct kofi_req_ops loop_req_ops = {
 	.tx	= loop_tx,
 	.rx	= loop_rx,
 };

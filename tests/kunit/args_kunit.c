@@ -372,45 +372,6 @@ static void insert_args(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_av_insert(av, memory, 1, NULL, 0, NULL), 2);
 }
 
-static void insertsvc_args(struct kunit *test)
-{
-	struct scene *s = new_scene(test);
-	struct fid_av *av = s->set.av;
-
-	REFUSED(test, s->fake, FAKE_INSERTSVC, -EINVAL,
-		fi_av_insertsvc(av, NULL, NULL, addrs, 0, NULL));
-	REFUSED(test, s->fake, FAKE_INSERTSVC, -FI_EBADFLAGS,
-		fi_av_insertsvc(av, "n", "s", addrs, 1, NULL));
-	KUNIT_EXPECT_EQ(test, fi_av_insertsvc(av, NULL, "s", addrs, 0, NULL),
-			0);
-	KUNIT_EXPECT_EQ(test, fi_av_insertsvc(av, (char *)1, NULL, addrs, 0,
-					      CTX), 0);
-	ARRIVED(test, s->fake, FAKE_INSERTSVC, av, 1, 0, A(addrs), 0, A(CTX));
-}
-
-static void insertsym_args(struct kunit *test)
-{
-	struct scene *s = new_scene(test);
-	struct fid_av *av = s->set.av;
-	const char *n = "n", *v = "s";
-
-#define REFUSE(err, call) \
-	REFUSED(test, s->fake, FAKE_INSERTSYM, err, fi_av_insertsym call)
-	REFUSE(-EINVAL, (av, NULL, 1, v, 1, addrs, 0, NULL));
-	REFUSE(-EINVAL, (av, n, 1, NULL, 1, addrs, 0, NULL));
-	REFUSE(-EINVAL, (av, n, 0, v, 1, addrs, 0, NULL));
-	REFUSE(-EINVAL, (av, n, 1, v, 0, addrs, 0, NULL));
-	REFUSE(-EINVAL, (av, n, (size_t)INT_MAX + 1, v, 1, addrs, 0, NULL));
-	REFUSE(-EINVAL, (av, n, 65536, v, 32768, addrs, 0, NULL));
-	REFUSE(-EINVAL, (av, n, 1ULL << 32, v, 1ULL << 32, addrs, 0, NULL));
-	REFUSE(-FI_EBADFLAGS, (av, n, 1, v, 1, addrs, FI_MORE, NULL));
-#undef REFUSE
-	KUNIT_EXPECT_EQ(test, fi_av_insertsym(av, n, 65535, v, 32768, addrs, 0,
-					      CTX), 0);
-	ARRIVED(test, s->fake, FAKE_INSERTSYM, av, A(n), 65535, A(v), 32768,
-		A(addrs), 0, A(CTX));
-}
-
 static void remove_args(struct kunit *test)
 {
 	struct scene *s = new_scene(test);
@@ -503,24 +464,14 @@ static void other_args(struct kunit *test)
 {
 	struct scene *s = new_scene(test);
 	struct fid *cq = &s->set.cq->fid, *ep = &s->set.ep->fid;
-	const void *ops;
 
 	REFUSED(test, s->fake, FAKE_CONTROL, -EINVAL,
 		fi_control(cq, FI_ENABLE, NULL));
 	KUNIT_EXPECT_EQ(test, fi_control(cq, 0x10007, CTX), 0);
 	ARRIVED(test, s->fake, FAKE_CONTROL, cq, 0x10007, A(CTX));
 
-	REFUSED(test, s->fake, FAKE_OPS_OPEN, -EINVAL,
-		fi_open_ops(cq, NULL, 0, &ops, NULL));
-	REFUSED(test, s->fake, FAKE_OPS_OPEN, -EINVAL,
-		fi_open_ops(cq, "ext", 0, NULL, NULL));
-	KUNIT_EXPECT_EQ(test, fi_open_ops(cq, (char *)memory, 5, &ops, CTX), 0);
-	ARRIVED(test, s->fake, FAKE_OPS_OPEN, cq, A(memory), 5, A(&ops),
-		A(CTX));
-	/* The core's own queues have no extensions and no commands. */
+	/* The core's own queues have no commands. */
 	KUNIT_EXPECT_EQ(test, fi_control(&s->set.eq->fid, 0x10007, CTX),
-			-EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, fi_open_ops(&s->set.eq->fid, "ext", 0, &ops, CTX),
 			-EOPNOTSUPP);
 
 	s->fake->call[FAKE_CANCEL].ret = -ENOENT;
@@ -540,8 +491,6 @@ static struct kunit_case args_cases[] = {
 	KUNIT_CASE(mr_reg_args),
 	KUNIT_CASE(mr_alloc_args),
 	KUNIT_CASE(insert_args),
-	KUNIT_CASE(insertsvc_args),
-	KUNIT_CASE(insertsym_args),
 	KUNIT_CASE(remove_args),
 	KUNIT_CASE(lookup_args),
 	KUNIT_CASE(straddr_args),

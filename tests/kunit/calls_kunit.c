@@ -22,6 +22,7 @@ static const struct fi_rma_iov rma = { .addr = ADDR, .len = LEN, .key = KEY };
 static struct kofi_req seen;
 static struct fi_rma_iov seen_rma;
 static bool seen_tx;
+static void *seen_desc[2];
 
 static ssize_t note(struct kofi_req *req, bool tx)
 {
@@ -29,6 +30,9 @@ static ssize_t note(struct kofi_req *req, bool tx)
 	seen_tx = tx;
 	if (req->rma_count == 1)
 		seen_rma = *req->rma;
+	memset(seen_desc, 0, sizeof(seen_desc));
+	if (req->desc)
+		memcpy(seen_desc, req->desc, req->iter.nr_segs * sizeof(*req->desc));
 	return 0;
 }
 
@@ -42,7 +46,7 @@ static ssize_t note_rx(struct fid_ep *ep, struct kofi_req *req)
 	return note(req, false);
 }
 
-static const struct kofi_calls note_calls = { .tx = note_tx, .rx = note_rx };
+static const struct kofi_req_ops note_ops = { .tx = note_tx, .rx = note_rx };
 
 static struct iov_iter whole(unsigned int direction)
 {
@@ -128,10 +132,10 @@ static struct fid_ep *calls_ep(struct kunit *test)
 	struct fid_ep *ep = kunit_kzalloc(test, sizeof(*ep), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, ep);
-	ep->msg = &kofi_msg_calls;
-	ep->tagged = &kofi_tagged_calls;
-	ep->rma = &kofi_rma_calls;
-	ep->calls = &note_calls;
+	ep->msg = &kofi_req_msg_ops;
+	ep->tagged = &kofi_req_tagged_ops;
+	ep->rma = &kofi_req_rma_ops;
+	ep->req = &note_ops;
 	return ep;
 }
 
@@ -240,12 +244,53 @@ static void calls_flags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read.flags, FI_COMPLETION);
 }
 
+/* A provider that needs descriptors gets one for each segment. */
+static void calls_desc(struct kunit *test)
+{
+	void *desc[2] = { (void *)0x9999, (void *)0xaaaa };
+	const struct fi_msg_tagged tagged = {
+		.msg_iter = whole(ITER_SOURCE), .desc = desc,
+	};
+	const struct fi_msg_rma rma_msg = {
+		.msg_iter = whole(ITER_DEST), .desc = desc,
+		.rma_iov = &rma, .rma_iov_count = 1,
+	};
+	const struct fi_msg msg = { .msg_iter = whole(ITER_DEST), .desc = desc };
+	struct fid_ep *ep = calls_ep(test);
+
+#define DESC(first, second, call)					\
+do {									\
+	KUNIT_EXPECT_EQ_MSG(test, call, 0, #call);			\
+	KUNIT_EXPECT_PTR_EQ_MSG(test, seen_desc[0], first, #call);	\
+	KUNIT_EXPECT_PTR_EQ_MSG(test, seen_desc[1], second, #call);	\
+} while (0)
+	DESC(desc[0], NULL, fi_recv(ep, buf, LEN, desc[0], PEER, CTX));
+	DESC(desc[0], NULL, fi_send(ep, buf, LEN, desc[0], PEER, CTX));
+	DESC(desc[0], NULL, fi_senddata(ep, buf, LEN, desc[0], DATA, PEER, CTX));
+	DESC(desc[0], NULL, fi_trecv(ep, buf, LEN, desc[0], PEER, TAG, IGNORE, CTX));
+	DESC(desc[0], NULL, fi_tsend(ep, buf, LEN, desc[0], PEER, TAG, CTX));
+	DESC(desc[0], NULL, fi_read(ep, buf, LEN, desc[0], PEER, ADDR, KEY, CTX));
+	DESC(desc[0], NULL, fi_write(ep, buf, LEN, desc[0], PEER, ADDR, KEY, CTX));
+	DESC(desc[0], NULL, fi_writedata(ep, buf, LEN, desc[0], DATA, PEER, ADDR, KEY, CTX));
+	DESC(desc[0], desc[1], fi_recvv(ep, iov, desc, 2, PEER, CTX));
+	DESC(desc[0], desc[1], fi_sendv(ep, iov, desc, 2, PEER, CTX));
+	DESC(desc[0], desc[1], fi_trecvv(ep, iov, desc, 2, PEER, TAG, IGNORE, CTX));
+	DESC(desc[0], desc[1], fi_writev(ep, iov, desc, 2, PEER, ADDR, KEY, CTX));
+	DESC(desc[0], desc[1], fi_recvmsg(ep, &msg, 0));
+	DESC(desc[0], desc[1], fi_tsendmsg(ep, &tagged, 0));
+	DESC(desc[0], desc[1], fi_readmsg(ep, &rma_msg, 0));
+	DESC(NULL, NULL, fi_sendv(ep, iov, NULL, 2, PEER, CTX));
+	DESC(NULL, NULL, fi_inject(ep, buf, LEN, PEER));
+#undef DESC
+}
+
 static struct kunit_case calls_cases[] = {
 	KUNIT_CASE(calls_msg),
 	KUNIT_CASE(calls_tagged),
 	KUNIT_CASE(calls_rma),
 	KUNIT_CASE(calls_too_long),
 	KUNIT_CASE(calls_flags),
+	KUNIT_CASE(calls_desc),
 	{}
 };
 

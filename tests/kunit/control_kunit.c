@@ -81,7 +81,6 @@ static int call_##name(struct fid *fid, struct scene *scene)		\
 static fi_addr_t addr;
 static size_t len;
 static char text[8];
-static const void *ops;
 
 CALLS(domain_bind, fi_domain_bind(TO(domain, fid), &scene->set.eq->fid, 0))
 CALLS(ep_bind, fi_ep_bind(TO(ep, fid), &scene->set.eq->fid, 0))
@@ -93,15 +92,11 @@ CALLS(setopt, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &len,
 CALLS(getopt, fi_getopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, text, &len))
 CALLS(getname, fi_getname(fid, text, &len))
 CALLS(av_insert, fi_av_insert(TO(av, fid), memory, 2, &addr, 0, CTX))
-CALLS(av_insertsvc, fi_av_insertsvc(TO(av, fid), "host", "port", &addr, 0, CTX))
-CALLS(av_insertsym, fi_av_insertsym(TO(av, fid), "host", 2, "port", 3, &addr, 0,
-				    CTX))
 CALLS(av_remove, fi_av_remove(TO(av, fid), &addr, 1, 0))
 CALLS(av_lookup, fi_av_lookup(TO(av, fid), 7, text, &len))
 /* It has no errno to return. */
 CALLS(av_straddr, fi_av_straddr(TO(av, fid), memory, text, &len) ? 0 : -EDOM)
 CALLS(control, fi_control(fid, COMMAND, CTX))
-CALLS(open_ops, fi_open_ops(fid, "ext", 5, &ops, CTX))
 
 /**
  * struct control - a control call
@@ -147,13 +142,10 @@ static const struct control controls[] = {
 	ROW(getopt, EP, GETOPT),
 	ROW(getname, EP, GETNAME),
 	ROW(av_insert, AV, INSERT),
-	ROW(av_insertsvc, AV, INSERTSVC),
-	ROW(av_insertsym, AV, INSERTSYM),
 	ROW(av_remove, AV, REMOVE),
 	ROW(av_lookup, AV, LOOKUP),
 	ROW(av_straddr, AV, STRADDR, .mute = true),
 	ROW(control, UNSPEC, CONTROL),
-	ROW(open_ops, UNSPEC, OPS_OPEN),
 #undef ROW
 };
 
@@ -482,51 +474,6 @@ static void opened_twice(struct kunit *test)
 	scene->set.domain->ops = scene->fake->domain_ops;
 }
 
-static struct fid_ep blind_ep;
-
-static int open_blind(struct fid_domain *domain, struct fi_info *info,
-		      struct fid_ep **ep, void *context)
-{
-	*ep = &blind_ep;
-	return 0;
-}
-
-static ssize_t blind_call(struct fid_ep *ep, struct kofi_req *req)
-{
-	return -EIO;
-}
-
-/* The core's forms of data calls need both of a provider's. */
-static void calls_lead_nowhere(struct kunit *test)
-{
-	static const struct kofi_calls half[] = {
-		{ .tx = blind_call }, { .rx = blind_call },
-	};
-	struct scene *scene = new_scene(test);
-	struct fi_ops_domain ops = *scene->fake->domain_ops;
-	struct fid_ep *ep = NULL;
-	unsigned int i;
-
-	ops.endpoint = open_blind;
-	open_scene(test, scene);
-	scene->set.domain->ops = &ops;
-	for (i = 0; i < 3 + ARRAY_SIZE(half); i++) {
-		blind_ep = (struct fid_ep) {
-			.fid.ops = scene->set.ep->fid.ops,
-			.msg = i == 0 ? &kofi_msg_calls : NULL,
-			.tagged = i == 1 ? &kofi_tagged_calls : NULL,
-			.rma = i == 2 ? &kofi_rma_calls : NULL,
-			.calls = i > 2 ? &half[i - 3] : NULL,
-		};
-		KUNIT_EXPECT_EQ_MSG(test,
-				    fi_endpoint(scene->set.domain,
-						scene->fake->info, &ep, NULL),
-				    -EPROTO, "%u", i);
-		KUNIT_EXPECT_NULL(test, ep);
-	}
-	scene->set.domain->ops = scene->fake->domain_ops;
-}
-
 static void close_calls(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -581,7 +528,6 @@ static struct kunit_case control_cases[] = {
 	KUNIT_CASE(bind_missing),
 	KUNIT_CASE(alloc_missing),
 	KUNIT_CASE(opened_twice),
-	KUNIT_CASE(calls_lead_nowhere),
 	KUNIT_CASE(close_calls),
 	KUNIT_CASE(ask_from_handler),
 	{}

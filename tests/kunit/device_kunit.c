@@ -10,7 +10,6 @@
 
 #define DEVICE	"fake-dev0"
 
-static const u8 byte;
 static u8 memory[64];
 
 struct scene {
@@ -182,18 +181,11 @@ static void while_child_opens(struct kunit *test)
 {
 	const struct opening *opening = test->param_value;
 	struct scene *scene = new_scene(test);
-	const struct fi_mr_attr attr = {};
 	struct fid *fid;
 
 	remove_inside(scene->fake, opening->op, scene->set.domain);
 	KUNIT_ASSERT_EQ(test, opening->open(scene, &fid), 0);
 	expect_dead(test, fid);
-	if (opening->op == FAKE_EP)
-		KUNIT_EXPECT_EQ(test, fi_inject((struct fid_ep *)fid, &byte, 1,
-						0), -ENODEV);
-	if (opening->op == FAKE_MR_ALLOC)
-		KUNIT_EXPECT_EQ(test, fi_mr_post_reg((struct fid_mr *)fid,
-						     &attr, 0), -ENODEV);
 	KUNIT_EXPECT_EQ(test, fi_close(fid), 0);
 	KUNIT_EXPECT_EQ(test, opening->open(scene, &fid), -ENODEV);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, opening->op), 2);
@@ -223,9 +215,8 @@ static void expect_enable_fails(struct kunit *test, int ret)
 	remove_inside(scene->fake, FAKE_CONTROL, scene->set.domain);
 	scene->fake->call[FAKE_CONTROL].ret = ret;
 	KUNIT_EXPECT_EQ(test, fi_enable(ep), -ENODEV);
-	KUNIT_EXPECT_EQ(test, fi_inject(ep, &byte, 1, 0), -ENODEV);
 	KUNIT_EXPECT_EQ(test, fi_enable(ep), -ENODEV);
-	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, FAKE_INJECT), 0);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, FAKE_CONTROL), 1);
 }
 
 static void while_enabling(struct kunit *test)
@@ -268,7 +259,6 @@ static void while_closing_fails(struct kunit *test)
 	call->hook = NULL;
 	call->ret = 0;
 	expect_dead(test, &ep->fid);
-	KUNIT_EXPECT_EQ(test, fi_inject(ep, &byte, 1, 0), -ENODEV);
 	kofi_fake_close(test, &ep->fid);
 }
 
@@ -313,17 +303,17 @@ struct stress {
 static int stress_ep(struct scene *scene, struct fid_ep *ep)
 {
 	struct kofi_fake_set *set = &scene->set;
-	ssize_t sent;
+	int again;
 	int ret;
 
 	ret = fi_ep_bind(ep, &set->av->fid, 0) ?:
 	      fi_ep_bind(ep, &set->cq->fid, FI_TRANSMIT | FI_RECV) ?:
 	      fi_enable(ep);
-	sent = fi_inject(ep, &byte, 1, 0);
-	if (sent && sent != -ENODEV && sent != -FI_EOPBADSTATE)
-		return sent;
+	again = fi_enable(ep);
+	if (again != -ENODEV && again != -FI_EOPBADSTATE)
+		return -EIO;
 	/* Who was told -ENODEV is told nothing else. */
-	if (ret == -ENODEV && sent != -ENODEV)
+	if (ret == -ENODEV && again != -ENODEV)
 		return -EIO;
 	return ret;
 }

@@ -308,6 +308,25 @@ static void expect_gone(struct kunit *test, struct efa_scene *scene)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 0);
 }
 
+/* The provider says so itself: nothing stands between it and a data call. */
+static void posted_before_enable(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
+	struct kvec iov = { scene->buf, 8 };
+	struct fi_msg msg = { .addr = scene->peer };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 8);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 1), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 8, 1), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 8, 1), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, efa_get(scene, 8, 1), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(scene->ep, &msg, 0), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 8, scene->peer),
+			-FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			(int)efa_cq(scene)->attr.size);
+}
+
 /* Bits of a removal's circumstances. */
 #define FULL	BIT(0)	/* operations outstanding, at full depth */
 #define DONE	BIT(1)	/* some of which are done, and nobody knows */
@@ -721,6 +740,7 @@ static void remove_under_posts(struct kunit *test)
 }
 
 static struct kunit_case life_cases[] = {
+	KUNIT_CASE(posted_before_enable),
 	KUNIT_CASE(close_at_depth),
 	KUNIT_CASE(close_takes_what_is_done),
 	KUNIT_CASE(close_refused),

@@ -33,11 +33,8 @@ enum kofi_fake_op {
 	FAKE_CLOSE,
 	FAKE_BIND,
 	FAKE_CONTROL,
-	FAKE_OPS_OPEN,
 	/* address vectors */
 	FAKE_INSERT,
-	FAKE_INSERTSVC,
-	FAKE_INSERTSYM,
 	FAKE_REMOVE,
 	FAKE_LOOKUP,
 	FAKE_STRADDR,
@@ -125,6 +122,7 @@ struct kofi_fake_call {
  * @msg_ops: see there
  * @tagged_ops: see there
  * @rma_ops: see there
+ * @req_ops: see there
  * @mr_ops: see there
  * @lock: protects @objects
  * @objects: that are open
@@ -148,6 +146,7 @@ struct kofi_fake {
 	const struct fi_ops_msg		*msg_ops;
 	const struct fi_ops_tagged	*tagged_ops;
 	const struct fi_ops_rma		*rma_ops;
+	const struct kofi_req_ops	*req_ops;
 	const struct fi_ops_mr		*mr_ops;
 	struct mutex			lock;	/* protects objects */
 	struct list_head		objects;

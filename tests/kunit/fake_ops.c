@@ -99,18 +99,10 @@ static int fake_control(struct fid *fid, int command, void *arg)
 			  A(command), A(arg));
 }
 
-static int fake_ops_open(struct fid *fid, const char *name, u64 flags,
-			 const void **ops, void *context)
-{
-	return fake_enter(kofi_fake_obj(fid)->fake, FAKE_OPS_OPEN, fid,
-			  A(name), flags, A(ops), A(context));
-}
-
 static const struct fi_ops fake_fid_ops = {
 	.close		= fake_close,
 	.bind		= fake_bind,
 	.control	= fake_control,
-	.ops_open	= fake_ops_open,
 };
 
 /* Address vectors */
@@ -120,22 +112,6 @@ static int fake_insert(struct fid_av *av, const void *addr, size_t count,
 {
 	return fake_called(FAKE_INSERT, av, A(addr), count, A(fi_addr), flags,
 			   A(context));
-}
-
-static int fake_insertsvc(struct fid_av *av, const char *node,
-			  const char *service, fi_addr_t *fi_addr, u64 flags,
-			  void *context)
-{
-	return fake_called(FAKE_INSERTSVC, av, A(node), A(service), A(fi_addr),
-			   flags, A(context));
-}
-
-static int fake_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
-			  const char *service, size_t svccnt,
-			  fi_addr_t *fi_addr, u64 flags, void *context)
-{
-	return fake_called(FAKE_INSERTSYM, av, A(node), nodecnt, A(service),
-			   svccnt, A(fi_addr), flags, A(context));
 }
 
 static int fake_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
@@ -159,8 +135,6 @@ static const char *fake_straddr(struct fid_av *av, const void *addr, char *buf,
 
 static const struct fi_ops_av fake_av_ops = {
 	.insert		= fake_insert,
-	.insertsvc	= fake_insertsvc,
-	.insertsym	= fake_insertsym,
 	.remove		= fake_remove,
 	.lookup		= fake_lookup,
 	.straddr	= fake_straddr,
@@ -386,6 +360,7 @@ static void fake_init_ep(struct kofi_fake *fake, struct fid_ep *ep)
 	ep->msg = fake->msg_ops;
 	ep->tagged = fake->tagged_ops;
 	ep->rma = fake->rma_ops;
+	ep->req = fake->req_ops;
 }
 
 static int fake_endpoint(struct fid_domain *domain, struct fi_info *info,
@@ -397,13 +372,19 @@ static int fake_endpoint(struct fid_domain *domain, struct fi_info *info,
 			 A(domain), A(info), A(context));
 }
 
+static void fake_init_mr(struct fid_mr *mr)
+{
+	mr->ops = &kofi_mr_no_ops;
+	mr->key = 0x1234;
+}
+
 static int fake_mr_regattr(struct fid_domain *domain,
 			   const struct fi_mr_attr *attr, u64 flags,
 			   struct fid_mr **mr)
 {
 	struct kofi_fake *fake = kofi_fake_obj(&domain->fid)->fake;
 
-	return FAKE_OPEN(fake, FAKE_MR_REG, mr, mr, obj->mr.key = 0x1234,
+	return FAKE_OPEN(fake, FAKE_MR_REG, mr, mr, fake_init_mr(&obj->mr),
 			 A(domain), A(attr->type), A(attr->mr_iov),
 			 attr->iov_count, attr->access, attr->offset,
 			 attr->requested_key, flags, A(attr->context));
@@ -464,5 +445,6 @@ void fake_use_ops(struct kofi_fake *fake)
 	fake->msg_ops = &fake_msg_ops;
 	fake->tagged_ops = &fake_tagged_ops;
 	fake->rma_ops = &fake_rma_ops;
+	fake->req_ops = &kofi_req_no_ops;
 	fake->mr_ops = &fake_mr_ops;
 }

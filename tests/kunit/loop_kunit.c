@@ -472,6 +472,24 @@ static void loop_options(struct kunit *test)
 			-EINVAL);
 }
 
+static void loop_too_early(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	u8 *buf = p->a.buf;
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, fi_endpoint(p->domain, p->info, &ep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, buf, 8, NULL, FI_ADDR_UNSPEC, NULL),
+			-FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, buf, 8, NULL, p->b.addr, NULL),
+			-FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_tsend(ep, buf, 8, NULL, p->b.addr, 1, NULL),
+			-FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_write(ep, buf, 8, NULL, p->b.addr, 0, 1, NULL),
+			-FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+}
+
 static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_message),
 	KUNIT_CASE(loop_segments),
@@ -489,6 +507,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE_PARAM(loop_addresses, loop_av_gen_params),
 	KUNIT_CASE(loop_stranger),
 	KUNIT_CASE(loop_options),
+	KUNIT_CASE(loop_too_early),
 	{}
 };
 
