@@ -32,7 +32,7 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 		return ERR_PTR(-ENOMEM);
 	ah->dom = dom;
 	memcpy(ah->gid, gid, sizeof(ah->gid));
-	ah->ah = dom->dev->hw->ah_create(dom->pd, gid);
+	ah->ah = kefa_hw_ah_create(dom->pd, gid);
 	trace_kefa_ah(dom->dev->name, gid, true, PTR_ERR_OR_ZERO(ah->ah));
 	if (IS_ERR(ah->ah)) {
 		ret = PTR_ERR(ah->ah);
@@ -46,7 +46,7 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 	return ah;
 
 err_destroy:
-	if (dom->dev->hw->ah_destroy(ah->ah))
+	if (kefa_hw_ah_destroy(ah->ah))
 		dom->broken = true;
 err_free:
 	kfree(ah);
@@ -57,7 +57,7 @@ err_free:
 static void kefa_ah_give_back(struct kefa_ah *ah)
 {
 	struct kefa_dev *dev = ah->dom->dev;
-	int ret = dev->hw->ah_destroy(ah->ah);
+	int ret = kefa_hw_ah_destroy(ah->ah);
 
 	trace_kefa_ah(dev->name, ah->gid, false, ret);
 	if (ret)

@@ -30,7 +30,6 @@ struct dentry;
  * @dead: it refused to destroy what reaches memory; @lock
  * @reaches: and can't be kept from memory; @lock
  * @domains: open on it; @lock
- * @hw: how to use it
  * @end: gives it up
  * @ibdev: the device, until it is removed
  * @dma: whom DMA mappings are for; referenced
@@ -61,7 +60,6 @@ struct kefa_dev {
 	bool				dead;
 	bool				reaches;
 	struct list_head		domains;
-	const struct kefa_hw_ops	*hw;
 	struct work_struct		end;
 	struct ib_device		*ibdev;
 	struct device			*dma;

@@ -52,7 +52,6 @@ struct kefa_dev *kefa_dev_alloc(void)
 	INIT_LIST_HEAD(&dev->list);
 	INIT_LIST_HEAD(&dev->domains);
 	INIT_WORK(&dev->end, kefa_dev_end_work);
-	dev->hw = &kefa_hw_verbs;
 	return dev;
 }
 

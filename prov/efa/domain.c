@@ -38,9 +38,9 @@ static void kefa_nothing_fini(struct kefa_domain *dom)
 static void kefa_pd_unmake(struct kefa_domain *dom)
 {
 	if (dom->broken)
-		dom->dev->hw->pd_abandon(dom->pd);
+		kefa_hw_pd_abandon(dom->pd);
 	else
-		dom->dev->hw->pd_destroy(dom->pd);
+		kefa_hw_pd_destroy(dom->pd);
 	dom->pd = NULL;
 }
 
@@ -55,7 +55,7 @@ static int kefa_domain_start(struct kefa_domain *dom)
 	ret = kefa_nothing_init(dom);
 	if (ret)
 		return ret;
-	dom->pd = dev->hw->pd_create(dev->ibdev);
+	dom->pd = kefa_hw_pd_create(dev->ibdev);
 	if (IS_ERR(dom->pd)) {
 		ret = PTR_ERR(dom->pd);
 		goto err_nothing;

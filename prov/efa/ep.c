@@ -55,7 +55,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 		;
 	spin_unlock_bh(&ep->lock);
 
-	dev->hw->qp_destroy(&ep->hq);
+	kefa_hw_qp_destroy(&ep->hq);
 	if (ep->hq.broken) {
 		kefa_domain_refused(ep->dom);
 		reaches = dev->reaches;
@@ -168,11 +168,10 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ret = kefa_ops_init(ep);
 	if (ret)
 		return ret;
-	ep->hq.ops = dev->hw;
 	ep->hq.pd = ep->dom->pd;
 	ep->hq.event = kefa_ep_event;
 	ep->hq.arg = ep;
-	ret = dev->hw->qp_create(&ep->hq, &attr);
+	ret = kefa_hw_qp_create(&ep->hq, &attr);
 	if (ret) {
 		/* Nothing was posted, so that no memory is at stake. */
 		ep->dom->broken |= ep->hq.broken;

@@ -27,17 +27,17 @@ static void kefa_hw_forget(struct rdma_restrack_entry *res, void *obj)
 	kmemleak_not_leak(obj);
 }
 
-static struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev)
+struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev)
 {
 	return ib_alloc_pd(ibdev, 0);
 }
 
-static void kefa_hw_pd_destroy(struct ib_pd *pd)
+void kefa_hw_pd_destroy(struct ib_pd *pd)
 {
 	ib_dealloc_pd(pd);
 }
 
-static void kefa_hw_pd_abandon(struct ib_pd *pd)
+void kefa_hw_pd_abandon(struct ib_pd *pd)
 {
 	if (pd->__internal_mr)
 		kmemleak_not_leak(pd->__internal_mr);
@@ -77,7 +77,7 @@ static int kefa_hw_start(struct kefa_hw_qp *hq, u8 rnr_retry)
 			      IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
 }
 
-static void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
+void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 {
 	if (ib_destroy_qp(hq->qp)) {
 		/* The completion queue is in use, then, and stays, too. */
@@ -94,8 +94,8 @@ static void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 	hq->cq = NULL;
 }
 
-static int kefa_hw_qp_create(struct kefa_hw_qp *hq,
-			     const struct kefa_hw_qp_attr *attr)
+int kefa_hw_qp_create(struct kefa_hw_qp *hq,
+		      const struct kefa_hw_qp_attr *attr)
 {
 	struct ib_cq_init_attr cq_attr = {
 		.cqe		= attr->tx_depth + attr->rx_depth,
@@ -140,23 +140,8 @@ static int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	return ret;
 }
 
-/**
- * kefa_wr_imm() - have data arrive with a send or write
- * @wr: the work request
- * @data: the data
- *
- * Context: Any.
- */
-void kefa_wr_imm(struct kefa_wr *wr, u32 data)
-{
-	wr->send.opcode = wr->send.opcode == IB_WR_SEND ?
-			  IB_WR_SEND_WITH_IMM : IB_WR_RDMA_WRITE_WITH_IMM;
-	/* As libfabric has it: what looks like big endian is the host's. */
-	wr->send.ex.imm_data = (__force __be32)data;
-}
-
-static int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-			     unsigned int count)
+int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+		      unsigned int count)
 {
 	unsigned int i;
 	int ret;
@@ -172,12 +157,12 @@ static int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 	return ret;
 }
 
-static int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr)
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr)
 {
 	return ib_post_recv(hq->qp, wr, NULL);
 }
 
-static int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 {
 	int ret, skips = 0;
 
@@ -187,13 +172,13 @@ static int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 	return max(ret, 0);
 }
 
-static int kefa_hw_arm(struct kefa_hw_qp *hq)
+int kefa_hw_arm(struct kefa_hw_qp *hq)
 {
 	return ib_req_notify_cq(hq->cq, IB_CQ_NEXT_COMP |
 					IB_CQ_REPORT_MISSED_EVENTS);
 }
 
-static struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
+struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
 {
 	struct rdma_ah_attr attr = {
 		.type		= rdma_ah_find_type(pd->device, 1),
@@ -205,7 +190,7 @@ static struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
 	return rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
 }
 
-static int kefa_hw_ah_destroy(struct ib_ah *ah)
+int kefa_hw_ah_destroy(struct ib_ah *ah)
 {
 	int ret = rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, NULL);
 
@@ -214,18 +199,18 @@ static int kefa_hw_ah_destroy(struct ib_ah *ah)
 	return ret;
 }
 
-static struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)
+struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)
 {
 	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, max_pages);
 }
 
-static int kefa_hw_mr_map(struct ib_mr *mr, struct scatterlist *sg, int count,
-			  unsigned int page_size)
+int kefa_hw_mr_map(struct ib_mr *mr, struct scatterlist *sg, int count,
+		   unsigned int page_size)
 {
 	return ib_map_mr_sg(mr, sg, count, NULL, page_size);
 }
 
-static int kefa_hw_mr_destroy(struct ib_mr *mr)
+int kefa_hw_mr_destroy(struct ib_mr *mr)
 {
 	int ret = ib_dereg_mr(mr);
 
@@ -233,20 +218,3 @@ static int kefa_hw_mr_destroy(struct ib_mr *mr)
 		kefa_hw_forget(&mr->res, mr);
 	return ret;
 }
-
-const struct kefa_hw_ops kefa_hw_verbs = {
-	.pd_create	= kefa_hw_pd_create,
-	.pd_destroy	= kefa_hw_pd_destroy,
-	.pd_abandon	= kefa_hw_pd_abandon,
-	.qp_create	= kefa_hw_qp_create,
-	.qp_destroy	= kefa_hw_qp_destroy,
-	.post_send	= kefa_hw_post_send,
-	.post_recv	= kefa_hw_post_recv,
-	.poll		= kefa_hw_poll,
-	.arm		= kefa_hw_arm,
-	.ah_create	= kefa_hw_ah_create,
-	.ah_destroy	= kefa_hw_ah_destroy,
-	.mr_create	= kefa_hw_mr_create,
-	.mr_map		= kefa_hw_mr_map,
-	.mr_destroy	= kefa_hw_mr_destroy,
-};

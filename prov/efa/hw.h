@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The device as the rest of the provider sees it, and the only place that knows
- * the header of EFA's kernel verbs. Everything goes through struct kefa_hw_ops,
- * so that the engine also runs on a device that isn't there.
+ * the header of EFA's kernel verbs. Everything goes through the functions below, so
+ * that the tests can link the engine with a device that isn't there.
  */
 #ifndef KEFA_HW_H
 #define KEFA_HW_H
@@ -116,7 +116,6 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
 
 /**
  * struct kefa_hw_qp - a queue pair with the completion queue that is its own
- * @ops: how to use it
  * @pd: its protection domain
  * @qp: the queue pair
  * @cq: the completion queue, of both directions
@@ -130,7 +129,6 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
  * @failed: and which one it was that failed; likewise
  */
 struct kefa_hw_qp {
-	const struct kefa_hw_ops	*ops;
 	struct ib_pd			*pd;
 	struct ib_qp			*qp;
 	struct ib_cq			*cq;
@@ -157,49 +155,36 @@ struct kefa_hw_qp_attr {
 	u8	rnr_retry;
 };
 
-/**
- * struct kefa_hw_ops - what the provider wants of a device
- * @pd_create: make a protection domain
- * @pd_destroy: unmake it
- * @pd_abandon: forget it, as the device didn't destroy all that was made in it
- * @qp_create: make a queue pair that sends and receives. On an error @broken may
- *	be set, as by @qp_destroy
- * @qp_destroy: unmake it. If the device refuses, @broken is set
- * @post_send: post work requests; 0, or an errno, and kefa_hw_qp.bad is how many
- *	were posted
- * @post_recv: post a receive
- * @poll: take completions; how many, 0 at the end
- * @arm: ask for an event; more than 0 when there is something to poll already
- * @ah_create: make an address handle for a GID
- * @ah_destroy: unmake it; on an error it is abandoned, and in the domain's way
- * @mr_create: make a region for fast registration
- * @mr_map: describe memory to it; how many segments fit
- * @mr_destroy: unmake it; on an error it is abandoned, and in the domain's way
+/*
+ * What the provider wants of a device: hw.c, or a fake device that is linked in its
+ * place. Posting, polling, arming and kefa_hw_mr_map() are called in process or
+ * softirq context; all but the last need the caller's lock, with bottom halves off,
+ * as the driver's locks are plain. All the others sleep.
  *
- * Posting, polling and arming need the caller's lock, with bottom halves off:
- * the driver's locks are plain. All the others sleep.
+ * kefa_hw_pd_abandon() forgets a protection domain, as the device didn't destroy all
+ * that was made in it. kefa_hw_qp_create() and kefa_hw_qp_destroy() set
+ * kefa_hw_qp.broken when the device refuses to destroy the queue pair; an address
+ * handle or region that it refuses to destroy is abandoned, and in the way of its
+ * protection domain. kefa_hw_post_send() returns 0, or a negative errno, and
+ * kefa_hw_qp.bad is how many work requests were posted; kefa_hw_poll() how many
+ * completions there were, 0 at the end; kefa_hw_arm() more than 0 when there is
+ * something to poll already; kefa_hw_mr_map() how many segments fit.
  */
-struct kefa_hw_ops {
-	struct ib_pd *(*pd_create)(struct ib_device *ibdev);
-	void (*pd_destroy)(struct ib_pd *pd);
-	void (*pd_abandon)(struct ib_pd *pd);
-	int (*qp_create)(struct kefa_hw_qp *hq,
-			 const struct kefa_hw_qp_attr *attr);
-	void (*qp_destroy)(struct kefa_hw_qp *hq);
-	int (*post_send)(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-			 unsigned int count);
-	int (*post_recv)(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr);
-	int (*poll)(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
-	int (*arm)(struct kefa_hw_qp *hq);
-	struct ib_ah *(*ah_create)(struct ib_pd *pd, const u8 *gid);
-	int (*ah_destroy)(struct ib_ah *ah);
-	struct ib_mr *(*mr_create)(struct ib_pd *pd, u32 max_pages);
-	int (*mr_map)(struct ib_mr *mr, struct scatterlist *sg, int count,
-		      unsigned int page_size);
-	int (*mr_destroy)(struct ib_mr *mr);
-};
-
-extern const struct kefa_hw_ops kefa_hw_verbs;
+struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev);
+void kefa_hw_pd_destroy(struct ib_pd *pd);
+void kefa_hw_pd_abandon(struct ib_pd *pd);
+int kefa_hw_qp_create(struct kefa_hw_qp *hq, const struct kefa_hw_qp_attr *attr);
+void kefa_hw_qp_destroy(struct kefa_hw_qp *hq);
+int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs, unsigned int count);
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr);
+int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
+int kefa_hw_arm(struct kefa_hw_qp *hq);
+struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid);
+int kefa_hw_ah_destroy(struct ib_ah *ah);
+struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages);
+int kefa_hw_mr_map(struct ib_mr *mr, struct scatterlist *sg, int count,
+		   unsigned int page_size);
+int kefa_hw_mr_destroy(struct ib_mr *mr);
 
 /**
  * kefa_wr_init() - prepare a work request, that is used again and again
@@ -366,6 +351,19 @@ static inline void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
 	wr->send.ex.invalidate_rkey = key;
 }
 
-void kefa_wr_imm(struct kefa_wr *wr, u32 data);
+/**
+ * kefa_wr_imm() - have data arrive with a send or write
+ * @wr: the work request
+ * @data: the data
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_imm(struct kefa_wr *wr, u32 data)
+{
+	wr->send.opcode = wr->send.opcode == IB_WR_SEND ?
+			  IB_WR_SEND_WITH_IMM : IB_WR_RDMA_WRITE_WITH_IMM;
+	/* As libfabric has it: what looks like big endian is the host's. */
+	wr->send.ex.imm_data = (__force __be32)data;
+}
 
 #endif /* KEFA_HW_H */

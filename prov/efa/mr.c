@@ -403,7 +403,7 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 	list_for_each_entry(mr, &dom->mrs, list) {
 		if (!mr->fr)
 			continue;
-		ret = dom->dev->hw->mr_destroy(mr->fr->mr);
+		ret = kefa_hw_mr_destroy(mr->fr->mr);
 		if (ret)
 			kefa_domain_refused(dom);
 		kefa_mr_keep(mr, ret);

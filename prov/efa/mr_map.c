@@ -238,7 +238,7 @@ int kefa_mr_describe(struct kefa_mr *mr)
 	}
 	if (unlikely(pages > mr->fr->pages))
 		return -EMSGSIZE;
-	n = mr->dom->dev->hw->mr_map(ibmr, mr->sg, mr->nsegs, size);
+	n = kefa_hw_mr_map(ibmr, mr->sg, mr->nsegs, size);
 	if (unlikely(n != mr->nsegs))
 		return n < 0 ? n : -EINVAL;
 	ibmr->iova &= size - 1;

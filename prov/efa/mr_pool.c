@@ -52,7 +52,7 @@ int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr)
 
 	lockdep_assert_held(&dom->dev->lock);
 	if (fr->mr)
-		ret = dom->dev->hw->mr_destroy(fr->mr);
+		ret = kefa_hw_mr_destroy(fr->mr);
 	if (ret)
 		kefa_domain_refused(dom);
 	dom->nfrmrs--;
@@ -71,7 +71,7 @@ static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
 	INIT_LIST_HEAD(&fr->list);
 	fr->order = order;
 	fr->pages = pages;
-	fr->mr = dom->dev->hw->mr_create(dom->pd, pages);
+	fr->mr = kefa_hw_mr_create(dom->pd, pages);
 	trace_kefa_refill(dom->dev->name, pages, dom->nfrmrs,
 			  PTR_ERR_OR_ZERO(fr->mr));
 	if (IS_ERR(fr->mr)) {

@@ -163,7 +163,7 @@ static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 	unsigned int i, n;
 
 	lockdep_assert_held(&mrq->lock);
-	n = mrq->hq.ops->poll(&mrq->hq, mrq->wcs, KEFA_POLL_BATCH);
+	n = kefa_hw_poll(&mrq->hq, mrq->wcs, KEFA_POLL_BATCH);
 	for (i = 0; i < n; i++)
 		kefa_mrq_wc(mrq, &mrq->wcs[i]);
 	kefa_mrq_notify(mrq);
@@ -177,7 +177,7 @@ static void kefa_mrq_work(struct work_struct *work)
 
 	spin_lock_bh(&mrq->lock);
 	if (mrq->open)
-		again = kefa_mrq_poll(mrq) || mrq->hq.ops->arm(&mrq->hq) > 0;
+		again = kefa_mrq_poll(mrq) || kefa_hw_arm(&mrq->hq) > 0;
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);
 	/* As kefa_ep_work(). */
@@ -241,7 +241,7 @@ static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
 	int ret;
 
-	ret = mrq->hq.ops->post_send(&mrq->hq, &mrq->wr, 1);
+	ret = kefa_hw_post_send(&mrq->hq, &mrq->wr, 1);
 	if (unlikely(ret))
 		return ret;
 	mrq->gen++;
@@ -353,14 +353,13 @@ int kefa_mrq_start(struct kefa_domain *dom)
 		mrq->free[mrq->nfree] = mrq->depth - 1 - mrq->nfree;
 	spin_lock_init(&mrq->lock);
 	init_waitqueue_head(&mrq->room);
-	mrq->hq.ops = dom->dev->hw;
 	mrq->hq.pd = dom->pd;
 	mrq->hq.event = kefa_mrq_event;
 	mrq->hq.arg = mrq;
 	kefa_wr_init(&mrq->wr, dom->pd);
 	kofi_work_init(&mrq->work, kefa_mrq_work);
 	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
-	ret = dom->dev->hw->qp_create(&mrq->hq, &attr);
+	ret = kefa_hw_qp_create(&mrq->hq, &attr);
 	if (ret) {
 		dom->broken = mrq->hq.broken;
 		kofi_work_fini(&mrq->work);
@@ -396,7 +395,7 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 	while (kefa_mrq_poll(mrq))
 		;
 	spin_unlock_bh(&mrq->lock);
-	dom->dev->hw->qp_destroy(&mrq->hq);
+	kefa_hw_qp_destroy(&mrq->hq);
 	if (mrq->hq.broken)
 		kefa_domain_refused(dom);
 }

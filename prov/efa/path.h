@@ -91,7 +91,7 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 
 	lockdep_assert_held(&ep->lock);
 	ep->stats.doorbells++;
-	ret = ep->hq.ops->post_send(&ep->hq, ep->held, n);
+	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
 	if (unlikely(ret))
 		kefa_ep_refused(ep, n, ret);
 }
@@ -110,7 +110,7 @@ static inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op)
 	lockdep_assert_held(&ep->lock);
 	ep->stats.recvs++;
 	ep->recv.wr.wr_id = op->id;
-	ret = ep->hq.ops->post_recv(&ep->hq, &ep->recv.wr);
+	ret = kefa_hw_post_recv(&ep->hq, &ep->recv.wr);
 	if (unlikely(ret))
 		kefa_rx_refused(ep, op, ret);
 }

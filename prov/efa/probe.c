@@ -52,7 +52,7 @@ static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
 	int n;
 
 	local_bh_disable();
-	n = probe->hq.ops->poll(&probe->hq, &wc, 1);
+	n = kefa_hw_poll(&probe->hq, &wc, 1);
 	local_bh_enable();
 	if (n != 1 || wc.wr_id != probe->id)
 		return false;
@@ -69,7 +69,7 @@ static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 
 	probe->id = wr->send.wr_id;
 	local_bh_disable();
-	ret = probe->hq.ops->post_send(&probe->hq, wr, 1);
+	ret = kefa_hw_post_send(&probe->hq, wr, 1);
 	local_bh_enable();
 	if (ret)
 		return false;
@@ -88,7 +88,7 @@ static bool kefa_probe_reg(struct kefa_probe *probe, int access)
 	sg_init_table(&probe->sg, 1);
 	sg_dma_address(&probe->sg) = probe->dma + PAGE_SIZE / 2;
 	sg_dma_len(&probe->sg) = PAGE_SIZE / 2;
-	if (probe->dev->hw->mr_map(probe->mr, &probe->sg, 1, PAGE_SIZE) != 1)
+	if (kefa_hw_mr_map(probe->mr, &probe->sg, 1, PAGE_SIZE) != 1)
 		return false;
 	kefa_wr_init(&wr, probe->pd);
 	kefa_wr_reg(&wr, ++probe->id, probe->mr,
@@ -128,42 +128,38 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 		.rnr_retry = FI_EFA_RNR_INFINITE,
 	};
 
-	probe->hq.ops = probe->dev->hw;
 	probe->hq.pd = probe->pd;
 	probe->hq.event = kefa_probe_event;
-	return probe->dev->hw->qp_create(&probe->hq, &attr);
+	return kefa_hw_qp_create(&probe->hq, &attr);
 }
 
 /* What is missing of it is NULL or an error. */
 static void kefa_probe_close(struct kefa_probe *probe)
 {
-	const struct kefa_hw_ops *hw = probe->dev->hw;
-
 	if (probe->made)
-		hw->qp_destroy(&probe->hq);
+		kefa_hw_qp_destroy(&probe->hq);
 	probe->broken = probe->hq.broken;
-	if (!IS_ERR_OR_NULL(probe->mr) && hw->mr_destroy(probe->mr))
+	if (!IS_ERR_OR_NULL(probe->mr) && kefa_hw_mr_destroy(probe->mr))
 		probe->broken = true;
-	if (!IS_ERR_OR_NULL(probe->ah) && hw->ah_destroy(probe->ah))
+	if (!IS_ERR_OR_NULL(probe->ah) && kefa_hw_ah_destroy(probe->ah))
 		probe->broken = true;
 	if (probe->broken)
-		hw->pd_abandon(probe->pd);
+		kefa_hw_pd_abandon(probe->pd);
 	else
-		hw->pd_destroy(probe->pd);
+		kefa_hw_pd_destroy(probe->pd);
 }
 
 static int kefa_probe_open(struct kefa_probe *probe)
 {
-	const struct kefa_hw_ops *hw = probe->dev->hw;
 	int ret = kefa_probe_open_qp(probe);
 
 	if (ret)
 		return ret;
 	probe->made = true;
-	probe->ah = hw->ah_create(probe->pd, probe->dev->gid);
+	probe->ah = kefa_hw_ah_create(probe->pd, probe->dev->gid);
 	if (IS_ERR(probe->ah))
 		return PTR_ERR(probe->ah);
-	probe->mr = hw->mr_create(probe->pd, 1);
+	probe->mr = kefa_hw_mr_create(probe->pd, 1);
 	return PTR_ERR_OR_ZERO(probe->mr);
 }
 
@@ -171,7 +167,7 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 {
 	int ret;
 
-	probe->pd = probe->dev->hw->pd_create(probe->dev->ibdev);
+	probe->pd = kefa_hw_pd_create(probe->dev->ibdev);
 	if (IS_ERR(probe->pd))
 		return PTR_ERR(probe->pd);
 	ret = kefa_probe_open(probe);

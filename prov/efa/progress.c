@@ -243,7 +243,7 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 
 	lockdep_assert_held(&ep->lock);
 	do {
-		n = ep->hq.ops->poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
 		kefa_ep_mark(ep);
 		for (i = 0; i < n; i++)
 			kefa_ep_wc(ep, &ep->wcs[i]);
@@ -311,7 +311,7 @@ void kefa_ep_work(struct work_struct *work)
 	if (ep->state == KEFA_EP_ENABLED) {
 		kefa_ep_flush(ep);
 		again = kefa_ep_poll(ep, KEFA_POLL_BUDGET) >= KEFA_POLL_BUDGET ||
-			ep->hq.ops->arm(&ep->hq) > 0;
+			kefa_hw_arm(&ep->hq) > 0;
 	}
 	spin_unlock_bh(&ep->lock);
 	kefa_ep_tell(ep, true);

@@ -53,6 +53,5 @@
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"
 #include "../../prov/efa/status.c"
-#include "../../prov/efa/hw.c"
 #include "../../prov/efa/debugfs.c"
 #include "../../prov/efa/trace.c"

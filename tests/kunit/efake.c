@@ -91,7 +91,6 @@ static struct kefa_dev *dev_make(struct efake *fake, const char *name)
 
 	if (!dev)
 		return NULL;
-	dev->hw = &efake_hw;
 	dev->ibdev = &fake->ibdev;
 	dev->dma = get_device(fake->root);
 	strscpy(dev->name, name, sizeof(dev->name));

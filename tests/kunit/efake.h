@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A device that isn't there, for the suites of the EFA provider: struct
- * kefa_hw_ops and the DMA API underneath the provider's own sources, which
+ * A device that isn't there, for the suites of the EFA provider: the functions of
+ * prov/efa/hw.h and the DMA API underneath the provider's own sources, which
  * efa_prov.c compiles into the module of the suites.
  *
  * The device does nothing by itself but what a test has asked for: a test sees

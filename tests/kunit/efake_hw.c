@@ -68,7 +68,7 @@ static struct efake_pd *to_pd(struct ib_pd *pd)
 
 /* --- protection domains --- */
 
-static struct ib_pd *hw_pd_create(struct ib_device *ibdev)
+struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev)
 {
 	struct efake *fake = container_of(ibdev, struct efake, ibdev);
 	struct efake_pd *pd;
@@ -85,7 +85,7 @@ static struct ib_pd *hw_pd_create(struct ib_device *ibdev)
 	return &pd->pd;
 }
 
-static void hw_pd_destroy(struct ib_pd *ibpd)
+void kefa_hw_pd_destroy(struct ib_pd *ibpd)
 {
 	struct efake_pd *pd = to_pd(ibpd);
 
@@ -94,7 +94,7 @@ static void hw_pd_destroy(struct ib_pd *ibpd)
 	obj_free(&pd->obj);
 }
 
-static void hw_pd_abandon(struct ib_pd *ibpd)
+void kefa_hw_pd_abandon(struct ib_pd *ibpd)
 {
 	struct efake_pd *pd = to_pd(ibpd);
 
@@ -128,7 +128,7 @@ void efake_qp_free(struct efake_qp *qp)
 	kfree(qp);
 }
 
-static void hw_qp_destroy(struct kefa_hw_qp *hq)
+void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
@@ -150,8 +150,8 @@ static void hw_qp_destroy(struct kefa_hw_qp *hq)
 	efake_qp_free(qp);
 }
 
-static int hw_qp_create(struct kefa_hw_qp *hq,
-			const struct kefa_hw_qp_attr *attr)
+int kefa_hw_qp_create(struct kefa_hw_qp *hq,
+		      const struct kefa_hw_qp_attr *attr)
 {
 	struct efake *fake = to_pd(hq->pd)->obj.fake;
 	struct efake_qp *qp;
@@ -187,13 +187,13 @@ static int hw_qp_create(struct kefa_hw_qp *hq,
 	spin_unlock_irqrestore(&fake->lock, flags);
 	if (!efake_fails(fake, EFAKE_QP_START, &err))
 		return 0;
-	hw_qp_destroy(hq);
+	kefa_hw_qp_destroy(hq);
 	return err;
 }
 
 /* --- address handles --- */
 
-static struct ib_ah *hw_ah_create(struct ib_pd *pd, const u8 *gid)
+struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
 {
 	struct efake *fake = to_pd(pd)->obj.fake;
 	struct efake_ah *ah;
@@ -212,7 +212,7 @@ static struct ib_ah *hw_ah_create(struct ib_pd *pd, const u8 *gid)
 	return &ah->ah;
 }
 
-static int hw_ah_destroy(struct ib_ah *ibah)
+int kefa_hw_ah_destroy(struct ib_ah *ibah)
 {
 	struct efake_ah *ah = efake_to_ah(ibah);
 	struct efake *fake = ah->obj.fake;
@@ -235,7 +235,7 @@ const u8 *efake_ah_gid(struct ib_ah *ah)
 
 /* --- regions --- */
 
-static struct ib_mr *hw_mr_create(struct ib_pd *pd, u32 max_pages)
+struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)
 {
 	struct efake *fake = to_pd(pd)->obj.fake;
 	struct efake_mr *mr;
@@ -271,8 +271,8 @@ static int mr_set_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-static int hw_mr_map(struct ib_mr *ibmr, struct scatterlist *sg, int count,
-		     unsigned int page_size)
+int kefa_hw_mr_map(struct ib_mr *ibmr, struct scatterlist *sg, int count,
+		   unsigned int page_size)
 {
 	struct efake_mr *mr = efake_to_mr(ibmr);
 	struct efake *fake = mr->obj.fake;
@@ -295,7 +295,7 @@ static int hw_mr_map(struct ib_mr *ibmr, struct scatterlist *sg, int count,
 	return ib_sg_to_pages(ibmr, sg, count, NULL, mr_set_page);
 }
 
-static int hw_mr_destroy(struct ib_mr *ibmr)
+int kefa_hw_mr_destroy(struct ib_mr *ibmr)
 {
 	struct efake_mr *mr = efake_to_mr(ibmr);
 	struct efake *fake = mr->obj.fake;
@@ -384,20 +384,3 @@ bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len)
 			return true;
 	return false;
 }
-
-const struct kefa_hw_ops efake_hw = {
-	.pd_create	= hw_pd_create,
-	.pd_destroy	= hw_pd_destroy,
-	.pd_abandon	= hw_pd_abandon,
-	.qp_create	= hw_qp_create,
-	.qp_destroy	= hw_qp_destroy,
-	.post_send	= efake_post_send,
-	.post_recv	= efake_post_recv,
-	.poll		= efake_poll,
-	.arm		= efake_arm,
-	.ah_create	= hw_ah_create,
-	.ah_destroy	= hw_ah_destroy,
-	.mr_create	= hw_mr_create,
-	.mr_map		= hw_mr_map,
-	.mr_destroy	= hw_mr_destroy,
-};

@@ -297,8 +297,8 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 	return 0;
 }
 
-int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-		    unsigned int count)
+int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+		      unsigned int count)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
@@ -321,7 +321,7 @@ int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 	return ret;
 }
 
-int efake_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
@@ -370,7 +370,7 @@ static struct ib_wc wc_verbs(const struct kefa_wc *from)
 	};
 }
 
-int efake_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	unsigned long flags;
@@ -385,7 +385,7 @@ int efake_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 	return n;
 }
 
-int efake_arm(struct kefa_hw_qp *hq)
+int kefa_hw_arm(struct kefa_hw_qp *hq)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	unsigned long flags;

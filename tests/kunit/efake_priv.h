@@ -84,8 +84,6 @@ bool efake_fails(struct efake *fake, enum efake_call call, int *err);
 
 /* efake_hw.c */
 
-extern const struct kefa_hw_ops efake_hw;
-
 void efake_qp_free(struct efake_qp *qp);
 /* Is it still there, for all the device knows? Under the lock, as the next two. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj);
@@ -97,12 +95,6 @@ bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len);
 
 /* Would the device need more there than is mapped? Under the lock. */
 bool efake_misses(struct efake *fake, dma_addr_t addr, size_t len);
-
-int efake_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
-		    unsigned int count);
-int efake_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from);
-int efake_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
-int efake_arm(struct kefa_hw_qp *hq);
 
 /* efake_dma.c */
 
