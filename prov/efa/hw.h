@@ -67,7 +67,8 @@ struct kefa_recv_wr {
  * struct kefa_wc - what a completion says
  * @id: the work request's
  * @status: raw status of the device
- * @len: bytes received
+ * @len: bytes received; of a write with data always 0: the driver ORs another
+ *	completion's bits into the length, so nobody knows it
  * @imm: what came with it, in host byte order as libfabric has it
  * @write: a receive was used up by a write with data
  * @has_imm: @imm holds
@@ -103,13 +104,14 @@ static inline bool kefa_wc_failed(const struct ib_wc *wc)
 static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
 {
 	const u32 other = wc->status == IB_WC_SUCCESS ? 0 : U32_MAX;
+	const bool write = wc->opcode == IB_WC_RECV_RDMA_WITH_IMM;
 
 	return (struct kefa_wc) {
 		.id		= wc->wr_id,
 		.status		= wc->vendor_err ?: other,
-		.len		= wc->byte_len,
+		.len		= write ? 0 : wc->byte_len,
 		.imm		= (__force u32)wc->ex.imm_data,
-		.write		= wc->opcode == IB_WC_RECV_RDMA_WITH_IMM,
+		.write		= write,
 		.has_imm	= wc->wc_flags & IB_WC_WITH_IMM,
 	};
 }
