@@ -184,11 +184,25 @@ int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-static void fill_recv(const struct efasim_cqe *cqe, struct ib_wc *wc)
+/*
+ * Entries of kernel queues have 16 bytes. Of a write's length they hold the lower
+ * half; where the driver looks for the upper half the next entry has its request id,
+ * of the ring's last lap if no later one.
+ */
+static u32 write_len(const struct efasim_vcq *cq, const struct efasim_cqe *cqe)
 {
-	wc->byte_len = cqe->length;
-	wc->opcode = cqe->op == EFASIM_OP_WRITE ? IB_WC_RECV_RDMA_WITH_IMM :
-						  IB_WC_RECV;
+	const struct efasim_cqe *next = &cq->ring[(cq->cons + 1) & cq->mask];
+
+	return (u16)cqe->length | (u32)(u16)READ_ONCE(next->req_id) << 16;
+}
+
+static void fill_recv(const struct efasim_vcq *cq, const struct efasim_cqe *cqe,
+		      struct ib_wc *wc)
+{
+	bool write = cqe->op == EFASIM_OP_WRITE;
+
+	wc->byte_len = write ? write_len(cq, cqe) : cqe->length;
+	wc->opcode = write ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
 	wc->src_qp = cqe->src_qpn;
 	wc->sl = 0;
 	wc->slid = cqe->ah;
@@ -240,7 +254,7 @@ static int poll_one(struct efasim_vcq *cq, struct ib_wc *wc)
 	wc->wc_flags = 0;
 	wc->qp = &qp->ibqp;
 	if (cqe->recv)
-		fill_recv(cqe, wc);
+		fill_recv(cq, cqe, wc);
 	else
 		wc->opcode = send_opcode[cqe->op];
 	if (!retire(cqe->recv ? &qp->rq : &qp->sq, cqe->req_id, wc)) {
