@@ -382,10 +382,11 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
  * @timeout: milliseconds; negative waits for ever
  *
  * Context: Process context; sleeps. Not from a completion handler.
- * Return: as fi_cq_read(), where -EAGAIN says that time ran out or that
- * fi_cq_signal() was called; -ENODEV when there is nothing and the device went
- * away, though operations that are outstanding will still complete; -EINTR,
- * -EDEADLK, -EOPNOTSUPP for a queue that nobody can wait for.
+ * Return: as fi_cq_read(), where -EAGAIN says that time ran out, that fi_cq_signal()
+ * was called, or that a post that was refused with -EAGAIN may succeed now; -ENODEV
+ * when there is nothing and the device went away, though operations that are
+ * outstanding will still complete; -EINTR, -EDEADLK, -EOPNOTSUPP for a queue that
+ * nobody can wait for.
  */
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)
@@ -582,8 +583,10 @@ static inline int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
  *
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: 0 once the counter has reached @threshold, -FI_EAVAIL when its error
- * value changed meanwhile, -ENODEV when the device went away, -ETIMEDOUT,
- * -EINTR, -EDEADLK, -EOPNOTSUPP for a counter that nobody can wait for.
+ * value isn't what fi_cntr_readerr() returned last, or 0 at first; -EAGAIN when a post
+ * that was refused with -EAGAIN may succeed now, if the endpoint has no completion
+ * queue for it; -ENODEV when the device went away, -ETIMEDOUT, -EINTR, -EDEADLK,
+ * -EOPNOTSUPP for a counter that nobody can wait for.
  */
 static inline int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold,
 			       int timeout)

@@ -309,7 +309,8 @@ static inline void kofi_req_flags(struct kofi_req *req, u64 op_flags)
  * @known: among all others of its kind
  *
  * A provider's progress runs in these, so that the core can tell a control
- * call made by a handler, and refuse it, at no cost to the data path.
+ * call made by a handler, and refuse it, at no cost to the data path. As with a
+ * work_struct, the function may free the item, after kofi_work_fini().
  */
 struct kofi_work {
 	struct work_struct	work;
@@ -369,13 +370,15 @@ struct kofi_cq_slot;
  * struct kofi_cq - a completion queue, for providers to embed or use
  * @cq_fid: the object
  * @attr: as opened
- * @lock: protects the next five fields and what @notifier says. Taken in process
+ * @lock: protects @ring to @room and what @notifier says. Taken in process
  *	and softirq context, inside any lock of a provider's
  * @ring: completions to be read
  * @mask: its size, a power of two, less 1
  * @head: next slot to be read
  * @tail: next slot to be written
  * @signals: calls of fi_cq_signal() that no waiter has answered
+ * @room: a refused post may succeed now, and no sleeper has been told; @lock
+ * @wanted: a post was refused for want of an entry, and nobody has been told since
  * @credits: entries that posts may still reserve
  * @reserve: entries left for completions that nobody posted
  * @starved: the reserve was empty when it was asked for
@@ -389,12 +392,14 @@ struct kofi_cq_slot;
 struct kofi_cq {
 	struct fid_cq		cq_fid;
 	struct fi_cq_attr	attr;
-	spinlock_t		lock;	/* protects ring to signals, notifier */
+	spinlock_t		lock;	/* protects ring to room, notifier */
 	struct kofi_cq_slot	*ring;
 	u32			mask;
 	u32			head;
 	u32			tail;
 	u32			signals;
+	bool			room;
+	atomic_t		wanted;
 	atomic_t		credits;
 	atomic_t		reserve;
 	atomic_t		starved;
@@ -427,6 +432,14 @@ void kofi_cq_write_unasked(struct kofi_cq *cq,
 			   const struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src_addr);
 void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry);
+void kofi_cq_write_err_unasked(struct kofi_cq *cq,
+			       const struct fi_cq_err_entry *entry);
+void kofi_cq_unreserve_unasked(struct kofi_cq *cq);
+void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
+			 size_t recvs);
+int kofi_cq_want(struct kofi_cq *cq);
+void kofi_cq_gave(struct kofi_cq *cq);
+void kofi_cq_tell_room(struct kofi_cq *cq);
 void kofi_cq_notify(struct kofi_cq *cq);
 void kofi_cq_notify_worker(struct kofi_cq *cq);
 
@@ -552,7 +565,8 @@ static inline void kofi_cq_write(struct kofi_cq *cq,
  * @cq: the completion queue
  *
  * Each success is followed by one kofi_cq_write(), kofi_cq_write_err() or
- * kofi_cq_unreserve().
+ * kofi_cq_unreserve(). After a failure the queue's reader is told, once, when there
+ * is room again: see kofi_cq_tell_room().
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -EAGAIN.
@@ -561,38 +575,47 @@ static inline int kofi_cq_reserve(struct kofi_cq *cq)
 {
 	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
 		WARN_ON_ONCE(in_hardirq() || irqs_disabled());
-	return atomic_dec_if_positive(&cq->credits) < 0 ? -EAGAIN : 0;
+	if (likely(atomic_dec_if_positive(&cq->credits) >= 0))
+		return 0;
+	return kofi_cq_want(cq);
+}
+
+/**
+ * kofi_cq_unreserve_some() - give entries back that no completion will use
+ * @cq: the completion queue
+ * @n: how many; may be 0
+ *
+ * Context: Process or softirq context, but not between kofi_cq_begin() and
+ * kofi_cq_end(); doesn't sleep.
+ */
+static inline void kofi_cq_unreserve_some(struct kofi_cq *cq, unsigned int n)
+{
+	if (!n)
+		return;
+	atomic_add(n, &cq->credits);
+	/* Pairs with kofi_cq_want(): either it finds the entries, or we find it. */
+	smp_mb__after_atomic();
+	if (unlikely(atomic_read(&cq->wanted)))
+		kofi_cq_gave(cq);
 }
 
 /**
  * kofi_cq_unreserve() - give an entry back that no completion will use
  * @cq: the completion queue
  *
- * Context: Any.
+ * Context: As kofi_cq_unreserve_some().
  */
 static inline void kofi_cq_unreserve(struct kofi_cq *cq)
 {
-	atomic_inc(&cq->credits);
-}
-
-/**
- * kofi_cq_unreserve_some() - give several entries back at once
- * @cq: the completion queue
- * @n: how many; may be 0
- *
- * Context: Any.
- */
-static inline void kofi_cq_unreserve_some(struct kofi_cq *cq, unsigned int n)
-{
-	if (n)
-		atomic_add(n, &cq->credits);
+	kofi_cq_unreserve_some(cq, 1);
 }
 
 /**
  * kofi_cq_reserve_unasked() - take an entry for what nobody posted
  * @cq: the completion queue
  *
- * Success is followed by kofi_cq_write_unasked(). On failure the packet stays
+ * Success is followed by kofi_cq_write_unasked(), kofi_cq_write_err_unasked() or
+ * kofi_cq_unreserve_unasked(). On failure the packet stays
  * where it is until the queue has been read, of which the provider hears by
  * struct kofi_cq_config.replenished.
  *
@@ -617,6 +640,8 @@ static inline int kofi_cq_reserve_unasked(struct kofi_cq *cq)
  * @attr: as opened
  * @value: what has completed
  * @errors: what has failed
+ * @known_errors: @errors as fi_cntr_readerr() returned it last
+ * @room: a refused post may succeed now, and no sleeper has been told
  * @wait: who sleeps in fi_cntr_wait()
  */
 struct kofi_cntr {
@@ -624,6 +649,8 @@ struct kofi_cntr {
 	struct fi_cntr_attr	attr;
 	atomic64_t		value;
 	atomic64_t		errors;
+	u64			known_errors;
+	bool			room;
 	wait_queue_head_t	wait;
 };
 
@@ -632,6 +659,7 @@ int kofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 		   struct fid_cntr **cntr, void *context);
 void kofi_cntr_done(struct kofi_cntr *cntr, size_t len);
 void kofi_cntr_failed(struct kofi_cntr *cntr);
+void kofi_cntr_tell_room(struct kofi_cntr *cntr);
 
 /* eq.c */
 

@@ -20,9 +20,13 @@ static u64 kofi_cntr_read(struct fid_cntr *cntr)
 	return atomic64_read(&to_kofi_cntr(cntr)->value);
 }
 
-static u64 kofi_cntr_readerr(struct fid_cntr *cntr)
+static u64 kofi_cntr_readerr(struct fid_cntr *cntr_fid)
 {
-	return atomic64_read(&to_kofi_cntr(cntr)->errors);
+	struct kofi_cntr *cntr = to_kofi_cntr(cntr_fid);
+	u64 errors = atomic64_read(&cntr->errors);
+
+	WRITE_ONCE(cntr->known_errors, errors);
+	return errors;
 }
 
 static int kofi_cntr_add(struct fid_cntr *cntr, u64 value)
@@ -48,21 +52,24 @@ static int kofi_cntr_set(struct fid_cntr *cntr, u64 value)
 
 static int kofi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 {
+	/* Who sets it knows it. */
+	WRITE_ONCE(to_kofi_cntr(cntr)->known_errors, value);
 	atomic64_set(&to_kofi_cntr(cntr)->errors, value);
 	kofi_cntr_changed(cntr);
 	return 0;
 }
 
 /* What ends a wait, told from one look: a counter may be set back. */
-static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors,
-			    int *ret)
+static bool kofi_cntr_ready(struct kofi_cntr *cntr, u64 threshold, int *ret)
 {
-	if (kofi_cntr_read(cntr) >= threshold)
+	if (kofi_cntr_read(&cntr->cntr_fid) >= threshold)
 		*ret = 0;
-	else if (kofi_cntr_readerr(cntr) != errors)
+	else if (atomic64_read(&cntr->errors) != READ_ONCE(cntr->known_errors))
 		*ret = -FI_EAVAIL;
-	else if (kofi_fid_dead(&cntr->fid))
+	else if (kofi_fid_dead(&cntr->cntr_fid.fid))
 		*ret = -ENODEV;
+	else if (READ_ONCE(cntr->room) && xchg(&cntr->room, false))
+		*ret = -EAGAIN;
 	else
 		*ret = -ETIMEDOUT;
 	return *ret != -ETIMEDOUT;
@@ -71,7 +78,6 @@ static bool kofi_cntr_ready(struct fid_cntr *cntr, u64 threshold, u64 errors,
 static int kofi_cntr_wait(struct fid_cntr *cntr_fid, u64 threshold, int timeout)
 {
 	struct kofi_cntr *cntr = to_kofi_cntr(cntr_fid);
-	u64 errors = kofi_cntr_readerr(cntr_fid);
 	long left;
 	int ret;
 
@@ -79,9 +85,8 @@ static int kofi_cntr_wait(struct fid_cntr *cntr_fid, u64 threshold, int timeout)
 	if (ret)
 		return ret;
 	left = wait_event_interruptible_timeout(cntr->wait,
-						kofi_cntr_ready(cntr_fid,
-								threshold,
-								errors, &ret),
+						kofi_cntr_ready(cntr, threshold,
+								&ret),
 						left);
 	return left < 0 ? -EINTR : ret;
 }
@@ -121,6 +126,22 @@ void kofi_cntr_failed(struct kofi_cntr *cntr)
 	kofi_cntr_adderr(&cntr->cntr_fid, 1);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cntr_failed, KOFI_PROVIDER);
+
+/**
+ * kofi_cntr_tell_room() - tell a waiter that a refused post may succeed now
+ * @cntr: a counter of the endpoint's
+ *
+ * Of an endpoint without a completion queue, see kofi_cq_tell_room(): one
+ * fi_cntr_wait() returns -EAGAIN.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_cntr_tell_room(struct kofi_cntr *cntr)
+{
+	WRITE_ONCE(cntr->room, true);
+	kofi_cntr_changed(&cntr->cntr_fid);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cntr_tell_room, KOFI_PROVIDER);
 
 /**
  * kofi_cntr_init() - prepare a counter that a provider embeds

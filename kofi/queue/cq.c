@@ -9,7 +9,7 @@
 #include <linux/string.h>
 #include "../kofi.h"
 
-#define KOFI_CQ_SIZE		256
+#define KOFI_CQ_SIZE		1024
 #define KOFI_CQ_MAX_SIZE	65536
 
 /* The shorter formats are beginnings of the longest, and that is one of an error. */
@@ -38,8 +38,7 @@ static struct kofi_cq_slot *kofi_cq_head(struct kofi_cq *cq)
 static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 			    unsigned int unasked)
 {
-	if (posted)
-		atomic_add(posted, &cq->credits);
+	kofi_cq_unreserve_some(cq, posted);
 	if (!unasked)
 		return;
 	atomic_add(unasked, &cq->reserve);
@@ -130,7 +129,7 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 	return 1;
 }
 
-/* What ends a sleep; a signal is used up by the one that it wakes. */
+/* What ends a sleep; a signal, and word of room, is used up by the one that it wakes. */
 static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
 {
 	struct kofi_cq_slot *slot;
@@ -138,8 +137,10 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
 
 	spin_lock_bh(&cq->lock);
 	slot = kofi_cq_head(cq);
-	*signaled = cq->signals;
-	if (*signaled)
+	*signaled = cq->signals || cq->room;
+	if (cq->room)
+		cq->room = false;
+	else if (cq->signals)
 		cq->signals--;
 	ready = *signaled || cq->tail - cq->head >= want ||
 		(slot && slot->entry.err) || kofi_fid_dead(&cq->cq_fid.fid);
@@ -216,6 +217,21 @@ void kofi_cq_write_unasked(struct kofi_cq *cq,
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
 
+static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
+			    bool unasked)
+{
+	struct kofi_cq_slot *slot;
+
+	kofi_cq_begin(cq);
+	slot = kofi_cq_next(cq);
+	if (slot) {
+		slot->entry = *entry;
+		slot->entry.err = entry->err ?: FI_EOTHER;
+		slot->unasked = unasked;
+	}
+	kofi_cq_end(cq);
+}
+
 /**
  * kofi_cq_write_err() - report that an operation failed
  * @cq: the completion queue
@@ -227,18 +243,108 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
  */
 void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry)
 {
-	struct kofi_cq_slot *slot;
-
-	kofi_cq_begin(cq);
-	slot = kofi_cq_next(cq);
-	if (slot) {
-		slot->entry = *entry;
-		slot->entry.err = entry->err ?: FI_EOTHER;
-		slot->unasked = false;
-	}
-	kofi_cq_end(cq);
+	kofi_cq_add_err(cq, entry, false);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_write_err_unasked() - report a failure of something that nobody posted
+ * @cq: the completion queue
+ * @entry: the error; its err isn't 0
+ *
+ * Uses up a kofi_cq_reserve_unasked(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_cq_write_err_unasked(struct kofi_cq *cq,
+			       const struct fi_cq_err_entry *entry)
+{
+	kofi_cq_add_err(cq, entry, true);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err_unasked, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_unreserve_unasked() - give back an entry of the reserve
+ * @cq: the completion queue
+ *
+ * Context: Process or softirq context; doesn't sleep. May call
+ * kofi_cq_config.replenished.
+ */
+void kofi_cq_unreserve_unasked(struct kofi_cq *cq)
+{
+	kofi_cq_release(cq, 0, 1);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unasked, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_check_recvs() - warn of receives that can keep an endpoint from sending
+ * @tx: where its sends complete, or NULL
+ * @rx: where its receives complete, or NULL
+ * @recvs: receives that it can have posted
+ *
+ * Posted receives keep their entries of the queue for as long as no message comes.
+ *
+ * Context: Process context, when the endpoint is enabled.
+ */
+void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
+			 size_t recvs)
+{
+	if (rx && rx == tx && recvs >= rx->attr.size)
+		pr_warn_ratelimited("kofi: %zu posted receives can fill a completion queue of size %zu, and sends find no room\n",
+				    recvs, rx->attr.size);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_check_recvs, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_want() - the slow part of kofi_cq_reserve()
+ * @cq: the completion queue
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -EAGAIN; then kofi_cq_tell_room() will be called.
+ */
+int kofi_cq_want(struct kofi_cq *cq)
+{
+	atomic_set(&cq->wanted, 1);
+	/* Pairs with kofi_cq_unreserve_some(). */
+	smp_mb();
+	return atomic_dec_if_positive(&cq->credits) < 0 ? -EAGAIN : 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_want, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_gave() - the slow part of kofi_cq_unreserve_some()
+ * @cq: the completion queue
+ *
+ * Context: As kofi_cq_unreserve_some().
+ */
+void kofi_cq_gave(struct kofi_cq *cq)
+{
+	if (atomic_xchg(&cq->wanted, 0))
+		kofi_cq_tell_room(cq);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_gave, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_tell_room() - tell a reader that a refused post may succeed now
+ * @cq: the queue to which the operation would have been completed
+ *
+ * The core calls this when entries come back that a post lacked. A provider that
+ * refused a post for a shortage of its own calls it once that is over. The queue's
+ * handler is called, or one fi_cq_sread() returns -EAGAIN.
+ *
+ * Context: Process or softirq context; doesn't sleep. Not between kofi_cq_begin()
+ * and kofi_cq_end().
+ */
+void kofi_cq_tell_room(struct kofi_cq *cq)
+{
+	if (!cq->notifier.call) {
+		spin_lock_bh(&cq->lock);
+		cq->room = true;
+		spin_unlock_bh(&cq->lock);
+	}
+	kofi_notify_room(&cq->notifier);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_tell_room, KOFI_PROVIDER);
 
 /**
  * kofi_cq_notify() - wake sleepers and have the handler called

@@ -22,9 +22,12 @@ void kofi_work_run(struct work_struct *work)
 {
 	struct kofi_work *kwork = container_of(work, struct kofi_work, work);
 
+	/*
+	 * Not taken back: the function may have freed the item, and a task that does
+	 * something else has another current_work().
+	 */
 	WRITE_ONCE(kwork->runner, current);
 	kwork->fn(work);
-	WRITE_ONCE(kwork->runner, NULL);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_work_run, KOFI_PROVIDER);
 
@@ -49,11 +52,15 @@ EXPORT_SYMBOL_NS_GPL(kofi_work_add, KOFI_PROVIDER);
  * kofi_work_fini() - cancel a work item for good
  * @work: the item, which nobody will queue again
  *
- * Context: Process context; sleeps until the item is idle.
+ * Context: Process context; sleeps until the item is idle, unless the item's own
+ * function calls this.
  */
 void kofi_work_fini(struct kofi_work *work)
 {
-	cancel_work_sync(&work->work);
+	if (current_work() == &work->work)
+		cancel_work(&work->work);
+	else
+		cancel_work_sync(&work->work);
 	spin_lock(&kofi_works_lock);
 	hash_del(&work->known);
 	spin_unlock(&kofi_works_lock);
@@ -172,13 +179,39 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 	if (notifier->armed) {
 		notifier->armed = false;
 		run = !notifier->running;
-		notifier->again = notifier->running;
+		notifier->again |= notifier->running;
 		notifier->running = true;
 	}
 	spin_unlock_bh(notifier->lock);
 	if (run && in_worker)
 		kofi_notifier_run(notifier);
 	else if (run)
+		queue_work(kofi_wq, &notifier->work.work);
+}
+
+/**
+ * kofi_notify_room() - tell who reads a queue that a refused post may succeed now
+ * @notifier: the queue's
+ *
+ * The handler is called even if it isn't armed: its ULP may be between two reads, and
+ * need not read at all in order to post.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_notify_room(struct kofi_notifier *notifier)
+{
+	bool run;
+
+	if (wq_has_sleeper(&notifier->wait))
+		wake_up_all(&notifier->wait);
+	if (!notifier->call)
+		return;
+	spin_lock_bh(notifier->lock);
+	run = !notifier->running;
+	notifier->again |= notifier->running;
+	notifier->running = true;
+	spin_unlock_bh(notifier->lock);
+	if (run)
 		queue_work(kofi_wq, &notifier->work.work);
 }
 

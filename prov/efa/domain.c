@@ -119,6 +119,7 @@ static int kefa_domain_close(struct fid *fid)
 		kefa_domain_stop(dom);
 	kefa_dev_unlock(dom->dev);
 	cancel_delayed_work_sync(&dom->mrq.watch);
+	cancel_delayed_work_sync(&dom->mrq.map_retry);
 	kofi_work_fini(&dom->mrq.work);
 	kefa_ahs_fini(dom);
 	kefa_dev_put(dom->dev);

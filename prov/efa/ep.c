@@ -87,6 +87,8 @@ static int kefa_ep_close(struct fid *fid)
 	list_del(&ep->list);
 	kefa_dev_unlock(dev);
 
+	/* A worker may arm it no more: the endpoint refuses posts. */
+	cancel_delayed_work_sync(&ep->map_retry);
 	kofi_work_fini(&ep->work);
 	kefa_ops_fini(ep);
 	kfree(ep);
@@ -194,6 +196,7 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 {
 	int ret;
 
+	kofi_cq_check_recvs(ep->tx.cq, ep->rx.cq, ep->rx.size);
 	kefa_dev_lock(ep->dom->dev);
 	ret = kefa_ep_start(ep);
 	kefa_dev_unlock(ep->dom->dev);
@@ -373,6 +376,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	spin_lock_init(&ep->lock);
 	INIT_LIST_HEAD(&ep->copies);
 	kofi_work_init(&ep->work, kefa_ep_work);
+	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 }
 
 static bool kefa_ep_possible(const struct kefa_dev *dev,

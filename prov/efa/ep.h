@@ -27,6 +27,18 @@ enum {
 	KEFA_COPIES		= 16,
 };
 
+/**
+ * enum kefa_short - what a post was refused for want of
+ * @KEFA_SHORT_SLOT: a slot
+ * @KEFA_SHORT_COPY: a buffer for a copy
+ * @KEFA_SHORT_DMA: DMA space, which no completion need bring back
+ */
+enum kefa_short {
+	KEFA_SHORT_SLOT,
+	KEFA_SHORT_COPY,
+	KEFA_SHORT_DMA,
+};
+
 enum kefa_ep_state {
 	KEFA_EP_OPEN,
 	KEFA_EP_ENABLED,
@@ -44,6 +56,9 @@ enum kefa_ep_state {
  * @selective: only operations with FI_COMPLETION complete
  * @quiet: plain calls don't: from @op_flags and @selective; kefa_ep.lock
  * @notify: completions were written of which nobody was told; kefa_ep.lock
+ * @wanted: posts were refused for want of a slot, a copy or DMA space, and the ULP
+ *	hasn't been told since; kefa_ep.lock
+ * @room: the ULP is to be told: there is some again; kefa_ep.lock
  * @ended: where the first is linked of those that ended, and weren't reported;
  *	kefa_ep.lock
  * @rested: how many slots were free before them; kefa_ep.lock
@@ -58,6 +73,8 @@ struct kefa_side {
 	bool			selective;
 	bool			quiet;
 	bool			notify;
+	bool			wanted;
+	bool			room;
 	struct kefa_op		**ended;
 	u32			rested;
 };
@@ -129,6 +146,7 @@ struct kefa_ep_stats {
  * @cntr_read: likewise
  * @cntr_write: likewise
  * @work: polls and calls handlers
+ * @map_retry: has those who found no DMA space told after a while
  * @lock: protects what follows
  * @nheld: work requests that wait for a doorbell
  * @limits: of the short way
@@ -162,6 +180,7 @@ struct kefa_ep {
 	struct kofi_cntr	*cntr_read;
 	struct kofi_cntr	*cntr_write;
 	struct kofi_work	work;
+	struct delayed_work	map_retry;
 	spinlock_t		lock;	/* protects what follows */
 	unsigned int		nheld;
 	struct kefa_limits	limits;
@@ -202,6 +221,7 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
 void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
 void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
+void kefa_ep_map_retry(struct work_struct *work);
 
 /* post.c */
 

@@ -29,6 +29,9 @@ enum {
 /* A kernel user can't ask for it; all devices that have RDMA have at least this. */
 #define KEFA_MAX_RDMA		SZ_1G
 
+/* When to have a ULP try again that found no DMA space. */
+#define KEFA_MAP_RETRY_MS	5
+
 /* Completions that a worker takes at a time, and before it yields. */
 #define KEFA_POLL_BATCH		16
 #define KEFA_POLL_BUDGET	256

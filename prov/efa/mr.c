@@ -120,6 +120,9 @@ static void kefa_mr_release(struct kefa_mr *mr)
 
 	lockdep_assert_held(&dom->dev->lock);
 	list_del(&mr->list);
+	spin_lock_bh(&mrq->lock);
+	list_del_init(&mr->wanting);
+	spin_unlock_bh(&mrq->lock);
 	if (mr->fr && mr->state == KEFA_MR_STUCK)
 		kefa_mr_keep(mr, kefa_pool_drop(dom, mr->fr));
 	else if (mr->fr)
@@ -195,13 +198,17 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	    !(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
 	if (kofi_cq_reserve(mr->cq))
-		return -EAGAIN;
+		return READ_ONCE(mr->dom->mrq.open) ? -EAGAIN : -ENODEV;
 	rcu_read_lock();
 	ret = kefa_mr_may_reg(mr, flags) ?: kefa_mr_map(mr, attr);
+	if (unlikely(ret == -EAGAIN))
+		kefa_mrq_again(mr, true);
 	if (!ret) {
 		ret = kefa_mr_post_mapped(mr, attr, flags);
 		if (unlikely(ret))
 			kefa_mr_unmap(mr);
+		if (unlikely(ret == -EAGAIN))
+			kefa_mrq_again(mr, false);
 	}
 	rcu_read_unlock();
 	if (unlikely(ret))
@@ -218,7 +225,7 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	if (flags & ~FI_COMPLETION)
 		return -FI_EBADFLAGS;
 	if (kofi_cq_reserve(mr->cq))
-		return -EAGAIN;
+		return READ_ONCE(mrq->open) ? -EAGAIN : -ENODEV;
 	spin_lock_bh(&mrq->lock);
 	if (unlikely(!mrq->open)) {
 		ret = -ENODEV;
@@ -231,6 +238,8 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 		ret = kefa_mrq_inval(mr);
 	}
 	spin_unlock_bh(&mrq->lock);
+	if (unlikely(ret == -EAGAIN))
+		kefa_mrq_again(mr, false);
 	if (ret)
 		kofi_cq_unreserve(mr->cq);
 	return ret;
@@ -262,6 +271,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	mr->access = access;
 	mr->max_ents = ents;
 	INIT_LIST_HEAD(&mr->list);
+	INIT_LIST_HEAD(&mr->wanting);
 	if (!ents)
 		return mr;
 	mr->sg = kvcalloc(ents, sizeof(*mr->sg), GFP_KERNEL);

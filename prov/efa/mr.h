@@ -48,6 +48,7 @@ enum kefa_mr_state {
  * @mr_fid: the object
  * @dom: its domain
  * @list: in @dom->mrs; kefa_dev.lock
+ * @wanting: in kefa_mrq.wanting; kefa_mrq.lock
  * @cq: where registrations complete, of fi_mr_alloc() alone
  * @fr: the device's region; NULL when peers have no access
  * @state: enum kefa_mr_state; kefa_mrq.lock, as the next five
@@ -68,6 +69,7 @@ struct kefa_mr {
 	struct fid_mr		mr_fid;
 	struct kefa_domain	*dom;
 	struct list_head	list;
+	struct list_head	wanting;
 	struct kofi_cq		*cq;
 	struct kefa_frmr	*fr;
 	enum kefa_mr_state	state;

@@ -158,6 +158,49 @@ static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
 	}
 }
 
+/* There is room, or DMA space: have all try again that were refused. */
+static void kefa_mrq_tell_room(struct kefa_mrq *mrq)
+{
+	struct kefa_mr *mr, *next;
+
+	lockdep_assert_held(&mrq->lock);
+	list_for_each_entry_safe(mr, next, &mrq->wanting, wanting) {
+		list_del_init(&mr->wanting);
+		kofi_cq_tell_room(mr->cq);
+	}
+}
+
+static void kefa_mrq_map_retry(struct work_struct *work)
+{
+	struct kefa_mrq *mrq = container_of(to_delayed_work(work), struct kefa_mrq,
+					    map_retry);
+
+	spin_lock_bh(&mrq->lock);
+	kefa_mrq_tell_room(mrq);
+	spin_unlock_bh(&mrq->lock);
+}
+
+/**
+ * kefa_mrq_again() - a post was refused for now: have its ULP told later
+ * @mr: the region
+ * @dma: there was no DMA space; otherwise no slot of the queue pair
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_mrq_again(struct kefa_mr *mr, bool dma)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+
+	spin_lock_bh(&mrq->lock);
+	if (list_empty(&mr->wanting))
+		list_add_tail(&mr->wanting, &mrq->wanting);
+	/* A slot may have come back since, and nothing else completes. */
+	if (dma || mrq->nfree)
+		queue_delayed_work(kefa_wq, &mrq->map_retry,
+				   dma ? msecs_to_jiffies(KEFA_MAP_RETRY_MS) : 0);
+	spin_unlock_bh(&mrq->lock);
+}
+
 static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 {
 	unsigned int i, n;
@@ -167,6 +210,8 @@ static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 	for (i = 0; i < n; i++)
 		kefa_mrq_wc(mrq, &mrq->wcs[i]);
 	kefa_mrq_notify(mrq);
+	if (unlikely(n && !list_empty(&mrq->wanting)))
+		kefa_mrq_tell_room(mrq);
 	return n;
 }
 
@@ -359,6 +404,8 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	kefa_wr_init(&mrq->wr, dom->pd);
 	kofi_work_init(&mrq->work, kefa_mrq_work);
 	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
+	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);
+	INIT_LIST_HEAD(&mrq->wanting);
 	ret = kefa_hw_qp_create(&mrq->hq, &attr);
 	if (ret) {
 		dom->broken = mrq->hq.broken;

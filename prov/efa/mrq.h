@@ -33,9 +33,12 @@ enum {
  * @gen: how many were posted; tells uses of a slot apart
  * @wr: the work request that is being posted
  * @wcs: completions that are being looked at
+ * @wanting: regions whose posts were refused for now, and whose ULPs haven't been told
+ *	since that they may succeed
  * @untold: a completion queue that was written to, and whose reader wasn't told
  * @room: who waits for a slot, or for a region
  * @work: polls
+ * @map_retry: has those who found no DMA space told after a while
  * @watch: looks whether anything completes; the next two are its own
  * @done: what had completed when it looked last
  * @looks: times that nothing had, though something was outstanding
@@ -52,9 +55,11 @@ struct kefa_mrq {
 	u32			gen;
 	struct kefa_wr		wr;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
+	struct list_head	wanting;
 	struct kofi_cq		*untold;
 	wait_queue_head_t	room;
 	struct kofi_work	work;
+	struct delayed_work	map_retry;
 	struct delayed_work	watch;
 	u32			done;
 	u8			looks;
@@ -77,6 +82,7 @@ void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state);
 int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 int kefa_mrq_room(struct kefa_mrq *mrq);
+void kefa_mrq_again(struct kefa_mr *mr, bool dma);
 
 /**
  * kefa_mrq_count() - count an event

@@ -458,6 +458,7 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		kefa_op_count(ep, op);
 	kefa_op_clear(op);
 	kefa_op_release(ep, side, op);
+	side->room |= side->wanted;
 }
 
 /**

@@ -73,15 +73,71 @@ static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req,
 	return len > ep->dom->dev->mtu ? -EMSGSIZE : 0;
 }
 
-/* Not for want of CQ entries or slots, which come back with completions. */
-static int kefa_again(struct kefa_ep *ep, u64 *why)
+/*
+ * Asked before the device's memory is touched, under RCU, for which a halt
+ * waits; and again under the lock, before the queue pair is.
+ */
+static int kefa_not_enabled(struct kefa_ep *ep)
+{
+	/* Pairs with kefa_ep_start(): what follows uses what that made ready. */
+	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
+		return 0;
+	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+}
+
+/* Is there some again by the time that the lock is held? */
+static bool kefa_has_again(const struct kefa_ep *ep, const struct kefa_side *side,
+			   enum kefa_short what)
+{
+	lockdep_assert_held(&ep->lock);
+	switch (what) {
+	case KEFA_SHORT_SLOT:
+		return side->nfree;
+	case KEFA_SHORT_COPY:
+		return !list_empty(&ep->copies);
+	default:
+		return false;
+	}
+}
+
+/*
+ * Refuse a post for now. Slots and copies come back with completions, after which the
+ * worker tells the ULP; DMA space need not, so there is a timer for it.
+ */
+static int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
+			     enum kefa_short what)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->stats.again++;
+	side->wanted = true;
+	if (what == KEFA_SHORT_DMA) {
+		ep->stats.map_failed++;
+		queue_delayed_work(kefa_wq, &ep->map_retry,
+				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
+	} else if (kefa_has_again(ep, side, what)) {
+		side->room = true;
+		queue_work(kefa_wq, &ep->work.work);
+	}
+	return -EAGAIN;
+}
+
+static int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
+{
+	int ret;
+
+	spin_lock_bh(&ep->lock);
+	ret = kefa_not_enabled(ep) ?: kefa_again_locked(ep, side, what);
+	spin_unlock_bh(&ep->lock);
+	return ret;
+}
+
+/* No entry of the completion queue: that tells by itself. */
+static int kefa_cq_full(struct kefa_ep *ep)
 {
 	spin_lock_bh(&ep->lock);
 	ep->stats.again++;
-	if (why)
-		(*why)++;
 	spin_unlock_bh(&ep->lock);
-	return -EAGAIN;
+	return kefa_not_enabled(ep) ?: -EAGAIN;
 }
 
 static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
@@ -97,7 +153,7 @@ static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 	}
 	spin_unlock_bh(&ep->lock);
 	if (!copy)
-		return kefa_again(ep, NULL);
+		return kefa_again(ep, &ep->tx, KEFA_SHORT_COPY);
 	dma_sync_single_for_cpu(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->len = copy_from_iter(copy->data, tx->len, &iter);
 	dma_sync_single_for_device(ep->dma, copy->dma, tx->len,
@@ -140,7 +196,7 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 	if (!kefa_map(ep, runs, n, tx->segs, tx->dir))
 		return 0;
 	tx->nsegs = 0;
-	return kefa_again(ep, &ep->stats.map_failed);
+	return kefa_again(ep, &ep->tx, KEFA_SHORT_DMA);
 }
 
 static void kefa_tx_undo(struct kefa_ep *ep, struct kefa_tx *tx)
@@ -250,18 +306,6 @@ static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
 	trace_kefa_post(ep, head, req->addr);
 }
 
-/*
- * Asked before the device's memory is touched, under RCU, for which a halt
- * waits; and again under the lock, before the queue pair is.
- */
-static int kefa_not_enabled(struct kefa_ep *ep)
-{
-	/* Pairs with kefa_ep_start(): what follows uses what that made ready. */
-	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
-		return 0;
-	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
-}
-
 static struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep, fi_addr_t addr)
 {
 	struct kefa_peer *peer = kefa_av_peer(ep->av, addr);
@@ -280,10 +324,8 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	ret = kefa_not_enabled(ep);
 	if (ret)
 		return ret;
-	if (ep->tx.nfree < parts) {
-		ep->stats.again++;
-		return -EAGAIN;
-	}
+	if (ep->tx.nfree < parts)
+		return kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
 	if (ep->nheld + parts > KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
 	peer = kefa_tx_peer(ep, tx->req->addr);
@@ -313,9 +355,10 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 	ret = kefa_tx_check(ep, req, tx.len);
 	if (ret)
 		return ret;
-	if (!READ_ONCE(ep->tx.nfree) ||
-	    (ep->tx.cq && kofi_cq_reserve(ep->tx.cq)))
-		return kefa_not_enabled(ep) ?: kefa_again(ep, NULL);
+	if (!READ_ONCE(ep->tx.nfree))
+		return kefa_again(ep, &ep->tx, KEFA_SHORT_SLOT);
+	if (ep->tx.cq && kofi_cq_reserve(ep->tx.cq))
+		return kefa_cq_full(ep);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: kefa_tx_data(ep, &tx);
 	if (!ret) {
@@ -380,10 +423,8 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	ret = kefa_not_enabled(ep);
 	if (ret)
 		return ret;
-	if (!ep->rx.nfree) {
-		ep->stats.again++;
-		return -EAGAIN;
-	}
+	if (!ep->rx.nfree)
+		return kefa_again_locked(ep, &ep->rx, KEFA_SHORT_SLOT);
 	op = kefa_op_take(ep, &ep->rx, NULL);
 	op->context = req->context;
 	op->flags = req->what;
@@ -417,7 +458,7 @@ static int kefa_rx_map(struct kefa_ep *ep, const struct kofi_req *req)
 	if (n < 0)
 		return n;
 	if (kefa_map(ep, runs, n, segs, DMA_FROM_DEVICE))
-		return kefa_again(ep, &ep->stats.map_failed);
+		return kefa_again(ep, &ep->rx, KEFA_SHORT_DMA);
 	spin_lock_bh(&ep->lock);
 	ret = kefa_rx_queue(ep, req, segs, n);
 	spin_unlock_bh(&ep->lock);
@@ -439,9 +480,10 @@ static int kefa_rx_try(struct kefa_ep *ep, const struct kofi_req *req)
 		return ret;
 	if (iov_iter_count(&req->iter) > KEFA_MAX_RDMA)
 		return -EMSGSIZE;
-	if (!READ_ONCE(ep->rx.nfree) ||
-	    (ep->rx.cq && kofi_cq_reserve(ep->rx.cq)))
-		return kefa_not_enabled(ep) ?: kefa_again(ep, NULL);
+	if (!READ_ONCE(ep->rx.nfree))
+		return kefa_again(ep, &ep->rx, KEFA_SHORT_SLOT);
+	if (ep->rx.cq && kofi_cq_reserve(ep->rx.cq))
+		return kefa_cq_full(ep);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: kefa_rx_map(ep, req);
 	rcu_read_unlock();

@@ -226,6 +226,31 @@ static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
 		kefa_ep_received(ep, op, wc);
 }
 
+/* Operations ended, so that a post that was refused may succeed now. */
+static void kefa_ep_freed(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->tx.room |= ep->tx.wanted;
+	ep->rx.room |= ep->rx.wanted;
+}
+
+/**
+ * kefa_ep_map_retry() - have a ULP try again that found no DMA space
+ * @work: of the endpoint
+ *
+ * Context: Process context.
+ */
+void kefa_ep_map_retry(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep,
+					  map_retry);
+
+	spin_lock_bh(&ep->lock);
+	kefa_ep_freed(ep);
+	spin_unlock_bh(&ep->lock);
+	queue_work(kefa_wq, &ep->work.work);
+}
+
 /**
  * kefa_ep_poll() - take completions
  * @ep: the endpoint, with a queue pair
@@ -250,6 +275,8 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 		kefa_ep_report(ep);
 		done += n;
 	} while (n == KEFA_POLL_BATCH && done < budget);
+	if (done)
+		kefa_ep_freed(ep);
 	return done;
 }
 
@@ -271,8 +298,22 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 			kefa_op_done(ep, &ep->ops[slot], err, 0);
 }
 
+static void kefa_side_tell_room(struct kefa_ep *ep, struct kefa_side *side)
+{
+	struct kofi_cntr *cntr[] = {
+		ep->cntr_recv, ep->cntr_send, ep->cntr_read, ep->cntr_write,
+	};
+	unsigned int i = side == &ep->rx ? 0 : 1, end = side == &ep->rx ? 1 : 4;
+
+	if (side->cq)
+		kofi_cq_tell_room(side->cq);
+	for (; !side->cq && i < end; i++)
+		if (cntr[i])
+			kofi_cntr_tell_room(cntr[i]);
+}
+
 /**
- * kefa_ep_tell() - tell readers of completions that were written
+ * kefa_ep_tell() - tell readers of completions, and of room for refused posts
  * @ep: the endpoint
  * @in_worker: this is the endpoint's worker, so that handlers may be called
  *
@@ -281,14 +322,20 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
 {
 	struct kefa_side *sides[] = { &ep->tx, &ep->rx };
-	bool notify;
+	bool notify, room;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(sides); i++) {
 		spin_lock_bh(&ep->lock);
 		notify = sides[i]->notify;
+		room = sides[i]->room;
 		sides[i]->notify = false;
+		sides[i]->room = false;
+		if (room)
+			sides[i]->wanted = false;
 		spin_unlock_bh(&ep->lock);
+		if (unlikely(room))
+			kefa_side_tell_room(ep, sides[i]);
 		if (notify && in_worker)
 			kofi_cq_notify_worker(sides[i]->cq);
 		else if (notify)

@@ -125,6 +125,7 @@ static int loop_ep_enable(struct loop_ep *ep)
 	struct loop_op *ops;
 	int ret = 0;
 
+	kofi_cq_check_recvs(ep->tx.cq, ep->rx.cq, ep->rx.size);
 	ops = kvcalloc(count, sizeof(*ops), GFP_KERNEL);
 	if (!ops)
 		return -ENOMEM;

@@ -250,6 +250,7 @@ enum loop_ep_state {
  * @op_flags: flags of calls that carry none
  * @size: slots
  * @free: slots that aren't in use; loop_lock
+ * @wanted: a post found none, and the ULP hasn't been told of one since; loop_lock
  */
 struct loop_side {
 	struct kofi_cq		*cq;
@@ -257,6 +258,7 @@ struct loop_side {
 	u64			op_flags;
 	size_t			size;
 	struct list_head	free;
+	bool			wanted;
 };
 
 /**

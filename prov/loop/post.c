@@ -74,6 +74,7 @@ static int loop_queue_tx(struct loop_ep *ep, const struct kofi_req *req)
 	if (!peer || peer->state != LOOP_EP_ENABLED)
 		return -EHOSTUNREACH;
 	op = loop_op_take(&ep->tx, req);
+	ep->tx.wanted |= !op;
 	if (!op)
 		return -EAGAIN;
 	list_move_tail(&op->list, &peer->inbound);
@@ -90,6 +91,7 @@ static int loop_queue_rx(struct loop_ep *ep, const struct kofi_req *req)
 	if (ep->state != LOOP_EP_ENABLED)
 		return ep->stop_err == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
 	op = loop_op_take(&ep->rx, req);
+	ep->rx.wanted |= !op;
 	if (!op)
 		return -EAGAIN;
 	list_move_tail(&op->list, &ep->recvs);

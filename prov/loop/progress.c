@@ -52,6 +52,23 @@ static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 		kofi_cq_write(cq, &entry, op->src_addr);
 }
 
+/* A post was refused for want of a slot, and there is one. */
+static void loop_side_tell_room(struct loop_ep *ep, struct loop_side *side)
+{
+	struct kofi_cntr *rx[] = { ep->cntr_recv };
+	struct kofi_cntr *tx[] = { ep->cntr_send, ep->cntr_read, ep->cntr_write };
+	struct kofi_cntr **cntr = side == &ep->rx ? rx : tx;
+	size_t i, n = side == &ep->rx ? ARRAY_SIZE(rx) : ARRAY_SIZE(tx);
+
+	lockdep_assert_held(&loop_lock);
+	side->wanted = false;
+	if (side->cq)
+		kofi_cq_tell_room(side->cq);
+	for (i = 0; !side->cq && i < n; i++)
+		if (cntr[i])
+			kofi_cntr_tell_room(cntr[i]);
+}
+
 /**
  * loop_op_complete() - complete an operation
  * @op: the operation, which is nobody's after that
@@ -75,6 +92,8 @@ void loop_op_complete(struct loop_op *op)
 	else if (cntr)
 		kofi_cntr_done(cntr, op->len);
 	list_move_tail(&op->list, &side->free);
+	if (side->wanted)
+		loop_side_tell_room(op->ep, side);
 }
 
 /* --- what can go ahead --- */

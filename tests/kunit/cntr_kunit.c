@@ -138,26 +138,61 @@ static void cntr_wait_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 2, -1), 0);
 }
 
-/* Only errors since the call count; and reaching the threshold is better. */
+/*
+ * Only errors that nobody has read count, also one from just before the call; and
+ * reaching the threshold is better.
+ */
 static void cntr_wait_errors(struct kunit *test)
 {
 	struct kofi_cntr *cntr = cntr_make(test);
 	struct cntr_waiter waiter[2];
 
 	kofi_cntr_failed(cntr);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 1, 0), -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(&cntr->cntr_fid), 1);
 	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 1, 0), -ETIMEDOUT);
 	cntr_wait_start(test, &waiter[0], cntr, 1);
 	cntr_asleep(test, cntr, 1);
 	kofi_cntr_failed(cntr);
 	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[0]), -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(&cntr->cntr_fid), 2);
 
 	cntr_wait_start(test, &waiter[0], cntr, 1);
 	cntr_wait_start(test, &waiter[1], cntr, 2);
 	cntr_asleep(test, cntr, 2);
 	atomic64_set(&cntr->value, 1);
-	fi_cntr_seterr(&cntr->cntr_fid, 0);
+	kofi_cntr_failed(cntr);
 	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[0]), 0);
 	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[1]), -FI_EAVAIL);
+}
+
+/* A ULP that sets the error value knows it. */
+static void cntr_wait_error_set(struct kunit *test)
+{
+	struct fid_cntr *cntr = &cntr_make(test)->cntr_fid;
+
+	KUNIT_EXPECT_EQ(test, fi_cntr_seterr(cntr, 7), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, 0), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, fi_cntr_adderr(cntr, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, 0), -FI_EAVAIL);
+}
+
+/* Room for a refused post is told once, to a sleeper or to the next one. */
+static void cntr_wait_room(struct kunit *test)
+{
+	struct kofi_cntr *cntr = cntr_make(test);
+	struct cntr_waiter waiter;
+
+	cntr_wait_start(test, &waiter, cntr, 1);
+	cntr_asleep(test, cntr, 1);
+	kofi_cntr_tell_room(cntr);
+	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter), -EAGAIN);
+	kofi_cntr_tell_room(cntr);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 1, -1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 1, 0), -ETIMEDOUT);
+	kofi_cntr_tell_room(cntr);
+	kofi_cntr_done(cntr, 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(&cntr->cntr_fid, 1, -1), 0);
 }
 
 static void cntr_wait_interrupted(struct kunit *test)
@@ -299,6 +334,8 @@ static struct kunit_case cntr_cases[] = {
 	KUNIT_CASE(cntr_wait_no_object),
 	KUNIT_CASE(cntr_wait_over),
 	KUNIT_CASE(cntr_wait_errors),
+	KUNIT_CASE(cntr_wait_error_set),
+	KUNIT_CASE(cntr_wait_room),
 	KUNIT_CASE(cntr_wait_interrupted),
 	KUNIT_CASE(cntr_wait_many),
 	KUNIT_CASE(cntr_lost_wakeup),

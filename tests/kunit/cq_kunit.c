@@ -177,6 +177,41 @@ static void cq_replenished(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 2);
 }
 
+/* What nobody posted may fail, or come to nothing: the reserve stays as large. */
+static void cq_reserve_stays(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fi_cq_err_entry error = cq_err_entry(1);
+	int i;
+
+	for (i = 0; i < 2 * CQ_RESERVE; i++) {
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
+		kofi_cq_write_err_unasked(cq, &error);
+		KUNIT_EXPECT_EQ(test, fi_cq_readerr(&cq->cq_fid, &error, 0), 1);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
+		kofi_cq_unreserve_unasked(cq);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->reserve), CQ_RESERVE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE);
+}
+
+/* A provider that gave an entry of the reserve back hears that others may go on. */
+static void cq_unreserve_replenishes(struct kunit *test)
+{
+	struct cq_hungry *hungry = cq_make_hungry(test);
+	struct kofi_cq *cq = &hungry->cq;
+	int i;
+
+	for (i = 0; i < CQ_RESERVE; i++)
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+	kofi_cq_unreserve_unasked(cq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+	while (--i)
+		kofi_cq_unreserve_unasked(cq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+}
+
 static void cq_errors_keep_place(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -410,6 +445,8 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_full),
 	KUNIT_CASE(cq_reserve_apart),
 	KUNIT_CASE(cq_replenished),
+	KUNIT_CASE(cq_reserve_stays),
+	KUNIT_CASE(cq_unreserve_replenishes),
 	KUNIT_CASE(cq_errors_keep_place),
 	KUNIT_CASE(cq_error_zero),
 	KUNIT_CASE(cq_readfrom),

@@ -188,6 +188,31 @@ static void wait_signal_early(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_waited(start, WAIT_SHORT_MS));
 }
 
+/* A refused post has one sleeper return, or the next one that would sleep. */
+static void wait_room(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fi_cq_tagged_entry entry;
+	struct wait_reader *reader;
+	int i;
+
+	for (i = 0; i < CQ_SIZE; i++)
+		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
+	reader = wait_start(test, cq, 0, -1);
+	wait_asleep(test, cq, 1);
+	kofi_cq_unreserve(cq);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), -EAGAIN);
+
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
+	kofi_cq_unreserve_some(cq, 2);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, -1), -EAGAIN);
+	reader = wait_start(test, cq, 0, WAIT_SHORT_MS);
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, cq->room);
+}
+
 /* One waiter a signal: what a ULP does that stops its threads. */
 static void wait_signal_each(struct kunit *test)
 {
@@ -513,6 +538,7 @@ static struct kunit_case wait_cases[] = {
 	KUNIT_CASE(wait_interrupted),
 	KUNIT_CASE(wait_signal),
 	KUNIT_CASE(wait_signal_early),
+	KUNIT_CASE(wait_room),
 	KUNIT_CASE(wait_signal_each),
 	KUNIT_CASE(wait_two_for_one),
 	KUNIT_CASE(wait_lost_wakeup),

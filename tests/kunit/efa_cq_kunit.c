@@ -146,6 +146,72 @@ static ssize_t recv_flags(struct efa_scene *scene, long ctx, u64 flags)
 	return fi_recvmsg(scene->ep, &msg, flags);
 }
 
+/* Told of room, once: it is used up by who hears of it. */
+static bool told(struct efa_scene *scene)
+{
+	struct kofi_cq *cq = efa_cq(scene);
+
+	return kofi_soon(READ_ONCE(cq->room)) && xchg(&cq->room, false);
+}
+
+/* Whatever a post lacked, its ULP hears when it is worth another try. */
+static void cq_told_of_slot(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = 2, .rx_size = 1, .bind = FI_SELECTIVE_COMPLETION,
+	});
+
+	KUNIT_EXPECT_EQ(test, send_flags(scene, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, send_flags(scene, 2, 0), 0);
+	KUNIT_EXPECT_EQ(test, recv_flags(scene, 3, 0), 0);
+	done(scene, 0);
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, efa_cq(scene)->room);
+	KUNIT_EXPECT_EQ(test, send_flags(scene, 4, 0), 0);
+	KUNIT_EXPECT_EQ(test, send_flags(scene, 5, 0), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 8, scene->peer),
+			-EAGAIN);
+	/* That it completes is no completion to be read. */
+	done(scene, 0);
+	KUNIT_EXPECT_TRUE(test, told(scene));
+	done(scene, 0);
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, efa_cq(scene)->room);
+	KUNIT_EXPECT_EQ(test, recv_flags(scene, 5, 0), -EAGAIN);
+	efake_wr_done(efake_recv(scene->qp, 0), 0);
+	KUNIT_EXPECT_TRUE(test, told(scene));
+}
+
+static void cq_told_of_copy(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {});
+	int i;
+
+	for (i = 0; i < KEFA_COPIES; i++)
+		KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64,
+						scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64, scene->peer),
+			-EAGAIN);
+	done(scene, 0);
+	KUNIT_EXPECT_TRUE(test, told(scene));
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64, scene->peer), 0);
+}
+
+/* Nothing of the endpoint's is outstanding, and so nothing completes. */
+static void cq_told_of_dma_space(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {});
+
+	/* The short way fails first, and then the long one. */
+	scene->fake->refuse = BIT(EFAKE_DMA_MAP);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), -EAGAIN);
+	scene->fake->refuse = 0;
+	KUNIT_EXPECT_TRUE(test, told(scene));
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.map_failed, 2);
+}
+
 static void cq_selective(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -535,6 +601,9 @@ static void cq_worker_yields(struct kunit *test)
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_credit),
 	KUNIT_CASE(cq_full),
+	KUNIT_CASE(cq_told_of_slot),
+	KUNIT_CASE(cq_told_of_copy),
+	KUNIT_CASE(cq_told_of_dma_space),
 	KUNIT_CASE(cq_refused),
 	KUNIT_CASE(cq_shared),
 	KUNIT_CASE(cq_selective),

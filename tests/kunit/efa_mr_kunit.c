@@ -453,6 +453,42 @@ static void post_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->mrs, 0);
 }
 
+/* The ULP is told when another try is worth it, also of what no completion brings. */
+static void post_room_told(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {});
+	struct kefa_mrq *mrq = &efa_dom(scene)->mrq;
+	struct fid_mr *mr = alloc(test, scene), *other;
+	struct kofi_cq *cq = efa_cq(scene);
+	u16 nfree;
+
+	scene->fake->refuse = BIT(EFAKE_DMA_MAP);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), -EAGAIN);
+	scene->fake->refuse = 0;
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(cq->room)));
+	cq->room = false;
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	spin_lock_bh(&mrq->lock);
+	nfree = mrq->nfree;
+	mrq->nfree = 0;
+	spin_unlock_bh(&mrq->lock);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, list_empty(&mrq->wanting));
+	spin_lock_bh(&mrq->lock);
+	mrq->nfree = nfree;
+	spin_unlock_bh(&mrq->lock);
+	/* Another one's completion. */
+	other = alloc(test, scene);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, other, 3, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 3);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(cq->room)));
+	KUNIT_EXPECT_TRUE(test, list_empty(&mrq->wanting));
+	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static void post_cq_full(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -675,6 +711,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(post_states),
 	KUNIT_CASE(post_bad),
 	KUNIT_CASE(post_fails),
+	KUNIT_CASE(post_room_told),
 	KUNIT_CASE(post_cq_full),
 	KUNIT_CASE(post_stale),
 	KUNIT_CASE(post_pieces),

@@ -27,6 +27,7 @@
  * @next: number of the next completion
  * @task: who called it last
  * @ran: the item that this was in
+ * @stop: ends what runs beside
  */
 struct hand {
 	struct kofi_cq		cq;
@@ -43,6 +44,7 @@ struct hand {
 	atomic_t		next;
 	struct task_struct	*task;
 	struct work_struct	*ran;
+	bool			stop;
 };
 
 static void hand_call(struct fid_cq *cq, void *context)
@@ -378,6 +380,91 @@ static void hand_again_elsewhere(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
 }
 
+static bool hand_called(struct hand *hand, int calls)
+{
+	return kofi_soon(atomic_read(&hand->calls) == calls &&
+			 !READ_ONCE(hand->cq.notifier.running));
+}
+
+/* Who was refused hears of room once, and who wasn't hears nothing. */
+static void hand_room(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, NULL);
+	int i;
+
+	for (i = 0; i < CQ_SIZE; i++)
+		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), 0);
+	kofi_cq_unreserve(&hand->cq);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), 0);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), -EAGAIN);
+	kofi_cq_unreserve(&hand->cq);
+	KUNIT_EXPECT_TRUE(test, hand_called(hand, 1));
+	kofi_cq_unreserve_some(&hand->cq, CQ_SIZE - 1);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
+}
+
+/* Nobody need have read the queue to -EAGAIN since it was called last. */
+static void hand_room_unarmed(struct kunit *test)
+{
+	struct hand *hand = hand_make(test, NULL);
+	struct fi_cq_tagged_entry entry;
+	int i;
+
+	for (i = 0; i < CQ_SIZE; i++)
+		KUNIT_EXPECT_TRUE(test, hand_write(hand));
+	kofi_cq_notify(&hand->cq);
+	KUNIT_EXPECT_TRUE(test, hand_called(hand, 1));
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&hand->cq.cq_fid, &entry, 1), 1);
+	KUNIT_EXPECT_TRUE(test, hand_called(hand, 2));
+	hand_read_all(hand);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
+}
+
+/* A refusal that meets the entry coming back is told, whichever is first. */
+static void hand_room_race(struct kofi_thread *thread)
+{
+	struct hand *hand = thread->arg;
+
+	while (!READ_ONCE(hand->stop)) {
+		kofi_cq_unreserve(&hand->cq);
+		while (!READ_ONCE(hand->stop) && kofi_cq_reserve(&hand->cq))
+			cond_resched();
+	}
+}
+
+static void hand_room_not_lost(struct kunit *test)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(HAND_HUNT_MS);
+	struct hand *hand = hand_make(test, NULL);
+	struct kofi_thread thread;
+	int told, refused = 0, i;
+
+	for (i = 0; i < CQ_SIZE; i++)
+		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), 0);
+	kofi_thread_start(test, &thread, hand_room_race, hand);
+	while (time_before(jiffies, end)) {
+		told = atomic_read(&hand->calls);
+		if (!kofi_cq_reserve(&hand->cq)) {
+			kofi_cq_unreserve(&hand->cq);
+			continue;
+		}
+		refused++;
+		if (!kofi_soon(atomic_read(&hand->calls) != told)) {
+			KUNIT_FAIL(test, "not told of room after %d refusals", refused);
+			break;
+		}
+	}
+	WRITE_ONCE(hand->stop, true);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_GT(test, refused, 0);
+}
+
 static void hand_close(struct kofi_thread *thread)
 {
 	struct hand *hand = thread->arg;
@@ -498,6 +585,9 @@ static struct kunit_case hand_cases[] = {
 	KUNIT_CASE(hand_not_lost_softirq),
 	KUNIT_CASE(hand_no_clash),
 	KUNIT_CASE(hand_again_elsewhere),
+	KUNIT_CASE(hand_room),
+	KUNIT_CASE(hand_room_unarmed),
+	KUNIT_CASE(hand_room_not_lost),
 	KUNIT_CASE(hand_close_waits),
 	KUNIT_CASE(hand_close_waits_worker),
 	KUNIT_CASE(hand_close_due),

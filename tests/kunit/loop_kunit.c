@@ -7,6 +7,7 @@
 #include <linux/xarray.h>
 #include "crew.h"
 #include "loop_test.h"
+#include <kofi/provider.h>
 
 static void loop_fill(u8 *buf, size_t len, u8 from)
 {
@@ -144,6 +145,11 @@ static void loop_caps_either_way(struct kunit *test)
 }
 
 /* Sends wait for receives until there is room for no more. */
+static struct kofi_cq *loop_cq(struct fid_cq *cq)
+{
+	return container_of(cq, struct kofi_cq, cq_fid);
+}
+
 static void loop_full(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
@@ -159,6 +165,7 @@ static void loop_full(struct kunit *test)
 			-EAGAIN);
 	KUNIT_EXPECT_EQ(test, fi_send(p->a.ep, p->a.buf, 1, NULL, p->b.addr,
 				      NULL), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(loop_cq(p->a.cq)->room));
 	for (i = 0; i < 8; i++) {
 		KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, sizeof(i),
 					      NULL, FI_ADDR_UNSPEC,
@@ -166,7 +173,8 @@ static void loop_full(struct kunit *test)
 		loop_await(test, &p->b, loop_ctx(i), &comp);
 		KUNIT_EXPECT_EQ(test, *(int *)p->b.buf, i);
 	}
-	/* Who has the message knows that the sender has its slot. */
+	/* Who was refused has been told; who has the message knows of the slot. */
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(loop_cq(p->a.cq)->room));
 	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i), p->b.addr), 0);
 	loop_expect_quiet(test, &p->a);
 }

@@ -430,6 +430,45 @@ static void work_contexts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, where->in_hardirq, 0);
 }
 
+/* An item whose function frees it, as a work_struct's may. */
+struct work_once {
+	struct kofi_work	work;
+	struct completion	*done;
+	bool			*in_handler;
+};
+
+static void work_once_fn(struct work_struct *work)
+{
+	struct work_once *once = container_of(work, struct work_once, work.work);
+	struct completion *done = once->done;
+
+	*once->in_handler = kofi_in_handler();
+	kofi_work_fini(&once->work);
+	/* KASAN sees who looks at it after this. */
+	kfree(once);
+	complete(done);
+}
+
+static void work_frees_itself(struct kunit *test)
+{
+	DECLARE_COMPLETION_ONSTACK(done);
+	bool in_handler = false;
+	struct work_once *once;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		once = kzalloc(sizeof(*once), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, once);
+		once->done = &done;
+		once->in_handler = &in_handler;
+		kofi_work_init(&once->work, work_once_fn);
+		queue_work(system_unbound_wq, &once->work.work);
+		KUNIT_ASSERT_TRUE(test, kofi_completed(&done));
+		KUNIT_EXPECT_TRUE(test, in_handler);
+		reinit_completion(&done);
+	}
+}
+
 /* Items come and go, and are freed, while others are looked up. */
 #define WORK_ROUNDS	200
 #define WORK_MANY	8
@@ -483,6 +522,7 @@ static struct kunit_case work_cases[] = {
 	KUNIT_CASE(work_ulp),
 	KUNIT_CASE(work_ulp_frees_itself),
 	KUNIT_CASE(work_memory_reused),
+	KUNIT_CASE(work_frees_itself),
 	KUNIT_CASE(work_contexts),
 	KUNIT_CASE(work_come_and_go),
 	{}
