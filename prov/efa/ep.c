@@ -100,8 +100,12 @@ static int kefa_bind_cq(struct kefa_ep *ep, struct fid *bfid, u64 flags)
 	struct kofi_cq *cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
 	bool selective = flags & FI_SELECTIVE_COMPLETION;
 
-	if (cq->attr.flags & FI_AFFINITY)
+	if (cq->attr.flags & FI_AFFINITY) {
 		ep->cpu = cq->attr.signaling_vector;
+		/* A ULP may name a CPU that there can't be. */
+		if (ep->cpu >= 0 && ep->cpu < nr_cpu_ids && cpu_possible(ep->cpu))
+			ep->work_cpu = ep->cpu;
+	}
 	if (flags & FI_TRANSMIT) {
 		ep->tx.cq = cq;
 		ep->tx.selective = selective;
@@ -188,7 +192,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
 	/* Arms the queue. */
-	queue_work(kefa_wq, &ep->work.work);
+	kefa_ep_kick(ep);
 	return 0;
 }
 
@@ -368,6 +372,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->dom = dom;
 	ep->caps = kofi_ep_caps(info->caps, kefa_caps(dom->dev));
 	ep->cpu = -1;
+	ep->work_cpu = WORK_CPU_UNBOUND;
 	ep->rnr_retry = FI_EFA_RNR_INFINITE;
 	kefa_side_init(&ep->tx, info->tx_attr->size ?: dom->dev->tx_depth,
 		       info->tx_attr->op_flags);
@@ -375,6 +380,8 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 		       info->rx_attr->op_flags);
 	spin_lock_init(&ep->lock);
 	INIT_LIST_HEAD(&ep->copies);
+	INIT_LIST_HEAD(&ep->rests);
+	INIT_LIST_HEAD(&ep->rests_free);
 	kofi_work_init(&ep->work, kefa_ep_work);
 	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 }

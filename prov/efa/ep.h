@@ -10,7 +10,9 @@
 #include "av.h"
 #include "domain.h"
 #include "hw.h"
+#include "kefa.h"
 #include "op.h"
+#include "rest.h"
 
 #define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
@@ -25,17 +27,23 @@ enum {
 	KEFA_HELD_MAX		= 16,
 	/* Buffers of an endpoint for what the device can't gather or must keep. */
 	KEFA_COPIES		= 16,
+	/* Reads and writes of many pieces that can be under way. */
+	KEFA_RESTS		= 16,
+	/* Pieces of one of them that are, beyond those posted with it. */
+	KEFA_REST_PARTS		= 16,
 };
 
 /**
  * enum kefa_short - what a post was refused for want of
  * @KEFA_SHORT_SLOT: a slot
  * @KEFA_SHORT_COPY: a buffer for a copy
+ * @KEFA_SHORT_REST: room for one more transfer of many pieces
  * @KEFA_SHORT_DMA: DMA space, which no completion need bring back
  */
 enum kefa_short {
 	KEFA_SHORT_SLOT,
 	KEFA_SHORT_COPY,
+	KEFA_SHORT_REST,
 	KEFA_SHORT_DMA,
 };
 
@@ -135,7 +143,8 @@ struct kefa_ep_stats {
  * @dom: its domain
  * @list: in @dom->eps; kefa_dev.lock
  * @caps: as opened
- * @cpu: where completions should be worked on, or -1
+ * @cpu: CPU whose vector the queue pair should have, or -1
+ * @work_cpu: where @work runs, or WORK_CPU_UNBOUND
  * @rnr_retry: of the queue pair; kefa_dev.lock
  * @av: its address vector
  * @tx: sending side
@@ -161,6 +170,10 @@ struct kefa_ep_stats {
  * @state: enum kefa_ep_state
  * @stop_err: what operations complete with once it is stopped
  * @had_qp: @hq is to be unmade
+ * @rests: reads and writes that aren't posted altogether, oldest first
+ * @rests_free: room for more of them
+ * @rest_mem: all of it
+ * @max_map: longest piece that can be mapped
  * @copies: buffers that aren't in use
  * @copy_mem: all of them
  */
@@ -170,6 +183,7 @@ struct kefa_ep {
 	struct list_head	list;
 	u64			caps;
 	int			cpu;
+	int			work_cpu;
 	u8			rnr_retry;
 	struct kefa_av		*av;
 	struct kefa_side	tx;
@@ -195,6 +209,10 @@ struct kefa_ep {
 	enum kefa_ep_state	state;
 	int			stop_err;
 	bool			had_qp;
+	struct list_head	rests;
+	struct list_head	rests_free;
+	struct kefa_rest	*rest_mem;
+	size_t			max_map;
 	struct list_head	copies;
 	struct kefa_copy	*copy_mem;
 };
@@ -209,6 +227,20 @@ void kefa_ep_teardown(struct kefa_ep *ep);
 static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
 {
 	return container_of(ep, struct kefa_ep, ep_fid);
+}
+
+/**
+ * kefa_ep_kick() - have an endpoint's worker run
+ * @ep: the endpoint
+ *
+ * On the CPU that the ULP asked for by FI_AFFINITY, wherever the device's interrupt
+ * comes to; otherwise on this one.
+ *
+ * Context: Any.
+ */
+static inline void kefa_ep_kick(struct kefa_ep *ep)
+{
+	queue_work_on(ep->work_cpu, kefa_wq, &ep->work.work);
 }
 
 /* progress.c */

@@ -21,10 +21,10 @@
 #ifndef KEFA_H
 #define KEFA_H
 
+#include <linux/workqueue.h>
 #include <kofi/provider.h>
 
 struct kefa_dev;
-struct workqueue_struct;
 
 #define KEFA_VERSION	FI_VERSION(0, 1)
 

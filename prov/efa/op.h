@@ -14,6 +14,7 @@
 
 struct kefa_ah;
 struct kefa_ep;
+struct kefa_rest;
 struct kefa_side;
 struct page;
 
@@ -68,7 +69,8 @@ enum kefa_op_state {
  * @id: what the work request is called: its slot, and in the upper half how often
  *	that was used
  * @ah: the peer's address handle, with a use; receives have none
- * @copy: buffer to be given back
+ * @copy: buffer to be given back, or NULL
+ * @rest: of a head with @has_rest: what isn't posted yet
  * @data: remote CQ data
  * @len: bytes transferred
  * @seg: memory that was mapped
@@ -79,6 +81,7 @@ enum kefa_op_state {
  * @state: enum kefa_op_state
  * @parts: of a head: work requests that are outstanding
  * @quiet: no completion on success
+ * @has_rest: there is a @rest, which is one of @parts, and no @copy
  * @more: there are other work requests, or a buffer: see kefa_op_done()
  *
  * A free slot is its own head, of one part, with no buffer and no error. So it
@@ -91,7 +94,10 @@ struct kefa_op {
 	u64			flags;
 	u64			id;
 	struct kefa_ah		*ah;
-	struct kefa_copy	*copy;
+	union {
+		struct kefa_copy	*copy;
+		struct kefa_rest	*rest;
+	};
 	u32			data;
 	u32			len;
 	struct kefa_seg		seg[KEFA_MAX_SGE];
@@ -102,6 +108,7 @@ struct kefa_op {
 	u8			state;
 	u8			parts;
 	bool			quiet;
+	bool			has_rest;
 	bool			more;
 };
 
@@ -132,8 +139,8 @@ typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
 
 int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg);
 int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg);
-int kefa_runs(const struct iov_iter *iter, struct kefa_run *run,
-	      unsigned int max);
+int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
+	      struct kefa_run *run, unsigned int max);
 int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 	     struct kefa_seg *segs, enum dma_data_direction dir);
 void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
@@ -147,6 +154,7 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head);
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno);
+void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head);
 void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op);
 
 /**

@@ -80,6 +80,7 @@ struct kefa_runs {
 	struct kefa_run	*run;
 	unsigned int	n;
 	unsigned int	max;
+	size_t		max_len;
 };
 
 static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
@@ -88,30 +89,36 @@ static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
 	struct kefa_run *last = runs->n ? &runs->run[runs->n - 1] : NULL;
 
 	if (last && page_to_phys(last->page) + last->off + last->len ==
-		    page_to_phys(page) + off) {
+		    page_to_phys(page) + off && last->len + len <= runs->max_len) {
 		last->len += len;
 		return 0;
 	}
-	if (runs->n == runs->max)
-		return -EMSGSIZE;
-	runs->run[runs->n++] = (struct kefa_run){ page, off, len };
+	while (len) {
+		if (runs->n == runs->max)
+			return -EMSGSIZE;
+		last = &runs->run[runs->n++];
+		*last = (struct kefa_run){ page, off, min_t(size_t, len, runs->max_len) };
+		off += last->len;
+		len -= last->len;
+	}
 	return 0;
 }
 
 /**
  * kefa_runs() - where a buffer is in memory
+ * @ep: the endpoint, whose device limits the length of a piece
  * @iter: the buffer, KEFA_MAX_RDMA at most
  * @run: takes its contiguous pieces
  * @max: room there
  *
  * Context: Any.
- * Return: how many there are, -EMSGSIZE when they are more than @max, -EINVAL
- * for memory that isn't the kernel's to transfer.
+ * Return: how many there are, -EMSGSIZE when they are more than @max and the first
+ * @max are in @run, -EINVAL for memory that isn't the kernel's to transfer.
  */
-int kefa_runs(const struct iov_iter *iter, struct kefa_run *run,
-	      unsigned int max)
+int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
+	      struct kefa_run *run, unsigned int max)
 {
-	struct kefa_runs runs = { .run = run, .max = max };
+	struct kefa_runs runs = { .run = run, .max = max, .max_len = ep->max_map };
 
 	return kefa_walk(iter, kefa_add_run, &runs) ?: runs.n;
 }
@@ -298,12 +305,14 @@ int kefa_ops_init(struct kefa_ep *ep)
 	u32 i;
 
 	ep->dma = ep->dom->dev->dma;
+	ep->max_map = min_t(size_t, dma_max_mapping_size(ep->dma), KEFA_MAX_RDMA);
 	ep->nops = ep->tx.size + ep->rx.size;
 	ep->ops = kvcalloc(ep->nops, sizeof(*ep->ops), GFP_KERNEL);
 	if (!ep->ops)
 		return -ENOMEM;
-	ret = kefa_copies_init(ep);
+	ret = kefa_copies_init(ep) ?: kefa_rests_init(ep);
 	if (ret) {
+		kefa_copies_fini(ep, false);
 		kvfree(ep->ops);
 		ep->ops = NULL;
 		return ret;
@@ -327,6 +336,7 @@ int kefa_ops_init(struct kefa_ep *ep)
 void kefa_ops_fini(struct kefa_ep *ep)
 {
 	kefa_copies_fini(ep, false);
+	kefa_rests_fini(ep);
 	kvfree(ep->ops);
 	ep->ops = NULL;
 	ep->tx.nfree = 0;
@@ -448,6 +458,7 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 	}
 	if (op->ah)
 		kefa_ah_put(op->ah);
+	WARN_ON_ONCE(op->has_rest);
 	if (op->copy)
 		list_add(&op->copy->list, &ep->copies);
 	if (side->cq) {
@@ -459,6 +470,20 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 	kefa_op_clear(op);
 	kefa_op_release(ep, side, op);
 	side->room |= side->wanted;
+}
+
+/**
+ * kefa_op_part_done() - one part less of an operation is outstanding
+ * @ep: the endpoint
+ * @head: the operation, which completes if this was the last
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head)
+{
+	lockdep_assert_held(&ep->lock);
+	if (!--head->parts)
+		kefa_op_finish(ep, head);
 }
 
 /**
@@ -491,6 +516,5 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 	} else if (head->parts > 1) {
 		kefa_op_set_state(ep, op, KEFA_OP_PARTS);
 	}
-	if (!--head->parts)
-		kefa_op_finish(ep, head);
+	kefa_op_part_done(ep, head);
 }

@@ -13,7 +13,7 @@ static __always_inline bool kefa_op_may(enum kefa_op_state from,
 	case KEFA_OP_FREE:
 		return from == KEFA_OP_POSTED || from == KEFA_OP_PARTS;
 	case KEFA_OP_POSTED:
-		return from == KEFA_OP_FREE;
+		return from == KEFA_OP_FREE || from == KEFA_OP_PARTS;
 	case KEFA_OP_PARTS:
 		return from == KEFA_OP_POSTED;
 	default:

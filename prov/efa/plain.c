@@ -42,8 +42,8 @@ void kefa_plain_limits(struct kefa_ep *ep)
 		.send	= kefa_limit(ep, FI_MSG | FI_SEND, tx, mtu),
 		/* What doesn't fit into a work request must be copied. */
 		.inject	= kefa_limit(ep, FI_MSG | FI_SEND, 0, KEFA_MAX_INLINE),
-		.read	= kefa_limit(ep, FI_RMA | FI_READ, tx, KEFA_MAX_RDMA),
-		.write	= kefa_limit(ep, FI_RMA | FI_WRITE, tx, KEFA_MAX_RDMA),
+		.read	= kefa_limit(ep, FI_RMA | FI_READ, tx, ep->max_map),
+		.write	= kefa_limit(ep, FI_RMA | FI_WRITE, tx, ep->max_map),
 		.recv	= kefa_limit(ep, FI_MSG | FI_RECV, rx, mtu),
 	};
 }

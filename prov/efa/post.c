@@ -22,8 +22,9 @@
  * @in_wr: the data goes into the work request
  * @copy: buffer with the data, or NULL
  * @dir: direction of @segs
- * @nsegs: pieces of memory
- * @segs: they
+ * @nsegs: pieces of memory that are posted at once
+ * @segs: the pieces
+ * @more: there are more pieces: see rest.c
  */
 struct kefa_tx {
 	const struct kofi_req	*req;
@@ -33,6 +34,7 @@ struct kefa_tx {
 	enum dma_data_direction	dir;
 	unsigned int		nsegs;
 	struct kefa_seg		segs[KEFA_HELD_MAX];
+	bool			more;
 };
 
 static int kefa_iter_check(const struct iov_iter *iter, unsigned int dir)
@@ -95,6 +97,8 @@ static bool kefa_has_again(const struct kefa_ep *ep, const struct kefa_side *sid
 		return side->nfree;
 	case KEFA_SHORT_COPY:
 		return !list_empty(&ep->copies);
+	case KEFA_SHORT_REST:
+		return !list_empty(&ep->rests_free);
 	default:
 		return false;
 	}
@@ -116,7 +120,7 @@ static int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 	} else if (kefa_has_again(ep, side, what)) {
 		side->room = true;
-		queue_work(kefa_wq, &ep->work.work);
+		kefa_ep_kick(ep);
 	}
 	return -EAGAIN;
 }
@@ -167,7 +171,7 @@ static unsigned int kefa_max_runs(const struct kefa_ep *ep,
 {
 	if (req->what & FI_SEND)
 		return KEFA_MAX_SGE;
-	/* Data that overtakes a part of what it announces is of no use. */
+	/* Data that overtakes a part of what it announces is of no use: see rest.c. */
 	if (req->flags & FI_REMOTE_CQ_DATA)
 		return 1;
 	/* There must be a time when there is room for all of them. */
@@ -185,10 +189,14 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 		return 0;
 	if (tx->req->flags & FI_INJECT)
 		return kefa_tx_copy(ep, tx);
-	n = kefa_runs(&tx->req->iter, runs, kefa_max_runs(ep, tx->req));
+	n = kefa_runs(ep, &tx->req->iter, runs, kefa_max_runs(ep, tx->req));
 	if (n == -EMSGSIZE && !(tx->req->what & FI_READ) &&
 	    tx->len <= ep->dom->dev->mtu)
 		return kefa_tx_copy(ep, tx);
+	if (n == -EMSGSIZE && tx->req->what & FI_RMA) {
+		tx->more = true;
+		n = 1;
+	}
 	if (n < 0)
 		return n;
 	tx->dir = tx->req->what & FI_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
@@ -279,6 +287,30 @@ static void kefa_tx_send(struct kefa_ep *ep, struct kefa_tx *tx,
 	trace_kefa_post(ep, op, tx->req->addr);
 }
 
+/* All but the first piece of a transfer of many. */
+static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
+			 struct kefa_peer *peer, struct kefa_op *head)
+{
+	const struct kofi_req *req = tx->req;
+	struct kefa_rest *rest = list_first_entry(&ep->rests_free, struct kefa_rest,
+						  list);
+
+	list_move_tail(&rest->list, &ep->rests);
+	rest->head = head;
+	rest->iter = req->iter;
+	iov_iter_advance(&rest->iter, tx->segs[0].len);
+	rest->raddr = req->rma->addr + tx->segs[0].len;
+	rest->rkey = req->rma->key;
+	rest->qpn = peer->key.qpn;
+	rest->qkey = peer->key.qkey;
+	rest->has_data = req->flags & FI_REMOTE_CQ_DATA;
+	rest->data = req->data;
+	head->rest = rest;
+	head->has_rest = true;
+	head->more = true;
+	head->parts++;
+}
+
 static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
 			struct kefa_peer *peer)
 {
@@ -301,8 +333,10 @@ static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
 		if (tx->nsegs)
 			raddr += tx->segs[i].len;
 	}
-	if (req->flags & FI_REMOTE_CQ_DATA)
+	if (req->flags & FI_REMOTE_CQ_DATA && !tx->more)
 		kefa_wr_imm(wr, req->data);
+	if (tx->more)
+		kefa_tx_rest(ep, tx, peer, head);
 	trace_kefa_post(ep, head, req->addr);
 }
 
@@ -326,6 +360,8 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 		return ret;
 	if (ep->tx.nfree < parts)
 		return kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+	if (tx->more && list_empty(&ep->rests_free))
+		return kefa_again_locked(ep, &ep->tx, KEFA_SHORT_REST);
 	if (ep->nheld + parts > KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
 	peer = kefa_tx_peer(ep, tx->req->addr);
@@ -335,10 +371,12 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 		kefa_tx_send(ep, tx, peer);
 	else
 		return -EHOSTUNREACH;
-	if (!(tx->req->flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
+	if (tx->more)
+		kefa_rests_go(ep);
+	else if (!(tx->req->flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
 	else
-		queue_work(kefa_wq, &ep->work.work);
+		kefa_ep_kick(ep);
 	return 0;
 }
 
@@ -352,6 +390,7 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 	tx.copy = NULL;
 	tx.dir = DMA_NONE;
 	tx.nsegs = 0;
+	tx.more = false;
 	ret = kefa_tx_check(ep, req, tx.len);
 	if (ret)
 		return ret;
@@ -408,7 +447,7 @@ void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err)
 {
 	kefa_op_done(ep, op, -err, 0);
 	/* Somebody has to tell. */
-	queue_work(kefa_wq, &ep->work.work);
+	kefa_ep_kick(ep);
 }
 
 static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
@@ -454,7 +493,7 @@ static int kefa_rx_map(struct kefa_ep *ep, const struct kofi_req *req)
 
 	/* No message is longer, and the device has 16 bits for the length. */
 	iov_iter_truncate(&iter, ep->dom->dev->mtu);
-	n = kefa_runs(&iter, runs, ARRAY_SIZE(runs));
+	n = kefa_runs(ep, &iter, runs, ARRAY_SIZE(runs));
 	if (n < 0)
 		return n;
 	if (kefa_map(ep, runs, n, segs, DMA_FROM_DEVICE))

@@ -23,7 +23,7 @@ void kefa_ep_event(void *arg)
 	struct kefa_ep *ep = arg;
 
 	atomic64_inc(&ep->stats.events);
-	queue_work(kefa_wq, &ep->work.work);
+	kefa_ep_kick(ep);
 }
 
 /**
@@ -45,7 +45,7 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->held[i].send.wr_id)],
 			     -err, 0);
 	/* Somebody has to tell. */
-	queue_work(kefa_wq, &ep->work.work);
+	kefa_ep_kick(ep);
 }
 
 /**
@@ -247,8 +247,10 @@ void kefa_ep_map_retry(struct work_struct *work)
 
 	spin_lock_bh(&ep->lock);
 	kefa_ep_freed(ep);
+	if (ep->state == KEFA_EP_ENABLED)
+		kefa_rests_go(ep);
 	spin_unlock_bh(&ep->lock);
-	queue_work(kefa_wq, &ep->work.work);
+	kefa_ep_kick(ep);
 }
 
 /**
@@ -292,6 +294,7 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 	u32 slot;
 
 	lockdep_assert_held(&ep->lock);
+	kefa_rests_fail(ep, err);
 	/* The first of an operation may wait, its own work done, for its parts. */
 	for (slot = 0; slot < ep->nops; slot++)
 		if (ep->ops[slot].state == KEFA_OP_POSTED)
@@ -343,6 +346,28 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
 	}
 }
 
+/*
+ * A batch at a time: posts wait for the lock, and softirqs for the end of it, while
+ * memory is unmapped. Return: how many completions there were; @again is set when
+ * there are more.
+ */
+static unsigned int kefa_ep_serve(struct kefa_ep *ep, bool *again)
+{
+	unsigned int n = 0;
+
+	*again = false;
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED) {
+		kefa_ep_flush(ep);
+		n = kefa_ep_poll(ep, KEFA_POLL_BATCH);
+		if (unlikely(!list_empty(&ep->rests)))
+			kefa_rests_go(ep);
+		*again = n >= KEFA_POLL_BATCH || kefa_hw_arm(&ep->hq) > 0;
+	}
+	spin_unlock_bh(&ep->lock);
+	return n;
+}
+
 /**
  * kefa_ep_work() - serve an endpoint
  * @work: of the endpoint
@@ -352,17 +377,15 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
 void kefa_ep_work(struct work_struct *work)
 {
 	struct kefa_ep *ep = container_of(work, struct kefa_ep, work.work);
+	unsigned int n, done = 0;
 	bool again = false;
 
-	spin_lock_bh(&ep->lock);
-	if (ep->state == KEFA_EP_ENABLED) {
-		kefa_ep_flush(ep);
-		again = kefa_ep_poll(ep, KEFA_POLL_BUDGET) >= KEFA_POLL_BUDGET ||
-			kefa_hw_arm(&ep->hq) > 0;
-	}
-	spin_unlock_bh(&ep->lock);
+	do {
+		n = kefa_ep_serve(ep, &again);
+		done += n;
+	} while (n >= KEFA_POLL_BATCH && done < KEFA_POLL_BUDGET);
 	kefa_ep_tell(ep, true);
 	/* Not here: who else has work for this CPU waits for the end of this one. */
 	if (again)
-		queue_work(kefa_wq, work);
+		kefa_ep_kick(ep);
 }

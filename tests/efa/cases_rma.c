@@ -74,23 +74,63 @@ static void et_rma(struct et *t)
 			       (SZ_1M - 777 + 777) & 0xff));
 }
 
-/* Local memory in many pieces: a work request each, or too many of them. */
+#define ET_PIECES	40
+#define ET_PIECE	600
+#define ET_APART	1600
+
+/* Write @seed's pattern from many pieces, with data, and read it back into them. */
+static void et_rma_apart(struct et *t, struct fid_mr *mr, struct kvec *apart, u8 seed)
+{
+	const size_t len = ET_PIECES * ET_PIECE;
+	struct fi_rma_iov rma = {
+		.addr = mr->base_addr, .len = len, .key = fi_mr_key(mr),
+	};
+	struct fi_msg_rma msg = {
+		.addr = t->a.peer, .rma_iov = &rma, .rma_iov_count = 1,
+		.context = (void *)9, .data = seed,
+	};
+	struct fi_cq_data_entry entry = { };
+	int i;
+
+	for (i = 0; i < ET_PIECES; i++)
+		et_fill(apart[i].iov_base, ET_PIECE, seed + i);
+	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.buf, 64, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, apart, ET_PIECES, len);
+	ET_EXPECT_EQ(t, fi_writemsg(t->a.ep, &msg, FI_COMPLETION | FI_REMOTE_CQ_DATA), 0);
+	/* The data comes when all of it is there, in whatever order it travelled. */
+	ET_EXPECT_EQ(t, et_wait(&t->b, &entry), 0);
+	ET_EXPECT_EQ(t, entry.data, seed);
+	for (i = 0; i < ET_PIECES; i++)
+		ET_EXPECT(t, et_filled(t->b.small + i * ET_PIECE, ET_PIECE, seed + i));
+	et_expect_rma(t, FI_WRITE);
+	for (i = 0; i < ET_PIECES; i++)
+		memset(apart[i].iov_base, 0, ET_PIECE);
+	ET_EXPECT_EQ(t, fi_readv(t->a.ep, apart, NULL, ET_PIECES, t->a.peer,
+				 mr->base_addr, fi_mr_key(mr), (void *)9), 0);
+	et_expect_rma(t, FI_READ);
+	for (i = 0; i < ET_PIECES; i++)
+		ET_EXPECT(t, et_filled(apart[i].iov_base, ET_PIECE, seed + i));
+}
+
+/* Local memory in many pieces, more than the endpoint posts at once. */
 static void et_rma_pieces(struct et *t)
 {
 	struct fid_mr *mr = et_reg(t, t->b.small, SZ_64K, ET_REMOTE);
-	struct kvec apart[17];
+	struct kvec *apart;
 	int i;
 
 	if (!mr)
 		return;
 	et_rma_at(t, mr, t->a.buf + 77, t->b.small, 5, SZ_32K);
-	for (i = 0; i < ARRAY_SIZE(apart); i++) {
-		apart[i].iov_base = t->a.small + i * 3840;
-		apart[i].iov_len = 64;
+	apart = kcalloc(ET_PIECES, sizeof(*apart), GFP_KERNEL);
+	ET_EXPECT(t, apart);
+	for (i = 0; apart && i < ET_PIECES; i++) {
+		apart[i].iov_base = t->a.small + i * ET_APART;
+		apart[i].iov_len = ET_PIECE;
 	}
-	ET_EXPECT_EQ(t, fi_readv(t->a.ep, apart, NULL, ARRAY_SIZE(apart),
-				 t->a.peer, mr->base_addr, fi_mr_key(mr),
-				 NULL), -EMSGSIZE);
+	for (i = 0; apart && i < 5; i++)
+		et_rma_apart(t, mr, apart, 10 * i);
+	kfree(apart);
 	et_dereg(t, mr);
 }
 

@@ -4,6 +4,7 @@
  * the device does with its work requests.
  */
 #include <linux/completion.h>
+#include "crew.h"
 #include "efa_scene.h"
 
 #define GAP	1024
@@ -183,26 +184,136 @@ static void parts_want_room(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* More than there will ever be room for. */
-static void parts_beyond_depth(struct kunit *test)
+/* Completes what the device has, in any order, until it has nothing more. */
+static unsigned int complete_sent(struct efa_scene *scene)
 {
-	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
-		.tx_size = 4,
-	});
-	struct kvec iov[5];
+	unsigned int n = 0;
 
-	pieces(scene, iov, 5, 10);
-	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 5, 0, 1), -EMSGSIZE);
-	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 4, 0, 1), 0);
-	while (scene->qp->nsent)
-		efake_wr_done(efake_sent(scene->qp, 0), 0);
-	efa_expect_done(test, scene, 1);
-	/* A write is copied instead. */
-	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 5, 0, 2), 0);
-	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 1);
-	efake_wr_done(efake_sent(scene->qp, 0), 0);
-	efa_expect_done(test, scene, 2);
+	for (;;) {
+		while (scene->qp->nsent) {
+			n++;
+			efake_wr_done(efake_sent(scene->qp, scene->qp->nsent - 1), 0);
+		}
+		efake_settle();
+		if (!scene->qp->nsent)
+			return n;
+	}
+}
+
+/* More pieces than are posted at once, in however few slots. */
+static const struct many {
+	const char	*desc;
+	bool		write;
+	u64		flags;
+	unsigned int	tx_size;
+	unsigned int	n;
+	unsigned int	at_once;
+} many[] = {
+	{ "read", false, 0, 64, 40, 16 },
+	{ "write", true, 0, 64, 40, 16 },
+	{ "write with data", true, FI_REMOTE_CQ_DATA, 64, 40, 16 },
+	{ "read in 4 slots", false, 0, 4, 40, 4 },
+	{ "read in 1 slot", false, 0, 1, 40, 1 },
+	{ "write with data in 1 slot", true, FI_REMOTE_CQ_DATA, 1, 40, 1 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(many, many, desc);
+
+static struct kvec many_iov[40];
+static u32 many_len[40];
+
+static void parts_many(struct kunit *test)
+{
+	const struct many *m = test->param_value;
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = m->tx_size,
+	});
+	u32 *len = many_len, done = 0;
+	bool imm = false;
+	struct efake_wr *wr;
+	struct kvec *iov = many_iov;
+	unsigned int i;
+
+	memset(many_len, 0, sizeof(many_len));
+	pieces(scene, iov, m->n, 400);
+	KUNIT_ASSERT_EQ(test, rma(scene, m->write, iov, m->n,
+				  FI_COMPLETION | m->flags, 5), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, m->at_once);
+	for (i = 0; i < m->n; i++)
+		done += 400 + i;
+	while (scene->qp->nsent) {
+		/* The youngest first: what came before it isn't in place yet. */
+		wr = efake_sent(scene->qp, scene->qp->nsent - 1);
+		for (i = 0; i < m->n && len[i]; i++)
+			;
+		KUNIT_ASSERT_LT(test, i, m->n);
+		len[i] = wr->sge[0].length;
+		imm = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+		/* What has data is the last of all. */
+		if (imm) {
+			KUNIT_EXPECT_EQ(test, scene->qp->nsent, 1);
+			KUNIT_EXPECT_EQ(test, i, m->n - 1);
+			KUNIT_EXPECT_EQ(test, wr->raddr + len[i], EFA_RADDR + done);
+		}
+		efa_expect_nothing(test, scene);
+		efake_wr_done(wr, 0);
+		efake_settle();
+	}
+	for (i = 0; i < m->n; i++)
+		done -= len[i];
+	KUNIT_EXPECT_EQ(test, done, 0);
+	KUNIT_EXPECT_EQ(test, !!m->flags, imm);
+	efa_expect_done(test, scene, 5);
 	expect_idle(test, scene);
+}
+
+static void parts_many_fail(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kvec *iov = many_iov;
+
+	pieces(scene, iov, 40, 400);
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 40, FI_COMPLETION, 1), 0);
+	efake_wr_done(efake_sent(scene->qp, 3), 7);
+	efake_settle();
+	/* Nothing more is posted of it; what is with the device is waited for. */
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 15);
+	efa_expect_nothing(test, scene);
+	complete_sent(scene);
+	efa_expect_error(test, scene, 1, EACCES, 7);
+	expect_idle(test, scene);
+}
+
+/* DMA space runs short, a post is refused, the endpoint is closed: on the way. */
+static void parts_many_short(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kvec *iov = many_iov;
+
+	pieces(scene, iov, 40, 400);
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 40, FI_COMPLETION, 1), 0);
+	scene->fake->refuse = BIT(EFAKE_DMA_MAP);
+	complete_sent(scene);
+	efa_expect_nothing(test, scene);
+	scene->fake->refuse = 0;
+	/* Nothing is outstanding that could complete. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->nsent));
+	KUNIT_EXPECT_EQ(test, complete_sent(scene), 24);
+	efa_expect_done(test, scene, 1);
+
+	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 40, FI_COMPLETION, 2), 0);
+	scene->fake->bad = 0;
+	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -ENOMEM);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	complete_sent(scene);
+	efa_expect_error(test, scene, 2, ENOMEM, 0);
+	expect_idle(test, scene);
+
+	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 40, FI_COMPLETION, 3), 0);
+	EFA_CLOSE(test, scene->ep);
+	efa_expect_error_now(test, scene, 3, ECANCELED, 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 1);
 }
 
 /* --- FI_MORE --- */
@@ -646,7 +757,9 @@ static struct kunit_case ops_cases[] = {
 	KUNIT_CASE(parts_posted),
 	KUNIT_CASE_PARAM(parts_in_any_order, order_gen_params),
 	KUNIT_CASE(parts_want_room),
-	KUNIT_CASE(parts_beyond_depth),
+	KUNIT_CASE_PARAM(parts_many, many_gen_params),
+	KUNIT_CASE(parts_many_fail),
+	KUNIT_CASE(parts_many_short),
 	KUNIT_CASE(more_is_held),
 	KUNIT_CASE(more_by_worker),
 	KUNIT_CASE(more_then_plain),

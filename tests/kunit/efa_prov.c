@@ -48,6 +48,7 @@
 #include "../../prov/efa/post.c"
 #include "../../prov/efa/progress.c"
 #include "../../prov/efa/ops.c"
+#include "../../prov/efa/rest.c"
 #include "../../prov/efa/mr.c"
 #include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"

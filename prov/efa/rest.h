@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Reads and writes of more pieces than are posted at once: rest.c. */
+#ifndef KEFA_REST_H
+#define KEFA_REST_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/uio.h>
+
+struct kefa_ep;
+struct kefa_op;
+struct kofi_req;
+
+/**
+ * struct kefa_rest - what of a read or write isn't posted yet
+ * @list: in kefa_ep.rests_free or kefa_ep.rests; kefa_ep.lock
+ * @head: the operation, which counts this as one of its parts
+ * @iter: local memory
+ * @raddr: where it begins in the peer's memory
+ * @rkey: key of the peer's memory
+ * @qpn: the peer's queue pair
+ * @qkey: key of the peer's queue pair
+ * @data: remote CQ data, for the last piece
+ * @has_data: there is some
+ */
+struct kefa_rest {
+	struct list_head	list;
+	struct kefa_op		*head;
+	struct iov_iter		iter;
+	u64			raddr;
+	u32			rkey;
+	u32			qpn;
+	u32			qkey;
+	u32			data;
+	bool			has_data;
+};
+
+int kefa_rests_init(struct kefa_ep *ep);
+void kefa_rests_fini(struct kefa_ep *ep);
+void kefa_rests_go(struct kefa_ep *ep);
+void kefa_rests_fail(struct kefa_ep *ep, int err);
+
+#endif /* KEFA_REST_H */
