@@ -330,7 +330,7 @@ ssize_t fi_cancel(struct fid *fid, void *context)
 
 	if (!fid || fid->fclass != FI_CLASS_EP)
 		return -EINVAL;
-	if (READ_ONCE(fid->node->state) == KOFI_DEAD)
+	if (kofi_fid_dead(fid))
 		return -ENODEV;
 	ep = kofi_to_ep(fid);
 	if (!ep->ops || !ep->ops->cancel)

@@ -100,7 +100,6 @@ enum kofi_state {
  * @caps: of an endpoint, as from kofi_ep_caps()
  * @held: another node that is pinned: the CQ of an allocated region
  * @device_events: an event queue that a domain was bound to; kofi_tree_lock
- * @told: events may be queued that name the object
  */
 struct kofi_node {
 	struct fid			*fid;
@@ -115,7 +114,6 @@ struct kofi_node {
 	u64				caps;
 	struct kofi_node		*held;
 	bool				device_events;
-	bool				told;
 };
 
 /**
@@ -145,16 +143,10 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 bool kofi_node_get(struct kofi_node *node);
 void kofi_node_put(struct kofi_node *node);
 void kofi_bind_free(struct kofi_bind *bind);
-bool kofi_fid_dead(const struct fid *fid);
 void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
 int kofi_tree_show(struct seq_file *s, void *unused);
-
-/* strerror.c */
-
-const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
-			  size_t len);
 
 /* debugfs.c */
 

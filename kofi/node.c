@@ -35,9 +35,6 @@ static const char * const kofi_class_names[] = {
 	[FI_CLASS_CNTR]		= "cntr",
 };
 
-/* The node of a domain whose device went away while it was being opened. */
-#define KOFI_BORN_DEAD	((struct kofi_node *)ERR_PTR(-ENODEV))
-
 /* From which states one may come to each. */
 static const u8 kofi_state_from[KOFI_STATES] = {
 	[KOFI_OPEN]	= BIT(KOFI_ENABLING),
@@ -88,7 +85,7 @@ int kofi_enter(const struct fid *fid, enum fi_class fclass)
 		return -EINVAL;
 	if (kofi_in_handler())
 		return -EDEADLK;
-	return READ_ONCE(fid->node->state) == KOFI_DEAD ? -ENODEV : 0;
+	return kofi_fid_dead(fid) ? -ENODEV : 0;
 }
 
 /**
@@ -171,18 +168,6 @@ static void kofi_node_link(struct kofi_node *node)
 }
 
 /**
- * kofi_fid_dead() - did an object's device go away?
- * @fid: the object; one that has no node yet is alive
- *
- * Context: Any.
- * Return: whether it did.
- */
-bool kofi_fid_dead(const struct fid *fid)
-{
-	return fid->node && READ_ONCE(fid->node->state) == KOFI_DEAD;
-}
-
-/**
  * kofi_node_set_state() - go from one state to another
  * @node: the node
  * @state: where to
@@ -199,15 +184,11 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 		return;
 	trace_kofi_node_state(node->id, node->fid->fclass, node->state, state);
 	WRITE_ONCE(node->state, state);
-	if (state == KOFI_DEAD && node->fid->wait)
+	if (state != KOFI_DEAD)
+		return;
+	WRITE_ONCE(node->fid->dead, true);
+	if (node->fid->wait)
 		wake_up_all(node->fid->wait);
-}
-
-static bool kofi_is_new(const struct fid *fid)
-{
-	const struct kofi_node *node = READ_ONCE(fid->node);
-
-	return !node || node == KOFI_BORN_DEAD;
 }
 
 /* Is there a function at each place of a vector? Vectors are only pointers to functions. */
@@ -257,14 +238,12 @@ static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
 int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context)
 {
-	bool born_dead;
-
 	if (!fid || !fid->ops || !fid->ops->close) {
 		pr_err("%s: opened a %s that can't be closed\n",
 		       node->reg->provider->name, kofi_class_name(fclass));
 		return -EPROTO;
 	}
-	if (!kofi_is_new(fid)) {
+	if (fid->node) {
 		pr_err("%s: opened a %s that is open already\n",
 		       node->reg->provider->name, kofi_class_name(fclass));
 		return -EPROTO;
@@ -276,13 +255,14 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 	}
 	fid->fclass = fclass;
 	fid->context = context;
+	fid->id = node->id;
 	node->fid = fid;
 
 	mutex_lock(&kofi_tree_lock);
-	born_dead = fid->node == KOFI_BORN_DEAD;
 	fid->node = node;
 	kofi_node_link(node);
-	if (born_dead || (node->parent && node->parent->state == KOFI_DEAD))
+	/* A domain's device may have gone while the domain was being opened. */
+	if (fid->dead || (node->parent && node->parent->state == KOFI_DEAD))
 		kofi_node_set_state(node, KOFI_DEAD);
 	mutex_unlock(&kofi_tree_lock);
 	trace_kofi_node_open(node->id, fclass,
@@ -329,8 +309,7 @@ static void kofi_node_gone(struct kofi_node *node)
 {
 	struct kofi_reg *reg = node->parent ? NULL : node->reg;
 
-	if (READ_ONCE(node->told))
-		kofi_forget(node);
+	kofi_forget(node);
 	kofi_unbind_all(node);
 	if (node->held)
 		kofi_node_put(node->held);
@@ -413,8 +392,9 @@ void kofi_device_removed(struct fid_domain *domain, const char *domain_name)
 
 	mutex_lock(&kofi_tree_lock);
 	node = domain->fid.node;
-	if (IS_ERR_OR_NULL(node)) {
-		domain->fid.node = KOFI_BORN_DEAD;
+	if (!node) {
+		/* kofi_node_publish() sees it. */
+		WRITE_ONCE(domain->fid.dead, true);
 	} else if (node->state != KOFI_DEAD) {
 		kofi_node_set_state(node, KOFI_DEAD);
 		list_for_each_entry(child, &node->children, sibling)

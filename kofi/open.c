@@ -109,6 +109,40 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 EXPORT_SYMBOL_NS_GPL(fi_fabric, KOFI);
 
 /**
+ * fi_eq_open() - open an event queue
+ * @fabric: the fabric
+ * @attr: what it shall be; takes the size if that was left open
+ * @eq: takes the event queue
+ * @context: the caller's
+ *
+ * fi_eq(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -FI_EBADFLAGS, -EDEADLK, -ENOMEM.
+ */
+int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
+	       struct fid_eq **eq, void *context)
+{
+	struct fid_eq *new = NULL;
+	struct kofi_node *node;
+	int ret;
+
+	if (!fabric || !attr || !eq || attr->wait_obj > FI_WAIT_UNSPEC)
+		return -EINVAL;
+	if (attr->flags & ~FI_WRITE)
+		return -FI_EBADFLAGS;
+	node = kofi_open_begin(&fabric->fid, FI_CLASS_FABRIC);
+	if (IS_ERR(node))
+		return PTR_ERR(node);
+	ret = kofi_eq_open(attr, &new);
+	ret = kofi_open_end(node, ret, new ? &new->fid : NULL, FI_CLASS_EQ, context);
+	if (!ret)
+		*eq = new;
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(fi_eq_open, KOFI);
+
+/**
  * fi_domain() - open a domain: one device's resources
  * @fabric: the fabric
  * @info: an entry of fi_getinfo()

@@ -148,6 +148,9 @@ enum fi_class {
  *	kofi_cntr_init() set it
  * @node: the core's record of the object's place and state; NULL until it was
  *	opened
+ * @id: the core's number for the object, in events, traces and debugfs; 0 until it
+ *	was opened
+ * @dead: the object's device went away; the core sets it
  */
 struct fid {
 	enum fi_class		fclass;
@@ -155,6 +158,8 @@ struct fid {
 	const struct fi_ops	*ops;
 	struct wait_queue_head	*wait;
 	struct kofi_node	*node;
+	u32			id;
+	bool			dead;
 };
 
 /**

@@ -2,7 +2,7 @@
 /* Counters: two numbers and whoever waits for them to grow. */
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include "../kofi.h"
+#include "queue.h"
 
 static struct kofi_cntr *to_kofi_cntr(struct fid_cntr *cntr)
 {

@@ -7,7 +7,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include "../kofi.h"
+#include "queue.h"
 
 #define KOFI_CQ_SIZE		1024
 #define KOFI_CQ_MAX_SIZE	65536
@@ -476,21 +476,3 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_open, KOFI_PROVIDER);
-
-/**
- * fi_cq_strerror() - say what a provider's error means
- * @cq: the completion queue
- * @prov_errno: from the error entry
- * @err_data: NULL
- * @buf: takes the text, cut to @len; or NULL
- * @len: room at @buf
- *
- * Context: Any.
- * Return: the text.
- */
-const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
-			   const void *err_data, char *buf, size_t len)
-{
-	return kofi_strerror(&cq->fid, prov_errno, buf, len);
-}
-EXPORT_SYMBOL_NS_GPL(fi_cq_strerror, KOFI);

@@ -6,7 +6,7 @@
  */
 #include <linux/slab.h>
 #include <linux/string.h>
-#include "../kofi.h"
+#include "queue.h"
 
 #define KOFI_EQ_SIZE		64
 #define KOFI_EQ_MAX_SIZE	4096
@@ -75,15 +75,6 @@ static void kofi_eq_pop(struct kofi_eq *eq, struct kofi_eq_event *event)
 		list_del_init(&event->list);
 	else
 		list_move(&event->list, &eq->room);
-}
-
-/* An event will name an object, whose close has to know. */
-static u32 kofi_eq_name(const struct fid *fid)
-{
-	if (!fid || IS_ERR_OR_NULL(fid->node))
-		return 0;
-	WRITE_ONCE(fid->node->told, true);
-	return fid->node->id;
 }
 
 static int kofi_eq_put_entry(struct fid_eq *eq, u32 what, u32 id,
@@ -248,24 +239,6 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 EXPORT_SYMBOL_NS_GPL(fi_eq_sread, KOFI);
 
 /**
- * fi_eq_strerror() - say what a provider's error means
- * @eq: the event queue
- * @prov_errno: from the error entry
- * @err_data: NULL
- * @buf: takes the text, cut to @len; or NULL
- * @len: room at @buf
- *
- * Context: Any.
- * Return: the text.
- */
-const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
-			   const void *err_data, char *buf, size_t len)
-{
-	return kofi_strerror(&eq->fid, prov_errno, buf, len);
-}
-EXPORT_SYMBOL_NS_GPL(fi_eq_strerror, KOFI);
-
-/**
  * kofi_eq_write_event() - report an event
  * @eq: the event queue
  * @event: what it is; a provider's own begin at 0x20000
@@ -282,7 +255,7 @@ int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf,
 
 	if (len != sizeof(*entry))
 		return -EINVAL;
-	return kofi_eq_put_entry(eq, event, kofi_eq_name(entry->fid), buf, len);
+	return kofi_eq_put_entry(eq, event, entry->fid ? entry->fid->id : 0, buf, len);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_event, KOFI_PROVIDER);
 
@@ -299,7 +272,7 @@ int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 	const struct kofi_eq_event event = {
 		.len	= sizeof(event.err),
 		.is_err	= true,
-		.id	= kofi_eq_name(entry->fid),
+		.id	= entry->fid ? entry->fid->id : 0,
 		.err	= *entry,
 	};
 
@@ -324,7 +297,7 @@ void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
 	struct kofi_eq_event event = {
 		.event	= what,
 		.len	= sizeof(event.device),
-		.id	= kofi_eq_name(about),
+		.id	= about->id,
 		.device	= { .fid = about, .context = about->context },
 	};
 
@@ -336,7 +309,7 @@ void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
 /**
  * kofi_eq_forget() - drop what is queued about an object that was closed
  * @fid: the event queue
- * @id: of the object's node
+ * @id: the object's
  *
  * Nobody shall read of an object that isn't there any more, and nobody needs to
  * in order to make room.
@@ -375,64 +348,34 @@ static const struct fi_ops kofi_eq_fid_ops = {
 	.close = kofi_eq_close,
 };
 
-static struct kofi_eq *kofi_eq_alloc(struct fi_eq_attr *attr)
+/**
+ * kofi_eq_open() - make an event queue, for the core to publish
+ * @attr: from fi_eq_open(); takes the size if that was left open
+ * @eq: takes the event queue
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: 0, -EINVAL for a size above the limit, -ENOMEM.
+ */
+int kofi_eq_open(struct fi_eq_attr *attr, struct fid_eq **eq)
 {
 	size_t size = attr->size ?: KOFI_EQ_SIZE, i;
-	struct kofi_eq *eq;
-
-	eq = kvzalloc(struct_size(eq, all, size), GFP_KERNEL);
-	if (!eq)
-		return NULL;
-	attr->size = size;
-	eq->eq_fid.fid.ops = &kofi_eq_fid_ops;
-	eq->attr = *attr;
-	spin_lock_init(&eq->lock);
-	INIT_LIST_HEAD(&eq->events);
-	INIT_LIST_HEAD(&eq->room);
-	for (i = 0; i < size; i++)
-		list_add(&eq->all[i].list, &eq->room);
-	kofi_notifier_init(&eq->notifier, &eq->lock,
-			   attr->handler ? kofi_eq_call : NULL);
-	return eq;
-}
-
-/**
- * fi_eq_open() - open an event queue
- * @fabric: the fabric
- * @attr: what it shall be; takes the size if that was left open
- * @eq: takes the event queue
- * @context: the caller's
- *
- * fi_eq(3).
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL, -FI_EBADFLAGS, -EDEADLK, -ENOMEM.
- */
-int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
-	       struct fid_eq **eq, void *context)
-{
-	struct kofi_node *node;
 	struct kofi_eq *new;
-	int ret;
 
-	if (!fabric || !attr || !eq || attr->wait_obj > FI_WAIT_UNSPEC ||
-	    attr->size > KOFI_EQ_MAX_SIZE)
+	if (size > KOFI_EQ_MAX_SIZE)
 		return -EINVAL;
-	if (attr->flags & ~FI_WRITE)
-		return -FI_EBADFLAGS;
-	ret = kofi_enter(&fabric->fid, FI_CLASS_FABRIC);
-	if (ret)
-		return ret;
-	node = kofi_node_alloc(fabric->fid.node);
-	if (IS_ERR(node))
-		return PTR_ERR(node);
-	new = kofi_eq_alloc(attr);
-	if (!new) {
-		kofi_node_free(node);
+	new = kvzalloc(struct_size(new, all, size), GFP_KERNEL);
+	if (!new)
 		return -ENOMEM;
-	}
-	kofi_node_publish(node, &new->eq_fid.fid, FI_CLASS_EQ, context);
+	attr->size = size;
+	new->eq_fid.fid.ops = &kofi_eq_fid_ops;
+	new->attr = *attr;
+	spin_lock_init(&new->lock);
+	INIT_LIST_HEAD(&new->events);
+	INIT_LIST_HEAD(&new->room);
+	for (i = 0; i < size; i++)
+		list_add(&new->all[i].list, &new->room);
+	kofi_notifier_init(&new->notifier, &new->lock,
+			   attr->handler ? kofi_eq_call : NULL);
 	*eq = &new->eq_fid;
 	return 0;
 }
-EXPORT_SYMBOL_NS_GPL(fi_eq_open, KOFI);

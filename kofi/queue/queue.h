@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Completion queues, counters, event queues, and the work items in which their
- * handlers run. Providers use them by <kofi/provider.h>; this is for the core.
+ * handlers run. Providers use them by <kofi/provider.h>; this is for the core. The
+ * queues know the core's objects only as far as struct fid shows them.
  */
 #ifndef KOFI_QUEUE_H
 #define KOFI_QUEUE_H
@@ -9,6 +10,18 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <kofi/provider.h>
+
+/**
+ * kofi_fid_dead() - did an object's device go away?
+ * @fid: the object
+ *
+ * Context: Any.
+ * Return: whether it did.
+ */
+static inline bool kofi_fid_dead(const struct fid *fid)
+{
+	return READ_ONCE(fid->dead);
+}
 
 /* work.c */
 
@@ -50,7 +63,7 @@ void kofi_work_stop(void);
  * @len: bytes of the entry
  * @is_err: it is for fi_eq_readerr()
  * @kept: it is a binding's, not the queue's
- * @id: of the object's node, or 0
+ * @id: fid.id of the object that it names, or 0
  * @entry: an event
  * @device: an event of a device
  * @err: an error
@@ -69,6 +82,7 @@ struct kofi_eq_event {
 	};
 };
 
+int kofi_eq_open(struct fi_eq_attr *attr, struct fid_eq **eq);
 void kofi_eq_forget(struct fid *fid, u32 id);
 void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
 		    struct fid *about, const char *domain_name);

@@ -31,8 +31,11 @@ class Layer:
 
 LAYERS = {
     "include/kofi": Layer(),
-    "kofi": Layer(("include/kofi",), provider_api=True,
+    "kofi": Layer(("include/kofi", "kofi/queue"), provider_api=True,
                   namespaces=("KOFI", "KOFI_PROVIDER")),
+    # Knows nothing of the core's objects but struct fid.
+    "kofi/queue": Layer(("include/kofi",), provider_api=True,
+                        namespaces=("KOFI", "KOFI_PROVIDER")),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
     "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
                       rdma_files=("hw.h", "hw.c", "device.c"),
@@ -119,7 +122,7 @@ def check_code(report, path, text):
         each(r"\b(?:LINUX_VERSION_CODE|KERNEL_VERSION)\b", "{} belongs in compat/")
     if where == "prov/efa" and os.path.basename(path) != "hw.c":
         each(DEVICE_CALLS, "only hw.c calls {}")
-    if where in ("include/kofi", "kofi", "samples"):
+    if where in ("include/kofi", "kofi", "kofi/queue", "samples"):
         each(VERBS_NAMES, "no verbs in " + where + ": {}")
     for line, macro, symbol, space in tree.exports(text):
         if macro == "EXPORT_SYMBOL_IF_KUNIT":

@@ -31,7 +31,9 @@ class Includes(TreeTest):
 
     def test_core(self):
         self.may("kofi/cq.c", '"kofi.h"', "<kofi/provider.h>", "<linux/slab.h>")
-        self.may("kofi/queue/cq.c", '"../kofi.h"', '"queue.h"', "<kofi/provider.h>")
+        self.may("kofi/queue/cq.c", '"queue.h"', "<kofi/provider.h>")
+        self.may("kofi/node.c", '"queue/queue.h"')
+        self.may_not("kofi/queue/cq.c", '"../kofi.h"')
         self.may_not("kofi/queue/cq.c", "<rdma/ib_verbs.h>")
         self.may_not("kofi/cq.c", "<rdma/ib_verbs.h>")
         self.may_not("kofi/cq.c", '"../prov/efa/wire.h"')
