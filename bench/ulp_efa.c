@@ -85,7 +85,7 @@ static void kbe_done(struct kb_op *op, int err)
 
 static void kbe_failed(struct fid_cq *cq)
 {
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	struct kbe_op *op;
 
 	if (fi_cq_readerr(cq, &error, 0) != 1)

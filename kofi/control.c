@@ -68,11 +68,11 @@ static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 
 static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 {
-	size_t kept = fid->fclass == FI_CLASS_DOMAIN;
 	struct kofi_bind *bind;
-	int ret;
+	LIST_HEAD(dropped);
+	int ret = 0;
 
-	bind = kzalloc(struct_size(bind, removed, kept), GFP_KERNEL);
+	bind = kzalloc(sizeof(*bind), GFP_KERNEL);
 	if (!bind)
 		return -ENOMEM;
 	if (!kofi_node_get(bfid->node)) {
@@ -82,9 +82,11 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 	bind->node = bfid->node;
 	bind->flags = flags;
 	bind->pending = true;
-	if (kept)
-		INIT_LIST_HEAD(&bind->removed->list);
-	ret = kofi_bind_record(fid->node, bind, role);
+	if (fid->fclass == FI_CLASS_DOMAIN) {
+		bind->removed = kofi_eq_reserve(sizeof(struct fi_eq_device_entry));
+		ret = bind->removed ? 0 : -ENOMEM;
+	}
+	ret = ret ?: kofi_bind_record(fid->node, bind, role);
 	if (ret) {
 		kofi_bind_free(bind);
 		return ret;
@@ -99,7 +101,8 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 	if (ret) {
 		/* The event queue may have heard of the object meanwhile. */
 		if (bfid->fclass == FI_CLASS_EQ)
-			kofi_eq_forget(bfid, fid->node->id);
+			kofi_eq_forget(bfid, fid->node->id, &dropped);
+		kofi_eq_drop(&dropped);
 		kofi_bind_free(bind);
 	}
 	return ret;

@@ -122,15 +122,15 @@ struct kofi_node {
  * @node: what is bound, pinned
  * @flags: how
  * @pending: the provider hasn't accepted it yet; kofi_tree_lock
- * @removed: a domain's, which binds an event queue: kept for the one event that
- *	must not be lost
+ * @removed: of a domain, which binds an event queue: room for the event that its device
+ *	went away, until that is written; kofi_tree_lock
  */
 struct kofi_bind {
 	struct list_head	list;
 	struct kofi_node	*node;
 	u64			flags;
 	bool			pending;
-	struct kofi_eq_event	removed[];
+	struct kofi_eq_event	*removed;
 };
 
 extern struct mutex kofi_tree_lock;

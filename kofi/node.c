@@ -280,6 +280,7 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 void kofi_bind_free(struct kofi_bind *bind)
 {
 	kofi_node_put(bind->node);
+	kofi_eq_unreserve(bind->removed);
 	kfree(bind);
 }
 
@@ -295,14 +296,16 @@ static void kofi_unbind_all(struct kofi_node *node)
 static void kofi_forget(const struct kofi_node *node)
 {
 	const struct kofi_node *fabric = node, *child;
+	LIST_HEAD(dropped);
 
 	while (fabric->parent)
 		fabric = fabric->parent;
 	mutex_lock(&kofi_tree_lock);
 	list_for_each_entry(child, &fabric->children, sibling)
 		if (child->fid->fclass == FI_CLASS_EQ)
-			kofi_eq_forget(child->fid, node->id);
+			kofi_eq_forget(child->fid, node->id, &dropped);
 	mutex_unlock(&kofi_tree_lock);
+	kofi_eq_drop(&dropped);
 }
 
 static void kofi_node_gone(struct kofi_node *node)
@@ -399,9 +402,11 @@ void kofi_device_removed(struct fid_domain *domain, const char *domain_name)
 		kofi_node_set_state(node, KOFI_DEAD);
 		list_for_each_entry(child, &node->children, sibling)
 			kofi_node_set_state(child, KOFI_DEAD);
-		list_for_each_entry(bind, &node->binds, list)
+		list_for_each_entry(bind, &node->binds, list) {
 			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED,
 				       bind->removed, &domain->fid, domain_name);
+			bind->removed = NULL;
+		}
 	}
 	mutex_unlock(&kofi_tree_lock);
 }

@@ -108,6 +108,10 @@ struct fi_eq_device_entry {
  * @data: depends on the operation
  * @err: positive errno
  * @prov_errno: the provider's, for fi_eq_strerror()
+ * @err_data: more about the error, as the provider says. On input a buffer for it
+ *	if @err_data_size isn't 0, else it will be the queue's own, which is there until
+ *	the next read of the queue
+ * @err_data_size: bytes at @err_data, on input and on output
  */
 struct fi_eq_err_entry {
 	struct fid	*fid;
@@ -115,6 +119,8 @@ struct fi_eq_err_entry {
 	u64		data;
 	int		err;
 	int		prov_errno;
+	void		*err_data;
+	size_t		err_data_size;
 };
 
 /**

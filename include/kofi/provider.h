@@ -663,8 +663,22 @@ void kofi_cntr_tell_room(struct kofi_cntr *cntr);
 
 /* eq.c */
 
-int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf,
-			size_t len);
+struct kofi_eq_event;
+
+/**
+ * typedef kofi_eq_release_t - frees what an event owns that nobody will read
+ * @entry: the queue's copy of the entry
+ *
+ * See kofi_eq_write_event().
+ */
+typedef void (*kofi_eq_release_t)(void *entry);
+
+struct kofi_eq_event *kofi_eq_reserve(size_t len);
+void kofi_eq_unreserve(struct kofi_eq_event *room);
+void kofi_eq_write_reserved(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
+			    const void *buf, size_t len, kofi_eq_release_t release);
+int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf, size_t len,
+			kofi_eq_release_t release);
 int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry);
 
 #endif /* KOFI_PROVIDER_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Event queues. They are the core's, whoever the provider is, because the one
- * event that must never be lost is the core's: each binding of a domain has room
- * of its own for the news that the device went away.
+ * Event queues. They are the core's, whoever the provider is. An event is allocated
+ * when it is written; one that must not be lost is written into room that was reserved
+ * for it before, when the object was opened or bound that it is about.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -11,26 +11,49 @@
 #define KOFI_EQ_SIZE		64
 #define KOFI_EQ_MAX_SIZE	4096
 
+/* kofi_eq_event.event of an error, for fi_eq_readerr(). */
+#define KOFI_EQ_ERROR		U32_MAX
+
+/**
+ * struct kofi_eq_event - an event in a queue, or room that is reserved for one
+ * @list: in kofi_eq.events
+ * @event: what it is, or KOFI_EQ_ERROR
+ * @id: fid.id of the object that it names, or 0
+ * @len: bytes of @entry
+ * @reserved: it doesn't count against the queue's size
+ * @release: frees what @entry owns if nobody reads it, or NULL
+ * @entry: what fi_eq_read() stores; it begins with a fid
+ */
+struct kofi_eq_event {
+	struct list_head	list;
+	u32			event;
+	u32			id;
+	size_t			len;
+	bool			reserved;
+	kofi_eq_release_t	release;
+	u8			entry[] __aligned(sizeof(u64));
+};
+
 /**
  * struct kofi_eq - an event queue
  * @eq_fid: the object
  * @attr: as opened
- * @lock: protects what follows, and every event that is in one of the lists
+ * @lock: protects what follows
  * @events: to be read
- * @room: those of @all that are in no use
+ * @used: how many of them count against the queue's size
  * @lost: an event found no room
+ * @err_data: the last error's, from fi_eq_readerr() to the next read
  * @notifier: sleepers and handler
- * @all: as many events as the queue's size says
  */
 struct kofi_eq {
 	struct fid_eq		eq_fid;
 	struct fi_eq_attr	attr;
 	spinlock_t		lock;	/* protects what follows */
 	struct list_head	events;
-	struct list_head	room;
+	size_t			used;
 	bool			lost;
+	void			*err_data;
 	struct kofi_notifier	notifier;
-	struct kofi_eq_event	all[];
 };
 
 static struct kofi_eq *to_kofi_eq(struct fid_eq *eq)
@@ -38,55 +61,68 @@ static struct kofi_eq *to_kofi_eq(struct fid_eq *eq)
 	return container_of(eq, struct kofi_eq, eq_fid);
 }
 
-static struct kofi_eq_event *kofi_eq_first(struct kofi_eq *eq,
-					   struct list_head *list)
+static struct kofi_eq_event *kofi_eq_alloc(size_t len, gfp_t gfp)
 {
-	lockdep_assert_held(&eq->lock);
-	return list_first_entry_or_null(list, struct kofi_eq_event, list);
+	struct kofi_eq_event *event;
+
+	event = kzalloc(struct_size(event, entry, len), gfp);
+	if (event)
+		event->len = len;
+	return event;
 }
 
-/* What was kept for one event isn't for others: see struct kofi_bind. */
-static int kofi_eq_put(struct kofi_eq *eq, struct kofi_eq_event *kept,
-		       const struct kofi_eq_event *from)
+/* An event that names no object has no @about, whatever its entry says. */
+static int kofi_eq_put(struct fid_eq *eq_fid, struct kofi_eq_event *room, u32 what,
+		       const struct fid *about, const void *entry, size_t len,
+		       kofi_eq_release_t release)
 {
-	struct kofi_eq_event *to;
-	bool lost;
+	struct kofi_eq_event *event = room ?: kofi_eq_alloc(len, GFP_ATOMIC);
+	struct kofi_eq *eq = to_kofi_eq(eq_fid);
+	bool full;
 
+	if (!event)
+		return -ENOMEM;
+	event->event = what;
+	event->id = about ? about->id : 0;
+	event->len = len;
+	event->release = release;
+	memcpy(event->entry, entry, len);
 	spin_lock_bh(&eq->lock);
-	to = kept ?: kofi_eq_first(eq, &eq->room);
-	lost = !to && from->event == FI_DEVICE_ARRIVED;
-	eq->lost |= lost;
-	if (to) {
-		list_del(&to->list);
-		*to = *from;
-		to->kept = kept;
-		list_add_tail(&to->list, &eq->events);
+	full = !event->reserved && eq->used >= eq->attr.size;
+	if (!full) {
+		eq->used += !event->reserved;
+		list_add_tail(&event->list, &eq->events);
 	}
 	spin_unlock_bh(&eq->lock);
-	if (to || lost)
+	if (full)
+		kfree(event);
+	else
 		kofi_notify(&eq->notifier, false);
-	return to ? 0 : -EAGAIN;
+	return full ? -EAGAIN : 0;
 }
 
-static void kofi_eq_pop(struct kofi_eq *eq, struct kofi_eq_event *event)
+/* The lists that events are in afterwards, if any, are the caller's. */
+static void kofi_eq_take(struct kofi_eq *eq, struct kofi_eq_event *event)
 {
 	lockdep_assert_held(&eq->lock);
-	if (event->kept)
-		list_del_init(&event->list);
-	else
-		list_move(&event->list, &eq->room);
+	list_del(&event->list);
+	eq->used -= !event->reserved;
 }
 
-static int kofi_eq_put_entry(struct fid_eq *eq, u32 what, u32 id,
-			     const void *buf, size_t len)
+static bool kofi_eq_is_cores(u32 what)
 {
-	struct kofi_eq_event event = { .event = what, .len = len, .id = id };
+	return what == FI_DEVICE_REMOVED || what == FI_DEVICE_ARRIVED ||
+	       what == KOFI_EQ_ERROR;
+}
 
-	if (len != sizeof(event.entry) || what == FI_DEVICE_REMOVED ||
-	    what == FI_DEVICE_ARRIVED)
-		return -EINVAL;
-	memcpy(&event.entry, buf, sizeof(event.entry));
-	return kofi_eq_put(to_kofi_eq(eq), NULL, &event);
+/* What fi_eq_readerr() gave out holds until the next read. */
+static struct kofi_eq_event *kofi_eq_read_begin(struct kofi_eq *eq)
+	__acquires(&eq->lock)
+{
+	spin_lock_bh(&eq->lock);
+	kfree(eq->err_data);
+	eq->err_data = NULL;
+	return list_first_entry_or_null(&eq->events, struct kofi_eq_event, list);
 }
 
 /**
@@ -97,12 +133,13 @@ static int kofi_eq_put_entry(struct fid_eq *eq, u32 what, u32 id,
  * @len: room at @buf
  * @flags: FI_PEEK to leave the event in the queue, or 0
  *
- * fi_eq(3).
+ * What the entry refers to that was made for this event, as fi_info of a connection
+ * request, is the caller's, but not with FI_PEEK. fi_eq(3).
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: bytes of the entry, -EAGAIN when there is none, -FI_EAVAIL when an
  * error is at the head, -FI_EOVERRUN once after events were lost,
- * -FI_ETOOSMALL, -FI_EBADFLAGS.
+ * -FI_ETOOSMALL when the entry is longer than @len and stays, -FI_EBADFLAGS.
  */
 ssize_t fi_eq_read(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 		   u64 flags)
@@ -113,24 +150,25 @@ ssize_t fi_eq_read(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
-	spin_lock_bh(&keq->lock);
-	first = kofi_eq_first(keq, &keq->events);
+	first = kofi_eq_read_begin(keq);
 	if (keq->lost) {
 		keq->lost = false;
 		ret = -FI_EOVERRUN;
 	} else if (!first) {
 		keq->notifier.armed = true;
 		ret = -EAGAIN;
-	} else if (first->is_err) {
+	} else if (first->event == KOFI_EQ_ERROR) {
 		ret = -FI_EAVAIL;
 	} else if (len < first->len) {
 		ret = -FI_ETOOSMALL;
 	} else {
 		ret = first->len;
 		*event = first->event;
-		memcpy(buf, &first->entry, first->len);
-		if (!(flags & FI_PEEK))
-			kofi_eq_pop(keq, first);
+		memcpy(buf, first->entry, first->len);
+		if (!(flags & FI_PEEK)) {
+			kofi_eq_take(keq, first);
+			kfree(first);
+		}
 	}
 	spin_unlock_bh(&keq->lock);
 	return ret;
@@ -140,7 +178,8 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_read, KOFI);
 /**
  * fi_eq_readerr() - read the error at the head
  * @eq: the event queue
- * @buf: takes it
+ * @buf: takes it; its err_data_size, and err_data if that isn't 0, count on input, see
+ *	struct fi_eq_err_entry
  * @flags: FI_PEEK to leave the error in the queue, or 0
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -151,18 +190,23 @@ ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
 		      u64 flags)
 {
 	struct kofi_eq *keq = to_kofi_eq(eq);
+	const struct fi_eq_err_entry into = *buf;
 	struct kofi_eq_event *first;
 	ssize_t ret = -EAGAIN;
 
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
-	spin_lock_bh(&keq->lock);
-	first = kofi_eq_first(keq, &keq->events);
-	if (first && first->is_err) {
-		*buf = first->err;
+	first = kofi_eq_read_begin(keq);
+	if (first && first->event == KOFI_EQ_ERROR) {
+		memcpy(buf, first->entry, sizeof(*buf));
 		ret = sizeof(*buf);
-		if (!(flags & FI_PEEK))
-			kofi_eq_pop(keq, first);
+		if (!(flags & FI_PEEK)) {
+			keq->err_data = buf->err_data;
+			kofi_eq_take(keq, first);
+			kfree(first);
+		}
+		kofi_err_data(into.err_data, into.err_data_size, &buf->err_data,
+			      &buf->err_data_size);
 	}
 	spin_unlock_bh(&keq->lock);
 	return ret;
@@ -178,17 +222,18 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_readerr, KOFI);
  * @flags: must be 0
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: bytes taken, -EAGAIN when the queue is full, -EINVAL, -FI_EBADFLAGS.
+ * Return: bytes taken, -EAGAIN when the queue is full, -ENOMEM, -EINVAL, -FI_EBADFLAGS.
  */
 ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 		    u64 flags)
 {
 	if (flags)
 		return -FI_EBADFLAGS;
-	if (!(to_kofi_eq(eq)->attr.flags & FI_WRITE))
+	if (!(to_kofi_eq(eq)->attr.flags & FI_WRITE) || len != sizeof(struct fi_eq_entry) ||
+	    kofi_eq_is_cores(event))
 		return -EINVAL;
 	/* What fid a ULP puts into its own event is its own affair. */
-	return kofi_eq_put_entry(eq, event, 0, buf, len) ?: len;
+	return kofi_eq_put(eq, NULL, event, NULL, buf, len, NULL) ?: len;
 }
 EXPORT_SYMBOL_NS_GPL(fi_eq_write, KOFI);
 
@@ -239,44 +284,102 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 EXPORT_SYMBOL_NS_GPL(fi_eq_sread, KOFI);
 
 /**
+ * kofi_eq_reserve() - reserve room for an event that must not be lost
+ * @len: bytes of its entry, at most
+ *
+ * To be used up by kofi_eq_write_reserved(), of any event queue, or freed by
+ * kofi_eq_unreserve().
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: the room, or NULL.
+ */
+struct kofi_eq_event *kofi_eq_reserve(size_t len)
+{
+	struct kofi_eq_event *room = kofi_eq_alloc(len, GFP_KERNEL);
+
+	if (room)
+		room->reserved = true;
+	return room;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_eq_reserve, KOFI_PROVIDER);
+
+/**
+ * kofi_eq_unreserve() - free room that was reserved for nothing
+ * @room: from kofi_eq_reserve(), or NULL
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_eq_unreserve(struct kofi_eq_event *room)
+{
+	kfree(room);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_eq_unreserve, KOFI_PROVIDER);
+
+/**
+ * kofi_eq_write_reserved() - report an event for which room was reserved
+ * @eq: the event queue
+ * @room: from kofi_eq_reserve(); the queue's afterwards
+ * @event: what it is
+ * @buf: the entry, as for kofi_eq_write_event()
+ * @len: its size, no more than was reserved
+ * @release: as for kofi_eq_write_event()
+ *
+ * Can't fail.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_eq_write_reserved(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
+			    const void *buf, size_t len, kofi_eq_release_t release)
+{
+	if (WARN_ON_ONCE(len > room->len))
+		len = room->len;
+	kofi_eq_put(eq, room, event, *(struct fid * const *)buf, buf, len, release);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_eq_write_reserved, KOFI_PROVIDER);
+
+/**
  * kofi_eq_write_event() - report an event
  * @eq: the event queue
  * @event: what it is; a provider's own begin at 0x20000
- * @buf: struct fi_eq_entry; its fid is an open object or NULL
+ * @buf: the entry, which begins with the fid of an open object or NULL, as struct
+ *	fi_eq_entry does
  * @len: its size
+ * @release: frees what the entry owns, or NULL
+ *
+ * What the entry owns goes to its reader. If there is none, because the object or the
+ * queue is closed before, @release is called with the queue's copy of the entry, in
+ * process context, with no lock held. Nothing is taken over on failure.
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -EAGAIN when the queue is full, -EINVAL.
+ * Return: 0, -EAGAIN when the queue is full, -ENOMEM, -EINVAL.
  */
-int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf,
-			size_t len)
+int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf, size_t len,
+			kofi_eq_release_t release)
 {
-	const struct fi_eq_entry *entry = buf;
-
-	if (len != sizeof(*entry))
+	if (len < sizeof(struct fid *) || kofi_eq_is_cores(event))
 		return -EINVAL;
-	return kofi_eq_put_entry(eq, event, entry->fid ? entry->fid->id : 0, buf, len);
+	return kofi_eq_put(eq, NULL, event, *(struct fid * const *)buf, buf, len, release);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_event, KOFI_PROVIDER);
+
+static void kofi_eq_release_err(void *entry)
+{
+	kfree(((struct fi_eq_err_entry *)entry)->err_data);
+}
 
 /**
  * kofi_eq_write_err() - report an error
  * @eq: the event queue
- * @entry: the error; its fid is an open object or NULL
+ * @entry: the error; its fid is an open object or NULL. Its err_data is NULL or from
+ *	kmalloc(), and the queue's once this succeeded
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or -EAGAIN when the queue is full.
+ * Return: 0, -EAGAIN when the queue is full, -ENOMEM.
  */
 int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 {
-	const struct kofi_eq_event event = {
-		.len	= sizeof(event.err),
-		.is_err	= true,
-		.id	= entry->fid ? entry->fid->id : 0,
-		.err	= *entry,
-	};
-
-	return kofi_eq_put(to_kofi_eq(eq), NULL, &event);
+	return kofi_eq_put(eq, NULL, KOFI_EQ_ERROR, entry->fid, entry, sizeof(*entry),
+			   kofi_eq_release_err);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_err, KOFI_PROVIDER);
 
@@ -284,48 +387,68 @@ EXPORT_SYMBOL_NS_GPL(kofi_eq_write_err, KOFI_PROVIDER);
  * kofi_eq_device() - report that a device came or went
  * @fid: the event queue
  * @what: FI_DEVICE_ARRIVED or FI_DEVICE_REMOVED
- * @kept: an event that was kept for this, or NULL to use the queue's room
+ * @room: reserved for this, or NULL: then the event is lost if the queue is full
  * @about: the fabric or domain
  * @domain_name: the device
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
+void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *room,
 		    struct fid *about, const char *domain_name)
 {
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
-	struct kofi_eq_event event = {
-		.event	= what,
-		.len	= sizeof(event.device),
-		.id	= about->id,
-		.device	= { .fid = about, .context = about->context },
-	};
+	struct fi_eq_device_entry entry = { .fid = about, .context = about->context };
 
-	strscpy(event.device.domain_name, domain_name,
-		sizeof(event.device.domain_name));
-	kofi_eq_put(eq, kept, &event);
+	strscpy(entry.domain_name, domain_name, sizeof(entry.domain_name));
+	if (!kofi_eq_put(&eq->eq_fid, room, what, about, &entry, sizeof(entry), NULL))
+		return;
+	spin_lock_bh(&eq->lock);
+	eq->lost = true;
+	spin_unlock_bh(&eq->lock);
+	kofi_notify(&eq->notifier, false);
 }
 
 /**
- * kofi_eq_forget() - drop what is queued about an object that was closed
+ * kofi_eq_forget() - take out what is queued about an object that was closed
  * @fid: the event queue
- * @id: the object's
+ * @id: fid.id of the object
+ * @dropped: takes the events, for kofi_eq_drop()
  *
  * Nobody shall read of an object that isn't there any more, and nobody needs to
  * in order to make room.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kofi_eq_forget(struct fid *fid, u32 id)
+void kofi_eq_forget(struct fid *fid, u32 id, struct list_head *dropped)
 {
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
 	struct kofi_eq_event *event, *next;
 
 	spin_lock_bh(&eq->lock);
-	list_for_each_entry_safe(event, next, &eq->events, list)
-		if (event->id == id)
-			kofi_eq_pop(eq, event);
+	list_for_each_entry_safe(event, next, &eq->events, list) {
+		if (event->id != id)
+			continue;
+		kofi_eq_take(eq, event);
+		list_add_tail(&event->list, dropped);
+	}
 	spin_unlock_bh(&eq->lock);
+}
+
+/**
+ * kofi_eq_drop() - free events that nobody will read, and what they own
+ * @dropped: the events, from kofi_eq_forget()
+ *
+ * Context: Process context, with no lock held: calls providers; sleeps.
+ */
+void kofi_eq_drop(struct list_head *dropped)
+{
+	struct kofi_eq_event *event, *next;
+
+	list_for_each_entry_safe(event, next, dropped, list) {
+		if (event->release)
+			event->release(event->entry);
+		kfree(event);
+	}
 }
 
 static void kofi_eq_call(struct kofi_notifier *notifier)
@@ -340,7 +463,9 @@ static int kofi_eq_close(struct fid *fid)
 	struct kofi_eq *eq = container_of(fid, struct kofi_eq, eq_fid.fid);
 
 	kofi_notifier_fini(&eq->notifier);
-	kvfree(eq);
+	kofi_eq_drop(&eq->events);
+	kfree(eq->err_data);
+	kfree(eq);
 	return 0;
 }
 
@@ -358,22 +483,18 @@ static const struct fi_ops kofi_eq_fid_ops = {
  */
 int kofi_eq_open(struct fi_eq_attr *attr, struct fid_eq **eq)
 {
-	size_t size = attr->size ?: KOFI_EQ_SIZE, i;
 	struct kofi_eq *new;
 
-	if (size > KOFI_EQ_MAX_SIZE)
+	if (attr->size > KOFI_EQ_MAX_SIZE)
 		return -EINVAL;
-	new = kvzalloc(struct_size(new, all, size), GFP_KERNEL);
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
-	attr->size = size;
+	attr->size = attr->size ?: KOFI_EQ_SIZE;
 	new->eq_fid.fid.ops = &kofi_eq_fid_ops;
 	new->attr = *attr;
 	spin_lock_init(&new->lock);
 	INIT_LIST_HEAD(&new->events);
-	INIT_LIST_HEAD(&new->room);
-	for (i = 0; i < size; i++)
-		list_add(&new->all[i].list, &new->room);
 	kofi_notifier_init(&new->notifier, &new->lock,
 			   attr->handler ? kofi_eq_call : NULL);
 	*eq = &new->eq_fid;

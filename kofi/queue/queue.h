@@ -8,7 +8,9 @@
 #define KOFI_QUEUE_H
 
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <kofi/provider.h>
 
 /**
@@ -21,6 +23,26 @@
 static inline bool kofi_fid_dead(const struct fid *fid)
 {
 	return READ_ONCE(fid->dead);
+}
+
+/**
+ * kofi_err_data() - hand out what a provider said about an error
+ * @buf: the reader's buffer, if @room isn't 0
+ * @room: its size, or 0: the reader gets the queue's own
+ * @data: the queue's; takes what the reader gets
+ * @size: its size; takes how much of it the reader gets
+ *
+ * fi_cq(3), fi_eq(3).
+ *
+ * Context: Under the queue's lock, which keeps @data there.
+ */
+static inline void kofi_err_data(void *buf, size_t room, void **data, size_t *size)
+{
+	if (!room)
+		return;
+	*size = min(*size, room);
+	memcpy(buf, *data, *size);
+	*data = buf;
 }
 
 /* work.c */
@@ -56,35 +78,10 @@ void kofi_work_stop(void);
 
 /* eq.c */
 
-/**
- * struct kofi_eq_event - an event in a queue, or room for one
- * @list: in kofi_eq.events or kofi_eq.room, or in none if it is kept for later
- * @event: what it is
- * @len: bytes of the entry
- * @is_err: it is for fi_eq_readerr()
- * @kept: it is a binding's, not the queue's
- * @id: fid.id of the object that it names, or 0
- * @entry: an event
- * @device: an event of a device
- * @err: an error
- */
-struct kofi_eq_event {
-	struct list_head	list;
-	u32			event;
-	u8			len;
-	bool			is_err;
-	bool			kept;
-	u32			id;
-	union {
-		struct fi_eq_entry		entry;
-		struct fi_eq_device_entry	device;
-		struct fi_eq_err_entry		err;
-	};
-};
-
 int kofi_eq_open(struct fi_eq_attr *attr, struct fid_eq **eq);
-void kofi_eq_forget(struct fid *fid, u32 id);
-void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *kept,
+void kofi_eq_forget(struct fid *fid, u32 id, struct list_head *dropped);
+void kofi_eq_drop(struct list_head *dropped);
+void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *room,
 		    struct fid *about, const char *domain_name);
 
 #endif /* KOFI_QUEUE_H */

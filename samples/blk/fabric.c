@@ -197,7 +197,7 @@ static void kb_again(struct work_struct *work)
 
 static void kb_cq_error(struct kb_queue *q)
 {
-	struct fi_cq_err_entry e;
+	struct fi_cq_err_entry e = { };
 
 	/* Whoever reads an error first has it. */
 	if (fi_cq_readerr(q->cq, &e, 0) != 1 || !e.op_context)
@@ -283,13 +283,14 @@ static void kb_gone(struct work_struct *work)
 static void kb_eq_handler(struct fid_eq *eq, void *context)
 {
 	struct fi_eq_device_entry entry;
-	struct fi_eq_err_entry error;
 	struct kb_fabric *f = context;
 	ssize_t ret;
 	u32 event;
 
 	while ((ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0)) !=
 	       -EAGAIN) {
+		struct fi_eq_err_entry error = { };
+
 		if (ret == -FI_EAVAIL)
 			fi_eq_readerr(eq, &error, 0);
 		else if (ret > 0 && event == FI_DEVICE_REMOVED)

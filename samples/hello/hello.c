@@ -47,12 +47,13 @@ struct hello {
 /* Called when there is something to read, and again only once nothing was. */
 static void hello_completed(struct fid_cq *cq, void *context)
 {
-	struct fi_cq_err_entry error;
 	struct fi_cq_msg_entry entry;
 	struct hello_op *op;
 	ssize_t ret;
 
 	while ((ret = fi_cq_read(cq, &entry, 1)) == 1 || ret == -FI_EAVAIL) {
+		struct fi_cq_err_entry error = { };
+
 		if (ret == 1) {
 			op = entry.op_context;
 			op->len = entry.len;

@@ -26,13 +26,14 @@ static void pp_eq_handler(struct fid_eq *eq, void *context)
 		struct fi_eq_entry		notify;
 		struct fi_eq_device_entry	device;
 	} entry;
-	struct fi_eq_err_entry error;
 	struct pp_session *s = context;
 	ssize_t ret;
 	u32 event;
 
 	while ((ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0)) !=
 	       -EAGAIN) {
+		struct fi_eq_err_entry error = { };
+
 		if (ret == -FI_EAVAIL) {
 			fi_eq_readerr(eq, &error, 0);
 			continue;

@@ -265,7 +265,7 @@ static int pp_completed(struct pp_session *s,
 
 static int pp_failed(struct pp_session *s)
 {
-	struct fi_cq_err_entry entry;
+	struct fi_cq_err_entry entry = { };
 	struct pp_slot *slot;
 	char text[80];
 

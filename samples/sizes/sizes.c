@@ -52,7 +52,7 @@ struct sizes {
 /* How many completions; the first that failed decides. */
 static int sz_wait(struct sizes *s, int n)
 {
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	struct fi_cq_entry entry;
 	ssize_t ret;
 

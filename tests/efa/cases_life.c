@@ -151,7 +151,7 @@ static void et_not_ready(struct et *t)
 static void et_close_busy(struct et *t)
 {
 	struct fi_cq_data_entry entry;
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	int i, recvs = 100, sends = 100, done = 0, canceled = 0;
 	ssize_t ret;
 

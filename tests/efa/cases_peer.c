@@ -103,7 +103,7 @@ static ssize_t et_throw(struct et_siege *s)
 
 static void et_besiege(struct et_siege *s)
 {
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	struct fi_cq_data_entry entry;
 	ssize_t ret;
 
@@ -137,7 +137,7 @@ static void et_check_honest(struct et_siege *s, unsigned long slot, u64 data)
 
 static void et_endure(struct et_siege *s)
 {
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	struct fi_cq_data_entry entry;
 	struct et *t = s->t;
 	ssize_t ret;

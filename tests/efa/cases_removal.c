@@ -130,7 +130,7 @@ static enum et_kind et_traffic_take(struct et_traffic *tr, void *context)
 static void et_traffic_drain(struct et_traffic *tr)
 {
 	struct fi_cq_data_entry entry;
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	enum et_kind kind;
 	ssize_t ret;
 

@@ -102,7 +102,7 @@ int et_connect(struct et_end *end, struct et_end *other)
 /* Return: 0, -ETIMEDOUT, or what the operation failed with. */
 int et_wait(struct et_end *end, struct fi_cq_data_entry *entry)
 {
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	ssize_t ret = fi_cq_sread(end->cq, entry, 1, NULL, ET_TIMEOUT);
 
 	if (ret == 1)

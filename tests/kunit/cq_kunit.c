@@ -142,7 +142,7 @@ static void cq_replenished(struct kunit *test)
 	struct cq_hungry *hungry = cq_make_hungry(test);
 	struct fi_cq_tagged_entry entry[2];
 	struct kofi_cq *cq = &hungry->cq;
-	struct fi_cq_err_entry err;
+	struct fi_cq_err_entry err = { };
 	int i;
 
 	for (i = 0; i < CQ_RESERVE; i++) {
@@ -216,7 +216,7 @@ static void cq_errors_keep_place(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
 	struct fi_cq_tagged_entry entry[4];
-	struct fi_cq_err_entry err;
+	struct fi_cq_err_entry err = { };
 	struct fid_cq *fid = &cq->cq_fid;
 
 	KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), -EAGAIN);
@@ -360,7 +360,7 @@ static void cq_model_readerr(struct kunit *test, struct kofi_cq *cq,
 			     struct cq_model *model)
 {
 	bool err = model->count && model->ring[0].err;
-	struct fi_cq_err_entry entry;
+	struct fi_cq_err_entry entry = { };
 
 	KUNIT_ASSERT_EQ(test, fi_cq_readerr(&cq->cq_fid, &entry, 0),
 			err ? 1 : -EAGAIN);

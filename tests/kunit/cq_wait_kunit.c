@@ -401,7 +401,7 @@ static void crowd_see(struct crowd *crowd, unsigned long id, bool ok)
 static void crowd_take(struct crowd *crowd,
 		       const struct fi_cq_tagged_entry *entry, ssize_t n)
 {
-	struct fi_cq_err_entry err;
+	struct fi_cq_err_entry err = { };
 	int i;
 
 	for (i = 0; i < n; i++)

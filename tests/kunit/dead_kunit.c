@@ -51,7 +51,7 @@ static void last_completions(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
 	const struct fi_cq_err_entry failed = { .err = ENODEV };
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	struct fi_cq_tagged_entry entry;
 	struct kofi_fake_set set;
 	struct kofi_cq *cq;
@@ -135,7 +135,7 @@ static void own_events_stay(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry),
 					  0), (ssize_t)sizeof(entry));
 	KUNIT_ASSERT_EQ(test, kofi_eq_write_event(eq, FI_NOTIFY, &entry,
-						  sizeof(entry)), 0);
+						  sizeof(entry), NULL), 0);
 	kofi_fake_close(test, &domain->fid);
 	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry), 0),
 			(ssize_t)sizeof(entry));
@@ -165,7 +165,7 @@ static void any_class_forgotten(struct kunit *test)
 		entry.fid = fids[i];
 		KUNIT_ASSERT_EQ(test, kofi_eq_write_event(set.eq, FI_NOTIFY,
 							  &entry,
-							  sizeof(entry)), 0);
+							  sizeof(entry), NULL), 0);
 	}
 	for (i = 0; i < ARRAY_SIZE(fids); i++) {
 		KUNIT_EXPECT_EQ(test, fi_eq_read(set.eq, &event, &entry,

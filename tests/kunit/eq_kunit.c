@@ -81,8 +81,8 @@ static void eq_user_must_not_write(struct kunit *test)
 	/* A provider may. */
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
 	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, FI_DEVICE_REMOVED, &entry,
-						  sizeof(entry)), -EINVAL);
-	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, 0, &entry, 1), -EINVAL);
+						  sizeof(entry), NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, 0, &entry, 1, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
 	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
 }
@@ -111,7 +111,7 @@ static void eq_order(struct kunit *test)
 static void eq_peek(struct kunit *test)
 {
 	struct fid_eq *eq = eq_bench(test)->eq;
-	struct fi_eq_err_entry err;
+	struct fi_eq_err_entry err = { };
 	struct fi_eq_entry entry;
 	u32 event;
 	int i;
@@ -141,7 +141,7 @@ static void eq_peek(struct kunit *test)
 static void eq_arguments(struct kunit *test)
 {
 	struct fid_eq *eq = eq_bench(test)->eq;
-	struct fi_eq_err_entry err;
+	struct fi_eq_err_entry err = { };
 	struct fi_eq_entry entry;
 	u32 event;
 
@@ -180,6 +180,180 @@ static void eq_full(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, eq_get_err(eq), 9);
 		KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
 	}
+}
+
+/* An event about a connection: longer than most, and it owns memory. */
+struct eq_cm_entry {
+	struct fid	*fid;
+	void		*owned;
+	u8		data[200];
+};
+
+static atomic_t eq_released;
+
+static void eq_release(void *entry)
+{
+	/* Providers may sleep here. */
+	might_sleep();
+	kfree(((struct eq_cm_entry *)entry)->owned);
+	atomic_inc(&eq_released);
+}
+
+static struct eq_cm_entry *eq_cm_entry(struct kunit *test, struct fid *fid, u8 fill)
+{
+	struct eq_cm_entry *entry = kunit_kzalloc(test, sizeof(*entry), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	entry->fid = fid;
+	entry->owned = kmalloc(32, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, entry->owned);
+	memset(entry->data, fill, sizeof(entry->data));
+	return entry;
+}
+
+static void eq_expect_cm(struct kunit *test, struct fid_eq *eq, u32 what, size_t len,
+			 const struct eq_cm_entry *want)
+{
+	struct eq_cm_entry got = { };
+	u32 event = 0;
+
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &got, len - 1, 0), -FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &got, sizeof(got), 0), (ssize_t)len);
+	KUNIT_EXPECT_EQ(test, event, what);
+	KUNIT_EXPECT_MEMEQ(test, &got, want, len);
+	kfree(got.owned);
+}
+
+/* Entries of several lengths; what one owns is its reader's, and isn't released. */
+static void eq_lengths(struct kunit *test)
+{
+	static const size_t lens[] = {
+		offsetof(struct eq_cm_entry, data), offsetof(struct eq_cm_entry, data[77]),
+		sizeof(struct eq_cm_entry),
+	};
+	struct fid_eq *eq = eq_bench(test)->eq;
+	struct eq_cm_entry *entry[ARRAY_SIZE(lens)];
+	int i;
+
+	atomic_set(&eq_released, 0);
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		entry[i] = eq_cm_entry(test, &eq->fid, 0x40 + i);
+		KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, 0x20000 + i, entry[i], lens[i],
+							  eq_release), 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(lens); i++)
+		eq_expect_cm(test, eq, 0x20000 + i, lens[i], entry[i]);
+	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 0);
+}
+
+/* What nobody reads is released: with the object that it is about, or with the queue. */
+static void eq_releases(struct kunit *test)
+{
+	struct eq_bench *bench = eq_bench(test);
+	struct fid_domain *domain = kofi_fake_domain(test, bench->fake, bench->fabric);
+	struct fid *about[] = { &domain->fid, NULL, &domain->fid, NULL };
+	struct eq_cm_entry *entry;
+	int i;
+
+	atomic_set(&eq_released, 0);
+	for (i = 0; i < ARRAY_SIZE(about); i++) {
+		entry = eq_cm_entry(test, about[i], i);
+		KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, FI_NOTIFY, entry,
+							  sizeof(*entry), eq_release), 0);
+	}
+	kofi_fake_close(test, &domain->fid);
+	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 2);
+	/* One that finds no room stays the writer's. */
+	for (i = 2; i < EQ_SIZE; i++)
+		KUNIT_EXPECT_EQ(test, eq_put(bench->eq, NULL, i), 0);
+	entry = eq_cm_entry(test, NULL, 0);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, FI_NOTIFY, entry, sizeof(*entry),
+						  eq_release), -EAGAIN);
+	kfree(entry->owned);
+	kofi_fake_close(test, &bench->eq->fid);
+	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 4);
+}
+
+/* What has room reserved for it comes, however full the queue is. */
+static void eq_reserved(struct kunit *test)
+{
+	struct eq_bench *bench = eq_bench(test);
+	struct fid_domain *domain = kofi_fake_domain(test, bench->fake, bench->fabric);
+	struct eq_cm_entry *connected = eq_cm_entry(test, &domain->fid, 1);
+	struct eq_cm_entry *shutdown = eq_cm_entry(test, &domain->fid, 2);
+	struct kofi_eq_event *room[3];
+	int i;
+
+	atomic_set(&eq_released, 0);
+	for (i = 0; i < ARRAY_SIZE(room); i++) {
+		room[i] = kofi_eq_reserve(sizeof(struct eq_cm_entry));
+		KUNIT_ASSERT_NOT_NULL(test, room[i]);
+	}
+	eq_fill(test, bench->eq, EQ_SIZE);
+	kofi_eq_write_reserved(bench->eq, room[0], 0x20001, connected, sizeof(*connected),
+			       eq_release);
+	kofi_eq_write_reserved(bench->eq, room[1], 0x20002, shutdown,
+			       offsetof(struct eq_cm_entry, data), eq_release);
+	eq_expect_filled(test, bench->eq, EQ_SIZE);
+	eq_expect_cm(test, bench->eq, 0x20001, sizeof(*connected), connected);
+	/* They took no room of others, and go with their object, too. */
+	eq_fill(test, bench->eq, EQ_SIZE);
+	kofi_fake_close(test, &domain->fid);
+	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 1);
+	eq_expect_filled(test, bench->eq, EQ_SIZE);
+	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
+	kofi_eq_unreserve(room[2]);
+}
+
+static int eq_put_err_data(struct fid_eq *eq, struct fid *fid, u8 fill, size_t len)
+{
+	struct fi_eq_err_entry entry = { .fid = fid, .err = EIO, .err_data_size = len };
+	int ret;
+
+	entry.err_data = kmalloc(len, GFP_KERNEL);
+	if (!entry.err_data)
+		return -ENOMEM;
+	memset(entry.err_data, fill, len);
+	ret = kofi_eq_write_err(eq, &entry);
+	if (ret)
+		kfree(entry.err_data);
+	return ret;
+}
+
+/* Into the reader's buffer as much as fits, or the queue's own until the next read. */
+static void eq_err_data(struct kunit *test)
+{
+	struct eq_bench *bench = eq_bench(test);
+	struct fid_domain *domain = kofi_fake_domain(test, bench->fake, bench->fabric);
+	struct fi_eq_err_entry err = { };
+	struct fid_eq *eq = bench->eq;
+	u8 buf[24] = { };
+	int i;
+
+	for (i = 1; i <= 4; i++)
+		KUNIT_ASSERT_EQ(test, eq_put_err_data(eq, NULL, i, 16), 0);
+	for (i = 0; i < 2; i++) {
+		err.err_data_size = 0;
+		KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, i ? 0 : FI_PEEK), sizeof(err));
+		KUNIT_ASSERT_EQ(test, err.err_data_size, 16);
+		KUNIT_EXPECT_EQ(test, ((u8 *)err.err_data)[15], 1);
+	}
+	for (i = 0; i < 2; i++) {
+		err.err_data = buf;
+		err.err_data_size = i ? sizeof(buf) : 8;
+		KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, 0), sizeof(err));
+		KUNIT_EXPECT_PTR_EQ(test, err.err_data, (void *)buf);
+		KUNIT_EXPECT_EQ(test, err.err_data_size, i ? 16 : 8);
+		KUNIT_EXPECT_EQ(test, buf[err.err_data_size - 1], 2 + i);
+		KUNIT_EXPECT_EQ(test, buf[err.err_data_size], 0);
+	}
+	/* Unread: freed with the queue, and with the object. */
+	KUNIT_ASSERT_EQ(test, eq_put_err_data(eq, &domain->fid, 5, 16), 0);
+	kofi_fake_close(test, &domain->fid);
+	err.err_data_size = 0;
+	KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, FI_PEEK), sizeof(err));
+	KUNIT_EXPECT_EQ(test, ((u8 *)err.err_data)[15], 4);
 }
 
 /* Sleepers */
@@ -451,6 +625,10 @@ static struct kunit_case eq_cases[] = {
 	KUNIT_CASE(eq_peek),
 	KUNIT_CASE(eq_arguments),
 	KUNIT_CASE(eq_full),
+	KUNIT_CASE(eq_lengths),
+	KUNIT_CASE(eq_releases),
+	KUNIT_CASE(eq_reserved),
+	KUNIT_CASE(eq_err_data),
 	KUNIT_CASE(eq_wait_timeout),
 	KUNIT_CASE(eq_wait_wakes),
 	KUNIT_CASE(eq_wait_interrupted),

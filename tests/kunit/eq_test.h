@@ -53,7 +53,7 @@ static inline int eq_put(struct fid_eq *eq, struct fid *fid, unsigned long id)
 {
 	struct fi_eq_entry entry = eq_entry(fid, id);
 
-	return kofi_eq_write_event(eq, 0x20000 + id, &entry, sizeof(entry));
+	return kofi_eq_write_event(eq, 0x20000 + id, &entry, sizeof(entry), NULL);
 }
 
 static inline int eq_put_err(struct fid_eq *eq, struct fid *fid,
@@ -86,7 +86,7 @@ static inline long eq_get(struct fid_eq *eq)
 
 static inline long eq_get_err(struct fid_eq *eq)
 {
-	struct fi_eq_err_entry err;
+	struct fi_eq_err_entry err = { };
 	ssize_t ret = fi_eq_readerr(eq, &err, 0);
 
 	if (ret < 0)

@@ -165,7 +165,7 @@ static void hand_once(struct kunit *test)
 	struct hand *hand = hand_make(test, NULL);
 	struct fi_cq_tagged_entry entry[CQ_ALL];
 	struct fid_cq *fid = &hand->cq.cq_fid;
-	struct fi_cq_err_entry err;
+	struct fi_cq_err_entry err = { };
 
 	hand_poke(test, hand);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);

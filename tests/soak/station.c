@@ -39,7 +39,7 @@ static bool soak_read(struct fid_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[SOAK_BATCH];
 	fi_addr_t src[SOAK_BATCH];
-	struct fi_cq_err_entry error;
+	struct fi_cq_err_entry error = { };
 	ssize_t i, n;
 
 	n = fi_cq_readfrom(cq, entry, SOAK_BATCH, src);
