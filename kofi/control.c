@@ -183,10 +183,30 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 }
 EXPORT_SYMBOL_NS_GPL(fi_domain_bind, KOFI);
 
-/* Whoever wants to transfer must be able to hear how it went. */
+/*
+ * What an endpoint of each type must be bound to, fi_endpoint(3), besides a queue or
+ * counter for each direction. A connected one has a peer, and no address vector.
+ */
+static const struct kofi_enable_need {
+	enum fi_class	fclass;
+	int		err;
+} kofi_enable_needs[] = {
+	[FI_EP_UNSPEC]	= { FI_CLASS_AV, -FI_ENOAV },
+	[FI_EP_MSG]	= { FI_CLASS_EQ, -FI_ENOEQ },
+	[FI_EP_DGRAM]	= { FI_CLASS_AV, -FI_ENOAV },
+	[FI_EP_RDM]	= { FI_CLASS_AV, -FI_ENOAV },
+};
+
+/* Where operations complete, if the endpoint is for any that @caps says. */
+static bool kofi_has_queue(const struct kofi_node *node, u64 cq, u64 caps)
+{
+	return !(node->caps & caps) || kofi_has_bind(node, FI_CLASS_CQ, cq) ||
+	       kofi_has_bind(node, FI_CLASS_CNTR, caps);
+}
+
 static int kofi_enable_check(const struct kofi_node *node)
 {
-	const u64 tx = FI_SEND | FI_READ | FI_WRITE;
+	const struct kofi_enable_need *need = &kofi_enable_needs[node->ep_type];
 	const struct kofi_bind *bind;
 
 	lockdep_assert_held(&kofi_tree_lock);
@@ -198,28 +218,23 @@ static int kofi_enable_check(const struct kofi_node *node)
 	list_for_each_entry(bind, &node->binds, list)
 		if (bind->pending)
 			return -EBUSY;
-	if (!kofi_has_bind(node, FI_CLASS_AV, 0))
-		return -FI_ENOAV;
-	if (node->caps & tx &&
-	    !kofi_has_bind(node, FI_CLASS_CQ, FI_TRANSMIT) &&
-	    !kofi_has_bind(node, FI_CLASS_CNTR, tx))
-		return -FI_ENOCQ;
-	if (node->caps & FI_RECV &&
-	    !kofi_has_bind(node, FI_CLASS_CQ, FI_RECV) &&
-	    !kofi_has_bind(node, FI_CLASS_CNTR, FI_RECV))
+	if (!kofi_has_bind(node, need->fclass, 0))
+		return need->err;
+	if (!kofi_has_queue(node, FI_TRANSMIT, FI_SEND | FI_READ | FI_WRITE) ||
+	    !kofi_has_queue(node, FI_RECV, FI_RECV))
 		return -FI_ENOCQ;
 	return 0;
 }
 
 /**
  * fi_enable() - have an endpoint transfer data
- * @ep: the endpoint, bound to an address vector and to a completion queue or
- *	counter for each direction that it has
+ * @ep: the endpoint, bound to a completion queue or counter for each direction that
+ *	it has, and to an address vector; a connected one to an event queue instead
  *
  * fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -FI_ENOAV, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
+ * Return: 0, -FI_ENOAV, -FI_ENOEQ, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
  * -EBUSY while something is being bound to it, -EINVAL, -EOPNOTSUPP, -EDEADLK,
  * -ENODEV, or the provider's error, after which the endpoint is as it was.
  */

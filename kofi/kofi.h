@@ -98,6 +98,7 @@ enum kofi_state {
  * @children: what was opened from it; kofi_tree_lock
  * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
  * @caps: of an endpoint, as from kofi_ep_caps()
+ * @ep_type: of an endpoint
  * @held: another node that is pinned: the CQ of an allocated region
  * @device_events: an event queue that a domain was bound to; kofi_tree_lock
  */
@@ -112,6 +113,7 @@ struct kofi_node {
 	struct list_head		children;
 	struct list_head		binds;
 	u64				caps;
+	enum fi_ep_type			ep_type;
 	struct kofi_node		*held;
 	bool				device_events;
 };

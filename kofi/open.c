@@ -275,13 +275,15 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 	int ret;
 
 	if (!domain || !info || !info->ep_attr || !info->tx_attr ||
-	    !info->rx_attr || !ep)
+	    !info->rx_attr || !ep || info->ep_attr->type > FI_EP_RDM)
 		return -EINVAL;
 	ret = KOFI_DOMAIN_OPEN(domain, endpoint, (domain, info, &new, context),
 			       new, ep, FI_CLASS_EP, context);
-	if (!ret)
-		new->fid.node->caps = kofi_ep_caps(info->caps, ~0ULL);
-	return ret;
+	if (ret)
+		return ret;
+	new->fid.node->caps = kofi_ep_caps(info->caps, ~0ULL);
+	new->fid.node->ep_type = info->ep_attr->type;
+	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(fi_endpoint, KOFI);
 

@@ -283,6 +283,31 @@ static void enable_needs(struct kunit *test)
 			!need->ret);
 }
 
+/* Who has a peer needs an event queue, who hasn't an address vector. */
+static void enable_types(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set *set = open_set(test, fake);
+	struct fi_ep_attr *attr = fake->info->ep_attr;
+	struct fid_ep *ep = NULL;
+	enum fi_ep_type type;
+
+	for (type = FI_EP_UNSPEC; type <= FI_EP_RDM; type++) {
+		const bool msg = type == FI_EP_MSG;
+
+		attr->type = type;
+		ep = kofi_fake_ep(test, fake, set->domain);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &set->cq->fid, TX | RX), 0);
+		KUNIT_EXPECT_EQ(test, fi_enable(ep), msg ? -FI_ENOEQ : -FI_ENOAV);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, msg ? &set->eq->fid : &set->av->fid, 0),
+				0);
+		KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+	}
+	attr->type = type;
+	KUNIT_EXPECT_EQ(test, fi_endpoint(set->domain, fake->info, &ep, NULL), -EINVAL);
+	attr->type = FI_EP_RDM;
+}
+
 static void enable_once(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -391,6 +416,7 @@ static struct kunit_case bind_cases[] = {
 	KUNIT_CASE(shared),
 	KUNIT_CASE(provider_refuses),
 	KUNIT_CASE_PARAM(enable_needs, need_gen_params),
+	KUNIT_CASE(enable_types),
 	KUNIT_CASE(enable_once),
 	KUNIT_CASE(enable_fails),
 	KUNIT_CASE(enabling),
