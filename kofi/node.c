@@ -374,40 +374,48 @@ int fi_close(struct fid *fid)
 }
 EXPORT_SYMBOL_NS_GPL(fi_close, KOFI);
 
+/* The objects below a dead one are dead already. No deeper than kinds of objects nest. */
+static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
+{
+	struct kofi_node *child;
+	struct kofi_bind *bind;
+
+	lockdep_assert_held(&kofi_tree_lock);
+	if (node->state == KOFI_DEAD)
+		return;
+	kofi_node_set_state(node, KOFI_DEAD);
+	list_for_each_entry(bind, &node->binds, list) {
+		if (bind->removed)
+			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED, bind->removed,
+				       node->fid, domain_name);
+		bind->removed = NULL;
+	}
+	list_for_each_entry(child, &node->children, sibling)
+		kofi_node_remove(child, domain_name);
+}
+
 /**
- * kofi_device_removed() - the device of a domain went away
- * @domain: the domain
- * @domain_name: its name, for the event
+ * kofi_device_removed() - the device of an object went away
+ * @fid: a domain, or what else the provider opened on the device without one
+ * @domain_name: the device's name, for the event
  *
- * From here on control calls on the domain and all that was opened from it return
- * -ENODEV; the event queues bound to the domain hear FI_DEVICE_REMOVED. Refusing
+ * From here on control calls on the object and all that was opened from it return
+ * -ENODEV; the event queues bound to a domain hear FI_DEVICE_REMOVED. Refusing
  * data calls and completing what is outstanding is the provider's part, and so is
  * keeping the objects until they are closed. The provider sees to it that the
- * domain's close op doesn't return meanwhile; the domain may still be in the course
+ * object's close op doesn't return meanwhile; the object may still be in the course
  * of being opened.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */
-void kofi_device_removed(struct fid_domain *domain, const char *domain_name)
+void kofi_device_removed(struct fid *fid, const char *domain_name)
 {
-	struct kofi_node *node, *child;
-	struct kofi_bind *bind;
-
 	mutex_lock(&kofi_tree_lock);
-	node = domain->fid.node;
-	if (!node) {
+	if (fid->node)
+		kofi_node_remove(fid->node, domain_name);
+	else
 		/* kofi_node_publish() sees it. */
-		WRITE_ONCE(domain->fid.dead, true);
-	} else if (node->state != KOFI_DEAD) {
-		kofi_node_set_state(node, KOFI_DEAD);
-		list_for_each_entry(child, &node->children, sibling)
-			kofi_node_set_state(child, KOFI_DEAD);
-		list_for_each_entry(bind, &node->binds, list) {
-			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED,
-				       bind->removed, &domain->fid, domain_name);
-			bind->removed = NULL;
-		}
-	}
+		WRITE_ONCE(fid->dead, true);
 	mutex_unlock(&kofi_tree_lock);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_device_removed, KOFI_PROVIDER);
@@ -440,9 +448,9 @@ void kofi_device_arrived(const struct kofi_provider *provider,
 }
 EXPORT_SYMBOL_NS_GPL(kofi_device_arrived, KOFI_PROVIDER);
 
-static void kofi_show_node(struct seq_file *s, const struct kofi_node *node,
-			   int depth)
+static void kofi_node_show(struct seq_file *s, const struct kofi_node *node, int depth)
 {
+	const struct kofi_node *child;
 	const struct kofi_bind *bind;
 
 	seq_printf(s, "%*s%s %u: %s, %u refs", depth * 2, "",
@@ -458,6 +466,8 @@ static void kofi_show_node(struct seq_file *s, const struct kofi_node *node,
 		seq_printf(s, ", %s %u", kofi_class_name(FI_CLASS_CQ),
 			   node->held->id);
 	seq_putc(s, '\n');
+	list_for_each_entry(child, &node->children, sibling)
+		kofi_node_show(s, child, depth + 1);
 }
 
 /**
@@ -470,17 +480,11 @@ static void kofi_show_node(struct seq_file *s, const struct kofi_node *node,
  */
 int kofi_tree_show(struct seq_file *s, void *unused)
 {
-	const struct kofi_node *fabric, *child, *leaf;
+	const struct kofi_node *fabric;
 
 	mutex_lock(&kofi_tree_lock);
-	list_for_each_entry(fabric, &kofi_fabrics, sibling) {
-		kofi_show_node(s, fabric, 0);
-		list_for_each_entry(child, &fabric->children, sibling) {
-			kofi_show_node(s, child, 1);
-			list_for_each_entry(leaf, &child->children, sibling)
-				kofi_show_node(s, leaf, 2);
-		}
-	}
+	list_for_each_entry(fabric, &kofi_fabrics, sibling)
+		kofi_node_show(s, fabric, 0);
 	mutex_unlock(&kofi_tree_lock);
 	return 0;
 }

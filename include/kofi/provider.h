@@ -65,7 +65,7 @@ int kofi_provider_register(u32 version, const struct kofi_provider *provider);
 int kofi_provider_deregister(const struct kofi_provider *provider);
 void kofi_device_arrived(const struct kofi_provider *provider,
 			 const char *domain_name);
-void kofi_device_removed(struct fid_domain *domain, const char *domain_name);
+void kofi_device_removed(struct fid *fid, const char *domain_name);
 
 /* match.c */
 

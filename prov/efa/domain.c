@@ -102,7 +102,7 @@ void kefa_domain_remove(struct kefa_domain *dom)
 	lockdep_assert_held(&dom->dev->lock);
 	list_for_each_entry(ep, &dom->eps, list)
 		kefa_ep_halt(ep, ENODEV);
-	kofi_device_removed(&dom->domain_fid, dom->dev->name);
+	kofi_device_removed(&dom->domain_fid.fid, dom->dev->name);
 	synchronize_rcu();
 	list_for_each_entry(ep, &dom->eps, list)
 		kefa_ep_teardown(ep);

@@ -74,7 +74,7 @@ void loop_domain_remove(struct loop_domain *dom)
 	spin_lock_bh(&loop_lock);
 	dom->gone = true;
 	spin_unlock_bh(&loop_lock);
-	kofi_device_removed(&dom->domain_fid, dom->dev->name);
+	kofi_device_removed(&dom->domain_fid.fid, dom->dev->name);
 	list_for_each_entry(ep, &dom->eps, list)
 		loop_ep_stop(ep, ENODEV);
 	queue_work(loop_wq, &dom->mr_work.work);

@@ -329,7 +329,7 @@ static void device_gone(struct kunit *test)
 	unsigned int before;
 
 	open_scene(test, scene);
-	kofi_device_removed(scene->set.domain, "fake-dev0");
+	kofi_device_removed(&scene->set.domain->fid, "fake-dev0");
 	for_each_control(control) {
 		if (control->fclass == FI_CLASS_FABRIC) {
 			EXPECT(0, control, &scene->set.fabric->fid, scene);

@@ -227,7 +227,7 @@ static void vectors_in_place(struct kunit *test)
 
 	open_ep(test, fake, &set, true);
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->msg, fake->msg_ops);
-	kofi_device_removed(set.domain, "fake-dev0");
+	kofi_device_removed(&set.domain->fid, "fake-dev0");
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->msg, fake->msg_ops);
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->tagged, fake->tagged_ops);
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->rma, fake->rma_ops);

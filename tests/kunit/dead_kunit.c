@@ -37,13 +37,48 @@ static void sleepers_wake(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test,
 			  kofi_soon(kofi_sleepers(&kofi_fake_to_cq(set.cq)->notifier.wait) == 2 &&
 				    kofi_sleepers(&kofi_fake_to_cntr(set.cntr)->wait) == 2));
-	kofi_device_removed(set.domain, "dead0");
+	kofi_device_removed(&set.domain->fid, "dead0");
 	for (i = 0; i < 2; i++) {
 		kofi_thread_join(test, &cq[i]);
 		kofi_thread_join(test, &cntr[i]);
 		KUNIT_EXPECT_EQ(test, cq[i].ret, -ENODEV);
 		KUNIT_EXPECT_EQ(test, cntr[i].ret, -ENODEV);
 	}
+}
+
+/* All that was opened from a dead object is dead, at whatever depth. */
+static void all_below(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "dead");
+	struct fi_eq_device_entry entry;
+	struct kofi_fake_set set;
+	struct fid *below[8];
+	u32 event;
+	int i;
+
+	kofi_fake_open_all(test, fake, &set);
+	below[0] = &set.domain->fid;
+	below[1] = &set.av->fid;
+	below[2] = &set.cq->fid;
+	below[3] = &set.cntr->fid;
+	below[4] = &set.ep->fid;
+	below[5] = &set.mr->fid;
+	below[6] = &set.pool_mr->fid;
+	below[7] = &set.eq->fid;
+	KUNIT_ASSERT_EQ(test, fi_domain_bind(set.domain, &set.eq->fid, 0), 0);
+	for (i = 0; i < ARRAY_SIZE(below); i++)
+		KUNIT_EXPECT_FALSE(test, below[i]->dead);
+	kofi_device_removed(&set.fabric->fid, "dead0");
+	for (i = 0; i < ARRAY_SIZE(below); i++) {
+		KUNIT_EXPECT_TRUE(test, below[i]->dead);
+		KUNIT_EXPECT_EQ(test, fi_control(below[i], FI_GETOPSFLAG, NULL), -ENODEV);
+	}
+	KUNIT_EXPECT_EQ(test, fi_domain(set.fabric, fake->info, &set.domain, NULL), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(set.eq, &event, &entry, sizeof(entry), 0),
+			(ssize_t)sizeof(entry));
+	KUNIT_EXPECT_EQ(test, event, (u32)FI_DEVICE_REMOVED);
+	KUNIT_EXPECT_PTR_EQ(test, entry.fid, below[0]);
+	KUNIT_EXPECT_EQ(test, fi_eq_read(set.eq, &event, &entry, sizeof(entry), 0), -EAGAIN);
 }
 
 /* What completes after the removal is read; only then there is nothing. */
@@ -59,7 +94,7 @@ static void last_completions(struct kunit *test)
 	kofi_fake_open_all(test, fake, &set);
 	cq = kofi_fake_to_cq(set.cq);
 	KUNIT_ASSERT_EQ(test, kofi_cq_reserve(cq), 0);
-	kofi_device_removed(set.domain, "dead0");
+	kofi_device_removed(&set.domain->fid, "dead0");
 	KUNIT_EXPECT_EQ(test, fi_cq_read(set.cq, &entry, 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(set.cq, &entry, 1, NULL, -1),
 			-ENODEV);
@@ -84,7 +119,7 @@ static void binding_the_dead(struct kunit *test)
 	struct kofi_fake_set set;
 
 	kofi_fake_open_all(test, fake, &set);
-	kofi_device_removed(set.domain, "dead0");
+	kofi_device_removed(&set.domain->fid, "dead0");
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set.ep, &set.av->fid, 0), -ENODEV);
 	KUNIT_EXPECT_EQ(test, fi_domain_bind(set.domain, &set.eq->fid, 0),
 			-ENODEV);
@@ -107,8 +142,8 @@ static void closed_before_read(struct kunit *test)
 		KUNIT_ASSERT_EQ(test,
 				fi_domain_bind(domain[i], &eq->fid, 0), 0);
 	}
-	kofi_device_removed(domain[0], "dead0");
-	kofi_device_removed(domain[1], "dead1");
+	kofi_device_removed(&domain[0]->fid, "dead0");
+	kofi_device_removed(&domain[1]->fid, "dead1");
 	kofi_fake_close(test, &domain[0]->fid);
 
 	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry), 0),
@@ -199,7 +234,7 @@ static void own_op_wakes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test,
 			  kofi_soon(kofi_sleepers(set.cq->fid.wait) &&
 				    kofi_sleepers(set.cntr->fid.wait)));
-	kofi_device_removed(set.domain, "dead0");
+	kofi_device_removed(&set.domain->fid, "dead0");
 	kofi_thread_join(test, &cq_thread);
 	kofi_thread_join(test, &cntr_thread);
 	KUNIT_EXPECT_EQ(test, cq_thread.ret, -ENODEV);
@@ -208,6 +243,7 @@ static void own_op_wakes(struct kunit *test)
 
 static struct kunit_case dead_cases[] = {
 	KUNIT_CASE(sleepers_wake),
+	KUNIT_CASE(all_below),
 	KUNIT_CASE(last_completions),
 	KUNIT_CASE(binding_the_dead),
 	KUNIT_CASE(closed_before_read),

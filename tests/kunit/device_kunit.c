@@ -32,7 +32,7 @@ static void remove_device(struct kofi_fake *fake, struct fid *fid, void *arg)
 {
 	struct fid_domain *domain = arg;
 
-	kofi_device_removed(domain ?: &kofi_fake_obj(fid)->domain, DEVICE);
+	kofi_device_removed(domain ? &domain->fid : fid, DEVICE);
 }
 
 static void remove_inside(struct kofi_fake *fake, enum kofi_fake_op op,
@@ -61,7 +61,7 @@ static void one_of_two(struct kunit *test)
 
 	near = kofi_fake_domain(test, one->fake, one->set.fabric);
 	kofi_fake_open_all(test, one->fake, &far);
-	kofi_device_removed(one->set.domain, DEVICE);
+	kofi_device_removed(&one->set.domain->fid, DEVICE);
 	expect_dead(test, &one->set.domain->fid);
 	expect_dead(test, &one->set.av->fid);
 	expect_dead(test, &one->set.cq->fid);
@@ -78,7 +78,7 @@ static void one_of_two(struct kunit *test)
 	kofi_fake_bind_ep(test, &far);
 	KUNIT_EXPECT_EQ(test, fi_enable(far.ep), 0);
 	/* The device that is gone stays gone. */
-	kofi_device_removed(one->set.domain, DEVICE);
+	kofi_device_removed(&one->set.domain->fid, DEVICE);
 	expect_dead(test, &one->set.domain->fid);
 }
 
@@ -90,7 +90,7 @@ static void zombies_close(struct kunit *test)
 
 	kofi_fake_bind_ep(test, set);
 	KUNIT_ASSERT_EQ(test, fi_enable(set->ep), 0);
-	kofi_device_removed(set->domain, DEVICE);
+	kofi_device_removed(&set->domain->fid, DEVICE);
 	KUNIT_EXPECT_EQ(test, fi_close(&set->domain->fid), -EBUSY);
 	KUNIT_EXPECT_EQ(test, fi_close(&set->cq->fid), -EBUSY);
 	KUNIT_EXPECT_EQ(test, fi_close(&set->av->fid), -EBUSY);
@@ -376,7 +376,7 @@ static void while_busy(struct kunit *test)
 		for (i = 0; i < THREADS; i++)
 			queue_work(system_unbound_wq, &stress->work[i]);
 		usleep_range(1000 + rounds * 100, 1100 + rounds * 100);
-		kofi_device_removed(scene->set.domain, DEVICE);
+		kofi_device_removed(&scene->set.domain->fid, DEVICE);
 		for (i = 0; i < THREADS; i++)
 			flush_work(&stress->work[i]);
 		KUNIT_EXPECT_EQ(test, kofi_fake_open(scene->fake), open);

@@ -57,10 +57,10 @@ static void eq_removal(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_domain_bind(domain, &bench->eq->fid, 0), 0);
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = 0;
-	kofi_device_removed(deaf, "deaf");
-	kofi_device_removed(domain, name);
+	kofi_device_removed(&deaf->fid, "deaf");
+	kofi_device_removed(&domain->fid, name);
 	/* Only the first time. */
-	kofi_device_removed(domain, name);
+	kofi_device_removed(&domain->fid, name);
 
 	KUNIT_EXPECT_EQ(test, fi_eq_read(bench->eq, &event, &entry,
 					 sizeof(struct fi_eq_entry), 0),
@@ -89,7 +89,7 @@ static void eq_removal_full(struct kunit *test)
 		domain[i] = eq_bound(test, bench);
 	eq_fill(test, bench->eq, EQ_SIZE);
 	for (i = 0; i < EQ_DOMAINS; i++)
-		kofi_device_removed(domain[i], "gone");
+		kofi_device_removed(&domain[i]->fid, "gone");
 	KUNIT_EXPECT_EQ(test, eq_put(bench->eq, NULL, 1), -EAGAIN);
 
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
@@ -138,10 +138,10 @@ static void eq_removal_unread(struct kunit *test)
 	int i;
 
 	first = eq_bound(test, bench);
-	kofi_device_removed(first, "first");
+	kofi_device_removed(&first->fid, "first");
 	for (i = 0; i < EQ_DOMAINS; i++) {
 		domain = eq_bound(test, bench);
-		kofi_device_removed(domain, "next");
+		kofi_device_removed(&domain->fid, "next");
 		eq_close(test, domain);
 	}
 	KUNIT_EXPECT_EQ(test, eq_get_removal(bench->eq, first), 0);
@@ -153,7 +153,7 @@ static void eq_removal_unread(struct kunit *test)
 static void eq_remove_in_bind(struct kofi_fake *fake, struct fid *fid,
 			      void *arg)
 {
-	kofi_device_removed(container_of(fid, struct fid_domain, fid), "gone");
+	kofi_device_removed(fid, "gone");
 	if (arg)
 		kofi_device_arrived(&fake->provider, "back");
 }
@@ -289,7 +289,7 @@ static void eq_arrival_lost(struct kunit *test)
 
 	/* A removal isn't among what can be lost. */
 	eq_fill(test, bench->eq, EQ_SIZE);
-	kofi_device_removed(domain, "gone");
+	kofi_device_removed(&domain->fid, "gone");
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
 	KUNIT_EXPECT_EQ(test, eq_get_removal(bench->eq, domain), 0);
 	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
@@ -315,7 +315,7 @@ static void eq_removal_wakes(struct kunit *test)
 
 	kofi_thread_start(test, &thread, eq_sleep, bench->eq);
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 30));
-	kofi_device_removed(domain, "gone");
+	kofi_device_removed(&domain->fid, "gone");
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, thread.ret, FI_DEVICE_REMOVED);
 	eq_close(test, domain);
@@ -360,7 +360,7 @@ static void eq_model_open(struct kunit *test, struct eq_bench *bench,
 static void eq_model_remove(struct eq_model *model,
 			    struct eq_model_domain *slot)
 {
-	kofi_device_removed(slot->domain, "gone");
+	kofi_device_removed(&slot->domain->fid, "gone");
 	if (slot->removed)
 		return;
 	slot->removed = true;
