@@ -116,6 +116,20 @@ u32 kefa_dev_vector(struct kefa_dev *dev, int cpu)
 }
 
 /**
+ * kefa_dev_name() - copy a device's name, which may be changing
+ * @dev: the device
+ * @name: takes the name
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX])
+{
+	mutex_lock(&kefa_devs_lock);
+	strscpy(name, dev->name, FI_NAME_MAX);
+	mutex_unlock(&kefa_devs_lock);
+}
+
+/**
  * kefa_dev_publish() - a device can be used
  * @dev: the device, whose reference is taken over
  *

@@ -33,7 +33,7 @@ struct dentry;
  * @end: gives it up
  * @ibdev: the device, until it is removed
  * @dma: whom DMA mappings are for; referenced
- * @name: its name; kefa_devs_lock to change
+ * @name: its name; kefa_devs_lock, but for traces: see kefa_dev_name()
  * @driver: its driver's name
  * @debugfs: its file
  * @gid: its address
@@ -95,6 +95,7 @@ void kefa_dev_put(struct kefa_dev *dev);
 struct kefa_dev *kefa_dev_find(const char *name);
 int kefa_devs_info(const char *node, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
+void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX]);
 void kefa_dev_publish(struct kefa_dev *dev);
 void kefa_dev_unlist(struct kefa_dev *dev);
 void kefa_dev_rename(struct kefa_dev *dev, const char *name);

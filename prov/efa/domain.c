@@ -97,12 +97,14 @@ static void kefa_domain_stop(struct kefa_domain *dom)
  */
 void kefa_domain_remove(struct kefa_domain *dom)
 {
+	char name[FI_NAME_MAX];
 	struct kefa_ep *ep;
 
 	lockdep_assert_held(&dom->dev->lock);
 	list_for_each_entry(ep, &dom->eps, list)
 		kefa_ep_halt(ep, ENODEV);
-	kofi_device_removed(&dom->domain_fid.fid, dom->dev->name);
+	kefa_dev_name(dom->dev, name);
+	kofi_device_removed(&dom->domain_fid.fid, name);
 	synchronize_rcu();
 	list_for_each_entry(ep, &dom->eps, list)
 		kefa_ep_teardown(ep);

@@ -4,12 +4,12 @@
  *
  * Locks, outermost first:
  *
- *   kefa_devs_lock (mutex)	device.c: which devices there are. Nothing is
- *				taken inside but memory
  *   kefa_av.lock (mutex)	one address vector: insertions and removals
  *   kefa_dev.lock (mutex)	what a device makes and unmakes by commands: all
  *				opening, closing and removal. Core calls that
  *				tell of removal are made under it
+ *   kefa_devs_lock (mutex)	dev.c: which devices there are, and their names.
+ *				Nothing is taken inside but memory
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
  *				a queue pair: posts, polls and what is outstanding
  *   kofi_cq.lock		inside: completions are written under the above
