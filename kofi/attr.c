@@ -10,7 +10,7 @@ const struct kofi_name kofi_caps[] = {
 	NAME(FI_MSG), NAME(FI_RMA), NAME(FI_TAGGED), NAME(FI_ATOMIC),
 	NAME(FI_READ), NAME(FI_WRITE), NAME(FI_RECV), NAME(FI_SEND),
 	NAME(FI_REMOTE_READ), NAME(FI_REMOTE_WRITE), NAME(FI_MULTI_RECV),
-	NAME(FI_FENCE), NAME(FI_LOCAL_COMM), NAME(FI_REMOTE_COMM),
+	NAME(FI_FENCE), NAME(FI_SOURCE_ERR), NAME(FI_LOCAL_COMM), NAME(FI_REMOTE_COMM),
 	NAME(FI_RMA_EVENT), NAME(FI_SOURCE), NAME(FI_DIRECTED_RECV), {}
 };
 
@@ -246,7 +246,8 @@ MEMBERS(mr, "fi_mr_attr",
 #define ERR(...) FIELD(fi_cq_err_entry, __VA_ARGS__)
 MEMBERS(cq_err, "fi_cq_err_entry",
 	ERR(flags, BITS, WITH(cq_flags)), ERR(len, NUM), ERR(data, NUM),
-	ERR(tag, NUM), ERR(olen, NUM), ERR(err, INT), ERR(prov_errno, INT));
+	ERR(tag, NUM), ERR(olen, NUM), ERR(err, INT), ERR(prov_errno, INT),
+	ERR(err_data_size, NUM));
 
 /**
  * kofi_field_get() - value of a field that isn't a string

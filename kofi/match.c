@@ -16,9 +16,12 @@
 #define KOFI_PRIMARY	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | \
 			 FI_DIRECTED_RECV | KOFI_MSG_DIRS | KOFI_RMA_DIRS)
 
+/* What costs something on each receive: not there unasked, though it isn't primary. */
+#define KOFI_SOURCES	(FI_SOURCE | FI_SOURCE_ERR)
+
 /* Capabilities that say nothing about the other side of an endpoint. */
 #define KOFI_RX_ONLY	(FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | \
-			 FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | \
+			 FI_MULTI_RECV | KOFI_SOURCES | FI_RMA_EVENT | \
 			 FI_DIRECTED_RECV)
 #define KOFI_TX_ONLY	(FI_SEND | FI_READ | FI_WRITE | FI_FENCE)
 
@@ -239,7 +242,7 @@ static u64 kofi_narrow_caps(u64 info_caps, u64 want, u64 have)
 
 	if (want)
 		caps = (want & have & KOFI_PRIMARY) |
-		       (free & (want | ~FI_SOURCE));
+		       (free & (want | ~KOFI_SOURCES));
 	else
 		caps = (info_caps & have & KOFI_PRIMARY) | free;
 	return kofi_both_ways(caps, have);

@@ -283,7 +283,15 @@ struct fi_cq_tagged_entry {
  * @olen: bytes that found no room, with FI_ETRUNC
  * @err: positive errno, or enum fi_errno
  * @prov_errno: the provider's, for fi_cq_strerror()
+ * @err_data: more about the error, as the provider says; the sender's address, as
+ *	fi_av_insert() takes it, with FI_EADDRNOTAVAIL of an endpoint with FI_SOURCE_ERR.
+ *	On input a buffer for it if @err_data_size isn't 0, else it will be the queue's
+ *	own, which is there until the next read of the queue
+ * @err_data_size: bytes at @err_data, on input and on output
  * @src_addr: the sender, or FI_ADDR_NOTAVAIL
+ *
+ * Set @err_data_size before each fi_cq_readerr(): what the one before left there is
+ * taken for the size of a buffer. Where several CPUs read a queue, supply one.
  */
 struct fi_cq_err_entry {
 	void		*op_context;
@@ -295,6 +303,8 @@ struct fi_cq_err_entry {
 	size_t		olen;
 	int		err;
 	int		prov_errno;
+	void		*err_data;
+	size_t		err_data_size;
 	fi_addr_t	src_addr;
 };
 
@@ -367,7 +377,8 @@ static inline ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf,
 /**
  * fi_cq_readerr() - read the error at the head
  * @cq: the completion queue
- * @buf: takes it
+ * @buf: takes it; its err_data_size, and err_data if that isn't 0, count on input, see
+ *	struct fi_cq_err_entry
  * @flags: must be 0
  *
  * Context: Data call: process or softirq context; doesn't sleep.

@@ -54,6 +54,7 @@ struct kofi_node;
 #define FI_DELIVERY_COMPLETE	BIT_ULL(28)
 #define FI_AFFINITY		BIT_ULL(29)
 #define FI_RESCAN		BIT_ULL(35)
+#define FI_SOURCE_ERR		BIT_ULL(50)
 #define FI_LOCAL_COMM		BIT_ULL(51)
 #define FI_REMOTE_COMM		BIT_ULL(52)
 #define FI_PROV_ATTR_ONLY	BIT_ULL(54)

@@ -179,7 +179,8 @@ struct fi_ops_cm {
  * @flags: operation flags
  * @defaults: the endpoint's default flags apply, too: kofi_req_flags()
  * @quiet: fi_inject() and its kin: no completion on success
- * @iter: the local buffer
+ * @iter: the local buffer; without meaning, and all zeros perhaps, with FI_PEEK or
+ *	FI_DISCARD
  * @desc: from fi_mr_desc(), one for each segment of @iter; or NULL, as may be each
  *	of them
  * @addr: the peer; for a receive it counts only with FI_DIRECTED_RECV
@@ -377,6 +378,7 @@ struct kofi_cq_slot;
  * @head: next slot to be read
  * @tail: next slot to be written
  * @signals: calls of fi_cq_signal() that no waiter has answered
+ * @err_data: the last error's, from fi_cq_readerr() to the next read
  * @room: a refused post may succeed now, and no sleeper has been told; @lock
  * @wanted: a post was refused for want of an entry, and nobody has been told since
  * @credits: entries that posts may still reserve
@@ -398,6 +400,7 @@ struct kofi_cq {
 	u32			head;
 	u32			tail;
 	u32			signals;
+	void			*err_data;
 	bool			room;
 	atomic_t		wanted;
 	atomic_t		credits;

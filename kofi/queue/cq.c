@@ -34,6 +34,17 @@ static struct kofi_cq_slot *kofi_cq_head(struct kofi_cq *cq)
 	return cq->head == cq->tail ? NULL : &cq->ring[cq->head & cq->mask];
 }
 
+/* What fi_cq_readerr() gave out holds until the next read. */
+static void kofi_cq_read_begin(struct kofi_cq *cq)
+	__acquires(&cq->lock)
+{
+	spin_lock_bh(&cq->lock);
+	if (unlikely(cq->err_data)) {
+		kfree(cq->err_data);
+		cq->err_data = NULL;
+	}
+}
+
 /* What a reader took out may be used again. */
 static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 			    unsigned int unasked)
@@ -79,7 +90,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	ssize_t n, ret;
 	u32 ready;
 
-	spin_lock_bh(&cq->lock);
+	kofi_cq_read_begin(cq);
 	ready = cq->tail - cq->head;
 	count = min_t(size_t, count, ready);
 	for (n = 0; n < count; n++) {
@@ -108,19 +119,22 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 			       struct fi_cq_err_entry *buf, u64 flags)
 {
+	const struct fi_cq_err_entry into = *buf;
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
 	struct kofi_cq_slot *slot;
 	bool unasked;
 
 	if (flags)
 		return -FI_EBADFLAGS;
-	spin_lock_bh(&cq->lock);
+	kofi_cq_read_begin(cq);
 	slot = kofi_cq_head(cq);
 	if (!slot || !slot->entry.err) {
 		spin_unlock_bh(&cq->lock);
 		return -EAGAIN;
 	}
 	*buf = slot->entry;
+	cq->err_data = buf->err_data;
+	kofi_err_data(into.err_data, into.err_data_size, &buf->err_data, &buf->err_data_size);
 	unasked = slot->unasked;
 	cq->head++;
 	spin_unlock_bh(&cq->lock);
@@ -228,6 +242,8 @@ static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *en
 		slot->entry = *entry;
 		slot->entry.err = entry->err ?: FI_EOTHER;
 		slot->unasked = unasked;
+	} else {
+		kfree(entry->err_data);
 	}
 	kofi_cq_end(cq);
 }
@@ -235,7 +251,8 @@ static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *en
 /**
  * kofi_cq_write_err() - report that an operation failed
  * @cq: the completion queue
- * @entry: the error; its err isn't 0
+ * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
+ *	queue's from here on
  *
  * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
  *
@@ -250,7 +267,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
 /**
  * kofi_cq_write_err_unasked() - report a failure of something that nobody posted
  * @cq: the completion queue
- * @entry: the error; its err isn't 0
+ * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
+ *	queue's from here on
  *
  * Uses up a kofi_cq_reserve_unasked(). kofi_cq_notify() is due after a batch.
  *
@@ -424,6 +442,10 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);
 void kofi_cq_fini(struct kofi_cq *cq)
 {
 	kofi_notifier_fini(&cq->notifier);
+	for (; cq->head != cq->tail; cq->head++)
+		if (cq->ring[cq->head & cq->mask].entry.err)
+			kfree(cq->ring[cq->head & cq->mask].entry.err_data);
+	kfree(cq->err_data);
 	kvfree(cq->ring);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_fini, KOFI_PROVIDER);

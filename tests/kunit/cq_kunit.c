@@ -212,6 +212,61 @@ static void cq_unreserve_replenishes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 }
 
+static void cq_add_err_data(struct kunit *test, struct kofi_cq *cq, u8 fill)
+{
+	struct fi_cq_err_entry entry = cq_err_entry(fill);
+
+	entry.err_data_size = 16;
+	entry.err_data = kmalloc(entry.err_data_size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, entry.err_data);
+	memset(entry.err_data, fill, entry.err_data_size);
+	KUNIT_ASSERT_EQ(test, kofi_cq_reserve(cq), 0);
+	kofi_cq_write_err(cq, &entry);
+}
+
+/*
+ * What a provider says about an error: into the reader's buffer as much as fits, or the
+ * queue's own until the next read. KASAN and kmemleak see to it that it's freed once.
+ */
+static void cq_err_data(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fid_cq *fid = &cq->cq_fid;
+	struct fi_cq_err_entry err = { };
+	struct fi_cq_tagged_entry entry;
+	u8 buf[24] = { };
+	int i;
+
+	for (i = 1; i <= 6; i++)
+		cq_add_err_data(test, cq, i);
+	for (i = 1; i <= 2; i++) {
+		err.err_data_size = 0;
+		KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), 1);
+		KUNIT_ASSERT_EQ(test, err.err_data_size, 16);
+		KUNIT_EXPECT_EQ(test, ((u8 *)err.err_data)[15], i);
+		KUNIT_EXPECT_PTR_EQ(test, cq->err_data, err.err_data);
+	}
+	for (i = 3; i <= 4; i++) {
+		err.err_data = buf;
+		err.err_data_size = i == 3 ? 8 : sizeof(buf);
+		KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), 1);
+		KUNIT_EXPECT_PTR_EQ(test, err.err_data, (void *)buf);
+		KUNIT_EXPECT_EQ(test, err.err_data_size, i == 3 ? 8 : 16);
+		KUNIT_EXPECT_EQ(test, buf[err.err_data_size - 1], i);
+		KUNIT_EXPECT_EQ(test, buf[err.err_data_size], 0);
+	}
+	/* Any read ends it. */
+	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, &entry, 1), -FI_EAVAIL);
+	KUNIT_EXPECT_NULL(test, cq->err_data);
+	/* One has been read when the queue is closed, another hasn't. */
+	err.err_data_size = 0;
+	KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), 1);
+	KUNIT_EXPECT_EQ(test, err.err_data_size, 16);
+	/* A slot that held an error says nothing of the completion in it. */
+	cq_add(test, cq, 7);
+	KUNIT_EXPECT_LE(test, sizeof(struct kofi_cq_slot), 96);
+}
+
 static void cq_errors_keep_place(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -447,6 +502,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_replenished),
 	KUNIT_CASE(cq_reserve_stays),
 	KUNIT_CASE(cq_unreserve_replenishes),
+	KUNIT_CASE(cq_err_data),
 	KUNIT_CASE(cq_errors_keep_place),
 	KUNIT_CASE(cq_error_zero),
 	KUNIT_CASE(cq_readfrom),

@@ -162,8 +162,8 @@ static void hand_poke(struct kunit *test, struct hand *hand)
 
 static void hand_once(struct kunit *test)
 {
+	static struct fi_cq_tagged_entry entry[CQ_ALL];
 	struct hand *hand = hand_make(test, NULL);
-	struct fi_cq_tagged_entry entry[CQ_ALL];
 	struct fid_cq *fid = &hand->cq.cq_fid;
 	struct fi_cq_err_entry err = { };
 

@@ -273,6 +273,7 @@ static void outlives_provider(struct kunit *test)
 #define MSG_RX		(FI_MSG | FI_RECV)
 #define RMA_TX		(FI_RMA | FI_READ | FI_WRITE)
 #define RMA_RX		(FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define SOURCES		(FI_SOURCE | FI_SOURCE_ERR)
 
 static struct kofi_fake *new_narrow(struct kunit *test)
 {
@@ -280,7 +281,7 @@ static struct kofi_fake *new_narrow(struct kunit *test)
 	struct fi_info *info = fake->info;
 
 	info->tx_attr->caps = MSG_TX | RMA_TX | FI_LOCAL_COMM | FI_REMOTE_COMM;
-	info->rx_attr->caps = MSG_RX | RMA_RX | SECONDARY | FI_SOURCE |
+	info->rx_attr->caps = MSG_RX | RMA_RX | SECONDARY | SOURCES |
 			      FI_DIRECTED_RECV;
 	info->caps = info->tx_attr->caps | info->rx_attr->caps;
 	info->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_PROV_KEY |
@@ -306,42 +307,47 @@ static const struct caps_case {
 	u64 rx;
 	u32 mr_mode;
 } caps_cases[] = {
-	/* FI_SOURCE costs, so it is there for who asks for it by name. */
+	/* Sources cost, so they are there for a caller who asks for them by name. */
 	{ "all", 0,
 	  MSG_TX | MSG_RX | RMA_TX | RMA_RX | FI_DIRECTED_RECV | SECONDARY |
-	  FI_SOURCE,
+	  SOURCES,
 	  MSG_TX | RMA_TX | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  MSG_RX | RMA_RX | FI_DIRECTED_RECV | SECONDARY | FI_SOURCE,
+	  MSG_RX | RMA_RX | FI_DIRECTED_RECV | SECONDARY | SOURCES,
 	  FI_MR_LOCAL | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR },
 	{ "messages", FI_MSG,
 	  MSG_TX | MSG_RX | SECONDARY,
 	  MSG_TX | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  MSG_RX | SECONDARY | FI_SOURCE,
+	  MSG_RX | SECONDARY | SOURCES,
 	  FI_MR_LOCAL },
 	{ "sending", FI_MSG | FI_SEND,
 	  MSG_TX | SECONDARY,
 	  MSG_TX | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  FI_MSG | FI_RECV | SECONDARY | FI_SOURCE,
+	  FI_MSG | FI_RECV | SECONDARY | SOURCES,
 	  FI_MR_LOCAL },
 	{ "messages and sources", FI_MSG | FI_SOURCE,
 	  MSG_TX | MSG_RX | SECONDARY | FI_SOURCE,
 	  MSG_TX | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  MSG_RX | SECONDARY | FI_SOURCE,
+	  MSG_RX | SECONDARY | SOURCES,
+	  FI_MR_LOCAL },
+	{ "messages and unknown sources", FI_MSG | SOURCES,
+	  MSG_TX | MSG_RX | SECONDARY | SOURCES,
+	  MSG_TX | FI_LOCAL_COMM | FI_REMOTE_COMM,
+	  MSG_RX | SECONDARY | SOURCES,
 	  FI_MR_LOCAL },
 	{ "RMA", FI_RMA,
 	  RMA_TX | RMA_RX | SECONDARY,
 	  RMA_TX | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  RMA_RX | SECONDARY | FI_SOURCE,
+	  RMA_RX | SECONDARY | SOURCES,
 	  FI_MR_LOCAL | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR },
 	{ "reading", FI_RMA | FI_READ,
 	  FI_RMA | FI_READ | SECONDARY,
 	  FI_RMA | FI_READ | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | SECONDARY | FI_SOURCE,
+	  FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | SECONDARY | SOURCES,
 	  FI_MR_LOCAL },
 	{ "being read", FI_RMA | FI_REMOTE_READ,
 	  FI_RMA | FI_REMOTE_READ | SECONDARY,
 	  FI_RMA | FI_READ | FI_WRITE | FI_LOCAL_COMM | FI_REMOTE_COMM,
-	  FI_RMA | FI_REMOTE_READ | SECONDARY | FI_SOURCE,
+	  FI_RMA | FI_REMOTE_READ | SECONDARY | SOURCES,
 	  FI_MR_LOCAL | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR },
 };
 

@@ -26,7 +26,7 @@ static const struct word {
 	BIT_OF(CAPS, FI_MULTI_RECV), BIT_OF(CAPS, FI_FENCE),
 	BIT_OF(CAPS, FI_LOCAL_COMM), BIT_OF(CAPS, FI_REMOTE_COMM),
 	BIT_OF(CAPS, FI_RMA_EVENT), BIT_OF(CAPS, FI_SOURCE),
-	BIT_OF(CAPS, FI_DIRECTED_RECV),
+	BIT_OF(CAPS, FI_DIRECTED_RECV), BIT_OF(CAPS, FI_SOURCE_ERR),
 	{ FI_TYPE_CAPS, 0, "[ ]" },
 	{ FI_TYPE_CAPS, FI_MSG | FI_SEND, "[ FI_MSG, FI_SEND ]" },
 	{ FI_TYPE_CAPS, FI_MSG | BIT_ULL(63) | BIT_ULL(62),
@@ -186,7 +186,7 @@ static struct fi_mr_attr mr = {
 
 static struct fi_cq_err_entry err = {
 	.flags = FI_RECV, .len = 921, .data = 922, .tag = 923, .olen = 924,
-	.err = FI_ETRUNC, .prov_errno = -925,
+	.err = FI_ETRUNC, .prov_errno = -925, .err_data_size = 926,
 };
 
 static struct fid fid = { .fclass = FI_CLASS_CNTR };
@@ -266,7 +266,7 @@ static const struct structure {
 	{ "cq_err_entry", FI_TYPE_CQ_ERR_ENTRY, &err, {
 		"fi_cq_err_entry:", "flags: [ FI_RECV ]", "len: 921",
 		"data: 922", "tag: 923", "olen: 924", "err: 265",
-		"prov_errno: -925" } },
+		"prov_errno: -925", "err_data_size: 926" } },
 	{ "fid", FI_TYPE_FID, &fid, { "cntr 0" } },
 };
 
