@@ -27,6 +27,7 @@ static const struct {
 	{ EDEADLK,		"would wait for itself" },
 	{ FI_ENOSYS,		"not implemented" },
 	{ FI_ENODATA,		"nothing found" },
+	{ FI_ENOMSG,		"no such message" },
 	{ FI_EPROTO,		"protocol error" },
 	{ FI_EOVERFLOW,		"value too large" },
 	{ FI_EMSGSIZE,		"message too long" },

@@ -185,6 +185,8 @@ static inline ssize_t fi_recvv(struct fid_ep *ep, const struct kvec *iov,
  * @msg: buffer, peer and context
  * @flags: operation flags; they replace the endpoint's defaults
  *
+ * FI_PEEK and FI_DISCARD need no buffer: msg_iter may then be all zeros.
+ *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
  */

@@ -68,7 +68,7 @@ struct kofi_node;
 #define FI_DISCARD		BIT_ULL(58)	/* fi_trecvmsg() */
 #define FI_CLAIM		BIT_ULL(59)	/* fi_trecvmsg() */
 
-/* Mode bits: what a provider asks of its caller. */
+/* Mode bits: what a provider asks of its caller. See struct fi_context. */
 #define FI_CONTEXT		BIT_ULL(59)
 #define FI_MSG_PREFIX		BIT_ULL(58)
 #define FI_RX_CQ_DATA		BIT_ULL(56)
@@ -93,6 +93,26 @@ struct kofi_node;
 #define FI_ORDER_SAR		BIT_ULL(6)
 #define FI_ORDER_SAW		BIT_ULL(7)
 #define FI_ORDER_SAS		BIT_ULL(8)
+
+/**
+ * struct fi_context - room for a provider in the context of an operation, fi_getinfo(3)
+ * @internal: the provider's
+ *
+ * With FI_CONTEXT in the mode bits, the context of each operation points to one of
+ * these, or to something that begins with it, which is the provider's from the call
+ * until the operation has completed. FI_CLAIM asks for one in any case, fi_tagged(3).
+ */
+struct fi_context {
+	void *internal[4];
+};
+
+/**
+ * struct fi_context2 - the same for FI_CONTEXT2
+ * @internal: the provider's
+ */
+struct fi_context2 {
+	void *internal[8];
+};
 
 typedef u64 fi_addr_t;
 

@@ -100,6 +100,10 @@ static void loop_bad_calls(struct kunit *test)
 			-FI_EBADFLAGS);
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_MULTI_RECV),
 			-FI_EBADFLAGS);
+	/* There need be no buffer: what the provider hasn't is the flag. */
+	memset(&msg.msg_iter, 0, sizeof(msg.msg_iter));
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_PEEK), -FI_EBADFLAGS);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, 0), -EINVAL);
 	xa_init(&xa);
 	iov_iter_xarray(&msg.msg_iter, ITER_SOURCE, &xa, 0, 1);
 	KUNIT_EXPECT_EQ(test, fi_sendmsg(p->a.ep, &msg, 0), -EINVAL);
