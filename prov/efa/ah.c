@@ -46,22 +46,18 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 	return ah;
 
 err_destroy:
-	if (kefa_hw_ah_destroy(ah->ah))
-		dom->broken = true;
+	kefa_destroy_ah(&dom->refused, ah->ah);
 err_free:
 	kfree(ah);
 	return ERR_PTR(ret);
 }
 
-/* One that the device refuses to unmake is the device's loss. */
 static void kefa_ah_give_back(struct kefa_ah *ah)
 {
 	struct kefa_dev *dev = ah->dom->dev;
-	int ret = kefa_hw_ah_destroy(ah->ah);
+	int ret = kefa_destroy_ah(&ah->dom->refused, ah->ah);
 
 	trace_kefa_ah(dev->name, ah->gid, false, ret);
-	if (ret)
-		ah->dom->broken = true;
 	ah->ah = NULL;
 }
 

@@ -58,10 +58,10 @@ static int kefa_dev_show(struct seq_file *s, void *unused)
 	struct kefa_dev *dev = s->private;
 	struct kefa_domain *dom;
 
-	seq_printf(s, "%s: gid %pI6c mtu %u rdma_read %d rdma_write %d\n",
-		   dev->name, dev->gid, dev->mtu, dev->rdma_read,
-		   dev->rdma_write);
 	kefa_dev_lock(dev);
+	seq_printf(s, "%s: gid %pI6c mtu %u rdma_read %d rdma_write %d refused %u set_aside %u\n",
+		   dev->name, dev->gid, dev->mtu, dev->rdma_read,
+		   dev->rdma_write, dev->refused, dev->set_aside);
 	list_for_each_entry(dom, &dev->domains, list)
 		kefa_show_domain(s, dom);
 	kefa_dev_unlock(dev);

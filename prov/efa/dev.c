@@ -204,15 +204,16 @@ void kefa_dev_give_up(struct kefa_dev *dev)
 }
 
 /**
- * kefa_dev_refused() - the device refused to destroy what reaches memory
- * @dev: the device; the caller marks the domain of the object as broken
+ * kefa_dev_dead() - the device's admin queue is dead
+ * @dev: the device
  *
- * A device that doesn't obey must at least not reach memory any more. Where that
- * can't be had, memory that it knows is kept, see kefa_keep().
+ * Nothing that reaches memory can be destroyed any more, so the device is kept from
+ * memory as a whole. Where that can't be had, memory that it knows is kept, see
+ * kefa_keep().
  *
  * Context: Process context, under kefa_dev.lock.
  */
-void kefa_dev_refused(struct kefa_dev *dev)
+void kefa_dev_dead(struct kefa_dev *dev)
 {
 	struct device *parent = dev->ibdev->dev.parent;
 	bool pci = parent && dev_is_pci(parent);
@@ -221,7 +222,7 @@ void kefa_dev_refused(struct kefa_dev *dev)
 	if (dev->dead)
 		return;
 	dev->dead = true;
-	dev->reaches = !pci;
+	dev->silenced = pci;
 	if (pci)
 		pci_clear_master(to_pci_dev(parent));
 	dev_warn(&dev->ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",

@@ -27,8 +27,10 @@ struct dentry;
  * @lock: see the top
  * @noio: allocation scope of who holds @lock
  * @gone: it was removed or given up; @lock
- * @dead: it refused to destroy what reaches memory; @lock
- * @reaches: and can't be kept from memory; @lock
+ * @dead: its admin queue is, so that objects can't be destroyed; @lock
+ * @silenced: and it is kept from memory; @lock
+ * @refused: objects that it refused to destroy; @lock
+ * @set_aside: those of them that are still tried again; @lock
  * @domains: open on it; @lock
  * @end: gives it up
  * @ibdev: the device, until it is removed
@@ -58,7 +60,9 @@ struct kefa_dev {
 	unsigned int			noio;
 	bool				gone;
 	bool				dead;
-	bool				reaches;
+	bool				silenced;
+	u32				refused;
+	u32				set_aside;
 	struct list_head		domains;
 	struct work_struct		end;
 	struct ib_device		*ibdev;
@@ -100,7 +104,7 @@ void kefa_dev_publish(struct kefa_dev *dev);
 void kefa_dev_unlist(struct kefa_dev *dev);
 void kefa_dev_rename(struct kefa_dev *dev, const char *name);
 void kefa_dev_give_up(struct kefa_dev *dev);
-void kefa_dev_refused(struct kefa_dev *dev);
+void kefa_dev_dead(struct kefa_dev *dev);
 
 /**
  * kefa_dev_lock() - take kefa_dev.lock

@@ -153,8 +153,14 @@ static int kefa_add(struct ib_device *ibdev)
 	dev = kefa_dev_alloc();
 	if (!dev)
 		return -ENOMEM;
-	ret = kefa_dev_read(dev, ibdev) ?: kefa_probe(dev);
+	ret = kefa_dev_read(dev, ibdev);
+	if (!ret) {
+		kefa_dev_lock(dev);
+		ret = kefa_probe(dev);
+		kefa_dev_unlock(dev);
+	}
 	if (ret) {
+		cancel_work_sync(&dev->end);
 		dev_warn(&ibdev->dev, "kofi_efa: not used: error %d\n", ret);
 		kefa_dev_put(dev);
 		return ret;

@@ -31,13 +31,14 @@ static void kefa_nothing_fini(struct kefa_domain *dom)
 {
 	dma_unmap_single(dom->dev->dma, dom->nothing_dma, PAGE_SIZE,
 			 DMA_BIDIRECTIONAL);
-	if (!dom->broken || !dom->dev->reaches)
+	if (!dom->refused.broken || dom->dev->silenced)
 		free_page((unsigned long)dom->nothing);
 }
 
 static void kefa_pd_unmake(struct kefa_domain *dom)
 {
-	if (dom->broken)
+	kefa_refused_abandon(&dom->refused);
+	if (dom->refused.broken)
 		kefa_hw_pd_abandon(dom->pd);
 	else
 		kefa_hw_pd_destroy(dom->pd);
@@ -160,6 +161,7 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		ret = -ENODEV;
 		goto err_free;
 	}
+	kefa_refused_init(&dom->refused, dom->dev);
 	ret = kefa_ahs_init(dom);
 	if (ret)
 		goto err_dev;

@@ -7,6 +7,7 @@
 #include <linux/rhashtable-types.h>
 #include <linux/workqueue.h>
 #include <kofi/provider.h>
+#include "destroy.h"
 #include "dev.h"
 #include "mrq.h"
 
@@ -25,7 +26,7 @@ enum {
  * @list: in @dev->domains; @dev->lock
  * @pd: protection domain; NULL once the device is gone
  * @gone: the device was removed; @dev->lock
- * @broken: the device refused to destroy something; @dev->lock
+ * @refused: objects that the device refused to destroy; @dev->lock
  * @eps: its endpoints; @dev->lock
  * @ahs: its address handles; @dev->lock
  * @ah_table: the same by GID; @dev->lock
@@ -45,7 +46,7 @@ struct kefa_domain {
 	struct list_head	list;
 	struct ib_pd		*pd;
 	bool			gone;
-	bool			broken;
+	struct kefa_refused	refused;
 	struct list_head	eps;
 	struct list_head	ahs;
 	struct rhashtable	ah_table;
@@ -62,18 +63,6 @@ struct kefa_domain {
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context);
 void kefa_domain_remove(struct kefa_domain *dom);
-
-/**
- * kefa_domain_refused() - the device refused to destroy an object of a domain
- * @dom: the domain, whose protection domain can't be destroyed either, then
- *
- * Context: Process context, under kefa_dev.lock.
- */
-static inline void kefa_domain_refused(struct kefa_domain *dom)
-{
-	dom->broken = true;
-	kefa_dev_refused(dom->dev);
-}
 
 static inline struct kefa_domain *to_kefa_domain(struct fid_domain *domain)
 {

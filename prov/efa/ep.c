@@ -42,7 +42,7 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 void kefa_ep_teardown(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
-	bool reaches = false;
+	bool reaches;
 	size_t lost = 0;
 
 	lockdep_assert_held(&dev->lock);
@@ -55,16 +55,12 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 		;
 	spin_unlock_bh(&ep->lock);
 
-	kefa_hw_qp_destroy(&ep->hq);
-	if (ep->hq.broken) {
-		kefa_domain_refused(ep->dom);
-		reaches = dev->reaches;
-	}
+	reaches = kefa_destroy_qp(&ep->dom->refused, &ep->hq) && !dev->silenced;
 
 	spin_lock_bh(&ep->lock);
 	if (reaches)
 		lost = kefa_ops_keep(ep);
-	kefa_ep_fail_all(ep, ep->hq.broken ? ENODEV : ep->stop_err);
+	kefa_ep_fail_all(ep, dev->dead ? ENODEV : ep->stop_err);
 	spin_unlock_bh(&ep->lock);
 	kefa_copies_fini(ep, reaches);
 	if (lost)
@@ -177,11 +173,9 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ep->hq.pd = ep->dom->pd;
 	ep->hq.event = kefa_ep_event;
 	ep->hq.arg = ep;
-	ret = kefa_hw_qp_create(&ep->hq, &attr);
+	ret = kefa_create_qp(&ep->dom->refused, &ep->hq, &attr);
 	if (ret) {
 		/* Nothing was posted, so that no memory is at stake. */
-		ep->dom->broken |= ep->hq.broken;
-		ep->hq.broken = false;
 		kefa_ops_fini(ep);
 		return ret;
 	}

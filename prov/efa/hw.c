@@ -77,21 +77,30 @@ static int kefa_hw_start(struct kefa_hw_qp *hq, u8 rnr_retry)
 			      IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
 }
 
-void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
+int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 {
-	if (ib_destroy_qp(hq->qp)) {
-		/* The completion queue is in use, then, and stays, too. */
-		hq->broken = true;
-		WRITE_ONCE(hq->cq->comp_handler, kefa_hw_no_event);
-		/* Interrupts that have found the former handler are over then. */
-		synchronize_rcu();
-		kefa_hw_forget(&hq->qp->res, hq->qp);
-		kefa_hw_forget(&hq->cq->res, hq->cq);
-		return;
-	}
+	int ret = ib_destroy_qp(hq->qp);
+
+	if (ret)
+		return ret;
 	hq->qp = NULL;
 	ib_destroy_cq(hq->cq);
 	hq->cq = NULL;
+	return 0;
+}
+
+void kefa_hw_qp_silence(struct kefa_hw_qp *hq)
+{
+	WRITE_ONCE(hq->cq->comp_handler, kefa_hw_no_event);
+	/* Interrupts that have found the former handler are over then. */
+	synchronize_rcu();
+}
+
+void kefa_hw_qp_abandon(struct kefa_hw_qp *hq)
+{
+	/* The completion queue is in use by the queue pair, and stays, too. */
+	kefa_hw_forget(&hq->qp->res, hq->qp);
+	kefa_hw_forget(&hq->cq->res, hq->cq);
 }
 
 int kefa_hw_qp_create(struct kefa_hw_qp *hq,
@@ -134,10 +143,7 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	/* The upper half of the values is for the privileged. */
 	hq->qkey = get_random_u32() & 0x7fffffff;
 	hq->qpn = hq->qp->qp_num;
-	ret = kefa_hw_start(hq, attr->rnr_retry);
-	if (ret)
-		kefa_hw_qp_destroy(hq);
-	return ret;
+	return kefa_hw_start(hq, attr->rnr_retry);
 }
 
 int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
@@ -192,11 +198,12 @@ struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
 
 int kefa_hw_ah_destroy(struct ib_ah *ah)
 {
-	int ret = rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, NULL);
+	return rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, NULL);
+}
 
-	if (ret)
-		kmemleak_not_leak(ah);
-	return ret;
+void kefa_hw_ah_abandon(struct ib_ah *ah)
+{
+	kmemleak_not_leak(ah);
 }
 
 struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)
@@ -212,9 +219,10 @@ int kefa_hw_mr_map(struct ib_mr *mr, struct scatterlist *sg, int count,
 
 int kefa_hw_mr_destroy(struct ib_mr *mr)
 {
-	int ret = ib_dereg_mr(mr);
+	return ib_dereg_mr(mr);
+}
 
-	if (ret)
-		kefa_hw_forget(&mr->res, mr);
-	return ret;
+void kefa_hw_mr_abandon(struct ib_mr *mr)
+{
+	kefa_hw_forget(&mr->res, mr);
 }

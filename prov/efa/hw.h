@@ -128,7 +128,6 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
  * @arg: its argument
  * @qpn: its number
  * @qkey: its key
- * @broken: the device refused to destroy it
  * @bad: how many work requests were posted, of a list that wasn't; under the
  *	caller's lock
  * @failed: and which one it was that failed; likewise
@@ -141,7 +140,6 @@ struct kefa_hw_qp {
 	void				*arg;
 	u32				qpn;
 	u32				qkey;
-	bool				broken;
 	unsigned int			bad;
 	const struct ib_send_wr		*failed;
 };
@@ -166,30 +164,36 @@ struct kefa_hw_qp_attr {
  * softirq context; all but the last need the caller's lock, with bottom halves off,
  * as the driver's locks are plain. All the others sleep.
  *
- * kefa_hw_pd_abandon() forgets a protection domain, as the device didn't destroy all
- * that was made in it. kefa_hw_qp_create() and kefa_hw_qp_destroy() set
- * kefa_hw_qp.broken when the device refuses to destroy the queue pair; an address
- * handle or region that it refuses to destroy is abandoned, and in the way of its
- * protection domain. kefa_hw_post_send() returns 0, or a negative errno, and
- * kefa_hw_qp.bad is how many work requests were posted; kefa_hw_poll() how many
- * completions there were, 0 at the end; kefa_hw_arm() more than 0 when there is
- * something to poll already; kefa_hw_mr_map() how many segments fit.
+ * The functions that destroy leave the object as it is when they fail, to be tried
+ * again or abandoned: that is for destroy.c. So does kefa_hw_qp_create(), if
+ * kefa_hw_qp.qp is set when it fails. An object that was abandoned is never freed, and
+ * neither is its protection domain, for kefa_hw_pd_abandon(). After
+ * kefa_hw_qp_silence() a queue pair raises no event.
+ *
+ * kefa_hw_post_send() returns 0, or a negative errno, and kefa_hw_qp.bad is how many
+ * work requests were posted; kefa_hw_poll() how many completions there were, 0 at the
+ * end; kefa_hw_arm() more than 0 when there is something to poll already;
+ * kefa_hw_mr_map() how many segments fit.
  */
 struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev);
 void kefa_hw_pd_destroy(struct ib_pd *pd);
 void kefa_hw_pd_abandon(struct ib_pd *pd);
 int kefa_hw_qp_create(struct kefa_hw_qp *hq, const struct kefa_hw_qp_attr *attr);
-void kefa_hw_qp_destroy(struct kefa_hw_qp *hq);
+int kefa_hw_qp_destroy(struct kefa_hw_qp *hq);
+void kefa_hw_qp_silence(struct kefa_hw_qp *hq);
+void kefa_hw_qp_abandon(struct kefa_hw_qp *hq);
 int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs, unsigned int count);
 int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr);
 int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
 int kefa_hw_arm(struct kefa_hw_qp *hq);
 struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid);
 int kefa_hw_ah_destroy(struct ib_ah *ah);
+void kefa_hw_ah_abandon(struct ib_ah *ah);
 struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages);
 int kefa_hw_mr_map(struct ib_mr *mr, struct scatterlist *sg, int count,
 		   unsigned int page_size);
 int kefa_hw_mr_destroy(struct ib_mr *mr);
+void kefa_hw_mr_abandon(struct ib_mr *mr);
 
 /**
  * kefa_wr_init() - prepare a work request, that is used again and again

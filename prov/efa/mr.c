@@ -99,7 +99,7 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 	size_t lost = 0;
 	unsigned int i;
 
-	if (!refused || !dom->dev->reaches)
+	if (!refused || dom->dev->silenced)
 		return;
 	for_each_sg(mr->sg, sg, mr->nents, i)
 		lost += kefa_keep(sg_phys(sg), sg->length);
@@ -413,9 +413,7 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 	list_for_each_entry(mr, &dom->mrs, list) {
 		if (!mr->fr)
 			continue;
-		ret = kefa_hw_mr_destroy(mr->fr->mr);
-		if (ret)
-			kefa_domain_refused(dom);
+		ret = kefa_destroy_mr(&dom->refused, mr->fr->mr);
 		kefa_mr_keep(mr, ret);
 		mr->fr->mr = NULL;
 	}

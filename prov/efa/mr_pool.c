@@ -52,9 +52,7 @@ int kefa_pool_drop(struct kefa_domain *dom, struct kefa_frmr *fr)
 
 	lockdep_assert_held(&dom->dev->lock);
 	if (fr->mr)
-		ret = kefa_hw_mr_destroy(fr->mr);
-	if (ret)
-		kefa_domain_refused(dom);
+		ret = kefa_destroy_mr(&dom->refused, fr->mr);
 	dom->nfrmrs--;
 	kfree(fr);
 	return ret;

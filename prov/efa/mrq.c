@@ -263,6 +263,8 @@ static void kefa_mrq_watch(struct work_struct *work)
 		kefa_dev_give_up(dom->dev);
 	else if (!dom->gone)
 		kefa_mrq_look_again(mrq);
+	if (!dom->gone)
+		kefa_refused_retry(&dom->refused);
 	kefa_dev_unlock(dom->dev);
 }
 
@@ -406,9 +408,8 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
 	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);
 	INIT_LIST_HEAD(&mrq->wanting);
-	ret = kefa_hw_qp_create(&mrq->hq, &attr);
+	ret = kefa_create_qp(&dom->refused, &mrq->hq, &attr);
 	if (ret) {
-		dom->broken = mrq->hq.broken;
 		kofi_work_fini(&mrq->work);
 		return ret;
 	}
@@ -442,9 +443,7 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 	while (kefa_mrq_poll(mrq))
 		;
 	spin_unlock_bh(&mrq->lock);
-	kefa_hw_qp_destroy(&mrq->hq);
-	if (mrq->hq.broken)
-		kefa_domain_refused(dom);
+	kefa_destroy_qp(&dom->refused, &mrq->hq);
 }
 
 /**

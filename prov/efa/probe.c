@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
+#include "destroy.h"
 #include "dev.h"
 
 /* Some devices are said to drop what they send to themselves. */
@@ -26,7 +27,7 @@
  * @dma: its DMA address
  * @id: of the last work request
  * @made: @hq is to be unmade
- * @broken: the device refused to unmake something
+ * @refused: what the device refused to destroy
  */
 struct kefa_probe {
 	struct kefa_dev		*dev;
@@ -39,7 +40,7 @@ struct kefa_probe {
 	dma_addr_t		dma;
 	u64			id;
 	bool			made;
-	bool			broken;
+	struct kefa_refused	refused;
 };
 
 static void kefa_probe_event(void *arg)
@@ -130,20 +131,20 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 
 	probe->hq.pd = probe->pd;
 	probe->hq.event = kefa_probe_event;
-	return kefa_hw_qp_create(&probe->hq, &attr);
+	return kefa_create_qp(&probe->refused, &probe->hq, &attr);
 }
 
 /* What is missing of it is NULL or an error. */
 static void kefa_probe_close(struct kefa_probe *probe)
 {
 	if (probe->made)
-		kefa_hw_qp_destroy(&probe->hq);
-	probe->broken = probe->hq.broken;
-	if (!IS_ERR_OR_NULL(probe->mr) && kefa_hw_mr_destroy(probe->mr))
-		probe->broken = true;
-	if (!IS_ERR_OR_NULL(probe->ah) && kefa_hw_ah_destroy(probe->ah))
-		probe->broken = true;
-	if (probe->broken)
+		kefa_destroy_qp(&probe->refused, &probe->hq);
+	if (!IS_ERR_OR_NULL(probe->mr))
+		kefa_destroy_mr(&probe->refused, probe->mr);
+	if (!IS_ERR_OR_NULL(probe->ah))
+		kefa_destroy_ah(&probe->refused, probe->ah);
+	kefa_refused_abandon(&probe->refused);
+	if (probe->refused.broken)
 		kefa_hw_pd_abandon(probe->pd);
 	else
 		kefa_hw_pd_destroy(probe->pd);
@@ -174,15 +175,14 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 	if (!ret)
 		kefa_probe_run(probe);
 	kefa_probe_close(probe);
-	/* It would give nothing back that is made in earnest, either. */
-	return ret ?: probe->broken ? -ENODEV : 0;
+	return ret ?: probe->dev->dead ? -ENODEV : 0;
 }
 
 /**
  * kefa_probe() - find out what a device can do
- * @dev: the device, which nobody else uses yet
+ * @dev: the device, on which no domain is open
  *
- * Context: Process context; sleeps for some seconds at worst.
+ * Context: Process context, under kefa_dev.lock; sleeps for some seconds at worst.
  * Return: 0, or a negative errno when the device is of no use.
  */
 int kefa_probe(struct kefa_dev *dev)
@@ -190,10 +190,12 @@ int kefa_probe(struct kefa_dev *dev)
 	struct kefa_probe *probe;
 	int ret = -ENOMEM;
 
+	lockdep_assert_held(&dev->lock);
 	probe = kzalloc(sizeof(*probe), GFP_KERNEL);
 	if (!probe)
 		return -ENOMEM;
 	probe->dev = dev;
+	kefa_refused_init(&probe->refused, dev);
 	probe->page = (void *)get_zeroed_page(GFP_KERNEL);
 	if (!probe->page)
 		goto out;
@@ -205,7 +207,7 @@ int kefa_probe(struct kefa_dev *dev)
 				 DMA_BIDIRECTIONAL);
 	}
 	/* The device may still write to it. */
-	if (!probe->broken)
+	if (!probe->refused.broken || dev->silenced)
 		free_page((unsigned long)probe->page);
 out:
 	kfree(probe);

@@ -458,14 +458,17 @@ static void ah_table_full(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 }
 
-/* The device keeps one: it is lost, with the protection domain, and that's all. */
+/* The device keeps one: it is set aside, and that's all. */
 static void ah_refused(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 
-	efake_fail(scene->fake, EFAKE_AH_DESTROY, 1, -EIO);
+	scene->fake->refuse = BIT(EFAKE_AH_DESTROY);
+	scene->fake->refusal = -EIO;
 	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
-	KUNIT_EXPECT_EQ(test, handles(scene), 0);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+	KUNIT_EXPECT_EQ(test, scene->fake->dev->set_aside, 1);
+	scene->fake->refuse = 0;
 	scene->peer = efa_insert(test, scene, 2, 7);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 	efake_wr_done(efake_sent(scene->qp, 0), 0);

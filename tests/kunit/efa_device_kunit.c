@@ -19,11 +19,21 @@ static struct efake *unprobed(struct kunit *test)
 	return fake;
 }
 
+static int probe(struct efake *fake)
+{
+	int ret;
+
+	kefa_dev_lock(fake->dev);
+	ret = kefa_probe(fake->dev);
+	kefa_dev_unlock(fake->dev);
+	return ret;
+}
+
 static void probe_all(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);
 
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake->lost));
@@ -34,17 +44,17 @@ static void probe_denied(struct kunit *test)
 	struct efake *fake = unprobed(test);
 
 	fake->deny = BIT_ULL(IB_WR_RDMA_WRITE);
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
 	fake->deny = BIT_ULL(IB_WR_RDMA_READ);
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
 	fake->dev->rdma_read = false;
 	fake->dev->rdma_write = false;
 	fake->deny = BIT_ULL(IB_WR_REG_MR);
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
 }
@@ -56,7 +66,7 @@ static void probe_silence(struct kunit *test)
 	unsigned long start = jiffies;
 
 	fake->auto_tx = false;
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), 0);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
 	/* A registration, which isn't silent, a read and a write. */
@@ -66,7 +76,7 @@ static void probe_silence(struct kunit *test)
 	KUNIT_EXPECT_LT(test, jiffies - start, 10 * HZ);
 }
 
-/* A device of no use: what it keeps is lost, and the page with it. */
+/* What the device keeps is lost, and the page with it, but the device is of use. */
 static void probe_refused(struct kunit *test)
 {
 	static const enum efake_call calls[] = {
@@ -75,21 +85,35 @@ static void probe_refused(struct kunit *test)
 	struct efake *fake = unprobed(test);
 	int i;
 
+	fake->refusal = -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
 		fake->refuse = BIT(calls[i]);
-		KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -ENODEV);
-		KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 1);
+		KUNIT_EXPECT_EQ(test, probe(fake), 0);
+		KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+		KUNIT_EXPECT_EQ(test, fake->dev->refused, i + 1);
+		KUNIT_EXPECT_EQ(test, fake->dev->set_aside, 0);
 	}
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 1);
 	fake->refuse = 0;
 	efake_fail(fake, EFAKE_MR_CREATE, 1, -ENOSPC);
-	efake_fail(fake, EFAKE_AH_DESTROY, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
 	efake_fail(fake, EFAKE_AH_CREATE, 1, -ENOSPC);
-	efake_fail(fake, EFAKE_QP_DESTROY, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
 	efake_fail(fake, EFAKE_QP_START, 1, -EIO);
-	efake_fail(fake, EFAKE_QP_DESTROY, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, kefa_probe(fake->dev), -EIO);
+	KUNIT_EXPECT_EQ(test, probe(fake), -EIO);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dead);
+}
+
+/* A device whose admin queue dies is of no use. */
+static void probe_dead(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	fake->refusal = -ETIME;
+	fake->refuse = BIT(EFAKE_MR_DESTROY);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENODEV);
+	KUNIT_EXPECT_TRUE(test, fake->dev->dead);
+	efake_settle_all();
 }
 
 /* --- what is said of a device --- */
@@ -523,6 +547,7 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(probe_denied),
 	KUNIT_CASE(probe_silence),
 	KUNIT_CASE(probe_refused),
+	KUNIT_CASE(probe_dead),
 	KUNIT_CASE(info_limits),
 	KUNIT_CASE(info_devices),
 	KUNIT_CASE(info_renamed),

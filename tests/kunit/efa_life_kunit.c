@@ -172,7 +172,7 @@ static void close_refused(struct kunit *test)
 	EFA_CLOSE(test, scene->ep);
 	KUNIT_EXPECT_FALSE(test, scene->fake->master);
 	expect_tally(test, scene, tally, ENODEV, 0);
-	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->broken);
+	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->refused.broken);
 }
 
 /*
@@ -249,9 +249,11 @@ static void enable_fails_and_is_refused(struct kunit *test)
 	});
 
 	efake_fail(scene->fake, EFAKE_QP_START, 1, -EIO);
-	efake_fail(scene->fake, EFAKE_QP_DESTROY, 1, -EIO);
+	scene->fake->refuse = BIT(EFAKE_QP_DESTROY);
+	scene->fake->refusal = -EIO;
 	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -EIO);
-	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->broken);
+	KUNIT_EXPECT_EQ(test, scene->fake->dev->set_aside, 1);
+	scene->fake->refuse = 0;
 	/* That isn't the fault of the next. */
 	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
 	scene->qp = efake_last_qp(scene->fake);
@@ -276,10 +278,12 @@ static void domain_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
 					NULL), -ENOMEM);
 	efake_fail(fake, EFAKE_QP_START, 1, -EIO);
-	efake_fail(fake, EFAKE_QP_DESTROY, 1, -EIO);
+	fake->refuse = BIT(EFAKE_QP_DESTROY);
+	fake->refusal = -EIO;
 	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain,
 					NULL), -EIO);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->lost), 1);
+	fake->refuse = 0;
 }
 
 /* --- removal --- */

@@ -302,7 +302,7 @@ static void mr_stuck(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 	KUNIT_EXPECT_EQ(test, scene->fake->mrs, 0);
 	KUNIT_EXPECT_EQ(test, efa_dom(scene)->nfrmrs, 0);
-	KUNIT_EXPECT_FALSE(test, efa_dom(scene)->broken);
+	KUNIT_EXPECT_FALSE(test, efa_dom(scene)->refused.broken);
 }
 
 static void mr_stuck_and_refused(struct kunit *test)
@@ -313,7 +313,7 @@ static void mr_stuck_and_refused(struct kunit *test)
 	scene->fake->status = 2;
 	efake_fail(scene->fake, EFAKE_MR_DESTROY, 1, -ENODEV);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
-	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->broken);
+	KUNIT_EXPECT_TRUE(test, efa_dom(scene)->refused.broken);
 }
 
 /* --- without waiting --- */

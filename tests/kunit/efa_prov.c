@@ -40,6 +40,7 @@
 #include "../../prov/efa/dev.c"
 #include "../../prov/efa/probe.c"
 #include "../../prov/efa/info.c"
+#include "../../prov/efa/destroy.c"
 #include "../../prov/efa/domain.c"
 #include "../../prov/efa/ah.c"
 #include "../../prov/efa/av.c"

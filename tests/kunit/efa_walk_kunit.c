@@ -162,7 +162,13 @@ static int enable_run(struct walk *walk)
 
 static int probe_run(struct walk *walk)
 {
-	return kefa_probe(walk->probed->dev);
+	struct kefa_dev *dev = walk->probed->dev;
+	int ret;
+
+	kefa_dev_lock(dev);
+	ret = kefa_probe(dev);
+	kefa_dev_unlock(dev);
+	return ret;
 }
 
 static const struct opening openings[] = {

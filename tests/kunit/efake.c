@@ -36,7 +36,7 @@ bool efake_fails(struct efake *fake, enum efake_call call, int *err)
 	spin_lock_irqsave(&fake->lock, flags);
 	fail->count++;
 	if (fake->refuse & BIT(call)) {
-		*err = -ENODEV;
+		*err = fake->refusal ?: -ENODEV;
 		fails = true;
 	} else if (fail->nth && !--fail->nth) {
 		*err = fail->err;
@@ -164,6 +164,8 @@ static void fake_end(void *data)
 {
 	struct efake *fake = data;
 	struct kunit *test = fake->test;
+	struct efake_obj *obj;
+	struct efake_qp *qp;
 
 	if (fake->published)
 		efake_remove(fake);
@@ -173,6 +175,10 @@ static void fake_end(void *data)
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake->qps));
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake->objs));
 	KUNIT_EXPECT_EQ(test, fake->nmaps, 0);
+	list_for_each_entry(qp, &fake->broken, list)
+		KUNIT_EXPECT_TRUE(test, qp->abandoned);
+	list_for_each_entry(obj, &fake->lost, list)
+		KUNIT_EXPECT_TRUE(test, obj->abandoned);
 	fake_free(fake);
 }
 

@@ -115,6 +115,7 @@ struct efake_wr {
  * @head: next to be polled
  * @tail: next to be written
  * @armed: an event is wanted
+ * @abandoned: the provider will never destroy it
  * @access: of the last registration
  * @doorbells: lists posted
  * @events: raised
@@ -137,6 +138,7 @@ struct efake_qp {
 	unsigned int		head;
 	unsigned int		tail;
 	bool			armed;
+	bool			abandoned;
 	int			access;
 	unsigned int		doorbells;
 	unsigned int		events;
@@ -166,6 +168,7 @@ struct efake_fail {
  * @lock: protects what follows. Taken in any context
  * @fail: how calls fail
  * @refuse: calls that always fail, by BIT(enum efake_call)
+ * @refusal: with that negative errno; 0 for -ENODEV
  * @any: this call, of whatever kind, fails, counted down to it; 0 for none
  * @then: and then this one, counted from there
  * @hits: calls that failed because of these two
@@ -180,9 +183,9 @@ struct efake_fail {
  * @bounce: memory is only reached through bounce buffers
  * @missed: times that arming a queue tells of something to poll, there or not
  * @qps: queue pairs
- * @broken: those that weren't destroyed when they should have been
+ * @broken: those that weren't destroyed when they should have been, yet
  * @objs: the other objects that are there
- * @lost: objects that weren't destroyed when they should have been
+ * @lost: objects that weren't destroyed when they should have been, yet
  * @ahs: address handles
  * @mrs: regions
  * @next_qpn: number of the next queue pair
@@ -201,6 +204,7 @@ struct efake {
 	spinlock_t			lock;	/* protects what follows */
 	struct efake_fail		fail[EFAKE_CALLS];
 	u32				refuse;
+	int				refusal;
 	unsigned int			any;
 	unsigned int			then;
 	unsigned int			hits;

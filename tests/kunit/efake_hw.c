@@ -39,6 +39,18 @@ static void obj_lose(struct efake_obj *obj)
 	spin_unlock_irqrestore(&fake->lock, flags);
 }
 
+static void obj_abandon(struct efake_obj *obj)
+{
+	struct efake_obj *lost;
+	bool found = false;
+
+	list_for_each_entry(lost, &obj->fake->lost, list)
+		found |= lost == obj;
+	if (!found || obj->abandoned)
+		efake_breach(obj->fake, "an object is abandoned for no reason");
+	obj->abandoned = true;
+}
+
 /* Still there, for all the device knows. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj)
 {
@@ -101,6 +113,7 @@ void kefa_hw_pd_abandon(struct ib_pd *ibpd)
 	if (!pd->users)
 		efake_breach(pd->obj.fake, "a domain is lost for no reason");
 	obj_lose(&pd->obj);
+	obj_abandon(&pd->obj);
 }
 
 /* --- queue pairs --- */
@@ -128,26 +141,49 @@ void efake_qp_free(struct efake_qp *qp)
 	kfree(qp);
 }
 
-void kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
+int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
 	unsigned long flags;
-	int err;
+	int err = 0;
 
-	hq->broken = efake_fails(fake, EFAKE_QP_DESTROY, &err);
+	efake_fails(fake, EFAKE_QP_DESTROY, &err);
+	if (qp->abandoned)
+		efake_breach(fake, "a queue pair is destroyed that was abandoned");
 	spin_lock_irqsave(&fake->lock, flags);
-	qp->hq = NULL;
-	if (hq->broken)
+	if (err) {
 		list_move_tail(&qp->list, &fake->broken);
-	else
+	} else {
+		qp->hq = NULL;
 		list_del(&qp->list);
+	}
 	spin_unlock_irqrestore(&fake->lock, flags);
-	if (hq->broken)
-		return;
+	if (err)
+		return err;
 	to_pd(hq->pd)->users--;
 	hq->qp = NULL;
 	efake_qp_free(qp);
+	return 0;
+}
+
+void kefa_hw_qp_silence(struct kefa_hw_qp *hq)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp->hq = NULL;
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+}
+
+void kefa_hw_qp_abandon(struct kefa_hw_qp *hq)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+
+	if (qp->hq || qp->abandoned)
+		efake_breach(qp->fake, "a queue pair is abandoned that isn't silent");
+	qp->abandoned = true;
 }
 
 int kefa_hw_qp_create(struct kefa_hw_qp *hq,
@@ -185,9 +221,8 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	qp->ibqp.qp_num = hq->qpn;
 	list_add_tail(&qp->list, &fake->qps);
 	spin_unlock_irqrestore(&fake->lock, flags);
-	if (!efake_fails(fake, EFAKE_QP_START, &err))
-		return 0;
-	kefa_hw_qp_destroy(hq);
+	err = 0;
+	efake_fails(fake, EFAKE_QP_START, &err);
 	return err;
 }
 
@@ -218,14 +253,22 @@ int kefa_hw_ah_destroy(struct ib_ah *ibah)
 	struct efake *fake = ah->obj.fake;
 	int err;
 
-	fake->ahs--;
 	if (efake_fails(fake, EFAKE_AH_DESTROY, &err)) {
 		obj_lose(&ah->obj);
 		return err;
 	}
+	fake->ahs--;
 	to_pd(ibah->pd)->users--;
 	obj_free(&ah->obj);
 	return 0;
+}
+
+void kefa_hw_ah_abandon(struct ib_ah *ibah)
+{
+	struct efake_ah *ah = efake_to_ah(ibah);
+
+	ah->obj.fake->ahs--;
+	obj_abandon(&ah->obj);
 }
 
 const u8 *efake_ah_gid(struct ib_ah *ah)
@@ -309,6 +352,11 @@ int kefa_hw_mr_destroy(struct ib_mr *ibmr)
 	to_pd(ibmr->pd)->users--;
 	obj_free(&mr->obj);
 	return 0;
+}
+
+void kefa_hw_mr_abandon(struct ib_mr *mr)
+{
+	obj_abandon(&efake_to_mr(mr)->obj);
 }
 
 struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey)

@@ -34,6 +34,7 @@ struct efake_obj {
 	struct list_head	list;	/* in efake.objs or .lost */
 	struct efake		*fake;
 	bool			is_mr;
+	bool			abandoned;
 };
 
 struct efake_pd {
