@@ -179,18 +179,18 @@ static void list_with_a_bad_one(struct ct *ct)
 }
 
 const struct test_case post_cases[] = {
-	{ "unsignaled_refused", unsignaled_refused },
-	{ "unsignaled_signal_all", unsignaled_signal_all,
+	{ "unsignaled_refused", unsignaled_refused, DRIVER },
+	{ "unsignaled_signal_all", unsignaled_signal_all, DRIVER,
 	  { .signal_all = true } },
-	{ "flags_refused", flags_refused },
-	{ "opcodes_refused", opcodes_refused },
-	{ "sge_limits", sge_limits },
-	{ "inline_limit", inline_limit, { .inline_len = 32 } },
-	{ "rdma_without_sge", rdma_without_sge, .unsafe = true },
-	{ "ud_sends_only", ud_sends_only, { .type = IB_QPT_UD } },
-	{ "post_states", post_states, { .stay_reset = true } },
-	{ "send_queue_full", send_queue_full, { .depth = 16 } },
-	{ "recv_queue_full", recv_queue_full, { .depth = 16 } },
-	{ "list_with_a_bad_one", list_with_a_bad_one },
+	{ "flags_refused", flags_refused, DRIVER },
+	{ "opcodes_refused", opcodes_refused, DRIVER },
+	{ "sge_limits", sge_limits, DRIVER },
+	{ "inline_limit", inline_limit, DRIVER, { .inline_len = 32 } },
+	{ "rdma_without_sge", rdma_without_sge, DRIVER, .unsafe = true },
+	{ "ud_sends_only", ud_sends_only, DRIVER, { .type = IB_QPT_UD } },
+	{ "post_states", post_states, DRIVER, { .stay_reset = true } },
+	{ "send_queue_full", send_queue_full, DRIVER, { .depth = 16 } },
+	{ "recv_queue_full", recv_queue_full, DRIVER, { .depth = 16 } },
+	{ "list_with_a_bad_one", list_with_a_bad_one, DRIVER },
 	{ }
 };

@@ -15,6 +15,8 @@
 #include <efa_verbs.h>
 
 /* Raw status of the device, in ib_wc.vendor_err. */
+#define ST_FLUSHED		1
+#define ST_INVALID_AH		4
 #define ST_INVALID_LKEY		5
 #define ST_LOCAL_LENGTH		6
 #define ST_BAD_ADDRESS		7
@@ -89,11 +91,16 @@ struct req {
 	u64 addr;		/* 0: the buffer at off */
 };
 
+/* Whose behaviour a case tests: where it fails, that is what to look at. */
+enum case_of { DRIVER = 1, DEVICE, BOTH };
+
 struct test_case {
 	const char *name;
 	void (*run)(struct ct *ct);
+	enum case_of of;
 	struct ep_opts opts;
-	bool unsafe;		/* crashes Amazon's driver */
+	bool unsafe;		/* may crash the kernel or corrupt memory */
+	bool two_devices;	/* says nothing when both ends are on one */
 };
 
 struct ct {
@@ -133,6 +140,7 @@ void ct_failed(struct ct *ct, const char *func, int line, const char *what,
 /* ep.c */
 int ep_open(struct ep *ep, struct ib_device *dev, const struct ep_opts *opts);
 void ep_close(struct ep *ep);
+struct ib_qp *ep_another_qp(struct ep *ep);
 int ep_connect(struct ep *ep, const union ib_gid *gid);
 int ep_modify(struct ep *ep, enum ib_qp_state state, u8 rnr_retry);
 int ep_to_rts(struct ep *ep, u8 rnr_retry);

@@ -55,6 +55,12 @@ static struct ib_qp *new_qp(struct ep *ep, const struct ep_opts *opts)
 	return ib_create_qp(ep->pd, &attr);
 }
 
+/* One more queue pair on the endpoint's completion queue; the caller destroys it. */
+struct ib_qp *ep_another_qp(struct ep *ep)
+{
+	return new_qp(ep, &(struct ep_opts) { .depth = 1 });
+}
+
 /* One step of the state machine, with the attributes that it takes. */
 int ep_modify(struct ep *ep, enum ib_qp_state state, u8 rnr_retry)
 {

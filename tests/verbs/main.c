@@ -6,8 +6,9 @@
  *   cat /sys/kernel/debug/efa_verbs_conformance/results
  *
  * runs every case, or one, between two queue pairs on DEVICE and PEER, and
- * shows TAP. Cases that crash Amazon's driver run with unsafe=1 only. For two
- * machines see remote.c, for single commands probe.c.
+ * shows TAP, in which a case's name is followed by whose behaviour it tests. Cases
+ * that may crash the kernel run with unsafe=1 only. For two machines see remote.c,
+ * for single commands probe.c.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -24,7 +25,7 @@ MODULE_LICENSE("Dual BSD/GPL");
 
 static bool unsafe;
 module_param(unsafe, bool, 0644);
-MODULE_PARM_DESC(unsafe, "also run what crashes Amazon's driver");
+MODULE_PARM_DESC(unsafe, "also run what may crash the kernel");
 
 static unsigned int messages = 2000;
 module_param(messages, uint, 0644);
@@ -133,6 +134,10 @@ static int open_ends(struct ct *ct)
 	return ep_connect(&ct->a, &ct->b.gid) ?: ep_connect(&ct->b, &ct->a.gid);
 }
 
+static const char * const of_name[] = {
+	[DRIVER] = "driver", [DEVICE] = "device", [BOTH] = "both",
+};
+
 static bool run_case(struct ct *ct, const struct test_case *test, int number)
 {
 	unsigned long start = jiffies;
@@ -150,8 +155,9 @@ static bool run_case(struct ct *ct, const struct test_case *test, int number)
 out:
 	ep_close(&ct->a);
 	ep_close(&ct->b);
-	ct_printf("%s %d - %s # %u ms\n", ct->failed ? "not ok" : "ok", number,
-		  test->name, jiffies_to_msecs(jiffies - start));
+	ct_printf("%s %d - %s [%s] # %u ms\n", ct->failed ? "not ok" : "ok",
+		  number, test->name, of_name[test->of],
+		  jiffies_to_msecs(jiffies - start));
 	return !ct->failed;
 }
 
@@ -166,6 +172,11 @@ static int run_cases(struct ct *ct, const char *only)
 				continue;
 			if (test->unsafe && !unsafe)
 				continue;
+			if (test->two_devices && ct->dev_a == ct->dev_b) {
+				ct_printf("ok %d - %s # SKIP needs two devices\n",
+					  ++n, test->name);
+				continue;
+			}
 			bad += !run_case(ct, test, ++n);
 			cond_resched();
 		}

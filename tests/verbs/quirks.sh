@@ -30,9 +30,7 @@ solicited_refused	verbs_cq.c	s/if (flags & IB_CQ_SOLICITED)/if (false)/
 event_once	verbs_cq.c	s/irq_work_queue(&cq->irq);/cq_event(\&cq->irq);/
 missed_events	verbs_cq.c	s/return missed;/return 0 * missed;/
 destroyed_qp_costs_a_poll	verbs_cq.c	/EFASIM_S_cqe_of_dead_qp/{n;s/-EINVAL/0/}
-err_flushes_nothing	admin.c	s/efasim_dev_drop_op(&qp->ops\[i\])/efasim_dev_complete(\&qp->ops[i], EFASIM_FLUSHED)/
 sqd_waits	request.c	s/qp->state == EFASIM_QPS_RTS &&/qp->state != EFASIM_QPS_ERR \&\&/
-reg_is_unordered	request.c	s/efasim_dev_arm(dev, &op->timer, ktime_add_us(ktime_get(), us));/op->timer.fn(dev, \&op->timer);/
 send_largest	request.c	s/op->len > dev->limits.mtu ?/false ?/
 rnr_finite	request.c	s/if (!op->rnr_left)/if (false)/
 key_generations	mr.c	s/mr->key != key || mr->pdn != pdn/mr->pdn != pdn/
@@ -40,7 +38,6 @@ key_must_advance	mr.c	s/mr->used && mr->key == wqe->reg.lkey/false/
 keys_belong_to_a_pd	mr.c	s/mr->key != key || mr->pdn != pdn/mr->key != key/
 target_must_know_initiator	respond.c	s/if (!efasim_dev_find_ah(dev, pkt->src_gid))/if (false)/
 bad_qkey	respond.c	s/qp->qkey != pkt->qkey/false/
-many_messages	engine.h	s/x(reorder, 100)/x(reorder, 0)/
 '
 
 guest_test()

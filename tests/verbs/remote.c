@@ -346,7 +346,6 @@ static void remote_messages(struct ct *ct, const struct target *t)
 	EXPECT_EQ(ct, le64_to_cpu(s.got), ct->messages);
 	EXPECT_EQ(ct, le64_to_cpu(s.doubled), 0);
 	EXPECT_EQ(ct, le64_to_cpu(s.damaged), 0);
-	EXPECT(ct, ct->messages < 1000 || le64_to_cpu(s.overtaken));
 	ct_printf("# %u messages, %llu overtaken\n", ct->messages,
 		  le64_to_cpu(s.overtaken));
 }
