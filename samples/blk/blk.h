@@ -57,7 +57,9 @@ struct task_struct;
  * @address: likewise, as text
  * @export: which of its disks
  * @client: who we are
- * @key: proves it; or NULL
+ * @host: this machine, for good: the server lets a new session of the same export,
+ *	client and host take the place of the one before
+ * @key: proves it; or NULL. Under kbc_disk.lock once there is a disk
  * @select: which device of ours
  * @queues: at most
  * @depth: of each
@@ -72,7 +74,8 @@ struct kbc_options {
 	char			address[KB_NET_NAME];
 	char			export[KB_NAME_MAX];
 	char			client[KB_NAME_MAX];
-	struct crypto_shash	*key;
+	u8			host[KB_HOST];
+	struct kb_key		*key;
 	struct kb_select	select;
 	unsigned int		queues;
 	unsigned int		depth;
@@ -288,10 +291,9 @@ struct kbc_setup {
  * @index: its number
  * @name: "kofiblk" and that
  * @options: what the user wants
- * @id: tells the server which sessions are of one disk, or of one in its place
  * @stats: counters
  * @debugfs: its directory
- * @lock: protects @state alone
+ * @lock: protects @state and @options.key
  * @state: where it is
  * @thread: of its sessions
  * @wait: where that sleeps, and who waits for requests
@@ -305,6 +307,9 @@ struct kbc_setup {
  * @final: the server won't have us back
  * @net: TCP
  * @setup: the session's beginning
+ * @key: that the session began with, or NULL
+ * @proof: AUTH's MAC, which names the session in all later ones
+ * @resizes: number of the latest RESIZE
  * @fabric: the device, also between sessions
  * @session: the session's number
  * @node: kbc_sessions
@@ -336,10 +341,9 @@ struct kbc_disk {
 	int			index;
 	char			name[DISK_NAME_LEN];
 	struct kbc_options	options;
-	u8			id[16];
 	struct kbc_stats	stats;
 	struct dentry		*debugfs;
-	spinlock_t		lock;		/* protects state alone */
+	spinlock_t		lock;		/* protects state, options.key */
 	enum kbc_state		state;
 	struct task_struct	*thread;
 	wait_queue_head_t	wait;
@@ -353,6 +357,9 @@ struct kbc_disk {
 	bool			final;
 	struct kb_net		net;
 	struct kbc_setup	*setup;
+	struct kb_key		*key;
+	u8			proof[KB_MAC];
+	u64			resizes;
 	struct kb_fabric	*fabric;
 	u64			session;
 	struct hlist_node	node;

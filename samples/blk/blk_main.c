@@ -12,9 +12,7 @@
 #include <linux/idr.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/sched/mm.h>
-#include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -43,7 +41,6 @@ static struct workqueue_struct *kbc_delete_wq;
 static DEFINE_IDA(kbc_indices);
 static LIST_HEAD(kbc_disks);
 static DEFINE_MUTEX(kbc_disks_lock);	/* protects kbc_disks */
-static siphash_key_t kbc_id_keys[2];
 
 static void kbc_gone(struct kb_fabric *f)
 {
@@ -93,7 +90,7 @@ static void kbc_delete(struct work_struct *work)
 	wait_for_completion(&d->made);
 	kbc_disk_remove(d);
 	kbc_session_stop(d);
-	/* Another has its id from here on, so it mustn't connect any more. */
+	/* Another may take its place from here on, so it mustn't connect any more. */
 	kbc_list_del(d);
 	kbc_debugfs_del(d);
 	kbc_disk_free(d);
@@ -148,29 +145,6 @@ err_ida:
 err_free:
 	kfree(d);
 	return NULL;
-}
-
-/*
- * A disk is given the id of the one before that was the same, as the server may have
- * that one's session yet: it doesn't hear when the connection is cut off. By the id
- * it knows whose place the new one takes, and waits for what is being written.
- */
-static void kbc_identify(struct kbc_disk *d)
-{
-	struct {
-		char	address[KB_NET_NAME];
-		char	export[KB_NAME_MAX];
-		char	client[KB_NAME_MAX];
-	} who;
-	u64 hash[2];
-
-	static_assert(sizeof(hash) == sizeof(d->id));
-	strscpy_pad(who.address, d->options.address, sizeof(who.address));
-	strscpy_pad(who.export, d->options.export, sizeof(who.export));
-	strscpy_pad(who.client, d->options.client, sizeof(who.client));
-	hash[0] = siphash(&who, sizeof(who), &kbc_id_keys[0]);
-	hash[1] = siphash(&who, sizeof(who), &kbc_id_keys[1]);
-	memcpy(d->id, hash, sizeof(d->id));
 }
 
 /* Twice the same would be two disks that know nothing of each other's writes. */
@@ -258,7 +232,6 @@ static int kbc_create(char *text, char *name)
 	ret = kbc_options_parse(&d->options, text) ?: kbc_list_add(d);
 	if (ret)
 		goto err_free;
-	kbc_identify(d);
 	strscpy(name, d->name, DISK_NAME_LEN);
 	noio = memalloc_noio_save();
 	ret = kbc_bring_up(d);
@@ -358,7 +331,6 @@ static int __init kbc_init(void)
 {
 	int ret = -ENOMEM;
 
-	get_random_bytes(kbc_id_keys, sizeof(kbc_id_keys));
 	kbc_wq = alloc_workqueue("kofiblk", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!kbc_wq)
 		return ret;

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
+#include <linux/uuid.h>
 #include "blk.h"
 
 /* Seconds; what nvme's are by default. */
@@ -22,6 +23,7 @@ enum {
 	KBC_OPT_ADDR,
 	KBC_OPT_EXPORT,
 	KBC_OPT_CLIENT,
+	KBC_OPT_HOST_ID,
 	KBC_OPT_SECRET,
 	KBC_OPT_PROV,
 	KBC_OPT_FABRIC,
@@ -40,6 +42,7 @@ static const match_table_t kbc_opt_tokens = {
 	{ KBC_OPT_ADDR,			"addr=%s" },
 	{ KBC_OPT_EXPORT,		"export=%s" },
 	{ KBC_OPT_CLIENT,		"client=%s" },
+	{ KBC_OPT_HOST_ID,		"host_id=%s" },
 	{ KBC_OPT_SECRET,		"secret=%s" },
 	{ KBC_OPT_PROV,			"prov=%s" },
 	{ KBC_OPT_FABRIC,		"fabric=%s" },
@@ -69,13 +72,28 @@ static int kbc_opt_addr(struct kbc_options *opts, const char *text)
 	return kb_net_parse(text, &opts->addr);
 }
 
+static int kbc_opt_host_id(struct kbc_options *opts, const char *text)
+{
+	uuid_t uuid;
+	int ret;
+
+	ret = uuid_parse(text, &uuid);
+	if (ret)
+		return ret;
+	if (uuid_is_null(&uuid))
+		return -EINVAL;
+	static_assert(sizeof(uuid) == sizeof(opts->host));
+	memcpy(opts->host, &uuid, sizeof(opts->host));
+	return 0;
+}
+
 static int kbc_opt_secret(struct kbc_options *opts, const char *text)
 {
-	struct crypto_shash *key = kb_auth_key(text);
+	struct kb_key *key = kb_key_new(text);
 
 	if (IS_ERR(key))
 		return PTR_ERR(key);
-	kb_auth_free(opts->key);
+	kb_key_put(opts->key);
 	opts->key = key;
 	return 0;
 }
@@ -125,6 +143,8 @@ static int kbc_opt_set(struct kbc_options *opts, int token, const char *text)
 		return kbc_opt_name(opts->export, text);
 	case KBC_OPT_CLIENT:
 		return kbc_opt_name(opts->client, text);
+	case KBC_OPT_HOST_ID:
+		return kbc_opt_host_id(opts, text);
 	case KBC_OPT_SECRET:
 		return kbc_opt_secret(opts, text);
 	case KBC_OPT_PROV:
@@ -199,6 +219,10 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 		pr_err("addr= and export= are needed\n");
 		return -EINVAL;
 	}
+	if (!memchr_inv(opts->host, 0, sizeof(opts->host))) {
+		pr_err("host_id= is needed: a uuid of this machine's\n");
+		return -EINVAL;
+	}
 	if (*opts->client)
 		return 0;
 	ret = kbc_opt_name(opts->client, init_utsname()->nodename);
@@ -213,7 +237,7 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
  */
 void kbc_options_free(struct kbc_options *opts)
 {
-	kb_auth_free(opts->key);
+	kb_key_put(opts->key);
 	kfree(opts->select.prov);
 	kfree(opts->select.fabric);
 	kfree(opts->select.domain);

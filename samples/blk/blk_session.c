@@ -89,14 +89,19 @@ static void kbc_fast_fail(struct work_struct *work)
 
 /* --- while there is a session --- */
 
-static int kbc_resized(struct kbc_disk *d, const void *buf, size_t len)
+/* An old one may have been recorded: each has a number of its own. */
+static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 {
 	struct kb_resize_msg msg;
 	int ret;
 
-	ret = kb_parse_resize(buf, len, &msg);
+	ret = kb_parse_resize(buf, len, &msg) ?:
+	      kb_auth_check(d->key, KB_AUTH_RESIZE, d->proof, buf, len);
 	if (ret)
 		return ret;
+	if (msg.number <= d->resizes)
+		return -EPROTO;
+	d->resizes = msg.number;
 	if (msg.bytes % d->geometry.logical_block)
 		return -EPROTO;
 	WRITE_ONCE(d->geometry.bytes, msg.bytes);
@@ -104,19 +109,21 @@ static int kbc_resized(struct kbc_disk *d, const void *buf, size_t len)
 	return 0;
 }
 
-static int kbc_parted(struct kbc_disk *d, const void *buf, size_t len)
+static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 {
 	struct kb_bye_msg msg;
 	int ret;
 
-	ret = kb_parse_bye(buf, len, &msg);
+	ret = kb_parse_bye(buf, len, &msg) ?:
+	      kb_auth_check(d->key, KB_AUTH_BYE, d->proof, buf, len);
 	if (ret)
 		return ret;
-	d->final = !msg.again;
+	/* Without a secret anybody could have said so. */
+	d->final = d->key && !msg.again;
 	return -ECONNABORTED;
 }
 
-static int kbc_told(struct kbc_disk *d, const void *buf, size_t len)
+static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 {
 	size_t whole;
 	u16 type;
@@ -129,7 +136,7 @@ static int kbc_told(struct kbc_disk *d, const void *buf, size_t len)
 		ret = kbc_parted(d, buf, len);
 	else
 		ret = -EPROTO;
-	if (ret == -EPROTO)
+	if (ret == -EPROTO || ret == -EACCES)
 		atomic_long_inc(&d->stats.refused);
 	return ret;
 }

@@ -225,7 +225,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 	get_random_bytes(hello.nonce, sizeof(hello.nonce));
 	strscpy(hello.client, d->options.client, sizeof(hello.client));
 	strscpy(hello.export, d->options.export, sizeof(hello.export));
-	memcpy(hello.disk, d->id, sizeof(hello.disk));
+	memcpy(hello.host, d->options.host, sizeof(hello.host));
 	memcpy(hello.content, d->content, sizeof(hello.content));
 	for (i = 0; i < d->nqueues; i++)
 		memcpy(addrs + i * addrlen, d->queues[i].q->addr, addrlen);
@@ -234,23 +234,32 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 
 /* --- what is said --- */
 
-static int kbc_rejected(struct kbc_disk *d, size_t len)
+/* A REJECT that isn't proved to be the server's says nothing for good. */
+static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 {
 	struct kb_reject_msg msg;
+	bool proven = false;
 	int ret;
 
-	ret = kb_parse_reject(d->setup->msg, len, &msg);
+	ret = kb_parse_reject(buf, len, &msg);
 	if (ret)
 		return ret;
+	if (asked && d->key)
+		proven = !kb_auth_check(d->key, KB_AUTH_REJECT, d->proof, buf,
+					len);
 	ret = kb_status_errno(msg.status);
 	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
-	d->final = !msg.again;
+	d->final = proven && !msg.again;
 	return ret;
 }
 
-/* Return: the message's length, or a negative errno. */
-static int kbc_answer(struct kbc_disk *d, u16 type, void *buf)
+/*
+ * @asked: AUTH was sent, so the answer can be proved to be the server's.
+ * Return: the message's length, or a negative errno.
+ */
+static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
 {
+	const struct kb_net_hdr *hdr = buf;
 	size_t whole;
 	u16 got;
 	int len, ret;
@@ -259,17 +268,53 @@ static int kbc_answer(struct kbc_disk *d, u16 type, void *buf)
 	if (len < 0)
 		return len;
 	ret = kb_parse_net(buf, len, &got, &whole);
+	if (ret == -EPROTONOSUPPORT)
+		kbc_err(d, "%s speaks version %u of the protocol, not %u\n",
+			d->options.address, le16_to_cpu(hdr->version),
+			KB_VERSION);
 	if (ret)
 		return ret;
 	if (got == type)
 		return len;
 	if (got != KB_REJECT)
 		return -EPROTO;
-	memmove(d->setup->msg, buf, len);
-	return kbc_rejected(d, len) ?: -EPROTO;
+	return kbc_rejected(d, buf, len, asked) ?: -EPROTO;
 }
 
-static int kbc_prove(struct kbc_disk *d, const struct kvec *parts)
+/* The server has proved itself before we say anything that depends on the secret. */
+static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
+			       const struct kb_challenge_msg *challenge)
+{
+	struct kb_challenge *wire = parts[1].iov_base;
+	unsigned int i;
+	u8 mac[KB_MAC];
+	int ret;
+
+	if (challenge->auth && !d->key) {
+		kbc_err(d, "the server asks for a secret\n");
+		return -EACCES;
+	}
+	if (!challenge->auth && d->key) {
+		kbc_err(d, "the server has no secret for us\n");
+		return -EACCES;
+	}
+	if (!d->key)
+		return 0;
+	memset(wire->macs, 0, sizeof(wire->macs));
+	ret = kb_auth_mac(d->key, KB_AUTH_CHALLENGE, parts, 2, mac);
+	memcpy(wire->macs, challenge->macs, sizeof(wire->macs));
+	for (i = 0; i < KB_SECRETS && !ret; i++)
+		if (kb_auth_equal(mac, challenge->macs[i]))
+			return 0;
+	if (ret)
+		return ret;
+	kbc_err(d, "%s doesn't know our secret, or not us\n",
+		d->options.address);
+	return -EACCES;
+}
+
+static noinline_for_stack int kbc_prove(struct kbc_disk *d,
+					const struct kvec *parts)
 {
 	struct kb_challenge_msg challenge;
 	struct kb_auth_msg auth = {};
@@ -277,53 +322,24 @@ static int kbc_prove(struct kbc_disk *d, const struct kvec *parts)
 	int ret;
 
 	ret = kb_parse_challenge(parts[1].iov_base, parts[1].iov_len,
-				 &challenge);
+				 &challenge) ?:
+	      kbc_check_challenge(d, parts, &challenge);
+	if (!ret && d->key)
+		ret = kb_auth_mac(d->key, KB_AUTH_CLIENT, parts, 2, auth.mac);
 	if (ret)
 		return ret;
-	if (challenge.auth != !!d->options.key) {
-		kbc_err(d, "%s\n", challenge.auth ?
-			"the server asks for a secret" :
-			"the server has no secret for us");
-		return -EACCES;
-	}
-	if (challenge.auth) {
-		ret = kb_auth_mac(d->options.key, KB_AUTH_CLIENT, parts, 2,
-				  auth.mac);
-		if (ret)
-			return ret;
-	}
+	memcpy(d->proof, auth.mac, sizeof(d->proof));
 	len = kb_build_auth(d->setup->msg, &auth);
 	return kb_net_send(&d->net, d->setup->msg, len);
-}
-
-/* ACCEPT is in setup->msg; its proof is cleared there. */
-static int kbc_check_proof(struct kbc_disk *d, const struct kvec *parts,
-			   const struct kb_accept_msg *accept)
-{
-	struct kb_accept *raw = (struct kb_accept *)d->setup->msg;
-	u8 mac[KB_MAC];
-	int ret;
-
-	if (!d->options.key)
-		return 0;
-	memset(raw->mac, 0, sizeof(raw->mac));
-	ret = kb_auth_mac(d->options.key, KB_AUTH_SERVER, parts, 3, mac);
-	if (ret)
-		return ret;
-	if (kb_auth_equal(mac, accept->mac))
-		return 0;
-	kbc_err(d, "%s doesn't know the secret\n", d->options.address);
-	return -EACCES;
 }
 
 static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 		    struct kb_accept_msg *accept)
 {
 	struct kbc_setup *setup = d->setup;
-	struct kvec parts[3] = {
+	struct kvec parts[] = {
 		{ .iov_base = setup->hello },
 		{ .iov_base = setup->challenge },
-		{ .iov_base = setup->msg },
 	};
 	int ret;
 
@@ -331,19 +347,18 @@ static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 	ret = kb_net_send(&d->net, setup->hello, parts[0].iov_len);
 	if (ret)
 		return ret;
-	ret = kbc_answer(d, KB_CHALLENGE, setup->challenge);
+	ret = kbc_answer(d, KB_CHALLENGE, false, setup->challenge);
 	if (ret < 0)
 		return ret;
 	parts[1].iov_len = ret;
 	ret = kbc_prove(d, parts);
 	if (ret)
 		return ret;
-	ret = kbc_answer(d, KB_ACCEPT, setup->msg);
+	ret = kbc_answer(d, KB_ACCEPT, true, setup->msg);
 	if (ret < 0)
 		return ret;
-	parts[2].iov_len = ret;
 	return kb_parse_accept(setup->msg, ret, accept) ?:
-	       kbc_check_proof(d, parts, accept);
+	       kb_auth_check(d->key, KB_AUTH_ACCEPT, d->proof, setup->msg, ret);
 }
 
 /* --- what is granted --- */
@@ -438,6 +453,17 @@ static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
 	return 0;
 }
 
+/* The secret may be replaced; a session goes on with the one that it began with. */
+static void kbc_key_take(struct kbc_disk *d)
+{
+	struct kb_key *old = d->key;
+
+	spin_lock_bh(&d->lock);
+	d->key = kb_key_get(d->options.key);
+	spin_unlock_bh(&d->lock);
+	kb_key_put(old);
+}
+
 static int kbc_establish(struct kbc_disk *d)
 {
 	struct kb_accept_msg accept;
@@ -445,6 +471,7 @@ static int kbc_establish(struct kbc_disk *d)
 	int ret;
 
 	kbc_wanted(d, &limits);
+	kbc_key_take(d);
 	ret = kb_net_connect(&d->net, &d->options.addr, KBC_CONNECT_MS) ?:
 	      kbc_talk(d, &limits, &accept) ?:
 	      kbc_check_accept(d, &limits, &accept) ?:
@@ -454,6 +481,7 @@ static int kbc_establish(struct kbc_disk *d)
 	if (ret)
 		return ret;
 	d->alive.seen = d->alive.gen;
+	d->resizes = 0;
 	return kbc_publish(d, accept.session);
 }
 
@@ -503,7 +531,9 @@ static void kbc_say_bye(struct kbc_disk *d)
 
 	len = kb_build_bye(d->setup->msg, &bye);
 	/* What becomes of it makes no difference any more. */
-	kb_net_send(&d->net, d->setup->msg, len);
+	if (!kb_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg,
+			  len))
+		kb_net_send(&d->net, d->setup->msg, len);
 }
 
 /**
@@ -534,4 +564,6 @@ void kbc_setup_free(struct kbc_disk *d)
 {
 	kbc_fabric_forget(d);
 	kbc_slots_free(d);
+	kb_key_put(d->key);
+	d->key = NULL;
 }

@@ -47,6 +47,7 @@ struct kb_store {
 	errseq_t		since;	/* of the file's mapping, when it was opened */
 	int			lost;	/* errno of the first write that was, or 0 */
 	struct kb_disk_msg	disk;	/* as clients are told */
+	u64			epoch;	/* random, new whenever it is opened */
 };
 
 int kb_store_open(struct kb_store *store, const char *path, bool read_only);
@@ -79,8 +80,8 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 struct kb_client {
 	struct config_item	item;
 	struct kb_export	*export;
-	struct list_head	list;	/* under kb_srv_lock, as is key */
-	struct crypto_shash	*key;	/* or NULL: no secret */
+	struct list_head	list;	/* under kb_srv_lock, as are keys */
+	struct kb_key		*keys[KB_SECRETS];	/* or NULL: no secret */
 };
 
 struct kb_export {
@@ -122,9 +123,8 @@ extern wait_queue_head_t kb_srv_wait;	/* for sessions to end */
 
 int kb_port_export(struct kb_port *port, const char *name,
 		   struct kb_export **export);
-int kb_export_mac(struct kb_export *export, const char *client,
-		  const char *label, const struct kvec *parts,
-		  unsigned int count, u8 mac[KB_MAC]);
+int kb_export_keys(struct kb_export *export, const char *client,
+		   struct kb_key *keys[KB_SECRETS]);
 int kb_configfs_init(void);
 void kb_configfs_exit(void);
 
@@ -222,6 +222,9 @@ struct kb_session {
 	bool			proven;		/* hello is true */
 	bool			known;		/* and has had its turn */
 	struct kb_hello_msg	hello;		/* without addresses */
+	struct kb_key		*key;		/* that the client proved to know */
+	u8			proof[KB_MAC];	/* its AUTH's MAC */
+	u64			resizes;	/* sent, by its thread */
 	struct kb_limits	limits;
 	struct kb_fabric	*fabric;
 	u16			nqueues;

@@ -56,20 +56,20 @@ static ssize_t kb_client_secret_store(struct config_item *item,
 				      const char *page, size_t count)
 {
 	struct kb_client *client = to_kb_client(item);
-	struct crypto_shash *key = NULL;
+	struct kb_key *key = NULL;
 	char *line = kb_line(page, count);
 
 	if (!line)
 		return -ENOMEM;
 	if (*line)
-		key = kb_auth_key(line);
+		key = kb_key_new(line);
 	kfree_sensitive(line);
 	if (IS_ERR(key))
 		return PTR_ERR(key);
 	mutex_lock(&kb_srv_lock);
-	swap(key, client->key);
+	swap(key, client->keys[0]);
 	mutex_unlock(&kb_srv_lock);
-	kb_auth_free(key);
+	kb_key_put(key);
 	return count;
 }
 CONFIGFS_ATTR_WO(kb_client_, secret);
@@ -82,8 +82,10 @@ static struct configfs_attribute *kb_client_attrs[] = {
 static void kb_client_release(struct config_item *item)
 {
 	struct kb_client *client = to_kb_client(item);
+	unsigned int i;
 
-	kb_auth_free(client->key);
+	for (i = 0; i < KB_SECRETS; i++)
+		kb_key_put(client->keys[i]);
 	kfree(client);
 }
 
@@ -135,37 +137,44 @@ static const struct config_item_type kb_clients_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-/**
- * kb_export_mac() - what should a client, or we, prove?
- * @export: what the client wants
- * @name: the client's
- * @label: as kb_auth_mac()
- * @parts: likewise
- * @count: likewise
- * @mac: takes it, or zeroes
- *
- * Return: 1; 0 if there is no secret; -EACCES for a client that may not have the
- * export; or another errno.
- */
-int kb_export_mac(struct kb_export *export, const char *name,
-		  const char *label, const struct kvec *parts,
-		  unsigned int count, u8 mac[KB_MAC])
+static struct kb_client *kb_client_find(struct kb_export *export,
+					const char *name)
 {
 	struct kb_client *client;
-	int ret = export->allow_any ? 0 : -EACCES;
 
-	memset(mac, 0, KB_MAC);
-	mutex_lock(&kb_srv_lock);
+	lockdep_assert_held(&kb_srv_lock);
 	list_for_each_entry(client, &export->client_list, list)
-		if (!strcmp(config_item_name(&client->item), name)) {
-			ret = 0;
-			if (client->key)
-				ret = kb_auth_mac(client->key, label, parts,
-						  count, mac) ?: 1;
-			break;
-		}
+		if (!strcmp(config_item_name(&client->item), name))
+			return client;
+	return NULL;
+}
+
+/**
+ * kb_export_keys() - by what may a client prove that it is one?
+ * @export: what the client wants
+ * @name: the client's
+ * @keys: takes its keys, with references, the others NULL
+ *
+ * Return: how many there are; 0 for a client that needs no secret; -EACCES for one that
+ * may not have the export.
+ */
+int kb_export_keys(struct kb_export *export, const char *name,
+		   struct kb_key *keys[KB_SECRETS])
+{
+	int n = export->allow_any ? 0 : -EACCES;
+	struct kb_client *client;
+	unsigned int i;
+
+	memset(keys, 0, KB_SECRETS * sizeof(*keys));
+	mutex_lock(&kb_srv_lock);
+	client = kb_client_find(export, name);
+	if (client)
+		n = 0;
+	for (i = 0; client && i < KB_SECRETS; i++)
+		if (client->keys[i])
+			keys[n++] = kb_key_get(client->keys[i]);
 	mutex_unlock(&kb_srv_lock);
-	return ret;
+	return n;
 }
 
 /* --- exports --- */

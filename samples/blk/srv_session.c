@@ -189,8 +189,8 @@ bool kb_session_alone(struct kb_session *s)
 	list_for_each_entry(old, &kb_sessions, list)
 		if (!kb_session_kin(s, old)) {
 			continue;
-		} else if (!memcmp(old->hello.disk, s->hello.disk,
-				   sizeof(s->hello.disk))) {
+		} else if (!memcmp(old->hello.host, s->hello.host,
+				   sizeof(s->hello.host))) {
 			kb_session_stop(old, false);
 			alone = false;
 		} else if (kb_session_lingers(old)) {
@@ -207,8 +207,8 @@ static bool kb_session_heir(const struct kb_session *old,
 	return other->proven && READ_ONCE(other->state) == KB_SESSION_NEW &&
 	       other->export == old->export &&
 	       !strcmp(other->hello.client, old->hello.client) &&
-	       !memcmp(other->hello.disk, old->hello.disk,
-		       sizeof(old->hello.disk));
+	       !memcmp(other->hello.host, old->hello.host,
+		       sizeof(old->hello.host));
 }
 
 static bool kb_session_replaced(const struct kb_session *old)
@@ -311,19 +311,24 @@ void kb_session_live(struct kb_session *s)
 static int kb_tell_size(struct kb_session *s)
 {
 	struct kb_resize_msg msg = {
+		.number = ++s->resizes,
 		.bytes = READ_ONCE(s->export->store.disk.bytes),
 	};
 	u8 buf[sizeof(struct kb_resize)];
+	size_t len = kb_build_resize(buf, &msg);
 
-	return kb_net_send(&s->net, buf, kb_build_resize(buf, &msg));
+	return kb_auth_sign(s->key, KB_AUTH_RESIZE, s->proof, buf, len) ?:
+	       kb_net_send(&s->net, buf, len);
 }
 
 static void kb_say_bye(struct kb_session *s)
 {
 	struct kb_bye_msg msg = { .again = s->again };
 	u8 buf[sizeof(struct kb_bye)];
+	size_t len = kb_build_bye(buf, &msg);
 
-	kb_net_send(&s->net, buf, kb_build_bye(buf, &msg));
+	if (!kb_auth_sign(s->key, KB_AUTH_BYE, s->proof, buf, len))
+		kb_net_send(&s->net, buf, len);
 }
 
 /* Return: why it is to end. */
@@ -342,7 +347,9 @@ static const char *kb_watch(struct kb_session *s)
 			kb_say_bye(s);
 			return "stopped";
 		}
-		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye))
+		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye) &&
+		    !kb_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf,
+				   ret))
 			return "the client left";
 		if (ret >= 0) {
 			kb_session_violated(s, "neither silence nor BYE");
@@ -432,6 +439,7 @@ static void kb_session_gone(struct kb_session *s)
 	spin_unlock_bh(&kb_sessions_lock);
 	cancel_work_sync(&s->stop_work);
 	kb_net_close(&s->net);
+	kb_key_put(s->key);
 	mutex_lock(&kb_srv_lock);
 	WRITE_ONCE(s->port->nsessions, s->port->nsessions - 1);
 	if (s->export)

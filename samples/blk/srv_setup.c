@@ -19,9 +19,9 @@
 /* What is said until both agree. */
 struct kb_setup {
 	size_t	hello_len;
-	size_t	accept_len;
 	size_t	challenge_len;
-	bool	auth;
+	int	nkeys;		/* or -EACCES: not a client, but nobody is to learn that */
+	struct kb_key *keys[KB_SECRETS];
 	u8	hello[KB_NET_MAX];
 	u8	challenge[sizeof(struct kb_challenge)];
 	u8	accept[KB_NET_MAX];
@@ -44,9 +44,12 @@ void kb_reject(struct kb_session *s, int err, bool again, const char *why)
 		.again	= again,
 	};
 	u8 buf[sizeof(struct kb_reject)];
+	size_t len;
 
 	strscpy(msg.why, why, sizeof(msg.why));
-	kb_net_send(&s->net, buf, kb_build_reject(buf, &msg));
+	len = kb_build_reject(buf, &msg);
+	if (!kb_auth_sign(s->key, KB_AUTH_REJECT, s->proof, buf, len))
+		kb_net_send(&s->net, buf, len);
 }
 
 static int kb_refuse(struct kb_session *s, int err, bool again, const char *why)
@@ -69,7 +72,7 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	if (len < 0)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
-		return kb_refuse(s, -EPROTO, false, "not a HELLO of version 1");
+		return kb_refuse(s, -EPROTO, true, "not a HELLO of version 2");
 	set->hello_len = len;
 	s->hello = *asked;
 	s->hello.addr = NULL;
@@ -78,45 +81,86 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	return 0;
 }
 
-static int kb_setup_mac(struct kb_session *s, struct kb_setup *set,
-			const char *label, bool accept, u8 mac[KB_MAC])
+static int kb_setup_mac(struct kb_setup *set, const struct kb_key *key,
+			const char *label, u8 mac[KB_MAC])
 {
 	const struct kvec parts[] = {
 		{ set->hello, set->hello_len },
 		{ set->challenge, set->challenge_len },
-		{ set->accept, set->accept_len },
 	};
 
-	return kb_export_mac(s->export, s->hello.client, label, parts,
-			     accept ? 3 : 2, mac);
+	return kb_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
+}
+
+/*
+ * We prove ourselves first. Where there is no secret the MAC is random, so that a
+ * stranger learns neither which clients there are nor how many secrets one has.
+ */
+static int kb_setup_challenge(struct kb_session *s, struct kb_setup *set)
+{
+	struct kb_challenge_msg msg = { .auth = set->nkeys };
+	int i, ret;
+
+	get_random_bytes(msg.nonce, sizeof(msg.nonce));
+	set->challenge_len = kb_build_challenge(set->challenge, &msg);
+	for (i = 0; i < KB_SECRETS && msg.auth; i++) {
+		if (i >= set->nkeys) {
+			get_random_bytes(msg.macs[i], KB_MAC);
+			continue;
+		}
+		ret = kb_setup_mac(set, set->keys[i], KB_AUTH_CHALLENGE,
+				   msg.macs[i]);
+		if (ret)
+			return ret;
+	}
+	kb_build_challenge(set->challenge, &msg);
+	return kb_net_send(&s->net, set->challenge, set->challenge_len);
+}
+
+/* Return: 0 if @mac is of one of the client's keys, which becomes the session's. */
+static int kb_setup_check(struct kb_session *s, struct kb_setup *set,
+			  const u8 said[KB_MAC])
+{
+	u8 mac[KB_MAC] = {};
+	int i, ret;
+
+	if (!set->nkeys)
+		return kb_auth_equal(mac, said) ? 0 : -EACCES;
+	for (i = 0; i < set->nkeys; i++) {
+		ret = kb_setup_mac(set, set->keys[i], KB_AUTH_CLIENT, mac);
+		if (ret)
+			return ret;
+		if (kb_auth_equal(mac, said)) {
+			memcpy(s->proof, mac, sizeof(s->proof));
+			s->key = kb_key_get(set->keys[i]);
+			return 0;
+		}
+	}
+	return -EACCES;
 }
 
 static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 {
-	struct kb_challenge_msg challenge;
 	struct kb_auth_msg auth;
-	u8 mac[KB_MAC];
 	int ret;
 
-	ret = kb_setup_mac(s, set, KB_AUTH_CLIENT, false, mac);
-	if (ret < 0)
-		return kb_refuse(s, -EACCES, true, "not a client of it");
-	set->auth = ret;
-	get_random_bytes(challenge.nonce, sizeof(challenge.nonce));
-	challenge.auth = set->auth;
-	set->challenge_len = kb_build_challenge(set->challenge, &challenge);
-	ret = kb_net_send(&s->net, set->challenge, set->challenge_len);
+	set->nkeys = kb_export_keys(s->export, s->hello.client, set->keys);
+	ret = kb_setup_challenge(s, set);
 	if (ret)
 		return ret;
 	/* Where ACCEPT will be there is room for whatever comes instead. */
 	ret = kb_net_recv(&s->net, set->accept, sizeof(set->accept),
 			  KB_SETUP_MS);
-	if (ret < 0)
+	if (ret < 0) {
+		pr_info_ratelimited("%s at %s, export %s: no proof came: %s\n",
+				    s->hello.client, s->peer_name,
+				    s->hello.export, set->nkeys < 0 ?
+				    "not a client of it" : "another secret?");
 		return ret;
+	}
 	if (kb_parse_auth(set->accept, ret, &auth))
-		return kb_refuse(s, -EPROTO, false, "not an AUTH");
-	ret = kb_setup_mac(s, set, KB_AUTH_CLIENT, false, mac);
-	if (ret != set->auth || !kb_auth_equal(mac, auth.mac))
+		return kb_refuse(s, -EPROTO, true, "not an AUTH");
+	if (kb_setup_check(s, set, auth.mac))
 		return kb_refuse(s, -EACCES, true, "not the secret");
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
@@ -203,11 +247,12 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 {
 	struct kb_accept_msg *msg = &set->msg;
-	size_t addrlen = s->fabric->queues[0].addrlen;
+	size_t len, addrlen = s->fabric->queues[0].addrlen;
 	int ret;
 	u16 i;
 
 	msg->session = s->id;
+	msg->epoch = s->export->store.epoch;
 	msg->limits = s->limits;
 	memcpy(msg->content, &s->export->uuid, sizeof(msg->content));
 	msg->disk = s->export->store.disk;
@@ -219,14 +264,13 @@ static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 	msg->addr = set->addrs;
 	for (i = 0; i < s->nqueues; i++)
 		memcpy(set->addrs + i * addrlen, s->queues[i].q->addr, addrlen);
-	set->accept_len = kb_build_accept(set->accept, msg);
-	ret = kb_setup_mac(s, set, KB_AUTH_SERVER, true, msg->mac);
-	if (ret != set->auth)
-		return kb_refuse(s, -EACCES, true, "not a client of it");
-	kb_build_accept(set->accept, msg);
+	len = kb_build_accept(set->accept, msg);
+	ret = kb_auth_sign(s->key, KB_AUTH_ACCEPT, s->proof, set->accept, len);
+	if (ret)
+		return ret;
 	/* Commands may come as soon as the client has its session's id. */
 	kb_session_live(s);
-	return kb_net_send(&s->net, set->accept, set->accept_len);
+	return kb_net_send(&s->net, set->accept, len);
 }
 
 /* One at a time for an export, so that nobody comes in between. */
@@ -259,7 +303,7 @@ static int kb_setup_locked(struct kb_session *s, struct kb_setup *set)
 int kb_set_up(struct kb_session *s)
 {
 	struct kb_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);
-	unsigned int noio;
+	unsigned int i, noio;
 	int ret;
 
 	if (!set)
@@ -278,6 +322,8 @@ int kb_set_up(struct kb_session *s)
 		mutex_unlock(&s->export->setup);
 		memalloc_noio_restore(noio);
 	}
+	for (i = 0; i < KB_SECRETS; i++)
+		kb_key_put(set->keys[i]);
 	kfree(set);
 	return ret;
 }

@@ -16,6 +16,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/pagemap.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/uio.h>
@@ -105,6 +106,9 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 
 	memset(store, 0, sizeof(*store));
 	store->read_only = read_only;
+	do
+		get_random_bytes(&store->epoch, sizeof(store->epoch));
+	while (!store->epoch);
 	store->file = filp_open(path, O_LARGEFILE | O_EXCL |
 				      (read_only ? O_RDONLY : O_RDWR), 0);
 	if (IS_ERR(store->file))

@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 #define KB_MAGIC	0x4b4c424b	/* "KBLK" */
-#define KB_VERSION	1
+#define KB_VERSION	2
 
 #define KB_NAME_MAX	64	/* of clients and exports, with the NUL */
 #define KB_ADDR_MAX	64	/* bytes of an endpoint's address */
@@ -26,6 +26,8 @@
 #define KB_IO_MAX	(4U << 20)
 #define KB_NONCE	32
 #define KB_MAC		32	/* HMAC-SHA-256 */
+#define KB_SECRETS	2	/* that a client may have at a time */
+#define KB_HOST		16	/* bytes of a host's id */
 #define KB_NET_MAX	4096	/* longest message on TCP, header and all */
 #define KB_OFFSET_MAX	0x8000000000000000ULL	/* no disk reaches as far */
 
@@ -33,9 +35,9 @@
 
 enum kb_net_type {
 	KB_HELLO	= 1,	/* client: who I am and what I want */
-	KB_CHALLENGE	= 2,	/* server: prove it */
+	KB_CHALLENGE	= 2,	/* server: my proof, give me yours */
 	KB_AUTH		= 3,	/* client: proof */
-	KB_ACCEPT	= 4,	/* server: proof, session and disk */
+	KB_ACCEPT	= 4,	/* server: session and disk */
 	KB_REJECT	= 5,	/* server: why not; then it closes */
 	KB_RESIZE	= 6,	/* server: the disk's size is now another */
 	KB_BYE		= 7,	/* either: the session ends on purpose */
@@ -61,7 +63,7 @@ struct kb_hello {
 	__u8	nonce[KB_NONCE];
 	char	client[KB_NAME_MAX];	/* NUL-terminated, the rest 0 */
 	char	export[KB_NAME_MAX];
-	__u8	disk[16];		/* random; the client's disk, over all its sessions */
+	__u8	host[KB_HOST];		/* the client's machine, for good; not 0 */
 	__u8	content[16];		/* export's uuid of the session before, or 0 */
 	__le32	caps;
 	__le32	max_io;			/* bytes of a command */
@@ -75,14 +77,23 @@ struct kb_hello {
 	/* __u8 addr[queues][addr_len] */
 };
 
+/*
+ * HMAC(secret, KB_AUTH_CHALLENGE | HELLO | CHALLENGE with macs 0) for each of the
+ * client's secrets, and random bytes where there is none.
+ */
 struct kb_challenge {
 	struct kb_net_hdr hdr;
 	__u8	nonce[KB_NONCE];
-	__u8	auth;			/* 1: the proofs are checked, 0: they are 0 */
+	__u8	macs[KB_SECRETS][KB_MAC];
+	__u8	auth;			/* 1: there is a secret, 0: all MACs are 0 */
 	__u8	reserved[7];		/* 0 */
 };
 
-/* HMAC(secret, "kofiblk client" | HELLO as sent | CHALLENGE as sent) */
+/*
+ * HMAC(secret, KB_AUTH_CLIENT | HELLO | CHALLENGE), each as it was sent. It names the
+ * session in all MACs that follow, which are HMAC(secret, label | AUTH's mac |
+ * the message with its mac 0), with a label for each type of message and sender.
+ */
 struct kb_auth {
 	struct kb_net_hdr hdr;
 	__u8	mac[KB_MAC];
@@ -107,10 +118,10 @@ struct kb_disk {
 
 struct kb_accept {
 	struct kb_net_hdr hdr;
-	/* HMAC(secret, "kofiblk server" | HELLO | CHALLENGE | ACCEPT with mac 0) */
 	__u8	mac[KB_MAC];
 	__u8	content[16];		/* export's uuid */
 	__le64	session;		/* random, not 0 */
+	__le64	epoch;			/* random, not 0; new when the store is opened */
 	__le32	caps;			/* of those asked for */
 	__le32	max_io;			/* at most what was asked for, and so on */
 	__le32	inline_max;
@@ -125,6 +136,7 @@ struct kb_accept {
 
 struct kb_reject {
 	struct kb_net_hdr hdr;
+	__u8	mac[KB_MAC];		/* 0 before AUTH was checked */
 	__le16	status;			/* enum kb_status */
 	__u8	again;			/* 1: it may be different later */
 	__u8	reserved[5];		/* 0 */
@@ -133,13 +145,17 @@ struct kb_reject {
 
 struct kb_resize {
 	struct kb_net_hdr hdr;
+	__u8	mac[KB_MAC];
+	__le64	number;			/* of the session's: 1, 2, ... */
 	__le64	bytes;
 };
 
 struct kb_bye {
 	struct kb_net_hdr hdr;
+	__u8	mac[KB_MAC];
 	__u8	again;			/* 1: come back later, 0: don't */
-	__u8	reserved[7];		/* 0 */
+	__u8	flushed;		/* 1: all that had a reply is in stable storage */
+	__u8	reserved[6];		/* 0 */
 };
 
 /* Commands and replies, over the fabric */
@@ -254,7 +270,7 @@ struct kb_limits {
  * @nonce: random
  * @client: its name, which kb_name_ok() likes
  * @export: likewise
- * @disk: random
+ * @host: the client's machine
  * @content: of the session before, or 0
  * @limits: that are asked for; capabilities that we don't know are left out
  * @addr_format: FI_ADDR_*
@@ -265,7 +281,7 @@ struct kb_hello_msg {
 	u8		nonce[KB_NONCE];
 	char		client[KB_NAME_MAX];
 	char		export[KB_NAME_MAX];
-	u8		disk[16];
+	u8		host[KB_HOST];
 	u8		content[16];
 	struct kb_limits limits;
 	u32		addr_format;
@@ -276,10 +292,12 @@ struct kb_hello_msg {
 /**
  * struct kb_challenge_msg - KB_CHALLENGE
  * @nonce: random
- * @auth: proofs are asked for
+ * @macs: the server's proofs, one for each secret that the client may have
+ * @auth: there is a secret
  */
 struct kb_challenge_msg {
 	u8	nonce[KB_NONCE];
+	u8	macs[KB_SECRETS][KB_MAC];
 	bool	auth;
 };
 
@@ -320,6 +338,7 @@ struct kb_disk_msg {
  * @mac: the server's proof
  * @content: the export's uuid
  * @session: not 0
+ * @epoch: not 0, another one each time that the store was opened
  * @limits: that are granted. Whether that is no more than was asked for is
  *	what kb_limits_within() says
  * @addr_len: of each address
@@ -330,6 +349,7 @@ struct kb_accept_msg {
 	u8		mac[KB_MAC];
 	u8		content[16];
 	u64		session;
+	u64		epoch;
 	struct kb_limits limits;
 	u16		addr_len;
 	const u8	*addr;
@@ -338,11 +358,13 @@ struct kb_accept_msg {
 
 /**
  * struct kb_reject_msg - KB_REJECT
+ * @mac: the server's proof, or 0
  * @status: not KB_OK
  * @again: it may be different later
  * @why: printable text, may be empty
  */
 struct kb_reject_msg {
+	u8	mac[KB_MAC];
 	u16	status;
 	bool	again;
 	char	why[KB_NAME_MAX];
@@ -350,18 +372,26 @@ struct kb_reject_msg {
 
 /**
  * struct kb_resize_msg - KB_RESIZE
+ * @mac: the server's proof
+ * @number: how many were sent in the session, with this
  * @bytes: the disk's size. Only the session knows whether it is whole blocks
  */
 struct kb_resize_msg {
+	u8	mac[KB_MAC];
+	u64	number;
 	u64	bytes;
 };
 
 /**
  * struct kb_bye_msg - KB_BYE
+ * @mac: the sender's proof
  * @again: come back later
+ * @flushed: from a server: all that had a reply is in stable storage
  */
 struct kb_bye_msg {
+	u8	mac[KB_MAC];
 	bool	again;
+	bool	flushed;
 };
 
 /**
@@ -416,7 +446,8 @@ struct kb_reply_msg {
 
 /*
  * Parsers get all of a message and return 0, or -EPROTO for one that can't be
- * right; then @msg is of no use. Builders get what a parser would accept and room
+ * right; then @msg is of no use. kb_parse_net() tells another version by
+ * -EPROTONOSUPPORT. Builders get what a parser would accept and room
  * for KB_NET_MAX, KB_CMD_MAX(0) or KB_REPLY_MAX bytes, and return the message's
  * length; data of an inline write goes behind it. None sleeps or allocates.
  */

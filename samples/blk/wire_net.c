@@ -14,13 +14,19 @@
 
 static_assert(sizeof(struct kb_net_hdr) == 16);
 static_assert(sizeof(struct kb_hello) == 240);
-static_assert(sizeof(struct kb_challenge) == 56);
+static_assert(sizeof(struct kb_challenge) == 120);
 static_assert(sizeof(struct kb_auth) == 48);
 static_assert(sizeof(struct kb_disk) == 48);
-static_assert(sizeof(struct kb_accept) == 144);
-static_assert(sizeof(struct kb_reject) == 88);
-static_assert(sizeof(struct kb_resize) == 24);
-static_assert(sizeof(struct kb_bye) == 24);
+static_assert(sizeof(struct kb_accept) == 152);
+static_assert(sizeof(struct kb_reject) == 120);
+static_assert(sizeof(struct kb_resize) == 64);
+static_assert(sizeof(struct kb_bye) == 56);
+/* kb_auth_sign() looks for it there. */
+static_assert(offsetof(struct kb_auth, mac) == sizeof(struct kb_net_hdr));
+static_assert(offsetof(struct kb_accept, mac) == sizeof(struct kb_net_hdr));
+static_assert(offsetof(struct kb_reject, mac) == sizeof(struct kb_net_hdr));
+static_assert(offsetof(struct kb_resize, mac) == sizeof(struct kb_net_hdr));
+static_assert(offsetof(struct kb_bye, mac) == sizeof(struct kb_net_hdr));
 static_assert(sizeof(struct kb_hello) + KB_QUEUES_MAX * KB_ADDR_MAX <=
 	      KB_NET_MAX);
 static_assert(sizeof(struct kb_accept) + KB_QUEUES_MAX * KB_ADDR_MAX <=
@@ -142,15 +148,19 @@ EXPORT_SYMBOL_NS_GPL(kb_net_type_name, KOFIBLK);
  * @whole: takes the bytes of the message with its header, at most KB_NET_MAX
  *
  * Context: Any.
- * Return: 0, or -EPROTO.
+ * Return: 0; -EPROTONOSUPPORT for a header of another version of the protocol; or
+ * -EPROTO.
  */
 int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole)
 {
 	const struct kb_net_type_row *row;
 	const struct kb_net_hdr *hdr = buf;
 
-	if (len < sizeof(*hdr) || le32_to_cpu(hdr->magic) != KB_MAGIC ||
-	    le16_to_cpu(hdr->version) != KB_VERSION || hdr->reserved)
+	if (len < sizeof(*hdr) || le32_to_cpu(hdr->magic) != KB_MAGIC)
+		return -EPROTO;
+	if (le16_to_cpu(hdr->version) != KB_VERSION)
+		return -EPROTONOSUPPORT;
+	if (hdr->reserved)
 		return -EPROTO;
 	*type = le16_to_cpu(hdr->type);
 	*whole = le32_to_cpu(hdr->len);
@@ -210,10 +220,10 @@ int kb_parse_hello(const void *buf, size_t len, struct kb_hello_msg *msg)
 	    !kb_get_name(msg->client, wire->client) ||
 	    !kb_get_name(msg->export, wire->export) ||
 	    !kb_is_zero(wire->reserved, sizeof(wire->reserved)) ||
-	    kb_is_zero(wire->disk, sizeof(wire->disk)))
+	    kb_is_zero(wire->host, sizeof(wire->host)))
 		return -EPROTO;
 	memcpy(msg->nonce, wire->nonce, sizeof(msg->nonce));
-	memcpy(msg->disk, wire->disk, sizeof(msg->disk));
+	memcpy(msg->host, wire->host, sizeof(msg->host));
 	memcpy(msg->content, wire->content, sizeof(msg->content));
 	/* A newer client asks for what it can do without. */
 	msg->limits.caps = le32_to_cpu(wire->caps) & KB_CAPS;
@@ -250,7 +260,7 @@ size_t kb_build_hello(void *buf, const struct kb_hello_msg *msg)
 	memcpy(wire->nonce, msg->nonce, sizeof(wire->nonce));
 	kb_put_text(wire->client, msg->client);
 	kb_put_text(wire->export, msg->export);
-	memcpy(wire->disk, msg->disk, sizeof(wire->disk));
+	memcpy(wire->host, msg->host, sizeof(wire->host));
 	memcpy(wire->content, msg->content, sizeof(wire->content));
 	wire->caps = cpu_to_le32(msg->limits.caps);
 	wire->max_io = cpu_to_le32(msg->limits.max_io);
@@ -282,7 +292,11 @@ int kb_parse_challenge(const void *buf, size_t len,
 	if (kb_net_is(buf, len, KB_CHALLENGE) || wire->auth > 1 ||
 	    !kb_is_zero(wire->reserved, sizeof(wire->reserved)))
 		return -EPROTO;
+	/* Without a secret there is nothing to be proved by. */
+	if (!wire->auth && !kb_is_zero(wire->macs, sizeof(wire->macs)))
+		return -EPROTO;
 	memcpy(msg->nonce, wire->nonce, sizeof(msg->nonce));
+	memcpy(msg->macs, wire->macs, sizeof(msg->macs));
 	msg->auth = wire->auth;
 	return 0;
 }
@@ -302,6 +316,7 @@ size_t kb_build_challenge(void *buf, const struct kb_challenge_msg *msg)
 
 	kb_put_hdr(buf, KB_CHALLENGE, sizeof(*wire));
 	memcpy(wire->nonce, msg->nonce, sizeof(wire->nonce));
+	memcpy(wire->macs, msg->macs, sizeof(wire->macs));
 	wire->auth = msg->auth;
 	return sizeof(*wire);
 }
@@ -410,6 +425,7 @@ int kb_parse_accept(const void *buf, size_t len, struct kb_accept_msg *msg)
 	memcpy(msg->mac, wire->mac, sizeof(msg->mac));
 	memcpy(msg->content, wire->content, sizeof(msg->content));
 	msg->session = le64_to_cpu(wire->session);
+	msg->epoch = le64_to_cpu(wire->epoch);
 	msg->limits.caps = le32_to_cpu(wire->caps);
 	msg->limits.max_io = le32_to_cpu(wire->max_io);
 	msg->limits.inline_max = le32_to_cpu(wire->inline_max);
@@ -418,7 +434,7 @@ int kb_parse_accept(const void *buf, size_t len, struct kb_accept_msg *msg)
 	msg->limits.depth = le16_to_cpu(wire->depth);
 	msg->addr_len = le16_to_cpu(wire->addr_len);
 	msg->addr = (const u8 *)(wire + 1);
-	if (!msg->session || msg->limits.caps & ~KB_CAPS ||
+	if (!msg->session || !msg->epoch || msg->limits.caps & ~KB_CAPS ||
 	    !kb_limits_ok(&msg->limits) ||
 	    !kb_addrs_ok(msg->limits.queues, msg->addr_len,
 			 len - sizeof(*wire)))
@@ -444,6 +460,7 @@ size_t kb_build_accept(void *buf, const struct kb_accept_msg *msg)
 	memcpy(wire->mac, msg->mac, sizeof(wire->mac));
 	memcpy(wire->content, msg->content, sizeof(wire->content));
 	wire->session = cpu_to_le64(msg->session);
+	wire->epoch = cpu_to_le64(msg->epoch);
 	wire->caps = cpu_to_le32(msg->limits.caps);
 	wire->max_io = cpu_to_le32(msg->limits.max_io);
 	wire->inline_max = cpu_to_le32(msg->limits.inline_max);
@@ -479,6 +496,7 @@ int kb_parse_reject(const void *buf, size_t len, struct kb_reject_msg *msg)
 	for (c = msg->why; *c; c++)
 		if (*c < ' ' || *c > '~')
 			return -EPROTO;
+	memcpy(msg->mac, wire->mac, sizeof(msg->mac));
 	msg->status = le16_to_cpu(wire->status);
 	msg->again = wire->again;
 	return msg->status && msg->status < KB_STATUSES ? 0 : -EPROTO;
@@ -498,6 +516,7 @@ size_t kb_build_reject(void *buf, const struct kb_reject_msg *msg)
 	struct kb_reject *wire = buf;
 
 	kb_put_hdr(buf, KB_REJECT, sizeof(*wire));
+	memcpy(wire->mac, msg->mac, sizeof(wire->mac));
 	wire->status = cpu_to_le16(msg->status);
 	wire->again = msg->again;
 	kb_put_text(wire->why, msg->why);
@@ -520,9 +539,13 @@ int kb_parse_resize(const void *buf, size_t len, struct kb_resize_msg *msg)
 
 	if (kb_net_is(buf, len, KB_RESIZE))
 		return -EPROTO;
+	memcpy(msg->mac, wire->mac, sizeof(msg->mac));
+	msg->number = le64_to_cpu(wire->number);
 	msg->bytes = le64_to_cpu(wire->bytes);
-	return msg->bytes < KB_OFFSET_MAX && msg->bytes % KB_SECTOR == 0 ?
-		       0 : -EPROTO;
+	if (!msg->number || msg->bytes >= KB_OFFSET_MAX ||
+	    msg->bytes % KB_SECTOR)
+		return -EPROTO;
+	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_resize, KOFIBLK);
 
@@ -539,6 +562,8 @@ size_t kb_build_resize(void *buf, const struct kb_resize_msg *msg)
 	struct kb_resize *wire = buf;
 
 	kb_put_hdr(buf, KB_RESIZE, sizeof(*wire));
+	memcpy(wire->mac, msg->mac, sizeof(wire->mac));
+	wire->number = cpu_to_le64(msg->number);
 	wire->bytes = cpu_to_le64(msg->bytes);
 	return sizeof(*wire);
 }
@@ -558,9 +583,12 @@ int kb_parse_bye(const void *buf, size_t len, struct kb_bye_msg *msg)
 	const struct kb_bye *wire = buf;
 
 	if (kb_net_is(buf, len, KB_BYE) || wire->again > 1 ||
+	    wire->flushed > 1 ||
 	    !kb_is_zero(wire->reserved, sizeof(wire->reserved)))
 		return -EPROTO;
+	memcpy(msg->mac, wire->mac, sizeof(msg->mac));
 	msg->again = wire->again;
+	msg->flushed = wire->flushed;
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_bye, KOFIBLK);
@@ -578,7 +606,9 @@ size_t kb_build_bye(void *buf, const struct kb_bye_msg *msg)
 	struct kb_bye *wire = buf;
 
 	kb_put_hdr(buf, KB_BYE, sizeof(*wire));
+	memcpy(wire->mac, msg->mac, sizeof(wire->mac));
 	wire->again = msg->again;
+	wire->flushed = msg->flushed;
 	return sizeof(*wire);
 }
 EXPORT_SYMBOL_NS_GPL(kb_build_bye, KOFIBLK);

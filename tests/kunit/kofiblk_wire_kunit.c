@@ -12,7 +12,7 @@ static const struct kb_hello_msg hello = {
 	.nonce		= { 1 },
 	.client		= "host-a",
 	.export		= "disk0",
-	.disk		= { 2 },
+	.host		= { 2 },
 	.content	= { 3 },
 	.limits		= { KB_CAPS, 1 << 20, 4096, 5000, 2, KB_DEPTH_MAX },
 	.addr_format	= 7,
@@ -24,6 +24,7 @@ static const struct kb_accept_msg accept = {
 	.mac		= { 1 },
 	.content	= { 2 },
 	.session	= U64_MAX,
+	.epoch		= U64_MAX - 1,
 	.limits		= { KB_CAPS, KB_IO_MAX, 0, 100, 2, 1 },
 	.addr_len	= 32,
 	.addr		= addrs,
@@ -38,6 +39,31 @@ static const struct kb_accept_msg accept = {
 		.discard_max		= 1 << 20,
 		.zeroes_max		= 1 << 20,
 	},
+};
+
+static const struct kb_challenge_msg challenge = {
+	.nonce	= { 9 },
+	.macs	= { { 1 }, { 2 } },
+	.auth	= true,
+};
+
+static const struct kb_reject_msg reject = {
+	.mac	= { 3 },
+	.status	= KB_BUSY,
+	.again	= true,
+	.why	= "full",
+};
+
+static const struct kb_resize_msg resize = {
+	.mac	= { 4 },
+	.number	= 1,
+	.bytes	= 4096,
+};
+
+static const struct kb_bye_msg bye = {
+	.mac		= { 5 },
+	.again		= true,
+	.flushed	= true,
 };
 
 static const struct kb_cmd_msg cmd = {
@@ -84,19 +110,17 @@ static size_t build(enum kind kind, void *buf)
 	case HELLO:
 		return kb_build_hello(buf, &hello);
 	case CHALLENGE:
-		return kb_build_challenge(buf, &(struct kb_challenge_msg){
-						       { 9 }, true });
+		return kb_build_challenge(buf, &challenge);
 	case AUTH:
 		return kb_build_auth(buf, &(struct kb_auth_msg){ { 9 } });
 	case ACCEPT:
 		return kb_build_accept(buf, &accept);
 	case REJECT:
-		return kb_build_reject(buf, &(struct kb_reject_msg){
-						    KB_BUSY, true, "full" });
+		return kb_build_reject(buf, &reject);
 	case RESIZE:
-		return kb_build_resize(buf, &(struct kb_resize_msg){ 4096 });
+		return kb_build_resize(buf, &resize);
 	case BYE:
-		return kb_build_bye(buf, &(struct kb_bye_msg){ true });
+		return kb_build_bye(buf, &bye);
 	case CMD:
 		return kb_build_cmd(buf, &cmd);
 	default:
@@ -166,6 +190,7 @@ static void round_trip(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, &any->accept.disk, &accept.disk,
 			   sizeof(accept.disk));
 	KUNIT_EXPECT_EQ(test, any->accept.session, accept.session);
+	KUNIT_EXPECT_EQ(test, any->accept.epoch, accept.epoch);
 	buf = message(test, REJECT, &len);
 	KUNIT_ASSERT_EQ(test, parse(REJECT, buf, len, any), 0);
 	KUNIT_EXPECT_STREQ(test, any->reject.why, "full");
@@ -218,7 +243,7 @@ struct change {
 
 static const struct change changes[] = {
 	{ "magic", HELLO, AT(kb_net_hdr, magic), 1 },
-	{ "version", HELLO, AT(kb_net_hdr, version), 2 },
+	{ "version", HELLO, AT(kb_net_hdr, version), 1 },
 	{ "type 0", HELLO, AT(kb_net_hdr, type), 0 },
 	{ "type 8", HELLO, AT(kb_net_hdr, type), 8 },
 	{ "length", HELLO, AT(kb_net_hdr, len), U32_MAX },
@@ -237,7 +262,7 @@ static const struct change changes[] = {
 	  offsetof(struct kb_hello, client) + 62, 1, 'x' },
 	{ "export ..", HELLO, offsetof(struct kb_hello, export), 8,
 	  '.' | '.' << 8 },
-	{ "no disk", HELLO, offsetof(struct kb_hello, disk), 8, 0 },
+	{ "no host", HELLO, offsetof(struct kb_hello, host), 8, 0 },
 	{ "unknown capability", HELLO, AT(kb_hello, caps), U32_MAX, true },
 	{ "max_io 0", HELLO, AT(kb_hello, max_io), 0 },
 	{ "max_io 512", HELLO, AT(kb_hello, max_io), 512 },
@@ -258,8 +283,10 @@ static const struct change changes[] = {
 	{ "addr_len 31", HELLO, AT(kb_hello, addr_len), 31 },
 	{ "hello's reserved", HELLO, AT(kb_hello, reserved[2]), 1 },
 	{ "challenge: auth 2", CHALLENGE, AT(kb_challenge, auth), 2 },
+	{ "challenge: proofs by no secret", CHALLENGE, AT(kb_challenge, auth), 0 },
 	{ "challenge: reserved", CHALLENGE, AT(kb_challenge, reserved[6]), 1 },
 	{ "accept: session 0", ACCEPT, AT(kb_accept, session), 0 },
+	{ "accept: epoch 0", ACCEPT, AT(kb_accept, epoch), 0 },
 	{ "accept: no content", ACCEPT, offsetof(struct kb_accept, content), 8,
 	  0 },
 	{ "accept: unknown capability", ACCEPT, AT(kb_accept, caps),
@@ -291,9 +318,11 @@ static const struct change changes[] = {
 	  1, 0x1b },
 	{ "resize: odd", RESIZE, AT(kb_resize, bytes), 511 },
 	{ "resize: 2^63", RESIZE, AT(kb_resize, bytes), BIT_ULL(63) },
+	{ "resize: the 0th", RESIZE, AT(kb_resize, number), 0 },
+	{ "bye: flushed 2", BYE, AT(kb_bye, flushed), 2 },
 	{ "bye: again 2", BYE, AT(kb_bye, again), 2 },
 	{ "bye: reserved", BYE, AT(kb_bye, reserved[0]), 1 },
-	{ "cmd: version", CMD, AT(kb_cmd, version), 2 },
+	{ "cmd: version", CMD, AT(kb_cmd, version), 1 },
 	{ "cmd: op 0", CMD, AT(kb_cmd, op), 0 },
 	{ "cmd: op 8", CMD, AT(kb_cmd, op), 8 },
 	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 8 },
@@ -352,6 +381,24 @@ static void changed_field(struct kunit *test)
 			change->fine ? 0 : -EPROTO);
 	if (change->kind == HELLO && change->fine)
 		KUNIT_EXPECT_EQ(test, any->hello.limits.caps & ~KB_CAPS, 0);
+}
+
+/* The peer's version is told apart from nonsense, for the log. */
+static void other_version(struct kunit *test)
+{
+	struct kb_net_hdr *hdr;
+	size_t len, whole;
+	u16 type;
+	u8 *buf;
+
+	buf = message(test, REJECT, &len);
+	hdr = (struct kb_net_hdr *)buf;
+	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole), 0);
+	hdr->version = cpu_to_le16(KB_VERSION + 1);
+	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole),
+			-EPROTONOSUPPORT);
+	hdr->magic = 0;
+	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole), -EPROTO);
 }
 
 static void inline_data(struct kunit *test)
@@ -424,6 +471,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(round_trip),
 	KUNIT_CASE(lengths),
 	KUNIT_CASE_PARAM(changed_field, changes_gen_params),
+	KUNIT_CASE(other_version),
 	KUNIT_CASE(inline_data),
 	KUNIT_CASE(statuses),
 	KUNIT_CASE(granted),

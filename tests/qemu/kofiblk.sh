@@ -7,7 +7,11 @@
 CONFIG=/sys/kernel/config/kofiblk
 SIM=/sys/kernel/debug/efasim/es0
 # shellcheck disable=SC2034 # used by the tests
-SECRET="correct horse battery"
+SECRET=7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd
+# shellcheck disable=SC2034
+OTHER_SECRET=00112233445566778899aabbccddeeff7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d
+# Of the client's machine, also after a crash.
+HOST_ID=3f1c7a52-9d44-4b0e-8f7b-5e2d6c8a9b10
 UUID=7c9f5f6a-2b0e-4f6c-9d3a-0123456789ab
 SERVER=$(ip_of a):4420
 SIDE=$([ "$ROLE" = a ] && echo server || echo client)
@@ -194,7 +198,7 @@ attach()
 {
 	DISK=
 	exec 5<> /dev/kofiblk-control || return
-	! echo "addr=$SERVER,export=$1${2:+,$2}" >&5 || read -r DISK <&5
+	! echo "addr=$SERVER,host_id=$HOST_ID,export=$1${2:+,$2}" >&5 || read -r DISK <&5
 	exec 5>&-
 	DISK=${DISK#disk=}
 	[ -b "/dev/$DISK" ]

@@ -40,9 +40,13 @@ class Case(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.block = pathlib.Path(directory.name)
-        patch = unittest.mock.patch.object(tool, "BLOCK", str(self.block))
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.machine_id = self.block / "machine-id"
+        self.machine_id.write_text("0123456789abcdef0123456789abcdef\n")
+        for name, value in (("BLOCK", self.block), ("MACHINE_ID", self.machine_id),
+                            ("HOST_ID", self.block / "hostid")):
+            patch = unittest.mock.patch.object(tool, name, str(value))
+            patch.start()
+            self.addCleanup(patch.stop)
 
     def disk(self, name, sectors=2048, **attributes):
         inner = self.block / name / "kofiblk"
@@ -130,17 +134,51 @@ class Connect(Case):
         result, ask = self.connect("--ctrl-loss-tmo", "-1", "--prov", "efa")
         self.assertEqual(result, (0, "/dev/kofiblk0\n", ""))
         self.assertEqual(set(ask.call_args[0][0].split(",")),
-                         {"addr=10.0.0.1:4420", "export=disk0", "prov=efa", "ctrl_loss_tmo=-1"})
+                         {"addr=10.0.0.1:4420", "export=disk0", "prov=efa", "ctrl_loss_tmo=-1",
+                          "host_id=" + tool.host_id(None)})
+
+    def told_host_id(self, *args):
+        return [option for option in self.connect(*args)[1].call_args[0][0].split(",")
+                if option.startswith("host_id=")]
+
+    def test_the_host_id_stays_and_is_not_the_machine_id(self):
+        first = self.told_host_id()
+        self.assertEqual(first, self.told_host_id())
+        self.assertNotIn("01234567", first[0])
+        self.machine_id.write_text("fedcba98765432100123456789abcdef\n")
+        self.assertNotEqual(first, self.told_host_id())
+        (self.block / "hostid").write_text("3F1C7A52-9d44-4b0e-8f7b-5e2d6c8a9b10\n")
+        self.assertEqual(self.told_host_id(), ["host_id=3f1c7a52-9d44-4b0e-8f7b-5e2d6c8a9b10"])
+        given = "00000000-0000-0000-0000-000000000001"
+        self.assertEqual(self.told_host_id("--host-id", given), [f"host_id={given}"])
+
+    def test_no_host_id(self):
+        for text in ("", "uninitialized\n"):
+            with self.subTest(text):
+                self.machine_id.write_text(text)
+                result, ask = self.connect()
+                self.assertEqual(result[0], errno.EINVAL)
+                self.assertIn("--host-id", result[2])
+                ask.assert_not_called()
+
+    def test_a_new_secret_is_one(self):
+        path = self.block / "secret"
+        made = {self.run_tool("gen-secret")[1] for _ in range(2)}
+        self.assertEqual(len(made), 2)
+        for secret in made:
+            path.write_text(secret)
+            self.assertEqual(tool.secret_of(str(path)) + "\n", secret)
 
     def test_a_secret_comes_from_a_file_without_its_last_newline(self):
         path = self.block / "secret"
-        path.write_text("not to be told\n")
+        path.write_text("5a" * 32 + "\n")
         _, ask = self.connect("--secret-file", str(path))
-        self.assertIn("secret=not to be told", ask.call_args[0][0].split(","))
+        self.assertIn("secret=" + "5a" * 32, ask.call_args[0][0].split(","))
 
     def test_a_secret_that_is_none(self):
         path = self.block / "secret"
-        for secret in (b"", b"\n", b"\xff\xfe\x00"):
+        for secret in (b"", b"\n", b"\xff\xfe\x00", b"5a" * 31, b"5a" * 32 + b"5",
+                       b"correct horse battery staple" * 3):
             with self.subTest(secret):
                 path.write_bytes(secret)
                 result, ask = self.connect("--secret-file", str(path))

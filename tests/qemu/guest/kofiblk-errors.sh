@@ -177,7 +177,7 @@ errors()
 by_tool()
 {
 	check "the tool connects" sh -c '. /bed/lib.sh; tool kofiblk connect \
-		--client tool '"$SERVER"' disk0 > /tmp/connected'
+		--client tool --host-id '"$HOST_ID $SERVER"' disk0 > /tmp/connected'
 	DISK=$(sed 's,/dev/,,' /tmp/connected)
 	check "the tool lists the disk" sh -c \
 		". /bed/lib.sh; tool kofiblk list | grep -q $DISK"

@@ -19,7 +19,8 @@ MAGIC = 0x4b4c424b
 HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE = range(1, 8)
 HDR = struct.Struct("<IHHII")
 HEAD = struct.Struct("<32s64s64s16s16sIIIIIHHH6s")
-SECRET = b"correct horse battery"
+SECRET = bytes.fromhex("7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd")
+OTHER_SECRET = bytes(range(32))
 NOENT, ACCESS, BUSY, STALE, PROTO = 14, 15, 16, 17, 18
 NOTSUPP = 2
 
@@ -35,7 +36,7 @@ def report(good, what):
 
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 1, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 2, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 
@@ -44,7 +45,7 @@ def hello(**change):
     """A HELLO that is right but for what is changed."""
     fields = {
         "nonce": os.urandom(32), "client": b"host", "export": b"disk0",
-        "disk": os.urandom(16), "content": bytes(16), "caps": 15, "max_io": 1 << 20,
+        "host": os.urandom(16), "content": bytes(16), "caps": 15, "max_io": 1 << 20,
         "inline_max": 4096, "keep_alive": 5000, "addr_format": addr_format, "queues": 1,
         "depth": 32, "addr_len": 32, "reserved": bytes(6),
     }
@@ -90,8 +91,22 @@ class Talk:
         self.sock.close()
 
 
+def mac(key, label, *parts):
+    return hmac.new(key, b"kofiblk " + label + b"\0" + b"".join(parts), hashlib.sha256).digest()
+
+
 def proof(key, *parts):
-    return hmac.new(key, b"kofiblk client" + b"".join(parts), hashlib.sha256).digest()
+    return mac(key, b"client", *parts)
+
+
+def challenge_macs(challenge):
+    return [challenge[48:80], challenge[80:112]]
+
+
+def server_knows(key, first, challenge):
+    """Does one of its MACs prove that?"""
+    blank = challenge[:48] + bytes(64) + challenge[112:]
+    return mac(key, b"server challenge", first, blank) in challenge_macs(challenge)
 
 
 def authenticate(talk, first, key=SECRET):
@@ -104,7 +119,15 @@ def authenticate(talk, first, key=SECRET):
 
 
 def status(kind, message):
-    return struct.unpack_from("<H", message, 16)[0] if kind == REJECT else None
+    return struct.unpack_from("<H", message, 48)[0] if kind == REJECT else None
+
+
+def again(message):
+    return message[50]
+
+
+def why(message):
+    return message[56:].rstrip(b"\0")
 
 
 def works(what, source="127.0.0.1"):
@@ -134,7 +157,7 @@ def wrong_messages():
     refused("half a header", right[:9])
     refused("half a HELLO", right[:100])
     for what, change in (
-            ("magic", {"magic": 1}), ("version", {"version": 2}), ("type 0", {"kind": 0}),
+            ("magic", {"magic": 1}), ("version", {"version": 1}), ("type 0", {"kind": 0}),
             ("type 99", {"kind": 99}), ("reserved", {"reserved": 1})):
         kind = change.pop("kind", HELLO)
         refused(what, header(kind, len(right), **change) + right[16:], PROTO)
@@ -148,7 +171,7 @@ def wrong_messages():
             {"depth": 0}, {"depth": 257}, {"depth": 65535}, {"addr_len": 0}, {"addr_len": 65},
             {"addr_len": 65535}, {"max_io": 0}, {"max_io": 0xfffff000}, {"max_io": 4097},
             {"inline_max": 4097}, {"inline_max": 0xffffffff}, {"keep_alive": 0},
-            {"keep_alive": 0xffffffff}, {"reserved": b"x" * 6}, {"disk": bytes(16)},
+            {"keep_alive": 0xffffffff}, {"reserved": b"x" * 6}, {"host": bytes(16)},
             {"client": b""}, {"client": b"a" * 64}, {"client": b"a/b"}, {"client": b"a\0b"},
             {"client": b"a\nb"}, {"client": b".."}, {"export": b"../disk0"}, {"export": b""},
             {"export": b"\xff"}):
@@ -156,15 +179,14 @@ def wrong_messages():
         refused(f"{name} {str(value)[:20]}", hello(**change), PROTO)
     refused("another export", hello(export=b"disk1"), NOENT)
     refused("an export that isn't on this port", hello(export=b"hidden"), NOENT)
-    refused("another client", hello(client=b"guest"), ACCESS)
 
 
 def other_fabric():
     """What is refused by the device that there is now may not be by the next."""
     talk = Talk()
     kind, message = authenticate(talk, hello(addr_format=0xffff))
-    report(status(kind, message) == NOTSUPP and message[18] == 1,
-           f"another fabric is refused for now: {message[16:19].hex()}")
+    report(status(kind, message) == NOTSUPP and again(message) == 1,
+           f"another fabric is refused for now: {message[48:51].hex()}")
     talk.close()
 
 
@@ -175,8 +197,9 @@ def wrong_proofs():
         report(got == want, f"{what}: {got}")
         talk.close()
 
-    tried("another secret", b"wrong horse battery")
+    tried("another secret", OTHER_SECRET)
     tried("no secret", b"")
+    tried("another client", client=b"guest")
     tried("another disk's content", want=STALE, content=b"x" * 16)
     talk = Talk()
     talk.send(hello())
@@ -202,6 +225,27 @@ def wrong_proofs():
     talk.send(first)
     report(status(*talk.recv()) == PROTO, "HELLO twice")
     talk.close()
+
+
+def server_first():
+    """The server proves itself before the client does, and tells a stranger nothing."""
+    seen = []
+    for client in (b"host", b"guest"):
+        first = hello(client=client)
+        talk = Talk()
+        talk.send(first)
+        kind, challenge = talk.recv()
+        talk.close()
+        seen.append((kind, len(challenge), challenge[112:]))
+        report(server_knows(SECRET, first, challenge) == (client == b"host"),
+               f"whether it proves itself to {client.decode()}")
+        report(len(set(challenge_macs(challenge)) | {bytes(32)}) == 3,
+               f"to {client.decode()} it says as much as to anyone")
+    report(seen[0] == seen[1], f"a client's name can't be told from no client's: {seen}")
+    talk = Talk()
+    kind, message = authenticate(talk, hello(addr_format=0xffff))
+    talk.close()
+    report(kind == REJECT and any(message[16:48]), "what follows the proofs has a MAC")
 
 
 def forgotten():
@@ -258,7 +302,7 @@ def crowd(may):
     while len(answered) < 4 and time.monotonic() - begin < 5:
         time.sleep(0.2)
         answered = select.select([talk.sock for talk in talks], [], [], 0)[0]
-    words = [talk.recv()[1][24:].rstrip(b"\0") for talk in talks if talk.sock in answered]
+    words = [why(talk.recv()[1]) for talk in talks if talk.sock in answered]
     report(words == [b"too many sessions of a client"] * 4,
            f"{may + 4} of a client that may have {may}: {words}")
     talk = Talk("127.0.0.9")
@@ -296,6 +340,7 @@ def main():
     works("after wrong messages")
     wrong_proofs()
     works("after wrong proofs")
+    server_first()
     other_fabric()
     noise()
     works("after noise")

@@ -13,6 +13,8 @@
 . /bed/lib.sh
 
 CONFIG=/sys/kernel/config/kofiblk
+# As in kofiblk-hostile.py.
+SECRET=7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd
 # FI_ADDR_EFA
 FORMAT=12
 
@@ -25,7 +27,7 @@ serve()
 		export_dir=$CONFIG/exports/$name
 		mkdir "$export_dir" && echo /tmp/disk > "$export_dir/path" &&
 			mkdir "$export_dir/clients/host" || return
-		echo "correct horse battery" > "$export_dir/clients/host/secret"
+		echo "$SECRET" > "$export_dir/clients/host/secret"
 		echo 1 > "$export_dir/enable" || return
 		[ "$name" = hidden ] || ln -s "$export_dir" "$CONFIG/ports/1/exports/$name"
 	done
@@ -66,7 +68,11 @@ check "exports and a port" serve disk0 hidden
 refuse "a path can't be changed while it is in use" \
 	sh -c "echo /tmp/other > $CONFIG/exports/disk0/path"
 refuse "an export's name with a blank" mkdir "$CONFIG/exports/a b"
-refuse "a short secret" sh -c "echo short > $CONFIG/exports/disk0/clients/host/secret"
+for secret in short "correct horse battery staple, correct horse battery staple" \
+	"${SECRET%?}" "${SECRET%??}"; do
+	refuse "a secret like \"$secret\"" \
+		sh -c "echo '$secret' > $CONFIG/exports/disk0/clients/host/secret"
+done
 refuse "the module while it is configured" rmmod kofiblk_srv
 
 # shellcheck disable=SC2094 # another file

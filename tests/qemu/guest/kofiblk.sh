@@ -51,12 +51,14 @@ connects()
 	fails "no such export" No_such_file_or_directory attach nothing client=b
 	fails "no secret" Permission_denied attach disk0 client=b
 	fails "another secret" Permission_denied \
-		attach disk0 "client=b,secret=wrong horse battery"
+		attach disk0 "client=b,secret=$OTHER_SECRET"
 	fails "another client" Permission_denied attach disk0 "client=c,secret=$SECRET"
+	fails "a secret that is none" Invalid_argument \
+		attach disk0 "client=b,secret=correct horse battery"
 	fails "an option that isn't one" Invalid_argument \
 		attach disk0 "client=b,secret=$SECRET,what=1"
 	fails "a port where nobody listens" Connection_refused sh -c \
-		"echo addr=${SERVER%:*}:4421,export=disk0 > /dev/kofiblk-control"
+		"echo addr=${SERVER%:*}:4421,host_id=$HOST_ID,export=disk0 > /dev/kofiblk-control"
 	check "a disk" attach disk0 "$MINE"
 	check "it is live" state_is live
 	check "it is as large" [ "$(cat "/sys/block/$DISK/size")" = $((64 * 2048)) ]
