@@ -8,6 +8,7 @@
  *	blk_setup.c	what is said over TCP, and the fabric's part of a session
  *	blk_disk.c	the block layer's side: a disk and its queues
  *	blk_request.c	the life of a request
+ *	blk_epoch.c	writes that a server's crash may have taken
  *	blk_slots.c	what requests are made of
  *	blk_sysfs.c	attributes
  *	blk_debugfs.c	counters
@@ -35,6 +36,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include "auth.h"
+#include "blk_epoch.h"
 #include "fabric.h"
 #include "net.h"
 #include "wire.h"
@@ -168,6 +170,7 @@ static inline void kbc_fault(struct request *rq)
  * @posted: the command was, maybe more than once
  * @fetched: the server's offer was taken
  * @inl: the data goes with the command
+ * @unflushed: of a flush: there is something for it to do
  * @gen: how often the slot was used
  * @rq: the request
  * @status: what became of it
@@ -191,6 +194,7 @@ struct kbc_slot {
 	bool			posted;
 	bool			fetched;
 	bool			inl;
+	bool			unflushed;
 	u64			gen;
 	struct request		*rq;
 	blk_status_t		status;
@@ -255,6 +259,7 @@ struct kbc_alive {
  * @keep_alives: sent
  * @connects: sessions
  * @attempts: to have one
+ * @losses: sessions before which the server may have lost writes
  */
 struct kbc_stats {
 	atomic_long_t	requests;
@@ -271,6 +276,7 @@ struct kbc_stats {
 	atomic_long_t	keep_alives;
 	atomic_long_t	connects;
 	atomic_long_t	attempts;
+	atomic_long_t	losses;
 };
 
 /**
@@ -313,6 +319,8 @@ struct kbc_setup {
  * @fabric: the device, also between sessions
  * @session: the session's number
  * @node: kbc_sessions
+ * @epoch: writes that the server may lose
+ * @flushed: it said, at the session's end, that it won't
  * @limits: granted
  * @content: uuid of the export, once there was a session
  * @geometry: of the export
@@ -363,6 +371,8 @@ struct kbc_disk {
 	struct kb_fabric	*fabric;
 	u64			session;
 	struct hlist_node	node;
+	struct kbc_epoch	epoch;
+	bool			flushed;
 	struct kb_limits	limits;
 	u8			content[16];
 	struct kb_disk_msg	geometry;

@@ -25,6 +25,7 @@ static const struct {
 	KBC_COUNTER(keep_alives),
 	KBC_COUNTER(connects),
 	KBC_COUNTER(attempts),
+	KBC_COUNTER(losses),
 #undef KBC_COUNTER
 };
 

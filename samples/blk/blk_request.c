@@ -94,6 +94,21 @@ static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
 		slot->ops++;
 }
 
+/* Before the block layer hears of it: a flush that it sends then has to cover this. */
+static void kbc_slot_note(struct kbc_slot *slot)
+{
+	struct kbc_disk *d = slot->kq->disk;
+	bool done = !slot->aborted && slot->status == BLK_STS_OK;
+	u8 op = kbc_opcode(slot->rq);
+
+	if (op == KB_OP_FLUSH && !done)
+		kbc_epoch_flush_failed(&d->epoch, slot->unflushed);
+	else if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) && done &&
+		 !(slot->rq->cmd_flags & REQ_FUA) &&
+		 d->geometry.flags & KB_DISK_WRITE_CACHE)
+		kbc_epoch_wrote(&d->epoch);
+}
+
 /* Called once after each change: is this the slot's end? */
 static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 {
@@ -104,6 +119,7 @@ static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 	end->settled = true;
 	if (slot->phase == KBC_STUCK)
 		return;
+	kbc_slot_note(slot);
 	end->rq = slot->rq;
 	end->status = slot->status;
 	end->aborted = slot->aborted;
@@ -545,6 +561,20 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->posted = false;
 	slot->fetched = false;
 	slot->inl = kbc_opcode(rq) == KB_OP_WRITE && kbc_fits_inline(slot, rq);
+	slot->unflushed = kbc_opcode(rq) == KB_OP_FLUSH &&
+			  kbc_epoch_flush(&slot->kq->disk->epoch);
+}
+
+/* What was written before is lost: whoever wants to be sure of it has to know. */
+static bool kbc_request_lost(struct kbc_disk *d, const struct request *rq, u8 op)
+{
+	bool fua = op != KB_OP_READ && rq->cmd_flags & REQ_FUA;
+
+	if (!kbc_epoch_fails(&d->epoch, op == KB_OP_FLUSH, fua))
+		return false;
+	kbc_err(d, "a %s fails, as writes before it may be lost\n",
+		op == KB_OP_FLUSH ? "flush" : "write with FUA");
+	return true;
 }
 
 /**
@@ -564,6 +594,8 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 
 	if (!kbc_op_allowed(d, op))
 		return BLK_STS_NOTSUPP;
+	if (kbc_request_lost(d, rq, op))
+		return BLK_STS_IOERR;
 	spin_lock_bh(&slot->lock);
 	slot->nbvec = 0;
 	if (WARN_ON_ONCE(slot->phase != KBC_IDLE) ||

@@ -118,6 +118,7 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 	      kb_auth_check(d->key, KB_AUTH_BYE, d->proof, buf, len);
 	if (ret)
 		return ret;
+	d->flushed = msg.flushed;
 	/* Without a secret anybody could have said so. */
 	d->final = d->key && !msg.again;
 	return -ECONNABORTED;

@@ -14,6 +14,7 @@
 #include <linux/string.h>
 #include <linux/uio.h>
 #include "blk.h"
+#include "blk_trace.h"
 
 #define KBC_CONNECT_MS	5000
 /* For each answer while a session is set up: the server may wait for a disk. */
@@ -453,6 +454,16 @@ static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
 	return 0;
 }
 
+static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
+{
+	if (!kbc_epoch_begin(&d->epoch, epoch))
+		return;
+	atomic_long_inc(&d->stats.losses);
+	trace_kofiblk_lost(d->name);
+	kbc_err(d, "%s opened its store anew without our knowing: what was written and not flushed may be lost, the next flush fails\n",
+		d->options.address);
+}
+
 /* The secret may be replaced; a session goes on with the one that it began with. */
 static void kbc_key_take(struct kbc_disk *d)
 {
@@ -482,6 +493,7 @@ static int kbc_establish(struct kbc_disk *d)
 		return ret;
 	d->alive.seen = d->alive.gen;
 	d->resizes = 0;
+	kbc_epoch_check(d, accept.epoch);
 	return kbc_publish(d, accept.session);
 }
 
@@ -548,6 +560,10 @@ void kbc_disconnect(struct kbc_disk *d)
 	kbc_requests_abort(d);
 	if (READ_ONCE(d->stopping))
 		kbc_say_bye(d);
+	/* No reply is taken any more: what the server flushed is all that there were. */
+	if (d->flushed)
+		kbc_epoch_flushed(&d->epoch);
+	d->flushed = false;
 	cancel_work_sync(&d->kick);
 	kb_net_close(&d->net);
 	kbc_peers_put(d);

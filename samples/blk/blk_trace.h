@@ -155,6 +155,18 @@ TRACE_EVENT(kofiblk_end,
 		  __entry->aborted ? " aborted" : "", __entry->err)
 );
 
+TRACE_EVENT(kofiblk_lost,
+	TP_PROTO(const char *disk),
+	TP_ARGS(disk),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+	),
+	TP_printk("disk=%s", __get_str(disk))
+);
+
 TRACE_EVENT(kofiblk_refused,
 	TP_PROTO(const char *disk, const char *fault),
 	TP_ARGS(disk, fault),

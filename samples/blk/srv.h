@@ -233,7 +233,7 @@ struct kb_session {
 	spinlock_t		lock;		/* protects what follows */
 	enum kb_session_state	state;
 	bool			stop;		/* its thread is to end it */
-	bool			again;		/* and the client may come back */
+	bool			orderly;	/* and to flush the store first */
 	u32			io;		/* requests at the store */
 	u32			in_flight;	/* requests and replies */
 	u32			posted;		/* operations on the fabric */
@@ -264,7 +264,7 @@ static inline struct workqueue_struct *kb_store_wq(const struct kb_req *req)
 struct kb_session *kb_session_new(struct kb_port *port);
 void kb_session_forget(struct kb_session *s);
 void kb_session_start(struct kb_session *s);
-void kb_session_stop(struct kb_session *s, bool again);
+void kb_session_stop(struct kb_session *s, bool orderly);
 void kb_sessions_stop(const struct kb_port *port,
 		      const struct kb_export *export);
 void kb_sessions_exit(void);

@@ -174,7 +174,7 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 
 	/* The client waits for it in vain: it had better come anew. */
 	if (err)
-		kb_session_stop(s, true);
+		kb_session_stop(s, false);
 	spin_lock_bh(&s->lock);
 	s->posted--;
 	reply->out = false;
@@ -362,7 +362,7 @@ static void kb_session_broken(struct kb_session *s)
 	spin_lock_bh(&s->lock);
 	s->state = KB_SESSION_ENDING;
 	spin_unlock_bh(&s->lock);
-	kb_session_stop(s, true);
+	kb_session_stop(s, false);
 }
 
 static void kb_pulled(struct kb_queue *q, struct kb_op *op, int err,

@@ -43,16 +43,16 @@ static void kb_stop_work(struct work_struct *work)
 /**
  * kb_session_stop() - have a session end, soon
  * @s: the session
- * @again: the client shall come back
+ * @orderly: nothing is wrong: the store is flushed first, and the client told so
  *
  * Context: Any but hard IRQ; doesn't sleep.
  */
-void kb_session_stop(struct kb_session *s, bool again)
+void kb_session_stop(struct kb_session *s, bool orderly)
 {
 	spin_lock_bh(&s->lock);
 	if (!s->stop) {
-		s->again = again;
-		/* Pairs with kb_watch(), which tells the client. */
+		s->orderly = orderly;
+		/* Pairs with kb_watch(), which looks at that. */
 		smp_store_release(&s->stop, true);
 		queue_work(kb_done_wq, &s->stop_work);
 	}
@@ -116,7 +116,7 @@ static void kb_srv_gone(struct kb_fabric *f)
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(s, &kb_sessions, list)
 		if (s->fabric == f)
-			kb_session_stop(s, true);
+			kb_session_stop(s, false);
 	spin_unlock_bh(&kb_sessions_lock);
 }
 
@@ -321,9 +321,10 @@ static int kb_tell_size(struct kb_session *s)
 	       kb_net_send(&s->net, buf, len);
 }
 
-static void kb_say_bye(struct kb_session *s)
+/* Whatever a client did, its disk has users: it may always come back. */
+static void kb_say_bye(struct kb_session *s, bool flushed)
 {
-	struct kb_bye_msg msg = { .again = s->again };
+	struct kb_bye_msg msg = { .again = true, .flushed = flushed };
 	u8 buf[sizeof(struct kb_bye)];
 	size_t len = kb_build_bye(buf, &msg);
 
@@ -342,9 +343,10 @@ static const char *kb_watch(struct kb_session *s)
 	for (;;) {
 		ret = kb_net_recv(&s->net, buf, sizeof(buf),
 				  clamp(ms / 4, 25U, KB_WATCH_MS));
-		/* Pairs with kb_session_stop(), which says whether again. */
+		/* Pairs with kb_session_stop(), which says how. */
 		if (smp_load_acquire(&s->stop)) {
-			kb_say_bye(s);
+			if (!s->orderly)
+				kb_say_bye(s, false);
 			return "stopped";
 		}
 		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye) &&
@@ -361,13 +363,13 @@ static const char *kb_watch(struct kb_session *s)
 			return "the connection is lost";
 		if (time_after(jiffies, READ_ONCE(s->heard) +
 					msecs_to_jiffies(ms))) {
-			kb_session_stop(s, true);
-			kb_say_bye(s);
+			kb_session_stop(s, false);
+			kb_say_bye(s, false);
 			return "nothing was heard of the client";
 		}
 		if (kb_session_untaken(s, KB_TAKE_S * HZ)) {
-			kb_session_stop(s, true);
-			kb_say_bye(s);
+			kb_session_stop(s, false);
+			kb_say_bye(s, false);
 			return "the client takes nothing";
 		}
 	}
@@ -384,6 +386,20 @@ static bool kb_session_idle(struct kb_session *s, u32 *posted)
 	return idle;
 }
 
+/*
+ * What the client was told is done shall be so when it comes back, though the store is
+ * opened anew by then. It doesn't wait for long: it takes us for dead at some time.
+ */
+static void kb_session_part(struct kb_session *s)
+{
+	u32 posted;
+	bool idle;
+
+	idle = wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted),
+				  msecs_to_jiffies(s->limits.keep_alive / 2));
+	kb_say_bye(s, idle && !kb_store_flush(&s->export->store));
+}
+
 /* From LIVE on. What is under way ends by itself, as far as the client lets it. */
 static void kb_session_drain(struct kb_session *s)
 {
@@ -397,6 +413,8 @@ static void kb_session_drain(struct kb_session *s)
 	spin_unlock_bh(&kb_sessions_lock);
 	synchronize_rcu();
 	kb_session_abort(s);
+	if (s->orderly)
+		kb_session_part(s);
 	kb_net_close(&s->net);
 	if (wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted),
 			       KB_END_S * HZ))

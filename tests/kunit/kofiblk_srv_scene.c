@@ -118,7 +118,7 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap,
 	return other(offset, bytes);
 }
 
-void kb_session_stop(struct kb_session *s, bool again)
+void kb_session_stop(struct kb_session *s, bool orderly)
 {
 	scene->stops++;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What a server's crash may have taken: see blk_epoch.h. */
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/compiler.h>
+#include "blk_epoch.h"
+
+bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch)
+{
+	bool lost = e->epoch && e->epoch != epoch && e->unflushed;
+
+	if (lost) {
+		set_bit(KBC_LOST_FLUSH, &e->lost);
+		set_bit(KBC_LOST_FUA, &e->lost);
+		WRITE_ONCE(e->unflushed, 0);
+	}
+	e->epoch = epoch;
+	return lost;
+}
+
+void kbc_epoch_flushed(struct kbc_epoch *e)
+{
+	WRITE_ONCE(e->unflushed, 0);
+}
+
+void kbc_epoch_wrote(struct kbc_epoch *e)
+{
+	/* Each write of a disk comes here: most find it set, and leave the line shared. */
+	if (!READ_ONCE(e->unflushed))
+		WRITE_ONCE(e->unflushed, 1);
+}
+
+bool kbc_epoch_flush(struct kbc_epoch *e)
+{
+	/* Before the flush is sent: a write that is noted later is for the next one. */
+	return xchg(&e->unflushed, 0);
+}
+
+void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed)
+{
+	if (unflushed)
+		kbc_epoch_wrote(e);
+}
+
+bool kbc_epoch_fails(struct kbc_epoch *e, bool flush, bool fua)
+{
+	if (likely(!READ_ONCE(e->lost)))
+		return false;
+	return (flush && test_and_clear_bit(KBC_LOST_FLUSH, &e->lost)) ||
+	       (fua && test_and_clear_bit(KBC_LOST_FUA, &e->lost));
+}
