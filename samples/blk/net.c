@@ -168,6 +168,25 @@ void kb_net_name(struct kb_net *net, char name[KB_NET_NAME])
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_name, KOFIBLK);
 
+u64 kb_net_peer(struct kb_net *net)
+{
+	struct sockaddr_storage addr;
+	const struct in6_addr *six = &((struct sockaddr_in6 *)&addr)->sin6_addr;
+
+	if (!net->sock ||
+	    kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0)
+		return 0;
+	if (addr.ss_family == AF_INET)
+		return be32_to_cpu(((struct sockaddr_in *)&addr)->sin_addr.s_addr);
+	if (addr.ss_family != AF_INET6)
+		return 0;
+	if (ipv6_addr_v4mapped(six))
+		return be32_to_cpu(six->s6_addr32[3]);
+	return (u64)be32_to_cpu(six->s6_addr32[0]) << 32 |
+	       be32_to_cpu(six->s6_addr32[1]);
+}
+EXPORT_SYMBOL_NS_GPL(kb_net_peer, KOFIBLK);
+
 int kb_net_send(struct kb_net *net, const void *buf, size_t len)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KB_NET_MS);

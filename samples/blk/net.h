@@ -90,6 +90,18 @@ int kb_net_accept(struct kb_net *listener, struct kb_net *net);
 void kb_net_name(struct kb_net *net, char name[KB_NET_NAME]);
 
 /**
+ * kb_net_peer() - the peer's address as a number
+ * @net: connected
+ *
+ * What one host can choose freely is left out: the port, and the lower half of an
+ * address of IPv6.
+ *
+ * Context: Process, sleeps.
+ * Return: the number, 0 if there is no address.
+ */
+u64 kb_net_peer(struct kb_net *net);
+
+/**
  * kb_net_send() - send a message
  * @net: connected
  * @buf: the message, of a struct kb_net_hdr and more

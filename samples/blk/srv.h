@@ -12,8 +12,9 @@
  * given up: what it waits for ends, as all on a fabric does. When the session isn't
  * live any more it goes on to its end, touching neither store nor client.
  *
- * kb_export.setup (mutex) > kb_srv_lock (mutex) > kb_sessions_lock (spinlock, BH off)
- * > kb_session.lock (spinlock, BH off). Under kb_reserve.lock (likewise) none is taken.
+ * kb_export.enabling, kb_port.enabling (mutexes) > kb_srv_lock (mutex) >
+ * kb_sessions_lock (spinlock, BH off) > kb_session.lock (spinlock, BH off).
+ * Under kb_reserve.lock (likewise) none is taken.
  */
 #ifndef KOFIBLK_SRV_H
 #define KOFIBLK_SRV_H
@@ -91,8 +92,7 @@ struct kb_export {
 	bool			read_only;
 	bool			allow_any;
 	uuid_t			uuid;
-	struct mutex		setup;	/* one session after the other */
-	struct mutex		enabling;
+	struct mutex		enabling;	/* what is said above, and enabled */
 	/* Under kb_srv_lock */
 	struct list_head	client_list;
 	bool			enabled;
@@ -107,8 +107,9 @@ struct kb_port {
 	u16			port;
 	struct kb_select	select;
 	u32			max_sessions;
-	u32			max_client_sessions;	/* of one name */
+	u32			max_client_sessions;	/* of one name and export */
 	u32			max_memory;	/* bytes of a session's data */
+	u32			max_keep_alive;	/* ms */
 	struct mutex		enabling;
 	struct kb_net		net;
 	struct task_struct	*thread;
@@ -116,17 +117,22 @@ struct kb_port {
 	struct list_head	links;
 	bool			enabled;
 	u32			nsessions;
-	u32			half_open;
 };
 
 extern wait_queue_head_t kb_srv_wait;	/* for sessions to end */
 
 int kb_port_export(struct kb_port *port, const char *name,
 		   struct kb_export **export);
-int kb_export_keys(struct kb_export *export, const char *client,
-		   struct kb_key *keys[KB_SECRETS]);
+char *kb_line(const char *page, size_t count);
 int kb_configfs_init(void);
 void kb_configfs_exit(void);
+
+/* --- srv_client.c --- */
+
+extern const struct config_item_type kb_clients_type;
+
+int kb_export_keys(struct kb_export *export, const char *client,
+		   struct kb_key *keys[KB_SECRETS]);
 
 /* --- srv_port.c --- */
 
@@ -212,15 +218,12 @@ struct kb_session {
 	struct kb_export	*export;
 	struct kb_net		net;
 	char			peer_name[KB_NET_NAME];
-	struct list_head	list;		/* under kb_srv_lock */
-	struct hlist_node	hash;		/* under kb_hash_lock, or RCU */
+	u64			peer;		/* the client's address, for limits */
+	struct hlist_node	hash;		/* under kb_sessions_lock, or RCU */
 	struct rcu_head		rcu;
 	struct work_struct	stop_work;
 	int			resize;		/* the client is to be told */
 	unsigned long		heard;		/* jiffies */
-	bool			half_open;	/* under kb_srv_lock */
-	bool			proven;		/* hello is true */
-	bool			known;		/* and has had its turn */
 	struct kb_hello_msg	hello;		/* without addresses */
 	struct kb_key		*key;		/* that the client proved to know */
 	u8			proof[KB_MAC];	/* its AUTH's MAC */
@@ -229,6 +232,13 @@ struct kb_session {
 	struct kb_fabric	*fabric;
 	u16			nqueues;
 	struct kb_squeue	*queues;
+
+	/* Under kb_sessions_lock, as is fabric when it changes */
+	struct list_head	list;
+	bool			proven;		/* hello is true */
+	bool			superseded;	/* a newer one takes its place */
+	u64			turn;		/* in the order of their proofs */
+	u32			promised;	/* receives on each queue */
 
 	spinlock_t		lock;		/* protects what follows */
 	enum kb_session_state	state;
@@ -243,17 +253,6 @@ struct kb_session {
 	struct kb_session_stats	stats;
 	struct kb_reply_op	ping;
 };
-
-/* Is it over, and yet at the store? */
-static inline bool kb_session_lingers(struct kb_session *s)
-{
-	bool ret;
-
-	spin_lock_bh(&s->lock);
-	ret = s->state == KB_SESSION_ENDING && s->io;
-	spin_unlock_bh(&s->lock);
-	return ret;
-}
 
 /* For what may wait for a request's store. */
 static inline struct workqueue_struct *kb_store_wq(const struct kb_req *req)
@@ -271,12 +270,18 @@ void kb_sessions_exit(void);
 void kb_sessions_resize(struct kb_export *export);
 void kb_session_violated(struct kb_session *s, const char *how);
 int kb_sessions_show(struct seq_file *m, void *unused);
-bool kb_session_alone(struct kb_session *s);
-bool kb_session_proven(struct kb_session *s);
-void kb_session_closed(struct kb_session *s);
-void kb_session_known(struct kb_session *s);
 void kb_session_on(struct kb_session *s, struct kb_fabric *f);
 void kb_session_live(struct kb_session *s);
+
+/* --- srv_admit.c --- */
+
+extern spinlock_t kb_sessions_lock;	/* protects kb_sessions, BH off */
+extern struct list_head kb_sessions;
+
+const char *kb_session_admit(struct kb_session *s);
+const char *kb_session_prove(struct kb_session *s);
+bool kb_session_alone(struct kb_session *s);
+u32 kb_session_credits(struct kb_session *s, u32 want, u32 room);
 
 /* --- srv_setup.c --- */
 

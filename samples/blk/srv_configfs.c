@@ -7,6 +7,7 @@
  *			clients/NAME/	secret
  *		ports/NAME/		addr port prov fabric domain enable
  *					max_sessions max_client_sessions max_memory
+ *					max_keep_alive
  *			exports/	links to exports
  *
  * Attributes can be changed while the export or port isn't enabled.
@@ -24,9 +25,16 @@
 #define KB_SESSIONS	64
 #define KB_CLIENT_SESSIONS	16
 #define KB_MEMORY	SZ_32M
+#define KB_KEEP_ALIVE	60000	/* ms */
 
-/* A line, as written with echo. */
-static char *kb_line(const char *page, size_t count)
+/**
+ * kb_line() - a line, as written with echo
+ * @page: the text
+ * @count: its length
+ *
+ * Return: a copy without blanks at its end, to be freed; or NULL.
+ */
+char *kb_line(const char *page, size_t count)
 {
 	size_t len = count;
 
@@ -43,138 +51,6 @@ static struct kb_export *to_kb_export(struct config_item *item)
 static struct kb_port *to_kb_port(struct config_item *item)
 {
 	return container_of(to_config_group(item), struct kb_port, group);
-}
-
-/* --- clients --- */
-
-static struct kb_client *to_kb_client(struct config_item *item)
-{
-	return container_of(item, struct kb_client, item);
-}
-
-static ssize_t kb_client_secret_store(struct config_item *item,
-				      const char *page, size_t count)
-{
-	struct kb_client *client = to_kb_client(item);
-	struct kb_key *key = NULL;
-	char *line = kb_line(page, count);
-
-	if (!line)
-		return -ENOMEM;
-	if (*line)
-		key = kb_key_new(line);
-	kfree_sensitive(line);
-	if (IS_ERR(key))
-		return PTR_ERR(key);
-	mutex_lock(&kb_srv_lock);
-	swap(key, client->keys[0]);
-	mutex_unlock(&kb_srv_lock);
-	kb_key_put(key);
-	return count;
-}
-CONFIGFS_ATTR_WO(kb_client_, secret);
-
-static struct configfs_attribute *kb_client_attrs[] = {
-	&kb_client_attr_secret,
-	NULL,
-};
-
-static void kb_client_release(struct config_item *item)
-{
-	struct kb_client *client = to_kb_client(item);
-	unsigned int i;
-
-	for (i = 0; i < KB_SECRETS; i++)
-		kb_key_put(client->keys[i]);
-	kfree(client);
-}
-
-static struct configfs_item_operations kb_client_item_ops = {
-	.release	= kb_client_release,
-};
-
-static const struct config_item_type kb_client_type = {
-	.ct_item_ops	= &kb_client_item_ops,
-	.ct_attrs	= kb_client_attrs,
-	.ct_owner	= THIS_MODULE,
-};
-
-static struct config_item *kb_client_make(struct config_group *group,
-					  const char *name)
-{
-	struct kb_client *client;
-
-	if (!kb_name_ok(name))
-		return ERR_PTR(-EINVAL);
-	client = kzalloc(sizeof(*client), GFP_KERNEL);
-	if (!client)
-		return ERR_PTR(-ENOMEM);
-	config_item_init_type_name(&client->item, name, &kb_client_type);
-	client->export = container_of(group, struct kb_export, clients);
-	mutex_lock(&kb_srv_lock);
-	list_add(&client->list, &client->export->client_list);
-	mutex_unlock(&kb_srv_lock);
-	return &client->item;
-}
-
-static void kb_client_drop(struct config_group *group, struct config_item *item)
-{
-	struct kb_client *client = to_kb_client(item);
-
-	mutex_lock(&kb_srv_lock);
-	list_del(&client->list);
-	mutex_unlock(&kb_srv_lock);
-	config_item_put(item);
-}
-
-static struct configfs_group_operations kb_clients_group_ops = {
-	.make_item	= kb_client_make,
-	.drop_item	= kb_client_drop,
-};
-
-static const struct config_item_type kb_clients_type = {
-	.ct_group_ops	= &kb_clients_group_ops,
-	.ct_owner	= THIS_MODULE,
-};
-
-static struct kb_client *kb_client_find(struct kb_export *export,
-					const char *name)
-{
-	struct kb_client *client;
-
-	lockdep_assert_held(&kb_srv_lock);
-	list_for_each_entry(client, &export->client_list, list)
-		if (!strcmp(config_item_name(&client->item), name))
-			return client;
-	return NULL;
-}
-
-/**
- * kb_export_keys() - by what may a client prove that it is one?
- * @export: what the client wants
- * @name: the client's
- * @keys: takes its keys, with references, the others NULL
- *
- * Return: how many there are; 0 for a client that needs no secret; -EACCES for one that
- * may not have the export.
- */
-int kb_export_keys(struct kb_export *export, const char *name,
-		   struct kb_key *keys[KB_SECRETS])
-{
-	int n = export->allow_any ? 0 : -EACCES;
-	struct kb_client *client;
-	unsigned int i;
-
-	memset(keys, 0, KB_SECRETS * sizeof(*keys));
-	mutex_lock(&kb_srv_lock);
-	client = kb_client_find(export, name);
-	if (client)
-		n = 0;
-	for (i = 0; client && i < KB_SECRETS; i++)
-		if (client->keys[i])
-			keys[n++] = kb_key_get(client->keys[i]);
-	mutex_unlock(&kb_srv_lock);
-	return n;
 }
 
 /* --- exports --- */
@@ -397,7 +273,6 @@ static struct config_group *kb_export_make(struct config_group *group,
 	export = kzalloc(sizeof(*export), GFP_KERNEL);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	mutex_init(&export->setup);
 	mutex_init(&export->enabling);
 	INIT_LIST_HEAD(&export->client_list);
 	uuid_gen(&export->uuid);
@@ -603,6 +478,7 @@ CONFIGFS_ATTR(kb_port_, name)
 KB_PORT_U32(max_sessions, 1);
 KB_PORT_U32(max_client_sessions, 1);
 KB_PORT_U32(max_memory, KB_IO_MIN);
+KB_PORT_U32(max_keep_alive, KB_KEEP_ALIVE_MIN);
 
 static ssize_t kb_port_name_show(struct kb_port *port, char **name, char *page)
 {
@@ -693,6 +569,7 @@ static struct configfs_attribute *kb_port_attrs[] = {
 	&kb_port_attr_max_sessions,
 	&kb_port_attr_max_client_sessions,
 	&kb_port_attr_max_memory,
+	&kb_port_attr_max_keep_alive,
 	&kb_port_attr_enable,
 	NULL,
 };
@@ -731,6 +608,7 @@ static struct config_group *kb_port_make(struct config_group *group,
 	port->max_sessions = KB_SESSIONS;
 	port->max_client_sessions = KB_CLIENT_SESSIONS;
 	port->max_memory = KB_MEMORY;
+	port->max_keep_alive = KB_KEEP_ALIVE;
 	config_group_init_type_name(&port->group, name, &kb_port_type);
 	config_group_init_type_name(&port->exports, "exports", &kb_links_type);
 	configfs_add_default_group(&port->exports, &port->group);

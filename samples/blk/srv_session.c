@@ -15,16 +15,11 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-/* Connections of a port that have proved nothing yet, and those from one address. */
-#define KB_HALF_OPEN		16
-#define KB_HALF_OPEN_PEER	4
 #define KB_TAKE_S	30	/* for a client to take what it asked for */
 #define KB_END_S	60	/* for it to arrive, once the session is over */
 #define KB_WATCH_MS	1000
 
-static DEFINE_SPINLOCK(kb_sessions_lock);	/* protects both, BH off */
-static LIST_HEAD(kb_sessions);
-static DEFINE_HASHTABLE(kb_sessions_by_id, 6);
+static DEFINE_HASHTABLE(kb_sessions_by_id, 6);	/* under kb_sessions_lock */
 
 /* Threads, each of which ends by a completion. */
 static atomic_t kb_threads;
@@ -38,6 +33,8 @@ static void kb_stop_work(struct work_struct *work)
 {
 	kb_net_shutdown(&container_of(work, struct kb_session,
 				      stop_work)->net);
+	/* It may wait for those whose place it takes. */
+	wake_up_all(&kb_srv_wait);
 }
 
 /**
@@ -162,123 +159,6 @@ const struct kb_role kb_srv_role = {
 };
 
 /* --- beginning --- */
-
-static bool kb_session_kin(const struct kb_session *s,
-			   const struct kb_session *old)
-{
-	return old != s && old->known && old->export == s->export &&
-	       !strcmp(old->hello.client, s->hello.client);
-}
-
-/**
- * kb_session_alone() - is nothing left of those that were before?
- * @s: the session, set up
- *
- * Neither the store nor the client's memory, whose keys come again, may hear of
- * them; and what receives they have are this one's. Of another disk of the client's,
- * which gave that up or crashed, only the store could.
- *
- * Return: whether it is; if not, it will be, see kb_srv_wait.
- */
-bool kb_session_alone(struct kb_session *s)
-{
-	struct kb_session *old;
-	bool alone = true;
-
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(old, &kb_sessions, list)
-		if (!kb_session_kin(s, old)) {
-			continue;
-		} else if (!memcmp(old->hello.host, s->hello.host,
-				   sizeof(s->hello.host))) {
-			kb_session_stop(old, false);
-			alone = false;
-		} else if (kb_session_lingers(old)) {
-			alone = false;
-		}
-	spin_unlock_bh(&kb_sessions_lock);
-	return alone;
-}
-
-/* What @old has is to be @other's, once that has had its turn. */
-static bool kb_session_heir(const struct kb_session *old,
-			    const struct kb_session *other)
-{
-	return other->proven && READ_ONCE(other->state) == KB_SESSION_NEW &&
-	       other->export == old->export &&
-	       !strcmp(other->hello.client, old->hello.client) &&
-	       !memcmp(other->hello.host, old->hello.host,
-		       sizeof(old->hello.host));
-}
-
-static bool kb_session_replaced(const struct kb_session *old)
-{
-	struct kb_session *other;
-
-	lockdep_assert_held(&kb_sessions_lock);
-	if (READ_ONCE(old->state) == KB_SESSION_NEW)
-		return false;
-	list_for_each_entry(other, &kb_sessions, list)
-		if (kb_session_heir(old, other))
-			return true;
-	return false;
-}
-
-/* Those that are to be replaced don't count: a client may come back with all. */
-static u32 kb_client_sessions(const struct kb_session *s)
-{
-	struct kb_session *other;
-	u32 n = 0;
-
-	lockdep_assert_held(&kb_sessions_lock);
-	list_for_each_entry(other, &kb_sessions, list)
-		n += other->proven && other->port == s->port &&
-		     !strcmp(other->hello.client, s->hello.client) &&
-		     !kb_session_replaced(other);
-	return n;
-}
-
-/**
- * kb_session_closed() - a session isn't half-open any more
- * @s: the session
- */
-void kb_session_closed(struct kb_session *s)
-{
-	mutex_lock(&kb_srv_lock);
-	s->port->half_open -= s->half_open;
-	s->half_open = false;
-	mutex_unlock(&kb_srv_lock);
-}
-
-/**
- * kb_session_proven() - a client is who it says
- * @s: its session, no longer half-open
- *
- * From here on it may wait for others of the same export, for as long as they take.
- * So a client's are counted here.
- *
- * Return: whether it may have this one, too.
- */
-bool kb_session_proven(struct kb_session *s)
-{
-	spin_lock_bh(&kb_sessions_lock);
-	s->proven = true;
-	s->proven = kb_client_sessions(s) <= s->port->max_client_sessions;
-	spin_unlock_bh(&kb_sessions_lock);
-	kb_session_closed(s);
-	return s->proven;
-}
-
-/**
- * kb_session_known() - others of the same client may have to give way
- * @s: its session
- */
-void kb_session_known(struct kb_session *s)
-{
-	spin_lock_bh(&kb_sessions_lock);
-	s->known = true;
-	spin_unlock_bh(&kb_sessions_lock);
-}
 
 /**
  * kb_session_on() - a session is on a device, and ends with it
@@ -474,7 +354,6 @@ static int kb_session_thread(void *arg)
 	int ret;
 
 	ret = kb_set_up(s);
-	kb_session_closed(s);
 	if (!ret) {
 		pr_info("%s at %s has %s, %u queues of %u\n", s->hello.client,
 			s->peer_name, s->hello.export, s->nqueues,
@@ -524,47 +403,6 @@ void kb_session_forget(struct kb_session *s)
 	kfree(s);
 }
 
-static u32 kb_half_open_peer(const struct kb_session *s)
-{
-	const char *port = strrchr(s->peer_name, ':');
-	size_t len = port ? port - s->peer_name : strlen(s->peer_name);
-	struct kb_session *other;
-	u32 n = 0;
-
-	lockdep_assert_held(&kb_srv_lock);
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(other, &kb_sessions, list)
-		n += other->half_open && other->peer_name[len] == ':' &&
-		     !strncmp(other->peer_name, s->peer_name, len);
-	spin_unlock_bh(&kb_sessions_lock);
-	return n;
-}
-
-static const char *kb_session_admit(struct kb_session *s)
-{
-	struct kb_port *port = s->port;
-	const char *why = NULL;
-
-	mutex_lock(&kb_srv_lock);
-	if (!port->enabled)
-		why = "the port is being closed";
-	else if (port->half_open >= KB_HALF_OPEN ||
-		 kb_half_open_peer(s) >= KB_HALF_OPEN_PEER)
-		why = "too many are connecting";
-	else if (port->nsessions >= port->max_sessions)
-		why = "too many sessions";
-	if (!why) {
-		port->nsessions++;
-		port->half_open++;
-		s->half_open = true;
-		spin_lock_bh(&kb_sessions_lock);
-		list_add_tail(&s->list, &kb_sessions);
-		spin_unlock_bh(&kb_sessions_lock);
-	}
-	mutex_unlock(&kb_srv_lock);
-	return why;
-}
-
 /**
  * kb_session_start() - begin with a session
  * @s: connected; not the caller's any more
@@ -575,6 +413,7 @@ void kb_session_start(struct kb_session *s)
 	const char *why;
 
 	kb_net_name(&s->net, s->peer_name);
+	s->peer = kb_net_peer(&s->net);
 	why = kb_session_admit(s);
 	if (why) {
 		kb_reject(s, -EBUSY, true, why);
@@ -585,7 +424,6 @@ void kb_session_start(struct kb_session *s)
 	task = kthread_run(kb_session_thread, s, "kofiblk_srv");
 	if (!IS_ERR(task))
 		return;
-	kb_session_closed(s);
 	kb_session_gone(s);
 	atomic_dec(&kb_threads);
 }
@@ -630,8 +468,8 @@ int kb_sessions_show(struct seq_file *m, void *unused)
 		memory = s->memory;
 		spin_unlock(&s->lock);
 		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu\n",
-			   s->known ? s->hello.client : "?",
-			   s->known ? s->hello.export : "?", s->peer_name,
+			   s->proven ? s->hello.client : "?",
+			   s->proven ? s->hello.export : "?", s->peer_name,
 			   kb_session_states[s->state], s->nqueues,
 			   s->limits.depth, s->limits.caps, io, in_flight,
 			   memory, stats.reads, stats.read_bytes, stats.writes,

@@ -14,7 +14,8 @@
 #include "srv_trace.h"
 
 #define KB_SETUP_MS	5000	/* for each message */
-#define KB_REPLACE_MS	10000	/* for the I/O of the session before */
+/* For the I/O of the session before; the client waits for somewhat longer. */
+#define KB_REPLACE_MS	20000
 
 /* What is said until both agree. */
 struct kb_setup {
@@ -186,6 +187,8 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 	l->inline_max = round_down(min_t(size_t, l->inline_max, room),
 				   KB_SECTOR);
 	l->queues = min(l->queues, s->fabric->nqueues);
+	/* A client that is gone has its share for no longer than that. */
+	l->keep_alive = min(l->keep_alive, s->port->max_keep_alive);
 }
 
 /* A receive for each command, and one for a keep-alive or FETCHED. */
@@ -211,6 +214,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 {
 	const struct kb_hello_msg *asked = &set->asked;
 	struct kb_fabric *f;
+	u32 credits;
 	int ret = 0;
 	u16 i;
 
@@ -231,6 +235,12 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 	if (!s->queues || !s->ping.wire)
 		return kb_refuse(s, -ENOMEM, true, "no memory");
 	s->nqueues = s->limits.queues;
+	credits = kb_session_credits(s, s->limits.depth + 1,
+				     f->info->rx_attr->size);
+	if (credits < 2)
+		return kb_refuse(s, -EBUSY, true,
+				 "a client's share of receives is used up");
+	s->limits.depth = credits - 1;
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kb_setup_queue(s, i, asked->addr + i * asked->addr_len);
 	/* Pages for inline data are there for each slot, so not too many. */
@@ -273,21 +283,21 @@ static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 	return kb_net_send(&s->net, set->accept, len);
 }
 
-/* One at a time for an export, so that nobody comes in between. */
-static int kb_setup_locked(struct kb_session *s, struct kb_setup *set)
+/* From here on the session takes the place of those before it. */
+static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 {
-	u8 unasked[sizeof(struct kb_net_hdr)];
+	const char *why = kb_session_prove(s);
 	int ret;
 
-	lockdep_assert_held(&s->export->setup);
-	/* One that gave up waiting mustn't replace what it began since. */
-	if (kb_net_recv(&s->net, unasked, sizeof(unasked), 1) != -ETIMEDOUT)
-		return -ECONNRESET;
-	kb_session_known(s);
-	if (!wait_event_timeout(kb_srv_wait, kb_session_alone(s),
+	if (why)
+		return kb_refuse(s, -EBUSY, true, why);
+	if (!wait_event_timeout(kb_srv_wait,
+				kb_session_alone(s) || READ_ONCE(s->stop),
 				msecs_to_jiffies(KB_REPLACE_MS)))
 		return kb_refuse(s, -EBUSY, true,
 				 "the session before is still writing");
+	if (READ_ONCE(s->stop))
+		return kb_refuse(s, -EBUSY, true, "it has to end");
 	ret = kb_setup_fabric(s, set);
 	WRITE_ONCE(s->heard, jiffies);
 	return ret ?: kb_setup_accept(s, set);
@@ -312,14 +322,10 @@ int kb_set_up(struct kb_session *s)
 		get_random_bytes(&s->id, sizeof(s->id));
 	while (!s->id);
 	ret = kb_setup_hello(s, set) ?: kb_setup_auth(s, set);
-	if (!ret && !kb_session_proven(s))
-		ret = kb_refuse(s, -EBUSY, true, "too many sessions of a client");
 	if (!ret) {
 		/* The client's disk may be of this machine, too. */
 		noio = memalloc_noio_save();
-		mutex_lock(&s->export->setup);
-		ret = kb_setup_locked(s, set);
-		mutex_unlock(&s->export->setup);
+		ret = kb_setup_proven(s, set);
 		memalloc_noio_restore(noio);
 	}
 	for (i = 0; i < KB_SECRETS; i++)

@@ -110,6 +110,79 @@ client_flushes()
 	check "it goes" detach
 }
 
+# --- an old write and a newer one ---
+
+slow_disk()
+{
+	ram_disk n3 8 && modprobe dm_delay && dmsetup create slow --table \
+		"0 16384 delay /dev/n3 0 0 /dev/n3 0 15000"
+}
+
+slow_gone()
+{
+	dmsetup remove slow && ram_gone n3 && rmmod dm_delay
+}
+
+serve_slow()
+{
+	slow_disk && modprobe kofiblk_srv && configfs_up &&
+		export_add slow /dev/mapper/slow uuid=$UUID allow_any=1 &&
+		export_add other /tmp/file uuid=$UUID allow_any=1 && port_up slow other
+}
+
+under_way()
+{
+	grep -q " export=slow .* io=[1-9]" /sys/kernel/debug/kofiblk_srv/sessions
+}
+
+is_late()
+{
+	meet late
+	check "a write is under way at the slow disk" wait_for 60 under_way
+	meet under-way
+}
+
+# fresh_disk OPTION,...
+fresh_disk()
+{
+	check "a slow disk" attach slow "client=b,ctrl_loss_tmo=0,$1"
+}
+
+sum()
+{
+	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | md5sum
+}
+
+# The client's module is loaded anew, and the server hears of none of that: it has the
+# session before, live, with a write that its store is still about.
+reloaded()
+{
+	pattern /tmp/p 64 6
+	fresh_disk keep_alive_tmo=60
+	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
+	meet late
+	meet under-way
+	ip link set eth0 down
+	check "the disk is given up, and nobody hears" give_up
+	wait $!
+	check "the module goes" rmmod kofiblk
+	ip link set eth0 up
+	check "and is back" modprobe kofiblk
+	check "another disk is nobody's successor" attach other client=b
+	check "it doesn't wait for the slow one" detach
+	check "so is the disk" wait_for 60 attach slow client=b
+	was_sum=$(sum)
+	check "with what was being written" [ "$was_sum" = "$(md5sum < /tmp/p)" ]
+	sleep 20
+	check "which nothing comes after" [ "$(sum)" = "$was_sum" ]
+	check "it goes" detach
+}
+
+give_up()
+{
+	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
+}
+
 load_fabric
 at server truncate -s 8M /tmp/file
 at server check "a server" serve_file
@@ -117,11 +190,18 @@ at client check "the client's module" modprobe kofiblk
 meet serving
 at server server_restarts
 at client client_flushes
+meet flushed
+at server check "the server goes" server_gone
+at server check "a slow server" serve_slow
+meet slow
+at server is_late
+at client reloaded
 at client check "the client's module goes" rmmod kofiblk
 at client check "the client left nothing open" nothing_open
 meet client-gone
 at server check "the server goes for good" server_gone
 at server check "the server left nothing open" nothing_open
+at server check "the slow disk goes" slow_gone
 at server rm -f /tmp/file
 meet end
 unload_fabric

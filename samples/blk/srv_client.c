@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* An export's clients in configfs, and what proves that somebody is one of them. */
+#define pr_fmt(fmt) "kofiblk_srv: " fmt
+
+#include <linux/configfs.h>
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "srv.h"
+
+static struct kb_client *to_kb_client(struct config_item *item)
+{
+	return container_of(item, struct kb_client, item);
+}
+
+static ssize_t kb_client_secret_store(struct config_item *item,
+				      const char *page, size_t count)
+{
+	struct kb_client *client = to_kb_client(item);
+	struct kb_key *key = NULL;
+	char *line = kb_line(page, count);
+
+	if (!line)
+		return -ENOMEM;
+	if (*line)
+		key = kb_key_new(line);
+	kfree_sensitive(line);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	mutex_lock(&kb_srv_lock);
+	swap(key, client->keys[0]);
+	mutex_unlock(&kb_srv_lock);
+	kb_key_put(key);
+	return count;
+}
+CONFIGFS_ATTR_WO(kb_client_, secret);
+
+static struct configfs_attribute *kb_client_attrs[] = {
+	&kb_client_attr_secret,
+	NULL,
+};
+
+static void kb_client_release(struct config_item *item)
+{
+	struct kb_client *client = to_kb_client(item);
+	unsigned int i;
+
+	for (i = 0; i < KB_SECRETS; i++)
+		kb_key_put(client->keys[i]);
+	kfree(client);
+}
+
+static struct configfs_item_operations kb_client_item_ops = {
+	.release	= kb_client_release,
+};
+
+static const struct config_item_type kb_client_type = {
+	.ct_item_ops	= &kb_client_item_ops,
+	.ct_attrs	= kb_client_attrs,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct config_item *kb_client_make(struct config_group *group,
+					  const char *name)
+{
+	struct kb_client *client;
+
+	if (!kb_name_ok(name))
+		return ERR_PTR(-EINVAL);
+	client = kzalloc(sizeof(*client), GFP_KERNEL);
+	if (!client)
+		return ERR_PTR(-ENOMEM);
+	config_item_init_type_name(&client->item, name, &kb_client_type);
+	client->export = container_of(group, struct kb_export, clients);
+	mutex_lock(&kb_srv_lock);
+	list_add(&client->list, &client->export->client_list);
+	mutex_unlock(&kb_srv_lock);
+	return &client->item;
+}
+
+static void kb_client_drop(struct config_group *group, struct config_item *item)
+{
+	struct kb_client *client = to_kb_client(item);
+
+	mutex_lock(&kb_srv_lock);
+	list_del(&client->list);
+	mutex_unlock(&kb_srv_lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations kb_clients_group_ops = {
+	.make_item	= kb_client_make,
+	.drop_item	= kb_client_drop,
+};
+
+/* Of an export's directory "clients". */
+const struct config_item_type kb_clients_type = {
+	.ct_group_ops	= &kb_clients_group_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct kb_client *kb_client_find(struct kb_export *export,
+					const char *name)
+{
+	struct kb_client *client;
+
+	lockdep_assert_held(&kb_srv_lock);
+	list_for_each_entry(client, &export->client_list, list)
+		if (!strcmp(config_item_name(&client->item), name))
+			return client;
+	return NULL;
+}
+
+/**
+ * kb_export_keys() - by what may a client prove that it is one?
+ * @export: what the client wants
+ * @name: the client's
+ * @keys: takes its keys, with references, the others NULL
+ *
+ * Return: how many there are; 0 for a client that needs no secret; -EACCES for one that
+ * may not have the export.
+ */
+int kb_export_keys(struct kb_export *export, const char *name,
+		   struct kb_key *keys[KB_SECRETS])
+{
+	int n = export->allow_any ? 0 : -EACCES;
+	struct kb_client *client;
+	unsigned int i;
+
+	memset(keys, 0, KB_SECRETS * sizeof(*keys));
+	mutex_lock(&kb_srv_lock);
+	client = kb_client_find(export, name);
+	if (client)
+		n = 0;
+	for (i = 0; client && i < KB_SECRETS; i++)
+		if (client->keys[i])
+			keys[n++] = kb_key_get(client->keys[i]);
+	mutex_unlock(&kb_srv_lock);
+	return n;
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Which sessions kofiblk's server lets in, and which have to go for them: sessions that
+ * are nothing but what the server knows of their clients.
+ */
+#include <kunit/test.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include "../../samples/blk/srv_admit.c"
+
+#define PEERS	4
+
+static struct kb_port port;
+static struct kb_export exports[2];
+static struct kb_fabric fabric;
+static struct kb_key key;
+
+DEFINE_MUTEX(kb_srv_lock);	/* nothing here: the server wants one */
+
+void kb_session_stop(struct kb_session *s, bool orderly)
+{
+	s->stop = true;
+}
+
+static struct kb_session *connect(struct kunit *test, u64 peer)
+{
+	struct kb_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	s->port = &port;
+	s->peer = peer;
+	KUNIT_EXPECT_NULL(test, kb_session_admit(s));
+	return s;
+}
+
+static struct kb_session *session(struct kunit *test, unsigned int export,
+				  const char *client, u8 host)
+{
+	struct kb_session *s = connect(test, 1);
+
+	s->export = &exports[export];
+	strscpy(s->hello.client, client, sizeof(s->hello.client));
+	memset(s->hello.host, host, sizeof(s->hello.host));
+	return s;
+}
+
+static struct kb_session *proved(struct kunit *test, unsigned int export,
+				 const char *client, u8 host)
+{
+	struct kb_session *s = session(test, export, client, host);
+
+	KUNIT_EXPECT_NULL(test, kb_session_prove(s));
+	return s;
+}
+
+static void gone(struct kb_session *s)
+{
+	list_del(&s->list);
+}
+
+/* Also if nobody heard that the one before is over: it may have writes under way. */
+static void successor_replaces(struct kunit *test)
+{
+	struct kb_session *a = proved(test, 0, "a", 1);
+	struct kb_session *b = session(test, 0, "a", 1);
+	struct kb_session *c;
+
+	KUNIT_EXPECT_TRUE(test, kb_session_alone(a));
+	KUNIT_EXPECT_FALSE(test, a->stop);
+	KUNIT_EXPECT_NULL(test, kb_session_prove(b));
+	KUNIT_EXPECT_TRUE(test, a->stop);
+	KUNIT_EXPECT_FALSE(test, kb_session_alone(b));
+	/* One that waits has to go for the next, which waits for both. */
+	c = proved(test, 0, "a", 1);
+	KUNIT_EXPECT_TRUE(test, b->stop);
+	KUNIT_EXPECT_FALSE(test, kb_session_alone(c));
+	gone(b);
+	KUNIT_EXPECT_FALSE(test, kb_session_alone(c));
+	gone(a);
+	KUNIT_EXPECT_TRUE(test, kb_session_alone(c));
+	KUNIT_EXPECT_FALSE(test, c->stop);
+}
+
+static void others_stay(struct kunit *test)
+{
+	struct kb_session *a = proved(test, 0, "a", 1);
+	struct kb_session *unproved = session(test, 0, "a", 1);
+	struct kb_session *other[] = {
+		proved(test, 1, "a", 1),
+		proved(test, 0, "b", 1),
+		proved(test, 0, "a", 2),
+	};
+	unsigned int i;
+
+	KUNIT_EXPECT_FALSE(test, a->stop);
+	KUNIT_EXPECT_TRUE(test, kb_session_alone(a));
+	for (i = 0; i < ARRAY_SIZE(other); i++)
+		KUNIT_EXPECT_TRUE(test, kb_session_alone(other[i]));
+	/* Nor does one that has proved nothing make anyone wait. */
+	KUNIT_EXPECT_TRUE(test, kb_session_alone(proved(test, 1, "b", 1)));
+	KUNIT_EXPECT_FALSE(test, unproved->stop);
+}
+
+/* A name that is proved for one export is nothing to another's client of that name. */
+static void limits_are_of_proved_names(struct kunit *test)
+{
+	struct kb_session *s;
+	u8 host;
+
+	port.max_client_sessions = 3;
+	for (host = 1; host <= 3; host++)
+		proved(test, 0, "a", host);
+	s = session(test, 0, "a", 4);
+	KUNIT_EXPECT_STREQ(test, kb_session_prove(s),
+			   "too many sessions of a client");
+	KUNIT_EXPECT_FALSE(test, s->proven);
+	proved(test, 1, "a", 4);
+	/* One that comes back takes no more than it had. */
+	proved(test, 0, "a", 2);
+	proved(test, 0, "a", 2);
+	s = session(test, 0, "a", 5);
+	KUNIT_EXPECT_STREQ(test, kb_session_prove(s),
+			   "too many sessions of a client");
+}
+
+static void limit_of_a_port(struct kunit *test)
+{
+	struct kb_session *s, *a;
+	unsigned int i;
+
+	port.max_sessions = 2;
+	/* Those that have proved nothing aren't sessions. */
+	for (i = 0; i < 10; i++)
+		connect(test, 1);
+	a = proved(test, 0, "a", 1);
+	proved(test, 0, "b", 1);
+	s = session(test, 0, "c", 1);
+	KUNIT_EXPECT_STREQ(test, kb_session_prove(s), "too many sessions");
+	/* No one is stopped for a session that isn't let in. */
+	KUNIT_EXPECT_FALSE(test, a->stop);
+	proved(test, 0, "a", 1);
+	KUNIT_EXPECT_TRUE(test, a->stop);
+	KUNIT_EXPECT_STREQ(test, kb_session_prove(s), "too many sessions");
+}
+
+/* A few addresses that connect and say nothing keep nobody out. */
+static void silent_addresses(struct kunit *test)
+{
+	struct kb_session *silent[PEERS][KB_HALF_OPEN / PEERS];
+	struct kb_session *honest[3], *s;
+	unsigned int i, j, stopped = 0;
+
+	for (j = 0; j < KB_HALF_OPEN / PEERS; j++)
+		for (i = 0; i < PEERS; i++)
+			silent[i][j] = connect(test, 10 + i);
+	for (i = 0; i < ARRAY_SIZE(honest); i++)
+		honest[i] = connect(test, 99);
+	for (j = 0; j < 1000; j++) {
+		s = connect(test, 10 + j % PEERS);
+		KUNIT_EXPECT_FALSE(test, s->stop);
+	}
+	for (i = 0; i < ARRAY_SIZE(honest); i++)
+		KUNIT_EXPECT_FALSE(test, honest[i]->stop);
+	for (i = 0; i < PEERS; i++)
+		for (j = 0; j < KB_HALF_OPEN / PEERS; j++)
+			stopped += silent[i][j]->stop;
+	KUNIT_EXPECT_EQ(test, stopped, (unsigned int)KB_HALF_OPEN);
+}
+
+/* Where each has its own address, the oldest goes. */
+static void many_addresses(struct kunit *test)
+{
+	struct kb_session *first = connect(test, 1000), *second, *s;
+	unsigned int i;
+
+	second = connect(test, 1001);
+	for (i = 0; i < KB_HALF_OPEN - 2; i++)
+		connect(test, 2000 + i);
+	KUNIT_EXPECT_FALSE(test, first->stop);
+	s = connect(test, 3000);
+	KUNIT_EXPECT_TRUE(test, first->stop);
+	KUNIT_EXPECT_FALSE(test, second->stop);
+	KUNIT_EXPECT_FALSE(test, s->stop);
+}
+
+static u32 credits(struct kb_session *s, u32 want)
+{
+	s->fabric = &fabric;
+	return kb_session_credits(s, want, 1024);
+}
+
+static void receives_are_shared(struct kunit *test)
+{
+	static const char * const names[] = { "x", "y", "z" };
+	struct kb_session *any[3], *a[2], *b, *c;
+	unsigned int i;
+
+	/* Those without a secret have three quarters, whatever they are called. */
+	for (i = 0; i < ARRAY_SIZE(any); i++)
+		any[i] = proved(test, 0, names[i], 1);
+	KUNIT_EXPECT_EQ(test, credits(any[0], 500), 500U);
+	KUNIT_EXPECT_EQ(test, credits(any[1], 500), 268U);
+	KUNIT_EXPECT_EQ(test, credits(any[2], 500), 0U);
+	/* One with a secret has a half at most, for all its sessions. */
+	for (i = 0; i < ARRAY_SIZE(a); i++) {
+		a[i] = proved(test, 0, "a", i + 1);
+		a[i]->key = &key;
+	}
+	KUNIT_EXPECT_EQ(test, credits(a[0], 500), 500U);
+	KUNIT_EXPECT_EQ(test, credits(a[1], 500), 12U);
+	b = proved(test, 1, "a", 1);
+	b->key = &key;
+	KUNIT_EXPECT_EQ(test, credits(b, 200), 200U);
+	/* What one had is free when it is gone. */
+	gone(a[0]);
+	KUNIT_EXPECT_EQ(test, credits(a[1], 500), 500U);
+	c = proved(test, 0, "c", 1);
+	gone(any[0]);
+	KUNIT_EXPECT_EQ(test, credits(c, 600), 500U);
+}
+
+static void closed_port(struct kunit *test)
+{
+	struct kb_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	s->port = &port;
+	port.enabled = false;
+	KUNIT_EXPECT_NOT_NULL(test, kb_session_admit(s));
+	KUNIT_EXPECT_TRUE(test, list_empty(&kb_sessions));
+}
+
+static int admit_init(struct kunit *test)
+{
+	INIT_LIST_HEAD(&kb_sessions);
+	port = (struct kb_port) {
+		.enabled		= true,
+		.max_sessions		= 100,
+		.max_client_sessions	= 16,
+	};
+	return 0;
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(successor_replaces),
+	KUNIT_CASE(others_stay),
+	KUNIT_CASE(limits_are_of_proved_names),
+	KUNIT_CASE(limit_of_a_port),
+	KUNIT_CASE(silent_addresses),
+	KUNIT_CASE(many_addresses),
+	KUNIT_CASE(receives_are_shared),
+	KUNIT_CASE(closed_port),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_admit",
+	.init		= admit_init,
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of who may have a session of kofiblk's server");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
