@@ -13,6 +13,7 @@
 
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 #include "blk.h"
@@ -250,12 +251,20 @@ static bool kbc_leaving(struct kbc_disk *d)
 	return READ_ONCE(d->state) == KBC_DELETING;
 }
 
+/* Not all disks of all clients at once, when a server is back. */
+static unsigned long kbc_reconnect_delay(const struct kbc_disk *d)
+{
+	unsigned long delay = READ_ONCE(d->options.reconnect_delay) * HZ;
+
+	return delay - get_random_u32() % (delay / 2);
+}
+
 static void kbc_wait_to_connect(struct kbc_disk *d)
 {
 	wait_event_idle_timeout(d->wait,
 				READ_ONCE(d->stopping) || READ_ONCE(d->again) ||
 				kbc_leaving(d),
-				READ_ONCE(d->options.reconnect_delay) * HZ);
+				kbc_reconnect_delay(d));
 	WRITE_ONCE(d->again, false);
 }
 
