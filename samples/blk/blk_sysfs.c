@@ -5,7 +5,10 @@
  */
 #include <linux/blkdev.h>
 #include <linux/device.h>
+#include <linux/err.h>
 #include <linux/kstrtox.h>
+#include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/sysfs.h>
 #include "blk.h"
 
@@ -161,6 +164,28 @@ static ssize_t fast_io_fail_tmo_store(struct device *dev,
 }
 static DEVICE_ATTR_RW(fast_io_fail_tmo);
 
+/* For the next session: this one goes on with the secret that it began with. */
+static ssize_t secret_store(struct device *dev, struct device_attribute *attr,
+			    const char *buf, size_t count)
+{
+	struct kbc_disk *d = kbc_of(dev);
+	char *line = kstrndup(buf, count, GFP_KERNEL);
+	struct kb_key *key;
+
+	if (!line)
+		return -ENOMEM;
+	key = kb_key_new(strim(line));
+	kfree_sensitive(line);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	spin_lock_bh(&d->lock);
+	swap(key, d->options.key);
+	spin_unlock_bh(&d->lock);
+	kb_key_put(key);
+	return count;
+}
+static DEVICE_ATTR_WO(secret);
+
 static ssize_t reset_store(struct device *dev, struct device_attribute *attr,
 			   const char *buf, size_t count)
 {
@@ -198,6 +223,7 @@ static struct attribute *kbc_attrs[] = {
 	&dev_attr_reconnect_delay.attr,
 	&dev_attr_ctrl_loss_tmo.attr,
 	&dev_attr_fast_io_fail_tmo.attr,
+	&dev_attr_secret.attr,
 	&dev_attr_reset.attr,
 	&dev_attr_delete.attr,
 	NULL

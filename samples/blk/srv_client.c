@@ -14,10 +14,38 @@ static struct kb_client *to_kb_client(struct config_item *item)
 	return container_of(item, struct kb_client, item);
 }
 
-static ssize_t kb_client_secret_store(struct config_item *item,
-				      const char *page, size_t count)
+/*
+ * Sessions of a client that may not have them any more end: all if it was removed, else
+ * those that began with a secret that it doesn't have now. One without a secret began
+ * when none was asked for.
+ */
+static void kb_client_changed(struct kb_client *client, bool removed)
 {
-	struct kb_client *client = to_kb_client(item);
+	const char *name = config_item_name(&client->item);
+	struct kb_session *s;
+	unsigned int i;
+	bool may;
+
+	lockdep_assert_held(&kb_srv_lock);
+	spin_lock_bh(&kb_sessions_lock);
+	list_for_each_entry(s, &kb_sessions, list) {
+		if (s->export != client->export ||
+		    strcmp(s->hello.client, name))
+			continue;
+		may = false;
+		for (i = 0; i < KB_SECRETS && s->key; i++)
+			may |= client->keys[i] &&
+			       kb_key_same(s->key, client->keys[i]);
+		if (removed || !may)
+			kb_session_stop(s, false);
+	}
+	spin_unlock_bh(&kb_sessions_lock);
+}
+
+/* An empty line is none. */
+static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
+				   const char *page, size_t count)
+{
 	struct kb_key *key = NULL;
 	char *line = kb_line(page, count);
 
@@ -29,15 +57,30 @@ static ssize_t kb_client_secret_store(struct config_item *item,
 	if (IS_ERR(key))
 		return PTR_ERR(key);
 	mutex_lock(&kb_srv_lock);
-	swap(key, client->keys[0]);
+	swap(key, client->keys[which]);
+	kb_client_changed(client, false);
 	mutex_unlock(&kb_srv_lock);
 	kb_key_put(key);
 	return count;
 }
+
+static ssize_t kb_client_secret_store(struct config_item *item,
+				      const char *page, size_t count)
+{
+	return kb_client_key_store(to_kb_client(item), 0, page, count);
+}
 CONFIGFS_ATTR_WO(kb_client_, secret);
+
+static ssize_t kb_client_secret_alt_store(struct config_item *item,
+					  const char *page, size_t count)
+{
+	return kb_client_key_store(to_kb_client(item), 1, page, count);
+}
+CONFIGFS_ATTR_WO(kb_client_, secret_alt);
 
 static struct configfs_attribute *kb_client_attrs[] = {
 	&kb_client_attr_secret,
+	&kb_client_attr_secret_alt,
 	NULL,
 };
 
@@ -85,6 +128,7 @@ static void kb_client_drop(struct config_group *group, struct config_item *item)
 
 	mutex_lock(&kb_srv_lock);
 	list_del(&client->list);
+	kb_client_changed(client, true);
 	mutex_unlock(&kb_srv_lock);
 	config_item_put(item);
 }

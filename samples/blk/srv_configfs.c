@@ -4,7 +4,7 @@
  *
  *	/sys/kernel/config/kofiblk/
  *		exports/NAME/		path read_only uuid allow_any enable resize
- *			clients/NAME/	secret
+ *			clients/NAME/	secret secret_alt
  *		ports/NAME/		addr port prov fabric domain enable
  *					max_sessions max_client_sessions max_memory
  *					max_keep_alive

@@ -233,8 +233,9 @@ static const char *kb_watch(struct kb_session *s)
 		    !kb_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf,
 				   ret))
 			return "the client left";
-		if (ret >= 0) {
+		if (ret >= 0 || ret == -EPROTO) {
 			kb_session_violated(s, "neither silence nor BYE");
+			kb_say_bye(s, false);
 			return "protocol violated";
 		}
 		if (ret != -ETIMEDOUT)

@@ -53,7 +53,7 @@ class Case(unittest.TestCase):
         inner.mkdir(parents=True)
         for attribute, value in {**DISK, **attributes}.items():
             (inner / attribute).write_text(value + "\n")
-        for action in ("delete", "reset"):
+        for action in ("delete", "reset", "secret"):
             (inner / action).write_text("")
             (inner / action).chmod(0o200)
         (self.block / name / "size").write_text(f"{sectors}\n")
@@ -217,6 +217,26 @@ class Connect(Case):
 
     def test_an_answer_of_no_sense(self):
         self.assertEqual(self.connect(answer="")[0][0], errno.EPROTO)
+
+
+class SetSecret(Case):
+    def test_it_is_written_to_the_disk_that_is_named(self):
+        path = self.block / "secret"
+        path.write_text("5a" * 32 + "\n")
+        for name in ("kofiblk0", "kofiblk1"):
+            self.disk(name, export=name + "x")
+        self.assertEqual(self.run_tool("set-secret", "kofiblk1", "--secret-file", str(path)),
+                         (0, "", ""))
+        told = [(self.block / name / "kofiblk" / "secret").read_text()
+                for name in ("kofiblk0", "kofiblk1")]
+        self.assertEqual(told, ["", "5a" * 32])
+
+    def test_no_secret_is_no_change(self):
+        self.disk("kofiblk0")
+        path = self.block / "secret"
+        path.write_text("\n")
+        self.assertEqual(self.run_tool("set-secret", "kofiblk0", "--secret-file", str(path))[0],
+                         errno.EINVAL)
 
 
 class Disconnect(Case):

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import pathlib
 import random
 import select
 import socket
@@ -227,6 +228,69 @@ def wrong_proofs():
     talk.close()
 
 
+def device_address():
+    """Of an endpoint that could be ours: of this machine's device."""
+    gid = pathlib.Path("/sys/class/infiniband/es0/ports/1/gids/0").read_text(encoding="ascii")
+    return bytes.fromhex(gid.strip().replace(":", "")) + struct.pack("<HHIQ", 77, 0, 5, 0)
+
+
+class Live(Talk):
+    """One that has a session."""
+    def __init__(self, key=SECRET, source="127.0.0.1", **change):
+        super().__init__(source)
+        first = hello(addrs=device_address(), **change)
+        self.key = key
+        self.send(first)
+        challenge = self.recv()[1]
+        self.proof = proof(key, first, challenge)
+        self.send(header(AUTH, 48) + self.proof)
+        self.kind, self.message = self.recv()
+        self.keep_alive = struct.unpack_from("<I", self.message, 92)[0]
+
+    def proved(self, label, message):
+        blank = message[:16] + bytes(32) + message[48:]
+        return message[16:48] == mac(self.key, label, self.proof, blank)
+
+    def live(self):
+        return self.kind == ACCEPT and self.proved(b"server accept", self.message)
+
+    def told_to_come_back(self):
+        kind, message = self.recv()
+        return kind == BYE and message[48] == 1 and self.proved(b"server bye", message)
+
+    def bye(self, label=b"client bye"):
+        blank = header(BYE, 56) + bytes(40)
+        self.send(blank[:16] + mac(self.key, label, self.proof, blank) + blank[48:])
+
+
+def sessions():
+    """What begins and ends those that there are."""
+    host = os.urandom(16)
+    first = Live(host=host, keep_alive=3600000)
+    report(first.live(), "a session")
+    report(first.keep_alive == 60000, f"it may be silent for {first.keep_alive} ms")
+    second = Live(host=host, source="127.0.0.9")
+    report(second.live(), "another of the same host")
+    report(first.told_to_come_back(), "takes the place of the one before")
+    other = Live()
+    report(other.live(), "one of another host")
+    for label in (b"server bye", b"client"):
+        talk = Live()
+        talk.bye(label)
+        report(talk.told_to_come_back(), f"a BYE by {label.decode()} ends nothing unseen")
+        talk.close()
+    talk = Live()
+    talk.bye()
+    report(talk.recv()[0] is None, "a BYE that is right does")
+    talk.close()
+    second.send(header(AUTH, 48) + bytes(32))
+    report(second.told_to_come_back(), "one that breaks the protocol may come back, too")
+    other.sock.settimeout(1)
+    report(other.recv()[0] is None and other.sock.fileno() >= 0, "the others hear nothing")
+    for talk in (first, second, other):
+        talk.close()
+
+
 def server_first():
     """The server proves itself before the client does, and tells a stranger nothing."""
     seen = []
@@ -332,6 +396,7 @@ def main():
     wrong_proofs()
     works("after wrong proofs")
     server_first()
+    sessions()
     other_fabric()
     noise()
     works("after noise")

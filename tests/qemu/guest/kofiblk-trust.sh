@@ -183,6 +183,111 @@ give_up()
 	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
 }
 
+# --- who says so ---
+
+# Someone at the server's address who knows no secret, and says that there is no hope:
+# once by this version of the protocol, once by another, once in the words of a BYE.
+impostor()
+{
+	host python3 - "${SERVER%:*}" > /tmp/impostor << 'END'
+import socket, struct, sys
+
+def say(kind, body, version=2):
+    return struct.pack("<IHHII", 0x4b4c424b, version, kind, 16 + len(body), 0) + body
+
+reject = bytes(32) + struct.pack("<HB5x64s", 18, 0, b"go away")
+listener = socket.create_server((sys.argv[1], 4420), reuse_port=False)
+for answer in (say(5, reject), say(5, reject, 3), say(7, bytes(40))):
+    talk = listener.accept()[0]
+    print(len(talk.recv(4096)), flush=True)
+    talk.sendall(answer)
+    talk.close()
+END
+}
+
+serve_secret()
+{
+	modprobe kofiblk_srv && configfs_up &&
+		export_add secret /tmp/file uuid=$UUID && allow secret b "$SECRET" &&
+		port_up secret
+}
+
+is_impersonated()
+{
+	meet impostor
+	ip link set eth0 down
+	check "the server goes, and nobody hears" server_gone
+	ip link set eth0 up
+	check "another takes its place" impostor
+	meet impostor-done
+	check "the server is back" serve_secret
+	meet impostor-gone
+}
+
+stays()
+{
+	check "a disk with a secret" attach secret "client=b,secret=$SECRET,$QUICK"
+	before
+	check "data is written" write_some
+	meet impostor
+	meet impostor-done
+	check "the disk stays" state_is connecting
+	check "the other version is in the log" \
+		sh -c "dmesg | grep -q 'speaks version 3 of the protocol'"
+	meet impostor-gone
+	comes_back "what an impostor said"
+}
+
+# A client that is removed, or whose secret is, has no session any more.
+not_live()
+{
+	! state_is live
+}
+
+is_let_in()
+{
+	client=$CONFIG/exports/secret/clients/b
+	meet rotate
+	echo "$OTHER_SECRET" > "$client/secret_alt"
+	meet rotate-alt
+	meet rotate-moved
+	echo "$OTHER_SECRET" > "$client/secret"
+	echo > "$client/secret_alt"
+	meet rotated
+	meet revoke
+	check "the client is removed" rmdir "$client"
+	meet revoked
+	meet revoked-seen
+	check "it is a client again" allow secret b "$OTHER_SECRET"
+	meet restored
+}
+
+rotates()
+{
+	before
+	meet rotate
+	meet rotate-alt
+	check "the disk has a session still" [ "$(attribute reconnects)" = "$was" ]
+	echo "$OTHER_SECRET" > "/sys/block/$DISK/kofiblk/secret"
+	echo 1 > "/sys/block/$DISK/kofiblk/reset"
+	comes_back "a change to the other secret"
+	before
+	meet rotate-moved
+	meet rotated
+	sleep 2
+	check "which goes on without the first" [ "$(attribute reconnects)" = "$was" ]
+	check "and is live" state_is live
+	meet revoke
+	meet revoked
+	check "a client that is removed has no session" wait_for 20 not_live
+	refuse "nor gets one" attach secret "client=b,secret=$OTHER_SECRET"
+	DISK=$secret_disk
+	meet revoked-seen
+	meet restored
+	comes_back "it is a client again"
+	check "it goes" detach
+}
+
 load_fabric
 at server truncate -s 8M /tmp/file
 at server check "a server" serve_file
@@ -191,6 +296,15 @@ meet serving
 at server server_restarts
 at client client_flushes
 meet flushed
+at server check "the server goes" server_gone
+at server check "a server with a secret" serve_secret
+meet secret
+at server is_impersonated
+at client stays
+at client eval 'secret_disk=$DISK'
+at server is_let_in
+at client rotates
+meet let-in
 at server check "the server goes" server_gone
 at server check "a slow server" serve_slow
 meet slow
