@@ -257,8 +257,11 @@ static void kb_fabric_down(struct kb_fabric *f)
 	for (i = 0; i < f->nqueues; i++)
 		WRITE_ONCE(f->queues[i].up, false);
 	synchronize_rcu();
+	/* The device's end and its last user's may come at once. */
+	mutex_lock(&f->down_lock);
 	for (i = 0; i < f->nqueues; i++)
 		kb_queue_close_ep(&f->queues[i]);
+	mutex_unlock(&f->down_lock);
 	for (i = 0; i < f->nqueues; i++) {
 		q = &f->queues[i];
 		spin_lock_bh(&q->lock);
@@ -316,7 +319,9 @@ static void kb_recv_done(struct kb_queue *q, struct kb_op *op, int err,
 	struct kb_recv *recv = container_of(op, struct kb_recv, op);
 
 	if (!err) {
-		q->fabric->role->received(q, recv->buf, len);
+		/* Else its handler may be at the one before, and this is the drain. */
+		if (READ_ONCE(q->up))
+			q->fabric->role->received(q, recv->buf, len);
 	} else if (err != -EMSGSIZE && READ_ONCE(q->up)) {
 		kb_fabric_lost(q->fabric);
 		return;
@@ -688,6 +693,7 @@ static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
 	f->refs = 1;
 	f->rma_pieces = KB_RMA_PIECES;
 	INIT_WORK(&f->gone_work, kb_gone);
+	mutex_init(&f->down_lock);
 	ret = kb_fabric_open(f, select);
 	if (ret) {
 		kb_fabric_close(f);

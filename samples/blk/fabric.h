@@ -10,7 +10,8 @@
  * kb_fabrics_lock (mutex), kb_queue.credits_lock (mutex) > kb_queue.lock (spinlock,
  * BH off). No fi_*() control call is made under kb_queue.lock, no callback of a role
  * or an op is under any of them. The mutexes are held in a noio scope: a client may
- * have to open a device in order to write memory out.
+ * have to open a device in order to write memory out. kb_fabric.down_lock (mutex) is
+ * taken under none of them, and done() is called under it.
  */
 #ifndef KOFIBLK_FABRIC_H
 #define KOFIBLK_FABRIC_H
@@ -87,6 +88,7 @@ struct kb_fabric {
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct work_struct	gone_work;
+	struct mutex		down_lock;	/* whoever closes the endpoints */
 	struct list_head	list;	/* kb_fabrics, under kb_fabrics_lock */
 	unsigned int		refs;	/* likewise */
 	unsigned int		rma_pieces;

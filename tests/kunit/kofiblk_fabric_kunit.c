@@ -3,7 +3,14 @@
  * kofiblk's transport on a queue that no device is behind: operations that are
  * refused, and what they wait for.
  */
+#define pr_fmt(fmt) "kofiblk: " fmt
+#include <kofi/fabric.h>
+
+/* Endpoints here are nothing that the core knows. */
+static int scene_close(struct fid *fid);
+#define fi_close scene_close
 #include "../../samples/blk/fabric.c"
+#undef fi_close
 
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -44,6 +51,10 @@ static struct scene {
 	unsigned int		open;		/* operations */
 	unsigned int		most;
 	bool			wrong;		/* a call that none should make */
+	/* Closing. */
+	unsigned int		closes;
+	struct completion	may_close;
+	unsigned int		received;
 } *scene;
 
 static int scene_post(struct kb_queue *q, struct kb_op *op)
@@ -63,10 +74,23 @@ static void scene_gone(struct kb_fabric *f)
 	scene->gones++;
 }
 
+static void scene_received(struct kb_queue *q, void *buf, size_t len)
+{
+	scene->received++;
+}
+
 static const struct kb_role scene_role = {
-	.name	= "scene",
-	.gone	= scene_gone,
+	.name		= "scene",
+	.received	= scene_received,
+	.gone		= scene_gone,
 };
+
+static int scene_close(struct fid *fid)
+{
+	scene->closes++;
+	wait_for_completion(&scene->may_close);
+	return 0;
+}
 
 static ssize_t scene_readfrom(struct fid_cq *cq, void *buf, size_t count,
 			      fi_addr_t *src_addr)
@@ -130,6 +154,43 @@ static void refusal_is_a_loss(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
+}
+
+static void scene_goes_down(struct kofi_thread *thread)
+{
+	kb_fabric_down(&scene->fabric);
+}
+
+/* The last user goes while the device does, and the work item comes late. */
+static void closed_by_two(struct kunit *test)
+{
+	struct kofi_thread first, second;
+
+	scene->queue.ep = &scene->ep;
+	kofi_thread_start(test, &first, scene_goes_down, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->closes)));
+	kofi_thread_start(test, &second, scene_goes_down, NULL);
+	/* An endpoint is closed once, and neither is done before that. */
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&second, 100));
+	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
+	complete_all(&scene->may_close);
+	kofi_thread_join(test, &first);
+	kofi_thread_join(test, &second);
+	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
+	KUNIT_EXPECT_NULL(test, scene->queue.ep);
+}
+
+/* What comes while the queue is closed: its handler may be at the one before. */
+static void received_while_closed(struct kunit *test)
+{
+	struct kb_recv recv = { .op.post = scene_post };
+
+	scene->refusals = 0;
+	kb_recv_done(&scene->queue, &recv.op, 0, 64);
+	KUNIT_EXPECT_EQ(test, scene->received, 1U);
+	scene->queue.up = false;
+	kb_recv_done(&scene->queue, &recv.op, 0, 64);
+	KUNIT_EXPECT_EQ(test, scene->received, 1U);
 }
 
 /* Nobody cancels a timer of a queue twice. */
@@ -491,6 +552,8 @@ static int fabric_init(struct kunit *test)
 	f->info = fi_allocinfo();
 	KUNIT_ASSERT_NOT_NULL(test, f->info);
 	INIT_WORK(&f->gone_work, kb_gone);
+	mutex_init(&f->down_lock);
+	init_completion(&scene->may_close);
 	q = f->queues;
 	kb_queue_init(f, 0);
 	scene->cq.ops = &scene_cq_ops;
@@ -519,6 +582,8 @@ static void fabric_exit(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(refused_by_a_dead_device),
 	KUNIT_CASE(refusal_is_a_loss),
+	KUNIT_CASE(closed_by_two),
+	KUNIT_CASE(received_while_closed),
 	KUNIT_CASE(closed_arms_nothing),
 	KUNIT_CASE(room_comes_later),
 	KUNIT_CASE(no_message),

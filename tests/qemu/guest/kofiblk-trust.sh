@@ -264,6 +264,7 @@ is_let_in()
 
 rotates()
 {
+	secret_disk=$DISK
 	before
 	meet rotate
 	meet rotate-alt
@@ -301,7 +302,6 @@ at server check "a server with a secret" serve_secret
 meet secret
 at server is_impersonated
 at client stays
-at client eval 'secret_disk=$DISK'
 at server is_let_in
 at client rotates
 meet let-in
