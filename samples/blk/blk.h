@@ -9,6 +9,7 @@
  *	blk_disk.c	the block layer's side: a disk and its queues
  *	blk_request.c	the life of a request
  *	blk_epoch.c	writes that a server's crash may have taken
+ *	blk_grant.c	what a disk that is in use can't do without
  *	blk_slots.c	what requests are made of
  *	blk_sysfs.c	attributes
  *	blk_debugfs.c	counters
@@ -37,6 +38,7 @@
 #include <linux/workqueue.h>
 #include "auth.h"
 #include "blk_epoch.h"
+#include "blk_grant.h"
 #include "fabric.h"
 #include "net.h"
 #include "wire.h"
@@ -322,7 +324,7 @@ struct kbc_setup {
  * @epoch: writes that the server may lose
  * @flushed: it said, at the session's end, that it won't
  * @limits: granted
- * @content: uuid of the export, once there was a session
+ * @as_made: what the disk was made with, once there was a session
  * @geometry: of the export
  * @known: there was a session
  * @addr_format: of the fabric that the first was on
@@ -374,7 +376,7 @@ struct kbc_disk {
 	struct kbc_epoch	epoch;
 	bool			flushed;
 	struct kb_limits	limits;
-	u8			content[16];
+	struct kbc_made		as_made;
 	struct kb_disk_msg	geometry;
 	bool			known;
 	u32			addr_format;

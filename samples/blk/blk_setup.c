@@ -20,9 +20,6 @@
 /* For each answer while a session is set up: the server may wait for a disk. */
 #define KBC_ANSWER_MS	30000
 
-/* What a disk that is in use can't do without, once it had it. */
-#define KBC_CAPS_KEPT	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
-
 static DEFINE_HASHTABLE(kbc_sessions, 6);
 static DEFINE_SPINLOCK(kbc_sessions_lock);	/* protects kbc_sessions */
 
@@ -200,7 +197,7 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 
 	*limits = (struct kb_limits) {
 		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE),
-		.max_io		= d->known ? d->limits.max_io :
+		.max_io		= d->known ? d->as_made.limits.max_io :
 					     d->options.max_io,
 		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg -
 					sizeof(struct kb_cmd)),
@@ -227,7 +224,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 	strscpy(hello.client, d->options.client, sizeof(hello.client));
 	strscpy(hello.export, d->options.export, sizeof(hello.export));
 	memcpy(hello.host, d->options.host, sizeof(hello.host));
-	memcpy(hello.content, d->content, sizeof(hello.content));
+	memcpy(hello.content, d->as_made.content, sizeof(hello.content));
 	for (i = 0; i < d->nqueues; i++)
 		memcpy(addrs + i * addrlen, d->queues[i].q->addr, addrlen);
 	return kb_build_hello(d->setup->hello, &hello);
@@ -364,26 +361,6 @@ static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 
 /* --- what is granted --- */
 
-static const char *kbc_changed(const struct kbc_disk *d,
-			       const struct kb_accept_msg *accept)
-{
-	const struct kb_limits *limits = &accept->limits;
-	const struct kb_disk_msg *disk = &accept->disk;
-
-	if (memcmp(accept->content, d->content, sizeof(d->content)))
-		return "it is another disk";
-	if (disk->logical_block != d->geometry.logical_block)
-		return "it has other blocks";
-	if (disk->flags & ~d->geometry.flags & KB_DISK_WRITE_CACHE)
-		return "it has a write cache now";
-	if (d->limits.caps & ~limits->caps & KBC_CAPS_KEPT)
-		return "it can't do any more what it could";
-	if (limits->queues < d->nqueues || limits->depth < d->depth ||
-	    limits->max_io < d->limits.max_io)
-		return "it grants less than it did";
-	return NULL;
-}
-
 static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 			    const struct kb_accept_msg *accept)
 {
@@ -400,7 +377,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 			accept->limits.max_io);
 		return -EPROTO;
 	}
-	changed = d->known ? kbc_changed(d, accept) : NULL;
+	changed = d->known ? kbc_made_differs(&d->as_made, accept) : NULL;
 	if (!changed)
 		return 0;
 	kbc_err(d, "not to be used again: %s\n", changed);
@@ -418,7 +395,7 @@ static int kbc_settle(struct kbc_disk *d, const struct kb_accept_msg *accept)
 	d->max_bvecs = DIV_ROUND_UP(accept->limits.max_io, PAGE_SIZE) + 1;
 	d->addr_format = d->fabric->info->addr_format;
 	d->addrlen = d->fabric->queues[0].addrlen;
-	memcpy(d->content, accept->content, sizeof(d->content));
+	kbc_made_of(&d->as_made, accept);
 	d->known = true;
 	kbc_credits_trim(d, accept->limits.queues);
 	return kbc_slots_alloc(d);

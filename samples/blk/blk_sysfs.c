@@ -49,7 +49,7 @@ static DEVICE_ATTR_RO(client);
 static ssize_t content_show(struct device *dev, struct device_attribute *attr,
 			    char *buf)
 {
-	return sysfs_emit(buf, "%pUb\n", kbc_of(dev)->content);
+	return sysfs_emit(buf, "%pUb\n", kbc_of(dev)->as_made.content);
 }
 static DEVICE_ATTR_RO(content);
 
@@ -78,7 +78,7 @@ static DEVICE_ATTR_RO(depth);
 static ssize_t max_io_show(struct device *dev, struct device_attribute *attr,
 			   char *buf)
 {
-	return sysfs_emit(buf, "%u\n", kbc_of(dev)->limits.max_io);
+	return sysfs_emit(buf, "%u\n", kbc_of(dev)->as_made.limits.max_io);
 }
 static DEVICE_ATTR_RO(max_io);
 

@@ -177,9 +177,10 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 
 	if (s->fabric->can_write)
 		caps |= KB_CAP_RDMA_WRITE;
-	if (disk->discard_max && !s->export->store.read_only)
+	/* Of one that is read-only, too: it may be written to the next time. */
+	if (disk->discard_max)
 		caps |= KB_CAP_DISCARD;
-	if (disk->zeroes_max && !s->export->store.read_only)
+	if (disk->zeroes_max)
 		caps |= KB_CAP_WRITE_ZEROES;
 	l->caps &= caps;
 	l->max_io = min(l->max_io, max(round_down(s->port->max_memory,

@@ -2,7 +2,9 @@
 /* What kofiblk's client concludes from what a server says. */
 #include <kunit/test.h>
 #include <linux/module.h>
+#include <linux/sizes.h>
 #include "../../samples/blk/blk_epoch.c"
+#include "../../samples/blk/blk_grant.c"
 
 static bool flush(struct kbc_epoch *e, bool succeeds)
 {
@@ -79,11 +81,95 @@ static void write_beside_a_flush(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_begin(&e, 2));
 }
 
+/* --- what is granted --- */
+
+#define FULL	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
+
+/* What an export is in one session after the other. */
+static const struct grant {
+	const char	*name;
+	u32		flags;
+	u32		caps;
+	u16		depth;
+	u32		block;
+	u8		content;
+	bool		fine;
+} grants[] = {
+	{ "the same", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "read-only now", KB_DISK_WRITE_CACHE | KB_DISK_READ_ONLY, KB_CAP_FUA,
+	  64, 512, 1, true },
+	{ "to be written to again", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "without its cache", 0, FULL, 64, 512, 1, true },
+	{ "with it again", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "more depth", KB_DISK_WRITE_CACHE, FULL, 128, 512, 1, true },
+	{ "as much as at first", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "less depth", KB_DISK_WRITE_CACHE, FULL, 63, 512, 1 },
+	{ "no discards", KB_DISK_WRITE_CACHE, FULL & ~KB_CAP_DISCARD, 64, 512, 1 },
+	{ "other blocks", KB_DISK_WRITE_CACHE, FULL, 64, 4096, 1 },
+	{ "another disk", KB_DISK_WRITE_CACHE, FULL, 64, 512, 2 },
+};
+
+static struct kb_accept_msg granted(const struct grant *grant)
+{
+	return (struct kb_accept_msg) {
+		.content = { grant->content },
+		.limits = {
+			.caps	= grant->caps,
+			.max_io	= SZ_1M,
+			.queues	= 2,
+			.depth	= grant->depth,
+		},
+		.disk = {
+			.flags		= grant->flags,
+			.logical_block	= grant->block,
+		},
+	};
+}
+
+static void grants_are_compared_with_the_first(struct kunit *test)
+{
+	struct kb_accept_msg accept = granted(&grants[0]);
+	struct kbc_made made;
+	unsigned int i;
+
+	kbc_made_of(&made, &accept);
+	for (i = 0; i < ARRAY_SIZE(grants); i++) {
+		accept = granted(&grants[i]);
+		KUNIT_EXPECT_EQ_MSG(test, !kbc_made_differs(&made, &accept),
+				    grants[i].fine, "%s", grants[i].name);
+	}
+}
+
+/* It never had discards, whatever a session in between had. */
+static void made_read_only(struct kunit *test)
+{
+	static const struct grant first = {
+		"", KB_DISK_READ_ONLY, KB_CAP_FUA, 64, 512, 1
+	};
+	static const struct grant writable = { "", 0, FULL, 64, 512, 1 };
+	static const struct grant cached = {
+		"", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1
+	};
+	struct kb_accept_msg accept = granted(&first);
+	struct kbc_made made;
+
+	kbc_made_of(&made, &accept);
+	accept = granted(&writable);
+	KUNIT_EXPECT_NULL(test, kbc_made_differs(&made, &accept));
+	accept = granted(&first);
+	KUNIT_EXPECT_NULL(test, kbc_made_differs(&made, &accept));
+	/* Nobody would flush it. */
+	accept = granted(&cached);
+	KUNIT_EXPECT_NOT_NULL(test, kbc_made_differs(&made, &accept));
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_unflushed_writes),
 	KUNIT_CASE(loses_nothing),
 	KUNIT_CASE(flush_does_nothing),
 	KUNIT_CASE(write_beside_a_flush),
+	KUNIT_CASE(grants_are_compared_with_the_first),
+	KUNIT_CASE(made_read_only),
 	{}
 };
 

@@ -92,6 +92,7 @@ server_restarts()
 	meet unheard-clean
 	restarts_unheard
 	meet unheard-clean-done
+	is_turned
 }
 
 restarts_unheard()
@@ -107,7 +108,40 @@ client_flushes()
 	check "a file as a disk" attach file "client=b,$QUICK"
 	planned
 	unheard
+	turns
 	check "it goes" detach
+}
+
+# --- an export that is something else for a while ---
+
+# turned ATTRIBUTE VALUE: while it isn't enabled
+turned()
+{
+	turned_dir=$CONFIG/exports/file
+	echo 0 > "$turned_dir/enable" && echo "$2" > "$turned_dir/$1" &&
+		echo 1 > "$turned_dir/enable"
+}
+
+is_turned()
+{
+	for value in 1 0 1 0; do
+		meet "turn $value"
+		check "the export is read_only=$value" turned read_only $value
+		meet "turned $value"
+	done
+}
+
+# It has discards, which one that is read-only has no use for.
+turns()
+{
+	for value in 1 0 1 0; do
+		before
+		meet "turn $value"
+		meet "turned $value"
+		comes_back "read_only=$value"
+		check "the disk is so" wait_for 20 [ "$(cat "/sys/block/$DISK/ro")" = $value ]
+	done
+	check "it is written to again" write_some
 }
 
 # --- an old write and a newer one ---
