@@ -36,8 +36,6 @@ static void kb_store_limits_bdev(struct kb_store *store)
 	disk->physical_block = bdev_physical_block_size(bdev);
 	disk->io_min = round_down(bdev_io_min(bdev), block);
 	disk->io_opt = round_down((u32)bdev_io_opt(bdev), block);
-	if (bdev_write_cache(bdev))
-		disk->flags |= KB_DISK_WRITE_CACHE;
 	if (!bdev_nonrot(bdev))
 		disk->flags |= KB_DISK_ROTATIONAL;
 	disk->discard_granularity = round_down(bdev_discard_granularity(bdev),
@@ -60,7 +58,6 @@ static void kb_store_limits_file(struct kb_store *store)
 	disk->logical_block = KB_FILE_BLOCK;
 	disk->physical_block = KB_IO_MIN;
 	disk->io_min = KB_IO_MIN;
-	disk->flags |= KB_DISK_WRITE_CACHE;
 	if (store->file->f_op->fallocate) {
 		disk->discard_granularity = KB_IO_MIN;
 		disk->discard_max = KB_FILE_MAX;
@@ -127,6 +124,8 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 		kb_store_close(store);
 		return -EINVAL;
 	}
+	/* A drive's can be switched on later; flushing one that has none costs little. */
+	store->disk.flags |= KB_DISK_WRITE_CACHE;
 	if (store->read_only)
 		store->disk.flags |= KB_DISK_READ_ONLY;
 	store->disk.bytes = kb_store_bytes(store);
