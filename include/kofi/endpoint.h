@@ -108,6 +108,12 @@ enum {
 	FI_OPT_INJECT_MSG_SIZE	= 16,	/* size_t */
 	FI_OPT_INJECT_TAGGED_SIZE = 17,	/* size_t */
 	FI_OPT_INJECT_RMA_SIZE	= 18,	/* size_t */
+	/*
+	 * size_t (kernel only): for so many milliseconds the provider sends again
+	 * what a receiver was not ready for; then the operation fails with EAGAIN. 0,
+	 * the default, leaves it to the device. Set before fi_enable().
+	 */
+	FI_OPT_RNR_TIMEOUT	= 0x10000,
 };
 
 int fi_endpoint(struct fid_domain *domain, struct fi_info *info,

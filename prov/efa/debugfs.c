@@ -30,9 +30,9 @@ static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    tx_bytes %llu rx_bytes %llu doorbells %llu events %lld\n",
 		   st->tx_bytes, st->rx_bytes, st->doorbells,
 		   atomic64_read(&st->events));
-	seq_printf(s, "    bounced %llu again %llu map_failed %llu errors %llu stale %llu\n",
+	seq_printf(s, "    bounced %llu again %llu map_failed %llu errors %llu rnr %llu stale %llu\n",
 		   st->bounced, st->again, st->map_failed, st->errors,
-		   st->stale);
+		   st->rnr, st->stale);
 }
 
 static void kefa_show_domain(struct seq_file *s, struct kefa_domain *dom)

@@ -85,6 +85,7 @@ static int kefa_ep_close(struct fid *fid)
 
 	/* A worker may arm it no more: the endpoint refuses posts. */
 	cancel_delayed_work_sync(&ep->map_retry);
+	cancel_delayed_work_sync(&ep->rnr_work);
 	kofi_work_fini(&ep->work);
 	kefa_ops_fini(ep);
 	kfree(ep);
@@ -160,7 +161,8 @@ static int kefa_ep_start(struct kefa_ep *ep)
 		.tx_depth	= ep->tx.size,
 		.rx_depth	= ep->rx.size,
 		.vector		= kefa_dev_vector(dev, ep->cpu),
-		.rnr_retry	= ep->rnr_retry,
+		.rnr_retry	= ep->rnr_ms && ep->rnr_retry == FI_EFA_RNR_INFINITE ?
+				  KEFA_RNR_TRIES : ep->rnr_retry,
 	};
 	int ret;
 
@@ -279,6 +281,9 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 	case FI_OPT_EFA_RNR_RETRY:
 		value = READ_ONCE(ep->rnr_retry);
 		break;
+	case FI_OPT_RNR_TIMEOUT:
+		value = READ_ONCE(ep->rnr_ms);
+		break;
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -289,17 +294,20 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 	return 0;
 }
 
-static int kefa_set_rnr_retry(struct kefa_ep *ep, size_t times)
+/* Both are a queue pair's for good. */
+static int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value)
 {
 	int ret = 0;
 
-	if (times > FI_EFA_RNR_INFINITE)
+	if (value > (optname == FI_OPT_RNR_TIMEOUT ? INT_MAX : FI_EFA_RNR_INFINITE))
 		return -EINVAL;
 	kefa_dev_lock(ep->dom->dev);
-	if (ep->state == KEFA_EP_OPEN)
-		WRITE_ONCE(ep->rnr_retry, times);
-	else
+	if (ep->state != KEFA_EP_OPEN)
 		ret = -FI_EOPBADSTATE;
+	else if (optname == FI_OPT_RNR_TIMEOUT)
+		WRITE_ONCE(ep->rnr_ms, value);
+	else
+		WRITE_ONCE(ep->rnr_retry, value);
 	kefa_dev_unlock(ep->dom->dev);
 	return ret;
 }
@@ -310,12 +318,12 @@ static int kefa_setopt(struct fid *fid, int level, int optname,
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	size_t value;
 
-	if (optname != FI_OPT_EFA_RNR_RETRY)
+	if (optname != FI_OPT_EFA_RNR_RETRY && optname != FI_OPT_RNR_TIMEOUT)
 		return -ENOPROTOOPT;
 	if (optlen != sizeof(value))
 		return -EINVAL;
 	memcpy(&value, optval, sizeof(value));
-	return kefa_set_rnr_retry(ep, value);
+	return kefa_set_rnr(ep, optname, value);
 }
 
 /* The device gives nothing back that was posted: no cancel. */
@@ -378,6 +386,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	INIT_LIST_HEAD(&ep->rests_free);
 	kofi_work_init(&ep->work, kefa_ep_work);
 	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
+	INIT_DELAYED_WORK(&ep->rnr_work, kefa_rnr_work);
 }
 
 static bool kefa_ep_possible(const struct kefa_dev *dev,

@@ -13,6 +13,7 @@
 #include "kefa.h"
 #include "op.h"
 #include "rest.h"
+#include "rnr.h"
 
 #define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
@@ -31,6 +32,9 @@ enum {
 	KEFA_RESTS		= 16,
 	/* Pieces of one of them that are, beyond those posted with it. */
 	KEFA_REST_PARTS		= 16,
+	/* A receiver that is not ready: when to try again, and tries of the device. */
+	KEFA_RNR_DELAY_MS	= 10,
+	KEFA_RNR_TRIES		= 3,
 };
 
 /**
@@ -118,6 +122,7 @@ struct kefa_limits {
  * @again: posts refused for now
  * @map_failed: of these for want of DMA space
  * @errors: operations that failed
+ * @rnr: work requests to be sent again
  * @stale: completions of nothing that was outstanding
  * @events: the device's
  */
@@ -133,6 +138,7 @@ struct kefa_ep_stats {
 	u64	again;
 	u64	map_failed;
 	u64	errors;
+	u64	rnr;
 	u64	stale;
 	atomic64_t events;
 };
@@ -146,6 +152,7 @@ struct kefa_ep_stats {
  * @cpu: CPU whose vector the queue pair should have, or -1
  * @work_cpu: where @work runs, or WORK_CPU_UNBOUND
  * @rnr_retry: of the queue pair; kefa_dev.lock
+ * @rnr_ms: for so long what finds no receiver is sent again; kefa_dev.lock
  * @av: its address vector
  * @tx: sending side
  * @rx: receiving side
@@ -155,6 +162,7 @@ struct kefa_ep_stats {
  * @cntr_read: likewise
  * @cntr_write: likewise
  * @work: polls and calls handlers
+ * @rnr_work: sends again
  * @map_retry: has those who found no DMA space told after a while
  * @lock: protects what follows
  * @nheld: work requests that wait for a doorbell
@@ -170,6 +178,9 @@ struct kefa_ep_stats {
  * @state: enum kefa_ep_state
  * @stop_err: what operations complete with once it is stopped
  * @had_qp: @hq is to be unmade
+ * @again: by slot of the sending side, what may be sent again; or NULL
+ * @rnr_first: slot of the first that is to be, plus 1; 0 for none
+ * @rnr_tail: where the next one is linked
  * @rests: reads and writes that aren't posted altogether, oldest first
  * @rests_free: room for more of them
  * @rest_mem: all of it
@@ -185,6 +196,7 @@ struct kefa_ep {
 	int			cpu;
 	int			work_cpu;
 	u8			rnr_retry;
+	u32			rnr_ms;
 	struct kefa_av		*av;
 	struct kefa_side	tx;
 	struct kefa_side	rx;
@@ -194,6 +206,7 @@ struct kefa_ep {
 	struct kofi_cntr	*cntr_read;
 	struct kofi_cntr	*cntr_write;
 	struct kofi_work	work;
+	struct delayed_work	rnr_work;
 	struct delayed_work	map_retry;
 	spinlock_t		lock;	/* protects what follows */
 	unsigned int		nheld;
@@ -209,6 +222,9 @@ struct kefa_ep {
 	enum kefa_ep_state	state;
 	int			stop_err;
 	bool			had_qp;
+	struct kefa_again	*again;
+	u32			rnr_first;
+	u32			*rnr_tail;
 	struct list_head	rests;
 	struct list_head	rests_free;
 	struct kefa_rest	*rest_mem;

@@ -58,6 +58,7 @@ enum kefa_op_state {
 	KEFA_OP_FREE,
 	KEFA_OP_POSTED,	/* the device has it, or it is held for the next doorbell */
 	KEFA_OP_PARTS,	/* its own work request is done, others aren't */
+	KEFA_OP_RNR,	/* it waits to be sent again: rnr.c */
 };
 
 /**

@@ -310,8 +310,9 @@ int kefa_ops_init(struct kefa_ep *ep)
 	ep->ops = kvcalloc(ep->nops, sizeof(*ep->ops), GFP_KERNEL);
 	if (!ep->ops)
 		return -ENOMEM;
-	ret = kefa_copies_init(ep) ?: kefa_rests_init(ep);
+	ret = kefa_copies_init(ep) ?: kefa_rests_init(ep) ?: kefa_rnr_init(ep);
 	if (ret) {
+		kefa_rests_fini(ep);
 		kefa_copies_fini(ep, false);
 		kvfree(ep->ops);
 		ep->ops = NULL;
@@ -337,6 +338,7 @@ void kefa_ops_fini(struct kefa_ep *ep)
 {
 	kefa_copies_fini(ep, false);
 	kefa_rests_fini(ep);
+	kefa_rnr_fini(ep);
 	kvfree(ep->ops);
 	ep->ops = NULL;
 	ep->tx.nfree = 0;

@@ -11,10 +11,12 @@ static __always_inline bool kefa_op_may(enum kefa_op_state from,
 {
 	switch (to) {
 	case KEFA_OP_FREE:
-		return from == KEFA_OP_POSTED || from == KEFA_OP_PARTS;
+		return from != KEFA_OP_FREE;
 	case KEFA_OP_POSTED:
-		return from == KEFA_OP_FREE || from == KEFA_OP_PARTS;
+		return from != KEFA_OP_POSTED;
 	case KEFA_OP_PARTS:
+		return from == KEFA_OP_POSTED || from == KEFA_OP_RNR;
+	case KEFA_OP_RNR:
 		return from == KEFA_OP_POSTED;
 	default:
 		return false;
@@ -91,6 +93,8 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 
 	lockdep_assert_held(&ep->lock);
 	ep->stats.doorbells++;
+	if (unlikely(ep->again))
+		kefa_rnr_save(ep, n);
 	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
 	if (unlikely(ret))
 		kefa_ep_refused(ep, n, ret);

@@ -148,6 +148,8 @@ static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 {
 	const struct kefa_wc wc = kefa_wc(ibwc);
 
+	if (wc.status == KEFA_STATUS_RNR && kefa_rnr_later(ep, op))
+		return;
 	kefa_ep_report(ep);
 	kefa_op_done(ep, op, wc.status ? kefa_status_errno(wc.status) : 0,
 		     wc.status);
@@ -297,7 +299,8 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 	kefa_rests_fail(ep, err);
 	/* The first of an operation may wait, its own work done, for its parts. */
 	for (slot = 0; slot < ep->nops; slot++)
-		if (ep->ops[slot].state == KEFA_OP_POSTED)
+		if (ep->ops[slot].state == KEFA_OP_POSTED ||
+		    ep->ops[slot].state == KEFA_OP_RNR)
 			kefa_op_done(ep, &ep->ops[slot], err, 0);
 }
 

@@ -50,6 +50,7 @@
 #include "../../prov/efa/progress.c"
 #include "../../prov/efa/ops.c"
 #include "../../prov/efa/rest.c"
+#include "../../prov/efa/rnr.c"
 #include "../../prov/efa/mr.c"
 #include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"

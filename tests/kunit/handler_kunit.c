@@ -440,7 +440,7 @@ static void hand_room_race(struct kofi_thread *thread)
 
 static void hand_room_not_lost(struct kunit *test)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(HAND_HUNT_MS);
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
 	struct hand *hand = hand_make(test, NULL);
 	struct kofi_thread thread;
 	int told, refused = 0, i;
@@ -448,10 +448,11 @@ static void hand_room_not_lost(struct kunit *test)
 	for (i = 0; i < CQ_SIZE; i++)
 		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&hand->cq), 0);
 	kofi_thread_start(test, &thread, hand_room_race, hand);
-	while (time_before(jiffies, end)) {
+	while (refused < KOFI_ROUNDS_MIN && time_before(jiffies, end)) {
 		told = atomic_read(&hand->calls);
 		if (!kofi_cq_reserve(&hand->cq)) {
 			kofi_cq_unreserve(&hand->cq);
+			cond_resched();
 			continue;
 		}
 		refused++;

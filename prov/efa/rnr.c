@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sending again. A device reports a receiver that was not ready after so many tries of
+ * its own, and has forgotten the work request then. If the ULP set a time by
+ * FI_OPT_RNR_TIMEOUT the endpoint keeps each work request until it completes, and posts
+ * it again every KEFA_RNR_DELAY_MS until the time is over. Other operations aren't held
+ * up, and neither is the device, as it would be by trying for ever.
+ */
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+#include "ep.h"
+#include "kefa.h"
+#include "path.h"
+
+/**
+ * kefa_rnr_init() - allocate what sending again takes
+ * @ep: the endpoint, about to be enabled
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_rnr_init(struct kefa_ep *ep)
+{
+	if (!ep->rnr_ms)
+		return 0;
+	ep->again = kvcalloc(ep->tx.size, sizeof(*ep->again), GFP_KERNEL);
+	if (!ep->again)
+		return -ENOMEM;
+	ep->rnr_first = 0;
+	ep->rnr_tail = &ep->rnr_first;
+	return 0;
+}
+
+/**
+ * kefa_rnr_fini() - undo kefa_rnr_init()
+ * @ep: the endpoint, with no operation outstanding
+ *
+ * Context: Process context.
+ */
+void kefa_rnr_fini(struct kefa_ep *ep)
+{
+	kvfree(ep->again);
+	ep->again = NULL;
+}
+
+/* Of inline data @from has only the address, which is the ULP's or its own. */
+static void kefa_again_copy(struct kefa_wr *to, const struct kefa_wr *from)
+{
+	*to = *from;
+	to->send.next = NULL;
+	to->send.sg_list = to->sge;
+	if (!(to->send.send_flags & IB_SEND_INLINE))
+		return;
+	memcpy(to->data, (void *)(uintptr_t)from->sge[0].addr, from->sge[0].length);
+	to->sge[0].addr = (uintptr_t)to->data;
+}
+
+/**
+ * kefa_rnr_save() - keep work requests that are about to be posted
+ * @ep: the endpoint, with @ep->again
+ * @n: how many of those in @ep->held
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_rnr_save(struct kefa_ep *ep, unsigned int n)
+{
+	struct kefa_again *again;
+	unsigned int i;
+
+	lockdep_assert_held(&ep->lock);
+	for (i = 0; i < n; i++) {
+		again = &ep->again[lower_32_bits(ep->held[i].send.wr_id)];
+		if (!again->resent) {
+			kefa_again_copy(&again->wr, &ep->held[i]);
+			again->end = 0;
+		}
+		again->resent = false;
+	}
+}
+
+/**
+ * kefa_rnr_later() - a receiver was not ready: will the work request be sent again?
+ * @ep: the endpoint
+ * @op: its slot, posted
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether it will, and so isn't done.
+ */
+bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
+{
+	u32 slot = kefa_op_slot(op);
+	struct kefa_again *again;
+
+	lockdep_assert_held(&ep->lock);
+	if (!ep->again || slot >= ep->tx.size || ep->state != KEFA_EP_ENABLED)
+		return false;
+	again = &ep->again[slot];
+	if (!again->end)
+		again->end = (jiffies + msecs_to_jiffies(ep->rnr_ms)) | 1;
+	if (time_after(jiffies, again->end))
+		return false;
+	kefa_op_set_state(ep, op, KEFA_OP_RNR);
+	again->next = 0;
+	*ep->rnr_tail = slot + 1;
+	ep->rnr_tail = &again->next;
+	ep->stats.rnr++;
+	queue_delayed_work(kefa_wq, &ep->rnr_work, msecs_to_jiffies(KEFA_RNR_DELAY_MS));
+	return true;
+}
+
+static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
+{
+	struct kefa_again *again = &ep->again[slot];
+	struct kefa_op *op = &ep->ops[slot];
+	struct kefa_wr *wr;
+
+	if (ep->nheld == KEFA_HELD_MAX)
+		kefa_ep_flush(ep);
+	wr = &ep->held[ep->nheld++];
+	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
+	op->id += KEFA_OP_USE;
+	kefa_again_copy(wr, &again->wr);
+	wr->send.wr_id = op->id;
+	again->resent = true;
+}
+
+/**
+ * kefa_rnr_work() - send again what found no receiver
+ * @work: of the endpoint
+ *
+ * Context: Process context.
+ */
+void kefa_rnr_work(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep, rnr_work);
+	u32 slot, next;
+
+	spin_lock_bh(&ep->lock);
+	next = ep->state == KEFA_EP_ENABLED ? ep->rnr_first : 0;
+	ep->rnr_first = 0;
+	ep->rnr_tail = &ep->rnr_first;
+	while (next) {
+		slot = next - 1;
+		next = ep->again[slot].next;
+		kefa_rnr_post(ep, slot);
+	}
+	kefa_ep_flush(ep);
+	spin_unlock_bh(&ep->lock);
+}

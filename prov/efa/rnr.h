@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Sending again to a receiver that was not ready: rnr.c. */
+#ifndef KEFA_RNR_H
+#define KEFA_RNR_H
+
+#include <linux/types.h>
+#include "hw.h"
+
+struct kefa_ep;
+struct kefa_op;
+struct work_struct;
+
+/* What the device says of a peer that had no receive. */
+#define KEFA_STATUS_RNR		10
+
+/**
+ * struct kefa_again - a work request that may have to be sent again
+ * @wr: the work request, with inline data in its own memory
+ * @end: jiffies after which the operation fails; 0 until a receiver was not ready
+ * @next: slot of another one that waits, plus 1
+ * @resent: it is about to be posted again
+ */
+struct kefa_again {
+	struct kefa_wr	wr;
+	unsigned long	end;
+	u32		next;
+	bool		resent;
+};
+
+int kefa_rnr_init(struct kefa_ep *ep);
+void kefa_rnr_fini(struct kefa_ep *ep);
+void kefa_rnr_save(struct kefa_ep *ep, unsigned int n);
+bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op);
+void kefa_rnr_work(struct work_struct *work);
+
+#endif /* KEFA_RNR_H */
