@@ -143,7 +143,7 @@ static int kbe_sleep(struct kb_end *end)
 	n = fi_cq_sread(kbe->cq, kbe->entries, KB_POLL, NULL, -1);
 	if (n == -FI_EAVAIL)
 		kbe_failed(kbe->cq);
-	else if (n < 0)
+	else if (n < 0 && n != -EAGAIN)
 		return n;
 	kbe_hand_over(kbe, n);
 	return 0;

@@ -99,11 +99,23 @@ int et_connect(struct et_end *end, struct et_end *other)
 	return ret < 0 ? ret : ret == 1 ? 0 : -EADDRNOTAVAIL;
 }
 
+/* -EAGAIN before time is up says that a post that was refused may succeed now. */
+static ssize_t et_sread(struct et_end *end, struct fi_cq_data_entry *entry, int msecs)
+{
+	unsigned long stop = jiffies + msecs_to_jiffies(msecs);
+	ssize_t ret;
+
+	do {
+		ret = fi_cq_sread(end->cq, entry, 1, NULL, msecs);
+	} while (ret == -EAGAIN && time_before(jiffies, stop));
+	return ret;
+}
+
 /* Return: 0, -ETIMEDOUT, or what the operation failed with. */
 int et_wait(struct et_end *end, struct fi_cq_data_entry *entry)
 {
 	struct fi_cq_err_entry error = { };
-	ssize_t ret = fi_cq_sread(end->cq, entry, 1, NULL, ET_TIMEOUT);
+	ssize_t ret = et_sread(end, entry, ET_TIMEOUT);
 
 	if (ret == 1)
 		return 0;
@@ -119,7 +131,7 @@ int et_wait(struct et_end *end, struct fi_cq_data_entry *entry)
 int et_wait_err(struct et_end *end, struct fi_cq_err_entry *error)
 {
 	struct fi_cq_data_entry entry;
-	ssize_t ret = fi_cq_sread(end->cq, &entry, 1, NULL, ET_TIMEOUT);
+	ssize_t ret = et_sread(end, &entry, ET_TIMEOUT);
 
 	if (ret == 1)
 		return -ENOMSG;
@@ -133,7 +145,7 @@ bool et_quiet(struct et_end *end)
 {
 	struct fi_cq_data_entry entry;
 
-	return fi_cq_sread(end->cq, &entry, 1, NULL, 50) == -EAGAIN;
+	return et_sread(end, &entry, 50) == -EAGAIN;
 }
 
 void et_fill(u8 *buf, size_t len, u8 seed)
