@@ -400,10 +400,10 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
  *
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: as fi_cq_read(), where -EAGAIN says that time ran out, that fi_cq_signal()
- * was called, or that a post that was refused with -EAGAIN may succeed now; -ENODEV
- * when there is nothing and the device went away, though operations that are
- * outstanding will still complete; -EINTR, -EDEADLK, -EOPNOTSUPP for a queue that
- * nobody can wait for.
+ * was called, or that a post that was refused with -EAGAIN may succeed now, in which
+ * case there may be something to read, too; -ENODEV when there is nothing and the
+ * device went away, though operations that are outstanding will still complete;
+ * -EINTR, -EDEADLK, -EOPNOTSUPP for a queue that nobody can wait for.
  */
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)

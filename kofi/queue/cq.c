@@ -144,19 +144,18 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 }
 
 /* What ends a sleep; a signal, and word of room, is used up by the one that it wakes. */
-static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled)
+static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled, bool *room)
 {
 	struct kofi_cq_slot *slot;
 	bool ready;
 
 	spin_lock_bh(&cq->lock);
 	slot = kofi_cq_head(cq);
-	*signaled = cq->signals || cq->room;
-	if (cq->room)
-		cq->room = false;
-	else if (cq->signals)
-		cq->signals--;
-	ready = *signaled || cq->tail - cq->head >= want ||
+	*room = cq->room;
+	cq->room = false;
+	*signaled = !*room && cq->signals;
+	cq->signals -= *signaled;
+	ready = *room || *signaled || cq->tail - cq->head >= want ||
 		(slot && slot->entry.err) || kofi_fid_dead(&cq->cq_fid.fid);
 	spin_unlock_bh(&cq->lock);
 	return ready;
@@ -167,7 +166,7 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 				 const void *cond, int timeout)
 {
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
-	bool signaled = false, dead;
+	bool signaled = false, room = false, dead;
 	u32 want = 1;
 	ssize_t ret;
 	long left;
@@ -181,10 +180,14 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 	/* Another reader may have been faster. */
 	do {
 		left = wait_event_interruptible_timeout(cq->notifier.wait,
-							kofi_cq_ready(cq, want, &signaled),
+							kofi_cq_ready(cq, want, &signaled,
+								      &room),
 							left);
 		if (left < 0)
 			return -EINTR;
+		/* Whatever there is to read: -EAGAIN is what says it. */
+		if (room)
+			return -EAGAIN;
 		dead = kofi_fid_dead(&cq_fid->fid);
 		ret = kofi_cq_readfrom(cq_fid, buf, count, src_addr);
 	} while (ret == -EAGAIN && left && !signaled && !dead);

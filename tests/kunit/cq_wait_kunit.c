@@ -213,6 +213,29 @@ static void wait_room(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cq->room);
 }
 
+/* Word of room isn't lost to one that found something to read. */
+static void wait_room_full(struct kunit *test)
+{
+	struct kofi_cq *cq = cq_make(test);
+	struct fi_cq_tagged_entry entry;
+	unsigned long start;
+	int i, n = 0;
+
+	for (i = 0; i < CQ_SIZE; i++)
+		cq_add(test, cq, i);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
+	/* This is what makes the room. */
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, -1), 1);
+	for (i = 1; i < CQ_SIZE + 1; i++) {
+		start = jiffies;
+		if (fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, 10 * WAIT_SHORT_MS) == -EAGAIN &&
+		    !kofi_waited(start, 10 * WAIT_SHORT_MS))
+			n++;
+	}
+	KUNIT_EXPECT_EQ(test, n, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, &entry, 1), -EAGAIN);
+}
+
 /* One waiter a signal: what a ULP does that stops its threads. */
 static void wait_signal_each(struct kunit *test)
 {
@@ -539,6 +562,7 @@ static struct kunit_case wait_cases[] = {
 	KUNIT_CASE(wait_signal),
 	KUNIT_CASE(wait_signal_early),
 	KUNIT_CASE(wait_room),
+	KUNIT_CASE(wait_room_full),
 	KUNIT_CASE(wait_signal_each),
 	KUNIT_CASE(wait_two_for_one),
 	KUNIT_CASE(wait_lost_wakeup),
