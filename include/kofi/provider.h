@@ -389,7 +389,7 @@ struct kofi_cq_slot;
  *
  * Each completion finds its slot reserved, so that a queue can't overrun: a
  * post takes a credit and fails with -EAGAIN when there is none; what comes
- * unasked draws on a reserve of its own, which posts can't eat.
+ * unsolicited draws on a reserve of its own, which posts can't eat.
  */
 struct kofi_cq {
 	struct fid_cq		cq_fid;
@@ -416,7 +416,7 @@ struct kofi_cq {
  * @max_size: above it fi_cq_open() fails with -EINVAL
  * @reserve: entries for completions that nobody posted
  * @replenished: called by a reader who made room after
- *	kofi_cq_reserve_unasked() had failed, in process or softirq context: have
+ *	kofi_cq_reserve_unsolicited() had failed, in process or softirq context: have
  *	what was left lying picked up, by a worker. May be NULL
  */
 struct kofi_cq_config {
@@ -431,13 +431,13 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 void kofi_cq_fini(struct kofi_cq *cq);
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 struct fid_cq **cq, void *context);
-void kofi_cq_write_unasked(struct kofi_cq *cq,
-			   const struct fi_cq_tagged_entry *entry,
-			   fi_addr_t src_addr);
+void kofi_cq_write_unsolicited(struct kofi_cq *cq,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src_addr);
 void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry);
-void kofi_cq_write_err_unasked(struct kofi_cq *cq,
-			       const struct fi_cq_err_entry *entry);
-void kofi_cq_unreserve_unasked(struct kofi_cq *cq);
+void kofi_cq_write_err_unsolicited(struct kofi_cq *cq,
+				   const struct fi_cq_err_entry *entry);
+void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq);
 void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 			 size_t recvs);
 int kofi_cq_want(struct kofi_cq *cq);
@@ -450,11 +450,11 @@ void kofi_cq_notify_worker(struct kofi_cq *cq);
  * struct kofi_cq_slot - a completion in the ring
  * @entry: an error, or what fi_cq_read() stores, from the beginning as far as the
  *	format goes; then its err is 0, and no more of it is valid but src_addr
- * @unasked: the slot is the reserve's
+ * @unsolicited: the slot is the reserve's
  */
 struct kofi_cq_slot {
 	struct fi_cq_err_entry	entry;
-	bool			unasked;
+	bool			unsolicited;
 };
 
 /**
@@ -498,18 +498,18 @@ static inline void kofi_cq_end(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_add_slot() - the part of kofi_cq_add() and kofi_cq_write_unasked()
+ * kofi_cq_add_slot() - the part of kofi_cq_add() and kofi_cq_write_unsolicited()
  * that is the same
  * @cq: the completion queue
  * @entry: the completion, as the longest format has it
  * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
- * @unasked: it uses up the reserve
+ * @unsolicited: it uses up the reserve
  *
  * Context: Between kofi_cq_begin() and kofi_cq_end().
  */
 static inline void kofi_cq_add_slot(struct kofi_cq *cq,
 				    const struct fi_cq_tagged_entry *entry,
-				    fi_addr_t src_addr, bool unasked)
+				    fi_addr_t src_addr, bool unsolicited)
 {
 	struct kofi_cq_slot *slot = kofi_cq_next(cq);
 
@@ -524,7 +524,7 @@ static inline void kofi_cq_add_slot(struct kofi_cq *cq,
 	slot->entry.tag = entry->tag;
 	slot->entry.src_addr = src_addr;
 	slot->entry.err = 0;
-	slot->unasked = unasked;
+	slot->unsolicited = unsolicited;
 }
 
 /**
@@ -614,18 +614,18 @@ static inline void kofi_cq_unreserve(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_reserve_unasked() - take an entry for what nobody posted
+ * kofi_cq_reserve_unsolicited() - take an entry for what nobody posted
  * @cq: the completion queue
  *
- * Success is followed by kofi_cq_write_unasked(), kofi_cq_write_err_unasked() or
- * kofi_cq_unreserve_unasked(). On failure the packet stays
+ * Success is followed by kofi_cq_write_unsolicited(), kofi_cq_write_err_unsolicited() or
+ * kofi_cq_unreserve_unsolicited(). On failure the packet stays
  * where it is until the queue has been read, of which the provider hears by
  * struct kofi_cq_config.replenished.
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -EAGAIN.
  */
-static inline int kofi_cq_reserve_unasked(struct kofi_cq *cq)
+static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 {
 	if (atomic_dec_if_positive(&cq->reserve) >= 0)
 		return 0;

@@ -47,13 +47,13 @@ static void kofi_cq_read_begin(struct kofi_cq *cq)
 
 /* What a reader took out may be used again. */
 static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
-			    unsigned int unasked)
+			    unsigned int unsolicited)
 {
 	kofi_cq_unreserve_some(cq, posted);
-	if (!unasked)
+	if (!unsolicited)
 		return;
-	atomic_add(unasked, &cq->reserve);
-	/* Pairs with kofi_cq_reserve_unasked(). */
+	atomic_add(unsolicited, &cq->reserve);
+	/* Pairs with kofi_cq_reserve_unsolicited(). */
 	smp_mb__after_atomic();
 	if (atomic_read(&cq->starved) && atomic_xchg(&cq->starved, 0) &&
 	    cq->replenished)
@@ -86,7 +86,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
 	enum fi_cq_format format = cq->attr.format;
 	const struct kofi_cq_slot *slot;
-	unsigned int unasked = 0;
+	unsigned int unsolicited = 0;
 	ssize_t n, ret;
 	u32 ready;
 
@@ -100,7 +100,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 		buf = kofi_cq_copy(format, buf, &slot->entry);
 		if (src_addr)
 			src_addr[n] = slot->entry.src_addr;
-		unasked += slot->unasked;
+		unsolicited += slot->unsolicited;
 	}
 	cq->head += n;
 	ret = n;
@@ -112,7 +112,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	}
 	spin_unlock_bh(&cq->lock);
 
-	kofi_cq_release(cq, n - unasked, unasked);
+	kofi_cq_release(cq, n - unsolicited, unsolicited);
 	return ret;
 }
 
@@ -122,7 +122,7 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 	const struct fi_cq_err_entry into = *buf;
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
 	struct kofi_cq_slot *slot;
-	bool unasked;
+	bool unsolicited;
 
 	if (flags)
 		return -FI_EBADFLAGS;
@@ -135,11 +135,11 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 	*buf = slot->entry;
 	cq->err_data = buf->err_data;
 	kofi_err_data(into.err_data, into.err_data_size, &buf->err_data, &buf->err_data_size);
-	unasked = slot->unasked;
+	unsolicited = slot->unsolicited;
 	cq->head++;
 	spin_unlock_bh(&cq->lock);
 
-	kofi_cq_release(cq, !unasked, unasked);
+	kofi_cq_release(cq, !unsolicited, unsolicited);
 	return 1;
 }
 
@@ -215,27 +215,27 @@ static const struct fi_ops_cq kofi_cq_ops = {
 };
 
 /**
- * kofi_cq_write_unasked() - report something that nobody posted
+ * kofi_cq_write_unsolicited() - report something that nobody posted
  * @cq: the completion queue
  * @entry: the completion, as the longest format has it
  * @src_addr: who sent it, or FI_ADDR_NOTAVAIL
  *
- * Uses up a kofi_cq_reserve_unasked(). kofi_cq_notify() is due after a batch.
+ * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kofi_cq_write_unasked(struct kofi_cq *cq,
-			   const struct fi_cq_tagged_entry *entry,
-			   fi_addr_t src_addr)
+void kofi_cq_write_unsolicited(struct kofi_cq *cq,
+			       const struct fi_cq_tagged_entry *entry,
+			       fi_addr_t src_addr)
 {
 	kofi_cq_begin(cq);
 	kofi_cq_add_slot(cq, entry, src_addr, true);
 	kofi_cq_end(cq);
 }
-EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unasked, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unsolicited, KOFI_PROVIDER);
 
 static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
-			    bool unasked)
+			    bool unsolicited)
 {
 	struct kofi_cq_slot *slot;
 
@@ -244,7 +244,7 @@ static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *en
 	if (slot) {
 		slot->entry = *entry;
 		slot->entry.err = entry->err ?: FI_EOTHER;
-		slot->unasked = unasked;
+		slot->unsolicited = unsolicited;
 	} else {
 		kfree(entry->err_data);
 	}
@@ -268,34 +268,34 @@ void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry)
 EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
 
 /**
- * kofi_cq_write_err_unasked() - report a failure of something that nobody posted
+ * kofi_cq_write_err_unsolicited() - report a failure of something that nobody posted
  * @cq: the completion queue
  * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
  *	queue's from here on
  *
- * Uses up a kofi_cq_reserve_unasked(). kofi_cq_notify() is due after a batch.
+ * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kofi_cq_write_err_unasked(struct kofi_cq *cq,
-			       const struct fi_cq_err_entry *entry)
+void kofi_cq_write_err_unsolicited(struct kofi_cq *cq,
+				   const struct fi_cq_err_entry *entry)
 {
 	kofi_cq_add_err(cq, entry, true);
 }
-EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err_unasked, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err_unsolicited, KOFI_PROVIDER);
 
 /**
- * kofi_cq_unreserve_unasked() - give back an entry of the reserve
+ * kofi_cq_unreserve_unsolicited() - give back an entry of the reserve
  * @cq: the completion queue
  *
  * Context: Process or softirq context; doesn't sleep. May call
  * kofi_cq_config.replenished.
  */
-void kofi_cq_unreserve_unasked(struct kofi_cq *cq)
+void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq)
 {
 	kofi_cq_release(cq, 0, 1);
 }
-EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unasked, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unsolicited, KOFI_PROVIDER);
 
 /**
  * kofi_cq_check_recvs() - warn of receives that can keep an endpoint from sending

@@ -148,7 +148,7 @@ static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
 		why = loop_mr_get(ep->dom, &op->req.rma[i], access,
 				  &op->mrs[i]);
 	if (!why && loop_wants_entry(ep, op) &&
-	    kofi_cq_reserve_unasked(ep->rx.cq)) {
+	    kofi_cq_reserve_unsolicited(ep->rx.cq)) {
 		list_move_tail(&ep->starved, &to_loop_cq(ep->rx.cq)->starved);
 		for (i = 0; i < op->req.rma_count; i++)
 			loop_mr_put(op->mrs[i]);
@@ -296,10 +296,10 @@ static void loop_finish_rma(struct loop_ep *ep, struct loop_op *op)
 	for (i = 0; i < LOOP_RMA_IOV && op->mrs[i]; i++)
 		loop_mr_put(op->mrs[i]);
 	if (!op->err && loop_wants_entry(ep, op))
-		kofi_cq_write_unasked(ep->rx.cq, &entry,
-				      ep->caps & FI_SOURCE ?
-				      loop_av_to_addr(ep->av, op->ep->id) :
-				      FI_ADDR_NOTAVAIL);
+		kofi_cq_write_unsolicited(ep->rx.cq, &entry,
+					  ep->caps & FI_SOURCE ?
+					  loop_av_to_addr(ep->av, op->ep->id) :
+					  FI_ADDR_NOTAVAIL);
 }
 
 /* The senders stay pinned by their moving until they have been told. */

@@ -109,7 +109,7 @@ static void cq_full(struct kunit *test)
 	cq_expect_idle(test, cq);
 }
 
-/* Neither of posts and what comes unasked lives at the other's expense. */
+/* Neither of posts and what comes unsolicited lives at the other's expense. */
 static void cq_reserve_apart(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -117,10 +117,10 @@ static void cq_reserve_apart(struct kunit *test)
 	int i;
 
 	for (i = 0; i < CQ_RESERVE; i++) {
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-		cq_write_unasked(cq, i);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+		cq_write_unsolicited(cq, i);
 	}
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
 	for (i = 0; i < CQ_SIZE; i++)
 		cq_add(test, cq, CQ_RESERVE + i);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
@@ -146,30 +146,30 @@ static void cq_replenished(struct kunit *test)
 	int i;
 
 	for (i = 0; i < CQ_RESERVE; i++) {
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-		cq_write_unasked(cq, i);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+		cq_write_unsolicited(cq, i);
 	}
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 0);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
-	cq_write_unasked(cq, i);
+	cq_write_unsolicited(cq, i);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 
 	/* What was posted gives nothing to the reserve. */
 	for (i = 0; i < CQ_RESERVE; i++)
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
 	cq_add(test, cq, 1);
 	cq_add_err(test, cq, 2);
-	cq_write_unasked(cq, 3);
+	cq_write_unsolicited(cq, 3);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 2), 1);
 	KUNIT_EXPECT_EQ(test, fi_cq_readerr(&cq->cq_fid, &err, 0), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
@@ -185,11 +185,11 @@ static void cq_reserve_stays(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 2 * CQ_RESERVE; i++) {
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-		kofi_cq_write_err_unasked(cq, &error);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+		kofi_cq_write_err_unsolicited(cq, &error);
 		KUNIT_EXPECT_EQ(test, fi_cq_readerr(&cq->cq_fid, &error, 0), 1);
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-		kofi_cq_unreserve_unasked(cq);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+		kofi_cq_unreserve_unsolicited(cq);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&cq->reserve), CQ_RESERVE);
 	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE);
@@ -203,12 +203,12 @@ static void cq_unreserve_replenishes(struct kunit *test)
 	int i;
 
 	for (i = 0; i < CQ_RESERVE; i++)
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unasked(cq), -EAGAIN);
-	kofi_cq_unreserve_unasked(cq);
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
+	kofi_cq_unreserve_unsolicited(cq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 	while (--i)
-		kofi_cq_unreserve_unasked(cq);
+		kofi_cq_unreserve_unsolicited(cq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 }
 
@@ -318,8 +318,8 @@ static void cq_readfrom(struct kunit *test)
 	fi_addr_t from[4] = { 99, 99, 99, 99 };
 
 	cq_add(test, cq, 1);
-	KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq), 0);
-	cq_write_unasked(cq, 2);
+	KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+	cq_write_unsolicited(cq, 2);
 	KUNIT_ASSERT_EQ(test, kofi_cq_reserve(cq), 0);
 	entry[0] = cq_entry(3);
 	kofi_cq_write(cq, &entry[0], FI_ADDR_NOTAVAIL);
@@ -351,23 +351,23 @@ static void cq_count_zero(struct kunit *test)
 struct cq_model {
 	struct rnd_state	rnd;
 	unsigned int		asked;		/* posted, not completed */
-	unsigned int		unasked;	/* reserved, not written */
+	unsigned int		unsolicited;	/* reserved, not written */
 	unsigned int		count;
 	struct cq_model_entry {
 		unsigned long	id;
 		bool		err;
-		bool		unasked;
+		bool		unsolicited;
 	} ring[CQ_ALL];
 	struct fi_cq_tagged_entry entry[CQ_ALL];
 	fi_addr_t		from[CQ_ALL];
 };
 
-static unsigned int cq_model_used(const struct cq_model *model, bool unasked)
+static unsigned int cq_model_used(const struct cq_model *model, bool unsolicited)
 {
-	unsigned int i, used = unasked ? model->unasked : model->asked;
+	unsigned int i, used = unsolicited ? model->unsolicited : model->asked;
 
 	for (i = 0; i < model->count; i++)
-		used += model->ring[i].unasked == unasked;
+		used += model->ring[i].unsolicited == unsolicited;
 	return used;
 }
 
@@ -379,10 +379,10 @@ static void cq_model_pop(struct cq_model *model, unsigned int count)
 }
 
 static void cq_model_push(struct cq_model *model, unsigned long id, bool err,
-			  bool unasked)
+			  bool unsolicited)
 {
 	model->ring[model->count++] = (struct cq_model_entry) {
-		.id = id, .err = err, .unasked = unasked,
+		.id = id, .err = err, .unsolicited = unsolicited,
 	};
 }
 
@@ -452,13 +452,13 @@ static void cq_model_step(struct kunit *test, struct kofi_cq *cq,
 	} else if (dice < 6) {
 		bool room = cq_model_used(model, true) < CQ_RESERVE;
 
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unasked(cq),
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq),
 				room ? 0 : -EAGAIN);
-		model->unasked += room;
-	} else if (dice < 8 && model->unasked) {
-		model->unasked--;
+		model->unsolicited += room;
+	} else if (dice < 8 && model->unsolicited) {
+		model->unsolicited--;
 		cq_model_push(model, id, false, true);
-		cq_write_unasked(cq, id);
+		cq_write_unsolicited(cq, id);
 	} else if (dice < 11) {
 		cq_model_write(cq, model, id, dice == 10);
 	} else if (dice < 12 && model->asked) {

@@ -102,11 +102,11 @@ static inline void cq_write(struct kofi_cq *cq, unsigned long id)
 	kofi_cq_write(cq, &entry, id * 13 + 5);
 }
 
-static inline void cq_write_unasked(struct kofi_cq *cq, unsigned long id)
+static inline void cq_write_unsolicited(struct kofi_cq *cq, unsigned long id)
 {
 	struct fi_cq_tagged_entry entry = cq_entry(id);
 
-	kofi_cq_write_unasked(cq, &entry, id * 13 + 5);
+	kofi_cq_write_unsolicited(cq, &entry, id * 13 + 5);
 }
 
 static inline void cq_write_err(struct kofi_cq *cq, unsigned long id)

@@ -372,8 +372,8 @@ static void wait_replenished(struct kunit *test)
 	kofi_thread_start(test, &thread, wait_eat, hungry);
 	start = jiffies;
 	while (!lost && kofi_hunting(start, WAIT_HUNT_MS, empty)) {
-		if (!kofi_cq_reserve_unasked(&hungry->cq)) {
-			cq_write_unasked(&hungry->cq, written++);
+		if (!kofi_cq_reserve_unsolicited(&hungry->cq)) {
+			cq_write_unsolicited(&hungry->cq, written++);
 			continue;
 		}
 		empty++;
@@ -434,16 +434,16 @@ static void crowd_take(struct crowd *crowd,
 		crowd_see(crowd, (long)err.op_context, cq_err_entry_ok(&err));
 }
 
-/* Of every eight one is an error and one came unasked. */
+/* Of every eight one is an error and one came unsolicited. */
 static bool crowd_put(struct crowd *crowd, unsigned long id)
 {
-	bool unasked = id % 8 == 3;
+	bool unsolicited = id % 8 == 3;
 
-	if (unasked ? kofi_cq_reserve_unasked(crowd->cq) :
+	if (unsolicited ? kofi_cq_reserve_unsolicited(crowd->cq) :
 		      kofi_cq_reserve(crowd->cq))
 		return false;
-	if (unasked)
-		cq_write_unasked(crowd->cq, id);
+	if (unsolicited)
+		cq_write_unsolicited(crowd->cq, id);
 	else if (id % 8 == 5)
 		cq_write_err(crowd->cq, id);
 	else

@@ -10,7 +10,7 @@
 #define SOAK_TIMEOUT	(30 * HZ)
 #define SOAK_BATCH	4
 
-/* Nothing but the unasked has no context. */
+/* Nothing but the unsolicited has no context. */
 static void soak_done(const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
 	struct soak_op *op = entry->op_context;
