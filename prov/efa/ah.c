@@ -123,7 +123,7 @@ struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
  */
 void kefa_ahs_idle(struct kefa_domain *dom)
 {
-	queue_work(system_wq, &dom->ah_work);
+	queue_work(kefa_cmd_wq, &dom->ah_work);
 }
 
 static void kefa_ah_work(struct work_struct *work)

@@ -7,7 +7,7 @@
 /* Handles without users have been given back. */
 static unsigned int handles(struct efa_scene *scene)
 {
-	flush_work(&efa_dom(scene)->ah_work);
+	flush_workqueue(kefa_cmd_wq);
 	return scene->fake->ahs;
 }
 
