@@ -57,10 +57,28 @@ static int kefa_aside_destroy(struct kefa_aside *obj)
 	}
 }
 
-static void kefa_aside_abandon(struct kefa_aside *obj)
+/*
+ * The driver still calls the handler of an abandoned completion queue, which is this
+ * module's, so the module stays until the device is removed. A silenced device raises
+ * no interrupt.
+ */
+static void kefa_pin(struct kefa_dev *dev)
 {
+	if (dev->silenced || dev->pinned)
+		return;
+	dev->pinned = true;
+	__module_get(THIS_MODULE);
+	dev_warn(&dev->ibdev->dev,
+		 "kofi_efa: a completion queue was abandoned: the module can't be unloaded until the device is removed\n");
+}
+
+static void kefa_aside_abandon(struct kefa_refused *refused,
+			       struct kefa_aside *obj)
+{
+	refused->broken = true;
 	switch (obj->kind) {
 	case KEFA_QP:
+		kefa_pin(refused->dev);
 		kefa_hw_qp_abandon(&obj->hq);
 		break;
 	case KEFA_MR:
@@ -90,8 +108,7 @@ static void kefa_set_aside(struct kefa_refused *refused,
 		dev->set_aside++;
 		return;
 	}
-	kefa_aside_abandon(obj);
-	refused->broken = true;
+	kefa_aside_abandon(refused, obj);
 }
 
 /* Address handles reach no memory: they say nothing of the device. */
@@ -237,8 +254,7 @@ void kefa_refused_abandon(struct kefa_refused *refused)
 
 	kefa_refused_retry(refused);
 	list_for_each_entry_safe(obj, next, &refused->list, list) {
-		kefa_aside_abandon(obj);
-		refused->broken = true;
+		kefa_aside_abandon(refused, obj);
 		kefa_aside_del(refused, obj);
 	}
 }

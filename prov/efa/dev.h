@@ -31,6 +31,7 @@ struct dentry;
  * @silenced: and it is kept from memory; @lock
  * @refused: objects that it refused to destroy; @lock
  * @set_aside: those of them that are still tried again; @lock
+ * @pinned: it keeps the module loaded; @lock
  * @domains: open on it; @lock
  * @end: gives it up
  * @ibdev: the device, until it is removed
@@ -63,6 +64,7 @@ struct kefa_dev {
 	bool				silenced;
 	u32				refused;
 	u32				set_aside;
+	bool				pinned;
 	struct list_head		domains;
 	struct work_struct		end;
 	struct ib_device		*ibdev;

@@ -55,6 +55,14 @@ struct kefa_dev *kefa_dev_alloc(void)
 	return dev;
 }
 
+/* The caller is called by ib_core, which keeps the module's text meanwhile. */
+static void kefa_dev_unpin(struct kefa_dev *dev)
+{
+	if (dev->pinned)
+		module_put(THIS_MODULE);
+	dev->pinned = false;
+}
+
 /**
  * kefa_dev_retire() - a device goes away
  * @dev: the device
@@ -67,6 +75,7 @@ void kefa_dev_retire(struct kefa_dev *dev)
 	kefa_dev_end(dev);
 	/* Nobody gives up what is gone, so that it isn't queued again. */
 	cancel_work_sync(&dev->end);
+	kefa_dev_unpin(dev);
 	dev->ibdev = NULL;
 	trace_kefa_device(dev->name, false);
 	kefa_dev_put(dev);
@@ -161,6 +170,7 @@ static int kefa_add(struct ib_device *ibdev)
 	}
 	if (ret) {
 		cancel_work_sync(&dev->end);
+		kefa_dev_unpin(dev);
 		dev_warn(&ibdev->dev, "kofi_efa: not used: error %d\n", ret);
 		kefa_dev_put(dev);
 		return ret;

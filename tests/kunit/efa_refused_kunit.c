@@ -90,6 +90,7 @@ static void refused_for_good(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	struct efake *fake = scene->fake;
+	int refs = module_refcount(THIS_MODULE);
 
 	/* The page is the device's now. */
 	refuse_endpoint(test, scene);
@@ -105,6 +106,10 @@ static void refused_for_good(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->lost), 1);
 	fake->refuse = 0;
 	expect_alive(test, scene);
+	/* The driver may still call the handlers, which are the module's. */
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), refs + 1);
+	efake_remove(fake);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), refs);
 }
 
 static void refused_once(struct kunit *test)

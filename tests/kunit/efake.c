@@ -167,10 +167,8 @@ static void fake_end(void *data)
 	struct efake_obj *obj;
 	struct efake_qp *qp;
 
-	if (fake->published)
+	if (fake->dev)
 		efake_remove(fake);
-	else if (fake->dev)
-		kefa_dev_put(fake->dev);
 	KUNIT_EXPECT_EQ(test, atomic_read(&fake->breaches), 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake->qps));
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake->objs));
