@@ -172,6 +172,7 @@ static inline void kbc_fault(struct request *rq)
  * @posted: the command was, maybe more than once
  * @fetched: the server's offer was taken
  * @inl: the data goes with the command
+ * @transient: the server failed it, but may do better later
  * @unflushed: of a flush: there is something for it to do
  * @gen: how often the slot was used
  * @rq: the request
@@ -196,6 +197,7 @@ struct kbc_slot {
 	bool			posted;
 	bool			fetched;
 	bool			inl;
+	bool			transient;
 	bool			unflushed;
 	u64			gen;
 	struct request		*rq;
@@ -442,7 +444,7 @@ void kbc_disk_remove(struct kbc_disk *d);
 void kbc_disk_free(struct kbc_disk *d);
 void kbc_disk_update(struct kbc_disk *d);
 void kbc_complete(struct request *rq, blk_status_t status);
-void kbc_requeue(struct kbc_disk *d, struct request *rq);
+void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms);
 void kbc_gate_open(struct kbc_disk *d);
 void kbc_gate_close(struct kbc_disk *d);
 void kbc_gate_fail(struct kbc_disk *d);

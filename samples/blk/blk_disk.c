@@ -225,10 +225,11 @@ static void kbc_kick_requeued(struct kbc_disk *d)
  * kbc_requeue() - have a request sent again, when there is a session
  * @d: the disk
  * @rq: the request; it fails if there is no hope of one
+ * @ms: not before so long, though there be one; or 0 if there isn't
  *
  * Context: Any but hard IRQ.
  */
-void kbc_requeue(struct kbc_disk *d, struct request *rq)
+void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 {
 	blk_mq_requeue_request(rq, false);
 	WRITE_ONCE(d->requeued, 1);
@@ -239,6 +240,8 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq)
 	smp_mb();
 	if (READ_ONCE(d->failing))
 		kbc_kick_requeued(d);
+	else if (ms)
+		blk_mq_delay_kick_requeue_list(d->disk->queue, ms);
 }
 
 static void kbc_gate_set(struct kbc_disk *d, bool closed)

@@ -37,3 +37,8 @@ const char *kbc_made_differs(const struct kbc_made *made,
 		return "it can't do any more what it could";
 	return NULL;
 }
+
+bool kbc_transient(u16 status)
+{
+	return status == KB_NOMEM || status == KB_BUSY;
+}

@@ -39,4 +39,15 @@ void kbc_made_of(struct kbc_made *made, const struct kb_accept_msg *accept);
 const char *kbc_made_differs(const struct kbc_made *made,
 			     const struct kb_accept_msg *accept);
 
+/**
+ * kbc_transient() - may a request that the server failed do better later?
+ * @status: of its reply, enum kb_status
+ *
+ * The server was short of something then. To the block layer that is no end of a
+ * request.
+ *
+ * Return: whether it may.
+ */
+bool kbc_transient(u16 status);
+
 #endif /* KOFIBLK_BLK_GRANT_H */

@@ -25,6 +25,8 @@
 
 /* Inline data makes no more pieces: more would be copied by the provider. */
 #define KBC_INLINE_BVECS	2
+/* For a server that is short of something. */
+#define KBC_TRANSIENT_MS	100
 
 /**
  * struct kbc_end - a request that is over, to be told to the block layer
@@ -32,6 +34,7 @@
  * @rq: the request, or NULL if there is nothing to be told
  * @status: what became of it
  * @aborted: nothing did
+ * @transient: the server was short of something
  * @settled: the slot is at rest
  */
 struct kbc_end {
@@ -39,6 +42,7 @@ struct kbc_end {
 	struct request	*rq;
 	blk_status_t	status;
 	bool		aborted;
+	bool		transient;
 	bool		settled;
 };
 
@@ -123,6 +127,7 @@ static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 	end->rq = slot->rq;
 	end->status = slot->status;
 	end->aborted = slot->aborted;
+	end->transient = slot->transient;
 	slot->rq = NULL;
 	WRITE_ONCE(slot->phase, KBC_IDLE);
 }
@@ -134,11 +139,13 @@ static void kbc_request_end(struct kbc_end *end)
 
 	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), end->aborted,
 			  blk_status_to_errno(end->status));
-	if (end->aborted && !blk_noretry_request(rq) &&
+	if (end->transient)
+		kbc_fault(rq);
+	if ((end->aborted || end->transient) && !blk_noretry_request(rq) &&
 	    !READ_ONCE(d->failing) &&
 	    READ_ONCE(kbc_pdu(rq)->faults) <= KBC_FAULTS_MAX) {
 		atomic_long_inc(&d->stats.replays);
-		kbc_requeue(d, rq);
+		kbc_requeue(d, rq, end->transient ? KBC_TRANSIENT_MS : 0);
 		return;
 	}
 	if (end->aborted) {
@@ -427,7 +434,9 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 		atomic_long_inc(&d->stats.fetches);
 		return KBC_FETCH;
 	}
-	slot->status = errno_to_blk_status(kb_status_errno(msg->status));
+	slot->transient = kbc_transient(msg->status);
+	slot->status = slot->transient ? BLK_STS_IOERR :
+		       errno_to_blk_status(kb_status_errno(msg->status));
 	if (msg->status != KB_OK)
 		atomic_long_inc(&d->stats.errors);
 	return slot->registered ? KBC_INVALIDATE : KBC_END;
@@ -558,6 +567,7 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->gen++;
 	slot->status = BLK_STS_OK;
 	WRITE_ONCE(slot->aborted, false);
+	slot->transient = false;
 	slot->posted = false;
 	slot->fetched = false;
 	slot->inl = kbc_opcode(rq) == KB_OP_WRITE && kbc_fits_inline(slot, rq);

@@ -163,6 +163,15 @@ static void made_read_only(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, kbc_made_differs(&made, &accept));
 }
 
+static void short_of_something(struct kunit *test)
+{
+	u16 status;
+
+	for (status = 0; status < KB_STATUSES; status++)
+		KUNIT_EXPECT_EQ(test, kbc_transient(status),
+				status == KB_NOMEM || status == KB_BUSY);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_unflushed_writes),
 	KUNIT_CASE(loses_nothing),
@@ -170,6 +179,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(write_beside_a_flush),
 	KUNIT_CASE(grants_are_compared_with_the_first),
 	KUNIT_CASE(made_read_only),
+	KUNIT_CASE(short_of_something),
 	{}
 };
 
