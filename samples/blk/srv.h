@@ -35,6 +35,7 @@ struct kb_session;
 extern struct mutex kb_srv_lock;
 extern const struct kb_role kb_srv_role;
 extern struct workqueue_struct *kb_done_wq;	/* for what doesn't wait */
+extern struct workqueue_struct *kb_drop_wq;	/* for what waits for sessions */
 
 /* --- srv_store.c: block devices and files --- */
 
@@ -51,8 +52,9 @@ struct kb_store {
 	u64			epoch;	/* random, new whenever it is opened */
 };
 
-int kb_store_open(struct kb_store *store, const char *path, bool read_only);
-void kb_store_close(struct kb_store *store);
+int kb_store_open(struct kb_store *store, const char *path, bool read_only,
+		  int lost);
+int kb_store_close(struct kb_store *store);
 u64 kb_store_bytes(const struct kb_store *store);
 
 /* What a store is to do; all of it may sleep. */
@@ -92,12 +94,15 @@ struct kb_export {
 	bool			read_only;
 	bool			allow_any;
 	uuid_t			uuid;
-	struct mutex		enabling;	/* what is said above, and enabled */
+	struct mutex		enabling;	/* what is said above, below, and enabled */
+	bool			open;	/* so is the store; sessions may be ending */
+	int			lost;	/* errno of the store before that, or 0 */
+	struct work_struct	drop_work;	/* once it was removed */
 	/* Under kb_srv_lock */
 	struct list_head	client_list;
 	bool			enabled;
 	u32			nsessions;
-	struct kb_store		store;	/* of one that is enabled or has sessions */
+	struct kb_store		store;	/* of one that is open */
 };
 
 struct kb_port {
@@ -110,9 +115,10 @@ struct kb_port {
 	u32			max_client_sessions;	/* of one name and export */
 	u32			max_memory;	/* bytes of a session's data */
 	u32			max_keep_alive;	/* ms */
-	struct mutex		enabling;
+	struct mutex		enabling;	/* what is said above and below, and enabled */
 	struct kb_net		net;
 	struct task_struct	*thread;
+	struct work_struct	drop_work;	/* once it was removed */
 	/* Under kb_srv_lock */
 	struct list_head	links;
 	bool			enabled;
@@ -137,7 +143,8 @@ int kb_export_keys(struct kb_export *export, const char *client,
 /* --- srv_port.c --- */
 
 int kb_port_enable(struct kb_port *port);
-void kb_port_disable(struct kb_port *port);
+void kb_port_stop(struct kb_port *port);
+int kb_port_disable(struct kb_port *port);
 
 /* --- srv_session.c --- */
 

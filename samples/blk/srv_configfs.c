@@ -3,7 +3,7 @@
  * What the server serves, as an administrator says it:
  *
  *	/sys/kernel/config/kofiblk/
- *		exports/NAME/		path read_only uuid allow_any enable resize
+ *		exports/NAME/		path read_only uuid allow_any lost enable resize
  *			clients/NAME/	secret secret_alt
  *		ports/NAME/		addr port prov fabric domain enable
  *					max_sessions max_client_sessions max_memory
@@ -59,7 +59,7 @@ static struct kb_port *to_kb_port(struct config_item *item)
 static int kb_export_change(struct kb_export *export)
 {
 	mutex_lock(&export->enabling);
-	if (!export->enabled)
+	if (!export->open)
 		return 0;
 	mutex_unlock(&export->enabling);
 	return -EBUSY;
@@ -160,22 +160,63 @@ static ssize_t kb_export_uuid_store(struct config_item *item, const char *page,
 }
 CONFIGFS_ATTR(kb_export_, uuid);
 
+static ssize_t kb_export_lost_show(struct config_item *item, char *page)
+{
+	struct kb_export *export = to_kb_export(item);
+	int lost;
+
+	mutex_lock(&export->enabling);
+	lost = export->open ? READ_ONCE(export->store.lost) : export->lost;
+	mutex_unlock(&export->enabling);
+	return sysfs_emit(page, "%d\n", -lost);
+}
+
+/* Whoever writes 0 knows what the file holds now. */
+static ssize_t kb_export_lost_store(struct config_item *item, const char *page,
+				    size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+	int value, ret;
+
+	ret = kstrtoint(page, 0, &value);
+	if (!ret && value)
+		ret = -EINVAL;
+	ret = ret ?: kb_export_change(export);
+	if (ret)
+		return ret;
+	export->lost = 0;
+	mutex_unlock(&export->enabling);
+	return count;
+}
+CONFIGFS_ATTR(kb_export_, lost);
+
 static int kb_export_enable(struct kb_export *export)
 {
 	int ret;
 
+	lockdep_assert_held(&export->enabling);
+	/* Somebody was killed who waited for sessions to end. */
+	if (export->open)
+		return -EBUSY;
+	if (uuid_is_null(&export->uuid)) {
+		pr_err("export %s: a uuid is needed, the same after each start of the server\n",
+		       config_item_name(&export->group.cg_item));
+		return -EINVAL;
+	}
 	if (!export->path)
 		return -EINVAL;
-	ret = kb_store_open(&export->store, export->path, export->read_only);
+	ret = kb_store_open(&export->store, export->path, export->read_only,
+			    export->lost);
 	if (ret)
 		return ret;
+	export->open = true;
 	mutex_lock(&kb_srv_lock);
 	export->enabled = true;
 	mutex_unlock(&kb_srv_lock);
 	return 0;
 }
 
-static void kb_export_disable(struct kb_export *export)
+static void kb_export_stop(struct kb_export *export)
 {
 	lockdep_assert_held(&export->enabling);
 	if (!export->enabled)
@@ -184,8 +225,25 @@ static void kb_export_disable(struct kb_export *export)
 	export->enabled = false;
 	mutex_unlock(&kb_srv_lock);
 	kb_sessions_stop(NULL, export);
-	wait_event(kb_srv_wait, !READ_ONCE(export->nsessions));
-	kb_store_close(&export->store);
+}
+
+static void kb_export_close(struct kb_export *export)
+{
+	lockdep_assert_held(&export->enabling);
+	if (!export->open)
+		return;
+	export->lost = kb_store_close(&export->store);
+	export->open = false;
+}
+
+/* Its store may be stuck: who waits for that can be killed, and do so again. */
+static int kb_export_disable(struct kb_export *export)
+{
+	kb_export_stop(export);
+	if (wait_event_killable(kb_srv_wait, !READ_ONCE(export->nsessions)))
+		return -EINTR;
+	kb_export_close(export);
+	return 0;
 }
 
 static ssize_t kb_export_enable_show(struct config_item *item, char *page)
@@ -205,7 +263,7 @@ static ssize_t kb_export_enable_store(struct config_item *item,
 		return ret;
 	mutex_lock(&export->enabling);
 	if (!enable)
-		kb_export_disable(export);
+		ret = kb_export_disable(export);
 	else if (!export->enabled)
 		ret = kb_export_enable(export);
 	mutex_unlock(&export->enabling);
@@ -240,6 +298,7 @@ static struct configfs_attribute *kb_export_attrs[] = {
 	&kb_export_attr_read_only,
 	&kb_export_attr_uuid,
 	&kb_export_attr_allow_any,
+	&kb_export_attr_lost,
 	&kb_export_attr_enable,
 	&kb_export_attr_resize,
 	NULL,
@@ -263,6 +322,18 @@ static const struct config_item_type kb_export_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
+static void kb_export_drop_work(struct work_struct *work)
+{
+	struct kb_export *export = container_of(work, struct kb_export,
+						drop_work);
+
+	wait_event(kb_srv_wait, !READ_ONCE(export->nsessions));
+	mutex_lock(&export->enabling);
+	kb_export_close(export);
+	mutex_unlock(&export->enabling);
+	config_item_put(&export->group.cg_item);
+}
+
 static struct config_group *kb_export_make(struct config_group *group,
 					   const char *name)
 {
@@ -275,7 +346,7 @@ static struct config_group *kb_export_make(struct config_group *group,
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&export->enabling);
 	INIT_LIST_HEAD(&export->client_list);
-	uuid_gen(&export->uuid);
+	INIT_WORK(&export->drop_work, kb_export_drop_work);
 	config_group_init_type_name(&export->group, name, &kb_export_type);
 	config_group_init_type_name(&export->clients, "clients",
 				    &kb_clients_type);
@@ -283,15 +354,18 @@ static struct config_group *kb_export_make(struct config_group *group,
 	return &export->group;
 }
 
-/* No port links to it any more: configfs sees to that. */
+/*
+ * No port links to it any more: configfs sees to that. Under configfs' mutex, which
+ * nobody else gets until we return: the store may be stuck, so others wait for it.
+ */
 static void kb_export_drop(struct config_group *group, struct config_item *item)
 {
 	struct kb_export *export = to_kb_export(item);
 
 	mutex_lock(&export->enabling);
-	kb_export_disable(export);
+	kb_export_stop(export);
 	mutex_unlock(&export->enabling);
-	config_item_put(item);
+	queue_work(kb_drop_wq, &export->drop_work);
 }
 
 static struct configfs_group_operations kb_exports_group_ops = {
@@ -393,7 +467,7 @@ int kb_port_export(struct kb_port *port, const char *name,
 static int kb_port_change(struct kb_port *port)
 {
 	mutex_lock(&port->enabling);
-	if (!port->enabled)
+	if (!port->enabled && !READ_ONCE(port->nsessions))
 		return 0;
 	mutex_unlock(&port->enabling);
 	return -EBUSY;
@@ -552,7 +626,7 @@ static ssize_t kb_port_enable_store(struct config_item *item, const char *page,
 		return ret;
 	mutex_lock(&port->enabling);
 	if (!enable)
-		kb_port_disable(port);
+		ret = kb_port_disable(port);
 	else if (!port->enabled)
 		ret = kb_port_enable(port);
 	mutex_unlock(&port->enabling);
@@ -594,6 +668,14 @@ static const struct config_item_type kb_port_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
+static void kb_port_drop_work(struct work_struct *work)
+{
+	struct kb_port *port = container_of(work, struct kb_port, drop_work);
+
+	wait_event(kb_srv_wait, !READ_ONCE(port->nsessions));
+	config_item_put(&port->group.cg_item);
+}
+
 static struct config_group *kb_port_make(struct config_group *group,
 					 const char *name)
 {
@@ -602,6 +684,7 @@ static struct config_group *kb_port_make(struct config_group *group,
 	if (!port)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&port->enabling);
+	INIT_WORK(&port->drop_work, kb_port_drop_work);
 	INIT_LIST_HEAD(&port->links);
 	strscpy(port->addr, "0.0.0.0", sizeof(port->addr));
 	port->port = KB_PORT;
@@ -620,9 +703,9 @@ static void kb_port_drop(struct config_group *group, struct config_item *item)
 	struct kb_port *port = to_kb_port(item);
 
 	mutex_lock(&port->enabling);
-	kb_port_disable(port);
+	kb_port_stop(port);
 	mutex_unlock(&port->enabling);
-	config_item_put(item);
+	queue_work(kb_drop_wq, &port->drop_work);
 }
 
 static struct configfs_group_operations kb_ports_group_ops = {

@@ -17,6 +17,7 @@ MODULE_IMPORT_NS(KOFIBLK);
 DEFINE_MUTEX(kb_srv_lock);	/* exports, ports, their counts of sessions */
 DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
 struct workqueue_struct *kb_done_wq;
+struct workqueue_struct *kb_drop_wq;
 
 static struct dentry *kb_debugfs;
 
@@ -30,9 +31,12 @@ static int __init kb_srv_init(void)
 	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM, 0);
 	if (!kb_done_wq)
 		return ret;
+	kb_drop_wq = alloc_workqueue("kofiblk_srv_drop", WQ_UNBOUND, 0);
+	if (!kb_drop_wq)
+		goto out_wq;
 	ret = kb_reserve_init();
 	if (ret)
-		goto out_wq;
+		goto out_drop;
 	ret = kb_configfs_init();
 	if (ret)
 		goto out_reserve;
@@ -43,17 +47,20 @@ static int __init kb_srv_init(void)
 
 out_reserve:
 	kb_reserve_exit();
+out_drop:
+	destroy_workqueue(kb_drop_wq);
 out_wq:
 	destroy_workqueue(kb_done_wq);
 	return ret;
 }
 module_init(kb_srv_init);
 
-/* Ports and exports pin the module, so there are none, and no sessions. */
+/* Ports and exports pin the module until they are removed, but not as they end. */
 static void __exit kb_srv_exit(void)
 {
 	debugfs_remove_recursive(kb_debugfs);
 	kb_configfs_exit();
+	destroy_workqueue(kb_drop_wq);
 	kb_sessions_exit();
 	destroy_workqueue(kb_done_wq);
 	kb_reserve_exit();

@@ -79,10 +79,10 @@ int kb_port_enable(struct kb_port *port)
 }
 
 /**
- * kb_port_disable() - end all sessions and listen no more
+ * kb_port_stop() - listen no more, and have all sessions end, soon
  * @port: enabled or not, under its lock
  */
-void kb_port_disable(struct kb_port *port)
+void kb_port_stop(struct kb_port *port)
 {
 	lockdep_assert_held(&port->enabling);
 	if (!port->enabled)
@@ -92,5 +92,17 @@ void kb_port_disable(struct kb_port *port)
 	kthread_stop(port->thread);
 	kb_net_close(&port->net);
 	kb_sessions_stop(port, NULL);
-	wait_event(kb_srv_wait, !READ_ONCE(port->nsessions));
+}
+
+/**
+ * kb_port_disable() - listen no more, and wait until all sessions have ended
+ * @port: enabled or not, under its lock
+ *
+ * Return: 0; or -EINTR if the caller is killed: it isn't enabled then, but has sessions.
+ */
+int kb_port_disable(struct kb_port *port)
+{
+	kb_port_stop(port);
+	return wait_event_killable(kb_srv_wait, !READ_ONCE(port->nsessions)) ?
+		       -EINTR : 0;
 }

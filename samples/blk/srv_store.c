@@ -7,7 +7,7 @@
  * first. It may not be the client that hears of it: another has the export too, or
  * the session is over before the reply is sent, and the next session's flush would
  * be told that all is well. So once a file has failed to keep something, it fails to
- * keep anything until the export is enabled anew.
+ * keep anything until somebody says, by the export's attribute, that this is known.
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -88,21 +88,47 @@ static int kb_store_alloc(struct kb_store *store)
 	return bioset_init(&store->bios, KB_BIOS, 0, BIOSET_NEED_BVECS);
 }
 
+static void kb_store_free(struct kb_store *store)
+{
+	if (store->wq)
+		destroy_workqueue(store->wq);
+	bioset_exit(&store->bios);
+	filp_close(store->file, NULL);
+	store->file = NULL;
+}
+
+static int kb_store_usable(struct inode *inode)
+{
+	if (S_ISBLK(inode->i_mode) && bdev_is_zoned(I_BDEV(inode))) {
+		pr_err("%pg is zoned: its clients would have to know\n",
+		       I_BDEV(inode));
+		return -EOPNOTSUPP;
+	}
+	if (S_ISBLK(inode->i_mode) ||
+	    (S_ISREG(inode->i_mode) && inode->i_fop->read_iter &&
+	     inode->i_fop->write_iter))
+		return 0;
+	return -EINVAL;
+}
+
 /**
  * kb_store_open() - open a block device, for nobody else, or a file
  * @store: takes it
  * @path: its path
  * @read_only: not to be written to
+ * @lost: what kb_store_close() returned the last time, unless that is known
  *
  * Return: 0, or a negative errno.
  */
-int kb_store_open(struct kb_store *store, const char *path, bool read_only)
+int kb_store_open(struct kb_store *store, const char *path, bool read_only,
+		  int lost)
 {
 	struct inode *inode;
 	int ret;
 
 	memset(store, 0, sizeof(*store));
 	store->read_only = read_only;
+	store->lost = lost;
 	do
 		get_random_bytes(&store->epoch, sizeof(store->epoch));
 	while (!store->epoch);
@@ -112,17 +138,18 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 		return PTR_ERR(store->file);
 	store->since = filemap_sample_wb_err(store->file->f_mapping);
 	inode = store->file->f_mapping->host;
+	ret = kb_store_usable(inode);
+	if (ret) {
+		kb_store_free(store);
+		return ret;
+	}
 	if (S_ISBLK(inode->i_mode)) {
 		store->bdev = I_BDEV(inode);
 		if (bdev_read_only(store->bdev))
 			store->read_only = true;
 		kb_store_limits_bdev(store);
-	} else if (S_ISREG(inode->i_mode) && store->file->f_op->read_iter &&
-		   store->file->f_op->write_iter) {
-		kb_store_limits_file(store);
 	} else {
-		kb_store_close(store);
-		return -EINVAL;
+		kb_store_limits_file(store);
 	}
 	/* A drive's can be switched on later; flushing one that has none costs little. */
 	store->disk.flags |= KB_DISK_WRITE_CACHE;
@@ -133,21 +160,8 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only)
 	if (store->disk.logical_block <= KB_IO_MIN && store->disk.bytes)
 		ret = kb_store_alloc(store);
 	if (ret)
-		kb_store_close(store);
+		kb_store_free(store);
 	return ret;
-}
-
-/**
- * kb_store_close() - undo kb_store_open()
- * @store: that nobody uses any more
- */
-void kb_store_close(struct kb_store *store)
-{
-	if (store->wq)
-		destroy_workqueue(store->wq);
-	bioset_exit(&store->bios);
-	filp_close(store->file, NULL);
-	store->file = NULL;
 }
 
 /* --- block devices --- */
@@ -324,6 +338,22 @@ int kb_store_flush(struct kb_store *store)
 	ret = kb_store_sync(store, 0, LLONG_MAX);
 	kb_file_leave(flags);
 	return ret;
+}
+
+/**
+ * kb_store_close() - undo kb_store_open(), and have in stable storage what was written
+ * @store: that nobody uses any more
+ *
+ * Return: errno of what was lost since kb_store_open() or before, or 0.
+ */
+int kb_store_close(struct kb_store *store)
+{
+	int err = store->read_only ? 0 : kb_store_flush(store);
+
+	if (err && store->bdev)
+		pr_err("%pg: the last flush failed: %d\n", store->bdev, err);
+	kb_store_free(store);
+	return store->lost;
 }
 
 /**

@@ -127,10 +127,24 @@ static void loses(struct kunit *test)
 	/* What isn't to be kept yet is no worse off. */
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	KUNIT_EXPECT_EQ(test, file_rw(test, false, false), 0);
-	/* It is for who enables it anew to know. */
-	fput(scene->store.file);
+}
+
+/* The last to ask is whoever closes it: what it says is kept for the next opening. */
+static void loses_at_the_end(struct kunit *test)
+{
 	open_file(test);
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), 0);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	writeback_fails();
+	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), -EIO);
+	/* As kb_store_open() does with what was lost. */
+	open_file(test);
+	scene->store.lost = -EIO;
+	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), -EIO);
 }
 
 /* A write is told of another's error, and is not the last to be. */
@@ -227,6 +241,7 @@ static void store_exit(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(keeps),
 	KUNIT_CASE(loses),
+	KUNIT_CASE(loses_at_the_end),
 	KUNIT_CASE(loses_before_fua),
 	KUNIT_CASE(loses_unheard),
 	KUNIT_CASE(fsync_fails),

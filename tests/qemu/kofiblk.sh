@@ -123,6 +123,7 @@ export_add()
 	export_dir=$CONFIG/exports/$1
 	mkdir "$export_dir" || return
 	echo "$2" > "$export_dir/path" || return
+	cat /proc/sys/kernel/random/uuid > "$export_dir/uuid"
 	shift 2
 	for setting in "$@"; do
 		echo "${setting#*=}" > "$export_dir/${setting%%=*}" || return

@@ -28,6 +28,8 @@ serve()
 		mkdir "$export_dir" && echo /tmp/disk > "$export_dir/path" &&
 			mkdir "$export_dir/clients/host" || return
 		echo "$SECRET" > "$export_dir/clients/host/secret"
+		refuse "an export without a uuid" sh -c "echo 1 > $export_dir/enable"
+		cat /proc/sys/kernel/random/uuid > "$export_dir/uuid"
 		echo 1 > "$export_dir/enable" || return
 		[ "$name" = hidden ] || ln -s "$export_dir" "$CONFIG/ports/1/exports/$name"
 	done

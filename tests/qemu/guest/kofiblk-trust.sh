@@ -212,6 +212,53 @@ reloaded()
 	check "it goes" detach
 }
 
+# --- what can't be exported, and what can't be stopped ---
+
+zoned()
+{
+	zoned_dir=/sys/kernel/config/nullb/zoned
+	mkdir "$zoned_dir" || return
+	for setting in size=16 memory_backed=1 zoned=1 zone_size=4 power=1; do
+		echo "${setting#*=}" > "$zoned_dir/${setting%%=*}" || return
+	done
+	[ -b /dev/zoned ]
+}
+
+is_stuck()
+{
+	check "a zoned disk" zoned
+	refuse "it is exported" export_add zoned /dev/zoned
+	rmdir $CONFIG/exports/zoned
+	check "the zoned disk goes" ram_gone zoned
+	meet stuck
+	check "a write is under way again" wait_for 60 under_way
+	sh -c "echo 0 > $CONFIG/exports/slow/enable" &
+	disabling=$!
+	usleep 500000
+	kill -9 $disabling
+	begin=$(cut -d. -f1 /proc/uptime)
+	wait $disabling
+	refuse "it is enabled while it ends" sh -c "echo 1 > $CONFIG/exports/slow/enable"
+	rm $CONFIG/ports/1/exports/slow
+	check "the export is removed" rmdir $CONFIG/exports/slow
+	check "another can be made" mkdir $CONFIG/exports/next
+	rmdir $CONFIG/exports/next
+	took=$(($(cut -d. -f1 /proc/uptime) - begin))
+	check "nobody waits for the store: $took s" [ $took -le 6 ]
+	check "a write is under way still" under_way
+	meet unstuck
+}
+
+stuck()
+{
+	fresh_disk keep_alive_tmo=60
+	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
+	meet stuck
+	meet unstuck
+	check "it goes, with a write" detach
+	wait $!
+}
+
 give_up()
 {
 	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
@@ -344,6 +391,8 @@ at server check "a slow server" serve_slow
 meet slow
 at server is_late
 at client reloaded
+at server is_stuck
+at client stuck
 at client check "the client's module goes" rmmod kofiblk
 at client check "the client left nothing open" nothing_open
 meet client-gone
