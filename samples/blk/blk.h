@@ -21,6 +21,7 @@
  *  > kbc_disk.lock (spinlock, BH off)
  * kbc_disk.gate (mutex)		the block layer's queue is stopped under it
  * kbc_slot.lock (spinlock, BH off)
+ *  > kbc_disk.lock
  * kbc_sessions_lock (spinlock, BH off)
  * No fi_*() call and no kb_submit() is made under any of them, and of the block
  * layer's only those of the gate and blk_mq_start_request().
@@ -139,8 +140,10 @@ union kbc_msg {
  * struct kbc_pdu - what is kept with a request of the block layer's
  * @status: what became of it
  * @faults: sessions that ended for it: it took too long, or couldn't be sent
+ * @attempt: kbc_disk.attempt of the session that it was sent in
  */
 struct kbc_pdu {
+	unsigned int	attempt;
 	blk_status_t	status;
 	u8		faults;
 };
@@ -303,7 +306,7 @@ struct kbc_setup {
  * @options: what the user wants
  * @stats: counters
  * @debugfs: its directory
- * @lock: protects @state and @options.key
+ * @lock: protects @state, @attempt, @failure and @options.key
  * @state: where it is
  * @thread: of its sessions
  * @wait: where that sleeps, and who waits for requests
@@ -312,6 +315,7 @@ struct kbc_setup {
  * @delete_work: does it, once the disk is @made
  * @made: nobody is making the disk any more
  * @kick: wakes the thread, as the session failed
+ * @attempt: to have a session: what is late of one before isn't this one's
  * @failure: why, the first errno since the session began
  * @again: connect at once
  * @final: the server won't have us back
@@ -355,7 +359,7 @@ struct kbc_disk {
 	struct kbc_options	options;
 	struct kbc_stats	stats;
 	struct dentry		*debugfs;
-	spinlock_t		lock;		/* protects state, options.key */
+	spinlock_t		lock;		/* protects state, attempt, failure, options.key */
 	enum kbc_state		state;
 	struct task_struct	*thread;
 	wait_queue_head_t	wait;
@@ -364,6 +368,7 @@ struct kbc_disk {
 	struct work_struct	delete_work;
 	struct completion	made;
 	struct work_struct	kick;
+	unsigned int		attempt;
 	int			failure;
 	bool			again;
 	bool			final;
@@ -423,6 +428,7 @@ void kbc_disk_delete(struct kbc_disk *d);
 extern const char * const kbc_state_names[KBC_STATES];
 
 bool kbc_set_state(struct kbc_disk *d, enum kbc_state state);
+void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err);
 void kbc_session_fail(struct kbc_disk *d, int err);
 void kbc_session_init(struct kbc_disk *d);
 int kbc_session_start(struct kbc_disk *d);

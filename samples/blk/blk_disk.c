@@ -50,7 +50,8 @@ static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 
 	atomic_long_inc(&d->stats.timeouts);
 	kbc_fault(rq);
-	kbc_session_fail(d, -ETIMEDOUT);
+	/* It may have been sent in a session that is over by now. */
+	kbc_session_fail_of(d, READ_ONCE(kbc_pdu(rq)->attempt), -ETIMEDOUT);
 	return BLK_EH_RESET_TIMER;
 }
 

@@ -150,7 +150,7 @@ err_free:
 /* Twice the same would be two disks that know nothing of each other's writes. */
 static bool kbc_same(const struct kbc_options *a, const struct kbc_options *b)
 {
-	return !strcmp(a->address, b->address) &&
+	return !memcmp(&a->addr, &b->addr, sizeof(a->addr)) &&
 	       !strcmp(a->export, b->export) && !strcmp(a->client, b->client);
 }
 

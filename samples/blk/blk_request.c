@@ -613,6 +613,7 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 		spin_unlock_bh(&slot->lock);
 		return BLK_STS_IOERR;
 	}
+	WRITE_ONCE(kbc_pdu(rq)->attempt, READ_ONCE(d->attempt));
 	blk_mq_start_request(rq);
 	kbc_slot_take(slot, rq);
 	atomic_inc(&d->busy);

@@ -67,16 +67,34 @@ static void kbc_kick(struct work_struct *work)
 }
 
 /**
- * kbc_session_fail() - have a session end
+ * kbc_session_fail_of() - have a session end, unless another one has begun
  * @d: the disk
+ * @attempt: kbc_disk.attempt when the session began
  * @err: why; the first that is said of a session is the one that counts
+ *
+ * Context: Any but hard IRQ.
+ */
+void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
+{
+	spin_lock_bh(&d->lock);
+	if (d->attempt == attempt) {
+		if (!d->failure)
+			WRITE_ONCE(d->failure, err);
+		queue_work(kbc_wq, &d->kick);
+	}
+	spin_unlock_bh(&d->lock);
+}
+
+/**
+ * kbc_session_fail() - have the session end that there is
+ * @d: the disk
+ * @err: why
  *
  * Context: Any but hard IRQ.
  */
 void kbc_session_fail(struct kbc_disk *d, int err)
 {
-	cmpxchg(&d->failure, 0, err);
-	queue_work(kbc_wq, &d->kick);
+	kbc_session_fail_of(d, READ_ONCE(d->attempt), err);
 }
 
 static void kbc_fast_fail(struct work_struct *work)

@@ -487,12 +487,15 @@ int kbc_connect(struct kbc_disk *d)
 	int ret;
 
 	/* What ended the session before is not to end this one. */
+	spin_lock_bh(&d->lock);
+	WRITE_ONCE(d->attempt, d->attempt + 1);
+	WRITE_ONCE(d->failure, 0);
+	spin_unlock_bh(&d->lock);
 	cancel_work_sync(&d->kick);
 	kb_net_close(&d->net);
 	/* After that, as who stops us says so before shutting the connection. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
-	WRITE_ONCE(d->failure, 0);
 	atomic_long_inc(&d->stats.attempts);
 	for (i = 0; i < KB_QUEUES_MAX; i++)
 		d->queues[i].peer = FI_ADDR_UNSPEC;

@@ -33,6 +33,20 @@ void kb_net_init(struct kb_net *net)
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_init, KOFIBLK);
 
+/* What is mapped to IPv6 is the same address, and is to be compared as such. */
+static void kb_net_unmap(struct sockaddr_storage *addr)
+{
+	struct sockaddr_in6 six = *(struct sockaddr_in6 *)addr;
+	struct sockaddr_in *four = (struct sockaddr_in *)addr;
+
+	if (addr->ss_family != AF_INET6 || !ipv6_addr_v4mapped(&six.sin6_addr))
+		return;
+	memset(addr, 0, sizeof(*addr));
+	four->sin_family = AF_INET;
+	four->sin_port = six.sin6_port;
+	four->sin_addr.s_addr = six.sin6_addr.s6_addr32[3];
+}
+
 int kb_net_parse(const char *text, struct sockaddr_storage *addr)
 {
 	char host[KB_NET_NAME];
@@ -53,8 +67,12 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr)
 		return -EINVAL;
 	memcpy(host, text, len);
 	host[len] = '\0';
-	return inet_pton_with_scope(&init_net, six ? AF_INET6 : AF_INET, host,
-				    port + 1, addr) ? -EINVAL : 0;
+	memset(addr, 0, sizeof(*addr));
+	if (inet_pton_with_scope(&init_net, six ? AF_INET6 : AF_INET, host,
+				 port + 1, addr))
+		return -EINVAL;
+	kb_net_unmap(addr);
+	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_parse, KOFIBLK);
 

@@ -40,7 +40,7 @@ void kb_net_init(struct kb_net *net);
 /**
  * kb_net_parse() - an address from its text
  * @text: "10.0.0.1:4420" or "[fd00::1]:4420"
- * @addr: takes it
+ * @addr: takes it, the rest zeroed; an IPv4 address that is mapped to IPv6 as itself
  *
  * Context: Any.
  * Return: 0 or -EINVAL.

@@ -66,6 +66,8 @@ connects()
 		[ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 512 ]
 	check "it discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
 	check "the server writes to our memory" [ "$(attribute rdma_write)" = 1 ]
+	fails "the same, written otherwise" Operation_already_in_progress sh -c \
+		"echo addr=[::ffff:${SERVER%:*}]:4420,host_id=$HOST_ID,export=disk0,client=b,secret=$SECRET > /dev/kofiblk-control"
 	fails "twice the same" Operation_already_in_progress attach disk0 "client=b,secret=$SECRET"
 }
 
