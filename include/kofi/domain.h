@@ -194,9 +194,12 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
  * @flags: FI_COMPLETION or 0, as for fi_mr_post_reg()
  * @context: the caller's, in the completion
  *
- * Once this has completed no peer can reach the memory, and what peers wrote
- * is there to be read. After any error, -ENODEV too, peers may reach it until
- * the region is closed, or the endpoints of its domain are.
+ * Once this has completed with success, or with ENODEV as the device went away, no peer
+ * can reach the memory, and what peers wrote is there to be read; a provider does what
+ * it takes. After a completion with any other error peers may reach the memory as long
+ * as there is the device, so it must not be used for anything else; its pages are never
+ * freed. An error that is returned says nothing: peers may reach the memory until the
+ * region is closed.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full, -EINVAL when nothing is

@@ -45,19 +45,24 @@ static void kofi_cq_read_begin(struct kofi_cq *cq)
 	}
 }
 
-/* What a reader took out may be used again. */
-static void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
-			    unsigned int unsolicited)
+static noinline void kofi_cq_release_unsolicited(struct kofi_cq *cq,
+						 unsigned int unsolicited)
 {
-	kofi_cq_unreserve_some(cq, posted);
-	if (!unsolicited)
-		return;
 	atomic_add(unsolicited, &cq->reserve);
 	/* Pairs with kofi_cq_reserve_unsolicited(). */
 	smp_mb__after_atomic();
 	if (atomic_read(&cq->starved) && atomic_xchg(&cq->starved, 0) &&
 	    cq->replenished)
 		cq->replenished(cq);
+}
+
+/* What a reader took out may be used again. */
+static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
+					    unsigned int unsolicited)
+{
+	kofi_cq_unreserve_some(cq, posted);
+	if (unlikely(unsolicited))
+		kofi_cq_release_unsolicited(cq, unsolicited);
 }
 
 /* Of the sizes of the formats, so that nobody is called to copy. */
@@ -293,7 +298,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err_unsolicited, KOFI_PROVIDER);
  */
 void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq)
 {
-	kofi_cq_release(cq, 0, 1);
+	kofi_cq_release_unsolicited(cq, 1);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unsolicited, KOFI_PROVIDER);
 

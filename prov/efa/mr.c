@@ -7,8 +7,12 @@
  * fi_mr_reg() and fi_close() wait for the device here; a region of fi_mr_alloc()
  * has all that it needs from the beginning, and posts without waiting. Either
  * way memory is unmapped when the device said that the registration is gone, and
- * not before. A region that the device doesn't take back is destroyed instead.
+ * not before. A region that the device doesn't invalidate is destroyed by command
+ * instead, on kefa_cmd_wq, before its invalidation completes. If the device refuses that
+ * as well, the memory's pages are kept, and the invalidation fails.
  */
+#include <linux/dma-mapping.h>
+#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include "mr.h"
 #include "trace.h"
@@ -20,6 +24,83 @@ static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 	return container_of(mr, struct kefa_mr, mr_fid);
 }
 
+/* --- memory --- */
+
+/* One buffer in one piece, which is what most are, needs no walk. */
+static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
+					       const struct fi_mr_attr *attr)
+{
+	void *buf;
+	size_t len;
+
+	if (attr->type != FI_MR_KVEC || attr->iov_count != 1)
+		return false;
+	buf = attr->mr_iov->iov_base;
+	len = attr->mr_iov->iov_len;
+	if (!len || len > KEFA_MAX_RDMA || !kefa_one_piece(buf, len))
+		return false;
+	sg_set_page(mr->sg, virt_to_page(buf), len, offset_in_page(buf));
+	sg_mark_end(mr->sg);
+	mr->len = len;
+	mr->nents = 1;
+	return true;
+}
+
+/* Have the device reach the memory of a region that is the caller's alone. */
+static __always_inline int kefa_mr_map(struct kefa_mr *mr,
+				       const struct fi_mr_attr *attr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	int ret;
+
+	mr->dir = attr->access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL :
+						   DMA_TO_DEVICE;
+	ret = likely(kefa_mr_gather_one(mr, attr)) ? 0 : kefa_mr_gather(mr, attr);
+	if (unlikely(ret))
+		goto err;
+	mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	if (unlikely(!mr->nsegs)) {
+		kefa_mrq_count(mrq, &mrq->stats.map_failed);
+		ret = -EAGAIN;
+		goto err;
+	}
+	if ((mr->nents > 1 ||
+	     unlikely(dma_need_sync(mr->dom->dev->dma, sg_dma_address(mr->sg)))) &&
+	    unlikely(kefa_mr_bounces(mr))) {
+		kefa_mrq_count(mrq, &mrq->stats.bounced);
+		ret = -EOPNOTSUPP;
+		goto err;
+	}
+	return 0;
+
+err:
+	kefa_mr_unmap(mr);
+	return ret;
+}
+
+/* Tell the device's region of the memory. */
+static __always_inline int kefa_mr_describe(struct kefa_mr *mr)
+{
+	struct ib_mr *ibmr = mr->fr->mr;
+	u64 size = PAGE_SIZE;
+	size_t pages;
+	int n;
+
+	if (mr->nsegs == 1 && mr->len <= PAGE_SIZE) {
+		pages = PFN_UP(offset_in_page(sg_dma_address(mr->sg)) + mr->len);
+	} else {
+		size = kefa_mr_page_size(mr);
+		pages = kefa_mr_pages(mr, size);
+	}
+	if (unlikely(pages > mr->fr->pages))
+		return -EMSGSIZE;
+	n = kefa_hw_mr_map(ibmr, mr->sg, mr->nsegs, size);
+	if (unlikely(n != mr->nsegs))
+		return n < 0 ? n : -EINVAL;
+	ibmr->iova &= size - 1;
+	return 0;
+}
+
 /* --- registration --- */
 
 static bool kefa_mr_is_still(struct kefa_mr *mr)
@@ -27,8 +108,7 @@ static bool kefa_mr_is_still(struct kefa_mr *mr)
 	bool still;
 
 	spin_lock_bh(&mr->dom->mrq.lock);
-	still = mr->state != KEFA_MR_REGISTERING &&
-		mr->state != KEFA_MR_INVALIDATING;
+	still = mr->state == KEFA_MR_IDLE || mr->state == KEFA_MR_VALID;
 	spin_unlock_bh(&mr->dom->mrq.lock);
 	return still;
 }
@@ -47,14 +127,12 @@ static int kefa_mr_try_inval(struct kefa_mr *mr)
 	if (mr->state == KEFA_MR_VALID) {
 		mr->internal = true;
 		ret = kefa_mrq_inval(mr);
-		if (ret && ret != -EAGAIN && ret != -ENODEV)
-			kefa_mr_go(mr, KEFA_MR_STUCK);
 	}
 	spin_unlock_bh(&mrq->lock);
 	return ret;
 }
 
-/* After this the region is idle, stuck, or valid because the device is gone. */
+/* After this the region is idle, or valid because the device is gone. */
 static void kefa_mr_inval_wait(struct kefa_mr *mr)
 {
 	kefa_mr_wait(mr);
@@ -99,7 +177,8 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 	size_t lost = 0;
 	unsigned int i;
 
-	if (!refused || dom->dev->silenced)
+	mr->exposed = refused && mr->nents && !dom->dev->silenced;
+	if (!mr->exposed)
 		return;
 	for_each_sg(mr->sg, sg, mr->nents, i)
 		lost += kefa_keep(sg_phys(sg), sg->length);
@@ -109,10 +188,58 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 				     lost);
 }
 
-/*
- * The device has nothing of it any more, or is made to: of a stuck region it
- * is the end that counts, and the memory goes after that.
+/* Has a region of the device for one that has none, of fi_mr_alloc(). */
+static int kefa_mr_refill(struct kefa_mr *mr)
+{
+	struct kefa_frmr *fr = kefa_pool_get(mr->dom, mr->max_ents);
+
+	if (IS_ERR(fr))
+		return PTR_ERR(fr);
+	/* Pairs with kefa_mr_may_reg(), which doesn't take the lock. */
+	smp_store_release(&mr->fr, fr);
+	return 0;
+}
+
+/* Destroys the region in place of its invalidation. */
+static void kefa_mr_revoke(struct kefa_mr *mr)
+{
+	struct kefa_domain *dom = mr->dom;
+	int ret = kefa_pool_drop(dom, mr->fr);
+
+	mr->fr = NULL;
+	kefa_mr_keep(mr, ret);
+	/* fi_close() wants no other region. */
+	if (!mr->internal)
+		kefa_mr_refill(mr);
+	kefa_mrq_revoked(mr, mr->exposed ? EIO : ret ? ENODEV : 0);
+}
+
+/**
+ * kefa_mrs_revoke() - destroy regions that weren't invalidated, and make others
+ * @work: kefa_mrq.revoke
+ *
+ * Context: Process context; sleeps.
  */
+void kefa_mrs_revoke(struct work_struct *work)
+{
+	struct kefa_domain *dom = container_of(work, struct kefa_domain,
+					       mrq.revoke);
+	struct kefa_mr *mr;
+
+	kefa_dev_lock(dom->dev);
+	list_for_each_entry(mr, &dom->mrs, list) {
+		if (dom->gone)
+			break;
+		/* Only this function and removal have a region leave that state. */
+		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING)
+			kefa_mr_revoke(mr);
+		else if (mr->cq && !mr->fr && !mr->internal)
+			kefa_mr_refill(mr);
+	}
+	kefa_dev_unlock(dom->dev);
+}
+
+/* The device has nothing registered any more. */
 static void kefa_mr_release(struct kefa_mr *mr)
 {
 	struct kefa_domain *dom = mr->dom;
@@ -123,9 +250,7 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	spin_lock_bh(&mrq->lock);
 	list_del_init(&mr->wanting);
 	spin_unlock_bh(&mrq->lock);
-	if (mr->fr && mr->state == KEFA_MR_STUCK)
-		kefa_mr_keep(mr, kefa_pool_drop(dom, mr->fr));
-	else if (mr->fr)
+	if (mr->fr)
 		kefa_pool_put(dom, mr->fr);
 	mr->fr = NULL;
 	spin_lock_bh(&mrq->lock);
@@ -138,7 +263,7 @@ static int kefa_mr_close(struct fid *fid)
 	struct kefa_mr *mr = container_of(fid, struct kefa_mr, mr_fid.fid);
 	struct kefa_dev *dev = mr->dom->dev;
 
-	if (mr->fr)
+	if (mr->max_ents)
 		kefa_mr_inval_wait(mr);
 	/* A device that went away meanwhile has been seen off under this lock. */
 	kefa_dev_lock(dev);
@@ -157,14 +282,20 @@ static const struct fi_ops kefa_mr_fid_ops = {
  * is idle nothing is outstanding, nor will be before its owner posts. Until the
  * end of the RCU section the device stays.
  */
-static int kefa_mr_may_reg(const struct kefa_mr *mr, u64 flags)
+static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 {
 	if (flags & ~FI_COMPLETION)
 		return -FI_EBADFLAGS;
 	if (!READ_ONCE(mr->dom->mrq.open))
 		return -ENODEV;
 	/* Pairs with kefa_mr_go(): it is unmapped, too. */
-	return smp_load_acquire(&mr->state) == KEFA_MR_IDLE ? 0 : -EBUSY;
+	if (smp_load_acquire(&mr->state) != KEFA_MR_IDLE)
+		return -EBUSY;
+	/* Pairs with kefa_mr_refill(). */
+	if (likely(smp_load_acquire(&mr->fr)))
+		return 0;
+	queue_work(kefa_cmd_wq, &mr->dom->mrq.revoke);
+	return -ENOMEM;
 }
 
 static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
@@ -284,19 +415,15 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 }
 
 /* Removal sees all regions with a key, or keeps them from coming to be. */
-static int kefa_mr_attach(struct kefa_mr *mr, size_t pages)
+static int kefa_mr_attach(struct kefa_mr *mr)
 {
 	struct kefa_domain *dom = mr->dom;
-	int ret = 0;
+	int ret;
 
 	kefa_dev_lock(dom->dev);
-	mr->fr = kefa_pool_get(dom, pages);
-	if (IS_ERR(mr->fr)) {
-		ret = PTR_ERR(mr->fr);
-		mr->fr = NULL;
-	} else {
+	ret = kefa_mr_refill(mr);
+	if (!ret)
 		list_add_tail(&mr->list, &dom->mrs);
-	}
 	kefa_dev_unlock(dom->dev);
 	return ret;
 }
@@ -386,7 +513,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -ENOMEM;
 	new->mr_fid.ops = &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
-	ret = kefa_mr_attach(new, attr->max_pages);
+	ret = kefa_mr_attach(new);
 	if (ret) {
 		kefa_mr_free(new);
 		return ret;
@@ -420,6 +547,10 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 	kefa_pool_empty(dom);
 	kefa_mrq_fail_all(dom);
 	list_for_each_entry(mr, &dom->mrs, list) {
+		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING) {
+			kefa_mrq_revoked(mr, mr->exposed ? EIO : ENODEV);
+			continue;
+		}
 		spin_lock_bh(&mrq->lock);
 		kefa_mr_unmap(mr);
 		if (mr->state != KEFA_MR_IDLE)

@@ -39,7 +39,7 @@ enum kefa_mr_state {
 	KEFA_MR_REGISTERING,
 	KEFA_MR_VALID,		/* peers can reach it */
 	KEFA_MR_INVALIDATING,
-	KEFA_MR_STUCK,		/* the device didn't take it back */
+	KEFA_MR_REVOKING,	/* not invalidated: it is being destroyed instead */
 	KEFA_MR_STATES,
 };
 
@@ -50,13 +50,16 @@ enum kefa_mr_state {
  * @list: in @dom->mrs; kefa_dev.lock
  * @wanting: in kefa_mrq.wanting; kefa_mrq.lock
  * @cq: where registrations complete, of fi_mr_alloc() alone
- * @fr: the device's region; NULL when peers have no access
- * @state: enum kefa_mr_state; kefa_mrq.lock, as the next five
+ * @fr: the device's region; NULL when peers have no access, or when one was destroyed
+ *	and none has taken its place; kefa_dev.lock to change
+ * @exposed: peers may still reach memory that was registered; kefa_dev.lock to change
+ * @state: enum kefa_mr_state; kefa_mrq.lock, as the next six
  * @err: positive errno of what completed last
  * @internal: what is outstanding was posted by ourselves
  * @flags: of what is outstanding
  * @context: of what is outstanding
  * @id: of its work request
+ * @status: the device's, of an invalidation that failed
  * @nsegs: entries of @sg that are mapped
  * @dir: which way
  * @access: all that can be asked for
@@ -72,12 +75,14 @@ struct kefa_mr {
 	struct list_head	wanting;
 	struct kofi_cq		*cq;
 	struct kefa_frmr	*fr;
+	bool			exposed;
 	enum kefa_mr_state	state;
 	int			err;
 	bool			internal;
 	u64			flags;
 	void			*context;
 	u64			id;
+	u32			status;
 	unsigned int		nsegs;
 	enum dma_data_direction	dir;
 	u64			access;
@@ -93,14 +98,36 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
 		  void *context);
 void kefa_mrs_remove(struct kefa_domain *dom);
+void kefa_mrs_revoke(struct work_struct *work);
 
 /* mr_map.c */
 
+/**
+ * kefa_bounced() - does the device reach a copy of memory instead of the memory?
+ * @sync: what dma_need_sync() says of the mapping
+ * @iommu: an IOMMU is between the device and memory
+ * @reached: the physical address to which the IOMMU leads the device
+ * @phys: the memory's physical address
+ *
+ * Without an IOMMU dma_need_sync() is true of bounce buffers and of memory that isn't
+ * coherent. With an IOMMU some kernels have it true of each mapping (6.1, and later
+ * ones that debug the DMA API), so the memory itself is compared: only an untrusted
+ * device has a copy there.
+ *
+ * Context: Any.
+ * Return: whether it does.
+ */
+static inline bool kefa_bounced(bool sync, bool iommu, phys_addr_t reached,
+				phys_addr_t phys)
+{
+	return sync && (!iommu || reached != phys);
+}
+
 int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
-int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr);
+int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr);
+bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);
 u64 kefa_mr_page_size(const struct kefa_mr *mr);
 size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size);
-int kefa_mr_describe(struct kefa_mr *mr);
 
 #endif /* KEFA_MR_H */

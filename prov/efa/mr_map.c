@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory of a region: gathered, mapped, and described to the device. */
+/* Memory of a region: gathered and measured. */
 #include <linux/bvec.h>
 #include <linux/dma-mapping.h>
+#include <linux/iommu.h>
 #include <linux/scatterlist.h>
 #include "mr.h"
 
@@ -93,28 +94,15 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
 	}
 }
 
-/* One buffer in one piece, which is what most are, needs no walk. */
-static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
-					       const struct fi_mr_attr *attr)
-{
-	void *buf;
-	size_t len;
-
-	if (attr->type != FI_MR_KVEC || attr->iov_count != 1)
-		return false;
-	buf = attr->mr_iov->iov_base;
-	len = attr->mr_iov->iov_len;
-	if (!len || len > KEFA_MAX_RDMA || !kefa_one_piece(buf, len))
-		return false;
-	sg_set_page(mr->sg, virt_to_page(buf), len, offset_in_page(buf));
-	sg_mark_end(mr->sg);
-	mr->len = len;
-	mr->nents = 1;
-	return true;
-}
-
-static noinline int kefa_mr_gather(struct kefa_mr *mr,
-				   const struct fi_mr_attr *attr)
+/**
+ * kefa_mr_gather() - list the memory of a region
+ * @mr: the region, idle; takes the list
+ * @attr: names the memory
+ *
+ * Context: Any. The region is the caller's alone.
+ * Return: 0, -EINVAL, or -EMSGSIZE when the region has no room for the list.
+ */
+int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
 	int ret;
 
@@ -166,81 +154,43 @@ size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size)
 	return bytes >> __ffs64(size);
 }
 
-/* A peer would write to a bounce buffer at any time, and nobody copy it. */
-static __always_inline bool kefa_mr_bounces(const struct kefa_mr *mr)
+static bool kefa_page_bounces(struct device *dma, dma_addr_t addr,
+			      phys_addr_t phys)
 {
-	const struct scatterlist *sg = mr->sg, *end = sg + mr->nsegs;
-	struct device *dma = mr->dom->dev->dma;
+	struct iommu_domain *iommu;
 
-	for (; sg < end; sg++)
-		if (dma_need_sync(dma, sg_dma_address(sg)))
-			return true;
-	return false;
+	if (likely(!dma_need_sync(dma, addr)))
+		return false;
+	iommu = iommu_get_domain_for_dev(dma);
+	return kefa_bounced(true, iommu,
+			    iommu ? iommu_iova_to_phys(iommu, addr) : 0, phys);
 }
 
 /**
- * kefa_mr_map() - have the device reach the memory of a region
- * @mr: the region, idle
- * @attr: the memory, and what peers may do with it
- *
- * Context: Process or softirq context. The region is the caller's alone.
- * Return: 0, -EINVAL, -EMSGSIZE, -EAGAIN when there is no DMA space for now,
- * -EOPNOTSUPP for memory that the device reaches only through bounce buffers.
- */
-int kefa_mr_map(struct kefa_mr *mr, const struct fi_mr_attr *attr)
-{
-	struct kefa_mrq *mrq = &mr->dom->mrq;
-	int ret;
-
-	mr->dir = attr->access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL :
-						   DMA_TO_DEVICE;
-	ret = likely(kefa_mr_gather_one(mr, attr)) ? 0 : kefa_mr_gather(mr, attr);
-	if (unlikely(ret))
-		goto err;
-	mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
-	if (unlikely(!mr->nsegs)) {
-		kefa_mrq_count(mrq, &mrq->stats.map_failed);
-		ret = -EAGAIN;
-		goto err;
-	}
-	if (unlikely(kefa_mr_bounces(mr))) {
-		kefa_mrq_count(mrq, &mrq->stats.bounced);
-		ret = -EOPNOTSUPP;
-		goto err;
-	}
-	return 0;
-
-err:
-	kefa_mr_unmap(mr);
-	return ret;
-}
-
-/**
- * kefa_mr_describe() - tell the device's region of the memory
+ * kefa_mr_bounces() - does the device reach a region only through bounce buffers?
  * @mr: the region, mapped
  *
- * Context: Process or softirq context. The region is the caller's alone.
- * Return: 0, -EMSGSIZE when the region of the device is too small, or the
- * device's error.
+ * A peer would write to such a buffer at any time, and nobody copy it. An IOMMU may
+ * map several pieces of memory to one of the device's.
+ *
+ * Context: Any. The region is the caller's alone.
+ * Return: whether it does, of any piece.
  */
-int kefa_mr_describe(struct kefa_mr *mr)
+bool kefa_mr_bounces(const struct kefa_mr *mr)
 {
-	struct ib_mr *ibmr = mr->fr->mr;
-	u64 size = PAGE_SIZE;
-	size_t pages;
-	int n;
+	struct scatterlist *sg = mr->sg, *end = sg + mr->nents, *seg = sg;
+	struct device *dma = mr->dom->dev->dma;
+	size_t done = 0;
 
-	if (mr->nsegs == 1 && mr->len <= PAGE_SIZE) {
-		pages = PFN_UP(offset_in_page(sg_dma_address(mr->sg)) + mr->len);
-	} else {
-		size = kefa_mr_page_size(mr);
-		pages = kefa_mr_pages(mr, size);
+	for (; sg < end; sg++) {
+		if (kefa_page_bounces(dma, sg_dma_address(seg) + done,
+				      sg_phys(sg)))
+			return true;
+		done += sg->length;
+		if (done >= sg_dma_len(seg)) {
+			done = 0;
+			seg++;
+		}
 	}
-	if (unlikely(pages > mr->fr->pages))
-		return -EMSGSIZE;
-	n = kefa_hw_mr_map(ibmr, mr->sg, mr->nsegs, size);
-	if (unlikely(n != mr->nsegs))
-		return n < 0 ? n : -EINVAL;
-	ibmr->iova &= size - 1;
-	return 0;
+	return false;
 }

@@ -19,12 +19,12 @@ static void kefa_mrq_event(void *arg)
 static const u8 kefa_mr_from[KEFA_MR_STATES] = {
 	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
 				  BIT(KEFA_MR_INVALIDATING) |
-				  BIT(KEFA_MR_VALID) | BIT(KEFA_MR_STUCK),
+				  BIT(KEFA_MR_VALID) | BIT(KEFA_MR_REVOKING),
 	[KEFA_MR_REGISTERING]	= BIT(KEFA_MR_IDLE),
 	[KEFA_MR_VALID]		= BIT(KEFA_MR_REGISTERING) |
 				  BIT(KEFA_MR_INVALIDATING),
 	[KEFA_MR_INVALIDATING]	= BIT(KEFA_MR_VALID),
-	[KEFA_MR_STUCK]		= BIT(KEFA_MR_INVALIDATING) |
+	[KEFA_MR_REVOKING]	= BIT(KEFA_MR_INVALIDATING) |
 				  BIT(KEFA_MR_VALID),
 };
 
@@ -39,7 +39,7 @@ void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state)
 {
 	lockdep_assert_held(&mr->dom->mrq.lock);
 	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
-	if (state == KEFA_MR_IDLE || state == KEFA_MR_STUCK)
+	if (state == KEFA_MR_IDLE || state == KEFA_MR_REVOKING)
 		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
 	/* Pairs with kefa_mr_may_reg(). */
 	smp_store_release(&mr->state, state);
@@ -113,9 +113,22 @@ static void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
 }
 
 /*
- * ENODEV says that there is no device any more, which is as good as an
- * invalidation.
+ * The device may still let peers reach the memory, or not: only a command that destroys
+ * the region makes sure. What was asked for completes after that.
  */
+static void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_mr *mr,
+				    u32 status)
+{
+	lockdep_assert_held(&mrq->lock);
+	trace_kefa_mr(mr, status);
+	mrq->stats.errors++;
+	mrq->stats.revoked++;
+	mr->status = status;
+	kefa_mr_go(mr, KEFA_MR_REVOKING);
+	queue_work(kefa_cmd_wq, &mrq->revoke);
+}
+
+/* The device has no part in it any more. */
 static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 				    int err, u32 prov_errno)
 {
@@ -125,18 +138,13 @@ static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 		.prov_errno	= prov_errno,
 		.src_addr	= FI_ADDR_NOTAVAIL,
 	};
-	bool reg = mr->state == KEFA_MR_REGISTERING;
 
 	lockdep_assert_held(&mrq->lock);
 	trace_kefa_mr(mr, prov_errno);
 	mr->err = err;
 	mrq->stats.errors++;
-	if (!reg && err != ENODEV) {
-		kefa_mr_go(mr, KEFA_MR_STUCK);
-	} else {
-		kefa_mr_unmap(mr);
-		kefa_mr_go(mr, KEFA_MR_IDLE);
-	}
+	kefa_mr_unmap(mr);
+	kefa_mr_go(mr, KEFA_MR_IDLE);
 	if (mr->internal)
 		return;
 	kofi_cq_write_err(mr->cq, &error);
@@ -146,16 +154,37 @@ static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
 {
 	struct kefa_mr *mr = kefa_mrq_take(mrq, ibwc->wr_id);
-	u32 status;
+	u32 status = kefa_wc(ibwc).status;
 
-	if (unlikely(!mr)) {
+	if (unlikely(!mr))
 		mrq->stats.stale++;
-	} else if (unlikely(kefa_wc_failed(ibwc))) {
-		status = kefa_wc(ibwc).status;
-		kefa_mr_failed(mrq, mr, kefa_status_errno(status), status);
-	} else {
+	else if (likely(!kefa_wc_failed(ibwc)))
 		kefa_mr_done(mrq, mr);
-	}
+	else if (mr->state == KEFA_MR_REGISTERING)
+		kefa_mr_failed(mrq, mr, kefa_status_errno(status), status);
+	else
+		kefa_mr_not_invalidated(mrq, mr, status);
+}
+
+/**
+ * kefa_mrq_revoked() - a region was destroyed, as it wasn't invalidated
+ * @mr: the region, being revoked
+ * @err: positive errno for the invalidation, or 0
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_mrq_revoked(struct kefa_mr *mr, int err)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+
+	spin_lock_bh(&mrq->lock);
+	if (err)
+		kefa_mr_failed(mrq, mr, err, mr->status);
+	else
+		kefa_mr_done(mrq, mr);
+	kefa_mrq_notify(mrq);
+	spin_unlock_bh(&mrq->lock);
+	wake_up_all(&mrq->room);
 }
 
 /* There is room, or DMA space: have all try again that were refused. */
@@ -354,8 +383,10 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
  * kefa_mrq_inval() - take a region's registration back
  * @mr: the region, valid
  *
+ * If the device can't be asked the region is destroyed instead, later.
+ *
  * Context: Process or softirq context, under kefa_mrq.lock.
- * Return: 0, -EAGAIN when the queue is full, -ENODEV, or the device's error.
+ * Return: 0, -EAGAIN when the queue is full, -ENODEV.
  */
 int kefa_mrq_inval(struct kefa_mr *mr)
 {
@@ -366,11 +397,11 @@ int kefa_mrq_inval(struct kefa_mr *mr)
 	if (unlikely(ret))
 		return ret;
 	kefa_wr_inv(&mrq->wr, mr->id, mr->fr->mr->rkey);
-	ret = kefa_mrq_post(mrq, mr);
-	if (unlikely(ret))
-		return ret;
 	mrq->stats.invals++;
-	kefa_mr_go(mr, KEFA_MR_INVALIDATING);
+	if (unlikely(kefa_mrq_post(mrq, mr)))
+		kefa_mr_not_invalidated(mrq, mr, 0);
+	else
+		kefa_mr_go(mr, KEFA_MR_INVALIDATING);
 	return 0;
 }
 
@@ -406,6 +437,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	kefa_wr_init(&mrq->wr, dom->pd);
 	kofi_work_init(&mrq->work, kefa_mrq_work);
 	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
+	INIT_WORK(&mrq->revoke, kefa_mrs_revoke);
 	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);
 	INIT_LIST_HEAD(&mrq->wanting);
 	ret = kefa_create_qp(&dom->refused, &mrq->hq, &attr);
@@ -455,13 +487,16 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 void kefa_mrq_fail_all(struct kefa_domain *dom)
 {
 	struct kefa_mrq *mrq = &dom->mrq;
+	struct kefa_mr *mr;
 	u32 slot;
 
 	spin_lock_bh(&mrq->lock);
-	for (slot = 0; slot < KEFA_MR_DEPTH; slot++)
-		if (mrq->busy[slot])
-			kefa_mr_failed(mrq, kefa_mrq_take(mrq, mrq->busy[slot]->id),
-				       ENODEV, 0);
+	for (slot = 0; slot < KEFA_MR_DEPTH; slot++) {
+		if (!mrq->busy[slot])
+			continue;
+		mr = kefa_mrq_take(mrq, mrq->busy[slot]->id);
+		kefa_mr_failed(mrq, mr, mr->exposed ? EIO : ENODEV, 0);
+	}
 	kefa_mrq_notify(mrq);
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);

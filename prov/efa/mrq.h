@@ -38,6 +38,7 @@ enum {
  * @untold: a completion queue that was written to, and whose reader wasn't told
  * @room: who waits for a slot, or for a region
  * @work: polls
+ * @revoke: destroys regions that weren't invalidated, and makes others
  * @map_retry: has those who found no DMA space told after a while
  * @watch: looks whether anything completes; the next two are its own
  * @done: what had completed when it looked last
@@ -59,6 +60,7 @@ struct kefa_mrq {
 	struct kofi_cq		*untold;
 	wait_queue_head_t	room;
 	struct kofi_work	work;
+	struct work_struct	revoke;
 	struct delayed_work	map_retry;
 	struct delayed_work	watch;
 	u32			done;
@@ -66,6 +68,7 @@ struct kefa_mrq {
 	struct kefa_mr_stats {
 		u64	regs;
 		u64	invals;
+		u64	revoked;
 		u64	again;
 		u64	map_failed;
 		u64	bounced;
@@ -81,6 +84,7 @@ void kefa_mrq_fail_all(struct kefa_domain *dom);
 void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state);
 int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
+void kefa_mrq_revoked(struct kefa_mr *mr, int err);
 int kefa_mrq_room(struct kefa_mrq *mrq);
 void kefa_mrq_again(struct kefa_mr *mr, bool dma);
 

@@ -279,7 +279,7 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 		kefa_ep_report(ep);
 		done += n;
 	} while (n == KEFA_POLL_BATCH && done < budget);
-	if (done)
+	if (unlikely(ep->tx.wanted | ep->rx.wanted) && done)
 		kefa_ep_freed(ep);
 	return done;
 }
@@ -336,9 +336,10 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
 		notify = sides[i]->notify;
 		room = sides[i]->room;
 		sides[i]->notify = false;
-		sides[i]->room = false;
-		if (room)
+		if (unlikely(room)) {
+			sides[i]->room = false;
 			sides[i]->wanted = false;
+		}
 		spin_unlock_bh(&ep->lock);
 		if (unlikely(room))
 			kefa_side_tell_room(ep, sides[i]);

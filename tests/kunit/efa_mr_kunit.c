@@ -135,6 +135,54 @@ static void mr_unable(struct kunit *test)
 			-EOPNOTSUPP);
 }
 
+/* What the kernel says of a mapping, and what that means. */
+static void mr_bounced(struct kunit *test)
+{
+	static const struct {
+		const char *what;
+		bool sync;
+		bool iommu;
+		phys_addr_t reached;
+		bool bounced;
+	} cases[] = {
+		{ "direct", false, false, 0, false },
+		{ "direct, swiotlb=force", true, false, 0, true },
+		{ "IOMMU, 6.12", false, true, SZ_1M, false },
+		{ "IOMMU, 6.1", true, true, SZ_1M, false },
+		{ "IOMMU, untrusted device, bounced", true, true, SZ_2M, true },
+		{ "IOMMU, untrusted device, whole pages", true, true, SZ_1M, false },
+		{ "IOMMU passed through, swiotlb=force", true, true, SZ_2M, true },
+		{ "IOMMU that maps nothing there", true, true, 0, true },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ_MSG(test, kefa_bounced(cases[i].sync,
+						       cases[i].iommu,
+						       cases[i].reached, SZ_1M),
+				    cases[i].bounced, "%s", cases[i].what);
+}
+
+/* Behind an IOMMU, where dma_need_sync() tells nothing. */
+static void mr_iommu(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kvec iov[2] = {
+		{ scene->buf + 100, PAGE_SIZE - 100 },
+		{ scene->buf + 3 * PAGE_SIZE, PAGE_SIZE },
+	};
+	struct fid_mr *mr;
+
+	scene->fake->iommu = true;
+	KUNIT_ASSERT_EQ(test, reg_len(scene, 100, &mr), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_regv(scene->domain, iov, 2, REMOTE, 0, 0, 0,
+					 &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	scene->fake->bounce = true;
+	KUNIT_EXPECT_EQ(test, reg_len(scene, 100, &mr), -EOPNOTSUPP);
+}
+
 /* The few large pages that fit, and the base address below their size. */
 static void mr_page_sizes(struct kunit *test)
 {
@@ -436,21 +484,7 @@ static void post_fails(struct kunit *test)
 	fake->status = 0;
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
 	efa_expect_done(test, scene, 1);
-	/* An invalidation that wasn't posted can be tried again. */
-	efake_fail(fake, EFAKE_POST_SEND, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), -EIO);
-	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_VALID);
-	fake->status = 2;
-	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), 0);
-	efa_expect_error(test, scene, 2, EIO, 2);
-	/* One that failed leaves nothing but to close. */
-	fake->status = 0;
-	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_STUCK);
-	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
-	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 3, 0), -EBUSY);
-	KUNIT_EXPECT_EQ(test, post_inval(mr, 3, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
-	KUNIT_EXPECT_EQ(test, fake->mrs, 0);
 }
 
 /* The ULP is told when another try is worth it, also of what no completion brings. */
@@ -700,6 +734,8 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(mr_registered),
 	KUNIT_CASE(mr_local),
 	KUNIT_CASE(mr_unable),
+	KUNIT_CASE(mr_bounced),
+	KUNIT_CASE(mr_iommu),
 	KUNIT_CASE(mr_page_sizes),
 	KUNIT_CASE(mr_gaps),
 	KUNIT_CASE(mr_types),

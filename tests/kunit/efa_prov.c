@@ -7,6 +7,7 @@
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
 #include <linux/dma-mapping.h>
+#include <linux/iommu.h>
 #include <linux/pci.h>
 #include <rdma/ib_verbs.h>
 #include "efake.h"
@@ -17,6 +18,8 @@
 #undef dma_unmap_single
 #undef dma_map_sg
 #undef dma_unmap_sg
+#undef iommu_get_domain_for_dev
+#undef iommu_iova_to_phys
 #undef dev_is_pci
 #undef MODULE_ALIAS_KOFI_PROVIDER
 
@@ -30,6 +33,8 @@
 #define dma_sync_single_for_cpu		efake_dma_sync
 #define dma_sync_single_for_device	efake_dma_sync
 #define dma_need_sync		efake_dma_bounces
+#define iommu_get_domain_for_dev	efake_dma_domain
+#define iommu_iova_to_phys	efake_dma_phys
 #define dev_is_pci		efake_dma_is_pci
 #define pci_clear_master(pdev)	efake_dma_clear_master(&(pdev)->dev)
 /* fi_getinfo() loads the real one by its alias. */

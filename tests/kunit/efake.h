@@ -14,6 +14,7 @@
 
 #include <kunit/test.h>
 #include <linux/device.h>
+#include <linux/iommu.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include "../../prov/efa/ah.h"
@@ -181,6 +182,8 @@ struct efake_fail {
  * @pci: it has a bus that it masters
  * @master: it masters that bus
  * @bounce: memory is only reached through bounce buffers
+ * @iommu: memory is reached through @domain
+ * @domain: an IOMMU's, of a kernel that would have all mappings synced
  * @missed: times that arming a queue tells of something to poll, there or not
  * @qps: queue pairs
  * @broken: those that weren't destroyed when they should have been, yet
@@ -217,6 +220,8 @@ struct efake {
 	bool				pci;
 	bool				master;
 	bool				bounce;
+	bool				iommu;
+	struct iommu_domain		domain;
 	unsigned int			missed;
 	struct list_head		qps;
 	struct list_head		broken;
@@ -288,6 +293,8 @@ void efake_dma_unmap_sg(struct device *dma, struct scatterlist *sgl, int n,
 void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
 		    enum dma_data_direction dir);
 bool efake_dma_bounces(struct device *dma, dma_addr_t addr);
+struct iommu_domain *efake_dma_domain(struct device *dma);
+phys_addr_t efake_dma_phys(struct iommu_domain *domain, dma_addr_t addr);
 bool efake_dma_is_pci(struct device *parent);
 void efake_dma_clear_master(struct device *parent);
 

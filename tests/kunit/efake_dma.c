@@ -184,7 +184,19 @@ void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
 
 bool efake_dma_bounces(struct device *dma, dma_addr_t addr)
 {
-	return efake_of(dma)->bounce;
+	return efake_of(dma)->bounce || efake_of(dma)->iommu;
+}
+
+struct iommu_domain *efake_dma_domain(struct device *dma)
+{
+	return efake_of(dma)->iommu ? &efake_of(dma)->domain : NULL;
+}
+
+phys_addr_t efake_dma_phys(struct iommu_domain *domain, dma_addr_t addr)
+{
+	struct efake *fake = container_of(domain, struct efake, domain);
+
+	return addr - EFAKE_DMA_OFFSET + (fake->bounce ? SZ_1M : 0);
 }
 
 bool efake_dma_is_pci(struct device *parent)

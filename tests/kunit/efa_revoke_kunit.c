@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions of the EFA provider that the device doesn't invalidate: they are destroyed
+ * instead, and what their users are told is true.
+ */
+#include <linux/mm.h>
+#include "crew.h"
+#include "efa_scene.h"
+
+#define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/**
+ * struct revoked - a valid region of a page
+ * @scene: what it belongs to
+ * @page: the memory
+ * @mr: the region
+ * @key: its key
+ */
+struct revoked {
+	struct efa_scene	*scene;
+	struct page		*page;
+	struct fid_mr		*mr;
+	u32			key;
+};
+
+static int post_reg(struct revoked *r, long ctx)
+{
+	const struct kvec iov = { page_address(r->page), PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1,
+		.access = REMOTE, .context = (void *)ctx,
+	};
+
+	return fi_mr_post_reg(r->mr, &attr, FI_COMPLETION);
+}
+
+static int post_inval(struct revoked *r, long ctx)
+{
+	return fi_mr_post_inval(r->mr, FI_COMPLETION, (void *)ctx);
+}
+
+static struct revoked *revoked_make(struct kunit *test)
+{
+	struct revoked *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct fi_mr_alloc_attr attr = { .max_pages = 2, .access = REMOTE };
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->scene = efa_scene_new(test, NULL);
+	r->page = alloc_page(GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, r->page);
+	attr.cq = r->scene->cq;
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(r->scene->domain, &attr, &r->mr, NULL),
+			0);
+	KUNIT_ASSERT_EQ(test, post_reg(r, 1), 0);
+	efa_expect_done(test, r->scene, 1);
+	r->key = fi_mr_key(r->mr);
+	return r;
+}
+
+/* It is used again, and peers that have the former key don't reach it. */
+static void expect_usable(struct kunit *test, struct revoked *r)
+{
+	struct efa_scene *scene = r->scene;
+
+	KUNIT_EXPECT_EQ(test, fi_mr_key(r->mr), FI_KEY_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), 0);
+	efa_expect_done(test, scene, 3);
+	KUNIT_EXPECT_NE(test, fi_mr_key(r->mr), r->key);
+	KUNIT_EXPECT_FALSE(test, efake_valid(scene->fake, r->key));
+	KUNIT_EXPECT_TRUE(test, efake_valid(scene->fake, fi_mr_key(r->mr)));
+	KUNIT_EXPECT_EQ(test, post_inval(r, 4), 0);
+	efa_expect_done(test, scene, 4);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			efa_cq(scene)->attr.size);
+}
+
+static void close_all(struct kunit *test, struct revoked *r)
+{
+	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, page_ref_count(r->page), 1);
+	put_page(r->page);
+}
+
+/* Invalidation posted, and answered with a status. */
+static void answer(struct kunit *test, struct revoked *r, u32 status)
+{
+	r->scene->fake->status = status;
+	KUNIT_EXPECT_EQ(test, post_inval(r, 2), 0);
+	r->scene->fake->status = 0;
+	efake_settle_all();
+}
+
+static void not_taken_back(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+
+	answer(test, r, 2);
+	efa_expect_done(test, r->scene, 2);
+	KUNIT_EXPECT_EQ(test, efa_dom(r->scene)->mrq.stats.revoked, 1);
+	KUNIT_EXPECT_EQ(test, r->scene->fake->mrs, 1);
+	expect_usable(test, r);
+	close_all(test, r);
+}
+
+static void not_posted(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+
+	efake_fail(r->scene->fake, EFAKE_POST_SEND, 1, -EINVAL);
+	KUNIT_EXPECT_EQ(test, post_inval(r, 2), 0);
+	efake_settle_all();
+	efa_expect_done(test, r->scene, 2);
+	expect_usable(test, r);
+	close_all(test, r);
+}
+
+/* Nothing completes before the region was destroyed. */
+static void in_between(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+	struct kefa_dev *dev = r->scene->fake->dev;
+
+	kefa_dev_lock(dev);
+	r->scene->fake->status = 2;
+	KUNIT_EXPECT_EQ(test, post_inval(r, 2), 0);
+	efa_expect_nothing(test, r->scene);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(r->mr), FI_KEY_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -EBUSY);
+	KUNIT_EXPECT_EQ(test, post_inval(r, 3), -EINVAL);
+	r->scene->fake->status = 0;
+	kefa_dev_unlock(dev);
+	efake_settle_all();
+	efa_expect_done(test, r->scene, 2);
+	close_all(test, r);
+}
+
+/* The memory stays the device's, and the user is told. */
+static void refused(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+	struct efake *fake = r->scene->fake;
+
+	fake->pci = true;
+	fake->refusal = -EINVAL;
+	fake->refuse = BIT(EFAKE_MR_DESTROY);
+	answer(test, r, 2);
+	efa_expect_error(test, r->scene, 2, EIO, 2);
+	KUNIT_EXPECT_TRUE(test, fake->master);
+	KUNIT_EXPECT_EQ(test, page_ref_count(r->page), 2);
+	KUNIT_EXPECT_EQ(test, efake_haunt(fake), 1);
+	fake->refuse = 0;
+	expect_usable(test, r);
+	/* Its owner's, and the one that keeps it. */
+	put_page(r->page);
+	close_all(test, r);
+}
+
+static void dead(struct kunit *test, bool pci)
+{
+	struct revoked *r = revoked_make(test);
+	struct efake *fake = r->scene->fake;
+
+	fake->pci = pci;
+	fake->refusal = -ETIME;
+	fake->refuse = EFAKE_REFUSE_ALL;
+	answer(test, r, 2);
+	efa_expect_error(test, r->scene, 2, pci ? ENODEV : EIO, 2);
+	KUNIT_EXPECT_EQ(test, fake->master, !pci);
+	KUNIT_EXPECT_EQ(test, page_ref_count(r->page), pci ? 1 : 2);
+	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), 0);
+	if (!pci)
+		put_page(r->page);
+	put_page(r->page);
+}
+
+static void dead_pci(struct kunit *test)
+{
+	dead(test, true);
+}
+
+static void dead_otherwise(struct kunit *test)
+{
+	dead(test, false);
+}
+
+/* What is outstanding when the device goes, and wouldn't let go of it. */
+static void refused_at_removal(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+
+	r->scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, post_inval(r, 2), 0);
+	r->scene->fake->refusal = -ETIME;
+	r->scene->fake->refuse = EFAKE_REFUSE_ALL;
+	efake_remove(r->scene->fake);
+	efa_expect_error(test, r->scene, 2, EIO, 0);
+	KUNIT_EXPECT_EQ(test, page_ref_count(r->page), 2);
+	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), 0);
+	put_page(r->page);
+	put_page(r->page);
+}
+
+static void no_other_region(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+	struct efake *fake = r->scene->fake;
+
+	fake->max_mrs = 0;
+	answer(test, r, 2);
+	efa_expect_done(test, r->scene, 2);
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, post_inval(r, 3), -EINVAL);
+	efake_settle_all();
+	fake->max_mrs = 1;
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -ENOMEM);
+	efake_settle_all();
+	expect_usable(test, r);
+	close_all(test, r);
+}
+
+static void no_other_region_at_close(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+
+	r->scene->fake->max_mrs = 0;
+	answer(test, r, 2);
+	efa_expect_done(test, r->scene, 2);
+	close_all(test, r);
+}
+
+static void remove_device(struct kofi_thread *thread)
+{
+	efake_remove(thread->arg);
+}
+
+/* Whoever comes first ends it, once. */
+static void removed_meanwhile(struct kunit *test)
+{
+	struct revoked *r = revoked_make(test);
+	struct efake *fake = r->scene->fake;
+	struct kefa_dev *dev = fake->dev;
+	struct kofi_thread thread;
+	struct efa_comp comp;
+
+	kefa_dev_lock(dev);
+	fake->status = 2;
+	KUNIT_EXPECT_EQ(test, post_inval(r, 2), 0);
+	efa_expect_nothing(test, r->scene);
+	kofi_thread_start(test, &thread, remove_device, fake);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 20));
+	kefa_dev_unlock(dev);
+	kofi_thread_join(test, &thread);
+	flush_workqueue(kefa_cmd_wq);
+	comp = efa_read(r->scene);
+	if (comp.ret == 1) {
+		KUNIT_EXPECT_EQ(test, (long)comp.entry.op_context, 2);
+	} else {
+		KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+		KUNIT_EXPECT_EQ(test, (long)comp.error.op_context, 2);
+		KUNIT_EXPECT_EQ(test, comp.error.err, ENODEV);
+	}
+	efa_expect_nothing(test, r->scene);
+	close_all(test, r);
+}
+
+static struct kunit_case revoke_cases[] = {
+	KUNIT_CASE(not_taken_back),
+	KUNIT_CASE(not_posted),
+	KUNIT_CASE(in_between),
+	KUNIT_CASE(refused),
+	KUNIT_CASE(dead_pci),
+	KUNIT_CASE(dead_otherwise),
+	KUNIT_CASE(refused_at_removal),
+	KUNIT_CASE(no_other_region),
+	KUNIT_CASE(no_other_region_at_close),
+	KUNIT_CASE(removed_meanwhile),
+	{}
+};
+
+static struct kunit_suite revoke_suite = {
+	.name = "kefa_revoke",
+	.test_cases = revoke_cases,
+};
+
+kunit_test_suite(revoke_suite);
