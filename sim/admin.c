@@ -79,14 +79,6 @@ static bool table_full(struct efasim_dev *dev, u32 have, u32 limit,
 	return true;
 }
 
-/* A command that needs nothing of the engine but an admin queue that lives. */
-int efasim_adm_nop(struct efasim_dev *dev)
-{
-	int err = admin_begin(dev);
-
-	return err ?: admin_end(dev, 0);
-}
-
 int efasim_adm_alloc_pd(struct efasim_dev *dev, u32 *pdn)
 {
 	int err = admin_begin(dev);
@@ -106,9 +98,109 @@ void efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn)
 	admin_end(dev, 0);
 }
 
+static void free_cq(struct efasim_cq *cq)
+{
+	kvfree(cq->serials);
+	kfree(cq);
+}
+
+static struct efasim_cq *alloc_cq(struct efasim_dev *dev,
+				  const struct efasim_cq_params *params)
+{
+	struct efasim_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL);
+
+	if (!cq)
+		return NULL;
+	cq->dev = dev;
+	cq->addr = params->addr;
+	cq->depth = params->depth;
+	cq->entry_size = params->entry_size;
+	cq->ctx = params->ctx;
+	cq->serials = kvcalloc(EFASIM_SUBS * cq->depth, sizeof(*cq->serials),
+			       GFP_KERNEL);
+	if (!cq->serials) {
+		kfree(cq);
+		return NULL;
+	}
+	return cq;
+}
+
+static int add_cq(struct efasim_dev *dev, struct efasim_cq *cq)
+{
+	int err;
+
+	if (dev->num_cq >= dev->limits.max_cq)
+		return -ENOMEM;
+	err = xa_alloc(&dev->cqs, &cq->index, cq, xa_limit_31b, GFP_KERNEL);
+	if (!err)
+		dev->num_cq++;
+	return err;
+}
+
+/**
+ * efasim_adm_create_cq() - create a completion queue
+ * @dev: the device
+ * @params: what it shall be; the host's memory must be zeroed
+ *
+ * Context: Process context, may sleep.
+ * Return: the queue, or an ERR_PTR().
+ */
+struct efasim_cq *efasim_adm_create_cq(struct efasim_dev *dev,
+				       const struct efasim_cq_params *params)
+{
+	struct efasim_cq *cq;
+	int err;
+
+	if (!is_power_of_2(params->depth) ||
+	    params->depth > dev->limits.max_cq_depth ||
+	    (params->entry_size != sizeof(struct efasim_rx_cdesc) &&
+	     params->entry_size != sizeof(struct efasim_rx_cdesc_ex)))
+		return ERR_PTR(-EINVAL);
+	cq = alloc_cq(dev, params);
+	if (!cq)
+		return ERR_PTR(-ENOMEM);
+	err = admin_begin(dev);
+	if (!err)
+		err = admin_end(dev, add_cq(dev, cq));
+	if (err) {
+		free_cq(cq);
+		return ERR_PTR(err);
+	}
+	return cq;
+}
+
+static void erase_cq(struct efasim_dev *dev, struct efasim_cq *cq)
+{
+	xa_erase(&dev->cqs, cq->index);
+	dev->num_cq--;
+	free_cq(cq);
+}
+
+int efasim_adm_destroy_cq(struct efasim_cq *cq)
+{
+	struct efasim_dev *dev = cq->dev;
+	int err = admin_begin(dev);
+
+	if (err)
+		return err;
+	if (cq->users)
+		return admin_end(dev, -EINVAL);
+	erase_cq(dev, cq);
+	return admin_end(dev, 0);
+}
+
+/* The front end lets go of a queue, which the device may yet write to. */
+void efasim_cq_forget(struct efasim_cq *cq)
+{
+	struct efasim_dev *dev = cq->dev;
+
+	mutex_lock(&dev->lock);
+	cq->ctx = NULL;
+	mutex_unlock(&dev->lock);
+}
+
 static void free_qp(struct efasim_qp *qp)
 {
-	kvfree(qp->rq);
 	kvfree(qp->ops);
 	kvfree(qp->sq);
 	kfree(qp);
@@ -122,44 +214,71 @@ static struct efasim_qp *alloc_qp(const struct efasim_qp_params *params)
 	if (!qp)
 		return NULL;
 	INIT_LIST_HEAD(&qp->db);
+	INIT_LIST_HEAD(&qp->idle);
+	qp->rq_addr = params->rq_addr;
 	qp->sq_depth = roundup_pow_of_two(max(params->sq_depth, 1U));
 	qp->rq_depth = roundup_pow_of_two(max(params->rq_depth, 1U));
 	qp->sq = kvcalloc(qp->sq_depth, sizeof(*qp->sq), GFP_KERNEL);
 	qp->ops = kvcalloc(qp->sq_depth, sizeof(*qp->ops), GFP_KERNEL);
-	qp->rq = kvcalloc(qp->rq_depth, sizeof(*qp->rq), GFP_KERNEL);
-	if (!qp->sq || !qp->ops || !qp->rq) {
+	if (!qp->sq || !qp->ops) {
 		free_qp(qp);
 		return NULL;
 	}
 	for (i = 0; i < qp->sq_depth; i++) {
 		qp->ops[i].qp = qp;
-		INIT_LIST_HEAD(&qp->ops[i].link);
+		list_add_tail(&qp->ops[i].link, &qp->idle);
 		INIT_LIST_HEAD(&qp->ops[i].tx);
 		timerqueue_init(&qp->ops[i].timer.node);
 	}
 	return qp;
 }
 
+/* The low bits of a number are the queue pair's index; it has 16 in all. */
+static u32 qp_index_bits(const struct efasim_dev *dev)
+{
+	return order_base_2(dev->limits.max_qp);
+}
+
+/* The queue pair with that number, or NULL. */
+struct efasim_qp *efasim_dev_find_qp(struct efasim_dev *dev, u32 qpn)
+{
+	struct efasim_qp *qp;
+
+	qp = xa_load(&dev->qps, qpn & (BIT(qp_index_bits(dev)) - 1));
+	return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+/* Never 0, so that no number is. */
+static u32 next_generation(const struct efasim_dev *dev)
+{
+	return dev->qpn_generation % (BIT(16 - qp_index_bits(dev)) - 1) + 1;
+}
+
 /*
- * Numbers go round, so that a stale one is seldom anybody's; a fault hands the
- * lowest free one out again at once.
+ * Indices go round, and then the bits above them change, so that a stale number is
+ * seldom anybody's; a fault hands the lowest free one out again at once.
  */
 static int assign_qpn(struct efasim_dev *dev, struct efasim_qp *qp)
 {
-	struct xa_limit limit = XA_LIMIT(1, dev->limits.max_qp);
+	struct xa_limit limit = XA_LIMIT(0, dev->limits.max_qp - 1);
+	u32 index;
 	int err;
 
 	if (table_full(dev, dev->num_qp, dev->limits.max_qp, EFASIM_F_qp_limit))
 		return -ENOMEM;
 	if (READ_ONCE(dev->fault[EFASIM_F_qpn_reuse])) {
-		err = xa_alloc(&dev->qps, &qp->qpn, qp, limit, GFP_KERNEL);
+		err = xa_alloc(&dev->qps, &index, qp, limit, GFP_KERNEL);
 		if (!err)
 			atomic64_inc(&dev->injected[EFASIM_F_qpn_reuse]);
 	} else {
-		err = xa_alloc_cyclic(&dev->qps, &qp->qpn, qp, limit,
-				      &dev->next_qpn, GFP_KERNEL);
+		err = xa_alloc_cyclic(&dev->qps, &index, qp, limit,
+				      &dev->next_qp, GFP_KERNEL);
 	}
-	return err < 0 ? err : 0;
+	if (err < 0)
+		return err;
+	dev->qpn_generation += err;
+	qp->qpn = next_generation(dev) << qp_index_bits(dev) | index;
+	return 0;
 }
 
 /**
@@ -191,6 +310,8 @@ struct efasim_qp *efasim_adm_create_qp(struct efasim_dev *dev,
 	err = assign_qpn(dev, qp);
 	if (!err) {
 		qp->serial = ++dev->serial;
+		qp->send_cq->users++;
+		qp->recv_cq->users++;
 		dev->num_qp++;
 	}
 	err = admin_end(dev, err);
@@ -210,14 +331,24 @@ static void stop_qp(struct efasim_qp *qp)
 	u32 i;
 
 	lockdep_assert_held(&dev->lock);
-	spin_lock_irq(&dev->db_lock);
-	list_del_init(&qp->db);
-	spin_unlock_irq(&dev->db_lock);
 	for (i = 0; i < qp->sq_depth; i++)
 		if (qp->ops[i].active)
 			efasim_dev_drop_op(&qp->ops[i]);
+	spin_lock_irq(&dev->db_lock);
+	list_del_init(&qp->db);
+	spin_unlock_irq(&dev->db_lock);
 	qp->sq_cons = READ_ONCE(qp->sq_prod);
 	qp->rq_cons = READ_ONCE(qp->rq_prod);
+}
+
+/* The host begins with the rings' first entries again, too. */
+static void reset_qp(struct efasim_qp *qp)
+{
+	stop_qp(qp);
+	WRITE_ONCE(qp->sq_prod, 0);
+	WRITE_ONCE(qp->rq_prod, 0);
+	qp->sq_cons = 0;
+	qp->rq_cons = 0;
 }
 
 static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
@@ -235,7 +366,9 @@ static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
 		return 0;
 
 	qp->state = mod->state;
-	if (mod->state == EFASIM_QPS_RESET || mod->state == EFASIM_QPS_ERR)
+	if (mod->state == EFASIM_QPS_RESET)
+		reset_qp(qp);
+	if (mod->state == EFASIM_QPS_ERR)
 		stop_qp(qp);
 	if (mod->state == EFASIM_QPS_RTS)
 		efasim_sq_ring(qp);
@@ -266,7 +399,9 @@ int efasim_adm_query_qp(struct efasim_qp *qp, struct efasim_qp_modify *out)
 static void erase_qp(struct efasim_dev *dev, struct efasim_qp *qp)
 {
 	stop_qp(qp);
-	xa_erase(&dev->qps, qp->qpn);
+	xa_erase(&dev->qps, qp->qpn & (BIT(qp_index_bits(dev)) - 1));
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
 	dev->num_qp--;
 }
 
@@ -460,6 +595,7 @@ int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr)
 void efasim_adm_reset(struct efasim_dev *dev)
 {
 	struct efasim_qp *qp;
+	struct efasim_cq *cq;
 	struct efasim_mr *mr;
 	struct efasim_ah *ah;
 	unsigned long i;
@@ -469,6 +605,8 @@ void efasim_adm_reset(struct efasim_dev *dev)
 		erase_qp(dev, qp);
 		free_qp(qp);
 	}
+	xa_for_each(&dev->cqs, i, cq)
+		erase_cq(dev, cq);
 	xa_for_each(&dev->mrs, i, mr)
 		erase_mr(dev, mr);
 	xa_for_each(&dev->ahs, i, ah) {
@@ -477,6 +615,7 @@ void efasim_adm_reset(struct efasim_dev *dev)
 	}
 	mutex_unlock(&dev->lock);
 	xa_destroy(&dev->qps);
+	xa_destroy(&dev->cqs);
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->ahs);
 	xa_destroy(&dev->pds);

@@ -135,7 +135,8 @@ static u64 next_incarnation(void)
 
 static void init_tables(struct efasim_dev *dev)
 {
-	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1);
+	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
 	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC1);

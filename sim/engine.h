@@ -2,13 +2,13 @@
 /*
  * The engine of the software EFA device: what the hardware does, without any
  * idea of verbs. A front end (the kernel-verbs driver in this directory; later
- * a PCI function) gives it admin commands, work queue entries and doorbells,
- * and gets completion queue entries back.
+ * a PCI function) gives it admin commands, rings in the hardware's own format
+ * (hwfmt.h) and doorbells, and is told when a completion queue is worth an event.
  *
  * Who may call what:
  *  - efasim_adm_*(): admin commands. Process context, may sleep.
- *  - efasim_sq_*(), efasim_rq_*(): any context; the front end serialises per
- *    queue.
+ *  - efasim_sq_*(), efasim_rq_*(), efasim_cq_*(): any context; the front end
+ *    serialises per queue.
  *  - efasim_dev_*(): the device's own work, all of it, in the device's worker.
  *    The prefix tells device from host work in a profile.
  *
@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "hwfmt.h"
 #include "wire.h"
 
 struct device;
@@ -39,8 +40,6 @@ struct efasim_qp;
 struct net;
 struct socket;
 
-#define EFASIM_MAX_SGE		2
-#define EFASIM_INLINE_LEN	32
 #define EFASIM_AH_NONE		0xffff
 #define EFASIM_KEY_INDEX_MASK	0x000fffff
 #define EFASIM_KEY_GEN_MASK	0x00f00000
@@ -67,15 +66,6 @@ enum efasim_status {
 	EFASIM_UNKNOWN_PEER = 14,
 	EFASIM_UNREACH_REMOTE = 15,
 	EFASIM_FEATURE_MISMATCH = 18,
-};
-
-enum efasim_op_type {
-	EFASIM_OP_SEND,
-	EFASIM_OP_READ,
-	EFASIM_OP_WRITE,
-	EFASIM_OP_FAST_REG,
-	EFASIM_OP_FAST_INV,
-	EFASIM_OP_TYPES,
 };
 
 enum efasim_qp_type { EFASIM_QP_UD, EFASIM_QP_SRD };
@@ -185,7 +175,7 @@ struct efasim_sge {
 	u32 lkey;
 };
 
-/* A send queue entry. */
+/* A send queue entry, in host terms. */
 struct efasim_wqe {
 	u8 op;			/* enum efasim_op_type */
 	u8 num_sge;
@@ -215,12 +205,13 @@ struct efasim_wqe {
 			u32 npages;
 			u8 page_shift;
 			u8 access;
+			bool pbl_inline;
 		} reg;
 		u32 inv_lkey;
 	};
 };
 
-/* A receive queue entry. */
+/* A receive: as many descriptors as SGEs. */
 struct efasim_rqe {
 	struct efasim_sge sge[EFASIM_MAX_SGE];
 	u16 req_id;
@@ -229,7 +220,7 @@ struct efasim_rqe {
 
 struct efasim_cqe {
 	u32 qpn;
-	u32 serial;	/* of the QP: what a real CQE doesn't have; to count only */
+	u32 serial;	/* of the QP: see struct efasim_cq */
 	u32 length;
 	u32 imm;
 	u16 req_id;
@@ -241,15 +232,40 @@ struct efasim_cqe {
 	bool has_imm;
 };
 
+enum efasim_sub { EFASIM_SUB_SEND, EFASIM_SUB_RECV, EFASIM_SUBS };
+
+struct efasim_sub_cq {
+	u32 prod;
+	u32 cons;		/* the host's; a real device isn't told */
+};
+
+/*
+ * A completion queue: two rings, one behind the other. What a real device doesn't
+ * know (how far the host is, whose completion an entry was) is here to count what
+ * goes wrong, and changes nothing of what the host sees.
+ */
+struct efasim_cq {
+	struct efasim_dev *dev;
+	u32 index;
+	u32 users;		/* queue pairs; dev->lock */
+	u64 addr;		/* where the host has the rings */
+	u32 depth;		/* of each; a power of 2 */
+	u32 entry_size;
+	struct efasim_sub_cq sub[EFASIM_SUBS];
+	u32 *serials;		/* of the queue pair, for each entry */
+	atomic_t armed;
+	void *ctx;		/* the front end's, or NULL; dev->lock */
+};
+
 /**
  * struct efasim_fe_ops - what a front end does for the engine
- * @complete: put a CQE into a completion queue. Called from the device's
+ * @event: an armed completion queue got an entry. Called from the device's
  *	worker, one at a time for all queues of a device; must not sleep.
  * @notify: the worker has done what there was to do, and completed all that it
  *	could: time to tell the host. Optional; must not sleep.
  */
 struct efasim_fe_ops {
-	void (*complete)(void *cq, const struct efasim_cqe *cqe);
+	void (*event)(struct efasim_cq *cq);
 	void (*notify)(struct efasim_dev *dev);
 };
 
@@ -264,7 +280,7 @@ struct efasim_op {
 	struct efasim_wqe wqe;
 	struct efasim_qp *qp;
 	struct efasim_peer *peer;
-	struct list_head link;		/* in peer->ops while active */
+	struct list_head link;		/* in qp->idle, or active in peer->ops */
 	struct list_head tx;		/* in peer->txops: has more to send */
 	struct efasim_timer timer;
 	bool active;
@@ -289,19 +305,20 @@ struct efasim_qp {
 	u32 qkey;
 	u32 sq_psn;
 	u8 rnr_retry;
-	void *send_cq;
-	void *recv_cq;
+	struct efasim_cq *send_cq;
+	struct efasim_cq *recv_cq;
 
-	struct efasim_wqe *sq;
-	struct efasim_op *ops;		/* by req_id */
-	struct efasim_rqe *rq;
+	struct efasim_tx_wqe *sq;	/* the device's memory, written by the host */
+	struct efasim_op *ops;		/* as many as @sq has entries */
+	struct list_head idle;		/* those of @ops that aren't active */
+	u64 rq_addr;			/* where the host has the descriptors */
 	u32 sq_depth;			/* powers of 2 */
-	u32 rq_depth;
+	u32 rq_depth;			/* descriptors */
 	/* Host writes prod, device writes cons; free running. */
-	u32 sq_prod;
-	u32 sq_cons;
-	u32 rq_prod;
-	u32 rq_cons;
+	u16 sq_prod;
+	u16 sq_cons;
+	u16 rq_prod;
+	u16 rq_cons;
 	struct list_head db;		/* in dev->doorbells; db_lock */
 };
 
@@ -322,6 +339,7 @@ struct efasim_mr {
 	u64 length;
 	u64 pbl;
 	u32 npages;
+	bool pbl_inline;
 	u32 max_pages;
 	u8 page_shift;
 	u8 access;
@@ -351,16 +369,19 @@ struct efasim_dev {
 	bool admin_dead;
 	bool stopping;
 
-	struct xarray qps;
+	struct xarray qps;	/* by the low bits of the number */
+	struct xarray cqs;
 	struct xarray mrs;
 	struct xarray ahs;
 	struct xarray pds;
 	struct xarray peers;
-	u32 next_qpn;
+	u32 next_qp;
+	u32 qpn_generation;
 	u32 next_mr;
 	u32 serial;
 	u32 op_gen;
 	u32 num_qp;
+	u32 num_cq;
 	u32 num_mr;
 	u32 num_ah;
 	u32 num_peers;
@@ -431,9 +452,17 @@ struct efasim_qp_params {
 	enum efasim_qp_type type;
 	u32 pdn;
 	u32 sq_depth;
-	u32 rq_depth;
-	void *send_cq;
-	void *recv_cq;
+	u32 rq_depth;		/* descriptors */
+	u64 rq_addr;		/* DMA address */
+	struct efasim_cq *send_cq;
+	struct efasim_cq *recv_cq;
+};
+
+struct efasim_cq_params {
+	u64 addr;		/* DMA address of both rings */
+	u32 depth;		/* of each */
+	u32 entry_size;
+	void *ctx;
 };
 
 #define EFASIM_MODIFY_STATE	BIT(0)
@@ -449,9 +478,12 @@ struct efasim_qp_modify {
 	u8 rnr_retry;
 };
 
-int efasim_adm_nop(struct efasim_dev *dev);
 int efasim_adm_alloc_pd(struct efasim_dev *dev, u32 *pdn);
 void efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn);
+struct efasim_cq *efasim_adm_create_cq(struct efasim_dev *dev,
+				       const struct efasim_cq_params *params);
+int efasim_adm_destroy_cq(struct efasim_cq *cq);
+void efasim_cq_forget(struct efasim_cq *cq);
 struct efasim_qp *efasim_adm_create_qp(struct efasim_dev *dev,
 				       const struct efasim_qp_params *params);
 int efasim_adm_modify_qp(struct efasim_qp *qp,
@@ -467,19 +499,38 @@ struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn);
 void efasim_adm_reset(struct efasim_dev *dev);
 int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr);
 
-static inline struct efasim_wqe *efasim_sq_slot(struct efasim_qp *qp, u32 pc)
+static inline struct efasim_tx_wqe *efasim_sq_slot(struct efasim_qp *qp, u32 pc)
 {
 	return &qp->sq[pc & (qp->sq_depth - 1)];
 }
 
-static inline struct efasim_rqe *efasim_rq_slot(struct efasim_qp *qp, u32 pc)
+void efasim_sq_ring(struct efasim_qp *qp);
+void efasim_sq_doorbell(struct efasim_qp *qp, u16 prod);
+void efasim_rq_doorbell(struct efasim_qp *qp, u16 prod);
+
+/* The next entry makes an event. The host looks for one that came before. */
+static inline void efasim_cq_arm(struct efasim_cq *cq)
 {
-	return &qp->rq[pc & (qp->rq_depth - 1)];
+	atomic_set(&cq->armed, 1);
+	/* Pairs with efasim_dev_cqe(): one of the two sees the other's. */
+	smp_mb();
 }
 
-void efasim_sq_ring(struct efasim_qp *qp);
-void efasim_sq_doorbell(struct efasim_qp *qp, u32 prod);
-void efasim_rq_doorbell(struct efasim_qp *qp, u32 prod);
+/* The host has taken so many of a ring's entries in all. */
+static inline void efasim_cq_consumed(struct efasim_cq *cq, enum efasim_sub sub,
+				      u32 cons)
+{
+	smp_store_release(&cq->sub[sub].cons, cons);
+}
+
+/* Whose completion the entry at a ring's index is: the queue pair's serial. */
+static inline u32 efasim_cq_serial(struct efasim_cq *cq, enum efasim_sub sub,
+				   u32 index)
+{
+	return READ_ONCE(cq->serials[sub * cq->depth +
+				     (index & (cq->depth - 1))]);
+	/* The entries were read before they may be written again. */
+}
 
 /* fault.c */
 bool efasim_fault(struct efasim_dev *dev, enum efasim_fault fault);

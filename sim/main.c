@@ -39,7 +39,7 @@ EFASIM_PARAM(max_pd, 256, "protection domains");
 EFASIM_PARAM(max_sq_depth, 4096, "send queue entries of a queue pair");
 EFASIM_PARAM(max_rq_depth, 32768, "receive queue entries");
 EFASIM_PARAM(min_sq_depth, 0, "a send queue is never smaller than this");
-EFASIM_PARAM(max_cq_depth, 65536, "completion queue entries");
+EFASIM_PARAM(max_cq_depth, 32768, "completion queue entries");
 EFASIM_PARAM(mtu, 8928, "largest message, and segment of an RDMA");
 EFASIM_PARAM(max_rdma_size, 1 << 30, "largest RDMA");
 EFASIM_PARAM(max_peers, 4096, "devices that a device talks to");
@@ -87,12 +87,12 @@ static int read_limits(struct efasim_limits *l)
 		.rdma_read = rdma_read,
 		.rdma_write = rdma_write,
 	};
-	/* Queue pair numbers and request ids have 16 bits, keys' indices 20. */
+	/* Queue pair numbers, request ids and depths have 16 bits, keys' indices 20. */
 	if (!l->max_qp || l->max_qp > 0x8000 || !l->max_pd ||
 	    !l->max_sq_depth || l->max_sq_depth > 0x8000 ||
 	    !l->max_rq_depth || l->max_rq_depth > 0x8000 ||
 	    l->min_sq_depth > l->max_sq_depth ||
-	    !l->max_cq_depth || l->max_cq_depth > 1 << 20 ||
+	    !l->max_cq_depth || l->max_cq_depth > 0x8000 ||
 	    l->max_mr >= EFASIM_KEY_INDEX_MASK || l->max_ah >= EFASIM_AH_NONE ||
 	    l->mtu < 256 || l->mtu > EFASIM_MAX_PAYLOAD || !l->max_peers ||
 	    sock_buf < SOCK_BUF_MIN || sock_buf > SOCK_BUF_MAX)
@@ -187,10 +187,13 @@ static void efasim_dealloc(struct ib_device *ibdev)
 {
 	struct efasim_vdev *dev = to_vdev(ibdev);
 
+
 	debugfs_remove_recursive(dev->dir);
 	efasim_net_unlink(&dev->eng);
 	efasim_engine_stop(&dev->eng);
 	efasim_net_exit(&dev->eng);
+	efasim_release_qps(dev);
+	efasim_release_cqs(dev);
 	efasim_engine_destroy(&dev->eng);
 	kvfree(dev->qp_table);
 	platform_device_unregister(dev->pdev);

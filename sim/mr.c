@@ -34,8 +34,9 @@ static bool efasim_dev_page_copy(struct efasim_dev *dev, u64 addr, void *buf,
 	return true;
 }
 
-static bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf,
-			   u32 len, enum efasim_mr_side side)
+/* Move bytes between @buf and host memory. */
+bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf, u32 len,
+		    enum efasim_mr_side side)
 {
 	while (len) {
 		u32 n = min_t(u32, len, PAGE_SIZE - offset_in_page(addr));
@@ -84,7 +85,7 @@ static bool efasim_dev_mr_page(struct efasim_dev *dev,
 {
 	if (index >= mr->npages)
 		return false;
-	if (mr->npages == 1) {
+	if (mr->pbl_inline) {
 		*page = mr->pbl;
 		return true;
 	}
@@ -205,6 +206,7 @@ enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 	mr->length = wqe->reg.length;
 	mr->pbl = wqe->reg.pbl;
 	mr->npages = wqe->reg.npages;
+	mr->pbl_inline = wqe->reg.pbl_inline;
 	mr->page_shift = wqe->reg.page_shift;
 	mr->access = wqe->reg.access;
 	mr->used = true;

@@ -65,6 +65,8 @@ void efasim_dev_disarm(struct efasim_dev *dev, struct efasim_timer *timer);
 /* mr.c */
 enum efasim_mr_side { EFASIM_MR_READ_FROM, EFASIM_MR_WRITE_TO };
 
+bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf, u32 len,
+		    enum efasim_mr_side side);
 bool efasim_dev_mr_ok(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
 		      u32 len, u8 access);
 bool efasim_dev_mr_copy(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
@@ -93,6 +95,12 @@ u32 efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
 void efasim_dev_flush_acks(struct efasim_dev *dev);
 void efasim_dev_peers_free(struct efasim_dev *dev);
 
+/* hwfmt.c */
+enum efasim_status efasim_hw_parse_wqe(const struct efasim_tx_wqe *d,
+				       struct efasim_wqe *wqe);
+bool efasim_dev_peek_rq(struct efasim_qp *qp, struct efasim_rqe *rqe);
+void efasim_dev_cqe(struct efasim_cq *cq, const struct efasim_cqe *cqe);
+
 /* request.c */
 void efasim_dev_doorbells(struct efasim_dev *dev);
 void efasim_dev_complete(struct efasim_op *op, enum efasim_status status);
@@ -108,6 +116,7 @@ struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
 void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt);
 
 /* admin.c */
+struct efasim_qp *efasim_dev_find_qp(struct efasim_dev *dev, u32 qpn);
 struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, const u8 *gid);
 
 /* net.c */

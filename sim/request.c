@@ -36,15 +36,15 @@ void efasim_sq_ring(struct efasim_qp *qp)
 }
 
 /* The entries before @prod are the device's. */
-void efasim_sq_doorbell(struct efasim_qp *qp, u32 prod)
+void efasim_sq_doorbell(struct efasim_qp *qp, u16 prod)
 {
 	/* The entries are written before the device may look at them. */
 	smp_store_release(&qp->sq_prod, prod);
 	efasim_sq_ring(qp);
 }
 
-/* The device looks at the receive queue when something arrives. */
-void efasim_rq_doorbell(struct efasim_qp *qp, u32 prod)
+/* The descriptors before @prod are; it looks at them when something arrives. */
+void efasim_rq_doorbell(struct efasim_qp *qp, u16 prod)
 {
 	/* As above. */
 	smp_store_release(&qp->rq_prod, prod);
@@ -55,9 +55,12 @@ void efasim_dev_drop_op(struct efasim_op *op)
 {
 	lockdep_assert_held(&op->qp->dev->lock);
 	efasim_dev_disarm(op->qp->dev, &op->timer);
-	list_del_init(&op->link);
 	list_del_init(&op->tx);
 	op->active = false;
+	/* Entries may wait for it. */
+	if (list_empty(&op->qp->idle))
+		efasim_sq_ring(op->qp);
+	list_move_tail(&op->link, &op->qp->idle);
 }
 
 static void efasim_dev_count_op(struct efasim_dev *dev,
@@ -97,7 +100,7 @@ void efasim_dev_complete(struct efasim_op *op, enum efasim_status status)
 
 	efasim_dev_drop_op(op);
 	efasim_dev_count_op(qp->dev, op, !status);
-	qp->dev->ops->complete(qp->send_cq, &cqe);
+	efasim_dev_cqe(qp->send_cq, &cqe);
 }
 
 static u32 efasim_dev_seg_len(const struct efasim_op *op, u32 seg)
@@ -128,14 +131,14 @@ static bool efasim_dev_gather(struct efasim_op *op, u32 offset, void *buf,
 /* The initiator's name for an operation, which the answer brings back. */
 static u64 efasim_dev_cookie(const struct efasim_op *op)
 {
-	return (u64)op->gen << 32 | op->qp->qpn << 16 | op->wqe.req_id;
+	return (u64)op->gen << 32 | op->qp->qpn << 16 | (op - op->qp->ops);
 }
 
 static struct efasim_op *efasim_dev_find_op(struct efasim_dev *dev,
 					    const struct efasim_peer *peer,
 					    u64 cookie)
 {
-	struct efasim_qp *qp = xa_load(&dev->qps, (cookie >> 16) & 0xffff);
+	struct efasim_qp *qp = efasim_dev_find_qp(dev, (cookie >> 16) & 0xffff);
 	struct efasim_op *op;
 
 	if (!qp || (cookie & 0xffff) >= qp->sq_depth)
@@ -498,16 +501,14 @@ static void efasim_dev_start_local(struct efasim_op *op)
 	efasim_dev_arm(dev, &op->timer, ktime_add_us(ktime_get(), us));
 }
 
-static void efasim_dev_start(struct efasim_qp *qp, const struct efasim_wqe *wqe)
+static void efasim_dev_start(struct efasim_op *op,
+			     const struct efasim_tx_wqe *desc)
 {
-	struct efasim_op *op = &qp->ops[wqe->req_id & (qp->sq_depth - 1)];
+	struct efasim_qp *qp = op->qp;
+	enum efasim_status status;
 
-	/* Two entries with one id: the host has lost count. */
-	if (op->active) {
-		efasim_count(qp->dev, EFASIM_S_rx_stale_response);
-		return;
-	}
-	op->wqe = *wqe;
+	status = efasim_hw_parse_wqe(desc, &op->wqe);
+	list_del_init(&op->link);
 	op->active = true;
 	op->timer.fn = efasim_dev_op_timer;
 	op->gen = ++qp->dev->op_gen;
@@ -520,7 +521,9 @@ static void efasim_dev_start(struct efasim_qp *qp, const struct efasim_wqe *wqe)
 	op->segs = 0;
 	op->sent = 0;
 	op->answered = 0;
-	if (wqe->op == EFASIM_OP_FAST_REG || wqe->op == EFASIM_OP_FAST_INV)
+	if (status)
+		efasim_dev_complete(op, status);
+	else if (op->wqe.op >= EFASIM_OP_FAST_REG)
 		efasim_dev_start_local(op);
 	else
 		efasim_dev_start_remote(op);
@@ -529,11 +532,16 @@ static void efasim_dev_start(struct efasim_qp *qp, const struct efasim_wqe *wqe)
 static void efasim_dev_run_sq(struct efasim_qp *qp)
 {
 	/* Pairs with efasim_sq_doorbell(). */
-	u32 prod = smp_load_acquire(&qp->sq_prod);
+	u16 prod = smp_load_acquire(&qp->sq_prod);
+	struct efasim_op *op;
 
 	/* A drained queue keeps what is posted until it runs again. */
 	while (qp->state == EFASIM_QPS_RTS && qp->sq_cons != prod) {
-		efasim_dev_start(qp, efasim_sq_slot(qp, qp->sq_cons));
+		op = list_first_entry_or_null(&qp->idle, struct efasim_op,
+					      link);
+		if (!op)
+			break;
+		efasim_dev_start(op, efasim_sq_slot(qp, qp->sq_cons));
 		qp->sq_cons++;
 	}
 }

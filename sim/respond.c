@@ -15,7 +15,7 @@ static struct efasim_qp *efasim_dev_target(struct efasim_dev *dev,
 					   const struct efasim_pkt *pkt,
 					   enum efasim_qp_type type)
 {
-	struct efasim_qp *qp = xa_load(&dev->qps, pkt->dst_qpn);
+	struct efasim_qp *qp = efasim_dev_find_qp(dev, pkt->dst_qpn);
 
 	if (!qp || qp->type != type || qp->state < EFASIM_QPS_RTR ||
 	    qp->state > EFASIM_QPS_SQE) {
@@ -27,15 +27,6 @@ static struct efasim_qp *efasim_dev_target(struct efasim_dev *dev,
 		return NULL;
 	}
 	return qp;
-}
-
-/* The next receive, or NULL; it stays in the queue. */
-static struct efasim_rqe *efasim_dev_peek_rq(struct efasim_qp *qp)
-{
-	/* Pairs with efasim_rq_doorbell(). */
-	if (qp->rq_cons == smp_load_acquire(&qp->rq_prod))
-		return NULL;
-	return efasim_rq_slot(qp, qp->rq_cons);
 }
 
 /* The sender's number here; young handles aren't known yet. */
@@ -53,13 +44,14 @@ static u16 efasim_dev_slid(struct efasim_dev *dev, const u8 *gid)
 }
 
 static void efasim_dev_complete_recv(struct efasim_qp *qp,
+				     const struct efasim_rqe *rqe,
 				     const struct efasim_pkt *pkt, u8 op,
 				     u32 length, enum efasim_status status)
 {
 	struct efasim_cqe cqe = {
 		.qpn = qp->qpn,
 		.serial = qp->serial,
-		.req_id = efasim_rq_slot(qp, qp->rq_cons)->req_id,
+		.req_id = rqe->req_id,
 		.src_qpn = pkt->src_qpn,
 		.ah = efasim_dev_slid(qp->dev, pkt->src_gid),
 		.length = length,
@@ -70,12 +62,12 @@ static void efasim_dev_complete_recv(struct efasim_qp *qp,
 		.recv = true,
 	};
 
-	qp->rq_cons++;
+	qp->rq_cons += rqe->num_sge;
 	if (!status) {
 		efasim_count(qp->dev, EFASIM_S_recv_wrs);
 		efasim_add(qp->dev, EFASIM_S_recv_bytes, length);
 	}
-	qp->dev->ops->complete(qp->recv_cq, &cqe);
+	efasim_dev_cqe(qp->recv_cq, &cqe);
 }
 
 static u32 efasim_dev_rqe_len(const struct efasim_rqe *rqe)
@@ -89,7 +81,7 @@ static u32 efasim_dev_rqe_len(const struct efasim_rqe *rqe)
 
 /* Put a message into a receive; both sides hear how that went. */
 static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
-					     struct efasim_rqe *rqe,
+					     const struct efasim_rqe *rqe,
 					     const struct efasim_pkt *pkt)
 {
 	enum efasim_status local = EFASIM_OK, remote = EFASIM_OK;
@@ -103,7 +95,8 @@ static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
 		local = EFASIM_INVALID_LKEY;
 		remote = EFASIM_BAD_STATUS;
 	}
-	efasim_dev_complete_recv(qp, pkt, EFASIM_OP_SEND, pkt->length, local);
+	efasim_dev_complete_recv(qp, rqe, pkt, EFASIM_OP_SEND, pkt->length,
+				 local);
 	return remote;
 }
 
@@ -111,16 +104,15 @@ static enum efasim_status efasim_dev_take_send(struct efasim_dev *dev,
 					       const struct efasim_pkt *pkt)
 {
 	struct efasim_qp *qp = efasim_dev_target(dev, pkt, EFASIM_QP_SRD);
-	struct efasim_rqe *rqe;
+	struct efasim_rqe rqe;
 
 	if (!qp)
 		return EFASIM_BAD_DEST_QPN;
-	rqe = efasim_dev_peek_rq(qp);
-	if (!rqe || efasim_fault(dev, EFASIM_F_rnr)) {
+	if (!efasim_dev_peek_rq(qp, &rqe) || efasim_fault(dev, EFASIM_F_rnr)) {
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
 		return EFASIM_RNR;
 	}
-	return efasim_dev_receive(qp, rqe, pkt);
+	return efasim_dev_receive(qp, &rqe, pkt);
 }
 
 /* What every RDMA request must pass; on success @qp is set. */
@@ -146,6 +138,7 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 {
 	bool imm = pkt->flags & EFASIM_PKT_F_IMM;
 	enum efasim_status status;
+	struct efasim_rqe rqe;
 	struct efasim_qp *qp;
 
 	status = efasim_dev_admit(dev, pkt, &qp);
@@ -154,7 +147,7 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	/* The host shall hear no length that no device can have written. */
 	if (pkt->rlen > dev->limits.max_rdma_size)
 		return EFASIM_REMOTE_BAD_LENGTH;
-	if (imm && (!efasim_dev_peek_rq(qp) ||
+	if (imm && (!efasim_dev_peek_rq(qp, &rqe) ||
 		    efasim_fault(dev, EFASIM_F_rnr))) {
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
 		return EFASIM_RNR;
@@ -168,8 +161,8 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	}
 	efasim_add(dev, EFASIM_S_rdma_write_recv_bytes, pkt->length);
 	if (imm)
-		efasim_dev_complete_recv(qp, pkt, EFASIM_OP_WRITE, pkt->rlen,
-					 EFASIM_OK);
+		efasim_dev_complete_recv(qp, &rqe, pkt, EFASIM_OP_WRITE,
+					 pkt->rlen, EFASIM_OK);
 	return EFASIM_OK;
 }
 
@@ -276,11 +269,11 @@ struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
 void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt)
 {
 	struct efasim_qp *qp = efasim_dev_target(dev, pkt, EFASIM_QP_UD);
-	struct efasim_rqe *rqe = qp ? efasim_dev_peek_rq(qp) : NULL;
+	struct efasim_rqe rqe;
 
-	if (!rqe) {
+	if (!qp || !efasim_dev_peek_rq(qp, &rqe)) {
 		efasim_count(dev, EFASIM_S_rx_drops);
 		return;
 	}
-	efasim_dev_receive(qp, rqe, pkt);
+	efasim_dev_receive(qp, &rqe, pkt);
 }

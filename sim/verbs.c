@@ -3,12 +3,42 @@
  * The device as ib_core sees it: attributes, port, protection domains, address
  * handles, counters.
  */
+#include <linux/dma-mapping.h>
 #include <linux/pci_ids.h>
+#include <linux/platform_device.h>
 
 #include "verbs.h"
 #include <efa_verbs_check.h>
 
 #define EFA_PART_ID	0xefa1
+
+/* As the driver has its rings: whole pages, in one piece, zeroed, mapped. */
+int efasim_ring_alloc(struct efasim_vdev *dev, struct efasim_ring *ring,
+		      size_t size, enum dma_data_direction dir)
+{
+	struct device *dma = &dev->pdev->dev;
+
+	ring->size = PAGE_ALIGN(size);
+	ring->dir = dir;
+	ring->buf = alloc_pages_exact(ring->size, GFP_KERNEL | __GFP_ZERO |
+				      __GFP_NOWARN);
+	if (!ring->buf)
+		return -ENOMEM;
+	ring->dma = dma_map_single(dma, ring->buf, ring->size, dir);
+	if (dma_mapping_error(dma, ring->dma)) {
+		free_pages_exact(ring->buf, ring->size);
+		ring->buf = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void efasim_ring_free(struct efasim_vdev *dev, struct efasim_ring *ring)
+{
+	dma_unmap_single(&dev->pdev->dev, ring->dma, ring->size, ring->dir);
+	free_pages_exact(ring->buf, ring->size);
+	ring->buf = NULL;
+}
 
 static int efasim_query_device(struct ib_device *ibdev,
 			       struct ib_device_attr *attr,

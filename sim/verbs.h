@@ -7,6 +7,10 @@
  * polls in the wrong context hears it from lockdep here:
  * qp_table_lock > vcq.lock > vwq.lock. Two CQs of one QP nest without a
  * subclass, as in the driver.
+ *
+ * Rings in host memory are mapped as the driver maps them. Unlike the driver this
+ * front end syncs them, so that it works, and its users can be tested, where every
+ * mapping is a bounce buffer.
  */
 #ifndef EFASIM_VERBS_H
 #define EFASIM_VERBS_H
@@ -26,7 +30,6 @@ struct efasim_vdev {
 	struct net_device *netdev;	/* referenced by ibdev; to compare */
 	struct list_head node;		/* in the list of all; main.c's lock */
 	struct dentry *dir;
-	atomic_t num_cq;
 	struct list_head events;	/* queues to tell of; eng.lock */
 	spinlock_t qp_table_lock;	/* protects qp_table for writing */
 	struct efasim_vqp **qp_table;
@@ -52,15 +55,30 @@ struct efasim_vmr {
 	u32 num_pages;
 };
 
+/* Memory that the device gets at. */
+struct efasim_ring {
+	void *buf;
+	dma_addr_t dma;
+	size_t size;
+	enum dma_data_direction dir;
+};
+
+/* One of the two rings of a completion queue; vcq.lock. */
+struct efasim_vsub {
+	u32 ref_cnt;		/* queue pairs that complete to it */
+	u32 consumed_cnt;
+	u8 phase;
+};
+
 struct efasim_vcq {
 	struct ib_cq ibcq;
-	spinlock_t lock;	/* one poller at a time */
-	struct efasim_cqe *ring;
-	u32 mask;
-	u32 prod;		/* the device's */
-	u32 cons;		/* protected by lock */
+	struct efasim_cq *hw;
+	spinlock_t lock;	/* protects sub and next_poll */
+	struct efasim_ring ring;
+	struct efasim_vsub sub[EFASIM_SUBS];
+	u32 next_poll;
+	u32 queue_mask;
 	bool has_events;
-	atomic_t armed;
 	struct list_head event;	/* in the device's list; eng.lock */
 	struct irq_work irq;
 };
@@ -74,7 +92,9 @@ struct efasim_vwq {
 	u32 completed;
 	u32 max_wqes;
 	u32 max_sge;
+	u32 queue_mask;
 	u32 pc;
+	u8 phase;
 };
 
 struct efasim_vqp {
@@ -83,6 +103,7 @@ struct efasim_vqp {
 	enum ib_qp_state state;
 	struct efasim_vwq sq;
 	struct efasim_vwq rq;
+	struct efasim_ring rq_ring;
 	u32 max_inline;
 	u32 serial;
 	struct ib_qp_cap cap;
@@ -131,12 +152,18 @@ static inline struct efasim_vqp *to_vqp(struct ib_qp *ibqp)
 				      "efa would crash here: %s\n", text); \
 	} while (0)
 
+/* verbs.c */
+int efasim_ring_alloc(struct efasim_vdev *dev, struct efasim_ring *ring,
+		      size_t size, enum dma_data_direction dir);
+void efasim_ring_free(struct efasim_vdev *dev, struct efasim_ring *ring);
+
 /* verbs_cq.c */
 int efasim_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     struct compat_create_cq_arg *arg);
 int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int efasim_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int efasim_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void efasim_release_cqs(struct efasim_vdev *dev);
 extern const struct efasim_fe_ops efasim_verbs_fe_ops;
 
 /* verbs_qp.c */
@@ -147,6 +174,7 @@ int efasim_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init_attr);
 int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+void efasim_release_qps(struct efasim_vdev *dev);
 
 /* verbs_post.c */
 int efasim_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

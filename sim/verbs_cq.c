@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: a ring that the device fills and the host empties.
+ * Completion queues: two rings that the device fills and the host empties, sends'
+ * and receives', which are polled in turn. As the driver does, the host tells a new
+ * entry by its phase alone; how far it is it tells the engine only so that a ring
+ * that is too small is noticed.
  *
- * The device is the only producer and takes no lock, so whatever the host does
- * under vcq.lock it does to itself. Events come in hard interrupt context, once
+ * Events come in hard interrupt context, once
  * for each time the queue was armed, and only for what is completed after it
  * was armed. They come on the CPU that the device happens to work on: the
  * vector of a queue is checked, but no module can send an irq_work elsewhere.
@@ -11,9 +13,14 @@
  *
  * As in the driver a completion belongs to whatever queue pair has its number
  * when it is polled: one that was destroyed costs the poller an -EINVAL, and
- * one whose number was given out again gets the completion of its predecessor.
+ * one whose number was given out again gets the completion of its predecessor. A
+ * ring that no queue pair uses any more isn't looked at; what is left in it is
+ * polled when another uses it.
  */
+#include <linux/bitfield.h>
+#include <linux/dma-mapping.h>
 #include <linux/log2.h>
+#include <linux/platform_device.h>
 #include <linux/slab.h>
 
 #include "verbs.h"
@@ -38,7 +45,8 @@ static const enum ib_wc_status wc_status[] = {
 	[EFASIM_FEATURE_MISMATCH] = IB_WC_REM_INV_REQ_ERR,
 };
 
-static const enum ib_wc_opcode send_opcode[EFASIM_OP_TYPES] = {
+/* By the three bits of a completion's operation. */
+static const enum ib_wc_opcode send_opcode[8] = {
 	[EFASIM_OP_SEND] = IB_WC_SEND,
 	[EFASIM_OP_READ] = IB_WC_RDMA_READ,
 	[EFASIM_OP_WRITE] = IB_WC_RDMA_WRITE,
@@ -56,13 +64,12 @@ static void cq_event(struct irq_work *work)
 }
 
 /* An interrupt now would have the host run for each completion by itself. */
-static void efasim_dev_event(struct efasim_vcq *cq)
+static void efasim_dev_event(struct efasim_cq *hw)
 {
-	struct efasim_vdev *dev = to_vdev(cq->ibcq.device);
+	struct efasim_vcq *cq = hw->ctx;
 
-	if (cq->has_events && atomic_xchg(&cq->armed, 0) &&
-	    list_empty(&cq->event))
-		list_add_tail(&cq->event, &dev->events);
+	if (cq && cq->has_events && list_empty(&cq->event))
+		list_add_tail(&cq->event, &to_vdev(cq->ibcq.device)->events);
 }
 
 static void efasim_dev_notify(struct efasim_dev *eng)
@@ -76,28 +83,8 @@ static void efasim_dev_notify(struct efasim_dev *eng)
 	}
 }
 
-/* The device writes a completion. */
-static void efasim_dev_cqe(void *ctx, const struct efasim_cqe *cqe)
-{
-	struct efasim_vcq *cq = ctx;
-
-	/* Pairs with poll_one(): an entry is free once its index was passed. */
-	if (cq->prod - smp_load_acquire(&cq->cons) > cq->mask) {
-		efasim_count(&to_vdev(cq->ibcq.device)->eng,
-			     EFASIM_S_cq_overflow);
-		ibdev_err_ratelimited(cq->ibcq.device,
-				      "completion lost: queue of %u is full\n",
-				      cq->mask + 1);
-		return;
-	}
-	cq->ring[cq->prod & cq->mask] = *cqe;
-	/* The entry is there before the index says so. */
-	smp_store_release(&cq->prod, cq->prod + 1);
-	efasim_dev_event(cq);
-}
-
 const struct efasim_fe_ops efasim_verbs_fe_ops = {
-	.complete = efasim_dev_cqe,
+	.event = efasim_dev_event,
 	.notify = efasim_dev_notify,
 };
 
@@ -119,41 +106,44 @@ static int check_cq(struct efasim_vdev *dev, struct ib_cq *ibcq,
 	return 0;
 }
 
-static int start_cq(struct efasim_vdev *dev, struct efasim_vcq *cq)
+static int create_hw(struct efasim_vdev *dev, struct efasim_vcq *cq)
 {
-	int err;
+	const struct efasim_cq_params params = {
+		.addr = cq->ring.dma,
+		.depth = cq->queue_mask + 1,
+		.entry_size = sizeof(struct efasim_rx_cdesc),
+		.ctx = cq,
+	};
 
-	err = efasim_adm_nop(&dev->eng);
-	if (err)
-		return err;
-	if (atomic_inc_return(&dev->num_cq) > dev->eng.limits.max_cq) {
-		atomic_dec(&dev->num_cq);
-		return -ENOMEM;
-	}
-	return 0;
+	cq->hw = efasim_adm_create_cq(&dev->eng, &params);
+	return PTR_ERR_OR_ZERO(cq->hw);
 }
 
 static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 		     const struct ib_cq_init_attr *attr)
 {
-	int err;
+	int i, err;
 
 	err = check_cq(dev, &cq->ibcq, attr);
 	if (err)
 		return err;
-	cq->mask = roundup_pow_of_two(attr->cqe) - 1;
-	cq->ring = kvcalloc(cq->mask + 1, sizeof(*cq->ring), GFP_KERNEL);
-	if (!cq->ring)
-		return -ENOMEM;
+	cq->queue_mask = roundup_pow_of_two(attr->cqe) - 1;
+	err = efasim_ring_alloc(dev, &cq->ring, (cq->queue_mask + 1) *
+				EFASIM_SUBS * sizeof(struct efasim_rx_cdesc),
+				DMA_FROM_DEVICE);
+	if (err)
+		return err;
+	for (i = 0; i < EFASIM_SUBS; i++)
+		cq->sub[i].phase = EFASIM_CQE_PHASE;
 	spin_lock_init(&cq->lock);
 	cq->irq = IRQ_WORK_INIT_HARD(cq_event);
 	INIT_LIST_HEAD(&cq->event);
 	/* ib_alloc_cq() sets its handler later, so its queues get no events. */
 	cq->has_events = cq->ibcq.comp_handler;
-	cq->ibcq.cqe = cq->mask + 1;
-	err = start_cq(dev, cq);
+	cq->ibcq.cqe = cq->queue_mask + 1;
+	err = create_hw(dev, cq);
 	if (err)
-		kvfree(cq->ring);
+		efasim_ring_free(dev, &cq->ring);
 	return err;
 }
 
@@ -168,46 +158,93 @@ int efasim_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
+/* No event of the queue is on its way when this returns. */
+static void quiet_cq(struct efasim_vdev *dev, struct efasim_vcq *cq)
+{
+	mutex_lock(&dev->eng.lock);
+	list_del_init(&cq->event);
+	mutex_unlock(&dev->eng.lock);
+	irq_work_sync(&cq->irq);
+}
+
 int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct efasim_vdev *dev = to_vdev(ibcq->device);
 	struct efasim_vcq *cq = to_vcq(ibcq);
 
-	/* The driver takes no notice of a command that fails. */
-	efasim_adm_nop(&dev->eng);
-	mutex_lock(&dev->eng.lock);
-	list_del_init(&cq->event);
-	mutex_unlock(&dev->eng.lock);
-	irq_work_sync(&cq->irq);
-	atomic_dec(&dev->num_cq);
-	kvfree(cq->ring);
+	/* The driver takes no notice of a command that fails, and frees the rings. */
+	efasim_cq_forget(cq->hw);
+	efasim_adm_destroy_cq(cq->hw);
+	quiet_cq(dev, cq);
+	efasim_ring_free(dev, &cq->ring);
 	return 0;
 }
 
-/*
- * Entries of kernel queues have 16 bytes. Of a write's length they hold the lower
- * half; where the driver looks for the upper half the next entry has its request id,
- * of the ring's last lap if no later one.
- */
-static u32 write_len(const struct efasim_vcq *cq, const struct efasim_cqe *cqe)
+/* Of a device that has stopped: the queues that nobody could destroy. */
+void efasim_release_cqs(struct efasim_vdev *dev)
 {
-	const struct efasim_cqe *next = &cq->ring[(cq->cons + 1) & cq->mask];
+	struct efasim_vcq *cq;
+	struct efasim_cq *hw;
+	unsigned long i;
 
-	return (u16)cqe->length | (u32)(u16)READ_ONCE(next->req_id) << 16;
+	xa_for_each(&dev->eng.cqs, i, hw) {
+		cq = hw->ctx;
+		if (!cq)
+			continue;
+		quiet_cq(dev, cq);
+		efasim_ring_free(dev, &cq->ring);
+	}
 }
 
-static void fill_recv(const struct efasim_vcq *cq, const struct efasim_cqe *cqe,
+/* The next entry of a ring, or NULL. */
+static const struct efasim_rx_cdesc_ex *next_cqe(struct efasim_vcq *cq, int which)
+{
+	struct efasim_vdev *dev = to_vdev(cq->ibcq.device);
+	u32 index = cq->sub[which].consumed_cnt & cq->queue_mask;
+	size_t off = (which * (cq->queue_mask + 1) + index) *
+		     sizeof(struct efasim_rx_cdesc);
+	const struct efasim_rx_cdesc *cqe = cq->ring.buf + off;
+
+	dma_sync_single_for_cpu(&dev->pdev->dev, cq->ring.dma + off,
+				sizeof(*cqe), DMA_FROM_DEVICE);
+	if ((READ_ONCE(cqe->common.flags) & EFASIM_CQE_PHASE) !=
+	    cq->sub[which].phase)
+		return NULL;
+	/* Nothing else of the entry is read before its phase. */
+	dma_rmb();
+	/* The driver takes it for one of the longer kind. */
+	return container_of(cqe, struct efasim_rx_cdesc_ex, base);
+}
+
+/*
+ * Of a write's length an entry of 16 bytes has the lower half. The driver looks for
+ * the upper half behind it, where the next entry has its request id. Behind the last
+ * entry of all it reads beyond its memory, which is not done here.
+ */
+static u16 length_hi(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe)
+{
+	const void *end = &cqe->length_hi + 1;
+
+	return end <= cq->ring.buf + cq->ring.size ?
+	       le16_to_cpu(READ_ONCE(cqe->length_hi)) : U16_MAX;
+}
+
+static void fill_recv(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe,
 		      struct ib_wc *wc)
 {
-	bool write = cqe->op == EFASIM_OP_WRITE;
+	u8 flags = cqe->base.common.flags;
 
-	wc->byte_len = write ? write_len(cq, cqe) : cqe->length;
-	wc->opcode = write ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
-	wc->src_qp = cqe->src_qpn;
+	wc->byte_len = le16_to_cpu(cqe->base.length);
+	wc->opcode = IB_WC_RECV;
+	if (FIELD_GET(EFASIM_CQE_OP_TYPE, flags) == EFASIM_OP_WRITE) {
+		wc->byte_len |= (u32)length_hi(cq, cqe) << 16;
+		wc->opcode = IB_WC_RECV_RDMA_WITH_IMM;
+	}
+	wc->src_qp = le16_to_cpu(cqe->base.src_qp_num);
 	wc->sl = 0;
-	wc->slid = cqe->ah;
-	if (cqe->has_imm) {
-		wc->ex.imm_data = cpu_to_be32(cqe->imm);
+	wc->slid = le16_to_cpu(cqe->base.ah);
+	if (flags & EFASIM_CQE_HAS_IMM) {
+		wc->ex.imm_data = cpu_to_be32(le32_to_cpu(cqe->base.imm));
 		wc->wc_flags |= IB_WC_WITH_IMM;
 	}
 }
@@ -228,43 +265,78 @@ static bool retire(struct efasim_vwq *wq, u32 id, struct ib_wc *wc)
 	return ok;
 }
 
-static int poll_one(struct efasim_vcq *cq, struct ib_wc *wc)
+static enum ib_wc_status to_ib_status(u8 status)
+{
+	return status < ARRAY_SIZE(wc_status) &&
+	       (status == EFASIM_OK || wc_status[status]) ?
+	       wc_status[status] : IB_WC_GENERAL_ERR;
+}
+
+/* What the driver makes of an entry. */
+static int take_cqe(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe,
+		    u32 serial, struct ib_wc *wc)
 {
 	struct efasim_vdev *dev = to_vdev(cq->ibcq.device);
-	const struct efasim_cqe *cqe;
+	const struct efasim_cdesc_common *common = &cqe->base.common;
+	u32 qpn = le16_to_cpu(common->qp_num);
+	struct efasim_vwq *wq;
 	struct efasim_vqp *qp;
-	int ret = 1;
 
-	/* Pairs with efasim_dev_cqe(). */
-	if (cq->cons == smp_load_acquire(&cq->prod))
-		return 0;
-	cqe = &cq->ring[cq->cons & cq->mask];
-	qp = READ_ONCE(dev->qp_table[cqe->qpn & dev->qp_table_mask]);
-	if (!qp || qp->ibqp.qp_num != cqe->qpn) {
+	qp = READ_ONCE(dev->qp_table[qpn & dev->qp_table_mask]);
+	if (!qp || qp->ibqp.qp_num != qpn) {
 		efasim_count(&dev->eng, EFASIM_S_cqe_of_dead_qp);
-		ret = -EINVAL;
-		goto out;
+		return -EINVAL;
 	}
-	if (qp->serial != cqe->serial)
+	if (qp->serial != serial)
 		efasim_count(&dev->eng, EFASIM_S_cqe_of_reused_qpn);
 
 	/* Only what the driver sets: the rest is the caller's old news. */
-	wc->status = wc_status[cqe->status];
-	wc->vendor_err = cqe->status;
+	wc->status = to_ib_status(common->status);
+	wc->vendor_err = common->status;
 	wc->wc_flags = 0;
 	wc->qp = &qp->ibqp;
-	if (cqe->recv)
+	if (FIELD_GET(EFASIM_CQE_Q_TYPE, common->flags) == EFASIM_Q_SEND) {
+		wq = &qp->sq;
+		wc->opcode = send_opcode[FIELD_GET(EFASIM_CQE_OP_TYPE,
+						   common->flags)];
+	} else {
+		wq = &qp->rq;
 		fill_recv(cq, cqe, wc);
-	else
-		wc->opcode = send_opcode[cqe->op];
-	if (!retire(cqe->recv ? &qp->rq : &qp->sq, cqe->req_id, wc)) {
-		efasim_crash_avoided(&qp->ibqp,
-				     "completion of a former queue pair");
-		ret = -EINVAL;
 	}
-out:
+	if (retire(wq, le16_to_cpu(common->req_id), wc))
+		return 1;
+	efasim_crash_avoided(&qp->ibqp, "completion of a former queue pair");
+	return -EINVAL;
+}
+
+static int poll_sub(struct efasim_vcq *cq, int which, struct ib_wc *wc)
+{
+	const struct efasim_rx_cdesc_ex *cqe = next_cqe(cq, which);
+	struct efasim_vsub *sub = &cq->sub[which];
+	u32 serial;
+	int ret;
+
+	if (!cqe)
+		return 0;
+	serial = efasim_cq_serial(cq->hw, which, sub->consumed_cnt);
+	if (!(++sub->consumed_cnt & cq->queue_mask))
+		sub->phase ^= EFASIM_CQE_PHASE;
+	ret = take_cqe(cq, cqe, serial, wc);
 	/* The device may use the entry again. */
-	smp_store_release(&cq->cons, cq->cons + 1);
+	efasim_cq_consumed(cq->hw, which, sub->consumed_cnt);
+	return ret;
+}
+
+static int poll_one(struct efasim_vcq *cq, struct ib_wc *wc)
+{
+	int i, which, ret = 0;
+
+	for (i = 0; i < EFASIM_SUBS && !ret; i++) {
+		which = cq->next_poll;
+		cq->next_poll = (which + 1) % EFASIM_SUBS;
+		if (cq->sub[which].ref_cnt)
+			ret = poll_sub(cq, which, wc);
+	}
 	return ret;
 }
 
@@ -283,20 +355,27 @@ int efasim_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return i ?: ret;
 }
 
+static bool cq_empty(struct efasim_vcq *cq)
+{
+	bool empty = true;
+	int i;
+
+	spin_lock(&cq->lock);
+	for (i = 0; i < EFASIM_SUBS; i++)
+		if (cq->sub[i].ref_cnt && next_cqe(cq, i))
+			empty = false;
+	spin_unlock(&cq->lock);
+	return empty;
+}
+
 int efasim_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct efasim_vcq *cq = to_vcq(ibcq);
-	int missed;
 
 	if (flags & IB_CQ_SOLICITED)
 		return -EOPNOTSUPP;
-	atomic_set_release(&cq->armed, 1);
-	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
-		return 0;
-	/* Either the device sees the arming, or we see its entry. */
-	smp_mb();
-	spin_lock(&cq->lock);
-	missed = cq->cons != READ_ONCE(cq->prod);
-	spin_unlock(&cq->lock);
-	return missed;
+	efasim_cq_arm(cq->hw);
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
+		return !cq_empty(cq);
+	return 0;
 }

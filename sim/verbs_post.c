@@ -4,6 +4,11 @@
  * checked here, in its order and with its errors; what it doesn't, isn't, save
  * for what would crash it.
  */
+#include <linux/bitfield.h>
+#include <linux/dma-mapping.h>
+#include <linux/log2.h>
+#include <linux/platform_device.h>
+
 #include "verbs.h"
 
 static u32 total_len(const struct ib_sge *sge, int num)
@@ -68,49 +73,51 @@ static int check_send(struct efasim_vqp *qp, const struct ib_send_wr *wr)
 	return err ?: check_crash(qp, wr);
 }
 
-static void set_sge(struct efasim_sge *to, const struct ib_sge *from)
+static void set_sge(struct efasim_tx_buf_desc *to, const struct ib_sge *from)
 {
-	to->addr = from->addr;
-	to->length = from->length;
-	to->lkey = from->lkey;
+	to->length = cpu_to_le32(from->length);
+	to->lkey = cpu_to_le32(from->lkey & EFASIM_LKEY);
+	to->buf_addr_lo = cpu_to_le32(lower_32_bits(from->addr));
+	to->buf_addr_hi = cpu_to_le32(upper_32_bits(from->addr));
 }
 
-static void set_dest(struct efasim_wqe *wqe, struct ib_ah *ah, u32 qpn,
+static void set_dest(struct efasim_tx_meta_desc *meta, struct ib_ah *ah, u32 qpn,
 		     u32 qkey)
 {
-	wqe->ah = to_vah(ah)->number;
-	wqe->dest_qpn = (u16)qpn;
-	wqe->qkey = qkey;
+	meta->ah = cpu_to_le16(to_vah(ah)->number);
+	meta->dest_qp_num = cpu_to_le16(qpn);
+	meta->qkey = cpu_to_le32(qkey);
 }
 
-static void set_srd_dest(struct efasim_wqe *wqe, const struct ib_send_wr *wr)
+static void set_srd_dest(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
 	const struct ib_srd_wr *srd = srd_wr(wr);
 
-	set_dest(wqe, srd->ah, srd->remote_qpn, srd->remote_qkey);
+	set_dest(&wqe->meta, srd->ah, srd->remote_qpn, srd->remote_qkey);
 }
 
-static void fill_inline(struct efasim_wqe *wqe, const struct ib_send_wr *wr)
+static void fill_inline(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
+	u32 length = 0;
 	int i;
 
-	wqe->is_inline = true;
 	for (i = 0; i < wr->num_sge; i++) {
-		memcpy(wqe->in.data + wqe->in.length,
+		memcpy(wqe->inline_data + length,
 		       (void *)(uintptr_t)wr->sg_list[i].addr,
 		       wr->sg_list[i].length);
-		wqe->in.length += wr->sg_list[i].length;
+		length += wr->sg_list[i].length;
 	}
+	wqe->meta.ctrl1 |= EFASIM_TX_INLINE_MSG;
+	wqe->meta.length = cpu_to_le16(length);
 }
 
-static void fill_send(struct efasim_vqp *qp, struct efasim_wqe *wqe,
+static void fill_send(struct efasim_vqp *qp, struct efasim_tx_wqe *wqe,
 		      const struct ib_send_wr *wr)
 {
 	int i;
 
-	wqe->op = EFASIM_OP_SEND;
 	if (qp->ibqp.qp_type == IB_QPT_UD)
-		set_dest(wqe, ud_wr(wr)->ah, ud_wr(wr)->remote_qpn,
+		set_dest(&wqe->meta, ud_wr(wr)->ah, ud_wr(wr)->remote_qpn,
 			 ud_wr(wr)->remote_qkey);
 	else
 		set_srd_dest(wqe, wr);
@@ -118,68 +125,79 @@ static void fill_send(struct efasim_vqp *qp, struct efasim_wqe *wqe,
 		fill_inline(wqe, wr);
 		return;
 	}
-	wqe->num_sge = wr->num_sge;
+	wqe->meta.length = cpu_to_le16(wr->num_sge);
 	for (i = 0; i < wr->num_sge; i++)
-		set_sge(&wqe->sge[i], &wr->sg_list[i]);
+		set_sge(&wqe->sgl[i], &wr->sg_list[i]);
 }
 
 /* The inline flag is not looked at here: the address is taken for DMA's. */
-static void fill_rdma(struct efasim_wqe *wqe, const struct ib_send_wr *wr)
+static void fill_rdma(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
-	wqe->op = wr->opcode == IB_WR_RDMA_READ ? EFASIM_OP_READ :
-						  EFASIM_OP_WRITE;
+	struct efasim_remote_mem_addr *remote = &wqe->rdma_req.remote_mem;
+	u64 addr = srd_rdma_wr(wr)->remote_addr;
+
 	set_srd_dest(wqe, wr);
-	set_sge(&wqe->rdma.local, &wr->sg_list[0]);
-	wqe->rdma.addr = srd_rdma_wr(wr)->remote_addr;
-	wqe->rdma.rkey = srd_rdma_wr(wr)->rkey;
+	set_sge(&wqe->rdma_req.local_mem, &wr->sg_list[0]);
+	remote->length = wqe->rdma_req.local_mem.length;
+	remote->rkey = cpu_to_le32(srd_rdma_wr(wr)->rkey);
+	remote->buf_addr_lo = cpu_to_le32(lower_32_bits(addr));
+	remote->buf_addr_hi = cpu_to_le32(upper_32_bits(addr));
+	wqe->meta.length = cpu_to_le16(1);
 }
 
 /* The key is the region's own; the one in the work request isn't looked at. */
-static void fill_reg(struct efasim_wqe *wqe, const struct ib_send_wr *wr)
+static void fill_reg(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
 	struct efasim_vmr *mr = to_vmr(reg_wr(wr)->mr);
+	struct efasim_fast_mr_reg_req *req = &wqe->reg_mr_req;
+	bool in_place = mr->num_pages <= 1;
 
-	wqe->op = EFASIM_OP_FAST_REG;
-	wqe->reg.iova = mr->ibmr.iova;
-	wqe->reg.length = mr->ibmr.length;
-	wqe->reg.lkey = mr->ibmr.lkey;
-	wqe->reg.access = reg_wr(wr)->access;
-	wqe->reg.page_shift = order_base_2(mr->ibmr.page_size);
-	wqe->reg.npages = mr->num_pages;
-	wqe->reg.pbl = mr->num_pages == 1 ? mr->pages[0] : mr->pages_dma;
+	req->iova = cpu_to_le64(mr->ibmr.iova);
+	req->mr_length = cpu_to_le64(mr->ibmr.length);
+	req->lkey = cpu_to_le32(mr->ibmr.lkey);
+	req->permissions = reg_wr(wr)->access;
+	req->flags = FIELD_PREP(EFASIM_REG_PAGE_SHIFT,
+				order_base_2(mr->ibmr.page_size)) |
+		     FIELD_PREP(EFASIM_REG_PBL_MODE, in_place ?
+				EFASIM_PBL_INLINE : EFASIM_PBL_DIRECT);
+	if (!in_place)
+		req->pbl = cpu_to_le64(mr->pages_dma);
+	else if (mr->num_pages)
+		req->pbl = cpu_to_le64(mr->pages[0]);
 }
 
-static void set_imm(struct efasim_wqe *wqe, const struct ib_send_wr *wr)
+static void set_imm(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
-	wqe->has_imm = true;
-	wqe->imm = be32_to_cpu(wr->ex.imm_data);
+	wqe->meta.ctrl1 |= EFASIM_TX_HAS_IMM;
+	wqe->meta.immediate_data = cpu_to_le32(be32_to_cpu(wr->ex.imm_data));
 }
 
-static int fill_wqe(struct efasim_vqp *qp, struct efasim_wqe *wqe,
+/* Return: the operation, or -EINVAL. */
+static int fill_wqe(struct efasim_vqp *qp, struct efasim_tx_wqe *wqe,
 		    const struct ib_send_wr *wr)
 {
-	memset(wqe, 0, sizeof(*wqe));
 	switch (wr->opcode) {
 	case IB_WR_SEND_WITH_IMM:
 		set_imm(wqe, wr);
 		fallthrough;
 	case IB_WR_SEND:
 		fill_send(qp, wqe, wr);
-		return 0;
+		return EFASIM_OP_SEND;
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 		set_imm(wqe, wr);
 		fallthrough;
 	case IB_WR_RDMA_WRITE:
+		fill_rdma(wqe, wr);
+		return EFASIM_OP_WRITE;
 	case IB_WR_RDMA_READ:
 		fill_rdma(wqe, wr);
-		return 0;
+		return EFASIM_OP_READ;
 	case IB_WR_REG_MR:
 		fill_reg(wqe, wr);
-		return 0;
+		return EFASIM_OP_FAST_REG;
 	case IB_WR_LOCAL_INV:
-		wqe->op = EFASIM_OP_FAST_INV;
-		wqe->inv_lkey = wr->ex.invalidate_rkey;
-		return 0;
+		wqe->inv_lkey = cpu_to_le32(wr->ex.invalidate_rkey);
+		return EFASIM_OP_FAST_INV;
 	default:
 		return -EINVAL;
 	}
@@ -194,19 +212,31 @@ static u16 take_id(struct efasim_vwq *wq, u64 wr_id)
 	return id;
 }
 
+static void advance(struct efasim_vwq *wq)
+{
+	wq->pc++;
+	if (!(wq->pc & wq->queue_mask))
+		wq->phase ^= EFASIM_TX_PHASE;
+}
+
 static int post_one(struct efasim_vqp *qp, const struct ib_send_wr *wr)
 {
-	struct efasim_wqe *wqe = efasim_sq_slot(qp->hw, qp->sq.pc);
-	int err;
+	struct efasim_tx_wqe wqe = { };
+	int err, op;
 
 	err = check_send(qp, wr);
 	if (err)
 		return err;
-	err = fill_wqe(qp, wqe, wr);
-	if (err)
-		return err;
-	wqe->req_id = take_id(&qp->sq, wr->wr_id);
-	qp->sq.pc++;
+	op = fill_wqe(qp, &wqe, wr);
+	if (op < 0)
+		return op;
+	wqe.meta.ctrl1 |= EFASIM_TX_META_DESC |
+			  FIELD_PREP(EFASIM_TX_OP_TYPE, op);
+	wqe.meta.ctrl2 = EFASIM_TX_FIRST | EFASIM_TX_LAST | EFASIM_TX_COMP_REQ |
+			 qp->sq.phase;
+	wqe.meta.req_id = cpu_to_le16(take_id(&qp->sq, wr->wr_id));
+	*efasim_sq_slot(qp->hw, qp->sq.pc) = wqe;
+	advance(&qp->sq);
 	return 0;
 }
 
@@ -244,25 +274,45 @@ static int check_recv(struct efasim_vqp *qp, const struct ib_recv_wr *wr)
 	return 0;
 }
 
+static void put_desc(struct efasim_vqp *qp, const struct efasim_rx_desc *desc)
+{
+	struct efasim_vdev *dev = to_vdev(qp->ibqp.device);
+	size_t off = (qp->rq.pc & qp->rq.queue_mask) * sizeof(*desc);
+
+	memcpy(qp->rq_ring.buf + off, desc, sizeof(*desc));
+	dma_sync_single_for_device(&dev->pdev->dev, qp->rq_ring.dma + off,
+				   sizeof(*desc), DMA_TO_DEVICE);
+	advance(&qp->rq);
+}
+
+/* One descriptor for each SGE: of a receive without any the device never hears. */
 static void post_recv_one(struct efasim_vqp *qp, const struct ib_recv_wr *wr)
 {
-	struct efasim_rqe *rqe = efasim_rq_slot(qp->hw, qp->rq.pc);
-	u16 id = take_id(&qp->rq, wr->wr_id);
+	struct efasim_rx_desc desc = {
+		.req_id = cpu_to_le16(take_id(&qp->rq, wr->wr_id)),
+	};
+	u32 ctrl = EFASIM_RX_FIRST;
 	int i;
 
-	/* The driver writes one descriptor for each SGE: none, then. */
-	if (!wr->num_sge) {
-		efasim_count(&to_vdev(qp->ibqp.device)->eng,
-			     EFASIM_S_recv_without_sge);
-		ibdev_err_ratelimited(qp->ibqp.device,
-				      "a receive without an SGE never completes\n");
-		return;
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ib_sge *sge = &wr->sg_list[i];
+
+		if (i == wr->num_sge - 1)
+			ctrl |= EFASIM_RX_LAST;
+		desc.length = cpu_to_le16(sge->length);
+		desc.lkey_ctrl = cpu_to_le32(ctrl | (sge->lkey & EFASIM_LKEY));
+		desc.buf_addr_lo = cpu_to_le32(lower_32_bits(sge->addr));
+		desc.buf_addr_hi = cpu_to_le32(upper_32_bits(sge->addr));
+		put_desc(qp, &desc);
+		desc = (struct efasim_rx_desc) { };
+		ctrl = 0;
 	}
-	rqe->req_id = id;
-	rqe->num_sge = wr->num_sge;
-	for (i = 0; i < wr->num_sge; i++)
-		set_sge(&rqe->sge[i], &wr->sg_list[i]);
-	qp->rq.pc++;
+	if (wr->num_sge)
+		return;
+	efasim_count(&to_vdev(qp->ibqp.device)->eng,
+		     EFASIM_S_recv_without_sge);
+	ibdev_err_ratelimited(qp->ibqp.device,
+			      "a receive without an SGE never completes\n");
 }
 
 int efasim_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,

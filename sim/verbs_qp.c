@@ -40,14 +40,15 @@ static void size_queues(struct efasim_vdev *dev, struct efasim_vqp *qp,
 {
 	u32 descs;
 
-	qp->sq.max_wqes = roundup_pow_of_two(max3(cap->max_send_wr, 1U,
-						  dev->eng.limits.min_sq_depth));
+	qp->sq.max_wqes = roundup_pow_of_two(max(cap->max_send_wr,
+						 dev->eng.limits.min_sq_depth));
 	qp->sq.max_sge = cap->max_send_sge;
-	/* One descriptor for each SGE; the device rounds their number up. */
-	descs = roundup_pow_of_two(max(cap->max_recv_sge * cap->max_recv_wr,
-				       1U));
+	qp->sq.queue_mask = qp->sq.max_wqes - 1;
+	/* One descriptor for each SGE. */
+	descs = roundup_pow_of_two(cap->max_recv_sge * cap->max_recv_wr);
 	qp->rq.max_sge = cap->max_recv_sge;
-	qp->rq.max_wqes = cap->max_recv_wr ? descs / cap->max_recv_sge : 0;
+	qp->rq.queue_mask = descs - 1;
+	qp->rq.max_wqes = descs / cap->max_recv_sge;
 }
 
 static void free_wq(struct efasim_vwq *wq)
@@ -59,10 +60,10 @@ static void free_wq(struct efasim_vwq *wq)
 /* @lock is initialised by the caller: lockdep tells SQ from RQ by the place. */
 static int alloc_wq(struct efasim_vwq *wq)
 {
-	u32 i, n = max(wq->max_wqes, 1U);
+	u32 i;
 
-	wq->wrid = kvcalloc(n, sizeof(*wq->wrid), GFP_KERNEL);
-	wq->free_ids = kvcalloc(n, sizeof(*wq->free_ids), GFP_KERNEL);
+	wq->wrid = kvcalloc(wq->max_wqes, sizeof(*wq->wrid), GFP_KERNEL);
+	wq->free_ids = kvcalloc(wq->max_wqes, sizeof(*wq->free_ids), GFP_KERNEL);
 	if (!wq->wrid || !wq->free_ids) {
 		free_wq(wq);
 		return -ENOMEM;
@@ -80,9 +81,10 @@ static int create_hw(struct efasim_vdev *dev, struct efasim_vqp *qp,
 						     EFASIM_QP_SRD,
 		.pdn = to_vpd(qp->ibqp.pd)->pdn,
 		.sq_depth = qp->sq.max_wqes,
-		.rq_depth = qp->rq.max_wqes,
-		.send_cq = to_vcq(attr->send_cq),
-		.recv_cq = to_vcq(attr->recv_cq),
+		.rq_depth = qp->rq.queue_mask + 1,
+		.rq_addr = qp->rq_ring.dma,
+		.send_cq = to_vcq(attr->send_cq)->hw,
+		.recv_cq = to_vcq(attr->recv_cq)->hw,
 	};
 
 	qp->hw = efasim_adm_create_qp(&dev->eng, &params);
@@ -93,12 +95,44 @@ static int create_hw(struct efasim_vdev *dev, struct efasim_vqp *qp,
 	return 0;
 }
 
-static void publish_qp(struct efasim_vdev *dev, struct efasim_vqp *qp)
+/* One queue pair more or less completes to these rings; the caller locks both. */
+static void count_users(struct efasim_vcq *send, struct efasim_vcq *recv, int by,
+			struct efasim_vqp **slot)
 {
-	u32 slot = qp->ibqp.qp_num & dev->qp_table_mask;
+	lockdep_assert_held(&send->lock);
+	lockdep_assert_held(&recv->lock);
+	send->sub[EFASIM_SUB_SEND].ref_cnt += by;
+	recv->sub[EFASIM_SUB_RECV].ref_cnt += by;
+	if (slot)
+		WRITE_ONCE(*slot, NULL);
+}
 
+static void lock_and_count(struct efasim_vcq *send, struct efasim_vcq *recv,
+			   int by, struct efasim_vqp **slot)
+{
+	spin_lock(&recv->lock);
+	if (send == recv) {
+		count_users(send, recv, by, slot);
+	} else {
+		spin_lock(&send->lock);
+		count_users(send, recv, by, slot);
+		spin_unlock(&send->lock);
+	}
+	spin_unlock(&recv->lock);
+}
+
+static struct efasim_vqp **slot_of(struct efasim_vdev *dev,
+				   const struct ib_qp *ibqp)
+{
+	return &dev->qp_table[ibqp->qp_num & dev->qp_table_mask];
+}
+
+static void publish_qp(struct efasim_vdev *dev, struct efasim_vqp *qp,
+		       const struct ib_qp_init_attr *attr)
+{
+	lock_and_count(to_vcq(attr->send_cq), to_vcq(attr->recv_cq), 1, NULL);
 	spin_lock(&dev->qp_table_lock);
-	WRITE_ONCE(dev->qp_table[slot], qp);
+	WRITE_ONCE(*slot_of(dev, &qp->ibqp), qp);
 	spin_unlock(&dev->qp_table_lock);
 }
 
@@ -113,8 +147,9 @@ static int check_create(struct efasim_vdev *dev, struct ib_qp *ibqp,
 	err = check_attr(attr);
 	if (err)
 		return err;
-	if (attr->cap.max_recv_wr && !attr->cap.max_recv_sge) {
-		efasim_crash_avoided(ibqp, "receive queue without SGEs");
+	if (!attr->cap.max_recv_wr || !attr->cap.max_recv_sge ||
+	    !max(attr->cap.max_send_wr, dev->eng.limits.min_sq_depth)) {
+		efasim_crash_avoided(ibqp, "a queue without entries or SGEs");
 		return -EINVAL;
 	}
 	if (max(attr->cap.max_send_wr, attr->cap.max_recv_wr) > SAFE_DEPTH)
@@ -142,15 +177,21 @@ static int create_qp(struct efasim_vdev *dev, struct ib_qp *ibqp,
 	err = alloc_wq(&qp->rq);
 	if (err)
 		goto err_free_sq;
-	err = create_hw(dev, qp, attr);
+	err = efasim_ring_alloc(dev, &qp->rq_ring, (qp->rq.queue_mask + 1) *
+				sizeof(struct efasim_rx_desc), DMA_TO_DEVICE);
 	if (err)
 		goto err_free_rq;
+	err = create_hw(dev, qp, attr);
+	if (err)
+		goto err_free_ring;
 	qp->cap = attr->cap;
 	qp->max_inline = attr->cap.max_inline_data;
 	qp->sig_type = attr->sq_sig_type;
-	publish_qp(dev, qp);
+	publish_qp(dev, qp, attr);
 	return 0;
 
+err_free_ring:
+	efasim_ring_free(dev, &qp->rq_ring);
 err_free_rq:
 	free_wq(&qp->rq);
 err_free_sq:
@@ -266,32 +307,23 @@ int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	return 0;
 }
 
-static void clear_slot(struct efasim_vdev *dev, struct ib_qp *ibqp)
-{
-	u32 slot = ibqp->qp_num & dev->qp_table_mask;
-
-	/* The number may have been given out again already. */
-	if (dev->qp_table[slot] == to_vqp(ibqp))
-		WRITE_ONCE(dev->qp_table[slot], NULL);
-}
-
-/* Nobody polls a completion of the queue pair while it goes. */
+/*
+ * Nobody polls a completion of the queue pair while it goes. As in the driver the
+ * slot is cleared even if the number was given out again meanwhile.
+ */
 static void unpublish_qp(struct efasim_vdev *dev, struct ib_qp *ibqp)
 {
-	struct efasim_vcq *send = to_vcq(ibqp->send_cq);
-	struct efasim_vcq *recv = to_vcq(ibqp->recv_cq);
-
 	spin_lock(&dev->qp_table_lock);
-	spin_lock(&recv->lock);
-	if (send == recv) {
-		clear_slot(dev, ibqp);
-	} else {
-		spin_lock(&send->lock);
-		clear_slot(dev, ibqp);
-		spin_unlock(&send->lock);
-	}
-	spin_unlock(&recv->lock);
+	lock_and_count(to_vcq(ibqp->send_cq), to_vcq(ibqp->recv_cq), -1,
+		       slot_of(dev, ibqp));
 	spin_unlock(&dev->qp_table_lock);
+}
+
+static void free_queues(struct efasim_vdev *dev, struct efasim_vqp *qp)
+{
+	free_wq(&qp->sq);
+	free_wq(&qp->rq);
+	efasim_ring_free(dev, &qp->rq_ring);
 }
 
 int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -306,7 +338,16 @@ int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return err;
 
 	unpublish_qp(dev, ibqp);
-	free_wq(&qp->sq);
-	free_wq(&qp->rq);
+	free_queues(dev, qp);
 	return 0;
+}
+
+/* Of a device that has stopped: the queue pairs that nobody could destroy. */
+void efasim_release_qps(struct efasim_vdev *dev)
+{
+	u32 slot;
+
+	for (slot = 0; slot <= dev->qp_table_mask; slot++)
+		if (dev->qp_table[slot])
+			free_queues(dev, dev->qp_table[slot]);
 }

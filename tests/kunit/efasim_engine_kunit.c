@@ -171,6 +171,7 @@ static void input(struct end *end, const struct efasim_pkt *pkt)
 	efasim_dev_input(&end->dev, buf,
 			 efasim_wire_hdr_len(pkt->type) + pkt->length, NULL);
 	mutex_unlock(&end->dev.lock);
+	drain(end);
 	kfree(buf);
 }
 
@@ -211,6 +212,7 @@ static void engine_many_in_one(struct kunit *test)
 	n = efasim_dev_input(&p->a.dev, buf, len, p->b.dev.gid);
 	mutex_unlock(&p->a.dev.lock);
 	KUNIT_EXPECT_EQ(test, n, 3);
+	drain(&p->a);
 	KUNIT_EXPECT_EQ(test, p->a.cq.received, 3);
 
 	len = append(buf, 0, &pkt);
@@ -224,6 +226,7 @@ static void engine_many_in_one(struct kunit *test)
 	n = efasim_dev_input(&p->a.dev, buf, len, p->b.dev.gid);
 	mutex_unlock(&p->a.dev.lock);
 	KUNIT_EXPECT_EQ(test, n, 2);
+	drain(&p->a);
 	KUNIT_EXPECT_EQ(test, p->a.cq.received, 4);
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_field), 1);
 
@@ -369,7 +372,7 @@ static void reg(struct end *end, struct efasim_mr *mr, u32 key, u8 access,
 		.reg = {
 			.iova = IOVA, .length = PAGE_SIZE, .pbl = page,
 			.lkey = key, .npages = 1, .page_shift = PAGE_SHIFT,
-			.access = access,
+			.access = access, .pbl_inline = true,
 		},
 	};
 
@@ -621,6 +624,7 @@ static void time_out(struct end *end, struct efasim_peer *peer, u32 silent,
 	efasim_dev_arm(&end->dev, &peer->timer, ktime_sub_ms(now, late));
 	efasim_dev_timers(&end->dev);
 	mutex_unlock(&end->dev.lock);
+	drain(end);
 }
 
 /* A device that wasn't run for a while blames nobody else for it. */
@@ -704,9 +708,9 @@ static void engine_late_registration(struct kunit *test)
 	struct efasim_qp *qp = p->a.qp;
 
 	p->a.dev.fault[EFASIM_F_reg_delay_us] = U32_MAX;
-	*efasim_sq_slot(qp, qp->sq_prod) = (struct efasim_wqe) {
+	put_wqe(qp, qp->sq_prod, &(struct efasim_wqe) {
 		.op = EFASIM_OP_FAST_INV,
-	};
+	});
 	efasim_sq_doorbell(qp, qp->sq_prod + 1);
 	run(&p->a);
 	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 0);
@@ -725,7 +729,7 @@ static void engine_wild_packets(struct kunit *test)
 
 	start_at(&p->a, &p->b, 1);
 	for (i = 0; i < WILD; i++) {
-		if (p->a.qp->sq_prod - p->a.cq.sent < DEPTH / 2)
+		if ((u16)(p->a.qp->sq_prod - p->a.cq.sent) < DEPTH / 2)
 			post(&p->a, &p->b, i, 1);
 		if (p->a.qp->rq_prod == p->a.qp->rq_cons)
 			post_recvs(&p->a, 8);

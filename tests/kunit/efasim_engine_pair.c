@@ -6,14 +6,17 @@
  * that is static in it.
  */
 #include <kunit/test.h>
+#include <linux/bitfield.h>
 #include <linux/bitops.h>
 #include <linux/delay.h>
+#include <linux/gfp.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 
 #include "../../sim/engine.c"
 #include "../../sim/admin.c"
 #include "../../sim/fault.c"
+#include "../../sim/hwfmt.c"
 #include "../../sim/mr.c"
 #include "../../sim/net.c"
 #include "../../sim/peer.c"
@@ -22,6 +25,9 @@
 #include "../../sim/wire.c"
 
 #define DEPTH		256
+#define CQ_DEPTH	(2 * DEPTH)
+#define CQ_SIZE		(EFASIM_SUBS * CQ_DEPTH * sizeof(struct efasim_rx_cdesc))
+#define RQ_SIZE		(DEPTH * sizeof(struct efasim_rx_desc))
 #define QKEY		0x1234
 #define IOVA		0x10000
 #define WILD		5000	/* packets */
@@ -41,6 +47,9 @@ struct cq {
 struct end {
 	struct efasim_dev dev;
 	struct efasim_qp *qp;
+	struct efasim_cq *hw_cq;
+	struct efasim_rx_cdesc *cqes;
+	struct efasim_rx_desc *rq;
 	struct cq cq;
 	u32 pdn;
 	u16 ah;
@@ -53,24 +62,50 @@ struct pair {
 	struct rnd_state rnd;
 };
 
-static void collect(void *ctx, const struct efasim_cqe *cqe)
+static void collect(struct cq *cq, const struct efasim_rx_cdesc *d)
 {
-	struct cq *cq = ctx;
+	u8 status = d->common.status;
 
-	cq->bad += cqe->status && cqe->status != cq->status;
-	cq->status = cqe->status;
-	if (!cqe->recv) {
+	cq->bad += status && status != cq->status;
+	cq->status = status;
+	if (FIELD_GET(EFASIM_CQE_Q_TYPE, d->common.flags) == EFASIM_Q_SEND) {
 		cq->sent++;
 		return;
 	}
 	cq->received++;
-	cq->doubled += test_and_set_bit(cqe->imm % (2 * DEPTH), cq->seen);
+	cq->doubled += test_and_set_bit(le32_to_cpu(d->imm) % (2 * DEPTH),
+					cq->seen);
 }
 
-static const struct efasim_fe_ops fe_ops = { .complete = collect };
+/* Take all completions, receives' first. */
+static void drain(struct end *end)
+{
+	struct efasim_cq *cq = end->hw_cq;
+	const struct efasim_rx_cdesc *d;
+	int sub;
+	u32 n;
+
+	for (sub = EFASIM_SUB_RECV; sub >= EFASIM_SUB_SEND; sub--) {
+		for (n = cq->sub[sub].cons;; n++) {
+			d = &end->cqes[sub * CQ_DEPTH + n % CQ_DEPTH];
+			if ((d->common.flags & EFASIM_CQE_PHASE) ==
+			    n / CQ_DEPTH % 2)
+				break;
+			collect(&end->cq, d);
+		}
+		efasim_cq_consumed(cq, sub, n);
+	}
+}
+
+static void no_event(struct efasim_cq *cq)
+{
+}
+
+static const struct efasim_fe_ops fe_ops = { .event = no_event };
 
 static const struct efasim_limits limits = {
-	.max_qp = 16, .max_mr = 16, .max_mr_pages = 64, .max_ah = 16,
+	.max_qp = 16, .max_cq = 16, .max_cq_depth = CQ_DEPTH, .max_mr = 16,
+	.max_mr_pages = 64, .max_ah = 16,
 	.max_pd = 4, .mtu = 4096, .max_rdma_size = 1 << 20, .max_peers = 8,
 	.rdma_read = true, .rdma_write = true,
 };
@@ -103,7 +138,9 @@ static void open_qp(struct kunit *test, struct end *end,
 {
 	struct efasim_qp_params params = {
 		.type = type, .sq_depth = DEPTH, .rq_depth = DEPTH,
-		.send_cq = &end->cq, .recv_cq = &end->cq,
+	};
+	struct efasim_cq_params cq_params = {
+		.depth = CQ_DEPTH, .entry_size = sizeof(*end->cqes),
 	};
 	const struct efasim_qp_modify modify = {
 		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
@@ -113,7 +150,16 @@ static void open_qp(struct kunit *test, struct end *end,
 	};
 
 	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(&end->dev, &end->pdn), 0);
+	end->cqes = alloc_pages_exact(CQ_SIZE, GFP_KERNEL | __GFP_ZERO);
+	end->rq = alloc_pages_exact(RQ_SIZE, GFP_KERNEL | __GFP_ZERO);
+	KUNIT_ASSERT_TRUE(test, end->cqes && end->rq);
+	cq_params.addr = virt_to_phys(end->cqes);
+	end->hw_cq = efasim_adm_create_cq(&end->dev, &cq_params);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(end->hw_cq));
 	params.pdn = end->pdn;
+	params.rq_addr = virt_to_phys(end->rq);
+	params.send_cq = end->hw_cq;
+	params.recv_cq = end->hw_cq;
 	end->qp = efasim_adm_create_qp(&end->dev, &params);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(end->qp));
 	KUNIT_ASSERT_EQ(test, efasim_adm_modify_qp(end->qp, &modify), 0);
@@ -127,6 +173,10 @@ static void close_dev(struct end *end)
 	efasim_engine_stop(&end->dev);
 	efasim_net_exit(&end->dev);
 	efasim_engine_destroy(&end->dev);
+	if (end->cqes)
+		free_pages_exact(end->cqes, CQ_SIZE);
+	if (end->rq)
+		free_pages_exact(end->rq, RQ_SIZE);
 	memset(end, 0, sizeof(*end));
 }
 
@@ -188,32 +238,81 @@ static void run(struct end *end)
 	while (efasim_dev_run(&end->dev))
 		;
 	mutex_unlock(&end->dev.lock);
+	drain(end);
+}
+
+static struct efasim_tx_buf_desc buf_desc(const struct efasim_sge *sge)
+{
+	return (struct efasim_tx_buf_desc) {
+		.length = cpu_to_le32(sge->length),
+		.lkey = cpu_to_le32(sge->lkey),
+		.buf_addr_lo = cpu_to_le32(sge->addr),
+		.buf_addr_hi = cpu_to_le32(sge->addr >> 32),
+	};
+}
+
+/* Write a send queue entry: one SGE, or no data. */
+static void put_wqe(struct efasim_qp *qp, u16 pc, const struct efasim_wqe *wqe)
+{
+	struct efasim_tx_wqe *d = efasim_sq_slot(qp, pc);
+
+	*d = (struct efasim_tx_wqe) {
+		.meta = {
+			.req_id = cpu_to_le16(wqe->req_id),
+			.ctrl1 = EFASIM_TX_META_DESC | wqe->op |
+				 (wqe->is_inline ? EFASIM_TX_INLINE_MSG : 0) |
+				 (wqe->has_imm ? EFASIM_TX_HAS_IMM : 0),
+			.ctrl2 = EFASIM_TX_FIRST | EFASIM_TX_LAST |
+				 EFASIM_TX_COMP_REQ,
+			.dest_qp_num = cpu_to_le16(wqe->dest_qpn),
+			.length = cpu_to_le16(wqe->num_sge),
+			.immediate_data = cpu_to_le32(wqe->imm),
+			.ah = cpu_to_le16(wqe->ah),
+			.qkey = cpu_to_le32(wqe->qkey),
+		},
+	};
+	if (wqe->op == EFASIM_OP_SEND && wqe->num_sge)
+		d->sgl[0] = buf_desc(&wqe->sge[0]);
+	if (wqe->op != EFASIM_OP_READ && wqe->op != EFASIM_OP_WRITE)
+		return;
+	d->rdma_req.local_mem = buf_desc(&wqe->rdma.local);
+	d->rdma_req.remote_mem = (struct efasim_remote_mem_addr) {
+		.length = cpu_to_le32(wqe->rdma.local.length),
+		.rkey = cpu_to_le32(wqe->rdma.rkey),
+		.buf_addr_lo = cpu_to_le32(wqe->rdma.addr),
+		.buf_addr_hi = cpu_to_le32(wqe->rdma.addr >> 32),
+	};
 }
 
 /* Messages without a byte, told apart by their immediate data. */
 static void post(struct end *from, const struct end *to, u32 first, u32 n)
 {
 	struct efasim_qp *qp = from->qp;
-	u32 i, pc = qp->sq_prod;
+	u16 pc = qp->sq_prod;
+	u32 i;
 
 	for (i = 0; i < n; i++, pc++)
-		*efasim_sq_slot(qp, pc) = (struct efasim_wqe) {
+		put_wqe(qp, pc, &(struct efasim_wqe) {
 			.op = EFASIM_OP_SEND, .is_inline = true,
 			.has_imm = true, .imm = first + i,
 			.req_id = pc & (DEPTH - 1), .ah = from->ah,
 			.dest_qpn = to->qp->qpn, .qkey = QKEY,
-		};
+		});
 	efasim_sq_doorbell(qp, pc);
 }
 
 static void post_recvs(struct end *end, u32 n)
 {
-	struct efasim_qp *qp = end->qp;
-	u32 i, pc = qp->rq_prod;
+	u16 pc = end->qp->rq_prod;
+	u32 i;
 
 	for (i = 0; i < n; i++, pc++)
-		*efasim_rq_slot(qp, pc) = (struct efasim_rqe) { .req_id = pc };
-	efasim_rq_doorbell(qp, pc);
+		end->rq[pc % DEPTH] = (struct efasim_rx_desc) {
+			.req_id = cpu_to_le16(pc),
+			.lkey_ctrl = cpu_to_le32(EFASIM_RX_FIRST |
+						 EFASIM_RX_LAST),
+		};
+	efasim_rq_doorbell(end->qp, pc);
 }
 
 /* The windows of @end's peers hold what they may, and no more. */

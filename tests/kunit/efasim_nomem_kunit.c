@@ -129,11 +129,21 @@ static int run_pd(struct pair *p)
 	return efasim_adm_alloc_pd(&p->a.dev, &pdn);
 }
 
+static int run_cq(struct pair *p)
+{
+	const struct efasim_cq_params params = {
+		.depth = CQ_DEPTH, .entry_size = sizeof(*p->a.cqes),
+	};
+
+	return PTR_ERR_OR_ZERO(efasim_adm_create_cq(&p->a.dev, &params));
+}
+
 static int run_qp(struct pair *p)
 {
 	const struct efasim_qp_params params = {
 		.type = EFASIM_QP_SRD, .pdn = p->a.pdn,
 		.sq_depth = DEPTH, .rq_depth = DEPTH,
+		.send_cq = p->a.hw_cq, .recv_cq = p->a.hw_cq,
 	};
 
 	return PTR_ERR_OR_ZERO(efasim_adm_create_qp(&p->a.dev, &params));
@@ -160,7 +170,8 @@ static int run_dma_mr(struct pair *p)
 static const struct command commands[] = {
 	{ "device", run_device, 2 },
 	{ "pd", run_pd, 1 },
-	{ "qp", run_qp, 5 },
+	{ "cq", run_cq, 3 },
+	{ "qp", run_qp, 4 },
 	{ "ah", run_ah, 2 },
 	{ "mr", run_mr, 2 },
 	{ "dma mr", run_dma_mr, 2 },
@@ -175,7 +186,7 @@ KUNIT_ARRAY_PARAM(command, commands, command_name);
 
 static u64 objects(const struct efasim_dev *dev)
 {
-	return dev->num_qp + dev->num_mr + dev->num_ah + dev->mr_pages;
+	return dev->num_qp + dev->num_cq + dev->num_mr + dev->num_ah + dev->mr_pages;
 }
 
 static void nomem_command(struct kunit *test)
@@ -263,6 +274,7 @@ static u32 remote_key(struct kunit *test, struct end *end, void *mem)
 		.reg = {
 			.iova = IOVA, .length = ROOM, .pbl = virt_to_phys(mem),
 			.npages = 1, .page_shift = ROOM_SHIFT,
+			.pbl_inline = true,
 			.access = EFASIM_ACCESS_REMOTE_READ |
 				  EFASIM_ACCESS_REMOTE_WRITE,
 		},
@@ -278,9 +290,14 @@ static u32 remote_key(struct kunit *test, struct end *end, void *mem)
 
 static void post_recv(struct kunit *test, struct end *end, void *mem)
 {
-	*efasim_rq_slot(end->qp, 0) = (struct efasim_rqe) {
-		.num_sge = 1,
-		.sge = { { virt_to_phys(mem), ROOM, local_key(test, end) } },
+	u64 addr = virt_to_phys(mem);
+
+	end->rq[0] = (struct efasim_rx_desc) {
+		.buf_addr_lo = cpu_to_le32(addr),
+		.buf_addr_hi = cpu_to_le32(addr >> 32),
+		.length = cpu_to_le16(ROOM),
+		.lkey_ctrl = cpu_to_le32(EFASIM_RX_FIRST | EFASIM_RX_LAST |
+					 local_key(test, end)),
 	};
 	efasim_rq_doorbell(end->qp, 1);
 }
@@ -291,19 +308,19 @@ static void post_send(struct kunit *test, struct pair *p,
 	const struct efasim_sge local = {
 		virt_to_phys(mem->here), t->length, local_key(test, &p->a),
 	};
-	struct efasim_wqe *wqe = efasim_sq_slot(p->a.qp, 0);
-
-	*wqe = (struct efasim_wqe) {
+	struct efasim_wqe wqe = {
 		.op = t->op, .num_sge = 1, .has_imm = t->imm, .ah = p->a.ah,
 		.dest_qpn = p->b.qp->qpn, .qkey = QKEY,
 	};
+
 	if (t->op == EFASIM_OP_SEND) {
-		wqe->sge[0] = local;
+		wqe.sge[0] = local;
 	} else {
-		wqe->rdma.local = local;
-		wqe->rdma.addr = IOVA;
-		wqe->rdma.rkey = remote_key(test, &p->b, mem->there);
+		wqe.rdma.local = local;
+		wqe.rdma.addr = IOVA;
+		wqe.rdma.rkey = remote_key(test, &p->b, mem->there);
 	}
+	put_wqe(p->a.qp, 0, &wqe);
 }
 
 /* Until the message is done, or for longer than it can take. */
