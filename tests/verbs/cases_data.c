@@ -5,6 +5,7 @@
 #include <linux/bitmap.h>
 #include <linux/crc32.h>
 #include <linux/delay.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "conformance.h"
@@ -140,6 +141,23 @@ static void recv_too_small(struct ct *ct)
 	/* Of a failure, verbs don't say what the length is. */
 	ct_printf("# the receiver: length %u\n", wc.byte_len);
 	EXPECT(ct, ep_filled(&ct->b, EP_RX + 99, 100, 2));
+}
+
+/* A receive descriptor has 16 bits for the length: 64 KiB and some is some. */
+static void recv_length_has_16_bits(struct ct *ct)
+{
+	enum ib_wc_status status;
+	struct ib_wc wc;
+
+	EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, SZ_64K + 99, 0xb), 0);
+	EXPECT_EQ(ct, status_of(ct, &(struct req) {
+		.op = IB_WR_SEND, .len = 100 }, &status), ST_REMOTE_LENGTH);
+	ep_wait(&ct->b, &wc, 100);
+	EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, SZ_64K + 99, 0xb), 0);
+	EXPECT_EQ(ct, status_of(ct, &(struct req) {
+		.op = IB_WR_SEND, .len = 99 }, &status), 0);
+	EXPECT(ct, ep_wait(&ct->b, &wc, WAIT_MS));
+	EXPECT_EQ(ct, wc.byte_len, 99);
 }
 
 static void bad_lkey(struct ct *ct)
@@ -444,6 +462,7 @@ const struct test_case data_cases[] = {
 	{ "send_inline", send_inline, BOTH, { .inline_len = 32 } },
 	{ "send_largest", send_largest, BOTH },
 	{ "recv_too_small", recv_too_small, DEVICE },
+	{ "recv_length_has_16_bits", recv_length_has_16_bits, DRIVER },
 	{ "bad_lkey", bad_lkey, DEVICE },
 	{ "bad_qpn", bad_qpn, DEVICE },
 	{ "bad_qkey", bad_qkey, DEVICE },

@@ -171,6 +171,53 @@ static void destroyed_qp_costs_a_poll(struct ct *ct)
 	EXPECT_EQ(ct, ib_destroy_qp(other), 0);
 }
 
+/* Without a queue pair nothing is polled; what lay there meets the next one. */
+static void no_qp_no_completions(struct ct *ct)
+{
+	struct ib_qp *other;
+	struct ib_wc left;
+	int i;
+
+	for (i = 1; i <= 2; i++) {
+		EXPECT_EQ(ct, ep_arm(&ct->a, IB_CQ_NEXT_COMP), 0);
+		self_send(ct);
+		EXPECT(ct, wait_events(&ct->a, i, WAIT_MS));
+	}
+	EXPECT_EQ(ct, ib_destroy_qp(ct->a.qp), 0);
+	ct->a.qp = NULL;
+	EXPECT_EQ(ct, ep_poll(&ct->a, &left, 1), 0);
+	other = ep_another_qp(&ct->a);
+	if (!EXPECT_EQ(ct, PTR_ERR_OR_ZERO(other), 0))
+		return;
+	EXPECT_EQ(ct, ep_poll(&ct->a, &left, 1), -EINVAL);
+	EXPECT_EQ(ct, ep_poll(&ct->a, &left, 1), -EINVAL);
+	EXPECT_EQ(ct, ep_poll(&ct->a, &left, 1), 0);
+	EXPECT_EQ(ct, ib_destroy_qp(other), 0);
+}
+
+/* Sends and receives complete to rings of their own, which are polled in turn. */
+static void polls_in_turn(struct ct *ct)
+{
+	struct ib_wc wc[4];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(ct, ep_recv(&ct->a, EP_RX, 8, i), 0);
+		self_send(ct);
+		EXPECT_EQ(ct, ep_post(&ct->b, &(struct req) {
+			.op = IB_WR_SEND, .len = 8 }), 0);
+	}
+	for (i = 0; i < 4; i++)
+		EXPECT(ct, ep_wait(&ct->b, wc, WAIT_MS));
+	/* Its peer has all of its completions, and so, in a moment, has it. */
+	msleep(500);
+	if (!EXPECT_EQ(ct, ep_poll(&ct->a, wc, 4), 4))
+		return;
+	for (i = 1; i < 4; i++)
+		EXPECT(ct, (wc[i].opcode == IB_WC_RECV) !=
+			   (wc[i - 1].opcode == IB_WC_RECV));
+}
+
 /* What was outstanding when a queue pair went never touches anything again. */
 static void destroy_with_work(struct ct *ct)
 {
@@ -201,6 +248,8 @@ const struct test_case life_cases[] = {
 	{ "err_may_flush", err_may_flush, DEVICE, { .rnr_retry = 7 } },
 	{ "err_is_unreachable", err_is_unreachable, DEVICE },
 	{ "destroyed_qp_costs_a_poll", destroyed_qp_costs_a_poll, DRIVER },
+	{ "no_qp_no_completions", no_qp_no_completions, DRIVER },
+	{ "polls_in_turn", polls_in_turn, DRIVER, { .rnr_retry = 7 } },
 	{ "destroy_with_work", destroy_with_work, BOTH, { .rnr_retry = 7 } },
 	{ }
 };

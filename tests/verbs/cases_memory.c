@@ -102,6 +102,31 @@ static void rdma_write_imm(struct ct *ct)
 	region_close(&r);
 }
 
+/*
+ * Of the length a completion has the lower 16 bits; with them comes whatever the
+ * ring has behind it, once it has been round.
+ */
+static void write_len_has_16_bits(struct ct *ct)
+{
+	struct region r;
+	struct ib_wc wc;
+	int i, right = 0;
+
+	if (!open_region(ct, &r, 1, REMOTE))
+		goto out;
+	for (i = 0; i < 40 && !ct->failed; i++) {
+		EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, 8, i), 0);
+		EXPECT_EQ(ct, rdma_at(ct, IB_WR_RDMA_WRITE_WITH_IMM, &r, 0,
+				      200 + i), 0);
+		EXPECT(ct, ep_wait(&ct->b, &wc, WAIT_MS));
+		EXPECT_EQ(ct, wc.byte_len & U16_MAX, 200 + i);
+		right += wc.byte_len == 200 + i;
+	}
+	ct_printf("# %d of %d lengths are right as a whole\n", right, i);
+out:
+	region_close(&r);
+}
+
 static void write_imm_needs_a_receive(struct ct *ct)
 {
 	struct region r;
@@ -353,6 +378,8 @@ const struct test_case memory_cases[] = {
 	{ "rdma_read", rdma_read, BOTH },
 	{ "rdma_write", rdma_write, BOTH },
 	{ "rdma_write_imm", rdma_write_imm, BOTH },
+	{ "write_len_has_16_bits", write_len_has_16_bits, DRIVER,
+	  { .depth = 4 } },
 	{ "write_imm_needs_a_receive", write_imm_needs_a_receive, DEVICE },
 	{ "rdma_of_nothing", rdma_of_nothing, BOTH },
 	{ "bad_rkey", bad_rkey, DEVICE },
