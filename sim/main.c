@@ -182,11 +182,38 @@ static void remove_from_list(struct efasim_vdev *dev)
 	module_put(THIS_MODULE);
 }
 
+/* What no correct user of the device makes it count. A test that does is wrong. */
+static const struct {
+	const char *name;
+	enum efasim_stat stat;
+} tell_tales[] = {
+	{ "driver_crash_avoided", EFASIM_S_driver_crash_avoided },
+	{ "mr_remap_live", EFASIM_S_mr_remap_live },
+	{ "cq_overflow", EFASIM_S_cq_overflow },
+	{ "cqe_of_reused_qpn", EFASIM_S_cqe_of_reused_qpn },
+	{ "recv_without_sge", EFASIM_S_recv_without_sge },
+};
+
+static void tell_tales_out(struct efasim_vdev *dev)
+{
+	s64 n;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tell_tales); i++) {
+		n = atomic64_read(&dev->eng.stats[tell_tales[i].stat]);
+		if (n)
+			pr_err("efasim: tell-tale of %s: %s %lld\n",
+			       dev_name(&dev->ibdev.dev), tell_tales[i].name,
+			       n);
+	}
+}
+
 /* The last act of a device: nobody has a reference any more. */
 static void efasim_dealloc(struct ib_device *ibdev)
 {
 	struct efasim_vdev *dev = to_vdev(ibdev);
 
+	tell_tales_out(dev);
 
 	debugfs_remove_recursive(dev->dir);
 	efasim_net_unlink(&dev->eng);

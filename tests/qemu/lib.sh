@@ -87,6 +87,32 @@ note()
 	echo "# $*"
 }
 
+# What no correct user makes a soft EFA device count. It says so when it goes; of those
+# that are still there their counters do. A test that provokes some of it on purpose
+# names that in TELL_TALES_MEANT.
+TELL_TALES="driver_crash_avoided mr_remap_live cq_overflow cqe_of_reused_qpn recv_without_sge"
+TELL_TALES_MEANT=
+tell_tales_begin="bed: tell-tales from here on: $$"
+echo "$tell_tales_begin" > /dev/kmsg
+
+tell_tales()
+{
+	for tell_tale in $TELL_TALES; do
+		case " $TELL_TALES_MEANT " in
+		*" $tell_tale "*) continue ;;
+		esac
+		tell_tales_found=$(
+			dmesg | awk -v begin="$tell_tales_begin" -v tale=": $tell_tale " '
+				index($0, begin) { found = "" }
+				/efasim: tell-tale of / && index($0, tale) { found = found $0 }
+				END { print found }'
+			grep "^$tell_tale [1-9]" /sys/kernel/debug/efasim/*/counters 2> /dev/null
+		)
+		[ -z "$tell_tales_found" ] || not_ok "$tell_tale isn't 0: $tell_tales_found"
+	done
+}
+trap tell_tales EXIT
+
 # at_length: whether there is time for all that is to be tested, which there isn't
 # in make check
 at_length()
