@@ -9,6 +9,7 @@
  */
 #include <linux/device.h>
 #include <linux/iommu.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -119,20 +120,6 @@ static void efasim_dev_work(struct work_struct *work)
 		efasim_kick(dev);
 }
 
-/* Later than any before it in this kernel, also if the clock stands still. */
-static u64 next_incarnation(void)
-{
-	static DEFINE_MUTEX(lock);
-	static u64 last;
-	u64 ret;
-
-	mutex_lock(&lock);
-	last = max_t(u64, ktime_get_real_ns(), last + 1);
-	ret = last;
-	mutex_unlock(&lock);
-	return ret;
-}
-
 static void init_tables(struct efasim_dev *dev)
 {
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC);
@@ -178,7 +165,8 @@ int efasim_engine_create(struct efasim_dev *dev,
 	dev->unresp_ms = params->unresp_ms;
 	dev->sock_buf = params->sock_buf;
 	dev->udp_only = params->udp_only;
-	dev->incarnation = next_incarnation();
+	/* Never 0, and no two lives have the same. */
+	dev->incarnation = get_random_u64() | 1;
 	efasim_faults_init(dev, params->seed);
 	dev->rxbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);
 	dev->txbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);

@@ -13,11 +13,15 @@
  * always, so that the lanes can't wait for each other. What isn't taken isn't
  * acknowledged: that is the flow control.
  *
- * A device's incarnation grows from each life to the next. A packet of an
- * earlier one is dropped; the first of a later one aborts all that was under
- * way with the earlier. But requests that begin when nothing is under way are
- * for whoever is there: who knows a queue pair of the later life, and its key,
- * doesn't mean the earlier. They don't name an incarnation until the peer has.
+ * Each life of a device has an incarnation, a random number, so that no clock
+ * decides which of two is the later. A peer is believed to lead another life
+ * when a packet of that life names our incarnation, which it can have from
+ * nobody else but us; one that doesn't is told, and says it again. What is
+ * still on its way from the life before is dropped. The first packet of a new
+ * life aborts all that was under way with the former. But requests that begin
+ * when nothing is under way are for whoever is there: an initiator that knows a
+ * queue pair of the new life, and its key, doesn't mean the former. They don't
+ * name an incarnation until the peer has.
  */
 #include <linux/slab.h>
 
@@ -143,7 +147,7 @@ static void efasim_dev_put_on_wire(struct efasim_dev *dev,
 	efasim_wire_build(txp->buf, &txp->pkt);
 	txp->sent = ktime_get();
 	txp->tries++;
-	/* From who doesn't know to whom nobody takes acknowledgments. */
+	/* Without an incarnation of the peer's its acknowledgments aren't taken. */
 	if (txp->pkt.dst_inc)
 		list_del_init(&peer->ack);
 	efasim_dev_xmit(dev, peer->gid, txp->buf, txp->len);
@@ -499,6 +503,27 @@ static void efasim_dev_bare_ack(struct efasim_dev *dev,
 	efasim_dev_xmit(dev, peer->gid, buf, sizeof(buf));
 }
 
+/* Tell the sender of @to who we are, but don't answer what may be an answer. */
+static void efasim_dev_introduce(struct efasim_dev *dev,
+				 struct efasim_peer *peer,
+				 const struct efasim_pkt *to)
+{
+	u8 buf[sizeof(struct efasim_wire_hdr)];
+	struct efasim_pkt pkt = {
+		.type = EFASIM_PKT_ACK,
+		.lane = EFASIM_LANE_NONE,
+		.flags = EFASIM_PKT_F_WHO,
+		.src_inc = dev->incarnation,
+		.dst_inc = to->src_inc,
+	};
+
+	if (to->type == EFASIM_PKT_ACK)
+		return;
+	memcpy(pkt.src_gid, dev->gid, sizeof(pkt.src_gid));
+	efasim_wire_build(buf, &pkt);
+	efasim_dev_xmit(dev, peer->gid, buf, sizeof(buf));
+}
+
 /* Acknowledge what no packet of ours has acknowledged on its way. */
 void efasim_dev_flush_acks(struct efasim_dev *dev)
 {
@@ -534,6 +559,7 @@ static void efasim_dev_new_life(struct efasim_dev *dev,
 	if (peer->confirmed)
 		efasim_dev_fail_peer(dev, peer, EFASIM_ABORT);
 	efasim_dev_offer_anew(&peer->lane[EFASIM_LANE_REQ]);
+	peer->former = peer->incarnation;
 	peer->incarnation = pkt->src_inc;
 	for (i = 0; i < EFASIM_LANES; i++) {
 		peer->lane[i].rx_synced = false;
@@ -543,24 +569,26 @@ static void efasim_dev_new_life(struct efasim_dev *dev,
 	}
 }
 
-/* Whether a packet is between this life of ours and the peer's latest. */
+/* Whether a packet is between this life of ours and the peer's present one. */
 static bool efasim_dev_same_life(struct efasim_dev *dev,
 				 struct efasim_peer *peer,
 				 const struct efasim_pkt *pkt)
 {
-	if ((s64)(pkt->src_inc - peer->incarnation) < 0) {
+	bool anyone = !pkt->dst_inc, other = pkt->src_inc != peer->incarnation;
+
+	if ((!anyone && pkt->dst_inc != dev->incarnation) ||
+	    (other && anyone && peer->incarnation)) {
+		efasim_count(dev, EFASIM_S_wire_incarnation);
+		efasim_dev_introduce(dev, peer, pkt);
+		return false;
+	}
+	if (!other)
+		return true;
+	if (pkt->src_inc == peer->former) {
 		efasim_count(dev, EFASIM_S_wire_incarnation);
 		return false;
 	}
-	if (pkt->src_inc != peer->incarnation)
-		efasim_dev_new_life(dev, peer, pkt);
-	if (pkt->dst_inc && pkt->dst_inc != dev->incarnation) {
-		efasim_count(dev, EFASIM_S_wire_incarnation);
-		/* Tell it that we are not who it means, but not in a ring. */
-		if (pkt->type != EFASIM_PKT_ACK)
-			efasim_dev_bare_ack(dev, peer);
-		return false;
-	}
+	efasim_dev_new_life(dev, peer, pkt);
 	return true;
 }
 
@@ -579,7 +607,7 @@ static void efasim_dev_reliable(struct efasim_dev *dev,
 	peer->heard = ktime_get();
 	peer->confirmed = true;
 	/* Acknowledgments to a former life of ours were refused above. */
-	if (pkt->dst_inc)
+	if (pkt->dst_inc && !(pkt->flags & EFASIM_PKT_F_WHO))
 		efasim_dev_acks(dev, peer, pkt);
 	if (pkt->lane != EFASIM_LANE_NONE)
 		efasim_dev_sequenced(dev, peer, pkt);

@@ -44,6 +44,7 @@ struct efasim_peer {
 	u8 gid[EFASIM_GID_LEN];
 	u32 id;
 	u64 incarnation;	/* 0: never heard of */
+	u64 former;		/* the life before that, or 0 */
 	bool confirmed;		/* it was heard of since the first of ops began */
 	struct efasim_lane_state lane[EFASIM_LANES];
 	struct list_head ops;	/* all that wait for something of this peer */

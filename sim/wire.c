@@ -17,9 +17,11 @@ static_assert(sizeof(struct efasim_wire_hdr) == 80, "wire format");
 static_assert(sizeof(struct efasim_wire_req) == 48, "wire format");
 static_assert(sizeof(struct efasim_wire_resp) == 16, "wire format");
 
-/* The device's status codes; a response with another is nonsense. */
-#define STATUS_LAST		15
-#define STATUS_APART		18
+/*
+ * What a target may say of a request: 0, or one of the device's codes for what the
+ * remote side finds wrong. The others are the initiator's own.
+ */
+#define REMOTE_STATUS	0x45f81		/* bits 0, 7 to 12, 14 and 18 */
 #define QPN_MAX		0xffff
 
 static const struct {
@@ -30,6 +32,7 @@ static const struct {
 } types[EFASIM_PKT_TYPES] = {
 	[EFASIM_PKT_ACK] = {
 		.lane = EFASIM_LANE_NONE,
+		.flags = EFASIM_PKT_F_WHO,
 	},
 	[EFASIM_PKT_UD] = {
 		.lane = EFASIM_LANE_NONE,
@@ -122,7 +125,7 @@ static enum efasim_wire_err parse_resp(const void *buf, struct efasim_pkt *pkt)
 	pkt->op = __be64_to_cpu(resp.op);
 	pkt->seg = __be32_to_cpu(resp.seg);
 	pkt->status = __be32_to_cpu(resp.status);
-	if (pkt->status > STATUS_LAST && pkt->status != STATUS_APART)
+	if (pkt->status >= 32 || !(REMOTE_STATUS >> pkt->status & 1))
 		return EFASIM_WIRE_FIELD_BAD;
 	if (pkt->type == EFASIM_PKT_DATA && pkt->status)
 		return EFASIM_WIRE_FIELD_BAD;

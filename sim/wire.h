@@ -21,7 +21,7 @@
 #endif
 
 #define EFASIM_WIRE_MAGIC	0x45464153	/* "EFAS" */
-#define EFASIM_WIRE_VERSION	2
+#define EFASIM_WIRE_VERSION	3
 #define EFASIM_GID_LEN		16
 /* Payload of one packet: the largest MTU of a device that we agree to model. */
 #define EFASIM_MAX_PAYLOAD	9216
@@ -47,6 +47,8 @@ enum efasim_pkt_type {
 };
 
 #define EFASIM_PKT_F_IMM	0x01
+/* Says who its sender is to one that doesn't know, and acknowledges nothing. */
+#define EFASIM_PKT_F_WHO	0x02
 
 struct efasim_wire_hdr {
 	__be32 magic;

@@ -351,6 +351,49 @@ static void engine_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_peer_restarts), 2);
 }
 
+/* What @from posts to @to gets there, though it may take an introduction. */
+static void expect_heard(struct kunit *test, struct end *from, struct end *to,
+			 u32 imm)
+{
+	u32 i, sent = from->cq.sent;
+
+	post_recvs(to, 1);
+	post(from, to, imm, 1);
+	for (i = 0; i < 10 && from->cq.sent == sent; i++) {
+		run(from);
+		run(to);
+		run(from);
+		usleep_range(RTO_MIN_US, 2 * RTO_MIN_US);
+	}
+	KUNIT_EXPECT_EQ(test, from->cq.sent, sent + 1);
+	KUNIT_EXPECT_EQ(test, from->cq.status, EFASIM_OK);
+}
+
+/* A life that a stranger made up silences nobody, whatever its number. */
+static void engine_forged_life(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_pkt of_b = forge(&p->b, &p->a, EFASIM_PKT_SEND);
+	struct efasim_pkt of_a = forge(&p->a, &p->b, EFASIM_PKT_SEND);
+	int i;
+
+	/* The first that either hears of the other, and again later. */
+	of_a.dst_inc = 0;
+	of_b.dst_inc = 0;
+	for (i = 0; i < 4; i += 2) {
+		of_a.src_inc = i + 2;
+		of_b.src_inc = U64_MAX - i;
+		input(&p->a, &of_b);
+		input(&p->b, &of_a);
+		expect_heard(test, &p->b, &p->a, i);
+		expect_heard(test, &p->a, &p->b, i + 1);
+	}
+	KUNIT_EXPECT_EQ(test, peer_of(&p->a, p->b.dev.gid)->incarnation,
+			p->b.dev.incarnation);
+	KUNIT_EXPECT_EQ(test, peer_of(&p->b, p->a.dev.gid)->incarnation,
+			p->a.dev.incarnation);
+}
+
 /* Two that take each other for somebody else don't go on about it. */
 static void engine_no_ring(struct kunit *test)
 {
@@ -754,6 +797,7 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_many_in_one),
 	KUNIT_CASE(engine_wild_acks),
 	KUNIT_CASE(engine_restart),
+	KUNIT_CASE(engine_forged_life),
 	KUNIT_CASE(engine_no_ring),
 	KUNIT_CASE(engine_keys),
 	KUNIT_CASE(engine_lying_length),

@@ -20,7 +20,7 @@ LENGTHS = (0, 1, 79, 80, 95, 96, 127, 128, 129, 9216 + 128, 9472, 30000)
 def header(rng, gid, **change):
     """A header that is right but for what is changed."""
     fields = {
-        "magic": MAGIC, "version": 2, "type": 2, "flags": 0, "reserved": 0,
+        "magic": MAGIC, "version": 3, "type": 2, "flags": 0, "reserved": 0,
         "gid": gid, "src_inc": 1, "dst_inc": 0, "sack0": 0, "sack1": 0,
         "ack0": 1, "ack1": 1, "seq": 1, "base": 1, "length": 0, "reserved2": 0,
     }
