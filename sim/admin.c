@@ -8,6 +8,7 @@
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "priv.h"
@@ -53,11 +54,14 @@ static int admin_begin(struct efasim_dev *dev)
 		return err;
 	}
 	mutex_lock(&dev->lock);
+	/* The worker waits for the lock, and write-out may wait for the worker. */
+	dev->noio = memalloc_noio_save();
 	return 0;
 }
 
 static int admin_end(struct efasim_dev *dev, int err)
 {
+	memalloc_noio_restore(dev->noio);
 	mutex_unlock(&dev->lock);
 	efasim_count(dev, EFASIM_S_completed_cmds);
 	if (err)
@@ -351,17 +355,40 @@ static void reset_qp(struct efasim_qp *qp)
 	qp->rq_cons = 0;
 }
 
+/* From which states each is reached; from any there is a way back, or to ERR. */
+static const u8 reached_from[] = {
+	[EFASIM_QPS_RESET] = U8_MAX,
+	[EFASIM_QPS_INIT] = BIT(EFASIM_QPS_RESET) | BIT(EFASIM_QPS_INIT),
+	[EFASIM_QPS_RTR] = BIT(EFASIM_QPS_INIT),
+	[EFASIM_QPS_RTS] = BIT(EFASIM_QPS_RTR) | BIT(EFASIM_QPS_RTS) |
+			   BIT(EFASIM_QPS_SQD) | BIT(EFASIM_QPS_SQE),
+	[EFASIM_QPS_SQD] = BIT(EFASIM_QPS_RTS) | BIT(EFASIM_QPS_SQD),
+	[EFASIM_QPS_SQE] = 0,
+	[EFASIM_QPS_ERR] = U8_MAX,
+};
+
+static bool may_modify(const struct efasim_qp *qp,
+		       const struct efasim_qp_modify *mod)
+{
+	if (mod->mask & EFASIM_MODIFY_RNR &&
+	    mod->rnr_retry > EFASIM_RNR_INFINITE)
+		return false;
+	return !(mod->mask & EFASIM_MODIFY_STATE) ||
+	       (mod->state < ARRAY_SIZE(reached_from) &&
+		reached_from[mod->state] & BIT(qp->state));
+}
+
+/* All of it or nothing. */
 static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
 {
+	if (!may_modify(qp, mod))
+		return -EINVAL;
 	if (mod->mask & EFASIM_MODIFY_QKEY)
 		qp->qkey = mod->qkey;
 	if (mod->mask & EFASIM_MODIFY_PSN)
 		qp->sq_psn = mod->sq_psn;
-	if (mod->mask & EFASIM_MODIFY_RNR) {
-		if (mod->rnr_retry > EFASIM_RNR_INFINITE)
-			return -EINVAL;
+	if (mod->mask & EFASIM_MODIFY_RNR)
 		qp->rnr_retry = mod->rnr_retry;
-	}
 	if (!(mod->mask & EFASIM_MODIFY_STATE))
 		return 0;
 

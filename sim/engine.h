@@ -367,6 +367,7 @@ struct efasim_dev {
 	u8 gid[EFASIM_GID_LEN];
 	u64 incarnation;
 	bool admin_dead;
+	unsigned int noio;	/* of the command that holds the lock */
 	bool stopping;
 
 	struct xarray qps;	/* by the low bits of the number */

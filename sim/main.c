@@ -95,7 +95,8 @@ static int read_limits(struct efasim_limits *l)
 	    !l->max_cq_depth || l->max_cq_depth > 0x8000 ||
 	    l->max_mr >= EFASIM_KEY_INDEX_MASK || l->max_ah >= EFASIM_AH_NONE ||
 	    l->mtu < 256 || l->mtu > EFASIM_MAX_PAYLOAD || !l->max_peers ||
-	    sock_buf < SOCK_BUF_MIN || sock_buf > SOCK_BUF_MAX)
+	    sock_buf < SOCK_BUF_MIN || sock_buf > SOCK_BUF_MAX ||
+	    l->max_rdma_size > SZ_2G || !unresponsive_ms)
 		return -EINVAL;
 	return 0;
 }

@@ -763,6 +763,37 @@ static void engine_late_registration(struct kunit *test)
 					     ktime_get()), USEC_PER_SEC);
 }
 
+/* A command that is refused has changed nothing; no state is skipped. */
+static void engine_modify(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_qp_modify now = { }, modify = {
+		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
+			EFASIM_MODIFY_PSN | EFASIM_MODIFY_RNR,
+		.state = EFASIM_QPS_RTS, .qkey = QKEY + 1, .sq_psn = 99,
+		.rnr_retry = EFASIM_RNR_INFINITE + 1,
+	};
+
+	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
+	modify.rnr_retry = 3;
+	modify.state = EFASIM_QPS_INIT;
+	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
+	modify.state = EFASIM_QPS_SQE;
+	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
+	modify.state = EFASIM_QPS_ERR + 1;
+	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
+	KUNIT_ASSERT_EQ(test, efasim_adm_query_qp(p->a.qp, &now), 0);
+	KUNIT_EXPECT_EQ(test, now.state, EFASIM_QPS_RTS);
+	KUNIT_EXPECT_EQ(test, now.qkey, QKEY);
+	KUNIT_EXPECT_EQ(test, now.sq_psn, 0);
+	KUNIT_EXPECT_EQ(test, now.rnr_retry, EFASIM_RNR_INFINITE);
+	modify.state = EFASIM_QPS_SQD;
+	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), 0);
+	KUNIT_ASSERT_EQ(test, efasim_adm_query_qp(p->a.qp, &now), 0);
+	KUNIT_EXPECT_EQ(test, now.state, EFASIM_QPS_SQD);
+	KUNIT_EXPECT_EQ(test, now.sq_psn, 99);
+}
+
 /* Right in form, wild in content, and the device at work all the while. */
 static void engine_wild_packets(struct kunit *test)
 {
@@ -808,6 +839,7 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_seed),
 	KUNIT_CASE(engine_young_handle),
 	KUNIT_CASE(engine_late_registration),
+	KUNIT_CASE(engine_modify),
 	KUNIT_CASE(engine_wild_packets),
 	{ }
 };

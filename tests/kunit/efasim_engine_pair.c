@@ -142,12 +142,12 @@ static void open_qp(struct kunit *test, struct end *end,
 	struct efasim_cq_params cq_params = {
 		.depth = CQ_DEPTH, .entry_size = sizeof(*end->cqes),
 	};
-	const struct efasim_qp_modify modify = {
+	struct efasim_qp_modify modify = {
 		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
 			EFASIM_MODIFY_RNR,
-		.state = EFASIM_QPS_RTS, .qkey = QKEY,
-		.rnr_retry = EFASIM_RNR_INFINITE,
+		.qkey = QKEY, .rnr_retry = EFASIM_RNR_INFINITE,
 	};
+	int state;
 
 	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(&end->dev, &end->pdn), 0);
 	end->cqes = alloc_pages_exact(CQ_SIZE, GFP_KERNEL | __GFP_ZERO);
@@ -162,7 +162,11 @@ static void open_qp(struct kunit *test, struct end *end,
 	params.recv_cq = end->hw_cq;
 	end->qp = efasim_adm_create_qp(&end->dev, &params);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(end->qp));
-	KUNIT_ASSERT_EQ(test, efasim_adm_modify_qp(end->qp, &modify), 0);
+	for (state = EFASIM_QPS_INIT; state <= EFASIM_QPS_RTS; state++) {
+		modify.state = state;
+		KUNIT_ASSERT_EQ(test, efasim_adm_modify_qp(end->qp, &modify),
+				0);
+	}
 }
 
 static void close_dev(struct end *end)

@@ -16,6 +16,8 @@
 #include <net/sock.h>
 #include <net/udp.h>
 
+#include "../../sim/engine.h"
+
 /**
  * struct nomem - which allocations fail; nothing else runs meanwhile
  * @after: so many succeed
@@ -24,6 +26,8 @@
  * @rnd: the chance
  * @failed: how many have failed
  * @held: pieces of memory that aren't freed
+ * @dev: a device, under whose lock nothing may wait for write-out
+ * @unsafe: how many allocations might have waited for it there
  */
 static struct nomem {
 	unsigned int		after;
@@ -32,10 +36,15 @@ static struct nomem {
 	struct rnd_state	rnd;
 	unsigned int		failed;
 	int			held;
+	struct efasim_dev	*dev;
+	unsigned int		unsafe;
 } nomem;
 
-static bool nomem_strikes(void)
+static bool nomem_strikes(gfp_t gfp)
 {
+	if (nomem.dev && mutex_is_locked(&nomem.dev->lock) &&
+	    current_gfp_context(gfp) & __GFP_IO)
+		nomem.unsafe++;
 	if (nomem.after) {
 		nomem.after--;
 		return false;
@@ -50,7 +59,7 @@ static bool nomem_strikes(void)
 
 static void *nomem_kvcalloc(size_t n, size_t size, gfp_t gfp)
 {
-	void *ptr = nomem_strikes() ? NULL : kvcalloc(n, size, gfp);
+	void *ptr = nomem_strikes(gfp) ? NULL : kvcalloc(n, size, gfp);
 
 	nomem.held += !!ptr;
 	return ptr;
@@ -58,7 +67,7 @@ static void *nomem_kvcalloc(size_t n, size_t size, gfp_t gfp)
 
 static void *nomem_kmalloc(size_t size, gfp_t gfp)
 {
-	void *ptr = nomem_strikes() ? NULL : kmalloc(size, gfp);
+	void *ptr = nomem_strikes(gfp) ? NULL : kmalloc(size, gfp);
 
 	nomem.held += !!ptr;
 	return ptr;
@@ -73,13 +82,13 @@ static void nomem_kvfree(const void *ptr)
 static int nomem_xa_alloc(struct xarray *xa, u32 *id, void *entry,
 			  struct xa_limit limit, gfp_t gfp)
 {
-	return nomem_strikes() ? -ENOMEM : xa_alloc(xa, id, entry, limit, gfp);
+	return nomem_strikes(gfp) ? -ENOMEM : xa_alloc(xa, id, entry, limit, gfp);
 }
 
 static int nomem_xa_alloc_cyclic(struct xarray *xa, u32 *id, void *entry,
 				 struct xa_limit limit, u32 *next, gfp_t gfp)
 {
-	return nomem_strikes() ? -ENOMEM :
+	return nomem_strikes(gfp) ? -ENOMEM :
 	       xa_alloc_cyclic(xa, id, entry, limit, next, gfp);
 }
 
@@ -197,6 +206,7 @@ static void nomem_command(struct kunit *test)
 	unsigned int nth;
 	int held = nomem.held;
 
+	nomem.dev = &p->a.dev;
 	for (nth = 0; nth < command->points; nth++) {
 		nomem.after = nth;
 		nomem.burst = 1;
@@ -209,6 +219,7 @@ static void nomem_command(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, command->run(p), 0);
 	KUNIT_EXPECT_EQ(test, nomem.after, 0);
 	KUNIT_EXPECT_EQ(test, nomem.burst, 1);
+	KUNIT_EXPECT_EQ(test, nomem.unsafe, 0);
 }
 
 /* --- messages --- */

@@ -241,7 +241,7 @@ with port=50000 check "port" port_in_gid c350
 
 for value in max_qp=0 max_qp=32769 max_pd=0 max_sq_depth=0 max_sq_depth=32769 \
 		max_rq_depth=0 max_rq_depth=32769 min_sq_depth=5000 max_cq_depth=0 \
-		max_cq_depth=1048577 max_mr=1048575 max_ah=65535 max_peers=0 \
+		max_cq_depth=65536 max_rdma_size=4294967295 unresponsive_ms=0 max_mr=1048575 max_ah=65535 max_peers=0 \
 		mtu=255 mtu=9217 sock_buf=4095; do
 	refused $value
 done
