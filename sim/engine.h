@@ -399,7 +399,7 @@ struct efasim_dev {
 	struct list_head held;
 	u32 num_held;
 
-	struct socket *sock;
+	struct socket *sock;	/* NULL on no network */
 	void (*sock_saved_ready)(struct sock *sk);
 	u8 *rxbuf;
 	u8 *txbuf;		/* a datagram in the making */
@@ -541,7 +541,6 @@ void efasim_debugfs_add(struct efasim_dev *dev, struct dentry *dir);
 /* net.c */
 int efasim_net_init(struct efasim_dev *dev, struct net *net, __be32 addr,
 		    u16 port);
-void efasim_net_unlink(struct efasim_dev *dev);
-void efasim_net_exit(struct efasim_dev *dev);
+void efasim_net_leave(struct efasim_dev *dev);
 
 #endif /* EFASIM_ENGINE_H */

@@ -217,9 +217,8 @@ static void efasim_dealloc(struct ib_device *ibdev)
 	tell_tales_out(dev);
 
 	debugfs_remove_recursive(dev->dir);
-	efasim_net_unlink(&dev->eng);
+	efasim_net_leave(&dev->eng);
 	efasim_engine_stop(&dev->eng);
-	efasim_net_exit(&dev->eng);
 	efasim_release_qps(dev);
 	efasim_release_cqs(dev);
 	efasim_engine_destroy(&dev->eng);
@@ -348,7 +347,14 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 		return NOTIFY_OK;
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, node) {
-		if (dev->netdev != netdev || !ib_device_try_get(&dev->ibdev))
+		if (dev->netdev != netdev)
+			continue;
+		/*
+		 * The namespace, of which the socket holds no reference, may end
+		 * before the device's users have let go.
+		 */
+		efasim_net_leave(&dev->eng);
+		if (!ib_device_try_get(&dev->ibdev))
 			continue;
 		ib_unregister_device_queued(&dev->ibdev);
 		ib_device_put(&dev->ibdev);

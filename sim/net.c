@@ -420,27 +420,39 @@ int efasim_net_init(struct efasim_dev *dev, struct net *net, __be32 addr,
 	return 0;
 }
 
-/* Nobody brings this device anything any more when this returns. */
-void efasim_net_unlink(struct efasim_dev *dev)
+static void close_sock(struct efasim_dev *dev, struct socket *sock)
 {
-	struct sock *sk;
+	struct sock *sk = sock->sk;
 
-	down_write(&local_devs);
-	list_del_init(&dev->node);
-	up_write(&local_devs);
-	if (!dev->sock)
-		return;
-	sk = dev->sock->sk;
 	write_lock_bh(&sk->sk_callback_lock);
 	sk->sk_user_data = NULL;
 	sk->sk_data_ready = dev->sock_saved_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
+	sock_release(sock);
 }
 
-/* Take a stopped device off the network. */
-void efasim_net_exit(struct efasim_dev *dev)
+/**
+ * efasim_net_leave() - take a device off the network
+ * @dev: the device
+ *
+ * When this returns nobody brings the device anything any more, and it holds on to
+ * nothing of its network namespace. It may be called twice, also at once.
+ *
+ * Context: Process context, may sleep.
+ */
+void efasim_net_leave(struct efasim_dev *dev)
 {
-	if (dev->sock)
-		sock_release(dev->sock);
+	struct socket *sock;
+
+	down_write(&local_devs);
+	list_del_init(&dev->node);
+	up_write(&local_devs);
+	/* The worker uses the socket under the lock, and finds it gone from here on. */
+	mutex_lock(&dev->lock);
+	sock = dev->sock;
 	dev->sock = NULL;
+	dev->txlen = 0;
+	mutex_unlock(&dev->lock);
+	if (sock)
+		close_sock(dev, sock);
 }

@@ -173,9 +173,8 @@ static void close_dev(struct end *end)
 {
 	if (!end->dev.ops)
 		return;
-	efasim_net_unlink(&end->dev);
+	efasim_net_leave(&end->dev);
 	efasim_engine_stop(&end->dev);
-	efasim_net_exit(&end->dev);
 	efasim_engine_destroy(&end->dev);
 	if (end->cqes)
 		free_pages_exact(end->cqes, CQ_SIZE);

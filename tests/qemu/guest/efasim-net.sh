@@ -235,6 +235,31 @@ wait $break_pid
 echo stop > $TEST/serve
 check "delete es1" host rdma link delete es1
 
+# A netdev that leaves its namespace, which ends while the device is in use: the device
+# lets go of the namespace at once, and goes when its users do.
+sockets()
+{
+	host ip netns exec n2 cat /proc/net/udp | grep -c :
+}
+for round in 1 2 3; do
+	host ip netns add n2
+	host ip link add d0 type dummy
+	host ip link set d0 netns n2
+	host ip netns exec n2 ip address add 10.6.0.1/24 dev d0
+	host ip netns exec n2 ip link set d0 up
+	host ip netns exec n2 rdma link add es2 type efasim netdev d0
+	check "round $round: the device has a socket in its namespace" [ "$(sockets)" = 1 ]
+	echo "es2 es2 many_messages" > $TEST/run &
+	break_pid=$!
+	usleep 100000
+	host ip netns exec n2 ip link set d0 netns 1
+	check "round $round: and no longer when the netdev has left" [ "$(sockets)" = 0 ]
+	host ip netns del n2
+	wait "$break_pid"
+	check "round $round: the device goes" wait_for gone es2
+	ip link del d0
+done
+
 # Netdevs that go while devices are being made: none may hold the other for ever.
 for round in $(seq 10); do
 	host ip link add d0 type dummy
