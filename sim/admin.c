@@ -449,10 +449,9 @@ int efasim_adm_destroy_qp(struct efasim_qp *qp)
 struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, const u8 *gid)
 {
 	struct efasim_ah *ah;
-	unsigned long i;
 
 	lockdep_assert_held(&dev->lock);
-	xa_for_each(&dev->ahs, i, ah)
+	hash_for_each_possible(dev->ahs_by_gid, ah, node, efasim_gid_hash(gid))
 		if (!memcmp(ah->gid, gid, EFASIM_GID_LEN))
 			return ah;
 	return NULL;
@@ -476,6 +475,7 @@ static int new_ah(struct efasim_dev *dev, const u8 *gid, u16 *number)
 		return err;
 	}
 	memcpy(ah->gid, gid, sizeof(ah->gid));
+	hash_add(dev->ahs_by_gid, &ah->node, efasim_gid_hash(gid));
 	lag = READ_ONCE(dev->fault[EFASIM_F_slid_lag_us]);
 	ah->visible = ktime_add_us(ktime_get(), lag);
 	ah->number = id;
@@ -523,6 +523,14 @@ int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
 	return admin_end(dev, 0);
 }
 
+static void erase_ah(struct efasim_dev *dev, struct efasim_ah *ah)
+{
+	xa_erase(&dev->ahs, ah->number);
+	hash_del(&ah->node);
+	dev->num_ah--;
+	kfree(ah);
+}
+
 void efasim_adm_destroy_ah(struct efasim_dev *dev, u16 number)
 {
 	struct efasim_ah *ah;
@@ -530,11 +538,8 @@ void efasim_adm_destroy_ah(struct efasim_dev *dev, u16 number)
 	if (admin_begin(dev))
 		return;
 	ah = xa_load(&dev->ahs, number);
-	if (ah && !--ah->users) {
-		xa_erase(&dev->ahs, number);
-		dev->num_ah--;
-		kfree(ah);
-	}
+	if (ah && !--ah->users)
+		erase_ah(dev, ah);
 	admin_end(dev, 0);
 }
 
@@ -636,10 +641,8 @@ void efasim_adm_reset(struct efasim_dev *dev)
 		erase_cq(dev, cq);
 	xa_for_each(&dev->mrs, i, mr)
 		erase_mr(dev, mr);
-	xa_for_each(&dev->ahs, i, ah) {
-		xa_erase(&dev->ahs, i);
-		kfree(ah);
-	}
+	xa_for_each(&dev->ahs, i, ah)
+		erase_ah(dev, ah);
 	mutex_unlock(&dev->lock);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->cqs);

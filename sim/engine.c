@@ -137,6 +137,8 @@ static void init_tables(struct efasim_dev *dev)
 }
 
 /**
+	hash_init(dev->ahs_by_gid);
+	hash_init(dev->peers_by_gid);
  * efasim_engine_create() - bring a device to life
  * @dev: room for it, zeroed
  * @params: what it shall be

@@ -20,6 +20,7 @@
 #define EFASIM_ENGINE_H
 
 #include <linux/atomic.h>
+#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -44,6 +45,7 @@ struct socket;
 #define EFASIM_KEY_INDEX_MASK	0x000fffff
 #define EFASIM_KEY_GEN_MASK	0x00f00000
 #define EFASIM_DMA_BITS		48
+#define EFASIM_GID_HASH_BITS	10
 /* Room for any datagram that could be right, and one byte more. */
 #define EFASIM_RXBUF		(EFASIM_MAX_PAYLOAD + 256)
 
@@ -349,6 +351,7 @@ struct efasim_ah {
 	u8 gid[EFASIM_GID_LEN];
 	u32 users;
 	u16 number;
+	struct hlist_node node;		/* in dev->ahs_by_gid */
 	ktime_t visible;	/* from when on completions carry it */
 };
 
@@ -380,6 +383,8 @@ struct efasim_dev {
 	u32 qpn_generation;
 	u32 next_mr;
 	u32 serial;
+	DECLARE_HASHTABLE(ahs_by_gid, EFASIM_GID_HASH_BITS);
+	DECLARE_HASHTABLE(peers_by_gid, EFASIM_GID_HASH_BITS);
 	u32 op_gen;
 	u32 num_qp;
 	u32 num_cq;

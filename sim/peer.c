@@ -66,6 +66,7 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 		return ERR_PTR(-ENOMEM);
 	}
 	memcpy(peer->gid, gid, sizeof(peer->gid));
+	hash_add(dev->peers_by_gid, &peer->node, efasim_gid_hash(gid));
 	for (i = 0; i < EFASIM_LANES; i++) {
 		peer->lane[i].tx_next = 1;
 		peer->lane[i].tx_una = 1;
@@ -90,10 +91,10 @@ struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
 				    bool create)
 {
 	struct efasim_peer *peer;
-	unsigned long i;
 
 	lockdep_assert_held(&dev->lock);
-	xa_for_each(&dev->peers, i, peer)
+	hash_for_each_possible(dev->peers_by_gid, peer, node,
+			       efasim_gid_hash(gid))
 		if (!memcmp(peer->gid, gid, EFASIM_GID_LEN))
 			return peer;
 	return create ? efasim_dev_new_peer(dev, gid) : ERR_PTR(-ENOENT);
@@ -676,6 +677,7 @@ void efasim_dev_peers_free(struct efasim_dev *dev)
 		efasim_dev_disarm(dev, &peer->timer);
 		efasim_dev_forget(peer);
 		xa_erase(&dev->peers, i);
+		hash_del(&peer->node);
 		kfree(peer);
 	}
 	xa_destroy(&dev->peers);

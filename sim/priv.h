@@ -6,7 +6,14 @@
 #ifndef EFASIM_PRIV_H
 #define EFASIM_PRIV_H
 
+#include <linux/jhash.h>
+
 #include "engine.h"
+
+static inline u32 efasim_gid_hash(const u8 *gid)
+{
+	return jhash(gid, EFASIM_GID_LEN, 0);
+}
 
 /* A reliable packet, kept until the peer has acknowledged it. */
 struct efasim_txp {
@@ -41,6 +48,7 @@ struct efasim_lane_state {
  * be forgetting what has been delivered.
  */
 struct efasim_peer {
+	struct hlist_node node;	/* in dev->peers_by_gid */
 	u8 gid[EFASIM_GID_LEN];
 	u32 id;
 	u64 incarnation;	/* 0: never heard of */
