@@ -6,7 +6,8 @@
  * IOMMU (efasim_engine_create() refuses one), so a DMA address is a physical
  * one: of the caller's page, or of the bounce buffer when swiotlb is forced.
  * Data therefore moves only if the caller mapped, synced and unmapped as for a
- * real device.
+ * real device. An address where there is no memory is an error of that access and
+ * no more.
  *
  * A region's page list stays in host memory and is read at each access. That
  * is what the real device's direct list does, and why remapping a live region
@@ -14,19 +15,30 @@
  */
 #include <linux/mm.h>
 #include <linux/io.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "priv.h"
+
+/* Not every page that has a number is mapped. */
+static bool is_mapped(const void *mem)
+{
+	u8 byte;
+
+	return !copy_from_kernel_nofault(&byte, mem, sizeof(byte));
+}
 
 static bool efasim_dev_page_copy(struct efasim_dev *dev, u64 addr, void *buf,
 				 u32 len, enum efasim_mr_side side)
 {
 	void *mem;
 
-	if (!pfn_valid(PHYS_PFN(addr))) {
+	mem = pfn_valid(PHYS_PFN(addr)) ? phys_to_virt(addr) : NULL;
+	if (!mem || !is_mapped(mem)) {
 		efasim_count(dev, EFASIM_S_bad_dma_address);
 		return false;
 	}
-	mem = phys_to_virt(addr);
+	/* memcpy() and no copy that catches faults: KASAN shall look at it. */
 	if (side == EFASIM_MR_WRITE_TO)
 		memcpy(mem, buf, len);
 	else
