@@ -8,18 +8,33 @@
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "priv.h"
 
-static int admin_timed_out(struct efasim_dev *dev)
+static int admin_timed_out(struct efasim_dev *dev, enum efasim_fault fault)
 {
-	atomic64_inc(&dev->injected[EFASIM_F_admin_timeout]);
+	atomic64_inc(&dev->injected[fault]);
 	msleep(READ_ONCE(dev->fault[EFASIM_F_admin_timeout_ms]));
 	efasim_count(dev, EFASIM_S_no_completion_cmds);
 	WRITE_ONCE(dev->admin_dead, true);
 	return -ETIME;
+}
+
+/* A command takes a while, as it goes to the device and back with an interrupt. */
+static void admin_round_trip(struct efasim_dev *dev)
+{
+	u64 max = READ_ONCE(dev->fault[EFASIM_F_admin_delay_us]);
+	u32 us;
+
+	if (!max)
+		return;
+	us = get_random_u32() * (max + 1) >> 32;
+	if (us)
+		fsleep(us);
+	atomic64_inc(&dev->injected[EFASIM_F_admin_delay_us]);
 }
 
 static int admin_submit(struct efasim_dev *dev)
@@ -31,8 +46,11 @@ static int admin_submit(struct efasim_dev *dev)
 	if (READ_ONCE(dev->admin_dead))
 		return -ENODEV;
 	if (READ_ONCE(dev->fault[EFASIM_F_admin_timeout]))
-		return admin_timed_out(dev);
+		return admin_timed_out(dev, EFASIM_F_admin_timeout);
+	if (READ_ONCE(dev->fault[EFASIM_F_dead]))
+		return admin_timed_out(dev, EFASIM_F_dead);
 
+	admin_round_trip(dev);
 	mutex_lock(&dev->lock);
 	nth = dev->fault[EFASIM_F_admin_fail_nth];
 	if (nth)
@@ -328,27 +346,31 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Forget what is queued and under way; none of it ever completes. */
-static void stop_qp(struct efasim_qp *qp)
+/* Forget what is queued and under way; in ERR some of it is flushed. */
+static void stop_qp(struct efasim_qp *qp, bool flush)
 {
 	struct efasim_dev *dev = qp->dev;
 	u32 i;
 
 	lockdep_assert_held(&dev->lock);
+	if (flush) {
+		efasim_dev_flush_ops(qp);
+		efasim_dev_flush_rq(qp);
+	}
 	for (i = 0; i < qp->sq_depth; i++)
 		if (qp->ops[i].active)
 			efasim_dev_drop_op(&qp->ops[i]);
 	spin_lock_irq(&dev->db_lock);
 	list_del_init(&qp->db);
 	spin_unlock_irq(&dev->db_lock);
-	qp->sq_cons = READ_ONCE(qp->sq_prod);
+	efasim_dev_discard_sq(qp, flush);
 	qp->rq_cons = READ_ONCE(qp->rq_prod);
 }
 
 /* The host begins with the rings' first entries again, too. */
 static void reset_qp(struct efasim_qp *qp)
 {
-	stop_qp(qp);
+	stop_qp(qp, false);
 	WRITE_ONCE(qp->sq_prod, 0);
 	WRITE_ONCE(qp->rq_prod, 0);
 	qp->sq_cons = 0;
@@ -396,7 +418,7 @@ static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
 	if (mod->state == EFASIM_QPS_RESET)
 		reset_qp(qp);
 	if (mod->state == EFASIM_QPS_ERR)
-		stop_qp(qp);
+		stop_qp(qp, true);
 	if (mod->state == EFASIM_QPS_RTS)
 		efasim_sq_ring(qp);
 	return 0;
@@ -425,7 +447,7 @@ int efasim_adm_query_qp(struct efasim_qp *qp, struct efasim_qp_modify *out)
 
 static void erase_qp(struct efasim_dev *dev, struct efasim_qp *qp)
 {
-	stop_qp(qp);
+	stop_qp(qp, false);
 	xa_erase(&dev->qps, qp->qpn & (BIT(qp_index_bits(dev)) - 1));
 	qp->send_cq->users--;
 	qp->recv_cq->users--;
@@ -445,19 +467,32 @@ int efasim_adm_destroy_qp(struct efasim_qp *qp)
 	return 0;
 }
 
-/* The handle for a GID, if there is one. */
-struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, const u8 *gid)
+/* The handle of a protection domain for a GID, if there is one. */
+struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
+				     const u8 *gid)
+{
+	struct efasim_ah *ah;
+
+	lockdep_assert_held(&dev->lock);
+	hash_for_each_possible(dev->ahs_by_gid, ah, node, efasim_gid_hash(gid))
+		if (ah->pdn == pdn && !memcmp(ah->gid, gid, EFASIM_GID_LEN))
+			return ah;
+	return NULL;
+}
+
+/* Whether anybody has a handle for a GID. */
+bool efasim_dev_is_known(struct efasim_dev *dev, const u8 *gid)
 {
 	struct efasim_ah *ah;
 
 	lockdep_assert_held(&dev->lock);
 	hash_for_each_possible(dev->ahs_by_gid, ah, node, efasim_gid_hash(gid))
 		if (!memcmp(ah->gid, gid, EFASIM_GID_LEN))
-			return ah;
-	return NULL;
+			return true;
+	return false;
 }
 
-static int new_ah(struct efasim_dev *dev, const u8 *gid, u16 *number)
+static int new_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid, u16 *number)
 {
 	struct efasim_ah *ah;
 	u32 lag, id;
@@ -479,6 +514,7 @@ static int new_ah(struct efasim_dev *dev, const u8 *gid, u16 *number)
 	lag = READ_ONCE(dev->fault[EFASIM_F_slid_lag_us]);
 	ah->visible = ktime_add_us(ktime_get(), lag);
 	ah->number = id;
+	ah->pdn = pdn;
 	ah->users = 1;
 	dev->num_ah++;
 	*number = id;
@@ -487,10 +523,7 @@ static int new_ah(struct efasim_dev *dev, const u8 *gid, u16 *number)
 
 static bool gid_usable(const u8 *gid)
 {
-	static const u8 zero[EFASIM_GID_LEN];
-
-	return gid[0] == 0xfe && gid[1] == 0x80 &&
-	       memcmp(gid, zero, sizeof(zero));
+	return gid[0] == 0xfe && gid[1] == 0x80;
 }
 
 /**
@@ -498,7 +531,7 @@ static bool gid_usable(const u8 *gid)
  * @dev: the device
  * @pdn: a protection domain of it
  * @gid: the peer
- * @number: the handle's number; handles for one GID share it
+ * @number: the handle's number; those of one domain for one GID share it
  *
  * Context: Process context, may sleep.
  * Return: 0, -EINVAL for a GID that isn't of this fabric, -ENOMEM when the
@@ -515,12 +548,27 @@ int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
 		return err;
 	if (!xa_load(&dev->pds, pdn) || !gid_usable(gid))
 		return admin_end(dev, -EINVAL);
-	ah = efasim_dev_find_ah(dev, gid);
+	ah = efasim_dev_find_ah(dev, pdn, gid);
 	if (!ah)
-		return admin_end(dev, new_ah(dev, gid, number));
+		return admin_end(dev, new_ah(dev, pdn, gid, number));
 	ah->users++;
 	*number = ah->number;
 	return admin_end(dev, 0);
+}
+
+/* Work that uses a handle ends in error when the handle is destroyed. */
+static void flush_ah(struct efasim_dev *dev, const struct efasim_ah *ah)
+{
+	struct efasim_peer *peer = efasim_dev_peer(dev, ah->gid, false);
+	struct efasim_op *op, *next;
+
+	if (IS_ERR(peer))
+		return;
+	list_for_each_entry_safe(op, next, &peer->ops, link)
+		if (op->wqe.ah == ah->number)
+			efasim_dev_complete(op, EFASIM_FLUSHED);
+	/* The worker tells the host. */
+	efasim_kick(dev);
 }
 
 static void erase_ah(struct efasim_dev *dev, struct efasim_ah *ah)
@@ -531,15 +579,17 @@ static void erase_ah(struct efasim_dev *dev, struct efasim_ah *ah)
 	kfree(ah);
 }
 
-void efasim_adm_destroy_ah(struct efasim_dev *dev, u16 number)
+void efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number)
 {
 	struct efasim_ah *ah;
 
 	if (admin_begin(dev))
 		return;
 	ah = xa_load(&dev->ahs, number);
-	if (ah && !--ah->users)
+	if (ah && ah->pdn == pdn && !--ah->users) {
+		flush_ah(dev, ah);
 		erase_ah(dev, ah);
+	}
 	admin_end(dev, 0);
 }
 
@@ -610,6 +660,7 @@ static void erase_mr(struct efasim_dev *dev, struct efasim_mr *mr)
 	xa_erase(&dev->mrs, mr->index);
 	dev->mr_pages -= mr->max_pages;
 	dev->num_mr--;
+	kvfree(mr->copy);
 	kfree(mr);
 }
 

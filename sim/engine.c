@@ -98,6 +98,15 @@ static void efasim_dev_wake_by(struct efasim_dev *dev, ktime_t due)
 		hrtimer_start(&dev->timer, due, HRTIMER_MODE_ABS);
 }
 
+/* A device that is dead looks at no doorbell, sends and writes nothing. */
+static bool efasim_dev_is_dead(struct efasim_dev *dev)
+{
+	if (!READ_ONCE(dev->fault[EFASIM_F_dead]))
+		return false;
+	atomic64_inc(&dev->injected[EFASIM_F_dead]);
+	return true;
+}
+
 static void efasim_dev_work(struct work_struct *work)
 {
 	struct efasim_dev *dev = container_of(work, struct efasim_dev, work);
@@ -108,7 +117,7 @@ static void efasim_dev_work(struct work_struct *work)
 	/* Storage may sit on top: its write-out must not wait for itself. */
 	noio = memalloc_noio_save();
 	mutex_lock(&dev->lock);
-	if (!dev->stopping) {
+	if (!dev->stopping && !efasim_dev_is_dead(dev)) {
 		more = efasim_dev_run(dev);
 		next = timerqueue_getnext(&dev->timers);
 		if (next)
@@ -128,6 +137,8 @@ static void init_tables(struct efasim_dev *dev)
 	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC1);
 	xa_init_flags(&dev->peers, XA_FLAGS_ALLOC);
+	hash_init(dev->ahs_by_gid);
+	hash_init(dev->peers_by_gid);
 	INIT_LIST_HEAD(&dev->doorbells);
 	INIT_LIST_HEAD(&dev->ackq);
 	INIT_LIST_HEAD(&dev->held);
@@ -137,8 +148,6 @@ static void init_tables(struct efasim_dev *dev)
 }
 
 /**
-	hash_init(dev->ahs_by_gid);
-	hash_init(dev->peers_by_gid);
  * efasim_engine_create() - bring a device to life
  * @dev: room for it, zeroed
  * @params: what it shall be

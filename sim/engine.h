@@ -162,7 +162,9 @@ enum efasim_stat {
 	x(drop, 0) x(rnr, 0) x(reg_delay_us, 500) x(admin_fail_nth, 0) \
 	x(admin_timeout, 0) x(admin_timeout_ms, 30000) x(ah_limit, 0) \
 	x(mr_limit, 0) x(qp_limit, 0) x(unresponsive, 0) x(qpn_reuse, 0) \
-	x(slid_lag_us, 500) x(no_memory, 0)
+	x(slid_lag_us, 500) x(no_memory, 0) x(admin_delay_us, 1000) \
+	x(dead, 0) x(err_flush, 500) x(rnr_timer_us, 500) x(frwr_copy, 0) \
+	x(ud_header, 40)
 
 enum efasim_fault {
 #define EFASIM_FAULT_ENUM(name, ...) EFASIM_F_##name,
@@ -326,7 +328,6 @@ struct efasim_qp {
 
 enum efasim_mr_state {
 	EFASIM_MR_FREE,
-	EFASIM_MR_PENDING,	/* REG_MR posted, not done */
 	EFASIM_MR_VALID,
 	EFASIM_MR_DMA,		/* the whole address space, local only */
 };
@@ -336,22 +337,25 @@ struct efasim_mr {
 	u32 pdn;
 	enum efasim_mr_state state;
 	bool used;		/* a generation has been registered */
+	bool posted;		/* a REG_MR of it isn't done; the front end says so */
 	u32 key;
 	u64 iova;
 	u64 length;
 	u64 pbl;
 	u32 npages;
 	bool pbl_inline;
+	u64 *copy;		/* of the list, or NULL: it is read at each use */
 	u32 max_pages;
 	u8 page_shift;
 	u8 access;
 };
 
 struct efasim_ah {
+	struct hlist_node node;		/* in dev->ahs_by_gid */
 	u8 gid[EFASIM_GID_LEN];
+	u32 pdn;
 	u32 users;
 	u16 number;
-	struct hlist_node node;		/* in dev->ahs_by_gid */
 	ktime_t visible;	/* from when on completions carry it */
 };
 
@@ -379,12 +383,12 @@ struct efasim_dev {
 	struct xarray ahs;
 	struct xarray pds;
 	struct xarray peers;
+	DECLARE_HASHTABLE(ahs_by_gid, EFASIM_GID_HASH_BITS);
+	DECLARE_HASHTABLE(peers_by_gid, EFASIM_GID_HASH_BITS);
 	u32 next_qp;
 	u32 qpn_generation;
 	u32 next_mr;
 	u32 serial;
-	DECLARE_HASHTABLE(ahs_by_gid, EFASIM_GID_HASH_BITS);
-	DECLARE_HASHTABLE(peers_by_gid, EFASIM_GID_HASH_BITS);
 	u32 op_gen;
 	u32 num_qp;
 	u32 num_cq;
@@ -498,7 +502,7 @@ int efasim_adm_query_qp(struct efasim_qp *qp, struct efasim_qp_modify *out);
 int efasim_adm_destroy_qp(struct efasim_qp *qp);
 int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
 			 u16 *number);
-void efasim_adm_destroy_ah(struct efasim_dev *dev, u16 number);
+void efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number);
 struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
 				      u32 max_pages);
 struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn);
@@ -526,6 +530,7 @@ static inline void efasim_cq_arm(struct efasim_cq *cq)
 static inline void efasim_cq_consumed(struct efasim_cq *cq, enum efasim_sub sub,
 				      u32 cons)
 {
+	/* The entries were read before they may be written again. */
 	smp_store_release(&cq->sub[sub].cons, cons);
 }
 
@@ -535,7 +540,6 @@ static inline u32 efasim_cq_serial(struct efasim_cq *cq, enum efasim_sub sub,
 {
 	return READ_ONCE(cq->serials[sub * cq->depth +
 				     (index & (cq->depth - 1))]);
-	/* The entries were read before they may be written again. */
 }
 
 /* fault.c */

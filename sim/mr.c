@@ -9,9 +9,9 @@
  * real device. An address where there is no memory is an error of that access and
  * no more.
  *
- * A region's page list stays in host memory and is read at each access. That
- * is what the real device's direct list does, and why remapping a live region
- * corrupts memory there; here it is also counted.
+ * Whether the device copies the page list of a fast registration or reads it at
+ * each access, Amazon's sources don't say. By default it is read, so that whoever
+ * maps a live region again moves it; a knob has it copied.
  */
 #include <linux/mm.h>
 #include <linux/io.h>
@@ -99,6 +99,10 @@ static bool efasim_dev_mr_page(struct efasim_dev *dev,
 		return false;
 	if (mr->pbl_inline) {
 		*page = mr->pbl;
+		return true;
+	}
+	if (mr->copy) {
+		*page = mr->copy[index];
 		return true;
 	}
 	return efasim_dev_dma(dev, mr->pbl + index * sizeof(u64), page,
@@ -196,12 +200,34 @@ static bool efasim_dev_reg_valid(struct efasim_dev *dev,
 	return true;
 }
 
+/* The list as it is now, if it isn't to be read at each use. */
+static enum efasim_status efasim_dev_copy_list(struct efasim_dev *dev,
+					       struct efasim_mr *mr,
+					       const struct efasim_wqe *wqe)
+{
+	size_t size = wqe->reg.npages * sizeof(u64);
+
+	kvfree(mr->copy);
+	mr->copy = NULL;
+	if (wqe->reg.pbl_inline || !efasim_fault(dev, EFASIM_F_frwr_copy))
+		return EFASIM_OK;
+	mr->copy = kvmalloc(size, GFP_NOIO | __GFP_NOWARN);
+	if (!mr->copy) {
+		efasim_count(dev, EFASIM_S_no_memory);
+		return EFASIM_QP_INTERNAL;
+	}
+	return efasim_dev_dma(dev, wqe->reg.pbl, mr->copy, size,
+			      EFASIM_MR_READ_FROM) ?
+	       EFASIM_OK : EFASIM_INVALID_LKEY;
+}
+
 /* Execute a REG_MR. */
 enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 				     const struct efasim_wqe *wqe)
 {
 	struct efasim_dev *dev = qp->dev;
 	struct efasim_mr *mr = efasim_dev_find_mr(dev, wqe->reg.lkey);
+	enum efasim_status status;
 
 	if (!mr || mr->pdn != qp->pdn || mr->state == EFASIM_MR_VALID ||
 	    mr->state == EFASIM_MR_DMA)
@@ -212,6 +238,9 @@ enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 	}
 	if (!efasim_dev_reg_valid(dev, mr, wqe))
 		return EFASIM_UNSUPPORTED_OP;
+	status = efasim_dev_copy_list(dev, mr, wqe);
+	if (status)
+		return status;
 
 	mr->key = wqe->reg.lkey;
 	mr->iova = wqe->reg.iova;
@@ -224,6 +253,18 @@ enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 	mr->used = true;
 	WRITE_ONCE(mr->state, EFASIM_MR_VALID);
 	return EFASIM_OK;
+}
+
+/* A request of the host's is over, whatever became of it. */
+void efasim_dev_mr_done(struct efasim_dev *dev, const struct efasim_wqe *wqe)
+{
+	struct efasim_mr *mr;
+
+	if (wqe->op != EFASIM_OP_FAST_REG)
+		return;
+	mr = efasim_dev_find_mr(dev, wqe->reg.lkey);
+	if (mr)
+		WRITE_ONCE(mr->posted, false);
 }
 
 /* Execute a LOCAL_INV. */

@@ -212,7 +212,7 @@ void efasim_dev_drop_held(struct efasim_dev *dev)
 	dev->num_held = 0;
 }
 
-static bool efasim_dev_is_dead(struct efasim_dev *dev)
+static bool efasim_dev_is_mute(struct efasim_dev *dev)
 {
 	if (!READ_ONCE(dev->fault[EFASIM_F_unresponsive]))
 		return false;
@@ -235,7 +235,7 @@ void efasim_dev_xmit(struct efasim_dev *dev, const u8 *gid, const void *buf,
 	lockdep_assert_held(&dev->lock);
 	efasim_count(dev, EFASIM_S_tx_pkts);
 	efasim_add(dev, EFASIM_S_tx_bytes, len);
-	if (efasim_dev_is_dead(dev) || efasim_fault(dev, EFASIM_F_drop))
+	if (efasim_dev_is_mute(dev) || efasim_fault(dev, EFASIM_F_drop))
 		return;
 	if (efasim_fault(dev, EFASIM_F_duplicate))
 		efasim_dev_deliver(dev, gid, buf, len);
@@ -271,7 +271,7 @@ static u32 efasim_dev_rx_local(struct efasim_dev *dev)
 
 	if (!rxp)
 		return 0;
-	if (!efasim_dev_is_dead(dev))
+	if (!efasim_dev_is_mute(dev))
 		n = efasim_dev_input(dev, rxp->buf, rxp->len, NULL);
 	kfree(rxp);
 	return n;
@@ -296,7 +296,7 @@ static u32 efasim_dev_rx_sock(struct efasim_dev *dev)
 		efasim_count(dev, EFASIM_S_sock_errors);
 		return 1;
 	}
-	if (efasim_dev_is_dead(dev))
+	if (efasim_dev_is_mute(dev))
 		return 1;
 	if (msg.msg_flags & MSG_TRUNC) {
 		efasim_count(dev, EFASIM_S_wire_length);

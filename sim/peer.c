@@ -51,7 +51,7 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 	int i;
 
 	/* Anybody can claim to be somebody, and must not take all the room. */
-	if (!efasim_dev_find_ah(dev, gid))
+	if (!efasim_dev_is_known(dev, gid))
 		limit -= limit / 2;
 	if (dev->num_peers >= limit) {
 		efasim_count(dev, EFASIM_S_peers_full);

@@ -87,6 +87,7 @@ bool efasim_dev_sge_copy(struct efasim_dev *dev, u32 pdn,
 enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 				     const struct efasim_wqe *wqe);
 enum efasim_status efasim_dev_mr_inv(struct efasim_qp *qp, u32 key);
+void efasim_dev_mr_done(struct efasim_dev *dev, const struct efasim_wqe *wqe);
 
 /* peer.c */
 struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
@@ -114,6 +115,8 @@ void efasim_dev_cqe(struct efasim_cq *cq, const struct efasim_cqe *cqe);
 void efasim_dev_doorbells(struct efasim_dev *dev);
 void efasim_dev_complete(struct efasim_op *op, enum efasim_status status);
 void efasim_dev_drop_op(struct efasim_op *op);
+void efasim_dev_flush_ops(struct efasim_qp *qp);
+void efasim_dev_discard_sq(struct efasim_qp *qp, bool flush);
 int efasim_dev_send_segment(struct efasim_dev *dev, struct efasim_peer *peer,
 			    struct efasim_op *op);
 void efasim_dev_answer(struct efasim_dev *dev, struct efasim_peer *peer,
@@ -123,10 +126,13 @@ void efasim_dev_answer(struct efasim_dev *dev, struct efasim_peer *peer,
 struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
 				      const struct efasim_pkt *pkt);
 void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt);
+void efasim_dev_flush_rq(struct efasim_qp *qp);
 
 /* admin.c */
 struct efasim_qp *efasim_dev_find_qp(struct efasim_dev *dev, u32 qpn);
-struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, const u8 *gid);
+struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
+				     const u8 *gid);
+bool efasim_dev_is_known(struct efasim_dev *dev, const u8 *gid);
 
 /* net.c */
 void efasim_dev_xmit(struct efasim_dev *dev, const u8 *gid, const void *buf,

@@ -14,7 +14,6 @@
 
 #include "priv.h"
 
-#define RNR_MIN_US	500
 #define RNR_MAX_SHIFT	6
 #define NO_MEMORY_US	USEC_PER_MSEC
 
@@ -55,6 +54,7 @@ void efasim_dev_drop_op(struct efasim_op *op)
 {
 	lockdep_assert_held(&op->qp->dev->lock);
 	efasim_dev_disarm(op->qp->dev, &op->timer);
+	efasim_dev_mr_done(op->qp->dev, &op->wqe);
 	list_del_init(&op->tx);
 	op->active = false;
 	/* Entries may wait for it. */
@@ -286,7 +286,7 @@ static void efasim_dev_op_timer(struct efasim_dev *dev,
 /* The target had no receive posted: wait, or give up. */
 static void efasim_dev_rnr(struct efasim_dev *dev, struct efasim_op *op)
 {
-	u32 shift;
+	u64 us;
 
 	efasim_count(dev, EFASIM_S_rnr_nak_rcvd);
 	op->sent--;
@@ -296,11 +296,11 @@ static void efasim_dev_rnr(struct efasim_dev *dev, struct efasim_op *op)
 	}
 	if (op->rnr_left != EFASIM_RNR_INFINITE)
 		op->rnr_left--;
-	shift = min_t(u32, op->tries++, RNR_MAX_SHIFT);
+	us = READ_ONCE(dev->fault[EFASIM_F_rnr_timer_us]);
+	us <<= min_t(u32, op->tries++, RNR_MAX_SHIFT);
 	op->rnr_wait = true;
 	list_del_init(&op->tx);
-	efasim_dev_arm(dev, &op->timer,
-		       ktime_add_us(ktime_get(), RNR_MIN_US << shift));
+	efasim_dev_arm(dev, &op->timer, ktime_add_us(ktime_get(), us));
 }
 
 static bool efasim_dev_scatter(struct efasim_dev *dev, struct efasim_op *op,
@@ -476,7 +476,7 @@ static void efasim_dev_start_remote(struct efasim_op *op)
 		return;
 	}
 	ah = xa_load(&dev->ahs, op->wqe.ah);
-	if (!ah) {
+	if (!ah || ah->pdn != op->qp->pdn) {
 		efasim_dev_complete(op, EFASIM_INVALID_AH);
 		return;
 	}
@@ -543,6 +543,41 @@ static void efasim_dev_run_sq(struct efasim_qp *qp)
 			break;
 		efasim_dev_start(op, efasim_sq_slot(qp, qp->sq_cons));
 		qp->sq_cons++;
+	}
+}
+
+/* The queue pair is in ERR: what is under way is flushed, each by its luck. */
+void efasim_dev_flush_ops(struct efasim_qp *qp)
+{
+	struct efasim_dev *dev = qp->dev;
+	u32 i;
+
+	for (i = 0; i < qp->sq_depth; i++)
+		if (qp->ops[i].active && efasim_fault(dev, EFASIM_F_err_flush))
+			efasim_dev_complete(&qp->ops[i], EFASIM_FLUSHED);
+	/* The worker tells the host. */
+	efasim_kick(dev);
+}
+
+/* Entries that aren't begun never will be; with @flush some of them complete. */
+void efasim_dev_discard_sq(struct efasim_qp *qp, bool flush)
+{
+	/* Pairs with efasim_sq_doorbell(). */
+	u16 prod = smp_load_acquire(&qp->sq_prod);
+	struct efasim_dev *dev = qp->dev;
+	struct efasim_cqe cqe = {
+		.qpn = qp->qpn, .serial = qp->serial, .status = EFASIM_FLUSHED,
+	};
+	struct efasim_wqe wqe;
+
+	for (; qp->sq_cons != prod; qp->sq_cons++) {
+		efasim_hw_parse_wqe(efasim_sq_slot(qp, qp->sq_cons), &wqe);
+		efasim_dev_mr_done(dev, &wqe);
+		if (!flush || !efasim_fault(dev, EFASIM_F_err_flush))
+			continue;
+		cqe.req_id = wqe.req_id;
+		cqe.op = wqe.op;
+		efasim_dev_cqe(qp->send_cq, &cqe);
 	}
 }
 

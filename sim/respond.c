@@ -30,9 +30,9 @@ static struct efasim_qp *efasim_dev_target(struct efasim_dev *dev,
 }
 
 /* The sender's number here; young handles aren't known yet. */
-static u16 efasim_dev_slid(struct efasim_dev *dev, const u8 *gid)
+static u16 efasim_dev_slid(struct efasim_dev *dev, u32 pdn, const u8 *gid)
 {
-	struct efasim_ah *ah = efasim_dev_find_ah(dev, gid);
+	struct efasim_ah *ah = efasim_dev_find_ah(dev, pdn, gid);
 
 	if (!ah)
 		return EFASIM_AH_NONE;
@@ -53,7 +53,7 @@ static void efasim_dev_complete_recv(struct efasim_qp *qp,
 		.serial = qp->serial,
 		.req_id = rqe->req_id,
 		.src_qpn = pkt->src_qpn,
-		.ah = efasim_dev_slid(qp->dev, pkt->src_gid),
+		.ah = efasim_dev_slid(qp->dev, qp->pdn, pkt->src_gid),
 		.length = length,
 		.imm = pkt->imm,
 		.has_imm = pkt->flags & EFASIM_PKT_F_IMM,
@@ -79,24 +79,29 @@ static u32 efasim_dev_rqe_len(const struct efasim_rqe *rqe)
 	return len;
 }
 
-/* Put a message into a receive; both sides hear how that went. */
+/*
+ * Put a message into a receive, behind @room bytes that stay as they are; both sides
+ * hear how that went.
+ */
 static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
 					     const struct efasim_rqe *rqe,
-					     const struct efasim_pkt *pkt)
+					     const struct efasim_pkt *pkt,
+					     u32 room)
 {
 	enum efasim_status local = EFASIM_OK, remote = EFASIM_OK;
 
-	if (efasim_dev_rqe_len(rqe) < pkt->length) {
+	if (efasim_dev_rqe_len(rqe) < room + pkt->length) {
 		local = EFASIM_LOCAL_BAD_LENGTH;
 		remote = EFASIM_REMOTE_BAD_LENGTH;
 	} else if (!efasim_dev_sge_copy(qp->dev, qp->pdn, rqe->sge,
-					rqe->num_sge, 0, (void *)pkt->payload,
+					rqe->num_sge, room,
+					(void *)pkt->payload,
 					pkt->length, EFASIM_MR_WRITE_TO)) {
 		local = EFASIM_INVALID_LKEY;
 		remote = EFASIM_BAD_STATUS;
 	}
-	efasim_dev_complete_recv(qp, rqe, pkt, EFASIM_OP_SEND, pkt->length,
-				 local);
+	efasim_dev_complete_recv(qp, rqe, pkt, EFASIM_OP_SEND,
+				 room + pkt->length, local);
 	return remote;
 }
 
@@ -112,7 +117,7 @@ static enum efasim_status efasim_dev_take_send(struct efasim_dev *dev,
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
 		return EFASIM_RNR;
 	}
-	return efasim_dev_receive(qp, &rqe, pkt);
+	return efasim_dev_receive(qp, &rqe, pkt, 0);
 }
 
 /* What every RDMA request must pass; on success @qp is set. */
@@ -126,7 +131,7 @@ static enum efasim_status efasim_dev_admit(struct efasim_dev *dev,
 	if (pkt->type == EFASIM_PKT_READ ? !dev->limits.rdma_read :
 					   !dev->limits.rdma_write)
 		return EFASIM_FEATURE_MISMATCH;
-	if (!efasim_dev_find_ah(dev, pkt->src_gid)) {
+	if (!efasim_dev_find_ah(dev, (*qp)->pdn, pkt->src_gid)) {
 		efasim_count(dev, EFASIM_S_unknown_peer);
 		return EFASIM_UNKNOWN_PEER;
 	}
@@ -269,11 +274,32 @@ struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
 void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt)
 {
 	struct efasim_qp *qp = efasim_dev_target(dev, pkt, EFASIM_QP_UD);
+	u32 room = READ_ONCE(dev->fault[EFASIM_F_ud_header]);
 	struct efasim_rqe rqe;
 
 	if (!qp || !efasim_dev_peek_rq(qp, &rqe)) {
 		efasim_count(dev, EFASIM_S_rx_drops);
 		return;
 	}
-	efasim_dev_receive(qp, &rqe, pkt);
+	if (room)
+		atomic64_inc(&dev->injected[EFASIM_F_ud_header]);
+	efasim_dev_receive(qp, &rqe, pkt, min_t(u32, room, 128));
+}
+
+/* The queue pair is in ERR: receives are flushed, each by its luck. */
+void efasim_dev_flush_rq(struct efasim_qp *qp)
+{
+	struct efasim_cqe cqe = {
+		.qpn = qp->qpn, .serial = qp->serial, .recv = true,
+		.status = EFASIM_FLUSHED, .ah = EFASIM_AH_NONE,
+	};
+	struct efasim_rqe rqe;
+
+	while (efasim_dev_peek_rq(qp, &rqe)) {
+		qp->rq_cons += rqe.num_sge;
+		if (!efasim_fault(qp->dev, EFASIM_F_err_flush))
+			continue;
+		cqe.req_id = rqe.req_id;
+		efasim_dev_cqe(qp->recv_cq, &cqe);
+	}
 }

@@ -156,7 +156,7 @@ static int efasim_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 static int efasim_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	efasim_adm_destroy_ah(&to_vdev(ibah->device)->eng,
-			      to_vah(ibah)->number);
+			      to_vpd(ibah->pd)->pdn, to_vah(ibah)->number);
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions. The page list is host memory that the device reads whenever
- * it uses the region; mapping a region again while it is registered changes
- * what a peer sees, which is counted but, as in the driver, not prevented.
+ * Memory regions. The page list is host memory that the device reads when it
+ * registers the region, or whenever it uses it; mapping a region again between
+ * the post of its registration and the end of its invalidation changes what a
+ * peer sees, which is counted but, as in the driver, not prevented.
  */
 #include <linux/dma-mapping.h>
 #include <linux/platform_device.h>
@@ -138,10 +139,11 @@ int efasim_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	size_t size = mr->max_pages * sizeof(*mr->pages);
 	int mapped;
 
-	if (READ_ONCE(mr->hw->state) == EFASIM_MR_VALID) {
+	if (READ_ONCE(mr->hw->posted) ||
+	    READ_ONCE(mr->hw->state) == EFASIM_MR_VALID) {
 		efasim_count(&dev->eng, EFASIM_S_mr_remap_live);
 		ibdev_err_ratelimited(ibmr->device,
-				      "key %#x is mapped again while a peer may use it\n",
+				      "key %#x is mapped again while the device may use it\n",
 				      ibmr->rkey);
 	}
 	mr->num_pages = 0;

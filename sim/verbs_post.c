@@ -152,6 +152,7 @@ static void fill_reg(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 	struct efasim_fast_mr_reg_req *req = &wqe->reg_mr_req;
 	bool in_place = mr->num_pages <= 1;
 
+	WRITE_ONCE(mr->hw->posted, true);
 	req->iova = cpu_to_le64(mr->ibmr.iova);
 	req->mr_length = cpu_to_le64(mr->ibmr.length);
 	req->lkey = cpu_to_le32(mr->ibmr.lkey);

@@ -726,74 +726,6 @@ static void engine_seed(struct kunit *test)
 	KUNIT_EXPECT_LT(test, hweight64(first), 52);
 }
 
-/* A handle has no number while it is young. */
-static void engine_young_handle(struct kunit *test)
-{
-	struct pair *p = test->priv;
-	u8 gid[EFASIM_GID_LEN] = { 0xfe, 0x80, 9 };
-	u16 number;
-
-	p->a.dev.fault[EFASIM_F_slid_lag_us] = 60 * USEC_PER_SEC;
-	KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(&p->a.dev, p->a.pdn, gid,
-						   &number), 0);
-	mutex_lock(&p->a.dev.lock);
-	KUNIT_EXPECT_EQ(test, efasim_dev_slid(&p->a.dev, gid), EFASIM_AH_NONE);
-	efasim_dev_find_ah(&p->a.dev, gid)->visible = ktime_get();
-	KUNIT_EXPECT_EQ(test, efasim_dev_slid(&p->a.dev, gid), number);
-	mutex_unlock(&p->a.dev.lock);
-	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_slid_lag_us), 1);
-}
-
-/* Any value of the knob is one, the largest too: more than an hour, most likely. */
-static void engine_late_registration(struct kunit *test)
-{
-	struct pair *p = test->priv;
-	struct efasim_qp *qp = p->a.qp;
-
-	p->a.dev.fault[EFASIM_F_reg_delay_us] = U32_MAX;
-	put_wqe(qp, qp->sq_prod, &(struct efasim_wqe) {
-		.op = EFASIM_OP_FAST_INV,
-	});
-	efasim_sq_doorbell(qp, qp->sq_prod + 1);
-	run(&p->a);
-	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 0);
-	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_reg_delay_us), 1);
-	KUNIT_EXPECT_TRUE(test, qp->ops[0].timer.armed);
-	KUNIT_EXPECT_GT(test, ktime_us_delta(qp->ops[0].timer.node.expires,
-					     ktime_get()), USEC_PER_SEC);
-}
-
-/* A command that is refused has changed nothing; no state is skipped. */
-static void engine_modify(struct kunit *test)
-{
-	struct pair *p = test->priv;
-	struct efasim_qp_modify now = { }, modify = {
-		.mask = EFASIM_MODIFY_STATE | EFASIM_MODIFY_QKEY |
-			EFASIM_MODIFY_PSN | EFASIM_MODIFY_RNR,
-		.state = EFASIM_QPS_RTS, .qkey = QKEY + 1, .sq_psn = 99,
-		.rnr_retry = EFASIM_RNR_INFINITE + 1,
-	};
-
-	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
-	modify.rnr_retry = 3;
-	modify.state = EFASIM_QPS_INIT;
-	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
-	modify.state = EFASIM_QPS_SQE;
-	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
-	modify.state = EFASIM_QPS_ERR + 1;
-	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), -EINVAL);
-	KUNIT_ASSERT_EQ(test, efasim_adm_query_qp(p->a.qp, &now), 0);
-	KUNIT_EXPECT_EQ(test, now.state, EFASIM_QPS_RTS);
-	KUNIT_EXPECT_EQ(test, now.qkey, QKEY);
-	KUNIT_EXPECT_EQ(test, now.sq_psn, 0);
-	KUNIT_EXPECT_EQ(test, now.rnr_retry, EFASIM_RNR_INFINITE);
-	modify.state = EFASIM_QPS_SQD;
-	KUNIT_EXPECT_EQ(test, efasim_adm_modify_qp(p->a.qp, &modify), 0);
-	KUNIT_ASSERT_EQ(test, efasim_adm_query_qp(p->a.qp, &now), 0);
-	KUNIT_EXPECT_EQ(test, now.state, EFASIM_QPS_SQD);
-	KUNIT_EXPECT_EQ(test, now.sq_psn, 99);
-}
-
 /* Right in form, wild in content, and the device at work all the while. */
 static void engine_wild_packets(struct kunit *test)
 {
@@ -837,9 +769,6 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE_PARAM(engine_fault, sent_with_gen_params),
 	KUNIT_CASE(engine_own_silence),
 	KUNIT_CASE(engine_seed),
-	KUNIT_CASE(engine_young_handle),
-	KUNIT_CASE(engine_late_registration),
-	KUNIT_CASE(engine_modify),
 	KUNIT_CASE(engine_wild_packets),
 	{ }
 };

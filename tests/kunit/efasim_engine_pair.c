@@ -12,6 +12,7 @@
 #include <linux/gfp.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 
 #include "../../sim/engine.c"
 #include "../../sim/admin.c"

@@ -39,7 +39,7 @@ rnr_finite	request.c	s/if (!op->rnr_left)/if (false)/
 key_generations	mr.c	s/mr->key != key || mr->pdn != pdn/mr->pdn != pdn/
 key_must_advance	mr.c	s/mr->used && mr->key == wqe->reg.lkey/false/
 keys_belong_to_a_pd	mr.c	s/mr->key != key || mr->pdn != pdn/mr->key != key/
-target_must_know_initiator	respond.c	s/if (!efasim_dev_find_ah(dev, pkt->src_gid))/if (false)/
+target_must_know_initiator	respond.c	s/if (!efasim_dev_find_ah(dev, (.qp)->pdn, pkt->src_gid))/if (false)/
 bad_qkey	respond.c	s/qp->qkey != pkt->qkey/false/
 '
 

@@ -241,8 +241,8 @@ with port=50000 check "port" port_in_gid c350
 
 for value in max_qp=0 max_qp=32769 max_pd=0 max_sq_depth=0 max_sq_depth=32769 \
 		max_rq_depth=0 max_rq_depth=32769 min_sq_depth=5000 max_cq_depth=0 \
-		max_cq_depth=65536 max_rdma_size=4294967295 unresponsive_ms=0 max_mr=1048575 max_ah=65535 max_peers=0 \
-		mtu=255 mtu=9217 sock_buf=4095; do
+		max_cq_depth=65536 max_rdma_size=4294967295 unresponsive_ms=0 \
+		max_mr=1048575 max_ah=65535 max_peers=0 mtu=255 mtu=9217 sock_buf=4095; do
 	refused $value
 done
 
@@ -269,6 +269,28 @@ took=$(($(seconds) - begun))
 check "reg_delay_us: ${took}0 ms" [ $took -ge 20 ]
 did_something reg_delay_us
 fault reg_delay_us 0
+fault rnr_timer_us 300000
+begun=$(seconds)
+check "a peer that isn't ready" run_case rnr_finite
+took=$(($(seconds) - begun))
+check "rnr_timer_us: ${took}0 ms" [ $took -ge 25 ]
+fault rnr_timer_us 500
+for room in 0 40; do
+	fault ud_header $room
+	check "a datagram behind $room bytes" run_case ud_send
+	check "$room bytes" grep -q "# $room bytes in front" $TEST/results
+done
+did_something ud_header
+for flushed in 0 1000; do
+	fault err_flush $flushed
+	check "ERR, with $flushed" run_case err_may_flush
+	check "$((flushed / 200)) of 5" grep -q "# $((flushed / 200)) of 5 requests flushed" $TEST/results
+done
+did_something err_flush
+fault frwr_copy 1000
+check "copied page lists" run_case rdma_read
+did_something frwr_copy
+did_something admin_delay_us
 fault slid_lag_us 60000000
 check "slid_lag_us: a handle that stays young has no number" case_fails slid_names_the_device
 did_something slid_lag_us
