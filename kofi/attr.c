@@ -7,47 +7,45 @@
 #define LEVEL(x, l)	{ .value = x, .name = #x, .level = l }
 
 const struct kofi_name kofi_caps[] = {
-	NAME(FI_MSG), NAME(FI_RMA), NAME(FI_TAGGED), NAME(FI_ATOMIC),
-	NAME(FI_READ), NAME(FI_WRITE), NAME(FI_RECV), NAME(FI_SEND),
-	NAME(FI_REMOTE_READ), NAME(FI_REMOTE_WRITE), NAME(FI_MULTI_RECV),
-	NAME(FI_FENCE), NAME(FI_SOURCE_ERR), NAME(FI_LOCAL_COMM), NAME(FI_REMOTE_COMM),
-	NAME(FI_RMA_EVENT), NAME(FI_SOURCE), NAME(FI_DIRECTED_RECV), {}
+	NAME(FI_MSG), NAME(FI_RMA), NAME(FI_TAGGED), NAME(FI_ATOMIC), NAME(FI_READ),
+	NAME(FI_WRITE), NAME(FI_RECV), NAME(FI_SEND), NAME(FI_REMOTE_READ),
+	NAME(FI_REMOTE_WRITE), NAME(FI_MULTI_RECV), NAME(FI_FENCE), NAME(FI_SOURCE_ERR),
+	NAME(FI_LOCAL_COMM), NAME(FI_REMOTE_COMM), NAME(FI_RMA_EVENT), NAME(FI_SOURCE),
+	NAME(FI_DIRECTED_RECV), {}
 };
 
 const struct kofi_name kofi_op_flags[] = {
-	NAME(FI_MULTI_RECV), NAME(FI_REMOTE_CQ_DATA), NAME(FI_MORE),
-	NAME(FI_PEEK), NAME(FI_FENCE), NAME(FI_COMPLETION), NAME(FI_INJECT),
-	NAME(FI_INJECT_COMPLETE), NAME(FI_TRANSMIT_COMPLETE),
-	NAME(FI_DELIVERY_COMPLETE), NAME(FI_DISCARD), NAME(FI_CLAIM), {}
+	NAME(FI_MULTI_RECV), NAME(FI_REMOTE_CQ_DATA), NAME(FI_MORE), NAME(FI_PEEK),
+	NAME(FI_FENCE), NAME(FI_COMPLETION), NAME(FI_INJECT), NAME(FI_INJECT_COMPLETE),
+	NAME(FI_TRANSMIT_COMPLETE), NAME(FI_DELIVERY_COMPLETE), NAME(FI_DISCARD), NAME(FI_CLAIM),
+	{}
 };
 
 const struct kofi_name kofi_cq_flags[] = {
-	NAME(FI_MSG), NAME(FI_RMA), NAME(FI_TAGGED), NAME(FI_ATOMIC),
-	NAME(FI_READ), NAME(FI_WRITE), NAME(FI_RECV), NAME(FI_SEND),
-	NAME(FI_REMOTE_READ), NAME(FI_REMOTE_WRITE), NAME(FI_MULTI_RECV),
-	NAME(FI_REMOTE_CQ_DATA), NAME(FI_MORE), NAME(FI_CLAIM), {}
+	NAME(FI_MSG), NAME(FI_RMA), NAME(FI_TAGGED), NAME(FI_ATOMIC), NAME(FI_READ),
+	NAME(FI_WRITE), NAME(FI_RECV), NAME(FI_SEND), NAME(FI_REMOTE_READ),
+	NAME(FI_REMOTE_WRITE), NAME(FI_MULTI_RECV), NAME(FI_REMOTE_CQ_DATA), NAME(FI_MORE),
+	NAME(FI_CLAIM), {}
 };
 
 const struct kofi_name kofi_modes[] = {
-	NAME(FI_CONTEXT), NAME(FI_MSG_PREFIX), NAME(FI_RX_CQ_DATA),
-	NAME(FI_CONTEXT2), {}
+	NAME(FI_CONTEXT), NAME(FI_MSG_PREFIX), NAME(FI_RX_CQ_DATA), NAME(FI_CONTEXT2), {}
 };
 
 const struct kofi_name kofi_mr_modes[] = {
-	NAME(FI_MR_LOCAL), NAME(FI_MR_RAW), NAME(FI_MR_VIRT_ADDR),
-	NAME(FI_MR_ALLOCATED), NAME(FI_MR_PROV_KEY), NAME(FI_MR_RMA_EVENT),
-	NAME(FI_MR_ENDPOINT), {}
+	NAME(FI_MR_LOCAL), NAME(FI_MR_RAW), NAME(FI_MR_VIRT_ADDR), NAME(FI_MR_ALLOCATED),
+	NAME(FI_MR_PROV_KEY), NAME(FI_MR_RMA_EVENT), NAME(FI_MR_ENDPOINT), {}
 };
 
 const struct kofi_name kofi_orders[] = {
-	NAME(FI_ORDER_RAR), NAME(FI_ORDER_RAW), NAME(FI_ORDER_RAS),
-	NAME(FI_ORDER_WAR), NAME(FI_ORDER_WAW), NAME(FI_ORDER_WAS),
-	NAME(FI_ORDER_SAR), NAME(FI_ORDER_SAW), NAME(FI_ORDER_SAS), {}
+	NAME(FI_ORDER_RAR), NAME(FI_ORDER_RAW), NAME(FI_ORDER_RAS), NAME(FI_ORDER_WAR),
+	NAME(FI_ORDER_WAW), NAME(FI_ORDER_WAS), NAME(FI_ORDER_SAR), NAME(FI_ORDER_SAW),
+	NAME(FI_ORDER_SAS), {}
 };
 
 const struct kofi_name kofi_addr_formats[] = {
-	NAME(FI_FORMAT_UNSPEC), NAME(FI_SOCKADDR), NAME(FI_SOCKADDR_IN),
-	NAME(FI_SOCKADDR_IN6), NAME(FI_ADDR_STR), NAME(FI_ADDR_EFA), {}
+	NAME(FI_FORMAT_UNSPEC), NAME(FI_SOCKADDR), NAME(FI_SOCKADDR_IN), NAME(FI_SOCKADDR_IN6),
+	NAME(FI_ADDR_STR), NAME(FI_ADDR_EFA), {}
 };
 
 const struct kofi_name kofi_protocols[] = {
@@ -55,25 +53,22 @@ const struct kofi_name kofi_protocols[] = {
 };
 
 const struct kofi_name kofi_ep_types[] = {
-	NAME(FI_EP_UNSPEC), NAME(FI_EP_MSG), NAME(FI_EP_DGRAM),
-	NAME(FI_EP_RDM), {}
+	NAME(FI_EP_UNSPEC), NAME(FI_EP_MSG), NAME(FI_EP_DGRAM), NAME(FI_EP_RDM), {}
 };
 
 const struct kofi_name kofi_threadings[] = {
-	LEVEL(FI_THREAD_UNSPEC, 4), LEVEL(FI_THREAD_SAFE, 1),
-	LEVEL(FI_THREAD_FID, 2), LEVEL(FI_THREAD_ENDPOINT, 2),
-	LEVEL(FI_THREAD_COMPLETION, 2), LEVEL(FI_THREAD_DOMAIN, 3), {}
+	LEVEL(FI_THREAD_UNSPEC, 4), LEVEL(FI_THREAD_SAFE, 1), LEVEL(FI_THREAD_FID, 2),
+	LEVEL(FI_THREAD_ENDPOINT, 2), LEVEL(FI_THREAD_COMPLETION, 2), LEVEL(FI_THREAD_DOMAIN, 3),
+	{}
 };
 
 const struct kofi_name kofi_progresses[] = {
-	LEVEL(FI_PROGRESS_UNSPEC, 4), LEVEL(FI_PROGRESS_AUTO, 1),
-	LEVEL(FI_PROGRESS_MANUAL, 2),
+	LEVEL(FI_PROGRESS_UNSPEC, 4), LEVEL(FI_PROGRESS_AUTO, 1), LEVEL(FI_PROGRESS_MANUAL, 2),
 	LEVEL(FI_PROGRESS_CONTROL_UNIFIED, 3), {}
 };
 
 const struct kofi_name kofi_rms[] = {
-	LEVEL(FI_RM_UNSPEC, 3), LEVEL(FI_RM_DISABLED, 2),
-	LEVEL(FI_RM_ENABLED, 1), {}
+	LEVEL(FI_RM_UNSPEC, 3), LEVEL(FI_RM_DISABLED, 2), LEVEL(FI_RM_ENABLED, 1), {}
 };
 
 const struct kofi_name kofi_av_types[] = {
@@ -84,35 +79,8 @@ const struct kofi_name kofi_eq_events[] = {
 	NAME(FI_NOTIFY), NAME(FI_DEVICE_REMOVED), NAME(FI_DEVICE_ARRIVED), {}
 };
 
-const struct kofi_name kofi_cq_formats[] = {
-	NAME(FI_CQ_FORMAT_UNSPEC), NAME(FI_CQ_FORMAT_CONTEXT),
-	NAME(FI_CQ_FORMAT_MSG), NAME(FI_CQ_FORMAT_DATA),
-	NAME(FI_CQ_FORMAT_TAGGED), {}
-};
-
-const struct kofi_name kofi_wait_conds[] = {
-	NAME(FI_CQ_COND_NONE), NAME(FI_CQ_COND_THRESHOLD), {}
-};
-
-const struct kofi_name kofi_wait_objs[] = {
-	NAME(FI_WAIT_NONE), NAME(FI_WAIT_UNSPEC), {}
-};
-
-static const struct kofi_name kofi_cntr_events[] = {
-	NAME(FI_CNTR_EVENTS_COMP), NAME(FI_CNTR_EVENTS_BYTES), {}
-};
-
-static const struct kofi_name kofi_mr_types[] = {
-	NAME(FI_MR_KVEC), NAME(FI_MR_BVEC), NAME(FI_MR_SGL), {}
-};
-
-static const struct kofi_name kofi_queue_flags[] = {
-	NAME(FI_AFFINITY), NAME(FI_WRITE), {}
-};
-
 static const struct kofi_name kofi_links[] = {
-	{ .value = false, .name = "FI_LINK_DOWN" },
-	{ .value = true, .name = "FI_LINK_UP" }, {}
+	{ .value = false, .name = "FI_LINK_DOWN" }, { .value = true, .name = "FI_LINK_UP" }, {}
 };
 
 #define MEMBERS(n, t, ...)						\
@@ -131,123 +99,67 @@ static const struct kofi_name kofi_links[] = {
 
 #define TX(...) FIELD(fi_tx_attr, __VA_ARGS__)
 MEMBERS(tx, "fi_tx_attr",
-	TX(caps, BITS, WITH(caps)),
-	TX(mode, BITS, WITH(modes)),
+	TX(caps, BITS, WITH(caps)), TX(mode, BITS, WITH(modes)),
 	TX(op_flags, BITS, WITH(op_flags), .rule = KOFI_SUBSET),
 	TX(msg_order, BITS, WITH(orders), .rule = KOFI_SUBSET),
-	TX(comp_order, BITS, WITH(orders), .rule = KOFI_SUBSET),
-	TX(inject_size, NUM, LIMIT),
-	TX(size, NUM, LIMIT),
-	TX(iov_limit, NUM, LIMIT),
-	TX(rma_iov_limit, NUM, LIMIT));
+	TX(comp_order, BITS, WITH(orders), .rule = KOFI_SUBSET), TX(inject_size, NUM, LIMIT),
+	TX(size, NUM, LIMIT), TX(iov_limit, NUM, LIMIT), TX(rma_iov_limit, NUM, LIMIT));
 
 #define RX(...) FIELD(fi_rx_attr, __VA_ARGS__)
 MEMBERS(rx, "fi_rx_attr",
-	RX(caps, BITS, WITH(caps)),
-	RX(mode, BITS, WITH(modes)),
+	RX(caps, BITS, WITH(caps)), RX(mode, BITS, WITH(modes)),
 	RX(op_flags, BITS, WITH(op_flags), .rule = KOFI_SUBSET),
 	RX(msg_order, BITS, WITH(orders), .rule = KOFI_SUBSET),
-	RX(comp_order, BITS, WITH(orders), .rule = KOFI_SUBSET),
-	RX(size, NUM, LIMIT),
+	RX(comp_order, BITS, WITH(orders), .rule = KOFI_SUBSET), RX(size, NUM, LIMIT),
 	RX(iov_limit, NUM, LIMIT));
 
 #define EP(...) FIELD(fi_ep_attr, __VA_ARGS__)
 MEMBERS(ep, "fi_ep_attr",
 	EP(type, ENUM, WITH(ep_types), .rule = KOFI_SAME),
 	EP(protocol, ENUM, WITH(protocols), .rule = KOFI_IS),
-	EP(protocol_version, NUM, .rule = KOFI_MAX),
-	EP(max_msg_size, NUM, .rule = KOFI_MAX),
-	EP(msg_prefix_size, NUM),
-	EP(max_order_raw_size, NUM, LIMIT),
-	EP(max_order_war_size, NUM, LIMIT),
-	EP(max_order_waw_size, NUM, LIMIT),
-	EP(mem_tag_format, HEX),
-	EP(tx_ctx_cnt, NUM, .take = true),
+	EP(protocol_version, NUM, .rule = KOFI_MAX), EP(max_msg_size, NUM, .rule = KOFI_MAX),
+	EP(msg_prefix_size, NUM), EP(max_order_raw_size, NUM, LIMIT),
+	EP(max_order_war_size, NUM, LIMIT), EP(max_order_waw_size, NUM, LIMIT),
+	EP(mem_tag_format, HEX), EP(tx_ctx_cnt, NUM, .take = true),
 	EP(rx_ctx_cnt, NUM, .take = true));
 
 #define DOM(...) FIELD(fi_domain_attr, __VA_ARGS__)
 #define BEST	.rule = KOFI_LEVEL, .take = true
 MEMBERS(domain, "fi_domain_attr",
-	DOM(name, STR, .rule = KOFI_IS),
-	DOM(threading, ENUM, WITH(threadings), BEST),
+	DOM(name, STR, .rule = KOFI_IS), DOM(threading, ENUM, WITH(threadings), BEST),
 	DOM(control_progress, ENUM, WITH(progresses), BEST),
 	DOM(data_progress, ENUM, WITH(progresses), BEST),
 	DOM(resource_mgmt, ENUM, WITH(rms), BEST),
 	DOM(av_type, ENUM, WITH(av_types), .rule = KOFI_SAME, .take = true),
-	DOM(mr_mode, BITS, WITH(mr_modes)),
-	DOM(mr_key_size, NUM, .rule = KOFI_MAX),
-	DOM(cq_data_size, NUM, .rule = KOFI_MAX),
-	DOM(cq_cnt, NUM),
-	DOM(ep_cnt, NUM, .rule = KOFI_MAX),
-	DOM(tx_ctx_cnt, NUM),
-	DOM(rx_ctx_cnt, NUM),
-	DOM(max_ep_tx_ctx, NUM),
-	DOM(max_ep_rx_ctx, NUM),
-	DOM(cntr_cnt, NUM, .rule = KOFI_MAX),
+	DOM(mr_mode, BITS, WITH(mr_modes)), DOM(mr_key_size, NUM, .rule = KOFI_MAX),
+	DOM(cq_data_size, NUM, .rule = KOFI_MAX), DOM(cq_cnt, NUM),
+	DOM(ep_cnt, NUM, .rule = KOFI_MAX), DOM(tx_ctx_cnt, NUM), DOM(rx_ctx_cnt, NUM),
+	DOM(max_ep_tx_ctx, NUM), DOM(max_ep_rx_ctx, NUM), DOM(cntr_cnt, NUM, .rule = KOFI_MAX),
 	DOM(mr_iov_limit, NUM, .rule = KOFI_MAX),
-	DOM(caps, BITS, WITH(caps), .rule = KOFI_SUBSET),
-	DOM(mode, BITS, WITH(modes)),
-	DOM(max_err_data, NUM, .rule = KOFI_MAX),
-	DOM(mr_cnt, NUM, .rule = KOFI_MAX),
+	DOM(caps, BITS, WITH(caps), .rule = KOFI_SUBSET), DOM(mode, BITS, WITH(modes)),
+	DOM(max_err_data, NUM, .rule = KOFI_MAX), DOM(mr_cnt, NUM, .rule = KOFI_MAX),
 	DOM(numa_node, INT));
 
 #define FAB(...) FIELD(fi_fabric_attr, __VA_ARGS__)
 MEMBERS(fabric, "fi_fabric_attr",
-	FAB(name, STR, .rule = KOFI_IS),
-	FAB(prov_name, STR, .rule = KOFI_IS),
-	FAB(prov_version, VERSION, .rule = KOFI_MAX),
-	FAB(api_version, VERSION));
+	FAB(name, STR, .rule = KOFI_IS), FAB(prov_name, STR, .rule = KOFI_IS),
+	FAB(prov_version, VERSION, .rule = KOFI_MAX), FAB(api_version, VERSION));
 
 #define DEV(...) FIELD(fi_device_attr, __VA_ARGS__)
 MEMBERS(device, "fi_device_attr",
-	DEV(name, STR), DEV(device_id, STR), DEV(device_version, STR),
-	DEV(vendor_id, STR), DEV(driver, STR), DEV(firmware, STR));
+	DEV(name, STR), DEV(device_id, STR), DEV(device_version, STR), DEV(vendor_id, STR),
+	DEV(driver, STR), DEV(firmware, STR));
 
 #define LINK(...) FIELD(fi_link_attr, __VA_ARGS__)
 MEMBERS(link, "fi_link_attr",
-	LINK(address, STR), LINK(mtu, NUM), LINK(speed, NUM),
-	LINK(up, ENUM, WITH(links)), LINK(network_type, STR));
+	LINK(address, STR), LINK(mtu, NUM), LINK(speed, NUM), LINK(up, ENUM, WITH(links)),
+	LINK(network_type, STR));
 
 #define INFO(...) FIELD(fi_info, __VA_ARGS__)
 MEMBERS(info, "fi_info",
-	INFO(caps, BITS, WITH(caps), .rule = KOFI_SUBSET),
-	INFO(mode, BITS, WITH(modes)),
-	INFO(addr_format, ENUM, WITH(addr_formats)),
-	INFO(src_addrlen, NUM),
+	INFO(caps, BITS, WITH(caps), .rule = KOFI_SUBSET), INFO(mode, BITS, WITH(modes)),
+	INFO(addr_format, ENUM, WITH(addr_formats)), INFO(src_addrlen, NUM),
 	INFO(dest_addrlen, NUM));
-
-#define AV(...) FIELD(fi_av_attr, __VA_ARGS__)
-MEMBERS(av, "fi_av_attr",
-	AV(type, ENUM, WITH(av_types)), AV(rx_ctx_bits, INT), AV(count, NUM),
-	AV(flags, NUM));
-
-#define CQ(...) FIELD(fi_cq_attr, __VA_ARGS__)
-MEMBERS(cq, "fi_cq_attr",
-	CQ(size, NUM), CQ(flags, BITS, WITH(queue_flags)),
-	CQ(format, ENUM, WITH(cq_formats)),
-	CQ(wait_obj, ENUM, WITH(wait_objs)), CQ(signaling_vector, INT),
-	CQ(wait_cond, ENUM, WITH(wait_conds)));
-
-#define EQ(...) FIELD(fi_eq_attr, __VA_ARGS__)
-MEMBERS(eq, "fi_eq_attr",
-	EQ(size, NUM), EQ(flags, BITS, WITH(queue_flags)),
-	EQ(wait_obj, ENUM, WITH(wait_objs)));
-
-#define CNTR(...) FIELD(fi_cntr_attr, __VA_ARGS__)
-MEMBERS(cntr, "fi_cntr_attr",
-	CNTR(events, ENUM, WITH(cntr_events)),
-	CNTR(wait_obj, ENUM, WITH(wait_objs)), CNTR(flags, NUM));
-
-#define MR(...) FIELD(fi_mr_attr, __VA_ARGS__)
-MEMBERS(mr, "fi_mr_attr",
-	MR(type, ENUM, WITH(mr_types)), MR(iov_count, NUM),
-	MR(access, BITS, WITH(caps)), MR(offset, NUM), MR(requested_key, NUM));
-
-#define ERR(...) FIELD(fi_cq_err_entry, __VA_ARGS__)
-MEMBERS(cq_err, "fi_cq_err_entry",
-	ERR(flags, BITS, WITH(cq_flags)), ERR(len, NUM), ERR(data, NUM),
-	ERR(tag, NUM), ERR(olen, NUM), ERR(err, INT), ERR(prov_errno, INT),
-	ERR(err_data_size, NUM));
 
 /**
  * kofi_field_get() - value of a field that isn't a string

@@ -92,13 +92,11 @@ struct kofi_struct {
 extern const struct kofi_name kofi_caps[], kofi_op_flags[], kofi_cq_flags[],
 	kofi_modes[], kofi_mr_modes[], kofi_orders[], kofi_addr_formats[],
 	kofi_protocols[], kofi_ep_types[], kofi_threadings[], kofi_progresses[],
-	kofi_rms[], kofi_av_types[], kofi_eq_events[], kofi_cq_formats[],
-	kofi_wait_conds[], kofi_wait_objs[];
+	kofi_rms[], kofi_av_types[], kofi_eq_events[];
 
 extern const struct kofi_struct kofi_tx_struct, kofi_rx_struct, kofi_ep_struct,
 	kofi_domain_struct, kofi_fabric_struct, kofi_device_struct,
-	kofi_link_struct, kofi_info_struct, kofi_av_struct, kofi_cq_struct,
-	kofi_eq_struct, kofi_cntr_struct, kofi_mr_struct, kofi_cq_err_struct;
+	kofi_link_struct, kofi_info_struct;
 
 u64 kofi_field_get(const struct kofi_field *field, const void *data);
 

@@ -158,16 +158,7 @@ static const struct kofi_printer kofi_printers[FI_TYPE_MAX] = {
 	[FI_TYPE_EQ_EVENT]	= ENUM(kofi_eq_events),
 	[FI_TYPE_CQ_EVENT_FLAGS] = BITS(kofi_cq_flags),
 	[FI_TYPE_MR_MODE]	= BITS32(kofi_mr_modes),
-	[FI_TYPE_CQ_FORMAT]	= ENUM(kofi_cq_formats),
-	[FI_TYPE_AV_ATTR]	= STRUCT(kofi_av_struct),
-	[FI_TYPE_CQ_ATTR]	= STRUCT(kofi_cq_struct),
-	[FI_TYPE_MR_ATTR]	= STRUCT(kofi_mr_struct),
-	[FI_TYPE_CNTR_ATTR]	= STRUCT(kofi_cntr_struct),
-	[FI_TYPE_CQ_ERR_ENTRY]	= STRUCT(kofi_cq_err_struct),
-	[FI_TYPE_CQ_WAIT_COND]	= ENUM(kofi_wait_conds),
-	[FI_TYPE_WAIT_OBJ]	= ENUM(kofi_wait_objs),
 	[FI_TYPE_RESOURCE_MGMT]	= ENUM(kofi_rms),
-	[FI_TYPE_EQ_ATTR]	= STRUCT(kofi_eq_struct),
 };
 
 static void print_type(struct seq_buf *s, const void *data, enum fi_type type)

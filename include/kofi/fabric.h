@@ -510,17 +510,8 @@ enum {
  * @FI_TYPE_CQ_EVENT_FLAGS: u64 of completion flags
  * @FI_TYPE_MR_MODE: u32 of FI_MR bits
  * @FI_TYPE_FID: struct fid
- * @FI_TYPE_CQ_FORMAT: enum fi_cq_format
- * @FI_TYPE_AV_ATTR: struct fi_av_attr
- * @FI_TYPE_CQ_ATTR: struct fi_cq_attr
- * @FI_TYPE_MR_ATTR: struct fi_mr_attr
- * @FI_TYPE_CNTR_ATTR: struct fi_cntr_attr
- * @FI_TYPE_CQ_ERR_ENTRY: struct fi_cq_err_entry
- * @FI_TYPE_CQ_WAIT_COND: enum fi_cq_wait_cond
- * @FI_TYPE_WAIT_OBJ: enum fi_wait_obj
  * @FI_TYPE_RESOURCE_MGMT: enum fi_resource_mgmt (kernel only)
  * @FI_TYPE_NIC: struct fid_nic (kernel only)
- * @FI_TYPE_EQ_ATTR: struct fi_eq_attr (kernel only)
  * @FI_TYPE_MAX: how many there are
  */
 enum fi_type {
@@ -545,17 +536,8 @@ enum fi_type {
 	FI_TYPE_CQ_EVENT_FLAGS,
 	FI_TYPE_MR_MODE,
 	FI_TYPE_FID,
-	FI_TYPE_CQ_FORMAT,
-	FI_TYPE_AV_ATTR,
-	FI_TYPE_CQ_ATTR,
-	FI_TYPE_MR_ATTR,
-	FI_TYPE_CNTR_ATTR,
-	FI_TYPE_CQ_ERR_ENTRY,
-	FI_TYPE_CQ_WAIT_COND,
-	FI_TYPE_WAIT_OBJ,
 	FI_TYPE_RESOURCE_MGMT,
 	FI_TYPE_NIC,
-	FI_TYPE_EQ_ATTR,
 	FI_TYPE_MAX,
 };
 

@@ -77,12 +77,6 @@ static const struct word {
 	BIT_OF(MR_MODE, FI_MR_ENDPOINT),
 	/* Four bytes, whatever comes behind them. */
 	{ FI_TYPE_MR_MODE, BIT_ULL(40) | FI_MR_RAW, "[ FI_MR_RAW ]" },
-	ONE(CQ_FORMAT, FI_CQ_FORMAT_UNSPEC), ONE(CQ_FORMAT, FI_CQ_FORMAT_MSG),
-	ONE(CQ_FORMAT, FI_CQ_FORMAT_CONTEXT), ONE(CQ_FORMAT, FI_CQ_FORMAT_DATA),
-	ONE(CQ_FORMAT, FI_CQ_FORMAT_TAGGED),
-	ONE(CQ_WAIT_COND, FI_CQ_COND_NONE),
-	ONE(CQ_WAIT_COND, FI_CQ_COND_THRESHOLD),
-	ONE(WAIT_OBJ, FI_WAIT_NONE), ONE(WAIT_OBJ, FI_WAIT_UNSPEC),
 	ONE(RESOURCE_MGMT, FI_RM_UNSPEC), ONE(RESOURCE_MGMT, FI_RM_DISABLED),
 	ONE(RESOURCE_MGMT, FI_RM_ENABLED),
 #undef ONE
@@ -161,34 +155,6 @@ static struct fi_info info = {
 	.domain_attr = &domain, .fabric_attr = &fabric, .nic = &nic,
 };
 
-static struct fi_av_attr av = {
-	.type = FI_AV_MAP, .rx_ctx_bits = 701, .count = 702, .flags = 703,
-};
-
-static struct fi_cq_attr cq = {
-	.size = 801, .flags = FI_AFFINITY, .format = FI_CQ_FORMAT_DATA,
-	.wait_obj = FI_WAIT_UNSPEC, .signaling_vector = 802,
-	.wait_cond = FI_CQ_COND_THRESHOLD,
-};
-
-static struct fi_eq_attr eq = {
-	.size = 901, .flags = FI_WRITE, .wait_obj = FI_WAIT_NONE,
-};
-
-static struct fi_cntr_attr cntr = {
-	.events = FI_CNTR_EVENTS_BYTES, .wait_obj = FI_WAIT_NONE, .flags = 905,
-};
-
-static struct fi_mr_attr mr = {
-	.type = FI_MR_SGL, .iov_count = 911, .access = FI_REMOTE_READ,
-	.offset = 912, .requested_key = 913,
-};
-
-static struct fi_cq_err_entry err = {
-	.flags = FI_RECV, .len = 921, .data = 922, .tag = 923, .olen = 924,
-	.err = FI_ETRUNC, .prov_errno = -925, .err_data_size = 926,
-};
-
 static struct fid fid = { .fclass = FI_CLASS_CNTR };
 
 #define TX_LINES							\
@@ -246,27 +212,6 @@ static const struct structure {
 		"src_addr: 0001feff", "dest_addr: 0001fe",
 		TX_LINES, RX_LINES, EP_LINES, DOMAIN_LINES, FABRIC_LINES,
 		NIC_LINES } },
-	{ "av_attr", FI_TYPE_AV_ATTR, &av, {
-		"fi_av_attr:", "type: FI_AV_MAP", "rx_ctx_bits: 701",
-		"count: 702", "flags: 703" } },
-	{ "cq_attr", FI_TYPE_CQ_ATTR, &cq, {
-		"fi_cq_attr:", "size: 801", "flags: [ FI_AFFINITY ]",
-		"format: FI_CQ_FORMAT_DATA", "wait_obj: FI_WAIT_UNSPEC",
-		"signaling_vector: 802", "wait_cond: FI_CQ_COND_THRESHOLD" } },
-	{ "eq_attr", FI_TYPE_EQ_ATTR, &eq, {
-		"fi_eq_attr:", "size: 901", "flags: [ FI_WRITE ]",
-		"wait_obj: FI_WAIT_NONE" } },
-	{ "cntr_attr", FI_TYPE_CNTR_ATTR, &cntr, {
-		"fi_cntr_attr:", "events: FI_CNTR_EVENTS_BYTES",
-		"wait_obj: FI_WAIT_NONE", "flags: 905" } },
-	{ "mr_attr", FI_TYPE_MR_ATTR, &mr, {
-		"fi_mr_attr:", "type: FI_MR_SGL", "iov_count: 911",
-		"access: [ FI_REMOTE_READ ]", "offset: 912",
-		"requested_key: 913" } },
-	{ "cq_err_entry", FI_TYPE_CQ_ERR_ENTRY, &err, {
-		"fi_cq_err_entry:", "flags: [ FI_RECV ]", "len: 921",
-		"data: 922", "tag: 923", "olen: 924", "err: 265",
-		"prov_errno: -925", "err_data_size: 926" } },
 	{ "fid", FI_TYPE_FID, &fid, { "cntr 0" } },
 };
 
