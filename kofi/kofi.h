@@ -4,11 +4,11 @@
  *
  * Locks, outermost first; no provider is called under any of them:
  *
- *   kofi_registry_lock (mutex)	registry.c: who is registered, who is calling
+ *   kofi_registry_lock (mutex)	registry.c: who is registered, and in use
  *   kofi_tree_lock (mutex)	node.c: which object hangs where, and its state
  *   kofi_cq.lock (spinlock)	queue/cq.c: a completion queue's ring and notifier
  *   kofi_eq.lock (spinlock)	queue/eq.c: an event queue's events and notifier
- *   kofi_works_lock (spinlock)	queue/work.c: work items in which handlers may run
+ *   kofi_notifiers_lock (spinlock) queue/work.c: queues, whose handlers may be running
  *
  * The first two are never held together, and neither are the last three.
  */

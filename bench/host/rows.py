@@ -38,7 +38,7 @@ ADDED = ("kofi", "kofi_efa", "kofiblk")
 
 POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
 INTERRUPTS = ("cq_event",)
-WORKERS = ("kofi_work_run", "kbv_work")
+WORKERS = ("kefa_ep_work", "kefa_mrq_work", "kofi_notifier_work", "kbv_work")
 # Who copies payload on the host's behalf, and for whom.
 COPIES = (("_copy_from_iter", None), ("memcpy_orig", "efasim_post_send"))
 # The device's worker. What the kernel runs after it is charged to the device, though

@@ -302,65 +302,30 @@ static inline void kofi_req_flags(struct kofi_req *req, u64 op_flags)
 
 /* work.c */
 
-/**
- * struct kofi_work - a work item from which handlers may be called
- * @work: queued by its owner, on a workqueue with WQ_MEM_RECLAIM
- * @fn: what it does
- * @runner: who is doing it
- * @known: among all others of its kind
- *
- * A provider's progress runs in these, so that the core can tell a control
- * call made by a handler, and refuse it, at no cost to the data path. As with a
- * work_struct, the function may free the item, after kofi_work_fini().
- */
-struct kofi_work {
-	struct work_struct	work;
-	work_func_t		fn;
-	struct task_struct	*runner;
-	struct hlist_node	known;
-};
-
-void kofi_work_run(struct work_struct *work);
-void kofi_work_add(struct kofi_work *work, work_func_t fn);
-
-/**
- * kofi_work_init() - prepare a work item
- * @kwork: the item, to be queued by queue_work_on() and the like
- * @func: what it does
- *
- * A macro, so that lockdep can tell workers of different kinds apart.
- *
- * Context: Process context.
- */
-#define kofi_work_init(kwork, func)					\
-do {									\
-	struct kofi_work *__kwork = (kwork);				\
-									\
-	INIT_WORK(&__kwork->work, kofi_work_run);			\
-	kofi_work_add(__kwork, func);					\
-} while (0)
-
-void kofi_work_fini(struct kofi_work *work);
 bool kofi_in_handler(void);
 
 /**
  * struct kofi_notifier - the part of a queue that tells its reader
- * @lock: the queue's, protects all but @wait and @work
+ * @list: among all queues, for kofi_in_handler(); kofi_notifiers_lock
+ * @lock: the queue's, protects @armed, @running and @again
  * @call: calls the queue's handler, or NULL
  * @wait: who sleeps in an sread
  * @work: calls the handler where the caller can't, or shouldn't once more
  * @armed: the handler is to be called when something comes
  * @running: the handler is being called, or @work is queued to do it
  * @again: and something came meanwhile
+ * @runner: who is calling the handler; set and cleared by that task
  */
 struct kofi_notifier {
+	struct list_head	list;
 	spinlock_t		*lock;	/* the queue's */
 	void			(*call)(struct kofi_notifier *notifier);
 	wait_queue_head_t	wait;
-	struct kofi_work	work;
+	struct work_struct	work;
 	bool			armed;
 	bool			running;
 	bool			again;
+	struct task_struct	*runner;
 };
 
 /* cq.c */
@@ -431,12 +396,8 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 void kofi_cq_fini(struct kofi_cq *cq);
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 struct fid_cq **cq, void *context);
-void kofi_cq_write_unsolicited(struct kofi_cq *cq,
-			       const struct fi_cq_tagged_entry *entry,
-			       fi_addr_t src_addr);
-void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry);
-void kofi_cq_write_err_unsolicited(struct kofi_cq *cq,
-				   const struct fi_cq_err_entry *entry);
+void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
+		     bool unsolicited);
 void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq);
 void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 			 size_t recvs);
@@ -561,6 +522,56 @@ static inline void kofi_cq_write(struct kofi_cq *cq,
 	kofi_cq_begin(cq);
 	kofi_cq_add(cq, entry, src_addr);
 	kofi_cq_end(cq);
+}
+
+/**
+ * kofi_cq_write_unsolicited() - report something that nobody posted
+ * @cq: the completion queue
+ * @entry: the completion, as the longest format has it
+ * @src_addr: who sent it, or FI_ADDR_NOTAVAIL
+ *
+ * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_cq_write_unsolicited(struct kofi_cq *cq,
+					     const struct fi_cq_tagged_entry *entry,
+					     fi_addr_t src_addr)
+{
+	kofi_cq_begin(cq);
+	kofi_cq_add_slot(cq, entry, src_addr, true);
+	kofi_cq_end(cq);
+}
+
+/**
+ * kofi_cq_write_err() - report that an operation failed
+ * @cq: the completion queue
+ * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
+ *	queue's from here on
+ *
+ * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_cq_write_err(struct kofi_cq *cq,
+				     const struct fi_cq_err_entry *entry)
+{
+	kofi_cq_add_err(cq, entry, false);
+}
+
+/**
+ * kofi_cq_write_err_unsolicited() - report a failure of something that nobody posted
+ * @cq: the completion queue
+ * @entry: as for kofi_cq_write_err()
+ *
+ * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_cq_write_err_unsolicited(struct kofi_cq *cq,
+						 const struct fi_cq_err_entry *entry)
+{
+	kofi_cq_add_err(cq, entry, true);
 }
 
 /**

@@ -220,27 +220,15 @@ static const struct fi_ops_cq kofi_cq_ops = {
 };
 
 /**
- * kofi_cq_write_unsolicited() - report something that nobody posted
+ * kofi_cq_add_err() - the part of kofi_cq_write_err() and its kin that is the same
  * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent it, or FI_ADDR_NOTAVAIL
- *
- * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
+ * @entry: the error
+ * @unsolicited: it uses up the reserve
  *
  * Context: Process or softirq context; doesn't sleep.
  */
-void kofi_cq_write_unsolicited(struct kofi_cq *cq,
-			       const struct fi_cq_tagged_entry *entry,
-			       fi_addr_t src_addr)
-{
-	kofi_cq_begin(cq);
-	kofi_cq_add_slot(cq, entry, src_addr, true);
-	kofi_cq_end(cq);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_write_unsolicited, KOFI_PROVIDER);
-
-static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
-			    bool unsolicited)
+void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
+		     bool unsolicited)
 {
 	struct kofi_cq_slot *slot;
 
@@ -255,39 +243,7 @@ static void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *en
 	}
 	kofi_cq_end(cq);
 }
-
-/**
- * kofi_cq_write_err() - report that an operation failed
- * @cq: the completion queue
- * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
- *	queue's from here on
- *
- * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_cq_write_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry)
-{
-	kofi_cq_add_err(cq, entry, false);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err, KOFI_PROVIDER);
-
-/**
- * kofi_cq_write_err_unsolicited() - report a failure of something that nobody posted
- * @cq: the completion queue
- * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
- *	queue's from here on
- *
- * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_cq_write_err_unsolicited(struct kofi_cq *cq,
-				   const struct fi_cq_err_entry *entry)
-{
-	kofi_cq_add_err(cq, entry, true);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_write_err_unsolicited, KOFI_PROVIDER);
+EXPORT_SYMBOL_NS_GPL(kofi_cq_add_err, KOFI_PROVIDER);
 
 /**
  * kofi_cq_unreserve_unsolicited() - give back an entry of the reserve
@@ -388,7 +344,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_notify, KOFI_PROVIDER);
  * kofi_cq_notify_worker() - wake sleepers and call the handler right here
  * @cq: the completion queue, written to before
  *
- * Context: Process context, in a kofi_work, with no lock held; may sleep.
+ * Context: Process context, in a workqueue, with no lock held; may sleep.
  */
 void kofi_cq_notify_worker(struct kofi_cq *cq)
 {

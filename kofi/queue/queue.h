@@ -66,7 +66,7 @@ do {									\
 	struct kofi_notifier *__notifier = (notifier);			\
 									\
 	kofi_notifier_setup(__notifier, lock, call);			\
-	kofi_work_init(&__notifier->work, kofi_notifier_work);		\
+	INIT_WORK(&__notifier->work, kofi_notifier_work);		\
 } while (0)
 
 void kofi_notifier_fini(struct kofi_notifier *notifier);

@@ -1,95 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Workers and handlers. Handlers run in work items that the core knows, their
- * own or a provider's; so a control call can be refused there, where it could
- * wait for itself: closing a queue waits for its handler.
+ * Telling the readers of queues, and knowing what runs in a handler: a control call is
+ * refused there, where it could wait for itself. Closing a queue waits for its handler,
+ * and closing an endpoint for the worker that calls handlers.
  */
-#include <linux/hashtable.h>
 #include <linux/sched.h>
 #include "queue.h"
 
-static DEFINE_HASHTABLE(kofi_works, 8);		/* kofi_works_lock */
-static DEFINE_SPINLOCK(kofi_works_lock);
+static LIST_HEAD(kofi_notifiers);		/* kofi_notifiers_lock */
+static DEFINE_SPINLOCK(kofi_notifiers_lock);
 static struct workqueue_struct *kofi_wq;
 
 /**
- * kofi_work_run() - do what a work item is for: see kofi_work_init()
- * @work: the item
- *
- * Context: Process context, on a workqueue.
- */
-void kofi_work_run(struct work_struct *work)
-{
-	struct kofi_work *kwork = container_of(work, struct kofi_work, work);
-
-	/*
-	 * Not taken back: the function may have freed the item, and a task that does
-	 * something else has another current_work().
-	 */
-	WRITE_ONCE(kwork->runner, current);
-	kwork->fn(work);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_work_run, KOFI_PROVIDER);
-
-/**
- * kofi_work_add() - the part of kofi_work_init() that is no macro
- * @work: the item
- * @fn: what it does
- *
- * Context: Process context.
- */
-void kofi_work_add(struct kofi_work *work, work_func_t fn)
-{
-	work->fn = fn;
-	work->runner = NULL;
-	spin_lock(&kofi_works_lock);
-	hash_add(kofi_works, &work->known, (unsigned long)&work->work);
-	spin_unlock(&kofi_works_lock);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_work_add, KOFI_PROVIDER);
-
-/**
- * kofi_work_fini() - cancel a work item for good
- * @work: the item, which nobody will queue again
- *
- * Context: Process context; sleeps until the item is idle, unless the item's own
- * function calls this.
- */
-void kofi_work_fini(struct kofi_work *work)
-{
-	if (current_work() == &work->work)
-		cancel_work(&work->work);
-	else
-		cancel_work_sync(&work->work);
-	spin_lock(&kofi_works_lock);
-	hash_del(&work->known);
-	spin_unlock(&kofi_works_lock);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_work_fini, KOFI_PROVIDER);
-
-/**
- * kofi_in_handler() - does this run in a work item of ours?
- *
- * The item that runs is looked up, not looked at: another's may free itself, and
- * what is in its place now may be an item of ours that doesn't run.
+ * kofi_in_handler() - does this run in a completion or event handler?
  *
  * Context: Any.
  * Return: whether control calls must be refused.
  */
 bool kofi_in_handler(void)
 {
-	struct work_struct *running = current_work();
-	struct kofi_work *work;
+	struct kofi_notifier *notifier;
 	bool found = false;
 
-	if (!running)
+	/* Handlers run in workqueues alone; nobody else pays for the search. */
+	if (!current_work())
 		return false;
-	spin_lock(&kofi_works_lock);
-	hash_for_each_possible(kofi_works, work, known, (unsigned long)running)
-		if (&work->work == running &&
-		    READ_ONCE(work->runner) == current)
+	spin_lock(&kofi_notifiers_lock);
+	list_for_each_entry(notifier, &kofi_notifiers, list)
+		if (READ_ONCE(notifier->runner) == current) {
 			found = true;
-	spin_unlock(&kofi_works_lock);
+			break;
+		}
+	spin_unlock(&kofi_notifiers_lock);
 	return found;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
@@ -99,7 +41,9 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 {
 	bool again;
 
+	WRITE_ONCE(notifier->runner, current);
 	notifier->call(notifier);
+	WRITE_ONCE(notifier->runner, NULL);
 	spin_lock_bh(notifier->lock);
 	again = notifier->again;
 	notifier->again = false;
@@ -109,13 +53,13 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 		wake_up_all(&notifier->wait);
 	spin_unlock_bh(notifier->lock);
 	if (again)
-		queue_work(kofi_wq, &notifier->work.work);
+		queue_work(kofi_wq, &notifier->work);
 }
 
 /* For kofi_notifier_init(). */
 void kofi_notifier_work(struct work_struct *work)
 {
-	kofi_notifier_run(container_of(work, struct kofi_notifier, work.work));
+	kofi_notifier_run(container_of(work, struct kofi_notifier, work));
 }
 
 /* For kofi_notifier_init(). */
@@ -127,7 +71,11 @@ void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
 	notifier->armed = true;
 	notifier->running = false;
 	notifier->again = false;
+	notifier->runner = NULL;
 	init_waitqueue_head(&notifier->wait);
+	spin_lock(&kofi_notifiers_lock);
+	list_add(&notifier->list, &kofi_notifiers);
+	spin_unlock(&kofi_notifiers_lock);
 }
 
 static bool kofi_notifier_idle(struct kofi_notifier *notifier)
@@ -150,16 +98,40 @@ static bool kofi_notifier_idle(struct kofi_notifier *notifier)
 void kofi_notifier_fini(struct kofi_notifier *notifier)
 {
 	/* Lockdep looks at this one, and would overlook the next. */
-	flush_work(&notifier->work.work);
+	flush_work(&notifier->work);
 	wait_event(notifier->wait, kofi_notifier_idle(notifier));
-	kofi_work_fini(&notifier->work);
+	cancel_work_sync(&notifier->work);
+	spin_lock(&kofi_notifiers_lock);
+	list_del(&notifier->list);
+	spin_unlock(&kofi_notifiers_lock);
+}
+
+/* Wakes sleepers. Return: the caller has to call the handler, or have it called. */
+static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
+						bool unarmed)
+{
+	bool run = false;
+
+	if (wq_has_sleeper(&notifier->wait))
+		wake_up_all(&notifier->wait);
+	if (!notifier->call)
+		return false;
+	spin_lock_bh(notifier->lock);
+	if (notifier->armed || unarmed) {
+		notifier->armed &= unarmed;
+		run = !notifier->running;
+		notifier->again |= notifier->running;
+		notifier->running = true;
+	}
+	spin_unlock_bh(notifier->lock);
+	return run;
 }
 
 /**
  * kofi_notify() - tell who reads a queue that there is something to read
  * @notifier: the queue's
- * @in_worker: the caller runs in a kofi_work and holds no lock, so that the
- *	handler may be called from here
+ * @in_worker: the caller runs in a workqueue and holds no lock, so that the handler
+ *	may be called from here
  *
  * The handler is never called twice at a time.
  *
@@ -167,26 +139,13 @@ void kofi_notifier_fini(struct kofi_notifier *notifier)
  */
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 {
-	bool run = false;
-
 	might_sleep_if(in_worker);
-	if (wq_has_sleeper(&notifier->wait))
-		wake_up_all(&notifier->wait);
-	if (!notifier->call)
+	if (!kofi_notifier_claim(notifier, false))
 		return;
-
-	spin_lock_bh(notifier->lock);
-	if (notifier->armed) {
-		notifier->armed = false;
-		run = !notifier->running;
-		notifier->again |= notifier->running;
-		notifier->running = true;
-	}
-	spin_unlock_bh(notifier->lock);
-	if (run && in_worker)
+	if (in_worker)
 		kofi_notifier_run(notifier);
-	else if (run)
-		queue_work(kofi_wq, &notifier->work.work);
+	else
+		queue_work(kofi_wq, &notifier->work);
 }
 
 /**
@@ -200,19 +159,8 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
  */
 void kofi_notify_room(struct kofi_notifier *notifier)
 {
-	bool run;
-
-	if (wq_has_sleeper(&notifier->wait))
-		wake_up_all(&notifier->wait);
-	if (!notifier->call)
-		return;
-	spin_lock_bh(notifier->lock);
-	run = !notifier->running;
-	notifier->again |= notifier->running;
-	notifier->running = true;
-	spin_unlock_bh(notifier->lock);
-	if (run)
-		queue_work(kofi_wq, &notifier->work.work);
+	if (kofi_notifier_claim(notifier, true))
+		queue_work(kofi_wq, &notifier->work);
 }
 
 /**

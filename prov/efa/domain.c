@@ -124,7 +124,7 @@ static int kefa_domain_close(struct fid *fid)
 	cancel_delayed_work_sync(&dom->mrq.watch);
 	cancel_delayed_work_sync(&dom->mrq.map_retry);
 	cancel_work_sync(&dom->mrq.revoke);
-	kofi_work_fini(&dom->mrq.work);
+	cancel_work_sync(&dom->mrq.work);
 	kefa_ahs_fini(dom);
 	kefa_dev_put(dom->dev);
 	kfree(dom);

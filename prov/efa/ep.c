@@ -86,7 +86,7 @@ static int kefa_ep_close(struct fid *fid)
 	/* A worker may arm it no more: the endpoint refuses posts. */
 	cancel_delayed_work_sync(&ep->map_retry);
 	cancel_delayed_work_sync(&ep->rnr_work);
-	kofi_work_fini(&ep->work);
+	cancel_work_sync(&ep->work);
 	kefa_ops_fini(ep);
 	kfree(ep);
 	return 0;
@@ -384,7 +384,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	INIT_LIST_HEAD(&ep->copies);
 	INIT_LIST_HEAD(&ep->rests);
 	INIT_LIST_HEAD(&ep->rests_free);
-	kofi_work_init(&ep->work, kefa_ep_work);
+	INIT_WORK(&ep->work, kefa_ep_work);
 	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 	INIT_DELAYED_WORK(&ep->rnr_work, kefa_rnr_work);
 }
@@ -422,7 +422,6 @@ int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		list_add_tail(&new->list, &dom->eps);
 	kefa_dev_unlock(dom->dev);
 	if (ret) {
-		kofi_work_fini(&new->work);
 		kfree(new);
 		return ret;
 	}

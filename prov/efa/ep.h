@@ -205,7 +205,7 @@ struct kefa_ep {
 	struct kofi_cntr	*cntr_recv;
 	struct kofi_cntr	*cntr_read;
 	struct kofi_cntr	*cntr_write;
-	struct kofi_work	work;
+	struct work_struct	work;
 	struct delayed_work	rnr_work;
 	struct delayed_work	map_retry;
 	spinlock_t		lock;	/* protects what follows */
@@ -256,7 +256,7 @@ static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
  */
 static inline void kefa_ep_kick(struct kefa_ep *ep)
 {
-	queue_work_on(ep->work_cpu, kefa_wq, &ep->work.work);
+	queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
 }
 
 /* progress.c */

@@ -12,7 +12,7 @@ static void kefa_mrq_event(void *arg)
 {
 	struct kefa_mrq *mrq = arg;
 
-	queue_work(kefa_wq, &mrq->work.work);
+	queue_work(kefa_wq, &mrq->work);
 }
 
 /* From which states one may come to each. */
@@ -246,7 +246,7 @@ static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 
 static void kefa_mrq_work(struct work_struct *work)
 {
-	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, work.work);
+	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, work);
 	bool again = false;
 
 	spin_lock_bh(&mrq->lock);
@@ -279,7 +279,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	spin_lock_bh(&mrq->lock);
 	/* Who should have may not have come to it: that isn't the device's fault. */
 	if (mrq->open && kefa_mrq_poll(mrq))
-		queue_work(kefa_wq, &mrq->work.work);
+		queue_work(kefa_wq, &mrq->work);
 	busy = mrq->depth - mrq->nfree;
 	done = mrq->gen - busy;
 	spin_unlock_bh(&mrq->lock);
@@ -435,20 +435,18 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	mrq->hq.event = kefa_mrq_event;
 	mrq->hq.arg = mrq;
 	kefa_wr_init(&mrq->wr, dom->pd);
-	kofi_work_init(&mrq->work, kefa_mrq_work);
+	INIT_WORK(&mrq->work, kefa_mrq_work);
 	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
 	INIT_WORK(&mrq->revoke, kefa_mrs_revoke);
 	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);
 	INIT_LIST_HEAD(&mrq->wanting);
 	ret = kefa_create_qp(&dom->refused, &mrq->hq, &attr);
-	if (ret) {
-		kofi_work_fini(&mrq->work);
+	if (ret)
 		return ret;
-	}
 	spin_lock_bh(&mrq->lock);
 	WRITE_ONCE(mrq->open, true);
 	spin_unlock_bh(&mrq->lock);
-	queue_work(kefa_wq, &mrq->work.work);
+	queue_work(kefa_wq, &mrq->work);
 	kefa_mrq_look_again(mrq);
 	return 0;
 }

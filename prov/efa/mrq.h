@@ -59,7 +59,7 @@ struct kefa_mrq {
 	struct list_head	wanting;
 	struct kofi_cq		*untold;
 	wait_queue_head_t	room;
-	struct kofi_work	work;
+	struct work_struct	work;
 	struct work_struct	revoke;
 	struct delayed_work	map_retry;
 	struct delayed_work	watch;

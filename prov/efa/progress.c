@@ -380,7 +380,7 @@ static unsigned int kefa_ep_serve(struct kefa_ep *ep, bool *again)
  */
 void kefa_ep_work(struct work_struct *work)
 {
-	struct kefa_ep *ep = container_of(work, struct kefa_ep, work.work);
+	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
 	unsigned int n, done = 0;
 	bool again = false;
 

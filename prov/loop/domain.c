@@ -25,7 +25,7 @@ static void loop_cq_replenished(struct kofi_cq *kcq)
 	spin_lock_bh(&loop_lock);
 	list_for_each_entry_safe(ep, next, &cq->starved, starved) {
 		list_del_init(&ep->starved);
-		queue_work(loop_wq, &ep->work.work);
+		queue_work(loop_wq, &ep->work);
 	}
 	spin_unlock_bh(&loop_lock);
 }
@@ -77,7 +77,7 @@ void loop_domain_remove(struct loop_domain *dom)
 	kofi_device_removed(&dom->domain_fid.fid, dom->dev->name);
 	list_for_each_entry(ep, &dom->eps, list)
 		loop_ep_stop(ep, ENODEV);
-	queue_work(loop_wq, &dom->mr_work.work);
+	queue_work(loop_wq, &dom->mr_work);
 }
 
 static int loop_domain_close(struct fid *fid)
@@ -88,7 +88,7 @@ static int loop_domain_close(struct fid *fid)
 	mutex_lock(&loop_lock_control);
 	list_del(&dom->list);
 	mutex_unlock(&loop_lock_control);
-	kofi_work_fini(&dom->mr_work);
+	cancel_work_sync(&dom->mr_work);
 	xa_destroy(&dom->mrs);
 	kfree(dom);
 	return 0;
@@ -128,7 +128,7 @@ int loop_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		kfree(dom);
 		return -ENODEV;
 	}
-	kofi_work_init(&dom->mr_work, loop_mr_work);
+	INIT_WORK(&dom->mr_work, loop_mr_work);
 	list_add_tail(&dom->list, &dom->dev->domains);
 	mutex_unlock(&loop_lock_control);
 	*domain = &dom->domain_fid;

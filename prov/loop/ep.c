@@ -26,7 +26,7 @@ void loop_ep_stop(struct loop_ep *ep, int err)
 		ep->state = LOOP_EP_STOPPED;
 		ep->stop_err = err;
 		list_del_init(&ep->starved);
-		queue_work(loop_wq, &ep->work.work);
+		queue_work(loop_wq, &ep->work);
 	}
 	spin_unlock_bh(&loop_lock);
 }
@@ -50,8 +50,8 @@ static int loop_ep_close(struct fid *fid)
 	mutex_unlock(&loop_lock_control);
 
 	loop_ep_stop(ep, ECANCELED);
-	flush_work(&ep->work.work);
-	kofi_work_fini(&ep->work);
+	flush_work(&ep->work);
+	cancel_work_sync(&ep->work);
 	/* Other workers may still be moving our data, or calling our handler. */
 	wait_event(ep->idle, loop_ep_is_idle(ep));
 
@@ -311,7 +311,7 @@ int loop_ep_open(struct fid_domain *domain, struct fi_info *info,
 				 &loop_next_ep, GFP_KERNEL);
 	if (ret < 0)
 		goto err_page;
-	kofi_work_init(&new->work, loop_ep_work);
+	INIT_WORK(&new->work, loop_ep_work);
 	mutex_lock(&loop_lock_control);
 	list_add_tail(&new->list, &dom->eps);
 	mutex_unlock(&loop_lock_control);

@@ -115,7 +115,7 @@ struct loop_domain {
 	u32			next_mr;
 	u32			mr_generation;
 	struct list_head	mr_posted;
-	struct kofi_work	mr_work;
+	struct work_struct	mr_work;
 };
 
 /**
@@ -300,7 +300,7 @@ struct loop_ep {
 	struct kofi_cntr	*cntr_recv;
 	struct kofi_cntr	*cntr_read;
 	struct kofi_cntr	*cntr_write;
-	struct kofi_work	work;
+	struct work_struct	work;
 	void			*page;
 	struct loop_op		*ops;
 	enum loop_ep_state	state;

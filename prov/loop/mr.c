@@ -177,7 +177,7 @@ void loop_mr_put(struct loop_mr *mr)
 	if (--mr->busy)
 		return;
 	if (mr->state == LOOP_MR_INVALIDATING)
-		queue_work(loop_wq, &mr->dom->mr_work.work);
+		queue_work(loop_wq, &mr->dom->mr_work);
 	wake_up(&mr->idle);
 }
 
@@ -245,7 +245,7 @@ static struct kofi_cq *loop_mr_work_one(struct loop_domain *dom)
 void loop_mr_work(struct work_struct *work)
 {
 	struct loop_domain *dom = container_of(work, struct loop_domain,
-					       mr_work.work);
+					       mr_work);
 	struct kofi_cq *cq;
 
 	while ((cq = loop_mr_work_one(dom))) {
@@ -280,7 +280,7 @@ static void loop_mr_queue(struct loop_mr *mr, u64 flags, void *context)
 	mr->context = context;
 	spin_lock_bh(&loop_lock);
 	list_add_tail(&mr->posted, &mr->dom->mr_posted);
-	queue_work(loop_wq, &mr->dom->mr_work.work);
+	queue_work(loop_wq, &mr->dom->mr_work);
 	spin_unlock_bh(&loop_lock);
 }
 
@@ -338,14 +338,14 @@ static int loop_mr_close(struct fid *fid)
 {
 	struct loop_mr *mr = container_of(fid, struct loop_mr, mr_fid.fid);
 
-	flush_work(&mr->dom->mr_work.work);
+	flush_work(&mr->dom->mr_work);
 	spin_lock_bh(&loop_lock);
 	if (mr->state == LOOP_MR_VALID)
 		mr->state = LOOP_MR_IDLE;
 	spin_unlock_bh(&loop_lock);
 	wait_event(mr->idle, loop_mr_is_idle(mr));
 	/* An invalidation may have waited for the peer, too. */
-	flush_work(&mr->dom->mr_work.work);
+	flush_work(&mr->dom->mr_work);
 	spin_lock_bh(&loop_lock);
 	xa_erase_bh(&mr->dom->mrs, mr->slot);
 	spin_unlock_bh(&loop_lock);

@@ -79,7 +79,7 @@ static int loop_queue_tx(struct loop_ep *ep, const struct kofi_req *req)
 		return -EAGAIN;
 	list_move_tail(&op->list, &peer->inbound);
 	list_add_tail(&op->sent, &ep->sent);
-	queue_work(loop_wq, &peer->work.work);
+	queue_work(loop_wq, &peer->work);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ static int loop_queue_rx(struct loop_ep *ep, const struct kofi_req *req)
 		return -EAGAIN;
 	list_move_tail(&op->list, &ep->recvs);
 	if (!list_empty(&ep->inbound))
-		queue_work(loop_wq, &ep->work.work);
+		queue_work(loop_wq, &ep->work);
 	return 0;
 }
 

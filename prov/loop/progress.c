@@ -348,7 +348,7 @@ static void loop_tell(struct loop_ep *ep, struct loop_ep **senders, int count)
  */
 void loop_ep_work(struct work_struct *work)
 {
-	struct loop_ep *ep = container_of(work, struct loop_ep, work.work);
+	struct loop_ep *ep = container_of(work, struct loop_ep, work);
 	struct loop_ep *senders[LOOP_BATCH];
 	struct loop_op *op;
 	LIST_HEAD(batch);

@@ -263,16 +263,16 @@ static void wrong_class(struct kunit *test)
 }
 
 struct handler {
-	struct kofi_work work;
+	struct kofi_cq cq;
 	const struct control *control;
 	struct scene *scene;
 	struct fid *fid;
 	int ret;
 };
 
-static void run_handler(struct work_struct *work)
+static void run_handler(struct fid_cq *cq, void *context)
 {
-	struct handler *handler = container_of(work, struct handler, work.work);
+	struct handler *handler = context;
 
 	handler->ret = handler->control ?
 		       handler->control->call(handler->fid, handler->scene) :
@@ -281,11 +281,17 @@ static void run_handler(struct work_struct *work)
 
 static int in_handler(struct handler *handler)
 {
-	handler->ret = 1;
-	kofi_work_init(&handler->work, run_handler);
-	queue_work(system_wq, &handler->work.work);
-	flush_work(&handler->work.work);
-	kofi_work_fini(&handler->work);
+	const struct kofi_cq_config config = { .default_size = 1, .max_size = 1 };
+	struct fi_cq_attr attr = {
+		.handler = run_handler, .handler_context = handler,
+	};
+
+	memset(&handler->cq, 0, sizeof(handler->cq));
+	handler->ret = kofi_cq_init(&handler->cq, &attr, &config) ?: 1;
+	if (handler->ret < 0)
+		return handler->ret;
+	kofi_cq_notify(&handler->cq);
+	kofi_cq_fini(&handler->cq);
 	return handler->ret;
 }
 

@@ -31,7 +31,7 @@
  */
 struct hand {
 	struct kofi_cq		cq;
-	struct kofi_work	work;
+	struct work_struct	work;
 	struct tasklet_struct	soft;
 	void			(*what)(struct hand *hand);
 	struct completion	entered;
@@ -95,7 +95,7 @@ static bool hand_write(struct hand *hand)
 
 static void hand_work(struct work_struct *work)
 {
-	struct hand *hand = container_of(work, struct hand, work.work);
+	struct hand *hand = container_of(work, struct hand, work);
 
 	hand_write(hand);
 	kofi_cq_notify_worker(&hand->cq);
@@ -127,7 +127,7 @@ static void hand_init(struct kunit *test, struct hand *hand,
 	tasklet_setup(&hand->soft, hand_soft);
 	KUNIT_ASSERT_EQ(test, kofi_cq_init(&hand->cq, &attr, &cq_config),
 			0);
-	kofi_work_init(&hand->work, hand_work);
+	INIT_WORK(&hand->work, hand_work);
 }
 
 static void hand_fini(void *arg)
@@ -135,7 +135,7 @@ static void hand_fini(void *arg)
 	struct hand *hand = arg;
 
 	complete_all(&hand->leave);
-	kofi_work_fini(&hand->work);
+	cancel_work_sync(&hand->work);
 	tasklet_kill(&hand->soft);
 	kofi_cq_fini(&hand->cq);
 }
@@ -157,7 +157,7 @@ static void hand_poke(struct kunit *test, struct hand *hand)
 {
 	KUNIT_EXPECT_TRUE(test, hand_write(hand));
 	kofi_cq_notify(&hand->cq);
-	flush_work(&hand->cq.notifier.work.work);
+	flush_work(&hand->cq.notifier.work);
 }
 
 static void hand_once(struct kunit *test)
@@ -210,7 +210,7 @@ static void hand_reads(struct kunit *test)
 static void hand_context(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, hand_read_all);
-	struct work_struct *item = &hand->cq.notifier.work.work;
+	struct work_struct *item = &hand->cq.notifier.work;
 
 	hand_poke(test, hand);
 	KUNIT_EXPECT_PTR_NE(test, hand->task, current);
@@ -222,9 +222,9 @@ static void hand_context(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, hand->ran, item);
 
 	/* A worker needs no other one. */
-	queue_work(system_wq, &hand->work.work);
+	queue_work(system_wq, &hand->work);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->worked));
-	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work.work);
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 3);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), 3);
 }
@@ -292,7 +292,7 @@ static void hand_poke_here(struct hand *hand)
 
 static void hand_poke_work(struct hand *hand)
 {
-	queue_work(system_unbound_wq, &hand->work.work);
+	queue_work(system_unbound_wq, &hand->work);
 }
 
 static void hand_poke_soft(struct hand *hand)
@@ -345,7 +345,7 @@ static void hand_no_clash(struct kunit *test)
 		kofi_thread_start(test, &thread[i], hand_write_on, hand);
 	stop = jiffies + msecs_to_jiffies(HAND_HUNT_MS);
 	while (time_before(jiffies, stop)) {
-		queue_work(system_unbound_wq, &hand->work.work);
+		queue_work(system_unbound_wq, &hand->work);
 		tasklet_schedule(&hand->soft);
 		usleep_range(1, 50);
 	}
@@ -368,15 +368,15 @@ static void hand_again_elsewhere(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, hand_read_and_block);
 
-	queue_work(system_wq, &hand->work.work);
+	queue_work(system_wq, &hand->work);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
-	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work.work);
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work);
 	KUNIT_EXPECT_TRUE(test, hand_write(hand));
 	kofi_cq_notify(&hand->cq);
 	complete(&hand->leave);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->worked));
-	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->cq.notifier.work.work);
+	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->cq.notifier.work);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->clashes), 0);
 }
 
@@ -491,7 +491,7 @@ static void hand_close_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->got), 2);
-	kofi_work_fini(&hand->work);
+	cancel_work_sync(&hand->work);
 }
 
 /* It does so for one that a provider's worker called, too. */
@@ -502,14 +502,14 @@ static void hand_close_waits_worker(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, hand);
 	hand_init(test, hand, hand_read_and_block);
-	queue_work(system_wq, &hand->work.work);
+	queue_work(system_wq, &hand->work);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->entered));
 	kofi_thread_start(test, &thread, hand_close, hand);
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 30));
 	complete_all(&hand->leave);
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
-	kofi_work_fini(&hand->work);
+	cancel_work_sync(&hand->work);
 }
 
 /* The handler is due, or just running, and the queue is closed and freed. */
@@ -525,7 +525,7 @@ static void hand_close_due(struct kunit *test)
 		hand_poke_here(hand);
 		udelay(i % 30);
 		kofi_cq_fini(&hand->cq);
-		kofi_work_fini(&hand->work);
+		cancel_work_sync(&hand->work);
 		KUNIT_EXPECT_EQ(test, atomic_read(&hand->inside), 0);
 		kfree(hand);
 	}
@@ -555,15 +555,15 @@ static void hand_lockdep(struct kunit *test)
 {
 	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
 	struct kofi_thread thread;
-	struct kofi_work *work;
+	struct work_struct *work;
 
 	KUNIT_ASSERT_NOT_NULL(test, hand);
 	work = kunit_kzalloc(test, sizeof(*work), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, work);
-	kofi_work_init(work, hand_take_mutex);
-	schedule_work(&work->work);
-	flush_work(&work->work);
-	kofi_work_fini(work);
+	INIT_WORK(work, hand_take_mutex);
+	schedule_work(work);
+	flush_work(work);
+	cancel_work_sync(work);
 
 	hand_init(test, hand, hand_block);
 	hand_poke_here(hand);
@@ -573,7 +573,7 @@ static void hand_lockdep(struct kunit *test)
 	kofi_cq_fini(&hand->cq);
 	mutex_unlock(&hand_mutex);
 	kofi_thread_join(test, &thread);
-	kofi_work_fini(&hand->work);
+	cancel_work_sync(&hand->work);
 }
 
 static struct kunit_case hand_cases[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who counts as a handler: whatever runs in a worker that the core knows, and
- * nothing else. Control calls are refused there, every one of them.
+ * Control calls are refused in a handler, every one of them, whoever's workqueue it
+ * runs in; and nowhere else.
  */
 #include <linux/hrtimer.h>
 #include <linux/slab.h>
@@ -20,7 +20,7 @@
  * @done: all were made
  */
 struct refusal {
-	struct kofi_work	work;
+	struct work_struct	work;
 	struct kofi_fake	*fake;
 	struct kofi_fake_set	set;
 	struct fid_cq		*queue;
@@ -170,7 +170,7 @@ static void refusal_eq_handler(struct fid_eq *eq, void *context)
 /* A provider's progress, which writes to the queue. */
 static void refusal_work(struct work_struct *work)
 {
-	struct refusal *refusal = container_of(work, struct refusal, work.work);
+	struct refusal *refusal = container_of(work, struct refusal, work);
 	struct kofi_cq *cq = kofi_fake_to_cq(refusal->queue);
 	struct fi_cq_tagged_entry entry = { };
 
@@ -181,7 +181,7 @@ static void refusal_work(struct work_struct *work)
 
 static void refusal_fini(void *work)
 {
-	kofi_work_fini(work);
+	cancel_work_sync(work);
 }
 
 static struct refusal *refusal_make(struct kunit *test)
@@ -199,7 +199,7 @@ static struct refusal *refusal_make(struct kunit *test)
 	refusal->fake = kofi_fake_new(test, "refusal");
 	kofi_fake_open_all(test, refusal->fake, &refusal->set);
 	refusal->queue = kofi_fake_cq(test, refusal->set.domain, &attr);
-	kofi_work_init(&refusal->work, refusal_work);
+	INIT_WORK(&refusal->work, refusal_work);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, refusal_fini,
 							&refusal->work), 0);
 	return refusal;
@@ -213,7 +213,7 @@ static void refusal_check(struct kunit *test, struct refusal *refusal)
 	KUNIT_EXPECT_EQ(test, refusal->checked, 46);
 }
 
-/* Called in an item of the core's. */
+/* Called in the core's workqueue. */
 static void work_refused_in_handler(struct kunit *test)
 {
 	struct refusal *refusal = refusal_make(test);
@@ -221,14 +221,14 @@ static void work_refused_in_handler(struct kunit *test)
 
 	kofi_cq_notify(cq);
 	refusal_check(test, refusal);
-	flush_work(&cq->notifier.work.work);
+	flush_work(&cq->notifier.work);
 }
 
 static void work_refused_in_worker(struct kunit *test)
 {
 	struct refusal *refusal = refusal_make(test);
 
-	queue_work(system_wq, &refusal->work.work);
+	queue_work(system_wq, &refusal->work);
 	refusal_check(test, refusal);
 }
 
@@ -318,48 +318,16 @@ static void work_ulp_frees_itself(struct kunit *test)
 	work_own_allowed(test, work_own_freed_fn, true);
 }
 
-/* An item of a ULP's that frees itself, and whose memory becomes a worker. */
-struct work_reused {
-	struct kofi_work	work;
-	int			in_handler;
-	struct completion	done;
+static const struct kofi_cq_config work_config = {
+	.default_size = 1, .max_size = 1,
 };
 
-static void work_nothing(struct work_struct *work)
-{
-}
-
-static void work_reused_fn(struct work_struct *work)
-{
-	struct work_reused *reused = container_of(work, struct work_reused,
-						  work.work);
-
-	kofi_work_init(&reused->work, work_nothing);
-	reused->in_handler = kofi_in_handler();
-	complete(&reused->done);
-}
-
-static void work_memory_reused(struct kunit *test)
-{
-	struct work_reused *reused = kunit_kzalloc(test, sizeof(*reused),
-						   GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, reused);
-	init_completion(&reused->done);
-	reused->in_handler = -1;
-	INIT_WORK(&reused->work.work, work_reused_fn);
-	schedule_work(&reused->work.work);
-	KUNIT_EXPECT_TRUE(test, kofi_completed(&reused->done));
-	KUNIT_EXPECT_EQ(test, reused->in_handler, 0);
-	kofi_work_fini(&reused->work);
-}
-
-/* From every context; what interrupts a worker isn't the worker. */
+/* From every context; what interrupts a handler isn't the handler. */
 struct work_where {
-	struct kofi_work	work;
+	struct kofi_cq		cq;
 	struct tasklet_struct	soft;
 	struct hrtimer		timer;
-	int			in_worker;
+	int			in_handler;
 	int			in_softirq;
 	int			in_hardirq;
 	struct completion	done;
@@ -380,19 +348,18 @@ static enum hrtimer_restart work_where_hard(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void work_where_fn(struct work_struct *work)
+static void work_where_handler(struct fid_cq *cq, void *context)
 {
-	struct work_where *where = container_of(work, struct work_where,
-						work.work);
+	struct work_where *where = context;
 	ktime_t stop = ktime_add_ms(ktime_get(), KOFI_SPIN_MS);
 
-	where->in_worker = kofi_in_handler();
+	where->in_handler = kofi_in_handler();
 	local_bh_disable();
 	tasklet_schedule(&where->soft);
 	local_bh_enable();
 	hrtimer_start(&where->timer, 100 * NSEC_PER_USEC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
-	/* Without leaving the CPU, so that the timer interrupts the worker. */
+	/* Without leaving the CPU, so that the timer interrupts the handler. */
 	while (READ_ONCE(where->in_hardirq) < 0 &&
 	       ktime_before(ktime_get(), stop))
 		cpu_relax();
@@ -401,12 +368,14 @@ static void work_where_fn(struct work_struct *work)
 
 static void work_contexts(struct kunit *test)
 {
+	struct fi_cq_attr attr = { .handler = work_where_handler };
 	struct work_where *where = kunit_kzalloc(test, sizeof(*where),
 						 GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, where);
+	attr.handler_context = where;
 	KUNIT_EXPECT_FALSE(test, kofi_in_handler());
-	where->in_worker = -1;
+	where->in_handler = -1;
 	where->in_softirq = -1;
 	where->in_hardirq = -1;
 	init_completion(&where->done);
@@ -414,75 +383,35 @@ static void work_contexts(struct kunit *test)
 	hrtimer_init(&where->timer, CLOCK_MONOTONIC,
 		     HRTIMER_MODE_REL_PINNED_HARD);
 	where->timer.function = work_where_hard;
-	kofi_work_init(&where->work, work_where_fn);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(&where->cq, &attr, &work_config), 0);
 	/* No lock of the core's is an obstacle where interrupts are off. */
 	local_irq_disable();
 	KUNIT_EXPECT_FALSE(test, kofi_in_handler());
 	local_irq_enable();
 
-	schedule_work(&where->work.work);
+	kofi_cq_notify(&where->cq);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&where->done));
-	kofi_work_fini(&where->work);
+	kofi_cq_fini(&where->cq);
 	hrtimer_cancel(&where->timer);
 	tasklet_kill(&where->soft);
-	KUNIT_EXPECT_EQ(test, where->in_worker, 1);
+	KUNIT_EXPECT_EQ(test, where->in_handler, 1);
 	KUNIT_EXPECT_EQ(test, where->in_softirq, 0);
 	KUNIT_EXPECT_EQ(test, where->in_hardirq, 0);
 }
 
-/* An item whose function frees it, as a work_struct's may. */
-struct work_once {
-	struct kofi_work	work;
-	struct completion	*done;
-	bool			*in_handler;
-};
-
-static void work_once_fn(struct work_struct *work)
-{
-	struct work_once *once = container_of(work, struct work_once, work.work);
-	struct completion *done = once->done;
-
-	*once->in_handler = kofi_in_handler();
-	kofi_work_fini(&once->work);
-	/* KASAN sees who looks at it after this. */
-	kfree(once);
-	complete(done);
-}
-
-static void work_frees_itself(struct kunit *test)
-{
-	DECLARE_COMPLETION_ONSTACK(done);
-	bool in_handler = false;
-	struct work_once *once;
-	int i;
-
-	for (i = 0; i < 20; i++) {
-		once = kzalloc(sizeof(*once), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, once);
-		once->done = &done;
-		once->in_handler = &in_handler;
-		kofi_work_init(&once->work, work_once_fn);
-		queue_work(system_unbound_wq, &once->work.work);
-		KUNIT_ASSERT_TRUE(test, kofi_completed(&done));
-		KUNIT_EXPECT_TRUE(test, in_handler);
-		reinit_completion(&done);
-	}
-}
-
-/* Items come and go, and are freed, while others are looked up. */
+/* Queues come and go, and are freed, while handlers are looked for. */
 #define WORK_ROUNDS	200
 #define WORK_MANY	8
 
 struct work_count {
-	struct kofi_work	work;
-	atomic_t		*in_handler;
-	atomic_t		*calls;
+	struct kofi_cq	cq;
+	atomic_t	*in_handler;
+	atomic_t	*calls;
 };
 
-static void work_count_fn(struct work_struct *work)
+static void work_count_handler(struct fid_cq *cq, void *context)
 {
-	struct work_count *count = container_of(work, struct work_count,
-						work.work);
+	struct work_count *count = context;
 
 	atomic_add(kofi_in_handler(), count->in_handler);
 	atomic_inc(count->calls);
@@ -490,28 +419,27 @@ static void work_count_fn(struct work_struct *work)
 
 static void work_come_and_go(struct kunit *test)
 {
-	unsigned long stop = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
+	struct fi_cq_attr attr = { .handler = work_count_handler };
 	atomic_t in_handler = ATOMIC_INIT(0), calls = ATOMIC_INIT(0);
 	struct work_count *count;
 	int i, k;
 
-	/* Until one has run: the CPU whose turn it is may get none itself. */
-	for (i = 0; i < WORK_ROUNDS ||
-	     (!atomic_read(&calls) && time_before(jiffies, stop)); i++) {
+	for (i = 0; i < WORK_ROUNDS; i++) {
 		count = kcalloc(WORK_MANY, sizeof(*count), GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, count);
 		for (k = 0; k < WORK_MANY; k++) {
 			count[k].in_handler = &in_handler;
 			count[k].calls = &calls;
-			kofi_work_init(&count[k].work, work_count_fn);
-			queue_work(system_unbound_wq, &count[k].work.work);
+			attr.handler_context = &count[k];
+			KUNIT_ASSERT_EQ(test, kofi_cq_init(&count[k].cq, &attr,
+							   &work_config), 0);
+			kofi_cq_notify(&count[k].cq);
 		}
-		/* Some have run, some are running, some are cancelled. */
 		for (k = 0; k < WORK_MANY; k++)
-			kofi_work_fini(&count[k].work);
+			kofi_cq_fini(&count[k].cq);
 		kfree(count);
 	}
-	KUNIT_EXPECT_GT(test, atomic_read(&calls), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&calls), WORK_ROUNDS * WORK_MANY);
 	KUNIT_EXPECT_EQ(test, atomic_read(&in_handler), atomic_read(&calls));
 }
 
@@ -521,8 +449,6 @@ static struct kunit_case work_cases[] = {
 	KUNIT_CASE(work_refused_in_eq_handler),
 	KUNIT_CASE(work_ulp),
 	KUNIT_CASE(work_ulp_frees_itself),
-	KUNIT_CASE(work_memory_reused),
-	KUNIT_CASE(work_frees_itself),
 	KUNIT_CASE(work_contexts),
 	KUNIT_CASE(work_come_and_go),
 	{}
