@@ -54,11 +54,13 @@ static bool kofi_entry_whole(const struct fi_info *info)
 	       info->domain_attr && info->fabric_attr;
 }
 
+/* What the core knows of the provider is the entry's, whatever the provider says. */
 static int kofi_add_entry(struct kofi_query *query,
 			  const struct kofi_provider *provider,
 			  const struct fi_info *info)
 {
 	struct fi_info *new = fi_dupinfo(info);
+	const char *why;
 
 	if (!new)
 		return -ENOMEM;
@@ -69,52 +71,34 @@ static int kofi_add_entry(struct kofi_query *query,
 		return -ENOMEM;
 	}
 	new->fabric_attr->prov_version = provider->version;
-	new->fabric_attr->api_version = query->version;
-	if (info)
+	if (info) {
+		why = kofi_info_mismatch(new, query->hints);
+		trace_kofi_getinfo_entry(provider->name, info->domain_attr->name, why);
+		if (why) {
+			fi_freeinfo(new);
+			return 0;
+		}
 		kofi_info_narrow(new, query->hints);
+	}
+	new->fabric_attr->api_version = query->version;
 	*query->last = new;
 	query->last = &new->next;
 	return 0;
 }
 
-/* The caller's hints are matched against what the core knows of the provider. */
-static const char *kofi_mismatch(const struct kofi_query *query,
-				 const struct kofi_provider *provider,
-				 const struct fi_info *info)
-{
-	struct fi_fabric_attr fabric = *info->fabric_attr;
-	struct fi_info entry = *info;
-
-	fabric.prov_name = (char *)provider->name;
-	fabric.prov_version = provider->version;
-	entry.fabric_attr = &fabric;
-	return kofi_info_mismatch(&entry, query->hints);
-}
-
 static int kofi_add_list(struct kofi_query *query,
 			 const struct kofi_provider *provider,
-			 const struct fi_info *list)
+			 const struct fi_info *info)
 {
-	const struct fi_info *info;
-	const char *why;
-	int ret;
+	int ret = 0;
 
-	for (info = list; info; info = info->next) {
-		if (!kofi_entry_whole(info)) {
+	for (; info && !ret; info = info->next)
+		if (kofi_entry_whole(info))
+			ret = kofi_add_entry(query, provider, info);
+		else
 			pr_err_ratelimited("%s: entry without attributes\n",
 					   provider->name);
-			continue;
-		}
-		why = kofi_mismatch(query, provider, info);
-		trace_kofi_getinfo_entry(provider->name,
-					 info->domain_attr->name, why);
-		if (why)
-			continue;
-		ret = kofi_add_entry(query, provider, info);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	return ret;
 }
 
 static int kofi_ask(struct kofi_query *query,
@@ -143,20 +127,18 @@ static int kofi_ask_all(struct kofi_query *query)
 {
 	const char *name = query->hints && query->hints->fabric_attr ?
 			   query->hints->fabric_attr->prov_name : NULL;
-	struct kofi_call call;
+	struct kofi_reg *reg = kofi_reg_get(name);
 	int failed = 0, ret;
-	bool more;
 
-	more = kofi_call_begin(&call, name);
-	while (more) {
-		ret = kofi_ask(query, call.reg->provider);
+	while (reg) {
+		ret = kofi_ask(query, reg->provider);
 		if (ret && ret != -ENODATA && !failed)
 			failed = ret;
 		if (name || query->failed) {
-			kofi_call_end(&call);
+			kofi_reg_put(reg);
 			break;
 		}
-		more = kofi_call_next(&call);
+		reg = kofi_reg_next(reg);
 	}
 	if (query->failed)
 		return query->failed;

@@ -30,36 +30,18 @@ struct seq_file;
  * @provider: what it handed in
  * @id: larger than that of any earlier registration
  * @list: in the registry, by @id; kofi_registry_lock
- * @calls: calls into the provider that are running; kofi_registry_lock
- * @opens: fabrics that are open; kofi_registry_lock
- * @leaving: being deregistered, found by nobody; kofi_registry_lock
+ * @users: fabrics that are open, and calls that are running; kofi_registry_lock
  */
 struct kofi_reg {
 	const struct kofi_provider	*provider;
 	u64				id;
 	struct list_head		list;
-	struct list_head		calls;
-	unsigned int			opens;
-	bool				leaving;
+	unsigned int			users;
 };
 
-/**
- * struct kofi_call - a call into a provider, on the caller's stack
- * @reg: the provider, pinned until kofi_call_end()
- * @list: in @reg->calls
- * @task: who calls
- */
-struct kofi_call {
-	struct kofi_reg		*reg;
-	struct list_head	list;
-	struct task_struct	*task;
-};
-
-bool kofi_call_begin(struct kofi_call *call, const char *name);
-bool kofi_call_next(struct kofi_call *call);
-void kofi_call_end(struct kofi_call *call);
-void kofi_reg_get_open(struct kofi_reg *reg);
-void kofi_reg_put_open(struct kofi_reg *reg);
+struct kofi_reg *kofi_reg_get(const char *name);
+struct kofi_reg *kofi_reg_next(struct kofi_reg *reg);
+void kofi_reg_put(struct kofi_reg *reg);
 int kofi_registry_show(struct seq_file *s, void *unused);
 
 /* match.c */

@@ -318,7 +318,7 @@ static void kofi_node_gone(struct kofi_node *node)
 		kofi_node_put(node->held);
 	kofi_node_free(node);
 	if (reg)
-		kofi_reg_put_open(reg);
+		kofi_reg_put(reg);
 }
 
 /**

@@ -74,7 +74,6 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 {
 	struct fid_fabric *new = NULL;
 	struct kofi_node *node;
-	struct kofi_call call;
 	int ret;
 
 	might_sleep();
@@ -85,25 +84,19 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	node = kofi_node_alloc(NULL);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
-	if (!kofi_call_begin(&call, attr->prov_name)) {
-		kofi_node_free(node);
-		return -ENODEV;
-	}
-	node->reg = call.reg;
-	ret = call.reg->provider->fabric(attr, &new, context);
-	if (!ret) {
-		/* Before anybody can see it, and before the call is over. */
-		kofi_reg_get_open(call.reg);
+	/* Until the fabric is closed. */
+	node->reg = kofi_reg_get(attr->prov_name);
+	ret = node->reg ? node->reg->provider->fabric(attr, &new, context) : -ENODEV;
+	if (!ret)
 		ret = kofi_node_publish(node, new ? &new->fid : NULL,
 					FI_CLASS_FABRIC, context);
-		if (ret)
-			kofi_reg_put_open(call.reg);
-	}
-	kofi_call_end(&call);
-	if (ret)
-		kofi_node_free(node);
-	else
+	if (!ret) {
 		*fabric = new;
+		return 0;
+	}
+	if (node->reg)
+		kofi_reg_put(node->reg);
+	kofi_node_free(node);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(fi_fabric, KOFI);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Providers. A provider is on the list from kofi_provider_register() to
- * kofi_provider_deregister(). No lock is held while it is called; instead each
- * call is on record and pins the provider's module, and so does each open
- * fabric. Therefore a module's exit finds nothing to wait for, and a provider
- * that leaves in another way waits for the calls, but not for its users: it is
- * told that it has some.
+ * kofi_provider_deregister(). No lock is held while it is called; instead each call
+ * pins the provider and its module, and so does each open fabric. Therefore a
+ * module's exit finds nobody, and a provider that leaves in another way is told that
+ * it is in use.
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
-#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -20,7 +18,6 @@
 static DEFINE_MUTEX(kofi_registry_lock);
 static LIST_HEAD(kofi_registry);	/* kofi_registry_lock */
 static u64 kofi_last_id;		/* kofi_registry_lock */
-static DECLARE_WAIT_QUEUE_HEAD(kofi_calls_done);
 
 static struct kofi_reg *kofi_reg_find(const char *name)
 {
@@ -72,7 +69,6 @@ int kofi_provider_register(u32 version, const struct kofi_provider *provider)
 	if (!reg)
 		return -ENOMEM;
 	reg->provider = provider;
-	INIT_LIST_HEAD(&reg->calls);
 
 	mutex_lock(&kofi_registry_lock);
 	reg->id = ++kofi_last_id;
@@ -89,172 +85,111 @@ int kofi_provider_register(u32 version, const struct kofi_provider *provider)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_provider_register, KOFI_PROVIDER);
 
-static int kofi_reg_may_leave(const struct kofi_reg *reg)
-{
-	const struct kofi_call *call;
-
-	lockdep_assert_held(&kofi_registry_lock);
-	list_for_each_entry(call, &reg->calls, list)
-		if (call->task == current)
-			return -EDEADLK;
-	return reg->opens || reg->leaving ? -EBUSY : 0;
-}
-
 /**
  * kofi_provider_deregister() - take a provider back
  * @provider: what was registered
  *
- * Returns when no call into the provider is running or can begin. From a
- * module's exit it succeeds: open fabrics would have kept the module.
+ * From a module's exit it succeeds: calls and open fabrics would have kept the
+ * module.
  *
  * Context: Process context; sleeps.
  * Return: 0, -EINVAL, -ENOENT when it isn't registered, -EBUSY while a fabric is
- * open, -EDEADLK from inside a call to that provider.
+ * open or the provider is being called.
  */
 int kofi_provider_deregister(const struct kofi_provider *provider)
 {
 	struct kofi_reg *reg;
-	int ret;
+	int ret = 0;
 
-	might_sleep();
 	if (!provider || !provider->name)
 		return -EINVAL;
 	mutex_lock(&kofi_registry_lock);
 	reg = kofi_reg_find(provider->name);
-	if (!reg || reg->provider != provider) {
-		mutex_unlock(&kofi_registry_lock);
-		return -ENOENT;
-	}
-	ret = kofi_reg_may_leave(reg);
-	if (!ret)
-		reg->leaving = true;
-	mutex_unlock(&kofi_registry_lock);
-	if (ret)
-		goto out;
-
-	wait_event(kofi_calls_done, list_empty_careful(&reg->calls));
-
-	/* A call that was running may have opened a fabric. */
-	mutex_lock(&kofi_registry_lock);
-	reg->leaving = false;
-	ret = kofi_reg_may_leave(reg);
-	if (!ret)
+	if (!reg || reg->provider != provider)
+		ret = -ENOENT;
+	else if (reg->users)
+		ret = -EBUSY;
+	else
 		list_del(&reg->list);
 	mutex_unlock(&kofi_registry_lock);
 	if (!ret)
 		kfree(reg);
-out:
 	trace_kofi_provider_deregister(provider->name, ret);
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_provider_deregister, KOFI_PROVIDER);
 
-/* Pins a provider: that of a name, or the first behind a registration. */
-static bool kofi_call_find(struct kofi_call *call, const char *name, u64 after)
+/* That of a name, or the first behind a registration. */
+static struct kofi_reg *kofi_reg_pin(const char *name, u64 after)
 {
-	struct kofi_reg *reg;
+	struct kofi_reg *reg, *found = NULL;
 
-	*call = (struct kofi_call){ .task = current };
 	mutex_lock(&kofi_registry_lock);
 	list_for_each_entry(reg, &kofi_registry, list) {
 		if (name ? strcmp(reg->provider->name, name) : reg->id <= after)
 			continue;
-		if (reg->leaving || !try_module_get(reg->provider->owner))
+		if (!try_module_get(reg->provider->owner))
 			continue;
-		call->reg = reg;
-		list_add(&call->list, &reg->calls);
+		reg->users++;
+		found = reg;
 		break;
 	}
 	mutex_unlock(&kofi_registry_lock);
-	return call->reg;
+	return found;
 }
 
 /**
- * kofi_call_begin() - pin a provider in order to call it
- * @call: on the caller's stack, until kofi_call_end() or kofi_call_next()
+ * kofi_reg_get() - pin a provider in order to call it
  * @name: the provider, in letters of any case, loaded if need be, or NULL for
  *	the first of the list
  *
  * Context: Process context; sleeps.
- * Return: whether there is one; if not, there is nothing to end.
+ * Return: its registration, for kofi_reg_put() or kofi_reg_next(), or NULL.
  */
-bool kofi_call_begin(struct kofi_call *call, const char *name)
+struct kofi_reg *kofi_reg_get(const char *name)
 {
 	char lower[FI_NAME_MAX];
+	struct kofi_reg *reg;
 
-	if (name) {
-		if (strlen(name) >= sizeof(lower))
-			return false;
-		string_lower(lower, name);
-		name = lower;
-	}
-	if (kofi_call_find(call, name, 0))
-		return true;
-	if (!name || !kofi_name_ok(name))
-		return false;
-	request_module("kofi-prov-%s", name);
-	return kofi_call_find(call, name, 0);
+	if (!name)
+		return kofi_reg_pin(NULL, 0);
+	if (strlen(name) >= sizeof(lower))
+		return NULL;
+	string_lower(lower, name);
+	reg = kofi_reg_pin(lower, 0);
+	if (reg || !kofi_name_ok(lower))
+		return reg;
+	request_module("kofi-prov-%s", lower);
+	return kofi_reg_pin(lower, 0);
 }
 
 /**
- * kofi_call_next() - go on to the next provider of the list
- * @call: begun without a name
+ * kofi_reg_next() - go on to the next provider of the list
+ * @reg: pinned; let go of
  *
  * Context: Process context; sleeps.
- * Return: whether there is one; if not, the call has ended.
+ * Return: the next one, likewise pinned, or NULL.
  */
-bool kofi_call_next(struct kofi_call *call)
+struct kofi_reg *kofi_reg_next(struct kofi_reg *reg)
 {
-	u64 id = call->reg->id;
+	u64 id = reg->id;
 
-	kofi_call_end(call);
-	return kofi_call_find(call, NULL, id);
+	kofi_reg_put(reg);
+	return kofi_reg_pin(NULL, id);
 }
 
 /**
- * kofi_call_end() - let a provider go that kofi_call_begin() pinned
- * @call: the call
+ * kofi_reg_put() - undo kofi_reg_get()
+ * @reg: the provider's; not valid any more afterwards
  *
  * Context: Process context; sleeps.
  */
-void kofi_call_end(struct kofi_call *call)
-{
-	/* With the call off the record the registration may go away. */
-	struct module *owner = call->reg->provider->owner;
-
-	mutex_lock(&kofi_registry_lock);
-	list_del(&call->list);
-	mutex_unlock(&kofi_registry_lock);
-	wake_up_all(&kofi_calls_done);
-	module_put(owner);
-}
-
-/**
- * kofi_reg_get_open() - pin a provider for a fabric that is being opened
- * @reg: the provider, pinned by a call
- *
- * Context: Process context; sleeps.
- */
-void kofi_reg_get_open(struct kofi_reg *reg)
-{
-	__module_get(reg->provider->owner);
-	mutex_lock(&kofi_registry_lock);
-	reg->opens++;
-	mutex_unlock(&kofi_registry_lock);
-}
-
-/**
- * kofi_reg_put_open() - undo kofi_reg_get_open()
- * @reg: the provider
- *
- * Context: Process context; sleeps.
- */
-void kofi_reg_put_open(struct kofi_reg *reg)
+void kofi_reg_put(struct kofi_reg *reg)
 {
 	struct module *owner = reg->provider->owner;
 
 	mutex_lock(&kofi_registry_lock);
-	reg->opens--;
+	reg->users--;
 	mutex_unlock(&kofi_registry_lock);
 	module_put(owner);
 }
@@ -282,7 +217,7 @@ int kofi_registry_show(struct seq_file *s, void *unused)
 		seq_printf(s, "    module: %s\n",
 			   provider->owner ? module_name(provider->owner) :
 					     "built-in");
-		seq_printf(s, "    open_fabrics: %u\n", reg->opens);
+		seq_printf(s, "    users: %u\n", reg->users);
 	}
 	mutex_unlock(&kofi_registry_lock);
 	return 0;

@@ -148,7 +148,7 @@ static void deregister_inside_own(struct kunit *test)
 		fake->call[ops[i]].hook_arg = &inside;
 		KUNIT_EXPECT_EQ(test, found(fake), 1);
 		fabric = kofi_fake_fabric(test, fake);
-		KUNIT_EXPECT_EQ(test, inside.ret, -EDEADLK);
+		KUNIT_EXPECT_EQ(test, inside.ret, -EBUSY);
 		fake->call[ops[i]].hook = NULL;
 		kofi_fake_close(test, &fabric->fid);
 	}
@@ -183,7 +183,6 @@ static void deregister_inside_other(struct kunit *test)
  * @entered: it is inside
  * @go: it may go on
  * @call: makes it
- * @leave: deregisters the provider meanwhile
  * @fake: the provider
  * @fabric: what the call opens
  * @open: it is fi_fabric(), not fi_getinfo()
@@ -193,7 +192,6 @@ struct blocked {
 	struct completion entered;
 	struct completion go;
 	struct work_struct call;
-	struct kofi_thread leave;
 	struct kofi_fake *fake;
 	struct fid_fabric *fabric;
 	bool open;
@@ -222,13 +220,6 @@ static void blocked_call(struct work_struct *work)
 	}
 }
 
-static void blocked_leave(struct kofi_thread *thread)
-{
-	struct blocked *blocked = thread->arg;
-
-	thread->ret = kofi_fake_deregister(blocked->fake);
-}
-
 static struct blocked *start_blocked(struct kunit *test, const char *name,
 				     bool open)
 {
@@ -247,12 +238,6 @@ static struct blocked *start_blocked(struct kunit *test, const char *name,
 	queue_work(system_unbound_wq, &blocked->call);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&blocked->entered,
 							  MINUTE), 0);
-	kofi_thread_start(test, &blocked->leave, blocked_leave, blocked);
-	/* Nobody else has a lock that it takes: what it sleeps for is the call. */
-	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_thread_sleeps(&blocked->leave) ||
-					  completion_done(&blocked->leave.done)));
-	/* Long enough for it to have come back, if it did that. */
-	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&blocked->leave, 50));
 	return blocked;
 }
 
@@ -260,35 +245,31 @@ static void end_blocked(struct kunit *test, struct blocked *blocked)
 {
 	complete(&blocked->go);
 	flush_work(&blocked->call);
-	kofi_thread_join(test, &blocked->leave);
+	KUNIT_EXPECT_EQ(test, blocked->ret, 0);
 }
 
-static void deregister_waits(struct kunit *test)
+static void deregister_called(struct kunit *test)
 {
 	struct blocked *blocked = start_blocked(test, "slow", false);
 	struct kofi_fake *fake = blocked->fake;
 
-	/* Nobody comes in any more, and it can't be told to leave twice. */
-	KUNIT_EXPECT_EQ(test, found(fake), 0);
-	KUNIT_EXPECT_EQ(test, kofi_provider_deregister(&fake->provider),
-			-EBUSY);
+	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(fake), -EBUSY);
+	/* It isn't half gone. */
 	KUNIT_EXPECT_EQ(test, kofi_provider_register(KOFI_API_VERSION,
 						     &fake->provider), -EEXIST);
 	end_blocked(test, blocked);
-	KUNIT_EXPECT_EQ(test, blocked->ret, 0);
-	KUNIT_EXPECT_EQ(test, blocked->leave.ret, 0);
-	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_GETINFO), 1);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_FREEINFO), 1);
+	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(fake), 0);
+	KUNIT_EXPECT_EQ(test, found(fake), 0);
 }
 
-/* The call that it waited for has opened a fabric. */
-static void deregister_waits_for_open(struct kunit *test)
+static void deregister_opening(struct kunit *test)
 {
 	struct blocked *blocked = start_blocked(test, "slow", true);
 
+	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(blocked->fake), -EBUSY);
 	end_blocked(test, blocked);
-	KUNIT_ASSERT_EQ(test, blocked->ret, 0);
-	KUNIT_EXPECT_EQ(test, blocked->leave.ret, -EBUSY);
+	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(blocked->fake), -EBUSY);
 	KUNIT_EXPECT_EQ(test, found(blocked->fake), 1);
 	KUNIT_EXPECT_EQ(test, fi_close(&blocked->fabric->fid), 0);
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(blocked->fake), 0);
@@ -325,6 +306,7 @@ struct stress {
 static void stress_come(struct stress *stress, unsigned int i)
 {
 	unsigned int round;
+	int ret;
 
 	/* Until somebody has seen it: that may take long on a busy machine. */
 	for (round = 0; round < STRESS_ROUNDS ||
@@ -333,7 +315,9 @@ static void stress_come(struct stress *stress, unsigned int i)
 		if (kofi_fake_register(stress->fake[i]))
 			atomic_inc(&stress->bad);
 		usleep_range(100, 400);
-		if (kofi_fake_deregister(stress->fake[i]))
+		while ((ret = kofi_fake_deregister(stress->fake[i])) == -EBUSY)
+			usleep_range(50, 100);
+		if (ret)
 			atomic_inc(&stress->bad);
 		usleep_range(50, 100);
 	}
@@ -440,8 +424,8 @@ static struct kunit_case reentry_cases[] = {
 	KUNIT_CASE(open_inside),
 	KUNIT_CASE(deregister_inside_own),
 	KUNIT_CASE(deregister_inside_other),
-	KUNIT_CASE(deregister_waits),
-	KUNIT_CASE(deregister_waits_for_open),
+	KUNIT_CASE(deregister_called),
+	KUNIT_CASE(deregister_opening),
 	KUNIT_CASE(come_and_go),
 	{}
 };

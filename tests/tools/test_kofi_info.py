@@ -141,7 +141,7 @@ class Command(unittest.TestCase):
         self.assertEqual((status, out), (0, PROVIDERS))
         _, out, _ = self.run_tool("-l", "--json")
         self.assertEqual(json.loads(out), [{"name": "loop", "version": "0.1",
-                                            "module": "kofi_loop", "open_fabrics": 0}])
+                                            "module": "kofi_loop", "users": 0}])
 
     def test_nothing_found(self):
         for args, info, providers, text in (

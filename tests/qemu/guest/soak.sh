@@ -20,7 +20,7 @@ present()
 # Two fabrics of each four threads: the last thing before there is traffic.
 all_open()
 {
-	grep -q 'open_fabrics: 8$' /sys/kernel/debug/kofi/providers
+	grep -q 'users: 8$' /sys/kernel/debug/kofi/providers
 }
 
 report()

@@ -13,7 +13,7 @@
 
 fabric_open()
 {
-	grep -qs 'open_fabrics: [1-9]' /sys/kernel/debug/kofi/providers
+	grep -qs 'users: [1-9]' /sys/kernel/debug/kofi/providers
 }
 
 gone()
@@ -33,7 +33,7 @@ refuse "a provider can't go while a fabric is open" rmmod kofi_loop
 sleep 2
 echo 0 > /sys/module/kofi_soak/parameters/seconds
 check "nor does asking disturb the traffic" wait $soak
-check "no fabric is open any more" grep -q 'open_fabrics: 0' /sys/kernel/debug/kofi/providers
+check "no fabric is open any more" grep -q 'users: 0' /sys/kernel/debug/kofi/providers
 check "the provider goes, though the ULP is still loaded" rmmod kofi_loop
 refuse "the core can't go before a ULP" rmmod kofi
 check "the ULP goes" rmmod kofi_soak
