@@ -65,7 +65,7 @@ static __always_inline ssize_t kofi_req_rma_buf(struct fid_ep *ep, struct kofi_r
 }
 
 /* Defines and exports the call @name: the rest is what it asks for. */
-#define KOFI_REQ_CALL(name, params, ...)				\
+#define KOFI_OP(name, params, ...)					\
 ssize_t name params							\
 {									\
 	return __VA_ARGS__;						\
@@ -73,53 +73,48 @@ ssize_t name params							\
 EXPORT_SYMBOL_NS_GPL(name, KOFI_PROVIDER)
 
 /* What a call asks for: one without flags, fi_inject() and its kin, one with flags. */
-#define KOFI_REQ(kind, op_flags, peer, ...)				\
+#define REQ(kind, op_flags, peer, ...)					\
 	(&(struct kofi_req) { .what = kind, .flags = op_flags, .defaults = true, \
 			      .addr = peer, .context = context, ##__VA_ARGS__ })
-#define KOFI_REQ_QUIET(kind, op_flags, ...)				\
+#define QUIET(kind, op_flags, ...)					\
 	(&(struct kofi_req) { .what = kind, .flags = FI_INJECT | (op_flags), \
 			      .quiet = true, .addr = dest, ##__VA_ARGS__ })
-#define KOFI_REQ_MSG(kind, ...)						\
+#define MSG(kind, ...)							\
 	(&(struct kofi_req) { .what = kind, .flags = flags, .iter = msg->msg_iter, \
 			      .desc = msg->desc, .addr = msg->addr,	\
 			      .context = msg->context, ##__VA_ARGS__ })
 
-KOFI_REQ_CALL(kofi_req_recv,
-	      (struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
-	       void *context),
-	      kofi_req_buf(ep, KOFI_REQ(FI_MSG | FI_RECV, 0, src), buf, len, &desc));
-KOFI_REQ_CALL(kofi_req_recvv,
-	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
-	       fi_addr_t src, void *context),
-	      kofi_req_iov(ep, KOFI_REQ(FI_MSG | FI_RECV, 0, src), iov, desc, count));
-KOFI_REQ_CALL(kofi_req_recvmsg,
-	      (struct fid_ep *ep, const struct fi_msg *msg, u64 flags),
-	      kofi_req_post(ep, KOFI_REQ_MSG(FI_MSG | FI_RECV)));
-KOFI_REQ_CALL(kofi_req_send,
-	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
-	       void *context),
-	      kofi_req_buf(ep, KOFI_REQ(FI_MSG | FI_SEND, 0, dest), buf, len, &desc));
-KOFI_REQ_CALL(kofi_req_sendv,
-	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
-	       fi_addr_t dest, void *context),
-	      kofi_req_iov(ep, KOFI_REQ(FI_MSG | FI_SEND, 0, dest), iov, desc, count));
-KOFI_REQ_CALL(kofi_req_sendmsg,
-	      (struct fid_ep *ep, const struct fi_msg *msg, u64 flags),
-	      kofi_req_post(ep, KOFI_REQ_MSG(FI_MSG | FI_SEND, .data = msg->data)));
-KOFI_REQ_CALL(kofi_req_inject,
-	      (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest),
-	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_MSG | FI_SEND, 0), buf, len, NULL));
-KOFI_REQ_CALL(kofi_req_senddata,
-	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
-	       fi_addr_t dest, void *context),
-	      kofi_req_buf(ep, KOFI_REQ(FI_MSG | FI_SEND, FI_REMOTE_CQ_DATA, dest,
-					.data = data),
-			   buf, len, &desc));
-KOFI_REQ_CALL(kofi_req_injectdata,
-	      (struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest),
-	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_MSG | FI_SEND, FI_REMOTE_CQ_DATA,
-					      .data = data),
-			   buf, len, NULL));
+KOFI_OP(kofi_req_recv,
+	(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void *context),
+	kofi_req_buf(ep, REQ(FI_MSG | FI_RECV, 0, src), buf, len, &desc));
+KOFI_OP(kofi_req_recvv,
+	(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count, fi_addr_t src,
+	 void *context),
+	kofi_req_iov(ep, REQ(FI_MSG | FI_RECV, 0, src), iov, desc, count));
+KOFI_OP(kofi_req_recvmsg,
+	(struct fid_ep *ep, const struct fi_msg *msg, u64 flags),
+	kofi_req_post(ep, MSG(FI_MSG | FI_RECV)));
+KOFI_OP(kofi_req_send,
+	(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, void *context),
+	kofi_req_buf(ep, REQ(FI_MSG | FI_SEND, 0, dest), buf, len, &desc));
+KOFI_OP(kofi_req_sendv,
+	(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count, fi_addr_t dest,
+	 void *context),
+	kofi_req_iov(ep, REQ(FI_MSG | FI_SEND, 0, dest), iov, desc, count));
+KOFI_OP(kofi_req_sendmsg,
+	(struct fid_ep *ep, const struct fi_msg *msg, u64 flags),
+	kofi_req_post(ep, MSG(FI_MSG | FI_SEND, .data = msg->data)));
+KOFI_OP(kofi_req_inject,
+	(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest),
+	kofi_req_buf(ep, QUIET(FI_MSG | FI_SEND, 0), buf, len, NULL));
+KOFI_OP(kofi_req_senddata,
+	(struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data, fi_addr_t dest,
+	 void *context),
+	kofi_req_buf(ep, REQ(FI_MSG | FI_SEND, FI_REMOTE_CQ_DATA, dest, .data = data), buf, len,
+		     &desc));
+KOFI_OP(kofi_req_injectdata,
+	(struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest),
+	kofi_req_buf(ep, QUIET(FI_MSG | FI_SEND, FI_REMOTE_CQ_DATA, .data = data), buf, len, NULL));
 
 const struct fi_ops_msg kofi_req_msg_ops = {
 	.recv		= kofi_req_recv,
@@ -134,51 +129,42 @@ const struct fi_ops_msg kofi_req_msg_ops = {
 };
 EXPORT_SYMBOL_NS_GPL(kofi_req_msg_ops, KOFI_PROVIDER);
 
-KOFI_REQ_CALL(kofi_req_trecv,
-	      (struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64 tag,
-	       u64 ignore, void *context),
-	      kofi_req_buf(ep, KOFI_REQ(FI_TAGGED | FI_RECV, 0, src, .tag = tag,
-					.ignore = ignore),
-			   buf, len, &desc));
-KOFI_REQ_CALL(kofi_req_trecvv,
-	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
-	       fi_addr_t src, u64 tag, u64 ignore, void *context),
-	      kofi_req_iov(ep, KOFI_REQ(FI_TAGGED | FI_RECV, 0, src, .tag = tag,
-					.ignore = ignore),
-			   iov, desc, count));
-KOFI_REQ_CALL(kofi_req_trecvmsg,
-	      (struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
-	      kofi_req_post(ep, KOFI_REQ_MSG(FI_TAGGED | FI_RECV, .tag = msg->tag,
-					     .ignore = msg->ignore)));
-KOFI_REQ_CALL(kofi_req_tsend,
-	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 tag,
-	       void *context),
-	      kofi_req_buf(ep, KOFI_REQ(FI_TAGGED | FI_SEND, 0, dest, .tag = tag),
-			   buf, len, &desc));
-KOFI_REQ_CALL(kofi_req_tsendv,
-	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
-	       fi_addr_t dest, u64 tag, void *context),
-	      kofi_req_iov(ep, KOFI_REQ(FI_TAGGED | FI_SEND, 0, dest, .tag = tag),
-			   iov, desc, count));
-KOFI_REQ_CALL(kofi_req_tsendmsg,
-	      (struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
-	      kofi_req_post(ep, KOFI_REQ_MSG(FI_TAGGED | FI_SEND, .data = msg->data,
-					     .tag = msg->tag)));
-KOFI_REQ_CALL(kofi_req_tinject,
-	      (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64 tag),
-	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_TAGGED | FI_SEND, 0, .tag = tag),
-			   buf, len, NULL));
-KOFI_REQ_CALL(kofi_req_tsenddata,
-	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
-	       fi_addr_t dest, u64 tag, void *context),
-	      kofi_req_buf(ep, KOFI_REQ(FI_TAGGED | FI_SEND, FI_REMOTE_CQ_DATA, dest,
-					.data = data, .tag = tag),
-			   buf, len, &desc));
-KOFI_REQ_CALL(kofi_req_tinjectdata,
-	      (struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest, u64 tag),
-	      kofi_req_buf(ep, KOFI_REQ_QUIET(FI_TAGGED | FI_SEND, FI_REMOTE_CQ_DATA,
-					      .data = data, .tag = tag),
-			   buf, len, NULL));
+KOFI_OP(kofi_req_trecv,
+	(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64 tag, u64 ignore,
+	 void *context),
+	kofi_req_buf(ep, REQ(FI_TAGGED | FI_RECV, 0, src, .tag = tag, .ignore = ignore), buf, len,
+		     &desc));
+KOFI_OP(kofi_req_trecvv,
+	(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count, fi_addr_t src,
+	 u64 tag, u64 ignore, void *context),
+	kofi_req_iov(ep, REQ(FI_TAGGED | FI_RECV, 0, src, .tag = tag, .ignore = ignore), iov, desc,
+		     count));
+KOFI_OP(kofi_req_trecvmsg,
+	(struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
+	kofi_req_post(ep, MSG(FI_TAGGED | FI_RECV, .tag = msg->tag, .ignore = msg->ignore)));
+KOFI_OP(kofi_req_tsend,
+	(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 tag,
+	 void *context),
+	kofi_req_buf(ep, REQ(FI_TAGGED | FI_SEND, 0, dest, .tag = tag), buf, len, &desc));
+KOFI_OP(kofi_req_tsendv,
+	(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count, fi_addr_t dest,
+	 u64 tag, void *context),
+	kofi_req_iov(ep, REQ(FI_TAGGED | FI_SEND, 0, dest, .tag = tag), iov, desc, count));
+KOFI_OP(kofi_req_tsendmsg,
+	(struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
+	kofi_req_post(ep, MSG(FI_TAGGED | FI_SEND, .data = msg->data, .tag = msg->tag)));
+KOFI_OP(kofi_req_tinject,
+	(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64 tag),
+	kofi_req_buf(ep, QUIET(FI_TAGGED | FI_SEND, 0, .tag = tag), buf, len, NULL));
+KOFI_OP(kofi_req_tsenddata,
+	(struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data, fi_addr_t dest,
+	 u64 tag, void *context),
+	kofi_req_buf(ep, REQ(FI_TAGGED | FI_SEND, FI_REMOTE_CQ_DATA, dest, .data = data,
+			     .tag = tag), buf, len, &desc));
+KOFI_OP(kofi_req_tinjectdata,
+	(struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest, u64 tag),
+	kofi_req_buf(ep, QUIET(FI_TAGGED | FI_SEND, FI_REMOTE_CQ_DATA, .data = data, .tag = tag),
+		     buf, len, NULL));
 
 const struct fi_ops_tagged kofi_req_tagged_ops = {
 	.recv		= kofi_req_trecv,
@@ -193,50 +179,43 @@ const struct fi_ops_tagged kofi_req_tagged_ops = {
 };
 EXPORT_SYMBOL_NS_GPL(kofi_req_tagged_ops, KOFI_PROVIDER);
 
-KOFI_REQ_CALL(kofi_req_read,
-	      (struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64 addr,
-	       u64 key, void *context),
-	      kofi_req_rma_buf(ep, KOFI_REQ(FI_RMA | FI_READ, 0, src),
-			       buf, len, &desc, addr, key));
-KOFI_REQ_CALL(kofi_req_readv,
-	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
-	       fi_addr_t src, u64 addr, u64 key, void *context),
-	      kofi_req_rma_iov(ep, KOFI_REQ(FI_RMA | FI_READ, 0, src),
-			       iov, desc, count, addr, key));
-KOFI_REQ_CALL(kofi_req_readmsg,
-	      (struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags),
-	      kofi_req_post(ep, KOFI_REQ_MSG(FI_RMA | FI_READ, .rma = msg->rma_iov,
-					     .rma_count = msg->rma_iov_count)));
-KOFI_REQ_CALL(kofi_req_write,
-	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 addr,
-	       u64 key, void *context),
-	      kofi_req_rma_buf(ep, KOFI_REQ(FI_RMA | FI_WRITE, 0, dest),
-			       buf, len, &desc, addr, key));
-KOFI_REQ_CALL(kofi_req_writev,
-	      (struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count,
-	       fi_addr_t dest, u64 addr, u64 key, void *context),
-	      kofi_req_rma_iov(ep, KOFI_REQ(FI_RMA | FI_WRITE, 0, dest),
-			       iov, desc, count, addr, key));
-KOFI_REQ_CALL(kofi_req_writemsg,
-	      (struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags),
-	      kofi_req_post(ep, KOFI_REQ_MSG(FI_RMA | FI_WRITE, .rma = msg->rma_iov,
-					     .rma_count = msg->rma_iov_count, .data = msg->data)));
-KOFI_REQ_CALL(kofi_req_inject_write,
-	      (struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64 addr, u64 key),
-	      kofi_req_rma_buf(ep, KOFI_REQ_QUIET(FI_RMA | FI_WRITE, 0),
-			       buf, len, NULL, addr, key));
-KOFI_REQ_CALL(kofi_req_writedata,
-	      (struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
-	       fi_addr_t dest, u64 addr, u64 key, void *context),
-	      kofi_req_rma_buf(ep, KOFI_REQ(FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA, dest,
-					    .data = data),
-			       buf, len, &desc, addr, key));
-KOFI_REQ_CALL(kofi_req_inject_writedata,
-	      (struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest,
-	       u64 addr, u64 key),
-	      kofi_req_rma_buf(ep, KOFI_REQ_QUIET(FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA,
-						  .data = data),
-			       buf, len, NULL, addr, key));
+KOFI_OP(kofi_req_read,
+	(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, u64 addr, u64 key,
+	 void *context),
+	kofi_req_rma_buf(ep, REQ(FI_RMA | FI_READ, 0, src), buf, len, &desc, addr, key));
+KOFI_OP(kofi_req_readv,
+	(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count, fi_addr_t src,
+	 u64 addr, u64 key, void *context),
+	kofi_req_rma_iov(ep, REQ(FI_RMA | FI_READ, 0, src), iov, desc, count, addr, key));
+KOFI_OP(kofi_req_readmsg,
+	(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags),
+	kofi_req_post(ep, MSG(FI_RMA | FI_READ, .rma = msg->rma_iov,
+			      .rma_count = msg->rma_iov_count)));
+KOFI_OP(kofi_req_write,
+	(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 addr,
+	 u64 key, void *context),
+	kofi_req_rma_buf(ep, REQ(FI_RMA | FI_WRITE, 0, dest), buf, len, &desc, addr, key));
+KOFI_OP(kofi_req_writev,
+	(struct fid_ep *ep, const struct kvec *iov, void **desc, size_t count, fi_addr_t dest,
+	 u64 addr, u64 key, void *context),
+	kofi_req_rma_iov(ep, REQ(FI_RMA | FI_WRITE, 0, dest), iov, desc, count, addr, key));
+KOFI_OP(kofi_req_writemsg,
+	(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags),
+	kofi_req_post(ep, MSG(FI_RMA | FI_WRITE, .rma = msg->rma_iov,
+			      .rma_count = msg->rma_iov_count, .data = msg->data)));
+KOFI_OP(kofi_req_inject_write,
+	(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, u64 addr, u64 key),
+	kofi_req_rma_buf(ep, QUIET(FI_RMA | FI_WRITE, 0), buf, len, NULL, addr, key));
+KOFI_OP(kofi_req_writedata,
+	(struct fid_ep *ep, const void *buf, size_t len, void *desc, u64 data, fi_addr_t dest,
+	 u64 addr, u64 key, void *context),
+	kofi_req_rma_buf(ep, REQ(FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA, dest, .data = data), buf,
+			 len, &desc, addr, key));
+KOFI_OP(kofi_req_inject_writedata,
+	(struct fid_ep *ep, const void *buf, size_t len, u64 data, fi_addr_t dest, u64 addr,
+	 u64 key),
+	kofi_req_rma_buf(ep, QUIET(FI_RMA | FI_WRITE, FI_REMOTE_CQ_DATA, .data = data), buf, len,
+			 NULL, addr, key));
 
 const struct fi_ops_rma kofi_req_rma_ops = {
 	.read		= kofi_req_read,

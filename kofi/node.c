@@ -238,19 +238,13 @@ static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
 int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context)
 {
-	if (!fid || !fid->ops || !fid->ops->close) {
-		pr_err("%s: opened a %s that can't be closed\n",
-		       node->reg->provider->name, kofi_class_name(fclass));
-		return -EPROTO;
-	}
-	if (fid->node) {
-		pr_err("%s: opened a %s that is open already\n",
-		       node->reg->provider->name, kofi_class_name(fclass));
-		return -EPROTO;
-	}
-	if (!kofi_data_calls_whole(fid, fclass)) {
-		pr_err("%s: opened a %s that lacks data calls\n",
-		       node->reg->provider->name, kofi_class_name(fclass));
+	const char *why = !fid || !fid->ops || !fid->ops->close ? "can't be closed" :
+			  fid->node ? "is open already" :
+			  !kofi_data_calls_whole(fid, fclass) ? "lacks data calls" : NULL;
+
+	if (why) {
+		pr_err("%s: opened a %s that %s\n", node->reg->provider->name,
+		       kofi_class_name(fclass), why);
 		return -EPROTO;
 	}
 	fid->fclass = fclass;

@@ -313,67 +313,6 @@ int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 EXPORT_SYMBOL_NS_GPL(fi_mr_regattr, KOFI);
 
 /**
- * fi_mr_regv() - register memory of several segments
- * @domain: the domain
- * @iov: the segments
- * @count: how many
- * @access: FI_REMOTE_READ and so on
- * @offset: must be 0
- * @requested_key: used by providers without FI_MR_PROV_KEY
- * @flags: must be 0
- * @mr: takes the region
- * @context: the caller's
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: as fi_mr_regattr().
- */
-int fi_mr_regv(struct fid_domain *domain, const struct kvec *iov, size_t count,
-	       u64 access, u64 offset, u64 requested_key, u64 flags,
-	       struct fid_mr **mr, void *context)
-{
-	const struct fi_mr_attr attr = {
-		.type		= FI_MR_KVEC,
-		.mr_iov		= iov,
-		.iov_count	= count,
-		.access		= access,
-		.offset		= offset,
-		.requested_key	= requested_key,
-		.context	= context,
-	};
-
-	return fi_mr_regattr(domain, &attr, flags, mr);
-}
-EXPORT_SYMBOL_NS_GPL(fi_mr_regv, KOFI);
-
-/**
- * fi_mr_reg() - register memory
- * @domain: the domain
- * @buf: the memory, from kmalloc() or vmalloc()
- * @len: its length in bytes
- * @access: FI_REMOTE_READ and so on
- * @offset: must be 0
- * @requested_key: used by providers without FI_MR_PROV_KEY
- * @flags: must be 0
- * @mr: takes the region
- * @context: the caller's
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: as fi_mr_regattr().
- */
-int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
-	      u64 access, u64 offset, u64 requested_key, u64 flags,
-	      struct fid_mr **mr, void *context)
-{
-	const struct kvec iov = { .iov_base = (void *)buf, .iov_len = len };
-
-	if (!buf || !len)
-		return -EINVAL;
-	return fi_mr_regv(domain, &iov, 1, access, offset, requested_key,
-			  flags, mr, context);
-}
-EXPORT_SYMBOL_NS_GPL(fi_mr_reg, KOFI);
-
-/**
  * fi_mr_alloc() - allocate a region for fi_mr_post_reg() (kernel only)
  * @domain: the domain
  * @attr: its size, access and completion queue

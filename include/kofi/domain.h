@@ -7,6 +7,7 @@
 #define KOFI_DOMAIN_H
 
 #include <linux/string.h>
+#include <linux/uio.h>
 #include <kofi/fabric.h>
 
 struct bio_vec;
@@ -14,7 +15,6 @@ struct fi_ops_av;
 struct fi_ops_domain;
 struct fid_cq;
 struct fid_mr;
-struct kvec;
 struct scatterlist;
 
 /**
@@ -152,16 +152,69 @@ struct fid_mr {
 	u64			base_addr;
 };
 
-int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
-	      u64 access, u64 offset, u64 requested_key, u64 flags,
-	      struct fid_mr **mr, void *context);
-int fi_mr_regv(struct fid_domain *domain, const struct kvec *iov, size_t count,
-	       u64 access, u64 offset, u64 requested_key, u64 flags,
-	       struct fid_mr **mr, void *context);
 int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		  u64 flags, struct fid_mr **mr);
 int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 		struct fid_mr **mr, void *context);
+
+/**
+ * fi_mr_regv() - register memory of several segments
+ * @domain: the domain
+ * @iov: the segments
+ * @count: how many
+ * @access: FI_REMOTE_READ and so on
+ * @offset: must be 0
+ * @requested_key: used by providers without FI_MR_PROV_KEY
+ * @flags: must be 0
+ * @mr: takes the region
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: as fi_mr_regattr().
+ */
+static inline int fi_mr_regv(struct fid_domain *domain, const struct kvec *iov,
+			     size_t count, u64 access, u64 offset, u64 requested_key,
+			     u64 flags, struct fid_mr **mr, void *context)
+{
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_KVEC,
+		.mr_iov		= iov,
+		.iov_count	= count,
+		.access		= access,
+		.offset		= offset,
+		.requested_key	= requested_key,
+		.context	= context,
+	};
+
+	return fi_mr_regattr(domain, &attr, flags, mr);
+}
+
+/**
+ * fi_mr_reg() - register memory
+ * @domain: the domain
+ * @buf: the memory, from kmalloc() or vmalloc()
+ * @len: its length in bytes
+ * @access: FI_REMOTE_READ and so on
+ * @offset: must be 0
+ * @requested_key: used by providers without FI_MR_PROV_KEY
+ * @flags: must be 0
+ * @mr: takes the region
+ * @context: the caller's
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: as fi_mr_regattr().
+ */
+static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
+			    u64 access, u64 offset, u64 requested_key, u64 flags,
+			    struct fid_mr **mr, void *context)
+{
+	const struct kvec iov = { .iov_base = (void *)buf, .iov_len = len };
+
+	if (!buf || !len)
+		return -EINVAL;
+	return fi_mr_regv(domain, &iov, 1, access, offset, requested_key,
+			  flags, mr, context);
+}
 
 /**
  * fi_mr_post_reg() - register memory with an allocated region (kernel only)
