@@ -515,6 +515,42 @@ static void cq_handler(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&handler_read) == 11));
 }
 
+static void note_cpu(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+
+	while (fi_cq_read(cq, &entry, 1) == 1)
+		atomic_set((atomic_t *)context, raw_smp_processor_id());
+}
+
+/* Wherever the device's interrupt comes to. */
+static void cq_handler_cpu(struct kunit *test)
+{
+	struct fi_cq_attr attr = { .flags = FI_AFFINITY, .handler = note_cpu };
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	atomic_t seen;
+	int cpu;
+
+	attr.handler_context = &seen;
+	KUNIT_EXPECT_GT(test, num_online_cpus(), 1);
+	for_each_online_cpu(cpu) {
+		EFA_CLOSE(test, scene->ep);
+		EFA_CLOSE(test, scene->cq);
+		attr.signaling_vector = cpu;
+		KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &scene->cq,
+						 NULL), 0);
+		scene->ep = efa_scene_ep(test, scene, 0);
+		KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+		scene->qp = efake_last_qp(scene->fake);
+		atomic_set(&seen, -1);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+		done(scene, 0);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&seen) == cpu));
+	}
+	EFA_CLOSE(test, scene->ep);
+	EFA_CLOSE(test, scene->cq);
+}
+
 /* Nothing to be read, nobody to be told. */
 static void cq_handler_of_quiet(struct kunit *test)
 {
@@ -615,6 +651,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_counters),
 	KUNIT_CASE(cq_counts_bytes),
 	KUNIT_CASE(cq_handler),
+	KUNIT_CASE(cq_handler_cpu),
 	KUNIT_CASE(cq_handler_of_quiet),
 	KUNIT_CASE(cq_sleeper),
 	KUNIT_CASE(cq_worker_yields),
