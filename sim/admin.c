@@ -8,7 +8,6 @@
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
-#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -31,7 +30,9 @@ static void admin_round_trip(struct efasim_dev *dev)
 
 	if (!max)
 		return;
-	us = get_random_u32() * (max + 1) >> 32;
+	mutex_lock(&dev->lock);
+	us = prandom_u32_state(&dev->admin_rnd) * (max + 1) >> 32;
+	mutex_unlock(&dev->lock);
 	if (us)
 		fsleep(us);
 	atomic64_inc(&dev->injected[EFASIM_F_admin_delay_us]);

@@ -417,6 +417,7 @@ struct efasim_dev {
 	struct list_head node;	/* in the list of local devices */
 
 	struct rnd_state rnd;
+	struct rnd_state admin_rnd;	/* commands must not move what befalls packets */
 	u32 seed;
 	u32 fault[EFASIM_FAULT_KNOBS];		/* debugfs writes them */
 	atomic64_t injected[EFASIM_FAULT_KNOBS];

@@ -43,14 +43,20 @@ bool efasim_fault(struct efasim_dev *dev, enum efasim_fault fault)
 	return true;
 }
 
+static void seed_states(struct efasim_dev *dev, u32 seed)
+{
+	WRITE_ONCE(dev->seed, seed);
+	prandom_seed_state(&dev->rnd, seed);
+	prandom_seed_state(&dev->admin_rnd, seed);
+}
+
 void efasim_faults_init(struct efasim_dev *dev, u32 seed)
 {
 	int i;
 
 	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
 		dev->fault[i] = faults[i].value;
-	dev->seed = seed;
-	prandom_seed_state(&dev->rnd, seed);
+	seed_states(dev, seed);
 }
 
 static int injected_show(struct seq_file *s, void *unused)
@@ -137,8 +143,7 @@ static int seed_set(void *data, u64 val)
 	struct efasim_dev *dev = data;
 
 	mutex_lock(&dev->lock);
-	WRITE_ONCE(dev->seed, val);
-	prandom_seed_state(&dev->rnd, val);
+	seed_states(dev, val);
 	mutex_unlock(&dev->lock);
 	return 0;
 }
