@@ -675,6 +675,89 @@ void kofi_cntr_done(struct kofi_cntr *cntr, size_t len);
 void kofi_cntr_failed(struct kofi_cntr *cntr);
 void kofi_cntr_tell_room(struct kofi_cntr *cntr);
 
+/* ep.c */
+
+/**
+ * enum kofi_side_cntr - what the counters of a direction count
+ * @KOFI_CNTR_MSG: messages
+ * @KOFI_CNTR_READ: reads, of the sending side
+ * @KOFI_CNTR_WRITE: writes, likewise
+ * @KOFI_CNTRS: how many there are
+ */
+enum kofi_side_cntr {
+	KOFI_CNTR_MSG,
+	KOFI_CNTR_READ,
+	KOFI_CNTR_WRITE,
+	KOFI_CNTRS,
+};
+
+/**
+ * struct kofi_side - one direction of an endpoint, for providers to embed
+ * @cq: where it completes, or NULL
+ * @op_flags: flags of calls that carry none
+ * @known: those that may be among them
+ * @cntr: counters by enum kofi_side_cntr, or NULL
+ * @size: operations that can be outstanding
+ * @selective: only operations with FI_COMPLETION complete
+ * @counted: there is a counter
+ *
+ * The provider sets @op_flags, @known and @size; the rest is kofi_ep_bind()'s.
+ */
+struct kofi_side {
+	struct kofi_cq		*cq;
+	u64			op_flags;
+	u64			known;
+	struct kofi_cntr	*cntr[KOFI_CNTRS];
+	u32			size;
+	bool			selective;
+	bool			counted;
+};
+
+int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
+		 u64 flags);
+int kofi_ep_opsflag(struct kofi_side *tx, struct kofi_side *rx, int command,
+		    u64 *arg);
+int kofi_copy_out(void *to, size_t *len, const void *from, size_t size);
+void kofi_side_count(const struct kofi_side *side, u64 what, size_t len, bool failed);
+void kofi_side_tell_room(const struct kofi_side *side);
+
+/**
+ * kofi_side_quiet() - does an operation complete without a word if it succeeds?
+ * @side: its direction
+ * @flags: its own, with those of kofi_req_flags()
+ *
+ * Context: Any.
+ * Return: whether it does, unless kofi_req.quiet says so.
+ */
+static inline bool kofi_side_quiet(const struct kofi_side *side, u64 flags)
+{
+	return side->selective && !(flags & FI_COMPLETION);
+}
+
+/**
+ * kofi_side_reserve() - reserve an entry where an operation will complete
+ * @side: its direction
+ *
+ * Context: As kofi_cq_reserve().
+ * Return: 0, or -EAGAIN.
+ */
+static inline int kofi_side_reserve(const struct kofi_side *side)
+{
+	return side->cq ? kofi_cq_reserve(side->cq) : 0;
+}
+
+/**
+ * kofi_side_unreserve() - undo kofi_side_reserve()
+ * @side: the direction
+ *
+ * Context: As kofi_cq_unreserve_some().
+ */
+static inline void kofi_side_unreserve(const struct kofi_side *side)
+{
+	if (side->cq)
+		kofi_cq_unreserve(side->cq);
+}
+
 /* eq.c */
 
 struct kofi_eq_event;

@@ -15,7 +15,7 @@ static struct dentry *kefa_debugfs;
 
 static unsigned int kefa_side_busy(const struct kefa_side *side)
 {
-	return side->size - READ_ONCE(side->nfree);
+	return side->base.size - READ_ONCE(side->nfree);
 }
 
 static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
@@ -23,8 +23,8 @@ static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
 	const struct kefa_ep_stats *st = &ep->stats;
 
 	seq_printf(s, "  ep qp %u: tx %u/%u rx %u/%u\n", ep->hq.qpn,
-		   kefa_side_busy(&ep->tx), ep->tx.size,
-		   kefa_side_busy(&ep->rx), ep->rx.size);
+		   kefa_side_busy(&ep->tx), ep->tx.base.size,
+		   kefa_side_busy(&ep->rx), ep->rx.base.size);
 	seq_printf(s, "    sends %llu recvs %llu reads %llu writes %llu\n",
 		   st->sends, st->recvs, st->reads, st->writes);
 	seq_printf(s, "    tx_bytes %llu rx_bytes %llu doorbells %llu events %lld\n",

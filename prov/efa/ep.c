@@ -92,74 +92,37 @@ static int kefa_ep_close(struct fid *fid)
 	return 0;
 }
 
-static int kefa_bind_cq(struct kefa_ep *ep, struct fid *bfid, u64 flags)
+/* The queue pair's vector, and its worker's CPU, follow the completion queue's. */
+static void kefa_ep_set_cpu(struct kefa_ep *ep, const struct fi_cq_attr *attr)
 {
-	struct kofi_cq *cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
-	bool selective = flags & FI_SELECTIVE_COMPLETION;
-
-	if (cq->attr.flags & FI_AFFINITY) {
-		ep->cpu = cq->attr.signaling_vector;
-		/* A ULP may name a CPU that there can't be. */
-		if (ep->cpu >= 0 && ep->cpu < nr_cpu_ids && cpu_possible(ep->cpu))
-			ep->work_cpu = ep->cpu;
-	}
-	if (flags & FI_TRANSMIT) {
-		ep->tx.cq = cq;
-		ep->tx.selective = selective;
-	}
-	if (flags & FI_RECV) {
-		ep->rx.cq = cq;
-		ep->rx.selective = selective;
-	}
-	return 0;
-}
-
-static int kefa_bind_cntr(struct kefa_ep *ep, struct fid *bfid, u64 flags)
-{
-	struct kofi_cntr *cntr = container_of(bfid, struct kofi_cntr,
-					      cntr_fid.fid);
-
-	/* The device tells a target nothing of what peers read and write. */
-	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
-		return -EOPNOTSUPP;
-	ep->counted = true;
-	if (flags & FI_SEND)
-		ep->cntr_send = cntr;
-	if (flags & FI_RECV)
-		ep->cntr_recv = cntr;
-	if (flags & FI_READ)
-		ep->cntr_read = cntr;
-	if (flags & FI_WRITE)
-		ep->cntr_write = cntr;
-	return 0;
+	if (!(attr->flags & FI_AFFINITY))
+		return;
+	ep->cpu = attr->signaling_vector;
+	/* A ULP may name a CPU that there can't be. */
+	if (ep->cpu >= 0 && ep->cpu < nr_cpu_ids && cpu_possible(ep->cpu))
+		ep->work_cpu = ep->cpu;
 }
 
 static int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 
-	switch (bfid->fclass) {
-	case FI_CLASS_AV:
+	if (bfid->fclass == FI_CLASS_AV) {
 		ep->av = container_of(bfid, struct kefa_av, av_fid.fid);
 		return 0;
-	case FI_CLASS_CQ:
-		return kefa_bind_cq(ep, bfid, flags);
-	case FI_CLASS_CNTR:
-		return kefa_bind_cntr(ep, bfid, flags);
-	case FI_CLASS_EQ:
-		/* Endpoints without connections have no events. */
-		return 0;
-	default:
-		return -EOPNOTSUPP;
 	}
+	if (bfid->fclass == FI_CLASS_CQ)
+		kefa_ep_set_cpu(ep, &container_of(bfid, struct kofi_cq,
+						  cq_fid.fid)->attr);
+	return kofi_ep_bind(&ep->tx.base, &ep->rx.base, bfid, flags);
 }
 
 static int kefa_ep_start(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
 	const struct kefa_hw_qp_attr attr = {
-		.tx_depth	= ep->tx.size,
-		.rx_depth	= ep->rx.size,
+		.tx_depth	= ep->tx.base.size,
+		.rx_depth	= ep->rx.base.size,
 		.vector		= kefa_dev_vector(dev, ep->cpu),
 		.rnr_retry	= ep->rnr_ms && ep->rnr_retry == FI_EFA_RNR_INFINITE ?
 				  KEFA_RNR_TRIES : ep->rnr_retry,
@@ -196,56 +159,25 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 {
 	int ret;
 
-	kofi_cq_check_recvs(ep->tx.cq, ep->rx.cq, ep->rx.size);
+	kofi_cq_check_recvs(ep->tx.base.cq, ep->rx.base.cq, ep->rx.base.size);
 	kefa_dev_lock(ep->dom->dev);
 	ret = kefa_ep_start(ep);
 	kefa_dev_unlock(ep->dom->dev);
 	return ret;
 }
 
-static int kefa_ep_opsflag(struct kefa_ep *ep, int command, u64 *arg)
-{
-	u64 flags = *arg & ~(FI_TRANSMIT | FI_RECV), known;
-	struct kefa_side *side;
-
-	switch (*arg & (FI_TRANSMIT | FI_RECV)) {
-	case FI_TRANSMIT:
-		side = &ep->tx;
-		known = KEFA_TX_DEFAULTS;
-		break;
-	case FI_RECV:
-		side = &ep->rx;
-		known = KEFA_RX_DEFAULTS;
-		break;
-	default:
-		return -EINVAL;
-	}
-	if (command == FI_GETOPSFLAG) {
-		*arg = side->op_flags;
-		return 0;
-	}
-	if (flags & ~known)
-		return -FI_EBADFLAGS;
-	spin_lock_bh(&ep->lock);
-	WRITE_ONCE(side->op_flags, flags);
-	kefa_plain_limits(ep);
-	spin_unlock_bh(&ep->lock);
-	return 0;
-}
-
 static int kefa_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	int ret;
 
-	switch (command) {
-	case FI_ENABLE:
+	if (command == FI_ENABLE)
 		return kefa_ep_enable(ep);
-	case FI_GETOPSFLAG:
-	case FI_SETOPSFLAG:
-		return arg ? kefa_ep_opsflag(ep, command, arg) : -EINVAL;
-	default:
-		return -EOPNOTSUPP;
-	}
+	spin_lock_bh(&ep->lock);
+	ret = kofi_ep_opsflag(&ep->tx.base, &ep->rx.base, command, arg);
+	kefa_plain_limits(ep);
+	spin_unlock_bh(&ep->lock);
+	return ret;
 }
 
 static const struct fi_ops kefa_ep_fid_ops = {
@@ -259,14 +191,14 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	const struct kefa_dev *dev = ep->dom->dev;
-	size_t room = *optlen, value;
+	size_t value;
 
 	switch (optname) {
 	case FI_OPT_TX_SIZE:
-		value = ep->tx.size;
+		value = ep->tx.base.size;
 		break;
 	case FI_OPT_RX_SIZE:
-		value = ep->rx.size;
+		value = ep->rx.base.size;
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
 		value = dev->mtu;
@@ -287,11 +219,7 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 	default:
 		return -ENOPROTOOPT;
 	}
-	*optlen = sizeof(value);
-	if (room < sizeof(value))
-		return -FI_ETOOSMALL;
-	memcpy(optval, &value, sizeof(value));
-	return 0;
+	return kofi_copy_out(optval, optlen, &value, sizeof(value));
 }
 
 /* Both are a queue pair's for good. */
@@ -336,30 +264,19 @@ static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct fi_efa_addr name = { };
-	size_t room = *addrlen;
 
-	*addrlen = sizeof(name);
-	if (room < sizeof(name))
-		return -FI_ETOOSMALL;
 	/* There is no address until there is a queue pair. */
 	if (READ_ONCE(ep->state) != KEFA_EP_ENABLED)
 		return -FI_EOPBADSTATE;
 	memcpy(name.gid, ep->dom->dev->gid, sizeof(name.gid));
 	name.qpn = ep->hq.qpn;
 	name.qkey = ep->hq.qkey;
-	memcpy(addr, &name, sizeof(name));
-	return 0;
+	return kofi_copy_out(addr, addrlen, &name, sizeof(name));
 }
 
 static const struct fi_ops_cm kefa_cm_ops = {
 	.getname = kefa_getname,
 };
-
-static void kefa_side_init(struct kefa_side *side, u32 size, u64 op_flags)
-{
-	side->size = size;
-	side->op_flags = op_flags;
-}
 
 static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 			 const struct fi_info *info)
@@ -376,10 +293,12 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->cpu = -1;
 	ep->work_cpu = WORK_CPU_UNBOUND;
 	ep->rnr_retry = FI_EFA_RNR_INFINITE;
-	kefa_side_init(&ep->tx, info->tx_attr->size ?: dom->dev->tx_depth,
-		       info->tx_attr->op_flags);
-	kefa_side_init(&ep->rx, info->rx_attr->size ?: dom->dev->rx_depth,
-		       info->rx_attr->op_flags);
+	ep->tx.base.size = info->tx_attr->size ?: dom->dev->tx_depth;
+	ep->rx.base.size = info->rx_attr->size ?: dom->dev->rx_depth;
+	ep->tx.base.op_flags = info->tx_attr->op_flags;
+	ep->rx.base.op_flags = info->rx_attr->op_flags;
+	ep->tx.base.known = KEFA_TX_DEFAULTS;
+	ep->rx.base.known = KEFA_RX_DEFAULTS;
 	spin_lock_init(&ep->lock);
 	INIT_LIST_HEAD(&ep->copies);
 	INIT_LIST_HEAD(&ep->rests);

@@ -59,14 +59,12 @@ enum kefa_ep_state {
 
 /**
  * struct kefa_side - one direction of an endpoint
- * @cq: where it completes, or NULL
- * @size: slots
+ * @base: what the core shares; its size is the number of slots. kefa_ep.lock to change
+ *	its op_flags
  * @nfree: slots that aren't in use; kefa_ep.lock
  * @first: they, the one that rested longest; kefa_ep.lock
  * @tail: where the next one that is freed is linked; kefa_ep.lock
- * @op_flags: flags of calls that carry none; kefa_ep.lock to change
- * @selective: only operations with FI_COMPLETION complete
- * @quiet: plain calls don't: from @op_flags and @selective; kefa_ep.lock
+ * @quiet: plain calls don't complete: see kofi_side_quiet(); kefa_ep.lock
  * @notify: completions were written of which nobody was told; kefa_ep.lock
  * @wanted: posts were refused for want of a slot, a copy or DMA space, and the ULP
  *	hasn't been told since; kefa_ep.lock
@@ -76,13 +74,10 @@ enum kefa_ep_state {
  * @rested: how many slots were free before them; kefa_ep.lock
  */
 struct kefa_side {
-	struct kofi_cq		*cq;
-	u32			size;
+	struct kofi_side	base;
 	u32			nfree;
 	struct kefa_op		*first;
 	struct kefa_op		**tail;
-	u64			op_flags;
-	bool			selective;
 	bool			quiet;
 	bool			notify;
 	bool			wanted;
@@ -156,11 +151,6 @@ struct kefa_ep_stats {
  * @av: its address vector
  * @tx: sending side
  * @rx: receiving side
- * @counted: there is a counter
- * @cntr_send: counters, or NULL
- * @cntr_recv: likewise
- * @cntr_read: likewise
- * @cntr_write: likewise
  * @work: polls and calls handlers
  * @rnr_work: sends again
  * @map_retry: has those who found no DMA space told after a while
@@ -200,11 +190,6 @@ struct kefa_ep {
 	struct kefa_av		*av;
 	struct kefa_side	tx;
 	struct kefa_side	rx;
-	bool			counted;
-	struct kofi_cntr	*cntr_send;
-	struct kofi_cntr	*cntr_recv;
-	struct kofi_cntr	*cntr_read;
-	struct kofi_cntr	*cntr_write;
 	struct work_struct	work;
 	struct delayed_work	rnr_work;
 	struct delayed_work	map_retry;

@@ -156,7 +156,6 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno);
 void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head);
-void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op);
 
 /**
  * kefa_op_slot() - where an operation is in kefa_ep.ops

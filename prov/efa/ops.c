@@ -306,7 +306,7 @@ int kefa_ops_init(struct kefa_ep *ep)
 
 	ep->dma = ep->dom->dev->dma;
 	ep->max_map = min_t(size_t, dma_max_mapping_size(ep->dma), KEFA_MAX_RDMA);
-	ep->nops = ep->tx.size + ep->rx.size;
+	ep->nops = ep->tx.base.size + ep->rx.base.size;
 	ep->ops = kvcalloc(ep->nops, sizeof(*ep->ops), GFP_KERNEL);
 	if (!ep->ops)
 		return -ENOMEM;
@@ -321,7 +321,7 @@ int kefa_ops_init(struct kefa_ep *ep)
 	ep->tx.tail = &ep->tx.first;
 	ep->rx.tail = &ep->rx.first;
 	for (i = 0; i < ep->nops; i++)
-		kefa_slot_init(ep, i < ep->tx.size ? &ep->tx : &ep->rx, i);
+		kefa_slot_init(ep, i < ep->tx.base.size ? &ep->tx : &ep->rx, i);
 	for (i = 0; i < ARRAY_SIZE(ep->held); i++)
 		kefa_wr_init(&ep->held[i], ep->dom->pd);
 	kefa_recv_wr_init(&ep->recv, ep->dom->pd);
@@ -376,7 +376,7 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 
 static struct kefa_side *kefa_op_side(struct kefa_ep *ep, struct kefa_op *op)
 {
-	return kefa_op_slot(op) < ep->tx.size ? &ep->tx : &ep->rx;
+	return kefa_op_slot(op) < ep->tx.base.size ? &ep->tx : &ep->rx;
 }
 
 /* Leaves nothing of what a free slot must not have. */
@@ -422,33 +422,6 @@ static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
 		kofi_cq_write(cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-static struct kofi_cntr *kefa_op_cntr(struct kefa_ep *ep,
-				      const struct kefa_op *op)
-{
-	if (kefa_op_slot(op) >= ep->tx.size)
-		return ep->cntr_recv;
-	if (op->flags & FI_SEND)
-		return ep->cntr_send;
-	return op->flags & FI_READ ? ep->cntr_read : ep->cntr_write;
-}
-
-/**
- * kefa_op_count() - have a counter count an operation
- * @ep: the endpoint
- * @op: the operation, which is done
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- */
-void kefa_op_count(struct kefa_ep *ep, const struct kefa_op *op)
-{
-	struct kofi_cntr *cntr = kefa_op_cntr(ep, op);
-
-	if (cntr && op->err)
-		kofi_cntr_failed(cntr);
-	else if (cntr)
-		kofi_cntr_done(cntr, op->len);
-}
-
 static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 {
 	struct kefa_side *side = kefa_op_side(ep, op);
@@ -463,12 +436,11 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 	WARN_ON_ONCE(op->has_rest);
 	if (op->copy)
 		list_add(&op->copy->list, &ep->copies);
-	if (side->cq) {
-		kefa_op_write_cq(op, side->cq);
+	if (side->base.cq) {
+		kefa_op_write_cq(op, side->base.cq);
 		side->notify |= op->err || !op->quiet;
 	}
-	if (ep->counted)
-		kefa_op_count(ep, op);
+	kofi_side_count(&side->base, op->flags, op->len, op->err);
 	kefa_op_clear(op);
 	kefa_op_release(ep, side, op);
 	side->room |= side->wanted;

@@ -32,12 +32,12 @@ static size_t kefa_limit(const struct kefa_ep *ep, u64 what, u64 op_flags,
  */
 void kefa_plain_limits(struct kefa_ep *ep)
 {
-	u64 tx = ep->tx.op_flags, rx = ep->rx.op_flags;
+	u64 tx = ep->tx.base.op_flags, rx = ep->rx.base.op_flags;
 	size_t mtu = ep->dom->dev->mtu;
 
 	lockdep_assert_held(&ep->lock);
-	ep->tx.quiet = ep->tx.selective && !(tx & FI_COMPLETION);
-	ep->rx.quiet = ep->rx.selective && !(rx & FI_COMPLETION);
+	ep->tx.quiet = kofi_side_quiet(&ep->tx.base, tx);
+	ep->rx.quiet = kofi_side_quiet(&ep->rx.base, rx);
 	ep->limits = (struct kefa_limits) {
 		.send	= kefa_limit(ep, FI_MSG | FI_SEND, tx, mtu),
 		/* What doesn't fit into a work request must be copied. */
@@ -173,7 +173,7 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree || ep->nheld)
 		return false;
 	peer = kefa_av_peer(ep->av, p->addr);
-	if (!peer || (ep->tx.cq && kofi_cq_reserve(ep->tx.cq)))
+	if (!peer || kofi_side_reserve(&ep->tx.base))
 		return false;
 	/* One that is being removed has no more to give. */
 	if (likely(atomic_inc_not_zero(&peer->key.ah->users))) {
@@ -181,8 +181,7 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 			return true;
 		kefa_ah_put(peer->key.ah);
 	}
-	if (ep->tx.cq)
-		kofi_cq_unreserve(ep->tx.cq);
+	kofi_side_unreserve(&ep->tx.base);
 	return false;
 }
 
@@ -276,12 +275,11 @@ static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
 	struct kefa_op *op = ep->rx.first;
 
 	if (len >= ep->limits.recv || !ep->rx.nfree ||
-	    (ep->rx.cq && kofi_cq_reserve(ep->rx.cq)))
+	    kofi_side_reserve(&ep->rx.base))
 		return false;
 	op->nsegs = 0;
 	if (len && !kefa_plain_map(ep, op, buf, len, DMA_FROM_DEVICE)) {
-		if (ep->rx.cq)
-			kofi_cq_unreserve(ep->rx.cq);
+		kofi_side_unreserve(&ep->rx.base);
 		return false;
 	}
 	kefa_op_begin(ep, &ep->rx, op);

@@ -175,7 +175,7 @@ static unsigned int kefa_max_runs(const struct kefa_ep *ep,
 	if (req->flags & FI_REMOTE_CQ_DATA)
 		return 1;
 	/* There must be a time when there is room for all of them. */
-	return min_t(u32, KEFA_HELD_MAX, ep->tx.size);
+	return min_t(u32, KEFA_HELD_MAX, ep->tx.base.size);
 }
 
 static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
@@ -256,8 +256,7 @@ static void kefa_tx_head(struct kefa_ep *ep, struct kefa_tx *tx,
 		op->copy = tx->copy;
 		op->more = true;
 	}
-	op->quiet = req->quiet ||
-		    (ep->tx.selective && !(req->flags & FI_COMPLETION));
+	op->quiet = req->quiet || kofi_side_quiet(&ep->tx.base, req->flags);
 	ep->stats.tx_bytes += tx->len;
 	if (req->what & FI_SEND)
 		ep->stats.sends++;
@@ -396,7 +395,7 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 		return ret;
 	if (!READ_ONCE(ep->tx.nfree))
 		return kefa_again(ep, &ep->tx, KEFA_SHORT_SLOT);
-	if (ep->tx.cq && kofi_cq_reserve(ep->tx.cq))
+	if (kofi_side_reserve(&ep->tx.base))
 		return kefa_cq_full(ep);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: kefa_tx_data(ep, &tx);
@@ -408,8 +407,8 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 			kefa_tx_undo(ep, &tx);
 	}
 	rcu_read_unlock();
-	if (ret && ep->tx.cq)
-		kofi_cq_unreserve(ep->tx.cq);
+	if (ret)
+		kofi_side_unreserve(&ep->tx.base);
 	return ret;
 }
 
@@ -426,7 +425,7 @@ static ssize_t kefa_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
 
-	kofi_req_flags(req, READ_ONCE(ep->tx.op_flags));
+	kofi_req_flags(req, READ_ONCE(ep->tx.base.op_flags));
 	ret = kefa_tx_try(ep, req);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
@@ -468,7 +467,7 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	op->context = req->context;
 	op->flags = req->what;
 	op->data = 0;
-	op->quiet = ep->rx.selective && !(req->flags & FI_COMPLETION);
+	op->quiet = kofi_side_quiet(&ep->rx.base, req->flags);
 	op->dir = DMA_FROM_DEVICE;
 	recv->sge[0].addr = ep->dom->nothing_dma;
 	recv->sge[0].length = 0;
@@ -521,13 +520,13 @@ static int kefa_rx_try(struct kefa_ep *ep, const struct kofi_req *req)
 		return -EMSGSIZE;
 	if (!READ_ONCE(ep->rx.nfree))
 		return kefa_again(ep, &ep->rx, KEFA_SHORT_SLOT);
-	if (ep->rx.cq && kofi_cq_reserve(ep->rx.cq))
+	if (kofi_side_reserve(&ep->rx.base))
 		return kefa_cq_full(ep);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: kefa_rx_map(ep, req);
 	rcu_read_unlock();
-	if (ret && ep->rx.cq)
-		kofi_cq_unreserve(ep->rx.cq);
+	if (ret)
+		kofi_side_unreserve(&ep->rx.base);
 	return ret;
 }
 
@@ -544,7 +543,7 @@ static ssize_t kefa_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
 
-	kofi_req_flags(req, READ_ONCE(ep->rx.op_flags));
+	kofi_req_flags(req, READ_ONCE(ep->rx.base.op_flags));
 	ret = kefa_rx_try(ep, req);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);

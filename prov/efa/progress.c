@@ -85,7 +85,7 @@ static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 {
 	unsigned int quiet = 0;
 
-	kofi_cq_begin(side->cq);
+	kofi_cq_begin(side->base.cq);
 	for (; n; n--, op = op->next) {
 		const struct fi_cq_tagged_entry entry = {
 			.op_context	= op->context,
@@ -98,26 +98,26 @@ static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 			quiet++;
 			continue;
 		}
-		kofi_cq_add(side->cq, &entry, FI_ADDR_NOTAVAIL);
+		kofi_cq_add(side->base.cq, &entry, FI_ADDR_NOTAVAIL);
 		side->notify = true;
 	}
-	kofi_cq_end(side->cq);
-	kofi_cq_unreserve_some(side->cq, quiet);
+	kofi_cq_end(side->base.cq);
+	kofi_cq_unreserve_some(side->base.cq, quiet);
 }
 
-static void kefa_side_report(struct kefa_ep *ep, struct kefa_side *side)
+static void kefa_side_report(struct kefa_side *side)
 {
 	unsigned int n = side->nfree - side->rested;
 	const struct kefa_op *op;
 
 	if (!n)
 		return;
-	if (side->cq)
+	if (side->base.cq)
 		kefa_side_write(side, *side->ended, n);
-	if (!ep->counted)
+	if (!side->base.counted)
 		return;
 	for (op = *side->ended; n; n--, op = op->next)
-		kefa_op_count(ep, op);
+		kofi_side_count(&side->base, op->flags, op->len, op->err);
 }
 
 static void kefa_ep_mark(struct kefa_ep *ep)
@@ -128,8 +128,8 @@ static void kefa_ep_mark(struct kefa_ep *ep)
 
 static void kefa_ep_report(struct kefa_ep *ep)
 {
-	kefa_side_report(ep, &ep->tx);
-	kefa_side_report(ep, &ep->rx);
+	kefa_side_report(&ep->tx);
+	kefa_side_report(&ep->rx);
 }
 
 /* --- completions of the device --- */
@@ -219,10 +219,10 @@ static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
 		ep->stats.stale++;
 	else if (unlikely(kefa_wc_failed(wc) || op->more))
 		kefa_ep_wc_slow(ep, op, wc);
-	else if (unlikely(slot >= ep->tx.size && kefa_wc(wc).write &&
+	else if (unlikely(slot >= ep->tx.base.size && kefa_wc(wc).write &&
 			  !(ep->caps & (FI_RMA | FI_REMOTE_WRITE))))
 		kefa_ep_wc_unwanted(ep, op);
-	else if (slot < ep->tx.size)
+	else if (slot < ep->tx.base.size)
 		kefa_ep_sent(ep, op);
 	else
 		kefa_ep_received(ep, op, wc);
@@ -304,20 +304,6 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 			kefa_op_done(ep, &ep->ops[slot], err, 0);
 }
 
-static void kefa_side_tell_room(struct kefa_ep *ep, struct kefa_side *side)
-{
-	struct kofi_cntr *cntr[] = {
-		ep->cntr_recv, ep->cntr_send, ep->cntr_read, ep->cntr_write,
-	};
-	unsigned int i = side == &ep->rx ? 0 : 1, end = side == &ep->rx ? 1 : 4;
-
-	if (side->cq)
-		kofi_cq_tell_room(side->cq);
-	for (; !side->cq && i < end; i++)
-		if (cntr[i])
-			kofi_cntr_tell_room(cntr[i]);
-}
-
 /**
  * kefa_ep_tell() - tell readers of completions, and of room for refused posts
  * @ep: the endpoint
@@ -342,11 +328,11 @@ void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
 		}
 		spin_unlock_bh(&ep->lock);
 		if (unlikely(room))
-			kefa_side_tell_room(ep, sides[i]);
+			kofi_side_tell_room(&sides[i]->base);
 		if (notify && in_worker)
-			kofi_cq_notify_worker(sides[i]->cq);
+			kofi_cq_notify_worker(sides[i]->base.cq);
 		else if (notify)
-			kofi_cq_notify(sides[i]->cq);
+			kofi_cq_notify(sides[i]->base.cq);
 	}
 }
 

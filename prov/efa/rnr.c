@@ -23,7 +23,7 @@ int kefa_rnr_init(struct kefa_ep *ep)
 {
 	if (!ep->rnr_ms)
 		return 0;
-	ep->again = kvcalloc(ep->tx.size, sizeof(*ep->again), GFP_KERNEL);
+	ep->again = kvcalloc(ep->tx.base.size, sizeof(*ep->again), GFP_KERNEL);
 	if (!ep->again)
 		return -ENOMEM;
 	ep->rnr_first = 0;
@@ -92,7 +92,7 @@ bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 	struct kefa_again *again;
 
 	lockdep_assert_held(&ep->lock);
-	if (!ep->again || slot >= ep->tx.size || ep->state != KEFA_EP_ENABLED)
+	if (!ep->again || slot >= ep->tx.base.size || ep->state != KEFA_EP_ENABLED)
 		return false;
 	again = &ep->again[slot];
 	if (!again->end)

@@ -130,8 +130,8 @@ TRACE_EVENT(kefa_ep,
 		__entry->qpn = ep->hq.qpn;
 		__entry->enabled = enabled;
 		__entry->err = err;
-		__entry->tx = ep->tx.size - ep->tx.nfree;
-		__entry->rx = ep->rx.size - ep->rx.nfree;
+		__entry->tx = ep->tx.base.size - ep->tx.nfree;
+		__entry->rx = ep->rx.base.size - ep->rx.nfree;
 	),
 	TP_printk("dev=%s qp=%u %s err=%d tx=%u rx=%u", __entry->dev,
 		  __entry->qpn, __entry->enabled ? "enabled" : "stopped",

@@ -64,68 +64,23 @@ static int loop_ep_close(struct fid *fid)
 	return 0;
 }
 
-static int loop_bind_cq(struct loop_ep *ep, struct fid *bfid, u64 flags)
-{
-	struct kofi_cq *cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
-	bool selective = flags & FI_SELECTIVE_COMPLETION;
-
-	if (flags & FI_TRANSMIT) {
-		ep->tx.cq = cq;
-		ep->tx.selective = selective;
-	}
-	if (flags & FI_RECV) {
-		ep->rx.cq = cq;
-		ep->rx.selective = selective;
-	}
-	return 0;
-}
-
-static int loop_bind_cntr(struct loop_ep *ep, struct fid *bfid, u64 flags)
-{
-	struct kofi_cntr *cntr = container_of(bfid, struct kofi_cntr,
-					      cntr_fid.fid);
-
-	/* A target's counters go with FI_RMA_EVENT, which isn't offered. */
-	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
-		return -EOPNOTSUPP;
-	if (flags & FI_SEND)
-		ep->cntr_send = cntr;
-	if (flags & FI_RECV)
-		ep->cntr_recv = cntr;
-	if (flags & FI_READ)
-		ep->cntr_read = cntr;
-	if (flags & FI_WRITE)
-		ep->cntr_write = cntr;
-	return 0;
-}
-
 static int loop_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
 {
 	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
 
-	switch (bfid->fclass) {
-	case FI_CLASS_AV:
-		ep->av = container_of(bfid, struct loop_av, av_fid.fid);
-		return 0;
-	case FI_CLASS_CQ:
-		return loop_bind_cq(ep, bfid, flags);
-	case FI_CLASS_CNTR:
-		return loop_bind_cntr(ep, bfid, flags);
-	case FI_CLASS_EQ:
-		/* Endpoints without connections have no events. */
-		return 0;
-	default:
-		return -EOPNOTSUPP;
-	}
+	if (bfid->fclass != FI_CLASS_AV)
+		return kofi_ep_bind(&ep->tx.base, &ep->rx.base, bfid, flags);
+	ep->av = container_of(bfid, struct loop_av, av_fid.fid);
+	return 0;
 }
 
 static int loop_ep_enable(struct loop_ep *ep)
 {
-	size_t i, count = ep->tx.size + ep->rx.size;
+	size_t i, count = ep->tx.base.size + ep->rx.base.size;
 	struct loop_op *ops;
 	int ret = 0;
 
-	kofi_cq_check_recvs(ep->tx.cq, ep->rx.cq, ep->rx.size);
+	kofi_cq_check_recvs(ep->tx.base.cq, ep->rx.base.cq, ep->rx.base.size);
 	ops = kvcalloc(count, sizeof(*ops), GFP_KERNEL);
 	if (!ops)
 		return -ENOMEM;
@@ -133,8 +88,8 @@ static int loop_ep_enable(struct loop_ep *ep)
 	for (i = 0; i < count; i++) {
 		ops[i].ep = ep;
 		INIT_LIST_HEAD(&ops[i].sent);
-		list_add_tail(&ops[i].list, i < ep->tx.size ? &ep->tx.free :
-							      &ep->rx.free);
+		list_add_tail(&ops[i].list, i < ep->tx.base.size ?
+			      &ep->tx.free : &ep->rx.free);
 	}
 	ep->ops = ops;
 	if (ep->dom->gone)
@@ -145,47 +100,13 @@ static int loop_ep_enable(struct loop_ep *ep)
 	return ret;
 }
 
-static int loop_ep_opsflag(struct loop_ep *ep, int command, u64 *arg)
-{
-	u64 flags = *arg & ~(FI_TRANSMIT | FI_RECV);
-	struct loop_side *side;
-	u64 known;
-
-	switch (*arg & (FI_TRANSMIT | FI_RECV)) {
-	case FI_TRANSMIT:
-		side = &ep->tx;
-		known = LOOP_TX_FLAGS;
-		break;
-	case FI_RECV:
-		side = &ep->rx;
-		known = LOOP_RX_FLAGS;
-		break;
-	default:
-		return -EINVAL;
-	}
-	if (command == FI_GETOPSFLAG) {
-		*arg = side->op_flags;
-		return 0;
-	}
-	if (flags & ~known)
-		return -FI_EBADFLAGS;
-	WRITE_ONCE(side->op_flags, flags);
-	return 0;
-}
-
 static int loop_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
 
-	switch (command) {
-	case FI_ENABLE:
+	if (command == FI_ENABLE)
 		return loop_ep_enable(ep);
-	case FI_GETOPSFLAG:
-	case FI_SETOPSFLAG:
-		return arg ? loop_ep_opsflag(ep, command, arg) : -EINVAL;
-	default:
-		return -EOPNOTSUPP;
-	}
+	return kofi_ep_opsflag(&ep->tx.base, &ep->rx.base, command, arg);
 }
 
 static const struct fi_ops loop_ep_fid_ops = {
@@ -198,14 +119,14 @@ static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
 		       size_t *optlen)
 {
 	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
-	size_t room = *optlen, value;
+	size_t value;
 
 	switch (optname) {
 	case FI_OPT_TX_SIZE:
-		value = ep->tx.size;
+		value = ep->tx.base.size;
 		break;
 	case FI_OPT_RX_SIZE:
-		value = ep->rx.size;
+		value = ep->rx.base.size;
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
 	case FI_OPT_MAX_TAGGED_SIZE:
@@ -220,11 +141,7 @@ static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
 	default:
 		return -ENOPROTOOPT;
 	}
-	*optlen = sizeof(value);
-	if (room < sizeof(value))
-		return -FI_ETOOSMALL;
-	memcpy(optval, &value, sizeof(value));
-	return 0;
+	return kofi_copy_out(optval, optlen, &value, sizeof(value));
 }
 
 static const struct fi_ops_ep loop_ep_ops = {
@@ -239,13 +156,8 @@ static int loop_getname(struct fid *fid, void *addr, size_t *addrlen)
 		.magic	= LOOP_ADDR_MAGIC,
 		.id	= ep->id,
 	};
-	size_t room = *addrlen;
 
-	*addrlen = sizeof(name);
-	if (room < sizeof(name))
-		return -FI_ETOOSMALL;
-	memcpy(addr, &name, sizeof(name));
-	return 0;
+	return kofi_copy_out(addr, addrlen, &name, sizeof(name));
 }
 
 static const struct fi_ops_cm loop_cm_ops = {
@@ -264,10 +176,12 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->ep_fid.req = &loop_req_ops;
 	ep->dom = dom;
 	ep->caps = kofi_ep_caps(info->caps, LOOP_CAPS);
-	ep->tx.size = info->tx_attr->size ?: LOOP_SLOTS;
-	ep->rx.size = info->rx_attr->size ?: LOOP_SLOTS;
-	ep->tx.op_flags = info->tx_attr->op_flags;
-	ep->rx.op_flags = info->rx_attr->op_flags;
+	ep->tx.base.size = info->tx_attr->size ?: LOOP_SLOTS;
+	ep->rx.base.size = info->rx_attr->size ?: LOOP_SLOTS;
+	ep->tx.base.op_flags = info->tx_attr->op_flags;
+	ep->rx.base.op_flags = info->rx_attr->op_flags;
+	ep->tx.base.known = LOOP_TX_FLAGS;
+	ep->rx.base.known = LOOP_RX_FLAGS;
 	INIT_LIST_HEAD(&ep->tx.free);
 	INIT_LIST_HEAD(&ep->rx.free);
 	INIT_LIST_HEAD(&ep->sent);

@@ -245,18 +245,12 @@ enum loop_ep_state {
 
 /**
  * struct loop_side - one direction of an endpoint
- * @cq: where it completes, or NULL
- * @selective: only operations with FI_COMPLETION do
- * @op_flags: flags of calls that carry none
- * @size: slots
+ * @base: what the core shares; its size is the number of slots
  * @free: slots that aren't in use; loop_lock
  * @wanted: a post found none, and the ULP hasn't been told of one since; loop_lock
  */
 struct loop_side {
-	struct kofi_cq		*cq;
-	bool			selective;
-	u64			op_flags;
-	size_t			size;
+	struct kofi_side	base;
 	struct list_head	free;
 	bool			wanted;
 };
@@ -271,10 +265,6 @@ struct loop_side {
  * @av: its address vector
  * @tx: sending side
  * @rx: receiving side
- * @cntr_send: counters, or NULL
- * @cntr_recv: likewise
- * @cntr_read: likewise
- * @cntr_write: likewise
  * @work: serves what is inbound
  * @page: through which @work moves data
  * @ops: all slots
@@ -296,10 +286,6 @@ struct loop_ep {
 	struct loop_av		*av;
 	struct loop_side	tx;
 	struct loop_side	rx;
-	struct kofi_cntr	*cntr_send;
-	struct kofi_cntr	*cntr_recv;
-	struct kofi_cntr	*cntr_read;
-	struct kofi_cntr	*cntr_write;
 	struct work_struct	work;
 	void			*page;
 	struct loop_op		*ops;

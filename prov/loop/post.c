@@ -42,8 +42,7 @@ static struct loop_op *loop_op_take(struct loop_side *side,
 	if (!op)
 		return NULL;
 	op->req = *req;
-	op->quiet = req->quiet || (side->selective &&
-				   !(req->flags & FI_COMPLETION));
+	op->quiet = req->quiet || kofi_side_quiet(&side->base, req->flags);
 	op->recv = NULL;
 	op->len = 0;
 	op->olen = 0;
@@ -108,13 +107,13 @@ static int loop_post(struct loop_ep *ep, struct loop_side *side,
 
 	if (req->what & ~ep->caps)
 		return -EOPNOTSUPP;
-	if (side->cq && kofi_cq_reserve(side->cq))
+	if (kofi_side_reserve(&side->base))
 		return -EAGAIN;
 	spin_lock_bh(&loop_lock);
 	ret = side == &ep->tx ? loop_queue_tx(ep, req) : loop_queue_rx(ep, req);
 	spin_unlock_bh(&loop_lock);
-	if (ret && side->cq)
-		kofi_cq_unreserve(side->cq);
+	if (ret)
+		kofi_side_unreserve(&side->base);
 	return ret;
 }
 
@@ -143,7 +142,7 @@ static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
 	size_t len = iov_iter_count(&req->iter);
 	int ret;
 
-	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->tx.op_flags));
+	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->tx.base.op_flags));
 	if (req->flags & ~LOOP_TX_FLAGS)
 		return -FI_EBADFLAGS;
 	if (!loop_iter_ok(&req->iter, req->what & FI_READ ? ITER_DEST :
@@ -173,7 +172,7 @@ static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
  */
 static ssize_t loop_rx(struct fid_ep *ep, struct kofi_req *req)
 {
-	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->rx.op_flags));
+	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->rx.base.op_flags));
 	if (req->flags & ~LOOP_RX_FLAGS)
 		return -FI_EBADFLAGS;
 	if (!loop_iter_ok(&req->iter, ITER_DEST))
@@ -208,7 +207,8 @@ ssize_t loop_cancel(struct fid *fid, void *context)
 		if (!found && op->req.context == context)
 			found = op;
 	if (found) {
-		cq = found->req.what & FI_RECV ? ep->rx.cq : ep->tx.cq;
+		cq = found->req.what & FI_RECV ? ep->rx.base.cq :
+						       ep->tx.base.cq;
 		found->err = ECANCELED;
 		list_del_init(&found->sent);
 		loop_op_complete(found);

@@ -8,20 +8,6 @@
  */
 #include "loop.h"
 
-static struct kofi_cntr *loop_op_cntr(const struct loop_op *op)
-{
-	switch (op->req.what & (FI_SEND | FI_RECV | FI_READ | FI_WRITE)) {
-	case FI_SEND:
-		return op->ep->cntr_send;
-	case FI_RECV:
-		return op->ep->cntr_recv;
-	case FI_READ:
-		return op->ep->cntr_read;
-	default:
-		return op->ep->cntr_write;
-	}
-}
-
 static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 {
 	const struct fi_cq_err_entry error = {
@@ -52,23 +38,6 @@ static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 		kofi_cq_write(cq, &entry, op->src_addr);
 }
 
-/* A post was refused for want of a slot, and there is one. */
-static void loop_side_tell_room(struct loop_ep *ep, struct loop_side *side)
-{
-	struct kofi_cntr *rx[] = { ep->cntr_recv };
-	struct kofi_cntr *tx[] = { ep->cntr_send, ep->cntr_read, ep->cntr_write };
-	struct kofi_cntr **cntr = side == &ep->rx ? rx : tx;
-	size_t i, n = side == &ep->rx ? ARRAY_SIZE(rx) : ARRAY_SIZE(tx);
-
-	lockdep_assert_held(&loop_lock);
-	side->wanted = false;
-	if (side->cq)
-		kofi_cq_tell_room(side->cq);
-	for (i = 0; !side->cq && i < n; i++)
-		if (cntr[i])
-			kofi_cntr_tell_room(cntr[i]);
-}
-
 /**
  * loop_op_complete() - complete an operation
  * @op: the operation, which is nobody's after that
@@ -82,18 +51,17 @@ void loop_op_complete(struct loop_op *op)
 {
 	struct loop_side *side = op->req.what & FI_RECV ? &op->ep->rx :
 							  &op->ep->tx;
-	struct kofi_cntr *cntr = loop_op_cntr(op);
 
 	lockdep_assert_held(&loop_lock);
-	if (side->cq)
-		loop_op_complete_cq(op, side->cq);
-	if (cntr && op->err)
-		kofi_cntr_failed(cntr);
-	else if (cntr)
-		kofi_cntr_done(cntr, op->len);
+	if (side->base.cq)
+		loop_op_complete_cq(op, side->base.cq);
+	kofi_side_count(&side->base, op->req.what, op->len, op->err);
 	list_move_tail(&op->list, &side->free);
-	if (side->wanted)
-		loop_side_tell_room(op->ep, side);
+	/* A post was refused for want of a slot, and there is one. */
+	if (side->wanted) {
+		side->wanted = false;
+		kofi_side_tell_room(&side->base);
+	}
 }
 
 /* --- what can go ahead --- */
@@ -132,7 +100,7 @@ static void loop_op_refuse(struct loop_ep *ep, struct loop_op *op,
 static bool loop_wants_entry(const struct loop_ep *ep, const struct loop_op *op)
 {
 	return op->req.what & FI_WRITE && op->req.flags & FI_REMOTE_CQ_DATA &&
-	       ep->rx.cq;
+	       ep->rx.base.cq;
 }
 
 static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
@@ -148,8 +116,8 @@ static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
 		why = loop_mr_get(ep->dom, &op->req.rma[i], access,
 				  &op->mrs[i]);
 	if (!why && loop_wants_entry(ep, op) &&
-	    kofi_cq_reserve_unsolicited(ep->rx.cq)) {
-		list_move_tail(&ep->starved, &to_loop_cq(ep->rx.cq)->starved);
+	    kofi_cq_reserve_unsolicited(ep->rx.base.cq)) {
+		list_move_tail(&ep->starved, &to_loop_cq(ep->rx.base.cq)->starved);
 		for (i = 0; i < op->req.rma_count; i++)
 			loop_mr_put(op->mrs[i]);
 		memset(op->mrs, 0, sizeof(op->mrs));
@@ -296,7 +264,7 @@ static void loop_finish_rma(struct loop_ep *ep, struct loop_op *op)
 	for (i = 0; i < LOOP_RMA_IOV && op->mrs[i]; i++)
 		loop_mr_put(op->mrs[i]);
 	if (!op->err && loop_wants_entry(ep, op))
-		kofi_cq_write_unsolicited(ep->rx.cq, &entry,
+		kofi_cq_write_unsolicited(ep->rx.base.cq, &entry,
 					  ep->caps & FI_SOURCE ?
 					  loop_av_to_addr(ep->av, op->ep->id) :
 					  FI_ADDR_NOTAVAIL);
@@ -327,11 +295,11 @@ static void loop_tell(struct loop_ep *ep, struct loop_ep **senders, int count)
 {
 	int i;
 
-	if (ep->rx.cq)
-		kofi_cq_notify_worker(ep->rx.cq);
+	if (ep->rx.base.cq)
+		kofi_cq_notify_worker(ep->rx.base.cq);
 	for (i = 0; i < count; i++)
-		if (senders[i]->tx.cq)
-			kofi_cq_notify_worker(senders[i]->tx.cq);
+		if (senders[i]->tx.base.cq)
+			kofi_cq_notify_worker(senders[i]->tx.base.cq);
 
 	spin_lock_bh(&loop_lock);
 	for (i = 0; i < count; i++)

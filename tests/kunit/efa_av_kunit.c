@@ -148,7 +148,7 @@ static void av_out_of_range(struct kunit *test)
 						   &len), -EINVAL);
 	}
 	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, 0);
-	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.size);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.base.size);
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
 	/* One that isn't there doesn't keep others. */
 	both[0] = nobody[1];

@@ -65,8 +65,8 @@ static void cq_full(struct kunit *test)
 	done(scene, 13);
 	efa_expect_error(test, scene, 2, ETIMEDOUT, 13);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 6), 0);
-	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.size - 2);
-	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.size - 2);
+	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.base.size - 2);
+	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.base.size - 2);
 	/* All of it fits. */
 	EFA_CLOSE(test, scene->ep);
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 4);

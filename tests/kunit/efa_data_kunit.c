@@ -436,7 +436,7 @@ static void data_long_receives(struct kunit *test)
 	msg.msg_iter = mem->iter;
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(scene->ep, &msg, 0), -EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->rx.nfree,
-			efa_ep(scene)->rx.size - 2);
+			efa_ep(scene)->rx.base.size - 2);
 }
 
 /* Data of 4 bytes, in the order that the host has it. */

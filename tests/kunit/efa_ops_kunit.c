@@ -64,8 +64,8 @@ static void expect_idle(struct kunit *test, struct efa_scene *scene)
 	for (i = 0; i < ep->nops; i++)
 		clean += slot_is_clean(&ep->ops[i]);
 	KUNIT_EXPECT_EQ(test, clean, ep->nops);
-	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.size);
-	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.size);
+	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.base.size);
+	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.base.size);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&ep->copies), KEFA_COPIES);
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
 			efa_cq(scene)->attr.size);
@@ -461,9 +461,9 @@ static void stale_ids(struct kunit *test)
 	u64 id;
 	int i;
 	const u64 slots[] = {
-		ep->tx.size + ep->rx.size, U16_MAX, U16_MAX + 1, U32_MAX,
-		BIT_ULL(31), 5, ep->tx.size - 1, ep->tx.size,
-		ep->tx.size + ep->rx.size - 1,
+		ep->tx.base.size + ep->rx.base.size, U16_MAX, U16_MAX + 1, U32_MAX,
+		BIT_ULL(31), 5, ep->tx.base.size - 1, ep->tx.base.size,
+		ep->tx.base.size + ep->rx.base.size - 1,
 	};
 
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
@@ -497,7 +497,7 @@ static void done_twice(struct kunit *test)
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, ep->stats.stale, 1);
 	/* And once more when the slot is in use again. */
-	for (i = 0; i < ep->tx.size; i++)
+	for (i = 0; i < ep->tx.base.size; i++)
 		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
 	wc.status = 9;
 	efake_qp_push(scene->qp, &wc);
@@ -506,7 +506,7 @@ static void done_twice(struct kunit *test)
 	while (scene->qp->nsent)
 		efake_wr_done(efake_sent(scene->qp, 0), 0);
 	efake_settle();
-	KUNIT_EXPECT_EQ(test, efa_drain(scene), ep->tx.size);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), ep->tx.base.size);
 	expect_idle(test, scene);
 }
 
@@ -595,7 +595,7 @@ static void post_fails_midway(struct kunit *test)
 	efa_expect_error_now(test, scene, 5, EIO, 0);
 	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, -EAGAIN);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree,
-			efa_ep(scene)->tx.size - 3);
+			efa_ep(scene)->tx.base.size - 3);
 }
 
 /* Work requests of an RMA that were posted are waited for. */
@@ -675,9 +675,9 @@ static void slots_come_back(struct kunit *test)
 	struct kefa_ep *ep = efa_ep(scene);
 	unsigned int i, again = 0;
 
-	for (i = 0; i < ep->tx.size; i++)
+	for (i = 0; i < ep->tx.base.size; i++)
 		again += efa_send(scene, 64, i) != 0;
-	for (i = 0; i < ep->rx.size; i++)
+	for (i = 0; i < ep->rx.base.size; i++)
 		again += efa_recv(scene, 64, 1000 + i) != 0;
 	KUNIT_EXPECT_EQ(test, again, 0);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), -EAGAIN);
@@ -697,7 +697,7 @@ static void slots_come_back(struct kunit *test)
 	while (scene->qp->nrecvs)
 		efake_wr_done(efake_recv(scene->qp, scene->qp->nrecvs - 1), 0);
 	efake_settle();
-	KUNIT_EXPECT_EQ(test, efa_drain(scene), ep->tx.size + ep->rx.size);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), ep->tx.base.size + ep->rx.base.size);
 	expect_idle(test, scene);
 }
 

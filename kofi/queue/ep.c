@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Endpoints: what is bound to each direction, its flags, and who is told what. */
+#include "queue.h"
+
+static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
+			     struct kofi_cntr *cntr, u64 flags)
+{
+	/* A target's counters go with FI_RMA_EVENT, which no provider offers. */
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -EOPNOTSUPP;
+	if (flags & FI_SEND)
+		tx->cntr[KOFI_CNTR_MSG] = cntr;
+	if (flags & FI_READ)
+		tx->cntr[KOFI_CNTR_READ] = cntr;
+	if (flags & FI_WRITE)
+		tx->cntr[KOFI_CNTR_WRITE] = cntr;
+	if (flags & FI_RECV)
+		rx->cntr[KOFI_CNTR_MSG] = cntr;
+	tx->counted |= flags & (FI_SEND | FI_READ | FI_WRITE);
+	rx->counted |= flags & FI_RECV;
+	return 0;
+}
+
+/**
+ * kofi_ep_bind() - bind an endpoint to what completions and events go to
+ * @tx: its sending side
+ * @rx: its receiving side
+ * @bfid: a completion queue, counter or event queue
+ * @flags: as fi_ep_bind() has checked them
+ *
+ * The part of fi_ops.bind that is the same for all providers without connections,
+ * which have no events. Address vectors are the provider's own.
+ *
+ * Context: Process context, before the endpoint is enabled.
+ * Return: 0, or -EOPNOTSUPP.
+ */
+int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
+		 u64 flags)
+{
+	struct kofi_side *sides[] = {
+		flags & FI_TRANSMIT ? tx : NULL, flags & FI_RECV ? rx : NULL,
+	};
+	int i;
+
+	if (bfid->fclass == FI_CLASS_CNTR)
+		return kofi_ep_bind_cntr(tx, rx, container_of(bfid, struct kofi_cntr,
+							      cntr_fid.fid), flags);
+	if (bfid->fclass != FI_CLASS_CQ)
+		return bfid->fclass == FI_CLASS_EQ ? 0 : -EOPNOTSUPP;
+	for (i = 0; i < ARRAY_SIZE(sides); i++) {
+		if (sides[i]) {
+			sides[i]->cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
+			sides[i]->selective = flags & FI_SELECTIVE_COMPLETION;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_ep_bind, KOFI_PROVIDER);
+
+/**
+ * kofi_ep_opsflag() - get or set the flags of calls that carry none
+ * @tx: the endpoint's sending side
+ * @rx: its receiving side
+ * @command: FI_GETOPSFLAG or FI_SETOPSFLAG; any other isn't supported
+ * @arg: FI_TRANSMIT or FI_RECV, and takes or has the flags
+ *
+ * fi_endpoint(3). Calls that post read kofi_side.op_flags meanwhile.
+ *
+ * Context: Any.
+ * Return: 0, -EINVAL, -FI_EBADFLAGS, -EOPNOTSUPP.
+ */
+int kofi_ep_opsflag(struct kofi_side *tx, struct kofi_side *rx, int command,
+		    u64 *arg)
+{
+	const u64 which = FI_TRANSMIT | FI_RECV;
+	struct kofi_side *side;
+
+	if (command != FI_GETOPSFLAG && command != FI_SETOPSFLAG)
+		return -EOPNOTSUPP;
+	if (!arg || !(*arg & which) || !(~*arg & which))
+		return -EINVAL;
+	side = *arg & FI_TRANSMIT ? tx : rx;
+	if (command == FI_SETOPSFLAG && *arg & ~which & ~side->known)
+		return -FI_EBADFLAGS;
+	if (command == FI_SETOPSFLAG)
+		WRITE_ONCE(side->op_flags, *arg & ~which);
+	else
+		*arg = side->op_flags;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_ep_opsflag, KOFI_PROVIDER);
+
+/**
+ * kofi_copy_out() - hand out an option's value or an address
+ * @to: the caller's buffer
+ * @len: its size; takes that of the value
+ * @from: the value
+ * @size: its size
+ *
+ * fi_getopt() and fi_getname(): all of it, or none.
+ *
+ * Context: Any.
+ * Return: 0, or -FI_ETOOSMALL.
+ */
+int kofi_copy_out(void *to, size_t *len, const void *from, size_t size)
+{
+	size_t room = *len;
+
+	*len = size;
+	if (room < size)
+		return -FI_ETOOSMALL;
+	memcpy(to, from, size);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_copy_out, KOFI_PROVIDER);
+
+/**
+ * kofi_side_count() - have a counter count an operation
+ * @side: its direction
+ * @what: kofi_req.what
+ * @len: bytes transferred
+ * @failed: it did
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_side_count(const struct kofi_side *side, u64 what, size_t len, bool failed)
+{
+	struct kofi_cntr *cntr = side->cntr[what & FI_READ ? KOFI_CNTR_READ :
+					    what & FI_WRITE ? KOFI_CNTR_WRITE :
+							      KOFI_CNTR_MSG];
+
+	if (cntr && failed)
+		kofi_cntr_failed(cntr);
+	else if (cntr)
+		kofi_cntr_done(cntr, len);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_side_count, KOFI_PROVIDER);
+
+/**
+ * kofi_side_tell_room() - tell a ULP that a refused post may succeed now
+ * @side: the direction whose posts were refused
+ *
+ * By the completion queue, and of a direction without one by its counters.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kofi_side_tell_room(const struct kofi_side *side)
+{
+	int i;
+
+	if (side->cq)
+		kofi_cq_tell_room(side->cq);
+	for (i = 0; !side->cq && i < KOFI_CNTRS; i++)
+		if (side->cntr[i])
+			kofi_cntr_tell_room(side->cntr[i]);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_side_tell_room, KOFI_PROVIDER);
