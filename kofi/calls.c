@@ -230,17 +230,6 @@ const struct fi_ops_rma kofi_req_rma_ops = {
 };
 EXPORT_SYMBOL_NS_GPL(kofi_req_rma_ops, KOFI_PROVIDER);
 
-static ssize_t kofi_req_refuse(struct fid_ep *ep, struct kofi_req *req)
-{
-	return -EOPNOTSUPP;
-}
-
-const struct kofi_req_ops kofi_req_no_ops = {
-	.tx	= kofi_req_refuse,
-	.rx	= kofi_req_refuse,
-};
-EXPORT_SYMBOL_NS_GPL(kofi_req_no_ops, KOFI_PROVIDER);
-
 static int kofi_mr_no_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 flags)
 {
 	return -EOPNOTSUPP;

@@ -204,20 +204,15 @@ void kofi_reg_put(struct kofi_reg *reg)
  */
 int kofi_registry_show(struct seq_file *s, void *unused)
 {
-	const struct kofi_provider *provider;
+	const struct kofi_provider *p;
 	struct kofi_reg *reg;
 
 	mutex_lock(&kofi_registry_lock);
 	list_for_each_entry(reg, &kofi_registry, list) {
-		provider = reg->provider;
-		seq_printf(s, "%s:\n", provider->name);
-		seq_printf(s, "    version: %u.%u\n",
-			   FI_MAJOR(provider->version),
-			   FI_MINOR(provider->version));
-		seq_printf(s, "    module: %s\n",
-			   provider->owner ? module_name(provider->owner) :
-					     "built-in");
-		seq_printf(s, "    users: %u\n", reg->users);
+		p = reg->provider;
+		seq_printf(s, "%s:\n    version: %u.%u\n    module: %s\n    users: %u\n",
+			   p->name, FI_MAJOR(p->version), FI_MINOR(p->version),
+			   p->owner ? module_name(p->owner) : "built-in", reg->users);
 	}
 	mutex_unlock(&kofi_registry_lock);
 	return 0;

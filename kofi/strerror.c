@@ -80,9 +80,17 @@ int fi_to_errno(int err)
 }
 EXPORT_SYMBOL_NS_GPL(fi_to_errno, KOFI);
 
-/* The provider's own text, or a general one. */
-static const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf,
-				 size_t len)
+/**
+ * kofi_strerror() - for fi_cq_strerror() and fi_eq_strerror()
+ * @fid: the queue
+ * @prov_errno: from the error entry
+ * @buf: takes the text, cut to @len; or NULL
+ * @len: room at @buf
+ *
+ * Context: Any.
+ * Return: the provider's own text, or a general one.
+ */
+const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf, size_t len)
 {
 	const struct kofi_provider *provider = fid->node->reg->provider;
 	const char *text = NULL;
@@ -95,39 +103,4 @@ static const char *kofi_strerror(const struct fid *fid, int prov_errno, char *bu
 		strscpy(buf, text, len);
 	return text;
 }
-
-/**
- * fi_cq_strerror() - say what a provider's error means
- * @cq: the completion queue
- * @prov_errno: from the error entry
- * @err_data: NULL
- * @buf: takes the text, cut to @len; or NULL
- * @len: room at @buf
- *
- * Context: Any.
- * Return: the text.
- */
-const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
-			   const void *err_data, char *buf, size_t len)
-{
-	return kofi_strerror(&cq->fid, prov_errno, buf, len);
-}
-EXPORT_SYMBOL_NS_GPL(fi_cq_strerror, KOFI);
-
-/**
- * fi_eq_strerror() - say what a provider's error means
- * @eq: the event queue
- * @prov_errno: from the error entry
- * @err_data: NULL
- * @buf: takes the text, cut to @len; or NULL
- * @len: room at @buf
- *
- * Context: Any.
- * Return: the text.
- */
-const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
-			   const void *err_data, char *buf, size_t len)
-{
-	return kofi_strerror(&eq->fid, prov_errno, buf, len);
-}
-EXPORT_SYMBOL_NS_GPL(fi_eq_strerror, KOFI);
+EXPORT_SYMBOL_NS_GPL(kofi_strerror, KOFI);

@@ -141,8 +141,24 @@ ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 		    u64 flags);
 ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 		    int timeout, u64 flags);
-const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
-			   const void *err_data, char *buf, size_t len);
+const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf, size_t len);
+
+/**
+ * fi_eq_strerror() - say what a provider's error means
+ * @eq: the event queue
+ * @prov_errno: from the error entry
+ * @err_data: NULL
+ * @buf: takes the text, cut to @len; or NULL
+ * @len: room at @buf
+ *
+ * Context: Any.
+ * Return: the text.
+ */
+static inline const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
+					 const void *err_data, char *buf, size_t len)
+{
+	return kofi_strerror(&eq->fid, prov_errno, buf, len);
+}
 
 /**
  * fi_eq_error() - fi_eq_readerr(), as it was called in 2015
@@ -338,8 +354,23 @@ struct fid_cq {
 
 int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	       struct fid_cq **cq, void *context);
-const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
-			   const void *err_data, char *buf, size_t len);
+
+/**
+ * fi_cq_strerror() - say what a provider's error means
+ * @cq: the completion queue
+ * @prov_errno: from the error entry
+ * @err_data: NULL
+ * @buf: takes the text, cut to @len; or NULL
+ * @len: room at @buf
+ *
+ * Context: Any.
+ * Return: the text.
+ */
+static inline const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
+					 const void *err_data, char *buf, size_t len)
+{
+	return kofi_strerror(&cq->fid, prov_errno, buf, len);
+}
 
 /**
  * fi_cq_read() - read completions

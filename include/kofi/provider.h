@@ -279,8 +279,6 @@ ssize_t kofi_req_inject_writedata(struct fid_ep *ep, const void *buf, size_t len
 extern const struct fi_ops_msg kofi_req_msg_ops;
 extern const struct fi_ops_tagged kofi_req_tagged_ops;
 extern const struct fi_ops_rma kofi_req_rma_ops;
-/* Of an endpoint that needs no requests, as all its vectors are its own. */
-extern const struct kofi_req_ops kofi_req_no_ops;
 /* Of a region that isn't from fi_mr_alloc(). */
 extern const struct fi_ops_mr kofi_mr_no_ops;
 
@@ -327,6 +325,8 @@ struct kofi_notifier {
 	bool			again;
 	struct task_struct	*runner;
 };
+
+void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 
 /* cq.c */
 
@@ -398,14 +398,12 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 struct fid_cq **cq, void *context);
 void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
 		     bool unsolicited);
-void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq);
+void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq, unsigned int n);
 void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 			 size_t recvs);
 int kofi_cq_want(struct kofi_cq *cq);
 void kofi_cq_gave(struct kofi_cq *cq);
 void kofi_cq_tell_room(struct kofi_cq *cq);
-void kofi_cq_notify(struct kofi_cq *cq);
-void kofi_cq_notify_worker(struct kofi_cq *cq);
 
 /**
  * struct kofi_cq_slot - a completion in the ring
@@ -646,6 +644,28 @@ static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;
 }
 
+/**
+ * kofi_cq_notify() - wake sleepers and have the handler called
+ * @cq: the completion queue, written to before
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_cq_notify(struct kofi_cq *cq)
+{
+	kofi_notify(&cq->notifier, false);
+}
+
+/**
+ * kofi_cq_notify_worker() - wake sleepers and call the handler right here
+ * @cq: the completion queue, written to before
+ *
+ * Context: Process context, in a workqueue, with no lock held; may sleep.
+ */
+static inline void kofi_cq_notify_worker(struct kofi_cq *cq)
+{
+	kofi_notify(&cq->notifier, true);
+}
+
 /* cntr.c */
 
 /**
@@ -717,9 +737,6 @@ int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
 		 u64 flags);
 int kofi_ep_opsflag(struct kofi_side *tx, struct kofi_side *rx, int command,
 		    u64 *arg);
-int kofi_copy_out(void *to, size_t *len, const void *from, size_t size);
-void kofi_side_count(const struct kofi_side *side, u64 what, size_t len, bool failed);
-void kofi_side_tell_room(const struct kofi_side *side);
 
 /**
  * kofi_side_quiet() - does an operation complete without a word if it succeeds?
@@ -758,6 +775,70 @@ static inline void kofi_side_unreserve(const struct kofi_side *side)
 		kofi_cq_unreserve(side->cq);
 }
 
+/**
+ * kofi_copy_out() - hand out an option's value or an address
+ * @to: the caller's buffer
+ * @len: its size; takes that of the value
+ * @from: the value
+ * @size: its size
+ *
+ * fi_getopt() and fi_getname(): all of it, or none.
+ *
+ * Context: Any.
+ * Return: 0, or -FI_ETOOSMALL.
+ */
+static inline int kofi_copy_out(void *to, size_t *len, const void *from, size_t size)
+{
+	size_t room = *len;
+
+	*len = size;
+	if (room < size)
+		return -FI_ETOOSMALL;
+	memcpy(to, from, size);
+	return 0;
+}
+
+/**
+ * kofi_side_count() - have a counter count an operation
+ * @side: its direction
+ * @what: kofi_req.what
+ * @len: bytes transferred
+ * @failed: it did
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_side_count(const struct kofi_side *side, u64 what, size_t len,
+				   bool failed)
+{
+	struct kofi_cntr *cntr = side->cntr[what & FI_READ ? KOFI_CNTR_READ :
+					    what & FI_WRITE ? KOFI_CNTR_WRITE :
+							      KOFI_CNTR_MSG];
+
+	if (cntr && failed)
+		kofi_cntr_failed(cntr);
+	else if (cntr)
+		kofi_cntr_done(cntr, len);
+}
+
+/**
+ * kofi_side_tell_room() - tell a ULP that a refused post may succeed now
+ * @side: the direction whose posts were refused
+ *
+ * By the completion queue, and of a direction without one by its counters.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_side_tell_room(const struct kofi_side *side)
+{
+	int i;
+
+	if (side->cq)
+		kofi_cq_tell_room(side->cq);
+	for (i = 0; !side->cq && i < KOFI_CNTRS; i++)
+		if (side->cntr[i])
+			kofi_cntr_tell_room(side->cntr[i]);
+}
+
 /* eq.c */
 
 struct kofi_eq_event;
@@ -772,10 +853,8 @@ typedef void (*kofi_eq_release_t)(void *entry);
 
 struct kofi_eq_event *kofi_eq_reserve(size_t len);
 void kofi_eq_unreserve(struct kofi_eq_event *room);
-void kofi_eq_write_reserved(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
-			    const void *buf, size_t len, kofi_eq_release_t release);
-int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf, size_t len,
-			kofi_eq_release_t release);
+int kofi_eq_write_event(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
+			const void *buf, size_t len, kofi_eq_release_t release);
 int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry);
 
 #endif /* KOFI_PROVIDER_H */

@@ -45,16 +45,24 @@ static void kofi_cq_read_begin(struct kofi_cq *cq)
 	}
 }
 
-static noinline void kofi_cq_release_unsolicited(struct kofi_cq *cq,
-						 unsigned int unsolicited)
+/**
+ * kofi_cq_unreserve_unsolicited() - give back entries of the reserve
+ * @cq: the completion queue
+ * @n: how many
+ *
+ * Context: Process or softirq context; doesn't sleep. May call
+ * kofi_cq_config.replenished.
+ */
+noinline void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq, unsigned int n)
 {
-	atomic_add(unsolicited, &cq->reserve);
+	atomic_add(n, &cq->reserve);
 	/* Pairs with kofi_cq_reserve_unsolicited(). */
 	smp_mb__after_atomic();
 	if (atomic_read(&cq->starved) && atomic_xchg(&cq->starved, 0) &&
 	    cq->replenished)
 		cq->replenished(cq);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unsolicited, KOFI_PROVIDER);
 
 /* What a reader took out may be used again. */
 static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
@@ -62,7 +70,7 @@ static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int pos
 {
 	kofi_cq_unreserve_some(cq, posted);
 	if (unlikely(unsolicited))
-		kofi_cq_release_unsolicited(cq, unsolicited);
+		kofi_cq_unreserve_unsolicited(cq, unsolicited);
 }
 
 /* Of the sizes of the formats, so that nobody is called to copy. */
@@ -246,19 +254,6 @@ void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
 EXPORT_SYMBOL_NS_GPL(kofi_cq_add_err, KOFI_PROVIDER);
 
 /**
- * kofi_cq_unreserve_unsolicited() - give back an entry of the reserve
- * @cq: the completion queue
- *
- * Context: Process or softirq context; doesn't sleep. May call
- * kofi_cq_config.replenished.
- */
-void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq)
-{
-	kofi_cq_release_unsolicited(cq, 1);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unsolicited, KOFI_PROVIDER);
-
-/**
  * kofi_cq_check_recvs() - warn of receives that can keep an endpoint from sending
  * @tx: where its sends complete, or NULL
  * @rx: where its receives complete, or NULL
@@ -327,30 +322,6 @@ void kofi_cq_tell_room(struct kofi_cq *cq)
 	kofi_notify_room(&cq->notifier);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_tell_room, KOFI_PROVIDER);
-
-/**
- * kofi_cq_notify() - wake sleepers and have the handler called
- * @cq: the completion queue, written to before
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_cq_notify(struct kofi_cq *cq)
-{
-	kofi_notify(&cq->notifier, false);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_notify, KOFI_PROVIDER);
-
-/**
- * kofi_cq_notify_worker() - wake sleepers and call the handler right here
- * @cq: the completion queue, written to before
- *
- * Context: Process context, in a workqueue, with no lock held; may sleep.
- */
-void kofi_cq_notify_worker(struct kofi_cq *cq)
-{
-	kofi_notify(&cq->notifier, true);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_notify_worker, KOFI_PROVIDER);
 
 static void kofi_cq_call(struct kofi_notifier *notifier)
 {

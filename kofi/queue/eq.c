@@ -287,7 +287,7 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_sread, KOFI);
  * kofi_eq_reserve() - reserve room for an event that must not be lost
  * @len: bytes of its entry, at most
  *
- * To be used up by kofi_eq_write_reserved(), of any event queue, or freed by
+ * To be used up by kofi_eq_write_event(), of any event queue, or freed by
  * kofi_eq_unreserve().
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.
@@ -316,34 +316,14 @@ void kofi_eq_unreserve(struct kofi_eq_event *room)
 EXPORT_SYMBOL_NS_GPL(kofi_eq_unreserve, KOFI_PROVIDER);
 
 /**
- * kofi_eq_write_reserved() - report an event for which room was reserved
- * @eq: the event queue
- * @room: from kofi_eq_reserve(); the queue's afterwards
- * @event: what it is
- * @buf: the entry, as for kofi_eq_write_event()
- * @len: its size, no more than was reserved
- * @release: as for kofi_eq_write_event()
- *
- * Can't fail.
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_eq_write_reserved(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
-			    const void *buf, size_t len, kofi_eq_release_t release)
-{
-	if (WARN_ON_ONCE(len > room->len))
-		len = room->len;
-	kofi_eq_put(eq, room, event, *(struct fid * const *)buf, buf, len, release);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_eq_write_reserved, KOFI_PROVIDER);
-
-/**
  * kofi_eq_write_event() - report an event
  * @eq: the event queue
+ * @room: from kofi_eq_reserve(), for an event that must not be lost; the queue's once
+ *	this succeeded. Or NULL
  * @event: what it is; a provider's own begin at 0x20000
  * @buf: the entry, which begins with the fid of an open object or NULL, as struct
  *	fi_eq_entry does
- * @len: its size
+ * @len: its size, no more than was reserved
  * @release: frees what the entry owns, or NULL
  *
  * What the entry owns goes to its reader. If there is none, because the object or the
@@ -351,14 +331,14 @@ EXPORT_SYMBOL_NS_GPL(kofi_eq_write_reserved, KOFI_PROVIDER);
  * process context, with no lock held. Nothing is taken over on failure.
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -EAGAIN when the queue is full, -ENOMEM, -EINVAL.
+ * Return: 0, -EINVAL; and without room -EAGAIN when the queue is full, or -ENOMEM.
  */
-int kofi_eq_write_event(struct fid_eq *eq, u32 event, const void *buf, size_t len,
-			kofi_eq_release_t release)
+int kofi_eq_write_event(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
+			const void *buf, size_t len, kofi_eq_release_t release)
 {
-	if (len < sizeof(struct fid *) || kofi_eq_is_cores(event))
+	if (len < sizeof(struct fid *) || kofi_eq_is_cores(event) || (room && len > room->len))
 		return -EINVAL;
-	return kofi_eq_put(eq, NULL, event, *(struct fid * const *)buf, buf, len, release);
+	return kofi_eq_put(eq, room, event, *(struct fid * const *)buf, buf, len, release);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_event, KOFI_PROVIDER);
 

@@ -70,7 +70,6 @@ do {									\
 } while (0)
 
 void kofi_notifier_fini(struct kofi_notifier *notifier);
-void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 void kofi_notify_room(struct kofi_notifier *notifier);
 int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left);
 int kofi_work_start(void);

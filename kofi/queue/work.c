@@ -147,6 +147,7 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 	else
 		queue_work(kofi_wq, &notifier->work);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_notify, KOFI_PROVIDER);
 
 /**
  * kofi_notify_room() - tell who reads a queue that a refused post may succeed now

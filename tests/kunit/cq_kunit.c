@@ -189,7 +189,7 @@ static void cq_reserve_stays(struct kunit *test)
 		kofi_cq_write_err_unsolicited(cq, &error);
 		KUNIT_EXPECT_EQ(test, fi_cq_readerr(&cq->cq_fid, &error, 0), 1);
 		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
-		kofi_cq_unreserve_unsolicited(cq);
+		kofi_cq_unreserve_unsolicited(cq, 1);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&cq->reserve), CQ_RESERVE);
 	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE);
@@ -205,10 +205,10 @@ static void cq_unreserve_replenishes(struct kunit *test)
 	for (i = 0; i < CQ_RESERVE; i++)
 		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
-	kofi_cq_unreserve_unsolicited(cq);
+	kofi_cq_unreserve_unsolicited(cq, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 	while (--i)
-		kofi_cq_unreserve_unsolicited(cq);
+		kofi_cq_unreserve_unsolicited(cq, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 }
 

@@ -169,7 +169,7 @@ static void own_events_stay(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_domain_bind(domain, &eq->fid, 0), 0);
 	KUNIT_ASSERT_EQ(test, fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry),
 					  0), (ssize_t)sizeof(entry));
-	KUNIT_ASSERT_EQ(test, kofi_eq_write_event(eq, FI_NOTIFY, &entry,
+	KUNIT_ASSERT_EQ(test, kofi_eq_write_event(eq, NULL, FI_NOTIFY, &entry,
 						  sizeof(entry), NULL), 0);
 	kofi_fake_close(test, &domain->fid);
 	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry), 0),
@@ -198,7 +198,7 @@ static void any_class_forgotten(struct kunit *test)
 	fids[5] = &set.av->fid;
 	for (i = 0; i < ARRAY_SIZE(fids); i++) {
 		entry.fid = fids[i];
-		KUNIT_ASSERT_EQ(test, kofi_eq_write_event(set.eq, FI_NOTIFY,
+		KUNIT_ASSERT_EQ(test, kofi_eq_write_event(set.eq, NULL, FI_NOTIFY,
 							  &entry,
 							  sizeof(entry), NULL), 0);
 	}

@@ -80,9 +80,9 @@ static void eq_user_must_not_write(struct kunit *test)
 			-EINVAL);
 	/* A provider may. */
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
-	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, FI_DEVICE_REMOVED, &entry,
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, NULL, FI_DEVICE_REMOVED, &entry,
 						  sizeof(entry), NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, 0, &entry, 1, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, NULL, 0, &entry, 1, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, eq_get(eq), 1);
 	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
 }
@@ -238,7 +238,7 @@ static void eq_lengths(struct kunit *test)
 	atomic_set(&eq_released, 0);
 	for (i = 0; i < ARRAY_SIZE(lens); i++) {
 		entry[i] = eq_cm_entry(test, &eq->fid, 0x40 + i);
-		KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, 0x20000 + i, entry[i], lens[i],
+		KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, NULL, 0x20000 + i, entry[i], lens[i],
 							  eq_release), 0);
 	}
 	for (i = 0; i < ARRAY_SIZE(lens); i++)
@@ -259,7 +259,7 @@ static void eq_releases(struct kunit *test)
 	atomic_set(&eq_released, 0);
 	for (i = 0; i < ARRAY_SIZE(about); i++) {
 		entry = eq_cm_entry(test, about[i], i);
-		KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, FI_NOTIFY, entry,
+		KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, NULL, FI_NOTIFY, entry,
 							  sizeof(*entry), eq_release), 0);
 	}
 	kofi_fake_close(test, &domain->fid);
@@ -268,7 +268,7 @@ static void eq_releases(struct kunit *test)
 	for (i = 2; i < EQ_SIZE; i++)
 		KUNIT_EXPECT_EQ(test, eq_put(bench->eq, NULL, i), 0);
 	entry = eq_cm_entry(test, NULL, 0);
-	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, FI_NOTIFY, entry, sizeof(*entry),
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, NULL, FI_NOTIFY, entry, sizeof(*entry),
 						  eq_release), -EAGAIN);
 	kfree(entry->owned);
 	kofi_fake_close(test, &bench->eq->fid);
@@ -291,9 +291,9 @@ static void eq_reserved(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, room[i]);
 	}
 	eq_fill(test, bench->eq, EQ_SIZE);
-	kofi_eq_write_reserved(bench->eq, room[0], 0x20001, connected, sizeof(*connected),
+	kofi_eq_write_event(bench->eq, room[0], 0x20001, connected, sizeof(*connected),
 			       eq_release);
-	kofi_eq_write_reserved(bench->eq, room[1], 0x20002, shutdown,
+	kofi_eq_write_event(bench->eq, room[1], 0x20002, shutdown,
 			       offsetof(struct eq_cm_entry, data), eq_release);
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
 	eq_expect_cm(test, bench->eq, 0x20001, sizeof(*connected), connected);

@@ -53,7 +53,7 @@ static inline int eq_put(struct fid_eq *eq, struct fid *fid, unsigned long id)
 {
 	struct fi_eq_entry entry = eq_entry(fid, id);
 
-	return kofi_eq_write_event(eq, 0x20000 + id, &entry, sizeof(entry), NULL);
+	return kofi_eq_write_event(eq, NULL, 0x20000 + id, &entry, sizeof(entry), NULL);
 }
 
 static inline int eq_put_err(struct fid_eq *eq, struct fid *fid,

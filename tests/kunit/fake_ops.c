@@ -434,6 +434,17 @@ int fake_fabric(struct kofi_fake *fake, struct fi_fabric_attr *attr,
 			 A(attr), A(context));
 }
 
+/* All vectors are the fake's own. */
+static ssize_t fake_no_req(struct fid_ep *ep, struct kofi_req *req)
+{
+	return -EOPNOTSUPP;
+}
+
+static const struct kofi_req_ops fake_req_ops = {
+	.tx	= fake_no_req,
+	.rx	= fake_no_req,
+};
+
 void fake_use_ops(struct kofi_fake *fake)
 {
 	fake->fid_ops = &fake_fid_ops;
@@ -445,6 +456,6 @@ void fake_use_ops(struct kofi_fake *fake)
 	fake->msg_ops = &fake_msg_ops;
 	fake->tagged_ops = &fake_tagged_ops;
 	fake->rma_ops = &fake_rma_ops;
-	fake->req_ops = &kofi_req_no_ops;
+	fake->req_ops = &fake_req_ops;
 	fake->mr_ops = &fake_mr_ops;
 }
