@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Completion queues, counters, event queues, and the work items in which their
- * handlers run. Providers use them by <kofi/provider.h>; this is for the core. The
+ * handlers run. Providers use them by <kofi/queue.h>; this is for the core. The
  * queues know the core's objects only as far as struct fid shows them.
  */
 #ifndef KOFI_QUEUE_H

@@ -25,7 +25,7 @@ class Layer:
     rdma: bool = False          # <rdma/...> anywhere
     rdma_files: tuple = ()      # <rdma/...> only here
     efa_verbs: tuple = ()       # the EFA kernel-verbs header only here
-    provider_api: bool = False  # kofi/provider.h
+    provider_api: bool = False  # PROVIDER_API
     namespaces: tuple = ()      # what it may export into
 
 
@@ -54,6 +54,7 @@ LAYERS = {
     "scripts": Layer(("include/kofi",)),
 }
 
+PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h")
 EFA_VERBS = re.compile(r"(^|/)efa_(kernel_)?verbs\.h$")
 DEVICE_CALLS = re.compile(r"\b(ib_post_(?:srq_)?(?:send|recv)|ib_poll_cq)\s*\(")
 VERBS_NAMES = re.compile(r"\b(?:struct|enum|union)\s+(?:ib|rdma)_\w+|\bib_\w+\s*\(")
@@ -94,7 +95,7 @@ def check_include(report, path, line, kind, name, have):
         if kind == '"':
             report.add(path, line, f'"{name}" is not in this directory')
         return
-    if target == "include/kofi/provider.h" and not layer.provider_api:
+    if target in PROVIDER_API and not layer.provider_api and path not in PROVIDER_API:
         report.add(path, line, f"{where} may not use the providers' API")
     if target.startswith("tests/") and not path.startswith("tests/"):
         report.add(path, line, f"nothing outside of tests may include {target}")

@@ -5,7 +5,8 @@ from layers import SPDX, check_layers, check_licences
 
 # What there is to be included.
 HOUSE = {path: "" for path in (
-    "include/kofi/fabric.h", "include/kofi/provider.h", "kofi/kofi.h",
+    "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h",
+    "kofi/kofi.h",
     "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "sim/engine.h", "compat/efa_verbs.h",
     "samples/blk/blk.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
 
@@ -27,6 +28,8 @@ class Includes(TreeTest):
         self.may("include/kofi/rma.h", "<kofi/fabric.h>", "<linux/types.h>")
         self.may_not("include/kofi/rma.h", "<rdma/ib_verbs.h>")
         self.may_not("include/kofi/rma.h", "<kofi/provider.h>")
+        self.may_not("include/kofi/rma.h", "<kofi/queue.h>")
+        self.may("include/kofi/provider.h", "<kofi/queue.h>")
         self.may_not("include/kofi/rma.h", '"../../kofi/kofi.h"')
 
     def test_core(self):

@@ -291,10 +291,14 @@ static void eq_reserved(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, room[i]);
 	}
 	eq_fill(test, bench->eq, EQ_SIZE);
-	kofi_eq_write_event(bench->eq, room[0], 0x20001, connected, sizeof(*connected),
-			       eq_release);
-	kofi_eq_write_event(bench->eq, room[1], 0x20002, shutdown,
-			       offsetof(struct eq_cm_entry, data), eq_release);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, room[0], 0x20001, connected,
+						  sizeof(*connected), eq_release), 0);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, room[1], 0x20002, shutdown,
+						  sizeof(*shutdown) + 1, eq_release),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(bench->eq, room[1], 0x20002, shutdown,
+						  offsetof(struct eq_cm_entry, data),
+						  eq_release), 0);
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
 	eq_expect_cm(test, bench->eq, 0x20001, sizeof(*connected), connected);
 	/* They took no room of others, and go with their object, too. */
