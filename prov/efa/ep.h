@@ -251,7 +251,7 @@ void kefa_ep_work(struct work_struct *work);
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_ep_flush(struct kefa_ep *ep);
 void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
-void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err);
+void kefa_rx_refused(struct kefa_ep *ep, int err);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
 void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
 void kefa_ep_map_retry(struct work_struct *work);

@@ -156,11 +156,8 @@ int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		segs[i].len = runs[i].len;
-		segs[i].phys = page_to_phys(runs[i].page) + runs[i].off;
-		segs[i].dma = dma_map_page(ep->dma, runs[i].page, runs[i].off,
-					   runs[i].len, dir);
-		if (dma_mapping_error(ep->dma, segs[i].dma)) {
+		if (!kefa_seg_map(ep, &segs[i], page_to_phys(runs[i].page) + runs[i].off,
+				  runs[i].len, dir)) {
 			kefa_unmap(ep, segs, i, dir);
 			return -EAGAIN;
 		}

@@ -3,7 +3,9 @@
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
+#include <linux/dma-mapping.h>
 #include "ep.h"
+#include "trace.h"
 
 /* Whether one may come from one state to another. */
 static __always_inline bool kefa_op_may(enum kefa_op_state from,
@@ -81,6 +83,98 @@ static __always_inline void kefa_op_release(struct kefa_ep *ep,
 }
 
 /**
+ * kefa_seg_map() - have the device reach one piece of memory
+ * @ep: the endpoint
+ * @seg: takes where the device finds it
+ * @phys: the memory
+ * @len: bytes
+ * @dir: which way
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: whether there was room.
+ */
+static __always_inline bool kefa_seg_map(struct kefa_ep *ep, struct kefa_seg *seg,
+					 phys_addr_t phys, u32 len,
+					 enum dma_data_direction dir)
+{
+	seg->dma = dma_map_page(ep->dma, pfn_to_page(PHYS_PFN(phys)),
+				offset_in_page(phys), len, dir);
+	seg->phys = phys;
+	seg->len = len;
+	return !dma_mapping_error(ep->dma, seg->dma);
+}
+
+/* A send's data that travels in the work request. */
+static __always_inline bool kefa_goes_inline(u64 what, size_t len)
+{
+	return what & FI_SEND && len && len <= KEFA_MAX_INLINE;
+}
+
+/* A peer and a use of its address handle, or NULL. As kefa_av_peer(). */
+static __always_inline struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep,
+						      fi_addr_t addr)
+{
+	struct kefa_peer *peer = kefa_av_peer(ep->av, addr);
+
+	/* One that is being removed has no more to give. */
+	return peer && likely(atomic_inc_not_zero(&peer->key.ah->users)) ? peer : NULL;
+}
+
+/**
+ * kefa_wr_to() - begin the work request of an operation or a part of one
+ * @wr: the work request
+ * @op: the operation, or the part
+ * @what: kofi_req.what
+ * @peer: whom it is for
+ * @raddr: of a read or write: address in the peer's memory
+ * @rkey: likewise its key
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op *op,
+				       u64 what, const struct kefa_peer *peer,
+				       u64 raddr, u32 rkey)
+{
+	struct ib_ah *ah = peer->key.ah->ah;
+
+	if (what & FI_SEND)
+		kefa_wr_send(wr, op->id, ah, peer->key.qpn, peer->key.qkey);
+	else
+		kefa_wr_rdma(wr, op->id, what & FI_WRITE, ah, peer->key.qpn,
+			     peer->key.qkey, raddr, rkey);
+}
+
+/**
+ * kefa_tx_head() - note, and count, what a send, read or write is
+ * @ep: the endpoint
+ * @op: its slot, of the first of its work requests
+ * @what: kofi_req.what
+ * @len: bytes
+ * @ah: the peer's address handle, with a use
+ * @context: the caller's
+ * @quiet: no completion on success
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static __always_inline void kefa_tx_head(struct kefa_ep *ep, struct kefa_op *op,
+					 u64 what, size_t len, struct kefa_ah *ah,
+					 void *context, bool quiet)
+{
+	op->context = context;
+	op->flags = what;
+	op->len = len;
+	op->ah = ah;
+	op->quiet = quiet;
+	ep->stats.tx_bytes += len;
+	if (what & FI_SEND)
+		ep->stats.sends++;
+	else if (what & FI_READ)
+		ep->stats.reads++;
+	else
+		ep->stats.writes++;
+}
+
+/**
  * kefa_ep_ring() - post work requests
  * @ep: the endpoint, enabled
  * @n: how many of those in @ep->held
@@ -103,20 +197,30 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 /**
  * kefa_rx_post() - give a receive to the device
  * @ep: the endpoint, enabled, with all but the id in its work request
- * @op: the operation
+ * @op: the operation, with its memory
+ * @what: kofi_req.what
+ * @context: the caller's
+ * @quiet: no completion on success
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op)
+static __always_inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op,
+					 u64 what, void *context, bool quiet)
 {
 	int ret;
 
 	lockdep_assert_held(&ep->lock);
+	op->context = context;
+	op->flags = what;
+	op->data = 0;
+	op->len = 0;
+	op->quiet = quiet;
+	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
 	ep->stats.recvs++;
 	ep->recv.wr.wr_id = op->id;
 	ret = kefa_hw_post_recv(&ep->hq, &ep->recv.wr);
 	if (unlikely(ret))
-		kefa_rx_refused(ep, op, ret);
+		kefa_rx_refused(ep, ret);
 }
 
 #endif /* KEFA_PATH_H */

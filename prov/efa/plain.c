@@ -7,10 +7,8 @@
  * A call that isn't of that kind, or that doesn't work out, takes the long way of
  * post.c, which knows all the errors and counts them. So nothing is refused here.
  */
-#include <linux/dma-mapping.h>
 #include "ep.h"
 #include "path.h"
-#include "trace.h"
 
 /* Defaults that make an operation one for the long way. */
 #define KEFA_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE)
@@ -54,17 +52,10 @@ static __always_inline bool kefa_plain_map(struct kefa_ep *ep,
 					   size_t len,
 					   enum dma_data_direction dir)
 {
-	struct kefa_seg *seg = &op->seg[0];
-
-	if (!kefa_one_piece(buf, len))
-		return false;
-	seg->dma = dma_map_page(ep->dma, virt_to_page(buf),
-				offset_in_page(buf), len, dir);
-	seg->phys = virt_to_phys(buf);
-	seg->len = len;
 	op->dir = dir;
 	op->nsegs = 1;
-	return !dma_mapping_error(ep->dma, seg->dma);
+	return kefa_one_piece(buf, len) &&
+	       kefa_seg_map(ep, &op->seg[0], virt_to_phys(buf), len, dir);
 }
 
 /**
@@ -101,18 +92,6 @@ static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
 	return p->len < (p->quiet ? ep->limits.inject : ep->limits.send);
 }
 
-static __always_inline void kefa_plain_count(struct kefa_ep *ep,
-					     const struct kefa_plain *p)
-{
-	ep->stats.tx_bytes += p->len;
-	if (p->what & FI_SEND)
-		ep->stats.sends++;
-	else if (p->what & FI_READ)
-		ep->stats.reads++;
-	else
-		ep->stats.writes++;
-}
-
 /* The memory of a work request; false if the device can't reach it now. */
 static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
@@ -122,7 +101,7 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 	bool read = p->what & FI_READ;
 
 	op->nsegs = 0;
-	if (p->what & FI_SEND && p->len && p->len <= KEFA_MAX_INLINE) {
+	if (kefa_goes_inline(p->what, p->len)) {
 		kefa_wr_inline(wr, p->buf, p->len);
 		return true;
 	}
@@ -143,23 +122,13 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 {
 	struct kefa_wr *wr = &ep->held[0];
 	struct kefa_op *op = ep->tx.first;
-	struct kefa_ah *ah = peer->key.ah;
 
-	if (p->what & FI_SEND)
-		kefa_wr_send(wr, op->id, ah->ah, peer->key.qpn,
-			     peer->key.qkey);
-	else
-		kefa_wr_rdma(wr, op->id, p->what & FI_WRITE, ah->ah,
-			     peer->key.qpn, peer->key.qkey, p->raddr, p->rkey);
+	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op))
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);
-	op->context = p->context;
-	op->flags = p->what;
-	op->len = p->len;
-	op->ah = ah;
-	op->quiet = p->quiet || ep->tx.quiet;
-	kefa_plain_count(ep, p);
+	kefa_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
+		     p->quiet || ep->tx.quiet);
 	trace_kefa_post(ep, op, p->addr);
 	kefa_ep_ring(ep, 1);
 	return true;
@@ -172,16 +141,15 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 
 	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree || ep->nheld)
 		return false;
-	peer = kefa_av_peer(ep->av, p->addr);
-	if (!peer || kofi_side_reserve(&ep->tx.base))
+	peer = kefa_tx_peer(ep, p->addr);
+	if (unlikely(!peer))
 		return false;
-	/* One that is being removed has no more to give. */
-	if (likely(atomic_inc_not_zero(&peer->key.ah->users))) {
+	if (likely(!kofi_side_reserve(&ep->tx.base))) {
 		if (likely(kefa_plain_post(ep, p, peer)))
 			return true;
-		kefa_ah_put(peer->key.ah);
+		kofi_side_unreserve(&ep->tx.base);
 	}
-	kofi_side_unreserve(&ep->tx.base);
+	kefa_ah_put(peer->key.ah);
 	return false;
 }
 
@@ -278,21 +246,15 @@ static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
 	    kofi_side_reserve(&ep->rx.base))
 		return false;
 	op->nsegs = 0;
-	if (len && !kefa_plain_map(ep, op, buf, len, DMA_FROM_DEVICE)) {
+	if (len && unlikely(!kefa_plain_map(ep, op, buf, len, DMA_FROM_DEVICE))) {
 		kofi_side_unreserve(&ep->rx.base);
 		return false;
 	}
 	kefa_op_begin(ep, &ep->rx, op);
-	op->context = context;
-	op->flags = FI_MSG | FI_RECV;
-	op->data = 0;
-	op->len = 0;
-	op->quiet = ep->rx.quiet;
 	ep->recv.sge[0].addr = len ? op->seg[0].dma : ep->dom->nothing_dma;
 	ep->recv.sge[0].length = len;
 	ep->recv.wr.num_sge = 1;
-	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
-	kefa_rx_post(ep, op);
+	kefa_rx_post(ep, op, FI_MSG | FI_RECV, context, ep->rx.quiet);
 	return true;
 }
 

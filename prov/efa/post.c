@@ -13,7 +13,6 @@
 #include "ep.h"
 #include "kefa.h"
 #include "path.h"
-#include "trace.h"
 
 /**
  * struct kefa_tx - a request on its way
@@ -52,9 +51,9 @@ static int kefa_rma_check(const struct kofi_req *req, size_t len)
 	return len > KEFA_MAX_RDMA ? -EMSGSIZE : 0;
 }
 
-static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req,
-			 size_t len)
+static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
 {
+	size_t len = iov_iter_count(&req->iter);
 	bool read = req->what & FI_READ;
 	int ret;
 
@@ -183,8 +182,7 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 	struct kefa_run runs[KEFA_HELD_MAX];
 	int n;
 
-	tx->in_wr = tx->req->what & FI_SEND && tx->len &&
-		    tx->len <= KEFA_MAX_INLINE;
+	tx->in_wr = kefa_goes_inline(tx->req->what, tx->len);
 	if (tx->in_wr || !tx->len)
 		return 0;
 	if (tx->req->flags & FI_INJECT)
@@ -243,49 +241,6 @@ static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
 		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
 }
 
-static void kefa_tx_head(struct kefa_ep *ep, struct kefa_tx *tx,
-			 struct kefa_op *op, struct kefa_ah *ah)
-{
-	const struct kofi_req *req = tx->req;
-
-	op->context = req->context;
-	op->flags = req->what;
-	op->len = tx->len;
-	op->ah = ah;
-	if (tx->copy) {
-		op->copy = tx->copy;
-		op->more = true;
-	}
-	op->quiet = req->quiet || kofi_side_quiet(&ep->tx.base, req->flags);
-	ep->stats.tx_bytes += tx->len;
-	if (req->what & FI_SEND)
-		ep->stats.sends++;
-	else if (req->what & FI_READ)
-		ep->stats.reads++;
-	else
-		ep->stats.writes++;
-}
-
-static struct kefa_wr *kefa_hold(struct kefa_ep *ep)
-{
-	return &ep->held[ep->nheld++];
-}
-
-static void kefa_tx_send(struct kefa_ep *ep, struct kefa_tx *tx,
-			 struct kefa_peer *peer)
-{
-	struct kefa_op *op = kefa_op_take(ep, &ep->tx, NULL);
-	struct kefa_wr *wr = kefa_hold(ep);
-
-	kefa_tx_head(ep, tx, op, peer->key.ah);
-	kefa_wr_send(wr, op->id, peer->key.ah->ah, peer->key.qpn,
-		     peer->key.qkey);
-	kefa_tx_sges(ep, tx, op, wr, 0, tx->nsegs);
-	if (tx->req->flags & FI_REMOTE_CQ_DATA)
-		kefa_wr_imm(wr, tx->req->data);
-	trace_kefa_post(ep, op, tx->req->addr);
-}
-
 /* All but the first piece of a transfer of many. */
 static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
 			 struct kefa_peer *peer, struct kefa_op *head)
@@ -310,41 +265,38 @@ static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
 	head->parts++;
 }
 
-static void kefa_tx_rma(struct kefa_ep *ep, struct kefa_tx *tx,
-			struct kefa_peer *peer)
+static void kefa_tx_post(struct kefa_ep *ep, struct kefa_tx *tx,
+			 struct kefa_peer *peer, unsigned int parts)
 {
 	const struct kofi_req *req = tx->req;
-	unsigned int i, parts = max(tx->nsegs, 1U);
+	bool rma = req->what & FI_RMA;
+	u64 raddr = rma ? req->rma->addr : 0;
 	struct kefa_op *op, *head = NULL;
-	u64 raddr = req->rma->addr;
 	struct kefa_wr *wr;
+	unsigned int i;
 
 	for (i = 0; i < parts; i++) {
 		op = kefa_op_take(ep, &ep->tx, head);
 		if (!head)
-			kefa_tx_head(ep, tx, op, peer->key.ah);
+			kefa_tx_head(ep, op, req->what, tx->len, peer->key.ah,
+				     req->context, req->quiet ||
+				     kofi_side_quiet(&ep->tx.base, req->flags));
 		head = op->head;
-		wr = kefa_hold(ep);
-		kefa_wr_rdma(wr, op->id, req->what & FI_WRITE,
-			     peer->key.ah->ah, peer->key.qpn, peer->key.qkey,
-			     raddr, req->rma->key);
-		kefa_tx_sges(ep, tx, op, wr, i, min(tx->nsegs, 1U));
+		wr = &ep->held[ep->nheld++];
+		kefa_wr_to(wr, op, req->what, peer, raddr, rma ? req->rma->key : 0);
+		kefa_tx_sges(ep, tx, op, wr, i, rma ? min(tx->nsegs, 1U) : tx->nsegs);
 		if (tx->nsegs)
 			raddr += tx->segs[i].len;
+	}
+	if (tx->copy) {
+		head->copy = tx->copy;
+		head->more = true;
 	}
 	if (req->flags & FI_REMOTE_CQ_DATA && !tx->more)
 		kefa_wr_imm(wr, req->data);
 	if (tx->more)
 		kefa_tx_rest(ep, tx, peer, head);
 	trace_kefa_post(ep, head, req->addr);
-}
-
-static struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep, fi_addr_t addr)
-{
-	struct kefa_peer *peer = kefa_av_peer(ep->av, addr);
-
-	/* One that is being removed has no more to give. */
-	return peer && atomic_inc_not_zero(&peer->key.ah->users) ? peer : NULL;
 }
 
 static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
@@ -364,12 +316,9 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	if (ep->nheld + parts > KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
 	peer = kefa_tx_peer(ep, tx->req->addr);
-	if (peer && tx->req->what & FI_RMA)
-		kefa_tx_rma(ep, tx, peer);
-	else if (peer)
-		kefa_tx_send(ep, tx, peer);
-	else
+	if (!peer)
 		return -EHOSTUNREACH;
+	kefa_tx_post(ep, tx, peer, parts);
 	if (tx->more)
 		kefa_rests_go(ep);
 	else if (!(tx->req->flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
@@ -379,7 +328,7 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	return 0;
 }
 
-static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_tx_go(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	struct kefa_tx tx;
 	int ret;
@@ -390,25 +339,34 @@ static int kefa_tx_try(struct kefa_ep *ep, const struct kofi_req *req)
 	tx.dir = DMA_NONE;
 	tx.nsegs = 0;
 	tx.more = false;
-	ret = kefa_tx_check(ep, req, tx.len);
+	ret = kefa_tx_data(ep, &tx);
 	if (ret)
 		return ret;
-	if (!READ_ONCE(ep->tx.nfree))
-		return kefa_again(ep, &ep->tx, KEFA_SHORT_SLOT);
-	if (kofi_side_reserve(&ep->tx.base))
+	spin_lock_bh(&ep->lock);
+	ret = kefa_tx_queue(ep, &tx);
+	spin_unlock_bh(&ep->lock);
+	if (ret)
+		kefa_tx_undo(ep, &tx);
+	return ret;
+}
+
+/* What has been checked takes its entry of the completion queue, and goes. */
+static __always_inline int kefa_post(struct kefa_ep *ep, struct kefa_side *side,
+				     const struct kofi_req *req,
+				     int (*go)(struct kefa_ep *ep,
+					       const struct kofi_req *req))
+{
+	int ret;
+
+	if (!READ_ONCE(side->nfree))
+		return kefa_again(ep, side, KEFA_SHORT_SLOT);
+	if (kofi_side_reserve(&side->base))
 		return kefa_cq_full(ep);
 	rcu_read_lock();
-	ret = kefa_not_enabled(ep) ?: kefa_tx_data(ep, &tx);
-	if (!ret) {
-		spin_lock_bh(&ep->lock);
-		ret = kefa_tx_queue(ep, &tx);
-		spin_unlock_bh(&ep->lock);
-		if (ret)
-			kefa_tx_undo(ep, &tx);
-	}
+	ret = kefa_not_enabled(ep) ?: go(ep, req);
 	rcu_read_unlock();
 	if (ret)
-		kofi_side_unreserve(&ep->tx.base);
+		kofi_side_unreserve(&side->base);
 	return ret;
 }
 
@@ -426,27 +384,10 @@ static ssize_t kefa_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 	int ret;
 
 	kofi_req_flags(req, READ_ONCE(ep->tx.base.op_flags));
-	ret = kefa_tx_try(ep, req);
+	ret = kefa_tx_check(ep, req) ?: kefa_post(ep, &ep->tx, req, kefa_tx_go);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
 	return ret;
-}
-
-/**
- * kefa_rx_refused() - the device refused a receive
- * @ep: the endpoint
- * @op: the operation
- * @err: its errno
- *
- * Completes it with an error: its caller is told that it was accepted.
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- */
-void kefa_rx_refused(struct kefa_ep *ep, struct kefa_op *op, int err)
-{
-	kefa_op_done(ep, op, -err, 0);
-	/* Somebody has to tell. */
-	kefa_ep_kick(ep);
 }
 
 static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
@@ -464,10 +405,6 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	if (!ep->rx.nfree)
 		return kefa_again_locked(ep, &ep->rx, KEFA_SHORT_SLOT);
 	op = kefa_op_take(ep, &ep->rx, NULL);
-	op->context = req->context;
-	op->flags = req->what;
-	op->data = 0;
-	op->quiet = kofi_side_quiet(&ep->rx.base, req->flags);
 	op->dir = DMA_FROM_DEVICE;
 	recv->sge[0].addr = ep->dom->nothing_dma;
 	recv->sge[0].length = 0;
@@ -478,12 +415,12 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	}
 	op->nsegs = n;
 	recv->wr.num_sge = max(n, 1U);
-	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
-	kefa_rx_post(ep, op);
+	kefa_rx_post(ep, op, req->what, req->context,
+		     kofi_side_quiet(&ep->rx.base, req->flags));
 	return 0;
 }
 
-static int kefa_rx_map(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_rx_go(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	struct kefa_run runs[KEFA_MAX_SGE];
 	struct kefa_seg segs[KEFA_MAX_SGE];
@@ -505,7 +442,7 @@ static int kefa_rx_map(struct kefa_ep *ep, const struct kofi_req *req)
 	return ret;
 }
 
-static int kefa_rx_try(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_rx_check(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	int ret;
 
@@ -516,18 +453,7 @@ static int kefa_rx_try(struct kefa_ep *ep, const struct kofi_req *req)
 	ret = kefa_iter_check(&req->iter, ITER_DEST);
 	if (ret)
 		return ret;
-	if (iov_iter_count(&req->iter) > KEFA_MAX_RDMA)
-		return -EMSGSIZE;
-	if (!READ_ONCE(ep->rx.nfree))
-		return kefa_again(ep, &ep->rx, KEFA_SHORT_SLOT);
-	if (kofi_side_reserve(&ep->rx.base))
-		return kefa_cq_full(ep);
-	rcu_read_lock();
-	ret = kefa_not_enabled(ep) ?: kefa_rx_map(ep, req);
-	rcu_read_unlock();
-	if (ret)
-		kofi_side_unreserve(&ep->rx.base);
-	return ret;
+	return iov_iter_count(&req->iter) > KEFA_MAX_RDMA ? -EMSGSIZE : 0;
 }
 
 /**
@@ -544,7 +470,7 @@ static ssize_t kefa_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	int ret;
 
 	kofi_req_flags(req, READ_ONCE(ep->rx.base.op_flags));
-	ret = kefa_rx_try(ep, req);
+	ret = kefa_rx_check(ep, req) ?: kefa_post(ep, &ep->rx, req, kefa_rx_go);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
 	return ret;

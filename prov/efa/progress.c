@@ -49,6 +49,22 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 }
 
 /**
+ * kefa_rx_refused() - the device refused a receive
+ * @ep: the endpoint, whose @recv it is
+ * @err: its errno
+ *
+ * Completes it with an error: its caller is told that it was accepted.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_rx_refused(struct kefa_ep *ep, int err)
+{
+	kefa_op_done(ep, &ep->ops[lower_32_bits(ep->recv.wr.wr_id)], -err, 0);
+	/* Somebody has to tell. */
+	kefa_ep_kick(ep);
+}
+
+/**
  * kefa_ep_flush() - ring the doorbell for what was held back
  * @ep: the endpoint, enabled
  *
