@@ -5,10 +5,10 @@
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
-#include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
 #include "dev.h"
+#include "dma.h"
 #include "kefa.h"
 #include "trace.h"
 
@@ -215,19 +215,14 @@ void kefa_dev_give_up(struct kefa_dev *dev)
  */
 void kefa_dev_dead(struct kefa_dev *dev)
 {
-	struct device *parent = dev->ibdev->dev.parent;
-	bool pci = parent && dev_is_pci(parent);
-
 	lockdep_assert_held(&dev->lock);
 	if (dev->dead)
 		return;
 	dev->dead = true;
-	dev->silenced = pci;
-	if (pci)
-		pci_clear_master(to_pci_dev(parent));
+	dev->silenced = kefa_dma_stop(dev->ibdev->dev.parent);
 	dev_warn(&dev->ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
-		 pci ? "so it may not master the bus any more" :
-		       "and can't be kept from memory");
+		 dev->silenced ? "so it may not master the bus any more" :
+				 "and can't be kept from memory");
 	/* Without the bus it can't tell others of completions, either. */
 	kefa_dev_give_up(dev);
 }

@@ -3,10 +3,10 @@
  * Domains. When the device goes away a domain lets go of all that it has of it,
  * and stays as an empty shell until the ULP closes it.
  */
-#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include "ah.h"
 #include "av.h"
+#include "dma.h"
 #include "domain.h"
 #include "ep.h"
 #include "mr.h"
@@ -19,8 +19,8 @@ static int kefa_nothing_init(struct kefa_domain *dom)
 	dom->nothing = (void *)get_zeroed_page(GFP_KERNEL);
 	if (!dom->nothing)
 		return -ENOMEM;
-	dom->nothing_dma = dma_map_single(dma, dom->nothing, PAGE_SIZE,
-					  DMA_BIDIRECTIONAL);
+	dom->nothing_dma = kefa_dma_map(dma, virt_to_phys(dom->nothing), PAGE_SIZE,
+					DMA_BIDIRECTIONAL);
 	if (!dma_mapping_error(dma, dom->nothing_dma))
 		return 0;
 	free_page((unsigned long)dom->nothing);
@@ -29,8 +29,7 @@ static int kefa_nothing_init(struct kefa_domain *dom)
 
 static void kefa_nothing_fini(struct kefa_domain *dom)
 {
-	dma_unmap_single(dom->dev->dma, dom->nothing_dma, PAGE_SIZE,
-			 DMA_BIDIRECTIONAL);
+	kefa_dma_unmap(dom->dev->dma, dom->nothing_dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	if (!dom->refused.broken || dom->dev->silenced)
 		free_page((unsigned long)dom->nothing);
 }

@@ -11,9 +11,9 @@
  * instead, on kefa_cmd_wq, before its invalidation completes. If the device refuses that
  * as well, the memory's pages are kept, and the invalidation fails.
  */
-#include <linux/dma-mapping.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include "dma.h"
 #include "mr.h"
 #include "trace.h"
 
@@ -58,14 +58,14 @@ static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 	ret = likely(kefa_mr_gather_one(mr, attr)) ? 0 : kefa_mr_gather(mr, attr);
 	if (unlikely(ret))
 		goto err;
-	mr->nsegs = dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	mr->nsegs = kefa_dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
 	if (unlikely(!mr->nsegs)) {
 		kefa_mrq_count(mrq, &mrq->stats.map_failed);
 		ret = -EAGAIN;
 		goto err;
 	}
 	if ((mr->nents > 1 ||
-	     unlikely(dma_need_sync(mr->dom->dev->dma, sg_dma_address(mr->sg)))) &&
+	     unlikely(kefa_dma_need_sync(mr->dom->dev->dma, sg_dma_address(mr->sg)))) &&
 	    unlikely(kefa_mr_bounces(mr))) {
 		kefa_mrq_count(mrq, &mrq->stats.bounced);
 		ret = -EOPNOTSUPP;

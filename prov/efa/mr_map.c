@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory of a region: gathered and measured. */
 #include <linux/bvec.h>
-#include <linux/dma-mapping.h>
-#include <linux/iommu.h>
 #include <linux/scatterlist.h>
+#include "dma.h"
 #include "mr.h"
 
 /**
@@ -16,7 +15,7 @@
 void kefa_mr_unmap(struct kefa_mr *mr)
 {
 	if (mr->nsegs)
-		dma_unmap_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+		kefa_dma_unmap_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
 	mr->nsegs = 0;
 	mr->nents = 0;
 }
@@ -157,13 +156,13 @@ size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size)
 static bool kefa_page_bounces(struct device *dma, dma_addr_t addr,
 			      phys_addr_t phys)
 {
-	struct iommu_domain *iommu;
+	phys_addr_t reached;
+	bool iommu;
 
-	if (likely(!dma_need_sync(dma, addr)))
+	if (likely(!kefa_dma_need_sync(dma, addr)))
 		return false;
-	iommu = iommu_get_domain_for_dev(dma);
-	return kefa_bounced(true, iommu,
-			    iommu ? iommu_iova_to_phys(iommu, addr) : 0, phys);
+	iommu = kefa_dma_iommu(dma, addr, &reached);
+	return kefa_bounced(true, iommu, reached, phys);
 }
 
 /**

@@ -9,7 +9,6 @@
  * completion that comes late or twice from one that is waited for.
  */
 #include <linux/bvec.h>
-#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include "ep.h"
 #include "path.h"
@@ -136,7 +135,7 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 		enum dma_data_direction dir)
 {
 	while (n--)
-		dma_unmap_page(ep->dma, segs[n].dma, segs[n].len, dir);
+		kefa_dma_unmap(ep->dma, segs[n].dma, segs[n].len, dir);
 }
 
 /**
@@ -235,8 +234,8 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave)
 		copy = &ep->copy_mem[i];
 		if (!copy->data)
 			break;
-		dma_unmap_single(ep->dom->dev->dma, copy->dma,
-				 kefa_copy_size(ep), DMA_TO_DEVICE);
+		kefa_dma_unmap(ep->dom->dev->dma, copy->dma, kefa_copy_size(ep),
+			       DMA_TO_DEVICE);
 		if (!leave)
 			free_pages_exact(copy->data, kefa_copy_size(ep));
 	}
@@ -260,8 +259,8 @@ static int kefa_copies_init(struct kefa_ep *ep)
 		data = alloc_pages_exact(kefa_copy_size(ep), GFP_KERNEL);
 		if (!data)
 			goto err;
-		copy->dma = dma_map_single(dma, data, kefa_copy_size(ep),
-					   DMA_TO_DEVICE);
+		copy->dma = kefa_dma_map(dma, virt_to_phys(data), kefa_copy_size(ep),
+					 DMA_TO_DEVICE);
 		if (dma_mapping_error(dma, copy->dma)) {
 			free_pages_exact(data, kefa_copy_size(ep));
 			goto err;
@@ -302,7 +301,7 @@ int kefa_ops_init(struct kefa_ep *ep)
 	u32 i;
 
 	ep->dma = ep->dom->dev->dma;
-	ep->max_map = min_t(size_t, dma_max_mapping_size(ep->dma), KEFA_MAX_RDMA);
+	ep->max_map = min_t(size_t, kefa_dma_max_map(ep->dma), KEFA_MAX_RDMA);
 	ep->nops = ep->tx.base.size + ep->rx.base.size;
 	ep->ops = kvcalloc(ep->nops, sizeof(*ep->ops), GFP_KERNEL);
 	if (!ep->ops)

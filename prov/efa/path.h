@@ -3,7 +3,7 @@
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
-#include <linux/dma-mapping.h>
+#include "dma.h"
 #include "ep.h"
 #include "trace.h"
 
@@ -97,8 +97,7 @@ static __always_inline bool kefa_seg_map(struct kefa_ep *ep, struct kefa_seg *se
 					 phys_addr_t phys, u32 len,
 					 enum dma_data_direction dir)
 {
-	seg->dma = dma_map_page(ep->dma, pfn_to_page(PHYS_PFN(phys)),
-				offset_in_page(phys), len, dir);
+	seg->dma = kefa_dma_map(ep->dma, phys, len, dir);
 	seg->phys = phys;
 	seg->len = len;
 	return !dma_mapping_error(ep->dma, seg->dma);

@@ -9,7 +9,6 @@
  * what fi_inject() and its kin are given, from a buffer of the endpoint's. A read or
  * write has one work request for each piece.
  */
-#include <linux/dma-mapping.h>
 #include "ep.h"
 #include "kefa.h"
 #include "path.h"
@@ -157,10 +156,9 @@ static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 	spin_unlock_bh(&ep->lock);
 	if (!copy)
 		return kefa_again(ep, &ep->tx, KEFA_SHORT_COPY);
-	dma_sync_single_for_cpu(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
+	kefa_dma_sync_for_cpu(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->len = copy_from_iter(copy->data, tx->len, &iter);
-	dma_sync_single_for_device(ep->dma, copy->dma, tx->len,
-				   DMA_TO_DEVICE);
+	kefa_dma_sync_for_device(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->copy = copy;
 	return 0;
 }

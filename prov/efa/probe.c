@@ -5,10 +5,10 @@
  * a page of its own. A status other than success is a no, and so is silence.
  */
 #include <linux/delay.h>
-#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include "destroy.h"
 #include "dev.h"
+#include "dma.h"
 
 /* Some devices are said to drop what they send to themselves. */
 #define KEFA_PROBE_MS		1000
@@ -199,12 +199,11 @@ int kefa_probe(struct kefa_dev *dev)
 	probe->page = (void *)get_zeroed_page(GFP_KERNEL);
 	if (!probe->page)
 		goto out;
-	probe->dma = dma_map_single(dev->dma, probe->page, PAGE_SIZE,
-				    DMA_BIDIRECTIONAL);
+	probe->dma = kefa_dma_map(dev->dma, virt_to_phys(probe->page), PAGE_SIZE,
+				  DMA_BIDIRECTIONAL);
 	if (!dma_mapping_error(dev->dma, probe->dma)) {
 		ret = kefa_probe_mapped(probe);
-		dma_unmap_single(dev->dma, probe->dma, PAGE_SIZE,
-				 DMA_BIDIRECTIONAL);
+		kefa_dma_unmap(dev->dma, probe->dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	}
 	/* The device may still write to it. */
 	if (!probe->refused.broken || dev->silenced)

@@ -5,7 +5,6 @@
  * completions until there is none and the queue is armed again, and calls the
  * ULP's handlers with no lock held.
  */
-#include <linux/dma-mapping.h>
 #include <linux/lockdep.h>
 #include "ep.h"
 #include "kefa.h"
@@ -190,8 +189,7 @@ static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
 	int i;
 
 	for (i = 0; i < op->nsegs; i++)
-		dma_unmap_page(ep->dma, op->seg[i].dma, op->seg[i].len,
-			       op->dir);
+		kefa_dma_unmap(ep->dma, op->seg[i].dma, op->seg[i].len, op->dir);
 }
 
 /* A slot that was freed stays what it was as long as the lock is held. */

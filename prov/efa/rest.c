@@ -9,7 +9,6 @@
  * An operation can always go on in its own slot once its own work request is done, so
  * that any number of them make progress in any number of slots.
  */
-#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include "ep.h"
 #include "kefa.h"

@@ -57,6 +57,8 @@ LAYERS = {
 PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h")
 EFA_VERBS = re.compile(r"(^|/)efa_(kernel_)?verbs\.h$")
 DEVICE_CALLS = re.compile(r"\b(ib_post_(?:srq_)?(?:send|recv)|ib_poll_cq)\s*\(")
+DMA_CALLS = re.compile(r"\b(dma_(?:un)?map_\w+|dma_sync_\w+|dma_need_sync|"
+                       r"dma_max_mapping_size|iommu_\w+|pci_clear_master)\s*\(")
 VERBS_NAMES = re.compile(r"\b(?:struct|enum|union)\s+(?:ib|rdma)_\w+|\bib_\w+\s*\(")
 
 
@@ -123,6 +125,8 @@ def check_code(report, path, text):
         each(r"\b(?:LINUX_VERSION_CODE|KERNEL_VERSION)\b", "{} belongs in compat/")
     if where == "prov/efa" and os.path.basename(path) != "hw.c":
         each(DEVICE_CALLS, "only hw.c calls {}")
+    if where == "prov/efa" and os.path.basename(path) not in ("dma.c", "dma.h"):
+        each(DMA_CALLS, "only dma.[ch] calls {}")
     if where in ("include/kofi", "kofi", "kofi/queue", "samples"):
         each(VERBS_NAMES, "no verbs in " + where + ": {}")
     for line, macro, symbol, space in tree.exports(text):

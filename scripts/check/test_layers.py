@@ -101,6 +101,14 @@ class Code(TreeTest):
             self.accepts(check_layers, self.one("prov/efa/hw.c", text))
             self.accepts(check_layers, self.one("tests/verbs/send.c", text))
 
+    def test_dma_calls(self):
+        for call in ("dma_map_page(d, p, 0, 1, dir)", "dma_unmap_sg(d, sg, 1, dir)",
+                     "dma_need_sync(d, a)", "iommu_iova_to_phys(i, a)"):
+            text = f"void f(void)\n{{\n\t{call};\n}}\n"
+            self.refuses(check_layers, self.one("prov/efa/ep.c", text), "only dma.[ch]")
+            self.accepts(check_layers, self.one("prov/efa/dma.h", text))
+            self.accepts(check_layers, self.one("sim/mr.c", text))
+
     def test_no_verbs_above(self):
         for text in ("struct ib_qp *qp;\n", "enum ib_qp_type t;\n",
                      "void f(void)\n{\n\tib_dma_map_single(d, p, 1, 0);\n}\n"):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A device that isn't there, for the suites of the EFA provider: the functions of
- * prov/efa/hw.h and the DMA API underneath the provider's own sources, which
+ * prov/efa/hw.h and prov/efa/dma.h, underneath the provider's own sources, which
  * efa_prov.c compiles into the module of the suites.
  *
  * The device does nothing by itself but what a test has asked for: a test sees
@@ -12,13 +12,16 @@
 #ifndef KOFI_EFAKE_H
 #define KOFI_EFAKE_H
 
+/* For prov/efa/dma.h: its functions are in efake_dma.c. */
+#define KEFA_DMA_FAKE
+
 #include <kunit/test.h>
 #include <linux/device.h>
-#include <linux/iommu.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include "../../prov/efa/ah.h"
 #include "../../prov/efa/av.h"
+#include "../../prov/efa/dma.h"
 #include "../../prov/efa/ep.h"
 #include "../../prov/efa/kefa.h"
 #include "../../prov/efa/mr.h"
@@ -182,8 +185,9 @@ struct efake_fail {
  * @pci: it has a bus that it masters
  * @master: it masters that bus
  * @bounce: memory is only reached through bounce buffers
- * @iommu: memory is reached through @domain
- * @domain: an IOMMU's, of a kernel that would have all mappings synced
+ * @iommu: memory is reached through an IOMMU, by a kernel that would have all mappings
+ *	synced
+ * @max_map: longest piece of memory that can be mapped
  * @missed: times that arming a queue tells of something to poll, there or not
  * @qps: queue pairs
  * @broken: those that weren't destroyed when they should have been, yet
@@ -221,7 +225,7 @@ struct efake {
 	bool				master;
 	bool				bounce;
 	bool				iommu;
-	struct iommu_domain		domain;
+	size_t				max_map;
 	unsigned int			missed;
 	struct list_head		qps;
 	struct list_head		broken;
@@ -279,23 +283,5 @@ bool efake_valid(struct efake *fake, u32 rkey);
 void efake_settle(void);
 /* And with what it does about the device itself. */
 void efake_settle_all(void);
-
-/* efake_dma.c, for efa_prov.c */
-
-dma_addr_t efake_dma_map(struct device *dma, struct page *page, size_t off,
-			 size_t len, enum dma_data_direction dir);
-void efake_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
-		     enum dma_data_direction dir);
-int efake_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
-		     enum dma_data_direction dir);
-void efake_dma_unmap_sg(struct device *dma, struct scatterlist *sgl, int n,
-			enum dma_data_direction dir);
-void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
-		    enum dma_data_direction dir);
-bool efake_dma_bounces(struct device *dma, dma_addr_t addr);
-struct iommu_domain *efake_dma_domain(struct device *dma);
-phys_addr_t efake_dma_phys(struct iommu_domain *domain, dma_addr_t addr);
-bool efake_dma_is_pci(struct device *parent);
-void efake_dma_clear_master(struct device *parent);
 
 #endif /* KOFI_EFAKE_H */

@@ -5,7 +5,6 @@
  * mapping is known: what is unmapped must have been mapped just so, and the
  * device must be through with it.
  */
-#include <linux/dma-mapping.h>
 #include <linux/scatterlist.h>
 #include "efake_priv.h"
 
@@ -92,8 +91,8 @@ static bool unmap_one(struct efake *fake, dma_addr_t addr, size_t len,
 	return true;
 }
 
-dma_addr_t efake_dma_map(struct device *dma, struct page *page, size_t off,
-			 size_t len, enum dma_data_direction dir)
+dma_addr_t kefa_dma_map(struct device *dma, phys_addr_t phys, size_t len,
+			enum dma_data_direction dir)
 {
 	struct efake *fake = efake_of(dma);
 	unsigned long flags;
@@ -102,16 +101,18 @@ dma_addr_t efake_dma_map(struct device *dma, struct page *page, size_t off,
 
 	if (!len)
 		efake_breach(fake, "nothing is mapped");
+	if (len > fake->max_map)
+		efake_breach(fake, "more is mapped than can be");
 	if (efake_fails(fake, EFAKE_DMA_MAP, &err))
 		return DMA_MAPPING_ERROR;
 	spin_lock_irqsave(&fake->lock, flags);
-	addr = map_one(fake, page_to_phys(page) + off, len, dir);
+	addr = map_one(fake, phys, len, dir);
 	spin_unlock_irqrestore(&fake->lock, flags);
 	return addr;
 }
 
-void efake_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
-		     enum dma_data_direction dir)
+void kefa_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
+		    enum dma_data_direction dir)
 {
 	struct efake *fake = efake_of(dma);
 	unsigned long flags;
@@ -124,8 +125,8 @@ void efake_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
 		efake_breach(fake, "memory is unmapped that wasn't mapped so");
 }
 
-int efake_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
-		     enum dma_data_direction dir)
+int kefa_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
+		    enum dma_data_direction dir)
 {
 	struct efake *fake = efake_of(dma);
 	struct scatterlist *sg;
@@ -136,6 +137,9 @@ int efake_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
 		return 0;
 	if (sg_nents(sgl) != n)
 		efake_breach(fake, "a list doesn't end where it should");
+	for_each_sg(sgl, sg, n, i)
+		if (sg->length > fake->max_map)
+			return 0;
 	spin_lock_irqsave(&fake->lock, flags);
 	for_each_sg(sgl, sg, n, i) {
 		sg_dma_address(sg) = map_one(fake, sg_phys(sg), sg->length,
@@ -146,14 +150,14 @@ int efake_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
 	return n;
 }
 
-void efake_dma_unmap_sg(struct device *dma, struct scatterlist *sgl, int n,
-			enum dma_data_direction dir)
+void kefa_dma_unmap_sg(struct device *dma, struct scatterlist *sgl, int n,
+		       enum dma_data_direction dir)
 {
 	struct scatterlist *sg;
 	int i;
 
 	for_each_sg(sgl, sg, n, i)
-		efake_dma_unmap(dma, sg_dma_address(sg), sg->length, dir);
+		kefa_dma_unmap(dma, sg_dma_address(sg), sg->length, dir);
 }
 
 bool efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
@@ -167,8 +171,8 @@ void *efake_dma_virt(dma_addr_t addr)
 	return phys_to_virt(addr - EFAKE_DMA_OFFSET);
 }
 
-void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
-		    enum dma_data_direction dir)
+static void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
+			   enum dma_data_direction dir)
 {
 	struct efake *fake = efake_of(dma);
 	unsigned long flags;
@@ -182,29 +186,38 @@ void efake_dma_sync(struct device *dma, dma_addr_t addr, size_t len,
 		efake_breach(fake, "memory is synced that wasn't mapped so");
 }
 
-bool efake_dma_bounces(struct device *dma, dma_addr_t addr)
+void kefa_dma_sync_for_cpu(struct device *dma, dma_addr_t addr, size_t len,
+			   enum dma_data_direction dir)
+{
+	efake_dma_sync(dma, addr, len, dir);
+}
+
+void kefa_dma_sync_for_device(struct device *dma, dma_addr_t addr, size_t len,
+			      enum dma_data_direction dir)
+{
+	efake_dma_sync(dma, addr, len, dir);
+}
+
+size_t kefa_dma_max_map(struct device *dma)
+{
+	return efake_of(dma)->max_map;
+}
+
+bool kefa_dma_need_sync(struct device *dma, dma_addr_t addr)
 {
 	return efake_of(dma)->bounce || efake_of(dma)->iommu;
 }
 
-struct iommu_domain *efake_dma_domain(struct device *dma)
+bool kefa_dma_iommu(struct device *dma, dma_addr_t addr, phys_addr_t *reached)
 {
-	return efake_of(dma)->iommu ? &efake_of(dma)->domain : NULL;
+	struct efake *fake = efake_of(dma);
+
+	*reached = addr - EFAKE_DMA_OFFSET + (fake->bounce ? SZ_1M : 0);
+	return fake->iommu;
 }
 
-phys_addr_t efake_dma_phys(struct iommu_domain *domain, dma_addr_t addr)
+bool kefa_dma_stop(struct device *parent)
 {
-	struct efake *fake = container_of(domain, struct efake, domain);
-
-	return addr - EFAKE_DMA_OFFSET + (fake->bounce ? SZ_1M : 0);
-}
-
-bool efake_dma_is_pci(struct device *parent)
-{
+	efake_of(parent)->master &= !efake_of(parent)->pci;
 	return efake_of(parent)->pci;
-}
-
-void efake_dma_clear_master(struct device *parent)
-{
-	efake_of(parent)->master = false;
 }
