@@ -250,6 +250,13 @@ static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
 	list_move_tail(&rest->list, &ep->rests);
 	rest->head = head;
 	rest->iter = req->iter;
+	/* Plain calls describe their buffer on the stack. */
+	if (iov_iter_is_kvec(&rest->iter) && rest->iter.nr_segs == 1) {
+		rest->kvec.iov_base = req->iter.kvec->iov_base + req->iter.iov_offset;
+		rest->kvec.iov_len = tx->len;
+		iov_iter_kvec(&rest->iter, iov_iter_rw(&req->iter), &rest->kvec, 1,
+			      tx->len);
+	}
 	iov_iter_advance(&rest->iter, tx->segs[0].len);
 	rest->raddr = req->rma->addr + tx->segs[0].len;
 	rest->rkey = req->rma->key;

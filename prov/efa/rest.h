@@ -16,6 +16,7 @@ struct kofi_req;
  * @list: in kefa_ep.rests_free or kefa_ep.rests; kefa_ep.lock
  * @head: the operation, which counts this as one of its parts
  * @iter: local memory
+ * @kvec: a buffer of one segment, whose description need not stay: @iter's then
  * @raddr: where it begins in the peer's memory
  * @rkey: key of the peer's memory
  * @qpn: the peer's queue pair
@@ -27,6 +28,7 @@ struct kefa_rest {
 	struct list_head	list;
 	struct kefa_op		*head;
 	struct iov_iter		iter;
+	struct kvec		kvec;
 	u64			raddr;
 	u32			rkey;
 	u32			qpn;

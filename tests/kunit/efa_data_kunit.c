@@ -457,12 +457,55 @@ static void data_remote(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wr->imm, 0xfffffffe);
 }
 
+/* The device carries out a write, in order: in how many pieces, or 0 if it's not that. */
+static unsigned int written(struct kunit *test, struct efa_scene *scene, size_t len,
+			    u8 seed)
+{
+	u8 *got = kunit_kzalloc(test, len, GFP_KERNEL);
+	struct efake_wr *wr;
+	unsigned int n;
+	size_t done = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	for (n = 0; scene->qp->nsent; n++) {
+		wr = efake_sent(scene->qp, 0);
+		KUNIT_EXPECT_EQ(test, wr->raddr, EFA_RADDR + done);
+		done += efake_wr_read(wr, got + done, len - done);
+		efake_wr_done(wr, 0);
+		efake_settle();
+	}
+	return done == len && efa_filled(got, len, seed) ? n : 0;
+}
+
+/* Plain calls describe their buffer on the stack, and pieces are posted after that. */
+static void data_plain_pieces(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const size_t len = 40 * PAGE_SIZE;
+	u8 *mem = vmalloc(len);
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	efa_fill(mem, len, 7);
+	KUNIT_EXPECT_EQ(test, fi_write(scene->ep, mem, len, NULL, scene->peer,
+				       EFA_RADDR, EFA_KEY, (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, written(test, scene, len, 7), 40);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, fi_writedata(scene->ep, mem + 1, len - 1, NULL, 5,
+					   scene->peer, EFA_RADDR, EFA_KEY, (void *)2),
+			0);
+	efa_fill(mem + 1, len - 1, 8);
+	KUNIT_EXPECT_EQ(test, written(test, scene, len - 1, 8), 40);
+	efa_expect_done(test, scene, 2);
+	vfree(mem);
+}
+
 static struct kunit_case data_cases[] = {
 	KUNIT_CASE_PARAM(data_moves, transfer_gen_params),
 	KUNIT_CASE(data_part_of_iter),
 	KUNIT_CASE(data_directions),
 	KUNIT_CASE(data_long_receives),
 	KUNIT_CASE(data_remote),
+	KUNIT_CASE(data_plain_pieces),
 	{}
 };
 
