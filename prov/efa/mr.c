@@ -46,6 +46,26 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 	return true;
 }
 
+/*
+ * There was no room, or there never will be: only bounce buffers limit how long a
+ * mapping can be, so a piece that is longer would be bounced.
+ */
+static noinline int kefa_mr_map_failed(struct kefa_mr *mr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	size_t max = kefa_dma_max_map(mr->dom->dev->dma);
+	struct scatterlist *sg;
+
+	for (sg = mr->sg; sg < mr->sg + mr->nents; sg++) {
+		if (sg->length > max) {
+			kefa_mrq_count(mrq, &mrq->stats.bounced);
+			return -EOPNOTSUPP;
+		}
+	}
+	kefa_mrq_count(mrq, &mrq->stats.map_failed);
+	return -EAGAIN;
+}
+
 /* Have the device reach the memory of a region that is the caller's alone. */
 static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 				       const struct fi_mr_attr *attr)
@@ -60,8 +80,7 @@ static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 		goto err;
 	mr->nsegs = kefa_dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
 	if (unlikely(!mr->nsegs)) {
-		kefa_mrq_count(mrq, &mrq->stats.map_failed);
-		ret = -EAGAIN;
+		ret = kefa_mr_map_failed(mr);
 		goto err;
 	}
 	if ((mr->nents > 1 ||

@@ -499,6 +499,40 @@ static void data_plain_pieces(struct kunit *test)
 	vfree(mem);
 }
 
+/* An IOMMU or bounce buffers limit what is mapped at a time, whatever the memory. */
+static const struct longest {
+	const char	*desc;
+	size_t		max_map;
+	size_t		len;
+	size_t		slots;
+	unsigned int	pieces;
+} longest[] = {
+	{ "fits", SZ_16K, SZ_16K, 64, 1 },
+	{ "one byte more", SZ_16K, SZ_16K + 1, 64, 2 },
+	{ "in 4", SZ_16K, EFA_BUF, 64, 4 },
+	{ "not in pages", 10000, EFA_BUF, 64, 7 },
+	{ "more than are posted at once", SZ_8K, EFA_BUF, 4, 8 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(longest, longest, desc);
+
+static void data_longest_map(struct kunit *test)
+{
+	const struct longest *l = test->param_value;
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = l->slots, .idle = true,
+	});
+
+	scene->fake->max_map = l->max_map;
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	efa_fill(scene->buf, l->len, 3);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, l->len, 1), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, min_t(size_t, l->pieces, l->slots));
+	KUNIT_EXPECT_EQ(test, written(test, scene, l->len, 3), l->pieces);
+	efa_expect_done(test, scene, 1);
+}
+
 static struct kunit_case data_cases[] = {
 	KUNIT_CASE_PARAM(data_moves, transfer_gen_params),
 	KUNIT_CASE(data_part_of_iter),
@@ -506,6 +540,7 @@ static struct kunit_case data_cases[] = {
 	KUNIT_CASE(data_long_receives),
 	KUNIT_CASE(data_remote),
 	KUNIT_CASE(data_plain_pieces),
+	KUNIT_CASE_PARAM(data_longest_map, longest_gen_params),
 	{}
 };
 

@@ -637,6 +637,33 @@ static void post_bounces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* What is too long for any bounce buffer isn't tried again: it would be bounced. */
+static void post_too_long_to_bounce(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_mrq *mrq = &efa_dom(scene)->mrq;
+	struct fid_mr *mr = alloc(test, scene), *reg;
+	struct kvec iov = { scene->buf, SZ_32K };
+	const struct fi_mr_attr attr = {
+		.mr_iov = &iov, .iov_count = 1, .access = REMOTE,
+	};
+
+	scene->fake->bounce = true;
+	scene->fake->max_map = SZ_16K;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, reg_len(scene, SZ_32K, &reg), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, mrq->stats.bounced, 2);
+	KUNIT_EXPECT_EQ(test, mrq->stats.map_failed, 0);
+	/* What would fit had no room. */
+	scene->fake->bounce = false;
+	iov.iov_len = SZ_16K;
+	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, mrq->stats.map_failed, 1);
+	expect_idle(test, scene, mr);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static atomic_t told;
 
 static void count_told(struct fid_cq *cq, void *context)
@@ -753,6 +780,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(post_pieces),
 	KUNIT_CASE(post_too_long),
 	KUNIT_CASE(post_bounces),
+	KUNIT_CASE(post_too_long_to_bounce),
 	KUNIT_CASE(post_told),
 	KUNIT_CASE(post_when_idle),
 	KUNIT_CASE(post_in_softirq),
