@@ -87,7 +87,7 @@ static void kefa_mrq_wrote(struct kefa_mrq *mrq, struct kofi_cq *cq)
  * As soon as it is idle its owner may map other memory, so that nothing of the old
  * is looked at from then on.
  */
-static void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
+static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.op_context	= mr->context,
@@ -116,8 +116,8 @@ static void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
  * The device may still let peers reach the memory, or not: only a command that destroys
  * the region makes sure. What was asked for completes after that.
  */
-static void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_mr *mr,
-				    u32 status)
+static noinline void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_mr *mr,
+					     u32 status)
 {
 	lockdep_assert_held(&mrq->lock);
 	trace_kefa_mr(mr, status);
