@@ -378,14 +378,15 @@ static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 	if (node->state == KOFI_DEAD)
 		return;
 	kofi_node_set_state(node, KOFI_DEAD);
+	list_for_each_entry(child, &node->children, sibling)
+		kofi_node_remove(child, domain_name);
+	/* Last: whoever reads the event may rely on -ENODEV of all that is below. */
 	list_for_each_entry(bind, &node->binds, list) {
 		if (bind->removed)
 			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED, bind->removed,
 				       node->fid, domain_name);
 		bind->removed = NULL;
 	}
-	list_for_each_entry(child, &node->children, sibling)
-		kofi_node_remove(child, domain_name);
 }
 
 /**
