@@ -6,11 +6,13 @@
 #ifndef KOFI_DOMAIN_H
 #define KOFI_DOMAIN_H
 
+#include <linux/cpumask.h>
 #include <linux/string.h>
 #include <linux/uio.h>
 #include <kofi/fabric.h>
 
 struct bio_vec;
+struct device;
 struct fi_ops_av;
 struct fi_ops_domain;
 struct fid_cq;
@@ -21,15 +23,84 @@ struct scatterlist;
  * struct fid_domain - an open domain
  * @fid: the common part
  * @ops: the provider's
+ * @device: see fi_domain_device(); NULL if the provider has none
+ * @vectors: see fi_domain_vectors(); 0 if the provider has no interrupts
+ * @vector_mask: see fi_domain_vector_mask(), of a vector that there is; for providers
+ *	with interrupts, and doesn't sleep
+ *
+ * All are the provider's to set when it opens the domain, and stay as they are.
  */
 struct fid_domain {
 	struct fid			fid;
 	const struct fi_ops_domain	*ops;
+	struct device			*device;
+	unsigned int			vectors;
+	void (*vector_mask)(struct fid_domain *domain, unsigned int vector,
+			    struct cpumask *mask);
 };
 
 int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	      struct fid_domain **domain, void *context);
 int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags);
+
+/**
+ * fi_domain_device() - the device for which a domain's memory is mapped (kernel only)
+ * @domain: the domain
+ *
+ * For what the device asks of memory: DMA mask, segment sizes, NUMA node, distance to
+ * the memory of other devices. It may be used as long as the domain is open and its
+ * event queue hasn't told of FI_DEVICE_REMOVED.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: the device, not referenced for the caller, or NULL if the provider has none.
+ */
+static inline struct device *fi_domain_device(const struct fid_domain *domain)
+{
+	return domain->device;
+}
+
+/**
+ * fi_domain_vectors() - how many interrupts a domain's completions can have (kernel only)
+ * @domain: the domain
+ *
+ * A ULP has no more queues of its own than that, as a rule, and each on a completion
+ * queue opened with FI_AFFINITY for a CPU of fi_domain_vector_mask().
+ *
+ * Context: Any; doesn't sleep.
+ * Return: the number, 1 if the provider has no interrupts.
+ */
+static inline unsigned int fi_domain_vectors(const struct fid_domain *domain)
+{
+	return domain->vectors ?: 1;
+}
+
+/**
+ * fi_domain_vector_mask() - the CPUs that an interrupt serves (kernel only)
+ * @domain: the domain
+ * @vector: which, from 0
+ * @mask: takes the CPUs
+ *
+ * Completion queues opened with FI_AFFINITY for one of these CPUs have that interrupt.
+ * Each possible CPU is in one mask of a domain, so that a block driver, say, can map its
+ * hardware queues by them; a mask can be empty. Without interrupts all CPUs are in the
+ * one mask that there is. The masks are those of now: CPUs without an interrupt of their
+ * own change theirs when others come or go.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0, or -EINVAL when there is no such vector.
+ */
+static inline int fi_domain_vector_mask(struct fid_domain *domain,
+					unsigned int vector,
+					struct cpumask *mask)
+{
+	if (vector >= fi_domain_vectors(domain))
+		return -EINVAL;
+	if (domain->vectors)
+		domain->vector_mask(domain, vector, mask);
+	else
+		cpumask_copy(mask, cpu_possible_mask);
+	return 0;
+}
 
 /* Address vectors */
 

@@ -4,6 +4,7 @@
  * the device went away, without the op behind it, and as it should be.
  */
 #include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
 #include "fake.h"
@@ -453,6 +454,23 @@ static void alloc_missing(struct kunit *test)
 	kofi_fake_close(test, &domain->fid);
 }
 
+/* A provider without a device has no interrupts: one queue is for all CPUs. */
+static void vectors_none(struct kunit *test)
+{
+	static struct cpumask mask;
+	struct scene *scene = new_scene(test);
+	struct fid_domain *domain;
+
+	open_scene(test, scene);
+	domain = scene->set.domain;
+	KUNIT_EXPECT_NULL(test, fi_domain_device(domain));
+	KUNIT_EXPECT_EQ(test, fi_domain_vectors(domain), 1);
+	KUNIT_EXPECT_EQ(test, fi_domain_vector_mask(domain, 0, &mask), 0);
+	KUNIT_EXPECT_TRUE(test, cpumask_equal(&mask, cpu_possible_mask));
+	KUNIT_EXPECT_EQ(test, fi_domain_vector_mask(domain, 1, &mask),
+			-EINVAL);
+}
+
 static struct fid_av *opened_before;
 
 static int open_again(struct fid_domain *domain, struct fi_av_attr *attr,
@@ -533,6 +551,7 @@ static struct kunit_case control_cases[] = {
 	KUNIT_CASE(vector_missing),
 	KUNIT_CASE(bind_missing),
 	KUNIT_CASE(alloc_missing),
+	KUNIT_CASE(vectors_none),
 	KUNIT_CASE(opened_twice),
 	KUNIT_CASE(close_calls),
 	KUNIT_CASE(ask_from_handler),
