@@ -87,13 +87,47 @@ int kefa_devs_info(const char *node, struct fi_info **list)
 	return *list ? 0 : -ENODATA;
 }
 
+static bool kefa_vector_near(u32 vector, int node)
+{
+	return vector < nr_cpu_ids && cpu_online(vector) &&
+	       cpu_to_node(vector) == node;
+}
+
+/**
+ * kefa_cpu_vector() - the completion vector that serves a CPU
+ * @dev: the device
+ * @cpu: the CPU
+ *
+ * The device's driver hints that vector n should interrupt CPU n, and whoever balances
+ * interrupts may have it otherwise. CPUs beyond the vectors share those of their node.
+ *
+ * Context: Any.
+ * Return: the vector.
+ */
+u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu)
+{
+	u32 vector, near = 0, nth;
+
+	if (cpu < dev->vectors || cpu >= nr_cpu_ids)
+		return cpu % dev->vectors;
+	for (vector = 0; vector < dev->vectors; vector++)
+		near += kefa_vector_near(vector, cpu_to_node(cpu));
+	if (!near)
+		return cpu % dev->vectors;
+	nth = cpu % near;
+	for (vector = 0; vector < dev->vectors; vector++)
+		if (kefa_vector_near(vector, cpu_to_node(cpu)) && !nth--)
+			return vector;
+	/* A CPU went offline meanwhile. */
+	return cpu % dev->vectors;
+}
+
 /**
  * kefa_dev_vector() - choose a completion vector
  * @dev: the device
  * @cpu: CPU that is wanted, or -1
  *
- * The device's driver has vector n interrupt CPU n. Without a wish vectors are
- * taken in turn, those near the device only.
+ * Without a wish vectors are taken in turn, those near the device only.
  *
  * Context: Process context, under kefa_dev.lock.
  * Return: the vector.
@@ -104,12 +138,11 @@ u32 kefa_dev_vector(struct kefa_dev *dev, int cpu)
 
 	lockdep_assert_held(&dev->lock);
 	if (cpu >= 0)
-		return cpu % dev->vectors;
+		return kefa_cpu_vector(dev, cpu);
 	for (i = 0; i < dev->vectors; i++) {
 		vector = dev->next_vector++ % dev->vectors;
 		if (dev->numa_node == NUMA_NO_NODE ||
-		    (vector < nr_cpu_ids && cpu_online(vector) &&
-		     cpu_to_node(vector) == dev->numa_node))
+		    kefa_vector_near(vector, dev->numa_node))
 			return vector;
 	}
 	return dev->next_vector++ % dev->vectors;

@@ -101,6 +101,7 @@ void kefa_dev_put(struct kefa_dev *dev);
 struct kefa_dev *kefa_dev_find(const char *name);
 int kefa_devs_info(const char *node, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
+u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu);
 void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX]);
 void kefa_dev_publish(struct kefa_dev *dev);
 void kefa_dev_unlist(struct kefa_dev *dev);

@@ -3,6 +3,7 @@
  * Domains. When the device goes away a domain lets go of all that it has of it,
  * and stays as an empty shell until the ULP closes it.
  */
+#include <linux/cpumask.h>
 #include <linux/slab.h>
 #include "ah.h"
 #include "av.h"
@@ -134,6 +135,18 @@ static const struct fi_ops kefa_domain_fid_ops = {
 	.close = kefa_domain_close,
 };
 
+static void kefa_domain_vector_mask(struct fid_domain *domain,
+				    unsigned int vector, struct cpumask *mask)
+{
+	const struct kefa_dev *dev = to_kefa_domain(domain)->dev;
+	unsigned int cpu;
+
+	cpumask_clear(mask);
+	for_each_possible_cpu(cpu)
+		if (kefa_cpu_vector(dev, cpu) == vector)
+			cpumask_set_cpu(cpu, mask);
+}
+
 static const struct fi_ops_domain kefa_domain_ops = {
 	.av_open	= kefa_av_open,
 	.cq_open	= kofi_cq_open,
@@ -161,6 +174,9 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		ret = -ENODEV;
 		goto err_free;
 	}
+	dom->domain_fid.device = dom->dev->dma;
+	dom->domain_fid.vectors = dom->dev->vectors;
+	dom->domain_fid.vector_mask = kefa_domain_vector_mask;
 	kefa_refused_init(&dom->refused, dom->dev);
 	ret = kefa_ahs_init(dom);
 	if (ret)

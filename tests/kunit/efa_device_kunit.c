@@ -486,6 +486,41 @@ static void vectors_by_wish(struct kunit *test)
 	}
 }
 
+/* A ULP finds out how to spread its queues, and each CPU has one vector. */
+static void vectors_of_domain(struct kunit *test)
+{
+	static struct cpumask mask, all;
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_dev *dev = scene->fake->dev;
+	unsigned int i, n, cpus = 0;
+
+	KUNIT_EXPECT_PTR_EQ(test, fi_domain_device(scene->domain),
+			    scene->fake->root);
+	for (n = 1; n < 6; n++) {
+		dev->vectors = n;
+		scene->domain->vectors = n;
+		cpumask_clear(&all);
+		cpus = 0;
+		KUNIT_EXPECT_EQ(test, fi_domain_vectors(scene->domain), n);
+		for (i = 0; i < n; i++) {
+			KUNIT_EXPECT_EQ(test, fi_domain_vector_mask(scene->domain,
+								    i, &mask), 0);
+			if (i < nr_cpu_ids && cpu_possible(i))
+				KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(i, &mask));
+			cpus += cpumask_weight(&mask);
+			cpumask_or(&all, &all, &mask);
+		}
+		KUNIT_EXPECT_EQ(test, cpus, num_possible_cpus());
+		KUNIT_EXPECT_TRUE(test, cpumask_equal(&all, cpu_possible_mask));
+		KUNIT_EXPECT_EQ(test, fi_domain_vector_mask(scene->domain, n,
+							    &mask), -EINVAL);
+	}
+	/* It outlives the device. */
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_PTR_EQ(test, fi_domain_device(scene->domain),
+			    scene->fake->root);
+}
+
 /* --- what its answers mean --- */
 
 static const struct {
@@ -561,6 +596,7 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(vectors_near),
 	KUNIT_CASE(vectors_beyond_cpus),
 	KUNIT_CASE(vectors_by_wish),
+	KUNIT_CASE(vectors_of_domain),
 	KUNIT_CASE(statuses),
 	{}
 };
