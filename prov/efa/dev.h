@@ -90,6 +90,13 @@ struct kefa_dev {
 
 /* device.c */
 
+enum kefa_driver {
+	KEFA_DRIVER_GOOD,
+	KEFA_DRIVER_OLD,
+	KEFA_DRIVER_UNKNOWN,
+};
+
+enum kefa_driver kefa_driver(const char *version);
 int kefa_devs_init(void);
 void kefa_devs_fini(void);
 struct kefa_dev *kefa_dev_alloc(void);

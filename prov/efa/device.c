@@ -16,6 +16,13 @@
 #include "trace.h"
 
 #define KEFA_MIN_DRIVER	FI_VERSION(3, 1)
+/* Later ones may have another EFA_VERBS_VERSION than efa_verbs.h. */
+#define KEFA_MAX_MAJOR	3
+
+static bool kefa_any_driver;
+module_param_named(any_driver, kefa_any_driver, bool, 0444);
+MODULE_PARM_DESC(any_driver,
+		 "use devices of drivers with a major version that isn't known");
 
 /* Remove every domain of a device that was removed or given up. */
 static void kefa_dev_end(struct kefa_dev *dev)
@@ -119,18 +126,50 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 	return 0;
 }
 
-static void kefa_check_driver(struct ib_device *ibdev)
+/**
+ * kefa_driver() - are the kernel verbs of a version of Amazon's driver known?
+ * @version: the module's version, or NULL if it has none
+ *
+ * Work requests cross from this module to the driver as structs that each declares for
+ * itself. The driver's interface version can't be asked for, so its own has to do.
+ *
+ * Context: Any.
+ * Return: enum kefa_driver.
+ */
+enum kefa_driver kefa_driver(const char *version)
 {
-	const struct module *owner = ibdev->ops.owner;
 	unsigned int major, minor;
 
-	if (owner && owner->version &&
-	    sscanf(owner->version, "%u.%u", &major, &minor) == 2 &&
-	    !strcmp(owner->name, "efa") &&
-	    FI_VERSION_LT(FI_VERSION(major, minor), KEFA_MIN_DRIVER))
+	if (!version)
+		return KEFA_DRIVER_GOOD;
+	if (sscanf(version, "%u.%u", &major, &minor) != 2 ||
+	    major > KEFA_MAX_MAJOR)
+		return KEFA_DRIVER_UNKNOWN;
+	return FI_VERSION_LT(FI_VERSION(major, minor), KEFA_MIN_DRIVER) ?
+	       KEFA_DRIVER_OLD : KEFA_DRIVER_GOOD;
+}
+
+static int kefa_check_driver(struct ib_device *ibdev)
+{
+	const struct module *owner = ibdev->ops.owner;
+
+	if (!owner || strcmp(owner->name, "efa"))
+		return 0;
+	switch (kefa_driver(owner->version)) {
+	case KEFA_DRIVER_OLD:
 		dev_warn(&ibdev->dev,
 			 "kofi_efa: driver %s has known faults in its kernel verbs, update to 3.1.0\n",
 			 owner->version);
+		return 0;
+	case KEFA_DRIVER_UNKNOWN:
+		dev_warn(&ibdev->dev,
+			 "kofi_efa: %s: driver %s isn't known to this module, and its interface may differ; kofi_efa.any_driver=1 has it used\n",
+			 kefa_any_driver ? "used at your risk" : "not used",
+			 owner->version);
+		return kefa_any_driver ? 0 : -EOPNOTSUPP;
+	default:
+		return 0;
+	}
 }
 
 static int kefa_usable(struct ib_device *ibdev)
@@ -145,8 +184,7 @@ static int kefa_usable(struct ib_device *ibdev)
 	if (!ibdev->dma_device || ib_uses_virt_dma(ibdev) ||
 	    ibdev->attrs.max_qp < 2)
 		return -EOPNOTSUPP;
-	kefa_check_driver(ibdev);
-	return 0;
+	return kefa_check_driver(ibdev);
 }
 
 static struct ib_client kefa_client;

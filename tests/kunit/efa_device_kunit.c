@@ -521,6 +521,31 @@ static void vectors_of_domain(struct kunit *test)
 			    scene->fake->root);
 }
 
+/* --- its driver --- */
+
+static void drivers(struct kunit *test)
+{
+	static const struct {
+		const char *version;
+		enum kefa_driver is;
+	} cases[] = {
+		{ NULL, KEFA_DRIVER_GOOD },
+		{ "2.17.3", KEFA_DRIVER_OLD },
+		{ "3.0.0", KEFA_DRIVER_OLD },
+		{ "3.1.0g", KEFA_DRIVER_GOOD },
+		{ "3.10.2", KEFA_DRIVER_GOOD },
+		{ "4.0.0", KEFA_DRIVER_UNKNOWN },
+		{ "10.0", KEFA_DRIVER_UNKNOWN },
+		{ "", KEFA_DRIVER_UNKNOWN },
+		{ "next", KEFA_DRIVER_UNKNOWN },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		KUNIT_EXPECT_EQ_MSG(test, kefa_driver(cases[i].version),
+				    cases[i].is, "%s", cases[i].version);
+}
+
 /* --- what its answers mean --- */
 
 static const struct {
@@ -597,6 +622,7 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(vectors_beyond_cpus),
 	KUNIT_CASE(vectors_by_wish),
 	KUNIT_CASE(vectors_of_domain),
+	KUNIT_CASE(drivers),
 	KUNIT_CASE(statuses),
 	{}
 };
