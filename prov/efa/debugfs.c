@@ -55,13 +55,19 @@ static void kefa_show_domain(struct seq_file *s, struct kefa_domain *dom)
 
 static int kefa_dev_show(struct seq_file *s, void *unused)
 {
+	static const char * const states[] = {
+		[KEFA_DEV_PROBING]	= "probing",
+		[KEFA_DEV_USABLE]	= "usable",
+		[KEFA_DEV_UNUSABLE]	= "unusable",
+	};
 	struct kefa_dev *dev = s->private;
 	struct kefa_domain *dom;
 
 	kefa_dev_lock(dev);
-	seq_printf(s, "%s: gid %pI6c mtu %u rdma_read %d rdma_write %d refused %u set_aside %u\n",
+	seq_printf(s, "%s: gid %pI6c mtu %u rdma_read %d rdma_write %d refused %u set_aside %u %s\n",
 		   dev->name, dev->gid, dev->mtu, dev->rdma_read,
-		   dev->rdma_write, dev->refused, dev->set_aside);
+		   dev->rdma_write, dev->refused, dev->set_aside,
+		   states[READ_ONCE(dev->state)]);
 	list_for_each_entry(dom, &dev->domains, list)
 		kefa_show_domain(s, dom);
 	kefa_dev_unlock(dev);

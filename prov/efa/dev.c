@@ -12,7 +12,7 @@
 #include "kefa.h"
 #include "trace.h"
 
-static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs, names */
+static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs, names, states */
 static LIST_HEAD(kefa_devs);
 
 /**
@@ -30,8 +30,23 @@ void kefa_dev_put(struct kefa_dev *dev)
 	kfree(dev);
 }
 
+/* Any of that state if @name is NULL. */
+static struct kefa_dev *kefa_dev_in(enum kefa_dev_state state, const char *name)
+{
+	struct kefa_dev *dev, *found = NULL;
+
+	mutex_lock(&kefa_devs_lock);
+	list_for_each_entry(dev, &kefa_devs, list)
+		if (dev->state == state && (!name || !strcmp(dev->name, name)))
+			found = dev;
+	if (found)
+		refcount_inc(&found->refs);
+	mutex_unlock(&kefa_devs_lock);
+	return found;
+}
+
 /**
- * kefa_dev_find() - find a device
+ * kefa_dev_find() - find a device that can be used
  * @name: its name, or NULL
  *
  * Context: Process context; sleeps.
@@ -39,16 +54,24 @@ void kefa_dev_put(struct kefa_dev *dev)
  */
 struct kefa_dev *kefa_dev_find(const char *name)
 {
-	struct kefa_dev *dev, *found = NULL;
+	return name ? kefa_dev_in(KEFA_DEV_USABLE, name) : NULL;
+}
 
-	mutex_lock(&kefa_devs_lock);
-	list_for_each_entry(dev, &kefa_devs, list)
-		if (name && !strcmp(dev->name, name))
-			found = dev;
-	if (found)
-		refcount_inc(&found->refs);
-	mutex_unlock(&kefa_devs_lock);
-	return found;
+/**
+ * kefa_devs_wait() - wait for devices that are there, and being probed
+ * @name: the one that is wanted, or NULL for all
+ *
+ * Context: Process context; sleeps, for some seconds at worst while the device's admin
+ * queue answers, and for the driver's time-out otherwise.
+ */
+void kefa_devs_wait(const char *name)
+{
+	struct kefa_dev *dev;
+
+	while ((dev = kefa_dev_in(KEFA_DEV_PROBING, name))) {
+		wait_for_completion(&dev->probed);
+		kefa_dev_put(dev);
+	}
 }
 
 /**
@@ -70,7 +93,8 @@ int kefa_devs_info(const char *node, struct fi_info **list)
 	mutex_lock(&kefa_devs_lock);
 	noio = memalloc_noio_save();
 	list_for_each_entry(dev, &kefa_devs, list) {
-		if (ret || (node && strcmp(node, dev->name)))
+		if (ret || dev->state != KEFA_DEV_USABLE ||
+		    (node && strcmp(node, dev->name)))
 			continue;
 		*last = kefa_info(dev);
 		if (*last)
@@ -163,19 +187,51 @@ void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX])
 }
 
 /**
- * kefa_dev_publish() - a device can be used
- * @dev: the device, whose reference is taken over
+ * kefa_dev_list() - a device is there, but wasn't probed yet
+ * @dev: the device
  *
  * Context: Process context; sleeps.
  */
-void kefa_dev_publish(struct kefa_dev *dev)
+void kefa_dev_list(struct kefa_dev *dev)
 {
 	mutex_lock(&kefa_devs_lock);
 	list_add_tail(&dev->list, &kefa_devs);
 	mutex_unlock(&kefa_devs_lock);
 	kefa_debugfs_add(dev);
-	trace_kefa_device(dev->name, true);
-	kofi_device_arrived(&kefa_provider, dev->name);
+}
+
+/* Return: whether it can be used, and wasn't unlisted meanwhile. */
+static bool kefa_dev_set_state(struct kefa_dev *dev, enum kefa_dev_state state,
+			       char name[FI_NAME_MAX])
+{
+	bool usable;
+
+	mutex_lock(&kefa_devs_lock);
+	dev->state = state;
+	strscpy(name, dev->name, FI_NAME_MAX);
+	usable = state == KEFA_DEV_USABLE && !list_empty(&dev->list);
+	mutex_unlock(&kefa_devs_lock);
+	return usable;
+}
+
+/**
+ * kefa_dev_probed() - a device was probed
+ * @dev: the device
+ * @usable: it can be used
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_probed(struct kefa_dev *dev, bool usable)
+{
+	char name[FI_NAME_MAX];
+
+	usable = kefa_dev_set_state(dev, usable ? KEFA_DEV_USABLE :
+					 KEFA_DEV_UNUSABLE, name);
+	complete_all(&dev->probed);
+	if (!usable)
+		return;
+	trace_kefa_device(name, true);
+	kofi_device_arrived(&kefa_provider, name);
 }
 
 /**
@@ -209,7 +265,7 @@ void kefa_dev_rename(struct kefa_dev *dev, const char *name)
 	kefa_debugfs_del(dev);
 	mutex_lock(&kefa_devs_lock);
 	strscpy(dev->name, name, sizeof(dev->name));
-	used = !list_empty(&dev->list);
+	used = dev->state == KEFA_DEV_USABLE && !list_empty(&dev->list);
 	mutex_unlock(&kefa_devs_lock);
 	kefa_debugfs_add(dev);
 	trace_kefa_device(dev->name, true);

@@ -3,6 +3,7 @@
 #ifndef KEFA_DEV_H
 #define KEFA_DEV_H
 
+#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
@@ -20,9 +21,16 @@ struct dentry;
 /* Longest inject, and no more than a message. */
 #define KEFA_INJECT	SZ_4K
 
+enum kefa_dev_state {
+	KEFA_DEV_PROBING,
+	KEFA_DEV_USABLE,
+	KEFA_DEV_UNUSABLE,
+};
+
 /**
  * struct kefa_dev - a device
  * @list: in kefa_devs; kefa_devs_lock
+ * @state: enum kefa_dev_state; kefa_devs_lock
  * @refs: one for being there, one for each domain
  * @lock: see the top
  * @noio: allocation scope of who holds @lock
@@ -34,6 +42,9 @@ struct dentry;
  * @pinned: it keeps the module loaded; @lock
  * @domains: open on it; @lock
  * @end: gives it up
+ * @probe: probes it
+ * @probed: it was probed, or goes away
+ * @going: it goes away, so that a probe ends
  * @ibdev: the device, until it is removed
  * @dma: whom DMA mappings are for; referenced
  * @name: its name; kefa_devs_lock, but for traces: see kefa_dev_name()
@@ -56,6 +67,7 @@ struct dentry;
  */
 struct kefa_dev {
 	struct list_head		list;
+	enum kefa_dev_state		state;
 	refcount_t			refs;
 	struct mutex			lock;	/* see the top */
 	unsigned int			noio;
@@ -67,6 +79,9 @@ struct kefa_dev {
 	bool				pinned;
 	struct list_head		domains;
 	struct work_struct		end;
+	struct work_struct		probe;
+	struct completion		probed;
+	bool				going;
 	struct ib_device		*ibdev;
 	struct device			*dma;
 	char				name[FI_NAME_MAX];
@@ -100,6 +115,7 @@ enum kefa_driver kefa_driver(const char *version);
 int kefa_devs_init(void);
 void kefa_devs_fini(void);
 struct kefa_dev *kefa_dev_alloc(void);
+void kefa_dev_start(struct kefa_dev *dev);
 void kefa_dev_retire(struct kefa_dev *dev);
 
 /* dev.c */
@@ -110,8 +126,10 @@ int kefa_devs_info(const char *node, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
 u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu);
 void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX]);
-void kefa_dev_publish(struct kefa_dev *dev);
+void kefa_dev_list(struct kefa_dev *dev);
+void kefa_dev_probed(struct kefa_dev *dev, bool usable);
 void kefa_dev_unlist(struct kefa_dev *dev);
+void kefa_devs_wait(const char *name);
 void kefa_dev_rename(struct kefa_dev *dev, const char *name);
 void kefa_dev_give_up(struct kefa_dev *dev);
 void kefa_dev_dead(struct kefa_dev *dev);

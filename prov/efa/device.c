@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices: a client of ib_core. One that comes is probed before anybody sees it;
- * one that goes takes all that was made of it along, before remove() returns.
+ * Devices: a client of ib_core. One that comes is probed by a work item before anybody
+ * sees it, as ib_core holds locks that other devices need while it calls add(); one that
+ * goes takes all that was made of it along, before remove() returns.
  *
  * ib_core keeps devices without kernel verbs from clients unless these say that
  * they don't need them. We do need them, but owe the user a reason.
@@ -42,6 +43,33 @@ static void kefa_dev_end_work(struct work_struct *work)
 	kefa_dev_end(container_of(work, struct kefa_dev, end));
 }
 
+static int kefa_dev_do_probe(struct kefa_dev *dev)
+{
+	int ret = kefa_probe(dev);
+
+	if (!ret)
+		dev_info(&dev->ibdev->dev,
+			 "kofi_efa: generation %u, messages to %u bytes, RDMA read %s, write %s\n",
+			 dev->part_id & 0xf, dev->mtu,
+			 dev->rdma_read ? "yes" : "no",
+			 dev->rdma_write ? "yes" : "no");
+	else if (!READ_ONCE(dev->going))
+		dev_warn(&dev->ibdev->dev, "kofi_efa: not used: error %d\n",
+			 ret);
+	return ret;
+}
+
+static void kefa_dev_probe_work(struct work_struct *work)
+{
+	struct kefa_dev *dev = container_of(work, struct kefa_dev, probe);
+	int ret;
+
+	kefa_dev_lock(dev);
+	ret = kefa_dev_do_probe(dev);
+	kefa_dev_unlock(dev);
+	kefa_dev_probed(dev, !ret);
+}
+
 /**
  * kefa_dev_alloc() - begin a device
  *
@@ -59,7 +87,24 @@ struct kefa_dev *kefa_dev_alloc(void)
 	INIT_LIST_HEAD(&dev->list);
 	INIT_LIST_HEAD(&dev->domains);
 	INIT_WORK(&dev->end, kefa_dev_end_work);
+	INIT_WORK(&dev->probe, kefa_dev_probe_work);
+	init_completion(&dev->probed);
 	return dev;
+}
+
+/**
+ * kefa_dev_start() - a device is there: have it probed
+ * @dev: the device, whose reference is taken over
+ *
+ * Waits for nobody: a device may take seconds to answer, or not to, and the caller holds
+ * locks that other devices need.
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_dev_start(struct kefa_dev *dev)
+{
+	kefa_dev_list(dev);
+	queue_work(kefa_cmd_wq, &dev->probe);
 }
 
 /* The caller is called by ib_core, which keeps the module's text meanwhile. */
@@ -78,8 +123,12 @@ static void kefa_dev_unpin(struct kefa_dev *dev)
  */
 void kefa_dev_retire(struct kefa_dev *dev)
 {
+	WRITE_ONCE(dev->going, true);
+	cancel_work_sync(&dev->probe);
 	kefa_debugfs_del(dev);
 	kefa_dev_end(dev);
+	/* Somebody may wait for a probe that never began. */
+	complete_all(&dev->probed);
 	/* Nobody gives up what is gone, so that it isn't queued again. */
 	cancel_work_sync(&dev->end);
 	kefa_dev_unpin(dev);
@@ -201,24 +250,13 @@ static int kefa_add(struct ib_device *ibdev)
 	if (!dev)
 		return -ENOMEM;
 	ret = kefa_dev_read(dev, ibdev);
-	if (!ret) {
-		kefa_dev_lock(dev);
-		ret = kefa_probe(dev);
-		kefa_dev_unlock(dev);
-	}
 	if (ret) {
-		cancel_work_sync(&dev->end);
-		kefa_dev_unpin(dev);
 		dev_warn(&ibdev->dev, "kofi_efa: not used: error %d\n", ret);
 		kefa_dev_put(dev);
 		return ret;
 	}
-	dev_info(&ibdev->dev,
-		 "kofi_efa: generation %u, messages to %u bytes, RDMA read %s, write %s\n",
-		 dev->part_id & 0xf, dev->mtu, dev->rdma_read ? "yes" : "no",
-		 dev->rdma_write ? "yes" : "no");
 	ib_set_client_data(ibdev, &kefa_client, dev);
-	kefa_dev_publish(dev);
+	kefa_dev_start(dev);
 	return 0;
 }
 

@@ -25,10 +25,15 @@ static int kefa_getinfo(u32 version, const char *node, const char *service,
 			u64 flags, const struct fi_info *hints,
 			struct fi_info **info)
 {
+	const struct fi_domain_attr *domain = hints ? hints->domain_attr : NULL;
 	struct fi_info *entry;
-	int ret;
+	int ret = -ENODATA;
 
-	ret = service ? -ENODATA : kefa_devs_info(node, info);
+	if (!service) {
+		/* Those that were there when the module was loaded, for one. */
+		kefa_devs_wait(node ?: domain ? domain->name : NULL);
+		ret = kefa_devs_info(node, info);
+	}
 	/* Data that uses up receives comes with writes alone. */
 	if (ret || !hints || !hints->caps || hints->caps & FI_RMA)
 		return ret;

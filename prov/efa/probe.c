@@ -78,7 +78,7 @@ static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 		if (kefa_probe_polled(probe, &status))
 			return !status;
 		usleep_range(50, 500);
-	} while (time_before(jiffies, end));
+	} while (time_before(jiffies, end) && !READ_ONCE(probe->dev->going));
 	return kefa_probe_polled(probe, &status) && !status;
 }
 
@@ -175,7 +175,9 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 	if (!ret)
 		kefa_probe_run(probe);
 	kefa_probe_close(probe);
-	return ret ?: probe->dev->dead ? -ENODEV : 0;
+	if (probe->dev->dead || READ_ONCE(probe->dev->going))
+		return -ENODEV;
+	return ret;
 }
 
 /**

@@ -1,120 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices of the EFA provider: what is found out about them, what is said of
- * them, and what their answers mean.
+ * Devices of the EFA provider: what is said of them, and what their answers mean.
  */
 #include <linux/cpumask.h>
 #include <linux/topology.h>
 #include "efa_scene.h"
-
-/* --- probing --- */
-
-static struct efake *unprobed(struct kunit *test)
-{
-	struct efake *fake = efake_make(test, EFA_DEVICE);
-
-	fake->dev->rdma_read = false;
-	fake->dev->rdma_write = false;
-	fake->auto_tx = true;
-	return fake;
-}
-
-static int probe(struct efake *fake)
-{
-	int ret;
-
-	kefa_dev_lock(fake->dev);
-	ret = kefa_probe(fake->dev);
-	kefa_dev_unlock(fake->dev);
-	return ret;
-}
-
-static void probe_all(struct kunit *test)
-{
-	struct efake *fake = unprobed(test);
-
-	KUNIT_EXPECT_EQ(test, probe(fake), 0);
-	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
-	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
-	KUNIT_EXPECT_TRUE(test, list_empty(&fake->lost));
-}
-
-static void probe_denied(struct kunit *test)
-{
-	struct efake *fake = unprobed(test);
-
-	fake->deny = BIT_ULL(IB_WR_RDMA_WRITE);
-	KUNIT_EXPECT_EQ(test, probe(fake), 0);
-	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
-	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
-	fake->deny = BIT_ULL(IB_WR_RDMA_READ);
-	KUNIT_EXPECT_EQ(test, probe(fake), 0);
-	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
-	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
-	fake->dev->rdma_read = false;
-	fake->dev->rdma_write = false;
-	fake->deny = BIT_ULL(IB_WR_REG_MR);
-	KUNIT_EXPECT_EQ(test, probe(fake), 0);
-	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
-	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
-}
-
-/* Silence is a no, and waited for no longer than said. */
-static void probe_silence(struct kunit *test)
-{
-	struct efake *fake = unprobed(test);
-	unsigned long start = jiffies;
-
-	fake->auto_tx = false;
-	KUNIT_EXPECT_EQ(test, probe(fake), 0);
-	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
-	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
-	/* A registration, which isn't silent, a read and a write. */
-	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_POST_SEND), 3);
-	KUNIT_EXPECT_GE(test, jiffies - start, 2 * HZ);
-	/* A busy machine takes its time, but not so much of it. */
-	KUNIT_EXPECT_LT(test, jiffies - start, 10 * HZ);
-}
-
-/* What the device keeps is lost, and the page with it, but the device is of use. */
-static void probe_refused(struct kunit *test)
-{
-	static const enum efake_call calls[] = {
-		EFAKE_QP_DESTROY, EFAKE_MR_DESTROY, EFAKE_AH_DESTROY,
-	};
-	struct efake *fake = unprobed(test);
-	int i;
-
-	fake->refusal = -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		fake->refuse = BIT(calls[i]);
-		KUNIT_EXPECT_EQ(test, probe(fake), 0);
-		KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
-		KUNIT_EXPECT_EQ(test, fake->dev->refused, i + 1);
-		KUNIT_EXPECT_EQ(test, fake->dev->set_aside, 0);
-	}
-	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 1);
-	fake->refuse = 0;
-	efake_fail(fake, EFAKE_MR_CREATE, 1, -ENOSPC);
-	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
-	efake_fail(fake, EFAKE_AH_CREATE, 1, -ENOSPC);
-	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
-	efake_fail(fake, EFAKE_QP_START, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, probe(fake), -EIO);
-	KUNIT_EXPECT_FALSE(test, fake->dev->dead);
-}
-
-/* A device whose admin queue dies is of no use. */
-static void probe_dead(struct kunit *test)
-{
-	struct efake *fake = unprobed(test);
-
-	fake->refusal = -ETIME;
-	fake->refuse = BIT(EFAKE_MR_DESTROY);
-	KUNIT_EXPECT_EQ(test, probe(fake), -ENODEV);
-	KUNIT_EXPECT_TRUE(test, fake->dev->dead);
-	efake_settle_all();
-}
 
 /* --- what is said of a device --- */
 
@@ -603,11 +493,6 @@ static void statuses(struct kunit *test)
 }
 
 static struct kunit_case device_cases[] = {
-	KUNIT_CASE(probe_all),
-	KUNIT_CASE(probe_denied),
-	KUNIT_CASE(probe_silence),
-	KUNIT_CASE(probe_refused),
-	KUNIT_CASE(probe_dead),
 	KUNIT_CASE(info_limits),
 	KUNIT_CASE(info_devices),
 	KUNIT_CASE(info_renamed),

@@ -210,7 +210,20 @@ struct efake *efake_make(struct kunit *test, const char *name)
 void efake_publish(struct efake *fake)
 {
 	fake->published = true;
-	kefa_dev_publish(fake->dev);
+	kefa_dev_list(fake->dev);
+	kefa_dev_probed(fake->dev, true);
+}
+
+/**
+ * efake_start() - have the provider come to know a device, and probe it
+ * @fake: the device
+ *
+ * Context: Process context; sleeps.
+ */
+void efake_start(struct efake *fake)
+{
+	fake->published = true;
+	kefa_dev_start(fake->dev);
 }
 
 /**

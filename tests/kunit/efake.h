@@ -242,6 +242,8 @@ struct efake {
 /* Not yet seen by the provider's users; the end of the case removes it. */
 struct efake *efake_make(struct kunit *test, const char *name);
 void efake_publish(struct efake *fake);
+/* The same by the provider's own probe. */
+void efake_start(struct efake *fake);
 void efake_remove(struct efake *fake);
 
 /* The nth call from now on fails, once. */

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Devices of the EFA provider: what is found out about them, and when. */
+#include "crew.h"
+#include "efa_scene.h"
+
+static struct efake *unprobed(struct kunit *test)
+{
+	struct efake *fake = efake_make(test, EFA_DEVICE);
+
+	fake->dev->rdma_read = false;
+	fake->dev->rdma_write = false;
+	fake->auto_tx = true;
+	return fake;
+}
+
+static int probe(struct efake *fake)
+{
+	int ret;
+
+	kefa_dev_lock(fake->dev);
+	ret = kefa_probe(fake->dev);
+	kefa_dev_unlock(fake->dev);
+	return ret;
+}
+
+static void probe_all(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+	KUNIT_EXPECT_TRUE(test, list_empty(&fake->lost));
+}
+
+static void probe_denied(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	fake->deny = BIT_ULL(IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+	fake->deny = BIT_ULL(IB_WR_RDMA_READ);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+	fake->dev->rdma_read = false;
+	fake->dev->rdma_write = false;
+	fake->deny = BIT_ULL(IB_WR_REG_MR);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+}
+
+/* Silence is a no, and waited for no longer than said. */
+static void probe_silence(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	unsigned long start = jiffies;
+
+	fake->auto_tx = false;
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+	/* A registration, which isn't silent, a read and a write. */
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_POST_SEND), 3);
+	KUNIT_EXPECT_GE(test, jiffies - start, 2 * HZ);
+	/* A busy machine takes its time, but not so much of it. */
+	KUNIT_EXPECT_LT(test, jiffies - start, 10 * HZ);
+}
+
+/* What the device keeps is lost, and the page with it, but the device is of use. */
+static void probe_refused(struct kunit *test)
+{
+	static const enum efake_call calls[] = {
+		EFAKE_QP_DESTROY, EFAKE_MR_DESTROY, EFAKE_AH_DESTROY,
+	};
+	struct efake *fake = unprobed(test);
+	int i;
+
+	fake->refusal = -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		fake->refuse = BIT(calls[i]);
+		KUNIT_EXPECT_EQ(test, probe(fake), 0);
+		KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+		KUNIT_EXPECT_EQ(test, fake->dev->refused, i + 1);
+		KUNIT_EXPECT_EQ(test, fake->dev->set_aside, 0);
+	}
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 1);
+	fake->refuse = 0;
+	efake_fail(fake, EFAKE_MR_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
+	efake_fail(fake, EFAKE_AH_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
+	efake_fail(fake, EFAKE_QP_START, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, probe(fake), -EIO);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dead);
+}
+
+/* A device whose admin queue dies is of no use. */
+static void probe_dead(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	fake->refusal = -ETIME;
+	fake->refuse = BIT(EFAKE_MR_DESTROY);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENODEV);
+	KUNIT_EXPECT_TRUE(test, fake->dev->dead);
+	efake_settle_all();
+}
+
+/* --- probing while others go on --- */
+
+static int find(const char *node, u64 caps, struct fi_info **info)
+{
+	struct fi_fabric_attr fabric = { .prov_name = FI_EFA_PROV_NAME };
+	struct fi_info hints = {
+		.fabric_attr = &fabric, .caps = caps, .mode = FI_RX_CQ_DATA,
+	};
+
+	return fi_getinfo(fi_version(), node, NULL, 0, &hints, info);
+}
+
+/* Who asks for devices that are there waits until it is known what they can do. */
+static void probe_found(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	struct fi_info *info;
+
+	efake_start(fake);
+	info = efa_info(test, EFA_DEVICE);
+	KUNIT_EXPECT_TRUE(test, info->caps & FI_RMA);
+	fi_freeinfo(info);
+}
+
+static void probe_useless(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	struct fi_info *info;
+
+	efake_fail(fake, EFAKE_PD_CREATE, 1, -ENOSPC);
+	efake_start(fake);
+	KUNIT_EXPECT_EQ(test, find(NULL, 0, &info), -ENODATA);
+	KUNIT_EXPECT_EQ(test, fake->dev->state, KEFA_DEV_UNUSABLE);
+}
+
+/* One that takes its time holds up no other, nor those who ask for another. */
+static void probe_two(struct kunit *test)
+{
+	struct efake *one = efake_make(test, "efake1");
+	struct efake *two = efake_make(test, "efake2");
+	struct fi_info *info;
+
+	one->auto_tx = true;
+	two->auto_tx = true;
+	kefa_dev_lock(one->dev);
+	efake_start(one);
+	efake_start(two);
+	KUNIT_EXPECT_EQ(test, find("efake2", 0, &info), 0);
+	fi_freeinfo(info);
+	KUNIT_EXPECT_EQ(test, one->dev->state, KEFA_DEV_PROBING);
+	kefa_dev_unlock(one->dev);
+	KUNIT_EXPECT_EQ(test, find("efake1", 0, &info), 0);
+	fi_freeinfo(info);
+}
+
+static void find_one(struct kofi_thread *thread)
+{
+	struct fi_info *info;
+
+	thread->ret = find(EFA_DEVICE, 0, &info);
+}
+
+/* A removal doesn't wait for the silent, nor do those who asked for them. */
+static void probe_removed(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	struct kofi_thread thread;
+	unsigned long start;
+
+	fake->auto_tx = false;
+	efake_start(fake);
+	kofi_thread_start(test, &thread, find_one, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_calls(fake, EFAKE_POST_SEND) == 2));
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 20));
+	start = jiffies;
+	efake_remove(fake);
+	KUNIT_EXPECT_LT(test, jiffies - start, 3 * HZ / 2);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, -ENODATA);
+}
+
+static struct kunit_case probe_cases[] = {
+	KUNIT_CASE(probe_all),
+	KUNIT_CASE(probe_denied),
+	KUNIT_CASE(probe_silence),
+	KUNIT_CASE(probe_refused),
+	KUNIT_CASE(probe_dead),
+	KUNIT_CASE(probe_found),
+	KUNIT_CASE(probe_useless),
+	KUNIT_CASE(probe_two),
+	KUNIT_CASE(probe_removed),
+	{}
+};
+
+static struct kunit_suite probe_suite = {
+	.name = "kefa_probe",
+	.test_cases = probe_cases,
+};
+
+kunit_test_suite(probe_suite);
