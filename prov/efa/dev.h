@@ -59,7 +59,9 @@ enum kefa_dev_state {
  * @max_qp: queue pairs
  * @max_mr: memory regions
  * @max_mr_pages: pages of a region
- * @page_sizes: bits of page sizes for regions
+ * @page_size_cap: bits of page sizes that the device has
+ * @page_sizes: those of them that regions have
+ * @raw_iova: regions have their DMA address for a remote address
  * @vectors: completion vectors
  * @next_vector: where to go on looking for one; @lock
  * @rdma_read: it has RDMA read
@@ -96,7 +98,9 @@ struct kefa_dev {
 	u32				max_qp;
 	u32				max_mr;
 	u32				max_mr_pages;
+	u64				page_size_cap;
 	u64				page_sizes;
+	bool				raw_iova;
 	u32				vectors;
 	u32				next_vector;
 	bool				rdma_read;

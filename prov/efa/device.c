@@ -170,7 +170,9 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 	dev->max_mr = min_t(u32, attrs->max_mr, KEFA_MR_MAX);
 	dev->max_mr_pages = clamp_t(u64, attrs->max_mr_size / PAGE_SIZE, 1,
 				    1 << (KEFA_MR_ORDERS - 1));
-	dev->page_sizes = attrs->page_size_cap & GENMASK_ULL(30, PAGE_SHIFT);
+	dev->page_size_cap = attrs->page_size_cap &
+			     GENMASK_ULL(30, PAGE_SHIFT);
+	dev->page_sizes = dev->page_size_cap;
 	dev->vectors = max(ibdev->num_comp_vectors, 1);
 	return 0;
 }

@@ -97,29 +97,6 @@ err:
 	return ret;
 }
 
-/* Tell the device's region of the memory. */
-static __always_inline int kefa_mr_describe(struct kefa_mr *mr)
-{
-	struct ib_mr *ibmr = mr->fr->mr;
-	u64 size = PAGE_SIZE;
-	size_t pages;
-	int n;
-
-	if (mr->nsegs == 1 && mr->len <= PAGE_SIZE) {
-		pages = PFN_UP(offset_in_page(sg_dma_address(mr->sg)) + mr->len);
-	} else {
-		size = kefa_mr_page_size(mr);
-		pages = kefa_mr_pages(mr, size);
-	}
-	if (unlikely(pages > mr->fr->pages))
-		return -EMSGSIZE;
-	n = kefa_hw_mr_map(ibmr, mr->sg, mr->nsegs, size);
-	if (unlikely(n != mr->nsegs))
-		return n < 0 ? n : -EINVAL;
-	ibmr->iova &= size - 1;
-	return 0;
-}
-
 /* --- registration --- */
 
 static bool kefa_mr_is_still(struct kefa_mr *mr)
@@ -324,7 +301,7 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
 
-	ret = kefa_mr_describe(mr);
+	ret = kefa_describe(mr->dom->dev, mr->fr, mr->sg, mr->nsegs, mr->len);
 	if (ret)
 		return ret;
 	spin_lock_bh(&mrq->lock);
@@ -457,19 +434,21 @@ static int kefa_count_pieces(void *arg, struct page *page, u32 off, u32 len)
 static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
 	struct kefa_dev *dev = mr->dom->dev;
+	u64 size;
 	int ret;
 
 	kefa_dev_lock(dev);
 	ret = mr->dom->gone ? -ENODEV : kefa_mr_map(mr, attr);
 	if (!ret) {
+		size = kefa_page_size(dev, mr->sg, mr->nsegs, mr->len);
 		mr->fr = kefa_pool_get(mr->dom,
-				       kefa_mr_pages(mr, kefa_mr_page_size(mr)));
+				       kefa_pages(mr->sg, mr->nsegs, size));
 		ret = PTR_ERR_OR_ZERO(mr->fr);
 		if (ret)
 			mr->fr = NULL;
 	}
 	if (!ret)
-		ret = kefa_mr_describe(mr);
+		ret = kefa_describe(dev, mr->fr, mr->sg, mr->nsegs, mr->len);
 	list_add_tail(&mr->list, &mr->dom->mrs);
 	kefa_dev_unlock(dev);
 	return ret ?: kefa_mr_reg_wait(mr, attr->access);

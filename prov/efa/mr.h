@@ -127,7 +127,45 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr);
 bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);
-u64 kefa_mr_page_size(const struct kefa_mr *mr);
-size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size);
+u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
+		   unsigned int nsegs, size_t len);
+size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size);
+
+/**
+ * kefa_describe() - tell a region of the device of its memory
+ * @dev: the device
+ * @fr: the region
+ * @sg: the memory, mapped
+ * @nsegs: entries of @sg that are mapped
+ * @len: bytes
+ *
+ * Context: Process or softirq context. The region is the caller's alone.
+ * Return: 0, -EMSGSIZE when the region is too small, or the device's error.
+ */
+static __always_inline int kefa_describe(const struct kefa_dev *dev,
+					 struct kefa_frmr *fr,
+					 struct scatterlist *sg,
+					 unsigned int nsegs, size_t len)
+{
+	u64 size = PAGE_SIZE;
+	size_t pages;
+	int n;
+
+	if (nsegs == 1 && len <= PAGE_SIZE) {
+		pages = PFN_UP(offset_in_page(sg_dma_address(sg)) + len);
+	} else {
+		size = kefa_page_size(dev, sg, nsegs, len);
+		pages = kefa_pages(sg, nsegs, size);
+	}
+	if (unlikely(pages > fr->pages))
+		return -EMSGSIZE;
+	n = kefa_hw_mr_map(fr->mr, sg, nsegs, size);
+	if (unlikely(n != nsegs))
+		return n < 0 ? n : -EINVAL;
+	/* A peer needn't know where the memory is. */
+	if (likely(!dev->raw_iova))
+		fr->mr->iova &= size - 1;
+	return 0;
+}
 
 #endif /* KEFA_MR_H */

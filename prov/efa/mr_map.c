@@ -114,40 +114,45 @@ int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 }
 
 /**
- * kefa_mr_page_size() - choose the page size of a region
- * @mr: the region, mapped
+ * kefa_page_size() - choose the page size of a region
+ * @dev: the device
+ * @sg: the memory, mapped
+ * @nsegs: entries of @sg that are mapped
+ * @len: bytes
  *
  * Context: Any.
  * Return: the largest page size at whose borders all pieces meet, but none that
  * is larger than needed to have two pages.
  */
-u64 kefa_mr_page_size(const struct kefa_mr *mr)
+u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
+		   unsigned int nsegs, size_t len)
 {
-	u64 sizes = mr->dom->dev->page_sizes & ~(PAGE_SIZE - 1), borders = 0;
-	const struct scatterlist *sg;
+	u64 sizes = dev->page_sizes & ~(PAGE_SIZE - 1), borders = 0;
+	const struct scatterlist *last = sg + nsegs - 1;
 
-	for (sg = mr->sg; sg + 1 < mr->sg + mr->nsegs; sg++)
+	for (; sg < last; sg++)
 		borders |= (sg_dma_address(sg) + sg_dma_len(sg)) |
 			   sg_dma_address(sg + 1);
-	borders |= roundup_pow_of_two(mr->len);
+	borders |= roundup_pow_of_two(len);
 	sizes &= GENMASK_ULL(__ffs64(borders), 0);
 	return sizes ? BIT_ULL(__fls(sizes)) : PAGE_SIZE;
 }
 
 /**
- * kefa_mr_pages() - how many pages a region takes
- * @mr: the region, mapped
+ * kefa_pages() - how many pages a region takes
+ * @sg: the memory, mapped
+ * @nsegs: entries of @sg that are mapped
  * @size: the page size
  *
  * Context: Any.
  * Return: the number.
  */
-size_t kefa_mr_pages(const struct kefa_mr *mr, u64 size)
+size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size)
 {
-	const struct scatterlist *sg;
+	const struct scatterlist *end = sg + nsegs;
 	u64 bytes = 0;
 
-	for (sg = mr->sg; sg < mr->sg + mr->nsegs; sg++)
+	for (; sg < end; sg++)
 		bytes += round_up(sg_dma_address(sg) + sg_dma_len(sg), size) -
 			 round_down(sg_dma_address(sg), size);
 	return bytes >> __ffs64(size);

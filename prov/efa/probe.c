@@ -1,19 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Kernel users can't ask a device whether it has RDMA, so it is tried: when the
- * device appears, before anybody is told, a queue pair writes to and reads from
- * a page of its own. A status other than success is a no, and so is silence.
+ * device appears, before anybody is told, a queue pair reads and writes a region of its
+ * own, and what arrives is compared. A status other than success is a no, and so is
+ * silence.
+ *
+ * The region is described as fi_mr_reg() would: large pages, a remote address below
+ * their size, data across a border of two. If the device doesn't take that, simpler
+ * descriptions are tried, and all regions are described that way then.
  */
+#define pr_fmt(fmt) "kofi_efa: " fmt
+
 #include <linux/delay.h>
+#include <linux/log2.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include "destroy.h"
 #include "dev.h"
 #include "dma.h"
+#include "mr.h"
 
 /* Some devices are said to drop what they send to themselves. */
 #define KEFA_PROBE_MS		1000
 #define KEFA_PROBE_LEN		64
 #define KEFA_PROBE_DEPTH	16
+/* Memory: half of it is a region, which begins at no border. */
+#define KEFA_PROBE_MEM		SZ_4M
+#define KEFA_PROBE_OFF		24
+/* Pages of a region with pages of the smallest size: what others use on such devices. */
+#define KEFA_PROBE_PAGES	128
 
 /**
  * struct kefa_probe - what a probe is made with
@@ -21,12 +36,15 @@
  * @pd: protection domain
  * @hq: queue pair
  * @ah: leads back
- * @mr: region that is read and written
+ * @fr: region that is read and written
  * @sg: its memory
- * @page: first half local, second half the region's
+ * @mem: begins with what is local, and has the region's in the middle
+ * @order: of @mem
  * @dma: its DMA address
  * @id: of the last work request
- * @made: @hq is to be unmade
+ * @silent: the device didn't answer
+ * @read: the device has RDMA read
+ * @write: the device has RDMA write
  * @refused: what the device refused to destroy
  */
 struct kefa_probe {
@@ -34,12 +52,15 @@ struct kefa_probe {
 	struct ib_pd		*pd;
 	struct kefa_hw_qp	hq;
 	struct ib_ah		*ah;
-	struct ib_mr		*mr;
+	struct kefa_frmr	fr;
 	struct scatterlist	sg;
-	void			*page;
+	void			*mem;
+	unsigned int		order;
 	dma_addr_t		dma;
 	u64			id;
-	bool			made;
+	bool			silent;
+	bool			read;
+	bool			write;
 	struct kefa_refused	refused;
 };
 
@@ -79,46 +100,138 @@ static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 			return !status;
 		usleep_range(50, 500);
 	} while (time_before(jiffies, end) && !READ_ONCE(probe->dev->going));
-	return kefa_probe_polled(probe, &status) && !status;
+	if (kefa_probe_polled(probe, &status))
+		return !status;
+	probe->silent = true;
+	return false;
 }
 
 static bool kefa_probe_reg(struct kefa_probe *probe, int access)
 {
 	struct kefa_wr wr;
 
-	sg_init_table(&probe->sg, 1);
-	sg_dma_address(&probe->sg) = probe->dma + PAGE_SIZE / 2;
-	sg_dma_len(&probe->sg) = PAGE_SIZE / 2;
-	if (kefa_hw_mr_map(probe->mr, &probe->sg, 1, PAGE_SIZE) != 1)
+	if (kefa_describe(probe->dev, &probe->fr, &probe->sg, 1,
+			  sg_dma_len(&probe->sg)))
 		return false;
 	kefa_wr_init(&wr, probe->pd);
-	kefa_wr_reg(&wr, ++probe->id, probe->mr,
+	kefa_wr_reg(&wr, ++probe->id, probe->fr.mr,
 		    IB_ACCESS_LOCAL_WRITE | access);
 	return kefa_probe_try(probe, &wr);
 }
 
+/* Where in the region: across a border of pages, if it has one. */
+static u32 kefa_probe_offset(const struct kefa_probe *probe)
+{
+	u64 start = sg_dma_address(&probe->sg);
+	u64 at = round_up(start + KEFA_PROBE_LEN, probe->fr.mr->page_size) -
+		 KEFA_PROBE_LEN / 2;
+
+	return at + KEFA_PROBE_LEN <= start + sg_dma_len(&probe->sg) ?
+	       at - start : 0;
+}
+
+/* The device says so, and the data is there. */
 static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
 {
+	u32 off = kefa_probe_offset(probe);
+	dma_addr_t remote = sg_dma_address(&probe->sg) + off;
+	void *there = probe->mem + (remote - probe->dma);
+	void *from = write ? probe->mem : there;
+	void *to = write ? there : probe->mem;
+	struct device *dma = probe->dev->dma;
 	struct kefa_wr wr;
 
+	if (probe->silent)
+		return false;
+	get_random_bytes(from, KEFA_PROBE_LEN);
+	memset(to, 0, KEFA_PROBE_LEN);
+	kefa_dma_sync_for_device(dma, probe->dma, KEFA_PROBE_LEN,
+				   DMA_BIDIRECTIONAL);
+	kefa_dma_sync_for_device(dma, remote, KEFA_PROBE_LEN,
+				   DMA_BIDIRECTIONAL);
 	kefa_wr_init(&wr, probe->pd);
 	kefa_wr_rdma(&wr, ++probe->id, write, probe->ah, probe->hq.qpn,
-		     probe->hq.qkey, probe->mr->iova, probe->mr->rkey);
+		     probe->hq.qkey, probe->fr.mr->iova + off,
+		     probe->fr.mr->rkey);
 	kefa_wr_sge(&wr, probe->dma, KEFA_PROBE_LEN);
-	return kefa_probe_try(probe, &wr);
+	if (!kefa_probe_try(probe, &wr))
+		return false;
+	kefa_dma_sync_for_cpu(dma, write ? remote : probe->dma, KEFA_PROBE_LEN,
+				DMA_BIDIRECTIONAL);
+	return !memcmp(from, to, KEFA_PROBE_LEN);
 }
 
 /* A device that can't write may refuse to register memory for it. */
-static void kefa_probe_run(struct kefa_probe *probe)
+static void kefa_probe_region(struct kefa_probe *probe)
 {
 	bool write = kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ |
 					   IB_ACCESS_REMOTE_WRITE);
 
-	if (!write && !kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ))
+	if (!write && (probe->silent ||
+		       !kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ)))
 		return;
-	probe->dev->rdma_read = kefa_probe_rdma(probe, false);
+	probe->read = kefa_probe_rdma(probe, false);
+	/* Silence of one doesn't mean that of the other. */
+	if (probe->silent && !READ_ONCE(probe->dev->going))
+		probe->silent = false;
 	if (write)
-		probe->dev->rdma_write = kefa_probe_rdma(probe, true);
+		probe->write = kefa_probe_rdma(probe, true);
+}
+
+/* One way to describe a region: with pages of such sizes. Return: 0, or an errno. */
+static int kefa_probe_way(struct kefa_probe *probe, u64 page_sizes, bool raw)
+{
+	struct kefa_dev *dev = probe->dev;
+	size_t size = PAGE_SIZE << probe->order, len = size / 2;
+	struct kefa_frmr *fr = &probe->fr;
+
+	dev->page_sizes = page_sizes;
+	dev->raw_iova = raw;
+	if (page_sizes == PAGE_SIZE)
+		len = min_t(size_t, len, KEFA_PROBE_PAGES * PAGE_SIZE);
+	sg_init_table(&probe->sg, 1);
+	sg_dma_address(&probe->sg) = probe->dma + size / 4 + KEFA_PROBE_OFF;
+	sg_dma_len(&probe->sg) = len;
+	fr->pages = kefa_pages(&probe->sg, 1,
+			       kefa_page_size(dev, &probe->sg, 1, len));
+	fr->mr = kefa_hw_mr_create(probe->pd, fr->pages);
+	if (IS_ERR(fr->mr))
+		return PTR_ERR(fr->mr);
+	kefa_probe_region(probe);
+	kefa_destroy_mr(&probe->refused, fr->mr);
+	return 0;
+}
+
+/* A device that answers nothing, or that can nothing, is given the first way. */
+static int kefa_probe_run(struct kefa_probe *probe)
+{
+	const struct {
+		u64	page_sizes;
+		bool	raw;
+	} ways[] = {
+		{ probe->dev->page_size_cap, false },
+		{ PAGE_SIZE, false },
+		{ PAGE_SIZE, true },
+	};
+	struct kefa_dev *dev = probe->dev;
+	int i, ret;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		ret = kefa_probe_way(probe, ways[i].page_sizes, ways[i].raw);
+		if (ret || probe->read || probe->write || probe->silent)
+			break;
+	}
+	if (probe->read || probe->write) {
+		if (i)
+			dev_info(&dev->ibdev->dev,
+				 "kofi_efa: regions have pages of %lu bytes%s\n",
+				 PAGE_SIZE, dev->raw_iova ?
+				 ", and their DMA addresses" : "");
+		return 0;
+	}
+	dev->page_sizes = ways[0].page_sizes;
+	dev->raw_iova = ways[0].raw;
+	return ret;
 }
 
 static int kefa_probe_open_qp(struct kefa_probe *probe)
@@ -137,10 +250,8 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 /* What is missing of it is NULL or an error. */
 static void kefa_probe_close(struct kefa_probe *probe)
 {
-	if (probe->made)
+	if (probe->hq.qp)
 		kefa_destroy_qp(&probe->refused, &probe->hq);
-	if (!IS_ERR_OR_NULL(probe->mr))
-		kefa_destroy_mr(&probe->refused, probe->mr);
 	if (!IS_ERR_OR_NULL(probe->ah))
 		kefa_destroy_ah(&probe->refused, probe->ah);
 	kefa_refused_abandon(&probe->refused);
@@ -156,12 +267,8 @@ static int kefa_probe_open(struct kefa_probe *probe)
 
 	if (ret)
 		return ret;
-	probe->made = true;
 	probe->ah = kefa_hw_ah_create(probe->pd, probe->dev->gid);
-	if (IS_ERR(probe->ah))
-		return PTR_ERR(probe->ah);
-	probe->mr = kefa_hw_mr_create(probe->pd, 1);
-	return PTR_ERR_OR_ZERO(probe->mr);
+	return PTR_ERR_OR_ZERO(probe->ah);
 }
 
 static int kefa_probe_mapped(struct kefa_probe *probe)
@@ -171,13 +278,44 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 	probe->pd = kefa_hw_pd_create(probe->dev->ibdev);
 	if (IS_ERR(probe->pd))
 		return PTR_ERR(probe->pd);
-	ret = kefa_probe_open(probe);
-	if (!ret)
-		kefa_probe_run(probe);
+	ret = kefa_probe_open(probe) ?: kefa_probe_run(probe);
 	kefa_probe_close(probe);
 	if (probe->dev->dead || READ_ONCE(probe->dev->going))
 		return -ENODEV;
 	return ret;
+}
+
+/* As much as there is of KEFA_PROBE_MEM in one piece, also for the DMA API. */
+static int kefa_probe_map(struct kefa_probe *probe)
+{
+	struct device *dma = probe->dev->dma;
+	size_t size = min_t(size_t, KEFA_PROBE_MEM,
+			    rounddown_pow_of_two(kefa_dma_max_map(dma)));
+	unsigned int order;
+
+	for (order = get_order(size); order; order--) {
+		probe->mem = (void *)__get_free_pages(GFP_KERNEL | __GFP_NOWARN |
+						      __GFP_NORETRY | __GFP_ZERO,
+						      order);
+		if (!probe->mem)
+			continue;
+		probe->order = order;
+		probe->dma = kefa_dma_map(dma, virt_to_phys(probe->mem), PAGE_SIZE << order,
+					    DMA_BIDIRECTIONAL);
+		if (!dma_mapping_error(dma, probe->dma))
+			return 0;
+		free_pages((unsigned long)probe->mem, order);
+	}
+	return -ENOMEM;
+}
+
+static void kefa_probe_unmap(struct kefa_probe *probe)
+{
+	kefa_dma_unmap(probe->dev->dma, probe->dma, PAGE_SIZE << probe->order,
+			 DMA_BIDIRECTIONAL);
+	/* The device may still write to it. */
+	if (!probe->refused.broken || probe->dev->silenced)
+		free_pages((unsigned long)probe->mem, probe->order);
 }
 
 /**
@@ -190,7 +328,7 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 int kefa_probe(struct kefa_dev *dev)
 {
 	struct kefa_probe *probe;
-	int ret = -ENOMEM;
+	int ret;
 
 	lockdep_assert_held(&dev->lock);
 	probe = kzalloc(sizeof(*probe), GFP_KERNEL);
@@ -198,19 +336,15 @@ int kefa_probe(struct kefa_dev *dev)
 		return -ENOMEM;
 	probe->dev = dev;
 	kefa_refused_init(&probe->refused, dev);
-	probe->page = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!probe->page)
-		goto out;
-	probe->dma = kefa_dma_map(dev->dma, virt_to_phys(probe->page), PAGE_SIZE,
-				  DMA_BIDIRECTIONAL);
-	if (!dma_mapping_error(dev->dma, probe->dma)) {
+	ret = kefa_probe_map(probe);
+	if (!ret) {
 		ret = kefa_probe_mapped(probe);
-		kefa_dma_unmap(dev->dma, probe->dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
+		kefa_probe_unmap(probe);
 	}
-	/* The device may still write to it. */
-	if (!probe->refused.broken || dev->silenced)
-		free_page((unsigned long)probe->page);
-out:
+	if (!ret) {
+		dev->rdma_read = probe->read;
+		dev->rdma_write = probe->write;
+	}
 	kfree(probe);
 	return ret;
 }

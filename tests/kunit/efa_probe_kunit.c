@@ -110,6 +110,42 @@ static void probe_dead(struct kunit *test)
 	efake_settle_all();
 }
 
+/* Regions as they are made in earnest, or as simple as the device needs them. */
+static void probe_ways(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	struct kefa_dev *dev = fake->dev;
+
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_EQ(test, dev->page_sizes, dev->page_size_cap);
+	KUNIT_EXPECT_FALSE(test, dev->raw_iova);
+	fake->max_page = PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_EQ(test, dev->page_sizes, PAGE_SIZE);
+	KUNIT_EXPECT_FALSE(test, dev->raw_iova);
+	fake->whole_iova = true;
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_EQ(test, dev->page_sizes, PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, dev->raw_iova);
+	KUNIT_EXPECT_TRUE(test, dev->rdma_read && dev->rdma_write);
+	fake->deny = BIT_ULL(IB_WR_RDMA_WRITE) | BIT_ULL(IB_WR_RDMA_READ);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_EQ(test, dev->page_sizes, dev->page_size_cap);
+	KUNIT_EXPECT_FALSE(test, dev->raw_iova);
+	KUNIT_EXPECT_FALSE(test, dev->rdma_read || dev->rdma_write);
+}
+
+/* Success isn't enough: the data must be there. */
+static void probe_lies(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	fake->no_rdma_data = true;
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
+}
+
 /* --- probing while others go on --- */
 
 static int find(const char *node, u64 caps, struct fi_info **info)
@@ -197,6 +233,8 @@ static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(probe_silence),
 	KUNIT_CASE(probe_refused),
 	KUNIT_CASE(probe_dead),
+	KUNIT_CASE(probe_ways),
+	KUNIT_CASE(probe_lies),
 	KUNIT_CASE(probe_found),
 	KUNIT_CASE(probe_useless),
 	KUNIT_CASE(probe_two),

@@ -181,6 +181,9 @@ struct efake_fail {
  * @auto_tx: sends, reads and writes are completed by the device
  * @status: what it completes them with, and registrations
  * @deny: operations that the device hasn't, by BIT_ULL(enum ib_wr_opcode)
+ * @max_page: regions of larger pages can't be registered; 0 for no limit
+ * @whole_iova: nor those whose remote address isn't the DMA address
+ * @no_rdma_data: RDMA succeeds, and moves nothing
  * @max_mrs: regions that there can be
  * @pci: it has a bus that it masters
  * @master: it masters that bus
@@ -220,6 +223,9 @@ struct efake {
 	bool				auto_tx;
 	u32				status;
 	u64				deny;
+	u32				max_page;
+	bool				whole_iova;
+	bool				no_rdma_data;
 	unsigned int			max_mrs;
 	bool				pci;
 	bool				master;

@@ -15,9 +15,12 @@ static struct efake *efake_of(struct device *dma)
 	return dev_get_drvdata(dma);
 }
 
-static struct hlist_head *map_bucket(struct efake *fake, dma_addr_t addr)
+/* Few are larger than a page, and these have a bucket of their own, the last. */
+static struct hlist_head *map_bucket(struct efake *fake, dma_addr_t addr,
+				     size_t len)
 {
-	return &fake->mem->maps[(addr >> PAGE_SHIFT) % EFAKE_MAP_BUCKETS];
+	return &fake->mem->maps[len > PAGE_SIZE ? EFAKE_MAP_BUCKETS :
+				(addr >> PAGE_SHIFT) % EFAKE_MAP_BUCKETS];
 }
 
 static bool map_allows(const struct efake_map *map, enum efake_use use)
@@ -32,18 +35,25 @@ static bool map_allows(const struct efake_map *map, enum efake_use use)
 	}
 }
 
-/* All of that for such a use: one mapping begins in the page where it does. */
-static struct efake_map *map_find(struct efake *fake, dma_addr_t addr,
-				  size_t len, enum efake_use use)
+static struct efake_map *map_find_in(struct hlist_head *bucket, dma_addr_t addr,
+				     size_t len, enum efake_use use)
 {
 	struct efake_map *map;
 
-	lockdep_assert_held(&fake->lock);
-	hlist_for_each_entry(map, map_bucket(fake, addr), node)
+	hlist_for_each_entry(map, bucket, node)
 		if (map->addr <= addr && addr + len <= map->addr + map->len &&
 		    map_allows(map, use))
 			return map;
 	return NULL;
+}
+
+/* All of that for such a use: one of a page begins in the page where it does. */
+static struct efake_map *map_find(struct efake *fake, dma_addr_t addr,
+				  size_t len, enum efake_use use)
+{
+	lockdep_assert_held(&fake->lock);
+	return map_find_in(map_bucket(fake, addr, 1), addr, len, use) ?:
+	       map_find_in(map_bucket(fake, addr, SIZE_MAX), addr, len, use);
 }
 
 static struct efake_map *map_find_exact(struct efake *fake, dma_addr_t addr,
@@ -52,7 +62,7 @@ static struct efake_map *map_find_exact(struct efake *fake, dma_addr_t addr,
 	struct efake_map *map;
 
 	lockdep_assert_held(&fake->lock);
-	hlist_for_each_entry(map, map_bucket(fake, addr), node)
+	hlist_for_each_entry(map, map_bucket(fake, addr, len), node)
 		if (map->addr == addr && map->len == len && map->dir == dir)
 			return map;
 	return NULL;
@@ -71,7 +81,7 @@ static dma_addr_t map_one(struct efake *fake, phys_addr_t phys, size_t len,
 	map->addr = phys + EFAKE_DMA_OFFSET;
 	map->len = len;
 	map->dir = dir;
-	hlist_add_head(&map->node, map_bucket(fake, map->addr));
+	hlist_add_head(&map->node, map_bucket(fake, map->addr, len));
 	fake->nmaps++;
 	return map->addr;
 }

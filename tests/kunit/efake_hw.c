@@ -407,6 +407,19 @@ bool efake_valid(struct efake *fake, u32 rkey)
 	return valid;
 }
 
+void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t len)
+{
+	u64 off = raddr - mr->mr.iova;
+	struct efake_seg *seg;
+
+	if (!mr->valid)
+		return NULL;
+	for (seg = mr->segs; seg < mr->segs + mr->nsegs; off -= seg++->len)
+		if (off + len <= seg->len)
+			return efake_dma_virt(seg->addr + off);
+	return NULL;
+}
+
 static bool mr_misses(struct efake_mr *mr, dma_addr_t addr, size_t len)
 {
 	struct efake_seg *seg;

@@ -273,6 +273,31 @@ static bool is_denied(const struct efake *fake, const struct kefa_wr *wr)
 	       fake->deny & BIT_ULL(IB_WR_RDMA_WRITE);
 }
 
+static bool reg_is_refused(const struct efake *fake, const struct efake_wr *wr)
+{
+	const struct efake_mr *mr;
+
+	if (!wr->mr || wr->opcode != IB_WR_REG_MR)
+		return false;
+	mr = efake_to_mr(wr->mr);
+	return (fake->max_page && wr->mr->page_size > fake->max_page) ||
+	       (fake->whole_iova && wr->mr->iova != mr->segs[0].addr);
+}
+
+/* RDMA to a region of the device's own. */
+static void rdma_move(struct efake_wr *wr)
+{
+	struct efake_mr *mr = efake_mr_find(wr->qp->fake, wr->rkey);
+	void *mem = mr ? efake_mr_virt(mr, wr->raddr, wr->len) : NULL;
+
+	if (!mem || wr->qp->fake->no_rdma_data)
+		return;
+	if (wr->opcode == IB_WR_RDMA_READ)
+		efake_wr_write(wr, mem, wr->len);
+	else
+		efake_wr_read(wr, mem, wr->len);
+}
+
 static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 {
 	struct kefa_wc wc = { .status = qp->fake->status };
@@ -292,6 +317,10 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 	/* Unsupported. */
 	if (is_denied(qp->fake, from))
 		wc.status = 3;
+	if (reg_is_refused(qp->fake, wr))
+		wc.status = 2;
+	if (wr_is_auto(wr) && !wc.status && wr->rkey && !wr->mr)
+		rdma_move(wr);
 	if (wr_is_auto(wr))
 		wr_done(wr, &wc);
 	return 0;
