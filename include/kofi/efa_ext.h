@@ -20,7 +20,8 @@
  * @FI_OPT_EFA_RNR_RETRY: size_t: how often a peer that has no receive posted is
  *	tried again by the device, before the operation fails with EAGAIN, and it is
  *	as if it had never been posted; FI_EFA_RNR_INFINITE, the default, for ever.
- *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
+ *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on a
+ *	device that knows no limit. fi_efa(7)
  *
  * Of level FI_OPT_ENDPOINT.
  */

@@ -141,10 +141,13 @@ static int kefa_destroy(struct kefa_refused *refused, struct kefa_aside *obj)
 int kefa_create_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq,
 		   const struct kefa_hw_qp_attr *attr)
 {
+	struct kefa_hw_qp_attr can = *attr;
 	int ret;
 
 	lockdep_assert_held(&refused->dev->lock);
-	ret = kefa_hw_qp_create(hq, attr);
+	if (!refused->dev->rnr_retry_ok)
+		can.rnr_retry = KEFA_RNR_UNSET;
+	ret = kefa_hw_qp_create(hq, &can);
 	if (ret && hq->qp)
 		kefa_destroy_qp(refused, hq);
 	return ret;

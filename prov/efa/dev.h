@@ -64,6 +64,7 @@ enum kefa_dev_state {
  * @raw_iova: regions have their DMA address for a remote address
  * @vectors: completion vectors
  * @next_vector: where to go on looking for one; @lock
+ * @rnr_retry_ok: it can be told how often to try a peer again that has no receive
  * @rdma_read: it has RDMA read
  * @rdma_write: it has RDMA write
  */
@@ -103,6 +104,7 @@ struct kefa_dev {
 	bool				raw_iova;
 	u32				vectors;
 	u32				next_vector;
+	bool				rnr_retry_ok;
 	bool				rdma_read;
 	bool				rdma_write;
 };

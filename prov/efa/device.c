@@ -53,6 +53,9 @@ static int kefa_dev_do_probe(struct kefa_dev *dev)
 			 dev->part_id & 0xf, dev->mtu,
 			 dev->rdma_read ? "yes" : "no",
 			 dev->rdma_write ? "yes" : "no");
+	else if (ret == -ENXIO)
+		dev_warn(&dev->ibdev->dev,
+			 "kofi_efa: not used: the device has no event queues for completions\n");
 	else if (!READ_ONCE(dev->going))
 		dev_warn(&dev->ibdev->dev, "kofi_efa: not used: error %d\n",
 			 ret);

@@ -225,14 +225,19 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 /* Both are a queue pair's for good. */
 static int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value)
 {
+	bool timeout = optname == FI_OPT_RNR_TIMEOUT;
 	int ret = 0;
 
-	if (value > (optname == FI_OPT_RNR_TIMEOUT ? INT_MAX : FI_EFA_RNR_INFINITE))
+	if (value > (timeout ? INT_MAX : FI_EFA_RNR_INFINITE))
 		return -EINVAL;
+	/* Either limit takes a device that can be told when to end trying. */
+	if (value != (timeout ? 0 : FI_EFA_RNR_INFINITE) &&
+	    !ep->dom->dev->rnr_retry_ok)
+		return -EOPNOTSUPP;
 	kefa_dev_lock(ep->dom->dev);
 	if (ep->state != KEFA_EP_OPEN)
 		ret = -FI_EOPBADSTATE;
-	else if (optname == FI_OPT_RNR_TIMEOUT)
+	else if (timeout)
 		WRITE_ONCE(ep->rnr_ms, value);
 	else
 		WRITE_ONCE(ep->rnr_retry, value);

@@ -70,11 +70,14 @@ static int kefa_hw_modify(struct kefa_hw_qp *hq, u8 rnr_retry,
 
 static int kefa_hw_start(struct kefa_hw_qp *hq, u8 rnr_retry)
 {
+	int mask = IB_QP_SQ_PSN;
+
+	if (rnr_retry != KEFA_RNR_UNSET)
+		mask |= IB_QP_RNR_RETRY;
 	return kefa_hw_modify(hq, 0, IB_QPS_INIT,
 			      IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY) ?:
 	       kefa_hw_modify(hq, 0, IB_QPS_RTR, 0) ?:
-	       kefa_hw_modify(hq, rnr_retry, IB_QPS_RTS,
-			      IB_QP_SQ_PSN | IB_QP_RNR_RETRY);
+	       kefa_hw_modify(hq, rnr_retry, IB_QPS_RTS, mask);
 }
 
 int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
@@ -128,7 +131,8 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	if (IS_ERR(hq->cq)) {
 		ret = PTR_ERR(hq->cq);
 		hq->cq = NULL;
-		return ret;
+		/* Of a request like this the driver minds nothing else. */
+		return ret == -EINVAL ? -ENXIO : ret;
 	}
 	qp_attr.send_cq = hq->cq;
 	qp_attr.recv_cq = hq->cq;

@@ -26,6 +26,9 @@ enum {
 	KEFA_MAX_INLINE		= 32,
 };
 
+/* Not to be set; all that can be are at most 7. */
+#define KEFA_RNR_UNSET		0xff
+
 /* A kernel user can't ask for it; all devices that have RDMA have at least this. */
 #define KEFA_MAX_RDMA		SZ_1G
 
@@ -149,7 +152,8 @@ struct kefa_hw_qp {
  * @tx_depth: work requests that can be outstanding
  * @rx_depth: receives that can be outstanding
  * @vector: completion vector
- * @rnr_retry: how often the device tries a peer again that has no receive
+ * @rnr_retry: how often the device tries a peer again that has no receive;
+ *	KEFA_RNR_UNSET for a device that can't be told
  */
 struct kefa_hw_qp_attr {
 	u32	tx_depth;
@@ -166,7 +170,8 @@ struct kefa_hw_qp_attr {
  *
  * The functions that destroy leave the object as it is when they fail, to be tried
  * again or abandoned: that is for destroy.c. So does kefa_hw_qp_create(), if
- * kefa_hw_qp.qp is set when it fails. An object that was abandoned is never freed, and
+ * kefa_hw_qp.qp is set when it fails; it returns -ENXIO when the device has no event
+ * queue for the completion queue. An object that was abandoned is never freed, and
  * neither is its protection domain, for kefa_hw_pd_abandon(). After
  * kefa_hw_qp_silence() a queue pair raises no event.
  *

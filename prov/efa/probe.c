@@ -241,10 +241,21 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 		.rx_depth = KEFA_PROBE_DEPTH,
 		.rnr_retry = FI_EFA_RNR_INFINITE,
 	};
+	struct kefa_dev *dev = probe->dev;
+	int ret;
 
 	probe->hq.pd = probe->pd;
 	probe->hq.event = kefa_probe_event;
-	return kefa_create_qp(&probe->refused, &probe->hq, &attr);
+	dev->rnr_retry_ok = true;
+	ret = kefa_create_qp(&probe->refused, &probe->hq, &attr);
+	if (ret != -EINVAL && ret != -EOPNOTSUPP)
+		return ret;
+	/* Not every device lets one say how often to try again. */
+	dev->rnr_retry_ok = false;
+	if (!kefa_create_qp(&probe->refused, &probe->hq, &attr))
+		return 0;
+	dev->rnr_retry_ok = true;
+	return ret;
 }
 
 /* What is missing of it is NULL or an error. */
@@ -323,7 +334,8 @@ static void kefa_probe_unmap(struct kefa_probe *probe)
  * @dev: the device, on which no domain is open
  *
  * Context: Process context, under kefa_dev.lock; sleeps for some seconds at worst.
- * Return: 0, or a negative errno when the device is of no use.
+ * Return: 0, or a negative errno when the device is of no use: -ENXIO if it has no event
+ * queues for completions.
  */
 int kefa_probe(struct kefa_dev *dev)
 {

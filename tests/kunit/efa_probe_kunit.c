@@ -146,6 +146,33 @@ static void probe_lies(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
 }
 
+static void probe_without_rnr(struct kunit *test)
+{
+	struct efa_scene *scene;
+	struct efake *fake = unprobed(test);
+	size_t times = 3;
+
+	fake->no_rnr = true;
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->rnr_retry_ok);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
+	efake_publish(fake);
+	scene = efa_scene_on(test, fake, &(struct efa_opts) { .idle = true });
+	KUNIT_EXPECT_EQ(test, fi_setopt(&scene->ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_EFA_RNR_RETRY, &times,
+					sizeof(times)), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), 0);
+}
+
+static void probe_without_events(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	efake_fail(fake, EFAKE_QP_CREATE, 1, -ENXIO);
+	KUNIT_EXPECT_EQ(test, probe(fake), -ENXIO);
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_QP_CREATE), 1);
+}
+
 /* --- probing while others go on --- */
 
 static int find(const char *node, u64 caps, struct fi_info **info)
@@ -235,6 +262,8 @@ static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(probe_dead),
 	KUNIT_CASE(probe_ways),
 	KUNIT_CASE(probe_lies),
+	KUNIT_CASE(probe_without_rnr),
+	KUNIT_CASE(probe_without_events),
 	KUNIT_CASE(probe_found),
 	KUNIT_CASE(probe_useless),
 	KUNIT_CASE(probe_two),

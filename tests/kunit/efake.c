@@ -108,6 +108,7 @@ static struct kefa_dev *dev_make(struct efake *fake, const char *name)
 	dev->page_size_cap = PAGE_SIZE | SZ_64K | SZ_2M;
 	dev->page_sizes = dev->page_size_cap;
 	dev->vectors = 4;
+	dev->rnr_retry_ok = true;
 	dev->rdma_read = true;
 	dev->rdma_write = true;
 	return dev;

@@ -184,6 +184,7 @@ struct efake_fail {
  * @max_page: regions of larger pages can't be registered; 0 for no limit
  * @whole_iova: nor those whose remote address isn't the DMA address
  * @no_rdma_data: RDMA succeeds, and moves nothing
+ * @no_rnr: it can't be told how often to try again
  * @max_mrs: regions that there can be
  * @pci: it has a bus that it masters
  * @master: it masters that bus
@@ -226,6 +227,7 @@ struct efake {
 	u32				max_page;
 	bool				whole_iova;
 	bool				no_rdma_data;
+	bool				no_rnr;
 	unsigned int			max_mrs;
 	bool				pci;
 	bool				master;

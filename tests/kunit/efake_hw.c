@@ -199,7 +199,8 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	    attr->tx_depth > fake->dev->tx_depth ||
 	    attr->rx_depth > fake->dev->rx_depth ||
 	    attr->vector >= fake->dev->vectors ||
-	    attr->rnr_retry > FI_EFA_RNR_INFINITE)
+	    (attr->rnr_retry > FI_EFA_RNR_INFINITE &&
+	     attr->rnr_retry != KEFA_RNR_UNSET))
 		efake_breach(fake, "no such queue pair can be made");
 	if (efake_fails(fake, EFAKE_QP_CREATE, &err))
 		return err;
@@ -223,6 +224,8 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	spin_unlock_irqrestore(&fake->lock, flags);
 	err = 0;
 	efake_fails(fake, EFAKE_QP_START, &err);
+	if (fake->no_rnr && attr->rnr_retry != KEFA_RNR_UNSET)
+		err = -EINVAL;
 	return err;
 }
 
