@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * One file for each device below /sys/kernel/debug/kofi_efa: what is open on it,
- * and what that has counted. For people; it may change at any time.
+ * and what that has counted; and one to have a device probed again. For people; they
+ * may change at any time.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -87,9 +88,31 @@ void kefa_debugfs_del(struct kefa_dev *dev)
 	debugfs_remove(dev->debugfs);
 }
 
+static ssize_t kefa_probe_write(struct file *file, const char __user *from,
+				size_t len, loff_t *pos)
+{
+	char name[FI_NAME_MAX];
+	ssize_t n;
+	int ret;
+
+	n = simple_write_to_buffer(name, sizeof(name) - 1, pos, from, len);
+	if (n <= 0)
+		return n;
+	name[n] = 0;
+	ret = kefa_dev_probe_again(strim(name));
+	return ret ?: n;
+}
+
+static const struct file_operations kefa_probe_fops = {
+	.owner	= THIS_MODULE,
+	.open	= simple_open,
+	.write	= kefa_probe_write,
+};
+
 void kefa_debugfs_init(void)
 {
 	kefa_debugfs = debugfs_create_dir("kofi_efa", NULL);
+	debugfs_create_file("probe", 0200, kefa_debugfs, NULL, &kefa_probe_fops);
 }
 
 void kefa_debugfs_fini(void)

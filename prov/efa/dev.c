@@ -58,6 +58,18 @@ struct kefa_dev *kefa_dev_find(const char *name)
 }
 
 /**
+ * kefa_dev_find_any() - find a device that was probed, whether it can be used or not
+ * @name: its name
+ *
+ * Context: Process context; sleeps.
+ * Return: the device, for kefa_dev_put(), or NULL.
+ */
+struct kefa_dev *kefa_dev_find_any(const char *name)
+{
+	return kefa_dev_find(name) ?: kefa_dev_in(KEFA_DEV_UNUSABLE, name);
+}
+
+/**
  * kefa_devs_wait() - wait for devices that are there, and being probed
  * @name: the one that is wanted, or NULL for all
  *

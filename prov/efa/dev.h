@@ -122,12 +122,14 @@ int kefa_devs_init(void);
 void kefa_devs_fini(void);
 struct kefa_dev *kefa_dev_alloc(void);
 void kefa_dev_start(struct kefa_dev *dev);
+int kefa_dev_probe_again(const char *name);
 void kefa_dev_retire(struct kefa_dev *dev);
 
 /* dev.c */
 
 void kefa_dev_put(struct kefa_dev *dev);
 struct kefa_dev *kefa_dev_find(const char *name);
+struct kefa_dev *kefa_dev_find_any(const char *name);
 int kefa_devs_info(const char *node, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
 u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu);
@@ -173,6 +175,17 @@ static inline size_t kefa_inject_size(const struct kefa_dev *dev)
 }
 
 /* probe.c */
+
+/* What is said of a device's RDMA: what the probe found, or the administrator. */
+enum kefa_rdma {
+	KEFA_RDMA_AUTO,
+	KEFA_RDMA_NONE,
+	KEFA_RDMA_READ,
+	KEFA_RDMA_WRITE,
+	KEFA_RDMA_ALL,
+};
+
+extern enum kefa_rdma kefa_rdma;
 
 int kefa_probe(struct kefa_dev *dev);
 

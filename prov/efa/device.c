@@ -74,6 +74,36 @@ static void kefa_dev_probe_work(struct work_struct *work)
 }
 
 /**
+ * kefa_dev_probe_again() - probe a device for which something has changed
+ * @name: its name
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -ENODEV, -EBUSY when a domain is open on it, or why it is of no use.
+ */
+int kefa_dev_probe_again(const char *name)
+{
+	struct kefa_dev *dev;
+	int ret;
+
+	kefa_devs_wait(name);
+	dev = kefa_dev_find_any(name);
+	if (!dev)
+		return -ENODEV;
+	kefa_dev_lock(dev);
+	if (dev->gone || dev->dead)
+		ret = -ENODEV;
+	else if (!list_empty(&dev->domains))
+		ret = -EBUSY;
+	else
+		ret = kefa_dev_do_probe(dev);
+	kefa_dev_unlock(dev);
+	if (ret != -EBUSY)
+		kefa_dev_probed(dev, !ret);
+	kefa_dev_put(dev);
+	return ret;
+}
+
+/**
  * kefa_dev_alloc() - begin a device
  *
  * Context: Process context; sleeps.

@@ -15,6 +15,8 @@
 #include <linux/log2.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/string_helpers.h>
+#include <linux/sysfs.h>
 #include "destroy.h"
 #include "dev.h"
 #include "dma.h"
@@ -29,6 +31,39 @@
 #define KEFA_PROBE_OFF		24
 /* Pages of a region with pages of the smallest size: what others use on such devices. */
 #define KEFA_PROBE_PAGES	128
+
+enum kefa_rdma kefa_rdma;
+
+static const char * const kefa_rdma_name[] = {
+	[KEFA_RDMA_AUTO]	= "auto",
+	[KEFA_RDMA_NONE]	= "none",
+	[KEFA_RDMA_READ]	= "read",
+	[KEFA_RDMA_WRITE]	= "write",
+	[KEFA_RDMA_ALL]		= "all",
+};
+
+static int kefa_rdma_set(const char *val, const struct kernel_param *kp)
+{
+	int ret = sysfs_match_string(kefa_rdma_name, val);
+
+	if (ret < 0)
+		return ret;
+	WRITE_ONCE(kefa_rdma, ret);
+	return 0;
+}
+
+static int kefa_rdma_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%s\n", kefa_rdma_name[READ_ONCE(kefa_rdma)]);
+}
+
+static const struct kernel_param_ops kefa_rdma_ops = {
+	.set = kefa_rdma_set,
+	.get = kefa_rdma_get,
+};
+module_param_cb(rdma, &kefa_rdma_ops, NULL, 0644);
+MODULE_PARM_DESC(rdma,
+		 "RDMA of devices probed from now on: auto (as probed), none, read, write, all");
 
 /**
  * struct kefa_probe - what a probe is made with
@@ -329,6 +364,23 @@ static void kefa_probe_unmap(struct kefa_probe *probe)
 		free_pages((unsigned long)probe->mem, probe->order);
 }
 
+/* What the administrator says goes before what the device does. */
+static void kefa_probe_result(struct kefa_probe *probe)
+{
+	struct kefa_dev *dev = probe->dev;
+	enum kefa_rdma rdma = READ_ONCE(kefa_rdma);
+
+	dev->rdma_read = rdma == KEFA_RDMA_AUTO ? probe->read :
+			 rdma == KEFA_RDMA_READ || rdma == KEFA_RDMA_ALL;
+	dev->rdma_write = rdma == KEFA_RDMA_AUTO ? probe->write :
+			  rdma == KEFA_RDMA_WRITE || rdma == KEFA_RDMA_ALL;
+	if (dev->rdma_read != probe->read || dev->rdma_write != probe->write)
+		dev_info(&dev->ibdev->dev,
+			 "kofi_efa: the probe found RDMA read %s, write %s, the parameter rdma=%s differs\n",
+			 str_yes_no(probe->read), str_yes_no(probe->write),
+			 kefa_rdma_name[rdma]);
+}
+
 /**
  * kefa_probe() - find out what a device can do
  * @dev: the device, on which no domain is open
@@ -353,10 +405,8 @@ int kefa_probe(struct kefa_dev *dev)
 		ret = kefa_probe_mapped(probe);
 		kefa_probe_unmap(probe);
 	}
-	if (!ret) {
-		dev->rdma_read = probe->read;
-		dev->rdma_write = probe->write;
-	}
+	if (!ret)
+		kefa_probe_result(probe);
 	kfree(probe);
 	return ret;
 }

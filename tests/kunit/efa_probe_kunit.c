@@ -173,6 +173,64 @@ static void probe_without_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_QP_CREATE), 1);
 }
 
+static void rdma_restore(void *unused)
+{
+	kefa_rdma = KEFA_RDMA_AUTO;
+}
+
+/* The administrator knows better, if there is something to know. */
+static void probe_overridden(struct kunit *test)
+{
+	static const struct {
+		enum kefa_rdma rdma;
+		bool read;
+		bool write;
+	} cases[] = {
+		{ KEFA_RDMA_NONE, false, false },
+		{ KEFA_RDMA_READ, true, false },
+		{ KEFA_RDMA_WRITE, false, true },
+		{ KEFA_RDMA_ALL, true, true },
+	};
+	struct efake *fake = unprobed(test);
+	int i;
+
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rdma_restore,
+							NULL), 0);
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		kefa_rdma = cases[i / 2].rdma;
+		fake->deny = i % 2 ? BIT_ULL(IB_WR_REG_MR) : 0;
+		KUNIT_EXPECT_EQ(test, probe(fake), 0);
+		KUNIT_EXPECT_EQ(test, fake->dev->rdma_read, cases[i / 2].read);
+		KUNIT_EXPECT_EQ(test, fake->dev->rdma_write, cases[i / 2].write);
+	}
+}
+
+static void probe_again(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+	struct efa_scene *scene;
+
+	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), -ENODEV);
+	fake->deny = BIT_ULL(IB_WR_RDMA_READ);
+	efake_start(fake);
+	scene = efa_scene_on(test, fake, &(struct efa_opts) { .idle = true });
+	KUNIT_EXPECT_FALSE(test, scene->info->caps & FI_READ);
+	fake->deny = 0;
+	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), -EBUSY);
+	EFA_CLOSE(test, scene->ep);
+	EFA_CLOSE(test, scene->cq);
+	EFA_CLOSE(test, scene->av);
+	EFA_CLOSE(test, scene->domain);
+	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), 0);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
+	/* One that was of no use may be of use now. */
+	efake_fail(fake, EFAKE_PD_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), -ENOSPC);
+	KUNIT_EXPECT_NULL(test, kefa_dev_find(EFA_DEVICE));
+	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), 0);
+	fi_freeinfo(efa_info(test, EFA_DEVICE));
+}
+
 /* --- probing while others go on --- */
 
 static int find(const char *node, u64 caps, struct fi_info **info)
@@ -264,6 +322,8 @@ static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(probe_lies),
 	KUNIT_CASE(probe_without_rnr),
 	KUNIT_CASE(probe_without_events),
+	KUNIT_CASE(probe_overridden),
+	KUNIT_CASE(probe_again),
 	KUNIT_CASE(probe_found),
 	KUNIT_CASE(probe_useless),
 	KUNIT_CASE(probe_two),
