@@ -481,22 +481,29 @@ static unsigned int written(struct kunit *test, struct efa_scene *scene, size_t 
 static void data_plain_pieces(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
-	const size_t len = 40 * PAGE_SIZE;
-	u8 *mem = vmalloc(len);
+	struct page *pages[40];
+	const size_t len = ARRAY_SIZE(pages) * PAGE_SIZE;
+	u8 *block = kunit_kmalloc(test, len, GFP_KERNEL), *mem;
+	unsigned int i;
 
+	KUNIT_ASSERT_NOT_NULL(test, block);
+	/* Backwards, so that none is next to the one before. */
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		pages[i] = virt_to_page(block + len - (i + 1) * PAGE_SIZE);
+	mem = vmap(pages, ARRAY_SIZE(pages), VM_MAP, PAGE_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 	efa_fill(mem, len, 7);
 	KUNIT_EXPECT_EQ(test, fi_write(scene->ep, mem, len, NULL, scene->peer,
 				       EFA_RADDR, EFA_KEY, (void *)1), 0);
-	KUNIT_EXPECT_EQ(test, written(test, scene, len, 7), 40);
+	KUNIT_EXPECT_EQ(test, written(test, scene, len, 7), ARRAY_SIZE(pages));
 	efa_expect_done(test, scene, 1);
 	KUNIT_EXPECT_EQ(test, fi_writedata(scene->ep, mem + 1, len - 1, NULL, 5,
 					   scene->peer, EFA_RADDR, EFA_KEY, (void *)2),
 			0);
 	efa_fill(mem + 1, len - 1, 8);
-	KUNIT_EXPECT_EQ(test, written(test, scene, len - 1, 8), 40);
+	KUNIT_EXPECT_EQ(test, written(test, scene, len - 1, 8), ARRAY_SIZE(pages));
 	efa_expect_done(test, scene, 2);
-	vfree(mem);
+	vunmap(mem);
 }
 
 /* An IOMMU or bounce buffers limit what is mapped at a time, whatever the memory. */
