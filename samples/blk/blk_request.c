@@ -179,6 +179,7 @@ static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 	switch (phase) {
 	case KBC_REGISTER:
 	case KBC_INVALIDATE:
+		slot->region.lane = phase == KBC_REGISTER ? KB_LANE_REG : KB_LANE_INVAL;
 		kb_submit(q, &slot->region);
 		break;
 	case KBC_REPLY:
@@ -427,8 +428,8 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 	if (msg->flags & KB_REPLY_READY) {
 		slot->fetch.op.done = kbc_fetch_done;
 		slot->fetch.peer = slot->kq->peer;
-		slot->fetch.addr = msg->addr;
-		slot->fetch.key = msg->key;
+		slot->fetch.iov.addr = msg->addr;
+		slot->fetch.iov.key = msg->key;
 		iov_iter_bvec(&slot->fetch.iter, ITER_DEST, slot->bvecs + 1,
 			      slot->nbvec, msg->bytes);
 		atomic_long_inc(&d->stats.fetches);

@@ -198,7 +198,8 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 	*limits = (struct kb_limits) {
 		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE),
 		.max_io		= d->known ? d->as_made.limits.max_io :
-					     d->options.max_io,
+				  min_t(size_t, d->options.max_io,
+					round_down(f->max_rma, KB_IO_MIN)),
 		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg -
 					sizeof(struct kb_cmd)),
 		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,

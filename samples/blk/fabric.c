@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's transport: see fabric.h. What finds no room waits in its queue's list,
- * which is gone through whenever something completed, and by a timer for the case
- * that what completes is somebody else's. What its peer had no receive for is sent
- * again after a while, for as long as who posted it wants that, and no other waits
- * behind it.
+ * kofiblk's transport: see fabric.h. What finds no room waits in a lane of its queue,
+ * until the queue's handler is called, as it is once for each refusal. What its peer had
+ * no receive for the provider sends again, for a while.
  *
  * A device can be given up at any time: data calls are made under RCU, and when those
  * are over the endpoints are closed, which ends what was posted. Only then does what
@@ -19,7 +17,6 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <kofi/cm.h>
-#include <kofi/efa_ext.h>
 #include "fabric.h"
 
 MODULE_DESCRIPTION("kofiblk: what client and server share");
@@ -30,14 +27,10 @@ MODULE_IMPORT_NS(KOFI);
 
 #define KB_REGS		512	/* registrations of a queue, coming and going */
 #define KB_BATCH	16
-#define KB_RETRY_MS	2
-/* A peer without receives: how often its device is asked, and when once more. */
-#define KB_RNR_RETRY	3
-#define KB_AGAIN_MS	10
+/* So long a peer may have no receive, though it has promised to have one. */
+#define KB_RNR_MS	5000
 #define KB_BUFS_SIZE	SZ_32K	/* of receives, allocated in one piece */
 #define KB_BUF_ALIGN	64
-/* A transfer of more pieces is split. Nothing says how many a device takes. */
-#define KB_RMA_PIECES	16
 
 struct kb_recv {
 	struct kb_op	op;
@@ -59,6 +52,9 @@ static int kb_errno(int err)
 {
 	if (err == -FI_ETRUNC)
 		return -EMSGSIZE;
+	/* No receive, for all of KB_RNR_MS. */
+	if (err == -EAGAIN)
+		return -ETIMEDOUT;
 	return err < -FI_EOTHER + 1 ? -EIO : err;
 }
 
@@ -69,54 +65,8 @@ static void kb_op_fail(struct kb_queue *q, struct kb_op *op, int err)
 	op->done(q, op, kb_errno(err), 0);
 }
 
-/* Not of a queue that is closed: who closes it cancels the timer only once. */
-static void kb_retry_arm(struct kb_queue *q)
-{
-	lockdep_assert_held(&q->lock);
-	if (!q->closed && !list_empty(&q->waiting))
-		queue_delayed_work(kb_wq, &q->retry,
-				   msecs_to_jiffies(KB_RETRY_MS));
-}
-
-static void kb_op_wait(struct kb_queue *q, struct kb_op *op)
-{
-	bool closed;
-
-	spin_lock_bh(&q->lock);
-	closed = q->closed;
-	if (!closed)
-		list_add_tail(&op->list, &q->waiting);
-	kb_retry_arm(q);
-	spin_unlock_bh(&q->lock);
-	if (closed)
-		kb_op_fail(q, op, -ENODEV);
-}
-
-static void kb_again_arm(struct kb_queue *q)
-{
-	lockdep_assert_held(&q->lock);
-	if (!q->closed && !list_empty(&q->refused))
-		queue_delayed_work(kb_wq, &q->again,
-				   msecs_to_jiffies(KB_AGAIN_MS));
-}
-
-/* Not among what waits for room: others would wait for one that takes nothing. */
-static void kb_op_refused(struct kb_queue *q, struct kb_op *op)
-{
-	bool closed;
-
-	spin_lock_bh(&q->lock);
-	closed = q->closed;
-	if (!closed)
-		list_add_tail(&op->list, &q->refused);
-	kb_again_arm(q);
-	spin_unlock_bh(&q->lock);
-	/* A handler may have taken it from the queue just before. */
-	if (closed)
-		kb_op_fail(q, op, -ENODEV);
-}
-
-static void kb_op_post(struct kb_queue *q, struct kb_op *op)
+/* Return: false if the operation has to wait. */
+static bool kb_op_post(struct kb_queue *q, struct kb_op *op)
 {
 	int ret;
 
@@ -130,68 +80,77 @@ static void kb_op_post(struct kb_queue *q, struct kb_op *op)
 	if (ret == -ENODEV)
 		kb_fabric_lost(q->fabric);
 	if (ret == -EAGAIN || ret == -ENODEV)
-		kb_op_wait(q, op);
-	else if (ret)
+		return false;
+	if (ret)
 		kb_op_fail(q, op, ret);
+	return true;
+}
+
+/* Posts what a lane has, until one is refused; that one is told of, and goes first. */
+static void kb_lane_pump(struct kb_queue *q, struct list_head *lane)
+	__must_hold(&q->lock)
+{
+	struct kb_op *op;
+	bool posted;
+
+	while ((op = list_first_entry_or_null(lane, struct kb_op, list))) {
+		list_del(&op->list);
+		spin_unlock_bh(&q->lock);
+		posted = kb_op_post(q, op);
+		spin_lock_bh(&q->lock);
+		if (posted)
+			continue;
+		if (!q->closed) {
+			list_add(&op->list, lane);
+			return;
+		}
+		spin_unlock_bh(&q->lock);
+		kb_op_fail(q, op, -ENODEV);
+		spin_lock_bh(&q->lock);
+	}
+}
+
+/* One at a time, so that whoever can't be posted is in its lane after it. */
+static void kb_pump(struct kb_queue *q)
+{
+	int i;
+
+	for (i = 0; i < KB_LANES && list_empty_careful(&q->lanes[i]); i++)
+		;
+	if (i == KB_LANES)
+		return;
+	spin_lock_bh(&q->lock);
+	q->pump_again = true;
+	while (q->pump_again && !q->pumping && READ_ONCE(q->up)) {
+		q->pump_again = false;
+		q->pumping = true;
+		for (i = 0; i < KB_LANES; i++)
+			kb_lane_pump(q, &q->lanes[i]);
+		q->pumping = false;
+	}
+	spin_unlock_bh(&q->lock);
 }
 
 void kb_submit(struct kb_queue *q, struct kb_op *op)
 {
-	if (list_empty_careful(&q->waiting))
-		kb_op_post(q, op);
-	else
-		kb_op_wait(q, op);
+	struct list_head *lane = &q->lanes[op->lane];
+	bool tried = list_empty_careful(lane), first, closed;
+
+	if (tried && kb_op_post(q, op))
+		return;
+	spin_lock_bh(&q->lock);
+	closed = q->closed;
+	first = list_empty(lane);
+	if (!closed)
+		list_add_tail(&op->list, lane);
+	spin_unlock_bh(&q->lock);
+	if (closed)
+		kb_op_fail(q, op, -ENODEV);
+	/* The word of room that a refused one was owed may have come before it got here. */
+	else if (tried || first)
+		kb_pump(q);
 }
 EXPORT_SYMBOL_NS_GPL(kb_submit, KOFIBLK);
-
-static struct kb_op *kb_op_next(struct kb_queue *q, struct list_head *list)
-{
-	struct kb_op *op;
-
-	spin_lock_bh(&q->lock);
-	op = list_first_entry_or_null(list, struct kb_op, list);
-	if (op)
-		list_del(&op->list);
-	spin_unlock_bh(&q->lock);
-	return op;
-}
-
-/*
- * Whoever can't be posted goes to the end: what it waits for may be what another
- * one gives back, as an invalidation does to a registration.
- */
-static void kb_pump(struct kb_queue *q)
-{
-	struct kb_op *op;
-	int i;
-
-	if (list_empty_careful(&q->waiting) || !READ_ONCE(q->up))
-		return;
-	for (i = 0; i < KB_BATCH && (op = kb_op_next(q, &q->waiting)); i++)
-		kb_op_post(q, op);
-	spin_lock_bh(&q->lock);
-	kb_retry_arm(q);
-	spin_unlock_bh(&q->lock);
-}
-
-static void kb_retry(struct work_struct *work)
-{
-	kb_pump(container_of(work, struct kb_queue, retry.work));
-}
-
-static void kb_again(struct work_struct *work)
-{
-	struct kb_queue *q = container_of(work, struct kb_queue, again.work);
-	struct kb_op *op;
-	int i;
-
-	/* Not all at once: they would take the room that others need. */
-	for (i = 0; i < KB_BATCH && (op = kb_op_next(q, &q->refused)); i++)
-		kb_op_post(q, op);
-	spin_lock_bh(&q->lock);
-	kb_again_arm(q);
-	spin_unlock_bh(&q->lock);
-}
 
 /* --- completing --- */
 
@@ -202,11 +161,7 @@ static void kb_cq_error(struct kb_queue *q)
 	/* Whoever reads an error first has it. */
 	if (fi_cq_readerr(q->cq, &e, 0) != 1 || !e.op_context)
 		return;
-	/* The peer had no receive, and is none the wiser. */
-	if (e.err == EAGAIN && e.flags & FI_SEND)
-		kb_op_refused(q, e.op_context);
-	else
-		kb_op_fail(q, e.op_context, e.err ? -e.err : -EIO);
+	kb_op_fail(q, e.op_context, e.err ? -e.err : -EIO);
 }
 
 static void kb_cq_drain(struct fid_cq *cq, void *context)
@@ -216,7 +171,8 @@ static void kb_cq_drain(struct fid_cq *cq, void *context)
 	struct kb_op *op;
 	ssize_t n, i;
 
-	while ((n = fi_cq_read(cq, done, KB_BATCH)) != -EAGAIN) {
+	do {
+		n = fi_cq_read(cq, done, KB_BATCH);
 		for (i = 0; i < n; i++) {
 			op = done[i].op_context;
 			/* Remote CQ data took a receive, and there is no message. */
@@ -225,10 +181,9 @@ static void kb_cq_drain(struct fid_cq *cq, void *context)
 		}
 		if (n == -FI_EAVAIL)
 			kb_cq_error(q);
-		else if (n < 0)
-			return;
+		/* With nothing to read, too: that is how one is told of room. */
 		kb_pump(q);
-	}
+	} while (n > 0 || n == -FI_EAVAIL);
 }
 
 void kb_fabric_lost(struct kb_fabric *f)
@@ -247,11 +202,25 @@ static void kb_queue_close_ep(struct kb_queue *q)
 	kb_cq_drain(q->cq, q);
 }
 
+/* What somebody has just taken from its lane fails there. */
+static void kb_queue_end_waits(struct kb_queue *q)
+{
+	struct kb_op *op, *next;
+	LIST_HEAD(waiting);
+	int i;
+
+	spin_lock_bh(&q->lock);
+	q->closed = true;
+	for (i = 0; i < KB_LANES; i++)
+		list_splice_tail_init(&q->lanes[i], &waiting);
+	spin_unlock_bh(&q->lock);
+	list_for_each_entry_safe(op, next, &waiting, list)
+		kb_op_fail(q, op, -ENODEV);
+}
+
 /* Has all that is posted or waits done. */
 static void kb_fabric_down(struct kb_fabric *f)
 {
-	struct kb_queue *q;
-	struct kb_op *op;
 	u16 i;
 
 	for (i = 0; i < f->nqueues; i++)
@@ -262,15 +231,8 @@ static void kb_fabric_down(struct kb_fabric *f)
 	for (i = 0; i < f->nqueues; i++)
 		kb_queue_close_ep(&f->queues[i]);
 	mutex_unlock(&f->down_lock);
-	for (i = 0; i < f->nqueues; i++) {
-		q = &f->queues[i];
-		spin_lock_bh(&q->lock);
-		q->closed = true;
-		list_splice_tail_init(&q->refused, &q->waiting);
-		spin_unlock_bh(&q->lock);
-		while ((op = kb_op_next(q, &q->waiting)))
-			kb_op_fail(q, op, -ENODEV);
-	}
+	for (i = 0; i < f->nqueues; i++)
+		kb_queue_end_waits(&f->queues[i]);
 }
 
 static void kb_gone(struct work_struct *work)
@@ -290,15 +252,20 @@ static void kb_eq_handler(struct fid_eq *eq, void *context)
 	ssize_t ret;
 	u32 event;
 
-	while ((ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0)) !=
-	       -EAGAIN) {
+	for (;;) {
 		struct fi_eq_err_entry error = { };
 
+		ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0);
 		if (ret == -FI_EAVAIL)
 			fi_eq_readerr(eq, &error, 0);
 		else if (ret > 0 && event == FI_DEVICE_REMOVED)
 			kb_fabric_lost(f);
+		else if (ret < 0 && ret != -FI_EOVERRUN)
+			break;
 	}
+	/* An event that isn't ours to read would hide the end of the device. */
+	if (WARN_ON_ONCE(ret != -EAGAIN))
+		kb_fabric_lost(f);
 }
 
 /* --- receives --- */
@@ -349,6 +316,7 @@ static int kb_bufs_add(struct kb_queue *q)
 	q->recvs += count;
 	for (i = 0; i < count; i++) {
 		bufs->recvs[i].buf = bufs->mem + i * stride;
+		bufs->recvs[i].op.lane = KB_LANE_RECV;
 		bufs->recvs[i].op.post = kb_recv_post;
 		bufs->recvs[i].op.done = kb_recv_done;
 		kb_submit(q, &bufs->recvs[i].op);
@@ -383,106 +351,26 @@ EXPORT_SYMBOL_NS_GPL(kb_credits_give, KOFIBLK);
 
 /* --- transfers --- */
 
-/* What of the rest fits in a part. Return: in how many pieces. */
-static unsigned int kb_rma_take(struct kb_queue *q, const struct kb_rma *rma,
-				struct iov_iter *part)
-{
-	size_t max = min(q->fabric->max_rma, iov_iter_count(&rma->iter));
-	size_t bytes = 0, off = rma->iter.iov_offset;
-	unsigned int i;
-
-	for (i = 0; i < READ_ONCE(q->fabric->rma_pieces) && bytes < max; i++) {
-		bytes += rma->iter.bvec[i].bv_len - off;
-		off = 0;
-	}
-	*part = rma->iter;
-	iov_iter_truncate(part, min(bytes, max));
-	return i;
-}
-
-static int kb_rma_part(struct kb_queue *q, struct kb_rma *rma)
-{
-	struct fi_rma_iov *iov = &rma->iov[rma->parts];
-	struct fi_msg_rma msg = {
-		.addr		= rma->peer,
-		.rma_iov	= iov,
-		.rma_iov_count	= 1,
-		.context	= &rma->op,
-	};
-	unsigned int pieces;
-	int ret;
-
-	do {
-		pieces = kb_rma_take(q, rma, &msg.msg_iter);
-		*iov = (struct fi_rma_iov) {
-			.addr	= rma->addr,
-			.len	= iov_iter_count(&msg.msg_iter),
-			.key	= rma->key,
-		};
-		ret = iov_iter_rw(&rma->iter) == WRITE ?
-			      fi_writemsg(q->ep, &msg, FI_COMPLETION |
-						       FI_DELIVERY_COMPLETE) :
-			      fi_readmsg(q->ep, &msg, FI_COMPLETION);
-		/* This device wants fewer at a time. */
-		if (ret == -EMSGSIZE && pieces > 1)
-			WRITE_ONCE(q->fabric->rma_pieces, pieces / 2);
-	} while (ret == -EMSGSIZE && pieces > 1);
-	if (ret)
-		return ret;
-	rma->addr += iov->len;
-	iov_iter_advance(&rma->iter, iov->len);
-	return 0;
-}
-
-/*
- * Called for each part, and once for the poster, who counts as one: so nothing is
- * over while it is being posted.
- */
-static void kb_rma_done(struct kb_queue *q, struct kb_op *op, int err,
-			size_t len)
-{
-	struct kb_rma *rma = container_of(op, struct kb_rma, op);
-
-	if (err)
-		WRITE_ONCE(rma->err, err);
-	if (!atomic_dec_and_test(&rma->pending))
-		return;
-	if (rma->err || !iov_iter_count(&rma->iter)) {
-		rma->done(q, op, rma->err, 0);
-		return;
-	}
-	rma->parts = 0;
-	atomic_set(&rma->pending, 1);
-	kb_submit(q, op);
-}
-
 static int kb_rma_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kb_rma *rma = container_of(op, struct kb_rma, op);
-	int ret;
+	const struct fi_msg_rma msg = {
+		.msg_iter	= rma->iter,
+		.addr		= rma->peer,
+		.rma_iov	= &rma->iov,
+		.rma_iov_count	= 1,
+		.context	= op,
+	};
 
-	while (iov_iter_count(&rma->iter) && rma->parts < KB_RMA_PARTS &&
-	       !READ_ONCE(rma->err)) {
-		atomic_inc(&rma->pending);
-		ret = kb_rma_part(q, rma);
-		if (ret) {
-			atomic_dec(&rma->pending);
-			return ret;
-		}
-		rma->parts++;
-	}
-	kb_rma_done(q, op, 0, 0);
-	return 0;
+	rma->iov.len = iov_iter_count(&rma->iter);
+	return iov_iter_rw(&rma->iter) == WRITE ?
+	       fi_writemsg(q->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE) :
+	       fi_readmsg(q->ep, &msg, FI_COMPLETION);
 }
 
 void kb_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 {
-	rma->done = rma->op.done;
-	rma->op.done = kb_rma_done;
 	rma->op.post = kb_rma_post;
-	atomic_set(&rma->pending, 1);
-	rma->err = 0;
-	rma->parts = 0;
 	kb_submit(q, &rma->op);
 }
 EXPORT_SYMBOL_NS_GPL(kb_rma_submit, KOFIBLK);
@@ -547,9 +435,9 @@ static size_t kb_option(struct kb_fabric *f, int option)
 /* A peer that takes nothing shall not hold what it shares with others. */
 static int kb_bound_rnr(struct fid_ep *ep)
 {
-	const size_t times = KB_RNR_RETRY;
-	int ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_RNR_RETRY,
-			    &times, sizeof(times));
+	const size_t ms = KB_RNR_MS;
+	int ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT, &ms,
+			    sizeof(ms));
 
 	/* Another provider has its own way. */
 	return ret == -ENOPROTOOPT || ret == -EOPNOTSUPP ? 0 : ret;
@@ -587,9 +475,6 @@ static void kb_queue_close(struct kb_queue *q)
 
 	if (q->cq)
 		fi_close(&q->cq->fid);
-	/* From here on no handler arms them. */
-	cancel_delayed_work_sync(&q->again);
-	cancel_delayed_work_sync(&q->retry);
 	list_for_each_entry_safe(bufs, next, &q->bufs, list) {
 		kfree(bufs->mem);
 		kfree(bufs);
@@ -599,14 +484,13 @@ static void kb_queue_close(struct kb_queue *q)
 static void kb_queue_init(struct kb_fabric *f, u16 index)
 {
 	struct kb_queue *q = &f->queues[index];
+	int i;
 
 	q->fabric = f;
 	q->index = index;
 	spin_lock_init(&q->lock);
-	INIT_LIST_HEAD(&q->waiting);
-	INIT_DELAYED_WORK(&q->retry, kb_retry);
-	INIT_LIST_HEAD(&q->refused);
-	INIT_DELAYED_WORK(&q->again, kb_again);
+	for (i = 0; i < KB_LANES; i++)
+		INIT_LIST_HEAD(&q->lanes[i]);
 	mutex_init(&q->credits_lock);
 	q->recvs_max = f->info->rx_attr->size;
 	INIT_LIST_HEAD(&q->bufs);
@@ -691,7 +575,6 @@ static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
 		return ERR_PTR(-ENOMEM);
 	f->role = role;
 	f->refs = 1;
-	f->rma_pieces = KB_RMA_PIECES;
 	INIT_WORK(&f->gone_work, kb_gone);
 	mutex_init(&f->down_lock);
 	ret = kb_fabric_open(f, select);

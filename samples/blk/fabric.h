@@ -91,7 +91,22 @@ struct kb_fabric {
 	struct mutex		down_lock;	/* whoever closes the endpoints */
 	struct list_head	list;	/* kb_fabrics, under kb_fabrics_lock */
 	unsigned int		refs;	/* likewise */
-	unsigned int		rma_pieces;
+};
+
+/**
+ * enum kb_lane - what waits for the same thing, in order
+ * @KB_LANE_SEND: sends, reads and writes
+ * @KB_LANE_RECV: receives
+ * @KB_LANE_REG: registrations
+ * @KB_LANE_INVAL: invalidations, which may free what a registration lacks
+ * @KB_LANES: how many there are
+ */
+enum kb_lane {
+	KB_LANE_SEND,
+	KB_LANE_RECV,
+	KB_LANE_REG,
+	KB_LANE_INVAL,
+	KB_LANES,
 };
 
 /**
@@ -99,18 +114,19 @@ struct kb_fabric {
  * @post: makes the fi_*() call, with @op as its context, and returns what that
  *	returns; -EAGAIN has it called again later, another error has @done
  *	called, but for -ENODEV: that waits until the endpoints are closed.
- *	Called in any context but hard IRQ, under RCU and no lock of ours; after
- *	it returned 0 only when a message found no receive: an error ends that
+ *	Called in any context but hard IRQ, under RCU and no lock of ours
  * @done: it is over: @err is 0 or a negative errno, @len the bytes of a receive.
  *	Called once for each kb_submit(), in process context with BH on or, when
  *	it could not be posted, from kb_submit() itself. -ENODEV: it wasn't, and
  *	the endpoints are closed
+ * @lane: where it waits if it has to
  * @list: private to fabric.c
  */
 struct kb_op {
 	int			(*post)(struct kb_queue *q, struct kb_op *op);
 	void			(*done)(struct kb_queue *q, struct kb_op *op,
 					int err, size_t len);
+	enum kb_lane		lane;
 	struct list_head	list;
 };
 
@@ -132,12 +148,11 @@ struct kb_queue {
 	u8			addr[KB_ADDR_MAX];
 	/* private: fabric.c's */
 	bool			up;		/* there may be data calls, under RCU */
-	spinlock_t		lock;		/* protects closed, the lists */
+	spinlock_t		lock;		/* protects closed to pump_again */
 	bool			closed;		/* nothing waits any more */
-	struct list_head	waiting;	/* kb_op that found no room */
-	struct delayed_work	retry;
-	struct list_head	refused;	/* kb_op that found no receive */
-	struct delayed_work	again;
+	struct list_head	lanes[KB_LANES]; /* kb_op that found no room */
+	bool			pumping;	/* somebody posts them */
+	bool			pump_again;	/* and has to once more */
 	struct mutex		credits_lock;	/* protects what follows */
 	u32			promised;	/* receives */
 	u32			recvs;		/* that are posted, or used */
@@ -223,39 +238,25 @@ void kb_credits_give(struct kb_queue *q, u32 n);
  */
 void kb_submit(struct kb_queue *q, struct kb_op *op);
 
-#define KB_RMA_PARTS	4	/* under way at a time */
-
 /**
- * struct kb_rma - a transfer between local pages and a peer's region, in as many
- *	operations as the device wants
- * @op: op.done is the caller's, called when all of it is done: also from
- *	kb_rma_submit(), and in the context of any completion of the queue's
+ * struct kb_rma - a transfer between local pages and a peer's region
+ * @op: op.done is the caller's
  * @peer: whose memory
- * @addr: the remote address; goes on with what is done
- * @key: its key
+ * @iov: it, but for the length
  * @iter: the local pages, bvec that are the caller's until @op is done: ITER_SOURCE
- *	for a write to the peer, ITER_DEST for a read; goes on likewise
- * The rest is private to fabric.c.
+ *	for a write to the peer, ITER_DEST for a read
  */
 struct kb_rma {
 	struct kb_op		op;
 	fi_addr_t		peer;
-	u64			addr;
-	u64			key;
+	struct fi_rma_iov	iov;
 	struct iov_iter		iter;
-	/* private: */
-	void			(*done)(struct kb_queue *q, struct kb_op *op,
-					int err, size_t len);
-	atomic_t		pending;
-	int			err;
-	unsigned int		parts;
-	struct fi_rma_iov	iov[KB_RMA_PARTS];
 };
 
 /**
  * kb_rma_submit() - begin a transfer
  * @q: the queue
- * @rma: the transfer, of at least a byte; op.post is filled in
+ * @rma: the transfer, of at most kb_fabric.max_rma bytes; op.post is filled in
  *
  * Context: Process or softirq; doesn't sleep.
  */

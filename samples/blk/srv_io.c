@@ -395,8 +395,7 @@ static void kb_req_move(struct kb_req *req, bool write)
 	req->rma = (struct kb_rma) {
 		.op.done	= write ? kb_pushed : kb_pulled,
 		.peer		= req->sq->peer,
-		.addr		= req->cmd.addr,
-		.key		= req->cmd.key,
+		.iov		= { .addr = req->cmd.addr, .key = req->cmd.key },
 	};
 	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
 		      req->bvec, req->nbvec, req->cmd.bytes);
@@ -442,6 +441,7 @@ static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
  */
 void kb_req_inval(struct kb_req *req)
 {
+	req->mr_op.lane = KB_LANE_INVAL;
 	req->mr_op.post = kb_inval_post;
 	req->mr_op.done = kb_inval_done;
 	kb_session_posts(req->sq->s);
@@ -491,6 +491,7 @@ static void kb_req_push(struct kb_req *req)
 		kb_req_move(req, true);
 		return;
 	}
+	req->mr_op.lane = KB_LANE_REG;
 	req->mr_op.post = kb_reg_post;
 	req->mr_op.done = kb_reg_done;
 	kb_session_posts(req->sq->s);

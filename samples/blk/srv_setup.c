@@ -185,6 +185,7 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 	l->caps &= caps;
 	l->max_io = min(l->max_io, max(round_down(s->port->max_memory,
 						  KB_IO_MIN), KB_IO_MIN));
+	l->max_io = min_t(size_t, l->max_io, round_down(s->fabric->max_rma, KB_IO_MIN));
 	l->inline_max = round_down(min_t(size_t, l->inline_max, room),
 				   KB_SECTOR);
 	l->queues = min(l->queues, s->fabric->nqueues);

@@ -22,8 +22,8 @@ static void reads(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	rma = scene->rmas[0];
 	KUNIT_EXPECT_EQ(test, iov_iter_rw(&rma->iter), WRITE);
-	KUNIT_EXPECT_EQ(test, rma->addr, 0x5000ULL);
-	KUNIT_EXPECT_EQ(test, rma->key, 77ULL);
+	KUNIT_EXPECT_EQ(test, rma->iov.addr, 0x5000ULL);
+	KUNIT_EXPECT_EQ(test, rma->iov.key, 77ULL);
 	KUNIT_EXPECT_EQ(test, iov_iter_count(&rma->iter), 4096UL);
 	/* No reply before the data is there. */
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
