@@ -30,17 +30,18 @@ static void pp_eq_handler(struct fid_eq *eq, void *context)
 	ssize_t ret;
 	u32 event;
 
-	while ((ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0)) !=
-	       -EAGAIN) {
+	for (;;) {
 		struct fi_eq_err_entry error = { };
 
-		if (ret == -FI_EAVAIL) {
+		ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0);
+		if (ret == -FI_EAVAIL)
 			fi_eq_readerr(eq, &error, 0);
-			continue;
-		}
-		if (ret > 0 && event == FI_DEVICE_REMOVED)
+		else if (ret < 0 && ret != -FI_EOVERRUN)
+			break;
+		else if (ret > 0 && event == FI_DEVICE_REMOVED)
 			set_bit(PP_EVENT_REMOVED, &s->events);
 	}
+	WARN_ON_ONCE(ret != -EAGAIN);
 	wake_up(&s->inst->wait);
 }
 

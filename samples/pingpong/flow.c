@@ -16,7 +16,6 @@
 
 #define PP_BATCH	8
 #define PP_SLICE_MS	100	/* between looks at the peer's connection */
-#define PP_AGAIN_MS	1	/* when a post must be repeated */
 
 /* --- slots --- */
 
@@ -310,8 +309,11 @@ static int pp_poll(struct pp_session *s)
 
 /* --- the loop --- */
 
-/* Sleeps until something completed, or for a while. */
-static int pp_wait(struct pp_session *s, bool again)
+/*
+ * Sleeps until something completed, or for a while. Of room for a post that was
+ * refused the handler tells, too.
+ */
+static int pp_wait(struct pp_session *s)
 {
 	struct pp_instance *inst = s->inst;
 
@@ -319,8 +321,7 @@ static int pp_wait(struct pp_session *s, bool again)
 				test_and_clear_bit(PP_EVENT_CQ, &s->events) ||
 				test_bit(PP_EVENT_REMOVED, &s->events) ||
 				READ_ONCE(inst->stopping),
-				msecs_to_jiffies(again ? PP_AGAIN_MS :
-						 PP_SLICE_MS));
+				msecs_to_jiffies(PP_SLICE_MS));
 	if (READ_ONCE(inst->stopping))
 		return -ESHUTDOWN;
 	if (test_bit(PP_EVENT_REMOVED, &s->events)) {
@@ -355,7 +356,7 @@ int pp_flow_start(struct pp_session *s)
 	bitmap_zero(s->seen, s->flow.rx_total);
 	while ((ret = pp_post_recvs(s)) == -EAGAIN) {
 		ret = pp_poll(s);
-		ret = ret < 0 ? ret : pp_wait(s, true);
+		ret = ret < 0 ? ret : pp_wait(s);
 		if (ret)
 			return ret;
 	}
@@ -391,7 +392,7 @@ int pp_flow_run(struct pp_session *s)
 			return done;
 		if (done)
 			continue;
-		ret = pp_wait(s, ret == -EAGAIN);
+		ret = pp_wait(s);
 		if (ret)
 			return ret;
 	}
