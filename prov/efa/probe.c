@@ -181,9 +181,9 @@ static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
 	get_random_bytes(from, KEFA_PROBE_LEN);
 	memset(to, 0, KEFA_PROBE_LEN);
 	kefa_dma_sync_for_device(dma, probe->dma, KEFA_PROBE_LEN,
-				   DMA_BIDIRECTIONAL);
+				 DMA_BIDIRECTIONAL);
 	kefa_dma_sync_for_device(dma, remote, KEFA_PROBE_LEN,
-				   DMA_BIDIRECTIONAL);
+				 DMA_BIDIRECTIONAL);
 	kefa_wr_init(&wr, probe->pd);
 	kefa_wr_rdma(&wr, ++probe->id, write, probe->ah, probe->hq.qpn,
 		     probe->hq.qkey, probe->fr.mr->iova + off,
@@ -192,7 +192,7 @@ static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
 	if (!kefa_probe_try(probe, &wr))
 		return false;
 	kefa_dma_sync_for_cpu(dma, write ? remote : probe->dma, KEFA_PROBE_LEN,
-				DMA_BIDIRECTIONAL);
+			      DMA_BIDIRECTIONAL);
 	return !memcmp(from, to, KEFA_PROBE_LEN);
 }
 
@@ -347,7 +347,7 @@ static int kefa_probe_map(struct kefa_probe *probe)
 			continue;
 		probe->order = order;
 		probe->dma = kefa_dma_map(dma, virt_to_phys(probe->mem), PAGE_SIZE << order,
-					    DMA_BIDIRECTIONAL);
+					  DMA_BIDIRECTIONAL);
 		if (!dma_mapping_error(dma, probe->dma))
 			return 0;
 		free_pages((unsigned long)probe->mem, order);
@@ -358,7 +358,7 @@ static int kefa_probe_map(struct kefa_probe *probe)
 static void kefa_probe_unmap(struct kefa_probe *probe)
 {
 	kefa_dma_unmap(probe->dev->dma, probe->dma, PAGE_SIZE << probe->order,
-			 DMA_BIDIRECTIONAL);
+		       DMA_BIDIRECTIONAL);
 	/* The device may still write to it. */
 	if (!probe->refused.broken || probe->dev->silenced)
 		free_pages((unsigned long)probe->mem, probe->order);
