@@ -163,6 +163,7 @@ struct kefa_ep_stats {
  * @hq: the queue pair
  * @stats: counters
  * @held: the @nheld work requests
+ * @wrs: they, but for those that are kept in @again
  * @recv: the receive that is being posted
  * @wcs: completions that are being looked at; no stack has to be cleared for them
  * @state: enum kefa_ep_state
@@ -201,7 +202,8 @@ struct kefa_ep {
 	struct kefa_op		*ops;
 	struct kefa_hw_qp	hq;
 	struct kefa_ep_stats	stats;
-	struct kefa_wr		held[KEFA_HELD_MAX];
+	struct kefa_wr		*held[KEFA_HELD_MAX];
+	struct kefa_wr		wrs[KEFA_HELD_MAX];
 	struct kefa_recv_wr	recv;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	enum kefa_ep_state	state;

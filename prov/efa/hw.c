@@ -150,20 +150,22 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	return kefa_hw_start(hq, attr->rnr_retry);
 }
 
-int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 		      unsigned int count)
 {
 	unsigned int i;
 	int ret;
 
 	for (i = 1; i < count; i++)
-		wrs[i - 1].send.next = &wrs[i].send;
-	hq->failed = &wrs[0].send;
-	ret = ib_post_send(hq->qp, &wrs[0].send, &hq->failed);
+		wrs[i - 1]->send.next = &wrs[i]->send;
+	hq->failed = &wrs[0]->send;
+	ret = ib_post_send(hq->qp, &wrs[0]->send, &hq->failed);
 	if (unlikely(ret))
-		hq->bad = container_of(hq->failed, struct kefa_wr, send) - wrs;
+		for (hq->bad = 0; hq->bad < count - 1; hq->bad++)
+			if (hq->failed == &wrs[hq->bad]->send)
+				break;
 	for (i = 1; i < count; i++)
-		wrs[i - 1].send.next = NULL;
+		wrs[i - 1]->send.next = NULL;
 	return ret;
 }
 

@@ -315,9 +315,10 @@ static int kefa_mrq_begin(struct kefa_mrq *mrq, struct kefa_mr *mr)
 
 static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
+	struct kefa_wr *wr = &mrq->wr;
 	int ret;
 
-	ret = kefa_hw_post_send(&mrq->hq, &mrq->wr, 1);
+	ret = kefa_hw_post_send(&mrq->hq, &wr, 1);
 	if (unlikely(ret))
 		return ret;
 	mrq->gen++;

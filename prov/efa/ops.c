@@ -318,8 +318,8 @@ int kefa_ops_init(struct kefa_ep *ep)
 	ep->rx.tail = &ep->rx.first;
 	for (i = 0; i < ep->nops; i++)
 		kefa_slot_init(ep, i < ep->tx.base.size ? &ep->tx : &ep->rx, i);
-	for (i = 0; i < ARRAY_SIZE(ep->held); i++)
-		kefa_wr_init(&ep->held[i], ep->dom->pd);
+	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
+		kefa_wr_init(&ep->wrs[i], ep->dom->pd);
 	kefa_recv_wr_init(&ep->recv, ep->dom->pd);
 	return 0;
 }

@@ -120,6 +120,25 @@ static __always_inline struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep,
 }
 
 /**
+ * kefa_ep_wr() - the work request for a slot, to be posted with those that are held
+ * @ep: the endpoint, with less than KEFA_HELD_MAX held
+ * @op: the slot
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: the work request; the caller counts it in kefa_ep.nheld, or posts it.
+ */
+static __always_inline struct kefa_wr *kefa_ep_wr(struct kefa_ep *ep,
+						  const struct kefa_op *op)
+{
+	struct kefa_wr *wr = &ep->wrs[ep->nheld];
+
+	if (unlikely(ep->again))
+		wr = kefa_rnr_wr(ep, op);
+	ep->held[ep->nheld] = wr;
+	return wr;
+}
+
+/**
  * kefa_wr_to() - begin the work request of an operation or a part of one
  * @wr: the work request
  * @op: the operation, or the part
@@ -186,8 +205,6 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 
 	lockdep_assert_held(&ep->lock);
 	ep->stats.doorbells++;
-	if (unlikely(ep->again))
-		kefa_rnr_save(ep, n);
 	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
 	if (unlikely(ret))
 		kefa_ep_refused(ep, n, ret);

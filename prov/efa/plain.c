@@ -102,7 +102,9 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 
 	op->nsegs = 0;
 	if (kefa_goes_inline(p->what, p->len)) {
-		kefa_wr_inline(wr, p->buf, p->len);
+		/* Of what may be sent again the data is kept. */
+		kefa_wr_inline(wr, unlikely(ep->again) ? memcpy(wr->data, p->buf, p->len) :
+							 p->buf, p->len);
 		return true;
 	}
 	if (!p->len) {
@@ -120,8 +122,8 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
 					    struct kefa_peer *peer)
 {
-	struct kefa_wr *wr = &ep->held[0];
 	struct kefa_op *op = ep->tx.first;
+	struct kefa_wr *wr = kefa_ep_wr(ep, op);
 
 	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op))

@@ -126,7 +126,7 @@ static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 
 	probe->id = wr->send.wr_id;
 	local_bh_disable();
-	ret = kefa_hw_post_send(&probe->hq, wr, 1);
+	ret = kefa_hw_post_send(&probe->hq, &wr, 1);
 	local_bh_enable();
 	if (ret)
 		return false;

@@ -41,7 +41,7 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 
 	lockdep_assert_held(&ep->lock);
 	for (i = ep->hq.bad; i < n; i++)
-		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->held[i].send.wr_id)],
+		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->held[i]->send.wr_id)],
 			     -err, 0);
 	/* Somebody has to tell. */
 	kefa_ep_kick(ep);

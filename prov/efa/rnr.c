@@ -21,11 +21,15 @@
  */
 int kefa_rnr_init(struct kefa_ep *ep)
 {
+	u32 i;
+
 	if (!ep->rnr_ms)
 		return 0;
 	ep->again = kvcalloc(ep->tx.base.size, sizeof(*ep->again), GFP_KERNEL);
 	if (!ep->again)
 		return -ENOMEM;
+	for (i = 0; i < ep->tx.base.size; i++)
+		kefa_wr_init(&ep->again[i].wr, ep->dom->pd);
 	ep->rnr_first = 0;
 	ep->rnr_tail = &ep->rnr_first;
 	return 0;
@@ -43,39 +47,21 @@ void kefa_rnr_fini(struct kefa_ep *ep)
 	ep->again = NULL;
 }
 
-/* Of inline data @from has only the address, which is the ULP's or its own. */
-static void kefa_again_copy(struct kefa_wr *to, const struct kefa_wr *from)
-{
-	*to = *from;
-	to->send.next = NULL;
-	to->send.sg_list = to->sge;
-	if (!(to->send.send_flags & IB_SEND_INLINE))
-		return;
-	memcpy(to->data, (void *)(uintptr_t)from->sge[0].addr, from->sge[0].length);
-	to->sge[0].addr = (uintptr_t)to->data;
-}
-
 /**
- * kefa_rnr_save() - keep work requests that are about to be posted
+ * kefa_rnr_wr() - the work request of a slot, which is kept until it completes
  * @ep: the endpoint, with @ep->again
- * @n: how many of those in @ep->held
+ * @op: the slot, which is being posted
  *
  * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: the work request.
  */
-void kefa_rnr_save(struct kefa_ep *ep, unsigned int n)
+struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
 {
-	struct kefa_again *again;
-	unsigned int i;
+	struct kefa_again *again = &ep->again[kefa_op_slot(op)];
 
 	lockdep_assert_held(&ep->lock);
-	for (i = 0; i < n; i++) {
-		again = &ep->again[lower_32_bits(ep->held[i].send.wr_id)];
-		if (!again->resent) {
-			kefa_again_copy(&again->wr, &ep->held[i]);
-			again->end = 0;
-		}
-		again->resent = false;
-	}
+	again->end = 0;
+	return &again->wr;
 }
 
 /**
@@ -110,18 +96,15 @@ bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 
 static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 {
-	struct kefa_again *again = &ep->again[slot];
+	struct kefa_wr *wr = &ep->again[slot].wr;
 	struct kefa_op *op = &ep->ops[slot];
-	struct kefa_wr *wr;
 
 	if (ep->nheld == KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
-	wr = &ep->held[ep->nheld++];
+	ep->held[ep->nheld++] = wr;
 	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
 	op->id += KEFA_OP_USE;
-	kefa_again_copy(wr, &again->wr);
 	wr->send.wr_id = op->id;
-	again->resent = true;
 }
 
 /**

@@ -15,21 +15,19 @@ struct work_struct;
 
 /**
  * struct kefa_again - a work request that may have to be sent again
- * @wr: the work request, with inline data in its own memory
+ * @wr: the work request, with inline data in its own memory; it is built here
  * @end: jiffies after which the operation fails; 0 until a receiver was not ready
  * @next: slot of another one that waits, plus 1
- * @resent: it is about to be posted again
  */
 struct kefa_again {
 	struct kefa_wr	wr;
 	unsigned long	end;
 	u32		next;
-	bool		resent;
 };
 
 int kefa_rnr_init(struct kefa_ep *ep);
 void kefa_rnr_fini(struct kefa_ep *ep);
-void kefa_rnr_save(struct kefa_ep *ep, unsigned int n);
+struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op);
 bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op);
 void kefa_rnr_work(struct work_struct *work);
 

@@ -326,7 +326,7 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 	return 0;
 }
 
-int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
+int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 		      unsigned int count)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
@@ -342,7 +342,7 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *wrs,
 	spin_lock_irqsave(&fake->lock, flags);
 	qp->doorbells++;
 	for (i = 0; i < n && !ret; i++)
-		ret = post_one(qp, &wrs[i]);
+		ret = post_one(qp, wrs[i]);
 	spin_unlock_irqrestore(&fake->lock, flags);
 	ret = ret ?: err;
 	if (ret)
