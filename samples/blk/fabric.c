@@ -65,25 +65,30 @@ static void kb_op_fail(struct kb_queue *q, struct kb_op *op, int err)
 	op->done(q, op, kb_errno(err), 0);
 }
 
+/* Return: whether the operation is over, rather than has to wait. */
+static noinline bool kb_op_refused(struct kb_queue *q, struct kb_op *op, int err)
+{
+	/*
+	 * A call may be refused as the device goes, before its endpoints and
+	 * regions have: what it was about is reachable until they are closed.
+	 */
+	if (err == -ENODEV)
+		kb_fabric_lost(q->fabric);
+	if (err == -EAGAIN || err == -ENODEV)
+		return false;
+	kb_op_fail(q, op, err);
+	return true;
+}
+
 /* Return: false if the operation has to wait. */
-static bool kb_op_post(struct kb_queue *q, struct kb_op *op)
+static __always_inline bool kb_op_post(struct kb_queue *q, struct kb_op *op)
 {
 	int ret;
 
 	rcu_read_lock();
 	ret = READ_ONCE(q->up) ? op->post(q, op) : -EAGAIN;
 	rcu_read_unlock();
-	/*
-	 * A call may be refused as the device goes, before its endpoints and
-	 * regions have: what it was about is reachable until they are closed.
-	 */
-	if (ret == -ENODEV)
-		kb_fabric_lost(q->fabric);
-	if (ret == -EAGAIN || ret == -ENODEV)
-		return false;
-	if (ret)
-		kb_op_fail(q, op, ret);
-	return true;
+	return likely(!ret) || kb_op_refused(q, op, ret);
 }
 
 /* Posts what a lane has, until one is refused; that one is told of, and goes first. */
@@ -131,13 +136,12 @@ static void kb_pump(struct kb_queue *q)
 	spin_unlock_bh(&q->lock);
 }
 
-void kb_submit(struct kb_queue *q, struct kb_op *op)
+/* @tried: it was refused just now, rather than found others that wait. */
+static noinline void kb_op_wait(struct kb_queue *q, struct kb_op *op, bool tried)
 {
 	struct list_head *lane = &q->lanes[op->lane];
-	bool tried = list_empty_careful(lane), first, closed;
+	bool first, closed;
 
-	if (tried && kb_op_post(q, op))
-		return;
 	spin_lock_bh(&q->lock);
 	closed = q->closed;
 	first = list_empty(lane);
@@ -149,6 +153,14 @@ void kb_submit(struct kb_queue *q, struct kb_op *op)
 	/* The word of room that a refused one was owed may have come before it got here. */
 	else if (tried || first)
 		kb_pump(q);
+}
+
+void kb_submit(struct kb_queue *q, struct kb_op *op)
+{
+	bool empty = list_empty_careful(&q->lanes[op->lane]);
+
+	if (unlikely(!empty) || unlikely(!kb_op_post(q, op)))
+		kb_op_wait(q, op, empty);
 }
 EXPORT_SYMBOL_NS_GPL(kb_submit, KOFIBLK);
 
