@@ -123,18 +123,20 @@ static __always_inline struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep,
  * kefa_ep_wr() - the work request for a slot, to be posted with those that are held
  * @ep: the endpoint, with less than KEFA_HELD_MAX held
  * @op: the slot
+ * @nheld: kefa_ep.nheld
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: the work request; the caller counts it in kefa_ep.nheld, or posts it.
  */
 static __always_inline struct kefa_wr *kefa_ep_wr(struct kefa_ep *ep,
-						  const struct kefa_op *op)
+						  const struct kefa_op *op,
+						  unsigned int nheld)
 {
-	struct kefa_wr *wr = &ep->wrs[ep->nheld];
+	struct kefa_wr *wr = &ep->wrs[nheld];
 
 	if (unlikely(ep->again))
 		wr = kefa_rnr_wr(ep, op);
-	ep->held[ep->nheld] = wr;
+	ep->held[nheld] = wr;
 	return wr;
 }
 

@@ -123,7 +123,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 					    struct kefa_peer *peer)
 {
 	struct kefa_op *op = ep->tx.first;
-	struct kefa_wr *wr = kefa_ep_wr(ep, op);
+	struct kefa_wr *wr = kefa_ep_wr(ep, op, 0);
 
 	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op))

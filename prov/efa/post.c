@@ -287,8 +287,7 @@ static void kefa_tx_post(struct kefa_ep *ep, struct kefa_tx *tx,
 				     req->context, req->quiet ||
 				     kofi_side_quiet(&ep->tx.base, req->flags));
 		head = op->head;
-		wr = kefa_ep_wr(ep, op);
-		ep->nheld++;
+		wr = kefa_ep_wr(ep, op, ep->nheld++);
 		kefa_wr_to(wr, op, req->what, peer, raddr, rma ? req->rma->key : 0);
 		kefa_tx_sges(ep, tx, op, wr, i, rma ? min(tx->nsegs, 1U) : tx->nsegs);
 		if (tx->nsegs)

@@ -79,8 +79,7 @@ static void kefa_rest_post(struct kefa_ep *ep, struct kefa_rest *rest,
 
 	if (ep->nheld == KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
-	wr = kefa_ep_wr(ep, op);
-	ep->nheld++;
+	wr = kefa_ep_wr(ep, op, ep->nheld++);
 	kefa_wr_rdma(wr, op->id, write, rest->head->ah->ah, rest->qpn, rest->qkey,
 		     rest->raddr, rest->rkey);
 	kefa_wr_sge(wr, seg->dma, seg->len);
