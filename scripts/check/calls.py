@@ -36,7 +36,7 @@ def inlines(top):
                 if item.kind == "function":
                     have[item.name] = (path, item)
     found = {n for n, (_, i) in have.items()
-             if re.search(r"->\s*\w+\s*->\s*\w+\s*\(", i.body)}
+             if re.search(r"->\s*\w+\s*\)?\s*->\s*\w+\s*\(", i.body)}
     grown = True
     while grown:
         more = {n for n, (_, i) in have.items()

@@ -90,7 +90,7 @@ class Judge(unittest.TestCase):
 INLINE = ("static inline long fi_a(struct fid_ep *ep, const void *buf,\n\t\t\tsize_t len)\n"
           "{\n\treturn READ_ONCE(ep->msg)->a(ep, buf, len);\n}\n"
           "static inline long fi_alias(struct fid_ep *ep)\n{\n\treturn fi_a(ep, NULL, 0);\n}\n"
-          "static inline int fi_key(struct fid_ep *ep)\n{\n\treturn ep->key;\n}\n")
+          "static inline int fi_key(struct fid_ep *ep)\n{\n\treturn ep->key(ep);\n}\n")
 
 
 class Lists(TreeTest):
