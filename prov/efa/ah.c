@@ -5,13 +5,17 @@
  * and by operations that are under way: an address may be removed while the
  * device still works on something sent to it.
  *
- * The last user may leave in softirq, where nothing can be unmade; a work item
- * does so later. Until then the handle can be had again.
+ * Operations don't count as users, as all CPUs that send to a node would write to the
+ * same line. When the last address goes a work item looks for operations at all
+ * endpoints; those that have some tell once they are done. A post looks up the address
+ * and takes its slot under one hold of kefa_ep.lock, so that this look, under the same
+ * lock, finds it, or the post finds no address. Until then the handle can be had again.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include "ah.h"
 #include "dev.h"
+#include "ep.h"
 #include "kefa.h"
 #include "trace.h"
 
@@ -72,6 +76,42 @@ static void kefa_ah_destroy(struct kefa_ah *ah)
 	kfree_rcu(ah, rcu);
 }
 
+static void kefa_ahs_scan_ep(struct kefa_ep *ep, u32 scan)
+{
+	struct kefa_op *op;
+	u32 slot;
+
+	spin_lock_bh(&ep->lock);
+	for (slot = 0; ep->ops && slot < ep->tx.base.size; slot++) {
+		op = &ep->ops[slot];
+		if (op->state == KEFA_OP_FREE || op->head != op)
+			continue;
+		op->ah->seen = scan;
+		ep->ah_wanted |= !atomic_read(&op->ah->users);
+	}
+	spin_unlock_bh(&ep->lock);
+}
+
+/* Which of them are operations under way to? */
+static void kefa_ahs_scan(struct kefa_domain *dom)
+{
+	struct kefa_ep *ep;
+
+	dom->ah_scan++;
+	list_for_each_entry(ep, &dom->eps, list)
+		kefa_ahs_scan_ep(ep, dom->ah_scan);
+}
+
+static bool kefa_ahs_unused(struct kefa_domain *dom)
+{
+	struct kefa_ah *ah;
+
+	list_for_each_entry(ah, &dom->ahs, list)
+		if (!atomic_read(&ah->users))
+			return true;
+	return false;
+}
+
 /* Return: whether there was one that nobody used. */
 static bool kefa_ahs_reap(struct kefa_domain *dom)
 {
@@ -79,8 +119,12 @@ static bool kefa_ahs_reap(struct kefa_domain *dom)
 	bool any = false;
 
 	lockdep_assert_held(&dom->dev->lock);
+	if (!kefa_ahs_unused(dom))
+		return false;
+	kefa_ahs_scan(dom);
 	list_for_each_entry_safe(ah, next, &dom->ahs, list) {
-		if (!atomic_read(&ah->users)) {
+		/* One that lost its users since the scan has the worker come again. */
+		if (!atomic_read(&ah->users) && ah->seen != dom->ah_scan) {
 			kefa_ah_destroy(ah);
 			any = true;
 		}

@@ -12,12 +12,13 @@
 
 /**
  * struct kefa_ah - an address handle, one for each GID of a domain
- * @rcu: frees it, as who has found an address looks at @users
+ * @rcu: frees it, as who has found an address looks at @gid
  * @list: in kefa_domain.ahs; kefa_dev.lock
  * @node: in kefa_domain.ah_table; kefa_dev.lock
  * @dom: its domain
- * @users: addresses and operations that use it. At 0 it stays until the worker
- *	comes, and may be used anew under kefa_dev.lock
+ * @users: addresses that use it. At 0 it stays until the worker comes and no operation
+ *	is under way to it, and may be used anew under kefa_dev.lock
+ * @seen: kefa_domain.ah_scan when an operation was last seen; kefa_dev.lock
  * @ah: the device's; NULL after removal
  * @gid: what it leads to
  */
@@ -27,6 +28,7 @@ struct kefa_ah {
 	struct rhash_head	node;
 	struct kefa_domain	*dom;
 	atomic_t		users;
+	u32			seen;
 	struct ib_ah		*ah;
 	u8			gid[FI_EFA_GID_LEN];
 };
@@ -38,7 +40,7 @@ void kefa_ahs_idle(struct kefa_domain *dom);
 void kefa_ahs_remove(struct kefa_domain *dom);
 
 /**
- * kefa_ah_put() - undo kefa_ah_get(), or the use by an operation
+ * kefa_ah_put() - undo kefa_ah_get()
  * @ah: the handle
  *
  * Context: Process or softirq context; doesn't sleep.

@@ -31,6 +31,7 @@ enum {
  * @ahs: its address handles; @dev->lock
  * @ah_table: the same by GID; @dev->lock
  * @ah_work: unmakes those without users
+ * @ah_scan: number of the last look for operations; @dev->lock
  * @nothing: a page for SGEs of no bytes
  * @nothing_dma: its DMA address
  * @mrq: registers memory
@@ -51,6 +52,7 @@ struct kefa_domain {
 	struct list_head	ahs;
 	struct rhashtable	ah_table;
 	struct work_struct	ah_work;
+	u32			ah_scan;
 	void			*nothing;
 	dma_addr_t		nothing_dma;
 	struct kefa_mrq		mrq;

@@ -166,6 +166,7 @@ struct kefa_ep_stats {
  * @wrs: they, but for those that are kept in @again
  * @recv: the receive that is being posted
  * @wcs: completions that are being looked at; no stack has to be cleared for them
+ * @ah_wanted: an address handle is to go once operations are done
  * @state: enum kefa_ep_state
  * @stop_err: what operations complete with once it is stopped
  * @had_qp: @hq is to be unmade
@@ -206,6 +207,7 @@ struct kefa_ep {
 	struct kefa_wr		wrs[KEFA_HELD_MAX];
 	struct kefa_recv_wr	recv;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
+	bool			ah_wanted;
 	enum kefa_ep_state	state;
 	int			stop_err;
 	bool			had_qp;

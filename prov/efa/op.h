@@ -69,7 +69,7 @@ enum kefa_op_state {
  * @flags: what the completion says
  * @id: what the work request is called: its slot, and in the upper half how often
  *	that was used
- * @ah: the peer's address handle, with a use; receives have none
+ * @ah: of the first of a send, read or write: the peer's address handle
  * @copy: buffer to be given back, or NULL
  * @rest: of a head with @has_rest: what isn't posted yet
  * @data: remote CQ data

@@ -427,8 +427,6 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		ep->stats.errors++;
 		trace_kefa_error(ep, op);
 	}
-	if (op->ah)
-		kefa_ah_put(op->ah);
 	WARN_ON_ONCE(op->has_rest);
 	if (op->copy)
 		list_add(&op->copy->list, &ep->copies);

@@ -109,16 +109,6 @@ static __always_inline bool kefa_goes_inline(u64 what, size_t len)
 	return what & FI_SEND && len && len <= KEFA_MAX_INLINE;
 }
 
-/* A peer and a use of its address handle, or NULL. As kefa_av_peer(). */
-static __always_inline struct kefa_peer *kefa_tx_peer(struct kefa_ep *ep,
-						      fi_addr_t addr)
-{
-	struct kefa_peer *peer = kefa_av_peer(ep->av, addr);
-
-	/* One that is being removed has no more to give. */
-	return peer && likely(atomic_inc_not_zero(&peer->key.ah->users)) ? peer : NULL;
-}
-
 /**
  * kefa_ep_wr() - the work request for a slot, to be posted with those that are held
  * @ep: the endpoint, with less than KEFA_HELD_MAX held
@@ -170,7 +160,7 @@ static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op 
  * @op: its slot, of the first of its work requests
  * @what: kofi_req.what
  * @len: bytes
- * @ah: the peer's address handle, with a use
+ * @ah: the peer's address handle
  * @context: the caller's
  * @quiet: no completion on success
  *

@@ -143,7 +143,7 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 
 	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree || ep->nheld)
 		return false;
-	peer = kefa_tx_peer(ep, p->addr);
+	peer = kefa_av_peer(ep->av, p->addr);
 	if (unlikely(!peer))
 		return false;
 	if (likely(!kofi_side_reserve(&ep->tx.base))) {
@@ -151,7 +151,6 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 			return true;
 		kofi_side_unreserve(&ep->tx.base);
 	}
-	kefa_ah_put(peer->key.ah);
 	return false;
 }
 

@@ -320,7 +320,7 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 		return kefa_again_locked(ep, &ep->tx, KEFA_SHORT_REST);
 	if (ep->nheld + parts > KEFA_HELD_MAX)
 		kefa_ep_flush(ep);
-	peer = kefa_tx_peer(ep, tx->req->addr);
+	peer = kefa_av_peer(ep->av, tx->req->addr);
 	if (!peer)
 		return -EHOSTUNREACH;
 	kefa_tx_post(ep, tx, peer, parts);

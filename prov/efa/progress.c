@@ -198,7 +198,6 @@ static __always_inline void kefa_ep_sent(struct kefa_ep *ep, struct kefa_op *op)
 	kefa_op_release(ep, &ep->tx, op);
 	kefa_op_unmap(ep, op);
 	trace_kefa_done(ep, op);
-	kefa_ah_put(op->ah);
 }
 
 static __always_inline void kefa_ep_received(struct kefa_ep *ep,
@@ -242,10 +241,17 @@ static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
 		kefa_ep_received(ep, op, wc);
 }
 
-/* Operations ended, so that a post that was refused may succeed now. */
+/*
+ * Operations ended, so that a post that was refused may succeed now, and an address
+ * handle may have no use any more.
+ */
 static void kefa_ep_freed(struct kefa_ep *ep)
 {
 	lockdep_assert_held(&ep->lock);
+	if (ep->ah_wanted) {
+		ep->ah_wanted = false;
+		kefa_ahs_idle(ep->dom);
+	}
 	ep->tx.room |= ep->tx.wanted;
 	ep->rx.room |= ep->rx.wanted;
 }
@@ -293,7 +299,7 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 		kefa_ep_report(ep);
 		done += n;
 	} while (n == KEFA_POLL_BATCH && done < budget);
-	if (unlikely(ep->tx.wanted | ep->rx.wanted) && done)
+	if (unlikely(ep->tx.wanted | ep->rx.wanted | ep->ah_wanted) && done)
 		kefa_ep_freed(ep);
 	return done;
 }
@@ -316,6 +322,7 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 		if (ep->ops[slot].state == KEFA_OP_POSTED ||
 		    ep->ops[slot].state == KEFA_OP_RNR)
 			kefa_op_done(ep, &ep->ops[slot], err, 0);
+	kefa_ep_freed(ep);
 }
 
 /**

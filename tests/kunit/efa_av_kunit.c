@@ -7,7 +7,7 @@
 /* Handles without users have been given back. */
 static unsigned int handles(struct efa_scene *scene)
 {
-	flush_workqueue(kefa_cmd_wq);
+	efake_settle_all();
 	return scene->fake->ahs;
 }
 
@@ -404,6 +404,69 @@ static void ah_of_operation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
 }
 
+/* Whose endpoint has to tell, of two, is found out for each handle. */
+static void ah_of_two_endpoints(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_ep *ep = efa_scene_ep(test, scene, 0);
+	fi_addr_t other = efa_insert(test, scene, 9, 1);
+	struct efake_qp *qp;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	qp = efake_last_qp(scene->fake);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, scene->buf, 64, NULL, scene->peer, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, scene->buf, 64, NULL, other, NULL), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, other), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, handles(scene), 2);
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	}
+	KUNIT_EXPECT_EQ(test, handles(scene), 2);
+	efake_wr_done(efake_sent(qp, 1), 0);
+	KUNIT_EXPECT_EQ(test, handles(scene), 1);
+	/* The endpoint's end is that of its operations. */
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	KUNIT_EXPECT_EQ(test, handles(scene), 0);
+	efa_drain(scene);
+}
+
+/* Sends until the address is gone, or all slots are taken. */
+static void ah_post(struct kofi_thread *thread)
+{
+	struct efa_scene *scene = thread->arg;
+
+	while (!efa_send(scene, 64, 1))
+		cpu_relax();
+}
+
+/*
+ * The address goes while somebody posts to it: either there is no address, or the handle
+ * stays as long as the work request, which the fake device looks after.
+ */
+static void ah_removed_under_posts(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned long start = jiffies, round;
+	struct kofi_thread thread;
+
+	for (round = 0; kofi_hunting(start, 300, round); round++) {
+		kofi_thread_start(test, &thread, ah_post, scene);
+		KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
+		efake_settle_all();
+		kofi_thread_join(test, &thread);
+		while (efake_sent(scene->qp, 0))
+			efake_wr_done(efake_sent(scene->qp, 0), 0);
+		KUNIT_EXPECT_EQ(test, handles(scene), 0);
+		efa_drain(scene);
+		scene->peer = efa_insert(test, scene, 2, 7);
+	}
+	kunit_info(test, "%lu rounds\n", round);
+}
+
 /* The worker can't come for the last handle, which nobody uses, under this lock. */
 static void ah_lock_idle(struct kunit *test, struct efa_scene *scene)
 {
@@ -506,6 +569,8 @@ static void ah_without_device(struct kunit *test)
 static struct kunit_case ah_cases[] = {
 	KUNIT_CASE(ah_shared),
 	KUNIT_CASE(ah_of_operation),
+	KUNIT_CASE(ah_of_two_endpoints),
+	KUNIT_CASE(ah_removed_under_posts),
 	KUNIT_CASE(ah_back_in_time),
 	KUNIT_CASE(ah_table_full),
 	KUNIT_CASE(ah_refused),

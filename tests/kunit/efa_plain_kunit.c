@@ -274,28 +274,6 @@ static void plain_caps_either_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
 }
 
-/* An address whose handle has no user left leads nowhere, whichever way. */
-static void plain_handle_without_users(struct kunit *test)
-{
-	struct efa_scene *scene = efa_scene_new(test, NULL);
-	struct kefa_dev *dev = scene->fake->dev;
-	struct kefa_ah *ah;
-	int credits = atomic_read(&efa_cq(scene)->credits);
-
-	/* As for whom has found the address just before it was removed. */
-	kefa_dev_lock(dev);
-	ah = list_first_entry(&efa_dom(scene)->ahs, struct kefa_ah, list);
-	atomic_set(&ah->users, 0);
-	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EHOSTUNREACH);
-	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 1), -EHOSTUNREACH);
-	KUNIT_EXPECT_EQ(test, send_msg(scene, 64, 1), -EHOSTUNREACH);
-	KUNIT_EXPECT_EQ(test, atomic_read(&ah->users), 0);
-	atomic_set(&ah->users, 1);
-	kefa_dev_unlock(dev);
-	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
-}
-
 static struct kunit_case plain_cases[] = {
 	KUNIT_CASE_PARAM(plain_says, format_gen_params),
 	KUNIT_CASE(plain_slot_again),
@@ -304,7 +282,6 @@ static struct kunit_case plain_cases[] = {
 	KUNIT_CASE(plain_limits),
 	KUNIT_CASE(plain_caps),
 	KUNIT_CASE(plain_caps_either_way),
-	KUNIT_CASE(plain_handle_without_users),
 	{}
 };
 
