@@ -46,9 +46,25 @@ struct kofi_notifier {
 
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 
-/* cq.c */
+/* cq.c, source.c */
 
 struct kofi_cq_slot;
+
+/**
+ * struct kofi_source - an endpoint, as a completion queue knows it
+ * @list: in kofi_cq.sources; kofi_cq.sources_lock
+ * @poll: write the completions that the device has. Doesn't wait for a lock, unless
+ *	its argument last is set: then the reader sleeps if there are none, so that
+ *	the next one must be told of by kofi_cq_poke() or kofi_cq_notify(). Called in
+ *	process context, under kofi_cq.sources_lock; returns whether there were any,
+ *	and may then leave events off, as it is called again before anybody sleeps
+ * @arg: for it
+ */
+struct kofi_source {
+	struct list_head	list;
+	bool			(*poll)(void *arg, bool last);
+	void			*arg;
+};
 
 /**
  * struct kofi_cq - a completion queue, for providers to embed or use
@@ -68,6 +84,12 @@ struct kofi_cq_slot;
  * @reserve: entries left for completions that nobody posted
  * @starved: the reserve was empty when it was asked for
  * @replenished: the provider's, see struct kofi_cq_config
+ * @sources_lock: protects @sources and @nsources. Taken in process context, outside any lock of a
+ *	provider's and outside @lock
+ * @sources: kofi_source, where completions come from
+ * @nsources: how many there are; written under @sources_lock
+ * @sleepers: readers that sleep, or are about to
+ * @poked: one of them is to poll the sources
  * @notifier: sleepers and handler
  *
  * Each completion finds its slot reserved, so that a queue can't overrun: a
@@ -90,6 +112,11 @@ struct kofi_cq {
 	atomic_t		reserve;
 	atomic_t		starved;
 	void			(*replenished)(struct kofi_cq *cq);
+	spinlock_t		sources_lock;	/* protects sources, nsources */
+	struct list_head	sources;
+	unsigned int		nsources;
+	atomic_t		sleepers;
+	bool			poked;
 	struct kofi_notifier	notifier;
 };
 
@@ -122,6 +149,7 @@ void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 int kofi_cq_want(struct kofi_cq *cq);
 void kofi_cq_gave(struct kofi_cq *cq);
 void kofi_cq_tell_room(struct kofi_cq *cq);
+bool kofi_cq_poke(struct kofi_cq *cq);
 
 /**
  * struct kofi_cq_slot - a completion in the ring
@@ -438,6 +466,7 @@ enum kofi_side_cntr {
  * @size: operations that can be outstanding
  * @selective: only operations with FI_COMPLETION complete
  * @counted: there is a counter
+ * @source: the endpoint for @cq, from kofi_ep_add_source() on
  *
  * The provider sets @op_flags, @known and @size; the rest is kofi_ep_bind()'s.
  */
@@ -449,12 +478,16 @@ struct kofi_side {
 	u32			size;
 	bool			selective;
 	bool			counted;
+	struct kofi_source	source;
 };
 
 int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
 		 u64 flags);
 int kofi_ep_opsflag(struct kofi_side *tx, struct kofi_side *rx, int command,
 		    u64 *arg);
+void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
+			bool (*poll)(void *arg, bool last), void *arg);
+void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx);
 
 /**
  * kofi_side_quiet() - does an operation complete without a word if it succeeds?

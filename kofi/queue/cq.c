@@ -103,6 +103,10 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	ssize_t n, ret;
 	u32 ready;
 
+	/* In order to find nothing one looks at the devices, too; a worker does anyway. */
+	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail) && in_task() &&
+	    READ_ONCE(cq->notifier.runner) != current)
+		kofi_cq_poll(cq);
 	kofi_cq_read_begin(cq);
 	ready = cq->tail - cq->head;
 	count = min_t(size_t, count, ready);
@@ -162,6 +166,12 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled, bool *ro
 	struct kofi_cq_slot *slot;
 	bool ready;
 
+	*room = false;
+	*signaled = false;
+	/* Who changes one of these wakes afterwards. */
+	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail) && !READ_ONCE(cq->room) &&
+	    !READ_ONCE(cq->signals) && !kofi_fid_dead(&cq->cq_fid.fid))
+		return false;
 	spin_lock_bh(&cq->lock);
 	slot = kofi_cq_head(cq);
 	*room = cq->room;
@@ -172,6 +182,42 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled, bool *ro
 		(slot && slot->entry.err) || kofi_fid_dead(&cq->cq_fid.fid);
 	spin_unlock_bh(&cq->lock);
 	return ready;
+}
+
+static bool kofi_cq_poked(struct kofi_cq *cq)
+{
+	return READ_ONCE(cq->poked) && xchg(&cq->poked, false);
+}
+
+/*
+ * Sleeps until kofi_cq_ready(), or as wait_event_interruptible_timeout(). Nobody sleeps
+ * before all sources had nothing, and tell of what comes next.
+ */
+static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *room,
+			 long left)
+{
+	bool ready = kofi_cq_ready(cq, want, signaled, room), found;
+
+	if (ready)
+		return left;
+	atomic_inc(&cq->sleepers);
+	do {
+		found = kofi_cq_poll_last(cq);
+		ready = kofi_cq_ready(cq, want, signaled, room);
+		if (found || ready)
+			continue;
+		left = wait_event_interruptible_timeout(cq->notifier.wait,
+							(ready = kofi_cq_ready(cq, want,
+									       signaled,
+									       room)) ||
+							kofi_cq_poked(cq), left);
+	} while (!ready && left > 0);
+	atomic_dec(&cq->sleepers);
+	/* Pairs with kofi_cq_poke(), which may have counted on this reader. */
+	smp_mb__after_atomic();
+	if (kofi_cq_poked(cq))
+		kofi_cq_poll_last(cq);
+	return left;
 }
 
 static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
@@ -192,10 +238,7 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 
 	/* Another reader may have been faster. */
 	do {
-		left = wait_event_interruptible_timeout(cq->notifier.wait,
-							kofi_cq_ready(cq, want, &signaled,
-								      &room),
-							left);
+		left = kofi_cq_doze(cq, want, &signaled, &room, left);
 		if (left < 0)
 			return -EINTR;
 		/* Whatever there is to read: -EAGAIN is what says it. */
@@ -361,6 +404,8 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 	atomic_set(&cq->credits, size);
 	atomic_set(&cq->reserve, config->reserve);
 	cq->replenished = config->replenished;
+	spin_lock_init(&cq->sources_lock);
+	INIT_LIST_HEAD(&cq->sources);
 	kofi_notifier_init(&cq->notifier, &cq->lock,
 			   attr->handler ? kofi_cq_call : NULL);
 	cq->cq_fid.fid.wait = &cq->notifier.wait;

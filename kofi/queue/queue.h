@@ -75,6 +75,11 @@ int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left);
 int kofi_work_start(void);
 void kofi_work_stop(void);
 
+/* source.c */
+
+void kofi_cq_poll(struct kofi_cq *cq);
+bool kofi_cq_poll_last(struct kofi_cq *cq);
+
 /* eq.c */
 
 int kofi_eq_open(struct fi_eq_attr *attr, struct fid_eq **eq);

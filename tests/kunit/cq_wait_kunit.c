@@ -338,6 +338,140 @@ static void wait_lost_wakeup(struct kunit *test)
 	kunit_info(test, "%lu rounds\n", id);
 }
 
+/* --- sources --- */
+
+/* A device: has something, raises events if they are on, is polled by whom it can be. */
+struct wait_device {
+	struct kofi_cq		*cq;
+	struct kofi_side	tx, rx;
+	atomic_t		has;
+	atomic_t		armed;
+	unsigned long		id;
+	unsigned int		polls;
+};
+
+static bool device_take(struct wait_device *dev)
+{
+	if (!atomic_xchg(&dev->has, 0))
+		return false;
+	cq_write(dev->cq, dev->id);
+	return true;
+}
+
+static bool device_poll(void *arg, bool last)
+{
+	struct wait_device *dev = arg;
+
+	dev->polls++;
+	if (device_take(dev))
+		return true;
+	if (!last)
+		return false;
+	atomic_set(&dev->armed, 1);
+	/* What came before that raised no event. */
+	smp_mb();
+	return device_take(dev);
+}
+
+/* Return: an event was raised, and nobody who slept saw to it. */
+static bool device_event(struct wait_device *dev)
+{
+	atomic_set(&dev->has, 1);
+	/* Who arms it looks afterwards. */
+	smp_mb();
+	return atomic_xchg(&dev->armed, 0) && !kofi_cq_poke(dev->cq);
+}
+
+static void device_init(struct kunit *test, struct wait_device *dev)
+{
+	dev->cq = cq_make(test);
+	dev->tx.cq = dev->cq;
+	dev->rx.cq = dev->cq;
+	kofi_ep_add_source(&dev->tx, &dev->rx, device_poll, dev);
+}
+
+static void device_fini(struct wait_device *dev)
+{
+	kofi_ep_del_source(&dev->tx, &dev->rx);
+}
+
+static void source_read(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry;
+	struct wait_device dev = { };
+
+	device_init(test, &dev);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), -EAGAIN);
+	/* Once, though it is the source of both directions. */
+	KUNIT_EXPECT_EQ(test, dev.polls, 1U);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
+	device_event(&dev);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, dev.polls, 2U);
+	/* What is there already is read without a look. */
+	cq_add(test, dev.cq, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, dev.polls, 2U);
+	device_fini(&dev);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, dev.polls, 2U);
+	KUNIT_EXPECT_FALSE(test, kofi_cq_poke(dev.cq));
+}
+
+static void source_sleep(struct kunit *test)
+{
+	struct wait_device dev = { };
+	struct wait_reader *reader;
+
+	device_init(test, &dev);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
+	reader = wait_start(test, dev.cq, 0, -1);
+	wait_asleep(test, dev.cq, 1);
+	KUNIT_EXPECT_FALSE(test, device_event(&dev));
+	KUNIT_EXPECT_EQ(test, wait_end(test, reader), 1);
+	device_fini(&dev);
+}
+
+static void wait_doze(struct kofi_thread *thread)
+{
+	struct wait_device *dev = thread->arg;
+	struct fi_cq_tagged_entry entry;
+
+	while (!signal_pending(current))
+		if (fi_cq_sread(&dev->cq->cq_fid, &entry, 1, NULL,
+				thread->ret % 3) == 1)
+			WRITE_ONCE(thread->ret, thread->ret + 1);
+}
+
+/* Sleepers come and go as events do: none is lost, or is told to a worker. */
+static void source_lost_event(struct kunit *test)
+{
+	unsigned long start, id, worker = 0;
+	struct wait_device dev = { };
+	struct kofi_thread thread;
+	bool caught = true;
+
+	device_init(test, &dev);
+	kofi_thread_start(test, &thread, wait_doze, &dev);
+	start = jiffies;
+	for (id = 0; caught && kofi_hunting(start, WAIT_HUNT_MS, id); id++) {
+		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
+		dev.id = id;
+		/* As a worker would. */
+		if (device_event(&dev) && device_take(&dev)) {
+			kofi_cq_notify(dev.cq);
+			worker++;
+		}
+		caught = kofi_soon(READ_ONCE(thread.ret) == id + 1);
+	}
+	kofi_thread_kill(&thread);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, caught);
+	KUNIT_EXPECT_GE(test, id, KOFI_ROUNDS_MIN);
+	kunit_info(test, "%lu rounds, %lu of them a worker's\n", id, worker);
+	device_fini(&dev);
+}
+
 static void wait_eat(struct kofi_thread *thread)
 {
 	struct cq_hungry *hungry = thread->arg;
@@ -566,6 +700,9 @@ static struct kunit_case wait_cases[] = {
 	KUNIT_CASE(wait_signal_each),
 	KUNIT_CASE(wait_two_for_one),
 	KUNIT_CASE(wait_lost_wakeup),
+	KUNIT_CASE(source_read),
+	KUNIT_CASE(source_sleep),
+	KUNIT_CASE(source_lost_event),
 	KUNIT_CASE(wait_replenished),
 	KUNIT_CASE(wait_crowd),
 	{}

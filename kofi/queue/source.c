@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Where completions come from: a reader who finds a completion queue empty has its
+ * sources look at their devices, and one about to sleep has them turn events on. So
+ * nobody needs an interrupt, or another task, to read what is there already.
+ *
+ * Order of locks: kofi_cq.sources_lock, the provider's of a source, kofi_cq.lock.
+ */
+#include "queue.h"
+
+/* Of more than that, most have nothing, and looking at all costs more than events do. */
+#define KOFI_SOURCES_MAX	4
+
+/**
+ * kofi_cq_poll() - have the sources of a completion queue write what there is
+ * @cq: the completion queue
+ *
+ * Does nothing if another reader is at it, or if there are many sources.
+ *
+ * Context: Process context, atomic or not.
+ */
+void kofi_cq_poll(struct kofi_cq *cq)
+{
+	struct kofi_source *source;
+
+	if (!spin_trylock_bh(&cq->sources_lock))
+		return;
+	if (cq->nsources <= KOFI_SOURCES_MAX)
+		list_for_each_entry(source, &cq->sources, list)
+			source->poll(source->arg, false);
+	spin_unlock_bh(&cq->sources_lock);
+}
+
+/**
+ * kofi_cq_poll_last() - the same for a reader that sleeps if there is nothing
+ * @cq: the completion queue
+ *
+ * Context: Process context, with kofi_cq.sleepers raised.
+ * Return: whether there was something; if not the next completion is told of.
+ */
+bool kofi_cq_poll_last(struct kofi_cq *cq)
+{
+	struct kofi_source *source;
+	bool found = false;
+
+	spin_lock_bh(&cq->sources_lock);
+	if (cq->nsources <= KOFI_SOURCES_MAX)
+		list_for_each_entry(source, &cq->sources, list)
+			found |= source->poll(source->arg, true);
+	spin_unlock_bh(&cq->sources_lock);
+	return found;
+}
+
+/**
+ * kofi_cq_poke() - have somebody who sleeps poll
+ * @cq: the completion queue
+ *
+ * For a source whose device has something.
+ *
+ * Context: Any, hard interrupt included.
+ * Return: whether somebody will. All sources are polled then, so that no other task
+ * need be.
+ */
+bool kofi_cq_poke(struct kofi_cq *cq)
+{
+	if (!atomic_read(&cq->sleepers) || READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
+		return false;
+	WRITE_ONCE(cq->poked, true);
+	/* Pairs with kofi_cq_doze(): the last sleeper sees it, or isn't seen here. */
+	smp_mb();
+	if (!atomic_read(&cq->sleepers))
+		return false;
+	wake_up_all(&cq->notifier.wait);
+	return true;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_poke, KOFI_PROVIDER);
+
+static void kofi_source_add(struct kofi_cq *cq, struct kofi_source *source)
+{
+	spin_lock_bh(&cq->sources_lock);
+	list_add_tail(&source->list, &cq->sources);
+	WRITE_ONCE(cq->nsources, cq->nsources + 1);
+	spin_unlock_bh(&cq->sources_lock);
+}
+
+static void kofi_source_del(struct kofi_cq *cq, struct kofi_source *source)
+{
+	spin_lock_bh(&cq->sources_lock);
+	list_del(&source->list);
+	WRITE_ONCE(cq->nsources, cq->nsources - 1);
+	spin_unlock_bh(&cq->sources_lock);
+}
+
+/**
+ * kofi_ep_add_source() - have readers of an endpoint's completion queues poll it
+ * @tx: its sending side, with all that is bound to it
+ * @rx: its receiving side, likewise
+ * @poll: see struct kofi_source
+ * @arg: for @poll
+ *
+ * Context: Process context.
+ */
+void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
+			bool (*poll)(void *arg, bool last), void *arg)
+{
+	tx->source = (struct kofi_source) { .poll = poll, .arg = arg };
+	rx->source = tx->source;
+	if (tx->cq)
+		kofi_source_add(tx->cq, &tx->source);
+	if (rx->cq && rx->cq != tx->cq)
+		kofi_source_add(rx->cq, &rx->source);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_ep_add_source, KOFI_PROVIDER);
+
+/**
+ * kofi_ep_del_source() - undo kofi_ep_add_source()
+ * @tx: its sending side
+ * @rx: its receiving side
+ *
+ * Context: Process context. No poll is under way afterwards.
+ */
+void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx)
+{
+	if (tx->cq)
+		kofi_source_del(tx->cq, &tx->source);
+	if (rx->cq && rx->cq != tx->cq)
+		kofi_source_del(rx->cq, &rx->source);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_ep_del_source, KOFI_PROVIDER);
