@@ -42,6 +42,7 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 void kefa_ep_teardown(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
+	struct kefa_news news;
 	bool reaches;
 	size_t lost = 0;
 
@@ -49,6 +50,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	if (!ep->had_qp)
 		return;
 	ep->had_qp = false;
+	kofi_ep_del_source(&ep->tx.base, &ep->rx.base);
 	spin_lock_bh(&ep->lock);
 	ep->nheld = 0;
 	while (kefa_ep_poll(ep, KEFA_POLL_BUDGET))
@@ -61,13 +63,14 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	if (reaches)
 		lost = kefa_ops_keep(ep);
 	kefa_ep_fail_all(ep, dev->dead ? ENODEV : ep->stop_err);
+	news = kefa_ep_news(ep);
 	spin_unlock_bh(&ep->lock);
 	kefa_copies_fini(ep, reaches);
 	if (lost)
 		dev_warn_ratelimited(&dev->ibdev->dev,
 				     "kofi_efa: it may still reach %zu bytes of kmalloc()\n",
 				     lost);
-	kefa_ep_tell(ep, false);
+	kefa_ep_tell(ep, news, false);
 }
 
 static int kefa_ep_close(struct fid *fid)
@@ -86,6 +89,7 @@ static int kefa_ep_close(struct fid *fid)
 	/* A worker may arm it no more: the endpoint refuses posts. */
 	cancel_delayed_work_sync(&ep->map_retry);
 	cancel_delayed_work_sync(&ep->rnr_work);
+	cancel_delayed_work_sync(&ep->idle);
 	cancel_work_sync(&ep->work);
 	kefa_ops_fini(ep);
 	kfree(ep);
@@ -117,6 +121,11 @@ static int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
 	return kofi_ep_bind(&ep->tx.base, &ep->rx.base, bfid, flags);
 }
 
+static bool kefa_side_calls(const struct kefa_side *side)
+{
+	return side->base.cq && side->base.cq->attr.handler;
+}
+
 static int kefa_ep_start(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
@@ -135,6 +144,8 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ret = kefa_ops_init(ep);
 	if (ret)
 		return ret;
+	ep->by_readers = !ep->tx.base.counted && !ep->rx.base.counted &&
+			 !kefa_side_calls(&ep->tx) && !kefa_side_calls(&ep->rx);
 	ep->hq.pd = ep->dom->pd;
 	ep->hq.event = kefa_ep_event;
 	ep->hq.arg = ep;
@@ -150,6 +161,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	kefa_plain_limits(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
+	kofi_ep_add_source(&ep->tx.base, &ep->rx.base, kefa_ep_read, ep);
 	/* Arms the queue. */
 	kefa_ep_kick(ep);
 	return 0;
@@ -309,6 +321,7 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	INIT_LIST_HEAD(&ep->rests);
 	INIT_LIST_HEAD(&ep->rests_free);
 	INIT_WORK(&ep->work, kefa_ep_work);
+	INIT_DELAYED_WORK(&ep->idle, kefa_ep_idle);
 	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 	INIT_DELAYED_WORK(&ep->rnr_work, kefa_rnr_work);
 }

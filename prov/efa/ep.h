@@ -23,6 +23,11 @@
 #define KEFA_TX_DEFAULTS	(KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE))
 #define KEFA_RX_DEFAULTS	(KEFA_RX_FLAGS & ~FI_MORE)
 
+/* So often somebody looks whether readers still poll, without which events go on. */
+#ifndef KEFA_WATCH_MS
+#define KEFA_WATCH_MS	20
+#endif
+
 enum {
 	/* Work requests that wait for one doorbell, and parts of one RMA. */
 	KEFA_HELD_MAX		= 16,
@@ -139,6 +144,16 @@ struct kefa_ep_stats {
 };
 
 /**
+ * struct kefa_news - what readers are to be told when the lock is released
+ * @cq: completion queues written to, or NULL
+ * @room: by direction, tx first: a refused post may succeed now
+ */
+struct kefa_news {
+	struct kofi_cq	*cq[2];
+	bool		room[2];
+};
+
+/**
  * struct kefa_ep - an endpoint
  * @ep_fid: the object
  * @dom: its domain
@@ -151,7 +166,10 @@ struct kefa_ep_stats {
  * @av: its address vector
  * @tx: sending side
  * @rx: receiving side
+ * @by_readers: nobody but readers of completion queues waits for what completes: there
+ *	are neither handlers nor counters
  * @work: polls and calls handlers
+ * @idle: looks whether readers still poll
  * @rnr_work: sends again
  * @map_retry: has those who found no DMA space told after a while
  * @lock: protects what follows
@@ -167,6 +185,8 @@ struct kefa_ep_stats {
  * @recv: the receive that is being posted
  * @wcs: completions that are being looked at; no stack has to be cleared for them
  * @ah_wanted: an address handle is to go once operations are done
+ * @polled: a reader has polled since the worker looked, and didn't go to sleep
+ * @watched: @idle is queued
  * @state: enum kefa_ep_state
  * @stop_err: what operations complete with once it is stopped
  * @had_qp: @hq is to be unmade
@@ -192,7 +212,9 @@ struct kefa_ep {
 	struct kefa_av		*av;
 	struct kefa_side	tx;
 	struct kefa_side	rx;
+	bool			by_readers;
 	struct work_struct	work;
+	struct delayed_work	idle;
 	struct delayed_work	rnr_work;
 	struct delayed_work	map_retry;
 	spinlock_t		lock;	/* protects what follows */
@@ -208,6 +230,8 @@ struct kefa_ep {
 	struct kefa_recv_wr	recv;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	bool			ah_wanted;
+	bool			polled;
+	bool			watched;
 	enum kefa_ep_state	state;
 	int			stop_err;
 	bool			had_qp;
@@ -257,7 +281,10 @@ void kefa_ep_flush(struct kefa_ep *ep);
 void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
 void kefa_rx_refused(struct kefa_ep *ep, int err);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
-void kefa_ep_tell(struct kefa_ep *ep, bool in_worker);
+struct kefa_news kefa_ep_news(struct kefa_ep *ep);
+void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
+void kefa_ep_idle(struct work_struct *work);
+bool kefa_ep_read(void *arg, bool last);
 void kefa_ep_map_retry(struct work_struct *work);
 
 /* post.c */

@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Progress. An event of the device queues the endpoint's worker on the CPU that
- * the event came to. The worker rings the doorbell for what was held back, takes
- * completions until there is none and the queue is armed again, and calls the
- * ULP's handlers with no lock held.
+ * Progress. Whoever reads a completion queue that is empty takes completions from the
+ * device. One that sleeps is woken by the device's event and takes them then. Where
+ * there are handlers, or counters, an event queues the endpoint's worker, on the CPU
+ * that the event came to: it rings the doorbell for what was held back, takes
+ * completions, calls handlers with no lock held, and arms the queue when there are no
+ * more.
+ *
+ * The device's completion queue is always in one of these states:
+ * - armed, so that an event will come;
+ * - the worker is queued or runs, and will arm it;
+ * - a reader who was woken is about to take completions;
+ * - readers poll, and don't need events: @idle is queued, and has the worker look
+ *   whether they still do.
  */
 #include <linux/lockdep.h>
 #include "ep.h"
 #include "kefa.h"
 #include "path.h"
 #include "trace.h"
+
+static bool kefa_ep_poke(struct kefa_ep *ep)
+{
+	struct kofi_cq *tx = ep->tx.base.cq, *rx = ep->rx.base.cq;
+
+	return (tx && kofi_cq_poke(tx)) || (rx && rx != tx && kofi_cq_poke(rx));
+}
 
 /**
  * kefa_ep_event() - the device has something for an endpoint
@@ -22,7 +38,13 @@ void kefa_ep_event(void *arg)
 	struct kefa_ep *ep = arg;
 
 	atomic64_inc(&ep->stats.events);
-	kefa_ep_kick(ep);
+	if (ep->by_readers && kefa_ep_poke(ep))
+		return;
+	/* A reader is at it, and the next event would be one too many. */
+	if (ep->by_readers && READ_ONCE(ep->polled))
+		queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
+	else
+		kefa_ep_kick(ep);
 }
 
 /**
@@ -326,57 +348,160 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 }
 
 /**
- * kefa_ep_tell() - tell readers of completions, and of room for refused posts
+ * kefa_ep_news() - what readers are to be told
  * @ep: the endpoint
- * @in_worker: this is the endpoint's worker, so that handlers may be called
  *
- * Context: Process context, with no lock held.
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: for kefa_ep_tell(), which the caller calls without the lock.
  */
-void kefa_ep_tell(struct kefa_ep *ep, bool in_worker)
+struct kefa_news kefa_ep_news(struct kefa_ep *ep)
 {
 	struct kefa_side *sides[] = { &ep->tx, &ep->rx };
-	bool notify, room;
+	struct kefa_news news = { };
 	int i;
 
+	lockdep_assert_held(&ep->lock);
 	for (i = 0; i < ARRAY_SIZE(sides); i++) {
-		spin_lock_bh(&ep->lock);
-		notify = sides[i]->notify;
-		room = sides[i]->room;
+		if (sides[i]->notify)
+			news.cq[i] = sides[i]->base.cq;
 		sides[i]->notify = false;
-		if (unlikely(room)) {
+		if (unlikely(sides[i]->room)) {
+			news.room[i] = true;
 			sides[i]->room = false;
 			sides[i]->wanted = false;
 		}
-		spin_unlock_bh(&ep->lock);
-		if (unlikely(room))
-			kofi_side_tell_room(&sides[i]->base);
-		if (notify && in_worker)
-			kofi_cq_notify_worker(sides[i]->base.cq);
-		else if (notify)
-			kofi_cq_notify(sides[i]->base.cq);
+	}
+	if (news.cq[0] == news.cq[1])
+		news.cq[1] = NULL;
+	return news;
+}
+
+/**
+ * kefa_ep_tell() - tell readers of completions, and of room for refused posts
+ * @ep: the endpoint
+ * @news: what there is to tell
+ * @in_worker: this is the endpoint's worker, so that handlers may be called
+ *
+ * Context: Process context, with no lock of the endpoint's held.
+ */
+void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
+{
+	int i;
+
+	if (unlikely(news.room[0]))
+		kofi_side_tell_room(&ep->tx.base);
+	if (unlikely(news.room[1]))
+		kofi_side_tell_room(&ep->rx.base);
+	for (i = 0; i < ARRAY_SIZE(news.cq); i++) {
+		if (news.cq[i] && in_worker)
+			kofi_cq_notify_worker(news.cq[i]);
+		else if (news.cq[i])
+			kofi_cq_notify(news.cq[i]);
 	}
 }
 
-/*
- * A batch at a time: posts wait for the lock, and softirqs for the end of it, while
- * memory is unmapped. Return: how many completions there were; @again is set when
- * there are more.
- */
-static unsigned int kefa_ep_serve(struct kefa_ep *ep, bool *again)
+/* Have somebody look whether readers still poll. */
+static void kefa_ep_watch(struct kefa_ep *ep)
 {
-	unsigned int n = 0;
+	if (ep->watched)
+		return;
+	ep->watched = true;
+	queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
+}
 
-	*again = false;
+/**
+ * kefa_ep_idle() - look whether readers still poll
+ * @work: of the endpoint
+ *
+ * Context: Process context.
+ */
+void kefa_ep_idle(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep, idle);
+
+	spin_lock_bh(&ep->lock);
+	ep->watched = false;
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_kick(ep);
+}
+
+/* Return: whether there is more to be taken; if not an event or a reader will tell. */
+static bool kefa_ep_arm(struct kefa_ep *ep)
+{
+	if (ep->by_readers && ep->polled) {
+		WRITE_ONCE(ep->polled, false);
+		kefa_ep_watch(ep);
+		return false;
+	}
+	return kefa_hw_arm(&ep->hq) > 0;
+}
+
+/* A batch: posts wait for the lock, and softirqs for its end. Return: how many. */
+static unsigned int kefa_ep_take(struct kefa_ep *ep)
+{
+	unsigned int n;
+
+	kefa_ep_flush(ep);
+	n = kefa_ep_poll(ep, KEFA_POLL_BATCH);
+	if (unlikely(!list_empty(&ep->rests)))
+		kefa_rests_go(ep);
+	return n;
+}
+
+/**
+ * kefa_ep_read() - take completions for a reader
+ * @arg: the endpoint
+ * @last: it sleeps if there are none: have events on
+ *
+ * Serves as kofi_source.poll.
+ *
+ * Context: Process context, under kofi_cq.sources_lock.
+ * Return: whether there were any.
+ */
+bool kefa_ep_read(void *arg, bool last)
+{
+	struct kefa_ep *ep = arg;
+	struct kefa_news news = { };
+	bool found = false;
+
+	if (last)
+		spin_lock(&ep->lock);
+	else if (!spin_trylock(&ep->lock))
+		return false;
+	if (ep->state == KEFA_EP_ENABLED) {
+		found = kefa_ep_take(ep);
+		WRITE_ONCE(ep->polled, !last);
+		if (last && !found)
+			found = kefa_hw_arm(&ep->hq) > 0;
+		if (last && found)
+			kefa_ep_watch(ep);
+		news = kefa_ep_news(ep);
+	}
+	spin_unlock(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+	return found;
+}
+
+/* Return: whether there is more to be taken; if not the queue is armed, or need not be. */
+static bool kefa_ep_serve(struct kefa_ep *ep)
+{
+	struct kefa_news news = { };
+	bool more = false;
+	unsigned int n;
+
 	spin_lock_bh(&ep->lock);
 	if (ep->state == KEFA_EP_ENABLED) {
-		kefa_ep_flush(ep);
-		n = kefa_ep_poll(ep, KEFA_POLL_BATCH);
-		if (unlikely(!list_empty(&ep->rests)))
-			kefa_rests_go(ep);
-		*again = n >= KEFA_POLL_BATCH || kefa_hw_arm(&ep->hq) > 0;
+		n = kefa_ep_take(ep);
+		/* A handler may take the next ones, and spare an event. */
+		if (n == 0 || (n < KEFA_POLL_BATCH && ep->by_readers))
+			more = kefa_ep_arm(ep);
+		else
+			more = true;
 	}
+	news = kefa_ep_news(ep);
 	spin_unlock_bh(&ep->lock);
-	return n;
+	kefa_ep_tell(ep, news, true);
+	return more;
 }
 
 /**
@@ -388,15 +513,11 @@ static unsigned int kefa_ep_serve(struct kefa_ep *ep, bool *again)
 void kefa_ep_work(struct work_struct *work)
 {
 	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
-	unsigned int n, done = 0;
-	bool again = false;
+	int i;
 
-	do {
-		n = kefa_ep_serve(ep, &again);
-		done += n;
-	} while (n >= KEFA_POLL_BATCH && done < KEFA_POLL_BUDGET);
-	kefa_ep_tell(ep, true);
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH; i++)
+		if (!kefa_ep_serve(ep))
+			return;
 	/* Not here: who else has work for this CPU waits for the end of this one. */
-	if (again)
-		kefa_ep_kick(ep);
+	kefa_ep_kick(ep);
 }

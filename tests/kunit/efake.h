@@ -14,6 +14,8 @@
 
 /* For prov/efa/dma.h: its functions are in efake_dma.c. */
 #define KEFA_DMA_FAKE
+/* At once, so that efake_settle() waits for it. */
+#define KEFA_WATCH_MS	0
 
 #include <kunit/test.h>
 #include <linux/device.h>
@@ -193,6 +195,7 @@ struct efake_fail {
  *	synced
  * @max_map: longest piece of memory that can be mapped
  * @missed: times that arming a queue tells of something to poll, there or not
+ * @late: work requests that complete as their queue is being armed: no event is raised
  * @qps: queue pairs
  * @broken: those that weren't destroyed when they should have been, yet
  * @objs: the other objects that are there
@@ -235,6 +238,7 @@ struct efake {
 	bool				iommu;
 	size_t				max_map;
 	unsigned int			missed;
+	unsigned int			late;
 	struct list_head		qps;
 	struct list_head		broken;
 	struct list_head		objs;

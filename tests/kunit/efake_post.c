@@ -417,12 +417,20 @@ int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 int kefa_hw_arm(struct kefa_hw_qp *hq)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
+	const struct kefa_wc wc = { };
+	struct efake_wr *wr;
 	unsigned long flags;
 	int ret;
 
 	if (!softirq_count() || !qp->hq)
 		efake_breach(qp->fake, "arming at the wrong time");
 	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp->armed = false;
+	wr = list_first_entry_or_null(&qp->sent, struct efake_wr, list);
+	if (qp->fake->late && wr) {
+		qp->fake->late--;
+		wr_done(wr, &wc);
+	}
 	qp->armed = true;
 	ret = qp->head != qp->tail || qp->fake->missed;
 	if (qp->fake->missed)
