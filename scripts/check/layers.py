@@ -36,6 +36,9 @@ LAYERS = {
     # Knows nothing of the core's objects but struct fid.
     "kofi/queue": Layer(("include/kofi",), provider_api=True,
                         namespaces=("KOFI", "KOFI_PROVIDER")),
+    # The same; and the core itself has no use for it.
+    "kofi/match": Layer(("include/kofi",), provider_api=True,
+                        namespaces=("KOFI_PROVIDER",)),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
     "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
                       rdma_files=("hw.h", "hw.c", "device.c"),
@@ -54,7 +57,7 @@ LAYERS = {
     "scripts": Layer(("include/kofi",)),
 }
 
-PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h")
+PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h", "include/kofi/match.h")
 EFA_VERBS = re.compile(r"(^|/)efa_(kernel_)?verbs\.h$")
 DEVICE_CALLS = re.compile(r"\b(ib_post_(?:srq_)?(?:send|recv)|ib_poll_cq)\s*\(")
 DMA_CALLS = re.compile(r"\b(dma_(?:un)?map_\w+|dma_sync_\w+|dma_need_sync|"
@@ -127,7 +130,7 @@ def check_code(report, path, text):
         each(DEVICE_CALLS, "only hw.c calls {}")
     if where == "prov/efa" and os.path.basename(path) not in ("dma.c", "dma.h"):
         each(DMA_CALLS, "only dma.[ch] calls {}")
-    if where in ("include/kofi", "kofi", "kofi/queue", "samples"):
+    if where in ("include/kofi", "kofi", "kofi/queue", "kofi/match", "samples"):
         each(VERBS_NAMES, "no verbs in " + where + ": {}")
     for line, macro, symbol, space in tree.exports(text):
         if macro == "EXPORT_SYMBOL_IF_KUNIT":

@@ -4,6 +4,8 @@
 
 The core is what is in kofi/, with the queues that providers share. Counted are
 lines with code on them. Prints their number on success, which check.sh shows.
+Matching has a row of its own: it is a helper for providers that match in software,
+and nothing of the core's own calls it.
 """
 
 import sys
@@ -12,7 +14,8 @@ import tree
 
 FILE_LINES = 800
 FUNCTION_LINES = 80
-CORE_LINES = 3100
+# The longest directory that a file is in counts.
+CODE_LINES = {"kofi/": 3100, "kofi/match/": 500}
 
 
 def code_lines(text):
@@ -20,21 +23,23 @@ def code_lines(text):
 
 
 def check(top, report):
-    core = 0
+    code = dict.fromkeys(CODE_LINES, 0)
     for path in tree.files(top, ".c", ".h"):
         text = tree.read(top, path)
         lines = text.count("\n")
-        if path.startswith("kofi/") and path.endswith(".c"):
-            core += code_lines(text)
+        part = max((d for d in CODE_LINES if path.startswith(d)), key=len, default=None)
+        if part and path.endswith(".c"):
+            code[part] += code_lines(text)
         if lines > FILE_LINES:
             report.add(path, 0, f"{lines} lines, {FILE_LINES} are the limit")
         for item in tree.items(text):
             if item.kind == "function" and item.length > FUNCTION_LINES:
                 report.add(path, item.line, f"{item.name}() has {item.length} lines, "
                                             f"{FUNCTION_LINES} are the limit")
-    if core > CORE_LINES:
-        report.add("kofi/**.c", 0, f"{core} lines of code, {CORE_LINES} are the limit")
-    return f"core: {core} lines of code"
+    for part, limit in CODE_LINES.items():
+        if code[part] > limit:
+            report.add(f"{part}**.c", 0, f"{code[part]} lines of code, {limit} are the limit")
+    return f"core: {code['kofi/']} lines of code, matching: {code['kofi/match/']}"
 
 
 if __name__ == "__main__":

@@ -65,3 +65,6 @@ class Sizes(TreeTest):
         queue = {"kofi/queue/x.c": "int a;\n" * 400}
         self.accepts(check_sizes, thin | queue)
         self.refuses(check_sizes, thin | queue | {"kofi/x.c": "int a;\n"}, "3101 lines of code")
+        match = {"kofi/match/x.c": "int a;\n" * 500}
+        self.accepts(check_sizes, thin | queue | match)
+        self.refuses(check_sizes, match | {"kofi/match/y.c": "int a;\n"}, "501 lines of code")

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * For providers only: which receive takes which message, fi_msg(3) and fi_tagged(3).
+ * Symbols are in the namespace KOFI_PROVIDER.
+ */
+#ifndef KOFI_MATCH_H
+#define KOFI_MATCH_H
+
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/siphash.h>
+#include <linux/spinlock.h>
+#include <kofi/fabric.h>
+
+/**
+ * struct kofi_match_link - a place in the table, part of the two structures below
+ * @bucket: among the first entries of each key of a bucket
+ * @same: the entries of this key, oldest first, in a ring; only one of them is in
+ *	@bucket. Of a receive with ignored bits it is in kofi_match.wild
+ * @tag: the tag; of a claimed message the context of the claim
+ * @src: the peer, or FI_ADDR_UNSPEC for any
+ * @kind: what is linked, and of which kind of messages
+ * @multi: the receive stays posted when it has taken a message
+ */
+struct kofi_match_link {
+	struct hlist_node	bucket;
+	struct list_head	same;
+	u64			tag;
+	u64			src;
+	u32			kind;
+	bool			multi;
+};
+
+/**
+ * struct kofi_match_recv - a receive, for providers to embed
+ * @link: its place
+ * @seq: receives are posted in this order
+ * @ignore: bits of the tag that don't matter
+ * @context: for kofi_match_cancel(), and for claims
+ */
+struct kofi_match_recv {
+	struct kofi_match_link	link;
+	u64			seq;
+	u64			ignore;
+	void			*context;
+};
+
+/**
+ * struct kofi_match_msg - a message, for providers to embed
+ * @any: its place for receives from anybody, or of a claimed one for its claim
+ * @from: its place for directed receives
+ * @list: in one of kofi_match.msgs
+ */
+struct kofi_match_msg {
+	struct kofi_match_link	any;
+	struct kofi_match_link	from;
+	struct list_head	list;
+};
+
+/**
+ * enum kofi_match_list - the lists of messages
+ * @KOFI_MATCH_UNTAGGED: untagged ones that no receive has taken
+ * @KOFI_MATCH_TAGGED: tagged ones
+ * @KOFI_MATCH_CLAIMED: those that were claimed
+ * @KOFI_MATCH_LISTS: how many lists there are
+ */
+enum kofi_match_list {
+	KOFI_MATCH_UNTAGGED,
+	KOFI_MATCH_TAGGED,
+	KOFI_MATCH_CLAIMED,
+	KOFI_MATCH_LISTS,
+};
+
+/**
+ * struct kofi_match - the receives and messages of an endpoint, for providers to embed
+ * @lock: the provider's, protects all of this and what is linked to it
+ * @table: buckets
+ * @mask: their number, a power of two, less 1
+ * @seed: secret, so that no peer can choose tags that share a bucket
+ * @seq: of the receive that was posted last
+ * @directed: receives in @table that name a peer
+ * @wild: receives with ignored bits, oldest first
+ * @msgs: messages by enum kofi_match_list, oldest first
+ *
+ * A receive takes the oldest message that it fits, and a message is taken by the
+ * oldest receive that fits it: no receive and message that fit are ever here together.
+ * Finding a tag takes the same work however many tags, receives and messages there
+ * are; only receives with ignored bits are searched one by one, and by them messages.
+ */
+struct kofi_match {
+	spinlock_t		*lock;	/* the provider's */
+	struct hlist_head	*table;
+	u32			mask;
+	hsiphash_key_t		seed;
+	u64			seq;
+	u32			directed;
+	struct list_head	wild;
+	struct list_head	msgs[KOFI_MATCH_LISTS];
+};
+
+/**
+ * kofi_match_heads() - how many buckets will do
+ * @recvs: receives that can be posted at a time
+ * @msgs: messages that can wait at a time; if there are more, finding takes longer
+ *
+ * Context: Any.
+ * Return: a power of two, so that a bucket has half an entry on average.
+ */
+static inline size_t kofi_match_heads(size_t recvs, size_t msgs)
+{
+	return roundup_pow_of_two(max_t(size_t, 2 * recvs + 4 * msgs, 2));
+}
+
+void kofi_match_init(struct kofi_match *match, spinlock_t *lock,
+		     struct hlist_head *table, size_t heads);
+void kofi_match_recv_init(struct kofi_match_recv *recv, u64 what, fi_addr_t src,
+			  u64 tag, u64 ignore, void *context);
+void kofi_match_msg_init(struct kofi_match_msg *msg, u64 what, fi_addr_t src, u64 tag);
+
+struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
+				       struct kofi_match_recv *recv);
+struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
+					  struct kofi_match_msg *msg);
+struct kofi_match_msg *kofi_match_peek(struct kofi_match *match,
+				       struct kofi_match_recv *recv, u64 flags);
+struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *context);
+void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv);
+void kofi_match_remove_msg(struct kofi_match *match, struct kofi_match_msg *msg);
+struct kofi_match_msg *kofi_match_pop_msg(struct kofi_match *match);
+
+/**
+ * kofi_match_flags_ok() - do a receive's flags make sense together?
+ * @flags: operation flags
+ *
+ * FI_DISCARD says what becomes of the message that FI_PEEK finds or FI_CLAIM names, so
+ * it goes with one of them; and none of these posts a buffer.
+ *
+ * Context: Any.
+ * Return: whether they do; otherwise the call fails with -FI_EBADFLAGS.
+ */
+static inline bool kofi_match_flags_ok(u64 flags)
+{
+	switch (flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) {
+	case 0:
+		return true;
+	case FI_DISCARD:
+	case FI_PEEK | FI_CLAIM | FI_DISCARD:
+		return false;
+	default:
+		return !(flags & FI_MULTI_RECV);
+	}
+}
+
+#endif /* KOFI_MATCH_H */
