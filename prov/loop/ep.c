@@ -59,6 +59,7 @@ static int loop_ep_close(struct fid *fid)
 	xa_erase_bh(&loop_eps, ep->id);
 	spin_unlock_bh(&loop_lock);
 	kvfree(ep->ops);
+	kvfree(ep->table);
 	kfree(ep->page);
 	kfree(ep);
 	return 0;
@@ -128,6 +129,9 @@ static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
 	case FI_OPT_RX_SIZE:
 		value = ep->rx.base.size;
 		break;
+	case FI_OPT_MIN_MULTI_RECV:
+		value = READ_ONCE(ep->min_multi_recv);
+		break;
 	case FI_OPT_MAX_MSG_SIZE:
 	case FI_OPT_MAX_TAGGED_SIZE:
 	case FI_OPT_MAX_RMA_SIZE:
@@ -144,9 +148,25 @@ static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
 	return kofi_copy_out(optval, optlen, &value, sizeof(value));
 }
 
+static int loop_setopt(struct fid *fid, int level, int optname, const void *optval,
+		       size_t optlen)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+
+	if (optname != FI_OPT_MIN_MULTI_RECV)
+		return -ENOPROTOOPT;
+	if (optlen != sizeof(ep->min_multi_recv))
+		return -EINVAL;
+	spin_lock_bh(&loop_lock);
+	WRITE_ONCE(ep->min_multi_recv, *(const size_t *)optval);
+	spin_unlock_bh(&loop_lock);
+	return 0;
+}
+
 static const struct fi_ops_ep loop_ep_ops = {
 	.cancel	= loop_cancel,
 	.getopt	= loop_getopt,
+	.setopt	= loop_setopt,
 };
 
 static int loop_getname(struct fid *fid, void *addr, size_t *addrlen)
@@ -181,14 +201,29 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->tx.base.op_flags = info->tx_attr->op_flags;
 	ep->rx.base.op_flags = info->rx_attr->op_flags;
 	ep->tx.base.known = LOOP_TX_FLAGS;
-	ep->rx.base.known = LOOP_RX_FLAGS;
+	ep->rx.base.known = LOOP_RX_DEFAULTS;
+	ep->min_multi_recv = LOOP_MIN_MULTI;
 	INIT_LIST_HEAD(&ep->tx.free);
 	INIT_LIST_HEAD(&ep->rx.free);
 	INIT_LIST_HEAD(&ep->sent);
+	INIT_LIST_HEAD(&ep->posting);
 	INIT_LIST_HEAD(&ep->recvs);
 	INIT_LIST_HEAD(&ep->inbound);
+	INIT_LIST_HEAD(&ep->ready);
 	INIT_LIST_HEAD(&ep->starved);
 	init_waitqueue_head(&ep->idle);
+}
+
+static int loop_ep_alloc(struct loop_ep *ep)
+{
+	size_t heads = kofi_match_heads(ep->rx.base.size, LOOP_SLOTS);
+
+	ep->page = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	ep->table = kvcalloc(heads, sizeof(*ep->table), GFP_KERNEL);
+	if (!ep->page || !ep->table)
+		return -ENOMEM;
+	kofi_match_init(&ep->match, &loop_lock, ep->table, heads);
+	return 0;
 }
 
 static bool loop_ep_possible(const struct fi_info *info)
@@ -200,7 +235,7 @@ static bool loop_ep_possible(const struct fi_info *info)
 	       info->tx_attr->size <= LOOP_SLOTS &&
 	       info->rx_attr->size <= LOOP_SLOTS &&
 	       !(info->tx_attr->op_flags & ~LOOP_TX_FLAGS) &&
-	       !(info->rx_attr->op_flags & ~LOOP_RX_FLAGS);
+	       !(info->rx_attr->op_flags & ~LOOP_RX_DEFAULTS);
 }
 
 int loop_ep_open(struct fid_domain *domain, struct fi_info *info,
@@ -216,15 +251,13 @@ int loop_ep_open(struct fid_domain *domain, struct fi_info *info,
 	if (!new)
 		return -ENOMEM;
 	loop_ep_init(new, dom, info);
-	new->page = kmalloc(PAGE_SIZE, GFP_KERNEL);
-	if (!new->page) {
-		ret = -ENOMEM;
+	ret = loop_ep_alloc(new);
+	if (ret)
 		goto err_free;
-	}
 	ret = xa_alloc_cyclic_bh(&loop_eps, &new->id, new, xa_limit_31b,
 				 &loop_next_ep, GFP_KERNEL);
 	if (ret < 0)
-		goto err_page;
+		goto err_free;
 	INIT_WORK(&new->work, loop_ep_work);
 	mutex_lock(&loop_lock_control);
 	list_add_tail(&new->list, &dom->eps);
@@ -232,9 +265,9 @@ int loop_ep_open(struct fid_domain *domain, struct fi_info *info,
 	*ep = &new->ep_fid;
 	return 0;
 
-err_page:
-	kfree(new->page);
 err_free:
+	kvfree(new->table);
+	kfree(new->page);
 	kfree(new);
 	return ret;
 }

@@ -5,8 +5,10 @@
  *
  * An operation lives in a slot of the endpoint that posted it. A send, read or
  * write waits in the target's list of what is inbound; the target's worker finds
- * the receive or the memory, moves the data, and completes both sides. So
- * whatever a peer can pile up at an endpoint takes none of its memory.
+ * the receive or the memory, moves the data, and completes both sides. A send that
+ * finds no receive waits for one in the target's table, in the sender's slot. So
+ * whatever a peer can pile up at an endpoint takes none of its memory; and a message
+ * is gone, claimed or not, when its sender is closed.
  *
  * Locks, outermost first:
  *
@@ -23,6 +25,7 @@
 #include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/xarray.h>
+#include <kofi/match.h>
 #include <kofi/provider.h>
 
 #define LOOP_VERSION	FI_VERSION(0, 1)
@@ -31,7 +34,8 @@
 #define LOOP_CAPS_TX	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
 			 FI_WRITE)
 #define LOOP_CAPS_RX	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
-			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE)
+			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | \
+			 FI_DIRECTED_RECV | FI_MULTI_RECV)
 #define LOOP_CAPS	(LOOP_CAPS_TX | LOOP_CAPS_RX | FI_LOCAL_COMM)
 
 /* Kept because one worker serves a target's inbound operations in order. */
@@ -42,12 +46,15 @@
 #define LOOP_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
 			 FI_REMOTE_CQ_DATA | FI_MORE)
-#define LOOP_RX_FLAGS	(FI_COMPLETION | FI_MORE)
+#define LOOP_RX_DEFAULTS	(FI_COMPLETION | FI_MORE)
+#define LOOP_RX_FLAGS	(LOOP_RX_DEFAULTS | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | \
+			 FI_DISCARD)
 
 enum {
 	LOOP_MAX_MSG	= SZ_1M,
 	LOOP_INJECT	= 128,
 	LOOP_SLOTS	= 256,	/* operations outstanding, each direction */
+	LOOP_MIN_MULTI	= 64,	/* FI_OPT_MIN_MULTI_RECV, unless it is set */
 	LOOP_IOV	= 16,
 	LOOP_RMA_IOV	= 4,
 	LOOP_MR_PAGES	= 512,
@@ -202,16 +209,25 @@ struct loop_mr {
 
 /**
  * struct loop_op - an operation, in a slot of the endpoint that posted it
- * @list: free slots, posted receives, what is inbound at the target, or a
- *	worker's batch; loop_lock but for the last
+ * @list: free slots, one of the lists of @ep or of the target, or a worker's
+ *	batch; loop_lock but for the last
  * @sent: in @ep->sent until a worker takes it; loop_lock
  * @ep: the endpoint
  * @req: what was asked for; its iterator advances
  * @quiet: no completion on success
  * @kvec: a buffer of one segment, whose description needn't stay
  * @rma: likewise
+ * @post: a receive among others in loop_ep.match; loop_lock
+ * @msg: a send among others in loop_ep.match of @target; loop_lock
+ * @target: where a send, read or write waits
+ * @claimed: the target has claimed this send; loop_lock
  * @recv: the receive that a send has found
+ * @kvec_in: where the send goes, of a multi-receive buffer
+ * @last: the send has used @recv up
+ * @busy: of a multi-receive buffer, messages that are on their way into it; loop_lock
+ * @canceled: it completes when they have; loop_lock
  * @mrs: regions that a read or write uses, pinned
+ * @buf: where a message is in a multi-receive buffer
  * @len: bytes moved
  * @olen: bytes that found no room
  * @err: positive errno, or 0
@@ -227,8 +243,19 @@ struct loop_op {
 	bool			quiet;
 	struct kvec		kvec;
 	struct fi_rma_iov	rma;
+	union {
+		struct kofi_match_recv	post;
+		struct kofi_match_msg	msg;
+	};
+	struct loop_ep		*target;
+	bool			claimed;
 	struct loop_op		*recv;
+	struct kvec		kvec_in;
+	bool			last;
+	unsigned int		busy;
+	bool			canceled;
 	struct loop_mr		*mrs[LOOP_RMA_IOV];
+	void			*buf;
 	size_t			len;
 	size_t			olen;
 	int			err;
@@ -273,8 +300,13 @@ struct loop_side {
  * @moving: its sends, reads and writes that workers have taken; loop_lock
  * @idle: who waits for @moving to become 0
  * @sent: its sends, reads and writes that wait at their targets; loop_lock
- * @recvs: its posted receives; loop_lock
+ * @min_multi_recv: FI_OPT_MIN_MULTI_RECV; loop_lock
+ * @table: of @match
+ * @match: its posted receives, and sends that wait for one; loop_lock
+ * @posting: receives that are to be posted; loop_lock
+ * @recvs: those that are; loop_lock
  * @inbound: what others (or itself) sent; loop_lock
+ * @ready: sends that a receive has found since; loop_lock
  * @starved: in loop_cq.starved; loop_lock
  */
 struct loop_ep {
@@ -294,8 +326,13 @@ struct loop_ep {
 	unsigned int		moving;
 	wait_queue_head_t	idle;
 	struct list_head	sent;
+	size_t			min_multi_recv;
+	struct hlist_head	*table;
+	struct kofi_match	match;
+	struct list_head	posting;
 	struct list_head	recvs;
 	struct list_head	inbound;
+	struct list_head	ready;
 	struct list_head	starved;
 };
 
@@ -359,6 +396,15 @@ static inline struct loop_ep *to_loop_ep(struct fid_ep *ep)
 /* post.c */
 
 extern const struct kofi_req_ops loop_req_ops;
+
+/* match.c */
+
+void loop_take_op(struct loop_op *op, struct list_head *list);
+void loop_unpair(struct loop_ep *ep, struct loop_op *op);
+bool loop_arrive(struct loop_ep *ep, struct loop_op *op, struct list_head *batch);
+void loop_recv_result(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op,
+		      size_t len);
+void loop_post_recvs(struct loop_ep *ep);
 ssize_t loop_cancel(struct fid *fid, void *context);
 
 /* progress.c */

@@ -43,7 +43,11 @@ static struct loop_op *loop_op_take(struct loop_side *side,
 		return NULL;
 	op->req = *req;
 	op->quiet = req->quiet || kofi_side_quiet(&side->base, req->flags);
+	op->claimed = false;
 	op->recv = NULL;
+	op->busy = 0;
+	op->canceled = false;
+	op->buf = NULL;
 	op->len = 0;
 	op->olen = 0;
 	op->err = 0;
@@ -76,26 +80,48 @@ static int loop_queue_tx(struct loop_ep *ep, const struct kofi_req *req)
 	ep->tx.wanted |= !op;
 	if (!op)
 		return -EAGAIN;
+	op->target = peer;
+	kofi_match_msg_init(&op->msg, req->what, ep->id, req->tag);
 	list_move_tail(&op->list, &peer->inbound);
 	list_add_tail(&op->sent, &ep->sent);
 	queue_work(loop_wq, &peer->work);
 	return 0;
 }
 
+/* A peer is told by its endpoint's id, which isn't used again for long. */
+static int loop_directed(struct loop_ep *ep, const struct kofi_req *req, fi_addr_t *src)
+{
+	u32 id;
+
+	*src = FI_ADDR_UNSPEC;
+	if (!(ep->caps & FI_DIRECTED_RECV) || req->addr == FI_ADDR_UNSPEC)
+		return 0;
+	if (loop_av_to_id(ep->av, req->addr, &id))
+		return -EHOSTUNREACH;
+	*src = id;
+	return 0;
+}
+
 static int loop_queue_rx(struct loop_ep *ep, const struct kofi_req *req)
 {
 	struct loop_op *op;
+	fi_addr_t src;
 
 	lockdep_assert_held(&loop_lock);
 	if (ep->state != LOOP_EP_ENABLED)
 		return ep->stop_err == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+	if (loop_directed(ep, req, &src))
+		return -EHOSTUNREACH;
 	op = loop_op_take(&ep->rx, req);
 	ep->rx.wanted |= !op;
 	if (!op)
 		return -EAGAIN;
-	list_move_tail(&op->list, &ep->recvs);
-	if (!list_empty(&ep->inbound))
-		queue_work(loop_wq, &ep->work);
+	kofi_match_recv_init(&op->post, req->what, src, req->tag, req->ignore,
+			     req->context);
+	op->post.link.multi = req->flags & FI_MULTI_RECV;
+	list_move_tail(&op->list, &ep->posting);
+	if (list_is_singular(&ep->posting))
+		loop_post_recvs(ep);
 	return 0;
 }
 
@@ -162,6 +188,18 @@ static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
 	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->tx, req);
 }
 
+/* Pieces of it are handed out, and completions say where they begin. */
+static int loop_multi_ok(const struct loop_ep *ep, const struct kofi_req *req)
+{
+	if (!(ep->caps & FI_MULTI_RECV))
+		return -EOPNOTSUPP;
+	if (req->what & FI_TAGGED)
+		return -FI_EBADFLAGS;
+	if (!iov_iter_is_kvec(&req->iter) || req->iter.nr_segs != 1)
+		return -EINVAL;
+	return iov_iter_count(&req->iter) ? 0 : -EINVAL;
+}
+
 /**
  * loop_rx() - receive
  * @ep: the endpoint
@@ -172,11 +210,20 @@ static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
  */
 static ssize_t loop_rx(struct fid_ep *ep, struct kofi_req *req)
 {
+	int ret;
+
 	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->rx.base.op_flags));
-	if (req->flags & ~LOOP_RX_FLAGS)
+	if (req->flags & ~LOOP_RX_FLAGS || !kofi_match_flags_ok(req->flags))
 		return -FI_EBADFLAGS;
+	if (req->flags & (FI_PEEK | FI_DISCARD))
+		iov_iter_kvec(&req->iter, ITER_DEST, NULL, 0, 0);
 	if (!loop_iter_ok(&req->iter, ITER_DEST))
 		return -EINVAL;
+	if (req->flags & FI_MULTI_RECV) {
+		ret = loop_multi_ok(to_loop_ep(ep), req);
+		if (ret)
+			return ret;
+	}
 	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->rx, req);
 }
 
@@ -184,37 +231,3 @@ const struct kofi_req_ops loop_req_ops = {
 	.tx	= loop_tx,
 	.rx	= loop_rx,
 };
-
-/**
- * loop_cancel() - take back one operation that waits
- * @fid: the endpoint
- * @context: the operation's
- *
- * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or -ENOENT.
- */
-ssize_t loop_cancel(struct fid *fid, void *context)
-{
-	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
-	struct loop_op *op, *found = NULL;
-	struct kofi_cq *cq = NULL;
-
-	spin_lock_bh(&loop_lock);
-	list_for_each_entry(op, &ep->recvs, list)
-		if (!found && op->req.context == context)
-			found = op;
-	list_for_each_entry(op, &ep->sent, sent)
-		if (!found && op->req.context == context)
-			found = op;
-	if (found) {
-		cq = found->req.what & FI_RECV ? ep->rx.base.cq :
-						       ep->tx.base.cq;
-		found->err = ECANCELED;
-		list_del_init(&found->sent);
-		loop_op_complete(found);
-	}
-	spin_unlock_bh(&loop_lock);
-	if (cq)
-		kofi_cq_notify(cq);
-	return found ? 0 : -ENOENT;
-}

@@ -3,17 +3,19 @@
  * Progress. An endpoint's worker takes what is inbound and can go ahead, moves
  * the data, completes both sides, and tells the readers: four steps, of which
  * the first and the third are under loop_lock. What can't go ahead stays: a send
- * without a receive, a write with data for a completion queue that has no room.
+ * without a receive, or what needs a completion in a queue that has no room.
  * Whatever changes that queues the worker again.
  */
 #include "loop.h"
 
 static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 {
+	u64 multi = op->req.flags & FI_MULTI_RECV;
 	const struct fi_cq_err_entry error = {
 		.op_context	= op->req.context,
-		.flags		= op->req.what,
+		.flags		= op->req.what | multi,
 		.len		= op->len,
+		.buf		= op->buf,
 		.data		= op->req.data,
 		.tag		= op->req.tag,
 		.olen		= op->olen,
@@ -23,16 +25,17 @@ static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 	};
 	const struct fi_cq_tagged_entry entry = {
 		.op_context	= op->req.context,
-		.flags		= op->req.what |
+		.flags		= op->req.what | multi |
 				  (op->req.flags & FI_REMOTE_CQ_DATA),
 		.len		= op->len,
+		.buf		= op->buf,
 		.data		= op->req.data,
 		.tag		= op->req.tag,
 	};
 
 	if (op->err)
 		kofi_cq_write_err(cq, &error);
-	else if (op->quiet)
+	else if (op->quiet && !multi)
 		kofi_cq_unreserve(cq);
 	else
 		kofi_cq_write(cq, &entry, op->src_addr);
@@ -65,29 +68,6 @@ void loop_op_complete(struct loop_op *op)
 }
 
 /* --- what can go ahead --- */
-
-static bool loop_recv_fits(const struct loop_op *recv, const struct loop_op *op)
-{
-	if (!(recv->req.what & op->req.what & (FI_MSG | FI_TAGGED)))
-		return false;
-	return op->req.what & FI_MSG ||
-	       !((recv->req.tag ^ op->req.tag) & ~recv->req.ignore);
-}
-
-static bool loop_match_recv(struct loop_ep *ep, struct loop_op *op)
-{
-	struct loop_op *recv;
-
-	lockdep_assert_held(&loop_lock);
-	list_for_each_entry(recv, &ep->recvs, list) {
-		if (loop_recv_fits(recv, op)) {
-			list_del_init(&recv->list);
-			op->recv = recv;
-			return true;
-		}
-	}
-	return false;
-}
 
 static void loop_op_refuse(struct loop_ep *ep, struct loop_op *op,
 			   enum loop_errno why)
@@ -130,35 +110,74 @@ static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
 
 /* --- steps of the worker --- */
 
-static void loop_take_op(struct loop_op *op, struct list_head *batch)
-{
-	lockdep_assert_held(&loop_lock);
-	list_move_tail(&op->list, batch);
-	if (!(op->req.what & FI_RECV)) {
-		list_del_init(&op->sent);
-		op->ep->moving++;
-	}
-}
-
-static int loop_take_matching(struct loop_ep *ep, struct list_head *batch)
+static int loop_take_ready(struct loop_ep *ep, struct list_head *batch)
 {
 	struct loop_op *op, *next;
 	int n = 0;
 
+	list_for_each_entry_safe(op, next, &ep->ready, list) {
+		if (n++ == LOOP_BATCH)
+			return LOOP_BATCH;
+		list_move_tail(&op->list, batch);
+	}
+	return n;
+}
+
+/* Return: how many went ahead, if only to wait for a receive. */
+static int loop_take_matching(struct loop_ep *ep, struct list_head *batch)
+{
+	struct loop_op *op, *next;
+	bool moves = false;
+	int n;
+
+	loop_post_recvs(ep);
+	n = loop_take_ready(ep, batch);
 	list_for_each_entry_safe(op, next, &ep->inbound, list) {
 		if (n == LOOP_BATCH)
 			break;
-		if (op->req.what & FI_RMA ? !loop_match_rma(ep, op) :
-					    !loop_match_recv(ep, op)) {
-			/* What follows a write must not overtake it. */
-			if (op->req.what & FI_RMA)
+		/* What follows a write must not overtake it. */
+		if (op->req.what & FI_RMA) {
+			if (!loop_match_rma(ep, op))
 				break;
-			continue;
+			loop_take_op(op, batch);
+			moves = true;
+		} else if (moves || !loop_arrive(ep, op, batch)) {
+			/* Nobody may see it by FI_PEEK before the write's data. */
+			break;
 		}
-		loop_take_op(op, batch);
 		n++;
 	}
 	return n;
+}
+
+static struct loop_op *loop_next_recv(struct loop_ep *ep)
+{
+	return list_first_entry_or_null(&ep->posting, struct loop_op, list) ?:
+	       list_first_entry_or_null(&ep->recvs, struct loop_op, list);
+}
+
+/* Return: whether there was something that the endpoint would have received. */
+static bool loop_take_message(struct loop_ep *ep, struct list_head *batch)
+{
+	struct kofi_match_msg *msg;
+	struct loop_op *op;
+
+	op = list_first_entry_or_null(&ep->ready, struct loop_op, list);
+	if (op) {
+		loop_unpair(ep, op);
+		list_move_tail(&op->list, batch);
+	} else {
+		op = list_first_entry_or_null(&ep->inbound, struct loop_op, list);
+		msg = op ? NULL : kofi_match_pop_msg(&ep->match);
+		if (msg)
+			op = container_of(msg, struct loop_op, msg);
+		if (!op)
+			return false;
+		loop_take_op(op, batch);
+	}
+	op->err = EHOSTUNREACH;
+	op->prov_errno = LOOP_ERR_PEER_GONE;
+	return true;
 }
 
 /* All that a stopped endpoint posted, and all that it would have received. */
@@ -169,19 +188,17 @@ static int loop_take_all(struct loop_ep *ep, struct list_head *batch)
 
 	for (n = 0; n < LOOP_BATCH; n++) {
 		op = list_first_entry_or_null(&ep->sent, struct loop_op, sent);
-		if (!op)
-			op = list_first_entry_or_null(&ep->recvs,
-						      struct loop_op, list);
 		if (op) {
-			op->err = ep->stop_err;
+			kofi_match_remove_msg(&op->target->match, &op->msg);
+		} else if (loop_take_message(ep, batch)) {
+			continue;
 		} else {
-			op = list_first_entry_or_null(&ep->inbound,
-						      struct loop_op, list);
+			op = loop_next_recv(ep);
 			if (!op)
 				break;
-			op->err = EHOSTUNREACH;
-			op->prov_errno = LOOP_ERR_PEER_GONE;
+			kofi_match_remove(&ep->match, &op->post);
 		}
+		op->err = ep->stop_err;
 		loop_take_op(op, batch);
 	}
 	return n;
@@ -205,21 +222,21 @@ static size_t loop_copy(void *page, struct iov_iter *to, struct iov_iter *from,
 static void loop_move_msg(struct loop_ep *ep, struct loop_op *op)
 {
 	struct loop_op *recv = op->recv;
+	struct iov_iter piece, *to = &recv->req.iter;
 	size_t len = iov_iter_count(&op->req.iter);
-	size_t room = iov_iter_count(&recv->req.iter);
+	size_t room;
 
-	recv->len = loop_copy(ep->page, &recv->req.iter, &op->req.iter,
-			      min(len, room));
-	op->len = recv->len;
-	recv->req.tag = op->req.tag;
-	recv->req.flags |= op->req.flags & FI_REMOTE_CQ_DATA;
-	recv->req.data = op->req.data;
-	if (ep->caps & FI_SOURCE)
-		recv->src_addr = loop_av_to_addr(ep->av, op->ep->id);
-	if (len > room) {
-		recv->olen = len - room;
-		recv->err = FI_ETRUNC;
+	if (recv->req.flags & FI_DISCARD) {
+		op->len = len;
+		return;
 	}
+	if (recv->req.flags & FI_MULTI_RECV) {
+		iov_iter_kvec(&piece, ITER_DEST, &op->kvec_in, 1, op->kvec_in.iov_len);
+		to = &piece;
+	}
+	room = iov_iter_count(to);
+	op->len = loop_copy(ep->page, to, &op->req.iter, min(len, room));
+	op->olen = len > room ? len - room : 0;
 }
 
 static void loop_move_rma(struct loop_ep *ep, struct loop_op *op)
@@ -270,6 +287,45 @@ static void loop_finish_rma(struct loop_ep *ep, struct loop_op *op)
 					  FI_ADDR_NOTAVAIL);
 }
 
+/* Of a multi-receive buffer each message is told of, and the last gives it back. */
+static void loop_finish_multi(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.op_context	= recv->req.context,
+		.flags		= recv->req.what | (recv->req.flags & FI_REMOTE_CQ_DATA),
+		.len		= recv->len,
+		.buf		= op->kvec_in.iov_base,
+		.data		= recv->req.data,
+	};
+	struct kofi_cq *cq = ep->rx.base.cq;
+
+	recv->buf = op->kvec_in.iov_base;
+	recv->busy--;
+	if (op->last) {
+		loop_op_complete(recv);
+		return;
+	}
+	if (cq && recv->quiet)
+		kofi_cq_unreserve_unsolicited(cq, 1);
+	else if (cq)
+		kofi_cq_write_unsolicited(cq, &entry, recv->src_addr);
+	kofi_side_count(&ep->rx.base, recv->req.what, recv->len, false);
+	if (recv->canceled && !recv->busy) {
+		recv->err = ECANCELED;
+		recv->len = 0;
+		loop_op_complete(recv);
+	}
+}
+
+static void loop_finish_recv(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
+{
+	loop_recv_result(ep, recv, op, op->len);
+	if (recv->req.flags & FI_MULTI_RECV)
+		loop_finish_multi(ep, recv, op);
+	else
+		loop_op_complete(recv);
+}
+
 /* The senders stay pinned by their moving until they have been told. */
 static int loop_finish(struct loop_ep *ep, struct list_head *batch,
 		       struct loop_ep **senders)
@@ -282,7 +338,7 @@ static int loop_finish(struct loop_ep *ep, struct list_head *batch,
 		if (op->req.what & FI_RMA)
 			loop_finish_rma(ep, op);
 		if (op->recv)
-			loop_op_complete(op->recv);
+			loop_finish_recv(ep, op->recv, op);
 		if (!(op->req.what & FI_RECV))
 			senders[n++] = op->ep;
 		loop_op_complete(op);

@@ -98,11 +98,11 @@ static void loop_bad_calls(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_sendmsg(p->a.ep, &msg, FI_PEEK),
 			-FI_EBADFLAGS);
-	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_MULTI_RECV),
-			-FI_EBADFLAGS);
-	/* There need be no buffer: what the provider hasn't is the flag. */
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_MULTI_RECV), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_INJECT), -FI_EBADFLAGS);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_DISCARD), -FI_EBADFLAGS);
+	/* With FI_PEEK there need be no buffer, but without it. */
 	memset(&msg.msg_iter, 0, sizeof(msg.msg_iter));
-	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_PEEK), -FI_EBADFLAGS);
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, 0), -EINVAL);
 	xa_init(&xa);
 	iov_iter_xarray(&msg.msg_iter, ITER_SOURCE, &xa, 0, 1);
@@ -471,8 +471,21 @@ static void loop_options(struct kunit *test)
 			-FI_ETOOSMALL);
 	KUNIT_EXPECT_EQ(test, len, sizeof(value));
 	KUNIT_EXPECT_EQ(test, fi_getopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
-					FI_OPT_MIN_MULTI_RECV, &value, &len),
+					FI_OPT_RNR_TIMEOUT, &value, &len),
 			-ENOPROTOOPT);
+	value = 1000;
+	KUNIT_EXPECT_EQ(test, fi_setopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_RX_SIZE, &value, len),
+			-ENOPROTOOPT);
+	KUNIT_EXPECT_EQ(test, fi_setopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_MIN_MULTI_RECV, &value, 4),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_setopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_MIN_MULTI_RECV, &value, len), 0);
+	value = 0;
+	KUNIT_EXPECT_EQ(test, fi_getopt(&p->a.ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_MIN_MULTI_RECV, &value, &len), 0);
+	KUNIT_EXPECT_EQ(test, value, 1000);
 	KUNIT_EXPECT_EQ(test, fi_control(&p->a.ep->fid, FI_GETOPSFLAG, &flags),
 			0);
 	KUNIT_EXPECT_EQ(test, flags, 0);

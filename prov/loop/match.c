@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Receives and messages. Which belong together is for the core's helper to say; here
+ * is what follows from it for slots, multi-receive buffers and the sender, who keeps
+ * the data until it has been moved.
+ */
+#include "loop.h"
+
+static struct loop_op *loop_recv_op(struct kofi_match_recv *recv)
+{
+	return container_of(recv, struct loop_op, post);
+}
+
+static struct loop_op *loop_msg_op(struct kofi_match_msg *msg)
+{
+	return container_of(msg, struct loop_op, msg);
+}
+
+/**
+ * loop_take_op() - take an operation from where it waits
+ * @op: the operation; a sender's can't be taken back any more
+ * @list: where it goes
+ *
+ * Context: Process or softirq context, under loop_lock.
+ */
+void loop_take_op(struct loop_op *op, struct list_head *list)
+{
+	lockdep_assert_held(&loop_lock);
+	list_move_tail(&op->list, list);
+	if (!(op->req.what & FI_RECV)) {
+		list_del_init(&op->sent);
+		op->ep->moving++;
+	}
+}
+
+/*
+ * Give a message the next piece of a multi-receive buffer. The completion of the
+ * last one is what the buffer's post has reserved; the others are unsolicited.
+ */
+static bool loop_place(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
+{
+	size_t len = min(iov_iter_count(&op->req.iter), recv->kvec.iov_len);
+	size_t left = recv->kvec.iov_len - len;
+	struct kofi_cq *cq = ep->rx.base.cq;
+
+	op->last = !left || left < ep->min_multi_recv;
+	if (!op->last && cq && kofi_cq_reserve_unsolicited(cq)) {
+		list_move_tail(&ep->starved, &to_loop_cq(cq)->starved);
+		return false;
+	}
+	op->kvec_in.iov_base = recv->kvec.iov_base;
+	op->kvec_in.iov_len = len;
+	recv->kvec.iov_base += len;
+	recv->kvec.iov_len = left;
+	recv->busy++;
+	if (op->last) {
+		kofi_match_remove(&ep->match, &recv->post);
+		list_del_init(&recv->list);
+	}
+	return true;
+}
+
+/* Return: whether the receive can take the message now. */
+static bool loop_pair(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
+{
+	lockdep_assert_held(&loop_lock);
+	op->last = true;
+	if (recv->req.flags & FI_MULTI_RECV) {
+		if (!loop_place(ep, recv, op))
+			return false;
+	} else {
+		list_del_init(&recv->list);
+	}
+	op->recv = recv;
+	return true;
+}
+
+/**
+ * loop_unpair() - undo what joined a message with a receive
+ * @ep: the receiver, which is stopped
+ * @op: the message
+ *
+ * Context: Process context, under loop_lock.
+ */
+void loop_unpair(struct loop_ep *ep, struct loop_op *op)
+{
+	struct loop_op *recv = op->recv;
+
+	lockdep_assert_held(&loop_lock);
+	if (recv->req.flags & FI_MULTI_RECV) {
+		recv->busy--;
+		if (!op->last && ep->rx.base.cq)
+			kofi_cq_unreserve_unsolicited(ep->rx.base.cq, 1);
+	}
+	list_move_tail(&recv->list, &ep->recvs);
+	op->recv = NULL;
+}
+
+/**
+ * loop_arrive() - a send is the next of what is inbound
+ * @ep: the receiver
+ * @op: the send
+ * @batch: takes it if there is a receive for it; else it waits for one
+ *
+ * Context: Process context, under loop_lock.
+ * Return: false if the receiver's completion queue has no room: it stays inbound.
+ */
+bool loop_arrive(struct loop_ep *ep, struct loop_op *op, struct list_head *batch)
+{
+	struct kofi_match_recv *recv = kofi_match_arrive(&ep->match, &op->msg);
+
+	if (!recv) {
+		list_del_init(&op->list);
+		return true;
+	}
+	/* Only a multi-receive buffer can't, and that is still posted. */
+	if (!loop_pair(ep, loop_recv_op(recv), op))
+		return false;
+	loop_take_op(op, batch);
+	return true;
+}
+
+static void loop_ready(struct loop_ep *ep, struct loop_op *op)
+{
+	loop_take_op(op, &ep->ready);
+	queue_work(loop_wq, &ep->work);
+}
+
+/**
+ * loop_recv_result() - what a receive's completion says of a message
+ * @ep: the receiver
+ * @recv: the receive
+ * @op: the message
+ * @len: how much of it
+ *
+ * Context: Process or softirq context, under loop_lock.
+ */
+void loop_recv_result(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op,
+		      size_t len)
+{
+	recv->len = len;
+	recv->olen = op->olen;
+	recv->err = op->olen ? FI_ETRUNC : 0;
+	recv->req.tag = op->req.tag;
+	recv->req.data = op->req.data;
+	recv->req.flags &= ~FI_REMOTE_CQ_DATA;
+	recv->req.flags |= op->req.flags & FI_REMOTE_CQ_DATA;
+	if (ep->caps & FI_SOURCE)
+		recv->src_addr = loop_av_to_addr(ep->av, op->ep->id);
+}
+
+/* What only looks at a message completes at once. */
+static void loop_peek(struct loop_ep *ep, struct loop_op *recv)
+{
+	u64 flags = recv->req.flags;
+	struct kofi_match_msg *msg = kofi_match_peek(&ep->match, &recv->post, flags);
+	struct loop_op *op = msg ? loop_msg_op(msg) : NULL;
+
+	if (op && (!(flags & FI_PEEK) || flags & FI_DISCARD)) {
+		list_del_init(&recv->list);
+		op->recv = recv;
+		loop_ready(ep, op);
+		return;
+	}
+	if (op) {
+		op->claimed = flags & FI_CLAIM;
+		loop_recv_result(ep, recv, op, iov_iter_count(&op->req.iter));
+	} else {
+		recv->err = FI_ENOMSG;
+	}
+	loop_op_complete(recv);
+	if (ep->rx.base.cq)
+		kofi_cq_notify(ep->rx.base.cq);
+}
+
+static bool loop_post_recv(struct loop_ep *ep, struct loop_op *recv)
+{
+	struct kofi_match_msg *msg;
+	struct loop_op *op;
+
+	if (recv->req.flags & (FI_PEEK | FI_CLAIM)) {
+		loop_peek(ep, recv);
+		return true;
+	}
+	/* Looked at first, as there may be no room for its completion. */
+	while ((msg = kofi_match_peek(&ep->match, &recv->post, FI_PEEK))) {
+		op = loop_msg_op(msg);
+		if (!loop_pair(ep, recv, op))
+			return false;
+		kofi_match_remove_msg(&ep->match, msg);
+		loop_ready(ep, op);
+		if (op->last)
+			return true;
+	}
+	kofi_match_post(&ep->match, &recv->post);
+	list_move_tail(&recv->list, &ep->recvs);
+	return true;
+}
+
+/**
+ * loop_post_recvs() - post receives, in their order
+ * @ep: the endpoint
+ *
+ * Those behind a multi-receive buffer wait while the completion queue has no room for
+ * what that would take, for they must not overtake it.
+ *
+ * Context: Process or softirq context, under loop_lock.
+ */
+void loop_post_recvs(struct loop_ep *ep)
+{
+	struct loop_op *recv, *next;
+
+	lockdep_assert_held(&loop_lock);
+	list_for_each_entry_safe(recv, next, &ep->posting, list)
+		if (!loop_post_recv(ep, recv))
+			break;
+}
+
+static struct loop_op *loop_cancel_recv(struct loop_ep *ep, void *context)
+{
+	struct kofi_match_recv *posted = kofi_match_cancel(&ep->match, context);
+	struct loop_op *op;
+
+	if (posted)
+		return loop_recv_op(posted);
+	list_for_each_entry(op, &ep->posting, list)
+		if (op->req.context == context)
+			return op;
+	return NULL;
+}
+
+static struct loop_op *loop_cancel_send(struct loop_ep *ep, void *context)
+{
+	struct loop_op *op;
+
+	list_for_each_entry(op, &ep->sent, sent) {
+		/* One that was claimed is as good as received. */
+		if (op->req.context != context || op->claimed)
+			continue;
+		kofi_match_remove_msg(&op->target->match, &op->msg);
+		list_del_init(&op->sent);
+		return op;
+	}
+	return NULL;
+}
+
+/**
+ * loop_cancel() - take back one operation that waits
+ * @fid: the endpoint
+ * @context: the operation's
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -ENOENT.
+ */
+ssize_t loop_cancel(struct fid *fid, void *context)
+{
+	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
+	struct kofi_cq *cq = NULL;
+	struct loop_op *op;
+
+	spin_lock_bh(&loop_lock);
+	op = loop_cancel_recv(ep, context) ?: loop_cancel_send(ep, context);
+	if (op && op->busy) {
+		/* The messages that it has taken complete first. */
+		list_del_init(&op->list);
+		op->canceled = true;
+	} else if (op) {
+		cq = op->req.what & FI_RECV ? ep->rx.base.cq : ep->tx.base.cq;
+		op->err = ECANCELED;
+		loop_op_complete(op);
+	}
+	spin_unlock_bh(&loop_lock);
+	if (cq)
+		kofi_cq_notify(cq);
+	return op ? 0 : -ENOENT;
+}
