@@ -51,7 +51,7 @@ set_up()
 	modprobe rdma_rxe
 	device rxe0 rxe dummy0
 	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp \
-		kofi_bench_blk; do
+		kofi_bench_blk kofi_bench_match; do
 		check "$module" modprobe $module
 	done
 }

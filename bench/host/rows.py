@@ -27,6 +27,8 @@ SINGLE = (("send", 8), ("recv", 8), ("write", 4 * KIB), ("read", 4 * KIB), ("reg
           ("inv", 4 * KIB))
 ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
+POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
+MATCHED = 64
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "kofiblk")
 DISK_KINDS = ("read", "write")
@@ -67,14 +69,16 @@ class Row:
         if self.batch == 1:
             words.append("single")
         if self.addresses > 1:
-            words.append(f"addresses={self.addresses}")
+            words.append(f"{'posted' if self.ulp == 'match' else 'addresses'}="
+                         f"{self.addresses}")
         if self.endpoints > 1:
             words.append(f"endpoints={self.endpoints}")
         return " ".join(words)
 
     def command(self):
         ulp, device, peer = {"rxe": ("verbs", "rxe0", "rxe0"),
-                             "tcp": ("tcp", "-", "-")}.get(self.ulp, (self.ulp, "es0", "es1"))
+                             "tcp": ("tcp", "-", "-"),
+                             "match": ("match", "-", "-")}.get(self.ulp, (self.ulp, "es0", "es1"))
         if self.is_disk():
             ulp, device, peer = "blk", self.ulp, "-"
         return (f"{ulp} {device} {peer} {self.kind} {self.mode} {self.size} {self.batch} "
@@ -115,6 +119,12 @@ def growth():
             yield Row(ulp, "send", 8, "polled", endpoints=endpoints)
 
 
+def matching():
+    """A message takes its receive, which is posted again."""
+    for posted in POSTED:
+        yield Row("match", "recv", 8, "polled", MATCHED, addresses=posted)
+
+
 def alternatives():
     """RC queue pairs of rxe, and TCP, both ends together."""
     for kind, sizes in SIZES:
@@ -135,7 +145,7 @@ def block_devices():
 
 
 def all_rows():
-    return [*compared(), *growth(), *alternatives(), *block_devices()]
+    return [*compared(), *growth(), *matching(), *alternatives(), *block_devices()]
 
 
 def waits(row):
@@ -149,7 +159,7 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if row.ulp == "kofiblk" and row.batch == DEPTH:
+        if row.ulp == "match" or row.ulp == "kofiblk" and row.batch == DEPTH:
             yield row
         if row.ulp == "efa" and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):

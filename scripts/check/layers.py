@@ -46,7 +46,7 @@ LAYERS = {
     "prov/loop": Layer(("include/kofi",), provider_api=True),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
     "samples": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
-    "bench": Layer(("include/kofi", "compat"), rdma=True, efa_verbs=("*",),
+    "bench": Layer(("include/kofi", "compat"), rdma=True, efa_verbs=("*",), provider_api=True,
                    namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
