@@ -16,7 +16,8 @@
 static int admin_timed_out(struct efasim_dev *dev, enum efasim_fault fault)
 {
 	atomic64_inc(&dev->injected[fault]);
-	msleep(READ_ONCE(dev->fault[EFASIM_F_admin_timeout_ms]));
+	if (!dev->ops->host_waits)
+		msleep(READ_ONCE(dev->fault[EFASIM_F_admin_timeout_ms]));
 	efasim_count(dev, EFASIM_S_no_completion_cmds);
 	WRITE_ONCE(dev->admin_dead, true);
 	return -ETIME;
@@ -138,6 +139,8 @@ static struct efasim_cq *alloc_cq(struct efasim_dev *dev,
 	cq->addr = params->addr;
 	cq->depth = params->depth;
 	cq->entry_size = params->entry_size;
+	cq->untold = params->untold;
+	cq->src_addr = params->src_addr;
 	cq->ctx = params->ctx;
 	cq->serials = kvcalloc(EFASIM_SUBS * cq->depth, sizeof(*cq->serials),
 			       GFP_KERNEL);
@@ -241,9 +244,11 @@ static struct efasim_qp *alloc_qp(const struct efasim_qp_params *params)
 	qp->rq_addr = params->rq_addr;
 	qp->sq_depth = roundup_pow_of_two(max(params->sq_depth, 1U));
 	qp->rq_depth = roundup_pow_of_two(max(params->rq_depth, 1U));
-	qp->sq = kvcalloc(qp->sq_depth, sizeof(*qp->sq), GFP_KERNEL);
+	qp->llq = params->llq;
+	if (!qp->llq)
+		qp->sq = kvcalloc(qp->sq_depth, sizeof(*qp->sq), GFP_KERNEL);
 	qp->ops = kvcalloc(qp->sq_depth, sizeof(*qp->ops), GFP_KERNEL);
-	if (!qp->sq || !qp->ops) {
+	if ((!qp->sq && !qp->llq) || !qp->ops) {
 		free_qp(qp);
 		return NULL;
 	}
@@ -643,6 +648,53 @@ struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
 	return create_mr(dev, pdn, mr);
 }
 
+static int reg_mr(struct efasim_dev *dev, struct efasim_mr *mr, u32 pdn,
+		  const struct efasim_reg *reg)
+{
+	struct efasim_reg named = *reg;
+	int err;
+
+	if (!efasim_dev_mr_valid(dev, mr, reg))
+		return -EINVAL;
+	err = add_mr(dev, mr, pdn);
+	if (err)
+		return err;
+	named.lkey = mr->key;
+	efasim_dev_mr_set(mr, &named);
+	return 0;
+}
+
+/**
+ * efasim_adm_reg_mr() - register memory at once
+ * @dev: the device
+ * @pdn: a protection domain of it
+ * @reg: what the region shall be; the device chooses the key
+ * @pages: DMA addresses of its pages, to be freed by kvfree(); the device's own
+ *	once this has succeeded
+ *
+ * Context: Process context, may sleep.
+ * Return: the region, or an ERR_PTR(): -EINVAL if it can't be, -ENOMEM.
+ */
+struct efasim_mr *efasim_adm_reg_mr(struct efasim_dev *dev, u32 pdn,
+				    const struct efasim_reg *reg, u64 *pages)
+{
+	struct efasim_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = reg->npages;
+	mr->copy = pages;
+	err = admin_begin(dev);
+	if (!err)
+		err = admin_end(dev, reg_mr(dev, mr, pdn, reg));
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	return mr;
+}
+
 /* A region of all that the device can address, for its own use only. */
 struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn)
 {
@@ -675,7 +727,18 @@ int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr)
 	return admin_end(dev, 0);
 }
 
-/* Reset: whatever the host didn't, or couldn't, destroy. */
+/* A command that is the front end's own: it takes its time and may fail, too. */
+int efasim_adm_other(struct efasim_dev *dev)
+{
+	int err = admin_begin(dev);
+
+	return err ?: admin_end(dev, 0);
+}
+
+/*
+ * Reset: whatever the host didn't, or couldn't, destroy. To its peers the device
+ * lives on, and its queue pairs are no more.
+ */
 void efasim_adm_reset(struct efasim_dev *dev)
 {
 	struct efasim_qp *qp;
@@ -701,4 +764,5 @@ void efasim_adm_reset(struct efasim_dev *dev)
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->ahs);
 	xa_destroy(&dev->pds);
+	WRITE_ONCE(dev->admin_dead, false);
 }

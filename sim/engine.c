@@ -20,10 +20,11 @@
 
 static struct workqueue_struct *efasim_wq;
 
-/* Let the device look at its queues; any context. */
+/* Let the device look at its queues, unless it has stopped; any context. */
 void efasim_kick(struct efasim_dev *dev)
 {
-	queue_work(efasim_wq, &dev->work);
+	if (!READ_ONCE(dev->stopping))
+		queue_work(efasim_wq, &dev->work);
 }
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
@@ -80,6 +81,8 @@ bool efasim_dev_run(struct efasim_dev *dev)
 	bool more;
 
 	lockdep_assert_held(&dev->lock);
+	if (dev->ops->fetch)
+		dev->ops->fetch(dev);
 	more = efasim_dev_rx(dev, RX_BUDGET);
 	efasim_dev_timers(dev);
 	efasim_dev_doorbells(dev);
@@ -197,7 +200,7 @@ int efasim_engine_create(struct efasim_dev *dev,
 void efasim_engine_stop(struct efasim_dev *dev)
 {
 	mutex_lock(&dev->lock);
-	dev->stopping = true;
+	WRITE_ONCE(dev->stopping, true);
 	mutex_unlock(&dev->lock);
 	/* The timer queues the work, and the work starts the timer. */
 	cancel_work_sync(&dev->work);

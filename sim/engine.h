@@ -138,7 +138,7 @@ struct efasim_limits {
 	x(rnr_nak_sent) x(rnr_nak_rcvd) x(cq_overflow) x(cqe_of_dead_qp) \
 	x(cqe_of_reused_qpn) x(mr_remap_live) x(mr_reuse_generation) \
 	x(driver_crash_avoided) x(recv_without_sge) x(events) \
-	x(tx_datagrams)
+	x(bad_doorbell) x(tx_datagrams)
 
 enum efasim_stat {
 #define EFASIM_STAT_ENUM(name) EFASIM_S_##name,
@@ -179,6 +179,18 @@ struct efasim_sge {
 	u32 lkey;
 };
 
+/* What a memory region shall be. */
+struct efasim_reg {
+	u64 iova;
+	u64 length;
+	u64 pbl;		/* the page, or where the list is */
+	u32 lkey;
+	u32 npages;
+	u8 page_shift;
+	u8 access;
+	bool pbl_inline;
+};
+
 /* A send queue entry, in host terms. */
 struct efasim_wqe {
 	u8 op;			/* enum efasim_op_type */
@@ -201,16 +213,7 @@ struct efasim_wqe {
 			u64 addr;
 			u32 rkey;
 		} rdma;
-		struct {
-			u64 iova;
-			u64 length;
-			u64 pbl;	/* the page, or where the list is */
-			u32 lkey;
-			u32 npages;
-			u8 page_shift;
-			u8 access;
-			bool pbl_inline;
-		} reg;
+		struct efasim_reg reg;
 		u32 inv_lkey;
 	};
 };
@@ -234,6 +237,7 @@ struct efasim_cqe {
 	u8 op;
 	bool recv;
 	bool has_imm;
+	const u8 *src_gid;	/* of a receive; NULL if it was flushed */
 };
 
 enum efasim_sub { EFASIM_SUB_SEND, EFASIM_SUB_RECV, EFASIM_SUBS };
@@ -255,6 +259,8 @@ struct efasim_cq {
 	u64 addr;		/* where the host has the rings */
 	u32 depth;		/* of each; a power of 2 */
 	u32 entry_size;
+	bool untold;		/* nobody says how far the host is */
+	bool src_addr;		/* unknown senders are named; @entry_size is 32 */
 	struct efasim_sub_cq sub[EFASIM_SUBS];
 	u32 *serials;		/* of the queue pair, for each entry */
 	atomic_t armed;
@@ -265,12 +271,19 @@ struct efasim_cq {
  * struct efasim_fe_ops - what a front end does for the engine
  * @event: an armed completion queue got an entry. Called from the device's
  *	worker, one at a time for all queues of a device; must not sleep.
+ * @fetch: the worker begins a run: time to look at doorbells that don't call, those
+ *	of receive queues above all, before packets are taken. Optional; must not
+ *	sleep.
  * @notify: the worker has done what there was to do, and completed all that it
  *	could: time to tell the host. Optional; must not sleep.
+ * @host_waits: the host has a clock of its own for commands, so one that is never
+ *	answered returns at once
  */
 struct efasim_fe_ops {
 	void (*event)(struct efasim_cq *cq);
+	void (*fetch)(struct efasim_dev *dev);
 	void (*notify)(struct efasim_dev *dev);
+	bool host_waits;
 };
 
 struct efasim_timer {
@@ -313,6 +326,7 @@ struct efasim_qp {
 	struct efasim_cq *recv_cq;
 
 	struct efasim_tx_wqe *sq;	/* the device's memory, written by the host */
+	const void __iomem *llq;	/* where that is instead, or NULL */
 	struct efasim_op *ops;		/* as many as @sq has entries */
 	struct list_head idle;		/* those of @ops that aren't active */
 	u64 rq_addr;			/* where the host has the descriptors */
@@ -374,6 +388,7 @@ struct efasim_dev {
 	u8 gid[EFASIM_GID_LEN];
 	u64 incarnation;
 	bool admin_dead;
+	bool no_dma;		/* the host has taken the bus away */
 	unsigned int noio;	/* of the command that holds the lock */
 	bool stopping;
 
@@ -465,6 +480,7 @@ struct efasim_qp_params {
 	u32 sq_depth;
 	u32 rq_depth;		/* descriptors */
 	u64 rq_addr;		/* DMA address */
+	const void __iomem *llq;	/* @sq_depth entries, or NULL */
 	struct efasim_cq *send_cq;
 	struct efasim_cq *recv_cq;
 };
@@ -473,6 +489,8 @@ struct efasim_cq_params {
 	u64 addr;		/* DMA address of both rings */
 	u32 depth;		/* of each */
 	u32 entry_size;
+	bool untold;		/* efasim_cq_consumed() is never called */
+	bool src_addr;
 	void *ctx;
 };
 
@@ -506,8 +524,11 @@ int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
 void efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number);
 struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
 				      u32 max_pages);
+struct efasim_mr *efasim_adm_reg_mr(struct efasim_dev *dev, u32 pdn,
+				    const struct efasim_reg *reg, u64 *pages);
 struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn);
 void efasim_adm_reset(struct efasim_dev *dev);
+int efasim_adm_other(struct efasim_dev *dev);
 int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr);
 
 static inline struct efasim_tx_wqe *efasim_sq_slot(struct efasim_qp *qp, u32 pc)
@@ -542,6 +563,12 @@ static inline u32 efasim_cq_serial(struct efasim_cq *cq, enum efasim_sub sub,
 	return READ_ONCE(cq->serials[sub * cq->depth +
 				     (index & (cq->depth - 1))]);
 }
+
+/* mr.c */
+enum efasim_mr_side { EFASIM_MR_READ_FROM, EFASIM_MR_WRITE_TO };
+
+bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf, u32 len,
+		    enum efasim_mr_side side);
 
 /* fault.c */
 bool efasim_fault(struct efasim_dev *dev, enum efasim_fault fault);

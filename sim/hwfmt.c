@@ -150,6 +150,10 @@ bool efasim_dev_peek_rq(struct efasim_qp *qp, struct efasim_rqe *rqe)
 	struct efasim_rx_desc d;
 	u32 ctrl;
 
+	if (n > qp->rq_depth) {
+		efasim_count(qp->dev, EFASIM_S_bad_doorbell);
+		return false;
+	}
 	for (i = 0; i < min_t(u16, n, EFASIM_MAX_SGE); i++) {
 		if (!efasim_dev_rx_desc(qp, qp->rq_cons + i, &d))
 			return false;
@@ -168,7 +172,8 @@ bool efasim_dev_peek_rq(struct efasim_qp *qp, struct efasim_rqe *rqe)
 	return false;
 }
 
-static void fill_cqe(struct efasim_rx_cdesc_ex *d, const struct efasim_cqe *cqe)
+static void fill_cqe(struct efasim_rx_cdesc_ex *d, const struct efasim_cqe *cqe,
+		     bool src_addr)
 {
 	struct efasim_rx_cdesc *base = &d->base;
 
@@ -188,6 +193,8 @@ static void fill_cqe(struct efasim_rx_cdesc_ex *d, const struct efasim_cqe *cqe)
 	base->imm = cpu_to_le32(cqe->imm);
 	if (cqe->op == EFASIM_OP_WRITE)
 		d->length_hi = cpu_to_le16(cqe->length >> 16);
+	else if (src_addr && cqe->src_gid && cqe->ah == EFASIM_AH_NONE)
+		memcpy(d->src_addr, cqe->src_gid, sizeof(d->src_addr));
 }
 
 /* All but the phase first: the host looks at nothing before that. */
@@ -210,8 +217,8 @@ static void efasim_dev_write_cqe(struct efasim_cq *cq, u64 addr,
  * @cq: the queue
  * @cqe: the completion
  *
- * A real device overwrites entries that the host hasn't taken; here the new one is
- * dropped instead, and counted.
+ * A real device overwrites entries that the host hasn't taken, and so does this one
+ * if it isn't told of them; else the new one is dropped instead, and counted.
  *
  * Context: The device's worker.
  */
@@ -221,16 +228,18 @@ void efasim_dev_cqe(struct efasim_cq *cq, const struct efasim_cqe *cqe)
 	struct efasim_sub_cq *sub = &cq->sub[which];
 	u32 slot = which * cq->depth + (sub->prod & (cq->depth - 1));
 	struct efasim_rx_cdesc_ex d = { };
+	u32 held;
 
 	lockdep_assert_held(&cq->dev->lock);
 	/* Pairs with efasim_cq_consumed(). */
-	if (sub->prod - smp_load_acquire(&sub->cons) >= cq->depth) {
+	held = sub->prod - smp_load_acquire(&sub->cons);
+	if (!cq->untold && held >= cq->depth) {
 		efasim_count(cq->dev, EFASIM_S_cq_overflow);
 		pr_err_ratelimited("efasim: completion lost: a queue of %u is full\n",
 				   cq->depth);
 		return;
 	}
-	fill_cqe(&d, cqe);
+	fill_cqe(&d, cqe, cq->src_addr);
 	WRITE_ONCE(cq->serials[slot], cqe->serial);
 	efasim_dev_write_cqe(cq, cq->addr + slot * cq->entry_size, &d,
 			     sub->prod & cq->depth ? 0 : EFASIM_CQE_PHASE);

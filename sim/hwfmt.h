@@ -131,8 +131,10 @@ struct efasim_rx_cdesc {
 
 struct efasim_rx_cdesc_ex {
 	struct efasim_rx_cdesc base;
-	__le16 length_hi;	/* of a write: bits 31:16 */
-	u8 reserved[14];
+	union {
+		__le16 length_hi;	/* of a write: bits 31:16 */
+		u8 src_addr[16];	/* of a message whose sender has no handle */
+	};
 };
 
 static_assert(sizeof(struct efasim_tx_wqe) == 64);

@@ -33,6 +33,8 @@ static bool efasim_dev_page_copy(struct efasim_dev *dev, u64 addr, void *buf,
 {
 	void *mem;
 
+	if (READ_ONCE(dev->no_dma))
+		return false;
 	mem = pfn_valid(PHYS_PFN(addr)) ? phys_to_virt(addr) : NULL;
 	if (!mem || !is_mapped(mem)) {
 		efasim_count(dev, EFASIM_S_bad_dma_address);
@@ -177,27 +179,40 @@ bool efasim_dev_sge_copy(struct efasim_dev *dev, u32 pdn,
 	return !len;
 }
 
-static bool efasim_dev_reg_valid(struct efasim_dev *dev,
-				 const struct efasim_mr *mr,
-				 const struct efasim_wqe *wqe)
+/* Whether a region may be as @reg has it. */
+bool efasim_dev_mr_valid(struct efasim_dev *dev, const struct efasim_mr *mr,
+			 const struct efasim_reg *reg)
 {
 	u64 size, first;
 
-	if (!wqe->reg.npages || wqe->reg.npages > mr->max_pages)
+	if (!reg->npages || reg->npages > mr->max_pages)
 		return false;
-	if (wqe->reg.page_shift < 12 || wqe->reg.page_shift > 30)
+	if (reg->page_shift < 12 || reg->page_shift > 30)
 		return false;
-	size = BIT_ULL(wqe->reg.page_shift);
-	first = wqe->reg.iova & (size - 1);
-	if (wqe->reg.length > wqe->reg.npages * size - first)
+	size = BIT_ULL(reg->page_shift);
+	first = reg->iova & (size - 1);
+	if (reg->length > reg->npages * size - first)
 		return false;
-	if (wqe->reg.access & EFASIM_ACCESS_REMOTE_WRITE &&
-	    !dev->limits.rdma_write)
+	if (reg->access & EFASIM_ACCESS_REMOTE_WRITE && !dev->limits.rdma_write)
 		return false;
-	if (wqe->reg.access & EFASIM_ACCESS_REMOTE_READ &&
-	    !dev->limits.rdma_read)
+	if (reg->access & EFASIM_ACCESS_REMOTE_READ && !dev->limits.rdma_read)
 		return false;
 	return true;
+}
+
+/* From here on the region's key opens what @reg says. */
+void efasim_dev_mr_set(struct efasim_mr *mr, const struct efasim_reg *reg)
+{
+	mr->key = reg->lkey;
+	mr->iova = reg->iova;
+	mr->length = reg->length;
+	mr->pbl = reg->pbl;
+	mr->npages = reg->npages;
+	mr->pbl_inline = reg->pbl_inline;
+	mr->page_shift = reg->page_shift;
+	mr->access = reg->access;
+	mr->used = true;
+	WRITE_ONCE(mr->state, EFASIM_MR_VALID);
 }
 
 /* The list as it is now, if it isn't to be read at each use. */
@@ -236,22 +251,13 @@ enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 		efasim_count(dev, EFASIM_S_mr_reuse_generation);
 		return EFASIM_INVALID_LKEY;
 	}
-	if (!efasim_dev_reg_valid(dev, mr, wqe))
+	if (!efasim_dev_mr_valid(dev, mr, &wqe->reg))
 		return EFASIM_UNSUPPORTED_OP;
 	status = efasim_dev_copy_list(dev, mr, wqe);
 	if (status)
 		return status;
 
-	mr->key = wqe->reg.lkey;
-	mr->iova = wqe->reg.iova;
-	mr->length = wqe->reg.length;
-	mr->pbl = wqe->reg.pbl;
-	mr->npages = wqe->reg.npages;
-	mr->pbl_inline = wqe->reg.pbl_inline;
-	mr->page_shift = wqe->reg.page_shift;
-	mr->access = wqe->reg.access;
-	mr->used = true;
-	WRITE_ONCE(mr->state, EFASIM_MR_VALID);
+	efasim_dev_mr_set(mr, &wqe->reg);
 	return EFASIM_OK;
 }
 

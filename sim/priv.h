@@ -72,10 +72,6 @@ void efasim_dev_arm(struct efasim_dev *dev, struct efasim_timer *timer,
 void efasim_dev_disarm(struct efasim_dev *dev, struct efasim_timer *timer);
 
 /* mr.c */
-enum efasim_mr_side { EFASIM_MR_READ_FROM, EFASIM_MR_WRITE_TO };
-
-bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf, u32 len,
-		    enum efasim_mr_side side);
 bool efasim_dev_mr_ok(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
 		      u32 len, u8 access);
 bool efasim_dev_mr_copy(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
@@ -84,6 +80,9 @@ bool efasim_dev_mr_copy(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
 bool efasim_dev_sge_copy(struct efasim_dev *dev, u32 pdn,
 			 const struct efasim_sge *sge, int num_sge, u32 offset,
 			 void *buf, u32 len, enum efasim_mr_side side);
+bool efasim_dev_mr_valid(struct efasim_dev *dev, const struct efasim_mr *mr,
+			 const struct efasim_reg *reg);
+void efasim_dev_mr_set(struct efasim_mr *mr, const struct efasim_reg *reg);
 enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 				     const struct efasim_wqe *wqe);
 enum efasim_status efasim_dev_mr_inv(struct efasim_qp *qp, u32 key);

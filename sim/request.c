@@ -10,6 +10,7 @@
  *
  * Operations are started in order and finish in any.
  */
+#include <linux/io.h>
 #include <linux/slab.h>
 
 #include "priv.h"
@@ -529,20 +530,44 @@ static void efasim_dev_start(struct efasim_op *op,
 		efasim_dev_start_remote(op);
 }
 
+/* A copy of an entry, which the host may write to at any time. */
+static void efasim_dev_get_wqe(const struct efasim_qp *qp, u16 index,
+			       struct efasim_tx_wqe *wqe)
+{
+	u32 slot = index & (qp->sq_depth - 1);
+
+	if (qp->llq)
+		memcpy_fromio(wqe, qp->llq + slot * sizeof(*wqe), sizeof(*wqe));
+	else
+		*wqe = qp->sq[slot];
+}
+
+/* No host that is right in its mind has posted more than the queue holds. */
+static bool efasim_dev_sq_overrun(struct efasim_qp *qp, u16 prod)
+{
+	if ((u16)(prod - qp->sq_cons) <= qp->sq_depth)
+		return false;
+	efasim_count(qp->dev, EFASIM_S_bad_doorbell);
+	return true;
+}
+
 static void efasim_dev_run_sq(struct efasim_qp *qp)
 {
 	/* Pairs with efasim_sq_doorbell(). */
 	u16 prod = smp_load_acquire(&qp->sq_prod);
+	struct efasim_tx_wqe wqe;
 	struct efasim_op *op;
 
+	if (efasim_dev_sq_overrun(qp, prod))
+		return;
 	/* A drained queue keeps what is posted until it runs again. */
 	while (qp->state == EFASIM_QPS_RTS && qp->sq_cons != prod) {
 		op = list_first_entry_or_null(&qp->idle, struct efasim_op,
 					      link);
 		if (!op)
 			break;
-		efasim_dev_start(op, efasim_sq_slot(qp, qp->sq_cons));
-		qp->sq_cons++;
+		efasim_dev_get_wqe(qp, qp->sq_cons++, &wqe);
+		efasim_dev_start(op, &wqe);
 	}
 }
 
@@ -568,10 +593,14 @@ void efasim_dev_discard_sq(struct efasim_qp *qp, bool flush)
 	struct efasim_cqe cqe = {
 		.qpn = qp->qpn, .serial = qp->serial, .status = EFASIM_FLUSHED,
 	};
+	struct efasim_tx_wqe desc;
 	struct efasim_wqe wqe;
 
+	if (efasim_dev_sq_overrun(qp, prod))
+		qp->sq_cons = prod;
 	for (; qp->sq_cons != prod; qp->sq_cons++) {
-		efasim_hw_parse_wqe(efasim_sq_slot(qp, qp->sq_cons), &wqe);
+		efasim_dev_get_wqe(qp, qp->sq_cons, &desc);
+		efasim_hw_parse_wqe(&desc, &wqe);
 		efasim_dev_mr_done(dev, &wqe);
 		if (!flush || !efasim_fault(dev, EFASIM_F_err_flush))
 			continue;

@@ -60,6 +60,7 @@ static void efasim_dev_complete_recv(struct efasim_qp *qp,
 		.status = status,
 		.op = op,
 		.recv = true,
+		.src_gid = pkt->src_gid,
 	};
 
 	qp->rq_cons += rqe->num_sge;
