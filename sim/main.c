@@ -20,6 +20,7 @@
 #include <linux/slab.h>
 #include <rdma/rdma_netlink.h>
 
+#include "main.h"
 #include "verbs.h"
 
 MODULE_DESCRIPTION("Software EFA device");
@@ -116,6 +117,26 @@ static __be32 netdev_addr(struct net_device *netdev)
 	return addr;
 }
 
+/**
+ * efasim_join() - put a device on a netdev's network
+ * @eng: the device
+ * @netdev: where; a loopback device is this kernel only
+ *
+ * Context: Process context, may sleep.
+ * Return: 0, -EADDRNOTAVAIL if @netdev has no IPv4 address, or another negative errno.
+ */
+int efasim_join(struct efasim_dev *eng, struct net_device *netdev)
+{
+	__be32 addr = 0;
+
+	if (!(netdev->flags & IFF_LOOPBACK)) {
+		addr = netdev_addr(netdev);
+		if (!addr)
+			return -EADDRNOTAVAIL;
+	}
+	return efasim_net_init(eng, dev_net(netdev), addr, port);
+}
+
 /* The device whose DMA mappings are ours: nothing but a mask and parameters. */
 static struct platform_device *create_pdev(void)
 {
@@ -136,24 +157,38 @@ static struct platform_device *create_pdev(void)
 	return pdev;
 }
 
-static int create_engine(struct efasim_vdev *dev)
+/**
+ * efasim_params() - what a new device shall be
+ * @params: result, but for who makes it
+ * @limits: result, to which @params points
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL if the module's parameters make no sense.
+ */
+int efasim_params(struct efasim_dev_params *params, struct efasim_limits *limits)
 {
-	struct efasim_limits limits;
-	struct efasim_dev_params params = {
-		.ops = &efasim_verbs_fe_ops,
-		.limits = &limits,
-		.dma_dev = &dev->pdev->dev,
+	*params = (struct efasim_dev_params) {
+		.limits = limits,
 		.seed = seed ?: get_random_u32(),
 		.unresp_ms = unresponsive_ms,
 		.sock_buf = sock_buf,
 		.udp_only = udp_only,
 	};
+	return read_limits(limits);
+}
+
+static int create_engine(struct efasim_vdev *dev)
+{
+	struct efasim_limits limits;
+	struct efasim_dev_params params;
 	u32 slots;
 	int err;
 
-	err = read_limits(&limits);
+	err = efasim_params(&params, &limits);
 	if (err)
 		return err;
+	params.ops = &efasim_verbs_fe_ops;
+	params.dma_dev = &dev->pdev->dev;
 	slots = roundup_pow_of_two(limits.max_qp);
 	dev->qp_table = kvcalloc(slots, sizeof(*dev->qp_table), GFP_KERNEL);
 	if (!dev->qp_table)
@@ -195,17 +230,16 @@ static const struct {
 	{ "recv_without_sge", EFASIM_S_recv_without_sge },
 };
 
-static void tell_tales_out(struct efasim_vdev *dev)
+void efasim_tell_tales(struct efasim_dev *eng, const char *name)
 {
 	s64 n;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(tell_tales); i++) {
-		n = atomic64_read(&dev->eng.stats[tell_tales[i].stat]);
+		n = atomic64_read(&eng->stats[tell_tales[i].stat]);
 		if (n)
-			pr_err("efasim: tell-tale of %s: %s %lld\n",
-			       dev_name(&dev->ibdev.dev), tell_tales[i].name,
-			       n);
+			pr_err("efasim: tell-tale of %s: %s %lld\n", name,
+			       tell_tales[i].name, n);
 	}
 }
 
@@ -214,8 +248,7 @@ static void efasim_dealloc(struct ib_device *ibdev)
 {
 	struct efasim_vdev *dev = to_vdev(ibdev);
 
-	tell_tales_out(dev);
-
+	efasim_tell_tales(&dev->eng, dev_name(&ibdev->dev));
 	debugfs_remove_recursive(dev->dir);
 	efasim_net_leave(&dev->eng);
 	efasim_engine_stop(&dev->eng);
@@ -271,8 +304,7 @@ static void init_ibdev(struct efasim_vdev *dev)
 	add_to_list(dev);
 }
 
-static int setup_hw(struct efasim_vdev *dev, struct net_device *netdev,
-		    __be32 addr)
+static int setup_hw(struct efasim_vdev *dev, struct net_device *netdev)
 {
 	int err;
 
@@ -282,7 +314,7 @@ static int setup_hw(struct efasim_vdev *dev, struct net_device *netdev,
 	err = create_engine(dev);
 	if (err)
 		goto err_pdev;
-	err = efasim_net_init(&dev->eng, dev_net(netdev), addr, port);
+	err = efasim_join(&dev->eng, netdev);
 	if (err)
 		goto err_engine;
 	return 0;
@@ -296,11 +328,11 @@ err_pdev:
 }
 
 static int setup_dev(struct efasim_vdev *dev, const char *name,
-		     struct net_device *netdev, __be32 addr)
+		     struct net_device *netdev)
 {
 	int err;
 
-	err = setup_hw(dev, netdev, addr);
+	err = setup_hw(dev, netdev);
 	if (err)
 		return err;
 	init_ibdev(dev);
@@ -314,17 +346,13 @@ static int setup_dev(struct efasim_vdev *dev, const char *name,
 
 static int efasim_newlink(const char *name, struct net_device *netdev)
 {
-	bool loopback = netdev->flags & IFF_LOOPBACK;
-	__be32 addr = loopback ? 0 : netdev_addr(netdev);
 	struct efasim_vdev *dev;
 	int err;
 
-	if (!loopback && !addr)
-		return -EADDRNOTAVAIL;
 	dev = ib_alloc_device(efasim_vdev, ibdev);
 	if (!dev)
 		return -ENOMEM;
-	err = setup_dev(dev, name, netdev, addr);
+	err = setup_dev(dev, name, netdev);
 	if (err) {
 		ib_dealloc_device(&dev->ibdev);
 		return err;
@@ -345,6 +373,7 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 
 	if (event != NETDEV_UNREGISTER)
 		return NOTIFY_OK;
+	efasim_pci_netdev_gone(netdev);
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, node) {
 		if (dev->netdev != netdev)
@@ -378,9 +407,14 @@ static int __init efasim_init(void)
 	err = register_netdevice_notifier(&netdev_nb);
 	if (err)
 		goto err_debugfs;
+	err = efasim_pci_init(debugfs_root);
+	if (err)
+		goto err_notifier;
 	rdma_link_register(&link_ops);
 	return 0;
 
+err_notifier:
+	unregister_netdevice_notifier(&netdev_nb);
 err_debugfs:
 	debugfs_remove(debugfs_root);
 	efasim_engine_exit();
@@ -390,6 +424,7 @@ err_debugfs:
 static void __exit efasim_exit(void)
 {
 	rdma_link_unregister(&link_ops);
+	efasim_pci_exit();
 	unregister_netdevice_notifier(&netdev_nb);
 	debugfs_remove(debugfs_root);
 	efasim_engine_exit();
