@@ -7,7 +7,8 @@
  *   faults/injected    what each knob has done
  *   faults/seed        write to start the random sequence again
  *   counters           every counter
- *   memory             what is held, and how many bytes of packets that is
+ *   memory             what objects there are, what is held, and how many bytes of
+ *                      packets that is
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -121,6 +122,8 @@ static int memory_show(struct seq_file *s, void *unused)
 	mutex_lock(&dev->lock);
 	xa_for_each(&dev->peers, i, peer)
 		add_peer(&held, peer);
+	seq_printf(s, "queue_pairs %u\ncompletion_queues %u\nregions %u\nhandles %u\n",
+		   dev->num_qp, dev->num_cq, dev->num_mr, dev->num_ah);
 	seq_printf(s, "peers %u\nin_flight %u\nresponses %u\n",
 		   dev->num_peers, held.in_flight, held.responses);
 	seq_printf(s, "packet_bytes %llu\ndelayed %u\nlocal_queue %u\n",
