@@ -101,7 +101,7 @@ static int get_llq(struct efasim_fn *fn, struct efasim_pqp *qp, u32 depth)
 	return 0;
 }
 
-static void free_qp(struct efasim_fn *fn, struct efasim_pqp *qp)
+static void release_qp(struct efasim_fn *fn, struct efasim_pqp *qp)
 {
 	bitmap_clear(fn->llq_pages, qp->llq_page, qp->llq_pages);
 	kfree(qp);
@@ -125,7 +125,7 @@ static struct efasim_pqp *make_qp(struct efasim_fn *fn,
 	qp->hw = efasim_adm_create_qp(&fn->eng, params);
 	if (IS_ERR(qp->hw)) {
 		err = PTR_ERR(qp->hw);
-		free_qp(fn, qp);
+		release_qp(fn, qp);
 		return ERR_PTR(err);
 	}
 	return qp;
@@ -200,7 +200,7 @@ int efasim_cmd_destroy_qp(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 		return err;
 	}
 	fn->qp_table[qp_index(fn, qpn)] = NULL;
-	free_qp(fn, qp);
+	release_qp(fn, qp);
 	return 0;
 }
 

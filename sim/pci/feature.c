@@ -135,7 +135,7 @@ int efasim_cmd_set_feature(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 static const struct {
 	enum efasim_stat first;
 	u32 num;
-} stats[EFASIM_STATS_TYPES] = {
+} stat_ranges[EFASIM_STATS_TYPES] = {
 	[EFASIM_STATS_BASIC] = { EFASIM_S_tx_bytes, 5 },
 	[EFASIM_STATS_MESSAGES] = { EFASIM_S_send_bytes, 4 },
 	[EFASIM_STATS_READ] = { EFASIM_S_rdma_read_wrs, 4 },
@@ -154,14 +154,15 @@ int efasim_cmd_get_stats(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 {
 	const struct efasim_get_stats_cmd *c = &cmd->get_stats;
 	int err = efasim_adm_other(&fn->eng);
+	const atomic64_t *from;
 	u32 i;
 
 	if (err)
 		return err;
 	if (c->type >= EFASIM_STATS_TYPES || c->scope)
 		return -EOPNOTSUPP;
-	for (i = 0; i < stats[c->type].num; i++)
-		resp->stats.values[i] =
-			cpu_to_le64(atomic64_read(&fn->eng.stats[stats[c->type].first + i]));
+	from = &fn->eng.stats[stat_ranges[c->type].first];
+	for (i = 0; i < stat_ranges[c->type].num; i++)
+		resp->stats.values[i] = cpu_to_le64(atomic64_read(&from[i]));
 	return 0;
 }
