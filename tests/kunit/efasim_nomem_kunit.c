@@ -40,9 +40,19 @@ static struct nomem {
 	unsigned int		unsafe;
 } nomem;
 
+/* Held by this task: a worker of the device may hold it meanwhile, which is no matter. */
+static bool nomem_locked(const struct efasim_dev *dev)
+{
+#ifdef CONFIG_LOCKDEP
+	return lockdep_is_held(&dev->lock) == LOCK_STATE_HELD;
+#else
+	return false;
+#endif
+}
+
 static bool nomem_strikes(gfp_t gfp)
 {
-	if (nomem.dev && mutex_is_locked(&nomem.dev->lock) &&
+	if (nomem.dev && nomem_locked(nomem.dev) &&
 	    current_gfp_context(gfp) & __GFP_IO)
 		nomem.unsafe++;
 	if (nomem.after) {
