@@ -45,7 +45,7 @@ struct kefa_seg {
 /**
  * struct kefa_copy - a buffer of the endpoint's
  * @list: in kefa_ep.copies; kefa_ep.lock
- * @data: the buffer
+ * @data: its memory; NULL until the buffer is used for the first time
  * @dma: its DMA address
  */
 struct kefa_copy {
@@ -153,6 +153,9 @@ void kefa_ops_fini(struct kefa_ep *ep);
 void kefa_copies_fini(struct kefa_ep *ep, bool leave);
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head);
+struct kefa_copy *kefa_copy_get(struct kefa_ep *ep);
+void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy);
+bool kefa_copy_ready(struct kefa_ep *ep);
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno);
 void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head);

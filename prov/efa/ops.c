@@ -213,9 +213,87 @@ size_t kefa_ops_keep(struct kefa_ep *ep)
 	return lost;
 }
 
+/* --- buffers for copies --- */
+
 static size_t kefa_copy_size(const struct kefa_ep *ep)
 {
 	return PAGE_ALIGN(ep->dom->dev->mtu);
+}
+
+static int kefa_copy_fill(struct kefa_ep *ep, struct kefa_copy *copy, gfp_t gfp)
+{
+	void *data = alloc_pages_exact(kefa_copy_size(ep), gfp);
+
+	if (!data)
+		return -ENOMEM;
+	copy->dma = kefa_dma_map(ep->dma, virt_to_phys(data), kefa_copy_size(ep),
+				 DMA_TO_DEVICE);
+	if (dma_mapping_error(ep->dma, copy->dma)) {
+		free_pages_exact(data, kefa_copy_size(ep));
+		return -ENOMEM;
+	}
+	copy->data = data;
+	return 0;
+}
+
+/**
+ * kefa_copy_get() - take a buffer for a copy
+ * @ep: the endpoint, enabled
+ *
+ * Buffers get their memory when they are first used. One has it from the beginning, so
+ * that there is always a completion that brings one back, even if there is no memory.
+ *
+ * Context: Process or softirq context, under RCU; doesn't sleep.
+ * Return: the buffer, or NULL when there is none for now.
+ */
+struct kefa_copy *kefa_copy_get(struct kefa_ep *ep)
+{
+	struct kefa_copy *copy;
+
+	spin_lock_bh(&ep->lock);
+	copy = list_first_entry_or_null(&ep->copies, struct kefa_copy, list);
+	if (copy)
+		list_del(&copy->list);
+	spin_unlock_bh(&ep->lock);
+	if (!copy || copy->data || !kefa_copy_fill(ep, copy, GFP_NOWAIT | __GFP_NOWARN))
+		return copy;
+	kefa_copy_put(ep, copy);
+	return NULL;
+}
+
+/**
+ * kefa_copy_put() - give a buffer back that nothing was posted with
+ * @ep: the endpoint
+ * @copy: the buffer
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy)
+{
+	spin_lock_bh(&ep->lock);
+	kefa_copy_free(ep, copy);
+	/* Another post may have been refused for want of this one. */
+	if (copy->data && ep->tx.wanted) {
+		ep->tx.room = true;
+		kefa_ep_kick(ep);
+	}
+	spin_unlock_bh(&ep->lock);
+}
+
+/**
+ * kefa_copy_ready() - is there a free buffer that has memory?
+ * @ep: the endpoint
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether there is.
+ */
+bool kefa_copy_ready(struct kefa_ep *ep)
+{
+	struct kefa_copy *copy;
+
+	lockdep_assert_held(&ep->lock);
+	copy = list_first_entry_or_null(&ep->copies, struct kefa_copy, list);
+	return copy && copy->data;
 }
 
 /**
@@ -233,8 +311,8 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave)
 	for (i = 0; ep->copy_mem && i < KEFA_COPIES; i++) {
 		copy = &ep->copy_mem[i];
 		if (!copy->data)
-			break;
-		kefa_dma_unmap(ep->dom->dev->dma, copy->dma, kefa_copy_size(ep),
+			continue;
+		kefa_dma_unmap(ep->dma, copy->dma, kefa_copy_size(ep),
 			       DMA_TO_DEVICE);
 		if (!leave)
 			free_pages_exact(copy->data, kefa_copy_size(ep));
@@ -246,33 +324,14 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave)
 
 static int kefa_copies_init(struct kefa_ep *ep)
 {
-	struct device *dma = ep->dom->dev->dma;
-	struct kefa_copy *copy;
-	void *data;
 	int i;
 
-	ep->copy_mem = kcalloc(KEFA_COPIES, sizeof(*copy), GFP_KERNEL);
+	ep->copy_mem = kcalloc(KEFA_COPIES, sizeof(*ep->copy_mem), GFP_KERNEL);
 	if (!ep->copy_mem)
 		return -ENOMEM;
-	for (i = 0; i < KEFA_COPIES; i++) {
-		copy = &ep->copy_mem[i];
-		data = alloc_pages_exact(kefa_copy_size(ep), GFP_KERNEL);
-		if (!data)
-			goto err;
-		copy->dma = kefa_dma_map(dma, virt_to_phys(data), kefa_copy_size(ep),
-					 DMA_TO_DEVICE);
-		if (dma_mapping_error(dma, copy->dma)) {
-			free_pages_exact(data, kefa_copy_size(ep));
-			goto err;
-		}
-		copy->data = data;
-		list_add_tail(&copy->list, &ep->copies);
-	}
-	return 0;
-
-err:
-	kefa_copies_fini(ep, false);
-	return -ENOMEM;
+	for (i = 0; i < KEFA_COPIES; i++)
+		list_add_tail(&ep->copy_mem[i].list, &ep->copies);
+	return kefa_copy_fill(ep, &ep->copy_mem[0], GFP_KERNEL);
 }
 
 static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
@@ -429,7 +488,7 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 	}
 	WARN_ON_ONCE(op->has_rest);
 	if (op->copy)
-		list_add(&op->copy->list, &ep->copies);
+		kefa_copy_free(ep, op->copy);
 	if (side->base.cq) {
 		kefa_op_write_cq(op, side->base.cq);
 		side->notify |= op->err || !op->quiet;

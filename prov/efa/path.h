@@ -43,6 +43,24 @@ static __always_inline void kefa_op_set_state(struct kefa_ep *ep,
 }
 
 /**
+ * kefa_copy_free() - free a buffer for copies
+ * @ep: the endpoint
+ * @copy: the buffer
+ *
+ * Those that have memory are taken first.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_copy_free(struct kefa_ep *ep, struct kefa_copy *copy)
+{
+	lockdep_assert_held(&ep->lock);
+	if (copy->data)
+		list_add(&copy->list, &ep->copies);
+	else
+		list_add_tail(&copy->list, &ep->copies);
+}
+
+/**
  * kefa_op_begin() - begin an operation of one work request
  * @ep: the endpoint
  * @side: of which direction

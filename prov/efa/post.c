@@ -2,7 +2,8 @@
 /*
  * Posting. A request is checked, its data made reachable for the device, and
  * then, under the endpoint's lock, it becomes work requests. What is refused has
- * left no trace but a count. Nothing here sleeps or allocates.
+ * left no trace but a count. Nothing here sleeps; only a buffer for copies that is used
+ * for the first time is allocated.
  *
  * How data gets out: a send of up to 32 bytes travels in the work request; one
  * of up to two pieces of contiguous memory straight from there; any other, and
@@ -94,7 +95,7 @@ static bool kefa_has_again(const struct kefa_ep *ep, const struct kefa_side *sid
 	case KEFA_SHORT_SLOT:
 		return side->nfree;
 	case KEFA_SHORT_COPY:
-		return !list_empty(&ep->copies);
+		return kefa_copy_ready(ep);
 	case KEFA_SHORT_REST:
 		return !list_empty(&ep->rests_free);
 	default:
@@ -145,15 +146,8 @@ static int kefa_cq_full(struct kefa_ep *ep)
 static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 {
 	struct iov_iter iter = tx->req->iter;
-	struct kefa_copy *copy;
+	struct kefa_copy *copy = kefa_copy_get(ep);
 
-	spin_lock_bh(&ep->lock);
-	copy = list_first_entry_or_null(&ep->copies, struct kefa_copy, list);
-	if (copy) {
-		list_del(&copy->list);
-		ep->stats.bounced++;
-	}
-	spin_unlock_bh(&ep->lock);
 	if (!copy)
 		return kefa_again(ep, &ep->tx, KEFA_SHORT_COPY);
 	kefa_dma_sync_for_cpu(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
@@ -206,11 +200,8 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 static void kefa_tx_undo(struct kefa_ep *ep, struct kefa_tx *tx)
 {
 	kefa_unmap(ep, tx->segs, tx->nsegs, tx->dir);
-	if (!tx->copy)
-		return;
-	spin_lock_bh(&ep->lock);
-	list_add(&tx->copy->list, &ep->copies);
-	spin_unlock_bh(&ep->lock);
+	if (tx->copy)
+		kefa_copy_put(ep, tx->copy);
 }
 
 /* Local memory of a work request: @n of the request's pieces, from @first on. */
@@ -296,6 +287,7 @@ static void kefa_tx_post(struct kefa_ep *ep, struct kefa_tx *tx,
 	if (tx->copy) {
 		head->copy = tx->copy;
 		head->more = true;
+		ep->stats.bounced++;
 	}
 	if (req->flags & FI_REMOTE_CQ_DATA && !tx->more)
 		kefa_wr_imm(wr, req->data);

@@ -231,7 +231,7 @@ static void enable_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -ENOSPC);
 	efake_fail(scene->fake, EFAKE_QP_START, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -EIO);
-	efake_fail(scene->fake, EFAKE_DMA_MAP, KEFA_COPIES, -EIO);
+	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 1);
 	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);

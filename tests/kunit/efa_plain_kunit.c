@@ -274,7 +274,37 @@ static void plain_caps_either_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
 }
 
+/*
+ * A buffer gets its memory with its first use. While there is none, a post is refused
+ * until the buffer that always has some comes back.
+ */
+static void buffers_on_first_use(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned int maps = scene->fake->nmaps;
+
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200, scene->peer),
+			-EAGAIN);
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.room);
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->tx.wanted);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.wanted);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 200, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + 1);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_nothing(test, scene);
+}
+
 static struct kunit_case plain_cases[] = {
+	KUNIT_CASE(buffers_on_first_use),
 	KUNIT_CASE_PARAM(plain_says, format_gen_params),
 	KUNIT_CASE(plain_slot_again),
 	KUNIT_CASE(plain_flags_inject),

@@ -178,7 +178,7 @@ static const struct opening openings[] = {
 	{ "fi_av_open", av_run, close_undo, 0, 2 },
 	{ "fi_av_insert", insert_run, insert_undo, 1, 2 },
 	{ "fi_endpoint", ep_run, close_undo, 0, 2 },
-	{ "fi_enable", enable_run, close_undo, 2 + KEFA_COPIES, 1 },
+	{ "fi_enable", enable_run, close_undo, 3, 1 },
 	{ "fi_mr_reg", mr_run, mr_undo, 4, 3 },
 	{ "fi_mr_alloc", pool_mr_run, mr_undo, 1, 3 },
 	{ "kefa_probe", probe_run, nothing_to_undo, 10, 1 },
