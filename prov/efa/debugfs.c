@@ -30,7 +30,7 @@ static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
 		   st->sends, st->recvs, st->reads, st->writes);
 	seq_printf(s, "    tx_bytes %llu rx_bytes %llu doorbells %llu events %lld\n",
 		   st->tx_bytes, st->rx_bytes, st->doorbells,
-		   atomic64_read(&st->events));
+		   atomic64_read(&ep->events));
 	seq_printf(s, "    bounced %llu again %llu map_failed %llu errors %llu rnr %llu stale %llu\n",
 		   st->bounced, st->again, st->map_failed, st->errors,
 		   st->rnr, st->stale);

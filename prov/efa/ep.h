@@ -66,29 +66,30 @@ enum kefa_ep_state {
  * struct kefa_side - one direction of an endpoint
  * @base: what the core shares; its size is the number of slots. kefa_ep.lock to change
  *	its op_flags
- * @nfree: slots that aren't in use; kefa_ep.lock
- * @first: they, the one that rested longest; kefa_ep.lock
- * @tail: where the next one that is freed is linked; kefa_ep.lock
+ * @nfree: number of free slots; kefa_ep.lock
+ * @first: list of the free slots, the one that was freed last first, as its memory is
+ *	still in the cache; kefa_ep.lock
  * @quiet: plain calls don't complete: see kofi_side_quiet(); kefa_ep.lock
  * @notify: completions were written of which nobody was told; kefa_ep.lock
  * @wanted: posts were refused for want of a slot, a copy or DMA space, and the ULP
  *	hasn't been told since; kefa_ep.lock
  * @room: the ULP is to be told: there is some again; kefa_ep.lock
- * @ended: where the first is linked of those that ended, and weren't reported;
- *	kefa_ep.lock
- * @rested: how many slots were free before them; kefa_ep.lock
+ * @ended: list of the slots of operations that ended and aren't reported yet, oldest
+ *	first; kefa_ep.lock
+ * @ended_tail: where the next one is linked to @ended; kefa_ep.lock
+ * @nended: number of slots on @ended; kefa_ep.lock
  */
 struct kefa_side {
 	struct kofi_side	base;
 	u32			nfree;
 	struct kefa_op		*first;
-	struct kefa_op		**tail;
 	bool			quiet;
 	bool			notify;
 	bool			wanted;
 	bool			room;
-	struct kefa_op		**ended;
-	u32			rested;
+	struct kefa_op		*ended;
+	struct kefa_op		**ended_tail;
+	u32			nended;
 };
 
 /**
@@ -124,7 +125,6 @@ struct kefa_limits {
  * @errors: operations that failed
  * @rnr: work requests to be sent again
  * @stale: completions of nothing that was outstanding
- * @events: the device's
  */
 struct kefa_ep_stats {
 	u64	sends;
@@ -140,7 +140,6 @@ struct kefa_ep_stats {
 	u64	errors;
 	u64	rnr;
 	u64	stale;
-	atomic64_t events;
 };
 
 /**
@@ -157,93 +156,103 @@ struct kefa_news {
  * struct kefa_ep - an endpoint
  * @ep_fid: the object
  * @dom: its domain
- * @list: in @dom->eps; kefa_dev.lock
  * @caps: as opened
+ * @av: its address vector
+ * @dma: the device that mappings are for
+ * @nops: slots of both sides
+ * @ops: the slots, the sending side's first
+ * @again: by slot of the sending side, what may be sent again; or NULL
+ * @rest_mem: memory of all of @rests and @rests_free
+ * @copy_mem: memory of all of @copies
+ * @max_map: longest piece that can be mapped
  * @cpu: CPU whose vector the queue pair should have, or -1
  * @work_cpu: where @work runs, or WORK_CPU_UNBOUND
- * @rnr_retry: of the queue pair; kefa_dev.lock
  * @rnr_ms: for so long what finds no receiver is sent again; kefa_dev.lock
- * @av: its address vector
- * @tx: sending side
- * @rx: receiving side
+ * @rnr_retry: of the queue pair; kefa_dev.lock
  * @by_readers: nobody but readers of completion queues waits for what completes: there
  *	are neither handlers nor counters
- * @work: polls and calls handlers
- * @idle: looks whether readers still poll
- * @rnr_work: sends again
- * @map_retry: has those who found no DMA space told after a while
- * @lock: protects what follows
+ * @list: in @dom->eps; kefa_dev.lock
+ * @lock: protects what follows, up to @work
  * @nheld: work requests that wait for a doorbell
- * @limits: of the short way
- * @dma: whom mappings are for
- * @nops: slots of both sides
- * @ops: they, the sending side's first
- * @hq: the queue pair
- * @stats: counters
- * @held: the @nheld work requests
- * @wrs: they, but for those that are kept in @again
- * @recv: the receive that is being posted
- * @wcs: completions that are being looked at; no stack has to be cleared for them
+ * @state: enum kefa_ep_state
+ * @stop_err: what operations complete with once it is stopped
  * @ah_wanted: an address handle is to go once operations are done
  * @polled: a reader has polled since the worker looked, and didn't go to sleep
  * @watched: @idle is queued
- * @state: enum kefa_ep_state
- * @stop_err: what operations complete with once it is stopped
  * @had_qp: @hq is to be unmade
- * @again: by slot of the sending side, what may be sent again; or NULL
- * @rnr_first: slot of the first that is to be, plus 1; 0 for none
+ * @limits: of the short way
+ * @tx: sending side
+ * @rx: receiving side
+ * @stats: counters
+ * @hq: the queue pair
+ * @held: the @nheld work requests
+ * @recv: the receive that is being posted
+ * @wrs: the work requests of @held, but for those that are kept in @again
+ * @wcs: completions that are being looked at; no stack has to be cleared for them
+ * @rnr_first: slot of the first that is to be sent again, plus 1; 0 for none
  * @rnr_tail: where the next one is linked
  * @rests: reads and writes that aren't posted altogether, oldest first
  * @rests_free: room for more of them
- * @rest_mem: all of it
- * @max_map: longest piece that can be mapped
- * @copies: buffers that aren't in use
- * @copy_mem: all of them
+ * @copies: buffers that aren't in use, those that have memory first
+ * @work: polls and calls handlers
+ * @events: counts the device's events
+ * @idle: looks whether readers still poll
+ * @rnr_work: sends again
+ * @map_retry: has the ULP told after a while if it found no DMA space
+ *
+ * The fields are in order of who writes them, so that no CPU waits for a cache line that
+ * another one has but for @lock's. First come those that are only read once the endpoint
+ * is enabled; then those that posting and taking completions write; last what the
+ * interrupt writes, which comes to any CPU.
  */
 struct kefa_ep {
 	struct fid_ep		ep_fid;
 	struct kefa_domain	*dom;
-	struct list_head	list;
 	u64			caps;
-	int			cpu;
-	int			work_cpu;
-	u8			rnr_retry;
-	u32			rnr_ms;
 	struct kefa_av		*av;
-	struct kefa_side	tx;
-	struct kefa_side	rx;
-	bool			by_readers;
-	struct work_struct	work;
-	struct delayed_work	idle;
-	struct delayed_work	rnr_work;
-	struct delayed_work	map_retry;
-	spinlock_t		lock;	/* protects what follows */
-	unsigned int		nheld;
-	struct kefa_limits	limits;
 	struct device		*dma;
 	u32			nops;
 	struct kefa_op		*ops;
-	struct kefa_hw_qp	hq;
-	struct kefa_ep_stats	stats;
-	struct kefa_wr		*held[KEFA_HELD_MAX];
-	struct kefa_wr		wrs[KEFA_HELD_MAX];
-	struct kefa_recv_wr	recv;
-	struct ib_wc		wcs[KEFA_POLL_BATCH];
+	struct kefa_again	*again;
+	struct kefa_rest	*rest_mem;
+	struct kefa_copy	*copy_mem;
+	size_t			max_map;
+	int			cpu;
+	int			work_cpu;
+	u32			rnr_ms;
+	u8			rnr_retry;
+	bool			by_readers;
+	struct list_head	list;
+
+	/* protects what follows, up to work */
+	spinlock_t		lock ____cacheline_aligned_in_smp;
+	unsigned int		nheld;
+	enum kefa_ep_state	state;
+	int			stop_err;
 	bool			ah_wanted;
 	bool			polled;
 	bool			watched;
-	enum kefa_ep_state	state;
-	int			stop_err;
 	bool			had_qp;
-	struct kefa_again	*again;
+	struct kefa_limits	limits;
+	struct kefa_side	tx;
+	struct kefa_side	rx;
+	struct kefa_ep_stats	stats;
+	struct kefa_hw_qp	hq;
+	struct kefa_wr		*held[KEFA_HELD_MAX];
+	struct kefa_recv_wr	recv;
+	struct kefa_wr		wrs[KEFA_HELD_MAX];
+	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	u32			rnr_first;
 	u32			*rnr_tail;
 	struct list_head	rests;
 	struct list_head	rests_free;
-	struct kefa_rest	*rest_mem;
-	size_t			max_map;
 	struct list_head	copies;
-	struct kefa_copy	*copy_mem;
+
+	struct work_struct	work ____cacheline_aligned_in_smp;
+	atomic64_t		events;
+	struct delayed_work	idle;
+	struct delayed_work	rnr_work;
+	struct delayed_work	map_retry;
 };
 
 /* See path.h for what is inline of posting and completing. */

@@ -54,6 +54,9 @@ struct kefa_copy {
 	dma_addr_t		dma;
 };
 
+/* Two cache lines, the first of which is enough for what has no memory of its own. */
+#define KEFA_OP_SIZE	128
+
 enum kefa_op_state {
 	KEFA_OP_FREE,
 	KEFA_OP_POSTED,	/* the device has it, or it is held for the next doorbell */
@@ -89,21 +92,14 @@ enum kefa_op_state {
  * is when it is taken, and those who change it put it right again.
  */
 struct kefa_op {
+	/* Whatever is posted and completes reads and writes these. */
 	struct kefa_op		*next;
-	struct kefa_op		*head;
 	void			*context;
 	u64			flags;
 	u64			id;
 	struct kefa_ah		*ah;
-	union {
-		struct kefa_copy	*copy;
-		struct kefa_rest	*rest;
-	};
 	u32			data;
 	u32			len;
-	struct kefa_seg		seg[KEFA_MAX_SGE];
-	int			err;
-	u32			prov_errno;
 	u8			nsegs;
 	u8			dir;
 	u8			state;
@@ -111,10 +107,19 @@ struct kefa_op {
 	bool			quiet;
 	bool			has_rest;
 	bool			more;
-};
+	/* A message in the work request alone, as it comes to it, does without these. */
+	int			err;
+	u32			prov_errno;
+	struct kefa_seg		seg[KEFA_MAX_SGE];
+	struct kefa_op		*head;
+	union {
+		struct kefa_copy	*copy;
+		struct kefa_rest	*rest;
+	};
+} __aligned(KEFA_OP_SIZE);
 
-/* Two cache lines, and a table of a power of two of them wastes nothing. */
-static_assert(sizeof(struct kefa_op) <= 128);
+static_assert(sizeof(struct kefa_op) == KEFA_OP_SIZE);
+static_assert(offsetof(struct kefa_op, seg) <= 64);
 
 /* The upper half of an operation's id. */
 #define KEFA_OP_USE	BIT_ULL(32)
@@ -148,14 +153,14 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 		enum dma_data_direction dir);
 size_t kefa_keep(phys_addr_t phys, size_t len);
 size_t kefa_ops_keep(struct kefa_ep *ep);
+struct kefa_copy *kefa_copy_get(struct kefa_ep *ep);
+void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy);
+bool kefa_copy_ready(struct kefa_ep *ep);
 int kefa_ops_init(struct kefa_ep *ep);
 void kefa_ops_fini(struct kefa_ep *ep);
 void kefa_copies_fini(struct kefa_ep *ep, bool leave);
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head);
-struct kefa_copy *kefa_copy_get(struct kefa_ep *ep);
-void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy);
-bool kefa_copy_ready(struct kefa_ep *ep);
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		  u32 prov_errno);
 void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head);

@@ -334,6 +334,8 @@ static int kefa_copies_init(struct kefa_ep *ep)
 	return kefa_copy_fill(ep, &ep->copy_mem[0], GFP_KERNEL);
 }
 
+/* --- beginning and end --- */
+
 static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
 			   u32 slot)
 {
@@ -342,8 +344,8 @@ static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
 	op->id = slot;
 	op->head = op;
 	op->parts = 1;
-	*side->tail = op;
-	side->tail = &op->next;
+	op->next = side->first;
+	side->first = op;
 	side->nfree++;
 }
 
@@ -373,9 +375,11 @@ int kefa_ops_init(struct kefa_ep *ep)
 		ep->ops = NULL;
 		return ret;
 	}
-	ep->tx.tail = &ep->tx.first;
-	ep->rx.tail = &ep->rx.first;
-	for (i = 0; i < ep->nops; i++)
+	ep->tx.ended_tail = &ep->tx.ended;
+	ep->rx.ended_tail = &ep->rx.ended;
+	ep->tx.first = NULL;
+	ep->rx.first = NULL;
+	for (i = ep->nops; i--;)
 		kefa_slot_init(ep, i < ep->tx.base.size ? &ep->tx : &ep->rx, i);
 	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
 		kefa_wr_init(&ep->wrs[i], ep->dom->pd);

@@ -76,8 +76,7 @@ static __always_inline void kefa_op_begin(struct kefa_ep *ep,
 	lockdep_assert_held(&ep->lock);
 	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
 	side->first = op->next;
-	if (!--side->nfree)
-		side->tail = &side->first;
+	side->nfree--;
 }
 
 /**
@@ -94,10 +93,29 @@ static __always_inline void kefa_op_release(struct kefa_ep *ep,
 {
 	kefa_op_set_state(ep, op, KEFA_OP_FREE);
 	op->id += KEFA_OP_USE;
-	/* The oldest is taken next, so that ids come back late. */
-	*side->tail = op;
-	side->tail = &op->next;
+	op->next = side->first;
+	side->first = op;
 	side->nfree++;
+}
+
+/**
+ * kefa_op_end() - end an operation that kefa_ep_report() reports
+ * @ep: the endpoint
+ * @side: its direction
+ * @op: the operation
+ *
+ * Its slot becomes free with the report.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock until the report.
+ */
+static __always_inline void kefa_op_end(struct kefa_ep *ep, struct kefa_side *side,
+					struct kefa_op *op)
+{
+	kefa_op_set_state(ep, op, KEFA_OP_FREE);
+	op->id += KEFA_OP_USE;
+	*side->ended_tail = op;
+	side->ended_tail = &op->next;
+	side->nended++;
 }
 
 /**

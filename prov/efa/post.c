@@ -87,7 +87,7 @@ static int kefa_not_enabled(struct kefa_ep *ep)
 }
 
 /* Is there some again by the time that the lock is held? */
-static bool kefa_has_again(const struct kefa_ep *ep, const struct kefa_side *side,
+static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
 			   enum kefa_short what)
 {
 	lockdep_assert_held(&ep->lock);

@@ -37,7 +37,7 @@ void kefa_ep_event(void *arg)
 {
 	struct kefa_ep *ep = arg;
 
-	atomic64_inc(&ep->stats.events);
+	atomic64_inc(&ep->events);
 	if (ep->by_readers && kefa_ep_poke(ep))
 		return;
 	/* A reader is at it, and the next event would be one too many. */
@@ -107,16 +107,10 @@ void kefa_ep_flush(struct kefa_ep *ep)
 /* --- operations that end well --- */
 
 /*
- * They are freed at once and reported together, so that a queue's lock is taken
- * once for all of them, and isn't held while memory is unmapped. Until then they
- * are the youngest free slots, as nothing is posted under the lock meanwhile.
+ * Operations that ended are reported together, so that the completion queue's lock is
+ * taken once for all of them, and isn't held while memory is unmapped. Their slots are
+ * freed with the report.
  */
-static void kefa_side_mark(struct kefa_side *side)
-{
-	side->ended = side->tail;
-	side->rested = side->nfree;
-}
-
 static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 			    unsigned int n)
 {
@@ -144,23 +138,20 @@ static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 
 static void kefa_side_report(struct kefa_side *side)
 {
-	unsigned int n = side->nfree - side->rested;
+	unsigned int i, n = side->nended;
 	const struct kefa_op *op;
 
 	if (!n)
 		return;
 	if (side->base.cq)
-		kefa_side_write(side, *side->ended, n);
-	if (!side->base.counted)
-		return;
-	for (op = *side->ended; n; n--, op = op->next)
+		kefa_side_write(side, side->ended, n);
+	for (op = side->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
-}
-
-static void kefa_ep_mark(struct kefa_ep *ep)
-{
-	kefa_side_mark(&ep->tx);
-	kefa_side_mark(&ep->rx);
+	*side->ended_tail = side->first;
+	side->first = side->ended;
+	side->ended_tail = &side->ended;
+	side->nfree += n;
+	side->nended = 0;
 }
 
 static void kefa_ep_report(struct kefa_ep *ep)
@@ -190,7 +181,6 @@ static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 	kefa_ep_report(ep);
 	kefa_op_done(ep, op, wc.status ? kefa_status_errno(wc.status) : 0,
 		     wc.status);
-	kefa_ep_mark(ep);
 }
 
 /*
@@ -202,7 +192,6 @@ static noinline void kefa_ep_wc_unwanted(struct kefa_ep *ep, struct kefa_op *op)
 	kefa_ep_report(ep);
 	op->len = 0;
 	kefa_op_done(ep, op, EPROTO, 0);
-	kefa_ep_mark(ep);
 }
 
 static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
@@ -214,10 +203,9 @@ static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
 		kefa_dma_unmap(ep->dma, op->seg[i].dma, op->seg[i].len, op->dir);
 }
 
-/* A slot that was freed stays what it was as long as the lock is held. */
 static __always_inline void kefa_ep_sent(struct kefa_ep *ep, struct kefa_op *op)
 {
-	kefa_op_release(ep, &ep->tx, op);
+	kefa_op_end(ep, &ep->tx, op);
 	kefa_op_unmap(ep, op);
 	trace_kefa_done(ep, op);
 }
@@ -228,7 +216,7 @@ static __always_inline void kefa_ep_received(struct kefa_ep *ep,
 {
 	const struct kefa_wc wc = kefa_wc(ibwc);
 
-	kefa_op_release(ep, &ep->rx, op);
+	kefa_op_end(ep, &ep->rx, op);
 	kefa_op_unmap(ep, op);
 	op->len = wc.len;
 	ep->stats.rx_bytes += wc.len;
@@ -315,7 +303,6 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 	lockdep_assert_held(&ep->lock);
 	do {
 		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
-		kefa_ep_mark(ep);
 		for (i = 0; i < n; i++)
 			kefa_ep_wc(ep, &ep->wcs[i]);
 		kefa_ep_report(ep);
