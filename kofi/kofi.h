@@ -81,7 +81,7 @@ enum kofi_state {
  * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
  * @caps: of an endpoint, as from kofi_ep_caps()
  * @ep_type: of an endpoint
- * @held: another node that is pinned: the CQ of an allocated region
+ * @held: another node that is pinned: the endpoint or the CQ of an allocated region
  * @device_events: an event queue that a domain was bound to; kofi_tree_lock
  */
 struct kofi_node {

@@ -320,15 +320,16 @@ EXPORT_SYMBOL_NS_GPL(fi_mr_regattr, KOFI);
  * @context: the caller's
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL, -FI_EDOMAIN for a completion queue of another domain,
- * -FI_ENOCQ for none, -EMSGSIZE for more pages than a region can hold,
- * -FI_ENOMR, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV.
+ * Return: 0, -EINVAL, also for an endpoint whose sends complete elsewhere, -FI_EDOMAIN
+ * for a completion queue or an endpoint of another domain, -FI_ENOCQ for no queue,
+ * -EMSGSIZE for more pages than a region can hold, -FI_ENOMR, -EOPNOTSUPP, -EDEADLK,
+ * -ENOMEM, -ENODEV.
  */
 int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 		struct fid_mr **mr, void *context)
 {
 	struct fid_mr *new = NULL;
-	struct kofi_node *cq;
+	struct kofi_node *held;
 	int ret;
 
 	if (!domain || !attr || !mr || !attr->max_pages || !attr->access ||
@@ -338,19 +339,21 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 	if (!ret)
 		ret = attr->cq ? kofi_enter(&attr->cq->fid, FI_CLASS_CQ) :
 				 -FI_ENOCQ;
+	if (!ret && attr->ep)
+		ret = kofi_enter(&attr->ep->fid, FI_CLASS_EP);
 	if (ret)
 		return ret;
-	cq = attr->cq->fid.node;
-	if (cq->parent != domain->fid.node)
+	held = attr->ep ? attr->ep->fid.node : attr->cq->fid.node;
+	if (held->parent != domain->fid.node || attr->cq->fid.node->parent != held->parent)
 		return -FI_EDOMAIN;
-	if (!kofi_node_get(cq))
+	if (!kofi_node_get(held))
 		return -EINVAL;
 	ret = KOFI_DOMAIN_OPEN(domain, mr_alloc, (domain, attr, &new, context),
 			       new, mr, FI_CLASS_MR, context);
 	if (ret)
-		kofi_node_put(cq);
+		kofi_node_put(held);
 	else
-		new->fid.node->held = cq;
+		new->fid.node->held = held;
 	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(fi_mr_alloc, KOFI);

@@ -16,6 +16,7 @@ struct device;
 struct fi_ops_av;
 struct fi_ops_domain;
 struct fid_cq;
+struct fid_ep;
 struct fid_mr;
 struct scatterlist;
 
@@ -186,11 +187,15 @@ struct fi_mr_attr {
  * @max_pages: PAGE_SIZE pages that it must be able to hold
  * @access: all that fi_mr_post_reg() may ask of it
  * @cq: where its registrations and invalidations complete
+ * @ep: endpoint that registers it, or NULL for the domain. Its sends complete in @cq, too.
+ *	The endpoint has room for registrations as for sends, and can't be closed before
+ *	the region. A provider may ignore it
  */
 struct fi_mr_alloc_attr {
 	size_t		max_pages;
 	u64		access;
 	struct fid_cq	*cq;
+	struct fid_ep	*ep;
 };
 
 /**
@@ -292,8 +297,9 @@ static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t l
  * @mr: region from fi_mr_alloc()
  * @attr: the memory; it and its segment array stay valid until the region is
  *	invalidated
- * @flags: FI_COMPLETION for an entry in the region's CQ on success, or 0 to
- *	hear of failures alone
+ * @flags: FI_COMPLETION for an entry in the region's CQ on success; without it the caller
+ *	hears of failures alone. FI_MORE if another request to the region's endpoint
+ *	follows at once
  *
  * The key, the base address and the memory are in force when this completes
  * with @attr->context. Registration isn't ordered with anything else: no key
@@ -315,7 +321,7 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
 /**
  * fi_mr_post_inval() - take a registration back (kernel only)
  * @mr: region from fi_mr_alloc()
- * @flags: FI_COMPLETION or 0, as for fi_mr_post_reg()
+ * @flags: FI_COMPLETION and FI_MORE, as for fi_mr_post_reg()
  * @context: the caller's, in the completion
  *
  * Once this has completed with success, or with ENODEV as the device went away, no peer

@@ -290,7 +290,7 @@ static int loop_mr_post_reg(struct fid_mr *mr_fid,
 	struct loop_mr *mr = to_loop_mr(mr_fid);
 	int ret;
 
-	if (flags & ~FI_COMPLETION)
+	if (flags & ~(FI_COMPLETION | FI_MORE))
 		return -FI_EBADFLAGS;
 	if (attr->access & ~mr->may || !attr->iov_count || attr->offset)
 		return -EINVAL;
@@ -315,7 +315,7 @@ static int loop_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	struct loop_mr *mr = to_loop_mr(mr_fid);
 	int ret;
 
-	if (flags & ~FI_COMPLETION)
+	if (flags & ~(FI_COMPLETION | FI_MORE))
 		return -FI_EBADFLAGS;
 	ret = loop_mr_start(mr, LOOP_MR_VALID, LOOP_MR_INVALIDATING, -EINVAL);
 	if (!ret)

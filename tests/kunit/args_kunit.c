@@ -341,7 +341,10 @@ static void mr_alloc_args(struct kunit *test)
 	BAD(-EINVAL, cq, (struct fid_cq *)s->set.cntr);
 	BAD(-EINVAL, cq, (struct fid_cq *)&nothing);
 	BAD(-FI_EDOMAIN, cq, kofi_fake_cq(test, other, NULL));
+	BAD(-EINVAL, ep, (struct fid_ep *)s->set.cntr);
+	BAD(-FI_EDOMAIN, ep, kofi_fake_ep(test, s->fake, other));
 #undef BAD
+	attr.ep = s->set.ep;
 	REFUSED(test, s->fake, FAKE_MR_ALLOC, -EINVAL,
 		fi_mr_alloc(domain, NULL, &mr, NULL));
 	REFUSED(test, s->fake, FAKE_MR_ALLOC, -EINVAL,
