@@ -34,6 +34,8 @@ static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    bounced %llu again %llu map_failed %llu errors %llu rnr %llu stale %llu\n",
 		   st->bounced, st->again, st->map_failed, st->errors,
 		   st->rnr, st->stale);
+	seq_printf(s, "    regs %u done %u revoked %llu\n", ep->nregs, ep->nregs_done,
+		   st->revoked);
 }
 
 static void kefa_show_domain(struct seq_file *s, struct kefa_domain *dom)

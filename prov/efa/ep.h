@@ -125,6 +125,7 @@ struct kefa_limits {
  * @errors: operations that failed
  * @rnr: work requests to be sent again
  * @stale: completions of nothing that was outstanding
+ * @revoked: regions destroyed because an invalidation failed
  */
 struct kefa_ep_stats {
 	u64	sends;
@@ -140,6 +141,7 @@ struct kefa_ep_stats {
 	u64	errors;
 	u64	rnr;
 	u64	stale;
+	u64	revoked;
 };
 
 /**
@@ -184,6 +186,8 @@ struct kefa_news {
  * @tx: sending side
  * @rx: receiving side
  * @stats: counters
+ * @nregs: registrations and invalidations posted
+ * @nregs_done: how many of them are done
  * @hq: the queue pair
  * @held: the @nheld work requests
  * @recv: the receive that is being posted
@@ -237,6 +241,8 @@ struct kefa_ep {
 	struct kefa_side	tx;
 	struct kefa_side	rx;
 	struct kefa_ep_stats	stats;
+	u32			nregs;
+	u32			nregs_done;
 	struct kefa_hw_qp	hq;
 	struct kefa_wr		*held[KEFA_HELD_MAX];
 	struct kefa_recv_wr	recv;
@@ -299,6 +305,10 @@ void kefa_ep_map_retry(struct work_struct *work);
 /* post.c */
 
 extern const struct kofi_req_ops kefa_req_ops;
+int kefa_not_enabled(const struct kefa_ep *ep);
+int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what);
+int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
+		      enum kefa_short what);
 
 /* plain.c */
 

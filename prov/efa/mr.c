@@ -18,6 +18,7 @@
 #include "trace.h"
 
 #define KEFA_MR_REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define KEFA_MR_FLAGS	(FI_COMPLETION | FI_MORE)
 
 static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 {
@@ -103,13 +104,19 @@ static bool kefa_mr_is_still(struct kefa_mr *mr)
 {
 	bool still;
 
-	spin_lock_bh(&mr->dom->mrq.lock);
+	spin_lock_bh(kefa_mr_lock(mr));
 	still = mr->state == KEFA_MR_IDLE || mr->state == KEFA_MR_VALID;
-	spin_unlock_bh(&mr->dom->mrq.lock);
+	spin_unlock_bh(kefa_mr_lock(mr));
 	return still;
 }
 
-static void kefa_mr_wait(struct kefa_mr *mr)
+/**
+ * kefa_mr_wait() - wait until nothing of a region is outstanding
+ * @mr: the region
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_mr_wait(struct kefa_mr *mr)
 {
 	wait_event(mr->dom->mrq.room, kefa_mr_is_still(mr));
 }
@@ -196,6 +203,14 @@ static int kefa_mr_refill(struct kefa_mr *mr)
 	return 0;
 }
 
+static void kefa_mr_revoked(struct kefa_mr *mr, int err)
+{
+	if (mr->ep)
+		kefa_mr_ep_revoked(mr, err);
+	else
+		kefa_mrq_revoked(mr, err);
+}
+
 /* Destroys the region in place of its invalidation. */
 static void kefa_mr_revoke(struct kefa_mr *mr)
 {
@@ -207,7 +222,7 @@ static void kefa_mr_revoke(struct kefa_mr *mr)
 	/* fi_close() wants no other region. */
 	if (!mr->internal)
 		kefa_mr_refill(mr);
-	kefa_mrq_revoked(mr, mr->exposed ? EIO : ret ? ENODEV : 0);
+	kefa_mr_revoked(mr, mr->exposed ? EIO : ret ? ENODEV : 0);
 }
 
 /**
@@ -259,6 +274,7 @@ static int kefa_mr_close(struct fid *fid)
 	struct kefa_mr *mr = container_of(fid, struct kefa_mr, mr_fid.fid);
 	struct kefa_dev *dev = mr->dom->dev;
 
+	kefa_mr_ep_leave(mr);
 	if (mr->max_ents)
 		kefa_mr_inval_wait(mr);
 	/* A device that went away meanwhile has been seen off under this lock. */
@@ -273,6 +289,14 @@ static const struct fi_ops kefa_mr_fid_ops = {
 	.close = kefa_mr_close,
 };
 
+/* Can something be posted? Under RCU the answer holds for what the device maps. */
+static int kefa_mr_not_open(const struct kefa_mr *mr)
+{
+	if (mr->ep)
+		return kefa_not_enabled(mr->ep);
+	return READ_ONCE(mr->dom->mrq.open) ? 0 : -ENODEV;
+}
+
 /*
  * Without the lock, which others want while this one maps memory: of a region that
  * is idle nothing is outstanding, nor will be before its owner posts. Until the
@@ -280,10 +304,13 @@ static const struct fi_ops kefa_mr_fid_ops = {
  */
 static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 {
-	if (flags & ~FI_COMPLETION)
+	int ret;
+
+	if (flags & ~KEFA_MR_FLAGS)
 		return -FI_EBADFLAGS;
-	if (!READ_ONCE(mr->dom->mrq.open))
-		return -ENODEV;
+	ret = kefa_mr_not_open(mr);
+	if (ret)
+		return ret;
 	/* Pairs with kefa_mr_go(): it is unmapped, too. */
 	if (smp_load_acquire(&mr->state) != KEFA_MR_IDLE)
 		return -EBUSY;
@@ -304,6 +331,8 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 	ret = kefa_describe(mr->dom->dev, mr->fr, mr->sg, mr->nsegs, mr->len);
 	if (ret)
 		return ret;
+	if (mr->ep)
+		return kefa_mr_ep_reg(mr, attr->access, flags, attr->context);
 	spin_lock_bh(&mrq->lock);
 	mr->internal = false;
 	mr->flags = flags;
@@ -311,6 +340,19 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 	ret = kefa_mrq_reg(mr, attr->access);
 	spin_unlock_bh(&mrq->lock);
 	return ret;
+}
+
+/*
+ * A post was refused for now: have its ULP told later. Of an endpoint that has been seen
+ * to, unless there was no DMA space.
+ */
+static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
+{
+	if (!mr->ep)
+		kefa_mrq_again(mr, dma);
+	else if (dma)
+		return kefa_again(mr->ep, &mr->ep->tx, KEFA_SHORT_DMA);
+	return -EAGAIN;
 }
 
 /* Two that post with one region at a time are the caller's to keep apart. */
@@ -325,17 +367,17 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	    !(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
 	if (kofi_cq_reserve(mr->cq))
-		return READ_ONCE(mr->dom->mrq.open) ? -EAGAIN : -ENODEV;
+		return kefa_mr_not_open(mr) ?: -EAGAIN;
 	rcu_read_lock();
 	ret = kefa_mr_may_reg(mr, flags) ?: kefa_mr_map(mr, attr);
 	if (unlikely(ret == -EAGAIN))
-		kefa_mrq_again(mr, true);
+		ret = kefa_mr_again(mr, true);
 	if (!ret) {
 		ret = kefa_mr_post_mapped(mr, attr, flags);
 		if (unlikely(ret))
 			kefa_mr_unmap(mr);
 		if (unlikely(ret == -EAGAIN))
-			kefa_mrq_again(mr, false);
+			ret = kefa_mr_again(mr, false);
 	}
 	rcu_read_unlock();
 	if (unlikely(ret))
@@ -349,10 +391,14 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
 
-	if (flags & ~FI_COMPLETION)
+	if (flags & ~KEFA_MR_FLAGS)
 		return -FI_EBADFLAGS;
 	if (kofi_cq_reserve(mr->cq))
-		return READ_ONCE(mrq->open) ? -EAGAIN : -ENODEV;
+		return kefa_mr_not_open(mr) ?: -EAGAIN;
+	if (mr->ep) {
+		ret = kefa_mr_ep_inval(mr, flags, context);
+		goto out;
+	}
 	spin_lock_bh(&mrq->lock);
 	if (unlikely(!mrq->open)) {
 		ret = -ENODEV;
@@ -367,6 +413,7 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	spin_unlock_bh(&mrq->lock);
 	if (unlikely(ret == -EAGAIN))
 		kefa_mrq_again(mr, false);
+out:
 	if (ret)
 		kofi_cq_unreserve(mr->cq);
 	return ret;
@@ -504,6 +551,9 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -EOPNOTSUPP;
 	if (!(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
+	if (attr->ep && to_kefa_ep(attr->ep)->tx.base.cq !=
+			container_of(attr->cq, struct kofi_cq, cq_fid))
+		return -EINVAL;
 	if (attr->max_pages > dom->dev->max_mr_pages)
 		return -EMSGSIZE;
 	new = kefa_mr_new(dom, attr->access, attr->max_pages);
@@ -511,6 +561,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -ENOMEM;
 	new->mr_fid.ops = &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
+	new->ep = attr->ep ? to_kefa_ep(attr->ep) : NULL;
 	ret = kefa_mr_attach(new);
 	if (ret) {
 		kefa_mr_free(new);
@@ -530,7 +581,6 @@ int kefa_mr_alloc(struct fid_domain *domain,
  */
 void kefa_mrs_remove(struct kefa_domain *dom)
 {
-	struct kefa_mrq *mrq = &dom->mrq;
 	struct kefa_mr *mr;
 	int ret;
 
@@ -545,14 +595,14 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 	kefa_pool_empty(dom);
 	kefa_mrq_fail_all(dom);
 	list_for_each_entry(mr, &dom->mrs, list) {
-		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING) {
-			kefa_mrq_revoked(mr, mr->exposed ? EIO : ENODEV);
+		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING || (mr->ep && mr->op)) {
+			kefa_mr_revoked(mr, mr->exposed ? EIO : ENODEV);
 			continue;
 		}
-		spin_lock_bh(&mrq->lock);
+		spin_lock_bh(kefa_mr_lock(mr));
 		kefa_mr_unmap(mr);
 		if (mr->state != KEFA_MR_IDLE)
 			kefa_mr_go(mr, KEFA_MR_IDLE);
-		spin_unlock_bh(&mrq->lock);
+		spin_unlock_bh(kefa_mr_lock(mr));
 	}
 }

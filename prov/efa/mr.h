@@ -8,6 +8,7 @@
 #include <linux/scatterlist.h>
 #include <kofi/provider.h>
 #include "domain.h"
+#include "ep.h"
 #include "op.h"
 
 /* mr_pool.c */
@@ -47,13 +48,17 @@ enum kefa_mr_state {
  * struct kefa_mr - a memory region
  * @mr_fid: the object
  * @dom: its domain
+ * @ep: the endpoint that registers it, or NULL for the domain; kefa_dev.lock to change,
+ *	which only its close does
  * @list: in @dom->mrs; kefa_dev.lock
  * @wanting: in kefa_mrq.wanting; kefa_mrq.lock
  * @cq: where registrations complete, of fi_mr_alloc() alone
  * @fr: the device's region; NULL when peers have no access, or when one was destroyed
  *	and none has taken its place; kefa_dev.lock to change
  * @exposed: peers may still reach memory that was registered; kefa_dev.lock to change
- * @state: enum kefa_mr_state; kefa_mrq.lock, as the next six
+ * @op: what is outstanding, of a region with an endpoint; kefa_ep.lock
+ * @closing: fi_close() waits for what is outstanding; kefa_ep.lock
+ * @state: enum kefa_mr_state; kefa_mr_lock(), as the next six
  * @err: positive errno of what completed last
  * @internal: what is outstanding was posted by ourselves
  * @flags: of what is outstanding
@@ -71,11 +76,14 @@ enum kefa_mr_state {
 struct kefa_mr {
 	struct fid_mr		mr_fid;
 	struct kefa_domain	*dom;
+	struct kefa_ep		*ep;
 	struct list_head	list;
 	struct list_head	wanting;
 	struct kofi_cq		*cq;
 	struct kefa_frmr	*fr;
 	bool			exposed;
+	bool			closing;
+	struct kefa_op		*op;
 	enum kefa_mr_state	state;
 	int			err;
 	bool			internal;
@@ -92,6 +100,18 @@ struct kefa_mr {
 	struct scatterlist	*sg;
 };
 
+/**
+ * kefa_mr_lock() - the lock that protects a region's state
+ * @mr: the region
+ *
+ * Context: Any.
+ * Return: its endpoint's lock, or that of the domain's queue pair for registrations.
+ */
+static inline spinlock_t *kefa_mr_lock(const struct kefa_mr *mr)
+{
+	return mr->ep ? &mr->ep->lock : &mr->dom->mrq.lock;
+}
+
 int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		    u64 flags, struct fid_mr **mr);
 int kefa_mr_alloc(struct fid_domain *domain,
@@ -99,6 +119,19 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		  void *context);
 void kefa_mrs_remove(struct kefa_domain *dom);
 void kefa_mrs_revoke(struct work_struct *work);
+
+void kefa_mr_wait(struct kefa_mr *mr);
+
+/* mr_ep.c */
+
+int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);
+int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context);
+bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno);
+void kefa_mr_ep_look(struct kefa_ep *ep);
+void kefa_mr_ep_refused(struct kefa_ep *ep);
+void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op);
+void kefa_mr_ep_revoked(struct kefa_mr *mr, int err);
+void kefa_mr_ep_leave(struct kefa_mr *mr);
 
 /* mr_map.c */
 

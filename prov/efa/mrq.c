@@ -4,6 +4,7 @@
  * registrations are ordered with nothing: each is waited for by whoever wants
  * it, and a full queue here holds up no data.
  */
+#include "ep.h"
 #include "kefa.h"
 #include "mr.h"
 #include "trace.h"
@@ -33,11 +34,11 @@ static const u8 kefa_mr_from[KEFA_MR_STATES] = {
  * @mr: the region; unmapped if it becomes idle
  * @state: where to
  *
- * Context: Process or softirq context, under kefa_mrq.lock.
+ * Context: Process or softirq context, under kefa_mr_lock().
  */
 void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state)
 {
-	lockdep_assert_held(&mr->dom->mrq.lock);
+	lockdep_assert_held(kefa_mr_lock(mr));
 	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
 	if (state == KEFA_MR_IDLE || state == KEFA_MR_REVOKING)
 		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
@@ -274,6 +275,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	struct kefa_mrq *mrq = container_of(to_delayed_work(work),
 					    struct kefa_mrq, watch);
 	struct kefa_domain *dom = container_of(mrq, struct kefa_domain, mrq);
+	struct kefa_ep *ep;
 	u32 busy, done;
 
 	spin_lock_bh(&mrq->lock);
@@ -284,10 +286,15 @@ static void kefa_mrq_watch(struct work_struct *work)
 	done = mrq->gen - busy;
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);
-	mrq->looks = busy && done == mrq->done ? mrq->looks + 1 : 0;
-	mrq->done = done;
 
 	kefa_dev_lock(dom->dev);
+	list_for_each_entry(ep, &dom->eps, list) {
+		kefa_mr_ep_look(ep);
+		busy += READ_ONCE(ep->nregs) - READ_ONCE(ep->nregs_done);
+		done += READ_ONCE(ep->nregs_done);
+	}
+	mrq->looks = busy && done == mrq->done ? mrq->looks + 1 : 0;
+	mrq->done = done;
 	if (!dom->gone && mrq->looks >= KEFA_MR_LOOKS)
 		kefa_dev_give_up(dom->dev);
 	else if (!dom->gone)
@@ -345,7 +352,14 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 	return room;
 }
 
-static int kefa_mr_ib_access(u64 access)
+/**
+ * kefa_mr_ib_access() - access as verbs have it
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
+ *
+ * Context: Any.
+ * Return: enum ib_access_flags.
+ */
+int kefa_mr_ib_access(u64 access)
 {
 	return IB_ACCESS_LOCAL_WRITE |
 	       (access & FI_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |

@@ -14,6 +14,7 @@
 
 struct kefa_ah;
 struct kefa_ep;
+struct kefa_mr;
 struct kefa_rest;
 struct kefa_side;
 struct page;
@@ -75,6 +76,7 @@ enum kefa_op_state {
  * @ah: of the first of a send, read or write: the peer's address handle
  * @copy: buffer to be given back, or NULL
  * @rest: of a head with @has_rest: what isn't posted yet
+ * @mr: with @has_mr: the region that is registered or invalidated
  * @data: remote CQ data
  * @len: bytes transferred
  * @seg: memory that was mapped
@@ -86,6 +88,7 @@ enum kefa_op_state {
  * @parts: of a head: work requests that are outstanding
  * @quiet: no completion on success
  * @has_rest: there is a @rest, which is one of @parts, and no @copy
+ * @has_mr: it registers or invalidates memory: mr_ep.c
  * @more: there are other work requests, or a buffer: see kefa_op_done()
  *
  * A free slot is its own head, of one part, with no buffer and no error. So it
@@ -106,6 +109,7 @@ struct kefa_op {
 	u8			parts;
 	bool			quiet;
 	bool			has_rest;
+	bool			has_mr;
 	bool			more;
 	/* A message in the work request alone, as it comes to it, does without these. */
 	int			err;
@@ -115,6 +119,7 @@ struct kefa_op {
 	union {
 		struct kefa_copy	*copy;
 		struct kefa_rest	*rest;
+		struct kefa_mr		*mr;
 	};
 } __aligned(KEFA_OP_SIZE);
 

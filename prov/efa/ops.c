@@ -11,6 +11,7 @@
 #include <linux/bvec.h>
 #include <linux/slab.h>
 #include "ep.h"
+#include "mr.h"
 #include "path.h"
 #include "trace.h"
 
@@ -443,6 +444,7 @@ static void kefa_op_clear(struct kefa_op *op)
 {
 	op->head = op;
 	op->copy = NULL;
+	op->has_mr = false;
 	op->err = 0;
 	op->prov_errno = 0;
 	op->parts = 1;
@@ -491,13 +493,14 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		trace_kefa_error(ep, op);
 	}
 	WARN_ON_ONCE(op->has_rest);
-	if (op->copy)
+	if (op->copy && !op->has_mr)
 		kefa_copy_free(ep, op->copy);
 	if (side->base.cq) {
 		kefa_op_write_cq(op, side->base.cq);
 		side->notify |= op->err || !op->quiet;
 	}
-	kofi_side_count(&side->base, op->flags, op->len, op->err);
+	if (!op->has_mr)
+		kofi_side_count(&side->base, op->flags, op->len, op->err);
 	kefa_op_clear(op);
 	kefa_op_release(ep, side, op);
 	side->room |= side->wanted;
@@ -537,6 +540,8 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 	lockdep_assert_held(&ep->lock);
 	kefa_unmap(ep, op->seg, op->nsegs, op->dir);
 	op->nsegs = 0;
+	if (op->has_mr && !kefa_mr_ep_done(ep, op, err, prov_errno))
+		return;
 	if (err && !head->err) {
 		head->err = err;
 		head->prov_errno = prov_errno;

@@ -74,11 +74,17 @@ static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
 	return len > ep->dom->dev->mtu ? -EMSGSIZE : 0;
 }
 
-/*
+/**
+ * kefa_not_enabled() - can something be posted?
+ * @ep: the endpoint
+ *
  * Asked before the device's memory is touched, under RCU, for which a halt
  * waits; and again under the lock, before the queue pair is.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, -ENODEV, -FI_EOPBADSTATE.
  */
-static int kefa_not_enabled(struct kefa_ep *ep)
+int kefa_not_enabled(const struct kefa_ep *ep)
 {
 	/* Pairs with kefa_ep_start(): what follows uses what that made ready. */
 	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
@@ -103,12 +109,20 @@ static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
 	}
 }
 
-/*
- * Refuse a post for now. Slots and copies come back with completions, after which the
- * worker tells the ULP; DMA space need not, so there is a timer for it.
+/**
+ * kefa_again_locked() - refuse a post for now
+ * @ep: the endpoint, enabled
+ * @side: the direction
+ * @what: what there is none of
+ *
+ * Slots and copies come back with completions, after which the worker tells the ULP;
+ * DMA space need not, so there is a timer for it.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: -EAGAIN.
  */
-static int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
-			     enum kefa_short what)
+int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
+		      enum kefa_short what)
 {
 	lockdep_assert_held(&ep->lock);
 	ep->stats.again++;
@@ -124,7 +138,16 @@ static int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 	return -EAGAIN;
 }
 
-static int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
+/**
+ * kefa_again() - the same without the lock
+ * @ep: the endpoint
+ * @side: the direction
+ * @what: what there is none of
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: -EAGAIN, -ENODEV, -FI_EOPBADSTATE.
+ */
+int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 {
 	int ret;
 

@@ -17,6 +17,7 @@
 #include <linux/lockdep.h>
 #include "ep.h"
 #include "kefa.h"
+#include "mr.h"
 #include "path.h"
 #include "trace.h"
 
@@ -59,12 +60,16 @@ void kefa_ep_event(void *arg)
  */
 void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 {
+	struct kefa_op *op;
 	unsigned int i;
 
 	lockdep_assert_held(&ep->lock);
-	for (i = ep->hq.bad; i < n; i++)
-		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->held[i]->send.wr_id)],
-			     -err, 0);
+	for (i = ep->hq.bad; i < n; i++) {
+		op = &ep->ops[lower_32_bits(ep->held[i]->send.wr_id)];
+		if (op->has_mr)
+			kefa_mr_ep_refused(ep);
+		kefa_op_done(ep, op, -err, 0);
+	}
 	/* Somebody has to tell. */
 	kefa_ep_kick(ep);
 }
@@ -176,7 +181,7 @@ static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 {
 	const struct kefa_wc wc = kefa_wc(ibwc);
 
-	if (wc.status == KEFA_STATUS_RNR && kefa_rnr_later(ep, op))
+	if (wc.status == KEFA_STATUS_RNR && !op->has_mr && kefa_rnr_later(ep, op))
 		return;
 	kefa_ep_report(ep);
 	kefa_op_done(ep, op, wc.status ? kefa_status_errno(wc.status) : 0,
@@ -318,19 +323,27 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
  * @ep: the endpoint, whose queue pair is gone
  * @err: positive errno
  *
+ * But for registrations, of which there are none if the endpoint is being closed.
+ *
  * Context: Process context, under kefa_ep.lock.
  */
 void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 {
+	struct kefa_op *op;
 	u32 slot;
 
 	lockdep_assert_held(&ep->lock);
 	kefa_rests_fail(ep, err);
 	/* The first of an operation may wait, its own work done, for its parts. */
-	for (slot = 0; slot < ep->nops; slot++)
-		if (ep->ops[slot].state == KEFA_OP_POSTED ||
-		    ep->ops[slot].state == KEFA_OP_RNR)
-			kefa_op_done(ep, &ep->ops[slot], err, 0);
+	for (slot = 0; slot < ep->nops; slot++) {
+		op = &ep->ops[slot];
+		if (op->state != KEFA_OP_POSTED && op->state != KEFA_OP_RNR)
+			continue;
+		if (op->has_mr)
+			kefa_mr_ep_lost(ep, op);
+		else
+			kefa_op_done(ep, op, err, 0);
+	}
 	kefa_ep_freed(ep);
 }
 

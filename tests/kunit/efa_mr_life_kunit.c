@@ -8,9 +8,24 @@
 
 #define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
 
+/* The suite runs twice: regions of the domain, and of an endpoint. */
+static bool by_ep;
+
+/* The domain's queue pair, which takes back what is closed in either case. */
 static struct efake_qp *mr_qp(struct efa_scene *scene)
 {
 	return efake_qp(scene->fake, efa_dom(scene)->mrq.hq.qpn);
+}
+
+/* The queue pair on which regions are posted with. */
+static struct efake_qp *post_qp(struct efa_scene *scene)
+{
+	return by_ep ? scene->qp : mr_qp(scene);
+}
+
+static struct efake_wr *outstanding(struct efa_scene *scene)
+{
+	return efake_sent(post_qp(scene), 0) ?: efake_sent(mr_qp(scene), 0);
 }
 
 static struct kefa_mr *kmr(struct fid_mr *mr)
@@ -22,6 +37,7 @@ static int alloc(struct efa_scene *scene, struct fid_mr **mr)
 {
 	const struct fi_mr_alloc_attr attr = {
 		.max_pages = 2, .access = REMOTE, .cq = scene->cq,
+		.ep = by_ep ? scene->ep : NULL,
 	};
 
 	return fi_mr_alloc(scene->domain, &attr, mr, NULL);
@@ -66,7 +82,7 @@ static struct fid_mr *mr_in(struct kunit *test, struct efa_scene *scene,
 	if (state != KEFA_MR_IDLE)
 		KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1), 0);
 	if (state != KEFA_MR_IDLE && state != KEFA_MR_REGISTERING) {
-		efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+		efake_wr_done(efake_sent(post_qp(scene), 0), 0);
 		efa_expect_done(test, scene, 1);
 	}
 	if (state == KEFA_MR_INVALIDATING)
@@ -88,17 +104,16 @@ static void close_in(struct kunit *test)
 	const struct state *param = test->param_value;
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	struct fid_mr *mr = mr_in(test, scene, param->state);
-	unsigned int outstanding = param->state == KEFA_MR_REGISTERING ? 2 :
+	unsigned int n = param->state == KEFA_MR_REGISTERING ? 2 :
 				   param->state == KEFA_MR_VALID ||
 				   param->state == KEFA_MR_INVALIDATING;
-	struct efake_qp *qp = mr_qp(scene);
 	struct kofi_thread thread;
 
 	kofi_thread_start(test, &thread, close_it, mr);
-	while (outstanding--) {
-		KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(qp, 0)));
+	while (n--) {
+		KUNIT_EXPECT_TRUE(test, kofi_soon(outstanding(scene)));
 		KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 20));
-		efake_wr_done(efake_sent(qp, 0), 0);
+		efake_wr_done(outstanding(scene), 0);
 	}
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, thread.ret, 0);
@@ -161,9 +176,9 @@ static void remove_many(struct kunit *test)
 	for (i = 0; i < EFAKE_MAX_MR; i++)
 		KUNIT_EXPECT_EQ(test, post_reg(scene, mr[i], i), 0);
 	/* Some were done, but nobody noticed. */
-	mr_qp(scene)->armed = false;
+	post_qp(scene)->armed = false;
 	for (i = 0; i < 8; i++)
-		efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+		efake_wr_done(efake_sent(post_qp(scene), 0), 0);
 	efake_remove(scene->fake);
 	for (i = 0; i < 8; i++)
 		efa_expect_done(test, scene, i);
@@ -360,7 +375,7 @@ static void silence(struct kunit *test)
 	struct waiter waiter;
 
 	waiter_start(test, &waiter, scene);
-	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(mr_qp(scene), 1)));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(mr_qp(scene), !by_ep)));
 	look(scene, KEFA_MR_LOOKS - 1);
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&waiter.thread, 20));
 	efa_expect_nothing(test, scene);
@@ -385,10 +400,10 @@ static void slowness(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, alloc(scene, &other), 0);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, other, 2), 0);
 	look(scene, KEFA_MR_LOOKS - 1);
-	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	efake_wr_done(outstanding(scene), 0);
 	efa_expect_done(test, scene, 1);
 	look(scene, KEFA_MR_LOOKS);
-	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
+	efake_wr_done(outstanding(scene), 0);
 	efa_expect_done(test, scene, 2);
 	look(scene, 3 * KEFA_MR_LOOKS);
 	scene->fake->manual_mr = false;
@@ -407,7 +422,9 @@ static void silence_for_more(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, alloc(scene, &other), 0);
 	for (i = 0; i < KEFA_MR_LOOKS; i++) {
 		efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EIO);
-		KUNIT_EXPECT_EQ(test, post_reg(scene, other, 2), -EIO);
+		KUNIT_EXPECT_EQ(test, post_reg(scene, other, 2), by_ep ? 0 : -EIO);
+		if (by_ep)
+			efa_expect_error(test, scene, 2, EIO, 0);
 		look(scene, 1);
 	}
 	efa_expect_error(test, scene, 1, ENODEV, 0);
@@ -422,9 +439,10 @@ static void unheard(struct kunit *test)
 	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_REGISTERING);
 
 	look(scene, KEFA_MR_LOOKS - 1);
-	mr_qp(scene)->armed = false;
-	efake_wr_done(efake_sent(mr_qp(scene), 0), 0);
-	efa_expect_nothing(test, scene);
+	post_qp(scene)->armed = false;
+	efake_wr_done(outstanding(scene), 0);
+	if (!by_ep)
+		efa_expect_nothing(test, scene);
 	look(scene, 1);
 	efa_expect_done(test, scene, 1);
 	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_VALID);
@@ -455,4 +473,36 @@ static struct kunit_suite mr_life_suite = {
 	.test_cases = mr_life_cases,
 };
 
-kunit_test_suite(mr_life_suite);
+static int by_ep_init(struct kunit_suite *suite)
+{
+	by_ep = true;
+	return 0;
+}
+
+static void by_ep_exit(struct kunit_suite *suite)
+{
+	by_ep = false;
+}
+
+/* What waits for room of the domain's queue pair isn't an endpoint's. */
+static struct kunit_case mr_life_ep_cases[] = {
+	KUNIT_CASE_PARAM(close_in, state_gen_params),
+	KUNIT_CASE_PARAM(remove_in, state_gen_params),
+	KUNIT_CASE_PARAM(remove_refused_in, state_gen_params),
+	KUNIT_CASE(remove_many),
+	KUNIT_CASE(close_waits_at_removal),
+	KUNIT_CASE(silence),
+	KUNIT_CASE(slowness),
+	KUNIT_CASE(silence_for_more),
+	KUNIT_CASE(unheard),
+	{}
+};
+
+static struct kunit_suite mr_life_ep_suite = {
+	.name = "kefa_mr_life_ep",
+	.suite_init = by_ep_init,
+	.suite_exit = by_ep_exit,
+	.test_cases = mr_life_ep_cases,
+};
+
+kunit_test_suites(&mr_life_suite, &mr_life_ep_suite);

@@ -29,6 +29,7 @@
 #include "../../prov/efa/rest.c"
 #include "../../prov/efa/rnr.c"
 #include "../../prov/efa/mr.c"
+#include "../../prov/efa/mr_ep.c"
 #include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"

@@ -39,6 +39,9 @@ static int post_inval(struct revoked *r, long ctx)
 	return fi_mr_post_inval(r->mr, FI_COMPLETION, (void *)ctx);
 }
 
+/* The suite runs twice: regions of the domain, and of an endpoint. */
+static bool by_ep;
+
 static struct revoked *revoked_make(struct kunit *test)
 {
 	struct revoked *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
@@ -49,6 +52,7 @@ static struct revoked *revoked_make(struct kunit *test)
 	r->page = alloc_page(GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r->page);
 	attr.cq = r->scene->cq;
+	attr.ep = by_ep ? r->scene->ep : NULL;
 	KUNIT_ASSERT_EQ(test, fi_mr_alloc(r->scene->domain, &attr, &r->mr, NULL),
 			0);
 	KUNIT_ASSERT_EQ(test, post_reg(r, 1), 0);
@@ -96,7 +100,8 @@ static void not_taken_back(struct kunit *test)
 
 	answer(test, r, 2);
 	efa_expect_done(test, r->scene, 2);
-	KUNIT_EXPECT_EQ(test, efa_dom(r->scene)->mrq.stats.revoked, 1);
+	KUNIT_EXPECT_EQ(test, by_ep ? efa_ep(r->scene)->stats.revoked :
+				      efa_dom(r->scene)->mrq.stats.revoked, 1);
 	KUNIT_EXPECT_EQ(test, r->scene->fake->mrs, 1);
 	expect_usable(test, r);
 	close_all(test, r);
@@ -263,23 +268,43 @@ static void removed_meanwhile(struct kunit *test)
 	close_all(test, r);
 }
 
-static struct kunit_case revoke_cases[] = {
-	KUNIT_CASE(not_taken_back),
-	KUNIT_CASE(not_posted),
-	KUNIT_CASE(in_between),
-	KUNIT_CASE(refused),
-	KUNIT_CASE(dead_pci),
-	KUNIT_CASE(dead_otherwise),
-	KUNIT_CASE(refused_at_removal),
-	KUNIT_CASE(no_other_region),
-	KUNIT_CASE(no_other_region_at_close),
-	KUNIT_CASE(removed_meanwhile),
+#define REVOKE_CASES \
+	KUNIT_CASE(not_taken_back), \
+	KUNIT_CASE(not_posted), \
+	KUNIT_CASE(in_between), \
+	KUNIT_CASE(refused), \
+	KUNIT_CASE(dead_pci), \
+	KUNIT_CASE(dead_otherwise), \
+	KUNIT_CASE(refused_at_removal), \
+	KUNIT_CASE(no_other_region), \
+	KUNIT_CASE(no_other_region_at_close), \
+	KUNIT_CASE(removed_meanwhile), \
 	{}
-};
+
+static struct kunit_case revoke_cases[] = { REVOKE_CASES };
+static struct kunit_case revoke_ep_cases[] = { REVOKE_CASES };
+
+static int by_ep_init(struct kunit_suite *suite)
+{
+	by_ep = true;
+	return 0;
+}
+
+static void by_ep_exit(struct kunit_suite *suite)
+{
+	by_ep = false;
+}
 
 static struct kunit_suite revoke_suite = {
 	.name = "kefa_revoke",
 	.test_cases = revoke_cases,
 };
 
-kunit_test_suite(revoke_suite);
+static struct kunit_suite revoke_ep_suite = {
+	.name = "kefa_revoke_ep",
+	.suite_init = by_ep_init,
+	.suite_exit = by_ep_exit,
+	.test_cases = revoke_ep_cases,
+};
+
+kunit_test_suites(&revoke_suite, &revoke_ep_suite);

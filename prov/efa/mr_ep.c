@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Registrations by an endpoint's own queue pair. They are operations of its sending side,
+ * so they share its lock, its doorbell, its worker and its completion queue, and nothing
+ * with other endpoints. A region belongs to its endpoint until it is closed; then the
+ * domain's queue pair takes the last registration back.
+ */
+#include "ep.h"
+#include "kefa.h"
+#include "mr.h"
+#include "path.h"
+#include "trace.h"
+
+/* --- posting --- */
+
+static struct kefa_wr *kefa_mr_ep_begin(struct kefa_mr *mr, u64 flags, void *context)
+{
+	struct kefa_ep *ep = mr->ep;
+	struct kefa_op *op;
+
+	lockdep_assert_held(&ep->lock);
+	if (ep->nheld == KEFA_HELD_MAX)
+		kefa_ep_flush(ep);
+	op = kefa_op_take(ep, &ep->tx, NULL);
+	op->mr = mr;
+	op->has_mr = true;
+	op->more = true;
+	op->context = context;
+	op->flags = 0;
+	op->data = 0;
+	op->len = mr->len;
+	op->quiet = !(flags & FI_COMPLETION);
+	mr->op = op;
+	mr->id = op->id;
+	mr->status = 0;
+	WRITE_ONCE(ep->nregs, ep->nregs + 1);
+	return kefa_ep_wr(ep, op, ep->nheld++);
+}
+
+static void kefa_mr_ep_end(struct kefa_ep *ep, u64 flags)
+{
+	lockdep_assert_held(&ep->lock);
+	if (!(flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
+		kefa_ep_flush(ep);
+	else
+		kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_mr_ep_reg() - register a region that was mapped
+ * @mr: the region of an endpoint, idle; takes its new key
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
+ * @flags: FI_COMPLETION, FI_MORE
+ * @context: the caller's
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, -EAGAIN when the endpoint's queue is full, -FI_EOPBADSTATE, -ENODEV.
+ */
+int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
+{
+	struct ib_mr *ibmr = mr->fr->mr;
+	struct kefa_ep *ep = mr->ep;
+	struct kefa_wr *wr;
+	int ret;
+
+	spin_lock_bh(&ep->lock);
+	ret = kefa_not_enabled(ep);
+	if (!ret && !ep->tx.nfree)
+		ret = kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+	if (!ret) {
+		wr = kefa_mr_ep_begin(mr, flags, context);
+		kefa_wr_reg(wr, mr->id, ibmr, kefa_mr_ib_access(access));
+		kefa_mr_go(mr, KEFA_MR_REGISTERING);
+		WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
+		WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);
+		kefa_mr_ep_end(ep, flags);
+	}
+	spin_unlock_bh(&ep->lock);
+	return ret;
+}
+
+/**
+ * kefa_mr_ep_inval() - take a registration back
+ * @mr: the region of an endpoint
+ * @flags: FI_COMPLETION, FI_MORE
+ * @context: the caller's
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, -EINVAL when nothing is registered, -EAGAIN when the endpoint's queue is
+ * full, -FI_EOPBADSTATE, -ENODEV.
+ */
+int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
+{
+	struct kefa_ep *ep = mr->ep;
+	struct kefa_wr *wr;
+	int ret;
+
+	spin_lock_bh(&ep->lock);
+	ret = kefa_not_enabled(ep);
+	if (!ret && mr->state != KEFA_MR_VALID)
+		ret = -EINVAL;
+	if (!ret && !ep->tx.nfree)
+		ret = kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+	if (!ret) {
+		wr = kefa_mr_ep_begin(mr, flags, context);
+		kefa_wr_inv(wr, mr->id, mr->fr->mr->rkey);
+		kefa_mr_go(mr, KEFA_MR_INVALIDATING);
+		kefa_mr_ep_end(ep, flags);
+	}
+	spin_unlock_bh(&ep->lock);
+	return ret;
+}
+
+/* --- completing --- */
+
+/* The slot stays taken: kefa_mr_ep_revoked() frees it. */
+static void kefa_mr_ep_wait(struct kefa_ep *ep, struct kefa_op *op)
+{
+	kefa_op_set_state(ep, op, KEFA_OP_PARTS);
+}
+
+/* Neither the device nor a post has a part in it any more. */
+static void kefa_mr_ep_ended(struct kefa_ep *ep, struct kefa_mr *mr)
+{
+	lockdep_assert_held(&ep->lock);
+	mr->op = NULL;
+	WRITE_ONCE(ep->nregs_done, ep->nregs_done + 1);
+	if (mr->closing)
+		wake_up_all(&mr->dom->mrq.room);
+}
+
+/**
+ * kefa_mr_ep_done() - the work request of a registration or an invalidation is done
+ * @ep: the endpoint
+ * @op: its operation
+ * @err: positive errno, or 0
+ * @prov_errno: the device's status
+ *
+ * An invalidation that failed isn't over: the region is destroyed instead, by command.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether the operation is over, so that the caller completes it.
+ */
+bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno)
+{
+	struct kefa_mr *mr = op->mr;
+
+	lockdep_assert_held(&ep->lock);
+	trace_kefa_mr(mr, prov_errno);
+	if (mr->state == KEFA_MR_INVALIDATING && err) {
+		mr->status = prov_errno;
+		ep->stats.revoked++;
+		kefa_mr_go(mr, KEFA_MR_REVOKING);
+		kefa_mr_ep_wait(ep, op);
+		queue_work(kefa_cmd_wq, &mr->dom->mrq.revoke);
+		return false;
+	}
+	mr->err = err;
+	if (mr->state == KEFA_MR_REGISTERING && !err) {
+		kefa_mr_go(mr, KEFA_MR_VALID);
+	} else {
+		kefa_mr_unmap(mr);
+		kefa_mr_go(mr, KEFA_MR_IDLE);
+	}
+	kefa_mr_ep_ended(ep, mr);
+	return true;
+}
+
+/**
+ * kefa_mr_ep_refused() - the device refused the work request of a registration
+ * @ep: the endpoint
+ *
+ * That is no sign of life of the device, and isn't counted as one.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_mr_ep_refused(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->nregs--;
+	ep->nregs_done--;
+}
+
+/**
+ * kefa_mr_ep_lost() - the queue pair of a registration or an invalidation is gone
+ * @ep: the endpoint, without a device
+ * @op: its operation, which kefa_mrs_remove() completes once peers can't reach the memory
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op)
+{
+	kefa_mr_ep_wait(ep, op);
+}
+
+/**
+ * kefa_mr_ep_revoked() - complete what waited for the end of a region of the device
+ * @mr: the region of an endpoint, with an operation
+ * @err: positive errno, or 0
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
+{
+	struct kefa_ep *ep = mr->ep;
+	struct kefa_op *op = mr->op;
+	struct kefa_news news;
+
+	lockdep_assert_held(&mr->dom->dev->lock);
+	spin_lock_bh(&ep->lock);
+	trace_kefa_mr(mr, mr->status);
+	mr->err = err;
+	kefa_mr_unmap(mr);
+	kefa_mr_go(mr, KEFA_MR_IDLE);
+	kefa_mr_ep_ended(ep, mr);
+	op->err = err;
+	op->prov_errno = err ? mr->status : 0;
+	kefa_op_part_done(ep, op);
+	news = kefa_ep_news(ep);
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+}
+
+/**
+ * kefa_mr_ep_look() - take completions if registrations are outstanding
+ * @ep: the endpoint
+ *
+ * For the domain's watch: whoever should have taken them may not have come to it.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_mr_ep_look(struct kefa_ep *ep)
+{
+	struct kefa_news news = { };
+
+	spin_lock_bh(&ep->lock);
+	if (ep->nregs != ep->nregs_done && ep->state == KEFA_EP_ENABLED) {
+		kefa_ep_poll(ep, KEFA_POLL_BUDGET);
+		news = kefa_ep_news(ep);
+		/* The queue is to be armed again. */
+		kefa_ep_kick(ep);
+	}
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+}
+
+/**
+ * kefa_mr_ep_leave() - part a region from its endpoint, as it is being closed
+ * @mr: the region; waits until nothing of it is outstanding
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_mr_ep_leave(struct kefa_mr *mr)
+{
+	struct kefa_dev *dev = mr->dom->dev;
+
+	if (!mr->ep)
+		return;
+	spin_lock_bh(&mr->ep->lock);
+	mr->closing = true;
+	spin_unlock_bh(&mr->ep->lock);
+	kefa_mr_wait(mr);
+	/* Removal and revocation look at the endpoint under this lock. */
+	kefa_dev_lock(dev);
+	mr->ep = NULL;
+	kefa_dev_unlock(dev);
+}

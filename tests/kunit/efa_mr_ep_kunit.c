@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions of an endpoint: they are registered and invalidated by the endpoint's queue
+ * pair, among its sends.
+ */
+#include "crew.h"
+#include "efa_scene.h"
+
+#define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static struct kefa_mr *kmr(struct fid_mr *mr)
+{
+	return container_of(mr, struct kefa_mr, mr_fid);
+}
+
+static int try_alloc(struct efa_scene *scene, struct fid_mr **mr)
+{
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = 4, .access = REMOTE, .cq = scene->cq, .ep = scene->ep,
+	};
+
+	return fi_mr_alloc(scene->domain, &attr, mr, NULL);
+}
+
+static struct fid_mr *alloc(struct kunit *test, struct efa_scene *scene)
+{
+	struct fid_mr *mr = NULL;
+
+	KUNIT_ASSERT_EQ(test, try_alloc(scene, &mr), 0);
+	return mr;
+}
+
+static int post_reg(struct efa_scene *scene, struct fid_mr *mr, long ctx, u64 flags)
+{
+	const struct kvec iov = { scene->buf + 16, PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1,
+		.access = FI_REMOTE_READ, .context = (void *)ctx,
+	};
+
+	return fi_mr_post_reg(mr, &attr, flags);
+}
+
+static int post_inval(struct fid_mr *mr, long ctx, u64 flags)
+{
+	return fi_mr_post_inval(mr, flags, (void *)ctx);
+}
+
+/* Regions are closed by the domain's queue pair, which answers at once. */
+static void expect_closed(struct kunit *test, struct efa_scene *scene, struct fid_mr *mr)
+{
+	struct kefa_ep *ep = efa_ep(scene);
+
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.base.size);
+	KUNIT_EXPECT_EQ(test, ep->nregs, ep->nregs_done);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			efa_cq(scene)->attr.size);
+}
+
+static void by_its_endpoint(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+	unsigned int maps = scene->fake->nmaps;
+	struct efake_wr *wr;
+	u32 key;
+
+	scene->fake->manual_mr = true;
+	KUNIT_ASSERT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	wr = efake_sent(scene->qp, 0);
+	KUNIT_ASSERT_NOT_NULL(test, wr);
+	KUNIT_EXPECT_EQ(test, wr->opcode, IB_WR_REG_MR);
+	KUNIT_EXPECT_EQ(test, wr->access, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 9, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 9, 0), -EINVAL);
+	efa_expect_nothing(test, scene);
+	efake_wr_done(wr, 0);
+	efa_expect_done(test, scene, 1);
+	key = fi_mr_key(mr);
+	KUNIT_EXPECT_TRUE(test, efake_valid(scene->fake, key));
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + 1);
+
+	KUNIT_ASSERT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
+	wr = efake_sent(scene->qp, 0);
+	KUNIT_ASSERT_NOT_NULL(test, wr);
+	KUNIT_EXPECT_EQ(test, wr->opcode, IB_WR_LOCAL_INV);
+	efake_wr_done(wr, 0);
+	efa_expect_done(test, scene, 2);
+	KUNIT_EXPECT_FALSE(test, efake_valid(scene->fake, key));
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	expect_closed(test, scene, mr);
+}
+
+/* Without FI_COMPLETION only failures are heard of. */
+static void quietly(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_VALID);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), 0);
+	efa_expect_nothing(test, scene);
+	scene->fake->status = 3;
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 3, 0), 0);
+	efa_expect_error(test, scene, 3, kefa_status_errno(3), 3);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->nsegs, 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	scene->fake->status = 0;
+	expect_closed(test, scene, mr);
+}
+
+/* Requests of an endpoint, of whatever kind, share a doorbell. */
+static void one_doorbell(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr[2] = { alloc(test, scene), alloc(test, scene) };
+	unsigned int doorbells;
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr[1], 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	scene->fake->manual_mr = true;
+	doorbells = scene->qp->doorbells;
+	/* The worker rings for what is held, but not under this lock. */
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr[0], 2, FI_COMPLETION | FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, post_inval(mr[1], 3, FI_COMPLETION | FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 4), 0);
+	local_bh_enable();
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 3);
+	KUNIT_EXPECT_LE(test, scene->qp->doorbells, doorbells + 2);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 2);
+	efa_expect_done(test, scene, 3);
+	efa_expect_done(test, scene, 4);
+	expect_closed(test, scene, mr[0]);
+	expect_closed(test, scene, mr[1]);
+}
+
+static void no_slot(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .tx_size = 4 });
+	struct fid_mr *mr = alloc(test, scene);
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 8, i), 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 9, FI_COMPLETION), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->nsegs, 0);
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->tx.wanted);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 0);
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.wanted);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 9, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 9);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 5), 0);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 8, FI_COMPLETION), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->state, KEFA_MR_VALID);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 4);
+	expect_closed(test, scene, mr);
+}
+
+static void no_dma_space(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->tx.wanted);
+	/* Nothing completes, but there is a timer. */
+	flush_delayed_work(&efa_ep(scene)->map_retry);
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.wanted);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 2);
+	expect_closed(test, scene, mr);
+}
+
+/* The device takes the work request not at all. */
+static void not_posted(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_error(test, scene, 1, EIO, 0);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->nsegs, 0);
+	expect_closed(test, scene, mr);
+}
+
+/* Resending is for receivers that weren't ready; what a device says of itself isn't. */
+static void no_receiver(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
+	const size_t ms = 1000;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, fi_setopt(&scene->ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_RNR_TIMEOUT, &ms, sizeof(ms)), 0);
+	mr = alloc(test, scene);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), -FI_EOPBADSTATE);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	scene->fake->status = KEFA_STATUS_RNR;
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_error(test, scene, 1, kefa_status_errno(KEFA_STATUS_RNR), KEFA_STATUS_RNR);
+	scene->fake->status = 0;
+	expect_closed(test, scene, mr);
+}
+
+static void pins_its_endpoint(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, fi_close(&scene->ep->fid), -EBUSY);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	EFA_CLOSE(test, scene->ep);
+}
+
+static void other_queue(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_mr_alloc_attr attr = {
+		.max_pages = 4, .access = REMOTE, .ep = scene->ep,
+	};
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_DATA };
+	struct fid_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), -FI_ENOCQ);
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &cq_attr, &attr.cq, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_close(&attr.cq->fid), 0);
+	/* Nothing holds the endpoint. */
+	EFA_CLOSE(test, scene->ep);
+}
+
+/* A counter counts what is transferred. */
+static void not_counted(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(scene->domain, &attr, &cntr, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(scene->ep, &cntr->fid, FI_SEND | FI_WRITE), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	mr = alloc(test, scene);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	scene->fake->status = 3;
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
+	scene->fake->status = 0;
+	efake_settle_all();
+	efa_expect_done(test, scene, 2);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr), 0);
+	expect_closed(test, scene, mr);
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_EQ(test, fi_close(&cntr->fid), 0);
+}
+
+static struct kunit_case mr_ep_cases[] = {
+	KUNIT_CASE(by_its_endpoint),
+	KUNIT_CASE(quietly),
+	KUNIT_CASE(one_doorbell),
+	KUNIT_CASE(no_slot),
+	KUNIT_CASE(no_dma_space),
+	KUNIT_CASE(not_posted),
+	KUNIT_CASE(no_receiver),
+	KUNIT_CASE(pins_its_endpoint),
+	KUNIT_CASE(other_queue),
+	KUNIT_CASE(not_counted),
+	{}
+};
+
+static struct kunit_suite mr_ep_suite = {
+	.name = "kefa_mr_ep",
+	.test_cases = mr_ep_cases,
+};
+
+kunit_test_suite(mr_ep_suite);
