@@ -304,7 +304,7 @@ static void loop_post_reg(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_mr_alloc(p->domain, &alloc, &p->mr, NULL), 0);
 	KUNIT_EXPECT_EQ(test, fi_mr_key(p->mr), FI_KEY_NOTAVAIL);
 	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(p->mr, 0, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(p->mr, &attr, FI_MORE),
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(p->mr, &attr, FI_SEND),
 			-FI_EBADFLAGS);
 	attr.access = FI_REMOTE_READ;
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(p->mr, &attr, 0), -EINVAL);
