@@ -52,12 +52,13 @@ struct kofi_cq_slot;
 
 /**
  * struct kofi_source - an endpoint, as a completion queue knows it
- * @list: in kofi_cq.sources; kofi_cq.sources_lock
+ * @list: in kofi_cq.sources; kofi_cq.sources_lock to change
  * @poll: write the completions that the device has. Doesn't wait for a lock, unless
  *	its argument last is set: then the reader sleeps if there are none, so that
  *	the next one must be told of by kofi_cq_poke() or kofi_cq_notify(). Called in
- *	process context, under kofi_cq.sources_lock; returns whether there were any,
- *	and may then leave events off, as it is called again before anybody sleeps
+ *	process context, under RCU, by several readers at a time; returns whether there
+ *	were any, and may then leave events off, as it is called again before anybody
+ *	sleeps
  * @arg: for it
  */
 struct kofi_source {
@@ -84,8 +85,8 @@ struct kofi_source {
  * @reserve: entries left for completions that nobody posted
  * @starved: the reserve was empty when it was asked for
  * @replenished: the provider's, see struct kofi_cq_config
- * @sources_lock: protects @sources and @nsources. Taken in process context, outside any lock of a
- *	provider's and outside @lock
+ * @sources_lock: protects changes of @sources, which are read under RCU, and @nsources.
+ *	Taken in process context
  * @sources: kofi_source, where completions come from
  * @nsources: how many there are; written under @sources_lock
  * @sleepers: readers that sleep, or are about to
@@ -112,7 +113,7 @@ struct kofi_cq {
 	atomic_t		reserve;
 	atomic_t		starved;
 	void			(*replenished)(struct kofi_cq *cq);
-	spinlock_t		sources_lock;	/* protects sources, nsources */
+	spinlock_t		sources_lock;	/* protects changes of sources, nsources */
 	struct list_head	sources;
 	unsigned int		nsources;
 	atomic_t		sleepers;
@@ -388,6 +389,21 @@ static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 	/* A reader adds to the reserve and then looks at starved. */
 	smp_mb();
 	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;
+}
+
+/**
+ * kofi_cq_sleepers() - does anybody sleep until there is a completion?
+ * @cq: the completion queue
+ *
+ * Readers are counted before they have the sources polled for the last time, and then sleep
+ * only if the queue is empty.
+ *
+ * Context: Any. Tells for sure only under a lock that a source's poll takes, too.
+ * Return: whether somebody does, or is about to.
+ */
+static inline bool kofi_cq_sleepers(const struct kofi_cq *cq)
+{
+	return atomic_read(&cq->sleepers);
 }
 
 /**

@@ -104,9 +104,13 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	u32 ready;
 
 	/* In order to find nothing one looks at the devices, too; a worker does anyway. */
-	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail) && in_task() &&
-	    READ_ONCE(cq->notifier.runner) != current)
-		kofi_cq_poll(cq);
+	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
+		if (in_task() && READ_ONCE(cq->notifier.runner) != current)
+			kofi_cq_poll(cq);
+		/* A handler would have to be armed, under the lock. */
+		if (!cq->attr.handler && READ_ONCE(cq->head) == READ_ONCE(cq->tail))
+			return -EAGAIN;
+	}
 	kofi_cq_read_begin(cq);
 	ready = cq->tail - cq->head;
 	count = min_t(size_t, count, ready);

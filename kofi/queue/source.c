@@ -4,8 +4,10 @@
  * sources look at their devices, and one about to sleep has them turn events on. So
  * nobody needs an interrupt, or another task, to read what is there already.
  *
- * Order of locks: kofi_cq.sources_lock, the provider's of a source, kofi_cq.lock.
+ * Readers walk the sources under RCU. A source keeps its readers apart by a lock of its
+ * own, which it takes before kofi_cq.lock.
  */
+#include <linux/rculist.h>
 #include "queue.h"
 
 /* Of more than that, most have nothing, and looking at all costs more than events do. */
@@ -15,7 +17,7 @@
  * kofi_cq_poll() - have the sources of a completion queue write what there is
  * @cq: the completion queue
  *
- * Does nothing if another reader is at it, or if there are many sources.
+ * Does nothing if there are many sources.
  *
  * Context: Process context, atomic or not.
  */
@@ -23,12 +25,12 @@ void kofi_cq_poll(struct kofi_cq *cq)
 {
 	struct kofi_source *source;
 
-	if (!spin_trylock_bh(&cq->sources_lock))
+	if (READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
 		return;
-	if (cq->nsources <= KOFI_SOURCES_MAX)
-		list_for_each_entry(source, &cq->sources, list)
-			source->poll(source->arg, false);
-	spin_unlock_bh(&cq->sources_lock);
+	rcu_read_lock();
+	list_for_each_entry_rcu(source, &cq->sources, list)
+		source->poll(source->arg, false);
+	rcu_read_unlock();
 }
 
 /**
@@ -43,11 +45,12 @@ bool kofi_cq_poll_last(struct kofi_cq *cq)
 	struct kofi_source *source;
 	bool found = false;
 
-	spin_lock_bh(&cq->sources_lock);
-	if (cq->nsources <= KOFI_SOURCES_MAX)
-		list_for_each_entry(source, &cq->sources, list)
-			found |= source->poll(source->arg, true);
-	spin_unlock_bh(&cq->sources_lock);
+	if (READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
+		return false;
+	rcu_read_lock();
+	list_for_each_entry_rcu(source, &cq->sources, list)
+		found |= source->poll(source->arg, true);
+	rcu_read_unlock();
 	return found;
 }
 
@@ -77,18 +80,18 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_poke, KOFI_PROVIDER);
 
 static void kofi_source_add(struct kofi_cq *cq, struct kofi_source *source)
 {
-	spin_lock_bh(&cq->sources_lock);
-	list_add_tail(&source->list, &cq->sources);
+	spin_lock(&cq->sources_lock);
+	list_add_tail_rcu(&source->list, &cq->sources);
 	WRITE_ONCE(cq->nsources, cq->nsources + 1);
-	spin_unlock_bh(&cq->sources_lock);
+	spin_unlock(&cq->sources_lock);
 }
 
 static void kofi_source_del(struct kofi_cq *cq, struct kofi_source *source)
 {
-	spin_lock_bh(&cq->sources_lock);
-	list_del(&source->list);
+	spin_lock(&cq->sources_lock);
+	list_del_rcu(&source->list);
 	WRITE_ONCE(cq->nsources, cq->nsources - 1);
-	spin_unlock_bh(&cq->sources_lock);
+	spin_unlock(&cq->sources_lock);
 }
 
 /**
@@ -117,7 +120,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_ep_add_source, KOFI_PROVIDER);
  * @tx: its sending side
  * @rx: its receiving side
  *
- * Context: Process context. No poll is under way afterwards.
+ * Context: Process context. A poll may be under way until the next RCU grace period is
+ * over; the endpoint's memory stays that long.
  */
 void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx)
 {

@@ -92,7 +92,8 @@ static int kefa_ep_close(struct fid *fid)
 	cancel_delayed_work_sync(&ep->idle);
 	cancel_work_sync(&ep->work);
 	kefa_ops_fini(ep);
-	kfree(ep);
+	/* A reader may still find it among its queue's sources. */
+	kfree_rcu(ep, rcu);
 	return 0;
 }
 

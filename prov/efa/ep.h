@@ -173,6 +173,7 @@ struct kefa_news {
  * @rnr_retry: of the queue pair; kefa_dev.lock
  * @by_readers: nobody but readers of completion queues waits for what completes: there
  *	are neither handlers nor counters
+ * @rcu: frees the endpoint
  * @list: in @dom->eps; kefa_dev.lock
  * @lock: protects what follows, up to @work
  * @nheld: work requests that wait for a doorbell
@@ -226,6 +227,7 @@ struct kefa_ep {
 	u32			rnr_ms;
 	u8			rnr_retry;
 	bool			by_readers;
+	struct rcu_head		rcu;
 	struct list_head	list;
 
 	/* protects what follows, up to work */

@@ -156,6 +156,10 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 	unsigned int i;
 	int ret;
 
+	if (likely(count == 1)) {
+		hq->bad = 0;
+		return ib_post_send(hq->qp, &wrs[0]->send, &hq->failed);
+	}
 	for (i = 1; i < count; i++)
 		wrs[i - 1]->send.next = &wrs[i]->send;
 	hq->failed = &wrs[0]->send;

@@ -10,7 +10,6 @@
  *				tell of removal are made under it
  *   kefa_devs_lock (mutex)	dev.c: which devices there are, and their names.
  *				Nothing is taken inside but memory
- *   kofi_cq.sources_lock	a reader polls the endpoints of a completion queue
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
  *				a queue pair: posts, polls and what is outstanding
  *   kofi_cq.lock		inside: completions are written under the above

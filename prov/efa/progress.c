@@ -146,8 +146,6 @@ static void kefa_side_report(struct kefa_side *side)
 	unsigned int i, n = side->nended;
 	const struct kefa_op *op;
 
-	if (!n)
-		return;
 	if (side->base.cq)
 		kefa_side_write(side, side->ended, n);
 	for (op = side->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
@@ -159,10 +157,12 @@ static void kefa_side_report(struct kefa_side *side)
 	side->nended = 0;
 }
 
-static void kefa_ep_report(struct kefa_ep *ep)
+static __always_inline void kefa_ep_report(struct kefa_ep *ep)
 {
-	kefa_side_report(&ep->tx);
-	kefa_side_report(&ep->rx);
+	if (ep->tx.nended)
+		kefa_side_report(&ep->tx);
+	if (ep->rx.nended)
+		kefa_side_report(&ep->rx);
 }
 
 /* --- completions of the device --- */
@@ -308,6 +308,8 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 	lockdep_assert_held(&ep->lock);
 	do {
 		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+		if (!n)
+			break;
 		for (i = 0; i < n; i++)
 			kefa_ep_wc(ep, &ep->wcs[i]);
 		kefa_ep_report(ep);
@@ -400,6 +402,16 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 	}
 }
 
+/* Of its own, as what is on its stack has to be cleared and checked. */
+static noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
+	__releases(&ep->lock)
+{
+	struct kefa_news news = kefa_ep_news(ep);
+
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, in_worker);
+}
+
 /* Have somebody look whether readers still poll. */
 static void kefa_ep_watch(struct kefa_ep *ep)
 {
@@ -437,7 +449,7 @@ static bool kefa_ep_arm(struct kefa_ep *ep)
 }
 
 /* A batch: posts wait for the lock, and softirqs for its end. Return: how many. */
-static unsigned int kefa_ep_take(struct kefa_ep *ep)
+static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 {
 	unsigned int n;
 
@@ -448,6 +460,55 @@ static unsigned int kefa_ep_take(struct kefa_ep *ep)
 	return n;
 }
 
+/*
+ * Is the reader who polls the only one to be told? Whoever begins to sleep polls under the
+ * endpoint's lock after it was counted, and so finds what was written under it before.
+ */
+static bool kefa_ep_only_reader(struct kefa_ep *ep)
+{
+	struct kofi_cq *cq = ep->tx.base.cq;
+
+	lockdep_assert_held(&ep->lock);
+	if (cq != ep->rx.base.cq || ep->tx.room || ep->rx.room || kofi_cq_sleepers(cq))
+		return false;
+	ep->tx.notify = false;
+	ep->rx.notify = false;
+	return true;
+}
+
+static bool kefa_ep_read_now(struct kefa_ep *ep)
+{
+	unsigned int n = 0;
+
+	if (!spin_trylock_bh(&ep->lock))
+		return false;
+	if (likely(ep->state == KEFA_EP_ENABLED)) {
+		n = kefa_ep_take(ep);
+		WRITE_ONCE(ep->polled, true);
+	}
+	/* What came in another way its finder tells. */
+	if (n && unlikely(!kefa_ep_only_reader(ep)))
+		kefa_ep_unlock_tell(ep, false);
+	else
+		spin_unlock_bh(&ep->lock);
+	return n;
+}
+
+static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
+{
+	bool found = false;
+
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED) {
+		found = kefa_ep_take(ep) || kefa_hw_arm(&ep->hq) > 0;
+		WRITE_ONCE(ep->polled, false);
+		if (found)
+			kefa_ep_watch(ep);
+	}
+	kefa_ep_unlock_tell(ep, false);
+	return found;
+}
+
 /**
  * kefa_ep_read() - take completions for a reader
  * @arg: the endpoint
@@ -455,37 +516,17 @@ static unsigned int kefa_ep_take(struct kefa_ep *ep)
  *
  * Serves as kofi_source.poll.
  *
- * Context: Process context, under kofi_cq.sources_lock.
+ * Context: Process context, under RCU.
  * Return: whether there were any.
  */
 bool kefa_ep_read(void *arg, bool last)
 {
-	struct kefa_ep *ep = arg;
-	struct kefa_news news = { };
-	bool found = false;
-
-	if (last)
-		spin_lock(&ep->lock);
-	else if (!spin_trylock(&ep->lock))
-		return false;
-	if (ep->state == KEFA_EP_ENABLED) {
-		found = kefa_ep_take(ep);
-		WRITE_ONCE(ep->polled, !last);
-		if (last && !found)
-			found = kefa_hw_arm(&ep->hq) > 0;
-		if (last && found)
-			kefa_ep_watch(ep);
-		news = kefa_ep_news(ep);
-	}
-	spin_unlock(&ep->lock);
-	kefa_ep_tell(ep, news, false);
-	return found;
+	return last ? kefa_ep_read_last(arg) : kefa_ep_read_now(arg);
 }
 
 /* Return: whether there is more to be taken; if not the queue is armed, or need not be. */
 static bool kefa_ep_serve(struct kefa_ep *ep)
 {
-	struct kefa_news news = { };
 	bool more = false;
 	unsigned int n;
 
@@ -498,9 +539,7 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 		else
 			more = true;
 	}
-	news = kefa_ep_news(ep);
-	spin_unlock_bh(&ep->lock);
-	kefa_ep_tell(ep, news, true);
+	kefa_ep_unlock_tell(ep, true);
 	return more;
 }
 

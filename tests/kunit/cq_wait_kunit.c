@@ -393,6 +393,7 @@ static void device_init(struct kunit *test, struct wait_device *dev)
 static void device_fini(struct wait_device *dev)
 {
 	kofi_ep_del_source(&dev->tx, &dev->rx);
+	synchronize_rcu();
 }
 
 static void source_read(struct kunit *test)
