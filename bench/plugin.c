@@ -12,9 +12,10 @@
  *   qemu-system-x86_64 -plugin plugin.so,out=FILE
  *
  * For each window FILE has a line "W" and then a line for each pair of blocks:
- *   ADDRESS INSTRUCTIONS EXECUTIONS CALLER MOVED
+ *   ADDRESS INSTRUCTIONS EXECUTIONS CALLER MOVED LOCKED
  * MOVED are the bytes that a string instruction moves each time the block runs: it
- * ends a block, and each repetition is another block's execution.
+ * ends a block, and each repetition is another block's execution. LOCKED are its locked
+ * read-modify-writes.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,6 +71,7 @@ struct block {
 	uint64_t addr;
 	uint32_t insns;
 	uint32_t moved;
+	uint32_t locked;
 	bool module;
 	struct pair *pairs;	/* the one that was used last in front */
 };
@@ -170,9 +172,10 @@ static void dump(void)
 	for (i = 0; i < num_touched; i++) {
 		struct pair *p = touched[i];
 
-		fprintf(out, "%lx %x %lx %lx %x\n", p->block->addr,
+		fprintf(out, "%lx %x %lx %lx %x %x\n", p->block->addr,
 			p->block->insns, p->count,
-			p->caller ? p->caller->addr : 0, p->block->moved);
+			p->caller ? p->caller->addr : 0, p->block->moved,
+			p->block->locked);
 	}
 	fflush(out);
 }
@@ -234,6 +237,32 @@ static uint32_t moved_by(const void *insn)
 	return bytes[last] == 0xa4 ? 1 : size;
 }
 
+static bool is_prefix(uint8_t byte)
+{
+	switch (byte) {
+	case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
+	case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Does an instruction read and write memory in one go, seen by all CPUs? */
+static bool is_locked(const void *insn)
+{
+	const uint8_t *bytes = qemu_plugin_insn_data(insn);
+	size_t i, size = qemu_plugin_insn_size(insn);
+
+	for (i = 0; i < size && is_prefix(bytes[i]); i++)
+		if (bytes[i] == 0xf0)
+			return true;
+	if (i < size && (bytes[i] & 0xf0) == 0x40)	/* REX */
+		i++;
+	/* xchg, but not of two registers, needs no prefix. */
+	return i + 1 < size && (bytes[i] & 0xfe) == 0x86 && bytes[i + 1] < 0xc0;
+}
+
 static void on_translate(plugin_id id, void *tb)
 {
 	size_t i, n = qemu_plugin_tb_n_insns(tb);
@@ -243,9 +272,11 @@ static void on_translate(plugin_id id, void *tb)
 
 	/* Each time: there may be other code than before. */
 	b->moved = moved_by(qemu_plugin_tb_get_insn(tb, n - 1));
+	b->locked = 0;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS, b);
 	for (i = 0; i < n; i++) {
 		insn = qemu_plugin_tb_get_insn(tb, i);
+		b->locked += is_locked(insn);
 		mark = mark_of(insn);
 		if (mark)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,

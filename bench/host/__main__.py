@@ -143,6 +143,9 @@ def profile(args):
             each = copied / row.batch
             if part in all_about_rows.HOST and each >= 1:
                 say(f"{each:9.1f}  bytes copied by {name}{' for ' + had if had else ''}")
+        for (whose, name, had), locked in window.locked.most_common():
+            if whose in all_about_rows.ADDED:
+                say(f"{locked / row.batch:9.2f}  locked in {name}{' for ' + had if had else ''}")
     return 0
 
 

@@ -89,13 +89,14 @@ class Window:
         self.functions = collections.Counter()  # (part, symbol, who had it run)
         self.calls = collections.Counter()      # (symbol, who had it run)
         self.copied = collections.Counter()     # likewise of functions: bytes
+        self.locked = collections.Counter()     # (whose, symbol, who had it run)
 
-    def add(self, symbols, address, insns, count, caller, moved):
+    def add(self, symbols, address, insns, count, caller, moved, locked=0):
         start, name, module, part = symbols.find(address)
-        had = ""
+        had, whose = "", part
         if part == "kernel":
             had_by = symbols.find(caller) if caller else (0, "", "", "harness")
-            had = had_by[1]
+            had, whose = had_by[1], had_by[3]
             if had_by[3] in ("device", "harness"):
                 part = had_by[3]
         self.total += insns * count
@@ -105,6 +106,8 @@ class Window:
             moved = LOOP_BYTES
         if moved:
             self.copied[part, name, had] += moved * count
+        if locked:
+            self.locked[whose, name, had] += locked * count
         if start == address:
             self.calls[name, had] += count
 

@@ -86,7 +86,7 @@ def run(built, tests, logs, name):
     boot = boots.Boot(
         name, kernel=KERNEL, smp=1, mem="2G", tests=("bench",), timeout=TIMEOUT,
         patience=FOR_EVER, accel="tcg,thread=single", cpu=CPU,
-        clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps preempt=none",
+        clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps preempt=none noreplace-smp",
         modules=MODULES, files=files(tests),
         qemu=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01",
               "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}"))

@@ -6,7 +6,7 @@ import subprocess
 import counts
 import rows
 
-COLUMNS = ("row", *counts.HOST, "host", "added", "over", "device", "posts", "irqs",
+COLUMNS = ("row", *counts.HOST, "host", "added", "over", "locked", "device", "posts", "irqs",
            "workers", "copied")
 DISK_PARTS = ("ulp", *counts.BLOCK, *counts.HOST[1:])
 DISK_COLUMNS = ("row", *DISK_PARTS, "whole", "at most", "after", "added", "device", "posts",
@@ -58,7 +58,8 @@ def last_cells(figures):
 def row_cells(result, name, figures):
     parts = figures["parts"]
     return [name, *(number(parts[p]) for p in counts.HOST), number(figures["host"]),
-            number(figures["added"]), number(over(result, name)), *last_cells(figures)]
+            number(figures["added"]), number(over(result, name)), f"{figures['locked']:.2f}",
+            *last_cells(figures)]
 
 
 def disk_cells(name, figures):
@@ -87,9 +88,10 @@ def batches(result):
                 if not one or not many:
                     continue
                 cells = [name]
-                for figure in ("host", "added"):
+                for figure, show in (("host", number), ("added", number),
+                                     ("locked", "{:.1f}".format)):
                     batch = (one[figure] - many[figure]) * rows.BATCH / (rows.BATCH - 1)
-                    cells += [number(batch), number(one[figure] - batch)]
+                    cells += [show(batch), show(one[figure] - batch)]
                 yield cells
 
 
@@ -114,7 +116,8 @@ def markdown(result):
     lines += table(("row", "added", "over verbs", "at most"), targets(result))
     lines += ["## A batch, beside its operations", ""]
     lines += table(("row", "host: batch", "host: operation", "added: batch",
-                    "added: operation"), batches(result))
+                    "added: operation", "locked: batch", "locked: operation"),
+                   batches(result))
     lines += ["## Bytes of memory", ""]
     lines += table(("object", "all", "kOFI's"), memory(result))
     lines += ["## Block devices", "",

@@ -191,6 +191,8 @@ def figures(row, windows):
         "parts": {p: each(middle.parts[p]) for p in counts.PARTS},
         "host": each(host(middle)),
         "added": each(sum(middle.parts[p] for p in ADDED)),
+        "locked": each(sum(n for (whose, _, _), n in middle.locked.items()
+                           if whose in ADDED)),
         "posts": calls(POSTS),
         "interrupts": calls(INTERRUPTS),
         "workers": calls(WORKERS),

@@ -28,9 +28,9 @@ ffffffffc0002100 t efasim_dev_run	[efasim]
 # A block of kofi_efa; the kernel for it, for the device, and for nobody.
 COUNTS = """\
 W 0
-ffffffffc0001000 a 3 0 0
-ffffffff81000000 5 2 ffffffffc0001004 0
-ffffffff81000100 7 1 ffffffffc0002100 0
+ffffffffc0001000 a 3 0 0 2
+ffffffff81000000 5 2 ffffffffc0001004 0 1
+ffffffff81000100 7 1 ffffffffc0002100 0 1
 ffffffffc0002004 4 1 0 0
 W 1
 ffffffff81000000 9 1 0 0
@@ -106,6 +106,12 @@ class Counts(unittest.TestCase):
                          {("kernel", "memcpy_orig", "kefa_tx"): 3 * 32,
                           ("kofi_efa", "kefa_tx", ""): 16 * 8})
         self.assertFalse(windows()[0].copied)
+
+    def test_locked_is_whose_code_had_it_run(self):
+        locked = windows()[0].locked
+        self.assertEqual(sum(n for (whose, _, _), n in locked.items()
+                             if whose == "kofi_efa"), 3 * 2 + 2 * 1)
+        self.assertEqual(sum(locked.values()), 9)
 
     def test_calls(self):
         calls = windows()[0].calls
