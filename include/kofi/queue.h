@@ -392,16 +392,16 @@ static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_sleepers() - does anybody sleep until there is a completion?
+ * kofi_cq_sleepers() - how many readers sleep until there is a completion?
  * @cq: the completion queue
  *
  * Readers are counted before they have the sources polled for the last time, and then sleep
  * only if the queue is empty.
  *
  * Context: Any. Tells for sure only under a lock that a source's poll takes, too.
- * Return: whether somebody does, or is about to.
+ * Return: the number of those who do, or are about to.
  */
-static inline bool kofi_cq_sleepers(const struct kofi_cq *cq)
+static inline int kofi_cq_sleepers(const struct kofi_cq *cq)
 {
 	return atomic_read(&cq->sleepers);
 }

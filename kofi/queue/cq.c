@@ -219,8 +219,9 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 	atomic_dec(&cq->sleepers);
 	/* Pairs with kofi_cq_poke(), which may have counted on this reader. */
 	smp_mb__after_atomic();
-	if (kofi_cq_poked(cq))
-		kofi_cq_poll_last(cq);
+	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq))
+		/* A source takes who polls for one of the sleepers, and tells nobody. */
+		kofi_cq_notify(cq);
 	return left;
 }
 

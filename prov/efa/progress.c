@@ -463,17 +463,29 @@ static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 /*
  * Is the reader who polls the only one to be told? Whoever begins to sleep polls under the
  * endpoint's lock after it was counted, and so finds what was written under it before.
+ * @self: how many sleepers the reader itself counts as.
  */
-static bool kefa_ep_only_reader(struct kefa_ep *ep)
+static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
 {
 	struct kofi_cq *cq = ep->tx.base.cq;
 
 	lockdep_assert_held(&ep->lock);
-	if (cq != ep->rx.base.cq || ep->tx.room || ep->rx.room || kofi_cq_sleepers(cq))
+	if (cq != ep->rx.base.cq || ep->tx.room || ep->rx.room ||
+	    kofi_cq_sleepers(cq) > self)
 		return false;
 	ep->tx.notify = false;
 	ep->rx.notify = false;
 	return true;
+}
+
+/* What came in another way than by this reader its finder tells. */
+static __always_inline void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
+	__releases(&ep->lock)
+{
+	if (found && unlikely(!kefa_ep_only_reader(ep, self)))
+		kefa_ep_unlock_tell(ep, false);
+	else
+		spin_unlock_bh(&ep->lock);
 }
 
 static bool kefa_ep_read_now(struct kefa_ep *ep)
@@ -486,11 +498,7 @@ static bool kefa_ep_read_now(struct kefa_ep *ep)
 		n = kefa_ep_take(ep);
 		WRITE_ONCE(ep->polled, true);
 	}
-	/* What came in another way its finder tells. */
-	if (n && unlikely(!kefa_ep_only_reader(ep)))
-		kefa_ep_unlock_tell(ep, false);
-	else
-		spin_unlock_bh(&ep->lock);
+	kefa_ep_read_end(ep, n, 0);
 	return n;
 }
 
@@ -505,7 +513,7 @@ static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
 		if (found)
 			kefa_ep_watch(ep);
 	}
-	kefa_ep_unlock_tell(ep, false);
+	kefa_ep_read_end(ep, found, 1);
 	return found;
 }
 
