@@ -53,6 +53,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	kofi_ep_del_source(&ep->tx.base, &ep->rx.base);
 	spin_lock_bh(&ep->lock);
 	ep->nheld = 0;
+	ep->nrecvs = 0;
 	while (kefa_ep_poll(ep, KEFA_POLL_BUDGET))
 		;
 	spin_unlock_bh(&ep->lock);

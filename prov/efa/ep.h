@@ -31,6 +31,8 @@
 enum {
 	/* Work requests that wait for one doorbell, and parts of one RMA. */
 	KEFA_HELD_MAX		= 16,
+	/* Receives that do. */
+	KEFA_RECVS_MAX		= 16,
 	/* Buffers of an endpoint for what the device can't gather or must keep. */
 	KEFA_COPIES		= 16,
 	/* Reads and writes of many pieces that can be under way. */
@@ -177,6 +179,9 @@ struct kefa_news {
  * @list: in @dom->eps; kefa_dev.lock
  * @lock: protects what follows, up to @work
  * @nheld: work requests that wait for a doorbell
+ * @nrecvs: receives that do
+ * @worker: the task that calls handlers of what completed here, or NULL. What it posts
+ *	waits for one doorbell, which the worker rings afterwards
  * @state: enum kefa_ep_state
  * @stop_err: what operations complete with once it is stopped
  * @ah_wanted: an address handle is to go once operations are done
@@ -191,7 +196,7 @@ struct kefa_news {
  * @nregs_done: how many of them are done
  * @hq: the queue pair
  * @held: the @nheld work requests
- * @recv: the receive that is being posted
+ * @recvs: the @nrecvs receives, and behind them the one that is being posted
  * @wrs: the work requests of @held, but for those that are kept in @again
  * @wcs: completions that are being looked at; no stack has to be cleared for them
  * @rnr_first: slot of the first that is to be sent again, plus 1; 0 for none
@@ -233,6 +238,8 @@ struct kefa_ep {
 	/* protects what follows, up to work */
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	unsigned int		nheld;
+	unsigned int		nrecvs;
+	struct task_struct	*worker;
 	enum kefa_ep_state	state;
 	int			stop_err;
 	bool			ah_wanted;
@@ -247,7 +254,7 @@ struct kefa_ep {
 	u32			nregs_done;
 	struct kefa_hw_qp	hq;
 	struct kefa_wr		*held[KEFA_HELD_MAX];
-	struct kefa_recv_wr	recv;
+	struct kefa_recv_wr	recvs[KEFA_RECVS_MAX];
 	struct kefa_wr		wrs[KEFA_HELD_MAX];
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	u32			rnr_first;
@@ -296,7 +303,9 @@ void kefa_ep_work(struct work_struct *work);
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_ep_flush(struct kefa_ep *ep);
 void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
-void kefa_rx_refused(struct kefa_ep *ep, int err);
+void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err);
+void kefa_rx_flush(struct kefa_ep *ep);
+void kefa_rx_hold(struct kefa_ep *ep, bool more);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
 struct kefa_news kefa_ep_news(struct kefa_ep *ep);
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);

@@ -173,9 +173,24 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 	return ret;
 }
 
-int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr)
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned int count)
 {
-	return ib_post_recv(hq->qp, wr, NULL);
+	const struct ib_recv_wr *failed = &wrs[0].wr;
+	unsigned int i;
+	int ret;
+
+	if (likely(count == 1)) {
+		hq->bad = 0;
+		return ib_post_recv(hq->qp, &wrs[0].wr, NULL);
+	}
+	for (i = 1; i < count; i++)
+		wrs[i - 1].wr.next = &wrs[i].wr;
+	ret = ib_post_recv(hq->qp, &wrs[0].wr, &failed);
+	if (unlikely(ret))
+		hq->bad = container_of(failed, struct kefa_recv_wr, wr) - wrs;
+	for (i = 1; i < count; i++)
+		wrs[i - 1].wr.next = NULL;
+	return ret;
 }
 
 int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)

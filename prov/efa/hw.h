@@ -188,7 +188,7 @@ int kefa_hw_qp_destroy(struct kefa_hw_qp *hq);
 void kefa_hw_qp_silence(struct kefa_hw_qp *hq);
 void kefa_hw_qp_abandon(struct kefa_hw_qp *hq);
 int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs, unsigned int count);
-int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *wr);
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned int count);
 int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
 int kefa_hw_arm(struct kefa_hw_qp *hq);
 struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid);

@@ -37,15 +37,6 @@ static struct kefa_wr *kefa_mr_ep_begin(struct kefa_mr *mr, u64 flags, void *con
 	return kefa_ep_wr(ep, op, ep->nheld++);
 }
 
-static void kefa_mr_ep_end(struct kefa_ep *ep, u64 flags)
-{
-	lockdep_assert_held(&ep->lock);
-	if (!(flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
-		kefa_ep_flush(ep);
-	else
-		kefa_ep_kick(ep);
-}
-
 /**
  * kefa_mr_ep_reg() - register a region that was mapped
  * @mr: the region of an endpoint, idle; takes its new key
@@ -73,7 +64,7 @@ int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
 		kefa_mr_go(mr, KEFA_MR_REGISTERING);
 		WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
 		WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);
-		kefa_mr_ep_end(ep, flags);
+		kefa_ep_posted(ep, flags & FI_MORE);
 	}
 	spin_unlock_bh(&ep->lock);
 	return ret;
@@ -105,7 +96,7 @@ int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
 		wr = kefa_mr_ep_begin(mr, flags, context);
 		kefa_wr_inv(wr, mr->id, mr->fr->mr->rkey);
 		kefa_mr_go(mr, KEFA_MR_INVALIDATING);
-		kefa_mr_ep_end(ep, flags);
+		kefa_ep_posted(ep, flags & FI_MORE);
 	}
 	spin_unlock_bh(&ep->lock);
 	return ret;

@@ -384,7 +384,8 @@ int kefa_ops_init(struct kefa_ep *ep)
 		kefa_slot_init(ep, i < ep->tx.base.size ? &ep->tx : &ep->rx, i);
 	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
 		kefa_wr_init(&ep->wrs[i], ep->dom->pd);
-	kefa_recv_wr_init(&ep->recv, ep->dom->pd);
+	for (i = 0; i < ARRAY_SIZE(ep->recvs); i++)
+		kefa_recv_wr_init(&ep->recvs[i], ep->dom->pd);
 	return 0;
 }
 

@@ -239,17 +239,52 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 }
 
 /**
+ * kefa_ep_holds() - does a post wait for others, to share their doorbell?
+ * @ep: the endpoint
+ *
+ * That is so for what handlers post: their worker rings when they have returned.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether it does.
+ */
+static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	return unlikely(ep->worker) && ep->worker == current;
+}
+
+/**
+ * kefa_ep_posted() - a work request was added to those that are held
+ * @ep: the endpoint, enabled
+ * @more: another one follows at once
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static __always_inline void kefa_ep_posted(struct kefa_ep *ep, bool more)
+{
+	bool holds = kefa_ep_holds(ep);
+
+	if (ep->nheld == KEFA_HELD_MAX || (!more && !holds))
+		kefa_ep_flush(ep);
+	else if (!holds)
+		kefa_ep_kick(ep);
+}
+
+/**
  * kefa_rx_post() - give a receive to the device
- * @ep: the endpoint, enabled, with all but the id in its work request
+ * @ep: the endpoint, enabled
+ * @wr: the first free one of its @recvs, with all but the id
  * @op: the operation, with its memory
  * @what: kofi_req.what
  * @context: the caller's
  * @quiet: no completion on success
+ * @more: another one follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static __always_inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op,
-					 u64 what, void *context, bool quiet)
+static __always_inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_recv_wr *wr,
+					 struct kefa_op *op,
+					 u64 what, void *context, bool quiet, bool more)
 {
 	int ret;
 
@@ -261,10 +296,14 @@ static __always_inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_op *op,
 	op->quiet = quiet;
 	trace_kefa_post(ep, op, FI_ADDR_UNSPEC);
 	ep->stats.recvs++;
-	ep->recv.wr.wr_id = op->id;
-	ret = kefa_hw_post_recv(&ep->hq, &ep->recv.wr);
+	wr->wr.wr_id = op->id;
+	if (unlikely(wr != ep->recvs || more || kefa_ep_holds(ep))) {
+		kefa_rx_hold(ep, more);
+		return;
+	}
+	ret = kefa_hw_post_recv(&ep->hq, wr, 1);
 	if (unlikely(ret))
-		kefa_rx_refused(ep, ret);
+		kefa_rx_refused(ep, 1, ret);
 }
 
 #endif /* KEFA_PATH_H */

@@ -102,9 +102,9 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 
 	op->nsegs = 0;
 	if (kefa_goes_inline(p->what, p->len)) {
-		/* Of what may be sent again the data is kept. */
-		kefa_wr_inline(wr, unlikely(ep->again) ? memcpy(wr->data, p->buf, p->len) :
-							 p->buf, p->len);
+		/* The data of what isn't posted at once, or may be sent again, is kept. */
+		kefa_wr_inline(wr, unlikely(ep->again || kefa_ep_holds(ep)) ?
+				   memcpy(wr->data, p->buf, p->len) : p->buf, p->len);
 		return true;
 	}
 	if (!p->len) {
@@ -123,7 +123,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 					    struct kefa_peer *peer)
 {
 	struct kefa_op *op = ep->tx.first;
-	struct kefa_wr *wr = kefa_ep_wr(ep, op, 0);
+	struct kefa_wr *wr = kefa_ep_wr(ep, op, ep->nheld);
 
 	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op))
@@ -132,7 +132,12 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	kefa_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
 		     p->quiet || ep->tx.quiet);
 	trace_kefa_post(ep, op, p->addr);
-	kefa_ep_ring(ep, 1);
+	if (unlikely(kefa_ep_holds(ep))) {
+		ep->nheld++;
+		kefa_ep_posted(ep, false);
+	} else {
+		kefa_ep_ring(ep, 1);
+	}
 	return true;
 }
 
@@ -141,7 +146,8 @@ static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 {
 	struct kefa_peer *peer;
 
-	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree || ep->nheld)
+	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree ||
+	    (ep->nheld && !kefa_ep_holds(ep)))
 		return false;
 	peer = kefa_av_peer(ep->av, p->addr);
 	if (unlikely(!peer))
@@ -241,6 +247,7 @@ static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
 					  size_t len, void *context)
 {
+	struct kefa_recv_wr *recv = &ep->recvs[ep->nrecvs];
 	struct kefa_op *op = ep->rx.first;
 
 	if (len >= ep->limits.recv || !ep->rx.nfree ||
@@ -252,10 +259,10 @@ static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
 		return false;
 	}
 	kefa_op_begin(ep, &ep->rx, op);
-	ep->recv.sge[0].addr = len ? op->seg[0].dma : ep->dom->nothing_dma;
-	ep->recv.sge[0].length = len;
-	ep->recv.wr.num_sge = 1;
-	kefa_rx_post(ep, op, FI_MSG | FI_RECV, context, ep->rx.quiet);
+	recv->sge[0].addr = len ? op->seg[0].dma : ep->dom->nothing_dma;
+	recv->sge[0].length = len;
+	recv->wr.num_sge = 1;
+	kefa_rx_post(ep, recv, op, FI_MSG | FI_RECV, context, ep->rx.quiet, false);
 	return true;
 }
 

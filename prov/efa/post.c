@@ -341,10 +341,8 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	kefa_tx_post(ep, tx, peer, parts);
 	if (tx->more)
 		kefa_rests_go(ep);
-	else if (!(tx->req->flags & FI_MORE) || ep->nheld == KEFA_HELD_MAX)
-		kefa_ep_flush(ep);
 	else
-		kefa_ep_kick(ep);
+		kefa_ep_posted(ep, tx->req->flags & FI_MORE);
 	return 0;
 }
 
@@ -413,7 +411,7 @@ static ssize_t kefa_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 			 const struct kefa_seg *segs, unsigned int n)
 {
-	struct kefa_recv_wr *recv = &ep->recv;
+	struct kefa_recv_wr *recv = &ep->recvs[ep->nrecvs];
 	struct kefa_op *op;
 	unsigned int i;
 	int ret;
@@ -435,8 +433,8 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	}
 	op->nsegs = n;
 	recv->wr.num_sge = max(n, 1U);
-	kefa_rx_post(ep, op, req->what, req->context,
-		     kofi_side_quiet(&ep->rx.base, req->flags));
+	kefa_rx_post(ep, recv, op, req->what, req->context,
+		     kofi_side_quiet(&ep->rx.base, req->flags), req->flags & FI_MORE);
 	return 0;
 }
 

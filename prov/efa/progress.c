@@ -76,18 +76,62 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 
 /**
  * kefa_rx_refused() - the device refused a receive
- * @ep: the endpoint, whose @recv it is
+ * @ep: the endpoint
+ * @n: how many of its @recvs it was given
  * @err: its errno
  *
- * Completes it with an error: its caller is told that it was accepted.
+ * That one and those after it complete with an error.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_rx_refused(struct kefa_ep *ep, int err)
+void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
 {
-	kefa_op_done(ep, &ep->ops[lower_32_bits(ep->recv.wr.wr_id)], -err, 0);
+	unsigned int i;
+
+	lockdep_assert_held(&ep->lock);
+
+	for (i = ep->hq.bad; i < n; i++)
+		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->recvs[i].wr.wr_id)], -err, 0);
 	/* Somebody has to tell. */
 	kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_rx_flush() - give the device the receives that were held back
+ * @ep: the endpoint, enabled
+ *
+ * What the device refuses completes with an error: its caller was told that it
+ * was accepted.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_rx_flush(struct kefa_ep *ep)
+{
+	unsigned int n = ep->nrecvs;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ep->nrecvs = 0;
+	ret = kefa_hw_post_recv(&ep->hq, ep->recvs, n);
+	if (unlikely(ret))
+		kefa_rx_refused(ep, n, ret);
+}
+
+/**
+ * kefa_rx_hold() - add a receive to those that are held
+ * @ep: the endpoint, enabled
+ * @more: another one follows at once
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_rx_hold(struct kefa_ep *ep, bool more)
+{
+	bool holds = kefa_ep_holds(ep);
+
+	if (++ep->nrecvs == KEFA_RECVS_MAX || (!more && !holds))
+		kefa_rx_flush(ep);
+	else if (!holds)
+		kefa_ep_kick(ep);
 }
 
 /**
@@ -408,6 +452,8 @@ static noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 {
 	struct kefa_news news = kefa_ep_news(ep);
 
+	if (in_worker && !ep->by_readers && (news.cq[0] || news.cq[1]))
+		ep->worker = current;
 	spin_unlock_bh(&ep->lock);
 	kefa_ep_tell(ep, news, in_worker);
 }
@@ -454,6 +500,8 @@ static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 	unsigned int n;
 
 	kefa_ep_flush(ep);
+	if (ep->nrecvs)
+		kefa_rx_flush(ep);
 	n = kefa_ep_poll(ep, KEFA_POLL_BATCH);
 	if (unlikely(!list_empty(&ep->rests)))
 		kefa_rests_go(ep);
@@ -539,6 +587,7 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 	unsigned int n;
 
 	spin_lock_bh(&ep->lock);
+	ep->worker = NULL;
 	if (ep->state == KEFA_EP_ENABLED) {
 		n = kefa_ep_take(ep);
 		/* A handler may take the next ones, and spare an event. */
@@ -551,6 +600,22 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 	return more;
 }
 
+/* Ring for what handlers posted that were called last. */
+static void kefa_ep_end_handlers(struct kefa_ep *ep)
+{
+	/* Nobody but this worker writes it. */
+	if (!READ_ONCE(ep->worker))
+		return;
+	spin_lock_bh(&ep->lock);
+	ep->worker = NULL;
+	if (ep->state == KEFA_EP_ENABLED) {
+		kefa_ep_flush(ep);
+		if (ep->nrecvs)
+			kefa_rx_flush(ep);
+	}
+	spin_unlock_bh(&ep->lock);
+}
+
 /**
  * kefa_ep_work() - serve an endpoint
  * @work: of the endpoint
@@ -560,11 +625,13 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 void kefa_ep_work(struct work_struct *work)
 {
 	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
+	bool more = true;
 	int i;
 
-	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH; i++)
-		if (!kefa_ep_serve(ep))
-			return;
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
+		more = kefa_ep_serve(ep);
+	kefa_ep_end_handlers(ep);
 	/* Not here: who else has work for this CPU waits for the end of this one. */
-	kefa_ep_kick(ep);
+	if (more)
+		kefa_ep_kick(ep);
 }

@@ -552,6 +552,83 @@ static void cq_handler_cpu(struct kunit *test)
 }
 
 /* Nothing to be read, nobody to be told. */
+/* Posts as many as a doorbell can be rung for, and one more, of each kind. */
+static void post_many(struct fid_cq *cq, void *context)
+{
+	struct efa_scene *scene = context;
+	struct fi_cq_data_entry entry;
+	u8 data[8];
+	int i;
+
+	while (fi_cq_read(cq, &entry, 1) == 1) {
+		if (entry.op_context)
+			continue;
+		for (i = 0; i < 4; i++) {
+			/* The buffer of an inject is the caller's again. */
+			memset(data, i, sizeof(data));
+			fi_inject(scene->ep, data, sizeof(data), scene->peer);
+			fi_send(scene->ep, scene->buf, 64, NULL, scene->peer, (void *)1);
+			fi_recv(scene->ep, scene->buf, 64, NULL, FI_ADDR_UNSPEC, (void *)1);
+		}
+		for (i = 0; i < KEFA_RECVS_MAX; i++)
+			fi_recv(scene->ep, scene->buf, 64, NULL, FI_ADDR_UNSPEC, (void *)1);
+	}
+}
+
+/* What a handler posts shares doorbells; the device has all of it afterwards. */
+static void cq_handler_posts(struct kunit *test)
+{
+	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_UNSPEC, .handler = post_many };
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts){ .cq = attr });
+	unsigned int doorbells, rx_doorbells;
+	u8 got[8], want[8];
+	int i;
+
+	efa_cq(scene)->attr.handler_context = scene;
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 0), 0);
+	doorbells = scene->qp->doorbells;
+	rx_doorbells = scene->qp->rx_doorbells;
+	done(scene, 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 8);
+	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, doorbells + 1);
+	KUNIT_EXPECT_EQ(test, scene->qp->nrecvs, 4 + KEFA_RECVS_MAX);
+	KUNIT_EXPECT_EQ(test, scene->qp->rx_doorbells, rx_doorbells + 2);
+	for (i = 0; i < 4; i++) {
+		memset(want, i, sizeof(want));
+		KUNIT_EXPECT_EQ(test, efake_wr_read(efake_sent(scene->qp, 2 * i), got,
+						    sizeof(got)), sizeof(got));
+		KUNIT_EXPECT_MEMEQ(test, got, want, sizeof(got));
+	}
+	/* One that isn't a handler's isn't held. */
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 9);
+	while (scene->qp->nsent)
+		done(scene, 0);
+	EFA_CLOSE(test, scene->ep);
+	EFA_CLOSE(test, scene->cq);
+}
+
+/* Receives are refused one by one where the device takes no more. */
+static void cq_recvs_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned int i;
+
+	efake_fail(scene->fake, EFAKE_POST_RECV, 3, -EIO);
+	/* Held until the last of them: the worker can't run meanwhile. */
+	local_bh_disable();
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, recv_flags(scene, i, i < 3 ? FI_MORE : 0), 0);
+	local_bh_enable();
+	efake_settle();
+	KUNIT_EXPECT_GE(test, scene->qp->nrecvs, 2U);
+	efa_expect_error(test, scene, 2, EIO, 0);
+	if (scene->qp->nrecvs == 2)
+		efa_expect_error(test, scene, 3, EIO, 0);
+	efa_expect_nothing(test, scene);
+}
+
 static void cq_handler_of_quiet(struct kunit *test)
 {
 	struct efa_scene *scene;
@@ -654,6 +731,8 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_handler),
 	KUNIT_CASE(cq_handler_cpu),
 	KUNIT_CASE(cq_handler_of_quiet),
+	KUNIT_CASE(cq_handler_posts),
+	KUNIT_CASE(cq_recvs_refused),
 	KUNIT_CASE(cq_sleeper),
 	KUNIT_CASE(cq_worker_yields),
 	{}

@@ -124,6 +124,7 @@ struct efake_wr {
  * @abandoned: the provider will never destroy it
  * @access: of the last registration
  * @doorbells: lists posted
+ * @rx_doorbells: likewise of receives
  * @events: raised
  */
 struct efake_qp {
@@ -147,6 +148,7 @@ struct efake_qp {
 	bool			abandoned;
 	int			access;
 	unsigned int		doorbells;
+	unsigned int		rx_doorbells;
 	unsigned int		events;
 };
 

@@ -350,7 +350,7 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 	return ret;
 }
 
-int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
+static int post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
 {
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
@@ -380,6 +380,20 @@ int kefa_hw_post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
 		efake_breach(fake, "a receive is longer than can be said");
 	spin_unlock_irqrestore(&fake->lock, flags);
 	return 0;
+}
+
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned int count)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	unsigned int i;
+	int ret = 0;
+
+	qp->rx_doorbells++;
+	for (i = 0; i < count && !ret; i++)
+		ret = post_recv(hq, &wrs[i].wr);
+	if (ret)
+		hq->bad = i - 1;
+	return ret;
 }
 
 /* --- polling --- */
