@@ -91,6 +91,7 @@ struct kofi_source {
  * @nsources: how many there are; written under @sources_lock
  * @sleepers: readers that sleep, or are about to
  * @poked: one of them is to poll the sources
+ * @spin_ns: for so long one who is about to sleep polls first; nanoseconds
  * @notifier: sleepers and handler
  *
  * Each completion finds its slot reserved, so that a queue can't overrun: a
@@ -118,6 +119,7 @@ struct kofi_cq {
 	unsigned int		nsources;
 	atomic_t		sleepers;
 	bool			poked;
+	u32			spin_ns;
 	struct kofi_notifier	notifier;
 };
 

@@ -194,16 +194,23 @@ static bool kofi_cq_poked(struct kofi_cq *cq)
 }
 
 /*
- * Sleeps until kofi_cq_ready(), or as wait_event_interruptible_timeout(). Nobody sleeps
+ * Polls for a while, if that has been of use, and then
+ * sleeps until kofi_cq_ready(), or as wait_event_interruptible_timeout(). Nobody sleeps
  * before all sources had nothing, and tell of what comes next.
  */
 static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *room,
 			 long left)
 {
 	bool ready = kofi_cq_ready(cq, want, signaled, room), found;
+	u32 spin = left ? kofi_cq_spin_max() : 0;
+	u64 start = 0;
 
+	if (!ready && kofi_cq_spin(cq, spin))
+		ready = kofi_cq_ready(cq, want, signaled, room);
 	if (ready)
 		return left;
+	if (spin)
+		start = ktime_get_ns();
 	atomic_inc(&cq->sleepers);
 	do {
 		found = kofi_cq_poll_last(cq);
@@ -216,6 +223,9 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 									       room)) ||
 							kofi_cq_poked(cq), left);
 	} while (!ready && left > 0);
+	if (spin)
+		WRITE_ONCE(cq->spin_ns, kofi_spin_next(cq->spin_ns, spin,
+						       ktime_get_ns() - start));
 	atomic_dec(&cq->sleepers);
 	/* Pairs with kofi_cq_poke(), which may have counted on this reader. */
 	smp_mb__after_atomic();

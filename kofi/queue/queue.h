@@ -79,6 +79,27 @@ void kofi_work_stop(void);
 
 void kofi_cq_poll(struct kofi_cq *cq);
 bool kofi_cq_poll_last(struct kofi_cq *cq);
+/* The least that is worth a look at the clock. */
+#define KOFI_SPIN_LEAST_NS	2000
+
+/**
+ * kofi_spin_next() - learn how long to poll from how long a reader slept
+ * @spin: how long it polled before; nanoseconds, as the others
+ * @max: the longest that it may
+ * @slept: how long it slept
+ *
+ * Context: Any.
+ * Return: twice as long, if polling so long might have spared it the sleep; otherwise half.
+ */
+static inline u32 kofi_spin_next(u32 spin, u32 max, u64 slept)
+{
+	if (slept < max)
+		return min_t(u64, max_t(u64, 2ULL * spin, KOFI_SPIN_LEAST_NS), max);
+	return spin > KOFI_SPIN_LEAST_NS ? spin / 2 : 0;
+}
+
+u32 kofi_cq_spin_max(void);
+bool kofi_cq_spin(struct kofi_cq *cq, u32 max);
 
 /* eq.c */
 

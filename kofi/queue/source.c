@@ -7,7 +7,10 @@
  * Readers walk the sources under RCU. A source keeps its readers apart by a lock of its
  * own, which it takes before kofi_cq.lock.
  */
+#include <linux/ktime.h>
+#include <linux/moduleparam.h>
 #include <linux/rculist.h>
+#include <linux/sched/signal.h>
 #include "queue.h"
 
 /* Of more than that, most have nothing, and looking at all costs more than events do. */
@@ -52,6 +55,55 @@ bool kofi_cq_poll_last(struct kofi_cq *cq)
 		found |= source->poll(source->arg, true);
 	rcu_read_unlock();
 	return found;
+}
+
+/* How long a sleeper polls first, if that has been of use; microseconds. */
+static unsigned int kofi_spin_us = 20;
+module_param_named(spin_us, kofi_spin_us, uint, 0644);
+MODULE_PARM_DESC(spin_us, "longest time that fi_cq_sread() polls before it sleeps, in microseconds; 0: it doesn't");
+
+/* The most that makes sense. */
+#define KOFI_SPIN_MOST_US	1000
+
+/**
+ * kofi_cq_spin_max() - how long may a sleeper poll first?
+ *
+ * Context: Any.
+ * Return: nanoseconds; 0 with one CPU, which others may need in order to complete anything.
+ */
+u32 kofi_cq_spin_max(void)
+{
+	if (num_online_cpus() == 1)
+		return 0;
+	return min_t(u32, READ_ONCE(kofi_spin_us), KOFI_SPIN_MOST_US) * NSEC_PER_USEC;
+}
+
+/**
+ * kofi_cq_spin() - poll for a while before sleeping
+ * @cq: the completion queue, empty
+ * @max: from kofi_cq_spin_max()
+ *
+ * Sleeping costs a switch of tasks and an event of the device, which takes longer than many
+ * a completion does.
+ *
+ * Context: Process context.
+ * Return: whether there is something to be read.
+ */
+bool kofi_cq_spin(struct kofi_cq *cq, u32 max)
+{
+	u32 spin = min(READ_ONCE(cq->spin_ns), max);
+	u64 end;
+
+	if (!spin)
+		return false;
+	end = ktime_get_ns() + spin;
+	do {
+		kofi_cq_poll(cq);
+		if (READ_ONCE(cq->head) != READ_ONCE(cq->tail))
+			return true;
+		cpu_relax();
+	} while (!need_resched() && !signal_pending(current) && ktime_get_ns() < end);
+	return false;
 }
 
 /**

@@ -4,6 +4,7 @@
  * in process and softirq context at a time.
  */
 #include <linux/bitmap.h>
+#include "../../kofi/queue/queue.h"
 #include "cq_test.h"
 #include "crew.h"
 
@@ -433,6 +434,62 @@ static void source_sleep(struct kunit *test)
 	device_fini(&dev);
 }
 
+/* Has something when it is asked for the nth time. */
+static bool device_poll_nth(void *arg, bool last)
+{
+	struct wait_device *dev = arg;
+
+	if (last)
+		atomic_set(&dev->armed, 1);
+	if (++dev->polls != 20)
+		return false;
+	cq_write(dev->cq, dev->id);
+	return true;
+}
+
+/* A reader who polls for a while first finds what comes soon, and doesn't sleep. */
+static void source_spin(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry;
+	struct wait_device dev = { };
+	int i;
+
+	if (num_online_cpus() == 1)
+		kunit_skip(test, "others may need the CPU");
+	dev.cq = cq_make(test);
+	dev.tx.cq = dev.cq;
+	kofi_ep_add_source(&dev.tx, &dev.rx, device_poll_nth, &dev);
+	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
+	/* Longer than any delay of a guest. */
+	dev.cq->spin_ns = U32_MAX;
+	for (i = 0; i < 100 && dev.polls < 20; i++)
+		if (fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 1) == 1)
+			break;
+	KUNIT_EXPECT_EQ(test, dev.polls, 20U);
+	device_fini(&dev);
+}
+
+/* Polling first is for queues whose completions come soon. */
+static void source_spin_learns(struct kunit *test)
+{
+	const u32 max = 20000;
+	u32 spin = 0;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, kofi_spin_next(0, max, max), 0U);
+	KUNIT_EXPECT_EQ(test, kofi_spin_next(0, max, max - 1), 2000U);
+	KUNIT_EXPECT_EQ(test, kofi_spin_next(2000, max, 0), 4000U);
+	for (i = 0; i < 7; i++)
+		spin = kofi_spin_next(spin, max, 0);
+	KUNIT_EXPECT_EQ(test, spin, max);
+	KUNIT_EXPECT_EQ(test, kofi_spin_next(max, max, max), max / 2);
+	for (i = 0; i < 7; i++)
+		spin = kofi_spin_next(spin, max, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, spin, 0U);
+	/* The administrator takes it back. */
+	KUNIT_EXPECT_EQ(test, kofi_spin_next(U32_MAX, max, 0), max);
+}
+
 static void wait_doze(struct kofi_thread *thread)
 {
 	struct wait_device *dev = thread->arg;
@@ -702,6 +759,8 @@ static struct kunit_case wait_cases[] = {
 	KUNIT_CASE(wait_two_for_one),
 	KUNIT_CASE(wait_lost_wakeup),
 	KUNIT_CASE(source_read),
+	KUNIT_CASE(source_spin),
+	KUNIT_CASE(source_spin_learns),
 	KUNIT_CASE(source_sleep),
 	KUNIT_CASE(source_lost_event),
 	KUNIT_CASE(wait_replenished),
