@@ -41,7 +41,8 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 	if (!len || len > KEFA_MAX_RDMA || !kefa_one_piece(buf, len))
 		return false;
 	sg_set_page(mr->sg, virt_to_page(buf), len, offset_in_page(buf));
-	sg_mark_end(mr->sg);
+	if (unlikely(mr->last))
+		kefa_mr_end(mr, 1);
 	mr->len = len;
 	mr->nents = 1;
 	return true;
@@ -454,6 +455,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 		return NULL;
 	}
 	sg_init_table(mr->sg, ents);
+	mr->last = ents - 1;
 	return mr;
 }
 

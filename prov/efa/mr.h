@@ -71,6 +71,7 @@ enum kefa_mr_state {
  * @len: bytes registered
  * @nents: entries of @sg in use
  * @max_ents: entries of @sg
+ * @last: which of them is marked as the end of the list
  * @sg: the memory
  */
 struct kefa_mr {
@@ -97,6 +98,7 @@ struct kefa_mr {
 	size_t			len;
 	unsigned int		nents;
 	unsigned int		max_ents;
+	unsigned int		last;
 	struct scatterlist	*sg;
 };
 
@@ -157,6 +159,7 @@ static inline bool kefa_bounced(bool sync, bool iommu, phys_addr_t reached,
 }
 
 int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
+void kefa_mr_end(struct kefa_mr *mr, unsigned int n);
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr);
 bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);

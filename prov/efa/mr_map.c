@@ -20,43 +20,71 @@ void kefa_mr_unmap(struct kefa_mr *mr)
 	mr->nents = 0;
 }
 
-static int kefa_mr_add(void *arg, struct page *page, u32 off, u32 len)
-{
-	struct kefa_mr *mr = arg;
-	struct scatterlist *last = mr->nents ? &mr->sg[mr->nents - 1] : NULL;
-	size_t max = dma_get_max_seg_size(mr->dom->dev->dma);
+/**
+ * struct kefa_gather - a list of memory that is being made
+ * @mr: the region whose list it is
+ * @n: entries that there are
+ * @end: physical address behind the last
+ * @max: bytes of an entry at most
+ * @len: bytes of all
+ */
+struct kefa_gather {
+	struct kefa_mr	*mr;
+	unsigned int	n;
+	phys_addr_t	end;
+	size_t		max;
+	size_t		len;
+};
 
-	if (last && sg_phys(last) + last->length == page_to_phys(page) + off &&
-	    (size_t)last->length + len <= round_down(max, PAGE_SIZE)) {
-		last->length += len;
-		mr->len += len;
-		return 0;
+static __always_inline int kefa_gather_add(struct kefa_gather *g, struct page *page,
+					   u32 off, u32 len)
+{
+	phys_addr_t phys = page_to_phys(page) + off;
+	struct scatterlist *sg = g->mr->sg + g->n;
+
+	if (g->n && phys == g->end && sg[-1].length + len <= g->max) {
+		sg[-1].length += len;
+	} else {
+		/* The device knows pages: within a region they are whole. */
+		if (g->n && !PAGE_ALIGNED(phys | g->end))
+			return -EINVAL;
+		if (g->n == g->mr->max_ents)
+			return -EMSGSIZE;
+		sg_set_page(sg, page, len, off);
+		g->n++;
 	}
-	/* The device knows pages: within a region they are whole. */
-	if (last && (offset_in_page(off) ||
-		     !PAGE_ALIGNED(sg_phys(last) + last->length)))
-		return -EINVAL;
-	if (mr->nents == mr->max_ents)
-		return -EMSGSIZE;
-	/* The list ends with its last piece. */
-	if (last)
-		sg_unmark_end(last);
-	sg_set_page(&mr->sg[mr->nents], page, len, off);
-	sg_mark_end(&mr->sg[mr->nents++]);
-	mr->len += len;
+	g->end = phys + len;
+	g->len += len;
 	return 0;
 }
 
-static noinline int kefa_mr_walk_bvec(const struct fi_mr_attr *attr,
-				      kefa_walk_fn fn, void *arg)
+static int kefa_gather_piece(void *arg, struct page *page, u32 off, u32 len)
 {
-	struct iov_iter iter;
-	size_t i, len = 0;
+	return kefa_gather_add(arg, page, off, len);
+}
 
-	for (i = 0; i < attr->iov_count; i++)
-		len += attr->bvec[i].bv_len;
-	iov_iter_bvec(&iter, ITER_DEST, attr->bvec, attr->iov_count, len);
-	return kefa_walk(&iter, fn, arg);
+/* Most of what is long comes so, page by page. */
+static int kefa_gather_bvec(struct kefa_gather *g, const struct fi_mr_attr *attr)
+{
+	const struct bio_vec *bv = attr->bvec, *end = bv + attr->iov_count;
+	int ret = 0;
+
+	for (; bv < end && !ret; bv++)
+		if (bv->bv_len)
+			ret = kefa_gather_add(g, bv->bv_page, bv->bv_offset, bv->bv_len);
+	return ret;
+}
+
+static int kefa_walk_bvec(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
+{
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; i < attr->iov_count && !ret; i++)
+		if (attr->bvec[i].bv_len)
+			ret = fn(arg, attr->bvec[i].bv_page, attr->bvec[i].bv_offset,
+				 attr->bvec[i].bv_len);
+	return ret;
 }
 
 /**
@@ -82,7 +110,7 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
 					     attr->mr_iov[i].iov_len, fn, arg);
 		return ret;
 	case FI_MR_BVEC:
-		return kefa_mr_walk_bvec(attr, fn, arg);
+		return kefa_walk_bvec(attr, fn, arg);
 	default:
 		for_each_sg(attr->sgl, sg, attr->iov_count, i) {
 			if (!ret && sg->length)
@@ -91,6 +119,20 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
 		}
 		return ret;
 	}
+}
+
+/**
+ * kefa_mr_end() - mark the last entry of a region's list
+ * @mr: the region
+ * @n: how many there are, more than 0
+ *
+ * Context: Any. The region is the caller's alone.
+ */
+void kefa_mr_end(struct kefa_mr *mr, unsigned int n)
+{
+	sg_unmark_end(&mr->sg[mr->last]);
+	mr->last = n - 1;
+	sg_mark_end(&mr->sg[mr->last]);
 }
 
 /**
@@ -103,14 +145,24 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
  */
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
+	struct kefa_gather g = {
+		.mr	= mr,
+		.max	= round_down(dma_get_max_seg_size(mr->dom->dev->dma), PAGE_SIZE),
+	};
 	int ret;
 
 	mr->len = 0;
 	mr->nents = 0;
-	ret = kefa_mr_walk(attr, kefa_mr_add, mr);
-	if (!ret && !mr->nents)
-		ret = -EINVAL;
-	return ret;
+	if (attr->type == FI_MR_BVEC)
+		ret = kefa_gather_bvec(&g, attr);
+	else
+		ret = kefa_mr_walk(attr, kefa_gather_piece, &g);
+	if (ret || !g.n)
+		return ret ?: -EINVAL;
+	kefa_mr_end(mr, g.n);
+	mr->nents = g.n;
+	mr->len = g.len;
+	return 0;
 }
 
 /**

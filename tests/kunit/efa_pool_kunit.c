@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The EFA provider's pool of the device's regions. */
+#include <linux/bvec.h>
+#include <linux/scatterlist.h>
 #include "efa_scene.h"
 
 #define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
@@ -191,7 +193,47 @@ static void pool_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* A region's list of memory ends where it should, whatever it held before. */
+static void list_ends(struct kunit *test)
+{
+	static const unsigned int pages[] = { 1, 3, 2, 4, 1, 4 };
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_mr_attr attr = { .access = REMOTE };
+	struct bio_vec bv[4];
+	struct kvec iov = { };
+	struct kefa_mr *kmr;
+	struct fid_mr *mr;
+	int i, type;
+
+	for (i = 0; i < ARRAY_SIZE(bv); i++)
+		bvec_set_page(&bv[i], virt_to_page(scene->buf), PAGE_SIZE,
+			      2 * i * PAGE_SIZE);
+	iov.iov_base = scene->buf;
+	iov.iov_len = PAGE_SIZE;
+	KUNIT_ASSERT_EQ(test, alloc(scene, 4, &mr), 0);
+	kmr = container_of(mr, struct kefa_mr, mr_fid);
+	KUNIT_EXPECT_EQ(test, sg_nents(kmr->sg), 4);
+	for (i = 0; i < ARRAY_SIZE(pages); i++) {
+		for (type = 0; type < 2; type++) {
+			attr.type = type ? FI_MR_BVEC : FI_MR_KVEC;
+			attr.iov_count = type ? pages[i] : 1;
+			if (type)
+				attr.bvec = bv;
+			else
+				attr.mr_iov = &iov;
+			KUNIT_ASSERT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION), 0);
+			efa_expect_done(test, scene, 0);
+			KUNIT_EXPECT_EQ(test, sg_nents(kmr->sg), attr.iov_count);
+			KUNIT_EXPECT_EQ(test, kmr->nents, attr.iov_count);
+			KUNIT_ASSERT_EQ(test, fi_mr_post_inval(mr, FI_COMPLETION, NULL), 0);
+			efa_expect_done(test, scene, 0);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static struct kunit_case pool_cases[] = {
+	KUNIT_CASE(list_ends),
 	KUNIT_CASE(pool_orders),
 	KUNIT_CASE(pool_rest),
 	KUNIT_CASE(pool_full),
