@@ -174,7 +174,7 @@ static inline void kbc_fault(struct request *rq)
  * @registered: the server can reach the memory
  * @posted: the command was, maybe more than once
  * @fetched: the server's offer was taken
- * @inl: the data goes with the command
+ * @inl: the data goes with the command, or comes with the reply
  * @transient: the server failed it, but may do better later
  * @unflushed: of a flush: there is something for it to do
  * @gen: how often the slot was used
@@ -255,6 +255,7 @@ struct kbc_alive {
  * @requests: begun
  * @bytes: read and written
  * @inlined: writes whose data went with the command
+ * @inline_reads: reads whose data came with the reply
  * @registrations: of memory
  * @fetches: reads by us, for want of RDMA write
  * @errors: requests that the server failed
@@ -272,6 +273,7 @@ struct kbc_stats {
 	atomic_long_t	requests;
 	atomic_long_t	bytes;
 	atomic_long_t	inlined;
+	atomic_long_t	inline_reads;
 	atomic_long_t	registrations;
 	atomic_long_t	fetches;
 	atomic_long_t	errors;

@@ -14,6 +14,7 @@ static const struct {
 	KBC_COUNTER(requests),
 	KBC_COUNTER(bytes),
 	KBC_COUNTER(inlined),
+	KBC_COUNTER(inline_reads),
 	KBC_COUNTER(registrations),
 	KBC_COUNTER(fetches),
 	KBC_COUNTER(errors),

@@ -55,7 +55,7 @@ static void kbc_gone(struct kb_fabric *f)
 
 const struct kb_role kbc_role = {
 	.name		= "kofiblk",
-	.recv_len	= KB_REPLY_MAX,
+	.recv_len	= KB_REPLY_MAX(KB_INLINE_READ_MAX),
 	.received	= kbc_received,
 	.gone		= kbc_gone,
 };

@@ -5,8 +5,8 @@
  *	REGISTER --> REPLY --> INVALIDATE --> END
  *
  * is that of a read or write whose memory the server reads or writes. What needs
- * no memory of ours, or takes it along, goes from REPLY to END. On a device
- * without RDMA write a read is
+ * no memory of ours, or takes it along, goes from REPLY to END, as does a small read,
+ * whose data is copied from the reply. On a device without RDMA write a longer one is
  *
  *	REPLY --> FETCH --> REPLY --> END
  *
@@ -322,7 +322,7 @@ static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 	if (READ_ONCE(slot->aborted))
 		return -ECANCELED;
 	WRITE_ONCE(slot->posted, true);
-	if (!slot->inl)
+	if (!slot->inl || rq_data_dir(slot->rq) == READ)
 		return fi_send(q->ep, &slot->msgs[0], sizeof(struct kb_cmd),
 			       NULL, slot->kq->peer, op);
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, slot->bvecs, 1 + slot->nbvec,
@@ -404,19 +404,36 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot,
 {
 	const struct kbc_disk *d = slot->kq->disk;
 	u8 op = kbc_opcode(slot->rq);
-	bool fetches = op == KB_OP_READ && !(d->limits.caps & KB_CAP_RDMA_WRITE);
+	bool inl = op == KB_OP_READ && slot->inl;
+	bool fetches = op == KB_OP_READ && !inl &&
+		       !(d->limits.caps & KB_CAP_RDMA_WRITE);
 
 	if (msg->op != op)
 		return "the reply to another command";
+	if (msg->flags & KB_REPLY_INLINE && !inl)
+		return "data that was to come otherwise";
 	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
 		return "data that was not to be fetched";
 	if (msg->status != KB_OK)
 		return NULL;
 	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(slot->rq))
 		return "a reply for another number of bytes";
-	if (fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY))
+	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) ||
+	    (inl && !msg->data))
 		return "a reply without data";
 	return NULL;
+}
+
+/* As many bytes as the request has, as kbc_reply_fault() has seen. */
+static void kbc_reply_copy(const struct request *rq, const void *data)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	rq_for_each_segment(bv, rq, iter) {
+		memcpy_to_bvec(&bv, data);
+		data += bv.bv_len;
+	}
 }
 
 static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
@@ -434,6 +451,10 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 			      slot->nbvec, msg->bytes);
 		atomic_long_inc(&d->stats.fetches);
 		return KBC_FETCH;
+	}
+	if (msg->data) {
+		kbc_reply_copy(slot->rq, msg->data);
+		atomic_long_inc(&d->stats.inline_reads);
 	}
 	slot->transient = kbc_transient(msg->status);
 	slot->status = slot->transient ? BLK_STS_IOERR :
@@ -545,7 +566,10 @@ static bool kbc_fits_inline(const struct kbc_slot *slot,
 {
 	const struct kb_fabric *f = slot->kq->q->fabric;
 
-	return blk_rq_bytes(rq) <= slot->kq->disk->limits.inline_max &&
+	if (req_op(rq) == REQ_OP_READ)
+		return blk_rq_bytes(rq) <= slot->kq->disk->limits.inline_read;
+	return req_op(rq) == REQ_OP_WRITE &&
+	       blk_rq_bytes(rq) <= slot->kq->disk->limits.inline_max &&
 	       slot->nbvec <= KBC_INLINE_BVECS &&
 	       slot->nbvec < f->info->tx_attr->iov_limit;
 }
@@ -553,12 +577,12 @@ static bool kbc_fits_inline(const struct kbc_slot *slot,
 /* What a request begins with. */
 static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
 {
-	if (op == KB_OP_WRITE)
-		return slot->inl ? KBC_REPLY : KBC_REGISTER;
+	if (slot->inl || !kbc_op_moves(op))
+		return KBC_REPLY;
 	if (op == KB_OP_READ &&
-	    slot->kq->disk->limits.caps & KB_CAP_RDMA_WRITE)
-		return KBC_REGISTER;
-	return KBC_REPLY;
+	    !(slot->kq->disk->limits.caps & KB_CAP_RDMA_WRITE))
+		return KBC_REPLY;
+	return KBC_REGISTER;
 }
 
 static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
@@ -571,7 +595,7 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->transient = false;
 	slot->posted = false;
 	slot->fetched = false;
-	slot->inl = kbc_opcode(rq) == KB_OP_WRITE && kbc_fits_inline(slot, rq);
+	slot->inl = kbc_fits_inline(slot, rq);
 	slot->unflushed = kbc_opcode(rq) == KB_OP_FLUSH &&
 			  kbc_epoch_flush(&slot->kq->disk->epoch);
 }
@@ -621,7 +645,7 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 	atomic_long_inc(&d->stats.requests);
 	if (kbc_op_moves(op))
 		atomic_long_add(blk_rq_bytes(rq), &d->stats.bytes);
-	if (slot->inl)
+	if (slot->inl && op == KB_OP_WRITE)
 		atomic_long_inc(&d->stats.inlined);
 	first = kbc_slot_first(slot, op);
 	kbc_slot_enter(slot, first);

@@ -205,6 +205,9 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,
 		.queues		= d->nqueues,
 		.depth		= kbc_depth_possible(d),
+		.inline_read	= round_down(min_t(size_t, KB_INLINE_READ_MAX,
+						   f->max_msg - KB_REPLY_MAX(0)),
+					     KB_SECTOR),
 	};
 }
 

@@ -160,11 +160,19 @@ enum kb_req_state {
 	KB_REQ_READY,		/* the client fetches what was read */
 };
 
+/* A reply as it is sent; it doesn't cross pages. */
+union kb_reply_room {
+	struct kb_reply		reply;
+	u8			room[64];
+};
+
 struct kb_reply_op {
 	struct kb_op		op;
 	struct list_head	list;
 	struct kb_squeue	*sq;
-	struct kb_reply		*wire;
+	union kb_reply_room	*wire;
+	struct page		*page;		/* of data that goes with it */
+	u32			bytes;		/* of that, or 0 */
 	bool			out;		/* since when, under the lock */
 	unsigned long		since;		/* jiffies */
 };
@@ -182,7 +190,7 @@ struct kb_req {
 	struct work_struct	work;
 	struct list_head	list;
 	struct kb_cmd_msg	cmd;
-	struct page		*inline_page;
+	struct page		*inline_page;	/* data within command or reply */
 	struct bio_vec		inline_bvec;
 	struct bio_vec		*bvec;		/* of data */
 	unsigned int		nbvec;
@@ -203,7 +211,7 @@ struct kb_squeue {
 	u32			credits;
 	struct kb_req		*reqs;		/* depth */
 	struct kb_reply_op	*replies;	/* depth */
-	struct kb_reply		*wires;		/* of replies */
+	union kb_reply_room	*wires;		/* of replies */
 	/* Under kb_session.lock */
 	struct list_head	free_replies;
 	struct list_head	want_reply;	/* kb_req, done but for that */

@@ -35,7 +35,9 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
 	    msg->bytes > s->limits.max_io)
 		return "too many bytes";
-	if (msg->data && msg->bytes > s->limits.inline_max)
+	if (msg->flags & KB_CMD_INLINE &&
+	    msg->bytes > (msg->op == KB_OP_READ ? s->limits.inline_read :
+						  s->limits.inline_max))
 		return "too many bytes inline";
 	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
 	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||

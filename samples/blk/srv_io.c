@@ -4,6 +4,7 @@
  * which has something done that calls the next:
  *
  *	READ		pages -> store -> write to the client -> reply
+ *	 inline		store -> reply with the data
  *	 no RDMA write	pages -> store -> register -> READY, FETCHED -> invalidate
  *			-> reply
  *	WRITE		pages -> read from the client -> store -> reply
@@ -13,8 +14,10 @@
  * A slot is free before its reply is posted, as the client may use it again before
  * we hear that the reply arrived.
  */
+#include <linux/bvec.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/uio.h>
 #include "srv.h"
 #include "srv_trace.h"
 
@@ -69,6 +72,22 @@ static void kb_session_done(struct kb_session *s)
 	spin_unlock_bh(&s->lock);
 }
 
+static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
+{
+	struct fi_msg msg = {
+		.addr		= reply->sq->peer,
+		.context	= &reply->op,
+	};
+	struct bio_vec bvec[2];
+
+	bvec_set_page(&bvec[0], virt_to_page(reply->wire),
+		      sizeof(struct kb_reply), offset_in_page(reply->wire));
+	bvec_set_page(&bvec[1], reply->page, reply->bytes, 0);
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, bvec, ARRAY_SIZE(bvec),
+		      sizeof(struct kb_reply) + reply->bytes);
+	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
+}
+
 static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
@@ -76,8 +95,15 @@ static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 	/* The client may have had no receive for it, and have left. */
 	if (READ_ONCE(reply->sq->s->state) != KB_SESSION_LIVE)
 		return -ECANCELED;
-	return fi_send(q->ep, reply->wire, sizeof(*reply->wire), NULL,
+	if (reply->bytes)
+		return kb_reply_post_data(q, reply);
+	return fi_send(q->ep, reply->wire, sizeof(struct kb_reply), NULL,
 		       reply->sq->peer, op);
+}
+
+static bool kb_req_inline(const struct kb_req *req, u8 op)
+{
+	return req->cmd.op == op && req->cmd.flags & KB_CMD_INLINE;
 }
 
 static void kb_reply_fill(const struct kb_req *req, u16 flags,
@@ -97,6 +123,17 @@ static void kb_reply_fill(const struct kb_req *req, u16 flags,
 		msg->bytes = req->cmd.bytes;
 	if (flags & KB_REPLY_READY)
 		fi_mr_raw_attr(req->mr, &msg->addr, (u8 *)&msg->key, &len, 0);
+	if (!msg->status && kb_req_inline(req, KB_OP_READ))
+		msg->flags = KB_REPLY_INLINE;
+}
+
+/* The slot's next command may come before the device is done with the data. */
+static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
+			       const struct kb_reply_msg *msg)
+{
+	reply->bytes = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
+	if (reply->bytes)
+		swap(reply->page, req->inline_page);
 }
 
 /*
@@ -126,6 +163,7 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 		reply->out = true;
 		reply->since = jiffies;
 		req->since = jiffies;
+		kb_reply_take_data(reply, req, &msg);
 		s->in_flight++;
 		s->posted++;
 		s->stats.errors += !!msg.status;
@@ -135,7 +173,7 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 	spin_unlock_bh(&s->lock);
 	if (ret)
 		return ret;
-	kb_build_reply(reply->wire, &msg);
+	kb_build_reply(&reply->wire->reply, &msg);
 	trace_kb_srv_reply(&msg);
 	kb_submit(sq->q, &reply->op);
 	return 0;
@@ -232,7 +270,7 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 	s->ping.sq = sq;
 	s->ping.op.post = kb_reply_post;
 	s->ping.op.done = kb_ping_done;
-	kb_build_reply(s->ping.wire, &reply);
+	kb_build_reply(&s->ping.wire->reply, &reply);
 	kb_submit(sq->q, &s->ping.op);
 }
 
@@ -274,7 +312,7 @@ static void kb_run_stored(struct kb_req *req)
 	/* What the next session reads into is called as what this one did. */
 	if (!kb_io_end(req))
 		err = -ESHUTDOWN;
-	if (err || req->cmd.op != KB_OP_READ)
+	if (err || req->cmd.op != KB_OP_READ || kb_req_inline(req, KB_OP_READ))
 		kb_req_end(req, err);
 	else
 		kb_req_push(req);
@@ -508,8 +546,6 @@ static void kb_req_push(struct kb_req *req)
  */
 void kb_run_begin(struct kb_req *req)
 {
-	bool inlined = req->cmd.flags & KB_CMD_INLINE &&
-		       req->cmd.op == KB_OP_WRITE;
 	int err;
 
 	/* It has waited, and the client may be gone by now. */
@@ -517,7 +553,7 @@ void kb_run_begin(struct kb_req *req)
 		kb_req_end(req, -ESHUTDOWN);
 	} else if (req->cmd.op != KB_OP_READ && req->cmd.op != KB_OP_WRITE) {
 		kb_run_other(req);
-	} else if (inlined) {
+	} else if (req->cmd.flags & KB_CMD_INLINE) {
 		bvec_set_page(&req->inline_bvec, req->inline_page,
 			      req->cmd.bytes, 0);
 		req->bvec = &req->inline_bvec;
@@ -536,6 +572,17 @@ void kb_run_begin(struct kb_req *req)
 
 /* --- a session's part of it --- */
 
+/* Requests and replies change theirs for each other's, so all are of a size. */
+static unsigned int kb_inline_order(const struct kb_session *s)
+{
+	return get_order(max_t(u32, s->limits.inline_max, s->limits.inline_read));
+}
+
+static struct page *kb_inline_page(const struct kb_session *s)
+{
+	return alloc_pages(GFP_KERNEL | __GFP_COMP, kb_inline_order(s));
+}
+
 static int kb_req_init(struct kb_squeue *sq, u16 slot)
 {
 	struct kb_session *s = sq->s;
@@ -549,8 +596,8 @@ static int kb_req_init(struct kb_squeue *sq, u16 slot)
 	req->sq = sq;
 	req->slot = slot;
 	INIT_WORK(&req->work, kb_req_work);
-	if (s->limits.inline_max) {
-		req->inline_page = alloc_page(GFP_KERNEL);
+	if (s->limits.inline_max || s->limits.inline_read) {
+		req->inline_page = kb_inline_page(s);
 		if (!req->inline_page)
 			return -ENOMEM;
 	}
@@ -566,7 +613,22 @@ static void kb_req_exit(struct kb_req *req)
 	/* What an invalidation that failed has left. */
 	kb_req_free_pages(req);
 	if (req->inline_page)
-		__free_page(req->inline_page);
+		__free_pages(req->inline_page, kb_inline_order(req->sq->s));
+}
+
+static int kb_reply_init(struct kb_squeue *sq, u16 i)
+{
+	struct kb_reply_op *reply = &sq->replies[i];
+
+	reply->sq = sq;
+	reply->wire = &sq->wires[i];
+	reply->op.post = kb_reply_post;
+	reply->op.done = kb_reply_done;
+	list_add_tail(&reply->list, &sq->free_replies);
+	if (!sq->s->limits.inline_read)
+		return 0;
+	reply->page = kb_inline_page(sq->s);
+	return reply->page ? 0 : -ENOMEM;
 }
 
 /**
@@ -587,15 +649,8 @@ int kb_squeue_init(struct kb_squeue *sq)
 	sq->wires = kcalloc(depth, sizeof(*sq->wires), GFP_KERNEL);
 	if (!sq->reqs || !sq->replies || !sq->wires)
 		return -ENOMEM;
-	for (i = 0; i < depth; i++) {
-		sq->replies[i].sq = sq;
-		sq->replies[i].wire = &sq->wires[i];
-		sq->replies[i].op.post = kb_reply_post;
-		sq->replies[i].op.done = kb_reply_done;
-		list_add_tail(&sq->replies[i].list, &sq->free_replies);
-	}
 	for (i = 0; i < depth && !ret; i++)
-		ret = kb_req_init(sq, i);
+		ret = kb_reply_init(sq, i) ?: kb_req_init(sq, i);
 	return ret;
 }
 
@@ -610,6 +665,10 @@ void kb_squeue_exit(struct kb_squeue *sq)
 	for (i = 0; sq->reqs && i < sq->s->limits.depth; i++)
 		if (sq->reqs[i].sq)
 			kb_req_exit(&sq->reqs[i]);
+	for (i = 0; sq->replies && i < sq->s->limits.depth; i++)
+		if (sq->replies[i].page)
+			__free_pages(sq->replies[i].page,
+				     kb_inline_order(sq->s));
 	kvfree(sq->reqs);
 	kvfree(sq->replies);
 	kfree(sq->wires);

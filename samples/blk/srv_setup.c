@@ -73,7 +73,7 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	if (len < 0)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
-		return kb_refuse(s, -EPROTO, true, "not a HELLO of version 2");
+		return kb_refuse(s, -EPROTO, true, "not a HELLO of our version");
 	set->hello_len = len;
 	s->hello = *asked;
 	s->hello.addr = NULL;
@@ -188,6 +188,12 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 	l->max_io = min_t(size_t, l->max_io, round_down(s->fabric->max_rma, KB_IO_MIN));
 	l->inline_max = round_down(min_t(size_t, l->inline_max, room),
 				   KB_SECTOR);
+	l->inline_read = min_t(size_t, l->inline_read,
+			       s->fabric->max_msg - sizeof(struct kb_reply));
+	/* Reply and data are a piece each. */
+	if (s->fabric->info->tx_attr->iov_limit < 2)
+		l->inline_read = 0;
+	l->inline_read = round_down(l->inline_read, KB_SECTOR);
 	l->queues = min(l->queues, s->fabric->nqueues);
 	/* A client that is gone has its share for no longer than that. */
 	l->keep_alive = min(l->keep_alive, s->port->max_keep_alive);
@@ -210,6 +216,23 @@ static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
 		return -EBUSY;
 	s->limits.depth = sq->credits - 1;
 	return 0;
+}
+
+/*
+ * Memory for inline data is there for each slot, and for each reply where it goes
+ * both ways, so not too much.
+ */
+static void kb_setup_inline(struct kb_session *s)
+{
+	u32 room = s->port->max_memory / 4 / (s->limits.depth * s->nqueues);
+	struct kb_limits *l = &s->limits;
+
+	if (room < 2 * PAGE_ALIGN(l->inline_read))
+		l->inline_read = min_t(size_t, l->inline_read, PAGE_SIZE);
+	if (room < 2 * PAGE_SIZE)
+		l->inline_read = 0;
+	if (room < PAGE_SIZE)
+		l->inline_max = 0;
 }
 
 static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
@@ -245,10 +268,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 	s->limits.depth = credits - 1;
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kb_setup_queue(s, i, asked->addr + i * asked->addr_len);
-	/* Pages for inline data are there for each slot, so not too many. */
-	if ((u64)s->limits.depth * s->nqueues * PAGE_SIZE >
-	    s->port->max_memory / 4)
-		s->limits.inline_max = 0;
+	kb_setup_inline(s);
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kb_squeue_init(&s->queues[i]);
 	if (ret)

@@ -104,7 +104,8 @@ static const struct kb_op_row {
 	u16		flags;	/* KB_CMD bits */
 	u16		has;
 } kb_ops[] = {
-	[KB_OP_READ]		= { "READ", 0, KB_HAS_RANGE | KB_HAS_DATA },
+	[KB_OP_READ]		= { "READ", KB_CMD_INLINE,
+				    KB_HAS_RANGE | KB_HAS_DATA },
 	[KB_OP_WRITE]		= { "WRITE", KB_CMD_FUA | KB_CMD_INLINE,
 				    KB_HAS_RANGE | KB_HAS_DATA },
 	[KB_OP_FLUSH]		= { "FLUSH" },
@@ -155,6 +156,11 @@ static bool kb_range_ok(const struct kb_op_row *row,
 	       !((msg->offset | msg->bytes) & (KB_SECTOR - 1));
 }
 
+static u64 kb_inline_max(u8 op)
+{
+	return op == KB_OP_READ ? KB_INLINE_READ_MAX : KB_INLINE_MAX;
+}
+
 /**
  * kb_parse_cmd() - parse a command
  * @buf: the message
@@ -188,13 +194,14 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	    !msg->session || !kb_id_ok(msg->op, msg->id) ||
 	    !kb_range_ok(row, msg))
 		return -EPROTO;
-	if (msg->flags & KB_CMD_INLINE) {
-		if (msg->bytes > KB_INLINE_MAX)
-			return -EPROTO;
+	if (msg->flags & KB_CMD_INLINE && msg->op == KB_OP_WRITE) {
 		data = msg->bytes;
 		msg->data = wire + 1;
 	}
-	if ((data || !(row->has & KB_HAS_DATA)) && (msg->addr || msg->key))
+	if (msg->flags & KB_CMD_INLINE && msg->bytes > kb_inline_max(msg->op))
+		return -EPROTO;
+	if ((msg->flags & KB_CMD_INLINE || !(row->has & KB_HAS_DATA)) &&
+	    (msg->addr || msg->key))
 		return -EPROTO;
 	return len == sizeof(*wire) + data ? 0 : -EPROTO;
 }
@@ -241,9 +248,9 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 {
 	const struct kb_reply *wire = buf;
 	const struct kb_op_row *row;
-	bool ready;
+	size_t data;
 
-	if (len != sizeof(*wire) || wire->version != KB_VERSION)
+	if (len < sizeof(*wire) || wire->version != KB_VERSION)
 		return -EPROTO;
 	row = kb_op_row(wire->op);
 	msg->op = wire->op;
@@ -267,21 +274,27 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 		   msg->bytes % KB_SECTOR) {
 		return -EPROTO;
 	}
-	ready = msg->flags & KB_REPLY_READY;
-	if (ready ? msg->op != KB_OP_READ || msg->status :
-		    msg->addr || msg->key)
+	/* The flags tell how a READ's data comes, if not by RDMA write: in one way. */
+	if (msg->flags && (msg->op != KB_OP_READ || msg->status ||
+			   msg->flags == KB_REPLY_FLAGS))
 		return -EPROTO;
-	return 0;
+	if (!(msg->flags & KB_REPLY_READY) && (msg->addr || msg->key))
+		return -EPROTO;
+	data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
+	msg->data = data ? wire + 1 : NULL;
+	if (data > KB_INLINE_READ_MAX)
+		return -EPROTO;
+	return len == sizeof(*wire) + data ? 0 : -EPROTO;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_reply, KOFIBLK);
 
 /**
  * kb_build_reply() - build a reply
  * @buf: room for a struct kb_reply
- * @msg: what it says
+ * @msg: what it says; data isn't looked at
  *
  * Context: Any.
- * Return: its length.
+ * Return: its length without data.
  */
 size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg)
 {

@@ -16,13 +16,14 @@
 #include <linux/types.h>
 
 #define KB_MAGIC	0x4b4c424b	/* "KBLK" */
-#define KB_VERSION	2
+#define KB_VERSION	3
 
 #define KB_NAME_MAX	64	/* of clients and exports, with the NUL */
 #define KB_ADDR_MAX	64	/* bytes of an endpoint's address */
 #define KB_QUEUES_MAX	16
 #define KB_DEPTH_MAX	256	/* commands under way on a queue */
-#define KB_INLINE_MAX	4096
+#define KB_INLINE_MAX	4096	/* bytes of data within a command */
+#define KB_INLINE_READ_MAX 8192	/* and within a reply */
 #define KB_IO_MAX	(4U << 20)
 #define KB_NONCE	32
 #define KB_MAC		32	/* HMAC-SHA-256 */
@@ -73,7 +74,8 @@ struct kb_hello {
 	__le16	queues;
 	__le16	depth;			/* of each queue */
 	__le16	addr_len;
-	__le16	reserved[3];		/* 0 */
+	__le16	inline_read;		/* bytes of data within a reply */
+	__le16	reserved[2];		/* 0 */
 	/* __u8 addr[queues][addr_len] */
 };
 
@@ -129,7 +131,7 @@ struct kb_accept {
 	__le16	queues;
 	__le16	depth;
 	__le16	addr_len;
-	__le16	reserved;		/* 0 */
+	__le16	inline_read;
 	struct kb_disk disk;
 	/* __u8 addr[queues][addr_len] */
 };
@@ -171,12 +173,13 @@ enum kb_opcode {
 };
 
 #define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: in stable storage */
-#define KB_CMD_INLINE	0x2	/* WRITE: data follows the command */
+#define KB_CMD_INLINE	0x2	/* WRITE: data follows the command; READ: the reply */
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
 #define KB_CMD_FLAGS	0x7
 
 #define KB_REPLY_READY	0x1	/* not the last: data is at addr, to be read */
-#define KB_REPLY_FLAGS	0x1
+#define KB_REPLY_INLINE	0x2	/* data follows the reply */
+#define KB_REPLY_FLAGS	0x3
 
 /* A request: its slot on the queue, and how often the slot was used before. */
 #define KB_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
@@ -211,6 +214,7 @@ struct kb_reply {
 	__le64	bytes;			/* that were moved, or that are READY */
 	__le64	addr;			/* READY */
 	__le64	key;
+	/* data of an INLINE reply */
 };
 
 /* Numbers of kofiblk's own, as an errno's differs between architectures. */
@@ -245,7 +249,7 @@ enum kb_status {
 #define KB_SECTOR		512U	/* offsets and lengths are multiples of it */
 /* Longest command, longest reply: what a receive must have room for. */
 #define KB_CMD_MAX(inline_max)	(sizeof(struct kb_cmd) + (inline_max))
-#define KB_REPLY_MAX		sizeof(struct kb_reply)
+#define KB_REPLY_MAX(inline_read) (sizeof(struct kb_reply) + (inline_read))
 
 /**
  * struct kb_limits - what is negotiated
@@ -255,6 +259,7 @@ enum kb_status {
  * @keep_alive: ms without a word until the session is dead
  * @queues: 1 to KB_QUEUES_MAX
  * @depth: of each, 1 to KB_DEPTH_MAX
+ * @inline_read: bytes of data within a reply
  */
 struct kb_limits {
 	u32	caps;
@@ -263,6 +268,7 @@ struct kb_limits {
 	u32	keep_alive;
 	u16	queues;
 	u16	depth;
+	u16	inline_read;
 };
 
 /**
@@ -431,6 +437,7 @@ struct kb_cmd_msg {
  * @bytes: 0 unless @status is KB_OK and data is moved by @op
  * @addr: 0 without KB_REPLY_READY
  * @key: likewise
+ * @data: @bytes with KB_REPLY_INLINE, within the message that was parsed; or NULL
  */
 struct kb_reply_msg {
 	u8	op;
@@ -442,14 +449,15 @@ struct kb_reply_msg {
 	u64	bytes;
 	u64	addr;
 	u64	key;
+	const void *data;
 };
 
 /*
  * Parsers get all of a message and return 0, or -EPROTO for one that can't be
  * right; then @msg is of no use. kb_parse_net() tells another version by
  * -EPROTONOSUPPORT. Builders get what a parser would accept and room
- * for KB_NET_MAX, KB_CMD_MAX(0) or KB_REPLY_MAX bytes, and return the message's
- * length; data of an inline write goes behind it. None sleeps or allocates.
+ * for KB_NET_MAX, KB_CMD_MAX(0) or KB_REPLY_MAX(0) bytes, and return the message's
+ * length; data that goes with it is put behind it. None sleeps or allocates.
  */
 int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole);
 int kb_parse_hello(const void *buf, size_t len, struct kb_hello_msg *msg);

@@ -81,6 +81,7 @@ static bool kb_limits_ok(const struct kb_limits *l)
 {
 	return l->max_io >= KB_IO_MIN && l->max_io <= KB_IO_MAX &&
 	       l->max_io % KB_IO_MIN == 0 && l->inline_max <= KB_INLINE_MAX &&
+	       l->inline_read <= KB_INLINE_READ_MAX &&
 	       l->keep_alive >= KB_KEEP_ALIVE_MIN &&
 	       l->keep_alive <= KB_KEEP_ALIVE_MAX &&
 	       l->queues && l->queues <= KB_QUEUES_MAX &&
@@ -101,6 +102,7 @@ bool kb_limits_within(const struct kb_limits *granted,
 	return !(granted->caps & ~asked->caps) &&
 	       granted->max_io <= asked->max_io &&
 	       granted->inline_max <= asked->inline_max &&
+	       granted->inline_read <= asked->inline_read &&
 	       granted->keep_alive <= asked->keep_alive &&
 	       granted->queues <= asked->queues &&
 	       granted->depth <= asked->depth;
@@ -232,6 +234,7 @@ int kb_parse_hello(const void *buf, size_t len, struct kb_hello_msg *msg)
 	msg->limits.keep_alive = le32_to_cpu(wire->keep_alive);
 	msg->limits.queues = le16_to_cpu(wire->queues);
 	msg->limits.depth = le16_to_cpu(wire->depth);
+	msg->limits.inline_read = le16_to_cpu(wire->inline_read);
 	msg->addr_format = le32_to_cpu(wire->addr_format);
 	msg->addr_len = le16_to_cpu(wire->addr_len);
 	msg->addr = (const u8 *)(wire + 1);
@@ -270,6 +273,7 @@ size_t kb_build_hello(void *buf, const struct kb_hello_msg *msg)
 	wire->queues = cpu_to_le16(msg->limits.queues);
 	wire->depth = cpu_to_le16(msg->limits.depth);
 	wire->addr_len = cpu_to_le16(msg->addr_len);
+	wire->inline_read = cpu_to_le16(msg->limits.inline_read);
 	memcpy(wire + 1, msg->addr, addrs);
 	return sizeof(*wire) + addrs;
 }
@@ -419,7 +423,7 @@ int kb_parse_accept(const void *buf, size_t len, struct kb_accept_msg *msg)
 {
 	const struct kb_accept *wire = buf;
 
-	if (kb_net_is(buf, len, KB_ACCEPT) || wire->reserved ||
+	if (kb_net_is(buf, len, KB_ACCEPT) ||
 	    kb_is_zero(wire->content, sizeof(wire->content)))
 		return -EPROTO;
 	memcpy(msg->mac, wire->mac, sizeof(msg->mac));
@@ -432,6 +436,7 @@ int kb_parse_accept(const void *buf, size_t len, struct kb_accept_msg *msg)
 	msg->limits.keep_alive = le32_to_cpu(wire->keep_alive);
 	msg->limits.queues = le16_to_cpu(wire->queues);
 	msg->limits.depth = le16_to_cpu(wire->depth);
+	msg->limits.inline_read = le16_to_cpu(wire->inline_read);
 	msg->addr_len = le16_to_cpu(wire->addr_len);
 	msg->addr = (const u8 *)(wire + 1);
 	if (!msg->session || !msg->epoch || msg->limits.caps & ~KB_CAPS ||
@@ -468,6 +473,7 @@ size_t kb_build_accept(void *buf, const struct kb_accept_msg *msg)
 	wire->queues = cpu_to_le16(msg->limits.queues);
 	wire->depth = cpu_to_le16(msg->limits.depth);
 	wire->addr_len = cpu_to_le16(msg->addr_len);
+	wire->inline_read = cpu_to_le16(msg->limits.inline_read);
 	kb_build_disk(&wire->disk, &msg->disk);
 	memcpy(wire + 1, msg->addr, addrs);
 	return sizeof(*wire) + addrs;

@@ -93,6 +93,78 @@ static void inline_writes(struct kunit *test)
 	reply_arrived(test);
 }
 
+static struct kb_cmd_msg inline_read(u16 slot, u64 gen)
+{
+	struct kb_cmd_msg msg = command(KB_OP_READ, slot, gen);
+
+	msg.flags = KB_CMD_INLINE;
+	msg.addr = 0;
+	msg.key = 0;
+	return msg;
+}
+
+/* What the oldest reply has with it is all of this. */
+static void reply_has(struct kunit *test, u8 byte, u32 bytes)
+{
+	struct kb_reply_op *reply;
+
+	KUNIT_ASSERT_GT(test, scene->nops, 0U);
+	reply = container_of(scene->ops[0], struct kb_reply_op, op);
+	KUNIT_ASSERT_EQ(test, reply->bytes, bytes);
+	KUNIT_EXPECT_TRUE(test, !bytes || !memchr_inv(page_address(reply->page),
+						      byte, bytes));
+}
+
+static void stored(struct kunit *test, u8 byte)
+{
+	const struct bio_vec *bvec = scene->ios[0]->bvec;
+
+	KUNIT_ASSERT_EQ(test, scene->ios[0]->nbvec, 1U);
+	memset(page_address(bvec->bv_page), byte, bvec->bv_len);
+	store_done(test, 0);
+}
+
+static void inline_reads(struct kunit *test)
+{
+	struct kb_cmd_msg msg = inline_read(0, 1);
+
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->ios[0]->write);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	stored(test, 0x11);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
+	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	reply_has(test, 0x11, 4096);
+	/* The client has it before we hear of that, and uses the slot again. */
+	msg = inline_read(0, 2);
+	say(&msg);
+	stored(test, 0x22);
+	reply_has(test, 0x11, 4096);
+	reply_arrived(test);
+	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	reply_has(test, 0x22, 4096);
+	reply_arrived(test);
+	/* An error has no data, and neither has what comes by RDMA. */
+	msg = inline_read(0, 3);
+	say(&msg);
+	store_done(test, -EIO);
+	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
+	reply_has(test, 0, 0);
+	reply_arrived(test);
+	ask(KB_OP_READ, 0, 4);
+	store_done(test, 0);
+	rma_done(test, 0);
+	reply_has(test, 0, 0);
+	reply_arrived(test);
+	/* More than was granted. */
+	msg = inline_read(0, 5);
+	msg.bytes = 8192;
+	say(&msg);
+	KUNIT_EXPECT_NOT_NULL(test, scene->violation);
+	nothing_happened(test);
+}
+
 static void other_operations(struct kunit *test)
 {
 	static const u8 ops[] = { KB_OP_FLUSH, KB_OP_DISCARD,
@@ -372,6 +444,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(writes),
 	KUNIT_CASE(lost_data),
 	KUNIT_CASE(inline_writes),
+	KUNIT_CASE(inline_reads),
 	KUNIT_CASE(other_operations),
 	KUNIT_CASE(large_ranges),
 	KUNIT_CASE_PARAM(wrong_commands, wrongs_gen_params),

@@ -209,6 +209,20 @@ static void rma_done(struct kunit *test, int err)
 	settle();
 }
 
+/* As it goes over the network, with its data. */
+static u8 *whole_reply(struct kunit *test, const struct kb_reply_op *reply)
+{
+	u8 *buf = kunit_kzalloc(test, KB_REPLY_MAX(KB_INLINE_READ_MAX),
+				GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	memcpy(buf, reply->wire, sizeof(struct kb_reply));
+	if (reply->bytes)
+		memcpy(buf + sizeof(struct kb_reply),
+		       page_address(reply->page), reply->bytes);
+	return buf;
+}
+
 static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 {
 	struct kb_reply_op *reply;
@@ -216,8 +230,9 @@ static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 
 	KUNIT_ASSERT_GT(test, scene->nops, 0U);
 	reply = container_of(scene->ops[0], struct kb_reply_op, op);
-	KUNIT_ASSERT_EQ(test, kb_parse_reply(reply->wire, sizeof(*reply->wire),
-					     &msg), 0);
+	KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
+					     sizeof(struct kb_reply) +
+					     reply->bytes, &msg), 0);
 	KUNIT_EXPECT_EQ(test, msg.op, op);
 	KUNIT_EXPECT_EQ(test, msg.id, id);
 	KUNIT_EXPECT_EQ(test, msg.status, status);
@@ -271,6 +286,7 @@ static int srv_init(struct kunit *test)
 		.keep_alive	= 5000,
 		.queues		= 1,
 		.depth		= DEPTH,
+		.inline_read	= 4096,
 	};
 	s->nqueues = 1;
 	s->queues = &scene->sq;

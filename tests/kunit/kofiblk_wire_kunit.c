@@ -14,7 +14,7 @@ static const struct kb_hello_msg hello = {
 	.export		= "disk0",
 	.host		= { 2 },
 	.content	= { 3 },
-	.limits		= { KB_CAPS, 1 << 20, 4096, 5000, 2, KB_DEPTH_MAX },
+	.limits		= { KB_CAPS, 1 << 20, 4096, 5000, 2, KB_DEPTH_MAX, 8192 },
 	.addr_format	= 7,
 	.addr_len	= 32,
 	.addr		= addrs,
@@ -271,6 +271,9 @@ static const struct change changes[] = {
 	{ "inline_max too large", HELLO, AT(kb_hello, inline_max),
 	  KB_INLINE_MAX + 1 },
 	{ "inline_max 0", HELLO, AT(kb_hello, inline_max), 0, true },
+	{ "inline_read too large", HELLO, AT(kb_hello, inline_read),
+	  KB_INLINE_READ_MAX + 1 },
+	{ "inline_read 0", HELLO, AT(kb_hello, inline_read), 0, true },
 	{ "keep_alive 0", HELLO, AT(kb_hello, keep_alive), 0 },
 	{ "keep_alive too long", HELLO, AT(kb_hello, keep_alive),
 	  KB_KEEP_ALIVE_MAX + 1 },
@@ -281,7 +284,7 @@ static const struct change changes[] = {
 	{ "depth too large", HELLO, AT(kb_hello, depth), KB_DEPTH_MAX + 1 },
 	{ "addr_len 0", HELLO, AT(kb_hello, addr_len), 0 },
 	{ "addr_len 31", HELLO, AT(kb_hello, addr_len), 31 },
-	{ "hello's reserved", HELLO, AT(kb_hello, reserved[2]), 1 },
+	{ "hello's reserved", HELLO, AT(kb_hello, reserved[1]), 1 },
 	{ "challenge: auth 2", CHALLENGE, AT(kb_challenge, auth), 2 },
 	{ "challenge: proofs by no secret", CHALLENGE, AT(kb_challenge, auth), 0 },
 	{ "challenge: reserved", CHALLENGE, AT(kb_challenge, reserved[6]), 1 },
@@ -296,7 +299,8 @@ static const struct change changes[] = {
 	{ "accept: max_io", ACCEPT, AT(kb_accept, max_io), 0 },
 	{ "accept: queues", ACCEPT, AT(kb_accept, queues), 1 },
 	{ "accept: depth", ACCEPT, AT(kb_accept, depth), 0 },
-	{ "accept: reserved", ACCEPT, AT(kb_accept, reserved), 1 },
+	{ "accept: inline_read", ACCEPT, AT(kb_accept, inline_read),
+	  KB_INLINE_READ_MAX + 1 },
 	{ "disk: odd size", ACCEPT, AT(kb_accept, disk.bytes), 4097 },
 	{ "disk: 2^63 bytes", ACCEPT, AT(kb_accept, disk.bytes), BIT_ULL(63) },
 	{ "disk: flags", ACCEPT, AT(kb_accept, disk.flags), 8 },
@@ -428,6 +432,76 @@ static void inline_data(struct kunit *test)
 			      any), -EPROTO);
 }
 
+/* The command of a read whose data comes with the reply names no memory. */
+static void inline_read(struct kunit *test)
+{
+	struct kb_cmd_msg in = cmd;
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf = message(test, CMD, &len);
+	struct kb_cmd *wire = (struct kb_cmd *)buf;
+
+	in.op = KB_OP_READ;
+	in.flags = KB_CMD_INLINE;
+	in.bytes = KB_INLINE_READ_MAX;
+	in.addr = 0;
+	in.key = 0;
+	len = kb_build_cmd(buf, &in);
+	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
+	KUNIT_EXPECT_NULL(test, any->cmd.data);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 512, any), -EPROTO);
+	wire->key = cpu_to_le64(1);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	wire->key = 0;
+	wire->bytes = cpu_to_le64(KB_INLINE_READ_MAX + 512);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+}
+
+static void inline_reply(struct kunit *test)
+{
+	struct kb_reply_msg in = reply;
+	union any *any = any_message(test);
+	size_t head, len;
+	u8 *buf = kunit_kzalloc(test, 2 * KB_INLINE_READ_MAX, GFP_KERNEL);
+	struct kb_reply *wire = (struct kb_reply *)buf;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	in.flags = KB_REPLY_INLINE;
+	in.bytes = KB_INLINE_READ_MAX;
+	in.addr = 0;
+	in.key = 0;
+	head = kb_build_reply(buf, &in);
+	len = head + in.bytes;
+	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len, any), 0);
+	KUNIT_EXPECT_PTR_EQ(test, any->reply.data, (const void *)(buf + head));
+	/* Just as many bytes as it says. */
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len - 1, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len + 1, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
+	wire->bytes = cpu_to_le64(in.bytes + 512);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len + 512, any), -EPROTO);
+	wire->bytes = 0;
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
+	wire->bytes = cpu_to_le64(in.bytes);
+	/* Of a read that went well, and not to be fetched as well. */
+	wire->op = KB_OP_WRITE;
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
+	wire->op = KB_OP_READ;
+	wire->flags = cpu_to_le16(KB_REPLY_INLINE | KB_REPLY_READY);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
+	wire->flags = cpu_to_le16(KB_REPLY_INLINE);
+	wire->addr = cpu_to_le64(1);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
+	wire->addr = 0;
+	wire->status = cpu_to_le16(KB_IO);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
+	wire->bytes = 0;
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
+	wire->flags = 0;
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), 0);
+	KUNIT_EXPECT_NULL(test, any->reply.data);
+}
+
 static void statuses(struct kunit *test)
 {
 	u16 status;
@@ -464,6 +538,7 @@ static void granted(struct kunit *test)
 	MORE(keep_alive);
 	MORE(queues);
 	MORE(depth);
+	MORE(inline_read);
 #undef MORE
 }
 
@@ -473,6 +548,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(changed_field, changes_gen_params),
 	KUNIT_CASE(other_version),
 	KUNIT_CASE(inline_data),
+	KUNIT_CASE(inline_read),
+	KUNIT_CASE(inline_reply),
 	KUNIT_CASE(statuses),
 	KUNIT_CASE(granted),
 	{}

@@ -115,6 +115,7 @@ data()
 	LOAD=$!
 	check "data is on its way" wait_for 60 requests_after 50
 	check "data went with commands" wait_for 60 counted inlined
+	check "and with replies" wait_for 60 counted inline_reads
 	check "and by RMA" wait_for 60 counted registrations
 }
 

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What kofiblk's client makes of replies, right and wrong. There is neither a fabric nor
+ * a block layer: requests are made here, and what the client posts is kept until a case
+ * has it done.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <kunit/test.h>
+#include <linux/bio.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+/* In place of the tracepoints, which are the module's. */
+#define KOFIBLK_BLK_TRACE_H
+#define trace_kofiblk_command(...)	do { } while (0)
+#define trace_kofiblk_reply(...)	do { } while (0)
+#define trace_kofiblk_refused(...)	do { } while (0)
+#define trace_kofiblk_end(...)		do { } while (0)
+#include "../../samples/blk/blk.h"
+
+#define SESSION	0x1122334455667788ULL
+#define DEPTH	2
+
+static struct scene {
+	struct kbc_disk		d;
+	struct kbc_queue	kq;
+	struct kb_fabric	fabric;
+	struct fi_info		info;
+	struct fi_tx_attr	tx;
+	struct kb_queue		q;
+	struct kb_op		*op;		/* the latest posted */
+	unsigned int		nops, nrmas;
+	unsigned int		ended;		/* requests */
+	blk_status_t		status;		/* of the latest */
+	unsigned int		requeued;
+	unsigned int		failures;	/* of the session */
+	struct bio_vec		bvecs[3];
+	struct bio		bio;
+	u8			*data;		/* of the bio, and what must stay */
+	struct request		*rq;
+} *scene;
+
+static void kunit_submit(struct kb_queue *q, struct kb_op *op)
+{
+	scene->op = op;
+	scene->nops++;
+}
+
+static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
+{
+	scene->nrmas++;
+}
+
+static void kunit_start_request(struct request *rq)
+{
+}
+
+#define kb_submit		kunit_submit
+#define kb_rma_submit		kunit_rma_submit
+#define kb_fabric_lost(f)	((void)(f))
+#define blk_mq_start_request	kunit_start_request
+#include "../../samples/blk/blk_epoch.c"
+#include "../../samples/blk/blk_grant.c"
+#include "../../samples/blk/blk_request.c"
+#include "../../samples/blk/wire.c"
+
+struct kbc_disk *kbc_session_find(u64 session)
+{
+	return session == SESSION ? &scene->d : NULL;
+}
+
+void kbc_session_fail(struct kbc_disk *d, int err)
+{
+	scene->failures++;
+}
+
+void kbc_each_slot(struct kbc_disk *d, void (*fn)(struct kbc_slot *slot))
+{
+	unsigned int i;
+
+	for (i = 0; i < DEPTH; i++)
+		fn(&scene->kq.slots[i]);
+}
+
+void kbc_busy_put(struct kbc_disk *d)
+{
+	atomic_dec(&d->busy);
+}
+
+void kbc_complete(struct request *rq, blk_status_t status)
+{
+	scene->ended++;
+	scene->status = status;
+}
+
+void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
+{
+	scene->requeued++;
+}
+
+/* --- what a case does --- */
+
+#define BYTES	4096U
+#define AROUND	0xee	/* what isn't the request's */
+#define BEFORE	0xbb	/* the request's memory, before there is an answer */
+
+/* Three pieces, one of which goes across pages. */
+static const struct {
+	unsigned int	at, len;
+} pieces[] = { { 512, 512 }, { 3584, 1536 }, { 9216, 2048 } };
+
+#define ROOM	(3 * PAGE_SIZE + 512)
+
+static void begin(struct kunit *test, blk_opf_t op)
+{
+	struct request *rq = scene->rq;
+	unsigned int i;
+
+	memset(scene->data, AROUND, ROOM);
+	bio_init(&scene->bio, NULL, scene->bvecs, ARRAY_SIZE(pieces), op);
+	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
+		bvec_set_page(&scene->bvecs[i], virt_to_page(scene->data),
+			      pieces[i].len, pieces[i].at);
+		memset(scene->data + pieces[i].at, BEFORE, pieces[i].len);
+	}
+	scene->bio.bi_vcnt = ARRAY_SIZE(pieces);
+	scene->bio.bi_iter.bi_size = BYTES;
+	rq->bio = &scene->bio;
+	rq->__data_len = BYTES;
+	rq->__sector = 8;
+	rq->cmd_flags = op;
+	rq->tag = 1;
+	scene->ended = 0;
+	scene->nops = 0;
+	KUNIT_ASSERT_EQ(test, kbc_request_start(&scene->kq, rq), BLK_STS_OK);
+}
+
+/* The command that is under way, as the server sees it. */
+static struct kb_cmd_msg sent(struct kunit *test)
+{
+	struct kbc_slot *slot = &scene->kq.slots[1];
+	struct kb_cmd_msg msg = {};
+
+	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
+	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
+	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
+					   sizeof(struct kb_cmd), &msg), 0);
+	/* As kbc_send_post() does, which has no endpoint here. */
+	slot->posted = true;
+	slot->send.done(&scene->q, &slot->send, 0, 0);
+	return msg;
+}
+
+static struct kb_reply_msg answer(const struct kb_cmd_msg *cmd)
+{
+	return (struct kb_reply_msg) {
+		.op		= cmd->op,
+		.flags		= KB_REPLY_INLINE,
+		.queue		= cmd->queue,
+		.session	= cmd->session,
+		.id		= cmd->id,
+		.bytes		= cmd->bytes,
+	};
+}
+
+/* From the queue's buffer, which is the device's again afterwards. */
+static void hear(struct kunit *test, const struct kb_reply_msg *msg)
+{
+	size_t data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
+	u8 *buf = kunit_kzalloc(test, sizeof(struct kb_reply) + data, GFP_KERNEL);
+	size_t i, len = kb_build_reply(buf, msg);
+
+	for (i = 0; i < data; i++)
+		buf[len + i] = i / 16;
+	kbc_received(&scene->q, buf, len + data);
+	memset(buf, 0, len + data);
+}
+
+static void memory_is(struct kunit *test, bool read)
+{
+	unsigned int i, j, n = 0;
+	u8 *want = kunit_kmalloc(test, ROOM, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, want);
+	memset(want, AROUND, ROOM);
+	for (i = 0; i < ARRAY_SIZE(pieces); i++)
+		for (j = 0; j < pieces[i].len; j++, n++)
+			want[pieces[i].at + j] = read ? n / 16 : BEFORE;
+	KUNIT_EXPECT_EQ(test, memcmp(want, scene->data, ROOM), 0);
+}
+
+static void is_over(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
+	KUNIT_EXPECT_EQ(test, scene->kq.slots[1].phase, KBC_IDLE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->d.busy), 0);
+}
+
+/* --- cases --- */
+
+static void small_read(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KB_CMD_INLINE);
+	KUNIT_EXPECT_EQ(test, cmd.bytes, (u64)BYTES);
+	KUNIT_EXPECT_EQ(test, cmd.addr, 0ULL);
+	KUNIT_EXPECT_EQ(test, cmd.key, 0ULL);
+	memory_is(test, false);
+	msg = answer(&cmd);
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_OK);
+	memory_is(test, true);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
+}
+
+static void failed_read(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	msg.bytes = 0;
+	msg.status = KB_MEDIUM;
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_MEDIUM);
+	memory_is(test, false);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+}
+
+/* Once more than a reply, or less than the device takes: as it was before. */
+static void not_granted(struct kunit *test)
+{
+	scene->d.limits.inline_read = BYTES - 512;
+	begin(test, REQ_OP_READ);
+	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
+	KUNIT_EXPECT_PTR_EQ(test, scene->op, &scene->kq.slots[1].region);
+	KUNIT_EXPECT_EQ(test, scene->kq.slots[1].phase, KBC_REGISTER);
+}
+
+/* Each ends the session, and touches neither the request nor its memory. */
+static void wrong_replies(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+	unsigned int wrong = 0;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+#define WRONG(change)							\
+	do {								\
+		msg = answer(&cmd);					\
+		change;							\
+		hear(test, &msg);					\
+		KUNIT_EXPECT_EQ_MSG(test, scene->failures, ++wrong,	\
+				    "%s", #change);			\
+		KUNIT_EXPECT_EQ(test, scene->ended, 0U);		\
+		memory_is(test, false);					\
+	} while (0)
+	WRONG(msg.bytes = BYTES - 512);
+	WRONG(msg.bytes = BYTES + 512);
+	WRONG(msg.flags = 0);
+	WRONG(msg.flags = KB_REPLY_READY);
+	WRONG(msg.queue = 1);
+	WRONG(msg.id = KB_ID(DEPTH, 1ULL));
+	WRONG((msg.op = KB_OP_WRITE, msg.flags = 0));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.refused), wrong);
+	/* What nobody waits for any more isn't wrong. */
+	msg = answer(&cmd);
+	msg.id -= KB_ID(0, 1ULL);
+	hear(test, &msg);
+	msg.id += KB_ID(0, 2ULL);
+	hear(test, &msg);
+	msg.id = KB_ID(0, 1ULL);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->failures, wrong);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.stale), 3L);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	memory_is(test, false);
+	msg = answer(&cmd);
+	hear(test, &msg);
+	is_over(test);
+	memory_is(test, true);
+	/* And not twice. */
+	memset(scene->data, 0, ROOM);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
+	KUNIT_EXPECT_TRUE(test, !memchr_inv(scene->data, 0, ROOM));
+#undef WRONG
+}
+
+/* What came for a request that was given back is for nobody. */
+static void late_reply(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	msg = answer(&cmd);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	memory_is(test, false);
+}
+
+/* Data in the reply to what asked for none. */
+static void data_unasked(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	scene->d.limits.caps &= ~KB_CAP_RDMA_WRITE;
+	scene->d.limits.inline_read = 0;
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)0);
+	msg = answer(&cmd);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->failures, 1U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	memory_is(test, false);
+}
+
+/* --- the scene --- */
+
+static int request_init(struct kunit *test)
+{
+	struct kbc_disk *d;
+	unsigned int i;
+
+	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene);
+	scene->rq = kunit_kzalloc(test, sizeof(struct request) +
+				  sizeof(struct kbc_pdu), GFP_KERNEL);
+	scene->data = (u8 *)__get_free_pages(GFP_KERNEL, get_order(ROOM));
+	scene->kq.slots = kunit_kcalloc(test, DEPTH, sizeof(*scene->kq.slots),
+					GFP_KERNEL);
+	scene->kq.msgs = kunit_kcalloc(test, 2 * DEPTH,
+				       sizeof(*scene->kq.msgs), GFP_KERNEL);
+	if (!scene->rq || !scene->data || !scene->kq.slots || !scene->kq.msgs)
+		return -ENOMEM;
+	scene->info.tx_attr = &scene->tx;
+	scene->tx.iov_limit = 2;
+	scene->fabric.info = &scene->info;
+	scene->q.fabric = &scene->fabric;
+	d = &scene->d;
+	init_waitqueue_head(&d->wait);
+	d->session = SESSION;
+	d->nqueues = 1;
+	d->queues = &scene->kq;
+	d->depth = DEPTH;
+	d->max_bvecs = 8;
+	d->limits.caps = KB_CAPS;
+	d->limits.inline_max = 4096;
+	d->limits.inline_read = 8192;
+	scene->kq.disk = d;
+	scene->kq.q = &scene->q;
+	for (i = 0; i < DEPTH; i++) {
+		scene->kq.slots[i].kq = &scene->kq;
+		scene->kq.slots[i].index = i;
+		scene->kq.slots[i].msgs = &scene->kq.msgs[2 * i];
+		scene->kq.slots[i].bvecs =
+			kunit_kcalloc(test, d->max_bvecs + 1,
+				      sizeof(struct bio_vec), GFP_KERNEL);
+		if (!scene->kq.slots[i].bvecs)
+			return -ENOMEM;
+		kbc_slot_init(&scene->kq.slots[i]);
+	}
+	return 0;
+}
+
+static void request_exit(struct kunit *test)
+{
+	if (scene && scene->data)
+		free_pages((unsigned long)scene->data, get_order(ROOM));
+	scene = NULL;
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(small_read),
+	KUNIT_CASE(failed_read),
+	KUNIT_CASE(not_granted),
+	KUNIT_CASE(wrong_replies),
+	KUNIT_CASE(late_reply),
+	KUNIT_CASE(data_unasked),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_request",
+	.init		= request_init,
+	.exit		= request_exit,
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of kofiblk's client: replies");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
