@@ -57,11 +57,12 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only,
 int kb_store_close(struct kb_store *store);
 u64 kb_store_bytes(const struct kb_store *store);
 
-/* What a store is to do; all of it may sleep. */
+/* What a store is to do; all of it may sleep, but for kb_store_try(). */
 struct kb_store_io {
 	struct kb_store		*store;
 	bool			write;
 	bool			fua;
+	bool			nowait;	/* by kb_store_try(): -EAGAIN is no error */
 	u64			offset;
 	const struct bio_vec	*bvec;
 	unsigned int		nbvec;
@@ -72,6 +73,7 @@ struct kb_store_io {
 	atomic_t		pending;
 };
 
+bool kb_store_try(struct kb_store_io *io);
 void kb_store_rw(struct kb_store_io *io);
 int kb_store_flush(struct kb_store *store);
 int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes);
@@ -312,14 +314,15 @@ bool kb_session_untaken(struct kb_session *s, unsigned long age);
 void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg);
 void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
 		 void (*run)(struct kb_req *req));
+void kb_req_begin(struct kb_req *req);
 void kb_run_begin(struct kb_req *req);
 void kb_req_inval(struct kb_req *req);
 void kb_req_end(struct kb_req *req, int err);
 
 /* --- srv_cmd.c --- */
 
-void kb_session_command(struct kb_session *s, struct kb_queue *q,
-			const struct kb_cmd_msg *msg);
+struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
+				  const struct kb_cmd_msg *msg);
 
 /* --- srv_mem.c --- */
 

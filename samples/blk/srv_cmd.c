@@ -88,7 +88,8 @@ static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
 }
 
 static const char *kb_request(struct kb_squeue *sq,
-			      const struct kb_cmd_msg *msg)
+			      const struct kb_cmd_msg *msg,
+			      struct kb_req **begin)
 {
 	const char *wrong = kb_cmd_violates(sq->s, msg);
 	struct kb_req *req;
@@ -107,7 +108,7 @@ static const char *kb_request(struct kb_squeue *sq,
 	if (err)
 		kb_req_end(req, err);
 	else
-		kb_req_next(req, kb_store_wq(req), kb_run_begin);
+		*begin = req;
 	return NULL;
 }
 
@@ -139,16 +140,19 @@ static const char *kb_fetched(struct kb_squeue *sq,
  * @msg: the command
  *
  * Context: Process, under RCU, which keeps the session.
+ * Return: the request that the command is, for kb_req_begin() without RCU, as it keeps
+ * the session; or NULL.
  */
-void kb_session_command(struct kb_session *s, struct kb_queue *q,
-			const struct kb_cmd_msg *msg)
+struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
+				  const struct kb_cmd_msg *msg)
 {
+	struct kb_req *begin = NULL;
 	const char *wrong = NULL;
 	struct kb_squeue *sq;
 
 	if (msg->queue >= s->nqueues || s->queues[msg->queue].q != q) {
 		kb_session_violated(s, "a command on another queue");
-		return;
+		return NULL;
 	}
 	trace_kb_srv_cmd(msg);
 	sq = &s->queues[msg->queue];
@@ -161,8 +165,9 @@ void kb_session_command(struct kb_session *s, struct kb_queue *q,
 		wrong = kb_fetched(sq, msg);
 		break;
 	default:
-		wrong = kb_request(sq, msg);
+		wrong = kb_request(sq, msg, &begin);
 	}
 	if (wrong)
 		kb_session_violated(s, wrong);
+	return begin;
 }

@@ -11,6 +11,9 @@
  *	 inline		store -> reply
  *	others		store -> reply
  *
+ * What needs no pages is begun at the store at once, where that doesn't wait, and goes
+ * on wherever the store is done with it; only what may have to wait is for a work item.
+ *
  * A slot is free before its reply is posted, as the client may use it again before
  * we hear that the reply arrived.
  */
@@ -63,12 +66,18 @@ static void kb_session_posted(struct kb_session *s)
 	spin_unlock_bh(&s->lock);
 }
 
+/* Under the lock: who waits frees the session. */
+static void kb_session_done_locked(struct kb_session *s)
+{
+	lockdep_assert_held(&s->lock);
+	if (!--s->in_flight && s->state != KB_SESSION_LIVE)
+		wake_up_all(&kb_srv_wait);
+}
+
 static void kb_session_done(struct kb_session *s)
 {
 	spin_lock_bh(&s->lock);
-	/* Under the lock: who waits frees the session. */
-	if (!--s->in_flight && s->state != KB_SESSION_LIVE)
-		wake_up_all(&kb_srv_wait);
+	kb_session_done_locked(s);
 	spin_unlock_bh(&s->lock);
 }
 
@@ -137,9 +146,10 @@ static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
 }
 
 /*
- * Return: 0 when the reply is on its way, and the slot the client's again;
- * -EAGAIN when @req has to wait, and will be run again; -ESHUTDOWN when nobody
- * wants it any more.
+ * Return: 0 when the reply is on its way, and the slot the client's again: the reply
+ * then counts as in flight, in place of the request unless that is READY; -EAGAIN
+ * when @req has to wait, and will be run again; -ESHUTDOWN when nobody wants it any
+ * more.
  */
 static int kb_req_reply(struct kb_req *req, u16 flags)
 {
@@ -164,7 +174,7 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 		reply->since = jiffies;
 		req->since = jiffies;
 		kb_reply_take_data(reply, req, &msg);
-		s->in_flight++;
+		s->in_flight += !!(flags & KB_REPLY_READY);
 		s->posted++;
 		s->stats.errors += !!msg.status;
 		req->state = flags & KB_REPLY_READY ? KB_REQ_READY :
@@ -181,10 +191,8 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 
 static void kb_run_reply(struct kb_req *req)
 {
-	struct kb_session *s = req->sq->s;
-
-	if (kb_req_reply(req, 0) != -EAGAIN)
-		kb_session_done(s);
+	if (kb_req_reply(req, 0) == -ESHUTDOWN)
+		kb_session_done(req->sq->s);
 }
 
 /**
@@ -220,10 +228,11 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 	req = list_first_entry_or_null(&sq->want_reply, struct kb_req, list);
 	if (req)
 		list_del(&req->list);
+	kb_session_done_locked(s);
 	spin_unlock_bh(&s->lock);
+	/* It is in flight itself, and keeps the session. */
 	if (req)
 		queue_work(kb_done_wq, &req->work);
-	kb_session_done(s);
 }
 
 static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
@@ -235,8 +244,8 @@ static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 	spin_lock_bh(&s->lock);
 	s->posted--;
 	s->pinging = false;
+	kb_session_done_locked(s);
 	spin_unlock_bh(&s->lock);
-	kb_session_done(s);
 }
 
 /**
@@ -318,13 +327,31 @@ static void kb_run_stored(struct kb_req *req)
 		kb_req_push(req);
 }
 
-static void kb_stored(struct kb_store_io *io)
+/* What the store would have had to wait for; in kb_session.io since it was tried. */
+static void kb_run_again(struct kb_req *req)
 {
-	kb_req_next(container_of(io, struct kb_req, sio), kb_done_wq,
-		    kb_run_stored);
+	if (READ_ONCE(req->sq->s->state) == KB_SESSION_LIVE) {
+		kb_store_rw(&req->sio);
+		return;
+	}
+	req->sio.err = -ESHUTDOWN;
+	kb_run_stored(req);
 }
 
-static void kb_run_store(struct kb_req *req)
+static void kb_stored(struct kb_store_io *io)
+{
+	struct kb_req *req = container_of(io, struct kb_req, sio);
+
+	if (io->nowait && io->err == -EAGAIN)
+		kb_req_next(req, kb_store_wq(req), kb_run_again);
+	else if (in_hardirq() || irqs_disabled())
+		kb_req_next(req, kb_done_wq, kb_run_stored);
+	else
+		kb_run_stored(req);
+}
+
+/* @wait: we may. */
+static void kb_req_store(struct kb_req *req, bool wait)
 {
 	if (!kb_io_begin(req)) {
 		kb_req_end(req, -ESHUTDOWN);
@@ -340,7 +367,15 @@ static void kb_run_store(struct kb_req *req)
 		.bytes	= req->cmd.bytes,
 		.done	= kb_stored,
 	};
-	kb_store_rw(&req->sio);
+	if (wait)
+		kb_store_rw(&req->sio);
+	else if (!kb_store_try(&req->sio))
+		kb_req_next(req, kb_store_wq(req), kb_run_again);
+}
+
+static void kb_run_store(struct kb_req *req)
+{
+	kb_req_store(req, true);
 }
 
 static int kb_run_part(struct kb_req *req, u64 offset, u64 bytes)
@@ -553,12 +588,6 @@ void kb_run_begin(struct kb_req *req)
 		kb_req_end(req, -ESHUTDOWN);
 	} else if (req->cmd.op != KB_OP_READ && req->cmd.op != KB_OP_WRITE) {
 		kb_run_other(req);
-	} else if (req->cmd.flags & KB_CMD_INLINE) {
-		bvec_set_page(&req->inline_bvec, req->inline_page,
-			      req->cmd.bytes, 0);
-		req->bvec = &req->inline_bvec;
-		req->nbvec = 1;
-		kb_run_store(req);
 	} else {
 		err = kb_req_pages(req);
 		if (err && err != -EAGAIN)
@@ -568,6 +597,24 @@ void kb_run_begin(struct kb_req *req)
 		else if (!err)
 			kb_run_store(req);
 	}
+}
+
+/**
+ * kb_req_begin() - begin with a request that has just come
+ * @req: the request
+ *
+ * Context: Process; doesn't sleep.
+ */
+void kb_req_begin(struct kb_req *req)
+{
+	if (!kb_req_inline(req, KB_OP_READ) && !kb_req_inline(req, KB_OP_WRITE)) {
+		kb_req_next(req, kb_store_wq(req), kb_run_begin);
+		return;
+	}
+	bvec_set_page(&req->inline_bvec, req->inline_page, req->cmd.bytes, 0);
+	req->bvec = &req->inline_bvec;
+	req->nbvec = 1;
+	kb_req_store(req, false);
 }
 
 /* --- a session's part of it --- */

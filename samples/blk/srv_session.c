@@ -133,6 +133,7 @@ static struct kb_session *kb_session_find(u64 id)
 static void kb_srv_received(struct kb_queue *q, void *buf, size_t len)
 {
 	const struct kb_cmd *wire = buf;
+	struct kb_req *req = NULL;
 	struct kb_cmd_msg msg;
 	struct kb_session *s;
 	bool bad = kb_parse_cmd(buf, len, &msg);
@@ -146,9 +147,11 @@ static void kb_srv_received(struct kb_queue *q, void *buf, size_t len)
 	} else if (bad) {
 		kb_session_violated(s, "a malformed command");
 	} else {
-		kb_session_command(s, q, &msg);
+		req = kb_session_command(s, q, &msg);
 	}
 	rcu_read_unlock();
+	if (req)
+		kb_req_begin(req);
 }
 
 const struct kb_role kb_srv_role = {

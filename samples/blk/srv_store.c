@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What is behind an export: a block device, by bios, or a file, through the page
- * cache. Everything here may sleep, and is called from work items that may.
+ * cache. Everything here may sleep, and is called from work items that may; but for
+ * kb_store_try(), which is for a device that says when it would.
  *
  * That what is in the page cache could not be written is said once, to whoever asks
  * first. It may not be the client that hears of it: another has the export too, or
@@ -182,15 +183,18 @@ static void kb_store_end_io(struct bio *bio)
 	kb_store_put(io);
 }
 
-/* One bio takes what it can; @seg and @bytes go on. */
+/* One bio takes what it can; @seg and @done go on. NULL only for what can't wait. */
 static struct bio *kb_store_bio(struct kb_store_io *io, blk_opf_t opf,
 				unsigned int *seg, size_t *done)
 {
 	unsigned int n = min(io->nbvec - *seg, BIO_MAX_VECS);
 	struct bio *bio;
 
-	bio = bio_alloc_bioset(io->store->bdev, n, opf, GFP_NOIO,
+	bio = bio_alloc_bioset(io->store->bdev, n, opf,
+			       io->nowait ? GFP_NOWAIT : GFP_NOIO,
 			       &io->store->bios);
+	if (!bio)
+		return NULL;
 	bio->bi_iter.bi_sector = (io->offset + *done) >> SECTOR_SHIFT;
 	bio->bi_private = io;
 	bio->bi_end_io = kb_store_end_io;
@@ -205,16 +209,47 @@ static struct bio *kb_store_bio(struct kb_store_io *io, blk_opf_t opf,
 	return bio;
 }
 
-static void kb_store_rw_bdev(struct kb_store_io *io)
+static blk_opf_t kb_store_opf(const struct kb_store_io *io)
 {
 	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE :
 				    REQ_OP_READ;
+
+	return opf | (io->fua ? REQ_FUA : 0) | (io->nowait ? REQ_NOWAIT : 0);
+}
+
+/**
+ * kb_store_try() - read or write without waiting
+ * @io: what, in one piece, and whom to tell: that it would have had to wait by -EAGAIN
+ *
+ * Context: Process.
+ * Return: whether it was begun; else it is for kb_store_rw(), and nobody is told.
+ */
+bool kb_store_try(struct kb_store_io *io)
+{
+	struct block_device *bdev = io->store->bdev;
+	unsigned int seg = 0;
+	size_t done = 0;
+	struct bio *bio;
+
+	if (!bdev || !bdev_nowait(bdev) || io->nbvec != 1)
+		return false;
+	io->err = 0;
+	io->nowait = true;
+	bio = kb_store_bio(io, kb_store_opf(io), &seg, &done);
+	if (!bio)
+		return false;
+	atomic_set(&io->pending, 1);
+	submit_bio(bio);
+	return true;
+}
+
+static void kb_store_rw_bdev(struct kb_store_io *io)
+{
+	blk_opf_t opf = kb_store_opf(io);
 	struct blk_plug plug;
 	unsigned int seg = 0;
 	size_t done = 0;
 
-	if (io->fua)
-		opf |= REQ_FUA;
 	atomic_set(&io->pending, 1);
 	blk_start_plug(&plug);
 	while (done < io->bytes) {
@@ -297,6 +332,7 @@ void kb_store_rw(struct kb_store_io *io)
 	unsigned int flags;
 
 	io->err = 0;
+	io->nowait = false;
 	if (io->store->bdev) {
 		kb_store_rw_bdev(io);
 		return;

@@ -165,6 +165,64 @@ static void inline_reads(struct kunit *test)
 	nothing_happened(test);
 }
 
+/* Without a work item; but not what would have to wait for the store. */
+static void begun_at_once(struct kunit *test)
+{
+	struct kb_cmd_msg msg = inline_read(0, 1);
+	struct kb_store_io *io;
+	struct kb_req *req;
+
+	scene->nowait = true;
+	rcu_read_lock();
+	req = kb_session_command(&scene->s, &scene->queue, &msg);
+	rcu_read_unlock();
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	kb_req_begin(req);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_EQ(test, scene->s.io, 1U);
+	io = take_io(test);
+	io->done(io);
+	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
+	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	/* It would have had to wait: this is no error, unless it comes again. */
+	msg = inline_read(0, 2);
+	say(&msg);
+	store_done(test, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.io, 1U);
+	store_done(test, -EAGAIN);
+	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
+	reply_arrived(test);
+	/* Nothing begins once the session is over. */
+	msg = inline_read(0, 3);
+	say(&msg);
+	end_session();
+	store_done(test, -EAGAIN);
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+}
+
+/* It may be done where there is neither a lock to be taken nor a send to be posted. */
+static void stored_by_an_interrupt(struct kunit *test)
+{
+	struct kb_cmd_msg msg = inline_read(0, 1);
+	struct kb_store_io *io;
+	unsigned long flags;
+
+	say(&msg);
+	io = take_io(test);
+	local_irq_save(flags);
+	io->done(io);
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	local_irq_restore(flags);
+	settle();
+	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	reply_arrived(test);
+}
+
 static void other_operations(struct kunit *test)
 {
 	static const u8 ops[] = { KB_OP_FLUSH, KB_OP_DISCARD,
@@ -445,6 +503,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(lost_data),
 	KUNIT_CASE(inline_writes),
 	KUNIT_CASE(inline_reads),
+	KUNIT_CASE(begun_at_once),
+	KUNIT_CASE(stored_by_an_interrupt),
 	KUNIT_CASE(other_operations),
 	KUNIT_CASE(large_ranges),
 	KUNIT_CASE_PARAM(wrong_commands, wrongs_gen_params),

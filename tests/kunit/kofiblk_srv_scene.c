@@ -41,6 +41,7 @@ static struct scene {
 	u64			sum;		/* of their bytes */
 	u64			most;		/* of one */
 	int			other_err;
+	bool			nowait;		/* the store can do so */
 	const char		*violation;
 	unsigned int		stops;
 } *scene;
@@ -78,10 +79,21 @@ static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 void kb_store_rw(struct kb_store_io *io)
 {
 	io->err = 0;
+	io->nowait = false;
 	spin_lock_bh(&scene_lock);
 	if (!WARN_ON(scene->nios == OPS))
 		scene->ios[scene->nios++] = io;
 	spin_unlock_bh(&scene_lock);
+}
+
+/* All that a store of the scene's does it could do at once. */
+bool kb_store_try(struct kb_store_io *io)
+{
+	if (!scene->nowait)
+		return false;
+	kb_store_rw(io);
+	io->nowait = true;
+	return true;
 }
 
 static void end_session(void)
@@ -162,9 +174,13 @@ static struct kb_cmd_msg command(u8 op, u16 slot, u64 gen)
 
 static void say(const struct kb_cmd_msg *msg)
 {
+	struct kb_req *req;
+
 	rcu_read_lock();
-	kb_session_command(&scene->s, &scene->queue, msg);
+	req = kb_session_command(&scene->s, &scene->queue, msg);
 	rcu_read_unlock();
+	if (req)
+		kb_req_begin(req);
 	settle();
 }
 
