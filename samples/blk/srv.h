@@ -14,7 +14,7 @@
  *
  * kb_export.enabling, kb_port.enabling (mutexes) > kb_srv_lock (mutex) >
  * kb_sessions_lock (spinlock, BH off) > kb_session.lock (spinlock, BH off).
- * Under kb_reserve.lock (likewise) none is taken.
+ * Under kb_reserve.lock and kb_chunks.lock (likewise) none is taken.
  */
 #ifndef KOFIBLK_SRV_H
 #define KOFIBLK_SRV_H
@@ -204,6 +204,17 @@ struct kb_req {
 	};
 };
 
+/* Data is in few pieces, for the device's sake: of 128 KiB at most, with small pages. */
+#define KB_CHUNK_ORDER	5
+
+/* Pages that requests of a queue had, for the next ones: only data of one export. */
+struct kb_chunks {
+	spinlock_t		lock;		/* protects what follows */
+	struct list_head	free[KB_CHUNK_ORDER + 1];	/* by order */
+	u32			bytes;		/* of them */
+	bool			taken;		/* some, since kb_mem_trim() */
+};
+
 /* A session's part of a queue. */
 struct kb_squeue {
 	struct kb_session	*s;
@@ -214,6 +225,7 @@ struct kb_squeue {
 	struct kb_req		*reqs;		/* depth */
 	struct kb_reply_op	*replies;	/* depth */
 	union kb_reply_room	*wires;		/* of replies */
+	struct kb_chunks	chunks;
 	/* Under kb_session.lock */
 	struct list_head	free_replies;
 	struct list_head	want_reply;	/* kb_req, done but for that */
@@ -326,6 +338,9 @@ struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 
 /* --- srv_mem.c --- */
 
+void kb_chunks_init(struct kb_squeue *sq);
+void kb_chunks_free(struct kb_squeue *sq);
+void kb_mem_trim(struct kb_session *s);
 int kb_req_pages(struct kb_req *req);
 void kb_req_free_pages(struct kb_req *req);
 void kb_mem_waiters(struct kb_session *s, struct list_head *list);

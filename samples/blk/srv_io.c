@@ -691,6 +691,7 @@ int kb_squeue_init(struct kb_squeue *sq)
 
 	INIT_LIST_HEAD(&sq->free_replies);
 	INIT_LIST_HEAD(&sq->want_reply);
+	kb_chunks_init(sq);
 	sq->reqs = kvcalloc(depth, sizeof(*sq->reqs), GFP_KERNEL);
 	sq->replies = kvcalloc(depth, sizeof(*sq->replies), GFP_KERNEL);
 	sq->wires = kcalloc(depth, sizeof(*sq->wires), GFP_KERNEL);
@@ -716,6 +717,8 @@ void kb_squeue_exit(struct kb_squeue *sq)
 		if (sq->replies[i].page)
 			__free_pages(sq->replies[i].page,
 				     kb_inline_order(sq->s));
+	if (sq->reqs)
+		kb_chunks_free(sq);
 	kvfree(sq->reqs);
 	kvfree(sq->replies);
 	kfree(sq->wires);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Memory for data: as much as a session may have, and a reserve for when there is
- * none. Whoever has to wait is in a list, and begun again.
+ * none. Whoever has to wait is in a list, and begun again. A busy session keeps some of
+ * the pages that it had: kernels that clear all that they allocate take longer over that
+ * than over everything else of a read.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include "srv.h"
 
-/* Data is in few pieces, for the device's sake. */
-#define KB_CHUNK_ORDER	5
+#define KB_CHUNKS_BYTES	SZ_4M	/* that a session keeps */
 
 /*
  * For the request that finds no memory: one at a time has these pages, and the
@@ -26,17 +28,117 @@ static struct {
 	struct bio_vec		*used;		/* what of it a request has */
 } kb_reserve;
 
-static void kb_pages_free(struct bio_vec *bvec, unsigned int nbvec)
+/**
+ * kb_chunks_init() - begin to keep pages
+ * @sq: whose requests'
+ */
+void kb_chunks_init(struct kb_squeue *sq)
+{
+	unsigned int i;
+
+	spin_lock_init(&sq->chunks.lock);
+	for (i = 0; i <= KB_CHUNK_ORDER; i++)
+		INIT_LIST_HEAD(&sq->chunks.free[i]);
+}
+
+/* Return: one that was kept, or NULL. */
+static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
+{
+	struct kb_chunks *chunks;
+	struct page *page;
+
+	if (!sq)
+		return NULL;
+	chunks = &sq->chunks;
+	spin_lock_bh(&chunks->lock);
+	page = list_first_entry_or_null(&chunks->free[order], struct page, lru);
+	if (page) {
+		list_del(&page->lru);
+		chunks->bytes -= PAGE_SIZE << order;
+		WRITE_ONCE(chunks->taken, true);
+	}
+	spin_unlock_bh(&chunks->lock);
+	return page;
+}
+
+/* A store on a network may have a reference still, and send them once more. */
+static void kb_chunk_give(struct kb_squeue *sq, struct page *page,
+			  unsigned int order)
+{
+	u32 bytes = PAGE_SIZE << order;
+	bool keep = false;
+
+	if (sq && page_ref_count(page) == 1) {
+		spin_lock_bh(&sq->chunks.lock);
+		keep = sq->chunks.bytes + bytes <=
+		       KB_CHUNKS_BYTES / sq->s->nqueues;
+		if (keep) {
+			list_add(&page->lru, &sq->chunks.free[order]);
+			sq->chunks.bytes += bytes;
+		}
+		spin_unlock_bh(&sq->chunks.lock);
+	}
+	if (!keep)
+		__free_pages(page, order);
+}
+
+/**
+ * kb_chunks_free() - free the pages that are kept
+ * @sq: whose requests had them
+ *
+ * Context: Process.
+ */
+void kb_chunks_free(struct kb_squeue *sq)
+{
+	struct page *page;
+	unsigned int i;
+
+	for (i = 0; i <= KB_CHUNK_ORDER; i++)
+		while ((page = kb_chunk_take(sq, i)))
+			__free_pages(page, i);
+}
+
+/**
+ * kb_mem_trim() - free the pages that are kept for nothing
+ * @s: the session, live; called from time to time
+ *
+ * Context: Process.
+ */
+void kb_mem_trim(struct kb_session *s)
+{
+	struct kb_chunks *chunks;
+	u16 i;
+
+	for (i = 0; i < s->nqueues; i++) {
+		chunks = &s->queues[i].chunks;
+		if (!READ_ONCE(chunks->taken))
+			kb_chunks_free(&s->queues[i]);
+		WRITE_ONCE(chunks->taken, false);
+	}
+}
+
+static void kb_pages_free(struct kb_squeue *sq, struct bio_vec *bvec,
+			  unsigned int nbvec)
 {
 	unsigned int i;
 
 	for (i = 0; i < nbvec; i++)
-		__free_pages(bvec[i].bv_page, get_order(bvec[i].bv_len));
+		kb_chunk_give(sq, bvec[i].bv_page, get_order(bvec[i].bv_len));
 	kfree(bvec);
 }
 
-/* Return: pieces of just so many bytes, or NULL. */
-static struct bio_vec *kb_pages_alloc(size_t bytes, unsigned int *nbvec)
+static struct page *kb_chunk_alloc(struct kb_squeue *sq, unsigned int order)
+{
+	struct page *page = kb_chunk_take(sq, order);
+
+	/* Compound, as a store on a network takes references. */
+	return page ?: alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN |
+				   __GFP_COMP, order);
+}
+
+/* Return: pieces of just so many bytes, or NULL. @sq: see kb_chunks, or NULL. */
+static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes,
+				      unsigned int *nbvec)
 {
 	unsigned int n = 0, order = KB_CHUNK_ORDER;
 	size_t left = PAGE_ALIGN(bytes);
@@ -49,15 +151,13 @@ static struct bio_vec *kb_pages_alloc(size_t bytes, unsigned int *nbvec)
 		return NULL;
 	while (left) {
 		order = min_t(unsigned int, order, ilog2(left >> PAGE_SHIFT));
-		/* Compound, as a store on a network takes references. */
-		page = alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN |
-				   __GFP_COMP, order);
+		page = kb_chunk_alloc(sq, order);
 		if (!page && order) {
 			order--;
 			continue;
 		}
 		if (!page) {
-			kb_pages_free(bvec, n);
+			kb_pages_free(sq, bvec, n);
 			return NULL;
 		}
 		bvec_set_page(&bvec[n++], page, PAGE_SIZE << order, 0);
@@ -191,7 +291,8 @@ int kb_req_pages(struct kb_req *req)
 	int ret = req->charged ? 0 : kb_mem_charge(req);
 
 	if (!ret && !req->reserved)
-		req->bvec = kb_pages_alloc(req->cmd.bytes, &req->nbvec);
+		req->bvec = kb_pages_alloc(req->sq, req->cmd.bytes,
+					   &req->nbvec);
 	if (ret || req->bvec)
 		return ret;
 	ret = req->reserved ? 0 : kb_reserve_take(req);
@@ -213,7 +314,7 @@ void kb_req_free_pages(struct kb_req *req)
 	if (req->reserved)
 		kb_reserve_give(req);
 	else if (req->bvec && req->bvec != &req->inline_bvec)
-		kb_pages_free(req->bvec, req->nbvec);
+		kb_pages_free(req->sq, req->bvec, req->nbvec);
 	req->bvec = NULL;
 	if (req->charged)
 		kb_mem_uncharge(req);
@@ -249,14 +350,15 @@ int kb_reserve_init(void)
 {
 	spin_lock_init(&kb_reserve.lock);
 	INIT_LIST_HEAD(&kb_reserve.waiting);
-	kb_reserve.bvec = kb_pages_alloc(KB_IO_MAX, &kb_reserve.nbvec);
+	kb_reserve.bvec = kb_pages_alloc(NULL, KB_IO_MAX,
+					 &kb_reserve.nbvec);
 	if (!kb_reserve.bvec)
 		return -ENOMEM;
 	kb_reserve.used = kcalloc(kb_reserve.nbvec, sizeof(*kb_reserve.used),
 				  GFP_KERNEL);
 	if (kb_reserve.used)
 		return 0;
-	kb_pages_free(kb_reserve.bvec, kb_reserve.nbvec);
+	kb_pages_free(NULL, kb_reserve.bvec, kb_reserve.nbvec);
 	return -ENOMEM;
 }
 
@@ -266,5 +368,5 @@ int kb_reserve_init(void)
 void kb_reserve_exit(void)
 {
 	kfree(kb_reserve.used);
-	kb_pages_free(kb_reserve.bvec, kb_reserve.nbvec);
+	kb_pages_free(NULL, kb_reserve.bvec, kb_reserve.nbvec);
 }

@@ -243,6 +243,7 @@ static const char *kb_watch(struct kb_session *s)
 		}
 		if (ret != -ETIMEDOUT)
 			return "the connection is lost";
+		kb_mem_trim(s);
 		if (xchg(&s->resize, 0) && kb_tell_size(s))
 			return "the connection is lost";
 		if (time_after(jiffies, READ_ONCE(s->heard) +

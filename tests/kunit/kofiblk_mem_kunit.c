@@ -148,6 +148,54 @@ static void reserve(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->s.memory, 1U << 20);
 }
 
+static struct page *read_into(struct kunit *test, u64 gen, u32 bytes)
+{
+	struct kb_cmd_msg msg = command(KB_OP_READ, 0, gen);
+	struct page *page;
+
+	msg.bytes = bytes;
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	page = scene->ios[0]->bvec[0].bv_page;
+	store_done(test, 0);
+	rma_done(test, 0);
+	reply_arrived(test);
+	return page;
+}
+
+/* Where the next request finds it, while there are any; and no more than so much. */
+static void pages_are_kept(struct kunit *test)
+{
+	struct kb_chunks *chunks = &scene->sq.chunks;
+	struct page *page;
+	unsigned int i;
+
+	page = read_into(test, 1, 65536);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, 65536U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_PTR_EQ(test, read_into(test, 2, 65536), page);
+	/* Of another size are others. */
+	KUNIT_EXPECT_PTR_NE(test, read_into(test, 3, 8192), page);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, 65536U + 8192);
+	/* What the store has a reference to still may be sent by it. */
+	get_page(page);
+	KUNIT_EXPECT_PTR_EQ(test, read_into(test, 4, 65536), page);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, 8192U);
+	put_page(page);
+	kb_mem_trim(&scene->s);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, 8192U);
+	kb_mem_trim(&scene->s);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, 0U);
+	for (i = 0; i <= KB_CHUNKS_BYTES / SZ_64K; i++) {
+		page = alloc_pages(GFP_KERNEL | __GFP_COMP, get_order(SZ_64K));
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		kb_chunk_give(&scene->sq, page, get_order(SZ_64K));
+	}
+	KUNIT_EXPECT_EQ(test, chunks->bytes, (u32)KB_CHUNKS_BYTES);
+	kb_chunks_free(&scene->sq);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, 0U);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(memory_is_bounded),
 	KUNIT_CASE(memory_is_of_pages),
@@ -155,6 +203,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(stale_waiting),
 	KUNIT_CASE(waiters_end),
 	KUNIT_CASE(reserve),
+	KUNIT_CASE(pages_are_kept),
 	{}
 };
 
