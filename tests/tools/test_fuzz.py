@@ -20,23 +20,36 @@ def predictably():
     return [] if works.returncode else prefix
 
 
-class BlkWire(unittest.TestCase):
+class Target:
+    """A program of tests/fuzz, its name and corpus; judge() looks at its counters."""
+
+    def run_it(self, program, seed, files):
+        run = subprocess.run([*predictably(), program, str(seed), str(COUNT), *files],
+                             capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+        counts = {name: [int(n) for n in numbers.split()] for name, numbers in
+                  (line.split(": ") for line in run.stdout.splitlines())}
+        self.judge(files, counts["corpus"], counts["passed"])
+
     def test_messages(self):
-        files = sorted(str(p) for p in (FUZZ / "corpus").iterdir())
+        files = sorted(str(p) for p in (FUZZ / self.corpus).iterdir())
         # Not below /tmp, where programs may be forbidden.
         (TOP / "out").mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=TOP / "out") as out:
-            subprocess.run(["make", "-s", "-C", FUZZ, f"OUT={out}"], check=True)
+            program = f"{out}/{self.name}"
+            subprocess.run(["make", "-s", "-C", FUZZ, f"OUT={out}", program], check=True)
             for seed in SEEDS:
-                run = subprocess.run([*predictably(), f"{out}/blk_wire", str(seed),
-                                      str(COUNT), *files],
-                                     capture_output=True, text=True, check=False)
-                self.assertEqual(run.returncode, 0, run.stderr[-2000:])
-                counts = {name: [int(n) for n in numbers.split()] for name, numbers in
-                          (line.split(": ") for line in run.stdout.splitlines())}
-                # Everything in the corpus is a message, and some of what it became.
-                self.assertEqual(sum(counts["corpus"]), len(files))
-                self.assertTrue(all(counts["passed"][1:]), run.stdout)
+                self.run_it(program, seed, files)
+
+
+class BlkWire(Target, unittest.TestCase):
+    name = "blk_wire"
+    corpus = "corpus"
+
+    def judge(self, files, corpus, passed):
+        # Everything in the corpus is a message, and some of what it became.
+        self.assertEqual(sum(corpus), len(files))
+        self.assertTrue(all(passed[1:]), passed)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the sources under test need of the kernel's headers, which are empty files for
+ * them.
+ */
+#ifndef KOFI_FUZZ_KERNEL_H
+#define KOFI_FUZZ_KERNEL_H
+
+#include <assert.h>
+#include <errno.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define u8	uint8_t
+#define u16	uint16_t
+#define u32	uint32_t
+#define u64	uint64_t
+#define __u8	uint8_t
+#define __u16	uint16_t
+#define __u64	uint64_t
+#define __le16	uint16_t
+#define __le32	uint32_t
+#define __le64	uint64_t
+#define le16_to_cpu(x)	le16toh(x)
+#define le32_to_cpu(x)	le32toh(x)
+#define le64_to_cpu(x)	le64toh(x)
+#define cpu_to_le16(x)	htole16(x)
+#define cpu_to_le32(x)	htole32(x)
+#define cpu_to_le64(x)	htole64(x)
+#define BIT_ULL(n)	(1ULL << (n))
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define __packed	__attribute__((__packed__))
+#define __aligned(n)	__attribute__((__aligned__(n)))
+#define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
+
+#endif /* KOFI_FUZZ_KERNEL_H */
