@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The headers of a packet that is to be sent: the inverse of kefa_parse(). Padding is 0. */
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#include "packet.h"
+
+/* Where the next header goes; @at is NULL once there was no room for one. */
+struct kefa_room {
+	u8	*at;
+	size_t	left;
+};
+
+static void kefa_put(struct kefa_room *room, const void *from, size_t len)
+{
+	if (!room->at || len > room->left) {
+		room->at = NULL;
+		return;
+	}
+	/* Of no iovs there need not be a pointer. */
+	if (!len)
+		return;
+	memcpy(room->at, from, len);
+	room->at += len;
+	room->left -= len;
+}
+
+static void kefa_put32(struct kefa_room *room, u32 v)
+{
+	const __le32 le = cpu_to_le32(v);
+
+	kefa_put(room, &le, sizeof(le));
+}
+
+static void kefa_put64(struct kefa_room *room, u64 v)
+{
+	const __le64 le = cpu_to_le64(v);
+
+	kefa_put(room, &le, sizeof(le));
+}
+
+/* A number that is wider here than in the header fits, or there is no such packet. */
+static bool kefa_build_field(const struct kefa_pkt *pkt, const struct kefa_field *f, u8 *hdr)
+{
+	const u8 *from = (const u8 *)pkt + f->host_at;
+	u64 v = f->host_size == 8 ? *(const u64 *)from : *(const u32 *)from;
+	const __le64 le64 = cpu_to_le64(v);
+	const __le32 le32 = cpu_to_le32((u32)v);
+
+	if (f->size == 8)
+		memcpy(hdr + f->at, &le64, sizeof(le64));
+	else
+		memcpy(hdr + f->at, &le32, sizeof(le32));
+	return f->size == 8 || v == (u32)v;
+}
+
+static bool kefa_build_fixed(const struct kefa_pkt *pkt, struct kefa_room *room)
+{
+	const struct kefa_pkt_row *row = pkt->row;
+	const struct kefa_base_hdr base = {
+		.type		= row->type,
+		.version	= KEFA_PROTOCOL_VERSION,
+		.flags		= cpu_to_le16(pkt->flags | row->hints),
+	};
+	const __le64 tag = cpu_to_le64(pkt->tag);
+	const struct kefa_field *f;
+
+	if (row->hdr > room->left)
+		return false;
+	memset(room->at, 0, row->hdr);
+	memcpy(room->at, &base, sizeof(base));
+	for (f = row->fields; f < row->fields + row->nfields; f++)
+		if (!kefa_build_field(pkt, f, room->at))
+			return false;
+	if (row->flags & KEFA_ROW_TAGGED)
+		memcpy(room->at + row->hdr - sizeof(tag), &tag, sizeof(tag));
+	room->at += row->hdr;
+	room->left -= row->hdr;
+	return true;
+}
+
+static void kefa_build_opt(const struct kefa_pkt *pkt, struct kefa_room *room)
+{
+	if (pkt->flags & KEFA_REQ_OPT_RAW_ADDR_HDR) {
+		kefa_put32(room, pkt->raw_len);
+		kefa_put(room, pkt->raw, pkt->raw_len);
+	}
+	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR)
+		kefa_put64(room, pkt->cq_data);
+	if (pkt->flags & KEFA_PKT_CONNID_HDR)
+		kefa_put32(room, pkt->connid);
+}
+
+static void kefa_build_body(const struct kefa_pkt *pkt, struct kefa_room *room)
+{
+	const u16 flags = pkt->row->flags;
+
+	if (flags & KEFA_ROW_RMA)
+		kefa_put(room, pkt->rma_iov, pkt->rma_iov_count * sizeof(*pkt->rma_iov));
+	if (flags & KEFA_ROW_REQ)
+		kefa_build_opt(pkt, room);
+	if (flags & KEFA_ROW_READ)
+		kefa_put(room, pkt->read_iov, pkt->read_iov_count * sizeof(*pkt->read_iov));
+	if (flags & KEFA_ROW_TAIL_CONNID && pkt->flags & KEFA_PKT_CONNID_HDR)
+		kefa_put64(room, pkt->connid);
+}
+
+static void kefa_build_handshake(const struct kefa_pkt *pkt, struct kefa_room *room)
+{
+	const struct kefa_shake *shake = &pkt->shake;
+	u32 i;
+
+	for (i = 0; i + KEFA_NEXTRA_P3 < shake->nextra_p3; i++)
+		kefa_put64(room, shake->extra[i]);
+	if (pkt->flags & KEFA_PKT_CONNID_HDR)
+		kefa_put64(room, pkt->connid);
+	if (pkt->flags & KEFA_HANDSHAKE_HOST_ID_HDR)
+		kefa_put64(room, shake->host_id);
+	if (pkt->flags & KEFA_HANDSHAKE_DEVICE_VERSION_HDR)
+		kefa_put64(room, shake->device_version);
+	if (pkt->flags & KEFA_HANDSHAKE_USER_RECV_QP_HDR) {
+		kefa_put32(room, shake->qpn);
+		kefa_put32(room, shake->qkey);
+	}
+	if (pkt->flags & KEFA_HANDSHAKE_HMEM_P2P_HDR)
+		kefa_put64(room, shake->p2p);
+}
+
+/**
+ * kefa_build() - write the headers of a packet
+ * @pkt: what it is to say: @pkt->row, @pkt->flags (those that repeat the type are added),
+ *	and the fields that the type has, 0 for a connid that isn't there. Of an address
+ *	@pkt->raw_len bytes, which are KEFA_RAW_ADDR_LEN as libfabric has it
+ * @buf: where to
+ * @room: bytes there; KEFA_HDR_ROOM are enough for what the provider sends
+ *
+ * The data isn't written, nor looked at, except that the fields about it are.
+ *
+ * Context: Any.
+ * Return: bytes of headers, or 0 if they don't fit.
+ */
+size_t kefa_build(const struct kefa_pkt *pkt, void *buf, size_t room)
+{
+	struct kefa_room rest = { buf, room };
+
+	if (!kefa_build_fixed(pkt, &rest))
+		return 0;
+	if (pkt->row->flags & KEFA_ROW_HANDSHAKE)
+		kefa_build_handshake(pkt, &rest);
+	else
+		kefa_build_body(pkt, &rest);
+	return rest.at ? room - rest.left : 0;
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a received packet says. Whatever can be judged by looking at the packet alone is
+ * judged here, and nowhere else; the order of checks is the order of the bytes, so that
+ * nothing is used before it was checked. Whether an id names an operation, a key a region
+ * or an atomic operation exists, the receiver judges.
+ */
+#include <linux/kernel.h>
+#include <linux/overflow.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#include "packet.h"
+
+/* The only operation that takes no operand: FI_ATOMIC_READ of fi_atomic(3). */
+#define KEFA_ATOMIC_READ	10
+
+/* What is left of a packet. */
+struct kefa_rest {
+	const u8	*at;
+	size_t		len;
+};
+
+static const void *kefa_take(struct kefa_rest *rest, size_t len)
+{
+	const u8 *at = rest->at;
+
+	if (len > rest->len)
+		return NULL;
+	rest->at += len;
+	rest->len -= len;
+	return at;
+}
+
+static u16 kefa_get16(const void *at)
+{
+	__le16 v;
+
+	memcpy(&v, at, sizeof(v));
+	return le16_to_cpu(v);
+}
+
+static u32 kefa_get32(const void *at)
+{
+	__le32 v;
+
+	memcpy(&v, at, sizeof(v));
+	return le32_to_cpu(v);
+}
+
+static u64 kefa_get64(const void *at)
+{
+	__le64 v;
+
+	memcpy(&v, at, sizeof(v));
+	return le64_to_cpu(v);
+}
+
+static void kefa_parse_fields(const struct kefa_pkt_row *row, const u8 *hdr,
+			      struct kefa_pkt *pkt)
+{
+	const struct kefa_field *f;
+	u64 v;
+
+	for (f = row->fields; f < row->fields + row->nfields; f++) {
+		v = f->size == 8 ? kefa_get64(hdr + f->at) : kefa_get32(hdr + f->at);
+		if (f->host_size == 8)
+			*(u64 *)((u8 *)pkt + f->host_at) = v;
+		else
+			*(u32 *)((u8 *)pkt + f->host_at) = v;
+	}
+	if (row->flags & KEFA_ROW_TAGGED)
+		pkt->tag = kefa_get64(hdr + row->hdr - sizeof(__le64));
+}
+
+/* A request has either its sender's address, or the connid alone, or neither. */
+static enum kefa_bad kefa_parse_raw(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	const void *at = kefa_take(rest, sizeof(struct kefa_req_opt_raw_addr_hdr));
+	u32 len;
+
+	if (pkt->flags & KEFA_PKT_CONNID_HDR)
+		return KEFA_BAD_FLAGS;
+	if (!at)
+		return KEFA_BAD_SHORT;
+	len = kefa_get32(at);
+	if (len < KEFA_RAW_ADDR_BYTES || len > KEFA_RAW_ADDR_LEN_MAX || len % 4)
+		return KEFA_BAD_ADDR;
+	pkt->raw = kefa_take(rest, len);
+	if (!pkt->raw)
+		return KEFA_BAD_SHORT;
+	pkt->raw_len = len;
+	pkt->connid = kefa_get32(pkt->raw + offsetof(struct kefa_raw_addr, qkey));
+	pkt->has_connid = true;
+	return KEFA_OK;
+}
+
+static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	enum kefa_bad bad;
+	const void *at;
+
+	if (pkt->flags & KEFA_REQ_OPT_RAW_ADDR_HDR) {
+		bad = kefa_parse_raw(rest, pkt);
+		if (bad)
+			return bad;
+	}
+	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR) {
+		at = kefa_take(rest, sizeof(struct kefa_req_opt_cq_data_hdr));
+		if (!at)
+			return KEFA_BAD_SHORT;
+		pkt->cq_data = kefa_get64(at);
+	}
+	if (pkt->flags & KEFA_PKT_CONNID_HDR) {
+		at = kefa_take(rest, sizeof(struct kefa_req_opt_connid_hdr));
+		if (!at)
+			return KEFA_BAD_SHORT;
+		pkt->connid = kefa_get32(at);
+		pkt->has_connid = true;
+	}
+	return KEFA_OK;
+}
+
+/* In the fixed header there is room for a connid, whether there is one or not. */
+static enum kefa_bad kefa_parse_connid(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	const void *at;
+
+	pkt->has_connid = pkt->flags & KEFA_PKT_CONNID_HDR;
+	if (!pkt->has_connid) {
+		pkt->connid = 0;
+	} else if (pkt->row->flags & KEFA_ROW_TAIL_CONNID) {
+		at = kefa_take(rest, sizeof(struct kefa_ctsdata_opt_connid_hdr));
+		if (!at)
+			return KEFA_BAD_SHORT;
+		pkt->connid = kefa_get32(at);
+	}
+	return KEFA_OK;
+}
+
+static enum kefa_bad kefa_parse_iov(struct kefa_rest *rest, u32 count, u32 least,
+				    const struct kefa_rma_iov **iov, u64 *sum)
+{
+	u64 addr, len, end;
+	u32 i;
+
+	*sum = 0;
+	if (count < least || count > KEFA_IOV_MAX)
+		return KEFA_BAD_COUNT;
+	*iov = kefa_take(rest, count * sizeof(**iov));
+	if (!*iov)
+		return KEFA_BAD_SHORT;
+	for (i = 0; i < count; i++) {
+		addr = kefa_get64(&(*iov)[i].addr);
+		len = kefa_get64(&(*iov)[i].len);
+		if (check_add_overflow(addr, len, &end) || check_add_overflow(*sum, len, sum))
+			return KEFA_BAD_RANGE;
+	}
+	if (!count)
+		*iov = NULL;
+	return KEFA_OK;
+}
+
+static enum kefa_bad kefa_check_part(const struct kefa_pkt *pkt, u64 whole)
+{
+	u64 end;
+
+	if (!pkt->data_len)
+		return KEFA_BAD_LENGTH;
+	if (check_add_overflow(pkt->seg_offset, (u64)pkt->data_len, &end) || end > whole)
+		return KEFA_BAD_OFFSET;
+	return KEFA_OK;
+}
+
+/* @rma is what rma_iov[] adds up to. What isn't written in the packet is set. */
+static enum kefa_bad kefa_check_data(struct kefa_pkt *pkt, u64 rma)
+{
+	u64 len = pkt->data_len, end;
+
+	switch ((enum kefa_data)pkt->row->data) {
+	case KEFA_DATA_NONE:
+		return len ? KEFA_BAD_LENGTH : KEFA_OK;
+	case KEFA_DATA_ALL:
+		pkt->msg_length = len;
+		return KEFA_OK;
+	case KEFA_DATA_PART:
+		return kefa_check_part(pkt, pkt->msg_length);
+	case KEFA_DATA_RUNT:
+		if (pkt->runt_length > pkt->msg_length)
+			return KEFA_BAD_TOTAL;
+		return kefa_check_part(pkt, pkt->runt_length);
+	case KEFA_DATA_FIRST:
+		return len >= pkt->msg_length ? KEFA_BAD_LENGTH : KEFA_OK;
+	case KEFA_DATA_SEGMENT:
+		if (!len || len != pkt->seg_length)
+			return KEFA_BAD_LENGTH;
+		return check_add_overflow(pkt->seg_offset, len, &end) ? KEFA_BAD_OFFSET : KEFA_OK;
+	case KEFA_DATA_ANSWER:
+		return len == pkt->seg_length ? KEFA_OK : KEFA_BAD_LENGTH;
+	case KEFA_DATA_RMA:
+		pkt->msg_length = rma;
+		return len == rma ? KEFA_OK : KEFA_BAD_LENGTH;
+	case KEFA_DATA_OPERAND:
+		pkt->msg_length = rma;
+		if (!len && pkt->atomic_op == KEFA_ATOMIC_READ)
+			return KEFA_OK;
+		return len == rma ? KEFA_OK : KEFA_BAD_LENGTH;
+	case KEFA_DATA_COMPARE:
+		pkt->msg_length = rma;
+		return len % 2 || len / 2 != rma ? KEFA_BAD_LENGTH : KEFA_OK;
+	case KEFA_DATA_TAIL:
+		break;
+	}
+	return KEFA_OK;
+}
+
+static enum kefa_bad kefa_parse_iovs(struct kefa_rest *rest, struct kefa_pkt *pkt, u64 *rma)
+{
+	const u16 flags = pkt->row->flags;
+	enum kefa_bad bad;
+
+	if (!(flags & KEFA_ROW_RMA))
+		return KEFA_OK;
+	bad = kefa_parse_iov(rest, pkt->rma_iov_count, !(flags & KEFA_ROW_TRIGGER),
+			     &pkt->rma_iov, rma);
+	if (!bad && flags & KEFA_ROW_TOTAL && *rma != pkt->msg_length)
+		return KEFA_BAD_TOTAL;
+	return bad;
+}
+
+static enum kefa_bad kefa_parse_sources(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	enum kefa_bad bad;
+	u64 sum;
+
+	if (!(pkt->row->flags & KEFA_ROW_READ))
+		return KEFA_OK;
+	bad = kefa_parse_iov(rest, pkt->read_iov_count, 1, &pkt->read_iov, &sum);
+	if (!bad && (!sum || sum != pkt->msg_length))
+		return KEFA_BAD_TOTAL;
+	return bad;
+}
+
+static enum kefa_bad kefa_parse_body(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	const u16 flags = pkt->row->flags;
+	enum kefa_bad bad;
+	u64 rma = 0;
+
+	if (flags & KEFA_ROW_WINDOW && !pkt->recv_length)
+		return KEFA_BAD_TOTAL;
+	bad = kefa_parse_iovs(rest, pkt, &rma);
+	if (!bad)
+		bad = flags & KEFA_ROW_REQ ? kefa_parse_opt(rest, pkt) :
+					     kefa_parse_connid(rest, pkt);
+	if (!bad)
+		bad = kefa_parse_sources(rest, pkt);
+	if (bad)
+		return bad;
+	pkt->data = rest->at;
+	pkt->data_len = rest->len;
+	return kefa_check_data(pkt, rma);
+}
+
+/* --- HANDSHAKE --- */
+
+static const void *kefa_take_if(struct kefa_rest *rest, const struct kefa_pkt *pkt, u16 flag,
+				size_t len, enum kefa_bad *bad)
+{
+	const void *at = NULL;
+
+	if (pkt->flags & flag) {
+		at = kefa_take(rest, len);
+		if (!at)
+			*bad = KEFA_BAD_SHORT;
+	}
+	return at;
+}
+
+static enum kefa_bad kefa_parse_extra(struct kefa_rest *rest, struct kefa_shake *shake)
+{
+	const void *at;
+	u32 i;
+
+	if (shake->nextra_p3 < KEFA_NEXTRA_P3 ||
+	    shake->nextra_p3 > KEFA_NEXTRA_P3 + KEFA_NEXTRA_MAX)
+		return KEFA_BAD_FEATURES;
+	for (i = 0; i < shake->nextra_p3 - KEFA_NEXTRA_P3; i++) {
+		at = kefa_take(rest, sizeof(__le64));
+		if (!at)
+			return KEFA_BAD_SHORT;
+		shake->extra[i] = kefa_get64(at);
+	}
+	return KEFA_OK;
+}
+
+/* What follows the headers that we know is of a later version, and doesn't matter. */
+static enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	struct kefa_shake *shake = &pkt->shake;
+	enum kefa_bad bad;
+	const void *at;
+
+	bad = kefa_parse_extra(rest, shake);
+	if (bad)
+		return bad;
+	at = kefa_take_if(rest, pkt, KEFA_PKT_CONNID_HDR,
+			  sizeof(struct kefa_handshake_opt_connid_hdr), &bad);
+	pkt->has_connid = at;
+	pkt->connid = at ? kefa_get32(at) : 0;
+	at = kefa_take_if(rest, pkt, KEFA_HANDSHAKE_HOST_ID_HDR,
+			  sizeof(struct kefa_handshake_opt_host_id_hdr), &bad);
+	shake->host_id = at ? kefa_get64(at) : 0;
+	at = kefa_take_if(rest, pkt, KEFA_HANDSHAKE_DEVICE_VERSION_HDR,
+			  sizeof(struct kefa_handshake_opt_device_version_hdr), &bad);
+	shake->device_version = at ? kefa_get32(at) : 0;
+	at = kefa_take_if(rest, pkt, KEFA_HANDSHAKE_USER_RECV_QP_HDR,
+			  sizeof(struct kefa_handshake_opt_user_recv_qp_hdr), &bad);
+	shake->qpn = at ? kefa_get32(at) : 0;
+	shake->qkey = at ? kefa_get32(at + sizeof(__le32)) : 0;
+	at = kefa_take_if(rest, pkt, KEFA_HANDSHAKE_HMEM_P2P_HDR,
+			  sizeof(struct kefa_handshake_opt_hmem_cap_hdr), &bad);
+	shake->p2p = at ? *(const u8 *)at : 0;
+	pkt->data = rest->at;
+	pkt->data_len = rest->len;
+	return bad;
+}
+
+/**
+ * kefa_parse() - find out what a packet says
+ * @buf: the packet, at a multiple of 4
+ * @len: its bytes
+ * @pkt: filled in. If the packet is refused, @pkt->row is set if it was known, and nothing
+ *	else of it means anything
+ *
+ * Nothing is believed of the packet, and nothing outside of it is read. @pkt points into
+ * @buf, which has to stay as it is meanwhile.
+ *
+ * Context: Any.
+ * Return: KEFA_OK, or why it is refused.
+ */
+enum kefa_bad kefa_parse(const void *buf, size_t len, struct kefa_pkt *pkt)
+{
+	const struct kefa_base_hdr *base = buf;
+	struct kefa_rest rest = { buf, len };
+	const struct kefa_pkt_row *row;
+	enum kefa_bad bad;
+
+	memset(pkt, 0, sizeof(*pkt));
+	if (len < sizeof(*base))
+		return KEFA_BAD_SHORT;
+	if (base->version != KEFA_PROTOCOL_VERSION)
+		return KEFA_BAD_VERSION;
+	row = kefa_row_of(base->type);
+	pkt->row = row;
+	if (!row)
+		return KEFA_BAD_TYPE;
+	pkt->flags = kefa_get16(&base->flags);
+	if (pkt->flags & ~row->may)
+		return KEFA_BAD_FLAGS;
+	if (!kefa_take(&rest, row->hdr))
+		return KEFA_BAD_SHORT;
+	kefa_parse_fields(row, buf, pkt);
+	if (row->flags & KEFA_ROW_HANDSHAKE)
+		bad = kefa_parse_handshake(&rest, pkt);
+	else
+		bad = kefa_parse_body(&rest, pkt);
+	pkt->hdr_len = len - pkt->data_len;
+	return bad;
+}
