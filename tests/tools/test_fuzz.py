@@ -52,5 +52,20 @@ class BlkWire(Target, unittest.TestCase):
         self.assertTrue(all(passed[1:]), passed)
 
 
+class EfaWire(Target, unittest.TestCase):
+    name = "efa_wire"
+    corpus = "corpus-efa"
+    # Counters of refusals, behind those of the types of packets.
+    reasons = 12
+
+    def judge(self, files, corpus, passed):
+        types = corpus[:-self.reasons]
+        self.assertEqual(sum(types), len(files))
+        self.assertEqual(len(types) - types.count(0), 35)
+        # Each type came through, and each reason but "ok" was given.
+        self.assertEqual([n > 0 for n in passed[:-self.reasons]], [n > 0 for n in types])
+        self.assertTrue(all(passed[1 - self.reasons:]), passed)
+
+
 if __name__ == "__main__":
     unittest.main()

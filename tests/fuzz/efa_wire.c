@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The parser of fabric efa in user space, with the sanitizers on. A packet that it lets
+ * through must be built anew to the same bytes, so that no field goes unread; padding
+ * apart, which tests/kunit/efa_wire_cases.h knows.
+ */
+#include "kernel.h"
+
+#include "../../prov/efa/rdm/packet.c"
+#include "../../prov/efa/rdm/parse.c"
+#include "../../prov/efa/rdm/build.c"
+#include "../kunit/efa_wire_cases.h"
+
+#define ROOM	WIRE_ROOM
+
+/* By type, and behind them by the reason of a refusal. */
+#define PASSED	(KEFA_PKT_TYPES + KEFA_BAD_REASONS)
+static unsigned long passed[PASSED];
+
+/* What the receiver relies on. */
+static void check_promises(const struct kefa_pkt *pkt, const u8 *in, size_t len)
+{
+	const struct kefa_pkt_row *row = pkt->row;
+
+	assert(pkt->hdr_len + pkt->data_len == len);
+	assert((const u8 *)pkt->data == in + pkt->hdr_len);
+	if (row->flags & KEFA_ROW_HANDSHAKE)
+		return;
+	assert(pkt->rma_iov_count <= KEFA_IOV_MAX && pkt->read_iov_count <= KEFA_IOV_MAX);
+	if (row->data == KEFA_DATA_PART || row->data == KEFA_DATA_RUNT)
+		assert(pkt->seg_offset < pkt->msg_length &&
+		       pkt->data_len <= pkt->msg_length - pkt->seg_offset);
+	if (row->data == KEFA_DATA_FIRST)
+		assert(pkt->data_len < pkt->msg_length);
+	if (row->data == KEFA_DATA_SEGMENT)
+		assert(pkt->data_len && pkt->seg_offset + pkt->data_len > pkt->seg_offset);
+}
+
+static void parse(const u8 *in, size_t len)
+{
+	static u8 copy[ROOM], out[ROOM];
+	struct kefa_pkt pkt;
+	enum kefa_bad bad;
+	size_t n;
+
+	bad = kefa_parse(in, len, &pkt);
+	if (bad) {
+		assert(*kefa_bad_text(bad));
+		passed[KEFA_PKT_TYPES + bad]++;
+		return;
+	}
+	passed[pkt.row->type]++;
+	check_promises(&pkt, in, len);
+	memset(out, 0xa5, sizeof(out));
+	n = kefa_build(&pkt, out, len);
+	assert(n == pkt.hdr_len);
+	memcpy(out + n, pkt.data, pkt.data_len);
+	memcpy(copy, in, len);
+	wire_scrub(copy);
+	if (memcmp(copy, out, len)) {
+		fprintf(stderr, "%s: built to other bytes\n", pkt.row->name);
+		abort();
+	}
+	assert(!n || !kefa_build(&pkt, out, n - 1));
+}
+
+#include "drive.h"
