@@ -28,6 +28,7 @@ build-test	W=1 -Werror against the test kernel, if it was built
 sparse		sparse with endian checks
 headers		each header compiles alone and twice
 datacalls	a data call compiles to one indirect call
+layout		fabric efa's packets are laid out as libfabric's
 readme		the C of README.md and of the guides builds and links
 scripts		shellcheck, pyflakes
 words		codespell, links between documents
@@ -202,6 +203,11 @@ check_datacalls()
 	single 6.12 "$dir" datacalls.o
 	"$PYTHON" "$LIB/calls.py" judge "$dir/datacalls.o" || rc=1
 	return $rc
+}
+
+check_layout()
+{
+	"$LIB/layout.sh"
 }
 
 check_readme()
