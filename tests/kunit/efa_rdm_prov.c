@@ -3,3 +3,5 @@
 #include "../../prov/efa/rdm/packet.c"
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"
+#include "../../prov/efa/rdm/index.c"
+#include "../../prov/efa/rdm/order.c"

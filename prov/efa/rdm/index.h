@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A hash table of 64-bit keys that grows by a bucket at a time, so that no insertion takes
+ * long under a spinlock: index.c.
+ */
+#ifndef KEFA_RDM_INDEX_H
+#define KEFA_RDM_INDEX_H
+
+#include <linux/bitops.h>
+#include <linux/list.h>
+#include <linux/siphash.h>
+#include <linux/spinlock.h>
+
+/* Segment n has the buckets from 2^n on, the first one two; 2^20 buckets are enough. */
+#define KEFA_INDEX_SEGS	20
+
+/**
+ * struct kefa_index_node - an entry, to be embedded
+ * @node: in a bucket
+ * @key: what it is found by; several entries may have the same
+ */
+struct kefa_index_node {
+	struct hlist_node	node;
+	u64			key;
+};
+
+/**
+ * struct kefa_index - entries by their key
+ * @lock: the endpoint's, protects all of this and the entries' nodes
+ * @seed: secret, so that peers can't choose keys that share a bucket
+ * @buckets: how many there are, at least 2
+ * @entries: how many there are
+ * @segs: the buckets; a segment that was reserved, and not reached yet, is empty
+ */
+struct kefa_index {
+	spinlock_t		*lock;	/* the endpoint's */
+	hsiphash_key_t		seed;
+	u32			buckets;
+	u32			entries;
+	struct hlist_head	*segs[KEFA_INDEX_SEGS];
+};
+
+int kefa_index_init(struct kefa_index *index, spinlock_t *lock, u32 entries);
+void kefa_index_fini(struct kefa_index *index);
+int kefa_index_reserve(struct kefa_index *index, u32 entries);
+void kefa_index_add(struct kefa_index *index, struct kefa_index_node *n, u64 key);
+void kefa_index_del(struct kefa_index *index, struct kefa_index_node *n);
+struct hlist_head *kefa_index_bucket(const struct kefa_index *index, u64 key);
+size_t kefa_index_bytes(const struct kefa_index *index);
+
+/**
+ * kefa_index_for_each() - go through the entries of a key
+ * @n: &struct kefa_index_node, each of them; the one that was added last comes first
+ * @index: the table
+ * @_key: the key
+ */
+#define kefa_index_for_each(n, index, _key)					\
+	hlist_for_each_entry(n, kefa_index_bucket(index, _key), node)		\
+		if ((n)->key == (_key))
+
+/**
+ * kefa_index_find() - an entry by its key
+ * @index: the table
+ * @key: the key
+ *
+ * Context: Under @index->lock.
+ * Return: of those with this key the one that was added last, or NULL.
+ */
+static inline struct kefa_index_node *kefa_index_find(const struct kefa_index *index, u64 key)
+{
+	struct kefa_index_node *n;
+
+	kefa_index_for_each(n, index, key)
+		return n;
+	return NULL;
+}
+
+#endif /* KEFA_RDM_INDEX_H */
