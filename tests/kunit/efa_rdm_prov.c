@@ -5,3 +5,4 @@
 #include "../../prov/efa/rdm/build.c"
 #include "../../prov/efa/rdm/index.c"
 #include "../../prov/efa/rdm/order.c"
+#include "../../prov/efa/rdm/backoff.c"
