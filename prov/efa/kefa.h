@@ -10,6 +10,8 @@
  *				tell of removal are made under it
  *   kefa_devs_lock (mutex)	dev.c: which devices there are, and their names.
  *				Nothing is taken inside but memory
+ *   kefa_peers.grow (mutex)	rdm/peer.c: tables of an endpoint's peers are allocated.
+ *				Inside: memory, and the endpoint's lock
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
  *				a queue pair: posts, polls and what is outstanding
  *   kofi_cq.lock		inside: completions are written under the above

@@ -6,3 +6,4 @@
 #include "../../prov/efa/rdm/index.c"
 #include "../../prov/efa/rdm/order.c"
 #include "../../prov/efa/rdm/backoff.c"
+#include "../../prov/efa/rdm/peer.c"
