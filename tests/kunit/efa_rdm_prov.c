@@ -7,3 +7,4 @@
 #include "../../prov/efa/rdm/order.c"
 #include "../../prov/efa/rdm/backoff.c"
 #include "../../prov/efa/rdm/peer.c"
+#include "../../prov/efa/rdm/shake.c"
