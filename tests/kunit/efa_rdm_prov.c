@@ -8,3 +8,4 @@
 #include "../../prov/efa/rdm/backoff.c"
 #include "../../prov/efa/rdm/peer.c"
 #include "../../prov/efa/rdm/shake.c"
+#include "../../prov/efa/rdm/rop.c"

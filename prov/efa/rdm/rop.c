@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations: their slots, ids and states. An id has been on the wire, and comes back from
+ * peers who may say anything: it names the slot, and how often that was used.
+ */
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "rop.h"
+
+#define S(state)	BIT(KEFA_ROP_##state)
+
+/* What has a message, or the beginning of one, and no receiver that knows what to do. */
+#define ARRIVED		(S(FREE) | S(LISTED) | S(UNEXP) | S(CLAIMED))
+
+/* From which states there is a way to each. */
+static const u32 kefa_rop_from[KEFA_ROP_STATES] = {
+	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(DATA_TX) | S(ACK) | S(INVAL) | S(LISTED) |
+				  S(UNEXP) | S(CLAIMED) | S(COPY) | S(DATA_RX) | S(READING) |
+				  S(OWES) | S(SINK) | S(DYING),
+	[KEFA_ROP_WAIT]		= S(FREE) | S(REG) | S(ACK),
+	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
+	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT),
+	[KEFA_ROP_GRANT]	= S(FREE) | S(WAIT) | S(ACK) | S(DATA_TX),
+	[KEFA_ROP_DATA_TX]	= S(FREE) | S(WAIT) | S(GRANT),
+	[KEFA_ROP_ACK]		= S(FREE) | S(WAIT) | S(REG) | S(DATA_TX),
+	[KEFA_ROP_INVAL]	= S(ACK) | S(REG) | S(DYING),
+	[KEFA_ROP_LISTED]	= S(FREE),
+	[KEFA_ROP_UNEXP]	= S(FREE),
+	[KEFA_ROP_CLAIMED]	= S(UNEXP),
+	[KEFA_ROP_COPY]		= ARRIVED | S(DATA_RX) | S(READING),
+	[KEFA_ROP_DATA_RX]	= ARRIVED | S(WAIT) | S(ACK) | S(COPY) | S(NACKED),
+	[KEFA_ROP_READING]	= ARRIVED | S(COPY) | S(DATA_RX),
+	[KEFA_ROP_NACKED]	= ARRIVED | S(COPY) | S(DATA_RX) | S(READING),
+	[KEFA_ROP_OWES]		= S(FREE) | S(COPY) | S(DATA_RX) | S(READING) | S(SINK),
+	[KEFA_ROP_SINK]		= S(FREE) | S(UNEXP) | S(CLAIMED) | S(COPY) | S(DATA_RX) |
+				  S(READING) | S(NACKED),
+	[KEFA_ROP_DYING]	= S(WAIT) | S(REG) | S(POSTED) | S(GRANT) | S(DATA_TX) | S(ACK) |
+				  S(COPY) | S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) | S(SINK),
+};
+
+static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
+	[KEFA_ROP_FREE]		= "free",
+	[KEFA_ROP_WAIT]		= "wait",
+	[KEFA_ROP_REG]		= "reg",
+	[KEFA_ROP_POSTED]	= "posted",
+	[KEFA_ROP_GRANT]	= "grant",
+	[KEFA_ROP_DATA_TX]	= "data_tx",
+	[KEFA_ROP_ACK]		= "ack",
+	[KEFA_ROP_INVAL]	= "inval",
+	[KEFA_ROP_LISTED]	= "listed",
+	[KEFA_ROP_UNEXP]	= "unexp",
+	[KEFA_ROP_CLAIMED]	= "claimed",
+	[KEFA_ROP_COPY]		= "copy",
+	[KEFA_ROP_DATA_RX]	= "data_rx",
+	[KEFA_ROP_READING]	= "reading",
+	[KEFA_ROP_NACKED]	= "nacked",
+	[KEFA_ROP_OWES]		= "owes",
+	[KEFA_ROP_SINK]		= "sink",
+	[KEFA_ROP_DYING]	= "dying",
+};
+
+/**
+ * kefa_rop_may_become() - is there a way from one state to another?
+ * @from: the state
+ * @to: the other
+ *
+ * Context: Any.
+ * Return: whether there is.
+ */
+bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to)
+{
+	return kefa_rop_from[to] & BIT(from);
+}
+
+/**
+ * kefa_rop_state_text() - a state's name, for debugfs and traces
+ * @state: the state
+ *
+ * Context: Any.
+ * Return: a word.
+ */
+const char *kefa_rop_state_text(enum kefa_rop_state state)
+{
+	return kefa_rop_state_texts[state];
+}
+
+/**
+ * kefa_rop_set_state() - change the state of an operation
+ * @rops: of the endpoint
+ * @rop: the operation
+ * @state: its new state, which isn't KEFA_ROP_FREE: kefa_rop_end() does that
+ *
+ * Context: Under the endpoint's lock.
+ */
+void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_rop *rop,
+			enum kefa_rop_state state)
+{
+	lockdep_assert_held(rops->lock);
+	WARN_ON_ONCE(!kefa_rop_may_become(rop->state, state));
+	rop->state = state;
+}
+
+/**
+ * kefa_rops_init() - allocate the operations of an endpoint
+ * @rops: of the endpoint
+ * @lock: the endpoint's
+ * @size: how many, at most 65536
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_rops_init(struct kefa_rops *rops, spinlock_t *lock, u32 size)
+{
+	u32 i;
+
+	rops->lock = lock;
+	rops->size = size;
+	rops->used = 0;
+	INIT_LIST_HEAD(&rops->free);
+	rops->ops = kvcalloc(size, sizeof(*rops->ops), GFP_KERNEL);
+	if (!rops->ops)
+		return -ENOMEM;
+	for (i = 0; i < size; i++)
+		list_add_tail(&rops->ops[i].link, &rops->free);
+	return 0;
+}
+
+/**
+ * kefa_rops_fini() - undo kefa_rops_init()
+ * @rops: of the endpoint, all free
+ *
+ * Context: Process context.
+ */
+void kefa_rops_fini(struct kefa_rops *rops)
+{
+	WARN_ON_ONCE(rops->used);
+	kvfree(rops->ops);
+	rops->ops = NULL;
+}
+
+/**
+ * kefa_rop_take() - begin an operation
+ * @rops: of the endpoint
+ * @state: its first state
+ *
+ * Context: Under the endpoint's lock.
+ * Return: the operation, all 0 but for @gen and @state, in no list; or NULL if none is free.
+ */
+struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state)
+{
+	struct kefa_rop *rop;
+	u16 gen;
+
+	lockdep_assert_held(rops->lock);
+	rop = list_first_entry_or_null(&rops->free, struct kefa_rop, link);
+	if (!rop)
+		return NULL;
+	list_del(&rop->link);
+	gen = rop->gen + 1;
+	memset(rop, 0, sizeof(*rop));
+	rop->gen = gen;
+	if (state != KEFA_ROP_LISTED) {
+		INIT_LIST_HEAD(&rop->link);
+		INIT_LIST_HEAD(&rop->peer_link);
+	}
+	kefa_rop_set_state(rops, rop, state);
+	rops->used++;
+	return rop;
+}
+
+/**
+ * kefa_rop_find() - the operation that a peer means
+ * @rops: of the endpoint
+ * @id: what the peer says
+ *
+ * Whether the operation is one with that peer, and in a state in which the packet makes
+ * sense, the caller checks. A receive that is listed was told to nobody.
+ *
+ * Context: Under the endpoint's lock.
+ * Return: the operation, or NULL if there is none of that id, any more or yet.
+ */
+struct kefa_rop *kefa_rop_find(const struct kefa_rops *rops, u32 id)
+{
+	const u32 slot = id & 0xffff;
+	struct kefa_rop *rop;
+
+	lockdep_assert_held(rops->lock);
+	if (slot >= rops->size)
+		return NULL;
+	rop = &rops->ops[slot];
+	if (rop->gen != id >> 16 || rop->state == KEFA_ROP_FREE || rop->state == KEFA_ROP_LISTED)
+		return NULL;
+	return rop;
+}
+
+/**
+ * kefa_rop_end() - is an operation over?
+ * @rops: of the endpoint
+ * @rop: the operation, in no list but those of its peer and of messages, if it is over
+ *
+ * Called when its protocol has ended, and when a work request of it has: it is over when
+ * both have, and the ULP was told. The caller has taken it out of the peer's list and
+ * the table of messages by then.
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether it was, and is free now.
+ */
+bool kefa_rop_end(struct kefa_rops *rops, struct kefa_rop *rop)
+{
+	const u8 over = KEFA_ROP_OVER | KEFA_ROP_TOLD;
+
+	lockdep_assert_held(rops->lock);
+	if ((rop->flags & over) != over || rop->wrs || rop->owes)
+		return false;
+	kefa_rop_set_state(rops, rop, KEFA_ROP_FREE);
+	list_add_tail(&rop->link, &rops->free);
+	rops->used--;
+	return true;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Operations: each way through their states, ids that are wrong, and when one is over. */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+#include "../../prov/efa/rdm/rop.h"
+
+#define SIZE	7
+
+struct scene {
+	spinlock_t		lock;	/* the endpoint's would be */
+	struct kefa_rops	rops;
+};
+
+static struct scene *scene(struct kunit *test, u32 size)
+{
+	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	spin_lock_init(&s->lock);
+	KUNIT_ASSERT_EQ(test, kefa_rops_init(&s->rops, &s->lock, size), 0);
+	spin_lock_bh(&s->lock);
+	return s;
+}
+
+static void leave(struct scene *s)
+{
+	spin_unlock_bh(&s->lock);
+	kefa_rops_fini(&s->rops);
+}
+
+static bool over(struct scene *s, struct kefa_rop *rop)
+{
+	rop->flags |= KEFA_ROP_OVER | KEFA_ROP_TOLD;
+	return kefa_rop_end(&s->rops, rop);
+}
+
+/*
+ * Each operation there is, by what it goes through. Between WAIT and the next state there
+ * may be none, as all is ready; so it may be skipped.
+ */
+static const char * const lives[] = {
+	/* Sending: eager, medium, eager write, RMA by the device. */
+	"free wait posted free",
+	"free posted dying free",
+	/* Long-CTS, to be acknowledged or not; several windows. */
+	"free wait grant data_tx grant data_tx free",
+	"free grant data_tx ack free",
+	"free wait grant dying free",
+	"free grant data_tx dying free",
+	/* Delivery complete, EOR, the answer to a fetch. */
+	"free wait ack free",
+	"free ack dying free",
+	/* Long read: registered, read, invalidated; or refused, and sent anew. */
+	"free wait reg ack inval free",
+	"free reg wait ack inval free",
+	"free reg inval free",
+	"free reg dying inval free",
+	"free reg ack grant data_tx free",
+	"free reg ack wait grant data_tx free",
+	/* Reading what the device can't: short, long. */
+	"free wait data_rx free",
+	"free ack data_rx dying free",
+	/* Cancelled before it began. */
+	"free wait free",
+	"free wait dying free",
+	/* Answering a read: all at once, or by windows. */
+	"free data_tx grant data_tx free",
+	"free wait data_tx grant",
+	/* A receive: cancelled; of a message in one packet, or in several. */
+	"free listed free",
+	"free listed copy free",
+	"free listed copy owes free",
+	"free listed copy data_rx copy free",
+	"free listed data_rx free",
+	"free listed data_rx copy owes free",
+	"free listed data_rx owes dying free",
+	/* Read by the device; the beginning of it came before. */
+	"free listed reading owes free",
+	"free listed reading free",
+	"free listed reading copy owes free",
+	"free listed copy reading owes free",
+	"free listed data_rx reading owes free",
+	/* There are no means to read it: it comes by long-CTS. */
+	"free listed nacked data_rx copy free",
+	"free listed data_rx nacked data_rx free",
+	"free listed reading nacked data_rx free",
+	"free listed copy nacked dying free",
+	/* Nobody wants the rest. */
+	"free listed data_rx sink free",
+	"free listed copy sink owes free",
+	"free listed reading sink dying free",
+	"free listed nacked sink free",
+	/* A message came first: found, peeked at, thrown away. */
+	"free unexp free",
+	"free unexp copy free",
+	"free unexp claimed copy owes free",
+	"free unexp data_rx copy free",
+	"free unexp reading owes free",
+	"free unexp nacked data_rx free",
+	"free unexp sink free",
+	"free unexp claimed free",
+	"free unexp claimed data_rx free",
+	"free unexp claimed reading free",
+	"free unexp claimed nacked data_rx free",
+	"free unexp claimed sink owes free",
+	/* A target of writes and atomic operations. */
+	"free copy owes free",
+	"free copy free",
+	"free copy dying free",
+	"free data_rx copy owes free",
+	"free data_rx dying free",
+	"free reading owes free",
+	"free reading dying free",
+	"free nacked dying free",
+	"free owes free",
+	"free sink free",
+};
+
+static u32 state_of(struct kunit *test, const char *name, size_t len)
+{
+	u32 i;
+
+	for (i = 0; i < KEFA_ROP_STATES; i++)
+		if (strlen(kefa_rop_state_text(i)) == len &&
+		    !strncmp(kefa_rop_state_text(i), name, len))
+			return i;
+	KUNIT_FAIL(test, "%s is no state", name);
+	return 0;
+}
+
+/* What is on one of these ways is allowed, and nothing else is. */
+static void rop_states(struct kunit *test)
+{
+	u32 may[KEFA_ROP_STATES] = { }, i, from, to;
+	const char *at, *end;
+
+	for (i = 0; i < ARRAY_SIZE(lives); i++) {
+		from = KEFA_ROP_FREE;
+		for (at = lives[i] + strlen("free"); *at; at = end) {
+			end = strchrnul(++at, ' ');
+			to = state_of(test, at, end - at);
+			may[from] |= BIT(to);
+			from = to;
+		}
+	}
+	for (from = 0; from < KEFA_ROP_STATES; from++)
+		for (to = 0; to < KEFA_ROP_STATES; to++)
+			KUNIT_EXPECT_EQ_MSG(test, kefa_rop_may_become(from, to),
+					    !!(may[from] & BIT(to)), "%s to %s",
+					    kefa_rop_state_text(from), kefa_rop_state_text(to));
+}
+
+static void rop_until_none_is_free(struct kunit *test)
+{
+	struct scene *s = scene(test, SIZE);
+	struct kefa_rop *rop[SIZE], *again;
+	u32 i;
+
+	for (i = 0; i < SIZE; i++) {
+		rop[i] = kefa_rop_take(&s->rops, i % 2 ? KEFA_ROP_WAIT : KEFA_ROP_LISTED);
+		KUNIT_ASSERT_NOT_NULL(test, rop[i]);
+		memset(&rop[i]->total, 0xee, sizeof(rop[i]->total));
+	}
+	KUNIT_EXPECT_NULL(test, kefa_rop_take(&s->rops, KEFA_ROP_WAIT));
+	KUNIT_EXPECT_EQ(test, s->rops.used, SIZE);
+	/* In the order in which they were freed. */
+	KUNIT_EXPECT_TRUE(test, over(s, rop[4]));
+	KUNIT_EXPECT_TRUE(test, over(s, rop[1]));
+	again = kefa_rop_take(&s->rops, KEFA_ROP_POSTED);
+	KUNIT_EXPECT_PTR_EQ(test, again, rop[4]);
+	KUNIT_EXPECT_EQ(test, again->total, 0);
+	KUNIT_EXPECT_EQ(test, again->flags, 0);
+	KUNIT_EXPECT_EQ(test, again->gen, 2);
+	KUNIT_EXPECT_PTR_EQ(test, kefa_rop_take(&s->rops, KEFA_ROP_POSTED), rop[1]);
+	for (i = 0; i < SIZE; i++)
+		KUNIT_EXPECT_TRUE(test, over(s, rop[i]));
+	leave(s);
+}
+
+/* Of all the ids that a peer might think of, one is right. */
+static void rop_ids(struct kunit *test)
+{
+	struct scene *s = scene(test, SIZE);
+	struct kefa_rop *rop;
+	u32 i, id, found = 0;
+
+	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, 0));
+	rop = kefa_rop_take(&s->rops, KEFA_ROP_WAIT);
+	id = kefa_rop_id(&s->rops, rop);
+	for (i = 0; i < 0x10000; i++) {
+		found += !!kefa_rop_find(&s->rops, id ^ i);
+		found += !!kefa_rop_find(&s->rops, id ^ i << 16);
+	}
+	KUNIT_EXPECT_EQ(test, found, 2);
+	KUNIT_EXPECT_PTR_EQ(test, kefa_rop_find(&s->rops, id), rop);
+	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, U32_MAX));
+	KUNIT_EXPECT_TRUE(test, over(s, rop));
+	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, id));
+	/* Nobody was told of a receive that is only posted. */
+	rop = kefa_rop_take(&s->rops, KEFA_ROP_LISTED);
+	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, kefa_rop_id(&s->rops, rop)));
+	KUNIT_EXPECT_TRUE(test, over(s, rop));
+	leave(s);
+}
+
+/* An id is used again after all the others of its slot. */
+static void rop_ids_wrap(struct kunit *test)
+{
+	struct scene *s = scene(test, 1);
+	struct kefa_rop *rop = kefa_rop_take(&s->rops, KEFA_ROP_POSTED);
+	u32 i, id, first = kefa_rop_id(&s->rops, rop);
+
+	for (i = 1; i <= 0x10000; i++) {
+		KUNIT_ASSERT_TRUE(test, over(s, rop));
+		rop = kefa_rop_take(&s->rops, KEFA_ROP_POSTED);
+		id = kefa_rop_id(&s->rops, rop);
+		KUNIT_ASSERT_EQ(test, id == first, i == 0x10000);
+		KUNIT_ASSERT_PTR_EQ(test, kefa_rop_find(&s->rops, id), rop);
+	}
+	KUNIT_EXPECT_TRUE(test, over(s, rop));
+	leave(s);
+}
+
+static void rop_is_over(struct kunit *test)
+{
+	struct scene *s = scene(test, 1);
+	struct kefa_rop *rop;
+	u32 have;
+
+	/* Only when nothing is left: the protocol, work requests, answers, the ULP. */
+	for (have = 0; have < 16; have++) {
+		rop = kefa_rop_take(&s->rops, KEFA_ROP_COPY);
+		rop->flags = (have & 1 ? KEFA_ROP_OVER : 0) | (have & 2 ? KEFA_ROP_TOLD : 0);
+		rop->wrs = have & 4 ? 0 : 1;
+		rop->owes = have & 8 ? 0 : KEFA_ROP_OWES_RECEIPT;
+		KUNIT_EXPECT_EQ(test, kefa_rop_end(&s->rops, rop), have == 15);
+		KUNIT_EXPECT_EQ(test, rop->state, have == 15 ? KEFA_ROP_FREE : KEFA_ROP_COPY);
+		rop->wrs = 0;
+		rop->owes = 0;
+		if (have < 15)
+			KUNIT_EXPECT_TRUE(test, over(s, rop));
+	}
+	leave(s);
+}
+
+static void rop_size(struct kunit *test)
+{
+	KUNIT_EXPECT_LE(test, sizeof(struct kefa_rop), 192);
+	/* A posted receive keeps what isn't its place in the match. */
+	KUNIT_EXPECT_GE(test, offsetof(struct kefa_rop, recv),
+			offsetof(struct kefa_rop, buf) + sizeof(struct kefa_rbuf));
+	KUNIT_EXPECT_NE(test, kefa_rop_key(1, 0), kefa_rop_key(0, 1));
+}
+
+static struct kunit_case rop_cases[] = {
+	KUNIT_CASE(rop_states),
+	KUNIT_CASE(rop_until_none_is_free),
+	KUNIT_CASE(rop_ids),
+	KUNIT_CASE(rop_ids_wrap),
+	KUNIT_CASE(rop_is_over),
+	KUNIT_CASE(rop_size),
+	{}
+};
+
+static struct kunit_suite rop_suite = {
+	.name		= "kefa_rop",
+	.test_cases	= rop_cases,
+};
+
+kunit_test_suite(rop_suite);
