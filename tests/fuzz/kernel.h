@@ -34,6 +34,10 @@
 #define cpu_to_le64(x)	htole64(x)
 #define BIT_ULL(n)	(1ULL << (n))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define U32_MAX		UINT32_MAX
+#undef __always_inline
+#define __always_inline	inline __attribute__((__always_inline__))
+#define noinline	__attribute__((__noinline__))
 #define __packed	__attribute__((__packed__))
 #define __aligned(n)	__attribute__((__aligned__(n)))
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)

@@ -97,15 +97,12 @@ static inline void wire_case_data(struct wire_case *c, u64 rma)
 /* Each number has bytes of its own, so that none can be taken for another. */
 static inline void wire_case_numbers(struct kefa_pkt *pkt)
 {
-	const struct kefa_field *f;
-	u8 *at;
+	u8 hdr[64];
 	u32 i;
 
-	for (f = pkt->row->fields; f < pkt->row->fields + pkt->row->nfields; f++) {
-		at = (u8 *)pkt + f->host_at;
-		for (i = 0; i < f->size; i++)
-			at[i] = f->at + 0x80 + i;
-	}
+	for (i = 0; i < sizeof(hdr); i++)
+		hdr[i] = 0x80 + i;
+	pkt->row->load(hdr, pkt);
 	if (pkt->row->flags & KEFA_ROW_TAGGED)
 		pkt->tag = 0xf7f6f5f4f3f2f1f0ULL;
 	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR && pkt->row->flags & KEFA_ROW_REQ)

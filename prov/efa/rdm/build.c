@@ -39,21 +39,6 @@ static void kefa_put64(struct kefa_room *room, u64 v)
 	kefa_put(room, &le, sizeof(le));
 }
 
-/* A number that is wider here than in the header fits, or there is no such packet. */
-static bool kefa_build_field(const struct kefa_pkt *pkt, const struct kefa_field *f, u8 *hdr)
-{
-	const u8 *from = (const u8 *)pkt + f->host_at;
-	u64 v = f->host_size == 8 ? *(const u64 *)from : *(const u32 *)from;
-	const __le64 le64 = cpu_to_le64(v);
-	const __le32 le32 = cpu_to_le32((u32)v);
-
-	if (f->size == 8)
-		memcpy(hdr + f->at, &le64, sizeof(le64));
-	else
-		memcpy(hdr + f->at, &le32, sizeof(le32));
-	return f->size == 8 || v == (u32)v;
-}
-
 static bool kefa_build_fixed(const struct kefa_pkt *pkt, struct kefa_room *room)
 {
 	const struct kefa_pkt_row *row = pkt->row;
@@ -63,15 +48,12 @@ static bool kefa_build_fixed(const struct kefa_pkt *pkt, struct kefa_room *room)
 		.flags		= cpu_to_le16(pkt->flags | row->hints),
 	};
 	const __le64 tag = cpu_to_le64(pkt->tag);
-	const struct kefa_field *f;
 
 	if (row->hdr > room->left)
 		return false;
-	memset(room->at, 0, row->hdr);
 	memcpy(room->at, &base, sizeof(base));
-	for (f = row->fields; f < row->fields + row->nfields; f++)
-		if (!kefa_build_field(pkt, f, room->at))
-			return false;
+	if (!row->store(room->at, pkt))
+		return false;
 	if (row->flags & KEFA_ROW_TAGGED)
 		memcpy(room->at + row->hdr - sizeof(tag), &tag, sizeof(tag));
 	room->at += row->hdr;

@@ -4,160 +4,289 @@
  * row, or is called by it: there is no switch over types anywhere.
  */
 #include <linux/kernel.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
 #include "packet.h"
-
-#define KEFA_FIELD(hdr, theirs, ours) {					\
-	.at		= offsetof(struct kefa_##hdr, theirs),		\
-	.size		= sizeof(((struct kefa_##hdr *)0)->theirs),	\
-	.host_at	= offsetof(struct kefa_pkt, ours),		\
-	.host_size	= sizeof(((struct kefa_pkt *)0)->ours),		\
-}
 
 static_assert(sizeof(struct kefa_pkt) < 256);
 
-static const struct kefa_field kefa_cts_fields[] = {
-	KEFA_FIELD(cts_hdr, connid, connid),
-	KEFA_FIELD(cts_hdr, send_id, send_id),
-	KEFA_FIELD(cts_hdr, recv_id, recv_id),
-	KEFA_FIELD(cts_hdr, recv_length, recv_length),
-};
+/* Read a number of a header, or write it; false if it is larger than there is room for. */
+static __always_inline bool kefa_move(u8 *at, size_t size, void *host, size_t host_size,
+				      bool store)
+{
+	__le32 le32;
+	__le64 le64;
+	u64 v;
 
-static const struct kefa_field kefa_ctsdata_fields[] = {
-	KEFA_FIELD(ctsdata_hdr, recv_id, recv_id),
-	KEFA_FIELD(ctsdata_hdr, seg_length, seg_length),
-	KEFA_FIELD(ctsdata_hdr, seg_offset, seg_offset),
-};
+	if (store) {
+		v = host_size == 8 ? *(u64 *)host : *(u32 *)host;
+		le32 = cpu_to_le32(v);
+		le64 = cpu_to_le64(v);
+		if (size == 8)
+			memcpy(at, &le64, sizeof(le64));
+		else
+			memcpy(at, &le32, sizeof(le32));
+		return size == 8 || v <= U32_MAX;
+	}
+	if (size == 8) {
+		memcpy(&le64, at, sizeof(le64));
+		v = le64_to_cpu(le64);
+	} else {
+		memcpy(&le32, at, sizeof(le32));
+		v = le32_to_cpu(le32);
+	}
+	if (host_size == 8)
+		*(u64 *)host = v;
+	else
+		*(u32 *)host = v;
+	return true;
+}
 
-static const struct kefa_field kefa_readrsp_fields[] = {
-	KEFA_FIELD(readrsp_hdr, connid, connid),
-	KEFA_FIELD(readrsp_hdr, recv_id, recv_id),
-	KEFA_FIELD(readrsp_hdr, send_id, send_id),
-	KEFA_FIELD(readrsp_hdr, seg_length, seg_length),
-};
+/*
+ * Each fixed header that differs has a function, which either reads the header at @at into
+ * @pkt or, with @store, writes it. It is the only place that knows the header's fields; the
+ * compiler makes two functions of it, of a move or two for each field. Its result is false
+ * if the last number doesn't fit; it is the only one that may be wider in @pkt.
+ */
+#define KEFA_MOVE(hdr, theirs, ours)						\
+	kefa_move(at + offsetof(struct kefa_##hdr, theirs),			\
+		  sizeof(((struct kefa_##hdr *)0)->theirs), &pkt->ours,		\
+		  sizeof(pkt->ours), store)
 
-static const struct kefa_field kefa_eor_fields[] = {
-	KEFA_FIELD(eor_hdr, send_id, send_id),
-	KEFA_FIELD(eor_hdr, recv_id, recv_id),
-	KEFA_FIELD(eor_hdr, connid, connid),
-};
+/* What means nothing is 0. */
+#define KEFA_PAD(hdr, theirs)							\
+	(store ? memset(at + offsetof(struct kefa_##hdr, theirs), 0,		\
+			sizeof(((struct kefa_##hdr *)0)->theirs)) : NULL)
 
-static const struct kefa_field kefa_read_nack_fields[] = {
-	KEFA_FIELD(read_nack_hdr, send_id, send_id),
-	KEFA_FIELD(read_nack_hdr, recv_id, recv_id),
-	KEFA_FIELD(read_nack_hdr, connid, connid),
-};
+#define KEFA_FIELDS(name)							\
+	static bool kefa_##name##_load(const void *hdr, struct kefa_pkt *pkt)	\
+	{									\
+		return kefa_##name((u8 *)hdr, pkt, false);			\
+	}									\
+	static bool kefa_##name##_store(void *hdr, const struct kefa_pkt *pkt)	\
+	{									\
+		return kefa_##name(hdr, (struct kefa_pkt *)pkt, true);		\
+	}
 
-static const struct kefa_field kefa_atomrsp_fields[] = {
-	KEFA_FIELD(atomrsp_hdr, connid, connid),
-	KEFA_FIELD(atomrsp_hdr, recv_id, recv_id),
-	KEFA_FIELD(atomrsp_hdr, seg_length, seg_length),
-};
+static __always_inline bool kefa_cts(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(cts_hdr, connid, connid);
+	KEFA_MOVE(cts_hdr, send_id, send_id);
+	KEFA_MOVE(cts_hdr, recv_id, recv_id);
+	return KEFA_MOVE(cts_hdr, recv_length, recv_length);
+}
 
-static const struct kefa_field kefa_receipt_fields[] = {
-	KEFA_FIELD(receipt_hdr, tx_id, send_id),
-	KEFA_FIELD(receipt_hdr, msg_id, msg_id),
-	KEFA_FIELD(receipt_hdr, connid, connid),
-};
+KEFA_FIELDS(cts);
+
+static __always_inline bool kefa_ctsdata(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(ctsdata_hdr, recv_id, recv_id);
+	KEFA_MOVE(ctsdata_hdr, seg_length, seg_length);
+	return KEFA_MOVE(ctsdata_hdr, seg_offset, seg_offset);
+}
+
+KEFA_FIELDS(ctsdata);
+
+static __always_inline bool kefa_readrsp(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(readrsp_hdr, connid, connid);
+	KEFA_MOVE(readrsp_hdr, recv_id, recv_id);
+	KEFA_MOVE(readrsp_hdr, send_id, send_id);
+	return KEFA_MOVE(readrsp_hdr, seg_length, seg_length);
+}
+
+KEFA_FIELDS(readrsp);
+
+static __always_inline bool kefa_eor(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(eor_hdr, send_id, send_id);
+	KEFA_MOVE(eor_hdr, recv_id, recv_id);
+	return KEFA_MOVE(eor_hdr, connid, connid);
+}
+
+KEFA_FIELDS(eor);
+
+static __always_inline bool kefa_read_nack(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(read_nack_hdr, send_id, send_id);
+	KEFA_MOVE(read_nack_hdr, recv_id, recv_id);
+	return KEFA_MOVE(read_nack_hdr, connid, connid);
+}
+
+KEFA_FIELDS(read_nack);
+
+static __always_inline bool kefa_atomrsp(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_PAD(atomrsp_hdr, reserved);
+	KEFA_MOVE(atomrsp_hdr, connid, connid);
+	KEFA_MOVE(atomrsp_hdr, recv_id, recv_id);
+	return KEFA_MOVE(atomrsp_hdr, seg_length, seg_length);
+}
+
+KEFA_FIELDS(atomrsp);
+
+static __always_inline bool kefa_receipt(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(receipt_hdr, tx_id, send_id);
+	KEFA_MOVE(receipt_hdr, msg_id, msg_id);
+	return KEFA_MOVE(receipt_hdr, connid, connid);
+}
+
+KEFA_FIELDS(receipt);
 
 /* What follows is of variable number: parse.c and build.c know it. */
-static const struct kefa_field kefa_handshake_fields[] = {
-	KEFA_FIELD(handshake_hdr, nextra_p3, shake.nextra_p3),
-};
+static __always_inline bool kefa_handshake(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	return KEFA_MOVE(handshake_hdr, nextra_p3, shake.nextra_p3);
+}
 
-static const struct kefa_field kefa_eager_rtm_fields[] = {
-	KEFA_FIELD(eager_msgrtm_hdr, msg_id, msg_id),
-};
+KEFA_FIELDS(handshake);
 
-static const struct kefa_field kefa_medium_rtm_fields[] = {
-	KEFA_FIELD(medium_msgrtm_hdr, msg_id, msg_id),
-	KEFA_FIELD(medium_msgrtm_hdr, msg_length, msg_length),
-	KEFA_FIELD(medium_msgrtm_hdr, seg_offset, seg_offset),
-};
+static __always_inline bool kefa_eager_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	return KEFA_MOVE(eager_msgrtm_hdr, msg_id, msg_id);
+}
 
-static const struct kefa_field kefa_longcts_rtm_fields[] = {
-	KEFA_FIELD(longcts_msgrtm_hdr, msg_id, msg_id),
-	KEFA_FIELD(longcts_msgrtm_hdr, msg_length, msg_length),
-	KEFA_FIELD(longcts_msgrtm_hdr, send_id, send_id),
-	KEFA_FIELD(longcts_msgrtm_hdr, credit_request, credit_request),
-};
+KEFA_FIELDS(eager_rtm);
 
-static const struct kefa_field kefa_longread_rtm_fields[] = {
-	KEFA_FIELD(longread_msgrtm_hdr, msg_id, msg_id),
-	KEFA_FIELD(longread_msgrtm_hdr, msg_length, msg_length),
-	KEFA_FIELD(longread_msgrtm_hdr, send_id, send_id),
-	KEFA_FIELD(longread_msgrtm_hdr, read_iov_count, read_iov_count),
-};
+static __always_inline bool kefa_medium_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(medium_msgrtm_hdr, msg_id, msg_id);
+	KEFA_MOVE(medium_msgrtm_hdr, msg_length, msg_length);
+	return KEFA_MOVE(medium_msgrtm_hdr, seg_offset, seg_offset);
+}
 
-static const struct kefa_field kefa_runtread_rtm_fields[] = {
-	KEFA_FIELD(runtread_msgrtm_hdr, msg_id, msg_id),
-	KEFA_FIELD(runtread_msgrtm_hdr, msg_length, msg_length),
-	KEFA_FIELD(runtread_msgrtm_hdr, send_id, send_id),
-	KEFA_FIELD(runtread_msgrtm_hdr, read_iov_count, read_iov_count),
-	KEFA_FIELD(runtread_msgrtm_hdr, seg_offset, seg_offset),
-	KEFA_FIELD(runtread_msgrtm_hdr, runt_length, runt_length),
-};
+KEFA_FIELDS(medium_rtm);
 
-static const struct kefa_field kefa_dc_eager_rtm_fields[] = {
-	KEFA_FIELD(dc_eager_msgrtm_hdr, msg_id, msg_id),
-	KEFA_FIELD(dc_eager_msgrtm_hdr, send_id, send_id),
-};
+static __always_inline bool kefa_longcts_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(longcts_msgrtm_hdr, msg_id, msg_id);
+	KEFA_MOVE(longcts_msgrtm_hdr, msg_length, msg_length);
+	KEFA_MOVE(longcts_msgrtm_hdr, send_id, send_id);
+	return KEFA_MOVE(longcts_msgrtm_hdr, credit_request, credit_request);
+}
 
-static const struct kefa_field kefa_dc_medium_rtm_fields[] = {
-	KEFA_FIELD(dc_medium_msgrtm_hdr, msg_id, msg_id),
-	KEFA_FIELD(dc_medium_msgrtm_hdr, send_id, send_id),
-	KEFA_FIELD(dc_medium_msgrtm_hdr, msg_length, msg_length),
-	KEFA_FIELD(dc_medium_msgrtm_hdr, seg_offset, seg_offset),
-};
+KEFA_FIELDS(longcts_rtm);
 
-static const struct kefa_field kefa_eager_rtw_fields[] = {
-	KEFA_FIELD(eager_rtw_hdr, rma_iov_count, rma_iov_count),
-};
+static __always_inline bool kefa_longread_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(longread_msgrtm_hdr, msg_id, msg_id);
+	KEFA_MOVE(longread_msgrtm_hdr, msg_length, msg_length);
+	KEFA_MOVE(longread_msgrtm_hdr, send_id, send_id);
+	return KEFA_MOVE(longread_msgrtm_hdr, read_iov_count, read_iov_count);
+}
 
-static const struct kefa_field kefa_dc_eager_rtw_fields[] = {
-	KEFA_FIELD(dc_eager_rtw_hdr, rma_iov_count, rma_iov_count),
-	KEFA_FIELD(dc_eager_rtw_hdr, send_id, send_id),
-};
+KEFA_FIELDS(longread_rtm);
 
-static const struct kefa_field kefa_longcts_rtw_fields[] = {
-	KEFA_FIELD(longcts_rtw_hdr, rma_iov_count, rma_iov_count),
-	KEFA_FIELD(longcts_rtw_hdr, msg_length, msg_length),
-	KEFA_FIELD(longcts_rtw_hdr, send_id, send_id),
-	KEFA_FIELD(longcts_rtw_hdr, credit_request, credit_request),
-};
+static __always_inline bool kefa_runtread_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(runtread_msgrtm_hdr, msg_id, msg_id);
+	KEFA_MOVE(runtread_msgrtm_hdr, msg_length, msg_length);
+	KEFA_MOVE(runtread_msgrtm_hdr, send_id, send_id);
+	KEFA_MOVE(runtread_msgrtm_hdr, read_iov_count, read_iov_count);
+	KEFA_MOVE(runtread_msgrtm_hdr, seg_offset, seg_offset);
+	return KEFA_MOVE(runtread_msgrtm_hdr, runt_length, runt_length);
+}
 
-static const struct kefa_field kefa_longread_rtw_fields[] = {
-	KEFA_FIELD(longread_rtw_hdr, rma_iov_count, rma_iov_count),
-	KEFA_FIELD(longread_rtw_hdr, msg_length, msg_length),
-	KEFA_FIELD(longread_rtw_hdr, send_id, send_id),
-	KEFA_FIELD(longread_rtw_hdr, read_iov_count, read_iov_count),
-};
+KEFA_FIELDS(runtread_rtm);
 
-static const struct kefa_field kefa_rtr_fields[] = {
-	KEFA_FIELD(rtr_hdr, rma_iov_count, rma_iov_count),
-	KEFA_FIELD(rtr_hdr, msg_length, msg_length),
-	KEFA_FIELD(rtr_hdr, recv_id, recv_id),
-	KEFA_FIELD(rtr_hdr, recv_length, recv_length),
-};
+static __always_inline bool kefa_dc_eager_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_PAD(dc_eager_msgrtm_hdr, padding);
+	KEFA_MOVE(dc_eager_msgrtm_hdr, msg_id, msg_id);
+	return KEFA_MOVE(dc_eager_msgrtm_hdr, send_id, send_id);
+}
 
-#define KEFA_RTA_FIELDS							\
-	KEFA_FIELD(rta_hdr, msg_id, msg_id),				\
-	KEFA_FIELD(rta_hdr, rma_iov_count, rma_iov_count),		\
-	KEFA_FIELD(rta_hdr, atomic_datatype, atomic_datatype),		\
-	KEFA_FIELD(rta_hdr, atomic_op, atomic_op)
+KEFA_FIELDS(dc_eager_rtm);
 
-static const struct kefa_field kefa_write_rta_fields[] = {
-	KEFA_RTA_FIELDS,
-};
+static __always_inline bool kefa_dc_medium_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_PAD(dc_medium_msgrtm_hdr, padding);
+	KEFA_MOVE(dc_medium_msgrtm_hdr, msg_id, msg_id);
+	KEFA_MOVE(dc_medium_msgrtm_hdr, send_id, send_id);
+	KEFA_MOVE(dc_medium_msgrtm_hdr, msg_length, msg_length);
+	return KEFA_MOVE(dc_medium_msgrtm_hdr, seg_offset, seg_offset);
+}
 
-static const struct kefa_field kefa_fetch_rta_fields[] = {
-	KEFA_RTA_FIELDS,
-	KEFA_FIELD(rta_hdr, id, recv_id),
-};
+KEFA_FIELDS(dc_medium_rtm);
 
-static const struct kefa_field kefa_dc_write_rta_fields[] = {
-	KEFA_RTA_FIELDS,
-	KEFA_FIELD(rta_hdr, id, send_id),
-};
+static __always_inline bool kefa_eager_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	return KEFA_MOVE(eager_rtw_hdr, rma_iov_count, rma_iov_count);
+}
+
+KEFA_FIELDS(eager_rtw);
+
+static __always_inline bool kefa_dc_eager_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_PAD(dc_eager_rtw_hdr, padding);
+	KEFA_MOVE(dc_eager_rtw_hdr, rma_iov_count, rma_iov_count);
+	return KEFA_MOVE(dc_eager_rtw_hdr, send_id, send_id);
+}
+
+KEFA_FIELDS(dc_eager_rtw);
+
+static __always_inline bool kefa_longcts_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(longcts_rtw_hdr, rma_iov_count, rma_iov_count);
+	KEFA_MOVE(longcts_rtw_hdr, msg_length, msg_length);
+	KEFA_MOVE(longcts_rtw_hdr, send_id, send_id);
+	return KEFA_MOVE(longcts_rtw_hdr, credit_request, credit_request);
+}
+
+KEFA_FIELDS(longcts_rtw);
+
+static __always_inline bool kefa_longread_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(longread_rtw_hdr, rma_iov_count, rma_iov_count);
+	KEFA_MOVE(longread_rtw_hdr, msg_length, msg_length);
+	KEFA_MOVE(longread_rtw_hdr, send_id, send_id);
+	return KEFA_MOVE(longread_rtw_hdr, read_iov_count, read_iov_count);
+}
+
+KEFA_FIELDS(longread_rtw);
+
+static __always_inline bool kefa_rtr(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(rtr_hdr, rma_iov_count, rma_iov_count);
+	KEFA_MOVE(rtr_hdr, msg_length, msg_length);
+	KEFA_MOVE(rtr_hdr, recv_id, recv_id);
+	return KEFA_MOVE(rtr_hdr, recv_length, recv_length);
+}
+
+KEFA_FIELDS(rtr);
+
+static __always_inline bool kefa_rta(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_MOVE(rta_hdr, msg_id, msg_id);
+	KEFA_MOVE(rta_hdr, rma_iov_count, rma_iov_count);
+	KEFA_MOVE(rta_hdr, atomic_datatype, atomic_datatype);
+	return KEFA_MOVE(rta_hdr, atomic_op, atomic_op);
+}
+
+static __always_inline bool kefa_write_rta(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	KEFA_PAD(rta_hdr, id);
+	return kefa_rta(at, pkt, store);
+}
+
+KEFA_FIELDS(write_rta);
+
+static __always_inline bool kefa_fetch_rta(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	kefa_rta(at, pkt, store);
+	return KEFA_MOVE(rta_hdr, id, recv_id);
+}
+
+KEFA_FIELDS(fetch_rta);
+
+static __always_inline bool kefa_dc_write_rta(u8 *at, struct kefa_pkt *pkt, bool store)
+{
+	kefa_rta(at, pkt, store);
+	return KEFA_MOVE(rta_hdr, id, send_id);
+}
+
+KEFA_FIELDS(dc_write_rta);
 
 /* Features by which more types may be sent. */
 #define KEFA_DC		KEFA_FEATURE_DELIVERY_COMPLETE
@@ -175,8 +304,8 @@ static const struct kefa_field kefa_dc_write_rta_fields[] = {
 		.name		= #_type,				\
 		.type		= KEFA_##_type##_PKT,			\
 		.hdr		= sizeof(struct kefa_##_head##_hdr),	\
-		.fields		= kefa_##_list##_fields,		\
-		.nfields	= ARRAY_SIZE(kefa_##_list##_fields),	\
+		.load		= kefa_##_list##_load,			\
+		.store		= kefa_##_list##_store,			\
 		.data		= KEFA_DATA_##_rule,			\
 		.needs		= (_needs),				\
 		.flags		= (_flags),				\
@@ -207,7 +336,8 @@ static const struct kefa_field kefa_dc_write_rta_fields[] = {
 		 KEFA_OPT_FLAGS, KEFA_REQ_ATOMIC)
 
 /* The long-CTS forms of delivery complete have the fields of the plain ones. */
-#define kefa_dc_longcts_rtm_fields	kefa_longcts_rtm_fields
+#define kefa_dc_longcts_rtm_load	kefa_longcts_rtm_load
+#define kefa_dc_longcts_rtm_store	kefa_longcts_rtm_store
 #define kefa_dc_longcts_msgrtm_hdr	kefa_longcts_msgrtm_hdr
 #define kefa_dc_longcts_tagrtm_hdr	kefa_longcts_tagrtm_hdr
 

@@ -183,20 +183,6 @@ struct kefa_pkt {
 };
 
 /**
- * struct kefa_field - a number in a fixed header, and where it goes
- * @at: offset in the header
- * @size: 4 or 8
- * @host_at: offset in &struct kefa_pkt
- * @host_size: 4 or 8, and not less than @size
- */
-struct kefa_field {
-	u8	at;
-	u8	size;
-	u8	host_at;
-	u8	host_size;
-};
-
-/**
  * struct kefa_pkt_ops - what the engine does about packets of a type
  * @fill: set what a packet of the operation says
  * @sent: it was handed to the device
@@ -218,8 +204,9 @@ struct kefa_pkt_ops {
  * @name: for traces and debugfs; as in the protocol document
  * @needs: features of a peer without which no such packet may be sent to it
  * @ops: the engine's
- * @fields: of the fixed header; the tag of tagged types is at its end and not here
- * @nfields: entries of @fields
+ * @load: read the fixed header, all but the tag, which tagged types have at its end
+ * @store: write it, all but that and what each packet begins with; false if a number
+ *	doesn't fit
  * @type: the index of the row
  * @hdr: bytes of the fixed header
  * @data: what is behind the headers
@@ -231,8 +218,8 @@ struct kefa_pkt_row {
 	const char			*name;
 	u64				needs;
 	const struct kefa_pkt_ops	*ops;
-	const struct kefa_field		*fields;
-	u8				nfields;
+	bool (*load)(const void *hdr, struct kefa_pkt *pkt);
+	bool (*store)(void *hdr, const struct kefa_pkt *pkt);
 	u8				type;
 	u8				hdr;
 	u8				data;

@@ -55,23 +55,6 @@ static u64 kefa_get64(const void *at)
 	return le64_to_cpu(v);
 }
 
-static void kefa_parse_fields(const struct kefa_pkt_row *row, const u8 *hdr,
-			      struct kefa_pkt *pkt)
-{
-	const struct kefa_field *f;
-	u64 v;
-
-	for (f = row->fields; f < row->fields + row->nfields; f++) {
-		v = f->size == 8 ? kefa_get64(hdr + f->at) : kefa_get32(hdr + f->at);
-		if (f->host_size == 8)
-			*(u64 *)((u8 *)pkt + f->host_at) = v;
-		else
-			*(u32 *)((u8 *)pkt + f->host_at) = v;
-	}
-	if (row->flags & KEFA_ROW_TAGGED)
-		pkt->tag = kefa_get64(hdr + row->hdr - sizeof(__le64));
-}
-
 /* A request has either its sender's address, or the connid alone, or neither. */
 static enum kefa_bad kefa_parse_raw(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
@@ -94,7 +77,7 @@ static enum kefa_bad kefa_parse_raw(struct kefa_rest *rest, struct kefa_pkt *pkt
 	return KEFA_OK;
 }
 
-static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static noinline enum kefa_bad kefa_parse_rare(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	enum kefa_bad bad;
 	const void *at;
@@ -109,6 +92,19 @@ static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt
 		if (!at)
 			return KEFA_BAD_SHORT;
 		pkt->cq_data = kefa_get64(at);
+	}
+	return KEFA_OK;
+}
+
+static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt)
+{
+	enum kefa_bad bad;
+	const void *at;
+
+	if (pkt->flags & (KEFA_REQ_OPT_RAW_ADDR_HDR | KEFA_REQ_OPT_CQ_DATA_HDR)) {
+		bad = kefa_parse_rare(rest, pkt);
+		if (bad)
+			return bad;
 	}
 	if (pkt->flags & KEFA_PKT_CONNID_HDR) {
 		at = kefa_take(rest, sizeof(struct kefa_req_opt_connid_hdr));
@@ -213,13 +209,12 @@ static enum kefa_bad kefa_check_data(struct kefa_pkt *pkt, u64 rma)
 	return KEFA_OK;
 }
 
-static enum kefa_bad kefa_parse_iovs(struct kefa_rest *rest, struct kefa_pkt *pkt, u64 *rma)
+static noinline enum kefa_bad kefa_parse_target(struct kefa_rest *rest, struct kefa_pkt *pkt,
+						u64 *rma)
 {
 	const u16 flags = pkt->row->flags;
 	enum kefa_bad bad;
 
-	if (!(flags & KEFA_ROW_RMA))
-		return KEFA_OK;
 	bad = kefa_parse_iov(rest, pkt->rma_iov_count, !(flags & KEFA_ROW_TRIGGER),
 			     &pkt->rma_iov, rma);
 	if (!bad && flags & KEFA_ROW_TOTAL && *rma != pkt->msg_length)
@@ -227,13 +222,11 @@ static enum kefa_bad kefa_parse_iovs(struct kefa_rest *rest, struct kefa_pkt *pk
 	return bad;
 }
 
-static enum kefa_bad kefa_parse_sources(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static noinline enum kefa_bad kefa_parse_sources(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	enum kefa_bad bad;
 	u64 sum;
 
-	if (!(pkt->row->flags & KEFA_ROW_READ))
-		return KEFA_OK;
 	bad = kefa_parse_iov(rest, pkt->read_iov_count, 1, &pkt->read_iov, &sum);
 	if (!bad && (!sum || sum != pkt->msg_length))
 		return KEFA_BAD_TOTAL;
@@ -243,16 +236,17 @@ static enum kefa_bad kefa_parse_sources(struct kefa_rest *rest, struct kefa_pkt 
 static enum kefa_bad kefa_parse_body(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	const u16 flags = pkt->row->flags;
-	enum kefa_bad bad;
+	enum kefa_bad bad = KEFA_OK;
 	u64 rma = 0;
 
 	if (flags & KEFA_ROW_WINDOW && !pkt->recv_length)
 		return KEFA_BAD_TOTAL;
-	bad = kefa_parse_iovs(rest, pkt, &rma);
+	if (flags & KEFA_ROW_RMA)
+		bad = kefa_parse_target(rest, pkt, &rma);
 	if (!bad)
 		bad = flags & KEFA_ROW_REQ ? kefa_parse_opt(rest, pkt) :
 					     kefa_parse_connid(rest, pkt);
-	if (!bad)
+	if (!bad && flags & KEFA_ROW_READ)
 		bad = kefa_parse_sources(rest, pkt);
 	if (bad)
 		return bad;
@@ -294,7 +288,7 @@ static enum kefa_bad kefa_parse_extra(struct kefa_rest *rest, struct kefa_shake 
 }
 
 /* What follows the headers that we know is of a later version, and doesn't matter. */
-static enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static noinline enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	struct kefa_shake *shake = &pkt->shake;
 	enum kefa_bad bad;
@@ -359,7 +353,9 @@ enum kefa_bad kefa_parse(const void *buf, size_t len, struct kefa_pkt *pkt)
 		return KEFA_BAD_FLAGS;
 	if (!kefa_take(&rest, row->hdr))
 		return KEFA_BAD_SHORT;
-	kefa_parse_fields(row, buf, pkt);
+	row->load(buf, pkt);
+	if (row->flags & KEFA_ROW_TAGGED)
+		pkt->tag = kefa_get64(buf + row->hdr - sizeof(__le64));
 	if (row->flags & KEFA_ROW_HANDSHAKE)
 		bad = kefa_parse_handshake(&rest, pkt);
 	else
