@@ -9,3 +9,4 @@
 #include "../../prov/efa/rdm/peer.c"
 #include "../../prov/efa/rdm/shake.c"
 #include "../../prov/efa/rdm/rop.c"
+#include "../../prov/efa/rdm/select.c"
