@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full quirks bench bench-check bench-profile demo shell lint docs clean help
+.PHONY: modules modules_install install check check-more check-blk check-full quirks fuzz bench bench-check bench-profile demo shell lint docs clean help
 
 modules modules_install: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
@@ -55,6 +55,10 @@ check-full: packages
 quirks: packages
 	@tests/verbs/quirks.sh $(ONLY)
 
+# Takes clang; the corpus grows in out/fuzz/found.
+fuzz:
+	@$(MAKE) -s -C tests/fuzz libfuzzer
+
 bench: packages
 	@python3 -B bench/host run $(ONLY)
 
@@ -92,6 +96,7 @@ help:
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
 	@echo "  quirks           show that the conformance test notices when a quirk is missing"
+	@echo "  fuzz             feed the parser of packets by clang's libFuzzer (FUZZ_SECONDS=60)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  bench-check      the same, compared with bench/baseline.json"
 	@echo "  bench-profile    by function (ONLY=\"efa send 8B polled\")"
