@@ -67,5 +67,41 @@ class EfaWire(Target, unittest.TestCase):
         self.assertTrue(all(passed[1 - self.reasons:]), passed)
 
 
+class EfaCaptures(unittest.TestCase):
+    """What libfabric sent is understood, and would be sent like that by us."""
+
+    def run_it(self, *files):
+        return subprocess.run([*predictably(), self.program, *map(str, files)],
+                              capture_output=True, text=True, check=False)
+
+    def setUp(self):
+        (TOP / "out").mkdir(exist_ok=True)
+        out = tempfile.TemporaryDirectory(dir=TOP / "out")
+        self.addCleanup(out.cleanup)
+        self.out = pathlib.Path(out.name)
+        self.program = f"{out.name}/efa_captures"
+        subprocess.run(["make", "-s", "-C", FUZZ, f"OUT={out.name}", self.program], check=True)
+
+    def test_captures(self):
+        for file in sorted((TOP / "tests" / "captures").glob("*.txt")):
+            with self.subTest(file.name):
+                run = self.run_it(file)
+                self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+                self.assertIn("HANDSHAKE", run.stdout)
+
+    def test_judge(self):
+        """The program finds what is wrong in a capture, made of the corpus here."""
+        corpus = sorted((FUZZ / "corpus-efa").iterdir())
+        lines = [f"{p.name} {p.read_bytes().hex()}" for p in corpus if p.name != "trigger"]
+        text = self.out / "text"
+        text.write_text("# what was sent\n\n" + "\n".join(lines))
+        run = self.run_it(text)
+        self.assertEqual((run.returncode, len(run.stdout.splitlines())), (0, 35), run.stderr)
+        for bad in ("CTS 0304", "cts", "CTS 03xx", "EOR " + lines[0].split()[1],
+                    "RECEIPT 0a040000"):
+            text.write_text("\n".join([*lines, bad]))
+            self.assertEqual(self.run_it(text).returncode, 1, bad)
+
+
 if __name__ == "__main__":
     unittest.main()
