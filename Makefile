@@ -6,22 +6,33 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 BED := python3 -B tests/qemu/bed
 
 PREFIX ?= /usr/local
+MOD_DIR = updates/kofi
+DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrelease)/kofi
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
 .PHONY: modules modules_install install check check-more check-blk check-full quirks fuzz bench bench-check bench-profile demo shell lint docs clean help
 
-modules modules_install: | kdir
+modules: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
 
-# The commands, and their manual pages, which Sphinx and the kernel's source make.
-# modules_install is for the modules.
+# The modules, and beside the kernel's build directory what a module needs that is built
+# against them: samples/template/Makefile takes it from there.
+modules_install: | kdir
+	@test -e Module.symvers || { echo "Nothing was built: make modules" >&2; exit 1; }
+	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=$(MOD_DIR) $@
+	install -D -m 644 -t $(DEVEL)/include/kofi include/kofi/*.h
+	install -D -m 644 -t $(DEVEL)/compat compat/compat.h
+	install -D -m 644 -t $(DEVEL) Module.symvers
+
+# The commands, and their manual pages if Sphinx is there to make them.
 install:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk
-	@scripts/packages.sh
-	$(MAKE) -C Documentation man
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 \
-		Documentation/_build/man/kofi_info.8 Documentation/_build/man/kofiblk.8
+	@if $(MAKE) -s -C Documentation sphinx; then \
+		$(MAKE) -C Documentation install-man MANDIR="$(DESTDIR)$(PREFIX)/share/man"; \
+	else \
+		echo "No manual pages: install python3-sphinx to have them." >&2; \
+	fi
 
 .PHONY: kdir
 kdir:
@@ -88,9 +99,9 @@ clean:
 
 help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
-	@echo "  modules_install  install what was built"
-	@echo "  install          install kofi_info, kofiblk and their manual pages (PREFIX=/usr/local, DESTDIR=),"
-	@echo "                   for which scripts/packages are installed"
+	@echo "                   (KOFI_LAB=1: also the modules that only test, measure or show something)"
+	@echo "  modules_install  install what was built, and what modules need that use it (INSTALL_MOD_PATH=)"
+	@echo "  install          install kofi_info, kofiblk and the manual pages (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-more       run what check leaves out, on other kernels for the most part"
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"

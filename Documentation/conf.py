@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Sphinx configuration. Works with Debian 12's Sphinx 5 and Debian 13's 8."""
 
+import glob
 import os
 import sys
-
-kernel_source = os.environ["KERNEL_SOURCE"]
-sys.path.insert(0, os.path.join(kernel_source, "Documentation/sphinx"))
 
 project = "kOFI"
 author = "kOFI maintainers"
 # pylint: disable=redefined-builtin
 copyright = "the kOFI authors"
 
-extensions = ["kerneldoc"]
-kerneldoc_bin = os.path.join(kernel_source, "scripts/kernel-doc")
-kerneldoc_srctree = os.path.abspath("..")
-
 exclude_patterns = ["_build"]
+kernel_source = os.environ.get("KERNEL_SOURCE")
+if not kernel_source:
+    # The manual pages stand alone, and are made where there is no kernel source.
+    root_doc = "man/index"
+    exclude_patterns += ["*.rst", "api"]
+else:
+    sys.path.insert(0, os.path.join(kernel_source, "Documentation/sphinx"))
+    extensions = ["kerneldoc"]
+    kerneldoc_bin = os.path.join(kernel_source, "scripts/kernel-doc")
+    kerneldoc_srctree = os.path.abspath("..")
+
 primary_domain = "c"
 highlight_language = "c"
 # What kernel-doc writes of the kernel's C, and Sphinx's parser doesn't know.
@@ -24,9 +29,18 @@ c_id_attributes = ["__must_check", "__always_inline", "__force", "__user",
                    "__iomem", "__rcu", "__percpu", "__packed"]
 c_paren_attributes = ["__aligned", "__must_hold", "__printf", "__counted_by"]
 
-man_pages = [("man/kofi_info.8", "kofi_info", "show what kernel modules can communicate over",
-              "", 8),
-             ("man/kofiblk.8", "kofiblk", "have disks of another machine, over kOFI", "", 8)]
+
+
+def man_page(path):
+    """Sphinx's entry for man/NAME.SECTION.rst, which says in a comment what it is."""
+    name, section, _ = os.path.basename(path).split(".")
+    with open(path, encoding="utf-8") as file:
+        about = next(line[len(".. about: "):].strip() for line in file
+                     if line.startswith(".. about: "))
+    return (f"man/{name}.{section}", name, about, "", int(section))
+
+
+man_pages = [man_page(path) for path in sorted(glob.glob("man/*.[78].rst"))]
 
 html_theme = "alabaster"
 html_copy_source = False

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 #   build.sh test|6.1|6.12 [MAKE ARGUMENT...]
+#   build.sh product-6.1|product-6.12
 #   build.sh clean
 #
 # Builds this checkout's modules against the test kernel or Debian's headers,
 # with warnings as errors, and prints the directory of the result. The sources
 # are copied into the cache first, so that several kernels don't share objects.
+# product-VERSION is without the modules that only test, measure or show something.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -14,9 +16,9 @@
 kernel_build()
 {
 	local test
-	case $1 in
+	case ${1#product-} in
 	test) test=$("$KOFI_TOP/scripts/kernel.sh" test) && echo "$test/build" ;;
-	*) "$KOFI_TOP/scripts/kernel.sh" headers "$1" ;;
+	*) "$KOFI_TOP/scripts/kernel.sh" headers "${1#product-}" ;;
 	esac
 }
 
@@ -69,7 +71,7 @@ build()
 
 main()
 {
-	local tree=${1:?test, 6.1, 6.12 or clean} kernel dir
+	local tree=${1:?test, 6.1, 6.12, product-6.1, product-6.12 or clean} kernel dir
 	shift
 	dir=$KOFI_CACHE/build/$(echo "$KOFI_TOP" | sha256sum | cut -c 1-8)
 	if [ "$tree" = clean ]; then
@@ -78,6 +80,7 @@ main()
 	fi
 	dir+=-$tree
 	kernel=$(kernel_build "$tree")
+	[[ $tree = product-* ]] || set -- KOFI_LAB=1 "$@"
 	mkdir -p "${dir%/*}"
 	locked "build-${dir##*/}" build "$kernel" "$dir" "$@"
 	drop_unused "${dir%/*}"

@@ -213,6 +213,7 @@ check_layout()
 check_readme()
 {
 	local copy dir=$WORK/readme made
+	"$PYTHON" "$LIB/docs.py" template
 	copy=$(build 6.12)
 	rm -rf "$dir"
 	mkdir -p "$dir"

@@ -5,6 +5,7 @@
   docs.py links         links and file names in them lead somewhere
   docs.py api           every public header has its page below Documentation/api
   docs.py extract DIR   writes the C of README.md and of the guides to DIR
+  docs.py template      README.md shows samples/template
   docs.py maintainers   every F: of MAINTAINERS matches, every file has an entry
 """
 
@@ -102,6 +103,14 @@ def write_module(out, name, path, parts):
     return name
 
 
+def template(top, report):
+    """README.md shows the template, which a guest test loads."""
+    path = "samples/template/my_ulp.c"
+    if tree.read(top, path) not in ("// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n" + code
+                                    for _, code in blocks(tree.read(top, "README.md"))):
+        report.add("README.md", 0, f"doesn't show {path} as it is")
+
+
 def extract(top, out):
     """In README.md each block is a module, in a guide all of them together are."""
     names = []
@@ -147,5 +156,5 @@ if __name__ == "__main__":
     if what == "extract":
         print(" ".join(extract(tree.TOP, sys.argv[2])))
     else:
-        {"links": links, "api": api, "maintainers": maintainers}[what](tree.TOP, rep)
+        {"links": links, "api": api, "template": template, "maintainers": maintainers}[what](tree.TOP, rep)
     rep.finish()

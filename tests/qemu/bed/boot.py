@@ -146,6 +146,7 @@ class Boot:
     lives: int = 1                  # of a guest: it is killed and boots again
     drive: str = ""                 # its size; each guest has one, for all its lives
     drive_writes: int = 0           # a second, at most; 0: as fast as it goes
+    installed: bool = False         # /installed is what make install put there
 
     def job(self, role, life=1, used=0):
         """What a guest is told, when it has used up some of its time."""
@@ -280,7 +281,7 @@ class Guest:
         initrd = self.directory / f"initrd-{self.role}"
         initrd.write_bytes(self.built.initramfs(boot.modules) +
                            tree.archive_file("bed/job", boot.job(self.role, self.life, used)) +
-                           boot.files)
+                           boot.files + (self.built.installed() if boot.installed else b""))
         command = machine(boot, self.built, f"file:{log}/console") + [
             "-initrd", str(initrd),
             "-chardev", f"file,id=results,path={log}/results",

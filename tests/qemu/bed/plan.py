@@ -42,6 +42,7 @@ class Needs:
     lives: int = 1
     drive: str = ""
     drive_writes: int = 0
+    installed: bool = False     # it changes /lib/modules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +81,7 @@ CONVERT = {
     "host-root": lambda v: v == "yes", "host-tools": lambda v: tuple(v.split()),
     "modules": lambda v: tuple(v.split()),
     "settings": lambda v: tuple(v.split()), "kmemleak": lambda v: v == "yes",
-    "lives": int, "drive": str, "drive-writes": int,
+    "lives": int, "drive": str, "drive-writes": int, "installed": lambda v: v == "yes",
 }
 
 
@@ -158,7 +159,7 @@ def boot_for(tests, level=LEVELS[0]):
                                      ({"virtio_blk"} if needs.drive else set()))),
                 settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
                 kmemleak=needs.kmemleak, lives=needs.lives, drive=needs.drive,
-                drive_writes=needs.drive_writes, level=level, accel=accel(level, needs.kernel, smp))
+                drive_writes=needs.drive_writes, installed=needs.installed, level=level, accel=accel(level, needs.kernel, smp))
 
 
 def guest_boots(tests, level):

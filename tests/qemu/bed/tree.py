@@ -92,6 +92,14 @@ class Tree:
         for path in (TOP / "tools").iterdir():
             shutil.copy(path, root / "bed" / "tools")
 
+    @functools.lru_cache(maxsize=None)
+    def installed(self):
+        """What make modules_install install put there, as an archive of /installed."""
+        made = script("installed.sh", self.name.removeprefix("stock-"))
+        with tempfile.TemporaryDirectory() as root:
+            shutil.copytree(made, pathlib.Path(root) / "installed", symlinks=True)
+            return archive(pathlib.Path(root))
+
     def _dependencies(self):
         """The kernel's modules: {name: [path, path of a dependency, ...]}"""
         table = {}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+#   installed.sh 6.1|6.12
+#
+# Prints a directory with what make modules_install install put there, and in my_ulp/
+# the module of samples/template, built outside the tree against that alone.
+
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+install_all()
+{
+	local built=$1 kernel=$2 out=$3 devel
+	rm -rf "$out"
+	mkdir -p "$out"
+	make -s -C "$built" KDIR="$kernel" INSTALL_MOD_PATH="$out" DESTDIR="$out" \
+		modules_install install
+	devel=$(echo "$out"/lib/modules/*/kofi)
+	cp -r "$built/samples/template" "$out/my_ulp"
+	# BTF takes pahole and the kernel's own.
+	make -s -C "$out/my_ulp" KDIR="$kernel" KOFI="$devel" KCFLAGS=-Werror \
+		CONFIG_DEBUG_INFO_BTF_MODULES= 2>&1 | tee "$out/my_ulp/log"
+	# Those of modpost are no errors: an unknown symbol, a namespace.
+	! grep -i 'warning:' "$out/my_ulp/log"
+}
+
+main()
+{
+	local version=${1:?6.1 or 6.12} built kernel log out
+	kernel=$("$KOFI_TOP/scripts/kernel.sh" headers "$version")
+	built=$("$KOFI_TOP/scripts/build.sh" "product-$version")
+	out=${built%/src}/installed
+	log=${built%/src}/install.log
+	# Not as a condition, which would switch off set -e inside.
+	trap 'tail -n 30 "$log" >&2' EXIT
+	locked "build-$(basename "${built%/src}")" install_all "$built" "$kernel" "$out" \
+		> "$log" 2>&1 < /dev/null
+	trap - EXIT
+	echo "$out"
+}
+
+main "$@"
