@@ -121,19 +121,19 @@ static int kbt_open_sockets(struct kbt_end *kbt)
 		.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	struct sockaddr *sa = (struct sockaddr *)&addr;
+	struct compat_sockaddr *csa = (struct compat_sockaddr *)&addr;
 	int ret;
 
 	ret = kbt_socket(&kbt->listen) ?:
-	      kernel_bind(kbt->listen, sa, sizeof(addr)) ?:
+	      kernel_bind(kbt->listen, csa, sizeof(addr)) ?:
 	      kernel_listen(kbt->listen, 1);
 	if (ret)
 		return ret;
-	ret = kernel_getsockname(kbt->listen, sa);
+	ret = kernel_getsockname(kbt->listen, (struct sockaddr *)&addr);
 	if (ret < 0)
 		return ret;
 	ret = kbt_socket(&kbt->from) ?:
-	      kernel_connect(kbt->from, sa, sizeof(addr), 0) ?:
+	      kernel_connect(kbt->from, csa, sizeof(addr), 0) ?:
 	      kernel_accept(kbt->listen, &kbt->to, 0);
 	if (ret)
 		return ret;

@@ -514,7 +514,7 @@ static struct kb_ulp kbv_ulp = {
 
 static int __init kbv_init(void)
 {
-	kbv_wq = alloc_workqueue("kofi_bench", WQ_MEM_RECLAIM, 0);
+	kbv_wq = alloc_workqueue("kofi_bench", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
 	if (!kbv_wq)
 		return -ENOMEM;
 	kb_register(&kbv_ulp);

@@ -9,6 +9,16 @@
 
 #include <linux/version.h>
 
+/* From 6.13 on a namespace is a string; before, it was quoted by the macros. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define KOFI		"KOFI"
+#define KOFI_PROVIDER	"KOFI_PROVIDER"
+#define KOFI_TEST	"KOFI_TEST"
+#define KOFI_BENCH	"KOFI_BENCH"
+#define KOFIBLK		"KOFIBLK"
+#define EFASIM		"EFASIM"
+#endif
+
 /* From 6.10 on __assign_str() finds the source by itself. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define kofi_assign_str(dst, src) __assign_str(dst)
@@ -49,6 +59,58 @@
 	file_end_write(__file);						\
 	__ret;								\
 })
+#endif
+
+/* Until 6.4 hex2bin() was declared by <linux/kernel.h>, and later by both. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+#include <linux/hex.h>
+#endif
+
+/* Until 6.13 a timer's function was set after hrtimer_init(). */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define hrtimer_setup(timer, fn, clock, mode)				\
+do {									\
+	struct hrtimer *__timer = (timer);				\
+									\
+	hrtimer_init(__timer, clock, mode);				\
+	__timer->function = (fn);					\
+} while (0)
+#endif
+
+/* From 6.14 on blk-mq always merges. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#define BLK_MQ_F_SHOULD_MERGE 0
+#endif
+
+/* From 6.17 on ib_device_ops.reg_user_mr gets a handle for TPH, too. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define COMPAT_DMAH_ARG struct ib_dmah *dmah,
+#else
+#define COMPAT_DMAH_ARG
+#endif
+
+/* From 6.17 on a workqueue says whether it is bound to CPUs, or the kernel warns. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define COMPAT_WQ_PERCPU WQ_PERCPU
+#else
+#define COMPAT_WQ_PERCPU 0
+#endif
+
+/* From 6.18 on the pages of an allocation are always contiguous in memmap. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define nth_page(page, n) ((page) + (n))
+#endif
+
+/* What kernel_bind() and kernel_connect() take an address as. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define compat_sockaddr sockaddr_unsized
+#else
+#define compat_sockaddr sockaddr
+#endif
+
+/* Until 7.0 block devices were asked for the opposite. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define bdev_rot(bdev) (!bdev_nonrot(bdev))
 #endif
 
 #endif /* KOFI_COMPAT_H */

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-#   build.sh test|6.1|6.12 [MAKE ARGUMENT...]
+#   build.sh test|6.1|6.12|newest [MAKE ARGUMENT...]
 #   build.sh product-6.1|product-6.12
 #   build.sh clean
 #
-# Builds this checkout's modules against the test kernel or Debian's headers,
+# Builds this checkout's modules against the test kernel, Debian's headers or, with
+# the compiler that goes with it, its newest kernel,
 # with warnings as errors, and prints the directory of the result. The sources
 # are copied into the cache first, so that several kernels don't share objects.
 # product-VERSION is without the modules that only test, measure or show something.
@@ -17,6 +18,7 @@ kernel_build()
 {
 	local test
 	case ${1#product-} in
+	newest) "$KOFI_TOP/scripts/newest.sh" root ;;
 	test) test=$("$KOFI_TOP/scripts/kernel.sh" test) && echo "$test/build" ;;
 	*) "$KOFI_TOP/scripts/kernel.sh" headers "${1#product-}" ;;
 	esac
@@ -51,12 +53,14 @@ has_warnings()
 
 build()
 {
-	local kernel=$1 dir=$2 log=$2/build.log rc=0
+	local kernel=$1 dir=$2 log=$2/build.log rc=0 make
 	shift 2
 	forget_other_kernel "$dir" "$kernel"
 	copy_sources "$dir/src"
 	# Debian's headers have the kernel's BTF, but adding a module's takes pahole.
-	make -C "$kernel" M="$dir/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
+	make=(make -C "$kernel")
+	[ ! -e "$kernel/modules" ] || make=("$KOFI_TOP/scripts/newest.sh" make "$dir")
+	"${make[@]}" M="$dir/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
 		CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules > "$log" 2>&1 < /dev/null || rc=1
 	# They are given once only, when a file is made.
 	if has_warnings "$log"; then
@@ -71,7 +75,7 @@ build()
 
 main()
 {
-	local tree=${1:?test, 6.1, 6.12, product-6.1, product-6.12 or clean} kernel dir
+	local tree=${1:?test, 6.1, 6.12, newest, product-6.1, product-6.12 or clean} kernel dir
 	shift
 	dir=$KOFI_CACHE/build/$(echo "$KOFI_TOP" | sha256sum | cut -c 1-8)
 	if [ "$tree" = clean ]; then

@@ -24,6 +24,7 @@ commits		subjects and bodies of the branch's commits
 kerneldoc	kernel-doc -Wall, and nothing public without it
 build-6.12	W=1 -Werror against Debian's 6.12
 build-6.1	W=1 -Werror against Debian's 6.1
+build-newest	W=1 -Werror against the newest of Debian's backports, with its compiler
 build-test	W=1 -Werror against the test kernel, if it was built
 sparse		sparse with endian checks
 headers		each header compiles alone and twice
@@ -71,10 +72,14 @@ scripts_of()
 
 # --- builds ---
 
-# headers_of TREE: what make -C gets. TREE is 6.12, 6.1 or test.
+# headers_of TREE: what make -C gets. TREE is 6.12, 6.1, newest or test.
 headers_of()
 {
 	local newest
+	if [ "$1" = newest ]; then
+		"$KOFI_TOP/scripts/newest.sh" root
+		return
+	fi
 	if [ "$1" != test ]; then
 		"$KERNEL_SH" headers "$1"
 		return
@@ -140,6 +145,7 @@ put()
 
 check_build-6.12() { build 6.12; }
 check_build-6.1() { build 6.1; }
+check_build-newest() { build newest; }
 check_build-test() { build test; }
 
 # As errors: a build with warnings isn't kept. CHECK_ENDIAN is the default.

@@ -7,7 +7,8 @@
 #   kernel.sh test              prints the test kernel's directory, with
 #                                 vmlinux, config, build/ (for make -C),
 #                                 modules/lib/modules/RELEASE/
-#   kernel.sh stock 6.1|6.12    prints the directory of a Debian kernel, with
+#   kernel.sh stock 6.1|6.12|newest
+#                               prints the directory of a Debian kernel, with
 #                                 vmlinuz, config, modules/lib/modules/RELEASE/
 #   kernel.sh headers 6.1|6.12  prints its headers (for make -C)
 #
@@ -322,6 +323,7 @@ stock_dir()
 case ${1-}-${2-} in
 source-) source_dir ;;
 test-) test_dir ;;
+stock-newest) "$KOFI_TOP/scripts/newest.sh" root ;;
 stock-[0-9]*) stock_dir "$2" ;;
 headers-[0-9]*) headers_dir "$2" ;;
 *) die "usage: kernel.sh source | test | stock VERSION | headers VERSION" ;;

@@ -170,8 +170,8 @@ int efasim_engine_create(struct efasim_dev *dev,
 	spin_lock_init(&dev->rxq.lock);
 	init_tables(dev);
 	INIT_WORK(&dev->work, efasim_dev_work);
-	hrtimer_init(&dev->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	dev->timer.function = timer_fired;
+	hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
 
 	dev->ops = params->ops;
 	dev->dma_dev = params->dma_dev;

@@ -345,7 +345,8 @@ static int bind_sock(struct socket *sock, struct sockaddr_in *sin, u16 port)
 
 	for (i = 0; i < PORT_TRIES && err == -EADDRINUSE; i++) {
 		sin->sin_port = htons(port + i);
-		err = kernel_bind(sock, (struct sockaddr *)sin, sizeof(*sin));
+		err = kernel_bind(sock, (struct compat_sockaddr *)sin,
+				  sizeof(*sin));
 	}
 	return err;
 }

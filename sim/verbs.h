@@ -185,7 +185,7 @@ int efasim_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 /* verbs_mr.c */
 struct ib_mr *efasim_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *efasim_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				 u64 virt_addr, int access,
+				 u64 virt_addr, int access, COMPAT_DMAH_ARG
 				 struct ib_udata *udata);
 struct ib_mr *efasim_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			      u32 max_num_sg);

@@ -47,7 +47,7 @@ struct ib_mr *efasim_get_dma_mr(struct ib_pd *ibpd, int access)
 
 /* ib_core wants it of every kernel-verbs device; there are no users here. */
 struct ib_mr *efasim_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				 u64 virt_addr, int access,
+				 u64 virt_addr, int access, COMPAT_DMAH_ARG
 				 struct ib_udata *udata)
 {
 	efasim_count(&to_vdev(ibpd->device)->eng, EFASIM_S_reg_mr_err);

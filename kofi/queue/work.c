@@ -185,7 +185,7 @@ int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left)
 
 int kofi_work_start(void)
 {
-	kofi_wq = alloc_workqueue("kofi", WQ_MEM_RECLAIM, 0);
+	kofi_wq = alloc_workqueue("kofi", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
 	return kofi_wq ? 0 : -ENOMEM;
 }
 

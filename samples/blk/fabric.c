@@ -647,7 +647,7 @@ EXPORT_SYMBOL_NS_GPL(kb_fabric_put, KOFIBLK);
 
 static int __init kb_common_init(void)
 {
-	kb_wq = alloc_workqueue("kofiblk", WQ_MEM_RECLAIM, 0);
+	kb_wq = alloc_workqueue("kofiblk", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
 	return kb_wq ? 0 : -ENOMEM;
 }
 module_init(kb_common_init);

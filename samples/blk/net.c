@@ -139,7 +139,7 @@ int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
 		return ret;
 	kb_net_set_up(net->sock);
 	net->sock->sk->sk_sndtimeo = max(msecs_to_jiffies(ms), 1UL);
-	ret = kernel_connect(net->sock, (struct sockaddr *)&copy,
+	ret = kernel_connect(net->sock, (struct compat_sockaddr *)&copy,
 			     kb_net_addrlen(addr), 0);
 	return ret ? kb_net_err(net, ret) : 0;
 }
@@ -154,7 +154,7 @@ int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr)
 	if (ret)
 		return ret;
 	sock_set_reuseaddr(net->sock->sk);
-	ret = kernel_bind(net->sock, (struct sockaddr *)&copy,
+	ret = kernel_bind(net->sock, (struct compat_sockaddr *)&copy,
 			  kb_net_addrlen(addr)) ?:
 	      kernel_listen(net->sock, KB_NET_BACKLOG);
 	return ret ? kb_net_err(net, ret) : 0;

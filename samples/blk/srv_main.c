@@ -28,7 +28,7 @@ static int __init kb_srv_init(void)
 	int ret = -ENOMEM;
 
 	/* What waits for a store has that store's. */
-	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM, 0);
+	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
 	if (!kb_done_wq)
 		return ret;
 	kb_drop_wq = alloc_workqueue("kofiblk_srv_drop", WQ_UNBOUND, 0);

@@ -37,7 +37,7 @@ static void kb_store_limits_bdev(struct kb_store *store)
 	disk->physical_block = bdev_physical_block_size(bdev);
 	disk->io_min = round_down(bdev_io_min(bdev), block);
 	disk->io_opt = round_down((u32)bdev_io_opt(bdev), block);
-	if (!bdev_nonrot(bdev))
+	if (bdev_rot(bdev))
 		disk->flags |= KB_DISK_ROTATIONAL;
 	disk->discard_granularity = round_down(bdev_discard_granularity(bdev),
 					       block);

@@ -77,7 +77,7 @@ int pp_listen(struct pp_instance *inst)
 	if (ret)
 		return ret;
 	sock_set_reuseaddr(sock->sk);
-	ret = kernel_bind(sock, (struct sockaddr *)&addr,
+	ret = kernel_bind(sock, (struct compat_sockaddr *)&addr,
 			  pp_address_len(&addr)) ?:
 	      kernel_listen(sock, PP_BACKLOG);
 	if (ret) {
@@ -117,7 +117,7 @@ static int pp_connect_once(struct pp_instance *inst, struct socket **sock)
 	ret = pp_publish(inst, &inst->sock, *sock);
 	if (ret)
 		return ret;
-	ret = kernel_connect(*sock, (struct sockaddr *)&addr,
+	ret = kernel_connect(*sock, (struct compat_sockaddr *)&addr,
 			     pp_address_len(&addr), 0);
 	if (ret)
 		pp_hang_up(inst, &inst->sock);

@@ -17,6 +17,7 @@
 #include <linux/pci.h>
 #include <asm/pci.h>
 
+#include "../../compat/msi.h"
 #include "pci.h"
 
 #define FIRST_DOMAIN	0x10000
@@ -185,7 +186,7 @@ static int create_domain(void)
 	node = irq_domain_alloc_named_fwnode("efasim-msix");
 	if (!node)
 		return -ENOMEM;
-	host.domain = pci_msi_create_irq_domain(node, &msix_info, NULL);
+	host.domain = compat_msix_domain(node, &msix_info);
 	if (host.domain)
 		return 0;
 	irq_domain_free_fwnode(node);

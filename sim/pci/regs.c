@@ -278,8 +278,7 @@ int efasim_fn_start(struct efasim_fn *fn)
 	efasim_fn_aq_init(fn);
 	init_vectors(fn);
 	efasim_fn_init_config(fn);
-	hrtimer_init(&fn->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	fn->timer.function = timer_fired;
+	hrtimer_setup(&fn->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	hrtimer_start(&fn->timer, us(IDLE_US), HRTIMER_MODE_REL);
 	return 0;
 }

@@ -321,7 +321,7 @@ static void srv_exit(struct kunit *test)
 static int srv_suite_init(struct kunit_suite *suite)
 {
 	io_wq = alloc_workqueue("kunit_io", WQ_UNBOUND, 0);
-	kb_done_wq = alloc_workqueue("kunit_done", 0, 0);
+	kb_done_wq = alloc_workqueue("kunit_done", COMPAT_WQ_PERCPU, 0);
 	return io_wq && kb_done_wq ? kb_reserve_init() : -ENOMEM;
 }
 

@@ -380,9 +380,8 @@ static void work_contexts(struct kunit *test)
 	where->in_hardirq = -1;
 	init_completion(&where->done);
 	tasklet_setup(&where->soft, work_where_soft);
-	hrtimer_init(&where->timer, CLOCK_MONOTONIC,
-		     HRTIMER_MODE_REL_PINNED_HARD);
-	where->timer.function = work_where_hard;
+	hrtimer_setup(&where->timer, work_where_hard, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
 	KUNIT_ASSERT_EQ(test, kofi_cq_init(&where->cq, &attr, &work_config), 0);
 	/* No lock of the core's is an obstacle where interrupts are off. */
 	local_irq_disable();

@@ -9,7 +9,7 @@ import shutil
 import tree
 from boot import AT_ONCE, BY_TURNS, Boot, mebibytes
 
-KERNELS = ("test", "stock-6.12", "stock-6.1")
+KERNELS = ("test", "stock-6.12", "stock-6.1", "stock-newest")
 SUITES = tree.QEMU_DIR / "suites"
 
 # Whoever changes something runs the first, CI the first two.

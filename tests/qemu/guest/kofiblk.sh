@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test stock-6.1
+# kernel: test stock-6.1 stock-newest
 # guests: 2
 # mem: 1G
 # host-root: yes
 # host-tools: rdma
 # modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
+# more: stock-newest
 # full: stock-6.1
 # timeout: 600
 #

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test stock-6.12 stock-6.1
+# kernel: test stock-6.12 stock-6.1 stock-newest
 # more: yes
 # timeout: 60
 #

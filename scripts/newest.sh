@@ -1,0 +1,157 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Debian's newest kernel, of the backports of Debian 13, on whatever this machine runs.
+#
+#   newest.sh root              prints a directory with the kernel, its headers, and the
+#                                 compiler and libraries of Debian 13:
+#                                 vmlinuz, config, release, modules/lib/modules/RELEASE/
+#   newest.sh make DIR ARG...   make against these headers, with DIR visible
+#
+# Packages are fetched by an apt with lists of its own and unpacked, not installed. What
+# is built runs in a mount namespace of its own, as the compiler needs its libraries.
+# Exit status 3: there is no such kernel, or no way to enter the directory.
+
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+APT=$KOFI_CACHE/apt-newest
+KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
+MIRROR=http://deb.debian.org/debian
+NOT_HERE=3
+# Beside what the kernel's packages need by themselves.
+TOOLS=(bash coreutils dash diffutils findutils gawk grep kmod make perl-base sed xz-utils)
+
+# newest_apt COMMAND...: apt with its own lists, for which nothing is installed.
+newest_apt()
+{
+	APT_CONFIG=$APT/apt.conf "$@"
+}
+
+set_up_apt()
+{
+	mkdir -p "$APT"/{etc/apt.conf.d,etc/preferences.d,state/lists/partial} \
+		"$APT/cache/archives/partial"
+	: > "$APT/status"
+	cat > "$APT/etc/sources.list" <<-END
+		deb [signed-by=$KEYS] $MIRROR trixie main
+		deb [signed-by=$KEYS] $MIRROR trixie-backports main
+	END
+	cat > "$APT/apt.conf" <<-END
+		Dir::Etc "$APT/etc";
+		Dir::State "$APT/state";
+		Dir::State::status "$APT/status";
+		Dir::Cache "$APT/cache";
+		APT::Sandbox::User "";
+		APT::Architecture "amd64";
+		Debug::NoLocking "1";
+	END
+	if [ -z "$(find "$APT/updated" -mmin -1440 2> /dev/null)" ]; then
+		newest_apt apt-get -qq -o APT::Update::Error-Mode=any update \
+			> "$APT/log" 2>&1 || return
+		touch "$APT/updated"
+	fi
+}
+
+# The release that linux-headers-amd64 stands for, in the newest of its versions.
+find_newest()
+{
+	newest_apt apt-cache show linux-headers-amd64 |
+		sed -n 's/^Depends:.* linux-headers-\([0-9][^ ,]*-amd64\).*/\1/p' |
+		sort -V | tail -n 1
+}
+
+# Debian's directories are links to those below /usr; tools have the names that make knows.
+link_root()
+{
+	local dir tool
+	for dir in bin sbin lib lib64; do
+		mkdir -p "$1/usr/$dir"
+		ln -s "usr/$dir" "$1/$dir"
+	done
+	for tool in ar as ld nm objcopy objdump readelf strip; do
+		ln -s "x86_64-linux-gnu-$tool" "$1/usr/bin/$tool"
+	done
+	ln -s dash "$1/usr/bin/sh"
+	ln -s gawk "$1/usr/bin/awk"
+	mkdir -p "$1"/{dev,proc,tmp}
+}
+
+fetch_root()
+{
+	local release=$1 out=$2 deb
+	[ ! -e "$out" ] || return 0
+	rm -rf "$out".tmp
+	mkdir -p "$out".tmp
+	rm -f "$APT"/cache/archives/*.deb
+	say "fetching the kernel $release and its compiler"
+	newest_apt apt-get -q -y --no-install-recommends --download-only -t trixie-backports \
+		install "linux-headers-$release" "linux-image-$release" "${TOOLS[@]}" > "$APT/log" 2>&1 ||
+		die "cannot download $release, see $APT/log"
+	link_root "$out".tmp
+	for deb in "$APT"/cache/archives/*.deb; do
+		# Of no use to a build, and large.
+		case ${deb##*/} in
+		systemd* | udev* | dracut* | *-dbg_*) continue ;;
+		esac
+		# A link of ours isn't replaced by the package's file of that name.
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$out".tmp --keep-directory-symlink
+	done
+	rm -f "$APT"/cache/archives/*.deb
+	[ -e "$out.tmp/boot/vmlinuz-$release" ] ||
+		ln -s "../usr/lib/modules/$release/vmlinuz" "$out.tmp/boot/vmlinuz-$release"
+	ln -s "boot/vmlinuz-$release" "$out".tmp/vmlinuz
+	ln -s "usr/src/linux-headers-$release/.config" "$out".tmp/config
+	ln -s usr "$out".tmp/modules
+	echo "$release" > "$out".tmp/release
+	depmod -b "$out".tmp/usr "$release"
+	mv "$out".tmp "$out"
+	find "${out%/*}" -maxdepth 1 -name 'newest-*' ! -path "$out" -mmin +360 -exec rm -rf {} +
+}
+
+root_dir()
+{
+	local release out
+	release=
+	if [ -e "$KEYS" ] && locked apt-newest set_up_apt; then
+		release=$(find_newest)
+	fi
+	if [ -z "$release" ]; then
+		say "the newest kernel of Debian's backports can't be had here"
+		exit $NOT_HERE
+	fi
+	out=$KOFI_CACHE/kernel/newest-$release
+	mkdir -p "${out%/*}"
+	[ -e "$out" ] || locked newest fetch_root "$release" "$out"
+	touch -c "$out"
+	echo "$out"
+}
+
+# DIR has the same name within.
+make_within()
+{
+	local root=$1 dir=$2 release map=()
+	shift 2
+	[ "$(id -u)" = 0 ] || map=(--map-root-user)
+	release=$(cat "$root/release")
+	mkdir -p "$root$dir"
+	# shellcheck disable=SC2016
+	unshare --mount "${map[@]}" \
+		sh -e -c 'mount --bind "$2" "$1$2"
+			mount --rbind /dev "$1/dev"
+			mount --rbind /proc "$1/proc"
+			root=$1 headers=$3
+			shift 3
+			exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin LC_ALL=C \
+				make -C "$headers" "$@"' \
+		sh "$root" "$dir" "/usr/src/linux-headers-$release" "$@"
+}
+
+case ${1-} in
+root) root_dir ;;
+make)
+	root=$(root_dir)
+	shift
+	make_within "$root" "$@" ;;
+*) die "usage: newest.sh root | make DIR ARGUMENT..." ;;
+esac
