@@ -13,8 +13,9 @@ KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
 .PHONY: modules modules_install install check check-more check-blk check-full quirks fuzz bench bench-check bench-profile demo shell lint docs clean help
 
+# A module's BTF takes pahole, which not every machine has.
 modules: | kdir
-	$(MAKE) -C $(KDIR) M=$(CURDIR) $@
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=) $@
 
 # The modules, and beside the kernel's build directory what a module needs that is built
 # against them: samples/template/Makefile takes it from there.
@@ -25,9 +26,13 @@ modules_install: | kdir
 	install -D -m 644 -t $(DEVEL)/compat compat/compat.h
 	install -D -m 644 -t $(DEVEL) Module.symvers
 
-# The commands, and their manual pages if Sphinx is there to make them.
+# The commands and systemd's units, and manual pages if Sphinx is there to make them.
 install:
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk tools/kofiblk-server
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for unit in kofiblk@.service kofiblk-server.service; do \
+		sed 's,@SBIN@,$(PREFIX)/sbin,' units/$$unit > $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
+	done
 	@if $(MAKE) -s -C Documentation sphinx; then \
 		$(MAKE) -C Documentation install-man MANDIR="$(DESTDIR)$(PREFIX)/share/man"; \
 	else \
@@ -101,7 +106,7 @@ help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
 	@echo "                   (KOFI_LAB=1: also the modules that only test, measure or show something)"
 	@echo "  modules_install  install what was built, and what modules need that use it (INSTALL_MOD_PATH=)"
-	@echo "  install          install kofi_info, kofiblk and the manual pages (PREFIX=/usr/local, DESTDIR=)"
+	@echo "  install          install the commands, units and manual pages (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-more       run what check leaves out, on other kernels for the most part"
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"

@@ -12,6 +12,8 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_ALIAS_KOFI_PROVIDER(FI_EFA_PROV_NAME);
+/* udev loads the provider, too, when it loads the driver of an EFA function. */
+MODULE_ALIAS("pci:v00001D0Fd0000EFA*sv*sd*bc*sc*i*");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
 

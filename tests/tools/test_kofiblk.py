@@ -210,7 +210,8 @@ class Connect(Case):
                 self.assertIn("10.0.0.1:4420 disk0", result[2])
 
     def test_no_module(self):
-        with unittest.mock.patch.object(tool, "CONTROL", str(self.block / "none")):
+        with unittest.mock.patch.multiple(tool, CONTROL=str(self.block / "none"),
+                                          MODPROBE="/bin/false"):
             status, _, err = self.run_tool("connect", "10.0.0.1:4420", "disk0")
         self.assertEqual(status, errno.ENODEV)
         self.assertIn("modprobe kofiblk", err)

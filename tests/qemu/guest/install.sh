@@ -3,7 +3,8 @@
 # kernel: stock-6.12 stock-6.1
 # more: stock-6.1
 # installed: yes
-# timeout: 60
+# timeout: 90
+# modules: configfs hmac sha256_generic null_blk
 #
 # What make modules_install install put there is enough for a module of one's own, which
 # was built outside the tree: /installed holds it, and none of the bed's modules is left.
@@ -19,7 +20,7 @@ check "depmod" depmod "$release"
 check "the product is installed, and nothing else" [ \
 	"$(cd "/lib/modules/$release/updates/kofi" && find . -name '*.ko' | sed 's,.*/,,' | sort | xargs)" = \
 	"efasim.ko kofi.ko kofi_efa.ko kofi_loop.ko kofi_pingpong.ko kofiblk.ko kofiblk_common.ko kofiblk_srv.ko" ]
-for file in sbin/kofi_info sbin/kofiblk; do
+for file in sbin/kofi_info sbin/kofiblk sbin/kofiblk-server; do
 	check "/usr/local/$file" [ -x "/installed/usr/local/$file" ]
 done
 
@@ -32,3 +33,36 @@ check "a module of one's own" insmod /installed/my_ulp/my_ulp.ko
 check "received its message" sh -c 'dmesg | grep "my_ulp: received: hello, fabric"'
 check "and goes" rmmod my_ulp
 check "nothing is left open" nothing_open
+
+check "an EFA function loads the provider" \
+	modprobe pci:v00001D0Fd0000EFA1sv00001D0Fsd0000EFA1bc02sc00i00
+check "which is there" [ -d /sys/module/kofi_efa ]
+
+# As the units do it, but for systemd.
+server=/installed/usr/local/sbin/kofiblk-server
+for unit in kofiblk@ kofiblk-server; do
+	check "$unit.service runs what is installed" \
+		grep -q '^ExecStart=/usr/local/sbin/kofiblk' "/installed/usr/local/lib/systemd/system/$unit.service"
+done
+mkdir -p /etc/kofiblk
+truncate -s 16M /tmp/disk
+cat > /etc/kofiblk/server.sh << END
+mkdir exports/disk0 ports/1
+echo /tmp/disk > exports/disk0/path
+echo 7c9f5f6a-2b0e-4f6c-9d3a-0123456789ab > exports/disk0/uuid
+echo 1 > exports/disk0/allow_any
+echo 1 > exports/disk0/enable
+echo 127.0.0.1 > ports/1/addr
+echo loop > ports/1/prov
+ln -s exports/disk0 ports/1/exports/disk0
+echo 1 > ports/1/enable
+END
+config=/sys/kernel/config/kofiblk
+for time in first second; do
+	check "the server starts, a $time time" sh "$server" start
+	check "and exports the disk" [ "$(cat $config/exports/disk0/enable)$(cat $config/ports/1/enable)" = 11 ]
+	check "the server stops" sh "$server" stop
+	check "and exports nothing" \
+		[ -z "$(find $config/exports $config/ports -mindepth 1)" ]
+done
+check "once more is no failure" sh "$server" stop

@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Called by dkms, in its copy of the tree, for what modules of others are built with:
+# headers and Module.symvers, which belong to one build as the modules do.
+#
+#   dkms.sh build DIR           keeps them in DIR, beside the modules that were built
+#   dkms.sh install DIR MODULES installs them from there into /lib/modules/<release>
+#   dkms.sh remove MODULES      removes them
+set -e
+
+case $1 in
+build)
+	mkdir -p "$2/devel/include/kofi" "$2/devel/compat"
+	cp include/kofi/*.h "$2/devel/include/kofi"
+	cp compat/compat.h "$2/devel/compat"
+	cp Module.symvers "$2/devel"
+	;;
+install)
+	rm -rf "$3/kofi"
+	cp -r "$2/devel" "$3/kofi"
+	;;
+remove)
+	rm -rf "$2/kofi"
+	;;
+esac
