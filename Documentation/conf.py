@@ -15,10 +15,12 @@ kernel_source = os.environ.get("KERNEL_SOURCE")
 if not kernel_source:
     # The manual pages stand alone, and are made where there is no kernel source.
     root_doc = "man/index"
-    exclude_patterns += ["*.rst", "api"]
+    exclude_patterns += ["*.rst", "*.md", "api"]
 else:
     sys.path.insert(0, os.path.join(kernel_source, "Documentation/sphinx"))
-    extensions = ["kerneldoc"]
+    extensions = ["kerneldoc", "myst_parser"]
+    # README.md links to files that have no page.
+    suppress_warnings = ["ref.myst", "myst.xref_missing"]
     kerneldoc_bin = os.path.join(kernel_source, "scripts/kernel-doc")
     kerneldoc_srctree = os.path.abspath("..")
 

@@ -25,6 +25,7 @@
 
 MODULE_DESCRIPTION("Software EFA device");
 MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
 
 #define EFASIM_PARAM(name, def, text)			\
 	static unsigned int name = (def);		\

@@ -5,6 +5,9 @@
   docs.py links         links and file names in them lead somewhere
   docs.py api           every public header has its page below Documentation/api
   docs.py extract DIR   writes the C of README.md and of the guides to DIR
+  docs.py parameters    each module parameter is in a manual page
+  docs.py abi           sysfs and configfs attributes are in Documentation/ABI
+  docs.py versions      modules, tools and packages have the version of CHANGELOG.md
   docs.py template      README.md shows samples/template
   docs.py maintainers   every F: of MAINTAINERS matches, every file has an entry
 """
@@ -103,6 +106,67 @@ def write_module(out, name, path, parts):
     return name
 
 
+PARAMETER = re.compile(r"^\s*(?:module_param|module_param_array|module_param_cb)\((\w+)|"
+                       r"^\s*module_param(?:_array)?_named\((\w+)|^EFASIM_PARAM\((\w+), (.*?), \"", re.M)
+
+
+def parameters(top, report):
+    """Each parameter of an installed module has its place in a manual page."""
+    pages = {path: tree.read(top, path) for path in tree.files(top, ".rst")
+             if path.startswith("Documentation/man/")}
+    terms = {term for text in pages.values() for line in text.splitlines()
+             if line.startswith("``") for term in re.findall(r"``(\w+)``", line)}
+    for path in tree.files(top, ".c"):
+        if not path.startswith(("kofi/", "prov/", "sim/", "samples/blk/", "samples/pingpong/")):
+            continue
+        text = tree.read(top, path)
+        for m in PARAMETER.finditer(text):
+            name = next(n for n in m.groups()[:3] if n)
+            # The parameter of the macro that declares efasim's.
+            if not (path == "sim/main.c" and name == "name") and name not in terms:
+                report.add(path, text.count("\n", 0, m.start()) + 1,
+                           f"parameter {name} is in no manual page")
+
+
+ABI_TAGS = ("What:", "Date:", "KernelVersion:", "Contact:", "Description:")
+ATTRIBUTE = re.compile(r"^(?:CONFIGFS_ATTR(?:_WO|_RO)?\(\w+, (?!_?name\b)(\w+)\)|"
+                       r"KB_PORT_\w+\((?!_)(\w+)|static DEVICE_ATTR\w*\((\w+))", re.M)
+
+
+def abi(top, report):
+    """Each entry of Documentation/ABI is whole, and each attribute has one."""
+    known = set()
+    for path in tree.files(top):
+        if not path.startswith("Documentation/ABI/"):
+            continue
+        for entry in tree.read(top, path).strip().split("\n\n"):
+            tags = set(re.findall(r"^\w+:", entry, re.M))
+            if tags != set(ABI_TAGS):
+                report.add(path, 0, f"wants {' '.join(ABI_TAGS)}: {entry.splitlines()[0]}")
+            known |= set(re.findall(r"^What:.*/(\w+)$", entry, re.M))
+    for path in tree.files(top, ".c"):
+        if path.startswith("samples/blk/"):
+            for m in ATTRIBUTE.finditer(tree.read(top, path)):
+                name = next(n for n in m.groups() if n)
+                if name not in known:
+                    report.add(path, 0, f"attribute {name} isn't in Documentation/ABI")
+
+
+VERSION = re.compile(r'^(?:MODULE_VERSION\("|VERSION = "|PACKAGE_VERSION="|## )([0-9.]+)', re.M)
+
+
+def versions(top, report):
+    """Modules, tools, dkms.conf and the newest entry of CHANGELOG.md have one version."""
+    paths = [path for path in tree.files(top, ".c")
+             if "MODULE_VERSION" in tree.read(top, path)]
+    paths += ["tools/kofi_info", "tools/kofiblk", "dkms.conf"]
+    want = VERSION.search(tree.read(top, "CHANGELOG.md")).group(1)
+    for path in paths:
+        found = VERSION.search(tree.read(top, path))
+        if not found or found.group(1) != want:
+            report.add(path, 0, f"its version isn't {want}, that of CHANGELOG.md")
+
+
 def template(top, report):
     """README.md shows the template, which a guest test loads."""
     path = "samples/template/my_ulp.c"
@@ -156,5 +220,6 @@ if __name__ == "__main__":
     if what == "extract":
         print(" ".join(extract(tree.TOP, sys.argv[2])))
     else:
-        {"links": links, "api": api, "template": template, "maintainers": maintainers}[what](tree.TOP, rep)
+        {"links": links, "api": api, "template": template,
+         "parameters": parameters, "versions": versions, "abi": abi, "maintainers": maintainers}[what](tree.TOP, rep)
     rep.finish()

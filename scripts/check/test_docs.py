@@ -21,6 +21,44 @@ class Links(TreeTest):
         self.accepts(docs.links, {"d/a.md": "```\n[a](gone.md)\n```\n"})
 
 
+class Interfaces(TreeTest):
+    """What the kernel shows has its place in a page."""
+
+    def test_parameters(self):
+        page = {"Documentation/man/x.7.rst": "``size``\n    bytes (1)\n"}
+        self.accepts(docs.parameters, page | {"kofi/x.c": "module_param(size, int, 0644);\n"})
+        for line in ("module_param(other, int, 0644);", "module_param_named(other, x, int, 0);",
+                     "module_param_array(other, int, &n, 0);",
+                     "module_param_cb(other, &ops, NULL, 0);"):
+            self.refuses(docs.parameters, page | {"kofi/x.c": line + "\n"}, "other")
+        self.refuses(docs.parameters, page | {"sim/x.c": 'EFASIM_PARAM(other, 1, "x");\n'}, "other")
+        # Tests have no pages.
+        self.accepts(docs.parameters, {"tests/x.c": "module_param(other, int, 0644);\n"})
+
+    def test_abi(self):
+        entry = ("What:\t/sys/x/state\nDate:\tx\nKernelVersion:\tx\nContact:\tx\n"
+                 "Description:\tx\n")
+        source = {"samples/blk/x.c": "static DEVICE_ATTR_RO(state);\n"}
+        self.accepts(docs.abi, source | {"Documentation/ABI/x": entry})
+        self.refuses(docs.abi, {"Documentation/ABI/x": entry.replace("Date:\tx\n", "")}, "Date")
+        self.refuses(docs.abi, source | {"Documentation/ABI/x": entry.replace("state", "y")}, "state")
+        self.refuses(docs.abi, {"samples/blk/x.c": "CONFIGFS_ATTR(kb_export_, lost);\n"}, "lost")
+
+    def test_versions(self):
+        house = {"CHANGELOG.md": "# Changes\n\n## 0.2\n", "dkms.conf": 'PACKAGE_VERSION="0.2"\n',
+                 "tools/kofi_info": 'VERSION = "0.2"\n', "tools/kofiblk": 'VERSION = "0.2"\n',
+                 "kofi/main.c": 'MODULE_VERSION("0.2");\n'}
+        self.accepts(docs.versions, house)
+        for path in list(house)[1:]:
+            self.refuses(docs.versions, house | {path: house[path].replace("0.2", "0.1")}, path)
+
+    def test_template(self):
+        code = "// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\nint x;\n"
+        house = {"samples/template/my_ulp.c": code, "README.md": "```c\nint x;\n```\n"}
+        self.accepts(docs.template, house)
+        self.refuses(docs.template, house | {"README.md": "```c\nint y;\n```\n"}, "my_ulp.c")
+
+
 class Api(TreeTest):
     def test_pages(self):
         page = (".. kernel-doc:: include/kofi/x.h\n\n"

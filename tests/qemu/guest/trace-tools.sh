@@ -5,7 +5,7 @@
 # host-tools: rdma bpftrace perf trace-cmd
 # mem: 2G
 # full: yes
-# timeout: 300
+# timeout: 400
 #
 # The recipes of Documentation/tracing.rst with the tools that people use, which
 # are the host's.
@@ -68,6 +68,26 @@ interval:s:5 { exit(); }
 END { clear(@at); }'
 says "shows a histogram" '@us\[[0-9]+\]'
 says "counts failures by status" '@errors\[104, 9\]: [1-9]'
+# shellcheck disable=SC2016
+with "bpftrace, the core" bpftrace -e '
+tracepoint:kofi:kofi_getinfo_entry { @entries[str(args->provider), str(args->why)] = count(); }
+tracepoint:kofi:kofi_node_open { @opened = count(); }
+tracepoint:kofi:kofi_node_close { @closed = count(); }
+interval:s:5 { exit(); }'
+says "counts objects" '@opened: [1-9]'
+# Without a disk: that its fields are those of the events.
+modprobe -a kofiblk kofiblk_srv
+# shellcheck disable=SC2016
+with "bpftrace, the block device" bpftrace -e '
+tracepoint:kofiblk:kofiblk_command { @at[str(args->disk), args->queue, args->id] = nsecs; }
+tracepoint:kofiblk:kofiblk_reply /@at[str(args->disk), args->queue, args->id]/ {
+	@us[args->op] = hist((nsecs - @at[str(args->disk), args->queue, args->id]) / 1000);
+	delete(@at[str(args->disk), args->queue, args->id]);
+}
+tracepoint:kofiblk_srv:kb_srv_cmd { @commands[args->op] = count(); }
+tracepoint:kofiblk_srv:kb_srv_reply { @replies[args->status] = count(); }
+interval:s:5 { exit(); }
+END { clear(@at); }'
 umount /host/sys/kernel/tracing
 umount /host/sys/kernel/debug
 rmmod kofi_efa_test
