@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
+#include "crew.h"
 #include "fake.h"
 
 #define DEVICE	"fake-dev0"
@@ -364,6 +365,7 @@ static void while_busy(struct kunit *test)
 	struct scene *scene = new_scene(test);
 	unsigned int i, open, rounds;
 	struct stress *stress;
+	int before;
 
 	stress = kunit_kzalloc(test, sizeof(*stress), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, stress);
@@ -373,8 +375,12 @@ static void while_busy(struct kunit *test)
 		INIT_WORK(&stress->work[i], works[i]);
 	/* The device goes away at another moment each time. */
 	for (rounds = 0; rounds < 20; rounds++) {
+		before = atomic_read(&stress->rounds);
 		for (i = 0; i < THREADS; i++)
 			queue_work(system_unbound_wq, &stress->work[i]);
+		KUNIT_EXPECT_TRUE(test,
+				  kofi_soon(atomic_read(&stress->rounds) >
+					    before + THREADS));
 		usleep_range(1000 + rounds * 100, 1100 + rounds * 100);
 		kofi_device_removed(&scene->set.domain->fid, DEVICE);
 		for (i = 0; i < THREADS; i++)

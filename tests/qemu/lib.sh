@@ -111,7 +111,15 @@ tell_tales()
 		[ -z "$tell_tales_found" ] || not_ok "$tell_tale isn't 0: $tell_tales_found"
 	done
 }
-trap tell_tales EXIT
+
+# init sets tap_ended once the test's last line has run. By status and results a test that
+# exits before can't be told from a short one.
+at_exit()
+{
+	tell_tales
+	[ -n "${tap_ended-run by hand}" ] || not_ok "ended before its last line"
+}
+trap at_exit EXIT
 
 # at_length: whether there is time for all that is to be tested, which there isn't
 # in make check
