@@ -84,7 +84,8 @@ static void kefa_ahs_scan_ep(struct kefa_ep *ep, u32 scan)
 	spin_lock_bh(&ep->lock);
 	for (slot = 0; ep->ops && slot < ep->tx.base.size; slot++) {
 		op = &ep->ops[slot];
-		if (op->state == KEFA_OP_FREE || op->head != op)
+		/* A registration goes to no peer. */
+		if (op->state == KEFA_OP_FREE || op->head != op || !op->ah)
 			continue;
 		op->ah->seen = scan;
 		ep->ah_wanted |= !atomic_read(&op->ah->users);

@@ -221,6 +221,23 @@ static void no_receiver(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
+/* It goes to no peer, so no address handle waits for it. */
+static void handle_goes_meanwhile(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->ahs, 1);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, &scene->peer, 1, 0), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, scene->fake->ahs, 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 1);
+	expect_closed(test, scene, mr);
+}
+
 static void pins_its_endpoint(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -285,6 +302,7 @@ static struct kunit_case mr_ep_cases[] = {
 	KUNIT_CASE(no_dma_space),
 	KUNIT_CASE(not_posted),
 	KUNIT_CASE(no_receiver),
+	KUNIT_CASE(handle_goes_meanwhile),
 	KUNIT_CASE(pins_its_endpoint),
 	KUNIT_CASE(other_queue),
 	KUNIT_CASE(not_counted),
