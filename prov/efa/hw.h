@@ -76,6 +76,8 @@ struct kefa_recv_wr {
  * @len: bytes received; of a write with data always 0: the driver ORs another
  *	completion's bits into the length, so nobody knows it
  * @imm: what came with it, in host byte order as libfabric has it
+ * @src_qpn: of a receive: the sender's queue pair
+ * @slid: and the number of its address handle
  * @write: a receive was used up by a write with data
  * @has_imm: @imm holds
  */
@@ -84,6 +86,8 @@ struct kefa_wc {
 	u32	status;
 	u32	len;
 	u32	imm;
+	u32	src_qpn;
+	u16	slid;
 	bool	write;
 	bool	has_imm;
 };
@@ -117,6 +121,8 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
 		.status		= wc->vendor_err ?: other,
 		.len		= write ? 0 : wc->byte_len,
 		.imm		= (__force u32)wc->ex.imm_data,
+		.src_qpn	= wc->src_qp,
+		.slid		= wc->slid,
 		.write		= write,
 		.has_imm	= wc->wc_flags & IB_WC_WITH_IMM,
 	};

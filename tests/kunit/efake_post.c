@@ -409,6 +409,8 @@ static struct ib_wc wc_verbs(const struct kefa_wc *from)
 		.vendor_err	= from->status,
 		.byte_len	= from->len,
 		.ex.imm_data	= (__force __be32)from->imm,
+		.src_qp		= from->src_qpn,
+		.slid		= from->slid,
 		.wc_flags	= from->has_imm ? IB_WC_WITH_IMM : 0,
 	};
 }
