@@ -361,7 +361,6 @@ static void peer_evicted(struct kunit *test)
 {
 	struct scene *s = scene(test);
 	struct kefa_rpeer *peer[IMPLICIT_MAX], *last, *victim;
-	struct list_head op;
 	u32 i;
 
 	for (i = 0; i < IMPLICIT_MAX; i++) {
@@ -374,7 +373,7 @@ static void peer_evicted(struct kunit *test)
 	/* 0 was heard of, 1 has an operation, 2 packets that are kept, 3 a debt: so it is 4. */
 	spin_lock_bh(&s->lock);
 	kefa_peers_heard(&s->peers, peer[0]);
-	list_add(&op, &peer[1]->ops);
+	peer[1]->nops = 1;
 	peer[2]->kept = 1;
 	peer[3]->owes = KEFA_OWES_HANDSHAKE;
 	victim = kefa_peers_victim(&s->peers);

@@ -9,7 +9,7 @@
 #include "../../prov/efa/rdm/select.h"
 #include "efa_wire_cases.h"
 
-static const struct kefa_limits usual = {
+static const struct kefa_rdm_limits usual = {
 	.mtu			= 8928,
 	.max_medium		= 65536,
 	.min_read_message	= 1048576,
@@ -20,7 +20,7 @@ static const struct kefa_limits usual = {
 struct want {
 	struct kefa_case	c;
 	u8			type;
-	u8			(*select)(const struct kefa_limits *lim,
+	u8			(*select)(const struct kefa_rdm_limits *lim,
 					  const struct kefa_case *c);
 };
 
@@ -101,7 +101,7 @@ static void select_header_lengths(struct kunit *test)
 }
 
 /* The peer has all of it after so many windows, and none was empty or too large. */
-static void expect_windows(struct kunit *test, const struct kefa_limits *lim, u64 left)
+static void expect_windows(struct kunit *test, const struct kefa_rdm_limits *lim, u64 left)
 {
 	u64 window;
 	u32 rounds = 0;
@@ -117,7 +117,7 @@ static void expect_windows(struct kunit *test, const struct kefa_limits *lim, u6
 	}
 }
 
-static void expect_pieces(struct kunit *test, const struct kefa_limits *lim, u8 type,
+static void expect_pieces(struct kunit *test, const struct kefa_rdm_limits *lim, u8 type,
 			  const struct kefa_case *c)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
@@ -153,7 +153,7 @@ static void expect_pieces(struct kunit *test, const struct kefa_limits *lim, u8 
 static void select_any(struct kunit *test)
 {
 	static const u16 flags[] = { 0, KEFA_PKT_CONNID_HDR, KEFA_REQ_OPT_RAW_ADDR_HDR };
-	struct kefa_limits lim = { };
+	struct kefa_rdm_limits lim = { };
 	struct rnd_state rnd;
 	struct kefa_case c;
 	u32 step;
@@ -193,7 +193,7 @@ static void select_any(struct kunit *test)
 
 static void select_windows(struct kunit *test)
 {
-	struct kefa_limits lim = usual;
+	struct kefa_rdm_limits lim = usual;
 
 	expect_windows(test, &lim, U64_MAX);
 	KUNIT_EXPECT_EQ(test, kefa_grant(&lim, U64_MAX), 32 * (8928 - 32));

@@ -253,7 +253,7 @@ struct kefa_rpeer *kefa_rpeer_new(struct kefa_peers *peers, const u8 *gid, u32 q
 	peer->addr = addr;
 	memcpy(peer->gid, gid, sizeof(peer->gid));
 	peer->by_conn.key = (u64)qpn << 32 | connid;
-	INIT_LIST_HEAD(&peer->ops);
+	INIT_LIST_HEAD(&peer->todo);
 	INIT_LIST_HEAD(&peer->wait);
 	INIT_LIST_HEAD(&peer->lru);
 	kefa_order_init(&peer->order, 0, 0);

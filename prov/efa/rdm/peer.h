@@ -72,10 +72,11 @@ enum kefa_rpeer_state {
  * @owes: what it is to be sent and hasn't been
  * @flags: KEFA_RPEER_IMPLICIT and so on
  * @kept: bytes of memory that its packets take
- * @wrs: work requests to it that the device has
+ * @wrs: work requests to it that the device has, or that are to be sent again
+ * @nops: operations with it
  * @parked: of its packets, those that wait for its address handle
- * @ops: operations with it; the engine's
- * @wait: of these, those that aren't begun; the engine's
+ * @todo: in kefa_rdm.todo, if something may be sent to it that wasn't; the engine's
+ * @wait: operations that aren't begun, oldest first; the engine's
  * @backoff: it is given time
  * @lru: in kefa_peers.lru, if it may be evicted
  *
@@ -99,8 +100,9 @@ struct kefa_rpeer {
 	u8			flags;
 	u8			parked;
 	u32			kept;
-	u32			wrs;
-	struct list_head	ops;
+	u16			wrs;
+	u16			nops;
+	struct list_head	todo;
 	struct list_head	wait;
 	struct kefa_backoff	backoff;
 	struct list_head	lru;
@@ -262,7 +264,7 @@ static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
  */
 static inline bool kefa_rpeer_idle(const struct kefa_rpeer *peer)
 {
-	return list_empty(&peer->ops) && list_empty(&peer->wait) &&
+	return !peer->nops && list_empty(&peer->wait) &&
 	       list_empty(&peer->order.out) && !peer->kept && !peer->wrs && !peer->parked &&
 	       !peer->owes && !peer->backoff.waiting;
 }

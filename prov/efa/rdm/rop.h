@@ -110,7 +110,7 @@ struct kefa_rbuf {
  * @buf: where they are
  * @recv: in KEFA_ROP_LISTED, its place in the match
  * @link: else, its place in one of the engine's lists
- * @peer_link: its place in kefa_rpeer.ops or kefa_rpeer.wait
+ * @peer_link: its place in kefa_rpeer.wait
  * @msg: its place in the table by (peer, msg_id), of a message of which more is to come
  * @remote_addr: where in the peer's memory, or in a region of ours
  * @remote_key: the key there

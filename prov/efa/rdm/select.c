@@ -41,7 +41,7 @@ u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 }
 
 /* Data of a request packet. */
-static u32 kefa_room(const struct kefa_limits *lim, u8 type, const struct kefa_case *c)
+static u32 kefa_room(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	return lim->mtu - kefa_hdr_len(kefa_row_of(type), c->flags, c->rma_iov_count, 1);
 }
@@ -61,7 +61,7 @@ static u8 kefa_rtm(u8 plain, u8 dc, const struct kefa_case *c)
  * Return: the type of its request packet or packets. A long read is delivered when it
  * completes, with or without @c->dc.
  */
-u8 kefa_select_msg(const struct kefa_limits *lim, const struct kefa_case *c)
+u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 {
 	u8 eager = kefa_rtm(KEFA_EAGER_MSGRTM_PKT, KEFA_DC_EAGER_MSGRTM_PKT, c);
 	u8 longcts = kefa_rtm(KEFA_LONGCTS_MSGRTM_PKT, KEFA_DC_LONGCTS_MSGRTM_PKT, c);
@@ -83,7 +83,7 @@ u8 kefa_select_msg(const struct kefa_limits *lim, const struct kefa_case *c)
  * Context: Any.
  * Return: the type of its request packet, or KEFA_BY_DEVICE.
  */
-u8 kefa_select_write(const struct kefa_limits *lim, const struct kefa_case *c)
+u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 {
 	u8 eager = c->dc ? KEFA_DC_EAGER_RTW_PKT : KEFA_EAGER_RTW_PKT;
 
@@ -104,7 +104,7 @@ u8 kefa_select_write(const struct kefa_limits *lim, const struct kefa_case *c)
  * Context: Any.
  * Return: the type of its request packet, or KEFA_BY_DEVICE.
  */
-u8 kefa_select_read(const struct kefa_limits *lim, const struct kefa_case *c)
+u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 {
 	if (c->reads)
 		return KEFA_BY_DEVICE;
@@ -124,7 +124,7 @@ u8 kefa_select_read(const struct kefa_limits *lim, const struct kefa_case *c)
  * Context: Any.
  * Return: bytes, of all packets but the last if there are several.
  */
-u32 kefa_segment(const struct kefa_limits *lim, u8 type, const struct kefa_case *c)
+u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
 	u32 room = kefa_room(lim, type, c), packets;

@@ -11,7 +11,7 @@
 #define KEFA_BY_DEVICE	0
 
 /**
- * struct kefa_limits - what an endpoint goes by; names are those of fi_efa(7)
+ * struct kefa_rdm_limits - what an endpoint goes by; names are those of fi_efa(7)
  * @mtu: bytes of a packet, headers included
  * @max_medium: inter_max_medium_message_size: larger messages are sent when the receiver
  *	grants it
@@ -20,7 +20,7 @@
  * @min_read_write: inter_min_read_write_size: the same for writes that the device can't do
  * @credits: tx_min_credits: packets that are granted at a time
  */
-struct kefa_limits {
+struct kefa_rdm_limits {
 	u32	mtu;
 	u32	max_medium;
 	u64	min_read_message;
@@ -52,10 +52,10 @@ struct kefa_case {
 
 u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 		 u32 read_iov_count);
-u8 kefa_select_msg(const struct kefa_limits *lim, const struct kefa_case *c);
-u8 kefa_select_write(const struct kefa_limits *lim, const struct kefa_case *c);
-u8 kefa_select_read(const struct kefa_limits *lim, const struct kefa_case *c);
-u32 kefa_segment(const struct kefa_limits *lim, u8 type, const struct kefa_case *c);
+u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
+u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
+u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
+u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c);
 
 /**
  * kefa_data_room() - data of a CTSDATA packet
@@ -64,7 +64,7 @@ u32 kefa_segment(const struct kefa_limits *lim, u8 type, const struct kefa_case 
  * Context: Any.
  * Return: bytes, with or without a connid, so that both ends count the same.
  */
-static inline u32 kefa_data_room(const struct kefa_limits *lim)
+static inline u32 kefa_data_room(const struct kefa_rdm_limits *lim)
 {
 	return lim->mtu - sizeof(struct kefa_ctsdata_hdr) -
 	       sizeof(struct kefa_ctsdata_opt_connid_hdr);
@@ -81,7 +81,7 @@ static inline u32 kefa_data_room(const struct kefa_limits *lim)
  * Context: Any.
  * Return: the window, for CTS and LONGCTS_RTR; more than 0.
  */
-static inline u32 kefa_grant(const struct kefa_limits *lim, u64 left)
+static inline u32 kefa_grant(const struct kefa_rdm_limits *lim, u64 left)
 {
 	return min_t(u64, left, min_t(u64, (u64)lim->credits * kefa_data_room(lim), U32_MAX));
 }
