@@ -76,31 +76,17 @@ static void kefa_ah_destroy(struct kefa_ah *ah)
 	kfree_rcu(ah, rcu);
 }
 
-static void kefa_ahs_scan_ep(struct kefa_ep *ep, u32 scan)
-{
-	struct kefa_op *op;
-	u32 slot;
-
-	spin_lock_bh(&ep->lock);
-	for (slot = 0; ep->ops && slot < ep->tx.base.size; slot++) {
-		op = &ep->ops[slot];
-		/* A registration goes to no peer. */
-		if (op->state == KEFA_OP_FREE || op->head != op || !op->ah)
-			continue;
-		op->ah->seen = scan;
-		ep->ah_wanted |= !atomic_read(&op->ah->users);
-	}
-	spin_unlock_bh(&ep->lock);
-}
-
 /* Which of them are operations under way to? */
 static void kefa_ahs_scan(struct kefa_domain *dom)
 {
 	struct kefa_ep *ep;
 
 	dom->ah_scan++;
-	list_for_each_entry(ep, &dom->eps, list)
-		kefa_ahs_scan_ep(ep, dom->ah_scan);
+	list_for_each_entry(ep, &dom->eps, list) {
+		spin_lock_bh(&ep->lock);
+		ep->kind->scan(ep, dom->ah_scan);
+		spin_unlock_bh(&ep->lock);
+	}
 }
 
 static bool kefa_ahs_unused(struct kefa_domain *dom)

@@ -36,6 +36,8 @@ static void kefa_show_ep(struct seq_file *s, struct kefa_ep *ep)
 		   st->rnr, st->stale);
 	seq_printf(s, "    regs %u done %u revoked %llu\n", ep->nregs, ep->nregs_done,
 		   st->revoked);
+	if (ep->kind->show)
+		ep->kind->show(s, ep);
 }
 
 static void kefa_show_domain(struct seq_file *s, struct kefa_domain *dom)

@@ -54,7 +54,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	spin_lock_bh(&ep->lock);
 	ep->nheld = 0;
 	ep->nrecvs = 0;
-	while (kefa_ep_poll(ep, KEFA_POLL_BUDGET))
+	while (ep->kind->poll(ep, KEFA_POLL_BUDGET))
 		;
 	spin_unlock_bh(&ep->lock);
 
@@ -62,11 +62,11 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 
 	spin_lock_bh(&ep->lock);
 	if (reaches)
-		lost = kefa_ops_keep(ep);
-	kefa_ep_fail_all(ep, dev->dead ? ENODEV : ep->stop_err);
+		lost = ep->kind->keep(ep);
+	ep->kind->fail(ep, dev->dead ? ENODEV : ep->stop_err);
 	news = kefa_ep_news(ep);
 	spin_unlock_bh(&ep->lock);
-	kefa_copies_fini(ep, reaches);
+	ep->kind->end(ep, reaches);
 	if (lost)
 		dev_warn_ratelimited(&dev->ibdev->dev,
 				     "kofi_efa: it may still reach %zu bytes of kmalloc()\n",
@@ -74,7 +74,16 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	kefa_ep_tell(ep, news, false);
 }
 
-static int kefa_ep_close(struct fid *fid)
+/**
+ * kefa_ep_close() - close an endpoint
+ * @fid: the endpoint
+ *
+ * Serves as fi_ops.close.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0.
+ */
+int kefa_ep_close(struct fid *fid)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_dev *dev = ep->dom->dev;
@@ -92,7 +101,7 @@ static int kefa_ep_close(struct fid *fid)
 	cancel_delayed_work_sync(&ep->rnr_work);
 	cancel_delayed_work_sync(&ep->idle);
 	cancel_work_sync(&ep->work);
-	kefa_ops_fini(ep);
+	ep->kind->fini(ep);
 	/* A reader may still find it among its queue's sources. */
 	kfree_rcu(ep, rcu);
 	return 0;
@@ -109,7 +118,18 @@ static void kefa_ep_set_cpu(struct kefa_ep *ep, const struct fi_cq_attr *attr)
 		ep->work_cpu = ep->cpu;
 }
 
-static int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
+/**
+ * kefa_ep_bind() - bind an address vector, a completion queue or a counter
+ * @fid: the endpoint
+ * @bfid: the other
+ * @flags: as from fi_ep_bind()
+ *
+ * Serves as fi_ops.bind.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or a negative errno.
+ */
+int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 
@@ -131,7 +151,7 @@ static bool kefa_side_calls(const struct kefa_side *side)
 static int kefa_ep_start(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
-	const struct kefa_hw_qp_attr attr = {
+	struct kefa_hw_qp_attr attr = {
 		.tx_depth	= ep->tx.base.size,
 		.rx_depth	= ep->rx.base.size,
 		.vector		= kefa_dev_vector(dev, ep->cpu),
@@ -143,7 +163,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	lockdep_assert_held(&dev->lock);
 	if (ep->dom->gone)
 		return -ENODEV;
-	ret = kefa_ops_init(ep);
+	ret = ep->kind->init(ep, &attr);
 	if (ret)
 		return ret;
 	ep->by_readers = !ep->tx.base.counted && !ep->rx.base.counted &&
@@ -154,13 +174,13 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ret = kefa_create_qp(&ep->dom->refused, &ep->hq, &attr);
 	if (ret) {
 		/* Nothing was posted, so that no memory is at stake. */
-		kefa_ops_fini(ep);
+		ep->kind->fini(ep);
 		return ret;
 	}
 	spin_lock_bh(&ep->lock);
 	/* Pairs with kefa_not_enabled(): who posts sees what was made ready. */
 	smp_store_release(&ep->state, KEFA_EP_ENABLED);
-	kefa_plain_limits(ep);
+	ep->kind->started(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
 	kofi_ep_add_source(&ep->tx.base, &ep->rx.base, kefa_ep_read, ep);
@@ -180,7 +200,18 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 	return ret;
 }
 
-static int kefa_ep_control(struct fid *fid, int command, void *arg)
+/**
+ * kefa_ep_control() - enable an endpoint, or its flags
+ * @fid: the endpoint
+ * @command: FI_ENABLE or one of fi_control()'s
+ * @arg: its argument
+ *
+ * Serves as fi_ops.control.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or a negative errno.
+ */
+int kefa_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	int ret;
@@ -293,22 +324,29 @@ static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
 	return kofi_copy_out(addr, addrlen, &name, sizeof(name));
 }
 
-static const struct fi_ops_cm kefa_cm_ops = {
+const struct fi_ops_cm kefa_cm_ops = {
 	.getname = kefa_getname,
 };
 
-static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
-			 const struct fi_info *info)
+/**
+ * kefa_ep_init() - set what endpoints of both fabrics have in common
+ * @ep: all 0; its vectors, and flags that are known, are the caller's to set
+ * @kind: what is different
+ * @dom: its domain
+ * @info: what it is opened from
+ * @caps: what the fabric has
+ * @work: its worker
+ *
+ * Context: Process context.
+ */
+void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
+		  struct kefa_domain *dom, const struct fi_info *info, u64 caps,
+		  work_func_t work)
 {
-	ep->ep_fid.fid.ops = &kefa_ep_fid_ops;
-	ep->ep_fid.ops = &kefa_ep_ops;
+	ep->kind = kind;
 	ep->ep_fid.cm = &kefa_cm_ops;
-	ep->ep_fid.msg = &kefa_msg_ops;
-	ep->ep_fid.tagged = &kofi_req_tagged_ops;
-	ep->ep_fid.rma = &kefa_rma_ops;
-	ep->ep_fid.req = &kefa_req_ops;
 	ep->dom = dom;
-	ep->caps = kofi_ep_caps(info->caps, kefa_caps(dom->dev));
+	ep->caps = kofi_ep_caps(info->caps, caps);
 	ep->cpu = -1;
 	ep->work_cpu = WORK_CPU_UNBOUND;
 	ep->rnr_retry = FI_EFA_RNR_INFINITE;
@@ -316,17 +354,54 @@ static void kefa_ep_init(struct kefa_ep *ep, struct kefa_domain *dom,
 	ep->rx.base.size = info->rx_attr->size ?: dom->dev->rx_depth;
 	ep->tx.base.op_flags = info->tx_attr->op_flags;
 	ep->rx.base.op_flags = info->rx_attr->op_flags;
-	ep->tx.base.known = KEFA_TX_DEFAULTS;
-	ep->rx.base.known = KEFA_RX_DEFAULTS;
 	spin_lock_init(&ep->lock);
 	INIT_LIST_HEAD(&ep->copies);
 	INIT_LIST_HEAD(&ep->rests);
 	INIT_LIST_HEAD(&ep->rests_free);
-	INIT_WORK(&ep->work, kefa_ep_work);
+	INIT_WORK(&ep->work, work);
 	INIT_DELAYED_WORK(&ep->idle, kefa_ep_idle);
 	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 	INIT_DELAYED_WORK(&ep->rnr_work, kefa_rnr_work);
 }
+
+/**
+ * kefa_ep_add() - add an endpoint to its domain
+ * @ep: the endpoint
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENODEV.
+ */
+int kefa_ep_add(struct kefa_ep *ep)
+{
+	struct kefa_domain *dom = ep->dom;
+	int ret = 0;
+
+	kefa_dev_lock(dom->dev);
+	if (dom->gone)
+		ret = -ENODEV;
+	else
+		list_add_tail(&ep->list, &dom->eps);
+	kefa_dev_unlock(dom->dev);
+	return ret;
+}
+
+/* --- fabric efa-direct --- */
+
+static int kefa_direct_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
+{
+	return kefa_ops_init(ep);
+}
+
+static const struct kefa_ep_kind kefa_direct = {
+	.init		= kefa_direct_init,
+	.fini		= kefa_ops_fini,
+	.started	= kefa_plain_limits,
+	.poll		= kefa_ep_poll,
+	.keep		= kefa_ops_keep,
+	.fail		= kefa_ep_fail_all,
+	.end		= kefa_copies_fini,
+	.scan		= kefa_ops_scan,
+};
 
 static bool kefa_ep_possible(const struct kefa_dev *dev,
 			     const struct fi_info *info)
@@ -346,20 +421,23 @@ int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 {
 	struct kefa_domain *dom = to_kefa_domain(domain);
 	struct kefa_ep *new;
-	int ret = 0;
+	int ret;
 
 	if (!kefa_ep_possible(dom->dev, info))
 		return -EINVAL;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
-	kefa_ep_init(new, dom, info);
-	kefa_dev_lock(dom->dev);
-	if (dom->gone)
-		ret = -ENODEV;
-	else
-		list_add_tail(&new->list, &dom->eps);
-	kefa_dev_unlock(dom->dev);
+	kefa_ep_init(new, &kefa_direct, dom, info, kefa_caps(dom->dev), kefa_ep_work);
+	new->ep_fid.fid.ops = &kefa_ep_fid_ops;
+	new->ep_fid.ops = &kefa_ep_ops;
+	new->ep_fid.msg = &kefa_msg_ops;
+	new->ep_fid.tagged = &kofi_req_tagged_ops;
+	new->ep_fid.rma = &kefa_rma_ops;
+	new->ep_fid.req = &kefa_req_ops;
+	new->tx.base.known = KEFA_TX_DEFAULTS;
+	new->rx.base.known = KEFA_RX_DEFAULTS;
+	ret = kefa_ep_add(new);
 	if (ret) {
 		kfree(new);
 		return ret;

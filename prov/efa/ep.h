@@ -15,6 +15,8 @@
 #include "rest.h"
 #include "rnr.h"
 
+struct seq_file;
+
 #define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
 			 FI_REMOTE_CQ_DATA | FI_MORE)
@@ -156,9 +158,41 @@ struct kefa_news {
 	bool		room[2];
 };
 
+struct kefa_ep;
+
+/**
+ * struct kefa_ep_kind - what differs between endpoints of fabric efa-direct and efa
+ * @init: allocate what operations need, and set depths of the queue pair
+ * @fini: undo @init; the endpoint isn't enabled, or not any more
+ * @started: the endpoint is enabled; under kefa_ep.lock
+ * @poll: kefa_ep_poll(); under kefa_ep.lock
+ * @keep: kefa_keep() all memory that the device has, and return bytes that can't be kept;
+ *	under kefa_ep.lock
+ * @fail: complete all that is outstanding with a positive errno, as the queue pair is
+ *	gone; under kefa_ep.lock
+ * @end: free mapped memory of the endpoint's own, or let it be if the device may still
+ *	reach it
+ * @scan: note which address handles operations use: kefa_ahs_scan(); under kefa_ep.lock
+ * @show: the endpoint's own lines in debugfs; NULL for none
+ *
+ * All but @poll are called under kefa_dev.lock, in process context.
+ */
+struct kefa_ep_kind {
+	int (*init)(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr);
+	void (*fini)(struct kefa_ep *ep);
+	void (*started)(struct kefa_ep *ep);
+	unsigned int (*poll)(struct kefa_ep *ep, unsigned int budget);
+	size_t (*keep)(struct kefa_ep *ep);
+	void (*fail)(struct kefa_ep *ep, int err);
+	void (*end)(struct kefa_ep *ep, bool reaches);
+	void (*scan)(struct kefa_ep *ep, u32 scan);
+	void (*show)(struct seq_file *s, struct kefa_ep *ep);
+};
+
 /**
  * struct kefa_ep - an endpoint
  * @ep_fid: the object
+ * @kind: what it does differently than those of the other fabric
  * @dom: its domain
  * @caps: as opened
  * @av: its address vector
@@ -217,6 +251,7 @@ struct kefa_news {
  */
 struct kefa_ep {
 	struct fid_ep		ep_fid;
+	const struct kefa_ep_kind	*kind;
 	struct kefa_domain	*dom;
 	u64			caps;
 	struct kefa_av		*av;
@@ -274,6 +309,14 @@ struct kefa_ep {
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
+void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
+		  struct kefa_domain *dom, const struct fi_info *info, u64 caps,
+		  work_func_t work);
+int kefa_ep_add(struct kefa_ep *ep);
+int kefa_ep_close(struct fid *fid);
+int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags);
+int kefa_ep_control(struct fid *fid, int command, void *arg);
+extern const struct fi_ops_cm kefa_cm_ops;
 void kefa_ep_halt(struct kefa_ep *ep, int err);
 void kefa_ep_teardown(struct kefa_ep *ep);
 

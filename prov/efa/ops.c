@@ -214,6 +214,29 @@ size_t kefa_ops_keep(struct kefa_ep *ep)
 	return lost;
 }
 
+/**
+ * kefa_ops_scan() - note which address handles operations use
+ * @ep: the endpoint
+ * @scan: kefa_domain.ah_scan
+ *
+ * Context: Process context, under kefa_ep.lock and kefa_dev.lock.
+ */
+void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
+{
+	struct kefa_op *op;
+	u32 slot;
+
+	lockdep_assert_held(&ep->lock);
+	for (slot = 0; ep->ops && slot < ep->tx.base.size; slot++) {
+		op = &ep->ops[slot];
+		/* A registration goes to no peer. */
+		if (op->state == KEFA_OP_FREE || op->head != op || !op->ah)
+			continue;
+		op->ah->seen = scan;
+		ep->ah_wanted |= !atomic_read(&op->ah->users);
+	}
+}
+
 /* --- buffers for copies --- */
 
 static size_t kefa_copy_size(const struct kefa_ep *ep)
