@@ -40,6 +40,17 @@ void kefa_ahs_idle(struct kefa_domain *dom);
 void kefa_ahs_remove(struct kefa_domain *dom);
 
 /**
+ * kefa_ah_use() - use an address handle once more
+ * @ah: the handle, of which somebody else has a use
+ *
+ * Context: Any.
+ */
+static inline void kefa_ah_use(struct kefa_ah *ah)
+{
+	atomic_inc(&ah->users);
+}
+
+/**
  * kefa_ah_put() - undo kefa_ah_get()
  * @ah: the handle
  *

@@ -161,6 +161,90 @@ static int kefa_av_publish(struct kefa_av *av, struct kefa_peer *peer)
 	return 0;
 }
 
+static void kefa_av_unpublish(struct kefa_av *av, struct kefa_peer *peer)
+{
+	kefa_av_unlink(av, peer);
+	RCU_INIT_POINTER(kefa_av_table(av)->peers[peer->index], NULL);
+	ida_free(&av->indices, peer->index);
+}
+
+/* --- users --- */
+
+static void kefa_av_untell(struct kefa_av *av, const struct kefa_peer *peer,
+			   struct kefa_av_user *until)
+{
+	struct kefa_av_user *user;
+
+	list_for_each_entry(user, &av->users, list) {
+		if (user == until)
+			break;
+		user->del(user, peer);
+	}
+}
+
+static int kefa_av_tell(struct kefa_av *av, const struct kefa_peer *peer)
+{
+	struct kefa_av_user *user;
+	int ret;
+
+	list_for_each_entry(user, &av->users, list) {
+		ret = user->add(user, peer);
+		if (ret) {
+			kefa_av_untell(av, peer, user);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/**
+ * kefa_av_join() - be told of addresses
+ * @av: the address vector
+ * @user: is told of those that are there at once
+ *
+ * Context: Process context, without kefa_dev.lock; sleeps.
+ * Return: 0, or what @user's add returned. Then it has been told of nothing.
+ */
+int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user)
+{
+	struct kefa_av_table *table;
+	struct kefa_peer *peer;
+	int ret = 0;
+	u32 i, n;
+
+	kefa_av_lock(av);
+	table = kefa_av_table(av);
+	for (n = 0; n < table->size && !ret; n++) {
+		peer = kefa_av_at(av, table, n);
+		if (peer)
+			ret = user->add(user, peer);
+	}
+	/* The last one wasn't added. */
+	for (i = 0; ret && i + 1 < n; i++) {
+		peer = kefa_av_at(av, table, i);
+		if (peer)
+			user->del(user, peer);
+	}
+	if (!ret)
+		list_add_tail(&user->list, &av->users);
+	kefa_av_unlock(av);
+	return ret;
+}
+
+/**
+ * kefa_av_leave() - be told no more
+ * @av: the address vector
+ * @user: joined it
+ *
+ * Context: Process context, without kefa_dev.lock; sleeps.
+ */
+void kefa_av_leave(struct kefa_av *av, struct kefa_av_user *user)
+{
+	kefa_av_lock(av);
+	list_del(&user->list);
+	kefa_av_unlock(av);
+}
+
 /* With a use of the address handle, which is the address's then. */
 static int kefa_av_add(struct kefa_av *av, const struct kefa_av_key *key,
 		       fi_addr_t *fi_addr)
@@ -176,6 +260,12 @@ static int kefa_av_add(struct kefa_av *av, const struct kefa_av_key *key,
 	ret = kefa_av_publish(av, peer);
 	if (ret) {
 		kfree(peer);
+		return ret;
+	}
+	ret = kefa_av_tell(av, peer);
+	if (ret) {
+		kefa_av_unpublish(av, peer);
+		kfree_rcu_mightsleep(peer);
 		return ret;
 	}
 	*fi_addr = peer->index;
@@ -260,9 +350,8 @@ static void kefa_av_del(struct kefa_av *av, struct kefa_peer *peer)
 	lockdep_assert_held(&av->lock);
 	trace_kefa_peer(av->dom->dev->name, peer->key.ah->gid, peer->key.qpn,
 			peer->index, false, 0);
-	kefa_av_unlink(av, peer);
-	RCU_INIT_POINTER(kefa_av_table(av)->peers[peer->index], NULL);
-	ida_free(&av->indices, peer->index);
+	kefa_av_untell(av, peer, NULL);
+	kefa_av_unpublish(av, peer);
 	kefa_ah_put(peer->key.ah);
 	kfree_rcu_mightsleep(peer);
 }
@@ -378,6 +467,7 @@ int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	RCU_INIT_POINTER(new->table, table);
 	new->seed = get_random_u32();
 	ida_init(&new->indices);
+	INIT_LIST_HEAD(&new->users);
 	*av = &new->av_fid;
 	return 0;
 }

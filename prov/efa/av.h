@@ -38,6 +38,21 @@ struct kefa_peer {
 static_assert(sizeof(struct kefa_peer) <= 32);
 
 /**
+ * struct kefa_av_user - an endpoint that keeps something for each address
+ * @list: in kefa_av.users; kefa_av.lock
+ * @add: an address is there: 0, or a negative errno, and it isn't
+ * @del: an address that was added goes; its index may be another's afterwards
+ *
+ * Both are called under kefa_av.lock, in process context. The address handle has a use as
+ * long as the address is there.
+ */
+struct kefa_av_user {
+	struct list_head	list;
+	int (*add)(struct kefa_av_user *user, const struct kefa_peer *peer);
+	void (*del)(struct kefa_av_user *user, const struct kefa_peer *peer);
+};
+
+/**
  * struct kefa_av_table - addresses by their index
  * @rcu: frees it once a larger one has taken its place
  * @size: room
@@ -59,6 +74,7 @@ struct kefa_av_table {
  * @table: addresses by index; read under RCU
  * @indices: that are in use; @lock
  * @seed: of the lists in @table
+ * @users: endpoints that keep something for each address; @lock
  */
 struct kefa_av {
 	struct fid_av			av_fid;
@@ -68,10 +84,14 @@ struct kefa_av {
 	struct kefa_av_table __rcu	*table;
 	struct ida			indices;
 	u32				seed;
+	struct list_head		users;
 };
 
 int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 		 struct fid_av **av, void *context);
+
+int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user);
+void kefa_av_leave(struct kefa_av *av, struct kefa_av_user *user);
 
 /**
  * kefa_av_peer() - find an address
