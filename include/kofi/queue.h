@@ -123,6 +123,10 @@ struct kofi_cq {
 	struct kofi_notifier	notifier;
 };
 
+/* Entries of a completion queue if nobody says how many, and at most. */
+#define KOFI_CQ_SIZE		1024
+#define KOFI_CQ_MAX_SIZE	65536
+
 /**
  * struct kofi_cq_config - what a provider decides about a completion queue
  * @default_size: for fi_cq_attr.size 0

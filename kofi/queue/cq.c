@@ -9,9 +9,6 @@
 #include <linux/string.h>
 #include "queue.h"
 
-#define KOFI_CQ_SIZE		1024
-#define KOFI_CQ_MAX_SIZE	65536
-
 /* The shorter formats are beginnings of the longest, and that is one of an error. */
 #define KOFI_SAME_PLACE(type, field)				\
 	static_assert(offsetof(struct type, field) ==		\
