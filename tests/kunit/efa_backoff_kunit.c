@@ -137,7 +137,7 @@ static void backoff_against_model(struct kunit *test)
 	for (step = 0; step < 50000; step++) {
 		i = prandom_u32_state(&rnd) % PEERS;
 		now += prandom_u32_state(&rnd) % 4;
-		switch (prandom_u32_state(&rnd) % 5) {
+		switch (prandom_u32_state(&rnd) % 6) {
 		case 0:
 			kefa_backoff_end(&s->all, &s->peer[i]);
 			s->model[i].end = 0;
@@ -145,6 +145,10 @@ static void backoff_against_model(struct kunit *test)
 			break;
 		case 1:
 			take_due(test, s, now);
+			break;
+		case 2:
+			kefa_backoff_arrived(&s->all, &s->peer[i]);
+			s->model[i].delay = 0;
 			break;
 		default:
 			kefa_backoff_begin(&s->all, &s->peer[i], at_us(now));

@@ -69,6 +69,9 @@ static const char * const lives[] = {
 	"free wait data_tx grant",
 	/* A receive: cancelled; of a message in one packet, or in several. */
 	"free listed free",
+	"free listed owes free",
+	"free listed sink free",
+	"free listed sink owes free",
 	"free listed copy free",
 	"free listed copy owes free",
 	"free listed copy data_rx copy free",

@@ -70,7 +70,22 @@ static void kefa_backoff_stop(struct kefa_backoffs *all, struct kefa_backoff *b)
 }
 
 /**
- * kefa_backoff_end() - a packet that was sent again has arrived, or the peer goes away
+ * kefa_backoff_arrived() - a packet that was sent again has arrived
+ * @all: of the endpoint
+ * @b: the peer's
+ *
+ * Others may have come back meanwhile: what began goes on, and the next delay is a first one.
+ *
+ * Context: Under the endpoint's lock.
+ */
+void kefa_backoff_arrived(struct kefa_backoffs *all, struct kefa_backoff *b)
+{
+	lockdep_assert_held(all->lock);
+	b->delay_us = 0;
+}
+
+/**
+ * kefa_backoff_end() - the peer goes away
  * @all: of the endpoint
  * @b: the peer's
  *
@@ -88,7 +103,7 @@ void kefa_backoff_end(struct kefa_backoffs *all, struct kefa_backoff *b)
  * @all: of the endpoint
  * @now: the time
  *
- * Its next delay is longer, until kefa_backoff_end().
+ * Its next delay is longer, until kefa_backoff_arrived().
  *
  * Context: Under the endpoint's lock.
  * Return: a peer's, which isn't waiting any more, or NULL if there is no other.

@@ -39,6 +39,7 @@ struct kefa_backoffs {
 
 void kefa_backoffs_init(struct kefa_backoffs *all, spinlock_t *lock, u32 first_us, u32 max_us);
 void kefa_backoff_begin(struct kefa_backoffs *all, struct kefa_backoff *b, ktime_t now);
+void kefa_backoff_arrived(struct kefa_backoffs *all, struct kefa_backoff *b);
 void kefa_backoff_end(struct kefa_backoffs *all, struct kefa_backoff *b);
 struct kefa_backoff *kefa_backoff_due(struct kefa_backoffs *all, ktime_t now);
 ktime_t kefa_backoff_next(const struct kefa_backoffs *all);

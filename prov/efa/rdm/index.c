@@ -166,6 +166,27 @@ void kefa_index_del(struct kefa_index *index, struct kefa_index_node *n)
 }
 
 /**
+ * kefa_index_any() - one of all entries
+ * @index: the table
+ *
+ * Context: Under @index->lock.
+ * Return: the entry, or NULL if there is none.
+ */
+struct kefa_index_node *kefa_index_any(const struct kefa_index *index)
+{
+	struct hlist_head *head;
+	u32 i;
+
+	lockdep_assert_held(index->lock);
+	for (i = 0; index->entries && i < index->buckets; i++) {
+		head = kefa_index_at(index, i);
+		if (!hlist_empty(head))
+			return hlist_entry(head->first, struct kefa_index_node, node);
+	}
+	return NULL;
+}
+
+/**
  * kefa_index_bytes() - the memory of a table
  * @index: the table
  *

@@ -299,7 +299,7 @@ KEFA_FIELDS(dc_write_rta);
 	 KEFA_REQ_OPT_CQ_DATA_HDR | KEFA_REQ_MSG | KEFA_REQ_TAGGED |	\
 	 KEFA_REQ_RMA | KEFA_REQ_ATOMIC)
 
-#define KEFA_ROW(_type, _head, _list, _rule, _needs, _flags, _may, _hints)	\
+#define KEFA_ROW(_type, _head, _list, _rule, _ops, _needs, _flags, _may, _hints)	\
 	[KEFA_##_type##_PKT] = {					\
 		.name		= #_type,				\
 		.type		= KEFA_##_type##_PKT,			\
@@ -307,31 +307,32 @@ KEFA_FIELDS(dc_write_rta);
 		.load		= kefa_##_list##_load,			\
 		.store		= kefa_##_list##_store,			\
 		.data		= KEFA_DATA_##_rule,			\
+		.ops		= (_ops),				\
 		.needs		= (_needs),				\
 		.flags		= (_flags),				\
 		.may		= (_may),				\
 		.hints		= (_hints),				\
 	}
 
-#define KEFA_ANSWER(_type, _head, _rule, _needs, _flags, _may)		\
-	KEFA_ROW(_type, _head, _head, _rule, _needs, _flags,		\
+#define KEFA_ANSWER(_type, _head, _rule, _ops, _needs, _flags, _may)	\
+	KEFA_ROW(_type, _head, _head, _rule, _ops, _needs, _flags,	\
 		 KEFA_PKT_CONNID_HDR | (_may), 0)
 
 /* A message's two types, of which the tagged one has the tag at its end. */
-#define KEFA_RTM(_form, _name, _rule, _needs, _flags, _may)		\
-	KEFA_ROW(_form##_MSGRTM, _name##_msgrtm, _name##_rtm, _rule, _needs,	\
+#define KEFA_RTM(_form, _name, _rule, _ops, _needs, _flags, _may)	\
+	KEFA_ROW(_form##_MSGRTM, _name##_msgrtm, _name##_rtm, _rule, _ops, _needs,	\
 		 KEFA_ROW_REQ | KEFA_ROW_ORDERED | (_flags),		\
 		 KEFA_OPT_FLAGS | (_may), KEFA_REQ_MSG),		\
-	KEFA_ROW(_form##_TAGRTM, _name##_tagrtm, _name##_rtm, _rule, _needs,	\
+	KEFA_ROW(_form##_TAGRTM, _name##_tagrtm, _name##_rtm, _rule, _ops, _needs,	\
 		 KEFA_ROW_REQ | KEFA_ROW_ORDERED | KEFA_ROW_TAGGED | (_flags),	\
 		 KEFA_OPT_FLAGS | (_may), KEFA_REQ_MSG | KEFA_REQ_TAGGED)
 
-#define KEFA_RMA(_type, _head, _rule, _needs, _flags)			\
-	KEFA_ROW(_type, _head, _head, _rule, _needs,			\
+#define KEFA_RMA(_type, _head, _rule, _ops, _needs, _flags)		\
+	KEFA_ROW(_type, _head, _head, _rule, _ops, _needs,		\
 		 KEFA_ROW_REQ | KEFA_ROW_RMA | (_flags), KEFA_OPT_FLAGS, 0)
 
 #define KEFA_RTA(_type, _list, _rule, _needs, _flags)			\
-	KEFA_ROW(_type, rta, _list, _rule, _needs,			\
+	KEFA_ROW(_type, rta, _list, _rule, NULL, _needs,		\
 		 KEFA_ROW_REQ | KEFA_ROW_RMA | KEFA_ROW_ORDERED | (_flags),	\
 		 KEFA_OPT_FLAGS, KEFA_REQ_ATOMIC)
 
@@ -343,37 +344,38 @@ KEFA_FIELDS(dc_write_rta);
 
 /* By type; one that isn't in the table has a header of no bytes. */
 const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
-	KEFA_ANSWER(CTS, cts, NONE, 0, KEFA_ROW_CONTROL | KEFA_ROW_WINDOW,
+	KEFA_ANSWER(CTS, cts, NONE, NULL, 0, KEFA_ROW_CONTROL | KEFA_ROW_WINDOW,
 		    KEFA_CTS_READ_REQ),
-	KEFA_ANSWER(CTSDATA, ctsdata, SEGMENT, 0, KEFA_ROW_TAIL_CONNID, 0),
-	KEFA_ANSWER(READRSP, readrsp, ANSWER, 0, 0, 0),
-	KEFA_ANSWER(EOR, eor, NONE, 0, KEFA_ROW_CONTROL, 0),
-	KEFA_ANSWER(ATOMRSP, atomrsp, ANSWER, 0, 0, 0),
-	KEFA_ANSWER(HANDSHAKE, handshake, TAIL, 0, KEFA_ROW_CONTROL | KEFA_ROW_HANDSHAKE,
-		    0xffff),
-	KEFA_ANSWER(RECEIPT, receipt, NONE, 0, KEFA_ROW_CONTROL, 0),
-	KEFA_ANSWER(READ_NACK, read_nack, NONE, KEFA_NACK, KEFA_ROW_CONTROL, 0),
+	KEFA_ANSWER(CTSDATA, ctsdata, SEGMENT, NULL, 0, KEFA_ROW_TAIL_CONNID, 0),
+	KEFA_ANSWER(READRSP, readrsp, ANSWER, NULL, 0, 0, 0),
+	KEFA_ANSWER(EOR, eor, NONE, NULL, 0, KEFA_ROW_CONTROL, 0),
+	KEFA_ANSWER(ATOMRSP, atomrsp, ANSWER, NULL, 0, 0, 0),
+	KEFA_ANSWER(HANDSHAKE, handshake, TAIL, &kefa_handshake_ops, 0,
+		    KEFA_ROW_CONTROL | KEFA_ROW_HANDSHAKE, 0xffff),
+	KEFA_ANSWER(RECEIPT, receipt, NONE, &kefa_receipt_ops, 0, KEFA_ROW_CONTROL, 0),
+	KEFA_ANSWER(READ_NACK, read_nack, NONE, NULL, KEFA_NACK, KEFA_ROW_CONTROL, 0),
 
-	KEFA_RTM(EAGER, eager, ALL, 0, 0, 0),
-	KEFA_RTM(MEDIUM, medium, PART, 0, KEFA_ROW_MULTI, 0),
-	KEFA_RTM(LONGCTS, longcts, FIRST, 0, 0, KEFA_REQ_READ_NACK),
-	KEFA_RMA(EAGER_RTW, eager_rtw, RMA, 0, KEFA_ROW_TRIGGER),
-	KEFA_RMA(LONGCTS_RTW, longcts_rtw, FIRST, 0, KEFA_ROW_TOTAL),
-	KEFA_RMA(SHORT_RTR, rtr, NONE, 0, KEFA_ROW_TOTAL),
-	KEFA_RMA(LONGCTS_RTR, rtr, NONE, 0, KEFA_ROW_TOTAL | KEFA_ROW_WINDOW),
+	KEFA_RTM(EAGER, eager, ALL, &kefa_rtm_ops, 0, 0, 0),
+	KEFA_RTM(MEDIUM, medium, PART, &kefa_rtm_ops, 0, KEFA_ROW_MULTI, 0),
+	KEFA_RTM(LONGCTS, longcts, FIRST, NULL, 0, 0, KEFA_REQ_READ_NACK),
+	KEFA_RMA(EAGER_RTW, eager_rtw, RMA, &kefa_trigger_ops, 0, KEFA_ROW_TRIGGER),
+	KEFA_RMA(LONGCTS_RTW, longcts_rtw, FIRST, NULL, 0, KEFA_ROW_TOTAL),
+	KEFA_RMA(SHORT_RTR, rtr, NONE, NULL, 0, KEFA_ROW_TOTAL),
+	KEFA_RMA(LONGCTS_RTR, rtr, NONE, NULL, 0, KEFA_ROW_TOTAL | KEFA_ROW_WINDOW),
 	KEFA_RTA(WRITE_RTA, write_rta, OPERAND, 0, 0),
 	KEFA_RTA(FETCH_RTA, fetch_rta, OPERAND, 0, 0),
 	KEFA_RTA(COMPARE_RTA, fetch_rta, COMPARE, 0, 0),
 
-	KEFA_RTM(LONGREAD, longread, NONE, KEFA_RD, KEFA_ROW_READ, 0),
-	KEFA_RMA(LONGREAD_RTW, longread_rtw, NONE, KEFA_RD, KEFA_ROW_READ | KEFA_ROW_TOTAL),
-	KEFA_RTM(DC_EAGER, dc_eager, ALL, KEFA_DC, KEFA_ROW_DC, 0),
-	KEFA_RTM(DC_MEDIUM, dc_medium, PART, KEFA_DC, KEFA_ROW_DC | KEFA_ROW_MULTI, 0),
-	KEFA_RTM(DC_LONGCTS, dc_longcts, FIRST, KEFA_DC, KEFA_ROW_DC, KEFA_REQ_READ_NACK),
-	KEFA_RMA(DC_EAGER_RTW, dc_eager_rtw, RMA, KEFA_DC, KEFA_ROW_DC),
-	KEFA_RMA(DC_LONGCTS_RTW, longcts_rtw, FIRST, KEFA_DC, KEFA_ROW_DC | KEFA_ROW_TOTAL),
+	KEFA_RTM(LONGREAD, longread, NONE, NULL, KEFA_RD, KEFA_ROW_READ, 0),
+	KEFA_RMA(LONGREAD_RTW, longread_rtw, NONE, NULL, KEFA_RD, KEFA_ROW_READ | KEFA_ROW_TOTAL),
+	KEFA_RTM(DC_EAGER, dc_eager, ALL, &kefa_rtm_ops, KEFA_DC, KEFA_ROW_DC, 0),
+	KEFA_RTM(DC_MEDIUM, dc_medium, PART, &kefa_rtm_ops, KEFA_DC,
+		 KEFA_ROW_DC | KEFA_ROW_MULTI, 0),
+	KEFA_RTM(DC_LONGCTS, dc_longcts, FIRST, NULL, KEFA_DC, KEFA_ROW_DC, KEFA_REQ_READ_NACK),
+	KEFA_RMA(DC_EAGER_RTW, dc_eager_rtw, RMA, NULL, KEFA_DC, KEFA_ROW_DC),
+	KEFA_RMA(DC_LONGCTS_RTW, longcts_rtw, FIRST, NULL, KEFA_DC, KEFA_ROW_DC | KEFA_ROW_TOTAL),
 	KEFA_RTA(DC_WRITE_RTA, dc_write_rta, OPERAND, KEFA_DC, KEFA_ROW_DC),
-	KEFA_RTM(RUNTREAD, runtread, RUNT, KEFA_RUNT_RD, KEFA_ROW_READ | KEFA_ROW_MULTI, 0),
+	KEFA_RTM(RUNTREAD, runtread, RUNT, NULL, KEFA_RUNT_RD, KEFA_ROW_READ | KEFA_ROW_MULTI, 0),
 };
 
 static const char *const kefa_bad_texts[KEFA_BAD_REASONS] = {

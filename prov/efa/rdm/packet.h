@@ -11,11 +11,10 @@
 #include <linux/types.h>
 #include "wire.h"
 
+struct kefa_held;
 struct kefa_rdm;
 struct kefa_rop;
 struct kefa_rpeer;
-struct kefa_rs;
-struct kefa_ts;
 
 /* Room for each header that we send: of a read we name one source. */
 #define KEFA_HDR_ROOM	256
@@ -183,27 +182,48 @@ struct kefa_pkt {
 };
 
 /**
+ * enum kefa_took - what became of a packet
+ * @KEFA_TOOK_DONE: nobody needs it any more
+ * @KEFA_TOOK_KEPT: it is kept
+ * @KEFA_TOOK_NOT: there is no operation, or no room in the completion queue; it is as if it
+ *	hadn't come
+ */
+enum kefa_took {
+	KEFA_TOOK_DONE,
+	KEFA_TOOK_KEPT,
+	KEFA_TOOK_NOT,
+};
+
+/**
  * struct kefa_pkt_ops - what the engine does about packets of a type
  * @fill: set what a packet of the operation says
- * @sent: it was handed to the device
- * @completed: the device has delivered it
- * @received: one has come, and was parsed
+ * @completed: the device has delivered it; NULL if nothing follows
+ * @received: one has come, and was parsed; of an ordered type, and it is its turn, or one
+ *	of its message was taken before
  *
- * All are called under the endpoint's lock.
+ * All are called under the endpoint's lock. NULL instead of all this is for types that
+ * we don't take.
  */
 struct kefa_pkt_ops {
-	void (*fill)(const struct kefa_rop *rop, struct kefa_pkt *pkt);
-	void (*sent)(struct kefa_rop *rop, struct kefa_ts *ts);
-	void (*completed)(struct kefa_rop *rop, struct kefa_ts *ts);
-	void (*received)(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-			 const struct kefa_pkt *pkt, struct kefa_rs *rs);
+	void (*fill)(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
+		     struct kefa_pkt *pkt);
+	void (*completed)(struct kefa_rdm *rdm, struct kefa_rop *rop);
+	enum kefa_took (*received)(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				   const struct kefa_pkt *pkt, struct kefa_held *held);
 };
+
+/* msg.c; where only the table is compiled, in user space, there is no engine. */
+
+extern const struct kefa_pkt_ops kefa_rtm_ops __weak;
+extern const struct kefa_pkt_ops kefa_receipt_ops __weak;
+extern const struct kefa_pkt_ops kefa_handshake_ops __weak;
+extern const struct kefa_pkt_ops kefa_trigger_ops __weak;
 
 /**
  * struct kefa_pkt_row - all that is known about a type of packets
  * @name: for traces and debugfs; as in the protocol document
  * @needs: features of a peer without which no such packet may be sent to it
- * @ops: the engine's
+ * @ops: the engine's; NULL for types that it doesn't take
  * @load: read the fixed header, all but the tag, which tagged types have at its end
  * @store: write it, all but that and what each packet begins with; false if a number
  *	doesn't fit

@@ -356,7 +356,15 @@ static void kefa_peers_publish(struct kefa_peers *peers, struct kefa_rpeer *peer
 		peers->at[peer->addr] = peer;
 }
 
-static struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_rpeer *peer)
+/**
+ * kefa_peers_same() - is a peer there already?
+ * @peers: of the endpoint
+ * @peer: new
+ *
+ * Context: Under @peers->lock.
+ * Return: the one with the same address, or NULL.
+ */
+struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_rpeer *peer)
 {
 	struct kefa_index_node *n;
 	struct kefa_rpeer *other;
@@ -634,6 +642,20 @@ struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_r
 			return other;
 	}
 	return NULL;
+}
+
+/**
+ * kefa_peers_any() - one of all peers
+ * @peers: of the endpoint
+ *
+ * Context: Under @peers->lock.
+ * Return: the peer, or NULL if there is none any more.
+ */
+struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers)
+{
+	struct kefa_index_node *n = kefa_index_any(&peers->by_conn);
+
+	return n ? container_of(n, struct kefa_rpeer, by_conn) : NULL;
 }
 
 /**

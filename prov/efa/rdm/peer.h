@@ -54,6 +54,7 @@ enum kefa_rpeer_state {
 
 /* Of kefa_rpeer.owes. */
 #define KEFA_OWES_HANDSHAKE	0x01
+#define KEFA_OWES_TRIGGER	0x02	/* a request that asks for its HANDSHAKE */
 
 /**
  * struct kefa_rpeer - a peer of one endpoint
@@ -199,6 +200,8 @@ struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_s
 bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 *gid);
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer);
 void kefa_peers_heard(struct kefa_peers *peers, struct kefa_rpeer *peer);
+struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_rpeer *peer);
+struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers);
 size_t kefa_peers_bytes(const struct kefa_peers *peers);
 bool kefa_rpeer_may_become(enum kefa_rpeer_state from, enum kefa_rpeer_state to);
 void kefa_rpeer_set_state(struct kefa_peers *peers, struct kefa_rpeer *peer,

@@ -62,6 +62,11 @@ enum kefa_rop_state {
 #define KEFA_ROP_TOLD	0x01	/* the ULP was told, or isn't to be */
 #define KEFA_ROP_OVER	0x02	/* the protocol is over: only work requests may be left */
 #define KEFA_ROP_QUIET	0x04	/* no completion if it succeeds */
+#define KEFA_ROP_TX	0x08	/* a send; or else a receive, or part of one */
+#define KEFA_ROP_MULTI	0x10	/* a multi-receive buffer */
+#define KEFA_ROP_PART	0x20	/* a message into one: @parent */
+#define KEFA_ROP_SPENT	0x40	/* a multi-receive buffer that takes no more messages */
+#define KEFA_ROP_DC	0x80	/* a message whose sender waits for a RECEIPT */
 
 /* Of kefa_rop.owes: packets that it is to send, and has no slot for. */
 #define KEFA_ROP_OWES_CTS	0x01
@@ -92,7 +97,8 @@ struct kefa_rbuf {
  * @flags: KEFA_ROP_TOLD and so on
  * @owes: KEFA_ROP_OWES_CTS and so on
  * @gen: how often the slot was used
- * @wrs: work requests that the device has
+ * @wrs: work requests that the device has, or that are to be sent again; of a
+ *	multi-receive buffer the messages that arrive in it
  * @peer: with whom; NULL for a posted receive from anybody
  * @context: the ULP's
  * @cq_flags: what the completion says
@@ -115,6 +121,7 @@ struct kefa_rbuf {
  * @remote_addr: where in the peer's memory, or in a region of ours
  * @remote_key: the key there
  * @region: ours, of which it has a use
+ * @parent: with KEFA_ROP_PART: the multi-receive buffer
  *
  * An operation lasts until its protocol is over, as KEFA_ROP_OVER says, and the device has
  * none of its work requests: answers may come before completions. The ULP is told once.
@@ -150,7 +157,10 @@ struct kefa_rop {
 			struct kefa_index_node	msg;
 			u64			remote_addr;
 			u64			remote_key;
-			void			*region;
+			union {
+				void		*region;
+				struct kefa_rop	*parent;
+			};
 		};
 	};
 };
