@@ -9,6 +9,7 @@
 
 /* Names for fi_fabric_attr. */
 #define FI_EFA_PROV_NAME	"efa"
+#define FI_EFA_FABRIC		"efa"
 #define FI_EFA_FABRIC_DIRECT	"efa-direct"
 
 #define FI_EFA_GID_LEN		16
@@ -22,11 +23,15 @@
  *	as if it had never been posted; FI_EFA_RNR_INFINITE, the default, for ever.
  *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on a
  *	device that knows no limit. fi_efa(7)
+ * @FI_OPT_EFA_HOMOGENEOUS_PEERS: bool, of fabric efa: all peers can do what this endpoint
+ *	can, so that no handshake is waited for before the first operation. Not the default.
+ *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
  *
- * Of level FI_OPT_ENDPOINT.
+ * Of level FI_OPT_ENDPOINT. Numbers are libfabric's.
  */
 enum fi_efa_option {
 	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
+	FI_OPT_EFA_HOMOGENEOUS_PEERS = -FI_PROV_SPECIFIC_EFA + 7,
 };
 
 #define FI_EFA_RNR_INFINITE	7

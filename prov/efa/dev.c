@@ -86,6 +86,15 @@ void kefa_devs_wait(const char *name)
 	}
 }
 
+static int kefa_dev_info(const struct kefa_dev *dev, bool rdm, struct fi_info ***last)
+{
+	**last = kefa_info(dev, rdm);
+	if (!**last)
+		return -ENOMEM;
+	*last = &(**last)->next;
+	return 0;
+}
+
 /**
  * kefa_devs_info() - describe all devices, or one
  * @node: name of the one, or NULL
@@ -108,11 +117,9 @@ int kefa_devs_info(const char *node, struct fi_info **list)
 		if (ret || dev->state != KEFA_DEV_USABLE ||
 		    (node && strcmp(node, dev->name)))
 			continue;
-		*last = kefa_info(dev);
-		if (*last)
-			last = &(*last)->next;
-		else
-			ret = -ENOMEM;
+		ret = kefa_dev_info(dev, false, &last);
+		if (!ret && kefa_offer_rdm)
+			ret = kefa_dev_info(dev, true, &last);
 	}
 	memalloc_noio_restore(noio);
 	mutex_unlock(&kefa_devs_lock);

@@ -191,7 +191,7 @@ int kefa_probe(struct kefa_dev *dev);
 
 /* info.c */
 
-struct fi_info *kefa_info(const struct kefa_dev *dev);
+struct fi_info *kefa_info(const struct kefa_dev *dev, bool rdm);
 u64 kefa_caps(const struct kefa_dev *dev);
 
 #endif /* KEFA_DEV_H */

@@ -11,6 +11,7 @@
 #include "domain.h"
 #include "ep.h"
 #include "mr.h"
+#include "rdm/rdm.h"
 
 /* SGEs of no bytes need an address all the same. */
 static int kefa_nothing_init(struct kefa_domain *dom)
@@ -156,6 +157,15 @@ static const struct fi_ops_domain kefa_domain_ops = {
 	.mr_alloc	= kefa_mr_alloc,
 };
 
+static const struct fi_ops_domain kefa_rdm_domain_ops = {
+	.av_open	= kefa_av_open,
+	.cq_open	= kefa_rdm_cq_open,
+	.endpoint	= kefa_ep_open,
+	.cntr_open	= kofi_cntr_open,
+	.mr_regattr	= kefa_mr_regattr,
+	.mr_alloc	= kefa_mr_alloc,
+};
+
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context)
 {
@@ -166,7 +176,8 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	if (!dom)
 		return -ENOMEM;
 	dom->domain_fid.fid.ops = &kefa_domain_fid_ops;
-	dom->domain_fid.ops = &kefa_domain_ops;
+	dom->rdm = container_of(fabric, struct kefa_fabric, fabric_fid)->rdm;
+	dom->domain_fid.ops = dom->rdm ? &kefa_rdm_domain_ops : &kefa_domain_ops;
 	INIT_LIST_HEAD(&dom->eps);
 	kefa_pool_init(dom);
 	dom->dev = kefa_dev_find(info->domain_attr->name);

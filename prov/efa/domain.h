@@ -25,6 +25,7 @@ enum {
  * @dev: its device, referenced
  * @list: in @dev->domains; @dev->lock
  * @pd: protection domain; NULL once the device is gone
+ * @rdm: of fabric efa, and not of efa-direct
  * @gone: the device was removed; @dev->lock
  * @refused: objects that the device refused to destroy; @dev->lock
  * @eps: its endpoints; @dev->lock
@@ -46,6 +47,7 @@ struct kefa_domain {
 	struct kefa_dev		*dev;
 	struct list_head	list;
 	struct ib_pd		*pd;
+	bool			rdm;
 	bool			gone;
 	struct kefa_refused	refused;
 	struct list_head	eps;

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include "ep.h"
 #include "kefa.h"
+#include "rdm/rdm.h"
 #include "trace.h"
 
 /**
@@ -75,17 +76,13 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_close() - close an endpoint
- * @fid: the endpoint
- *
- * Serves as fi_ops.close.
+ * kefa_ep_stop() - all of closing an endpoint but freeing it
+ * @ep: the endpoint
  *
  * Context: Process context; sleeps.
- * Return: 0.
  */
-int kefa_ep_close(struct fid *fid)
+void kefa_ep_stop(struct kefa_ep *ep)
 {
-	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_dev *dev = ep->dom->dev;
 
 	kefa_dev_lock(dev);
@@ -102,6 +99,13 @@ int kefa_ep_close(struct fid *fid)
 	cancel_delayed_work_sync(&ep->idle);
 	cancel_work_sync(&ep->work);
 	ep->kind->fini(ep);
+}
+
+static int kefa_ep_close(struct fid *fid)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+
+	kefa_ep_stop(ep);
 	/* A reader may still find it among its queue's sources. */
 	kfree_rcu(ep, rcu);
 	return 0;
@@ -183,7 +187,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ep->kind->started(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
-	kofi_ep_add_source(&ep->tx.base, &ep->rx.base, kefa_ep_read, ep);
+	kofi_ep_add_source(&ep->tx.base, &ep->rx.base, ep->kind->read, ep);
 	/* Arms the queue. */
 	kefa_ep_kick(ep);
 	return 0;
@@ -267,8 +271,16 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 	return kofi_copy_out(optval, optlen, &value, sizeof(value));
 }
 
-/* Both are a queue pair's for good. */
-static int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value)
+/**
+ * kefa_set_rnr() - set for how long, or how often, a peer without a receive is tried
+ * @ep: the endpoint
+ * @optname: FI_OPT_EFA_RNR_RETRY or FI_OPT_RNR_TIMEOUT; both are a queue pair's for good
+ * @value: of the option
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -EINVAL, -EOPNOTSUPP, -FI_EOPBADSTATE.
+ */
+int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value)
 {
 	bool timeout = optname == FI_OPT_RNR_TIMEOUT;
 	int ret = 0;
@@ -401,6 +413,7 @@ static const struct kefa_ep_kind kefa_direct = {
 	.fail		= kefa_ep_fail_all,
 	.end		= kefa_copies_fini,
 	.scan		= kefa_ops_scan,
+	.read		= kefa_ep_read,
 };
 
 static bool kefa_ep_possible(const struct kefa_dev *dev,
@@ -423,6 +436,8 @@ int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 	struct kefa_ep *new;
 	int ret;
 
+	if (dom->rdm)
+		return kefa_rdm_open(domain, info, ep, context);
 	if (!kefa_ep_possible(dom->dev, info))
 		return -EINVAL;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);

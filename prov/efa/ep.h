@@ -173,9 +173,10 @@ struct kefa_ep;
  * @end: free mapped memory of the endpoint's own, or let it be if the device may still
  *	reach it
  * @scan: note which address handles operations use: kefa_ahs_scan(); under kefa_ep.lock
+ * @read: kofi_source.poll; any process context
  * @show: the endpoint's own lines in debugfs; NULL for none
  *
- * All but @poll are called under kefa_dev.lock, in process context.
+ * All but @poll and @read are called under kefa_dev.lock, in process context.
  */
 struct kefa_ep_kind {
 	int (*init)(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr);
@@ -186,6 +187,7 @@ struct kefa_ep_kind {
 	void (*fail)(struct kefa_ep *ep, int err);
 	void (*end)(struct kefa_ep *ep, bool reaches);
 	void (*scan)(struct kefa_ep *ep, u32 scan);
+	bool (*read)(void *arg, bool last);
 	void (*show)(struct seq_file *s, struct kefa_ep *ep);
 };
 
@@ -313,9 +315,10 @@ void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
 		  struct kefa_domain *dom, const struct fi_info *info, u64 caps,
 		  work_func_t work);
 int kefa_ep_add(struct kefa_ep *ep);
-int kefa_ep_close(struct fid *fid);
+void kefa_ep_stop(struct kefa_ep *ep);
 int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags);
 int kefa_ep_control(struct fid *fid, int command, void *arg);
+int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value);
 extern const struct fi_ops_cm kefa_cm_ops;
 void kefa_ep_halt(struct kefa_ep *ep, int err);
 void kefa_ep_teardown(struct kefa_ep *ep);
@@ -350,6 +353,10 @@ void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err);
 void kefa_rx_flush(struct kefa_ep *ep);
 void kefa_rx_hold(struct kefa_ep *ep, bool more);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
+void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker);
+void kefa_ep_watch(struct kefa_ep *ep);
+bool kefa_ep_arm(struct kefa_ep *ep);
+void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self);
 struct kefa_news kefa_ep_news(struct kefa_ep *ep);
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
 void kefa_ep_idle(struct work_struct *work);

@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 #include "dev.h"
 #include "ep.h"
+#include "rdm/rdm.h"
 
 #define KEFA_CAPS_MSG	(FI_MSG | FI_SEND | FI_RECV)
 #define KEFA_CAPS_FREE	(FI_LOCAL_COMM | FI_REMOTE_COMM)
@@ -57,6 +58,36 @@ static void kefa_info_ep(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 		/* The longer of the two; options of endpoints have each. */
 		.max_msg_size		= caps & FI_RMA ? KEFA_MAX_RDMA :
 							  dev->mtu,
+		.tx_ctx_cnt		= 1,
+		.rx_ctx_cnt		= 1,
+	};
+}
+
+/* Of fabric efa, which cuts, orders and matches messages itself. */
+static void kefa_info_rdm(const struct kefa_dev *dev, struct fi_tx_attr *tx,
+			  struct fi_rx_attr *rx, struct fi_ep_attr *ep)
+{
+	*tx = (struct fi_tx_attr) {
+		.caps		= KEFA_RDM_TX_CAPS,
+		.op_flags	= KEFA_TX_DEFAULTS,
+		.msg_order	= FI_ORDER_SAS,
+		.inject_size	= kefa_inject_size(dev),
+		.size		= KEFA_RDM_SIZE,
+		.iov_limit	= KEFA_IOV_MAX,
+	};
+	*rx = (struct fi_rx_attr) {
+		.caps		= KEFA_RDM_RX_CAPS,
+		.op_flags	= KEFA_RX_DEFAULTS | FI_MULTI_RECV,
+		.msg_order	= FI_ORDER_SAS,
+		.size		= KEFA_RDM_SIZE,
+		.iov_limit	= KEFA_IOV_MAX,
+	};
+	*ep = (struct fi_ep_attr) {
+		.type			= FI_EP_RDM,
+		.protocol		= FI_PROTO_EFA,
+		.protocol_version	= KEFA_PROTOCOL_VERSION,
+		.max_msg_size		= kefa_rdm_max_msg(dev),
+		.mem_tag_format		= U64_MAX,
 		.tx_ctx_cnt		= 1,
 		.rx_ctx_cnt		= 1,
 	};
@@ -131,24 +162,28 @@ static void kefa_info_nic(const struct kefa_dev *dev, struct kefa_entry *e)
 /**
  * kefa_info() - describe a device
  * @dev: the device
+ * @rdm: as of fabric efa, and not of efa-direct
  *
  * Context: Process context; sleeps.
  * Return: the entry, for fi_freeinfo(), or NULL when memory is short.
  */
-struct fi_info *kefa_info(const struct kefa_dev *dev)
+struct fi_info *kefa_info(const struct kefa_dev *dev, bool rdm)
 {
 	struct kefa_entry *e = kzalloc(sizeof(*e), GFP_KERNEL);
 	struct fi_info *info;
 
 	if (!e)
 		return NULL;
-	kefa_info_ep(dev, &e->tx, &e->rx, &e->ep);
+	if (rdm)
+		kefa_info_rdm(dev, &e->tx, &e->rx, &e->ep);
+	else
+		kefa_info_ep(dev, &e->tx, &e->rx, &e->ep);
 	kefa_info_domain(dev, &e->domain);
 	kefa_info_nic(dev, e);
 	memcpy(e->src.gid, dev->gid, sizeof(e->src.gid));
-	e->fabric.name = FI_EFA_FABRIC_DIRECT;
+	e->fabric.name = rdm ? FI_EFA_FABRIC : FI_EFA_FABRIC_DIRECT;
 	e->info = (struct fi_info){
-		.caps		= kefa_caps(dev),
+		.caps		= rdm ? KEFA_RDM_CAPS : kefa_caps(dev),
 		.mode		= e->rx.mode,
 		.addr_format	= FI_ADDR_EFA,
 		.src_addrlen	= sizeof(e->src),

@@ -32,6 +32,17 @@ struct kefa_dev;
 
 /* main.c */
 
+/**
+ * struct kefa_fabric - an open fabric
+ * @fabric_fid: the object
+ * @rdm: it is efa, and not efa-direct
+ */
+struct kefa_fabric {
+	struct fid_fabric	fabric_fid;
+	bool			rdm;
+};
+
+extern bool kefa_offer_rdm;
 extern struct workqueue_struct *kefa_wq, *kefa_cmd_wq;
 
 extern const struct kofi_provider kefa_provider;

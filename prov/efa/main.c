@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The module, the provider and its fabric. */
+/* The module, the provider and its fabrics. */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
 #include <linux/slab.h>
 #include "dev.h"
 #include "domain.h"
 #include "kefa.h"
+#include "rdm/peer.h"
 
 MODULE_DESCRIPTION("kOFI provider for the Elastic Fabric Adapter");
 MODULE_AUTHOR("kOFI maintainers");
@@ -16,6 +17,10 @@ MODULE_ALIAS_KOFI_PROVIDER(FI_EFA_PROV_NAME);
 MODULE_ALIAS("pci:v00001D0Fd0000EFA*sv*sd*bc*sc*i*");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
+
+bool kefa_offer_rdm;
+module_param_named(fabric_efa, kefa_offer_rdm, bool, 0444);
+MODULE_PARM_DESC(fabric_efa, "Offer fabric efa, which is not complete: messages of up to 64 KiB, and no RMA");
 
 /* Storage sits on top: progress must not depend on memory. */
 struct workqueue_struct *kefa_wq;
@@ -48,7 +53,7 @@ static int kefa_getinfo(u32 version, const char *node, const char *service,
 
 static int kefa_fabric_close(struct fid *fid)
 {
-	kfree(container_of(fid, struct fid_fabric, fid));
+	kfree(container_of(fid, struct kefa_fabric, fabric_fid.fid));
 	return 0;
 }
 
@@ -63,16 +68,18 @@ static const struct fi_ops_fabric kefa_fabric_ops = {
 static int kefa_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		       void *context)
 {
-	struct fid_fabric *new;
+	bool rdm = kefa_offer_rdm && !strcmp(attr->name, FI_EFA_FABRIC);
+	struct kefa_fabric *new;
 
-	if (strcmp(attr->name, FI_EFA_FABRIC_DIRECT))
+	if (!rdm && strcmp(attr->name, FI_EFA_FABRIC_DIRECT))
 		return -ENODEV;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
-	new->fid.ops = &kefa_fabric_fid_ops;
-	new->ops = &kefa_fabric_ops;
-	*fabric = new;
+	new->fabric_fid.fid.ops = &kefa_fabric_fid_ops;
+	new->fabric_fid.ops = &kefa_fabric_ops;
+	new->rdm = rdm;
+	*fabric = &new->fabric_fid;
 	return 0;
 }
 
@@ -99,6 +106,9 @@ static int __init kefa_init(void)
 		ret = -ENOMEM;
 		goto err_wq;
 	}
+	ret = kefa_rpeer_cache_init();
+	if (ret)
+		goto err_cmd_wq;
 	kefa_debugfs_init();
 	ret = kefa_devs_init();
 	if (ret)
@@ -112,6 +122,8 @@ err_devs:
 	kefa_devs_fini();
 err_debugfs:
 	kefa_debugfs_fini();
+	kefa_rpeer_cache_fini();
+err_cmd_wq:
 	destroy_workqueue(kefa_cmd_wq);
 err_wq:
 	destroy_workqueue(kefa_wq);
@@ -125,6 +137,7 @@ static void __exit kefa_exit(void)
 	WARN_ON(kofi_provider_deregister(&kefa_provider));
 	kefa_devs_fini();
 	kefa_debugfs_fini();
+	kefa_rpeer_cache_fini();
 	destroy_workqueue(kefa_cmd_wq);
 	destroy_workqueue(kefa_wq);
 }

@@ -159,7 +159,9 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 size_t kefa_keep(phys_addr_t phys, size_t len);
 size_t kefa_ops_keep(struct kefa_ep *ep);
 void kefa_ops_scan(struct kefa_ep *ep, u32 scan);
+int kefa_copies_init(struct kefa_ep *ep);
 struct kefa_copy *kefa_copy_get(struct kefa_ep *ep);
+struct kefa_copy *kefa_copy_take(struct kefa_ep *ep);
 void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy);
 bool kefa_copy_ready(struct kefa_ep *ep);
 int kefa_ops_init(struct kefa_ep *ep);

@@ -286,6 +286,25 @@ struct kefa_copy *kefa_copy_get(struct kefa_ep *ep)
 }
 
 /**
+ * kefa_copy_take() - the same for who has the lock
+ * @ep: the endpoint, enabled
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: the buffer, for kefa_copy_free(); or NULL when there is none for now.
+ */
+struct kefa_copy *kefa_copy_take(struct kefa_ep *ep)
+{
+	struct kefa_copy *copy;
+
+	lockdep_assert_held(&ep->lock);
+	copy = list_first_entry_or_null(&ep->copies, struct kefa_copy, list);
+	if (!copy || (!copy->data && kefa_copy_fill(ep, copy, GFP_NOWAIT | __GFP_NOWARN)))
+		return NULL;
+	list_del(&copy->list);
+	return copy;
+}
+
+/**
  * kefa_copy_put() - give a buffer back that nothing was posted with
  * @ep: the endpoint
  * @copy: the buffer
@@ -346,7 +365,14 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave)
 	ep->copy_mem = NULL;
 }
 
-static int kefa_copies_init(struct kefa_ep *ep)
+/**
+ * kefa_copies_init() - allocate an endpoint's buffers, one of them with its memory
+ * @ep: the endpoint, about to be enabled
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_copies_init(struct kefa_ep *ep)
 {
 	int i;
 

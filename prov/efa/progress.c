@@ -446,8 +446,16 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 	}
 }
 
-/* Of its own, as what is on its stack has to be cleared and checked. */
-static noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
+/**
+ * kefa_ep_unlock_tell() - release the lock, and tell what there is to be told
+ * @ep: the endpoint
+ * @in_worker: this is the endpoint's worker
+ *
+ * Of its own, as what is on its stack has to be cleared and checked.
+ *
+ * Context: Process context, under kefa_ep.lock, which it releases.
+ */
+noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 	__releases(&ep->lock)
 {
 	struct kefa_news news = kefa_ep_news(ep);
@@ -458,8 +466,13 @@ static noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 	kefa_ep_tell(ep, news, in_worker);
 }
 
-/* Have somebody look whether readers still poll. */
-static void kefa_ep_watch(struct kefa_ep *ep)
+/**
+ * kefa_ep_watch() - have somebody look whether readers still poll
+ * @ep: the endpoint
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_ep_watch(struct kefa_ep *ep)
 {
 	if (ep->watched)
 		return;
@@ -483,8 +496,14 @@ void kefa_ep_idle(struct work_struct *work)
 	kefa_ep_kick(ep);
 }
 
-/* Return: whether there is more to be taken; if not an event or a reader will tell. */
-static bool kefa_ep_arm(struct kefa_ep *ep)
+/**
+ * kefa_ep_arm() - have somebody tell when there is something to be taken
+ * @ep: the endpoint, enabled
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether there is now; if not an event or a reader will tell.
+ */
+bool kefa_ep_arm(struct kefa_ep *ep)
 {
 	if (ep->by_readers && ep->polled) {
 		WRITE_ONCE(ep->polled, false);
@@ -527,13 +546,27 @@ static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
 }
 
 /* What came in another way than by this reader its finder tells. */
-static __always_inline void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
+static __always_inline void __kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
 	__releases(&ep->lock)
 {
 	if (found && unlikely(!kefa_ep_only_reader(ep, self)))
 		kefa_ep_unlock_tell(ep, false);
 	else
 		spin_unlock_bh(&ep->lock);
+}
+
+/**
+ * kefa_ep_read_end() - the same for readers of fabric efa
+ * @ep: the endpoint
+ * @found: there were completions
+ * @self: how many sleepers the reader counts as
+ *
+ * Context: Process context, under kefa_ep.lock, which it releases.
+ */
+void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
+	__releases(&ep->lock)
+{
+	__kefa_ep_read_end(ep, found, self);
 }
 
 static bool kefa_ep_read_now(struct kefa_ep *ep)
@@ -546,7 +579,7 @@ static bool kefa_ep_read_now(struct kefa_ep *ep)
 		n = kefa_ep_take(ep);
 		WRITE_ONCE(ep->polled, true);
 	}
-	kefa_ep_read_end(ep, n, 0);
+	__kefa_ep_read_end(ep, n, 0);
 	return n;
 }
 
@@ -561,7 +594,7 @@ static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
 		if (found)
 			kefa_ep_watch(ep);
 	}
-	kefa_ep_read_end(ep, found, 1);
+	__kefa_ep_read_end(ep, found, 1);
 	return found;
 }
 

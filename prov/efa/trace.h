@@ -243,6 +243,98 @@ TRACE_EVENT(kefa_refill,
 		  __entry->pages, __entry->regions, __entry->ret)
 );
 
+TRACE_EVENT(kefa_packet,
+	TP_PROTO(const struct kefa_ep *ep, u32 peer, const char *type, u32 msg_id, u64 len,
+		 bool sent),
+	TP_ARGS(ep, peer, type, msg_id, len, sent),
+	TP_STRUCT__entry(
+		__array(char, dev, FI_NAME_MAX)
+		__field(u32, qpn)
+		__field(u32, peer)
+		__array(char, type, 20)
+		__field(u32, msg_id)
+		__field(u64, len)
+		__field(bool, sent)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
+		__entry->qpn = ep->hq.qpn;
+		__entry->peer = peer;
+		strscpy(__entry->type, type, sizeof(__entry->type));
+		__entry->msg_id = msg_id;
+		__entry->len = len;
+		__entry->sent = sent;
+	),
+	TP_printk("dev=%s qp=%u peer=%u %s %s msg=%u len=%llu", __entry->dev,
+		  __entry->qpn, __entry->peer, __entry->sent ? "sent" : "received",
+		  __entry->type, __entry->msg_id, __entry->len)
+);
+
+TRACE_EVENT(kefa_bad,
+	TP_PROTO(const struct kefa_ep *ep, u32 peer, const char *why),
+	TP_ARGS(ep, peer, why),
+	TP_STRUCT__entry(
+		__array(char, dev, FI_NAME_MAX)
+		__field(u32, qpn)
+		__field(u32, peer)
+		__array(char, why, 12)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
+		__entry->qpn = ep->hq.qpn;
+		__entry->peer = peer;
+		strscpy(__entry->why, why, sizeof(__entry->why));
+	),
+	TP_printk("dev=%s qp=%u peer=%d refused: %s", __entry->dev, __entry->qpn,
+		  (int)__entry->peer, __entry->why)
+);
+
+TRACE_EVENT(kefa_drop,
+	TP_PROTO(const struct kefa_ep *ep, u32 peer, int why),
+	TP_ARGS(ep, peer, why),
+	TP_STRUCT__entry(
+		__array(char, dev, FI_NAME_MAX)
+		__field(u32, qpn)
+		__field(u32, peer)
+		__field(int, why)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
+		__entry->qpn = ep->hq.qpn;
+		__entry->peer = peer;
+		__entry->why = why;
+	),
+	TP_printk("dev=%s qp=%u peer=%d dropped: %d", __entry->dev, __entry->qpn,
+		  (int)__entry->peer, __entry->why)
+);
+
+TRACE_EVENT(kefa_rpeer,
+	TP_PROTO(const struct kefa_ep *ep, u32 peer, u32 peer_qpn, const char *what, int err),
+	TP_ARGS(ep, peer, peer_qpn, what, err),
+	TP_STRUCT__entry(
+		__array(char, dev, FI_NAME_MAX)
+		__field(u32, qpn)
+		__field(u32, peer)
+		__field(u32, peer_qpn)
+		__array(char, what, 12)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
+		__entry->qpn = ep->hq.qpn;
+		__entry->peer = peer;
+		__entry->peer_qpn = peer_qpn;
+		strscpy(__entry->what, what, sizeof(__entry->what));
+		__entry->err = err;
+	),
+	TP_printk("dev=%s qp=%u peer=%u of qp %u: %s err=%d", __entry->dev, __entry->qpn,
+		  __entry->peer, __entry->peer_qpn, __entry->what, __entry->err)
+);
+
 #endif /* KEFA_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

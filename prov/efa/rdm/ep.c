@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Endpoints of fabric efa: opened, enabled and closed; their options. */
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include "../ah.h"
+#include "../dev.h"
+#include "../path.h"
+#include "rdm.h"
+
+static unsigned int kefa_budget = SZ_4M;
+module_param_named(rx_budget, kefa_budget, uint, 0644);
+MODULE_PARM_DESC(rx_budget, "Bytes of memory for messages of an endpoint of fabric efa that no receive was posted for");
+
+static unsigned int kefa_max_medium = SZ_64K;
+module_param_named(inter_max_medium_message_size, kefa_max_medium, uint, 0644);
+MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa sends without asking, in bytes");
+
+static unsigned int kefa_rnr_first_us;
+module_param_named(timeout_interval, kefa_rnr_first_us, uint, 0644);
+MODULE_PARM_DESC(timeout_interval, "How long a peer without a receive is given at first, in microseconds; 0 for 40 to 120 at random");
+
+static unsigned int kefa_rnr_max_us = 1000000;
+module_param_named(max_timeout, kefa_rnr_max_us, uint, 0644);
+MODULE_PARM_DESC(max_timeout, "How long it is given at most, in microseconds");
+
+static unsigned int kefa_implicit_max = 1024;
+module_param_named(implicit_av_size, kefa_implicit_max, uint, 0644);
+MODULE_PARM_DESC(implicit_av_size, "Peers of an endpoint of fabric efa that are in no address vector");
+
+/* Numbers of messages are kept of so many peers that are gone. */
+#define KEFA_TOMBS_MAX	4096
+
+/* Messages that wait, as far as finding one of them takes no longer. */
+#define KEFA_MSGS	256
+
+/* --- completion queues --- */
+
+static int kefa_rdm_cq_close(struct fid *fid)
+{
+	struct kefa_cq *cq = container_of(fid, struct kefa_cq, cq.cq_fid.fid);
+
+	kofi_cq_fini(&cq->cq);
+	kfree(cq);
+	return 0;
+}
+
+static const struct fi_ops kefa_rdm_cq_fid_ops = {
+	.close = kefa_rdm_cq_close,
+};
+
+/* Messages that waited for room can be looked at again. */
+static void kefa_rdm_cq_replenished(struct kofi_cq *kcq)
+{
+	struct kefa_cq *cq = to_kefa_cq(kcq);
+	struct kefa_rdm *rdm, *next;
+
+	spin_lock_bh(&cq->starved_lock);
+	list_for_each_entry_safe(rdm, next, &cq->starved, cq_starved) {
+		list_del_init(&rdm->cq_starved);
+		kefa_ep_kick(&rdm->ep);
+	}
+	spin_unlock_bh(&cq->starved_lock);
+}
+
+/**
+ * kefa_rdm_cq_open() - open a completion queue of fabric efa
+ * @domain: the domain
+ * @attr: from fi_cq_open()
+ * @cq: takes the completion queue
+ * @context: the caller's
+ *
+ * Serves as fi_ops_domain.cq_open. A multi-receive buffer completes more often than it was
+ * posted, so that the queue has a reserve.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		     void *context)
+{
+	static const struct kofi_cq_config config = {
+		.default_size	= KOFI_CQ_SIZE,
+		.max_size	= KOFI_CQ_MAX_SIZE,
+		.reserve	= KEFA_CQ_RESERVE,
+		.replenished	= kefa_rdm_cq_replenished,
+	};
+	struct kefa_cq *new;
+	int ret;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->cq.cq_fid.fid.ops = &kefa_rdm_cq_fid_ops;
+	spin_lock_init(&new->starved_lock);
+	INIT_LIST_HEAD(&new->starved);
+	ret = kofi_cq_init(&new->cq, attr, &config);
+	if (ret) {
+		kfree(new);
+		return ret;
+	}
+	*cq = &new->cq.cq_fid;
+	return 0;
+}
+
+/* --- beginning and end --- */
+
+static enum hrtimer_restart kefa_rdm_timer(struct hrtimer *timer)
+{
+	struct kefa_rdm *rdm = container_of(timer, struct kefa_rdm, timer);
+
+	kefa_ep_kick(&rdm->ep);
+	return HRTIMER_NORESTART;
+}
+
+static void kefa_rdm_fini(struct kefa_ep *ep)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+
+	if (!rdm->enabled)
+		return;
+	rdm->enabled = false;
+	kefa_copies_fini(ep, false);
+	kefa_tx_fini(rdm, false);
+	kefa_rx_end(rdm, false);
+	kefa_rx_fini(rdm);
+	kefa_rops_fini(&rdm->rops);
+	kefa_index_fini(&rdm->msgs);
+	kvfree(rdm->heads);
+	rdm->heads = NULL;
+}
+
+/**
+ * kefa_rdm_max_msg() - longest message that fabric efa sends
+ * @dev: its device
+ *
+ * All packets of a message are posted at once.
+ *
+ * Context: Any.
+ * Return: bytes.
+ */
+u32 kefa_rdm_max_msg(const struct kefa_dev *dev)
+{
+	const u32 packets = min_t(u32, KEFA_HELD_MAX, dev->tx_depth / 4);
+
+	return min(READ_ONCE(kefa_max_medium), packets * (dev->mtu - KEFA_HDR_ROOM));
+}
+
+static int kefa_rdm_alloc(struct kefa_rdm *rdm)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	const size_t heads = kofi_match_heads(ep->rx.base.size, KEFA_MSGS);
+
+	rdm->heads = kvcalloc(heads, sizeof(*rdm->heads), GFP_KERNEL);
+	if (!rdm->heads)
+		return -ENOMEM;
+	kofi_match_init(&rdm->match, &ep->lock, rdm->heads, heads);
+	return kefa_index_init(&rdm->msgs, &ep->lock, KEFA_MSGS) ?:
+	       kefa_rops_init(&rdm->rops, &ep->lock,
+			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS) ?:
+	       kefa_tx_init(rdm) ?: kefa_rx_init(rdm) ?: kefa_copies_init(ep);
+}
+
+static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	struct kefa_dev *dev = ep->dom->dev;
+	int ret, i;
+
+	ep->dma = dev->dma;
+	ep->max_map = min_t(size_t, kefa_dma_max_map(ep->dma), KEFA_MAX_RDMA);
+	ep->tx.nfree = ep->tx.base.size;
+	ep->rx.nfree = ep->rx.base.size;
+	rdm->lim.mtu = dev->mtu;
+	rdm->nts = clamp_t(u32, ep->tx.base.size, min_t(u32, 64, dev->tx_depth), dev->tx_depth);
+	rdm->depth = dev->rx_depth;
+	rdm->budget = READ_ONCE(kefa_budget);
+	rdm->lim.max_medium = kefa_rdm_max_msg(dev);
+	attr->tx_depth = rdm->nts;
+	attr->rx_depth = rdm->depth;
+	if (dev->rnr_retry_ok && ep->rnr_retry == FI_EFA_RNR_INFINITE)
+		attr->rnr_retry = KEFA_RNR_TRIES;
+	rdm->enabled = true;
+	ret = kefa_rdm_alloc(rdm);
+	if (ret) {
+		kefa_rdm_fini(ep);
+		return ret;
+	}
+	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
+		kefa_wr_init(&ep->wrs[i], ep->dom->pd);
+	for (i = 0; i < ARRAY_SIZE(ep->recvs); i++)
+		kefa_recv_wr_init(&ep->recvs[i], ep->dom->pd);
+	return 0;
+}
+
+/* There is a queue pair, and so an address. */
+static void kefa_rdm_started(struct kefa_ep *ep)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	const struct kefa_raw_addr raw = {
+		.qpn	= cpu_to_le16(ep->hq.qpn),
+		.qkey	= cpu_to_le32(ep->hq.qkey),
+	};
+
+	memcpy(rdm->self.raw, &raw, sizeof(raw));
+	memcpy(rdm->self.raw, ep->dom->dev->gid, sizeof(raw.gid));
+	rdm->self.connid = ep->hq.qkey;
+	/* Whom we could read from, or who could read from us, isn't told before we do. */
+	rdm->self.features = kefa_shake_features(false, false);
+	rdm->self.device_version = ep->dom->dev->part_id;
+	kefa_rx_refill(rdm);
+}
+
+static size_t kefa_rdm_keep(struct kefa_ep *ep)
+{
+	/* Receive buffers are pages of our own, which aren't freed then. */
+	return kefa_tx_keep(to_kefa_rdm(ep));
+}
+
+static void kefa_rdm_fail(struct kefa_ep *ep, int err)
+{
+	lockdep_assert_held(&ep->lock);
+	kefa_rdm_fail_all(to_kefa_rdm(ep), err);
+	kefa_tx_forget(to_kefa_rdm(ep));
+}
+
+static void kefa_rdm_stop(struct kefa_ep *ep, bool reaches)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+
+	hrtimer_cancel(&rdm->timer);
+	kefa_copies_fini(ep, reaches);
+	kefa_tx_fini(rdm, reaches);
+	kefa_rx_end(rdm, reaches);
+}
+
+/* A peer has a use of its address handle as long as the device has packets for it. */
+static void kefa_rdm_scan(struct kefa_ep *ep, u32 scan)
+{
+}
+
+static const struct kefa_ep_kind kefa_rdm_kind = {
+	.init		= kefa_rdm_init,
+	.fini		= kefa_rdm_fini,
+	.started	= kefa_rdm_started,
+	.poll		= kefa_rdm_poll,
+	.keep		= kefa_rdm_keep,
+	.fail		= kefa_rdm_fail,
+	.end		= kefa_rdm_stop,
+	.scan		= kefa_rdm_scan,
+	.read		= kefa_rdm_read,
+	.show		= kefa_rdm_show,
+};
+
+static int kefa_rdm_close(struct fid *fid)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	struct kefa_cq *cq = ep->rx.base.cq ? to_kefa_cq(ep->rx.base.cq) : NULL;
+
+	if (ep->av)
+		kefa_av_leave(ep->av, &rdm->user);
+	kefa_ep_stop(ep);
+	cancel_work_sync(&rdm->join);
+	kefa_rdm_peers_fini(rdm);
+	if (cq) {
+		spin_lock_bh(&cq->starved_lock);
+		list_del_init(&rdm->cq_starved);
+		spin_unlock_bh(&cq->starved_lock);
+	}
+	/* A reader may still find it among its queue's sources. */
+	kfree_rcu(ep, rcu);
+	return 0;
+}
+
+static int kefa_rdm_bind(struct fid *fid, struct fid *bfid, u64 flags)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	int ret = kefa_ep_bind(fid, bfid, flags);
+
+	if (ret || bfid->fclass != FI_CLASS_AV)
+		return ret;
+	ret = kefa_av_join(ep->av, &to_kefa_rdm(ep)->user);
+	if (ret)
+		ep->av = NULL;
+	return ret;
+}
+
+static const struct fi_ops kefa_rdm_fid_ops = {
+	.close		= kefa_rdm_close,
+	.bind		= kefa_rdm_bind,
+	.control	= kefa_ep_control,
+};
+
+/* --- options --- */
+
+static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval,
+			   size_t *optlen)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	bool homogeneous;
+	size_t value;
+
+	switch (optname) {
+	case FI_OPT_TX_SIZE:
+		value = ep->tx.base.size;
+		break;
+	case FI_OPT_RX_SIZE:
+		value = ep->rx.base.size;
+		break;
+	case FI_OPT_MAX_MSG_SIZE:
+	case FI_OPT_MAX_TAGGED_SIZE:
+		value = rdm->lim.max_medium ?: kefa_rdm_max_msg(ep->dom->dev);
+		break;
+	case FI_OPT_INJECT_MSG_SIZE:
+	case FI_OPT_INJECT_TAGGED_SIZE:
+		value = kefa_inject_size(ep->dom->dev);
+		break;
+	case FI_OPT_MIN_MULTI_RECV:
+		value = READ_ONCE(rdm->min_multi);
+		break;
+	case FI_OPT_EFA_RNR_RETRY:
+		value = READ_ONCE(ep->rnr_retry);
+		break;
+	case FI_OPT_EFA_HOMOGENEOUS_PEERS:
+		homogeneous = READ_ONCE(rdm->self.homogeneous);
+		return kofi_copy_out(optval, optlen, &homogeneous, sizeof(homogeneous));
+	default:
+		return -ENOPROTOOPT;
+	}
+	return kofi_copy_out(optval, optlen, &value, sizeof(value));
+}
+
+static int kefa_set_homogeneous(struct kefa_rdm *rdm, bool homogeneous)
+{
+	int ret = 0;
+
+	spin_lock_bh(&rdm->ep.lock);
+	if (rdm->ep.state == KEFA_EP_OPEN)
+		rdm->self.homogeneous = homogeneous;
+	else
+		ret = -FI_EOPBADSTATE;
+	spin_unlock_bh(&rdm->ep.lock);
+	return ret;
+}
+
+static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *optval,
+			   size_t optlen)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	size_t value;
+
+	if (optname == FI_OPT_EFA_HOMOGENEOUS_PEERS)
+		return optlen == sizeof(bool) ?
+		       kefa_set_homogeneous(rdm, *(const bool *)optval) : -EINVAL;
+	if (optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_EFA_RNR_RETRY)
+		return -ENOPROTOOPT;
+	if (optlen != sizeof(value))
+		return -EINVAL;
+	memcpy(&value, optval, sizeof(value));
+	if (optname == FI_OPT_EFA_RNR_RETRY)
+		return kefa_set_rnr(ep, optname, value);
+	spin_lock_bh(&ep->lock);
+	WRITE_ONCE(rdm->min_multi, value);
+	spin_unlock_bh(&ep->lock);
+	return 0;
+}
+
+static const struct fi_ops_ep kefa_rdm_ep_ops = {
+	.cancel	= kefa_rdm_cancel,
+	.getopt	= kefa_rdm_getopt,
+	.setopt	= kefa_rdm_setopt,
+};
+
+static const struct kofi_req_ops kefa_rdm_req_ops = {
+	.tx	= kefa_rdm_tx,
+	.rx	= kefa_rdm_rx,
+};
+
+static bool kefa_rdm_possible(const struct kefa_dev *dev, const struct fi_info *info)
+{
+	const struct fi_ep_attr *attr = info->ep_attr;
+
+	return !(info->caps & ~KEFA_RDM_CAPS) &&
+	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
+	       info->tx_attr->size <= KEFA_RDM_SIZE &&
+	       info->rx_attr->size <= KEFA_RDM_SIZE &&
+	       !(info->tx_attr->op_flags & ~KEFA_TX_DEFAULTS) &&
+	       !(info->rx_attr->op_flags & ~(KEFA_RX_DEFAULTS | FI_MULTI_RECV));
+}
+
+static int kefa_rdm_peers_init(struct kefa_rdm *rdm)
+{
+	return kefa_peers_init(&rdm->peers, &rdm->ep.lock, READ_ONCE(kefa_implicit_max),
+			       KEFA_TOMBS_MAX);
+}
+
+static void kefa_rdm_lists(struct kefa_rdm *rdm)
+{
+	rdm->user.add = kefa_rdm_peer_add;
+	rdm->user.del = kefa_rdm_peer_del;
+	INIT_LIST_HEAD(&rdm->ts_free);
+	INIT_LIST_HEAD(&rdm->todo);
+	INIT_LIST_HEAD(&rdm->owing);
+	INIT_LIST_HEAD(&rdm->parked);
+	INIT_LIST_HEAD(&rdm->rs_free);
+	INIT_LIST_HEAD(&rdm->chunks);
+	INIT_LIST_HEAD(&rdm->early);
+	INIT_LIST_HEAD(&rdm->strange);
+	INIT_LIST_HEAD(&rdm->cq_starved);
+	INIT_WORK(&rdm->join, kefa_rdm_join);
+	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+}
+
+/**
+ * kefa_rdm_open() - open an endpoint of fabric efa
+ * @domain: the domain
+ * @info: what it is opened from
+ * @ep: takes the endpoint
+ * @context: the caller's
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -EINVAL, -ENODEV, -ENOMEM.
+ */
+int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		  void *context)
+{
+	struct kefa_domain *dom = to_kefa_domain(domain);
+	struct kefa_rdm *rdm;
+	int ret;
+
+	if (!kefa_rdm_possible(dom->dev, info))
+		return -EINVAL;
+	rdm = kzalloc(sizeof(*rdm), GFP_KERNEL);
+	if (!rdm)
+		return -ENOMEM;
+	kefa_ep_init(&rdm->ep, &kefa_rdm_kind, dom, info, KEFA_RDM_CAPS, kefa_rdm_work);
+	rdm->ep.ep_fid.fid.ops = &kefa_rdm_fid_ops;
+	rdm->ep.ep_fid.ops = &kefa_rdm_ep_ops;
+	rdm->ep.ep_fid.msg = &kofi_req_msg_ops;
+	rdm->ep.ep_fid.tagged = &kofi_req_tagged_ops;
+	rdm->ep.ep_fid.rma = &kofi_req_rma_ops;
+	rdm->ep.ep_fid.req = &kefa_rdm_req_ops;
+	rdm->ep.tx.base.known = KEFA_TX_DEFAULTS;
+	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;
+	rdm->ordered = info->rx_attr->msg_order & FI_ORDER_SAS;
+	rdm->min_multi = KEFA_MIN_MULTI_RECV;
+	kefa_rdm_lists(rdm);
+	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_rnr_first_us),
+			   READ_ONCE(kefa_rnr_max_us));
+	ret = kefa_rdm_peers_init(rdm);
+	if (ret)
+		goto err_free;
+	ret = kefa_ep_add(&rdm->ep);
+	if (ret)
+		goto err_peers;
+	*ep = &rdm->ep.ep_fid;
+	return 0;
+
+err_peers:
+	kefa_peers_fini(&rdm->peers);
+err_free:
+	kfree(rdm);
+	return ret;
+}

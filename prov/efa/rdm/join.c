@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Peers come and go. An address that is inserted is a peer at once. One that sends before it
+ * is known is a stranger until a worker has made its address handle; only then are its
+ * packets looked at. A peer that dies takes all operations with it; messages of it that have
+ * arrived don't go.
+ */
+#include <linux/slab.h>
+#include "../ah.h"
+#include "../dev.h"
+#include "../path.h"
+#include "rdm.h"
+
+/* --- the end of operations --- */
+
+/* A send, or an answer that it waits for. */
+static void kefa_fail_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+{
+	list_del_init(&rop->peer_link);
+	kefa_rdm_tell_tx(rdm, rop, err, prov);
+}
+
+static void kefa_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+{
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	kefa_rdm_tell_rx(rdm, rop, err, prov);
+}
+
+/* Its protocol is over; it stays as long as the device has packets of it. */
+static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+{
+	if (rop->flags & KEFA_ROP_TX)
+		kefa_fail_tx(rdm, rop, err, prov);
+	else
+		kefa_fail_rx(rdm, rop, err, prov);
+	list_del_init(&rop->link);
+	rop->owes = 0;
+	rop->flags |= KEFA_ROP_OVER;
+	if (rop->state != KEFA_ROP_DYING)
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+	kefa_rdm_end(rdm, rop);
+}
+
+/* All that there is with a peer. Rare, so that no list of it is kept. */
+static void kefa_fail_rops(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err, u32 prov)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	for (i = 0; rdm->enabled && i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED &&
+		    rop->peer == peer)
+			kefa_rop_fail(rdm, rop, err, prov);
+	}
+}
+
+/* Packets that wait to be sent again never will be. */
+static void kefa_fail_parked(struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	struct kefa_rop *rop;
+	struct kefa_ts *ts;
+	u32 i;
+
+	for (i = 0; rdm->ts && i < rdm->nts; i++) {
+		ts = &rdm->ts[i];
+		if (ts->state != KEFA_TS_PARKED || ts->peer != peer)
+			continue;
+		rop = ts->rop;
+		kefa_ts_free(rdm, ts);
+		if (!rop)
+			continue;
+		rop->wrs--;
+		kefa_rdm_end(rdm, rop);
+	}
+}
+
+/* Of messages those that will never be whole; with @all all of them. */
+static void kefa_fail_msgs(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, bool all)
+{
+	struct kofi_match_msg *msg, *next_msg;
+	struct kefa_held *held, *next;
+	int i;
+
+	if (!rdm->enabled)
+		return;
+	list_for_each_entry_safe(held, next, &rdm->early, link)
+		if (held->peer == peer) {
+			kefa_rdm_drop(rdm, (struct kefa_rpeer *)peer, KEFA_DROP_GONE);
+			kefa_msg_drop(rdm, held);
+		}
+	for (i = 0; i < KOFI_MATCH_LISTS; i++)
+		list_for_each_entry_safe(msg, next_msg, &rdm->match.msgs[i], list) {
+			held = container_of(msg, struct kefa_held, msg);
+			if (held->peer != peer || (!all && held->done == held->total))
+				continue;
+			kefa_rdm_drop(rdm, (struct kefa_rpeer *)peer, KEFA_DROP_GONE);
+			kefa_msg_drop(rdm, held);
+		}
+}
+
+static void kefa_rpeer_quiet(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
+{
+	/* Keeps it until the end of this. */
+	peer->nops++;
+	kefa_backoff_end(&rdm->backoffs, &peer->backoff);
+	peer->owes = 0;
+	list_del_init(&peer->todo);
+	kefa_fail_parked(rdm, peer);
+	kefa_fail_rops(rdm, peer, err, prov);
+	peer->nops--;
+}
+
+/**
+ * kefa_rdm_kill() - a peer can't be reached any more
+ * @rdm: the endpoint
+ * @peer: the peer, with an address handle; nothing happens if it is dead
+ * @err: positive errno that its operations fail with
+ * @prov: and the device's status
+ *
+ * Context: Under kefa_ep.lock. The caller has a use of the peer.
+ */
+void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (peer->state == KEFA_RPEER_DEAD || peer->state == KEFA_RPEER_GONE ||
+	    peer->state == KEFA_RPEER_STRANGER)
+		return;
+	rdm->stats.deaths++;
+	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "dead", err);
+	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DEAD);
+	kefa_rpeer_quiet(rdm, peer, err, prov);
+	kefa_fail_msgs(rdm, peer, false);
+	/* What can't be sent to it need not be tried again. */
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+	/* Somebody has to tell. */
+	kefa_ep_kick(&rdm->ep);
+}
+
+/**
+ * kefa_rdm_put_wr() - the device, or an operation, needs a peer no more
+ * @rdm: the endpoint
+ * @peer: the peer, which is freed if it is gone and this was the last use
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (likely(peer->state != KEFA_RPEER_GONE) || peer->wrs || peer->nops)
+		return;
+	if (peer->ah)
+		kefa_ah_put(peer->ah);
+	kefa_rpeer_free(&rdm->peers, peer);
+}
+
+/* It is in no table any more, and freed when the device has nothing that is for it. */
+static void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember,
+			       int err)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "gone", err);
+	kefa_rpeer_quiet(rdm, peer, err, 0);
+	kefa_fail_msgs(rdm, peer, true);
+	kefa_peers_del(&rdm->peers, peer, remember);
+	kefa_rdm_put_wr(rdm, peer);
+}
+
+/* --- address vector --- */
+
+/**
+ * kefa_rdm_peer_add() - an address is inserted
+ * @user: of the endpoint
+ * @peer: the address
+ *
+ * Serves as kefa_av_user.add.
+ *
+ * Context: Process context, under kefa_av.lock; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
+{
+	struct kefa_rdm *rdm = container_of(user, struct kefa_rdm, user);
+	struct kefa_ah *ah = peer->key.ah;
+	struct kefa_rpeer *new, *got;
+	bool had_ah;
+
+	new = kefa_rpeer_new(&rdm->peers, ah->gid, peer->key.qpn, peer->key.qkey, peer->index);
+	if (!new)
+		return -ENOMEM;
+	kefa_ah_use(ah);
+	spin_lock_bh(&rdm->ep.lock);
+	/* It is allocated before it is known whether it is new. */
+	got = kefa_peers_same(&rdm->peers, new);
+	had_ah = got && got->state != KEFA_RPEER_STRANGER;
+	got = kefa_peers_insert(&rdm->peers, new, ah);
+	trace_kefa_rpeer(&rdm->ep, got->id, peer->key.qpn, "inserted", 0);
+	/* What a stranger has sent can be looked at. */
+	if (got != new && !had_ah)
+		queue_work(kefa_cmd_wq, &rdm->join);
+	spin_unlock_bh(&rdm->ep.lock);
+	if (got != new)
+		kefa_rpeer_free(&rdm->peers, new);
+	if (had_ah)
+		kefa_ah_put(ah);
+	return 0;
+}
+
+/**
+ * kefa_rdm_peer_del() - an address is removed
+ * @user: of the endpoint
+ * @peer: the address
+ *
+ * Serves as kefa_av_user.del. Operations with it fail with ECANCELED.
+ *
+ * Context: Process context, under kefa_av.lock; sleeps.
+ */
+void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer)
+{
+	struct kefa_rdm *rdm = container_of(user, struct kefa_rdm, user);
+	struct kefa_rpeer *rpeer;
+	struct kefa_news news;
+
+	spin_lock_bh(&rdm->ep.lock);
+	rpeer = kefa_peers_at(&rdm->peers, peer->index);
+	if (rpeer)
+		kefa_rdm_peer_gone(rdm, rpeer, true, ECANCELED);
+	if (rdm->ep.state == KEFA_EP_ENABLED)
+		kefa_rx_refill(rdm);
+	news = kefa_ep_news(&rdm->ep);
+	spin_unlock_bh(&rdm->ep.lock);
+	kefa_ep_tell(&rdm->ep, news, false);
+}
+
+/* --- strangers --- */
+
+static struct kefa_ah *kefa_stranger_ah(struct kefa_rdm *rdm, const u8 *gid)
+{
+	struct kefa_dev *dev = rdm->ep.dom->dev;
+	struct kefa_ah *ah;
+
+	kefa_dev_lock(dev);
+	ah = kefa_ah_get(rdm->ep.dom, gid);
+	kefa_dev_unlock(dev);
+	return ah;
+}
+
+/* No packet of that sender will ever be looked at. */
+static void kefa_strange_drop(struct kefa_rdm *rdm, u64 conn, const u8 *gid)
+{
+	struct kefa_held *held, *next;
+	struct kefa_src src;
+	struct kefa_pkt pkt;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	list_for_each_entry_safe(held, next, &rdm->strange, link) {
+		kefa_parse(held->buf, held->len, &pkt);
+		kefa_pkt_src(&pkt, held, &src);
+		if (((u64)src.qpn << 32 | src.connid) != conn ||
+		    (src.gid && memcmp(src.gid, gid, FI_EFA_GID_LEN)))
+			continue;
+		list_del_init(&held->link);
+		kefa_rdm_drop(rdm, NULL, KEFA_DROP_NO_AH);
+		kefa_held_free(rdm, held);
+	}
+}
+
+/* Room for one more peer that is in no address vector. */
+static int kefa_stranger_accept(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_ah *ah)
+{
+	struct kefa_rpeer *victim;
+	int ret;
+
+	ret = kefa_peers_accept(&rdm->peers, peer, ah);
+	if (ret != -ENOSPC)
+		return ret;
+	victim = kefa_peers_victim(&rdm->peers);
+	if (!victim)
+		return ret;
+	kefa_rdm_peer_gone(rdm, victim, true, ECANCELED);
+	return kefa_peers_accept(&rdm->peers, peer, ah);
+}
+
+/* Return: whether @ah is the peer's now. */
+static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				  struct kefa_ah *ah)
+{
+	int ret = PTR_ERR_OR_ZERO(ah);
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (peer->state != KEFA_RPEER_STRANGER)
+		return false;
+	if (!ret)
+		ret = kefa_stranger_accept(rdm, peer, ah);
+	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "met", ret);
+	if (!ret)
+		return true;
+	kefa_strange_drop(rdm, peer->by_conn.key, peer->gid);
+	kefa_rdm_peer_gone(rdm, peer, false, -ret);
+	return false;
+}
+
+/* A sender of whom there is a parked packet. */
+struct kefa_stranger {
+	u8	gid[FI_EFA_GID_LEN];
+	u32	qpn;
+	u32	connid;
+};
+
+/*
+ * Look at the first parked packet: of a peer that is known by now, or whom nobody knows any
+ * more. Return: whether it is a stranger's, which stays, and @who is set to whom.
+ */
+static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
+			       struct kefa_stranger *who)
+{
+	struct kefa_rpeer *peer;
+	struct kefa_src src;
+	struct kefa_pkt pkt;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	kefa_parse(held->buf, held->len, &pkt);
+	kefa_pkt_src(&pkt, held, &src);
+	peer = kefa_peers_find(&rdm->peers, &src);
+	if (peer && peer->state != KEFA_RPEER_STRANGER) {
+		list_del_init(&held->link);
+		kefa_rdm_packet(rdm, held);
+		return false;
+	}
+	who->qpn = src.qpn;
+	who->connid = src.connid;
+	if (src.gid) {
+		memcpy(who->gid, src.gid, sizeof(who->gid));
+		return true;
+	}
+	if (kefa_peers_recall(&rdm->peers, &src, who->gid))
+		return true;
+	list_del_init(&held->link);
+	kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
+	kefa_held_free(rdm, held);
+	return false;
+}
+
+/* Outside of the lock, as both sleep. */
+static void kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger *who)
+{
+	struct kefa_rpeer *new, *peer;
+	bool connected = false;
+	struct kefa_ah *ah;
+
+	new = kefa_rpeer_new(&rdm->peers, who->gid, who->qpn, who->connid, KEFA_NO_ADDR);
+	ah = new ? kefa_stranger_ah(rdm, who->gid) : ERR_PTR(-ENOMEM);
+	spin_lock_bh(&rdm->ep.lock);
+	peer = new && rdm->ep.state == KEFA_EP_ENABLED ? kefa_peers_meet(&rdm->peers, new) : NULL;
+	if (peer)
+		connected = kefa_stranger_connect(rdm, peer, ah);
+	else
+		kefa_strange_drop(rdm, (u64)who->qpn << 32 | who->connid, who->gid);
+	spin_unlock_bh(&rdm->ep.lock);
+	if (!connected && !IS_ERR(ah))
+		kefa_ah_put(ah);
+	if (peer != new)
+		kefa_rpeer_free(&rdm->peers, new);
+}
+
+/* Return: whether there may be others. */
+static bool kefa_join_one(struct kefa_rdm *rdm)
+{
+	struct kefa_stranger who;
+	bool strange = false;
+	struct kefa_news news;
+	struct kefa_held *held;
+
+	spin_lock_bh(&rdm->ep.lock);
+	held = list_first_entry_or_null(&rdm->strange, struct kefa_held, link);
+	if (held && rdm->ep.state == KEFA_EP_ENABLED) {
+		strange = kefa_strange_first(rdm, held, &who);
+		kefa_rdm_pump(rdm);
+	} else {
+		held = NULL;
+	}
+	news = kefa_ep_news(&rdm->ep);
+	spin_unlock_bh(&rdm->ep.lock);
+	kefa_ep_tell(&rdm->ep, news, false);
+	if (strange)
+		kefa_stranger_meet(rdm, &who);
+	return held;
+}
+
+/**
+ * kefa_rdm_join() - make address handles for strangers
+ * @work: of the endpoint
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_rdm_join(struct work_struct *work)
+{
+	struct kefa_rdm *rdm = container_of(work, struct kefa_rdm, join);
+
+	while (kefa_join_one(rdm))
+		;
+}
+
+/**
+ * kefa_rdm_fail_all() - complete all that is outstanding, and forget what has arrived
+ * @rdm: the endpoint, whose queue pair is gone
+ * @err: positive errno
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
+{
+	struct kofi_match_msg *msg;
+	struct kefa_held *held;
+	struct kefa_rop *rop;
+	u32 i;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	/* The last part of a multi-receive buffer that takes no more gives it back. */
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED)
+			kefa_rop_fail(rdm, rop, err, 0);
+	}
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_LISTED)
+			continue;
+		kofi_match_remove(&rdm->match, &rop->recv);
+		rop->flags |= KEFA_ROP_OVER;
+		kefa_rdm_tell_rx(rdm, rop, err, 0);
+		kefa_rdm_end(rdm, rop);
+	}
+	while ((msg = kofi_match_pop_msg(&rdm->match))) {
+		held = container_of(msg, struct kefa_held, msg);
+		held->where = KEFA_HELD_NOT;
+		kefa_msg_drop(rdm, held);
+	}
+	while ((held = list_first_entry_or_null(&rdm->early, struct kefa_held, link)))
+		kefa_msg_drop(rdm, held);
+	while ((held = list_first_entry_or_null(&rdm->strange, struct kefa_held, link)))
+		kefa_msg_drop(rdm, held);
+}
+
+/**
+ * kefa_rdm_peers_fini() - forget all peers
+ * @rdm: the endpoint, stopped; it hears of no address any more
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_rdm_peers_fini(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *peer;
+
+	spin_lock_bh(&rdm->ep.lock);
+	while ((peer = kefa_peers_any(&rdm->peers)))
+		kefa_rdm_peer_gone(rdm, peer, false, ECANCELED);
+	spin_unlock_bh(&rdm->ep.lock);
+	kefa_peers_fini(&rdm->peers);
+}

@@ -1,0 +1,728 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Packets that arrive. Who sent it is found first; a packet of a peer that isn't known waits
+ * until there is an address handle. Then whose turn it is, and then its type's row says what
+ * is to be done.
+ *
+ * The first packet of a message looks for a receive. If there is none the packet is kept,
+ * and so are the others of the message, until a receive is posted that fits. A message that
+ * has a receive is an operation, which later packets are found by.
+ */
+#include "../path.h"
+#include "rdm.h"
+
+/* --- messages that have a receive --- */
+
+/* Its place in the match is the memory of other things now. */
+static void kefa_rop_unlist(struct kefa_rop *rop)
+{
+	INIT_LIST_HEAD(&rop->link);
+	INIT_LIST_HEAD(&rop->peer_link);
+	INIT_HLIST_NODE(&rop->msg.node);
+}
+
+/* How much of the message goes where, whatever there is room for. */
+static void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt)
+{
+	u64 off = pkt->seg_offset, len;
+	struct iov_iter iter;
+	struct kvec kvec;
+
+	rop->done += pkt->data_len;
+	rdm->ep.stats.rx_bytes += pkt->data_len;
+	if (off >= rop->buf.len || rop->state == KEFA_ROP_SINK)
+		return;
+	len = min_t(u64, pkt->data_len, rop->buf.len - off);
+	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
+	WARN_ON_ONCE(copy_to_iter(pkt->data, len, &iter) != len);
+}
+
+static void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	kefa_rdm_tell_rx(rdm, rop, 0, 0);
+	if (rop->flags & KEFA_ROP_DC) {
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
+		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
+		return;
+	}
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_end(rdm, rop);
+}
+
+static u64 kefa_pkt_total(const struct kefa_pkt *pkt)
+{
+	return pkt->row->flags & KEFA_ROW_MULTI ? pkt->msg_length : pkt->data_len;
+}
+
+/* @rop has taken the message that the packet is of. */
+static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer,
+			   const struct kefa_pkt *pkt)
+{
+	rop->peer = peer;
+	peer->nops++;
+	rop->type = pkt->row->type;
+	rop->msg_id = pkt->msg_id;
+	rop->remote_id = pkt->send_id;
+	rop->total = kefa_pkt_total(pkt);
+	rop->tag = pkt->tag;
+	rop->cq_flags &= ~FI_REMOTE_CQ_DATA;
+	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR) {
+		rop->cq_flags |= FI_REMOTE_CQ_DATA;
+		rop->data = pkt->cq_data;
+	}
+	if (pkt->row->flags & KEFA_ROW_DC)
+		rop->flags |= KEFA_ROP_DC;
+}
+
+/* The rest of the message will find it. */
+static void kefa_rop_await(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (rop->state == KEFA_ROP_LISTED)
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
+	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
+}
+
+/* Return: whether that part of the message could be, and hadn't come. */
+static bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 done)
+{
+	return kefa_pkt_total(pkt) == total && pkt->data_len <= total - done;
+}
+
+/**
+ * kefa_multi_take() - a message for a multi-receive buffer
+ * @rdm: the endpoint
+ * @multi: the buffer, posted or about to be
+ * @total: bytes of the message
+ *
+ * The buffer is posted no longer if too little room is left.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: what takes the message; or NULL if there is no operation, or no room in the
+ * completion queue, for now.
+ */
+struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total)
+{
+	struct kofi_cq *cq = rdm->ep.rx.base.cq;
+	struct kefa_cq *kcq = cq ? to_kefa_cq(cq) : NULL;
+	struct kefa_rop *rop;
+	u64 len;
+
+	if (cq && kofi_cq_reserve_unsolicited(cq)) {
+		spin_lock(&kcq->starved_lock);
+		list_move_tail(&rdm->cq_starved, &kcq->starved);
+		spin_unlock(&kcq->starved_lock);
+		return NULL;
+	}
+	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_DATA_RX);
+	if (!rop) {
+		if (cq)
+			kofi_cq_unreserve_unsolicited(cq, 1);
+		return NULL;
+	}
+	len = min(total, multi->buf.len);
+	rop->flags = KEFA_ROP_PART;
+	rop->parent = multi;
+	rop->cq_flags = multi->cq_flags & ~FI_MULTI_RECV;
+	rop->buf.base = multi->buf.base;
+	rop->buf.len = len;
+	multi->buf.base += len;
+	multi->buf.len -= len;
+	multi->wrs++;
+	if (!multi->buf.len || multi->buf.len < rdm->min_multi) {
+		multi->flags |= KEFA_ROP_SPENT;
+		kofi_match_remove(&rdm->match, &multi->recv);
+	}
+	return rop;
+}
+
+/**
+ * kefa_rdm_feed() - give an unexpected message to what takes it
+ * @rdm: the endpoint
+ * @rop: an operation that was taken for it, or a receive that isn't listed any more
+ * @held: the message, not in the match any more
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held)
+{
+	struct kefa_held *more, *next;
+	struct kefa_pkt pkt;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	/* They were parsed before, and are as they were. */
+	kefa_parse(held->buf, held->len, &pkt);
+	kefa_rop_begin(rdm, rop, held->peer, &pkt);
+	kefa_rop_copy(rdm, rop, &pkt);
+	list_for_each_entry_safe(more, next, &held->more, link) {
+		kefa_parse(more->buf, more->len, &pkt);
+		kefa_rop_copy(rdm, rop, &pkt);
+		list_del(&more->link);
+		kefa_held_free(rdm, more);
+	}
+	kefa_index_del(&rdm->msgs, &held->node);
+	kefa_held_free(rdm, held);
+	if (rop->done == rop->total)
+		kefa_rop_whole(rdm, rop);
+	else
+		kefa_rop_await(rdm, rop);
+}
+
+/* --- messages that have none --- */
+
+/**
+ * kefa_msg_drop() - keep a packet, and what belongs to it, no longer
+ * @rdm: the endpoint
+ * @held: the packet, which isn't in kefa_held.more
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
+{
+	struct kefa_held *more, *next;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	list_for_each_entry_safe(more, next, &held->more, link) {
+		list_del(&more->link);
+		kefa_held_free(rdm, more);
+	}
+	if (held->where == KEFA_HELD_UNEXP)
+		kofi_match_remove_msg(&rdm->match, &held->msg);
+	kefa_index_del(&rdm->msgs, &held->node);
+	list_del_init(&held->link);
+	held->where = KEFA_HELD_NOT;
+	kefa_held_free(rdm, held);
+}
+
+static void kefa_held_msg_init(const struct kefa_rdm *rdm, struct kefa_held *held,
+			       const struct kefa_rpeer *peer, const struct kefa_pkt *pkt)
+{
+	kofi_match_msg_init(&held->msg, pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG,
+			    peer->id, pkt->tag);
+}
+
+/* It is in the match, and stays. */
+static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					  const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_held *kept = kefa_keep_packet(rdm, held, peer);
+
+	rdm->stats.unexpected++;
+	if (kept != held) {
+		kofi_match_remove_msg(&rdm->match, &held->msg);
+		kefa_held_msg_init(rdm, kept, peer, pkt);
+		WARN_ON_ONCE(kofi_match_arrive(&rdm->match, &kept->msg));
+	}
+	kept->where = KEFA_HELD_UNEXP;
+	kept->total = kefa_pkt_total(pkt);
+	kept->done = pkt->data_len;
+	if (kept->done < kept->total)
+		kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));
+	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+}
+
+/* The first packet that comes of a message. */
+static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				     const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kofi_match_recv *recv;
+	struct kefa_rop *rop, *part;
+
+	kefa_held_msg_init(rdm, held, peer, pkt);
+	recv = kofi_match_arrive(&rdm->match, &held->msg);
+	if (!recv)
+		return kefa_msg_unexpected(rdm, peer, pkt, held);
+	rop = container_of(recv, struct kefa_rop, recv);
+	if (rop->flags & KEFA_ROP_MULTI) {
+		part = kefa_multi_take(rdm, rop, kefa_pkt_total(pkt));
+		if (!part)
+			return KEFA_TOOK_NOT;
+		rop = part;
+	} else {
+		kefa_rop_unlist(rop);
+	}
+	kefa_rop_begin(rdm, rop, peer, pkt);
+	kefa_rop_copy(rdm, rop, pkt);
+	if (rop->done == rop->total)
+		kefa_rop_whole(rdm, rop);
+	else
+		kefa_rop_await(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+/* Is an entry of kefa_rdm.msgs an operation, or a packet? */
+static struct kefa_rop *kefa_node_rop(const struct kefa_rdm *rdm, struct kefa_index_node *n)
+{
+	struct kefa_rop *rop = container_of(n, struct kefa_rop, msg);
+
+	return rop >= rdm->rops.ops && rop < rdm->rops.ops + rdm->rops.size ? rop : NULL;
+}
+
+static bool kefa_node_early(const struct kefa_rdm *rdm, struct kefa_index_node *n)
+{
+	return !kefa_node_rop(rdm, n) &&
+	       container_of(n, struct kefa_held, node)->where == KEFA_HELD_EARLY;
+}
+
+/* A packet whose turn hasn't come, or else the message that one was taken of; or NULL. */
+static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
+					     const struct kefa_rpeer *peer, u32 msg_id,
+					     bool early)
+{
+	struct kefa_index_node *n;
+
+	kefa_index_for_each(n, &rdm->msgs, kefa_rop_key(peer->id, msg_id))
+		if (kefa_node_early(rdm, n) == early)
+			return n;
+	return NULL;
+}
+
+/* Another packet of a message that one was taken of. */
+static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				    const struct kefa_pkt *pkt, struct kefa_held *held,
+				    struct kefa_index_node *n)
+{
+	struct kefa_rop *rop = kefa_node_rop(rdm, n);
+	struct kefa_held *first, *kept;
+
+	if (rop) {
+		if (!kefa_part_ok(pkt, rop->total, rop->done))
+			goto drop;
+		kefa_rop_copy(rdm, rop, pkt);
+		if (rop->done == rop->total)
+			kefa_rop_whole(rdm, rop);
+		return KEFA_TOOK_DONE;
+	}
+	first = container_of(n, struct kefa_held, node);
+	if (!kefa_part_ok(pkt, first->total, first->done))
+		goto drop;
+	kept = kefa_keep_packet(rdm, held, peer);
+	kept->where = KEFA_HELD_MORE;
+	list_add_tail(&kept->link, &first->more);
+	first->done += pkt->data_len;
+	if (first->done == first->total)
+		kefa_index_del(&rdm->msgs, &first->node);
+	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+drop:
+	kefa_rdm_drop(rdm, peer, KEFA_DROP_LENGTH);
+	return KEFA_TOOK_DONE;
+}
+
+/* --- the types --- */
+
+static enum kefa_took kefa_rtm_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_index_node *n = NULL;
+
+	if (pkt->row->flags & KEFA_ROW_MULTI)
+		n = kefa_msg_find(rdm, peer, pkt->msg_id, false);
+	return n ? kefa_msg_next(rdm, peer, pkt, held, n) :
+		   kefa_msg_first(rdm, peer, pkt, held);
+}
+
+static void kefa_rtm_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
+			  struct kefa_pkt *pkt)
+{
+	pkt->msg_id = rop->msg_id;
+	pkt->tag = rop->tag;
+	pkt->send_id = kefa_rop_id(&rdm->rops, rop);
+	pkt->msg_length = rop->total;
+	pkt->cq_data = rop->data;
+}
+
+/* With delivery complete the RECEIPT ends it. */
+static void kefa_rtm_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (rop->wrs || rop->state != KEFA_ROP_POSTED)
+		return;
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_tx(rdm, rop, 0, 0);
+}
+
+const struct kefa_pkt_ops kefa_rtm_ops = {
+	.fill		= kefa_rtm_fill,
+	.completed	= kefa_rtm_completed,
+	.received	= kefa_rtm_received,
+};
+
+static void kefa_receipt_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
+			      struct kefa_pkt *pkt)
+{
+	pkt->send_id = rop->remote_id;
+	pkt->msg_id = rop->msg_id;
+}
+
+static void kefa_receipt_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	rop->flags |= KEFA_ROP_OVER;
+}
+
+static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
+
+	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
+	    rop->msg_id != pkt->msg_id || rop->flags & KEFA_ROP_OVER) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+		return KEFA_TOOK_DONE;
+	}
+	/* Its packets may complete later than it is answered. */
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_tx(rdm, rop, 0, 0);
+	kefa_rdm_end(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+const struct kefa_pkt_ops kefa_receipt_ops = {
+	.fill		= kefa_receipt_fill,
+	.completed	= kefa_receipt_completed,
+	.received	= kefa_receipt_received,
+};
+
+static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					      const struct kefa_pkt *pkt,
+					      struct kefa_held *held)
+{
+	if (!kefa_shake_take(&rdm->peers, peer, pkt))
+		return KEFA_TOOK_DONE;
+	kefa_rdm_todo(rdm, peer);
+	/* What waited to be injected may try again. */
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+	return KEFA_TOOK_DONE;
+}
+
+const struct kefa_pkt_ops kefa_handshake_ops = {
+	.received	= kefa_handshake_received,
+};
+
+/* A write to nowhere has done what it is for: it was heard. Others we don't take. */
+static enum kefa_took kefa_trigger_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	if (pkt->rma_iov_count)
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
+	return KEFA_TOOK_DONE;
+}
+
+const struct kefa_pkt_ops kefa_trigger_ops = {
+	.received	= kefa_trigger_received,
+};
+
+/* --- whose turn it is --- */
+
+/* A peer that is in no address vector can't have most of what there is. */
+static bool kefa_rdm_floods(struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	return rdm->kept >= rdm->budget && peer->flags & KEFA_RPEER_IMPLICIT &&
+	       peer->kept > rdm->budget / 2;
+}
+
+static enum kefa_took kefa_keep_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				      const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_held *kept = kefa_keep_packet(rdm, held, peer);
+
+	kept->where = KEFA_HELD_EARLY;
+	list_add_tail(&kept->link, &rdm->early);
+	kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));
+	rdm->stats.early++;
+	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+}
+
+static enum kefa_took kefa_take_now(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	enum kefa_took took = pkt->row->ops->received(rdm, peer, pkt, held);
+
+	if (took == KEFA_TOOK_NOT) {
+		rdm->starved = true;
+		rdm->stats.starved++;
+		return kefa_keep_early(rdm, peer, pkt, held);
+	}
+	peer->order.exp_id++;
+	kefa_rdm_drain(rdm, peer);
+	return took;
+}
+
+static enum kefa_took kefa_take_ordered(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	switch (kefa_order_whose(&peer->order, pkt->msg_id)) {
+	case KEFA_ORDER_NOW:
+		return kefa_take_now(rdm, peer, pkt, held);
+	case KEFA_ORDER_LATER:
+		return kefa_keep_early(rdm, peer, pkt, held);
+	case KEFA_ORDER_PAST:
+		if (pkt->row->flags & KEFA_ROW_MULTI &&
+		    kefa_msg_find(rdm, peer, pkt->msg_id, false))
+			return pkt->row->ops->received(rdm, peer, pkt, held);
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
+		return KEFA_TOOK_DONE;
+	default:
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_FAR);
+		kefa_rdm_kill(rdm, peer, EPROTO, 0);
+		return KEFA_TOOK_DONE;
+	}
+}
+
+/* Without FI_ORDER_SAS a message that can't be taken waits all the same, by its number. */
+static enum kefa_took kefa_take_any(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	enum kefa_took took = pkt->row->ops->received(rdm, peer, pkt, held);
+
+	if (took != KEFA_TOOK_NOT)
+		return took;
+	rdm->starved = true;
+	rdm->stats.starved++;
+	return kefa_keep_early(rdm, peer, pkt, held);
+}
+
+static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				       const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	const struct kefa_pkt_row *row = pkt->row;
+
+	if (!row->ops) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
+		/* What comes after it would wait for it. */
+		if (row->flags & KEFA_ROW_ORDERED)
+			kefa_rdm_kill(rdm, peer, EPROTO, 0);
+		return KEFA_TOOK_DONE;
+	}
+	if (!(row->flags & KEFA_ROW_ORDERED))
+		return row->ops->received(rdm, peer, pkt, held);
+	if (unlikely(kefa_rdm_floods(rdm, peer))) {
+		rdm->stats.cut++;
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_FULL);
+		kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+		return KEFA_TOOK_DONE;
+	}
+	return rdm->ordered ? kefa_take_ordered(rdm, peer, pkt, held) :
+			      kefa_take_any(rdm, peer, pkt, held);
+}
+
+/* Return: whether an early packet was taken, or dropped; or else it is as it was. */
+static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+			    struct kefa_held *early, bool begun)
+{
+	enum kefa_took took = KEFA_TOOK_DONE;
+	struct kefa_pkt pkt;
+
+	kefa_parse(early->buf, early->len, &pkt);
+	kefa_index_del(&rdm->msgs, &early->node);
+	list_del_init(&early->link);
+	if (!begun || (pkt.row->flags & KEFA_ROW_MULTI &&
+		       kefa_msg_find(rdm, peer, pkt.msg_id, false)))
+		took = pkt.row->ops->received(rdm, peer, &pkt, early);
+	else
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
+	if (took == KEFA_TOOK_NOT) {
+		early->where = KEFA_HELD_EARLY;
+		list_add(&early->link, &rdm->early);
+		kefa_index_add(&rdm->msgs, &early->node, kefa_rop_key(peer->id, pkt.msg_id));
+		rdm->starved = true;
+		return false;
+	}
+	if (took == KEFA_TOOK_DONE)
+		kefa_held_free(rdm, early);
+	return true;
+}
+
+/**
+ * kefa_rdm_drain() - take the packets of a peer whose turn has come
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_index_node *n;
+	struct kefa_held *early;
+	u32 next;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	while (!list_empty(&rdm->early)) {
+		next = peer->order.exp_id;
+		/* Other packets of the message that was begun last come first. */
+		n = kefa_msg_find(rdm, peer, next - 1, true);
+		if (n) {
+			early = container_of(n, struct kefa_held, node);
+			kefa_take_early(rdm, peer, early, true);
+			continue;
+		}
+		n = kefa_msg_find(rdm, peer, next, true);
+		if (!n)
+			return;
+		early = container_of(n, struct kefa_held, node);
+		if (!kefa_take_early(rdm, peer, early, false))
+			return;
+		peer->order.exp_id++;
+	}
+}
+
+/* Without an order the early packets are those that nothing could take. */
+static bool kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
+{
+	struct kefa_rpeer *peer = early->peer;
+	u32 msg_id = lower_32_bits(early->node.key);
+	u32 before = peer->order.exp_id;
+
+	if (!rdm->ordered)
+		return kefa_take_early(rdm, peer, early, false);
+	if (msg_id != before)
+		return false;
+	kefa_rdm_drain(rdm, peer);
+	return peer->order.exp_id != before;
+}
+
+/**
+ * kefa_rdm_retry() - take messages that there was no operation or no room for
+ * @rdm: the endpoint
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rdm_retry(struct kefa_rdm *rdm)
+{
+	struct kefa_held *early;
+	bool again = true;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->starved = false;
+	while (again) {
+		again = false;
+		list_for_each_entry(early, &rdm->early, link) {
+			again = kefa_retry_one(rdm, early);
+			/* The list isn't what it was. */
+			if (again)
+				break;
+		}
+	}
+}
+
+/* --- who has sent it --- */
+
+/* It is nobody's any more, or somebody has kept it. */
+static void kefa_packet_end(struct kefa_rdm *rdm, struct kefa_held *held, enum kefa_took took)
+{
+	if (took == KEFA_TOOK_KEPT)
+		return;
+	if (held->cost)
+		kefa_held_free(rdm, held);
+	else
+		kefa_rs_put(rdm, kefa_held_rs(held));
+}
+
+/* Its sender's address handle has to be made, or is being made. */
+static enum kefa_took kefa_packet_park(struct kefa_rdm *rdm, struct kefa_held *held)
+{
+	struct kefa_held *kept;
+
+	if (rdm->kept >= rdm->budget) {
+		kefa_rdm_drop(rdm, NULL, KEFA_DROP_FULL);
+		return KEFA_TOOK_DONE;
+	}
+	kept = kefa_keep_packet(rdm, held, NULL);
+	kept->where = KEFA_HELD_STRANGE;
+	list_add_tail(&kept->link, &rdm->strange);
+	queue_work(kefa_cmd_wq, &rdm->join);
+	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+}
+
+/* What can't be read may have had a number, which others wait for. */
+static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held,
+			    enum kefa_bad bad)
+{
+	const struct kefa_src src = { .slid = held->slid, .qpn = held->src_qpn };
+	struct kefa_rpeer *peer = kefa_peers_find(&rdm->peers, &src);
+
+	rdm->stats.bad[bad]++;
+	trace_kefa_bad(&rdm->ep, peer ? peer->id : U32_MAX, kefa_bad_text(bad));
+	if (peer && peer->state != KEFA_RPEER_DEAD && peer->state != KEFA_RPEER_STRANGER)
+		kefa_rdm_kill(rdm, peer, EPROTO, 0);
+}
+
+/**
+ * kefa_pkt_src() - who has sent a packet, by what it says
+ * @pkt: the packet
+ * @held: and its completion
+ * @src: is set to it
+ *
+ * Context: Any.
+ * Return: false if it lies.
+ */
+bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,
+		  struct kefa_src *src)
+{
+	const struct kefa_raw_addr *raw = pkt->raw;
+
+	*src = (struct kefa_src) {
+		.gid		= raw ? raw->gid : NULL,
+		.slid		= held->slid,
+		.qpn		= held->src_qpn,
+		.connid		= pkt->connid,
+		.has_connid	= pkt->has_connid,
+	};
+	return !raw || le16_to_cpu(raw->qpn) == held->src_qpn;
+}
+
+static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				     const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_rpeer *other;
+
+	if (peer->state == KEFA_RPEER_DEAD) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_DEAD);
+		return KEFA_TOOK_DONE;
+	}
+	kefa_peers_heard(&rdm->peers, peer);
+	if (unlikely(kefa_shake_heard(peer)))
+		kefa_rdm_todo(rdm, peer);
+	if (unlikely(pkt->raw || pkt->row->flags & KEFA_ROW_HANDSHAKE)) {
+		other = kefa_peers_superseded(&rdm->peers, peer);
+		if (other)
+			kefa_rdm_kill(rdm, other, ECONNRESET, 0);
+	}
+	rdm->stats.received[pkt->row->type]++;
+	trace_kefa_packet(&rdm->ep, peer->id, pkt->row->name, pkt->msg_id, pkt->data_len, false);
+	return kefa_packet_take(rdm, peer, pkt, held);
+}
+
+/**
+ * kefa_rdm_packet() - a packet has arrived
+ * @rdm: the endpoint, enabled
+ * @held: the packet; its buffer is given back if it isn't kept
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held)
+{
+	enum kefa_took took = KEFA_TOOK_DONE;
+	u8 gid[sizeof(((struct kefa_rpeer *)0)->gid)];
+	struct kefa_rpeer *peer = NULL;
+	struct kefa_src src;
+	struct kefa_pkt pkt;
+	enum kefa_bad bad;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	bad = kefa_parse(held->buf, held->len, &pkt);
+	if (unlikely(bad)) {
+		kefa_packet_bad(rdm, held, bad);
+		kefa_packet_end(rdm, held, took);
+		return;
+	}
+	if (likely(kefa_pkt_src(&pkt, held, &src)))
+		peer = kefa_peers_find(&rdm->peers, &src);
+	else
+		src.gid = NULL;
+	if (likely(peer && peer->state != KEFA_RPEER_STRANGER))
+		took = kefa_packet_of(rdm, peer, &pkt, held);
+	else if (peer || src.gid || kefa_peers_recall(&rdm->peers, &src, gid))
+		took = kefa_packet_park(rdm, held);
+	else
+		kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
+	kefa_packet_end(rdm, held, took);
+}

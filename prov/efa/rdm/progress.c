@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Progress, which needs nobody to poll: the worker, and readers of the completion queue, take
+ * what the device has, send what is owed and what waits, and give the device receives. What
+ * was owed comes first, as a peer waits for it.
+ */
+#include "../dma.h"
+#include "../path.h"
+#include "rdm.h"
+
+/* --- what there is to be sent --- */
+
+static void kefa_rdm_arm_timer(struct kefa_rdm *rdm)
+{
+	const ktime_t next = kefa_backoff_next(&rdm->backoffs);
+
+	if (next != KTIME_MAX)
+		hrtimer_start(&rdm->timer, next, HRTIMER_MODE_ABS);
+}
+
+static void kefa_rdm_due(struct kefa_rdm *rdm)
+{
+	const ktime_t now = ktime_get();
+	struct kefa_backoff *b;
+	struct kefa_rpeer *peer;
+
+	while ((b = kefa_backoff_due(&rdm->backoffs, now))) {
+		peer = container_of(b, struct kefa_rpeer, backoff);
+		kefa_tx_again(rdm, peer);
+		kefa_rdm_todo(rdm, peer);
+		rdm->ep.tx.room |= rdm->ep.tx.wanted;
+	}
+}
+
+static bool kefa_send_debt(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_pkt pkt;
+
+	if (peer->owes & KEFA_OWES_HANDSHAKE) {
+		kefa_shake_fill(&rdm->self, &pkt);
+		if (!kefa_tx_control(rdm, peer, NULL, &pkt))
+			return false;
+		kefa_shake_told(peer);
+	}
+	if (peer->owes & KEFA_OWES_TRIGGER) {
+		kefa_shake_trigger(&rdm->self, &pkt);
+		if (!kefa_tx_control(rdm, peer, NULL, &pkt))
+			return false;
+		peer->owes &= ~KEFA_OWES_TRIGGER;
+	}
+	return true;
+}
+
+/* Return: false if it has to be looked at again, for want of slots or buffers. */
+static bool kefa_rdm_serve(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_rop *rop;
+
+	if (peer->state == KEFA_RPEER_DEAD || peer->backoff.waiting)
+		return true;
+	if (!kefa_send_debt(rdm, peer))
+		return false;
+	while ((rop = list_first_entry_or_null(&peer->wait, struct kefa_rop, peer_link))) {
+		if (kefa_rdm_send(rdm, rop))
+			continue;
+		return !kefa_may_send(rdm, peer);
+	}
+	return true;
+}
+
+/* Each in its turn, so that no peer has all the slots. */
+static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *peer;
+	LIST_HEAD(later);
+
+	while (!list_empty(&rdm->todo)) {
+		peer = list_first_entry(&rdm->todo, struct kefa_rpeer, todo);
+		list_del_init(&peer->todo);
+		if (!kefa_rdm_serve(rdm, peer))
+			list_add_tail(&peer->todo, &later);
+	}
+	list_splice(&later, &rdm->todo);
+	/* No completion will bring memory for DMA back. */
+	if (!list_empty(&rdm->todo) && rdm->ts_nfree == rdm->nts)
+		queue_delayed_work(kefa_wq, &rdm->ep.map_retry,
+				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
+}
+
+static void kefa_rdm_answer(struct kefa_rdm *rdm)
+{
+	struct kefa_rop *rop, *next;
+	struct kefa_pkt pkt;
+
+	list_for_each_entry_safe(rop, next, &rdm->owing, link) {
+		if (rop->peer->backoff.waiting)
+			continue;
+		memset(&pkt, 0, sizeof(pkt));
+		pkt.row = kefa_row_of(KEFA_RECEIPT_PKT);
+		pkt.row->ops->fill(rdm, rop, &pkt);
+		kefa_shake_sign(&rdm->self, rop->peer, &pkt);
+		/* A HANDSHAKE goes before everything else. */
+		if (rop->peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, rop->peer))
+			return;
+		if (!kefa_tx_control(rdm, rop->peer, rop, &pkt))
+			return;
+		rop->owes &= ~KEFA_ROP_OWES_RECEIPT;
+		list_del_init(&rop->link);
+	}
+}
+
+/**
+ * kefa_rdm_pump() - do all that can be done
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_pump(struct kefa_rdm *rdm)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	kefa_rdm_due(rdm);
+	if (!list_empty(&rdm->owing))
+		kefa_rdm_answer(rdm);
+	if (unlikely(rdm->starved))
+		kefa_rdm_retry(rdm);
+	if (!list_empty(&rdm->todo))
+		kefa_rdm_serve_all(rdm);
+	kefa_rx_refill(rdm);
+	kefa_tx_flush(rdm);
+	kefa_rdm_arm_timer(rdm);
+}
+
+/* --- what the device has --- */
+
+static void kefa_rdm_received(struct kefa_rdm *rdm, const struct kefa_wc *wc)
+{
+	struct kefa_rs *rs = kefa_rs_found(rdm, wc->id);
+
+	if (!rs) {
+		rdm->ep.stats.stale++;
+		return;
+	}
+	/* A write with data has used it up, and left it alone; or it was flushed. */
+	if (wc->status || wc->write || wc->len > rdm->stride) {
+		kefa_rs_put(rdm, rs);
+		return;
+	}
+	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc->len, DMA_FROM_DEVICE);
+	rs->held.len = wc->len;
+	rs->held.src_qpn = wc->src_qpn;
+	rs->held.slid = wc->slid;
+	kefa_rdm_packet(rdm, &rs->held);
+}
+
+/**
+ * kefa_rdm_poll() - take completions
+ * @ep: the endpoint, with a queue pair
+ * @budget: about how many
+ *
+ * Serves as kefa_ep_kind.poll.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock. kefa_rdm_pump() is due.
+ * Return: how many there were.
+ */
+unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	unsigned int i, n, done = 0;
+	struct kefa_wc wc;
+
+	lockdep_assert_held(&ep->lock);
+	do {
+		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+		for (i = 0; i < n; i++) {
+			wc = kefa_wc(&ep->wcs[i]);
+			if (lower_32_bits(wc.id) & KEFA_RS_ID)
+				kefa_rdm_received(rdm, &wc);
+			else
+				kefa_ts_done(rdm, &wc);
+		}
+		done += n;
+	} while (n == KEFA_POLL_BATCH && done < budget);
+	return done;
+}
+
+static unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
+{
+	unsigned int n;
+
+	kefa_tx_flush(rdm);
+	n = kefa_rdm_poll(&rdm->ep, KEFA_POLL_BATCH);
+	/* Senders were quicker than this. */
+	if (unlikely(rdm->nposted < rdm->target / 4))
+		kefa_rx_grow(rdm);
+	kefa_rdm_pump(rdm);
+	return n;
+}
+
+/* --- who takes it --- */
+
+static bool kefa_rdm_read_now(struct kefa_rdm *rdm)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	unsigned int n = 0;
+
+	if (!spin_trylock_bh(&ep->lock))
+		return false;
+	if (likely(ep->state == KEFA_EP_ENABLED)) {
+		n = kefa_rdm_take(rdm);
+		WRITE_ONCE(ep->polled, true);
+	}
+	kefa_ep_read_end(ep, n, 0);
+	return n;
+}
+
+static bool kefa_rdm_read_last(struct kefa_rdm *rdm)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	bool found = false;
+
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED) {
+		found = kefa_rdm_take(rdm) || kefa_hw_arm(&ep->hq) > 0;
+		WRITE_ONCE(ep->polled, false);
+		if (found)
+			kefa_ep_watch(ep);
+	}
+	kefa_ep_read_end(ep, found, 1);
+	return found;
+}
+
+/**
+ * kefa_rdm_read() - take completions for a reader
+ * @arg: the endpoint
+ * @last: it sleeps if there are none: have events on
+ *
+ * Serves as kofi_source.poll.
+ *
+ * Context: Process context, under RCU.
+ * Return: whether there were any.
+ */
+bool kefa_rdm_read(void *arg, bool last)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(arg);
+
+	return last ? kefa_rdm_read_last(rdm) : kefa_rdm_read_now(rdm);
+}
+
+/* Return: whether there is more to be taken. */
+static bool kefa_rdm_serve_once(struct kefa_rdm *rdm)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	bool more = false;
+	unsigned int n;
+
+	spin_lock_bh(&ep->lock);
+	ep->worker = NULL;
+	if (ep->state == KEFA_EP_ENABLED) {
+		n = kefa_rdm_take(rdm);
+		more = n < KEFA_POLL_BATCH ? kefa_ep_arm(ep) : true;
+		/* There may be room in the completion queue. */
+		ep->rx.room |= ep->rx.wanted;
+	}
+	kefa_ep_unlock_tell(ep, true);
+	return more;
+}
+
+/**
+ * kefa_rdm_work() - serve an endpoint
+ * @work: of the endpoint
+ *
+ * Context: Process context. Handlers are called from here.
+ */
+void kefa_rdm_work(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	bool more = true;
+	int i;
+
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
+		more = kefa_rdm_serve_once(rdm);
+	/* What handlers posted shares a doorbell. */
+	if (READ_ONCE(ep->worker)) {
+		spin_lock_bh(&ep->lock);
+		ep->worker = NULL;
+		if (ep->state == KEFA_EP_ENABLED)
+			kefa_tx_flush(rdm);
+		spin_unlock_bh(&ep->lock);
+	}
+	/* Not here: who else has work for this CPU waits for the end of this one. */
+	if (more)
+		kefa_ep_kick(ep);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Endpoints of fabric efa: what the files of the engine share. ep.c opens and closes them,
+ * send.c and recv.c are what the ULP calls, tx.c and rx.c have the packets that the device
+ * has, msg.c is about messages that arrive, join.c about peers that come and go, and
+ * progress.c has all of that go on.
+ *
+ * Everything is under the endpoint's lock, kefa_ep.lock, but for allocating peers and
+ * making address handles.
+ */
+#ifndef KEFA_RDM_RDM_H
+#define KEFA_RDM_RDM_H
+
+#include <linux/hrtimer.h>
+#include <kofi/match.h>
+#include "../av.h"
+#include "../ep.h"
+#include "backoff.h"
+#include "index.h"
+#include "order.h"
+#include "packet.h"
+#include "peer.h"
+#include "rop.h"
+#include "select.h"
+#include "shake.h"
+
+#define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_SEND)
+#define KEFA_RDM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | \
+				 FI_DIRECTED_RECV | FI_MULTI_RECV)
+#define KEFA_RDM_CAPS		(KEFA_RDM_TX_CAPS | KEFA_RDM_RX_CAPS | \
+				 FI_LOCAL_COMM | FI_REMOTE_COMM)
+
+#define KEFA_RDM_RX_FLAGS	(KEFA_RX_FLAGS | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | \
+				 FI_DISCARD)
+
+enum {
+	/* Operations besides the ULP's: of messages into multi-receive buffers, and answers. */
+	KEFA_RDM_SPARE_OPS	= 64,
+	/* Sends, and receives, that the ULP can have outstanding. */
+	KEFA_RDM_SIZE		= 256,
+	/* Bytes of a packet that are copied to where its header is, and need no mapping. */
+	KEFA_TS_ROOM		= 512,
+	/* A packet up to that length is kept in a copy, and its buffer is used again. */
+	KEFA_KEEP_COPY		= 1024,
+	/* Receives that are posted when an endpoint is enabled. */
+	KEFA_RX_FIRST		= 64,
+	/* And at least, however much is kept: answers have to get in. */
+	KEFA_RX_LEAST		= 16,
+	/* Completions that nobody posted, of a completion queue. */
+	KEFA_CQ_RESERVE		= 64,
+	/* What a peer may have of the send slots, as a part, if there are others. */
+	KEFA_TX_SHARE		= 4,
+	/* FI_OPT_MIN_MULTI_RECV, unless it is set. */
+	KEFA_MIN_MULTI_RECV	= 64,
+};
+
+/* What buffers are allocated by. */
+#define KEFA_CHUNK_BYTES	SZ_64K
+
+/* In the slot's half of a work request's id: it is a receive. */
+#define KEFA_RS_ID		BIT(31)
+
+/**
+ * enum kefa_drop - why a packet that could be read was dropped
+ * @KEFA_DROP_STRANGER: it came from a peer that isn't known, and doesn't say who it is
+ * @KEFA_DROP_NO_AH: there is no address handle for the peer
+ * @KEFA_DROP_DEAD: the peer is dead
+ * @KEFA_DROP_DUP: its message has arrived already
+ * @KEFA_DROP_FAR: its message is too far ahead
+ * @KEFA_DROP_STATE: it means no operation, or none that waits for it
+ * @KEFA_DROP_TYPE: we don't do that
+ * @KEFA_DROP_LENGTH: it isn't the part of a message that it says
+ * @KEFA_DROP_FULL: there is no room, and its peer is in no address vector
+ * @KEFA_DROP_GONE: its peer was removed while it was kept
+ * @KEFA_DROPS: how many there are
+ */
+enum kefa_drop {
+	KEFA_DROP_STRANGER,
+	KEFA_DROP_NO_AH,
+	KEFA_DROP_DEAD,
+	KEFA_DROP_DUP,
+	KEFA_DROP_FAR,
+	KEFA_DROP_STATE,
+	KEFA_DROP_TYPE,
+	KEFA_DROP_LENGTH,
+	KEFA_DROP_FULL,
+	KEFA_DROP_GONE,
+	KEFA_DROPS
+};
+
+/**
+ * struct kefa_rdm_stats - what an endpoint counts; kefa_ep.lock
+ * @sent: packets handed to the device for the first time, by type
+ * @received: packets that could be read, by type
+ * @bad: packets that couldn't, by enum kefa_bad
+ * @dropped: packets that were dropped all the same, by enum kefa_drop
+ * @copied: bytes that were copied so that they could be sent
+ * @unexpected: messages that found no receive
+ * @early: packets that came before their turn
+ * @rnr: packets that found the peer without a receive
+ * @deaths: peers that died
+ * @cut: of these, those that filled our memory
+ * @full: times that the budget was used up
+ * @shut: times that there was no receive posted at all
+ * @starved: messages that had to wait for room in a completion queue
+ */
+struct kefa_rdm_stats {
+	u64	sent[KEFA_PKT_TYPES];
+	u64	received[KEFA_PKT_TYPES];
+	u64	bad[KEFA_BAD_REASONS];
+	u64	dropped[KEFA_DROPS];
+	u64	copied;
+	u64	unexpected;
+	u64	early;
+	u64	rnr;
+	u64	deaths;
+	u64	cut;
+	u64	full;
+	u64	shut;
+	u64	starved;
+};
+
+enum kefa_ts_state {
+	KEFA_TS_FREE,
+	KEFA_TS_POSTED,	/* the device has it, or it is held for the next doorbell */
+	KEFA_TS_PARKED,	/* it is to be sent again, when its peer had time */
+};
+
+/**
+ * struct kefa_ts - a send slot: a packet until the device has delivered it
+ * @list: in kefa_rdm.ts_free; or in KEFA_TS_PARKED in kefa_rdm.parked
+ * @out: of a request, its place in the peer's order
+ * @rop: the operation; NULL for what is the peer's own, as a HANDSHAKE
+ * @peer: whom it is for
+ * @id: of the work request: its slot, and in the upper half how often that was used
+ * @hdr: header, and data up to KEFA_TS_ROOM in all
+ * @dma: its DMA address
+ * @seg: data that is sent from where it is; of length 0 if there is none
+ * @copy: else the whole packet is there, or NULL
+ * @imm: remote CQ data of a message without a header
+ * @len: bytes at @hdr or @copy
+ * @type: enum kefa_pkt_type, or 0 for a message without a header
+ * @state: enum kefa_ts_state
+ * @again: it found the peer without a receive
+ * @has_imm: there is @imm
+ */
+struct kefa_ts {
+	struct list_head	list;
+	struct kefa_order_out	out;
+	struct kefa_rop		*rop;
+	struct kefa_rpeer	*peer;
+	u64			id;
+	u8			*hdr;
+	dma_addr_t		dma;
+	struct kefa_seg		seg;
+	struct kefa_copy	*copy;
+	u32			imm;
+	u16			len;
+	u8			type;
+	u8			state;
+	bool			again;
+	bool			has_imm;
+};
+
+/**
+ * enum kefa_held_where - where a kept packet is
+ * @KEFA_HELD_NOT: it isn't kept
+ * @KEFA_HELD_EARLY: in kefa_rdm.msgs and .early: its turn hasn't come
+ * @KEFA_HELD_UNEXP: in kefa_rdm.match, and if more of it is to come in .msgs
+ * @KEFA_HELD_MORE: in kefa_held.more of the first packet of an unexpected message
+ * @KEFA_HELD_STRANGE: in kefa_rdm.strange: its sender's address handle isn't there
+ */
+enum kefa_held_where {
+	KEFA_HELD_NOT,
+	KEFA_HELD_EARLY,
+	KEFA_HELD_UNEXP,
+	KEFA_HELD_MORE,
+	KEFA_HELD_STRANGE,
+};
+
+/**
+ * struct kefa_held - a received packet, as far as it has to be known while it is kept
+ * @msg: of the first packet of an unexpected message: its place in the match
+ * @node: by (peer, msg_id)
+ * @link: in the list that @where says
+ * @more: of the first packet of an unexpected message: the others that have come
+ * @peer: who sent it; NULL in KEFA_HELD_STRANGE
+ * @buf: the packet
+ * @len: its bytes
+ * @cost: bytes of memory that it takes
+ * @total: bytes of an unexpected message
+ * @done: of these, those that have come
+ * @src_qpn: sender's queue pair
+ * @slid: number of its address handle
+ * @where: enum kefa_held_where
+ * @copied: @buf is behind this, and both are from kmalloc(); or else a receive slot's
+ * @claimed: FI_CLAIM
+ */
+struct kefa_held {
+	struct kofi_match_msg	msg;
+	struct kefa_index_node	node;
+	struct list_head	link;
+	struct list_head	more;
+	struct kefa_rpeer	*peer;
+	void			*buf;
+	u32			len;
+	u32			cost;
+	u64			total;
+	u64			done;
+	u32			src_qpn;
+	u16			slid;
+	u8			where;
+	bool			copied;
+	bool			claimed;
+};
+
+enum kefa_rs_state {
+	KEFA_RS_FREE,
+	KEFA_RS_POSTED,
+	KEFA_RS_TAKEN,	/* looked at, or kept */
+};
+
+/**
+ * struct kefa_rs - a receive slot
+ * @held: the packet that was received into it
+ * @list: in kefa_rdm.rs_free
+ * @id: of the work request: KEFA_RS_ID and its number, and in the upper half how often it
+ *	was used
+ * @dma: DMA address of its buffer
+ * @state: enum kefa_rs_state
+ */
+struct kefa_rs {
+	struct kefa_held	held;
+	struct list_head	list;
+	u64			id;
+	dma_addr_t		dma;
+	u8			state;
+};
+
+/**
+ * struct kefa_chunk - receive slots, and memory of their buffers
+ * @list: in kefa_rdm.chunks
+ * @mem: the memory
+ * @bytes: how much
+ * @dma: its DMA address
+ * @rs: the slots
+ */
+struct kefa_chunk {
+	struct list_head	list;
+	void			*mem;
+	size_t			bytes;
+	dma_addr_t		dma;
+	struct kefa_rs		rs[];
+};
+
+/**
+ * struct kefa_rdm - an endpoint of fabric efa
+ * @ep: what endpoints of both fabrics have; it comes first
+ * @user: tells of addresses; joined to the address vector
+ * @self: what peers are told of it
+ * @lim: what sub-protocols are chosen by
+ * @ordered: FI_ORDER_SAS holds
+ * @enabled: operations were allocated
+ * @rops: operations
+ * @peers: peers
+ * @backoffs: peers that are given time
+ * @timer: when the first of them has had it
+ * @match: receives and messages
+ * @heads: its buckets
+ * @msgs: packets and messages by (peer, msg_id)
+ * @min_multi: FI_OPT_MIN_MULTI_RECV
+ * @ts: send slots
+ * @nts: how many
+ * @ts_nfree: free ones
+ * @ts_ctl: of these, those that are for answers alone
+ * @ts_free: the free ones
+ * @todo: peers that something may be sent to
+ * @owing: operations that owe an answer
+ * @parked: packets to be sent again
+ * @rs: receive slots by number
+ * @rs_max: room there
+ * @nrs: how many there are
+ * @stride: bytes of a buffer
+ * @nposted: receives that the device has
+ * @target: how many it should have
+ * @depth: how many it can have
+ * @rs_free: free ones
+ * @chunks: their memory
+ * @kept: bytes of memory that packets take which are kept
+ * @budget: how much that may be
+ * @early: packets that came before their turn
+ * @strange: packets of strangers
+ * @starved: there is a peer whose next message waits for an operation, or for room in the
+ *	completion queue
+ * @cq_starved: in kefa_cq.starved; kefa_cq.starved_lock
+ * @join: makes address handles for strangers
+ * @stats: counters
+ */
+struct kefa_rdm {
+	struct kefa_ep		ep;
+	struct kefa_av_user	user;
+	struct kefa_self	self;
+	struct kefa_rdm_limits	lim;
+	bool			ordered;
+	bool			enabled;
+	struct kefa_rops	rops;
+	struct kefa_peers	peers;
+	struct kefa_backoffs	backoffs;
+	struct hrtimer		timer;
+	struct kofi_match	match;
+	struct hlist_head	*heads;
+	struct kefa_index	msgs;
+	size_t			min_multi;
+
+	struct kefa_ts		*ts;
+	u32			nts;
+	u32			ts_nfree;
+	u32			ts_ctl;
+	struct list_head	ts_free;
+	struct list_head	todo;
+	struct list_head	owing;
+	struct list_head	parked;
+
+	struct kefa_rs		**rs;
+	u32			rs_max;
+	u32			nrs;
+	u32			stride;
+	u32			nposted;
+	u32			target;
+	u32			depth;
+	struct list_head	rs_free;
+	struct list_head	chunks;
+	u64			kept;
+	u64			budget;
+	struct list_head	early;
+	struct list_head	strange;
+	bool			starved;
+	struct list_head	cq_starved;
+	struct work_struct	join;
+	struct kefa_rdm_stats	stats;
+};
+
+static_assert(offsetof(struct kefa_rdm, ep) == 0);
+
+/**
+ * struct kefa_cq - a completion queue of fabric efa
+ * @cq: the core's part
+ * @starved_lock: protects @starved; inside of kefa_ep.lock
+ * @starved: endpoints that wait for its reserve
+ */
+struct kefa_cq {
+	struct kofi_cq		cq;
+	spinlock_t		starved_lock;	/* protects @starved */
+	struct list_head	starved;
+};
+
+static inline struct kefa_rdm *to_kefa_rdm(struct kefa_ep *ep)
+{
+	return container_of(ep, struct kefa_rdm, ep);
+}
+
+static inline struct kefa_cq *to_kefa_cq(struct kofi_cq *cq)
+{
+	return container_of(cq, struct kefa_cq, cq);
+}
+
+/* The slot that a packet was received into. */
+static inline struct kefa_rs *kefa_held_rs(struct kefa_held *held)
+{
+	return container_of(held, struct kefa_rs, held);
+}
+
+/* ep.c */
+
+u32 kefa_rdm_max_msg(const struct kefa_dev *dev);
+int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		  void *context);
+int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		     void *context);
+
+/* show.c */
+
+void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep);
+
+/* send.c */
+
+ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req);
+bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
+ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
+
+/* recv.c */
+
+ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req);
+
+/* op.c */
+
+bool kefa_rop_hold(struct kefa_rop *rop, const struct kofi_req *req);
+void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 len,
+		   struct iov_iter *iter, struct kvec *kvec);
+struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
+				   enum kefa_rop_state state);
+void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
+void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
+void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_rdm_owe(struct kefa_rdm *rdm, struct kefa_rop *rop, u8 what);
+
+/* tx.c */
+
+int kefa_tx_init(struct kefa_rdm *rdm);
+void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches);
+struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool control);
+void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts);
+void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts);
+void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc);
+void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_tx_flush(struct kefa_rdm *rdm);
+void kefa_tx_posted(struct kefa_rdm *rdm, bool more);
+size_t kefa_tx_keep(struct kefa_rdm *rdm);
+void kefa_tx_forget(struct kefa_rdm *rdm);
+u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
+bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
+		     struct kefa_pkt *pkt);
+
+/* rx.c */
+
+int kefa_rx_init(struct kefa_rdm *rdm);
+void kefa_rx_fini(struct kefa_rdm *rdm);
+void kefa_rx_end(struct kefa_rdm *rdm, bool reaches);
+struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id);
+void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs);
+void kefa_rx_refill(struct kefa_rdm *rdm);
+void kefa_rx_grow(struct kefa_rdm *rdm);
+struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
+				   struct kefa_rpeer *peer);
+void kefa_held_free(struct kefa_rdm *rdm, struct kefa_held *held);
+void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop why);
+
+/* msg.c */
+
+void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held);
+void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_rdm_retry(struct kefa_rdm *rdm);
+bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,
+		  struct kefa_src *src);
+void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held);
+struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total);
+void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held);
+
+/* join.c */
+
+void kefa_rdm_join(struct work_struct *work);
+int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer);
+void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer);
+void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov);
+void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err);
+void kefa_rdm_peers_fini(struct kefa_rdm *rdm);
+
+/* progress.c */
+
+void kefa_rdm_work(struct work_struct *work);
+bool kefa_rdm_read(void *arg, bool last);
+unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
+void kefa_rdm_pump(struct kefa_rdm *rdm);
+
+/**
+ * kefa_rdm_todo() - something may be sent to a peer
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_rdm_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (list_empty(&peer->todo))
+		list_add_tail(&peer->todo, &rdm->todo);
+}
+
+#endif /* KEFA_RDM_RDM_H */

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Receives. Which message one takes is for the core's matching to say. */
+#include "../path.h"
+#include "rdm.h"
+
+static int kefa_rdm_rx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
+{
+	struct kefa_ep *ep = &rdm->ep;
+
+	if (req->what & ~ep->caps)
+		return -EOPNOTSUPP;
+	if (req->flags & ~KEFA_RDM_RX_FLAGS || !kofi_match_flags_ok(req->flags))
+		return -FI_EBADFLAGS;
+	/* There is no buffer. */
+	if (req->flags & (FI_PEEK | FI_DISCARD))
+		return 0;
+	if (req->flags & FI_MULTI_RECV) {
+		if (!(ep->caps & FI_MULTI_RECV))
+			return -EOPNOTSUPP;
+		if (!iov_iter_is_kvec(&req->iter) || req->iter.nr_segs != 1)
+			return -EINVAL;
+	}
+	if (!iov_iter_is_kvec(&req->iter) && !iov_iter_is_bvec(&req->iter))
+		return -EINVAL;
+	return iov_iter_rw(&req->iter) == ITER_DEST ? 0 : -EINVAL;
+}
+
+/* A peer is told by its number at this endpoint: it has one before it has an address. */
+static int kefa_rx_src(struct kefa_rdm *rdm, const struct kofi_req *req, fi_addr_t *src)
+{
+	struct kefa_rpeer *peer;
+
+	*src = FI_ADDR_UNSPEC;
+	if (!(rdm->ep.caps & FI_DIRECTED_RECV) || req->addr == FI_ADDR_UNSPEC)
+		return 0;
+	peer = kefa_peers_at(&rdm->peers, req->addr);
+	if (!peer)
+		return -EHOSTUNREACH;
+	*src = peer->id;
+	return 0;
+}
+
+static struct kefa_held *kefa_msg_held(struct kofi_match_msg *msg)
+{
+	struct kefa_held *held = container_of(msg, struct kefa_held, msg);
+
+	held->where = KEFA_HELD_NOT;
+	return held;
+}
+
+/* It is looked at only, and stays. */
+static void kefa_rop_look(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kofi_match_msg *msg)
+{
+	struct kefa_held *held = container_of(msg, struct kefa_held, msg);
+	struct kefa_pkt pkt;
+
+	kefa_parse(held->buf, held->len, &pkt);
+	rop->peer = held->peer;
+	rop->peer->nops++;
+	rop->tag = pkt.tag;
+	rop->total = held->total;
+	rop->buf.len = held->total;
+	if (!(pkt.flags & KEFA_REQ_OPT_CQ_DATA_HDR))
+		return;
+	rop->cq_flags |= FI_REMOTE_CQ_DATA;
+	rop->data = pkt.cq_data;
+}
+
+/* FI_PEEK, FI_CLAIM, FI_DISCARD. */
+static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
+{
+	struct kofi_match_msg *msg = kofi_match_peek(&rdm->match, &rop->recv, flags);
+
+	memset(&rop->recv, 0, sizeof(rop->recv));
+	INIT_LIST_HEAD(&rop->link);
+	INIT_LIST_HEAD(&rop->peer_link);
+	if (msg && flags & FI_CLAIM && !(flags & (FI_PEEK | FI_DISCARD))) {
+		kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
+		return;
+	}
+	if (!msg) {
+		rop->flags |= KEFA_ROP_OVER;
+		kefa_rdm_tell_rx(rdm, rop, FI_ENOMSG, 0);
+		kefa_rdm_end(rdm, rop);
+		return;
+	}
+	kefa_rop_look(rdm, rop, msg);
+	kefa_rdm_tell_rx(rdm, rop, 0, 0);
+	if (!(flags & FI_DISCARD)) {
+		rop->flags |= KEFA_ROP_OVER;
+		kefa_rdm_end(rdm, rop);
+		return;
+	}
+	/* What is discarded is received to its end, and its sender may wait for an answer. */
+	rop->peer->nops--;
+	rop->buf.len = 0;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_SINK);
+	kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
+}
+
+/*
+ * Nothing can take the next message for now, and nobody may overtake the buffer. It is given
+ * back, or not taken at all. Return: 0, or -EAGAIN.
+ */
+static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, const void *base)
+{
+	if (multi->buf.base == base)
+		return -EAGAIN;
+	multi->flags |= KEFA_ROP_SPENT;
+	if (multi->wrs)
+		return 0;
+	multi->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_rx(rdm, multi, 0, 0);
+	kefa_rdm_end(rdm, multi);
+	return 0;
+}
+
+/* All messages that it fits; it is posted if it has room for more. */
+static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
+{
+	const void *base = multi->buf.base;
+	struct kofi_match_msg *msg;
+	struct kefa_held *held;
+	struct kefa_rop *rop;
+	bool spent;
+
+	/* It isn't given back while there may be more for it. */
+	multi->wrs++;
+	for (;;) {
+		/* Looked at first, as there may be no room for its completion. */
+		msg = kofi_match_peek(&rdm->match, &multi->recv, FI_PEEK);
+		if (!msg) {
+			multi->wrs--;
+			kofi_match_post(&rdm->match, &multi->recv);
+			return 0;
+		}
+		held = container_of(msg, struct kefa_held, msg);
+		rop = kefa_multi_take(rdm, multi, held->total);
+		if (!rop) {
+			multi->wrs--;
+			return kefa_multi_stop(rdm, multi, base);
+		}
+		spent = multi->flags & KEFA_ROP_SPENT;
+		if (spent)
+			multi->wrs--;
+		kofi_match_remove_msg(&rdm->match, msg);
+		held->where = KEFA_HELD_NOT;
+		kefa_rdm_feed(rdm, rop, held);
+		/* It may be gone with that message. */
+		if (spent)
+			return 0;
+	}
+}
+
+static void kefa_post_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kofi_match_msg *msg = kofi_match_post(&rdm->match, &rop->recv);
+
+	if (!msg)
+		return;
+	INIT_LIST_HEAD(&rop->link);
+	INIT_LIST_HEAD(&rop->peer_link);
+	INIT_HLIST_NODE(&rop->msg.node);
+	kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
+}
+
+static void kefa_rx_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
+	rdm->ep.rx.nfree++;
+	rdm->ep.rx.wanted = true;
+	rdm->ep.stats.again++;
+	kefa_rdm_end(rdm, rop);
+}
+
+static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_rop *rop;
+	fi_addr_t src;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ret = kefa_not_enabled(ep) ?: kefa_rx_src(rdm, req, &src);
+	if (ret)
+		return ret;
+	rop = kefa_rdm_take_rop(rdm, &ep->rx, KEFA_ROP_LISTED);
+	if (!rop) {
+		ep->stats.again++;
+		ep->rx.wanted = true;
+		return -EAGAIN;
+	}
+	if (kofi_side_quiet(&ep->rx.base, req->flags))
+		rop->flags |= KEFA_ROP_QUIET;
+	rop->context = req->context;
+	rop->cq_flags = req->what;
+	rop->tag = req->tag;
+	kofi_match_recv_init(&rop->recv, req->what, src, req->tag, req->ignore, req->context);
+	ep->stats.recvs++;
+	if (req->flags & (FI_PEEK | FI_DISCARD)) {
+		kefa_rdm_peek(rdm, rop, req->flags);
+		return 0;
+	}
+	kefa_rop_hold(rop, req);
+	if (req->flags & FI_MULTI_RECV) {
+		rop->flags |= KEFA_ROP_MULTI;
+		rop->recv.link.multi = true;
+		ret = kefa_post_multi(rdm, rop);
+	} else if (req->flags & FI_CLAIM) {
+		kefa_rdm_peek(rdm, rop, req->flags);
+	} else {
+		kefa_post_one(rdm, rop);
+	}
+	if (ret)
+		kefa_rx_undo(rdm, rop);
+	return ret;
+}
+
+/**
+ * kefa_rdm_rx() - receive, or look at a message
+ * @ep_fid: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Serves as kofi_req_ops.rx. A message that waits is copied here.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(to_kefa_ep(ep_fid));
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_news news;
+	int ret;
+
+	kofi_req_flags(req, READ_ONCE(ep->rx.base.op_flags));
+	ret = kefa_rdm_rx_check(rdm, req);
+	if (ret)
+		goto refused;
+	ret = -EAGAIN;
+	if (kofi_side_reserve(&ep->rx.base))
+		goto refused;
+	spin_lock_bh(&ep->lock);
+	ret = kefa_rdm_rx_go(rdm, req);
+	/* A message that it took has given memory back, and may want an answer. */
+	if (!ret && (ep->rx.notify || !list_empty(&rdm->owing)))
+		kefa_rdm_pump(rdm);
+	news = kefa_ep_news(ep);
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+	if (!ret)
+		return 0;
+	kofi_side_unreserve(&ep->rx.base);
+refused:
+	trace_kefa_refused(ep, req, ret);
+	return ret;
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Receive slots, and packets that are kept. What the device has received it has
+ * acknowledged: the sender won't send it again, and messages after it wait for it. So
+ * nothing can be refused but by having no receive posted, which the sender's device then
+ * says. A short packet is kept in a copy, if there is memory, and its buffer is posted
+ * again; a longer one in its buffer. From a budget on hardly any receives are posted: as
+ * many as it takes for answers to get in, of which nothing is kept.
+ */
+#include <linux/slab.h>
+#include "../dma.h"
+#include "../path.h"
+#include "rdm.h"
+
+/* --- memory --- */
+
+static void kefa_chunk_free(struct kefa_rdm *rdm, struct kefa_chunk *chunk, bool reaches)
+{
+	kefa_dma_unmap(rdm->ep.dma, chunk->dma, chunk->bytes, DMA_FROM_DEVICE);
+	if (!reaches)
+		free_pages_exact(chunk->mem, chunk->bytes);
+	kfree(chunk);
+}
+
+static struct kefa_chunk *kefa_chunk_new(struct kefa_rdm *rdm, size_t bytes, gfp_t gfp)
+{
+	const u32 n = bytes / rdm->stride;
+	struct kefa_chunk *chunk;
+
+	chunk = kzalloc(struct_size(chunk, rs, n), gfp);
+	if (!chunk)
+		return NULL;
+	chunk->bytes = bytes;
+	chunk->mem = alloc_pages_exact(bytes, gfp);
+	if (!chunk->mem)
+		goto err_chunk;
+	chunk->dma = kefa_dma_map(rdm->ep.dma, virt_to_phys(chunk->mem), bytes,
+				  DMA_FROM_DEVICE);
+	if (dma_mapping_error(rdm->ep.dma, chunk->dma))
+		goto err_mem;
+	return chunk;
+
+err_mem:
+	free_pages_exact(chunk->mem, bytes);
+err_chunk:
+	kfree(chunk);
+	return NULL;
+}
+
+static void kefa_chunk_add(struct kefa_rdm *rdm, struct kefa_chunk *chunk)
+{
+	const u32 n = chunk->bytes / rdm->stride;
+	struct kefa_rs *rs;
+	u32 i;
+
+	list_add_tail(&chunk->list, &rdm->chunks);
+	for (i = 0; i < n && rdm->nrs < rdm->rs_max; i++) {
+		rs = &chunk->rs[i];
+		rs->held.buf = chunk->mem + i * rdm->stride;
+		rs->dma = chunk->dma + i * rdm->stride;
+		rs->id = KEFA_RS_ID | rdm->nrs;
+		rdm->rs[rdm->nrs++] = rs;
+		list_add_tail(&rs->list, &rdm->rs_free);
+	}
+}
+
+static bool kefa_rx_more(struct kefa_rdm *rdm, gfp_t gfp)
+{
+	const size_t least = PAGE_ALIGN(rdm->stride);
+	struct kefa_chunk *chunk;
+
+	if (rdm->nrs >= rdm->rs_max)
+		return false;
+	chunk = kefa_chunk_new(rdm, max_t(size_t, KEFA_CHUNK_BYTES, least), gfp);
+	if (!chunk && least < KEFA_CHUNK_BYTES)
+		chunk = kefa_chunk_new(rdm, least, gfp);
+	if (chunk)
+		kefa_chunk_add(rdm, chunk);
+	return chunk;
+}
+
+/**
+ * kefa_rx_init() - allocate the first receive slots
+ * @rdm: the endpoint, about to be enabled
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENOMEM; then kefa_rx_end() and kefa_rx_fini() are due all the same.
+ */
+int kefa_rx_init(struct kefa_rdm *rdm)
+{
+	rdm->stride = ALIGN(rdm->ep.dom->dev->mtu, 64);
+	rdm->target = min_t(u32, KEFA_RX_FIRST, rdm->depth);
+	rdm->rs_max = rdm->budget / rdm->stride + 2 * rdm->depth + KEFA_RX_LEAST;
+	rdm->rs = kvcalloc(rdm->rs_max, sizeof(*rdm->rs), GFP_KERNEL);
+	if (!rdm->rs)
+		return -ENOMEM;
+	while (rdm->nrs < rdm->target)
+		if (!kefa_rx_more(rdm, GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY))
+			return -ENOMEM;
+	return 0;
+}
+
+/**
+ * kefa_rx_end() - free receive buffers
+ * @rdm: the endpoint, without a queue pair
+ * @reaches: the device may still write to them: let the memory be
+ *
+ * Context: Process context.
+ */
+void kefa_rx_end(struct kefa_rdm *rdm, bool reaches)
+{
+	struct kefa_chunk *chunk, *next;
+
+	INIT_LIST_HEAD(&rdm->rs_free);
+	list_for_each_entry_safe(chunk, next, &rdm->chunks, list)
+		kefa_chunk_free(rdm, chunk, reaches);
+	INIT_LIST_HEAD(&rdm->chunks);
+	rdm->nrs = 0;
+	rdm->nposted = 0;
+}
+
+/**
+ * kefa_rx_fini() - undo kefa_rx_init()
+ * @rdm: the endpoint, after kefa_rx_end()
+ *
+ * Context: Process context.
+ */
+void kefa_rx_fini(struct kefa_rdm *rdm)
+{
+	kvfree(rdm->rs);
+	rdm->rs = NULL;
+}
+
+/* --- slots --- */
+
+/**
+ * kefa_rs_found() - the slot that something was received into
+ * @rdm: the endpoint
+ * @id: of the work request
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the slot, which the device hasn't any more; or NULL if nothing was posted by that
+ * name.
+ */
+struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id)
+{
+	const u32 n = lower_32_bits(id) & ~KEFA_RS_ID;
+	struct kefa_rs *rs = n < rdm->nrs ? rdm->rs[n] : NULL;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!rs || rs->id != id || rs->state != KEFA_RS_POSTED)
+		return NULL;
+	rs->state = KEFA_RS_TAKEN;
+	rdm->nposted--;
+	return rs;
+}
+
+/**
+ * kefa_rs_put() - a packet is needed no more
+ * @rdm: the endpoint
+ * @rs: the slot that it is in
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	rs->state = KEFA_RS_FREE;
+	rs->held.cost = 0;
+	rs->id += KEFA_OP_USE;
+	list_add(&rs->list, &rdm->rs_free);
+}
+
+static void kefa_rs_post(struct kefa_rdm *rdm, struct kefa_rs *rs, struct kefa_recv_wr *wr)
+{
+	list_del_init(&rs->list);
+	rs->state = KEFA_RS_POSTED;
+	kefa_dma_sync_for_device(rdm->ep.dma, rs->dma, rdm->stride, DMA_FROM_DEVICE);
+	wr->wr.wr_id = rs->id;
+	wr->wr.num_sge = 1;
+	wr->sge[0].addr = rs->dma;
+	wr->sge[0].length = rdm->stride;
+	rdm->nposted++;
+}
+
+/* Return: whether the device took them. */
+static bool kefa_rs_give(struct kefa_rdm *rdm, unsigned int n)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	unsigned int i;
+	int ret;
+
+	ret = kefa_hw_post_recv(&ep->hq, ep->recvs, n);
+	if (likely(!ret))
+		return true;
+	/* They will be tried again with the next refill. */
+	for (i = ep->hq.bad; i < n; i++)
+		kefa_rs_put(rdm, kefa_rs_found(rdm, ep->recvs[i].wr.wr_id));
+	return false;
+}
+
+static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
+{
+	if (list_empty(&rdm->rs_free) && !kefa_rx_more(rdm, GFP_NOWAIT | __GFP_NOWARN))
+		return NULL;
+	return list_first_entry_or_null(&rdm->rs_free, struct kefa_rs, list);
+}
+
+/* From the budget on there are KEFA_RX_LEAST, of which data takes one after the other. */
+static u32 kefa_rx_target(const struct kefa_rdm *rdm)
+{
+	u64 over;
+
+	if (likely(rdm->kept < rdm->budget))
+		return rdm->target;
+	over = div_u64(rdm->kept - rdm->budget, rdm->stride);
+	return over < KEFA_RX_LEAST ? min_t(u32, KEFA_RX_LEAST - over, rdm->target) : 0;
+}
+
+/**
+ * kefa_rx_refill() - give the device receives
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rx_refill(struct kefa_rdm *rdm)
+{
+	const u32 target = kefa_rx_target(rdm);
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_rs *rs;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&ep->lock);
+	rdm->stats.full += target < rdm->target;
+	while (rdm->nposted < target) {
+		rs = kefa_rs_free(rdm);
+		if (!rs)
+			break;
+		kefa_rs_post(rdm, rs, &ep->recvs[n++]);
+		if (n < KEFA_RECVS_MAX)
+			continue;
+		if (!kefa_rs_give(rdm, n))
+			return;
+		n = 0;
+	}
+	if (n)
+		kefa_rs_give(rdm, n);
+	rdm->stats.shut += !rdm->nposted;
+}
+
+/**
+ * kefa_rx_grow() - have more receives posted
+ * @rdm: the endpoint, most of whose receives were used up at once
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rx_grow(struct kefa_rdm *rdm)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->target = min(2 * rdm->target, rdm->depth);
+}
+
+/* --- packets that are kept --- */
+
+/**
+ * kefa_rdm_drop() - count a packet that is dropped
+ * @rdm: the endpoint
+ * @peer: who sent it, or NULL
+ * @why: enum kefa_drop
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop why)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->stats.dropped[why]++;
+	trace_kefa_drop(&rdm->ep, peer ? peer->id : U32_MAX, why);
+}
+
+static u32 kefa_copy_cost(const struct kefa_held *held)
+{
+	return kmalloc_size_roundup(sizeof(*held) + held->len);
+}
+
+static struct kefa_held *kefa_held_copy(const struct kefa_held *held)
+{
+	struct kefa_held *copy;
+
+	copy = kmalloc(sizeof(*copy) + held->len, GFP_NOWAIT | __GFP_NOWARN);
+	if (!copy)
+		return NULL;
+	copy->buf = copy + 1;
+	copy->len = held->len;
+	copy->src_qpn = held->src_qpn;
+	copy->slid = held->slid;
+	copy->copied = true;
+	memcpy(copy->buf, held->buf, held->len);
+	return copy;
+}
+
+/**
+ * kefa_keep_packet() - keep a packet
+ * @rdm: the endpoint
+ * @held: the packet, in its slot, or kept before and in no list
+ * @peer: who sent it; or NULL if it isn't known yet
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the packet, in no list: @held, or a copy, and @held is needed no more.
+ */
+struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
+				   struct kefa_rpeer *peer)
+{
+	struct kefa_held *kept = held->cost ? held : NULL;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!kept && held->len <= KEFA_KEEP_COPY)
+		kept = kefa_held_copy(held);
+	if (!kept) {
+		kept = held;
+		kept->copied = false;
+	}
+	if (!held->cost) {
+		kept->cost = kept->copied ? kefa_copy_cost(held) : rdm->stride;
+		kept->peer = NULL;
+		rdm->kept += kept->cost;
+	}
+	if (peer && !kept->peer) {
+		kept->peer = peer;
+		peer->kept += kept->cost;
+	}
+	kept->where = KEFA_HELD_NOT;
+	kept->claimed = false;
+	INIT_HLIST_NODE(&kept->node.node);
+	INIT_LIST_HEAD(&kept->link);
+	INIT_LIST_HEAD(&kept->more);
+	return kept;
+}
+
+/**
+ * kefa_held_free() - keep a packet no longer
+ * @rdm: the endpoint
+ * @held: the packet, in no list
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_held_free(struct kefa_rdm *rdm, struct kefa_held *held)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->kept -= held->cost;
+	if (held->peer)
+		held->peer->kept -= held->cost;
+	if (held->copied)
+		kfree(held);
+	else
+		kefa_rs_put(rdm, kefa_held_rs(held));
+}

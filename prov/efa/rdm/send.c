@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sending. A message goes out with the call if it may: if its peer has shaken hands, isn't
+ * being given time, and has no message waiting. Otherwise it waits in its peer's list, and
+ * the pump sends it later. All its packets are made before it has a number, so that nothing
+ * can fail once it has one.
+ */
+#include "../dma.h"
+#include "../path.h"
+#include "rdm.h"
+
+static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
+{
+	const size_t len = iov_iter_count(&req->iter);
+	struct kefa_ep *ep = &rdm->ep;
+
+	if (req->what & ~ep->caps || req->what & FI_RMA)
+		return -EOPNOTSUPP;
+	if (req->flags & ~KEFA_TX_FLAGS)
+		return -FI_EBADFLAGS;
+	if (!iov_iter_is_kvec(&req->iter) && !iov_iter_is_bvec(&req->iter))
+		return -EINVAL;
+	if (iov_iter_rw(&req->iter) != ITER_SOURCE)
+		return -EINVAL;
+	if (req->flags & FI_INJECT && len > kefa_inject_size(ep->dom->dev))
+		return -EMSGSIZE;
+	return len > rdm->lim.max_medium ? -EMSGSIZE : 0;
+}
+
+/* What a send's packets have in common. */
+struct kefa_msg_out {
+	struct kefa_pkt		pkt;
+	struct kefa_case	c;
+	u32			segment;
+	unsigned int		n;
+};
+
+static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
+			  struct kefa_msg_out *out)
+{
+	const u64 can = kefa_shake_can(&rdm->self, rop->peer);
+
+	memset(out, 0, sizeof(*out));
+	out->c.len = rop->total;
+	out->c.tagged = rop->cq_flags & FI_TAGGED;
+	out->c.dc = rop->flags & KEFA_ROP_DC && can & KEFA_FEATURE_DELIVERY_COMPLETE;
+	/* Who sends it is said in the same way by each request. */
+	out->pkt.row = kefa_row_of(KEFA_EAGER_MSGRTM_PKT);
+	if (rop->cq_flags & FI_REMOTE_CQ_DATA)
+		out->pkt.flags |= KEFA_REQ_OPT_CQ_DATA_HDR;
+	kefa_shake_sign(&rdm->self, rop->peer, &out->pkt);
+	out->c.flags = out->pkt.flags;
+	out->pkt.row = kefa_row_of(kefa_select_msg(&rdm->lim, &out->c));
+	out->segment = kefa_segment(&rdm->lim, out->pkt.row->type, &out->c);
+	out->n = rop->total ? DIV_ROUND_UP((u32)rop->total, out->segment) : 1;
+}
+
+/* Data that is one piece of memory is sent from there. */
+static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct iov_iter *iter)
+{
+	struct kefa_run run;
+
+	if (kefa_runs(&rdm->ep, iter, &run, 1) != 1)
+		return false;
+	if (kefa_seg_map(&rdm->ep, &ts->seg, page_to_phys(run.page) + run.off, run.len,
+			 DMA_TO_DEVICE))
+		return true;
+	ts->seg.len = 0;
+	rdm->ep.stats.map_failed++;
+	return false;
+}
+
+/*
+ * @hdr bytes of header will come first. Return: whether there was room; where they come is
+ * @ts->hdr, or the buffer of @ts->copy.
+ */
+static bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop,
+			 u64 off, u32 len, u32 hdr, bool keep)
+{
+	u8 *to = ts->hdr + hdr;
+	struct iov_iter iter;
+	struct kvec kvec;
+
+	ts->len = hdr;
+	if (!len)
+		return true;
+	kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
+	if (hdr + len > KEFA_TS_ROOM) {
+		if (keep && kefa_ts_map(rdm, ts, &iter))
+			return true;
+		ts->copy = kefa_copy_take(&rdm->ep);
+		if (!ts->copy)
+			return false;
+		rdm->ep.stats.bounced++;
+		to = ts->copy->data + hdr;
+	}
+	rdm->stats.copied += len;
+	ts->len += len;
+	return copy_from_iter(to, len, &iter) == len;
+}
+
+static struct kefa_ts *kefa_msg_slot(struct kefa_rdm *rdm, struct kefa_rop *rop,
+				     struct kefa_msg_out *out, u64 off, bool keep)
+{
+	const u32 len = min_t(u64, out->segment, rop->total - off);
+	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, 0);
+	struct kefa_ts *ts = kefa_ts_take(rdm, rop->peer, false);
+
+	if (!ts)
+		return NULL;
+	ts->type = out->pkt.row->type;
+	ts->rop = rop;
+	if (kefa_ts_data(rdm, ts, rop, off, len, hdr, keep))
+		return ts;
+	kefa_ts_free(rdm, ts);
+	return NULL;
+}
+
+static void kefa_msg_undo(struct kefa_rdm *rdm, struct kefa_ts **ts, unsigned int n)
+{
+	while (n--)
+		kefa_ts_free(rdm, ts[n]);
+}
+
+/* The header, now that there is a number. */
+static void kefa_msg_seal(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_msg_out *out,
+			  struct kefa_ts *ts, u64 off)
+{
+	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, 0);
+	void *to = ts->copy ? ts->copy->data : ts->hdr;
+
+	out->pkt.row->ops->fill(rdm, rop, &out->pkt);
+	out->pkt.seg_offset = off;
+	WARN_ON_ONCE(kefa_build(&out->pkt, to, hdr) != hdr);
+	if (ts->copy)
+		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
+}
+
+/* A peer that receives right into its buffers gets no header, and counts no numbers. */
+static int kefa_send_headerless(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
+{
+	struct kefa_ts *ts;
+
+	if (rop->cq_flags & FI_TAGGED)
+		return -EOPNOTSUPP;
+	if (rop->total > rdm->lim.mtu)
+		return -EMSGSIZE;
+	ts = kefa_ts_take(rdm, rop->peer, false);
+	if (!ts)
+		return -EAGAIN;
+	ts->rop = rop;
+	if (!kefa_ts_data(rdm, ts, rop, 0, rop->total, 0, keep)) {
+		kefa_ts_free(rdm, ts);
+		return -EAGAIN;
+	}
+	if (ts->copy)
+		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
+	ts->has_imm = rop->cq_flags & FI_REMOTE_CQ_DATA;
+	ts->imm = rop->data;
+	rop->wrs++;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_POSTED);
+	kefa_ts_post(rdm, ts);
+	return 0;
+}
+
+/**
+ * kefa_may_send() - may a message go now, as far as its peer is concerned?
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it may. If not it waits for something that has the peer looked at.
+ */
+bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	return kefa_shake_ready(&rdm->self, peer) && !peer->backoff.waiting &&
+	       kefa_order_may_give(&peer->order);
+}
+
+static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
+{
+	struct kefa_ts *ts[KEFA_HELD_MAX];
+	struct kefa_rpeer *peer = rop->peer;
+	struct kefa_msg_out out;
+	unsigned int i;
+
+	if (peer->flags & KEFA_RPEER_HEADERLESS)
+		return kefa_send_headerless(rdm, rop, keep);
+	kefa_msg_plan(rdm, rop, &out);
+	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))
+		return -EAGAIN;
+	for (i = 0; i < out.n; i++) {
+		ts[i] = kefa_msg_slot(rdm, rop, &out, (u64)i * out.segment, keep);
+		if (!ts[i]) {
+			kefa_msg_undo(rdm, ts, i);
+			return -EAGAIN;
+		}
+	}
+	/* So that no flush in the middle finds that the peer can't be reached. */
+	if (rdm->ep.nheld + out.n > KEFA_HELD_MAX)
+		kefa_tx_flush(rdm);
+	if (peer->state == KEFA_RPEER_DEAD) {
+		kefa_msg_undo(rdm, ts, i);
+		return 0;
+	}
+	rop->msg_id = kefa_order_give(&peer->order);
+	rop->type = out.pkt.row->type;
+	rop->wrs = out.n;
+	kefa_rop_set_state(&rdm->rops, rop, out.c.dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED);
+	rdm->stats.sent[rop->type] += out.n;
+	for (i = 0; i < out.n; i++) {
+		kefa_msg_seal(rdm, rop, &out, ts[i], (u64)i * out.segment);
+		kefa_order_sent(&peer->order, &ts[i]->out, rop->msg_id);
+		kefa_ts_post(rdm, ts[i]);
+	}
+	trace_kefa_packet(&rdm->ep, peer->id, out.pkt.row->name, rop->msg_id, rop->total, true);
+	return 0;
+}
+
+/**
+ * kefa_rdm_send() - send a message that waits
+ * @rdm: the endpoint, enabled
+ * @rop: the message, in KEFA_ROP_WAIT and the first of its peer's
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: whether it doesn't wait any more: it was sent, or has failed.
+ */
+bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	int ret;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!kefa_may_send(rdm, rop->peer))
+		return false;
+	ret = kefa_send_now(rdm, rop, true);
+	if (ret == -EAGAIN)
+		return false;
+	list_del_init(&rop->peer_link);
+	if (!ret)
+		return true;
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_tx(rdm, rop, -ret, 0);
+	kefa_rdm_end(rdm, rop);
+	return true;
+}
+
+/* --- from the ULP --- */
+
+static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
+			      const struct kofi_req *req, struct kefa_rpeer *peer)
+{
+	rop->flags = KEFA_ROP_TX;
+	if (req->quiet || kofi_side_quiet(&rdm->ep.tx.base, req->flags))
+		rop->flags |= KEFA_ROP_QUIET;
+	if (req->flags & FI_DELIVERY_COMPLETE && !(req->flags & FI_INJECT))
+		rop->flags |= KEFA_ROP_DC;
+	rop->peer = peer;
+	peer->nops++;
+	rop->context = req->context;
+	rop->cq_flags = req->what | (req->flags & FI_REMOTE_CQ_DATA);
+	rop->data = req->data;
+	rop->tag = req->tag;
+	rop->total = iov_iter_count(&req->iter);
+}
+
+/* It hasn't been told of, and won't be. */
+static void kefa_rop_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
+	rdm->ep.tx.nfree++;
+	kefa_rdm_end(rdm, rop);
+}
+
+/* Data of an injected message may change after the call, so that it can't wait. */
+static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject)
+{
+	struct kefa_rpeer *peer = rop->peer;
+
+	if (kefa_shake_ask(&rdm->self, &rdm->peers, peer)) {
+		peer->owes |= KEFA_OWES_TRIGGER;
+		kefa_rdm_todo(rdm, peer);
+		kefa_rdm_pump(rdm);
+	}
+	if (inject) {
+		rdm->ep.stats.again++;
+		rdm->ep.tx.wanted = true;
+		return -EAGAIN;
+	}
+	list_add_tail(&rop->peer_link, &peer->wait);
+	return 0;
+}
+
+static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
+{
+	const bool inject = req->flags & FI_INJECT;
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ret = kefa_not_enabled(ep);
+	if (ret)
+		return ret;
+	peer = kefa_peers_at(&rdm->peers, req->addr);
+	if (!peer || peer->state == KEFA_RPEER_DEAD)
+		return -EHOSTUNREACH;
+	rop = kefa_rdm_take_rop(rdm, &ep->tx, KEFA_ROP_WAIT);
+	if (!rop) {
+		ep->stats.again++;
+		ep->tx.wanted = true;
+		return -EAGAIN;
+	}
+	kefa_rop_from_req(rdm, rop, req, peer);
+	ret = kefa_rop_hold(rop, req) ? 0 : -EINVAL;
+	if (!ret) {
+		ret = -EAGAIN;
+		if (list_empty(&peer->wait) && kefa_may_send(rdm, peer))
+			ret = kefa_send_now(rdm, rop, !inject);
+		if (ret == -EAGAIN)
+			ret = kefa_rdm_wait(rdm, rop, inject);
+		else if (!ret)
+			kefa_tx_posted(rdm, req->flags & FI_MORE);
+	}
+	if (ret) {
+		kefa_rop_undo(rdm, rop);
+		return ret;
+	}
+	ep->stats.sends++;
+	ep->stats.tx_bytes += iov_iter_count(&req->iter);
+	return 0;
+}
+
+/**
+ * kefa_rdm_tx() - send
+ * @ep_fid: the endpoint
+ * @req: what is wanted; it isn't needed after the call, but for what it points to
+ *
+ * Serves as kofi_req_ops.tx.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(to_kefa_ep(ep_fid));
+	struct kefa_ep *ep = &rdm->ep;
+	int ret;
+
+	kofi_req_flags(req, READ_ONCE(ep->tx.base.op_flags));
+	ret = kefa_rdm_tx_check(rdm, req);
+	if (ret)
+		goto refused;
+	ret = -EAGAIN;
+	if (kofi_side_reserve(&ep->tx.base))
+		goto refused;
+	spin_lock_bh(&ep->lock);
+	ret = kefa_rdm_tx_go(rdm, req);
+	spin_unlock_bh(&ep->lock);
+	if (!ret)
+		return 0;
+	kofi_side_unreserve(&ep->tx.base);
+refused:
+	trace_kefa_refused(ep, req, ret);
+	return ret;
+}
+
+/* --- taking back --- */
+
+static struct kefa_rop *kefa_cancel_recv(struct kefa_rdm *rdm, void *context)
+{
+	struct kofi_match_recv *recv = kofi_match_cancel(&rdm->match, context);
+	struct kefa_rop *rop;
+
+	if (!recv)
+		return NULL;
+	rop = container_of(recv, struct kefa_rop, recv);
+	/* The messages that it has taken complete first, and the last gives it back. */
+	if (rop->flags & KEFA_ROP_MULTI && rop->wrs) {
+		rop->flags |= KEFA_ROP_SPENT;
+		return rop;
+	}
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_rx(rdm, rop, ECANCELED, 0);
+	kefa_rdm_end(rdm, rop);
+	return rop;
+}
+
+/* One that has a number can't be taken back: others would wait for it. */
+static struct kefa_rop *kefa_cancel_send(struct kefa_rdm *rdm, void *context)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_WAIT || rop->context != context)
+			continue;
+		list_del_init(&rop->peer_link);
+		rop->flags |= KEFA_ROP_OVER;
+		kefa_rdm_tell_tx(rdm, rop, ECANCELED, 0);
+		kefa_rdm_end(rdm, rop);
+		return rop;
+	}
+	return NULL;
+}
+
+/**
+ * kefa_rdm_cancel() - take back a receive, or a send that waits
+ * @fid: the endpoint
+ * @context: the operation's
+ *
+ * Serves as fi_ops_ep.cancel.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -ENOENT.
+ */
+ssize_t kefa_rdm_cancel(struct fid *fid, void *context)
+{
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	struct kefa_rop *rop = NULL;
+	struct kefa_news news;
+
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED)
+		rop = kefa_cancel_recv(rdm, context) ?: kefa_cancel_send(rdm, context);
+	news = kefa_ep_news(ep);
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+	return rop ? 0 : -ENOENT;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Packets that the device has. Each has a slot, with its header, until the device has
+ * delivered it: one that found the peer without a receive is sent again as it is. Some slots
+ * are for answers alone, so that no amount of data can hold back what a peer waits for.
+ *
+ * A packet of up to 32 bytes travels in the work request. Up to KEFA_TS_ROOM its data is
+ * copied to where its header is. Of a longer one the data is sent from where it is, if that
+ * is one piece; otherwise all of it is copied to a buffer.
+ */
+#include <linux/slab.h>
+#include "../dma.h"
+#include "../path.h"
+#include "rdm.h"
+
+#define KEFA_TS_PER_PAGE	(PAGE_SIZE / KEFA_TS_ROOM)
+
+static int kefa_ts_page(struct kefa_rdm *rdm, u32 first)
+{
+	struct kefa_ts *ts = &rdm->ts[first];
+	u32 i;
+
+	ts->hdr = (u8 *)__get_free_page(GFP_KERNEL);
+	if (!ts->hdr)
+		return -ENOMEM;
+	ts->dma = kefa_dma_map(rdm->ep.dma, virt_to_phys(ts->hdr), PAGE_SIZE, DMA_TO_DEVICE);
+	if (dma_mapping_error(rdm->ep.dma, ts->dma)) {
+		free_page((unsigned long)ts->hdr);
+		ts->hdr = NULL;
+		return -ENOMEM;
+	}
+	for (i = 1; i < KEFA_TS_PER_PAGE && first + i < rdm->nts; i++) {
+		ts[i].hdr = ts->hdr + i * KEFA_TS_ROOM;
+		ts[i].dma = ts->dma + i * KEFA_TS_ROOM;
+	}
+	return 0;
+}
+
+/**
+ * kefa_tx_init() - allocate send slots
+ * @rdm: the endpoint, about to be enabled
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENOMEM; then kefa_tx_fini() is due all the same.
+ */
+int kefa_tx_init(struct kefa_rdm *rdm)
+{
+	u32 i;
+
+	rdm->ts = kvcalloc(rdm->nts, sizeof(*rdm->ts), GFP_KERNEL);
+	if (!rdm->ts)
+		return -ENOMEM;
+	for (i = 0; i < rdm->nts; i++) {
+		if (i % KEFA_TS_PER_PAGE == 0 && kefa_ts_page(rdm, i))
+			return -ENOMEM;
+		rdm->ts[i].id = i;
+		INIT_LIST_HEAD(&rdm->ts[i].out.list);
+		list_add_tail(&rdm->ts[i].list, &rdm->ts_free);
+	}
+	rdm->ts_nfree = rdm->nts;
+	rdm->ts_ctl = clamp(rdm->nts / 8, 8U, 32U);
+	return 0;
+}
+
+/**
+ * kefa_tx_fini() - undo kefa_tx_init()
+ * @rdm: the endpoint, without packets under way
+ * @reaches: the device may still read the memory, which stays
+ *
+ * Context: Process context.
+ */
+void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches)
+{
+	struct kefa_ts *ts;
+	u32 i;
+
+	for (i = 0; rdm->ts && i < rdm->nts; i += KEFA_TS_PER_PAGE) {
+		ts = &rdm->ts[i];
+		if (!ts->hdr)
+			continue;
+		kefa_dma_unmap(rdm->ep.dma, ts->dma, PAGE_SIZE, DMA_TO_DEVICE);
+		if (!reaches)
+			free_page((unsigned long)ts->hdr);
+	}
+	kvfree(rdm->ts);
+	rdm->ts = NULL;
+	INIT_LIST_HEAD(&rdm->ts_free);
+}
+
+/**
+ * kefa_tx_room() - how many packets of requests can be sent to a peer?
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * No peer of several has more than a part of the slots.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the number.
+ */
+u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	const u32 share = max(rdm->nts / KEFA_TX_SHARE, 16U);
+	const u32 room = rdm->ts_nfree > rdm->ts_ctl ? rdm->ts_nfree - rdm->ts_ctl : 0;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->peers.count < 2)
+		return room;
+	return min(room, share > peer->wrs ? share - peer->wrs : 0);
+}
+
+/**
+ * kefa_ts_take() - take a send slot
+ * @rdm: the endpoint
+ * @peer: whom the packet is for
+ * @control: it is an answer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the slot, with nothing in it; or NULL if there is none for now.
+ */
+struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool control)
+{
+	struct kefa_ts *ts;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->ts_nfree <= (control ? 0 : rdm->ts_ctl))
+		return NULL;
+	ts = list_first_entry(&rdm->ts_free, struct kefa_ts, list);
+	list_del_init(&ts->list);
+	rdm->ts_nfree--;
+	ts->peer = peer;
+	ts->rop = NULL;
+	ts->seg.len = 0;
+	ts->copy = NULL;
+	ts->len = 0;
+	ts->type = 0;
+	ts->again = false;
+	ts->has_imm = false;
+	peer->wrs++;
+	return ts;
+}
+
+/**
+ * kefa_ts_free() - give a send slot back
+ * @rdm: the endpoint
+ * @ts: the slot, which the device hasn't got; a peer that was removed may be gone after that
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	struct kefa_rpeer *peer = ts->peer;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (ts->seg.len)
+		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len, DMA_TO_DEVICE);
+	if (ts->copy)
+		kefa_copy_free(&rdm->ep, ts->copy);
+	kefa_order_arrived(&ts->out);
+	list_del_init(&ts->list);
+	ts->state = KEFA_TS_FREE;
+	ts->id += KEFA_OP_USE;
+	/* The last one first: its header is still in the cache. */
+	list_add(&ts->list, &rdm->ts_free);
+	rdm->ts_nfree++;
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+	peer->wrs--;
+	kefa_rdm_put_wr(rdm, peer);
+}
+
+static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	const bool headerless = !ts->type;
+	struct kefa_rpeer *peer = ts->peer;
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_wr *wr = &ep->wrs[ep->nheld];
+
+	ep->held[ep->nheld++] = wr;
+	kefa_wr_send(wr, ts->id, peer->ah->ah,
+		     headerless ? peer->rq_qpn : kefa_rpeer_qpn(peer),
+		     headerless ? peer->rq_qkey : kefa_rpeer_connid(peer));
+	if (ts->has_imm)
+		kefa_wr_imm(wr, ts->imm);
+	if (ts->len && ts->len <= KEFA_MAX_INLINE && !ts->seg.len && !ts->copy) {
+		kefa_wr_inline(wr, ts->hdr, ts->len);
+		return;
+	}
+	if (ts->len)
+		kefa_wr_sge(wr, ts->copy ? ts->copy->dma : ts->dma, ts->len);
+	if (ts->seg.len)
+		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
+	/* The driver looks at the first, even if there is nothing to send. */
+	if (!wr->send.num_sge)
+		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
+}
+
+/**
+ * kefa_ts_post() - give a packet to the device, with those that are held
+ * @rdm: the endpoint, enabled
+ * @ts: the packet; kefa_tx_posted() or kefa_tx_flush() is due
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->ep.nheld == KEFA_HELD_MAX)
+		kefa_tx_flush(rdm);
+	kefa_dma_sync_for_device(rdm->ep.dma, ts->dma, KEFA_TS_ROOM, DMA_TO_DEVICE);
+	ts->state = KEFA_TS_POSTED;
+	kefa_ts_wr(rdm, ts);
+}
+
+/* It won't arrive: nor will anything after it that the peer would take. */
+static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 status)
+{
+	struct kefa_rpeer *peer = ts->peer;
+	struct kefa_rop *rop = ts->rop;
+	/* Who has sent something and left needn't know what we can. */
+	const bool fatal = ts->type != KEFA_HANDSHAKE_PKT && peer->state != KEFA_RPEER_DEAD &&
+			   peer->state != KEFA_RPEER_GONE;
+
+	/* Keeps the peer until the end of this. */
+	peer->nops++;
+	kefa_ts_free(rdm, ts);
+	if (rop)
+		rop->wrs--;
+	if (fatal)
+		kefa_rdm_kill(rdm, peer, err, status);
+	else if (rop)
+		kefa_rdm_end(rdm, rop);
+	peer->nops--;
+	kefa_rdm_put_wr(rdm, peer);
+}
+
+static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
+{
+	const u32 slot = lower_32_bits(id);
+
+	if (slot >= rdm->nts || rdm->ts[slot].id != id ||
+	    rdm->ts[slot].state != KEFA_TS_POSTED)
+		return NULL;
+	return &rdm->ts[slot];
+}
+
+/**
+ * kefa_tx_flush() - ring the doorbell for packets that are held
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_tx_flush(struct kefa_rdm *rdm)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	unsigned int i, n = ep->nheld;
+	u64 lost[KEFA_HELD_MAX];
+	struct kefa_ts *ts;
+	int ret;
+
+	lockdep_assert_held(&ep->lock);
+	ep->nheld = 0;
+	if (!n)
+		return;
+	ep->stats.doorbells++;
+	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
+	if (likely(!ret))
+		return;
+	for (i = ep->hq.bad; i < n; i++)
+		lost[i] = ep->held[i]->send.wr_id;
+	for (i = ep->hq.bad; i < n; i++) {
+		ts = kefa_ts_of(rdm, lost[i]);
+		if (ts)
+			kefa_ts_lost(rdm, ts, -ret, 0);
+	}
+	/* Somebody has to tell. */
+	kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_tx_posted() - packets were added to those that are held
+ * @rdm: the endpoint, enabled
+ * @more: the caller says that others follow at once
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_tx_posted(struct kefa_rdm *rdm, bool more)
+{
+	const bool holds = kefa_ep_holds(&rdm->ep);
+
+	if (!more && !holds)
+		kefa_tx_flush(rdm);
+	else if (!holds)
+		kefa_ep_kick(&rdm->ep);
+}
+
+/* The device has tried for a while. */
+static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	struct kefa_rpeer *peer = ts->peer;
+
+	rdm->stats.rnr++;
+	rdm->ep.stats.rnr++;
+	if (!ts->again && !peer->backoff.waiting) {
+		ts->again = true;
+		kefa_ts_post(rdm, ts);
+		return;
+	}
+	ts->again = true;
+	ts->state = KEFA_TS_PARKED;
+	list_add_tail(&ts->list, &rdm->parked);
+	kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+}
+
+/**
+ * kefa_ts_done() - the device is done with a packet
+ * @rdm: the endpoint, with a queue pair
+ * @wc: its completion
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc)
+{
+	struct kefa_ts *ts = kefa_ts_of(rdm, wc->id);
+	const struct kefa_pkt_row *row;
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!ts) {
+		rdm->ep.stats.stale++;
+		return;
+	}
+	peer = ts->peer;
+	if (unlikely(wc->status)) {
+		if (wc->status == KEFA_STATUS_RNR && peer->state != KEFA_RPEER_DEAD &&
+		    peer->state != KEFA_RPEER_GONE)
+			kefa_ts_rnr(rdm, ts);
+		else
+			kefa_ts_lost(rdm, ts, kefa_status_errno(wc->status), wc->status);
+		return;
+	}
+	if (unlikely(ts->again))
+		kefa_backoff_arrived(&rdm->backoffs, &peer->backoff);
+	row = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT);
+	rop = ts->rop;
+	if (!list_empty(&peer->wait) || peer->owes)
+		kefa_rdm_todo(rdm, peer);
+	kefa_ts_free(rdm, ts);
+	if (!rop)
+		return;
+	rop->wrs--;
+	if (row->ops->completed)
+		row->ops->completed(rdm, rop);
+	kefa_rdm_end(rdm, rop);
+}
+
+/**
+ * kefa_tx_again() - send again what a peer had no receive for
+ * @rdm: the endpoint, enabled
+ * @peer: the peer, which was given time
+ *
+ * In the order of messages first, so that the peer has to keep little.
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ */
+void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_ts *ts, *next;
+	LIST_HEAD(again);
+
+	lockdep_assert_held(&rdm->ep.lock);
+	list_for_each_entry(ts, &peer->order.out, out.list)
+		if (ts->state == KEFA_TS_PARKED)
+			list_move_tail(&ts->list, &again);
+	list_for_each_entry_safe(ts, next, &rdm->parked, list)
+		if (ts->peer == peer)
+			list_move_tail(&ts->list, &again);
+	while ((ts = list_first_entry_or_null(&again, struct kefa_ts, list))) {
+		list_del_init(&ts->list);
+		kefa_ts_post(rdm, ts);
+	}
+}
+
+/**
+ * kefa_tx_control() - send what carries no data
+ * @rdm: the endpoint, enabled
+ * @peer: whom to
+ * @rop: whose it is, or NULL
+ * @pkt: the packet, but for what says who we are
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: whether there was a slot.
+ */
+bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
+		     struct kefa_pkt *pkt)
+{
+	struct kefa_ts *ts = kefa_ts_take(rdm, peer, true);
+
+	if (!ts)
+		return false;
+	ts->type = pkt->row->type;
+	ts->rop = rop;
+	ts->len = kefa_build(pkt, ts->hdr, KEFA_TS_ROOM);
+	WARN_ON_ONCE(!ts->len);
+	if (rop)
+		rop->wrs++;
+	rdm->stats.sent[ts->type]++;
+	kefa_ts_post(rdm, ts);
+	return true;
+}
+
+/**
+ * kefa_tx_keep() - kefa_keep() data that the device may still read
+ * @rdm: the endpoint
+ *
+ * Context: Process context, under kefa_ep.lock.
+ * Return: bytes that can't be kept.
+ */
+size_t kefa_tx_keep(struct kefa_rdm *rdm)
+{
+	size_t lost = 0;
+	u32 i;
+
+	for (i = 0; i < rdm->nts; i++)
+		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].seg.len)
+			lost += kefa_keep(rdm->ts[i].seg.phys, rdm->ts[i].seg.len);
+	return lost;
+}
+
+/**
+ * kefa_tx_forget() - have no packets under way
+ * @rdm: the endpoint, whose queue pair is gone and whose operations were told
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_tx_forget(struct kefa_rdm *rdm)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	for (i = 0; i < rdm->nts; i++) {
+		if (rdm->ts[i].state == KEFA_TS_FREE)
+			continue;
+		rop = rdm->ts[i].rop;
+		kefa_ts_free(rdm, &rdm->ts[i]);
+		if (!rop)
+			continue;
+		rop->wrs--;
+		kefa_rdm_end(rdm, rop);
+	}
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabric efa against a model: two endpoints do what chance wants, over a network that does
+ * what chance wants. Of each tag the nth receive gets the nth message, whole, and each
+ * operation completes once.
+ */
+#include <linux/vmalloc.h>
+#include "efa_rdm_scene.h"
+
+#define TAGS		3
+#define ROUNDS		400
+#define MOST		1200
+#define LONGEST		20000
+
+struct rdm_message {
+	size_t	len;
+	u8	seed;
+	u8	tag;
+	bool	sent;
+	bool	received;
+};
+
+/* From one end to the other. */
+struct rdm_way {
+	struct rdm_message	msg[MOST];
+	struct rdm_message	recv[MOST];
+	u8			*out[MOST];
+	u8			*in[MOST];
+	unsigned int		nmsg;
+	unsigned int		nrecv;
+	unsigned int		ndone;
+	unsigned int		nsent;
+};
+
+struct rdm_model {
+	struct rdm_pair		*pair;
+	struct rdm_way		way[2];
+};
+
+/* The index of the nth of a tag, or -1. */
+static int nth(const struct rdm_message *of, unsigned int count, u8 tag, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (of[i].tag == tag && !n--)
+			return i;
+	return -1;
+}
+
+static unsigned int ordinal(const struct rdm_message *of, unsigned int index)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < index; i++)
+		n += of[i].tag == of[index].tag;
+	return n;
+}
+
+static size_t some_len(struct rnd_state *rnd)
+{
+	static const size_t most[] = { 40, 600, 9000, LONGEST };
+
+	return prandom_u32_state(rnd) % most[prandom_u32_state(rnd) % ARRAY_SIZE(most)];
+}
+
+static void post_send(struct kunit *test, struct rdm_model *m, int from)
+{
+	struct rdm_end *end = &m->pair->end[from];
+	struct rnd_state *rnd = &m->pair->net.rnd;
+	struct rdm_way *way = &m->way[from];
+	unsigned int i = way->nmsg;
+	struct rdm_message *msg = &way->msg[i];
+	struct kvec iov;
+	struct fi_msg_tagged call = { .addr = end->peer, .context = (void *)(long)(i + 1) };
+	ssize_t ret;
+
+	if (i == MOST)
+		return;
+	*msg = (struct rdm_message) {
+		.len	= some_len(rnd),
+		.seed	= prandom_u32_state(rnd),
+		.tag	= prandom_u32_state(rnd) % TAGS,
+	};
+	way->out[i] = vmalloc(LONGEST);
+	KUNIT_ASSERT_NOT_NULL(test, way->out[i]);
+	efa_fill(way->out[i], msg->len, msg->seed);
+	iov = (struct kvec) { way->out[i], msg->len };
+	iov_iter_kvec(&call.msg_iter, ITER_SOURCE, &iov, 1, msg->len);
+	call.tag = msg->tag;
+	ret = fi_tsendmsg(end->ep, &call, prandom_u32_state(rnd) & 3 ? 0 : FI_DELIVERY_COMPLETE);
+	if (ret) {
+		KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+		vfree(way->out[i]);
+		way->out[i] = NULL;
+		return;
+	}
+	way->nmsg++;
+}
+
+static void post_recv(struct kunit *test, struct rdm_model *m, int from, u8 tag)
+{
+	struct rdm_way *way = &m->way[from];
+	unsigned int i = way->nrecv;
+	ssize_t ret;
+
+	if (i == MOST)
+		return;
+	way->in[i] = vmalloc(LONGEST);
+	KUNIT_ASSERT_NOT_NULL(test, way->in[i]);
+	way->recv[i] = (struct rdm_message) { .tag = tag };
+	ret = fi_trecv(m->pair->end[!from].ep, way->in[i], LONGEST, NULL, FI_ADDR_UNSPEC, tag, 0,
+		       (void *)(long)-(i + 1L));
+	if (!ret) {
+		way->nrecv++;
+		return;
+	}
+	KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+	vfree(way->in[i]);
+	way->in[i] = NULL;
+}
+
+static void check_recv(struct kunit *test, struct rdm_way *way, unsigned int i, size_t len)
+{
+	int at = nth(way->msg, way->nmsg, way->recv[i].tag, ordinal(way->recv, i));
+
+	KUNIT_ASSERT_GE(test, at, 0);
+	KUNIT_EXPECT_FALSE(test, way->recv[i].received);
+	KUNIT_EXPECT_EQ(test, way->msg[at].len, len);
+	KUNIT_EXPECT_TRUE(test, efa_filled(way->in[i], len, way->msg[at].seed));
+	way->recv[i].received = true;
+	way->ndone++;
+	vfree(way->in[i]);
+	way->in[i] = NULL;
+}
+
+static void check_all(struct kunit *test, struct rdm_model *m, int at)
+{
+	struct rdm_comp comp;
+	long ctx;
+
+	for (;;) {
+		comp = rdm_read(&m->pair->end[at]);
+		if (comp.ret == -EAGAIN)
+			return;
+		KUNIT_ASSERT_EQ(test, comp.ret, 1);
+		ctx = (long)comp.entry.op_context;
+		if (ctx < 0) {
+			check_recv(test, &m->way[!at], -ctx - 1, comp.entry.len);
+			continue;
+		}
+		KUNIT_EXPECT_FALSE(test, m->way[at].msg[ctx - 1].sent);
+		m->way[at].msg[ctx - 1].sent = true;
+		m->way[at].nsent++;
+		vfree(m->way[at].out[ctx - 1]);
+		m->way[at].out[ctx - 1] = NULL;
+	}
+}
+
+static void model_free(void *data)
+{
+	struct rdm_model *m = data;
+	int i, from;
+
+	for (from = 0; from < 2; from++)
+		for (i = 0; i < MOST; i++) {
+			vfree(m->way[from].in[i]);
+			vfree(m->way[from].out[i]);
+		}
+	vfree(m);
+}
+
+static void some_round(struct kunit *test, struct rdm_model *m)
+{
+	struct rnd_state *rnd = &m->pair->net.rnd;
+	unsigned int n;
+	int from;
+
+	for (from = 0; from < 2; from++) {
+		for (n = prandom_u32_state(rnd) % 4; n; n--)
+			post_send(test, m, from);
+		for (n = prandom_u32_state(rnd) % 4; n; n--)
+			post_recv(test, m, from, prandom_u32_state(rnd) % TAGS);
+	}
+	for (n = prandom_u32_state(rnd) % 24; n && rdm_step(m->pair); n--)
+		;
+	efake_settle();
+	check_all(test, m, 0);
+	check_all(test, m, 1);
+}
+
+/* What was sent and has no receive gets one. */
+static void finish(struct kunit *test, struct rdm_model *m)
+{
+	unsigned int sent, recvs, i, tries;
+	struct rdm_way *way;
+	u8 tag;
+
+	m->pair->net.rnr = 0;
+	for (i = 0; i < 2; i++) {
+		way = &m->way[i];
+		for (tag = 0; tag < TAGS; tag++) {
+			sent = 0;
+			recvs = 0;
+			while (nth(way->msg, way->nmsg, tag, sent) >= 0)
+				sent++;
+			while (nth(way->recv, way->nrecv, tag, recvs) >= 0)
+				recvs++;
+			for (; recvs < sent; recvs++)
+				post_recv(test, m, i, tag);
+		}
+	}
+	for (tries = 0; tries < 200; tries++) {
+		rdm_run(m->pair);
+		check_all(test, m, 0);
+		check_all(test, m, 1);
+		if (m->way[0].nsent == m->way[0].nmsg && m->way[1].nsent == m->way[1].nmsg)
+			break;
+		msleep(20);
+	}
+}
+
+static void run_model(struct kunit *test, const struct rdm_opts *opts, u32 seed,
+		      unsigned int reorder, unsigned int rnr, unsigned int late)
+{
+	struct rdm_model *m = vzalloc(sizeof(*m));
+	struct kefa_rdm *rdm;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, model_free, m), 0);
+	m->pair = rdm_pair_new(test, opts);
+	prandom_seed_state(&m->pair->net.rnd, seed);
+	m->pair->net.reorder = reorder;
+	m->pair->net.rnr = rnr;
+	m->pair->net.late = late;
+	for (i = 0; i < ROUNDS; i++)
+		some_round(test, m);
+	finish(test, m);
+	for (i = 0; i < 2; i++) {
+		rdm = rdm_of(&m->pair->end[i]);
+		KUNIT_EXPECT_GT(test, m->way[i].nmsg, 200U);
+		KUNIT_EXPECT_EQ(test, m->way[i].nsent, m->way[i].nmsg);
+		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
+		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
+		KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_MEDIUM_TAGRTM_PKT], 20U);
+		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_DC_MEDIUM_TAGRTM_PKT], 5U);
+		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_RECEIPT_PKT], 20U);
+	}
+}
+
+static void pair_calm(struct kunit *test)
+{
+	run_model(test, NULL, 1, 0, 0, 0);
+}
+
+static void pair_reordered(struct kunit *test)
+{
+	run_model(test, NULL, 2, 500, 0, 300);
+}
+
+static void pair_not_ready(struct kunit *test)
+{
+	run_model(test, NULL, 3, 200, 150, 100);
+}
+
+/* With few slots: sends wait, and are refused. */
+static void pair_narrow(struct kunit *test)
+{
+	run_model(test, &(struct rdm_opts) { .tx_size = 4, .cq_size = 300 }, 4, 500, 20, 100);
+}
+
+static struct kunit_case pair_cases[] = {
+	KUNIT_CASE(pair_calm),
+	KUNIT_CASE(pair_reordered),
+	KUNIT_CASE(pair_not_ready),
+	KUNIT_CASE(pair_narrow),
+	{}
+};
+
+static struct kunit_suite pair_suite = {
+	.name		= "kefa_rdm_pair",
+	.test_cases	= pair_cases,
+};
+
+kunit_test_suite(pair_suite);

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Two endpoints of fabric efa, and the network. */
+#include "efa_rdm_scene.h"
+
+#define CLOSE(obj)							\
+do {									\
+	if (obj)							\
+		WARN_ON(fi_close(&(obj)->fid));				\
+	(obj) = NULL;							\
+} while (0)
+
+static void pair_close(void *data)
+{
+	struct rdm_pair *pair = data;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		CLOSE(pair->end[i].ep);
+		CLOSE(pair->end[i].cq);
+		CLOSE(pair->end[i].av);
+	}
+	CLOSE(pair->domain);
+	CLOSE(pair->fabric);
+	fi_freeinfo(pair->info);
+	kfree(pair->out);
+	kfree(pair->in);
+	kefa_offer_rdm = false;
+}
+
+static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
+		     const struct rdm_opts *opts)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = opts->cq_size };
+	struct fi_av_attr av_attr = { };
+	size_t len = sizeof(end->name);
+
+	KUNIT_ASSERT_EQ(test, fi_av_open(pair->domain, &av_attr, &end->av, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cq_open(pair->domain, &cq_attr, &end->cq, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &end->ep, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cq->fid, FI_TRANSMIT | FI_RECV |
+					 (opts->selective ? FI_SELECTIVE_COMPLETION : 0)), 0);
+	if (opts->homogeneous)
+		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
+						FI_OPT_EFA_HOMOGENEOUS_PEERS,
+						&opts->homogeneous, sizeof(bool)), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(end->ep), 0);
+	end->qp = efake_last_qp(pair->fake);
+	KUNIT_ASSERT_EQ(test, fi_getname(&end->ep->fid, &end->name, &len), 0);
+}
+
+static struct fi_info *pair_info(struct kunit *test, struct rdm_pair *pair,
+				 const struct rdm_opts *opts)
+{
+	struct fi_info *hints, *info = NULL;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, pair->fake->dev->name);
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info), 0);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	if (opts->caps)
+		info->caps = opts->caps;
+	if (opts->no_order)
+		info->rx_attr->msg_order = 0;
+	if (opts->tx_size)
+		info->tx_attr->size = opts->tx_size;
+	return info;
+}
+
+struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
+{
+	static const struct rdm_opts none;
+	struct rdm_pair *pair;
+	int i;
+
+	opts = opts ?: &none;
+	pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pair);
+	pair->fake = efake_make(test, EFA_DEVICE);
+	efake_publish(pair->fake);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_close, pair), 0);
+	kefa_offer_rdm = true;
+	prandom_seed_state(&pair->net.rnd, 1);
+	pair->out = kzalloc(SZ_128K, GFP_KERNEL);
+	pair->in = kzalloc(SZ_128K, GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, pair->out && pair->in);
+	pair->info = pair_info(test, pair, opts);
+	KUNIT_ASSERT_EQ(test, fi_fabric(pair->info->fabric_attr, &pair->fabric, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_domain(pair->fabric, pair->info, &pair->domain, NULL), 0);
+	for (i = 0; i < 2; i++)
+		end_open(test, pair, &pair->end[i], opts);
+	for (i = 0; i < 2; i++)
+		if (!i || !opts->stranger)
+			KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[i].av, &pair->end[!i].name,
+							   1, &pair->end[i].peer, 0, NULL), 1);
+	efake_settle();
+	return pair;
+}
+
+/* --- the network --- */
+
+static bool chance(struct rdm_net *net, unsigned int of_1000)
+{
+	return of_1000 && prandom_u32_state(&net->rnd) % 1000 < of_1000;
+}
+
+static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
+{
+	const struct kefa_wc late = { .status = 0 };
+	struct rdm_net *net = &pair->net;
+	struct efake_qp *to = efake_qp(pair->fake, wr->qpn);
+	struct efake_wr *recv = to ? efake_recv(to, 0) : NULL;
+	static u8 buf[SZ_16K];
+	struct kefa_wc wc = {
+		.src_qpn	= wr->qp->hq->qpn,
+		.slid		= RDM_SLID,
+		.imm		= wr->imm,
+		.has_imm	= wr->opcode == IB_WR_SEND_WITH_IMM,
+	};
+
+	wc.len = efake_wr_read(wr, buf, sizeof(buf));
+	if (!to || wr->qkey != to->hq->qkey) {
+		efake_wr_done(wr, 9);
+		return true;
+	}
+	if (net->lost && buf[0] == net->lost && net->nlost) {
+		net->nlost--;
+		efake_wr_done(wr, net->status);
+		return true;
+	}
+	if (!recv || chance(net, net->rnr)) {
+		efake_wr_done(wr, KEFA_STATUS_RNR);
+		return true;
+	}
+	net->seen[buf[0]]++;
+	efake_wr_write(recv, buf, wc.len);
+	efake_recv_done(recv, &wc);
+	/* The answer may come before the completion. */
+	if (chance(net, net->late))
+		efake_settle();
+	efake_recv_done(wr, &late);
+	return true;
+}
+
+bool rdm_step(struct rdm_pair *pair)
+{
+	unsigned int i, n, first = prandom_u32_state(&pair->net.rnd) & 1;
+	struct efake_qp *qp;
+
+	for (i = 0; i < 2; i++) {
+		if (!pair->end[i ^ first].ep)
+			continue;
+		qp = pair->end[i ^ first].qp;
+		n = READ_ONCE(qp->nsent);
+		if (!n)
+			continue;
+		n = chance(&pair->net, pair->net.reorder) ?
+		    prandom_u32_state(&pair->net.rnd) % n : 0;
+		return delivered(pair, efake_sent(qp, n));
+	}
+	return false;
+}
+
+void rdm_run(struct rdm_pair *pair)
+{
+	unsigned int idle, n;
+
+	for (idle = 0; idle < 3;) {
+		for (n = 0; rdm_step(pair); n++)
+			if (n % 16 == 15)
+				efake_settle();
+		efake_settle_all();
+		/* Somebody may be given time. */
+		if (n) {
+			idle = 0;
+			continue;
+		}
+		idle++;
+		usleep_range(200, 300);
+	}
+}
+
+/* --- what came of it --- */
+
+struct rdm_comp rdm_read(struct rdm_end *end)
+{
+	struct rdm_comp comp = { };
+
+	comp.ret = fi_cq_readfrom(end->cq, &comp.entry, 1, &comp.src);
+	if (comp.ret == -FI_EAVAIL)
+		fi_cq_readerr(end->cq, &comp.error, 0);
+	return comp;
+}
+
+void rdm_expect(struct kunit *test, struct rdm_end *end, long ctx, size_t len)
+{
+	struct rdm_comp comp = rdm_read(end);
+
+	KUNIT_EXPECT_EQ(test, comp.ret, 1);
+	KUNIT_EXPECT_EQ(test, comp.error.err, 0);
+	if (comp.ret != 1)
+		return;
+	KUNIT_EXPECT_EQ(test, (long)comp.entry.op_context, ctx);
+	KUNIT_EXPECT_EQ(test, comp.entry.len, len);
+}
+
+void rdm_expect_error(struct kunit *test, struct rdm_end *end, long ctx, int err)
+{
+	struct rdm_comp comp = rdm_read(end);
+
+	KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, (long)comp.error.op_context, ctx);
+	KUNIT_EXPECT_EQ(test, comp.error.err, err);
+}
+
+void rdm_expect_nothing(struct kunit *test, struct rdm_end *end)
+{
+	KUNIT_EXPECT_EQ(test, rdm_read(end).ret, -EAGAIN);
+}
+
+void rdm_inject(struct rdm_pair *pair, const void *buf, size_t len)
+{
+	struct efake_wr *recv = efake_recv(pair->end[1].qp, 0);
+	const struct kefa_wc wc = {
+		.len		= len,
+		.src_qpn	= pair->end[0].name.qpn,
+		.slid		= RDM_SLID,
+	};
+
+	efake_wr_write(recv, buf, len);
+	efake_recv_done(recv, &wc);
+	efake_settle_all();
+}
