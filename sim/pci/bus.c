@@ -373,9 +373,13 @@ int efasim_bus_create(struct efasim_fn **fns, u32 num)
 /* Pull them out, as long as drivers take to let go. */
 void efasim_bus_remove(void)
 {
+	struct pci_host_bridge *bridge = to_pci_host_bridge(host.bus->bridge);
+
 	pci_lock_rescan_remove();
 	pci_stop_root_bus(host.bus);
 	pci_remove_root_bus(host.bus);
+	/* It was allocated, and not only registered. */
+	pci_free_host_bridge(bridge);
 	pci_unlock_rescan_remove();
 	remove_parent();
 }

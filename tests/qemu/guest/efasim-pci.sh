@@ -7,6 +7,7 @@
 # host-tools: rdma ibv_devinfo
 # modules: efa ib_uverbs
 # timeout: 120
+# kmemleak: yes
 #
 # The kernel's own EFA driver on PCI functions of the soft device: it finds them, binds,
 # lets go and binds again, and user space's library knows what they are.
