@@ -433,7 +433,6 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 	}
 	while ((msg = kofi_match_pop_msg(&rdm->match))) {
 		held = container_of(msg, struct kefa_held, msg);
-		held->where = KEFA_HELD_NOT;
 		kefa_msg_drop(rdm, held);
 	}
 	while ((held = list_first_entry_or_null(&rdm->early, struct kefa_held, link)))

@@ -154,7 +154,7 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 	kefa_parse(held->buf, held->len, &pkt);
 	kefa_rop_begin(rdm, rop, held->peer, &pkt);
 	kefa_rop_copy(rdm, rop, &pkt);
-	list_for_each_entry_safe(more, next, &held->more, link) {
+	list_for_each_entry_safe(more, next, &held->link, link) {
 		kefa_parse(more->buf, more->len, &pkt);
 		kefa_rop_copy(rdm, rop, &pkt);
 		list_del(&more->link);
@@ -173,7 +173,8 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 /**
  * kefa_msg_drop() - keep a packet, and what belongs to it, no longer
  * @rdm: the endpoint
- * @held: the packet, which isn't in kefa_held.more
+ * @held: the packet, not in KEFA_HELD_MORE; if the match has given it away, still in
+ *	KEFA_HELD_UNEXP
  *
  * Context: Under kefa_ep.lock.
  */
@@ -182,14 +183,16 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 	struct kefa_held *more, *next;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	list_for_each_entry_safe(more, next, &held->more, link) {
-		list_del(&more->link);
-		kefa_held_free(rdm, more);
-	}
-	if (held->where == KEFA_HELD_UNEXP)
+	if (held->where == KEFA_HELD_UNEXP) {
 		kofi_match_remove_msg(&rdm->match, &held->msg);
+		list_for_each_entry_safe(more, next, &held->link, link) {
+			list_del(&more->link);
+			kefa_held_free(rdm, more);
+		}
+	} else {
+		list_del(&held->link);
+	}
 	kefa_index_del(&rdm->msgs, &held->node);
-	list_del_init(&held->link);
 	held->where = KEFA_HELD_NOT;
 	kefa_held_free(rdm, held);
 }
@@ -298,7 +301,7 @@ static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, struct kefa_rpeer *pee
 		goto drop;
 	kept = kefa_keep_packet(rdm, held, peer);
 	kept->where = KEFA_HELD_MORE;
-	list_add_tail(&kept->link, &first->more);
+	list_add_tail(&kept->link, &first->link);
 	first->done += pkt->data_len;
 	if (first->done == first->total)
 		kefa_index_del(&rdm->msgs, &first->node);

@@ -167,7 +167,7 @@ struct kefa_ts {
  * @KEFA_HELD_NOT: it isn't kept
  * @KEFA_HELD_EARLY: in kefa_rdm.msgs and .early: its turn hasn't come
  * @KEFA_HELD_UNEXP: in kefa_rdm.match, and if more of it is to come in .msgs
- * @KEFA_HELD_MORE: in kefa_held.more of the first packet of an unexpected message
+ * @KEFA_HELD_MORE: in kefa_held.link of the first packet of an unexpected message
  * @KEFA_HELD_STRANGE: in kefa_rdm.strange: its sender's address handle isn't there
  */
 enum kefa_held_where {
@@ -182,8 +182,8 @@ enum kefa_held_where {
  * struct kefa_held - a received packet, as far as it has to be known while it is kept
  * @msg: of the first packet of an unexpected message: its place in the match
  * @node: by (peer, msg_id)
- * @link: in the list that @where says
- * @more: of the first packet of an unexpected message: the others that have come
+ * @link: in the list that @where says; or in KEFA_HELD_UNEXP the list of those in
+ *	KEFA_HELD_MORE
  * @peer: who sent it; NULL in KEFA_HELD_STRANGE
  * @buf: the packet
  * @len: its bytes
@@ -194,13 +194,11 @@ enum kefa_held_where {
  * @slid: number of its address handle
  * @where: enum kefa_held_where
  * @copied: @buf is behind this, and both are from kmalloc(); or else a receive slot's
- * @claimed: FI_CLAIM
  */
 struct kefa_held {
 	struct kofi_match_msg	msg;
 	struct kefa_index_node	node;
 	struct list_head	link;
-	struct list_head	more;
 	struct kefa_rpeer	*peer;
 	void			*buf;
 	u32			len;
@@ -211,8 +209,11 @@ struct kefa_held {
 	u16			slid;
 	u8			where;
 	bool			copied;
-	bool			claimed;
 };
+
+/* With a message of 8 bytes that has a tag it takes 256. */
+static_assert(sizeof(struct kefa_held) + sizeof(struct kefa_eager_tagrtm_hdr) +
+	      sizeof(struct kefa_req_opt_connid_hdr) + 8 <= 256);
 
 enum kefa_rs_state {
 	KEFA_RS_FREE,

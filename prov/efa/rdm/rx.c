@@ -329,10 +329,8 @@ struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 		peer->kept += kept->cost;
 	}
 	kept->where = KEFA_HELD_NOT;
-	kept->claimed = false;
 	INIT_HLIST_NODE(&kept->node.node);
 	INIT_LIST_HEAD(&kept->link);
-	INIT_LIST_HEAD(&kept->more);
 	return kept;
 }
 

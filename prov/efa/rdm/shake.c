@@ -137,6 +137,8 @@ bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
  * @peers: of the endpoint
  * @peer: the peer, which there is an operation for
  *
+ * One that has sent something is owed our HANDSHAKE, and answers that by its own.
+ *
  * Context: Under the endpoint's lock.
  * Return: whether the caller sends kefa_shake_trigger(), which it is told once.
  */
@@ -146,7 +148,7 @@ bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 	if (self->homogeneous || peer->state != KEFA_RPEER_KNOWN)
 		return false;
 	kefa_rpeer_set_state(peers, peer, KEFA_RPEER_SHAKING);
-	return true;
+	return !(peer->flags & KEFA_RPEER_HEARD);
 }
 
 /**
