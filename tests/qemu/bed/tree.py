@@ -91,6 +91,8 @@ class Tree:
             shutil.copy(path, root / "bed" / "guest")
         for path in (TOP / "tools").iterdir():
             shutil.copy(path, root / "bed" / "tools")
+        subprocess.run(["make", "-s", "-C", TOP / "tests/interop", "tools",
+                        f"OUT={root}/bed/tools"], check=True)
 
     @functools.lru_cache(maxsize=None)
     def installed(self):

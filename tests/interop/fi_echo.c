@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * libfabric against the kernel: messages that kofi_echo sends back, compared byte by byte.
+ * Public API only, of libfabric 1.14 or later.
+ *
+ * fi_echo DOMAIN NAME sizes [SIZE...]	tagged, untagged, with delivery complete
+ * fi_echo DOMAIN NAME many COUNT	as many at a time as there is room for
+ * fi_echo DOMAIN NAME unexpected COUNT	sent while nobody receives; go on at end of input
+ * fi_echo DOMAIN NAME forever		until it is killed
+ *
+ * NAME is the kernel's address, in hexadecimal.
+ */
+#include <linux/types.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ECHO_HELLO	0x48454c4c4fULL
+#define ECHO_DC		0x4000000000000000ULL
+#define NAME_LEN	32
+#define MAX_SIZE	65536
+#define WINDOW		64
+#define PATIENCE_S	90
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_av *av;
+static struct fid_cq *cq;
+static struct fid_ep *ep;
+static struct fid_mr *mr;
+static fi_addr_t kernel;
+static unsigned char *buf;
+static unsigned int sent, received;
+/* By slot: its message came back. */
+static bool back[WINDOW];
+
+static void must(const char *what, long ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "%s: %s\n", what, fi_strerror((int)-ret));
+	exit(1);
+}
+
+static void open_all(const char *name)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 4096 };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_info *hints = fi_allocinfo();
+
+	hints->fabric_attr->prov_name = strdup("efa");
+	hints->domain_attr->name = strdup(name);
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->caps = FI_MSG | FI_TAGGED;
+	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
+	fi_freeinfo(hints);
+	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
+	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
+	must("fi_av_open", fi_av_open(domain, &av_attr, &av, NULL));
+	must("fi_cq_open", fi_cq_open(domain, &cq_attr, &cq, NULL));
+	must("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
+	must("bind av", fi_ep_bind(ep, &av->fid, 0));
+	must("bind cq", fi_ep_bind(ep, &cq->fid, FI_SEND | FI_RECV));
+	must("fi_enable", fi_enable(ep));
+	buf = aligned_alloc(4096, 2 * WINDOW * MAX_SIZE);
+	if (!buf)
+		exit(1);
+	memset(buf, 0, 2 * WINDOW * MAX_SIZE);
+	must("fi_mr_reg", fi_mr_reg(domain, buf, 2 * WINDOW * MAX_SIZE, FI_SEND | FI_RECV, 0, 0,
+				    0, &mr, NULL));
+}
+
+static unsigned char *out(unsigned int slot)
+{
+	return buf + (size_t)slot % WINDOW * MAX_SIZE;
+}
+
+static unsigned char *in(unsigned int slot)
+{
+	return buf + (WINDOW + (size_t)slot % WINDOW) * MAX_SIZE;
+}
+
+static void progress(void)
+{
+	struct fi_cq_tagged_entry entry[8];
+	struct fi_cq_err_entry err = { 0 };
+	ssize_t ret = fi_cq_read(cq, entry, 8), i;
+
+	for (i = 0; i < ret; i++)
+		if (entry[i].flags & FI_SEND) {
+			sent++;
+		} else {
+			received++;
+			back[(uintptr_t)entry[i].op_context] = true;
+		}
+	if (ret != -FI_EAVAIL)
+		return;
+	fi_cq_readerr(cq, &err, 0);
+	fprintf(stderr, "completion in error: %s (%d)\n", fi_strerror(err.err), err.prov_errno);
+	exit(1);
+}
+
+/* Posting may have to wait until the peer is known, which takes progress. */
+#define POST(what, call) do {				\
+	long post_ret;					\
+	time_t post_until = time(NULL) + PATIENCE_S;	\
+	while ((post_ret = (call)) == -FI_EAGAIN &&	\
+	       time(NULL) < post_until)			\
+		progress();				\
+	must(what, post_ret);				\
+} while (0)
+
+static void wait_for(const char *what, unsigned int sends, unsigned int receives)
+{
+	time_t until = time(NULL) + PATIENCE_S;
+
+	while (sent < sends || received < receives) {
+		progress();
+		if (time(NULL) <= until)
+			continue;
+		fprintf(stderr, "%s: %u of %u sent, %u of %u came back\n", what, sent, sends,
+			received, receives);
+		exit(1);
+	}
+}
+
+static void *context(unsigned int slot)
+{
+	back[slot % WINDOW] = false;
+	return (void *)(uintptr_t)(slot % WINDOW);
+}
+
+static void wait_back(const char *what, unsigned int slot)
+{
+	time_t until = time(NULL) + PATIENCE_S;
+
+	while (!back[slot % WINDOW]) {
+		progress();
+		if (time(NULL) <= until)
+			continue;
+		fprintf(stderr, "%s: the message in slot %u didn't come back, %u did\n", what, slot,
+			received);
+		exit(1);
+	}
+}
+
+static void fill(unsigned char *p, size_t len, unsigned int seed)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		p[i] = (unsigned char)(i * 7 + i / 251 + seed);
+}
+
+static void post(unsigned int slot, size_t len, bool tagged, __u64 tag, __u64 flags)
+{
+	struct iovec iov = { out(slot), len };
+	void *desc = fi_mr_desc(mr);
+	struct fi_msg msg = { &iov, &desc, 1, kernel, NULL, 0 };
+	struct fi_msg_tagged tmsg = { &iov, &desc, 1, kernel, tag, 0, NULL, 0 };
+
+	fill(out(slot), len, slot);
+	memset(in(slot), 0, len);
+	if (tagged) {
+		POST("fi_trecv", fi_trecv(ep, in(slot), MAX_SIZE, desc, FI_ADDR_UNSPEC, tag, 0,
+					  context(slot)));
+		POST("fi_tsendmsg", fi_tsendmsg(ep, &tmsg, flags));
+	} else {
+		POST("fi_recv", fi_recv(ep, in(slot), MAX_SIZE, desc, FI_ADDR_UNSPEC,
+					context(slot)));
+		POST("fi_sendmsg", fi_sendmsg(ep, &msg, flags));
+	}
+}
+
+static void compare(unsigned int slot, size_t len, const char *what)
+{
+	if (!memcmp(in(slot), out(slot), len))
+		return;
+	fprintf(stderr, "%s of %zu bytes came back different\n", what, len);
+	exit(1);
+}
+
+static void introduce(const char *hex)
+{
+	unsigned char name[NAME_LEN];
+	size_t len = NAME_LEN;
+	unsigned int i, byte;
+
+	for (i = 0; i < NAME_LEN; i++) {
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			must("NAME", -FI_EINVAL);
+		name[i] = (unsigned char)byte;
+	}
+	if (fi_av_insert(av, name, 1, &kernel, 0, NULL) != 1)
+		must("fi_av_insert", -FI_EINVAL);
+	must("fi_getname", fi_getname(&ep->fid, out(0), &len));
+	POST("fi_trecv", fi_trecv(ep, in(0), MAX_SIZE, fi_mr_desc(mr), FI_ADDR_UNSPEC,
+				  ECHO_HELLO, 0, context(0)));
+	POST("hello", fi_tsend(ep, out(0), len, fi_mr_desc(mr), kernel, ECHO_HELLO, NULL));
+	wait_for("hello", 1, 0);
+	wait_back("hello", 0);
+	compare(0, len, "hello");
+}
+
+static void sizes(int count, char **arg)
+{
+	static const char * const names[] = {
+		"untagged", "tagged", "untagged, delivery complete", "tagged, delivery complete",
+	};
+	unsigned int way, before;
+	size_t len;
+
+	for (; count; count--, arg++) {
+		len = strtoul(*arg, NULL, 0);
+		for (way = 0; way < 4; way++) {
+			before = sent;
+			post(way, len, way & 1, 100 + way + (way & 2 ? ECHO_DC : 0),
+			     way & 2 ? FI_DELIVERY_COMPLETE : 0);
+			wait_for(names[way], before + 1, 0);
+			wait_back(names[way], way);
+			compare(way, len, names[way]);
+		}
+		printf("same: %zu bytes\n", len);
+		fflush(stdout);
+	}
+}
+
+static void send_many(unsigned int count)
+{
+	static const size_t lens[] = { 8, 600, 9000, 8, 20000, 100, 1, 4000 };
+	unsigned int i, done = 0, base = sent;
+
+	for (i = 0; done < count; i++) {
+		if (i >= WINDOW || i >= count) {
+			wait_back("many", done);
+			compare(done, lens[done % 8], "one of many");
+			done++;
+		}
+		if (i < count)
+			post(i, lens[i % 8], true, 1000 + i, 0);
+	}
+	wait_for("many", base + count, 0);
+}
+
+/* They have to be told apart by what they say. */
+static void send_unexpected(unsigned int count)
+{
+	unsigned int i, base = sent;
+	char line[8];
+
+	for (i = 0; i < count; i++) {
+		fill(out(i), 8, i);
+		POST("fi_tsend", fi_tsend(ep, out(i), 8, fi_mr_desc(mr), kernel, 5000 + i, NULL));
+		if (i % WINDOW == WINDOW - 1)
+			wait_for("unexpected", base + i + 1, 0);
+	}
+	wait_for("unexpected", base + count, 0);
+	printf("sent: %u\n", count);
+	fflush(stdout);
+	while (read(0, line, sizeof(line)) > 0)
+		;
+	for (i = 0; i < count; i++) {
+		fill(out(i), 8, i);
+		POST("fi_trecv", fi_trecv(ep, in(i), MAX_SIZE, fi_mr_desc(mr), FI_ADDR_UNSPEC,
+					  5000 + i, 0, context(i)));
+		wait_back("back", i);
+		compare(i, 8, "an unexpected one");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 4) {
+		fprintf(stderr, "usage: fi_echo DOMAIN NAME sizes|many|unexpected|forever ...\n");
+		return 2;
+	}
+	open_all(argv[1]);
+	introduce(argv[2]);
+	if (!strcmp(argv[3], "sizes"))
+		sizes(argc - 4, argv + 4);
+	else if (!strcmp(argv[3], "many") && argc == 5)
+		send_many((unsigned int)strtoul(argv[4], NULL, 0));
+	else if (!strcmp(argv[3], "unexpected") && argc == 5)
+		send_unexpected((unsigned int)strtoul(argv[4], NULL, 0));
+	else
+		for (;;)
+			send_many(64);
+	fi_close(&ep->fid);
+	fi_close(&mr->fid);
+	fi_close(&cq->fid);
+	fi_close(&av->fid);
+	fi_close(&domain->fid);
+	fi_close(&fabric->fid);
+	fi_freeinfo(info);
+	return 0;
+}

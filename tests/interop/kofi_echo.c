@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The kernel's side of the tests with libfabric: it sends each message back to where it came
+ * from. Whoever wants to talk to it sends a message with its own address first, tagged
+ * ECHO_HELLO, as this side knows nobody. Its own address is the parameter name.
+ *
+ * A tagged message comes back with its tag; ECHO_DC in it has it sent with
+ * FI_DELIVERY_COMPLETE. Messages that are sent while the parameter hold is 1 wait here.
+ */
+#define pr_fmt(fmt) "kofi_echo: " fmt
+
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <kofi/cm.h>
+#include <kofi/efa_ext.h>
+#include <kofi/domain.h>
+#include <kofi/endpoint.h>
+#include <kofi/eq.h>
+#include <kofi/tagged.h>
+
+#define ECHO_HELLO	0x48454c4c4fULL
+#define ECHO_DC		BIT_ULL(62)
+#define ECHO_SLOTS	32
+#define ECHO_BYTES	SZ_64K
+
+static char *domain_name;
+module_param_named(domain, domain_name, charp, 0444);
+MODULE_PARM_DESC(domain, "name of the domain");
+
+static char name_hex[2 * sizeof(struct fi_efa_addr) + 1];
+module_param_string(name, name_hex, sizeof(name_hex), 0444);
+MODULE_PARM_DESC(name, "its address, in hexadecimal; to be read");
+
+static bool hold;
+module_param(hold, bool, 0644);
+MODULE_PARM_DESC(hold, "post no receives");
+
+static unsigned int echoed, failed;
+module_param(echoed, uint, 0444);
+MODULE_PARM_DESC(echoed, "messages that were sent back; to be read");
+module_param(failed, uint, 0444);
+MODULE_PARM_DESC(failed, "operations that failed; to be read");
+
+/**
+ * struct echo_slot - a buffer and what it is used for
+ * @buf: the buffer
+ * @tagged: it receives tagged messages
+ * @state: of the slot
+ * @len: bytes of a message that is to be sent back
+ * @to: whom to
+ * @tag: with that tag
+ */
+struct echo_slot {
+	void		*buf;
+	bool		tagged;
+	enum { ECHO_IDLE, ECHO_RECEIVING, ECHO_READY, ECHO_SENDING } state;
+	size_t		len;
+	fi_addr_t	to;
+	u64		tag;
+};
+
+static struct echo_slot slots[2 * ECHO_SLOTS];
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_av *av;
+static struct fid_cq *cq;
+static struct fid_ep *ep;
+static struct task_struct *task;
+
+static ssize_t echo_receive(struct echo_slot *slot)
+{
+	if (slot->tagged)
+		return fi_trecv(ep, slot->buf, ECHO_BYTES, NULL, FI_ADDR_UNSPEC, 0, U64_MAX, slot);
+	return fi_recv(ep, slot->buf, ECHO_BYTES, NULL, FI_ADDR_UNSPEC, slot);
+}
+
+static ssize_t echo_send(struct echo_slot *slot)
+{
+	struct kvec iov = { slot->buf, slot->len };
+	struct fi_msg_tagged msg = { .addr = slot->to, .tag = slot->tag, .context = slot };
+
+	if (!slot->tagged)
+		return fi_send(ep, slot->buf, slot->len, NULL, slot->to, slot);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, slot->len);
+	return fi_tsendmsg(ep, &msg, slot->tag & ECHO_DC ? FI_DELIVERY_COMPLETE : 0);
+}
+
+static void echo_go(struct echo_slot *slot)
+{
+	ssize_t ret = -EAGAIN;
+
+	switch (slot->state) {
+	case ECHO_IDLE:
+		if (!READ_ONCE(hold))
+			ret = echo_receive(slot);
+		if (!ret)
+			slot->state = ECHO_RECEIVING;
+		break;
+	case ECHO_READY:
+		ret = echo_send(slot);
+		if (!ret)
+			slot->state = ECHO_SENDING;
+		else if (ret != -EAGAIN)
+			slot->state = ECHO_IDLE;
+		break;
+	default:
+		return;
+	}
+	if (ret && ret != -EAGAIN) {
+		failed++;
+		pr_err("a post failed: %zd\n", ret);
+	}
+}
+
+/* Whoever says hello gets an address, by which later messages are known. */
+static bool echo_hello(struct echo_slot *slot)
+{
+	struct fi_efa_addr addr;
+
+	if (slot->len < sizeof(addr))
+		return false;
+	memcpy(&addr, slot->buf, sizeof(addr));
+	/* A pointer of the other process. */
+	addr.reserved = 0;
+	return fi_av_insert(av, &addr, 1, &slot->to, 0, NULL) == 1;
+}
+
+static void echo_done(const struct fi_cq_tagged_entry *entry, fi_addr_t src)
+{
+	struct echo_slot *slot = entry->op_context;
+
+	if (entry->flags & FI_SEND) {
+		slot->state = ECHO_IDLE;
+		echoed++;
+		return;
+	}
+	slot->len = entry->len;
+	slot->tag = entry->tag;
+	slot->to = src;
+	slot->state = ECHO_READY;
+	if (slot->tagged && slot->tag == ECHO_HELLO && echo_hello(slot))
+		return;
+	if (src == FI_ADDR_NOTAVAIL) {
+		pr_err("a message of somebody who didn't say hello\n");
+		failed++;
+		slot->state = ECHO_IDLE;
+	}
+}
+
+static void echo_error(void)
+{
+	struct fi_cq_err_entry error = { };
+	struct echo_slot *slot;
+
+	if (fi_cq_readerr(cq, &error, 0) != 1)
+		return;
+	slot = error.op_context;
+	/* A peer may leave before it has its answer. */
+	pr_info("an operation failed: %d, %d\n", error.err, error.prov_errno);
+	failed++;
+	slot->state = ECHO_IDLE;
+}
+
+static int echo_thread(void *unused)
+{
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t src;
+	ssize_t ret;
+	int i;
+
+	while (!kthread_should_stop()) {
+		for (i = 0; i < ARRAY_SIZE(slots); i++)
+			echo_go(&slots[i]);
+		ret = fi_cq_sreadfrom(cq, &entry, 1, &src, NULL, 20);
+		if (ret == 1)
+			echo_done(&entry, src);
+		else if (ret == -FI_EAVAIL)
+			echo_error();
+	}
+	return 0;
+}
+
+static void echo_close(void)
+{
+	int i;
+
+	if (ep)
+		fi_close(&ep->fid);
+	if (cq)
+		fi_close(&cq->fid);
+	if (av)
+		fi_close(&av->fid);
+	if (domain)
+		fi_close(&domain->fid);
+	if (fabric)
+		fi_close(&fabric->fid);
+	fi_freeinfo(info);
+	for (i = 0; i < ARRAY_SIZE(slots); i++)
+		kfree(slots[i].buf);
+}
+
+static int echo_open(void)
+{
+	struct fi_cq_attr cq_attr = {
+		.format		= FI_CQ_FORMAT_TAGGED,
+		.wait_obj	= FI_WAIT_UNSPEC,
+	};
+	struct fi_av_attr av_attr = { };
+	struct fi_info *hints;
+	int ret;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, domain_name);
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE;
+	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info);
+	fi_freeinfo(hints);
+	return ret ?: fi_fabric(info->fabric_attr, &fabric, NULL) ?:
+	       fi_domain(fabric, info, &domain, NULL) ?:
+	       fi_av_open(domain, &av_attr, &av, NULL) ?:
+	       fi_cq_open(domain, &cq_attr, &cq, NULL) ?:
+	       fi_endpoint(domain, info, &ep, NULL) ?:
+	       fi_ep_bind(ep, &av->fid, 0) ?:
+	       fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) ?: fi_enable(ep);
+}
+
+static int __init echo_init(void)
+{
+	struct fi_efa_addr name;
+	size_t len = sizeof(name);
+	int ret, i;
+
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		slots[i].tagged = i & 1;
+		slots[i].buf = kmalloc(ECHO_BYTES, GFP_KERNEL);
+		if (!slots[i].buf) {
+			ret = -ENOMEM;
+			goto err;
+		}
+	}
+	ret = echo_open() ?: fi_getname(&ep->fid, &name, &len);
+	if (ret)
+		goto err;
+	bin2hex(name_hex, &name, sizeof(name));
+	task = kthread_run(echo_thread, NULL, "kofi_echo");
+	if (!IS_ERR(task))
+		return 0;
+	ret = PTR_ERR(task);
+err:
+	echo_close();
+	return ret;
+}
+module_init(echo_init);
+
+static void __exit echo_exit(void)
+{
+	kthread_stop(task);
+	echo_close();
+}
+module_exit(echo_exit);
+
+MODULE_DESCRIPTION("Sends each message back: the kernel's side of tests with libfabric");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_IMPORT_NS(KOFI);

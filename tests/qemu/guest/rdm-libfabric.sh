@@ -1,0 +1,149 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test
+# more: test
+# cmdline: memmap=32M$0x20000000
+# host-root: yes
+# host-tools: fi_info rdma
+# modules: efa ib_uverbs
+# mem: 3G
+# timeout: 240
+# kmemleak: yes
+#
+# Fabric efa of the kernel against Debian's libfabric, which runs on a PCI function of the
+# soft device, over the same network: sizes, sub-protocols, faults, messages that nobody
+# waits for, processes that are killed, and many of them.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+SIM=/sys/kernel/debug/efasim
+EFA=/sys/kernel/debug/kofi_efa/es0
+ECHO=/sys/module/kofi_echo/parameters
+OUT=/tmp/shared
+# What takes minutes: rdm-libfabric-full.
+FULL=${FULL:-}
+
+# counted WORD: the number behind it in the endpoint's lines of debugfs
+counted()
+{
+	awk -v word="$1" '{ for (i = 1; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' \
+		"$EFA"
+}
+
+# counted_of LINE WORD: the same in one line
+counted_of()
+{
+	awk -v line="$1" -v word="$2" '$1 == line {
+		for (i = 2; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' "$EFA"
+}
+
+# talk WHAT ARGUMENT...: a process of libfabric's does so
+talk()
+{
+	talk_what=$1
+	shift
+	host $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" "$@" > $OUT/log 2>&1
+	talk_status=$?
+	check "$talk_what" [ $talk_status = 0 ]
+	[ $talk_status = 0 ] || sed 's/^/# /' $OUT/log
+}
+
+export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
+mkdir -p /dev/shm
+cp /bed/tools/fi_echo $OUT
+
+modprobe efasim pci=lo pci_mem=0x20000000
+modprobe efa
+modprobe ib_uverbs
+host rdma link add es0 type efasim netdev lo
+modprobe kofi_efa fabric_efa=1
+check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
+modprobe kofi_echo domain=es0
+check "the kernel has an endpoint" [ "$(cat $ECHO/name | wc -c)" = 65 ]
+
+talk "messages of all sizes" sizes 0 1 8 100 1000 4096 8000 9000 16384 30000 65536
+for type in EAGER_MSGRTM EAGER_TAGRTM MEDIUM_MSGRTM MEDIUM_TAGRTM DC_EAGER_MSGRTM \
+	    DC_MEDIUM_TAGRTM RECEIPT HANDSHAKE; do
+	check "$type came from libfabric" [ "$(counted_of received $type)" -gt 0 ]
+done
+for type in EAGER_MSGRTM MEDIUM_TAGRTM DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM RECEIPT HANDSHAKE; do
+	check "$type went there" [ "$(counted_of sent $type)" -gt 0 ]
+done
+talk "many at a time" many 300
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+
+# What the network does the hosts don't see, but for their order.
+for device in es0 pci0; do
+	for setting in reorder=300 duplicate=50 drop=20 rnr=50; do
+		echo "${setting#*=}" > "$SIM/$device/faults/${setting%%=*}"
+	done
+done
+talk "many, by a bad network" many 150
+check "packets came early" [ "$(counted early)" -gt 0 ]
+for device in es0 pci0; do
+	for knob in reorder duplicate drop rnr; do
+		note "$device: $knob $(cat "$SIM/$device/faults/$knob")"
+		echo 0 > "$SIM/$device/faults/$knob"
+	done
+done
+
+# unexpected COUNT: messages that the kernel has no receive for, until it has
+unexpected()
+{
+	unexpected_log=$OUT/log
+	echo 1 > $ECHO/hold
+	mkfifo $OUT/go
+	host sh -c "$OUT/fi_echo efa_0-rdm $(cat $ECHO/name) unexpected $1 < $OUT/go" \
+		> "$unexpected_log" 2>&1 &
+	unexpected_waits=$!
+	exec 9> $OUT/go
+	check "$1 messages are sent" wait_for 120 grep -q "^sent: $1" "$unexpected_log"
+	note "unexpected $(counted unexpected), kept $(counted kept) bytes"
+	check "most of them wait" [ "$(counted unexpected)" -gt $(($1 * 9 / 10)) ]
+	echo 0 > $ECHO/hold
+	exec 9>&-
+	check "all of them come back" wait $unexpected_waits
+	sed 's/^/# /' "$unexpected_log"
+	check "none is kept" [ "$(counted kept)" = 0 ]
+}
+
+# processes TIMES: five at a time, whose queue pairs have been others' before
+processes()
+{
+	processes_n=0
+	while [ $processes_n -lt "$1" ]; do
+		for i in 1 2 3 4 5; do
+			host $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" sizes 8 9000 \
+				> $OUT/log$i 2>&1 &
+		done
+		wait
+		for i in 1 2 3 4 5; do
+			grep -q "same: 9000" $OUT/log$i && continue
+			sed 's/^/# /' $OUT/log$i
+			return 1
+		done
+		processes_n=$((processes_n + 1))
+	done
+}
+
+if [ "$FULL" ]; then unexpected 10000; else unexpected 500; fi
+
+# One that is killed, and others that have its queue pair's number.
+host $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" forever > $OUT/log 2>&1 &
+sleep 8
+killall -9 fi_echo
+talk "one after it" sizes 8 20000
+failed=$(cat $ECHO/failed)
+note "$failed operations failed, as a process was killed"
+if [ "$FULL" ]; then
+	check "50 processes get their messages back" processes 10
+	check "no other operation failed" [ "$(cat $ECHO/failed)" = "$failed" ]
+fi
+
+sed 's/^/# /' "$EFA"
+check "unload the ULP" rmmod kofi_echo
+check "unload the provider" rmmod kofi_efa
+check "delete es0" host rdma link delete es0
+check "unload the driver" rmmod efa
+check "unload" rmmod efasim
+check "unload the core" rmmod kofi
