@@ -210,6 +210,33 @@ static inline void kofi_cq_end(struct kofi_cq *cq)
 }
 
 /**
+ * kofi_cq_begin_nested() - kofi_cq_begin() under a lock of the provider's
+ * @cq: the completion queue
+ *
+ * Context: Softirq context, or process context with bottom halves off, which
+ * stay off until kofi_cq_end_nested().
+ */
+static inline void kofi_cq_begin_nested(struct kofi_cq *cq)
+	__acquires(&cq->lock)
+{
+	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
+		WARN_ON_ONCE(!in_softirq());
+	spin_lock(&cq->lock);
+}
+
+/**
+ * kofi_cq_end_nested() - end what kofi_cq_begin_nested() began
+ * @cq: the completion queue
+ *
+ * Context: As kofi_cq_begin_nested().
+ */
+static inline void kofi_cq_end_nested(struct kofi_cq *cq)
+	__releases(&cq->lock)
+{
+	spin_unlock(&cq->lock);
+}
+
+/**
  * kofi_cq_add_slot() - the part of kofi_cq_add() and kofi_cq_write_unsolicited()
  * that is the same
  * @cq: the completion queue

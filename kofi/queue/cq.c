@@ -95,10 +95,10 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 {
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
 	enum fi_cq_format format = cq->attr.format;
-	const struct kofi_cq_slot *slot;
+	const struct kofi_cq_slot *slot, *ring;
 	unsigned int unsolicited = 0;
+	u32 ready, head, mask;
 	ssize_t n, ret;
-	u32 ready;
 
 	/* In order to find nothing one looks at the devices, too; a worker does anyway. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
@@ -109,10 +109,14 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			return -EAGAIN;
 	}
 	kofi_cq_read_begin(cq);
-	ready = cq->tail - cq->head;
+	/* The reader's buffer might be anywhere, as far as the compiler knows. */
+	ring = cq->ring;
+	mask = cq->mask;
+	head = cq->head;
+	ready = cq->tail - head;
 	count = min_t(size_t, count, ready);
 	for (n = 0; n < count; n++) {
-		slot = &cq->ring[(cq->head + n) & cq->mask];
+		slot = &ring[(head + n) & mask];
 		if (unlikely(slot->entry.err))
 			break;
 		buf = kofi_cq_copy(format, buf, &slot->entry);
@@ -120,7 +124,7 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			src_addr[n] = slot->entry.src_addr;
 		unsolicited += slot->unsolicited;
 	}
-	cq->head += n;
+	cq->head = head + n;
 	ret = n;
 	if (!ready) {
 		cq->notifier.armed = true;

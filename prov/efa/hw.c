@@ -150,16 +150,12 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	return kefa_hw_start(hq, attr->rnr_retry);
 }
 
-int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
-		      unsigned int count)
+static noinline int kefa_hw_post_list(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
+				      unsigned int count)
 {
 	unsigned int i;
 	int ret;
 
-	if (likely(count == 1)) {
-		hq->bad = 0;
-		return ib_post_send(hq->qp, &wrs[0]->send, &hq->failed);
-	}
 	for (i = 1; i < count; i++)
 		wrs[i - 1]->send.next = &wrs[i]->send;
 	hq->failed = &wrs[0]->send;
@@ -173,16 +169,28 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 	return ret;
 }
 
-int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned int count)
+/*
+ * The driver is called directly, as uverbs does: ib_post_send() has room on its stack for
+ * those who don't ask what failed, and with that a stack protector.
+ */
+int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
+		      unsigned int count)
+{
+	struct ib_qp *qp = hq->qp;
+
+	if (unlikely(count != 1))
+		return kefa_hw_post_list(hq, wrs, count);
+	hq->bad = 0;
+	return qp->device->ops.post_send(qp, &wrs[0]->send, &hq->failed);
+}
+
+static noinline int kefa_hw_recv_list(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs,
+				      unsigned int count)
 {
 	const struct ib_recv_wr *failed = &wrs[0].wr;
 	unsigned int i;
 	int ret;
 
-	if (likely(count == 1)) {
-		hq->bad = 0;
-		return ib_post_recv(hq->qp, &wrs[0].wr, NULL);
-	}
 	for (i = 1; i < count; i++)
 		wrs[i - 1].wr.next = &wrs[i].wr;
 	ret = ib_post_recv(hq->qp, &wrs[0].wr, &failed);
@@ -193,14 +201,31 @@ int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned 
 	return ret;
 }
 
-int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned int count)
 {
-	int ret, skips = 0;
+	struct ib_qp *qp = hq->qp;
+
+	if (unlikely(count != 1))
+		return kefa_hw_recv_list(hq, wrs, count);
+	hq->bad = 0;
+	return qp->device->ops.post_recv(qp, &wrs[0].wr, &hq->recv_failed);
+}
+
+static noinline int kefa_hw_poll_on(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+{
+	int ret, skips = 1;
 
 	do {
 		ret = ib_poll_cq(hq->cq, count, wcs);
 	} while (ret < 0 && ++skips < KEFA_POLL_SKIPS);
 	return max(ret, 0);
+}
+
+int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+{
+	int ret = ib_poll_cq(hq->cq, count, wcs);
+
+	return likely(ret >= 0) ? ret : kefa_hw_poll_on(hq, wcs, count);
 }
 
 int kefa_hw_arm(struct kefa_hw_qp *hq)

@@ -101,7 +101,7 @@ struct kefa_wc {
  */
 static inline bool kefa_wc_failed(const struct ib_wc *wc)
 {
-	return wc->status != IB_WC_SUCCESS || wc->vendor_err;
+	return wc->status | wc->vendor_err;
 }
 
 /**
@@ -140,6 +140,7 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
  * @bad: how many work requests were posted, of a list that wasn't; under the
  *	caller's lock
  * @failed: and which one it was that failed; likewise
+ * @recv_failed: the same of a receive; likewise
  */
 struct kefa_hw_qp {
 	struct ib_pd			*pd;
@@ -151,6 +152,7 @@ struct kefa_hw_qp {
 	u32				qkey;
 	unsigned int			bad;
 	const struct ib_send_wr		*failed;
+	const struct ib_recv_wr		*recv_failed;
 };
 
 /**

@@ -96,15 +96,15 @@ static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
 static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
 					    struct kefa_wr *wr,
-					    struct kefa_op *op)
+					    struct kefa_op *op, bool simple)
 {
 	bool read = p->what & FI_READ;
 
 	op->nsegs = 0;
 	if (kefa_goes_inline(p->what, p->len)) {
 		/* The data of what isn't posted at once, or may be sent again, is kept. */
-		kefa_wr_inline(wr, unlikely(ep->again || kefa_ep_holds(ep)) ?
-				   memcpy(wr->data, p->buf, p->len) : p->buf, p->len);
+		kefa_wr_inline(wr, simple ? p->buf :
+			       memcpy(wr->data, p->buf, p->len), p->len);
 		return true;
 	}
 	if (!p->len) {
@@ -120,19 +120,24 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 
 static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
-					    struct kefa_peer *peer)
+					    struct kefa_peer *peer, bool simple)
 {
 	struct kefa_op *op = ep->tx.first;
-	struct kefa_wr *wr = kefa_ep_wr(ep, op, ep->nheld);
+	struct kefa_wr *wr = ep->wrs;
+
+	if (simple)
+		ep->held[0] = wr;
+	else
+		wr = kefa_ep_wr(ep, op, ep->nheld);
 
 	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
-	if (!kefa_plain_data(ep, p, wr, op))
+	if (!kefa_plain_data(ep, p, wr, op, simple))
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);
 	kefa_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
 		     p->quiet || ep->tx.quiet);
 	trace_kefa_post(ep, op, p->addr);
-	if (unlikely(kefa_ep_holds(ep))) {
+	if (!simple && kefa_ep_holds(ep)) {
 		ep->nheld++;
 		kefa_ep_posted(ep, false);
 	} else {
@@ -141,23 +146,36 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	return true;
 }
 
-static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
-					      const struct kefa_plain *p)
+static __always_inline bool kefa_plain_try(struct kefa_ep *ep,
+					   const struct kefa_plain *p, bool simple)
 {
 	struct kefa_peer *peer;
 
 	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree ||
-	    (ep->nheld && !kefa_ep_holds(ep)))
+	    (ep->nheld && (simple || !kefa_ep_holds(ep))))
 		return false;
 	peer = kefa_av_peer(ep->av, p->addr);
 	if (unlikely(!peer))
 		return false;
 	if (likely(!kofi_side_reserve(&ep->tx.base))) {
-		if (likely(kefa_plain_post(ep, p, peer)))
+		if (likely(kefa_plain_post(ep, p, peer, simple)))
 			return true;
 		kofi_side_unreserve(&ep->tx.base);
 	}
 	return false;
+}
+
+/*
+ * What nobody holds back, and what isn't kept to be sent again, is posted from the first of
+ * the endpoint's work requests, and from the caller's memory: code of its own, which does
+ * without looking at either for each of its steps.
+ */
+static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
+					      const struct kefa_plain *p)
+{
+	if (likely(!ep->worker && !ep->again))
+		return kefa_plain_try(ep, p, true);
+	return kefa_plain_try(ep, p, false);
 }
 
 static __always_inline bool kefa_plain_tx(struct fid_ep *ep_fid,

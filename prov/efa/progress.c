@@ -153,6 +153,13 @@ void kefa_ep_flush(struct kefa_ep *ep)
 		kefa_ep_ring(ep, n);
 }
 
+static noinline void kefa_ep_flush_all(struct kefa_ep *ep)
+{
+	kefa_ep_flush(ep);
+	if (ep->nrecvs)
+		kefa_rx_flush(ep);
+}
+
 /* --- operations that end well --- */
 
 /*
@@ -163,10 +170,11 @@ void kefa_ep_flush(struct kefa_ep *ep)
 static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 			    unsigned int n)
 {
-	unsigned int quiet = 0;
+	struct kofi_cq *cq = side->base.cq;
+	unsigned int quiet = 0, i;
 
-	kofi_cq_begin(side->base.cq);
-	for (; n; n--, op = op->next) {
+	kofi_cq_begin_nested(cq);
+	for (i = 0; i < n; i++, op = op->next) {
 		const struct fi_cq_tagged_entry entry = {
 			.op_context	= op->context,
 			.flags		= op->flags,
@@ -178,11 +186,11 @@ static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 			quiet++;
 			continue;
 		}
-		kofi_cq_add(side->base.cq, &entry, FI_ADDR_NOTAVAIL);
-		side->notify = true;
+		kofi_cq_add(cq, &entry, FI_ADDR_NOTAVAIL);
 	}
-	kofi_cq_end(side->base.cq);
-	kofi_cq_unreserve_some(side->base.cq, quiet);
+	kofi_cq_end_nested(cq);
+	side->notify |= quiet < n;
+	kofi_cq_unreserve_some(cq, quiet);
 }
 
 static void kefa_side_report(struct kefa_side *side)
@@ -289,7 +297,7 @@ static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
 
 	if (unlikely(!kefa_ep_waits_for(ep, wc->wr_id)))
 		ep->stats.stale++;
-	else if (unlikely(kefa_wc_failed(wc) || op->more))
+	else if (unlikely(kefa_wc_failed(wc) | op->more))
 		kefa_ep_wc_slow(ep, op, wc);
 	else if (unlikely(slot >= ep->tx.base.size && kefa_wc(wc).write &&
 			  !(ep->caps & (FI_RMA | FI_REMOTE_WRITE))))
@@ -334,6 +342,27 @@ void kefa_ep_map_retry(struct work_struct *work)
 	kefa_ep_kick(ep);
 }
 
+static noinline void kefa_ep_wcs(struct kefa_ep *ep, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		kefa_ep_wc(ep, &ep->wcs[i]);
+	kefa_ep_report(ep);
+	if (unlikely(ep->tx.wanted | ep->rx.wanted | ep->ah_wanted))
+		kefa_ep_freed(ep);
+}
+
+/* Inline, as a reader finds nothing more often than something. */
+static __always_inline unsigned int kefa_ep_poll_once(struct kefa_ep *ep)
+{
+	unsigned int n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+
+	if (n)
+		kefa_ep_wcs(ep, n);
+	return n;
+}
+
 /**
  * kefa_ep_poll() - take completions
  * @ep: the endpoint, with a queue pair
@@ -347,20 +376,13 @@ void kefa_ep_map_retry(struct work_struct *work)
  */
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 {
-	unsigned int i, n, done = 0;
+	unsigned int n, done = 0;
 
 	lockdep_assert_held(&ep->lock);
 	do {
-		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
-		if (!n)
-			break;
-		for (i = 0; i < n; i++)
-			kefa_ep_wc(ep, &ep->wcs[i]);
-		kefa_ep_report(ep);
+		n = kefa_ep_poll_once(ep);
 		done += n;
 	} while (n == KEFA_POLL_BATCH && done < budget);
-	if (unlikely(ep->tx.wanted | ep->rx.wanted | ep->ah_wanted) && done)
-		kefa_ep_freed(ep);
 	return done;
 }
 
@@ -518,10 +540,9 @@ static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 {
 	unsigned int n;
 
-	kefa_ep_flush(ep);
-	if (ep->nrecvs)
-		kefa_rx_flush(ep);
-	n = kefa_ep_poll(ep, KEFA_POLL_BATCH);
+	if (unlikely(ep->nheld | ep->nrecvs))
+		kefa_ep_flush_all(ep);
+	n = kefa_ep_poll_once(ep);
 	if (unlikely(!list_empty(&ep->rests)))
 		kefa_rests_go(ep);
 	return n;
@@ -641,11 +662,8 @@ static void kefa_ep_end_handlers(struct kefa_ep *ep)
 		return;
 	spin_lock_bh(&ep->lock);
 	ep->worker = NULL;
-	if (ep->state == KEFA_EP_ENABLED) {
-		kefa_ep_flush(ep);
-		if (ep->nrecvs)
-			kefa_rx_flush(ep);
-	}
+	if (ep->state == KEFA_EP_ENABLED)
+		kefa_ep_flush_all(ep);
 	spin_unlock_bh(&ep->lock);
 }
 
