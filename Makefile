@@ -11,7 +11,7 @@ DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrele
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full quirks fuzz bench bench-check bench-profile demo shell lint docs clean help
+.PHONY: modules modules_install install check check-more check-blk check-full quirks fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
 
 # A module's BTF takes pahole, which not every machine has.
 modules: | kdir
@@ -67,6 +67,11 @@ check-full: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(ONLY)
 	@$(if $(ONLY),:,tests/verbs/quirks.sh)
 
+# Data races, by a test kernel that looks for nothing else. Takes five minutes, and six more
+# for the kernel the first time.
+kcsan: packages
+	@KOFI_KCSAN=1 $(BED) check --level more $(if $(V),--verbose) $(or $(ONLY),kunit-parallel efa)
+
 # ONLY="sqd_waits bad_qkey" tries just these.
 quirks: packages
 	@tests/verbs/quirks.sh $(ONLY)
@@ -111,6 +116,7 @@ help:
 	@echo "  check-more       run what check leaves out, on other kernels for the most part"
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
+	@echo "  kcsan            look for data races in the suites and guest tests (ONLY=\"NAME...\")"
 	@echo "  quirks           show that the conformance test notices when a quirk is missing"
 	@echo "  fuzz             feed the parser of packets by clang's libFuzzer (FUZZ_SECONDS=60)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"

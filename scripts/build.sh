@@ -82,7 +82,7 @@ main()
 		rm -rf "$dir"-*
 		return
 	fi
-	dir+=-$tree
+	dir+=-$tree${KOFI_KCSAN:+-kcsan}
 	kernel=$(kernel_build "$tree")
 	[[ $tree = product-* ]] || set -- KOFI_LAB=1 "$@"
 	mkdir -p "${dir%/*}"

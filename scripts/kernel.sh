@@ -13,6 +13,8 @@
 #   kernel.sh headers 6.1|6.12  prints its headers (for make -C)
 #
 # Nothing is installed. Exit status 3: this distribution doesn't have it.
+#
+# KOFI_KCSAN=1 has the test kernel watch for data races instead of memory errors.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -32,6 +34,13 @@ done
 # Nor is it there when QEMU enters the kernel, where GCC 14 would call a memcmp() that
 # it watches.
 FLAGS+=("CFLAGS_enlighten.o=-minline-all-stringops")
+
+# The kernel itself isn't watched by KCSAN, as its own races aren't looked for here. Modules are.
+SUFFIX=
+if [ -n "${KOFI_KCSAN-}" ]; then
+	FLAGS=(KCSAN_SANITIZE=n)
+	SUFFIX=-kcsan
+fi
 
 NOT_HERE=3
 
@@ -101,10 +110,22 @@ source_dir()
 
 # --- test kernel ---
 
+# What the test kernel's configuration has to say. KASAN and KCSAN exclude each other, and
+# where UBSAN looks at a bool, gcc forgets that READ_ONCE() was meant.
+wanted()
+{
+	if [ -n "$SUFFIX" ]; then
+		grep -vE 'CONFIG_(KASAN|UBSAN|DEBUG_KMEMLEAK)' "$CONFIG"
+		cat "${CONFIG%/*}/kcsan.config"
+	else
+		cat "$CONFIG"
+	fi
+}
+
 check_config()
 {
 	local lost
-	lost=$(grep CONFIG_ "$CONFIG" | grep -vxFf "$1" || :)
+	lost=$(wanted | grep CONFIG_ | grep -vxFf "$1" || :)
 	[ -z "$lost" ] || die "Kconfig refused these lines of $CONFIG:
 $lost"
 }
@@ -113,8 +134,9 @@ configure()
 {
 	local src=$1 obj=$2
 	make -s -C "$src" O="$obj" allnoconfig > /dev/null
+	wanted > "$obj/wanted"
 	(cd "$src" &&
-		scripts/kconfig/merge_config.sh -m -O "$obj" "$obj/.config" "$CONFIG") > /dev/null
+		scripts/kconfig/merge_config.sh -m -O "$obj" "$obj/.config" "$obj/wanted") > /dev/null
 	make -s -C "$src" O="$obj" olddefconfig
 	check_config "$obj/.config"
 }
@@ -138,7 +160,7 @@ collect()
 # interrupted build goes on and a changed option builds only what it touches.
 build_test()
 {
-	local src=$1 out=$2 obj=$KERNELS/obj
+	local src=$1 out=$2 obj=$KERNELS/obj$SUFFIX
 	[ ! -e "$out" ] || return 0
 	mkdir -p "$obj"
 	configure "$src" "$obj"
@@ -152,7 +174,7 @@ test_dir()
 {
 	local src out key
 	src=$(source_dir)
-	key=$({ basename "$src"; gcc --version; echo "${FLAGS[@]}"; cat "$CONFIG"; } | hash_of)
+	key=$({ basename "$src"; gcc --version; echo "${FLAGS[@]}"; wanted; } | hash_of)
 	out=$KERNELS/test-$key
 	[ -e "$out" ] || locked kernel build_test "$src" "$out"
 	touch -c "$out"

@@ -13,6 +13,7 @@
 #include <kunit/test.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <trace/events/kmem.h>
 
 /* More allocations than any call makes, so that a mistake here ends. */
@@ -48,8 +49,9 @@ static inline void faults_see(void *data, unsigned long call_site,
 {
 	if (READ_ONCE(faults.task) != current || !in_task())
 		return;
-	/* A large one is traced twice. */
-	if (faults.seen && ptr == faults.ptr && bytes_req == faults.size)
+	/* A large one is traced twice; a small one may get what was just freed. */
+	if (faults.seen && bytes_req > KMALLOC_MAX_CACHE_SIZE &&
+	    ptr == faults.ptr && bytes_req == faults.size)
 		return;
 	faults.ptr = ptr;
 	faults.size = bytes_req;

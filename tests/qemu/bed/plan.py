@@ -3,6 +3,7 @@
 
 import dataclasses
 import itertools
+import os
 import re
 import shutil
 
@@ -16,11 +17,15 @@ SUITES = tree.QEMU_DIR / "suites"
 LEVELS = ("check", "more", "full")
 
 
+# The test kernel looks for data races (make kcsan), and has no kmemleak.
+KCSAN = bool(os.environ.get("KOFI_KCSAN"))
+
+
 def accel(level, kernel, smp=2):
     """Races are looked for with all tests where there is time for that, and before with
     those of one kernel: one without checkers, in which CPUs would only wait for locks."""
     often = level == "full" or (level, kernel) == ("more", "stock-6.12")
-    return AT_ONCE if often and smp > 1 else BY_TURNS
+    return AT_ONCE if (often or KCSAN) and smp > 1 else BY_TURNS
 
 
 def listed_suites():
@@ -107,7 +112,7 @@ def read_tests(path):
         raise SystemExit(f"{path}: no such kernel or number of guests")
     leaks = needs.pop("kmemleak", False)
     return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs,
-                                       kmemleak=leaks and kernel == "test"),
+                                       kmemleak=leaks and kernel == "test" and not KCSAN),
                       offers, timeout, levels.get(kernel, LEVELS[0]))
             for kernel in kernels]
 
@@ -120,7 +125,7 @@ def runs(level, at, only=None):
 
 def guest_tests(at, only=None):
     tests = [test for path in sorted(tree.QEMU_DIR.glob("guest/*.sh"))
-             for test in read_tests(path)]
+             for test in read_tests(path) if test.needs.kernel == "test" or not KCSAN]
     return [t for t in tests if runs(t.level, at, only) and (not only or t.name in only)]
 
 
