@@ -20,6 +20,7 @@
 #define KB_MAX_BATCH	64
 #define KB_GID_LEN	16
 #define KB_POLL		16	/* completions taken at a time */
+#define KB_PAIR_CPUS	2
 
 /* To learn what one takes. */
 #define KB_OBJECTS	64
@@ -42,6 +43,7 @@ enum kb_mode {
 	KB_POLLED,	/* the thread that posted looks for completions */
 	KB_HANDLER,	/* a handler in process context takes them */
 	KB_SLEEPING,	/* the thread that posted sleeps until there is one */
+	KB_PAIR,	/* as polled, by a thread on each of two CPUs */
 	KB_MODES,
 };
 
@@ -131,6 +133,8 @@ struct kb_op {
  * @post_undo: post what undoes a batch: of KB_REG KB_INV, and vice versa
  * @poll: take completions, if there are any
  * @sleep: wait for one at least, and take it
+ * @pair: post a batch and have it completed on this CPU, of KB_PAIR_CPUS, with endpoints and
+ *	completion queues that no other one uses
  * @memory: measure bytes, and print them
  */
 struct kb_ulp {
@@ -144,6 +148,7 @@ struct kb_ulp {
 	int (*post_undo)(struct kb_end *end);
 	int (*poll)(struct kb_end *end);
 	int (*sleep)(struct kb_end *end);
+	int (*pair)(struct kb_end *end, unsigned int cpu);
 	int (*memory)(const struct kb_test *test);
 };
 

@@ -47,6 +47,7 @@ static const char * const kb_modes[KB_MODES] = {
 	[KB_POLLED]	= "polled",
 	[KB_HANDLER]	= "handler",
 	[KB_SLEEPING]	= "sleeping",
+	[KB_PAIR]	= "pair",
 };
 
 /**

@@ -9,13 +9,18 @@
  * ran last before it. So what a module has the kernel do can be told apart from what
  * another has it do, without a look at the guest's stack.
  *
- *   qemu-system-x86_64 -plugin plugin.so,out=FILE
+ *   qemu-system-x86_64 -plugin plugin.so,out=FILE[,lines=on]
  *
  * For each window FILE has a line "W" and then a line for each pair of blocks:
  *   ADDRESS INSTRUCTIONS EXECUTIONS CALLER MOVED LOCKED
  * MOVED are the bytes that a string instruction moves each time the block runs: it
  * ends a block, and each repetition is another block's execution. LOCKED are its locked
  * read-modify-writes.
+ *
+ * With lines=on it also has, for each cache line that two CPUs wrote, a line for each
+ * block of each CPU that did:
+ *   L ADDRESS CPU BLOCK CALLER LOCKED
+ * LOCKED if it did so by a locked read-modify-write.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,14 +35,19 @@
 typedef uint64_t plugin_id;
 typedef void (*trans_fn)(plugin_id id, void *tb);
 typedef void (*exec_fn)(unsigned int cpu, void *data);
+typedef void (*mem_fn)(unsigned int cpu, uint32_t info, uint64_t addr, void *data);
 
 enum { NO_REGS };
+enum { MEM_WRITES = 2 };
 
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id id, trans_fn fn);
 void qemu_plugin_register_vcpu_tb_exec_cb(void *tb, exec_fn fn, int flags,
 					  void *data);
 void qemu_plugin_register_vcpu_insn_exec_cb(void *insn, exec_fn fn, int flags,
 					    void *data);
+void qemu_plugin_register_vcpu_mem_cb(void *insn, mem_fn fn, int flags, int what,
+				      void *data);
+bool qemu_plugin_mem_is_store(uint32_t info);
 size_t qemu_plugin_tb_n_insns(const void *tb);
 uint64_t qemu_plugin_tb_vaddr(const void *tb);
 void *qemu_plugin_tb_get_insn(const void *tb, size_t i);
@@ -76,12 +86,32 @@ struct block {
 	struct pair *pairs;	/* the one that was used last in front */
 };
 
+#define CPUS	2
+
+struct writer {
+	struct writer *next;
+	struct block *block;
+	struct block *caller;
+	bool locked;
+};
+
+/* A cache line that was written in this window, by CPU. */
+struct line {
+	struct line *next;
+	uint64_t addr;
+	struct writer *writers[CPUS];
+};
+
 #define BUCKETS	(1u << 16)
+#define KERNEL_START	0xffff800000000000ull
 
 static struct block *table[BUCKETS];
 static struct pair **touched;
 static size_t num_touched, max_touched;
-static struct block *last;	/* of a module */
+static struct block *last[CPUS];	/* of a module */
+static struct block *now[CPUS];
+static struct line *lines[BUCKETS];
+static bool want_lines;
 static bool counting;
 static unsigned long windows;
 static FILE *out;
@@ -146,18 +176,92 @@ static void on_block(unsigned int cpu, void *data)
 	struct block *b = data;
 	struct pair *p;
 
+	now[cpu % CPUS] = b;
 	if (b->module)
-		last = b;
+		last[cpu % CPUS] = b;
 	if (!counting)
 		return;
-	p = find_pair(b, b->module ? NULL : last);
+	p = find_pair(b, b->module ? NULL : last[cpu % CPUS]);
 	if (!p->count++)
 		touch(p);
 }
 
+static void add_writer(struct writer **writers, struct block *block, struct block *caller,
+		       bool locked)
+{
+	struct writer *w;
+
+	for (w = *writers; w; w = w->next)
+		if (w->block == block && w->caller == caller) {
+			w->locked |= locked;
+			return;
+		}
+	w = must(calloc(1, sizeof(*w)));
+	w->block = block;
+	w->caller = caller;
+	w->locked = locked;
+	w->next = *writers;
+	*writers = w;
+}
+
+static void on_write(unsigned int cpu, uint32_t info, uint64_t addr, void *locked)
+{
+	uint64_t at = addr >> 6;
+	uint32_t hash = (at * 0x9e3779b97f4a7c15ull) >> 48;
+	struct line *l;
+
+	/* Reads come as well. Behind the modules are each CPU's own registers. */
+	if (!counting || cpu >= CPUS || !now[cpu] || addr >= MODULES_END ||
+	    !qemu_plugin_mem_is_store(info))
+		return;
+	for (l = lines[hash]; l; l = l->next)
+		if (l->addr == at)
+			break;
+	if (!l) {
+		l = must(calloc(1, sizeof(*l)));
+		l->addr = at;
+		l->next = lines[hash];
+		lines[hash] = l;
+	}
+	add_writer(&l->writers[cpu], now[cpu], now[cpu]->module ? NULL : last[cpu], locked);
+}
+
+static void dump_lines(void)
+{
+	struct writer *w;
+	struct line *l;
+	size_t i;
+	int cpu;
+
+	for (i = 0; want_lines && i < BUCKETS; i++)
+		for (l = lines[i]; l; l = l->next) {
+			if (!l->writers[0] || !l->writers[1])
+				continue;
+			for (cpu = 0; cpu < CPUS; cpu++)
+				for (w = l->writers[cpu]; w; w = w->next)
+					fprintf(out, "L %lx %x %lx %lx %x\n", l->addr << 6,
+						cpu, w->block->addr,
+						w->caller ? w->caller->addr : 0, w->locked);
+		}
+}
+
 static void forget(void)
 {
+	struct writer *w;
+	struct line *l;
 	size_t i;
+	int cpu;
+
+	for (i = 0; want_lines && i < BUCKETS; i++)
+		while ((l = lines[i])) {
+			lines[i] = l->next;
+			for (cpu = 0; cpu < CPUS; cpu++)
+				while ((w = l->writers[cpu])) {
+					l->writers[cpu] = w->next;
+					free(w);
+				}
+			free(l);
+		}
 
 	for (i = 0; i < num_touched; i++)
 		touched[i]->count = 0;
@@ -177,6 +281,7 @@ static void dump(void)
 			p->caller ? p->caller->addr : 0, p->block->moved,
 			p->block->locked);
 	}
+	dump_lines();
 	fflush(out);
 }
 
@@ -277,6 +382,9 @@ static void on_translate(plugin_id id, void *tb)
 	for (i = 0; i < n; i++) {
 		insn = qemu_plugin_tb_get_insn(tb, i);
 		b->locked += is_locked(insn);
+		if (want_lines && b->addr >= KERNEL_START)
+			qemu_plugin_register_vcpu_mem_cb(insn, on_write, NO_REGS, MEM_WRITES,
+							 (void *)(uintptr_t)is_locked(insn));
 		mark = mark_of(insn);
 		if (mark)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
@@ -288,7 +396,8 @@ static void on_translate(plugin_id id, void *tb)
 PUBLIC int qemu_plugin_install(plugin_id id, const void *info, int argc,
 			       char **argv)
 {
-	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
+	want_lines = argc == 2 && !strcmp(argv[1], "lines=on");
+	if (argc != 1 + want_lines || strncmp(argv[0], "out=", 4)) {
 		fprintf(stderr, "plugin: out=FILE is needed\n");
 		return -1;
 	}

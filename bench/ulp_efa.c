@@ -10,6 +10,7 @@
 #include <kofi/eq.h>
 #include <kofi/errno.h>
 #include <kofi/rma.h>
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -39,6 +40,25 @@ struct kbe_op {
 	struct kvec	iov;
 };
 
+/* Endpoints of one CPU in KB_PAIR. */
+#define KBE_LANES	2
+/* So often one of them looks for completions. */
+#define KBE_LOOKS	100000
+
+/**
+ * struct kbe_lane - an endpoint that one CPU uses alone
+ * @ep: the endpoint
+ * @cq: its completion queue
+ * @mr: region that its queue pair registers
+ * @buf: memory
+ */
+struct kbe_lane {
+	struct fid_ep	*ep;
+	struct fid_cq	*cq;
+	struct fid_mr	*mr;
+	void		*buf;
+} ____cacheline_aligned;
+
 /**
  * struct kbe_end - an end
  * @end: what the harness knows of it
@@ -53,6 +73,7 @@ struct kbe_op {
  * @steps: since an inject
  * @entries: completions
  * @ops: operations
+ * @lanes: of KB_PAIR, by CPU
  */
 struct kbe_end {
 	struct kb_end		end;
@@ -67,6 +88,7 @@ struct kbe_end {
 	u32			steps;
 	struct fi_cq_msg_entry	entries[KB_POLL];
 	struct kbe_op		ops[KB_MAX_BATCH];
+	struct kbe_lane		lanes[KB_PAIR_CPUS][KBE_LANES];
 };
 
 static struct kbe_end *to_kbe(struct kb_end *end)
@@ -221,6 +243,70 @@ static int kbe_post_undo(struct kb_end *end)
 			     end->test->kind == KB_REG ? KB_INV : KB_REG);
 }
 
+/* --- two CPUs --- */
+
+static int kbe_lane_wait(struct kbe_lane *lane, u32 count)
+{
+	struct fi_cq_msg_entry entries[KB_POLL];
+	u32 left = KBE_LOOKS;
+	ssize_t n;
+
+	while (count && left--) {
+		n = fi_cq_read(lane->cq, entries, KB_POLL);
+		if (n == -FI_EAVAIL) {
+			kbe_failed(lane->cq);
+			return -EIO;
+		}
+		if (n > 0)
+			count -= n;
+		else
+			/* The other CPU has its turn when this one is idle. */
+			usleep_range(5, 10);
+	}
+	return count ? -ETIMEDOUT : 0;
+}
+
+static int kbe_lane_send(struct kbe_end *kbe, struct kbe_lane *lane)
+{
+	u32 i, n = kbe->end.test->batch;
+	ssize_t ret = 0;
+
+	for (i = 0; i < n && !ret; i++)
+		ret = fi_send(lane->ep, lane->buf, kbe->end.test->size, NULL, kbe->peer, lane);
+	return ret ?: kbe_lane_wait(lane, n);
+}
+
+static int kbe_lane_reg(struct kbe_end *kbe, struct kbe_lane *lane)
+{
+	const struct kvec iov = { .iov_base = lane->buf, .iov_len = kbe->end.test->size };
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_KVEC,
+		.mr_iov		= &iov,
+		.iov_count	= 1,
+		.access		= FI_REMOTE_READ | FI_REMOTE_WRITE,
+	};
+	int ret;
+
+	ret = fi_mr_post_reg(lane->mr, &attr, FI_COMPLETION) ?: kbe_lane_wait(lane, 1);
+	if (ret)
+		return ret;
+	return fi_mr_post_inval(lane->mr, FI_COMPLETION, lane) ?: kbe_lane_wait(lane, 1);
+}
+
+static int kbe_pair(struct kb_end *end, unsigned int cpu)
+{
+	struct kbe_end *kbe = to_kbe(end);
+	struct kbe_lane *lanes = kbe->lanes[cpu];
+	int ret = 0;
+	u32 i;
+
+	if (end->test->kind == KB_SEND)
+		return kbe_lane_send(kbe, lanes);
+	for (i = 0; i < end->test->batch && !ret; i++)
+		ret = kbe_lane_reg(kbe, &lanes[i % KBE_LANES]);
+	return ret;
+}
+
 /* --- setting up; nothing of this is counted --- */
 
 static int kbe_find(const char *device, struct fi_info **info)
@@ -249,6 +335,51 @@ static int kbe_open_ep(struct kbe_end *kbe, struct fid_ep **ep)
 	       fi_ep_bind(*ep, &kbe->av->fid, 0) ?:
 	       fi_ep_bind(*ep, &kbe->cq->fid, FI_TRANSMIT | FI_RECV) ?:
 	       fi_enable(*ep);
+}
+
+static int kbe_open_lane(struct kbe_end *kbe, struct kbe_lane *lane, unsigned int cpu)
+{
+	struct fi_cq_attr cq_attr = {
+		.size			= KBE_CQ,
+		.flags			= FI_AFFINITY,
+		.format			= FI_CQ_FORMAT_MSG,
+		.wait_obj		= FI_WAIT_NONE,
+		.signaling_vector	= cpu,
+	};
+	struct fi_mr_alloc_attr mr_attr = {
+		.max_pages	= 1,
+		.access		= FI_REMOTE_READ | FI_REMOTE_WRITE,
+	};
+	int ret;
+
+	lane->buf = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!lane->buf)
+		return -ENOMEM;
+	ret = fi_cq_open(kbe->domain, &cq_attr, &lane->cq, NULL) ?:
+	      fi_endpoint(kbe->domain, kbe->info, &lane->ep, NULL) ?:
+	      fi_ep_bind(lane->ep, &kbe->av->fid, 0) ?:
+	      fi_ep_bind(lane->ep, &lane->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	      fi_enable(lane->ep);
+	if (ret)
+		return ret;
+	mr_attr.cq = lane->cq;
+	mr_attr.ep = lane->ep;
+	return fi_mr_alloc(kbe->domain, &mr_attr, &lane->mr, lane);
+}
+
+static int kbe_open_lanes(struct kbe_end *kbe, const struct kb_test *test)
+{
+	unsigned int cpu, i;
+	int ret = 0;
+
+	if (test->mode != KB_PAIR)
+		return 0;
+	if (test->size > PAGE_SIZE || (test->kind != KB_SEND && test->kind != KB_REG))
+		return -EOPNOTSUPP;
+	for (cpu = 0; cpu < KB_PAIR_CPUS; cpu++)
+		for (i = 0; i < KBE_LANES && !ret; i++)
+			ret = kbe_open_lane(kbe, &kbe->lanes[cpu][i], cpu);
+	return ret;
 }
 
 static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
@@ -311,6 +442,16 @@ static int kbe_open_more(struct kbe_end *kbe, const struct kb_test *test)
 
 #define KBE_CLOSE(obj)	((obj) ? fi_close(&(obj)->fid) : 0)
 
+static int kbe_close_lane(struct kbe_lane *lane)
+{
+	int ret = KBE_CLOSE(lane->mr);
+
+	ret |= KBE_CLOSE(lane->ep);
+	ret |= KBE_CLOSE(lane->cq);
+	free_page((unsigned long)lane->buf);
+	return ret;
+}
+
 static void kbe_close(struct kb_end *end)
 {
 	struct kbe_end *kbe = to_kbe(end);
@@ -321,6 +462,8 @@ static void kbe_close(struct kb_end *end)
 	for (i = 0; kbe->more && i < test->eps; i++)
 		ret |= KBE_CLOSE(kbe->more[i]);
 	kfree(kbe->more);
+	for (i = 0; i < KB_PAIR_CPUS * KBE_LANES; i++)
+		ret |= kbe_close_lane(&kbe->lanes[i / KBE_LANES][i % KBE_LANES]);
 	ret |= KBE_CLOSE(kbe->ep);
 	for (i = 0; i < test->batch; i++) {
 		ret |= KBE_CLOSE(kbe->ops[i].mr);
@@ -348,7 +491,8 @@ static struct kb_end *kbe_open(const struct kb_test *test)
 	if (!kbe)
 		return ERR_PTR(-ENOMEM);
 	kbe->end.test = test;
-	ret = kbe_open_fabric(kbe, test) ?: kbe_open_more(kbe, test);
+	ret = kbe_open_fabric(kbe, test) ?: kbe_open_more(kbe, test) ?:
+	      kbe_open_lanes(kbe, test);
 	for (i = 0; i < test->batch && !ret; i++)
 		ret = kbe_open_op(kbe, &kbe->ops[i], test);
 	if (!ret)
@@ -492,6 +636,7 @@ static struct kb_ulp kbe_ulp = {
 	.post_undo	= kbe_post_undo,
 	.poll		= kbe_poll,
 	.sleep		= kbe_sleep,
+	.pair		= kbe_pair,
 	.memory		= kbe_memory,
 };
 

@@ -5,7 +5,9 @@
  * instructions, is a second witness of how many there were.
  */
 #include <asm/tsc.h>
+#include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -156,6 +158,95 @@ static int kb_run_windows(struct kb_end *end, struct kb_peer *peer)
 	return ret;
 }
 
+/**
+ * struct kb_pair - one of the threads that work at the same time
+ * @end: for whom
+ * @cpu: where
+ * @ret: what came of it
+ * @done: it is over
+ */
+struct kb_pair {
+	struct kb_end		*end;
+	unsigned int		cpu;
+	int			ret;
+	struct completion	done;
+};
+
+/* Written by both CPUs in each window, so that the host knows that it would see such. */
+static atomic_t kb_both;
+
+static int kb_pair_main(void *arg)
+{
+	struct kb_pair *pair = arg;
+
+	atomic_inc(&kb_both);
+	set_user_nice(current, MAX_NICE);
+	pair->ret = pair->end->ulp->pair(pair->end, pair->cpu);
+	kthread_complete_and_exit(&pair->done, 0);
+}
+
+static int kb_pair_start(struct kb_pair *pair, struct kb_end *end, unsigned int cpu,
+			 struct task_struct **task)
+{
+	pair->end = end;
+	pair->cpu = cpu;
+	init_completion(&pair->done);
+	*task = kthread_create(kb_pair_main, pair, "kofi-bench/%u", cpu);
+	if (IS_ERR(*task))
+		return PTR_ERR(*task);
+	kthread_bind(*task, cpu);
+	return 0;
+}
+
+static int kb_pair_window(struct kb_end *end, struct kb_window *w)
+{
+	struct task_struct *task[KB_PAIR_CPUS] = { };
+	struct kb_pair pairs[KB_PAIR_CPUS] = { };
+	unsigned int cpu;
+	int ret = 0;
+
+	for (cpu = 0; cpu < KB_PAIR_CPUS && !ret; cpu++)
+		ret = kb_pair_start(&pairs[cpu], end, cpu, &task[cpu]);
+	if (ret) {
+		for (cpu = 0; cpu < KB_PAIR_CPUS; cpu++)
+			if (!IS_ERR_OR_NULL(task[cpu]))
+				kthread_stop(task[cpu]);
+		return ret;
+	}
+	kb_begin(w);
+	for (cpu = 0; cpu < KB_PAIR_CPUS; cpu++)
+		wake_up_process(task[cpu]);
+	for (cpu = 0; cpu < KB_PAIR_CPUS; cpu++)
+		wait_for_completion(&pairs[cpu].done);
+	kb_end(w);
+	for (cpu = 0; cpu < KB_PAIR_CPUS && !ret; cpu++)
+		ret = pairs[cpu].ret;
+	return ret;
+}
+
+/* What both CPUs write is the plugin's to see. */
+static int kb_run_pairs(struct kb_end *end, struct kb_peer *peer)
+{
+	bool sends = end->test->kind == KB_SEND;
+	struct kb_window w;
+	int ret = 0;
+	u32 i, cpu;
+
+	if (!end->ulp->pair || !cpu_online(KB_PAIR_CPUS - 1))
+		return -EOPNOTSUPP;
+	for (i = 0; i <= end->test->windows && !ret; i++) {
+		msleep(20);
+		for (cpu = 0; cpu < KB_PAIR_CPUS && sends && !ret; cpu++)
+			ret = kb_peer_recv(peer, end->test);
+		ret = ret ?: kb_pair_window(end, &w);
+		for (cpu = 0; cpu < KB_PAIR_CPUS && sends && !ret; cpu++)
+			ret = kb_peer_drain(peer, end->test);
+		if (i && !ret)
+			kb_printf("pair window %u\n", w.number);
+	}
+	return ret;
+}
+
 static int kb_connect(struct kb_end *end, struct kb_peer *peer)
 {
 	if (!peer)
@@ -176,7 +267,11 @@ static int kb_run_with(const struct kb_ulp *ulp, const struct kb_test *test,
 	end->ulp = ulp;
 	end->test = test;
 	end->peer = *addr;
-	ret = kb_connect(end, peer) ?: kb_run_windows(end, peer);
+	ret = kb_connect(end, peer);
+	if (!ret && test->mode == KB_PAIR)
+		ret = peer ? kb_run_pairs(end, peer) : -EOPNOTSUPP;
+	else if (!ret)
+		ret = kb_run_windows(end, peer);
 	ulp->close(end);
 	return ret;
 }

@@ -67,9 +67,16 @@ class Measurement:
             test = re.fullmatch(r"test (.*)", line)
             window = re.fullmatch(r"(?:(loop|copy) (\d+) )?window (\d+) (?:spins \d+ )?"
                                   r"ticks (\d+)", line)
+            pair = re.fullmatch(r"pair window (\d+)", line)
             bytes_of = re.fullmatch(r"memory (\w+) (-?\d+)", line)
             if bytes_of:
                 self.memory[bytes_of[1]] = int(bytes_of[2])
+            elif pair:
+                found = self.windows[int(pair[1])]
+                self.tests[command].append(found)
+                if not all_about_rows.both(found, "harness"):
+                    self.problems.append(f"{command}: {line}: a cache line that both CPUs "
+                                         "wrote wasn't seen")
             elif test:
                 command = test[1]
                 self.tests[command] = []
@@ -105,6 +112,21 @@ def measure(rows, logs):
     say(f"{', '.join(f'{run.seconds:.0f} s' for run in runs)}, "
         f"{len(measured[0].windows)} windows each")
     return built, measured
+
+
+def share(only):
+    """What two CPUs both write, by row."""
+    rows = choose(only, all_about_rows.pairs)
+    if not rows:
+        return {}
+    built = tree.Tree(guest.KERNEL)
+    logs = all_logs.new_directory("bench")
+    guest.build_plugin(logs)
+    boot = guest.run(built, [row.command() for row in rows], logs, "pair", pair=True)
+    measured = Measurement(boot, built.build)
+    for problem in measured.problems:
+        raise SystemExit(f"bench: {problem}")
+    return {row.name(): all_about_rows.shared(measured.tests[row.command()]) for row in rows}
 
 
 def merge(rows, runs):
@@ -149,8 +171,8 @@ def profile(args):
     return 0
 
 
-def results(rows):
-    """Two boots; what came of them, and whether it can be believed."""
+def results(rows, only=()):
+    """Two boots, and one with two CPUs; what came of them, and whether it can be believed."""
     logs = all_logs.new_directory("bench")
     OUT.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -159,7 +181,7 @@ def results(rows):
     for problem in problems:
         say(f"FAIL {problem}")
     result = {"versions": versions(built), "rows": merge(rows, runs),
-              "memory": runs[0].memory}
+              "memory": runs[0].memory, "shared": share(only)}
     (OUT / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
     (OUT / "bench.md").write_text(report.markdown(result))
     report.plot(result, OUT / "bench.svg", logs)
@@ -171,7 +193,7 @@ def results(rows):
 
 
 def run(args):
-    return 0 if results(choose(args.only))[1] else 1
+    return 0 if results(choose(args.only), args.only)[1] else 1
 
 
 def check(args):
@@ -185,8 +207,10 @@ def check(args):
         return 3
     gone = base["rows"].keys() - {row.name() for row in all_about_rows.all_rows()}
     rows = choose(args.only, all_about_rows.checked)
-    result, good = results(rows)
+    result, good = results(rows, args.only)
     off_base, compared = report.regressions(result, base, [row.name() for row in rows])
+    off_base += [f"{name}: two CPUs write {found['lines']} cache lines: {found['where']}"
+                 for name, found in result["shared"].items() if found["lines"]]
     off_base += [f"{name}: is in the baseline, and isn't measured any more" for name in gone]
     for line in off_base:
         say(f"FAIL {line}")

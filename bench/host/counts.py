@@ -90,6 +90,9 @@ class Window:
         self.calls = collections.Counter()      # (symbol, who had it run)
         self.copied = collections.Counter()     # likewise of functions: bytes
         self.locked = collections.Counter()     # (whose, symbol, who had it run)
+        # by address of a cache line that both CPUs wrote: (CPU, whose, symbol, who had it
+        # run, locked)
+        self.lines = collections.defaultdict(set)
 
     def add(self, symbols, address, insns, count, caller, moved, locked=0):
         start, name, module, part = symbols.find(address)
@@ -112,6 +115,12 @@ class Window:
             self.calls[name, had] += count
 
 
+    def add_line(self, symbols, line, cpu, address, caller, locked):
+        _, name, _, part = symbols.find(address)
+        _, had, _, whose = symbols.find(caller) if caller else (0, "", "", part)
+        self.lines[line].add((cpu, whose, name, had, bool(locked)))
+
+
 def read_windows(path, symbols):
     """The plugin's file, as a list of windows."""
     windows = []
@@ -120,6 +129,8 @@ def read_windows(path, symbols):
             fields = line.split()
             if fields[0] == "W":
                 windows.append(Window())
+            elif fields[0] == "L":
+                windows[-1].add_line(symbols, *(int(f, 16) for f in fields[1:]))
             else:
                 windows[-1].add(symbols, *(int(f, 16) for f in fields))
     return windows

@@ -80,16 +80,17 @@ class Run:
     seconds: float
 
 
-def run(built, tests, logs, name):
-    """Boots, and runs these tests; the plugin has been built."""
+def run(built, tests, logs, name, pair=False):
+    """Boots, and runs these tests; the plugin has been built. With two CPUs, by turns, it
+    looks what both write."""
     counts = logs / f"{name}.counts"
     boot = boots.Boot(
-        name, kernel=KERNEL, smp=1, mem="2G", tests=("bench",), timeout=TIMEOUT,
+        name, kernel=KERNEL, smp=2 if pair else 1, mem="2G", tests=("bench",), timeout=TIMEOUT,
         patience=FOR_EVER, accel="tcg,thread=single", cpu=CPU,
         clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps preempt=none noreplace-smp",
         modules=MODULES, files=files(tests),
         qemu=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01",
-              "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}"))
+              "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}{',lines=on' * pair}"))
     outcome = boots.run(boot, {KERNEL: built}, logs)[0]
     judged = verdict.judge(None, outcome, [])
     if judged.failures:

@@ -120,6 +120,11 @@ def markdown(result):
                    batches(result))
     lines += ["## Bytes of memory", ""]
     lines += table(("object", "all", "kOFI's"), memory(result))
+    lines += ["## Two CPUs", "",
+              "Cache lines of kOFI's that both write, each with its own endpoints.", ""]
+    lines += table(("row", "cache lines", "of them locks", "where"),
+                   [[name, s["lines"], s["locks"], "; ".join(s["where"])]
+                    for name, s in result["shared"].items()])
     lines += ["## Block devices", "",
               "Instructions for each operation, of both ends together.", ""]
     lines += table(DISK_COLUMNS, [disk_cells(n, r) for n, r in result["rows"].items()

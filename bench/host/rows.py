@@ -144,6 +144,12 @@ def block_devices():
         yield Row(disk, "read", 4 * KIB, "sleeping", 1)
 
 
+def pairs():
+    """Two CPUs at the same time, each with endpoints and completion queues of its own."""
+    yield Row("efa", "send", 8, "pair")
+    yield Row("efa", "reg", 4 * KIB, "pair")
+
+
 def all_rows():
     return [*compared(), *growth(), *matching(), *alternatives(), *block_devices()]
 
@@ -172,6 +178,23 @@ def copied(row, window):
         return sum(n for (part, _, _), n in window.copied.items() if part in HOST)
     return row.size * sum(n for (name, had), n in window.calls.items()
                           if any(name == c and by in (None, had) for c, by in COPIES))
+
+
+def both(window, *parts):
+    """Of the cache lines that both CPUs wrote for one of these parts: who did."""
+    lines = [{w for w in writers if w[1] in parts} for writers in window.lines.values()]
+    return [writers for writers in lines if len({w[0] for w in writers}) > 1]
+
+
+def shared(windows):
+    """Cache lines that both CPUs wrote for kOFI, in the worst of the windows: how many, how
+    many of them by locked instructions, and by what functions."""
+    worst = max((both(window, "kofi", "kofi_efa") for window in windows), key=len)
+    return {"lines": len(worst),
+            "locks": sum(len({w[0] for w in writers if w[4]}) > 1 for writers in worst),
+            "where": sorted(", ".join(sorted({f"{name} for {had}" if had else name
+                                              for _, _, name, had, _ in writers}))
+                            for writers in worst)}
 
 
 def figures(row, windows):
