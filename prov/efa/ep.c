@@ -111,15 +111,13 @@ static int kefa_ep_close(struct fid *fid)
 	return 0;
 }
 
-/* The queue pair's vector, and its worker's CPU, follow the completion queue's. */
-static void kefa_ep_set_cpu(struct kefa_ep *ep, const struct fi_cq_attr *attr)
+/* The queue pair's vector, and its worker's CPU. */
+static void kefa_ep_set_cpu(struct kefa_ep *ep, int cpu)
 {
-	if (!(attr->flags & FI_AFFINITY))
-		return;
-	ep->cpu = attr->signaling_vector;
+	ep->cpu = cpu;
 	/* A ULP may name a CPU that there can't be. */
-	if (ep->cpu >= 0 && ep->cpu < nr_cpu_ids && cpu_possible(ep->cpu))
-		ep->work_cpu = ep->cpu;
+	if (cpu >= 0 && cpu < nr_cpu_ids && cpu_possible(cpu))
+		ep->work_cpu = cpu;
 }
 
 /**
@@ -136,14 +134,17 @@ static void kefa_ep_set_cpu(struct kefa_ep *ep, const struct fi_cq_attr *attr)
 int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
+	const struct fi_cq_attr *attr;
 
 	if (bfid->fclass == FI_CLASS_AV) {
 		ep->av = container_of(bfid, struct kefa_av, av_fid.fid);
 		return 0;
 	}
-	if (bfid->fclass == FI_CLASS_CQ)
-		kefa_ep_set_cpu(ep, &container_of(bfid, struct kofi_cq,
-						  cq_fid.fid)->attr);
+	if (bfid->fclass == FI_CLASS_CQ) {
+		attr = &container_of(bfid, struct kofi_cq, cq_fid.fid)->attr;
+		if (attr->flags & FI_AFFINITY)
+			kefa_ep_set_cpu(ep, attr->signaling_vector);
+	}
 	return kofi_ep_bind(&ep->tx.base, &ep->rx.base, bfid, flags);
 }
 
@@ -158,7 +159,6 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	struct kefa_hw_qp_attr attr = {
 		.tx_depth	= ep->tx.base.size,
 		.rx_depth	= ep->rx.base.size,
-		.vector		= kefa_dev_vector(dev, ep->cpu),
 		.rnr_retry	= ep->rnr_ms && ep->rnr_retry == FI_EFA_RNR_INFINITE ?
 				  KEFA_RNR_TRIES : ep->rnr_retry,
 	};
@@ -167,6 +167,9 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	lockdep_assert_held(&dev->lock);
 	if (ep->dom->gone)
 		return -ENODEV;
+	if (ep->cpu < 0)
+		kefa_ep_set_cpu(ep, kefa_cpus_next());
+	attr.vector = kefa_dev_vector(dev, ep->cpu);
 	ret = ep->kind->init(ep, &attr);
 	if (ret)
 		return ret;

@@ -15,6 +15,7 @@
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
  *				a queue pair: posts, polls and what is outstanding
  *   kofi_cq.lock		inside: completions are written under the above
+ *   kefa_cpus_lock (spinlock)	cpus.c: which CPUs endpoints get. Nothing is taken inside
  *
  * No handler of a ULP is called, and no ULP waited for, under any of them. Memory is
  * allocated under the mutexes as if for I/O, whoever holds them: somebody may wait
@@ -23,6 +24,7 @@
 #ifndef KEFA_H
 #define KEFA_H
 
+#include <linux/moduleparam.h>
 #include <linux/workqueue.h>
 #include <kofi/provider.h>
 
@@ -46,6 +48,11 @@ extern bool kefa_offer_rdm;
 extern struct workqueue_struct *kefa_wq, *kefa_cmd_wq;
 
 extern const struct kofi_provider kefa_provider;
+
+/* cpus.c */
+
+int kefa_cpus_next(void);
+extern const struct kernel_param_ops kefa_cpus_ops;
 
 /* debugfs.c */
 

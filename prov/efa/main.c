@@ -97,7 +97,8 @@ static int __init kefa_init(void)
 {
 	int ret;
 
-	kefa_wq = alloc_workqueue("kofi_efa", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
+	kefa_wq = alloc_workqueue("kofi_efa",
+				  WQ_MEM_RECLAIM | WQ_HIGHPRI | COMPAT_WQ_PERCPU, 0);
 	if (!kefa_wq)
 		return -ENOMEM;
 	kefa_cmd_wq = alloc_workqueue("kofi_efa_cmd",

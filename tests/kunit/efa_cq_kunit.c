@@ -551,7 +551,51 @@ static void cq_handler_cpu(struct kunit *test)
 	EFA_CLOSE(test, scene->cq);
 }
 
-/* Nothing to be read, nobody to be told. */
+static int set_cpus(const char *list)
+{
+	return kefa_cpus_ops.set(list, NULL);
+}
+
+/* An administrator's choice, in turn, where the ULP made none. */
+static void cq_handler_cpus(struct kunit *test)
+{
+	struct fi_cq_attr attr = { .handler = note_cpu };
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	char *shown = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	struct fid_ep *ep;
+	atomic_t seen;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, shown);
+	KUNIT_ASSERT_GT(test, num_online_cpus(), 1);
+	EFA_CLOSE(test, scene->ep);
+	EFA_CLOSE(test, scene->cq);
+	attr.handler_context = &seen;
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &scene->cq, NULL), 0);
+	KUNIT_EXPECT_NE(test, set_cpus("100000"), 0);
+	KUNIT_EXPECT_NE(test, set_cpus("one"), 0);
+	KUNIT_EXPECT_EQ(test, set_cpus("0-1"), 0);
+	KUNIT_EXPECT_EQ(test, kefa_cpus_ops.get(shown, NULL), 4);
+	KUNIT_EXPECT_STREQ(test, shown, "0-1\n");
+	for (i = 0; i < 4; i++) {
+		scene->ep = efa_scene_ep(test, scene, 0);
+		KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+		scene->qp = efake_last_qp(scene->fake);
+		atomic_set(&seen, -1);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+		done(scene, 0);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&seen) == i % 2));
+		EFA_CLOSE(test, scene->ep);
+	}
+	KUNIT_EXPECT_EQ(test, set_cpus(""), 0);
+	ep = efa_scene_ep(test, scene, 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	KUNIT_EXPECT_EQ(test, container_of(ep, struct kefa_ep, ep_fid)->work_cpu,
+			WORK_CPU_UNBOUND);
+	EFA_CLOSE(test, ep);
+	EFA_CLOSE(test, scene->cq);
+}
+
 /* Posts as many as a doorbell can be rung for, and one more, of each kind. */
 static void post_many(struct fid_cq *cq, void *context)
 {
@@ -730,6 +774,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_counts_bytes),
 	KUNIT_CASE(cq_handler),
 	KUNIT_CASE(cq_handler_cpu),
+	KUNIT_CASE(cq_handler_cpus),
 	KUNIT_CASE(cq_handler_of_quiet),
 	KUNIT_CASE(cq_handler_posts),
 	KUNIT_CASE(cq_recvs_refused),

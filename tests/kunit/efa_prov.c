@@ -34,6 +34,7 @@
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"
 #include "../../prov/efa/status.c"
+#include "../../prov/efa/cpus.c"
 #include "../../prov/efa/debugfs.c"
 #include "../../prov/efa/trace.c"
 #include "../../prov/efa/rdm/ep.c"
