@@ -288,8 +288,6 @@ static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 	int ret = PTR_ERR_OR_ZERO(ah);
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (peer->state != KEFA_RPEER_STRANGER)
-		return false;
 	if (!ret)
 		ret = kefa_stranger_accept(rdm, peer, ah);
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "met", ret);
@@ -305,6 +303,7 @@ struct kefa_stranger {
 	u8	gid[FI_EFA_GID_LEN];
 	u32	qpn;
 	u32	connid;
+	u16	slid;
 };
 
 /*
@@ -329,6 +328,7 @@ static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
 	}
 	who->qpn = src.qpn;
 	who->connid = src.connid;
+	who->slid = src.slid;
 	if (src.gid) {
 		memcpy(who->gid, src.gid, sizeof(who->gid));
 		return true;
@@ -339,6 +339,21 @@ static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
 	kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
 	kefa_held_free(rdm, held);
 	return false;
+}
+
+/* There is a peer of that address. Is it the one that the device says sent the packet? */
+static bool kefa_stranger_is(struct kefa_rdm *rdm, const struct kefa_stranger *who,
+			     const struct kefa_rpeer *peer)
+{
+	const struct kefa_src src = {
+		.gid		= who->gid,
+		.slid		= who->slid,
+		.qpn		= who->qpn,
+		.connid		= who->connid,
+		.has_connid	= true,
+	};
+
+	return kefa_peers_find(&rdm->peers, &src) == peer;
 }
 
 /* Outside of the lock, as both sleep. */
@@ -352,9 +367,9 @@ static void kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger 
 	ah = new ? kefa_stranger_ah(rdm, who->gid) : ERR_PTR(-ENOMEM);
 	spin_lock_bh(&rdm->ep.lock);
 	peer = new && rdm->ep.state == KEFA_EP_ENABLED ? kefa_peers_meet(&rdm->peers, new) : NULL;
-	if (peer)
+	if (peer && peer->state == KEFA_RPEER_STRANGER)
 		connected = kefa_stranger_connect(rdm, peer, ah);
-	else
+	else if (!peer || !kefa_stranger_is(rdm, who, peer))
 		kefa_strange_drop(rdm, (u64)who->qpn << 32 | who->connid, who->gid);
 	spin_unlock_bh(&rdm->ep.lock);
 	if (!connected && !IS_ERR(ah))
