@@ -100,6 +100,18 @@ void kefa_shake_told(struct kefa_rpeer *peer)
 }
 
 /**
+ * kefa_shake_untold() - the device hasn't taken our HANDSHAKE
+ * @peer: the peer, which it is owed again
+ *
+ * Context: Under the endpoint's lock.
+ */
+void kefa_shake_untold(struct kefa_rpeer *peer)
+{
+	peer->flags &= ~KEFA_RPEER_TOLD;
+	peer->owes |= KEFA_OWES_HANDSHAKE;
+}
+
+/**
  * kefa_shake_take() - a peer's HANDSHAKE has come
  * @peers: of the endpoint
  * @peer: the peer, with an address handle

@@ -31,6 +31,7 @@ void kefa_shake_fill(const struct kefa_self *self, struct kefa_pkt *pkt);
 void kefa_shake_trigger(const struct kefa_self *self, struct kefa_pkt *pkt);
 bool kefa_shake_heard(struct kefa_rpeer *peer);
 void kefa_shake_told(struct kefa_rpeer *peer);
+void kefa_shake_untold(struct kefa_rpeer *peer);
 bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
 		     const struct kefa_pkt *pkt);
 bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,

@@ -215,12 +215,17 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 {
 	struct kefa_rpeer *peer = ts->peer;
 	struct kefa_rop *rop = ts->rop;
+	const bool lives = peer->state != KEFA_RPEER_DEAD && peer->state != KEFA_RPEER_GONE;
 	/* Who has sent something and left needn't know what we can. */
-	const bool fatal = ts->type != KEFA_HANDSHAKE_PKT && peer->state != KEFA_RPEER_DEAD &&
-			   peer->state != KEFA_RPEER_GONE;
+	const bool fatal = lives && ts->type != KEFA_HANDSHAKE_PKT;
 
 	/* Keeps the peer until the end of this. */
 	peer->nops++;
+	/* One that the device hasn't taken is still owed: the peer would wait for ever. */
+	if (lives && !fatal && !status) {
+		kefa_shake_untold(peer);
+		kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+	}
 	kefa_ts_free(rdm, ts);
 	if (rop)
 		rop->wrs--;
