@@ -225,6 +225,11 @@ static void rdm_not_ready(struct kunit *test)
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
 	int i;
 
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 99, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 99, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 8);
+	rdm_expect(test, &pair->end[1], 1, 8);
 	pair->net.rnr = 700;
 	for (i = 0; i < 32; i++) {
 		efa_fill(pair->out + i * 64, 64, i);
@@ -235,7 +240,7 @@ static void rdm_not_ready(struct kunit *test)
 		rdm_run(pair);
 	pair->net.rnr = 0;
 	/* Delays have grown, to a second at most. */
-	for (i = 0; i < 200 && rdm_unseen(pair, 32); i++) {
+	for (i = 0; i < 200 && rdm_unseen(pair, 33); i++) {
 		msleep(20);
 		rdm_run(pair);
 	}
