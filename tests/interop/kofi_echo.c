@@ -27,7 +27,7 @@
 
 static char *domain_name;
 module_param_named(domain, domain_name, charp, 0444);
-MODULE_PARM_DESC(domain, "name of the domain");
+MODULE_PARM_DESC(domain, "name of the domain; without one the module does nothing");
 
 static char name_hex[2 * sizeof(struct fi_efa_addr) + 1];
 module_param_string(name, name_hex, sizeof(name_hex), 0444);
@@ -233,6 +233,8 @@ static int __init echo_init(void)
 	size_t len = sizeof(name);
 	int ret, i;
 
+	if (!domain_name)
+		return 0;
 	for (i = 0; i < ARRAY_SIZE(slots); i++) {
 		slots[i].tagged = i & 1;
 		slots[i].buf = kmalloc(ECHO_BYTES, GFP_KERNEL);
@@ -249,6 +251,7 @@ static int __init echo_init(void)
 	if (!IS_ERR(task))
 		return 0;
 	ret = PTR_ERR(task);
+	task = NULL;
 err:
 	echo_close();
 	return ret;
@@ -257,7 +260,8 @@ module_init(echo_init);
 
 static void __exit echo_exit(void)
 {
-	kthread_stop(task);
+	if (task)
+		kthread_stop(task);
 	echo_close();
 }
 module_exit(echo_exit);
