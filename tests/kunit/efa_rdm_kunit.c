@@ -409,6 +409,36 @@ static void rdm_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.unexpected, 3ULL);
 }
 
+/* Others have all the slots: who waits gets some when they come back. */
+static void rdm_shared_slots(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .homogeneous = true });
+	struct efake_qp *qp = pair->end[0].qp;
+	struct fi_efa_addr addr;
+	unsigned int i, n, last = 0;
+	struct efake_wr *wr;
+	fi_addr_t to;
+
+	for (i = 0; i < 8; i++) {
+		addr = efa_addr(9, 100 + i);
+		KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[0].av, &addr, 1, &to, 0, NULL), 1);
+		for (n = 0; n < 16; n++)
+			KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, pair->out, 64, NULL, to, n,
+						       NULL), 0);
+	}
+	KUNIT_EXPECT_EQ(test, qp->nsent, rdm_of(&pair->end[0])->nts -
+			rdm_of(&pair->end[0])->ts_ctl);
+	for (n = 0; n < 128 && qp->nsent; n++) {
+		wr = efake_sent(qp, 0);
+		last += wr->qpn == 107;
+		efake_wr_done(wr, 0);
+		efake_settle();
+	}
+	KUNIT_EXPECT_EQ(test, n, 128U);
+	KUNIT_EXPECT_EQ(test, last, 16U);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
+}
+
 static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_handshake),
 	KUNIT_CASE(rdm_homogeneous),
@@ -424,6 +454,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_inject_again),
 	KUNIT_CASE(rdm_close),
 	KUNIT_CASE(rdm_removed),
+	KUNIT_CASE(rdm_shared_slots),
 	{}
 };
 

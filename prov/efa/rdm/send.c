@@ -287,6 +287,9 @@ static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject
 		return -EAGAIN;
 	}
 	list_add_tail(&rop->peer_link, &peer->wait);
+	/* It waits for slots or buffers, which others' packets may have. */
+	if (kefa_may_send(rdm, peer))
+		kefa_rdm_todo(rdm, peer);
 	return 0;
 }
 
