@@ -81,7 +81,8 @@ static void hostile_anything(struct kunit *test)
 	expect_honest(test, pair, 0);
 	for (i = 1; i <= 8000; i++) {
 		who = prandom_u32_state(&rnd) % 64;
-		inject_from(pair, 20 + who % 4, 0x900 + who, some_packet(&rnd, 0x900 + who, who + i / 500 * 64));
+		inject_from(pair, 20 + who % 4, 0x900 + who,
+			    some_packet(&rnd, 0x900 + who, who + i / 500 * 64));
 		/* What it is answered goes to nobody. */
 		if (i % 8 == 0) {
 			efake_settle_all();
@@ -242,10 +243,34 @@ static void hostile_device(struct kunit *test)
 	KUNIT_EXPECT_GT(test, hits, 10U);
 }
 
+/* The same packet before its turn, again and again, is kept once. */
+static void hostile_early(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	u32 i;
+
+	flood(pair, 0x777, 5, 0, 8, true);
+	efake_settle_all();
+	for (i = 0; i < 500; i++) {
+		flood(pair, 0x777, 5, 3, 8, false);
+		if (i % 16 == 0)
+			efake_settle_all();
+	}
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, rdm->stats.early, 1ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_DUP], 499ULL);
+	KUNIT_EXPECT_LE(test, rdm->msgs.entries, 1U);
+	while (pair->end[1].qp->nsent)
+		efake_wr_done(efake_sent(pair->end[1].qp, 0), 0);
+	expect_honest(test, pair, 2);
+}
+
 static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE(hostile_anything),
 	KUNIT_CASE(hostile_flood),
 	KUNIT_CASE(hostile_receipts),
+	KUNIT_CASE(hostile_early),
 	KUNIT_CASE(hostile_device),
 	{}
 };

@@ -422,11 +422,29 @@ static bool kefa_rdm_floods(struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 	       peer->kept > rdm->budget / 2;
 }
 
+/* All packets of a message have one key, and are looked through: there can't be many. */
+static bool kefa_early_ok(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+			  const struct kefa_pkt *pkt)
+{
+	const u32 most = pkt->row->flags & KEFA_ROW_MULTI ? KEFA_EARLY_PARTS : 1;
+	struct kefa_index_node *n;
+	u32 have = 0;
+
+	kefa_index_for_each(n, &rdm->msgs, kefa_rop_key(peer->id, pkt->msg_id))
+		have += kefa_node_early(rdm, n);
+	return have < most;
+}
+
 static enum kefa_took kefa_keep_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				      const struct kefa_pkt *pkt, struct kefa_held *held)
 {
-	struct kefa_held *kept = kefa_keep_packet(rdm, held, peer);
+	struct kefa_held *kept;
 
+	if (!kefa_early_ok(rdm, peer, pkt)) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
+		return KEFA_TOOK_DONE;
+	}
+	kept = kefa_keep_packet(rdm, held, peer);
 	kept->where = KEFA_HELD_EARLY;
 	list_add_tail(&kept->link, &rdm->early);
 	kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));

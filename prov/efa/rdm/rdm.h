@@ -42,6 +42,8 @@ enum {
 	KEFA_TS_ROOM		= 512,
 	/* A packet up to that length is kept in a copy, and its buffer is used again. */
 	KEFA_KEEP_COPY		= 1024,
+	/* Packets of one message that can come before its turn. */
+	KEFA_EARLY_PARTS	= 256,
 	/* Receives that are posted when an endpoint is enabled. */
 	KEFA_RX_FIRST		= 64,
 	/* And at least, however much is kept: answers have to get in. */
