@@ -14,6 +14,9 @@
  *				Inside: memory, and the endpoint's lock
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
  *				a queue pair: posts, polls and what is outstanding
+ *   kefa_cq.starved_lock (spinlock, BH)
+ *				rdm/ep.c: endpoints that wait for room in a completion
+ *				queue. Nothing is taken inside
  *   kofi_cq.lock		inside: completions are written under the above
  *   kefa_cpus_lock (spinlock)	cpus.c: which CPUs endpoints get. Nothing is taken inside
  *

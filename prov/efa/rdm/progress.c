@@ -87,26 +87,48 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 }
 
+/* Return: false if there was no slot. */
+static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_rpeer *peer = rop->peer;
+	struct kefa_pkt pkt = { .row = kefa_row_of(KEFA_RECEIPT_PKT) };
+
+	/* A HANDSHAKE goes before everything else. */
+	if (peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, peer))
+		return false;
+	/* It has ended, as that couldn't be sent. */
+	if (!rop->owes)
+		return true;
+	pkt.row->ops->fill(rdm, rop, &pkt);
+	kefa_shake_sign(&rdm->self, peer, &pkt);
+	list_del_init(&rop->link);
+	rop->owes &= ~KEFA_ROP_OWES_RECEIPT;
+	if (kefa_tx_control(rdm, peer, rop, &pkt))
+		return true;
+	rop->owes |= KEFA_ROP_OWES_RECEIPT;
+	return false;
+}
+
+/* One that can't be sent may end operations, wherever they are listed. */
 static void kefa_rdm_answer(struct kefa_rdm *rdm)
 {
-	struct kefa_rop *rop, *next;
-	struct kefa_pkt pkt;
+	struct kefa_rop *rop;
+	LIST_HEAD(later);
 
-	list_for_each_entry_safe(rop, next, &rdm->owing, link) {
-		if (rop->peer->backoff.waiting)
+	while (!list_empty(&rdm->owing)) {
+		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
+		if (rop->peer->backoff.waiting) {
+			list_move_tail(&rop->link, &later);
 			continue;
-		memset(&pkt, 0, sizeof(pkt));
-		pkt.row = kefa_row_of(KEFA_RECEIPT_PKT);
-		pkt.row->ops->fill(rdm, rop, &pkt);
-		kefa_shake_sign(&rdm->self, rop->peer, &pkt);
-		/* A HANDSHAKE goes before everything else. */
-		if (rop->peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, rop->peer))
-			return;
-		if (!kefa_tx_control(rdm, rop->peer, rop, &pkt))
-			return;
-		rop->owes &= ~KEFA_ROP_OWES_RECEIPT;
-		list_del_init(&rop->link);
+		}
+		if (kefa_answer_one(rdm, rop))
+			continue;
+		/* It may have ended with its peer, and owe nothing. */
+		if (rop->owes)
+			list_move_tail(&rop->link, &later);
+		break;
 	}
+	list_splice(&later, &rdm->owing);
 }
 
 /**
