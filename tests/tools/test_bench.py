@@ -160,7 +160,7 @@ class Disks(unittest.TestCase):
         self.assertEqual(self.figures["after"], 7)
 
     def test_a_table_of_their_own(self):
-        text = report.markdown({"versions": {}, "memory": {}, "rows": {
+        text = report.markdown({"versions": {}, "memory": {}, "shared": {}, "rows": {
             self.ROW.name(): self.figures, "efa send 8B polled": self.figures}})
         disks, others = text.split("## Block devices")[1].split("## Rows")
         self.assertIn("nvme-tcp read 4KiB", disks)
