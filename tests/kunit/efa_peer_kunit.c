@@ -307,9 +307,13 @@ static void peer_recycled(struct kunit *test)
 	set_state(s, old, KEFA_RPEER_DEAD);
 	KUNIT_EXPECT_NULL(test, superseded(s, new));
 	drop(s, old, true);
-	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 0);
+	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 1);
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, 101, -1), new);
 	drop(s, new, false);
+	/* It can't go on after what it has missed. */
+	old = insert(s, 1, 10, 100, 0);
+	KUNIT_EXPECT_EQ(test, old->state, KEFA_RPEER_DEAD);
+	drop(s, old, false);
 	kefa_peers_fini(&s->peers);
 }
 
@@ -388,7 +392,7 @@ static void peer_evicted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, accept(s, peer[4]), -ENOSPC);
 	for (i = 0; i < IMPLICIT_MAX; i++)
 		peer[i]->wrs = 1;
-	last->parked = 1;
+	last->kept = 1;
 	spin_lock_bh(&s->lock);
 	KUNIT_EXPECT_NULL(test, kefa_peers_victim(&s->peers));
 	spin_unlock_bh(&s->lock);

@@ -153,12 +153,9 @@ static void hostile_flood(struct kunit *test)
 		most = max(most, rdm->kept);
 	}
 	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
-	KUNIT_EXPECT_GE(test, most, SZ_1M);
+	KUNIT_EXPECT_GE(test, most, SZ_512K);
 	KUNIT_EXPECT_LE(test, most, SZ_1M + (KEFA_RX_LEAST + KEFA_RX_FIRST) * rdm->stride);
-	/* What it sent before is there, and the other peer has suffered nothing. */
-	while (fi_trecv(pair->end[1].ep, pair->in, 4000, NULL, FI_ADDR_UNSPEC, 77, 0, NULL) == 0 &&
-	       rdm_read(&pair->end[1]).ret == 1)
-		;
+	/* What it sent is gone with it, and the other peer has suffered nothing. */
 	KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
 	expect_honest(test, pair, 2);
 }

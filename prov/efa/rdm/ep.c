@@ -154,7 +154,7 @@ static int kefa_rdm_alloc(struct kefa_rdm *rdm)
 	if (!rdm->heads)
 		return -ENOMEM;
 	kofi_match_init(&rdm->match, &ep->lock, rdm->heads, heads);
-	return kefa_index_init(&rdm->msgs, &ep->lock, KEFA_MSGS) ?:
+	return kefa_index_init(&rdm->msgs, &ep->lock, max_t(u64, KEFA_MSGS, rdm->budget / SZ_1K)) ?:
 	       kefa_rops_init(&rdm->rops, &ep->lock,
 			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS) ?:
 	       kefa_tx_init(rdm) ?: kefa_rx_init(rdm) ?: kefa_copies_init(ep);
@@ -260,13 +260,15 @@ static int kefa_rdm_close(struct fid *fid)
 	if (ep->av)
 		kefa_av_leave(ep->av, &rdm->user);
 	kefa_ep_stop(ep);
-	cancel_work_sync(&rdm->join);
-	kefa_rdm_peers_fini(rdm);
+	cancel_delayed_work_sync(&rdm->join);
 	if (cq) {
 		spin_lock_bh(&cq->starved_lock);
 		list_del_init(&rdm->cq_starved);
 		spin_unlock_bh(&cq->starved_lock);
+		/* A reader of the queue may have found it there until then. */
+		cancel_work_sync(&ep->work);
 	}
+	kefa_rdm_peers_fini(rdm);
 	/* A reader may still find it among its queue's sources. */
 	kfree_rcu(ep, rcu);
 	return 0;
@@ -409,7 +411,7 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->early);
 	INIT_LIST_HEAD(&rdm->strange);
 	INIT_LIST_HEAD(&rdm->cq_starved);
-	INIT_WORK(&rdm->join, kefa_rdm_join);
+	INIT_DELAYED_WORK(&rdm->join, kefa_rdm_join);
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 

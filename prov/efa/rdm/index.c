@@ -167,19 +167,19 @@ void kefa_index_del(struct kefa_index *index, struct kefa_index_node *n)
 
 /**
  * kefa_index_any() - one of all entries
- * @index: the table
+ * @index: the table, which nothing is added to between calls
+ * @from: 0 at first; where the next call goes on
  *
  * Context: Under @index->lock.
  * Return: the entry, or NULL if there is none.
  */
-struct kefa_index_node *kefa_index_any(const struct kefa_index *index)
+struct kefa_index_node *kefa_index_any(const struct kefa_index *index, u32 *from)
 {
 	struct hlist_head *head;
-	u32 i;
 
 	lockdep_assert_held(index->lock);
-	for (i = 0; index->entries && i < index->buckets; i++) {
-		head = kefa_index_at(index, i);
+	for (; index->entries && *from < index->buckets; ++*from) {
+		head = kefa_index_at(index, *from);
 		if (!hlist_empty(head))
 			return hlist_entry(head->first, struct kefa_index_node, node);
 	}

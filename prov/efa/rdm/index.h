@@ -46,7 +46,7 @@ int kefa_index_reserve(struct kefa_index *index, u32 entries);
 void kefa_index_add(struct kefa_index *index, struct kefa_index_node *n, u64 key);
 void kefa_index_del(struct kefa_index *index, struct kefa_index_node *n);
 struct hlist_head *kefa_index_bucket(const struct kefa_index *index, u64 key);
-struct kefa_index_node *kefa_index_any(const struct kefa_index *index);
+struct kefa_index_node *kefa_index_any(const struct kefa_index *index, u32 *from);
 size_t kefa_index_bytes(const struct kefa_index *index);
 
 /**

@@ -13,31 +13,21 @@
 
 /* --- the end of operations --- */
 
-/* A send, or an answer that it waits for. */
-static void kefa_fail_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
-{
-	list_del_init(&rop->peer_link);
-	kefa_rdm_tell_tx(rdm, rop, err, prov);
-}
-
-static void kefa_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
-{
-	kefa_index_del(&rdm->msgs, &rop->msg);
-	kefa_rdm_tell_rx(rdm, rop, err, prov);
-}
-
 /* Its protocol is over; it stays as long as the device has packets of it. */
 static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
-	if (rop->flags & KEFA_ROP_TX)
-		kefa_fail_tx(rdm, rop, err, prov);
-	else
-		kefa_fail_rx(rdm, rop, err, prov);
 	list_del_init(&rop->link);
+	list_del_init(&rop->peer_link);
 	rop->owes = 0;
-	rop->flags |= KEFA_ROP_OVER;
 	if (rop->state != KEFA_ROP_DYING)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+	if (rop->flags & KEFA_ROP_TX) {
+		kefa_rdm_end_tx(rdm, rop, err, prov);
+		return;
+	}
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	kefa_rdm_tell_rx(rdm, rop, err, prov);
+	rop->flags |= KEFA_ROP_OVER;
 	kefa_rdm_end(rdm, rop);
 }
 
@@ -55,8 +45,23 @@ static void kefa_fail_rops(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, 
 	}
 }
 
-/* Packets that wait to be sent again never will be. */
-static void kefa_fail_parked(struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+/* The ULP's receives from it alone. */
+static void kefa_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	for (i = 0; rdm->enabled && i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_LISTED || rop->recv.link.src != peer->id)
+			continue;
+		kofi_match_remove(&rdm->match, &rop->recv);
+		kefa_rdm_unposted(rdm, rop, err);
+	}
+}
+
+/* Packets that wait to be sent again never will be: the peer is left without them. */
+static void kefa_fail_parked(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	struct kefa_rop *rop;
 	struct kefa_ts *ts;
@@ -67,6 +72,7 @@ static void kefa_fail_parked(struct kefa_rdm *rdm, const struct kefa_rpeer *peer
 		if (ts->state != KEFA_TS_PARKED || ts->peer != peer)
 			continue;
 		rop = ts->rop;
+		peer->flags |= KEFA_RPEER_LOST;
 		kefa_ts_free(rdm, ts);
 		if (!rop)
 			continue;
@@ -76,7 +82,8 @@ static void kefa_fail_parked(struct kefa_rdm *rdm, const struct kefa_rpeer *peer
 }
 
 /* Of messages those that will never be whole; with @all all of them. */
-static void kefa_fail_msgs(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, bool all)
+static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool all,
+			   enum kefa_drop why)
 {
 	struct kofi_match_msg *msg, *next_msg;
 	struct kefa_held *held, *next;
@@ -86,7 +93,7 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, 
 		return;
 	list_for_each_entry_safe(held, next, &rdm->early, link)
 		if (held->peer == peer) {
-			kefa_rdm_drop(rdm, (struct kefa_rpeer *)peer, KEFA_DROP_GONE);
+			kefa_rdm_drop(rdm, peer, why);
 			kefa_msg_drop(rdm, held);
 		}
 	for (i = 0; i < KOFI_MATCH_LISTS; i++)
@@ -94,7 +101,7 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, 
 			held = container_of(msg, struct kefa_held, msg);
 			if (held->peer != peer || (!all && held->done == held->total))
 				continue;
-			kefa_rdm_drop(rdm, (struct kefa_rpeer *)peer, KEFA_DROP_GONE);
+			kefa_rdm_drop(rdm, peer, why);
 			kefa_msg_drop(rdm, held);
 		}
 }
@@ -130,11 +137,62 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "dead", err);
 	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DEAD);
 	kefa_rpeer_quiet(rdm, peer, err, prov);
-	kefa_fail_msgs(rdm, peer, false);
+	kefa_fail_msgs(rdm, peer, false, KEFA_DROP_GONE);
 	/* What can't be sent to it need not be tried again. */
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 	/* Somebody has to tell. */
 	kefa_ep_kick(&rdm->ep);
+}
+
+/**
+ * kefa_rdm_relieve() - have those give memory back who shouldn't have it
+ * @rdm: the endpoint, whose receive budget is used up
+ *
+ * All peers together that are in no address vector can't have most of the budget: the one
+ * with the most loses its messages, and is dead. Peers in the address vector are trusted to
+ * fill the rest; they find no receive then, until the ULP has taken some of it.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_relieve(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *peer, *worst;
+	u64 all;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	while (rdm->kept >= rdm->budget) {
+		worst = NULL;
+		all = 0;
+		list_for_each_entry(peer, &rdm->peers.lru, lru) {
+			all += peer->kept;
+			if (!worst || peer->kept > worst->kept)
+				worst = peer;
+		}
+		if (all <= rdm->budget / 2)
+			return;
+		rdm->stats.cut++;
+		kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
+		kefa_fail_msgs(rdm, worst, true, KEFA_DROP_FULL);
+		if (WARN_ON_ONCE(worst->kept))
+			return;
+	}
+}
+
+/**
+ * kefa_rdm_lost() - a message to a peer that was removed didn't arrive
+ * @rdm: the endpoint
+ * @gone: the peer
+ *
+ * If it was inserted again, or will be, it waits for that message, and takes none after it.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *gone)
+{
+	struct kefa_rpeer *peer = kefa_peers_lost(&rdm->peers, gone);
+
+	if (peer)
+		kefa_rdm_kill(rdm, peer, ECONNRESET, 0);
 }
 
 /**
@@ -160,8 +218,12 @@ static void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bo
 {
 	lockdep_assert_held(&rdm->ep.lock);
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "gone", err);
+	/* If it comes back it is still owed one. */
+	if (peer->owes & KEFA_OWES_HANDSHAKE)
+		peer->flags &= ~(KEFA_RPEER_HEARD | KEFA_RPEER_TOLD);
 	kefa_rpeer_quiet(rdm, peer, err, 0);
-	kefa_fail_msgs(rdm, peer, true);
+	kefa_fail_directed(rdm, peer, err);
+	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_GONE);
 	kefa_peers_del(&rdm->peers, peer, remember);
 	kefa_rdm_put_wr(rdm, peer);
 }
@@ -197,7 +259,7 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 	trace_kefa_rpeer(&rdm->ep, got->id, peer->key.qpn, "inserted", 0);
 	/* What a stranger has sent can be looked at. */
 	if (got != new && !had_ah)
-		queue_work(kefa_cmd_wq, &rdm->join);
+		mod_delayed_work(kefa_cmd_wq, &rdm->join, 0);
 	spin_unlock_bh(&rdm->ep.lock);
 	if (got != new)
 		kefa_rpeer_free(&rdm->peers, new);
@@ -281,7 +343,12 @@ static int kefa_stranger_accept(struct kefa_rdm *rdm, struct kefa_rpeer *peer, s
 	return kefa_peers_accept(&rdm->peers, peer, ah);
 }
 
-/* Return: whether @ah is the peer's now. */
+/*
+ * Of a stranger that can't be met all packets are dropped, and all that come later: they
+ * would wait for the first ones.
+ *
+ * Return: whether @ah is the peer's now.
+ */
 static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				  struct kefa_ah *ah)
 {
@@ -294,7 +361,8 @@ static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 	if (!ret)
 		return true;
 	kefa_strange_drop(rdm, peer->by_conn.key, peer->gid);
-	kefa_rdm_peer_gone(rdm, peer, false, -ret);
+	peer->flags |= KEFA_RPEER_LOST;
+	kefa_rdm_peer_gone(rdm, peer, true, -ret);
 	return false;
 }
 
@@ -356,29 +424,59 @@ static bool kefa_stranger_is(struct kefa_rdm *rdm, const struct kefa_stranger *w
 	return kefa_peers_find(&rdm->peers, &src) == peer;
 }
 
-/* Outside of the lock, as both sleep. */
-static void kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger *who)
+/* What may be there a little later. */
+static bool kefa_stranger_later(struct kefa_rdm *rdm, int err)
 {
-	struct kefa_rpeer *new, *peer;
-	bool connected = false;
+	const bool passes = err == -ENOMEM || err == -EAGAIN || err == -EBUSY || err == -EINTR;
+
+	if (!passes || ++rdm->join_tries >= KEFA_JOIN_TRIES) {
+		rdm->join_tries = 0;
+		return false;
+	}
+	return true;
+}
+
+/* Its address handle is there, or can't be had. */
+static bool kefa_stranger_met(struct kefa_rdm *rdm, const struct kefa_stranger *who,
+			      struct kefa_rpeer *peer, struct kefa_ah *ah)
+{
+	if (peer && peer->state == KEFA_RPEER_STRANGER)
+		return kefa_stranger_connect(rdm, peer, ah);
+	if (!peer || !kefa_stranger_is(rdm, who, peer))
+		kefa_strange_drop(rdm, (u64)who->qpn << 32 | who->connid, who->gid);
+	return false;
+}
+
+/*
+ * Outside of the lock, as what it takes sleeps. Return: false if it is to be tried again, in
+ * a while.
+ */
+static bool kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger *who)
+{
+	struct kefa_rpeer *new, *peer = NULL;
+	bool connected = false, later = false;
 	struct kefa_ah *ah;
 
 	new = kefa_rpeer_new(&rdm->peers, who->gid, who->qpn, who->connid, KEFA_NO_ADDR);
 	ah = new ? kefa_stranger_ah(rdm, who->gid) : ERR_PTR(-ENOMEM);
+	if (IS_ERR(ah))
+		later = kefa_stranger_later(rdm, PTR_ERR(ah));
+	else
+		rdm->join_tries = 0;
 	spin_lock_bh(&rdm->ep.lock);
-	peer = new && rdm->ep.state == KEFA_EP_ENABLED ? kefa_peers_meet(&rdm->peers, new) : NULL;
-	if (peer && peer->state == KEFA_RPEER_STRANGER)
-		connected = kefa_stranger_connect(rdm, peer, ah);
-	else if (!peer || !kefa_stranger_is(rdm, who, peer))
-		kefa_strange_drop(rdm, (u64)who->qpn << 32 | who->connid, who->gid);
+	if (rdm->ep.state == KEFA_EP_ENABLED && !later) {
+		peer = new ? kefa_peers_meet(&rdm->peers, new) : NULL;
+		connected = kefa_stranger_met(rdm, who, peer, ah);
+	}
 	spin_unlock_bh(&rdm->ep.lock);
 	if (!connected && !IS_ERR(ah))
 		kefa_ah_put(ah);
 	if (peer != new)
 		kefa_rpeer_free(&rdm->peers, new);
+	return !later;
 }
 
-/* Return: whether there may be others. */
+/* Return: whether there may be others, now. */
 static bool kefa_join_one(struct kefa_rdm *rdm)
 {
 	struct kefa_stranger who;
@@ -397,9 +495,10 @@ static bool kefa_join_one(struct kefa_rdm *rdm)
 	news = kefa_ep_news(&rdm->ep);
 	spin_unlock_bh(&rdm->ep.lock);
 	kefa_ep_tell(&rdm->ep, news, false);
-	if (strange)
-		kefa_stranger_meet(rdm, &who);
-	return held;
+	if (!strange || kefa_stranger_meet(rdm, &who))
+		return held;
+	queue_delayed_work(kefa_cmd_wq, &rdm->join, msecs_to_jiffies(KEFA_JOIN_RETRY_MS));
+	return false;
 }
 
 /**
@@ -410,7 +509,7 @@ static bool kefa_join_one(struct kefa_rdm *rdm)
  */
 void kefa_rdm_join(struct work_struct *work)
 {
-	struct kefa_rdm *rdm = container_of(work, struct kefa_rdm, join);
+	struct kefa_rdm *rdm = container_of(to_delayed_work(work), struct kefa_rdm, join);
 
 	while (kefa_join_one(rdm))
 		;
@@ -442,9 +541,7 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 		if (rop->state != KEFA_ROP_LISTED)
 			continue;
 		kofi_match_remove(&rdm->match, &rop->recv);
-		rop->flags |= KEFA_ROP_OVER;
-		kefa_rdm_tell_rx(rdm, rop, err, 0);
-		kefa_rdm_end(rdm, rop);
+		kefa_rdm_unposted(rdm, rop, err);
 	}
 	while ((msg = kofi_match_pop_msg(&rdm->match))) {
 		held = container_of(msg, struct kefa_held, msg);
@@ -465,10 +562,15 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 void kefa_rdm_peers_fini(struct kefa_rdm *rdm)
 {
 	struct kefa_rpeer *peer;
+	u32 from = 0;
 
 	spin_lock_bh(&rdm->ep.lock);
-	while ((peer = kefa_peers_any(&rdm->peers)))
+	while ((peer = kefa_peers_any(&rdm->peers, &from))) {
 		kefa_rdm_peer_gone(rdm, peer, false, ECANCELED);
+		spin_unlock_bh(&rdm->ep.lock);
+		cond_resched();
+		spin_lock_bh(&rdm->ep.lock);
+	}
 	spin_unlock_bh(&rdm->ep.lock);
 	kefa_peers_fini(&rdm->peers);
 }

@@ -37,13 +37,35 @@ static void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const stru
 	WARN_ON_ONCE(copy_to_iter(pkt->data, len, &iter) != len);
 }
 
+/*
+ * Has a peer that isn't ready for its RECEIPTs too many of them to get? Each has an operation
+ * until then. Counted when it is asked for, as that is rare.
+ */
+static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	u32 i, all = 0, its = 0;
+
+	for (i = 0; i < rdm->rops.size; i++)
+		if (rdm->rops.ops[i].state == KEFA_ROP_OWES) {
+			all++;
+			its += rdm->rops.ops[i].peer == peer;
+		}
+	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
+}
+
 static void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
+	struct kefa_rpeer *peer = rop->peer;
+
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	kefa_rdm_tell_rx(rdm, rop, 0, 0);
-	if (rop->flags & KEFA_ROP_DC) {
+	if (rop->flags & KEFA_ROP_DC && peer->state != KEFA_RPEER_DEAD) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
 		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
+		if (unlikely(peer->backoff.waiting && kefa_rdm_overdue(rdm, peer))) {
+			rdm->stats.cut++;
+			kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+		}
 		return;
 	}
 	rop->flags |= KEFA_ROP_OVER;
@@ -340,7 +362,6 @@ static void kefa_rtm_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (rop->wrs || rop->state != KEFA_ROP_POSTED)
 		return;
 	rop->flags |= KEFA_ROP_OVER;
-	kefa_rdm_tell_tx(rdm, rop, 0, 0);
 }
 
 const struct kefa_pkt_ops kefa_rtm_ops = {
@@ -371,16 +392,20 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
 	}
-	/* Its packets may complete later than it is answered. */
-	rop->flags |= KEFA_ROP_OVER;
-	kefa_rdm_tell_tx(rdm, rop, 0, 0);
-	kefa_rdm_end(rdm, rop);
+	kefa_rdm_end_tx(rdm, rop, 0, 0);
 	return KEFA_TOOK_DONE;
+}
+
+static void kefa_receipt_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				struct kefa_rop *rop)
+{
+	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
 }
 
 const struct kefa_pkt_ops kefa_receipt_ops = {
 	.fill		= kefa_receipt_fill,
 	.completed	= kefa_receipt_completed,
+	.unsend		= kefa_receipt_unsend,
 	.received	= kefa_receipt_received,
 };
 
@@ -396,7 +421,14 @@ static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_
 	return KEFA_TOOK_DONE;
 }
 
+static void kefa_handshake_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				  struct kefa_rop *rop)
+{
+	kefa_shake_untold(peer);
+}
+
 const struct kefa_pkt_ops kefa_handshake_ops = {
+	.unsend		= kefa_handshake_unsend,
 	.received	= kefa_handshake_received,
 };
 
@@ -409,18 +441,18 @@ static enum kefa_took kefa_trigger_received(struct kefa_rdm *rdm, struct kefa_rp
 	return KEFA_TOOK_DONE;
 }
 
+static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				struct kefa_rop *rop)
+{
+	peer->owes |= KEFA_OWES_TRIGGER;
+}
+
 const struct kefa_pkt_ops kefa_trigger_ops = {
+	.unsend		= kefa_trigger_unsend,
 	.received	= kefa_trigger_received,
 };
 
 /* --- whose turn it is --- */
-
-/* A peer that is in no address vector can't have most of what there is. */
-static bool kefa_rdm_floods(struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
-{
-	return rdm->kept >= rdm->budget && peer->flags & KEFA_RPEER_IMPLICIT &&
-	       peer->kept > rdm->budget / 2;
-}
 
 /* All packets of a message have one key, and are looked through: there can't be many. */
 static bool kefa_early_ok(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
@@ -515,12 +547,6 @@ static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *
 	}
 	if (!(row->flags & KEFA_ROW_ORDERED))
 		return row->ops->received(rdm, peer, pkt, held);
-	if (unlikely(kefa_rdm_floods(rdm, peer))) {
-		rdm->stats.cut++;
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_FULL);
-		kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
-		return KEFA_TOOK_DONE;
-	}
 	return rdm->ordered ? kefa_take_ordered(rdm, peer, pkt, held) :
 			      kefa_take_any(rdm, peer, pkt, held);
 }
@@ -542,7 +568,7 @@ static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
 	if (took == KEFA_TOOK_NOT) {
 		early->where = KEFA_HELD_EARLY;
-		list_add(&early->link, &rdm->early);
+		list_add_tail(&early->link, &rdm->early);
 		kefa_index_add(&rdm->msgs, &early->node, kefa_rop_key(peer->id, pkt.msg_id));
 		rdm->starved = true;
 		return false;
@@ -557,17 +583,25 @@ static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
  * @rdm: the endpoint
  * @peer: the peer
  *
+ * A peer decides how many that are. The worker takes those that are too many for once.
+ *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
 void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	struct kefa_index_node *n;
 	struct kefa_held *early;
+	unsigned int done;
 	u32 next;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	while (!list_empty(&rdm->early)) {
+	for (done = 0; !list_empty(&rdm->early); done++) {
 		next = peer->order.exp_id;
+		if (done == KEFA_DRAIN_MAX) {
+			rdm->starved = true;
+			kefa_ep_kick(&rdm->ep);
+			return;
+		}
 		/* Other packets of the message that was begun last come first. */
 		n = kefa_msg_find(rdm, peer, next - 1, true);
 		if (n) {
@@ -586,18 +620,14 @@ void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 }
 
 /* Without an order the early packets are those that nothing could take. */
-static bool kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
+static void kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
 {
 	struct kefa_rpeer *peer = early->peer;
-	u32 msg_id = lower_32_bits(early->node.key);
-	u32 before = peer->order.exp_id;
 
 	if (!rdm->ordered)
-		return kefa_take_early(rdm, peer, early, false);
-	if (msg_id != before)
-		return false;
-	kefa_rdm_drain(rdm, peer);
-	return peer->order.exp_id != before;
+		kefa_take_early(rdm, peer, early, false);
+	else if (lower_32_bits(early->node.key) - (peer->order.exp_id - 1) <= 1)
+		kefa_rdm_drain(rdm, peer);
 }
 
 /**
@@ -609,18 +639,18 @@ static bool kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
 void kefa_rdm_retry(struct kefa_rdm *rdm)
 {
 	struct kefa_held *early;
-	bool again = true;
+	struct list_head *at;
+	u32 left = 0;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	rdm->starved = false;
-	while (again) {
-		again = false;
-		list_for_each_entry(early, &rdm->early, link) {
-			again = kefa_retry_one(rdm, early);
-			/* The list isn't what it was. */
-			if (again)
-				break;
-		}
+	list_for_each(at, &rdm->early)
+		left++;
+	/* Each once, though one may take others along. The first without room ends it. */
+	while (left-- && !list_empty(&rdm->early) && !rdm->starved) {
+		early = list_first_entry(&rdm->early, struct kefa_held, link);
+		list_move_tail(&early->link, &rdm->early);
+		kefa_retry_one(rdm, early);
 	}
 }
 
@@ -642,14 +672,11 @@ static enum kefa_took kefa_packet_park(struct kefa_rdm *rdm, struct kefa_held *h
 {
 	struct kefa_held *kept;
 
-	if (rdm->kept >= rdm->budget) {
-		kefa_rdm_drop(rdm, NULL, KEFA_DROP_FULL);
-		return KEFA_TOOK_DONE;
-	}
+	/* Also beyond the budget: what is dropped its sender takes for received. */
 	kept = kefa_keep_packet(rdm, held, NULL);
 	kept->where = KEFA_HELD_STRANGE;
 	list_add_tail(&kept->link, &rdm->strange);
-	queue_work(kefa_cmd_wq, &rdm->join);
+	mod_delayed_work(kefa_cmd_wq, &rdm->join, 0);
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
@@ -735,10 +762,13 @@ void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held)
 		kefa_packet_end(rdm, held, took);
 		return;
 	}
-	if (likely(kefa_pkt_src(&pkt, held, &src)))
-		peer = kefa_peers_find(&rdm->peers, &src);
-	else
-		src.gid = NULL;
+	if (unlikely(!kefa_pkt_src(&pkt, held, &src))) {
+		rdm->peers.stats.liars++;
+		kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
+		kefa_packet_end(rdm, held, took);
+		return;
+	}
+	peer = kefa_peers_find(&rdm->peers, &src);
 	if (likely(peer && peer->state != KEFA_RPEER_STRANGER))
 		took = kefa_packet_of(rdm, peer, &pkt, held);
 	else if (peer || src.gid || kefa_peers_recall(&rdm->peers, &src, gid))

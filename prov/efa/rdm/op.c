@@ -125,16 +125,8 @@ static void kefa_rdm_write(struct kefa_side *side, const struct fi_cq_err_entry 
 	side->notify |= e->err || !quiet;
 }
 
-/**
- * kefa_rdm_tell_tx() - tell the ULP that a send has ended
- * @rdm: the endpoint
- * @rop: the send; nothing happens if the ULP knows
- * @err: positive errno, or 0
- * @prov: and the device's status
- *
- * Context: Under kefa_ep.lock.
- */
-void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+/* A send has ended, by its @err. */
+static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_side *side = &rdm->ep.tx;
 	const struct fi_cq_err_entry e = {
@@ -143,8 +135,8 @@ void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 		.len		= rop->total,
 		.data		= rop->data,
 		.tag		= rop->tag,
-		.err		= err,
-		.prov_errno	= prov,
+		.err		= rop->err,
+		.prov_errno	= rop->prov,
 		.src_addr	= FI_ADDR_NOTAVAIL,
 	};
 
@@ -152,10 +144,10 @@ void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 	if (rop->flags & KEFA_ROP_TOLD)
 		return;
 	rop->flags |= KEFA_ROP_TOLD;
-	rdm->ep.stats.errors += !!err;
+	rdm->ep.stats.errors += !!e.err;
 	if (side->base.cq)
 		kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
-	kofi_side_count(&side->base, rop->cq_flags, rop->total, err);
+	kofi_side_count(&side->base, rop->cq_flags, rop->total, e.err);
 	kefa_rdm_give_back(side, rop);
 }
 
@@ -246,14 +238,19 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
  * @rdm: the endpoint
  * @rop: the operation, in no list if it is
  *
- * Called when its protocol is over, with KEFA_ROP_OVER, and when a packet of it is.
+ * Called when its protocol is over, with KEFA_ROP_OVER, and when a packet of it is. The ULP is
+ * told of a send here, and not before the device is done with the ULP's memory: whatever the
+ * peer has said, packets of the send may still be read from there.
  *
  * Context: Under kefa_ep.lock.
  */
 void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
+	const u8 sent = KEFA_ROP_TX | KEFA_ROP_OVER;
 	struct kefa_rpeer *peer = rop->peer;
 
+	if ((rop->flags & sent) == sent && !rop->wrs)
+		kefa_rdm_tell_tx(rdm, rop);
 	if (!kefa_rop_end(&rdm->rops, rop))
 		return;
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
@@ -262,6 +259,49 @@ void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		return;
 	peer->nops--;
 	kefa_rdm_put_wr(rdm, peer);
+}
+
+/**
+ * kefa_rdm_end_tx() - the protocol of a send is over
+ * @rdm: the endpoint
+ * @rop: the send, in no list of its peer's; nothing changes if it is over already
+ * @err: positive errno, or 0
+ * @prov: and the device's status
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_end_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!(rop->flags & KEFA_ROP_OVER)) {
+		rop->flags |= KEFA_ROP_OVER;
+		rop->err = err;
+		rop->prov = prov;
+	}
+	kefa_rdm_end(rdm, rop);
+}
+
+/**
+ * kefa_rdm_unposted() - a receive takes no more messages
+ * @rdm: the endpoint
+ * @rop: the receive, in KEFA_ROP_LISTED, not in the match any more
+ * @err: positive errno
+ *
+ * The messages that a multi-receive buffer has taken complete first, and the last gives it
+ * back.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rop->flags & KEFA_ROP_MULTI && rop->wrs) {
+		rop->flags |= KEFA_ROP_SPENT;
+		return;
+	}
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_rx(rdm, rop, err, 0);
+	kefa_rdm_end(rdm, rop);
 }
 
 /**

@@ -198,6 +198,9 @@ enum kefa_took {
  * struct kefa_pkt_ops - what the engine does about packets of a type
  * @fill: set what a packet of the operation says
  * @completed: the device has delivered it; NULL if nothing follows
+ * @unsend: the peer had no receive for it, and it is to be made again; NULL for packets that
+ *	keep their slots, as data does. The operation, if it has one, has one packet less after
+ *	that
  * @received: one has come, and was parsed; of an ordered type, and it is its turn, or one
  *	of its message was taken before
  *
@@ -208,6 +211,7 @@ struct kefa_pkt_ops {
 	void (*fill)(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
 		     struct kefa_pkt *pkt);
 	void (*completed)(struct kefa_rdm *rdm, struct kefa_rop *rop);
+	void (*unsend)(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop);
 	enum kefa_took (*received)(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, struct kefa_held *held);
 };

@@ -377,13 +377,15 @@ struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_r
 	return NULL;
 }
 
-/* Where its state was left, if it was known before; else it begins. */
+/* Where its state was left, if it was known before; else it begins. What is lost stays lost. */
 static void kefa_rpeer_connect(struct kefa_peers *peers, struct kefa_rpeer *peer,
 			       struct kefa_ah *ah)
 {
 	peer->ah = ah;
 	kefa_rpeer_set_state(peers, peer, KEFA_RPEER_KNOWN);
-	if (peer->flags & KEFA_RPEER_SHAKEN)
+	if (peer->flags & KEFA_RPEER_LOST)
+		kefa_rpeer_set_state(peers, peer, KEFA_RPEER_DEAD);
+	else if (peer->flags & KEFA_RPEER_SHAKEN)
 		kefa_rpeer_set_state(peers, peer, KEFA_RPEER_READY);
 }
 
@@ -480,27 +482,51 @@ int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct 
  * @peers: of the endpoint
  *
  * Context: Under @peers->lock.
- * Return: of the peers in no address vector the idle one that was quiet the longest, or
- * NULL.
+ * Return: of the peers in no address vector a dead one, or else the idle one that was quiet
+ * the longest, or NULL.
  */
 struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
 {
-	struct kefa_rpeer *peer;
+	struct kefa_rpeer *peer, *idle = NULL;
 
 	lockdep_assert_held(peers->lock);
-	list_for_each_entry(peer, &peers->lru, lru)
-		if (kefa_rpeer_idle(peer)) {
-			peers->stats.evicted++;
-			return peer;
+	list_for_each_entry(peer, &peers->lru, lru) {
+		if (peer->state == KEFA_RPEER_DEAD) {
+			idle = peer;
+			break;
 		}
-	return NULL;
+		if (!idle && kefa_rpeer_idle(peer))
+			idle = peer;
+	}
+	peers->stats.evicted += !!idle;
+	return idle;
+}
+
+/**
+ * kefa_peers_lost() - a message to a peer that is gone didn't arrive
+ * @peers: of the endpoint
+ * @gone: the peer, in KEFA_RPEER_GONE
+ *
+ * Context: Under @peers->lock.
+ * Return: the peer that has its address by now, whose numbers are wrong; or NULL, and it will
+ * be dead when it comes back.
+ */
+struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone)
+{
+	struct kefa_rpeer *peer = kefa_peers_same(peers, gone);
+	struct kefa_tomb *tomb;
+
+	tomb = peer ? NULL : kefa_tomb_find(peers, gone->by_conn.key, gone->gid);
+	if (tomb)
+		tomb->flags |= KEFA_RPEER_LOST;
+	return peer;
 }
 
 /**
  * kefa_peers_del() - take a peer out of all tables
  * @peers: of the endpoint
  * @peer: the peer; the caller has ended what it had going on
- * @remember: it may come back, and no packet to it was lost: keep its numbers
+ * @remember: it may come back: keep its numbers, or that messages were lost
  *
  * The caller puts the use of the address handle, and frees the peer.
  *
@@ -509,7 +535,9 @@ struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
 void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool remember)
 {
 	lockdep_assert_held(peers->lock);
-	if (remember && peer->state != KEFA_RPEER_DEAD)
+	if (peer->state == KEFA_RPEER_DEAD)
+		peer->flags |= KEFA_RPEER_LOST;
+	if (remember)
 		kefa_tomb_make(peers, peer);
 	kefa_rpeer_explicit(peers, peer);
 	kefa_index_del(&peers->by_src, &peer->by_src);
@@ -646,14 +674,15 @@ struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_r
 
 /**
  * kefa_peers_any() - one of all peers
- * @peers: of the endpoint
+ * @peers: of the endpoint, to which none comes any more
+ * @from: 0 at first; where the next call goes on
  *
  * Context: Under @peers->lock.
  * Return: the peer, or NULL if there is none any more.
  */
-struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers)
+struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers, u32 *from)
 {
-	struct kefa_index_node *n = kefa_index_any(&peers->by_conn);
+	struct kefa_index_node *n = kefa_index_any(&peers->by_conn, from);
 
 	return n ? container_of(n, struct kefa_rpeer, by_conn) : NULL;
 }

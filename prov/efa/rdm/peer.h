@@ -51,6 +51,7 @@ enum kefa_rpeer_state {
 #define KEFA_RPEER_TOLD		0x04	/* it was sent our HANDSHAKE */
 #define KEFA_RPEER_SHAKEN	0x08	/* its HANDSHAKE has come */
 #define KEFA_RPEER_HEADERLESS	0x10	/* messages go to @rq_qpn, without a header */
+#define KEFA_RPEER_LOST		0x20	/* a message was lost, and later ones wait for it */
 
 /* Of kefa_rpeer.owes. */
 #define KEFA_OWES_HANDSHAKE	0x01
@@ -75,7 +76,6 @@ enum kefa_rpeer_state {
  * @kept: bytes of memory that its packets take
  * @wrs: work requests to it that the device has, or that are to be sent again
  * @nops: operations with it
- * @parked: of its packets, those that wait for its address handle
  * @todo: in kefa_rdm.todo, if something may be sent to it that wasn't; the engine's
  * @wait: operations that aren't begun, oldest first; the engine's
  * @backoff: it is given time
@@ -99,7 +99,6 @@ struct kefa_rpeer {
 	u8			state;
 	u8			owes;
 	u8			flags;
-	u8			parked;
 	u32			kept;
 	u16			wrs;
 	u16			nops;
@@ -195,13 +194,14 @@ struct kefa_rpeer *kefa_peers_insert(struct kefa_peers *peers, struct kefa_rpeer
 struct kefa_rpeer *kefa_peers_meet(struct kefa_peers *peers, struct kefa_rpeer *peer);
 int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct kefa_ah *ah);
 struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers);
+struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone);
 void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool remember);
 struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src);
 bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 *gid);
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer);
 void kefa_peers_heard(struct kefa_peers *peers, struct kefa_rpeer *peer);
 struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_rpeer *peer);
-struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers);
+struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers, u32 *from);
 size_t kefa_peers_bytes(const struct kefa_peers *peers);
 bool kefa_rpeer_may_become(enum kefa_rpeer_state from, enum kefa_rpeer_state to);
 void kefa_rpeer_set_state(struct kefa_peers *peers, struct kefa_rpeer *peer,
@@ -268,7 +268,7 @@ static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
 static inline bool kefa_rpeer_idle(const struct kefa_rpeer *peer)
 {
 	return !peer->nops && list_empty(&peer->wait) &&
-	       list_empty(&peer->order.out) && !peer->kept && !peer->wrs && !peer->parked &&
+	       list_empty(&peer->order.out) && !peer->kept && !peer->wrs &&
 	       !peer->owes && !peer->backoff.waiting;
 }
 

@@ -109,6 +109,12 @@ static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	return false;
 }
 
+/* One that wasn't ready gets one answer, and the others when that has arrived. */
+static bool kefa_may_answer(const struct kefa_rpeer *peer)
+{
+	return !peer->backoff.waiting && !(peer->backoff.delay_us && peer->wrs);
+}
+
 /* One that can't be sent may end operations, wherever they are listed. */
 static void kefa_rdm_answer(struct kefa_rdm *rdm)
 {
@@ -117,7 +123,7 @@ static void kefa_rdm_answer(struct kefa_rdm *rdm)
 
 	while (!list_empty(&rdm->owing)) {
 		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
-		if (rop->peer->backoff.waiting) {
+		if (!kefa_may_answer(rop->peer)) {
 			list_move_tail(&rop->link, &later);
 			continue;
 		}
@@ -147,6 +153,8 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_retry(rdm);
 	if (!list_empty(&rdm->todo))
 		kefa_rdm_serve_all(rdm);
+	if (unlikely(rdm->kept >= rdm->budget))
+		kefa_rdm_relieve(rdm);
 	kefa_rx_refill(rdm);
 	kefa_tx_flush(rdm);
 	kefa_rdm_arm_timer(rdm);

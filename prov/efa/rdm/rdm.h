@@ -44,6 +44,13 @@ enum {
 	KEFA_KEEP_COPY		= 1024,
 	/* Packets of one message that can come before its turn. */
 	KEFA_EARLY_PARTS	= 256,
+	/* Packets whose turn has come that are taken at a time. */
+	KEFA_DRAIN_MAX		= 64,
+	/* RECEIPTs that a peer which isn't ready for them can have to get. */
+	KEFA_OWED_MAX		= 32,
+	/* An address handle that can't be made is tried again so often, so many ms later. */
+	KEFA_JOIN_TRIES		= 50,
+	KEFA_JOIN_RETRY_MS	= 20,
 	/* Receives that are posted when an endpoint is enabled. */
 	KEFA_RX_FIRST		= 64,
 	/* And at least, however much is kept: answers have to get in. */
@@ -295,8 +302,10 @@ struct kefa_chunk {
  * @strange: packets of strangers
  * @starved: there is a peer whose next message waits for an operation, or for room in the
  *	completion queue
+ * @shut: the budget doesn't allow all the receives that there should be
  * @cq_starved: in kefa_cq.starved; kefa_cq.starved_lock
  * @join: makes address handles for strangers
+ * @join_tries: how often the next one couldn't be made; the worker's
  * @stats: counters
  */
 struct kefa_rdm {
@@ -338,8 +347,10 @@ struct kefa_rdm {
 	struct list_head	early;
 	struct list_head	strange;
 	bool			starved;
+	bool			shut;
 	struct list_head	cq_starved;
-	struct work_struct	join;
+	struct delayed_work	join;
+	u32			join_tries;
 	struct kefa_rdm_stats	stats;
 };
 
@@ -403,7 +414,8 @@ void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 le
 		   struct iov_iter *iter, struct kvec *kvec);
 struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
 				   enum kefa_rop_state state);
-void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
+void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err);
+void kefa_rdm_end_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_owe(struct kefa_rdm *rdm, struct kefa_rop *rop, u8 what);
@@ -455,6 +467,8 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rdm_join(struct work_struct *work);
 int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer);
 void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer);
+void kefa_rdm_relieve(struct kefa_rdm *rdm);
+void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov);
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err);

@@ -166,11 +166,14 @@ static void kefa_post_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 static void kefa_rx_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
+	const bool tx = rdm->ep.tx.room, rx = rdm->ep.rx.room;
+
 	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
 	rdm->ep.rx.nfree++;
-	rdm->ep.rx.wanted = true;
-	rdm->ep.stats.again++;
 	kefa_rdm_end(rdm, rop);
+	/* That is no room which the ULP didn't know of. */
+	rdm->ep.tx.room = tx;
+	rdm->ep.rx.room = rx;
 }
 
 static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
@@ -201,8 +204,9 @@ static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 		kefa_rdm_peek(rdm, rop, req->flags);
 		return 0;
 	}
-	kefa_rop_hold(rop, req);
-	if (req->flags & FI_MULTI_RECV) {
+	if (!kefa_rop_hold(rop, req)) {
+		ret = -EINVAL;
+	} else if (req->flags & FI_MULTI_RECV) {
 		rop->flags |= KEFA_ROP_MULTI;
 		rop->recv.link.multi = true;
 		ret = kefa_post_multi(rdm, rop);
@@ -213,6 +217,10 @@ static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	}
 	if (ret)
 		kefa_rx_undo(rdm, rop);
+	if (ret == -EAGAIN) {
+		ep->rx.wanted = true;
+		ep->stats.again++;
+	}
 	return ret;
 }
 
@@ -243,7 +251,7 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	spin_lock_bh(&ep->lock);
 	ret = kefa_rdm_rx_go(rdm, req);
 	/* A message that it took has given memory back, and may want an answer. */
-	if (!ret && (ep->rx.notify || !list_empty(&rdm->owing)))
+	if (!ret && (ep->rx.notify || rdm->shut || !list_empty(&rdm->owing)))
 		kefa_rdm_pump(rdm);
 	news = kefa_ep_news(ep);
 	spin_unlock_bh(&ep->lock);

@@ -238,9 +238,7 @@ bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	list_del_init(&rop->peer_link);
 	if (!ret)
 		return true;
-	rop->flags |= KEFA_ROP_OVER;
-	kefa_rdm_tell_tx(rdm, rop, -ret, 0);
-	kefa_rdm_end(rdm, rop);
+	kefa_rdm_end_tx(rdm, rop, -ret, 0);
 	return true;
 }
 
@@ -266,12 +264,20 @@ static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 /* It hasn't been told of, and won't be. */
 static void kefa_rop_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
+	const bool tx = rdm->ep.tx.room, rx = rdm->ep.rx.room;
+
 	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
 	rdm->ep.tx.nfree++;
 	kefa_rdm_end(rdm, rop);
+	/* That is no room which the ULP didn't know of. */
+	rdm->ep.tx.room = tx;
+	rdm->ep.rx.room = rx;
 }
 
-/* Data of an injected message may change after the call, so that it can't wait. */
+/*
+ * Data of an injected message may change after the call, so that it can't wait. The caller has
+ * the pump look at the peer once the operation is where it belongs: the peer may die there.
+ */
 static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject)
 {
 	struct kefa_rpeer *peer = rop->peer;
@@ -279,7 +285,13 @@ static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject
 	if (kefa_shake_ask(&rdm->self, &rdm->peers, peer)) {
 		peer->owes |= KEFA_OWES_TRIGGER;
 		kefa_rdm_todo(rdm, peer);
-		kefa_rdm_pump(rdm);
+	}
+	/* It waits for slots or buffers. Others' packets may have them; or nobody will tell. */
+	if (kefa_may_send(rdm, peer)) {
+		kefa_rdm_todo(rdm, peer);
+		if (rdm->ts_nfree == rdm->nts)
+			queue_delayed_work(kefa_wq, &rdm->ep.map_retry,
+					   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 	}
 	if (inject) {
 		rdm->ep.stats.again++;
@@ -287,9 +299,6 @@ static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject
 		return -EAGAIN;
 	}
 	list_add_tail(&rop->peer_link, &peer->wait);
-	/* It waits for slots or buffers, which others' packets may have. */
-	if (kefa_may_send(rdm, peer))
-		kefa_rdm_todo(rdm, peer);
 	return 0;
 }
 
@@ -327,11 +336,13 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	}
 	if (ret) {
 		kefa_rop_undo(rdm, rop);
-		return ret;
+	} else {
+		ep->stats.sends++;
+		ep->stats.tx_bytes += iov_iter_count(&req->iter);
 	}
-	ep->stats.sends++;
-	ep->stats.tx_bytes += iov_iter_count(&req->iter);
-	return 0;
+	if (unlikely(peer->owes && !list_empty(&peer->todo)))
+		kefa_rdm_pump(rdm);
+	return ret;
 }
 
 /**
@@ -378,14 +389,7 @@ static struct kefa_rop *kefa_cancel_recv(struct kefa_rdm *rdm, void *context)
 	if (!recv)
 		return NULL;
 	rop = container_of(recv, struct kefa_rop, recv);
-	/* The messages that it has taken complete first, and the last gives it back. */
-	if (rop->flags & KEFA_ROP_MULTI && rop->wrs) {
-		rop->flags |= KEFA_ROP_SPENT;
-		return rop;
-	}
-	rop->flags |= KEFA_ROP_OVER;
-	kefa_rdm_tell_rx(rdm, rop, ECANCELED, 0);
-	kefa_rdm_end(rdm, rop);
+	kefa_rdm_unposted(rdm, rop, ECANCELED);
 	return rop;
 }
 
@@ -400,9 +404,7 @@ static struct kefa_rop *kefa_cancel_send(struct kefa_rdm *rdm, void *context)
 		if (rop->state != KEFA_ROP_WAIT || rop->context != context)
 			continue;
 		list_del_init(&rop->peer_link);
-		rop->flags |= KEFA_ROP_OVER;
-		kefa_rdm_tell_tx(rdm, rop, ECANCELED, 0);
-		kefa_rdm_end(rdm, rop);
+		kefa_rdm_end_tx(rdm, rop, ECANCELED, 0);
 		return rop;
 	}
 	return NULL;

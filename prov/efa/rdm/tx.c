@@ -2,7 +2,9 @@
 /*
  * Packets that the device has. Each has a slot, with its header, until the device has
  * delivered it: one that found the peer without a receive is sent again as it is. Some slots
- * are for answers alone, so that no amount of data can hold back what a peer waits for.
+ * are for answers alone, so that no amount of data can hold back what a peer waits for. An
+ * answer to a peer that isn't ready gives its slot back, and is made again later: a peer that
+ * takes no answers mustn't have the slots of those who do.
  *
  * A packet of up to 32 bytes travels in the work request. Up to KEFA_TS_ROOM its data is
  * copied to where its header is. Of a longer one the data is sent from where it is, if that
@@ -203,10 +205,11 @@ static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	lockdep_assert_held(&rdm->ep.lock);
+	/* If others are refused, and the peer dies, this one isn't freed with those parked. */
+	ts->state = KEFA_TS_POSTED;
 	if (rdm->ep.nheld == KEFA_HELD_MAX)
 		kefa_tx_flush(rdm);
 	kefa_dma_sync_for_device(rdm->ep.dma, ts->dma, KEFA_TS_ROOM, DMA_TO_DEVICE);
-	ts->state = KEFA_TS_POSTED;
 	kefa_ts_wr(rdm, ts);
 }
 
@@ -226,13 +229,18 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 		kefa_shake_untold(peer);
 		kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
 	}
+	if (peer->state == KEFA_RPEER_GONE && !list_empty(&ts->out.list))
+		kefa_rdm_lost(rdm, peer);
 	kefa_ts_free(rdm, ts);
 	if (rop)
 		rop->wrs--;
-	if (fatal)
+	if (fatal) {
 		kefa_rdm_kill(rdm, peer, err, status);
-	else if (rop)
+	} else if (rop) {
+		/* The peer was dead before, and nothing else will come. */
+		rop->flags |= KEFA_ROP_OVER;
 		kefa_rdm_end(rdm, rop);
+	}
 	peer->nops--;
 	kefa_rdm_put_wr(rdm, peer);
 }
@@ -309,10 +317,17 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		kefa_ts_post(rdm, ts);
 		return;
 	}
-	ts->again = true;
-	ts->state = KEFA_TS_PARKED;
-	list_add_tail(&ts->list, &rdm->parked);
 	kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+	if (!kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT)->ops->unsend) {
+		ts->again = true;
+		ts->state = KEFA_TS_PARKED;
+		list_add_tail(&ts->list, &rdm->parked);
+		return;
+	}
+	kefa_row_of(ts->type)->ops->unsend(rdm, peer, ts->rop);
+	if (ts->rop)
+		ts->rop->wrs--;
+	kefa_ts_free(rdm, ts);
 }
 
 /**
@@ -343,9 +358,9 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc)
 			kefa_ts_lost(rdm, ts, kefa_status_errno(wc->status), wc->status);
 		return;
 	}
-	if (unlikely(ts->again))
-		kefa_backoff_arrived(&rdm->backoffs, &peer->backoff);
 	row = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT);
+	if (unlikely(ts->again || (peer->backoff.delay_us && row->ops->unsend)))
+		kefa_backoff_arrived(&rdm->backoffs, &peer->backoff);
 	rop = ts->rop;
 	if (!list_empty(&peer->wait) || peer->owes)
 		kefa_rdm_todo(rdm, peer);

@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabric efa when something is lost in the middle: a peer, an address, a post, memory. Each
+ * operation ends once, not before the device is done with its memory; nobody else suffers; all
+ * slots and all memory come back.
+ */
+#include "efa_rdm_scene.h"
+
+static u8 packet[SZ_8K];
+
+/* Somebody on the same network, who isn't one of the two endpoints. */
+struct other {
+	u32	qpn;
+	u32	connid;
+	u16	slid;
+};
+
+static void inject(struct rdm_pair *pair, const struct other *o, size_t len)
+{
+	struct efake_wr *recv = efake_recv(pair->end[1].qp, 0);
+	const struct kefa_wc wc = { .len = len, .src_qpn = o->qpn, .slid = o->slid };
+
+	if (!recv)
+		return;
+	efake_wr_write(recv, packet, len);
+	efake_recv_done(recv, &wc);
+}
+
+/* A message in one packet to the second endpoint; with @raw it says who it is from. */
+static void eager(struct rdm_pair *pair, const struct other *o, u8 type, u32 msg_id, size_t len,
+		  bool raw)
+{
+	const struct kefa_raw_addr addr = {
+		.gid	= { 0xfe, 0x80, [15] = o->slid - 21 },
+		.qpn	= cpu_to_le16(o->qpn),
+		.qkey	= cpu_to_le32(o->connid),
+	};
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(type),
+		.flags		= raw ? KEFA_REQ_OPT_RAW_ADDR_HDR : KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= o->connid,
+		.msg_id		= msg_id,
+		.send_id	= msg_id,
+		.tag		= 77,
+	};
+	u8 bytes[KEFA_RAW_ADDR_LEN] = { };
+
+	memcpy(bytes, &addr, sizeof(addr));
+	pkt.raw = bytes;
+	pkt.raw_len = sizeof(bytes);
+	inject(pair, o, kefa_build(&pkt, packet, sizeof(packet)) + len);
+}
+
+/* The first endpoint, as the second one sees it. */
+static struct other first(struct rdm_pair *pair)
+{
+	return (struct other) {
+		.qpn	= pair->end[0].name.qpn,
+		.connid	= pair->end[0].name.qkey,
+		.slid	= RDM_SLID,
+	};
+}
+
+/* What nobody can read: who sent it is dead. */
+static void garbage(struct rdm_pair *pair, const struct other *o)
+{
+	memset(packet, 0xff, 16);
+	inject(pair, o, 16);
+	efake_settle_all();
+}
+
+/* The second endpoint's packets arrive, or not. */
+static void answer_all(struct rdm_pair *pair, u32 status)
+{
+	struct efake_qp *qp = pair->end[1].qp;
+	unsigned int n;
+
+	for (n = 0; qp->nsent && n < 1000; n++) {
+		efake_wr_done(efake_sent(qp, 0), status);
+		efake_settle_all();
+	}
+}
+
+static void expect_whole(struct kunit *test, struct rdm_end *end)
+{
+	struct kefa_rdm *rdm = rdm_of(end);
+
+	KUNIT_EXPECT_EQ(test, rdm->rops.used, 0U);
+	KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
+	KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);
+	KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);
+}
+
+/* One of several scenes of a case. */
+static void finish(struct kunit *test, struct rdm_pair *pair)
+{
+	EFA_CLOSE(test, pair->end[0].ep);
+	EFA_CLOSE(test, pair->end[1].ep);
+	efake_remove(pair->fake);
+}
+
+static void expect_works(struct kunit *test, struct rdm_pair *pair)
+{
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 12000, 1ULL << 40, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 12000, 1ULL << 40, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 12000);
+	rdm_expect(test, &pair->end[1], 1, 12000);
+}
+
+static ssize_t back(struct rdm_pair *pair, size_t len, u64 flags)
+{
+	struct kvec iov = { pair->out, len };
+	struct fi_msg_tagged msg = {
+		.addr = pair->end[1].peer, .tag = 5, .context = (void *)9,
+	};
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
+	return fi_tsendmsg(pair->end[1].ep, &msg, flags);
+}
+
+/* The peer is lost while the device sends from the ULP's memory. */
+static void loss_memory(struct kunit *test)
+{
+	struct rdm_pair *pair;
+	struct other o;
+	int way;
+
+	for (way = 0; way < 2; way++) {
+		pair = rdm_pair_new(test, NULL);
+		o = first(pair);
+		expect_works(test, pair);
+		KUNIT_EXPECT_EQ(test, back(pair, 4000, 0), 0);
+		KUNIT_EXPECT_EQ(test, pair->end[1].qp->nsent, 1U);
+		if (way)
+			KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &pair->end[1].peer, 1,
+							   0), 0);
+		else
+			garbage(pair, &o);
+		rdm_expect_nothing(test, &pair->end[1]);
+		KUNIT_EXPECT_EQ(test, pair->end[1].qp->nsent, 1U);
+		answer_all(pair, 0);
+		rdm_expect_error(test, &pair->end[1], 9, way ? ECANCELED : EPROTO);
+		rdm_expect_nothing(test, &pair->end[1]);
+		expect_whole(test, &pair->end[1]);
+		finish(test, pair);
+	}
+}
+
+/* A RECEIPT that comes before the device is done. */
+static void loss_receipt_early(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct other o = first(pair);
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_RECEIPT_PKT),
+		.flags		= KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= o.connid,
+	};
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	u32 i;
+
+	expect_works(test, pair);
+	KUNIT_EXPECT_EQ(test, back(pair, 20000, FI_DELIVERY_COMPLETE), 0);
+	KUNIT_EXPECT_EQ(test, pair->end[1].qp->nsent, 3U);
+	for (i = 0; i < rdm->rops.size && rdm->rops.ops[i].state != KEFA_ROP_ACK; i++)
+		;
+	KUNIT_ASSERT_LT(test, i, rdm->rops.size);
+	pkt.send_id = kefa_rop_id(&rdm->rops, &rdm->rops.ops[i]);
+	pkt.msg_id = rdm->rops.ops[i].msg_id;
+	efake_wr_done(efake_sent(pair->end[1].qp, 1), 0);
+	inject(pair, &o, kefa_build(&pkt, packet, sizeof(packet)));
+	efake_settle_all();
+	rdm_expect_nothing(test, &pair->end[1]);
+	/* What becomes of the rest doesn't matter to the ULP. */
+	efake_wr_done(efake_sent(pair->end[1].qp, 0), 0);
+	efake_wr_done(efake_sent(pair->end[1].qp, 0), 13);
+	efake_settle_all();
+	rdm_expect(test, &pair->end[1], 9, 20000);
+	rdm_expect_nothing(test, &pair->end[1]);
+	expect_whole(test, &pair->end[1]);
+}
+
+/* The device refuses what asks for the HANDSHAKE. */
+static void loss_trigger(struct kunit *test)
+{
+	struct rdm_pair *pair;
+	int way;
+
+	for (way = 0; way < 2; way++) {
+		pair = rdm_pair_new(test, NULL);
+		efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+		if (way) {
+			KUNIT_EXPECT_EQ(test, fi_tinject(pair->end[0].ep, pair->out, 8,
+							 pair->end[0].peer, 1), -EAGAIN);
+		} else {
+			KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
+			efake_settle_all();
+			rdm_expect_error(test, &pair->end[0], 1, EIO);
+		}
+		efake_settle_all();
+		rdm_expect_nothing(test, &pair->end[0]);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), -EHOSTUNREACH);
+		expect_whole(test, &pair->end[0]);
+		finish(test, pair);
+	}
+}
+
+/* The device refuses what is sent again. */
+static void loss_again(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct efake_qp *qp = pair->end[0].qp;
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	int i, n;
+
+	expect_works(test, pair);
+	for (i = 0; i < 20; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, i), 0);
+	for (n = 0; n < 100 && qp->nsent; n++) {
+		efake_wr_done(efake_sent(qp, 0), KEFA_STATUS_RNR);
+		efake_settle();
+	}
+	KUNIT_EXPECT_FALSE(test, list_empty(&rdm->parked));
+	efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+	for (n = 0; n < 100 && !rdm->stats.deaths; n++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
+	for (n = 0; n < 100 && qp->nsent; n++) {
+		efake_wr_done(efake_sent(qp, 0), 0);
+		efake_settle_all();
+	}
+	for (i = 0; i < 20; i++)
+		KUNIT_EXPECT_EQ(test, rdm_read(&pair->end[0]).ret, -FI_EAVAIL);
+	rdm_expect_nothing(test, &pair->end[0]);
+	expect_whole(test, &pair->end[0]);
+}
+
+/* A RECEIPT to a peer that has died, before it is sent and while it is. */
+static void loss_receipt(struct kunit *test)
+{
+	struct rdm_pair *pair;
+	struct other o;
+	int way;
+
+	for (way = 0; way < 2; way++) {
+		pair = rdm_pair_new(test, NULL);
+		o = first(pair);
+		if (way)
+			KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
+		eager(pair, &o, KEFA_DC_EAGER_TAGRTM_PKT, 0, 8, false);
+		efake_settle_all();
+		garbage(pair, &o);
+		if (!way)
+			KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
+		efake_settle_all();
+		rdm_expect(test, &pair->end[1], 1, 8);
+		answer_all(pair, 9);
+		expect_whole(test, &pair->end[1]);
+		finish(test, pair);
+	}
+}
+
+/* A peer that wants RECEIPTs and takes none. */
+static void loss_answers(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct fi_efa_addr addr = efa_addr(9, 100);
+	const struct other o = { .qpn = 100, .connid = addr.qkey, .slid = 33 };
+	struct efake_qp *qp = pair->end[1].qp;
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct efake_wr *wr;
+	unsigned int i, n;
+	fi_addr_t to;
+
+	expect_works(test, pair);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	for (i = 0; i < 200 && !rdm->stats.cut; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
+		eager(pair, &o, KEFA_DC_EAGER_TAGRTM_PKT, i, 8, false);
+		efake_settle_all();
+		rdm_expect(test, &pair->end[1], 1, 8);
+		for (n = 0; n < 8 && qp->nsent; n++) {
+			wr = efake_sent(qp, 0);
+			KUNIT_EXPECT_EQ(test, wr->qpn, 100U);
+			efake_wr_done(wr, KEFA_STATUS_RNR);
+			efake_settle_all();
+		}
+		KUNIT_EXPECT_GT(test, rdm->ts_nfree, rdm->nts / 2);
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
+	KUNIT_EXPECT_LE(test, i, KEFA_OWED_MAX + 16);
+	answer_all(pair, 9);
+	expect_whole(test, &pair->end[1]);
+	expect_works(test, pair);
+}
+
+/* Strangers that fill the memory together, and stop. */
+static void loss_budget(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct other o[4];
+	u32 i, who;
+
+	expect_works(test, pair);
+	rdm->budget = SZ_1M;
+	for (who = 0; who < 4; who++)
+		o[who] = (struct other) { .qpn = 0x500 + who, .connid = 7, .slid = 30 };
+	for (i = 0; i < 300; i++) {
+		for (who = 0; who < 4; who++)
+			eager(pair, &o[who], KEFA_EAGER_TAGRTM_PKT, i, 4000, !i);
+		efake_settle_all();
+		answer_all(pair, 0);
+	}
+	KUNIT_EXPECT_GE(test, rdm->stats.cut, 3ULL);
+	KUNIT_EXPECT_LE(test, rdm->kept, SZ_1M);
+	expect_works(test, pair);
+}
+
+/* One queue pair with another key each time: they have something kept, and are dead. */
+static void loss_places(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct other o = { .qpn = 0x500, .slid = 30 };
+	u64 received;
+	u32 i;
+
+	rdm->peers.implicit_max = 8;
+	for (i = 0; i < 20; i++) {
+		o.connid = i + 1;
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, true);
+		efake_settle_all();
+		answer_all(pair, 0);
+	}
+	received = rdm->stats.received[KEFA_EAGER_TAGRTM_PKT];
+	KUNIT_EXPECT_EQ(test, received, 20ULL);
+	KUNIT_EXPECT_EQ(test, rdm->peers.implicit, 8U);
+	expect_works(test, pair);
+}
+
+/* A stranger's address handle can't be had at once. */
+static void loss_handle(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	const struct other o = { .qpn = 0x500, .connid = 3, .slid = 30 };
+	const struct other none = { .qpn = 0x501, .connid = 4, .slid = 31 };
+	u32 i;
+
+	/* The other peer has filled the memory. */
+	expect_works(test, pair);
+	rdm->budget = SZ_64K;
+	for (i = 0; i < 9; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 4000, 5, 1), 0);
+	rdm_run(pair);
+	KUNIT_EXPECT_GT(test, rdm->kept, rdm->budget);
+	efake_fail(pair->fake, EFAKE_AH_CREATE, 1, -ENOMEM);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, true);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 1, 8, true);
+	for (i = 0; i < 100 && rdm->stats.unexpected < 11; i++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 11ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_NO_AH], 0ULL);
+	/* If it can't be had at all, nothing is kept of that peer, then or later. */
+	rdm->budget = SZ_4M;
+	efake_fail(pair->fake, EFAKE_AH_CREATE, 1, -EINVAL);
+	for (i = 0; i < 3; i++) {
+		eager(pair, &none, KEFA_EAGER_TAGRTM_PKT, i, 8, i < 2);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 11ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_NO_AH], 1ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_DEAD], 2ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.early, 0ULL);
+	answer_all(pair, 0);
+	for (i = 0; i < 9; i++)
+		rdm_expect(test, &pair->end[0], 1, 4000);
+	expect_works(test, pair);
+}
+
+/* What was to be sent again when the address was removed is lost, and what was sent later. */
+static void loss_address(struct kunit *test)
+{
+	struct rdm_pair *pair;
+	int way, n;
+
+	for (way = 0; way < 3; way++) {
+		pair = rdm_pair_new(test, NULL);
+		rdm_of(&pair->end[0])->backoffs.first_us = USEC_PER_SEC;
+		expect_works(test, pair);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
+		for (n = 0; n < 2 && !way; n++) {
+			efake_wr_done(efake_sent(pair->end[0].qp, 0), KEFA_STATUS_RNR);
+			efake_settle();
+		}
+		KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[0].av, &pair->end[0].peer, 1, 0), 0);
+		if (way == 1)
+			efake_wr_done(efake_sent(pair->end[0].qp, 0), 13);
+		efake_settle_all();
+		KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[0].av, &pair->end[1].name, 1,
+						   &pair->end[0].peer, 0, NULL), 1);
+		if (way == 2)
+			efake_wr_done(efake_sent(pair->end[0].qp, 0), 13);
+		efake_settle_all();
+		rdm_expect_error(test, &pair->end[0], 1, ECANCELED);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), -EHOSTUNREACH);
+		expect_whole(test, &pair->end[0]);
+		finish(test, pair);
+	}
+}
+
+/* One that has died is dead when its address is inserted again. */
+static void loss_dead_again(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct other o = first(pair);
+
+	expect_works(test, pair);
+	garbage(pair, &o);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &pair->end[1].peer, 1, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &pair->end[0].name, 1,
+					   &pair->end[1].peer, 0, NULL), 1);
+	KUNIT_EXPECT_EQ(test, back(pair, 8, 0), -EHOSTUNREACH);
+	expect_whole(test, &pair->end[1]);
+}
+
+/* A receive from a peer that is removed isn't the next one's. */
+static void loss_directed(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	const struct other o = { .qpn = 0x500, .connid = 3, .slid = 30 };
+	struct fi_efa_addr addr = efa_addr(9, 100);
+	fi_addr_t to;
+
+	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, pair->in, 8, NULL, to, 77, 0, (void *)1),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &to, 1, 0), 0);
+	rdm_expect_error(test, &pair->end[1], 1, ECANCELED);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, true);
+	efake_settle_all();
+	rdm_expect_nothing(test, &pair->end[1]);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.unexpected, 1ULL);
+	answer_all(pair, 0);
+}
+
+/* Several peers' messages find no room in the completion queue. */
+static void loss_room(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	const struct other a = { .qpn = 0x500, .connid = 3, .slid = 30 };
+	const struct other b = { .qpn = 0x501, .connid = 4, .slid = 31 };
+	struct kvec iov = { pair->in, SZ_64K };
+	struct fi_msg msg = { .addr = FI_ADDR_UNSPEC, .context = (void *)1 };
+	unsigned int i, n;
+
+	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, iov.iov_len);
+	KUNIT_EXPECT_EQ(test, fi_recvmsg(pair->end[1].ep, &msg, FI_MULTI_RECV), 0);
+	for (i = 0; i < 40; i++) {
+		eager(pair, &a, KEFA_EAGER_MSGRTM_PKT, i, 8, true);
+		eager(pair, &b, KEFA_EAGER_MSGRTM_PKT, i, 8, true);
+		efake_settle_all();
+		answer_all(pair, 0);
+	}
+	KUNIT_EXPECT_GT(test, rdm_of(&pair->end[1])->stats.starved, 0ULL);
+	for (n = 0; n < 80 && rdm_read(&pair->end[1]).ret == 1; n++)
+		efake_settle_all();
+	KUNIT_EXPECT_EQ(test, n, 80U);
+	rdm_expect_nothing(test, &pair->end[1]);
+}
+
+/* A packet that lies about its queue pair, from one who was somebody else before. */
+static void loss_liar(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct fi_efa_addr addr = efa_addr(9, 0x500);
+	struct other o = { .qpn = 0x500, .connid = addr.qkey, .slid = 30 };
+	fi_addr_t to;
+	u64 liars;
+
+	addr.gid[15] = 8;
+	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, false);
+	efake_settle_all();
+	answer_all(pair, 0);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &to, 1, 0), 0);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, true);
+	efake_settle_all();
+	answer_all(pair, 0);
+	liars = rdm->peers.stats.liars;
+	o.qpn = 0x501;
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, true);
+	o.qpn = 0x500;
+	inject(pair, &o, 64);
+	efake_settle_all();
+	answer_all(pair, 0);
+	KUNIT_EXPECT_GT(test, rdm->peers.stats.liars, liars);
+	expect_works(test, pair);
+}
+
+/* With no completions to be told of, memory that comes back is used. */
+static void loss_deaf(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .selective = true });
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct other o = first(pair);
+	u32 i, n;
+
+	rdm->budget = SZ_256K;
+	for (i = 0; efake_recv(pair->end[1].qp, 0) && i < 1000; i++) {
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, i, 4000, false);
+		efake_settle_all();
+		answer_all(pair, 0);
+	}
+	KUNIT_EXPECT_NULL(test, efake_recv(pair->end[1].qp, 0));
+	for (n = 0; n < i; n++)
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 4000, 77, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+	KUNIT_EXPECT_NOT_NULL(test, efake_recv(pair->end[1].qp, 0));
+}
+
+/* Memory can't be mapped for a while, and nothing is under way that would come back. */
+static void loss_mapping(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	u32 i;
+
+	expect_works(test, pair);
+	pair->fake->refuse = BIT(EFAKE_DMA_MAP);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 60000, 5, 1), 0);
+	efake_settle_all();
+	pair->fake->refuse = 0;
+	for (i = 0; i < 50 && !pair->end[0].qp->nsent; i++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_GT(test, pair->end[0].qp->nsent, 0U);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 1, 60000);
+}
+
+/* A peer that sends one message last: those before it are taken a few at a time. */
+static void loss_drain(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct other o = first(pair);
+	u32 i;
+
+	for (i = 1; i < 300; i++) {
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, i, 8, false);
+		efake_settle_all();
+		answer_all(pair, 0);
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.early, 299ULL);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, false);
+	for (i = 0; i < 20; i++)
+		efake_settle_all();
+	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 300ULL);
+	KUNIT_EXPECT_TRUE(test, list_empty(&rdm->early));
+}
+
+static struct kunit_case loss_cases[] = {
+	KUNIT_CASE(loss_memory),
+	KUNIT_CASE(loss_receipt_early),
+	KUNIT_CASE(loss_trigger),
+	KUNIT_CASE(loss_again),
+	KUNIT_CASE(loss_receipt),
+	KUNIT_CASE(loss_answers),
+	KUNIT_CASE(loss_budget),
+	KUNIT_CASE(loss_places),
+	KUNIT_CASE(loss_handle),
+	KUNIT_CASE(loss_address),
+	KUNIT_CASE(loss_dead_again),
+	KUNIT_CASE(loss_directed),
+	KUNIT_CASE(loss_room),
+	KUNIT_CASE(loss_liar),
+	KUNIT_CASE(loss_deaf),
+	KUNIT_CASE(loss_mapping),
+	KUNIT_CASE(loss_drain),
+	{}
+};
+
+static struct kunit_suite loss_suite = {
+	.name		= "kefa_rdm_loss",
+	.test_cases	= loss_cases,
+};
+
+kunit_test_suite(loss_suite);
+
+MODULE_DESCRIPTION("KUnit: fabric efa, what is lost in the middle");
+MODULE_LICENSE("Dual BSD/GPL");
