@@ -21,6 +21,9 @@
 #define KB_GID_LEN	16
 #define KB_POLL		16	/* completions taken at a time */
 #define KB_PAIR_CPUS	2
+/* Packets by which a peer introduces itself: -KB_GREETINGS to -1. */
+#define KB_GREETINGS	2
+#define KB_HEADERS	128	/* bytes that a packet has beside the test's */
 
 /* To learn what one takes. */
 #define KB_OBJECTS	64
@@ -32,6 +35,7 @@ enum kb_kind {
 	KB_SEND,
 	KB_RECV,
 	KB_INJECT,
+	KB_LATE,	/* receive what has come before */
 	KB_WRITE,
 	KB_READ,
 	KB_REG,		/* register memory for peers */
@@ -129,6 +133,9 @@ struct kb_op {
  * @open: set up an end for a test; has @addr set
  * @connect: make @peer reachable
  * @close: undo both
+ * @packet: write the packet that the peer sends as its nth of a batch, if that isn't just
+ *	memory; a negative one is sent before the first test, and the last such one completes
+ *	an operation. Returns its length, up to KB_HEADERS more than the test's size.
  * @post: post a batch
  * @post_undo: post what undoes a batch: of KB_REG KB_INV, and vice versa
  * @poll: take completions, if there are any
@@ -144,6 +151,7 @@ struct kb_ulp {
 	struct kb_end *(*open)(const struct kb_test *test);
 	int (*connect)(struct kb_end *end);
 	void (*close)(struct kb_end *end);
+	u32 (*packet)(struct kb_end *end, int i, void *buf);
 	int (*post)(struct kb_end *end);
 	int (*post_undo)(struct kb_end *end);
 	int (*poll)(struct kb_end *end);

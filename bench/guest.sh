@@ -39,7 +39,7 @@ wait_for_provider()
 set_up()
 {
 	modprobe efasim seed=1 max_qp=4096 max_cq=8192 max_pd=4096
-	modprobe kofi_efa
+	modprobe kofi_efa fabric_efa=1
 	device es0 efasim lo
 	device es1 efasim lo
 	no_faults es0
@@ -51,7 +51,7 @@ set_up()
 	modprobe rdma_rxe
 	device rxe0 rxe dummy0
 	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp \
-		kofi_bench_blk kofi_bench_match; do
+		kofi_bench_blk kofi_bench_match kofi_bench_rdm; do
 		check "$module" modprobe $module
 	done
 }

@@ -37,6 +37,7 @@ static const char * const kb_kinds[KB_KINDS] = {
 	[KB_SEND]	= "send",
 	[KB_RECV]	= "recv",
 	[KB_INJECT]	= "inject",
+	[KB_LATE]	= "late",
 	[KB_WRITE]	= "write",
 	[KB_READ]	= "read",
 	[KB_REG]	= "reg",

@@ -73,14 +73,16 @@ static int open_region(struct kb_peer *peer)
 	return post(peer, &wr.wr) ?: wait_for(peer, 1);
 }
 
-static int open_peer(struct kb_peer *peer, const struct kb_test *test)
+static int open_peer(struct kb_peer *peer, const struct kb_test *test, bool packets)
 {
 	int ret;
 
 	ret = kb_qp_open(&peer->q, test->peer, KB_DEPTH, NULL, NULL);
 	if (ret)
 		return ret;
-	peer->size = PAGE_ALIGN(max(test->size, 1U));
+	if (packets)
+		peer->stride = ALIGN(test->size + KB_HEADERS, SMP_CACHE_BYTES);
+	peer->size = PAGE_ALIGN(packets ? peer->stride * test->batch : max(test->size, 1U));
 	peer->buf = alloc_pages_exact(peer->size, GFP_KERNEL | __GFP_ZERO);
 	if (!peer->buf)
 		return -ENOMEM;
@@ -94,14 +96,14 @@ static int open_peer(struct kb_peer *peer, const struct kb_test *test)
 	return 0;
 }
 
-struct kb_peer *kb_peer_open(const struct kb_test *test, struct kb_addr *addr)
+struct kb_peer *kb_peer_open(const struct kb_test *test, bool packets, struct kb_addr *addr)
 {
 	struct kb_peer *peer = kzalloc(sizeof(*peer), GFP_KERNEL);
 	int ret;
 
 	if (!peer)
 		return ERR_PTR(-ENOMEM);
-	ret = open_peer(peer, test);
+	ret = open_peer(peer, test, packets);
 	if (ret) {
 		kb_peer_close(peer);
 		return ERR_PTR(ret);
@@ -163,13 +165,11 @@ int kb_peer_recv(struct kb_peer *peer, const struct kb_test *test)
 	return ret;
 }
 
-/* Send a batch of messages. */
-int kb_peer_send(struct kb_peer *peer, const struct kb_test *test,
-		 const struct kb_addr *to)
+static int send_one(struct kb_peer *peer, const struct kb_addr *to, u64 addr, u32 len)
 {
 	struct ib_sge sge = {
-		.addr = peer->dma,
-		.length = test->size,
+		.addr = addr,
+		.length = len,
 		.lkey = peer->q.pd->local_dma_lkey,
 	};
 	struct ib_srd_wr wr = {
@@ -181,12 +181,37 @@ int kb_peer_send(struct kb_peer *peer, const struct kb_test *test,
 		.remote_qpn = to->qpn,
 		.remote_qkey = to->qkey,
 	};
-	int ret = 0;
-	u32 i;
 
-	for (i = 0; i < test->batch && !ret; i++)
-		ret = post(peer, &wr.wr);
+	return post(peer, &wr.wr);
+}
+
+/* Send a batch of messages. */
+int kb_peer_send(struct kb_peer *peer, struct kb_end *end)
+{
+	const struct kb_test *test = end->test;
+	u32 i, at, len = test->size;
+	int ret = 0;
+
+	for (i = 0; i < test->batch && !ret; i++) {
+		at = i * peer->stride;
+		if (end->ulp->packet)
+			len = end->ulp->packet(end, i, peer->buf + at);
+		ret = send_one(peer, &end->addr, peer->dma + at, len);
+	}
 	return ret;
+}
+
+/* Send what comes before the first batch; the ULP answers by one packet. */
+int kb_peer_greet(struct kb_peer *peer, struct kb_end *end)
+{
+	const struct kb_test one = { .batch = 1 };
+	int i, ret = kb_peer_recv(peer, &one);
+
+	for (i = -KB_GREETINGS; i < 0 && !ret; i++) {
+		ret = send_one(peer, &end->addr, peer->dma,
+			       end->ulp->packet(end, i, peer->buf)) ?: wait_for(peer, 1);
+	}
+	return ret ?: wait_for(peer, 1);
 }
 
 /* Take the completions of a batch. */

@@ -50,6 +50,7 @@ void kb_qp_close(struct kb_qp *q);
  * @q: its queue pair
  * @buf: memory for messages and for the ULP's reads and writes
  * @size: its bytes
+ * @stride: from one packet to the next, if the ULP writes them
  * @dma: its address
  * @mr: makes it reachable
  */
@@ -57,17 +58,18 @@ struct kb_peer {
 	struct kb_qp	q;
 	void		*buf;
 	size_t		size;
+	u32		stride;
 	u64		dma;
 	struct ib_mr	*mr;
 };
 
-struct kb_peer *kb_peer_open(const struct kb_test *test, struct kb_addr *addr);
+struct kb_peer *kb_peer_open(const struct kb_test *test, bool packets, struct kb_addr *addr);
 int kb_peer_connect(struct kb_peer *peer, const struct kb_addr *addr);
 int kb_peer_region(struct kb_peer *peer, struct kb_addr *addr);
 void kb_peer_close(struct kb_peer *peer);
 int kb_peer_recv(struct kb_peer *peer, const struct kb_test *test);
-int kb_peer_send(struct kb_peer *peer, const struct kb_test *test,
-		 const struct kb_addr *to);
+int kb_peer_send(struct kb_peer *peer, struct kb_end *end);
+int kb_peer_greet(struct kb_peer *peer, struct kb_end *end);
 int kb_peer_drain(struct kb_peer *peer, const struct kb_test *test);
 
 #endif /* KOFI_BENCH_VERBS_H */

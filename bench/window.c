@@ -70,18 +70,18 @@ static int kb_spin(struct kb_window *w)
 	return 0;
 }
 
-static int kb_complete(struct kb_end *end, struct kb_window *w)
+static int kb_complete(struct kb_end *end, struct kb_window *w, u32 count)
 {
 	const struct kb_test *test = end->test;
 	int ret = 0;
 
-	while (!ret && READ_ONCE(end->done) < test->batch) {
+	while (!ret && READ_ONCE(end->done) < count) {
 		if (test->mode == KB_SLEEPING)
 			ret = end->ulp->sleep(end);
 		else if (test->mode == KB_POLLED)
 			ret = end->ulp->poll(end);
 		if (!ret && test->mode != KB_SLEEPING &&
-		    READ_ONCE(end->done) < test->batch)
+		    READ_ONCE(end->done) < count)
 			ret = kb_spin(w);
 	}
 	return ret ?: end->failed ? -EIO : 0;
@@ -98,7 +98,7 @@ static int kb_before(struct kb_end *end, struct kb_peer *peer)
 		return kb_peer_recv(peer, test);
 	/* What is to be invalidated must be registered. */
 	if (test->kind == KB_INV) {
-		int ret = end->ulp->post_undo(end) ?: kb_complete(end, &w);
+		int ret = end->ulp->post_undo(end) ?: kb_complete(end, &w, test->batch);
 
 		end->done = 0;
 		return ret;
@@ -113,12 +113,24 @@ static int kb_after(struct kb_end *end, struct kb_peer *peer)
 
 	if (test->kind == KB_REG) {
 		end->done = 0;
-		return end->ulp->post_undo(end) ?: kb_complete(end, &w);
+		return end->ulp->post_undo(end) ?: kb_complete(end, &w, test->batch);
 	}
 	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT ||
-		     test->kind == KB_RECV))
+		     test->kind == KB_RECV || test->kind == KB_LATE))
 		return kb_peer_drain(peer, test);
 	return 0;
+}
+
+static int kb_others_turn(struct kb_end *end, struct kb_peer *peer, struct kb_window *w)
+{
+	int ret;
+
+	if (!peer)
+		return 0;
+	kb_pause(w);
+	ret = kb_peer_send(peer, end);
+	kb_resume(w);
+	return ret;
 }
 
 static int kb_window(struct kb_end *end, struct kb_peer *peer,
@@ -127,13 +139,11 @@ static int kb_window(struct kb_end *end, struct kb_peer *peer,
 	int ret;
 
 	kb_begin(w);
-	ret = end->ulp->post(end);
-	if (!ret && peer && end->test->kind == KB_RECV) {
-		kb_pause(w);
-		ret = kb_peer_send(peer, end->test, &end->addr);
-		kb_resume(w);
-	}
-	ret = ret ?: kb_complete(end, w);
+	ret = end->test->kind == KB_LATE ? kb_others_turn(end, peer, w) : 0;
+	ret = ret ?: end->ulp->post(end);
+	if (!ret && end->test->kind == KB_RECV)
+		ret = kb_others_turn(end, peer, w);
+	ret = ret ?: kb_complete(end, w, end->test->batch);
 	kb_end(w);
 	return ret;
 }
@@ -249,10 +259,17 @@ static int kb_run_pairs(struct kb_end *end, struct kb_peer *peer)
 
 static int kb_connect(struct kb_end *end, struct kb_peer *peer)
 {
+	struct kb_window w = { };
+	int ret;
+
 	if (!peer)
 		return end->ulp->connect(end);
-	return kb_peer_connect(peer, &end->addr) ?:
-	       kb_peer_region(peer, &end->peer) ?: end->ulp->connect(end);
+	ret = kb_peer_connect(peer, &end->addr) ?:
+	      kb_peer_region(peer, &end->peer) ?: end->ulp->connect(end);
+	if (ret || !end->ulp->packet)
+		return ret;
+	end->done = 0;
+	return kb_peer_greet(peer, end) ?: kb_complete(end, &w, 1);
 }
 
 static int kb_run_with(const struct kb_ulp *ulp, const struct kb_test *test,
@@ -292,7 +309,7 @@ int kb_run(const struct kb_ulp *ulp, const struct kb_test *test)
 
 	if (ulp->alone)
 		return kb_run_with(ulp, test, NULL, &addr);
-	peer = kb_peer_open(test, &addr);
+	peer = kb_peer_open(test, ulp->packet, &addr);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	ret = kb_run_with(ulp, test, peer, &addr);

@@ -125,6 +125,23 @@ def matching():
         yield Row("match", "recv", 8, "polled", MATCHED, addresses=posted)
 
 
+def messages():
+    """Fabric efa: tagged messages, one side and both."""
+    for mode in ("polled", "sleeping"):
+        for kind in ("send", "recv"):
+            for size in (8, KIB):
+                yield Row("rdm", kind, size, mode)
+    yield Row("rdm", "inject", 8, "polled")
+    yield Row("rdm", "send", 8, "polled", 1)
+    yield Row("rdm", "recv", 8, "polled", 1)
+    for size in (8, KIB):
+        yield Row("rdm", "late", size, "polled")
+    for kind in ("send", "recv"):
+        yield Row("rdm", kind, 8, "polled", addresses=ADDRESSES[-1])
+    for size in (8, KIB, 64 * KIB):
+        yield Row("rdmpair", "send", size, "polled")
+
+
 def alternatives():
     """RC queue pairs of rxe, and TCP, both ends together."""
     for kind, sizes in SIZES:
@@ -151,7 +168,7 @@ def pairs():
 
 
 def all_rows():
-    return [*compared(), *growth(), *matching(), *alternatives(), *block_devices()]
+    return [*compared(), *growth(), *matching(), *messages(), *alternatives(), *block_devices()]
 
 
 def waits(row):
@@ -165,9 +182,9 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if row.ulp == "match" or row.ulp == "kofiblk" and row.batch == DEPTH:
+        if row.ulp in ("match", "rdmpair") or row.ulp == "kofiblk" and row.batch == DEPTH:
             yield row
-        if row.ulp == "efa" and (row.mode == "polled" or
+        if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
             yield row
 

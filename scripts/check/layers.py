@@ -46,8 +46,9 @@ LAYERS = {
     "prov/loop": Layer(("include/kofi",), provider_api=True),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
     "samples": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
-    "bench": Layer(("include/kofi", "compat"), rdma=True, efa_verbs=("*",), provider_api=True,
-                   namespaces=("KOFI_BENCH",)),
+    # Of fabric efa's protocol it has the packets of a peer that knows none.
+    "bench": Layer(("include/kofi", "compat", "prov/efa/rdm"), rdma=True, efa_verbs=("*",),
+                   provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
     "tests": Layer(("include/kofi", "kofi", "prov", "samples", "sim", "compat", "tests"),

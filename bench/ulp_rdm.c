@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A ULP on kOFI, fabric efa: tagged messages. "rdm" is one side; the harness' peer knows no
+ * protocol, and sends the packets that this module writes. "rdmpair" is both sides, an
+ * endpoint on each device.
+ */
+#include <kofi/cm.h>
+#include <kofi/domain.h>
+#include <kofi/efa_ext.h>
+#include <kofi/endpoint.h>
+#include <kofi/eq.h>
+#include <kofi/errno.h>
+#include <kofi/tagged.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "../prov/efa/rdm/wire.h"
+#include "bench.h"
+
+MODULE_DESCRIPTION("Benchmarks of kOFI: a ULP on fabric efa");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_BENCH);
+
+#define KBR_CQ		1024
+#define KBR_SIDES	2
+/* Nothing tells that an inject is over; steps within which it surely is. */
+#define KBR_STEPS	20
+/* Tag of the message by which the peer introduces itself. */
+#define KBR_GREETING	0
+
+/**
+ * struct kbr_side - an endpoint and what it needs
+ * @info: of the device
+ * @fabric: the fabric
+ * @domain: the domain
+ * @av: peers
+ * @cq: completions of both directions
+ * @ep: the endpoint
+ * @peer: the other side
+ * @name: its own address
+ */
+struct kbr_side {
+	struct fi_info		*info;
+	struct fid_fabric	*fabric;
+	struct fid_domain	*domain;
+	struct fid_av		*av;
+	struct fid_cq		*cq;
+	struct fid_ep		*ep;
+	fi_addr_t		peer;
+	struct fi_efa_addr	name;
+};
+
+/**
+ * struct kbr_end - an end, or both
+ * @end: what the harness knows of it
+ * @sides: endpoints; the second one of "rdmpair" only
+ * @count: how many there are
+ * @buf: memory of each operation
+ * @size: bytes of each of @buf
+ * @steps: since an inject
+ * @completed: completions of this window
+ * @msg_id: of the peer's next message
+ * @nobody: messages that went to peers which aren't there; they have no context
+ * @entries: completions that were read
+ */
+struct kbr_end {
+	struct kb_end			end;
+	struct kbr_side			sides[KBR_SIDES];
+	unsigned int			count;
+	void				*buf[KB_MAX_BATCH];
+	size_t				size;
+	u32				steps;
+	u32				completed;
+	u32				msg_id;
+	u32				nobody;
+	struct fi_cq_tagged_entry	entries[KB_POLL];
+};
+
+static struct kbr_end *to_kbr(struct kb_end *end)
+{
+	return container_of(end, struct kbr_end, end);
+}
+
+/* --- completions --- */
+
+static void kbr_count(struct kbr_end *kbr, ssize_t n)
+{
+	kbr->completed += n;
+	WRITE_ONCE(kbr->end.done, kbr->completed / kbr->count);
+}
+
+static int kbr_failed(struct kbr_end *kbr, struct kbr_side *side)
+{
+	struct fi_cq_err_entry error = { };
+
+	if (fi_cq_readerr(side->cq, &error, 0) != 1)
+		return 0;
+	if (!error.op_context) {
+		kbr->nobody++;
+		return 0;
+	}
+	pr_err("kofi_bench_rdm: error %d, status %d\n", error.err, error.prov_errno);
+	kbr->end.failed++;
+	return -EIO;
+}
+
+static int kbr_take(struct kbr_end *kbr, struct kbr_side *side)
+{
+	ssize_t n = fi_cq_read(side->cq, kbr->entries, KB_POLL);
+
+	if (n == -FI_EAVAIL)
+		return kbr_failed(kbr, side);
+	if (n > 0)
+		kbr_count(kbr, n);
+	return n < 0 && n != -EAGAIN ? n : 0;
+}
+
+static int kbr_poll(struct kb_end *end)
+{
+	struct kbr_end *kbr = to_kbr(end);
+	unsigned int i;
+	int ret = 0;
+
+	if (end->test->kind == KB_INJECT) {
+		ret = kbr_take(kbr, &kbr->sides[0]);
+		if (++kbr->steps == KBR_STEPS)
+			end->done = end->test->batch;
+		return ret;
+	}
+	for (i = kbr->count; i-- && !ret;)
+		ret = kbr_take(kbr, &kbr->sides[i]);
+	return ret;
+}
+
+static int kbr_sleep(struct kb_end *end)
+{
+	struct kbr_end *kbr = to_kbr(end);
+	ssize_t n;
+
+	n = fi_cq_sread(kbr->sides[0].cq, kbr->entries, KB_POLL, NULL, -1);
+	if (n == -FI_EAVAIL)
+		return kbr_failed(kbr, &kbr->sides[0]);
+	if (n > 0)
+		kbr_count(kbr, n);
+	return n < 0 && n != -EAGAIN ? n : 0;
+}
+
+/* --- posting --- */
+
+static ssize_t kbr_send(struct kbr_end *kbr, u32 i)
+{
+	struct kbr_side *side = &kbr->sides[0];
+
+	return fi_tsend(side->ep, kbr->buf[i], kbr->end.test->size, NULL, side->peer, i + 1, kbr);
+}
+
+static ssize_t kbr_recv(struct kbr_end *kbr, struct kbr_side *side, u32 i)
+{
+	return fi_trecv(side->ep, kbr->buf[i], kbr->size, NULL, FI_ADDR_UNSPEC, i + 1, 0, kbr);
+}
+
+static ssize_t kbr_recvs(struct kbr_end *kbr, struct kbr_side *side, u32 n)
+{
+	ssize_t ret = 0;
+	u32 i;
+
+	for (i = 0; i < n && !ret; i++)
+		ret = kbr_recv(kbr, side, i);
+	return ret;
+}
+
+/*
+ * The last message of a batch has a receive, which was posted with the batch before: when
+ * it completes, the others have come.
+ */
+static ssize_t kbr_recv_late(struct kbr_end *kbr)
+{
+	u32 n = kbr->end.test->batch;
+	ssize_t ret = 0;
+
+	while (!ret && !kbr->completed) {
+		ret = kbr_take(kbr, &kbr->sides[0]);
+		kb_step();
+	}
+	ret = ret ?: kbr_recvs(kbr, &kbr->sides[0], n - 1);
+	return ret ?: kbr_recv(kbr, &kbr->sides[0], n - 1);
+}
+
+static ssize_t kbr_injects(struct kbr_end *kbr)
+{
+	struct kbr_side *side = &kbr->sides[0];
+	const struct kb_test *test = kbr->end.test;
+	ssize_t ret = 0;
+	u32 i;
+
+	kbr->steps = 0;
+	for (i = 0; i < test->batch && !ret; i++)
+		ret = fi_tinject(side->ep, kbr->buf[i], test->size, side->peer, i + 1);
+	return ret;
+}
+
+static int kbr_post(struct kb_end *end)
+{
+	struct kbr_end *kbr = to_kbr(end);
+	const struct kb_test *test = end->test;
+	ssize_t ret = 0;
+	u32 i;
+
+	kbr->completed = 0;
+	switch (test->kind) {
+	case KB_SEND:
+		if (kbr->count > 1)
+			ret = kbr_recvs(kbr, &kbr->sides[1], test->batch);
+		for (i = 0; i < test->batch && !ret; i++)
+			ret = kbr_send(kbr, i);
+		return ret;
+	case KB_INJECT:
+		return kbr_injects(kbr);
+	case KB_RECV:
+		return kbr_recvs(kbr, &kbr->sides[0], test->batch);
+	case KB_LATE:
+		return kbr_recv_late(kbr);
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* --- what the peer sends --- */
+
+static u32 kbr_packet_shake(struct kbr_end *kbr, void *buf)
+{
+	struct kefa_handshake_hdr *hdr = buf;
+	struct kefa_handshake_opt_connid_hdr *opt = (void *)&hdr->extra_info[1];
+
+	hdr->base.type = KEFA_HANDSHAKE_PKT;
+	hdr->base.version = KEFA_PROTOCOL_VERSION;
+	hdr->base.flags = cpu_to_le16(KEFA_PKT_CONNID_HDR);
+	hdr->nextra_p3 = cpu_to_le32(KEFA_NEXTRA_P3 + 1);
+	hdr->extra_info[0] = cpu_to_le64(KEFA_FEATURE_DELIVERY_COMPLETE |
+					 KEFA_REQUEST_CONNID_HEADER);
+	opt->connid = cpu_to_le32(kbr->end.peer.qkey);
+	opt->padding = 0;
+	return sizeof(*hdr) + sizeof(hdr->extra_info[0]) + sizeof(*opt);
+}
+
+static u32 kbr_packet_eager(struct kbr_end *kbr, u64 tag, u32 len, void *buf)
+{
+	struct kefa_eager_tagrtm_hdr *hdr = buf;
+	struct kefa_req_opt_connid_hdr *opt = (void *)(hdr + 1);
+
+	hdr->hdr.base.type = KEFA_EAGER_TAGRTM_PKT;
+	hdr->hdr.base.version = KEFA_PROTOCOL_VERSION;
+	hdr->hdr.base.flags = cpu_to_le16(KEFA_PKT_CONNID_HDR | KEFA_REQ_MSG | KEFA_REQ_TAGGED);
+	hdr->hdr.msg_id = cpu_to_le32(kbr->msg_id++);
+	hdr->tag = cpu_to_le64(tag);
+	opt->connid = cpu_to_le32(kbr->end.peer.qkey);
+	return sizeof(*hdr) + sizeof(*opt) + len;
+}
+
+static u32 kbr_packet(struct kb_end *end, int i, void *buf)
+{
+	struct kbr_end *kbr = to_kbr(end);
+
+	if (i == -2)
+		return kbr_packet_shake(kbr, buf);
+	if (i == -1)
+		return kbr_packet_eager(kbr, KBR_GREETING, 0, buf);
+	return kbr_packet_eager(kbr, i + 1, end->test->size, buf);
+}
+
+/* --- setting up; nothing of this is counted --- */
+
+static int kbr_open_side(struct kbr_side *side, const struct kb_test *test, const char *device)
+{
+	struct fi_cq_attr cq_attr = {
+		.size		= KBR_CQ,
+		.format		= FI_CQ_FORMAT_TAGGED,
+		.wait_obj	= test->mode == KB_SLEEPING ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
+	};
+	struct fi_av_attr av_attr = { };
+	size_t len = sizeof(side->name);
+	struct fi_info *hints;
+	int ret;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, device);
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = FI_MSG | FI_TAGGED;
+	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &side->info);
+	fi_freeinfo(hints);
+	return ret ?: fi_fabric(side->info->fabric_attr, &side->fabric, NULL) ?:
+	       fi_domain(side->fabric, side->info, &side->domain, NULL) ?:
+	       fi_av_open(side->domain, &av_attr, &side->av, NULL) ?:
+	       fi_cq_open(side->domain, &cq_attr, &side->cq, NULL) ?:
+	       fi_endpoint(side->domain, side->info, &side->ep, NULL) ?:
+	       fi_ep_bind(side->ep, &side->av->fid, 0) ?:
+	       fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	       fi_enable(side->ep) ?: fi_getname(&side->ep->fid, &side->name, &len);
+}
+
+#define KBR_CLOSE(obj)	((obj) ? fi_close(&(obj)->fid) : 0)
+
+static int kbr_close_side(struct kbr_side *side)
+{
+	int ret = KBR_CLOSE(side->ep);
+
+	ret |= KBR_CLOSE(side->cq);
+	ret |= KBR_CLOSE(side->av);
+	ret |= KBR_CLOSE(side->domain);
+	ret |= KBR_CLOSE(side->fabric);
+	fi_freeinfo(side->info);
+	return ret;
+}
+
+static void kbr_close(struct kb_end *end)
+{
+	struct kbr_end *kbr = to_kbr(end);
+	int i, ret = 0;
+
+	for (i = 0; i < KBR_SIDES; i++)
+		ret |= kbr_close_side(&kbr->sides[i]);
+	WARN_ON(ret);
+	for (i = 0; i < KB_MAX_BATCH; i++)
+		if (kbr->buf[i])
+			free_pages_exact(kbr->buf[i], kbr->size);
+	kfree(kbr);
+}
+
+static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count)
+{
+	struct kbr_end *kbr = kzalloc(sizeof(*kbr), GFP_KERNEL);
+	int ret = 0;
+	u32 i;
+
+	if (!kbr)
+		return ERR_PTR(-ENOMEM);
+	kbr->end.test = test;
+	kbr->count = count;
+	kbr->size = PAGE_ALIGN(max(test->size, 1U));
+	for (i = 0; i < test->batch && !ret; i++) {
+		kbr->buf[i] = alloc_pages_exact(kbr->size, GFP_KERNEL | __GFP_ZERO);
+		ret = kbr->buf[i] ? 0 : -ENOMEM;
+	}
+	for (i = 0; i < count && !ret; i++)
+		ret = kbr_open_side(&kbr->sides[i], test, i ? test->peer : test->device);
+	if (ret) {
+		kbr_close(&kbr->end);
+		return ERR_PTR(ret);
+	}
+	memcpy(kbr->end.addr.gid, kbr->sides[0].name.gid, sizeof(kbr->end.addr.gid));
+	kbr->end.addr.qpn = kbr->sides[0].name.qpn;
+	kbr->end.addr.qkey = kbr->sides[0].name.qkey;
+	return &kbr->end;
+}
+
+static struct kb_end *kbr_open(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 1);
+}
+
+static struct kb_end *kbr_open_pair(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2);
+}
+
+static int kbr_send_nobody(struct kbr_end *kbr, const struct fi_efa_addr *addr)
+{
+	struct kbr_side *side = &kbr->sides[0];
+	fi_addr_t to;
+	ssize_t ret;
+
+	ret = fi_av_insert(side->av, addr, 1, &to, 0, NULL);
+	if (ret != 1)
+		return ret ?: -EINVAL;
+	while ((ret = fi_tsend(side->ep, kbr->buf[0], 1, NULL, to, 1, NULL)) == -EAGAIN) {
+		kbr_take(kbr, side);
+		kb_step();
+	}
+	return ret;
+}
+
+/* Peers on the other device who aren't there: the endpoint has looked for each. */
+static int kbr_add_others(struct kbr_end *kbr, const struct fi_efa_addr *addr)
+{
+	u32 i, others = kbr->end.test->addrs;
+	struct fi_efa_addr other = *addr;
+	int ret = 0;
+
+	for (i = 0; i < others && !ret; i++) {
+		other.qpn = i & 0x7fff;
+		other.qkey = 0x40000000 + i;
+		ret = kbr_send_nobody(kbr, &other);
+	}
+	while (!ret && kbr->nobody < others) {
+		kbr_take(kbr, &kbr->sides[0]);
+		kb_step();
+	}
+	return ret;
+}
+
+static int kbr_connect(struct kb_end *end)
+{
+	struct kbr_end *kbr = to_kbr(end);
+	struct kbr_side *side = &kbr->sides[0];
+	struct fi_efa_addr addr = { };
+	int ret;
+
+	memcpy(addr.gid, end->peer.gid, sizeof(addr.gid));
+	addr.qpn = end->peer.qpn;
+	addr.qkey = end->peer.qkey;
+	ret = kbr_add_others(kbr, &addr);
+	if (ret)
+		return ret;
+	ret = fi_av_insert(side->av, &addr, 1, &side->peer, 0, NULL);
+	if (ret != 1)
+		return ret ?: -EINVAL;
+	kbr->completed = 0;
+	ret = fi_trecv(side->ep, kbr->buf[0], kbr->size, NULL, FI_ADDR_UNSPEC, KBR_GREETING, 0,
+		       kbr);
+	if (ret || end->test->kind != KB_LATE)
+		return ret;
+	return kbr_recv(kbr, side, end->test->batch - 1);
+}
+
+static int kbr_connect_pair(struct kb_end *end)
+{
+	struct kbr_end *kbr = to_kbr(end);
+	int i, ret;
+
+	for (i = 0; i < KBR_SIDES; i++) {
+		ret = fi_av_insert(kbr->sides[i].av, &kbr->sides[!i].name, 1,
+				   &kbr->sides[i].peer, 0, NULL);
+		if (ret != 1)
+			return ret ?: -EINVAL;
+	}
+	return 0;
+}
+
+static struct kb_ulp kbr_ulp = {
+	.name		= "rdm",
+	.open		= kbr_open,
+	.connect	= kbr_connect,
+	.close		= kbr_close,
+	.packet		= kbr_packet,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+	.sleep		= kbr_sleep,
+};
+
+static struct kb_ulp kbr_pair_ulp = {
+	.name		= "rdmpair",
+	.alone		= true,
+	.open		= kbr_open_pair,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
+static int __init kbr_init(void)
+{
+	kb_register(&kbr_ulp);
+	kb_register(&kbr_pair_ulp);
+	return 0;
+}
+module_init(kbr_init);
+
+static void __exit kbr_exit(void)
+{
+	kb_deregister(&kbr_pair_ulp);
+	kb_deregister(&kbr_ulp);
+}
+module_exit(kbr_exit);
