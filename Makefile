@@ -11,7 +11,7 @@ DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrele
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full quirks fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
+.PHONY: modules modules_install install check check-more check-blk check-full quirks coverage fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
 
 # A module's BTF takes pahole, which not every machine has.
 modules: | kdir
@@ -70,7 +70,14 @@ check-full: packages
 # Data races, by a test kernel that looks for nothing else. Takes five minutes, and six more
 # for the kernel the first time.
 kcsan: packages
-	@KOFI_KCSAN=1 $(BED) check --level more $(if $(V),--verbose) $(or $(ONLY),kunit-parallel efa)
+	@KOFI_VARIANT=kcsan $(BED) check --level more $(if $(V),--verbose) $(or $(ONLY),kunit-parallel efa)
+
+# Which lines of the EFA provider the suites and guest tests run, by gcov. Takes ten minutes,
+# and six more for the kernel the first time.
+coverage: packages
+	@KOFI_VARIANT=gcov $(BED) check --level more $(if $(V),--verbose) \
+		$(or $(ONLY),kunit-parallel efa rdm-libfabric)
+	@python3 -B scripts/coverage.py prov/efa
 
 # ONLY="sqd_waits bad_qkey" tries just these.
 quirks: packages
@@ -117,6 +124,7 @@ help:
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
 	@echo "  kcsan            look for data races in the suites and guest tests (ONLY=\"NAME...\")"
+	@echo "  coverage         show which lines of the EFA provider the tests run (ONLY=\"NAME...\")"
 	@echo "  quirks           show that the conformance test notices when a quirk is missing"
 	@echo "  fuzz             feed the parser of packets by clang's libFuzzer (FUZZ_SECONDS=60)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"

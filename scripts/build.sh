@@ -82,9 +82,10 @@ main()
 		rm -rf "$dir"-*
 		return
 	fi
-	dir+=-$tree${KOFI_KCSAN:+-kcsan}
+	dir+=-$tree${KOFI_VARIANT:+-$KOFI_VARIANT}
 	kernel=$(kernel_build "$tree")
 	[[ $tree = product-* ]] || set -- KOFI_LAB=1 "$@"
+	[ "${KOFI_VARIANT-}" != gcov ] || set -- GCOV_PROFILE=y "$@"
 	mkdir -p "${dir%/*}"
 	locked "build-${dir##*/}" build "$kernel" "$dir" "$@"
 	drop_unused "${dir%/*}"

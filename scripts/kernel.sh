@@ -14,7 +14,8 @@
 #
 # Nothing is installed. Exit status 3: this distribution doesn't have it.
 #
-# KOFI_KCSAN=1 has the test kernel watch for data races instead of memory errors.
+# KOFI_VARIANT=kcsan has the test kernel watch for data races instead of memory errors,
+# KOFI_VARIANT=gcov count which lines run.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -36,11 +37,8 @@ done
 FLAGS+=("CFLAGS_enlighten.o=-minline-all-stringops")
 
 # The kernel itself isn't watched by KCSAN, as its own races aren't looked for here. Modules are.
-SUFFIX=
-if [ -n "${KOFI_KCSAN-}" ]; then
-	FLAGS=(KCSAN_SANITIZE=n)
-	SUFFIX=-kcsan
-fi
+SUFFIX=${KOFI_VARIANT:+-$KOFI_VARIANT}
+[ -z "$SUFFIX" ] || FLAGS=(KCSAN_SANITIZE=n)
 
 NOT_HERE=3
 
@@ -116,7 +114,7 @@ wanted()
 {
 	if [ -n "$SUFFIX" ]; then
 		grep -vE 'CONFIG_(KASAN|UBSAN|DEBUG_KMEMLEAK)' "$CONFIG"
-		cat "${CONFIG%/*}/kcsan.config"
+		cat "${CONFIG%/*}/$KOFI_VARIANT.config"
 	else
 		cat "$CONFIG"
 	fi

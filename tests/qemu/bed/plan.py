@@ -17,15 +17,16 @@ SUITES = tree.QEMU_DIR / "suites"
 LEVELS = ("check", "more", "full")
 
 
-# The test kernel looks for data races (make kcsan), and has no kmemleak.
-KCSAN = bool(os.environ.get("KOFI_KCSAN"))
+# The test kernel looks for data races (make kcsan) or counts which lines run (make
+# coverage), and has no kmemleak.
+VARIANT = os.environ.get("KOFI_VARIANT", "")
 
 
 def accel(level, kernel, smp=2):
     """Races are looked for with all tests where there is time for that, and before with
     those of one kernel: one without checkers, in which CPUs would only wait for locks."""
     often = level == "full" or (level, kernel) == ("more", "stock-6.12")
-    return AT_ONCE if (often or KCSAN) and smp > 1 else BY_TURNS
+    return AT_ONCE if (often or VARIANT == "kcsan") and smp > 1 else BY_TURNS
 
 
 def listed_suites():
@@ -112,7 +113,7 @@ def read_tests(path):
         raise SystemExit(f"{path}: no such kernel or number of guests")
     leaks = needs.pop("kmemleak", False)
     return [GuestTest(path.stem, Needs(kernel=kernel, alone=alone, **needs,
-                                       kmemleak=leaks and kernel == "test" and not KCSAN),
+                                       kmemleak=leaks and kernel == "test" and not VARIANT),
                       offers, timeout, levels.get(kernel, LEVELS[0]))
             for kernel in kernels]
 
@@ -125,7 +126,7 @@ def runs(level, at, only=None):
 
 def guest_tests(at, only=None):
     tests = [test for path in sorted(tree.QEMU_DIR.glob("guest/*.sh"))
-             for test in read_tests(path) if test.needs.kernel == "test" or not KCSAN]
+             for test in read_tests(path) if test.needs.kernel == "test" or not VARIANT]
     return [t for t in tests if runs(t.level, at, only) and (not only or t.name in only)]
 
 
