@@ -9,6 +9,11 @@
 
 #include <linux/version.h>
 
+/* Older kernels have no name for it, and some zero all that is on the stack. */
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 /* From 6.13 on a namespace is a string; before, it was quoted by the macros. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define KOFI		"KOFI"

@@ -10,3 +10,4 @@
 #include "../../prov/efa/rdm/shake.c"
 #include "../../prov/efa/rdm/rop.c"
 #include "../../prov/efa/rdm/select.c"
+#include "../../prov/efa/rdm/shape.c"

@@ -5,7 +5,7 @@
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
-#include "../../prov/efa/rdm/shake.h"
+#include "../../prov/efa/rdm/shape.h"
 
 #define CONNID	0x1234567
 
@@ -276,7 +276,37 @@ static void shake_suite_exit(struct kunit_suite *suite)
 	kefa_rpeer_cache_fini();
 }
 
+/* A header that was made beforehand is what would be built for that message. */
+static void shake_shapes(struct kunit *test)
+{
+	const struct kefa_rdm_limits lim = { .mtu = 4096 };
+	u8 built[KEFA_SHAPE_ROOM] __aligned(8), written[KEFA_SHAPE_ROOM] __aligned(8);
+	struct scene *s = scene(test);
+	struct kefa_shape shape;
+	struct kefa_pkt pkt;
+	size_t len;
+	int i;
+
+	for (i = 0; i < 2 * KEFA_SIGNS; i++) {
+		pkt = (struct kefa_pkt) {
+			.row	= kefa_row_of(KEFA_EAGER_MSGRTM_PKT + i % 2),
+			.msg_id	= 0x1234567 + i,
+			.tag	= i % 2 ? 0x123456789abcdefULL : 0,
+		};
+		kefa_shake_sign_as(&s->self, i / 2, &pkt);
+		len = kefa_build(&pkt, built, sizeof(built));
+		kefa_shape_make(&shape, &lim, &s->self, i / 2, i % 2);
+		KUNIT_EXPECT_EQ(test, (size_t)shape.hdr, len);
+		KUNIT_EXPECT_EQ(test, (size_t)shape.room, lim.mtu - len);
+		kefa_shape_write(&shape, written, pkt.msg_id, pkt.tag);
+		KUNIT_EXPECT_EQ(test, memcmp(built, written, len), 0);
+		KUNIT_EXPECT_EQ(test, (int)kefa_parse(written, len, &pkt), KEFA_OK);
+	}
+	leave(s);
+}
+
 static struct kunit_case shake_cases[] = {
+	KUNIT_CASE(shake_shapes),
 	KUNIT_CASE(shake_says_what_we_can),
 	KUNIT_CASE(shake_once),
 	KUNIT_CASE(shake_before_the_first_request),

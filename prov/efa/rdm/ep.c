@@ -200,6 +200,7 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 		.qpn	= cpu_to_le16(ep->hq.qpn),
 		.qkey	= cpu_to_le32(ep->hq.qkey),
 	};
+	int i;
 
 	memcpy(rdm->self.raw, &raw, sizeof(raw));
 	memcpy(rdm->self.raw, ep->dom->dev->gid, sizeof(raw.gid));
@@ -207,6 +208,8 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 	/* Whom we could read from, or who could read from us, isn't told before we do. */
 	rdm->self.features = kefa_shake_features(false, false);
 	rdm->self.device_version = ep->dom->dev->part_id;
+	for (i = 0; i < 2 * KEFA_SIGNS; i++)
+		kefa_shape_make(&rdm->shapes[i / 2][i % 2], &rdm->lim, &rdm->self, i / 2, i % 2);
 	kefa_rx_refill(rdm);
 }
 

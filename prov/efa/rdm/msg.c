@@ -24,15 +24,19 @@ static void kefa_rop_unlist(struct kefa_rop *rop)
 /* How much of the message goes where, whatever there is room for. */
 static void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt)
 {
+	struct iov_iter __uninitialized iter;
+	struct kvec __uninitialized kvec;
 	u64 off = pkt->seg_offset, len;
-	struct iov_iter iter;
-	struct kvec kvec;
 
 	rop->done += pkt->data_len;
 	rdm->ep.stats.rx_bytes += pkt->data_len;
 	if (off >= rop->buf.len || rop->state == KEFA_ROP_SINK)
 		return;
 	len = min_t(u64, pkt->data_len, rop->buf.len - off);
+	if (likely(!rop->buf.segs)) {
+		memcpy(rop->buf.base + off, pkt->data, len);
+		return;
+	}
 	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
 	WARN_ON_ONCE(copy_to_iter(pkt->data, len, &iter) != len);
 }
@@ -169,7 +173,7 @@ struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u
 void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held)
 {
 	struct kefa_held *more, *next;
-	struct kefa_pkt pkt;
+	struct kefa_pkt __uninitialized pkt;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	/* They were parsed before, and are as they were. */
@@ -556,7 +560,7 @@ static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 			    struct kefa_held *early, bool begun)
 {
 	enum kefa_took took = KEFA_TOOK_DONE;
-	struct kefa_pkt pkt;
+	struct kefa_pkt __uninitialized pkt;
 
 	kefa_parse(early->buf, early->len, &pkt);
 	kefa_index_del(&rdm->msgs, &early->node);
@@ -680,6 +684,19 @@ static enum kefa_took kefa_packet_park(struct kefa_rdm *rdm, struct kefa_held *h
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
+static noinline enum kefa_took kefa_packet_strange(struct kefa_rdm *rdm,
+						   const struct kefa_rpeer *peer,
+						   const struct kefa_src *src,
+						   struct kefa_held *held)
+{
+	u8 gid[sizeof(((struct kefa_rpeer *)0)->gid)];
+
+	if (peer || src->gid || kefa_peers_recall(&rdm->peers, src, gid))
+		return kefa_packet_park(rdm, held);
+	kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
+	return KEFA_TOOK_DONE;
+}
+
 /* What can't be read may have had a number, which others wait for. */
 static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held,
 			    enum kefa_bad bad)
@@ -749,10 +766,9 @@ static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held)
 {
 	enum kefa_took took = KEFA_TOOK_DONE;
-	u8 gid[sizeof(((struct kefa_rpeer *)0)->gid)];
+	struct kefa_pkt __uninitialized pkt;
 	struct kefa_rpeer *peer = NULL;
 	struct kefa_src src;
-	struct kefa_pkt pkt;
 	enum kefa_bad bad;
 
 	lockdep_assert_held(&rdm->ep.lock);
@@ -771,9 +787,7 @@ void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held)
 	peer = kefa_peers_find(&rdm->peers, &src);
 	if (likely(peer && peer->state != KEFA_RPEER_STRANGER))
 		took = kefa_packet_of(rdm, peer, &pkt, held);
-	else if (peer || src.gid || kefa_peers_recall(&rdm->peers, &src, gid))
-		took = kefa_packet_park(rdm, held);
 	else
-		kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
+		took = kefa_packet_strange(rdm, peer, &src, held);
 	kefa_packet_end(rdm, held, took);
 }

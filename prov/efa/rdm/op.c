@@ -125,10 +125,8 @@ static void kefa_rdm_write(struct kefa_side *side, const struct fi_cq_err_entry 
 	side->notify |= e->err || !quiet;
 }
 
-/* A send has ended, by its @err. */
-static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
+static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct kefa_rop *rop)
 {
-	struct kefa_side *side = &rdm->ep.tx;
 	const struct fi_cq_err_entry e = {
 		.op_context	= rop->context,
 		.flags		= rop->cq_flags,
@@ -140,14 +138,32 @@ static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		.src_addr	= FI_ADDR_NOTAVAIL,
 	};
 
+	kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
+}
+
+/* A send has ended, by its @err. */
+static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_side *side = &rdm->ep.tx;
+
 	lockdep_assert_held(&rdm->ep.lock);
 	if (rop->flags & KEFA_ROP_TOLD)
 		return;
 	rop->flags |= KEFA_ROP_TOLD;
-	rdm->ep.stats.errors += !!e.err;
-	if (side->base.cq)
-		kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
-	kofi_side_count(&side->base, rop->cq_flags, rop->total, e.err);
+	rdm->ep.stats.errors += !!rop->err;
+	if (likely(side->base.cq && !rop->err && !(rop->flags & KEFA_ROP_QUIET))) {
+		kofi_cq_write(side->base.cq, &(struct fi_cq_tagged_entry) {
+			.op_context	= rop->context,
+			.flags		= rop->cq_flags,
+			.len		= rop->total,
+			.data		= rop->data,
+			.tag		= rop->tag,
+		}, FI_ADDR_NOTAVAIL);
+		side->notify = true;
+	} else if (side->base.cq) {
+		kefa_rdm_tell_tx_how(side, rop);
+	}
+	kofi_side_count(&side->base, rop->cq_flags, rop->total, rop->err);
 	kefa_rdm_give_back(side, rop);
 }
 
@@ -187,6 +203,38 @@ static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		kefa_multi_done(rdm, multi);
 }
 
+/* It has failed, is a part of something, is quiet, or the message was too long. */
+static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 len,
+					  fi_addr_t src, int err, u32 prov)
+{
+	struct kefa_side *side = &rdm->ep.rx;
+	const bool cut = !err && rop->total > len;
+	struct fi_cq_err_entry e = {
+		.op_context	= rop->context,
+		.flags		= rop->cq_flags,
+		.len		= len,
+		.data		= rop->data,
+		.tag		= rop->tag,
+		.olen		= cut ? rop->total - len : 0,
+		.err		= cut ? FI_ETRUNC : err,
+		.prov_errno	= prov,
+		.src_addr	= src,
+	};
+
+	rdm->ep.stats.errors += !!e.err;
+	kofi_side_count(&side->base, rop->cq_flags, len, e.err);
+	if (rop->flags & KEFA_ROP_PART) {
+		kefa_rdm_tell_part(rdm, rop, &e);
+		return;
+	}
+	/* A multi-receive buffer that took all it could, or was cancelled. */
+	if (rop->flags & KEFA_ROP_MULTI)
+		e.flags |= FI_MULTI_RECV;
+	if (side->base.cq)
+		kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
+	kefa_rdm_give_back(side, rop);
+}
+
 /**
  * kefa_rdm_tell_rx() - tell the ULP that a receive has ended
  * @rdm: the endpoint
@@ -198,38 +246,30 @@ static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
  */
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
+	const u8 odd = KEFA_ROP_PART | KEFA_ROP_MULTI | KEFA_ROP_QUIET;
 	const u64 len = err ? 0 : min(rop->total, rop->buf.len);
-	const bool cut = !err && rop->total > len;
 	struct kefa_side *side = &rdm->ep.rx;
-	struct fi_cq_err_entry e = {
-		.op_context	= rop->context,
-		.flags		= rop->cq_flags,
-		.len		= len,
-		.data		= rop->data,
-		.tag		= rop->tag,
-		.olen		= cut ? rop->total - len : 0,
-		.err		= cut ? FI_ETRUNC : err,
-		.prov_errno	= prov,
-		.src_addr	= FI_ADDR_NOTAVAIL,
-	};
+	fi_addr_t src = FI_ADDR_NOTAVAIL;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (rop->flags & KEFA_ROP_TOLD)
 		return;
 	rop->flags |= KEFA_ROP_TOLD;
-	rdm->ep.stats.errors += !!e.err;
 	if (rop->peer && rdm->ep.caps & FI_SOURCE && rop->peer->addr != KEFA_NO_ADDR)
-		e.src_addr = rop->peer->addr;
-	kofi_side_count(&side->base, rop->cq_flags, len, e.err);
-	if (rop->flags & KEFA_ROP_PART) {
-		kefa_rdm_tell_part(rdm, rop, &e);
+		src = rop->peer->addr;
+	if (unlikely(err || rop->total > len || rop->flags & odd || !side->base.cq)) {
+		kefa_rdm_tell_rx_how(rdm, rop, len, src, err, prov);
 		return;
 	}
-	/* A multi-receive buffer that took all it could, or was cancelled. */
-	if (rop->flags & KEFA_ROP_MULTI)
-		e.flags |= FI_MULTI_RECV;
-	if (side->base.cq)
-		kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
+	kofi_cq_write(side->base.cq, &(struct fi_cq_tagged_entry) {
+		.op_context	= rop->context,
+		.flags		= rop->cq_flags,
+		.len		= len,
+		.data		= rop->data,
+		.tag		= rop->tag,
+	}, src);
+	side->notify = true;
+	kofi_side_count(&side->base, rop->cq_flags, len, false);
 	kefa_rdm_give_back(side, rop);
 }
 

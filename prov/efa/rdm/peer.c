@@ -540,6 +540,8 @@ void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool reme
 	if (remember)
 		kefa_tomb_make(peers, peer);
 	kefa_rpeer_explicit(peers, peer);
+	if (peers->last == peer)
+		peers->last = NULL;
 	kefa_index_del(&peers->by_src, &peer->by_src);
 	kefa_index_del(&peers->by_conn, &peer->by_conn);
 	if (peer->addr != KEFA_NO_ADDR)
@@ -606,11 +608,16 @@ static struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const str
  */
 struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src)
 {
-	struct kefa_rpeer *peer = NULL;
+	struct kefa_rpeer *peer = peers->last;
 
 	lockdep_assert_held(peers->lock);
+	if (peer && src->has_connid && !src->gid && kefa_rpeer_connid(peer) == src->connid &&
+	    peer->by_src.key == ((u64)src->slid << 32 | src->qpn))
+		return peer;
+	peer = NULL;
 	if (src->slid != KEFA_NO_SLID)
 		peer = kefa_peers_by_src(peers, src);
+	peers->last = peer;
 	if (peer && src->gid && memcmp(peer->gid, src->gid, sizeof(peer->gid))) {
 		peers->stats.liars++;
 		return NULL;

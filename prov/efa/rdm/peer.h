@@ -149,6 +149,8 @@ struct kefa_peers_stats {
  * @by_src: by what a completion says of a sender, (slid, queue pair)
  * @by_conn: by (queue pair, connid)
  * @tombs: numbers of peers that are gone, likewise
+ * @last: who has sent the last packet whose sender was found by what the device says, or NULL:
+ *	it is likely to have sent the next one, too
  * @at: by index in the address vector
  * @size: entries of @at
  * @count: peers in @by_conn
@@ -168,6 +170,7 @@ struct kefa_peers {
 	struct kefa_index	by_src;
 	struct kefa_index	by_conn;
 	struct kefa_index	tombs;
+	struct kefa_rpeer	*last;
 	struct kefa_rpeer	**at;
 	u32			size;
 	u32			count;

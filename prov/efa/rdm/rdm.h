@@ -22,6 +22,7 @@
 #include "peer.h"
 #include "rop.h"
 #include "select.h"
+#include "shape.h"
 #include "shake.h"
 
 #define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_SEND)
@@ -268,6 +269,7 @@ struct kefa_chunk {
  * @ep: what endpoints of both fabrics have; it comes first
  * @user: tells of addresses; joined to the address vector
  * @self: what peers are told of it
+ * @shapes: headers of eager messages, by how they say who sends them, and whether tagged
  * @lim: what sub-protocols are chosen by
  * @ordered: FI_ORDER_SAS holds
  * @enabled: operations were allocated
@@ -313,6 +315,7 @@ struct kefa_rdm {
 	struct kefa_av_user	user;
 	struct kefa_self	self;
 	struct kefa_rdm_limits	lim;
+	struct kefa_shape	shapes[KEFA_SIGNS][2];
 	bool			ordered;
 	bool			enabled;
 	struct kefa_rops	rops;

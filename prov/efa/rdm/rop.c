@@ -146,7 +146,8 @@ void kefa_rops_fini(struct kefa_rops *rops)
  * @state: its first state
  *
  * Context: Under the endpoint's lock.
- * Return: the operation, all 0 but for @gen and @state, in no list; or NULL if none is free.
+ * Return: the operation, in no list, all 0 but for @gen, @state and what not all states have;
+ * or NULL if none is free.
  */
 struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state)
 {
@@ -159,11 +160,13 @@ struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state
 		return NULL;
 	list_del(&rop->link);
 	gen = rop->gen + 1;
-	memset(rop, 0, sizeof(*rop));
+	memset(rop, 0, offsetof(struct kefa_rop, recv));
 	rop->gen = gen;
+	/* A receive's place in the match is the caller's to set. */
 	if (state != KEFA_ROP_LISTED) {
 		INIT_LIST_HEAD(&rop->link);
 		INIT_LIST_HEAD(&rop->peer_link);
+		INIT_HLIST_NODE(&rop->msg.node);
 	}
 	kefa_rop_set_state(rops, rop, state);
 	rops->used++;

@@ -77,15 +77,15 @@ static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct i
 static bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop,
 			 u64 off, u32 len, u32 hdr, bool keep)
 {
+	struct iov_iter __uninitialized iter;
+	struct kvec __uninitialized kvec;
 	u8 *to = ts->hdr + hdr;
-	struct iov_iter iter;
-	struct kvec kvec;
 
 	ts->len = hdr;
 	if (!len)
 		return true;
-	kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
 	if (hdr + len > KEFA_TS_ROOM) {
+		kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
 		if (keep && kefa_ts_map(rdm, ts, &iter))
 			return true;
 		ts->copy = kefa_copy_take(&rdm->ep);
@@ -96,6 +96,11 @@ static bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct 
 	}
 	rdm->stats.copied += len;
 	ts->len += len;
+	if (likely(!rop->buf.segs)) {
+		memcpy(to, rop->buf.base + off, len);
+		return true;
+	}
+	kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
 	return copy_from_iter(to, len, &iter) == len;
 }
 
@@ -177,15 +182,13 @@ bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	       kefa_order_may_give(&peer->order);
 }
 
-static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
+static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 {
-	struct kefa_ts *ts[KEFA_HELD_MAX];
+	struct kefa_ts *__uninitialized ts[KEFA_HELD_MAX];
+	struct kefa_msg_out __uninitialized out;
 	struct kefa_rpeer *peer = rop->peer;
-	struct kefa_msg_out out;
 	unsigned int i;
 
-	if (peer->flags & KEFA_RPEER_HEADERLESS)
-		return kefa_send_headerless(rdm, rop, keep);
 	kefa_msg_plan(rdm, rop, &out);
 	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))
 		return -EAGAIN;
@@ -215,6 +218,67 @@ static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 	}
 	trace_kefa_packet(&rdm->ep, peer->id, out.pkt.row->name, rop->msg_id, rop->total, true);
 	return 0;
+}
+
+/*
+ * A message of one packet with nothing special about it: its header is one of those that were
+ * made beforehand, but for the numbers.
+ */
+static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
+			   const struct kefa_shape *shape, bool keep)
+{
+	struct kefa_rpeer *peer = rop->peer;
+	struct kefa_ts *ts;
+	u8 *to;
+
+	if (!kefa_tx_room(rdm, peer))
+		return -EAGAIN;
+	ts = kefa_ts_take(rdm, peer, false);
+	if (!ts)
+		return -EAGAIN;
+	ts->type = shape->type;
+	ts->rop = rop;
+	if (!kefa_ts_data(rdm, ts, rop, 0, rop->total, shape->hdr, keep)) {
+		kefa_ts_free(rdm, ts);
+		return -EAGAIN;
+	}
+	/* So that no flush in the middle finds that the peer can't be reached. */
+	if (rdm->ep.nheld == KEFA_HELD_MAX) {
+		kefa_tx_flush(rdm);
+		if (peer->state == KEFA_RPEER_DEAD) {
+			kefa_ts_free(rdm, ts);
+			return 0;
+		}
+	}
+	rop->msg_id = kefa_order_give(&peer->order);
+	rop->type = shape->type;
+	rop->wrs = 1;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_POSTED);
+	rdm->stats.sent[shape->type]++;
+	to = ts->copy ? ts->copy->data : ts->hdr;
+	kefa_shape_write(shape, to, rop->msg_id, rop->tag);
+	if (ts->copy)
+		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
+	kefa_order_sent(&peer->order, &ts->out, rop->msg_id);
+	kefa_ts_post(rdm, ts);
+	trace_kefa_packet(&rdm->ep, peer->id, kefa_row_of(shape->type)->name, rop->msg_id,
+			  rop->total, true);
+	return 0;
+}
+
+static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
+{
+	const bool tagged = rop->cq_flags & FI_TAGGED;
+	struct kefa_rpeer *peer = rop->peer;
+	const struct kefa_shape *shape;
+
+	if (unlikely(peer->flags & KEFA_RPEER_HEADERLESS))
+		return kefa_send_headerless(rdm, rop, keep);
+	shape = &rdm->shapes[kefa_shake_signs(peer)][tagged];
+	if (likely(rop->total <= shape->room && !(rop->flags & KEFA_ROP_DC) &&
+		   !(rop->cq_flags & FI_REMOTE_CQ_DATA)))
+		return kefa_send_short(rdm, rop, shape, keep);
+	return kefa_send_long(rdm, rop, keep);
 }
 
 /**

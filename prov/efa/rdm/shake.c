@@ -164,6 +164,27 @@ bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 }
 
 /**
+ * kefa_shake_sign_as() - have a packet say in a given way who sends it
+ * @self: the endpoint
+ * @how: the way
+ * @pkt: the packet
+ *
+ * Context: Any.
+ */
+void kefa_shake_sign_as(const struct kefa_self *self, enum kefa_signs how, struct kefa_pkt *pkt)
+{
+	pkt->has_connid = how != KEFA_SIGNS_NOT;
+	pkt->connid = pkt->has_connid ? self->connid : 0;
+	if (how == KEFA_SIGNS_CONNID)
+		pkt->flags |= KEFA_PKT_CONNID_HDR;
+	if (how != KEFA_SIGNS_RAW)
+		return;
+	pkt->flags |= KEFA_REQ_OPT_RAW_ADDR_HDR;
+	pkt->raw = self->raw;
+	pkt->raw_len = sizeof(self->raw);
+}
+
+/**
  * kefa_shake_sign() - have a packet say who sends it
  * @self: the endpoint
  * @peer: whom it is for
@@ -177,22 +198,14 @@ bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 void kefa_shake_sign(const struct kefa_self *self, const struct kefa_rpeer *peer,
 		     struct kefa_pkt *pkt)
 {
-	const bool req = pkt->row->flags & KEFA_ROW_REQ;
+	enum kefa_signs how = KEFA_SIGNS_CONNID;
 
-	pkt->connid = self->connid;
-	pkt->has_connid = true;
-	if (req && (!(peer->flags & KEFA_RPEER_SHAKEN) ||
-		    peer->features & KEFA_REQUEST_CONSTANT_HEADER_LENGTH)) {
-		pkt->flags |= KEFA_REQ_OPT_RAW_ADDR_HDR;
-		pkt->raw = self->raw;
-		pkt->raw_len = sizeof(self->raw);
-	} else if ((!req && !(pkt->row->flags & KEFA_ROW_TAIL_CONNID)) ||
-		   peer->features & KEFA_REQUEST_CONNID_HEADER) {
-		pkt->flags |= KEFA_PKT_CONNID_HDR;
-	} else {
-		pkt->connid = 0;
-		pkt->has_connid = false;
-	}
+	if (pkt->row->flags & KEFA_ROW_REQ)
+		how = kefa_shake_signs(peer);
+	else if (pkt->row->flags & KEFA_ROW_TAIL_CONNID &&
+		 !(peer->features & KEFA_REQUEST_CONNID_HEADER))
+		how = KEFA_SIGNS_NOT;
+	kefa_shake_sign_as(self, how, pkt);
 }
 
 /**

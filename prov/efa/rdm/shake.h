@@ -26,6 +26,20 @@ struct kefa_self {
 	bool	homogeneous;
 };
 
+/**
+ * enum kefa_signs - how a request says who sends it
+ * @KEFA_SIGNS_RAW: by its raw address, as the peer may not know us
+ * @KEFA_SIGNS_CONNID: by its connid
+ * @KEFA_SIGNS_NOT: the device does
+ * @KEFA_SIGNS: how many ways there are
+ */
+enum kefa_signs {
+	KEFA_SIGNS_RAW,
+	KEFA_SIGNS_CONNID,
+	KEFA_SIGNS_NOT,
+	KEFA_SIGNS
+};
+
 u64 kefa_shake_features(bool reads, bool writes);
 void kefa_shake_fill(const struct kefa_self *self, struct kefa_pkt *pkt);
 void kefa_shake_trigger(const struct kefa_self *self, struct kefa_pkt *pkt);
@@ -36,6 +50,7 @@ bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
 		     const struct kefa_pkt *pkt);
 bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 		    struct kefa_rpeer *peer);
+void kefa_shake_sign_as(const struct kefa_self *self, enum kefa_signs how, struct kefa_pkt *pkt);
 void kefa_shake_sign(const struct kefa_self *self, const struct kefa_rpeer *peer,
 		     struct kefa_pkt *pkt);
 bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer);
@@ -57,6 +72,21 @@ static inline bool kefa_shake_ready(const struct kefa_self *self, const struct k
 	return peer->state == KEFA_RPEER_READY ||
 	       (self->homogeneous && (peer->state == KEFA_RPEER_KNOWN ||
 				      peer->state == KEFA_RPEER_SHAKING));
+}
+
+/**
+ * kefa_shake_signs() - how does a request to a peer say who sends it?
+ * @peer: the peer
+ *
+ * Context: Under the endpoint's lock.
+ * Return: the way.
+ */
+static inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer *peer)
+{
+	if (!(peer->flags & KEFA_RPEER_SHAKEN) ||
+	    peer->features & KEFA_REQUEST_CONSTANT_HEADER_LENGTH)
+		return KEFA_SIGNS_RAW;
+	return peer->features & KEFA_REQUEST_CONNID_HEADER ? KEFA_SIGNS_CONNID : KEFA_SIGNS_NOT;
 }
 
 /**

@@ -255,6 +255,26 @@ static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
 	return &rdm->ts[slot];
 }
 
+/* By their ids, as the array is used again by what ending them sends. */
+static noinline void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	const unsigned int bad = ep->hq.bad;
+	u64 lost[KEFA_HELD_MAX];
+	struct kefa_ts *ts;
+	unsigned int i;
+
+	for (i = bad; i < n; i++)
+		lost[i] = ep->held[i]->send.wr_id;
+	for (i = bad; i < n; i++) {
+		ts = kefa_ts_of(rdm, lost[i]);
+		if (ts)
+			kefa_ts_lost(rdm, ts, err, 0);
+	}
+	/* Somebody has to tell. */
+	kefa_ep_kick(ep);
+}
+
 /**
  * kefa_tx_flush() - ring the doorbell for packets that are held
  * @rdm: the endpoint, enabled
@@ -264,9 +284,7 @@ static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
 void kefa_tx_flush(struct kefa_rdm *rdm)
 {
 	struct kefa_ep *ep = &rdm->ep;
-	unsigned int i, n = ep->nheld;
-	u64 lost[KEFA_HELD_MAX];
-	struct kefa_ts *ts;
+	unsigned int n = ep->nheld;
 	int ret;
 
 	lockdep_assert_held(&ep->lock);
@@ -275,17 +293,8 @@ void kefa_tx_flush(struct kefa_rdm *rdm)
 		return;
 	ep->stats.doorbells++;
 	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
-	if (likely(!ret))
-		return;
-	for (i = ep->hq.bad; i < n; i++)
-		lost[i] = ep->held[i]->send.wr_id;
-	for (i = ep->hq.bad; i < n; i++) {
-		ts = kefa_ts_of(rdm, lost[i]);
-		if (ts)
-			kefa_ts_lost(rdm, ts, -ret, 0);
-	}
-	/* Somebody has to tell. */
-	kefa_ep_kick(ep);
+	if (unlikely(ret))
+		kefa_tx_refused(rdm, n, -ret);
 }
 
 /**

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Headers of the messages that there are most of, made beforehand: in one packet, without
+ * delivery complete and remote CQ data. shape.c
+ */
+#ifndef KEFA_RDM_SHAPE_H
+#define KEFA_RDM_SHAPE_H
+
+#include <linux/string.h>
+#include "select.h"
+#include "shake.h"
+
+#define KEFA_SHAPE_ROOM		64
+
+/**
+ * struct kefa_shape - the header of an eager message
+ * @bytes: the header, with 0 for number and tag
+ * @room: bytes of data that a packet has room for behind it
+ * @hdr: bytes of the header
+ * @tagged: there is a tag
+ * @type: of the packet
+ */
+struct kefa_shape {
+	u8	bytes[KEFA_SHAPE_ROOM];
+	u32	room;
+	u8	hdr;
+	u8	type;
+	bool	tagged;
+};
+
+void kefa_shape_make(struct kefa_shape *shape, const struct kefa_rdm_limits *lim,
+		     const struct kefa_self *self, enum kefa_signs how, bool tagged);
+
+/**
+ * kefa_shape_write() - write a header
+ * @shape: the header
+ * @to: where to, at a multiple of 8
+ * @msg_id: number of the message
+ * @tag: its tag, if it has one
+ *
+ * Context: Any.
+ */
+static inline void kefa_shape_write(const struct kefa_shape *shape, void *to, u32 msg_id, u64 tag)
+{
+	struct kefa_eager_tagrtm_hdr *hdr = to;
+
+	memcpy(to, shape->bytes, shape->hdr);
+	hdr->hdr.msg_id = cpu_to_le32(msg_id);
+	if (shape->tagged)
+		hdr->tag = cpu_to_le64(tag);
+}
+
+#endif /* KEFA_RDM_SHAPE_H */
