@@ -67,11 +67,12 @@ static int pp_find_caps(struct pp_session *s, u64 caps)
 
 static int pp_find(struct pp_session *s)
 {
+	u64 caps = FI_MSG | (pp_config.tagged ? FI_TAGGED : 0);
 	int ret;
 
-	ret = pp_find_caps(s, FI_MSG | FI_RMA);
+	ret = pp_find_caps(s, caps | FI_RMA);
 	if (ret == -ENODATA)
-		ret = pp_find_caps(s, FI_MSG);
+		ret = pp_find_caps(s, caps);
 	if (ret)
 		pp_report_error(s->inst, ret, "no fabric for an RDM endpoint");
 	return ret;
@@ -181,6 +182,8 @@ static int pp_limits(struct pp_session *s)
 		if (ret)
 			return ret;
 	}
+	if (s->info->caps & FI_TAGGED)
+		s->self.can |= PP_CAN_TAGGED;
 	s->rx_cq_data = (s->info->mode | s->info->rx_attr->mode) &
 			FI_RX_CQ_DATA;
 	ret = fi_getname(&s->ep->fid, s->self.addr, &len);

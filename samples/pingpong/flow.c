@@ -60,6 +60,12 @@ void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
 
 /* --- posting --- */
 
+/* The tag of a message is its number: each takes the receive that was posted for it. */
+static bool pp_tagged(const struct pp_session *s)
+{
+	return s->self.can & s->peer.can & PP_CAN_TAGGED && s->flow.test.op == PP_SEND;
+}
+
 static ssize_t pp_post_recv(struct pp_session *s, struct pp_slot *slot)
 {
 	struct pp_flow *flow = &s->flow;
@@ -71,6 +77,8 @@ static ssize_t pp_post_recv(struct pp_session *s, struct pp_slot *slot)
 		buf = pp_buf(&s->rx, slot);
 		len = flow->rx_size ?: PP_GUARD;
 	}
+	if (pp_tagged(s))
+		return fi_trecv(s->ep, buf, len, NULL, FI_ADDR_UNSPEC, flow->rx_posted, 0, slot);
 	return fi_recv(s->ep, buf, len, NULL, FI_ADDR_UNSPEC, slot);
 }
 
@@ -104,6 +112,9 @@ static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
 
 	switch (flow->op) {
 	case PP_SEND:
+		if (pp_tagged(s))
+			return fi_tsend(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
+					flow->tx_posted, slot);
 		return fi_send(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
 			       slot);
 	case PP_WRITE:

@@ -58,6 +58,8 @@ module_param_named(timeout, pp_config.timeout, uint, 0444);
 MODULE_PARM_DESC(timeout, "seconds without progress (default: 30)");
 module_param_named(check, pp_config.check, bool, 0444);
 MODULE_PARM_DESC(check, "whether every byte is checked (default: yes)");
+module_param_named(tagged, pp_config.tagged, bool, 0444);
+MODULE_PARM_DESC(tagged, "whether messages have tags, if the other side says so, too (default: no)");
 
 static struct pp_instance pp_instances[] = {
 	{ .name = "server", .run = pp_server_run },

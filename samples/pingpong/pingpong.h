@@ -26,6 +26,7 @@
 #include <kofi/endpoint.h>
 #include <kofi/eq.h>
 #include <kofi/rma.h>
+#include <kofi/tagged.h>
 #include "wire.h"
 
 struct dentry;
@@ -51,6 +52,7 @@ struct task_struct;
  * @memory: KiB of buffers in each direction
  * @timeout: seconds without progress
  * @check: whether every byte is checked
+ * @tagged: messages have tags, if the other side wants them, too
  */
 struct pp_config {
 	char		*prov;
@@ -66,6 +68,7 @@ struct pp_config {
 	uint		memory;
 	uint		timeout;
 	bool		check;
+	bool		tagged;
 };
 
 extern struct pp_config pp_config;
@@ -114,6 +117,7 @@ struct pp_row {
  * @max_rma: longest RMA operation
  * @limit: longest operation tested
  * @depth: operations outstanding
+ * @tagged: messages had tags
  * @sessions: that were begun
  * @tests: that went well
  * @refused: messages of peers that can't be right
@@ -133,6 +137,7 @@ struct pp_report {
 	u64		max_rma;
 	u64		limit;
 	u32		depth;
+	bool		tagged;
 	u32		sessions;
 	u32		tests;
 	u32		refused;

@@ -78,6 +78,7 @@ void pp_report_flow(struct pp_session *s)
 	mutex_lock(&s->inst->lock);
 	report->tests++;
 	report->arrived += s->flow.arrived;
+	report->tagged = s->self.can & s->peer.can & PP_CAN_TAGGED;
 	report->checked += s->flow.checked;
 	report->bad += s->flow.bad;
 	mutex_unlock(&s->inst->lock);
@@ -182,10 +183,10 @@ static int results_show(struct seq_file *m, void *unused)
 		seq_printf(m, "error: %s\n", report->error);
 	if (*report->prov)
 		seq_printf(m, "provider %s, fabric %s, domain %s\n"
-			   "longest message %llu, RMA %llu, buffer %llu; depth %u\n",
+			   "longest message %llu, RMA %llu, buffer %llu; depth %u%s\n",
 			   report->prov, report->fabric, report->domain,
 			   report->max_msg, report->max_rma, report->limit,
-			   report->depth);
+			   report->depth, report->tagged ? ", tagged" : "");
 	seq_printf(m, "%u sessions, %u tests, %llu arrived, %llu checked, %llu bad, %u refused\n",
 		   report->sessions, report->tests, report->arrived,
 		   report->checked, report->bad, report->refused);
@@ -231,9 +232,9 @@ static int json_show(struct seq_file *m, void *unused)
 	pp_show_string(m, "provider", report->prov);
 	pp_show_string(m, "fabric", report->fabric);
 	pp_show_string(m, "domain", report->domain);
-	seq_printf(m, "  \"max_message\": %llu,\n  \"max_rma\": %llu,\n  \"buffer\": %llu,\n  \"depth\": %u,\n",
+	seq_printf(m, "  \"max_message\": %llu,\n  \"max_rma\": %llu,\n  \"buffer\": %llu,\n  \"depth\": %u,\n  \"tagged\": %s,\n",
 		   report->max_msg, report->max_rma, report->limit,
-		   report->depth);
+		   report->depth, report->tagged ? "true" : "false");
 	seq_printf(m, "  \"sessions\": %u,\n  \"tests\": %u,\n  \"arrived\": %llu,\n",
 		   report->sessions, report->tests, report->arrived);
 	seq_printf(m, "  \"checked\": %llu,\n  \"bad\": %llu,\n  \"refused\": %u,\n  \"rows\": [",

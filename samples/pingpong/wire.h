@@ -72,7 +72,8 @@ enum pp_reason {
 
 #define PP_CAN_RMA		BIT(0)
 #define PP_CAN_CQ_DATA		BIT(1)
-#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA)
+#define PP_CAN_TAGGED		BIT(2)
+#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED)
 
 /**
  * struct pp_wire_header - in front of each message

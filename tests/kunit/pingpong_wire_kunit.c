@@ -156,7 +156,7 @@ static const struct change changes[] = {
 	{ "no depth", PP_HELLO, BODY(hello, depth), 0, -EPROTO },
 	{ "depth too high", PP_HELLO, BODY(hello, depth), PP_DEPTH_MAX + 1,
 	  -EPROTO },
-	{ "ability unknown", PP_HELLO, BODY(hello, can), 4, -EPROTO },
+	{ "ability unknown", PP_HELLO, BODY(hello, can), 8, -EPROTO },
 	{ "no abilities", PP_HELLO, BODY(hello, can), 0, 0 },
 	{ "no address", PP_HELLO, BODY(hello, addrlen), 0, -EPROTO },
 	{ "address cut", PP_HELLO, BODY(hello, addrlen), 2, -EPROTO },

@@ -141,7 +141,7 @@ is_waiting()
 
 check "the soft device's driver" modprobe efasim
 create
-check "the provider" modprobe kofi_efa
+check "the provider" modprobe kofi_efa fabric_efa=1
 a=$(ip_of a)
 meet loaded
 
@@ -191,6 +191,27 @@ meet ipv6
 at client short fd00::1 "by IPv6"
 meet ipv6-ended
 at server forget "the server of IPv6"
+
+# --- fabric efa, with tags ---
+tagged()
+{
+	client "$a" fabric=efa tagged=1 iterations=24
+	check "it ends well with tags" ended "done"
+	sed 's/^/# /' "$DIR/client/results"
+	check "it was fabric efa" grep -q "^provider efa, fabric efa," "$DIR/client/results"
+	check "there were tags" grep -q "^longest .*, tagged$" "$DIR/client/results"
+	check "a send of the limit with a tag" \
+		grep -q "^send  *$(limit message) " "$DIR/client/results"
+	data "with tags"
+	forget "with tags"
+}
+
+at server check "a server with tags" modprobe kofi_pingpong role=server addr="$a" \
+	prov=efa fabric=efa tagged=1
+meet tagged
+at client tagged
+meet tagged-ended
+at server forget "the server of tags"
 
 # --- devices that go ---
 disturbed()
