@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabric efa: a packet of each type comes from a peer in each state, and while an operation
+ * with that peer is in each state. Each field of the table says what becomes of it.
+ */
+#include "efa_rdm_scene.h"
+#include "efa_wire_cases.h"
+
+/* Of the peer that sends it. */
+enum state {
+	NOBODY,		/* not known, and it doesn't say who it is */
+	STRANGER,	/* its address handle is being made */
+	KNOWN,		/* in the address vector, and wasn't heard of */
+	SHAKING,	/* it was asked for its HANDSHAKE */
+	READY,		/* it has shaken hands */
+	DEAD,		/* and is dead */
+	REMOVED,	/* and isn't in the address vector any more */
+	/* It has shaken hands, and */
+	HALF,		/* half of its first message is in a receive */
+	KEPT,		/* half of its first message is kept */
+	POSTED,		/* a message to it is with the device */
+	ACK,		/* a message to it has arrived, and a RECEIPT has to come */
+	OWES,		/* its first message has arrived, and it hasn't got its RECEIPT */
+	STATES
+};
+
+static const char *const state_names[STATES] = {
+	"nobody", "stranger", "known", "shaking", "ready", "dead", "removed", "half", "kept",
+	"posted", "ack", "owes",
+};
+
+/*
+ * By state, in their order:
+ *   .  taken, with nothing left to do
+ *   K  a message that waits for its receive
+ *   M  more of a message
+ *   R  the answer that an operation was waiting for: it has completed
+ *   X  the peer is dead: what comes next would wait for this
+ *   s  dropped: nobody knows whom it is from
+ *   d  dropped: the peer is dead
+ *   u  dropped: its message has arrived already
+ *   w  dropped: nothing waits for it
+ *   t  dropped: this isn't done
+ *   l  dropped: it isn't the rest of that message
+ */
+static const struct field {
+	u8		type;
+	const char	*becomes;
+} fields[] = {
+	{ KEFA_CTS_PKT,			"sstttdtttttt" },
+	{ KEFA_CTSDATA_PKT,		"sstttdtttttt" },
+	{ KEFA_READRSP_PKT,		"sstttdtttttt" },
+	{ KEFA_EOR_PKT,			"sstttdtttttt" },
+	{ KEFA_ATOMRSP_PKT,		"sstttdtttttt" },
+	{ KEFA_HANDSHAKE_PKT,		"ss...d......" },
+	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRw" },
+	{ KEFA_READ_NACK_PKT,		"sstttdtttttt" },
+	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKu" },
+	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKu" },
+	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKu" },
+	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKu" },
+	{ KEFA_LONGCTS_MSGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_LONGCTS_TAGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_EAGER_RTW_PKT,		"sttttdtttttt" },
+	{ KEFA_LONGCTS_RTW_PKT,		"sttttdtttttt" },
+	{ KEFA_SHORT_RTR_PKT,		"sttttdtttttt" },
+	{ KEFA_LONGCTS_RTR_PKT,		"sttttdtttttt" },
+	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXX" },
+	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXX" },
+	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXX" },
+	{ KEFA_LONGREAD_MSGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_LONGREAD_TAGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_LONGREAD_RTW_PKT,	"sttttdtttttt" },
+	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKu" },
+	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKu" },
+	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKu" },
+	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKu" },
+	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_DC_EAGER_RTW_PKT,	"sttttdtttttt" },
+	{ KEFA_DC_LONGCTS_RTW_PKT,	"sttttdtttttt" },
+	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sXXXXdXXXXXX" },
+};
+
+struct sender {
+	struct rdm_pair		*pair;
+	struct kefa_rdm		*rdm;
+	enum state		state;
+	struct fi_efa_addr	name;
+	fi_addr_t		addr;
+	struct kefa_rdm_stats	was;
+	struct wire_case	c;
+	u8			buf[WIRE_ROOM];
+};
+
+/* Each has a device and a queue pair of its own. */
+static void deliver(struct sender *s)
+{
+	struct efake_wr *recv = efake_recv(s->pair->end[1].qp, 0);
+	const struct kefa_wc wc = {
+		.len		= wire_case_bytes(&s->c, s->buf, sizeof(s->buf)),
+		.src_qpn	= s->name.qpn,
+		.slid		= 30 + s->state,
+	};
+
+	efake_wr_write(recv, s->buf, wc.len);
+	efake_recv_done(recv, &wc);
+	efake_settle_all();
+}
+
+static void prepare(struct sender *s, u8 type, bool raw)
+{
+	const struct kefa_pkt_row *row = kefa_row_of(type);
+	struct wire_form form = {
+		.flags	= raw && row->flags & KEFA_ROW_REQ ? KEFA_REQ_OPT_RAW_ADDR_HDR :
+							     KEFA_PKT_CONNID_HDR,
+		.rma	= !!(row->flags & KEFA_ROW_RMA),
+		.read	= !!(row->flags & KEFA_ROW_READ),
+	};
+	struct kefa_raw_addr addr = {
+		.qpn	= cpu_to_le16(s->name.qpn),
+		.qkey	= cpu_to_le32(s->name.qkey),
+	};
+
+	memcpy(addr.gid, s->name.gid, sizeof(addr.gid));
+	wire_case_make(&s->c, row, form);
+	memcpy(s->c.raw, &addr, sizeof(addr));
+	s->c.pkt.connid = s->name.qkey;
+	s->c.pkt.msg_id = 0;
+}
+
+/* What we send to it arrives. */
+static void arrive_all(struct sender *s)
+{
+	struct efake_qp *qp = s->pair->end[1].qp;
+
+	while (qp->nsent) {
+		efake_wr_done(efake_sent(qp, 0), 0);
+		efake_settle_all();
+	}
+}
+
+static void shake(struct sender *s)
+{
+	prepare(s, KEFA_HANDSHAKE_PKT, false);
+	s->c.pkt.shake.extra[0] = KEFA_FEATURE_DELIVERY_COMPLETE | KEFA_REQUEST_CONNID_HEADER;
+	deliver(s);
+	arrive_all(s);
+}
+
+static ssize_t send_to(struct sender *s, u64 flags)
+{
+	struct kvec iov = { s->pair->out, 64 };
+	struct fi_msg_tagged msg = { .addr = s->addr, .tag = 5, .context = (void *)9 };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
+	return fi_tsendmsg(s->pair->end[1].ep, &msg, flags);
+}
+
+/* Anything goes into it. */
+static void receive(struct kunit *test, struct sender *s)
+{
+	struct fid_ep *ep = s->pair->end[1].ep;
+
+	KUNIT_EXPECT_EQ(test, fi_trecv(ep, s->pair->in, SZ_64K, NULL, s->addr, 0, U64_MAX, NULL),
+			0);
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, s->pair->in, SZ_64K, NULL, s->addr, NULL), 0);
+}
+
+/* The operation that the state is about, as the peer calls it. */
+static u32 operation(struct sender *s)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	for (i = 0; i < s->rdm->rops.size; i++) {
+		rop = &s->rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED && rop->peer &&
+		    rop->peer->addr == s->addr)
+			return kefa_rop_id(&s->rdm->rops, rop);
+	}
+	return 0x12340001;
+}
+
+static void set_up(struct kunit *test, struct sender *s, u8 type)
+{
+	const u8 half = kefa_row_of(type)->flags & KEFA_ROW_MULTI &&
+			kefa_row_of(type)->ops ? type : KEFA_MEDIUM_TAGRTM_PKT;
+
+	if (s->state >= KNOWN)
+		KUNIT_EXPECT_EQ(test, fi_av_insert(s->pair->end[1].av, &s->name, 1, &s->addr, 0,
+						   NULL), 1);
+	if (s->state == SHAKING) {
+		KUNIT_EXPECT_EQ(test, send_to(s, 0), 0);
+		arrive_all(s);
+	}
+	if (s->state >= READY)
+		shake(s);
+	if (s->state == HALF)
+		receive(test, s);
+	if (s->state == HALF || s->state == KEPT) {
+		prepare(s, half, false);
+		s->c.pkt.seg_offset = 0;
+		deliver(s);
+	}
+	if (s->state == OWES) {
+		receive(test, s);
+		prepare(s, KEFA_DC_EAGER_TAGRTM_PKT, false);
+		deliver(s);
+	}
+	if (s->state == POSTED || s->state == ACK)
+		KUNIT_EXPECT_EQ(test, send_to(s, s->state == ACK ? FI_DELIVERY_COMPLETE : 0), 0);
+	if (s->state == ACK)
+		arrive_all(s);
+	if (s->state == DEAD) {
+		prepare(s, KEFA_EAGER_TAGRTM_PKT, false);
+		s->c.pkt.msg_id = KEFA_ORDER_RECV_WINDOW;
+		deliver(s);
+	}
+	if (s->state == REMOVED)
+		KUNIT_EXPECT_EQ(test, fi_av_remove(s->pair->end[1].av, &s->addr, 1, 0), 0);
+}
+
+static u64 completed(struct sender *s)
+{
+	u64 n = 0;
+
+	while (rdm_read(&s->pair->end[1]).ret != -EAGAIN)
+		n++;
+	return n;
+}
+
+/* What has become of the packet, by what was counted. */
+static char become(struct sender *s)
+{
+	static const char letters[KEFA_DROPS] = {
+		[KEFA_DROP_STRANGER]	= 's',
+		[KEFA_DROP_NO_AH]	= 'n',
+		[KEFA_DROP_DEAD]	= 'd',
+		[KEFA_DROP_DUP]		= 'u',
+		[KEFA_DROP_FAR]		= 'f',
+		[KEFA_DROP_STATE]	= 'w',
+		[KEFA_DROP_TYPE]	= 't',
+		[KEFA_DROP_LENGTH]	= 'l',
+		[KEFA_DROP_FULL]	= 'o',
+		[KEFA_DROP_GONE]	= 'g',
+	};
+	const struct kefa_rdm_stats *is = &s->rdm->stats, *was = &s->was;
+	const u8 type = s->c.pkt.row->type;
+	int i;
+
+	for (i = 0; i < KEFA_BAD_REASONS; i++)
+		if (is->bad[i] != was->bad[i])
+			return 'b';
+	if (is->deaths != was->deaths)
+		return 'X';
+	for (i = 0; i < KEFA_DROPS; i++)
+		if (is->dropped[i] != was->dropped[i])
+			return letters[i];
+	if (is->early != was->early)
+		return 'E';
+	if (is->unexpected != was->unexpected)
+		return 'K';
+	if (is->received[type] == was->received[type])
+		return '-';
+	if (completed(s))
+		return 'R';
+	return s->c.pkt.row->flags & KEFA_ROW_REQ && s->c.pkt.row->ops != &kefa_trigger_ops ? 'M' :
+											    '.';
+}
+
+static char try(struct kunit *test, struct sender *s, u8 type)
+{
+	s->name = efa_addr(9 + s->state, 0x600 + s->state);
+	s->addr = FI_ADDR_NOTAVAIL;
+	set_up(test, s, type);
+	completed(s);
+	s->was = s->rdm->stats;
+	prepare(s, type, s->state == STRANGER);
+	if (s->state >= POSTED)
+		s->c.pkt.send_id = operation(s);
+	if (s->state >= POSTED && kefa_row_of(type)->flags & KEFA_ROW_CONTROL)
+		s->c.pkt.recv_id = operation(s);
+	deliver(s);
+	return become(s);
+}
+
+static void matrix_row(struct kunit *test)
+{
+	const struct field *field = test->param_value;
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct sender *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	char became[STATES + 1] = { };
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	KUNIT_ASSERT_EQ(test, strlen(field->becomes), (size_t)STATES);
+	s->pair = pair;
+	s->rdm = rdm_of(&pair->end[1]);
+	for (i = 0; i < STATES; i++) {
+		s->state = i;
+		became[i] = try(test, s, field->type);
+		if (became[i] != field->becomes[i])
+			kunit_info(test, "%s, %s\n", kefa_row_of(field->type)->name,
+				   state_names[i]);
+	}
+	KUNIT_EXPECT_STREQ(test, became, field->becomes);
+	/* Nobody else has suffered. */
+	arrive_all(s);
+	completed(s);
+	efa_fill(pair->out, 12000, 1);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 12000, 1ULL << 40, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 12000, 1ULL << 40, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 12000);
+	rdm_expect(test, &pair->end[1], 1, 12000);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 12000, 1));
+}
+
+static void matrix_name(const struct field *field, char *name)
+{
+	strscpy(name, kefa_row_of(field->type)->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(matrix, fields, matrix_name);
+
+/* There is no type without a row here. */
+static void matrix_full(struct kunit *test)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < KEFA_PKT_TYPES; i++)
+		n += !!kefa_row_of(i);
+	KUNIT_EXPECT_EQ(test, n, (unsigned int)ARRAY_SIZE(fields));
+}
+
+static struct kunit_case matrix_cases[] = {
+	KUNIT_CASE(matrix_full),
+	KUNIT_CASE_PARAM(matrix_row, matrix_gen_params),
+	{}
+};
+
+static struct kunit_suite matrix_suite = {
+	.name		= "kefa_rdm_matrix",
+	.test_cases	= matrix_cases,
+};
+
+kunit_test_suite(matrix_suite);
+
+MODULE_DESCRIPTION("KUnit: fabric efa, each type of packet in each state");
+MODULE_LICENSE("Dual BSD/GPL");
