@@ -7,6 +7,8 @@
 #                                 compiler and libraries of Debian 13:
 #                                 vmlinuz, config, release, modules/lib/modules/RELEASE/
 #   newest.sh make DIR ARG...   make against these headers, with DIR visible
+#   newest.sh user              prints a directory with libfabric and rdma-core of Debian 13,
+#                                 for processes to have as their root
 #
 # Packages are fetched by an apt with lists of its own and unpacked, not installed. What
 # is built runs in a mount namespace of its own, as the compiler needs its libraries.
@@ -21,6 +23,7 @@ MIRROR=http://deb.debian.org/debian
 NOT_HERE=3
 # Beside what the kernel's packages need by themselves.
 TOOLS=(bash coreutils dash diffutils findutils gawk grep kmod make perl-base sed xz-utils)
+USER_TOOLS=(coreutils dash ibverbs-providers ibverbs-utils libfabric-bin)
 
 # newest_apt COMMAND...: apt with its own lists, for which nothing is installed.
 newest_apt()
@@ -74,30 +77,38 @@ link_root()
 	done
 	ln -s dash "$1/usr/bin/sh"
 	ln -s gawk "$1/usr/bin/awk"
-	mkdir -p "$1"/{dev,proc,tmp}
+	mkdir -p "$1"/{dev,proc,sys,tmp}
 }
 
-fetch_root()
+# unpack_into DIR SUITE PACKAGE...: these, and what they need
+unpack_into()
 {
-	local release=$1 out=$2 deb
-	[ ! -e "$out" ] || return 0
-	rm -rf "$out".tmp
-	mkdir -p "$out".tmp
+	local dir=$1 suite=$2 deb
+	shift 2
+	rm -rf "$dir"
+	mkdir -p "$dir"
 	rm -f "$APT"/cache/archives/*.deb
-	say "fetching the kernel $release and its compiler"
-	newest_apt apt-get -q -y --no-install-recommends --download-only -t trixie-backports \
-		install "linux-headers-$release" "linux-image-$release" "${TOOLS[@]}" > "$APT/log" 2>&1 ||
-		die "cannot download $release, see $APT/log"
-	link_root "$out".tmp
+	newest_apt apt-get -q -y --no-install-recommends --download-only -t "$suite" \
+		install "$@" > "$APT/log" 2>&1 || die "cannot download $*, see $APT/log"
+	link_root "$dir"
 	for deb in "$APT"/cache/archives/*.deb; do
 		# Of no use to a build, and large.
 		case ${deb##*/} in
 		systemd* | udev* | dracut* | *-dbg_*) continue ;;
 		esac
 		# A link of ours isn't replaced by the package's file of that name.
-		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$out".tmp --keep-directory-symlink
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir" --keep-directory-symlink
 	done
 	rm -f "$APT"/cache/archives/*.deb
+}
+
+fetch_root()
+{
+	local release=$1 out=$2
+	[ ! -e "$out" ] || return 0
+	say "fetching the kernel $release and its compiler"
+	unpack_into "$out".tmp trixie-backports "linux-headers-$release" "linux-image-$release" \
+		"${TOOLS[@]}"
 	[ -e "$out.tmp/boot/vmlinuz-$release" ] ||
 		ln -s "../usr/lib/modules/$release/vmlinuz" "$out.tmp/boot/vmlinuz-$release"
 	ln -s "boot/vmlinuz-$release" "$out".tmp/vmlinuz
@@ -127,6 +138,33 @@ root_dir()
 	echo "$out"
 }
 
+fetch_user()
+{
+	[ ! -e "$2" ] || return 0
+	say "fetching libfabric $1"
+	unpack_into "$2".tmp trixie "${USER_TOOLS[@]}"
+	mv "$2".tmp "$2"
+	find "${2%/*}" -maxdepth 1 -name 'libfabric-*' ! -path "$2" -mmin +360 -exec rm -rf {} +
+}
+
+user_dir()
+{
+	local version out
+	version=
+	if [ -e "$KEYS" ] && locked apt-newest set_up_apt; then
+		version=$(newest_apt apt-cache policy libfabric1 | sed -n 's/^ *Candidate: \([0-9].*\)/\1/p')
+	fi
+	if [ -z "$version" ]; then
+		say "the libfabric of Debian 13 can't be had here"
+		exit $NOT_HERE
+	fi
+	out=$KOFI_CACHE/user/libfabric-$version
+	mkdir -p "${out%/*}"
+	[ -e "$out" ] || locked newest fetch_user "$version" "$out"
+	touch -c "$out"
+	echo "$out"
+}
+
 # DIR has the same name within.
 make_within()
 {
@@ -149,9 +187,10 @@ make_within()
 
 case ${1-} in
 root) root_dir ;;
+user) user_dir ;;
 make)
 	root=$(root_dir)
 	shift
 	make_within "$root" "$@" ;;
-*) die "usage: newest.sh root | make DIR ARGUMENT..." ;;
+*) die "usage: newest.sh root | make DIR ARGUMENT... | user" ;;
 esac

@@ -95,6 +95,7 @@ class Check:
             kernel = test.needs.kernel
             try:
                 plan.require_tools(test)
+                plan.require_programs(test)
                 self.tree_for(kernel)
                 tests.append(test)
             except tree.Unavailable as reason:

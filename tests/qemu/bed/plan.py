@@ -149,6 +149,12 @@ def require_tools(test):
         raise tree.Unavailable(f"this machine has no {' '.join(missing)}")
 
 
+def require_programs(test):
+    """Programs of Debian 13, for tests that want to know where they are."""
+    if any(setting.startswith("DEBIAN13=") for setting in test.offers.settings):
+        os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user"))
+
+
 def boot_for(tests, level=LEVELS[0]):
     """One boot for tests of equal needs."""
     needs = tests[0].needs

@@ -10,7 +10,7 @@
 # timeout: 240
 # kmemleak: yes
 #
-# Fabric efa of the kernel against Debian's libfabric, which runs on a PCI function of the
+# Fabric efa of the kernel against Debian 12's libfabric (1.17), which runs on a PCI function of the
 # soft device, over the same network: sizes, sub-protocols, faults, messages that nobody
 # waits for, processes that are killed, and many of them.
 # shellcheck source=tests/qemu/lib.sh
@@ -22,6 +22,8 @@ ECHO=/sys/module/kofi_echo/parameters
 OUT=/tmp/shared
 # What takes minutes: rdm-libfabric-full.
 FULL=${FULL:-}
+# Where the host has libfabric of Debian 13: rdm-libfabric-2.
+DEBIAN13=${DEBIAN13:-}
 
 # counted WORD: the number behind it in the endpoint's lines of debugfs
 counted()
@@ -37,12 +39,34 @@ counted_of()
 		for (i = 2; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' "$EFA"
 }
 
+# theirs COMMAND...: a program that uses libfabric
+theirs()
+{
+	if [ "$DEBIAN13" ]; then
+		chroot "/host$DEBIAN13" /usr/bin/env PATH=/usr/bin "$@"
+	else
+		host "$@"
+	fi
+}
+
+# A root of its own, with the guest's files where it looks for them.
+set_up_theirs()
+{
+	[ "$DEBIAN13" ] || return 0
+	for dir in proc sys dev; do
+		mount -o bind "/$dir" "/host$DEBIAN13/$dir"
+	done
+	mount -t tmpfs tmpfs "/host$DEBIAN13/tmp"
+	mkdir -p "/host$DEBIAN13$OUT"
+	mount -o bind $OUT "/host$DEBIAN13$OUT"
+}
+
 # talk WHAT ARGUMENT...: a process of libfabric's does so
 talk()
 {
 	talk_what=$1
 	shift
-	host $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" "$@" > $OUT/log 2>&1
+	theirs $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" "$@" > $OUT/log 2>&1
 	talk_status=$?
 	check "$talk_what" [ $talk_status = 0 ]
 	[ $talk_status = 0 ] || sed 's/^/# /' $OUT/log
@@ -51,14 +75,18 @@ talk()
 export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
 mkdir -p /dev/shm
 cp /bed/tools/fi_echo $OUT
+set_up_theirs
 
-modprobe efasim pci=lo pci_mem=0x20000000
+# libfabric 2.1 divides the depth by the segments, posts as many receives at once, and has
+# memory for 8192 of them.
+modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384
 modprobe efa
 modprobe ib_uverbs
 host rdma link add es0 type efasim netdev lo
 modprobe kofi_efa fabric_efa=1
 check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
 modprobe kofi_echo domain=es0
+note "$(theirs fi_info --version | head -n 1)"
 check "the kernel has an endpoint" [ "$(cat $ECHO/name | wc -c)" = 65 ]
 
 talk "messages of all sizes" sizes 0 1 8 100 1000 4096 8000 9000 16384 30000 65536
@@ -93,7 +121,7 @@ unexpected()
 	unexpected_log=$OUT/log
 	echo 1 > $ECHO/hold
 	mkfifo $OUT/go
-	host sh -c "$OUT/fi_echo efa_0-rdm $(cat $ECHO/name) unexpected $1 < $OUT/go" \
+	theirs sh -c "$OUT/fi_echo efa_0-rdm $(cat $ECHO/name) unexpected $1 < $OUT/go" \
 		> "$unexpected_log" 2>&1 &
 	unexpected_waits=$!
 	exec 9> $OUT/go
@@ -113,7 +141,7 @@ processes()
 	processes_n=0
 	while [ $processes_n -lt "$1" ]; do
 		for i in 1 2 3 4 5; do
-			host $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" sizes 8 9000 \
+			theirs $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" sizes 8 9000 \
 				> $OUT/log$i 2>&1 &
 		done
 		wait
@@ -129,7 +157,7 @@ processes()
 if [ "$FULL" ]; then unexpected 10000; else unexpected 500; fi
 
 # One that is killed, and others that have its queue pair's number.
-host $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" forever > $OUT/log 2>&1 &
+theirs $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" forever > $OUT/log 2>&1 &
 sleep 8
 killall -9 fi_echo
 talk "one after it" sizes 8 20000
