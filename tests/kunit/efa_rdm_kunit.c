@@ -441,6 +441,57 @@ static void rdm_shared_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
 }
 
+/* Numbers of messages begin anew, and so do those of operations and of packets. */
+static void rdm_wraps(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	const u32 last = U32_MAX - 30;
+	struct kvec iov = { pair->out, 9000 };
+	struct fi_msg_tagged msg = { .addr = pair->end[0].peer };
+	struct kefa_rdm *rdm;
+	long i, n;
+
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 8);
+	rdm_expect(test, &pair->end[1], 1, 8);
+	for (i = 0; i < 2; i++) {
+		rdm = rdm_of(&pair->end[i]);
+		spin_lock_bh(&rdm->ep.lock);
+		kefa_peers_at(&rdm->peers, pair->end[i].peer)->order.next_id = last;
+		kefa_peers_at(&rdm->peers, pair->end[i].peer)->order.exp_id = last;
+		for (n = 0; n < rdm->rops.size; n++)
+			rdm->rops.ops[n].gen = U16_MAX;
+		for (n = 0; n < rdm->nts; n++)
+			rdm->ts[n].id |= (u64)U32_MAX << 32;
+		spin_unlock_bh(&rdm->ep.lock);
+	}
+	pair->net.reorder = 500;
+	pair->net.late = 300;
+	for (n = 0; n < 60; n += 20) {
+		for (i = n; i < n + 20; i++) {
+			iov.iov_len = i % 3 * 4500;
+			iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
+			msg.tag = i;
+			msg.context = (void *)i;
+			KUNIT_EXPECT_EQ(test, fi_tsendmsg(pair->end[0].ep, &msg,
+							  i & 1 ? FI_DELIVERY_COMPLETE : 0), 0);
+		}
+		rdm_run(pair);
+		for (i = n; i < n + 20; i++) {
+			KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 9000, i, i), 0);
+			rdm_expect(test, &pair->end[1], i, i % 3 * 4500);
+		}
+		rdm_run(pair);
+		for (i = n; i < n + 20; i++)
+			KUNIT_EXPECT_EQ(test, rdm_read(&pair->end[0]).ret, 1);
+	}
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.deaths, 0ULL);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->rops.used, 0U);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->rops.used, 0U);
+}
+
 static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_handshake),
 	KUNIT_CASE(rdm_homogeneous),
@@ -457,6 +508,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_close),
 	KUNIT_CASE(rdm_removed),
 	KUNIT_CASE(rdm_shared_slots),
+	KUNIT_CASE(rdm_wraps),
 	{}
 };
 

@@ -72,52 +72,35 @@ static const char * const lives[] = {
 	"free listed owes free",
 	"free listed sink free",
 	"free listed sink owes free",
-	"free listed copy free",
-	"free listed copy owes free",
-	"free listed copy data_rx copy free",
 	"free listed data_rx free",
-	"free listed data_rx copy owes free",
+	"free listed data_rx owes free",
 	"free listed data_rx owes dying free",
 	/* Read by the device; the beginning of it came before. */
 	"free listed reading owes free",
 	"free listed reading free",
-	"free listed reading copy owes free",
-	"free listed copy reading owes free",
 	"free listed data_rx reading owes free",
 	/* There are no means to read it: it comes by long-CTS. */
-	"free listed nacked data_rx copy free",
+	"free listed nacked data_rx free",
 	"free listed data_rx nacked data_rx free",
 	"free listed reading nacked data_rx free",
-	"free listed copy nacked dying free",
+	"free listed nacked dying free",
 	/* Nobody wants the rest. */
 	"free listed data_rx sink free",
-	"free listed copy sink owes free",
 	"free listed reading sink dying free",
 	"free listed nacked sink free",
-	/* A message came first: found, peeked at, thrown away. */
-	"free unexp free",
-	"free unexp copy free",
-	"free unexp claimed copy owes free",
-	"free unexp data_rx copy free",
-	"free unexp reading owes free",
-	"free unexp nacked data_rx free",
-	"free unexp sink free",
-	"free unexp claimed free",
-	"free unexp claimed data_rx free",
-	"free unexp claimed reading free",
-	"free unexp claimed nacked data_rx free",
-	"free unexp claimed sink owes free",
-	/* A target of writes and atomic operations. */
-	"free copy owes free",
-	"free copy free",
-	"free copy dying free",
-	"free data_rx copy owes free",
-	"free data_rx dying free",
+	/* A message came first. */
+	"free owes free",
+	"free data_rx free",
 	"free reading owes free",
+	"free nacked data_rx free",
+	"free sink free",
+	"free reading free",
+	"free sink owes free",
+	/* A target of writes and atomic operations. */
+	"free data_rx owes free",
+	"free data_rx dying free",
 	"free reading dying free",
 	"free nacked dying free",
-	"free owes free",
-	"free sink free",
 };
 
 static u32 state_of(struct kunit *test, const char *name, size_t len)
@@ -233,12 +216,12 @@ static void rop_is_over(struct kunit *test)
 
 	/* Only when nothing is left: the protocol, work requests, answers, the ULP. */
 	for (have = 0; have < 16; have++) {
-		rop = kefa_rop_take(&s->rops, KEFA_ROP_COPY);
+		rop = kefa_rop_take(&s->rops, KEFA_ROP_DATA_RX);
 		rop->flags = (have & 1 ? KEFA_ROP_OVER : 0) | (have & 2 ? KEFA_ROP_TOLD : 0);
 		rop->wrs = have & 4 ? 0 : 1;
 		rop->owes = have & 8 ? 0 : KEFA_ROP_OWES_RECEIPT;
 		KUNIT_EXPECT_EQ(test, kefa_rop_end(&s->rops, rop), have == 15);
-		KUNIT_EXPECT_EQ(test, rop->state, have == 15 ? KEFA_ROP_FREE : KEFA_ROP_COPY);
+		KUNIT_EXPECT_EQ(test, rop->state, have == 15 ? KEFA_ROP_FREE : KEFA_ROP_DATA_RX);
 		rop->wrs = 0;
 		rop->owes = 0;
 		if (have < 15)

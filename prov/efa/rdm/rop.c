@@ -11,13 +11,12 @@
 #define S(state)	BIT(KEFA_ROP_##state)
 
 /* What has a message, or the beginning of one, and no receiver that knows what to do. */
-#define ARRIVED		(S(FREE) | S(LISTED) | S(UNEXP) | S(CLAIMED))
+#define ARRIVED		(S(FREE) | S(LISTED))
 
 /* From which states there is a way to each. */
 static const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(DATA_TX) | S(ACK) | S(INVAL) | S(LISTED) |
-				  S(UNEXP) | S(CLAIMED) | S(COPY) | S(DATA_RX) | S(READING) |
-				  S(OWES) | S(SINK) | S(DYING),
+				  S(DATA_RX) | S(READING) | S(OWES) | S(SINK) | S(DYING),
 	[KEFA_ROP_WAIT]		= S(FREE) | S(REG) | S(ACK),
 	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
 	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT),
@@ -26,18 +25,14 @@ static const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_ACK]		= S(FREE) | S(WAIT) | S(REG) | S(DATA_TX),
 	[KEFA_ROP_INVAL]	= S(ACK) | S(REG) | S(DYING),
 	[KEFA_ROP_LISTED]	= S(FREE),
-	[KEFA_ROP_UNEXP]	= S(FREE),
-	[KEFA_ROP_CLAIMED]	= S(UNEXP),
-	[KEFA_ROP_COPY]		= ARRIVED | S(DATA_RX) | S(READING),
-	[KEFA_ROP_DATA_RX]	= ARRIVED | S(WAIT) | S(ACK) | S(COPY) | S(NACKED),
-	[KEFA_ROP_READING]	= ARRIVED | S(COPY) | S(DATA_RX),
-	[KEFA_ROP_NACKED]	= ARRIVED | S(COPY) | S(DATA_RX) | S(READING),
-	[KEFA_ROP_OWES]		= S(FREE) | S(LISTED) | S(COPY) | S(DATA_RX) | S(READING) |
+	[KEFA_ROP_DATA_RX]	= ARRIVED | S(WAIT) | S(ACK) | S(NACKED),
+	[KEFA_ROP_READING]	= ARRIVED | S(DATA_RX),
+	[KEFA_ROP_NACKED]	= ARRIVED | S(DATA_RX) | S(READING),
+	[KEFA_ROP_OWES]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) |
 				  S(SINK),
-	[KEFA_ROP_SINK]		= S(FREE) | S(LISTED) | S(UNEXP) | S(CLAIMED) | S(COPY) |
-				  S(DATA_RX) | S(READING) | S(NACKED),
+	[KEFA_ROP_SINK]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) | S(NACKED),
 	[KEFA_ROP_DYING]	= S(WAIT) | S(REG) | S(POSTED) | S(GRANT) | S(DATA_TX) | S(ACK) |
-				  S(COPY) | S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) | S(SINK),
+				  S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) | S(SINK),
 };
 
 static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
@@ -50,9 +45,6 @@ static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
 	[KEFA_ROP_ACK]		= "ack",
 	[KEFA_ROP_INVAL]	= "inval",
 	[KEFA_ROP_LISTED]	= "listed",
-	[KEFA_ROP_UNEXP]	= "unexp",
-	[KEFA_ROP_CLAIMED]	= "claimed",
-	[KEFA_ROP_COPY]		= "copy",
 	[KEFA_ROP_DATA_RX]	= "data_rx",
 	[KEFA_ROP_READING]	= "reading",
 	[KEFA_ROP_NACKED]	= "nacked",

@@ -24,9 +24,6 @@ struct kefa_rpeer;
  * @KEFA_ROP_ACK: an EOR, RECEIPT, READRSP, READ_NACK or ATOMRSP; all is sent
  * @KEFA_ROP_INVAL: that its region is invalidated, of which the peer has the key. Long read
  * @KEFA_ROP_LISTED: a message, as it is a posted receive
- * @KEFA_ROP_UNEXP: a receive, as it is a message that none has fitted
- * @KEFA_ROP_CLAIMED: FI_CLAIM, as it is a message that FI_PEEK found
- * @KEFA_ROP_COPY: that the worker has copied its data, without the lock
  * @KEFA_ROP_DATA_RX: more data from the peer. Receiver, target of a write, reader
  * @KEFA_ROP_READING: that its RDMA reads complete. Receiver, target of a write
  * @KEFA_ROP_NACKED: the request that a READ_NACK has asked for. Receiver
@@ -46,9 +43,6 @@ enum kefa_rop_state {
 	KEFA_ROP_ACK,
 	KEFA_ROP_INVAL,
 	KEFA_ROP_LISTED,
-	KEFA_ROP_UNEXP,
-	KEFA_ROP_CLAIMED,
-	KEFA_ROP_COPY,
 	KEFA_ROP_DATA_RX,
 	KEFA_ROP_READING,
 	KEFA_ROP_NACKED,
