@@ -569,6 +569,52 @@ static void loss_drain(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&rdm->early));
 }
 
+static struct efake_wr *receipt_to(struct efake_qp *qp)
+{
+	u32 n;
+
+	for (n = 0; n < qp->nsent; n++) {
+		efake_wr_read(efake_sent(qp, n), packet, 1);
+		if (packet[0] == KEFA_RECEIPT_PKT)
+			return efake_sent(qp, n);
+	}
+	return NULL;
+}
+
+/* A peer that wasn't ready once gets its RECEIPT, however much is being sent to it. */
+static void loss_ready_again(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct efake_qp *qp = pair->end[1].qp;
+	struct other o = first(pair);
+	u32 i;
+
+	expect_works(test, pair);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
+	eager(pair, &o, KEFA_DC_EAGER_TAGRTM_PKT, 1, 8, false);
+	efake_settle_all();
+	rdm_expect(test, &pair->end[1], 1, 8);
+	/* There is always something under way. */
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, back(pair, 64, 0), 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_NOT_NULL(test, receipt_to(qp));
+		efake_wr_done(receipt_to(qp), KEFA_STATUS_RNR);
+		efake_settle();
+	}
+	for (i = 0; i < 100 && !receipt_to(qp); i++) {
+		usleep_range(1000, 2000);
+		KUNIT_EXPECT_EQ(test, back(pair, 64, 0), 0);
+		efake_settle_all();
+		efake_wr_done(efake_sent(qp, 0), 0);
+		efake_settle_all();
+		rdm_expect(test, &pair->end[1], 9, 64);
+	}
+	KUNIT_EXPECT_NOT_NULL(test, receipt_to(qp));
+	KUNIT_EXPECT_GT(test, qp->nsent, 1U);
+	answer_all(pair, 0);
+}
+
 static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_memory),
 	KUNIT_CASE(loss_receipt_early),
@@ -587,6 +633,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_deaf),
 	KUNIT_CASE(loss_mapping),
 	KUNIT_CASE(loss_drain),
+	KUNIT_CASE(loss_ready_again),
 	{}
 };
 

@@ -368,7 +368,8 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc)
 		return;
 	}
 	row = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT);
-	if (unlikely(ts->again || (peer->backoff.delay_us && row->ops->unsend)))
+	/* What arrives after the delay says that it is ready; what does meanwhile was before it. */
+	if (unlikely(ts->again || (peer->backoff.delay_us && !peer->backoff.waiting)))
 		kefa_backoff_arrived(&rdm->backoffs, &peer->backoff);
 	rop = ts->rop;
 	if (!list_empty(&peer->wait) || peer->owes)
