@@ -43,6 +43,29 @@ static __always_inline void kefa_op_set_state(struct kefa_ep *ep,
 }
 
 /**
+ * kefa_ep_unlock_news() - release the lock, and tell readers if there is something to tell
+ * @ep: the endpoint
+ *
+ * For calls of the ULP's, of which most have nothing.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock, which is released.
+ */
+static __always_inline void kefa_ep_unlock_news(struct kefa_ep *ep)
+	__releases(&ep->lock)
+{
+	struct kefa_news news;
+
+	lockdep_assert_held(&ep->lock);
+	if (likely(!(ep->tx.notify | ep->rx.notify | ep->tx.room | ep->rx.room))) {
+		spin_unlock_bh(&ep->lock);
+		return;
+	}
+	news = kefa_ep_news(ep);
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+}
+
+/**
  * kefa_copy_free() - free a buffer for copies
  * @ep: the endpoint
  * @copy: the buffer

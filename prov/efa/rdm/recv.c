@@ -238,7 +238,6 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_rdm *rdm = to_kefa_rdm(to_kefa_ep(ep_fid));
 	struct kefa_ep *ep = &rdm->ep;
-	struct kefa_news news;
 	int ret;
 
 	kofi_req_flags(req, READ_ONCE(ep->rx.base.op_flags));
@@ -253,9 +252,7 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	/* A message that it took has given memory back, and may want an answer. */
 	if (!ret && (ep->rx.notify || rdm->shut || !list_empty(&rdm->owing)))
 		kefa_rdm_pump(rdm);
-	news = kefa_ep_news(ep);
-	spin_unlock_bh(&ep->lock);
-	kefa_ep_tell(ep, news, false);
+	kefa_ep_unlock_news(ep);
 	if (!ret)
 		return 0;
 	kofi_side_unreserve(&ep->rx.base);
