@@ -8,7 +8,8 @@
  * fi_echo DOMAIN NAME unexpected COUNT	sent while nobody receives; go on at end of input
  * fi_echo DOMAIN NAME forever		until it is killed
  *
- * NAME is the kernel's address, in hexadecimal.
+ * NAME is the kernel's address, in hexadecimal. FI_ECHO_MAX is the length of buffers; if it is
+ * more than 64 KiB there are fewer of them, and some of many messages are long.
  */
 #include <linux/types.h>
 #include <rdma/fabric.h>
@@ -27,7 +28,6 @@
 #define ECHO_HELLO	0x48454c4c4fULL
 #define ECHO_DC		0x4000000000000000ULL
 #define NAME_LEN	32
-#define MAX_SIZE	65536
 #define WINDOW		64
 #define PATIENCE_S	90
 
@@ -40,6 +40,8 @@ static struct fid_ep *ep;
 static struct fid_mr *mr;
 static fi_addr_t kernel;
 static unsigned char *buf;
+static size_t max_size = 65536;
+static unsigned int window = WINDOW;
 static unsigned int sent, received;
 /* By slot: its message came back. */
 static bool back[WINDOW];
@@ -74,22 +76,22 @@ static void open_all(const char *name)
 	must("bind av", fi_ep_bind(ep, &av->fid, 0));
 	must("bind cq", fi_ep_bind(ep, &cq->fid, FI_SEND | FI_RECV));
 	must("fi_enable", fi_enable(ep));
-	buf = aligned_alloc(4096, 2 * WINDOW * MAX_SIZE);
+	buf = aligned_alloc(4096, 2 * window * max_size);
 	if (!buf)
 		exit(1);
-	memset(buf, 0, 2 * WINDOW * MAX_SIZE);
-	must("fi_mr_reg", fi_mr_reg(domain, buf, 2 * WINDOW * MAX_SIZE, FI_SEND | FI_RECV, 0, 0,
+	memset(buf, 0, 2 * window * max_size);
+	must("fi_mr_reg", fi_mr_reg(domain, buf, 2 * window * max_size, FI_SEND | FI_RECV, 0, 0,
 				    0, &mr, NULL));
 }
 
 static unsigned char *out(unsigned int slot)
 {
-	return buf + (size_t)slot % WINDOW * MAX_SIZE;
+	return buf + (size_t)(slot % window) * max_size;
 }
 
 static unsigned char *in(unsigned int slot)
 {
-	return buf + (WINDOW + (size_t)slot % WINDOW) * MAX_SIZE;
+	return buf + (size_t)(window + slot % window) * max_size;
 }
 
 static void progress(void)
@@ -138,15 +140,15 @@ static void wait_for(const char *what, unsigned int sends, unsigned int receives
 
 static void *context(unsigned int slot)
 {
-	back[slot % WINDOW] = false;
-	return (void *)(uintptr_t)(slot % WINDOW);
+	back[slot % window] = false;
+	return (void *)(uintptr_t)(slot % window);
 }
 
 static void wait_back(const char *what, unsigned int slot)
 {
 	time_t until = time(NULL) + PATIENCE_S;
 
-	while (!back[slot % WINDOW]) {
+	while (!back[slot % window]) {
 		progress();
 		if (time(NULL) <= until)
 			continue;
@@ -174,11 +176,11 @@ static void post(unsigned int slot, size_t len, bool tagged, __u64 tag, __u64 fl
 	fill(out(slot), len, slot);
 	memset(in(slot), 0, len);
 	if (tagged) {
-		POST("fi_trecv", fi_trecv(ep, in(slot), MAX_SIZE, desc, FI_ADDR_UNSPEC, tag, 0,
+		POST("fi_trecv", fi_trecv(ep, in(slot), max_size, desc, FI_ADDR_UNSPEC, tag, 0,
 					  context(slot)));
 		POST("fi_tsendmsg", fi_tsendmsg(ep, &tmsg, flags));
 	} else {
-		POST("fi_recv", fi_recv(ep, in(slot), MAX_SIZE, desc, FI_ADDR_UNSPEC,
+		POST("fi_recv", fi_recv(ep, in(slot), max_size, desc, FI_ADDR_UNSPEC,
 					context(slot)));
 		POST("fi_sendmsg", fi_sendmsg(ep, &msg, flags));
 	}
@@ -206,7 +208,7 @@ static void introduce(const char *hex)
 	if (fi_av_insert(av, name, 1, &kernel, 0, NULL) != 1)
 		must("fi_av_insert", -FI_EINVAL);
 	must("fi_getname", fi_getname(&ep->fid, out(0), &len));
-	POST("fi_trecv", fi_trecv(ep, in(0), MAX_SIZE, fi_mr_desc(mr), FI_ADDR_UNSPEC,
+	POST("fi_trecv", fi_trecv(ep, in(0), max_size, fi_mr_desc(mr), FI_ADDR_UNSPEC,
 				  ECHO_HELLO, 0, context(0)));
 	POST("hello", fi_tsend(ep, out(0), len, fi_mr_desc(mr), kernel, ECHO_HELLO, NULL));
 	wait_for("hello", 1, 0);
@@ -239,11 +241,13 @@ static void sizes(int count, char **arg)
 
 static void send_many(unsigned int count)
 {
-	static const size_t lens[] = { 8, 600, 9000, 8, 20000, 100, 1, 4000 };
+	static const size_t shorts[] = { 8, 600, 9000, 8, 20000, 100, 1, 4000 };
+	static const size_t longs[] = { 8, 600, 100000, 8, 20000, 400000, 1, 66000 };
+	const size_t *lens = max_size < longs[5] ? shorts : longs;
 	unsigned int i, done = 0, base = sent;
 
 	for (i = 0; done < count; i++) {
-		if (i >= WINDOW || i >= count) {
+		if (i >= window || i >= count) {
 			wait_back("many", done);
 			compare(done, lens[done % 8], "one of many");
 			done++;
@@ -263,7 +267,7 @@ static void send_unexpected(unsigned int count)
 	for (i = 0; i < count; i++) {
 		fill(out(i), 8, i);
 		POST("fi_tsend", fi_tsend(ep, out(i), 8, fi_mr_desc(mr), kernel, 5000 + i, NULL));
-		if (i % WINDOW == WINDOW - 1)
+		if (i % window == window - 1)
 			wait_for("unexpected", base + i + 1, 0);
 	}
 	wait_for("unexpected", base + count, 0);
@@ -273,7 +277,7 @@ static void send_unexpected(unsigned int count)
 		;
 	for (i = 0; i < count; i++) {
 		fill(out(i), 8, i);
-		POST("fi_trecv", fi_trecv(ep, in(i), MAX_SIZE, fi_mr_desc(mr), FI_ADDR_UNSPEC,
+		POST("fi_trecv", fi_trecv(ep, in(i), max_size, fi_mr_desc(mr), FI_ADDR_UNSPEC,
 					  5000 + i, 0, context(i)));
 		wait_back("back", i);
 		compare(i, 8, "an unexpected one");
@@ -286,6 +290,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: fi_echo DOMAIN NAME sizes|many|unexpected|forever ...\n");
 		return 2;
 	}
+	if (getenv("FI_ECHO_MAX"))
+		max_size = strtoul(getenv("FI_ECHO_MAX"), NULL, 0);
+	if (max_size > 65536)
+		window = 16;
 	open_all(argv[1]);
 	introduce(argv[2]);
 	if (!strcmp(argv[3], "sizes"))

@@ -22,8 +22,6 @@
 
 #define ECHO_HELLO	0x48454c4c4fULL
 #define ECHO_DC		BIT_ULL(62)
-#define ECHO_SLOTS	32
-#define ECHO_BYTES	SZ_64K
 
 static char *domain_name;
 module_param_named(domain, domain_name, charp, 0444);
@@ -32,6 +30,14 @@ MODULE_PARM_DESC(domain, "name of the domain; without one the module does nothin
 static char name_hex[2 * sizeof(struct fi_efa_addr) + 1];
 module_param_string(name, name_hex, sizeof(name_hex), 0444);
 MODULE_PARM_DESC(name, "its address, in hexadecimal; to be read");
+
+static unsigned int max_size = SZ_64K;
+module_param(max_size, uint, 0444);
+MODULE_PARM_DESC(max_size, "longest message, in bytes");
+
+static unsigned int nslots = 64;
+module_param_named(slots, nslots, uint, 0444);
+MODULE_PARM_DESC(slots, "buffers; every other one is for tagged messages");
 
 static bool hold;
 module_param(hold, bool, 0644);
@@ -61,7 +67,7 @@ struct echo_slot {
 	u64		tag;
 };
 
-static struct echo_slot slots[2 * ECHO_SLOTS];
+static struct echo_slot *slots;
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -73,8 +79,8 @@ static struct task_struct *task;
 static ssize_t echo_receive(struct echo_slot *slot)
 {
 	if (slot->tagged)
-		return fi_trecv(ep, slot->buf, ECHO_BYTES, NULL, FI_ADDR_UNSPEC, 0, U64_MAX, slot);
-	return fi_recv(ep, slot->buf, ECHO_BYTES, NULL, FI_ADDR_UNSPEC, slot);
+		return fi_trecv(ep, slot->buf, max_size, NULL, FI_ADDR_UNSPEC, 0, U64_MAX, slot);
+	return fi_recv(ep, slot->buf, max_size, NULL, FI_ADDR_UNSPEC, slot);
 }
 
 static ssize_t echo_send(struct echo_slot *slot)
@@ -172,7 +178,7 @@ static int echo_thread(void *unused)
 	int i;
 
 	while (!kthread_should_stop()) {
-		for (i = 0; i < ARRAY_SIZE(slots); i++)
+		for (i = 0; i < nslots; i++)
 			echo_go(&slots[i]);
 		ret = fi_cq_sreadfrom(cq, &entry, 1, &src, NULL, 20);
 		if (ret == 1)
@@ -198,8 +204,9 @@ static void echo_close(void)
 	if (fabric)
 		fi_close(&fabric->fid);
 	fi_freeinfo(info);
-	for (i = 0; i < ARRAY_SIZE(slots); i++)
-		kfree(slots[i].buf);
+	for (i = 0; slots && i < nslots; i++)
+		kvfree(slots[i].buf);
+	kfree(slots);
 }
 
 static int echo_open(void)
@@ -235,9 +242,12 @@ static int __init echo_init(void)
 
 	if (!domain_name)
 		return 0;
-	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+	slots = kcalloc(nslots, sizeof(*slots), GFP_KERNEL);
+	if (!slots)
+		return -ENOMEM;
+	for (i = 0; i < nslots; i++) {
 		slots[i].tagged = i & 1;
-		slots[i].buf = kmalloc(ECHO_BYTES, GFP_KERNEL);
+		slots[i].buf = kvmalloc(max_size, GFP_KERNEL);
 		if (!slots[i].buf) {
 			ret = -ENOMEM;
 			goto err;

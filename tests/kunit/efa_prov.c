@@ -44,6 +44,8 @@
 #include "../../prov/efa/rdm/tx.c"
 #include "../../prov/efa/rdm/rx.c"
 #include "../../prov/efa/rdm/msg.c"
+#include "../../prov/efa/rdm/answer.c"
+#include "../../prov/efa/rdm/longcts.c"
 #include "../../prov/efa/rdm/join.c"
 #include "../../prov/efa/rdm/progress.c"
 #include "../../prov/efa/rdm/show.c"

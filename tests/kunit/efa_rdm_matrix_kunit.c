@@ -21,12 +21,14 @@ enum state {
 	POSTED,		/* a message to it is with the device */
 	ACK,		/* a message to it has arrived, and a RECEIPT has to come */
 	OWES,		/* its first message has arrived, and it hasn't got its RECEIPT */
+	GRANTED,	/* the first bytes of its message have, and it may send the rest */
+	GRANT,		/* a message to it waits for its CTS */
 	STATES
 };
 
 static const char *const state_names[STATES] = {
 	"nobody", "stranger", "known", "shaking", "ready", "dead", "removed", "half", "kept",
-	"posted", "ack", "owes",
+	"posted", "ack", "owes", "granted", "grant",
 };
 
 /*
@@ -47,41 +49,41 @@ static const struct field {
 	u8		type;
 	const char	*becomes;
 } fields[] = {
-	{ KEFA_CTS_PKT,			"sstttdtttttt" },
-	{ KEFA_CTSDATA_PKT,		"sstttdtttttt" },
-	{ KEFA_READRSP_PKT,		"sstttdtttttt" },
-	{ KEFA_EOR_PKT,			"sstttdtttttt" },
-	{ KEFA_ATOMRSP_PKT,		"sstttdtttttt" },
-	{ KEFA_HANDSHAKE_PKT,		"ss...d......" },
-	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRw" },
-	{ KEFA_READ_NACK_PKT,		"sstttdtttttt" },
-	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKu" },
-	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKu" },
-	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKu" },
-	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKu" },
-	{ KEFA_LONGCTS_MSGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_LONGCTS_TAGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_EAGER_RTW_PKT,		"sttttdtttttt" },
-	{ KEFA_LONGCTS_RTW_PKT,		"sttttdtttttt" },
-	{ KEFA_SHORT_RTR_PKT,		"sttttdtttttt" },
-	{ KEFA_LONGCTS_RTR_PKT,		"sttttdtttttt" },
-	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXX" },
-	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXX" },
-	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXX" },
-	{ KEFA_LONGREAD_MSGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_LONGREAD_TAGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_LONGREAD_RTW_PKT,	"sttttdtttttt" },
-	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKu" },
-	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKu" },
-	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKu" },
-	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKu" },
-	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_DC_EAGER_RTW_PKT,	"sttttdtttttt" },
-	{ KEFA_DC_LONGCTS_RTW_PKT,	"sttttdtttttt" },
-	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sXXXXdXXXXXX" },
-	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sXXXXdXXXXXX" },
+	{ KEFA_CTS_PKT,			"sswwwdwwwwwww." },
+	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.w" },
+	{ KEFA_READRSP_PKT,		"sstttdtttttttt" },
+	{ KEFA_EOR_PKT,			"sstttdtttttttt" },
+	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttt" },
+	{ KEFA_HANDSHAKE_PKT,		"ss...d........" },
+	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwww" },
+	{ KEFA_READ_NACK_PKT,		"sstttdtttttttt" },
+	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuK" },
+	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuK" },
+	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_EAGER_RTW_PKT,		"sttttdtttttttt" },
+	{ KEFA_LONGCTS_RTW_PKT,		"sttttdtttttttt" },
+	{ KEFA_SHORT_RTR_PKT,		"sttttdtttttttt" },
+	{ KEFA_LONGCTS_RTR_PKT,		"sttttdtttttttt" },
+	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXXXX" },
+	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXXXX" },
+	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXXXX" },
+	{ KEFA_LONGREAD_MSGRTM_PKT,	"sXXXXdXXXXXXXX" },
+	{ KEFA_LONGREAD_TAGRTM_PKT,	"sXXXXdXXXXXXXX" },
+	{ KEFA_LONGREAD_RTW_PKT,	"sttttdtttttttt" },
+	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuK" },
+	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuK" },
+	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
+	{ KEFA_DC_EAGER_RTW_PKT,	"sttttdtttttttt" },
+	{ KEFA_DC_LONGCTS_RTW_PKT,	"sttttdtttttttt" },
+	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXXXX" },
+	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sXXXXdXXXXXXXX" },
+	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sXXXXdXXXXXXXX" },
 };
 
 struct sender {
@@ -152,7 +154,7 @@ static void shake(struct sender *s)
 
 static ssize_t send_to(struct sender *s, u64 flags)
 {
-	struct kvec iov = { s->pair->out, 64 };
+	struct kvec iov = { s->pair->out, s->state == GRANT ? SZ_128K : 64 };
 	struct fi_msg_tagged msg = { .addr = s->addr, .tag = 5, .context = (void *)9 };
 
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
@@ -209,6 +211,15 @@ static void set_up(struct kunit *test, struct sender *s, u8 type)
 		receive(test, s);
 		prepare(s, KEFA_DC_EAGER_TAGRTM_PKT, false);
 		deliver(s);
+	}
+	if (s->state == GRANTED) {
+		receive(test, s);
+		prepare(s, KEFA_LONGCTS_TAGRTM_PKT, false);
+		deliver(s);
+	}
+	if (s->state == GRANT) {
+		KUNIT_EXPECT_EQ(test, send_to(s, 0), 0);
+		arrive_all(s);
 	}
 	if (s->state == POSTED || s->state == ACK)
 		KUNIT_EXPECT_EQ(test, send_to(s, s->state == ACK ? FI_DELIVERY_COMPLETE : 0), 0);
@@ -281,8 +292,10 @@ static char try(struct kunit *test, struct sender *s, u8 type)
 	prepare(s, type, s->state == STRANGER);
 	if (s->state >= POSTED)
 		s->c.pkt.send_id = operation(s);
-	if (s->state >= POSTED && kefa_row_of(type)->flags & KEFA_ROW_CONTROL)
+	if (s->state >= POSTED && !(kefa_row_of(type)->flags & KEFA_ROW_REQ))
 		s->c.pkt.recv_id = operation(s);
+	if (type == KEFA_CTSDATA_PKT)
+		s->c.pkt.seg_offset = 7;
 	deliver(s);
 	return become(s);
 }

@@ -220,8 +220,25 @@ static void finish(struct kunit *test, struct rdm_model *m)
 	}
 }
 
-static void run_model(struct kunit *test, const struct rdm_opts *opts, u32 seed,
-		      unsigned int reorder, unsigned int rnr, unsigned int late)
+static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium)
+{
+	const unsigned int *seen = m->pair->net.seen;
+
+	if (!medium) {
+		KUNIT_EXPECT_GT(test, seen[KEFA_MEDIUM_TAGRTM_PKT], 20U);
+		KUNIT_EXPECT_GT(test, seen[KEFA_DC_MEDIUM_TAGRTM_PKT], 5U);
+		return;
+	}
+	KUNIT_EXPECT_GT(test, seen[KEFA_LONGCTS_TAGRTM_PKT], 20U);
+	KUNIT_EXPECT_GT(test, seen[KEFA_DC_LONGCTS_TAGRTM_PKT], 5U);
+	KUNIT_EXPECT_GT(test, seen[KEFA_CTS_PKT], 20U);
+	KUNIT_EXPECT_GE(test, seen[KEFA_CTSDATA_PKT], seen[KEFA_CTS_PKT]);
+}
+
+/* Messages that are longer than @medium are granted, a packet at a time. */
+static void run_model_granted(struct kunit *test, const struct rdm_opts *opts, u32 seed,
+			      unsigned int reorder, unsigned int rnr, unsigned int late,
+			      u32 medium)
 {
 	struct rdm_model *m = vzalloc(sizeof(*m));
 	struct kefa_rdm *rdm;
@@ -234,6 +251,10 @@ static void run_model(struct kunit *test, const struct rdm_opts *opts, u32 seed,
 	m->pair->net.reorder = reorder;
 	m->pair->net.rnr = rnr;
 	m->pair->net.late = late;
+	for (i = 0; i < 2 && medium; i++) {
+		rdm_of(&m->pair->end[i])->lim.max_medium = medium;
+		rdm_of(&m->pair->end[i])->lim.credits = 1;
+	}
 	for (i = 0; i < ROUNDS; i++)
 		some_round(test, m);
 	finish(test, m);
@@ -245,10 +266,16 @@ static void run_model(struct kunit *test, const struct rdm_opts *opts, u32 seed,
 		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
 		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
 		KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
-		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_MEDIUM_TAGRTM_PKT], 20U);
-		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_DC_MEDIUM_TAGRTM_PKT], 5U);
+		KUNIT_EXPECT_EQ(test, rdm->rops.used, m->way[!i].nrecv - m->way[!i].ndone);
 		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_RECEIPT_PKT], 20U);
+		expect_seen(test, m, medium);
 	}
+}
+
+static void run_model(struct kunit *test, const struct rdm_opts *opts, u32 seed,
+		      unsigned int reorder, unsigned int rnr, unsigned int late)
+{
+	run_model_granted(test, opts, seed, reorder, rnr, late, 0);
 }
 
 static void pair_calm(struct kunit *test)
@@ -272,11 +299,30 @@ static void pair_narrow(struct kunit *test)
 	run_model(test, &(struct rdm_opts) { .tx_size = 4, .cq_size = 300 }, 4, 500, 20, 100);
 }
 
+static void pair_granted(struct kunit *test)
+{
+	run_model_granted(test, NULL, 5, 300, 0, 300, 9000);
+}
+
+static void pair_granted_not_ready(struct kunit *test)
+{
+	run_model_granted(test, NULL, 6, 300, 150, 300, 9000);
+}
+
+static void pair_granted_narrow(struct kunit *test)
+{
+	run_model_granted(test, &(struct rdm_opts) { .tx_size = 4, .cq_size = 300 }, 7, 500, 20,
+			  100, 9000);
+}
+
 static struct kunit_case pair_cases[] = {
 	KUNIT_CASE(pair_calm),
 	KUNIT_CASE(pair_reordered),
 	KUNIT_CASE(pair_not_ready),
 	KUNIT_CASE(pair_narrow),
+	KUNIT_CASE(pair_granted),
+	KUNIT_CASE(pair_granted_not_ready),
+	KUNIT_CASE(pair_granted_narrow),
 	{}
 };
 

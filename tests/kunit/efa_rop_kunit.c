@@ -44,7 +44,7 @@ static const char * const lives[] = {
 	"free wait posted free",
 	"free posted dying free",
 	/* Long-CTS, to be acknowledged or not; several windows. */
-	"free wait grant data_tx grant data_tx free",
+	"free wait grant data_tx grant data_tx posted free",
 	"free grant data_tx ack free",
 	"free wait grant dying free",
 	"free grant data_tx dying free",
@@ -56,8 +56,8 @@ static const char * const lives[] = {
 	"free reg wait ack inval free",
 	"free reg inval free",
 	"free reg dying inval free",
-	"free reg ack grant data_tx free",
-	"free reg ack wait grant data_tx free",
+	"free reg ack grant data_tx posted free",
+	"free reg ack wait grant data_tx posted free",
 	/* Reading what the device can't: short, long. */
 	"free wait data_rx free",
 	"free ack data_rx dying free",
@@ -65,7 +65,7 @@ static const char * const lives[] = {
 	"free wait free",
 	"free wait dying free",
 	/* Answering a read: all at once, or by windows. */
-	"free data_tx grant data_tx free",
+	"free data_tx grant data_tx posted free",
 	"free wait data_tx grant",
 	/* A receive: cancelled; of a message in one packet, or in several. */
 	"free listed free",

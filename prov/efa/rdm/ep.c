@@ -13,7 +13,11 @@ MODULE_PARM_DESC(rx_budget, "Bytes of memory for messages of an endpoint of fabr
 
 static unsigned int kefa_max_medium = SZ_64K;
 module_param_named(inter_max_medium_message_size, kefa_max_medium, uint, 0644);
-MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa sends without asking, in bytes");
+MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa sends at once, in bytes");
+
+static unsigned int kefa_min_credits = 32;
+module_param_named(tx_min_credits, kefa_min_credits, uint, 0644);
+MODULE_PARM_DESC(tx_min_credits, "Packets of a longer message that fabric efa grants its sender at a time");
 
 static unsigned int kefa_rnr_first_us;
 module_param_named(timeout_interval, kefa_rnr_first_us, uint, 0644);
@@ -130,15 +134,15 @@ static void kefa_rdm_fini(struct kefa_ep *ep)
 }
 
 /**
- * kefa_rdm_max_msg() - longest message that fabric efa sends
+ * kefa_rdm_max_medium() - longest message that fabric efa sends at once
  * @dev: its device
  *
- * All packets of a message are posted at once.
+ * All its packets are posted together. Of a longer one the receiver grants part by part.
  *
  * Context: Any.
  * Return: bytes.
  */
-u32 kefa_rdm_max_msg(const struct kefa_dev *dev)
+u32 kefa_rdm_max_medium(const struct kefa_dev *dev)
 {
 	const u32 packets = min_t(u32, KEFA_HELD_MAX, dev->tx_depth / 4);
 
@@ -174,7 +178,10 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	rdm->nts = clamp_t(u32, ep->tx.base.size, min_t(u32, 64, dev->tx_depth), dev->tx_depth);
 	rdm->depth = dev->rx_depth;
 	rdm->budget = READ_ONCE(kefa_budget);
-	rdm->lim.max_medium = kefa_rdm_max_msg(dev);
+	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
+	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);
+	/* No peer reads from us. */
+	rdm->lim.min_read_message = U64_MAX;
 	attr->tx_depth = rdm->nts;
 	attr->rx_depth = rdm->depth;
 	if (dev->rnr_retry_ok && ep->rnr_retry == FI_EFA_RNR_INFINITE)
@@ -315,7 +322,7 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 		break;
 	case FI_OPT_MAX_MSG_SIZE:
 	case FI_OPT_MAX_TAGGED_SIZE:
-		value = rdm->lim.max_medium ?: kefa_rdm_max_msg(ep->dom->dev);
+		value = KEFA_RDM_MAX_MSG;
 		break;
 	case FI_OPT_INJECT_MSG_SIZE:
 	case FI_OPT_INJECT_TAGGED_SIZE:
@@ -408,6 +415,7 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->ts_free);
 	INIT_LIST_HEAD(&rdm->todo);
 	INIT_LIST_HEAD(&rdm->owing);
+	INIT_LIST_HEAD(&rdm->sending);
 	INIT_LIST_HEAD(&rdm->parked);
 	INIT_LIST_HEAD(&rdm->rs_free);
 	INIT_LIST_HEAD(&rdm->chunks);

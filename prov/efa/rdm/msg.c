@@ -21,8 +21,15 @@ static void kefa_rop_unlist(struct kefa_rop *rop)
 	INIT_HLIST_NODE(&rop->msg.node);
 }
 
-/* How much of the message goes where, whatever there is room for. */
-static void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt)
+/**
+ * kefa_rop_copy() - put a packet's data where it belongs, as far as there is room
+ * @rdm: the endpoint
+ * @rop: the receive
+ * @pkt: the packet; its data isn't more than what hasn't come of the message
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt)
 {
 	struct iov_iter __uninitialized iter;
 	struct kvec __uninitialized kvec;
@@ -57,10 +64,23 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
 }
 
-static void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
+/**
+ * kefa_rop_whole() - all of a message has come
+ * @rdm: the endpoint
+ * @rop: its receive
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_rpeer *peer = rop->peer;
 
+	lockdep_assert_held(&rdm->ep.lock);
+	/* A peer that is honest has waited for the CTS. */
+	if (unlikely(rop->owes)) {
+		list_del_init(&rop->link);
+		rop->owes = 0;
+	}
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	kefa_rdm_tell_rx(rdm, rop, 0, 0);
 	if (rop->flags & KEFA_ROP_DC && peer->state != KEFA_RPEER_DEAD) {
@@ -78,7 +98,7 @@ static void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 static u64 kefa_pkt_total(const struct kefa_pkt *pkt)
 {
-	return pkt->row->flags & KEFA_ROW_MULTI ? pkt->msg_length : pkt->data_len;
+	return pkt->row->data == KEFA_DATA_ALL ? pkt->data_len : pkt->msg_length;
 }
 
 /* @rop has taken the message that the packet is of. */
@@ -101,12 +121,15 @@ static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct ke
 		rop->flags |= KEFA_ROP_DC;
 }
 
-/* The rest of the message will find it. */
+/* The rest of the message will find it, or is asked for. */
 static void kefa_rop_await(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	if (rop->state == KEFA_ROP_LISTED)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
-	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
+	if (kefa_row_of(rop->type)->flags & KEFA_ROW_MULTI)
+		kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
+	else
+		kefa_rop_grant(rdm, rop);
 }
 
 /* Return: whether that part of the message could be, and hadn't come. */
@@ -245,7 +268,7 @@ static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpee
 	kept->where = KEFA_HELD_UNEXP;
 	kept->total = kefa_pkt_total(pkt);
 	kept->done = pkt->data_len;
-	if (kept->done < kept->total)
+	if (pkt->row->flags & KEFA_ROW_MULTI && kept->done < kept->total)
 		kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
@@ -357,6 +380,7 @@ static void kefa_rtm_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop
 	pkt->tag = rop->tag;
 	pkt->send_id = kefa_rop_id(&rdm->rops, rop);
 	pkt->msg_length = rop->total;
+	pkt->credit_request = rdm->lim.credits;
 	pkt->cq_data = rop->data;
 }
 
@@ -372,88 +396,6 @@ const struct kefa_pkt_ops kefa_rtm_ops = {
 	.fill		= kefa_rtm_fill,
 	.completed	= kefa_rtm_completed,
 	.received	= kefa_rtm_received,
-};
-
-static void kefa_receipt_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
-			      struct kefa_pkt *pkt)
-{
-	pkt->send_id = rop->remote_id;
-	pkt->msg_id = rop->msg_id;
-}
-
-static void kefa_receipt_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
-{
-	rop->flags |= KEFA_ROP_OVER;
-}
-
-static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					    const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
-
-	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
-	    rop->msg_id != pkt->msg_id || rop->flags & KEFA_ROP_OVER) {
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
-		return KEFA_TOOK_DONE;
-	}
-	kefa_rdm_end_tx(rdm, rop, 0, 0);
-	return KEFA_TOOK_DONE;
-}
-
-static void kefa_receipt_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				struct kefa_rop *rop)
-{
-	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
-}
-
-const struct kefa_pkt_ops kefa_receipt_ops = {
-	.fill		= kefa_receipt_fill,
-	.completed	= kefa_receipt_completed,
-	.unsend		= kefa_receipt_unsend,
-	.received	= kefa_receipt_received,
-};
-
-static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					      const struct kefa_pkt *pkt,
-					      struct kefa_held *held)
-{
-	if (!kefa_shake_take(&rdm->peers, peer, pkt))
-		return KEFA_TOOK_DONE;
-	kefa_rdm_todo(rdm, peer);
-	/* What waited to be injected may try again. */
-	rdm->ep.tx.room |= rdm->ep.tx.wanted;
-	return KEFA_TOOK_DONE;
-}
-
-static void kefa_handshake_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				  struct kefa_rop *rop)
-{
-	kefa_shake_untold(peer);
-}
-
-const struct kefa_pkt_ops kefa_handshake_ops = {
-	.unsend		= kefa_handshake_unsend,
-	.received	= kefa_handshake_received,
-};
-
-/* A write to nowhere has done what it is for: it was heard. Others we don't take. */
-static enum kefa_took kefa_trigger_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					    const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	if (pkt->rma_iov_count)
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
-	return KEFA_TOOK_DONE;
-}
-
-static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				struct kefa_rop *rop)
-{
-	peer->owes |= KEFA_OWES_TRIGGER;
-}
-
-const struct kefa_pkt_ops kefa_trigger_ops = {
-	.unsend		= kefa_trigger_unsend,
-	.received	= kefa_trigger_received,
 };
 
 /* --- whose turn it is --- */

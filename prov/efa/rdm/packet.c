@@ -344,9 +344,9 @@ KEFA_FIELDS(dc_write_rta);
 
 /* By type; one that isn't in the table has a header of no bytes. */
 const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
-	KEFA_ANSWER(CTS, cts, NONE, NULL, 0, KEFA_ROW_CONTROL | KEFA_ROW_WINDOW,
+	KEFA_ANSWER(CTS, cts, NONE, &kefa_cts_ops, 0, KEFA_ROW_CONTROL | KEFA_ROW_WINDOW,
 		    KEFA_CTS_READ_REQ),
-	KEFA_ANSWER(CTSDATA, ctsdata, SEGMENT, NULL, 0, KEFA_ROW_TAIL_CONNID, 0),
+	KEFA_ANSWER(CTSDATA, ctsdata, SEGMENT, &kefa_ctsdata_ops, 0, KEFA_ROW_TAIL_CONNID, 0),
 	KEFA_ANSWER(READRSP, readrsp, ANSWER, NULL, 0, 0, 0),
 	KEFA_ANSWER(EOR, eor, NONE, NULL, 0, KEFA_ROW_CONTROL, 0),
 	KEFA_ANSWER(ATOMRSP, atomrsp, ANSWER, NULL, 0, 0, 0),
@@ -357,7 +357,7 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 
 	KEFA_RTM(EAGER, eager, ALL, &kefa_rtm_ops, 0, 0, 0),
 	KEFA_RTM(MEDIUM, medium, PART, &kefa_rtm_ops, 0, KEFA_ROW_MULTI, 0),
-	KEFA_RTM(LONGCTS, longcts, FIRST, NULL, 0, 0, KEFA_REQ_READ_NACK),
+	KEFA_RTM(LONGCTS, longcts, FIRST, &kefa_rtm_ops, 0, 0, KEFA_REQ_READ_NACK),
 	KEFA_RMA(EAGER_RTW, eager_rtw, RMA, &kefa_trigger_ops, 0, KEFA_ROW_TRIGGER),
 	KEFA_RMA(LONGCTS_RTW, longcts_rtw, FIRST, NULL, 0, KEFA_ROW_TOTAL),
 	KEFA_RMA(SHORT_RTR, rtr, NONE, NULL, 0, KEFA_ROW_TOTAL),
@@ -371,7 +371,8 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_RTM(DC_EAGER, dc_eager, ALL, &kefa_rtm_ops, KEFA_DC, KEFA_ROW_DC, 0),
 	KEFA_RTM(DC_MEDIUM, dc_medium, PART, &kefa_rtm_ops, KEFA_DC,
 		 KEFA_ROW_DC | KEFA_ROW_MULTI, 0),
-	KEFA_RTM(DC_LONGCTS, dc_longcts, FIRST, NULL, KEFA_DC, KEFA_ROW_DC, KEFA_REQ_READ_NACK),
+	KEFA_RTM(DC_LONGCTS, dc_longcts, FIRST, &kefa_rtm_ops, KEFA_DC, KEFA_ROW_DC,
+		 KEFA_REQ_READ_NACK),
 	KEFA_RMA(DC_EAGER_RTW, dc_eager_rtw, RMA, NULL, KEFA_DC, KEFA_ROW_DC),
 	KEFA_RMA(DC_LONGCTS_RTW, longcts_rtw, FIRST, NULL, KEFA_DC, KEFA_ROW_DC | KEFA_ROW_TOTAL),
 	KEFA_RTA(DC_WRITE_RTA, dc_write_rta, OPERAND, KEFA_DC, KEFA_ROW_DC),

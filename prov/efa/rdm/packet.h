@@ -216,12 +216,22 @@ struct kefa_pkt_ops {
 				   const struct kefa_pkt *pkt, struct kefa_held *held);
 };
 
-/* msg.c; where only the table is compiled, in user space, there is no engine. */
+/* Where only the table is compiled, in user space, there is no engine. */
+
+/* msg.c */
 
 extern const struct kefa_pkt_ops kefa_rtm_ops __weak;
+
+/* answer.c */
+
 extern const struct kefa_pkt_ops kefa_receipt_ops __weak;
 extern const struct kefa_pkt_ops kefa_handshake_ops __weak;
 extern const struct kefa_pkt_ops kefa_trigger_ops __weak;
+
+/* longcts.c */
+
+extern const struct kefa_pkt_ops kefa_cts_ops __weak;
+extern const struct kefa_pkt_ops kefa_ctsdata_ops __weak;
 
 /**
  * struct kefa_pkt_row - all that is known about a type of packets

@@ -32,25 +32,6 @@ static void kefa_rdm_due(struct kefa_rdm *rdm)
 	}
 }
 
-static bool kefa_send_debt(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
-{
-	struct kefa_pkt pkt;
-
-	if (peer->owes & KEFA_OWES_HANDSHAKE) {
-		kefa_shake_fill(&rdm->self, &pkt);
-		if (!kefa_tx_control(rdm, peer, NULL, &pkt))
-			return false;
-		kefa_shake_told(peer);
-	}
-	if (peer->owes & KEFA_OWES_TRIGGER) {
-		kefa_shake_trigger(&rdm->self, &pkt);
-		if (!kefa_tx_control(rdm, peer, NULL, &pkt))
-			return false;
-		peer->owes &= ~KEFA_OWES_TRIGGER;
-	}
-	return true;
-}
-
 /* Return: false if it has to be looked at again, for want of slots or buffers. */
 static bool kefa_rdm_serve(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
@@ -87,56 +68,6 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 }
 
-/* Return: false if there was no slot. */
-static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
-{
-	struct kefa_rpeer *peer = rop->peer;
-	struct kefa_pkt pkt = { .row = kefa_row_of(KEFA_RECEIPT_PKT) };
-
-	/* A HANDSHAKE goes before everything else. */
-	if (peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, peer))
-		return false;
-	/* It has ended, as that couldn't be sent. */
-	if (!rop->owes)
-		return true;
-	pkt.row->ops->fill(rdm, rop, &pkt);
-	kefa_shake_sign(&rdm->self, peer, &pkt);
-	list_del_init(&rop->link);
-	rop->owes &= ~KEFA_ROP_OWES_RECEIPT;
-	if (kefa_tx_control(rdm, peer, rop, &pkt))
-		return true;
-	rop->owes |= KEFA_ROP_OWES_RECEIPT;
-	return false;
-}
-
-/* One that wasn't ready gets one answer, and the others when that has arrived. */
-static bool kefa_may_answer(const struct kefa_rpeer *peer)
-{
-	return !peer->backoff.waiting && !(peer->backoff.delay_us && peer->wrs);
-}
-
-/* One that can't be sent may end operations, wherever they are listed. */
-static void kefa_rdm_answer(struct kefa_rdm *rdm)
-{
-	struct kefa_rop *rop;
-	LIST_HEAD(later);
-
-	while (!list_empty(&rdm->owing)) {
-		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
-		if (!kefa_may_answer(rop->peer)) {
-			list_move_tail(&rop->link, &later);
-			continue;
-		}
-		if (kefa_answer_one(rdm, rop))
-			continue;
-		/* It may have ended with its peer, and owe nothing. */
-		if (rop->owes)
-			list_move_tail(&rop->link, &later);
-		break;
-	}
-	list_splice(&later, &rdm->owing);
-}
-
 /**
  * kefa_rdm_pump() - do all that can be done
  * @rdm: the endpoint, enabled
@@ -153,6 +84,8 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_retry(rdm);
 	if (!list_empty(&rdm->todo))
 		kefa_rdm_serve_all(rdm);
+	if (!list_empty(&rdm->sending))
+		kefa_rdm_stream(rdm);
 	if (unlikely(rdm->kept >= rdm->budget))
 		kefa_rdm_relieve(rdm);
 	kefa_rx_refill(rdm);

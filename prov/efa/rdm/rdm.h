@@ -2,7 +2,8 @@
 /*
  * Endpoints of fabric efa: what the files of the engine share. ep.c opens and closes them,
  * send.c and recv.c are what the ULP calls, tx.c and rx.c have the packets that the device
- * has, msg.c is about messages that arrive, join.c about peers that come and go, and
+ * has, msg.c is about messages that arrive, longcts.c about those that come as they are
+ * granted, answer.c about packets without data, join.c about peers that come and go, and
  * progress.c has all of that go on.
  *
  * Everything is under the endpoint's lock, kefa_ep.lock, but for allocating peers and
@@ -60,9 +61,16 @@ enum {
 	KEFA_CQ_RESERVE		= 64,
 	/* What a peer may have of the send slots, as a part, if there are others. */
 	KEFA_TX_SHARE		= 4,
+	/* What data that was granted leaves of them to requests, as a part. */
+	KEFA_TX_REQUESTS	= 4,
+	/* Packets that an operation sends in its turn. */
+	KEFA_TURN		= 8,
 	/* FI_OPT_MIN_MULTI_RECV, unless it is set. */
 	KEFA_MIN_MULTI_RECV	= 64,
 };
+
+/* Messages are as long as memory is. */
+#define KEFA_RDM_MAX_MSG	((size_t)LONG_MAX)
 
 /* What buffers are allocated by. */
 #define KEFA_CHUNK_BYTES	SZ_64K
@@ -288,6 +296,7 @@ struct kefa_chunk {
  * @ts_free: the free ones
  * @todo: peers that something may be sent to
  * @owing: operations that owe an answer
+ * @sending: operations in KEFA_ROP_DATA_TX
  * @parked: packets to be sent again
  * @rs: receive slots by number
  * @rs_max: room there
@@ -334,6 +343,7 @@ struct kefa_rdm {
 	struct list_head	ts_free;
 	struct list_head	todo;
 	struct list_head	owing;
+	struct list_head	sending;
 	struct list_head	parked;
 
 	struct kefa_rs		**rs;
@@ -389,7 +399,7 @@ static inline struct kefa_rs *kefa_held_rs(struct kefa_held *held)
 
 /* ep.c */
 
-u32 kefa_rdm_max_msg(const struct kefa_dev *dev);
+u32 kefa_rdm_max_medium(const struct kefa_dev *dev);
 int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		  void *context);
 int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
@@ -399,10 +409,23 @@ int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 
 void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep);
 
+/* answer.c */
+
+bool kefa_send_debt(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_rdm_answer(struct kefa_rdm *rdm);
+
+/* longcts.c */
+
+void kefa_rdm_stream(struct kefa_rdm *rdm);
+void kefa_rop_grant(struct kefa_rdm *rdm, struct kefa_rop *rop);
+
 /* send.c */
 
 ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req);
 bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop, u64 off,
+		  u32 len, u32 hdr, bool keep);
+void kefa_ts_seal(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_pkt *pkt);
 bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
 
@@ -459,6 +482,8 @@ void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop
 void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_retry(struct kefa_rdm *rdm);
+void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt);
+void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,
 		  struct kefa_src *src);
 void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held);

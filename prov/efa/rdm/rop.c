@@ -15,11 +15,11 @@
 
 /* From which states there is a way to each. */
 static const u32 kefa_rop_from[KEFA_ROP_STATES] = {
-	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(DATA_TX) | S(ACK) | S(INVAL) | S(LISTED) |
+	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(ACK) | S(INVAL) | S(LISTED) |
 				  S(DATA_RX) | S(READING) | S(OWES) | S(SINK) | S(DYING),
 	[KEFA_ROP_WAIT]		= S(FREE) | S(REG) | S(ACK),
 	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
-	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT),
+	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT) | S(DATA_TX),
 	[KEFA_ROP_GRANT]	= S(FREE) | S(WAIT) | S(ACK) | S(DATA_TX),
 	[KEFA_ROP_DATA_TX]	= S(FREE) | S(WAIT) | S(GRANT),
 	[KEFA_ROP_ACK]		= S(FREE) | S(WAIT) | S(REG) | S(DATA_TX),

@@ -18,7 +18,7 @@ struct kefa_rpeer;
  *	Sender of anything
  * @KEFA_ROP_REG: that the memory it sends from is registered. Long read
  * @KEFA_ROP_POSTED: that its packets, or work requests, complete; nothing else is to come.
- *	Eager and medium messages, eager writes, device RMA
+ *	All but long reads, without delivery complete; device RMA
  * @KEFA_ROP_GRANT: a CTS, as there is no window. Long-CTS and reads, sender
  * @KEFA_ROP_DATA_TX: to have used up its window. Likewise
  * @KEFA_ROP_ACK: an EOR, RECEIPT, READRSP, READ_NACK or ATOMRSP; all is sent
@@ -103,9 +103,9 @@ struct kefa_rbuf {
  * @msg_id: its number
  * @remote_id: what the peer calls its operation
  * @total: bytes of the message, which may be more than the buffer has
- * @done: of these, those that have arrived, there or here
+ * @done: of these, those that have arrived; of a send those that may be sent by now
  * @sent: of these, those that were handed to the device
- * @window: bytes that may be sent, or that the peer may send, before the next CTS
+ * @window: bytes that the peer may send before the next CTS
  * @runt: bytes that come with requests, or are to
  * @buf: where they are
  * @recv: in KEFA_ROP_LISTED, its place in the match

@@ -24,7 +24,7 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 		return -EINVAL;
 	if (req->flags & FI_INJECT && len > kefa_inject_size(ep->dom->dev))
 		return -EMSGSIZE;
-	return len > rdm->lim.max_medium ? -EMSGSIZE : 0;
+	return len > KEFA_RDM_MAX_MSG ? -EMSGSIZE : 0;
 }
 
 /* What a send's packets have in common. */
@@ -52,7 +52,8 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->c.flags = out->pkt.flags;
 	out->pkt.row = kefa_row_of(kefa_select_msg(&rdm->lim, &out->c));
 	out->segment = kefa_segment(&rdm->lim, out->pkt.row->type, &out->c);
-	out->n = rop->total ? DIV_ROUND_UP((u32)rop->total, out->segment) : 1;
+	out->n = out->pkt.row->flags & KEFA_ROW_MULTI ?
+		 DIV_ROUND_UP((u32)rop->total, out->segment) : 1;
 }
 
 /* Data that is one piece of memory is sent from there. */
@@ -70,12 +71,21 @@ static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct i
 	return false;
 }
 
-/*
- * @hdr bytes of header will come first. Return: whether there was room; where they come is
- * @ts->hdr, or the buffer of @ts->copy.
+/**
+ * kefa_ts_data() - have data in a packet
+ * @rdm: the endpoint
+ * @ts: the packet
+ * @rop: whose data it is
+ * @off: where it is in the message
+ * @len: bytes
+ * @hdr: bytes of header that come first, in @ts->hdr or the buffer of @ts->copy
+ * @keep: the data stays where it is until the packet has been delivered
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether there was room.
  */
-static bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop,
-			 u64 off, u32 len, u32 hdr, bool keep)
+bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop, u64 off,
+		  u32 len, u32 hdr, bool keep)
 {
 	struct iov_iter __uninitialized iter;
 	struct kvec __uninitialized kvec;
@@ -127,16 +137,19 @@ static void kefa_msg_undo(struct kefa_rdm *rdm, struct kefa_ts **ts, unsigned in
 		kefa_ts_free(rdm, ts[n]);
 }
 
-/* The header, now that there is a number. */
-static void kefa_msg_seal(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_msg_out *out,
-			  struct kefa_ts *ts, u64 off)
+/**
+ * kefa_ts_seal() - write the header of a packet that has its data
+ * @rdm: the endpoint
+ * @ts: the packet
+ * @pkt: what it says
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_ts_seal(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_pkt *pkt)
 {
-	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, 0);
 	void *to = ts->copy ? ts->copy->data : ts->hdr;
 
-	out->pkt.row->ops->fill(rdm, rop, &out->pkt);
-	out->pkt.seg_offset = off;
-	WARN_ON_ONCE(kefa_build(&out->pkt, to, hdr) != hdr);
+	WARN_ON_ONCE(!kefa_build(pkt, to, KEFA_HDR_ROOM));
 	if (ts->copy)
 		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
 }
@@ -209,10 +222,17 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	rop->msg_id = kefa_order_give(&peer->order);
 	rop->type = out.pkt.row->type;
 	rop->wrs = out.n;
-	kefa_rop_set_state(&rdm->rops, rop, out.c.dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED);
+	rop->sent = out.segment;
+	rop->done = out.segment;
+	if (out.pkt.row->data == KEFA_DATA_FIRST)
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_GRANT);
+	else
+		kefa_rop_set_state(&rdm->rops, rop, out.c.dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED);
 	rdm->stats.sent[rop->type] += out.n;
+	out.pkt.row->ops->fill(rdm, rop, &out.pkt);
 	for (i = 0; i < out.n; i++) {
-		kefa_msg_seal(rdm, rop, &out, ts[i], (u64)i * out.segment);
+		out.pkt.seg_offset = (u64)i * out.segment;
+		kefa_ts_seal(rdm, ts[i], &out.pkt);
 		kefa_order_sent(&peer->order, &ts[i]->out, rop->msg_id);
 		kefa_ts_post(rdm, ts[i]);
 	}

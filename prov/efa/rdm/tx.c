@@ -318,6 +318,7 @@ void kefa_tx_posted(struct kefa_rdm *rdm, bool more)
 static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_rpeer *peer = ts->peer;
+	struct kefa_rop *rop = ts->rop;
 
 	rdm->stats.rnr++;
 	rdm->ep.stats.rnr++;
@@ -333,10 +334,13 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		list_add_tail(&ts->list, &rdm->parked);
 		return;
 	}
-	kefa_row_of(ts->type)->ops->unsend(rdm, peer, ts->rop);
-	if (ts->rop)
-		ts->rop->wrs--;
+	kefa_row_of(ts->type)->ops->unsend(rdm, peer, rop);
 	kefa_ts_free(rdm, ts);
+	if (!rop)
+		return;
+	rop->wrs--;
+	/* The peer may have done without it. */
+	kefa_rdm_end(rdm, rop);
 }
 
 /**

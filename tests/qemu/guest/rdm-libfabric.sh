@@ -168,8 +168,43 @@ if [ "$FULL" ]; then
 	check "no other operation failed" [ "$(cat $ECHO/failed)" = "$failed" ]
 fi
 
+# granted_both_ways: long messages went by long-CTS in both directions
+granted_both_ways()
+{
+	for type in LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_MSGRTM DC_LONGCTS_TAGRTM CTS CTSDATA; do
+		check "$type came from libfabric" [ "$(counted_of received $type)" -gt 0 ]
+	done
+	for type in LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_TAGRTM CTS CTSDATA; do
+		check "$type went there" [ "$(counted_of sent $type)" -gt 0 ]
+	done
+}
+
 sed 's/^/# /' "$EFA"
 check "unload the ULP" rmmod kofi_echo
+
+# Messages that the receiver grants.
+modprobe kofi_echo domain=es0 max_size=4194304 slots=32
+export FI_ECHO_MAX=4194304
+talk "long messages" sizes 65537 66000 100000 262144 1048575 1048576 4194304
+granted_both_ways
+talk "many, short and long" many 40
+for device in es0 pci0; do
+	for setting in reorder=300 duplicate=50 drop=20 rnr=50; do
+		echo "${setting#*=}" > "$SIM/$device/faults/${setting%%=*}"
+	done
+done
+talk "many, short and long, by a bad network" many 40
+talk "a long one, by a bad network" sizes 1000000
+for device in es0 pci0; do
+	for knob in reorder duplicate drop rnr; do
+		note "$device: $knob $(cat "$SIM/$device/faults/$knob")"
+		echo 0 > "$SIM/$device/faults/$knob"
+	done
+done
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+check "nothing is kept" [ "$(counted kept)" = 0 ]
+sed 's/^/# /' "$EFA"
+check "unload the ULP again" rmmod kofi_echo
 check "unload the provider" rmmod kofi_efa
 check "delete es0" host rdma link delete es0
 check "unload the driver" rmmod efa

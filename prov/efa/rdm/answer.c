@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What peers wait for, and what we wait for from them: packets that carry no data. A peer is
+ * owed a HANDSHAKE, and an operation owes a RECEIPT and the like. They are noted, and sent by
+ * the pump when there is a slot.
+ */
+#include "../path.h"
+#include "rdm.h"
+
+/* --- the types --- */
+
+static void kefa_receipt_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
+			      struct kefa_pkt *pkt)
+{
+	pkt->send_id = rop->remote_id;
+	pkt->msg_id = rop->msg_id;
+}
+
+static void kefa_receipt_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	rop->flags |= KEFA_ROP_OVER;
+}
+
+static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
+
+	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
+	    rop->msg_id != pkt->msg_id || rop->flags & KEFA_ROP_OVER) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+		return KEFA_TOOK_DONE;
+	}
+	kefa_rdm_end_tx(rdm, rop, 0, 0);
+	return KEFA_TOOK_DONE;
+}
+
+static void kefa_receipt_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				struct kefa_rop *rop)
+{
+	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
+}
+
+const struct kefa_pkt_ops kefa_receipt_ops = {
+	.fill		= kefa_receipt_fill,
+	.completed	= kefa_receipt_completed,
+	.unsend		= kefa_receipt_unsend,
+	.received	= kefa_receipt_received,
+};
+
+static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					      const struct kefa_pkt *pkt,
+					      struct kefa_held *held)
+{
+	if (!kefa_shake_take(&rdm->peers, peer, pkt))
+		return KEFA_TOOK_DONE;
+	kefa_rdm_todo(rdm, peer);
+	/* What waited to be injected may try again. */
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+	return KEFA_TOOK_DONE;
+}
+
+static void kefa_handshake_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				  struct kefa_rop *rop)
+{
+	kefa_shake_untold(peer);
+}
+
+const struct kefa_pkt_ops kefa_handshake_ops = {
+	.unsend		= kefa_handshake_unsend,
+	.received	= kefa_handshake_received,
+};
+
+/* A write to nowhere has done what it is for: it was heard. Others we don't take. */
+static enum kefa_took kefa_trigger_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	if (pkt->rma_iov_count)
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
+	return KEFA_TOOK_DONE;
+}
+
+static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				struct kefa_rop *rop)
+{
+	peer->owes |= KEFA_OWES_TRIGGER;
+}
+
+const struct kefa_pkt_ops kefa_trigger_ops = {
+	.unsend		= kefa_trigger_unsend,
+	.received	= kefa_trigger_received,
+};
+
+/* --- sending them --- */
+
+/**
+ * kefa_send_debt() - send what a peer is owed, whatever operations there are
+ * @rdm: the endpoint, enabled
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: false if there was no slot.
+ */
+bool kefa_send_debt(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_pkt pkt;
+
+	if (peer->owes & KEFA_OWES_HANDSHAKE) {
+		kefa_shake_fill(&rdm->self, &pkt);
+		if (!kefa_tx_control(rdm, peer, NULL, &pkt))
+			return false;
+		kefa_shake_told(peer);
+	}
+	if (peer->owes & KEFA_OWES_TRIGGER) {
+		kefa_shake_trigger(&rdm->self, &pkt);
+		if (!kefa_tx_control(rdm, peer, NULL, &pkt))
+			return false;
+		peer->owes &= ~KEFA_OWES_TRIGGER;
+	}
+	return true;
+}
+
+/* What an operation owes, in the order in which it is sent. */
+static const struct {
+	u8	owes;
+	u8	type;
+} kefa_answers[] = {
+	{ KEFA_ROP_OWES_CTS,		KEFA_CTS_PKT },
+	{ KEFA_ROP_OWES_RECEIPT,	KEFA_RECEIPT_PKT },
+};
+
+static unsigned int kefa_answer_due(const struct kefa_rop *rop)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kefa_answers) - 1; i++)
+		if (rop->owes & kefa_answers[i].owes)
+			break;
+	return i;
+}
+
+/* Return: false if there was no slot. */
+static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_rpeer *peer = rop->peer;
+	struct kefa_pkt pkt = { };
+	unsigned int due;
+
+	/* A HANDSHAKE goes before everything else. */
+	if (peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, peer))
+		return false;
+	/* It has ended, as that couldn't be sent. */
+	if (!rop->owes)
+		return true;
+	due = kefa_answer_due(rop);
+	pkt.row = kefa_row_of(kefa_answers[due].type);
+	pkt.row->ops->fill(rdm, rop, &pkt);
+	kefa_shake_sign(&rdm->self, peer, &pkt);
+	list_del_init(&rop->link);
+	rop->owes &= ~kefa_answers[due].owes;
+	if (kefa_tx_control(rdm, peer, rop, &pkt))
+		return true;
+	rop->owes |= kefa_answers[due].owes;
+	return false;
+}
+
+/* One that wasn't ready gets one answer, and the others when that has arrived. */
+static bool kefa_may_answer(const struct kefa_rpeer *peer)
+{
+	return !peer->backoff.waiting && !(peer->backoff.delay_us && peer->wrs);
+}
+
+/**
+ * kefa_rdm_answer() - send what operations owe
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ */
+void kefa_rdm_answer(struct kefa_rdm *rdm)
+{
+	struct kefa_rop *rop;
+	LIST_HEAD(later);
+
+	lockdep_assert_held(&rdm->ep.lock);
+	/* One that can't be sent may end operations, wherever they are listed. */
+	while (!list_empty(&rdm->owing)) {
+		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
+		if (!kefa_may_answer(rop->peer)) {
+			list_move_tail(&rop->link, &later);
+			continue;
+		}
+		if (kefa_answer_one(rdm, rop))
+			continue;
+		/* It may have ended with its peer, and owe nothing. */
+		if (rop->owes)
+			list_move_tail(&rop->link, &later);
+		break;
+	}
+	list_splice(&later, &rdm->owing);
+}
