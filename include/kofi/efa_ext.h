@@ -23,6 +23,9 @@
  *	as if it had never been posted; FI_EFA_RNR_INFINITE, the default, for ever.
  *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on a
  *	device that knows no limit. fi_efa(7)
+ * @FI_OPT_EFA_USE_DEVICE_RDMA: bool, of fabric efa: long messages are read by the receiver's
+ *	device; else they are sent. The default if the device can; -EOPNOTSUPP to have it on a
+ *	device that can't. For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
  * @FI_OPT_EFA_HOMOGENEOUS_PEERS: bool, of fabric efa: all peers can do what this endpoint
  *	can, so that no handshake is waited for before the first operation. Not the default.
  *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
@@ -31,6 +34,7 @@
  */
 enum fi_efa_option {
 	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
+	FI_OPT_EFA_USE_DEVICE_RDMA = -FI_PROV_SPECIFIC_EFA + 4,
 	FI_OPT_EFA_HOMOGENEOUS_PEERS = -FI_PROV_SPECIFIC_EFA + 7,
 };
 

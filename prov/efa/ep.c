@@ -60,6 +60,8 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	spin_unlock_bh(&ep->lock);
 
 	reaches = kefa_destroy_qp(&ep->dom->refused, &ep->hq) && !dev->silenced;
+	if (ep->kind->revoke)
+		ep->kind->revoke(ep);
 
 	spin_lock_bh(&ep->lock);
 	if (reaches)
@@ -412,6 +414,7 @@ static const struct kefa_ep_kind kefa_direct = {
 	.fini		= kefa_ops_fini,
 	.started	= kefa_plain_limits,
 	.poll		= kefa_ep_poll,
+	.revoked	= kefa_mr_ep_revoked,
 	.keep		= kefa_ops_keep,
 	.fail		= kefa_ep_fail_all,
 	.end		= kefa_copies_fini,

@@ -170,6 +170,10 @@ struct kefa_ep;
  *	under kefa_ep.lock
  * @fail: complete all that is outstanding with a positive errno, as the queue pair is
  *	gone; under kefa_ep.lock
+ * @revoke: take registrations of the endpoint's own back, as the queue pair is gone; NULL if it
+ *	has none
+ * @revoked: a region of the endpoint's was destroyed in place of its invalidation, or with a
+ *	positive errno it may be reached still
  * @end: free mapped memory of the endpoint's own, or let it be if the device may still
  *	reach it
  * @scan: note which address handles operations use: kefa_ahs_scan(); under kefa_ep.lock
@@ -185,6 +189,8 @@ struct kefa_ep_kind {
 	unsigned int (*poll)(struct kefa_ep *ep, unsigned int budget);
 	size_t (*keep)(struct kefa_ep *ep);
 	void (*fail)(struct kefa_ep *ep, int err);
+	void (*revoke)(struct kefa_ep *ep);
+	void (*revoked)(struct kefa_mr *mr, int err);
 	void (*end)(struct kefa_ep *ep, bool reaches);
 	void (*scan)(struct kefa_ep *ep, u32 scan);
 	bool (*read)(void *arg, bool last);

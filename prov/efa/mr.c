@@ -68,16 +68,12 @@ static noinline int kefa_mr_map_failed(struct kefa_mr *mr)
 	return -EAGAIN;
 }
 
-/* Have the device reach the memory of a region that is the caller's alone. */
-static __always_inline int kefa_mr_map(struct kefa_mr *mr,
-				       const struct fi_mr_attr *attr)
+/* Have the device reach the memory that was gathered, if it was, by @ret. */
+static __always_inline int kefa_mr_map_gathered(struct kefa_mr *mr, u64 access, int ret)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
-	int ret;
 
-	mr->dir = attr->access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL :
-						   DMA_TO_DEVICE;
-	ret = likely(kefa_mr_gather_one(mr, attr)) ? 0 : kefa_mr_gather(mr, attr);
+	mr->dir = access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	if (unlikely(ret))
 		goto err;
 	mr->nsegs = kefa_dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
@@ -97,6 +93,28 @@ static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 err:
 	kefa_mr_unmap(mr);
 	return ret;
+}
+
+/* Have the device reach the memory of a region that is the caller's alone. */
+static __always_inline int kefa_mr_map(struct kefa_mr *mr,
+				       const struct fi_mr_attr *attr)
+{
+	return kefa_mr_map_gathered(mr, attr->access, likely(kefa_mr_gather_one(mr, attr)) ?
+				    0 : kefa_mr_gather(mr, attr));
+}
+
+/**
+ * kefa_mr_map_iter() - have the device reach memory
+ * @mr: the region, idle, and the caller's alone
+ * @iter: names the memory
+ * @access: what it is for
+ *
+ * Context: Process or softirq context.
+ * Return: 0, -EINVAL, -EMSGSIZE, -EOPNOTSUPP, -EAGAIN.
+ */
+int kefa_mr_map_iter(struct kefa_mr *mr, const struct iov_iter *iter, u64 access)
+{
+	return kefa_mr_map_gathered(mr, access, kefa_mr_gather_iter(mr, iter));
 }
 
 /* --- registration --- */
@@ -207,7 +225,7 @@ static int kefa_mr_refill(struct kefa_mr *mr)
 static void kefa_mr_revoked(struct kefa_mr *mr, int err)
 {
 	if (mr->ep)
-		kefa_mr_ep_revoked(mr, err);
+		mr->ep->kind->revoked(mr, err);
 	else
 		kefa_mrq_revoked(mr, err);
 }
@@ -245,7 +263,7 @@ void kefa_mrs_revoke(struct work_struct *work)
 		/* Only this function and removal have a region leave that state. */
 		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING)
 			kefa_mr_revoke(mr);
-		else if (mr->cq && !mr->fr && !mr->internal)
+		else if ((mr->cq || mr->ep) && !mr->fr && !mr->internal)
 			kefa_mr_refill(mr);
 	}
 	kefa_dev_unlock(dom->dev);
@@ -571,6 +589,67 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	}
 	*mr = &new->mr_fid;
 	return 0;
+}
+
+/**
+ * kefa_mr_own() - make a region that isn't the ULP's
+ * @ep: the endpoint that registers it, about to be enabled
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
+ * @ents: entries of its list of memory, and pages, at most
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: the region, or an ERR_PTR(): -ENOMEM, or as kefa_pool_get() has it.
+ */
+struct kefa_mr *kefa_mr_own(struct kefa_ep *ep, u64 access, size_t ents)
+{
+	struct kefa_mr *mr;
+	int ret;
+
+	lockdep_assert_held(&ep->dom->dev->lock);
+	mr = kefa_mr_new(ep->dom, access, ents);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->ep = ep;
+	ret = kefa_mr_refill(mr);
+	if (ret) {
+		kefa_mr_free(mr);
+		return ERR_PTR(ret);
+	}
+	list_add_tail(&mr->list, &ep->dom->mrs);
+	return mr;
+}
+
+/**
+ * kefa_mr_own_end() - have peers not reach a region any more, by destroying it
+ * @mr: the region of an endpoint whose queue pair is gone; unchanged if nothing is registered
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_mr_own_end(struct kefa_mr *mr)
+{
+	lockdep_assert_held(&mr->dom->dev->lock);
+	if (mr->state == KEFA_MR_IDLE)
+		return;
+	if (mr->fr) {
+		kefa_mr_keep(mr, kefa_pool_drop(mr->dom, mr->fr));
+		mr->fr = NULL;
+	}
+	spin_lock_bh(&mr->ep->lock);
+	kefa_mr_unmap(mr);
+	kefa_mr_go(mr, KEFA_MR_IDLE);
+	spin_unlock_bh(&mr->ep->lock);
+}
+
+/**
+ * kefa_mr_disown() - undo kefa_mr_own()
+ * @mr: the region, with nothing registered
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_mr_disown(struct kefa_mr *mr)
+{
+	kefa_mr_release(mr);
+	kefa_mr_free(mr);
 }
 
 /**

@@ -123,6 +123,10 @@ void kefa_mrs_remove(struct kefa_domain *dom);
 void kefa_mrs_revoke(struct work_struct *work);
 
 void kefa_mr_wait(struct kefa_mr *mr);
+struct kefa_mr *kefa_mr_own(struct kefa_ep *ep, u64 access, size_t ents);
+int kefa_mr_map_iter(struct kefa_mr *mr, const struct iov_iter *iter, u64 access);
+void kefa_mr_own_end(struct kefa_mr *mr);
+void kefa_mr_disown(struct kefa_mr *mr);
 
 /* mr_ep.c */
 
@@ -161,6 +165,7 @@ static inline bool kefa_bounced(bool sync, bool iommu, phys_addr_t reached,
 int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
 void kefa_mr_end(struct kefa_mr *mr, unsigned int n);
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr);
+int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter);
 bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);
 u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,

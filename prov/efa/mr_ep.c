@@ -189,6 +189,8 @@ void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op)
  * @mr: the region of an endpoint, with an operation
  * @err: positive errno, or 0
  *
+ * Serves as kefa_ep_kind.revoked.
+ *
  * Context: Process context, under kefa_dev.lock.
  */
 void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
@@ -226,7 +228,7 @@ void kefa_mr_ep_look(struct kefa_ep *ep)
 
 	spin_lock_bh(&ep->lock);
 	if (ep->nregs != ep->nregs_done && ep->state == KEFA_EP_ENABLED) {
-		kefa_ep_poll(ep, KEFA_POLL_BUDGET);
+		ep->kind->poll(ep, KEFA_POLL_BUDGET);
 		news = kefa_ep_news(ep);
 		/* The queue is to be armed again. */
 		kefa_ep_kick(ep);

@@ -63,6 +63,26 @@ static int kefa_gather_piece(void *arg, struct page *page, u32 off, u32 len)
 	return kefa_gather_add(arg, page, off, len);
 }
 
+static void kefa_gather_begin(struct kefa_gather *g, struct kefa_mr *mr)
+{
+	*g = (struct kefa_gather) {
+		.mr	= mr,
+		.max	= round_down(dma_get_max_seg_size(mr->dom->dev->dma), PAGE_SIZE),
+	};
+	mr->len = 0;
+	mr->nents = 0;
+}
+
+static int kefa_gather_end(struct kefa_gather *g, int ret)
+{
+	if (ret || !g->n)
+		return ret ?: -EINVAL;
+	kefa_mr_end(g->mr, g->n);
+	g->mr->nents = g->n;
+	g->mr->len = g->len;
+	return 0;
+}
+
 /* Most of what is long comes so, page by page. */
 static int kefa_gather_bvec(struct kefa_gather *g, const struct fi_mr_attr *attr)
 {
@@ -145,24 +165,31 @@ void kefa_mr_end(struct kefa_mr *mr, unsigned int n)
  */
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
-	struct kefa_gather g = {
-		.mr	= mr,
-		.max	= round_down(dma_get_max_seg_size(mr->dom->dev->dma), PAGE_SIZE),
-	};
+	struct kefa_gather g;
 	int ret;
 
-	mr->len = 0;
-	mr->nents = 0;
+	kefa_gather_begin(&g, mr);
 	if (attr->type == FI_MR_BVEC)
 		ret = kefa_gather_bvec(&g, attr);
 	else
 		ret = kefa_mr_walk(attr, kefa_gather_piece, &g);
-	if (ret || !g.n)
-		return ret ?: -EINVAL;
-	kefa_mr_end(mr, g.n);
-	mr->nents = g.n;
-	mr->len = g.len;
-	return 0;
+	return kefa_gather_end(&g, ret);
+}
+
+/**
+ * kefa_mr_gather_iter() - list the memory of a region
+ * @mr: the region, idle; takes the list
+ * @iter: names the memory
+ *
+ * Context: Any. The region is the caller's alone.
+ * Return: 0, -EINVAL, or -EMSGSIZE when the region has no room for the list.
+ */
+int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
+{
+	struct kefa_gather g;
+
+	kefa_gather_begin(&g, mr);
+	return kefa_gather_end(&g, kefa_walk(iter, kefa_gather_piece, &g));
 }
 
 /**

@@ -46,6 +46,8 @@
 #include "../../prov/efa/rdm/msg.c"
 #include "../../prov/efa/rdm/answer.c"
 #include "../../prov/efa/rdm/longcts.c"
+#include "../../prov/efa/rdm/longread.c"
+#include "../../prov/efa/rdm/source.c"
 #include "../../prov/efa/rdm/join.c"
 #include "../../prov/efa/rdm/progress.c"
 #include "../../prov/efa/rdm/show.c"

@@ -220,9 +220,23 @@ static void finish(struct kunit *test, struct rdm_model *m)
 	}
 }
 
-static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium)
+static u32 regions(const struct kefa_rdm *rdm)
+{
+	return list_count_nodes((struct list_head *)&rdm->sources_free);
+}
+
+static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium, u32 read)
 {
 	const unsigned int *seen = m->pair->net.seen;
+
+	if (read) {
+		KUNIT_EXPECT_GT(test, seen[KEFA_LONGREAD_TAGRTM_PKT], 20U);
+		KUNIT_EXPECT_GT(test, seen[KEFA_EOR_PKT], 20U);
+		/* There are fewer regions than messages. */
+		KUNIT_EXPECT_GT(test, seen[KEFA_LONGCTS_TAGRTM_PKT], 5U);
+		KUNIT_EXPECT_GT(test, seen[KEFA_READ_NACK_PKT], 5U);
+		return;
+	}
 
 	if (!medium) {
 		KUNIT_EXPECT_GT(test, seen[KEFA_MEDIUM_TAGRTM_PKT], 20U);
@@ -235,10 +249,13 @@ static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium)
 	KUNIT_EXPECT_GE(test, seen[KEFA_CTSDATA_PKT], seen[KEFA_CTS_PKT]);
 }
 
-/* Messages that are longer than @medium are granted, a packet at a time. */
-static void run_model_granted(struct kunit *test, const struct rdm_opts *opts, u32 seed,
-			      unsigned int reorder, unsigned int rnr, unsigned int late,
-			      u32 medium)
+/*
+ * Messages that are longer than @medium are granted, a packet at a time; those that are longer
+ * than @read are read, if there is a region and the device has a good day.
+ */
+static void run_model_long(struct kunit *test, const struct rdm_opts *opts, u32 seed,
+			   unsigned int reorder, unsigned int rnr, unsigned int late,
+			   u32 medium, u32 read)
 {
 	struct rdm_model *m = vzalloc(sizeof(*m));
 	struct kefa_rdm *rdm;
@@ -255,6 +272,9 @@ static void run_model_granted(struct kunit *test, const struct rdm_opts *opts, u
 		rdm_of(&m->pair->end[i])->lim.max_medium = medium;
 		rdm_of(&m->pair->end[i])->lim.credits = 1;
 	}
+	for (i = 0; i < 2 && read; i++)
+		rdm_of(&m->pair->end[i])->lim.min_read_message = read;
+	m->pair->net.bad_read = read ? 50 : 0;
 	for (i = 0; i < ROUNDS; i++)
 		some_round(test, m);
 	finish(test, m);
@@ -268,14 +288,15 @@ static void run_model_granted(struct kunit *test, const struct rdm_opts *opts, u
 		KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
 		KUNIT_EXPECT_EQ(test, rdm->rops.used, m->way[!i].nrecv - m->way[!i].ndone);
 		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_RECEIPT_PKT], 20U);
-		expect_seen(test, m, medium);
+		KUNIT_EXPECT_EQ(test, regions(rdm), rdm->nsources);
+		expect_seen(test, m, medium, read);
 	}
 }
 
 static void run_model(struct kunit *test, const struct rdm_opts *opts, u32 seed,
 		      unsigned int reorder, unsigned int rnr, unsigned int late)
 {
-	run_model_granted(test, opts, seed, reorder, rnr, late, 0);
+	run_model_long(test, opts, seed, reorder, rnr, late, 0, 0);
 }
 
 static void pair_calm(struct kunit *test)
@@ -301,18 +322,34 @@ static void pair_narrow(struct kunit *test)
 
 static void pair_granted(struct kunit *test)
 {
-	run_model_granted(test, NULL, 5, 300, 0, 300, 9000);
+	run_model_long(test, NULL, 5, 300, 0, 300, 9000, 0);
 }
 
 static void pair_granted_not_ready(struct kunit *test)
 {
-	run_model_granted(test, NULL, 6, 300, 150, 300, 9000);
+	run_model_long(test, NULL, 6, 300, 150, 300, 9000, 0);
 }
 
 static void pair_granted_narrow(struct kunit *test)
 {
-	run_model_granted(test, &(struct rdm_opts) { .tx_size = 4, .cq_size = 300 }, 7, 500, 20,
-			  100, 9000);
+	run_model_long(test, &(struct rdm_opts) { .tx_size = 4, .cq_size = 300 }, 7, 500, 20, 100,
+		       9000, 0);
+}
+
+static void pair_read(struct kunit *test)
+{
+	run_model_long(test, NULL, 8, 300, 0, 300, 9000, 9500);
+}
+
+static void pair_read_not_ready(struct kunit *test)
+{
+	run_model_long(test, NULL, 9, 300, 150, 300, 9000, 9500);
+}
+
+static void pair_read_narrow(struct kunit *test)
+{
+	run_model_long(test, &(struct rdm_opts) { .tx_size = 12, .cq_size = 300 }, 10, 500, 20, 100,
+		       9000, 9500);
 }
 
 static struct kunit_case pair_cases[] = {
@@ -323,6 +360,9 @@ static struct kunit_case pair_cases[] = {
 	KUNIT_CASE(pair_granted),
 	KUNIT_CASE(pair_granted_not_ready),
 	KUNIT_CASE(pair_granted_narrow),
+	KUNIT_CASE(pair_read),
+	KUNIT_CASE(pair_read_not_ready),
+	KUNIT_CASE(pair_read_narrow),
 	{}
 };
 

@@ -105,6 +105,22 @@ static bool chance(struct rdm_net *net, unsigned int of_1000)
 	return of_1000 && prandom_u32_state(&net->rnd) % 1000 < of_1000;
 }
 
+/* What is no packet: a read. Registrations the device does by itself. */
+static bool was_read(struct rdm_pair *pair, struct efake_wr *wr)
+{
+	struct rdm_net *net = &pair->net;
+	u32 status;
+
+	if (wr->opcode != IB_WR_RDMA_READ)
+		return false;
+	net->reads++;
+	status = net->bad_reads || chance(net, net->bad_read) ? 7 : efake_wr_rdma(wr);
+	if (net->bad_reads)
+		net->bad_reads--;
+	efake_wr_done(wr, status);
+	return true;
+}
+
 static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 {
 	const struct kefa_wc late = { .status = 0 };
@@ -119,6 +135,8 @@ static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 		.has_imm	= wr->opcode == IB_WR_SEND_WITH_IMM,
 	};
 
+	if (was_read(pair, wr))
+		return true;
 	wc.len = efake_wr_read(wr, buf, sizeof(buf));
 	if (!to || wr->qkey != to->hq->qkey) {
 		efake_wr_done(wr, 9);
@@ -143,9 +161,20 @@ static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 	return true;
 }
 
+/* The nth of what goes to the network, or the first behind it: registrations don't. */
+static struct efake_wr *under_way(struct efake_qp *qp, unsigned int n)
+{
+	struct efake_wr *wr;
+
+	while ((wr = efake_sent(qp, n)) && wr->mr)
+		n++;
+	return wr;
+}
+
 bool rdm_step(struct rdm_pair *pair)
 {
 	unsigned int i, n, first = prandom_u32_state(&pair->net.rnd) & 1;
+	struct efake_wr *wr;
 	struct efake_qp *qp;
 
 	for (i = 0; i < 2; i++) {
@@ -157,7 +186,9 @@ bool rdm_step(struct rdm_pair *pair)
 			continue;
 		n = chance(&pair->net, pair->net.reorder) ?
 		    prandom_u32_state(&pair->net.rnd) % n : 0;
-		return delivered(pair, efake_sent(qp, n));
+		wr = under_way(qp, n) ?: under_way(qp, 0);
+		if (wr)
+			return delivered(pair, wr);
 	}
 	return false;
 }

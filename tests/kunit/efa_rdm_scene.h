@@ -54,6 +54,9 @@ struct rdm_end {
  * @reorder: of 1000 packets so many don't go in their turn
  * @rnr: so many find no receive
  * @late: so many are delivered, and complete at some other time
+ * @reads: reads that were done
+ * @bad_reads: of the next ones so many are refused
+ * @bad_read: of 1000 so many are
  * @lost: packets of this type complete with @status; 0 for none
  * @status: that
  * @nlost: how many
@@ -64,6 +67,9 @@ struct rdm_net {
 	unsigned int		reorder;
 	unsigned int		rnr;
 	unsigned int		late;
+	unsigned int		reads;
+	unsigned int		bad_reads;
+	unsigned int		bad_read;
 	u8			lost;
 	u32			status;
 	unsigned int		nlost;

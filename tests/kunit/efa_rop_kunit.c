@@ -52,12 +52,11 @@ static const char * const lives[] = {
 	"free wait ack free",
 	"free ack dying free",
 	/* Long read: registered, read, invalidated; or refused, and sent anew. */
-	"free wait reg ack inval free",
+	"free wait reg wait ack inval free",
 	"free reg wait ack inval free",
-	"free reg inval free",
-	"free reg dying inval free",
-	"free reg ack grant data_tx posted free",
-	"free reg ack wait grant data_tx posted free",
+	"free reg dying free",
+	"free wait ack inval grant data_tx posted free",
+	"free ack inval dying free",
 	/* Reading what the device can't: short, long. */
 	"free wait data_rx free",
 	"free ack data_rx dying free",
@@ -80,19 +79,18 @@ static const char * const lives[] = {
 	"free listed reading free",
 	"free listed data_rx reading owes free",
 	/* There are no means to read it: it comes by long-CTS. */
-	"free listed nacked data_rx free",
-	"free listed data_rx nacked data_rx free",
+	"free listed data_rx reading nacked data_rx free",
 	"free listed reading nacked data_rx free",
-	"free listed nacked dying free",
+	"free listed reading nacked dying free",
 	/* Nobody wants the rest. */
 	"free listed data_rx sink free",
 	"free listed reading sink dying free",
-	"free listed nacked sink free",
+	"free listed reading nacked sink free",
 	/* A message came first. */
 	"free owes free",
 	"free data_rx free",
 	"free reading owes free",
-	"free nacked data_rx free",
+	"free reading nacked data_rx free",
 	"free sink free",
 	"free reading free",
 	"free sink owes free",
@@ -100,7 +98,6 @@ static const char * const lives[] = {
 	"free data_rx owes free",
 	"free data_rx dying free",
 	"free reading dying free",
-	"free nacked dying free",
 };
 
 static u32 state_of(struct kunit *test, const char *name, size_t len)

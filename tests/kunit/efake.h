@@ -284,6 +284,8 @@ void efake_qp_event(struct efake_qp *qp);
 /* Read and write local memory as the device does. */
 size_t efake_wr_read(const struct efake_wr *wr, u8 *buf, size_t len);
 void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len);
+/* Do what a read or write is about. Return: the device's status. */
+u32 efake_wr_rdma(struct efake_wr *wr);
 /* Use all memory that the device may still use. Return: how often. */
 unsigned int efake_haunt(struct efake *fake);
 

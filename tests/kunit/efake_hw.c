@@ -410,7 +410,7 @@ bool efake_valid(struct efake *fake, u32 rkey)
 	return valid;
 }
 
-void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t len)
+void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t *len)
 {
 	u64 off = raddr - mr->mr.iova;
 	struct efake_seg *seg;
@@ -418,8 +418,10 @@ void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t len)
 	if (!mr->valid)
 		return NULL;
 	for (seg = mr->segs; seg < mr->segs + mr->nsegs; off -= seg++->len)
-		if (off + len <= seg->len)
+		if (off < seg->len) {
+			*len = min_t(u64, *len, seg->len - off);
 			return efake_dma_virt(seg->addr + off);
+		}
 	return NULL;
 }
 

@@ -284,18 +284,39 @@ static bool reg_is_refused(const struct efake *fake, const struct efake_wr *wr)
 	       (fake->whole_iova && wr->mr->iova != mr->segs[0].addr);
 }
 
-/* RDMA to a region of the device's own. */
-static void rdma_move(struct efake_wr *wr)
+/* RDMA to a region of the device's own, piece by piece. Return: whether all of it is there. */
+static bool rdma_move(struct efake_wr *wr)
 {
 	struct efake_mr *mr = efake_mr_find(wr->qp->fake, wr->rkey);
-	void *mem = mr ? efake_mr_virt(mr, wr->raddr, wr->len) : NULL;
+	size_t part, done;
+	void *there, *here;
 
-	if (!mem || wr->qp->fake->no_rdma_data)
-		return;
-	if (wr->opcode == IB_WR_RDMA_READ)
-		efake_wr_write(wr, mem, wr->len);
-	else
-		efake_wr_read(wr, mem, wr->len);
+	for (done = 0; mr && done < wr->len; done += part) {
+		part = wr->len - done;
+		there = efake_mr_virt(mr, wr->raddr + done, &part);
+		if (!there)
+			return false;
+		here = efake_dma_virt(wr->sge[0].addr + done);
+		if (wr->qp->fake->no_rdma_data)
+			continue;
+		if (wr->opcode == IB_WR_RDMA_READ)
+			memcpy(here, there, part);
+		else
+			memcpy(there, here, part);
+	}
+	return mr;
+}
+
+u32 efake_wr_rdma(struct efake_wr *wr)
+{
+	struct efake *fake = wr->qp->fake;
+	unsigned long flags;
+	bool moved;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	moved = rdma_move(wr);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return moved ? 0 : 7;
 }
 
 static int post_one(struct efake_qp *qp, const struct kefa_wr *from)

@@ -89,8 +89,8 @@ void efake_qp_free(struct efake_qp *qp);
 /* Is it still there, for all the device knows? Under the lock, as the next two. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj);
 struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey);
-/* What a peer reaches at that address, all in one piece; or NULL. */
-void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t len);
+/* What a peer reaches at that address, in one piece of at most *len bytes; or NULL. */
+void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t *len);
 /* Does the device have a region there that isn't mapped, or not any more? */
 bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len);
 

@@ -127,6 +127,9 @@ static const struct {
 } kefa_answers[] = {
 	{ KEFA_ROP_OWES_CTS,		KEFA_CTS_PKT },
 	{ KEFA_ROP_OWES_RECEIPT,	KEFA_RECEIPT_PKT },
+	{ KEFA_ROP_OWES_EOR,		KEFA_EOR_PKT },
+	{ KEFA_ROP_OWES_NACK,		KEFA_READ_NACK_PKT },
+	{ KEFA_ROP_OWES_AGAIN,		0 },
 };
 
 static unsigned int kefa_answer_due(const struct kefa_rop *rop)
@@ -137,6 +140,19 @@ static unsigned int kefa_answer_due(const struct kefa_rop *rop)
 		if (rop->owes & kefa_answers[i].owes)
 			break;
 	return i;
+}
+
+static void kefa_answer_fill(struct kefa_rdm *rdm, const struct kefa_rop *rop, u8 type,
+			     struct kefa_pkt *pkt)
+{
+	/* Not an answer but the request once more, without data. */
+	if (!type)
+		pkt->flags |= KEFA_REQ_READ_NACK;
+	if (!type && rop->cq_flags & FI_REMOTE_CQ_DATA)
+		pkt->flags |= KEFA_REQ_OPT_CQ_DATA_HDR;
+	pkt->row = kefa_row_of(type ?: rop->type);
+	pkt->row->ops->fill(rdm, rop, pkt);
+	kefa_shake_sign(&rdm->self, rop->peer, pkt);
 }
 
 /* Return: false if there was no slot. */
@@ -153,15 +169,24 @@ static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (!rop->owes)
 		return true;
 	due = kefa_answer_due(rop);
-	pkt.row = kefa_row_of(kefa_answers[due].type);
-	pkt.row->ops->fill(rdm, rop, &pkt);
-	kefa_shake_sign(&rdm->self, peer, &pkt);
+	kefa_answer_fill(rdm, rop, kefa_answers[due].type, &pkt);
 	list_del_init(&rop->link);
 	rop->owes &= ~kefa_answers[due].owes;
 	if (kefa_tx_control(rdm, peer, rop, &pkt))
 		return true;
 	rop->owes |= kefa_answers[due].owes;
 	return false;
+}
+
+/* Return: false if there was no slot. */
+static bool kefa_owed_inval(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (!kefa_source_inval(rdm, rop))
+		return false;
+	rop->owes &= ~KEFA_ROP_OWES_INVAL;
+	if (!rop->owes)
+		list_del_init(&rop->link);
+	return true;
 }
 
 /* One that wasn't ready gets one answer, and the others when that has arrived. */
@@ -185,6 +210,12 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 	/* One that can't be sent may end operations, wherever they are listed. */
 	while (!list_empty(&rdm->owing)) {
 		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
+		/* That is for the device, however the peer is. */
+		if (rop->owes & KEFA_ROP_OWES_INVAL) {
+			if (!kefa_owed_inval(rdm, rop))
+				break;
+			continue;
+		}
 		if (!kefa_may_answer(rop->peer)) {
 			list_move_tail(&rop->link, &later);
 			continue;

@@ -19,6 +19,14 @@ static unsigned int kefa_min_credits = 32;
 module_param_named(tx_min_credits, kefa_min_credits, uint, 0644);
 MODULE_PARM_DESC(tx_min_credits, "Packets of a longer message that fabric efa grants its sender at a time");
 
+static unsigned int kefa_min_read = SZ_1M;
+module_param_named(inter_min_read_message_size, kefa_min_read, uint, 0644);
+MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa that its receiver reads, in bytes");
+
+static unsigned int kefa_read_regions = 8;
+module_param_named(read_regions, kefa_read_regions, uint, 0644);
+MODULE_PARM_DESC(read_regions, "Messages of an endpoint of fabric efa that peers can read at a time");
+
 static unsigned int kefa_rnr_first_us;
 module_param_named(timeout_interval, kefa_rnr_first_us, uint, 0644);
 MODULE_PARM_DESC(timeout_interval, "How long a peer without a receive is given at first, in microseconds; 0 for 40 to 120 at random");
@@ -123,6 +131,7 @@ static void kefa_rdm_fini(struct kefa_ep *ep)
 	if (!rdm->enabled)
 		return;
 	rdm->enabled = false;
+	kefa_sources_fini(rdm);
 	kefa_copies_fini(ep, false);
 	kefa_tx_fini(rdm, false);
 	kefa_rx_end(rdm, false);
@@ -161,7 +170,8 @@ static int kefa_rdm_alloc(struct kefa_rdm *rdm)
 	return kefa_index_init(&rdm->msgs, &ep->lock, max_t(u64, KEFA_MSGS, rdm->budget / SZ_1K)) ?:
 	       kefa_rops_init(&rdm->rops, &ep->lock,
 			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS) ?:
-	       kefa_tx_init(rdm) ?: kefa_rx_init(rdm) ?: kefa_copies_init(ep);
+	       kefa_tx_init(rdm) ?: kefa_rx_init(rdm) ?: kefa_copies_init(ep) ?:
+	       kefa_sources_init(rdm, rdm->use_rdma ? READ_ONCE(kefa_read_regions) : 0);
 }
 
 static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
@@ -180,8 +190,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	rdm->budget = READ_ONCE(kefa_budget);
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
 	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);
-	/* No peer reads from us. */
-	rdm->lim.min_read_message = U64_MAX;
+	rdm->lim.min_read_message = READ_ONCE(kefa_min_read);
 	attr->tx_depth = rdm->nts;
 	attr->rx_depth = rdm->depth;
 	if (dev->rnr_retry_ok && ep->rnr_retry == FI_EFA_RNR_INFINITE)
@@ -212,8 +221,8 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 	memcpy(rdm->self.raw, &raw, sizeof(raw));
 	memcpy(rdm->self.raw, ep->dom->dev->gid, sizeof(raw.gid));
 	rdm->self.connid = ep->hq.qkey;
-	/* Whom we could read from, or who could read from us, isn't told before we do. */
-	rdm->self.features = kefa_shake_features(false, false);
+	/* There is no RMA. */
+	rdm->self.features = kefa_shake_features(rdm->use_rdma, false);
 	rdm->self.device_version = ep->dom->dev->part_id;
 	for (i = 0; i < 2 * KEFA_SIGNS; i++)
 		kefa_shape_make(&rdm->shapes[i / 2][i % 2], &rdm->lim, &rdm->self, i / 2, i % 2);
@@ -255,6 +264,8 @@ static const struct kefa_ep_kind kefa_rdm_kind = {
 	.poll		= kefa_rdm_poll,
 	.keep		= kefa_rdm_keep,
 	.fail		= kefa_rdm_fail,
+	.revoke		= kefa_sources_end,
+	.revoked	= kefa_source_revoked,
 	.end		= kefa_rdm_stop,
 	.scan		= kefa_rdm_scan,
 	.read		= kefa_rdm_read,
@@ -310,7 +321,7 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
-	bool homogeneous;
+	bool flag;
 	size_t value;
 
 	switch (optname) {
@@ -335,25 +346,35 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 		value = READ_ONCE(ep->rnr_retry);
 		break;
 	case FI_OPT_EFA_HOMOGENEOUS_PEERS:
-		homogeneous = READ_ONCE(rdm->self.homogeneous);
-		return kofi_copy_out(optval, optlen, &homogeneous, sizeof(homogeneous));
+		flag = READ_ONCE(rdm->self.homogeneous);
+		return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
+	case FI_OPT_EFA_USE_DEVICE_RDMA:
+		flag = READ_ONCE(rdm->use_rdma);
+		return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
 	default:
 		return -ENOPROTOOPT;
 	}
 	return kofi_copy_out(optval, optlen, &value, sizeof(value));
 }
 
-static int kefa_set_homogeneous(struct kefa_rdm *rdm, bool homogeneous)
+/* What peers are told, or count on, is settled when the endpoint is enabled. */
+static int kefa_set_flag(struct kefa_rdm *rdm, bool *flag, bool value)
 {
 	int ret = 0;
 
 	spin_lock_bh(&rdm->ep.lock);
 	if (rdm->ep.state == KEFA_EP_OPEN)
-		rdm->self.homogeneous = homogeneous;
+		WRITE_ONCE(*flag, value);
 	else
 		ret = -FI_EOPBADSTATE;
 	spin_unlock_bh(&rdm->ep.lock);
 	return ret;
+}
+
+static int kefa_set_use_rdma(struct kefa_rdm *rdm, bool value)
+{
+	return value && !rdm->ep.dom->dev->rdma_read ? -EOPNOTSUPP :
+						      kefa_set_flag(rdm, &rdm->use_rdma, value);
 }
 
 static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *optval,
@@ -363,9 +384,13 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
 	size_t value;
 
-	if (optname == FI_OPT_EFA_HOMOGENEOUS_PEERS)
-		return optlen == sizeof(bool) ?
-		       kefa_set_homogeneous(rdm, *(const bool *)optval) : -EINVAL;
+	if (optname == FI_OPT_EFA_HOMOGENEOUS_PEERS || optname == FI_OPT_EFA_USE_DEVICE_RDMA) {
+		if (optlen != sizeof(bool))
+			return -EINVAL;
+		if (optname == FI_OPT_EFA_USE_DEVICE_RDMA)
+			return kefa_set_use_rdma(rdm, *(const bool *)optval);
+		return kefa_set_flag(rdm, &rdm->self.homogeneous, *(const bool *)optval);
+	}
 	if (optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_EFA_RNR_RETRY)
 		return -ENOPROTOOPT;
 	if (optlen != sizeof(value))
@@ -416,6 +441,8 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->todo);
 	INIT_LIST_HEAD(&rdm->owing);
 	INIT_LIST_HEAD(&rdm->sending);
+	INIT_LIST_HEAD(&rdm->reading);
+	INIT_LIST_HEAD(&rdm->sources_free);
 	INIT_LIST_HEAD(&rdm->parked);
 	INIT_LIST_HEAD(&rdm->rs_free);
 	INIT_LIST_HEAD(&rdm->chunks);
@@ -459,6 +486,7 @@ int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;
 	rdm->ordered = info->rx_attr->msg_order & FI_ORDER_SAS;
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
+	rdm->use_rdma = dom->dev->rdma_read;
 	kefa_rdm_lists(rdm);
 	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_rnr_first_us),
 			   READ_ONCE(kefa_rnr_max_us));

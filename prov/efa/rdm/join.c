@@ -13,22 +13,54 @@
 
 /* --- the end of operations --- */
 
+/* The peer has read it, and said so; only the registration may be left. */
+static bool kefa_rop_was_read(const struct kefa_rop *rop)
+{
+	return rop->state == KEFA_ROP_INVAL && kefa_row_of(rop->type)->flags & KEFA_ROW_READ;
+}
+
+/* Nobody writes to the ULP's memory, or it is told when nobody does. */
+static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, bool read, int err,
+			     u32 prov)
+{
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	kefa_rop_unhold(rdm, rop);
+	rop->flags |= KEFA_ROP_OVER;
+	if (read && rop->wrs) {
+		rop->err = err;
+		rop->prov = prov;
+	} else {
+		kefa_rdm_tell_rx(rdm, rop, err, prov);
+	}
+	kefa_rdm_end(rdm, rop);
+}
+
 /* Its protocol is over; it stays as long as the device has packets of it. */
 static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
+	const bool read = rop->state == KEFA_ROP_READING || rop->state == KEFA_ROP_NACKED;
+
+	const bool was_read = kefa_rop_was_read(rop);
+
+	/* It ends when its registration has. */
+	if ((was_read || rop->state == KEFA_ROP_DYING) && rop->flags & KEFA_ROP_TX && rop->source)
+		return;
 	list_del_init(&rop->link);
 	list_del_init(&rop->peer_link);
 	rop->owes = 0;
-	if (rop->state != KEFA_ROP_DYING)
-		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
-	if (rop->flags & KEFA_ROP_TX) {
-		kefa_rdm_end_tx(rdm, rop, err, prov);
+	if (rop->state == KEFA_ROP_DYING) {
+		kefa_rdm_end(rdm, rop);
 		return;
 	}
-	kefa_index_del(&rdm->msgs, &rop->msg);
-	kefa_rdm_tell_rx(rdm, rop, err, prov);
-	rop->flags |= KEFA_ROP_OVER;
-	kefa_rdm_end(rdm, rop);
+	if (was_read)
+		err = 0;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+	if (!(rop->flags & KEFA_ROP_TX)) {
+		kefa_rop_fail_rx(rdm, rop, read, err, prov);
+		return;
+	}
+	kefa_source_release(rdm, rop);
+	kefa_rdm_end_tx(rdm, rop, err, prov);
 }
 
 /* All that there is with a peer. Rare, so that no list of it is kept. */

@@ -17,7 +17,8 @@ static enum kefa_took kefa_cts_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 {
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
 
-	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_GRANT ||
+	/* Its request may be still to be sent. */
+	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_GRANT || rop->owes ||
 	    pkt->flags & KEFA_CTS_READ_REQ) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
@@ -42,7 +43,7 @@ static void kefa_stream_spent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /* Return: whether there was a slot, and memory. */
-static bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+static bool kefa_data_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	const u32 len = min_t(u64, kefa_data_room(&rdm->lim), rop->done - rop->sent);
 	struct kefa_rpeer *peer = rop->peer;
@@ -73,59 +74,91 @@ static bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	return true;
 }
 
-/* Requests mustn't wait for the end of all the data. */
-static bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+/**
+ * kefa_stream_one() - send a packet of data that was granted
+ * @rdm: the endpoint, enabled, with room for a work request before the doorbell
+ * @rop: the operation, in KEFA_ROP_DATA_TX; in no list after its last packet
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: false if it has to wait for something.
+ */
+bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (!kefa_may_stream(rdm, rop->peer) || !kefa_data_one(rdm, rop))
+		return false;
+	if (rop->sent == rop->done)
+		kefa_stream_spent(rdm, rop);
+	return true;
+}
+
+/* --- taking turns --- */
+
+/**
+ * kefa_may_stream() - is it the turn of something that has been agreed already?
+ * @rdm: the endpoint
+ * @peer: whom it is for
+ *
+ * Requests mustn't wait for the end of all the data.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether there is a slot for it.
+ */
+bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
 	return !peer->backoff.waiting && kefa_tx_room(rdm, peer) &&
 	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS;
 }
 
 /*
- * If an operation has to wait for something it is put into @fed, or @hungry if it has sent
- * nothing: then it is the first next time.
+ * If an operation has to wait for something it is put into @fed, or @hungry if nothing of it
+ * was posted: then it is the first next time.
  */
-static void kefa_stream_turn(struct kefa_rdm *rdm, struct kefa_rop *rop, struct list_head *fed,
-			     struct list_head *hungry)
+static void kefa_stream_turn(struct kefa_rdm *rdm, struct list_head *ops, struct list_head *fed,
+			     struct list_head *hungry,
+			     bool (*one)(struct kefa_rdm *rdm, struct kefa_rop *rop))
 {
+	struct kefa_rop *rop = list_first_entry(ops, struct kefa_rop, link);
+	const u8 state = rop->state;
 	unsigned int n;
 
 	for (n = 0; n < KEFA_TURN; n++) {
 		/* What is refused ends operations. */
 		if (rdm->ep.nheld == KEFA_HELD_MAX)
 			kefa_tx_flush(rdm);
-		if (rop->state != KEFA_ROP_DATA_TX)
+		if (rop->state != state || list_empty(&rop->link))
 			return;
-		if (!kefa_may_stream(rdm, rop->peer) || !kefa_stream_one(rdm, rop)) {
-			list_move_tail(&rop->link, n ? fed : hungry);
-			return;
-		}
-		if (rop->sent == rop->done) {
-			kefa_stream_spent(rdm, rop);
+		if (!one(rdm, rop)) {
+			if (rop->state == state && !list_empty(&rop->link))
+				list_move_tail(&rop->link, n ? fed : hungry);
 			return;
 		}
 	}
-	list_move_tail(&rop->link, &rdm->sending);
+	if (rop->state == state && !list_empty(&rop->link))
+		list_move_tail(&rop->link, ops);
 }
 
 /**
- * kefa_rdm_stream() - send data that was granted, of each operation in its turn
+ * kefa_rdm_stream() - post what was agreed, of each operation in its turn
  * @rdm: the endpoint, enabled
+ * @ops: the operations, all in one state
+ * @one: posts one work request of an operation, which it takes out of the list if that was
+ *	the last; or returns false if the operation has to wait for something
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  */
-void kefa_rdm_stream(struct kefa_rdm *rdm)
+void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
+		     bool (*one)(struct kefa_rdm *rdm, struct kefa_rop *rop))
 {
 	LIST_HEAD(hungry);
 	LIST_HEAD(fed);
 
 	lockdep_assert_held(&rdm->ep.lock);
-	while (!list_empty(&rdm->sending))
-		kefa_stream_turn(rdm, list_first_entry(&rdm->sending, struct kefa_rop, link),
-				 &fed, &hungry);
-	list_splice(&fed, &rdm->sending);
-	list_splice(&hungry, &rdm->sending);
+	while (!list_empty(ops))
+		kefa_stream_turn(rdm, ops, &fed, &hungry, one);
+	list_splice(&fed, ops);
+	list_splice(&hungry, ops);
 	/* No completion will bring memory for DMA back. */
-	if (!list_empty(&rdm->sending) && rdm->ts_nfree == rdm->nts)
+	if (!list_empty(ops) && rdm->ts_nfree == rdm->nts)
 		queue_delayed_work(kefa_wq, &rdm->ep.map_retry,
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 }

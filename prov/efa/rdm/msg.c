@@ -13,14 +13,6 @@
 
 /* --- messages that have a receive --- */
 
-/* Its place in the match is the memory of other things now. */
-static void kefa_rop_unlist(struct kefa_rop *rop)
-{
-	INIT_LIST_HEAD(&rop->link);
-	INIT_LIST_HEAD(&rop->peer_link);
-	INIT_HLIST_NODE(&rop->msg.node);
-}
-
 /**
  * kefa_rop_copy() - put a packet's data where it belongs, as far as there is room
  * @rdm: the endpoint
@@ -49,7 +41,7 @@ void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa
 }
 
 /*
- * Has a peer that isn't ready for its RECEIPTs too many of them to get? Each has an operation
+ * Has a peer that isn't ready for its answers too many of them to get? Each has an operation
  * until then. Counted when it is asked for, as that is rare.
  */
 static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
@@ -62,6 +54,14 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 			its += rdm->rops.ops[i].peer == peer;
 		}
 	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
+}
+
+/* What its sender waits for. */
+static u8 kefa_rop_answer(const struct kefa_rop *rop)
+{
+	if (unlikely(kefa_row_of(rop->type)->flags & KEFA_ROW_READ))
+		return KEFA_ROP_OWES_EOR;
+	return rop->flags & KEFA_ROP_DC ? KEFA_ROP_OWES_RECEIPT : 0;
 }
 
 /**
@@ -83,9 +83,9 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	}
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	kefa_rdm_tell_rx(rdm, rop, 0, 0);
-	if (rop->flags & KEFA_ROP_DC && peer->state != KEFA_RPEER_DEAD) {
+	if (kefa_rop_answer(rop) && peer->state != KEFA_RPEER_DEAD) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
-		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
+		kefa_rdm_owe(rdm, rop, kefa_rop_answer(rop));
 		if (unlikely(peer->backoff.waiting && kefa_rdm_overdue(rdm, peer))) {
 			rdm->stats.cut++;
 			kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
@@ -111,6 +111,7 @@ static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct ke
 	rop->msg_id = pkt->msg_id;
 	rop->remote_id = pkt->send_id;
 	rop->total = kefa_pkt_total(pkt);
+	rop->runt = pkt->runt_length;
 	rop->tag = pkt->tag;
 	rop->cq_flags &= ~FI_REMOTE_CQ_DATA;
 	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR) {
@@ -121,21 +122,44 @@ static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct ke
 		rop->flags |= KEFA_ROP_DC;
 }
 
-/* The rest of the message will find it, or is asked for. */
-static void kefa_rop_await(struct kefa_rdm *rdm, struct kefa_rop *rop)
+/* How much of the message comes with packets like this one. */
+static u64 kefa_pkt_parts(const struct kefa_pkt *pkt)
 {
+	return pkt->row->flags & KEFA_ROW_READ ? pkt->runt_length : kefa_pkt_total(pkt);
+}
+
+/* The same of a message that an operation has. */
+static u64 kefa_rop_parts(const struct kefa_rop *rop)
+{
+	return kefa_row_of(rop->type)->flags & KEFA_ROW_READ ? rop->runt : rop->total;
+}
+
+/* Its data was copied: is that all, or will the rest find it, or is it asked for, or read? */
+static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	const u16 row = kefa_row_of(rop->type)->flags;
+
+	if (rop->done == rop->total && !(row & KEFA_ROW_READ)) {
+		kefa_rop_whole(rdm, rop);
+		return;
+	}
+	if (rop->done == kefa_rop_parts(rop)) {
+		kefa_rop_read(rdm, rop);
+		return;
+	}
 	if (rop->state == KEFA_ROP_LISTED)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
-	if (kefa_row_of(rop->type)->flags & KEFA_ROW_MULTI)
+	if (row & KEFA_ROW_MULTI)
 		kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
 	else
 		kefa_rop_grant(rdm, rop);
 }
 
 /* Return: whether that part of the message could be, and hadn't come. */
-static bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 done)
+static bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 parts, u64 done)
 {
-	return kefa_pkt_total(pkt) == total && pkt->data_len <= total - done;
+	return kefa_pkt_total(pkt) == total && kefa_pkt_parts(pkt) == parts &&
+	       pkt->data_len <= parts - done;
 }
 
 /**
@@ -210,11 +234,11 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 		kefa_held_free(rdm, more);
 	}
 	kefa_index_del(&rdm->msgs, &held->node);
-	kefa_held_free(rdm, held);
-	if (rop->done == rop->total)
-		kefa_rop_whole(rdm, rop);
+	if (kefa_row_of(rop->type)->flags & KEFA_ROW_READ)
+		rop->held = held;
 	else
-		kefa_rop_await(rdm, rop);
+		kefa_held_free(rdm, held);
+	kefa_rop_go_on(rdm, rop);
 }
 
 /* --- messages that have none --- */
@@ -267,8 +291,9 @@ static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpee
 	}
 	kept->where = KEFA_HELD_UNEXP;
 	kept->total = kefa_pkt_total(pkt);
+	kept->parts = kefa_pkt_parts(pkt);
 	kept->done = pkt->data_len;
-	if (pkt->row->flags & KEFA_ROW_MULTI && kept->done < kept->total)
+	if (pkt->row->flags & KEFA_ROW_MULTI && kept->done < kept->parts)
 		kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
@@ -278,7 +303,9 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 				     const struct kefa_pkt *pkt, struct kefa_held *held)
 {
 	struct kofi_match_recv *recv;
+	enum kefa_took took = KEFA_TOOK_DONE;
 	struct kefa_rop *rop, *part;
+	struct kefa_held *kept;
 
 	kefa_held_msg_init(rdm, held, peer, pkt);
 	recv = kofi_match_arrive(&rdm->match, &held->msg);
@@ -295,11 +322,14 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	}
 	kefa_rop_begin(rdm, rop, peer, pkt);
 	kefa_rop_copy(rdm, rop, pkt);
-	if (rop->done == rop->total)
-		kefa_rop_whole(rdm, rop);
-	else
-		kefa_rop_await(rdm, rop);
-	return KEFA_TOOK_DONE;
+	/* It says from where to read, of which there may be several places. */
+	if (unlikely(pkt->row->flags & KEFA_ROW_READ)) {
+		kept = kefa_keep_packet(rdm, held, peer);
+		rop->held = kept;
+		took = kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+	}
+	kefa_rop_go_on(rdm, rop);
+	return took;
 }
 
 /* Is an entry of kefa_rdm.msgs an operation, or a packet? */
@@ -329,6 +359,15 @@ static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
 	return NULL;
 }
 
+/* The operation of a message that more is to come of, or NULL. */
+static struct kefa_rop *kefa_msg_rop(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+				     u32 msg_id)
+{
+	struct kefa_index_node *n = kefa_msg_find(rdm, peer, msg_id, false);
+
+	return n ? kefa_node_rop(rdm, n) : NULL;
+}
+
 /* Another packet of a message that one was taken of. */
 static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				    const struct kefa_pkt *pkt, struct kefa_held *held,
@@ -338,21 +377,21 @@ static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, struct kefa_rpeer *pee
 	struct kefa_held *first, *kept;
 
 	if (rop) {
-		if (!kefa_part_ok(pkt, rop->total, rop->done))
+		if (!kefa_part_ok(pkt, rop->total, kefa_rop_parts(rop), rop->done))
 			goto drop;
 		kefa_rop_copy(rdm, rop, pkt);
-		if (rop->done == rop->total)
-			kefa_rop_whole(rdm, rop);
+		if (rop->done == kefa_rop_parts(rop))
+			kefa_rop_go_on(rdm, rop);
 		return KEFA_TOOK_DONE;
 	}
 	first = container_of(n, struct kefa_held, node);
-	if (!kefa_part_ok(pkt, first->total, first->done))
+	if (!kefa_part_ok(pkt, first->total, first->parts, first->done))
 		goto drop;
 	kept = kefa_keep_packet(rdm, held, peer);
 	kept->where = KEFA_HELD_MORE;
 	list_add_tail(&kept->link, &first->link);
 	first->done += pkt->data_len;
-	if (first->done == first->total)
+	if (first->done == first->parts)
 		kefa_index_del(&rdm->msgs, &first->node);
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 drop:
@@ -493,6 +532,9 @@ static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *
 	}
 	if (!(row->flags & KEFA_ROW_ORDERED))
 		return row->ops->received(rdm, peer, pkt, held);
+	/* Its turn was when it couldn't be read. */
+	if (unlikely(pkt->flags & row->may & KEFA_REQ_READ_NACK))
+		return kefa_again_received(rdm, peer, pkt, kefa_msg_rop(rdm, peer, pkt->msg_id));
 	return rdm->ordered ? kefa_take_ordered(rdm, peer, pkt, held) :
 			      kefa_take_any(rdm, peer, pkt, held);
 }

@@ -273,6 +273,15 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 	kefa_rdm_give_back(side, rop);
 }
 
+/* The device has nothing to do with the ULP's memory any more, but for what peers can reach. */
+static void kefa_rdm_tell(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (unlikely(!(rop->flags & KEFA_ROP_TX)))
+		kefa_rdm_tell_rx(rdm, rop, rop->err, rop->prov);
+	else if (likely(!rop->source))
+		kefa_rdm_tell_tx(rdm, rop);
+}
+
 /**
  * kefa_rdm_end() - is an operation over?
  * @rdm: the endpoint
@@ -280,17 +289,18 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
  *
  * Called when its protocol is over, with KEFA_ROP_OVER, and when a packet of it is. The ULP is
  * told of a send here, and not before the device is done with the ULP's memory: whatever the
- * peer has said, packets of the send may still be read from there.
+ * peer has said, packets of the send may still be read from there, or by the peer itself. So it
+ * is with a receive that was being read.
  *
  * Context: Under kefa_ep.lock.
  */
 void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
-	const u8 sent = KEFA_ROP_TX | KEFA_ROP_OVER;
+	const u8 told = rop->flags & (KEFA_ROP_OVER | KEFA_ROP_TOLD);
 	struct kefa_rpeer *peer = rop->peer;
 
-	if ((rop->flags & sent) == sent && !rop->wrs)
-		kefa_rdm_tell_tx(rdm, rop);
+	if (told == KEFA_ROP_OVER && !rop->wrs)
+		kefa_rdm_tell(rdm, rop);
 	if (!kefa_rop_end(&rdm->rops, rop))
 		return;
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;

@@ -348,12 +348,13 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 		    KEFA_CTS_READ_REQ),
 	KEFA_ANSWER(CTSDATA, ctsdata, SEGMENT, &kefa_ctsdata_ops, 0, KEFA_ROW_TAIL_CONNID, 0),
 	KEFA_ANSWER(READRSP, readrsp, ANSWER, NULL, 0, 0, 0),
-	KEFA_ANSWER(EOR, eor, NONE, NULL, 0, KEFA_ROW_CONTROL, 0),
+	KEFA_ANSWER(EOR, eor, NONE, &kefa_eor_ops, 0, KEFA_ROW_CONTROL, 0),
 	KEFA_ANSWER(ATOMRSP, atomrsp, ANSWER, NULL, 0, 0, 0),
 	KEFA_ANSWER(HANDSHAKE, handshake, TAIL, &kefa_handshake_ops, 0,
 		    KEFA_ROW_CONTROL | KEFA_ROW_HANDSHAKE, 0xffff),
 	KEFA_ANSWER(RECEIPT, receipt, NONE, &kefa_receipt_ops, 0, KEFA_ROW_CONTROL, 0),
-	KEFA_ANSWER(READ_NACK, read_nack, NONE, NULL, KEFA_NACK, KEFA_ROW_CONTROL, 0),
+	KEFA_ANSWER(READ_NACK, read_nack, NONE, &kefa_read_nack_ops, KEFA_NACK,
+		    KEFA_ROW_CONTROL, 0),
 
 	KEFA_RTM(EAGER, eager, ALL, &kefa_rtm_ops, 0, 0, 0),
 	KEFA_RTM(MEDIUM, medium, PART, &kefa_rtm_ops, 0, KEFA_ROW_MULTI, 0),
@@ -366,7 +367,7 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_RTA(FETCH_RTA, fetch_rta, OPERAND, 0, 0),
 	KEFA_RTA(COMPARE_RTA, fetch_rta, COMPARE, 0, 0),
 
-	KEFA_RTM(LONGREAD, longread, NONE, NULL, KEFA_RD, KEFA_ROW_READ, 0),
+	KEFA_RTM(LONGREAD, longread, NONE, &kefa_rtm_ops, KEFA_RD, KEFA_ROW_READ, 0),
 	KEFA_RMA(LONGREAD_RTW, longread_rtw, NONE, NULL, KEFA_RD, KEFA_ROW_READ | KEFA_ROW_TOTAL),
 	KEFA_RTM(DC_EAGER, dc_eager, ALL, &kefa_rtm_ops, KEFA_DC, KEFA_ROW_DC, 0),
 	KEFA_RTM(DC_MEDIUM, dc_medium, PART, &kefa_rtm_ops, KEFA_DC,
@@ -376,7 +377,8 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_RMA(DC_EAGER_RTW, dc_eager_rtw, RMA, NULL, KEFA_DC, KEFA_ROW_DC),
 	KEFA_RMA(DC_LONGCTS_RTW, longcts_rtw, FIRST, NULL, KEFA_DC, KEFA_ROW_DC | KEFA_ROW_TOTAL),
 	KEFA_RTA(DC_WRITE_RTA, dc_write_rta, OPERAND, KEFA_DC, KEFA_ROW_DC),
-	KEFA_RTM(RUNTREAD, runtread, RUNT, NULL, KEFA_RUNT_RD, KEFA_ROW_READ | KEFA_ROW_MULTI, 0),
+	KEFA_RTM(RUNTREAD, runtread, RUNT, &kefa_rtm_ops, KEFA_RUNT_RD,
+		 KEFA_ROW_READ | KEFA_ROW_MULTI, 0),
 };
 
 static const char *const kefa_bad_texts[KEFA_BAD_REASONS] = {

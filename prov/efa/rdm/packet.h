@@ -233,6 +233,11 @@ extern const struct kefa_pkt_ops kefa_trigger_ops __weak;
 extern const struct kefa_pkt_ops kefa_cts_ops __weak;
 extern const struct kefa_pkt_ops kefa_ctsdata_ops __weak;
 
+/* longread.c */
+
+extern const struct kefa_pkt_ops kefa_eor_ops __weak;
+extern const struct kefa_pkt_ops kefa_read_nack_ops __weak;
+
 /**
  * struct kefa_pkt_row - all that is known about a type of packets
  * @name: for traces and debugfs; as in the protocol document

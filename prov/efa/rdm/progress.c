@@ -42,6 +42,8 @@ static bool kefa_rdm_serve(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	if (!kefa_send_debt(rdm, peer))
 		return false;
 	while ((rop = list_first_entry_or_null(&peer->wait, struct kefa_rop, peer_link))) {
+		if (rop->state == KEFA_ROP_REG)
+			return true;
 		if (kefa_rdm_send(rdm, rop))
 			continue;
 		return !kefa_may_send(rdm, peer);
@@ -85,7 +87,9 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 	if (!list_empty(&rdm->todo))
 		kefa_rdm_serve_all(rdm);
 	if (!list_empty(&rdm->sending))
-		kefa_rdm_stream(rdm);
+		kefa_rdm_stream(rdm, &rdm->sending, kefa_stream_one);
+	if (!list_empty(&rdm->reading))
+		kefa_rdm_stream(rdm, &rdm->reading, kefa_read_one);
 	if (unlikely(rdm->kept >= rdm->budget))
 		kefa_rdm_relieve(rdm);
 	kefa_rx_refill(rdm);

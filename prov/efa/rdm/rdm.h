@@ -3,8 +3,8 @@
  * Endpoints of fabric efa: what the files of the engine share. ep.c opens and closes them,
  * send.c and recv.c are what the ULP calls, tx.c and rx.c have the packets that the device
  * has, msg.c is about messages that arrive, longcts.c about those that come as they are
- * granted, answer.c about packets without data, join.c about peers that come and go, and
- * progress.c has all of that go on.
+ * granted, longread.c and source.c about those that are read, answer.c about packets without
+ * data, join.c about peers that come and go, and progress.c has all of that go on.
  *
  * Everything is under the endpoint's lock, kefa_ep.lock, but for allocating peers and
  * making address handles.
@@ -63,14 +63,19 @@ enum {
 	KEFA_TX_SHARE		= 4,
 	/* What data that was granted leaves of them to requests, as a part. */
 	KEFA_TX_REQUESTS	= 4,
-	/* Packets that an operation sends in its turn. */
+	/* Packets that an operation sends, or reads that it posts, in its turn. */
 	KEFA_TURN		= 8,
+	/* Reads of an operation that the device has. */
+	KEFA_READS_MAX		= 32,
 	/* FI_OPT_MIN_MULTI_RECV, unless it is set. */
 	KEFA_MIN_MULTI_RECV	= 64,
 };
 
 /* Messages are as long as memory is. */
 #define KEFA_RDM_MAX_MSG	((size_t)LONG_MAX)
+
+/* Pages of a region that peers read a message from. */
+#define KEFA_SOURCE_PAGES	1024
 
 /* What buffers are allocated by. */
 #define KEFA_CHUNK_BYTES	SZ_64K
@@ -121,6 +126,9 @@ enum kefa_drop {
  * @full: times that the budget was used up
  * @shut: times that there was no receive posted at all
  * @starved: messages that had to wait for room in a completion queue
+ * @reads: reads that were posted
+ * @unread: messages that couldn't be read
+ * @sources: messages that a region was registered for
  */
 struct kefa_rdm_stats {
 	u64	sent[KEFA_PKT_TYPES];
@@ -136,12 +144,31 @@ struct kefa_rdm_stats {
 	u64	full;
 	u64	shut;
 	u64	starved;
+	u64	reads;
+	u64	unread;
+	u64	sources;
 };
 
 enum kefa_ts_state {
 	KEFA_TS_FREE,
 	KEFA_TS_POSTED,	/* the device has it, or it is held for the next doorbell */
 	KEFA_TS_PARKED,	/* it is to be sent again, when its peer had time */
+};
+
+/**
+ * enum kefa_ts_what - what a send slot is used for
+ * @KEFA_TS_PACKET: a packet
+ * @KEFA_TS_READ: a read of the peer's memory
+ * @KEFA_TS_REG: a registration, for the peer to read
+ * @KEFA_TS_INVAL: and its end
+ * @KEFA_TS_WHATS: how many values there are
+ */
+enum kefa_ts_what {
+	KEFA_TS_PACKET,
+	KEFA_TS_READ,
+	KEFA_TS_REG,
+	KEFA_TS_INVAL,
+	KEFA_TS_WHATS
 };
 
 /**
@@ -153,12 +180,14 @@ enum kefa_ts_state {
  * @id: of the work request: its slot, and in the upper half how often that was used
  * @hdr: header, and data up to KEFA_TS_ROOM in all
  * @dma: its DMA address
- * @seg: data that is sent from where it is; of length 0 if there is none
+ * @seg: data that is sent from where it is, or memory that is read into; of length 0 if
+ *	there is none
  * @copy: else the whole packet is there, or NULL
  * @imm: remote CQ data of a message without a header
  * @len: bytes at @hdr or @copy
  * @type: enum kefa_pkt_type, or 0 for a message without a header
  * @state: enum kefa_ts_state
+ * @what: enum kefa_ts_what
  * @again: it found the peer without a receive
  * @has_imm: there is @imm
  */
@@ -176,6 +205,7 @@ struct kefa_ts {
 	u16			len;
 	u8			type;
 	u8			state;
+	u8			what;
 	bool			again;
 	bool			has_imm;
 };
@@ -207,6 +237,7 @@ enum kefa_held_where {
  * @len: its bytes
  * @cost: bytes of memory that it takes
  * @total: bytes of an unexpected message
+ * @parts: of these, those that come with packets like this one; the rest is asked for
  * @done: of these, those that have come
  * @src_qpn: sender's queue pair
  * @slid: number of its address handle
@@ -222,6 +253,7 @@ struct kefa_held {
 	u32			len;
 	u32			cost;
 	u64			total;
+	u64			parts;
 	u64			done;
 	u32			src_qpn;
 	u16			slid;
@@ -280,6 +312,7 @@ struct kefa_chunk {
  * @shapes: headers of eager messages, by how they say who sends them, and whether tagged
  * @lim: what sub-protocols are chosen by
  * @ordered: FI_ORDER_SAS holds
+ * @use_rdma: FI_OPT_EFA_USE_DEVICE_RDMA
  * @enabled: operations were allocated
  * @rops: operations
  * @peers: peers
@@ -297,6 +330,10 @@ struct kefa_chunk {
  * @todo: peers that something may be sent to
  * @owing: operations that owe an answer
  * @sending: operations in KEFA_ROP_DATA_TX
+ * @reading: operations in KEFA_ROP_READING that have something to read
+ * @sources: regions that peers can read from
+ * @nsources: how many there are
+ * @sources_free: those that aren't in use
  * @parked: packets to be sent again
  * @rs: receive slots by number
  * @rs_max: room there
@@ -326,6 +363,7 @@ struct kefa_rdm {
 	struct kefa_rdm_limits	lim;
 	struct kefa_shape	shapes[KEFA_SIGNS][2];
 	bool			ordered;
+	bool			use_rdma;
 	bool			enabled;
 	struct kefa_rops	rops;
 	struct kefa_peers	peers;
@@ -344,6 +382,10 @@ struct kefa_rdm {
 	struct list_head	todo;
 	struct list_head	owing;
 	struct list_head	sending;
+	struct list_head	reading;
+	struct kefa_source	*sources;
+	u32			nsources;
+	struct list_head	sources_free;
 	struct list_head	parked;
 
 	struct kefa_rs		**rs;
@@ -416,8 +458,35 @@ void kefa_rdm_answer(struct kefa_rdm *rdm);
 
 /* longcts.c */
 
-void kefa_rdm_stream(struct kefa_rdm *rdm);
+bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
+void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
+		     bool (*one)(struct kefa_rdm *rdm, struct kefa_rop *rop));
+bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rop_grant(struct kefa_rdm *rdm, struct kefa_rop *rop);
+
+/* longread.c */
+
+void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop);
+bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status);
+enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				   const struct kefa_pkt *pkt, struct kefa_rop *rop);
+
+/* source.c */
+
+int kefa_sources_init(struct kefa_rdm *rdm, u32 count);
+void kefa_sources_fini(struct kefa_rdm *rdm);
+void kefa_sources_end(struct kefa_ep *ep);
+int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop);
+struct kefa_rma_iov kefa_source_iov(const struct kefa_rop *rop);
+void kefa_source_release(struct kefa_rdm *rdm, struct kefa_rop *rop);
+bool kefa_source_inval(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_source_registered(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
+			    u32 status);
+void kefa_source_invalidated(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
+			     u32 status);
+void kefa_source_revoked(struct kefa_mr *mr, int err);
 
 /* send.c */
 
@@ -453,6 +522,7 @@ void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches);
 struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool control);
 void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts);
 void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts);
+struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts);
 void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc);
 void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_tx_flush(struct kefa_rdm *rdm);
@@ -460,6 +530,7 @@ void kefa_tx_posted(struct kefa_rdm *rdm, bool more);
 size_t kefa_tx_keep(struct kefa_rdm *rdm);
 void kefa_tx_forget(struct kefa_rdm *rdm);
 u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
+bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n);
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
 		     struct kefa_pkt *pkt);
 

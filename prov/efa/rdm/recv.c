@@ -71,9 +71,7 @@ static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 {
 	struct kofi_match_msg *msg = kofi_match_peek(&rdm->match, &rop->recv, flags);
 
-	memset(&rop->recv, 0, sizeof(rop->recv));
-	INIT_LIST_HEAD(&rop->link);
-	INIT_LIST_HEAD(&rop->peer_link);
+	kefa_rop_unlist(rop);
 	if (msg && flags & FI_CLAIM && !(flags & (FI_PEEK | FI_DISCARD))) {
 		kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
 		return;
@@ -158,9 +156,7 @@ static void kefa_post_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 	if (!msg)
 		return;
-	INIT_LIST_HEAD(&rop->link);
-	INIT_LIST_HEAD(&rop->peer_link);
-	INIT_HLIST_NODE(&rop->msg.node);
+	kefa_rop_unlist(rop);
 	kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
 }
 
@@ -249,8 +245,9 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 		goto refused;
 	spin_lock_bh(&ep->lock);
 	ret = kefa_rdm_rx_go(rdm, req);
-	/* A message that it took has given memory back, and may want an answer. */
-	if (!ret && (ep->rx.notify || rdm->shut || !list_empty(&rdm->owing)))
+	/* A message that it took has given memory back, may want an answer, or is to be read. */
+	if (!ret && (ep->rx.notify || rdm->shut || !list_empty(&rdm->owing) ||
+		     !list_empty(&rdm->reading)))
 		kefa_rdm_pump(rdm);
 	kefa_ep_unlock_news(ep);
 	if (!ret)

@@ -17,22 +17,23 @@
 static const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(ACK) | S(INVAL) | S(LISTED) |
 				  S(DATA_RX) | S(READING) | S(OWES) | S(SINK) | S(DYING),
-	[KEFA_ROP_WAIT]		= S(FREE) | S(REG) | S(ACK),
+	[KEFA_ROP_WAIT]		= S(FREE) | S(REG),
 	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
 	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT) | S(DATA_TX),
-	[KEFA_ROP_GRANT]	= S(FREE) | S(WAIT) | S(ACK) | S(DATA_TX),
+	[KEFA_ROP_GRANT]	= S(FREE) | S(WAIT) | S(INVAL) | S(DATA_TX),
 	[KEFA_ROP_DATA_TX]	= S(FREE) | S(WAIT) | S(GRANT),
-	[KEFA_ROP_ACK]		= S(FREE) | S(WAIT) | S(REG) | S(DATA_TX),
-	[KEFA_ROP_INVAL]	= S(ACK) | S(REG) | S(DYING),
+	[KEFA_ROP_ACK]		= S(FREE) | S(WAIT) | S(DATA_TX),
+	[KEFA_ROP_INVAL]	= S(ACK),
 	[KEFA_ROP_LISTED]	= S(FREE),
 	[KEFA_ROP_DATA_RX]	= ARRIVED | S(WAIT) | S(ACK) | S(NACKED),
 	[KEFA_ROP_READING]	= ARRIVED | S(DATA_RX),
-	[KEFA_ROP_NACKED]	= ARRIVED | S(DATA_RX) | S(READING),
+	[KEFA_ROP_NACKED]	= S(READING),
 	[KEFA_ROP_OWES]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) |
 				  S(SINK),
 	[KEFA_ROP_SINK]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) | S(NACKED),
 	[KEFA_ROP_DYING]	= S(WAIT) | S(REG) | S(POSTED) | S(GRANT) | S(DATA_TX) | S(ACK) |
-				  S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) | S(SINK),
+				  S(INVAL) | S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) |
+				  S(SINK),
 };
 
 static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
@@ -155,11 +156,8 @@ struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state
 	memset(rop, 0, offsetof(struct kefa_rop, recv));
 	rop->gen = gen;
 	/* A receive's place in the match is the caller's to set. */
-	if (state != KEFA_ROP_LISTED) {
-		INIT_LIST_HEAD(&rop->link);
-		INIT_LIST_HEAD(&rop->peer_link);
-		INIT_HLIST_NODE(&rop->msg.node);
-	}
+	if (state != KEFA_ROP_LISTED)
+		kefa_rop_unlist(rop);
 	kefa_rop_set_state(rops, rop, state);
 	rops->used++;
 	return rop;

@@ -9,7 +9,9 @@
 #include <kofi/match.h>
 #include "index.h"
 
+struct kefa_held;
 struct kefa_rpeer;
+struct kefa_source;
 
 /**
  * enum kefa_rop_state - what an operation waits for
@@ -22,11 +24,13 @@ struct kefa_rpeer;
  * @KEFA_ROP_GRANT: a CTS, as there is no window. Long-CTS and reads, sender
  * @KEFA_ROP_DATA_TX: to have used up its window. Likewise
  * @KEFA_ROP_ACK: an EOR, RECEIPT, READRSP, READ_NACK or ATOMRSP; all is sent
- * @KEFA_ROP_INVAL: that its region is invalidated, of which the peer has the key. Long read
+ * @KEFA_ROP_INVAL: that its region is invalidated, of which the peer had the key. Long read;
+ *	then it is over, or goes on by long-CTS
  * @KEFA_ROP_LISTED: a message, as it is a posted receive
  * @KEFA_ROP_DATA_RX: more data from the peer. Receiver, target of a write, reader
  * @KEFA_ROP_READING: that its RDMA reads complete. Receiver, target of a write
- * @KEFA_ROP_NACKED: the request that a READ_NACK has asked for. Receiver
+ * @KEFA_ROP_NACKED: that its RDMA reads complete, and then the request that a READ_NACK asks
+ *	for. Receiver
  * @KEFA_ROP_OWES: that its answer arrives: EOR, RECEIPT, ATOMRSP. Receiver, target
  * @KEFA_ROP_SINK: the rest of a message that nobody wants, which the sender has to get rid
  *	of. Receiver, target; the ULP knows already
@@ -67,6 +71,8 @@ enum kefa_rop_state {
 #define KEFA_ROP_OWES_EOR	0x02
 #define KEFA_ROP_OWES_RECEIPT	0x04
 #define KEFA_ROP_OWES_NACK	0x08
+#define KEFA_ROP_OWES_AGAIN	0x10	/* its request, as the message can't be read */
+#define KEFA_ROP_OWES_INVAL	0x20	/* to the device, not to the peer */
 
 /**
  * struct kefa_rbuf - memory of the ULP's
@@ -106,15 +112,15 @@ struct kefa_rbuf {
  * @done: of these, those that have arrived; of a send those that may be sent by now
  * @sent: of these, those that were handed to the device
  * @window: bytes that the peer may send before the next CTS
- * @runt: bytes that come with requests, or are to
+ * @no_read: the peer isn't to read it
  * @buf: where they are
  * @recv: in KEFA_ROP_LISTED, its place in the match
  * @link: else, its place in one of the engine's lists
  * @peer_link: its place in kefa_rpeer.wait
  * @msg: its place in the table by (peer, msg_id), of a message of which more is to come
- * @remote_addr: where in the peer's memory, or in a region of ours
- * @remote_key: the key there
- * @region: ours, of which it has a use
+ * @runt: bytes of a message that is to be read which come with its requests
+ * @source: of a send: the region that the peer reads from, or NULL
+ * @held: of a receive: the request of a message that is being read, or NULL
  * @parent: with KEFA_ROP_PART: the multi-receive buffer
  *
  * An operation lasts until its protocol is over, as KEFA_ROP_OVER says, and the device has
@@ -141,7 +147,7 @@ struct kefa_rop {
 	u64			done;
 	u64			sent;
 	u32			window;
-	u32			runt;
+	bool			no_read;
 	struct kefa_rbuf	buf;
 	union {
 		struct kofi_match_recv	recv;
@@ -149,12 +155,12 @@ struct kefa_rop {
 			struct list_head	link;
 			struct list_head	peer_link;
 			struct kefa_index_node	msg;
-			u64			remote_addr;
-			u64			remote_key;
+			u64			runt;
 			union {
-				void		*region;
-				struct kefa_rop	*parent;
+				struct kefa_source	*source;
+				struct kefa_held	*held;
 			};
+			struct kefa_rop		*parent;
 		};
 	};
 };
@@ -188,6 +194,22 @@ bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to);
 void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_rop *rop,
 			enum kefa_rop_state state);
 const char *kefa_rop_state_text(enum kefa_rop_state state);
+
+/**
+ * kefa_rop_unlist() - have an operation be in no list
+ * @rop: the operation, which may have been a receive in the match: its place there is the
+ *	memory of other things now
+ *
+ * Context: Under the endpoint's lock.
+ */
+static inline void kefa_rop_unlist(struct kefa_rop *rop)
+{
+	INIT_LIST_HEAD(&rop->link);
+	INIT_LIST_HEAD(&rop->peer_link);
+	INIT_HLIST_NODE(&rop->msg.node);
+	rop->runt = 0;
+	rop->held = NULL;
+}
 
 /**
  * kefa_rop_id() - what peers call an operation

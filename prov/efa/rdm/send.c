@@ -44,6 +44,7 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->c.len = rop->total;
 	out->c.tagged = rop->cq_flags & FI_TAGGED;
 	out->c.dc = rop->flags & KEFA_ROP_DC && can & KEFA_FEATURE_DELIVERY_COMPLETE;
+	out->c.reads = !rop->no_read && kefa_shake_reads(&rdm->self, rop->peer);
 	/* Who sends it is said in the same way by each request. */
 	out->pkt.row = kefa_row_of(KEFA_EAGER_MSGRTM_PKT);
 	if (rop->cq_flags & FI_REMOTE_CQ_DATA)
@@ -54,6 +55,7 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->segment = kefa_segment(&rdm->lim, out->pkt.row->type, &out->c);
 	out->n = out->pkt.row->flags & KEFA_ROW_MULTI ?
 		 DIV_ROUND_UP((u32)rop->total, out->segment) : 1;
+	out->pkt.read_iov_count = !!(out->pkt.row->flags & KEFA_ROW_READ);
 }
 
 /* Data that is one piece of memory is sent from there. */
@@ -118,7 +120,7 @@ static struct kefa_ts *kefa_msg_slot(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				     struct kefa_msg_out *out, u64 off, bool keep)
 {
 	const u32 len = min_t(u64, out->segment, rop->total - off);
-	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, 0);
+	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, out->pkt.read_iov_count);
 	struct kefa_ts *ts = kefa_ts_take(rdm, rop->peer, false);
 
 	if (!ts)
@@ -195,14 +197,38 @@ bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	       kefa_order_may_give(&peer->order);
 }
 
+/* What it waits for once all its packets are with the device. */
+static enum kefa_rop_state kefa_sent_state(const struct kefa_msg_out *out)
+{
+	if (out->pkt.row->data == KEFA_DATA_FIRST)
+		return KEFA_ROP_GRANT;
+	return out->c.dc || out->pkt.row->flags & KEFA_ROW_READ ? KEFA_ROP_ACK : KEFA_ROP_POSTED;
+}
+
+/* Return: 0, -EAGAIN, or -EINPROGRESS while memory is being registered. */
 static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 {
 	struct kefa_ts *__uninitialized ts[KEFA_HELD_MAX];
 	struct kefa_msg_out __uninitialized out;
 	struct kefa_rpeer *peer = rop->peer;
+	struct kefa_rma_iov iov;
 	unsigned int i;
+	int ret;
 
 	kefa_msg_plan(rdm, rop, &out);
+	if (out.pkt.read_iov_count && !rop->source) {
+		if (!kefa_tx_ready(rdm, peer, 1))
+			return 0;
+		ret = kefa_source_get(rdm, rop);
+		if (!ret || ret == -EAGAIN)
+			return ret ?: -EINPROGRESS;
+		rop->no_read = true;
+		kefa_msg_plan(rdm, rop, &out);
+	}
+	if (out.pkt.read_iov_count) {
+		iov = kefa_source_iov(rop);
+		out.pkt.read_iov = &iov;
+	}
 	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))
 		return -EAGAIN;
 	for (i = 0; i < out.n; i++) {
@@ -212,10 +238,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 			return -EAGAIN;
 		}
 	}
-	/* So that no flush in the middle finds that the peer can't be reached. */
-	if (rdm->ep.nheld + out.n > KEFA_HELD_MAX)
-		kefa_tx_flush(rdm);
-	if (peer->state == KEFA_RPEER_DEAD) {
+	if (!kefa_tx_ready(rdm, peer, out.n)) {
 		kefa_msg_undo(rdm, ts, i);
 		return 0;
 	}
@@ -224,10 +247,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	rop->wrs = out.n;
 	rop->sent = out.segment;
 	rop->done = out.segment;
-	if (out.pkt.row->data == KEFA_DATA_FIRST)
-		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_GRANT);
-	else
-		kefa_rop_set_state(&rdm->rops, rop, out.c.dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED);
+	kefa_rop_set_state(&rdm->rops, rop, kefa_sent_state(&out));
 	rdm->stats.sent[rop->type] += out.n;
 	out.pkt.row->ops->fill(rdm, rop, &out.pkt);
 	for (i = 0; i < out.n; i++) {
@@ -262,13 +282,9 @@ static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		kefa_ts_free(rdm, ts);
 		return -EAGAIN;
 	}
-	/* So that no flush in the middle finds that the peer can't be reached. */
-	if (rdm->ep.nheld == KEFA_HELD_MAX) {
-		kefa_tx_flush(rdm);
-		if (peer->state == KEFA_RPEER_DEAD) {
-			kefa_ts_free(rdm, ts);
-			return 0;
-		}
+	if (!kefa_tx_ready(rdm, peer, 1)) {
+		kefa_ts_free(rdm, ts);
+		return 0;
 	}
 	rop->msg_id = kefa_order_give(&peer->order);
 	rop->type = shape->type;
@@ -317,7 +333,7 @@ bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (!kefa_may_send(rdm, rop->peer))
 		return false;
 	ret = kefa_send_now(rdm, rop, true);
-	if (ret == -EAGAIN)
+	if (ret == -EAGAIN || ret == -EINPROGRESS)
 		return false;
 	list_del_init(&rop->peer_link);
 	if (!ret)
@@ -413,6 +429,10 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 		ret = -EAGAIN;
 		if (list_empty(&peer->wait) && kefa_may_send(rdm, peer))
 			ret = kefa_send_now(rdm, rop, !inject);
+		if (ret == -EINPROGRESS) {
+			list_add_tail(&rop->peer_link, &peer->wait);
+			ret = 0;
+		}
 		if (ret == -EAGAIN)
 			ret = kefa_rdm_wait(rdm, rop, inject);
 		else if (!ret)
@@ -485,7 +505,7 @@ static struct kefa_rop *kefa_cancel_send(struct kefa_rdm *rdm, void *context)
 
 	for (i = 0; i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
-		if (rop->state != KEFA_ROP_WAIT || rop->context != context)
+		if (rop->state != KEFA_ROP_WAIT || rop->source || rop->context != context)
 			continue;
 		list_del_init(&rop->peer_link);
 		kefa_rdm_end_tx(rdm, rop, ECANCELED, 0);

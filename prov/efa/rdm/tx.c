@@ -135,6 +135,7 @@ struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool
 	ts->copy = NULL;
 	ts->len = 0;
 	ts->type = 0;
+	ts->what = KEFA_TS_PACKET;
 	ts->again = false;
 	ts->has_imm = false;
 	peer->wrs++;
@@ -154,7 +155,8 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (ts->seg.len)
-		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len, DMA_TO_DEVICE);
+		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len,
+			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
 		kefa_copy_free(&rdm->ep, ts->copy);
 	kefa_order_arrived(&ts->out);
@@ -169,14 +171,32 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	kefa_rdm_put_wr(rdm, peer);
 }
 
-static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts)
+/**
+ * kefa_ts_hold() - have a work request wait for the doorbell
+ * @rdm: the endpoint, enabled
+ * @ts: its slot; kefa_tx_posted() or kefa_tx_flush() is due
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the work request, which the caller fills in.
+ */
+struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	struct kefa_ep *ep = &rdm->ep;
+
+	lockdep_assert_held(&ep->lock);
+	/* If others are refused, and the peer dies, this one isn't freed with those parked. */
+	ts->state = KEFA_TS_POSTED;
+	if (ep->nheld == KEFA_HELD_MAX)
+		kefa_tx_flush(rdm);
+	ep->held[ep->nheld] = &ep->wrs[ep->nheld];
+	return ep->held[ep->nheld++];
+}
+
+static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_wr *wr)
 {
 	const bool headerless = !ts->type;
 	struct kefa_rpeer *peer = ts->peer;
-	struct kefa_ep *ep = &rdm->ep;
-	struct kefa_wr *wr = &ep->wrs[ep->nheld];
 
-	ep->held[ep->nheld++] = wr;
 	kefa_wr_send(wr, ts->id, peer->ah->ah,
 		     headerless ? peer->rq_qpn : kefa_rpeer_qpn(peer),
 		     headerless ? peer->rq_qkey : kefa_rpeer_connid(peer));
@@ -192,7 +212,7 @@ static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
 	/* The driver looks at the first, even if there is nothing to send. */
 	if (!wr->send.num_sge)
-		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
+		kefa_wr_sge(wr, rdm->ep.dom->nothing_dma, 0);
 }
 
 /**
@@ -204,13 +224,39 @@ static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts)
  */
 void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
-	lockdep_assert_held(&rdm->ep.lock);
-	/* If others are refused, and the peer dies, this one isn't freed with those parked. */
-	ts->state = KEFA_TS_POSTED;
-	if (rdm->ep.nheld == KEFA_HELD_MAX)
-		kefa_tx_flush(rdm);
+	struct kefa_wr *wr = kefa_ts_hold(rdm, ts);
+
 	kefa_dma_sync_for_device(rdm->ep.dma, ts->dma, KEFA_TS_ROOM, DMA_TO_DEVICE);
-	kefa_ts_wr(rdm, ts);
+	kefa_ts_wr(rdm, ts, wr);
+}
+
+typedef void kefa_ts_done_fn(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
+			     u32 status);
+
+/* What isn't a packet: what its operation does then. */
+static kefa_ts_done_fn *const kefa_ts_done_fns[KEFA_TS_WHATS] = {
+	[KEFA_TS_READ]	= kefa_read_done,
+	[KEFA_TS_REG]	= kefa_source_registered,
+	[KEFA_TS_INVAL]	= kefa_source_invalidated,
+};
+
+static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts, int err,
+					u32 status)
+{
+	struct kefa_rpeer *peer = ts->peer;
+	struct kefa_rop *rop = ts->rop;
+	const u32 len = ts->seg.len;
+	const u8 what = ts->what;
+
+	/* Keeps the peer until the end of this. */
+	peer->nops++;
+	kefa_ts_free(rdm, ts);
+	/* The operation stays as long as this counts. */
+	kefa_ts_done_fns[what](rdm, rop, len, err, status);
+	rop->wrs--;
+	kefa_rdm_end(rdm, rop);
+	peer->nops--;
+	kefa_rdm_put_wr(rdm, peer);
 }
 
 /* It won't arrive: nor will anything after it that the peer would take. */
@@ -268,7 +314,9 @@ static noinline void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int e
 		lost[i] = ep->held[i]->send.wr_id;
 	for (i = bad; i < n; i++) {
 		ts = kefa_ts_of(rdm, lost[i]);
-		if (ts)
+		if (ts && ts->what)
+			kefa_ts_other_done(rdm, ts, err, 0);
+		else if (ts)
 			kefa_ts_lost(rdm, ts, err, 0);
 	}
 	/* Somebody has to tell. */
@@ -363,6 +411,13 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc)
 		return;
 	}
 	peer = ts->peer;
+	if (unlikely(ts->what)) {
+		if (!list_empty(&peer->wait) || peer->owes)
+			kefa_rdm_todo(rdm, peer);
+		kefa_ts_other_done(rdm, ts, wc->status ? kefa_status_errno(wc->status) : 0,
+				   wc->status);
+		return;
+	}
 	if (unlikely(wc->status)) {
 		if (wc->status == KEFA_STATUS_RNR && peer->state != KEFA_RPEER_DEAD &&
 		    peer->state != KEFA_RPEER_GONE)
@@ -412,6 +467,25 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		list_del_init(&ts->list);
 		kefa_ts_post(rdm, ts);
 	}
+}
+
+/**
+ * kefa_tx_ready() - have some work requests be held without a doorbell in between
+ * @rdm: the endpoint, enabled
+ * @peer: whom they are for
+ * @n: how many, KEFA_HELD_MAX at most
+ *
+ * What is refused at a doorbell may end operations, and the peer.
+ *
+ * Context: Under kefa_ep.lock. The caller has a use of the peer.
+ * Return: false if the peer is dead, and all its operations have ended.
+ */
+bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (unlikely(rdm->ep.nheld + n > KEFA_HELD_MAX))
+		kefa_tx_flush(rdm);
+	return likely(peer->state != KEFA_RPEER_DEAD);
 }
 
 /**

@@ -201,7 +201,7 @@ tagged()
 	check "it was fabric efa" grep -q "^provider efa, fabric efa," "$DIR/client/results"
 	check "there were tags" grep -q "^longest .*, tagged$" "$DIR/client/results"
 	check "a send of the limit with a tag" \
-		grep -q "^send  *$(limit message) " "$DIR/client/results"
+		grep -q "^send  *$(limit buffer) " "$DIR/client/results"
 	data "with tags"
 	forget "with tags"
 }

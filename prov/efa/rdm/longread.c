@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Long read: the request says where the message is, the receiver reads it by RDMA, and tells
+ * its sender by an EOR. Of a read with a runt the first bytes come with several requests, and the
+ * rest is read. A receiver that can't read asks for the message to be sent, by a READ_NACK; the
+ * sender repeats its request then, as one for long-CTS, under the same number.
+ *
+ * The ULP isn't told of a receive as long as the device has reads of it: they write to the
+ * ULP's memory.
+ */
+#include "../dma.h"
+#include "../path.h"
+#include "rdm.h"
+
+/* --- receiver --- */
+
+/* What has room in the buffer; the rest needn't be read. */
+static u64 kefa_read_wanted(const struct kefa_rop *rop)
+{
+	return rop->state == KEFA_ROP_SINK ? 0 : min(rop->total, rop->buf.len);
+}
+
+/**
+ * kefa_rop_unhold() - let a receive's request packet go, if it has one
+ * @rdm: the endpoint
+ * @rop: the receive, or a send
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_held *held = rop->held;
+
+	if (rop->flags & KEFA_ROP_TX || !held)
+		return;
+	rop->held = NULL;
+	kefa_held_free(rdm, held);
+}
+
+/**
+ * kefa_rop_read() - read what hasn't come with requests
+ * @rdm: the endpoint
+ * @rop: the receive, with a request that says from where
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	rop->sent = rop->runt;
+	rop->done = rop->runt;
+	if (rop->sent >= kefa_read_wanted(rop)) {
+		kefa_rop_unhold(rdm, rop);
+		kefa_rop_whole(rdm, rop);
+		return;
+	}
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_READING);
+	list_add_tail(&rop->link, &rdm->reading);
+}
+
+/* The device has no read of it any more. A peer that doesn't know of READ_NACK is stuck. */
+static void kefa_read_nack(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
+{
+	struct kefa_rpeer *peer = rop->peer;
+
+	if (!(kefa_shake_can(&rdm->self, peer) & KEFA_FEATURE_READ_NACK)) {
+		kefa_rdm_kill(rdm, peer, err, status);
+		return;
+	}
+	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(peer->id, rop->msg_id));
+	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
+}
+
+/* It can't be read. @left: reads that the device has. */
+static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left, int err,
+			   u32 status)
+{
+	list_del_init(&rop->link);
+	kefa_rop_unhold(rdm, rop);
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_NACKED);
+	rdm->stats.unread++;
+	if (!left)
+		kefa_read_nack(rdm, rop, err, status);
+}
+
+/* Is the peer itself lost? If not, its device has refused to have that memory read. */
+static bool kefa_read_fatal(int err)
+{
+	return err && err != EACCES && err != EOPNOTSUPP;
+}
+
+/**
+ * kefa_read_done() - the device is done with a read
+ * @rdm: the endpoint
+ * @rop: the receive
+ * @len: bytes
+ * @err: positive errno, or 0
+ * @status: the device's
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status)
+{
+	if (kefa_read_fatal(err)) {
+		kefa_rdm_kill(rdm, rop->peer, err, status);
+		return;
+	}
+	if (rop->state == KEFA_ROP_NACKED && rop->wrs == 1) {
+		kefa_read_nack(rdm, rop, err ?: EIO, status);
+		return;
+	}
+	if (rop->state != KEFA_ROP_READING)
+		return;
+	if (err) {
+		kefa_read_fail(rdm, rop, rop->wrs - 1, err, status);
+		return;
+	}
+	rop->done += len;
+	rdm->ep.stats.rx_bytes += len;
+	if (rop->done < kefa_read_wanted(rop))
+		return;
+	kefa_rop_unhold(rdm, rop);
+	kefa_rop_whole(rdm, rop);
+}
+
+/* Where the peer has the byte at @off, and how many behind it. Return: false if nowhere. */
+static bool kefa_read_there(const struct kefa_pkt *pkt, u64 off, u64 *addr, u64 *len, u32 *key)
+{
+	const struct kefa_rma_iov *iov = pkt->read_iov;
+	u32 i;
+
+	for (i = 0; i < pkt->read_iov_count; i++, iov++) {
+		*len = le64_to_cpu(iov->len);
+		if (off < *len) {
+			*addr = le64_to_cpu(iov->addr) + off;
+			*len -= off;
+			*key = lower_32_bits(le64_to_cpu(iov->key));
+			return !upper_32_bits(le64_to_cpu(iov->key));
+		}
+		off -= *len;
+	}
+	return false;
+}
+
+/* The first piece of the ULP's memory at @off that is contiguous. */
+static bool kefa_read_here(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 off, u64 len,
+			   struct kefa_run *run)
+{
+	struct iov_iter iter;
+	struct kvec kvec;
+	int n;
+
+	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
+	n = kefa_runs(&rdm->ep, &iter, run, 1);
+	return n == 1 || n == -EMSGSIZE;
+}
+
+static bool kefa_read_post(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 addr, u32 key,
+			   const struct kefa_run *run, u32 len)
+{
+	struct kefa_rpeer *peer = rop->peer;
+	struct kefa_ts *ts = kefa_ts_take(rdm, peer, false);
+	struct kefa_wr *wr;
+
+	if (!ts)
+		return false;
+	ts->what = KEFA_TS_READ;
+	if (!kefa_seg_map(&rdm->ep, &ts->seg, page_to_phys(run->page) + run->off, len,
+			  DMA_FROM_DEVICE)) {
+		ts->seg.len = 0;
+		kefa_ts_free(rdm, ts);
+		rdm->ep.stats.map_failed++;
+		return false;
+	}
+	ts->rop = rop;
+	rop->wrs++;
+	rop->sent += len;
+	rdm->stats.reads++;
+	wr = kefa_ts_hold(rdm, ts);
+	kefa_wr_rdma(wr, ts->id, false, peer->ah->ah, kefa_rpeer_qpn(peer),
+		     kefa_rpeer_connid(peer), addr, key);
+	kefa_wr_sge(wr, ts->seg.dma, len);
+	return true;
+}
+
+/**
+ * kefa_read_one() - post a read
+ * @rdm: the endpoint, enabled, with room for a work request before the doorbell
+ * @rop: the receive, in KEFA_ROP_READING; in no list after its last read
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: false if it has to wait for something.
+ */
+bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	const u64 off = rop->sent, wanted = kefa_read_wanted(rop);
+	struct kefa_pkt pkt;
+	struct kefa_run run;
+	u64 addr, len;
+	u32 key;
+
+	if (rop->wrs >= KEFA_READS_MAX || !kefa_may_stream(rdm, rop->peer))
+		return false;
+	/* It was parsed before, and is as it was. */
+	kefa_parse(rop->held->buf, rop->held->len, &pkt);
+	if (!kefa_read_there(&pkt, off, &addr, &len, &key) ||
+	    !kefa_read_here(rdm, rop, off, min(len, wanted - off), &run)) {
+		kefa_read_fail(rdm, rop, rop->wrs, EFAULT, 0);
+		return true;
+	}
+	len = min3(len, wanted - off, (u64)run.len);
+	if (!kefa_read_post(rdm, rop, addr, key, &run, min_t(u64, len, KEFA_MAX_RDMA)))
+		return false;
+	if (rop->sent == wanted)
+		list_del_init(&rop->link);
+	return true;
+}
+
+static void kefa_eor_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
+			  struct kefa_pkt *pkt)
+{
+	pkt->send_id = rop->remote_id;
+	pkt->recv_id = kefa_rop_id(&rdm->rops, rop);
+}
+
+static void kefa_eor_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	rop->flags |= KEFA_ROP_OVER;
+}
+
+static void kefa_eor_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop)
+{
+	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_EOR);
+}
+
+static void kefa_nack_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop)
+{
+	if (rop->state == KEFA_ROP_NACKED)
+		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
+}
+
+/**
+ * kefa_again_received() - a message that couldn't be read will come
+ * @rdm: the endpoint
+ * @peer: its sender
+ * @pkt: the request
+ * @rop: what has its number, or NULL
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: enum kefa_took.
+ */
+enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				   const struct kefa_pkt *pkt, struct kefa_rop *rop)
+{
+	if (!rop || rop->state != KEFA_ROP_NACKED || rop->owes ||
+	    pkt->msg_length != rop->total || pkt->data_len > rop->total - rop->runt) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+		return KEFA_TOOK_DONE;
+	}
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	rop->type = pkt->row->type;
+	rop->remote_id = pkt->send_id;
+	rop->done = rop->runt;
+	if (pkt->row->flags & KEFA_ROW_DC)
+		rop->flags |= KEFA_ROP_DC;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
+	kefa_rop_copy(rdm, rop, pkt);
+	if (rop->done == rop->total)
+		kefa_rop_whole(rdm, rop);
+	else
+		kefa_rop_grant(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+/* --- sender --- */
+
+/* What an answer of the receiver's is about: a message that it reads, or NULL. */
+static struct kefa_rop *kefa_read_of(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				     const struct kefa_pkt *pkt)
+{
+	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
+
+	if (rop && rop->peer == peer && rop->state == KEFA_ROP_ACK &&
+	    kefa_row_of(rop->type)->flags & KEFA_ROW_READ)
+		return rop;
+	kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+	return NULL;
+}
+
+static enum kefa_took kefa_eor_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_rop *rop = kefa_read_of(rdm, peer, pkt);
+
+	if (!rop)
+		return KEFA_TOOK_DONE;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_INVAL);
+	kefa_source_release(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+/* What it is then, once nobody can read it any more. */
+static enum kefa_took kefa_nack_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					 const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	const u64 can = kefa_shake_can(&rdm->self, peer);
+	struct kefa_rop *rop = kefa_read_of(rdm, peer, pkt);
+	const bool dc = rop && rop->flags & KEFA_ROP_DC && can & KEFA_FEATURE_DELIVERY_COMPLETE;
+
+	if (!rop)
+		return KEFA_TOOK_DONE;
+	rop->type = dc ? KEFA_DC_LONGCTS_MSGRTM_PKT : KEFA_LONGCTS_MSGRTM_PKT;
+	if (rop->cq_flags & FI_TAGGED)
+		rop->type++;
+	rop->sent = 0;
+	rop->done = 0;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_INVAL);
+	kefa_source_release(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+const struct kefa_pkt_ops kefa_eor_ops = {
+	.fill		= kefa_eor_fill,
+	.completed	= kefa_eor_completed,
+	.unsend		= kefa_eor_unsend,
+	.received	= kefa_eor_received,
+};
+
+const struct kefa_pkt_ops kefa_read_nack_ops = {
+	.fill		= kefa_eor_fill,
+	.unsend		= kefa_nack_unsend,
+	.received	= kefa_nack_received,
+};

@@ -1,0 +1,723 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabric efa: messages that their receiver reads by RDMA. Nobody reaches the ULP's memory when
+ * it is told, at either end, whatever fails meanwhile.
+ */
+#include <linux/vmalloc.h>
+#include "efa_rdm_scene.h"
+
+#define WHOLE	SZ_128K
+#define LONG	20000
+
+static u8 packet[SZ_16K];
+
+static struct rdm_pair *reading_pair(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	int i;
+
+	for (i = 0; i < 2; i++)
+		rdm_of(&pair->end[i])->lim.min_read_message = LONG;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 1, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 8);
+	rdm_expect(test, &pair->end[1], 1, 8);
+	return pair;
+}
+
+static u32 regions(struct rdm_end *end)
+{
+	return list_count_nodes(&rdm_of(end)->sources_free);
+}
+
+static void expect_whole(struct kunit *test, struct rdm_pair *pair)
+{
+	struct kefa_rdm *rdm;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!pair->end[i].ep)
+			continue;
+		rdm = rdm_of(&pair->end[i]);
+		KUNIT_EXPECT_EQ(test, rdm->rops.used, 0U);
+		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
+		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->reading));
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->owing));
+		KUNIT_EXPECT_EQ(test, regions(&pair->end[i]), rdm->nsources);
+		KUNIT_EXPECT_EQ(test, rdm->ep.nregs, rdm->ep.nregs_done);
+		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);
+		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);
+	}
+}
+
+static ssize_t send_as(struct rdm_pair *pair, size_t len, u64 flags, u64 data, long ctx)
+{
+	struct kvec iov = { pair->out, len };
+	struct fi_msg_tagged msg = {
+		.addr = pair->end[0].peer, .tag = 5, .context = (void *)ctx, .data = data,
+	};
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
+	return fi_tsendmsg(pair->end[0].ep, &msg, flags);
+}
+
+/* Deliver, but for what is a packet of that type from that end. Return: it, or NULL. */
+static struct efake_wr *run_until(struct rdm_pair *pair, int from, u8 type)
+{
+	struct efake_qp *qp = pair->end[from].qp;
+	struct efake_wr *wr;
+	unsigned int i, n;
+	u8 is = 0;
+
+	for (n = 0; n < 1000; n++) {
+		efake_settle_all();
+		for (i = 0; (wr = efake_sent(qp, i)); i++) {
+			if (wr->opcode == IB_WR_SEND)
+				efake_wr_read(wr, &is, 1);
+			if (type ? wr->opcode == IB_WR_SEND && is == type :
+				   wr->opcode == IB_WR_RDMA_READ)
+				return wr;
+		}
+		if (!rdm_step(pair))
+			return NULL;
+	}
+	return NULL;
+}
+
+static void longread_sizes(struct kunit *test)
+{
+	static const size_t sizes[] = { LONG, LONG + 1, 65536, WHOLE - 1, WHOLE };
+	struct rdm_pair *pair = reading_pair(test);
+	unsigned int *seen = pair->net.seen;
+	unsigned int i;
+	struct rdm_comp comp;
+
+	for (i = 0; i < 4 * ARRAY_SIZE(sizes); i++) {
+		const size_t size = sizes[i / 4];
+
+		memset(seen, 0, sizeof(pair->net.seen));
+		memset(pair->in, 0, size);
+		efa_fill(pair->out, size, i);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, size, 5, 1), 0);
+		KUNIT_EXPECT_EQ(test, send_as(pair, size, (i & 1 ? FI_DELIVERY_COMPLETE : 0) |
+					      (i & 2 ? FI_REMOTE_CQ_DATA : 0), 77 + i, 2), 0);
+		rdm_run(pair);
+		rdm_expect(test, &pair->end[0], 2, size);
+		comp = rdm_read(&pair->end[1]);
+		KUNIT_EXPECT_EQ(test, comp.ret, 1);
+		KUNIT_EXPECT_EQ(test, comp.entry.len, size);
+		KUNIT_EXPECT_EQ(test, comp.entry.tag, 5ULL);
+		if (i & 2)
+			KUNIT_EXPECT_EQ(test, comp.entry.data, 77ULL + i);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, size, i));
+		KUNIT_EXPECT_EQ(test, seen[KEFA_LONGREAD_TAGRTM_PKT], 1U);
+		KUNIT_EXPECT_EQ(test, seen[KEFA_EOR_PKT], 1U);
+		KUNIT_EXPECT_EQ(test, seen[KEFA_RECEIPT_PKT], 0U);
+	}
+	/* In one piece, and not copied: the 8 bytes are those of the beginning. */
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.reads, 4ULL * ARRAY_SIZE(sizes));
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.copied, 8ULL);
+	expect_whole(test, pair);
+}
+
+/* Memory in pieces, at both ends, more than the device has at a time. */
+static void longread_pieces(struct kunit *test)
+{
+	const size_t size = 60 * PAGE_SIZE + 100;
+	struct rdm_pair *pair = reading_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	u8 *out = vmalloc(size), *in = vmalloc(size);
+	unsigned int n;
+
+	KUNIT_ASSERT_TRUE(test, out && in);
+	efa_fill(out, size, 3);
+	memset(in, 0, size);
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, in, size, NULL, FI_ADDR_UNSPEC, 5, 0,
+				       (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, out, size, NULL, pair->end[0].peer, 5,
+				       (void *)2), 0);
+	run_until(pair, 1, 0);
+	for (n = 0; n < 500 && pair->end[1].qp->nsent; n++) {
+		KUNIT_EXPECT_LE(test, pair->end[1].qp->nsent, KEFA_READS_MAX + 1U);
+		rdm_step(pair);
+		efake_settle();
+	}
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, size);
+	rdm_expect(test, &pair->end[1], 1, size);
+	KUNIT_EXPECT_TRUE(test, efa_filled(in, size, 3));
+	KUNIT_EXPECT_GE(test, rdm->stats.reads, 61ULL);
+	expect_whole(test, pair);
+	vfree(out);
+	vfree(in);
+}
+
+/* What the buffer has no room for isn't read, and the sender hears of it all the same. */
+static void longread_truncated(struct kunit *test)
+{
+	static const size_t sizes[] = { 0, 100, 50001 };
+	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_comp comp;
+	unsigned int i;
+
+	efa_fill(pair->out, WHOLE, 1);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		memset(pair->in, 0xa5, WHOLE);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, sizes[i], 5, 1), 0);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+		rdm_run(pair);
+		comp = rdm_read(&pair->end[1]);
+		KUNIT_EXPECT_EQ(test, comp.error.err, FI_ETRUNC);
+		KUNIT_EXPECT_EQ(test, comp.error.len, sizes[i]);
+		KUNIT_EXPECT_EQ(test, comp.error.olen, WHOLE - sizes[i]);
+		rdm_expect(test, &pair->end[0], 2, WHOLE);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, sizes[i], 1));
+		KUNIT_EXPECT_PTR_EQ(test, memchr_inv(pair->in + sizes[i], 0xa5, WHOLE - sizes[i]),
+				    NULL);
+		expect_whole(test, pair);
+	}
+}
+
+/* It waits for its receive, is discarded, or goes into a buffer of several. */
+static void longread_unexpected(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	struct kvec iov = { pair->in, WHOLE };
+	struct fi_msg_tagged peek = { .addr = FI_ADDR_UNSPEC, .tag = 5, .context = (void *)9 };
+	struct fi_msg multi = { .addr = FI_ADDR_UNSPEC, .context = (void *)9 };
+	int way;
+
+	for (way = 0; way < 3; way++) {
+		memset(pair->in, 0, WHOLE);
+		efa_fill(pair->out, WHOLE, way);
+		KUNIT_EXPECT_EQ(test, way == 2 ? fi_send(pair->end[0].ep, pair->out, WHOLE, NULL,
+							 pair->end[0].peer, (void *)1) :
+						 rdm_tsend(pair, WHOLE, 5, 1), 0);
+		rdm_run(pair);
+		rdm_expect_nothing(test, &pair->end[0]);
+		KUNIT_EXPECT_EQ(test, pair->net.reads, (unsigned int)!!way);
+		iov_iter_kvec(&peek.msg_iter, ITER_DEST, &iov, 1, WHOLE);
+		iov_iter_kvec(&multi.msg_iter, ITER_DEST, &iov, 1, WHOLE);
+		if (way == 2)
+			KUNIT_EXPECT_EQ(test, fi_recvmsg(pair->end[1].ep, &multi, FI_MULTI_RECV),
+					0);
+		else
+			KUNIT_EXPECT_EQ(test, fi_trecvmsg(pair->end[1].ep, &peek, way ?
+							  FI_PEEK | FI_DISCARD : 0), 0);
+		rdm_run(pair);
+		rdm_expect(test, &pair->end[1], 9, WHOLE);
+		rdm_expect(test, &pair->end[0], 1, WHOLE);
+		KUNIT_EXPECT_EQ(test, efa_filled(pair->in, WHOLE, way), way != 1);
+		expect_whole(test, pair);
+	}
+}
+
+/* The ULP is told when nobody can read it any more: not by the EOR. */
+static void longread_told(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	struct efake_qp *qp = pair->end[0].qp;
+	struct efake_wr *wr;
+	u32 key;
+
+	pair->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+	/* Others of this peer wait behind it. */
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 6, 3), 0);
+	wr = efake_sent(qp, 0);
+	KUNIT_ASSERT_EQ(test, wr->opcode, IB_WR_REG_MR);
+	KUNIT_EXPECT_EQ(test, wr->access & (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE),
+			IB_ACCESS_REMOTE_READ);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 1U);
+	key = wr->rkey;
+	efake_wr_done(wr, 0);
+	/* All but the invalidation. */
+	while (run_until(pair, 0, 0xff))
+		;
+	KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
+	wr = efake_sent(qp, 0);
+	KUNIT_EXPECT_EQ(test, wr->opcode, IB_WR_LOCAL_INV);
+	KUNIT_EXPECT_EQ(test, wr->rkey, key);
+	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_EOR_PKT], 1U);
+	rdm_expect(test, &pair->end[1], 1, WHOLE);
+	rdm_expect(test, &pair->end[0], 3, 8);
+	rdm_expect_nothing(test, &pair->end[0]);
+	efake_wr_done(wr, 0);
+	efake_settle_all();
+	rdm_expect(test, &pair->end[0], 2, WHOLE);
+	KUNIT_EXPECT_FALSE(test, efake_valid(pair->fake, key));
+	pair->fake->manual_mr = false;
+}
+
+/* There is always another way: no region, a device that registers nothing, an odd buffer. */
+static void longread_other_way(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct kvec iov[2] = { { pair->out, 60000 }, { pair->out + 60010, 60000 } };
+	struct fi_msg_tagged odd = {
+		.addr = pair->end[0].peer, .tag = 5, .context = (void *)2,
+	};
+	LIST_HEAD(none);
+	int way;
+
+	for (way = 0; way < 4; way++) {
+		const size_t len = way == 3 ? 120000 : WHOLE;
+
+		if (way == 0)
+			list_splice_init(&rdm->sources_free, &none);
+		if (way == 1)
+			efake_fail(pair->fake, EFAKE_MR_MAP, 1, -EIO);
+		if (way == 2)
+			pair->fake->max_page = 1;
+		memset(pair->in, 0, WHOLE);
+		efa_fill(pair->out, WHOLE, way);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+		iov_iter_kvec(&odd.msg_iter, ITER_SOURCE, iov, 2, len);
+		KUNIT_EXPECT_EQ(test, way == 3 ? fi_tsendmsg(pair->end[0].ep, &odd, 0) :
+						 rdm_tsend(pair, len, 5, 2), 0);
+		rdm_run(pair);
+		rdm_expect(test, &pair->end[0], 2, len);
+		rdm_expect(test, &pair->end[1], 1, len);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 60000, way));
+		KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGCTS_TAGRTM_PKT], way + 1U);
+		list_splice_init(&none, &rdm->sources_free);
+		pair->fake->max_page = 0;
+		expect_whole(test, pair);
+	}
+	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT], 0U);
+}
+
+/* The device refuses a read: it is asked for, and comes by long-CTS, told of as one message. */
+static void longread_nack(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	unsigned int *seen = pair->net.seen;
+	struct rdm_comp comp;
+	int way;
+
+	for (way = 0; way < 4; way++) {
+		const bool dc = way & 1;
+
+		memset(seen, 0, sizeof(pair->net.seen));
+		memset(pair->in, 0, WHOLE);
+		efa_fill(pair->out, WHOLE, way);
+		pair->net.bad_reads = 1;
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+		KUNIT_EXPECT_EQ(test, send_as(pair, WHOLE, (dc ? FI_DELIVERY_COMPLETE : 0) |
+					      (way & 2 ? FI_REMOTE_CQ_DATA : 0), 99, 2), 0);
+		/* It keeps its place. */
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 6, 3), 0);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 6, 4), 0);
+		rdm_run(pair);
+		KUNIT_EXPECT_EQ(test, seen[KEFA_READ_NACK_PKT], 1U);
+		KUNIT_EXPECT_EQ(test, seen[dc ? KEFA_DC_LONGCTS_TAGRTM_PKT :
+						KEFA_LONGCTS_TAGRTM_PKT], 1U);
+		KUNIT_EXPECT_EQ(test, seen[KEFA_RECEIPT_PKT], (unsigned int)dc);
+		rdm_expect(test, &pair->end[0], 3, 8);
+		rdm_expect(test, &pair->end[0], 2, WHOLE);
+		rdm_expect(test, &pair->end[1], 4, 8);
+		comp = rdm_read(&pair->end[1]);
+		KUNIT_EXPECT_EQ(test, comp.ret, 1);
+		KUNIT_EXPECT_EQ(test, comp.entry.len, (size_t)WHOLE);
+		if (way & 2)
+			KUNIT_EXPECT_EQ(test, comp.entry.data, 99ULL);
+		expect_whole(test, pair);
+	}
+}
+
+/* One that doesn't know of READ_NACK can't be told, and would wait for ever. */
+static void longread_no_nack(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+
+	spin_lock_bh(&rdm->ep.lock);
+	kefa_peers_at(&rdm->peers, pair->end[1].peer)->features &= ~KEFA_FEATURE_READ_NACK;
+	spin_unlock_bh(&rdm->ep.lock);
+	pair->net.bad_reads = 1;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+	rdm_run(pair);
+	rdm_expect_error(test, &pair->end[1], 1, EACCES);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
+}
+
+/* --- a puppet is the sender --- */
+
+static void tell(struct rdm_pair *pair, struct kefa_pkt *pkt, size_t data)
+{
+	struct efake_wr *recv = efake_recv(pair->end[1].qp, 0);
+	struct kefa_wc wc = { .src_qpn = pair->end[0].name.qpn, .slid = RDM_SLID };
+	size_t hdr;
+
+	pkt->connid = pair->end[0].name.qkey;
+	pkt->has_connid = true;
+	pkt->flags |= KEFA_PKT_CONNID_HDR;
+	hdr = kefa_build(pkt, packet, sizeof(packet));
+	memcpy(packet + hdr, pair->out + pkt->seg_offset, data);
+	wc.len = hdr + data;
+	efake_wr_write(recv, packet, wc.len);
+	efake_recv_done(recv, &wc);
+	efake_settle_all();
+}
+
+static void runt(struct rdm_pair *pair, u32 id, u64 total, u64 runt_length, u64 off, size_t len,
+		 const struct kefa_rma_iov *iov, u32 count)
+{
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_RUNTREAD_TAGRTM_PKT),
+		.msg_id		= id,
+		.msg_length	= total,
+		.send_id	= 1234,
+		.runt_length	= runt_length,
+		.seg_offset	= off,
+		.read_iov	= iov,
+		.read_iov_count	= count,
+		.tag		= 5,
+	};
+
+	tell(pair, &pkt, len);
+}
+
+/* Take what the second endpoint has posted: reads are done by hand. */
+static unsigned int take_all(struct rdm_pair *pair, u64 base, u32 status)
+{
+	struct efake_qp *qp = pair->end[1].qp;
+	struct efake_wr *wr;
+	unsigned int n;
+
+	for (n = 0; (wr = efake_sent(qp, 0)) && n < 1000; n++) {
+		if (wr->opcode == IB_WR_RDMA_READ && !status)
+			efake_wr_write(wr, pair->out + (wr->raddr - base), wr->len);
+		efake_wr_done(wr, wr->opcode == IB_WR_RDMA_READ ? status : 0);
+		efake_settle_all();
+	}
+	return n;
+}
+
+/* The beginning comes in any order, before or after the receive; the rest is read. */
+static void longread_runt(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	const struct kefa_rma_iov iov[3] = {
+		{ cpu_to_le64(0x10000), cpu_to_le64(9000), cpu_to_le64(7) },
+		{ cpu_to_le64(0x10000 + 9000), cpu_to_le64(1), cpu_to_le64(7) },
+		{ cpu_to_le64(0x10000 + 9001), cpu_to_le64(WHOLE - 9001), cpu_to_le64(7) },
+	};
+	const u64 *received = rdm_of(&pair->end[1])->stats.received;
+	const u64 *sent = rdm_of(&pair->end[1])->stats.sent;
+	size_t room;
+	int way;
+
+	for (way = 0; way < 6; way++) {
+		/* Short ones have nothing left to be read. */
+		room = way == 4 ? 8000 : way == 5 ? 100 : WHOLE;
+		memset(pair->in, 0, WHOLE);
+		efa_fill(pair->out, WHOLE, way);
+		if (way & 1)
+			KUNIT_EXPECT_EQ(test, rdm_trecv(pair, room, 5, 1), 0);
+		runt(pair, way + 1, WHOLE, 8000, 4000, 4000, iov, way % 3 ? 3 : 3);
+		if (way == 2)
+			KUNIT_EXPECT_EQ(test, rdm_trecv(pair, room, 5, 1), 0);
+		runt(pair, way + 1, WHOLE, 8000, 0, 4000, iov, 3);
+		if (!(way & 1) && way != 2)
+			KUNIT_EXPECT_EQ(test, rdm_trecv(pair, room, 5, 1), 0);
+		efake_settle_all();
+		take_all(pair, 0x10000, 0);
+		if (room == WHOLE)
+			rdm_expect(test, &pair->end[1], 1, WHOLE);
+		else
+			rdm_expect_error(test, &pair->end[1], 1, FI_ETRUNC);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, room, way));
+		KUNIT_EXPECT_EQ(test, received[KEFA_RUNTREAD_TAGRTM_PKT], 2ULL * (way + 1));
+		KUNIT_EXPECT_EQ(test, sent[KEFA_EOR_PKT], 1ULL + way);
+		expect_whole(test, pair);
+	}
+	/* Parts that don't fit together. */
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	runt(pair, way + 1, WHOLE, 8000, 0, 4000, iov, 3);
+	runt(pair, way + 1, WHOLE, 7000, 4000, 3000, iov, 3);
+	runt(pair, way + 1, WHOLE, 8000, 3000, 5000, iov, 3);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.dropped[KEFA_DROP_LENGTH], 2ULL);
+}
+
+/* A refused runt: what was sent stays, and the rest comes as data. */
+static void longread_runt_nack(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	const struct kefa_rma_iov iov = {
+		cpu_to_le64(0x10000), cpu_to_le64(16000), cpu_to_le64(7),
+	};
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct kefa_pkt again = {
+		.row		= kefa_row_of(KEFA_LONGCTS_TAGRTM_PKT),
+		.flags		= KEFA_REQ_READ_NACK,
+		.msg_id		= 1,
+		.msg_length	= 16000,
+		.send_id	= 555,
+		.tag		= 5,
+	};
+	struct kefa_pkt data = {
+		.row		= kefa_row_of(KEFA_CTSDATA_PKT),
+		.seg_offset	= 8000,
+		.seg_length	= 8000,
+	};
+	u32 i;
+
+	efa_fill(pair->out, 16000, 3);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	/* Nobody has asked for it yet. */
+	tell(pair, &again, 0);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_STATE], 1ULL);
+	runt(pair, 1, 16000, 8000, 0, 8000, &iov, 1);
+	tell(pair, &again, 0);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_STATE], 2ULL);
+	take_all(pair, 0x10000, 7);
+	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_READ_NACK_PKT], 1ULL);
+	again.msg_length = 15999;
+	tell(pair, &again, 0);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_STATE], 3ULL);
+	again.msg_length = 16000;
+	tell(pair, &again, 0);
+	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_CTS_PKT], 1ULL);
+	tell(pair, &again, 0);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_STATE], 4ULL);
+	for (i = 0; i < rdm->rops.size; i++)
+		if (rdm->rops.ops[i].state == KEFA_ROP_DATA_RX)
+			data.recv_id = kefa_rop_id(&rdm->rops, &rdm->rops.ops[i]);
+	tell(pair, &data, 8000);
+	take_all(pair, 0, 0);
+	rdm_expect(test, &pair->end[1], 1, 16000);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 16000, 3));
+	expect_whole(test, pair);
+}
+
+/* --- what is lost --- */
+
+enum dies_in { IN_REGISTERING, IN_SENT, IN_READING, IN_READ, IN_INVALIDATING, IN_NACKED, DIES_IN };
+
+/* Return: which end loses the other. */
+static int die_set_up(struct kunit *test, struct rdm_pair *pair, enum dies_in in)
+{
+	pair->fake->manual_mr = in == IN_REGISTERING || in == IN_INVALIDATING;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+	switch (in) {
+	case IN_SENT:
+		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 0, KEFA_LONGREAD_TAGRTM_PKT));
+		return 0;
+	case IN_READING:
+		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 1, 0));
+		return 1;
+	case IN_READ:
+		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 1, KEFA_EOR_PKT));
+		return 0;
+	case IN_INVALIDATING:
+		efake_wr_done(efake_sent(pair->end[0].qp, 0), 0);
+		while (run_until(pair, 0, 0xff))
+			;
+		return 0;
+	case IN_NACKED:
+		pair->net.bad_reads = 1;
+		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 1, KEFA_READ_NACK_PKT));
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* What nobody can read: its sender is dead. */
+static void garbage(struct rdm_pair *pair, int at)
+{
+	struct efake_wr *recv = efake_recv(pair->end[at].qp, 0);
+	const struct kefa_wc wc = {
+		.len = 16, .src_qpn = pair->end[!at].name.qpn, .slid = RDM_SLID,
+	};
+
+	memset(packet, 0xff, 16);
+	efake_wr_write(recv, packet, 16);
+	efake_recv_done(recv, &wc);
+	efake_settle_all();
+}
+
+/* Nothing was told of as long as the device could reach it; then it is, once. */
+static void expect_lost(struct kunit *test, struct rdm_pair *pair, int at, enum dies_in in, int err)
+{
+	struct efake_qp *qp = pair->end[at].qp;
+	struct efake_wr *wr;
+	unsigned int n;
+
+	if (in == IN_REGISTERING || in == IN_READING || in == IN_INVALIDATING)
+		rdm_expect_nothing(test, &pair->end[at]);
+	for (n = 0; (wr = efake_sent(qp, 0)) && n < 100; n++) {
+		efake_wr_done(wr, wr->mr ? 0 : 9);
+		efake_settle_all();
+	}
+	if (in == IN_INVALIDATING)
+		rdm_expect(test, &pair->end[at], 2, WHOLE);
+	else
+		rdm_expect_error(test, &pair->end[at], at ? 1 : 2, err);
+	rdm_expect_nothing(test, &pair->end[at]);
+}
+
+static void longread_dies(struct kunit *test)
+{
+	struct rdm_pair *pair;
+	int i, at;
+
+	for (i = 0; i < 3 * DIES_IN; i++) {
+		const enum dies_in in = i / 3;
+
+		pair = reading_pair(test);
+		at = die_set_up(test, pair, in);
+		switch (i % 3) {
+		case 0:
+			garbage(pair, at);
+			expect_lost(test, pair, at, in, EPROTO);
+			break;
+		case 1:
+			KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[at].av, &pair->end[at].peer,
+							   1, 0), 0);
+			expect_lost(test, pair, at, in, ECANCELED);
+			break;
+		default:
+			EFA_CLOSE(test, pair->end[at].ep);
+			break;
+		}
+		if (pair->end[at].ep) {
+			KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[at])->rops.used, 0U);
+			KUNIT_EXPECT_EQ(test, regions(&pair->end[at]),
+					rdm_of(&pair->end[at])->nsources);
+			EFA_CLOSE(test, pair->end[at].ep);
+		}
+		EFA_CLOSE(test, pair->end[!at].ep);
+		KUNIT_EXPECT_EQ(test, efake_haunt(pair->fake), 0U);
+		efake_remove(pair->fake);
+	}
+}
+
+/* The device goes, in each of these. */
+static void longread_removed(struct kunit *test)
+{
+	struct rdm_pair *pair;
+	struct rdm_comp comp;
+	int in, at;
+
+	for (in = 0; in < DIES_IN; in++) {
+		pair = reading_pair(test);
+		at = die_set_up(test, pair, in);
+		efake_remove(pair->fake);
+		efake_settle_all();
+		comp = rdm_read(&pair->end[at]);
+		if (in == IN_INVALIDATING)
+			KUNIT_EXPECT_EQ(test, comp.ret, 1);
+		else
+			KUNIT_EXPECT_EQ(test, comp.error.err, ENODEV);
+		rdm_expect_nothing(test, &pair->end[at]);
+		EFA_CLOSE(test, pair->end[0].ep);
+		EFA_CLOSE(test, pair->end[1].ep);
+	}
+}
+
+/* An invalidation fails: the region is destroyed instead, and the ULP waits for that. */
+static void longread_revoked(struct kunit *test)
+{
+	struct rdm_pair *pair = reading_pair(test);
+	struct efake_qp *qp = pair->end[0].qp;
+	unsigned int destroyed;
+	struct efake_wr *wr;
+	u32 key;
+
+	pair->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+	wr = efake_sent(qp, 0);
+	key = wr->rkey;
+	efake_wr_done(wr, 0);
+	while (run_until(pair, 0, 0xff))
+		;
+	destroyed = efake_calls(pair->fake, EFAKE_MR_DESTROY);
+	efake_wr_done(efake_sent(qp, 0), 2);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, efake_calls(pair->fake, EFAKE_MR_DESTROY), destroyed + 1);
+	KUNIT_EXPECT_FALSE(test, efake_valid(pair->fake, key));
+	rdm_expect(test, &pair->end[0], 2, WHOLE);
+	rdm_expect(test, &pair->end[1], 1, WHOLE);
+	pair->fake->manual_mr = false;
+	expect_whole(test, pair);
+	/* There is another one in its place. */
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, WHOLE);
+	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT], 2U);
+}
+
+/* FI_OPT_EFA_USE_DEVICE_RDMA, and what can be had. */
+static void longread_options(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct fid_ep *ep;
+	bool flag = false;
+	size_t len = sizeof(flag);
+
+	KUNIT_EXPECT_EQ(test, fi_setopt(&pair->end[0].ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_EFA_USE_DEVICE_RDMA, &flag, sizeof(flag)),
+			-FI_EOPBADSTATE);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &ep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_USE_DEVICE_RDMA,
+					&flag, &len), 0);
+	KUNIT_EXPECT_TRUE(test, flag);
+	flag = false;
+	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_USE_DEVICE_RDMA,
+					&flag, sizeof(flag)), 0);
+	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_USE_DEVICE_RDMA,
+					&flag, sizeof(int)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &pair->end[0].av->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &pair->end[0].cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+	KUNIT_EXPECT_EQ(test, to_kefa_rdm(to_kefa_ep(ep))->nsources, 0U);
+	KUNIT_EXPECT_FALSE(test, to_kefa_rdm(to_kefa_ep(ep))->self.features &
+				 KEFA_FEATURE_RDMA_READ);
+	EFA_CLOSE(test, ep);
+	pair->fake->dev->rdma_read = false;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &ep, NULL), 0);
+	flag = true;
+	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_USE_DEVICE_RDMA,
+					&flag, sizeof(flag)), -EOPNOTSUPP);
+	EFA_CLOSE(test, ep);
+	pair->fake->dev->rdma_read = true;
+}
+
+static struct kunit_case longread_cases[] = {
+	KUNIT_CASE(longread_sizes),
+	KUNIT_CASE(longread_pieces),
+	KUNIT_CASE(longread_truncated),
+	KUNIT_CASE(longread_unexpected),
+	KUNIT_CASE(longread_told),
+	KUNIT_CASE(longread_other_way),
+	KUNIT_CASE(longread_nack),
+	KUNIT_CASE(longread_no_nack),
+	KUNIT_CASE(longread_runt),
+	KUNIT_CASE(longread_runt_nack),
+	KUNIT_CASE(longread_dies),
+	KUNIT_CASE(longread_removed),
+	KUNIT_CASE(longread_revoked),
+	KUNIT_CASE(longread_options),
+	{}
+};
+
+static struct kunit_suite longread_suite = {
+	.name		= "kefa_rdm_longread",
+	.test_cases	= longread_cases,
+};
+
+kunit_test_suite(longread_suite);
+
+MODULE_DESCRIPTION("KUnit: fabric efa, messages that are read");
+MODULE_LICENSE("Dual BSD/GPL");
