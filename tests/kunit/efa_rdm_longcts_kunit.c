@@ -554,6 +554,43 @@ static void longcts_refused(struct kunit *test)
 	expect_whole(test, pair);
 }
 
+/* Nothing is under way to the peer, and it is gone: nobody would hear of that. */
+static void longcts_silent(struct kunit *test)
+{
+	static const enum dies_in states[] = { GRANT, ACK, DATA_RX, SINK };
+	struct rdm_pair *pair;
+	struct efake_qp *qp;
+	u8 type = 0;
+	int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		pair = rdm_pair_new(test, NULL);
+		qp = pair->end[0].qp;
+		shake(test, pair);
+		die_set_up(test, pair, states[i]);
+		take_all(pair, 0);
+		/* It lives at first. */
+		for (n = 0; n < 2; n++) {
+			KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
+			msleep(2 * KEFA_SILENT_MS + 100);
+			efake_settle_all();
+			KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
+			efake_wr_read(efake_sent(qp, 0), &type, 1);
+			KUNIT_EXPECT_EQ(test, type, KEFA_EAGER_RTW_PKT);
+			take_all(pair, n ? 9 : 0);
+		}
+		KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.asked, 2ULL);
+		if (states[i] != SINK)
+			rdm_expect_error(test, &pair->end[0], 1, ECONNRESET);
+		expect_whole(test, pair);
+		msleep(2 * KEFA_SILENT_MS);
+		KUNIT_EXPECT_FALSE(test, rdm_of(&pair->end[0])->listening);
+		EFA_CLOSE(test, pair->end[0].ep);
+		EFA_CLOSE(test, pair->end[1].ep);
+		efake_remove(pair->fake);
+	}
+}
+
 static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_sizes),
 	KUNIT_CASE(longcts_unexpected),
@@ -564,6 +601,7 @@ static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_data),
 	KUNIT_CASE(longcts_not_ready),
 	KUNIT_CASE(longcts_dies),
+	KUNIT_CASE(longcts_silent),
 	KUNIT_CASE(longcts_fair),
 	KUNIT_CASE(longcts_refused),
 	{}

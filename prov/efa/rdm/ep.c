@@ -282,6 +282,7 @@ static int kefa_rdm_close(struct fid *fid)
 		kefa_av_leave(ep->av, &rdm->user);
 	kefa_ep_stop(ep);
 	cancel_delayed_work_sync(&rdm->join);
+	cancel_delayed_work_sync(&rdm->silent);
 	if (cq) {
 		spin_lock_bh(&cq->starved_lock);
 		list_del_init(&rdm->cq_starved);
@@ -450,6 +451,7 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->strange);
 	INIT_LIST_HEAD(&rdm->cq_starved);
 	INIT_DELAYED_WORK(&rdm->join, kefa_rdm_join);
+	INIT_DELAYED_WORK(&rdm->silent, kefa_rdm_silent);
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 

@@ -78,6 +78,7 @@ static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left,
 	list_del_init(&rop->link);
 	kefa_rop_unhold(rdm, rop);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_NACKED);
+	kefa_silent_arm(rdm);
 	rdm->stats.unread++;
 	if (!left)
 		kefa_read_nack(rdm, rop, err, status);

@@ -149,6 +149,7 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	}
 	if (rop->state == KEFA_ROP_LISTED)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
+	kefa_silent_arm(rdm);
 	if (row & KEFA_ROW_MULTI)
 		kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
 	else

@@ -704,6 +704,7 @@ struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers, u32 *from)
 void kefa_peers_heard(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
 	lockdep_assert_held(peers->lock);
+	peer->flags &= ~KEFA_RPEER_SILENT;
 	if (peer->flags & KEFA_RPEER_IMPLICIT)
 		list_move_tail(&peer->lru, &peers->lru);
 }

@@ -45,13 +45,14 @@ enum kefa_rpeer_state {
 	KEFA_RPEER_STATES
 };
 
-/* Of kefa_rpeer.flags; shake.c's but for the first. */
+/* Of kefa_rpeer.flags; shake.c's where nothing else is said. */
 #define KEFA_RPEER_IMPLICIT	0x01	/* in no address vector: it may be evicted */
 #define KEFA_RPEER_HEARD	0x02	/* it has sent a packet: it is owed a HANDSHAKE */
 #define KEFA_RPEER_TOLD		0x04	/* it was sent our HANDSHAKE */
 #define KEFA_RPEER_SHAKEN	0x08	/* its HANDSHAKE has come */
 #define KEFA_RPEER_HEADERLESS	0x10	/* messages go to @rq_qpn, without a header */
 #define KEFA_RPEER_LOST		0x20	/* a message was lost, and later ones wait for it */
+#define KEFA_RPEER_SILENT	0x40	/* silent.c's: not heard of since it looked */
 
 /* Of kefa_rpeer.owes. */
 #define KEFA_OWES_HANDSHAKE	0x01

@@ -4,7 +4,7 @@
  * send.c and recv.c are what the ULP calls, tx.c and rx.c have the packets that the device
  * has, msg.c is about messages that arrive, longcts.c about those that come as they are
  * granted, longread.c and source.c about those that are read, answer.c about packets without
- * data, join.c about peers that come and go, and progress.c has all of that go on.
+ * data, join.c and silent.c about peers that come and go, and progress.c has all of that go on.
  *
  * Everything is under the endpoint's lock, kefa_ep.lock, but for allocating peers and
  * making address handles.
@@ -53,6 +53,8 @@ enum {
 	/* An address handle that can't be made is tried again so often, so many ms later. */
 	KEFA_JOIN_TRIES		= 50,
 	KEFA_JOIN_RETRY_MS	= 20,
+	/* Who is waited for, and silent for as long, is asked for a sign of life. */
+	KEFA_SILENT_MS		= 500,
 	/* Receives that are posted when an endpoint is enabled. */
 	KEFA_RX_FIRST		= 64,
 	/* And at least, however much is kept: answers have to get in. */
@@ -126,6 +128,7 @@ enum kefa_drop {
  * @full: times that the budget was used up
  * @shut: times that there was no receive posted at all
  * @starved: messages that had to wait for room in a completion queue
+ * @asked: signs of life that were asked for
  * @reads: reads that were posted
  * @unread: messages that couldn't be read
  * @sources: messages that a region was registered for
@@ -144,6 +147,7 @@ struct kefa_rdm_stats {
 	u64	full;
 	u64	shut;
 	u64	starved;
+	u64	asked;
 	u64	reads;
 	u64	unread;
 	u64	sources;
@@ -353,6 +357,8 @@ struct kefa_chunk {
  * @shut: the budget doesn't allow all the receives that there should be
  * @cq_starved: in kefa_cq.starved; kefa_cq.starved_lock
  * @join: makes address handles for strangers
+ * @silent: asks peers that are waited for whether they are there
+ * @listening: @silent is queued
  * @join_tries: how often the next one couldn't be made; the worker's
  * @stats: counters
  */
@@ -406,6 +412,8 @@ struct kefa_rdm {
 	struct list_head	cq_starved;
 	struct delayed_work	join;
 	u32			join_tries;
+	struct delayed_work	silent;
+	bool			listening;
 	struct kefa_rdm_stats	stats;
 };
 
@@ -572,6 +580,11 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err);
 void kefa_rdm_peers_fini(struct kefa_rdm *rdm);
+
+/* silent.c */
+
+void kefa_silent_arm(struct kefa_rdm *rdm);
+void kefa_rdm_silent(struct work_struct *work);
 
 /* progress.c */
 

@@ -248,6 +248,8 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	rop->sent = out.segment;
 	rop->done = out.segment;
 	kefa_rop_set_state(&rdm->rops, rop, kefa_sent_state(&out));
+	if (rop->state != KEFA_ROP_POSTED)
+		kefa_silent_arm(rdm);
 	rdm->stats.sent[rop->type] += out.n;
 	out.pkt.row->ops->fill(rdm, rop, &out.pkt);
 	for (i = 0; i < out.n; i++) {
@@ -399,6 +401,7 @@ static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject
 		return -EAGAIN;
 	}
 	list_add_tail(&rop->peer_link, &peer->wait);
+	kefa_silent_arm(rdm);
 	return 0;
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Peers that have fallen silent. An operation may wait for a peer while the device has nothing
+ * for that peer, so that nobody would hear of its end. Such a peer is sent a packet that says
+ * nothing, the one that asks for a HANDSHAKE: the device tells whether there is anybody to take
+ * it. One that takes it lives, however long it takes for the rest.
+ */
+#include "../path.h"
+#include "rdm.h"
+
+/* States in which it is the peer's turn. */
+#define KEFA_ITS_TURN	(BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_DATA_RX) | \
+			 BIT(KEFA_ROP_NACKED) | BIT(KEFA_ROP_SINK))
+
+static bool kefa_waits_for_peer(const struct kefa_rop *rop)
+{
+	if (rop->state == KEFA_ROP_WAIT)
+		return rop->peer->state == KEFA_RPEER_SHAKING;
+	return KEFA_ITS_TURN & BIT(rop->state);
+}
+
+/**
+ * kefa_silent_arm() - an operation waits for its peer
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_silent_arm(struct kefa_rdm *rdm)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->listening)
+		return;
+	rdm->listening = true;
+	queue_delayed_work(kefa_wq, &rdm->silent, msecs_to_jiffies(KEFA_SILENT_MS));
+}
+
+/* An operation that waits for its peer, at or behind @i; or NULL. */
+static struct kefa_rop *kefa_silent_next(struct kefa_rdm *rdm, u32 *i)
+{
+	struct kefa_rop *rop;
+
+	while (*i < rdm->rops.size) {
+		rop = &rdm->rops.ops[(*i)++];
+		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED &&
+		    kefa_waits_for_peer(rop))
+			return rop;
+	}
+	return NULL;
+}
+
+/*
+ * Those that were heard of since the last look aren't asked, nor are those for which the device
+ * has something: it tells if they are gone.
+ */
+static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (!(peer->flags & KEFA_RPEER_SILENT) || peer->wrs || peer->backoff.waiting ||
+	    peer->owes & KEFA_OWES_TRIGGER)
+		return;
+	peer->owes |= KEFA_OWES_TRIGGER;
+	rdm->stats.asked++;
+	kefa_rdm_todo(rdm, peer);
+}
+
+/* Return: whether anything waits. */
+static bool kefa_silent_look(struct kefa_rdm *rdm)
+{
+	struct kefa_rop *rop;
+	bool more = false;
+	u32 i = 0;
+
+	while ((rop = kefa_silent_next(rdm, &i)))
+		kefa_silent_ask(rdm, rop->peer);
+	for (i = 0; (rop = kefa_silent_next(rdm, &i)); more = true)
+		rop->peer->flags |= KEFA_RPEER_SILENT;
+	return more;
+}
+
+/**
+ * kefa_rdm_silent() - look whether peers that are waited for are still there
+ * @work: of the endpoint
+ *
+ * Context: Process context.
+ */
+void kefa_rdm_silent(struct work_struct *work)
+{
+	struct kefa_rdm *rdm = container_of(to_delayed_work(work), struct kefa_rdm, silent);
+	struct kefa_ep *ep = &rdm->ep;
+
+	spin_lock_bh(&ep->lock);
+	rdm->listening = false;
+	if (ep->state == KEFA_EP_ENABLED && kefa_silent_look(rdm)) {
+		kefa_rdm_pump(rdm);
+		kefa_silent_arm(rdm);
+	}
+	kefa_ep_unlock_tell(ep, false);
+}
