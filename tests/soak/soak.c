@@ -23,6 +23,18 @@ char *soak_provider = "loop";
 module_param_named(provider, soak_provider, charp, 0444);
 MODULE_PARM_DESC(provider, "name of the provider (default: loop)");
 
+char *soak_fabric;
+module_param_named(fabric, soak_fabric, charp, 0444);
+MODULE_PARM_DESC(fabric, "name of the fabric (default: any)");
+
+unsigned int soak_max_len = 64 * 1024;
+module_param_named(max_len, soak_max_len, uint, 0444);
+MODULE_PARM_DESC(max_len, "longest operation, in bytes (default: 65536)");
+
+bool soak_rma = true;
+module_param_named(rma, soak_rma, bool, 0444);
+MODULE_PARM_DESC(rma, "have reads, writes and registrations, too (default: yes)");
+
 static unsigned int threads = SOAK_SHARE;
 module_param(threads, uint, 0444);
 MODULE_PARM_DESC(threads, "number of threads (default: 4)");
@@ -36,6 +48,7 @@ module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "of what is done and sent (default: 1)");
 
 #define SOAK_MAX_THREADS	64
+#define SOAK_BLOCK		4096
 
 /* What each message begins with; the rest follows from it. */
 struct soak_head {
@@ -75,30 +88,39 @@ struct soak_thread {
 	u64			errors;
 };
 
+/* Twice as long as a block, so that one can begin anywhere in the first half. */
+static u8 soak_noise[2 * SOAK_BLOCK];
+
+static const u8 *soak_block(u32 from, size_t at)
+{
+	return soak_noise + (from + at / SOAK_BLOCK * 13) % SOAK_BLOCK;
+}
+
+/* Copied, as memory checkers have each byte that is written by itself take long. */
 static void soak_fill(u8 *buf, size_t len, u32 from)
 {
 	struct soak_head head = { .len = len, .seed = from };
 	size_t i;
 
-	for (i = 0; i < len; i++)
-		buf[i] = (from + i * 7) ^ (i >> 8);
+	for (i = 0; i < len; i += SOAK_BLOCK)
+		memcpy(buf + i, soak_block(from, i), min_t(size_t, SOAK_BLOCK, len - i));
 	if (len >= sizeof(head))
 		memcpy(buf, &head, sizeof(head));
 }
 
 static int soak_verify(const u8 *buf, size_t len, u32 from)
 {
-	struct soak_head head = { .len = len, .seed = from };
-	size_t i = 0;
+	const struct soak_head head = { .len = len, .seed = from };
+	const size_t skip = len >= sizeof(head) ? sizeof(head) : 0;
+	size_t i, part;
 
-	if (len >= sizeof(head)) {
-		if (memcmp(buf, &head, sizeof(head)))
+	if (memcmp(buf, &head, skip))
+		return -EBADMSG;
+	for (i = skip; i < len; i += part) {
+		part = min_t(size_t, SOAK_BLOCK - i % SOAK_BLOCK, len - i);
+		if (memcmp(buf + i, soak_block(from, i) + i % SOAK_BLOCK, part))
 			return -EBADMSG;
-		i = sizeof(head);
 	}
-	for (; i < len; i++)
-		if (buf[i] != (u8)((from + i * 7) ^ (i >> 8)))
-			return -EBADMSG;
 	return 0;
 }
 
@@ -107,10 +129,25 @@ static u32 soak_rnd(struct soak_thread *t, u32 below)
 	return prandom_u32_state(&t->rnd) % below;
 }
 
-/* Mostly short, sometimes of several pages. */
+/* Mostly short, sometimes of several pages, or of what else there may be. */
 static size_t soak_len(struct soak_thread *t)
 {
-	return soak_rnd(t, soak_rnd(t, 4) ? 512 : SOAK_MAX_LEN + 1);
+	const u32 most[] = { 512, 512, soak_max_len + 1, min(soak_max_len, 100000U) + 1 };
+
+	return soak_rnd(t, most[soak_rnd(t, ARRAY_SIZE(most))]);
+}
+
+static ssize_t soak_tsend(struct soak_thread *t, struct soak_end *from, size_t len, u64 tag)
+{
+	const struct kvec iov = { .iov_base = t->out, .iov_len = len };
+	struct fi_msg_tagged msg = {
+		.addr		= from->peer,
+		.tag		= tag,
+		.context	= &t->tx,
+	};
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
+	return fi_tsendmsg(from->ep, &msg, soak_rnd(t, 4) ? 0 : FI_DELIVERY_COMPLETE);
 }
 
 /* Repeats a data call until there is room for it. */
@@ -157,19 +194,43 @@ static int soak_tagged(struct soak_thread *t, struct soak_end *from,
 	int ret;
 
 	soak_fill(t->out, len, fill);
-	ret = SOAK_POST(t, fi_trecv(to->ep, t->in, SOAK_MAX_LEN, NULL,
+	ret = SOAK_POST(t, fi_trecv(to->ep, t->in, soak_max_len, NULL,
 				    FI_ADDR_UNSPEC, tag & ~0xffULL, 0xff,
 				    soak_begin(&t->rx)));
 	if (ret)
 		return ret;
-	ret = SOAK_POST(t, fi_tsend(from->ep, t->out, len, NULL, from->peer,
-				    tag, soak_begin(&t->tx)));
+	soak_begin(&t->tx);
+	ret = SOAK_POST(t, soak_tsend(t, from, len, tag));
 	ret = soak_both(t, to, ret);
 	if (ret)
 		return ret;
 	if (t->rx.len != len || t->rx.tag != tag || t->rx.src_addr != to->peer)
 		return -EBADMSG;
 	return soak_verify(t->in, len, fill);
+}
+
+/* The receive comes later than the message. */
+static int soak_unexpected(struct soak_thread *t, struct soak_end *from,
+			   struct soak_end *to)
+{
+	u64 tag = (u64)t->id << 32 | soak_rnd(t, U32_MAX);
+	size_t len = soak_len(t);
+	u32 fill = soak_rnd(t, U32_MAX);
+	int ret, i;
+
+	soak_fill(t->out, len, fill);
+	soak_begin(&t->tx);
+	ret = SOAK_POST(t, soak_tsend(t, from, len, tag));
+	if (ret)
+		return ret;
+	for (i = soak_rnd(t, 100); i; i--)
+		soak_pass(t->st);
+	ret = SOAK_POST(t, fi_trecv(to->ep, t->in, soak_max_len, NULL, FI_ADDR_UNSPEC, tag, 0,
+				    soak_begin(&t->rx)));
+	if (ret)
+		return soak_wait(t->st, &t->tx, NULL) ?: ret;
+	ret = soak_both(t, to, 0);
+	return ret ?: t->rx.len == len ? soak_verify(t->in, len, fill) : -EBADMSG;
 }
 
 /* A thread may get another's message; there are as many as receives. */
@@ -185,7 +246,7 @@ static int soak_plain(struct soak_thread *t, struct soak_end *from,
 	int ret;
 
 	soak_fill(t->out, len, soak_rnd(t, U32_MAX));
-	ret = SOAK_POST(t, fi_recv(to->ep, t->in, SOAK_MAX_LEN, NULL,
+	ret = SOAK_POST(t, fi_recv(to->ep, t->in, soak_max_len, NULL,
 				   FI_ADDR_UNSPEC, soak_begin(&t->rx)));
 	if (ret)
 		return ret;
@@ -201,7 +262,7 @@ static int soak_plain(struct soak_thread *t, struct soak_end *from,
 static int soak_write(struct soak_thread *t, struct soak_end *from,
 		      struct soak_end *to)
 {
-	size_t at = t->place * SOAK_MAX_LEN;
+	size_t at = t->place * soak_max_len;
 	size_t len = soak_len(t);
 	u32 fill = soak_rnd(t, U32_MAX);
 	bool data = soak_rnd(t, 2);
@@ -225,7 +286,7 @@ static int soak_write(struct soak_thread *t, struct soak_end *from,
 static int soak_rma_read(struct soak_thread *t, struct soak_end *from,
 			 struct soak_end *to)
 {
-	size_t at = t->place * SOAK_MAX_LEN;
+	size_t at = t->place * soak_max_len;
 	size_t len = soak_len(t);
 	u32 fill = soak_rnd(t, U32_MAX);
 	int ret;
@@ -252,7 +313,7 @@ static int soak_register(struct soak_thread *t, struct soak_end *from,
 			 struct soak_end *to)
 {
 	struct fid_mr *mr = t->st->mr[t->place];
-	size_t len = 1 + soak_rnd(t, SOAK_MAX_LEN);
+	size_t len = 1 + soak_rnd(t, soak_max_len);
 	u32 fill = soak_rnd(t, U32_MAX);
 	const struct kvec iov = { .iov_base = t->in, .iov_len = len };
 	const struct fi_mr_attr attr = {
@@ -286,8 +347,11 @@ static int soak_register(struct soak_thread *t, struct soak_end *from,
 
 static int (* const soak_rounds[])(struct soak_thread *t, struct soak_end *from,
 				   struct soak_end *to) = {
-	soak_tagged, soak_plain, soak_write, soak_rma_read, soak_register,
+	soak_tagged, soak_plain, soak_unexpected, soak_write, soak_rma_read, soak_register,
 };
+
+/* The first of these are messages. */
+#define SOAK_MESSAGES	3
 
 /* What the removal of one of the two devices looks like. */
 static bool soak_explained(int ret)
@@ -318,7 +382,7 @@ static void soak_reopen(struct soak_thread *t)
 
 static void soak_round(struct soak_thread *t)
 {
-	unsigned int kind = soak_rnd(t, ARRAY_SIZE(soak_rounds));
+	unsigned int kind = soak_rnd(t, soak_rma ? ARRAY_SIZE(soak_rounds) : SOAK_MESSAGES);
 	unsigned int from = soak_rnd(t, 2);
 	int ret = -ENODEV;
 
@@ -363,10 +427,8 @@ static int soak_thread_init(struct soak_thread *t, unsigned int id,
 	init_completion(&t->tx.done);
 	init_completion(&t->rx.done);
 	/* Both kinds of memory that a ULP may have. */
-	t->out = id % 2 ? vmalloc(SOAK_MAX_LEN) : kmalloc(SOAK_MAX_LEN,
-							  GFP_KERNEL);
-	t->in = id % 2 ? vmalloc(SOAK_MAX_LEN) : kmalloc(SOAK_MAX_LEN,
-							 GFP_KERNEL);
+	t->out = id % 2 ? vmalloc(soak_max_len) : kvmalloc(soak_max_len, GFP_KERNEL);
+	t->in = id % 2 ? vmalloc(soak_max_len) : kvmalloc(soak_max_len, GFP_KERNEL);
 	return t->out && t->in ? 0 : -ENOMEM;
 }
 
@@ -445,10 +507,13 @@ static int __init soak_init(void)
 	unsigned int stations = DIV_ROUND_UP(threads, SOAK_SHARE);
 	struct soak_station *st;
 	struct soak_thread *all;
+	struct rnd_state rnd;
 	int ret = -ENOMEM;
 
 	if (!threads || threads > SOAK_MAX_THREADS)
 		return -EINVAL;
+	prandom_seed_state(&rnd, seed);
+	prandom_bytes_state(&rnd, soak_noise, sizeof(soak_noise));
 	all = kcalloc(threads, sizeof(*all), GFP_KERNEL);
 	st = kcalloc(stations, sizeof(*st), GFP_KERNEL);
 	if (all && st)

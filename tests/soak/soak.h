@@ -17,7 +17,6 @@
 
 enum {
 	SOAK_SHARE	= 4,	/* threads of a station */
-	SOAK_MAX_LEN	= 64 * 1024,
 	SOAK_NAME_MAX	= 64,
 };
 
@@ -46,7 +45,7 @@ struct soak_op {
  * @av: has the other end's address
  * @cq: all that completes
  * @ep: the endpoint
- * @mr: @memory, for the other end
+ * @mr: @memory, for the other end; NULL in a fabric without RMA
  * @memory: a buffer for each thread
  * @name: its address
  * @name_len: length of @name
@@ -90,6 +89,9 @@ struct soak_station {
 /* soak.c */
 
 extern char *soak_provider;
+extern char *soak_fabric;
+extern unsigned int soak_max_len;
+extern bool soak_rma;
 
 /* station.c */
 

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include "soak.h"
 
-#define SOAK_TIMEOUT	(30 * HZ)
+#define SOAK_TIMEOUT	(120 * HZ)
 #define SOAK_BATCH	4
 
 /* Nothing but the unsolicited has no context. */
@@ -70,12 +70,21 @@ static void soak_eq_handler(struct fid_eq *eq, void *context)
 			WRITE_ONCE(end->removed, true);
 }
 
+/* A soft device has workers, which many threads that only look would leave no time. */
+static void soak_rest(void)
+{
+	if (soak_fabric)
+		usleep_range(50, 200);
+	else
+		cond_resched();
+}
+
 static bool soak_try(struct soak_station *st, struct soak_op *op)
 {
 	if (st->handler)
 		return wait_for_completion_timeout(&op->done, HZ / 20);
 	if (!soak_read(st->end[0].cq) && !soak_read(st->end[1].cq))
-		cond_resched();
+		soak_rest();
 	return try_wait_for_completion(&op->done);
 }
 
@@ -115,18 +124,18 @@ void soak_pass(struct soak_station *st)
 	if (st->handler)
 		usleep_range(50, 200);
 	else if (!soak_read(st->end[0].cq) && !soak_read(st->end[1].cq))
-		cond_resched();
+		soak_rest();
 }
 
 static int soak_end_find(struct soak_end *end, const char *domain)
 {
-	struct fi_info *hints = fi_allocinfo_for(soak_provider, NULL, NULL);
+	struct fi_info *hints = fi_allocinfo_for(soak_provider, soak_fabric, NULL);
 	struct fi_info *info;
 	int ret = -ENOMEM;
 
 	if (!hints)
 		return ret;
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE;
+	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE | (soak_rma ? FI_RMA : 0);
 	hints->ep_attr->type = FI_EP_RDM;
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info);
 	if (ret)
@@ -142,6 +151,12 @@ out:
 	return ret;
 }
 
+static int soak_end_reg(struct soak_end *end)
+{
+	return soak_rma ? fi_mr_reg(end->domain, end->memory, SOAK_SHARE * soak_max_len,
+				    FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &end->mr, NULL) : 0;
+}
+
 static int soak_end_open(struct soak_end *end, bool handler)
 {
 	struct fi_cq_attr cq_attr = {
@@ -153,7 +168,7 @@ static int soak_end_open(struct soak_end *end, bool handler)
 		.handler_context	= end,
 	};
 	struct fi_av_attr av_attr = {
-		.type = handler ? FI_AV_TABLE : FI_AV_MAP,
+		.type = handler ? FI_AV_TABLE : soak_fabric ? FI_AV_UNSPEC : FI_AV_MAP,
 	};
 
 	return fi_fabric(end->info->fabric_attr, &end->fabric, NULL) ?:
@@ -162,9 +177,7 @@ static int soak_end_open(struct soak_end *end, bool handler)
 	       fi_domain_bind(end->domain, &end->eq->fid, 0) ?:
 	       fi_av_open(end->domain, &av_attr, &end->av, NULL) ?:
 	       fi_cq_open(end->domain, &cq_attr, &end->cq, NULL) ?:
-	       fi_mr_reg(end->domain, end->memory, SOAK_SHARE * SOAK_MAX_LEN,
-			 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &end->mr,
-			 NULL) ?:
+	       soak_end_reg(end) ?:
 	       fi_endpoint(end->domain, end->info, &end->ep, NULL) ?:
 	       fi_ep_bind(end->ep, &end->av->fid, 0) ?:
 	       fi_ep_bind(end->ep, &end->cq->fid, FI_TRANSMIT | FI_RECV) ?:
@@ -211,13 +224,13 @@ static int soak_meet(struct soak_end *end, const struct soak_end *other)
 static int soak_mrs_open(struct soak_station *st)
 {
 	const struct fi_mr_alloc_attr attr = {
-		.max_pages	= SOAK_MAX_LEN / PAGE_SIZE + 1,
+		.max_pages	= soak_max_len / PAGE_SIZE + 1,
 		.access		= FI_REMOTE_WRITE,
 		.cq		= st->end[1].cq,
 	};
 	int i, ret = 0;
 
-	for (i = 0; i < SOAK_SHARE && !ret; i++)
+	for (i = 0; i < SOAK_SHARE && soak_rma && !ret; i++)
 		ret = fi_mr_alloc(st->end[1].domain, &attr, &st->mr[i], NULL);
 	return ret;
 }
@@ -285,7 +298,7 @@ int soak_station_init(struct soak_station *st, bool handler)
 	init_rwsem(&st->sem);
 	st->handler = handler;
 	for (i = 0; i < 2; i++) {
-		st->end[i].memory = kvzalloc(SOAK_SHARE * SOAK_MAX_LEN,
+		st->end[i].memory = kvzalloc(SOAK_SHARE * soak_max_len,
 					     GFP_KERNEL);
 		if (!st->end[i].memory)
 			return -ENOMEM;
