@@ -59,6 +59,20 @@ struct kofi_match_msg {
 };
 
 /**
+ * struct kofi_match_key - what a message is found by, between two calls
+ * @tag: the tag
+ * @src: who sent it
+ * @kind: whether it has a tag
+ * @hash: of the tag
+ */
+struct kofi_match_key {
+	u64	tag;
+	u64	src;
+	u32	kind;
+	u32	hash;
+};
+
+/**
  * enum kofi_match_list - the lists of messages
  * @KOFI_MATCH_UNTAGGED: untagged ones that no receive has taken
  * @KOFI_MATCH_TAGGED: tagged ones
@@ -120,6 +134,10 @@ void kofi_match_msg_init(struct kofi_match_msg *msg, u64 what, fi_addr_t src, u6
 
 struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 				       struct kofi_match_recv *recv);
+struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_match_key *key,
+					u64 what, fi_addr_t src, u64 tag);
+void kofi_match_wait(struct kofi_match *match, const struct kofi_match_key *key,
+		     struct kofi_match_msg *msg);
 struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 					  struct kofi_match_msg *msg);
 struct kofi_match_msg *kofi_match_peek(struct kofi_match *match,

@@ -8,6 +8,7 @@
  * A message is there twice: for receives from anybody and for those from its peer. A
  * receive with ignored bits is in a list instead, and looks through a list.
  */
+#include <linux/hash.h>
 #include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/random.h>
@@ -28,13 +29,20 @@ enum {
 /* Posted receives are part of operations, whose size is limited. */
 static_assert(sizeof(struct kofi_match_recv) <= 80);
 
-static struct hlist_head *kofi_match_bucket(const struct kofi_match *match, u64 tag,
-					    u64 src)
+/* Of the tag alone: the source, which is a number of the provider's, moves the bucket only. */
+static u32 kofi_match_hash(const struct kofi_match *match, u64 tag)
 {
-	u32 hash = hsiphash_4u32(lower_32_bits(tag), upper_32_bits(tag),
-				 lower_32_bits(src), upper_32_bits(src), &match->seed);
+	return hsiphash_2u32(lower_32_bits(tag), upper_32_bits(tag), &match->seed);
+}
 
-	return &match->table[hash & match->mask];
+static struct hlist_head *kofi_match_head(const struct kofi_match *match, u32 hash, u64 src)
+{
+	return &match->table[(hash + lower_32_bits(src) * GOLDEN_RATIO_32) & match->mask];
+}
+
+static struct hlist_head *kofi_match_bucket(const struct kofi_match *match, u64 tag, u64 src)
+{
+	return kofi_match_head(match, kofi_match_hash(match, tag), src);
 }
 
 /* Return: the oldest of a key, or NULL. */
@@ -65,13 +73,16 @@ static void kofi_match_add(struct hlist_head *bucket, struct kofi_match_link *li
 /* The next of the same key takes the place in the bucket. */
 static void kofi_match_del(struct kofi_match_link *link)
 {
+	const bool alone = list_empty(&link->same);
+
 	if (!hlist_unhashed(&link->bucket)) {
-		if (!list_empty(&link->same))
+		if (!alone)
 			hlist_add_behind(&list_next_entry(link, same)->bucket,
 					 &link->bucket);
 		hlist_del_init(&link->bucket);
 	}
-	list_del_init(&link->same);
+	if (!alone)
+		list_del_init(&link->same);
 }
 
 static void kofi_match_link_init(struct kofi_match_link *link, u64 tag, u64 src, u32 kind)
@@ -163,36 +174,35 @@ static struct kofi_match_recv *kofi_match_recv_of(struct kofi_match_link *link)
 }
 
 /* What a list is searched for; kind and list are the same already. */
-static bool kofi_match_fits(const struct kofi_match_recv *recv,
-			    const struct kofi_match_msg *msg)
+static bool kofi_match_fits(const struct kofi_match_recv *recv, u64 tag, u64 src)
 {
 	KOFI_MATCH_COMPARED();
-	return !((recv->link.tag ^ msg->from.tag) & ~recv->ignore) &&
-	       (recv->link.src == FI_ADDR_UNSPEC || recv->link.src == msg->from.src);
+	return !((recv->link.tag ^ tag) & ~recv->ignore) &&
+	       (recv->link.src == FI_ADDR_UNSPEC || recv->link.src == src);
 }
 
-/* Return: the oldest receive that fits, or NULL. @any is the bucket of @msg->any. */
+/* Return: the oldest receive that fits, or NULL. */
 static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *match,
-						    const struct hlist_head *any,
-						    const struct kofi_match_msg *msg)
+						    const struct kofi_match_key *key)
 {
-	u32 kind = msg->from.kind & KIND_TAGGED;
-	u64 tag = msg->from.tag, src = msg->from.src;
 	struct kofi_match_recv *found, *recv;
 
-	found = kofi_match_recv_of(kofi_match_first(any, tag, FI_ADDR_UNSPEC, kind));
-	if (match->directed && src != FI_ADDR_UNSPEC) {
-		recv = kofi_match_recv_of(kofi_match_first(kofi_match_bucket(match, tag, src),
-							   tag, src, kind));
+	found = kofi_match_recv_of(kofi_match_first(kofi_match_head(match, key->hash,
+								    FI_ADDR_UNSPEC),
+						    key->tag, FI_ADDR_UNSPEC, key->kind));
+	if (match->directed && key->src != FI_ADDR_UNSPEC) {
+		recv = kofi_match_recv_of(kofi_match_first(kofi_match_head(match, key->hash,
+									   key->src),
+							   key->tag, key->src, key->kind));
 		if (!found || (recv && recv->seq < found->seq))
 			found = recv;
 	}
-	if (!kind)
+	if (!key->kind)
 		return found;
 	list_for_each_entry(recv, &match->wild, link.same) {
 		if (found && found->seq < recv->seq)
 			break;
-		if (kofi_match_fits(recv, msg))
+		if (kofi_match_fits(recv, key->tag, key->src))
 			return recv;
 	}
 	return found;
@@ -216,7 +226,7 @@ static struct kofi_match_msg *kofi_match_find_msg(const struct kofi_match *match
 		       container_of(link, struct kofi_match_msg, from);
 	}
 	list_for_each_entry(msg, &match->msgs[KOFI_MATCH_TAGGED], list)
-		if (kofi_match_fits(recv, msg))
+		if (kofi_match_fits(recv, msg->from.tag, msg->from.src))
 			return msg;
 	return NULL;
 }
@@ -290,13 +300,69 @@ struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 EXPORT_SYMBOL_NS_GPL(kofi_match_post, KOFI_PROVIDER);
 
 /**
- * kofi_match_arrive() - a message came
+ * kofi_match_find() - look for a receive for a message that came
  * @match: the endpoint's
- * @msg: the message
+ * @key: set to what the message is found by, for kofi_match_wait()
+ * @what: has FI_TAGGED, or the message is untagged
+ * @src: as in kofi_match_msg_init()
+ * @tag: likewise
  *
- * The oldest receive that fits takes it. It isn't posted any more, unless it is a
+ * The oldest receive that fits takes the message. It isn't posted any more, unless it is a
  * multi-receive buffer: that keeps its place until kofi_match_remove(), which the
  * provider calls when less room is left than FI_OPT_MIN_MULTI_RECV says.
+ *
+ * Context: Under the provider's lock.
+ * Return: the receive; or NULL, and the message is to wait, or is forgotten.
+ */
+struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_match_key *key,
+					u64 what, fi_addr_t src, u64 tag)
+{
+	const bool tagged = what & FI_TAGGED;
+	struct kofi_match_recv *recv;
+
+	lockdep_assert_held(match->lock);
+	key->tag = tagged ? tag : 0;
+	key->src = src;
+	key->kind = tagged ? KIND_TAGGED : 0;
+	key->hash = kofi_match_hash(match, key->tag);
+	recv = kofi_match_find_recv(match, key);
+	if (recv && !recv->link.multi)
+		kofi_match_remove(match, recv);
+	return recv;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_match_find, KOFI_PROVIDER);
+
+/**
+ * kofi_match_wait() - have a message wait for a receive
+ * @match: the endpoint's
+ * @key: the message's, that kofi_match_find() found no receive for; no receive was posted
+ *	since
+ * @msg: takes its place; nothing of it was set
+ *
+ * Context: Under the provider's lock.
+ */
+void kofi_match_wait(struct kofi_match *match, const struct kofi_match_key *key,
+		     struct kofi_match_msg *msg)
+{
+	const u32 kind = KIND_MSG | key->kind;
+
+	lockdep_assert_held(match->lock);
+	kofi_match_link_init(&msg->any, key->tag, FI_ADDR_UNSPEC, kind);
+	kofi_match_link_init(&msg->from, key->tag, key->src, kind);
+	kofi_match_add(kofi_match_head(match, key->hash, FI_ADDR_UNSPEC), &msg->any);
+	if (key->src != FI_ADDR_UNSPEC)
+		kofi_match_add(kofi_match_head(match, key->hash, key->src), &msg->from);
+	list_add_tail(&msg->list,
+		      &match->msgs[key->kind ? KOFI_MATCH_TAGGED : KOFI_MATCH_UNTAGGED]);
+}
+EXPORT_SYMBOL_NS_GPL(kofi_match_wait, KOFI_PROVIDER);
+
+/**
+ * kofi_match_arrive() - a message came
+ * @match: the endpoint's
+ * @msg: the message, from kofi_match_msg_init()
+ *
+ * kofi_match_find(), and kofi_match_wait() if there is no receive.
  *
  * Context: Under the provider's lock.
  * Return: the receive; or NULL, and @msg waits for one.
@@ -304,25 +370,14 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_post, KOFI_PROVIDER);
 struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 					  struct kofi_match_msg *msg)
 {
-	bool tagged = msg->from.kind & KIND_TAGGED;
-	u64 tag = msg->from.tag, src = msg->from.src;
+	const u64 what = msg->from.kind & KIND_TAGGED ? FI_TAGGED : FI_MSG;
 	struct kofi_match_recv *recv;
-	struct hlist_head *any;
+	struct kofi_match_key key;
 
-	lockdep_assert_held(match->lock);
-	any = kofi_match_bucket(match, tag, FI_ADDR_UNSPEC);
-	recv = kofi_match_find_recv(match, any, msg);
-	if (recv) {
-		if (!recv->link.multi)
-			kofi_match_remove(match, recv);
-		return recv;
-	}
-	kofi_match_add(any, &msg->any);
-	if (src != FI_ADDR_UNSPEC)
-		kofi_match_add(kofi_match_bucket(match, tag, src), &msg->from);
-	list_add_tail(&msg->list,
-		      &match->msgs[tagged ? KOFI_MATCH_TAGGED : KOFI_MATCH_UNTAGGED]);
-	return NULL;
+	recv = kofi_match_find(match, &key, what, msg->from.src, msg->from.tag);
+	if (!recv)
+		kofi_match_wait(match, &key, msg);
+	return recv;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_arrive, KOFI_PROVIDER);
 

@@ -271,25 +271,15 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 	kefa_held_free(rdm, held);
 }
 
-static void kefa_held_msg_init(const struct kefa_rdm *rdm, struct kefa_held *held,
-			       const struct kefa_rpeer *peer, const struct kefa_pkt *pkt)
-{
-	kofi_match_msg_init(&held->msg, pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG,
-			    peer->id, pkt->tag);
-}
-
-/* It is in the match, and stays. */
+/* There is no receive for it. */
 static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					  const struct kefa_pkt *pkt, struct kefa_held *held)
+					  const struct kefa_pkt *pkt, struct kefa_held *held,
+					  const struct kofi_match_key *key)
 {
 	struct kefa_held *kept = kefa_keep_packet(rdm, held, peer);
 
 	rdm->stats.unexpected++;
-	if (kept != held) {
-		kofi_match_remove_msg(&rdm->match, &held->msg);
-		kefa_held_msg_init(rdm, kept, peer, pkt);
-		WARN_ON_ONCE(kofi_match_arrive(&rdm->match, &kept->msg));
-	}
+	kofi_match_wait(&rdm->match, key, &kept->msg);
 	kept->where = KEFA_HELD_UNEXP;
 	kept->total = kefa_pkt_total(pkt);
 	kept->parts = kefa_pkt_parts(pkt);
@@ -299,19 +289,31 @@ static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpee
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
+static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
+{
+	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;
+}
+
+/* No receive names a peer where none can. */
+static fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	return rdm->ep.caps & FI_DIRECTED_RECV ? peer->id : FI_ADDR_UNSPEC;
+}
+
 /* The first packet that comes of a message. */
 static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				     const struct kefa_pkt *pkt, struct kefa_held *held)
 {
 	struct kofi_match_recv *recv;
 	enum kefa_took took = KEFA_TOOK_DONE;
+	struct kofi_match_key __uninitialized key;
 	struct kefa_rop *rop, *part;
 	struct kefa_held *kept;
 
-	kefa_held_msg_init(rdm, held, peer, pkt);
-	recv = kofi_match_arrive(&rdm->match, &held->msg);
+	recv = kofi_match_find(&rdm->match, &key, kefa_pkt_what(pkt),
+			       kefa_msg_src(rdm, peer), pkt->tag);
 	if (!recv)
-		return kefa_msg_unexpected(rdm, peer, pkt, held);
+		return kefa_msg_unexpected(rdm, peer, pkt, held, &key);
 	rop = container_of(recv, struct kefa_rop, recv);
 	if (rop->flags & KEFA_ROP_MULTI) {
 		part = kefa_multi_take(rdm, rop, kefa_pkt_total(pkt));
