@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* One row for each field of the API's structures: see attr.h. */
+/* Description of the API's structures, one row per field: see attr.h. */
 #include "attr.h"
 #include "kofi.h"
 
@@ -93,7 +93,7 @@ static const struct kofi_name kofi_links[] = {
 	  .size = sizeof_field(struct type, member), .show = KOFI_##how,	\
 	  __VA_ARGS__ }
 
-/* A limit: asking for more than there is fails, for less gets just that. */
+/* A limit: an entry doesn't match a larger hint, and is reduced to a smaller one. */
 #define LIMIT		.rule = KOFI_MAX, .take = true
 #define WITH(n)		.names = kofi_##n
 
@@ -164,7 +164,7 @@ MEMBERS(info, "fi_info",
 /**
  * kofi_field_get() - value of a field that isn't a string
  * @field: the field
- * @data: its structure
+ * @data: the structure that has the field
  *
  * Context: Any.
  * Return: the value.

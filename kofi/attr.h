@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The API's structures, described once: attr.c has a row for each field, which
- * says how it is printed (tostr.c), what hints for it mean (match.c) and whether
- * it is a string, to be copied and freed (info.c).
+ * Description of the API's structures: attr.c has a row for each field, which tells how
+ * the field is printed (tostr.c), how hints are compared with it (match.c) and whether it
+ * is a string to be copied and freed (info.c).
  */
 #ifndef KOFI_ATTR_H
 #define KOFI_ATTR_H
@@ -12,8 +12,8 @@
 /**
  * struct kofi_name - a value or bit with a name
  * @value: the value
- * @name: its name
- * @level: for KOFI_LEVEL: what asks for more of the provider is lower
+ * @name: name of the value
+ * @level: for KOFI_LEVEL: a lower level demands more of the provider
  */
 struct kofi_name {
 	u64		value;
@@ -22,10 +22,10 @@ struct kofi_name {
 };
 
 /**
- * enum kofi_show - how a field is printed
+ * enum kofi_show - format in which a field is printed
  * @KOFI_NUM: an unsigned number
  * @KOFI_INT: an int
- * @KOFI_HEX: a u64 in which bits have places
+ * @KOFI_HEX: a u64 in hexadecimal
  * @KOFI_STR: a char *
  * @KOFI_ENUM: one of kofi_field.names
  * @KOFI_BITS: several of kofi_field.names
@@ -42,13 +42,13 @@ enum kofi_show {
 };
 
 /**
- * enum kofi_rule - when a hint for a field isn't met
- * @KOFI_ANY: never, or by a rule of its own
- * @KOFI_MAX: when it is larger
- * @KOFI_SUBSET: when it has other bits
- * @KOFI_SAME: when both are set and differ
- * @KOFI_IS: when it is set and differs
- * @KOFI_LEVEL: when its level is lower
+ * enum kofi_rule - condition under which an entry doesn't meet a hint
+ * @KOFI_ANY: never, or by special code in match.c
+ * @KOFI_MAX: the hint is larger than the entry's value
+ * @KOFI_SUBSET: the hint has bits that the entry lacks
+ * @KOFI_SAME: hint and entry are both set and differ
+ * @KOFI_IS: the hint is set and differs
+ * @KOFI_LEVEL: the hint's level is lower than the entry's
  */
 enum kofi_rule {
 	KOFI_ANY,
@@ -61,13 +61,13 @@ enum kofi_rule {
 
 /**
  * struct kofi_field - a field of a structure
- * @name: its name; NULL ends the fields
- * @offset: its place
- * @size: its size
+ * @name: name of the field; NULL ends an array
+ * @offset: offset of the field in its structure
+ * @size: size of the field in bytes
  * @show: enum kofi_show
  * @rule: enum kofi_rule
- * @take: what is asked for replaces what there is
- * @names: names of its values
+ * @take: a hint that isn't zero replaces the entry's value
+ * @names: names of the field's values
  */
 struct kofi_field {
 	const char		*name;
@@ -81,8 +81,8 @@ struct kofi_field {
 
 /**
  * struct kofi_struct - a structure
- * @title: its name
- * @fields: its fields
+ * @title: name of the structure
+ * @fields: fields of the structure
  */
 struct kofi_struct {
 	const char		*title;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Request-forming data calls. Each describes what the call asks for by a struct
- * kofi_req and hands it to the provider's tx or rx. A provider names them in its
- * const vectors wherever it has no quicker function of its own.
+ * Request-forming data calls. Each puts the arguments of the call into a struct kofi_req
+ * and passes it to the provider's tx or rx. A provider puts them into its const vectors
+ * wherever it has no faster function of its own.
  */
 #include <linux/overflow.h>
 #include <linux/uio.h>
 #include "kofi.h"
 
-/* A sum that doesn't fit in size_t is more than any provider takes. */
+/* An overflowing sum becomes SIZE_MAX, which every provider refuses as too long. */
 static size_t kofi_iov_len(const struct kvec *iov, size_t count)
 {
 	size_t i, len = 0;
@@ -18,7 +18,7 @@ static size_t kofi_iov_len(const struct kvec *iov, size_t count)
 	return len;
 }
 
-/* Who receives is asked by rx, everybody else by tx. @what is a constant. */
+/* Receives go to rx, all other requests to tx. The compiler knows @req->what. */
 static __always_inline ssize_t kofi_req_post(struct fid_ep *ep, struct kofi_req *req)
 {
 	return req->what & FI_RECV ? ep->req->rx(ep, req) : ep->req->tx(ep, req);
@@ -43,7 +43,7 @@ static __always_inline ssize_t kofi_req_buf(struct fid_ep *ep, struct kofi_req *
 	return kofi_req_iov(ep, req, &iov, desc, 1);
 }
 
-/* The peer's memory is one piece, as long as the local buffer. */
+/* The peer's memory is one segment with the length of the local buffer. */
 static __always_inline ssize_t kofi_req_rma_iov(struct fid_ep *ep, struct kofi_req *req,
 						const struct kvec *iov, void **desc,
 						size_t count, u64 addr, u64 key)
@@ -64,7 +64,7 @@ static __always_inline ssize_t kofi_req_rma_buf(struct fid_ep *ep, struct kofi_r
 	return kofi_req_rma_iov(ep, req, &iov, desc, 1, addr, key);
 }
 
-/* Defines and exports the call @name: the rest is what it asks for. */
+/* Define and export the data call @name, whose body is the remaining arguments. */
 #define KOFI_OP(name, params, ...)					\
 ssize_t name params							\
 {									\
@@ -72,7 +72,7 @@ ssize_t name params							\
 }									\
 EXPORT_SYMBOL_NS_GPL(name, KOFI_PROVIDER)
 
-/* What a call asks for: one without flags, fi_inject() and its kin, one with flags. */
+/* Requests of calls without flags, of inject calls, and of calls with a message and flags. */
 #define REQ(kind, op_flags, peer, ...)					\
 	(&(struct kofi_req) { .what = kind, .flags = op_flags, .defaults = true, \
 			      .addr = peer, .context = context, ##__VA_ARGS__ })

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Control calls on objects that are open: binding, enabling, options,
- * addresses.
+ * Control calls on open objects: binding, enabling, options, addresses.
  */
 #include <linux/slab.h>
 #include "kofi.h"
@@ -11,7 +10,10 @@
 #define KOFI_CNTR_BIND	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* What makes two bindings of a class exclude each other. */
+/*
+ * Store the purposes of a binding. Two bindings of one class exclude each other if they
+ * have a purpose in common.
+ */
 static int kofi_bind_role(enum fi_class fclass, u64 flags, u64 *role)
 {
 	switch (fclass) {
@@ -30,7 +32,7 @@ static int kofi_bind_role(enum fi_class fclass, u64 flags, u64 *role)
 	}
 }
 
-/* Is something of a class bound, for one of these purposes? */
+/* Return: whether an object of a class is bound for one of the purposes in @role. */
 static bool kofi_has_bind(const struct kofi_node *node, enum fi_class fclass,
 			  u64 role)
 {
@@ -44,7 +46,7 @@ static bool kofi_has_bind(const struct kofi_node *node, enum fi_class fclass,
 	return false;
 }
 
-/* Put on record before the provider is asked, so that roles are given once. */
+/* Record the binding before the provider is called, so that no other takes its role. */
 static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 			    u64 role)
 {
@@ -59,7 +61,7 @@ static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 		ret = -EBUSY;
 	else
 		list_add_tail(&bind->list, &node->binds);
-	/* Who may hear of a removal from here on hears of the return, too. */
+	/* From here on the event queue may get FI_DEVICE_REMOVED, so let it get arrivals. */
 	if (!ret && node->fid->fclass == FI_CLASS_DOMAIN)
 		bind->node->device_events = true;
 	mutex_unlock(&kofi_tree_lock);
@@ -99,7 +101,7 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 		list_del(&bind->list);
 	mutex_unlock(&kofi_tree_lock);
 	if (ret) {
-		/* The event queue may have heard of the object meanwhile. */
+		/* An event about the object may have been written meanwhile. */
 		if (bfid->fclass == FI_CLASS_EQ)
 			kofi_eq_forget(bfid, fid->node->id, &dropped);
 		kofi_eq_drop(&dropped);
@@ -112,16 +114,16 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
  * fi_ep_bind() - bind an endpoint to a queue, counter or address vector
  * @ep: the endpoint, not yet enabled
  * @bfid: the AV, CQ, counter or EQ
- * @flags: for a CQ FI_TRANSMIT and FI_RECV, with FI_SELECTIVE_COMPLETION to
- *	hear only of operations with FI_COMPLETION; for a counter FI_SEND, FI_RECV,
- *	FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE; otherwise 0
+ * @flags: for a CQ FI_TRANSMIT and FI_RECV, and FI_SELECTIVE_COMPLETION to have
+ *	completions on success only for operations with FI_COMPLETION; for a counter
+ *	FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE; otherwise 0
  *
  * The object can't be closed before the endpoint. fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL for an object that endpoints aren't bound to,
- * -FI_EBADFLAGS, -FI_EDOMAIN for one of another domain or fabric, -EBUSY when
- * the endpoint has one for that purpose, -FI_EOPBADSTATE when it is enabled,
+ * Return: 0, -EINVAL for an object that can't be bound to an endpoint,
+ * -FI_EBADFLAGS, -FI_EDOMAIN for an object of another domain or fabric, -EBUSY when
+ * the endpoint has one for that purpose, -FI_EOPBADSTATE when the endpoint is enabled,
  * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
@@ -151,12 +153,12 @@ int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
 EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
 
 /**
- * fi_domain_bind() - have a domain's events reported to an event queue
+ * fi_domain_bind() - bind a domain to an event queue
  * @domain: the domain
  * @bfid: an event queue of the same fabric
  * @flags: must be 0
  *
- * The event queue will hear of the device's removal, and of devices that
+ * The event queue will get an event when the device is removed, and when devices
  * arrive. fi_domain(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
@@ -184,8 +186,8 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 EXPORT_SYMBOL_NS_GPL(fi_domain_bind, KOFI);
 
 /*
- * What an endpoint of each type must be bound to, fi_endpoint(3), besides a queue or
- * counter for each direction. A connected one has a peer, and no address vector.
+ * The object that must be bound to an endpoint of each type, fi_endpoint(3), besides a
+ * queue or counter for each direction. A connected endpoint needs no address vector.
  */
 static const struct kofi_enable_need {
 	enum fi_class	fclass;
@@ -197,7 +199,7 @@ static const struct kofi_enable_need {
 	[FI_EP_RDM]	= { FI_CLASS_AV, -FI_ENOAV },
 };
 
-/* Where operations complete, if the endpoint is for any that @caps says. */
+/* Return: whether operations of @caps can complete, or the endpoint has none of them. */
 static bool kofi_has_queue(const struct kofi_node *node, u64 cq, u64 caps)
 {
 	return !(node->caps & caps) || kofi_has_bind(node, FI_CLASS_CQ, cq) ||
@@ -214,7 +216,7 @@ static int kofi_enable_check(const struct kofi_node *node)
 		return -ENODEV;
 	if (node->state != KOFI_OPEN)
 		return -FI_EOPBADSTATE;
-	/* What the provider hasn't accepted yet doesn't count, and may be refused. */
+	/* The provider may still refuse a pending binding. */
 	list_for_each_entry(bind, &node->binds, list)
 		if (bind->pending)
 			return -EBUSY;
@@ -227,16 +229,16 @@ static int kofi_enable_check(const struct kofi_node *node)
 }
 
 /**
- * fi_enable() - have an endpoint transfer data
+ * fi_enable() - enable an endpoint for data transfer
  * @ep: the endpoint, bound to a completion queue or counter for each direction that
- *	it has, and to an address vector; a connected one to an event queue instead
+ *	it has, and to an address vector; a connected endpoint to an event queue instead
  *
  * fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -FI_ENOAV, -FI_ENOEQ, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
  * -EBUSY while something is being bound to it, -EINVAL, -EOPNOTSUPP, -EDEADLK,
- * -ENODEV, or the provider's error, after which the endpoint is as it was.
+ * -ENODEV, or the provider's error, after which the endpoint is unchanged.
  */
 int fi_enable(struct fid_ep *ep)
 {
@@ -272,8 +274,8 @@ int fi_enable(struct fid_ep *ep)
 EXPORT_SYMBOL_NS_GPL(fi_enable, KOFI);
 
 /*
- * What control calls have in common: the object is one, the provider has the call,
- * and what is passed is right. Then the provider is asked.
+ * Common part of control calls: check the object, that the provider has the op, and the
+ * arguments; then call the op.
  */
 #define KOFI_CALL(fid, fclass, ops, op, check, ...)			\
 ({									\
@@ -293,7 +295,7 @@ static int kofi_check(bool valid, u64 bad_flags)
 	return !valid ? -EINVAL : bad_flags ? -FI_EBADFLAGS : 0;
 }
 
-/* Room that may be asked for its size only. */
+/* A buffer of size 0 may be NULL, in order to ask for the size needed. */
 static int kofi_check_room(const void *buf, const size_t *len)
 {
 	return kofi_check(len && (buf || !*len), 0);
@@ -306,9 +308,9 @@ static int kofi_check_opt(int level, const void *val, bool len)
 }
 
 /**
- * fi_control() - commands for which there is no call of their own
+ * fi_control() - execute a command for which there is no separate call
  * @fid: the object
- * @command: FI_GETOPSFLAG, FI_SETOPSFLAG, or one of the provider's
+ * @command: FI_GETOPSFLAG, FI_SETOPSFLAG, or a command of the provider
  * @arg: depends on the command
  *
  * Context: Process context; may sleep. Not from a completion handler.
@@ -320,7 +322,7 @@ int fi_control(struct fid *fid, int command, void *arg)
 
 	if (ret)
 		return ret;
-	/* The core keeps that state. */
+	/* The core keeps the state of endpoints. */
 	if (command == FI_ENABLE)
 		return fid->fclass == FI_CLASS_EP ? fi_enable(kofi_to_ep(fid)) :
 						    -EINVAL;
@@ -407,7 +409,7 @@ EXPORT_SYMBOL_NS_GPL(fi_getopt, KOFI);
  * fi_getname() - address of an endpoint, for its peers
  * @fid: the endpoint, enabled
  * @addr: takes the address
- * @addrlen: room at @addr; takes the address's length
+ * @addrlen: size of @addr; takes the size of the address
  *
  * fi_cm(3).
  *
@@ -426,18 +428,18 @@ EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
  * fi_av_insert() - insert addresses
  * @av: the address vector
  * @addr: addresses, one after the other, in the domain's format
- * @count: how many
- * @fi_addr: takes what data calls use for them, FI_ADDR_NOTAVAIL for those that
+ * @count: number of addresses
+ * @fi_addr: takes an fi_addr_t for each address, FI_ADDR_NOTAVAIL for those that
  *	failed; may be NULL for FI_AV_TABLE
  * @flags: FI_MORE or 0
- * @context: the caller's
+ * @context: the caller's context
  *
- * fi_av(3), which doesn't say what becomes of an address that is there already: it
- * has the same fi_addr_t, and is there until it was removed as often as inserted.
+ * fi_av(3). Inserting an address again returns the same fi_addr_t, and the address stays
+ * until it has been removed as often as it was inserted.
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: how many were inserted, or a negative errno: -EINVAL, -FI_EBADFLAGS,
- * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's.
+ * Return: number of addresses inserted, or a negative errno: -EINVAL, -FI_EBADFLAGS,
+ * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 		 fi_addr_t *fi_addr, u64 flags, void *context)
@@ -452,16 +454,16 @@ EXPORT_SYMBOL_NS_GPL(fi_av_insert, KOFI);
 /**
  * fi_av_remove() - remove addresses
  * @av: the address vector
- * @fi_addr: which
- * @count: how many
+ * @fi_addr: the addresses
+ * @count: number of addresses
  * @flags: must be 0
  *
- * An address that was inserted several times goes with the last of as many
- * removals. Operations to those that go should have completed; those that have not
- * will.
+ * An address that was inserted several times stays until it has been removed as often.
+ * Operations to a removed address should have completed before; otherwise they still
+ * complete.
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL when one of them isn't in the vector, -FI_EBADFLAGS,
+ * Return: 0, -EINVAL when one of the addresses isn't in the vector, -FI_EBADFLAGS,
  * -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
@@ -473,14 +475,14 @@ int fi_av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count,
 EXPORT_SYMBOL_NS_GPL(fi_av_remove, KOFI);
 
 /**
- * fi_av_lookup() - get an address back
+ * fi_av_lookup() - get the address of an fi_addr_t
  * @av: the address vector
- * @fi_addr: which
+ * @fi_addr: the fi_addr_t
  * @addr: takes the address, cut to @addrlen
- * @addrlen: room at @addr; takes the address's length
+ * @addrlen: size of @addr; takes the size of the address
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL when it isn't in the vector, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ * Return: 0, -EINVAL when @fi_addr isn't in the vector, -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr,
 		 size_t *addrlen)
@@ -495,10 +497,10 @@ EXPORT_SYMBOL_NS_GPL(fi_av_lookup, KOFI);
  * @av: the address vector
  * @addr: the address
  * @buf: takes the text, cut to @len
- * @len: room at @buf; takes what the whole text needs
+ * @len: size of @buf; takes the size that the whole text needs
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: @buf, or NULL when that can't be done.
+ * Return: @buf, or NULL on an error.
  */
 const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
 			  size_t *len)

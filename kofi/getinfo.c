@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fi_getinfo(): every provider is asked, the core filters and copies, and the
- * provider's list goes back at once. So what a caller holds needs no provider.
+ * fi_getinfo(): the core asks every provider, filters and copies the entries, and returns
+ * the provider's list at once. So the caller's list doesn't need the provider's module.
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
@@ -15,15 +15,15 @@
 	(FI_SOURCE | FI_NUMERICHOST | FI_PROV_ATTR_ONLY | FI_RESCAN)
 
 /**
- * struct kofi_query - what a caller of fi_getinfo() wants to know
- * @version: its API version
+ * struct kofi_query - a call of fi_getinfo()
+ * @version: API version of the caller
  * @node: host or address
  * @service: service or port
  * @flags: FI_SOURCE and so on
- * @hints: what it asks for, or NULL
- * @first: entries found
- * @last: where the next one goes
- * @failed: an entry couldn't be copied, so that the list isn't whole
+ * @hints: the caller's hints, or NULL
+ * @first: list of the entries found
+ * @last: pointer to which the next entry is linked
+ * @failed: error of copying an entry, so the list is incomplete; or 0
  */
 struct kofi_query {
 	u32			version;
@@ -54,7 +54,7 @@ static bool kofi_entry_whole(const struct fi_info *info)
 	       info->domain_attr && info->fabric_attr;
 }
 
-/* What the core knows of the provider is the entry's, whatever the provider says. */
+/* The core fills in the provider's name and version, whatever the provider returned. */
 static int kofi_add_entry(struct kofi_query *query,
 			  const struct kofi_provider *provider,
 			  const struct fi_info *info)
@@ -96,7 +96,7 @@ static int kofi_add_list(struct kofi_query *query,
 		if (kofi_entry_whole(info))
 			ret = kofi_add_entry(query, provider, info);
 		else
-			pr_err_ratelimited("%s: entry without attributes\n",
+			pr_err_ratelimited("provider %s: ignored an entry of getinfo without all attributes\n",
 					   provider->name);
 	return ret;
 }
@@ -114,7 +114,7 @@ static int kofi_ask(struct kofi_query *query,
 	ret = provider->getinfo(query->version, query->node, query->service,
 				query->flags, query->hints, &list);
 	trace_kofi_getinfo_provider(provider->name, ret);
-	/* Whatever a provider that failed left behind is not to be trusted. */
+	/* Don't trust the list of a provider that failed. */
 	if (ret || !list)
 		return ret;
 	query->failed = kofi_add_list(query, provider, list);
@@ -122,7 +122,7 @@ static int kofi_ask(struct kofi_query *query,
 	return 0;
 }
 
-/* One provider's failure must not hide what another has. */
+/* One provider's failure must not hide the entries of another. */
 static int kofi_ask_all(struct kofi_query *query)
 {
 	const char *name = query->hints && query->hints->fabric_attr ?
@@ -148,14 +148,14 @@ static int kofi_ask_all(struct kofi_query *query)
 /**
  * fi_getinfo() - find ways to communicate
  * @version: API version that the caller was written for, FI_VERSION(2, 0)
- * @node: host or address to reach, or with FI_SOURCE to come from; or NULL
+ * @node: remote host or address, or with FI_SOURCE the local one; or NULL
  * @service: service or port; or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, FI_PROV_ATTR_ONLY, FI_RESCAN
- * @hints: what is asked for, or NULL for all there is
+ * @hints: requirements of the caller, or NULL for all entries
  * @info: takes a list, for fi_freeinfo()
  *
- * A provider named in the hints is loaded if need be. Entries come in the order
- * in which providers were registered. fi_getinfo(3).
+ * Loads the provider that the hints name, if necessary. Entries come in the order in which
+ * providers were registered. fi_getinfo(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -ENODATA when nothing matches, -EINVAL, -FI_EBADFLAGS, -ENOSYS

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Entries of fi_getinfo(): copied and freed as a whole. Each pointer in them is
- * named once: strings by attr.c, other memory by kofi_each_part().
+ * Copying and freeing entries of fi_getinfo(). attr.c lists the strings of an entry, and
+ * kofi_each_part() the other memory that it points to.
  */
 #include <linux/numa.h>
 #include <linux/slab.h>
@@ -9,7 +9,7 @@
 #include "attr.h"
 #include "kofi.h"
 
-/* Done to a pointer, at @member, to @len bytes. Return: whether it could be. */
+/* Processes the pointer that @member points to, to @len bytes. Return: success. */
 typedef bool (*kofi_ptr_fn)(void *member, size_t len);
 
 static bool kofi_free(void *member, size_t len)
@@ -18,7 +18,7 @@ static bool kofi_free(void *member, size_t len)
 	return true;
 }
 
-/* Puts a copy in the place of what was pointed to, or else NULL. */
+/* Replace a pointer by one to a copy, or by NULL. */
 static bool kofi_dup(void *member, size_t len)
 {
 	void **to = member;
@@ -92,9 +92,9 @@ void fi_freeinfo(struct fi_info *info)
 EXPORT_SYMBOL_NS_GPL(fi_freeinfo, KOFI);
 
 /**
- * fi_dupinfo() - copy one entry, or make an empty one
- * @info: the entry, whose next isn't looked at; NULL for an empty one, with
- *	all its attributes
+ * fi_dupinfo() - copy one entry, or allocate an empty one
+ * @info: the entry, without those that follow it in a list; NULL for an empty entry with
+ *	all attributes
  *
  * fi_getinfo(3).
  *
@@ -124,7 +124,7 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 	if (!new)
 		return NULL;
 	new->next = NULL;
-	/* To the end even after a failure: no pointer may stay the original's. */
+	/* Don't stop after a failure: no pointer may remain the original's. */
 	ok = kofi_each_part(new, kofi_dup);
 	ok &= kofi_each_str(new, kofi_dup);
 	if (!ok) {
@@ -136,10 +136,10 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 EXPORT_SYMBOL_NS_GPL(fi_dupinfo, KOFI);
 
 /**
- * fi_allocinfo_for() - allocate hints that name what is wanted (kernel only)
- * @prov: the provider, or NULL for any
- * @fabric: the fabric, likewise
- * @domain: the domain, likewise
+ * fi_allocinfo_for() - allocate hints with names (kernel only)
+ * @prov: name of the provider, or NULL for any
+ * @fabric: name of the fabric, or NULL for any
+ * @domain: name of the domain, or NULL for any
  *
  * Otherwise as fi_allocinfo(). The names are copied.
  *

@@ -2,13 +2,13 @@
 /*
  * The core's own declarations, file by file.
  *
- * Locks, outermost first; no provider is called under any of them:
+ * Locks, outermost first; the core calls no provider under any of them:
  *
- *   kofi_registry_lock (mutex)	registry.c: who is registered, and in use
- *   kofi_tree_lock (mutex)	node.c: which object hangs where, and its state
+ *   kofi_registry_lock (mutex)	registry.c: registered providers and their users
+ *   kofi_tree_lock (mutex)	node.c: the tree of objects, and their states
  *   kofi_cq.lock (spinlock)	queue/cq.c: a completion queue's ring and notifier
  *   kofi_eq.lock (spinlock)	queue/eq.c: an event queue's events and notifier
- *   kofi_notifiers_lock (spinlock) queue/work.c: queues, whose handlers may be running
+ *   kofi_notifiers_lock (spinlock) queue/work.c: queues whose handlers may be running
  *
  * The first two are never held together, and neither are the last three.
  */
@@ -27,10 +27,10 @@ struct seq_file;
 
 /**
  * struct kofi_reg - a registered provider
- * @provider: what it handed in
- * @id: larger than that of any earlier registration
- * @list: in the registry, by @id; kofi_registry_lock
- * @users: fabrics that are open, and calls that are running; kofi_registry_lock
+ * @provider: the provider, as passed to kofi_provider_register()
+ * @id: sequence number of the registration
+ * @list: in the registry, sorted by @id; under kofi_registry_lock
+ * @users: number of open fabrics and running calls; under kofi_registry_lock
  */
 struct kofi_reg {
 	const struct kofi_provider	*provider;
@@ -53,12 +53,12 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints);
 /* node.c */
 
 /**
- * enum kofi_state - where an object is in its life
- * @KOFI_OPEN: it can be bound to, and is what all but endpoints stay
+ * enum kofi_state - state of an object
+ * @KOFI_OPEN: objects can be bound to it; only endpoints leave this state
  * @KOFI_ENABLING: the provider is enabling the endpoint
  * @KOFI_ENABLED: the endpoint transfers data
  * @KOFI_DEAD: the device went away; the object can only be closed
- * @KOFI_STATES: how many there are
+ * @KOFI_STATES: number of states
  */
 enum kofi_state {
 	KOFI_OPEN,
@@ -69,20 +69,21 @@ enum kofi_state {
 };
 
 /**
- * struct kofi_node - an object's place among the others
+ * struct kofi_node - an object's place in the tree of objects
  * @fid: the object
- * @parent: what it was opened from; a fabric has none
- * @reg: its provider
- * @refs: 1, and 1 for each child and each object that it is bound to
- * @id: names it in traces and debugfs
- * @state: kofi_tree_lock to change
- * @sibling: in @parent->children, or kofi_fabrics; kofi_tree_lock
- * @children: what was opened from it; kofi_tree_lock
- * @binds: what is bound to it, struct kofi_bind; kofi_tree_lock
- * @caps: of an endpoint, as from kofi_ep_caps()
- * @ep_type: of an endpoint
- * @held: another node that is pinned: the endpoint or the CQ of an allocated region
- * @device_events: an event queue that a domain was bound to; kofi_tree_lock
+ * @parent: node of the object that this one was opened from; NULL for a fabric
+ * @reg: registration of the object's provider
+ * @refs: 1, plus 1 for each child and each object that it is bound to
+ * @id: the object's number in traces and debugfs
+ * @state: state of the object; changed under kofi_tree_lock
+ * @sibling: in @parent->children, or kofi_fabrics; under kofi_tree_lock
+ * @children: nodes of the objects opened from this one; under kofi_tree_lock
+ * @binds: list of struct kofi_bind, the objects bound to this one; under kofi_tree_lock
+ * @caps: capabilities of an endpoint, from kofi_ep_caps()
+ * @ep_type: type of an endpoint
+ * @held: for an allocated region, the pinned node of its endpoint or else its CQ
+ * @device_events: the object is an event queue that a domain was ever bound to; under
+ *	kofi_tree_lock
  */
 struct kofi_node {
 	struct fid			*fid;
@@ -103,11 +104,11 @@ struct kofi_node {
 /**
  * struct kofi_bind - one object bound to another
  * @list: in kofi_node.binds
- * @node: what is bound, pinned
- * @flags: how
- * @pending: the provider hasn't accepted it yet; kofi_tree_lock
- * @removed: of a domain, which binds an event queue: room for the event that its device
- *	went away, until that is written; kofi_tree_lock
+ * @node: node of the bound object, pinned
+ * @flags: flags of fi_ep_bind()
+ * @pending: the provider hasn't accepted the binding yet; under kofi_tree_lock
+ * @removed: for a domain, memory reserved for FI_DEVICE_REMOVED until it is written; under
+ *	kofi_tree_lock
  */
 struct kofi_bind {
 	struct list_head	list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The module. */
+/* Module initialization and exit. */
 #define pr_fmt(fmt) "kofi: " fmt
 
 #include <linux/module.h>
@@ -23,7 +23,7 @@ static int __init kofi_init(void)
 }
 module_init(kofi_init);
 
-/* Nothing is left: providers and ULPs use our symbols. */
+/* No provider and no ULP is left: they use symbols of this module and so pin it. */
 static void __exit kofi_exit(void)
 {
 	kofi_debugfs_fini();

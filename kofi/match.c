@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What hints mean, fi_getinfo(3): which entries serve a caller, and what such an
- * entry then promises. Pure functions, by the rules of attr.c and a few that
- * need more than one field. A field of hints that is zero, and an attribute
- * that isn't there, ask for nothing.
+ * Hints of fi_getinfo(3): which entries match, and how a matching entry is reduced to what
+ * the hints ask for. Pure functions, which follow the rules of attr.c and a few that need
+ * more than one field. A zero field and a missing attribute of hints ask for nothing.
  */
 #include <linux/string.h>
 #include "attr.h"
@@ -12,14 +11,14 @@
 #define KOFI_MSG_DIRS	(FI_SEND | FI_RECV)
 #define KOFI_RMA_DIRS	(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* These are there if asked for; other capabilities are there if they're free. */
+/* An entry has these capabilities only if hints ask for them, and others by default. */
 #define KOFI_PRIMARY	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | \
 			 FI_DIRECTED_RECV | KOFI_MSG_DIRS | KOFI_RMA_DIRS)
 
-/* What costs something on each receive: not there unasked, though it isn't primary. */
+/* Not primary, but given only if hints ask for them: they cost time on each receive. */
 #define KOFI_SOURCES	(FI_SOURCE | FI_SOURCE_ERR)
 
-/* Capabilities that say nothing about the other side of an endpoint. */
+/* Capabilities that concern only the receiving or only the sending side. */
 #define KOFI_RX_ONLY	(FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | \
 			 FI_MULTI_RECV | KOFI_SOURCES | FI_RMA_EVENT | \
 			 FI_DIRECTED_RECV)
@@ -68,7 +67,7 @@ static bool kofi_name_serves(const struct kofi_field *field, const void *have,
 	return field->rule != KOFI_IS || !w || (h && !strcasecmp(h, w));
 }
 
-/* Return: the first field that says no, or NULL. */
+/* Return: the name of the first field that doesn't match, or NULL. */
 static const char *kofi_struct_mismatch(const struct kofi_struct *type,
 					const void *have, const void *want)
 {
@@ -82,7 +81,7 @@ static const char *kofi_struct_mismatch(const struct kofi_struct *type,
 	return NULL;
 }
 
-/* Nobody but a target of RMA needs to hear how memory is registered for it. */
+/* Modes for targets of RMA don't concern a caller that isn't a target. */
 static u32 kofi_needed_mr_mode(u32 mr_mode, u64 caps)
 {
 	const u64 target = FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -104,13 +103,13 @@ static const char *kofi_domain_mismatch(const struct fi_domain_attr *have,
 		return why;
 	if (want->mr_mode && mr_mode & ~want->mr_mode)
 		return "mr_mode";
-	/* To register all local memory is more than any caller does unasked. */
+	/* Zero hints don't imply that the caller registers all local memory. */
 	if (mr_mode & ~want->mr_mode & FI_MR_LOCAL)
 		return "mr_mode";
 	return want->mode && have->mode & ~want->mode ? "domain mode" : NULL;
 }
 
-/* Order among transfers to the peer's memory is nothing without RMA. */
+/* Without RMA the order of transfers to a peer's memory has no meaning. */
 static struct fi_ep_attr kofi_ep_hints(const struct fi_info *hints)
 {
 	struct fi_ep_attr want = *hints->ep_attr;
@@ -123,7 +122,7 @@ static struct fi_ep_attr kofi_ep_hints(const struct fi_info *hints)
 	return want;
 }
 
-/* A tag's layout says how many of its bits there are. */
+/* The highest bit of a tag format is the number of bits in a tag. */
 static const char *kofi_ep_mismatch(const struct fi_info *info,
 				    const struct fi_info *hints)
 {
@@ -173,7 +172,7 @@ static bool kofi_is_sockaddr(u32 format)
 	return format >= FI_SOCKADDR && format <= FI_SOCKADDR_IN6;
 }
 
-/* A socket address of either kind is one, and may turn out to be the other. */
+/* FI_SOCKADDR covers FI_SOCKADDR_IN and FI_SOCKADDR_IN6, in hints and in entries. */
 static bool kofi_addr_format_serves(u32 have, u32 want)
 {
 	if (!want || !have || want == have)
@@ -183,12 +182,12 @@ static bool kofi_addr_format_serves(u32 have, u32 want)
 }
 
 /**
- * kofi_info_mismatch() - does an entry serve a caller?
+ * kofi_info_mismatch() - compare an entry with hints
  * @info: a provider's entry, with all its attributes
- * @hints: what the caller asked for, or NULL
+ * @hints: the caller's hints, or NULL
  *
  * Context: Any.
- * Return: NULL if it does, else the name of the first field that says no.
+ * Return: NULL if the entry matches, else the name of the first field that doesn't.
  */
 const char *kofi_info_mismatch(const struct fi_info *info,
 			       const struct fi_info *hints)
@@ -219,10 +218,10 @@ static u64 kofi_both_ways(u64 caps, u64 all)
 }
 
 /**
- * kofi_ep_caps() - what an endpoint is opened for
- * @caps: fi_info.caps: a kind of transfer without direction means all there are,
- *	and nothing at all everything
- * @all: what the provider has
+ * kofi_ep_caps() - capabilities of an endpoint with their directions
+ * @caps: fi_info.caps: a kind of transfer without direction means all directions, and 0
+ *	means @all
+ * @all: capabilities of the provider
  *
  * fi_getinfo(3).
  *
@@ -235,7 +234,7 @@ u64 kofi_ep_caps(u64 caps, u64 all)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_ep_caps, KOFI_PROVIDER);
 
-/* Of what there is, the part that was asked for, and what comes with it. */
+/* Reduce the capabilities @have to @want and to those that entries have by default. */
 static u64 kofi_narrow_caps(u64 info_caps, u64 want, u64 have)
 {
 	u64 free = have & ~KOFI_PRIMARY, caps;
@@ -260,9 +259,9 @@ static void kofi_narrow_struct(const struct kofi_struct *type, void *have,
 }
 
 /**
- * kofi_info_narrow() - have an entry promise what was asked for, not more
- * @info: a copy of an entry that serves the caller
- * @hints: what the caller asked for, or NULL
+ * kofi_info_narrow() - reduce an entry to what the hints ask for
+ * @info: a copy of a matching entry
+ * @hints: the caller's hints, or NULL
  *
  * Context: Any.
  */
@@ -284,8 +283,8 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 	info->domain_attr->mr_mode =
 		kofi_needed_mr_mode(info->domain_attr->mr_mode, info->caps);
 	/*
-	 * Unlike a limit, a default is taken as it was given, even if empty. Unasked
-	 * none may make messages short.
+	 * Unlike limits, default flags are copied even if zero. Without hints FI_INJECT
+	 * must not be a default, because it limits the size of messages.
 	 */
 	if (tx)
 		info->tx_attr->op_flags = tx->op_flags;

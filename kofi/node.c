@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Lifetime. Each object has a node: it counts what depends on the object
- * (children, and objects that it is bound to), and knows its state. An object
- * whose count is 1 can be closed, any other is busy; the count at 0 means that
- * it is being closed, and nothing can be opened from it any more.
+ * Lifetime. Each object has a node, which holds its state and counts the objects that
+ * depend on it: children, and objects that it is bound to. An object whose count is 1 can
+ * be closed, any other is busy. A count of 0 means that the object is being closed and
+ * that nothing can be opened from it.
  *
- * The nodes of one provider's objects form a tree below a fabric. They are
- * linked only while the object is whole: from the end of its opening to the
- * beginning of its close. So whoever walks the tree, under kofi_tree_lock, may
- * look at the objects.
+ * The nodes of one provider's objects form a tree below a fabric. A node is linked only
+ * while its object is valid: from the end of its opening to the beginning of its close. So
+ * code that walks the tree under kofi_tree_lock may access the objects.
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
@@ -18,7 +17,7 @@
 #include "kofi.h"
 #include "trace.h"
 
-/* Protects where nodes hang, and their states. */
+/* Protects the links between nodes, and their states. */
 DEFINE_MUTEX(kofi_tree_lock);
 static LIST_HEAD(kofi_fabrics);		/* kofi_tree_lock */
 static DEFINE_IDA(kofi_ids);
@@ -35,7 +34,7 @@ static const char * const kofi_class_names[] = {
 	[FI_CLASS_CNTR]		= "cntr",
 };
 
-/* From which states one may come to each. */
+/* The states from which each state may be entered. */
 static const u8 kofi_state_from[KOFI_STATES] = {
 	[KOFI_OPEN]	= BIT(KOFI_ENABLING),
 	[KOFI_ENABLING]	= BIT(KOFI_OPEN),
@@ -56,7 +55,7 @@ static const char * const kofi_state_names[KOFI_STATES] = {
  * @fclass: the class
  *
  * Context: Any.
- * Return: its name.
+ * Return: the name.
  */
 const char *kofi_class_name(enum fi_class fclass)
 {
@@ -70,12 +69,12 @@ struct fid_ep *kofi_to_ep(struct fid *fid)
 }
 
 /**
- * kofi_enter() - what every control call on an object begins with
+ * kofi_enter() - check the object and the context of a control call
  * @fid: the object
- * @fclass: what it must be, or FI_CLASS_UNSPEC
+ * @fclass: the class that the object must have, or FI_CLASS_UNSPEC for any
  *
- * Context: Process context; a place to catch callers that can't sleep.
- * Return: 0, -EINVAL for what isn't such an object, -EDEADLK in a completion
+ * Context: Process context; warns about callers that can't sleep.
+ * Return: 0, -EINVAL for no object or one of another class, -EDEADLK in a completion
  * handler, -ENODEV when the device went away.
  */
 int kofi_enter(const struct fid *fid, enum fi_class fclass)
@@ -89,8 +88,8 @@ int kofi_enter(const struct fid *fid, enum fi_class fclass)
 }
 
 /**
- * kofi_node_alloc() - make the node of an object that is about to be opened
- * @parent: what it is opened from, pinned by the new node, or NULL
+ * kofi_node_alloc() - allocate the node of an object that is about to be opened
+ * @parent: node of the parent, which the new node pins, or NULL
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.
  * Return: the node, or an ERR_PTR(): -EINVAL when the parent is being closed.
@@ -138,11 +137,11 @@ void kofi_node_free(struct kofi_node *node)
 }
 
 /**
- * kofi_node_get() - have something depend on an object
- * @node: the object's
+ * kofi_node_get() - take a reference that keeps an object from being closed
+ * @node: the object's node
  *
  * Context: Any.
- * Return: whether that is possible; not when the object is being closed.
+ * Return: true, or false if the object is being closed.
  */
 bool kofi_node_get(struct kofi_node *node)
 {
@@ -151,7 +150,7 @@ bool kofi_node_get(struct kofi_node *node)
 
 /**
  * kofi_node_put() - undo kofi_node_get()
- * @node: the object's; never the last to go, that is fi_close()
+ * @node: the object's node. fi_close() drops the last reference, never this function
  *
  * Context: Any.
  */
@@ -168,12 +167,12 @@ static void kofi_node_link(struct kofi_node *node)
 }
 
 /**
- * kofi_node_set_state() - go from one state to another
- * @node: the node
- * @state: where to
+ * kofi_node_set_state() - change the state of an object
+ * @node: the object's node
+ * @state: the new state
  *
- * The one place where a state changes. Nobody goes on waiting for an object whose
- * device went away.
+ * The only function that changes a state. KOFI_DEAD wakes the tasks that wait for the
+ * object.
  *
  * Context: Process context, under kofi_tree_lock.
  */
@@ -191,7 +190,7 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 		wake_up_all(node->fid->wait);
 }
 
-/* Is there a function at each place of a vector? Vectors are only pointers to functions. */
+/* Return: whether a vector of function pointers has no NULL member. */
 static bool kofi_has_all(const void *ops, size_t size)
 {
 	const void * const *fn = ops;
@@ -205,7 +204,7 @@ static bool kofi_has_all(const void *ops, size_t size)
 
 #define KOFI_HAS_ALL(ops)	kofi_has_all(ops, sizeof(*(ops)))
 
-/* A data call goes through its vector without a look at it. */
+/* Data calls don't check their vectors for NULL, so check them when the object is opened. */
 static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
 {
 	const struct fid_ep *ep = kofi_to_ep(fid);
@@ -226,14 +225,14 @@ static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
 }
 
 /**
- * kofi_node_publish() - an object was opened: complete and link it
+ * kofi_node_publish() - initialize the common part of an opened object, and link its node
  * @node: from kofi_node_alloc()
- * @fid: what the provider returned
- * @fclass: what it shall be
- * @context: the caller's
+ * @fid: the object that the provider returned
+ * @fclass: class of the object
+ * @context: the caller's context
  *
  * Context: Process context; sleeps.
- * Return: 0, or -EPROTO when the provider didn't return such an object.
+ * Return: 0, or -EPROTO when the provider returned no valid object.
  */
 int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context)
@@ -243,7 +242,7 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 			  !kofi_data_calls_whole(fid, fclass) ? "lacks data calls" : NULL;
 
 	if (why) {
-		pr_err("%s: opened a %s that %s\n", node->reg->provider->name,
+		pr_err("provider %s: opened a %s that %s\n", node->reg->provider->name,
 		       kofi_class_name(fclass), why);
 		return -EPROTO;
 	}
@@ -266,8 +265,8 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 }
 
 /**
- * kofi_bind_free() - let go of what was bound
- * @bind: in no list any more
+ * kofi_bind_free() - release a bound object
+ * @bind: the binding, in no list
  *
  * Context: Process context.
  */
@@ -286,7 +285,7 @@ static void kofi_unbind_all(struct kofi_node *node)
 		kofi_bind_free(bind);
 }
 
-/* Nobody shall read of it any more. Event queues belong to fabrics. */
+/* Drop unread events about an object from all event queues of its fabric. */
 static void kofi_forget(const struct kofi_node *node)
 {
 	const struct kofi_node *fabric = node, *child;
@@ -317,20 +316,19 @@ static void kofi_node_gone(struct kofi_node *node)
 
 /**
  * fi_close() - close an object of any class
- * @fid: the object, or NULL, which is closed already
+ * @fid: the object; NULL does nothing
  *
- * Nothing may be called on the object meanwhile, nor, on success, afterwards.
+ * No other call on the object may run meanwhile or, on success, afterwards.
  *
  * For an endpoint: each outstanding operation gets its one completion, with
- * ECANCELED if it didn't finish, and nothing touches the caller's buffers once
- * this returns. Objects whose device went away are closed the same way. Events
- * about the object that nobody has read are dropped. fi_endpoint(3),
- * fi_domain(3) and the others.
+ * ECANCELED if it didn't finish, and the caller's buffers aren't accessed after this
+ * returns. Objects whose device went away are closed the same way. Unread events about the
+ * object are dropped. fi_endpoint(3), fi_domain(3) and the others.
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EBUSY while something was opened from the object or it is bound
- * to something, -EINVAL, -EDEADLK in a completion handler, or the provider's
- * error, after which the object is as it was.
+ * Return: 0, -EBUSY while the object has children or is bound to another object, -EINVAL,
+ * -EDEADLK in a completion handler, or the provider's error, after which the object is
+ * unchanged.
  */
 int fi_close(struct fid *fid)
 {
@@ -368,7 +366,7 @@ int fi_close(struct fid *fid)
 }
 EXPORT_SYMBOL_NS_GPL(fi_close, KOFI);
 
-/* The objects below a dead one are dead already. No deeper than kinds of objects nest. */
+/* Objects below a dead one are dead already. The recursion ends with the object classes. */
 static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 {
 	struct kofi_node *child;
@@ -380,7 +378,7 @@ static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 	kofi_node_set_state(node, KOFI_DEAD);
 	list_for_each_entry(child, &node->children, sibling)
 		kofi_node_remove(child, domain_name);
-	/* Last: whoever reads the event may rely on -ENODEV of all that is below. */
+	/* Last: a reader of the event gets -ENODEV from all objects below. */
 	list_for_each_entry(bind, &node->binds, list) {
 		if (bind->removed)
 			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED, bind->removed,
@@ -391,15 +389,14 @@ static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 
 /**
  * kofi_device_removed() - the device of an object went away
- * @fid: a domain, or what else the provider opened on the device without one
+ * @fid: a domain, or another object below the fabric that was opened on the device
  * @domain_name: the device's name, for the event
  *
  * From here on control calls on the object and all that was opened from it return
- * -ENODEV; the event queues bound to a domain hear FI_DEVICE_REMOVED. Refusing
- * data calls and completing what is outstanding is the provider's part, and so is
- * keeping the objects until they are closed. The provider sees to it that the
- * object's close op doesn't return meanwhile; the object may still be in the course
- * of being opened.
+ * -ENODEV, and an event queue that is bound to a domain gets FI_DEVICE_REMOVED. The
+ * provider refuses data calls, completes outstanding operations, and keeps the objects
+ * until they are closed. It must keep the object's close op from returning meanwhile. The
+ * object may still be in the course of opening.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */
@@ -409,19 +406,19 @@ void kofi_device_removed(struct fid *fid, const char *domain_name)
 	if (fid->node)
 		kofi_node_remove(fid->node, domain_name);
 	else
-		/* kofi_node_publish() sees it. */
+		/* kofi_node_publish() will find it set. */
 		WRITE_ONCE(fid->dead, true);
 	mutex_unlock(&kofi_tree_lock);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_device_removed, KOFI_PROVIDER);
 
 /**
- * kofi_device_arrived() - a provider has a device that it didn't have before
+ * kofi_device_arrived() - a provider has a new device
  * @provider: the provider
- * @domain_name: name of the device, as fi_getinfo() gives it
+ * @domain_name: name of the device, as in fi_getinfo()
  *
- * Tells each event queue of the provider's fabrics that a domain was once
- * bound to.
+ * Writes FI_DEVICE_ARRIVED to each event queue of the provider's fabrics that a domain was
+ * ever bound to.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */
@@ -467,8 +464,8 @@ static void kofi_node_show(struct seq_file *s, const struct kofi_node *node, int
 
 /**
  * kofi_tree_show() - list the open objects
- * @s: where to
- * @unused: of DEFINE_SHOW_ATTRIBUTE()
+ * @s: output file
+ * @unused: for DEFINE_SHOW_ATTRIBUTE()
  *
  * Context: Process context; sleeps.
  * Return: 0.

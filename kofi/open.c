@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Opening. Every call here has the same shape: check, make a node that pins
- * the parent, call the provider, and publish or take the node back. What can
- * fail for want of memory fails before the provider is asked.
+ * Opening. Every call checks its arguments, allocates a node that pins the parent, calls
+ * the provider, and publishes or frees the node. The core allocates memory only before
+ * it calls the provider.
  */
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -30,9 +30,9 @@ static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
 }
 
 /*
- * All that is opened from something: @op of it with the arguments in parentheses,
- * which use the name new for the object. What the provider returned is used only
- * if it said that it succeeded; the fid is the first member of every object.
+ * Open a child of @from: call @op with @args in parentheses, which name the object that the
+ * provider returns @new. @new is used only if the op succeeded. The fid is the first member
+ * of every object.
  */
 #define KOFI_OPEN(from, from_class, op, args, new, out, cls, context)	\
 ({									\
@@ -61,9 +61,9 @@ static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
  * fi_fabric() - open a fabric
  * @attr: names provider and fabric, as fi_getinfo() does
  * @fabric: takes the fabric
- * @context: the caller's
+ * @context: the caller's context
  *
- * Loads the provider if need be, and pins its module. fi_fabric(3).
+ * Loads the provider if necessary, and pins its module. fi_fabric(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL, -ENODEV when there is no such provider, -EDEADLK,
@@ -84,7 +84,7 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	node = kofi_node_alloc(NULL);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
-	/* Until the fabric is closed. */
+	/* Held until the fabric is closed. */
 	node->reg = kofi_reg_get(attr->prov_name);
 	ret = node->reg ? node->reg->provider->fabric(attr, &new, context) : -ENODEV;
 	if (!ret)
@@ -104,9 +104,9 @@ EXPORT_SYMBOL_NS_GPL(fi_fabric, KOFI);
 /**
  * fi_eq_open() - open an event queue
  * @fabric: the fabric
- * @attr: what it shall be; takes the size if that was left open
+ * @attr: attributes of the queue; a size of 0 is replaced by the actual one
  * @eq: takes the event queue
- * @context: the caller's
+ * @context: the caller's context
  *
  * fi_eq(3).
  *
@@ -140,7 +140,7 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_open, KOFI);
  * @fabric: the fabric
  * @info: an entry of fi_getinfo()
  * @domain: takes the domain
- * @context: the caller's, in events
+ * @context: the caller's context, returned in events
  *
  * fi_domain(3).
  *
@@ -164,9 +164,9 @@ EXPORT_SYMBOL_NS_GPL(fi_domain, KOFI);
 /**
  * fi_av_open() - open an address vector
  * @domain: the domain
- * @attr: what it shall be; takes the type if that was left open
+ * @attr: attributes of the vector; FI_AV_UNSPEC is replaced by the actual type
  * @av: takes the address vector
- * @context: the caller's
+ * @context: the caller's context
  *
  * fi_av(3).
  *
@@ -192,9 +192,9 @@ EXPORT_SYMBOL_NS_GPL(fi_av_open, KOFI);
 /**
  * fi_cq_open() - open a completion queue
  * @domain: the domain
- * @attr: what it shall be; takes what was left open
+ * @attr: attributes of the queue; unspecified ones are replaced by the actual ones
  * @cq: takes the completion queue
- * @context: the caller's
+ * @context: the caller's context
  *
  * fi_cq(3).
  *
@@ -221,9 +221,9 @@ EXPORT_SYMBOL_NS_GPL(fi_cq_open, KOFI);
 /**
  * fi_cntr_open() - open a counter
  * @domain: the domain
- * @attr: what it shall be
+ * @attr: attributes of the counter
  * @cntr: takes the counter
- * @context: the caller's
+ * @context: the caller's context
  *
  * fi_cntr(3).
  *
@@ -250,12 +250,12 @@ EXPORT_SYMBOL_NS_GPL(fi_cntr_open, KOFI);
 /**
  * fi_endpoint() - open an endpoint
  * @domain: the domain
- * @info: what it shall be: an entry of fi_getinfo()
+ * @info: attributes of the endpoint: an entry of fi_getinfo()
  * @ep: takes the endpoint
- * @context: the caller's, in events
+ * @context: the caller's context, returned in events
  *
- * It transfers nothing until it was bound to its queues by fi_ep_bind() and
- * enabled by fi_enable(). fi_endpoint(3).
+ * Before it transfers data, the endpoint must be bound to its queues with fi_ep_bind() and
+ * enabled with fi_enable(). fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the
@@ -287,11 +287,11 @@ EXPORT_SYMBOL_NS_GPL(fi_endpoint, KOFI);
  * @flags: must be 0
  * @mr: takes the region
  *
- * The memory stays valid until the region is closed; its description isn't
- * needed after the call. fi_mr(3).
+ * The memory must stay valid until the region is closed; @attr and its segment array need
+ * not. fi_mr(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL for memory with inner gaps and other nonsense, -EMSGSIZE
+ * Return: 0, -EINVAL for memory with inner gaps and invalid arguments, -EMSGSIZE
  * for more pages than a region holds, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK,
  * -ENOMEM, -FI_ENOMR when all regions are taken, -ENODEV.
  */
@@ -315,13 +315,14 @@ EXPORT_SYMBOL_NS_GPL(fi_mr_regattr, KOFI);
 /**
  * fi_mr_alloc() - allocate a region for fi_mr_post_reg() (kernel only)
  * @domain: the domain
- * @attr: its size, access and completion queue
+ * @attr: size, access and completion queue of the region
  * @mr: takes the region
- * @context: the caller's
+ * @context: the caller's context
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -EINVAL, also for an endpoint whose sends complete elsewhere, -FI_EDOMAIN
- * for a completion queue or an endpoint of another domain, -FI_ENOCQ for no queue,
+ * Return: 0, -EINVAL, also for an endpoint whose sends complete in another queue,
+ * -FI_EDOMAIN for a completion queue or an endpoint of another domain, -FI_ENOCQ without a
+ * queue,
  * -EMSGSIZE for more pages than a region can hold, -FI_ENOMR, -EOPNOTSUPP, -EDEADLK,
  * -ENOMEM, -ENODEV.
  */

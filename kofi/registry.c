@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Providers. A provider is on the list from kofi_provider_register() to
- * kofi_provider_deregister(). No lock is held while it is called; instead each call
- * pins the provider and its module, and so does each open fabric. Therefore a
- * module's exit finds nobody, and a provider that leaves in another way is told that
- * it is in use.
+ * kofi_provider_deregister(). The core calls it without a lock; instead each call and each
+ * open fabric pins the provider and its module. So a module's exit function finds no
+ * users, and deregistering at any other time fails while there are users.
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
@@ -30,7 +29,7 @@ static struct kofi_reg *kofi_reg_find(const char *name)
 	return NULL;
 }
 
-/* It becomes part of a module alias, so it must be a plain word. */
+/* The name becomes part of a module alias, which limits its characters. */
 static bool kofi_name_ok(const char *name)
 {
 	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
@@ -45,16 +44,16 @@ static bool kofi_provider_ok(const struct kofi_provider *provider)
 }
 
 /**
- * kofi_provider_register() - make a provider known
+ * kofi_provider_register() - register a provider
  * @version: KOFI_API_VERSION
- * @provider: what it offers; stays valid until it is deregistered
+ * @provider: the provider; stays valid until it is deregistered
  *
- * The provider may be called before this returns: register last.
+ * The core may call the provider before this returns, so register last.
  *
  * Context: Process context; may sleep.
- * Return: 0, -EINVAL when something mandatory is missing, -ENOSYS when the
- * provider was built for an API that this core isn't, -EEXIST when the name is
- * taken, -ENOMEM.
+ * Return: 0, -EINVAL when a mandatory member is missing, -ENOSYS when the
+ * provider was built for another major or a newer version of the API, -EEXIST when the
+ * name is taken, -ENOMEM.
  */
 int kofi_provider_register(u32 version, const struct kofi_provider *provider)
 {
@@ -86,10 +85,10 @@ int kofi_provider_register(u32 version, const struct kofi_provider *provider)
 EXPORT_SYMBOL_NS_GPL(kofi_provider_register, KOFI_PROVIDER);
 
 /**
- * kofi_provider_deregister() - take a provider back
- * @provider: what was registered
+ * kofi_provider_deregister() - deregister a provider
+ * @provider: the provider, as registered
  *
- * From a module's exit it succeeds: calls and open fabrics would have kept the
+ * It can't fail in a module's exit function, because calls and open fabrics pin the
  * module.
  *
  * Context: Process context; sleeps.
@@ -119,7 +118,7 @@ int kofi_provider_deregister(const struct kofi_provider *provider)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_provider_deregister, KOFI_PROVIDER);
 
-/* That of a name, or the first behind a registration. */
+/* Pin the provider called @name, or with NULL the first one with an id above @after. */
 static struct kofi_reg *kofi_reg_pin(const char *name, u64 after)
 {
 	struct kofi_reg *reg, *found = NULL;
@@ -140,11 +139,11 @@ static struct kofi_reg *kofi_reg_pin(const char *name, u64 after)
 
 /**
  * kofi_reg_get() - pin a provider in order to call it
- * @name: the provider, in letters of any case, loaded if need be, or NULL for
- *	the first of the list
+ * @name: name of the provider in any case, loaded if necessary, or NULL for the first of
+ *	the list
  *
  * Context: Process context; sleeps.
- * Return: its registration, for kofi_reg_put() or kofi_reg_next(), or NULL.
+ * Return: the registration, for kofi_reg_put() or kofi_reg_next(), or NULL.
  */
 struct kofi_reg *kofi_reg_get(const char *name)
 {
@@ -164,11 +163,11 @@ struct kofi_reg *kofi_reg_get(const char *name)
 }
 
 /**
- * kofi_reg_next() - go on to the next provider of the list
- * @reg: pinned; let go of
+ * kofi_reg_next() - release a provider and pin the next one of the list
+ * @reg: registration of the pinned provider
  *
  * Context: Process context; sleeps.
- * Return: the next one, likewise pinned, or NULL.
+ * Return: registration of the next provider, or NULL.
  */
 struct kofi_reg *kofi_reg_next(struct kofi_reg *reg)
 {
@@ -180,7 +179,7 @@ struct kofi_reg *kofi_reg_next(struct kofi_reg *reg)
 
 /**
  * kofi_reg_put() - undo kofi_reg_get()
- * @reg: the provider's; not valid any more afterwards
+ * @reg: registration of the provider; invalid afterwards
  *
  * Context: Process context; sleeps.
  */
@@ -196,8 +195,8 @@ void kofi_reg_put(struct kofi_reg *reg)
 
 /**
  * kofi_registry_show() - list the providers
- * @s: where to
- * @unused: of DEFINE_SHOW_ATTRIBUTE()
+ * @s: output file
+ * @unused: for DEFINE_SHOW_ATTRIBUTE()
  *
  * Context: Process context; sleeps.
  * Return: 0.

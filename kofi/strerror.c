@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Errors as text, and as what user space knows. */
+/* Texts of errors, and their conversion to errnos. */
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include "kofi.h"
@@ -7,7 +7,7 @@
 static const struct {
 	int		err;
 	const char	*text;
-	int		as;	/* errno that comes nearest, 0 for @err itself */
+	int		as;	/* closest errno, or 0 if @err is an errno */
 } kofi_errors[] = {
 	{ FI_SUCCESS, "success" }, { FI_EPERM, "not permitted" }, { FI_ENOENT, "no such object" },
 	{ FI_EINTR, "interrupted" }, { FI_EIO, "input/output error" },
@@ -38,13 +38,13 @@ static const struct {
 };
 
 /**
- * fi_strerror() - say what an error means
+ * fi_strerror() - describe an error
  * @errnum: an errno or enum fi_errno, positive or negative
  *
  * fi_errno(3).
  *
  * Context: Any.
- * Return: a constant text.
+ * Return: the text, a constant.
  */
 const char *fi_strerror(int errnum)
 {
@@ -59,12 +59,11 @@ const char *fi_strerror(int errnum)
 EXPORT_SYMBOL_NS_GPL(fi_strerror, KOFI);
 
 /**
- * fi_to_errno() - give an error a number that user space knows (kernel only)
+ * fi_to_errno() - convert an error to an errno (kernel only)
  * @err: 0, an errno or enum fi_errno, positive or negative
  *
  * Context: Any.
- * Return: the errno that comes nearest, with the sign of @err; @err itself if it
- * is one.
+ * Return: the closest errno, with the sign of @err; @err itself if it is an errno.
  */
 int fi_to_errno(int err)
 {
@@ -81,14 +80,14 @@ int fi_to_errno(int err)
 EXPORT_SYMBOL_NS_GPL(fi_to_errno, KOFI);
 
 /**
- * kofi_strerror() - for fi_cq_strerror() and fi_eq_strerror()
+ * kofi_strerror() - describe a provider's error, for fi_cq_strerror() and fi_eq_strerror()
  * @fid: the queue
  * @prov_errno: from the error entry
  * @buf: takes the text, cut to @len; or NULL
  * @len: room at @buf
  *
  * Context: Any.
- * Return: the provider's own text, or a general one.
+ * Return: the provider's text, or that of fi_strerror().
  */
 const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf, size_t len)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Values as text, in the manner of libfabric's fi_tostr(3): what fi_info shows
- * of an entry, kofi_info shows too. One row per type; structures are printed
- * from attr.c.
+ * Values as text, in the format of libfabric's fi_tostr(3), so that kofi_info and fi_info
+ * show entries alike. There is one row per type; attr.c describes structures.
  */
 #include <linux/minmax.h>
 #include <linux/seq_buf.h>
@@ -10,9 +9,9 @@
 #include "attr.h"
 #include "kofi.h"
 
-/* Nothing that is printed comes near to it. */
+/* Larger than any text of fi_tostr(). */
 #define KOFI_TOSTR_SIZE	8192
-/* An address longer than that isn't printed whole; vsprintf() can't. */
+/* Longer addresses are cut, because vsprintf() prints at most 64 bytes. */
 #define KOFI_ADDR_SIZE	64
 #define KOFI_INDENT	4
 
@@ -124,9 +123,9 @@ static void print_info(struct seq_buf *s, const struct fi_info *info)
 }
 
 /**
- * struct kofi_printer - how a type is printed
- * @value: it is a field of its own
- * @type: or it is a structure
+ * struct kofi_printer - format of a type
+ * @value: for a single value, its description as a field
+ * @type: for a structure, its description; else NULL
  */
 struct kofi_printer {
 	struct kofi_field		value;
@@ -205,7 +204,7 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 	buf[0] = '\0';
 	seq_buf_init(&s, buf, len);
 	print_type(&s, data, type);
-	/* When it overflows, seq_buf says so by a length above its size. */
+	/* After an overflow the length of a seq_buf exceeds its size. */
 	buf[min(s.len, len - 1)] = '\0';
 	return buf;
 }
@@ -214,9 +213,9 @@ EXPORT_SYMBOL_NS_GPL(fi_tostr_r, KOFI);
 /**
  * fi_tostr() - print a value of the API
  * @data: the value
- * @type: what it is
+ * @type: type of the value
  *
- * Unlike libfabric's, which has one buffer for all, this allocates the text.
+ * Allocates the text, unlike libfabric, which returns a static buffer.
  *
  * Context: Process context; may sleep. Allocates in the caller's scope.
  * Return: the text, for kfree(), or NULL.

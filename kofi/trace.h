@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Events of the control path. Objects are named by the ids that debugfs shows,
- * never by pointers.
+ * Events of the control path. They identify objects by the ids that debugfs shows, not by
+ * pointers.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofi

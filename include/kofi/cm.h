@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Addresses of endpoints: fi_cm(3). There are no connections to manage. */
+/* Addresses of endpoints: fi_cm(3). There are no connections. */
 #ifndef KOFI_CM_H
 #define KOFI_CM_H
 

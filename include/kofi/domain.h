@@ -23,13 +23,13 @@ struct scatterlist;
 /**
  * struct fid_domain - an open domain
  * @fid: the common part
- * @ops: the provider's
+ * @ops: the provider's operations
  * @device: see fi_domain_device(); NULL if the provider has none
  * @vectors: see fi_domain_vectors(); 0 if the provider has no interrupts
- * @vector_mask: see fi_domain_vector_mask(), of a vector that there is; for providers
- *	with interrupts, and doesn't sleep
+ * @vector_mask: see fi_domain_vector_mask(); called with a valid vector, doesn't sleep.
+ *	Only for providers with interrupts
  *
- * All are the provider's to set when it opens the domain, and stay as they are.
+ * The provider sets @ops to @vector_mask when it opens the domain, and never changes them.
  */
 struct fid_domain {
 	struct fid			fid;
@@ -48,9 +48,9 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags);
  * fi_domain_device() - the device for which a domain's memory is mapped (kernel only)
  * @domain: the domain
  *
- * For what the device asks of memory: DMA mask, segment sizes, NUMA node, distance to
+ * The device tells what memory suits it: DMA mask, segment sizes, NUMA node, distance to
  * the memory of other devices. It may be used as long as the domain is open and its
- * event queue hasn't told of FI_DEVICE_REMOVED.
+ * event queue hasn't reported FI_DEVICE_REMOVED.
  *
  * Context: Any; doesn't sleep.
  * Return: the device, not referenced for the caller, or NULL if the provider has none.
@@ -61,11 +61,11 @@ static inline struct device *fi_domain_device(const struct fid_domain *domain)
 }
 
 /**
- * fi_domain_vectors() - how many interrupts a domain's completions can have (kernel only)
+ * fi_domain_vectors() - number of interrupts for a domain's completions (kernel only)
  * @domain: the domain
  *
- * A ULP has no more queues of its own than that, as a rule, and each on a completion
- * queue opened with FI_AFFINITY for a CPU of fi_domain_vector_mask().
+ * Usually a ULP has at most this many queues, and for each a completion queue that is
+ * opened with FI_AFFINITY for a CPU of fi_domain_vector_mask().
  *
  * Context: Any; doesn't sleep.
  * Return: the number, 1 if the provider has no interrupts.
@@ -78,14 +78,14 @@ static inline unsigned int fi_domain_vectors(const struct fid_domain *domain)
 /**
  * fi_domain_vector_mask() - the CPUs that an interrupt serves (kernel only)
  * @domain: the domain
- * @vector: which, from 0
+ * @vector: number of the interrupt, from 0
  * @mask: takes the CPUs
  *
- * Completion queues opened with FI_AFFINITY for one of these CPUs have that interrupt.
- * Each possible CPU is in one mask of a domain, so that a block driver, say, can map its
- * hardware queues by them; a mask can be empty. Without interrupts all CPUs are in the
- * one mask that there is. The masks are those of now: CPUs without an interrupt of their
- * own change theirs when others come or go.
+ * Completion queues opened with FI_AFFINITY for one of these CPUs use that interrupt.
+ * Each possible CPU is in exactly one mask of a domain, so that for example a block driver
+ * can map its hardware queues by them; a mask can be empty. A domain without interrupts has
+ * one mask with all CPUs. The masks change when CPUs go online or offline: a CPU without
+ * its own interrupt may then use another one.
  *
  * Context: Any; doesn't sleep.
  * Return: 0, or -EINVAL when there is no such vector.
@@ -109,8 +109,8 @@ static inline int fi_domain_vector_mask(struct fid_domain *domain,
  * struct fi_av_attr - an address vector to be opened
  * @type: FI_AV_TABLE, FI_AV_MAP, or FI_AV_UNSPEC for the provider's choice,
  *	which is then stored here
- * @rx_ctx_bits: bits of an fi_addr_t that select a receive context; 0
- * @count: addresses that are expected, a hint
+ * @rx_ctx_bits: bits of an fi_addr_t that select a receive context; must be 0
+ * @count: expected number of addresses, a hint
  * @flags: must be 0
  */
 struct fi_av_attr {
@@ -123,7 +123,7 @@ struct fi_av_attr {
 /**
  * struct fid_av - an open address vector
  * @fid: the common part
- * @ops: the provider's
+ * @ops: the provider's operations
  */
 struct fid_av {
 	struct fid		fid;
@@ -144,7 +144,7 @@ const char *fi_av_straddr(struct fid_av *av, const void *addr, char *buf,
 /* Memory regions */
 
 /**
- * enum fi_mr_type - how a region's memory is described
+ * enum fi_mr_type - form in which a region's memory is described
  * @FI_MR_KVEC: struct kvec, kmalloc() or vmalloc() memory
  * @FI_MR_BVEC: struct bio_vec
  * @FI_MR_SGL: struct scatterlist, not yet mapped for DMA
@@ -157,16 +157,16 @@ enum fi_mr_type {
 
 /**
  * struct fi_mr_attr - memory to be registered
- * @type: which member of the union holds
- * @mr_iov: FI_MR_KVEC
- * @bvec: FI_MR_BVEC
- * @sgl: FI_MR_SGL
- * @iov_count: its entries. The memory must have no gap inside a page: only
- *	the first entry may begin, and only the last may end, within one
+ * @type: which of @mr_iov, @bvec and @sgl is valid
+ * @mr_iov: the memory, for FI_MR_KVEC
+ * @bvec: the memory, for FI_MR_BVEC
+ * @sgl: the memory, for FI_MR_SGL
+ * @iov_count: number of entries. The memory must have no inner gaps: only
+ *	the first entry may begin, and only the last may end, within a page
  * @access: FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND, FI_RECV
  * @offset: must be 0
  * @requested_key: used by providers without FI_MR_PROV_KEY
- * @context: the caller's
+ * @context: the caller's context
  */
 struct fi_mr_attr {
 	enum fi_mr_type	type;
@@ -183,13 +183,13 @@ struct fi_mr_attr {
 };
 
 /**
- * struct fi_mr_alloc_attr - a region to be filled later, again and again
- * @max_pages: PAGE_SIZE pages that it must be able to hold
- * @access: all that fi_mr_post_reg() may ask of it
- * @cq: where its registrations and invalidations complete
- * @ep: endpoint that registers it, or NULL for the domain. Its sends complete in @cq, too.
- *	The endpoint has room for registrations as for sends, and can't be closed before
- *	the region. A provider may ignore it
+ * struct fi_mr_alloc_attr - a region that is registered repeatedly, fi_mr_alloc()
+ * @max_pages: maximum number of pages of PAGE_SIZE in a registration
+ * @access: access that fi_mr_post_reg() may grant
+ * @cq: completion queue of the region's registrations and invalidations
+ * @ep: endpoint that issues the region's requests, or NULL for the domain. The endpoint's
+ *	sends must complete in @cq as well. Registrations take room as sends do, and the
+ *	endpoint can't be closed before the region. A provider may ignore @ep
  */
 struct fi_mr_alloc_attr {
 	size_t		max_pages;
@@ -203,7 +203,8 @@ struct fi_mr_alloc_attr {
  * @post_reg: see fi_mr_post_reg()
  * @post_inval: see fi_mr_post_inval()
  *
- * Const, and without gaps: kofi_mr_no_ops for a region that can't be posted with.
+ * A vector is const and has no NULL members. Regions that aren't from fi_mr_alloc() have
+ * kofi_mr_no_ops.
  */
 struct fi_ops_mr {
 	int (*post_reg)(struct fid_mr *mr, const struct fi_mr_attr *attr,
@@ -216,9 +217,9 @@ struct fi_ops_mr {
  * @fid: the common part
  * @ops: data calls
  * @mem_desc: local descriptor, for the desc argument of data calls
- * @key: what a peer must name, or FI_KEY_NOTAVAIL
- * @base_addr: remote address of the region's first byte. The provider chose
- *	it, and it is no kernel address
+ * @key: key with which a peer can access the region, or FI_KEY_NOTAVAIL
+ * @base_addr: remote address of the region's first byte, chosen by the provider; not a
+ *	kernel address
  */
 struct fid_mr {
 	struct fid		fid;
@@ -237,13 +238,13 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
  * fi_mr_regv() - register memory of several segments
  * @domain: the domain
  * @iov: the segments
- * @count: how many
+ * @count: number of segments
  * @access: FI_REMOTE_READ and so on
  * @offset: must be 0
  * @requested_key: used by providers without FI_MR_PROV_KEY
  * @flags: must be 0
  * @mr: takes the region
- * @context: the caller's
+ * @context: the caller's context
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: as fi_mr_regattr().
@@ -269,13 +270,13 @@ static inline int fi_mr_regv(struct fid_domain *domain, const struct kvec *iov,
  * fi_mr_reg() - register memory
  * @domain: the domain
  * @buf: the memory, from kmalloc() or vmalloc()
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @access: FI_REMOTE_READ and so on
  * @offset: must be 0
  * @requested_key: used by providers without FI_MR_PROV_KEY
  * @flags: must be 0
  * @mr: takes the region
- * @context: the caller's
+ * @context: the caller's context
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: as fi_mr_regattr().
@@ -297,19 +298,20 @@ static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t l
  * @mr: region from fi_mr_alloc()
  * @attr: the memory; it and its segment array stay valid until the region is
  *	invalidated
- * @flags: FI_COMPLETION for an entry in the region's CQ on success; without it the caller
- *	hears of failures alone. FI_MORE if another request to the region's endpoint
+ * @flags: FI_COMPLETION for an entry in the region's CQ on success; without it only
+ *	failures have an entry. FI_MORE if another request to the region's endpoint
  *	follows at once
  *
- * The key, the base address and the memory are in force when this completes
- * with @attr->context. Registration isn't ordered with anything else: no key
- * may leave before. A region that is registered must be invalidated first.
+ * The registration is in force, with its key and base address, when the operation
+ * completes with @attr->context. It isn't ordered with anything else, so don't send the
+ * key to a peer before. A registered region must be invalidated before it is registered
+ * again.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full or DMA space is short for now,
  * -EMSGSIZE for more pages than the region holds, -EINVAL for memory with inner
- * gaps or access that the region wasn't made for, -EOPNOTSUPP for memory that
- * the device can't reach itself, -EBUSY when the region is in use,
+ * gaps or for access that the region doesn't allow, -EOPNOTSUPP for memory that
+ * the device can reach only through bounce buffers, -EBUSY when the region is in use,
  * -FI_EBADFLAGS, -ENODEV after the device went away.
  */
 static inline int fi_mr_post_reg(struct fid_mr *mr,
@@ -319,17 +321,17 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
 }
 
 /**
- * fi_mr_post_inval() - take a registration back (kernel only)
+ * fi_mr_post_inval() - invalidate a registration (kernel only)
  * @mr: region from fi_mr_alloc()
  * @flags: FI_COMPLETION and FI_MORE, as for fi_mr_post_reg()
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
- * Once this has completed with success, or with ENODEV as the device went away, no peer
- * can reach the memory, and what peers wrote is there to be read; a provider does what
- * it takes. After a completion with any other error peers may reach the memory as long
- * as there is the device, so it must not be used for anything else; its pages are never
- * freed. An error that is returned says nothing: peers may reach the memory until the
- * region is closed.
+ * After a completion with success, or with ENODEV because the device went away, no peer
+ * can reach the memory, and the caller can read what peers wrote; if invalidating fails,
+ * the provider destroys the region to achieve that. After a completion with any other
+ * error peers may reach the memory as long as the device exists: it must not be used for
+ * anything else, and the provider never frees its pages. If this function returns an error,
+ * peers may reach the memory until the region is closed.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full, -EINVAL when nothing is
@@ -345,7 +347,7 @@ static inline int fi_mr_post_inval(struct fid_mr *mr, u64 flags, void *context)
  * @mr: the region
  *
  * Context: Any.
- * Return: what data calls take as desc.
+ * Return: the descriptor, for the desc argument of data calls.
  */
 static inline void *fi_mr_desc(struct fid_mr *mr)
 {
@@ -369,12 +371,12 @@ static inline u64 fi_mr_key(struct fid_mr *mr)
  * @mr: the region
  * @base_addr: takes the remote address of the region's first byte
  * @raw_key: takes the key, in host byte order
- * @key_size: room at @raw_key; takes the length of the key
+ * @key_size: size of the buffer @raw_key; takes the size of the key
  * @flags: must be 0
  *
  * Context: Any.
- * Return: 0, -FI_ETOOSMALL when @raw_key has no room for the key (@key_size
- * then says how much it takes), -FI_EBADFLAGS.
+ * Return: 0, -FI_ETOOSMALL when @raw_key is too small for the key (@key_size
+ * then has the size needed), -FI_EBADFLAGS.
  */
 static inline int fi_mr_raw_attr(struct fid_mr *mr, u64 *base_addr,
 				 u8 *raw_key, size_t *key_size, u64 flags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What ULPs may know of the EFA provider beyond the common API. */
+/* Extensions of the EFA provider to the common API. */
 #ifndef KOFI_EFA_EXT_H
 #define KOFI_EFA_EXT_H
 
@@ -17,20 +17,20 @@
 #define FI_PROV_SPECIFIC_EFA	(0xefa << 16)
 
 /**
- * enum fi_efa_option - an endpoint's options beyond the common ones
- * @FI_OPT_EFA_RNR_RETRY: size_t: how often a peer that has no receive posted is
- *	tried again by the device, before the operation fails with EAGAIN, and it is
- *	as if it had never been posted; FI_EFA_RNR_INFINITE, the default, for ever.
- *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on a
- *	device that knows no limit. fi_efa(7)
- * @FI_OPT_EFA_USE_DEVICE_RDMA: bool, of fabric efa: long messages are read by the receiver's
- *	device; else they are sent. The default if the device can; -EOPNOTSUPP to have it on a
- *	device that can't. For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
- * @FI_OPT_EFA_HOMOGENEOUS_PEERS: bool, of fabric efa: all peers can do what this endpoint
- *	can, so that no handshake is waited for before the first operation. Not the default.
- *	For fi_setopt() before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
+ * enum fi_efa_option - EFA's options of an endpoint, of level FI_OPT_ENDPOINT
+ * @FI_OPT_EFA_RNR_RETRY: size_t: number of times that the device retries a peer without
+ *	a posted receive, before the operation fails with EAGAIN and without effect.
+ *	FI_EFA_RNR_INFINITE, the default, retries for ever. Set it before fi_enable(), else
+ *	-FI_EOPBADSTATE; -EOPNOTSUPP on a device without a limit. fi_efa(7)
+ * @FI_OPT_EFA_USE_DEVICE_RDMA: bool, fabric efa: the receiver's device reads long messages
+ *	from the sender's memory; if false, they are sent in packets. The default is true if
+ *	the device can read; setting it on another device fails with -EOPNOTSUPP. Set it
+ *	before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
+ * @FI_OPT_EFA_HOMOGENEOUS_PEERS: bool, fabric efa: all peers have the features of this
+ *	endpoint, so that the first operation doesn't wait for a handshake. The default is
+ *	false. Set it before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
  *
- * Of level FI_OPT_ENDPOINT. Numbers are libfabric's.
+ * The numbers are libfabric's.
  */
 enum fi_efa_option {
 	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
@@ -45,12 +45,12 @@ enum fi_efa_option {
  * @gid: GID of the device
  * @qpn: number of the queue pair
  * @pad: 0
- * @qkey: key of the queue pair; it differs each time one is made
- * @reserved: 0. In libfabric a pointer of the process that has no meaning here
+ * @qkey: Q_Key of the queue pair, chosen anew for each queue pair
+ * @reserved: 0. libfabric stores a pointer of the process here
  *
- * What fi_getname() gives and fi_av_insert() takes. Layout and length are
- * libfabric's, so that kernel and user space can exchange addresses; like
- * there, numbers are in the byte order of the host.
+ * fi_getname() returns and fi_av_insert() takes such addresses. Layout and length are
+ * libfabric's, so that kernel and user space can exchange addresses. Numbers are in host
+ * byte order, as in libfabric.
  */
 struct fi_efa_addr {
 	u8	gid[FI_EFA_GID_LEN];

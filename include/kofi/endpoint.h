@@ -18,11 +18,11 @@ struct kofi_req_ops;
 
 /**
  * struct fi_msg - a message to be sent or received with flags, fi_msg(3)
- * @msg_iter: the buffer: ITER_KVEC or ITER_BVEC, anything else is -EINVAL. It
- *	isn't advanced. Buffers and segment array stay valid until the completion
- * @desc: from fi_mr_desc(), one for each segment of @msg_iter; or NULL
+ * @msg_iter: the buffer: ITER_KVEC or ITER_BVEC, anything else is -EINVAL. The call
+ *	doesn't advance it. Buffers and segment array stay valid until the completion
+ * @desc: descriptors from fi_mr_desc(), one per segment of @msg_iter, or NULL
  * @addr: the peer
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  * @data: remote CQ data, with FI_REMOTE_CQ_DATA
  */
 struct fi_msg {
@@ -45,7 +45,7 @@ struct fi_msg {
  * @senddata: see fi_senddata()
  * @injectdata: see fi_injectdata()
  *
- * Const, and without gaps: see struct kofi_req in <kofi/provider.h>.
+ * A vector is const and has no NULL members: see struct kofi_req in <kofi/provider.h>.
  */
 struct fi_ops_msg {
 	ssize_t (*recv)(struct fid_ep *ep, void *buf, size_t len, void *desc,
@@ -77,11 +77,11 @@ struct fi_ops_msg {
  * @msg: message calls
  * @rma: RMA calls
  * @tagged: tagged message calls
- * @req: where the core's request-forming calls lead, <kofi/provider.h>
+ * @req: functions that the core's request-forming calls call, <kofi/provider.h>
  *
- * Set by the provider when the endpoint is opened, and never changed: a provider
- * answers a data call with -FI_EOPBADSTATE until fi_enable(), and with -ENODEV after
- * the device went away.
+ * The provider sets the vectors when the endpoint is opened, and never changes them: it
+ * answers a data call with -FI_EOPBADSTATE until fi_enable(), and with -ENODEV after the
+ * device went away.
  */
 struct fid_ep {
 	struct fid			fid;
@@ -109,9 +109,9 @@ enum {
 	FI_OPT_INJECT_TAGGED_SIZE = 17,	/* size_t */
 	FI_OPT_INJECT_RMA_SIZE	= 18,	/* size_t */
 	/*
-	 * size_t (kernel only): for so many milliseconds the provider sends again
-	 * what a receiver was not ready for; then the operation fails with EAGAIN. 0,
-	 * the default, leaves it to the device. Set before fi_enable().
+	 * size_t (kernel only): milliseconds for which the provider resends to a
+	 * receiver that isn't ready; then the operation fails with EAGAIN. 0, the
+	 * default, leaves retries to the device. Set it before fi_enable().
 	 */
 	FI_OPT_RNR_TIMEOUT	= 0x10000,
 };
@@ -127,14 +127,14 @@ int fi_getopt(struct fid *fid, int level, int optname, void *optval,
 	      size_t *optlen);
 
 /**
- * kofi_buf_ok() - may a device be given this buffer?
+ * kofi_buf_ok() - check that a buffer isn't on the stack
  * @buf: the buffer
  *
- * A device can't reach a stack that is in vmalloc space. Kernels that are built
- * to find DMA bugs refuse such a buffer; others don't pay for the question.
+ * A device can't access a stack in vmalloc space. Only kernels that are built to find DMA
+ * bugs check, so that other kernels don't pay for it.
  *
  * Context: Any.
- * Return: whether it may.
+ * Return: whether a device may access the buffer.
  */
 static inline bool kofi_buf_ok(const void *buf)
 {
@@ -145,11 +145,11 @@ static inline bool kofi_buf_ok(const void *buf)
  * fi_recv() - post a receive buffer
  * @ep: the endpoint
  * @buf: where the data goes
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
  *	FI_ADDR_UNSPEC
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -168,11 +168,11 @@ static inline ssize_t fi_recv(struct fid_ep *ep, void *buf, size_t len,
  * fi_recvv() - post a receive buffer of several segments
  * @ep: the endpoint
  * @iov: segments; they and their array stay valid until the completion
- * @desc: one for each segment, or NULL
- * @count: how many segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
  * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
  *	FI_ADDR_UNSPEC
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -206,10 +206,10 @@ static inline ssize_t fi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg,
  * fi_send() - send a message
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @dest_addr: the peer, from fi_av_insert()
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -228,10 +228,10 @@ static inline ssize_t fi_send(struct fid_ep *ep, const void *buf, size_t len,
  * fi_sendv() - send a message of several segments
  * @ep: the endpoint
  * @iov: segments; they and their array stay valid until the completion
- * @desc: one for each segment, or NULL
- * @count: how many segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
  * @dest_addr: the peer, from fi_av_insert()
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -260,10 +260,10 @@ static inline ssize_t fi_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
 }
 
 /**
- * fi_inject() - send a short message whose buffer is free at once
+ * fi_inject() - send a short message and copy its data
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @dest_addr: the peer, from fi_av_insert()
  *
  * There is no completion on success; a failure is reported.
@@ -281,11 +281,11 @@ static inline ssize_t fi_inject(struct fid_ep *ep, const void *buf, size_t len,
  * fi_senddata() - send a message with remote CQ data
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @data: remote CQ data, as many bytes as the domain's cq_data_size
  * @dest_addr: the peer, from fi_av_insert()
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -306,7 +306,7 @@ static inline ssize_t fi_senddata(struct fid_ep *ep, const void *buf,
  * fi_injectdata() - fi_inject() with remote CQ data
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @data: remote CQ data, as many bytes as the domain's cq_data_size
  * @dest_addr: the peer, from fi_av_insert()
  *
@@ -321,16 +321,16 @@ static inline ssize_t fi_injectdata(struct fid_ep *ep, const void *buf,
 	return ep->msg->injectdata(ep, buf, len, data, dest_addr);
 }
 
-/* The names of 2015 */
+/* Names of the proposal of 2015 */
 
 /**
- * fi_sendto() - fi_send(), as it was called in 2015
+ * fi_sendto() - name of fi_send() in the proposal of 2015
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL
  * @dest_addr: the peer, from fi_av_insert()
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -342,13 +342,13 @@ static inline ssize_t fi_sendto(struct fid_ep *ep, const void *buf, size_t len,
 }
 
 /**
- * fi_recvfrom() - fi_recv(), as it was called in 2015
+ * fi_recvfrom() - name of fi_recv() in the proposal of 2015
  * @ep: the endpoint
  * @buf: where the data goes
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL
  * @src_addr: the peer whose messages are taken, or FI_ADDR_UNSPEC
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -360,11 +360,11 @@ static inline ssize_t fi_recvfrom(struct fid_ep *ep, void *buf, size_t len,
 }
 
 /**
- * fi_ep_open() - fi_endpoint(), as it was called in 2015
+ * fi_ep_open() - name of fi_endpoint() in the proposal of 2015
  * @domain: the domain
- * @info: what the endpoint shall be
+ * @info: attributes of the endpoint
  * @ep: takes the endpoint
- * @context: the caller's, in events
+ * @context: the caller's context, returned in events
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, or a negative errno of fi_endpoint().
@@ -376,9 +376,9 @@ static inline int fi_ep_open(struct fid_domain *domain, struct fi_info *info,
 }
 
 /**
- * fi_bind() - fi_ep_bind(), as it was called in 2015
+ * fi_bind() - name of fi_ep_bind() in the proposal of 2015
  * @ep: the endpoint
- * @bfid: what is bound to it
+ * @bfid: the object to bind
  * @flags: as for fi_ep_bind()
  *
  * Context: Process context; may sleep. Not from a completion handler.

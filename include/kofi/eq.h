@@ -13,12 +13,11 @@ struct fid_eq;
 /**
  * DOC: Handlers
  *
- * Handlers are the kernel's addition. A handler is called in process context
- * from a worker, with no lock held, once for each time the queue was armed: a
- * queue is armed when it is opened and whenever a read finds it empty
- * (-EAGAIN). So a handler reads until -EAGAIN, or it arranges for somebody to.
- * fi_cq_readerr() and fi_eq_readerr() don't arm. A handler may make data calls
- * and read queues, but no control call (-EDEADLK).
+ * Handlers are an addition to libfabric. A worker calls the handler in process context,
+ * with no lock held, once for each time that the queue was armed. A queue is armed when it
+ * is opened and whenever a read finds it empty (-EAGAIN), so a handler reads until -EAGAIN,
+ * or makes sure that another task does. fi_cq_readerr() and fi_eq_readerr() don't arm the
+ * queue. A handler may make data calls and read queues, but control calls fail (-EDEADLK).
  */
 
 /**
@@ -34,7 +33,7 @@ enum fi_wait_obj {
 /* Event queues */
 
 /**
- * typedef fi_eq_handler_t - called when an event queue has something to read
+ * typedef fi_eq_handler_t - called when an event queue has events to read
  * @eq: the event queue
  * @context: handler_context of its attributes
  *
@@ -44,11 +43,11 @@ typedef void (*fi_eq_handler_t)(struct fid_eq *eq, void *context);
 
 /**
  * struct fi_eq_attr - an event queue to be opened
- * @size: events that it shall hold; 0 for a default
+ * @size: maximum number of events in the queue; 0 for a default
  * @flags: FI_WRITE to allow fi_eq_write(), or 0
  * @wait_obj: FI_WAIT_UNSPEC to allow fi_eq_sread(), else FI_WAIT_NONE
- * @handler: called when there is something to read, or NULL (kernel only)
- * @handler_context: its second argument
+ * @handler: called when there are events to read, or NULL (kernel only)
+ * @handler_context: second argument of @handler
  */
 struct fi_eq_attr {
 	size_t			size;
@@ -59,17 +58,17 @@ struct fi_eq_attr {
 };
 
 /**
- * enum fi_eq_event - what an event is
+ * enum fi_eq_event - kind of an event
  * @FI_NOTIFY: written by fi_eq_write(), or the provider's own;
  *	struct fi_eq_entry
  * @FI_DEVICE_REMOVED: a domain's device went away; struct fi_eq_device_entry,
  *	whose fid is the domain (kernel only)
- * @FI_DEVICE_ARRIVED: the provider has a new device, for fi_getinfo() to find;
+ * @FI_DEVICE_ARRIVED: the provider has a new device, which fi_getinfo() shows;
  *	struct fi_eq_device_entry, whose fid is the fabric (kernel only)
  *
  * A removal reaches the event queue that the domain is bound to, and is never lost.
- * An arrival reaches each that a domain was once bound to; one that finds the queue
- * full is lost, and the reader is told by -FI_EOVERRUN.
+ * An arrival reaches each event queue that a domain was ever bound to. An arrival is lost
+ * if the queue is full; the reader then gets -FI_EOVERRUN.
  */
 enum fi_eq_event {
 	FI_NOTIFY		= 0,
@@ -79,8 +78,8 @@ enum fi_eq_event {
 
 /**
  * struct fi_eq_entry - an event
- * @fid: object that it is about
- * @context: that object's context
+ * @fid: object that the entry is about
+ * @context: context of @fid
  * @data: depends on the event
  */
 struct fi_eq_entry {
@@ -92,7 +91,7 @@ struct fi_eq_entry {
 /**
  * struct fi_eq_device_entry - a device came or went
  * @fid: the domain that lost its device, or the fabric that has a new one
- * @context: that object's context
+ * @context: context of @fid
  * @domain_name: name in fi_domain_attr
  */
 struct fi_eq_device_entry {
@@ -102,16 +101,16 @@ struct fi_eq_device_entry {
 };
 
 /**
- * struct fi_eq_err_entry - an error that is no data transfer's
- * @fid: object that it is about
- * @context: that object's context
+ * struct fi_eq_err_entry - an error that doesn't belong to a data transfer
+ * @fid: object that the entry is about
+ * @context: context of @fid
  * @data: depends on the operation
  * @err: positive errno
- * @prov_errno: the provider's, for fi_eq_strerror()
- * @err_data: more about the error, as the provider says. On input a buffer for it
- *	if @err_data_size isn't 0, else it will be the queue's own, which is there until
+ * @prov_errno: the provider's error, for fi_eq_strerror()
+ * @err_data: details in a format of the provider. On input the caller's buffer for them if
+ *	@err_data_size isn't 0; otherwise the queue supplies a buffer, which is valid until
  *	the next read of the queue
- * @err_data_size: bytes at @err_data, on input and on output
+ * @err_data_size: size in bytes of @err_data, on input and on output
  */
 struct fi_eq_err_entry {
 	struct fid	*fid;
@@ -144,7 +143,7 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf, size_t len);
 
 /**
- * fi_eq_strerror() - say what a provider's error means
+ * fi_eq_strerror() - describe a provider's error
  * @eq: the event queue
  * @prov_errno: from the error entry
  * @err_data: NULL
@@ -161,7 +160,7 @@ static inline const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
 }
 
 /**
- * fi_eq_error() - fi_eq_readerr(), as it was called in 2015
+ * fi_eq_error() - name of fi_eq_readerr() in the proposal of 2015
  * @eq: the event queue
  * @buf: takes the error
  * @flags: as for fi_eq_readerr()
@@ -178,7 +177,7 @@ static inline ssize_t fi_eq_error(struct fid_eq *eq,
 /* Completion queues */
 
 /**
- * enum fi_cq_format - what fi_cq_read() stores
+ * enum fi_cq_format - type of the entries that fi_cq_read() stores
  * @FI_CQ_FORMAT_UNSPEC: the provider's choice, stored into the attribute
  * @FI_CQ_FORMAT_CONTEXT: struct fi_cq_entry
  * @FI_CQ_FORMAT_MSG: struct fi_cq_msg_entry
@@ -196,7 +195,7 @@ enum fi_cq_format {
 /**
  * enum fi_cq_wait_cond - what wakes fi_cq_sread()
  * @FI_CQ_COND_NONE: any entry
- * @FI_CQ_COND_THRESHOLD: as many entries as cond, a size_t cast to a pointer
+ * @FI_CQ_COND_THRESHOLD: a number of entries, passed as cond, a size_t cast to a pointer
  */
 enum fi_cq_wait_cond {
 	FI_CQ_COND_NONE,
@@ -204,7 +203,7 @@ enum fi_cq_wait_cond {
 };
 
 /**
- * typedef fi_cq_handler_t - called when a completion queue has something to read
+ * typedef fi_cq_handler_t - called when a completion queue has entries to read
  * @cq: the completion queue
  * @context: handler_context of its attributes
  *
@@ -214,14 +213,14 @@ typedef void (*fi_cq_handler_t)(struct fid_cq *cq, void *context);
 
 /**
  * struct fi_cq_attr - a completion queue to be opened
- * @size: operations that can be outstanding or unread; 0 for a default
- * @flags: FI_AFFINITY if @signaling_vector holds, or 0
- * @format: what fi_cq_read() stores
+ * @size: maximum number of outstanding operations and unread completions; 0 for a default
+ * @flags: FI_AFFINITY if @signaling_vector is valid, or 0
+ * @format: type of the entries that fi_cq_read() stores
  * @wait_obj: FI_WAIT_UNSPEC to allow fi_cq_sread(), else FI_WAIT_NONE
- * @signaling_vector: CPU on which completions should be worked on, a hint
+ * @signaling_vector: CPU that should process completions, a hint
  * @wait_cond: what wakes fi_cq_sread()
- * @handler: called when there is something to read, or NULL (kernel only)
- * @handler_context: its second argument
+ * @handler: called when there are entries to read, or NULL (kernel only)
+ * @handler_context: second argument of @handler
  */
 struct fi_cq_attr {
 	size_t			size;
@@ -235,8 +234,8 @@ struct fi_cq_attr {
 };
 
 /**
- * struct fi_cq_entry - a completion, the least that can be said
- * @op_context: the operation's
+ * struct fi_cq_entry - a completion in the shortest format
+ * @op_context: the operation's context
  */
 struct fi_cq_entry {
 	void	*op_context;
@@ -244,7 +243,7 @@ struct fi_cq_entry {
 
 /**
  * struct fi_cq_msg_entry - a completion and the message's length
- * @op_context: the operation's
+ * @op_context: the operation's context
  * @flags: what completed: FI_SEND, FI_RECV, FI_MSG, FI_RMA, ...
  * @len: bytes received
  */
@@ -256,10 +255,10 @@ struct fi_cq_msg_entry {
 
 /**
  * struct fi_cq_data_entry - a completion with remote CQ data
- * @op_context: the operation's
- * @flags: what completed; FI_REMOTE_CQ_DATA if @data holds
+ * @op_context: the operation's context
+ * @flags: what completed; FI_REMOTE_CQ_DATA if @data is valid
  * @len: bytes received
- * @buf: where in a multi-receive buffer
+ * @buf: start of the data in a multi-receive buffer
  * @data: remote CQ data
  */
 struct fi_cq_data_entry {
@@ -272,10 +271,10 @@ struct fi_cq_data_entry {
 
 /**
  * struct fi_cq_tagged_entry - a completion with a tag
- * @op_context: the operation's
- * @flags: what completed; FI_REMOTE_CQ_DATA if @data holds
+ * @op_context: the operation's context
+ * @flags: what completed; FI_REMOTE_CQ_DATA if @data is valid
  * @len: bytes received
- * @buf: where in a multi-receive buffer
+ * @buf: start of the data in a multi-receive buffer
  * @data: remote CQ data
  * @tag: the message's tag
  */
@@ -290,24 +289,24 @@ struct fi_cq_tagged_entry {
 
 /**
  * struct fi_cq_err_entry - an operation that failed
- * @op_context: the operation's
+ * @op_context: the operation's context
  * @flags: what failed
  * @len: bytes transferred
- * @buf: where in a multi-receive buffer
+ * @buf: start of the data in a multi-receive buffer
  * @data: remote CQ data
  * @tag: the message's tag
- * @olen: bytes that found no room, with FI_ETRUNC
+ * @olen: number of bytes that didn't fit, with FI_ETRUNC
  * @err: positive errno, or enum fi_errno
- * @prov_errno: the provider's, for fi_cq_strerror()
- * @err_data: more about the error, as the provider says; the sender's address, as
- *	fi_av_insert() takes it, with FI_EADDRNOTAVAIL of an endpoint with FI_SOURCE_ERR.
- *	On input a buffer for it if @err_data_size isn't 0, else it will be the queue's
- *	own, which is there until the next read of the queue
- * @err_data_size: bytes at @err_data, on input and on output
+ * @prov_errno: the provider's error, for fi_cq_strerror()
+ * @err_data: details in a format of the provider. With FI_EADDRNOTAVAIL from an endpoint
+ *	with FI_SOURCE_ERR, the sender's address, as fi_av_insert() takes it. On input the
+ *	caller's buffer for them if @err_data_size isn't 0; otherwise the queue supplies a
+ *	buffer, which is valid until the next read of the queue
+ * @err_data_size: size in bytes of @err_data, on input and on output
  * @src_addr: the sender, or FI_ADDR_NOTAVAIL
  *
- * Set @err_data_size before each fi_cq_readerr(): what the one before left there is
- * taken for the size of a buffer. Where several CPUs read a queue, supply one.
+ * Set @err_data_size before each fi_cq_readerr(): the value that the previous call left is
+ * otherwise taken for the size of a buffer. If several CPUs read a queue, supply a buffer.
  */
 struct fi_cq_err_entry {
 	void		*op_context;
@@ -326,9 +325,9 @@ struct fi_cq_err_entry {
 
 /**
  * struct fi_ops_cq - calls of a completion queue
- * @readfrom: see fi_cq_readfrom(); without room for senders fi_cq_read()
+ * @readfrom: see fi_cq_readfrom(); with src_addr NULL fi_cq_read()
  * @readerr: see fi_cq_readerr()
- * @sreadfrom: see fi_cq_sreadfrom(); without room for senders fi_cq_sread()
+ * @sreadfrom: see fi_cq_sreadfrom(); with src_addr NULL fi_cq_sread()
  * @signal: see fi_cq_signal()
  */
 struct fi_ops_cq {
@@ -356,7 +355,7 @@ int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	       struct fid_cq **cq, void *context);
 
 /**
- * fi_cq_strerror() - say what a provider's error means
+ * fi_cq_strerror() - describe a provider's error
  * @cq: the completion queue
  * @prov_errno: from the error entry
  * @err_data: NULL
@@ -390,7 +389,7 @@ static inline ssize_t fi_cq_read(struct fid_cq *cq, void *buf, size_t count)
 }
 
 /**
- * fi_cq_readfrom() - read completions and who sent the messages
+ * fi_cq_readfrom() - read completions and the senders of messages
  * @cq: the completion queue
  * @buf: takes entries of the queue's format
  * @count: room at @buf and @src_addr, in entries
@@ -408,7 +407,7 @@ static inline ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf,
 /**
  * fi_cq_readerr() - read the error at the head
  * @cq: the completion queue
- * @buf: takes it; its err_data_size, and err_data if that isn't 0, count on input, see
+ * @buf: takes the error; err_data_size, and err_data if that isn't 0, are inputs, see
  *	struct fi_cq_err_entry
  * @flags: must be 0
  *
@@ -430,11 +429,11 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
  * @timeout: milliseconds; negative waits for ever
  *
  * Context: Process context; sleeps. Not from a completion handler.
- * Return: as fi_cq_read(), where -EAGAIN says that time ran out, that fi_cq_signal()
- * was called, or that a post that was refused with -EAGAIN may succeed now, in which
- * case there may be something to read, too; -ENODEV when there is nothing and the
- * device went away, though operations that are outstanding will still complete;
- * -EINTR, -EDEADLK, -EOPNOTSUPP for a queue that nobody can wait for.
+ * Return: as fi_cq_read(), where -EAGAIN means that the timeout expired, that
+ * fi_cq_signal() was called, or that a post that was refused with -EAGAIN may succeed now,
+ * in which case the queue may have entries as well; -ENODEV when the queue is empty and
+ * the device went away, although outstanding operations will still complete; -EINTR,
+ * -EDEADLK, -EOPNOTSUPP for a queue without a wait object.
  */
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)
@@ -443,7 +442,7 @@ static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 }
 
 /**
- * fi_cq_sreadfrom() - wait for completions, read them and who sent the messages
+ * fi_cq_sreadfrom() - wait for completions, read them and the senders of messages
  * @cq: the completion queue, opened with FI_WAIT_UNSPEC
  * @buf: takes entries of the queue's format
  * @count: room at @buf and @src_addr, in entries
@@ -462,13 +461,13 @@ static inline ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf,
 }
 
 /**
- * fi_cq_signal() - wake who waits in fi_cq_sread()
+ * fi_cq_signal() - wake a task that waits in fi_cq_sread()
  * @cq: the completion queue, opened with FI_WAIT_UNSPEC
  *
- * Each call has one waiter return; if there is none, the next one to come.
+ * Each call makes one waiter return, or the next one if there is none.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
- * Return: 0, or -EOPNOTSUPP for a queue that nobody can wait for.
+ * Return: 0, or -EOPNOTSUPP for a queue without a wait object.
  */
 static inline int fi_cq_signal(struct fid_cq *cq)
 {
@@ -476,7 +475,7 @@ static inline int fi_cq_signal(struct fid_cq *cq)
 }
 
 /**
- * fi_cq_error() - fi_cq_readerr(), as it was called in 2015
+ * fi_cq_error() - name of fi_cq_readerr() in the proposal of 2015
  * @cq: the completion queue
  * @buf: takes the error
  * @flags: must be 0
@@ -495,7 +494,7 @@ static inline ssize_t fi_cq_error(struct fid_cq *cq,
 /**
  * enum fi_cntr_events - what a counter counts
  * @FI_CNTR_EVENTS_COMP: completions
- * @FI_CNTR_EVENTS_BYTES: bytes transferred
+ * @FI_CNTR_EVENTS_BYTES: transferred bytes
  */
 enum fi_cntr_events {
 	FI_CNTR_EVENTS_COMP,
@@ -504,7 +503,7 @@ enum fi_cntr_events {
 
 /**
  * struct fi_cntr_attr - a counter to be opened
- * @events: what it counts
+ * @events: what the counter counts
  * @wait_obj: FI_WAIT_UNSPEC to allow fi_cntr_wait(), else FI_WAIT_NONE
  * @flags: must be 0
  */
@@ -564,7 +563,7 @@ static inline u64 fi_cntr_read(struct fid_cntr *cntr)
  * @cntr: the counter
  *
  * Context: Data call: process or softirq context; doesn't sleep.
- * Return: how many operations failed.
+ * Return: number of failed operations.
  */
 static inline u64 fi_cntr_readerr(struct fid_cntr *cntr)
 {
@@ -630,11 +629,11 @@ static inline int fi_cntr_seterr(struct fid_cntr *cntr, u64 value)
  * @timeout: milliseconds; negative waits for ever
  *
  * Context: Process context; sleeps. Not from a completion handler.
- * Return: 0 once the counter has reached @threshold, -FI_EAVAIL when its error
- * value isn't what fi_cntr_readerr() returned last, or 0 at first; -EAGAIN when a post
- * that was refused with -EAGAIN may succeed now, if the endpoint has no completion
+ * Return: 0 once the counter has reached @threshold; -FI_EAVAIL when its error value
+ * differs from the value that fi_cntr_readerr() returned last, initially 0; -EAGAIN when a
+ * post that was refused with -EAGAIN may succeed now and the endpoint has no completion
  * queue for it; -ENODEV when the device went away, -ETIMEDOUT, -EINTR, -EDEADLK,
- * -EOPNOTSUPP for a counter that nobody can wait for.
+ * -EOPNOTSUPP for a counter without a wait object.
  */
 static inline int fi_cntr_wait(struct fid_cntr *cntr, u64 threshold,
 			       int timeout)

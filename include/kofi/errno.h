@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Error codes. Calls return 0 or a negative errno, as everywhere in the
- * kernel; libfabric's names stand beside it for people who know those. What
- * no errno says is numbered from 256, where libfabric put it.
+ * Error codes. Calls return 0 or a negative errno, as everywhere in the kernel;
+ * libfabric's names are aliases. Errors without an errno are numbered from 256, with
+ * libfabric's values.
  */
 #ifndef KOFI_ERRNO_H
 #define KOFI_ERRNO_H
@@ -46,13 +46,13 @@
 /**
  * enum fi_errno - errors of fabrics that no errno describes
  * @FI_EOTHER: unspecified error
- * @FI_ETOOSMALL: the caller's buffer is too small; the length needed is
- *	returned where the call has a place for it
+ * @FI_ETOOSMALL: the caller's buffer is too small; calls with a length argument
+ *	return the length needed in it
  * @FI_EOPBADSTATE: not permitted in the object's state, such as a post before
  *	fi_enable()
- * @FI_EAVAIL: an error entry is at the head of the queue, for fi_cq_readerr(),
+ * @FI_EAVAIL: an error entry is at the head of the queue, for fi_cq_readerr() or
  *	fi_eq_readerr(), or a counter's error value changed
- * @FI_EBADFLAGS: flags that the call does not know or the object can't serve
+ * @FI_EBADFLAGS: flags that are unknown to the call or not supported by the object
  * @FI_ENOEQ: an event queue is missing
  * @FI_EDOMAIN: the objects belong to different domains or fabrics
  * @FI_ENOCQ: a completion queue is missing
@@ -64,8 +64,8 @@
  * @FI_ENORX: the receiver had no buffer posted
  * @FI_ENOMR: no memory region is left
  *
- * The meanings are those of fi_errno(3). None of these values is an errno, and
- * none may be given to user space: see fi_to_errno().
+ * The meanings are those of fi_errno(3). These values aren't errnos and must not reach
+ * user space: see fi_to_errno().
  */
 enum fi_errno {
 	FI_EOTHER	= 256,

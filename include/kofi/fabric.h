@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Fabrics, what can be asked of them, and what every object has in common.
+ * Fabrics, discovery, and the common part of every object.
  *
  * Names, values and meanings are libfabric's: fi_getinfo(3), fi_fabric(3).
- * Where the kernel has to differ, Documentation/differences.rst says how.
+ * Documentation/differences.rst lists the exceptions.
  */
 #ifndef KOFI_FABRIC_H
 #define KOFI_FABRIC_H
@@ -13,7 +13,7 @@
 #include <linux/types.h>
 #include <kofi/errno.h>
 
-/* The libfabric API whose semantics the calls have. */
+/* Version of the libfabric API that the calls implement. */
 #define FI_MAJOR_VERSION	2
 #define FI_MINOR_VERSION	0
 
@@ -23,7 +23,7 @@
 #define FI_VERSION_GE(v1, v2)		((v1) >= (v2))
 #define FI_VERSION_LT(v1, v2)		((v1) < (v2))
 
-/* Longest name of a provider, fabric or domain, with its NUL. */
+/* Largest size of the name of a provider, fabric or domain, including its NUL. */
 #define FI_NAME_MAX		64
 
 struct fi_ops;
@@ -63,12 +63,12 @@ struct kofi_node;
 #define FI_SOURCE		BIT_ULL(57)
 #define FI_DIRECTED_RECV	BIT_ULL(59)
 
-/* Flags of single calls; they reuse bits that mean a capability elsewhere. */
+/* Flags of single calls. They reuse the bits of capabilities. */
 #define FI_SELECTIVE_COMPLETION	BIT_ULL(59)	/* fi_ep_bind() with a CQ */
 #define FI_DISCARD		BIT_ULL(58)	/* fi_trecvmsg() */
 #define FI_CLAIM		BIT_ULL(59)	/* fi_trecvmsg() */
 
-/* Mode bits: what a provider asks of its caller. See struct fi_context. */
+/* Mode bits: requirements of a provider on its caller. See struct fi_context. */
 #define FI_CONTEXT		BIT_ULL(59)
 #define FI_MSG_PREFIX		BIT_ULL(58)
 #define FI_RX_CQ_DATA		BIT_ULL(56)
@@ -95,20 +95,21 @@ struct kofi_node;
 #define FI_ORDER_SAS		BIT_ULL(8)
 
 /**
- * struct fi_context - room for a provider in the context of an operation, fi_getinfo(3)
- * @internal: the provider's
+ * struct fi_context - memory for the provider in an operation's context, fi_getinfo(3)
+ * @internal: for the provider's use
  *
- * With FI_CONTEXT in the mode bits, the context of each operation points to one of
- * these, or to something that begins with it, which is the provider's from the call
- * until the operation has completed. FI_CLAIM asks for one in any case, fi_tagged(3).
+ * With FI_CONTEXT in the mode bits, the context of each operation must point to a struct
+ * fi_context, or to a structure that begins with one. It belongs to the provider from the
+ * call until the operation has completed. libfabric always requires one with FI_CLAIM,
+ * fi_tagged(3).
  */
 struct fi_context {
 	void *internal[4];
 };
 
 /**
- * struct fi_context2 - the same for FI_CONTEXT2
- * @internal: the provider's
+ * struct fi_context2 - as struct fi_context, for FI_CONTEXT2
+ * @internal: for the provider's use
  */
 struct fi_context2 {
 	void *internal[8];
@@ -120,7 +121,7 @@ typedef u64 fi_addr_t;
 #define FI_ADDR_NOTAVAIL	((u64)-1)
 #define FI_KEY_NOTAVAIL		((u64)-1)
 
-/* What an address looks like. The values are libfabric's. */
+/* Address formats. The values are libfabric's. */
 enum {
 	FI_FORMAT_UNSPEC	= 0,
 	FI_SOCKADDR		= 1,
@@ -130,15 +131,15 @@ enum {
 	FI_ADDR_EFA		= 12,
 };
 
-/* What travels on the wire. The values are libfabric's. */
+/* Wire protocols. The values are libfabric's. */
 enum {
 	FI_PROTO_UNSPEC		= 0,
 	FI_PROTO_EFA		= 20,
 };
 
 /**
- * enum fi_class - what an object is
- * @FI_CLASS_UNSPEC: not an object yet, or no longer one
+ * enum fi_class - class of an object
+ * @FI_CLASS_UNSPEC: not open yet, or already closed
  * @FI_CLASS_FABRIC: struct fid_fabric
  * @FI_CLASS_DOMAIN: struct fid_domain
  * @FI_CLASS_EP: struct fid_ep
@@ -161,17 +162,17 @@ enum fi_class {
 };
 
 /**
- * struct fid - what every object has in common
- * @fclass: what it is
- * @context: the caller's, given when it was opened
- * @ops: the provider's
- * @wait: who sleeps until something happens to it, or NULL; kofi_cq_init() and
+ * struct fid - the common part of every object
+ * @fclass: class of the object
+ * @context: the caller's context, given when the object was opened
+ * @ops: the provider's operations
+ * @wait: wait queue of the tasks that sleep on the object, or NULL; kofi_cq_init() and
  *	kofi_cntr_init() set it
- * @node: the core's record of the object's place and state; NULL until it was
- *	opened
- * @id: the core's number for the object, in events, traces and debugfs; 0 until it
- *	was opened
- * @dead: the object's device went away; the core sets it
+ * @node: the core's record of the object's place in the tree and its state; NULL until
+ *	the object is open
+ * @id: the core's number for the object, in events, traces and debugfs; 0 until the
+ *	object is open
+ * @dead: the object's device went away; set by the core
  */
 struct fid {
 	enum fi_class		fclass;
@@ -186,7 +187,7 @@ struct fid {
 /**
  * struct fid_fabric - an open fabric
  * @fid: the common part
- * @ops: the provider's
+ * @ops: the provider's operations
  */
 struct fid_fabric {
 	struct fid			fid;
@@ -194,9 +195,9 @@ struct fid_fabric {
 };
 
 /**
- * enum fi_av_type - what an address vector gives out, fi_av(3)
+ * enum fi_av_type - kind of fi_addr_t that an address vector returns, fi_av(3)
  * @FI_AV_UNSPEC: the provider's choice
- * @FI_AV_MAP: an fi_addr_t that means something to the provider alone
+ * @FI_AV_MAP: an opaque value that only the provider can interpret
  * @FI_AV_TABLE: an index, counted from 0 in the order of insertion
  */
 enum fi_av_type {
@@ -208,7 +209,7 @@ enum fi_av_type {
 /**
  * enum fi_ep_type - kind of an endpoint, fi_endpoint(3)
  * @FI_EP_UNSPEC: any
- * @FI_EP_MSG: connected; here for its value, no provider has it
+ * @FI_EP_MSG: connected; no provider implements it
  * @FI_EP_DGRAM: unreliable datagrams
  * @FI_EP_RDM: reliable, without a connection
  */
@@ -220,11 +221,11 @@ enum fi_ep_type {
 };
 
 /**
- * enum fi_progress - who drives operations, fi_domain(3)
+ * enum fi_progress - which side drives operations, fi_domain(3)
  * @FI_PROGRESS_UNSPEC: any
- * @FI_PROGRESS_AUTO: the provider, whatever its caller does
+ * @FI_PROGRESS_AUTO: the provider, independently of its caller
  * @FI_PROGRESS_MANUAL: the caller, by reading queues
- * @FI_PROGRESS_CONTROL_UNIFIED: as manual, data and control together
+ * @FI_PROGRESS_CONTROL_UNIFIED: the caller, for data and control operations together
  */
 enum fi_progress {
 	FI_PROGRESS_UNSPEC,
@@ -234,13 +235,13 @@ enum fi_progress {
 };
 
 /**
- * enum fi_threading - which calls the caller keeps apart, fi_domain(3)
+ * enum fi_threading - which calls the caller serializes, fi_domain(3)
  * @FI_THREAD_UNSPEC: any
  * @FI_THREAD_SAFE: none
- * @FI_THREAD_FID: those on the same object
- * @FI_THREAD_DOMAIN: those on objects of one domain
- * @FI_THREAD_COMPLETION: those on objects that share a queue or counter
- * @FI_THREAD_ENDPOINT: those on one endpoint, its queues and counters
+ * @FI_THREAD_FID: calls on the same object
+ * @FI_THREAD_DOMAIN: calls on objects of one domain
+ * @FI_THREAD_COMPLETION: calls on objects that share a queue or counter
+ * @FI_THREAD_ENDPOINT: calls on one endpoint, its queues and counters
  */
 enum fi_threading {
 	FI_THREAD_UNSPEC,
@@ -252,7 +253,7 @@ enum fi_threading {
 };
 
 /**
- * enum fi_resource_mgmt - what guards queues against overrun, fi_domain(3)
+ * enum fi_resource_mgmt - which side protects queues against overrun, fi_domain(3)
  * @FI_RM_UNSPEC: any
  * @FI_RM_DISABLED: the caller
  * @FI_RM_ENABLED: the provider
@@ -267,13 +268,13 @@ enum fi_resource_mgmt {
  * struct fi_tx_attr - the sending side of an endpoint, fi_endpoint(3)
  * @caps: capabilities of this side
  * @mode: mode bits of this side
- * @op_flags: flags of every operation that carries none itself
- * @msg_order: FI_ORDER bits kept
+ * @op_flags: default flags, for calls without a flags argument
+ * @msg_order: order of messages, FI_ORDER bits
  * @comp_order: order of completions, FI_ORDER bits
- * @inject_size: longest inject, in bytes
- * @size: operations that can be outstanding
- * @iov_limit: segments of a local buffer
- * @rma_iov_limit: segments of a remote buffer
+ * @inject_size: largest inject in bytes
+ * @size: maximum number of outstanding operations
+ * @iov_limit: maximum number of segments of a local buffer
+ * @rma_iov_limit: maximum number of segments of a remote buffer
  */
 struct fi_tx_attr {
 	u64	caps;
@@ -291,11 +292,11 @@ struct fi_tx_attr {
  * struct fi_rx_attr - the receiving side of an endpoint, fi_endpoint(3)
  * @caps: capabilities of this side
  * @mode: mode bits of this side
- * @op_flags: flags of every operation that carries none itself
- * @msg_order: FI_ORDER bits kept
+ * @op_flags: default flags, for calls without a flags argument
+ * @msg_order: order of messages, FI_ORDER bits
  * @comp_order: order of completions, FI_ORDER bits
- * @size: receives that can be outstanding
- * @iov_limit: segments of a buffer
+ * @size: maximum number of outstanding receives
+ * @iov_limit: maximum number of segments of a buffer
  */
 struct fi_rx_attr {
 	u64	caps;
@@ -310,13 +311,13 @@ struct fi_rx_attr {
 /**
  * struct fi_ep_attr - an endpoint, fi_endpoint(3)
  * @type: kind of endpoint
- * @protocol: what travels on the wire, FI_PROTO
- * @protocol_version: its version
- * @max_msg_size: longest message or RMA operation, in bytes
- * @msg_prefix_size: bytes that FI_MSG_PREFIX wants before the data
- * @max_order_raw_size: bytes up to which read after write keeps its order
- * @max_order_war_size: bytes up to which write after read keeps its order
- * @max_order_waw_size: bytes up to which write after write keeps its order
+ * @protocol: wire protocol, FI_PROTO
+ * @protocol_version: version of @protocol
+ * @max_msg_size: largest message or RMA operation in bytes
+ * @msg_prefix_size: bytes in front of the data that FI_MSG_PREFIX requires
+ * @max_order_raw_size: largest size in bytes at which read after write keeps its order
+ * @max_order_war_size: largest size in bytes at which write after read keeps its order
+ * @max_order_waw_size: largest size in bytes at which write after write keeps its order
  * @mem_tag_format: layout of a tag, fi_tagged(3)
  * @tx_ctx_cnt: transmit contexts of an endpoint
  * @rx_ctx_cnt: receive contexts of an endpoint
@@ -337,28 +338,28 @@ struct fi_ep_attr {
 
 /**
  * struct fi_domain_attr - a domain: one device's resources, fi_domain(3)
- * @name: the device
- * @threading: how calls must be serialized
- * @control_progress: who drives control operations
- * @data_progress: who drives data transfers
- * @resource_mgmt: whether queues are guarded against overrun
+ * @name: name of the device
+ * @threading: how the caller must serialize calls
+ * @control_progress: which side drives control operations
+ * @data_progress: which side drives data transfers
+ * @resource_mgmt: which side protects queues against overrun
  * @av_type: kind of address vector
- * @mr_mode: what registration asks of the caller, FI_MR bits
- * @mr_key_size: bytes of a memory region's key
- * @cq_data_size: bytes of remote CQ data
- * @cq_cnt: good number of completion queues
- * @ep_cnt: endpoints that can be open
- * @tx_ctx_cnt: good number of transmit contexts
- * @rx_ctx_cnt: good number of receive contexts
- * @max_ep_tx_ctx: transmit contexts that an endpoint can have
- * @max_ep_rx_ctx: receive contexts that an endpoint can have
- * @cntr_cnt: good number of counters
- * @mr_iov_limit: segments of a memory region
+ * @mr_mode: requirements of memory registration, FI_MR bits
+ * @mr_key_size: size in bytes of a memory region's key
+ * @cq_data_size: size in bytes of remote CQ data
+ * @cq_cnt: optimal number of completion queues
+ * @ep_cnt: maximum number of open endpoints
+ * @tx_ctx_cnt: optimal number of transmit contexts
+ * @rx_ctx_cnt: optimal number of receive contexts
+ * @max_ep_tx_ctx: maximum number of transmit contexts of an endpoint
+ * @max_ep_rx_ctx: maximum number of receive contexts of an endpoint
+ * @cntr_cnt: optimal number of counters
+ * @mr_iov_limit: maximum number of segments of a memory region
  * @caps: capabilities of the domain
  * @mode: mode bits of the domain
- * @max_err_data: bytes of provider data that an error entry can carry
- * @mr_cnt: memory regions that can be open
- * @numa_node: node that the device is near, or NUMA_NO_NODE (kernel only)
+ * @max_err_data: maximum size in bytes of provider data in an error entry
+ * @mr_cnt: maximum number of open memory regions
+ * @numa_node: NUMA node of the device, or NUMA_NO_NODE (kernel only)
  */
 struct fi_domain_attr {
 	char			*name;
@@ -387,10 +388,10 @@ struct fi_domain_attr {
 
 /**
  * struct fi_fabric_attr - a fabric, fi_fabric(3)
- * @name: the fabric
- * @prov_name: the provider
- * @prov_version: the provider's version
- * @api_version: API version that the caller asked for
+ * @name: name of the fabric
+ * @prov_name: name of the provider
+ * @prov_version: version of the provider
+ * @api_version: API version that the caller requested
  */
 struct fi_fabric_attr {
 	char	*name;
@@ -419,8 +420,8 @@ struct fi_device_attr {
 
 /**
  * struct fi_link_attr - the network device's link
- * @address: its address as text
- * @mtu: bytes of a packet
+ * @address: address of the link as text
+ * @mtu: largest packet in bytes
  * @speed: bits per second, 0 when unknown
  * @up: whether the link is up
  * @network_type: kind of network
@@ -448,20 +449,20 @@ struct fid_nic {
  * @next: next entry of the list
  * @caps: capabilities
  * @mode: mode bits
- * @addr_format: what addresses look like
- * @src_addrlen: bytes at @src_addr
- * @dest_addrlen: bytes at @dest_addr
+ * @addr_format: format of addresses
+ * @src_addrlen: size in bytes of @src_addr
+ * @dest_addrlen: size in bytes of @dest_addr
  * @src_addr: local address
  * @dest_addr: remote address
- * @tx_attr: sending side
- * @rx_attr: receiving side
- * @ep_attr: endpoint
- * @domain_attr: domain
- * @fabric_attr: fabric
- * @nic: the device, or NULL
+ * @tx_attr: attributes of the endpoint's sending side
+ * @rx_attr: attributes of the endpoint's receiving side
+ * @ep_attr: attributes of the endpoint
+ * @domain_attr: attributes of the domain
+ * @fabric_attr: attributes of the fabric
+ * @nic: the network device, or NULL
  *
- * Everything that an entry points to was allocated with kmalloc() or
- * kstrdup() and is freed by fi_freeinfo().
+ * Everything that an entry points to is allocated with kmalloc() or
+ * kstrdup() and freed by fi_freeinfo().
  */
 struct fi_info {
 	struct fi_info		*next;
@@ -488,7 +489,7 @@ enum {
 };
 
 /**
- * enum fi_type - what fi_tostr() is to print
+ * enum fi_type - type of the value that fi_tostr() prints
  * @FI_TYPE_INFO: struct fi_info, one entry
  * @FI_TYPE_EP_TYPE: enum fi_ep_type
  * @FI_TYPE_CAPS: u64 of capabilities
@@ -512,7 +513,7 @@ enum {
  * @FI_TYPE_FID: struct fid
  * @FI_TYPE_RESOURCE_MGMT: enum fi_resource_mgmt (kernel only)
  * @FI_TYPE_NIC: struct fid_nic (kernel only)
- * @FI_TYPE_MAX: how many there are
+ * @FI_TYPE_MAX: number of types
  */
 enum fi_type {
 	FI_TYPE_INFO,
@@ -553,7 +554,8 @@ void fi_freeinfo(struct fi_info *info);
 /**
  * fi_allocinfo() - allocate an empty entry, to be filled in as hints
  *
- * All its attributes are there and zero, but for numa_node, NUMA_NO_NODE.
+ * The entry has all attributes, and they are zero except for numa_node, which is
+ * NUMA_NO_NODE.
  *
  * Context: Process context; may sleep. Allocates in the caller's scope.
  * Return: the entry, for fi_freeinfo(), or NULL when memory is short.

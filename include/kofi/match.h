@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * For providers only: which receive takes which message, fi_msg(3) and fi_tagged(3).
+ * For providers only: matching of receives and messages, fi_msg(3) and fi_tagged(3).
  * Symbols are in the namespace KOFI_PROVIDER.
  */
 #ifndef KOFI_MATCH_H
@@ -14,14 +14,14 @@
 #include <kofi/fabric.h>
 
 /**
- * struct kofi_match_link - a place in the table, part of the two structures below
- * @bucket: among the first entries of each key of a bucket
- * @same: the entries of this key, oldest first, in a ring; only one of them is in
- *	@bucket. Of a receive with ignored bits it is in kofi_match.wild
- * @tag: the tag; of a claimed message the context of the claim
+ * struct kofi_match_link - link of a receive or a message into the table
+ * @bucket: in a bucket of kofi_match.table, which has only the oldest entry of each key
+ * @same: ring of the entries with the same key, oldest first; for a receive with ignored
+ *	bits, in kofi_match.wild
+ * @tag: the tag; for a claimed message the context of the claim
  * @src: the peer, or FI_ADDR_UNSPEC for any
- * @kind: what is linked, and of which kind of messages
- * @multi: the receive stays posted when it has taken a message
+ * @kind: receive or message, and tagged, untagged or claimed
+ * @multi: the receive stays posted after it has taken a message
  */
 struct kofi_match_link {
 	struct hlist_node	bucket;
@@ -34,9 +34,9 @@ struct kofi_match_link {
 
 /**
  * struct kofi_match_recv - a receive, for providers to embed
- * @link: its place
- * @seq: receives are posted in this order
- * @ignore: bits of the tag that don't matter
+ * @link: link into the table
+ * @seq: sequence number, in the order in which receives were posted
+ * @ignore: bits of the tag that the receive ignores
  * @context: for kofi_match_cancel(), and for claims
  */
 struct kofi_match_recv {
@@ -48,8 +48,8 @@ struct kofi_match_recv {
 
 /**
  * struct kofi_match_msg - a message, for providers to embed
- * @any: its place for receives from anybody, or of a claimed one for its claim
- * @from: its place for directed receives
+ * @any: link for receives from any peer; for a claimed message, link for its claim
+ * @from: link for directed receives
  * @list: in one of kofi_match.msgs
  */
 struct kofi_match_msg {
@@ -74,10 +74,10 @@ struct kofi_match_key {
 
 /**
  * enum kofi_match_list - the lists of messages
- * @KOFI_MATCH_UNTAGGED: untagged ones that no receive has taken
- * @KOFI_MATCH_TAGGED: tagged ones
- * @KOFI_MATCH_CLAIMED: those that were claimed
- * @KOFI_MATCH_LISTS: how many lists there are
+ * @KOFI_MATCH_UNTAGGED: untagged messages that no receive has taken
+ * @KOFI_MATCH_TAGGED: tagged messages that no receive has taken
+ * @KOFI_MATCH_CLAIMED: claimed messages
+ * @KOFI_MATCH_LISTS: number of lists
  */
 enum kofi_match_list {
 	KOFI_MATCH_UNTAGGED,
@@ -88,22 +88,22 @@ enum kofi_match_list {
 
 /**
  * struct kofi_match - the receives and messages of an endpoint, for providers to embed
- * @lock: the provider's, protects all of this and what is linked to it
+ * @lock: the provider's lock, which protects the structure and everything linked to it
  * @table: buckets
- * @mask: their number, a power of two, less 1
+ * @mask: number of buckets, a power of two, minus 1
  * @seed: secret, so that no peer can choose tags that share a bucket
- * @seq: of the receive that was posted last
- * @directed: receives in @table that name a peer
+ * @seq: sequence number of the latest receive
+ * @directed: number of receives in @table that name a peer
  * @wild: receives with ignored bits, oldest first
  * @msgs: messages by enum kofi_match_list, oldest first
  *
- * A receive takes the oldest message that it fits, and a message is taken by the
- * oldest receive that fits it: no receive and message that fit are ever here together.
- * Finding a tag takes the same work however many tags, receives and messages there
- * are; only receives with ignored bits are searched one by one, and by them messages.
+ * A receive takes the oldest message that matches it, and the oldest receive that matches
+ * takes a message, so no matching pair of a receive and a message is ever in the table.
+ * Finding a tag takes the same time for any number of tags, receives and messages. Only
+ * receives with ignored bits are searched one by one, and search messages one by one.
  */
 struct kofi_match {
-	spinlock_t		*lock;	/* the provider's */
+	spinlock_t		*lock;	/* the provider's lock */
 	struct hlist_head	*table;
 	u32			mask;
 	hsiphash_key_t		seed;
@@ -114,9 +114,9 @@ struct kofi_match {
 };
 
 /**
- * kofi_match_heads() - how many buckets will do
- * @recvs: receives that can be posted at a time
- * @msgs: messages that can wait at a time; if there are more, finding takes longer
+ * kofi_match_heads() - number of buckets for a table
+ * @recvs: maximum number of posted receives
+ * @msgs: expected number of waiting messages; more of them take longer to find
  *
  * Context: Any.
  * Return: a power of two, so that a bucket has half an entry on average.
@@ -148,14 +148,14 @@ void kofi_match_remove_msg(struct kofi_match *match, struct kofi_match_msg *msg)
 struct kofi_match_msg *kofi_match_pop_msg(struct kofi_match *match);
 
 /**
- * kofi_match_flags_ok() - do a receive's flags make sense together?
+ * kofi_match_flags_ok() - check that a receive's flags are consistent
  * @flags: operation flags
  *
- * FI_DISCARD says what becomes of the message that FI_PEEK finds or FI_CLAIM names, so
- * it goes with one of them; and none of these posts a buffer.
+ * FI_DISCARD discards the message that FI_PEEK finds or FI_CLAIM names, so it requires
+ * exactly one of them. A receive with one of these flags posts no buffer.
  *
  * Context: Any.
- * Return: whether they do; otherwise the call fails with -FI_EBADFLAGS.
+ * Return: true if the flags are consistent; otherwise the call fails with -FI_EBADFLAGS.
  */
 static inline bool kofi_match_flags_ok(u64 flags)
 {

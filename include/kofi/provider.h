@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * For providers only: how to register, the calls to implement, and by <kofi/queue.h>
- * the queues and counters that the core has for everybody. ULPs have no business here.
+ * For providers only: registration, the calls to implement, and through <kofi/queue.h>
+ * the queues and counters that the core offers. ULPs don't include this header.
  *
  * Symbols are in the namespace KOFI_PROVIDER.
  */
@@ -21,28 +21,28 @@
 
 /* registry.c */
 
-/* What a provider built against these headers hands to the core. */
+/* A provider passes this version of the headers to kofi_provider_register(). */
 #define KOFI_API_VERSION	FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
 /* Lets fi_getinfo() and fi_fabric() load a provider by its name. */
 #define MODULE_ALIAS_KOFI_PROVIDER(name)	MODULE_ALIAS("kofi-prov-" name)
 
 /**
- * struct kofi_provider - what a provider hands to the core
- * @name: unique; at most FI_NAME_MAX - 1 of ``[a-z0-9_-]``
- * @version: the provider's own, by FI_VERSION()
+ * struct kofi_provider - a provider, as registered with the core
+ * @name: unique name of at most FI_NAME_MAX - 1 characters of ``[a-z0-9_-]``
+ * @version: version of the provider, made by FI_VERSION()
  * @owner: THIS_MODULE; pinned during @getinfo, @freeinfo and @fabric, and as
  *	long as a fabric of the provider is open
- * @getinfo: make a list of what there is. The core filters it by @hints and
- *	fills in the provider's name and version, so that the list may be the
- *	same for everybody; @node and @service are the provider's to resolve.
- *	Every entry has all five attributes. -ENODATA when there is nothing
- * @freeinfo: free such a list: fi_freeinfo(), unless it is made differently
+ * @getinfo: return a list of all entries, or -ENODATA if there is none. The core
+ *	filters the list by @hints and fills in the provider's name and version, so the
+ *	list may be the same for all callers. The provider resolves @node and @service.
+ *	Every entry has all five attributes
+ * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
- * @strerror: what an error number of the provider's means, or NULL
+ * @strerror: return the text for an error number of the provider; may be NULL
  *
- * The first six are mandatory. The calls may sleep, and no lock is held: they
- * may call the core themselves, even to register another provider.
+ * @name to @fabric are mandatory. The calls may sleep. The core holds no lock, so they may
+ * call the core, even to register another provider.
  */
 struct kofi_provider {
 	const char	*name;
@@ -68,18 +68,18 @@ void kofi_device_removed(struct fid *fid, const char *domain_name);
 u64 kofi_ep_caps(u64 caps, u64 all);
 
 /*
- * Control calls. The core has checked classes, pointers and flags, holds the
- * parent, and makes each call for an object from one thread at a time where
- * that is said. A control op that is NULL fails with -EOPNOTSUPP; the vectors of
- * data calls (fi_ops_msg, _tagged, _rma, _mr, _cq, _cntr) have no gaps: fi_endpoint()
- * and the like fail with -EPROTO otherwise. What a call opens is zeroed by the
- * provider before it is filled in, and freed by its close op.
+ * Control calls. The core checks classes, pointers and flags and pins the parent before
+ * the call, and serializes calls for an object where the documentation says so. A control
+ * op that is NULL fails with -EOPNOTSUPP. The vectors of data calls (fi_ops_msg, _tagged,
+ * _rma, _mr, _cq, _cntr) have no NULL members: otherwise fi_endpoint() and the other open
+ * calls fail with -EPROTO. The provider allocates a zeroed object when it opens one, and
+ * frees it in its close op.
  */
 
 /**
- * struct fi_ops - calls that every object has
- * @close: free the object; mandatory. Called once nothing depends on it any
- *	more. On an error the object stays as it was
+ * struct fi_ops - calls of every object
+ * @close: free the object; mandatory. Called when nothing depends on the object. On an
+ *	error the object stays unchanged
  * @bind: bind @bfid to the object. May be NULL for domains
  * @control: commands of fi_control(), and FI_ENABLE for endpoints
  */
@@ -93,7 +93,7 @@ struct fi_ops {
  * struct fi_ops_fabric - calls of a fabric
  * @domain: see fi_domain()
  *
- * Event queues are the core's: providers write to them by kofi_eq_write_event().
+ * Event queues belong to the core: providers write to them with kofi_eq_write_event().
  */
 struct fi_ops_fabric {
 	int (*domain)(struct fid_fabric *fabric, struct fi_info *info,
@@ -103,11 +103,10 @@ struct fi_ops_fabric {
 /**
  * struct fi_ops_domain - calls of a domain
  * @av_open: see fi_av_open()
- * @cq_open: see fi_cq_open(); kofi_cq_open() will do
+ * @cq_open: see fi_cq_open(); may be kofi_cq_open()
  * @endpoint: see fi_endpoint()
- * @cntr_open: see fi_cntr_open(); kofi_cntr_open() will do
- * @mr_regattr: see fi_mr_regattr(), to which the core turns fi_mr_reg() and
- *	fi_mr_regv()
+ * @cntr_open: see fi_cntr_open(); may be kofi_cntr_open()
+ * @mr_regattr: see fi_mr_regattr(), through which fi_mr_reg() and fi_mr_regv() go
  * @mr_alloc: see fi_mr_alloc()
  */
 struct fi_ops_domain {
@@ -170,22 +169,22 @@ struct fi_ops_cm {
 /* calls.c */
 
 /**
- * struct kofi_req - what a data call asks for
+ * struct kofi_req - the arguments of a data call
  * @what: FI_MSG, FI_TAGGED or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
  * @flags: operation flags
- * @defaults: the endpoint's default flags apply, too: kofi_req_flags()
- * @quiet: fi_inject() and its kin: no completion on success
- * @iter: the local buffer; without meaning, and all zeros perhaps, with FI_PEEK or
+ * @defaults: the endpoint's default flags apply as well: kofi_req_flags()
+ * @quiet: no completion on success, for fi_inject() and the other inject calls
+ * @iter: the local buffer; meaningless, and possibly all zeros, with FI_PEEK or
  *	FI_DISCARD
- * @desc: from fi_mr_desc(), one for each segment of @iter; or NULL, as may be each
- *	of them
- * @addr: the peer; for a receive it counts only with FI_DIRECTED_RECV
+ * @desc: descriptors from fi_mr_desc(), one per segment of @iter, or NULL; single
+ *	descriptors may be NULL, too
+ * @addr: the peer; used for a receive only with FI_DIRECTED_RECV
  * @tag: the tag
- * @ignore: bits of the tag that don't matter
+ * @ignore: bits of the tag that a receive ignores
  * @data: remote CQ data
- * @context: the caller's
+ * @context: the caller's context
  * @rma: the peer's memory
- * @rma_count: entries of @rma
+ * @rma_count: number of entries of @rma
  */
 struct kofi_req {
 	u64				what;
@@ -204,14 +203,14 @@ struct kofi_req {
 };
 
 /**
- * struct kofi_req_ops - where an endpoint's requests go
+ * struct kofi_req_ops - a provider's functions for requests
  * @tx: send, read or write
  * @rx: receive
  *
- * Both refuse what the endpoint isn't for with -EOPNOTSUPP, an endpoint that isn't
- * enabled with -FI_EOPBADSTATE, and one whose device went away with -ENODEV. Neither
- * sleeps; nothing of the request is needed after the call, but for the buffers. 0 or
- * a negative errno, as fi_send().
+ * Both return 0 or a negative errno, as fi_send(): -EOPNOTSUPP for a request without the
+ * endpoint's capabilities, -FI_EOPBADSTATE until the endpoint is enabled, -ENODEV after
+ * the device went away. They don't sleep. The buffers stay valid after the call, the
+ * request doesn't.
  */
 struct kofi_req_ops {
 	ssize_t (*tx)(struct fid_ep *ep, struct kofi_req *req);
@@ -219,10 +218,10 @@ struct kofi_req_ops {
 };
 
 /*
- * Data calls that form a request and pass it to fid_ep.req. They are what a
- * provider's vector has wherever the provider has no quicker function; a family of
- * calls that the provider doesn't have at all is one of the vectors below, as its
- * tx and rx refuse it.
+ * Data calls that form a request and pass it to fid_ep.req. A provider puts them into its
+ * vectors wherever it has no faster function of its own. For a family of calls that the
+ * provider doesn't implement it uses one of the vectors below, and its tx and rx refuse
+ * the requests.
  */
 ssize_t kofi_req_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void
 		      *context);
@@ -275,15 +274,15 @@ ssize_t kofi_req_inject_writedata(struct fid_ep *ep, const void *buf, size_t len
 extern const struct fi_ops_msg kofi_req_msg_ops;
 extern const struct fi_ops_tagged kofi_req_tagged_ops;
 extern const struct fi_ops_rma kofi_req_rma_ops;
-/* Of a region that isn't from fi_mr_alloc(). */
+/* For regions that aren't from fi_mr_alloc(). */
 extern const struct fi_ops_mr kofi_mr_no_ops;
 
 /**
- * kofi_req_flags() - add an endpoint's flags to those of a request
+ * kofi_req_flags() - add an endpoint's default flags to those of a request
  * @req: the request
- * @op_flags: of the endpoint, for this direction
+ * @op_flags: the endpoint's default flags for this direction
  *
- * A read has nothing to inject, whatever the other calls do by default.
+ * FI_INJECT doesn't apply to reads.
  *
  * Context: Any.
  */

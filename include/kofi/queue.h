@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * For providers only: completion queues, counters, event queues, and what a direction
- * of an endpoint has of them. Symbols are in the namespace KOFI_PROVIDER.
+ * For providers only: completion queues, counters, event queues, and the queue and counters
+ * of each direction of an endpoint. Symbols are in the namespace KOFI_PROVIDER.
  */
 #ifndef KOFI_QUEUES_H
 #define KOFI_QUEUES_H
@@ -21,20 +21,20 @@
 bool kofi_in_handler(void);
 
 /**
- * struct kofi_notifier - the part of a queue that tells its reader
- * @list: among all queues, for kofi_in_handler(); kofi_notifiers_lock
- * @lock: the queue's, protects @armed, @running and @again
- * @call: calls the queue's handler, or NULL
- * @wait: who sleeps in an sread
- * @work: calls the handler where the caller can't, or shouldn't once more
- * @armed: the handler is to be called when something comes
- * @running: the handler is being called, or @work is queued to do it
- * @again: and something came meanwhile
- * @runner: who is calling the handler; set and cleared by that task
+ * struct kofi_notifier - the part of a queue that notifies its reader
+ * @list: in the list of all queues, for kofi_in_handler(); under kofi_notifiers_lock
+ * @lock: the queue's lock; protects @armed, @running and @again
+ * @call: calls the queue's handler; NULL without a handler
+ * @wait: tasks that sleep in fi_cq_sread() or fi_eq_sread()
+ * @work: calls the handler if the notifying task must not call it
+ * @armed: the next entry causes a call of the handler
+ * @running: the handler is being called, or @work is queued to call it
+ * @again: entries came while @running was set, so the handler must be called again
+ * @runner: task that is calling the handler; set and cleared by that task
  */
 struct kofi_notifier {
 	struct list_head	list;
-	spinlock_t		*lock;	/* the queue's */
+	spinlock_t		*lock;	/* the queue's lock */
 	void			(*call)(struct kofi_notifier *notifier);
 	wait_queue_head_t	wait;
 	struct work_struct	work;
@@ -51,15 +51,15 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 struct kofi_cq_slot;
 
 /**
- * struct kofi_source - an endpoint, as a completion queue knows it
- * @list: in kofi_cq.sources; kofi_cq.sources_lock to change
- * @poll: write the completions that the device has. Doesn't wait for a lock, unless
- *	its argument last is set: then the reader sleeps if there are none, so that
- *	the next one must be told of by kofi_cq_poke() or kofi_cq_notify(). Called in
- *	process context, under RCU, by several readers at a time; returns whether there
- *	were any, and may then leave events off, as it is called again before anybody
- *	sleeps
- * @arg: for it
+ * struct kofi_source - a source of completions: an endpoint that readers poll
+ * @list: in kofi_cq.sources; changed under kofi_cq.sources_lock
+ * @poll: write the completions that the device has, and return whether there were any.
+ *	Called in process context, under RCU, by several readers concurrently. Must not wait
+ *	for a lock unless the argument last is true. With last, the reader sleeps if there
+ *	were no completions, so the next one must be reported by kofi_cq_poke() or
+ *	kofi_cq_notify(). If there were completions, events may stay off, because the reader
+ *	polls again before it sleeps
+ * @arg: first argument of @poll
  */
 struct kofi_source {
 	struct list_head	list;
@@ -70,33 +70,33 @@ struct kofi_source {
 /**
  * struct kofi_cq - a completion queue, for providers to embed or use
  * @cq_fid: the object
- * @attr: as opened
- * @lock: protects @ring to @room and what @notifier says. Taken in process
- *	and softirq context, inside any lock of a provider's
- * @ring: completions to be read
- * @mask: its size, a power of two, less 1
+ * @attr: attributes with which the queue was opened
+ * @lock: protects @ring to @room and the state of @notifier. Taken in process
+ *	and softirq context, inside the locks of a provider
+ * @ring: slots of the completions to be read
+ * @mask: number of slots, a power of two, minus 1
  * @head: next slot to be read
  * @tail: next slot to be written
  * @signals: calls of fi_cq_signal() that no waiter has answered
- * @err_data: the last error's, from fi_cq_readerr() to the next read
- * @room: a refused post may succeed now, and no sleeper has been told; @lock
- * @wanted: a post was refused for want of an entry, and nobody has been told since
- * @credits: entries that posts may still reserve
- * @reserve: entries left for completions that nobody posted
- * @starved: the reserve was empty when it was asked for
- * @replenished: the provider's, see struct kofi_cq_config
- * @sources_lock: protects changes of @sources, which are read under RCU, and @nsources.
+ * @err_data: error data that fi_cq_readerr() returned, kept until the next read
+ * @room: a refused post may succeed now, and no sleeper has been told; under @lock
+ * @wanted: a post was refused for lack of an entry, and the reader hasn't been notified
+ * @credits: number of entries that posts may still reserve
+ * @reserve: number of entries left for unsolicited completions
+ * @starved: an unsolicited completion found @reserve empty
+ * @replenished: callback of the provider, see struct kofi_cq_config
+ * @sources_lock: protects @nsources and changes of @sources, which readers walk under RCU.
  *	Taken in process context
- * @sources: kofi_source, where completions come from
- * @nsources: how many there are; written under @sources_lock
- * @sleepers: readers that sleep, or are about to
- * @poked: one of them is to poll the sources
- * @spin_ns: for so long one who is about to sleep polls first; nanoseconds
+ * @sources: list of struct kofi_source, the sources of completions
+ * @nsources: number of sources; written under @sources_lock
+ * @sleepers: number of readers that sleep or are about to
+ * @poked: a sleeping reader must poll the sources
+ * @spin_ns: time in nanoseconds for which a reader polls before it sleeps
  * @notifier: sleepers and handler
  *
- * Each completion finds its slot reserved, so that a queue can't overrun: a
- * post takes a credit and fails with -EAGAIN when there is none; what comes
- * unsolicited draws on a reserve of its own, which posts can't eat.
+ * Each completion has a reserved slot, so the queue can't overrun. A post takes a credit,
+ * and fails with -EAGAIN when there is none. Unsolicited completions take entries from a
+ * separate reserve, which posts can't use.
  */
 struct kofi_cq {
 	struct fid_cq		cq_fid;
@@ -123,18 +123,18 @@ struct kofi_cq {
 	struct kofi_notifier	notifier;
 };
 
-/* Entries of a completion queue if nobody says how many, and at most. */
+/* Default and maximum number of entries of a completion queue. */
 #define KOFI_CQ_SIZE		1024
 #define KOFI_CQ_MAX_SIZE	65536
 
 /**
- * struct kofi_cq_config - what a provider decides about a completion queue
- * @default_size: for fi_cq_attr.size 0
- * @max_size: above it fi_cq_open() fails with -EINVAL
- * @reserve: entries for completions that nobody posted
- * @replenished: called by a reader who made room after
- *	kofi_cq_reserve_unsolicited() had failed, in process or softirq context: have
- *	what was left lying picked up, by a worker. May be NULL
+ * struct kofi_cq_config - a provider's configuration of a completion queue
+ * @default_size: number of entries if fi_cq_attr.size is 0
+ * @max_size: largest number of entries; fi_cq_open() fails with -EINVAL above it
+ * @reserve: number of entries for unsolicited completions
+ * @replenished: called in process or softirq context by a reader that made room after
+ *	kofi_cq_reserve_unsolicited() had failed; the provider has a worker process the
+ *	waiting packets. May be NULL
  */
 struct kofi_cq_config {
 	u32	default_size;
@@ -160,9 +160,9 @@ bool kofi_cq_poke(struct kofi_cq *cq);
 
 /**
  * struct kofi_cq_slot - a completion in the ring
- * @entry: an error, or what fi_cq_read() stores, from the beginning as far as the
- *	format goes; then its err is 0, and no more of it is valid but src_addr
- * @unsolicited: the slot is the reserve's
+ * @entry: an error, or, if its err is 0, a completion: then only the members that
+ *	struct fi_cq_tagged_entry has as well, and src_addr, are valid
+ * @unsolicited: the slot belongs to the reserve for unsolicited completions
  */
 struct kofi_cq_slot {
 	struct fi_cq_err_entry	entry;
@@ -174,7 +174,7 @@ struct kofi_cq_slot {
  * @cq: the completion queue
  *
  * Context: Under kofi_cq.lock.
- * Return: the slot, whose contents are old; or NULL, as somebody didn't reserve.
+ * Return: the slot, with old contents; or NULL if the caller reserved no entry.
  */
 static inline struct kofi_cq_slot *kofi_cq_next(struct kofi_cq *cq)
 {
@@ -188,8 +188,8 @@ static inline struct kofi_cq_slot *kofi_cq_next(struct kofi_cq *cq)
  * kofi_cq_begin() - begin to write completions
  * @cq: the completion queue
  *
- * Context: Process or softirq context; doesn't sleep. Nothing else of the queue
- * may be called until kofi_cq_end().
+ * Context: Process or softirq context; doesn't sleep. Only kofi_cq_add() may be called for
+ * the queue until kofi_cq_end().
  */
 static inline void kofi_cq_begin(struct kofi_cq *cq)
 	__acquires(&cq->lock)
@@ -198,7 +198,7 @@ static inline void kofi_cq_begin(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_end() - end what kofi_cq_begin() began
+ * kofi_cq_end() - stop writing completions after kofi_cq_begin()
  * @cq: the completion queue
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -210,7 +210,7 @@ static inline void kofi_cq_end(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_begin_nested() - kofi_cq_begin() under a lock of the provider's
+ * kofi_cq_begin_nested() - kofi_cq_begin() under a lock of the provider
  * @cq: the completion queue
  *
  * Context: Softirq context, or process context with bottom halves off, which
@@ -225,7 +225,7 @@ static inline void kofi_cq_begin_nested(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_end_nested() - end what kofi_cq_begin_nested() began
+ * kofi_cq_end_nested() - stop writing completions after kofi_cq_begin_nested()
  * @cq: the completion queue
  *
  * Context: As kofi_cq_begin_nested().
@@ -237,12 +237,11 @@ static inline void kofi_cq_end_nested(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_add_slot() - the part of kofi_cq_add() and kofi_cq_write_unsolicited()
- * that is the same
+ * kofi_cq_add_slot() - common part of kofi_cq_add() and kofi_cq_write_unsolicited()
  * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
- * @unsolicited: it uses up the reserve
+ * @entry: the completion, in the longest format
+ * @src_addr: sender of the message, or FI_ADDR_NOTAVAIL
+ * @unsolicited: the completion uses an entry of the reserve
  *
  * Context: Between kofi_cq_begin() and kofi_cq_end().
  */
@@ -254,7 +253,7 @@ static inline void kofi_cq_add_slot(struct kofi_cq *cq,
 
 	if (unlikely(!slot))
 		return;
-	/* By its fields, so that a caller's isn't put together in memory first. */
+	/* Copying single members lets the compiler elide the caller's entry. */
 	slot->entry.op_context = entry->op_context;
 	slot->entry.flags = entry->flags;
 	slot->entry.len = entry->len;
@@ -269,10 +268,10 @@ static inline void kofi_cq_add_slot(struct kofi_cq *cq,
 /**
  * kofi_cq_add() - write one of several completions
  * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ * @entry: the completion, in the longest format
+ * @src_addr: sender of the message, or FI_ADDR_NOTAVAIL
  *
- * As kofi_cq_write(), of which it is the part that isn't locking.
+ * As kofi_cq_write(), but without locking.
  *
  * Context: Between kofi_cq_begin() and kofi_cq_end().
  */
@@ -286,10 +285,10 @@ static inline void kofi_cq_add(struct kofi_cq *cq,
 /**
  * kofi_cq_write() - report that an operation completed
  * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent the message, or FI_ADDR_NOTAVAIL
+ * @entry: the completion, in the longest format
+ * @src_addr: sender of the message, or FI_ADDR_NOTAVAIL
  *
- * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
+ * Uses an entry from kofi_cq_reserve(). Call kofi_cq_notify() after a batch.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -303,12 +302,12 @@ static inline void kofi_cq_write(struct kofi_cq *cq,
 }
 
 /**
- * kofi_cq_write_unsolicited() - report something that nobody posted
+ * kofi_cq_write_unsolicited() - report an unsolicited completion
  * @cq: the completion queue
- * @entry: the completion, as the longest format has it
- * @src_addr: who sent it, or FI_ADDR_NOTAVAIL
+ * @entry: the completion, in the longest format
+ * @src_addr: sender, or FI_ADDR_NOTAVAIL
  *
- * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
+ * Uses an entry from kofi_cq_reserve_unsolicited(). Call kofi_cq_notify() after a batch.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -324,10 +323,10 @@ static inline void kofi_cq_write_unsolicited(struct kofi_cq *cq,
 /**
  * kofi_cq_write_err() - report that an operation failed
  * @cq: the completion queue
- * @entry: the error; its err isn't 0. Its err_data is NULL or from kmalloc(), and the
- *	queue's from here on
+ * @entry: the error, with an err other than 0. Its err_data is NULL or from kmalloc(), and
+ *	belongs to the queue afterwards
  *
- * Uses up a kofi_cq_reserve(). kofi_cq_notify() is due after a batch.
+ * Uses an entry from kofi_cq_reserve(). Call kofi_cq_notify() after a batch.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -338,11 +337,11 @@ static inline void kofi_cq_write_err(struct kofi_cq *cq,
 }
 
 /**
- * kofi_cq_write_err_unsolicited() - report a failure of something that nobody posted
+ * kofi_cq_write_err_unsolicited() - report an unsolicited failure
  * @cq: the completion queue
  * @entry: as for kofi_cq_write_err()
  *
- * Uses up a kofi_cq_reserve_unsolicited(). kofi_cq_notify() is due after a batch.
+ * Uses an entry from kofi_cq_reserve_unsolicited(). Call kofi_cq_notify() after a batch.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -356,8 +355,8 @@ static inline void kofi_cq_write_err_unsolicited(struct kofi_cq *cq,
  * kofi_cq_reserve() - reserve an entry for an operation that is being posted
  * @cq: the completion queue
  *
- * Each success is followed by one kofi_cq_write(), kofi_cq_write_err() or
- * kofi_cq_unreserve(). After a failure the queue's reader is told, once, when there
+ * After each success the caller calls kofi_cq_write(), kofi_cq_write_err() or
+ * kofi_cq_unreserve() once. After a failure the queue's reader is notified once when there
  * is room again: see kofi_cq_tell_room().
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -373,9 +372,9 @@ static inline int kofi_cq_reserve(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_unreserve_some() - give entries back that no completion will use
+ * kofi_cq_unreserve_some() - give back entries that no completion will use
  * @cq: the completion queue
- * @n: how many; may be 0
+ * @n: number of entries; may be 0
  *
  * Context: Process or softirq context, but not between kofi_cq_begin() and
  * kofi_cq_end(); doesn't sleep.
@@ -385,14 +384,14 @@ static inline void kofi_cq_unreserve_some(struct kofi_cq *cq, unsigned int n)
 	if (!n)
 		return;
 	atomic_add(n, &cq->credits);
-	/* Pairs with kofi_cq_want(): either it finds the entries, or we find it. */
+	/* Pairs with kofi_cq_want(), which sets wanted and then looks at credits. */
 	smp_mb__after_atomic();
 	if (unlikely(atomic_read(&cq->wanted)))
 		kofi_cq_gave(cq);
 }
 
 /**
- * kofi_cq_unreserve() - give an entry back that no completion will use
+ * kofi_cq_unreserve() - give back an entry that no completion will use
  * @cq: the completion queue
  *
  * Context: As kofi_cq_unreserve_some().
@@ -403,13 +402,13 @@ static inline void kofi_cq_unreserve(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_reserve_unsolicited() - take an entry for what nobody posted
+ * kofi_cq_reserve_unsolicited() - reserve an entry for an unsolicited completion
  * @cq: the completion queue
  *
- * Success is followed by kofi_cq_write_unsolicited(), kofi_cq_write_err_unsolicited() or
- * kofi_cq_unreserve_unsolicited(). On failure the packet stays
- * where it is until the queue has been read, of which the provider hears by
- * struct kofi_cq_config.replenished.
+ * After success the caller calls kofi_cq_write_unsolicited(),
+ * kofi_cq_write_err_unsolicited() or kofi_cq_unreserve_unsolicited() once. After a failure
+ * the packet must wait; the core calls kofi_cq_config.replenished when the queue has been
+ * read.
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -EAGAIN.
@@ -419,20 +418,20 @@ static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 	if (atomic_dec_if_positive(&cq->reserve) >= 0)
 		return 0;
 	atomic_set(&cq->starved, 1);
-	/* A reader adds to the reserve and then looks at starved. */
+	/* Pairs with readers, which add to the reserve and then look at starved. */
 	smp_mb();
 	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;
 }
 
 /**
- * kofi_cq_sleepers() - how many readers sleep until there is a completion?
+ * kofi_cq_sleepers() - count the readers that sleep until there is a completion
  * @cq: the completion queue
  *
- * Readers are counted before they have the sources polled for the last time, and then sleep
+ * A reader counts itself before it polls the sources for the last time, and then sleeps
  * only if the queue is empty.
  *
- * Context: Any. Tells for sure only under a lock that a source's poll takes, too.
- * Return: the number of those who do, or are about to.
+ * Context: Any. Reliable only under a lock that the source's poll takes as well.
+ * Return: number of readers that sleep or are about to.
  */
 static inline int kofi_cq_sleepers(const struct kofi_cq *cq)
 {
@@ -440,8 +439,8 @@ static inline int kofi_cq_sleepers(const struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_notify() - wake sleepers and have the handler called
- * @cq: the completion queue, written to before
+ * kofi_cq_notify() - wake sleepers and queue a call of the handler
+ * @cq: the completion queue, after a write
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -451,8 +450,8 @@ static inline void kofi_cq_notify(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_notify_worker() - wake sleepers and call the handler right here
- * @cq: the completion queue, written to before
+ * kofi_cq_notify_worker() - wake sleepers and call the handler directly
+ * @cq: the completion queue, after a write
  *
  * Context: Process context, in a workqueue, with no lock held; may sleep.
  */
@@ -466,12 +465,12 @@ static inline void kofi_cq_notify_worker(struct kofi_cq *cq)
 /**
  * struct kofi_cntr - a counter, for providers to embed or use
  * @cntr_fid: the object
- * @attr: as opened
- * @value: what has completed
- * @errors: what has failed
- * @known_errors: @errors as fi_cntr_readerr() returned it last
+ * @attr: attributes with which the counter was opened
+ * @value: number of completed operations, or bytes
+ * @errors: number of failed operations
+ * @known_errors: value of @errors that fi_cntr_readerr() returned last
  * @room: a refused post may succeed now, and no sleeper has been told
- * @wait: who sleeps in fi_cntr_wait()
+ * @wait: tasks that sleep in fi_cntr_wait()
  */
 struct kofi_cntr {
 	struct fid_cntr		cntr_fid;
@@ -493,11 +492,11 @@ void kofi_cntr_tell_room(struct kofi_cntr *cntr);
 /* ep.c */
 
 /**
- * enum kofi_side_cntr - what the counters of a direction count
- * @KOFI_CNTR_MSG: messages
- * @KOFI_CNTR_READ: reads, of the sending side
- * @KOFI_CNTR_WRITE: writes, likewise
- * @KOFI_CNTRS: how many there are
+ * enum kofi_side_cntr - the counters of a direction
+ * @KOFI_CNTR_MSG: counts messages
+ * @KOFI_CNTR_READ: counts reads; only for the sending direction
+ * @KOFI_CNTR_WRITE: counts writes; only for the sending direction
+ * @KOFI_CNTRS: number of counters
  */
 enum kofi_side_cntr {
 	KOFI_CNTR_MSG,
@@ -508,16 +507,16 @@ enum kofi_side_cntr {
 
 /**
  * struct kofi_side - one direction of an endpoint, for providers to embed
- * @cq: where it completes, or NULL
- * @op_flags: flags of calls that carry none
- * @known: those that may be among them
- * @cntr: counters by enum kofi_side_cntr, or NULL
- * @size: operations that can be outstanding
- * @selective: only operations with FI_COMPLETION complete
- * @counted: there is a counter
- * @source: the endpoint for @cq, from kofi_ep_add_source() on
+ * @cq: completion queue of the direction's operations, or NULL
+ * @op_flags: default flags, for calls without a flags argument
+ * @known: flags that @op_flags may have
+ * @cntr: counters by enum kofi_side_cntr, each may be NULL
+ * @size: maximum number of outstanding operations
+ * @selective: successful operations have a completion only with FI_COMPLETION
+ * @counted: at least one counter is bound
+ * @source: the endpoint as a source of @cq, from kofi_ep_add_source() on
  *
- * The provider sets @op_flags, @known and @size; the rest is kofi_ep_bind()'s.
+ * The provider sets @op_flags, @known and @size; kofi_ep_bind() sets the other members.
  */
 struct kofi_side {
 	struct kofi_cq		*cq;
@@ -539,12 +538,12 @@ void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
 void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx);
 
 /**
- * kofi_side_quiet() - does an operation complete without a word if it succeeds?
- * @side: its direction
- * @flags: its own, with those of kofi_req_flags()
+ * kofi_side_quiet() - tell whether an operation has no completion on success
+ * @side: the operation's direction
+ * @flags: the operation's flags, including those from kofi_req_flags()
  *
  * Context: Any.
- * Return: whether it does, unless kofi_req.quiet says so.
+ * Return: true if it has none. An operation with kofi_req.quiet never has one.
  */
 static inline bool kofi_side_quiet(const struct kofi_side *side, u64 flags)
 {
@@ -552,8 +551,8 @@ static inline bool kofi_side_quiet(const struct kofi_side *side, u64 flags)
 }
 
 /**
- * kofi_side_reserve() - reserve an entry where an operation will complete
- * @side: its direction
+ * kofi_side_reserve() - reserve an entry for an operation's completion
+ * @side: the operation's direction
  *
  * Context: As kofi_cq_reserve().
  * Return: 0, or -EAGAIN.
@@ -576,13 +575,13 @@ static inline void kofi_side_unreserve(const struct kofi_side *side)
 }
 
 /**
- * kofi_copy_out() - hand out an option's value or an address
+ * kofi_copy_out() - copy an option's value or an address to the caller
  * @to: the caller's buffer
- * @len: its size; takes that of the value
+ * @len: size of @to; takes the size of the value
  * @from: the value
- * @size: its size
+ * @size: size of the value
  *
- * fi_getopt() and fi_getname(): all of it, or none.
+ * For fi_getopt() and fi_getname(). Copies the whole value or nothing.
  *
  * Context: Any.
  * Return: 0, or -FI_ETOOSMALL.
@@ -599,11 +598,11 @@ static inline int kofi_copy_out(void *to, size_t *len, const void *from, size_t 
 }
 
 /**
- * kofi_side_count() - have a counter count an operation
- * @side: its direction
- * @what: kofi_req.what
- * @len: bytes transferred
- * @failed: it did
+ * kofi_side_count() - count an operation in the counter for it, if there is one
+ * @side: the operation's direction
+ * @what: kofi_req.what of the operation
+ * @len: number of bytes transferred
+ * @failed: whether the operation failed
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -621,10 +620,10 @@ static inline void kofi_side_count(const struct kofi_side *side, u64 what, size_
 }
 
 /**
- * kofi_side_tell_room() - tell a ULP that a refused post may succeed now
+ * kofi_side_tell_room() - notify a ULP that a refused post may succeed now
  * @side: the direction whose posts were refused
  *
- * By the completion queue, and of a direction without one by its counters.
+ * Notifies through the completion queue, or without one through the counters.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -644,7 +643,7 @@ static inline void kofi_side_tell_room(const struct kofi_side *side)
 struct kofi_eq_event;
 
 /**
- * typedef kofi_eq_release_t - frees what an event owns that nobody will read
+ * typedef kofi_eq_release_t - frees the resources of an event that is dropped unread
  * @entry: the queue's copy of the entry
  *
  * See kofi_eq_write_event().

@@ -7,8 +7,8 @@
 
 /**
  * struct fi_rma_iov - memory of a peer
- * @addr: remote address: the region's base and what is to be added
- * @len: bytes
+ * @addr: remote address: the region's base address plus an offset
+ * @len: length in bytes
  * @key: the region's key
  */
 struct fi_rma_iov {
@@ -20,11 +20,11 @@ struct fi_rma_iov {
 /**
  * struct fi_msg_rma - an RMA operation with flags, fi_rma(3)
  * @msg_iter: the local buffer, as in struct fi_msg
- * @desc: from fi_mr_desc(), one for each segment of @msg_iter; or NULL
+ * @desc: descriptors from fi_mr_desc(), one per segment of @msg_iter, or NULL
  * @addr: the peer
  * @rma_iov: the peer's memory; the array stays valid until the completion
- * @rma_iov_count: its entries
- * @context: the caller's, in the completion
+ * @rma_iov_count: number of entries of @rma_iov
+ * @context: the caller's context, returned in the completion
  * @data: remote CQ data, with FI_REMOTE_CQ_DATA
  */
 struct fi_msg_rma {
@@ -49,7 +49,7 @@ struct fi_msg_rma {
  * @writedata: see fi_writedata()
  * @injectdata: see fi_inject_writedata()
  *
- * Const, and without gaps: see struct kofi_req in <kofi/provider.h>.
+ * A vector is const and has no NULL members: see struct kofi_req in <kofi/provider.h>.
  */
 struct fi_ops_rma {
 	ssize_t (*read)(struct fid_ep *ep, void *buf, size_t len, void *desc,
@@ -80,12 +80,12 @@ struct fi_ops_rma {
  * fi_read() - read a peer's memory
  * @ep: the endpoint
  * @buf: where the data goes
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @src_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -106,12 +106,12 @@ static inline ssize_t fi_read(struct fid_ep *ep, void *buf, size_t len,
  * fi_readv() - read a peer's memory into several segments
  * @ep: the endpoint
  * @iov: segments; they and their array stay valid until the completion
- * @desc: one for each segment, or NULL
- * @count: how many segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
  * @src_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -143,12 +143,12 @@ static inline ssize_t fi_readmsg(struct fid_ep *ep,
  * fi_write() - write a peer's memory
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @dest_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -169,12 +169,12 @@ static inline ssize_t fi_write(struct fid_ep *ep, const void *buf, size_t len,
  * fi_writev() - write a peer's memory from several segments
  * @ep: the endpoint
  * @iov: segments; they and their array stay valid until the completion
- * @desc: one for each segment, or NULL
- * @count: how many segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
  * @dest_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -203,12 +203,12 @@ static inline ssize_t fi_writemsg(struct fid_ep *ep,
 }
 
 /**
- * fi_inject_write() - write a few bytes whose buffer is free at once
+ * fi_inject_write() - write a few bytes and copy them first
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @dest_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
  *
  * There is no completion on success; a failure is reported.
@@ -227,13 +227,13 @@ static inline ssize_t fi_inject_write(struct fid_ep *ep, const void *buf,
  * fi_writedata() - write a peer's memory with remote CQ data
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @data: remote CQ data, as many bytes as the domain's cq_data_size
  * @dest_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -255,10 +255,10 @@ static inline ssize_t fi_writedata(struct fid_ep *ep, const void *buf,
  * fi_inject_writedata() - fi_inject_write() with remote CQ data
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @data: remote CQ data, as many bytes as the domain's cq_data_size
  * @dest_addr: the peer, from fi_av_insert()
- * @addr: remote address: the region's base and what is to be added
+ * @addr: remote address: the region's base address plus an offset
  * @key: the remote region's key
  *
  * There is no completion on success; a failure is reported.

@@ -8,11 +8,11 @@
 /**
  * struct fi_msg_tagged - a tagged message to be sent or received with flags
  * @msg_iter: the buffer, as in struct fi_msg
- * @desc: from fi_mr_desc(), one for each segment of @msg_iter; or NULL
+ * @desc: descriptors from fi_mr_desc(), one per segment of @msg_iter, or NULL
  * @addr: the peer
  * @tag: the tag
- * @ignore: bits of the tag that don't matter; for receives alone
- * @context: the caller's, in the completion
+ * @ignore: bits of the tag that a receive ignores
+ * @context: the caller's context, returned in the completion
  * @data: remote CQ data, with FI_REMOTE_CQ_DATA
  */
 struct fi_msg_tagged {
@@ -37,7 +37,7 @@ struct fi_msg_tagged {
  * @senddata: see fi_tsenddata()
  * @injectdata: see fi_tinjectdata()
  *
- * Const, and without gaps: see struct kofi_req in <kofi/provider.h>.
+ * A vector is const and has no NULL members: see struct kofi_req in <kofi/provider.h>.
  */
 struct fi_ops_tagged {
 	ssize_t (*recv)(struct fid_ep *ep, void *buf, size_t len, void *desc,
@@ -68,13 +68,13 @@ struct fi_ops_tagged {
  * fi_trecv() - post a receive buffer for a tag
  * @ep: the endpoint
  * @buf: where the data goes
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
  *	FI_ADDR_UNSPEC
  * @tag: the message's tag
  * @ignore: bits of the tag that don't matter
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -95,13 +95,13 @@ static inline ssize_t fi_trecv(struct fid_ep *ep, void *buf, size_t len,
  * fi_trecvv() - post a receive buffer of several segments for a tag
  * @ep: the endpoint
  * @iov: segments; they and their array stay valid until the completion
- * @desc: one for each segment, or NULL
- * @count: how many segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
  * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
  *	FI_ADDR_UNSPEC
  * @tag: the message's tag
  * @ignore: bits of the tag that don't matter
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -135,11 +135,11 @@ static inline ssize_t fi_trecvmsg(struct fid_ep *ep,
  * fi_tsend() - send a tagged message
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @dest_addr: the peer, from fi_av_insert()
  * @tag: the message's tag
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -160,11 +160,11 @@ static inline ssize_t fi_tsend(struct fid_ep *ep, const void *buf, size_t len,
  * fi_tsendv() - send a tagged message of several segments
  * @ep: the endpoint
  * @iov: segments; they and their array stay valid until the completion
- * @desc: one for each segment, or NULL
- * @count: how many segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
  * @dest_addr: the peer, from fi_av_insert()
  * @tag: the message's tag
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -193,10 +193,10 @@ static inline ssize_t fi_tsendmsg(struct fid_ep *ep,
 }
 
 /**
- * fi_tinject() - send a short tagged message whose buffer is free at once
+ * fi_tinject() - send a short tagged message and copy its data
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @dest_addr: the peer, from fi_av_insert()
  * @tag: the message's tag
  *
@@ -215,12 +215,12 @@ static inline ssize_t fi_tinject(struct fid_ep *ep, const void *buf, size_t len,
  * fi_tsenddata() - send a tagged message with remote CQ data
  * @ep: the endpoint
  * @buf: the data; a kernel address, but not on the stack
- * @len: its length in bytes
- * @desc: from fi_mr_desc(), or NULL: local memory needs no registration
+ * @len: length of @buf in bytes
+ * @desc: descriptor from fi_mr_desc(), or NULL: local memory needs no registration
  * @data: remote CQ data, as many bytes as the domain's cq_data_size
  * @dest_addr: the peer, from fi_av_insert()
  * @tag: the message's tag
- * @context: the caller's, in the completion
+ * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
  *
@@ -241,7 +241,7 @@ static inline ssize_t fi_tsenddata(struct fid_ep *ep, const void *buf,
  * fi_tinjectdata() - fi_tinject() with remote CQ data
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
- * @len: its length in bytes
+ * @len: length of @buf in bytes
  * @data: remote CQ data, as many bytes as the domain's cq_data_size
  * @dest_addr: the peer, from fi_av_insert()
  * @tag: the message's tag

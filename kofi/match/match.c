@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Matching of receives and messages, fi_msg(3) and fi_tagged(3). Receives and messages
- * are hashed by tag and peer. In a bucket there is one entry of each key; the
- * others of that key are in a ring with it, oldest first. So a bucket is as long as it
- * has keys, however many equal tags a peer sends.
+ * are hashed by tag and peer. A bucket has one entry for each key, and a ring links the
+ * entries of the same key, oldest first. So the length of a bucket is its number of keys,
+ * however many equal tags a peer sends.
  *
- * A message is there twice: for receives from anybody and for those from its peer. A
- * receive with ignored bits is in a list instead, and looks through a list.
+ * A message is in the table twice: once for receives from any peer and once for receives
+ * from its peer. A receive with ignored bits is in a list instead, and searches a list.
  */
 #include <linux/hash.h>
 #include <linux/lockdep.h>
@@ -14,22 +14,22 @@
 #include <linux/random.h>
 #include <kofi/match.h>
 
-/* The suite counts how many entries are compared. */
+/* The KUnit suite counts the comparisons. */
 #ifndef KOFI_MATCH_COMPARED
 #define KOFI_MATCH_COMPARED()	do { } while (0)
 #endif
 
-/* Bits of kofi_match_link.kind, which isn't hashed: a call looks in one bucket only. */
+/* Bits of kofi_match_link.kind. It isn't hashed, so that a call searches one bucket. */
 enum {
 	KIND_TAGGED	= BIT(0),
-	KIND_MSG	= BIT(1),	/* else a receive */
-	KIND_CLAIMED	= BIT(2),	/* with KIND_MSG */
+	KIND_MSG	= BIT(1),	/* a message; without it a receive */
+	KIND_CLAIMED	= BIT(2),	/* a claimed message; with KIND_MSG */
 };
 
-/* Posted receives are part of operations, whose size is limited. */
+/* Operations, whose size is limited, embed a receive. */
 static_assert(sizeof(struct kofi_match_recv) <= 80);
 
-/* Of the tag alone: the source, which is a number of the provider's, moves the bucket only. */
+/* Hashes the tag alone. The source, a number that the provider chose, selects the bucket. */
 static u32 kofi_match_hash(const struct kofi_match *match, u64 tag)
 {
 	return hsiphash_2u32(lower_32_bits(tag), upper_32_bits(tag), &match->seed);
@@ -45,7 +45,7 @@ static struct hlist_head *kofi_match_bucket(const struct kofi_match *match, u64 
 	return kofi_match_head(match, kofi_match_hash(match, tag), src);
 }
 
-/* Return: the oldest of a key, or NULL. */
+/* Return: the oldest entry with a key, or NULL. */
 static struct kofi_match_link *kofi_match_first(const struct hlist_head *bucket, u64 tag,
 						u64 src, u32 kind)
 {
@@ -70,7 +70,7 @@ static void kofi_match_add(struct hlist_head *bucket, struct kofi_match_link *li
 		hlist_add_head(&link->bucket, bucket);
 }
 
-/* The next of the same key takes the place in the bucket. */
+/* Unlink an entry. The next entry with the same key takes its place in the bucket. */
 static void kofi_match_del(struct kofi_match_link *link)
 {
 	const bool alone = list_empty(&link->same);
@@ -96,11 +96,11 @@ static void kofi_match_link_init(struct kofi_match_link *link, u64 tag, u64 src,
 }
 
 /**
- * kofi_match_init() - begin with no receives and no messages
- * @match: zeroed
- * @lock: the provider's, under which all calls with @match are made
- * @table: so many buckets, zeroed; the provider's to be freed
- * @heads: a power of two, by kofi_match_heads()
+ * kofi_match_init() - initialize an empty table
+ * @match: the table, zeroed
+ * @lock: the provider's lock, under which it makes all calls with @match
+ * @table: zeroed array of @heads buckets, which the provider frees
+ * @heads: number of buckets from kofi_match_heads(), a power of two
  *
  * Context: Any.
  */
@@ -120,16 +120,16 @@ void kofi_match_init(struct kofi_match *match, spinlock_t *lock,
 EXPORT_SYMBOL_NS_GPL(kofi_match_init, KOFI_PROVIDER);
 
 /**
- * kofi_match_recv_init() - describe a receive
+ * kofi_match_recv_init() - initialize a receive
  * @recv: the receive
- * @what: has FI_TAGGED, or the receive takes untagged messages
- * @src: the peer whose messages it takes, by any number that the provider has for
- *	a peer and uses for no other, or FI_ADDR_UNSPEC for all messages
- * @tag: the tag; without meaning if untagged
- * @ignore: bits of it that don't matter, likewise
- * @context: of the operation
+ * @what: has FI_TAGGED if the receive takes tagged messages
+ * @src: number with which the provider identifies the peer whose messages the receive
+ *	takes, or FI_ADDR_UNSPEC for any peer
+ * @tag: the tag; unused for untagged messages
+ * @ignore: bits of the tag that the receive ignores; unused for untagged messages
+ * @context: context of the operation
  *
- * The provider sets @recv->link.multi, if the buffer shall take messages until
+ * The provider sets @recv->link.multi if the buffer takes messages until
  * kofi_match_remove() is called.
  *
  * Context: Any.
@@ -147,12 +147,12 @@ void kofi_match_recv_init(struct kofi_match_recv *recv, u64 what, fi_addr_t src,
 EXPORT_SYMBOL_NS_GPL(kofi_match_recv_init, KOFI_PROVIDER);
 
 /**
- * kofi_match_msg_init() - describe a message
+ * kofi_match_msg_init() - initialize a message
  * @msg: the message
- * @what: has FI_TAGGED, or the message is untagged
- * @src: who sent it, as in kofi_match_recv_init(); or FI_ADDR_UNSPEC for a peer that
- *	no receive can name
- * @tag: the tag; without meaning if untagged
+ * @what: has FI_TAGGED if the message is tagged
+ * @src: number of the sender, as in kofi_match_recv_init(), or FI_ADDR_UNSPEC for a peer
+ *	that no receive can name
+ * @tag: the tag; unused for untagged messages
  *
  * Context: Any.
  */
@@ -173,7 +173,7 @@ static struct kofi_match_recv *kofi_match_recv_of(struct kofi_match_link *link)
 	return link ? container_of(link, struct kofi_match_recv, link) : NULL;
 }
 
-/* What a list is searched for; kind and list are the same already. */
+/* Return: whether a receive takes a message of the same kind with that tag and source. */
 static bool kofi_match_fits(const struct kofi_match_recv *recv, u64 tag, u64 src)
 {
 	KOFI_MATCH_COMPARED();
@@ -181,7 +181,7 @@ static bool kofi_match_fits(const struct kofi_match_recv *recv, u64 tag, u64 src
 	       (recv->link.src == FI_ADDR_UNSPEC || recv->link.src == src);
 }
 
-/* Return: the oldest receive that fits, or NULL. */
+/* Return: the oldest receive that matches, or NULL. */
 static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *match,
 						    const struct kofi_match_key *key)
 {
@@ -208,7 +208,7 @@ static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *mat
 	return found;
 }
 
-/* Return: the oldest message that fits, or NULL. @bucket is the receive's. */
+/* Return: the oldest message that matches, or NULL. @bucket is the receive's bucket. */
 static struct kofi_match_msg *kofi_match_find_msg(const struct kofi_match *match,
 						  const struct hlist_head *bucket,
 						  const struct kofi_match_recv *recv)
@@ -232,9 +232,9 @@ static struct kofi_match_msg *kofi_match_find_msg(const struct kofi_match *match
 }
 
 /**
- * kofi_match_remove() - take a receive off
- * @match: the endpoint's
- * @recv: the receive; one that isn't posted may be named, too
+ * kofi_match_remove() - remove a receive
+ * @match: the endpoint's table
+ * @recv: the receive; need not be posted
  *
  * Context: Under the provider's lock.
  */
@@ -248,9 +248,9 @@ void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv)
 EXPORT_SYMBOL_NS_GPL(kofi_match_remove, KOFI_PROVIDER);
 
 /**
- * kofi_match_remove_msg() - take a message off
- * @match: the endpoint's
- * @msg: the message, claimed or not; one that isn't waiting may be named, too
+ * kofi_match_remove_msg() - remove a message
+ * @match: the endpoint's table
+ * @msg: the message, claimed or not; need not be waiting
  *
  * Context: Under the provider's lock.
  */
@@ -265,15 +265,15 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_remove_msg, KOFI_PROVIDER);
 
 /**
  * kofi_match_post() - post a receive
- * @match: the endpoint's
+ * @match: the endpoint's table
  * @recv: the receive, not posted
  *
- * It takes the oldest message that it fits, or is posted if there is none. A
- * multi-receive buffer with room for more is then posted again, and so on until it
- * has taken all messages that it fits, or has no room.
+ * The receive takes the oldest message that matches, or is posted if there is none. The
+ * provider posts a multi-receive buffer again until this returns NULL or the buffer is
+ * full.
  *
  * Context: Under the provider's lock.
- * Return: the message, which isn't waiting any more; or NULL, and @recv is posted.
+ * Return: the message, removed from the table; or NULL, and @recv is posted.
  */
 struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 				       struct kofi_match_recv *recv)
@@ -300,19 +300,19 @@ struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 EXPORT_SYMBOL_NS_GPL(kofi_match_post, KOFI_PROVIDER);
 
 /**
- * kofi_match_find() - look for a receive for a message that came
- * @match: the endpoint's
- * @key: set to what the message is found by, for kofi_match_wait()
- * @what: has FI_TAGGED, or the message is untagged
- * @src: as in kofi_match_msg_init()
- * @tag: likewise
+ * kofi_match_find() - find a receive for a message that arrived
+ * @match: the endpoint's table
+ * @key: set to the message's key, for kofi_match_wait()
+ * @what: FI_TAGGED if the message is tagged
+ * @src: the sender, as in kofi_match_msg_init()
+ * @tag: the message's tag
  *
- * The oldest receive that fits takes the message. It isn't posted any more, unless it is a
- * multi-receive buffer: that keeps its place until kofi_match_remove(), which the
- * provider calls when less room is left than FI_OPT_MIN_MULTI_RECV says.
+ * The oldest receive that matches takes the message and is removed. A multi-receive buffer
+ * stays posted until kofi_match_remove(), which the provider calls when less than
+ * FI_OPT_MIN_MULTI_RECV is left of it.
  *
  * Context: Under the provider's lock.
- * Return: the receive; or NULL, and the message is to wait, or is forgotten.
+ * Return: the receive; or NULL, and the provider calls kofi_match_wait() or drops the message.
  */
 struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_match_key *key,
 					u64 what, fi_addr_t src, u64 tag)
@@ -333,11 +333,11 @@ struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_ma
 EXPORT_SYMBOL_NS_GPL(kofi_match_find, KOFI_PROVIDER);
 
 /**
- * kofi_match_wait() - have a message wait for a receive
- * @match: the endpoint's
- * @key: the message's, that kofi_match_find() found no receive for; no receive was posted
- *	since
- * @msg: takes its place; nothing of it was set
+ * kofi_match_wait() - add a message that waits for a receive
+ * @match: the endpoint's table
+ * @key: the message's key from kofi_match_find(), which returned NULL; no receive was posted
+ *	since then
+ * @msg: the message's entry, not initialised
  *
  * Context: Under the provider's lock.
  */
@@ -358,14 +358,14 @@ void kofi_match_wait(struct kofi_match *match, const struct kofi_match_key *key,
 EXPORT_SYMBOL_NS_GPL(kofi_match_wait, KOFI_PROVIDER);
 
 /**
- * kofi_match_arrive() - a message came
- * @match: the endpoint's
- * @msg: the message, from kofi_match_msg_init()
+ * kofi_match_arrive() - find a receive for a message that arrived, or have the message wait
+ * @match: the endpoint's table
+ * @msg: the message, initialised by kofi_match_msg_init()
  *
- * kofi_match_find(), and kofi_match_wait() if there is no receive.
+ * Calls kofi_match_find(), and kofi_match_wait() if that finds no receive.
  *
  * Context: Under the provider's lock.
- * Return: the receive; or NULL, and @msg waits for one.
+ * Return: the receive; or NULL, and @msg waits for a receive.
  */
 struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 					  struct kofi_match_msg *msg)
@@ -381,7 +381,7 @@ struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_arrive, KOFI_PROVIDER);
 
-/* From here on it is found by the context alone. */
+/* Claim a message: from now on only the context finds it. */
 static void kofi_match_claim(struct kofi_match *match, struct kofi_match_msg *msg,
 			     void *context)
 {
@@ -393,17 +393,16 @@ static void kofi_match_claim(struct kofi_match *match, struct kofi_match_msg *ms
 }
 
 /**
- * kofi_match_peek() - look for a message, or at one that was claimed
- * @match: the endpoint's
- * @recv: which message it is, as for kofi_match_post(); it isn't posted
- * @flags: FI_PEEK, and perhaps FI_CLAIM or FI_DISCARD; or FI_CLAIM, and perhaps
- *	FI_DISCARD. Others don't matter
+ * kofi_match_peek() - find a waiting or a claimed message
+ * @match: the endpoint's table
+ * @recv: describes the message, as for kofi_match_post(); isn't posted
+ * @flags: FI_PEEK, optionally with FI_CLAIM or FI_DISCARD; or FI_CLAIM, optionally with
+ *	FI_DISCARD. Other flags are ignored
  *
- * fi_tagged(3). With FI_PEEK the oldest message that @recv fits: it goes on waiting;
- * with FI_CLAIM too, for none but a call with FI_CLAIM, without FI_PEEK, and the same
- * context, tagged or not as this one; with FI_DISCARD it doesn't wait any more. With
- * FI_CLAIM alone the oldest message that was claimed by @recv's context, which doesn't
- * wait any more, either.
+ * fi_tagged(3). FI_PEEK finds the oldest message that matches @recv. The message keeps
+ * waiting; FI_CLAIM reserves it for a call with FI_CLAIM but not FI_PEEK and with the same
+ * context and kind of message; FI_DISCARD removes it. FI_CLAIM without FI_PEEK finds the
+ * oldest message that was claimed with @recv's context, and removes it.
  *
  * Context: Under the provider's lock.
  * Return: the message; or NULL, and the operation completes with FI_ENOMSG.
@@ -448,11 +447,11 @@ static struct kofi_match_recv *kofi_match_older(struct kofi_match_recv *found,
 }
 
 /**
- * kofi_match_cancel() - take a receive off that its caller doesn't want any more
- * @match: the endpoint's
- * @context: the receive's
+ * kofi_match_cancel() - find and remove a receive for fi_cancel()
+ * @match: the endpoint's table
+ * @context: context of the receive
  *
- * fi_cancel() of a receive. It looks at all that there is.
+ * Searches the whole table.
  *
  * Context: Under the provider's lock.
  * Return: the oldest posted receive with this context, or NULL.
@@ -482,12 +481,12 @@ struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *contex
 EXPORT_SYMBOL_NS_GPL(kofi_match_cancel, KOFI_PROVIDER);
 
 /**
- * kofi_match_pop_msg() - take any message off, when the endpoint is closed
- * @match: the endpoint's
+ * kofi_match_pop_msg() - remove any message, when the endpoint is closed
+ * @match: the endpoint's table
  *
  * Context: Under the provider's lock.
- * Return: the oldest of one of the lists, claimed messages among them; or NULL when
- * none waits any more.
+ * Return: the oldest message of a list, or NULL when none is left. Claimed messages are
+ * included.
  */
 struct kofi_match_msg *kofi_match_pop_msg(struct kofi_match *match)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Counters: two numbers and whoever waits for them to grow. */
+/* Counters: a value, an error value, and the tasks that wait for them. */
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include "queue.h"
@@ -52,14 +52,14 @@ static int kofi_cntr_set(struct fid_cntr *cntr, u64 value)
 
 static int kofi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 {
-	/* Who sets it knows it. */
+	/* The caller knows the value that it sets. */
 	WRITE_ONCE(to_kofi_cntr(cntr)->known_errors, value);
 	atomic64_set(&to_kofi_cntr(cntr)->errors, value);
 	kofi_cntr_changed(cntr);
 	return 0;
 }
 
-/* What ends a wait, told from one look: a counter may be set back. */
+/* Store the result of a wait, decided once because a counter may be set back. */
 static bool kofi_cntr_ready(struct kofi_cntr *cntr, u64 threshold, int *ret)
 {
 	if (kofi_cntr_read(&cntr->cntr_fid) >= threshold)
@@ -129,9 +129,9 @@ EXPORT_SYMBOL_NS_GPL(kofi_cntr_failed, KOFI_PROVIDER);
 
 /**
  * kofi_cntr_tell_room() - tell a waiter that a refused post may succeed now
- * @cntr: a counter of the endpoint's
+ * @cntr: a counter of the endpoint
  *
- * Of an endpoint without a completion queue, see kofi_cq_tell_room(): one
+ * For an endpoint without a completion queue, see kofi_cq_tell_room(): one
  * fi_cntr_wait() returns -EAGAIN.
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -145,7 +145,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_cntr_tell_room, KOFI_PROVIDER);
 
 /**
  * kofi_cntr_init() - prepare a counter that a provider embeds
- * @cntr: the counter, zeroed; its cntr_fid.fid.ops are the provider's part
+ * @cntr: the counter, zeroed; the provider sets cntr_fid.fid.ops
  * @attr: from fi_cntr_open()
  *
  * Context: Process context.
@@ -170,11 +170,11 @@ static const struct fi_ops kofi_cntr_fid_ops = {
 };
 
 /**
- * kofi_cntr_open() - open a counter that is only a struct kofi_cntr
+ * kofi_cntr_open() - open a counter
  * @domain: the domain
  * @attr: from fi_cntr_open()
  * @cntr: takes the counter
- * @context: the caller's
+ * @context: the caller's context
  *
  * Serves as a provider's fi_ops_domain.cntr_open.
  *

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Endpoints: what is bound to each direction, its flags, and who is told what. */
+/* Directions of endpoints: their bindings and default flags. */
 #include "queue.h"
 
 static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
 			     struct kofi_cntr *cntr, u64 flags)
 {
-	/* A target's counters go with FI_RMA_EVENT, which no provider offers. */
+	/* A target counts only with FI_RMA_EVENT, which no provider offers. */
 	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
 		return -EOPNOTSUPP;
 	if (flags & FI_SEND)
@@ -22,14 +22,14 @@ static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
 }
 
 /**
- * kofi_ep_bind() - bind an endpoint to what completions and events go to
- * @tx: its sending side
- * @rx: its receiving side
- * @bfid: a completion queue, counter or event queue
- * @flags: as fi_ep_bind() has checked them
+ * kofi_ep_bind() - bind an endpoint to a completion queue, counter or event queue
+ * @tx: the endpoint's sending side
+ * @rx: the endpoint's receiving side
+ * @bfid: the completion queue, counter or event queue
+ * @flags: flags, checked by fi_ep_bind()
  *
- * The part of fi_ops.bind that is the same for all providers without connections,
- * which have no events. Address vectors are the provider's own.
+ * The part of fi_ops.bind that all providers without connections have in common. Event
+ * queues are accepted and ignored. The provider binds address vectors itself.
  *
  * Context: Process context, before the endpoint is enabled.
  * Return: 0, or -EOPNOTSUPP.
@@ -58,13 +58,13 @@ int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
 EXPORT_SYMBOL_NS_GPL(kofi_ep_bind, KOFI_PROVIDER);
 
 /**
- * kofi_ep_opsflag() - get or set the flags of calls that carry none
+ * kofi_ep_opsflag() - get or set the default flags of a direction
  * @tx: the endpoint's sending side
- * @rx: its receiving side
- * @command: FI_GETOPSFLAG or FI_SETOPSFLAG; any other isn't supported
- * @arg: FI_TRANSMIT or FI_RECV, and takes or has the flags
+ * @rx: the endpoint's receiving side
+ * @command: FI_GETOPSFLAG or FI_SETOPSFLAG; others fail with -EOPNOTSUPP
+ * @arg: FI_TRANSMIT or FI_RECV, together with the flags to set; takes the flags
  *
- * fi_endpoint(3). Calls that post read kofi_side.op_flags meanwhile.
+ * fi_endpoint(3). Data calls may read kofi_side.op_flags concurrently.
  *
  * Context: Any.
  * Return: 0, -EINVAL, -FI_EBADFLAGS, -EOPNOTSUPP.

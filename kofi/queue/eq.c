@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Event queues. They are the core's, whoever the provider is. An event is allocated
- * when it is written; one that must not be lost is written into room that was reserved
- * for it before, when the object was opened or bound that it is about.
+ * Event queues, which belong to the core. An event is allocated when it is written. An
+ * event that must not be lost is written into memory that was reserved when its object was
+ * opened or bound.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -15,14 +15,14 @@
 #define KOFI_EQ_ERROR		U32_MAX
 
 /**
- * struct kofi_eq_event - an event in a queue, or room that is reserved for one
+ * struct kofi_eq_event - an event in a queue, or memory reserved for one
  * @list: in kofi_eq.events
- * @event: what it is, or KOFI_EQ_ERROR
- * @id: fid.id of the object that it names, or 0
- * @len: bytes of @entry
- * @reserved: it doesn't count against the queue's size
- * @release: frees what @entry owns if nobody reads it, or NULL
- * @entry: what fi_eq_read() stores; it begins with a fid
+ * @event: enum fi_eq_event, an event of the provider, or KOFI_EQ_ERROR
+ * @id: fid.id of the object that the event is about, or 0
+ * @len: size of @entry in bytes
+ * @reserved: the event was reserved and doesn't count against the queue's size
+ * @release: frees the resources of @entry if it is dropped unread, or NULL
+ * @entry: the entry for fi_eq_read(), which begins with a fid
  */
 struct kofi_eq_event {
 	struct list_head	list;
@@ -37,18 +37,18 @@ struct kofi_eq_event {
 /**
  * struct kofi_eq - an event queue
  * @eq_fid: the object
- * @attr: as opened
- * @lock: protects what follows
- * @events: to be read
- * @used: how many of them count against the queue's size
- * @lost: an event found no room
- * @err_data: the last error's, from fi_eq_readerr() to the next read
+ * @attr: attributes with which the queue was opened
+ * @lock: protects @events to @notifier
+ * @events: unread events
+ * @used: number of @events that count against the queue's size
+ * @lost: an event was lost because the queue was full
+ * @err_data: error data that fi_eq_readerr() returned, kept until the next read
  * @notifier: sleepers and handler
  */
 struct kofi_eq {
 	struct fid_eq		eq_fid;
 	struct fi_eq_attr	attr;
-	spinlock_t		lock;	/* protects what follows */
+	spinlock_t		lock;	/* protects events to notifier */
 	struct list_head	events;
 	size_t			used;
 	bool			lost;
@@ -71,7 +71,7 @@ static struct kofi_eq_event *kofi_eq_alloc(size_t len, gfp_t gfp)
 	return event;
 }
 
-/* An event that names no object has no @about, whatever its entry says. */
+/* Queue an event, which is dropped when @about, if it isn't NULL, is closed. */
 static int kofi_eq_put(struct fid_eq *eq_fid, struct kofi_eq_event *room, u32 what,
 		       const struct fid *about, const void *entry, size_t len,
 		       kofi_eq_release_t release)
@@ -101,7 +101,7 @@ static int kofi_eq_put(struct fid_eq *eq_fid, struct kofi_eq_event *room, u32 wh
 	return full ? -EAGAIN : 0;
 }
 
-/* The lists that events are in afterwards, if any, are the caller's. */
+/* Remove an event from the queue. */
 static void kofi_eq_take(struct kofi_eq *eq, struct kofi_eq_event *event)
 {
 	lockdep_assert_held(&eq->lock);
@@ -115,7 +115,7 @@ static bool kofi_eq_is_cores(u32 what)
 	       what == KOFI_EQ_ERROR;
 }
 
-/* What fi_eq_readerr() gave out holds until the next read. */
+/* Error data of fi_eq_readerr() is valid until the next read, so free it here. */
 static struct kofi_eq_event *kofi_eq_read_begin(struct kofi_eq *eq)
 	__acquires(&eq->lock)
 {
@@ -128,16 +128,16 @@ static struct kofi_eq_event *kofi_eq_read_begin(struct kofi_eq *eq)
 /**
  * fi_eq_read() - read an event
  * @eq: the event queue
- * @event: takes what it is
+ * @event: takes the kind of the event
  * @buf: takes the entry
- * @len: room at @buf
+ * @len: size of @buf
  * @flags: FI_PEEK to leave the event in the queue, or 0
  *
- * What the entry refers to that was made for this event, as fi_info of a connection
- * request, is the caller's, but not with FI_PEEK. fi_eq(3).
+ * Without FI_PEEK the caller takes over resources that the entry owns, such as the fi_info
+ * of a connection request. fi_eq(3).
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: bytes of the entry, -EAGAIN when there is none, -FI_EAVAIL when an
+ * Return: size of the entry, -EAGAIN when there is none, -FI_EAVAIL when an
  * error is at the head, -FI_EOVERRUN once after events were lost,
  * -FI_ETOOSMALL when the entry is longer than @len and stays, -FI_EBADFLAGS.
  */
@@ -178,12 +178,12 @@ EXPORT_SYMBOL_NS_GPL(fi_eq_read, KOFI);
 /**
  * fi_eq_readerr() - read the error at the head
  * @eq: the event queue
- * @buf: takes it; its err_data_size, and err_data if that isn't 0, count on input, see
+ * @buf: takes the error; err_data_size, and err_data if that isn't 0, are inputs, see
  *	struct fi_eq_err_entry
  * @flags: FI_PEEK to leave the error in the queue, or 0
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: bytes of the entry, -EAGAIN when there is no error at the head,
+ * Return: size of the entry, -EAGAIN when there is no error at the head,
  * -FI_EBADFLAGS.
  */
 ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
@@ -214,15 +214,15 @@ ssize_t fi_eq_readerr(struct fid_eq *eq, struct fi_eq_err_entry *buf,
 EXPORT_SYMBOL_NS_GPL(fi_eq_readerr, KOFI);
 
 /**
- * fi_eq_write() - put an event of one's own into the queue
+ * fi_eq_write() - write an event of the ULP
  * @eq: the event queue, opened with FI_WRITE
- * @event: what it is
+ * @event: kind of the event
  * @buf: struct fi_eq_entry
- * @len: its size
+ * @len: size of @buf
  * @flags: must be 0
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: bytes taken, -EAGAIN when the queue is full, -ENOMEM, -EINVAL, -FI_EBADFLAGS.
+ * Return: @len, -EAGAIN when the queue is full, -ENOMEM, -EINVAL, -FI_EBADFLAGS.
  */
 ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 		    u64 flags)
@@ -232,7 +232,7 @@ ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 	if (!(to_kofi_eq(eq)->attr.flags & FI_WRITE) || len != sizeof(struct fi_eq_entry) ||
 	    kofi_eq_is_cores(event))
 		return -EINVAL;
-	/* What fid a ULP puts into its own event is its own affair. */
+	/* The fid in a ULP's event isn't checked, so it must not be used. */
 	return kofi_eq_put(eq, NULL, event, NULL, buf, len, NULL) ?: len;
 }
 EXPORT_SYMBOL_NS_GPL(fi_eq_write, KOFI);
@@ -250,15 +250,15 @@ static bool kofi_eq_ready(struct kofi_eq *eq)
 /**
  * fi_eq_sread() - wait for an event and read it
  * @eq: the event queue, opened with FI_WAIT_UNSPEC
- * @event: takes what it is
+ * @event: takes the kind of the event
  * @buf: takes the entry
- * @len: room at @buf
+ * @len: size of @buf
  * @timeout: milliseconds; negative waits for ever
  * @flags: as for fi_eq_read()
  *
  * Context: Process context; sleeps. Not from a completion handler.
- * Return: as fi_eq_read(), where -EAGAIN says that time ran out; -EINTR,
- * -EDEADLK, -EOPNOTSUPP for a queue that nobody can wait for.
+ * Return: as fi_eq_read(), where -EAGAIN means that the timeout expired; -EINTR,
+ * -EDEADLK, -EOPNOTSUPP for a queue without a wait object.
  */
 ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 		    int timeout, u64 flags)
@@ -270,7 +270,7 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 	ret = kofi_wait_begin(keq->attr.wait_obj, timeout, &left);
 	if (ret)
 		return ret;
-	/* Another reader may have been faster. */
+	/* Another reader may have taken the event. */
 	do {
 		left = wait_event_interruptible_timeout(keq->notifier.wait,
 							kofi_eq_ready(keq),
@@ -284,14 +284,13 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 EXPORT_SYMBOL_NS_GPL(fi_eq_sread, KOFI);
 
 /**
- * kofi_eq_reserve() - reserve room for an event that must not be lost
- * @len: bytes of its entry, at most
+ * kofi_eq_reserve() - reserve memory for an event that must not be lost
+ * @len: largest size of the entry in bytes
  *
- * To be used up by kofi_eq_write_event(), of any event queue, or freed by
- * kofi_eq_unreserve().
+ * kofi_eq_write_event() uses the memory, for any event queue; kofi_eq_unreserve() frees it.
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.
- * Return: the room, or NULL.
+ * Return: the memory, or NULL.
  */
 struct kofi_eq_event *kofi_eq_reserve(size_t len)
 {
@@ -304,7 +303,7 @@ struct kofi_eq_event *kofi_eq_reserve(size_t len)
 EXPORT_SYMBOL_NS_GPL(kofi_eq_reserve, KOFI_PROVIDER);
 
 /**
- * kofi_eq_unreserve() - free room that was reserved for nothing
+ * kofi_eq_unreserve() - free memory that was reserved and not used
  * @room: from kofi_eq_reserve(), or NULL
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -318,20 +317,20 @@ EXPORT_SYMBOL_NS_GPL(kofi_eq_unreserve, KOFI_PROVIDER);
 /**
  * kofi_eq_write_event() - report an event
  * @eq: the event queue
- * @room: from kofi_eq_reserve(), for an event that must not be lost; the queue's once
- *	this succeeded. Or NULL
- * @event: what it is; a provider's own begin at 0x20000
- * @buf: the entry, which begins with the fid of an open object or NULL, as struct
- *	fi_eq_entry does
- * @len: its size, no more than was reserved
- * @release: frees what the entry owns, or NULL
+ * @room: memory from kofi_eq_reserve(), for an event that must not be lost; belongs to the
+ *	queue after success. Or NULL
+ * @event: kind of the event; events of providers begin at 0x20000
+ * @buf: the entry, which begins with the fid of an open object or NULL, like struct
+ *	fi_eq_entry
+ * @len: size of the entry, at most the size reserved
+ * @release: frees the resources that the entry owns, or NULL
  *
- * What the entry owns goes to its reader. If there is none, because the object or the
- * queue is closed before, @release is called with the queue's copy of the entry, in
- * process context, with no lock held. Nothing is taken over on failure.
+ * The reader takes over the resources that the entry owns. If the object or the queue is
+ * closed before the event is read, the core calls @release with the queue's copy of the
+ * entry, in process context, with no lock held. On failure the caller keeps the resources.
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -EINVAL; and without room -EAGAIN when the queue is full, or -ENOMEM.
+ * Return: 0, -EINVAL; without @room also -EAGAIN when the queue is full, or -ENOMEM.
  */
 int kofi_eq_write_event(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
 			const void *buf, size_t len, kofi_eq_release_t release)
@@ -350,8 +349,8 @@ static void kofi_eq_release_err(void *entry)
 /**
  * kofi_eq_write_err() - report an error
  * @eq: the event queue
- * @entry: the error; its fid is an open object or NULL. Its err_data is NULL or from
- *	kmalloc(), and the queue's once this succeeded
+ * @entry: the error, with the fid of an open object or NULL. Its err_data is NULL or from
+ *	kmalloc(), and belongs to the queue after success
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full, -ENOMEM.
@@ -364,12 +363,12 @@ int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_err, KOFI_PROVIDER);
 
 /**
- * kofi_eq_device() - report that a device came or went
+ * kofi_eq_device() - report that a device arrived or was removed
  * @fid: the event queue
  * @what: FI_DEVICE_ARRIVED or FI_DEVICE_REMOVED
- * @room: reserved for this, or NULL: then the event is lost if the queue is full
+ * @room: memory reserved for the event; with NULL the event is lost if the queue is full
  * @about: the fabric or domain
- * @domain_name: the device
+ * @domain_name: name of the device
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -389,13 +388,10 @@ void kofi_eq_device(struct fid *fid, u32 what, struct kofi_eq_event *room,
 }
 
 /**
- * kofi_eq_forget() - take out what is queued about an object that was closed
+ * kofi_eq_forget() - remove the events about a closed object from a queue
  * @fid: the event queue
  * @id: fid.id of the object
  * @dropped: takes the events, for kofi_eq_drop()
- *
- * Nobody shall read of an object that isn't there any more, and nobody needs to
- * in order to make room.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -415,7 +411,7 @@ void kofi_eq_forget(struct fid *fid, u32 id, struct list_head *dropped)
 }
 
 /**
- * kofi_eq_drop() - free events that nobody will read, and what they own
+ * kofi_eq_drop() - free unread events and the resources that they own
  * @dropped: the events, from kofi_eq_forget()
  *
  * Context: Process context, with no lock held: calls providers; sleeps.
@@ -454,8 +450,8 @@ static const struct fi_ops kofi_eq_fid_ops = {
 };
 
 /**
- * kofi_eq_open() - make an event queue, for the core to publish
- * @attr: from fi_eq_open(); takes the size if that was left open
+ * kofi_eq_open() - allocate an event queue, for the core to publish
+ * @attr: from fi_eq_open(); a size of 0 is replaced by the actual one
  * @eq: takes the event queue
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.

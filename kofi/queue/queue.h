@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues, counters, event queues, and the work items in which their
- * handlers run. Providers use them by <kofi/queue.h>; this is for the core. The
- * queues know the core's objects only as far as struct fid shows them.
+ * Completion queues, counters, event queues, and the work items that run their handlers:
+ * declarations for the core. Providers use <kofi/queue.h>. The queues use only struct fid
+ * of the core's objects.
  */
 #ifndef KOFI_QUEUE_H
 #define KOFI_QUEUE_H
@@ -14,11 +14,11 @@
 #include <kofi/provider.h>
 
 /**
- * kofi_fid_dead() - did an object's device go away?
+ * kofi_fid_dead() - check whether an object's device went away
  * @fid: the object
  *
  * Context: Any.
- * Return: whether it did.
+ * Return: true if it did.
  */
 static inline bool kofi_fid_dead(const struct fid *fid)
 {
@@ -26,15 +26,15 @@ static inline bool kofi_fid_dead(const struct fid *fid)
 }
 
 /**
- * kofi_err_data() - hand out what a provider said about an error
+ * kofi_err_data() - pass a provider's error data to the reader
  * @buf: the reader's buffer, if @room isn't 0
- * @room: its size, or 0: the reader gets the queue's own
- * @data: the queue's; takes what the reader gets
- * @size: its size; takes how much of it the reader gets
+ * @room: size of @buf, or 0 if the reader uses the queue's buffer
+ * @data: the queue's buffer with the data; set to @buf if the data was copied there
+ * @size: size of the data; set to the number of bytes copied
  *
  * fi_cq(3), fi_eq(3).
  *
- * Context: Under the queue's lock, which keeps @data there.
+ * Context: Under the queue's lock, which keeps @data valid.
  */
 static inline void kofi_err_data(void *buf, size_t room, void **data, size_t *size)
 {
@@ -53,11 +53,11 @@ void kofi_notifier_work(struct work_struct *work);
 
 /**
  * kofi_notifier_init() - prepare the notifying part of a queue
- * @notifier: the part
+ * @notifier: the notifier
  * @lock: the queue's lock
- * @call: calls the queue's handler, or NULL if it has none
+ * @call: calls the queue's handler, or NULL without a handler
  *
- * A macro, so that lockdep can tell handlers of different queues apart.
+ * A macro, so that lockdep can distinguish handlers of different kinds of queues.
  *
  * Context: Process context.
  */
@@ -79,17 +79,17 @@ void kofi_work_stop(void);
 
 void kofi_cq_poll(struct kofi_cq *cq);
 bool kofi_cq_poll_last(struct kofi_cq *cq);
-/* The least that is worth a look at the clock. */
+/* Shortest time to poll; less isn't worth reading the clock. */
 #define KOFI_SPIN_LEAST_NS	2000
 
 /**
- * kofi_spin_next() - learn how long to poll from how long a reader slept
- * @spin: how long it polled before; nanoseconds, as the others
- * @max: the longest that it may
- * @slept: how long it slept
+ * kofi_spin_next() - adapt a reader's polling time to the time that it slept
+ * @spin: previous polling time in nanoseconds
+ * @max: longest polling time in nanoseconds
+ * @slept: time in nanoseconds for which the reader slept
  *
  * Context: Any.
- * Return: twice as long, if polling so long might have spared it the sleep; otherwise half.
+ * Return: twice @spin if polling up to @max would have avoided the sleep; otherwise half.
  */
 static inline u32 kofi_spin_next(u32 spin, u32 max, u64 slept)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Where completions come from: a reader who finds a completion queue empty has its
- * sources look at their devices, and one about to sleep has them turn events on. So
- * nobody needs an interrupt, or another task, to read what is there already.
+ * Sources of completions. A reader that finds a completion queue empty makes the queue's
+ * sources poll their devices, and before it sleeps it makes them enable events. So reading
+ * a completion that the device already has takes no interrupt and no other task.
  *
- * Readers walk the sources under RCU. A source keeps its readers apart by a lock of its
- * own, which it takes before kofi_cq.lock.
+ * Readers walk the sources under RCU. A source serializes its readers with its own lock,
+ * which it takes before kofi_cq.lock.
  */
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
@@ -13,14 +13,14 @@
 #include <linux/sched/signal.h>
 #include "queue.h"
 
-/* Of more than that, most have nothing, and looking at all costs more than events do. */
+/* With more sources most are idle, and polling all of them costs more than events. */
 #define KOFI_SOURCES_MAX	4
 
 /**
- * kofi_cq_poll() - have the sources of a completion queue write what there is
+ * kofi_cq_poll() - make the sources of a completion queue write their completions
  * @cq: the completion queue
  *
- * Does nothing if there are many sources.
+ * Does nothing if there are more than KOFI_SOURCES_MAX sources.
  *
  * Context: Process context, atomic or not.
  */
@@ -37,11 +37,12 @@ void kofi_cq_poll(struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_poll_last() - the same for a reader that sleeps if there is nothing
+ * kofi_cq_poll_last() - poll for the last time before a reader sleeps
  * @cq: the completion queue
  *
- * Context: Process context, with kofi_cq.sleepers raised.
- * Return: whether there was something; if not the next completion is told of.
+ * Context: Process context, counted in kofi_cq.sleepers.
+ * Return: whether there were completions. If not, the sources report the next one with
+ * kofi_cq_poke() or kofi_cq_notify().
  */
 bool kofi_cq_poll_last(struct kofi_cq *cq)
 {
@@ -57,19 +58,20 @@ bool kofi_cq_poll_last(struct kofi_cq *cq)
 	return found;
 }
 
-/* How long a sleeper polls first, if that has been of use; microseconds. */
+/* Longest time in microseconds for which a reader polls before it sleeps. */
 static unsigned int kofi_spin_us = 20;
 module_param_named(spin_us, kofi_spin_us, uint, 0644);
-MODULE_PARM_DESC(spin_us, "longest time that fi_cq_sread() polls before it sleeps, in microseconds; 0: it doesn't");
+MODULE_PARM_DESC(spin_us, "longest time in microseconds that fi_cq_sread() polls before it sleeps; 0 disables polling");
 
-/* The most that makes sense. */
+/* Upper limit of spin_us. */
 #define KOFI_SPIN_MOST_US	1000
 
 /**
- * kofi_cq_spin_max() - how long may a sleeper poll first?
+ * kofi_cq_spin_max() - longest time for which a reader may poll before it sleeps
  *
  * Context: Any.
- * Return: nanoseconds; 0 with one CPU, which others may need in order to complete anything.
+ * Return: nanoseconds; 0 with one CPU, because other tasks may need the CPU to complete
+ * operations.
  */
 u32 kofi_cq_spin_max(void)
 {
@@ -83,11 +85,11 @@ u32 kofi_cq_spin_max(void)
  * @cq: the completion queue, empty
  * @max: from kofi_cq_spin_max()
  *
- * Sleeping costs a switch of tasks and an event of the device, which takes longer than many
- * a completion does.
+ * Sleeping takes a context switch and an event of the device, which often take longer than
+ * the completion.
  *
  * Context: Process context.
- * Return: whether there is something to be read.
+ * Return: whether the queue has an entry.
  */
 bool kofi_cq_spin(struct kofi_cq *cq, u32 max)
 {
@@ -107,21 +109,20 @@ bool kofi_cq_spin(struct kofi_cq *cq, u32 max)
 }
 
 /**
- * kofi_cq_poke() - have somebody who sleeps poll
+ * kofi_cq_poke() - wake a sleeping reader so that it polls the sources
  * @cq: the completion queue
  *
- * For a source whose device has something.
+ * Called by a source when its device has completions.
  *
  * Context: Any, hard interrupt included.
- * Return: whether somebody will. All sources are polled then, so that no other task
- * need be.
+ * Return: true if a reader will poll all sources, so no other task needs to.
  */
 bool kofi_cq_poke(struct kofi_cq *cq)
 {
 	if (!atomic_read(&cq->sleepers) || READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
 		return false;
 	WRITE_ONCE(cq->poked, true);
-	/* Pairs with kofi_cq_doze(): the last sleeper sees it, or isn't seen here. */
+	/* Pairs with kofi_cq_doze(), which lowers sleepers and then looks at poked. */
 	smp_mb();
 	if (!atomic_read(&cq->sleepers))
 		return false;
@@ -147,9 +148,9 @@ static void kofi_source_del(struct kofi_cq *cq, struct kofi_source *source)
 }
 
 /**
- * kofi_ep_add_source() - have readers of an endpoint's completion queues poll it
- * @tx: its sending side, with all that is bound to it
- * @rx: its receiving side, likewise
+ * kofi_ep_add_source() - make an endpoint a source of its completion queues
+ * @tx: the endpoint's sending side, with all its bindings
+ * @rx: the endpoint's receiving side, with all its bindings
  * @poll: see struct kofi_source
  * @arg: for @poll
  *
@@ -169,11 +170,11 @@ EXPORT_SYMBOL_NS_GPL(kofi_ep_add_source, KOFI_PROVIDER);
 
 /**
  * kofi_ep_del_source() - undo kofi_ep_add_source()
- * @tx: its sending side
- * @rx: its receiving side
+ * @tx: the endpoint's sending side
+ * @rx: the endpoint's receiving side
  *
- * Context: Process context. A poll may be under way until the next RCU grace period is
- * over; the endpoint's memory stays that long.
+ * Context: Process context. A poll may be running until an RCU grace period has passed, so
+ * the endpoint's memory must stay valid until then.
  */
 void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx)
 {

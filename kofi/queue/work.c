@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Telling the readers of queues, and knowing what runs in a handler: a control call is
- * refused there, where it could wait for itself. Closing a queue waits for its handler,
- * and closing an endpoint for the worker that calls handlers.
+ * Notifying the readers of queues. The core records which task runs a handler, in order to
+ * refuse control calls there: closing a queue waits for its handler, and closing an
+ * endpoint for the worker that calls handlers, so a handler could wait for itself.
  */
 #include <linux/sched.h>
 #include "queue.h"
@@ -12,17 +12,17 @@ static DEFINE_SPINLOCK(kofi_notifiers_lock);
 static struct workqueue_struct *kofi_wq;
 
 /**
- * kofi_in_handler() - does this run in a completion or event handler?
+ * kofi_in_handler() - check whether the task runs a completion or event handler
  *
- * Context: Any.
- * Return: whether control calls must be refused.
+ * Context: Process context.
+ * Return: true if control calls must be refused.
  */
 bool kofi_in_handler(void)
 {
 	struct kofi_notifier *notifier;
 	bool found = false;
 
-	/* Handlers run in workqueues alone; nobody else pays for the search. */
+	/* Handlers run only in workqueues, so other tasks skip the search. */
 	if (!current_work())
 		return false;
 	spin_lock(&kofi_notifiers_lock);
@@ -36,7 +36,10 @@ bool kofi_in_handler(void)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
 
-/* Once only: a provider's worker must get on, whoever else feeds the queue. */
+/*
+ * Call the handler once. If entries came meanwhile, queue the work item for the next call,
+ * so that a provider's worker isn't held up by other sources of the queue.
+ */
 static void kofi_notifier_run(struct kofi_notifier *notifier)
 {
 	bool again;
@@ -48,7 +51,7 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 	again = notifier->again;
 	notifier->again = false;
 	notifier->running = again;
-	/* Under the lock: who closes the queue may free it right after. */
+	/* Wake under the lock: a task that closes the queue may free it right after. */
 	if (!again && wq_has_sleeper(&notifier->wait))
 		wake_up_all(&notifier->wait);
 	spin_unlock_bh(notifier->lock);
@@ -56,13 +59,13 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 		queue_work(kofi_wq, &notifier->work);
 }
 
-/* For kofi_notifier_init(). */
+/* Work function of kofi_notifier_init(). */
 void kofi_notifier_work(struct work_struct *work)
 {
 	kofi_notifier_run(container_of(work, struct kofi_notifier, work));
 }
 
-/* For kofi_notifier_init(). */
+/* Function part of kofi_notifier_init(). */
 void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
 			 void (*call)(struct kofi_notifier *notifier))
 {
@@ -90,14 +93,14 @@ static bool kofi_notifier_idle(struct kofi_notifier *notifier)
 
 /**
  * kofi_notifier_fini() - undo kofi_notifier_init()
- * @notifier: the part, which nobody notifies any more
+ * @notifier: the notifier, which gets no more notifications
  *
- * Context: Process context; sleeps until the handler has returned, whoever
+ * Context: Process context; sleeps until the handler has returned, whichever task
  * called it.
  */
 void kofi_notifier_fini(struct kofi_notifier *notifier)
 {
-	/* Lockdep looks at this one, and would overlook the next. */
+	/* For lockdep, which checks flush_work() but not wait_event(). */
 	flush_work(&notifier->work);
 	wait_event(notifier->wait, kofi_notifier_idle(notifier));
 	cancel_work_sync(&notifier->work);
@@ -106,7 +109,7 @@ void kofi_notifier_fini(struct kofi_notifier *notifier)
 	spin_unlock(&kofi_notifiers_lock);
 }
 
-/* Wakes sleepers. Return: the caller has to call the handler, or have it called. */
+/* Wake sleepers. Return: true if the caller must call the handler or queue the work. */
 static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
 						bool unarmed)
 {
@@ -128,12 +131,12 @@ static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
 }
 
 /**
- * kofi_notify() - tell who reads a queue that there is something to read
- * @notifier: the queue's
- * @in_worker: the caller runs in a workqueue and holds no lock, so that the handler
- *	may be called from here
+ * kofi_notify() - notify the reader of a queue of new entries
+ * @notifier: the queue's notifier
+ * @in_worker: the caller runs in a workqueue and holds no lock, so that this may call the
+ *	handler
  *
- * The handler is never called twice at a time.
+ * The handler never runs concurrently with itself.
  *
  * Context: Process or softirq context.
  */
@@ -150,11 +153,11 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 EXPORT_SYMBOL_NS_GPL(kofi_notify, KOFI_PROVIDER);
 
 /**
- * kofi_notify_room() - tell who reads a queue that a refused post may succeed now
- * @notifier: the queue's
+ * kofi_notify_room() - notify the reader of a queue that a refused post may succeed now
+ * @notifier: the queue's notifier
  *
- * The handler is called even if it isn't armed: its ULP may be between two reads, and
- * need not read at all in order to post.
+ * The handler is called even if the queue isn't armed: the ULP may be between two reads,
+ * and need not read in order to post.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -165,14 +168,13 @@ void kofi_notify_room(struct kofi_notifier *notifier)
 }
 
 /**
- * kofi_wait_begin() - what every call that waits begins with
- * @wait_obj: as its object was opened
+ * kofi_wait_begin() - check whether a call may wait, and convert its timeout
+ * @wait_obj: the object's wait object
  * @timeout: milliseconds; negative waits for ever
- * @left: takes the jiffies
+ * @left: takes the timeout in jiffies
  *
- * Context: Process context; a place to catch callers that can't sleep.
- * Return: 0, -EOPNOTSUPP when nobody can wait for the object, -EDEADLK in a
- * completion handler.
+ * Context: Process context; warns about callers that can't sleep.
+ * Return: 0, -EOPNOTSUPP for FI_WAIT_NONE, -EDEADLK in a completion handler.
  */
 int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left)
 {
