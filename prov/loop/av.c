@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address vectors. An endpoint's id is in a vector once, whatever the type and
- * however often it was inserted: a table gives it a small index, a map makes the
- * address itself the handle.
+ * Address vectors. A vector of either type has each endpoint's id once, however often it
+ * was inserted. In a table the fi_addr_t is a small index, in a map it is the address
+ * itself.
  */
 #include <linux/slab.h>
 #include "loop.h"
@@ -13,13 +13,13 @@ static fi_addr_t loop_map_addr(u32 id)
 }
 
 /**
- * loop_av_to_id() - which endpoint an fi_addr_t means
+ * loop_av_to_id() - look up the endpoint of an fi_addr_t
  * @av: the address vector
- * @addr: the handle
+ * @addr: the fi_addr_t
  * @id: takes the endpoint's id
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or -EHOSTUNREACH when it isn't in the vector.
+ * Return: 0, or -EHOSTUNREACH when @addr isn't in the vector.
  */
 int loop_av_to_id(struct loop_av *av, fi_addr_t addr, u32 *id)
 {
@@ -38,12 +38,12 @@ int loop_av_to_id(struct loop_av *av, fi_addr_t addr, u32 *id)
 }
 
 /**
- * loop_av_to_addr() - which fi_addr_t an endpoint has
+ * loop_av_to_addr() - look up the fi_addr_t of an endpoint
  * @av: the address vector
  * @id: the endpoint's id
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: the handle, or FI_ADDR_NOTAVAIL.
+ * Return: the fi_addr_t, or FI_ADDR_NOTAVAIL.
  */
 fi_addr_t loop_av_to_addr(struct loop_av *av, u32 id)
 {
@@ -72,7 +72,7 @@ static void loop_av_unuse(struct loop_av *av, u32 id)
 {
 	unsigned long uses = loop_av_uses(av, id);
 
-	/* In place of another one it takes no memory. */
+	/* Replacing an entry allocates nothing, so it can't fail. */
 	if (uses > 1)
 		xa_store(&av->uses, id, xa_mk_value(uses - 1), GFP_KERNEL);
 	else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Domains and completion queues, and what happens when a device is removed. */
+/* Domains, completion queues, and the removal of a device. */
 #include <linux/slab.h>
 #include "loop.h"
 
@@ -16,7 +16,7 @@ static const struct fi_ops loop_cq_fid_ops = {
 	.close = loop_cq_close,
 };
 
-/* What workers have left lying for want of room can be looked at again. */
+/* There is room in the queue again: run the workers that waited for it. */
 static void loop_cq_replenished(struct kofi_cq *kcq)
 {
 	struct loop_cq *cq = to_loop_cq(kcq);
@@ -60,8 +60,8 @@ static int loop_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
  * loop_domain_remove() - the device of a domain went away
  * @dom: the domain
  *
- * First nothing new gets in, then the ULP is told, then the workers complete
- * what is outstanding. Nobody is waited for.
+ * Refuses new operations, notifies the ULP, and has the workers complete outstanding
+ * operations. Doesn't wait.
  *
  * Context: Process context, under loop_lock_control.
  */

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Endpoints: from open to enabled to stopped. An endpoint that is stopped, by its
- * close or because its device went away, accepts nothing more; its worker
- * completes what is left.
+ * Endpoints: open, enabled, stopped. An endpoint is stopped when it is closed or its
+ * device went away. It then refuses operations, and its worker completes those that are
+ * outstanding.
  */
 #include <linux/slab.h>
 #include "loop.h"
 
-/* Found by id, under loop_lock; one that is found isn't freed before unlock. */
+/* Endpoints by id. An endpoint isn't freed while loop_lock is held after a lookup. */
 struct xarray loop_eps = XARRAY_INIT(loop_eps,
 				     XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 static u32 loop_next_ep;	/* xa_lock */
 
 /**
- * loop_ep_stop() - have all operations of an endpoint complete
+ * loop_ep_stop() - stop an endpoint and complete all its operations
  * @ep: the endpoint
- * @err: with what; the first stop decides
+ * @err: errno of the completions; the first call determines it
  *
- * Context: Process context; waits for nothing.
+ * Context: Process context; doesn't wait.
  */
 void loop_ep_stop(struct loop_ep *ep, int err)
 {
@@ -52,7 +52,7 @@ static int loop_ep_close(struct fid *fid)
 	loop_ep_stop(ep, ECANCELED);
 	flush_work(&ep->work);
 	cancel_work_sync(&ep->work);
-	/* Other workers may still be moving our data, or calling our handler. */
+	/* Workers of targets may still move the endpoint's data or call its handler. */
 	wait_event(ep->idle, loop_ep_is_idle(ep));
 
 	spin_lock_bh(&loop_lock);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kofi_loop: a provider whose endpoints all live in this kernel. It is what the
- * core's tests run on, and shows what a provider has to do.
+ * kofi_loop: a provider whose endpoints are all in this kernel. The core's tests run on
+ * it, and it is a template for other providers.
  *
- * An operation lives in a slot of the endpoint that posted it. A send, read or
- * write waits in the target's list of what is inbound; the target's worker finds
- * the receive or the memory, moves the data, and completes both sides. A send that
- * finds no receive waits for one in the target's table, in the sender's slot. So
- * whatever a peer can pile up at an endpoint takes none of its memory; and a message
- * is gone, claimed or not, when its sender is closed.
+ * An operation is in a slot of the endpoint that posted it. A send, read or write waits in
+ * the target's list of inbound operations. The target's worker finds the receive or the
+ * memory, moves the data, and completes both sides. A send without a matching receive waits
+ * in the target's table, still in the sender's slot. So operations of peers take no memory
+ * of the target; and a message, even a claimed one, disappears when its sender is closed.
  *
  * Locks, outermost first:
  *
- *   loop_lock_control (mutex)	which devices are present, what is open on them
- *   loop_lock (spinlock, BH)	where operations are, states of endpoints and
- *				regions. One for all, as each transfer has two
- *				endpoints; no data is moved under it
- *   kofi_cq.lock		inside: completions are written under loop_lock
+ *   loop_lock_control (mutex)	presence of devices, and the objects open on them
+ *   loop_lock (spinlock, BH)	lists of operations, states of endpoints and regions. A
+ *				single lock, as each transfer has two endpoints; it isn't
+ *				held while data is moved
+ *   kofi_cq.lock		innermost: completions are written under loop_lock
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -38,11 +37,11 @@
 			 FI_DIRECTED_RECV | FI_MULTI_RECV)
 #define LOOP_CAPS	(LOOP_CAPS_TX | LOOP_CAPS_RX | FI_LOCAL_COMM)
 
-/* Kept because one worker serves a target's inbound operations in order. */
+/* One worker serves a target's inbound operations in order, which keeps these orders. */
 #define LOOP_ORDER	(FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | \
 			 FI_ORDER_RAW)
 
-/* Every completion here is one of delivery, so all levels of it are met. */
+/* All completion levels are supported, because operations complete after delivery. */
 #define LOOP_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
 			 FI_REMOTE_CQ_DATA | FI_MORE)
@@ -53,14 +52,14 @@
 enum {
 	LOOP_MAX_MSG	= SZ_1M,
 	LOOP_INJECT	= 128,
-	LOOP_SLOTS	= 256,	/* operations outstanding, each direction */
-	LOOP_MIN_MULTI	= 64,	/* FI_OPT_MIN_MULTI_RECV, unless it is set */
+	LOOP_SLOTS	= 256,	/* outstanding operations of a direction */
+	LOOP_MIN_MULTI	= 64,	/* default of FI_OPT_MIN_MULTI_RECV */
 	LOOP_IOV	= 16,
 	LOOP_RMA_IOV	= 4,
 	LOOP_MR_PAGES	= 512,
 	LOOP_MR_CNT	= 4096,
 	LOOP_EP_CNT	= 1024,
-	LOOP_BATCH	= 16,	/* operations of one pass of a worker */
+	LOOP_BATCH	= 16,	/* operations per pass of a worker */
 };
 
 /* fi_cq_err_entry.prov_errno */
@@ -78,7 +77,7 @@ enum loop_errno {
 /**
  * struct loop_addr - address of an endpoint
  * @magic: LOOP_ADDR_MAGIC
- * @id: the endpoint's
+ * @id: id of the endpoint
  */
 struct loop_addr {
 	u32	magic;
@@ -86,11 +85,11 @@ struct loop_addr {
 };
 
 /**
- * struct loop_device - what would be a piece of hardware
- * @name: name of its domain
- * @present: it hasn't been removed; loop_lock_control
- * @domains: open on it; loop_lock_control
- * @refused: operations from peers that were refused
+ * struct loop_device - a device
+ * @name: name of the device and its domain
+ * @present: the device hasn't been removed; under loop_lock_control
+ * @domains: open domains of the device; under loop_lock_control
+ * @refused: number of operations from peers that were refused
  */
 struct loop_device {
 	const char		*name;
@@ -102,15 +101,15 @@ struct loop_device {
 /**
  * struct loop_domain - an open domain
  * @domain_fid: the object
- * @dev: its device
- * @list: in @dev->domains; loop_lock_control
- * @eps: its endpoints; loop_lock_control
- * @gone: the device was removed; loop_lock
- * @mrs: regions by slot; changed under loop_lock, or with nothing in the slot
- * @next_mr: where to look for a free slot
- * @mr_generation: makes keys of a slot differ; loop_lock
- * @mr_posted: regions to be registered or invalidated; loop_lock
- * @mr_work: does so
+ * @dev: device of the domain
+ * @list: in @dev->domains; under loop_lock_control
+ * @eps: endpoints of the domain; under loop_lock_control
+ * @gone: the device was removed; under loop_lock
+ * @mrs: regions by slot; slots in use change under loop_lock
+ * @next_mr: slot at which the search for a free one starts
+ * @mr_generation: generation in keys, so that keys of a slot differ; under loop_lock
+ * @mr_posted: regions to be registered or invalidated; under loop_lock
+ * @mr_work: registers and invalidates @mr_posted
  */
 struct loop_domain {
 	struct fid_domain	domain_fid;
@@ -128,7 +127,7 @@ struct loop_domain {
 /**
  * struct loop_cq - a completion queue
  * @cq: the core's part
- * @starved: endpoints that wait for its reserve; loop_lock
+ * @starved: endpoints that wait for the queue's reserve; under loop_lock
  */
 struct loop_cq {
 	struct kofi_cq		cq;
@@ -139,12 +138,12 @@ struct loop_cq {
  * struct loop_av - an address vector
  * @av_fid: the object
  * @type: FI_AV_TABLE or FI_AV_MAP
- * @lock: one insertion or removal at a time
+ * @lock: serializes insertions and removals
  * @ids: endpoint ids by fi_addr_t, as value entries
  * @addrs: indices of @ids by endpoint id, as value entries
- * @uses: how often these were inserted and not removed, likewise
+ * @uses: insertions minus removals by endpoint id, as value entries
  *
- * Data calls look things up without a lock.
+ * Data calls look up addresses without the lock.
  */
 struct loop_av {
 	struct fid_av		av_fid;
@@ -156,10 +155,10 @@ struct loop_av {
 };
 
 /**
- * enum loop_mr_state - what a region is good for
+ * enum loop_mr_state - state of a region
  * @LOOP_MR_IDLE: nothing is registered
  * @LOOP_MR_REGISTERING: fi_mr_post_reg() was called
- * @LOOP_MR_VALID: peers can reach it
+ * @LOOP_MR_VALID: peers can access the region
  * @LOOP_MR_INVALIDATING: fi_mr_post_inval() was called
  */
 enum loop_mr_state {
@@ -172,21 +171,21 @@ enum loop_mr_state {
 /**
  * struct loop_mr - a memory region
  * @mr_fid: the object
- * @dom: its domain
- * @cq: where registrations complete, of fi_mr_alloc() alone
+ * @dom: domain of the region
+ * @cq: completion queue of registrations, for regions of fi_mr_alloc()
  * @slot: index in @dom->mrs
- * @state: enum loop_mr_state; loop_lock
- * @busy: operations that are using it; loop_lock
- * @idle: who waits for @busy to become 0
- * @posted: in @dom->mr_posted; loop_lock
- * @flags: of what was posted
- * @context: of what was posted
- * @may: access that can be asked for
+ * @state: enum loop_mr_state; under loop_lock
+ * @busy: number of operations that are using the region; under loop_lock
+ * @idle: tasks that wait for @busy to become 0
+ * @posted: in @dom->mr_posted; under loop_lock
+ * @flags: flags of the posted request
+ * @context: context of the posted request
+ * @may: access that a request may grant
  * @access: access granted to peers
- * @len: bytes registered
- * @npages: entries of @pages in use
- * @max_pages: entries of @pages
- * @pages: the memory, in pieces of a page at most
+ * @len: number of registered bytes
+ * @npages: number of entries of @pages in use
+ * @max_pages: size of @pages
+ * @pages: the memory, in pieces of at most a page
  */
 struct loop_mr {
 	struct fid_mr		mr_fid;
@@ -209,31 +208,32 @@ struct loop_mr {
 
 /**
  * struct loop_op - an operation, in a slot of the endpoint that posted it
- * @list: free slots, one of the lists of @ep or of the target, or a worker's
- *	batch; loop_lock but for the last
- * @sent: in @ep->sent until a worker takes it; loop_lock
- * @ep: the endpoint
- * @req: what was asked for; its iterator advances
+ * @list: in the free slots, in a list of @ep or of the target, or in a worker's batch;
+ *	under loop_lock, except in a batch
+ * @sent: in @ep->sent until a worker takes the operation; under loop_lock
+ * @ep: the endpoint that posted the operation
+ * @req: the request; moving data advances its iterator
  * @quiet: no completion on success
- * @kvec: a buffer of one segment, whose description needn't stay
- * @rma: likewise
- * @post: a receive among others in loop_ep.match; loop_lock
- * @msg: a send among others in loop_ep.match of @target; loop_lock
- * @target: where a send, read or write waits
- * @claimed: the target has claimed this send; loop_lock
- * @recv: the receive that a send has found
- * @kvec_in: where the send goes, of a multi-receive buffer
- * @last: the send has used @recv up
- * @busy: of a multi-receive buffer, messages that are on their way into it; loop_lock
- * @canceled: it completes when they have; loop_lock
+ * @kvec: copy of a single segment, as the caller's need not stay valid
+ * @rma: copy of a single remote segment, as the caller's need not stay valid
+ * @post: for a receive, its link in loop_ep.match; under loop_lock
+ * @msg: for a send, its link in loop_ep.match of @target; under loop_lock
+ * @target: endpoint at which a send, read or write waits
+ * @claimed: the target has claimed this send; under loop_lock
+ * @recv: the receive that a send was matched with
+ * @kvec_in: piece of a multi-receive buffer that the send goes to
+ * @last: the send is the last one that @recv takes
+ * @busy: for a multi-receive buffer, number of messages being moved into it; under
+ *	loop_lock
+ * @canceled: a multi-receive buffer completes when @busy is 0; under loop_lock
  * @mrs: regions that a read or write uses, pinned
- * @buf: where a message is in a multi-receive buffer
- * @len: bytes moved
- * @olen: bytes that found no room
+ * @buf: start of a message in a multi-receive buffer
+ * @len: number of bytes moved
+ * @olen: number of bytes that didn't fit
  * @err: positive errno, or 0
  * @prov_errno: enum loop_errno
- * @src_addr: of a receive, who sent it
- * @inject: a copy of the buffer
+ * @src_addr: for a receive, the sender
+ * @inject: copy of the data of an inject
  */
 struct loop_op {
 	struct list_head	list;
@@ -267,14 +267,15 @@ struct loop_op {
 enum loop_ep_state {
 	LOOP_EP_OPEN,
 	LOOP_EP_ENABLED,
-	LOOP_EP_STOPPED,	/* closed, or without device */
+	LOOP_EP_STOPPED,	/* being closed, or without device */
 };
 
 /**
  * struct loop_side - one direction of an endpoint
- * @base: what the core shares; its size is the number of slots
- * @free: slots that aren't in use; loop_lock
- * @wanted: a post found none, and the ULP hasn't been told of one since; loop_lock
+ * @base: the core's part; its size is the number of slots
+ * @free: free slots; under loop_lock
+ * @wanted: a post found no free slot, and the ULP hasn't been notified since; under
+ *	loop_lock
  */
 struct loop_side {
 	struct kofi_side	base;
@@ -285,29 +286,30 @@ struct loop_side {
 /**
  * struct loop_ep - an endpoint
  * @ep_fid: the object
- * @dom: its domain
- * @list: in @dom->eps; loop_lock_control
- * @id: in loop_eps, and in its address
- * @caps: as opened
- * @av: its address vector
+ * @dom: domain of the endpoint
+ * @list: in @dom->eps; under loop_lock_control
+ * @id: index in loop_eps, and part of the address
+ * @caps: capabilities with which the endpoint was opened
+ * @av: bound address vector
  * @tx: sending side
  * @rx: receiving side
- * @work: serves what is inbound
- * @page: through which @work moves data
+ * @work: serves inbound operations
+ * @page: buffer through which @work moves data
  * @ops: all slots
- * @state: enum loop_ep_state; loop_lock
- * @stop_err: what operations complete with once it is stopped; loop_lock
- * @moving: its sends, reads and writes that workers have taken; loop_lock
- * @idle: who waits for @moving to become 0
- * @sent: its sends, reads and writes that wait at their targets; loop_lock
- * @min_multi_recv: FI_OPT_MIN_MULTI_RECV; loop_lock
- * @table: of @match
- * @match: its posted receives, and sends that wait for one; loop_lock
- * @posting: receives that are to be posted; loop_lock
- * @recvs: those that are; loop_lock
- * @inbound: what others (or itself) sent; loop_lock
- * @ready: sends that a receive has found since; loop_lock
- * @starved: in loop_cq.starved; loop_lock
+ * @state: enum loop_ep_state; under loop_lock
+ * @stop_err: errno of operations that complete after the endpoint stopped; under loop_lock
+ * @moving: number of this endpoint's sends, reads and writes that workers have taken;
+ *	under loop_lock
+ * @idle: tasks that wait for @moving to become 0
+ * @sent: this endpoint's sends, reads and writes that wait at targets; under loop_lock
+ * @min_multi_recv: FI_OPT_MIN_MULTI_RECV; under loop_lock
+ * @table: buckets of @match
+ * @match: posted receives, and sends that wait for a receive; under loop_lock
+ * @posting: receives that haven't been posted to @match yet; under loop_lock
+ * @recvs: receives that are posted to @match; under loop_lock
+ * @inbound: operations that target this endpoint; under loop_lock
+ * @ready: sends that waited in @match and now have a receive; under loop_lock
+ * @starved: in loop_cq.starved; under loop_lock
  */
 struct loop_ep {
 	struct fid_ep		ep_fid;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The provider and its devices. "Removing" one is writing 0 to its file
- * "present" below /sys/kernel/debug/kofi_loop, and 1 brings it back.
+ * The provider and its devices. Writing 0 to a device's file "present" in
+ * /sys/kernel/debug/kofi_loop simulates its removal, and writing 1 its return.
  */
 #define pr_fmt(fmt) "kofi_loop: " fmt
 
@@ -18,7 +18,7 @@ MODULE_ALIAS_KOFI_PROVIDER(LOOP_NAME);
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
 
-/* What each protects: see loop.h. */
+/* loop.h describes what each lock protects. */
 DEFINE_MUTEX(loop_lock_control);
 DEFINE_SPINLOCK(loop_lock);
 struct workqueue_struct *loop_wq;
@@ -32,10 +32,10 @@ static struct loop_device loop_devices[] = {
 
 /**
  * loop_device_find() - find a device
- * @name: its name
+ * @name: name of the device
  *
  * Context: Process context, under loop_lock_control.
- * Return: the device, or NULL when there is none, or none any more.
+ * Return: the device, or NULL if it doesn't exist or was removed.
  */
 struct loop_device *loop_device_find(const char *name)
 {
@@ -133,7 +133,7 @@ static struct fi_info *loop_info(const struct loop_device *dev)
 	return fi_dupinfo(&info);
 }
 
-/* A node is the name of a device; services there are none. */
+/* A node is the name of a device. There are no services. */
 static int loop_getinfo(u32 version, const char *node, const char *service,
 			u64 flags, const struct fi_info *hints,
 			struct fi_info **info)
@@ -218,7 +218,7 @@ static const struct kofi_provider loop_provider = {
 	.strerror	= loop_strerror,
 };
 
-/* Holding the mutex keeps the domains from being closed meanwhile. */
+/* The mutex keeps domains from being closed meanwhile. */
 static int loop_present_set(void *data, u64 present)
 {
 	struct loop_device *dev = data;
@@ -278,7 +278,7 @@ static int __init loop_init(void)
 }
 module_init(loop_init);
 
-/* Nothing is open: that would have kept the module. */
+/* Deregistering can't fail: open fabrics pin the module. */
 static void __exit loop_exit(void)
 {
 	WARN_ON(kofi_provider_deregister(&loop_provider));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Receives and messages. Which belong together is for the core's helper to say; here
- * is what follows from it for slots, multi-receive buffers and the sender, who keeps
- * the data until it has been moved.
+ * Receives and messages. The core's helper matches them; this file handles slots,
+ * multi-receive buffers and senders, whose slots hold the data until it has been moved.
  */
 #include "loop.h"
 
@@ -17,9 +16,9 @@ static struct loop_op *loop_msg_op(struct kofi_match_msg *msg)
 }
 
 /**
- * loop_take_op() - take an operation from where it waits
- * @op: the operation; a sender's can't be taken back any more
- * @list: where it goes
+ * loop_take_op() - move an operation from the list in which it waits to another
+ * @op: the operation; a send, read or write can't be canceled afterwards
+ * @list: the new list
  *
  * Context: Process or softirq context, under loop_lock.
  */
@@ -34,8 +33,8 @@ void loop_take_op(struct loop_op *op, struct list_head *list)
 }
 
 /*
- * Give a message the next piece of a multi-receive buffer. The completion of the
- * last one is what the buffer's post has reserved; the others are unsolicited.
+ * Assign the next piece of a multi-receive buffer to a message. The last message uses the
+ * completion that the buffer's post reserved; the others have unsolicited completions.
  */
 static bool loop_place(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
 {
@@ -60,7 +59,7 @@ static bool loop_place(struct loop_ep *ep, struct loop_op *recv, struct loop_op 
 	return true;
 }
 
-/* Return: whether the receive can take the message now. */
+/* Pair a receive with a message. Return: false if a completion queue has no room. */
 static bool loop_pair(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
 {
 	lockdep_assert_held(&loop_lock);
@@ -76,8 +75,8 @@ static bool loop_pair(struct loop_ep *ep, struct loop_op *recv, struct loop_op *
 }
 
 /**
- * loop_unpair() - undo what joined a message with a receive
- * @ep: the receiver, which is stopped
+ * loop_unpair() - undo the pairing of a message with a receive
+ * @ep: the receiver, stopped
  * @op: the message
  *
  * Context: Process context, under loop_lock.
@@ -97,13 +96,13 @@ void loop_unpair(struct loop_ep *ep, struct loop_op *op)
 }
 
 /**
- * loop_arrive() - a send is the next of what is inbound
+ * loop_arrive() - match the next inbound send
  * @ep: the receiver
  * @op: the send
- * @batch: takes it if there is a receive for it; else it waits for one
+ * @batch: takes the send if there is a receive for it; otherwise the send waits
  *
  * Context: Process context, under loop_lock.
- * Return: false if the receiver's completion queue has no room: it stays inbound.
+ * Return: false if the receiver's completion queue has no room, so the send stays inbound.
  */
 bool loop_arrive(struct loop_ep *ep, struct loop_op *op, struct list_head *batch)
 {
@@ -113,7 +112,7 @@ bool loop_arrive(struct loop_ep *ep, struct loop_op *op, struct list_head *batch
 		list_del_init(&op->list);
 		return true;
 	}
-	/* Only a multi-receive buffer can't, and that is still posted. */
+	/* Pairing fails only with a multi-receive buffer, which is still posted. */
 	if (!loop_pair(ep, loop_recv_op(recv), op))
 		return false;
 	loop_take_op(op, batch);
@@ -127,11 +126,11 @@ static void loop_ready(struct loop_ep *ep, struct loop_op *op)
 }
 
 /**
- * loop_recv_result() - what a receive's completion says of a message
+ * loop_recv_result() - set the result of a receive
  * @ep: the receiver
  * @recv: the receive
  * @op: the message
- * @len: how much of it
+ * @len: number of bytes received
  *
  * Context: Process or softirq context, under loop_lock.
  */
@@ -149,7 +148,7 @@ void loop_recv_result(struct loop_ep *ep, struct loop_op *recv, struct loop_op *
 		recv->src_addr = loop_av_to_addr(ep->av, op->ep->id);
 }
 
-/* What only looks at a message completes at once. */
+/* Handle FI_PEEK and FI_CLAIM. A receive that moves no data completes at once. */
 static void loop_peek(struct loop_ep *ep, struct loop_op *recv)
 {
 	u64 flags = recv->req.flags;
@@ -182,7 +181,7 @@ static bool loop_post_recv(struct loop_ep *ep, struct loop_op *recv)
 		loop_peek(ep, recv);
 		return true;
 	}
-	/* Looked at first, as there may be no room for its completion. */
+	/* Peek first, because there may be no room for the message's completion. */
 	while ((msg = kofi_match_peek(&ep->match, &recv->post, FI_PEEK))) {
 		op = loop_msg_op(msg);
 		if (!loop_pair(ep, recv, op))
@@ -201,8 +200,8 @@ static bool loop_post_recv(struct loop_ep *ep, struct loop_op *recv)
  * loop_post_recvs() - post receives, in their order
  * @ep: the endpoint
  *
- * Those behind a multi-receive buffer wait while the completion queue has no room for
- * what that would take, for they must not overtake it.
+ * If the completion queue has no room for the messages of a multi-receive buffer, the
+ * receives behind it wait, because they must not overtake it.
  *
  * Context: Process or softirq context, under loop_lock.
  */
@@ -234,7 +233,7 @@ static struct loop_op *loop_cancel_send(struct loop_ep *ep, void *context)
 	struct loop_op *op;
 
 	list_for_each_entry(op, &ep->sent, sent) {
-		/* One that was claimed is as good as received. */
+		/* A claimed send counts as received. */
 		if (op->req.context != context || op->claimed)
 			continue;
 		kofi_match_remove_msg(&op->target->match, &op->msg);
@@ -245,9 +244,9 @@ static struct loop_op *loop_cancel_send(struct loop_ep *ep, void *context)
 }
 
 /**
- * loop_cancel() - take back one operation that waits
+ * loop_cancel() - cancel one waiting operation
  * @fid: the endpoint
- * @context: the operation's
+ * @context: context of the operation
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -ENOENT.
@@ -261,7 +260,7 @@ ssize_t loop_cancel(struct fid *fid, void *context)
 	spin_lock_bh(&loop_lock);
 	op = loop_cancel_recv(ep, context) ?: loop_cancel_send(ep, context);
 	if (op && op->busy) {
-		/* The messages that it has taken complete first. */
+		/* Messages that the buffer has already taken complete first. */
 		list_del_init(&op->list);
 		op->canceled = true;
 	} else if (op) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions. A region is a list of pages; between the first and the last
- * there are no gaps. Its key has the slot and a generation, so that a key that
- * was taken back doesn't fit what is registered next, and its base address says
- * nothing about the kernel's.
+ * Memory regions. A region is a list of pages without inner gaps. Its key consists of its
+ * slot and a generation, so that an old key doesn't match the next registration. Its base
+ * address doesn't reveal a kernel address.
  */
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -16,12 +15,12 @@ static struct loop_mr *to_loop_mr(struct fid_mr *mr)
 }
 
 /**
- * struct loop_fill - collects the pages of a region
- * @mr: the region, or NULL to count pages alone
- * @max: pages that it holds
- * @npages: pages so far
- * @len: bytes so far
- * @end: where in its page the last piece ended
+ * struct loop_fill - state of collecting the pages of a region
+ * @mr: the region, or NULL to only count pages
+ * @max: maximum number of pages
+ * @npages: number of pages so far
+ * @len: number of bytes so far
+ * @end: offset in its page at which the last piece ended
  */
 struct loop_fill {
 	struct loop_mr	*mr;
@@ -31,7 +30,7 @@ struct loop_fill {
 	size_t		end;
 };
 
-/* A piece of a page. Only the first may begin inside, only the last end. */
+/* Add a piece of a page. Only the first may begin, and only the last end, within a page. */
 static int loop_fill_page(struct loop_fill *fill, struct page *page,
 			  size_t offset, size_t len)
 {
@@ -121,7 +120,7 @@ static int loop_mr_fill(struct loop_mr *mr, const struct fi_mr_attr *attr)
 	return ret;
 }
 
-/* From here on peers can reach the region. */
+/* Make a region accessible to peers. */
 static void loop_mr_validate(struct loop_mr *mr)
 {
 	u64 generation = ++mr->dom->mr_generation;
@@ -136,12 +135,12 @@ static void loop_mr_validate(struct loop_mr *mr)
 /**
  * loop_mr_get() - check a peer's access to memory, and pin the region
  * @dom: the target's domain
- * @rma: what the peer named, of which nothing is to be believed
+ * @rma: the memory that the peer named, untrusted
  * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
  * @mr: takes the region, until loop_mr_put()
  *
  * Context: Process context, under loop_lock.
- * Return: LOOP_ERR_NONE, or why not.
+ * Return: LOOP_ERR_NONE, or the reason for refusing the access.
  */
 enum loop_errno loop_mr_get(struct loop_domain *dom,
 			    const struct fi_rma_iov *rma, u64 access,
@@ -186,7 +185,7 @@ static struct loop_mr *loop_mr_next_posted(struct loop_domain *dom)
 	struct loop_mr *mr;
 
 	lockdep_assert_held(&loop_lock);
-	/* What a peer is using waits for loop_mr_put(). */
+	/* A region that a peer is using waits for loop_mr_put(). */
 	list_for_each_entry(mr, &dom->mr_posted, posted) {
 		if (!mr->busy) {
 			list_del_init(&mr->posted);
@@ -215,7 +214,7 @@ static void loop_mr_complete(struct loop_mr *mr, struct kofi_cq *cq, int err)
 		kofi_cq_unreserve(cq);
 }
 
-/* One region: whoever reads its completion may use it, or close it. */
+/* Handle one posted region. The reader of its completion may reuse or close it. */
 static struct kofi_cq *loop_mr_work_one(struct loop_domain *dom)
 {
 	struct kofi_cq *cq = NULL;
@@ -236,11 +235,11 @@ static struct kofi_cq *loop_mr_work_one(struct loop_domain *dom)
 }
 
 /**
- * loop_mr_work() - register and invalidate what was posted
- * @work: of a domain
+ * loop_mr_work() - register and invalidate posted regions
+ * @work: loop_domain.mr_work
  *
- * Context: Process context. Closing a region waits for it, so that the
- * completion queue stays until it was notified.
+ * Context: Process context. Closing a region waits for this work, so the completion queue
+ * stays open until it has been notified.
  */
 void loop_mr_work(struct work_struct *work)
 {
@@ -333,7 +332,7 @@ static bool loop_mr_is_idle(struct loop_mr *mr)
 	return idle;
 }
 
-/* What was posted completes; what a peer has begun ends. */
+/* Complete the posted request, and wait for peers that use the region. */
 static int loop_mr_close(struct fid *fid)
 {
 	struct loop_mr *mr = container_of(fid, struct loop_mr, mr_fid.fid);
@@ -344,7 +343,7 @@ static int loop_mr_close(struct fid *fid)
 		mr->state = LOOP_MR_IDLE;
 	spin_unlock_bh(&loop_lock);
 	wait_event(mr->idle, loop_mr_is_idle(mr));
-	/* An invalidation may have waited for the peer, too. */
+	/* An invalidation may have waited for the peer as well. */
 	flush_work(&mr->dom->mr_work);
 	spin_lock_bh(&loop_lock);
 	xa_erase_bh(&mr->dom->mrs, mr->slot);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posting. A request is checked and goes into a slot, where a worker finds it.
- * Nothing here sleeps or allocates, and what is refused has left no trace.
+ * Posting. A request is checked and put into a slot for a worker. The functions don't
+ * sleep or allocate, and a refused request has no effect.
  */
 #include <linux/overflow.h>
 #include "loop.h"
@@ -13,14 +13,14 @@ static bool loop_iter_ok(const struct iov_iter *iter, unsigned int direction)
 	return iov_iter_rw(iter) == direction && iter->nr_segs <= LOOP_IOV;
 }
 
-/* One segment is copied, so that plain calls may describe theirs on the stack. */
+/* Copy the description of a single segment, which plain calls have on the stack. */
 static void loop_op_set_iter(struct loop_op *op)
 {
 	struct iov_iter *iter = &op->req.iter;
 	size_t len = iov_iter_count(iter);
 
 	if (op->req.flags & FI_INJECT) {
-		/* It was checked to be LOOP_INJECT at most. */
+		/* loop_tx() checked that @len is at most LOOP_INJECT. */
 		WARN_ON_ONCE(copy_from_iter(op->inject, len, iter) != len);
 		op->kvec.iov_base = op->inject;
 	} else if (iov_iter_is_kvec(iter) && iter->nr_segs == 1) {
@@ -88,7 +88,7 @@ static int loop_queue_tx(struct loop_ep *ep, const struct kofi_req *req)
 	return 0;
 }
 
-/* A peer is told by its endpoint's id, which isn't used again for long. */
+/* A directed receive names the peer by its endpoint's id, which isn't reused for long. */
 static int loop_directed(struct loop_ep *ep, const struct kofi_req *req, fi_addr_t *src)
 {
 	u32 id;
@@ -125,7 +125,7 @@ static int loop_queue_rx(struct loop_ep *ep, const struct kofi_req *req)
 	return 0;
 }
 
-/* The completion's place is reserved first, and given back on failure. */
+/* Reserve the entry for the completion first, and give it back on failure. */
 static int loop_post(struct loop_ep *ep, struct loop_side *side,
 		     const struct kofi_req *req)
 {
@@ -158,7 +158,7 @@ static int loop_rma_ok(const struct kofi_req *req)
 /**
  * loop_tx() - send, read or write
  * @ep: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
+ * @req: the request; not needed after the call, except for the buffers
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
@@ -188,7 +188,7 @@ static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
 	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->tx, req);
 }
 
-/* Pieces of it are handed out, and completions say where they begin. */
+/* Completions report where a message begins, which takes one segment with an address. */
 static int loop_multi_ok(const struct loop_ep *ep, const struct kofi_req *req)
 {
 	if (!(ep->caps & FI_MULTI_RECV))
@@ -203,7 +203,7 @@ static int loop_multi_ok(const struct loop_ep *ep, const struct kofi_req *req)
 /**
  * loop_rx() - receive
  * @ep: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
+ * @req: the request; not needed after the call, except for the buffers
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Progress. An endpoint's worker takes what is inbound and can go ahead, moves
- * the data, completes both sides, and tells the readers: four steps, of which
- * the first and the third are under loop_lock. What can't go ahead stays: a send
- * without a receive, or what needs a completion in a queue that has no room.
- * Whatever changes that queues the worker again.
+ * Progress. An endpoint's worker takes the inbound operations that can proceed, moves the
+ * data, completes both sides, and notifies the readers. The first and the third of these
+ * four steps run under loop_lock. A send without a receive stays, and so does an operation
+ * that needs an entry in a full completion queue. When that changes, the worker is queued
+ * again.
  */
 #include "loop.h"
 
@@ -43,10 +43,10 @@ static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 
 /**
  * loop_op_complete() - complete an operation
- * @op: the operation, which is nobody's after that
+ * @op: the operation; its slot is free afterwards
  *
- * Whoever reads the completion may rely on the slot being free: both happen under
- * one lock, which a post takes too.
+ * The completion is written and the slot freed under loop_lock, which posts take, too. So
+ * the reader of the completion finds the slot free.
  *
  * Context: Process or softirq context, under loop_lock.
  */
@@ -60,14 +60,14 @@ void loop_op_complete(struct loop_op *op)
 		loop_op_complete_cq(op, side->base.cq);
 	kofi_side_count(&side->base, op->req.what, op->len, op->err);
 	list_move_tail(&op->list, &side->free);
-	/* A post was refused for want of a slot, and there is one. */
+	/* A post was refused for lack of a slot, and now there is one. */
 	if (side->wanted) {
 		side->wanted = false;
 		kofi_side_tell_room(&side->base);
 	}
 }
 
-/* --- what can go ahead --- */
+/* --- operations that can proceed --- */
 
 static void loop_op_refuse(struct loop_ep *ep, struct loop_op *op,
 			   enum loop_errno why)
@@ -123,7 +123,7 @@ static int loop_take_ready(struct loop_ep *ep, struct list_head *batch)
 	return n;
 }
 
-/* Return: how many went ahead, if only to wait for a receive. */
+/* Return: the number of operations taken, including sends that now wait for a receive. */
 static int loop_take_matching(struct loop_ep *ep, struct list_head *batch)
 {
 	struct loop_op *op, *next;
@@ -135,14 +135,14 @@ static int loop_take_matching(struct loop_ep *ep, struct list_head *batch)
 	list_for_each_entry_safe(op, next, &ep->inbound, list) {
 		if (n == LOOP_BATCH)
 			break;
-		/* What follows a write must not overtake it. */
+		/* Later operations must not overtake a write. */
 		if (op->req.what & FI_RMA) {
 			if (!loop_match_rma(ep, op))
 				break;
 			loop_take_op(op, batch);
 			moves = true;
 		} else if (moves || !loop_arrive(ep, op, batch)) {
-			/* Nobody may see it by FI_PEEK before the write's data. */
+			/* FI_PEEK must not find the send before the write's data is there. */
 			break;
 		}
 		n++;
@@ -156,7 +156,7 @@ static struct loop_op *loop_next_recv(struct loop_ep *ep)
 	       list_first_entry_or_null(&ep->recvs, struct loop_op, list);
 }
 
-/* Return: whether there was something that the endpoint would have received. */
+/* Fail one operation that targets a stopped endpoint. Return: whether there was one. */
 static bool loop_take_message(struct loop_ep *ep, struct list_head *batch)
 {
 	struct kofi_match_msg *msg;
@@ -180,7 +180,7 @@ static bool loop_take_message(struct loop_ep *ep, struct list_head *batch)
 	return true;
 }
 
-/* All that a stopped endpoint posted, and all that it would have received. */
+/* Take all operations that a stopped endpoint posted and that target it. */
 static int loop_take_all(struct loop_ep *ep, struct list_head *batch)
 {
 	struct loop_op *op;
@@ -287,7 +287,7 @@ static void loop_finish_rma(struct loop_ep *ep, struct loop_op *op)
 					  FI_ADDR_NOTAVAIL);
 }
 
-/* Of a multi-receive buffer each message is told of, and the last gives it back. */
+/* Report a message in a multi-receive buffer. The last one completes the buffer. */
 static void loop_finish_multi(struct loop_ep *ep, struct loop_op *recv, struct loop_op *op)
 {
 	const struct fi_cq_tagged_entry entry = {
@@ -326,7 +326,7 @@ static void loop_finish_recv(struct loop_ep *ep, struct loop_op *recv, struct lo
 		loop_op_complete(recv);
 }
 
-/* The senders stay pinned by their moving until they have been told. */
+/* loop_ep.moving keeps the senders from being closed until they have been notified. */
 static int loop_finish(struct loop_ep *ep, struct list_head *batch,
 		       struct loop_ep **senders)
 {
@@ -365,10 +365,10 @@ static void loop_tell(struct loop_ep *ep, struct loop_ep **senders, int count)
 }
 
 /**
- * loop_ep_work() - serve what is inbound at an endpoint
- * @work: of the endpoint
+ * loop_ep_work() - serve the inbound operations of an endpoint
+ * @work: loop_ep.work
  *
- * Context: Process context. Handlers are called from here.
+ * Context: Process context. Calls handlers.
  */
 void loop_ep_work(struct work_struct *work)
 {
