@@ -2,9 +2,9 @@
 /*
  * Admin commands: the tables of PDs, QPs, AHs and MRs and their limits.
  *
- * They all sleep, as commands of the real device's admin queue do. When that
- * queue dies, the first command waits its timeout out and every later one
- * fails at once; nothing is freed by a command that failed.
+ * All commands sleep, like those of the real device's admin queue. When the
+ * queue dies, the first command waits for its timeout and every later one
+ * fails at once. A command that fails frees nothing.
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
@@ -23,7 +23,7 @@ static int admin_timed_out(struct efasim_dev *dev, enum efasim_fault fault)
 	return -ETIME;
 }
 
-/* A command takes a while, as it goes to the device and back with an interrupt. */
+/* Simulate the time of a command, which goes to the device and back with an interrupt. */
 static void admin_round_trip(struct efasim_dev *dev)
 {
 	u64 max = READ_ONCE(dev->fault[EFASIM_F_admin_delay_us]);
@@ -74,7 +74,7 @@ static int admin_begin(struct efasim_dev *dev)
 		return err;
 	}
 	mutex_lock(&dev->lock);
-	/* The worker waits for the lock, and write-out may wait for the worker. */
+	/* The worker waits for this lock, and memory reclaim may wait for the worker. */
 	dev->noio = memalloc_noio_save();
 	return 0;
 }
@@ -89,7 +89,7 @@ static int admin_end(struct efasim_dev *dev, int err)
 	return err;
 }
 
-/* A table is full at its limit, or earlier when a fault says so. */
+/* Return: whether a table has reached its limit, or the lower limit of a fault. */
 static bool table_full(struct efasim_dev *dev, u32 have, u32 limit,
 		       enum efasim_fault fault)
 {
@@ -166,7 +166,7 @@ static int add_cq(struct efasim_dev *dev, struct efasim_cq *cq)
 /**
  * efasim_adm_create_cq() - create a completion queue
  * @dev: the device
- * @params: what it shall be; the host's memory must be zeroed
+ * @params: attributes of the queue; the host's memory must be zeroed
  *
  * Context: Process context, may sleep.
  * Return: the queue, or an ERR_PTR().
@@ -215,7 +215,7 @@ int efasim_adm_destroy_cq(struct efasim_cq *cq)
 	return admin_end(dev, 0);
 }
 
-/* The front end lets go of a queue, which the device may yet write to. */
+/* Detach a queue from the front end. The device may still write to it. */
 void efasim_cq_forget(struct efasim_cq *cq)
 {
 	struct efasim_dev *dev = cq->dev;
@@ -261,13 +261,13 @@ static struct efasim_qp *alloc_qp(const struct efasim_qp_params *params)
 	return qp;
 }
 
-/* The low bits of a number are the queue pair's index; it has 16 in all. */
+/* A queue pair number has 16 bits, of which the low ones are the index. */
 static u32 qp_index_bits(const struct efasim_dev *dev)
 {
 	return order_base_2(dev->limits.max_qp);
 }
 
-/* The queue pair with that number, or NULL. */
+/* Return: the queue pair with a number, or NULL. */
 struct efasim_qp *efasim_dev_find_qp(struct efasim_dev *dev, u32 qpn)
 {
 	struct efasim_qp *qp;
@@ -276,15 +276,15 @@ struct efasim_qp *efasim_dev_find_qp(struct efasim_dev *dev, u32 qpn)
 	return qp && qp->qpn == qpn ? qp : NULL;
 }
 
-/* Never 0, so that no number is. */
+/* The generation is never 0, so no number is 0. */
 static u32 next_generation(const struct efasim_dev *dev)
 {
 	return dev->qpn_generation % (BIT(16 - qp_index_bits(dev)) - 1) + 1;
 }
 
 /*
- * Indices go round, and then the bits above them change, so that a stale number is
- * seldom anybody's; a fault hands the lowest free one out again at once.
+ * Indices are assigned cyclically, and the bits above them change after each cycle, so that
+ * a stale number is rarely in use. With a fault, the lowest free number is reused at once.
  */
 static int assign_qpn(struct efasim_dev *dev, struct efasim_qp *qp)
 {
@@ -312,7 +312,7 @@ static int assign_qpn(struct efasim_dev *dev, struct efasim_qp *qp)
 /**
  * efasim_adm_create_qp() - create a queue pair
  * @dev: the device
- * @params: what it shall be
+ * @params: attributes of the queue pair
  *
  * Context: Process context, may sleep.
  * Return: the queue pair in state RESET, or an ERR_PTR().
@@ -352,7 +352,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Forget what is queued and under way; in ERR some of it is flushed. */
+/* Drop queued and active work. With @flush some of it completes as flushed. */
 static void stop_qp(struct efasim_qp *qp, bool flush)
 {
 	struct efasim_dev *dev = qp->dev;
@@ -373,7 +373,7 @@ static void stop_qp(struct efasim_qp *qp, bool flush)
 	qp->rq_cons = READ_ONCE(qp->rq_prod);
 }
 
-/* The host begins with the rings' first entries again, too. */
+/* The host, too, restarts the rings at their first entries. */
 static void reset_qp(struct efasim_qp *qp)
 {
 	stop_qp(qp, false);
@@ -383,7 +383,7 @@ static void reset_qp(struct efasim_qp *qp)
 	qp->rq_cons = 0;
 }
 
-/* From which states each is reached; from any there is a way back, or to ERR. */
+/* The states from which each state may be entered. RESET and ERR may be entered from any. */
 static const u8 reached_from[] = {
 	[EFASIM_QPS_RESET] = U8_MAX,
 	[EFASIM_QPS_INIT] = BIT(EFASIM_QPS_RESET) | BIT(EFASIM_QPS_INIT),
@@ -406,7 +406,7 @@ static bool may_modify(const struct efasim_qp *qp,
 		reached_from[mod->state] & BIT(qp->state));
 }
 
-/* All of it or nothing. */
+/* Apply all changes or none. */
 static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
 {
 	if (!may_modify(qp, mod))
@@ -473,7 +473,7 @@ int efasim_adm_destroy_qp(struct efasim_qp *qp)
 	return 0;
 }
 
-/* The handle of a protection domain for a GID, if there is one. */
+/* Return: the handle of a protection domain for a GID, or NULL. */
 struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
 				     const u8 *gid)
 {
@@ -486,7 +486,7 @@ struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
 	return NULL;
 }
 
-/* Whether anybody has a handle for a GID. */
+/* Return: whether any protection domain has a handle for a GID. */
 bool efasim_dev_is_known(struct efasim_dev *dev, const u8 *gid)
 {
 	struct efasim_ah *ah;
@@ -533,11 +533,11 @@ static bool gid_usable(const u8 *gid)
 }
 
 /**
- * efasim_adm_create_ah() - make a peer known
+ * efasim_adm_create_ah() - create an address handle
  * @dev: the device
- * @pdn: a protection domain of it
- * @gid: the peer
- * @number: the handle's number; those of one domain for one GID share it
+ * @pdn: number of a protection domain
+ * @gid: GID of the peer
+ * @number: takes the handle's number, which handles of one domain for one GID share
  *
  * Context: Process context, may sleep.
  * Return: 0, -EINVAL for a GID that isn't of this fabric, -ENOMEM when the
@@ -562,7 +562,7 @@ int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
 	return admin_end(dev, 0);
 }
 
-/* Work that uses a handle ends in error when the handle is destroyed. */
+/* Work that uses a handle is flushed when the handle is destroyed. */
 static void flush_ah(struct efasim_dev *dev, const struct efasim_ah *ah)
 {
 	struct efasim_peer *peer = efasim_dev_peer(dev, ah->gid, false);
@@ -573,7 +573,7 @@ static void flush_ah(struct efasim_dev *dev, const struct efasim_ah *ah)
 	list_for_each_entry_safe(op, next, &peer->ops, link)
 		if (op->wqe.ah == ah->number)
 			efasim_dev_complete(op, EFASIM_FLUSHED);
-	/* The worker tells the host. */
+	/* The worker notifies the host of the completions. */
 	efasim_kick(dev);
 }
 
@@ -599,7 +599,7 @@ void efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number)
 	admin_end(dev, 0);
 }
 
-/* The new region has a key, but the key opens nothing yet. */
+/* Assign a key to a new region. The key grants no access yet. */
 static int add_mr(struct efasim_dev *dev, struct efasim_mr *mr, u32 pdn)
 {
 	int err;
@@ -667,13 +667,13 @@ static int reg_mr(struct efasim_dev *dev, struct efasim_mr *mr, u32 pdn,
 /**
  * efasim_adm_reg_mr() - register memory at once
  * @dev: the device
- * @pdn: a protection domain of it
- * @reg: what the region shall be; the device chooses the key
- * @pages: DMA addresses of its pages, to be freed by kvfree(); the device's own
- *	once this has succeeded
+ * @pdn: number of a protection domain
+ * @reg: attributes of the region; the device chooses the key
+ * @pages: DMA addresses of its pages, allocated with kvmalloc(); belong to the device
+ *	after success
  *
  * Context: Process context, may sleep.
- * Return: the region, or an ERR_PTR(): -EINVAL if it can't be, -ENOMEM.
+ * Return: the region, or an ERR_PTR(): -EINVAL for invalid attributes, -ENOMEM.
  */
 struct efasim_mr *efasim_adm_reg_mr(struct efasim_dev *dev, u32 pdn,
 				    const struct efasim_reg *reg, u64 *pages)
@@ -695,7 +695,7 @@ struct efasim_mr *efasim_adm_reg_mr(struct efasim_dev *dev, u32 pdn,
 	return mr;
 }
 
-/* A region of all that the device can address, for its own use only. */
+/* Create a region of the whole address space, for local access only. */
 struct efasim_mr *efasim_adm_dma_mr(struct efasim_dev *dev, u32 pdn)
 {
 	struct efasim_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
@@ -727,7 +727,7 @@ int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr)
 	return admin_end(dev, 0);
 }
 
-/* A command that is the front end's own: it takes its time and may fail, too. */
+/* A command that the front end implements: simulate its time and faults. */
 int efasim_adm_other(struct efasim_dev *dev)
 {
 	int err = admin_begin(dev);
@@ -736,8 +736,8 @@ int efasim_adm_other(struct efasim_dev *dev)
 }
 
 /*
- * Reset: whatever the host didn't, or couldn't, destroy. To its peers the device
- * lives on, and its queue pairs are no more.
+ * Reset: destroy all objects that the host left. To peers it looks as if only the queue
+ * pairs had been destroyed.
  */
 void efasim_adm_reset(struct efasim_dev *dev)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device's life and its heartbeat.
+ * Creation and destruction of devices, and the device's worker.
  *
- * A device is one work item on an unbound queue. Each run takes what arrived,
- * what has come due and what doorbells rang for, under efasim_dev.lock; then
- * the timer is set for what comes due next. So nothing in the engine runs
- * twice at a time for one device, and KUnit can call efasim_dev_run() itself.
+ * A device is one work item on an unbound queue. Each run handles packets that arrived,
+ * timers that expired and doorbells that rang, under efasim_dev.lock, and then sets the
+ * timer for the next event. So the engine of one device never runs concurrently with
+ * itself, and KUnit can call efasim_dev_run() directly.
  */
 #include <linux/device.h>
 #include <linux/iommu.h>
@@ -15,12 +15,12 @@
 
 #include "priv.h"
 
-/* Packets taken in one run, before timers and doorbells have their turn. */
+/* Packets handled in one run, before timers and doorbells. */
 #define RX_BUDGET	64
 
 static struct workqueue_struct *efasim_wq;
 
-/* Let the device look at its queues, unless it has stopped; any context. */
+/* Queue the device's worker, unless the device has stopped. Context: any. */
 void efasim_kick(struct efasim_dev *dev)
 {
 	if (!READ_ONCE(dev->stopping))
@@ -33,7 +33,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Have @timer's function called at @due; moves one that is set already. */
+/* Call @timer's function at @due. Moves a timer that is already armed. */
 void efasim_dev_arm(struct efasim_dev *dev, struct efasim_timer *timer,
 		    ktime_t due)
 {
@@ -70,11 +70,11 @@ static void efasim_dev_timers(struct efasim_dev *dev)
 }
 
 /**
- * efasim_dev_run() - do what there is to do
+ * efasim_dev_run() - handle packets, timers and doorbells
  * @dev: the device
  *
  * Context: Process context with dev->lock held.
- * Return: true if there is more.
+ * Return: true if work is left.
  */
 bool efasim_dev_run(struct efasim_dev *dev)
 {
@@ -93,7 +93,7 @@ bool efasim_dev_run(struct efasim_dev *dev)
 	return more;
 }
 
-/* What is due next moves with each packet; a timer that is early can stay. */
+/* The next event changes with each packet, so leave a timer that expires earlier alone. */
 static void efasim_dev_wake_by(struct efasim_dev *dev, ktime_t due)
 {
 	if (!hrtimer_is_queued(&dev->timer) ||
@@ -101,7 +101,7 @@ static void efasim_dev_wake_by(struct efasim_dev *dev, ktime_t due)
 		hrtimer_start(&dev->timer, due, HRTIMER_MODE_ABS);
 }
 
-/* A device that is dead looks at no doorbell, sends and writes nothing. */
+/* A dead device reads no doorbell, and sends and writes nothing. */
 static bool efasim_dev_is_dead(struct efasim_dev *dev)
 {
 	if (!READ_ONCE(dev->fault[EFASIM_F_dead]))
@@ -117,7 +117,7 @@ static void efasim_dev_work(struct work_struct *work)
 	unsigned int noio;
 	bool more = false;
 
-	/* Storage may sit on top: its write-out must not wait for itself. */
+	/* A storage ULP may use the device: its write-out must not wait for itself. */
 	noio = memalloc_noio_save();
 	mutex_lock(&dev->lock);
 	if (!dev->stopping && !efasim_dev_is_dead(dev)) {
@@ -151,13 +151,13 @@ static void init_tables(struct efasim_dev *dev)
 }
 
 /**
- * efasim_engine_create() - bring a device to life
- * @dev: room for it, zeroed
- * @params: what it shall be
+ * efasim_engine_create() - initialize a device
+ * @dev: the device, zeroed
+ * @params: attributes of the device
  *
  * Context: Process context, may sleep.
- * Return: 0; -EOPNOTSUPP if @params->dma_dev sits behind an IOMMU, which the
- * engine couldn't translate for; -ENOMEM.
+ * Return: 0; -EOPNOTSUPP if @params->dma_dev is behind an IOMMU, whose
+ * addresses the engine can't translate; -ENOMEM.
  */
 int efasim_engine_create(struct efasim_dev *dev,
 			 const struct efasim_dev_params *params)
@@ -179,7 +179,7 @@ int efasim_engine_create(struct efasim_dev *dev,
 	dev->unresp_ms = params->unresp_ms;
 	dev->sock_buf = params->sock_buf;
 	dev->udp_only = params->udp_only;
-	/* Never 0, and no two lives have the same. */
+	/* Never 0, and different for each incarnation. */
 	dev->incarnation = get_random_u64() | 1;
 	efasim_faults_init(dev, params->seed);
 	dev->rxbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);
@@ -192,8 +192,8 @@ int efasim_engine_create(struct efasim_dev *dev,
 }
 
 /**
- * efasim_engine_stop() - nothing moves any more when this returns
- * @dev: a device that is on no network any longer
+ * efasim_engine_stop() - stop the device's worker for good
+ * @dev: a device that has left its network
  *
  * Context: Process context, may sleep.
  */
@@ -202,15 +202,15 @@ void efasim_engine_stop(struct efasim_dev *dev)
 	mutex_lock(&dev->lock);
 	WRITE_ONCE(dev->stopping, true);
 	mutex_unlock(&dev->lock);
-	/* The timer queues the work, and the work starts the timer. */
+	/* The timer queues the work and the work starts the timer, so cancel it twice. */
 	cancel_work_sync(&dev->work);
 	hrtimer_cancel(&dev->timer);
 	cancel_work_sync(&dev->work);
 }
 
 /**
- * efasim_engine_destroy() - free all that the engine has of a stopped device
- * @dev: the device; its memory is the caller's
+ * efasim_engine_destroy() - free all resources of a stopped device
+ * @dev: the device; the caller frees the structure
  *
  * Context: Process context, may sleep.
  */

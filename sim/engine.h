@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine of the software EFA device: what the hardware does, without any
- * idea of verbs. A front end (the kernel-verbs driver in this directory; later
- * a PCI function) gives it admin commands, rings in the hardware's own format
- * (hwfmt.h) and doorbells, and is told when a completion queue is worth an event.
+ * The engine of the software EFA device. It models the hardware and knows nothing of verbs.
+ * A front end (the kernel-verbs driver in this directory, or a PCI function) gives it
+ * admin commands, rings in the hardware's format (hwfmt.h) and doorbells, and gets a call
+ * when a completion queue needs an event.
  *
- * Who may call what:
+ * Contexts:
  *  - efasim_adm_*(): admin commands. Process context, may sleep.
  *  - efasim_sq_*(), efasim_rq_*(), efasim_cq_*(): any context; the front end
  *    serialises per queue.
- *  - efasim_dev_*(): the device's own work, all of it, in the device's worker.
- *    The prefix tells device from host work in a profile.
+ *  - efasim_dev_*(): work of the device itself, in the device's worker. In a profile
+ *    the prefix distinguishes it from work of the host.
  *
  * Lock order: efasim_dev.lock (mutex; the device's state) > local_devs (net.c)
- * > rxq.lock. db_lock is a leaf, with interrupts off because a doorbell may
- * ring anywhere.
+ * > rxq.lock. db_lock is a leaf, taken with interrupts off because a doorbell may
+ * ring in any context.
  */
 #ifndef EFASIM_ENGINE_H
 #define EFASIM_ENGINE_H
@@ -46,7 +46,7 @@ struct socket;
 #define EFASIM_KEY_GEN_MASK	0x00f00000
 #define EFASIM_DMA_BITS		48
 #define EFASIM_GID_HASH_BITS	10
-/* Room for any datagram that could be right, and one byte more. */
+/* Room for the longest valid datagram, and at least one byte more. */
 #define EFASIM_RXBUF		(EFASIM_MAX_PAYLOAD + 256)
 
 /* Completion status as the device reports it; the numbers are the ABI. */
@@ -72,7 +72,7 @@ enum efasim_status {
 
 enum efasim_qp_type { EFASIM_QP_UD, EFASIM_QP_SRD };
 
-/* Same order as verbs' states; kept apart so that the engine needs no rdma/. */
+/* In the order of verbs' states, but separate, so that the engine doesn't include rdma/. */
 enum efasim_qp_state {
 	EFASIM_QPS_RESET,
 	EFASIM_QPS_INIT,
@@ -89,7 +89,7 @@ enum efasim_qp_state {
 
 #define EFASIM_RNR_INFINITE	7
 
-/* What a device can do; taken from the module's parameters at creation. */
+/* Limits of a device, set from the module's parameters when it is created. */
 struct efasim_limits {
 	u32 max_qp;
 	u32 max_cq;
@@ -110,8 +110,8 @@ struct efasim_limits {
 };
 
 /*
- * Every counter there is. The first two blocks have the names of Amazon's
- * driver and show in `rdma statistic`; the rest only in debugfs.
+ * All counters. The first two blocks have the names of Amazon's driver and are
+ * shown by `rdma statistic`; debugfs shows all.
  */
 #define EFASIM_DEVICE_STATS(x) \
 	x(submitted_cmds) x(completed_cmds) x(cmds_err) x(no_completion_cmds) \
@@ -155,7 +155,7 @@ enum efasim_stat {
 
 /*
  * Faults. A value is a probability in 1/1000 unless the name says otherwise;
- * 0 is off. Each has a count of what it did.
+ * 0 is off. A counter per fault counts its injections.
  */
 #define EFASIM_FAULTS(x) \
 	x(reorder, 100) x(delay, 0) x(delay_us, 2000) x(duplicate, 0) \
@@ -179,11 +179,11 @@ struct efasim_sge {
 	u32 lkey;
 };
 
-/* What a memory region shall be. */
+/* Attributes of a memory region. */
 struct efasim_reg {
 	u64 iova;
 	u64 length;
-	u64 pbl;		/* the page, or where the list is */
+	u64 pbl;		/* address of the only page, or of the list of pages */
 	u32 lkey;
 	u32 npages;
 	u8 page_shift;
@@ -218,7 +218,7 @@ struct efasim_wqe {
 	};
 };
 
-/* A receive: as many descriptors as SGEs. */
+/* A receive, which has one descriptor per SGE. */
 struct efasim_rqe {
 	struct efasim_sge sge[EFASIM_MAX_SGE];
 	u16 req_id;
@@ -227,7 +227,7 @@ struct efasim_rqe {
 
 struct efasim_cqe {
 	u32 qpn;
-	u32 serial;	/* of the QP: see struct efasim_cq */
+	u32 serial;	/* serial number of the QP: see struct efasim_cq */
 	u32 length;
 	u32 imm;
 	u16 req_id;
@@ -237,46 +237,46 @@ struct efasim_cqe {
 	u8 op;
 	bool recv;
 	bool has_imm;
-	const u8 *src_gid;	/* of a receive; NULL if it was flushed */
+	const u8 *src_gid;	/* sender of a receive; NULL if flushed */
 };
 
 enum efasim_sub { EFASIM_SUB_SEND, EFASIM_SUB_RECV, EFASIM_SUBS };
 
 struct efasim_sub_cq {
 	u32 prod;
-	u32 cons;		/* the host's; a real device isn't told */
+	u32 cons;		/* the host's index; unknown to a real device */
 };
 
 /*
- * A completion queue: two rings, one behind the other. What a real device doesn't
- * know (how far the host is, whose completion an entry was) is here to count what
- * goes wrong, and changes nothing of what the host sees.
+ * A completion queue: two rings, one behind the other. Members that a real device doesn't
+ * have (the host's index, the queue pair of each entry) are for detecting errors of the
+ * host, and don't change what the host sees.
  */
 struct efasim_cq {
 	struct efasim_dev *dev;
 	u32 index;
-	u32 users;		/* queue pairs; dev->lock */
-	u64 addr;		/* where the host has the rings */
-	u32 depth;		/* of each; a power of 2 */
+	u32 users;		/* number of queue pairs; dev->lock */
+	u64 addr;		/* DMA address of the rings */
+	u32 depth;		/* entries of each ring; a power of 2 */
 	u32 entry_size;
-	bool untold;		/* nobody says how far the host is */
-	bool src_addr;		/* unknown senders are named; @entry_size is 32 */
+	bool untold;		/* the host doesn't call efasim_cq_consumed() */
+	bool src_addr;		/* entries have the GIDs of unknown senders; @entry_size is 32 */
 	struct efasim_sub_cq sub[EFASIM_SUBS];
-	u32 *serials;		/* of the queue pair, for each entry */
+	u32 *serials;		/* serial of the queue pair, for each entry */
 	atomic_t armed;
-	void *ctx;		/* the front end's, or NULL; dev->lock */
+	void *ctx;		/* the front end's queue, or NULL; dev->lock */
 };
 
 /**
- * struct efasim_fe_ops - what a front end does for the engine
+ * struct efasim_fe_ops - functions of a front end that the engine calls
  * @event: an armed completion queue got an entry. Called from the device's
- *	worker, one at a time for all queues of a device; must not sleep.
- * @fetch: the worker begins a run: time to look at doorbells that don't call, those
- *	of receive queues above all, before packets are taken. Optional; must not
+ *	worker, for one queue of a device at a time; must not sleep.
+ * @fetch: the worker begins a run: read doorbells that are only memory, in particular
+ *	those of receive queues, before packets are handled. Optional; must not
  *	sleep.
- * @notify: the worker has done what there was to do, and completed all that it
- *	could: time to tell the host. Optional; must not sleep.
- * @host_waits: the host has a clock of its own for commands, so one that is never
+ * @notify: the worker has written all completions of this run: notify the host.
+ *	Optional; must not sleep.
+ * @host_waits: the host times commands out itself, so a command that is never
  *	answered returns at once
  */
 struct efasim_fe_ops {
@@ -298,12 +298,12 @@ struct efasim_op {
 	struct efasim_qp *qp;
 	struct efasim_peer *peer;
 	struct list_head link;		/* in qp->idle, or active in peer->ops */
-	struct list_head tx;		/* in peer->txops: has more to send */
+	struct list_head tx;		/* in peer->txops while packets are left to send */
 	struct efasim_timer timer;
 	bool active;
 	bool rnr_wait;
 	u8 rnr_left;
-	u32 tries;			/* in a row, of what was put off */
+	u32 tries;			/* consecutive retries */
 	u8 status;
 	u32 gen;
 	u32 len;
@@ -325,14 +325,14 @@ struct efasim_qp {
 	struct efasim_cq *send_cq;
 	struct efasim_cq *recv_cq;
 
-	struct efasim_tx_wqe *sq;	/* the device's memory, written by the host */
-	const void __iomem *llq;	/* where that is instead, or NULL */
-	struct efasim_op *ops;		/* as many as @sq has entries */
-	struct list_head idle;		/* those of @ops that aren't active */
-	u64 rq_addr;			/* where the host has the descriptors */
-	u32 sq_depth;			/* powers of 2 */
-	u32 rq_depth;			/* descriptors */
-	/* Host writes prod, device writes cons; free running. */
+	struct efasim_tx_wqe *sq;	/* send queue, written by the host */
+	const void __iomem *llq;	/* send queue in device memory instead, or NULL */
+	struct efasim_op *ops;		/* one for each entry of the send queue */
+	struct list_head idle;		/* inactive entries of @ops */
+	u64 rq_addr;			/* DMA address of the receive descriptors */
+	u32 sq_depth;			/* entries, a power of 2 */
+	u32 rq_depth;			/* descriptors, a power of 2 */
+	/* The host writes prod, the device cons. They aren't reduced modulo the depth. */
 	u16 sq_prod;
 	u16 sq_cons;
 	u16 rq_prod;
@@ -350,15 +350,15 @@ struct efasim_mr {
 	u32 index;
 	u32 pdn;
 	enum efasim_mr_state state;
-	bool used;		/* a generation has been registered */
-	bool posted;		/* a REG_MR of it isn't done; the front end says so */
+	bool used;		/* the region was registered before */
+	bool posted;		/* a REG_MR is outstanding; set by the front end */
 	u32 key;
 	u64 iova;
 	u64 length;
 	u64 pbl;
 	u32 npages;
 	bool pbl_inline;
-	u64 *copy;		/* of the list, or NULL: it is read at each use */
+	u64 *copy;		/* copy of the page list, or NULL to read it at each use */
 	u32 max_pages;
 	u8 page_shift;
 	u8 access;
@@ -370,7 +370,7 @@ struct efasim_ah {
 	u32 pdn;
 	u32 users;
 	u16 number;
-	ktime_t visible;	/* from when on completions carry it */
+	ktime_t visible;	/* time from which completions report the handle */
 };
 
 struct efasim_rxq {
@@ -380,7 +380,7 @@ struct efasim_rxq {
 };
 
 struct efasim_dev {
-	/* protects everything below but what says otherwise */
+	/* protects all that follows, except where a comment says otherwise */
 	struct mutex lock;
 	const struct efasim_fe_ops *ops;
 	struct device *dma_dev;
@@ -388,8 +388,8 @@ struct efasim_dev {
 	u8 gid[EFASIM_GID_LEN];
 	u64 incarnation;
 	bool admin_dead;
-	bool no_dma;		/* the host has taken the bus away */
-	unsigned int noio;	/* of the command that holds the lock */
+	bool no_dma;		/* the host has disabled bus mastering */
+	unsigned int noio;	/* memalloc scope of the command that holds the lock */
 	bool stopping;
 
 	struct xarray qps;	/* by the low bits of the number */
@@ -414,8 +414,8 @@ struct efasim_dev {
 
 	spinlock_t db_lock;	/* protects doorbells */
 	struct list_head doorbells;
-	struct efasim_rxq rxq;	/* from devices of this kernel */
-	struct list_head ackq;	/* peers that are owed an acknowledgment */
+	struct efasim_rxq rxq;	/* packets from devices of this kernel */
+	struct list_head ackq;	/* peers that need an acknowledgment */
 
 	struct work_struct work;
 	struct hrtimer timer;
@@ -426,13 +426,13 @@ struct efasim_dev {
 	struct socket *sock;	/* NULL on no network */
 	void (*sock_saved_ready)(struct sock *sk);
 	u8 *rxbuf;
-	u8 *txbuf;		/* a datagram in the making */
+	u8 *txbuf;		/* datagram that is being built */
 	u32 txlen;
 	u8 txgid[EFASIM_GID_LEN];
 	struct list_head node;	/* in the list of local devices */
 
 	struct rnd_state rnd;
-	struct rnd_state admin_rnd;	/* commands must not move what befalls packets */
+	struct rnd_state admin_rnd;	/* separate, so commands don't shift faults of packets */
 	u32 seed;
 	u32 fault[EFASIM_FAULT_KNOBS];		/* debugfs writes them */
 	atomic64_t injected[EFASIM_FAULT_KNOBS];
@@ -460,8 +460,8 @@ struct efasim_dev_params {
 	struct device *dma_dev;
 	u32 seed;
 	u32 unresp_ms;
-	u32 sock_buf;	/* bytes, each way */
-	bool udp_only;	/* no short cut to devices of this kernel */
+	u32 sock_buf;	/* size in bytes for each direction */
+	bool udp_only;	/* use UDP also to devices of this kernel */
 };
 
 int efasim_engine_init(void);
@@ -487,7 +487,7 @@ struct efasim_qp_params {
 
 struct efasim_cq_params {
 	u64 addr;		/* DMA address of both rings */
-	u32 depth;		/* of each */
+	u32 depth;		/* entries of each ring */
 	u32 entry_size;
 	bool untold;		/* efasim_cq_consumed() is never called */
 	bool src_addr;
@@ -540,23 +540,23 @@ void efasim_sq_ring(struct efasim_qp *qp);
 void efasim_sq_doorbell(struct efasim_qp *qp, u16 prod);
 void efasim_rq_doorbell(struct efasim_qp *qp, u16 prod);
 
-/* The next entry makes an event. The host looks for one that came before. */
+/* Send an event for the next entry. The host then looks for entries that came before. */
 static inline void efasim_cq_arm(struct efasim_cq *cq)
 {
 	atomic_set(&cq->armed, 1);
-	/* Pairs with efasim_dev_cqe(): one of the two sees the other's. */
+	/* Pairs with efasim_dev_cqe(), which writes an entry and then looks at armed. */
 	smp_mb();
 }
 
-/* The host has taken so many of a ring's entries in all. */
+/* The host has read the entries of a ring before index @cons. */
 static inline void efasim_cq_consumed(struct efasim_cq *cq, enum efasim_sub sub,
 				      u32 cons)
 {
-	/* The entries were read before they may be written again. */
+	/* Entries must be read before the device may overwrite them. */
 	smp_store_release(&cq->sub[sub].cons, cons);
 }
 
-/* Whose completion the entry at a ring's index is: the queue pair's serial. */
+/* Return: the serial of the queue pair whose completion the entry at an index is. */
 static inline u32 efasim_cq_serial(struct efasim_cq *cq, enum efasim_sub sub,
 				   u32 index)
 {

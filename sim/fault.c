@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Faults on purpose, and where to see all counters: debugfs.
+ * Fault injection and counters in debugfs.
  *
  * /sys/kernel/debug/efasim/DEVICE/
  *   faults/KNOB        value, see EFASIM_FAULTS
- *   faults/injected    what each knob has done
- *   faults/seed        write to start the random sequence again
- *   counters           every counter
- *   memory             what objects there are, what is held, and how many bytes of
- *                      packets that is
+ *   faults/injected    value of each knob, and number of faults that it injected
+ *   faults/seed        write to restart the random sequence
+ *   counters           all counters
+ *   memory             numbers of objects, and memory held for peers
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
 #include "priv.h"
 
-/* In the order of the enumerations, which are made from the same lists. */
+/* In the order of the enumerations, which are generated from the same lists. */
 #define FAULT_ROW(name, def) { #name, def },
 #define STAT_NAME(name) #name,
 
@@ -32,7 +31,7 @@ static const char * const stat_names[EFASIM_STATS] = {
 	EFASIM_SIM_STATS(STAT_NAME)
 };
 
-/* Whether a fault happens now; counts it if so. */
+/* Return: whether a fault happens now, in which case it is counted. */
 bool efasim_fault(struct efasim_dev *dev, enum efasim_fault fault)
 {
 	u32 permille = READ_ONCE(dev->fault[fault]);
@@ -87,7 +86,7 @@ DEFINE_SHOW_ATTRIBUTE(counters);
 
 struct held {
 	u32 in_flight;		/* sent and not acknowledged */
-	u32 responses;		/* that find no room in the window */
+	u32 responses;		/* waiting for room in the window */
 	u64 bytes;
 };
 
@@ -152,7 +151,7 @@ static int seed_set(void *data, u64 val)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(seed_fops, seed_get, seed_set, "%llu\n");
 
-/* Show a device in debugfs; the caller removes @dir. */
+/* Create a device's files in debugfs. The caller removes @dir. */
 void efasim_debugfs_add(struct efasim_dev *dev, struct dentry *dir)
 {
 	struct dentry *knobs = debugfs_create_dir("faults", dir);

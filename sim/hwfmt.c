@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device's side of its rings: what the host wrote becomes host terms, what the
- * device has to say becomes completions.
+ * The device's side of its rings: parses entries that the host wrote, and writes
+ * completions.
  *
- * Send queue entries are in the device's own memory; receive descriptors and
- * completion queues in the host's, where the device gets by DMA only. A completion
- * queue is two rings, one for each direction, of as many entries each; an entry is
- * new if its phase is that of the ring's lap, which begins with 1.
+ * Send queue entries are in the device's memory. Receive descriptors and completion queues
+ * are in host memory, which the device accesses by DMA only. A completion queue consists of
+ * two rings of the same size, one per direction. An entry is new if its phase bit equals
+ * that of the current pass over the ring, which is 1 in the first pass.
  */
 #include <linux/bitfield.h>
 
@@ -60,7 +60,7 @@ static enum efasim_status get_rdma(struct efasim_wqe *wqe,
 	       EFASIM_OK : EFASIM_LOCAL_BAD_LENGTH;
 }
 
-/* How many pages there are follows from the range. */
+/* Parse a fast registration. The number of pages follows from the range. */
 static enum efasim_status get_reg(struct efasim_wqe *wqe,
 				  const struct efasim_fast_mr_reg_req *d)
 {
@@ -84,9 +84,9 @@ static enum efasim_status get_reg(struct efasim_wqe *wqe,
 }
 
 /**
- * efasim_hw_parse_wqe() - take a send queue entry apart
- * @d: the entry, not trusted; must not change meanwhile
- * @wqe: result; its request id and operation are set whatever is wrong
+ * efasim_hw_parse_wqe() - parse a send queue entry
+ * @d: the entry, untrusted; must not change meanwhile
+ * @wqe: result; its request id and operation are set even on an error
  *
  * Context: any; touches nothing but its arguments.
  * Return: EFASIM_OK, or the status with which the entry completes.
@@ -134,14 +134,14 @@ static bool efasim_dev_rx_desc(struct efasim_qp *qp, u16 index,
 }
 
 /**
- * efasim_dev_peek_rq() - the next receive
+ * efasim_dev_peek_rq() - read the next receive
  * @qp: a queue pair
  * @rqe: result
  *
- * The receive stays in the queue; efasim_dev_complete_recv() takes it out.
+ * The receive stays in the queue until efasim_dev_complete_recv().
  *
  * Context: The device's worker.
- * Return: whether there is one, with all of its descriptors.
+ * Return: whether there is a receive with all of its descriptors.
  */
 bool efasim_dev_peek_rq(struct efasim_qp *qp, struct efasim_rqe *rqe)
 {
@@ -197,7 +197,7 @@ static void fill_cqe(struct efasim_rx_cdesc_ex *d, const struct efasim_cqe *cqe,
 		memcpy(d->src_addr, cqe->src_gid, sizeof(d->src_addr));
 }
 
-/* All but the phase first: the host looks at nothing before that. */
+/* Write the phase last: the host reads an entry only after its phase. */
 static void efasim_dev_write_cqe(struct efasim_cq *cq, u64 addr,
 				 struct efasim_rx_cdesc_ex *d, u8 phase)
 {
@@ -207,18 +207,18 @@ static void efasim_dev_write_cqe(struct efasim_cq *cq, u64 addr,
 	*flags |= EFASIM_CQE_PHASE & ~phase;
 	efasim_dev_dma(cq->dev, addr, d, cq->entry_size, EFASIM_MR_WRITE_TO);
 	*flags ^= EFASIM_CQE_PHASE;
-	/* Pairs with the host's dma_rmb() behind its look at the phase. */
+	/* Pairs with the host's dma_rmb() after it reads the phase. */
 	dma_wmb();
 	efasim_dev_dma(cq->dev, addr + at, flags, 1, EFASIM_MR_WRITE_TO);
 }
 
 /**
- * efasim_dev_cqe() - put a completion into a queue
+ * efasim_dev_cqe() - write a completion
  * @cq: the queue
  * @cqe: the completion
  *
- * A real device overwrites entries that the host hasn't taken, and so does this one
- * if it isn't told of them; else the new one is dropped instead, and counted.
+ * A real device overwrites unread entries of a full queue. So does this one for a queue
+ * without efasim_cq_consumed(); for others it drops and counts the new completion.
  *
  * Context: The device's worker.
  */
@@ -235,7 +235,7 @@ void efasim_dev_cqe(struct efasim_cq *cq, const struct efasim_cqe *cqe)
 	held = sub->prod - smp_load_acquire(&sub->cons);
 	if (!cq->untold && held >= cq->depth) {
 		efasim_count(cq->dev, EFASIM_S_cq_overflow);
-		pr_err_ratelimited("efasim: completion lost: a queue of %u is full\n",
+		pr_err_ratelimited("efasim: completion lost: a queue of %u entries is full\n",
 				   cq->depth);
 		return;
 	}
@@ -244,7 +244,7 @@ void efasim_dev_cqe(struct efasim_cq *cq, const struct efasim_cqe *cqe)
 	efasim_dev_write_cqe(cq, cq->addr + slot * cq->entry_size, &d,
 			     sub->prod & cq->depth ? 0 : EFASIM_CQE_PHASE);
 	sub->prod++;
-	/* The host arms, then looks for entries; we write one, then look. */
+	/* Pairs with efasim_cq_arm(): the host arms and then looks for entries. */
 	if (atomic_xchg(&cq->armed, 0))
 		cq->dev->ops->event(cq);
 }

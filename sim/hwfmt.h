@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is in the device's rings, as the hardware has it: send queue entries of 64
- * bytes, receive descriptors of 16, completions of 16 or 32. Fields have the names
- * and the places that Amazon's driver documents (efa_io_defs.h); all are little
- * endian, and many are narrower than what verbs have for them.
+ * Format of the entries of the hardware's rings: send queue entries of 64 bytes, receive
+ * descriptors of 16, completions of 16 or 32. Fields have the names and offsets that
+ * Amazon's driver documents (efa_io_defs.h). All are little endian, and many are narrower
+ * than the corresponding fields of verbs.
  */
 #ifndef EFASIM_HWFMT_H
 #define EFASIM_HWFMT_H
@@ -39,7 +39,7 @@ struct efasim_tx_meta_desc {
 	u8 ctrl1;
 	u8 ctrl2;
 	__le16 dest_qp_num;
-	__le16 length;		/* of inline data in bytes, else SGEs */
+	__le16 length;		/* bytes of inline data, else number of SGEs */
 	__le32 immediate_data;
 	__le16 ah;
 	__le16 reserved;
@@ -67,7 +67,7 @@ struct efasim_remote_mem_addr {
 #define EFASIM_REG_PAGE_SHIFT	GENMASK(4, 0)
 #define EFASIM_REG_PBL_MODE	GENMASK(6, 5)
 #define EFASIM_PBL_INLINE	0	/* pbl is the only page */
-#define EFASIM_PBL_DIRECT	1	/* pbl is where the list of pages is */
+#define EFASIM_PBL_DIRECT	1	/* pbl is the address of the list of pages */
 
 struct efasim_fast_mr_reg_req {
 	__le32 lkey;
@@ -93,7 +93,7 @@ struct efasim_tx_wqe {
 	};
 };
 
-/* lkey_ctrl of a receive descriptor; a receive is as many as it has SGEs */
+/* lkey_ctrl of a receive descriptor; a receive has one descriptor per SGE */
 #define EFASIM_RX_FIRST		BIT(30)
 #define EFASIM_RX_LAST		BIT(31)
 
@@ -120,7 +120,7 @@ struct efasim_cdesc_common {
 	__le16 qp_num;
 };
 
-/* Of a send's completion nothing is valid behind @common. */
+/* In a send's completion only @common is valid. */
 struct efasim_rx_cdesc {
 	struct efasim_cdesc_common common;
 	__le16 length;		/* bits 15:0 */
@@ -133,7 +133,7 @@ struct efasim_rx_cdesc_ex {
 	struct efasim_rx_cdesc base;
 	union {
 		__le16 length_hi;	/* of a write: bits 31:16 */
-		u8 src_addr[16];	/* of a message whose sender has no handle */
+		u8 src_addr[16];	/* GID of a sender without a handle */
 	};
 };
 

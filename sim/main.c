@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * efasim: the module, its parameters, and devices coming and going.
+ * efasim: the module, its parameters, and creation and removal of devices.
  *
- * Devices are made by `rdma link add NAME type efasim netdev IF` and unmade by
- * `rdma link delete`, by the netdev's going, or by debugfs. What a device can
- * do is taken from the parameters when it is made. Each holds a reference to
- * the module: ib_unregister_driver(), by which other soft drivers unload with
- * devices, goes by driver id, and would take Amazon's devices, too.
+ * `rdma link add NAME type efasim netdev IF` creates a device. `rdma link delete`, removal
+ * of the netdev, or debugfs removes it. The parameters set its limits when it is created.
+ * Each device holds a reference to the module. ib_unregister_driver(), with which other
+ * software drivers unload while they have devices, selects devices by driver id and would
+ * remove those of Amazon's driver as well.
  */
 #include <linux/debugfs.h>
 #include <linux/dma-mapping.h>
@@ -40,30 +40,30 @@ EFASIM_PARAM(max_ah, 4096, "address handles");
 EFASIM_PARAM(max_pd, 256, "protection domains");
 EFASIM_PARAM(max_sq_depth, 4096, "send queue entries of a queue pair");
 EFASIM_PARAM(max_rq_depth, 32768, "receive queue entries");
-EFASIM_PARAM(min_sq_depth, 0, "a send queue is never smaller than this");
+EFASIM_PARAM(min_sq_depth, 0, "smallest number of send queue entries");
 EFASIM_PARAM(max_cq_depth, 32768, "completion queue entries");
-EFASIM_PARAM(mtu, 8928, "largest message, and segment of an RDMA");
-EFASIM_PARAM(max_rdma_size, 1 << 30, "largest RDMA");
+EFASIM_PARAM(mtu, 8928, "largest message, and largest segment of an RDMA, in bytes");
+EFASIM_PARAM(max_rdma_size, 1 << 30, "largest RDMA in bytes");
 EFASIM_PARAM(max_peers, 4096, "devices that a device talks to");
 EFASIM_PARAM(port, 47790, "first UDP port to try");
-EFASIM_PARAM(sock_buf, 8 << 20, "bytes that the UDP socket holds each way");
-EFASIM_PARAM(seed, 0, "of all that is random; 0 takes one at random");
-EFASIM_PARAM(unresponsive_ms, 10000, "silence after which a peer is given up");
+EFASIM_PARAM(sock_buf, 8 << 20, "buffer of the UDP socket in each direction, in bytes");
+EFASIM_PARAM(seed, 0, "seed of the random numbers; 0 chooses one at random");
+EFASIM_PARAM(unresponsive_ms, 10000, "milliseconds of silence after which requests to a peer fail");
 
 #define SOCK_BUF_MIN	SZ_4K
 #define SOCK_BUF_MAX	SZ_1G
 
 static bool rdma_read = true;
 module_param(rdma_read, bool, 0644);
-MODULE_PARM_DESC(rdma_read, "the device has RDMA read");
+MODULE_PARM_DESC(rdma_read, "whether the device supports RDMA read");
 
 static bool rdma_write = true;
 module_param(rdma_write, bool, 0644);
-MODULE_PARM_DESC(rdma_write, "the device has RDMA write");
+MODULE_PARM_DESC(rdma_write, "whether the device supports RDMA write");
 
 static bool udp_only;
 module_param(udp_only, bool, 0644);
-MODULE_PARM_DESC(udp_only, "reach devices of this kernel by UDP, too");
+MODULE_PARM_DESC(udp_only, "use UDP also between devices of this kernel");
 
 static DEFINE_MUTEX(devices_lock);	/* protects devices */
 static LIST_HEAD(devices);
@@ -89,7 +89,7 @@ static int read_limits(struct efasim_limits *l)
 		.rdma_read = rdma_read,
 		.rdma_write = rdma_write,
 	};
-	/* Queue pair numbers, request ids and depths have 16 bits, keys' indices 20. */
+	/* Queue pair numbers, request ids and depths have 16 bits, indices in keys 20. */
 	if (!l->max_qp || l->max_qp > 0x8000 || !l->max_pd ||
 	    !l->max_sq_depth || l->max_sq_depth > 0x8000 ||
 	    !l->max_rq_depth || l->max_rq_depth > 0x8000 ||
@@ -119,9 +119,9 @@ static __be32 netdev_addr(struct net_device *netdev)
 }
 
 /**
- * efasim_join() - put a device on a netdev's network
+ * efasim_join() - attach a device to a netdev's network
  * @eng: the device
- * @netdev: where; a loopback device is this kernel only
+ * @netdev: the netdev; with a loopback device only devices of this kernel are reachable
  *
  * Context: Process context, may sleep.
  * Return: 0, -EADDRNOTAVAIL if @netdev has no IPv4 address, or another negative errno.
@@ -138,7 +138,7 @@ int efasim_join(struct efasim_dev *eng, struct net_device *netdev)
 	return efasim_net_init(eng, dev_net(netdev), addr, port);
 }
 
-/* The device whose DMA mappings are ours: nothing but a mask and parameters. */
+/* Create the platform device for DMA mappings, with a mask and parameters. */
 static struct platform_device *create_pdev(void)
 {
 	struct platform_device *pdev;
@@ -159,12 +159,12 @@ static struct platform_device *create_pdev(void)
 }
 
 /**
- * efasim_params() - what a new device shall be
- * @params: result, but for who makes it
+ * efasim_params() - get a new device's attributes from the module's parameters
+ * @params: result; the caller sets the front end's part
  * @limits: result, to which @params points
  *
  * Context: Any.
- * Return: 0, or -EINVAL if the module's parameters make no sense.
+ * Return: 0, or -EINVAL if a parameter is invalid.
  */
 int efasim_params(struct efasim_dev_params *params, struct efasim_limits *limits)
 {
@@ -219,7 +219,7 @@ static void remove_from_list(struct efasim_vdev *dev)
 	module_put(THIS_MODULE);
 }
 
-/* What no correct user of the device makes it count. A test that does is wrong. */
+/* Counters that stay 0 unless the user of the device makes a mistake. */
 static const struct {
 	const char *name;
 	enum efasim_stat stat;
@@ -244,7 +244,7 @@ void efasim_tell_tales(struct efasim_dev *eng, const char *name)
 	}
 }
 
-/* The last act of a device: nobody has a reference any more. */
+/* Called when the last reference to the device is gone. */
 static void efasim_dealloc(struct ib_device *ibdev)
 {
 	struct efasim_vdev *dev = to_vdev(ibdev);
@@ -261,7 +261,7 @@ static void efasim_dealloc(struct ib_device *ibdev)
 	remove_from_list(dev);
 }
 
-/* A knob that takes the device away, as a hot unplug does. */
+/* Debugfs file that removes the device, like a hot unplug. */
 static int remove_set(void *data, u64 val)
 {
 	struct efasim_vdev *dev = data;
@@ -274,7 +274,7 @@ static int remove_set(void *data, u64 val)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(remove_fops, NULL, remove_set, "%llu\n");
 
-/* The name is ours now, and no client has seen the device yet. */
+/* Called when the device has its name and before clients see it. */
 static int efasim_enable(struct ib_device *ibdev)
 {
 	struct efasim_vdev *dev = to_vdev(ibdev);
@@ -290,7 +290,7 @@ static const struct ib_device_ops lifetime_ops = {
 	.enable_driver = efasim_enable,
 };
 
-/* From here on ib_dealloc_device() undoes all. */
+/* After this, ib_dealloc_device() undoes everything. */
 static void init_ibdev(struct efasim_vdev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;
@@ -380,8 +380,8 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 		if (dev->netdev != netdev)
 			continue;
 		/*
-		 * The namespace, of which the socket holds no reference, may end
-		 * before the device's users have let go.
+		 * The socket holds no reference to the namespace, which may end
+		 * before the device's users have released the device.
 		 */
 		efasim_net_leave(&dev->eng);
 		if (!ib_device_try_get(&dev->ibdev))
@@ -429,7 +429,7 @@ static void __exit efasim_exit(void)
 	unregister_netdevice_notifier(&netdev_nb);
 	debugfs_remove(debugfs_root);
 	efasim_engine_exit();
-	/* Who put the last reference may still be on its way out of our code. */
+	/* The task that put the last reference may still be running code of this module. */
 	synchronize_rcu_tasks();
 }
 

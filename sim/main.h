@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What both front ends have of the module: its parameters, and the way to a network. */
+/* Functions of the module for both front ends: parameters and network. */
 #ifndef EFASIM_MAIN_H
 #define EFASIM_MAIN_H
 

@@ -2,16 +2,15 @@
 /*
  * Memory as the device sees it: keys, regions, pages, bytes.
  *
- * The device has nothing but DMA addresses. Its platform device sits behind no
+ * The device has only DMA addresses. Its platform device isn't behind an
  * IOMMU (efasim_engine_create() refuses one), so a DMA address is a physical
- * one: of the caller's page, or of the bounce buffer when swiotlb is forced.
+ * address: of the caller's page, or of the bounce buffer when swiotlb is forced.
  * Data therefore moves only if the caller mapped, synced and unmapped as for a
- * real device. An address where there is no memory is an error of that access and
- * no more.
+ * real device. An access to an address without memory fails and has no other effect.
  *
- * Whether the device copies the page list of a fast registration or reads it at
- * each access, Amazon's sources don't say. By default it is read, so that whoever
- * maps a live region again moves it; a knob has it copied.
+ * Amazon's sources don't say whether the device copies the page list of a fast
+ * registration or reads it at each access. By default it reads the list, so remapping a
+ * live region redirects accesses; the knob frwr_copy makes it copy the list.
  */
 #include <linux/mm.h>
 #include <linux/io.h>
@@ -20,7 +19,7 @@
 
 #include "priv.h"
 
-/* Not every page that has a number is mapped. */
+/* Not every valid page frame is mapped in the kernel. */
 static bool is_mapped(const void *mem)
 {
 	u8 byte;
@@ -40,7 +39,7 @@ static bool efasim_dev_page_copy(struct efasim_dev *dev, u64 addr, void *buf,
 		efasim_count(dev, EFASIM_S_bad_dma_address);
 		return false;
 	}
-	/* memcpy() and no copy that catches faults: KASAN shall look at it. */
+	/* memcpy() instead of a copy that catches faults, so that KASAN checks it. */
 	if (side == EFASIM_MR_WRITE_TO)
 		memcpy(mem, buf, len);
 	else
@@ -48,7 +47,7 @@ static bool efasim_dev_page_copy(struct efasim_dev *dev, u64 addr, void *buf,
 	return true;
 }
 
-/* Move bytes between @buf and host memory. */
+/* Copy bytes between @buf and host memory. */
 bool efasim_dev_dma(struct efasim_dev *dev, u64 addr, void *buf, u32 len,
 		    enum efasim_mr_side side)
 {
@@ -87,7 +86,7 @@ static struct efasim_mr *efasim_dev_mr_get(struct efasim_dev *dev, u32 pdn,
 	return mr;
 }
 
-/* Whether a key opens this range for this access. */
+/* Return: whether a key grants an access to a range. */
 bool efasim_dev_mr_ok(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
 		      u32 len, u8 access)
 {
@@ -134,7 +133,7 @@ static bool efasim_dev_mr_walk(struct efasim_dev *dev,
 	return true;
 }
 
-/* Move bytes between @buf and memory that @key names. */
+/* Copy bytes between @buf and memory of the region with @key. */
 bool efasim_dev_mr_copy(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
 			void *buf, u32 len, u8 access,
 			enum efasim_mr_side side)
@@ -150,7 +149,7 @@ bool efasim_dev_mr_copy(struct efasim_dev *dev, u32 pdn, u32 key, u64 addr,
 	return efasim_dev_mr_walk(dev, mr, addr, buf, len, side);
 }
 
-/* The same for a scatter list, from @offset on. */
+/* Copy bytes between @buf and a scatter list, from @offset on. */
 bool efasim_dev_sge_copy(struct efasim_dev *dev, u32 pdn,
 			 const struct efasim_sge *sge, int num_sge, u32 offset,
 			 void *buf, u32 len, enum efasim_mr_side side)
@@ -179,7 +178,7 @@ bool efasim_dev_sge_copy(struct efasim_dev *dev, u32 pdn,
 	return !len;
 }
 
-/* Whether a region may be as @reg has it. */
+/* Return: whether @reg is a valid registration of a region. */
 bool efasim_dev_mr_valid(struct efasim_dev *dev, const struct efasim_mr *mr,
 			 const struct efasim_reg *reg)
 {
@@ -200,7 +199,7 @@ bool efasim_dev_mr_valid(struct efasim_dev *dev, const struct efasim_mr *mr,
 	return true;
 }
 
-/* From here on the region's key opens what @reg says. */
+/* Make the region's key grant access as @reg says. */
 void efasim_dev_mr_set(struct efasim_mr *mr, const struct efasim_reg *reg)
 {
 	mr->key = reg->lkey;
@@ -215,7 +214,7 @@ void efasim_dev_mr_set(struct efasim_mr *mr, const struct efasim_reg *reg)
 	WRITE_ONCE(mr->state, EFASIM_MR_VALID);
 }
 
-/* The list as it is now, if it isn't to be read at each use. */
+/* Copy the page list now, unless the device reads it at each use. */
 static enum efasim_status efasim_dev_copy_list(struct efasim_dev *dev,
 					       struct efasim_mr *mr,
 					       const struct efasim_wqe *wqe)
@@ -261,7 +260,7 @@ enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 	return EFASIM_OK;
 }
 
-/* A request of the host's is over, whatever became of it. */
+/* A registration request of the host has ended, successfully or not. */
 void efasim_dev_mr_done(struct efasim_dev *dev, const struct efasim_wqe *wqe)
 {
 	struct efasim_mr *mr;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How packets get from one device to another, and what may befall them.
+ * Transport of packets between devices, and faults of packets.
  *
- * A GID is fe80::PORT:0:ffff:ADDR, the device's UDP address. Devices of this
- * kernel find each other in a list and hand packets over; others are reached
- * by UDP. A device on no network has a random GID and port 0, and only the
+ * A GID is fe80::PORT:0:ffff:ADDR, with the device's UDP address. Devices of this
+ * kernel find each other in a list and pass packets directly; others are reached
+ * by UDP. A device without a network has a random GID and port 0, and uses only the
  * list.
  *
  * Lock order: efasim_dev.lock > local_devs > rxq.lock.
@@ -114,7 +114,7 @@ static bool efasim_dev_try_local(struct efasim_dev *dev, const u8 *gid,
 	return found;
 }
 
-/* Send what was put together. */
+/* Send the datagram that was built. */
 void efasim_dev_flush_tx(struct efasim_dev *dev)
 {
 	struct kvec iov = { .iov_base = dev->txbuf, .iov_len = dev->txlen };
@@ -128,15 +128,15 @@ void efasim_dev_flush_tx(struct efasim_dev *dev)
 	msg.msg_name = &sin;
 	msg.msg_namelen = sizeof(sin);
 	efasim_count(dev, EFASIM_S_tx_datagrams);
-	/* What doesn't get out is lost, and sent again like all that is. */
+	/* A datagram that can't be sent is lost; its packets are retransmitted later. */
 	if (kernel_sendmsg(dev->sock, &msg, &iov, 1, dev->txlen) != dev->txlen)
 		efasim_count(dev, EFASIM_S_sock_errors);
 	dev->txlen = 0;
 }
 
 /*
- * Packets for one device go in one datagram, up to an MTU's worth. One that is
- * longer goes alone.
+ * Append a packet to the datagram for a device, up to the MTU. A longer packet is sent in a
+ * datagram of its own.
  */
 static void efasim_dev_put_together(struct efasim_dev *dev, const u8 *gid,
 				    const void *buf, u32 len)
@@ -198,7 +198,7 @@ static void efasim_dev_hold(struct efasim_dev *dev, const u8 *gid,
 	efasim_dev_arm(dev, &held->timer, ktime_add_us(ktime_get(), us));
 }
 
-/* Packets that a fault holds back when the device goes. */
+/* Free the packets that a fault holds back, when the device is removed. */
 void efasim_dev_drop_held(struct efasim_dev *dev)
 {
 	struct efasim_held *held, *next;
@@ -221,11 +221,11 @@ static bool efasim_dev_is_mute(struct efasim_dev *dev)
 }
 
 /**
- * efasim_dev_xmit() - send bytes to a GID, unless a fault has other plans
+ * efasim_dev_xmit() - send a packet, subject to faults
  * @dev: the sending device
- * @gid: where to
+ * @gid: GID of the receiving device
  * @buf: the packet, copied
- * @len: its length
+ * @len: length of the packet
  *
  * Context: The device's worker.
  */
@@ -263,7 +263,7 @@ static struct efasim_rxp *efasim_dev_dequeue(struct efasim_dev *dev)
 	return rxp;
 }
 
-/* Return: how many packets came, 0 for no datagram. */
+/* Return: number of packets that arrived, 0 for no datagram. */
 static u32 efasim_dev_rx_local(struct efasim_dev *dev)
 {
 	struct efasim_rxp *rxp = efasim_dev_dequeue(dev);
@@ -306,7 +306,7 @@ static u32 efasim_dev_rx_sock(struct efasim_dev *dev)
 	return efasim_dev_input(dev, dev->rxbuf, len, gid);
 }
 
-/* What found the socket full, by the kernel's count. */
+/* Add packets that the kernel dropped because the socket was full. */
 static void efasim_dev_count_drops(struct efasim_dev *dev)
 {
 	if (dev->sock)
@@ -314,7 +314,7 @@ static void efasim_dev_count_drops(struct efasim_dev *dev)
 			     atomic_read(&dev->sock->sk->sk_drops));
 }
 
-/* Take what has arrived, about @budget packets; true if there may be more. */
+/* Handle about @budget packets that have arrived. Return: whether more may be there. */
 bool efasim_dev_rx(struct efasim_dev *dev, u32 budget)
 {
 	efasim_dev_count_drops(dev);
@@ -392,14 +392,14 @@ static int open_sock(struct efasim_dev *dev, struct net *net, __be32 addr,
 }
 
 /**
- * efasim_net_init() - put a device on the network
+ * efasim_net_init() - attach a device to the network
  * @dev: a device that was just created
  * @net: the network namespace
  * @addr: the IPv4 address to use, or 0 for this kernel only
  * @port: first UDP port to try
  *
  * Context: Process context, may sleep.
- * Return: 0 or a negative errno, with nothing left behind.
+ * Return: 0, or a negative errno with everything undone.
  */
 int efasim_net_init(struct efasim_dev *dev, struct net *net, __be32 addr,
 		    u16 port)
@@ -433,11 +433,11 @@ static void close_sock(struct efasim_dev *dev, struct socket *sock)
 }
 
 /**
- * efasim_net_leave() - take a device off the network
+ * efasim_net_leave() - detach a device from the network
  * @dev: the device
  *
- * When this returns nobody brings the device anything any more, and it holds on to
- * nothing of its network namespace. It may be called twice, also at once.
+ * When this returns the device gets no more packets and uses nothing of its network
+ * namespace. This may be called twice, also concurrently.
  *
  * Context: Process context, may sleep.
  */
@@ -448,7 +448,7 @@ void efasim_net_leave(struct efasim_dev *dev)
 	down_write(&local_devs);
 	list_del_init(&dev->node);
 	up_write(&local_devs);
-	/* The worker uses the socket under the lock, and finds it gone from here on. */
+	/* The worker uses the socket under the lock, and finds NULL from here on. */
 	mutex_lock(&dev->lock);
 	sock = dev->sock;
 	dev->sock = NULL;

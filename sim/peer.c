@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Reliable, unordered, at most once: what SRD promises between two devices.
+ * SRD between two devices: reliable, unordered, at most once.
  *
  * Each lane of a peer is a window of sequence numbers. A packet stays in its
- * slot until the peer has acknowledged it, and is sent again when that takes
- * too long. What arrives goes up at once, in whatever order; the bitmap behind
- * rx_next tells a copy from the original. Each packet names the oldest that its
- * sender still offers, so that the receiver stops waiting for what was given
- * up, and refuses it should it turn up late.
+ * slot until the peer has acknowledged it, and is retransmitted after a timeout.
+ * Packets are delivered at once, in any order; the bitmap behind rx_next
+ * identifies duplicates. Each packet names the oldest packet that its sender
+ * still offers, so that the receiver stops waiting for packets that were given
+ * up, and refuses them if they arrive late.
  *
- * A request is taken only if there is room for its response, and a response
- * always, so that the lanes can't wait for each other. What isn't taken isn't
- * acknowledged: that is the flow control.
+ * A request is accepted only if there is room for its response. A response is
+ * always accepted, so the lanes can't wait for each other. A packet that isn't
+ * accepted isn't acknowledged, which is the flow control.
  *
- * Each life of a device has an incarnation, a random number, so that no clock
- * decides which of two is the later. A peer is believed to lead another life
- * when a packet of that life names our incarnation, which it can have from
- * nobody else but us; one that doesn't is told, and says it again. What is
- * still on its way from the life before is dropped. The first packet of a new
- * life aborts all that was under way with the former. But requests that begin
- * when nothing is under way are for whoever is there: an initiator that knows a
- * queue pair of the new life, and its key, doesn't mean the former. They don't
- * name an incarnation until the peer has.
+ * When a device starts it chooses a random number, its incarnation, so that no
+ * clock is needed to tell two incarnations apart. A device believes in a new
+ * incarnation of a peer when a packet of it names the device's own incarnation,
+ * which the peer can only have from the device. If the packet doesn't, the device
+ * tells the peer its incarnation, and the peer retransmits. Packets of the peer's
+ * previous incarnation are dropped. The first packet of a new incarnation aborts
+ * all requests to the previous one. But requests that begin while no other request
+ * to the peer is outstanding are for either incarnation, because an initiator that
+ * knows a queue pair and its Q_Key means the incarnation that has them. Such
+ * requests name no incarnation of the peer until the peer has told its own.
  */
 #include <linux/slab.h>
 
@@ -30,7 +31,7 @@
 #define MAX_RESPS	EFASIM_WINDOW
 #define RTO_MIN_US	(20 * USEC_PER_MSEC)
 #define RTO_MAX_US	(500 * USEC_PER_MSEC)
-/* Packets passed in the network by this many later ones are taken for lost. */
+/* A packet that this many later packets have overtaken is taken for lost. */
 #define REORDER_MAX	24
 
 static void efasim_dev_peer_timer(struct efasim_dev *dev,
@@ -50,7 +51,7 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 	struct efasim_peer *peer = NULL;
 	int i;
 
-	/* Anybody can claim to be somebody, and must not take all the room. */
+	/* Senders can forge GIDs, so unknown ones may use only half of the table. */
 	if (!efasim_dev_is_known(dev, gid))
 		limit -= limit / 2;
 	if (dev->num_peers >= limit) {
@@ -84,8 +85,8 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 }
 
 /*
- * The peer with that GID, or -ENOENT if there is none; if one was to be made,
- * -ENOSPC for no room, ever, and -ENOMEM for none just now.
+ * Return: the peer with a GID, or an ERR_PTR(): -ENOENT if there is none; with @create
+ * -ENOSPC if the table is full and -ENOMEM if memory is short.
  */
 struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
 				    bool create)
@@ -100,7 +101,7 @@ struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
 	return create ? efasim_dev_new_peer(dev, gid) : ERR_PTR(-ENOENT);
 }
 
-/* A packet with room for @length bytes of payload. */
+/* Allocate a packet with room for @length bytes of payload. */
 struct efasim_txp *efasim_dev_txp(gfp_t gfp, enum efasim_pkt_type type,
 				  u32 length)
 {
@@ -119,7 +120,7 @@ struct efasim_txp *efasim_dev_txp(gfp_t gfp, enum efasim_pkt_type type,
 	return txp;
 }
 
-/* Fill in what is the same for all packets to a peer, as of now. */
+/* Fill in the fields that all packets to a peer have, with their current values. */
 static void efasim_dev_stamp(struct efasim_dev *dev,
 			     const struct efasim_peer *peer,
 			     struct efasim_pkt *pkt)
@@ -148,13 +149,16 @@ static void efasim_dev_put_on_wire(struct efasim_dev *dev,
 	efasim_wire_build(txp->buf, &txp->pkt);
 	txp->sent = ktime_get();
 	txp->tries++;
-	/* Without an incarnation of the peer's its acknowledgments aren't taken. */
+	/*
+	 * A peer ignores acknowledgments that don't name its incarnation. Keep the
+	 * acknowledgment queued until that is known.
+	 */
 	if (txp->pkt.dst_inc)
 		list_del_init(&peer->ack);
 	efasim_dev_xmit(dev, peer->gid, txp->buf, txp->len);
 }
 
-/* Whether the window of a lane is open. */
+/* Return: whether the window of a lane is open. */
 bool efasim_dev_room(const struct efasim_peer *peer, enum efasim_lane lane)
 {
 	const struct efasim_lane_state *l = &peer->lane[lane];
@@ -179,13 +183,13 @@ static void efasim_dev_set_rto(struct efasim_dev *dev,
 		       ktime_add_us(ktime_get(), rto_us(peer)));
 }
 
-/* Send a packet; its window must be open. */
+/* Send a packet, whose window must be open. */
 void efasim_dev_send(struct efasim_dev *dev, struct efasim_peer *peer,
 		     struct efasim_txp *txp)
 {
 	struct efasim_lane_state *l = &peer->lane[txp->pkt.lane];
 
-	/* Silence counts from when there is something to answer. */
+	/* Silence counts from the first packet that needs an answer. */
 	if (!in_flight(peer)) {
 		peer->heard = ktime_get();
 		efasim_dev_set_rto(dev, peer);
@@ -195,7 +199,7 @@ void efasim_dev_send(struct efasim_dev *dev, struct efasim_peer *peer,
 	efasim_dev_put_on_wire(dev, peer, txp);
 }
 
-/* Send a response, or keep it until the window opens. */
+/* Send a response, or queue it until the window opens. */
 void efasim_dev_respond(struct efasim_dev *dev, struct efasim_peer *peer,
 			struct efasim_txp *txp)
 {
@@ -207,7 +211,7 @@ void efasim_dev_respond(struct efasim_dev *dev, struct efasim_peer *peer,
 	peer->num_resps++;
 }
 
-/* Send what the windows let through. */
+/* Send queued packets as far as the windows allow. */
 void efasim_dev_push(struct efasim_dev *dev, struct efasim_peer *peer)
 {
 	struct efasim_txp *txp;
@@ -228,7 +232,7 @@ void efasim_dev_push(struct efasim_dev *dev, struct efasim_peer *peer)
 		if (!op)
 			break;
 		if (efasim_dev_send_segment(dev, peer, op)) {
-			/* No memory: the timer comes back for it. */
+			/* No memory: the timer will try again. */
 			if (!peer->timer.armed)
 				efasim_dev_set_rto(dev, peer);
 			break;
@@ -290,7 +294,7 @@ static void efasim_dev_resend(struct efasim_dev *dev, struct efasim_peer *peer,
 	efasim_dev_put_on_wire(dev, peer, txp);
 }
 
-/* Send again what was sent before @before and isn't known to be there. */
+/* Retransmit packets that were sent before @before and aren't acknowledged. */
 static bool efasim_dev_resend_old(struct efasim_dev *dev,
 				  struct efasim_peer *peer,
 				  struct efasim_lane_state *l, u32 limit,
@@ -319,7 +323,7 @@ static void efasim_dev_peer_timer(struct efasim_dev *dev,
 	bool resent = false;
 	int i;
 
-	/* While this device wasn't run its peer had no chance to be heard. */
+	/* Time in which this device's worker was late isn't silence of the peer. */
 	peer->heard = ktime_add(peer->heard,
 				ktime_sub(now, timer->node.expires));
 	if (ktime_after(peer->heard, now))
@@ -346,7 +350,7 @@ static void efasim_dev_peer_timer(struct efasim_dev *dev,
 		efasim_dev_set_rto(dev, peer);
 }
 
-/* Only packets sent once say how long the way is. */
+/* Measure the round trip time, only from packets that were sent once. */
 static void efasim_dev_rtt(struct efasim_peer *peer,
 			   const struct efasim_txp *txp)
 {
@@ -364,7 +368,7 @@ static void efasim_dev_acked(struct efasim_dev *dev, struct efasim_peer *peer,
 	int i;
 
 	if ((s32)(ack - l->tx_una) < 0)
-		return;		/* overtaken by a later one */
+		return;		/* overtaken by a later acknowledgment */
 	if ((s32)(ack - l->tx_next) > 0) {
 		efasim_count(dev, EFASIM_S_wire_ack);
 		return;
@@ -406,7 +410,7 @@ static void efasim_dev_acks(struct efasim_dev *dev, struct efasim_peer *peer,
 	efasim_dev_push(dev, peer);
 }
 
-/* Drop from the window what has been received without a gap. */
+/* Advance the window over packets that were received without a gap. */
 static void efasim_dev_advance(struct efasim_lane_state *l)
 {
 	while (l->rx_map & 1) {
@@ -415,7 +419,7 @@ static void efasim_dev_advance(struct efasim_lane_state *l)
 	}
 }
 
-/* The sender no longer offers what comes before @base. */
+/* The sender no longer offers packets before @base. */
 static void efasim_dev_skip_to(struct efasim_lane_state *l, u32 base)
 {
 	u32 skip = base - l->rx_next;
@@ -440,13 +444,13 @@ static bool efasim_dev_is_new(struct efasim_dev *dev, struct efasim_peer *peer,
 	struct efasim_lane_state *l = &peer->lane[pkt->lane];
 	s32 ahead;
 
-	/* The first of a peer's life says where its numbers have got to. */
+	/* The first packet of an incarnation tells the start of its sequence numbers. */
 	if (!l->rx_synced) {
 		l->rx_synced = true;
 		l->rx_next = pkt->base;
 	}
 	efasim_dev_skip_to(l, pkt->base);
-	/* Less than a window: the parser refused more than that beyond base. */
+	/* Less than a window: the parser refuses packets further beyond base. */
 	ahead = pkt->seq - l->rx_next;
 	if (ahead < 0 || l->rx_map & BIT_ULL(ahead)) {
 		efasim_count(dev, EFASIM_S_rx_duplicates);
@@ -504,7 +508,10 @@ static void efasim_dev_bare_ack(struct efasim_dev *dev,
 	efasim_dev_xmit(dev, peer->gid, buf, sizeof(buf));
 }
 
-/* Tell the sender of @to who we are, but don't answer what may be an answer. */
+/*
+ * Tell the sender of @to this device's incarnation. Don't answer a packet that may itself
+ * be such an answer, to avoid a loop.
+ */
 static void efasim_dev_introduce(struct efasim_dev *dev,
 				 struct efasim_peer *peer,
 				 const struct efasim_pkt *to)
@@ -525,7 +532,7 @@ static void efasim_dev_introduce(struct efasim_dev *dev,
 	efasim_dev_xmit(dev, peer->gid, buf, sizeof(buf));
 }
 
-/* Acknowledge what no packet of ours has acknowledged on its way. */
+/* Send the acknowledgments that no other packet has carried. */
 void efasim_dev_flush_acks(struct efasim_dev *dev)
 {
 	struct efasim_peer *peer, *next;
@@ -536,7 +543,7 @@ void efasim_dev_flush_acks(struct efasim_dev *dev)
 	}
 }
 
-/* What a former life had received the present one has not. */
+/* A peer's new incarnation hasn't received what the previous one had: renumber. */
 static void efasim_dev_offer_anew(struct efasim_lane_state *l)
 {
 	u32 seq;
@@ -565,12 +572,12 @@ static void efasim_dev_new_life(struct efasim_dev *dev,
 	for (i = 0; i < EFASIM_LANES; i++) {
 		peer->lane[i].rx_synced = false;
 		peer->lane[i].rx_map = 0;
-		/* Until then nothing is acknowledged to who numbers anew. */
+		/* Acknowledge nothing until the first packet of the new incarnation. */
 		peer->lane[i].rx_next = 1;
 	}
 }
 
-/* Whether a packet is between this life of ours and the peer's present one. */
+/* Return: whether a packet is from and to the current incarnations. */
 static bool efasim_dev_same_life(struct efasim_dev *dev,
 				 struct efasim_peer *peer,
 				 const struct efasim_pkt *pkt)
@@ -593,7 +600,7 @@ static bool efasim_dev_same_life(struct efasim_dev *dev,
 	return true;
 }
 
-/* One for each way to fail, in the order of enum efasim_wire_err. */
+/* One counter for each error, in the order of enum efasim_wire_err. */
 static_assert(EFASIM_S_wire_field - EFASIM_S_wire_short ==
 	      EFASIM_WIRE_FIELD_BAD - EFASIM_WIRE_SHORT);
 
@@ -607,14 +614,14 @@ static void efasim_dev_reliable(struct efasim_dev *dev,
 		return;
 	peer->heard = ktime_get();
 	peer->confirmed = true;
-	/* Acknowledgments to a former life of ours were refused above. */
+	/* Acknowledgments to a previous incarnation of this device were refused above. */
 	if (pkt->dst_inc && !(pkt->flags & EFASIM_PKT_F_WHO))
 		efasim_dev_acks(dev, peer, pkt);
 	if (pkt->lane != EFASIM_LANE_NONE)
 		efasim_dev_sequenced(dev, peer, pkt);
 }
 
-/* Take the packet that @buf begins with. Return: how long it is; 0: bad. */
+/* Handle the first packet in @buf. Return: its length, or 0 if it is invalid. */
 static u32 efasim_dev_packet(struct efasim_dev *dev, const void *buf, u32 len,
 			     const u8 *source)
 {
@@ -642,15 +649,15 @@ static u32 efasim_dev_packet(struct efasim_dev *dev, const void *buf, u32 len,
 }
 
 /**
- * efasim_dev_input() - a datagram has arrived
+ * efasim_dev_input() - handle a datagram that arrived
  * @dev: the device
- * @buf: the datagram, not trusted
- * @len: its length
- * @source: GID that its sender's address stands for, or NULL if the sender is
- *	in this kernel
+ * @buf: the datagram, untrusted
+ * @len: length of the datagram
+ * @source: GID for the sender's UDP address, or NULL if the sender is in this kernel
  *
  * Context: The device's worker.
- * Return: how many packets it had, at least 1: one that is bad is the last.
+ * Return: number of packets handled, at least 1. The rest of the datagram after an invalid
+ * packet is dropped.
  */
 u32 efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
 		     const u8 *source)

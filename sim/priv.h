@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the engine share with each other and with nobody else.
- * Everything here runs in the device's worker, under efasim_dev.lock.
+ * Private declarations of the engine. All functions run in the device's worker, under
+ * efasim_dev.lock.
  */
 #ifndef EFASIM_PRIV_H
 #define EFASIM_PRIV_H
@@ -37,29 +37,29 @@ struct efasim_lane_state {
 	u32 tx_una;
 	u32 tx_sacked;	/* highest sequence that a SACK named, plus one */
 	u32 rx_next;
-	u64 rx_map;	/* bit i: rx_next + i is here */
+	u64 rx_map;	/* bit i: rx_next + i has been received */
 	bool rx_synced;
 	struct efasim_txp *slot[EFASIM_WINDOW];
 };
 
 /*
- * The other device. One for each GID that we have sent to or heard of; it
- * lives as long as the device, because forgetting its sequence numbers would
- * be forgetting what has been delivered.
+ * A remote device. There is one for each GID that this device has sent to or received
+ * from. It is kept as long as the device exists, because its sequence numbers identify
+ * duplicates.
  */
 struct efasim_peer {
 	struct hlist_node node;	/* in dev->peers_by_gid */
 	u8 gid[EFASIM_GID_LEN];
 	u32 id;
-	u64 incarnation;	/* 0: never heard of */
-	u64 former;		/* the life before that, or 0 */
-	bool confirmed;		/* it was heard of since the first of ops began */
+	u64 incarnation;	/* 0: unknown */
+	u64 former;		/* previous incarnation, or 0 */
+	bool confirmed;		/* the peer sent a packet since the first of ops began */
 	struct efasim_lane_state lane[EFASIM_LANES];
-	struct list_head ops;	/* all that wait for something of this peer */
-	struct list_head txops;	/* those with segments to send */
-	struct list_head resps;	/* responses beyond the window */
+	struct list_head ops;	/* operations that wait for this peer */
+	struct list_head txops;	/* operations with segments to send */
+	struct list_head resps;	/* responses that wait for room in the window */
 	u32 num_resps;
-	struct list_head ack;	/* in dev->ackq: we owe it one */
+	struct list_head ack;	/* in dev->ackq while an acknowledgment is due */
 	struct efasim_timer timer;
 	ktime_t heard;
 	u32 srtt_us;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The initiator: send queue entries and what becomes of them.
+ * The initiator: send queue entries and their operations.
  *
- * An operation is as many packets as its length needs, and each packet has its
- * answer; the operation completes when all that was sent is answered, so no
- * late packet of it touches memory after its completion. A write with immediate
- * data holds its last packet back until the others are answered: only then may
- * the target be told.
+ * An operation consists of as many packets as its length needs, and each packet is
+ * answered. The operation completes when all packets that were sent are answered, so no
+ * late packet accesses memory after the completion. A write with immediate data sends its
+ * last packet after the others are answered, because only then may the target be notified.
  *
- * Operations are started in order and finish in any.
+ * Operations start in order and finish in any order.
  */
 #include <linux/io.h>
 #include <linux/slab.h>
@@ -22,7 +21,7 @@ static void efasim_dev_op_timer(struct efasim_dev *dev,
 				struct efasim_timer *timer);
 static void efasim_dev_start_remote(struct efasim_op *op);
 
-/* Have the device look at a send queue. */
+/* Make the device process a send queue. */
 void efasim_sq_ring(struct efasim_qp *qp)
 {
 	struct efasim_dev *dev = qp->dev;
@@ -35,22 +34,22 @@ void efasim_sq_ring(struct efasim_qp *qp)
 	efasim_kick(dev);
 }
 
-/* The entries before @prod are the device's. */
+/* Pass the entries before @prod to the device. */
 void efasim_sq_doorbell(struct efasim_qp *qp, u16 prod)
 {
-	/* The entries are written before the device may look at them. */
+	/* The entries must be written before the device reads them. */
 	smp_store_release(&qp->sq_prod, prod);
 	efasim_sq_ring(qp);
 }
 
-/* The descriptors before @prod are; it looks at them when something arrives. */
+/* Pass the descriptors before @prod to the device, which reads them when data arrives. */
 void efasim_rq_doorbell(struct efasim_qp *qp, u16 prod)
 {
-	/* As above. */
+	/* The descriptors must be written before the device reads them. */
 	smp_store_release(&qp->rq_prod, prod);
 }
 
-/* Stop working on an operation without a word. */
+/* Drop an operation without a completion. */
 void efasim_dev_drop_op(struct efasim_op *op)
 {
 	lockdep_assert_held(&op->qp->dev->lock);
@@ -58,7 +57,7 @@ void efasim_dev_drop_op(struct efasim_op *op)
 	efasim_dev_mr_done(op->qp->dev, &op->wqe);
 	list_del_init(&op->tx);
 	op->active = false;
-	/* Entries may wait for it. */
+	/* Send queue entries may wait for a free operation. */
 	if (list_empty(&op->qp->idle))
 		efasim_sq_ring(op->qp);
 	list_move_tail(&op->link, &op->qp->idle);
@@ -87,7 +86,7 @@ static void efasim_dev_count_op(struct efasim_dev *dev,
 	}
 }
 
-/* Finish an operation and say so. */
+/* Finish an operation and write its completion. */
 void efasim_dev_complete(struct efasim_op *op, enum efasim_status status)
 {
 	struct efasim_qp *qp = op->qp;
@@ -129,7 +128,7 @@ static bool efasim_dev_gather(struct efasim_op *op, u32 offset, void *buf,
 				   offset, buf, len, EFASIM_MR_READ_FROM);
 }
 
-/* The initiator's name for an operation, which the answer brings back. */
+/* Identifier of an operation, which answers carry back. */
 static u64 efasim_dev_cookie(const struct efasim_op *op)
 {
 	return (u64)op->gen << 32 | op->qp->qpn << 16 | (op - op->qp->ops);
@@ -172,7 +171,7 @@ static void efasim_dev_fill(struct efasim_op *op, struct efasim_pkt *pkt,
 		    efasim_dev_seg_len(op, seg) : op->len;
 }
 
-/* The operation is over once every packet of it is answered. */
+/* Complete the operation if all its packets are answered. */
 static void efasim_dev_maybe_done(struct efasim_op *op)
 {
 	if (op->answered == op->sent && (op->status || op->sent == op->segs))
@@ -194,8 +193,8 @@ static bool efasim_dev_last_must_wait(const struct efasim_op *op)
 }
 
 /*
- * A response that the target gave up is never told of. Long after the peer
- * itself would have been given up, the operation is.
+ * A target may give up a response without telling the initiator. So fail an operation long
+ * after the time after which its peer would have been given up.
  */
 static void efasim_dev_watch(struct efasim_dev *dev, struct efasim_op *op)
 {
@@ -203,7 +202,7 @@ static void efasim_dev_watch(struct efasim_dev *dev, struct efasim_op *op)
 		       ktime_add_ms(ktime_get(), 4ULL * dev->unresp_ms));
 }
 
-/* Put the operation behind those of the peer that also have packets to send. */
+/* Move the operation behind the peer's other operations with packets to send. */
 static void efasim_dev_requeue(struct efasim_op *op)
 {
 	list_del_init(&op->tx);
@@ -215,12 +214,12 @@ static void efasim_dev_requeue(struct efasim_op *op)
 /**
  * efasim_dev_send_segment() - send an operation's next packet
  * @dev: the device
- * @peer: its peer, whose request window is open
- * @op: an operation in @peer->txops; afterwards behind the others there, or
- *	not in that list any more
+ * @peer: peer of the operation, whose request window is open
+ * @op: an operation in @peer->txops; moved to the end of that list, or removed
+ *	from it
  *
  * Context: The device's worker.
- * Return: 0, or -ENOMEM, with nothing changed.
+ * Return: 0, or -ENOMEM with nothing changed.
  */
 int efasim_dev_send_segment(struct efasim_dev *dev, struct efasim_peer *peer,
 			    struct efasim_op *op)
@@ -284,7 +283,7 @@ static void efasim_dev_op_timer(struct efasim_dev *dev,
 	efasim_dev_complete(op, EFASIM_UNRESP_REMOTE);
 }
 
-/* The target had no receive posted: wait, or give up. */
+/* The target had no receive posted: retry later, or fail the operation. */
 static void efasim_dev_rnr(struct efasim_dev *dev, struct efasim_op *op)
 {
 	u64 us;
@@ -313,7 +312,7 @@ static bool efasim_dev_scatter(struct efasim_dev *dev, struct efasim_op *op,
 				   EFASIM_MR_WRITE_TO);
 }
 
-/* A response or data for one of our packets; the peer may be lying. */
+/* Check a response or data for a packet of an operation. The peer isn't trusted. */
 static enum efasim_status efasim_dev_judge(struct efasim_dev *dev,
 					   struct efasim_op *op,
 					   const struct efasim_pkt *pkt)
@@ -331,9 +330,9 @@ static enum efasim_status efasim_dev_judge(struct efasim_dev *dev,
 }
 
 /**
- * efasim_dev_answer() - the answer to one of our packets has arrived
+ * efasim_dev_answer() - handle the answer to a packet of this device
  * @dev: the device
- * @peer: who answers
+ * @peer: the peer that answers
  * @pkt: a response or data
  *
  * Context: The device's worker.
@@ -383,7 +382,7 @@ static u32 efasim_dev_wqe_len(const struct efasim_wqe *wqe)
 	return 0;
 }
 
-/* What the device finds wrong with an entry by itself. */
+/* Check an entry as far as the device can without the peer. */
 static enum efasim_status efasim_dev_check(struct efasim_op *op)
 {
 	const struct efasim_wqe *wqe = &op->wqe;
@@ -408,7 +407,7 @@ static enum efasim_status efasim_dev_check(struct efasim_op *op)
 	return EFASIM_OK;
 }
 
-/* UD: one packet, and done when it is on its way. */
+/* UD: send one packet and complete at once. */
 static void efasim_dev_start_ud(struct efasim_op *op, const u8 *gid)
 {
 	struct efasim_dev *dev = op->qp->dev;
@@ -417,7 +416,7 @@ static void efasim_dev_start_ud(struct efasim_op *op, const u8 *gid)
 
 	txp = efasim_dev_txp(GFP_NOIO, EFASIM_PKT_UD, op->len);
 	if (!txp) {
-		/* Lost on the way, as a datagram may be. */
+		/* Treat the datagram as lost in the network. */
 		efasim_count(dev, EFASIM_S_no_memory);
 		efasim_dev_complete(op, EFASIM_OK);
 		return;
@@ -437,8 +436,7 @@ static void efasim_dev_start_ud(struct efasim_op *op, const u8 *gid)
 }
 
 /*
- * A peer whose state finds no memory is tried again for as long as one may be
- * silent.
+ * If there is no memory for the peer's state, retry for as long as a peer may be silent.
  */
 static void efasim_dev_start_srd(struct efasim_op *op, const u8 *gid)
 {
@@ -489,12 +487,12 @@ static void efasim_dev_start_remote(struct efasim_op *op)
 	efasim_dev_start_srd(op, ah->gid);
 }
 
-/* Registration is ordered with nothing, so it happens at some later time. */
+/* Registration isn't ordered with other work, so execute it at some later time. */
 static void efasim_dev_start_local(struct efasim_op *op)
 {
 	struct efasim_dev *dev = op->qp->dev;
 	u64 max = READ_ONCE(dev->fault[EFASIM_F_reg_delay_us]);
-	/* From 0 to max, which may be the largest there is. */
+	/* From 0 to max, which may be U32_MAX. */
 	u32 us = max ? prandom_u32_state(&dev->rnd) * (max + 1) >> 32 : 0;
 
 	if (us)
@@ -530,7 +528,7 @@ static void efasim_dev_start(struct efasim_op *op,
 		efasim_dev_start_remote(op);
 }
 
-/* A copy of an entry, which the host may write to at any time. */
+/* Copy an entry, because the host may write to it at any time. */
 static void efasim_dev_get_wqe(const struct efasim_qp *qp, u16 index,
 			       struct efasim_tx_wqe *wqe)
 {
@@ -542,7 +540,7 @@ static void efasim_dev_get_wqe(const struct efasim_qp *qp, u16 index,
 		*wqe = qp->sq[slot];
 }
 
-/* No host that is right in its mind has posted more than the queue holds. */
+/* Check for a producer index beyond the queue's size, which the host must not write. */
 static bool efasim_dev_sq_overrun(struct efasim_qp *qp, u16 prod)
 {
 	if ((u16)(prod - qp->sq_cons) <= qp->sq_depth)
@@ -560,7 +558,7 @@ static void efasim_dev_run_sq(struct efasim_qp *qp)
 
 	if (efasim_dev_sq_overrun(qp, prod))
 		return;
-	/* A drained queue keeps what is posted until it runs again. */
+	/* A queue in SQD keeps posted entries until it is in RTS again. */
 	while (qp->state == EFASIM_QPS_RTS && qp->sq_cons != prod) {
 		op = list_first_entry_or_null(&qp->idle, struct efasim_op,
 					      link);
@@ -571,7 +569,7 @@ static void efasim_dev_run_sq(struct efasim_qp *qp)
 	}
 }
 
-/* The queue pair is in ERR: what is under way is flushed, each by its luck. */
+/* The queue pair is in ERR: flush active operations, each with probability err_flush. */
 void efasim_dev_flush_ops(struct efasim_qp *qp)
 {
 	struct efasim_dev *dev = qp->dev;
@@ -580,11 +578,11 @@ void efasim_dev_flush_ops(struct efasim_qp *qp)
 	for (i = 0; i < qp->sq_depth; i++)
 		if (qp->ops[i].active && efasim_fault(dev, EFASIM_F_err_flush))
 			efasim_dev_complete(&qp->ops[i], EFASIM_FLUSHED);
-	/* The worker tells the host. */
+	/* The worker notifies the host of the completions. */
 	efasim_kick(dev);
 }
 
-/* Entries that aren't begun never will be; with @flush some of them complete. */
+/* Drop entries that haven't been started. With @flush some complete as flushed. */
 void efasim_dev_discard_sq(struct efasim_qp *qp, bool flush)
 {
 	/* Pairs with efasim_sq_doorbell(). */
@@ -610,7 +608,7 @@ void efasim_dev_discard_sq(struct efasim_qp *qp, bool flush)
 	}
 }
 
-/* Take the send queues whose doorbells rang. */
+/* Process the send queues whose doorbells rang. */
 void efasim_dev_doorbells(struct efasim_dev *dev)
 {
 	struct efasim_qp *qp;

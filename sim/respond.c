@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The target: what a request of a peer does here.
+ * The target: executes requests of peers.
  *
- * A request is one packet and leaves no state behind but its effect, so a peer
- * can't make us remember anything. Only the Q_Key and the rkey stand between a
- * peer and our memory, as on the real device; and for RDMA the peer must be
- * somebody that we have an address handle for.
+ * A request is one packet and leaves no state behind except its effect, so a peer
+ * can't use up memory of this device. As on the real device, only the Q_Key and the rkey
+ * protect host memory from a peer; and RDMA requires an address handle for the peer.
  */
 #include <linux/slab.h>
 
@@ -29,7 +28,7 @@ static struct efasim_qp *efasim_dev_target(struct efasim_dev *dev,
 	return qp;
 }
 
-/* The sender's number here; young handles aren't known yet. */
+/* Return: the number of the sender's handle, which is unknown shortly after creation. */
 static u16 efasim_dev_slid(struct efasim_dev *dev, u32 pdn, const u8 *gid)
 {
 	struct efasim_ah *ah = efasim_dev_find_ah(dev, pdn, gid);
@@ -81,8 +80,8 @@ static u32 efasim_dev_rqe_len(const struct efasim_rqe *rqe)
 }
 
 /*
- * Put a message into a receive, behind @room bytes that stay as they are; both sides
- * hear how that went.
+ * Copy a message into a receive, behind @room bytes that aren't written, and complete the
+ * receive. Return: the status for the sender.
  */
 static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
 					     const struct efasim_rqe *rqe,
@@ -121,7 +120,7 @@ static enum efasim_status efasim_dev_take_send(struct efasim_dev *dev,
 	return efasim_dev_receive(qp, &rqe, pkt, 0);
 }
 
-/* What every RDMA request must pass; on success @qp is set. */
+/* Check an RDMA request, and set @qp on success. */
 static enum efasim_status efasim_dev_admit(struct efasim_dev *dev,
 					   const struct efasim_pkt *pkt,
 					   struct efasim_qp **qp)
@@ -150,7 +149,7 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	status = efasim_dev_admit(dev, pkt, &qp);
 	if (status)
 		return status;
-	/* The host shall hear no length that no device can have written. */
+	/* Don't report a length to the host that no device can have written. */
 	if (pkt->rlen > dev->limits.max_rdma_size)
 		return EFASIM_REMOTE_BAD_LENGTH;
 	if (imm && (!efasim_dev_peek_rq(qp, &rqe) ||
@@ -197,7 +196,7 @@ static enum efasim_status efasim_dev_may_read(struct efasim_dev *dev,
 	       EFASIM_OK : EFASIM_BAD_ADDRESS;
 }
 
-/* Only who may read gets room for what it reads: others could be anybody. */
+/* Allocate a response with data only after checking the access, as GIDs can be forged. */
 static struct efasim_txp *efasim_dev_take_read(struct efasim_dev *dev,
 					       const struct efasim_pkt *pkt)
 {
@@ -228,7 +227,7 @@ static struct efasim_txp *efasim_dev_take_read(struct efasim_dev *dev,
 	return resp;
 }
 
-/* Room for the answer first: what is done can't be undone without it. */
+/* Allocate the answer before executing the request, which can't be undone. */
 static struct efasim_txp *efasim_dev_take(struct efasim_dev *dev,
 					  const struct efasim_pkt *pkt)
 {
@@ -243,13 +242,13 @@ static struct efasim_txp *efasim_dev_take(struct efasim_dev *dev,
 }
 
 /**
- * efasim_dev_request() - do what a peer asks for
+ * efasim_dev_request() - execute a request of a peer
  * @dev: the device
  * @pkt: a packet of the request lane
  *
  * Context: The device's worker.
- * Return: the answer, for efasim_dev_respond(), or NULL, and nothing was done,
- * for want of memory.
+ * Return: the answer, for efasim_dev_respond(), or NULL without memory, in which case
+ * nothing was done.
  */
 struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
 				      const struct efasim_pkt *pkt)
@@ -266,9 +265,9 @@ struct efasim_txp *efasim_dev_request(struct efasim_dev *dev,
 }
 
 /**
- * efasim_dev_datagram() - a UD message has arrived
+ * efasim_dev_datagram() - handle a UD message that arrived
  * @dev: the device
- * @pkt: the message; dropped if nobody waits for it
+ * @pkt: the message; dropped if there is no receive for it
  *
  * Context: The device's worker.
  */
@@ -287,7 +286,7 @@ void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt)
 	efasim_dev_receive(qp, &rqe, pkt, min_t(u32, room, 128));
 }
 
-/* The queue pair is in ERR: receives are flushed, each by its luck. */
+/* The queue pair is in ERR: flush receives, each with probability err_flush. */
 void efasim_dev_flush_rq(struct efasim_qp *qp)
 {
 	struct efasim_cqe cqe = {

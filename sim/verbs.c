@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device as ib_core sees it: attributes, port, protection domains, address
- * handles, counters.
+ * Verbs of the device: attributes, port, protection domains, address handles, counters.
  */
 #include <linux/dma-mapping.h>
 #include <linux/pci_ids.h>
@@ -12,7 +11,7 @@
 
 #define EFA_PART_ID	0xefa1
 
-/* As the driver has its rings: whole pages, in one piece, zeroed, mapped. */
+/* Allocate a ring as the driver does: contiguous whole pages, zeroed and mapped. */
 int efasim_ring_alloc(struct efasim_vdev *dev, struct efasim_ring *ring,
 		      size_t size, enum dma_data_direction dir)
 {
@@ -47,8 +46,8 @@ static int efasim_query_device(struct ib_device *ibdev,
 	const struct efasim_limits *limits = &to_vdev(ibdev)->eng.limits;
 
 	/*
-	 * The driver tells kernel users nothing else: not what RDMA it has,
-	 * how large, how much inline, how many pages a fast registration.
+	 * The driver reports nothing else to kernel users: no RDMA capabilities or sizes,
+	 * no inline size, no number of pages of a fast registration.
 	 */
 	memset(attr, 0, sizeof(*attr));
 	attr->max_mr_size = (u64)limits->max_mr_pages * PAGE_SIZE;
@@ -67,7 +66,7 @@ static int efasim_query_device(struct ib_device *ibdev,
 	attr->max_recv_sge = EFASIM_MAX_SGE;
 	attr->max_sge_rd = 1;
 	attr->max_pkeys = 1;
-	/* Not the driver's: `rdma link delete` must work on us. */
+	/* Unlike in the driver: `rdma link delete` needs it. */
 	attr->kernel_cap_flags = IBK_ALLOW_USER_UNREG;
 	return 0;
 }
@@ -152,7 +151,7 @@ static int efasim_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 	return err;
 }
 
-/* The driver looks at the flag on kernels 5.0 and 5.1 alone. */
+/* The driver uses @flags only on kernels 5.0 and 5.1. */
 static int efasim_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	efasim_adm_destroy_ah(&to_vdev(ibah->device)->eng,

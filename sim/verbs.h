@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The kernel-verbs front end: what Amazon's driver does on top of its device,
- * with the same checks, the same locks and the same holes.
+ * The kernel-verbs front end: a model of Amazon's driver, with the same checks, locks and
+ * defects.
  *
- * Locks, all plain spin locks as the driver has them, so that whoever posts or
- * polls in the wrong context hears it from lockdep here:
- * qp_table_lock > vcq.lock > vwq.lock. Two CQs of one QP nest without a
- * subclass, as in the driver.
+ * All locks are plain spin locks, as in the driver, so that lockdep reports posting or
+ * polling in the wrong context: qp_table_lock > vcq.lock > vwq.lock. Two CQs of one QP nest
+ * without a subclass, as in the driver.
  *
- * Rings in host memory are mapped as the driver maps them. Unlike the driver this
- * front end syncs them, so that it works, and its users can be tested, where every
- * mapping is a bounce buffer.
+ * Rings in host memory are mapped as in the driver. Unlike the driver this front end syncs
+ * them, so that its users can be tested where every mapping is a bounce buffer.
  */
 #ifndef EFASIM_VERBS_H
 #define EFASIM_VERBS_H
@@ -27,10 +25,10 @@ struct efasim_vdev {
 	struct ib_device ibdev;
 	struct efasim_dev eng;
 	struct platform_device *pdev;
-	struct net_device *netdev;	/* referenced by ibdev; to compare */
-	struct list_head node;		/* in the list of all; main.c's lock */
+	struct net_device *netdev;	/* referenced by ibdev; only for comparison */
+	struct list_head node;		/* in the list of devices; under devices_lock */
 	struct dentry *dir;
-	struct list_head events;	/* queues to tell of; eng.lock */
+	struct list_head events;	/* queues with pending events; under eng.lock */
 	spinlock_t qp_table_lock;	/* protects qp_table for writing */
 	struct efasim_vqp **qp_table;
 	u32 qp_table_mask;
@@ -55,7 +53,7 @@ struct efasim_vmr {
 	u32 num_pages;
 };
 
-/* Memory that the device gets at. */
+/* Memory that the device accesses by DMA. */
 struct efasim_ring {
 	void *buf;
 	dma_addr_t dma;
@@ -63,9 +61,9 @@ struct efasim_ring {
 	enum dma_data_direction dir;
 };
 
-/* One of the two rings of a completion queue; vcq.lock. */
+/* One of the two rings of a completion queue; under vcq.lock. */
 struct efasim_vsub {
-	u32 ref_cnt;		/* queue pairs that complete to it */
+	u32 ref_cnt;		/* number of queue pairs that complete to the ring */
 	u32 consumed_cnt;
 	u8 phase;
 };
@@ -79,12 +77,12 @@ struct efasim_vcq {
 	u32 next_poll;
 	u32 queue_mask;
 	bool has_events;
-	struct list_head event;	/* in the device's list; eng.lock */
+	struct list_head event;	/* in efasim_vdev.events; under eng.lock */
 	struct irq_work irq;
 };
 
 struct efasim_vwq {
-	spinlock_t lock;	/* protects all below */
+	spinlock_t lock;	/* protects all that follows */
 	u64 *wrid;
 	u32 *free_ids;		/* stack of unused request ids */
 	u32 next_free;
@@ -141,8 +139,8 @@ static inline struct efasim_vqp *to_vqp(struct ib_qp *ibqp)
 }
 
 /*
- * What would crash or corrupt Amazon's driver is refused here, loudly: a test
- * that gets this far must not pass.
+ * Refuse and log a request that would crash or corrupt Amazon's driver. The test that
+ * made it fails.
  */
 #define efasim_crash_avoided(ibqp, text)				\
 	do {								\

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: two rings that the device fills and the host empties, sends'
- * and receives', which are polled in turn. As the driver does, the host tells a new
- * entry by its phase alone; how far it is it tells the engine only so that a ring
- * that is too small is noticed.
+ * Completion queues: two rings, for sends and receives, which the device fills and the host
+ * polls in turn. Like the driver, the host recognizes a new entry by its phase. It passes
+ * its own index to the engine only so that the engine can detect a full ring.
  *
- * Events come in hard interrupt context, once
- * for each time the queue was armed, and only for what is completed after it
- * was armed. They come on the CPU that the device happens to work on: the
- * vector of a queue is checked, but no module can send an irq_work elsewhere.
- * And they come late, as from a device that moderates its interrupts.
+ * Events come in hard interrupt context, once for each arming, and only for completions
+ * written after the arming. They come on the CPU on which the device's work runs: a queue's
+ * vector is checked, but a module can't send an irq_work to another CPU. They are delayed
+ * until the end of a run, as on a device that moderates its interrupts.
  *
- * As in the driver a completion belongs to whatever queue pair has its number
- * when it is polled: one that was destroyed costs the poller an -EINVAL, and
- * one whose number was given out again gets the completion of its predecessor. A
- * ring that no queue pair uses any more isn't looked at; what is left in it is
- * polled when another uses it.
+ * As in the driver, a completion belongs to the queue pair that has its number when it is
+ * polled. If that queue pair was destroyed, the poll returns -EINVAL; if its number was
+ * reused, the new queue pair gets the completion of the old one. A ring that no queue pair
+ * uses isn't polled; its entries are polled when another queue pair uses it.
  */
 #include <linux/bitfield.h>
 #include <linux/dma-mapping.h>
@@ -45,7 +42,7 @@ static const enum ib_wc_status wc_status[] = {
 	[EFASIM_FEATURE_MISMATCH] = IB_WC_REM_INV_REQ_ERR,
 };
 
-/* By the three bits of a completion's operation. */
+/* Opcodes by the three bits of a completion's operation. */
 static const enum ib_wc_opcode send_opcode[8] = {
 	[EFASIM_OP_SEND] = IB_WC_SEND,
 	[EFASIM_OP_READ] = IB_WC_RDMA_READ,
@@ -54,7 +51,7 @@ static const enum ib_wc_opcode send_opcode[8] = {
 	[EFASIM_OP_FAST_INV] = IB_WC_LOCAL_INV,
 };
 
-/* Hard interrupt: the driver's handler of an event queue. */
+/* Hard interrupt: corresponds to the driver's handler of an event queue. */
 static void cq_event(struct irq_work *work)
 {
 	struct efasim_vcq *cq = container_of(work, struct efasim_vcq, irq);
@@ -63,7 +60,7 @@ static void cq_event(struct irq_work *work)
 	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
-/* An interrupt now would have the host run for each completion by itself. */
+/* Delay the interrupt, so that the host isn't interrupted for each completion. */
 static void efasim_dev_event(struct efasim_cq *hw)
 {
 	struct efasim_vcq *cq = hw->ctx;
@@ -138,7 +135,7 @@ static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 	spin_lock_init(&cq->lock);
 	cq->irq = IRQ_WORK_INIT_HARD(cq_event);
 	INIT_LIST_HEAD(&cq->event);
-	/* ib_alloc_cq() sets its handler later, so its queues get no events. */
+	/* As in the driver: queues of ib_alloc_cq(), which sets its handler later, get none. */
 	cq->has_events = cq->ibcq.comp_handler;
 	cq->ibcq.cqe = cq->queue_mask + 1;
 	err = create_hw(dev, cq);
@@ -158,7 +155,7 @@ int efasim_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
-/* No event of the queue is on its way when this returns. */
+/* Wait until no event of the queue is pending. */
 static void quiet_cq(struct efasim_vdev *dev, struct efasim_vcq *cq)
 {
 	mutex_lock(&dev->eng.lock);
@@ -172,7 +169,7 @@ int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct efasim_vdev *dev = to_vdev(ibcq->device);
 	struct efasim_vcq *cq = to_vcq(ibcq);
 
-	/* The driver takes no notice of a command that fails, and frees the rings. */
+	/* Like the driver, ignore a command that fails, and free the rings. */
 	efasim_cq_forget(cq->hw);
 	efasim_adm_destroy_cq(cq->hw);
 	quiet_cq(dev, cq);
@@ -180,7 +177,7 @@ int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Of a device that has stopped: the queues that nobody could destroy. */
+/* Free the queues of a stopped device that could not be destroyed. */
 void efasim_release_cqs(struct efasim_vdev *dev)
 {
 	struct efasim_vcq *cq;
@@ -196,7 +193,7 @@ void efasim_release_cqs(struct efasim_vdev *dev)
 	}
 }
 
-/* The next entry of a ring, or NULL. */
+/* Return: the next entry of a ring, or NULL. */
 static const struct efasim_rx_cdesc_ex *next_cqe(struct efasim_vcq *cq, int which)
 {
 	struct efasim_vdev *dev = to_vdev(cq->ibcq.device);
@@ -210,16 +207,16 @@ static const struct efasim_rx_cdesc_ex *next_cqe(struct efasim_vcq *cq, int whic
 	if ((READ_ONCE(cqe->common.flags) & EFASIM_CQE_PHASE) !=
 	    cq->sub[which].phase)
 		return NULL;
-	/* Nothing else of the entry is read before its phase. */
+	/* Read the phase before the rest of the entry. */
 	dma_rmb();
-	/* The driver takes it for one of the longer kind. */
+	/* Like the driver, treat it as an entry of 32 bytes. */
 	return container_of(cqe, struct efasim_rx_cdesc_ex, base);
 }
 
 /*
- * Of a write's length an entry of 16 bytes has the lower half. The driver looks for
- * the upper half behind it, where the next entry has its request id. Behind the last
- * entry of all it reads beyond its memory, which is not done here.
+ * An entry of 16 bytes has only the lower half of a write's length. The driver reads the
+ * upper half behind the entry, where the next entry has its request id. Behind the last
+ * entry the driver reads beyond its memory; this function doesn't.
  */
 static u16 length_hi(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe)
 {
@@ -249,7 +246,7 @@ static void fill_recv(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cq
 	}
 }
 
-/* Give the request id back; false if the queue pair never gave it out. */
+/* Free a request id. Return: false if it wasn't in use. */
 static bool retire(struct efasim_vwq *wq, u32 id, struct ib_wc *wc)
 {
 	bool ok;
@@ -272,7 +269,7 @@ static enum ib_wc_status to_ib_status(u8 status)
 	       wc_status[status] : IB_WC_GENERAL_ERR;
 }
 
-/* What the driver makes of an entry. */
+/* Convert an entry to a work completion, as the driver does. */
 static int take_cqe(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe,
 		    u32 serial, struct ib_wc *wc)
 {
@@ -290,7 +287,7 @@ static int take_cqe(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe,
 	if (qp->serial != serial)
 		efasim_count(&dev->eng, EFASIM_S_cqe_of_reused_qpn);
 
-	/* Only what the driver sets: the rest is the caller's old news. */
+	/* Set only the members that the driver sets; the others keep the caller's values. */
 	wc->status = to_ib_status(common->status);
 	wc->vendor_err = common->status;
 	wc->wc_flags = 0;
@@ -322,7 +319,7 @@ static int poll_sub(struct efasim_vcq *cq, int which, struct ib_wc *wc)
 	if (!(++sub->consumed_cnt & cq->queue_mask))
 		sub->phase ^= EFASIM_CQE_PHASE;
 	ret = take_cqe(cq, cqe, serial, wc);
-	/* The device may use the entry again. */
+	/* The device may reuse the entry. */
 	efasim_cq_consumed(cq->hw, which, sub->consumed_cnt);
 	return ret;
 }

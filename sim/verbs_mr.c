@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Memory regions. The page list is host memory that the device reads when it
- * registers the region, or whenever it uses it; mapping a region again between
- * the post of its registration and the end of its invalidation changes what a
- * peer sees, which is counted but, as in the driver, not prevented.
+ * registers the region, or at each use. Remapping a region between the post of its
+ * registration and the end of its invalidation changes the memory that peers access. That
+ * is counted but, as in the driver, not prevented.
  */
 #include <linux/dma-mapping.h>
 #include <linux/platform_device.h>
@@ -45,7 +45,7 @@ struct ib_mr *efasim_get_dma_mr(struct ib_pd *ibpd, int access)
 	return ret;
 }
 
-/* ib_core wants it of every kernel-verbs device; there are no users here. */
+/* ib_core requires this op of every kernel-verbs device, even without user space. */
 struct ib_mr *efasim_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				 u64 virt_addr, int access, COMPAT_DMAH_ARG
 				 struct ib_udata *udata)
@@ -143,7 +143,7 @@ int efasim_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	    READ_ONCE(mr->hw->state) == EFASIM_MR_VALID) {
 		efasim_count(&dev->eng, EFASIM_S_mr_remap_live);
 		ibdev_err_ratelimited(ibmr->device,
-				      "key %#x is mapped again while the device may use it\n",
+				      "region with key %#x was remapped while the device may use it\n",
 				      ibmr->rkey);
 	}
 	mr->num_pages = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posting: work requests become queue entries. What the driver checks is
- * checked here, in its order and with its errors; what it doesn't, isn't, save
- * for what would crash it.
+ * Posting: converts work requests to queue entries, with the driver's checks in the
+ * driver's order and with its errors. The only additional checks are for requests that
+ * would crash the driver.
  */
 #include <linux/bitfield.h>
 #include <linux/dma-mapping.h>
@@ -130,7 +130,7 @@ static void fill_send(struct efasim_vqp *qp, struct efasim_tx_wqe *wqe,
 		set_sge(&wqe->sgl[i], &wr->sg_list[i]);
 }
 
-/* The inline flag is not looked at here: the address is taken for DMA's. */
+/* Like the driver, ignore the inline flag, and use the address as a DMA address. */
 static void fill_rdma(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
 	struct efasim_remote_mem_addr *remote = &wqe->rdma_req.remote_mem;
@@ -145,7 +145,7 @@ static void fill_rdma(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 	wqe->meta.length = cpu_to_le16(1);
 }
 
-/* The key is the region's own; the one in the work request isn't looked at. */
+/* Like the driver, use the region's key and ignore that of the work request. */
 static void fill_reg(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 {
 	struct efasim_vmr *mr = to_vmr(reg_wr(wr)->mr);
@@ -173,7 +173,7 @@ static void set_imm(struct efasim_tx_wqe *wqe, const struct ib_send_wr *wr)
 	wqe->meta.immediate_data = cpu_to_le32(be32_to_cpu(wr->ex.imm_data));
 }
 
-/* Return: the operation, or -EINVAL. */
+/* Return: the operation code, or -EINVAL. */
 static int fill_wqe(struct efasim_vqp *qp, struct efasim_tx_wqe *wqe,
 		    const struct ib_send_wr *wr)
 {
@@ -257,7 +257,7 @@ int efasim_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			break;
 		}
 	}
-	/* What came before the bad one is posted. */
+	/* Requests before the bad one are posted. */
 	if (qp->sq.pc != first)
 		efasim_sq_doorbell(qp->hw, qp->sq.pc);
 	spin_unlock(&qp->sq.lock);
@@ -286,7 +286,7 @@ static void put_desc(struct efasim_vqp *qp, const struct efasim_rx_desc *desc)
 	advance(&qp->rq);
 }
 
-/* One descriptor for each SGE: of a receive without any the device never hears. */
+/* Write one descriptor per SGE. The device never sees a receive without an SGE. */
 static void post_recv_one(struct efasim_vqp *qp, const struct ib_recv_wr *wr)
 {
 	struct efasim_rx_desc desc = {

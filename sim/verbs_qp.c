@@ -8,7 +8,7 @@
 
 #include "verbs.h"
 
-/* Deeper queues than this the driver allocates in a way that it frees wrong. */
+/* The driver frees queues wrongly that are deeper than this. */
 #define SAFE_DEPTH	512
 
 static int check_cap(struct efasim_vdev *dev, const struct ib_qp_cap *cap)
@@ -44,7 +44,7 @@ static void size_queues(struct efasim_vdev *dev, struct efasim_vqp *qp,
 						 dev->eng.limits.min_sq_depth));
 	qp->sq.max_sge = cap->max_send_sge;
 	qp->sq.queue_mask = qp->sq.max_wqes - 1;
-	/* One descriptor for each SGE. */
+	/* One descriptor per SGE. */
 	descs = roundup_pow_of_two(cap->max_recv_sge * cap->max_recv_wr);
 	qp->rq.max_sge = cap->max_recv_sge;
 	qp->rq.queue_mask = descs - 1;
@@ -57,7 +57,7 @@ static void free_wq(struct efasim_vwq *wq)
 	kvfree(wq->wrid);
 }
 
-/* @lock is initialised by the caller: lockdep tells SQ from RQ by the place. */
+/* The caller initializes @lock, so that lockdep has separate classes for SQ and RQ. */
 static int alloc_wq(struct efasim_vwq *wq)
 {
 	u32 i;
@@ -95,7 +95,7 @@ static int create_hw(struct efasim_vdev *dev, struct efasim_vqp *qp,
 	return 0;
 }
 
-/* One queue pair more or less completes to these rings; the caller locks both. */
+/* Add or remove a queue pair as user of two rings. The caller locks both queues. */
 static void count_users(struct efasim_vcq *send, struct efasim_vcq *recv, int by,
 			struct efasim_vqp **slot)
 {
@@ -154,7 +154,7 @@ static int check_create(struct efasim_vdev *dev, struct ib_qp *ibqp,
 	}
 	if (max(attr->cap.max_send_wr, attr->cap.max_recv_wr) > SAFE_DEPTH)
 		ibdev_warn_ratelimited(ibqp->device,
-				       "a queue deeper than %u is freed wrong by efa 3.1.0\n",
+				       "efa 3.1.0 frees a queue deeper than %u wrongly\n",
 				       SAFE_DEPTH);
 	return 0;
 }
@@ -215,7 +215,7 @@ int efasim_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY | IB_QP_SQ_PSN | \
 	 IB_QP_RNR_RETRY)
 
-/* SRD has UD's states, and a retry counter when it starts to send. */
+/* SRD has the state transitions of UD, and a retry counter from RTR to RTS. */
 static bool transition_ok(struct efasim_vqp *qp, enum ib_qp_state cur,
 			  enum ib_qp_state new, int mask)
 {
@@ -308,8 +308,8 @@ int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 }
 
 /*
- * Nobody polls a completion of the queue pair while it goes. As in the driver the
- * slot is cleared even if the number was given out again meanwhile.
+ * Keep completions of the queue pair from being polled from now on. As in the driver the
+ * slot is cleared even if the number was reused meanwhile.
  */
 static void unpublish_qp(struct efasim_vdev *dev, struct ib_qp *ibqp)
 {
@@ -332,7 +332,7 @@ int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct efasim_vqp *qp = to_vqp(ibqp);
 	int err;
 
-	/* Nothing is freed that the device may still know of. */
+	/* Free nothing that the device may still use. */
 	err = efasim_adm_destroy_qp(qp->hw);
 	if (err)
 		return err;
@@ -342,7 +342,7 @@ int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
-/* Of a device that has stopped: the queue pairs that nobody could destroy. */
+/* Free the queue pairs of a stopped device that could not be destroyed. */
 void efasim_release_qps(struct efasim_vdev *dev)
 {
 	u32 slot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets to and from bytes. See wire.h for the format.
+ * Parsing and building of packets. wire.h describes the format.
  */
 #ifdef __KERNEL__
 #include <linux/build_bug.h>
@@ -18,15 +18,15 @@ static_assert(sizeof(struct efasim_wire_req) == 48, "wire format");
 static_assert(sizeof(struct efasim_wire_resp) == 16, "wire format");
 
 /*
- * What a target may say of a request: 0, or one of the device's codes for what the
- * remote side finds wrong. The others are the initiator's own.
+ * Statuses that a target may return for a request: 0, or a code for an error of the remote
+ * side. Only the initiator sets the other codes.
  */
 #define REMOTE_STATUS	0x45f81		/* bits 0, 7 to 12, 14 and 18 */
 #define QPN_MAX		0xffff
 
 static const struct {
 	__u8 lane;
-	__u8 flags;		/* those that may be set */
+	__u8 flags;		/* allowed flags */
 	__u16 body;
 	__u16 max_payload;
 } types[EFASIM_PKT_TYPES] = {
@@ -68,11 +68,11 @@ static const struct {
 };
 
 /**
- * efasim_wire_lane() - the lane that a type travels in
+ * efasim_wire_lane() - lane of a packet type
  * @type: a valid packet type
  *
  * Context: any.
- * Return: the lane, or EFASIM_LANE_NONE for packets without a sequence.
+ * Return: the lane, or EFASIM_LANE_NONE for packets without a sequence number.
  */
 enum efasim_lane efasim_wire_lane(enum efasim_pkt_type type)
 {
@@ -80,7 +80,7 @@ enum efasim_lane efasim_wire_lane(enum efasim_pkt_type type)
 }
 
 /**
- * efasim_wire_hdr_len() - bytes ahead of the payload
+ * efasim_wire_hdr_len() - length of the headers in front of the payload
  * @type: a valid packet type
  *
  * Context: any.
@@ -162,7 +162,7 @@ static enum efasim_wire_err parse_hdr(const struct efasim_wire_hdr *hdr,
 
 	if (hdr->reserved || hdr->reserved2 || !pkt->src_inc)
 		return EFASIM_WIRE_FIELD_BAD;
-	/* The sender's window: it can't offer less than it sends. */
+	/* A sequence number is within the sender's window, which begins at base. */
 	if (pkt->lane != EFASIM_LANE_NONE &&
 	    pkt->seq - pkt->base >= EFASIM_WINDOW)
 		return EFASIM_WIRE_FIELD_BAD;
@@ -170,14 +170,14 @@ static enum efasim_wire_err parse_hdr(const struct efasim_wire_hdr *hdr,
 }
 
 /**
- * efasim_wire_parse() - check a packet and put it in host terms
- * @buf: a datagram, or what follows the packets before in one
- * @len: bytes up to the datagram's end
- * @pkt: result; its payload points into @buf, and ends where the next begins
+ * efasim_wire_parse() - check and parse a packet
+ * @buf: start of a packet in a datagram
+ * @len: bytes from @buf to the end of the datagram
+ * @pkt: result; its payload points into @buf and ends at the next packet
  *
- * Context: any; touches nothing but its arguments.
- * Return: EFASIM_WIRE_OK, or what is wrong with the packet; nothing that
- * follows can then be trusted to be one.
+ * Context: any; accesses only its arguments.
+ * Return: EFASIM_WIRE_OK, or the error of the packet; the rest of the datagram must then
+ * not be parsed.
  */
 enum efasim_wire_err efasim_wire_parse(const void *buf, size_t len,
 				       struct efasim_pkt *pkt)
@@ -242,12 +242,12 @@ static void build_resp(void *buf, const struct efasim_pkt *pkt)
 /**
  * efasim_wire_build() - write a packet's headers
  * @buf: room for efasim_wire_hdr_len() bytes
- * @pkt: what to write
+ * @pkt: the packet
  *
- * The payload is the caller's to put behind them.
+ * The caller writes the payload behind the headers.
  *
  * Context: any.
- * Return: how many bytes were written.
+ * Return: number of bytes written.
  */
 size_t efasim_wire_build(void *buf, const struct efasim_pkt *pkt)
 {

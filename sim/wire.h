@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What efasim devices say to each other.
+ * Wire format of efasim devices.
  *
- * A datagram is packets, one after the other. Every packet has the common
- * header; then, for a request or a response, a body; then the payload. Requests
- * and responses travel in lanes of their own, each with its sequence numbers,
- * so that a request that waits for room at the far end can't hold up the
- * response that would make room.
+ * A datagram is a sequence of packets. Every packet has the common header; then, for a
+ * request or a response, a body; then the payload. Requests and responses have separate
+ * lanes with their own sequence numbers, so that a request that waits for room at the peer
+ * can't hold up the response that would make room.
  *
- * This pair of files is pure and builds in user space too: everything that
- * arrives goes through efasim_wire_parse(), which trusts nothing.
+ * wire.c and wire.h are pure and also build in user space. All input goes through
+ * efasim_wire_parse(), which trusts nothing.
  */
 #ifndef EFASIM_WIRE_H
 #define EFASIM_WIRE_H
@@ -23,9 +22,9 @@
 #define EFASIM_WIRE_MAGIC	0x45464153	/* "EFAS" */
 #define EFASIM_WIRE_VERSION	3
 #define EFASIM_GID_LEN		16
-/* Payload of one packet: the largest MTU of a device that we agree to model. */
+/* Largest payload of a packet, and so the largest MTU of a device. */
 #define EFASIM_MAX_PAYLOAD	9216
-/* Packets in flight in a lane; bounded by the bits of @sack. */
+/* Packets in flight in a lane; limited by the bits of @sack. */
 #define EFASIM_WINDOW		64
 
 enum efasim_lane {
@@ -36,18 +35,18 @@ enum efasim_lane {
 };
 
 enum efasim_pkt_type {
-	EFASIM_PKT_ACK,		/* nothing but the acknowledgment */
+	EFASIM_PKT_ACK,		/* only an acknowledgment */
 	EFASIM_PKT_UD,
 	EFASIM_PKT_SEND,
 	EFASIM_PKT_WRITE,
 	EFASIM_PKT_READ,
 	EFASIM_PKT_RESP,	/* status of a request */
-	EFASIM_PKT_DATA,	/* payload that a READ asked for */
+	EFASIM_PKT_DATA,	/* data for a READ */
 	EFASIM_PKT_TYPES,
 };
 
 #define EFASIM_PKT_F_IMM	0x01
-/* Says who its sender is to one that doesn't know, and acknowledges nothing. */
+/* The packet only tells its sender's incarnation, and acknowledges nothing. */
 #define EFASIM_PKT_F_WHO	0x02
 
 struct efasim_wire_hdr {
@@ -58,17 +57,17 @@ struct efasim_wire_hdr {
 	__u8 reserved;
 	__u8 src_gid[EFASIM_GID_LEN];
 	__be64 src_inc;		/* incarnation of the sending device */
-	__be64 dst_inc;		/* of the receiving one; 0: any */
-	__be64 sack[EFASIM_LANES];	/* bit i: ack + 1 + i is here */
-	__be32 ack[EFASIM_LANES];	/* all before it have been received */
-	__be32 seq;		/* in the packet's lane */
-	__be32 base;		/* oldest that the sender still offers */
-	__be32 length;		/* of the payload */
+	__be64 dst_inc;		/* incarnation of the receiving device; 0: any */
+	__be64 sack[EFASIM_LANES];	/* bit i: ack + 1 + i has been received */
+	__be32 ack[EFASIM_LANES];	/* all packets before it have been received */
+	__be32 seq;		/* sequence number in the packet's lane */
+	__be32 base;		/* oldest packet that the sender still offers */
+	__be32 length;		/* bytes of payload */
 	__be32 reserved2;
 };
 
 struct efasim_wire_req {
-	__be64 op;		/* the initiator's, returned as it is */
+	__be64 op;		/* initiator's identifier, returned in answers */
 	__be32 seg;
 	__be32 src_qpn;
 	__be32 dst_qpn;
@@ -76,7 +75,7 @@ struct efasim_wire_req {
 	__be32 imm;
 	__be32 rkey;
 	__be64 raddr;
-	__be32 rlen;		/* READ: bytes wanted; WRITE: whole message */
+	__be32 rlen;		/* READ: bytes to read; WRITE: length of the message */
 	__be32 reserved;
 };
 
