@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address handles. The device's table of them is small and making one takes an
- * admin command, so a domain has one for each GID, used by all addresses there
- * and by operations that are under way: an address may be removed while the
- * device still works on something sent to it.
+ * Address handles. The device's table of them is small and creating one takes an
+ * admin command, so a domain has one for each GID. All addresses with that GID use it, and
+ * so do outstanding operations: an address may be removed while the device still works on
+ * an operation to it.
  *
- * Operations don't count as users, as all CPUs that send to a node would write to the
- * same line. When the last address goes a work item looks for operations at all
- * endpoints; those that have some tell once they are done. A post looks up the address
- * and takes its slot under one hold of kefa_ep.lock, so that this look, under the same
- * lock, finds it, or the post finds no address. Until then the handle can be had again.
+ * Operations don't take references, because then all CPUs that send to a node would write
+ * to the same cache line. Instead, when the last address is removed, a work item scans the
+ * operations of all endpoints. An endpoint that has operations to the handle runs the work
+ * item again when they are done. A post looks up the address and takes its slot without
+ * releasing kefa_ep.lock in between. So the scan, which takes the same lock, finds the
+ * operation, or the post finds no address. Until the handle is destroyed it can be reused.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -76,7 +77,7 @@ static void kefa_ah_destroy(struct kefa_ah *ah)
 	kfree_rcu(ah, rcu);
 }
 
-/* Which of them are operations under way to? */
+/* Mark the handles that outstanding operations use. */
 static void kefa_ahs_scan(struct kefa_domain *dom)
 {
 	struct kefa_ep *ep;
@@ -99,7 +100,7 @@ static bool kefa_ahs_unused(struct kefa_domain *dom)
 	return false;
 }
 
-/* Return: whether there was one that nobody used. */
+/* Destroy the handles without users. Return: whether there was one. */
 static bool kefa_ahs_reap(struct kefa_domain *dom)
 {
 	struct kefa_ah *ah, *next;
@@ -110,7 +111,7 @@ static bool kefa_ahs_reap(struct kefa_domain *dom)
 		return false;
 	kefa_ahs_scan(dom);
 	list_for_each_entry_safe(ah, next, &dom->ahs, list) {
-		/* One that lost its users since the scan has the worker come again. */
+		/* A handle that lost its last user after the scan queues the worker again. */
 		if (!atomic_read(&ah->users) && ah->seen != dom->ah_scan) {
 			kefa_ah_destroy(ah);
 			any = true;
@@ -120,9 +121,9 @@ static bool kefa_ahs_reap(struct kefa_domain *dom)
 }
 
 /**
- * kefa_ah_get() - have an address handle for a GID
+ * kefa_ah_get() - get or create the address handle for a GID
  * @dom: the domain
- * @gid: where it leads
+ * @gid: the GID
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  * Return: the handle, for kefa_ah_put(), or an ERR_PTR(): -EINVAL for a GID
@@ -138,7 +139,7 @@ struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
 	ah = rhashtable_lookup_fast(&dom->ah_table, gid, kefa_ah_params);
 	if (!ah)
 		ah = kefa_ah_create(dom, gid);
-	/* The device's table may be full of those that the worker hasn't come for. */
+	/* The device's table may be full of unused handles that the worker hasn't destroyed. */
 	if (IS_ERR(ah) && kefa_ahs_reap(dom))
 		ah = kefa_ah_create(dom, gid);
 	if (!IS_ERR(ah))
@@ -147,7 +148,7 @@ struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
 }
 
 /**
- * kefa_ahs_idle() - there is an address handle without users
+ * kefa_ahs_idle() - queue the worker that destroys unused address handles
  * @dom: the domain
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -168,10 +169,10 @@ static void kefa_ah_work(struct work_struct *work)
 }
 
 /**
- * kefa_ahs_remove() - the device went away: give all handles back to it
- * @dom: the domain, whose queue pairs are gone
+ * kefa_ahs_remove() - destroy all handles because the device went away
+ * @dom: the domain, whose queue pairs are destroyed
  *
- * Addresses and operations keep theirs, which lead nowhere any more.
+ * Addresses and operations keep their struct kefa_ah, whose ah is then NULL.
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -191,7 +192,7 @@ int kefa_ahs_init(struct kefa_domain *dom)
 	return rhashtable_init(&dom->ah_table, &kefa_ah_params);
 }
 
-/* Nothing of the domain is open any more, so none has a user. */
+/* All objects of the domain are closed, so no handle has a user. */
 void kefa_ahs_fini(struct kefa_domain *dom)
 {
 	cancel_work_sync(&dom->ah_work);

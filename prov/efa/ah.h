@@ -12,15 +12,15 @@
 
 /**
  * struct kefa_ah - an address handle, one for each GID of a domain
- * @rcu: frees it, as who has found an address looks at @gid
- * @list: in kefa_domain.ahs; kefa_dev.lock
- * @node: in kefa_domain.ah_table; kefa_dev.lock
- * @dom: its domain
- * @users: addresses that use it. At 0 it stays until the worker comes and no operation
- *	is under way to it, and may be used anew under kefa_dev.lock
- * @seen: kefa_domain.ah_scan when an operation was last seen; kefa_dev.lock
- * @ah: the device's; NULL after removal
- * @gid: what it leads to
+ * @rcu: frees the handle after a grace period, because posts read @gid under RCU
+ * @list: in kefa_domain.ahs; under kefa_dev.lock
+ * @node: in kefa_domain.ah_table; under kefa_dev.lock
+ * @dom: domain of the handle
+ * @users: number of addresses that use the handle. At 0 the worker destroys the handle once
+ *	no operation uses it; until then it may be reused under kefa_dev.lock
+ * @seen: kefa_domain.ah_scan when an operation was last seen; under kefa_dev.lock
+ * @ah: the device's address handle; NULL after removal
+ * @gid: GID of the peer's device
  */
 struct kefa_ah {
 	struct rcu_head		rcu;
@@ -40,8 +40,8 @@ void kefa_ahs_idle(struct kefa_domain *dom);
 void kefa_ahs_remove(struct kefa_domain *dom);
 
 /**
- * kefa_ah_use() - use an address handle once more
- * @ah: the handle, of which somebody else has a use
+ * kefa_ah_use() - take another reference to an address handle
+ * @ah: the handle, to which there is a reference
  *
  * Context: Any.
  */
@@ -60,7 +60,7 @@ static inline void kefa_ah_put(struct kefa_ah *ah)
 {
 	struct kefa_domain *dom = ah->dom;
 
-	/* It may be gone right after. */
+	/* The handle may be freed right after the reference is dropped. */
 	if (unlikely(atomic_dec_and_test(&ah->users)))
 		kefa_ahs_idle(dom);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address vectors: tables of (GID, queue pair, key). Posts look addresses up
- * under RCU, by index, and take a use of the address handle; a removed entry is
- * freed a grace period later. An address is in a vector once, however often it was
- * inserted, and gets the lowest free index.
+ * Address vectors: tables of (GID, queue pair, key). Posts look up addresses
+ * under RCU, by index; a removed entry is freed after a grace period. An address is in a
+ * vector once, however often it was inserted, and gets the lowest free index.
  *
- * Inserting an address makes its address handle, without which the device would
- * refuse RDMA from there. There is one for each GID, so that it stands for it.
+ * Inserting an address creates its address handle, without which the device would
+ * refuse RDMA from that peer. There is one handle per GID, so it identifies the GID.
  */
 #include <linux/jhash.h>
 #include <linux/random.h>
@@ -14,7 +13,7 @@
 #include "av.h"
 #include "trace.h"
 
-/* Of the smallest table, which is made with the vector. */
+/* Size of the first table, which is allocated with the vector. */
 #define KEFA_AV_BYTES	256
 
 static struct kefa_av *to_kefa_av(struct fid_av *av)
@@ -22,7 +21,7 @@ static struct kefa_av *to_kefa_av(struct fid_av *av)
 	return container_of(av, struct kefa_av, av_fid);
 }
 
-/* As kefa_dev_lock(). */
+/* Take the lock and enter a noio scope, like kefa_dev_lock(). */
 static void kefa_av_lock(struct kefa_av *av)
 {
 	mutex_lock(&av->lock);
@@ -51,7 +50,7 @@ static struct kefa_peer *kefa_av_at(struct kefa_av *av,
 					 lockdep_is_held(&av->lock));
 }
 
-/* As large as the memory that is allocated for it. */
+/* Allocate a table that fills the memory that kmalloc() returns for it. */
 static struct kefa_av_table *kefa_av_table_new(u32 size)
 {
 	const size_t each = sizeof_field(struct kefa_av_table, peers[0]) +
@@ -67,11 +66,11 @@ static struct kefa_av_table *kefa_av_table_new(u32 size)
 }
 
 /*
- * --- addresses by what they are ---
+ * --- lookup of addresses by their contents ---
  *
- * Lists of indices, from 1 on, that begin behind the table: only those who insert
- * and remove look there. Whose addresses they are may have chosen them, so that
- * nobody shall know which of them share a list.
+ * Hash lists of indices, plus 1, whose heads are behind the table. Only insertion and
+ * removal use them. Peers may choose their addresses, so the hash has a secret seed, and
+ * they can't make addresses share a list.
  */
 
 static u32 *kefa_av_list(struct kefa_av *av, struct kefa_av_table *table,
@@ -119,7 +118,7 @@ static struct kefa_peer *kefa_av_find(struct kefa_av *av,
 
 /* --- inserting --- */
 
-/* A table that is too small is read as long as somebody has found it. */
+/* Replace a table by a larger one. Posts may read the old one for an RCU grace period. */
 static int kefa_av_grow(struct kefa_av *av, u32 index)
 {
 	struct kefa_av_table *old = kefa_av_table(av), *new;
@@ -198,12 +197,12 @@ static int kefa_av_tell(struct kefa_av *av, const struct kefa_peer *peer)
 }
 
 /**
- * kefa_av_join() - be told of addresses
+ * kefa_av_join() - register a user that keeps state for each address
  * @av: the address vector
- * @user: is told of those that are there at once
+ * @user: the user; its add() is called for all present addresses
  *
  * Context: Process context, without kefa_dev.lock; sleeps.
- * Return: 0, or what @user's add returned. Then it has been told of nothing.
+ * Return: 0, or the error of @user's add(), in which case del() has undone all calls.
  */
 int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user)
 {
@@ -219,7 +218,7 @@ int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user)
 		if (peer)
 			ret = user->add(user, peer);
 	}
-	/* The last one wasn't added. */
+	/* Adding the last one failed. */
 	for (i = 0; ret && i + 1 < n; i++) {
 		peer = kefa_av_at(av, table, i);
 		if (peer)
@@ -232,9 +231,9 @@ int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user)
 }
 
 /**
- * kefa_av_leave() - be told no more
+ * kefa_av_leave() - undo kefa_av_join()
  * @av: the address vector
- * @user: joined it
+ * @user: the user
  *
  * Context: Process context, without kefa_dev.lock; sleeps.
  */
@@ -245,7 +244,7 @@ void kefa_av_leave(struct kefa_av *av, struct kefa_av_user *user)
 	kefa_av_unlock(av);
 }
 
-/* With a use of the address handle, which is the address's then. */
+/* Add an address, which takes over the caller's reference to the address handle. */
 static int kefa_av_add(struct kefa_av *av, const struct kefa_av_key *key,
 		       fi_addr_t *fi_addr)
 {
@@ -293,7 +292,7 @@ static int kefa_av_insert_at(struct kefa_av *av, struct kefa_ah *ah,
 	} else {
 		ret = -ENOSPC;
 	}
-	/* It has one already, or doesn't come to be. */
+	/* The address already has a reference, or adding it failed. */
 	if (peer || ret)
 		kefa_ah_put(ah);
 	if (!peer)
@@ -322,7 +321,7 @@ static int kefa_av_insert_one(struct kefa_av *av,
 	return PTR_ERR(ah);
 }
 
-/* If none could be inserted, the reason is more of a help than the number. */
+/* If no address could be inserted, return the error instead of 0. */
 static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 			  fi_addr_t *fi_addr, u64 flags, void *context)
 {
@@ -399,7 +398,7 @@ static int kefa_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr, void *addr,
 	return 0;
 }
 
-/* As libfabric prints it. */
+/* Print an address in libfabric's format. */
 static const char *kefa_av_straddr(struct fid_av *av_fid, const void *addr,
 				   char *buf, size_t *len)
 {
@@ -449,7 +448,7 @@ int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	struct kefa_av_table *table;
 	struct kefa_av *new;
 
-	/* Nothing but an index could be checked on the way of each post. */
+	/* Posts check an fi_addr_t, which is cheap only for an index. */
 	if (attr->type == FI_AV_MAP)
 		return -EOPNOTSUPP;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);

@@ -10,10 +10,10 @@
 #include "ah.h"
 
 /**
- * struct kefa_av_key - what tells addresses apart
- * @ah: leads to the device, for whose GID it is the only one
+ * struct kefa_av_key - contents of an address, which identify it
+ * @ah: address handle, the only one for its GID
  * @qpn: number of the queue pair
- * @qkey: of the queue pair
+ * @qkey: Q_Key of the queue pair
  */
 struct kefa_av_key {
 	struct kefa_ah	*ah;
@@ -24,9 +24,9 @@ struct kefa_av_key {
 /**
  * struct kefa_peer - an address in a vector; freed after an RCU grace period
  * @key: the address
- * @index: the fi_addr_t
- * @next: index of another one, plus 1, in a list of some; kefa_av.lock
- * @uses: how often it was inserted and not removed; likewise
+ * @index: index in the table, which is the fi_addr_t
+ * @next: index of the next address in the same hash list, plus 1; under kefa_av.lock
+ * @uses: number of insertions minus removals; under kefa_av.lock
  */
 struct kefa_peer {
 	struct kefa_av_key	key;
@@ -38,13 +38,13 @@ struct kefa_peer {
 static_assert(sizeof(struct kefa_peer) <= 32);
 
 /**
- * struct kefa_av_user - an endpoint that keeps something for each address
- * @list: in kefa_av.users; kefa_av.lock
- * @add: an address is there: 0, or a negative errno, and it isn't
- * @del: an address that was added goes; its index may be another's afterwards
+ * struct kefa_av_user - an endpoint that keeps state for each address
+ * @list: in kefa_av.users; under kefa_av.lock
+ * @add: an address is being inserted; a negative errno makes the insertion fail
+ * @del: an added address is being removed; its index may be reused afterwards
  *
- * Both are called under kefa_av.lock, in process context. The address handle has a use as
- * long as the address is there.
+ * @add and @del are called under kefa_av.lock, in process context. The address holds a
+ * reference to its address handle.
  */
 struct kefa_av_user {
 	struct list_head	list;
@@ -54,10 +54,10 @@ struct kefa_av_user {
 
 /**
  * struct kefa_av_table - addresses by their index
- * @rcu: frees it once a larger one has taken its place
- * @size: room
- * @peers: the addresses, or NULL; and behind them, for @size lists by which to
- *	find addresses, where these begin
+ * @rcu: frees the table after a larger one has replaced it
+ * @size: number of entries
+ * @peers: the addresses, or NULL; followed by the heads of @size hash lists, with which
+ *	addresses are found by their contents
  */
 struct kefa_av_table {
 	struct rcu_head		rcu;
@@ -68,13 +68,13 @@ struct kefa_av_table {
 /**
  * struct kefa_av - an address vector
  * @av_fid: the object
- * @dom: its domain
- * @lock: one insertion or removal at a time; outside of kefa_dev.lock
- * @noio: allocation scope of who holds @lock
+ * @dom: domain of the vector
+ * @lock: serializes insertions and removals; taken before kefa_dev.lock
+ * @noio: allocation scope of the task that holds @lock
  * @table: addresses by index; read under RCU
- * @indices: that are in use; @lock
- * @seed: of the lists in @table
- * @users: endpoints that keep something for each address; @lock
+ * @indices: indices in use; under @lock
+ * @seed: secret seed of the hash lists in @table
+ * @users: endpoints that keep state for each address; under @lock
  */
 struct kefa_av {
 	struct fid_av			av_fid;
@@ -96,9 +96,9 @@ void kefa_av_leave(struct kefa_av *av, struct kefa_av_user *user);
 /**
  * kefa_av_peer() - find an address
  * @av: the address vector
- * @addr: which
+ * @addr: index of the address
  *
- * A table, and not an xarray, so that it takes the same however many there are.
+ * A table instead of an xarray, so that the time doesn't depend on the number of addresses.
  *
  * Context: Any, under rcu_read_lock() or with bottom halves off.
  * Return: the address, or NULL.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * CPUs for endpoints whose ULP asked for none. An endpoint's interrupt and its worker,
- * which calls handlers, go to one CPU, so that there is one hop between the two.
+ * which calls handlers, run on one CPU, so that the interrupt wakes a worker on its CPU.
  */
 #include <linux/cpumask.h>
 #include <linux/spinlock.h>
 #include <linux/sysfs.h>
 #include "kefa.h"
 
-static DEFINE_SPINLOCK(kefa_cpus_lock);	/* protects both below */
+static DEFINE_SPINLOCK(kefa_cpus_lock);	/* protects the next two variables */
 static struct cpumask kefa_cpus;
 static unsigned int kefa_cpus_last;
 
@@ -48,13 +48,13 @@ const struct kernel_param_ops kefa_cpus_ops = {
 };
 module_param_cb(cpus, &kefa_cpus_ops, NULL, 0644);
 MODULE_PARM_DESC(cpus,
-		 "list of CPUs that take turns at endpoints enabled from now on whose ULP asks for none; empty: wherever the interrupt comes to");
+		 "list of CPUs, assigned in turn to endpoints that are enabled afterwards and whose ULP asks for none; if empty, the CPU that gets the interrupt");
 
 /**
  * kefa_cpus_next() - choose a CPU for an endpoint whose ULP asked for none
  *
  * Context: Process context.
- * Return: one that is online, each of the parameter's in turn; -1 if it names none.
+ * Return: the next online CPU of the parameter, or -1 if there is none.
  */
 int kefa_cpus_next(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * One file for each device below /sys/kernel/debug/kofi_efa: what is open on it,
- * and what that has counted; and one to have a device probed again. For people; they
+ * /sys/kernel/debug/kofi_efa has a file for each device, with its open objects and their
+ * counters, and a file to probe a device again. The files are for people, and their format
  * may change at any time.
  */
 #include <linux/debugfs.h>
@@ -86,7 +86,7 @@ void kefa_debugfs_add(struct kefa_dev *dev)
 					   &kefa_dev_fops);
 }
 
-/* Waits for readers; they hold nothing that the caller does. */
+/* Waits for readers of the file, which take none of the caller's locks. */
 void kefa_debugfs_del(struct kefa_dev *dev)
 {
 	debugfs_remove(dev->debugfs);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Destroying what the device has made. A command can fail because the admin queue
- * is dead, which concerns the whole device, or because the device refuses this one
- * object. A refused object is tried again at once, then set aside: it is tried
- * again every few seconds, and once more when its protection domain goes. What is
- * still refused then is abandoned, and its protection domain with it.
+ * Destroying objects of the device by command. A command can fail because the admin queue
+ * is dead, which concerns the whole device, or because the device refuses to destroy this
+ * one object. In the latter case the command is retried at once. If it fails again, the
+ * object is set aside, and the command is retried every few seconds and when the protection
+ * domain is destroyed. An object that is still refused then is abandoned, together with its
+ * protection domain.
  *
  * The device may use the memory of such an object until it is destroyed. The caller
- * sees to that memory.
+ * keeps that memory from being reused.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
@@ -23,9 +24,9 @@ enum kefa_kind {
 
 /**
  * struct kefa_aside - an object that the device refused to destroy
- * @list: in kefa_refused.list; kefa_dev.lock
- * @kind: which of the following it is
- * @hq: a queue pair and its completion queue, which raises no event any more
+ * @list: in kefa_refused.list; under kefa_dev.lock
+ * @kind: kind of the object, which tells which of the following is valid
+ * @hq: a queue pair and its completion queue, which raises no events
  * @mr: a memory region
  * @ah: an address handle
  */
@@ -58,9 +59,8 @@ static int kefa_aside_destroy(struct kefa_aside *obj)
 }
 
 /*
- * The driver still calls the handler of an abandoned completion queue, which is this
- * module's, so the module stays until the device is removed. A silenced device raises
- * no interrupt.
+ * The driver may call this module's handler for an abandoned completion queue, so pin the
+ * module until the device is removed. A silenced device raises no interrupt.
  */
 static void kefa_pin(struct kefa_dev *dev)
 {
@@ -89,7 +89,7 @@ static void kefa_aside_abandon(struct kefa_refused *refused,
 	}
 }
 
-/* Without memory for a note of it the object can't be found again. */
+/* Set an object aside. Without memory for its record it is abandoned. */
 static void kefa_set_aside(struct kefa_refused *refused,
 			   struct kefa_aside *obj, int err)
 {
@@ -99,7 +99,7 @@ static void kefa_set_aside(struct kefa_refused *refused,
 	if (!kefa_cmd_dead(err)) {
 		dev->refused++;
 		dev_warn_ratelimited(&dev->ibdev->dev,
-				     "kofi_efa: the device refused to destroy a %s: error %d. It is set aside and tried again, the device stays in use\n",
+				     "kofi_efa: the device refused to destroy a %s: error %d; will retry, the device stays in use\n",
 				     kefa_kind_name[obj->kind], err);
 		note = kmemdup(obj, sizeof(*obj), GFP_KERNEL);
 	}
@@ -111,7 +111,7 @@ static void kefa_set_aside(struct kefa_refused *refused,
 	kefa_aside_abandon(refused, obj);
 }
 
-/* Address handles reach no memory: they say nothing of the device. */
+/* Destroy an object. A dead admin queue matters only for objects that reach memory. */
 static int kefa_destroy(struct kefa_refused *refused, struct kefa_aside *obj)
 {
 	int ret;
@@ -130,13 +130,13 @@ static int kefa_destroy(struct kefa_refused *refused, struct kefa_aside *obj)
 }
 
 /**
- * kefa_create_qp() - make a queue pair
- * @refused: of its protection domain
- * @hq: the queue pair; pd, event and arg are set
- * @attr: what it shall be like
+ * kefa_create_qp() - create a queue pair
+ * @refused: refused objects of its protection domain
+ * @hq: the queue pair, with pd, event and arg set
+ * @attr: attributes of the queue pair
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
- * Return: 0, or the device's error; then @hq holds nothing.
+ * Return: 0, or the device's error, in which case @hq holds no objects.
  */
 int kefa_create_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq,
 		   const struct kefa_hw_qp_attr *attr)
@@ -155,12 +155,12 @@ int kefa_create_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq,
 
 /**
  * kefa_destroy_qp() - destroy a queue pair
- * @refused: of its protection domain
- * @hq: the queue pair, which holds nothing after this and raises no event
+ * @refused: refused objects of its protection domain
+ * @hq: the queue pair, which afterwards holds no objects and raises no events
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
- * Return: 0, or the device's error: it may still use the queue pair, unless
- * kefa_dev.silenced is set.
+ * Return: 0, or the device's error, in which case the device may still use the queue pair
+ * unless kefa_dev.silenced is set.
  */
 int kefa_destroy_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq)
 {
@@ -174,12 +174,12 @@ int kefa_destroy_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq)
 
 /**
  * kefa_destroy_mr() - destroy a memory region
- * @refused: of its protection domain
+ * @refused: refused objects of its protection domain
  * @mr: the region
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
- * Return: 0, or the device's error: if it was registered peers may still reach
- * its memory, unless kefa_dev.silenced is set.
+ * Return: 0, or the device's error, in which case peers may still reach the memory of a
+ * registered region unless kefa_dev.silenced is set.
  */
 int kefa_destroy_mr(struct kefa_refused *refused, struct ib_mr *mr)
 {
@@ -191,7 +191,7 @@ int kefa_destroy_mr(struct kefa_refused *refused, struct ib_mr *mr)
 
 /**
  * kefa_destroy_ah() - destroy an address handle
- * @refused: of its protection domain
+ * @refused: refused objects of its protection domain
  * @ah: the address handle
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
@@ -206,9 +206,9 @@ int kefa_destroy_ah(struct kefa_refused *refused, struct ib_ah *ah)
 }
 
 /**
- * kefa_refused_init() - nothing was refused yet
- * @refused: of a protection domain
- * @dev: its device
+ * kefa_refused_init() - initialize the refused objects of a protection domain
+ * @refused: refused objects of the protection domain
+ * @dev: the device
  *
  * Context: Any.
  */
@@ -227,8 +227,8 @@ static void kefa_aside_del(struct kefa_refused *refused, struct kefa_aside *obj)
 }
 
 /**
- * kefa_refused_retry() - try again to destroy what was refused
- * @refused: of a protection domain
+ * kefa_refused_retry() - try again to destroy refused objects
+ * @refused: refused objects of a protection domain
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -245,9 +245,9 @@ void kefa_refused_retry(struct kefa_refused *refused)
 }
 
 /**
- * kefa_refused_abandon() - the protection domain goes: try for the last time
- * @refused: of the protection domain, which can't be destroyed if broken is set
- *	after this
+ * kefa_refused_abandon() - try for the last time before the protection domain is destroyed
+ * @refused: refused objects of the protection domain, which can't be destroyed if broken
+ *	is set afterwards
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */

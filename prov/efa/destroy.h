@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Objects that the device destroys by command: destroy.c. */
+/* Destruction of objects of the device: destroy.c. */
 #ifndef KEFA_DESTROY_H
 #define KEFA_DESTROY_H
 
@@ -10,11 +10,11 @@
 struct kefa_dev;
 
 /**
- * struct kefa_refused - objects of a protection domain that the device didn't destroy
+ * struct kefa_refused - objects of a protection domain that the device refused to destroy
  * @dev: the device
- * @list: struct kefa_aside, to be destroyed later; kefa_dev.lock
+ * @list: list of struct kefa_aside, to be destroyed later; under kefa_dev.lock
  * @broken: objects were abandoned, so the protection domain can't be destroyed;
- *	kefa_dev.lock
+ *	under kefa_dev.lock
  */
 struct kefa_refused {
 	struct kefa_dev		*dev;
@@ -23,14 +23,14 @@ struct kefa_refused {
 };
 
 /**
- * kefa_cmd_dead() - does an error of a command mean that the admin queue is dead?
+ * kefa_cmd_dead() - check whether an error of a command means that the admin queue is dead
  * @err: negative errno
  *
- * The driver reports -ETIME for the command that got no answer and -ENODEV for
- * those after it. Any other error concerns one object only.
+ * The driver reports -ETIME for a command without an answer and -ENODEV for all later
+ * ones. Any other error concerns only one object.
  *
  * Context: Any.
- * Return: whether it does.
+ * Return: true if the admin queue is dead.
  */
 static inline bool kefa_cmd_dead(int err)
 {

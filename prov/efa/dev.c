@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The list of devices, and what a device does for the objects that are open on it.
+ * The list of devices, and functions of devices for the objects that are open on them.
  * device.c adds and removes devices.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
@@ -30,7 +30,7 @@ void kefa_dev_put(struct kefa_dev *dev)
 	kfree(dev);
 }
 
-/* Any of that state if @name is NULL. */
+/* Find and reference a device in a state; NULL as @name finds any. */
 static struct kefa_dev *kefa_dev_in(enum kefa_dev_state state, const char *name)
 {
 	struct kefa_dev *dev, *found = NULL;
@@ -46,8 +46,8 @@ static struct kefa_dev *kefa_dev_in(enum kefa_dev_state state, const char *name)
 }
 
 /**
- * kefa_dev_find() - find a device that can be used
- * @name: its name, or NULL
+ * kefa_dev_find() - find a usable device
+ * @name: name of the device, or NULL for any
  *
  * Context: Process context; sleeps.
  * Return: the device, for kefa_dev_put(), or NULL.
@@ -58,8 +58,8 @@ struct kefa_dev *kefa_dev_find(const char *name)
 }
 
 /**
- * kefa_dev_find_any() - find a device that was probed, whether it can be used or not
- * @name: its name
+ * kefa_dev_find_any() - find a device that was probed, usable or not
+ * @name: name of the device
  *
  * Context: Process context; sleeps.
  * Return: the device, for kefa_dev_put(), or NULL.
@@ -70,8 +70,8 @@ struct kefa_dev *kefa_dev_find_any(const char *name)
 }
 
 /**
- * kefa_devs_wait() - wait for devices that are there, and being probed
- * @name: the one that is wanted, or NULL for all
+ * kefa_devs_wait() - wait for devices that are being probed
+ * @name: name of a device, or NULL for all
  *
  * Context: Process context; sleeps, for some seconds at worst while the device's admin
  * queue answers, and for the driver's time-out otherwise.
@@ -97,7 +97,7 @@ static int kefa_dev_info(const struct kefa_dev *dev, bool rdm, struct fi_info **
 
 /**
  * kefa_devs_info() - describe all devices, or one
- * @node: name of the one, or NULL
+ * @node: name of a device, or NULL for all
  * @list: takes the entries
  *
  * Context: Process context; sleeps.
@@ -141,8 +141,8 @@ static bool kefa_vector_near(u32 vector, int node)
  * @dev: the device
  * @cpu: the CPU
  *
- * The device's driver hints that vector n should interrupt CPU n, and whoever balances
- * interrupts may have it otherwise. CPUs beyond the vectors share those of their node.
+ * The device's driver hints that vector n should interrupt CPU n, but the administrator or
+ * irqbalance may change that. CPUs without a vector of their own share those of their node.
  *
  * Context: Any.
  * Return: the vector.
@@ -161,16 +161,16 @@ u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu)
 	for (vector = 0; vector < dev->vectors; vector++)
 		if (kefa_vector_near(vector, cpu_to_node(cpu)) && !nth--)
 			return vector;
-	/* A CPU went offline meanwhile. */
+	/* A CPU went offline since the vectors were counted. */
 	return cpu % dev->vectors;
 }
 
 /**
  * kefa_dev_vector() - choose a completion vector
  * @dev: the device
- * @cpu: CPU that is wanted, or -1
+ * @cpu: CPU that the ULP asks for, or -1
  *
- * Without a wish vectors are taken in turn, those near the device only.
+ * Without a CPU, the vectors near the device are assigned in turn.
  *
  * Context: Process context, under kefa_dev.lock.
  * Return: the vector.
@@ -206,7 +206,7 @@ void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX])
 }
 
 /**
- * kefa_dev_list() - a device is there, but wasn't probed yet
+ * kefa_dev_list() - add a device that isn't probed yet to the list
  * @dev: the device
  *
  * Context: Process context; sleeps.
@@ -219,7 +219,7 @@ void kefa_dev_list(struct kefa_dev *dev)
 	kefa_debugfs_add(dev);
 }
 
-/* Return: whether it can be used, and wasn't unlisted meanwhile. */
+/* Return: whether the device is usable, and wasn't unlisted meanwhile. */
 static bool kefa_dev_set_state(struct kefa_dev *dev, enum kefa_dev_state state,
 			       char name[FI_NAME_MAX])
 {
@@ -234,9 +234,9 @@ static bool kefa_dev_set_state(struct kefa_dev *dev, enum kefa_dev_state state,
 }
 
 /**
- * kefa_dev_probed() - a device was probed
+ * kefa_dev_probed() - record the result of a probe
  * @dev: the device
- * @usable: it can be used
+ * @usable: whether the device can be used
  *
  * Context: Process context; sleeps.
  */
@@ -254,7 +254,7 @@ void kefa_dev_probed(struct kefa_dev *dev, bool usable)
 }
 
 /**
- * kefa_dev_unlist() - have kefa_dev_find() find a device no more
+ * kefa_dev_unlist() - remove a device from the list
  * @dev: the device, in the list or not
  *
  * Context: Process context; sleeps.
@@ -267,12 +267,12 @@ void kefa_dev_unlist(struct kefa_dev *dev)
 }
 
 /**
- * kefa_dev_rename() - a device has another name
+ * kefa_dev_rename() - record a device's new name
  * @dev: the device
- * @name: the name
+ * @name: the new name
  *
- * Another one may have the former name from here on. Who looks for this one hears of
- * it as of one that arrives.
+ * From now on another device may have the old name. Event queues get FI_DEVICE_ARRIVED for
+ * the new name.
  *
  * Context: Process context; sleeps.
  */
@@ -293,13 +293,13 @@ void kefa_dev_rename(struct kefa_dev *dev, const char *name)
 }
 
 /**
- * kefa_dev_give_up() - a device doesn't do what it is told
+ * kefa_dev_give_up() - give up a device that stopped responding
  * @dev: the device
  *
- * It is treated as if it had gone, so that all that is outstanding completes, and
- * nobody waits for it. Until it is removed and comes again it isn't used.
+ * The device is treated as if it had been removed, so that all outstanding operations
+ * complete. It isn't used until it has been removed and added again.
  *
- * Context: Process context, under kefa_dev.lock. What is to be done is done later.
+ * Context: Process context, under kefa_dev.lock. A work item does the work later.
  */
 void kefa_dev_give_up(struct kefa_dev *dev)
 {
@@ -308,15 +308,15 @@ void kefa_dev_give_up(struct kefa_dev *dev)
 		return;
 	if (queue_work(kefa_cmd_wq, &dev->end))
 		dev_err(&dev->ibdev->dev,
-			"kofi_efa: given up: not used until it was removed and comes again\n");
+			"kofi_efa: the device is given up; to use it again, remove it, reset it and add it\n");
 }
 
 /**
  * kefa_dev_dead() - the device's admin queue is dead
  * @dev: the device
  *
- * Nothing that reaches memory can be destroyed any more, so the device is kept from
- * memory as a whole. Where that can't be had, memory that it knows is kept, see
+ * Objects that reach memory can't be destroyed any more, so block the device's access to
+ * all memory. If that isn't possible, memory that the device knows is never freed, see
  * kefa_keep().
  *
  * Context: Process context, under kefa_dev.lock.
@@ -329,8 +329,8 @@ void kefa_dev_dead(struct kefa_dev *dev)
 	dev->dead = true;
 	dev->silenced = kefa_dma_stop(dev->ibdev->dev.parent);
 	dev_warn(&dev->ibdev->dev, "kofi_efa: the device doesn't answer, %s\n",
-		 dev->silenced ? "so it may not master the bus any more" :
-				 "and can't be kept from memory");
-	/* Without the bus it can't tell others of completions, either. */
+		 dev->silenced ? "its bus mastering is disabled" :
+				 "and its access to memory can't be blocked");
+	/* Without bus mastering the device can't report completions. */
 	kefa_dev_give_up(dev);
 }

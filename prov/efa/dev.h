@@ -18,7 +18,7 @@
 
 struct dentry;
 
-/* Longest inject, and no more than a message. */
+/* Largest inject, unless the device's messages are shorter. */
 #define KEFA_INJECT	SZ_4K
 
 enum kefa_dev_state {
@@ -29,50 +29,50 @@ enum kefa_dev_state {
 
 /**
  * struct kefa_dev - a device
- * @list: in kefa_devs; kefa_devs_lock
- * @state: enum kefa_dev_state; kefa_devs_lock
- * @refs: one for being there, one for each domain
- * @lock: see the top
- * @noio: allocation scope of who holds @lock
- * @gone: it was removed or given up; @lock
- * @dead: its admin queue is, so that objects can't be destroyed; @lock
- * @silenced: and it is kept from memory; @lock
- * @refused: objects that it refused to destroy; @lock
- * @set_aside: those of them that are still tried again; @lock
- * @pinned: it keeps the module loaded; @lock
- * @domains: open on it; @lock
- * @end: gives it up
- * @probe: probes it
- * @probed: it was probed, or goes away
- * @going: it goes away, so that a probe ends
- * @ibdev: the device, until it is removed
- * @dma: whom DMA mappings are for; referenced
- * @name: its name; kefa_devs_lock, but for traces: see kefa_dev_name()
- * @driver: its driver's name
- * @debugfs: its file
- * @gid: its address
- * @part_id: generation
- * @numa_node: where it is
- * @mtu: longest message
- * @tx_depth: of a queue pair at most
- * @rx_depth: likewise
- * @max_qp: queue pairs
- * @max_mr: memory regions
- * @max_mr_pages: pages of a region
- * @page_size_cap: bits of page sizes that the device has
- * @page_sizes: those of them that regions have
- * @raw_iova: regions have their DMA address for a remote address
- * @vectors: completion vectors
- * @next_vector: where to go on looking for one; @lock
- * @rnr_retry_ok: it can be told how often to try a peer again that has no receive
- * @rdma_read: it has RDMA read
- * @rdma_write: it has RDMA write
+ * @list: in kefa_devs; under kefa_devs_lock
+ * @state: enum kefa_dev_state; under kefa_devs_lock
+ * @refs: one reference while the device is present, and one for each domain
+ * @lock: see kefa.h
+ * @noio: allocation scope of the task that holds @lock
+ * @gone: the device was removed or given up; under @lock
+ * @dead: the admin queue is dead, so objects can't be destroyed; under @lock
+ * @silenced: the device's access to memory is blocked; under @lock
+ * @refused: number of objects that the device refused to destroy; under @lock
+ * @set_aside: number of refused objects whose destruction is still retried; under @lock
+ * @pinned: the device pins the module; under @lock
+ * @domains: open domains; under @lock
+ * @end: work item that ends the domains of a device that was given up
+ * @probe: work item that probes the device
+ * @probed: completed when the device was probed or is being removed
+ * @going: the device is being removed, so a probe must end
+ * @ibdev: the RDMA device; NULL after removal
+ * @dma: device that DMA mappings are for; referenced
+ * @name: name of the device; under kefa_devs_lock, except for traces: see kefa_dev_name()
+ * @driver: name of the driver
+ * @debugfs: file in debugfs
+ * @gid: GID of the device
+ * @part_id: PCI device id, which has the generation
+ * @numa_node: NUMA node of the device
+ * @mtu: largest message in bytes
+ * @tx_depth: maximum depth of a send queue
+ * @rx_depth: maximum depth of a receive queue
+ * @max_qp: maximum number of queue pairs
+ * @max_mr: maximum number of memory regions
+ * @max_mr_pages: maximum number of pages of a region
+ * @page_size_cap: page sizes that the device supports, as bits
+ * @page_sizes: page sizes that regions use, as bits
+ * @raw_iova: regions use their DMA address as remote address
+ * @vectors: number of completion vectors
+ * @next_vector: vector at which the next search starts; under @lock
+ * @rnr_retry_ok: the device accepts a number of retries for a peer without a receive
+ * @rdma_read: RDMA read may be used
+ * @rdma_write: RDMA write may be used
  */
 struct kefa_dev {
 	struct list_head		list;
 	enum kefa_dev_state		state;
 	refcount_t			refs;
-	struct mutex			lock;	/* see the top */
+	struct mutex			lock;	/* see kefa.h */
 	unsigned int			noio;
 	bool				gone;
 	bool				dead;
@@ -176,7 +176,7 @@ static inline size_t kefa_inject_size(const struct kefa_dev *dev)
 
 /* probe.c */
 
-/* What is said of a device's RDMA: what the probe found, or the administrator. */
+/* Values of the parameter rdma. */
 enum kefa_rdma {
 	KEFA_RDMA_AUTO,
 	KEFA_RDMA_NONE,

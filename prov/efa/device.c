@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices: a client of ib_core. One that comes is probed by a work item before anybody
- * sees it, as ib_core holds locks that other devices need while it calls add(); one that
- * goes takes all that was made of it along, before remove() returns.
+ * Devices: a client of ib_core. A work item probes a new device before ULPs see it, because
+ * ib_core holds locks that other devices need while it calls add(). When a device is
+ * removed, everything that was created on it is destroyed before remove() returns.
  *
- * ib_core keeps devices without kernel verbs from clients unless these say that
- * they don't need them. We do need them, but owe the user a reason.
+ * ib_core hides devices without kernel verbs from clients unless these set no_kverbs_req.
+ * The provider needs kernel verbs, but sets it in order to log why it doesn't use a device.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
@@ -17,13 +17,13 @@
 #include "trace.h"
 
 #define KEFA_MIN_DRIVER	FI_VERSION(3, 1)
-/* Later ones may have another EFA_VERBS_VERSION than efa_verbs.h. */
+/* Later major versions may have another EFA_VERBS_VERSION than efa_verbs.h. */
 #define KEFA_MAX_MAJOR	3
 
 static bool kefa_any_driver;
 module_param_named(any_driver, kefa_any_driver, bool, 0444);
 MODULE_PARM_DESC(any_driver,
-		 "use devices of drivers with a major version that isn't known");
+		 "use devices of drivers with an unknown major version");
 
 /* Remove every domain of a device that was removed or given up. */
 static void kefa_dev_end(struct kefa_dev *dev)
@@ -74,11 +74,11 @@ static void kefa_dev_probe_work(struct work_struct *work)
 }
 
 /**
- * kefa_dev_probe_again() - probe a device for which something has changed
- * @name: its name
+ * kefa_dev_probe_again() - probe a device again
+ * @name: name of the device
  *
  * Context: Process context; sleeps.
- * Return: 0, -ENODEV, -EBUSY when a domain is open on it, or why it is of no use.
+ * Return: 0, -ENODEV, -EBUSY when a domain is open on the device, or the error of the probe.
  */
 int kefa_dev_probe_again(const char *name)
 {
@@ -104,7 +104,7 @@ int kefa_dev_probe_again(const char *name)
 }
 
 /**
- * kefa_dev_alloc() - begin a device
+ * kefa_dev_alloc() - allocate a device
  *
  * Context: Process context; sleeps.
  * Return: the device, for kefa_dev_put(), or NULL when memory is short.
@@ -126,11 +126,11 @@ struct kefa_dev *kefa_dev_alloc(void)
 }
 
 /**
- * kefa_dev_start() - a device is there: have it probed
- * @dev: the device, whose reference is taken over
+ * kefa_dev_start() - list a device and queue its probe
+ * @dev: the device, whose reference this takes over
  *
- * Waits for nobody: a device may take seconds to answer, or not to, and the caller holds
- * locks that other devices need.
+ * Doesn't wait for the probe: a device may take seconds to answer or to time out, and the
+ * caller holds locks that other devices need.
  *
  * Context: Process context; sleeps.
  */
@@ -140,7 +140,7 @@ void kefa_dev_start(struct kefa_dev *dev)
 	queue_work(kefa_cmd_wq, &dev->probe);
 }
 
-/* The caller is called by ib_core, which keeps the module's text meanwhile. */
+/* Unpin the module. ib_core, which calls the caller, keeps its text loaded meanwhile. */
 static void kefa_dev_unpin(struct kefa_dev *dev)
 {
 	if (dev->pinned)
@@ -149,7 +149,7 @@ static void kefa_dev_unpin(struct kefa_dev *dev)
 }
 
 /**
- * kefa_dev_retire() - a device goes away
+ * kefa_dev_retire() - end all use of a device that is being removed
  * @dev: the device
  *
  * Context: Process context; sleeps, but never waits for a ULP.
@@ -160,9 +160,9 @@ void kefa_dev_retire(struct kefa_dev *dev)
 	cancel_work_sync(&dev->probe);
 	kefa_debugfs_del(dev);
 	kefa_dev_end(dev);
-	/* Somebody may wait for a probe that never began. */
+	/* kefa_devs_wait() may be waiting for a probe that never started. */
 	complete_all(&dev->probed);
-	/* Nobody gives up what is gone, so that it isn't queued again. */
+	/* A removed device isn't given up, so the work isn't queued again. */
 	cancel_work_sync(&dev->end);
 	kefa_dev_unpin(dev);
 	dev->ibdev = NULL;
@@ -175,7 +175,7 @@ static u32 kefa_min_depth(int depth)
 	return clamp(depth, 1, KEFA_MAX_DEPTH);
 }
 
-/* What the device can do, as far as it says so. */
+/* Read the device's attributes. */
 static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 {
 	const struct ib_device_attr *attrs = &ibdev->attrs;
@@ -197,7 +197,7 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 	dev->numa_node = dev_to_node(dev->dma);
 	dev->mtu = port.max_msg_sz;
 	dev->tx_depth = kefa_min_depth(attrs->max_qp_wr);
-	/* Each receive may take as many entries of the queue as it has SGEs. */
+	/* A receive may take one entry of the queue for each of its SGEs. */
 	dev->rx_depth = kefa_min_depth(attrs->max_qp_wr / KEFA_MAX_SGE);
 	dev->max_qp = attrs->max_qp;
 	dev->max_mr = min_t(u32, attrs->max_mr, KEFA_MR_MAX);
@@ -211,11 +211,11 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 }
 
 /**
- * kefa_driver() - are the kernel verbs of a version of Amazon's driver known?
- * @version: the module's version, or NULL if it has none
+ * kefa_driver() - check whether a version of Amazon's driver is known
+ * @version: the driver module's version, or NULL if it has none
  *
- * Work requests cross from this module to the driver as structs that each declares for
- * itself. The driver's interface version can't be asked for, so its own has to do.
+ * This module and the driver each declare the structs of work requests. The driver doesn't
+ * export the version of that interface, so check the version of the driver.
  *
  * Context: Any.
  * Return: enum kefa_driver.
@@ -242,12 +242,12 @@ static int kefa_check_driver(struct ib_device *ibdev)
 	switch (kefa_driver(owner->version)) {
 	case KEFA_DRIVER_OLD:
 		dev_warn(&ibdev->dev,
-			 "kofi_efa: driver %s has known faults in its kernel verbs, update to 3.1.0\n",
+			 "kofi_efa: driver %s has known bugs in its kernel verbs; update to 3.1.0\n",
 			 owner->version);
 		return 0;
 	case KEFA_DRIVER_UNKNOWN:
 		dev_warn(&ibdev->dev,
-			 "kofi_efa: %s: driver %s isn't known to this module, and its interface may differ; kofi_efa.any_driver=1 has it used\n",
+			 "kofi_efa: %s: unknown driver version %s, whose interface may differ; kofi_efa.any_driver=1 allows it\n",
 			 kefa_any_driver ? "used at your risk" : "not used",
 			 owner->version);
 		return kefa_any_driver ? 0 : -EOPNOTSUPP;
@@ -262,7 +262,7 @@ static int kefa_usable(struct ib_device *ibdev)
 		return -EOPNOTSUPP;
 	if (!ibdev->kverbs_provider) {
 		dev_info(&ibdev->dev,
-			 "kofi_efa: not used: the driver has no kernel verbs, Amazon's efa 3.1.0 has\n");
+			 "kofi_efa: not used: the driver has no kernel verbs; install Amazon's efa 3.1.0 or later\n");
 		return -EOPNOTSUPP;
 	}
 	if (!ibdev->dma_device || ib_uses_virt_dma(ibdev) ||
@@ -300,7 +300,7 @@ static void kefa_remove(struct ib_device *ibdev, void *client_data)
 	kefa_dev_retire(client_data);
 }
 
-/* As udev has it: by where it is, and not in the order in which it came. */
+/* The device was renamed, usually by udev to a name with its PCI address. */
 static void kefa_rename(struct ib_device *ibdev, void *client_data)
 {
 	kefa_dev_rename(client_data, dev_name(&ibdev->dev));

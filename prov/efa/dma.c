@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What isn't inline of dma.h. */
+/* Functions of dma.h that aren't inline. */
 #include <linux/iommu.h>
 #include <linux/pci.h>
 #include "dma.h"

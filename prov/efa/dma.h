@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory as the device reaches it: all that the provider wants of the kernel's DMA
- * API. As with hw.h, the tests link the provider with a fake device's memory instead.
- * They define KEFA_DMA_FAKE, without which what each operation needs is inline.
- * dma_mapping_error() is for the addresses of both.
+ * The provider's interface to the kernel's DMA API. As with hw.h, tests link the provider
+ * with a fake implementation instead. They define KEFA_DMA_FAKE; without it the functions
+ * for each operation are inline. dma_mapping_error() works for addresses of both.
  */
 #ifndef KEFA_DMA_H
 #define KEFA_DMA_H
@@ -13,17 +12,17 @@
 #include <linux/types.h>
 
 /*
- * All may be called in process or softirq context, and none sleeps, but for
- * kefa_dma_stop(), which wants process context. @dma is whom mappings are for,
+ * All functions may be called in process or softirq context and don't sleep, except for
+ * kefa_dma_stop(), which needs process context. @dma is the device that mappings are for,
  * kefa_dev.dma.
  *
- * kefa_dma_map() wants memory that is contiguous, and no more of it than
- * kefa_dma_max_map(). kefa_dma_map_sg() returns how many of the list's entries have an
- * address then, 0 when there was no room. What was mapped is unmapped just so.
+ * kefa_dma_map() maps contiguous memory of at most kefa_dma_max_map() bytes.
+ * kefa_dma_map_sg() returns the number of mapped entries, 0 without DMA space. A mapping
+ * must be unmapped with the same size and direction.
  *
- * kefa_dma_need_sync() is false when the device certainly reaches the memory itself.
- * kefa_dma_iommu() returns whether an IOMMU translates for the device, and where it
- * leads. kefa_dma_stop() keeps a device from all memory, if there is a way to.
+ * kefa_dma_need_sync() is false if the device is certain to access the memory directly.
+ * kefa_dma_iommu() returns whether an IOMMU translates for the device, and the physical
+ * address that it translates to. kefa_dma_stop() blocks all DMA of a device, if possible.
  */
 size_t kefa_dma_max_map(struct device *dma);
 bool kefa_dma_iommu(struct device *dma, dma_addr_t addr, phys_addr_t *reached);

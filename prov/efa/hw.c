@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * EFA kernel verbs. What is odd about them is dealt with here, and nothing else
- * posts or polls. The rules: one completion queue per queue pair, made with a
- * handler, since the driver gives events to no other; every work request
- * signaled, no flags but SIGNALED and INLINE; always an SGE, as the driver looks
- * at the first one of RDMA whatever their number; states INIT, RTR, RTS with just
+ * EFA kernel verbs. This file handles their peculiarities, and is the only one that
+ * posts or polls. The rules are: one completion queue per queue pair, created with a
+ * handler, because the driver sends events to no other; every work request signaled,
+ * with no flags but SIGNALED and INLINE; at least one SGE, because the driver reads
+ * the first SGE of an RDMA whatever their number; states INIT, RTR, RTS with exactly
  * these attributes.
  */
 #include <linux/kmemleak.h>
@@ -14,12 +14,12 @@
 #include <efa_verbs_check.h>
 #include <restrack_del.h>
 
-/* A poll fails for each completion of a queue pair that is gone. */
+/* Polls to retry: each completion of a destroyed queue pair makes one poll fail. */
 #define KEFA_POLL_SKIPS	64
 
 /*
- * What the device doesn't give back it may still use, so that it is never freed.
- * Nobody shall look for it.
+ * Leak an object that the device failed to destroy and may still use, and hide it from
+ * restrack and kmemleak.
  */
 static void kefa_hw_forget(struct rdma_restrack_entry *res, void *obj)
 {
@@ -95,13 +95,13 @@ int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 void kefa_hw_qp_silence(struct kefa_hw_qp *hq)
 {
 	WRITE_ONCE(hq->cq->comp_handler, kefa_hw_no_event);
-	/* Interrupts that have found the former handler are over then. */
+	/* Wait for interrupts that are calling the previous handler. */
 	synchronize_rcu();
 }
 
 void kefa_hw_qp_abandon(struct kefa_hw_qp *hq)
 {
-	/* The completion queue is in use by the queue pair, and stays, too. */
+	/* The queue pair uses the completion queue, which must stay as well. */
 	kefa_hw_forget(&hq->qp->res, hq->qp);
 	kefa_hw_forget(&hq->cq->res, hq->cq);
 }
@@ -131,7 +131,7 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	if (IS_ERR(hq->cq)) {
 		ret = PTR_ERR(hq->cq);
 		hq->cq = NULL;
-		/* Of a request like this the driver minds nothing else. */
+		/* The only reason of the driver for -EINVAL: no event queue. */
 		return ret == -EINVAL ? -ENXIO : ret;
 	}
 	qp_attr.send_cq = hq->cq;
@@ -144,7 +144,7 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 		hq->cq = NULL;
 		return ret;
 	}
-	/* The upper half of the values is for the privileged. */
+	/* Q_Keys with the highest bit set are privileged. */
 	hq->qkey = get_random_u32() & 0x7fffffff;
 	hq->qpn = hq->qp->qp_num;
 	return kefa_hw_start(hq, attr->rnr_retry);
@@ -170,8 +170,8 @@ static noinline int kefa_hw_post_list(struct kefa_hw_qp *hq, struct kefa_wr *con
 }
 
 /*
- * The driver is called directly, as uverbs does: ib_post_send() has room on its stack for
- * those who don't ask what failed, and with that a stack protector.
+ * Call the driver directly, as uverbs does: ib_post_send() has a variable on its stack for
+ * callers without @bad_wr, and therefore a stack protector.
  */
 int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 		      unsigned int count)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The device as the rest of the provider sees it, and the only place that knows
- * the header of EFA's kernel verbs. Everything goes through the functions below, so
- * that the tests can link the engine with a device that isn't there.
+ * The provider's interface to the device, and the only header that includes the header of
+ * EFA's kernel verbs. All access to the device goes through these functions, so that tests
+ * can link the engine with a fake device.
  */
 #ifndef KEFA_HW_H
 #define KEFA_HW_H
@@ -15,10 +15,10 @@
 struct kefa_hw_qp;
 
 /*
- * What can't be asked of the device, or must not be believed.
+ * Limits that the device doesn't report, or reports wrongly.
  *
- * Deeper queues than 512 are freed the wrong way by the driver; more than 32
- * bytes inline overrun its stack, whatever the device advertises.
+ * The driver frees queues deeper than 512 wrongly, and more than 32 inline bytes
+ * overrun its stack, whatever the device advertises.
  */
 enum {
 	KEFA_MAX_DEPTH		= 512,
@@ -26,27 +26,27 @@ enum {
 	KEFA_MAX_INLINE		= 32,
 };
 
-/* Not to be set; all that can be are at most 7. */
+/* Don't set the number of retries, which is at most 7. */
 #define KEFA_RNR_UNSET		0xff
 
-/* A kernel user can't ask for it; all devices that have RDMA have at least this. */
+/* Kernel verbs don't report the limit; all devices with RDMA support at least this. */
 #define KEFA_MAX_RDMA		SZ_1G
 
-/* When to have a ULP try again that found no DMA space. */
+/* Time after which a ULP is notified after a post failed for lack of DMA space. */
 #define KEFA_MAP_RETRY_MS	5
 
-/* Completions that a worker takes at a time, and before it yields. */
+/* Completions that a worker polls at a time, and in all before it yields. */
 #define KEFA_POLL_BATCH		16
 #define KEFA_POLL_BUDGET	256
 
 /**
- * struct kefa_wr - a work request, as the device's driver wants it
- * @send: the generic part, first in each of the others
+ * struct kefa_wr - a work request in the format of the device's driver
+ * @send: the generic part, which is first in each of the others
  * @srd: a send
  * @rdma: a read or write
  * @reg: a fast registration
  * @sge: local memory
- * @data: what goes inline, if it isn't posted at once
+ * @data: inline data of a work request that isn't posted at once
  */
 struct kefa_wr {
 	union {
@@ -60,8 +60,8 @@ struct kefa_wr {
 };
 
 /**
- * struct kefa_recv_wr - a receive's work request
- * @wr: as verbs have it
+ * struct kefa_recv_wr - a work request of a receive
+ * @wr: the work request of verbs
  * @sge: memory
  */
 struct kefa_recv_wr {
@@ -70,16 +70,16 @@ struct kefa_recv_wr {
 };
 
 /**
- * struct kefa_wc - what a completion says
- * @id: the work request's
+ * struct kefa_wc - a completion
+ * @id: id of the work request
  * @status: raw status of the device
- * @len: bytes received; of a write with data always 0: the driver ORs another
- *	completion's bits into the length, so nobody knows it
- * @imm: what came with it, in host byte order as libfabric has it
- * @src_qpn: of a receive: the sender's queue pair
- * @slid: and the number of its address handle
- * @write: a receive was used up by a write with data
- * @has_imm: @imm holds
+ * @len: bytes received; always 0 for a write with data, because the driver ORs bits of
+ *	another completion into its length
+ * @imm: immediate data, in host byte order as in libfabric
+ * @src_qpn: for a receive, number of the sender's queue pair
+ * @slid: for a receive, number of the sender's address handle
+ * @write: a write with data consumed a receive
+ * @has_imm: @imm is valid
  */
 struct kefa_wc {
 	u64	id;
@@ -93,11 +93,12 @@ struct kefa_wc {
 };
 
 /**
- * kefa_wc_failed() - does a completion tell of a failure?
- * @wc: the completion, as verbs have it
+ * kefa_wc_failed() - check whether a completion reports a failure
+ * @wc: the completion of verbs
  *
  * Context: Any.
- * Return: whether one of two says so, which should never disagree.
+ * Return: true if its status or the device's raw status isn't success; the two should
+ * always agree.
  */
 static inline bool kefa_wc_failed(const struct ib_wc *wc)
 {
@@ -105,8 +106,8 @@ static inline bool kefa_wc_failed(const struct ib_wc *wc)
 }
 
 /**
- * kefa_wc() - what a completion says
- * @wc: as verbs have it
+ * kefa_wc() - convert a completion of verbs
+ * @wc: the completion of verbs
  *
  * Context: Any.
  * Return: the completion.
@@ -129,18 +130,17 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
 }
 
 /**
- * struct kefa_hw_qp - a queue pair with the completion queue that is its own
- * @pd: its protection domain
+ * struct kefa_hw_qp - a queue pair with its own completion queue
+ * @pd: protection domain
  * @qp: the queue pair
- * @cq: the completion queue, of both directions
- * @event: called in hard interrupt context when there is something to poll
- * @arg: its argument
- * @qpn: its number
- * @qkey: its key
- * @bad: how many work requests were posted, of a list that wasn't; under the
- *	caller's lock
- * @failed: and which one it was that failed; likewise
- * @recv_failed: the same of a receive; likewise
+ * @cq: the completion queue, for both directions
+ * @event: called in hard interrupt context when there are completions to poll
+ * @arg: argument of @event
+ * @qpn: number of the queue pair
+ * @qkey: Q_Key of the queue pair
+ * @bad: number of work requests posted from a list that failed; under the caller's lock
+ * @failed: the send work request that failed; under the caller's lock
+ * @recv_failed: the receive work request that failed; under the caller's lock
  */
 struct kefa_hw_qp {
 	struct ib_pd			*pd;
@@ -156,12 +156,12 @@ struct kefa_hw_qp {
 };
 
 /**
- * struct kefa_hw_qp_attr - a queue pair to be made
- * @tx_depth: work requests that can be outstanding
- * @rx_depth: receives that can be outstanding
+ * struct kefa_hw_qp_attr - attributes of a new queue pair
+ * @tx_depth: maximum number of outstanding work requests
+ * @rx_depth: maximum number of outstanding receives
  * @vector: completion vector
- * @rnr_retry: how often the device tries a peer again that has no receive;
- *	KEFA_RNR_UNSET for a device that can't be told
+ * @rnr_retry: number of times that the device retries a peer without a receive;
+ *	KEFA_RNR_UNSET to not set it
  */
 struct kefa_hw_qp_attr {
 	u32	tx_depth;
@@ -171,22 +171,21 @@ struct kefa_hw_qp_attr {
 };
 
 /*
- * What the provider wants of a device: hw.c, or a fake device that is linked in its
+ * Functions of a device, implemented by hw.c or by a fake device that is linked in its
  * place. Posting, polling, arming and kefa_hw_mr_map() are called in process or
  * softirq context; all but the last need the caller's lock, with bottom halves off,
- * as the driver's locks are plain. All the others sleep.
+ * because the driver uses plain spin locks. All other functions sleep.
  *
- * The functions that destroy leave the object as it is when they fail, to be tried
- * again or abandoned: that is for destroy.c. So does kefa_hw_qp_create(), if
- * kefa_hw_qp.qp is set when it fails; it returns -ENXIO when the device has no event
- * queue for the completion queue. An object that was abandoned is never freed, and
- * neither is its protection domain, for kefa_hw_pd_abandon(). After
- * kefa_hw_qp_silence() a queue pair raises no event.
+ * If a destroy function fails, the object remains, and destroy.c retries or abandons it.
+ * The same holds if kefa_hw_qp_create() fails with kefa_hw_qp.qp set; it returns -ENXIO
+ * when the device has no event queue for the completion queue. An abandoned object is
+ * never freed, and neither is its protection domain: see kefa_hw_pd_abandon(). After
+ * kefa_hw_qp_silence() a queue pair raises no events.
  *
- * kefa_hw_post_send() returns 0, or a negative errno, and kefa_hw_qp.bad is how many
- * work requests were posted; kefa_hw_poll() how many completions there were, 0 at the
- * end; kefa_hw_arm() more than 0 when there is something to poll already;
- * kefa_hw_mr_map() how many segments fit.
+ * kefa_hw_post_send() returns 0, or a negative errno with the number of posted work
+ * requests in kefa_hw_qp.bad; kefa_hw_poll() the number of completions, 0 if there are
+ * none; kefa_hw_arm() more than 0 if there are already completions to poll;
+ * kefa_hw_mr_map() the number of segments that fit.
  */
 struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev);
 void kefa_hw_pd_destroy(struct ib_pd *pd);
@@ -209,11 +208,11 @@ int kefa_hw_mr_destroy(struct ib_mr *mr);
 void kefa_hw_mr_abandon(struct ib_mr *mr);
 
 /**
- * kefa_wr_init() - prepare a work request, that is used again and again
+ * kefa_wr_init() - initialize a reusable work request
  * @wr: the work request
- * @pd: its queue pair's
+ * @pd: protection domain of its queue pair
  *
- * Sets what all its uses have in common, and none of them changes.
+ * Sets the members that are the same for all uses and that no use changes.
  *
  * Context: Any.
  */
@@ -228,11 +227,11 @@ static inline void kefa_wr_init(struct kefa_wr *wr, struct ib_pd *pd)
 }
 
 /**
- * kefa_recv_wr_init() - prepare a receive's work request likewise
+ * kefa_recv_wr_init() - initialize a reusable work request of a receive
  * @recv: the work request
- * @pd: its queue pair's
+ * @pd: protection domain of its queue pair
  *
- * A receive without an SGE would never complete: there is always one.
+ * There is always an SGE, because a receive without one would never complete.
  *
  * Context: Any.
  */
@@ -248,10 +247,10 @@ static inline void kefa_recv_wr_init(struct kefa_recv_wr *recv,
 }
 
 /**
- * kefa_wr_begin() - begin a use of a work request; the rest is the operation's
+ * kefa_wr_begin() - begin a use of a work request
  * @wr: the work request
- * @id: comes back in its completion
- * @op: the operation
+ * @id: id for the completion
+ * @op: the operation, which sets its own members afterwards
  *
  * Context: Any.
  */
@@ -268,10 +267,10 @@ static inline void kefa_wr_begin(struct kefa_wr *wr, u64 id,
 /**
  * kefa_wr_send() - begin a send; the caller adds SGEs
  * @wr: the work request
- * @id: comes back in its completion
+ * @id: id for the completion
  * @ah: address handle of the peer
- * @qpn: its queue pair
- * @qkey: and that one's key
+ * @qpn: number of the peer's queue pair
+ * @qkey: Q_Key of the peer's queue pair
  *
  * Context: Any.
  */
@@ -287,11 +286,11 @@ static inline void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah,
 /**
  * kefa_wr_rdma() - begin a read or write; the caller adds one SGE
  * @wr: the work request
- * @id: comes back in its completion
- * @write: a write
+ * @id: id for the completion
+ * @write: a write, else a read
  * @ah: address handle of the peer
- * @qpn: its queue pair
- * @qkey: and that one's key
+ * @qpn: number of the peer's queue pair
+ * @qkey: Q_Key of the peer's queue pair
  * @addr: address in the peer's region
  * @rkey: the region's key
  *
@@ -311,7 +310,7 @@ static inline void kefa_wr_rdma(struct kefa_wr *wr, u64 id, bool write,
  * kefa_wr_sge() - add local memory to a work request
  * @wr: the work request
  * @addr: DMA address
- * @len: bytes
+ * @len: length in bytes
  *
  * Context: Any.
  */
@@ -324,11 +323,11 @@ static inline void kefa_wr_sge(struct kefa_wr *wr, u64 addr, u32 len)
 }
 
 /**
- * kefa_wr_inline() - have a send's data travel in the work request
+ * kefa_wr_inline() - put a send's data into the work request
  * @wr: the work request
- * @data: the data, which must be there until the work request was posted: its
- *	own, if that isn't at once
- * @len: bytes, KEFA_MAX_INLINE at most
+ * @data: the data, which must stay valid until the work request is posted; use wr->data
+ *	if that isn't at once
+ * @len: length in bytes, at most KEFA_MAX_INLINE
  *
  * Context: Any.
  */
@@ -343,8 +342,8 @@ static inline void kefa_wr_inline(struct kefa_wr *wr, const void *data, u32 len)
 /**
  * kefa_wr_reg() - begin a registration
  * @wr: the work request
- * @id: comes back in its completion
- * @mr: region that was mapped before; takes a new key
+ * @id: id for the completion
+ * @mr: region that was mapped before; gets a new key
  * @access: enum ib_access_flags
  *
  * Context: Any.
@@ -362,8 +361,8 @@ static inline void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr,
 /**
  * kefa_wr_inv() - begin an invalidation
  * @wr: the work request
- * @id: comes back in its completion
- * @key: of the region
+ * @id: id for the completion
+ * @key: key of the region
  *
  * Context: Any.
  */
@@ -374,7 +373,7 @@ static inline void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
 }
 
 /**
- * kefa_wr_imm() - have data arrive with a send or write
+ * kefa_wr_imm() - add immediate data to a send or write
  * @wr: the work request
  * @data: the data
  *
@@ -384,7 +383,7 @@ static inline void kefa_wr_imm(struct kefa_wr *wr, u32 data)
 {
 	wr->send.opcode = wr->send.opcode == IB_WR_SEND ?
 			  IB_WR_SEND_WITH_IMM : IB_WR_RDMA_WRITE_WITH_IMM;
-	/* As libfabric has it: what looks like big endian is the host's. */
+	/* As in libfabric, the value is in host byte order despite its type. */
 	wr->send.ex.imm_data = (__force __be32)data;
 }
 

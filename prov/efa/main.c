@@ -13,7 +13,7 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_ALIAS_KOFI_PROVIDER(FI_EFA_PROV_NAME);
-/* udev loads the provider, too, when it loads the driver of an EFA function. */
+/* When udev loads the driver of an EFA function, it loads the provider as well. */
 MODULE_ALIAS("pci:v00001D0Fd0000EFA*sv*sd*bc*sc*i*");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
@@ -22,12 +22,12 @@ bool kefa_offer_rdm;
 module_param_named(fabric_efa, kefa_offer_rdm, bool, 0444);
 MODULE_PARM_DESC(fabric_efa, "Offer fabric efa, which is not complete: messages of up to 64 KiB, and no RMA");
 
-/* Storage sits on top: progress must not depend on memory. */
+/* Storage ULPs use the provider, so progress must not depend on free memory. */
 struct workqueue_struct *kefa_wq;
-/* Commands to a device take their time, on nobody's CPU. */
+/* For commands to a device, which take long: unbound. */
 struct workqueue_struct *kefa_cmd_wq;
 
-/* A node is the name of a device; services there are none. */
+/* A node is the name of a device. There are no services. */
 static int kefa_getinfo(u32 version, const char *node, const char *service,
 			u64 flags, const struct fi_info *hints,
 			struct fi_info **info)
@@ -37,11 +37,11 @@ static int kefa_getinfo(u32 version, const char *node, const char *service,
 	int ret = -ENODATA;
 
 	if (!service) {
-		/* Those that were there when the module was loaded, for one. */
+		/* For example devices that were present when the module was loaded. */
 		kefa_devs_wait(node ?: domain ? domain->name : NULL);
 		ret = kefa_devs_info(node, info);
 	}
-	/* Data that uses up receives comes with writes alone. */
+	/* Only writes with data consume receives. */
 	if (ret || !hints || !hints->caps || hints->caps & FI_RMA)
 		return ret;
 	for (entry = *info; entry; entry = entry->next) {
@@ -132,7 +132,7 @@ err_wq:
 }
 module_init(kefa_init);
 
-/* Nothing is open: that would have kept the module. */
+/* Deregistering can't fail: open fabrics pin the module. */
 static void __exit kefa_exit(void)
 {
 	WARN_ON(kofi_provider_deregister(&kefa_provider));

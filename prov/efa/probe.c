@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Kernel users can't ask a device whether it has RDMA, so it is tried: when the
- * device appears, before anybody is told, a queue pair reads and writes a region of its
- * own, and what arrives is compared. A status other than success is a no, and so is
- * silence.
+ * The kernel verbs don't report whether a device has RDMA, so the provider tries: when the
+ * device appears, before ULPs see it, a queue pair reads and writes a region of its
+ * own, and the data is compared. A status other than success means that the device lacks
+ * the operation, and so does silence.
  *
- * The region is described as fi_mr_reg() would: large pages, a remote address below
- * their size, data across a border of two. If the device doesn't take that, simpler
- * descriptions are tried, and all regions are described that way then.
+ * The region is described as by fi_mr_reg(): large pages, a remote address below
+ * the page size, data across a page boundary. If the device refuses that, simpler
+ * descriptions are tried, and all regions are then described that way.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
@@ -22,14 +22,14 @@
 #include "dma.h"
 #include "mr.h"
 
-/* Some devices are said to drop what they send to themselves. */
+/* Timeout: some devices are said to drop packets that they send to themselves. */
 #define KEFA_PROBE_MS		1000
 #define KEFA_PROBE_LEN		64
 #define KEFA_PROBE_DEPTH	16
-/* Memory: half of it is a region, which begins at no border. */
+/* Memory of the probe: half of it is a region, which doesn't begin at a page boundary. */
 #define KEFA_PROBE_MEM		SZ_4M
 #define KEFA_PROBE_OFF		24
-/* Pages of a region with pages of the smallest size: what others use on such devices. */
+/* Pages of a region with pages of PAGE_SIZE, a number that other users of EFA use. */
 #define KEFA_PROBE_PAGES	128
 
 enum kefa_rdma kefa_rdma;
@@ -63,24 +63,25 @@ static const struct kernel_param_ops kefa_rdma_ops = {
 };
 module_param_cb(rdma, &kefa_rdma_ops, NULL, 0644);
 MODULE_PARM_DESC(rdma,
-		 "RDMA of devices probed from now on: auto (as probed), none, read, write, all");
+		 "RDMA operations to use on devices that are probed afterwards: auto (as probed), none, read, write, all");
 
 /**
- * struct kefa_probe - what a probe is made with
+ * struct kefa_probe - state of a probe
  * @dev: the device
  * @pd: protection domain
  * @hq: queue pair
- * @ah: leads back
+ * @ah: address handle of the device itself
  * @fr: region that is read and written
- * @sg: its memory
- * @mem: begins with what is local, and has the region's in the middle
- * @order: of @mem
- * @dma: its DMA address
- * @id: of the last work request
+ * @sg: memory of the region
+ * @mem: memory of the probe, with the local buffer at the start and the region in the
+ *	middle
+ * @order: allocation order of @mem
+ * @dma: DMA address of @mem
+ * @id: id of the last work request
  * @silent: the device didn't answer
  * @read: the device has RDMA read
  * @write: the device has RDMA write
- * @refused: what the device refused to destroy
+ * @refused: objects that the device refused to destroy
  */
 struct kefa_probe {
 	struct kefa_dev		*dev;
@@ -117,7 +118,7 @@ static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
 	return true;
 }
 
-/* Whether the device says that it did it. */
+/* Post a work request. Return: whether it completed successfully. */
 static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KEFA_PROBE_MS);
@@ -154,7 +155,7 @@ static bool kefa_probe_reg(struct kefa_probe *probe, int access)
 	return kefa_probe_try(probe, &wr);
 }
 
-/* Where in the region: across a border of pages, if it has one. */
+/* Return: an offset in the region at which data crosses a page boundary, if there is one. */
 static u32 kefa_probe_offset(const struct kefa_probe *probe)
 {
 	u64 start = sg_dma_address(&probe->sg);
@@ -165,7 +166,7 @@ static u32 kefa_probe_offset(const struct kefa_probe *probe)
 	       at - start : 0;
 }
 
-/* The device says so, and the data is there. */
+/* Read or write. Return: whether the device reports success and the data is right. */
 static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
 {
 	u32 off = kefa_probe_offset(probe);
@@ -196,7 +197,7 @@ static bool kefa_probe_rdma(struct kefa_probe *probe, bool write)
 	return !memcmp(from, to, KEFA_PROBE_LEN);
 }
 
-/* A device that can't write may refuse to register memory for it. */
+/* Register the region. A device without RDMA write may refuse that access. */
 static void kefa_probe_region(struct kefa_probe *probe)
 {
 	bool write = kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ |
@@ -206,14 +207,14 @@ static void kefa_probe_region(struct kefa_probe *probe)
 		       !kefa_probe_reg(probe, IB_ACCESS_REMOTE_READ)))
 		return;
 	probe->read = kefa_probe_rdma(probe, false);
-	/* Silence of one doesn't mean that of the other. */
+	/* Silence on a read doesn't imply silence on a write. */
 	if (probe->silent && !READ_ONCE(probe->dev->going))
 		probe->silent = false;
 	if (write)
 		probe->write = kefa_probe_rdma(probe, true);
 }
 
-/* One way to describe a region: with pages of such sizes. Return: 0, or an errno. */
+/* Probe with one way to describe regions. Return: 0, or a negative errno. */
 static int kefa_probe_way(struct kefa_probe *probe, u64 page_sizes, bool raw)
 {
 	struct kefa_dev *dev = probe->dev;
@@ -237,7 +238,7 @@ static int kefa_probe_way(struct kefa_probe *probe, u64 page_sizes, bool raw)
 	return 0;
 }
 
-/* A device that answers nothing, or that can nothing, is given the first way. */
+/* Find a way to describe regions. Without any success it remains the first one. */
 static int kefa_probe_run(struct kefa_probe *probe)
 {
 	const struct {
@@ -261,7 +262,7 @@ static int kefa_probe_run(struct kefa_probe *probe)
 			dev_info(&dev->ibdev->dev,
 				 "kofi_efa: regions have pages of %lu bytes%s\n",
 				 PAGE_SIZE, dev->raw_iova ?
-				 ", and their DMA addresses" : "");
+				 ", and DMA addresses as remote addresses" : "");
 		return 0;
 	}
 	dev->page_sizes = ways[0].page_sizes;
@@ -285,7 +286,7 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 	ret = kefa_create_qp(&probe->refused, &probe->hq, &attr);
 	if (ret != -EINVAL && ret != -EOPNOTSUPP)
 		return ret;
-	/* Not every device lets one say how often to try again. */
+	/* Some devices refuse a limit of retries. */
 	dev->rnr_retry_ok = false;
 	if (!kefa_create_qp(&probe->refused, &probe->hq, &attr))
 		return 0;
@@ -293,7 +294,7 @@ static int kefa_probe_open_qp(struct kefa_probe *probe)
 	return ret;
 }
 
-/* What is missing of it is NULL or an error. */
+/* Members that weren't created are NULL or an ERR_PTR(). */
 static void kefa_probe_close(struct kefa_probe *probe)
 {
 	if (probe->hq.qp)
@@ -331,7 +332,7 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 	return ret;
 }
 
-/* As much as there is of KEFA_PROBE_MEM in one piece, also for the DMA API. */
+/* Allocate and map contiguous memory, as much of KEFA_PROBE_MEM as is available. */
 static int kefa_probe_map(struct kefa_probe *probe)
 {
 	struct device *dma = probe->dev->dma;
@@ -359,12 +360,12 @@ static void kefa_probe_unmap(struct kefa_probe *probe)
 {
 	kefa_dma_unmap(probe->dev->dma, probe->dma, PAGE_SIZE << probe->order,
 		       DMA_BIDIRECTIONAL);
-	/* The device may still write to it. */
+	/* If an object was abandoned, the device may still write to the memory. */
 	if (!probe->refused.broken || probe->dev->silenced)
 		free_pages((unsigned long)probe->mem, probe->order);
 }
 
-/* What the administrator says goes before what the device does. */
+/* The administrator's parameter overrides the result of the probe. */
 static void kefa_probe_result(struct kefa_probe *probe)
 {
 	struct kefa_dev *dev = probe->dev;
@@ -376,17 +377,17 @@ static void kefa_probe_result(struct kefa_probe *probe)
 			  rdma == KEFA_RDMA_WRITE || rdma == KEFA_RDMA_ALL;
 	if (dev->rdma_read != probe->read || dev->rdma_write != probe->write)
 		dev_info(&dev->ibdev->dev,
-			 "kofi_efa: the probe found RDMA read %s, write %s, the parameter rdma=%s differs\n",
+			 "kofi_efa: the probe found RDMA read %s, write %s; the parameter rdma=%s overrides it\n",
 			 str_yes_no(probe->read), str_yes_no(probe->write),
 			 kefa_rdma_name[rdma]);
 }
 
 /**
- * kefa_probe() - find out what a device can do
+ * kefa_probe() - find out which RDMA operations a device supports
  * @dev: the device, on which no domain is open
  *
  * Context: Process context, under kefa_dev.lock; sleeps for some seconds at worst.
- * Return: 0, or a negative errno when the device is of no use: -ENXIO if it has no event
+ * Return: 0, or a negative errno when the device is unusable: -ENXIO if it has no event
  * queues for completions.
  */
 int kefa_probe(struct kefa_dev *dev)

@@ -2,12 +2,12 @@
 /*
  * Reads and writes of more pieces of memory than are posted at once. The first piece
  * is posted with the operation. The others follow as work requests complete, a few
- * at a time, so that one long transfer doesn't take all slots. The piece that carries
- * remote CQ data is the last, and waits until all others are in place: data must not
- * overtake what it announces.
+ * at a time, so that one long transfer doesn't take all slots. The last piece carries
+ * remote CQ data, and is posted only after all others have completed, because the CQ data
+ * announces that all data has arrived.
  *
- * An operation can always go on in its own slot once its own work request is done, so
- * that any number of them make progress in any number of slots.
+ * An operation can always reuse its own slot once its own work request is done, so any
+ * number of operations make progress with any number of slots.
  */
 #include <linux/slab.h>
 #include "ep.h"
@@ -16,7 +16,7 @@
 #include "trace.h"
 
 /**
- * kefa_rests_init() - allocate what transfers of many pieces need
+ * kefa_rests_init() - allocate records for transfers of many pieces
  * @ep: the endpoint, about to be enabled
  *
  * Context: Process context; sleeps.
@@ -47,7 +47,7 @@ void kefa_rests_fini(struct kefa_ep *ep)
 	ep->rest_mem = NULL;
 }
 
-/* The rest is no part of its operation any more, as it is posted or given up. */
+/* The rest has been posted or given up: it no longer counts as a part of its operation. */
 static void kefa_rest_end(struct kefa_ep *ep, struct kefa_rest *rest)
 {
 	struct kefa_op *head = rest->head;
@@ -59,7 +59,7 @@ static void kefa_rest_end(struct kefa_ep *ep, struct kefa_rest *rest)
 	kefa_op_part_done(ep, head);
 }
 
-/* A slot for the next piece: the operation's own if its work request is done. */
+/* Take a slot for the next piece: the operation's own if its work request is done. */
 static struct kefa_op *kefa_rest_slot(struct kefa_ep *ep, struct kefa_op *head)
 {
 	if (head->state == KEFA_OP_PARTS) {
@@ -105,7 +105,7 @@ static int kefa_rest_next(struct kefa_ep *ep, struct kefa_rest *rest)
 	bool last;
 	int ret;
 
-	/* One of the parts is the rest itself. */
+	/* The rest itself counts as one of the parts. */
 	if (head->parts > KEFA_REST_PARTS)
 		return -EBUSY;
 	ret = kefa_runs(ep, &rest->iter, &run, 1);
@@ -146,7 +146,7 @@ static void kefa_rest_go(struct kefa_ep *ep, struct kefa_rest *rest)
 }
 
 /**
- * kefa_rests_go() - post more of the reads and writes that aren't posted altogether
+ * kefa_rests_go() - post more pieces of partly posted reads and writes
  * @ep: the endpoint, enabled
  *
  * Context: Process or softirq context, under kefa_ep.lock.
@@ -162,9 +162,9 @@ void kefa_rests_go(struct kefa_ep *ep)
 }
 
 /**
- * kefa_rests_fail() - give up what isn't posted
- * @ep: the endpoint, whose queue pair is gone
- * @err: positive errno
+ * kefa_rests_fail() - give up all pieces that aren't posted
+ * @ep: the endpoint, whose queue pair is destroyed
+ * @err: positive errno of the operations
  *
  * Context: Process context, under kefa_ep.lock.
  */

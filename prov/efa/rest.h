@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Reads and writes of more pieces than are posted at once: rest.c. */
+/* Reads and writes of many pieces: rest.c. */
 #ifndef KEFA_REST_H
 #define KEFA_REST_H
 
@@ -12,17 +12,17 @@ struct kefa_op;
 struct kofi_req;
 
 /**
- * struct kefa_rest - what of a read or write isn't posted yet
- * @list: in kefa_ep.rests_free or kefa_ep.rests; kefa_ep.lock
+ * struct kefa_rest - the pieces of a read or write that aren't posted yet
+ * @list: in kefa_ep.rests_free or kefa_ep.rests; under kefa_ep.lock
  * @head: the operation, which counts this as one of its parts
  * @iter: local memory
- * @kvec: a buffer of one segment, whose description need not stay: @iter's then
- * @raddr: where it begins in the peer's memory
+ * @kvec: copy of a single segment for @iter, as the caller's need not stay valid
+ * @raddr: address of the next piece in the peer's memory
  * @rkey: key of the peer's memory
- * @qpn: the peer's queue pair
- * @qkey: key of the peer's queue pair
+ * @qpn: number of the peer's queue pair
+ * @qkey: Q_Key of the peer's queue pair
  * @data: remote CQ data, for the last piece
- * @has_data: there is some
+ * @has_data: @data is valid
  */
 struct kefa_rest {
 	struct list_head	list;

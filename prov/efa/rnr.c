@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sending again. A device reports a receiver that was not ready after so many tries of
- * its own, and has forgotten the work request then. If the ULP set a time by
- * FI_OPT_RNR_TIMEOUT the endpoint keeps each work request until it completes, and posts
- * it again every KEFA_RNR_DELAY_MS until the time is over. Other operations aren't held
- * up, and neither is the device, as it would be by trying for ever.
+ * Resending. After a number of retries a device reports that a receiver was not ready, and
+ * drops the work request. If the ULP set FI_OPT_RNR_TIMEOUT, the endpoint keeps each work
+ * request until it completes, and posts it again every KEFA_RNR_DELAY_MS until the timeout.
+ * Unlike endless retries of the device, this holds up neither other operations nor the
+ * device.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
@@ -13,7 +13,7 @@
 #include "path.h"
 
 /**
- * kefa_rnr_init() - allocate what sending again takes
+ * kefa_rnr_init() - allocate the work requests to keep for resending
  * @ep: the endpoint, about to be enabled
  *
  * Context: Process context; sleeps.
@@ -48,9 +48,9 @@ void kefa_rnr_fini(struct kefa_ep *ep)
 }
 
 /**
- * kefa_rnr_wr() - the work request of a slot, which is kept until it completes
+ * kefa_rnr_wr() - get the kept work request of a slot
  * @ep: the endpoint, with @ep->again
- * @op: the slot, which is being posted
+ * @op: the slot, being posted
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: the work request.
@@ -65,12 +65,12 @@ struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
 }
 
 /**
- * kefa_rnr_later() - a receiver was not ready: will the work request be sent again?
+ * kefa_rnr_later() - schedule resending a work request to a receiver that was not ready
  * @ep: the endpoint
- * @op: its slot, posted
+ * @op: slot of the work request, posted
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: whether it will, and so isn't done.
+ * Return: false if the timeout has expired and the operation fails.
  */
 bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 {
@@ -108,8 +108,8 @@ static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 }
 
 /**
- * kefa_rnr_work() - send again what found no receiver
- * @work: of the endpoint
+ * kefa_rnr_work() - resend the waiting work requests of an endpoint
+ * @work: kefa_ep.rnr_work
  *
  * Context: Process context.
  */

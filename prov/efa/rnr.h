@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Sending again to a receiver that was not ready: rnr.c. */
+/* Resending to a receiver that was not ready: rnr.c. */
 #ifndef KEFA_RNR_H
 #define KEFA_RNR_H
 
@@ -10,14 +10,14 @@ struct kefa_ep;
 struct kefa_op;
 struct work_struct;
 
-/* What the device says of a peer that had no receive. */
+/* The device's status for a peer without a posted receive. */
 #define KEFA_STATUS_RNR		10
 
 /**
- * struct kefa_again - a work request that may have to be sent again
- * @wr: the work request, with inline data in its own memory; it is built here
+ * struct kefa_again - a work request that may have to be resent
+ * @wr: the work request, with inline data in its own memory
  * @end: jiffies after which the operation fails; 0 until a receiver was not ready
- * @next: slot of another one that waits, plus 1
+ * @next: slot of the next waiting work request, plus 1; 0 for none
  */
 struct kefa_again {
 	struct kefa_wr	wr;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the device's completion status means. The raw number is the ABI. */
+/* Completion statuses of the device, whose numbers are ABI. */
 #include "kefa.h"
 
 /**
  * struct kefa_status - a completion status
- * @err: positive errno that an operation fails with
- * @text: what it says
+ * @err: positive errno of an operation with this status
+ * @text: description of the status
  */
 struct kefa_status {
 	int		err;
 	const char	*text;
 };
 
-/* Documentation/efa.rst has the same table with what to do. */
+/* Documentation/efa.rst has the same table, with advice. */
 static const struct kefa_status kefa_status[] = {
 	[0]  = { 0, "Success" },
 	[1]  = { ECANCELED, "Flushed during queue pair destroy" },
@@ -34,7 +34,7 @@ static const struct kefa_status kefa_status[] = {
 };
 
 /**
- * kefa_status_errno() - what an operation with a status fails with
+ * kefa_status_errno() - convert a status to an errno
  * @status: raw status of the device
  *
  * Context: Any.
@@ -49,11 +49,11 @@ int kefa_status_errno(u32 status)
 }
 
 /**
- * kefa_status_text() - what a status says
+ * kefa_status_text() - describe a status
  * @status: fi_cq_err_entry.prov_errno
  *
  * Context: Any.
- * Return: the text, or NULL for a number that isn't known.
+ * Return: the text, or NULL for an unknown number.
  */
 const char *kefa_status_text(int status)
 {
