@@ -12,35 +12,34 @@
 #include "mrq.h"
 
 enum {
-	/* Regions hold 2^n pages. The largest's page list takes 512 KiB. */
+	/* Regions hold 2^n pages. The page list of the largest takes 512 KiB. */
 	KEFA_MR_ORDERS		= 17,
 	KEFA_MR_MIN_ORDER	= 4,
-	/* Regions of a domain: the device's table is finite, and shared. */
+	/* Maximum regions of a domain, because domains share the device's table. */
 	KEFA_MR_MAX		= 8192,
 };
 
 /**
  * struct kefa_domain - an open domain
  * @domain_fid: the object
- * @dev: its device, referenced
- * @list: in @dev->domains; @dev->lock
- * @pd: protection domain; NULL once the device is gone
- * @rdm: of fabric efa, and not of efa-direct
- * @gone: the device was removed; @dev->lock
- * @refused: objects that the device refused to destroy; @dev->lock
- * @eps: its endpoints; @dev->lock
- * @ahs: its address handles; @dev->lock
- * @ah_table: the same by GID; @dev->lock
- * @ah_work: unmakes those without users
- * @ah_scan: number of the last look for operations; @dev->lock
- * @nothing: a page for SGEs of no bytes
- * @nothing_dma: its DMA address
- * @mrq: registers memory
- * @mrs: regions that are open; @dev->lock
- * @frmrs: the device's regions that nobody uses, oldest first, by size;
- *	@dev->lock
- * @nidle: how many, by size; @dev->lock
- * @nfrmrs: how many there are, in use or not; @dev->lock
+ * @dev: device of the domain, referenced
+ * @list: in @dev->domains; under @dev->lock
+ * @pd: protection domain; NULL after the device was removed
+ * @rdm: domain of fabric efa, else of efa-direct
+ * @gone: the device was removed; under @dev->lock
+ * @refused: objects that the device refused to destroy; under @dev->lock
+ * @eps: endpoints of the domain; under @dev->lock
+ * @ahs: address handles of the domain; under @dev->lock
+ * @ah_table: address handles by GID; under @dev->lock
+ * @ah_work: destroys address handles without users
+ * @ah_scan: number of the last scan for operations; under @dev->lock
+ * @nothing: a page for SGEs of length 0
+ * @nothing_dma: DMA address of @nothing
+ * @mrq: queue pair that registers memory
+ * @mrs: open regions; under @dev->lock
+ * @frmrs: idle regions of the device by size, oldest first; under @dev->lock
+ * @nidle: number of idle regions by size; under @dev->lock
+ * @nfrmrs: number of the device's regions, in use or idle; under @dev->lock
  */
 struct kefa_domain {
 	struct fid_domain	domain_fid;

@@ -21,37 +21,37 @@ struct seq_file;
 			 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
 			 FI_REMOTE_CQ_DATA | FI_MORE)
 #define KEFA_RX_FLAGS	(FI_COMPLETION | FI_MORE)
-/* What can be said for all operations: data and what follows are one's own. */
+/* Flags that may be defaults. Remote CQ data and FI_MORE concern single operations. */
 #define KEFA_TX_DEFAULTS	(KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE))
 #define KEFA_RX_DEFAULTS	(KEFA_RX_FLAGS & ~FI_MORE)
 
-/* So often somebody looks whether readers still poll, without which events go on. */
+/* Interval of checks whether readers still poll; if not, events are enabled. */
 #ifndef KEFA_WATCH_MS
 #define KEFA_WATCH_MS	20
 #endif
 
 enum {
-	/* Work requests that wait for one doorbell, and parts of one RMA. */
+	/* Maximum work requests that wait for one doorbell, and parts of one RMA. */
 	KEFA_HELD_MAX		= 16,
-	/* Receives that do. */
+	/* Maximum receives that wait for one doorbell. */
 	KEFA_RECVS_MAX		= 16,
-	/* Buffers of an endpoint for what the device can't gather or must keep. */
+	/* Copy buffers of an endpoint, for injects and data that the device can't gather. */
 	KEFA_COPIES		= 16,
-	/* Reads and writes of many pieces that can be under way. */
+	/* Maximum outstanding reads and writes of many pieces. */
 	KEFA_RESTS		= 16,
-	/* Pieces of one of them that are, beyond those posted with it. */
+	/* Maximum outstanding pieces of one of them, beyond those posted with it. */
 	KEFA_REST_PARTS		= 16,
-	/* A receiver that is not ready: when to try again, and tries of the device. */
+	/* A receiver that is not ready: delay before resending, and retries of the device. */
 	KEFA_RNR_DELAY_MS	= 10,
 	KEFA_RNR_TRIES		= 3,
 };
 
 /**
- * enum kefa_short - what a post was refused for want of
+ * enum kefa_short - resource whose lack made a post fail with -EAGAIN
  * @KEFA_SHORT_SLOT: a slot
- * @KEFA_SHORT_COPY: a buffer for a copy
- * @KEFA_SHORT_REST: room for one more transfer of many pieces
- * @KEFA_SHORT_DMA: DMA space, which no completion need bring back
+ * @KEFA_SHORT_COPY: a copy buffer
+ * @KEFA_SHORT_REST: a record for a transfer of many pieces
+ * @KEFA_SHORT_DMA: DMA space, which a completion doesn't necessarily free
  */
 enum kefa_short {
 	KEFA_SHORT_SLOT,
@@ -63,25 +63,27 @@ enum kefa_short {
 enum kefa_ep_state {
 	KEFA_EP_OPEN,
 	KEFA_EP_ENABLED,
-	KEFA_EP_STOPPED,	/* closed, or without device */
+	KEFA_EP_STOPPED,	/* being closed, or without device */
 };
 
 /**
  * struct kefa_side - one direction of an endpoint
- * @base: what the core shares; its size is the number of slots. kefa_ep.lock to change
- *	its op_flags
- * @nfree: number of free slots; kefa_ep.lock
- * @first: list of the free slots, the one that was freed last first, as its memory is
- *	still in the cache; kefa_ep.lock
- * @quiet: plain calls don't complete: see kofi_side_quiet(); kefa_ep.lock
- * @notify: completions were written of which nobody was told; kefa_ep.lock
- * @wanted: posts were refused for want of a slot, a copy or DMA space, and the ULP
- *	hasn't been told since; kefa_ep.lock
- * @room: the ULP is to be told: there is some again; kefa_ep.lock
+ * @base: the core's part; its size is the number of slots. Its op_flags change under
+ *	kefa_ep.lock
+ * @nfree: number of free slots; under kefa_ep.lock
+ * @first: list of the free slots, the one that was freed last first, because its memory
+ *	is still in the cache; under kefa_ep.lock
+ * @quiet: plain calls have no completion on success: see kofi_side_quiet(); under
+ *	kefa_ep.lock
+ * @notify: completions were written and the reader hasn't been notified; under
+ *	kefa_ep.lock
+ * @wanted: posts were refused for lack of a resource of enum kefa_short, and the ULP
+ *	hasn't been notified since; under kefa_ep.lock
+ * @room: the resource is available again and the ULP must be notified; under kefa_ep.lock
  * @ended: list of the slots of operations that ended and aren't reported yet, oldest
- *	first; kefa_ep.lock
- * @ended_tail: where the next one is linked to @ended; kefa_ep.lock
- * @nended: number of slots on @ended; kefa_ep.lock
+ *	first; under kefa_ep.lock
+ * @ended_tail: pointer to which the next slot of @ended is linked; under kefa_ep.lock
+ * @nended: number of slots on @ended; under kefa_ep.lock
  */
 struct kefa_side {
 	struct kofi_side	base;
@@ -97,14 +99,15 @@ struct kefa_side {
 };
 
 /**
- * struct kefa_limits - which plain calls may take the short way of plain.c
- * @send: for each kind the bytes from which on none does; so 0 if the endpoint isn't
- *	enabled, hasn't got the capability, or has flags of which plain.c knows
- *	nothing
- * @inject: likewise
- * @read: likewise
- * @write: likewise
- * @recv: likewise
+ * struct kefa_limits - lengths of plain calls that may take the fast path of plain.c
+ * @send: one more than the longest send on the fast path, 0 for none
+ * @inject: one more than the longest inject on the fast path, 0 for none
+ * @read: one more than the longest read on the fast path, 0 for none
+ * @write: one more than the longest write on the fast path, 0 for none
+ * @recv: one more than the longest receive on the fast path, 0 for none
+ *
+ * A limit is 0 if the endpoint isn't enabled, lacks the capability, or has default flags
+ * that plain.c doesn't handle.
  */
 struct kefa_limits {
 	size_t	send;
@@ -115,20 +118,20 @@ struct kefa_limits {
 };
 
 /**
- * struct kefa_ep_stats - what an endpoint counts; kefa_ep.lock
+ * struct kefa_ep_stats - counters of an endpoint; under kefa_ep.lock
  * @sends: sends posted
  * @recvs: receives posted
  * @reads: reads posted
  * @writes: writes posted
- * @tx_bytes: bytes posted to be sent, read or written
+ * @tx_bytes: bytes of posted sends, reads and writes
  * @rx_bytes: bytes received
  * @doorbells: lists of work requests posted
  * @bounced: sends and writes whose data was copied
- * @again: posts refused for now
- * @map_failed: of these for want of DMA space
+ * @again: posts refused with -EAGAIN
+ * @map_failed: posts refused with -EAGAIN for lack of DMA space
  * @errors: operations that failed
- * @rnr: work requests to be sent again
- * @stale: completions of nothing that was outstanding
+ * @rnr: work requests that are resent
+ * @stale: completions that match no outstanding operation
  * @revoked: regions destroyed because an invalidation failed
  */
 struct kefa_ep_stats {
@@ -149,9 +152,9 @@ struct kefa_ep_stats {
 };
 
 /**
- * struct kefa_news - what readers are to be told when the lock is released
- * @cq: completion queues written to, or NULL
- * @room: by direction, tx first: a refused post may succeed now
+ * struct kefa_news - notifications to send after releasing the lock
+ * @cq: completion queues that were written to, or NULL
+ * @room: for each direction, tx first: a refused post may succeed now
  */
 struct kefa_news {
 	struct kofi_cq	*cq[2];
@@ -161,24 +164,23 @@ struct kefa_news {
 struct kefa_ep;
 
 /**
- * struct kefa_ep_kind - what differs between endpoints of fabric efa-direct and efa
- * @init: allocate what operations need, and set depths of the queue pair
- * @fini: undo @init; the endpoint isn't enabled, or not any more
+ * struct kefa_ep_kind - functions that differ between fabrics efa-direct and efa
+ * @init: allocate memory for operations, and set depths of the queue pair
+ * @fini: undo @init; the endpoint isn't enabled, or is stopped
  * @started: the endpoint is enabled; under kefa_ep.lock
  * @poll: kefa_ep_poll(); under kefa_ep.lock
- * @keep: kefa_keep() all memory that the device has, and return bytes that can't be kept;
- *	under kefa_ep.lock
- * @fail: complete all that is outstanding with a positive errno, as the queue pair is
- *	gone; under kefa_ep.lock
- * @revoke: take registrations of the endpoint's own back, as the queue pair is gone; NULL if it
- *	has none
- * @revoked: a region of the endpoint's was destroyed in place of its invalidation, or with a
- *	positive errno it may be reached still
- * @end: free mapped memory of the endpoint's own, or let it be if the device may still
- *	reach it
+ * @keep: kefa_keep() all memory that the device has, and return the number of bytes that
+ *	can't be kept; under kefa_ep.lock
+ * @fail: the queue pair is destroyed: complete all outstanding operations with a positive
+ *	errno; under kefa_ep.lock
+ * @revoke: the queue pair is destroyed: destroy the regions that the endpoint registered
+ *	itself; NULL if it registers none
+ * @revoked: a region of the endpoint was destroyed instead of being invalidated; with a
+ *	positive errno peers may still reach it
+ * @end: free the endpoint's own mapped memory, or leak it if the device may still reach it
  * @scan: note which address handles operations use: kefa_ahs_scan(); under kefa_ep.lock
  * @read: kofi_source.poll; any process context
- * @show: the endpoint's own lines in debugfs; NULL for none
+ * @show: print additional lines in debugfs; NULL for none
  *
  * All but @poll and @read are called under kefa_dev.lock, in process context.
  */
@@ -200,62 +202,63 @@ struct kefa_ep_kind {
 /**
  * struct kefa_ep - an endpoint
  * @ep_fid: the object
- * @kind: what it does differently than those of the other fabric
- * @dom: its domain
- * @caps: as opened
- * @av: its address vector
- * @dma: the device that mappings are for
- * @nops: slots of both sides
+ * @kind: functions for the endpoint's fabric
+ * @dom: domain of the endpoint
+ * @caps: capabilities with which the endpoint was opened
+ * @av: bound address vector
+ * @dma: device that DMA mappings are for
+ * @nops: number of slots of both sides
  * @ops: the slots, the sending side's first
- * @again: by slot of the sending side, what may be sent again; or NULL
+ * @again: work requests kept for resending, by slot of the sending side; or NULL
  * @rest_mem: memory of all of @rests and @rests_free
  * @copy_mem: memory of all of @copies
- * @max_map: longest piece that can be mapped
+ * @max_map: largest piece that can be mapped
  * @cpu: CPU whose vector the queue pair should have, or -1
- * @work_cpu: where @work runs, or WORK_CPU_UNBOUND
- * @rnr_ms: for so long what finds no receiver is sent again; kefa_dev.lock
- * @rnr_retry: of the queue pair; kefa_dev.lock
- * @by_readers: nobody but readers of completion queues waits for what completes: there
- *	are neither handlers nor counters
+ * @work_cpu: CPU of @work, or WORK_CPU_UNBOUND
+ * @rnr_ms: FI_OPT_RNR_TIMEOUT, or 0; under kefa_dev.lock
+ * @rnr_retry: retries of the queue pair; under kefa_dev.lock
+ * @by_readers: only readers of completion queues wait for completions: there are neither
+ *	handlers nor counters
  * @rcu: frees the endpoint
- * @list: in @dom->eps; kefa_dev.lock
- * @lock: protects what follows, up to @work
- * @nheld: work requests that wait for a doorbell
- * @nrecvs: receives that do
- * @worker: the task that calls handlers of what completed here, or NULL. What it posts
- *	waits for one doorbell, which the worker rings afterwards
+ * @list: in @dom->eps; under kefa_dev.lock
+ * @lock: protects @nheld to @copies
+ * @nheld: number of work requests that wait for a doorbell
+ * @nrecvs: number of receives that wait for a doorbell
+ * @worker: the task that calls handlers for completions of this endpoint, or NULL. Its
+ *	posts wait for one doorbell, which the worker rings afterwards
  * @state: enum kefa_ep_state
- * @stop_err: what operations complete with once it is stopped
- * @ah_wanted: an address handle is to go once operations are done
- * @polled: a reader has polled since the worker looked, and didn't go to sleep
+ * @stop_err: errno of operations that complete after the endpoint stopped
+ * @ah_wanted: an address handle is waiting to be destroyed until operations are done
+ * @polled: a reader has polled since the last run of @idle, and didn't go to sleep
  * @watched: @idle is queued
- * @had_qp: @hq is to be unmade
- * @limits: of the short way
+ * @had_qp: @hq must be destroyed
+ * @limits: limits of the fast path of plain.c
  * @tx: sending side
  * @rx: receiving side
  * @stats: counters
- * @nregs: registrations and invalidations posted
- * @nregs_done: how many of them are done
+ * @nregs: number of registrations and invalidations posted
+ * @nregs_done: number of registrations and invalidations completed
  * @hq: the queue pair
- * @held: the @nheld work requests
- * @recvs: the @nrecvs receives, and behind them the one that is being posted
- * @wrs: the work requests of @held, but for those that are kept in @again
- * @wcs: completions that are being looked at; no stack has to be cleared for them
- * @rnr_first: slot of the first that is to be sent again, plus 1; 0 for none
- * @rnr_tail: where the next one is linked
- * @rests: reads and writes that aren't posted altogether, oldest first
- * @rests_free: room for more of them
- * @copies: buffers that aren't in use, those that have memory first
+ * @held: the @nheld work requests that wait for a doorbell
+ * @recvs: the @nrecvs receives that wait for a doorbell, followed by the one that is being
+ *	posted
+ * @wrs: memory of the work requests of @held that aren't kept in @again
+ * @wcs: completions being processed; not on the stack, which would have to be cleared
+ * @rnr_first: slot of the first work request to be resent, plus 1; 0 for none
+ * @rnr_tail: pointer to which the next work request to be resent is linked
+ * @rests: partly posted reads and writes, oldest first
+ * @rests_free: free records for @rests
+ * @copies: free copy buffers, those that have memory first
  * @work: polls and calls handlers
- * @events: counts the device's events
- * @idle: looks whether readers still poll
- * @rnr_work: sends again
- * @map_retry: has the ULP told after a while if it found no DMA space
+ * @events: number of the device's events
+ * @idle: checks whether readers still poll
+ * @rnr_work: resends work requests
+ * @map_retry: notifies the ULP some time after a post failed for lack of DMA space
  *
- * The fields are in order of who writes them, so that no CPU waits for a cache line that
- * another one has but for @lock's. First come those that are only read once the endpoint
- * is enabled; then those that posting and taking completions write; last what the
- * interrupt writes, which comes to any CPU.
+ * The members are grouped by their writers, so that the only cache lines that CPUs contend
+ * for are those that @lock protects. First come members that are only read once the
+ * endpoint is enabled, then members that are written when posting and completing, and last
+ * members that the interrupt writes, which may run on any CPU.
  */
 struct kefa_ep {
 	struct fid_ep		ep_fid;
@@ -313,7 +316,7 @@ struct kefa_ep {
 	struct delayed_work	map_retry;
 };
 
-/* See path.h for what is inline of posting and completing. */
+/* path.h has the inline functions for posting and completing. */
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
@@ -335,11 +338,11 @@ static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
 }
 
 /**
- * kefa_ep_kick() - have an endpoint's worker run
+ * kefa_ep_kick() - queue an endpoint's worker
  * @ep: the endpoint
  *
- * On the CPU that the ULP asked for by FI_AFFINITY, wherever the device's interrupt
- * comes to; otherwise on this one.
+ * The worker runs on the CPU that the ULP asked for with FI_AFFINITY, whichever CPU the
+ * device interrupts; without FI_AFFINITY on this CPU.
  *
  * Context: Any.
  */

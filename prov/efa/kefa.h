@@ -5,24 +5,24 @@
  * Locks, outermost first:
  *
  *   kefa_av.lock (mutex)	one address vector: insertions and removals
- *   kefa_dev.lock (mutex)	what a device makes and unmakes by commands: all
- *				opening, closing and removal. Core calls that
- *				tell of removal are made under it
- *   kefa_devs_lock (mutex)	dev.c: which devices there are, and their names.
- *				Nothing is taken inside but memory
+ *   kefa_dev.lock (mutex)	objects that a device creates and destroys by commands:
+ *				all opening, closing and removal. Held while
+ *				the core is told of a removal
+ *   kefa_devs_lock (mutex)	dev.c: the list of devices, and their names.
+ *				Innermost, but memory is allocated under it
  *   kefa_peers.grow (mutex)	rdm/peer.c: tables of an endpoint's peers are allocated.
- *				Inside: memory, and the endpoint's lock
+ *				Memory is allocated and the endpoint's lock taken inside
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
- *				a queue pair: posts, polls and what is outstanding
+ *				a queue pair: posts, polls and outstanding operations
  *   kefa_cq.starved_lock (spinlock, BH)
  *				rdm/ep.c: endpoints that wait for room in a completion
- *				queue. Nothing is taken inside
- *   kofi_cq.lock		inside: completions are written under the above
- *   kefa_cpus_lock (spinlock)	cpus.c: which CPUs endpoints get. Nothing is taken inside
+ *				queue. Innermost
+ *   kofi_cq.lock		innermost: completions are written under the above
+ *   kefa_cpus_lock (spinlock)	cpus.c: the CPUs of endpoints. Innermost
  *
- * No handler of a ULP is called, and no ULP waited for, under any of them. Memory is
- * allocated under the mutexes as if for I/O, whoever holds them: somebody may wait
- * for them in order to get I/O going again.
+ * The provider doesn't call a handler of a ULP or wait for a ULP under any of them. All
+ * tasks allocate memory under the mutexes in a noio scope, because a task that recovers
+ * I/O may wait for them.
  */
 #ifndef KEFA_H
 #define KEFA_H
@@ -40,7 +40,7 @@ struct kefa_dev;
 /**
  * struct kefa_fabric - an open fabric
  * @fabric_fid: the object
- * @rdm: it is efa, and not efa-direct
+ * @rdm: fabric efa, else efa-direct
  */
 struct kefa_fabric {
 	struct fid_fabric	fabric_fid;

@@ -15,10 +15,10 @@
 
 /**
  * struct kefa_frmr - a region of the device, for fast registration
- * @list: in kefa_domain.frmrs while nobody uses it; kefa_dev.lock
- * @mr: the device's
- * @order: it holds 2^@order pages, or as many as the device can
- * @pages: that is how many
+ * @list: in kefa_domain.frmrs while the region is idle; under kefa_dev.lock
+ * @mr: the device's region
+ * @order: binary logarithm of the capacity in pages, before the device's limit
+ * @pages: capacity in pages
  */
 struct kefa_frmr {
 	struct list_head	list;
@@ -38,40 +38,40 @@ void kefa_pool_empty(struct kefa_domain *dom);
 enum kefa_mr_state {
 	KEFA_MR_IDLE,		/* nothing is registered */
 	KEFA_MR_REGISTERING,
-	KEFA_MR_VALID,		/* peers can reach it */
+	KEFA_MR_VALID,		/* peers can access the region */
 	KEFA_MR_INVALIDATING,
-	KEFA_MR_REVOKING,	/* not invalidated: it is being destroyed instead */
+	KEFA_MR_REVOKING,	/* invalidation failed: the region is being destroyed */
 	KEFA_MR_STATES,
 };
 
 /**
  * struct kefa_mr - a memory region
  * @mr_fid: the object
- * @dom: its domain
- * @ep: the endpoint that registers it, or NULL for the domain; kefa_dev.lock to change,
- *	which only its close does
- * @list: in @dom->mrs; kefa_dev.lock
- * @wanting: in kefa_mrq.wanting; kefa_mrq.lock
- * @cq: where registrations complete, of fi_mr_alloc() alone
- * @fr: the device's region; NULL when peers have no access, or when one was destroyed
- *	and none has taken its place; kefa_dev.lock to change
- * @exposed: peers may still reach memory that was registered; kefa_dev.lock to change
- * @op: what is outstanding, of a region with an endpoint; kefa_ep.lock
- * @closing: fi_close() waits for what is outstanding; kefa_ep.lock
- * @state: enum kefa_mr_state; kefa_mr_lock(), as the next six
- * @err: positive errno of what completed last
- * @internal: what is outstanding was posted by ourselves
- * @flags: of what is outstanding
- * @context: of what is outstanding
- * @id: of its work request
- * @status: the device's, of an invalidation that failed
- * @nsegs: entries of @sg that are mapped
- * @dir: which way
- * @access: all that can be asked for
- * @len: bytes registered
- * @nents: entries of @sg in use
- * @max_ents: entries of @sg
- * @last: which of them is marked as the end of the list
+ * @dom: domain of the region
+ * @ep: endpoint that issues the region's requests, or NULL for the domain; changed by the
+ *	endpoint's close, under kefa_dev.lock
+ * @list: in @dom->mrs; under kefa_dev.lock
+ * @wanting: in kefa_mrq.wanting; under kefa_mrq.lock
+ * @cq: completion queue of registrations, for regions of fi_mr_alloc()
+ * @fr: the device's region; NULL if peers have no access, or if it was destroyed
+ *	and not replaced; changed under kefa_dev.lock
+ * @exposed: peers may still reach memory that was registered; changed under kefa_dev.lock
+ * @op: outstanding operation of a region with an endpoint; under kefa_ep.lock
+ * @closing: fi_close() waits for the outstanding request; under kefa_ep.lock
+ * @state: enum kefa_mr_state; under kefa_mr_lock()
+ * @err: positive errno of the last completion; under kefa_mr_lock()
+ * @internal: the provider itself posted the outstanding request; under kefa_mr_lock()
+ * @flags: flags of the outstanding request; under kefa_mr_lock()
+ * @context: context of the outstanding request; under kefa_mr_lock()
+ * @id: id of the outstanding work request; under kefa_mr_lock()
+ * @status: the device's status of a failed invalidation; under kefa_mr_lock()
+ * @nsegs: number of mapped entries of @sg
+ * @dir: direction of the DMA mapping
+ * @access: access that a request may grant
+ * @len: number of registered bytes
+ * @nents: number of entries of @sg in use
+ * @max_ents: size of @sg
+ * @last: entry of @sg that is marked as the end of the list
  * @sg: the memory
  */
 struct kefa_mr {
@@ -103,11 +103,11 @@ struct kefa_mr {
 };
 
 /**
- * kefa_mr_lock() - the lock that protects a region's state
+ * kefa_mr_lock() - get the lock that protects a region's state
  * @mr: the region
  *
  * Context: Any.
- * Return: its endpoint's lock, or that of the domain's queue pair for registrations.
+ * Return: the lock of the region's endpoint, or that of the domain's kefa_mrq.
  */
 static inline spinlock_t *kefa_mr_lock(const struct kefa_mr *mr)
 {
@@ -142,19 +142,19 @@ void kefa_mr_ep_leave(struct kefa_mr *mr);
 /* mr_map.c */
 
 /**
- * kefa_bounced() - does the device reach a copy of memory instead of the memory?
- * @sync: what dma_need_sync() says of the mapping
- * @iommu: an IOMMU is between the device and memory
- * @reached: the physical address to which the IOMMU leads the device
- * @phys: the memory's physical address
+ * kefa_bounced() - check whether a mapping uses a bounce buffer
+ * @sync: result of dma_need_sync() for the mapping
+ * @iommu: an IOMMU translates for the device
+ * @reached: physical address to which the IOMMU translates
+ * @phys: physical address of the memory
  *
- * Without an IOMMU dma_need_sync() is true of bounce buffers and of memory that isn't
- * coherent. With an IOMMU some kernels have it true of each mapping (6.1, and later
- * ones that debug the DMA API), so the memory itself is compared: only an untrusted
- * device has a copy there.
+ * Without an IOMMU dma_need_sync() is true for bounce buffers and for memory that isn't
+ * coherent. With an IOMMU it is true for each mapping on some kernels (6.1, and later
+ * ones that debug the DMA API), so compare the addresses: only mappings for an untrusted
+ * device have bounce buffers there.
  *
  * Context: Any.
- * Return: whether it does.
+ * Return: true if the device reaches a copy instead of the memory.
  */
 static inline bool kefa_bounced(bool sync, bool iommu, phys_addr_t reached,
 				phys_addr_t phys)
@@ -173,14 +173,14 @@ u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
 size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size);
 
 /**
- * kefa_describe() - tell a region of the device of its memory
+ * kefa_describe() - set the page list of a region of the device
  * @dev: the device
  * @fr: the region
  * @sg: the memory, mapped
- * @nsegs: entries of @sg that are mapped
- * @len: bytes
+ * @nsegs: number of mapped entries of @sg
+ * @len: length in bytes
  *
- * Context: Process or softirq context. The region is the caller's alone.
+ * Context: Process or softirq context. No other task uses the region.
  * Return: 0, -EMSGSIZE when the region is too small, or the device's error.
  */
 static __always_inline int kefa_describe(const struct kefa_dev *dev,
@@ -203,7 +203,7 @@ static __always_inline int kefa_describe(const struct kefa_dev *dev,
 	n = kefa_hw_mr_map(fr->mr, sg, nsegs, size);
 	if (unlikely(n != nsegs))
 		return n < 0 ? n : -EINVAL;
-	/* A peer needn't know where the memory is. */
+	/* Don't reveal the DMA address to peers. */
 	if (likely(!dev->raw_iova))
 		fr->mr->iova &= size - 1;
 	return 0;

@@ -14,39 +14,40 @@ struct kefa_mr;
 enum kefa_mr_state;
 
 enum {
-	/* Registrations of a domain that can be outstanding, if the device can. */
+	/* Maximum outstanding registrations of a domain, within the device's limit. */
 	KEFA_MR_DEPTH		= 256,
-	/* Looks at them, of so many seconds, after which a device is silent. */
+	/* Checks for progress, at this interval in seconds, until a device counts as silent. */
 	KEFA_MR_LOOKS		= 4,
 	KEFA_MR_LOOK_S		= 10,
 };
 
 /**
  * struct kefa_mrq - the queue pair on which a domain registers memory
- * @lock: protects all but @room, @work, @watch and what is that one's
+ * @lock: protects all members but @room, @work, @revoke, @map_retry, @watch, @done and
+ *	@looks
  * @hq: the queue pair
- * @open: it can be posted to
- * @depth: work requests that can be outstanding
- * @nfree: slots of those that aren't
- * @free: they
- * @busy: by slot, whose work request is outstanding, or NULL
- * @gen: how many were posted; tells uses of a slot apart
+ * @open: the queue pair accepts posts
+ * @depth: maximum number of outstanding work requests
+ * @nfree: number of free slots
+ * @free: indices of free slots
+ * @busy: by slot, the region whose work request is outstanding, or NULL
+ * @gen: number of work requests posted, which distinguishes uses of a slot
  * @wr: the work request that is being posted
- * @wcs: completions that are being looked at
- * @wanting: regions whose posts were refused for now, and whose ULPs haven't been told
- *	since that they may succeed
- * @untold: a completion queue that was written to, and whose reader wasn't told
- * @room: who waits for a slot, or for a region
+ * @wcs: completions being processed
+ * @wanting: regions whose posts were refused with -EAGAIN and whose ULPs haven't been
+ *	notified since
+ * @untold: a completion queue that was written to and whose reader wasn't notified
+ * @room: tasks that wait for a slot or for a region
  * @work: polls
- * @revoke: destroys regions that weren't invalidated, and makes others
- * @map_retry: has those who found no DMA space told after a while
- * @watch: looks whether anything completes; the next two are its own
- * @done: what had completed when it looked last
- * @looks: times that nothing had, though something was outstanding
+ * @revoke: destroys regions whose invalidation failed, and replaces them
+ * @map_retry: notifies ULPs some time after a post failed for lack of DMA space
+ * @watch: checks whether registrations complete
+ * @done: number of completions at the last run of @watch; used only by @watch
+ * @looks: number of runs of @watch without progress; used only by @watch
  * @stats: counters
  */
 struct kefa_mrq {
-	spinlock_t		lock;	/* protects all but room and the workers' */
+	spinlock_t		lock;	/* protects all members but those listed above */
 	struct kefa_hw_qp	hq;
 	bool			open;
 	u16			depth;
@@ -92,7 +93,7 @@ void kefa_mrq_again(struct kefa_mr *mr, bool dma);
 /**
  * kefa_mrq_count() - count an event
  * @mrq: the queue pair
- * @counter: one of its counters
+ * @counter: a counter of @mrq
  *
  * Context: Process or softirq context; doesn't sleep.
  */

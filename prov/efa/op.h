@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Operations: what is asked for, where its memory is, what is under way: ops.c. */
+/* Operations: slots, memory and state: ops.c. */
 #ifndef KEFA_OP_H
 #define KEFA_OP_H
 
@@ -22,8 +22,8 @@ struct page;
 /**
  * struct kefa_run - memory that is physically contiguous
  * @page: first page
- * @off: where in it
- * @len: bytes
+ * @off: offset in @page
+ * @len: length in bytes
  */
 struct kefa_run {
 	struct page	*page;
@@ -32,10 +32,10 @@ struct kefa_run {
 };
 
 /**
- * struct kefa_seg - memory that the device can reach
- * @dma: its address
- * @phys: and the processor's
- * @len: bytes
+ * struct kefa_seg - mapped memory
+ * @dma: DMA address
+ * @phys: physical address
+ * @len: length in bytes
  */
 struct kefa_seg {
 	dma_addr_t	dma;
@@ -44,10 +44,10 @@ struct kefa_seg {
 };
 
 /**
- * struct kefa_copy - a buffer of the endpoint's
- * @list: in kefa_ep.copies; kefa_ep.lock
- * @data: its memory; NULL until the buffer is used for the first time
- * @dma: its DMA address
+ * struct kefa_copy - a copy buffer of an endpoint
+ * @list: in kefa_ep.copies; under kefa_ep.lock
+ * @data: memory of the buffer; NULL until its first use
+ * @dma: DMA address of @data
  */
 struct kefa_copy {
 	struct list_head	list;
@@ -55,47 +55,46 @@ struct kefa_copy {
 	dma_addr_t		dma;
 };
 
-/* Two cache lines, the first of which is enough for what has no memory of its own. */
+/* Two cache lines. Operations without mapped memory use only the first. */
 #define KEFA_OP_SIZE	128
 
 enum kefa_op_state {
 	KEFA_OP_FREE,
 	KEFA_OP_POSTED,	/* the device has it, or it is held for the next doorbell */
-	KEFA_OP_PARTS,	/* its own work request is done, others aren't */
-	KEFA_OP_RNR,	/* it waits to be sent again: rnr.c */
+	KEFA_OP_PARTS,	/* its own work request is done, other parts aren't */
+	KEFA_OP_RNR,	/* it waits to be resent: rnr.c */
 };
 
 /**
- * struct kefa_op - a work request and, if it is the first, its operation
- * @next: the next free one; kefa_ep.lock
- * @head: first work request of the operation
- * @context: the caller's
- * @flags: what the completion says
- * @id: what the work request is called: its slot, and in the upper half how often
- *	that was used
- * @ah: of the first of a send, read or write: the peer's address handle
- * @copy: buffer to be given back, or NULL
- * @rest: of a head with @has_rest: what isn't posted yet
- * @mr: with @has_mr: the region that is registered or invalidated
+ * struct kefa_op - a slot: a work request and, for the first one, its operation
+ * @next: next free slot; under kefa_ep.lock
+ * @head: slot of the operation's first work request
+ * @context: the caller's context
+ * @flags: flags of the completion
+ * @id: id of the work request: the slot, and in the upper half the number of its uses
+ * @ah: for the head of a send, read or write, the peer's address handle
+ * @copy: copy buffer, or NULL
+ * @rest: for a head with @has_rest, the pieces that aren't posted yet
+ * @mr: with @has_mr, the region that is registered or invalidated
  * @data: remote CQ data
- * @len: bytes transferred
- * @seg: memory that was mapped
+ * @len: number of bytes transferred
+ * @seg: mapped memory
  * @err: positive errno of the first failure
- * @prov_errno: and the device's status
- * @nsegs: how many
- * @dir: which way
+ * @prov_errno: the device's status of the first failure
+ * @nsegs: number of entries of @seg in use
+ * @dir: direction of the DMA mapping
  * @state: enum kefa_op_state
- * @parts: of a head: work requests that are outstanding
+ * @parts: for a head, number of outstanding parts
  * @quiet: no completion on success
- * @has_rest: there is a @rest, which is one of @parts, and no @copy
- * @has_mr: it registers or invalidates memory: mr_ep.c
- * @more: there are other work requests, or a buffer: see kefa_op_done()
+ * @has_rest: @rest is valid and counts as one of @parts, and there is no @copy
+ * @has_mr: the operation registers or invalidates memory: mr_ep.c
+ * @more: the operation has other work requests, or a buffer: see kefa_op_done()
  *
- * A free slot is its own head, of one part, with no buffer and no error. So it
- * is when it is taken, and those who change it put it right again.
+ * A free slot is its own head, has one part, no buffer and no error. Code that changes
+ * these members restores them before it frees the slot.
  */
 struct kefa_op {
-	/* Whatever is posted and completes reads and writes these. */
+	/* All operations read and write these. */
 	struct kefa_op		*next;
 	void			*context;
 	u64			flags;
@@ -111,7 +110,7 @@ struct kefa_op {
 	bool			has_rest;
 	bool			has_mr;
 	bool			more;
-	/* A message in the work request alone, as it comes to it, does without these. */
+	/* Successful inline sends don't access these. */
 	int			err;
 	u32			prov_errno;
 	struct kefa_seg		seg[KEFA_MAX_SGE];
@@ -130,14 +129,14 @@ static_assert(offsetof(struct kefa_op, seg) <= 64);
 #define KEFA_OP_USE	BIT_ULL(32)
 
 /**
- * kefa_one_piece() - is a buffer of the kernel's physically contiguous?
+ * kefa_one_piece() - check whether a kernel buffer is physically contiguous
  * @buf: the buffer
- * @len: its bytes, more than 0
+ * @len: length in bytes, more than 0
  *
- * What is in one page is if its beginning has a page at all.
+ * A buffer within one page is contiguous if its address has a page.
  *
  * Context: Any.
- * Return: whether it is, and can be transferred.
+ * Return: true if it is contiguous and can be transferred.
  */
 static inline bool kefa_one_piece(const void *buf, size_t len)
 {
@@ -174,7 +173,7 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head);
 
 /**
- * kefa_op_slot() - where an operation is in kefa_ep.ops
+ * kefa_op_slot() - index of an operation in kefa_ep.ops
  * @op: the operation
  *
  * Context: Any.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Posting and completing: what the short way and the long one have in common. */
+/* Posting and completing: common functions of the fast path (plain.c) and of post.c. */
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
@@ -7,7 +7,7 @@
 #include "ep.h"
 #include "trace.h"
 
-/* Whether one may come from one state to another. */
+/* Return: whether a transition between states is valid. */
 static __always_inline bool kefa_op_may(enum kefa_op_state from,
 					enum kefa_op_state to)
 {
@@ -26,10 +26,10 @@ static __always_inline bool kefa_op_may(enum kefa_op_state from,
 }
 
 /**
- * kefa_op_set_state() - go from one state to another
+ * kefa_op_set_state() - change the state of an operation
  * @ep: the endpoint
  * @op: the operation
- * @state: where to
+ * @state: the new state
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -43,10 +43,10 @@ static __always_inline void kefa_op_set_state(struct kefa_ep *ep,
 }
 
 /**
- * kefa_ep_unlock_news() - release the lock, and tell readers if there is something to tell
+ * kefa_ep_unlock_news() - release the lock, then send pending notifications
  * @ep: the endpoint
  *
- * For calls of the ULP's, of which most have nothing.
+ * For calls of the ULP, most of which have no notifications.
  *
  * Context: Process or softirq context, under kefa_ep.lock, which is released.
  */
@@ -66,11 +66,11 @@ static __always_inline void kefa_ep_unlock_news(struct kefa_ep *ep)
 }
 
 /**
- * kefa_copy_free() - free a buffer for copies
+ * kefa_copy_free() - free a copy buffer
  * @ep: the endpoint
  * @copy: the buffer
  *
- * Those that have memory are taken first.
+ * The buffer goes to the front of the list, so that buffers with memory are reused first.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -86,9 +86,9 @@ static inline void kefa_copy_free(struct kefa_ep *ep, struct kefa_copy *copy)
 /**
  * kefa_op_begin() - begin an operation of one work request
  * @ep: the endpoint
- * @side: of which direction
- * @op: its first free slot; context, flags, length, address handle, memory and
- *	quiet are the caller's to set
+ * @side: direction of the operation
+ * @op: the direction's first free slot; the caller sets context, flags, length, address
+ *	handle, memory and quiet
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -105,7 +105,7 @@ static __always_inline void kefa_op_begin(struct kefa_ep *ep,
 /**
  * kefa_op_release() - free the slot of an operation, or of a part of one
  * @ep: the endpoint
- * @side: its direction
+ * @side: direction of the operation
  * @op: the operation
  *
  * Context: Process or softirq context, under kefa_ep.lock.
@@ -122,12 +122,12 @@ static __always_inline void kefa_op_release(struct kefa_ep *ep,
 }
 
 /**
- * kefa_op_end() - end an operation that kefa_ep_report() reports
+ * kefa_op_end() - queue an operation that ended for kefa_ep_report()
  * @ep: the endpoint
- * @side: its direction
+ * @side: direction of the operation
  * @op: the operation
  *
- * Its slot becomes free with the report.
+ * The report frees the slot.
  *
  * Context: Process or softirq context, under kefa_ep.lock until the report.
  */
@@ -142,15 +142,15 @@ static __always_inline void kefa_op_end(struct kefa_ep *ep, struct kefa_side *si
 }
 
 /**
- * kefa_seg_map() - have the device reach one piece of memory
+ * kefa_seg_map() - map one piece of memory for DMA
  * @ep: the endpoint
- * @seg: takes where the device finds it
- * @phys: the memory
- * @len: bytes
- * @dir: which way
+ * @seg: takes the mapping
+ * @phys: physical address of the memory
+ * @len: length in bytes
+ * @dir: direction of the transfer
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: whether there was room.
+ * Return: false without DMA space.
  */
 static __always_inline bool kefa_seg_map(struct kefa_ep *ep, struct kefa_seg *seg,
 					 phys_addr_t phys, u32 len,
@@ -162,20 +162,20 @@ static __always_inline bool kefa_seg_map(struct kefa_ep *ep, struct kefa_seg *se
 	return !dma_mapping_error(ep->dma, seg->dma);
 }
 
-/* A send's data that travels in the work request. */
+/* Return: whether data of an operation fits into the work request. */
 static __always_inline bool kefa_goes_inline(u64 what, size_t len)
 {
 	return what & FI_SEND && len && len <= KEFA_MAX_INLINE;
 }
 
 /**
- * kefa_ep_wr() - the work request for a slot, to be posted with those that are held
- * @ep: the endpoint, with less than KEFA_HELD_MAX held
+ * kefa_ep_wr() - get the work request for a slot
+ * @ep: the endpoint, with fewer than KEFA_HELD_MAX held work requests
  * @op: the slot
  * @nheld: kefa_ep.nheld
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: the work request; the caller counts it in kefa_ep.nheld, or posts it.
+ * Return: the work request, in kefa_ep.held; the caller counts it in nheld, or posts it.
  */
 static __always_inline struct kefa_wr *kefa_ep_wr(struct kefa_ep *ep,
 						  const struct kefa_op *op,
@@ -194,9 +194,9 @@ static __always_inline struct kefa_wr *kefa_ep_wr(struct kefa_ep *ep,
  * @wr: the work request
  * @op: the operation, or the part
  * @what: kofi_req.what
- * @peer: whom it is for
- * @raddr: of a read or write: address in the peer's memory
- * @rkey: likewise its key
+ * @peer: the peer
+ * @raddr: for a read or write, address in the peer's memory
+ * @rkey: for a read or write, key of the peer's memory
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -214,13 +214,13 @@ static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op 
 }
 
 /**
- * kefa_tx_head() - note, and count, what a send, read or write is
+ * kefa_tx_head() - initialize the head of a send, read or write, and count it
  * @ep: the endpoint
- * @op: its slot, of the first of its work requests
+ * @op: slot of the first work request
  * @what: kofi_req.what
- * @len: bytes
+ * @len: length in bytes
  * @ah: the peer's address handle
- * @context: the caller's
+ * @context: the caller's context
  * @quiet: no completion on success
  *
  * Context: Process or softirq context, under kefa_ep.lock.
@@ -244,9 +244,9 @@ static __always_inline void kefa_tx_head(struct kefa_ep *ep, struct kefa_op *op,
 }
 
 /**
- * kefa_ep_ring() - post work requests
+ * kefa_ep_ring() - post held work requests
  * @ep: the endpoint, enabled
- * @n: how many of those in @ep->held
+ * @n: number of work requests in @ep->held to post
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -262,13 +262,13 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 }
 
 /**
- * kefa_ep_holds() - does a post wait for others, to share their doorbell?
+ * kefa_ep_holds() - check whether posts are held back, to share a doorbell
  * @ep: the endpoint
  *
- * That is so for what handlers post: their worker rings when they have returned.
+ * Posts of handlers are held: the worker posts them after the handlers have returned.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: whether it does.
+ * Return: true if they are.
  */
 static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
 {
@@ -277,9 +277,9 @@ static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_posted() - a work request was added to those that are held
- * @ep: the endpoint, enabled
- * @more: another one follows at once
+ * kefa_ep_posted() - post the held work requests, unless they wait for others
+ * @ep: the endpoint, enabled, after a work request was added
+ * @more: another post follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -294,14 +294,14 @@ static __always_inline void kefa_ep_posted(struct kefa_ep *ep, bool more)
 }
 
 /**
- * kefa_rx_post() - give a receive to the device
+ * kefa_rx_post() - post a receive
  * @ep: the endpoint, enabled
- * @wr: the first free one of its @recvs, with all but the id
+ * @wr: the first free entry of @ep->recvs, complete except for the id
  * @op: the operation, with its memory
  * @what: kofi_req.what
- * @context: the caller's
+ * @context: the caller's context
  * @quiet: no completion on success
- * @more: another one follows at once
+ * @more: another receive follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */

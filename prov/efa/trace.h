@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Events of the data path, and of what it rests on. Endpoints are named by their
- * device and queue pair number, operations by their slot, peers by GID and queue
- * pair number, regions by key; never by pointers. A device's name is copied as far as
- * there is room, as it can change at any time.
+ * Events of the data path, devices and addresses. They identify endpoints by device and
+ * queue pair number, operations by slot, peers by GID and queue pair number, and regions by
+ * key, never by pointers. A device's name can change at any time, so at most the size of
+ * the field is copied.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofi_efa
@@ -104,7 +104,7 @@ DECLARE_EVENT_CLASS(kefa_completion,
 		  __entry->status)
 );
 
-/* Each completion, and those of them that failed once more. */
+/* kefa_done for each completion, and in addition kefa_error for failures. */
 DEFINE_EVENT(kefa_completion, kefa_done,
 	TP_PROTO(const struct kefa_ep *ep, const struct kefa_op *op),
 	TP_ARGS(ep, op));
