@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Differences between the kernels that we build for. It is included ahead of
- * every file by the compiler's command line, and it is the only place where
- * LINUX_VERSION_CODE may be looked at.
+ * Differences between the supported kernels. The compiler's command line includes this
+ * file ahead of every source file. Only files in compat/ may test LINUX_VERSION_CODE.
  */
 #ifndef KOFI_COMPAT_H
 #define KOFI_COMPAT_H
 
 #include <linux/version.h>
 
-/* Older kernels have no name for it, and some zero all that is on the stack. */
+/* Older kernels lack this macro, although some initialize all variables on the stack. */
 #ifndef __uninitialized
 #define __uninitialized
 #endif
 
-/* From 6.13 on a namespace is a string; before, it was quoted by the macros. */
+/* From 6.13 on a namespace is a string; before, the macros quoted it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define KOFI		"KOFI"
 #define KOFI_PROVIDER	"KOFI_PROVIDER"
@@ -24,7 +23,7 @@
 #define EFASIM		"EFASIM"
 #endif
 
-/* From 6.10 on __assign_str() finds the source by itself. */
+/* From 6.10 on __assign_str() has no source argument. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define kofi_assign_str(dst, src) __assign_str(dst)
 #else
@@ -32,8 +31,7 @@
 #endif
 
 /*
- * The last argument of ib_device_ops.create_cq, which only user-space verbs
- * look into.
+ * The last argument of ib_device_ops.create_cq, which only user-space verbs use.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define compat_create_cq_arg uverbs_attr_bundle
@@ -41,14 +39,14 @@
 #define compat_create_cq_arg ib_udata
 #endif
 
-/* Until then udev renamed a device whatever name the user gave it. */
+/* Before 6.9 udev renamed devices even if the user had named them. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 #define ib_mark_name_assigned_by_user(ibdev) ((void)(ibdev))
 #endif
 
 /*
- * From 6.8 on vfs_iter_write() says itself that it begins to write. Macros, as
- * this comes before the kernel's own headers.
+ * From 6.8 on vfs_iter_write() calls file_start_write() itself. These are macros because
+ * this file comes before the kernel's headers.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 #define compat_iter_write(to, iter, pos, flags) \
@@ -66,12 +64,12 @@
 })
 #endif
 
-/* Until 6.4 hex2bin() was declared by <linux/kernel.h>, and later by both. */
+/* Before 6.4 <linux/kernel.h> declared hex2bin(). */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
 #include <linux/hex.h>
 #endif
 
-/* Until 6.13 a timer's function was set after hrtimer_init(). */
+/* Before 6.13 a timer's function was set after hrtimer_init(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #define hrtimer_setup(timer, fn, clock, mode)				\
 do {									\
@@ -87,14 +85,14 @@ do {									\
 #define BLK_MQ_F_SHOULD_MERGE 0
 #endif
 
-/* From 6.17 on ib_device_ops.reg_user_mr gets a handle for TPH, too. */
+/* From 6.17 on ib_device_ops.reg_user_mr has an argument for TPH. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 #define COMPAT_DMAH_ARG struct ib_dmah *dmah,
 #else
 #define COMPAT_DMAH_ARG
 #endif
 
-/* From 6.17 on a workqueue says whether it is bound to CPUs, or the kernel warns. */
+/* From 6.17 on the kernel warns about a workqueue that is neither per-CPU nor unbound. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 #define COMPAT_WQ_PERCPU WQ_PERCPU
 #else
@@ -106,14 +104,14 @@ do {									\
 #define nth_page(page, n) ((page) + (n))
 #endif
 
-/* What kernel_bind() and kernel_connect() take an address as. */
+/* Type of the address of kernel_bind() and kernel_connect(). */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 #define compat_sockaddr sockaddr_unsized
 #else
 #define compat_sockaddr sockaddr
 #endif
 
-/* Until 7.0 block devices were asked for the opposite. */
+/* Before 7.0 there was only bdev_nonrot(), the opposite. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 #define bdev_rot(bdev) (!bdev_nonrot(bdev))
 #endif

@@ -11,7 +11,7 @@
 #include <linux/blkdev.h>
 #include <linux/err.h>
 
-/* What isn't a limit. */
+/* Features, which aren't limits. */
 #define COMPAT_DISK_WRITE_CACHE	BIT(0)
 #define COMPAT_DISK_FUA		BIT(1)
 #define COMPAT_DISK_ROTATIONAL	BIT(2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The domain of a PCI bridge's MSI-X interrupts. Later kernels make one for each
- * device and want a parent for all of them, which has the interrupts' chip.
+ * The interrupt domain for MSI-X of a PCI bridge. Later kernels create a domain for each
+ * device and need a parent domain with the interrupt chip.
  */
 #ifndef KOFI_COMPAT_MSI_H
 #define KOFI_COMPAT_MSI_H

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The kernel-verbs ABI of the EFA driver, version 1, declared by us.
+ * The project's declaration of the kernel-verbs ABI of the EFA driver, version 1.
  *
- * Mainline's efa has no kernel verbs, and Amazon's driver carries this header
- * in its own source directory, so a build must be possible without it. It sits
- * in a directory of its own under its real name: EFA_SRC=<the driver's source>
- * puts that directory in front, and the same #include finds the real one.
- * efa_verbs_check.h then says whether the two agree.
+ * The mainline efa driver has no kernel verbs, and Amazon's driver has this header only in
+ * its source directory, so building must be possible without it. This file has the name of
+ * the real header: with EFA_SRC=<the driver's source> that directory comes first, and the
+ * same #include finds the real header. efa_verbs_check.h checks that the two agree.
  */
 #ifndef COMPAT_EFA_VERBS_H
 #define COMPAT_EFA_VERBS_H
@@ -15,7 +14,7 @@
 
 #define EFA_VERBS_VERSION	1
 
-/* The SRD transport has no QP type of its own in ib_core. */
+/* ib_core has no QP type for SRD. */
 #define EFA_QPT_SRD		IB_QPT_RESERVED1
 
 /* An MR key carries a generation, to be advanced before each IB_WR_REG_MR. */
@@ -25,9 +24,9 @@
 /**
  * struct ib_srd_wr - a send on an SRD queue pair
  * @wr: the generic part
- * @ah: who to send to
- * @remote_qpn: queue pair there
- * @remote_qkey: and its Q_Key
+ * @ah: address handle of the peer
+ * @remote_qpn: number of the peer's queue pair
+ * @remote_qkey: Q_Key of the peer's queue pair
  */
 struct ib_srd_wr {
 	struct ib_send_wr wr;
@@ -38,7 +37,7 @@ struct ib_srd_wr {
 
 /**
  * struct ib_srd_rdma_wr - an RDMA read or write on an SRD queue pair
- * @wr: the part that it has in common with a send
+ * @wr: the common part with a send
  * @remote_addr: I/O virtual address in the remote region
  * @rkey: key of the remote region
  */

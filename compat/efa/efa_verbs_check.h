@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What our binaries rely on in <efa_verbs.h>, whichever header was found.
- * Work requests cross a module boundary as these bytes, so a difference must
- * stop the build rather than a machine.
+ * Checks of the layout in <efa_verbs.h>, whichever header was found. Work requests
+ * cross a module boundary with this layout, so a difference must stop the build.
  */
 #ifndef COMPAT_EFA_VERBS_CHECK_H
 #define COMPAT_EFA_VERBS_CHECK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * ib_core exports this, but declares it in a header of its own. It is needed for
- * what a device refuses to destroy: such an object stays for ever, and would
- * have ib_core complain of a leak when the device goes.
+ * ib_core exports this function, but declares it in a private header. It is needed for
+ * objects that a device refuses to destroy: they are leaked on purpose, and ib_core would
+ * report them when the device is removed.
  */
 #ifndef COMPAT_EFA_RESTRACK_DEL_H
 #define COMPAT_EFA_RESTRACK_DEL_H

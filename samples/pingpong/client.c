@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The client decides what is tested: each operation at each size, first with
- * every byte checked, then one at a time, then as many at a time as there is
- * room for.
+ * The client runs the tests: each operation at each size, first with every byte
+ * checked, then one at a time, then as many at a time as the depth allows.
  */
 #include <linux/math64.h>
 #include <linux/random.h>
@@ -11,14 +10,14 @@
 #include <linux/sort.h>
 #include "pingpong.h"
 
-/* Bytes of one measurement, unless that is too few operations. */
+/* Bytes of one measurement, but at least PP_FEWEST operations. */
 #define PP_BUDGET	SZ_16M
 #define PP_FEWEST	8
 
 /**
- * struct pp_plan - of a client
- * @limit: longest operation of each kind, that both sides can do
- * @seed: of the next test's data
+ * struct pp_plan - the tests of a client
+ * @limit: largest operation of each kind that both sides support
+ * @seed: seed of the next test's data
  * @samples: pp_config.iterations latencies
  */
 struct pp_plan {
@@ -53,12 +52,12 @@ static void pp_client_flow(struct pp_session *s, const struct pp_test *test,
 		flow->rx_total = test->count / flow->grant;
 	}
 	pp_side_reset(&s->tx, test->size, test->depth, flow->check);
-	/* No more answers than these are on their way at once. */
+	/* At most two answers are outstanding at a time. */
 	pp_side_reset(&s->rx, flow->rx_size, min(test->depth, 2U),
 		      flow->check);
 }
 
-/* What both sides found. */
+/* Combine the results of both sides. */
 static int pp_client_done(struct pp_session *s, const struct pp_done *done,
 			  struct pp_row *row)
 {
@@ -186,7 +185,7 @@ static u32 pp_client_limit(const struct pp_session *s, enum pp_op op)
 				    limit;
 }
 
-/* From 0 in steps of 4 times to the limit, and that. */
+/* Run sizes from 0, growing by a factor of 4, and the limit. */
 static int pp_client_sizes(struct pp_session *s, struct pp_plan *plan,
 			   enum pp_op op)
 {
@@ -208,7 +207,7 @@ static int pp_client_sizes(struct pp_session *s, struct pp_plan *plan,
 	return ret ?: pp_client_size(s, plan, op, limit);
 }
 
-/* One byte more than the fabric's limit must be refused, and do no harm. */
+/* A message one byte longer than the fabric's limit must be refused, without effect. */
 static int pp_client_too_long(struct pp_session *s)
 {
 	ssize_t ret;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What messages are filled with, so that each byte that is wrong, missing, from
- * another message or behind the end is noticed.
+ * Contents of messages, which expose bytes that are wrong, missing, from another message
+ * or behind the end.
  */
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -15,24 +15,24 @@ static u64 pp_mix(u64 x)
 	return x ^ x >> 29;
 }
 
-/* The next 8 bytes of a message, which depend on all three. */
+/* Return: 8 bytes of a message, which depend on the seed, its number and the offset. */
 static u64 pp_word(u64 seed, u32 seq, u32 offset)
 {
 	return pp_mix(seed + pp_mix(((u64)seq << 32) + offset + 1));
 }
 
-/* Longer messages say which one they are, as they may arrive in any order. */
+/* Messages that are long enough contain their number, because they may be reordered. */
 static u32 pp_seq(u32 size, u32 seq)
 {
 	return size < PP_HEADER ? 0 : seq;
 }
 
 /**
- * pp_seq_of() - which message is it?
- * @buf: where it is
- * @size: its length
+ * pp_seq_of() - read a message's number
+ * @buf: the message
+ * @size: length of the message
  *
- * Return: its number, or 0 for one that is too short to say so.
+ * Return: the number, or 0 for a message that is too short to contain one.
  */
 u32 pp_seq_of(const void *buf, u32 size)
 {
@@ -41,10 +41,10 @@ u32 pp_seq_of(const void *buf, u32 size)
 
 /**
  * pp_fill() - write a message's data
- * @buf: where
- * @size: its length
- * @seed: the test's
- * @seq: its number
+ * @buf: takes the data
+ * @size: length of the message
+ * @seed: seed of the test
+ * @seq: number of the message
  */
 void pp_fill(void *buf, u32 size, u64 seed, u32 seq)
 {
@@ -66,10 +66,10 @@ void pp_fill(void *buf, u32 size, u64 seed, u32 seq)
 
 /**
  * pp_verify() - check a message's data, and that nothing was written behind it
- * @buf: where it is, followed by PP_GUARD bytes of a slot
- * @size: its length
- * @seed: the test's
- * @seq: its number
+ * @buf: the message, followed by PP_GUARD bytes of a slot
+ * @size: length of the message
+ * @seed: seed of the test
+ * @seq: number of the message
  *
  * Return: whether every byte is right.
  */

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 #include "wire.h"
 
-#define PP_POISON	0xa5		/* what isn't written must stay */
+#define PP_POISON	0xa5		/* value of bytes that must not be written */
 #define PP_HEADER	(2 * sizeof(u32))
 
 u32 pp_seq_of(const void *buf, u32 size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A session's objects: opened in this order, closed in the reverse one. The
+ * A session's objects, opened in this order and closed in reverse. The
  * buffers belong to the provider while operations are outstanding, so they are
  * freed after the endpoint is closed.
  */
@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 #include "pingpong.h"
 
-/* RMA takes no more than this from a region that a provider can hold. */
+/* Smallest region that pp_find_region() tries. */
 #define PP_MIN_REGION	PAGE_SIZE
 
 static void pp_cq_handler(struct fid_cq *cq, void *context)
@@ -55,7 +55,7 @@ static int pp_find_caps(struct pp_session *s, u64 caps)
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
-	/* Receives are counted out for remote CQ data, should it take any. */
+	/* The test posts receives for remote CQ data if the provider needs them. */
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
@@ -95,7 +95,7 @@ static int pp_open_objects(struct pp_session *s)
 	};
 	struct fi_av_attr av_attr = { .count = 1 };
 	struct fi_cq_attr cq_attr = {
-		/* Each direction's operations, and a few that nobody posted. */
+		/* Room for the operations of both directions, and some spare entries. */
 		.size			= 2 * s->self.depth + 8,
 		.format			= FI_CQ_FORMAT_DATA,
 		.handler		= pp_cq_handler,
@@ -115,8 +115,8 @@ static int pp_open_objects(struct pp_session *s)
 }
 
 /*
- * Slots are contiguous, as a device may have no more than one segment for an
- * operation. Where memory is too fragmented for that, less of it has to do.
+ * Slots are contiguous, because a device may support only one segment per operation. If
+ * memory is too fragmented, use less of it.
  */
 static int pp_alloc_side(struct pp_side *side, u32 depth, size_t *len)
 {
@@ -136,7 +136,7 @@ static int pp_alloc(struct pp_session *s)
 	size_t len = roundup_pow_of_two((size_t)pp_config.memory * SZ_1K);
 	int ret;
 
-	/* A cache line for each: what a device may write to is nobody else's. */
+	/* A cache line for each, because the device may write to it. */
 	s->scratch = kcalloc(roundup_pow_of_two(s->self.depth), PP_SLOT_ALIGN,
 			     GFP_KERNEL);
 	s->seen = bitmap_zalloc(PP_COUNT_MAX, GFP_KERNEL);
@@ -148,7 +148,7 @@ static int pp_alloc(struct pp_session *s)
 	return ret;
 }
 
-/* Nothing says how much a region can hold but trying. */
+/* Find the size of the largest region by trying, because no attribute tells it. */
 static int pp_find_region(struct pp_session *s)
 {
 	size_t len = s->self.memory;
@@ -193,7 +193,7 @@ static int pp_limits(struct pp_session *s)
 
 /**
  * pp_open() - open an endpoint and learn its limits
- * @s: the session; what was opened is closed by pp_close(), failure or not
+ * @s: the session; pp_close() closes the objects, also after a failure
  *
  * Return: 0, or a negative errno, which is reported.
  */
@@ -219,7 +219,7 @@ int pp_open(struct pp_session *s)
 }
 
 /**
- * pp_meet() - put the peer's address where sends look for it
+ * pp_meet() - insert the peer's address into the address vector
  * @s: the session, after pp_hello()
  *
  * Return: 0, or a negative errno.
@@ -228,7 +228,7 @@ int pp_meet(struct pp_session *s)
 {
 	int ret;
 
-	/* Of another fabric's address nobody knows what it would be taken for. */
+	/* Don't insert an address of another fabric's format. */
 	if (s->peer.addrlen != s->self.addrlen)
 		return -EPROTO;
 	ret = fi_av_insert(s->av, s->peer.addr, 1, &s->peer_addr, 0, NULL);
@@ -238,8 +238,8 @@ int pp_meet(struct pp_session *s)
 }
 
 /**
- * pp_close_fid() - close something that nothing depends on
- * @fid: what
+ * pp_close_fid() - close an object on which nothing depends
+ * @fid: the object
  */
 void pp_close_fid(struct fid *fid)
 {

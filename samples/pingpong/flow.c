@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A test as one side sees it: operations to be posted, and messages that arrive.
- * Both sides run the same loop. A client may post as much as the server has room
- * for, the server answers a number of arrivals by a message, and that lets the
- * client post as many again.
+ * A test as one side sees it: operations to post, and messages that arrive.
+ * Both sides run the same loop. A client may post as many operations as the server has
+ * receives. The server answers a number of arrivals with one message, which allows the
+ * client to post that many more.
  *
- * Nothing is assumed of order: neither of operations on the wire, nor of
- * completions. A receive is posted again before an answer is, so no message
- * finds the receiver without one.
+ * The test assumes no order of operations or completions. A receive is reposted before an
+ * answer is posted, so a message always finds a receive.
  */
 #include <linux/bitmap.h>
 #include <linux/string.h>
@@ -15,7 +14,7 @@
 #include "pingpong.h"
 
 #define PP_BATCH	8
-#define PP_SLICE_MS	100	/* between looks at the peer's connection */
+#define PP_SLICE_MS	100	/* between checks of the peer's connection */
 
 /* --- slots --- */
 
@@ -36,12 +35,12 @@ static void pp_give_back(struct pp_side *side, struct pp_slot *slot)
 
 /**
  * pp_side_reset() - prepare slots for a test
- * @side: with nothing posted
+ * @side: the side, with nothing posted
  * @size: bytes of an operation
- * @slots: how many to use
- * @check: what isn't overwritten shall be noticed
+ * @slots: number of slots to use
+ * @check: poison the buffers, so that missing data is detected
  *
- * They are taken in the order of their index.
+ * Slots are used in the order of their index.
  */
 void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
 {
@@ -60,7 +59,7 @@ void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
 
 /* --- posting --- */
 
-/* The tag of a message is its number: each takes the receive that was posted for it. */
+/* With tags, a message's tag is its number, and it takes the receive posted for it. */
 static bool pp_tagged(const struct pp_session *s)
 {
 	return s->self.can & s->peer.can & PP_CAN_TAGGED && s->flow.test.op == PP_SEND;
@@ -72,7 +71,7 @@ static ssize_t pp_post_recv(struct pp_session *s, struct pp_slot *slot)
 	void *buf = s->scratch + slot->index * PP_SLOT_ALIGN;
 	u32 len = PP_GUARD;
 
-	/* What comes with a write takes a receive, but no data. */
+	/* Remote CQ data of a write takes a receive, but writes no data to it. */
 	if (flow->test.op == PP_SEND || flow->op == PP_WRITEDATA) {
 		buf = pp_buf(&s->rx, slot);
 		len = flow->rx_size ?: PP_GUARD;
@@ -132,7 +131,7 @@ static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
 	}
 }
 
-/* How many operations the other side has room for. */
+/* Return: number of operations that this side may have posted in all. */
 static u32 pp_allowed(const struct pp_flow *flow)
 {
 	return min(flow->tx_total,
@@ -164,7 +163,7 @@ static int pp_post_ops(struct pp_session *s)
 	return 0;
 }
 
-/* Receives first: an operation of ours may have the peer send. */
+/* Post receives first, because an operation may make the peer send. */
 static int pp_post(struct pp_session *s)
 {
 	int ret = pp_post_recvs(s) ?: pp_post_ops(s);
@@ -192,7 +191,7 @@ static void pp_count(struct pp_flow *flow, bool good)
 		flow->bad++;
 }
 
-/* Each message once, whichever comes first. */
+/* Return: whether a message arrived for the first time. */
 static bool pp_first(struct pp_session *s, u64 seq)
 {
 	return seq < s->flow.rx_total && !test_and_set_bit(seq, s->seen);
@@ -248,7 +247,7 @@ static void pp_sent(struct pp_session *s, struct pp_slot *slot)
 	if (flow->op == PP_READ && flow->check)
 		pp_count(flow, pp_verify(pp_buf(&s->tx, slot), flow->tx_size,
 					 flow->tx_seed, slot->index));
-	/* Checked RMA has a slot for each operation, to be looked at later. */
+	/* Checked RMA has a slot for each operation, which is checked later. */
 	if (!flow->check || flow->op == PP_SEND)
 		pp_give_back(&s->tx, slot);
 	if (flow->op != PP_SEND)
@@ -321,8 +320,8 @@ static int pp_poll(struct pp_session *s)
 /* --- the loop --- */
 
 /*
- * Sleeps until something completed, or for a while. Of room for a post that was
- * refused the handler tells, too.
+ * Sleep until an operation completes, or for PP_SLICE_MS. The handler also wakes the thread
+ * when a post that was refused may succeed.
  */
 static int pp_wait(struct pp_session *s)
 {
@@ -353,9 +352,9 @@ static int pp_wait(struct pp_session *s)
 
 /**
  * pp_flow_start() - post the first receives of a test
- * @s: the session, whose flow was set up
+ * @s: the session, with its flow set up
  *
- * Only then may the peer begin.
+ * The peer may start only after this.
  *
  * Return: 0, or a negative errno, which is reported.
  */
@@ -383,11 +382,11 @@ static bool pp_flow_finished(const struct pp_flow *flow)
 }
 
 /**
- * pp_flow_run() - post and complete until nothing is left
+ * pp_flow_run() - post and complete operations until the test is done
  * @s: the session, after pp_flow_start() on both sides
  *
- * Return: 0, or a negative errno, which is reported. Operations may be
- * outstanding then, until the endpoint is closed.
+ * Return: 0, or a negative errno, which is reported. After an error operations may be
+ * outstanding until the endpoint is closed.
  */
 int pp_flow_run(struct pp_session *s)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Parameters and threads. With role=both there are two instances that meet over
- * TCP like any others. Loading the module starts them, and unloading it ends
- * whatever they are at.
+ * Parameters and threads. With role=both there are two instances, which connect over
+ * TCP like any others. Loading the module starts the threads, and unloading it stops them
+ * at any time.
  */
 #define pr_fmt(fmt) "kofi_pingpong: " fmt
 
@@ -35,7 +35,7 @@ static char *role = "both";
 module_param(role, charp, 0444);
 MODULE_PARM_DESC(role, "server, client or both (default: both)");
 module_param_named(prov, pp_config.prov, charp, 0444);
-MODULE_PARM_DESC(prov, "name of the provider (default: whichever is there)");
+MODULE_PARM_DESC(prov, "name of the provider (default: the first)");
 module_param_named(fabric, pp_config.fabric, charp, 0444);
 MODULE_PARM_DESC(fabric, "name of the fabric (default: the first)");
 module_param_named(domain, pp_config.domain, charp, 0444);
@@ -45,21 +45,21 @@ MODULE_PARM_DESC(addr, "the server's IP address (default: 127.0.0.1)");
 module_param_named(port, pp_config.port, ushort, 0444);
 MODULE_PARM_DESC(port, "the server's TCP port (default: 7471)");
 module_param_array_named(sizes, pp_config.sizes, uint, &pp_config.nsizes, 0444);
-MODULE_PARM_DESC(sizes, "bytes of operations (default: from 0 to the limit)");
+MODULE_PARM_DESC(sizes, "sizes of operations in bytes (default: from 0 to the limit)");
 module_param_named(max_size, pp_config.max_size, uint, 0444);
-MODULE_PARM_DESC(max_size, "longest operation (default: the fabric's limit)");
+MODULE_PARM_DESC(max_size, "size of the largest operation in bytes (default: the fabric's limit)");
 module_param_named(iterations, pp_config.iterations, uint, 0444);
-MODULE_PARM_DESC(iterations, "operations of a measurement (default: 1000)");
+MODULE_PARM_DESC(iterations, "operations per measurement (default: 1000)");
 module_param_named(depth, pp_config.depth, uint, 0444);
-MODULE_PARM_DESC(depth, "operations outstanding (default: 32)");
+MODULE_PARM_DESC(depth, "outstanding operations (default: 32)");
 module_param_named(memory, pp_config.memory, uint, 0444);
 MODULE_PARM_DESC(memory, "KiB of buffers in each direction (default: 2048)");
 module_param_named(timeout, pp_config.timeout, uint, 0444);
-MODULE_PARM_DESC(timeout, "seconds without progress (default: 30)");
+MODULE_PARM_DESC(timeout, "seconds without progress after which a session fails (default: 30)");
 module_param_named(check, pp_config.check, bool, 0444);
 MODULE_PARM_DESC(check, "whether every byte is checked (default: yes)");
 module_param_named(tagged, pp_config.tagged, bool, 0444);
-MODULE_PARM_DESC(tagged, "whether messages have tags, if the other side says so, too (default: no)");
+MODULE_PARM_DESC(tagged, "whether messages have tags; both sides must set it (default: no)");
 
 static struct pp_instance pp_instances[] = {
 	{ .name = "server", .run = pp_server_run },
@@ -96,7 +96,7 @@ static int pp_start(struct pp_instance *inst)
 	task = kthread_create(pp_thread, inst, "kofi_pp_%s", inst->name);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
-	/* A client ends by itself, and is to be stopped all the same. */
+	/* A client's thread may end before kthread_stop(), so keep a reference. */
 	inst->task = get_task_struct(task);
 	pp_report_init(inst, pp_debugfs);
 	wake_up_process(task);
@@ -113,7 +113,7 @@ static void pp_stop(struct pp_instance *inst)
 	inst->task = NULL;
 }
 
-/* The client first, which tells the server. */
+/* Stop the client first, which notifies the server. */
 static void pp_stop_all(void)
 {
 	int i;
@@ -132,14 +132,14 @@ static int pp_check_config(void)
 {
 	if (strcmp(role, "both") && strcmp(role, "server") &&
 	    strcmp(role, "client")) {
-		pr_err("role is server, client or both\n");
+		pr_err("role must be server, client or both\n");
 		return -EINVAL;
 	}
 	if (!pp_config.iterations || pp_config.iterations > PP_COUNT_MAX ||
 	    !pp_config.depth || pp_config.depth > PP_DEPTH_MAX ||
 	    !pp_config.memory || pp_config.memory > PP_MAX_MEMORY ||
 	    !pp_config.timeout || pp_config.timeout > PP_MAX_TIMEOUT) {
-		pr_err("iterations up to %u, depth to %u, memory to %u, timeout to %u, none of them 0\n",
+		pr_err("iterations must be 1 to %u, depth 1 to %u, memory 1 to %u, timeout 1 to %u\n",
 		       PP_COUNT_MAX, PP_DEPTH_MAX, PP_MAX_MEMORY,
 		       PP_MAX_TIMEOUT);
 		return -EINVAL;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kofi_pingpong: two sides move data over whatever fabric there is, measure and
- * check it. Each side is an instance with one thread, which makes every call but
- * those of the handlers (they only wake it) and of debugfs (which only reads).
+ * kofi_pingpong: two sides transfer data over a fabric, check and measure it. Each side is
+ * an instance with one thread, which makes all fi_*() calls. Handlers only wake the thread,
+ * and debugfs only reads results.
  *
  *	main.c		parameters, threads
  *	session.c	TCP: connections and messages
- *	wire.c		what the messages are
- *	data.c		what fills the buffers
- *	fabric.c	from fi_getinfo() to an endpoint, and back
+ *	wire.c		format of the messages
+ *	data.c		contents of the buffers
+ *	fabric.c	opening and closing of the fabric's objects
  *	flow.c		posting and completing, the same on both sides
- *	client.c	which tests there are
- *	server.c	their other side
+ *	client.c	the client's side of the tests
+ *	server.c	the server's side of the tests
  *	report.c	debugfs
  *
  * pp_instance.lock is the only lock; no fi_*() call is made under it.
@@ -39,20 +39,20 @@ struct task_struct;
 
 /**
  * struct pp_config - module parameters
- * @prov: provider, or NULL for any
- * @fabric: fabric, or NULL
- * @domain: domain, or NULL
+ * @prov: name of the provider, or NULL for any
+ * @fabric: name of the fabric, or NULL for any
+ * @domain: name of the domain, or NULL for any
  * @addr: the server's IP address
  * @port: the server's TCP port
- * @sizes: bytes of operations, instead of those from 0 to the limit
- * @nsizes: entries of @sizes
- * @max_size: longest operation, 0 for what fabric and memory allow
- * @iterations: operations of a measurement
- * @depth: operations outstanding
+ * @sizes: sizes of operations in bytes, instead of those from 0 to the limit
+ * @nsizes: number of entries of @sizes
+ * @max_size: largest operation in bytes, 0 for the limit of fabric and memory
+ * @iterations: operations per measurement
+ * @depth: number of outstanding operations
  * @memory: KiB of buffers in each direction
- * @timeout: seconds without progress
+ * @timeout: seconds without progress after which a session fails
  * @check: whether every byte is checked
- * @tagged: messages have tags, if the other side wants them, too
+ * @tagged: messages have tags, if the other side sets it as well
  */
 struct pp_config {
 	char		*prov;
@@ -74,7 +74,7 @@ struct pp_config {
 extern struct pp_config pp_config;
 
 enum pp_state {
-	PP_WAITING,	/* for the other side */
+	PP_WAITING,	/* waiting for the other side */
 	PP_RUNNING,
 	PP_FINISHED,
 	PP_BROKEN,
@@ -84,15 +84,15 @@ enum pp_state {
 /**
  * struct pp_row - results of one operation at one size
  * @op: the operation
- * @size: its bytes
- * @checked: buffers checked, on both sides
- * @bad: of them with wrong data
- * @samples: latencies measured
- * @median: of them, in ns
- * @p99: likewise
- * @mean: likewise
- * @streamed: operations of the stream
- * @stream_ns: how long they took
+ * @size: size of the operation in bytes
+ * @checked: number of buffers checked on both sides
+ * @bad: number of buffers with wrong data
+ * @samples: number of latencies measured
+ * @median: median of the latencies in ns
+ * @p99: 99th percentile of the latencies in ns
+ * @mean: mean of the latencies in ns
+ * @streamed: number of operations of the stream
+ * @stream_ns: duration of the stream in ns
  */
 struct pp_row {
 	enum pp_op	op;
@@ -108,25 +108,25 @@ struct pp_row {
 };
 
 /**
- * struct pp_report - what debugfs shows of an instance
- * @state: where it is
+ * struct pp_report - results of an instance, for debugfs
+ * @state: state of the instance
  * @prov: provider in use
  * @fabric: fabric in use
  * @domain: domain in use
- * @max_msg: longest message that the fabric offers
- * @max_rma: longest RMA operation
- * @limit: longest operation tested
- * @depth: operations outstanding
+ * @max_msg: largest message of the fabric in bytes
+ * @max_rma: largest RMA operation of the fabric in bytes
+ * @limit: largest operation tested in bytes
+ * @depth: number of outstanding operations
  * @tagged: messages had tags
- * @sessions: that were begun
- * @tests: that went well
- * @refused: messages of peers that can't be right
- * @arrived: messages and remote CQ data
- * @checked: buffers checked here
- * @bad: of them with wrong data
- * @error: why it failed, as text
- * @nrows: entries of @rows
- * @rows: results, a client's alone
+ * @sessions: number of sessions started
+ * @tests: number of successful tests
+ * @refused: number of invalid messages of peers
+ * @arrived: number of messages and remote CQ data that arrived
+ * @checked: number of buffers checked on this side
+ * @bad: number of buffers with wrong data
+ * @error: text of the session's first error
+ * @nrows: number of entries of @rows
+ * @rows: results; only for a client
  */
 struct pp_report {
 	enum pp_state	state;
@@ -152,14 +152,14 @@ struct pp_report {
 /**
  * struct pp_instance - a side
  * @name: "server" or "client"
- * @run: what its thread does
- * @task: its thread
- * @wait: where that sleeps
- * @stopping: it shall end
- * @lock: protects what follows
- * @listener: to be shut down in order to stop
- * @sock: likewise
- * @report: for debugfs
+ * @run: function of the thread
+ * @task: the thread
+ * @wait: wait queue of the thread
+ * @stopping: the thread must end
+ * @lock: protects @listener, @sock and @report
+ * @listener: listening socket, which is shut down to stop the thread
+ * @sock: connected socket, which is shut down to stop the thread
+ * @report: results for debugfs
  */
 struct pp_instance {
 	const char		*name;
@@ -167,17 +167,17 @@ struct pp_instance {
 	struct task_struct	*task;
 	wait_queue_head_t	wait;
 	bool			stopping;
-	struct mutex		lock;	/* protects what follows */
+	struct mutex		lock;	/* protects listener, sock, report */
 	struct socket		*listener;
 	struct socket		*sock;
 	struct pp_report	report;
 };
 
 /**
- * struct pp_slot - an operation; its address is the context that comes back
- * @recv: it is a receive
- * @busy: posted, and not completed
- * @index: which buffer it has
+ * struct pp_slot - an operation; its address is the operation's context
+ * @recv: the operation is a receive
+ * @busy: the operation is outstanding
+ * @index: index of its buffer
  */
 struct pp_slot {
 	bool	recv;
@@ -187,11 +187,11 @@ struct pp_slot {
 
 /**
  * struct pp_side - slots of one direction
- * @buf: their buffers
- * @slots: self.depth of them
- * @free: stack of those that aren't posted
- * @nfree: its height
- * @stride: distance of buffers, of the current test
+ * @buf: buffers of the slots
+ * @slots: array of self.depth slots
+ * @free: stack of free slots
+ * @nfree: number of free slots
+ * @stride: distance between buffers in the current test
  */
 struct pp_side {
 	u8		*buf;
@@ -204,29 +204,29 @@ struct pp_side {
 /**
  * struct pp_flow - a test, as one side sees it
  * @test: the test
- * @op: what this side posts
- * @check: data is written and looked at
- * @tx_size: bytes of an operation posted
- * @tx_total: how many
- * @tx_posted: how many so far
- * @tx_done: of them completed
- * @tx_start: how many may be posted before anything arrives
- * @rx_size: bytes of a message that arrives
- * @rx_total: how many messages, or remote CQ data, will arrive
- * @rx_posted: receives so far
+ * @op: operation that this side posts
+ * @check: data is written and checked
+ * @tx_size: size of a posted operation in bytes
+ * @tx_total: number of operations to post
+ * @tx_posted: number of operations posted so far
+ * @tx_done: number of posted operations that completed
+ * @tx_start: number of operations that may be posted before the first arrival
+ * @rx_size: size of an arriving message in bytes
+ * @rx_total: number of messages, or remote CQ data, to arrive
+ * @rx_posted: number of receives posted so far
  * @rx_needed: arrivals take receives
- * @arrived: how many did
- * @grant: operations that may be posted for each @per arrivals
- * @per: see there
- * @tx_seed: of the data that this side sends
- * @rx_seed: of the data that arrives
+ * @arrived: number of arrivals so far
+ * @grant: number of operations that may be posted for each @per arrivals
+ * @per: number of arrivals that allow @grant more operations
+ * @tx_seed: seed of the data that this side sends
+ * @rx_seed: seed of the data that arrives
  * @base: remote address
- * @key: its key
- * @checked: buffers looked at
- * @bad: of them with wrong data
- * @posted: when the last operation was, for latencies
+ * @key: key of the remote memory
+ * @checked: number of buffers checked
+ * @bad: number of buffers with wrong data
+ * @posted: time of the last post, for latencies
  * @samples: latencies in ns, or NULL
- * @nsamples: its entries in use
+ * @nsamples: number of entries of @samples in use
  */
 struct pp_flow {
 	struct pp_test	test;
@@ -262,18 +262,18 @@ enum {
 
 /**
  * struct pp_session - an endpoint and a peer
- * @inst: whose it is
+ * @inst: the instance
  * @sock: connection to the peer
- * @self: what the peer is told
- * @peer: what the peer said
- * @info: what fi_getinfo() found
- * @fabric: opened from it
- * @eq: tells of the device's removal
- * @domain: opened
- * @av: has the peer's address alone
- * @cq: for all
+ * @self: HELLO message to the peer
+ * @peer: HELLO message from the peer
+ * @info: entry of fi_getinfo()
+ * @fabric: the fabric
+ * @eq: event queue, which reports the device's removal
+ * @domain: the domain
+ * @av: address vector, with only the peer's address
+ * @cq: completion queue for all operations
  * @ep: the endpoint
- * @peer_addr: the peer
+ * @peer_addr: the peer's fi_addr_t
  * @events: PP_EVENT bits, set by handlers
  * @rx_cq_data: remote CQ data takes a receive
  * @tx: slots to send from

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is shown below /sys/kernel/debug/kofi_pingpong: a word of state, a table
- * for people, the same as JSON for programs. Not an ABI.
+ * Files in /sys/kernel/debug/kofi_pingpong: the state, a table for people, and the same as
+ * JSON for programs. Not an ABI.
  */
 #include <linux/debugfs.h>
 #include <linux/math64.h>
@@ -24,12 +24,12 @@ static const char * const pp_state_names[PP_STATES] = {
 	[PP_BROKEN]	= "failed",
 };
 
-/* --- what the thread tells --- */
+/* --- reports of the thread --- */
 
 /**
- * pp_report_state() - an instance got further
+ * pp_report_state() - report an instance's state
  * @inst: the instance
- * @state: where it is
+ * @state: the new state
  */
 void pp_report_state(struct pp_instance *inst, enum pp_state state)
 {
@@ -45,7 +45,7 @@ void pp_report_state(struct pp_instance *inst, enum pp_state state)
 }
 
 /**
- * pp_report_fabric() - a session has an endpoint
+ * pp_report_fabric() - report a session's fabric
  * @s: the session
  */
 void pp_report_fabric(struct pp_session *s)
@@ -68,7 +68,7 @@ void pp_report_fabric(struct pp_session *s)
 }
 
 /**
- * pp_report_flow() - a test ended well
+ * pp_report_flow() - report a successful test
  * @s: the session
  */
 void pp_report_flow(struct pp_session *s)
@@ -85,9 +85,9 @@ void pp_report_flow(struct pp_session *s)
 }
 
 /**
- * pp_report_row() - results of one operation at one size
+ * pp_report_row() - report results of one operation at one size
  * @inst: the client
- * @row: the results, as far as they got
+ * @row: the results so far
  */
 void pp_report_row(struct pp_instance *inst, const struct pp_row *row)
 {
@@ -100,7 +100,7 @@ void pp_report_row(struct pp_instance *inst, const struct pp_row *row)
 }
 
 /**
- * pp_report_refused() - a peer's message can't be right
+ * pp_report_refused() - count an invalid message of a peer
  * @inst: the instance
  */
 void pp_report_refused(struct pp_instance *inst)
@@ -111,12 +111,12 @@ void pp_report_refused(struct pp_instance *inst)
 }
 
 /**
- * pp_report_error() - say what went wrong
+ * pp_report_error() - report an error
  * @inst: the instance
- * @err: negative errno, the fabric's own included
- * @fmt: where it happened
+ * @err: negative errno or negative enum fi_errno
+ * @fmt: description of the failed operation
  *
- * The first error of a session is the one that counts.
+ * Only the first error of a session is kept.
  */
 void pp_report_error(struct pp_instance *inst, int err, const char *fmt, ...)
 {
@@ -136,9 +136,9 @@ void pp_report_error(struct pp_instance *inst, int err, const char *fmt, ...)
 	mutex_unlock(&inst->lock);
 }
 
-/* --- what is shown --- */
+/* --- files --- */
 
-/* Microseconds with a fraction of a digit. */
+/* Print microseconds with one decimal. */
 static void pp_show_us(struct seq_file *m, u32 ns)
 {
 	seq_printf(m, " %7u.%u", ns / 1000, ns % 1000 / 100);
@@ -261,9 +261,9 @@ static int state_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(state);
 
 /**
- * pp_report_init() - show an instance
+ * pp_report_init() - create an instance's files
  * @inst: the instance
- * @parent: the module's directory, whose removal ends it
+ * @parent: the module's directory, whose removal removes the files
  */
 void pp_report_init(struct pp_instance *inst, struct dentry *parent)
 {

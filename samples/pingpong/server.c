@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The server takes one client after the other, and does what each one's tests
- * ask for. What a client gets wrong ends its session, nothing else.
+ * The server serves one client after another, and runs its side of each client's tests. An
+ * error of a client ends only its session.
  */
 #include <linux/slab.h>
 #include "data.h"
@@ -35,7 +35,7 @@ static void pp_server_flow(struct pp_session *s, const struct pp_test *test)
 	pp_side_reset(&s->tx, flow->tx_size, test->depth, false);
 }
 
-/* Memory is filled before, and looked at after, a peer can reach it. */
+/* Register memory for the peer. It is filled before and checked after the registration. */
 static int pp_server_expose(struct pp_session *s, struct fid_mr **mr)
 {
 	const struct pp_test *test = &s->flow.test;
@@ -160,7 +160,7 @@ static void pp_server_session(struct pp_instance *inst, struct socket *sock)
 }
 
 /**
- * pp_server_run() - serve clients until the module goes
+ * pp_server_run() - serve clients until the module is unloaded
  * @inst: the server
  *
  * Return: 0, or a negative errno.

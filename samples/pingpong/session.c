@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * TCP between the two sides. The thread blocks in here; pp_shut_down() wakes it
- * by shutting down whatever socket it has published.
+ * TCP between the two sides. The instance's thread blocks in these functions; pp_shut_down()
+ * wakes it by shutting down the sockets that it has published.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -30,7 +30,7 @@ static int pp_address_len(const struct sockaddr_storage *addr)
 					     sizeof(struct sockaddr_in);
 }
 
-/* A socket that pp_shut_down() doesn't know of could keep the thread for ever. */
+/* Publish a socket for pp_shut_down(), so that it can't block the thread for ever. */
 static int pp_publish(struct pp_instance *inst, struct socket **where,
 		      struct socket *sock)
 {
@@ -53,7 +53,7 @@ static int pp_socket(const struct sockaddr_storage *addr, struct socket **sock)
 				IPPROTO_TCP, sock);
 }
 
-/* A peer that says nothing isn't waited for longer than for any progress. */
+/* Wait for a silent peer no longer than the parameter timeout. */
 static void pp_socket_set_up(struct socket *sock)
 {
 	sock->sk->sk_rcvtimeo = pp_config.timeout * HZ;
@@ -148,8 +148,8 @@ int pp_connect(struct pp_instance *inst, struct socket **sock)
 
 /**
  * pp_hang_up() - close a socket
- * @inst: whose it is
- * @published: where it was published
+ * @inst: the instance
+ * @published: the published socket
  */
 void pp_hang_up(struct pp_instance *inst, struct socket **published)
 {
@@ -164,7 +164,7 @@ void pp_hang_up(struct pp_instance *inst, struct socket **published)
 }
 
 /**
- * pp_shut_down() - wake the thread from whatever it is waiting for
+ * pp_shut_down() - wake the thread from waiting for a socket
  * @inst: the instance
  *
  * Context: Process context, not the instance's thread.
@@ -173,7 +173,7 @@ void pp_shut_down(struct pp_instance *inst)
 {
 	mutex_lock(&inst->lock);
 	WRITE_ONCE(inst->stopping, true);
-	/* Not the other direction: there is a BYE to be sent. */
+	/* Keep the other direction for sending BYE. */
 	if (inst->listener)
 		kernel_sock_shutdown(inst->listener, SHUT_RD);
 	if (inst->sock)
@@ -183,10 +183,10 @@ void pp_shut_down(struct pp_instance *inst)
 }
 
 /**
- * pp_connected() - is the peer still there?
+ * pp_connected() - check whether the TCP connection is established
  * @s: the session
  *
- * Return: whether it is, as far as TCP knows.
+ * Return: true if it is.
  */
 bool pp_connected(const struct pp_session *s)
 {
@@ -237,9 +237,9 @@ int pp_msg_send(struct pp_session *s, const struct pp_msg *msg)
 /**
  * pp_msg_recv() - receive a message
  * @s: the session
- * @msg: takes it
+ * @msg: takes the message
  *
- * Return: 0, -EPROTO for one that can't be right, or another negative errno.
+ * Return: 0, -EPROTO for an invalid message, or another negative errno.
  */
 int pp_msg_recv(struct pp_session *s, struct pp_msg *msg)
 {
@@ -279,9 +279,9 @@ static int pp_peer_left(struct pp_session *s, enum pp_reason reason)
  * pp_msg_expect() - receive a message of one type
  * @s: the session
  * @type: the type
- * @msg: takes it
+ * @msg: takes the message
  *
- * Return: as pp_msg_recv(), and -ECONNABORTED when the peer said BYE.
+ * Return: as pp_msg_recv(), and -ECONNABORTED when the peer sent BYE.
  */
 int pp_msg_expect(struct pp_session *s, enum pp_type type, struct pp_msg *msg)
 {
@@ -296,7 +296,7 @@ int pp_msg_expect(struct pp_session *s, enum pp_type type, struct pp_msg *msg)
 }
 
 /**
- * pp_hung_up() - find out why the peer did
+ * pp_hung_up() - find out why the peer hung up
  * @s: the session, no longer pp_connected()
  *
  * Return: a negative errno, which is reported.
@@ -312,7 +312,7 @@ int pp_hung_up(struct pp_session *s)
 }
 
 /**
- * pp_hello() - tell who we are, hear who the peer is
+ * pp_hello() - exchange HELLO messages with the peer
  * @s: the session, with an endpoint
  *
  * Return: 0, or a negative errno.
@@ -329,9 +329,9 @@ int pp_hello(struct pp_session *s)
 }
 
 /**
- * pp_bye() - tell the peer that there is nothing more to come
+ * pp_bye() - tell the peer that the session ends
  * @s: the session
- * @err: 0, or why
+ * @err: 0, or the error that ended it
  */
 void pp_bye(struct pp_session *s, int err)
 {
@@ -354,6 +354,6 @@ void pp_bye(struct pp_session *s, int err)
 	default:
 		msg.bye.reason = PP_BYE_FAILED;
 	}
-	/* What becomes of it makes no difference any more. */
+	/* The session ends anyway, so ignore errors. */
 	pp_msg_send(s, &msg);
 }

@@ -68,7 +68,7 @@ static int pp_parse_test(const void *buf, struct pp_msg *msg)
 		return -EPROTO;
 	if (test->mode == PP_LATENCY && test->depth != 1)
 		return -EPROTO;
-	/* Checked RMA uses each slot once: nobody says when it's free again. */
+	/* Checked RMA uses each slot once, because the target can't tell when to reuse it. */
 	if (test->mode == PP_CHECK && test->op != PP_SEND &&
 	    test->count > test->depth)
 		return -EPROTO;
@@ -88,7 +88,7 @@ static void pp_build_test(const struct pp_msg *msg, void *buf)
 	wire->seed = cpu_to_le64(test->seed);
 }
 
-/* Address and key are the provider's; it is the one to refuse wrong ones. */
+/* The provider checks address and key when they are used. */
 static int pp_parse_ready(const void *buf, struct pp_msg *msg)
 {
 	const struct pp_wire_ready *wire = buf;
@@ -144,7 +144,7 @@ static void pp_build_bye(const struct pp_msg *msg, void *buf)
 	wire->reason = cpu_to_le32(msg->bye.reason);
 }
 
-/* By type; the first row is of no type. */
+/* Messages by type. Type 0 doesn't exist. */
 static const struct {
 	size_t	size;
 	int	(*parse)(const void *buf, struct pp_msg *msg);
@@ -162,10 +162,10 @@ static const struct {
 };
 
 /**
- * pp_wire_body() - how much follows a header
- * @buf: a struct pp_wire_header's bytes
+ * pp_wire_body() - length of the body after a header
+ * @buf: bytes of a struct pp_wire_header
  *
- * Return: bytes, or -EPROTO for a header that can't be right.
+ * Return: length in bytes, or -EPROTO for an invalid header.
  */
 int pp_wire_body(const void *buf)
 {
@@ -181,12 +181,12 @@ int pp_wire_body(const void *buf)
 }
 
 /**
- * pp_wire_parse() - read a message
+ * pp_wire_parse() - parse a message
  * @buf: header and body
- * @len: their length
- * @msg: takes it, valid on success
+ * @len: length of header and body
+ * @msg: takes the message; valid on success
  *
- * Return: 0, or -EPROTO for one that can't be right.
+ * Return: 0, or -EPROTO for an invalid message.
  */
 int pp_wire_parse(const void *buf, size_t len, struct pp_msg *msg)
 {
@@ -205,9 +205,9 @@ int pp_wire_parse(const void *buf, size_t len, struct pp_msg *msg)
 /**
  * pp_wire_build() - write a message
  * @msg: the message
- * @buf: takes it, PP_WIRE_MAX bytes
+ * @buf: takes the message; PP_WIRE_MAX bytes
  *
- * Return: its length.
+ * Return: length of the message.
  */
 size_t pp_wire_build(const struct pp_msg *msg, void *buf)
 {
@@ -222,12 +222,12 @@ size_t pp_wire_build(const struct pp_msg *msg, void *buf)
 }
 
 /**
- * pp_test_fits() - can a side take part in a test?
- * @test: parsed
- * @side: what it said of itself
+ * pp_test_fits() - check whether a side supports a test
+ * @test: the test
+ * @side: HELLO of the side
  *
- * Return: 0, -EMSGSIZE for more than it has room for, -EOPNOTSUPP for an
- * operation that it can't do.
+ * Return: 0, -EMSGSIZE if the side has too little room, -EOPNOTSUPP for an
+ * operation that it doesn't support.
  */
 int pp_test_fits(const struct pp_test *test, const struct pp_hello *side)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the two sides tell each other over TCP, in little-endian:
+ * Messages between the two sides over TCP, in little-endian:
  *
  *	client			server
  *	HELLO   ->
@@ -8,15 +8,15 @@
  *	TEST    ->
  *			<-	READY		receives posted, memory registered
  *	... fi_*() ...
- *	DONE    ->				all of its operations completed
- *			<-	DONE		so did the server's; what it found
+ *	DONE    ->				all operations of the client completed
+ *			<-	DONE		those of the server completed; results
  *	... the next TEST ...
  *	BYE     ->
  *
- * Either side may say BYE with a reason at any time, and hang up.
+ * Either side may send BYE with a reason at any time, and hang up.
  *
- * Nothing of what arrives is believed: pp_wire_parse() checks each field of a
- * message, pp_test_fits() whether a side can serve a test.
+ * Messages aren't trusted: pp_wire_parse() checks each field of a message, and
+ * pp_test_fits() checks whether a side supports a test.
  */
 #ifndef PP_WIRE_H
 #define PP_WIRE_H
@@ -31,9 +31,9 @@
 #define PP_ADDR_MAX	64		/* bytes of a fabric's address */
 #define PP_SIZE_MAX	SZ_1G	/* bytes of an operation */
 #define PP_COUNT_MAX	(1024 * 1024)	/* operations of a test */
-#define PP_DEPTH_MAX	1024		/* of them outstanding */
+#define PP_DEPTH_MAX	1024		/* outstanding operations */
 
-/* A slot is a buffer and what must stay untouched behind it. */
+/* A slot is a buffer and the guard bytes behind it. */
 #define PP_GUARD	16
 #define PP_SLOT_ALIGN	64
 
@@ -55,7 +55,7 @@ enum pp_op {
 };
 
 enum pp_mode {
-	PP_CHECK,	/* every byte */
+	PP_CHECK,	/* every byte is checked */
 	PP_LATENCY,	/* one at a time; a send is answered by one */
 	PP_STREAM,	/* as many at a time as the depth allows */
 	PP_MODES,
@@ -65,7 +65,7 @@ enum pp_reason {
 	PP_BYE_DONE,
 	PP_BYE_STOPPED,		/* the module is being unloaded */
 	PP_BYE_REMOVED,		/* the device went away */
-	PP_BYE_PROTOCOL,	/* the peer's message can't be right */
+	PP_BYE_PROTOCOL,	/* the peer's message is invalid */
 	PP_BYE_FAILED,
 	PP_REASONS,
 };
@@ -90,14 +90,14 @@ struct pp_wire_header {
 } __packed;
 
 /**
- * struct pp_wire_hello - who a side is
- * @max_msg: longest message that it can send and receive
- * @max_rma: longest RMA operation
+ * struct pp_wire_hello - address and limits of a side
+ * @max_msg: largest message that the side can send and receive, in bytes
+ * @max_rma: largest RMA operation in bytes
  * @memory: bytes of slots that a test may use
- * @depth: most operations outstanding
+ * @depth: maximum number of outstanding operations
  * @can: PP_CAN bits
- * @addrlen: bytes in use of @addr; the others are 0
- * @addr: address of its endpoint
+ * @addrlen: number of bytes of @addr in use; the others are 0
+ * @addr: address of the side's endpoint
  */
 struct pp_wire_hello {
 	__le64	max_msg;
@@ -110,13 +110,13 @@ struct pp_wire_hello {
 } __packed;
 
 /**
- * struct pp_wire_test - what comes next
+ * struct pp_wire_test - the next test
  * @op: enum pp_op
  * @mode: enum pp_mode
- * @size: bytes of an operation
- * @count: operations
- * @depth: of them outstanding, and receives that are posted
- * @seed: of the data
+ * @size: size of an operation in bytes
+ * @count: number of operations
+ * @depth: number of outstanding operations and of posted receives
+ * @seed: seed of the data
  */
 struct pp_wire_test {
 	__le16	op;
@@ -130,7 +130,7 @@ struct pp_wire_test {
 /**
  * struct pp_wire_ready - the server is ready for a test
  * @base: remote address of the first slot, for RMA
- * @key: its key
+ * @key: key of the slots' region
  */
 struct pp_wire_ready {
 	__le64	base;
@@ -139,9 +139,9 @@ struct pp_wire_ready {
 
 /**
  * struct pp_wire_done - a side is done with a test
- * @arrived: messages and remote CQ data that arrived
- * @checked: buffers that were looked at
- * @bad: of them with wrong data
+ * @arrived: number of messages and remote CQ data that arrived
+ * @checked: number of buffers that were checked
+ * @bad: number of buffers with wrong data
  */
 struct pp_wire_done {
 	__le32	arrived;
@@ -157,7 +157,7 @@ struct pp_wire_bye {
 	__le32	reason;
 } __packed;
 
-/* The same for the host, once checked. */
+/* The messages in host byte order, checked. */
 
 struct pp_hello {
 	u64	max_msg;
@@ -213,10 +213,10 @@ size_t pp_wire_build(const struct pp_msg *msg, void *buf);
 int pp_test_fits(const struct pp_test *test, const struct pp_hello *side);
 
 /**
- * pp_stride() - distance of slots
- * @size: bytes of an operation, PP_SIZE_MAX at most
+ * pp_stride() - distance between slots
+ * @size: size of an operation in bytes, at most PP_SIZE_MAX
  *
- * Return: bytes.
+ * Return: distance in bytes.
  */
 static inline u32 pp_stride(u32 size)
 {
@@ -224,14 +224,13 @@ static inline u32 pp_stride(u32 size)
 }
 
 /**
- * pp_ack_every() - after how many arrivals the server answers
+ * pp_ack_every() - number of arrivals after which the server answers
  * @test: the test
  *
- * Both sides count on it, as receives are posted before the peer may send. A
- * depth of d allows d sends before the first answer, so an answer after each d/2
- * keeps the sender going.
+ * Both sides use it to know how many receives are posted. A depth of d allows d sends
+ * before the first answer, so an answer after each d/2 arrivals keeps the sender busy.
  *
- * Return: how many.
+ * Return: number of arrivals.
  */
 static inline u32 pp_ack_every(const struct pp_test *test)
 {
