@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "priv.h"
+#include "trace.h"
 
 static struct efasim_qp *efasim_dev_target(struct efasim_dev *dev,
 					   const struct efasim_pkt *pkt,
@@ -90,6 +91,7 @@ static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
 {
 	enum efasim_status local = EFASIM_OK, remote = EFASIM_OK;
 
+	trace_efasim_msg(qp->dev, pkt);
 	if (efasim_dev_rqe_len(rqe) < room + pkt->length) {
 		local = EFASIM_LOCAL_BAD_LENGTH;
 		remote = EFASIM_REMOTE_BAD_LENGTH;
