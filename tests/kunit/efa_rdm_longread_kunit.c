@@ -7,51 +7,9 @@
 #include "efa_rdm_scene.h"
 
 #define WHOLE	SZ_128K
-#define LONG	20000
+#define LONG	RDM_READ_FROM
 
 static u8 packet[SZ_16K];
-
-static struct rdm_pair *reading_pair(struct kunit *test)
-{
-	struct rdm_pair *pair = rdm_pair_new(test, NULL);
-	int i;
-
-	for (i = 0; i < 2; i++)
-		rdm_of(&pair->end[i])->lim.min_read_message = LONG;
-	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 1, 1), 0);
-	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 1, 2), 0);
-	rdm_run(pair);
-	rdm_expect(test, &pair->end[0], 2, 8);
-	rdm_expect(test, &pair->end[1], 1, 8);
-	return pair;
-}
-
-static u32 regions(struct rdm_end *end)
-{
-	return list_count_nodes(&rdm_of(end)->sources_free);
-}
-
-static void expect_whole(struct kunit *test, struct rdm_pair *pair)
-{
-	struct kefa_rdm *rdm;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		if (!pair->end[i].ep)
-			continue;
-		rdm = rdm_of(&pair->end[i]);
-		KUNIT_EXPECT_EQ(test, rdm->rops.used, 0U);
-		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
-		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
-		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
-		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->reading));
-		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->owing));
-		KUNIT_EXPECT_EQ(test, regions(&pair->end[i]), rdm->nsources);
-		KUNIT_EXPECT_EQ(test, rdm->ep.nregs, rdm->ep.nregs_done);
-		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);
-		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);
-	}
-}
 
 static ssize_t send_as(struct rdm_pair *pair, size_t len, u64 flags, u64 data, long ctx)
 {
@@ -64,33 +22,10 @@ static ssize_t send_as(struct rdm_pair *pair, size_t len, u64 flags, u64 data, l
 	return fi_tsendmsg(pair->end[0].ep, &msg, flags);
 }
 
-/* Deliver, but for what is a packet of that type from that end. Return: it, or NULL. */
-static struct efake_wr *run_until(struct rdm_pair *pair, int from, u8 type)
-{
-	struct efake_qp *qp = pair->end[from].qp;
-	struct efake_wr *wr;
-	unsigned int i, n;
-	u8 is = 0;
-
-	for (n = 0; n < 1000; n++) {
-		efake_settle_all();
-		for (i = 0; (wr = efake_sent(qp, i)); i++) {
-			if (wr->opcode == IB_WR_SEND)
-				efake_wr_read(wr, &is, 1);
-			if (type ? wr->opcode == IB_WR_SEND && is == type :
-				   wr->opcode == IB_WR_RDMA_READ)
-				return wr;
-		}
-		if (!rdm_step(pair))
-			return NULL;
-	}
-	return NULL;
-}
-
 static void longread_sizes(struct kunit *test)
 {
 	static const size_t sizes[] = { LONG, LONG + 1, 65536, WHOLE - 1, WHOLE };
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	unsigned int *seen = pair->net.seen;
 	unsigned int i;
 	struct rdm_comp comp;
@@ -120,14 +55,14 @@ static void longread_sizes(struct kunit *test)
 	/* In one piece, and not copied: the 8 bytes are those of the beginning. */
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.reads, 4ULL * ARRAY_SIZE(sizes));
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.copied, 8ULL);
-	expect_whole(test, pair);
+	rdm_expect_whole(test, pair);
 }
 
 /* Memory in pieces, at both ends, more than the device has at a time. */
 static void longread_pieces(struct kunit *test)
 {
 	const size_t size = 60 * PAGE_SIZE + 100;
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
 	u8 *out = vmalloc(size), *in = vmalloc(size);
 	unsigned int n;
@@ -139,7 +74,7 @@ static void longread_pieces(struct kunit *test)
 				       (void *)1), 0);
 	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, out, size, NULL, pair->end[0].peer, 5,
 				       (void *)2), 0);
-	run_until(pair, 1, 0);
+	rdm_run_until(pair, 1, 0);
 	for (n = 0; n < 500 && pair->end[1].qp->nsent; n++) {
 		KUNIT_EXPECT_LE(test, pair->end[1].qp->nsent, KEFA_READS_MAX + 1U);
 		rdm_step(pair);
@@ -150,7 +85,7 @@ static void longread_pieces(struct kunit *test)
 	rdm_expect(test, &pair->end[1], 1, size);
 	KUNIT_EXPECT_TRUE(test, efa_filled(in, size, 3));
 	KUNIT_EXPECT_GE(test, rdm->stats.reads, 61ULL);
-	expect_whole(test, pair);
+	rdm_expect_whole(test, pair);
 	vfree(out);
 	vfree(in);
 }
@@ -159,7 +94,7 @@ static void longread_pieces(struct kunit *test)
 static void longread_truncated(struct kunit *test)
 {
 	static const size_t sizes[] = { 0, 100, 50001 };
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct rdm_comp comp;
 	unsigned int i;
 
@@ -177,14 +112,14 @@ static void longread_truncated(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, sizes[i], 1));
 		KUNIT_EXPECT_PTR_EQ(test, memchr_inv(pair->in + sizes[i], 0xa5, WHOLE - sizes[i]),
 				    NULL);
-		expect_whole(test, pair);
+		rdm_expect_whole(test, pair);
 	}
 }
 
 /* It waits for its receive, is discarded, or goes into a buffer of several. */
 static void longread_unexpected(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct kvec iov = { pair->in, WHOLE };
 	struct fi_msg_tagged peek = { .addr = FI_ADDR_UNSPEC, .tag = 5, .context = (void *)9 };
 	struct fi_msg multi = { .addr = FI_ADDR_UNSPEC, .context = (void *)9 };
@@ -211,14 +146,14 @@ static void longread_unexpected(struct kunit *test)
 		rdm_expect(test, &pair->end[1], 9, WHOLE);
 		rdm_expect(test, &pair->end[0], 1, WHOLE);
 		KUNIT_EXPECT_EQ(test, efa_filled(pair->in, WHOLE, way), way != 1);
-		expect_whole(test, pair);
+		rdm_expect_whole(test, pair);
 	}
 }
 
 /* The ULP is told when nobody can read it any more: not by the EOR. */
 static void longread_told(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct efake_qp *qp = pair->end[0].qp;
 	struct efake_wr *wr;
 	u32 key;
@@ -236,7 +171,7 @@ static void longread_told(struct kunit *test)
 	key = wr->rkey;
 	efake_wr_done(wr, 0);
 	/* All but the invalidation. */
-	while (run_until(pair, 0, 0xff))
+	while (rdm_run_until(pair, 0, 0xff))
 		;
 	KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
 	wr = efake_sent(qp, 0);
@@ -256,7 +191,7 @@ static void longread_told(struct kunit *test)
 /* There is always another way: no region, a device that registers nothing, an odd buffer. */
 static void longread_other_way(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
 	struct kvec iov[2] = { { pair->out, 60000 }, { pair->out + 60010, 60000 } };
 	struct fi_msg_tagged odd = {
@@ -287,7 +222,7 @@ static void longread_other_way(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGCTS_TAGRTM_PKT], way + 1U);
 		list_splice_init(&none, &rdm->sources_free);
 		pair->fake->max_page = 0;
-		expect_whole(test, pair);
+		rdm_expect_whole(test, pair);
 	}
 	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT], 0U);
 }
@@ -295,7 +230,7 @@ static void longread_other_way(struct kunit *test)
 /* The device refuses a read: it is asked for, and comes by long-CTS, told of as one message. */
 static void longread_nack(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	unsigned int *seen = pair->net.seen;
 	struct rdm_comp comp;
 	int way;
@@ -326,14 +261,14 @@ static void longread_nack(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, comp.entry.len, (size_t)WHOLE);
 		if (way & 2)
 			KUNIT_EXPECT_EQ(test, comp.entry.data, 99ULL);
-		expect_whole(test, pair);
+		rdm_expect_whole(test, pair);
 	}
 }
 
 /* One that doesn't know of READ_NACK can't be told, and would wait for ever. */
 static void longread_no_nack(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
 
 	spin_lock_bh(&rdm->ep.lock);
@@ -403,7 +338,7 @@ static unsigned int take_all(struct rdm_pair *pair, u64 base, u32 status)
 /* The beginning comes in any order, before or after the receive; the rest is read. */
 static void longread_runt(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	const struct kefa_rma_iov iov[3] = {
 		{ cpu_to_le64(0x10000), cpu_to_le64(9000), cpu_to_le64(7) },
 		{ cpu_to_le64(0x10000 + 9000), cpu_to_le64(1), cpu_to_le64(7) },
@@ -436,7 +371,7 @@ static void longread_runt(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, room, way));
 		KUNIT_EXPECT_EQ(test, received[KEFA_RUNTREAD_TAGRTM_PKT], 2ULL * (way + 1));
 		KUNIT_EXPECT_EQ(test, sent[KEFA_EOR_PKT], 1ULL + way);
-		expect_whole(test, pair);
+		rdm_expect_whole(test, pair);
 	}
 	/* Parts that don't fit together. */
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
@@ -449,7 +384,7 @@ static void longread_runt(struct kunit *test)
 /* A refused runt: what was sent stays, and the rest comes as data. */
 static void longread_runt_nack(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	const struct kefa_rma_iov iov = {
 		cpu_to_le64(0x10000), cpu_to_le64(16000), cpu_to_le64(7),
 	};
@@ -494,7 +429,7 @@ static void longread_runt_nack(struct kunit *test)
 	take_all(pair, 0, 0);
 	rdm_expect(test, &pair->end[1], 1, 16000);
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 16000, 3));
-	expect_whole(test, pair);
+	rdm_expect_whole(test, pair);
 }
 
 /* --- what is lost --- */
@@ -509,22 +444,22 @@ static int die_set_up(struct kunit *test, struct rdm_pair *pair, enum dies_in in
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
 	switch (in) {
 	case IN_SENT:
-		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 0, KEFA_LONGREAD_TAGRTM_PKT));
+		KUNIT_EXPECT_NOT_NULL(test, rdm_run_until(pair, 0, KEFA_LONGREAD_TAGRTM_PKT));
 		return 0;
 	case IN_READING:
-		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 1, 0));
+		KUNIT_EXPECT_NOT_NULL(test, rdm_run_until(pair, 1, 0));
 		return 1;
 	case IN_READ:
-		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 1, KEFA_EOR_PKT));
+		KUNIT_EXPECT_NOT_NULL(test, rdm_run_until(pair, 1, KEFA_EOR_PKT));
 		return 0;
 	case IN_INVALIDATING:
 		efake_wr_done(efake_sent(pair->end[0].qp, 0), 0);
-		while (run_until(pair, 0, 0xff))
+		while (rdm_run_until(pair, 0, 0xff))
 			;
 		return 0;
 	case IN_NACKED:
 		pair->net.bad_reads = 1;
-		KUNIT_EXPECT_NOT_NULL(test, run_until(pair, 1, KEFA_READ_NACK_PKT));
+		KUNIT_EXPECT_NOT_NULL(test, rdm_run_until(pair, 1, KEFA_READ_NACK_PKT));
 		return 1;
 	default:
 		return 0;
@@ -573,7 +508,7 @@ static void longread_dies(struct kunit *test)
 	for (i = 0; i < 3 * DIES_IN; i++) {
 		const enum dies_in in = i / 3;
 
-		pair = reading_pair(test);
+		pair = rdm_reading_pair(test);
 		at = die_set_up(test, pair, in);
 		switch (i % 3) {
 		case 0:
@@ -591,7 +526,7 @@ static void longread_dies(struct kunit *test)
 		}
 		if (pair->end[at].ep) {
 			KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[at])->rops.used, 0U);
-			KUNIT_EXPECT_EQ(test, regions(&pair->end[at]),
+			KUNIT_EXPECT_EQ(test, rdm_regions(&pair->end[at]),
 					rdm_of(&pair->end[at])->nsources);
 			EFA_CLOSE(test, pair->end[at].ep);
 		}
@@ -609,7 +544,7 @@ static void longread_removed(struct kunit *test)
 	int in, at;
 
 	for (in = 0; in < DIES_IN; in++) {
-		pair = reading_pair(test);
+		pair = rdm_reading_pair(test);
 		at = die_set_up(test, pair, in);
 		efake_remove(pair->fake);
 		efake_settle_all();
@@ -627,7 +562,7 @@ static void longread_removed(struct kunit *test)
 /* An invalidation fails: the region is destroyed instead, and the ULP waits for that. */
 static void longread_revoked(struct kunit *test)
 {
-	struct rdm_pair *pair = reading_pair(test);
+	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct efake_qp *qp = pair->end[0].qp;
 	unsigned int destroyed;
 	struct efake_wr *wr;
@@ -639,7 +574,7 @@ static void longread_revoked(struct kunit *test)
 	wr = efake_sent(qp, 0);
 	key = wr->rkey;
 	efake_wr_done(wr, 0);
-	while (run_until(pair, 0, 0xff))
+	while (rdm_run_until(pair, 0, 0xff))
 		;
 	destroyed = efake_calls(pair->fake, EFAKE_MR_DESTROY);
 	efake_wr_done(efake_sent(qp, 0), 2);
@@ -649,7 +584,7 @@ static void longread_revoked(struct kunit *test)
 	rdm_expect(test, &pair->end[0], 2, WHOLE);
 	rdm_expect(test, &pair->end[1], 1, WHOLE);
 	pair->fake->manual_mr = false;
-	expect_whole(test, pair);
+	rdm_expect_whole(test, pair);
 	/* There is another one in its place. */
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);

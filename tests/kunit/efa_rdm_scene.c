@@ -78,6 +78,9 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, pair);
 	pair->fake = efake_make(test, EFA_DEVICE);
+	pair->fake->dev->tx_depth = opts->depth ?: EFAKE_TX_DEPTH;
+	pair->fake->dev->rx_depth = opts->depth ?: EFAKE_RX_DEPTH;
+	pair->fake->dev->mtu = opts->mtu ?: EFAKE_MTU;
 	efake_publish(pair->fake);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_close, pair), 0);
 	kefa_offer_rdm = true;
@@ -212,6 +215,43 @@ void rdm_run(struct rdm_pair *pair)
 	}
 }
 
+struct efake_wr *rdm_run_until(struct rdm_pair *pair, int from, u8 type)
+{
+	struct efake_qp *qp = pair->end[from].qp;
+	struct efake_wr *wr;
+	unsigned int i, n;
+	u8 is = 0;
+
+	for (n = 0; n < 1000; n++) {
+		efake_settle_all();
+		for (i = 0; (wr = efake_sent(qp, i)); i++) {
+			if (wr->opcode == IB_WR_SEND)
+				efake_wr_read(wr, &is, 1);
+			if (type ? wr->opcode == IB_WR_SEND && is == type :
+				   wr->opcode == IB_WR_RDMA_READ)
+				return wr;
+		}
+		if (!rdm_step(pair))
+			return NULL;
+	}
+	return NULL;
+}
+
+struct rdm_pair *rdm_reading_pair(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	int i;
+
+	for (i = 0; i < 2; i++)
+		rdm_of(&pair->end[i])->lim.min_read_message = RDM_READ_FROM;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 1, 2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 8);
+	rdm_expect(test, &pair->end[1], 1, 8);
+	return pair;
+}
+
 /* --- what came of it --- */
 
 struct rdm_comp rdm_read(struct rdm_end *end)
@@ -262,4 +302,31 @@ void rdm_inject(struct rdm_pair *pair, const void *buf, size_t len)
 	efake_wr_write(recv, buf, len);
 	efake_recv_done(recv, &wc);
 	efake_settle_all();
+}
+
+u32 rdm_regions(struct rdm_end *end)
+{
+	return list_count_nodes(&rdm_of(end)->sources_free);
+}
+
+void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
+{
+	struct kefa_rdm *rdm;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!pair->end[i].ep)
+			continue;
+		rdm = rdm_of(&pair->end[i]);
+		KUNIT_EXPECT_EQ(test, rdm->rops.used, 0U);
+		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
+		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->reading));
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->owing));
+		KUNIT_EXPECT_EQ(test, rdm_regions(&pair->end[i]), rdm->nsources);
+		KUNIT_EXPECT_EQ(test, rdm->ep.nregs, rdm->ep.nregs_done);
+		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);
+		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);
+	}
 }

@@ -9,6 +9,8 @@
 #include "../../prov/efa/rdm/rdm.h"
 
 #define RDM_SLID	7
+/* Messages of that length and more are read, with rdm_reading_pair(). */
+#define RDM_READ_FROM	20000
 
 /**
  * struct rdm_opts - what a test wants to be different
@@ -19,6 +21,8 @@
  * @selective: FI_SELECTIVE_COMPLETION
  * @tx_size: sends that can be outstanding
  * @cq_size: entries of each completion queue
+ * @depth: of the device's queues
+ * @mtu: and its MTU
  */
 struct rdm_opts {
 	u64	caps;
@@ -28,6 +32,8 @@ struct rdm_opts {
 	bool	selective;
 	size_t	tx_size;
 	size_t	cq_size;
+	u32	depth;
+	u32	mtu;
 };
 
 /**
@@ -108,10 +114,21 @@ struct rdm_comp {
 
 /* The end of the case closes what is open then. */
 struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts);
+/* With both of them ready for each other. */
+struct rdm_pair *rdm_reading_pair(struct kunit *test);
 /* Deliver one packet. Return: whether there was one. */
 bool rdm_step(struct rdm_pair *pair);
 /* Deliver until nothing is under way any more, and let the provider deal with it. */
 void rdm_run(struct rdm_pair *pair);
+/*
+ * Deliver, but for what is a packet of that type from that end, or a read if that is 0. Return: it,
+ * or NULL.
+ */
+struct efake_wr *rdm_run_until(struct rdm_pair *pair, int from, u8 type);
+/* Regions for reading that aren't in use. */
+u32 rdm_regions(struct rdm_end *end);
+/* Nothing of either end is in use. */
+void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair);
 struct rdm_comp rdm_read(struct rdm_end *end);
 void rdm_expect(struct kunit *test, struct rdm_end *end, long ctx, size_t len);
 void rdm_expect_error(struct kunit *test, struct rdm_end *end, long ctx, int err);

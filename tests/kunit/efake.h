@@ -269,6 +269,9 @@ unsigned int efake_calls(struct efake *fake, enum efake_call call);
 struct efake_qp *efake_qp(struct efake *fake, u32 qpn);
 struct efake_qp *efake_last_qp(struct efake *fake);
 
+/* About how much memory a queue pair takes, and so many regions. */
+size_t efake_bytes(const struct efake_qp *qp, unsigned int mrs);
+
 /* What the device has: the nth, from 0, or NULL. */
 struct efake_wr *efake_sent(struct efake_qp *qp, unsigned int n);
 struct efake_wr *efake_recv(struct efake_qp *qp, unsigned int n);

@@ -141,6 +141,15 @@ void efake_qp_free(struct efake_qp *qp)
 	kfree(qp);
 }
 
+size_t efake_bytes(const struct efake_qp *qp, unsigned int mrs)
+{
+	struct efake_mr *mr;
+
+	return roundup_pow_of_two(qp->nwrs * sizeof(*qp->wrs)) +
+	       roundup_pow_of_two(EFAKE_CQ_RING * sizeof(*qp->ring)) +
+	       mrs * roundup_pow_of_two(struct_size(mr, segs, EFAKE_MR_PAGES));
+}
+
 int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 {
 	struct efake_qp *qp = efake_to_qp(hq);

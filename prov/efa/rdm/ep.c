@@ -186,7 +186,9 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	ep->rx.nfree = ep->rx.base.size;
 	rdm->lim.mtu = dev->mtu;
 	rdm->nts = clamp_t(u32, ep->tx.base.size, min_t(u32, 64, dev->tx_depth), dev->tx_depth);
-	rdm->depth = dev->rx_depth;
+	/* As many as the ULP has: what is kept besides has a budget. */
+	rdm->depth = clamp_t(u32, ep->rx.base.size, min_t(u32, KEFA_RX_FIRST, dev->rx_depth),
+			     dev->rx_depth);
 	rdm->budget = READ_ONCE(kefa_budget);
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
 	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);

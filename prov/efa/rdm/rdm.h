@@ -56,7 +56,7 @@ enum {
 	/* Who is waited for, and silent for as long, is asked for a sign of life. */
 	KEFA_SILENT_MS		= 500,
 	/* Receives that are posted when an endpoint is enabled. */
-	KEFA_RX_FIRST		= 64,
+	KEFA_RX_FIRST		= 32,
 	/* And at least, however much is kept: answers have to get in. */
 	KEFA_RX_LEAST		= 16,
 	/* Completions that nobody posted, of a completion queue. */

@@ -90,7 +90,8 @@ int kefa_rx_init(struct kefa_rdm *rdm)
 {
 	rdm->stride = ALIGN(rdm->ep.dom->dev->mtu, 64);
 	rdm->target = min_t(u32, KEFA_RX_FIRST, rdm->depth);
-	rdm->rs_max = rdm->budget / rdm->stride + 2 * rdm->depth + KEFA_RX_LEAST;
+	/* All that are kept when the budget is used up, and those that the device has then. */
+	rdm->rs_max = rdm->budget / rdm->stride + rdm->depth + KEFA_RX_LEAST;
 	rdm->rs = kvcalloc(rdm->rs_max, sizeof(*rdm->rs), GFP_KERNEL);
 	if (!rdm->rs)
 		return -ENOMEM;
@@ -206,13 +207,20 @@ static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
 	return list_first_entry_or_null(&rdm->rs_free, struct kefa_rs, list);
 }
 
-/* From the budget on there are KEFA_RX_LEAST, of which data takes one after the other. */
+/*
+ * What is posted may have to be kept: there are no more than the budget has room for, but at least
+ * KEFA_RX_LEAST. From the budget on data takes those, one after the other.
+ */
 static u32 kefa_rx_target(const struct kefa_rdm *rdm)
 {
-	u64 over;
+	u64 over, room;
 
-	if (likely(rdm->kept < rdm->budget))
+	if (likely(rdm->kept < rdm->budget / 2))
 		return rdm->target;
+	if (rdm->kept < rdm->budget) {
+		room = div_u64(rdm->budget - rdm->kept, rdm->stride);
+		return min_t(u64, max_t(u64, room, KEFA_RX_LEAST), rdm->target);
+	}
 	over = div_u64(rdm->kept - rdm->budget, rdm->stride);
 	return over < KEFA_RX_LEAST ? min_t(u32, KEFA_RX_LEAST - over, rdm->target) : 0;
 }

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabric efa: what an endpoint takes at most. Its memory, before there is traffic and however
+ * much comes; and the share of the send queue that a message may have that is read in many
+ * pieces.
+ */
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
+#include "efa_rdm_scene.h"
+
+/* Endpoints whose memory is measured: with many of them it matters little what else goes on. */
+#define EPS	8
+
+static u8 packet[SZ_16K];
+
+/* What an endpoint takes before there is traffic, as measured. */
+static s64 idle = 900 * SZ_1K;
+
+/* As for the real device. */
+static const struct rdm_opts deep = { .depth = 512, .mtu = 8928 };
+
+/* Bytes in use on this machine. */
+static s64 used(void)
+{
+	struct sysinfo si;
+
+	rcu_barrier();
+	si_meminfo(&si);
+	return (s64)(si.totalram - si.freeram) * PAGE_SIZE;
+}
+
+static void open_ep(struct kunit *test, struct rdm_pair *pair, struct fid_ep **ep)
+{
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, ep, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(*ep, &pair->end[0].av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(*ep, &pair->end[0].cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(*ep), 0);
+}
+
+/* 900 KiB before there is traffic. */
+static void bounds_idle(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &deep);
+	struct fid_ep *eps[EPS];
+	size_t fakes = efake_bytes(pair->end[0].qp, 8);
+	s64 before, each;
+	int i;
+
+	pair->fake->max_mrs = 1024;
+	/* What is allocated the first time. */
+	open_ep(test, pair, &eps[0]);
+	EFA_CLOSE(test, eps[0]);
+	before = used();
+	for (i = 0; i < EPS; i++)
+		open_ep(test, pair, &eps[i]);
+	each = (used() - before) / EPS - (s64)fakes;
+	kunit_info(test, "%lld bytes, and the fake's %zu\n", each, fakes);
+	KUNIT_EXPECT_EQ(test, to_kefa_rdm(to_kefa_ep(eps[0]))->nsources, 8U);
+	KUNIT_EXPECT_GT(test, each, SZ_256K);
+	KUNIT_EXPECT_LE(test, each, idle);
+	idle = each;
+	for (i = 0; i < EPS; i++)
+		EFA_CLOSE(test, eps[i]);
+}
+
+/* A message that the second endpoint has no receive for. Return: false if it can't take it. */
+static bool unexpected(struct rdm_pair *pair, u32 msg_id, size_t len)
+{
+	const struct kefa_wc wc = {
+		.len = len, .src_qpn = pair->end[0].name.qpn, .slid = RDM_SLID,
+	};
+	struct efake_wr *recv = efake_recv(pair->end[1].qp, 0);
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_EAGER_TAGRTM_PKT),
+		.flags		= KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= pair->end[0].name.qkey,
+		.msg_id		= msg_id,
+		.tag		= 77,
+	};
+
+	if (!recv)
+		return false;
+	kefa_build(&pkt, packet, sizeof(packet));
+	efake_wr_write(recv, packet, len);
+	efake_recv_done(recv, &wc);
+	return true;
+}
+
+/* 7 MiB ever, however much comes that nobody has asked for: long messages, and short ones. */
+static void bounds_flooded(struct kunit *test)
+{
+	static const size_t lens[] = { 8000, 200 };
+	struct rdm_pair *pair;
+	struct kefa_rdm *rdm;
+	s64 before, all;
+	u32 i, n, way;
+
+	for (way = 0; way < ARRAY_SIZE(lens); way++) {
+		pair = rdm_pair_new(test, &deep);
+		rdm = rdm_of(&pair->end[1]);
+		before = used();
+		/* As many receives as there can be, as after bursts. */
+		spin_lock_bh(&rdm->ep.lock);
+		for (i = 0; i < 4; i++)
+			kefa_rx_grow(rdm);
+		kefa_rx_refill(rdm);
+		spin_unlock_bh(&rdm->ep.lock);
+		for (n = 0; n < 100000 && unexpected(pair, n, lens[way]); n++)
+			if (!efake_recv(pair->end[1].qp, 0))
+				efake_settle_all();
+		all = used() - before + idle;
+		kunit_info(test, "%u messages of %zu bytes: %lld bytes, %llu kept, %u buffers\n", n,
+			   lens[way], all, rdm->kept, rdm->nrs);
+		KUNIT_EXPECT_EQ(test, rdm->target, (u32)KEFA_RDM_SIZE);
+		KUNIT_EXPECT_GE(test, rdm->kept, rdm->budget);
+		KUNIT_EXPECT_GT(test, all, (s64)rdm->budget);
+		/* KASAN's kmalloc() takes twice as much for short ones. */
+		if (!way || !IS_ENABLED(CONFIG_KASAN))
+			KUNIT_EXPECT_LE(test, all, 7LL * SZ_1M);
+		KUNIT_EXPECT_GT(test, rdm->stats.shut, 0ULL);
+		KUNIT_EXPECT_LE(test, rdm->nrs, rdm->rs_max);
+		/* It is all given back, and new ones are taken. */
+		for (i = 0; i < n; i++) {
+			KUNIT_ASSERT_EQ(test, rdm_trecv(pair, SZ_64K, 77, 1), 0);
+			KUNIT_ASSERT_EQ(test, rdm_read(&pair->end[1]).ret, 1);
+		}
+		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+		efake_settle_all();
+		KUNIT_EXPECT_EQ(test, rdm->nposted, rdm->target);
+		EFA_CLOSE(test, pair->end[0].ep);
+		EFA_CLOSE(test, pair->end[1].ep);
+		efake_remove(pair->fake);
+	}
+}
+
+/* Work requests of the second end that the device has, of that kind. */
+static u32 posted(struct rdm_pair *pair, int opcode)
+{
+	struct efake_wr *wr;
+	u32 i, n = 0;
+
+	for (i = 0; (wr = efake_sent(pair->end[1].qp, i)); i++)
+		n += wr->opcode == opcode;
+	return n;
+}
+
+/* A short message goes at once, whatever there is of long ones. */
+static void expect_short(struct kunit *test, struct rdm_pair *pair)
+{
+	const u32 had = posted(pair, IB_WR_SEND);
+
+	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[1].ep, pair->out, 8, NULL, pair->end[1].peer, 7,
+				       (void *)5), 0);
+	KUNIT_EXPECT_EQ(test, posted(pair, IB_WR_SEND), had + 1);
+}
+
+/*
+ * A message that is read page by page, and one that is sent as the peer grants it: neither has
+ * all of the send queue, and while both go on each has its share.
+ */
+static void bounds_shared(struct kunit *test)
+{
+	const size_t size = 400 * PAGE_SIZE;
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	const u64 *data = &rdm->stats.sent[KEFA_CTSDATA_PKT];
+	u8 *in = vmalloc(size), *out = vmalloc(size);
+	bool asked = false;
+	u64 reads_then = 0;
+	u32 most = 0, n;
+
+	KUNIT_ASSERT_TRUE(test, in && out);
+	rdm->lim.min_read_message = U64_MAX;
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, in, size, NULL, FI_ADDR_UNSPEC, 5, 0,
+				       (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[0].ep, pair->in, SZ_128K, NULL, FI_ADDR_UNSPEC,
+				       6, 0, (void *)3), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, out, size, NULL, pair->end[0].peer, 5,
+				       (void *)2), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[1].ep, pair->out, SZ_128K, NULL,
+				       pair->end[1].peer, 6, (void *)4), 0);
+	for (n = 0; n < 5000 && rdm_step(pair); n++) {
+		efake_settle_all();
+		most = max(most, posted(pair, IB_WR_RDMA_READ));
+		/* Requests have a quarter, and answers what is theirs. */
+		KUNIT_EXPECT_GE(test, rdm->ts_nfree + 1,
+				rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS);
+		if (!reads_then && *data == 16)
+			reads_then = rdm->stats.reads;
+		if (asked || rdm->stats.reads < 100)
+			continue;
+		expect_short(test, pair);
+		asked = true;
+	}
+	kunit_info(test, "%u steps, at most %u of %u reads at a time, %llu beside 16 packets\n", n,
+		   most, rdm->nts, reads_then);
+	KUNIT_EXPECT_EQ(test, most, (u32)KEFA_READS_MAX);
+	KUNIT_EXPECT_GT(test, reads_then, 8ULL);
+	KUNIT_EXPECT_LT(test, reads_then, 16ULL + 2 * KEFA_READS_MAX);
+	vfree(in);
+	vfree(out);
+}
+
+static struct kunit_case bounds_cases[] = {
+	KUNIT_CASE(bounds_idle),
+	KUNIT_CASE(bounds_flooded),
+	KUNIT_CASE(bounds_shared),
+	{}
+};
+
+static struct kunit_suite bounds_suite = {
+	.name		= "kefa_rdm_bounds",
+	.test_cases	= bounds_cases,
+};
+
+kunit_test_suite(bounds_suite);
+
+MODULE_DESCRIPTION("KUnit: fabric efa, what an endpoint takes at most");
+MODULE_LICENSE("Dual BSD/GPL");
