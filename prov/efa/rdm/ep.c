@@ -23,6 +23,14 @@ static unsigned int kefa_min_read = SZ_1M;
 module_param_named(inter_min_read_message_size, kefa_min_read, uint, 0644);
 MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa that its receiver reads, in bytes");
 
+static unsigned int kefa_read_segment = SZ_1G;
+module_param_named(inter_read_segment_size, kefa_read_segment, uint, 0644);
+MODULE_PARM_DESC(inter_read_segment_size, "How much of such a message is read at once, at most, in bytes");
+
+static unsigned int kefa_runt_size;
+module_param_named(runt_size, kefa_runt_size, uint, 0644);
+MODULE_PARM_DESC(runt_size, "How much of such a message fabric efa sends at once, in bytes");
+
 static unsigned int kefa_read_regions = 8;
 module_param_named(read_regions, kefa_read_regions, uint, 0644);
 MODULE_PARM_DESC(read_regions, "Messages of an endpoint of fabric efa that peers can read at a time");
@@ -142,20 +150,26 @@ static void kefa_rdm_fini(struct kefa_ep *ep)
 	rdm->heads = NULL;
 }
 
+/* How much goes by packets that are posted together. */
+static u32 kefa_rdm_at_once(const struct kefa_dev *dev, unsigned int wanted)
+{
+	const u32 packets = min_t(u32, KEFA_HELD_MAX, dev->tx_depth / 4);
+
+	return min(wanted, packets * (dev->mtu - KEFA_HDR_ROOM));
+}
+
 /**
  * kefa_rdm_max_medium() - longest message that fabric efa sends at once
  * @dev: its device
  *
- * All its packets are posted together. Of a longer one the receiver grants part by part.
+ * Of a longer one the receiver grants part by part.
  *
  * Context: Any.
  * Return: bytes.
  */
 u32 kefa_rdm_max_medium(const struct kefa_dev *dev)
 {
-	const u32 packets = min_t(u32, KEFA_HELD_MAX, dev->tx_depth / 4);
-
-	return min(READ_ONCE(kefa_max_medium), packets * (dev->mtu - KEFA_HDR_ROOM));
+	return kefa_rdm_at_once(dev, READ_ONCE(kefa_max_medium));
 }
 
 static int kefa_rdm_alloc(struct kefa_rdm *rdm)
@@ -193,6 +207,9 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
 	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);
 	rdm->lim.min_read_message = READ_ONCE(kefa_min_read);
+	rdm->lim.read_segment = clamp(READ_ONCE(kefa_read_segment), (u32)PAGE_SIZE,
+				      (u32)KEFA_MAX_RDMA);
+	rdm->lim.runt = kefa_rdm_at_once(dev, READ_ONCE(kefa_runt_size));
 	attr->tx_depth = rdm->nts;
 	attr->rx_depth = rdm->depth;
 	if (dev->rnr_retry_ok && ep->rnr_retry == FI_EFA_RNR_INFINITE)

@@ -20,6 +20,18 @@ static u64 kefa_read_wanted(const struct kefa_rop *rop)
 	return rop->state == KEFA_ROP_SINK ? 0 : min(rop->total, rop->buf.len);
 }
 
+/*
+ * What FI_OPT_EFA_USE_DEVICE_RDMA forbids is done all the same for a peer that knows of no other
+ * way, if the device can.
+ */
+static bool kefa_may_read(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	if (likely(rdm->self.features & KEFA_FEATURE_RDMA_READ))
+		return true;
+	return rdm->ep.dom->dev->rdma_read &&
+	       !(kefa_shake_can(&rdm->self, peer) & KEFA_FEATURE_READ_NACK);
+}
+
 /**
  * kefa_rop_unhold() - let a receive's request packet go, if it has one
  * @rdm: the endpoint
@@ -35,27 +47,6 @@ void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		return;
 	rop->held = NULL;
 	kefa_held_free(rdm, held);
-}
-
-/**
- * kefa_rop_read() - read what hasn't come with requests
- * @rdm: the endpoint
- * @rop: the receive, with a request that says from where
- *
- * Context: Under kefa_ep.lock. The pump is due.
- */
-void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
-{
-	kefa_index_del(&rdm->msgs, &rop->msg);
-	rop->sent = rop->runt;
-	rop->done = rop->runt;
-	if (rop->sent >= kefa_read_wanted(rop)) {
-		kefa_rop_unhold(rdm, rop);
-		kefa_rop_whole(rdm, rop);
-		return;
-	}
-	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_READING);
-	list_add_tail(&rop->link, &rdm->reading);
 }
 
 /* The device has no read of it any more. A peer that doesn't know of READ_NACK is stuck. */
@@ -82,6 +73,31 @@ static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left,
 	rdm->stats.unread++;
 	if (!left)
 		kefa_read_nack(rdm, rop, err, status);
+}
+
+/**
+ * kefa_rop_read() - read what hasn't come with requests
+ * @rdm: the endpoint
+ * @rop: the receive, with a request that says from where
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	rop->sent = rop->runt;
+	rop->done = rop->runt;
+	if (rop->sent >= kefa_read_wanted(rop)) {
+		kefa_rop_unhold(rdm, rop);
+		kefa_rop_whole(rdm, rop);
+		return;
+	}
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_READING);
+	if (!kefa_may_read(rdm, rop->peer)) {
+		kefa_read_fail(rdm, rop, 0, EOPNOTSUPP, 0);
+		return;
+	}
+	list_add_tail(&rop->link, &rdm->reading);
 }
 
 /* Is the peer itself lost? If not, its device has refused to have that memory read. */
@@ -210,7 +226,7 @@ bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		return true;
 	}
 	len = min3(len, wanted - off, (u64)run.len);
-	if (!kefa_read_post(rdm, rop, addr, key, &run, min_t(u64, len, KEFA_MAX_RDMA)))
+	if (!kefa_read_post(rdm, rop, addr, key, &run, min_t(u64, len, rdm->lim.read_segment)))
 		return false;
 	if (rop->sent == wanted)
 		list_del_init(&rop->link);
@@ -313,8 +329,9 @@ static enum kefa_took kefa_nack_received(struct kefa_rdm *rdm, struct kefa_rpeer
 	rop->type = dc ? KEFA_DC_LONGCTS_MSGRTM_PKT : KEFA_LONGCTS_MSGRTM_PKT;
 	if (rop->cq_flags & FI_TAGGED)
 		rop->type++;
-	rop->sent = 0;
-	rop->done = 0;
+	/* What was sent at once has arrived. */
+	rop->sent = rop->runt;
+	rop->done = rop->runt;
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_INVAL);
 	kefa_source_release(rdm, rop);
 	return KEFA_TOOK_DONE;

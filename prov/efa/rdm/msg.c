@@ -423,6 +423,7 @@ static void kefa_rtm_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop
 	pkt->send_id = kefa_rop_id(&rdm->rops, rop);
 	pkt->msg_length = rop->total;
 	pkt->credit_request = rdm->lim.credits;
+	pkt->runt_length = rop->runt;
 	pkt->cq_data = rop->data;
 }
 

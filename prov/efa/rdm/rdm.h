@@ -486,6 +486,7 @@ enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer
 int kefa_sources_init(struct kefa_rdm *rdm, u32 count);
 void kefa_sources_fini(struct kefa_rdm *rdm);
 void kefa_sources_end(struct kefa_ep *ep);
+bool kefa_source_alone(const struct kefa_rdm *rdm, const struct kefa_rop *rop);
 int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop);
 struct kefa_rma_iov kefa_source_iov(const struct kefa_rop *rop);
 void kefa_source_release(struct kefa_rdm *rdm, struct kefa_rop *rop);

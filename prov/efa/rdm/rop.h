@@ -118,7 +118,7 @@ struct kefa_rbuf {
  * @link: else, its place in one of the engine's lists
  * @peer_link: its place in kefa_rpeer.wait
  * @msg: its place in the table by (peer, msg_id), of a message of which more is to come
- * @runt: bytes of a message that is to be read which come with its requests
+ * @runt: bytes of a message that is to be read which go with its requests
  * @source: of a send: the region that the peer reads from, or NULL
  * @held: of a receive: the request of a message that is being read, or NULL
  * @parent: with KEFA_ROP_PART: the multi-receive buffer

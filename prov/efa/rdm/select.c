@@ -53,6 +53,20 @@ static u8 kefa_rtm(u8 plain, u8 dc, const struct kefa_case *c)
 }
 
 /**
+ * kefa_runt() - how much of a message that is read is sent at once
+ * @lim: of the endpoint
+ * @c: the message
+ *
+ * Context: Any.
+ * Return: bytes, with KEFA_RUNTREAD_MSGRTM_PKT or its tagged form; or 0 for a long read. At
+ * least a byte is left to be read.
+ */
+u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
+{
+	return c->runt && !c->dc && c->len ? min_t(u64, lim->runt, c->len - 1) : 0;
+}
+
+/**
  * kefa_select_msg() - how to send a message
  * @lim: of the endpoint
  * @c: the message
@@ -69,7 +83,8 @@ u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 	if (c->len <= kefa_room(lim, eager, c))
 		return eager;
 	if (c->reads && c->len >= lim->min_read_message)
-		return KEFA_LONGREAD_MSGRTM_PKT + c->tagged;
+		return (kefa_runt(lim, c) ? KEFA_RUNTREAD_MSGRTM_PKT : KEFA_LONGREAD_MSGRTM_PKT) +
+		       c->tagged;
 	if (c->len <= lim->max_medium || c->len <= kefa_room(lim, longcts, c))
 		return kefa_rtm(KEFA_MEDIUM_MSGRTM_PKT, KEFA_DC_MEDIUM_MSGRTM_PKT, c);
 	return longcts;
@@ -127,13 +142,15 @@ u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
-	u32 room = kefa_room(lim, type, c), packets;
+	u32 room = kefa_room(lim, type, c), len = c->len, packets;
 
 	if (row->data == KEFA_DATA_NONE)
 		return 0;
-	if (row->data != KEFA_DATA_PART)
+	if (row->data == KEFA_DATA_RUNT)
+		len = kefa_runt(lim, c);
+	else if (row->data != KEFA_DATA_PART)
 		return min_t(u64, c->len, room);
 	room = round_down(room, 8);
-	packets = DIV_ROUND_UP((u32)c->len, room);
-	return round_up(DIV_ROUND_UP((u32)c->len, packets), 8);
+	packets = DIV_ROUND_UP(len, room);
+	return round_up(DIV_ROUND_UP(len, packets), 8);
 }

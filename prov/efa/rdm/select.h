@@ -19,6 +19,8 @@
  *	receiver
  * @min_read_write: inter_min_read_write_size: the same for writes that the device can't do
  * @credits: tx_min_credits: packets that are granted at a time
+ * @read_segment: inter_read_segment_size: bytes that are read at once
+ * @runt: runt_size: bytes of a message that is read which are sent at once
  */
 struct kefa_rdm_limits {
 	u32	mtu;
@@ -26,6 +28,8 @@ struct kefa_rdm_limits {
 	u64	min_read_message;
 	u64	min_read_write;
 	u32	credits;
+	u32	read_segment;
+	u32	runt;
 };
 
 /**
@@ -39,6 +43,7 @@ struct kefa_rdm_limits {
  *	KEFA_FEATURE_DELIVERY_COMPLETE
  * @reads: kefa_shake_reads(), and for a message or write that there is a region for it
  * @writes: kefa_shake_writes()
+ * @runt: the peer has KEFA_FEATURE_RUNT, and no other message of ours to read
  */
 struct kefa_case {
 	u64	len;
@@ -48,6 +53,7 @@ struct kefa_case {
 	bool	dc;
 	bool	reads;
 	bool	writes;
+	bool	runt;
 };
 
 u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
@@ -55,6 +61,7 @@ u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
+u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c);
 
 /**

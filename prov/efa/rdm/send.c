@@ -27,11 +27,12 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 	return len > KEFA_RDM_MAX_MSG ? -EMSGSIZE : 0;
 }
 
-/* What a send's packets have in common. */
+/* What a send's packets have in common: @n packets carry @bytes, @segment each. */
 struct kefa_msg_out {
 	struct kefa_pkt		pkt;
 	struct kefa_case	c;
 	u32			segment;
+	u32			bytes;
 	unsigned int		n;
 };
 
@@ -45,6 +46,7 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->c.tagged = rop->cq_flags & FI_TAGGED;
 	out->c.dc = rop->flags & KEFA_ROP_DC && can & KEFA_FEATURE_DELIVERY_COMPLETE;
 	out->c.reads = !rop->no_read && kefa_shake_reads(&rdm->self, rop->peer);
+	out->c.runt = rdm->lim.runt && can & KEFA_FEATURE_RUNT && kefa_source_alone(rdm, rop);
 	/* Who sends it is said in the same way by each request. */
 	out->pkt.row = kefa_row_of(KEFA_EAGER_MSGRTM_PKT);
 	if (rop->cq_flags & FI_REMOTE_CQ_DATA)
@@ -53,9 +55,13 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->c.flags = out->pkt.flags;
 	out->pkt.row = kefa_row_of(kefa_select_msg(&rdm->lim, &out->c));
 	out->segment = kefa_segment(&rdm->lim, out->pkt.row->type, &out->c);
-	out->n = out->pkt.row->flags & KEFA_ROW_MULTI ?
-		 DIV_ROUND_UP((u32)rop->total, out->segment) : 1;
+	out->bytes = out->segment;
+	out->n = 1;
 	out->pkt.read_iov_count = !!(out->pkt.row->flags & KEFA_ROW_READ);
+	if (!(out->pkt.row->flags & KEFA_ROW_MULTI))
+		return;
+	out->bytes = out->pkt.read_iov_count ? kefa_runt(&rdm->lim, &out->c) : rop->total;
+	out->n = DIV_ROUND_UP(out->bytes, out->segment);
 }
 
 /* Data that is one piece of memory is sent from there. */
@@ -119,7 +125,7 @@ bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_ro
 static struct kefa_ts *kefa_msg_slot(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				     struct kefa_msg_out *out, u64 off, bool keep)
 {
-	const u32 len = min_t(u64, out->segment, rop->total - off);
+	const u32 len = min_t(u64, out->segment, out->bytes - off);
 	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, out->pkt.read_iov_count);
 	struct kefa_ts *ts = kefa_ts_take(rdm, rop->peer, false);
 
@@ -247,6 +253,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	rop->wrs = out.n;
 	rop->sent = out.segment;
 	rop->done = out.segment;
+	rop->runt = out.pkt.read_iov_count ? out.bytes : 0;
 	kefa_rop_set_state(&rdm->rops, rop, kefa_sent_state(&out));
 	if (rop->state != KEFA_ROP_POSTED)
 		kefa_silent_arm(rdm);

@@ -125,6 +125,28 @@ static void kefa_source_put(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	list_add_tail(&s->list, &rdm->sources_free);
 }
 
+/**
+ * kefa_source_alone() - is a message the only one that its peer has to read?
+ * @rdm: the endpoint
+ * @rop: the message, which may have a region or not
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether no other message to that peer has a region.
+ */
+bool kefa_source_alone(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
+{
+	const struct kefa_rop *other;
+	u32 i;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	for (i = 0; i < rdm->nsources; i++) {
+		other = rdm->sources[i].rop;
+		if (other && other != rop && other->peer == rop->peer)
+			return false;
+	}
+	return true;
+}
+
 static int kefa_source_map(struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_mr *mr)
 {
 	struct iov_iter iter;
