@@ -121,6 +121,46 @@ static void runt_nack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen[KEFA_EOR_PKT], 0U);
 }
 
+/* All that was sent at once has come, and some was read; a peer that sends more of it lies. */
+static void runt_again(struct kunit *test)
+{
+	const struct kefa_rma_iov iov = {
+		cpu_to_le64(0x10000), cpu_to_le64(WHOLE), cpu_to_le64(7),
+	};
+	struct rdm_pair *pair = runting_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct kefa_pkt again = {
+		.row		= kefa_row_of(KEFA_RUNTREAD_TAGRTM_PKT),
+		.flags		= KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= pair->end[0].name.qkey,
+		.msg_length	= WHOLE,
+		.runt_length	= RUNT,
+		.send_id	= 1234,
+		.read_iov	= &iov,
+		.read_iov_count	= 1,
+		.tag		= 5,
+	};
+	u8 packet[128] = { };
+
+	rdm->lim.read_segment = 50000;
+	efa_fill(pair->out, WHOLE, 1);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
+	KUNIT_ASSERT_NOT_NULL(test, rdm_run_until(pair, 1, 0));
+	KUNIT_EXPECT_TRUE(test, rdm_step(pair));
+	pair->net.bad_reads = 10;
+	KUNIT_ASSERT_NOT_NULL(test, rdm_run_until(pair, 1, KEFA_READ_NACK_PKT));
+	spin_lock_bh(&rdm->ep.lock);
+	again.msg_id = kefa_peers_at(&rdm->peers, pair->end[1].peer)->order.exp_id - 1;
+	spin_unlock_bh(&rdm->ep.lock);
+	rdm_inject(pair, packet, kefa_build(&again, packet, sizeof(packet)) + 8);
+	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_LENGTH], 1ULL);
+	pair->net.bad_reads = 0;
+	expect_message(test, pair, WHOLE, 1);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+}
+
 /* One that has less than all: nothing is read that there is no room for. */
 static void runt_truncated(struct kunit *test)
 {
@@ -184,6 +224,7 @@ static struct kunit_case runt_cases[] = {
 	KUNIT_CASE(runt_sent),
 	KUNIT_CASE(runt_not_sent),
 	KUNIT_CASE(runt_nack),
+	KUNIT_CASE(runt_again),
 	KUNIT_CASE(runt_truncated),
 	KUNIT_CASE(runt_may_not_read),
 	{}

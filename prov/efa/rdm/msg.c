@@ -159,8 +159,9 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 /* Return: whether that part of the message could be, and hadn't come. */
 static bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 parts, u64 done)
 {
+	/* Of a message that couldn't be read more may have come than with its requests. */
 	return kefa_pkt_total(pkt) == total && kefa_pkt_parts(pkt) == parts &&
-	       pkt->data_len <= parts - done;
+	       done < parts && pkt->data_len <= parts - done;
 }
 
 /**
