@@ -319,8 +319,9 @@ void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer)
 	rpeer = kefa_peers_at(&rdm->peers, peer->index);
 	if (rpeer)
 		kefa_rdm_peer_gone(rdm, rpeer, true, ECANCELED);
+	/* Regions that the peer could read from are to be taken back. */
 	if (rdm->ep.state == KEFA_EP_ENABLED)
-		kefa_rx_refill(rdm);
+		kefa_rdm_pump(rdm);
 	news = kefa_ep_news(&rdm->ep);
 	spin_unlock_bh(&rdm->ep.lock);
 	kefa_ep_tell(&rdm->ep, news, false);
