@@ -26,7 +26,9 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 {
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
 
+	/* What the peer reads is answered by an EOR. */
 	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
+	    kefa_row_of(rop->type)->flags & KEFA_ROW_READ ||
 	    rop->msg_id != pkt->msg_id || rop->flags & KEFA_ROP_OVER) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
