@@ -23,12 +23,16 @@ enum state {
 	OWES,		/* its first message has arrived, and it hasn't got its RECEIPT */
 	GRANTED,	/* the first bytes of its message have, and it may send the rest */
 	GRANT,		/* a message to it waits for its CTS */
+	TO_READ,	/* a message to it is there for it to read */
+	INVAL,		/* it has read one, and that is being taken back from it */
+	READING,	/* its first message is being read */
+	NACKED,		/* and can't be, as it was told */
 	STATES
 };
 
 static const char *const state_names[STATES] = {
 	"nobody", "stranger", "known", "shaking", "ready", "dead", "removed", "half", "kept",
-	"posted", "ack", "owes", "granted", "grant",
+	"posted", "ack", "owes", "granted", "grant", "to read", "inval", "reading", "nacked",
 };
 
 /*
@@ -49,41 +53,41 @@ static const struct field {
 	u8		type;
 	const char	*becomes;
 } fields[] = {
-	{ KEFA_CTS_PKT,			"sswwwdwwwwwww." },
-	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.w" },
-	{ KEFA_READRSP_PKT,		"sstttdtttttttt" },
-	{ KEFA_EOR_PKT,			"sswwwdwwwwwwww" },
-	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttt" },
-	{ KEFA_HANDSHAKE_PKT,		"ss...d........" },
-	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwww" },
-	{ KEFA_READ_NACK_PKT,		"sswwwdwwwwwwww" },
-	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuK" },
-	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuK" },
-	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_EAGER_RTW_PKT,		"sttttdtttttttt" },
-	{ KEFA_LONGCTS_RTW_PKT,		"sttttdtttttttt" },
-	{ KEFA_SHORT_RTR_PKT,		"sttttdtttttttt" },
-	{ KEFA_LONGCTS_RTR_PKT,		"sttttdtttttttt" },
-	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXXXX" },
-	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXXXX" },
-	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXXXX" },
-	{ KEFA_LONGREAD_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_LONGREAD_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_LONGREAD_RTW_PKT,	"sttttdtttttttt" },
-	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuK" },
-	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuK" },
-	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuK" },
-	{ KEFA_DC_EAGER_RTW_PKT,	"sttttdtttttttt" },
-	{ KEFA_DC_LONGCTS_RTW_PKT,	"sttttdtttttttt" },
-	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXXXX" },
-	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sKKKKdKMMKKuuK" },
-	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sKKKKdKMMKKuuK" },
+	{ KEFA_CTS_PKT,			"sswwwdwwwwwww.wwww" },
+	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.wwwww" },
+	{ KEFA_READRSP_PKT,		"sstttdtttttttttttt" },
+	{ KEFA_EOR_PKT,			"sswwwdwwwwwwwwRwww" },
+	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttttttt" },
+	{ KEFA_HANDSHAKE_PKT,		"ss...d............" },
+	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwwwwwww" },
+	{ KEFA_READ_NACK_PKT,		"sswwwdwwwwwwww.www" },
+	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
+	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
+	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_EAGER_RTW_PKT,		"sttttdtttttttttttt" },
+	{ KEFA_LONGCTS_RTW_PKT,		"sttttdtttttttttttt" },
+	{ KEFA_SHORT_RTR_PKT,		"sttttdtttttttttttt" },
+	{ KEFA_LONGCTS_RTR_PKT,		"sttttdtttttttttttt" },
+	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXXXXXXXX" },
+	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXXXXXXXX" },
+	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXXXXXXXX" },
+	{ KEFA_LONGREAD_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_LONGREAD_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_LONGREAD_RTW_PKT,	"sttttdtttttttttttt" },
+	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
+	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
+	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
+	{ KEFA_DC_EAGER_RTW_PKT,	"sttttdtttttttttttt" },
+	{ KEFA_DC_LONGCTS_RTW_PKT,	"sttttdtttttttttttt" },
+	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXXXXXXXX" },
+	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
+	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
 };
 
 struct sender {
@@ -148,13 +152,15 @@ static void shake(struct sender *s)
 {
 	prepare(s, KEFA_HANDSHAKE_PKT, false);
 	s->c.pkt.shake.extra[0] = KEFA_FEATURE_DELIVERY_COMPLETE | KEFA_REQUEST_CONNID_HEADER;
+	if (s->state >= TO_READ)
+		s->c.pkt.shake.extra[0] |= KEFA_FEATURE_RDMA_READ | KEFA_FEATURE_READ_NACK;
 	deliver(s);
 	arrive_all(s);
 }
 
 static ssize_t send_to(struct sender *s, u64 flags)
 {
-	struct kvec iov = { s->pair->out, s->state == GRANT ? SZ_128K : 64 };
+	struct kvec iov = { s->pair->out, s->state >= GRANT ? SZ_128K : 64 };
 	struct fi_msg_tagged msg = { .addr = s->addr, .tag = 5, .context = (void *)9 };
 
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
@@ -184,6 +190,48 @@ static u32 operation(struct sender *s)
 			return kefa_rop_id(&s->rdm->rops, rop);
 	}
 	return 0x12340001;
+}
+
+/* The device is done with what it has of that kind, at the second end. */
+static void finish(struct sender *s, int opcode, u32 status)
+{
+	struct efake_wr *wr;
+
+	while ((wr = efake_sent(s->pair->end[1].qp, 0)) && wr->opcode == opcode) {
+		efake_wr_done(wr, status);
+		efake_settle_all();
+	}
+}
+
+/* Messages that are read; registrations are done by hand. */
+static void set_up_read(struct kunit *test, struct sender *s)
+{
+	s->pair->fake->manual_mr = true;
+	if (s->state == TO_READ || s->state == INVAL) {
+		s->rdm->lim.min_read_message = SZ_128K;
+		KUNIT_EXPECT_EQ(test, send_to(s, 0), 0);
+		finish(s, IB_WR_REG_MR, 0);
+		arrive_all(s);
+		s->rdm->lim.min_read_message = SZ_1M;
+	}
+	if (s->state == INVAL) {
+		prepare(s, KEFA_EOR_PKT, false);
+		s->c.pkt.send_id = operation(s);
+		deliver(s);
+	}
+	if (s->state == READING || s->state == NACKED) {
+		receive(test, s);
+		prepare(s, KEFA_LONGREAD_TAGRTM_PKT, false);
+		s->c.read[0].key = cpu_to_le64(7);
+		deliver(s);
+		KUNIT_EXPECT_EQ(test, efake_sent(s->pair->end[1].qp, 0)->opcode, IB_WR_RDMA_READ);
+	}
+	if (s->state == NACKED) {
+		finish(s, IB_WR_RDMA_READ, 7);
+		arrive_all(s);
+	}
+	/* It isn't taken back before somebody looks. */
+	s->pair->fake->manual_mr = s->state == INVAL;
 }
 
 static void set_up(struct kunit *test, struct sender *s, u8 type)
@@ -221,6 +269,8 @@ static void set_up(struct kunit *test, struct sender *s, u8 type)
 		KUNIT_EXPECT_EQ(test, send_to(s, 0), 0);
 		arrive_all(s);
 	}
+	if (s->state >= TO_READ)
+		set_up_read(test, s);
 	if (s->state == POSTED || s->state == ACK)
 		KUNIT_EXPECT_EQ(test, send_to(s, s->state == ACK ? FI_DELIVERY_COMPLETE : 0), 0);
 	if (s->state == ACK)
@@ -321,6 +371,7 @@ static void matrix_row(struct kunit *test)
 	}
 	KUNIT_EXPECT_STREQ(test, became, field->becomes);
 	/* Nobody else has suffered. */
+	pair->fake->manual_mr = false;
 	arrive_all(s);
 	completed(s);
 	efa_fill(pair->out, 12000, 1);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fabric efa: a long message ends at any moment, in each sub-protocol, at either end: the peer
+ * dies, its address is removed, the endpoint is closed, the device goes. Each operation
+ * completes once, and the device reaches no memory afterwards.
+ */
+#include "efa_rdm_scene.h"
+
+#define BYTES	40000
+
+enum carrier { BY_CTS, BY_CTS_DC, BY_READ, BY_RUNT, BY_NACK, BY_RUNT_NACK, CARRIERS };
+
+enum way { KILLED, REMOVED, CLOSED, UNPLUGGED, WAYS };
+
+static const char * const carrier_names[CARRIERS] = {
+	"long-CTS", "long-CTS, delivery complete", "long read", "runting read",
+	"long read, refused", "runting read, refused",
+};
+
+/**
+ * struct moment - when a message ends, and how
+ * @carrier: its sub-protocol
+ * @way: what happens
+ * @at: the end that it happens to
+ * @steps: after so many packets, reads and registrations
+ * @states: BIT(enum kefa_rop_state) of those in which there was an operation then
+ * @completed: completions of each end
+ * @told: the last of them was a success
+ */
+struct moment {
+	enum carrier	carrier;
+	enum way	way;
+	int		at;
+	unsigned int	steps;
+	u32		states;
+	unsigned int	completed[2];
+	bool		told[2];
+};
+
+static void begin(struct kunit *test, struct rdm_pair *pair, const struct moment *m)
+{
+	struct kvec iov = { pair->out, BYTES };
+	struct fi_msg_tagged msg = {
+		.addr = pair->end[0].peer, .tag = 5, .context = (void *)2,
+	};
+	struct kefa_rdm *rdm;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		rdm = rdm_of(&pair->end[i]);
+		rdm->lim.mtu = 4096;
+		rdm->lim.credits = 6;
+		rdm->lim.max_medium = 0;
+		/* There are slots for four packets of data, so that some has to wait. */
+		rdm->ts_ctl = rdm->nts - rdm->nts / KEFA_TX_REQUESTS - 4;
+		if (m->carrier == BY_CTS || m->carrier == BY_CTS_DC)
+			rdm->lim.min_read_message = U64_MAX;
+		if (m->carrier == BY_RUNT || m->carrier == BY_RUNT_NACK)
+			rdm->lim.runt = 10000;
+	}
+	pair->net.bad_reads = m->carrier == BY_NACK || m->carrier == BY_RUNT_NACK;
+	pair->fake->manual_mr = true;
+	efa_fill(pair->out, BYTES, 7);
+	memset(pair->in, 0, BYTES);
+	KUNIT_ASSERT_EQ(test, rdm_trecv(pair, BYTES, 5, 1), 0);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, BYTES);
+	KUNIT_ASSERT_EQ(test, fi_tsendmsg(pair->end[0].ep, &msg, m->carrier == BY_CTS_DC ?
+					  FI_DELIVERY_COMPLETE : 0), 0);
+}
+
+/* Something is registered, or that ends; or else a packet arrives, or a read. */
+static bool step(struct rdm_pair *pair)
+{
+	struct efake_wr *wr;
+	unsigned int i, n;
+
+	efake_settle_all();
+	for (i = 0; i < 2; i++)
+		for (n = 0; (wr = efake_sent(pair->end[i].qp, n)); n++)
+			if (wr->mr) {
+				efake_wr_done(wr, 0);
+				efake_settle_all();
+				return true;
+			}
+	n = rdm_step(pair);
+	efake_settle_all();
+	return n;
+}
+
+static u32 states(struct rdm_pair *pair)
+{
+	struct kefa_rdm *rdm;
+	u32 all = 0, i, n;
+
+	for (i = 0; i < 2; i++) {
+		rdm = rdm_of(&pair->end[i]);
+		for (n = 0; n < rdm->rops.size; n++)
+			all |= BIT(rdm->rops.ops[n].state);
+	}
+	return all;
+}
+
+static void read_all(struct rdm_pair *pair, struct moment *m)
+{
+	struct rdm_comp comp;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		while ((comp = rdm_read(&pair->end[i])).ret != -EAGAIN) {
+			m->completed[i]++;
+			m->told[i] = comp.ret == 1;
+		}
+}
+
+/* What nobody can read: its sender is dead. */
+static void garbage(struct rdm_pair *pair, int at)
+{
+	struct efake_wr *recv = efake_recv(pair->end[at].qp, 0);
+	const struct kefa_wc wc = {
+		.len = 16, .src_qpn = pair->end[!at].name.qpn, .slid = RDM_SLID,
+	};
+	u8 bytes[16];
+
+	memset(bytes, 0xff, sizeof(bytes));
+	efake_wr_write(recv, bytes, sizeof(bytes));
+	efake_recv_done(recv, &wc);
+	efake_settle_all();
+}
+
+/* What the device has still, it does not do. */
+static void drain(struct rdm_pair *pair, int at)
+{
+	struct efake_wr *wr;
+	unsigned int n;
+
+	for (n = 0; (wr = efake_sent(pair->end[at].qp, 0)) && n < 200; n++) {
+		efake_wr_done(wr, wr->mr ? 0 : 9);
+		efake_settle_all();
+	}
+}
+
+static void end(struct kunit *test, struct rdm_pair *pair, struct moment *m)
+{
+	struct rdm_end *suffers = &pair->end[m->at];
+
+	switch (m->way) {
+	case KILLED:
+		garbage(pair, m->at);
+		break;
+	case REMOVED:
+		KUNIT_EXPECT_EQ(test, fi_av_remove(suffers->av, &suffers->peer, 1, 0), 0);
+		break;
+	case CLOSED:
+		EFA_CLOSE(test, suffers->ep);
+		return;
+	default:
+		efake_remove(pair->fake);
+		return;
+	}
+	drain(pair, m->at);
+	/* It may not have taken its message. */
+	if (m->at)
+		fi_cancel(&suffers->ep->fid, (void *)1);
+	EFA_CLOSE(test, pair->end[!m->at].ep);
+	rdm_expect_whole(test, pair);
+}
+
+/* Return: whether the message was still under way then. */
+static bool end_at(struct kunit *test, struct moment *m)
+{
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	bool more = true;
+	unsigned int n;
+
+	m->completed[0] = 0;
+	m->completed[1] = 0;
+	begin(test, pair, m);
+	for (n = 0; n < m->steps && more; n++)
+		more = step(pair);
+	m->states |= states(pair);
+	end(test, pair, m);
+	for (n = 0; n < 2; n++)
+		if (pair->end[n].ep)
+			EFA_CLOSE(test, pair->end[n].ep);
+	read_all(pair, m);
+	KUNIT_EXPECT_EQ(test, m->completed[0], 1U);
+	KUNIT_EXPECT_EQ(test, m->completed[1], 1U);
+	if (m->told[1])
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, BYTES, 7));
+	if (m->way != UNPLUGGED) {
+		KUNIT_EXPECT_EQ(test, efake_haunt(pair->fake), 0U);
+		efake_remove(pair->fake);
+	}
+	return more;
+}
+
+/* At any moment: the states that operations were in are those of the sub-protocol. */
+static void ends_anywhere(struct kunit *test)
+{
+	const enum carrier carrier = *(const enum carrier *)test->param_value;
+	const u32 cts = BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_DATA_TX) | BIT(KEFA_ROP_DATA_RX);
+	const u32 read = BIT(KEFA_ROP_REG) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_READING) |
+			 BIT(KEFA_ROP_INVAL);
+	const u32 want[CARRIERS] = {
+		[BY_CTS]	= cts | BIT(KEFA_ROP_POSTED),
+		[BY_CTS_DC]	= cts | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_OWES),
+		[BY_READ]	= read | BIT(KEFA_ROP_OWES),
+		[BY_RUNT]	= read | BIT(KEFA_ROP_OWES) | BIT(KEFA_ROP_DATA_RX),
+		[BY_NACK]	= read | BIT(KEFA_ROP_NACKED) | cts,
+		[BY_RUNT_NACK]	= read | BIT(KEFA_ROP_NACKED) | cts,
+	};
+	struct moment m = { .carrier = carrier };
+	unsigned int turn = 0;
+
+	for (m.way = 0; m.way < WAYS; m.way++)
+		for (m.at = 0; m.at < (m.way == UNPLUGGED ? 1 : 2); m.at++)
+			/* Each moment comes in two ways or more. */
+			for (m.steps = turn++ % 3; end_at(test, &m); m.steps += 3)
+				KUNIT_ASSERT_LT(test, m.steps, 100U);
+	KUNIT_EXPECT_EQ(test, m.states & want[carrier], want[carrier]);
+}
+
+static const enum carrier carriers[CARRIERS] = {
+	BY_CTS, BY_CTS_DC, BY_READ, BY_RUNT, BY_NACK, BY_RUNT_NACK,
+};
+
+static void carrier_name(const enum carrier *carrier, char *name)
+{
+	strscpy(name, carrier_names[*carrier], KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(carrier, carriers, carrier_name);
+
+static struct kunit_case ends_cases[] = {
+	KUNIT_CASE_PARAM(ends_anywhere, carrier_gen_params),
+	{}
+};
+
+static struct kunit_suite ends_suite = {
+	.name		= "kefa_rdm_ends",
+	.test_cases	= ends_cases,
+};
+
+kunit_test_suite(ends_suite);
+
+MODULE_DESCRIPTION("KUnit: fabric efa, long messages that end at any moment");
+MODULE_LICENSE("Dual BSD/GPL");
