@@ -164,7 +164,7 @@ enum efasim_stat {
 	x(mr_limit, 0) x(qp_limit, 0) x(unresponsive, 0) x(qpn_reuse, 0) \
 	x(slid_lag_us, 500) x(no_memory, 0) x(admin_delay_us, 1000) \
 	x(dead, 0) x(err_flush, 500) x(rnr_timer_us, 500) x(frwr_copy, 0) \
-	x(ud_header, 40)
+	x(ud_header, 40) x(deny_read, 0)
 
 enum efasim_fault {
 #define EFASIM_FAULT_ENUM(name, ...) EFASIM_F_##name,

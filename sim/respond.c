@@ -194,7 +194,8 @@ static enum efasim_status efasim_dev_may_read(struct efasim_dev *dev,
 	if (status)
 		return status;
 	return efasim_dev_mr_ok(dev, (*qp)->pdn, pkt->rkey, pkt->raddr,
-				pkt->rlen, EFASIM_ACCESS_REMOTE_READ) ?
+				pkt->rlen, EFASIM_ACCESS_REMOTE_READ) &&
+	       !efasim_fault(dev, EFASIM_F_deny_read) ?
 	       EFASIM_OK : EFASIM_BAD_ADDRESS;
 }
 
