@@ -35,7 +35,15 @@ bool soak_rma = true;
 module_param_named(rma, soak_rma, bool, 0444);
 MODULE_PARM_DESC(rma, "have reads, writes and registrations, too (default: yes)");
 
-static unsigned int threads = SOAK_SHARE;
+unsigned int soak_share = 4;
+module_param_named(share, soak_share, uint, 0444);
+MODULE_PARM_DESC(share, "threads that share two endpoints, at most 32 (default: 4)");
+
+static unsigned int longs;
+module_param(longs, uint, 0444);
+MODULE_PARM_DESC(longs, "so many threads send nothing but messages of max_len, and the others shorter ones (default: none)");
+
+static unsigned int threads = 4;
 module_param(threads, uint, 0444);
 MODULE_PARM_DESC(threads, "number of threads (default: 4)");
 
@@ -132,8 +140,11 @@ static u32 soak_rnd(struct soak_thread *t, u32 below)
 /* Mostly short, sometimes of several pages, or of what else there may be. */
 static size_t soak_len(struct soak_thread *t)
 {
-	const u32 most[] = { 512, 512, soak_max_len + 1, min(soak_max_len, 100000U) + 1 };
+	const u32 middle = min(soak_max_len, 100000U);
+	const u32 most[] = { 512, 512, (longs ? middle : soak_max_len) + 1, middle + 1 };
 
+	if (t->id < longs)
+		return soak_max_len;
 	return soak_rnd(t, most[soak_rnd(t, ARRAY_SIZE(most))]);
 }
 
@@ -422,7 +433,7 @@ static int soak_thread_init(struct soak_thread *t, unsigned int id,
 {
 	t->st = st;
 	t->id = id;
-	t->place = id % SOAK_SHARE;
+	t->place = id % soak_share;
 	prandom_seed_state(&t->rnd, seed + id);
 	init_completion(&t->tx.done);
 	init_completion(&t->rx.done);
@@ -492,7 +503,7 @@ static int soak_all(struct soak_thread *all, struct soak_station *st,
 	for (ready = 0; ready < stations && !ret; ready++)
 		ret = soak_station_init(&st[ready], ready % 2 == 0);
 	for (i = 0; i < threads && !ret; i++)
-		ret = soak_thread_init(&all[i], i, &st[i / SOAK_SHARE]);
+		ret = soak_thread_init(&all[i], i, &st[i / soak_share]);
 	if (!ret)
 		ret = soak_run(all);
 	for (i = 0; i < ready; i++)
@@ -504,14 +515,15 @@ static int soak_all(struct soak_thread *all, struct soak_station *st,
 
 static int __init soak_init(void)
 {
-	unsigned int stations = DIV_ROUND_UP(threads, SOAK_SHARE);
 	struct soak_station *st;
 	struct soak_thread *all;
+	unsigned int stations;
 	struct rnd_state rnd;
 	int ret = -ENOMEM;
 
-	if (!threads || threads > SOAK_MAX_THREADS)
+	if (!threads || threads > SOAK_MAX_THREADS || !soak_share || soak_share > SOAK_SHARE_MAX)
 		return -EINVAL;
+	stations = DIV_ROUND_UP(threads, soak_share);
 	prandom_seed_state(&rnd, seed);
 	prandom_bytes_state(&rnd, soak_noise, sizeof(soak_noise));
 	all = kcalloc(threads, sizeof(*all), GFP_KERNEL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Traffic from many threads with every byte checked, on any provider, while
- * devices come and go. Four threads share a station, that is two endpoints with
+ * devices come and go. Some threads share a station, that is two endpoints with
  * their queues, so that posting and reading are concurrent too.
  */
 #ifndef SOAK_H
@@ -16,7 +16,7 @@
 #include <kofi/tagged.h>
 
 enum {
-	SOAK_SHARE	= 4,	/* threads of a station */
+	SOAK_SHARE_MAX	= 32,
 	SOAK_NAME_MAX	= 64,
 };
 
@@ -83,7 +83,7 @@ struct soak_station {
 	unsigned int		generation;
 	bool			open;
 	struct soak_end		end[2];
-	struct fid_mr		*mr[SOAK_SHARE];
+	struct fid_mr		*mr[SOAK_SHARE_MAX];
 };
 
 /* soak.c */
@@ -92,6 +92,7 @@ extern char *soak_provider;
 extern char *soak_fabric;
 extern unsigned int soak_max_len;
 extern bool soak_rma;
+extern unsigned int soak_share;
 
 /* station.c */
 

@@ -153,7 +153,7 @@ out:
 
 static int soak_end_reg(struct soak_end *end)
 {
-	return soak_rma ? fi_mr_reg(end->domain, end->memory, SOAK_SHARE * soak_max_len,
+	return soak_rma ? fi_mr_reg(end->domain, end->memory, soak_share * soak_max_len,
 				    FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &end->mr, NULL) : 0;
 }
 
@@ -228,9 +228,10 @@ static int soak_mrs_open(struct soak_station *st)
 		.access		= FI_REMOTE_WRITE,
 		.cq		= st->end[1].cq,
 	};
-	int i, ret = 0;
+	unsigned int i;
+	int ret = 0;
 
-	for (i = 0; i < SOAK_SHARE && soak_rma && !ret; i++)
+	for (i = 0; i < soak_share && soak_rma && !ret; i++)
 		ret = fi_mr_alloc(st->end[1].domain, &attr, &st->mr[i], NULL);
 	return ret;
 }
@@ -278,7 +279,7 @@ int soak_station_close(struct soak_station *st)
 
 	lockdep_assert_held_write(&st->sem);
 	st->open = false;
-	for (i = 0; i < SOAK_SHARE; i++)
+	for (i = 0; i < soak_share; i++)
 		ret |= SOAK_CLOSE(st->mr[i]);
 	return ret | soak_end_close(&st->end[0]) | soak_end_close(&st->end[1]);
 }
@@ -297,8 +298,8 @@ int soak_station_init(struct soak_station *st, bool handler)
 
 	init_rwsem(&st->sem);
 	st->handler = handler;
-	for (i = 0; i < 2; i++) {
-		st->end[i].memory = kvzalloc(SOAK_SHARE * soak_max_len,
+	for (i = 0; i < 2 && soak_rma; i++) {
+		st->end[i].memory = kvzalloc(soak_share * soak_max_len,
 					     GFP_KERNEL);
 		if (!st->end[i].memory)
 			return -ENOMEM;

@@ -5,11 +5,13 @@
 # host-root: yes
 # host-tools: rdma
 # mem: 3G
-# timeout: 300
+# timeout: 420
 # kmemleak: yes
 #
-# Messages of up to 2 MiB by fabric efa, from 8 threads, mixed with short ones and with some
-# whose receive comes late; every byte is checked. The network does one thing after the other.
+# 16 messages of 4 MiB at a time by fabric efa, between two endpoints, mixed with short ones
+# of 8 more threads; of both kinds some have their receive come late. Every byte is checked. The
+# network does one thing after the other, and the device has few regions; each sub-protocol is
+# taken, and what the device had before it has after.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -17,6 +19,9 @@ SIM=/sys/kernel/debug/efasim/es0
 EFA=/sys/kernel/debug/kofi_efa/es0
 TYPES="EAGER_TAGRTM MEDIUM_TAGRTM LONGCTS_TAGRTM CTS CTSDATA DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM
 DC_LONGCTS_TAGRTM RECEIPT LONGREAD_TAGRTM EOR"
+
+# How long each takes: rdm-soak-full has two minutes.
+SECONDS_EACH=${SECONDS_EACH:-4}
 
 # sum LINE WORD: the figure behind the word in such lines, of all endpoints
 sum()
@@ -38,37 +43,46 @@ all_seen()
 	[ -z "$(missing)" ]
 }
 
+# What the device has, but for what is under way.
+device_has()
+{
+	grep -E '^(queue_pairs|completion_queues|regions|handles) ' $SIM/memory | tr '\n' ' '
+}
+
 report()
 {
 	dmesg | grep 'kofi_soak:' | tail -n 1 | sed 's/.*kofi_soak: //'
 }
 
-# soak WHAT KNOB=VALUE...: with these knobs set
+# soak WHAT [KNOB=VALUE...]: with these knobs set
 soak()
 {
 	what=$1
 	shift
 	for knob in "$@"; do
-		echo "${knob#*=}" > "$SIM/${knob%%=*}"
+		echo "${knob#*=}" > "$SIM/faults/${knob%%=*}"
 	done
-	modprobe kofi_soak provider=efa fabric=efa rma=0 threads=8 max_len=2097152 seconds=600 &
+	had=$(device_has)
+	modprobe kofi_soak provider=efa fabric=efa rma=0 threads=24 share=24 longs=16 \
+		max_len=4194304 seconds=3600 &
 	soak=$!
 	check "$what: there is traffic" wait_for 60 [ -e /sys/module/kofi_soak/parameters/seconds ]
-	check "$what: packets of all types" wait_for 90 all_seen
+	check "$what: packets of all types" wait_for 200 all_seen
 	note "missing: $(missing)"
-	sleep 4
+	sleep "$SECONDS_EACH"
 	sed 's/^/# /' "$EFA"
 	check "$what: nobody died" [ "$(sum deaths deaths)" = 0 ]
-	for knob in "$@"; do
-		note "$knob: $(cat "$SIM/${knob%%=*}")"
-	done
 	echo 0 > /sys/module/kofi_soak/parameters/seconds
 	check "$what: every byte was right" wait $soak
 	note "$(report)"
 	for knob in "$@"; do
-		echo 0 > "$SIM/${knob%%=*}"
+		note "$knob: $(sed -n "s/^${knob%%=*} [0-9]* //p" "$SIM/faults/injected") times"
+		check "$what: ${knob%%=*} did something" \
+			[ "$(sed -n "s/^${knob%%=*} [0-9]* //p" "$SIM/faults/injected")" -gt 0 ]
+		echo 0 > "$SIM/faults/${knob%%=*}"
 	done
 	check "$what: nothing is open after it" nothing_open
+	check "$what: the device has what it had: $had" [ "$(device_has)" = "$had" ]
 	rmmod kofi_soak
 }
 
@@ -76,11 +90,16 @@ ip link set lo up
 modprobe efasim
 check "create es0" host rdma link add es0 type efasim netdev lo
 modprobe kofi_efa fabric_efa=1
-soak "calm"
-soak "reorder" faults/reorder=300
-soak "delay" faults/delay=50
-echo 1 > /sys/module/kofi_efa/parameters/read_regions
-soak "one region"
+check "the device was probed" wait_for 20 grep -q '^queue_pairs 0' $SIM/memory
+soak "reorder" reorder=300
+soak "delay" delay=50
+soak "drop" drop=20
+soak "rnr" rnr=100
+# There is room for eleven regions more: one endpoint has eight, and the other three.
+soak "few regions" mr_limit=$(($(sed -n 's/^regions //p' $SIM/memory) + 11))
+echo 200000 > /sys/module/kofi_efa/parameters/runt_size
+TYPES="$TYPES RUNTREAD_TAGRTM"
+soak "runts"
 check "unload the provider" rmmod kofi_efa
 check "delete es0" host rdma link delete es0
 check "unload efasim" rmmod efasim

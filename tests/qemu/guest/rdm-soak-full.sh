@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test
+# full: yes
+# host-root: yes
+# host-tools: rdma
+# settings: SECONDS_EACH=120
+# mem: 3G
+# timeout: 1500
+# kmemleak: yes
+#
+# rdm-soak, each part of it for two minutes.
+# shellcheck source=tests/qemu/guest/rdm-soak.sh
+. /bed/guest/rdm-soak.sh
