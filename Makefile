@@ -9,9 +9,12 @@ PREFIX ?= /usr/local
 MOD_DIR = updates/kofi
 DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrelease)/kofi
 
+# What talks to libfabric: of Debian 12, which the host has, and of Debian 13.
+INTEROP_TESTS = rdm-libfabric rdm-libfabric-2 rdm-protocols rdm-protocols-2
+
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full quirks coverage fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
+.PHONY: modules modules_install install check check-more check-blk check-full interop quirks coverage fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
 
 # A module's BTF takes pahole, which not every machine has.
 modules: | kdir
@@ -62,6 +65,11 @@ check-more: packages
 # The guest tests of kofiblk, also those that take long. ONLY="kofiblk-fs" runs just it.
 check-blk: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(KOFIBLK_TESTS))
+
+# Fabric efa against libfabric, each sub-protocol in each direction. ONLY="rdm-protocols" runs
+# just it.
+interop: packages
+	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(INTEROP_TESTS))
 
 check-full: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(ONLY)
@@ -122,6 +130,7 @@ help:
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-more       run what check leaves out, on other kernels for the most part"
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
+	@echo "  interop          run the tests of fabric efa against libfabric, also the long ones"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
 	@echo "  kcsan            look for data races in the suites and guest tests (ONLY=\"NAME...\")"
 	@echo "  coverage         show which lines of the EFA provider the tests run (ONLY=\"NAME...\")"

@@ -7,9 +7,14 @@
  * fi_echo DOMAIN NAME many COUNT	as many at a time as there is room for
  * fi_echo DOMAIN NAME unexpected COUNT	sent while nobody receives; go on at end of input
  * fi_echo DOMAIN NAME forever		until it is killed
+ * fi_echo DOMAIN NAME die WHAT TYPE SIZE	until the kernel has "sent" or "received" a packet
+ *					of that type; then it is killed
  *
  * NAME is the kernel's address, in hexadecimal. FI_ECHO_MAX is the length of buffers; if it is
- * more than 64 KiB there are fewer of them, and some of many messages are long.
+ * more than 64 KiB there are fewer of them, and some of many messages are long. Of messages of
+ * more than 4 MiB only the tagged ones are sent. FI_ECHO_COUNTERS is where the kernel counts
+ * packets. With FI_ECHO_NO_DESC receive buffers aren't registered beforehand; the program says
+ * "ready" then, and goes on at end of input.
  */
 #include <linux/types.h>
 #include <rdma/fabric.h>
@@ -17,6 +22,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +35,8 @@
 #define ECHO_DC		0x4000000000000000ULL
 #define NAME_LEN	32
 #define WINDOW		64
-#define PATIENCE_S	90
+#define PATIENCE_S	120
+#define LONG_MAX_SIZE	(4u << 20)
 
 static struct fi_info *info;
 static struct fid_fabric *fabric;
@@ -43,8 +50,38 @@ static unsigned char *buf;
 static size_t max_size = 65536;
 static unsigned int window = WINDOW;
 static unsigned int sent, received;
+static bool no_desc;
+/* After each step of libfabric's: has the kernel seen what ends this process? */
+static const char *die_line, *die_type;
+static long die_before;
 /* By slot: its message came back. */
 static bool back[WINDOW];
+
+/* What the kernel has counted of such packets. */
+static long counted(const char *line, const char *type)
+{
+	static const char blanks[] = { ' ', 10, 0 };
+	FILE *file = fopen(getenv("FI_ECHO_COUNTERS"), "r");
+	char text[4096], *word, *save;
+	long n = 0;
+
+	if (!file) {
+		perror("FI_ECHO_COUNTERS");
+		exit(1);
+	}
+	while (fgets(text, sizeof(text), file)) {
+		word = strtok_r(text, blanks, &save);
+		if (!word || strcmp(word, line))
+			continue;
+		while (word && strcmp(word, type))
+			word = strtok_r(NULL, blanks, &save);
+		if (word)
+			n = strtol(strtok_r(NULL, blanks, &save), NULL, 10);
+		break;
+	}
+	fclose(file);
+	return n;
+}
 
 static void must(const char *what, long ret)
 {
@@ -62,8 +99,9 @@ static void open_all(const char *name)
 
 	hints->fabric_attr->prov_name = strdup("efa");
 	hints->domain_attr->name = strdup(name);
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-				      FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	if (!no_desc)
+		hints->domain_attr->mr_mode |= FI_MR_LOCAL;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG | FI_TAGGED;
 	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
@@ -80,8 +118,8 @@ static void open_all(const char *name)
 	if (!buf)
 		exit(1);
 	memset(buf, 0, 2 * window * max_size);
-	must("fi_mr_reg", fi_mr_reg(domain, buf, 2 * window * max_size, FI_SEND | FI_RECV, 0, 0,
-				    0, &mr, NULL));
+	must("fi_mr_reg", fi_mr_reg(domain, buf, (no_desc ? 1 : 2) * window * max_size,
+				    FI_SEND | FI_RECV, 0, 0, 0, &mr, NULL));
 }
 
 static unsigned char *out(unsigned int slot)
@@ -100,6 +138,8 @@ static void progress(void)
 	struct fi_cq_err_entry err = { 0 };
 	ssize_t ret = fi_cq_read(cq, entry, 8), i;
 
+	if (die_line && counted(die_line, die_type) > die_before)
+		raise(SIGKILL);
 	for (i = 0; i < ret; i++)
 		if (entry[i].flags & FI_SEND) {
 			sent++;
@@ -172,15 +212,16 @@ static void post(unsigned int slot, size_t len, bool tagged, __u64 tag, __u64 fl
 	void *desc = fi_mr_desc(mr);
 	struct fi_msg msg = { &iov, &desc, 1, kernel, NULL, 0 };
 	struct fi_msg_tagged tmsg = { &iov, &desc, 1, kernel, tag, 0, NULL, 0 };
+	void *in_desc = no_desc ? NULL : desc;
 
 	fill(out(slot), len, slot);
 	memset(in(slot), 0, len);
 	if (tagged) {
-		POST("fi_trecv", fi_trecv(ep, in(slot), max_size, desc, FI_ADDR_UNSPEC, tag, 0,
+		POST("fi_trecv", fi_trecv(ep, in(slot), max_size, in_desc, FI_ADDR_UNSPEC, tag, 0,
 					  context(slot)));
 		POST("fi_tsendmsg", fi_tsendmsg(ep, &tmsg, flags));
 	} else {
-		POST("fi_recv", fi_recv(ep, in(slot), max_size, desc, FI_ADDR_UNSPEC,
+		POST("fi_recv", fi_recv(ep, in(slot), max_size, in_desc, FI_ADDR_UNSPEC,
 					context(slot)));
 		POST("fi_sendmsg", fi_sendmsg(ep, &msg, flags));
 	}
@@ -227,6 +268,8 @@ static void sizes(int count, char **arg)
 	for (; count; count--, arg++) {
 		len = strtoul(*arg, NULL, 0);
 		for (way = 0; way < 4; way++) {
+			if (len > LONG_MAX_SIZE && !(way & 1))
+				continue;
 			before = sent;
 			post(way, len, way & 1, 100 + way + (way & 2 ? ECHO_DC : 0),
 			     way & 2 ? FI_DELIVERY_COMPLETE : 0);
@@ -284,24 +327,59 @@ static void send_unexpected(unsigned int count)
 	}
 }
 
+/* If it doesn't die it says so. */
+static void die(const char *line, const char *type, size_t len)
+{
+	time_t until = time(NULL) + PATIENCE_S;
+	unsigned int i, before;
+
+	die_line = line;
+	die_type = type;
+	for (i = 0; time(NULL) <= until; i++) {
+		before = sent;
+		post(i, len, true, 100 + (i & 1 ? ECHO_DC : 0), i & 1 ? FI_DELIVERY_COMPLETE : 0);
+		wait_for("die", before + 1, 0);
+		wait_back("die", i);
+	}
+	fprintf(stderr, "the kernel has never %s a %s\n", line, type);
+	exit(1);
+}
+
+static void wait_for_input(void)
+{
+	char line[8];
+
+	printf("ready\n");
+	fflush(stdout);
+	while (read(0, line, sizeof(line)) > 0)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 4) {
-		fprintf(stderr, "usage: fi_echo DOMAIN NAME sizes|many|unexpected|forever ...\n");
+		fprintf(stderr, "usage: fi_echo DOMAIN NAME WHAT ..., see the source\n");
 		return 2;
 	}
+	no_desc = getenv("FI_ECHO_NO_DESC");
 	if (getenv("FI_ECHO_MAX"))
 		max_size = strtoul(getenv("FI_ECHO_MAX"), NULL, 0);
 	if (max_size > 65536)
-		window = 16;
+		window = max_size > LONG_MAX_SIZE ? 2 : 16;
+	if (!strcmp(argv[3], "die") && argc == 7)
+		die_before = counted(argv[4], argv[5]);
 	open_all(argv[1]);
 	introduce(argv[2]);
+	if (no_desc)
+		wait_for_input();
 	if (!strcmp(argv[3], "sizes"))
 		sizes(argc - 4, argv + 4);
 	else if (!strcmp(argv[3], "many") && argc == 5)
 		send_many((unsigned int)strtoul(argv[4], NULL, 0));
 	else if (!strcmp(argv[3], "unexpected") && argc == 5)
 		send_unexpected((unsigned int)strtoul(argv[4], NULL, 0));
+	else if (!strcmp(argv[3], "die") && argc == 7)
+		die(argv[4], argv[5], strtoul(argv[6], NULL, 0));
 	else
 		for (;;)
 			send_many(64);

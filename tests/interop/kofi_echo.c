@@ -2,7 +2,8 @@
 /*
  * The kernel's side of the tests with libfabric: it sends each message back to where it came
  * from. Whoever wants to talk to it sends a message with its own address first, tagged
- * ECHO_HELLO, as this side knows nobody. Its own address is the parameter name.
+ * ECHO_HELLO, as this side knows nobody, or is written to the parameter peer. Its own address is
+ * the parameter name.
  *
  * A tagged message comes back with its tag; ECHO_DC in it has it sent with
  * FI_DELIVERY_COMPLETE. Messages that are sent while the parameter hold is 1 wait here.
@@ -75,6 +76,26 @@ static struct fid_av *av;
 static struct fid_cq *cq;
 static struct fid_ep *ep;
 static struct task_struct *task;
+
+static int echo_set_peer(const char *val, const struct kernel_param *kp)
+{
+	struct fi_efa_addr addr;
+	fi_addr_t to;
+
+	if (!av)
+		return -ENODEV;
+	if (hex2bin((u8 *)&addr, val, sizeof(addr)))
+		return -EINVAL;
+	/* A pointer of the other process. */
+	addr.reserved = 0;
+	return fi_av_insert(av, &addr, 1, &to, 0, NULL) == 1 ? 0 : -EINVAL;
+}
+
+static const struct kernel_param_ops echo_peer_ops = {
+	.set	= echo_set_peer,
+};
+module_param_cb(peer, &echo_peer_ops, NULL, 0200);
+MODULE_PARM_DESC(peer, "address of somebody who doesn't say hello, in hexadecimal");
 
 static ssize_t echo_receive(struct echo_slot *slot)
 {

@@ -16,50 +16,11 @@
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
-SIM=/sys/kernel/debug/efasim
-EFA=/sys/kernel/debug/kofi_efa/es0
-ECHO=/sys/module/kofi_echo/parameters
-OUT=/tmp/shared
+# shellcheck source=tests/qemu/interop.sh
+. /bed/interop.sh
+
 # What takes minutes: rdm-libfabric-full.
 FULL=${FULL:-}
-# Where the host has libfabric of Debian 13: rdm-libfabric-2.
-DEBIAN13=${DEBIAN13:-}
-
-# counted WORD: the number behind it in the endpoint's lines of debugfs
-counted()
-{
-	awk -v word="$1" '{ for (i = 1; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' \
-		"$EFA"
-}
-
-# counted_of LINE WORD: the same in one line
-counted_of()
-{
-	awk -v line="$1" -v word="$2" '$1 == line {
-		for (i = 2; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' "$EFA"
-}
-
-# theirs COMMAND...: a program that uses libfabric
-theirs()
-{
-	if [ "$DEBIAN13" ]; then
-		chroot "/host$DEBIAN13" /usr/bin/env PATH=/usr/bin "$@"
-	else
-		host "$@"
-	fi
-}
-
-# A root of its own, with the guest's files where it looks for them.
-set_up_theirs()
-{
-	[ "$DEBIAN13" ] || return 0
-	for dir in proc sys dev; do
-		mount -o bind "/$dir" "/host$DEBIAN13/$dir"
-	done
-	mount -t tmpfs tmpfs "/host$DEBIAN13/tmp"
-	mkdir -p "/host$DEBIAN13$OUT"
-	mount -o bind $OUT "/host$DEBIAN13$OUT"
-}
 
 # faults 0|1: the network loses, reorders and repeats packets, and finds no receives
 faults()
@@ -73,32 +34,8 @@ faults()
 	done
 }
 
-# talk WHAT ARGUMENT...: a process of libfabric's does so
-talk()
-{
-	talk_what=$1
-	shift
-	theirs $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" "$@" > $OUT/log 2>&1
-	talk_status=$?
-	check "$talk_what" [ $talk_status = 0 ]
-	[ $talk_status = 0 ] || sed 's/^/# /' $OUT/log
-}
-
-export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
-mkdir -p /dev/shm
-cp /bed/tools/fi_echo $OUT
-set_up_theirs
-
-# libfabric 2.1 divides the depth by the segments, posts as many receives at once, and has
-# memory for 8192 of them.
-modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384
-modprobe efa
-modprobe ib_uverbs
-host rdma link add es0 type efasim netdev lo
-modprobe kofi_efa fabric_efa=1
-check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
+set_up
 modprobe kofi_echo domain=es0
-note "$(theirs fi_info --version | head -n 1)"
 check "the kernel has an endpoint" [ "$(cat $ECHO/name | wc -c)" = 65 ]
 
 talk "messages of all sizes" sizes 0 1 8 100 1000 4096 8000 9000 16384 30000 65536
@@ -212,8 +149,4 @@ check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 check "nothing is kept" [ "$(counted kept)" = 0 ]
 sed 's/^/# /' "$EFA"
 check "unload the ULP again" rmmod kofi_echo
-check "unload the provider" rmmod kofi_efa
-check "delete es0" host rdma link delete es0
-check "unload the driver" rmmod efa
-check "unload" rmmod efasim
-check "unload the core" rmmod kofi
+tear_down

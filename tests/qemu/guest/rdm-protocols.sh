@@ -1,0 +1,255 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test
+# full: yes
+# cmdline: memmap=32M$0x20000000
+# host-root: yes
+# host-tools: fi_info rdma
+# modules: efa ib_uverbs
+# mem: 3G
+# timeout: 900
+# kmemleak: yes
+#
+# Fabric efa of the kernel against Debian 12's libfabric (1.17), each sub-protocol both ways, with
+# messages of 1 byte to 64 MiB, thresholds that have all of them taken, regions and rights that
+# are missing, and processes that are killed in the middle of each.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+# shellcheck source=tests/qemu/interop.sh
+. /bed/interop.sh
+
+PARAMETERS=/sys/module/kofi_efa/parameters
+TABLE=/tmp/table
+
+# parameters NAME=VALUE...: of the provider, for endpoints from now on
+parameters()
+{
+	for parameter in "$@"; do
+		echo "${parameter#*=}" > "$PARAMETERS/${parameter%%=*}"
+	done
+}
+
+# begin MAX_SIZE SLOTS: the kernel has an endpoint
+begin()
+{
+	modprobe kofi_echo domain=es0 max_size="$1" slots="$2"
+	export FI_ECHO_MAX="$1"
+	idle_ops=$2
+}
+
+# What both have sent, of all endpoints.
+count_all()
+{
+	awk '$1 == "sent" || $1 == "received" { for (i = 2; i < NF; i += 2) print $1, $i, $(i + 1) }' \
+		"$EFA" >> $TABLE
+}
+
+# idle: nothing is left of any message
+idle()
+{
+	[ "$(counted ops)" = "$idle_ops" ] && [ "$(counted kept)" = 0 ]
+}
+
+# end: the endpoint goes
+end()
+{
+	check "nothing is left" wait_for 5 idle
+	count_all
+	check "unload the ULP" rmmod kofi_echo
+	check "nothing is open" nothing_open
+}
+
+# came TYPE..., went TYPE...: there were such packets from libfabric, and to it
+came()
+{
+	for type in "$@"; do
+		check "$type came from libfabric" [ "0$(counted_of received "$type")" -gt 0 ]
+	done
+}
+
+went()
+{
+	for type in "$@"; do
+		check "$type went there" [ "0$(counted_of sent "$type")" -gt 0 ]
+	done
+}
+
+set_up
+is_2()
+{
+	[ "$DEBIAN13" ]
+}
+
+# pingpong: libfabric's own program, which compares what comes back. Tags keep it from libfabric's
+# fabric efa-direct.
+pingpong()
+{
+	host python3 /tmp/shared/rdm-pingpong.py > $OUT/server 2>&1 &
+	pingpong_server=$!
+	check "there is somebody to talk to" wait_for 20 grep -q ready $OUT/server
+	theirs fi_pingpong -p efa -e rdm -m tagged -c -I 3 -S all 127.0.0.1 > $OUT/log 2>&1
+	check "fi_pingpong has all of its own back" [ $? = 0 ]
+	sed 's/^/# /' $OUT/log
+	check "there was somebody" wait $pingpong_server
+	sed 's/^/# /' $OUT/server
+}
+
+# All sizes, by what is the default.
+export FI_EFA_USE_DEVICE_RDMA=0
+begin 67108864 4
+talk "without RDMA" sizes 1 2 100 8000 9000 65536 65537 1048575 1048576 4194304 67108864
+came LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_MSGRTM DC_LONGCTS_TAGRTM CTS CTSDATA RECEIPT
+went LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_TAGRTM CTS CTSDATA RECEIPT
+cp /bed/guest/rdm-pingpong.py $OUT
+pingpong
+check "nobody has read" [ -z "$(counted_of sent EOR)$(counted_of received EOR)" ]
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+end
+
+export FI_EFA_USE_DEVICE_RDMA=1
+begin 67108864 4
+talk "with RDMA" sizes 1 65537 1048576 4194304 67108864
+came LONGREAD_MSGRTM LONGREAD_TAGRTM EOR
+went LONGREAD_MSGRTM LONGREAD_TAGRTM EOR
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+end
+
+# Small ones by all sub-protocols. Delivery complete isn't for messages with a runt.
+export FI_EFA_INTER_MAX_MEDIUM_MESSAGE_SIZE=16384 FI_EFA_INTER_MIN_READ_MESSAGE_SIZE=100000
+parameters inter_max_medium_message_size=16384 inter_min_read_message_size=100000
+begin 1048576 8
+talk "small thresholds" sizes 1 9000 16384 16385 50000 99999 100000 1000000
+came EAGER_MSGRTM EAGER_TAGRTM MEDIUM_MSGRTM MEDIUM_TAGRTM LONGCTS_MSGRTM LONGCTS_TAGRTM \
+	LONGREAD_MSGRTM LONGREAD_TAGRTM DC_EAGER_MSGRTM DC_EAGER_TAGRTM DC_MEDIUM_MSGRTM \
+	DC_MEDIUM_TAGRTM DC_LONGCTS_MSGRTM DC_LONGCTS_TAGRTM CTS CTSDATA EOR RECEIPT HANDSHAKE
+went EAGER_MSGRTM EAGER_TAGRTM MEDIUM_MSGRTM MEDIUM_TAGRTM LONGCTS_MSGRTM LONGCTS_TAGRTM \
+	LONGREAD_MSGRTM LONGREAD_TAGRTM DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM DC_LONGCTS_TAGRTM \
+	CTS CTSDATA EOR RECEIPT HANDSHAKE
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+end
+
+export FI_EFA_RUNT_SIZE=20000
+parameters runt_size=20000
+begin 1048576 8
+talk "with runts" sizes 100000 100001 300000 1000000
+came RUNTREAD_MSGRTM RUNTREAD_TAGRTM EOR
+went RUNTREAD_MSGRTM RUNTREAD_TAGRTM EOR
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+end
+
+# refused WHAT: messages that can't be read come all the same, with runts and without
+refused()
+{
+	for runt in 0 20000; do
+		export FI_EFA_RUNT_SIZE=$runt
+		parameters runt_size=$runt
+		begin 1048576 8
+		"refused_by_$1"
+		end
+	done
+}
+
+# The kernel isn't let read libfabric's memory.
+refused_by_kernel()
+{
+	echo 1000 > $SIM/pci0/faults/deny_read
+	talk "libfabric sends what can't be read, runts of $runt" sizes 100000 300000
+	echo 0 > $SIM/pci0/faults/deny_read
+	went READ_NACK
+	check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+}
+
+# regions: how many the process's device has
+regions()
+{
+	sed -n "s/^regions //p" $SIM/pci0/memory
+}
+
+# libfabric has no region left for its buffer.
+refused_by_libfabric()
+{
+	rm -f $OUT/go
+	mkfifo $OUT/go
+	theirs sh -c "FI_ECHO_NO_DESC=1 $OUT/fi_echo efa_0-rdm $(cat $ECHO/name) sizes 100000 300000 \
+		< $OUT/go" > $OUT/log 2>&1 &
+	refused_waits=$!
+	exec 9> $OUT/go
+	check "the process is ready" wait_for 60 grep -q ready $OUT/log
+	note "$(regions) regions"
+	regions > $SIM/pci0/faults/mr_limit
+	exec 9>&-
+	check "libfabric can't read what it is sent, runts of $runt" wait $refused_waits
+	sed 's/^/# /' $OUT/log
+	echo 0 > $SIM/pci0/faults/mr_limit
+	came READ_NACK
+	check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+}
+
+if is_2; then
+	refused kernel
+	refused libfabric
+fi
+
+# hundredths of a second since the guest's start
+now()
+{
+	read -r now_up _ < /proc/uptime
+	echo "${now_up%.*}${now_up#*.}"
+}
+
+# killed RDMA RUNT sent|received TYPE SIZE: the process is dead when the kernel has sent or received
+# such a packet. All that the kernel had with it ends within the time for which a peer may be
+# silent, a second at most, and another one.
+killed()
+{
+	export FI_EFA_USE_DEVICE_RDMA="$1" FI_EFA_RUNT_SIZE="$2"
+	shift 2
+	theirs $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" die "$@" > $OUT/log 2>&1
+	killed_status=$?
+	killed_then=$(now)
+	check "killed when $2 was $1" [ $killed_status = 137 ]
+	[ $killed_status = 137 ] || sed 's/^/# /' $OUT/log
+	check "it ends, $2 $1" wait_for 5 idle
+	killed_took=$(($(now) - killed_then))
+	note "after $killed_took hundredths of a second, $(cat $ECHO/failed) have failed by now"
+	check "in time, $2 $1" [ $killed_took -le 200 ]
+}
+
+parameters runt_size=0
+begin 4194304 8
+killed 0 0 sent HANDSHAKE 8
+killed 0 0 received EAGER_TAGRTM 8
+killed 0 0 received DC_EAGER_TAGRTM 8
+killed 0 0 received RECEIPT 8
+killed 0 0 received MEDIUM_TAGRTM 16384
+killed 0 0 sent DC_MEDIUM_TAGRTM 16384
+killed 0 0 received LONGCTS_TAGRTM 1000000
+killed 0 0 sent CTS 4000000
+killed 0 0 received CTSDATA 4000000
+killed 0 0 sent LONGCTS_TAGRTM 1000000
+killed 0 0 received CTS 4000000
+killed 0 0 sent CTSDATA 4000000
+killed 1 0 received LONGREAD_TAGRTM 4000000
+killed 1 0 sent LONGREAD_TAGRTM 4000000
+killed 1 0 sent EOR 1000000
+killed 1 0 received EOR 1000000
+killed 1 20000 received RUNTREAD_TAGRTM 1000000
+if is_2; then
+	echo 1000 > $SIM/pci0/faults/deny_read
+	killed 1 0 sent READ_NACK 1000000
+	echo 0 > $SIM/pci0/faults/deny_read
+fi
+export FI_EFA_USE_DEVICE_RDMA=1 FI_EFA_RUNT_SIZE=0
+talk "another process" sizes 8 20000 200000
+end
+parameters runt_size=20000
+begin 4194304 8
+killed 1 0 sent RUNTREAD_TAGRTM 1000000
+talk "one after it" sizes 8 20000 200000
+end
+
+note "packets of each type, from libfabric and to it:"
+sort $TABLE | awk '{ n[$2, $1] += $3; type[$2] } END {
+	for (t in type) print "# " t, n[t, "received"] + 0, n[t, "sent"] + 0 }' | sort
+tear_down
