@@ -439,6 +439,41 @@ static int kbr_connect_pair(struct kb_end *end)
 	return 0;
 }
 
+/* --- memory --- */
+
+static int kbr_open_ep(struct kbr_side *side, struct fid_ep **ep)
+{
+	return fi_endpoint(side->domain, side->info, ep, NULL) ?:
+	       fi_ep_bind(*ep, &side->av->fid, 0) ?:
+	       fi_ep_bind(*ep, &side->cq->fid, FI_TRANSMIT | FI_RECV) ?: fi_enable(*ep);
+}
+
+static int kbr_memory(const struct kb_test *test)
+{
+	struct kb_end *end = kbr_open(test);
+	struct fid_ep **eps;
+	int ret = -ENOMEM;
+	s64 before;
+	u32 i;
+
+	if (IS_ERR(end))
+		return PTR_ERR(end);
+	eps = kcalloc(KB_OBJECTS, sizeof(*eps), GFP_KERNEL);
+	if (eps) {
+		before = kb_memory_used();
+		for (i = 0, ret = 0; i < KB_OBJECTS && !ret; i++)
+			ret = kbr_open_ep(&to_kbr(end)->sides[0], &eps[i]);
+		if (!ret)
+			kb_printf("memory rdm%zu %lld\n", to_kbr(end)->sides[0].info->tx_attr->size,
+				  (kb_memory_used() - before) / KB_OBJECTS);
+		for (i = 0; i < KB_OBJECTS; i++)
+			WARN_ON(KBR_CLOSE(eps[i]));
+		kfree(eps);
+	}
+	kbr_close(end);
+	return ret;
+}
+
 static struct kb_ulp kbr_ulp = {
 	.name		= "rdm",
 	.open		= kbr_open,
@@ -448,6 +483,7 @@ static struct kb_ulp kbr_ulp = {
 	.post		= kbr_post,
 	.poll		= kbr_poll,
 	.sleep		= kbr_sleep,
+	.memory		= kbr_memory,
 };
 
 static struct kb_ulp kbr_pair_ulp = {

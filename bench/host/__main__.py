@@ -22,7 +22,7 @@ OUT = guest.TOP / "out" / "bench"
 BASELINE = guest.TOP / "bench" / "baseline.json"
 PLOT = guest.TOP / "Documentation" / "performance.svg"
 VALIDATE = "validate"
-MEMORY = ("memory verbs es0", "memory efa es0")
+MEMORY = ("memory verbs es0", "memory efa es0", "memory rdm es0")
 TOLERANCE = 2.0         # percent, of parts to the whole and of loops to their length
 AGREE = 1.0             # percent, of two runs
 

@@ -103,6 +103,9 @@ def memory(result):
     deep, shallow = m["endpoint512"] - m["qp512"], m["endpoint64"] - m["qp64"]
     yield ["endpoint, 512 sends and receives", m["endpoint512"], deep]
     yield ["endpoint, 64 sends and receives", m["endpoint64"], shallow]
+    # Of the queue pair, whose size isn't one of the two, by how it grows.
+    rdm = m["rdm256"] - (m["qp64"] * (512 - 256) + m["qp512"] * (256 - 64)) // (512 - 64)
+    yield ["endpoint of fabric efa, 256 sends and receives", m["rdm256"], rdm]
     yield ["operation", "", (deep - shallow) // (2 * (512 - 64))]
     yield ["domain, with its queue pair for registrations", m["domain"], ""]
     yield ["address, with the indices", m["address"], m["address"]]
