@@ -39,7 +39,7 @@ wait_for_provider()
 set_up()
 {
 	modprobe efasim seed=1 max_qp=4096 max_cq=8192 max_pd=4096
-	modprobe kofi_efa fabric_efa=1
+	modprobe kofi_efa
 	device es0 efasim lo
 	device es1 efasim lo
 	no_faults es0

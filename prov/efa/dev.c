@@ -86,19 +86,27 @@ void kefa_devs_wait(const char *name)
 	}
 }
 
-static int kefa_dev_info(const struct kefa_dev *dev, bool rdm, struct fi_info ***last)
+/* Of one fabric. */
+static int kefa_fabric_info(const char *node, bool rdm, struct fi_info ***last)
 {
-	**last = kefa_info(dev, rdm);
-	if (!**last)
-		return -ENOMEM;
-	*last = &(**last)->next;
+	struct kefa_dev *dev;
+
+	list_for_each_entry(dev, &kefa_devs, list) {
+		if (dev->state != KEFA_DEV_USABLE || (node && strcmp(node, dev->name)))
+			continue;
+		**last = kefa_info(dev, rdm);
+		if (!**last)
+			return -ENOMEM;
+		*last = &(**last)->next;
+	}
 	return 0;
 }
 
 /**
  * kefa_devs_info() - describe all devices, or one
  * @node: name of a device, or NULL for all
- * @list: takes the entries
+ * @list: takes the entries. Those of fabric efa-direct come first, as in libfabric: it costs
+ *	less, and a ULP that needs more than it has says so in the hints
  *
  * Context: Process context; sleeps.
  * Return: 0, -ENODATA, -ENOMEM.
@@ -106,21 +114,13 @@ static int kefa_dev_info(const struct kefa_dev *dev, bool rdm, struct fi_info **
 int kefa_devs_info(const char *node, struct fi_info **list)
 {
 	struct fi_info **last = list;
-	struct kefa_dev *dev;
 	unsigned int noio;
-	int ret = 0;
+	int ret;
 
 	*list = NULL;
 	mutex_lock(&kefa_devs_lock);
 	noio = memalloc_noio_save();
-	list_for_each_entry(dev, &kefa_devs, list) {
-		if (ret || dev->state != KEFA_DEV_USABLE ||
-		    (node && strcmp(node, dev->name)))
-			continue;
-		ret = kefa_dev_info(dev, false, &last);
-		if (!ret && kefa_offer_rdm)
-			ret = kefa_dev_info(dev, true, &last);
-	}
+	ret = kefa_fabric_info(node, false, &last) ?: kefa_fabric_info(node, true, &last);
 	memalloc_noio_restore(noio);
 	mutex_unlock(&kefa_devs_lock);
 	if (ret) {

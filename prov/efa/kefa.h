@@ -47,7 +47,6 @@ struct kefa_fabric {
 	bool			rdm;
 };
 
-extern bool kefa_offer_rdm;
 extern struct workqueue_struct *kefa_wq, *kefa_cmd_wq;
 
 extern const struct kofi_provider kefa_provider;

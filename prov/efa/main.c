@@ -18,10 +18,6 @@ MODULE_ALIAS("pci:v00001D0Fd0000EFA*sv*sd*bc*sc*i*");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
 
-bool kefa_offer_rdm;
-module_param_named(fabric_efa, kefa_offer_rdm, bool, 0444);
-MODULE_PARM_DESC(fabric_efa, "Offer fabric efa, which is not complete: messages of up to 64 KiB, and no RMA");
-
 /* Storage ULPs use the provider, so progress must not depend on free memory. */
 struct workqueue_struct *kefa_wq;
 /* For commands to a device, which take long: unbound. */
@@ -68,7 +64,7 @@ static const struct fi_ops_fabric kefa_fabric_ops = {
 static int kefa_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		       void *context)
 {
-	bool rdm = kefa_offer_rdm && !strcmp(attr->name, FI_EFA_FABRIC);
+	bool rdm = !strcmp(attr->name, FI_EFA_FABRIC);
 	struct kefa_fabric *new;
 
 	if (!rdm && strcmp(attr->name, FI_EFA_FABRIC_DIRECT))

@@ -62,17 +62,30 @@ static void info_devices(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "efake1");
 	KUNIT_ASSERT_NOT_NULL(test, info->next);
 	KUNIT_EXPECT_STREQ(test, info->next->domain_attr->name, "efake2");
-	KUNIT_EXPECT_NULL(test, info->next->next);
+	KUNIT_EXPECT_STREQ(test, info->next->fabric_attr->name, FI_EFA_FABRIC_DIRECT);
+	/* The other fabric comes after that, of both devices. */
+	KUNIT_ASSERT_NOT_NULL(test, info->next->next);
+	KUNIT_EXPECT_STREQ(test, info->next->next->fabric_attr->name, FI_EFA_FABRIC);
+	KUNIT_ASSERT_NOT_NULL(test, info->next->next->next);
+	KUNIT_EXPECT_NULL(test, info->next->next->next->next);
 	fi_freeinfo(info);
 	KUNIT_ASSERT_EQ(test, find("efake2", FI_MSG, &info), 0);
 	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "efake2");
-	KUNIT_EXPECT_NULL(test, info->next);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC_DIRECT);
+	KUNIT_EXPECT_NOT_NULL(test, info->next);
 	/* Who doesn't ask for RMA needs no mode for it. */
 	KUNIT_EXPECT_EQ(test, info->mode, 0);
 	fi_freeinfo(info);
 	KUNIT_ASSERT_EQ(test, find("efake2", FI_RMA, &info), 0);
 	KUNIT_EXPECT_EQ(test, info->mode, FI_RX_CQ_DATA);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC_DIRECT);
+	KUNIT_EXPECT_NULL(test, info->next);
 	fi_freeinfo(info);
+	KUNIT_ASSERT_EQ(test, find("efake2", FI_TAGGED | FI_SOURCE, &info), 0);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC);
+	KUNIT_EXPECT_NULL(test, info->next);
+	fi_freeinfo(info);
+	KUNIT_EXPECT_EQ(test, find("efake2", FI_TAGGED | FI_RMA, &info), -ENODATA);
 	KUNIT_EXPECT_EQ(test, find("efake3", 0, &info), -ENODATA);
 	efake_remove(two);
 	KUNIT_EXPECT_EQ(test, find("efake2", 0, &info), -ENODATA);
@@ -100,7 +113,9 @@ static void info_renamed(struct kunit *test)
 	efake_publish(other);
 	KUNIT_ASSERT_EQ(test, find("rdmap0s6", 0, &info), 0);
 	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "rdmap0s6");
-	KUNIT_EXPECT_NULL(test, info->next);
+	KUNIT_ASSERT_NOT_NULL(test, info->next);
+	KUNIT_EXPECT_STREQ(test, info->next->domain_attr->name, "rdmap0s6");
+	KUNIT_EXPECT_NULL(test, info->next->next);
 	fi_freeinfo(info);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 	efake_remove(other);

@@ -24,7 +24,6 @@ static void pair_close(void *data)
 	fi_freeinfo(pair->info);
 	kfree(pair->out);
 	kfree(pair->in);
-	kefa_offer_rdm = false;
 }
 
 static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
@@ -83,7 +82,6 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	pair->fake->dev->mtu = opts->mtu ?: EFAKE_MTU;
 	efake_publish(pair->fake);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_close, pair), 0);
-	kefa_offer_rdm = true;
 	prandom_seed_state(&pair->net.rnd, 1);
 	pair->out = kzalloc(SZ_128K, GFP_KERNEL);
 	pair->in = kzalloc(SZ_128K, GFP_KERNEL);

@@ -73,7 +73,7 @@ set_up()
 	modprobe efa
 	modprobe ib_uverbs
 	host rdma link add es0 type efasim netdev lo
-	modprobe kofi_efa fabric_efa=1
+	modprobe kofi_efa
 	check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
 	note "$(theirs fi_info --version | head -n 1)"
 }

@@ -15,10 +15,10 @@ STATE=/sys/kernel/debug/kofi_efa
 TEST=/sys/kernel/debug/kofi_efa_test
 INFO=/sys/kernel/debug/kofi/info
 
-# domains: that fi_getinfo() finds
+# domains: that fi_getinfo() finds, each in both fabrics
 domains()
 {
-	sed -n '/fi_domain_attr/,/fi_fabric_attr/s/^ *name: //p' $INFO | sort | xargs
+	sed -n '/fi_domain_attr/,/fi_fabric_attr/s/^ *name: //p' $INFO | sort -u | xargs
 }
 
 gid()

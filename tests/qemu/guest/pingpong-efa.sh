@@ -141,7 +141,7 @@ is_waiting()
 
 check "the soft device's driver" modprobe efasim
 create
-check "the provider" modprobe kofi_efa fabric_efa=1
+check "the provider" modprobe kofi_efa
 a=$(ip_of a)
 meet loaded
 

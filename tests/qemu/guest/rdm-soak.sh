@@ -89,7 +89,7 @@ soak()
 ip link set lo up
 modprobe efasim
 check "create es0" host rdma link add es0 type efasim netdev lo
-modprobe kofi_efa fabric_efa=1
+modprobe kofi_efa
 check "the device was probed" wait_for 20 grep -q '^queue_pairs 0' $SIM/memory
 soak "reorder" reorder=300
 soak "delay" delay=50
