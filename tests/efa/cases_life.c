@@ -32,7 +32,7 @@ static void et_av(struct et *t)
 		     -EHOSTUNREACH);
 }
 
-/* An address goes while there is work for it: the work gets done. */
+/* An address is removed while there are operations to it, which still complete. */
 static void et_av_busy(struct et *t)
 {
 	struct fi_cq_data_entry entry;
@@ -51,7 +51,7 @@ static void et_av_busy(struct et *t)
 	ET_EXPECT_EQ(t, et_connect(&t->a, &t->b), 0);
 }
 
-/* A key of somebody who is gone, or a wrong one, must not do harm. */
+/* Operations to a peer that is gone, or with a wrong key, fail and have no other effect. */
 static void et_wrong_peer(struct et *t)
 {
 	struct fi_cq_err_entry error = { };
@@ -100,7 +100,7 @@ static void et_counters(struct et *t)
 	ET_EXPECT_EQ(t, fi_close(&sent->fid), 0);
 }
 
-/* An endpoint of its own, for an option that is set before it is enabled. */
+/* Open another endpoint, with an option that must be set before fi_enable(). */
 static struct fid_ep *et_impatient(struct et *t, size_t times)
 {
 	struct fid_ep *ep = NULL;
@@ -117,7 +117,7 @@ static struct fid_ep *et_impatient(struct et *t, size_t times)
 	return ep;
 }
 
-/* A peer without receives is waited for as long as was said, and loses nothing. */
+/* A send to a peer without receives fails after the set number of retries. */
 static void et_not_ready(struct et *t)
 {
 	struct fid_ep *ep = et_impatient(t, 2);
@@ -133,7 +133,7 @@ static void et_not_ready(struct et *t)
 	ET_EXPECT_EQ(t, error.err, EAGAIN);
 	ET_EXPECT_EQ(t, error.prov_errno, 10);
 	ET_EXPECT_EQ(t, (long)error.op_context, 1);
-	/* It is as if it had never been sent. */
+	/* The failed send had no effect on the peer. */
 	memset(t->b.small, 0, 64);
 	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.small, 64, NULL, FI_ADDR_UNSPEC,
 				NULL), 0);
@@ -147,7 +147,7 @@ static void et_not_ready(struct et *t)
 	ET_EXPECT_EQ(t, fi_close(&ep->fid), 0);
 }
 
-/* Every operation outstanding completes once, before close returns. */
+/* Every outstanding operation completes once, before fi_close() returns. */
 static void et_close_busy(struct et *t)
 {
 	struct fi_cq_data_entry entry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Messages: every call, every way that data gets out, and what is refused. */
+/* Messages: every call, every way of passing data, and refused calls. */
 #include <linux/delay.h>
 #include <linux/string.h>
 #include <kofi/tagged.h>
@@ -14,7 +14,7 @@ static size_t et_mtu(struct et_end *end)
 	return value;
 }
 
-/* Both completions of a message, and the data at @to. */
+/* Expect both completions of a message, and its data at @to. */
 static void et_expect_msg(struct et *t, const u8 *to, size_t len, u8 seed,
 			  u64 data, bool sent)
 {
@@ -73,7 +73,7 @@ static void et_data(struct et *t)
 	ET_EXPECT(t, et_quiet(&t->a));
 }
 
-/* What was injected is free at once: overwrite it before it can have left. */
+/* The buffer of an inject may be reused at once: overwrite it before it is sent. */
 static void et_inject(struct et *t)
 {
 	const size_t sizes[] = { 0, 1, 32, 33, 4096 };
@@ -92,7 +92,7 @@ static void et_inject(struct et *t)
 		     -EMSGSIZE);
 }
 
-/* Pieces that together are the pattern of one buffer. */
+/* Split the pattern of a buffer into pieces. */
 static void et_split(struct kvec *iov, int count, u8 *buf, size_t len)
 {
 	size_t at = 0;
@@ -100,7 +100,7 @@ static void et_split(struct kvec *iov, int count, u8 *buf, size_t len)
 
 	for (i = 0; i < count; i++) {
 		iov[i].iov_len = i + 1 < count ? len / count : len - at;
-		/* Apart from each other, so that no two are one to the device. */
+		/* Leave gaps between the pieces, so that no two are contiguous. */
 		iov[i].iov_base = memmove(buf + SZ_32K + i * SZ_4K, buf + at,
 					  iov[i].iov_len);
 		at += iov[i].iov_len;
@@ -127,7 +127,7 @@ static void et_pieces(struct et *t)
 	}
 }
 
-/* Memory that isn't contiguous, at an odd place in its first page. */
+/* Send memory that isn't contiguous, from an odd offset in its first page. */
 static void et_vmalloc(struct et *t)
 {
 	size_t len = et_mtu(&t->a);
@@ -165,7 +165,7 @@ static void et_bvec(struct et *t)
 	et_expect_msg(t, t->b.small, 1500, 4, 77, true);
 }
 
-/* The n-th of many small buffers: no two operations may share a cache line. */
+/* Return: the n-th small buffer. No two of them share a cache line. */
 static u8 *et_slot(u8 *buf, int n)
 {
 	return buf + n % 1024 * 64;
@@ -177,7 +177,7 @@ static void et_recv_slot(struct et *t, int n)
 				FI_ADDR_UNSPEC, (void *)7), 0);
 }
 
-/* Held back for company that never comes: the worker sees to it. */
+/* A post with FI_MORE and no later post: the worker rings the doorbell. */
 static void et_more(struct et *t)
 {
 	struct fi_msg msg = { .addr = t->a.peer, .context = (void *)8 };
@@ -204,7 +204,7 @@ static void et_more(struct et *t)
 
 #define ET_FULL_RECVS	32
 
-/* Without receives all stay outstanding: the queue fills, then moves again. */
+/* Without receives all sends stay outstanding: the queue fills, and then drains. */
 static void et_full(struct et *t)
 {
 	struct fi_cq_data_entry entry;
@@ -219,7 +219,7 @@ static void et_full(struct et *t)
 	}
 	ET_EXPECT_EQ(t, ret, -EAGAIN);
 	ET_EXPECT_EQ(t, n, t->a.info->tx_attr->size);
-	/* Several at once: each time the sender's device waits before it tries again. */
+	/* Post several at once, because the sender's device waits between retries. */
 	for (i = 0, posted = 0; i < n; i++) {
 		for (; posted < min(n, i + ET_FULL_RECVS); posted++)
 			et_recv_slot(t, posted);
@@ -255,7 +255,7 @@ static void et_selective(struct et *t)
 	ET_EXPECT(t, et_quiet(&t->a));
 }
 
-/* Each of these is refused, and none of them leaves anything behind. */
+/* Each of these calls is refused, without any effect. */
 static void et_bad_input(struct et *t)
 {
 	struct kvec iov = { t->a.small, 64 };
@@ -263,7 +263,7 @@ static void et_bad_input(struct et *t)
 	size_t mtu = et_mtu(&t->a);
 	struct fid_ep *ep = t->a.ep;
 	u8 *buf = t->a.small;
-	/* Pages of vmalloc() may happen to be one piece. */
+	/* kmalloc() memory with gaps, because vmalloc() pages may be contiguous. */
 	struct kvec apart[3] = {
 		{ buf, 64 }, { buf + SZ_4K, 64 }, { buf + SZ_8K, 64 },
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Peers that do harm if they can: one that floods, one that has fallen silent. */
+/* Hostile and broken peers: one that floods, one that has fallen silent. */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -7,28 +7,28 @@
 #include "efa.h"
 
 #define ET_SLOT		64
-#define ET_RECVS	64	/* that the victim keeps posted */
+#define ET_RECVS	64	/* receives that the victim keeps posted */
 #define ET_HONEST	100
 #define ET_FLOOD	300
-#define ET_AT_ONCE	32	/* operations of each side under way */
+#define ET_AT_ONCE	32	/* outstanding operations of each side */
 #define ET_ROUNDS	2000000
 #define ET_DOOMED	(ET_AT_ONCE + 2)
 #define ET_OWN		((void *)8)
 
 /**
- * struct et_siege - one that floods an end while another sends what it should
- * @t: the run: a is honest, b the victim
- * @c: it floods
- * @mr: where it may write
- * @sent: by the honest one
- * @completed: of these
- * @arrived: of these
- * @seen: twice of which
- * @flooded: operations posted by the one that floods
- * @fended: of these, over
- * @failed: of these, that failed
- * @junk: receives that were used up by it
- * @refused: of these, that failed
+ * struct et_siege - a hostile end that floods the victim, and an honest end that sends
+ * @t: the run: a is the honest end, b the victim
+ * @c: the hostile end
+ * @mr: region of the victim that the hostile end may write to
+ * @sent: number of messages that the honest end sent
+ * @completed: number of the honest end's messages that completed
+ * @arrived: number of the honest end's messages that arrived
+ * @seen: bitmap of the honest end's messages that arrived
+ * @flooded: number of operations posted by the hostile end
+ * @fended: number of the hostile end's operations that completed
+ * @failed: number of the hostile end's operations that failed
+ * @junk: number of receives that the hostile end consumed
+ * @refused: number of receives that the hostile end consumed and that failed
  */
 struct et_siege {
 	struct et	*t;
@@ -57,7 +57,7 @@ static void et_listen(struct et *t, unsigned long slot)
 				FI_ADDR_UNSPEC, (void *)slot), 0);
 }
 
-/* The honest one says its message's number twice: as data and by what is in it. */
+/* A message of the honest end has its number twice: as CQ data and in its contents. */
 static void et_honest(struct et_siege *s)
 {
 	struct et *t = s->t;
@@ -78,7 +78,7 @@ static void et_honest(struct et_siege *s)
 	ET_EXPECT_EQ(t, ret, -EAGAIN);
 }
 
-/* Too long, to a key that isn't, of use to nobody, and where it may: all at once. */
+/* Post too long messages, RMA with wrong keys, unwanted messages and allowed writes. */
 static ssize_t et_throw(struct et_siege *s)
 {
 	u64 key = fi_mr_key(s->mr), addr = s->mr->base_addr;
@@ -199,7 +199,7 @@ static void et_flood(struct et *t)
 		ET_EXPECT_EQ(t, s->arrived, ET_HONEST);
 		ET_EXPECT_EQ(t, s->completed, ET_HONEST);
 		ET_EXPECT_EQ(t, s->fended, ET_FLOOD);
-		/* Of five kinds three fail, and of these one is noticed here. */
+		/* Three of five kinds fail, and one of these fails a receive as well. */
 		ET_EXPECT_EQ(t, s->failed, ET_FLOOD / 5 * 3);
 		ET_EXPECT_EQ(t, s->refused, ET_FLOOD / 5);
 		ET_EXPECT_EQ(t, s->junk, ET_FLOOD / 5 * 3);
@@ -210,7 +210,7 @@ static void et_flood(struct et *t)
 	kfree(s);
 }
 
-/* A message of an end's to itself. */
+/* Send a message from an end to itself. */
 static void et_to_itself(struct et *t, fi_addr_t self)
 {
 	ET_EXPECT_EQ(t, fi_recv(t->a.ep, t->a.small + SZ_32K, ET_SLOT, NULL,
@@ -219,7 +219,7 @@ static void et_to_itself(struct et *t, fi_addr_t self)
 				ET_OWN), 0);
 }
 
-/* Return: true for what went to itself, false for what was for the peer. */
+/* Return: true for a message to itself, false for one to the peer. */
 static bool et_silent_next(struct et *t)
 {
 	struct fi_cq_err_entry error = { };
@@ -237,7 +237,7 @@ static bool et_silent_next(struct et *t)
 	return false;
 }
 
-/* One after the other to itself, until all that was for the peer has failed. */
+/* Send messages to itself until all messages to the peer have failed. */
 static void et_outlast(struct et *t, fi_addr_t self)
 {
 	unsigned int sent = 0, own = 0, failed = 0, early = 0;
@@ -259,11 +259,11 @@ static void et_outlast(struct et *t, fi_addr_t self)
 		  early / 2, failed);
 	ET_EXPECT_EQ(t, failed, ET_DOOMED);
 	ET_EXPECT_EQ(t, own, 2 * sent);
-	/* What waits for the peer is in nobody's way. */
+	/* Messages that wait for the peer don't block others. */
 	ET_EXPECT(t, early >= 2);
 }
 
-/* The peer's device doesn't answer: what is for it fails, and nothing else does. */
+/* The peer's device doesn't answer: operations to it fail, and no others. */
 static void et_silent(struct et *t)
 {
 	fi_addr_t self;

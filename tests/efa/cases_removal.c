@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices that go away at full depth: messages and RMA in both directions, as
- * much as there is room for, until the devices have gone; whoever started this
- * takes them away. Then all that was accepted must have completed, each once.
+ * Devices that are removed at full depth: messages and RMA in both directions, as
+ * much as there is room for, until the script that started the case has removed the
+ * devices. Then each accepted operation must have completed once.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -13,7 +13,7 @@
 #define ET_MSG		64
 #define ET_RMA		256
 #define ET_RMA_AT	(ET_SLOTS * ET_MSG)
-/* Half of the queue: so at least half of the receives are always outstanding. */
+/* Half of the queue, so that at least half of the receives are always outstanding. */
 #define ET_SENDS	256
 
 static_assert(ET_RMA_AT + ET_SLOTS * ET_RMA <= ET_BUF);
@@ -30,17 +30,17 @@ enum et_kind {
 /**
  * struct et_traffic - the operations of an end
  * @end: the end
- * @mr: memory for the other's RMA
- * @peer: the other end's operations
+ * @mr: region for the other end's RMA
+ * @peer: operations of the other end
  * @next: number of the next post
- * @ret: what the last one returned
- * @kind: what each context is outstanding with, an enum et_kind
- * @posted: accepted, by kind
- * @open: outstanding, by kind
- * @done: completed with success
- * @gone: because the device had gone, by kind
- * @other: for other reasons
- * @wrong: completions of what wasn't outstanding
+ * @ret: return value of the last post
+ * @kind: enum et_kind of each context's outstanding operation
+ * @posted: number of accepted operations, by kind
+ * @open: number of outstanding operations, by kind
+ * @done: number of successful operations
+ * @gone: number of operations that failed with ENODEV, by kind
+ * @other: number of operations that failed with another error
+ * @wrong: number of completions without an outstanding operation
  */
 struct et_traffic {
 	struct et_end		*end;
@@ -112,7 +112,7 @@ static void et_traffic_post(struct et_traffic *tr)
 	tr->open[kind]++;
 }
 
-/* Return: what it was that completed. */
+/* Return: the kind of the operation that completed. */
 static enum et_kind et_traffic_take(struct et_traffic *tr, void *context)
 {
 	unsigned long slot = (unsigned long)context - 1;
@@ -168,7 +168,7 @@ static void et_traffic_run(struct et_traffic *tr)
 	WRITE_ONCE(et_depth, 0);
 }
 
-/* What is left comes without being asked for, and nothing comes twice. */
+/* All remaining operations complete, and none completes twice. */
 static void et_traffic_settle(struct et *t, struct et_traffic *tr)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(ET_TIMEOUT);
@@ -240,7 +240,7 @@ static void et_removal(struct et *t)
 			et_expect_gone(t, tr[i].end);
 			et_traffic_settle(t, &tr[i]);
 		}
-		/* The one that went last had RMA outstanding to one gone. */
+		/* The device removed last had RMA outstanding to the one removed first. */
 		ET_EXPECT(t, tr[1].gone[ET_KIND_READ] +
 			     tr[1].gone[ET_KIND_WRITE]);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* RMA and memory regions. Memory at b is read and written by a. */
+/* RMA and memory regions. End a reads and writes memory of end b. */
 #include <linux/delay.h>
 #include <linux/scatterlist.h>
 #include <linux/string.h>
@@ -22,7 +22,7 @@ static void et_dereg(struct et *t, struct fid_mr *mr)
 	ET_EXPECT_EQ(t, fi_close(&mr->fid), 0);
 }
 
-/* A kernel pointer has no business on the wire. */
+/* A region's address must not be a kernel pointer. */
 static void et_expect_base(struct et *t, struct fid_mr *mr)
 {
 	ET_EXPECT(t, mr->base_addr < SZ_1G);
@@ -69,7 +69,7 @@ static void et_rma(struct et *t)
 		et_rma_at(t, mr, t->a.small, t->b.buf + 123, 0, sizes[i]);
 	et_rma_at(t, mr, t->a.small, t->b.buf + 123, SZ_1M - 777, 777);
 	et_dereg(t, mr);
-	/* The device wrote, and the memory is ours again. */
+	/* The device has written, and the region is closed. */
 	ET_EXPECT(t, et_filled(t->b.buf + 123 + SZ_1M - 777, 777,
 			       (SZ_1M - 777 + 777) & 0xff));
 }
@@ -97,7 +97,7 @@ static void et_rma_apart(struct et *t, struct fid_mr *mr, struct kvec *apart, u8
 	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.buf, 64, NULL, FI_ADDR_UNSPEC, NULL), 0);
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, apart, ET_PIECES, len);
 	ET_EXPECT_EQ(t, fi_writemsg(t->a.ep, &msg, FI_COMPLETION | FI_REMOTE_CQ_DATA), 0);
-	/* The data comes when all of it is there, in whatever order it travelled. */
+	/* CQ data arrives after all of the write, in whatever order packets travelled. */
 	ET_EXPECT_EQ(t, et_wait(&t->b, &entry), 0);
 	ET_EXPECT_EQ(t, entry.data, seed);
 	for (i = 0; i < ET_PIECES; i++)
@@ -112,7 +112,7 @@ static void et_rma_apart(struct et *t, struct fid_mr *mr, struct kvec *apart, u8
 		ET_EXPECT(t, et_filled(apart[i].iov_base, ET_PIECE, seed + i));
 }
 
-/* Local memory in many pieces, more than the endpoint posts at once. */
+/* RMA with local memory in more pieces than the endpoint posts at once. */
 static void et_rma_pieces(struct et *t)
 {
 	struct fid_mr *mr = et_reg(t, t->b.small, SZ_64K, ET_REMOTE);
@@ -134,12 +134,12 @@ static void et_rma_pieces(struct et *t)
 	et_dereg(t, mr);
 }
 
-/* More than a completion queue of the device has entries. */
+/* More operations than a completion queue of the device has entries. */
 #define ET_LAPS	1500
 
 /*
- * Buffers for copies come back when the sender's completions are taken, for which it
- * looks at its queue when there is none left: the receiver may be that far ahead of it.
+ * Copy buffers become free when the sender reaps its completions, which it does when none
+ * is left. So the receiver may be that many operations ahead of it.
  */
 static ssize_t et_inject_lap(struct et *t, struct fid_mr *mr, int lap)
 {
@@ -157,8 +157,8 @@ static ssize_t et_inject_lap(struct et *t, struct fid_mr *mr, int lap)
 }
 
 /*
- * More than the completion queue has entries: once these are used again the length
- * of a write comes with bits of another entry.
+ * More operations than the completion queue has entries: once entries are reused, the
+ * driver reports the length of a write with bits of another entry.
  */
 static void et_rma_data_laps(struct et *t)
 {
@@ -195,13 +195,13 @@ static void et_rma_data(struct et *t)
 	ET_EXPECT_EQ(t, et_wait(&t->b, &entry), 0);
 	ET_EXPECT_EQ(t, entry.flags,
 		     FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
-	/* The device's driver doesn't know it. */
+	/* The driver's length is unreliable, so the provider reports 0. */
 	ET_EXPECT_EQ(t, entry.len, 0);
 	ET_EXPECT_EQ(t, entry.data, 0xfeed);
 	ET_EXPECT_EQ(t, (long)entry.op_context, 7);
 	ET_EXPECT_EQ(t, t->b.small[0], 0x5a);
 
-	/* And without a byte of data. */
+	/* A write without data. */
 	ET_EXPECT_EQ(t, fi_recv(t->b.ep, t->b.small, 64, NULL, FI_ADDR_UNSPEC,
 				(void *)7), 0);
 	ET_EXPECT_EQ(t, fi_inject_writedata(t->a.ep, t->a.small, 0, 1,
@@ -214,7 +214,7 @@ static void et_rma_data(struct et *t)
 	ET_EXPECT(t, et_filled(t->b.buf, 5000, 2));
 }
 
-/* Of a write that nobody hears of, @seed's pattern is all that can be seen. */
+/* Wait for a write without a completion, by waiting for the pattern of @seed. */
 static bool et_await_written(struct et *t, struct fid_mr *mr, size_t len,
 			     u8 seed)
 {
@@ -243,7 +243,7 @@ static void et_rma_inject(struct et *t)
 	ET_EXPECT_EQ(t, fi_inject_write(t->a.ep, t->a.small, 4096, t->a.peer,
 					mr->base_addr, fi_mr_key(mr)), 0);
 	memset(t->a.small, 0xee, 4096);
-	/* Not ordered with anything, so ask until it is there. */
+	/* An inject isn't ordered with anything, so read until the data is there. */
 	ET_EXPECT(t, et_await_written(t, mr, 4096, 6));
 	ET_EXPECT(t, et_quiet(&t->a));
 	et_dereg(t, mr);
@@ -267,7 +267,7 @@ static void et_read_at(struct et *t, u64 addr, u64 key, size_t len)
 				addr, key, (void *)9), 0);
 }
 
-/* A peer gets at what it was given the key for, and at nothing else. */
+/* A peer can access only the memory that its key is for. */
 static void et_rma_refused(struct et *t)
 {
 	struct fid_mr *mr = et_reg(t, t->b.small, SZ_8K, FI_REMOTE_READ);
@@ -308,7 +308,7 @@ static void et_mr_bad(struct et *t)
 				   &mr, NULL), -EINVAL);
 	ET_EXPECT_EQ(t, fi_mr_reg(t->b.domain, (void *)64, 100, ET_REMOTE, 0,
 				  0, 0, &mr, NULL), -EINVAL);
-	/* Without remote access there is nothing to register, but it's legal. */
+	/* A region without remote access is allowed, and has no key. */
 	mr = et_reg(t, t->b.small, 100, FI_SEND | FI_RECV);
 	ET_EXPECT(t, fi_mr_key(mr) == FI_KEY_NOTAVAIL);
 	et_dereg(t, mr);
@@ -362,7 +362,7 @@ static int et_mr_wait(struct et *t, long context)
 	return ret;
 }
 
-/* The form that never sleeps, many times over: keys must not repeat soon. */
+/* Register many times with fi_mr_post_reg(): keys must not repeat soon. */
 static void et_mr_post(struct et *t)
 {
 	struct fi_mr_alloc_attr alloc = {
@@ -413,12 +413,12 @@ static void et_mr_post(struct et *t)
 	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), -EINVAL);
 	attr.access = FI_REMOTE_READ;
 	ET_EXPECT_EQ(t, fi_mr_post_reg(mr, &attr, 0), 0);
-	/* Closing one that is being registered waits for it. */
+	/* Closing a region waits for its registration. */
 	et_dereg(t, mr);
 	ET_EXPECT(t, et_quiet(&t->b));
 }
 
-/* Each key leads to its own memory, and to no other's on the same page. */
+/* Each key grants access to its own memory only, even within one page. */
 static void et_mr_many(struct et *t)
 {
 	struct fid_mr *mrs[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Cases of the EFA provider on a device: what they are, and the two ends between
- * which they run. Everything goes through the public API.
+ * Test cases of the EFA provider on a device, and the two ends between which they run.
+ * The cases use only the public API.
  */
 #ifndef KOFI_EFA_TEST_H
 #define KOFI_EFA_TEST_H
@@ -20,12 +20,12 @@
 #define ET_TIMEOUT	10000	/* ms */
 
 /**
- * struct et_end - an endpoint and all that it needs
- * @info: what it was opened from
- * @fabric: its fabric
- * @eq: tells of devices
- * @domain: its domain
- * @av: its address vector
+ * struct et_end - an endpoint and its objects
+ * @info: entry that the objects were opened from
+ * @fabric: the fabric
+ * @eq: event queue for events of devices
+ * @domain: the domain
+ * @av: the address vector
  * @cq: completions of both directions, struct fi_cq_data_entry
  * @ep: the endpoint
  * @peer: the other end in @av
@@ -49,10 +49,10 @@ struct et;
 
 /**
  * struct et_case - a case
- * @name: by which it is asked for
- * @run: does it
- * @bind: flags for binding the CQ beyond the directions
- * @alone: only if asked for by name: it takes a device away, or long
+ * @name: name of the case
+ * @run: runs the case
+ * @bind: flags for binding the CQ, besides the directions
+ * @alone: run only if requested by name, because it needs a removal or takes long
  */
 struct et_case {
 	const char	*name;
@@ -67,8 +67,8 @@ struct et_case {
  * @b: the other
  * @test: the case
  * @arg: number given with the case, or 0
- * @failed: expectations that weren't met
- * @expects: expectations
+ * @failed: number of failed expectations
+ * @expects: number of expectations
  */
 struct et {
 	struct et_end		a;

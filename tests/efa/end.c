@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An end: opened, connected to the other, waited on and closed. */
+/* Ends: opening, connecting, waiting for completions, closing. */
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -52,7 +52,7 @@ int et_open(struct et_end *end, const char *device, u64 bind)
 
 	memset(end, 0, sizeof(*end));
 	end->buf = vzalloc(ET_BUF);
-	/* Not kmalloc(): a device that is dead may keep it. */
+	/* Not kmalloc(), whose memory can't be leaked in whole pages if the device dies. */
 	end->small = alloc_pages_exact(ET_SMALL, GFP_KERNEL | __GFP_ZERO);
 	if (!end->buf || !end->small)
 		return -ENOMEM;
@@ -67,7 +67,7 @@ static int et_close_fid(struct fid *fid)
 
 #define ET_CLOSE(obj)	et_close_fid((obj) ? &(obj)->fid : NULL)
 
-/* Whatever et_open() returned. The first error counts, the rest is tried. */
+/* Close all objects, also after et_open() failed. Return: the first error. */
 int et_close(struct et_end *end)
 {
 	int ret;
@@ -99,7 +99,7 @@ int et_connect(struct et_end *end, struct et_end *other)
 	return ret < 0 ? ret : ret == 1 ? 0 : -EADDRNOTAVAIL;
 }
 
-/* -EAGAIN before time is up says that a post that was refused may succeed now. */
+/* Read again after -EAGAIN: a refused post may succeed now, but time isn't up. */
 static ssize_t et_sread(struct et_end *end, struct fi_cq_data_entry *entry, int msecs)
 {
 	unsigned long stop = jiffies + msecs_to_jiffies(msecs);
@@ -111,7 +111,7 @@ static ssize_t et_sread(struct et_end *end, struct fi_cq_data_entry *entry, int 
 	return ret;
 }
 
-/* Return: 0, -ETIMEDOUT, or what the operation failed with. */
+/* Return: 0, -ETIMEDOUT, or the error of the operation. */
 int et_wait(struct et_end *end, struct fi_cq_data_entry *entry)
 {
 	struct fi_cq_err_entry error = { };
@@ -140,7 +140,7 @@ int et_wait_err(struct et_end *end, struct fi_cq_err_entry *error)
 	return fi_cq_readerr(end->cq, error, 0) == 1 ? 0 : -EIO;
 }
 
-/* Nothing arrives that wasn't expected. */
+/* Return: whether no unexpected completion arrives. */
 bool et_quiet(struct et_end *end)
 {
 	struct fi_cq_data_entry entry;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Cases of the EFA provider on a device, or between two of this machine:
+ * Test cases of the EFA provider on a device, or between two devices of this machine:
  *
  *   echo "DEVICE PEER [CASE [NUMBER]]" > /sys/kernel/debug/kofi_efa_test/run
  *   cat /sys/kernel/debug/kofi_efa_test/results
  *
- * runs every case, or one, and shows TAP. While the case "removal" runs, "depth" there
- * is how many operations either end has outstanding, at least.
+ * runs all cases, or one, and prints TAP. While the case "removal" runs, the file "depth"
+ * has the smaller number of outstanding operations of the two ends.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -69,7 +69,7 @@ static void et_run_case(struct et *t, const char *dev_a, const char *dev_b,
 		t->test->run(t);
 	ET_EXPECT_EQ(t, et_close(&t->a), 0);
 	ET_EXPECT_EQ(t, et_close(&t->b), 0);
-	/* A case that looks at nothing can't fail. */
+	/* A case without expectations can't fail, so it must have some. */
 	ET_EXPECT(t, t->expects > 3);
 	et_printf("%s %d - %s # %u expectations, %u ms\n",
 		  t->failed ? "not ok" : "ok", number, t->test->name,

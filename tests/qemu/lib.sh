@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 #
-# For guest tests: sourced by each tests/qemu/guest/*.sh. ROLE is a (b, c in the
-# other guests), GUESTS their number, IP and IP6 this guest's addresses, LIFE is 1, and
-# more after it was killed.
+# Functions for guest tests, sourced by each tests/qemu/guest/*.sh. ROLE is a (b, c in the
+# other guests), GUESTS the number of guests, IP and IP6 are this guest's addresses. LIFE
+# is 1 and increases each time the guest is killed.
 
 tap_count=0
 
@@ -31,8 +31,7 @@ check()
 	fi
 }
 
-# refuse DESCRIPTION COMMAND...: the command must fail, for which it must be there, and
-# must not die
+# refuse DESCRIPTION COMMAND...: the command must exist and fail, but not die of a signal
 refuse()
 {
 	refuse_what=$1
@@ -46,7 +45,7 @@ refuse()
 	fi
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds
+# wait_for SECONDS COMMAND...: repeats the command until it succeeds
 wait_for()
 {
 	wait_tries=$(($1 * 10))
@@ -58,13 +57,13 @@ wait_for()
 	return 1
 }
 
-# nothing_open: no object of kOFI. The size of a file of debugfs says nothing.
+# nothing_open: succeeds if no object of kOFI is open. Files in debugfs have no size.
 nothing_open()
 {
 	open_objects=$(cat /sys/kernel/debug/kofi/objects) && [ -z "$open_objects" ]
 }
 
-# tap WHAT FILE: the TAP lines of a test within the kernel become ours
+# tap WHAT FILE: repeats the TAP lines of a test in the kernel
 tap()
 {
 	tap_plan=none
@@ -87,9 +86,9 @@ note()
 	echo "# $*"
 }
 
-# What no correct user makes a soft EFA device count. It says so when it goes; of those
-# that are still there their counters do. A test that provokes some of it on purpose
-# names that in TELL_TALES_MEANT.
+# Counters of a software EFA device that stay 0 unless its user makes a mistake. A device
+# logs them when it is removed; for present devices the counters are read. A test that
+# provokes some of them on purpose lists them in TELL_TALES_MEANT.
 TELL_TALES="driver_crash_avoided mr_remap_live cq_overflow cqe_of_reused_qpn recv_without_sge"
 TELL_TALES_MEANT=
 tell_tales_begin="bed: tell-tales from here on: $$"
@@ -112,8 +111,8 @@ tell_tales()
 	done
 }
 
-# init sets tap_ended once the test's last line has run. By status and results a test that
-# exits before can't be told from a short one.
+# init sets tap_ended after the test's last line. Without it, a test that exits early could
+# not be distinguished from a short one.
 at_exit()
 {
 	tell_tales
@@ -121,8 +120,7 @@ at_exit()
 }
 trap at_exit EXIT
 
-# at_length: whether there is time for all that is to be tested, which there isn't
-# in make check
+# at_length: succeeds if there is time for long tests, which isn't the case in make check
 at_length()
 {
 	[ "$LEVEL" != check ]
@@ -138,9 +136,9 @@ ip_of()
 	esac
 }
 
-# barrier NAME [VALUE]: returns when every guest got there, and prints the
-# guests' values in the order of their roles. When a guest is gone, or at another barrier,
-# it fails, and says "not ok" wherever the values go.
+# barrier NAME [VALUE]: waits until every guest has reached it, and prints the guests'
+# values in the order of their roles. If a guest is gone or at another barrier, it fails
+# and prints "not ok" in place of the values.
 barrier()
 {
 	echo "barrier $1 ${2:--}" >&4
@@ -151,9 +149,9 @@ barrier()
 	esac
 }
 
-# kill_guest ROLE: its power fails now, and it boots again, for tests with "# lives:".
-# What is left of it is its drive; its test begins anew, with another LIFE. Nobody who
-# is at a barrier notices.
+# kill_guest ROLE: power failure of a guest, which then boots again, for tests with
+# "# lives:". Only its drive survives; its test starts again with the next LIFE. Guests at
+# a barrier keep waiting.
 kill_guest()
 {
 	echo "kill $1" >&4
@@ -163,13 +161,13 @@ kill_guest()
 	return 1
 }
 
-# host COMMAND...: a program of the host, for tests with "# host-root: yes"
+# host COMMAND...: runs a program of the host, for tests with "# host-root: yes"
 host()
 {
 	chroot /host /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
-# tool NAME [ARGUMENT...]: a program of tools/, likewise
+# tool NAME [ARGUMENT...]: runs a program of tools/, for tests with "# host-root: yes"
 tool()
 {
 	tool_path=/tmp/shared/$1
@@ -180,8 +178,8 @@ tool()
 
 FAULTS=/sys/kernel/debug
 
-# fault_on KNOB PERCENT [SETTING=VALUE...]: fails KNOB (failslab,
-# fail_page_alloc, ...) from now on
+# fault_on KNOB PERCENT [SETTING=VALUE...]: turns on fault injection (failslab,
+# fail_page_alloc, ...)
 fault_on()
 {
 	fault_dir=$FAULTS/$1
@@ -194,7 +192,7 @@ fault_on()
 	echo "$fault_percent" > "$fault_dir/probability"
 }
 
-# fault_off KNOB: not ok when it injected nothing
+# fault_off KNOB: turns off fault injection; prints "not ok" if nothing was injected
 fault_off()
 {
 	echo 0 > "$FAULTS/$1/probability"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages: what arrives, how it is reported, and what happens when it can't.
+ * Messages: delivery, completions, and failures.
  */
 #include <linux/bitmap.h>
 #include <linux/crc32.h>
@@ -13,7 +13,7 @@
 #define WAIT_MS		10000
 #define UD_ROOM		sizeof(struct ib_grh)
 
-/* Send, and expect it at the other end; wc is the receiver's. */
+/* Send a message and expect it at the other end. @wc takes the receiver's completion. */
 static bool send_one(struct ct *ct, const struct req *req, struct ib_wc *wc)
 {
 	struct ib_wc done;
@@ -28,7 +28,7 @@ static bool send_one(struct ct *ct, const struct req *req, struct ib_wc *wc)
 	       EXPECT_EQ(ct, wc->status, IB_WC_SUCCESS);
 }
 
-/* The status with which a request completes at the initiator. */
+/* Post a request, and get the status of its completion at the initiator. */
 static int status_of(struct ct *ct, const struct req *req,
 		     enum ib_wc_status *status)
 {
@@ -65,7 +65,7 @@ static void send_empty(struct ct *ct)
 	EXPECT_EQ(ct, wc.byte_len, 0);
 }
 
-/* Immediate data is a host number to the device. */
+/* The device handles immediate data in host byte order. */
 static void send_imm(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -88,7 +88,7 @@ static void send_two_sges(struct ct *ct)
 	EXPECT(ct, ep_filled(&ct->b, EP_RX, 777, 9));
 }
 
-/* Inline data is taken at the post; the buffer needs no mapping. */
+/* Inline data is copied by the post, and its buffer needs no mapping. */
 static void send_inline(struct ct *ct)
 {
 	u8 data[32], got[32];
@@ -121,7 +121,7 @@ static void send_largest(struct ct *ct)
 	EXPECT_EQ(ct, status, IB_WC_LOC_LEN_ERR);
 }
 
-/* Both ends hear of it, and nothing is written behind the receive. */
+/* Both ends get an error, and nothing is written behind the receive. */
 static void recv_too_small(struct ct *ct)
 {
 	enum ib_wc_status status;
@@ -138,12 +138,12 @@ static void recv_too_small(struct ct *ct)
 	EXPECT_EQ(ct, wc.wr_id, 0xb);
 	EXPECT_EQ(ct, wc.vendor_err, ST_LOCAL_LENGTH);
 	EXPECT_EQ(ct, wc.status, IB_WC_LOC_LEN_ERR);
-	/* Of a failure, verbs don't say what the length is. */
+	/* Verbs don't define the length of a failed receive, so only report it. */
 	ct_printf("# the receiver: length %u\n", wc.byte_len);
 	EXPECT(ct, ep_filled(&ct->b, EP_RX + 99, 100, 2));
 }
 
-/* A receive descriptor has 16 bits for the length: 64 KiB and some is some. */
+/* A receive descriptor has 16 bits for the length, so 64 KiB + n becomes n. */
 static void recv_length_has_16_bits(struct ct *ct)
 {
 	enum ib_wc_status status;
@@ -180,7 +180,7 @@ static void bad_qpn(struct ct *ct)
 	EXPECT_EQ(ct, status, IB_WC_REM_INV_RD_REQ_ERR);
 }
 
-/* A wrong Q_Key isn't let in, whatever the device calls that. */
+/* A message with a wrong Q_Key is refused, with any status. */
 static void bad_qkey(struct ct *ct)
 {
 	enum ib_wc_status status;
@@ -195,8 +195,8 @@ static void bad_qkey(struct ct *ct)
 }
 
 /*
- * The handle is gone when the device starts: work that uses it ends in error, as
- * invalid or flushed.
+ * The handle is destroyed before the device starts: work that uses it fails, with the
+ * status invalid or flushed.
  */
 static void bad_ah(struct ct *ct)
 {
@@ -209,7 +209,7 @@ static void bad_ah(struct ct *ct)
 		.op = IB_WR_SEND, .len = 8 }), 0);
 	ct->a.ah = NULL;
 	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
-	/* On one device the other end's handle may be the same one. */
+	/* On one device the other end may share the handle. */
 	if (ct->dev_a == ct->dev_b) {
 		rdma_destroy_ah(ct->b.ah, RDMA_DESTROY_AH_SLEEPABLE);
 		ct->b.ah = NULL;
@@ -223,7 +223,7 @@ static void bad_ah(struct ct *ct)
 		  IB_WC_WR_FLUSH_ERR : IB_WC_LOC_QP_OP_ERR);
 }
 
-/* No receive and a finite count of retries. */
+/* Without a receive, a send fails after a finite number of retries. */
 static void rnr_finite(struct ct *ct)
 {
 	enum ib_wc_status status;
@@ -233,7 +233,7 @@ static void rnr_finite(struct ct *ct)
 	EXPECT_EQ(ct, status, IB_WC_RNR_RETRY_EXC_ERR);
 }
 
-/* 7 is for ever. */
+/* 7 retries mean for ever. */
 static void rnr_infinite(struct ct *ct)
 {
 	struct ib_wc wc, done;
@@ -249,7 +249,7 @@ static void rnr_infinite(struct ct *ct)
 	EXPECT(ct, ep_filled(&ct->b, EP_RX, 100, 4));
 }
 
-/* The sender's name is its handle's number here, the same for all its QPs. */
+/* slid is the number of the sender's handle, the same for all QPs of its device. */
 static void slid_names_the_device(struct ct *ct)
 {
 	const struct req req = { .op = IB_WR_SEND, .len = 1 };
@@ -258,7 +258,7 @@ static void slid_names_the_device(struct ct *ct)
 	u16 slid;
 	int i;
 
-	/* A young handle may not be known yet. */
+	/* A new handle may have no number for a while. */
 	for (i = 0; i < 50; i++) {
 		if (!send_one(ct, &req, &wc))
 			return;
@@ -280,7 +280,7 @@ static void slid_names_the_device(struct ct *ct)
 	ep_close(&c);
 }
 
-/* Somebody that we have no handle for may send, but has no name. */
+/* A sender without a handle may send, but its slid is 0xffff. */
 static void stranger_has_no_slid(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -307,7 +307,7 @@ static void ud_send(struct ct *ct)
 	ct_printf("# %u bytes in front of a datagram\n", room);
 }
 
-/* Nobody waits for a datagram, and nobody hears that it was lost. */
+/* A datagram without a receive is lost, and its send completes successfully. */
 static void ud_lost(struct ct *ct)
 {
 	enum ib_wc_status status;
@@ -325,7 +325,7 @@ struct flow {
 	unsigned int sent, done, got, inversions;
 	u32 last;
 	unsigned long *seen;
-	u32 free_tx;		/* bitmap of slots */
+	u32 free_tx;		/* bitmap of free slots */
 };
 
 struct flow_msg {
@@ -437,7 +437,7 @@ static void run_flow(struct ct *ct, struct flow *f)
 	}
 }
 
-/* Each message once, and whole; in what order is the device's affair. */
+/* Each message arrives once and whole, in any order. */
 static void many_messages(struct ct *ct)
 {
 	struct flow f = { .ct = ct, .free_tx = U32_MAX };

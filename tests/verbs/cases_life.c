@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Events, states under load, and the end of a queue pair.
+ * Events, states under load, and destruction of queue pairs.
  */
 #include <linux/delay.h>
 
@@ -21,7 +21,7 @@ static void self_send(struct ct *ct)
 		.op = IB_WR_SEND, .len = 8 }), 0);
 }
 
-/* One arming, one event, in hard interrupt context. */
+/* Each arming causes one event, in hard interrupt context. */
 static void event_once(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -43,7 +43,7 @@ static void solicited_refused(struct ct *ct)
 	EXPECT_EQ(ct, ep_arm(&ct->b, IB_CQ_SOLICITED), -EOPNOTSUPP);
 }
 
-/* Arming can ask whether something lies there; what does may make an event. */
+/* Arming reports entries that are already there; they may also cause an event. */
 static void missed_events(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -69,7 +69,7 @@ static void no_handler_no_events(struct ct *ct)
 	EXPECT(ct, !wait_events(&ct->b, 1, 100));
 }
 
-/* Arm, look again, sleep: nothing is ever missed. */
+/* A reader that arms, polls again and then sleeps misses no completion. */
 static void no_lost_completion(struct ct *ct)
 {
 	unsigned int i, n = min(ct->messages, 1000U);
@@ -107,7 +107,7 @@ static void sqd_waits(struct ct *ct)
 	EXPECT(ct, ep_wait(&ct->a, &wc, WAIT_MS));
 }
 
-/* In ERR each outstanding request is flushed, once, or never completes. */
+/* In ERR each outstanding request is flushed once or never completes. */
 static void err_may_flush(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -116,7 +116,7 @@ static void err_may_flush(struct ct *ct)
 
 	for (i = 0; i < 4; i++)
 		EXPECT_EQ(ct, ep_recv(&ct->a, EP_RX, 8, i), 0);
-	/* It waits for a receive that never comes. */
+	/* This send waits for a receive that is never posted. */
 	EXPECT_EQ(ct, ep_post(&ct->a, &(struct req) {
 		.op = IB_WR_SEND, .len = 8, .id = 4 }), 0);
 	msleep(20);
@@ -130,7 +130,7 @@ static void err_may_flush(struct ct *ct)
 	ct_printf("# %lu of 5 requests flushed\n", hweight64(ids));
 }
 
-/* To a queue pair in ERR nothing gets. */
+/* A queue pair in ERR receives nothing. */
 static void err_is_unreachable(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -144,7 +144,7 @@ static void err_is_unreachable(struct ct *ct)
 }
 
 /*
- * A completion of a destroyed queue pair costs the poller one -EINVAL, as long as
+ * A completion of a destroyed queue pair makes one poll fail with -EINVAL, as long as
  * another queue pair uses the queue.
  */
 static void destroyed_qp_costs_a_poll(struct ct *ct)
@@ -157,7 +157,7 @@ static void destroyed_qp_costs_a_poll(struct ct *ct)
 	if (!EXPECT_EQ(ct, PTR_ERR_OR_ZERO(other), 0))
 		return;
 
-	/* Two send completions lie there unpolled: an event has told of each. */
+	/* Leave two send completions unpolled, each of which has caused an event. */
 	for (i = 1; i <= 2; i++) {
 		EXPECT_EQ(ct, ep_arm(&ct->a, IB_CQ_NEXT_COMP), 0);
 		self_send(ct);
@@ -171,7 +171,7 @@ static void destroyed_qp_costs_a_poll(struct ct *ct)
 	EXPECT_EQ(ct, ib_destroy_qp(other), 0);
 }
 
-/* Without a queue pair nothing is polled; what lay there meets the next one. */
+/* Without a queue pair nothing is polled; the next queue pair gets the old entries. */
 static void no_qp_no_completions(struct ct *ct)
 {
 	struct ib_qp *other;
@@ -195,7 +195,7 @@ static void no_qp_no_completions(struct ct *ct)
 	EXPECT_EQ(ct, ib_destroy_qp(other), 0);
 }
 
-/* Sends and receives complete to rings of their own, which are polled in turn. */
+/* Sends and receives complete to separate rings, which are polled in turn. */
 static void polls_in_turn(struct ct *ct)
 {
 	struct ib_wc wc[4];
@@ -209,7 +209,7 @@ static void polls_in_turn(struct ct *ct)
 	}
 	for (i = 0; i < 4; i++)
 		EXPECT(ct, ep_wait(&ct->b, wc, WAIT_MS));
-	/* Its peer has all of its completions, and so, in a moment, has it. */
+	/* The peer has all its completions, so this end's will follow soon. */
 	msleep(500);
 	if (!EXPECT_EQ(ct, ep_poll(&ct->a, wc, 4), 4))
 		return;
@@ -218,7 +218,7 @@ static void polls_in_turn(struct ct *ct)
 			   (wc[i - 1].opcode == IB_WC_RECV));
 }
 
-/* What was outstanding when a queue pair went never touches anything again. */
+/* Work outstanding when a queue pair is destroyed never accesses memory afterwards. */
 static void destroy_with_work(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -232,7 +232,7 @@ static void destroy_with_work(struct ct *ct)
 	EXPECT_EQ(ct, ib_destroy_qp(ct->a.qp), 0);
 	ct->a.qp = NULL;
 	EXPECT(ct, !ep_wait(&ct->a, &wc, 200));
-	/* The late ones find nobody to answer, and do no harm. */
+	/* Late messages to the destroyed queue pair have no effect. */
 	EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, 8, 1), 0);
 	msleep(200);
 }

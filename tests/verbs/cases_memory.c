@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory: RDMA, keys and their generations, and what opens nothing.
+ * Memory: RDMA, keys and their generations, and refused accesses.
  */
 #include <linux/delay.h>
 
@@ -11,7 +11,7 @@
 #define REMOTE		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_WRITE)
 
-/* Run one RDMA to its end and return the device's status. */
+/* Run one RDMA to completion and return the device's status. */
 static int rdma(struct ct *ct, const struct req *req, struct ib_wc *wc)
 {
 	if (!EXPECT_EQ(ct, ep_post(&ct->a, req), 0) ||
@@ -69,13 +69,13 @@ static void rdma_write(struct ct *ct)
 			&wc), 0);
 		EXPECT_EQ(ct, wc.opcode, IB_WC_RDMA_WRITE);
 		EXPECT(ct, region_filled(&r, 100, len, 2));
-		/* The target hears nothing of it. */
+		/* The target has no completion. */
 		EXPECT(ct, !ep_wait(&ct->b, &wc, 50));
 	}
 	region_close(&r);
 }
 
-/* With immediate data it takes a receive, whose buffer stays untouched. */
+/* A write with immediate data consumes a receive, whose buffer isn't written. */
 static void rdma_write_imm(struct ct *ct)
 {
 	u32 len = 2 * ct->a.mtu + 5;
@@ -92,7 +92,7 @@ static void rdma_write_imm(struct ct *ct)
 			.raddr = r.mr->iova, .rkey = r.mr->rkey }, &wc), 0);
 		EXPECT(ct, ep_wait(&ct->b, &wc, WAIT_MS));
 		EXPECT_EQ(ct, wc.opcode, IB_WC_RECV_RDMA_WITH_IMM);
-		/* The upper half is anything. */
+		/* The upper half is undefined. */
 		EXPECT_EQ(ct, wc.byte_len & U16_MAX, len & U16_MAX);
 		EXPECT_EQ(ct, wc.wr_id, 0xcc);
 		EXPECT_EQ(ct, be32_to_cpu(wc.ex.imm_data), 0x01020304);
@@ -103,8 +103,8 @@ static void rdma_write_imm(struct ct *ct)
 }
 
 /*
- * Of the length a completion has the lower 16 bits; with them comes whatever the
- * ring has behind it, once it has been round.
+ * A completion has the lower 16 bits of the length. Once the ring has wrapped, the driver
+ * ORs bits of the next entry into the upper half.
  */
 static void write_len_has_16_bits(struct ct *ct)
 {
@@ -204,7 +204,7 @@ static void access_is_checked(struct ct *ct)
 	region_close(&r);
 }
 
-/* The local key of all memory is no remote key. */
+/* The local key of all memory isn't a remote key. */
 static void dma_key_is_local(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -216,8 +216,8 @@ static void dma_key_is_local(struct ct *ct)
 }
 
 /*
- * The inline flag is ignored: the device is given a virtual address of the kernel for a
- * DMA address, and reads whatever is there.
+ * The driver ignores the inline flag for RDMA: it passes the kernel virtual address to the
+ * device as a DMA address.
  */
 static void rdma_is_never_inline(struct ct *ct)
 {
@@ -232,7 +232,7 @@ static void rdma_is_never_inline(struct ct *ct)
 	region_close(&r);
 }
 
-/* RDMA needs a handle of the initiator at the target; a send doesn't. */
+/* RDMA needs a handle for the initiator at the target; a send doesn't. */
 static void target_must_know_initiator(struct ct *ct)
 {
 	struct region r;
@@ -252,7 +252,7 @@ static void target_must_know_initiator(struct ct *ct)
 	region_close(&r);
 }
 
-/* A key opens nothing before REG_MR and nothing after LOCAL_INV. */
+/* A key grants no access before REG_MR and none after LOCAL_INV. */
 static void key_life(struct ct *ct)
 {
 	struct region r;
@@ -269,7 +269,7 @@ out:
 	region_close(&r);
 }
 
-/* Four bits of generation: the fifteen before it open nothing. */
+/* A key has four bits of generation: the fifteen previous keys grant no access. */
 static void key_generations(struct ct *ct)
 {
 	struct region r;
@@ -299,7 +299,7 @@ out:
 	region_close(&r);
 }
 
-/* The same generation twice in a row is an error. */
+/* Registering with the same generation twice in a row fails. */
 static void key_must_advance(struct ct *ct)
 {
 	struct region r;
@@ -353,7 +353,7 @@ static void reg_live_refused(struct ct *ct)
 	region_close(&r);
 }
 
-/* Another PD's key, on the same device, is nobody's. */
+/* The key of another PD of the same device is invalid. */
 static void keys_belong_to_a_pd(struct ct *ct)
 {
 	struct region r;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Objects: what the device says of itself, and what it refuses to create.
+ * Objects: attributes of the device, and creation with invalid attributes.
  */
 #include <linux/delay.h>
 
 #include "conformance.h"
 
-/* Limits are hidden; one port, one GID, one P_Key; no link layer. */
+/* The driver hides limits; there is one port, one GID, one P_Key, no link layer. */
 static void device_attributes(struct ct *ct)
 {
 	const struct ib_device_attr *attr = &ct->dev_a->attrs;
@@ -62,7 +62,7 @@ static void cq_create(struct ct *ct)
 	EXPECT_EQ(ct, create_cq(ct, 100, 0, 0, NULL), 128);
 	EXPECT_EQ(ct, create_cq(ct, 16, 0, ct->dev_a->num_comp_vectors,
 				no_events), -EINVAL);
-	/* Without a handler the vector isn't looked at. */
+	/* The vector of a queue without a handler isn't checked. */
 	EXPECT_EQ(ct, create_cq(ct, 16, 0, ct->dev_a->num_comp_vectors, NULL),
 		  16);
 }
@@ -166,8 +166,8 @@ static void qp_states(struct ct *ct)
 }
 
 /*
- * A handle can't be created where one can't sleep. Destroying one sleeps as well, but
- * the driver doesn't look at the flag, and destroys: the caller must not, again.
+ * Creating a handle without the sleepable flag fails. The driver ignores that flag when it
+ * destroys a handle, and sleeps.
  */
 static void ah_sleeps(struct ct *ct)
 {
@@ -196,7 +196,7 @@ static void mr_types(struct ct *ct)
 	EXPECT_EQ(ct, PTR_ERR_OR_ZERO(mr), -EINVAL);
 }
 
-/* The DMA key is for local use: no global rkey. */
+/* The DMA key is for local access only: there is no global rkey. */
 static void no_global_rkey(struct ct *ct)
 {
 	struct ib_pd *pd = ib_alloc_pd(ct->dev_a, IB_PD_UNSAFE_GLOBAL_RKEY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posting: what is refused at once, and with which error.
+ * Posting: requests that are refused at once, and their errors.
  */
 #include "conformance.h"
 
@@ -81,7 +81,7 @@ static void ud_sends_only(struct ct *ct)
 		.op = IB_WR_RDMA_READ, .len = 8 }), -EINVAL);
 }
 
-/* A post needs RTS or SQD; a receive any state but RESET and ERR. */
+/* A send needs RTS or SQD; a receive any state but RESET and ERR. */
 static void post_states(struct ct *ct)
 {
 	const struct req send = { .op = IB_WR_SEND, .len = 8 };
@@ -100,7 +100,7 @@ static void post_states(struct ct *ct)
 	EXPECT_EQ(ct, ep_recv(&ct->a, EP_RX, 8, 1), -EINVAL);
 }
 
-/* Slots come back when their completion is polled, not when it happens. */
+/* A slot becomes free when its completion is polled, not when it is written. */
 static void send_queue_full(struct ct *ct)
 {
 	struct ib_wc wc;
@@ -149,7 +149,7 @@ static void fill_wr(struct ct *ct, struct ib_srd_wr *wr, struct ib_sge *sge,
 	};
 }
 
-/* What comes before a bad request in its list is posted; it, and the rest, not. */
+/* Requests before a bad one in a list are posted; the bad one and the rest aren't. */
 static void list_with_a_bad_one(struct ct *ct)
 {
 	const struct ib_send_wr *bad = NULL;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Conformance test of EFA kernel verbs: what a case has at hand.
+ * Conformance test of EFA kernel verbs: functions for test cases.
  *
- * A case gets two open endpoints that know each other, on one device or two,
- * and says with EXPECT() what must hold. Nothing here knows which driver is
- * underneath.
+ * A case gets two open endpoints that are connected to each other, on one device or
+ * two, and checks expectations with EXPECT(). The test doesn't depend on the driver.
  */
 #ifndef EFA_VERBS_CONFORMANCE_H
 #define EFA_VERBS_CONFORMANCE_H
@@ -25,9 +24,9 @@
 #define ST_REMOTE_LENGTH	11
 #define ST_UNKNOWN_PEER		14
 
-#define EP_BUF			(256 << 10)	/* as much as swiotlb maps at once */
-#define EP_TX			0		/* where to send from */
-#define EP_RX			(EP_BUF / 2)	/* where to receive to */
+#define EP_BUF			(256 << 10)	/* the largest mapping of swiotlb */
+#define EP_TX			0		/* offset of data to send */
+#define EP_RX			(EP_BUF / 2)	/* offset of received data */
 #define EP_DEPTH		64
 #define NO_SLID			0xffff
 
@@ -43,7 +42,7 @@ struct ep {
 	union ib_gid gid;
 	u32 qkey;
 	u32 mtu;
-	u32 size;		/* of buf */
+	u32 size;		/* size of buf */
 	u8 *buf;
 	u64 dma;
 	wait_queue_head_t wait;
@@ -72,7 +71,7 @@ struct ep_opts {
 	bool signal_all;
 };
 
-/* A work request in one line; zero means the usual. */
+/* A work request in short form; zero selects the default. */
 struct req {
 	enum ib_wr_opcode op;
 	u32 off;
@@ -91,7 +90,7 @@ struct req {
 	u64 addr;		/* 0: the buffer at off */
 };
 
-/* Whose behaviour a case tests: where it fails, that is what to look at. */
+/* Whose behaviour a case tests, and where to look if it fails. */
 enum case_of { DRIVER = 1, DEVICE, BOTH };
 
 struct test_case {
@@ -100,7 +99,7 @@ struct test_case {
 	enum case_of of;
 	struct ep_opts opts;
 	bool unsafe;		/* may crash the kernel or corrupt memory */
-	bool two_devices;	/* says nothing when both ends are on one */
+	bool two_devices;	/* needs ends on two devices */
 };
 
 struct ct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An endpoint: everything a queue pair needs, by the rules of the device. One
+ * An endpoint: a queue pair and its objects, by the rules of the device. One
  * CQ for both directions, created with a handler; posts and polls in process
  * context with bottom halves off; every CPU access to the buffer between syncs.
  */
@@ -29,7 +29,7 @@ static struct ib_cq *new_cq(struct ep *ep, const struct ep_opts *opts)
 	if (!opts->no_handler)
 		return ib_create_cq(ep->dev, ep_event, NULL, ep, &attr);
 	cq = ib_create_cq(ep->dev, NULL, NULL, ep, &attr);
-	/* As ib_alloc_cq() does it. */
+	/* Set the handler after the creation, as ib_alloc_cq() does. */
 	if (!IS_ERR(cq))
 		cq->comp_handler = ep_event;
 	return cq;
@@ -55,13 +55,13 @@ static struct ib_qp *new_qp(struct ep *ep, const struct ep_opts *opts)
 	return ib_create_qp(ep->pd, &attr);
 }
 
-/* One more queue pair on the endpoint's completion queue; the caller destroys it. */
+/* Create another queue pair on the endpoint's completion queue. The caller destroys it. */
 struct ib_qp *ep_another_qp(struct ep *ep)
 {
 	return new_qp(ep, &(struct ep_opts) { .depth = 1 });
 }
 
-/* One step of the state machine, with the attributes that it takes. */
+/* Make one state transition, with the attributes that it needs. */
 int ep_modify(struct ep *ep, enum ib_qp_state state, u8 rnr_retry)
 {
 	struct ib_qp_attr attr = {
@@ -117,7 +117,7 @@ static int open_queues(struct ep *ep, const struct ep_opts *opts)
 	return opts->stay_reset ? 0 : ep_to_rts(ep, opts->rnr_retry);
 }
 
-/* Whatever it returns, ep_close() cleans up. */
+/* The caller calls ep_close() even after an error. */
 int ep_open(struct ep *ep, struct ib_device *dev, const struct ep_opts *opts)
 {
 	struct ep_opts o = *opts;
@@ -129,7 +129,7 @@ int ep_open(struct ep *ep, struct ib_device *dev, const struct ep_opts *opts)
 	init_waitqueue_head(&ep->wait);
 	ep->size = o.buf ?: EP_BUF;
 	o.depth = o.depth ?: EP_DEPTH;
-	/* The upper half is privileged. */
+	/* Q_Keys with the highest bit set are privileged. */
 	ep->qkey = get_random_u32() >> 1;
 	err = ib_query_port(dev, 1, &port) ?: rdma_query_gid(dev, 1, 0, &ep->gid);
 	if (err)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Conformance test of EFA kernel verbs. It takes any device that has them:
+ * Conformance test of EFA kernel verbs, for any device that has them:
  *
  *   echo "DEVICE [PEER [CASE]]" > /sys/kernel/debug/efa_verbs_conformance/run
  *   cat /sys/kernel/debug/efa_verbs_conformance/results
  *
- * runs every case, or one, between two queue pairs on DEVICE and PEER, and
- * shows TAP, in which a case's name is followed by whose behaviour it tests. Cases
- * that may crash the kernel run with unsafe=1 only. For two machines see remote.c,
- * for single commands probe.c.
+ * runs all cases, or one, between two queue pairs on DEVICE and PEER, and prints TAP.
+ * A case's name is followed by whose behaviour it tests. Cases that may crash the kernel
+ * run only with unsafe=1. For two machines see remote.c, for single commands probe.c.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -25,11 +24,11 @@ MODULE_LICENSE("Dual BSD/GPL");
 
 static bool unsafe;
 module_param(unsafe, bool, 0644);
-MODULE_PARM_DESC(unsafe, "also run what may crash the kernel");
+MODULE_PARM_DESC(unsafe, "also run cases that may crash the kernel");
 
 static unsigned int messages = 2000;
 module_param(messages, uint, 0644);
-MODULE_PARM_DESC(messages, "how many messages the long cases send");
+MODULE_PARM_DESC(messages, "number of messages that long cases send");
 
 #define RESULTS_SIZE	(256 << 10)
 
@@ -87,7 +86,7 @@ static void remove_one(struct ib_device *ibdev, void *data)
 {
 	struct known_device *known, *next;
 
-	/* A run is finite, and no device goes while it is in use. */
+	/* Wait for a run in progress, so that no device is removed while in use. */
 	mutex_lock(&run_lock);
 	remote_stop();
 	probe_close();
@@ -150,7 +149,7 @@ static bool run_case(struct ct *ct, const struct test_case *test, int number)
 	if (!EXPECT_EQ(ct, err, 0))
 		goto out;
 	test->run(ct);
-	/* A case that looks at nothing can't fail. */
+	/* A case without expectations can't fail, so it must have some. */
 	EXPECT(ct, ct->expects > 1);
 out:
 	ep_close(&ct->a);

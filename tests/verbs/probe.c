@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Commands one by one, for tests that make them fail:
+ * Single commands, for tests that make them fail:
  *
  *   echo "DEVICE WHAT [COUNT [ARGUMENT]]" > probe; cat probe
  *
  * WHAT is one of
- *   pd cq qp rq ah mr  makes COUNT of them, and undoes that: "GOT ERRNO".
- *                      ARGUMENT is the depth, or the pages of a region.
- *   numbers            makes and destroys COUNT queue pairs, one after the
- *                      other, and says which numbers they had
- *   life               makes one of each, brings the queue pair to RTS, and
- *                      undoes all that: each step's errno
- *   open close         keeps a protection domain for what follows
+ *   pd cq qp rq ah mr  creates and destroys COUNT objects: prints "GOT ERRNO".
+ *                      ARGUMENT is the depth, or the number of pages of a region.
+ *   numbers            creates and destroys COUNT queue pairs, one after the
+ *                      other, and prints their numbers
+ *   life               creates one object of each kind, brings the queue pair to
+ *                      RTS, and destroys the objects: prints the errno of each step
+ *   open close         opens or closes a protection domain for later commands
  *
- * A command that undoes something is given again if it fails.
+ * A command that destroys an object is repeated if it fails.
  */
 #include <linux/fs.h>
 #include <linux/slab.h>
@@ -108,7 +108,7 @@ static void unmake_qp(void *qp)
 	destroy_qp(qp);
 }
 
-/* A GID of this fabric with nobody behind it. */
+/* Create a handle for a GID of this fabric without a device. */
 static void *make_ah(struct probe *p, u32 i)
 {
 	union ib_gid gid = { .raw = { 0xfe, 0x80 } };
@@ -225,7 +225,7 @@ static void probe_life(struct probe *p, u32 unused)
 	say("end\n");
 }
 
-/* What needs a protection domain and a completion queue gets both. */
+/* Run with a protection domain and a completion queue, which some objects need. */
 static void with_parents(struct probe *p, const struct kind *kind,
 			 void (*run)(struct probe *p, u32 count), u32 count)
 {
@@ -286,7 +286,7 @@ int probe_run(struct ib_device *dev, const char *what, u32 count, u32 arg)
 
 	if (count > COUNT_MAX)
 		return -EINVAL;
-	/* What is kept is of one device. */
+	/* The protection domain of "open" belongs to one device. */
 	if (p->dev != dev)
 		probe_close();
 	p->dev = dev;

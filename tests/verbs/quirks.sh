@@ -3,9 +3,9 @@
 #
 #   quirks.sh [CASE...]
 #
-# Makes the soft device kinder than the real one, in one respect at a time, and
-# expects the conformance test to notice: the named case, and no build error,
-# must turn red. A case that stays green proves nothing about the quirk.
+# Removes one quirk of the real device from the software device at a time, and expects
+# the named case of the conformance test to fail. A case that still passes doesn't test
+# the quirk.
 
 set -u
 
@@ -64,7 +64,7 @@ host rdma link delete es1
 EOF
 }
 
-# fresh: the tree as it is, so that a build redoes only what a quirk changes
+# fresh: copies the tree again, so that a build redoes only what a quirk changes
 fresh()
 {
 	mkdir -p "$WORK"
@@ -77,17 +77,17 @@ try()
 	fresh
 	sed -i "$edit" "$WORK/sim/$file"
 	if cmp -s "$TOP/sim/$file" "$WORK/sim/$file"; then
-		echo "not ok - $case: the quirk isn't in $file any more"
+		echo "not ok - $case: $file doesn't have the quirk"
 		return 1
 	fi
 	guest_test "$case" > "$WORK/tests/qemu/guest/efasim-quirk.sh"
 	chmod +x "$WORK/tests/qemu/guest/efasim-quirk.sh"
 	out=$(cd "$WORK" && python3 -B tests/qemu/bed check efasim-quirk 2>&1)
 	if grep -q "not ok .*- $case" <<< "$out"; then
-		echo "ok - $case turns red without its quirk"
+		echo "ok - $case fails without its quirk"
 		return 0
 	fi
-	echo "not ok - $case didn't turn red by $edit"
+	echo "not ok - $case didn't fail with $edit"
 	tail -n 15 <<< "$out" | sed 's/^/# /'
 	return 1
 }
@@ -104,9 +104,9 @@ try_all()
 		tried=$((tried + 1))
 		try "$case" "$file" "$edit" || failed=$((failed + 1))
 	done <<< "$QUIRKS"
-	echo "$tried quirks, $failed unnoticed"
+	echo "$tried quirks, $failed undetected"
 	[ "$tried" -gt 0 ] && [ "$failed" = 0 ]
 }
 
-# Another run would take the edit back.
+# Locked, because another run would undo the edit.
 locked "quirks-${WORK##*/}" try_all "$@"

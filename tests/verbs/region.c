@@ -32,7 +32,7 @@ static int alloc_pages_of(struct region *r)
 	return 0;
 }
 
-/* Whatever it returns, region_close() cleans up. */
+/* The caller calls region_close() even after an error. */
 int region_open(struct region *r, struct ep *ep, unsigned int pages)
 {
 	int err;
@@ -111,7 +111,7 @@ static int wait_done(struct region *r)
 	return wc.vendor_err;
 }
 
-/* A new generation of the key; returns the device's status. */
+/* Register with a new generation of the key. Return: the device's status. */
 int region_reg(struct region *r, int access)
 {
 	int err;
@@ -155,7 +155,7 @@ void region_fill(struct region *r, u8 seed)
 			       DMA_BIDIRECTIONAL);
 }
 
-/* Whether bytes @off.. hold the pattern that starts at 0 with @seed. */
+/* Return: whether @len bytes from @off on have the pattern of @seed. */
 bool region_filled(struct region *r, u32 off, u32 len, u8 seed)
 {
 	bool ok = true;

@@ -6,9 +6,9 @@
  *              echo GID-OF-THE-CLIENT > peer
  * one runs:    echo "DEVICE GID/QPN/QKEY/RKEY/ADDR [one]" > run; cat results
  *
- * The server takes each message apart and counts in memory that the client
- * reads by RDMA. With "one" the client sends a single message, and says with
- * which status of the device that ended.
+ * The server checks each message, and keeps counters in memory that the client
+ * reads by RDMA. With "one" the client sends a single message, and prints the
+ * device's status of it.
  */
 #include <linux/bitmap.h>
 #include <linux/crc32.h>
@@ -23,11 +23,11 @@
 #include "conformance.h"
 
 #define WAIT_MS		60000
-/* Messages in flight, each as large as the largest MTU lets it be. */
+/* Messages in flight, and room for the largest MTU. */
 #define SLOTS		56
 #define SLOT_SIZE	9216
 #define BUF		(SLOTS * SLOT_SIZE)
-#define BATCH		8	/* completions, on the stack */
+#define BATCH		8	/* completions per poll, on the stack */
 #define SETTLE_MS	300
 #define STARVED_MS	20000
 #define SCRATCH_PAGES	8
@@ -37,7 +37,7 @@
 
 static unsigned int serve_us;
 module_param(serve_us, uint, 0644);
-MODULE_PARM_DESC(serve_us, "the server takes at least so long for a message");
+MODULE_PARM_DESC(serve_us, "microseconds that the server takes at least for a message");
 
 struct msg {
 	__le32 seq;
@@ -182,7 +182,7 @@ void remote_stop(void)
 		return;
 	if (!IS_ERR_OR_NULL(server->thread))
 		kthread_stop(server->thread);
-	/* No region may lose its memory while a peer can reach it. */
+	/* Destroy the queue pair before freeing memory that peers can access. */
 	if (!IS_ERR_OR_NULL(server->ep.qp)) {
 		ib_destroy_qp(server->ep.qp);
 		server->ep.qp = NULL;
@@ -243,7 +243,7 @@ static u32 length_of(u32 seq, u32 max)
 {
 	u32 r = (seq * 2654435761U) >> 8;
 
-	/* Mostly small, some large, as storage has it. */
+	/* Mostly small and some large messages, like storage traffic. */
 	if (r % 16)
 		return sizeof(struct msg) + r % 500;
 	return sizeof(struct msg) + r % (max - sizeof(struct msg) + 1);
@@ -286,7 +286,7 @@ static void send_all(struct ct *ct, const struct target *t, u8 *buf)
 		if (!EXPECT(ct, ret > 0))
 			return;
 		done += ret;
-		/* All of them, before the device has its turn on this CPU. */
+		/* Handle all of them before the device gets this CPU. */
 		while (ret--) {
 			if (!EXPECT_EQ(ct, wc[ret].vendor_err, 0))
 				return;
@@ -331,7 +331,7 @@ static void remote_messages(struct ct *ct, const struct target *t)
 	kfree(buf);
 	/*
 	 * The server counts after the device has answered, and may be slow or
-	 * starved. Once it has all, what comes twice has its time, too.
+	 * starved. Once it has all messages, leave time for duplicates.
 	 */
 	end = jiffies + msecs_to_jiffies(STARVED_MS);
 	do {
