@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Benchmarks: what the harness (kofi_bench.ko) and those who are measured, the
- * ULPs (kofi_bench_*.ko), have to do with each other.
+ * Benchmarks: interface between the harness (kofi_bench.ko) and the measured ULPs
+ * (kofi_bench_*.ko).
  *
- * A test is a number of windows. In each the ULP posts a batch of operations and
- * has them completed; the harness marks where counting begins and ends, and plays
- * the peer outside of it. So a window has one side's instructions alone, and those
- * of the device.
+ * A test is a number of windows. In each window the ULP posts a batch of operations and
+ * completes them. The harness marks the begin and the end of counting, and acts as the
+ * peer outside of windows. So a window has only the instructions of one side and of the
+ * device.
  */
 #ifndef KOFI_BENCH_H
 #define KOFI_BENCH_H
@@ -19,13 +19,13 @@
 #define KB_NAME		16
 #define KB_MAX_BATCH	64
 #define KB_GID_LEN	16
-#define KB_POLL		16	/* completions taken at a time */
+#define KB_POLL		16	/* completions per poll */
 #define KB_PAIR_CPUS	2
 /* Packets by which a peer introduces itself: -KB_GREETINGS to -1. */
 #define KB_GREETINGS	2
-#define KB_HEADERS	128	/* bytes that a packet has beside the test's */
+#define KB_HEADERS	128	/* maximum size of a packet's headers */
 
-/* To learn what one takes. */
+/* Numbers of objects for measuring the memory of one. */
 #define KB_OBJECTS	64
 #define KB_ENTRIES	65536
 #define KB_DEEP		512
@@ -35,34 +35,34 @@ enum kb_kind {
 	KB_SEND,
 	KB_RECV,
 	KB_INJECT,
-	KB_LATE,	/* receive what has come before */
+	KB_LATE,	/* receive messages that have arrived before */
 	KB_WRITE,
 	KB_READ,
 	KB_REG,		/* register memory for peers */
-	KB_INV,		/* take that back */
+	KB_INV,		/* invalidate registrations */
 	KB_KINDS,
 };
 
 enum kb_mode {
-	KB_POLLED,	/* the thread that posted looks for completions */
-	KB_HANDLER,	/* a handler in process context takes them */
-	KB_SLEEPING,	/* the thread that posted sleeps until there is one */
-	KB_PAIR,	/* as polled, by a thread on each of two CPUs */
+	KB_POLLED,	/* the posting thread polls for completions */
+	KB_HANDLER,	/* a handler in process context reads completions */
+	KB_SLEEPING,	/* the posting thread sleeps until a completion */
+	KB_PAIR,	/* as KB_POLLED, with a thread on each of two CPUs */
 	KB_MODES,
 };
 
 /**
- * struct kb_test - what is to be measured
- * @ulp: by whom
- * @device: on which device, or "-"
- * @peer: the other side's device, or "-"
- * @kind: what it does
- * @mode: how it learns of completions
- * @size: bytes of an operation
- * @batch: operations of a window
- * @windows: how often, not counting the first, which warms up
- * @addrs: addresses that the ULP knows, besides the peer's
- * @eps: endpoints that the ULP has, besides the one in use
+ * struct kb_test - a test
+ * @ulp: name of the ULP
+ * @device: name of the ULP's device, or "-"
+ * @peer: name of the peer's device, or "-"
+ * @kind: kind of operation
+ * @mode: how the ULP gets completions
+ * @size: size of an operation in bytes
+ * @batch: number of operations per window
+ * @windows: number of windows, without the first, which warms up
+ * @addrs: number of addresses that the ULP knows, besides the peer's
+ * @eps: number of endpoints of the ULP, besides the one in use
  */
 struct kb_test {
 	char		ulp[KB_NAME];
@@ -78,12 +78,12 @@ struct kb_test {
 };
 
 /**
- * struct kb_addr - where an end is, and memory of it that its peer can reach
- * @gid: of the device
+ * struct kb_addr - address of an end, and memory that its peer can access
+ * @gid: GID of the device
  * @qpn: number of the queue pair
- * @qkey: its key
+ * @qkey: Q_Key of the queue pair
  * @addr: address of the memory
- * @rkey: its key
+ * @rkey: key of the memory
  */
 struct kb_addr {
 	u8	gid[KB_GID_LEN];
@@ -96,13 +96,13 @@ struct kb_addr {
 struct kb_op;
 
 /**
- * struct kb_end - a ULP at work
- * @ulp: which
- * @test: what it does
- * @addr: where it is
- * @peer: the other side
- * @done: operations of this window that completed
- * @failed: and those that did with an error
+ * struct kb_end - a ULP that runs a test
+ * @ulp: the ULP
+ * @test: the test
+ * @addr: address of the ULP
+ * @peer: address of the peer
+ * @done: number of operations of this window that completed
+ * @failed: number of operations of this window that failed
  */
 struct kb_end {
 	const struct kb_ulp	*ulp;
@@ -115,9 +115,9 @@ struct kb_end {
 
 /**
  * struct kb_op - an operation of a ULP
- * @done: to whom the ULP hands a completion over
- * @end: whose it is
- * @buf: its memory
+ * @done: function that the ULP calls for a completion
+ * @end: the ULP
+ * @buf: memory of the operation
  */
 struct kb_op {
 	void		(*done)(struct kb_op *op, int err);
@@ -126,23 +126,23 @@ struct kb_op {
 };
 
 /**
- * struct kb_ulp - who is measured
- * @list: of those that are loaded
- * @name: by which it is asked for
- * @alone: it has its peer itself
- * @open: set up an end for a test; has @addr set
- * @connect: make @peer reachable
- * @close: undo both
+ * struct kb_ulp - a measured ULP
+ * @list: in the list of registered ULPs
+ * @name: name of the ULP
+ * @alone: the ULP brings its own peer
+ * @open: set up an end for a test, and set its address
+ * @connect: make the peer reachable
+ * @close: undo @open and @connect
  * @packet: write the packet that the peer sends as its nth of a batch, if that isn't just
  *	memory; a negative one is sent before the first test, and the last such one completes
  *	an operation. Returns its length, up to KB_HEADERS more than the test's size.
  * @post: post a batch
- * @post_undo: post what undoes a batch: of KB_REG KB_INV, and vice versa
- * @poll: take completions, if there are any
- * @sleep: wait for one at least, and take it
- * @pair: post a batch and have it completed on this CPU, of KB_PAIR_CPUS, with endpoints and
- *	completion queues that no other one uses
- * @memory: measure bytes, and print them
+ * @post_undo: post operations that undo a batch: KB_INV for KB_REG, and vice versa
+ * @poll: read completions, if there are any
+ * @sleep: wait for at least one completion, and read it
+ * @pair: post and complete a batch on this CPU, of KB_PAIR_CPUS, with endpoints and
+ *	completion queues that no other CPU uses
+ * @memory: measure memory, and print it
  */
 struct kb_ulp {
 	struct list_head	list;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 #
-# For guest.sh: the block devices that are measured, each /dev/NAME by its row's name.
-# Below each is a null_blk without memory, so no device has a cost of its own, and both
-# ends are in this kernel. There is one at a time, as another's timers are nobody's
-# cost, and none has an I/O scheduler.
+# For guest.sh: the measured block devices, each /dev/NAME with the name of its row. Each
+# is on top of a null_blk without memory, which costs nothing, with both ends in this
+# kernel. Only one exists at a time, so that timers of another aren't counted, and none has
+# an I/O scheduler.
 # shellcheck source=tests/qemu/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
 . /bed/kofiblk.sh
@@ -12,9 +12,9 @@
 NVMET=/sys/kernel/config/nvmet
 SUBSYSTEM=$NVMET/subsystems/bench
 PORT=$NVMET/ports/1
-BLK=				# the one that is there
+BLK=				# the device that exists
 
-# settings DIRECTORY NAME=VALUE...: of configfs, in this order
+# settings DIRECTORY NAME=VALUE...: writes attributes of configfs, in this order
 settings()
 {
 	settings_dir=$1
@@ -24,8 +24,8 @@ settings()
 	done
 }
 
-# All at once, and they stay: the host finds functions by addresses, of which none may
-# be another module's later on.
+# Load all modules at once and keep them: the host finds functions by address, and no
+# address may belong to another module later.
 blk_modules()
 {
 	modprobe null_blk nr_devices=0 &&
@@ -55,8 +55,8 @@ no_schedulers()
 
 # --- nvme ---
 
-# nvme_up TYPE [SETTING-OF-THE-PORT...]: target and host; of a namespace the host shows
-# a disk that knows several ways, and hides that of each
+# nvme_up TYPE [SETTING-OF-THE-PORT...]: sets up target and host. With multipath the host
+# shows one disk for a namespace, and hides the disk of each path.
 nvme_up()
 {
 	nvme_type=$1
@@ -107,7 +107,7 @@ disk_nvme_tcp()
 		nvme_connect transport=tcp,traddr=127.0.0.1,trsvcid=4421
 }
 
-# The server has one device, and the client the other.
+# The server uses one device, the client the other.
 disk_kofiblk()
 {
 	ip addr add "${SERVER%:*}/32" dev lo
@@ -119,7 +119,7 @@ gone_kofiblk()
 	detach && serve_none && ip addr del "${SERVER%:*}/32" dev lo
 }
 
-# blk_only NAME: have this one and no other, or none
+# blk_only NAME: sets up this device and no other, or none
 blk_only()
 {
 	[ "$1" != "$BLK" ] || return 0

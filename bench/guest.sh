@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The guest's part of the benchmarks: runs the tests of /bed/tests, a line each,
-# and prints what the host needs. Nothing leaves the guest before all are done,
-# as whatever the host has a part in takes time that differs from run to run.
+# The guest's part of the benchmarks: runs the tests of /bed/tests, one per line,
+# and prints what the host needs. The guest prints only after all tests, because
+# interaction with the host takes time that differs between runs.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=bench/blk.sh
@@ -19,7 +19,7 @@ device()
 	check "$1 comes" rdma link add "$1" type "$2" netdev "$3" 2>&1
 }
 
-# The device does what it is told, at once and in order.
+# Turn off delays and reordering of the device.
 no_faults()
 {
 	for knob in reorder reg_delay_us slid_lag_us; do
@@ -27,7 +27,7 @@ no_faults()
 	done
 }
 
-# The provider looks at a device for a while, before it offers it.
+# Wait until the provider has probed the devices.
 wait_for_provider()
 {
 	for _ in $(seq 100); do

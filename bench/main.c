@@ -5,9 +5,9 @@
  *   echo "ULP DEVICE PEER KIND MODE SIZE BATCH WINDOWS ADDRS EPS" > .../kofi_bench/run
  *   cat .../kofi_bench/results
  *
- * in debugfs runs a test and shows a line for each window. Windows are numbered
- * from the load of the module on, and those of the counting plugin with them.
- * "validate" instead of a test runs code of known length.
+ * in debugfs runs a test and prints a line for each window. The module and the counting
+ * plugin number windows alike, from the load of the module on. "validate" instead of a
+ * test runs code of known length.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -68,7 +68,7 @@ void kb_printf(const char *fmt, ...)
 }
 EXPORT_SYMBOL_NS_GPL(kb_printf, KOFI_BENCH);
 
-/* Pages that a CPU keeps to itself: nobody uses them, though they aren't free. */
+/* Return: number of free pages in per-CPU lists, which don't count as free. */
 static unsigned long kb_pages_kept(void)
 {
 	unsigned long pages = 0;
@@ -86,17 +86,17 @@ static unsigned long kb_pages_kept(void)
 }
 
 /**
- * kb_memory_used() - bytes that are in use on this machine
+ * kb_memory_used() - bytes in use on this machine
  *
- * Context: Process context; sleeps until what is freed later is free.
- * Return: the number, good to some pages.
+ * Context: Process context; sleeps until deferred frees are done.
+ * Return: number of bytes, accurate to some pages.
  */
 s64 kb_memory_used(void)
 {
 	struct sysinfo si;
 
 	rcu_barrier();
-	/* kvfree_rcu() collects for 5 s, for which no barrier waits. */
+	/* kvfree_rcu() batches objects for up to 5 s, and no barrier waits for that. */
 	msleep(6000);
 	si_meminfo(&si);
 	return (s64)(si.totalram - si.freeram - kb_pages_kept()) * PAGE_SIZE;
@@ -104,7 +104,7 @@ s64 kb_memory_used(void)
 EXPORT_SYMBOL_NS_GPL(kb_memory_used, KOFI_BENCH);
 
 /**
- * kb_register() - offer a ULP
+ * kb_register() - register a ULP
  * @ulp: the ULP
  *
  * Context: Process context; sleeps.
@@ -163,7 +163,7 @@ static int kb_parse(const char *line, struct kb_test *test)
 	return 0;
 }
 
-/* Who is measured gives way to those who work for it. */
+/* Run at a lower priority, so that other tasks of the test run first. */
 static int kb_run_nice(const struct kb_ulp *ulp, const struct kb_test *test)
 {
 	long nice = task_nice(current);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The other side, by raw verbs. All that it does is done while nothing is counted:
- * it asks for no events, and is looked at when a window is over.
+ * The peer, on raw verbs. It works only while nothing is counted: it uses no events, and
+ * polls after a window has ended.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -44,7 +44,7 @@ static int post(struct kb_peer *peer, const struct ib_send_wr *wr)
 	return ret;
 }
 
-/* The region is the ULP's to read and write until the end of the test. */
+/* Register memory that the ULP may read and write until the end of the test. */
 static int open_region(struct kb_peer *peer)
 {
 	struct ib_reg_wr wr = {
@@ -112,7 +112,7 @@ struct kb_peer *kb_peer_open(const struct kb_test *test, bool packets, struct kb
 	return peer;
 }
 
-/* An RC queue pair can't even register memory before it is connected. */
+/* Connect, then register memory, which an RC queue pair can't do before. */
 int kb_peer_connect(struct kb_peer *peer, const struct kb_addr *addr)
 {
 	return kb_qp_connect(&peer->q, addr);
@@ -146,7 +146,7 @@ void kb_peer_close(struct kb_peer *peer)
 	kfree(peer);
 }
 
-/* Have room for a batch of messages. */
+/* Post receives for a batch of messages. */
 int kb_peer_recv(struct kb_peer *peer, const struct kb_test *test)
 {
 	struct ib_sge sge = {
@@ -201,7 +201,7 @@ int kb_peer_send(struct kb_peer *peer, struct kb_end *end)
 	return ret;
 }
 
-/* Send what comes before the first batch; the ULP answers by one packet. */
+/* Send the packets before the first batch, which the ULP answers with one packet. */
 int kb_peer_greet(struct kb_peer *peer, struct kb_end *end)
 {
 	const struct kb_test one = { .batch = 1 };
@@ -214,7 +214,7 @@ int kb_peer_greet(struct kb_peer *peer, struct kb_end *end)
 	return ret ?: wait_for(peer, 1);
 }
 
-/* Take the completions of a batch. */
+/* Poll the completions of a batch. */
 int kb_peer_drain(struct kb_peer *peer, const struct kb_test *test)
 {
 	return wait_for(peer, test->batch);

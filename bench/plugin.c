@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A plugin of QEMU's TCG that counts instructions by address, from outside: the
- * code that is counted neither helps nor knows. Windows are opened and closed by
- * marks, which are nops to the guest (see bench.h).
+ * A plugin for QEMU's TCG that counts instructions by address, without changes to the
+ * counted code. Marks, which are nops to the guest (see bench.h), begin and end windows.
  *
- * Counted are translation blocks, which are straight pieces of code. A block of the
- * kernel proper is also counted by who had it run: the block of a module that
- * ran last before it. So what a module has the kernel do can be told apart from what
- * another has it do, without a look at the guest's stack.
+ * The plugin counts translation blocks, which are straight pieces of code. Blocks of the
+ * kernel proper are counted separately for each caller, which is the block of a module
+ * that ran last before. So work that the kernel does for one module can be distinguished
+ * from work for another, without unwinding the guest's stack.
  *
  *   qemu-system-x86_64 -plugin plugin.so,out=FILE[,lines=on]
  *
@@ -17,10 +16,10 @@
  * ends a block, and each repetition is another block's execution. LOCKED are its locked
  * read-modify-writes.
  *
- * With lines=on it also has, for each cache line that two CPUs wrote, a line for each
- * block of each CPU that did:
+ * With lines=on FILE also has, for each cache line that two CPUs wrote, a line for each
+ * block of each CPU that wrote it:
  *   L ADDRESS CPU BLOCK CALLER LOCKED
- * LOCKED if it did so by a locked read-modify-write.
+ * LOCKED tells whether it used a locked read-modify-write.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +30,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Of QEMU's plugin interface, version 1, what is needed here. */
+/* The part of QEMU's plugin interface, version 1, that the plugin uses. */
 typedef uint64_t plugin_id;
 typedef void (*trans_fn)(plugin_id id, void *tb);
 typedef void (*exec_fn)(unsigned int cpu, void *data);
@@ -56,19 +55,19 @@ size_t qemu_plugin_insn_size(const void *insn);
 
 PUBLIC int qemu_plugin_version = 1;
 
-/* nopl imm32(%rax): the upper half says that it is ours, the lower what for. */
+/* nopl imm32(%rax): the upper half identifies a mark, the lower half is its kind. */
 #define MARK_SIZE	7
 #define MARK_MAGIC	0x6b620000u
 
 enum mark { MARK_BEGIN = 1, MARK_PAUSE, MARK_RESUME, MARK_END, MARKS };
 
-/* Where x86-64 Linux has its modules, and where the kernel begins. */
+/* Address ranges of modules and of the kernel in x86-64 Linux. */
 #define MODULES_START	0xffffffffc0000000ull
 #define MODULES_END	0xffffffffff000000ull
 
 struct block;
 
-/* How often a block ran after another one. */
+/* Number of executions of a block with a caller. */
 struct pair {
 	struct pair *next;
 	struct block *block;
@@ -83,7 +82,7 @@ struct block {
 	uint32_t moved;
 	uint32_t locked;
 	bool module;
-	struct pair *pairs;	/* the one that was used last in front */
+	struct pair *pairs;	/* the most recently used one first */
 };
 
 #define CPUS	2
@@ -108,7 +107,7 @@ struct line {
 static struct block *table[BUCKETS];
 static struct pair **touched;
 static size_t num_touched, max_touched;
-static struct block *last[CPUS];	/* of a module */
+static struct block *last[CPUS];	/* last block of a module */
 static struct block *now[CPUS];
 static struct line *lines[BUCKETS];
 static bool want_lines;
@@ -210,7 +209,7 @@ static void on_write(unsigned int cpu, uint32_t info, uint64_t addr, void *locke
 	uint32_t hash = (at * 0x9e3779b97f4a7c15ull) >> 48;
 	struct line *l;
 
-	/* Reads come as well. Behind the modules are each CPU's own registers. */
+	/* Ignore reads, and addresses behind the modules, which are per-CPU registers. */
 	if (!counting || cpu >= CPUS || !now[cpu] || addr >= MODULES_END ||
 	    !qemu_plugin_mem_is_store(info))
 		return;
@@ -305,7 +304,7 @@ static void on_mark(unsigned int cpu, void *data)
 	}
 }
 
-/* Which mark an instruction is, or 0. */
+/* Return: the kind of mark that an instruction is, or 0. */
 static uintptr_t mark_of(const void *insn)
 {
 	const uint8_t *bytes = qemu_plugin_insn_data(insn);
@@ -319,7 +318,7 @@ static uintptr_t mark_of(const void *insn)
 	return word < MARKS ? word : 0;
 }
 
-/* How many bytes one round of "rep movs" moves, or 0 if an instruction is none. */
+/* Return: bytes that one repetition of "rep movs" moves, or 0 for another instruction. */
 static uint32_t moved_by(const void *insn)
 {
 	const uint8_t *bytes = qemu_plugin_insn_data(insn);
@@ -353,7 +352,7 @@ static bool is_prefix(uint8_t byte)
 	}
 }
 
-/* Does an instruction read and write memory in one go, seen by all CPUs? */
+/* Return: whether an instruction is a locked read-modify-write of memory. */
 static bool is_locked(const void *insn)
 {
 	const uint8_t *bytes = qemu_plugin_insn_data(insn);
@@ -364,7 +363,7 @@ static bool is_locked(const void *insn)
 			return true;
 	if (i < size && (bytes[i] & 0xf0) == 0x40)	/* REX */
 		i++;
-	/* xchg, but not of two registers, needs no prefix. */
+	/* xchg with memory is locked without a prefix. */
 	return i + 1 < size && (bytes[i] & 0xfe) == 0x86 && bytes[i + 1] < 0xc0;
 }
 
@@ -375,7 +374,7 @@ static void on_translate(plugin_id id, void *tb)
 	uintptr_t mark;
 	void *insn;
 
-	/* Each time: there may be other code than before. */
+	/* Set it each time, because the code at an address may have changed. */
 	b->moved = moved_by(qemu_plugin_tb_get_insn(tb, n - 1));
 	b->locked = 0;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGS, b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queue pairs, from nothing to ready. No instruction of this is counted. */
+/* Set-up of queue pairs, whose instructions aren't counted. */
 #include <linux/random.h>
 #include <rdma/ib_cache.h>
 #include "verbs.h"
@@ -8,7 +8,7 @@ static void no_event(struct ib_cq *cq, void *context)
 {
 }
 
-/* RoCE has several; the one of the netdev's IPv4 address leads back to it. */
+/* RoCE has several GIDs: find the one of the netdev's IPv4 address, which is routable. */
 static int find_gid(struct kb_qp *q)
 {
 	struct ib_port_attr port;
@@ -76,7 +76,7 @@ static int make(struct kb_qp *q, u32 depth, ib_comp_handler handler,
 	return PTR_ERR_OR_ZERO(q->qp);
 }
 
-/* The device that find_device() looks for, and the reference that it took. */
+/* The device that find_device() looks for, and its reference. */
 struct find {
 	const char		*name;
 	struct ib_device	*dev;
@@ -89,7 +89,7 @@ static int find_add(struct ib_device *dev)
 {
 	if (!strcmp(dev_name(&dev->dev), find->name) && ib_device_try_get(dev))
 		find->dev = dev;
-	/* No client of any device. */
+	/* Don't become a client of the device. */
 	return -EOPNOTSUPP;
 }
 
@@ -99,7 +99,7 @@ static struct ib_client find_client = {
 	.no_kverbs_req = 1,
 };
 
-/* ib_core has no call for modules that finds a device by its name. */
+/* Find a device by name with a temporary client: ib_core exports no function for it. */
 static struct ib_device *find_device(const char *name)
 {
 	struct find here = { .name = name };
@@ -113,15 +113,15 @@ static struct ib_device *find_device(const char *name)
 }
 
 /**
- * kb_qp_open() - make a queue pair
- * @q: takes it
- * @name: of the device
- * @depth: of its queues
+ * kb_qp_open() - create a queue pair
+ * @q: takes the queue pair
+ * @name: name of the device
+ * @depth: depth of its queues
  * @handler: called when completions arrive, or NULL
- * @context: its argument
+ * @context: argument of @handler
  *
  * Context: Process context; sleeps.
- * Return: 0, or a negative errno; kb_qp_close() cleans up in any case.
+ * Return: 0, or a negative errno. The caller calls kb_qp_close() even after an error.
  */
 int kb_qp_open(struct kb_qp *q, const char *name, u32 depth,
 	       ib_comp_handler handler, void *context)
@@ -143,7 +143,7 @@ int kb_qp_open(struct kb_qp *q, const char *name, u32 depth,
 EXPORT_SYMBOL_NS_GPL(kb_qp_open, KOFI_BENCH);
 
 /**
- * kb_qp_addr() - where a queue pair is
+ * kb_qp_addr() - get the address of a queue pair
  * @q: the queue pair
  * @addr: takes the address
  *
@@ -166,7 +166,7 @@ static void ah_attr(const struct kb_qp *q, const struct kb_addr *peer,
 	rdma_ah_set_dgid_raw(attr, (void *)peer->gid);
 }
 
-/* Both ends are on one netdev, and that has one address. */
+/* Both ends are on one netdev, so the peer has its MAC address. */
 static int find_mac(const struct kb_qp *q, struct rdma_ah_attr *attr)
 {
 	const struct ib_gid_attr *gid;
@@ -212,7 +212,7 @@ static int start_rc(struct kb_qp *q, const struct kb_addr *peer)
 
 /**
  * kb_qp_connect() - make a peer reachable
- * @q: the queue pair; an RC one starts
+ * @q: the queue pair; an RC queue pair goes to RTS
  * @peer: the peer
  *
  * Context: Process context; sleeps.
@@ -235,7 +235,7 @@ int kb_qp_connect(struct kb_qp *q, const struct kb_addr *peer)
 EXPORT_SYMBOL_NS_GPL(kb_qp_connect, KOFI_BENCH);
 
 /**
- * kb_qp_close() - undo all of the above
+ * kb_qp_close() - undo kb_qp_open() and kb_qp_connect()
  * @q: the queue pair
  *
  * Context: Process context; sleeps.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A ULP on a block device, of which it reads or writes: a bio for each operation, a
- * batch under one plug. Whatever is behind the device has to be in this kernel, as
- * all of it is counted. No operation is next to another, so that none are merged; nor
- * are the pages of one in a batch, as a page cache's or a process's aren't.
+ * A ULP that reads or writes a block device: one bio per operation, and one plug per
+ * batch. The whole stack below the device has to be in this kernel, in order to be counted.
+ * Operations aren't adjacent on the device, so that they aren't merged, and the pages of an
+ * operation aren't contiguous, like those of a page cache or process.
  */
 #include <linux/atomic.h>
 #include <linux/bio.h>
@@ -23,21 +23,21 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_IMPORT_NS(KOFI_BENCH);
 
-/* 2^32 by the golden ratio: steps of that part of a circle keep away from each other. */
+/* 2^32 divided by the golden ratio: multiples of it modulo 2^32 are spread evenly. */
 #define KBB_STEP	0x9e3779b1U
 
 /**
  * struct kbb_end - a block device at work
- * @end: what the harness knows of it
- * @file: of the device, which is ours alone
+ * @end: the harness' part
+ * @file: open file of the device, exclusive
  * @bdev: the device
- * @pages: of all operations
- * @each: pages of one
- * @places: how many operations' data the device has room for
- * @place: where the latest operation was
- * @left: operations of this batch that are under way
- * @failed: and those that did fail
- * @all: none is under way any more
+ * @pages: pages of all operations
+ * @each: number of pages of one operation
+ * @places: size of the device in operations
+ * @place: place of the latest operation on the device
+ * @left: number of outstanding operations of this batch
+ * @failed: number of failed operations
+ * @all: completed when no operation is outstanding
  */
 struct kbb_end {
 	struct kb_end		end;
@@ -114,7 +114,7 @@ static int kbb_post(struct kb_end *end)
 	return 0;
 }
 
-/* Without a limit: nobody can take back what was submitted. */
+/* Wait without a timeout, because submitted bios can't be canceled. */
 static int kbb_sleep(struct kb_end *end)
 {
 	struct kbb_end *kbb = to_kbb(end);
@@ -125,7 +125,7 @@ static int kbb_sleep(struct kb_end *end)
 	return 0;
 }
 
-/* What is allocated in turn may be side by side: an operation gets every nth. */
+/* Consecutive allocations may be contiguous, so give each operation every nth page. */
 static int kbb_open_pages(struct kbb_end *kbb)
 {
 	u32 i, j, batch = kbb->end.test->batch;
@@ -162,7 +162,7 @@ static int kbb_open_device(struct kbb_end *kbb, const struct kb_test *test)
 	if (test->size % bdev_logical_block_size(kbb->bdev))
 		return -EINVAL;
 	kbb->places = div_u64(bdev_nr_bytes(kbb->bdev), test->size);
-	/* So few that some would be neighbours. */
+	/* With too few places some operations would be adjacent. */
 	return kbb->places < 16 * KB_MAX_BATCH ? -ENOSPC : 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A ULP on kOFI, fabric efa-direct, that does what ulp_verbs.c does. Mapping,
- * slots, limits and removal are the provider's.
+ * A ULP on kOFI, fabric efa-direct, that does the same as ulp_verbs.c. The provider
+ * handles mapping, slots, limits and removal.
  */
 #include <kofi/cm.h>
 #include <kofi/domain.h>
@@ -25,12 +25,12 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 
 #define KBE_CQ		1024
 #define KBE_CHUNK	256	/* addresses inserted at a time */
-/* Nothing tells that an inject is over; steps within which it surely is. */
+/* An inject has no completion: number of steps after which it has surely completed. */
 #define KBE_STEPS	20
 
 /**
  * struct kbe_op - an operation
- * @op: what the harness knows of it
+ * @op: the harness' part
  * @mr: region to register with
  * @iov: memory for @mr
  */
@@ -42,14 +42,14 @@ struct kbe_op {
 
 /* Endpoints of one CPU in KB_PAIR. */
 #define KBE_LANES	2
-/* So often one of them looks for completions. */
+/* Maximum number of polls of an endpoint. */
 #define KBE_LOOKS	100000
 
 /**
- * struct kbe_lane - an endpoint that one CPU uses alone
+ * struct kbe_lane - an endpoint that only one CPU uses
  * @ep: the endpoint
- * @cq: its completion queue
- * @mr: region that its queue pair registers
+ * @cq: completion queue of the endpoint
+ * @mr: region of the endpoint
  * @buf: memory
  */
 struct kbe_lane {
@@ -61,19 +61,19 @@ struct kbe_lane {
 
 /**
  * struct kbe_end - an end
- * @end: what the harness knows of it
- * @info: of the device
- * @fabric: and so on
- * @domain: likewise
- * @av: likewise
- * @cq: likewise
- * @ep: likewise
- * @more: others, idle
- * @peer: the harness'
- * @steps: since an inject
- * @entries: completions
+ * @end: the harness' part
+ * @info: entry of the device
+ * @fabric: the fabric
+ * @domain: the domain
+ * @av: the address vector
+ * @cq: the completion queue
+ * @ep: the endpoint
+ * @more: other endpoints, which are idle
+ * @peer: the harness' peer
+ * @steps: number of steps since an inject
+ * @entries: buffer for completions
  * @ops: operations
- * @lanes: of KB_PAIR, by CPU
+ * @lanes: endpoints for KB_PAIR, by CPU
  */
 struct kbe_end {
 	struct kb_end		end;
@@ -98,7 +98,7 @@ static struct kbe_end *to_kbe(struct kb_end *end)
 
 /* --- completions --- */
 
-/* To whom a completion is of use. */
+/* Pass a completion to its operation. */
 static void kbe_done(struct kb_op *op, int err)
 {
 	op->end->failed += !!err;
@@ -260,7 +260,7 @@ static int kbe_lane_wait(struct kbe_lane *lane, u32 count)
 		if (n > 0)
 			count -= n;
 		else
-			/* The other CPU has its turn when this one is idle. */
+			/* QEMU runs the other CPU while this one is idle. */
 			usleep_range(5, 10);
 	}
 	return count ? -ETIMEDOUT : 0;
@@ -507,7 +507,7 @@ static struct kb_end *kbe_open(const struct kb_test *test)
 	return &kbe->end;
 }
 
-/* Addresses of nobody, but on the peer's device. */
+/* Insert addresses on the peer's device that no endpoint has. */
 static int kbe_insert_others(struct kbe_end *kbe, const struct fi_efa_addr *addr,
 			     u32 count)
 {
@@ -532,7 +532,7 @@ static int kbe_insert_others(struct kbe_end *kbe, const struct fi_efa_addr *addr
 	return ret < 0 ? ret : 0;
 }
 
-/* The peer comes last, so that its index is the highest. */
+/* Insert the peer last, so that its index is the highest. */
 static int kbe_connect(struct kb_end *end)
 {
 	struct kbe_end *kbe = to_kbe(end);

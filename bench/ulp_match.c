@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The matching of receives and messages by itself, with no device and no endpoint. An
- * operation is a message that takes a receive, which is then posted again; so many
- * others as the test has addresses are posted meanwhile, each for a tag of its own.
+ * The matching of receives and messages, without a device and endpoints. An operation is a
+ * message that takes a receive, which is then posted again. The test's number of addresses
+ * is the number of other posted receives, each for another tag.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -16,18 +16,18 @@ MODULE_LICENSE("Dual BSD/GPL");
 MODULE_IMPORT_NS(KOFI_BENCH);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
 
-/* Odd, so that all receives get their turn. */
+/* A prime, so that all receives are used. */
 #define KBM_STRIDE	7919
 
 /**
- * struct kbm_end - what is posted
- * @end: what the harness knows of it
- * @lock: a provider's would be; protects @match
- * @match: the receives
- * @table: its buckets
+ * struct kbm_end - an end
+ * @end: the harness' part
+ * @lock: protects @match, in place of a provider's lock
+ * @match: the table of receives
+ * @table: buckets of @match
  * @recvs: the receives
- * @count: how many there are
- * @next: whose turn it is
+ * @count: number of receives
+ * @next: receive that the next message takes
  */
 struct kbm_end {
 	struct kb_end		end;
@@ -106,7 +106,7 @@ static int kbm_post(struct kb_end *end)
 	return 0;
 }
 
-/* All is done when it was posted. */
+/* Operations complete when they are posted. */
 static int kbm_poll(struct kb_end *end)
 {
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A ULP on kernel sockets: TCP over the loopback device, with both ends in here. It
- * sends what there is room for and receives what has arrived, in turn.
+ * A ULP on kernel sockets: TCP over the loopback device, with both ends in this file. It
+ * alternately sends as much as the socket accepts and receives what has arrived.
  */
 #include <linux/in.h>
 #include <linux/mm.h>
@@ -20,13 +20,13 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 
 /**
  * struct kbt_end - both ends
- * @end: what the harness knows of them
- * @listen: where @to came from
- * @from: sends
- * @to: receives
- * @buf: what is sent, and received
- * @sent: bytes of this batch
- * @received: likewise
+ * @end: the harness' part
+ * @listen: listening socket that accepted @to
+ * @from: sending socket
+ * @to: receiving socket
+ * @buf: data that is sent and received
+ * @sent: bytes of this batch sent
+ * @received: bytes of this batch received
  */
 struct kbt_end {
 	struct kb_end	end;
@@ -43,7 +43,7 @@ static struct kbt_end *to_kbt(struct kb_end *end)
 	return container_of(end, struct kbt_end, end);
 }
 
-/* Up to the end of a message. */
+/* Return: number of bytes to the end of the current message. */
 static size_t kbt_rest(const struct kbt_end *kbt, size_t done)
 {
 	u32 size = kbt->end.test->size;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A ULP on kernel verbs without kOFI, as short as it can be: maps its memory,
- * posts, takes completions, unmaps, hands over. On EFA it is the floor that kOFI
- * is measured against, on rxe the alternative.
+ * A minimal ULP on kernel verbs without kOFI: it maps memory, posts, polls completions,
+ * unmaps, and passes completions on. On EFA it is the baseline for kOFI, on rxe the
+ * alternative.
  *
- * Work requests are the operations' own: no slots, no limits, no removal.
+ * Operations embed their work requests, and there are no slots, limits or removal.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
@@ -23,10 +23,10 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 
 /**
  * struct kbv_op - an operation
- * @op: what the harness knows of it
- * @dma: address of what was mapped
- * @len: its bytes, or 0
- * @dir: which way
+ * @op: the harness' part
+ * @dma: DMA address of the mapped memory
+ * @len: length of the mapped memory in bytes, or 0
+ * @dir: direction of the mapping
  * @mr: region to register with
  * @sg: memory for @mr
  * @inval: the region is being invalidated
@@ -43,13 +43,13 @@ struct kbv_op {
 
 /**
  * struct kbv_end - an end
- * @end: what the harness knows of it
+ * @end: the harness' part
  * @q: the queue pair
- * @more: others, idle
+ * @more: other queue pairs, which are idle
  * @event: there may be completions
- * @wait: for @event
- * @work: takes completions
- * @wcs: they
+ * @wait: wait queue for @event
+ * @work: polls completions
+ * @wcs: buffer for completions
  * @ops: operations
  */
 struct kbv_end {
@@ -72,7 +72,7 @@ static struct kbv_end *to_kbv(struct kb_end *end)
 
 /* --- completions --- */
 
-/* To whom a completion is of use. */
+/* Pass a completion to its operation. */
 static void kbv_done(struct kb_op *op, int err)
 {
 	op->end->failed += !!err;
@@ -113,7 +113,7 @@ static int kbv_arm(struct kbv_end *kbv)
 	return ret;
 }
 
-/* Until there is nothing, and the next completion makes an event. */
+/* Poll until the queue is empty and armed for the next completion. */
 static void kbv_take_all(struct kbv_end *kbv)
 {
 	do {
@@ -179,7 +179,7 @@ static int kbv_post(struct kbv_end *kbv, const struct ib_send_wr *wr)
 	return ret;
 }
 
-/* Memory of a send, read or write: its own, or what is in the buffer itself. */
+/* Set the SGE of a send, read or write: mapped memory, or inline data. */
 static int kbv_sge(struct kbv_end *kbv, struct kbv_op *op,
 		   struct ib_send_wr *wr, struct ib_sge *sge,
 		   enum dma_data_direction dir)
@@ -471,7 +471,7 @@ static int kbv_connect(struct kb_end *end)
 	return ret < 0 ? ret : 0;
 }
 
-/* Bytes of a queue pair, the driver's and the device's together. */
+/* Measure the memory of a queue pair, for driver and device together. */
 static int kbv_memory_qps(const struct kb_test *test, u32 depth)
 {
 	struct kb_qp *qps;

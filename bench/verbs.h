@@ -15,14 +15,14 @@
 /**
  * struct kb_qp - a queue pair
  * @dev: the device, referenced
- * @pd: its protection domain
- * @cq: completions of both directions
+ * @pd: protection domain
+ * @cq: completion queue for both directions
  * @qp: the queue pair
- * @ah: the peer, for SRD
- * @srd: it is of EFA's type
- * @gid: of the device
- * @gid_index: in the device's table
- * @qkey: for SRD
+ * @ah: address handle of the peer, for SRD
+ * @srd: the queue pair has EFA's SRD type
+ * @gid: GID of the device
+ * @gid_index: index of @gid in the device's table
+ * @qkey: Q_Key, for SRD
  */
 struct kb_qp {
 	struct ib_device	*dev;
@@ -46,13 +46,13 @@ void kb_qp_close(struct kb_qp *q);
 /* peer.c */
 
 /**
- * struct kb_peer - the other side, which does only what the harness has it do
- * @q: its queue pair
+ * struct kb_peer - the peer, which the harness controls
+ * @q: queue pair of the peer
  * @buf: memory for messages and for the ULP's reads and writes
- * @size: its bytes
- * @stride: from one packet to the next, if the ULP writes them
- * @dma: its address
- * @mr: makes it reachable
+ * @size: size of @buf in bytes
+ * @stride: distance between packets, if the ULP writes them
+ * @dma: DMA address of @buf
+ * @mr: region of @buf
  */
 struct kb_peer {
 	struct kb_qp	q;

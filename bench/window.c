@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Windows: a batch of operations between marks. The marks are nops that the
- * counting plugin knows; the time stamp counter, which under -icount counts
- * instructions, is a second witness of how many there were.
+ * counting plugin recognizes. The time stamp counter, which counts instructions
+ * under -icount, checks the plugin's total.
  */
 #include <asm/tsc.h>
 #include <linux/completion.h>
@@ -16,7 +16,7 @@
 #define KB_SPINS	1000000
 #define KB_COPY		65536U
 
-/* nopl with a displacement that says what it is for: see plugin.c. */
+/* nopl whose displacement is the kind of mark: see plugin.c. */
 #define KB_MARK(what)	\
 	asm volatile(".byte 0x0f, 0x1f, 0x80; .long 0x6b620000 + %c0" \
 		     : : "i" (what) : "memory")
@@ -25,9 +25,9 @@ enum { KB_BEGIN = 1, KB_PAUSE, KB_RESUME, KB_END };
 
 /**
  * struct kb_window - a window
- * @number: since the module was loaded
- * @spins: how often nothing had completed
- * @ticks: time stamps, while it was open
+ * @number: number of the window since the module was loaded
+ * @spins: number of polls without a completion
+ * @ticks: ticks of the time stamp counter during the window
  */
 struct kb_window {
 	u32	number;
@@ -96,7 +96,7 @@ static int kb_before(struct kb_end *end, struct kb_peer *peer)
 	end->failed = 0;
 	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT))
 		return kb_peer_recv(peer, test);
-	/* What is to be invalidated must be registered. */
+	/* Register regions before they are invalidated. */
 	if (test->kind == KB_INV) {
 		int ret = end->ulp->post_undo(end) ?: kb_complete(end, &w, test->batch);
 
@@ -148,7 +148,7 @@ static int kb_window(struct kb_end *end, struct kb_peer *peer,
 	return ret;
 }
 
-/* The first finds everything for the first time, and isn't reported. */
+/* The first window warms up and isn't reported. */
 static int kb_run_windows(struct kb_end *end, struct kb_peer *peer)
 {
 	u32 i;
@@ -157,7 +157,7 @@ static int kb_run_windows(struct kb_end *end, struct kb_peer *peer)
 	for (i = 0; i <= end->test->windows && !ret; i++) {
 		struct kb_window w = { };
 
-		/* No tick, no grace period, no reclaim, if it can be helped. */
+		/* Avoid timer ticks, grace periods and reclaim in the window. */
 		msleep(20);
 		ret = kb_before(end, peer) ?: kb_window(end, peer, &w) ?:
 		      kb_after(end, peer);
@@ -169,11 +169,11 @@ static int kb_run_windows(struct kb_end *end, struct kb_peer *peer)
 }
 
 /**
- * struct kb_pair - one of the threads that work at the same time
- * @end: for whom
- * @cpu: where
- * @ret: what came of it
- * @done: it is over
+ * struct kb_pair - one of the threads that run concurrently
+ * @end: the ULP
+ * @cpu: CPU of the thread
+ * @ret: result of the thread
+ * @done: completed when the thread has finished
  */
 struct kb_pair {
 	struct kb_end		*end;
@@ -182,7 +182,7 @@ struct kb_pair {
 	struct completion	done;
 };
 
-/* Written by both CPUs in each window, so that the host knows that it would see such. */
+/* Written by both CPUs in each window, so that the host can check that it sees that. */
 static atomic_t kb_both;
 
 static int kb_pair_main(void *arg)
@@ -234,7 +234,7 @@ static int kb_pair_window(struct kb_end *end, struct kb_window *w)
 	return ret;
 }
 
-/* What both CPUs write is the plugin's to see. */
+/* Run on two CPUs. The plugin finds the cache lines that both write. */
 static int kb_run_pairs(struct kb_end *end, struct kb_peer *peer)
 {
 	bool sends = end->test->kind == KB_SEND;
@@ -296,7 +296,7 @@ static int kb_run_with(const struct kb_ulp *ulp, const struct kb_test *test,
 /**
  * kb_run() - measure a ULP
  * @ulp: the ULP
- * @test: what it shall do
+ * @test: the test
  *
  * Context: Process context; sleeps.
  * Return: 0, or a negative errno.
@@ -323,7 +323,7 @@ static noinline void kb_known_loop(unsigned long rounds)
 	asm volatile("1: dec %0; jnz 1b" : "+r" (rounds) : : "cc");
 }
 
-/* memmove() has a loop for what is aligned differently, and a string instruction. */
+/* memmove() uses a loop for misaligned memory, and a string instruction otherwise. */
 static int kb_validate_copies(void)
 {
 	static const size_t offsets[] = { 0, 8 };
@@ -349,7 +349,7 @@ static int kb_validate_copies(void)
 }
 
 /**
- * kb_validate() - run code of known length between marks, and copy so many bytes
+ * kb_validate() - run code of known length, and known copies, between marks
  *
  * Context: Process context; sleeps.
  * Return: 0, or -ENOMEM.
