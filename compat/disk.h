@@ -15,6 +15,7 @@
 #define COMPAT_DISK_WRITE_CACHE	BIT(0)
 #define COMPAT_DISK_FUA		BIT(1)
 #define COMPAT_DISK_ROTATIONAL	BIT(2)
+#define COMPAT_DISK_STABLE_WRITES	BIT(3)
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 
@@ -28,6 +29,8 @@ static inline struct gendisk *compat_disk_alloc(struct blk_mq_tag_set *set,
 		lim->features |= BLK_FEAT_FUA;
 	if (flags & COMPAT_DISK_ROTATIONAL)
 		lim->features |= BLK_FEAT_ROTATIONAL;
+	if (flags & COMPAT_DISK_STABLE_WRITES)
+		lim->features |= BLK_FEAT_STABLE_WRITES;
 	return blk_mq_alloc_disk(set, lim, data);
 }
 
@@ -57,6 +60,8 @@ static inline struct gendisk *compat_disk_alloc(struct blk_mq_tag_set *set,
 			      flags & COMPAT_DISK_FUA);
 	if (!(flags & COMPAT_DISK_ROTATIONAL))
 		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	if (flags & COMPAT_DISK_STABLE_WRITES)
+		blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, q);
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, q);
 	return disk;
 }

@@ -25,8 +25,8 @@ FOR_EVER = 10 ** 9      # seconds of the guest's
 # byte, so the CPU gets none that the kernel prefers for that reason.
 CPU = f"{boots.CPU},erms=off,fsrm=off"
 
-MODULES = ("rdma_rxe", "dummy", "crc32_generic", "configfs", "null_blk", "nvme_loop",
-           "nvme_tcp", "nvmet_tcp")
+MODULES = ("rdma_rxe", "dummy", "crc32_generic", "crc32c_generic", "configfs", "null_blk",
+           "nvme_loop", "nvme_tcp", "nvmet_tcp")
 
 PLUGIN = "plugin.so"
 

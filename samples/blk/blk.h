@@ -8,6 +8,7 @@
  *	blk_setup.c	what is said over TCP, and the fabric's part of a session
  *	blk_disk.c	the block layer's side: a disk and its queues
  *	blk_request.c	the life of a request
+ *	blk_sum.c	checksums
  *	blk_epoch.c	writes that a server's crash may have taken
  *	blk_grant.c	what a disk that is in use can't do without
  *	blk_slots.c	what requests are made of
@@ -73,6 +74,7 @@ struct task_struct;
  * @ctrl_loss_tmo: seconds without a session until the disk is given up, or -1
  * @fast_io_fail_tmo: seconds without a session until I/O fails, or -1
  * @keep_alive_tmo: seconds without a word from the server until it is dead
+ * @checksum: the server has to have checksums
  */
 struct kbc_options {
 	struct sockaddr_storage	addr;
@@ -89,6 +91,7 @@ struct kbc_options {
 	int			ctrl_loss_tmo;
 	int			fast_io_fail_tmo;
 	unsigned int		keep_alive_tmo;
+	bool			checksum;
 };
 
 /**
@@ -141,9 +144,13 @@ union kbc_msg {
  * @status: what became of it
  * @faults: sessions that ended for it: it took too long, or couldn't be sent
  * @attempt: kbc_disk.attempt of the session that it was sent in
+ * @seed: with checksums, that of the command without data
+ * @sum: with checksums, that of a read as the server says
  */
 struct kbc_pdu {
 	unsigned int	attempt;
+	u32		seed;
+	u32		sum;
 	blk_status_t	status;
 	u8		faults;
 };
@@ -268,6 +275,7 @@ struct kbc_alive {
  * @connects: sessions
  * @attempts: to have one
  * @losses: sessions before which the server may have lost writes
+ * @checksum_errors: requests that did not come as they were sent
  */
 struct kbc_stats {
 	atomic_long_t	requests;
@@ -286,6 +294,7 @@ struct kbc_stats {
 	atomic_long_t	connects;
 	atomic_long_t	attempts;
 	atomic_long_t	losses;
+	atomic_long_t	checksum_errors;
 };
 
 /**
@@ -473,6 +482,14 @@ void kbc_slot_init(struct kbc_slot *slot);
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
 void kbc_requests_abort(struct kbc_disk *d);
 void kbc_received(struct kb_queue *q, void *buf, size_t len);
+
+/* blk_sum.c */
+
+void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd_msg *msg);
+bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg);
+bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
+		     const struct kb_reply_msg *msg);
+bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq);
 
 /* blk_sysfs.c */
 

@@ -27,6 +27,7 @@ static const struct {
 	KBC_COUNTER(connects),
 	KBC_COUNTER(attempts),
 	KBC_COUNTER(losses),
+	KBC_COUNTER(checksum_errors),
 #undef KBC_COUNTER
 };
 

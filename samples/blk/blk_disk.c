@@ -117,6 +117,9 @@ static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
 		flags |= COMPAT_DISK_FUA;
 	if (geometry->flags & KB_DISK_ROTATIONAL)
 		flags |= COMPAT_DISK_ROTATIONAL;
+	/* What is written must not change between its checksum and its transfer. */
+	if (d->options.checksum)
+		flags |= COMPAT_DISK_STABLE_WRITES;
 	return compat_disk_alloc(&d->set, &lim, flags, d);
 }
 

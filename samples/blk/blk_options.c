@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include <linux/err.h>
+#include <linux/kstrtox.h>
 #include <linux/minmax.h>
 #include <linux/parser.h>
 #include <linux/sizes.h>
@@ -35,6 +36,7 @@ enum {
 	KBC_OPT_CTRL_LOSS_TMO,
 	KBC_OPT_FAST_IO_FAIL_TMO,
 	KBC_OPT_KEEP_ALIVE_TMO,
+	KBC_OPT_CHECKSUM,
 	KBC_OPT_ERR,
 };
 
@@ -54,6 +56,7 @@ static const match_table_t kbc_opt_tokens = {
 	{ KBC_OPT_CTRL_LOSS_TMO,	"ctrl_loss_tmo=%s" },
 	{ KBC_OPT_FAST_IO_FAIL_TMO,	"fast_io_fail_tmo=%s" },
 	{ KBC_OPT_KEEP_ALIVE_TMO,	"keep_alive_tmo=%s" },
+	{ KBC_OPT_CHECKSUM,		"checksum=%s" },
 	{ KBC_OPT_ERR,			NULL },
 };
 
@@ -169,6 +172,8 @@ static int kbc_opt_set(struct kbc_options *opts, int token, const char *text)
 	case KBC_OPT_KEEP_ALIVE_TMO:
 		return kbc_opt_number(&opts->keep_alive_tmo, text, 1,
 				      KB_KEEP_ALIVE_MAX / MSEC_PER_SEC);
+	case KBC_OPT_CHECKSUM:
+		return kstrtobool(text, &opts->checksum);
 	default:
 		return -EINVAL;
 	}

@@ -137,6 +137,10 @@ static void kbc_request_end(struct kbc_end *end)
 	struct kbc_disk *d = end->disk;
 	struct request *rq = end->rq;
 
+	if (!end->aborted && end->status == BLK_STS_OK && kbc_sum_wrong(d, rq)) {
+		end->transient = true;
+		end->status = BLK_STS_PROTECTION;
+	}
 	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), end->aborted,
 			  blk_status_to_errno(end->status));
 	if (end->transient)
@@ -296,7 +300,7 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 		.session	= d->session,
 		.id		= KB_ID(slot->index, slot->gen),
 	};
-	size_t keylen = sizeof(msg.key);
+	size_t len, keylen = sizeof(msg.key);
 
 	if (!thank) {
 		msg.flags = kbc_cmd_flags(slot, op);
@@ -304,11 +308,14 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 			msg.bytes = blk_rq_bytes(rq);
 		}
+		kbc_sum_command(d, slot->rq, &msg);
 	}
 	if (slot->registered)
 		fi_mr_raw_attr(slot->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
 	trace_kofiblk_command(d->name, &msg);
-	kb_build_cmd(&slot->msgs[thank].cmd, &msg);
+	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
+	if (!thank)
+		slot->bvecs[0].bv_len = len;
 }
 
 static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
@@ -323,10 +330,10 @@ static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 		return -ECANCELED;
 	WRITE_ONCE(slot->posted, true);
 	if (!slot->inl || rq_data_dir(slot->rq) == READ)
-		return fi_send(q->ep, &slot->msgs[0], sizeof(struct kb_cmd),
-			       NULL, slot->kq->peer, op);
+		return fi_send(q->ep, &slot->msgs[0], slot->bvecs[0].bv_len, NULL,
+			       slot->kq->peer, op);
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, slot->bvecs, 1 + slot->nbvec,
-		      sizeof(struct kb_cmd) + blk_rq_bytes(slot->rq));
+		      slot->bvecs[0].bv_len + blk_rq_bytes(slot->rq));
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
@@ -414,6 +421,8 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot,
 		return "data that was to come otherwise";
 	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
 		return "data that was not to be fetched";
+	if (kbc_sum_missing(d, msg))
+		return "a checksum that isn't what was granted";
 	if (msg->status != KB_OK)
 		return NULL;
 	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(slot->rq))
@@ -456,8 +465,9 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 		kbc_reply_copy(slot->rq, msg->data);
 		atomic_long_inc(&d->stats.inline_reads);
 	}
-	slot->transient = kbc_transient(msg->status);
-	slot->status = slot->transient ? BLK_STS_IOERR :
+	kbc_pdu(slot->rq)->sum = msg->sum;
+	slot->transient = kbc_transient(msg->status) || kbc_sum_refused(d, slot->rq, msg);
+	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
 		       errno_to_blk_status(kb_status_errno(msg->status));
 	if (msg->status != KB_OK)
 		atomic_long_inc(&d->stats.errors);

@@ -196,12 +196,13 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 	const struct kb_fabric *f = d->fabric;
 
 	*limits = (struct kb_limits) {
-		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE),
+		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE) &
+				  ~(d->options.checksum ? 0 : KB_CAP_CHECKSUM),
 		.max_io		= d->known ? d->as_made.limits.max_io :
 				  min_t(size_t, d->options.max_io,
 					round_down(f->max_rma, KB_IO_MIN)),
 		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg -
-					sizeof(struct kb_cmd)),
+					KB_CMD_MAX(0)),
 		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,
 		.queues		= d->nqueues,
 		.depth		= kbc_depth_possible(d),
@@ -380,6 +381,10 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 		kbc_err(d, "the server grants %u bytes at a time, less than a page\n",
 			accept->limits.max_io);
 		return -EPROTO;
+	}
+	if (d->options.checksum && !(accept->limits.caps & KB_CAP_CHECKSUM)) {
+		kbc_err(d, "the server has no checksums\n");
+		return -EOPNOTSUPP;
 	}
 	changed = d->known ? kbc_made_differs(&d->as_made, accept) : NULL;
 	if (!changed)

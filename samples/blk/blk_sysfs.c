@@ -61,6 +61,13 @@ static ssize_t rdma_write_show(struct device *dev,
 }
 static DEVICE_ATTR_RO(rdma_write);
 
+static ssize_t checksum_show(struct device *dev, struct device_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "%d\n", kbc_of(dev)->options.checksum);
+}
+static DEVICE_ATTR_RO(checksum);
+
 static ssize_t queues_show(struct device *dev, struct device_attribute *attr,
 			   char *buf)
 {
@@ -215,6 +222,7 @@ static struct attribute *kbc_attrs[] = {
 	&dev_attr_client.attr,
 	&dev_attr_content.attr,
 	&dev_attr_rdma_write.attr,
+	&dev_attr_checksum.attr,
 	&dev_attr_queues.attr,
 	&dev_attr_depth.attr,
 	&dev_attr_max_io.attr,

@@ -155,6 +155,25 @@ TRACE_EVENT(kofiblk_end,
 		  __entry->aborted ? " aborted" : "", __entry->err)
 );
 
+TRACE_EVENT(kofiblk_checksum,
+	TP_PROTO(const char *disk, u8 op, u64 sector, u32 bytes),
+	TP_ARGS(disk, op, sector, bytes),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(u8, op)
+		__field(u64, sector)
+		__field(u32, bytes)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->op = op;
+		__entry->sector = sector;
+		__entry->bytes = bytes;
+	),
+	TP_printk("disk=%s %s sector=%llu bytes=%u", __get_str(disk),
+		  kofiblk_show_op(__entry->op), __entry->sector, __entry->bytes)
+);
+
 TRACE_EVENT(kofiblk_lost,
 	TP_PROTO(const char *disk),
 	TP_ARGS(disk),

@@ -189,6 +189,7 @@ struct kb_req {
 	unsigned long		since;		/* READY, in jiffies */
 	int			err;
 	void			(*run)(struct kb_req *req);
+	u32			len;		/* of the reply without data */
 	struct work_struct	work;
 	struct list_head	list;
 	struct kb_cmd_msg	cmd;
@@ -206,6 +207,7 @@ struct kb_req {
 
 /* Data is in few pieces, for the device's sake: of 128 KiB at most, with small pages. */
 #define KB_CHUNK_ORDER	5
+	u32			sum;		/* of what was read */
 
 /* Pages that requests of a queue had, for the next ones: only data of one export. */
 struct kb_chunks {
@@ -253,6 +255,7 @@ struct kb_session {
 	struct work_struct	stop_work;
 	int			resize;		/* the client is to be told */
 	unsigned long		heard;		/* jiffies */
+	u64	checksums;	/* that were wrong */
 	struct kb_hello_msg	hello;		/* without addresses */
 	struct kb_key		*key;		/* that the client proved to know */
 	u8			proof[KB_MAC];	/* its AUTH's MAC */
@@ -348,3 +351,10 @@ int kb_reserve_init(void);
 void kb_reserve_exit(void);
 
 #endif /* KOFIBLK_SRV_H */
+/* --- srv_sum.c --- */
+
+int kb_sum_check_cmd(struct kb_req *req);
+int kb_sum_check_data(struct kb_req *req);
+void kb_sum_read(struct kb_req *req);
+void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg);
+

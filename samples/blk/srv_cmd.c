@@ -44,6 +44,8 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ &&
 	     !(caps & KB_CAP_FUA)))
 		return "an operation that wasn't granted";
+	if (!(msg->flags & KB_CMD_SUM) != !(caps & KB_CAP_CHECKSUM))
+		return "a checksum that isn't what was granted";
 	return NULL;
 }
 
@@ -104,7 +106,7 @@ static const char *kb_request(struct kb_squeue *sq,
 		return wrong;
 	if (msg->data)
 		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
-	err = kb_cmd_refused(sq->s, msg);
+	err = kb_sum_check_cmd(req) ?: kb_cmd_refused(sq->s, msg);
 	if (err)
 		kb_req_end(req, err);
 	else

@@ -90,10 +90,10 @@ static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
 	struct bio_vec bvec[2];
 
 	bvec_set_page(&bvec[0], virt_to_page(reply->wire),
-		      sizeof(struct kb_reply), offset_in_page(reply->wire));
+		      reply->len, offset_in_page(reply->wire));
 	bvec_set_page(&bvec[1], reply->page, reply->bytes, 0);
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, bvec, ARRAY_SIZE(bvec),
-		      sizeof(struct kb_reply) + reply->bytes);
+		      reply->len + reply->bytes);
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
@@ -106,7 +106,7 @@ static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 		return -ECANCELED;
 	if (reply->bytes)
 		return kb_reply_post_data(q, reply);
-	return fi_send(q->ep, reply->wire, sizeof(struct kb_reply), NULL,
+	return fi_send(q->ep, reply->wire, reply->len, NULL,
 		       reply->sq->peer, op);
 }
 
@@ -134,6 +134,7 @@ static void kb_reply_fill(const struct kb_req *req, u16 flags,
 		fi_mr_raw_attr(req->mr, &msg->addr, (u8 *)&msg->key, &len, 0);
 	if (!msg->status && kb_req_inline(req, KB_OP_READ))
 		msg->flags = KB_REPLY_INLINE;
+	kb_sum_reply(req, msg);
 }
 
 /* The slot's next command may come before the device is done with the data. */
@@ -183,7 +184,7 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 	spin_unlock_bh(&s->lock);
 	if (ret)
 		return ret;
-	kb_build_reply(&reply->wire->reply, &msg);
+	reply->len = kb_build_reply(&reply->wire->reply, &msg);
 	trace_kb_srv_reply(&msg);
 	kb_submit(sq->q, &reply->op);
 	return 0;
@@ -279,7 +280,7 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 	s->ping.sq = sq;
 	s->ping.op.post = kb_reply_post;
 	s->ping.op.done = kb_ping_done;
-	kb_build_reply(&s->ping.wire->reply, &reply);
+	s->ping.len = kb_build_reply(&s->ping.wire->reply, &reply);
 	kb_submit(sq->q, &s->ping.op);
 }
 
@@ -321,6 +322,8 @@ static void kb_run_stored(struct kb_req *req)
 	/* What the next session reads into is called as what this one did. */
 	if (!kb_io_end(req))
 		err = -ESHUTDOWN;
+	if (!err)
+		kb_sum_read(req);
 	if (err || req->cmd.op != KB_OP_READ || kb_req_inline(req, KB_OP_READ))
 		kb_req_end(req, err);
 	else
@@ -353,8 +356,12 @@ static void kb_stored(struct kb_store_io *io)
 /* @wait: we may. */
 static void kb_req_store(struct kb_req *req, bool wait)
 {
-	if (!kb_io_begin(req)) {
-		kb_req_end(req, -ESHUTDOWN);
+	int err = kb_sum_check_data(req);
+
+	if (!err && !kb_io_begin(req))
+		err = -ESHUTDOWN;
+	if (err) {
+		kb_req_end(req, err);
 		return;
 	}
 	req->sio = (struct kb_store_io) {

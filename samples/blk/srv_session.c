@@ -472,14 +472,14 @@ int kb_sessions_show(struct seq_file *m, void *unused)
 		in_flight = s->in_flight;
 		memory = s->memory;
 		spin_unlock(&s->lock);
-		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu\n",
+		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
 			   s->proven ? s->hello.client : "?",
 			   s->proven ? s->hello.export : "?", s->peer_name,
 			   kb_session_states[s->state], s->nqueues,
 			   s->limits.depth, s->limits.caps, io, in_flight,
 			   memory, stats.reads, stats.read_bytes, stats.writes,
 			   stats.write_bytes, stats.others, stats.errors,
-			   stats.mem_waits);
+			   stats.mem_waits, stats.checksums);
 	}
 	spin_unlock_bh(&kb_sessions_lock);
 	seq_printf(m, "stray=%llu\n", (u64)atomic64_read(&kb_stray));

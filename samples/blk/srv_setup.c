@@ -172,8 +172,8 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 {
 	const struct kb_disk_msg *disk = &s->export->store.disk;
-	size_t room = s->fabric->max_msg - sizeof(struct kb_cmd);
-	u32 caps = KB_CAP_FUA;
+	size_t room = s->fabric->max_msg - KB_CMD_MAX(0);
+	u32 caps = KB_CAP_FUA | KB_CAP_CHECKSUM;
 
 	if (s->fabric->can_write)
 		caps |= KB_CAP_RDMA_WRITE;
@@ -189,7 +189,7 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 	l->inline_max = round_down(min_t(size_t, l->inline_max, room),
 				   KB_SECTOR);
 	l->inline_read = min_t(size_t, l->inline_read,
-			       s->fabric->max_msg - sizeof(struct kb_reply));
+			       s->fabric->max_msg - KB_REPLY_MAX(0));
 	/* Reply and data are a piece each. */
 	if (s->fabric->info->tx_attr->iov_limit < 2)
 		l->inline_read = 0;

@@ -100,6 +100,30 @@ TRACE_EVENT(kb_srv_violation,
 	TP_printk("client=%s %s", __get_str(client), __get_str(how))
 );
 
+TRACE_EVENT(kb_srv_checksum,
+	TP_PROTO(const struct kb_session *s, const struct kb_cmd_msg *msg, u32 sum),
+	TP_ARGS(s, msg, sum),
+	TP_STRUCT__entry(
+		__string(client, s->hello.client)
+		__field(u8, op)
+		__field(u64, offset)
+		__field(u64, bytes)
+		__field(u32, said)
+		__field(u32, sum)
+	),
+	TP_fast_assign(
+		kofi_assign_str(client, s->hello.client);
+		__entry->op = msg->op;
+		__entry->offset = msg->offset;
+		__entry->bytes = msg->bytes;
+		__entry->said = msg->sum;
+		__entry->sum = sum;
+	),
+	TP_printk("client=%s %s offset=%llu bytes=%llu said=%#x is=%#x",
+		  __get_str(client), kb_show_op(__entry->op), __entry->offset,
+		  __entry->bytes, __entry->said, __entry->sum)
+);
+
 TRACE_EVENT(kb_srv_stray,
 	TP_PROTO(size_t len),
 	TP_ARGS(len),

@@ -14,6 +14,7 @@
 
 static_assert(sizeof(struct kb_cmd) == 56);
 static_assert(sizeof(struct kb_reply) == 48);
+static_assert(sizeof(struct kb_sum) == 8);
 
 /* --- names, status --- */
 
@@ -104,14 +105,15 @@ static const struct kb_op_row {
 	u16		flags;	/* KB_CMD bits */
 	u16		has;
 } kb_ops[] = {
-	[KB_OP_READ]		= { "READ", KB_CMD_INLINE,
+	[KB_OP_READ]		= { "READ", KB_CMD_INLINE | KB_CMD_SUM,
 				    KB_HAS_RANGE | KB_HAS_DATA },
-	[KB_OP_WRITE]		= { "WRITE", KB_CMD_FUA | KB_CMD_INLINE,
+	[KB_OP_WRITE]		= { "WRITE", KB_CMD_FUA | KB_CMD_INLINE | KB_CMD_SUM,
 				    KB_HAS_RANGE | KB_HAS_DATA },
-	[KB_OP_FLUSH]		= { "FLUSH" },
-	[KB_OP_DISCARD]		= { "DISCARD", 0, KB_HAS_RANGE },
+	[KB_OP_FLUSH]		= { "FLUSH", KB_CMD_SUM },
+	[KB_OP_DISCARD]		= { "DISCARD", KB_CMD_SUM, KB_HAS_RANGE },
 	[KB_OP_WRITE_ZEROES]	= { "WRITE_ZEROES",
-				    KB_CMD_FUA | KB_CMD_NOUNMAP, KB_HAS_RANGE },
+				    KB_CMD_FUA | KB_CMD_NOUNMAP | KB_CMD_SUM,
+				    KB_HAS_RANGE },
 	[KB_OP_KEEP_ALIVE]	= { "KEEP_ALIVE" },
 	[KB_OP_FETCHED]		= { "FETCHED", 0, KB_NO_REPLY },
 };
@@ -156,6 +158,33 @@ static bool kb_range_ok(const struct kb_op_row *row,
 	       !((msg->offset | msg->bytes) & (KB_SECTOR - 1));
 }
 
+/*
+ * A checksum at the end of a command or reply of @head bytes, if it is @there.
+ * Return: the length with it, at most @len, or 0 if it can't be right.
+ */
+static size_t kb_get_sum(const void *buf, size_t head, size_t len, bool there, u32 *value)
+{
+	const struct kb_sum *sum = buf + head;
+
+	*value = 0;
+	if (!there)
+		return head;
+	if (len < head + sizeof(*sum) || sum->reserved)
+		return 0;
+	*value = le32_to_cpu(sum->sum);
+	return head + sizeof(*sum);
+}
+
+static size_t kb_put_sum(void *buf, size_t head, bool there, u32 value)
+{
+	struct kb_sum *sum = buf + head;
+
+	if (!there)
+		return head;
+	*sum = (struct kb_sum) { .sum = cpu_to_le32(value) };
+	return head + sizeof(*sum);
+}
+
 static u64 kb_inline_max(u8 op)
 {
 	return op == KB_OP_READ ? KB_INLINE_READ_MAX : KB_INLINE_MAX;
@@ -174,7 +203,7 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 {
 	const struct kb_cmd *wire = buf;
 	const struct kb_op_row *row;
-	size_t data = 0;
+	size_t head, data = 0;
 
 	if (len < sizeof(*wire) || wire->version != KB_VERSION ||
 	    wire->reserved)
@@ -194,22 +223,25 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	    !msg->session || !kb_id_ok(msg->op, msg->id) ||
 	    !kb_range_ok(row, msg))
 		return -EPROTO;
+	head = kb_get_sum(buf, sizeof(*wire), len, msg->flags & KB_CMD_SUM, &msg->sum);
+	if (!head)
+		return -EPROTO;
 	if (msg->flags & KB_CMD_INLINE && msg->op == KB_OP_WRITE) {
 		data = msg->bytes;
-		msg->data = wire + 1;
+		msg->data = buf + head;
 	}
 	if (msg->flags & KB_CMD_INLINE && msg->bytes > kb_inline_max(msg->op))
 		return -EPROTO;
 	if ((msg->flags & KB_CMD_INLINE || !(row->has & KB_HAS_DATA)) &&
 	    (msg->addr || msg->key))
 		return -EPROTO;
-	return len == sizeof(*wire) + data ? 0 : -EPROTO;
+	return len == head + data ? 0 : -EPROTO;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
 
 /**
  * kb_build_cmd() - build a command
- * @buf: room for a struct kb_cmd
+ * @buf: room for KB_CMD_MAX(0) bytes
  * @msg: what it says; data isn't looked at
  *
  * Context: Any.
@@ -231,7 +263,7 @@ size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
 	};
-	return sizeof(*wire);
+	return kb_put_sum(buf, sizeof(*wire), msg->flags & KB_CMD_SUM, msg->sum);
 }
 EXPORT_SYMBOL_NS_GPL(kb_build_cmd, KOFIBLK);
 
@@ -248,7 +280,7 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 {
 	const struct kb_reply *wire = buf;
 	const struct kb_op_row *row;
-	size_t data;
+	size_t head, data;
 
 	if (len < sizeof(*wire) || wire->version != KB_VERSION)
 		return -EPROTO;
@@ -274,23 +306,29 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 		   msg->bytes % KB_SECTOR) {
 		return -EPROTO;
 	}
-	/* The flags tell how a READ's data comes, if not by RDMA write: in one way. */
+	/*
+	 * The flags tell how a READ's data comes, if not by RDMA write: in one way. Only
+	 * the last reply has a checksum.
+	 */
 	if (msg->flags && (msg->op != KB_OP_READ || msg->status ||
-			   msg->flags == KB_REPLY_FLAGS))
+			   (msg->flags & KB_REPLY_READY && msg->flags != KB_REPLY_READY)))
+		return -EPROTO;
+	head = kb_get_sum(buf, sizeof(*wire), len, msg->flags & KB_REPLY_SUM, &msg->sum);
+	if (!head)
 		return -EPROTO;
 	if (!(msg->flags & KB_REPLY_READY) && (msg->addr || msg->key))
 		return -EPROTO;
 	data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
-	msg->data = data ? wire + 1 : NULL;
+	msg->data = data ? buf + head : NULL;
 	if (data > KB_INLINE_READ_MAX)
 		return -EPROTO;
-	return len == sizeof(*wire) + data ? 0 : -EPROTO;
+	return len == head + data ? 0 : -EPROTO;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_reply, KOFIBLK);
 
 /**
  * kb_build_reply() - build a reply
- * @buf: room for a struct kb_reply
+ * @buf: room for KB_REPLY_MAX(0) bytes
  * @msg: what it says; data isn't looked at
  *
  * Context: Any.
@@ -312,6 +350,6 @@ size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg)
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
 	};
-	return sizeof(*wire);
+	return kb_put_sum(buf, sizeof(*wire), msg->flags & KB_REPLY_SUM, msg->sum);
 }
 EXPORT_SYMBOL_NS_GPL(kb_build_reply, KOFIBLK);

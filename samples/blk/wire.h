@@ -57,7 +57,8 @@ struct kb_net_hdr {
 #define KB_CAP_DISCARD		0x2
 #define KB_CAP_WRITE_ZEROES	0x4
 #define KB_CAP_FUA		0x8
-#define KB_CAPS			0xf
+#define KB_CAP_CHECKSUM		0x10	/* commands and data that is read have one */
+#define KB_CAPS			0x1f
 
 struct kb_hello {
 	struct kb_net_hdr hdr;
@@ -175,11 +176,13 @@ enum kb_opcode {
 #define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: in stable storage */
 #define KB_CMD_INLINE	0x2	/* WRITE: data follows the command; READ: the reply */
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
-#define KB_CMD_FLAGS	0x7
+#define KB_CMD_SUM	0x8	/* a struct kb_sum follows the command, before any data */
+#define KB_CMD_FLAGS	0xf
 
 #define KB_REPLY_READY	0x1	/* not the last: data is at addr, to be read */
 #define KB_REPLY_INLINE	0x2	/* data follows the reply */
-#define KB_REPLY_FLAGS	0x3
+#define KB_REPLY_SUM	0x4	/* READ: a struct kb_sum follows the reply, before any data */
+#define KB_REPLY_FLAGS	0x7
 
 /* A request: its slot on the queue, and how often the slot was used before. */
 #define KB_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
@@ -217,6 +220,15 @@ struct kb_reply {
 	/* data of an INLINE reply */
 };
 
+/*
+ * CRC-32C of what identifies the command, followed by the data of a WRITE or, in a
+ * reply, of a READ. See checksum.h.
+ */
+struct kb_sum {
+	__le32	sum;
+	__le32	reserved;		/* 0 */
+};
+
 /* Numbers of kofiblk's own, as an errno's differs between architectures. */
 enum kb_status {
 	KB_OK			= 0,
@@ -248,8 +260,10 @@ enum kb_status {
 #define KB_KEEP_ALIVE_MAX	3600000U
 #define KB_SECTOR		512U	/* offsets and lengths are multiples of it */
 /* Longest command, longest reply: what a receive must have room for. */
-#define KB_CMD_MAX(inline_max)	(sizeof(struct kb_cmd) + (inline_max))
-#define KB_REPLY_MAX(inline_read) (sizeof(struct kb_reply) + (inline_read))
+#define KB_CMD_MAX(inline_max) \
+	(sizeof(struct kb_cmd) + sizeof(struct kb_sum) + (inline_max))
+#define KB_REPLY_MAX(inline_read) \
+	(sizeof(struct kb_reply) + sizeof(struct kb_sum) + (inline_read))
 
 /**
  * struct kb_limits - what is negotiated
@@ -411,6 +425,7 @@ struct kb_bye_msg {
  * @bytes: likewise; @offset and @bytes together are below 2^63
  * @addr: where the client has or wants the data
  * @key: its key
+ * @sum: with KB_CMD_SUM, else 0
  * @data: @bytes of an inline write, within the message that was parsed; or NULL
  */
 struct kb_cmd_msg {
@@ -423,6 +438,7 @@ struct kb_cmd_msg {
 	u64		bytes;
 	u64		addr;
 	u64		key;
+	u32		sum;
 	const void	*data;
 };
 
@@ -437,6 +453,7 @@ struct kb_cmd_msg {
  * @bytes: 0 unless @status is KB_OK and data is moved by @op
  * @addr: 0 without KB_REPLY_READY
  * @key: likewise
+ * @sum: with KB_REPLY_SUM, else 0
  * @data: @bytes with KB_REPLY_INLINE, within the message that was parsed; or NULL
  */
 struct kb_reply_msg {
@@ -449,6 +466,7 @@ struct kb_reply_msg {
 	u64	bytes;
 	u64	addr;
 	u64	key;
+	u32	sum;
 	const void *data;
 };
 

@@ -17,6 +17,7 @@
 #define trace_kofiblk_reply(...)	do { } while (0)
 #define trace_kofiblk_refused(...)	do { } while (0)
 #define trace_kofiblk_end(...)		do { } while (0)
+#define trace_kofiblk_checksum(...)	do { } while (0)
 #include "../../samples/blk/blk.h"
 
 #define SESSION	0x1122334455667788ULL
@@ -63,6 +64,8 @@ static void kunit_start_request(struct request *rq)
 #include "../../samples/blk/blk_epoch.c"
 #include "../../samples/blk/blk_grant.c"
 #include "../../samples/blk/blk_request.c"
+#include "../../samples/blk/blk_sum.c"
+#include "../../samples/blk/checksum.c"
 #include "../../samples/blk/wire.c"
 
 struct kbc_disk *kbc_session_find(u64 session)
@@ -145,7 +148,7 @@ static struct kb_cmd_msg sent(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
 	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
-					   sizeof(struct kb_cmd), &msg), 0);
+					   slot->bvecs[0].bv_len, &msg), 0);
 	/* As kbc_send_post() does, which has no endpoint here. */
 	slot->posted = true;
 	slot->send.done(&scene->q, &slot->send, 0, 0);
@@ -168,7 +171,7 @@ static struct kb_reply_msg answer(const struct kb_cmd_msg *cmd)
 static void hear(struct kunit *test, const struct kb_reply_msg *msg)
 {
 	size_t data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
-	u8 *buf = kunit_kzalloc(test, sizeof(struct kb_reply) + data, GFP_KERNEL);
+	u8 *buf = kunit_kzalloc(test, KB_REPLY_MAX(data), GFP_KERNEL);
 	size_t i, len = kb_build_reply(buf, msg);
 
 	for (i = 0; i < data; i++)
@@ -333,6 +336,165 @@ static void data_unasked(struct kunit *test)
 	memory_is(test, false);
 }
 
+/* --- checksums --- */
+
+/* As a server computes it for what hear() sends. */
+static u32 read_sum(struct kunit *test, const struct kb_cmd_msg *cmd)
+{
+	u8 *data = kunit_kmalloc(test, cmd->bytes, GFP_KERNEL);
+	struct bio_vec bv;
+	u64 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	for (i = 0; i < cmd->bytes; i++)
+		data[i] = i / 16;
+	bvec_set_virt(&bv, data, cmd->bytes);
+	return kb_sum_bvec(kb_sum_cmd(cmd), bv);
+}
+
+static struct kb_reply_msg summed_answer(struct kunit *test, const struct kb_cmd_msg *cmd)
+{
+	struct kb_reply_msg msg = answer(cmd);
+
+	msg.flags |= KB_REPLY_SUM;
+	msg.sum = read_sum(test, cmd);
+	return msg;
+}
+
+static void sum_of_a_read(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)(KB_CMD_INLINE | KB_CMD_SUM));
+	KUNIT_EXPECT_EQ(test, cmd.sum, kb_sum_cmd(&cmd));
+	msg = summed_answer(test, &cmd);
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_OK);
+	memory_is(test, true);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 0L);
+}
+
+/* It is read again, and fails when that is of no use. */
+static void wrong_sum_of_a_read(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+	unsigned int i;
+
+	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	for (i = 1; i <= KBC_FAULTS_MAX + 1; i++) {
+		begin(test, REQ_OP_READ);
+		cmd = sent(test);
+		msg = summed_answer(test, &cmd);
+		msg.sum ^= 0x100;
+		hear(test, &msg);
+		KUNIT_EXPECT_EQ(test, scene->requeued, min(i, KBC_FAULTS_MAX + 0U));
+		KUNIT_EXPECT_EQ(test, scene->ended, i > KBC_FAULTS_MAX);
+	}
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors),
+			(long)KBC_FAULTS_MAX + 1);
+	/* The session isn't to blame. */
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+}
+
+/* Right data of another place: the server took the command for another one. */
+static void sum_of_another_read(struct kunit *test)
+{
+	struct kb_cmd_msg cmd, other;
+	struct kb_reply_msg msg;
+
+	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	other = cmd;
+	other.offset += BYTES;
+	msg = summed_answer(test, &cmd);
+	msg.sum = read_sum(test, &other);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+}
+
+static void sum_of_a_write(struct kunit *test)
+{
+	struct kb_reply_msg msg;
+	struct kb_cmd_msg cmd;
+	struct bio_vec bv;
+	unsigned int i;
+	u32 sum;
+
+	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	begin(test, REQ_OP_WRITE);
+	/* Its memory is registered, and then the command is sent. */
+	KUNIT_ASSERT_PTR_EQ(test, scene->op, &scene->kq.slots[1].region);
+	scene->kq.slots[1].phase = KBC_IDLE;
+	kbc_command(&scene->kq.slots[1], false);
+	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&scene->kq.slots[1].msgs[0].cmd,
+					   scene->kq.slots[1].bvecs[0].bv_len, &cmd), 0);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KB_CMD_SUM);
+	sum = kb_sum_cmd(&cmd);
+	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
+		bvec_set_virt(&bv, scene->data + pieces[i].at, pieces[i].len);
+		sum = kb_sum_bvec(sum, bv);
+	}
+	KUNIT_EXPECT_EQ(test, cmd.sum, sum);
+	/* The server got something else, and wrote none of it. */
+	scene->kq.slots[1].ops = 0;
+	scene->kq.slots[1].phase = KBC_REPLY;
+	scene->kq.slots[1].posted = true;
+	msg = answer(&cmd);
+	msg.flags = 0;
+	msg.bytes = 0;
+	msg.status = KB_PROTECTION;
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 1L);
+}
+
+/* Without checksums it is the server's disk that says so. */
+static void protection_error_of_a_disk(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	msg.bytes = 0;
+	msg.status = KB_PROTECTION;
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 0L);
+}
+
+/* A server that leaves the checksum out, or sends one unasked, breaks the protocol. */
+static void sums_that_were_not_granted(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	msg = summed_answer(test, &cmd);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->failures, 1U);
+	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	msg = answer(&cmd);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->failures, 2U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	memory_is(test, false);
+}
+
 /* --- the scene --- */
 
 static int request_init(struct kunit *test)
@@ -362,7 +524,7 @@ static int request_init(struct kunit *test)
 	d->queues = &scene->kq;
 	d->depth = DEPTH;
 	d->max_bvecs = 8;
-	d->limits.caps = KB_CAPS;
+	d->limits.caps = KB_CAPS & ~KB_CAP_CHECKSUM;
 	d->limits.inline_max = 4096;
 	d->limits.inline_read = 8192;
 	scene->kq.disk = d;
@@ -395,6 +557,12 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(wrong_replies),
 	KUNIT_CASE(late_reply),
 	KUNIT_CASE(data_unasked),
+	KUNIT_CASE(sum_of_a_read),
+	KUNIT_CASE(wrong_sum_of_a_read),
+	KUNIT_CASE(sum_of_another_read),
+	KUNIT_CASE(sum_of_a_write),
+	KUNIT_CASE(protection_error_of_a_disk),
+	KUNIT_CASE(sums_that_were_not_granted),
 	{}
 };
 

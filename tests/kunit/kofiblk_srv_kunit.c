@@ -5,6 +5,16 @@
  */
 #include "kofiblk_srv_scene.c"
 
+/* A page that is all @byte, for as long as the case. */
+static void *page_of(struct kunit *test, u8 byte)
+{
+	u8 *page = kunit_kmalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	memset(page, byte, PAGE_SIZE);
+	return page;
+}
+
 static void reads(struct kunit *test)
 {
 	const struct kb_store_io *io;
@@ -497,6 +507,177 @@ static void keep_alives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
 }
 
+/* --- checksums --- */
+
+static void sum_granted(void)
+{
+	scene->s.limits.caps |= KB_CAP_CHECKSUM;
+	scene->export.store.disk.logical_block = 512;
+}
+
+/* As a client computes it over data that is all @byte. */
+static void sum_sign(struct kunit *test, struct kb_cmd_msg *msg, u8 byte)
+{
+	u8 *data = kunit_kmalloc(test, msg->bytes + 1, GFP_KERNEL);
+	struct bio_vec bv;
+
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	memset(data, byte, msg->bytes);
+	msg->flags |= KB_CMD_SUM;
+	msg->sum = kb_sum_cmd(msg);
+	if (msg->op != KB_OP_WRITE)
+		return;
+	bvec_set_virt(&bv, data, msg->bytes);
+	msg->sum = kb_sum_bvec(msg->sum, bv);
+}
+
+static void pulled(struct kunit *test, u8 byte)
+{
+	struct kb_req *req = container_of(scene->rmas[0], struct kb_req, rma);
+	unsigned int i;
+
+	for (i = 0; i < req->nbvec; i++)
+		memset(page_address(req->bvec[i].bv_page), byte, req->bvec[i].bv_len);
+	rma_done(test, 0);
+}
+
+/* Nothing that came otherwise than it was sent gets to the store. */
+static void sums_of_writes(struct kunit *test)
+{
+	struct kb_cmd_msg msg = command(KB_OP_WRITE, 0, 1);
+
+	sum_granted();
+	sum_sign(test, &msg, 0x5a);
+	say(&msg);
+	pulled(test, 0x5a);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	store_done(test, 0);
+	replied(test, KB_OP_WRITE, msg.id, KB_OK, 4096);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, 0ULL);
+	/* Another byte. */
+	msg.id = KB_ID(0, 2ULL);
+	sum_sign(test, &msg, 0x5a);
+	say(&msg);
+	pulled(test, 0x5b);
+	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
+	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
+	reply_arrived(test);
+	/* The same data, for another place. */
+	msg.id = KB_ID(0, 3ULL);
+	sum_sign(test, &msg, 0x5a);
+	msg.offset += 4096;
+	say(&msg);
+	pulled(test, 0x5a);
+	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
+	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, 2ULL);
+	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
+	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_NULL(test, scene->violation);
+}
+
+static void sums_of_inline_writes(struct kunit *test)
+{
+	struct kb_cmd_msg msg = command(KB_OP_WRITE, 0, 1);
+	u8 *data = kunit_kzalloc(test, 512, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	sum_granted();
+	msg.flags = KB_CMD_INLINE;
+	msg.bytes = 512;
+	msg.addr = 0;
+	msg.key = 0;
+	msg.data = data;
+	sum_sign(test, &msg, 0);
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	store_done(test, 0);
+	replied(test, KB_OP_WRITE, msg.id, KB_OK, 512);
+	reply_arrived(test);
+	msg.id = KB_ID(0, 2ULL);
+	sum_sign(test, &msg, 0);
+	data[511] = 1;
+	say(&msg);
+	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
+	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, 1ULL);
+}
+
+/* A range that isn't the one that was sent is neither read nor discarded. */
+static void sums_of_commands(struct kunit *test)
+{
+	static const u8 ops[] = { KB_OP_READ, KB_OP_FLUSH, KB_OP_DISCARD,
+				  KB_OP_WRITE_ZEROES };
+	struct kb_cmd_msg msg;
+	u16 i;
+
+	sum_granted();
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		msg = command(ops[i], i, 1);
+		sum_sign(test, &msg, 0);
+		msg.sum ^= 1;
+		say(&msg);
+		replied(test, ops[i], msg.id, KB_PROTECTION, 0);
+		reply_arrived(test);
+		nothing_happened(test);
+	}
+	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, (u64)ARRAY_SIZE(ops));
+}
+
+/* The client can check what it reads by the last reply, however the data came. */
+static void sums_of_reads(struct kunit *test)
+{
+	struct kb_cmd_msg msg = inline_read(0, 1);
+	struct kb_reply_op *reply;
+	struct kb_reply_msg got;
+	struct kb_cmd_msg want;
+	unsigned int i;
+
+	sum_granted();
+	for (i = 0; i < 2; i++) {
+		sum_sign(test, &msg, 0);
+		say(&msg);
+		stored(test, 0x33);
+		if (i)
+			rma_done(test, 0);
+		KUNIT_ASSERT_EQ(test, scene->nops, 1U);
+		reply = container_of(scene->ops[0], struct kb_reply_op, op);
+		KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
+						     reply->len + reply->bytes, &got), 0);
+		KUNIT_EXPECT_TRUE(test, got.flags & KB_REPLY_SUM);
+		/* What a WRITE of the same would have. */
+		want = msg;
+		want.op = KB_OP_WRITE;
+		sum_sign(test, &want, 0x33);
+		KUNIT_EXPECT_NE(test, got.sum, want.sum);
+		want.sum = kb_sum_cmd(&msg);
+		want.sum = kb_sum_bvecs(want.sum, &(struct bio_vec){
+			.bv_page = virt_to_page(page_of(test, 0x33)), .bv_len = 4096 }, 1, 4096);
+		KUNIT_EXPECT_EQ(test, got.sum, want.sum);
+		reply_arrived(test);
+		msg = command(KB_OP_READ, 1, 1);
+	}
+}
+
+/* Either all commands have one or none has. */
+static void sums_that_were_not_granted(struct kunit *test)
+{
+	struct kb_cmd_msg msg = command(KB_OP_READ, 0, 1);
+
+	sum_sign(test, &msg, 0);
+	say(&msg);
+	KUNIT_EXPECT_NOT_NULL(test, scene->violation);
+	nothing_happened(test);
+	scene->violation = NULL;
+	sum_granted();
+	ask(KB_OP_READ, 0, 2);
+	KUNIT_EXPECT_NOT_NULL(test, scene->violation);
+	nothing_happened(test);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(reads),
 	KUNIT_CASE(writes),
@@ -515,6 +696,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(untaken_replies),
 	KUNIT_CASE(lost_reply),
 	KUNIT_CASE(keep_alives),
+	KUNIT_CASE(sums_of_writes),
+	KUNIT_CASE(sums_of_inline_writes),
+	KUNIT_CASE(sums_of_commands),
+	KUNIT_CASE(sums_of_reads),
+	KUNIT_CASE(sums_that_were_not_granted),
 	{}
 };
 

@@ -5,6 +5,8 @@
  * kept here until a case has it done. For one suite: it has a copy of the server of
  * its own, with all that is static in it.
  */
+#define pr_fmt(fmt) "kofiblk_srv: " fmt
+
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
@@ -15,6 +17,7 @@
 #define KOFIBLK_SRV_TRACE_H
 #define trace_kb_srv_cmd(msg)	((void)(msg))
 #define trace_kb_srv_reply(msg)	((void)(msg))
+#define trace_kb_srv_checksum(...)	do { } while (0)
 #include "../../samples/blk/srv.h"
 
 #define DEPTH	4
@@ -74,6 +77,8 @@ static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 #include "../../samples/blk/srv_cmd.c"
 #include "../../samples/blk/srv_io.c"
 #include "../../samples/blk/srv_mem.c"
+#include "../../samples/blk/srv_sum.c"
+#include "../../samples/blk/checksum.c"
 #include "../../samples/blk/wire.c"
 
 void kb_store_rw(struct kb_store_io *io)
@@ -232,9 +237,9 @@ static u8 *whole_reply(struct kunit *test, const struct kb_reply_op *reply)
 				GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
-	memcpy(buf, reply->wire, sizeof(struct kb_reply));
+	memcpy(buf, reply->wire, reply->len);
 	if (reply->bytes)
-		memcpy(buf + sizeof(struct kb_reply),
+		memcpy(buf + reply->len,
 		       page_address(reply->page), reply->bytes);
 	return buf;
 }
@@ -247,8 +252,7 @@ static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 	KUNIT_ASSERT_GT(test, scene->nops, 0U);
 	reply = container_of(scene->ops[0], struct kb_reply_op, op);
 	KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
-					     sizeof(struct kb_reply) +
-					     reply->bytes, &msg), 0);
+					     reply->len + reply->bytes, &msg), 0);
 	KUNIT_EXPECT_EQ(test, msg.op, op);
 	KUNIT_EXPECT_EQ(test, msg.id, id);
 	KUNIT_EXPECT_EQ(test, msg.status, status);
@@ -296,7 +300,7 @@ static int srv_init(struct kunit *test)
 	s->export = &scene->export;
 	s->fabric = &scene->fabric;
 	s->limits = (struct kb_limits) {
-		.caps		= KB_CAPS,
+		.caps		= KB_CAPS & ~KB_CAP_CHECKSUM,
 		.max_io		= 65536,
 		.inline_max	= 512,
 		.keep_alive	= 5000,

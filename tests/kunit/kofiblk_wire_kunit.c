@@ -329,7 +329,8 @@ static const struct change changes[] = {
 	{ "cmd: version", CMD, AT(kb_cmd, version), 1 },
 	{ "cmd: op 0", CMD, AT(kb_cmd, op), 0 },
 	{ "cmd: op 8", CMD, AT(kb_cmd, op), 8 },
-	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 8 },
+	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 16 },
+	{ "cmd: SUM without one", CMD, AT(kb_cmd, flags), KB_CMD_SUM },
 	{ "cmd: NOUNMAP on a write", CMD, AT(kb_cmd, flags), KB_CMD_NOUNMAP },
 	{ "cmd: INLINE without data", CMD, AT(kb_cmd, flags), KB_CMD_INLINE },
 	{ "cmd: FUA on a read", CMD, AT(kb_cmd, op), KB_OP_READ },
@@ -353,7 +354,10 @@ static const struct change changes[] = {
 	{ "reply: FETCHED", REPLY, AT(kb_reply, op), KB_OP_FETCHED },
 	{ "reply: READY write", REPLY, AT(kb_reply, op), KB_OP_WRITE },
 	{ "reply: address, not READY", REPLY, AT(kb_reply, flags), 0 },
-	{ "reply: unknown flag", REPLY, AT(kb_reply, flags), 3 },
+	{ "reply: unknown flag", REPLY, AT(kb_reply, flags), 8 },
+	{ "reply: READY and INLINE", REPLY, AT(kb_reply, flags), 3 },
+	{ "reply: READY and SUM", REPLY, AT(kb_reply, flags), 5 },
+	{ "reply: SUM without one", REPLY, AT(kb_reply, flags), KB_REPLY_SUM },
 	{ "reply: READY with an error", REPLY, AT(kb_reply, status), KB_IO },
 	{ "reply: unknown status", REPLY, AT(kb_reply, status), KB_STATUSES },
 	{ "reply: queue", REPLY, AT(kb_reply, queue), U16_MAX },
@@ -502,6 +506,59 @@ static void inline_reply(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, any->reply.data);
 }
 
+/* A checksum is behind the head, and data behind that. */
+static void checksums(struct kunit *test)
+{
+	struct kb_cmd_msg in = cmd;
+	struct kb_reply_msg back = reply;
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf = message(test, CMD, &len);
+
+	in.flags = KB_CMD_INLINE | KB_CMD_SUM;
+	in.bytes = 512;
+	in.addr = 0;
+	in.key = 0;
+	in.sum = 0x89abcdef;
+	len = kb_build_cmd(buf, &in);
+	KUNIT_EXPECT_EQ(test, len, KB_CMD_MAX(0));
+	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len + 512, any), 0);
+	KUNIT_EXPECT_EQ(test, any->cmd.sum, in.sum);
+	KUNIT_EXPECT_PTR_EQ(test, any->cmd.data, (const void *)(buf + len));
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 511, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kb_cmd) + 512, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kb_cmd) + 7, any), -EPROTO);
+	buf[len - 1] = 1;
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 512, any), -EPROTO);
+	/* What isn't a request's has none. */
+	in = (struct kb_cmd_msg) {
+		.op = KB_OP_KEEP_ALIVE, .flags = KB_CMD_SUM, .session = 1,
+		.id = KB_ID(KB_SLOT_KEEP_ALIVE, 1ULL),
+	};
+	len = kb_build_cmd(buf, &in);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+
+	back.flags = KB_REPLY_SUM;
+	back.addr = 0;
+	back.key = 0;
+	back.sum = 0x12345678;
+	len = kb_build_reply(buf, &back);
+	KUNIT_EXPECT_EQ(test, len, KB_REPLY_MAX(0));
+	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len, any), 0);
+	KUNIT_EXPECT_EQ(test, any->reply.sum, back.sum);
+	KUNIT_EXPECT_NULL(test, any->reply.data);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len - 1, any), -EPROTO);
+	back.op = KB_OP_WRITE;
+	len = kb_build_reply(buf, &back);
+	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
+	back.op = KB_OP_READ;
+	back.flags |= KB_REPLY_INLINE;
+	back.bytes = 512;
+	len = kb_build_reply(buf, &back);
+	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len + 512, any), 0);
+	KUNIT_EXPECT_PTR_EQ(test, any->reply.data, (const void *)(buf + len));
+}
+
 static void statuses(struct kunit *test)
 {
 	u16 status;
@@ -550,6 +607,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(inline_data),
 	KUNIT_CASE(inline_read),
 	KUNIT_CASE(inline_reply),
+	KUNIT_CASE(checksums),
 	KUNIT_CASE(statuses),
 	KUNIT_CASE(granted),
 	{}

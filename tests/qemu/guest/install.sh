@@ -4,7 +4,7 @@
 # more: stock-6.1
 # installed: yes
 # timeout: 90
-# modules: configfs hmac sha256_generic null_blk
+# modules: configfs hmac sha256_generic crc32c_generic null_blk
 #
 # What make modules_install install put there is enough for a module of one's own, which
 # was built outside the tree: /installed holds it, and none of the bed's modules is left.

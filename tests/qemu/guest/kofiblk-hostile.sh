@@ -4,7 +4,7 @@
 # more: stock-6.12
 # host-root: yes
 # host-tools: rdma python3
-# modules: configfs hmac sha256_generic
+# modules: configfs hmac sha256_generic crc32c_generic
 # timeout: 300
 #
 # Whoever can reach kofiblk's TCP port can say what he likes. What isn't right is

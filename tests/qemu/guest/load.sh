@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1 stock-newest
 # more: yes
+# modules: crc32c_generic
 # timeout: 60
 #
 # Each module loads on each kernel, twice. The suites are loaded elsewhere.

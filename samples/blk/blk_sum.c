@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Checksums at the client: of commands and what is written, of what was read. */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include "blk.h"
+#include "blk_trace.h"
+#include "checksum.h"
+
+static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op)
+{
+	atomic_long_inc(&d->stats.checksum_errors);
+	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
+	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu came with the wrong checksum to %s\n",
+			   d->name, kb_op_name(op), blk_rq_bytes(rq),
+			   (u64)blk_rq_pos(rq), op == KB_OP_READ ? "us" : "the server");
+}
+
+static u32 kbc_sum_data(u32 sum, struct request *rq)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	rq_for_each_bvec(bv, rq, iter)
+		sum = kb_sum_bvec(sum, bv);
+	return sum;
+}
+
+/**
+ * kbc_sum_command() - put a request's checksum into its command, if there are any
+ * @d: the disk, with a session
+ * @rq: the request
+ * @msg: the command, complete but for that, and its address and key
+ *
+ * Context: Any but hard IRQ.
+ */
+void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd_msg *msg)
+{
+	if (!(d->limits.caps & KB_CAP_CHECKSUM))
+		return;
+	msg->flags |= KB_CMD_SUM;
+	kbc_pdu(rq)->seed = kb_sum_cmd(msg);
+	msg->sum = kbc_pdu(rq)->seed;
+	if (msg->op == KB_OP_WRITE)
+		msg->sum = kbc_sum_data(msg->sum, rq);
+}
+
+/**
+ * kbc_sum_missing() - has a reply a checksum that it shouldn't, or none?
+ * @d: the disk
+ * @msg: the reply
+ *
+ * Context: Any.
+ * Return: whether that is so: no server does it that keeps to what it granted.
+ */
+bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
+{
+	bool due = d->limits.caps & KB_CAP_CHECKSUM && msg->op == KB_OP_READ &&
+		   msg->status == KB_OK && !(msg->flags & KB_REPLY_READY);
+
+	return due != !!(msg->flags & KB_REPLY_SUM);
+}
+
+/**
+ * kbc_sum_refused() - did the server get something else than was sent?
+ * @d: the disk
+ * @rq: the request
+ * @msg: its reply
+ *
+ * Context: Any but hard IRQ.
+ * Return: whether it says so, which has been counted and logged: the request is to be
+ * sent again.
+ */
+bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
+		     const struct kb_reply_msg *msg)
+{
+	if (msg->status != KB_PROTECTION || !(d->limits.caps & KB_CAP_CHECKSUM))
+		return false;
+	/* Of a read it is the command that was wrong. */
+	kbc_sum_count(d, rq, msg->op);
+	return true;
+}
+
+/**
+ * kbc_sum_wrong() - has something else come than the server sent?
+ * @d: the disk
+ * @rq: a request that succeeded, whose memory the server can't write to any more
+ *
+ * Context: Any but hard IRQ.
+ * Return: whether it has, which has been counted and logged: it is to be read again.
+ */
+bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
+{
+	if (!(d->limits.caps & KB_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
+	    likely(kbc_sum_data(kbc_pdu(rq)->seed, rq) == kbc_pdu(rq)->sum))
+		return false;
+	kbc_sum_count(d, rq, KB_OP_READ);
+	return true;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* End-to-end checksums: see checksum.h. */
+#include <linux/export.h>
+#include <linux/highmem.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include "../../compat/crc32c.h"
+#include "checksum.h"
+
+/* What of a command is in its checksum, on the wire's terms. */
+struct kb_sum_head {
+	__le64	session;
+	__le64	id;
+	__le64	offset;
+	__le64	bytes;
+	__le16	flags;
+	__u8	op;
+	__u8	reserved[5];
+};
+
+u32 kb_sum_cmd(const struct kb_cmd_msg *cmd)
+{
+	const struct kb_sum_head head = {
+		.session	= cpu_to_le64(cmd->session),
+		.id		= cpu_to_le64(cmd->id),
+		.offset		= cpu_to_le64(cmd->offset),
+		.bytes		= cpu_to_le64(cmd->bytes),
+		.flags		= cpu_to_le16(cmd->flags),
+		.op		= cmd->op,
+	};
+
+	return crc32c(~0U, &head, sizeof(head));
+}
+EXPORT_SYMBOL_NS_GPL(kb_sum_cmd, KOFIBLK);
+
+u32 kb_sum_bvec(u32 sum, struct bio_vec bv)
+{
+	struct page *page = bv.bv_page + bv.bv_offset / PAGE_SIZE;
+	unsigned int at = offset_in_page(bv.bv_offset), left = bv.bv_len, len;
+	void *data;
+
+	for (; left; left -= len, at = 0) {
+		len = min_t(unsigned int, left, PAGE_SIZE - at);
+		data = kmap_local_page(page++);
+		sum = crc32c(sum, data + at, len);
+		kunmap_local(data);
+	}
+	return sum;
+}
+EXPORT_SYMBOL_NS_GPL(kb_sum_bvec, KOFIBLK);
+
+u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, unsigned int n, size_t bytes)
+{
+	struct bio_vec bv;
+
+	for (; n && bytes; n--, bytes -= bv.bv_len) {
+		bv = *bvec++;
+		bv.bv_len = min_t(size_t, bv.bv_len, bytes);
+		sum = kb_sum_bvec(sum, bv);
+	}
+	return sum;
+}
+EXPORT_SYMBOL_NS_GPL(kb_sum_bvecs, KOFIBLK);

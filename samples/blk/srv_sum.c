@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Checksums at the server: of commands, of data to be written, of data that was read. */
+#define pr_fmt(fmt) "kofiblk_srv: " fmt
+
+#include "checksum.h"
+#include "srv.h"
+#include "srv_trace.h"
+
+static int kb_sum_compare(struct kb_req *req, u32 sum)
+{
+	struct kb_session *s = req->sq->s;
+
+	if (likely(sum == req->cmd.sum))
+		return 0;
+	spin_lock_bh(&s->lock);
+	s->stats.checksums++;
+	spin_unlock_bh(&s->lock);
+	trace_kb_srv_checksum(s, &req->cmd, sum);
+	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at %llu has the wrong checksum, refused\n",
+			   s->hello.client, s->peer_name, s->hello.export,
+			   kb_op_name(req->cmd.op), req->cmd.bytes, req->cmd.offset);
+	return -EILSEQ;
+}
+
+/**
+ * kb_sum_check_cmd() - has a command come as it was sent?
+ * @req: it, not begun yet
+ *
+ * A WRITE's data is needed for that: see kb_sum_check_data().
+ *
+ * Context: Any but hard IRQ, without the session's lock.
+ * Return: 0; or -EILSEQ, which has been counted and logged.
+ */
+int kb_sum_check_cmd(struct kb_req *req)
+{
+	if (!(req->cmd.flags & KB_CMD_SUM) || req->cmd.op == KB_OP_WRITE)
+		return 0;
+	return kb_sum_compare(req, kb_sum_cmd(&req->cmd));
+}
+
+/**
+ * kb_sum_check_data() - have a write and its data come as they were sent?
+ * @req: a read, or a write whose data is in pages that nobody else writes to
+ *
+ * Context: Any but hard IRQ, without the session's lock.
+ * Return: 0; or -EILSEQ, which has been counted and logged: it must not be written.
+ */
+int kb_sum_check_data(struct kb_req *req)
+{
+	const struct kb_cmd_msg *cmd = &req->cmd;
+
+	if (!(cmd->flags & KB_CMD_SUM) || cmd->op != KB_OP_WRITE)
+		return 0;
+	return kb_sum_compare(req, kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, req->nbvec,
+						cmd->bytes));
+}
+
+/**
+ * kb_sum_read() - compute the checksum of what was read
+ * @req: a read that the store is done with, or anything else
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_sum_read(struct kb_req *req)
+{
+	const struct kb_cmd_msg *cmd = &req->cmd;
+
+	if (cmd->flags & KB_CMD_SUM && cmd->op == KB_OP_READ)
+		req->sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, req->nbvec, cmd->bytes);
+}
+
+/**
+ * kb_sum_reply() - put the checksum of what was read into its last reply
+ * @req: the request
+ * @msg: the reply, complete but for that
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg)
+{
+	if (!(req->cmd.flags & KB_CMD_SUM) || msg->op != KB_OP_READ || msg->status ||
+	    msg->flags & KB_REPLY_READY)
+		return;
+	msg->flags |= KB_REPLY_SUM;
+	msg->sum = req->sum;
+}
