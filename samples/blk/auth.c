@@ -87,6 +87,13 @@ bool kb_key_same(const struct kb_key *a, const struct kb_key *b)
 }
 EXPORT_SYMBOL_NS_GPL(kb_key_same, KOFIBLK);
 
+void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME])
+{
+	static_assert(KB_KEY_NAME / 2 <= sizeof(key->print));
+	*bin2hex(name, key->print, KB_KEY_NAME / 2) = '\0';
+}
+EXPORT_SYMBOL_NS_GPL(kb_key_name, KOFIBLK);
+
 int kb_auth_mac(const struct kb_key *key, const char *label,
 		const struct kvec *parts, unsigned int count, u8 mac[KB_MAC])
 {

@@ -79,6 +79,18 @@ void kb_key_put(struct kb_key *key);
  */
 bool kb_key_same(const struct kb_key *a, const struct kb_key *b);
 
+/* A key's name, for whatever its peers are to have alone. It doesn't tell the secret. */
+#define KB_KEY_NAME	33
+
+/**
+ * kb_key_name() - name a key
+ * @key: the key
+ * @name: takes the name, the same for each key of one secret
+ *
+ * Context: Any.
+ */
+void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME]);
+
 /**
  * kb_auth_mac() - compute a MAC
  * @key: from kb_key_new()

@@ -75,6 +75,7 @@ struct task_struct;
  * @fast_io_fail_tmo: seconds without a session until I/O fails, or -1
  * @keep_alive_tmo: seconds without a word from the server until it is dead
  * @checksum: the server has to have checksums
+ * @own_domain: @select.owner is the server, so that no other reaches its disks' memory
  */
 struct kbc_options {
 	struct sockaddr_storage	addr;
@@ -92,6 +93,7 @@ struct kbc_options {
 	int			fast_io_fail_tmo;
 	unsigned int		keep_alive_tmo;
 	bool			checksum;
+	bool			own_domain;
 };
 
 /**

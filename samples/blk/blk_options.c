@@ -37,6 +37,7 @@ enum {
 	KBC_OPT_FAST_IO_FAIL_TMO,
 	KBC_OPT_KEEP_ALIVE_TMO,
 	KBC_OPT_CHECKSUM,
+	KBC_OPT_OWN_DOMAIN,
 	KBC_OPT_ERR,
 };
 
@@ -57,6 +58,7 @@ static const match_table_t kbc_opt_tokens = {
 	{ KBC_OPT_FAST_IO_FAIL_TMO,	"fast_io_fail_tmo=%s" },
 	{ KBC_OPT_KEEP_ALIVE_TMO,	"keep_alive_tmo=%s" },
 	{ KBC_OPT_CHECKSUM,		"checksum=%s" },
+	{ KBC_OPT_OWN_DOMAIN,		"own_domain=%s" },
 	{ KBC_OPT_ERR,			NULL },
 };
 
@@ -174,6 +176,8 @@ static int kbc_opt_set(struct kbc_options *opts, int token, const char *text)
 				      KB_KEEP_ALIVE_MAX / MSEC_PER_SEC);
 	case KBC_OPT_CHECKSUM:
 		return kstrtobool(text, &opts->checksum);
+	case KBC_OPT_OWN_DOMAIN:
+		return kstrtobool(text, &opts->own_domain);
 	default:
 		return -EINVAL;
 	}
@@ -228,6 +232,8 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 		pr_err("host_id= is needed: a uuid of this machine's\n");
 		return -EINVAL;
 	}
+	if (opts->own_domain)
+		opts->select.owner = opts->address;
 	if (*opts->client)
 		return 0;
 	ret = kbc_opt_name(opts->client, init_utsname()->nodename);

@@ -528,6 +528,7 @@ static void kb_fabric_close(struct kb_fabric *f)
 	if (f->fabric)
 		fi_close(&f->fabric->fid);
 	fi_freeinfo(f->info);
+	kfree(f->owner);
 	kfree(f->queues);
 	kfree(f);
 }
@@ -589,14 +590,17 @@ static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
 	f->refs = 1;
 	INIT_WORK(&f->gone_work, kb_gone);
 	mutex_init(&f->down_lock);
-	ret = kb_fabric_open(f, select);
+	if (select->owner)
+		f->owner = kstrdup(select->owner, GFP_KERNEL);
+	ret = select->owner && !f->owner ? -ENOMEM : kb_fabric_open(f, select);
 	if (ret) {
 		kb_fabric_close(f);
 		return ERR_PTR(kb_errno(ret));
 	}
-	pr_info("%s uses %s of %s, %u queues%s\n", role->name,
+	pr_info("%s uses %s of %s, %u queues%s%s\n", role->name,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
-		f->nqueues, f->can_write ? "" : ", without RDMA write");
+		f->nqueues, f->can_write ? "" : ", without RDMA write",
+		f->owner ? ", in a domain of a peer's own" : "");
 	list_add(&f->list, &kb_fabrics);
 	return f;
 }
@@ -604,6 +608,11 @@ static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
 static bool kb_is(const char *wanted, const char *name)
 {
 	return !wanted || !strcasecmp(wanted, name);
+}
+
+static bool kb_owned_by(const struct kb_fabric *f, const char *owner)
+{
+	return f->owner && owner ? !strcmp(f->owner, owner) : !f->owner && !owner;
 }
 
 struct kb_fabric *kb_fabric_get(const struct kb_role *role,
@@ -615,6 +624,7 @@ struct kb_fabric *kb_fabric_get(const struct kb_role *role,
 	mutex_lock(&kb_fabrics_lock);
 	list_for_each_entry(f, &kb_fabrics, list)
 		if (f->role == role && !READ_ONCE(f->gone) &&
+		    kb_owned_by(f, select->owner) &&
 		    kb_is(select->prov, f->info->fabric_attr->prov_name) &&
 		    kb_is(select->fabric, f->info->fabric_attr->name) &&
 		    kb_is(select->domain, f->info->domain_attr->name)) {

@@ -53,11 +53,15 @@ struct kb_role {
  * @prov: provider's name, or NULL for any
  * @fabric: fabric's name, or NULL for any
  * @domain: domain's name, or NULL for any
+ * @owner: whose it is to be alone, or NULL for one that is shared by all others. A peer
+ *	reaches no memory but that of its own domain, so owners are safe from each
+ *	other's peers
  */
 struct kb_select {
-	char	*prov;
-	char	*fabric;
-	char	*domain;
+	char		*prov;
+	char		*fabric;
+	char		*domain;
+	const char	*owner;
 };
 
 /**
@@ -69,6 +73,7 @@ struct kb_select {
  * @max_msg: longest message
  * @max_rma: longest transfer
  * @can_write: the device has RDMA write
+ * @owner: as in struct kb_select
  * @gone: the device went away; nothing more can be posted
  * @nqueues: entries of @queues
  * @queues: one for each vector
@@ -81,6 +86,7 @@ struct kb_fabric {
 	size_t			max_msg;
 	size_t			max_rma;
 	bool			can_write;
+	char			*owner;
 	int			gone;	/* xchg() doesn't take less everywhere */
 	u16			nqueues;
 	struct kb_queue		*queues;

@@ -113,6 +113,7 @@ struct kb_port {
 	char			addr[KB_NET_NAME];
 	u16			port;
 	struct kb_select	select;
+	bool			own_domains;	/* one for each secret */
 	u32			max_sessions;
 	u32			max_client_sessions;	/* of one name and export */
 	u32			max_memory;	/* bytes of a session's data */
@@ -129,11 +130,23 @@ struct kb_port {
 
 extern wait_queue_head_t kb_srv_wait;	/* for sessions to end */
 
-int kb_port_export(struct kb_port *port, const char *name,
-		   struct kb_export **export);
+static inline struct kb_export *to_kb_export(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct kb_export, group);
+}
+
+extern const struct config_item_type kb_export_type;
+
 char *kb_line(const char *page, size_t count);
 int kb_configfs_init(void);
 void kb_configfs_exit(void);
+
+/* --- srv_configfs_port.c --- */
+
+extern const struct config_item_type kb_ports_type;
+
+int kb_port_export(struct kb_port *port, const char *name,
+		   struct kb_export **export);
 
 /* --- srv_client.c --- */
 
@@ -175,6 +188,7 @@ struct kb_reply_op {
 	union kb_reply_room	*wire;
 	struct page		*page;		/* of data that goes with it */
 	u32			bytes;		/* of that, or 0 */
+	u32			len;		/* of the reply without data */
 	bool			out;		/* since when, under the lock */
 	unsigned long		since;		/* jiffies */
 };
@@ -189,10 +203,10 @@ struct kb_req {
 	unsigned long		since;		/* READY, in jiffies */
 	int			err;
 	void			(*run)(struct kb_req *req);
-	u32			len;		/* of the reply without data */
 	struct work_struct	work;
 	struct list_head	list;
 	struct kb_cmd_msg	cmd;
+	u32			sum;		/* of what was read */
 	struct page		*inline_page;	/* data within command or reply */
 	struct bio_vec		inline_bvec;
 	struct bio_vec		*bvec;		/* of data */
@@ -207,7 +221,6 @@ struct kb_req {
 
 /* Data is in few pieces, for the device's sake: of 128 KiB at most, with small pages. */
 #define KB_CHUNK_ORDER	5
-	u32			sum;		/* of what was read */
 
 /* Pages that requests of a queue had, for the next ones: only data of one export. */
 struct kb_chunks {
@@ -241,6 +254,7 @@ struct kb_session_stats {
 	u64	write_bytes;
 	u64	errors;
 	u64	mem_waits;
+	u64	checksums;	/* that were wrong */
 };
 
 struct kb_session {
@@ -255,7 +269,6 @@ struct kb_session {
 	struct work_struct	stop_work;
 	int			resize;		/* the client is to be told */
 	unsigned long		heard;		/* jiffies */
-	u64	checksums;	/* that were wrong */
 	struct kb_hello_msg	hello;		/* without addresses */
 	struct kb_key		*key;		/* that the client proved to know */
 	u8			proof[KB_MAC];	/* its AUTH's MAC */
@@ -339,6 +352,13 @@ void kb_req_end(struct kb_req *req, int err);
 struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 				  const struct kb_cmd_msg *msg);
 
+/* --- srv_sum.c --- */
+
+int kb_sum_check_cmd(struct kb_req *req);
+int kb_sum_check_data(struct kb_req *req);
+void kb_sum_read(struct kb_req *req);
+void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg);
+
 /* --- srv_mem.c --- */
 
 void kb_chunks_init(struct kb_squeue *sq);
@@ -351,10 +371,3 @@ int kb_reserve_init(void);
 void kb_reserve_exit(void);
 
 #endif /* KOFIBLK_SRV_H */
-/* --- srv_sum.c --- */
-
-int kb_sum_check_cmd(struct kb_req *req);
-int kb_sum_check_data(struct kb_req *req);
-void kb_sum_read(struct kb_req *req);
-void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg);
-

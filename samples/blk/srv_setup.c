@@ -235,6 +235,19 @@ static void kb_setup_inline(struct kb_session *s)
 		l->inline_max = 0;
 }
 
+/* With domains of their own, clients with a secret share one only with who knows it. */
+static struct kb_fabric *kb_setup_device(const struct kb_session *s)
+{
+	struct kb_select select = s->port->select;
+	char owner[KB_KEY_NAME];
+
+	if (s->port->own_domains && s->key) {
+		kb_key_name(s->key, owner);
+		select.owner = owner;
+	}
+	return kb_fabric_get(&kb_srv_role, &select);
+}
+
 static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 {
 	const struct kb_hello_msg *asked = &set->asked;
@@ -243,7 +256,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 	int ret = 0;
 	u16 i;
 
-	f = kb_fabric_get(&kb_srv_role, &s->port->select);
+	f = kb_setup_device(s);
 	if (IS_ERR(f))
 		return kb_refuse(s, -ENODEV, true, "the server has no device");
 	kb_session_on(s, f);
