@@ -13,7 +13,8 @@
  *	blk_grant.c	what a disk that is in use can't do without
  *	blk_slots.c	what requests are made of
  *	blk_sysfs.c	attributes
- *	blk_debugfs.c	counters
+ *	blk_stats.c	counters, as an interface
+ *	blk_debugfs.c	counters, and what is under way
  *
  * A disk has one thread, which alone opens and closes its sessions. Others only
  * ask it to, by kbc_session_fail().
@@ -496,6 +497,10 @@ bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq);
 /* blk_sysfs.c */
 
 extern const struct attribute_group *kbc_attr_groups[];
+
+/* blk_stats.c */
+
+extern const struct attribute_group kbc_stat_group;
 
 /* blk_debugfs.c */
 

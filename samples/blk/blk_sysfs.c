@@ -53,6 +53,13 @@ static ssize_t content_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(content);
 
+/* For udev: the same whatever the disk's number. */
+static ssize_t wwid_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "uuid.%pUb\n", kbc_of(dev)->as_made.content);
+}
+static DEVICE_ATTR_RO(wwid);
+
 static ssize_t rdma_write_show(struct device *dev,
 			       struct device_attribute *attr, char *buf)
 {
@@ -221,6 +228,7 @@ static struct attribute *kbc_attrs[] = {
 	&dev_attr_export.attr,
 	&dev_attr_client.attr,
 	&dev_attr_content.attr,
+	&dev_attr_wwid.attr,
 	&dev_attr_rdma_write.attr,
 	&dev_attr_checksum.attr,
 	&dev_attr_queues.attr,
@@ -244,5 +252,6 @@ static const struct attribute_group kbc_attr_group = {
 
 const struct attribute_group *kbc_attr_groups[] = {
 	&kbc_attr_group,
+	&kbc_stat_group,
 	NULL
 };

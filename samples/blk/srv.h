@@ -52,7 +52,7 @@ struct kb_store {
 	u64			epoch;	/* random, new whenever it is opened */
 };
 
-int kb_store_open(struct kb_store *store, const char *path, bool read_only,
+int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct,
 		  int lost);
 int kb_store_close(struct kb_store *store);
 u64 kb_store_bytes(const struct kb_store *store);
@@ -94,6 +94,7 @@ struct kb_export {
 	struct config_group	clients;
 	char			*path;
 	bool			read_only;
+	bool			direct;		/* a file, past the page cache */
 	bool			allow_any;
 	uuid_t			uuid;
 	struct mutex		enabling;	/* what is said above, below, and enabled */

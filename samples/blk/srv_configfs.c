@@ -3,7 +3,8 @@
  * What the server serves, as an administrator says it:
  *
  *	/sys/kernel/config/kofiblk/
- *		exports/NAME/		path read_only uuid allow_any lost enable resize
+ *		exports/NAME/		path read_only direct uuid allow_any lost
+ *					enable resize
  *			clients/NAME/	secret secret_alt
  *		ports/NAME/		addr port prov fabric domain enable
  *					max_sessions max_client_sessions max_memory
@@ -105,6 +106,19 @@ static ssize_t kb_export_read_only_store(struct config_item *item,
 }
 CONFIGFS_ATTR(kb_export_, read_only);
 
+static ssize_t kb_export_direct_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", to_kb_export(item)->direct);
+}
+
+static ssize_t kb_export_direct_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kb_export *export = to_kb_export(item);
+
+	return kb_export_bool_store(export, &export->direct, page, count);
+}
+CONFIGFS_ATTR(kb_export_, direct);
+
 static ssize_t kb_export_allow_any_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%d\n", to_kb_export(item)->allow_any);
@@ -188,7 +202,7 @@ static int kb_export_enable(struct kb_export *export)
 	}
 	if (!export->path)
 		return -EINVAL;
-	ret = kb_store_open(&export->store, export->path, export->read_only,
+	ret = kb_store_open(&export->store, export->path, export->read_only, export->direct,
 			    export->lost);
 	if (ret)
 		return ret;
@@ -279,6 +293,7 @@ CONFIGFS_ATTR_WO(kb_export_, resize);
 static struct configfs_attribute *kb_export_attrs[] = {
 	&kb_export_attr_path,
 	&kb_export_attr_read_only,
+	&kb_export_attr_direct,
 	&kb_export_attr_uuid,
 	&kb_export_attr_allow_any,
 	&kb_export_attr_lost,

@@ -20,6 +20,7 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
+#include <linux/stat.h>
 #include <linux/uio.h>
 #include "srv.h"
 
@@ -52,12 +53,26 @@ static void kb_store_limits_bdev(struct kb_store *store)
 			bdev_write_zeroes_sectors(bdev) << SECTOR_SHIFT), block);
 }
 
+/* Of what O_DIRECT takes; memory is in whole pages, which suits any device. */
+static u32 kb_store_direct_block(const struct kb_store *store)
+{
+	struct super_block *sb = file_inode(store->file)->i_sb;
+	struct kstat stat;
+
+	if (!vfs_getattr(&store->file->f_path, &stat, STATX_DIOALIGN, AT_STATX_SYNC_AS_STAT) &&
+	    stat.result_mask & STATX_DIOALIGN)
+		return max(stat.dio_offset_align, KB_FILE_BLOCK);
+	/* Not all filesystems say so. */
+	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KB_IO_MIN;
+}
+
 static void kb_store_limits_file(struct kb_store *store)
 {
 	struct kb_disk_msg *disk = &store->disk;
 
-	disk->logical_block = KB_FILE_BLOCK;
-	disk->physical_block = KB_IO_MIN;
+	disk->logical_block = store->file->f_flags & O_DIRECT ?
+			      kb_store_direct_block(store) : KB_FILE_BLOCK;
+	disk->physical_block = max(KB_IO_MIN, disk->logical_block);
 	disk->io_min = KB_IO_MIN;
 	if (store->file->f_op->fallocate) {
 		disk->discard_granularity = KB_IO_MIN;
@@ -117,11 +132,12 @@ static int kb_store_usable(struct inode *inode)
  * @store: takes it
  * @path: its path
  * @read_only: not to be written to
+ * @direct: a file is to be read and written past the page cache
  * @lost: what kb_store_close() returned the last time, unless that is known
  *
  * Return: 0, or a negative errno.
  */
-int kb_store_open(struct kb_store *store, const char *path, bool read_only,
+int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct,
 		  int lost)
 {
 	struct inode *inode;
@@ -133,7 +149,7 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only,
 	do
 		get_random_bytes(&store->epoch, sizeof(store->epoch));
 	while (!store->epoch);
-	store->file = filp_open(path, O_LARGEFILE | O_EXCL |
+	store->file = filp_open(path, O_LARGEFILE | O_EXCL | (direct ? O_DIRECT : 0) |
 				      (read_only ? O_RDONLY : O_RDWR), 0);
 	if (IS_ERR(store->file))
 		return PTR_ERR(store->file);
