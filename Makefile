@@ -31,11 +31,12 @@ modules_install: | kdir
 
 # The commands and systemd's units, and manual pages if Sphinx is there to make them.
 install:
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk tools/kofiblk-server
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk tools/kofiblk-server tools/kofiblk-config
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	for unit in kofiblk@.service kofiblk-server.service; do \
+	for unit in kofiblk@.service kofiblk.service kofiblk-server.service; do \
 		sed 's,@SBIN@,$(PREFIX)/sbin,' units/$$unit > $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
 	done
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/udev/rules.d units/60-kofiblk.rules
 	@if $(MAKE) -s -C Documentation sphinx; then \
 		$(MAKE) -C Documentation install-man MANDIR="$(DESTDIR)$(PREFIX)/share/man"; \
 	else \

@@ -159,7 +159,8 @@ def versions(top, report):
     """Modules, tools, dkms.conf and the newest entry of CHANGELOG.md have one version."""
     paths = [path for path in tree.files(top, ".c")
              if "MODULE_VERSION" in tree.read(top, path)]
-    paths += ["tools/kofi_info", "tools/kofiblk", "dkms.conf"]
+    paths += ["tools/kofi_info", "tools/kofiblk", "tools/kofiblk-config",
+              "dkms.conf"]
     want = VERSION.search(tree.read(top, "CHANGELOG.md")).group(1)
     for path in paths:
         found = VERSION.search(tree.read(top, path))

@@ -47,6 +47,7 @@ class Interfaces(TreeTest):
     def test_versions(self):
         house = {"CHANGELOG.md": "# Changes\n\n## 0.2\n", "dkms.conf": 'PACKAGE_VERSION="0.2"\n',
                  "tools/kofi_info": 'VERSION = "0.2"\n', "tools/kofiblk": 'VERSION = "0.2"\n',
+                 "tools/kofiblk-config": 'VERSION = "0.2"\n',
                  "kofi/main.c": 'MODULE_VERSION("0.2");\n'}
         self.accepts(docs.versions, house)
         for path in list(house)[1:]:

@@ -220,6 +220,68 @@ class Connect(Case):
         self.assertEqual(self.connect(answer="")[0][0], errno.EPROTO)
 
 
+    def test_flags(self):
+        _, ask = self.connect("--checksum", "--own-domain")
+        told = ask.call_args[0][0].split(",")
+        self.assertIn("checksum=1", told)
+        self.assertIn("own_domain=1", told)
+
+    def test_half_of_what_is_needed(self):
+        self.assertEqual(self.run_tool("connect", "10.0.0.1:4420")[0], errno.EINVAL)
+        self.assertEqual(self.run_tool("connect", "--all", "10.0.0.1:4420", "x")[0], errno.EINVAL)
+
+
+class ConnectAll(Case):
+    def connect(self, text, answers=None):
+        path = self.block / "disks.conf"
+        path.write_text(text)
+        self.told = []
+
+        def ask(options):
+            values = dict(option.split("=", 1) for option in options.split(","))
+            self.told.append(values)
+            number = (answers or {}).get(values["export"])
+            if number:
+                raise OSError(number, os.strerror(number))
+            return f"disk=kofiblk{len(self.told) - 1}\n"
+        with unittest.mock.patch.object(tool, "ask", ask):
+            return self.run_tool("connect", "--all", "--config", str(path))
+
+    def test_all_of_them(self):
+        secret = self.block / "secret"
+        secret.write_text("5a" * 32)
+        status, out, err = self.connect(
+            "[DEFAULT]\naddress = 10.0.0.1:4420\nctrl-loss-tmo = -1\n[disk0]\nchecksum = yes\n"
+            f"secret-file = {secret}\n[second]\nexport = disk1\naddress = [fd00::1]:4420\n")
+        self.assertEqual((status, out, err), (0, "/dev/kofiblk0\n/dev/kofiblk1\n", ""))
+        self.assertEqual([told["addr"] for told in self.told], ["10.0.0.1:4420", "[fd00::1]:4420"])
+        self.assertEqual([told["export"] for told in self.told], ["disk0", "disk1"])
+        self.assertEqual([told.get("checksum") for told in self.told], ["1", None])
+        self.assertEqual([told["ctrl_loss_tmo"] for told in self.told], ["-1", "-1"])
+        self.assertEqual(self.told[0]["secret"], "5a" * 32)
+
+    def test_one_that_fails_keeps_no_other_away(self):
+        text = "".join(f"[{name}]\naddress=10.0.0.1:4420\n" for name in ("a", "b", "c"))
+        status, out, err = self.connect(text, {"a": errno.ECONNREFUSED, "b": errno.EALREADY})
+        self.assertEqual((status, out), (errno.ECONNREFUSED, "/dev/kofiblk2\n"))
+        self.assertIn("[a]", err)
+        self.assertNotIn("[b]", err)
+
+    def test_what_is_no_configuration(self):
+        for text in ("disk0\n", "[disk0]\n", "[disk0]\naddress=x\nwhat=1\n",
+                     "[disk0]\naddress=x\ndepth=many\n", "[disk0]\naddress=x\nchecksum=2\n",
+                     "[a]\naddress=x\n[a]\naddress=x\n"):
+            with self.subTest(text):
+                status, _, err = self.connect(text)
+                self.assertEqual((status, self.told), (errno.EINVAL, []))
+                self.assertIn("disks.conf", err)
+
+    def test_no_configuration(self):
+        status, _, err = self.run_tool("connect", "--all", "--config", str(self.block / "none"))
+        self.assertEqual(status, errno.ENOENT)
+        self.assertIn("none", err)
+
+
 class SetSecret(Case):
     def test_it_is_written_to_the_disk_that_is_named(self):
         path = self.block / "secret"

@@ -20,7 +20,7 @@ check "depmod" depmod "$release"
 check "the product is installed, and nothing else" [ \
 	"$(cd "/lib/modules/$release/updates/kofi" && find . -name '*.ko' | sed 's,.*/,,' | sort | xargs)" = \
 	"efasim.ko kofi.ko kofi_efa.ko kofi_loop.ko kofi_pingpong.ko kofiblk.ko kofiblk_common.ko kofiblk_srv.ko" ]
-for file in sbin/kofi_info sbin/kofiblk sbin/kofiblk-server; do
+for file in sbin/kofi_info sbin/kofiblk sbin/kofiblk-server sbin/kofiblk-config; do
 	check "/usr/local/$file" [ -x "/installed/usr/local/$file" ]
 done
 
@@ -40,7 +40,8 @@ check "which is there" [ -d /sys/module/kofi_efa ]
 
 # As the units do it, but for systemd.
 server=/installed/usr/local/sbin/kofiblk-server
-for unit in kofiblk@ kofiblk-server; do
+check "udev's rules" [ -e /installed/usr/local/lib/udev/rules.d/60-kofiblk.rules ]
+for unit in kofiblk@ kofiblk kofiblk-server; do
 	check "$unit.service runs what is installed" \
 		grep -q '^ExecStart=/usr/local/sbin/kofiblk' "/installed/usr/local/lib/systemd/system/$unit.service"
 done
