@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: stock-6.12
+# host-root: yes
+# host-tools: rdma ip python3
+# modules: dummy hmac sha256_generic crc32c_generic crc32c_intel
+# full: yes
+# timeout: 600
+#
+# Whoever a client connects to can say what they like, over TCP and over the fabric. What
+# isn't right is refused, costs a session at most, and reaches no memory that it wasn't
+# given. With checksums a server that computes them by their definition agrees with the
+# client, and what comes with a wrong one is no data.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+no_disks()
+{
+	[ -z "$(ls -d /sys/block/kofiblk* 2> /dev/null)" ]
+}
+
+check "the soft device's driver" modprobe efasim
+ip link set lo up
+# A device on the loopback is this kernel's only.
+check "a network" host ip link add d0 type dummy
+check "an address for the kernel's device" host ip address add 10.9.0.1/24 dev d0
+check "and one for the impostor's" host ip address add 10.9.0.2/24 dev d0
+check "which is up" host ip link set d0 mtu 9000 up
+check "a device" host rdma link add es0 type efasim netdev d0
+check "the provider" modprobe kofi_efa
+check "the client" modprobe kofiblk
+
+# shellcheck disable=SC2094 # another file
+host python3 - < /bed/guest/kofiblk-impostor.py > /tmp/impostor 2>&1
+tap impostor /tmp/impostor
+grep -v "^ok\|^not ok\|^1\.\." /tmp/impostor | head -n 30 | sed 's/^/# /'
+check "no disk is left" no_disks
+check "wrong checksums are in the log" \
+	sh -c "dmesg | grep -q 'came with the wrong checksum to us'"
+check "the client goes" rmmod kofiblk
+check "nothing is open" wait_for 5 nothing_open
+check "what client and server share goes" rmmod kofiblk_common
+check "the provider goes" modprobe -r kofi_efa
+check "the device goes" host rdma link delete es0
+host ip link delete d0
+check "its driver goes" modprobe -r efasim

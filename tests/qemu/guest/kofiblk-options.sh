@@ -1,0 +1,195 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: stock-6.12 stock-6.1
+# guests: 2
+# smp: 4
+# mem: 1G
+# host-root: yes
+# host-tools: rdma fio mkfs.ext4
+# modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel ext4
+# full: yes
+# timeout: 400
+#
+# What is there if one asks for it: checksums from end to end, protection domains of one's
+# own, files past the server's page cache. And what disks and networks there are beside the
+# usual ones: blocks of 4 KiB, four queues, IPv6.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+# shellcheck source=tests/qemu/kofiblk.sh
+. /bed/kofiblk.sh
+
+SIX="[fd00::1]:4420"
+MNT=/host/tmp/mnt
+PATIENT="reconnect_delay=1,keep_alive_tmo=60"
+
+large_blocks()
+{
+	ram_dir=/sys/kernel/config/nullb/n4
+	mkdir "$ram_dir" || return
+	for setting in size=64 memory_backed=1 blocksize=4096 power=1; do
+		echo "${setting#*=}" > "$ram_dir/${setting%%=*}" || return
+	done
+	[ -e /dev/n4 ] || ln -s "nullb$(cat "$ram_dir/index")" /dev/n4
+}
+
+a_file()
+{
+	mkdir -p $MNT && host mkfs.ext4 -q -F /dev/n0 && mount -t ext4 /dev/n0 $MNT &&
+		truncate -s 32M $MNT/file
+}
+
+# cached: KiB of the server's page cache
+cached()
+{
+	sed -n 's/^Cached: *\([0-9]*\) kB/\1/p' /proc/meminfo
+}
+
+port_six()
+{
+	mkdir $CONFIG/ports/6 && echo fd00::1 > $CONFIG/ports/6/addr &&
+		echo 1 > $CONFIG/ports/6/own_domains || return
+	for name in blocks file secret; do
+		ln -s $CONFIG/exports/$name $CONFIG/ports/6/exports/$name || return
+	done
+	echo 1 > $CONFIG/ports/6/enable
+}
+
+server_starts()
+{
+	check "a disk of memory" ram_disk n0 64
+	check "one with blocks of 4 KiB" large_blocks
+	check "a file on it" a_file
+	check "the server's module" modprobe kofiblk_srv
+	check "the large blocks are exported" export_add blocks /dev/n4 uuid=$UUID allow_any=1
+	check "so is the file, past the page cache" \
+		export_add file $MNT/file direct=1 allow_any=1
+	refuse "that changes while it is in use" sh -c "echo 0 > $CONFIG/exports/file/direct"
+	check "and another for two" export_add secret $MNT/file read_only=1
+	check "one client" allow secret one "$SECRET"
+	check "another client" allow secret two "$OTHER_SECRET"
+	check "a port" port_up blocks file secret
+	check "and one with IPv6, with domains for each secret" port_six
+}
+
+# attach_six EXPORT [OPTION=VALUE,...]
+attach_six()
+{
+	DISK=
+	exec 5<> /dev/kofiblk-control || return
+	! echo "addr=$SIX,host_id=$HOST_ID,export=$1${2:+,$2}" >&5 || read -r DISK <&5
+	exec 5>&-
+	DISK=${DISK#disk=}
+	[ -b "/dev/$DISK" ]
+}
+
+# stat NAME
+stat()
+{
+	cat "/sys/block/$DISK/kofiblk_stats/$1"
+}
+
+writes_and_reads()
+{
+	fio --rw=randrw --bs="$1" --size=8m --verify=crc32c --randseed="$2"
+}
+
+# How many domains a kernel module has on the device.
+domains()
+{
+	host rdma resource show pd dev es0 | grep -c "\[kofi_efa\]"
+}
+
+blocks()
+{
+	check "blocks of 4 KiB, by IPv6, with checksums" \
+		attach_six blocks "client=b,checksum=1,$PATIENT"
+	check "they are so" [ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 4096 ]
+	check "there are four queues" [ "$(find "/sys/block/$DISK/mq/" -mindepth 1 -maxdepth 1 | wc -l)" = 4 ]
+	check "pages are stable while they are written" \
+		[ "$(cat "/sys/block/$DISK/queue/stable_writes")" = 1 ]
+	check "it has checksums" [ "$(attribute checksum)" = 1 ]
+	check "its name is its uuid" [ "$(attribute wwid)" = uuid.$UUID ]
+	check "small requests" writes_and_reads 4k 1
+	check "large ones" writes_and_reads 128k 2
+	check "no checksum was wrong" [ "$(stat checksum_errors)" = 0 ]
+	check "requests are counted" [ "$(stat requests)" -gt 100 ]
+	check "nothing is refused" [ "$(stat refused)" = 0 ]
+	before
+	echo 1 > "/sys/block/$DISK/kofiblk/reset"
+	check "another session" wait_for 40 session_after "$was"
+	check "with checksums, too" writes_and_reads 4k 3
+	check "it goes" detach
+}
+
+file()
+{
+	check "the file, with checksums" attach file "client=b,checksum=1,$PATIENT"
+	meet file
+	check "it is written to" writes_and_reads 64k 4
+	check "by pieces of a block" writes_and_reads 4k 5
+	meet written
+	check "no checksum was wrong" [ "$(stat checksum_errors)" = 0 ]
+	check "it goes" detach
+}
+
+file_is_direct()
+{
+	meet file
+	sync
+	echo 3 > /proc/sys/vm/drop_caches
+	cached_before=$(cached)
+	meet written
+	cached_more=$(($(cached) - cached_before))
+	check "the server's page cache has none of it: $cached_more KiB" [ $cached_more -lt 4096 ]
+}
+
+separate()
+{
+	for one in one two; do
+		secret=$SECRET
+		[ $one = one ] || secret=$OTHER_SECRET
+		check "client $one, for itself" \
+			attach_six secret "client=$one,secret=$secret,own_domain=1,$PATIENT"
+	done
+	check "the same server has one domain here" [ "$(domains)" = 1 ]
+	check "its other address has another" attach file "client=b,own_domain=1,$PATIENT"
+	check "which makes two" [ "$(domains)" = 2 ]
+	check "and all others a third" attach blocks "client=b,$PATIENT"
+	check "with those" [ "$(domains)" = 3 ]
+	meet separate
+	meet separated
+	for disk in /sys/block/kofiblk*; do
+		DISK=${disk##*/}
+		check "$DISK reads" dd if="/dev/$DISK" of=/dev/null bs=64k count=8 iflag=direct
+		check "and goes" detach
+	done
+	check "so do the domains" [ "$(domains)" = 0 ]
+}
+
+are_separate()
+{
+	meet separate
+	check "each secret has a domain, and all others have one" [ "$(domains)" = 3 ]
+	meet separated
+}
+
+load_fabric
+at server server_starts
+at client check "the client's module" modprobe kofiblk
+meet serving
+at client blocks
+at client file
+at server file_is_direct
+at client separate
+at server are_separate
+at client check "the client's module goes" rmmod kofiblk
+at client check "the client left nothing open" nothing_open
+meet client-gone
+at server check "the server goes" server_gone
+at server check "the server left nothing open" nothing_open
+at server umount $MNT
+at server check "the disks go" sh -c \
+	"echo 0 > /sys/kernel/config/nullb/n4/power && rmdir /sys/kernel/config/nullb/n4 && rm /dev/n4"
+at server check "both" ram_gone n0
+meet end
+unload_fabric
