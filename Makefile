@@ -9,12 +9,13 @@ PREFIX ?= /usr/local
 MOD_DIR = updates/kofi
 DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrelease)/kofi
 
-# What talks to libfabric: of Debian 12, which the host has, and of Debian 13.
-INTEROP_TESTS = rdm-libfabric rdm-libfabric-2 rdm-protocols rdm-protocols-2
+# Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, and the libfabric
+# of Debian 12, which the host has, and of Debian 13.
+INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair rdm-libfabric rdm-libfabric-2 rdm-protocols rdm-protocols-2
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full interop quirks coverage fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
+.PHONY: modules modules_install install check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
 
 # A module's BTF takes pahole, which not every machine has.
 modules: | kdir
@@ -96,6 +97,11 @@ quirks: packages
 fuzz:
 	@$(MAKE) -s -C tests/fuzz libfuzzer
 
+# What libfabric sends, for tests/captures: a packet of each type, of Debian 12's and 13's.
+captures: packages
+	@$(BED) check --level full rdm-captures rdm-captures-2
+	@python3 -B tests/interop/captures.py
+
 bench: packages
 	@python3 -B bench/host run $(ONLY)
 
@@ -131,12 +137,13 @@ help:
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-more       run what check leaves out, on other kernels for the most part"
 	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
-	@echo "  interop          run the tests of fabric efa against libfabric, also the long ones"
+	@echo "  interop          run the tests with efa.ko, rdma-core and libfabric, also the long ones"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
 	@echo "  kcsan            look for data races in the suites and guest tests (ONLY=\"NAME...\")"
 	@echo "  coverage         show which lines of the EFA provider the tests run (ONLY=\"NAME...\")"
 	@echo "  quirks           show that the conformance test notices when a quirk is missing"
 	@echo "  fuzz             feed the parser of packets by clang's libFuzzer (FUZZ_SECONDS=60)"
+	@echo "  captures         record the packets that libfabric sends (tests/captures)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  bench-check      the same, compared with bench/baseline.json"
 	@echo "  bench-profile    by function (ONLY=\"efa send 8B polled\")"

@@ -3,7 +3,9 @@
  * Packets that libfabric sent, in tests/captures, against the parser of fabric efa: each is
  * let through, is of the type it is filed under, and is built to the same bytes again.
  *
- *	efa_captures FILE...		lines of TYPE HEX; # begins a comment
+ *	efa_captures FILE...		lines of TYPE LENGTH HEX; # begins a comment
+ *
+ * The bytes may be the beginning of a packet of that length; the others, data, are 0 then.
  *
  * Prints how many there were of each type.
  */
@@ -41,23 +43,29 @@ static int digit(char c)
 	return isdigit(c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
-/* A buffer of just its size, whose end the sanitizer watches. */
-static u8 *from_hex(const char *hex, size_t *len)
+/* A buffer of just the packet's size, whose end the sanitizer watches. */
+static u8 *packet(const char *length, const char *hex, size_t *len)
 {
-	u8 *buf = malloc(strlen(hex) / 2 + 1);
+	char *end;
+	size_t i;
 	int high, low;
+	u8 *buf;
 
+	*len = strtoul(length, &end, 10);
+	if (*end || !*len || *len > 65536 || strlen(hex) > 2 * *len)
+		return NULL;
+	buf = calloc(1, *len);
 	assert(buf);
-	for (*len = 0; *hex; hex += 2) {
-		high = digit(hex[0]);
-		low = high < 0 ? -1 : digit(hex[1]);
+	for (i = 0; hex[2 * i]; i++) {
+		high = digit(hex[2 * i]);
+		low = high < 0 ? -1 : digit(hex[2 * i + 1]);
 		if (low < 0) {
 			free(buf);
 			return NULL;
 		}
-		buf[(*len)++] = high << 4 | low;
+		buf[i] = high << 4 | low;
 	}
-	return realloc(buf, *len ?: 1);
+	return buf;
 }
 
 static void check(const char *file, unsigned int line, const char *name, u8 *buf, size_t len)
@@ -85,7 +93,7 @@ static void check(const char *file, unsigned int line, const char *name, u8 *buf
 
 static void read_file(const char *file)
 {
-	char *text = NULL, *name, *hex, *rest;
+	char *text = NULL, *name, *length, *hex, *rest;
 	FILE *f = fopen(file, "r");
 	unsigned int line = 0;
 	size_t room = 0, len;
@@ -101,8 +109,9 @@ static void read_file(const char *file)
 		name = strtok_r(text, " \t", &rest);
 		if (!name)
 			continue;
-		hex = strtok_r(NULL, " \t", &rest);
-		buf = hex ? from_hex(hex, &len) : NULL;
+		length = strtok_r(NULL, " \t", &rest);
+		hex = length ? strtok_r(NULL, " \t", &rest) : NULL;
+		buf = hex ? packet(length, hex, &len) : NULL;
 		if (buf)
 			check(file, line, name, buf, len);
 		else

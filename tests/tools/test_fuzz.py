@@ -92,13 +92,14 @@ class EfaCaptures(unittest.TestCase):
     def test_judge(self):
         """The program finds what is wrong in a capture, made of the corpus here."""
         corpus = sorted((FUZZ / "corpus-efa").iterdir())
-        lines = [f"{p.name} {p.read_bytes().hex()}" for p in corpus if p.name != "trigger"]
+        lines = [f"{p.name} {p.stat().st_size} {p.read_bytes().hex()}" for p in corpus
+                 if p.name != "trigger"]
         text = self.out / "text"
         text.write_text("# what was sent\n\n" + "\n".join(lines))
         run = self.run_it(text)
         self.assertEqual((run.returncode, len(run.stdout.splitlines())), (0, 35), run.stderr)
-        for bad in ("CTS 0304", "cts", "CTS 03xx", "EOR " + lines[0].split()[1],
-                    "RECEIPT 0a040000"):
+        for bad in ("CTS 2 0304", "cts", "CTS 2 03xx", "CTS 1 0304", "CTS x 03",
+                    "EOR " + " ".join(lines[0].split()[1:]), "RECEIPT 4 0a040000"):
             text.write_text("\n".join([*lines, bad]))
             self.assertEqual(self.run_it(text).returncode, 1, bad)
 

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# kernel: test
+# full: test
+# cmdline: memmap=32M$0x20000000
+# host-root: yes
+# host-tools: fi_info
+# modules: efa ib_uverbs
+# mem: 3G
+# timeout: 600
+#
+# What Debian 12's libfabric (1.17) sends: two endpoints of a process on a PCI function of the
+# soft device do one operation of each kind, by each sub-protocol, and the device's tap shows
+# the packets. The shortest of each type and flags is noted, for make captures.
+# shellcheck source=tests/qemu/lib.sh
+. /bed/lib.sh
+
+# shellcheck source=tests/qemu/interop.sh
+. /bed/interop.sh
+
+TRACE=/sys/kernel/tracing
+TYPES=/tmp/types
+
+# seen: LENGTH BYTES of the shortest message of each type and flags in the trace
+seen()
+{
+	awk '/ efasim_msg: / {
+		for (i = 1; i <= NF; i++) {
+			if ($i ~ /^len=/) len = substr($i, 5) + 0
+			if ($i ~ /^data=/) data = substr($i, 6)
+		}
+		key = substr(data, 1, 2) substr(data, 5, 4)
+		if (!(key in best) || len < best[key]) { best[key] = len; bytes[key] = data }
+	} END { for (key in best) print best[key], bytes[key] }' $TRACE/trace
+}
+
+# record WHAT KIND...: fi_kinds does that, and is watched
+record()
+{
+	record_what=$1
+	shift
+	echo > $TRACE/trace
+	theirs $OUT/fi_kinds efa_0-rdm "$@" > $OUT/log 2>&1
+	record_status=$?
+	check "$record_what" [ $record_status = 0 ]
+	[ $record_status = 0 ] || sed 's/^/# /' $OUT/log
+	check "$record_what: the trace lost nothing" \
+		grep -qE '^# entries-in-buffer/entries-written: ([0-9]+)/\1 ' $TRACE/trace
+	seen > $OUT/seen
+	while read -r len bytes; do
+		note "capture $len $bytes"
+		echo $((0x$(echo "$bytes" | cut -c 1-2))) >> $TYPES
+	done < $OUT/seen
+}
+
+# has TYPE...: packets of these types were recorded
+has()
+{
+	for type in "$@"; do
+		check "there is a packet of type $type" grep -qx "$type" $TYPES
+	done
+}
+
+export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
+mkdir -p /dev/shm
+: > $TYPES
+cp /bed/tools/fi_kinds $OUT
+set_up_theirs
+# A device that can't write has libfabric write by messages. max_rq_depth: see interop.sh.
+modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384 rdma_write=0
+modprobe efa
+modprobe ib_uverbs
+check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
+note "libfabric $(theirs fi_info --version | awk '/^libfabric:/ { print $2 }')"
+echo 65536 > $TRACE/buffer_size_kb
+echo 1 > $TRACE/events/efasim/efasim_msg/enable
+
+record "everything by messages" msg rma atomic
+# CTS, CTSDATA, READRSP, ATOMRSP, HANDSHAKE, RECEIPT; eager, medium, long-CTS; writes, reads,
+# atomics; with delivery complete
+has 3 4 5 8 9 10 64 65 66 67 68 69 70 71 72 73 74 75 76 133 134 135 136 137 138 139 140 141
+export FI_EFA_USE_DEVICE_RDMA=1
+record "long messages and writes are read" msg rma
+has 7 128 129 130
+# Only libfabric with such memory has a runt; others can be told to.
+export FI_EFA_RUNT_SIZE=16384
+record "with a runt" msg
+
+check "unload the driver" rmmod efa
+check "unload" rmmod efasim
