@@ -56,15 +56,15 @@ kdir:
 packages:
 	@scripts/packages.sh
 
-# V=1 shows every case. ONLY="kunit load" runs just these boots or guest tests.
+# V=1 shows every case. ONLY="kunit load" runs only these boots or guest tests.
 check: packages
 	@$(BED) check $(if $(V),--verbose) $(ONLY)
 
-# What check has no time for, on Debian's kernels for the most part.
+# Tests that take too long for check, most of them on Debian's kernels.
 check-more: packages
 	@$(BED) check --level more $(if $(V),--verbose) $(ONLY)
 
-# The guest tests of kofiblk, also those that take long. ONLY="kofiblk-fs" runs just it.
+# The guest tests of kofiblk, including long ones. ONLY="kofiblk-fs" runs only that one.
 check-blk: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(KOFIBLK_TESTS))
 
@@ -77,23 +77,23 @@ check-full: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(ONLY)
 	@$(if $(ONLY),:,tests/verbs/quirks.sh)
 
-# Data races, by a test kernel that looks for nothing else. Takes five minutes, and six more
-# for the kernel the first time.
+# Detects data races, with a test kernel for that purpose. Takes five minutes, and six more
+# to build the kernel the first time.
 kcsan: packages
 	@KOFI_VARIANT=kcsan $(BED) check --level more $(if $(V),--verbose) $(or $(ONLY),kunit-parallel efa)
 
-# Which lines of the EFA provider the suites and guest tests run, by gcov. Takes ten minutes,
-# and six more for the kernel the first time.
+# Shows with gcov which lines of the EFA provider suites and guest tests run. Takes ten
+# minutes, and six more to build the kernel the first time.
 coverage: packages
 	@KOFI_VARIANT=gcov $(BED) check --level more $(if $(V),--verbose) \
 		$(or $(ONLY),kunit-parallel efa rdm-libfabric)
 	@python3 -B scripts/coverage.py prov/efa
 
-# ONLY="sqd_waits bad_qkey" tries just these.
+# ONLY="sqd_waits bad_qkey" tries only these.
 quirks: packages
 	@tests/verbs/quirks.sh $(ONLY)
 
-# Takes clang; the corpus grows in out/fuzz/found.
+# Needs clang; the corpus grows in out/fuzz/found.
 fuzz:
 	@$(MAKE) -s -C tests/fuzz libfuzzer
 
@@ -105,7 +105,7 @@ captures: packages
 bench: packages
 	@python3 -B bench/host run $(ONLY)
 
-# Exit status of the comparison: 3 where there is nothing to compare with.
+# Exit status of the comparison: 3 without a baseline to compare with.
 bench-check: packages
 	@python3 -B bench/host check
 
@@ -131,24 +131,24 @@ clean:
 
 help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
-	@echo "                   (KOFI_LAB=1: also the modules that only test, measure or show something)"
-	@echo "  modules_install  install what was built, and what modules need that use it (INSTALL_MOD_PATH=)"
+	@echo "                   (KOFI_LAB=1: also tests, benchmarks and examples)"
+	@echo "  modules_install  install the modules, and headers and symbols for others (INSTALL_MOD_PATH=)"
 	@echo "  install          install the commands, units and manual pages (PREFIX=/usr/local, DESTDIR=)"
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
-	@echo "  check-more       run what check leaves out, on other kernels for the most part"
-	@echo "  check-blk        run the tests of kofiblk between guests, also the long ones"
-	@echo "  interop          run the tests with efa.ko, rdma-core and libfabric, also the long ones"
+	@echo "  check-more       run longer tests, most of them on Debian's kernels"
+	@echo "  check-blk        run the tests of kofiblk between guests, including long ones"
+	@echo "  interop          run the tests with efa.ko, rdma-core and libfabric, including long ones"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
-	@echo "  kcsan            look for data races in the suites and guest tests (ONLY=\"NAME...\")"
+	@echo "  kcsan            detect data races in the suites and guest tests (ONLY=\"NAME...\")"
 	@echo "  coverage         show which lines of the EFA provider the tests run (ONLY=\"NAME...\")"
-	@echo "  quirks           show that the conformance test notices when a quirk is missing"
-	@echo "  fuzz             feed the parser of packets by clang's libFuzzer (FUZZ_SECONDS=60)"
+	@echo "  quirks           prove that the conformance test detects missing quirks"
+	@echo "  fuzz             run clang's libFuzzer on the packet parser (FUZZ_SECONDS=60)"
 	@echo "  captures         record the packets that libfabric sends (tests/captures)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  bench-check      the same, compared with bench/baseline.json"
-	@echo "  bench-profile    by function (ONLY=\"efa send 8B polled\")"
-	@echo "  demo             show kOFI at work between two guests with Debian's kernel"
-	@echo "  shell            a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
-	@echo "  lint             every static check"
-	@echo "  docs             the documentation as HTML"
-	@echo "  clean            remove what was built, but not the kernels in the cache"
+	@echo "  bench-profile    count instructions by function (ONLY=\"efa send 8B polled\")"
+	@echo "  demo             run kOFI between two guests with Debian's kernel"
+	@echo "  shell            start a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
+	@echo "  lint             run all static checks"
+	@echo "  docs             build the documentation as HTML"
+	@echo "  clean            remove build results, but not the kernels in the cache"
