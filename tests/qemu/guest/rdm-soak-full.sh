@@ -5,11 +5,11 @@
 # full: yes
 # host-root: yes
 # host-tools: rdma
-# settings: SECONDS_EACH=120
+# settings: SECONDS_EACH=120 MAX_LEN=4194304
 # mem: 3G
-# timeout: 1500
+# timeout: 2400
 # kmemleak: yes
 #
-# rdm-soak, each part of it for two minutes.
+# rdm-soak with messages of 4 MiB, each part of it for two minutes.
 # shellcheck source=tests/qemu/guest/rdm-soak.sh
 . /bed/guest/rdm-soak.sh

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test
-# more: test
+# full: test
 # host-root: yes
 # host-tools: rdma
 # mem: 3G
 # timeout: 420
 # kmemleak: yes
 #
-# 16 messages of 4 MiB at a time by fabric efa, between two endpoints, mixed with short ones
+# 16 messages of 1 MiB at a time by fabric efa, between two endpoints, mixed with short ones
 # of 8 more threads; of both kinds some have their receive come late. Every byte is checked. The
 # network does one thing after the other, and the device has few regions; each sub-protocol is
 # taken, and what the device had before it has after.
@@ -20,8 +20,9 @@ EFA=/sys/kernel/debug/kofi_efa/es0
 TYPES="EAGER_TAGRTM MEDIUM_TAGRTM LONGCTS_TAGRTM CTS CTSDATA DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM
 DC_LONGCTS_TAGRTM RECEIPT LONGREAD_TAGRTM EOR"
 
-# How long each takes: rdm-soak-full has two minutes.
+# How long each takes, and how long messages are: rdm-soak-full has two minutes, and 4 MiB.
 SECONDS_EACH=${SECONDS_EACH:-4}
+MAX_LEN=${MAX_LEN:-1048576}
 
 # sum LINE WORD: the figure behind the word in such lines, of all endpoints
 sum()
@@ -64,7 +65,7 @@ soak()
 	done
 	had=$(device_has)
 	modprobe kofi_soak provider=efa fabric=efa rma=0 threads=24 share=24 longs=16 \
-		max_len=4194304 seconds=3600 &
+		max_len="$MAX_LEN" seconds=3600 &
 	soak=$!
 	check "$what: there is traffic" wait_for 60 [ -e /sys/module/kofi_soak/parameters/seconds ]
 	check "$what: packets of all types" wait_for 200 all_seen
@@ -93,7 +94,7 @@ modprobe kofi_efa
 check "the device was probed" wait_for 20 grep -q '^queue_pairs 0' $SIM/memory
 soak "reorder" reorder=300
 soak "delay" delay=50
-soak "drop" drop=20
+soak "drop" drop=5
 soak "rnr" rnr=100
 # There is room for eleven regions more: one endpoint has eight, and the other three.
 soak "few regions" mr_limit=$(($(sed -n 's/^regions //p' $SIM/memory) + 11))
