@@ -13,8 +13,8 @@ enum carrier { BY_CTS, BY_CTS_DC, BY_READ, BY_RUNT, BY_NACK, BY_RUNT_NACK, CARRI
 enum way { KILLED, REMOVED, CLOSED, UNPLUGGED, WAYS };
 
 static const char * const carrier_names[CARRIERS] = {
-	"long-CTS", "long-CTS, delivery complete", "long read", "runting read",
-	"long read, refused", "runting read, refused",
+	"long-CTS", "long-CTS, delivery complete", "long read", "read with a runt",
+	"long read, refused", "read with a runt, refused",
 };
 
 /**
