@@ -99,6 +99,11 @@ domains()
 	host rdma resource show pd dev es0 | grep -c "\[kofi_efa\]"
 }
 
+no_domains()
+{
+	[ "$(domains)" = 0 ]
+}
+
 blocks()
 {
 	check "blocks of 4 KiB, by IPv6, with checksums" \
@@ -163,7 +168,8 @@ separate()
 		check "$DISK reads" dd if="/dev/$DISK" of=/dev/null bs=64k count=8 iflag=direct
 		check "and goes" detach
 	done
-	check "so do the domains" [ "$(domains)" = 0 ]
+	# A disk lets its domain go after it can't be seen any more.
+	check "so do the domains" wait_for 20 no_domains
 }
 
 are_separate()
@@ -189,7 +195,7 @@ at server check "the server goes" server_gone
 at server check "the server left nothing open" nothing_open
 at server umount $MNT
 at server check "the disks go" sh -c \
-	"echo 0 > /sys/kernel/config/nullb/n4/power && rmdir /sys/kernel/config/nullb/n4 && rm /dev/n4"
+	"echo 0 > /sys/kernel/config/nullb/n4/power && rmdir /sys/kernel/config/nullb/n4 && rm -f /dev/n4"
 at server check "both" ram_gone n0
 meet end
 unload_fabric
