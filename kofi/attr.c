@@ -137,7 +137,7 @@ MEMBERS(domain, "fi_domain_attr",
 	DOM(max_ep_tx_ctx, NUM), DOM(max_ep_rx_ctx, NUM), DOM(cntr_cnt, NUM, .rule = KOFI_MAX),
 	DOM(mr_iov_limit, NUM, .rule = KOFI_MAX),
 	DOM(caps, BITS, WITH(caps), .rule = KOFI_SUBSET), DOM(mode, BITS, WITH(modes)),
-	DOM(max_err_data, NUM, .rule = KOFI_MAX), DOM(mr_cnt, NUM, .rule = KOFI_MAX),
+	DOM(max_err_data, NUM, .rule = KOFI_MAX), DOM(mr_cnt, NUM, LIMIT),
 	DOM(numa_node, INT));
 
 #define FAB(...) FIELD(fi_fabric_attr, __VA_ARGS__)

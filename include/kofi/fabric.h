@@ -358,7 +358,8 @@ struct fi_ep_attr {
  * @caps: capabilities of the domain
  * @mode: mode bits of the domain
  * @max_err_data: maximum size in bytes of provider data in an error entry
- * @mr_cnt: maximum number of open memory regions
+ * @mr_cnt: maximum number of open memory regions; a domain has the limit that it was opened
+ *	with, for which a ULP can ask
  * @numa_node: NUMA node of the device, or NUMA_NO_NODE (kernel only)
  */
 struct fi_domain_attr {

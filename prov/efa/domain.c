@@ -185,6 +185,11 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		ret = -ENODEV;
 		goto err_free;
 	}
+	if (info->domain_attr->mr_cnt > dom->dev->max_mr) {
+		ret = -EINVAL;
+		goto err_dev;
+	}
+	dom->max_open = info->domain_attr->mr_cnt ?: dom->dev->max_mr;
 	dom->domain_fid.device = dom->dev->dma;
 	dom->domain_fid.vectors = dom->dev->vectors;
 	dom->domain_fid.vector_mask = kefa_domain_vector_mask;

@@ -3,6 +3,7 @@
 #ifndef KEFA_DOMAIN_H
 #define KEFA_DOMAIN_H
 
+#include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/rhashtable-types.h>
 #include <linux/workqueue.h>
@@ -15,8 +16,6 @@ enum {
 	/* Regions hold 2^n pages. The page list of the largest takes 512 KiB. */
 	KEFA_MR_ORDERS		= 17,
 	KEFA_MR_MIN_ORDER	= 4,
-	/* Maximum regions of a domain, because domains share the device's table. */
-	KEFA_MR_MAX		= 8192,
 };
 
 /**
@@ -36,7 +35,9 @@ enum {
  * @nothing: a page for SGEs of length 0
  * @nothing_dma: DMA address of @nothing
  * @mrq: queue pair that registers memory
- * @mrs: open regions; under @dev->lock
+ * @max_open: maximum number of regions that the ULP can have open
+ * @nopen: number of regions that the ULP has open
+ * @mrs: regions that peers may reach, open ones and the provider's own; under @dev->lock
  * @frmrs: idle regions of the device by size, oldest first; under @dev->lock
  * @nidle: number of idle regions by size; under @dev->lock
  * @nfrmrs: number of the device's regions, in use or idle; under @dev->lock
@@ -57,6 +58,8 @@ struct kefa_domain {
 	void			*nothing;
 	dma_addr_t		nothing_dma;
 	struct kefa_mrq		mrq;
+	u32			max_open;
+	atomic_t		nopen;
 	struct list_head	mrs;
 	struct list_head	frmrs[KEFA_MR_ORDERS];
 	u32			nidle[KEFA_MR_ORDERS];

@@ -191,6 +191,20 @@ static void kefa_mr_free(struct kefa_mr *mr)
 	kfree(mr);
 }
 
+/* One more region of the ULP's, if its domain may have one; kefa_mr_uncount() undoes it. */
+static int kefa_mr_count(struct kefa_domain *dom)
+{
+	if (atomic_add_unless(&dom->nopen, 1, dom->max_open))
+		return 0;
+	kefa_mrq_count(&dom->mrq, &dom->mrq.stats.dry);
+	return -FI_ENOMR;
+}
+
+static void kefa_mr_uncount(struct kefa_domain *dom)
+{
+	atomic_dec(&dom->nopen);
+}
+
 /* When the device refused to destroy the region, peers may still reach it. */
 static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 {
@@ -300,6 +314,7 @@ static int kefa_mr_close(struct fid *fid)
 	kefa_dev_lock(dev);
 	kefa_mr_release(mr);
 	kefa_dev_unlock(dev);
+	kefa_mr_uncount(mr->dom);
 	kefa_mr_free(mr);
 	return 0;
 }
@@ -532,17 +547,14 @@ static void kefa_mr_abort(struct kefa_mr *mr)
 	kefa_mr_free(mr);
 }
 
-int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
-		    u64 flags, struct fid_mr **mr)
+static int kefa_mr_reg(struct kefa_domain *dom, const struct fi_mr_attr *attr,
+		       struct fid_mr **mr)
 {
-	struct kefa_domain *dom = to_kefa_domain(domain);
 	bool remote = attr->access & KEFA_MR_REMOTE;
 	struct kefa_mr *new;
 	size_t pieces = 0;
 	int ret;
 
-	if (!kefa_mr_access_ok(dom->dev, attr->access))
-		return -EOPNOTSUPP;
 	ret = kefa_mr_walk(attr, kefa_count_pieces, &pieces);
 	if (ret || !pieces)
 		return ret ?: -EINVAL;
@@ -557,6 +569,23 @@ int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 	}
 	*mr = &new->mr_fid;
 	return 0;
+}
+
+int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+		    u64 flags, struct fid_mr **mr)
+{
+	struct kefa_domain *dom = to_kefa_domain(domain);
+	int ret;
+
+	if (!kefa_mr_access_ok(dom->dev, attr->access))
+		return -EOPNOTSUPP;
+	ret = kefa_mr_count(dom);
+	if (ret)
+		return ret;
+	ret = kefa_mr_reg(dom, attr, mr);
+	if (ret)
+		kefa_mr_uncount(dom);
+	return ret;
 }
 
 int kefa_mr_alloc(struct fid_domain *domain,
@@ -576,19 +605,27 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -EINVAL;
 	if (attr->max_pages > dom->dev->max_mr_pages)
 		return -EMSGSIZE;
+	ret = kefa_mr_count(dom);
+	if (ret)
+		return ret;
+	ret = -ENOMEM;
 	new = kefa_mr_new(dom, attr->access, attr->max_pages);
 	if (!new)
-		return -ENOMEM;
+		goto err_count;
 	new->mr_fid.ops = &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
 	new->ep = attr->ep ? to_kefa_ep(attr->ep) : NULL;
 	ret = kefa_mr_attach(new);
-	if (ret) {
-		kefa_mr_free(new);
-		return ret;
-	}
+	if (ret)
+		goto err_free;
 	*mr = &new->mr_fid;
 	return 0;
+
+err_free:
+	kefa_mr_free(new);
+err_count:
+	kefa_mr_uncount(dom);
+	return ret;
 }
 
 /**

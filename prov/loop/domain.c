@@ -110,11 +110,15 @@ static const struct fi_ops_domain loop_domain_ops = {
 int loop_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context)
 {
+	const size_t mr_cnt = info->domain_attr->mr_cnt;
 	struct loop_domain *dom;
 
+	if (mr_cnt > LOOP_MR_CNT)
+		return -EINVAL;
 	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
 	if (!dom)
 		return -ENOMEM;
+	dom->max_mrs = mr_cnt ?: LOOP_MR_CNT;
 	dom->domain_fid.fid.ops = &loop_domain_fid_ops;
 	dom->domain_fid.ops = &loop_domain_ops;
 	INIT_LIST_HEAD(&dom->eps);

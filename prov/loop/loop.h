@@ -105,6 +105,7 @@ struct loop_device {
  * @list: in @dev->domains; under loop_lock_control
  * @eps: endpoints of the domain; under loop_lock_control
  * @gone: the device was removed; under loop_lock
+ * @max_mrs: maximum number of open regions
  * @mrs: regions by slot; slots in use change under loop_lock
  * @next_mr: slot at which the search for a free one starts
  * @mr_generation: generation in keys, so that keys of a slot differ; under loop_lock
@@ -117,6 +118,7 @@ struct loop_domain {
 	struct list_head	list;
 	struct list_head	eps;
 	bool			gone;
+	u32			max_mrs;
 	struct xarray		mrs;
 	u32			next_mr;
 	u32			mr_generation;

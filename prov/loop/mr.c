@@ -381,7 +381,7 @@ static struct loop_mr *loop_mr_new(struct loop_domain *dom, size_t pages,
 	init_waitqueue_head(&mr->idle);
 	INIT_LIST_HEAD(&mr->posted);
 	ret = xa_alloc_cyclic_bh(&dom->mrs, &mr->slot, mr,
-				 XA_LIMIT(0, LOOP_MR_CNT - 1), &dom->next_mr,
+				 XA_LIMIT(0, dom->max_mrs - 1), &dom->next_mr,
 				 GFP_KERNEL);
 	if (ret < 0) {
 		kvfree(mr);

@@ -275,6 +275,7 @@ static struct crowd *crowd_make(struct kunit *test, struct efa_scene *scene)
 	KUNIT_ASSERT_NOT_NULL(test, crowd);
 	crowd->n = efa_dom(scene)->mrq.depth;
 	scene->fake->dev->max_mr = crowd->n + 2;
+	efa_dom(scene)->max_open = crowd->n + 2;
 	scene->fake->max_mrs = crowd->n + 2;
 	for (i = 0; i < crowd->n; i++)
 		KUNIT_ASSERT_EQ(test, alloc(scene, &crowd->mr[i]), 0);

@@ -139,6 +139,50 @@ static void pool_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, EFAKE_MAX_MR);
 }
 
+/* A domain has as many as its ULP asked for, however made, and whatever rests. */
+static void pool_asked_for(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .mr_cnt = 3 });
+	const struct kefa_mrq *mrq = &dom_of(scene)->mrq;
+	struct fid_mr *mr[3], *more;
+	int i;
+
+	several(test, scene, 1, 3);
+	KUNIT_ASSERT_EQ(test, alloc(scene, 500, &mr[0]), 0);
+	KUNIT_ASSERT_EQ(test, reg(scene, &mr[1]), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 100, FI_SEND, 0, 0, 0,
+					&mr[2], NULL), 0);
+	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), -FI_ENOMR);
+	KUNIT_EXPECT_EQ(test, reg(scene, &more), -FI_ENOMR);
+	KUNIT_EXPECT_EQ(test, mrq->stats.dry, 2ULL);
+	/* What fails takes no place. */
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, alloc(scene, EFAKE_MR_PAGES + 1, &more), -EMSGSIZE);
+		scene->fake->status = 3;
+		KUNIT_EXPECT_LT(test, reg(scene, &more), 0);
+		scene->fake->status = 0;
+	}
+	several(test, scene, 1, 3);
+}
+
+/* More than there are a domain isn't opened for. */
+static void pool_asked_too_much(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_domain *domain;
+
+	KUNIT_EXPECT_EQ(test, efa_dom(scene)->max_open, EFAKE_MAX_MR);
+	scene->info->domain_attr->mr_cnt = EFAKE_MAX_MR + 1;
+	KUNIT_EXPECT_EQ(test, fi_domain(scene->fabric, scene->info, &domain, NULL), -EINVAL);
+	scene->info->domain_attr->mr_cnt = 0;
+	KUNIT_ASSERT_EQ(test, fi_domain(scene->fabric, scene->info, &domain, NULL), 0);
+	KUNIT_EXPECT_EQ(test, container_of(domain, struct kefa_domain, domain_fid)->max_open,
+			EFAKE_MAX_MR);
+	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
+}
+
 /* The device has none to give: one that rests will do. */
 static void pool_has_one(struct kunit *test)
 {
@@ -237,6 +281,8 @@ static struct kunit_case pool_cases[] = {
 	KUNIT_CASE(pool_orders),
 	KUNIT_CASE(pool_rest),
 	KUNIT_CASE(pool_full),
+	KUNIT_CASE(pool_asked_for),
+	KUNIT_CASE(pool_asked_too_much),
 	KUNIT_CASE(pool_has_one),
 	KUNIT_CASE(pool_gives_up_others),
 	KUNIT_CASE(pool_limits),

@@ -50,6 +50,8 @@ static void scene_objects(struct kunit *test, struct efa_scene *scene,
 		info->tx_attr->size = opts->tx_size;
 	if (opts->rx_size)
 		info->rx_attr->size = opts->rx_size;
+	if (opts->mr_cnt)
+		info->domain_attr->mr_cnt = opts->mr_cnt;
 	KUNIT_ASSERT_EQ(test, fi_fabric(info->fabric_attr, &scene->fabric,
 					NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_eq_open(scene->fabric, &eq_attr, &scene->eq,

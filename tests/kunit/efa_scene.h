@@ -22,6 +22,7 @@
  *	what it has if nothing is said
  * @tx_size: sends, reads and writes that can be outstanding
  * @rx_size: receives
+ * @mr_cnt: memory regions
  * @bind: flags besides the directions
  * @idle: don't enable the endpoint
  */
@@ -29,6 +30,7 @@ struct efa_opts {
 	struct fi_cq_attr	cq;
 	size_t			tx_size;
 	size_t			rx_size;
+	size_t			mr_cnt;
 	u64			bind;
 	bool			idle;
 };

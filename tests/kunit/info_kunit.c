@@ -407,6 +407,7 @@ static void narrow_fields(struct kunit *test)
 	have->ep_attr->max_order_waw_size = 100;
 	have->domain_attr->max_ep_tx_ctx = 4;
 	have->domain_attr->max_ep_rx_ctx = 4;
+	have->domain_attr->mr_cnt = 100;
 	hints->caps = FI_RMA | FI_MSG;
 	as_is = get(test, hints);
 
@@ -416,6 +417,7 @@ static void narrow_fields(struct kunit *test)
 	ASK(domain_attr->data_progress, FI_PROGRESS_CONTROL_UNIFIED);
 	ASK(domain_attr->resource_mgmt, FI_RM_DISABLED);
 	ASK(domain_attr->av_type, FI_AV_TABLE);
+	ASK(domain_attr->mr_cnt, 15);
 	ASK(ep_attr->max_order_raw_size, 10);
 	ASK(ep_attr->max_order_war_size, 11);
 	ASK(ep_attr->max_order_waw_size, 12);
@@ -443,6 +445,7 @@ do {									\
 	KEPT(domain_attr->data_progress);
 	KEPT(domain_attr->resource_mgmt);
 	KEPT(domain_attr->av_type);
+	KEPT(domain_attr->mr_cnt);
 	KEPT(ep_attr->max_order_raw_size);
 	KEPT(ep_attr->max_order_war_size);
 	KEPT(ep_attr->max_order_waw_size);

@@ -355,6 +355,35 @@ static void loop_region_close(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, comp.entry.op_context, loop_ctx(1));
 }
 
+/* A domain has as many regions as it was opened for. */
+static void loop_region_count(struct kunit *test)
+{
+	struct loop_pair *p = loop_rma_pair(test);
+	const size_t most = p->info->domain_attr->mr_cnt;
+	struct fid_domain *domain;
+	struct fid_mr *mr[2], *more;
+
+	p->info->domain_attr->mr_cnt = most + 1;
+	KUNIT_EXPECT_EQ(test, fi_domain(p->fabric, p->info, &domain, NULL), -EINVAL);
+	p->info->domain_attr->mr_cnt = 2;
+	KUNIT_ASSERT_EQ(test, fi_domain(p->fabric, p->info, &domain, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(domain, p->b.buf, 1, FI_REMOTE_READ, 0, 0, 0,
+					&mr[0], NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(domain, p->b.buf, 1, FI_REMOTE_READ, 0, 0, 0,
+					&mr[1], NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_reg(domain, p->b.buf, 1, FI_REMOTE_READ, 0, 0, 0,
+					&more, NULL), -FI_ENOMR);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr[0]->fid), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(domain, p->b.buf, 1, FI_REMOTE_READ, 0, 0, 0,
+					&mr[0], NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr[0]->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr[1]->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
+	p->info->domain_attr->mr_cnt = 0;
+	KUNIT_ASSERT_EQ(test, fi_domain(p->fabric, p->info, &domain, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
+}
+
 static struct kunit_case loop_rma_cases[] = {
 	KUNIT_CASE(loop_write_read),
 	KUNIT_CASE(loop_scattered),
@@ -364,6 +393,7 @@ static struct kunit_case loop_rma_cases[] = {
 	KUNIT_CASE(loop_shapes),
 	KUNIT_CASE(loop_post_reg),
 	KUNIT_CASE(loop_region_close),
+	KUNIT_CASE(loop_region_count),
 	{}
 };
 
