@@ -57,6 +57,7 @@ enum kb_mode {
  * @device: name of the ULP's device, or "-"
  * @peer: name of the peer's device, or "-"
  * @kind: kind of operation
+ * @msg: use calls with a message of one bio_vec (fi_sendmsg() and so on); of kOFI alone
  * @mode: how the ULP gets completions
  * @size: size of an operation in bytes
  * @batch: number of operations per window
@@ -69,6 +70,7 @@ struct kb_test {
 	char		device[KB_NAME];
 	char		peer[KB_NAME];
 	enum kb_kind	kind;
+	bool		msg;
 	enum kb_mode	mode;
 	u32		size;
 	u32		batch;

@@ -156,6 +156,10 @@ static int kb_parse(const char *line, struct kb_test *test)
 	if (n < 0)
 		return n;
 	test->mode = n;
+	n = strlen(kind) - strlen("msg");
+	test->msg = n > 0 && !strcmp(kind + n, "msg");
+	if (test->msg)
+		kind[n] = '\0';
 	n = match_string(kb_kinds, KB_KINDS, kind);
 	if (n < 0)
 		return n;

@@ -10,6 +10,7 @@
 #include <kofi/eq.h>
 #include <kofi/errno.h>
 #include <kofi/rma.h>
+#include <linux/bvec.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -33,11 +34,13 @@ MODULE_IMPORT_NS(KOFI_BENCH);
  * @op: the harness' part
  * @mr: region to register with
  * @iov: memory for @mr
+ * @bvec: the same for messages
  */
 struct kbe_op {
 	struct kb_op	op;
 	struct fid_mr	*mr;
 	struct kvec	iov;
+	struct bio_vec	bvec;
 };
 
 /* Endpoints of one CPU in KB_PAIR. */
@@ -186,6 +189,54 @@ static ssize_t kbe_post_reg(struct kbe_op *op)
 	return fi_mr_post_reg(op->mr, &attr, FI_COMPLETION);
 }
 
+static ssize_t kbe_post_msg(struct kbe_end *kbe, struct kbe_op *op, bool recv)
+{
+	struct fi_msg msg = { .addr = kbe->peer, .context = op };
+
+	iov_iter_bvec(&msg.msg_iter, recv ? ITER_DEST : ITER_SOURCE, &op->bvec, 1,
+		      op->bvec.bv_len);
+	return recv ? fi_recvmsg(kbe->ep, &msg, FI_COMPLETION) :
+		      fi_sendmsg(kbe->ep, &msg, FI_COMPLETION);
+}
+
+static ssize_t kbe_post_rma(struct kbe_end *kbe, struct kbe_op *op, bool read)
+{
+	const struct kb_addr *to = &kbe->end.peer;
+	const struct fi_rma_iov rma = {
+		.addr = to->addr, .len = op->bvec.bv_len, .key = to->rkey,
+	};
+	struct fi_msg_rma msg = {
+		.addr = kbe->peer, .rma_iov = &rma, .rma_iov_count = 1, .context = op,
+	};
+
+	iov_iter_bvec(&msg.msg_iter, read ? ITER_DEST : ITER_SOURCE, &op->bvec, 1,
+		      op->bvec.bv_len);
+	return read ? fi_readmsg(kbe->ep, &msg, FI_COMPLETION) :
+		      fi_writemsg(kbe->ep, &msg, FI_COMPLETION);
+}
+
+static int kbe_post_msgs(struct kbe_end *kbe, enum kb_kind kind)
+{
+	u32 i, n = kbe->end.test->batch;
+	struct kbe_op *op = kbe->ops;
+	ssize_t ret = 0;
+
+	switch (kind) {
+	case KB_SEND:
+	case KB_RECV:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = kbe_post_msg(kbe, op, kind == KB_RECV);
+		return ret;
+	case KB_WRITE:
+	case KB_READ:
+		for (i = 0; i < n && !ret; i++, op++)
+			ret = kbe_post_rma(kbe, op, kind == KB_READ);
+		return ret;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
 static int kbe_post_kind(struct kbe_end *kbe, enum kb_kind kind)
 {
 	u32 i, n = kbe->end.test->batch, size = kbe->end.test->size;
@@ -234,6 +285,8 @@ static int kbe_post_kind(struct kbe_end *kbe, enum kb_kind kind)
 
 static int kbe_post_batch(struct kb_end *end)
 {
+	if (end->test->msg)
+		return kbe_post_msgs(to_kbe(end), end->test->kind);
 	return kbe_post_kind(to_kbe(end), end->test->kind);
 }
 
@@ -420,6 +473,7 @@ static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
 		return -ENOMEM;
 	op->iov.iov_base = op->op.buf;
 	op->iov.iov_len = test->size;
+	bvec_set_virt(&op->bvec, op->op.buf, test->size);
 	if (test->kind != KB_REG && test->kind != KB_INV)
 		return 0;
 	return fi_mr_alloc(kbe->domain, &attr, &op->mr, NULL);

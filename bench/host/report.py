@@ -34,7 +34,7 @@ def table(header, lines):
 
 def over(result, name):
     """What a row's ULP and kOFI take more than the ULP on verbs for the same work."""
-    plain = result["rows"].get(name.replace("efa ", "verbs ", 1))
+    plain = result["rows"].get(name.replace("efa ", "verbs ", 1).replace("msg ", " ", 1))
     mine = result["rows"][name]
     if not name.startswith("efa ") or not plain:
         return None

@@ -119,6 +119,13 @@ def growth():
             yield Row(ulp, "send", 8, "polled", endpoints=endpoints)
 
 
+def one_piece():
+    """By messages with one bio_vec, which is how block devices have their data."""
+    for kind, size in (("send", 8), ("send", KIB), ("recv", KIB), ("write", 4 * KIB),
+                       ("read", 4 * KIB)):
+        yield Row("efa", kind + "msg", size, "polled")
+
+
 def matching():
     """A message takes its receive, which is posted again."""
     for posted in POSTED:
@@ -169,7 +176,8 @@ def pairs():
 
 
 def all_rows():
-    return [*compared(), *growth(), *matching(), *messages(), *alternatives(), *block_devices()]
+    return [*compared(), *one_piece(), *growth(), *matching(), *messages(), *alternatives(),
+            *block_devices()]
 
 
 def waits(row):

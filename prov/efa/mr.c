@@ -31,16 +31,30 @@ static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 					       const struct fi_mr_attr *attr)
 {
-	void *buf;
+	struct page *page;
 	size_t len;
+	void *buf;
+	u32 off;
 
-	if (attr->type != FI_MR_KVEC || attr->iov_count != 1)
+	if (attr->iov_count != 1)
 		return false;
-	buf = attr->mr_iov->iov_base;
-	len = attr->mr_iov->iov_len;
-	if (!len || len > KEFA_MAX_RDMA || !kefa_one_piece(buf, len))
+	if (attr->type == FI_MR_KVEC) {
+		buf = attr->mr_iov->iov_base;
+		len = attr->mr_iov->iov_len;
+		if (!kefa_one_piece(buf, len))
+			return false;
+		page = virt_to_page(buf);
+		off = offset_in_page(buf);
+	} else if (attr->type == FI_MR_BVEC) {
+		page = attr->bvec->bv_page;
+		len = attr->bvec->bv_len;
+		off = attr->bvec->bv_offset;
+	} else {
 		return false;
-	sg_set_page(mr->sg, virt_to_page(buf), len, offset_in_page(buf));
+	}
+	if (!len || len > KEFA_MAX_RDMA)
+		return false;
+	sg_set_page(mr->sg, page, len, off);
 	if (unlikely(mr->last))
 		kefa_mr_end(mr, 1);
 	mr->len = len;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way of plain calls: one buffer in one piece, no flag that asks for more
- * than to post it. All is done in one go under the endpoint's lock, which also keeps
- * the device, and with bottom halves off the addresses, where they are.
+ * The short way of calls with one buffer in one piece, and no flag that asks for more
+ * than to post it: plain calls, and messages whose iterator names no more. All is done in
+ * one go under the endpoint's lock, which also keeps the device, and with bottom halves off
+ * the addresses, where they are. That includes mapping, which is arithmetic unless there is
+ * an IOMMU: to map before the lock is taken costs all calls more than it spares those.
  *
  * A call that isn't of that kind, or that doesn't work out, takes the long way of
  * post.c, which knows all the errors and counts them. So nothing is refused here.
@@ -12,6 +14,9 @@
 
 /* Defaults that make an operation one for the long way. */
 #define KEFA_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE)
+/* Flags of a message that don't. */
+#define KEFA_SHORT_TX	(KEFA_TX_FLAGS & ~KEFA_LONG_WAY)
+#define KEFA_SHORT_RX	(KEFA_RX_FLAGS & ~KEFA_LONG_WAY)
 
 static size_t kefa_limit(const struct kefa_ep *ep, u64 what, u64 op_flags,
 			 size_t max)
@@ -46,23 +51,14 @@ void kefa_plain_limits(struct kefa_ep *ep)
 	};
 }
 
-/* Map a buffer for an operation; whether that could be done. */
-static __always_inline bool kefa_plain_map(struct kefa_ep *ep,
-					   struct kefa_op *op, void *buf,
-					   size_t len,
-					   enum dma_data_direction dir)
-{
-	op->dir = dir;
-	op->nsegs = 1;
-	return kefa_one_piece(buf, len) &&
-	       kefa_seg_map(ep, &op->seg[0], virt_to_phys(buf), len, dir);
-}
-
 /**
- * struct kefa_plain - a plain send, read or write
- * @what: FI_MSG or FI_RMA, and FI_SEND, FI_READ or FI_WRITE
- * @quiet: no completion
+ * struct kefa_plain - a call that may take the short way
+ * @what: FI_MSG or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
+ * @inject: of fi_inject(): no completion
+ * @msg: of fi_sendmsg() and its kin: it has @flags and @phys
+ * @flags: its own
  * @buf: the buffer
+ * @phys: where that is, in one piece
  * @len: its bytes
  * @addr: the peer
  * @raddr: address in the peer's memory
@@ -73,14 +69,36 @@ static __always_inline bool kefa_plain_map(struct kefa_ep *ep,
  */
 struct kefa_plain {
 	u64		what;
-	bool		quiet;
+	bool		inject;
+	bool		msg;
+	u64		flags;
 	void		*buf;
+	phys_addr_t	phys;
 	size_t		len;
 	fi_addr_t	addr;
 	u64		raddr;
 	u64		rkey;
 	void		*context;
 };
+
+/* Map the buffer for an operation; whether that could be done. */
+static __always_inline bool kefa_plain_map(struct kefa_ep *ep, const struct kefa_plain *p,
+					   struct kefa_op *op)
+{
+	op->dir = p->what & (FI_READ | FI_RECV) ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	op->nsegs = 1;
+	return (p->msg || kefa_one_piece(p->buf, p->len)) &&
+	       kefa_seg_map(ep, &op->seg[0], p->msg ? p->phys : virt_to_phys(p->buf),
+			    p->len, op->dir);
+}
+
+static __always_inline bool kefa_plain_quiet(const struct kefa_side *side,
+					     const struct kefa_plain *p)
+{
+	if (p->msg)
+		return kofi_side_quiet(&side->base, p->flags);
+	return p->inject || side->quiet;
+}
 
 static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
 					  const struct kefa_plain *p)
@@ -89,7 +107,7 @@ static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
 		return p->len < ep->limits.read && p->rkey <= U32_MAX;
 	if (p->what & FI_WRITE)
 		return p->len < ep->limits.write && p->rkey <= U32_MAX;
-	return p->len < (p->quiet ? ep->limits.inject : ep->limits.send);
+	return p->len < (p->inject ? ep->limits.inject : ep->limits.send);
 }
 
 /* The memory of a work request; false if the device can't reach it now. */
@@ -98,8 +116,6 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 					    struct kefa_wr *wr,
 					    struct kefa_op *op, bool simple)
 {
-	bool read = p->what & FI_READ;
-
 	op->nsegs = 0;
 	if (kefa_goes_inline(p->what, p->len)) {
 		/* The data of what isn't posted at once, or may be sent again, is kept. */
@@ -111,8 +127,7 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
 		return true;
 	}
-	if (!kefa_plain_map(ep, op, p->buf, p->len,
-			    read ? DMA_FROM_DEVICE : DMA_TO_DEVICE))
+	if (!kefa_plain_map(ep, p, op))
 		return false;
 	kefa_wr_sge(wr, op->seg[0].dma, p->len);
 	return true;
@@ -135,7 +150,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);
 	kefa_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
-		     p->quiet || ep->tx.quiet);
+		     kefa_plain_quiet(&ep->tx, p));
 	trace_kefa_post(ep, op, p->addr);
 	if (!simple && kefa_ep_holds(ep)) {
 		ep->nheld++;
@@ -213,7 +228,7 @@ static ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 {
 	const struct kefa_plain p = {
 		.what	= FI_MSG | FI_SEND,
-		.quiet	= true,
+		.inject	= true,
 		.buf	= (void *)buf,
 		.len	= len,
 		.addr	= dest_addr,
@@ -262,49 +277,154 @@ static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 	return kofi_req_write(ep, buf, len, desc, dest_addr, addr, key, context);
 }
 
-static __always_inline bool kefa_plain_rx(struct kefa_ep *ep, void *buf,
-					  size_t len, void *context)
+static __always_inline bool kefa_plain_rx_locked(struct kefa_ep *ep,
+						 const struct kefa_plain *p)
 {
 	struct kefa_recv_wr *recv = &ep->recvs[ep->nrecvs];
 	struct kefa_op *op = ep->rx.first;
 
-	if (len >= ep->limits.recv || !ep->rx.nfree ||
+	if (p->len >= ep->limits.recv || !ep->rx.nfree ||
 	    kofi_side_reserve(&ep->rx.base))
 		return false;
 	op->nsegs = 0;
-	if (len && unlikely(!kefa_plain_map(ep, op, buf, len, DMA_FROM_DEVICE))) {
+	if (p->len && unlikely(!kefa_plain_map(ep, p, op))) {
 		kofi_side_unreserve(&ep->rx.base);
 		return false;
 	}
 	kefa_op_begin(ep, &ep->rx, op);
-	recv->sge[0].addr = len ? op->seg[0].dma : ep->dom->nothing_dma;
-	recv->sge[0].length = len;
+	recv->sge[0].addr = p->len ? op->seg[0].dma : ep->dom->nothing_dma;
+	recv->sge[0].length = p->len;
 	recv->wr.num_sge = 1;
-	kefa_rx_post(ep, recv, op, FI_MSG | FI_RECV, context, ep->rx.quiet, false);
+	kefa_rx_post(ep, recv, op, p->what, p->context, kefa_plain_quiet(&ep->rx, p),
+		     false);
 	return true;
 }
 
-static ssize_t kefa_plain_recv(struct fid_ep *ep_fid, void *buf, size_t len,
-			       void *desc, fi_addr_t src_addr, void *context)
+static __always_inline bool kefa_plain_rx(struct fid_ep *ep_fid, const struct kefa_plain *p)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	bool done;
 
 	spin_lock_bh(&ep->lock);
-	done = kefa_plain_rx(ep, buf, len, context);
+	done = kefa_plain_rx_locked(ep, p);
 	spin_unlock_bh(&ep->lock);
-	if (likely(done))
+	return done;
+}
+
+static ssize_t kefa_plain_recv(struct fid_ep *ep, void *buf, size_t len,
+			       void *desc, fi_addr_t src_addr, void *context)
+{
+	const struct kefa_plain p = {
+		.what		= FI_MSG | FI_RECV,
+		.buf		= buf,
+		.len		= len,
+		.context	= context,
+	};
+
+	if (likely(kefa_plain_rx(ep, &p)))
 		return 0;
-	return kofi_req_recv(ep_fid, buf, len, desc, src_addr, context);
+	return kofi_req_recv(ep, buf, len, desc, src_addr, context);
+}
+
+/* --- messages --- */
+
+/* Is the buffer of a message in one piece? Then @p takes it. */
+static __always_inline bool kefa_plain_iter(struct kefa_plain *p, const struct iov_iter *iter,
+					    unsigned int dir)
+{
+	size_t skip = iter->iov_offset;
+
+	p->len = iov_iter_count(iter);
+	if (unlikely(!p->len || iov_iter_rw(iter) != dir))
+		return false;
+	if (likely(iov_iter_is_bvec(iter))) {
+		p->phys = page_to_phys(iter->bvec->bv_page) + iter->bvec->bv_offset + skip;
+		p->buf = phys_to_virt(p->phys);
+		return p->len <= iter->bvec->bv_len - skip;
+	}
+	if (!iov_iter_is_kvec(iter) || p->len > iter->kvec->iov_len - skip)
+		return false;
+	p->buf = iter->kvec->iov_base + skip;
+	if (!kefa_one_piece(p->buf, p->len))
+		return false;
+	p->phys = virt_to_phys(p->buf);
+	return true;
+}
+
+static ssize_t kefa_plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags)
+{
+	struct kefa_plain p = {
+		.what		= FI_MSG | FI_SEND,
+		.msg		= true,
+		.flags		= flags,
+		.addr		= msg->addr,
+		.context	= msg->context,
+	};
+
+	if (likely(!(flags & ~KEFA_SHORT_TX) &&
+		   kefa_plain_iter(&p, &msg->msg_iter, ITER_SOURCE) && kefa_plain_tx(ep, &p)))
+		return 0;
+	return kofi_req_sendmsg(ep, msg, flags);
+}
+
+static ssize_t kefa_plain_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags)
+{
+	struct kefa_plain p = {
+		.what		= FI_MSG | FI_RECV,
+		.msg		= true,
+		.flags		= flags,
+		.context	= msg->context,
+	};
+
+	if (likely(!(flags & ~KEFA_SHORT_RX) &&
+		   kefa_plain_iter(&p, &msg->msg_iter, ITER_DEST) && kefa_plain_rx(ep, &p)))
+		return 0;
+	return kofi_req_recvmsg(ep, msg, flags);
+}
+
+static __always_inline bool kefa_plain_rma(struct fid_ep *ep, const struct fi_msg_rma *msg,
+					   u64 flags, u64 what)
+{
+	const struct fi_rma_iov *rma = msg->rma_iov;
+	struct kefa_plain p = {
+		.what		= what,
+		.msg		= true,
+		.flags		= flags,
+		.addr		= msg->addr,
+		.context	= msg->context,
+	};
+
+	if (unlikely(flags & ~KEFA_SHORT_TX || msg->rma_iov_count != 1 || !rma ||
+		     !kefa_plain_iter(&p, &msg->msg_iter,
+				      what & FI_READ ? ITER_DEST : ITER_SOURCE) ||
+		     rma->len != p.len))
+		return false;
+	p.raddr = rma->addr;
+	p.rkey = rma->key;
+	return kefa_plain_tx(ep, &p);
+}
+
+static ssize_t kefa_plain_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags)
+{
+	if (likely(kefa_plain_rma(ep, msg, flags, FI_RMA | FI_READ)))
+		return 0;
+	return kofi_req_readmsg(ep, msg, flags);
+}
+
+static ssize_t kefa_plain_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags)
+{
+	if (likely(kefa_plain_rma(ep, msg, flags, FI_RMA | FI_WRITE)))
+		return 0;
+	return kofi_req_writemsg(ep, msg, flags);
 }
 
 const struct fi_ops_msg kefa_msg_ops = {
 	.recv		= kefa_plain_recv,
 	.recvv		= kofi_req_recvv,
-	.recvmsg	= kofi_req_recvmsg,
+	.recvmsg	= kefa_plain_recvmsg,
 	.send		= kefa_plain_send,
 	.sendv		= kofi_req_sendv,
-	.sendmsg	= kofi_req_sendmsg,
+	.sendmsg	= kefa_plain_sendmsg,
 	.inject		= kefa_plain_inject,
 	.senddata	= kofi_req_senddata,
 	.injectdata	= kofi_req_injectdata,
@@ -313,10 +433,10 @@ const struct fi_ops_msg kefa_msg_ops = {
 const struct fi_ops_rma kefa_rma_ops = {
 	.read		= kefa_plain_read,
 	.readv		= kofi_req_readv,
-	.readmsg	= kofi_req_readmsg,
+	.readmsg	= kefa_plain_readmsg,
 	.write		= kefa_plain_write,
 	.writev		= kofi_req_writev,
-	.writemsg	= kofi_req_writemsg,
+	.writemsg	= kefa_plain_writemsg,
 	.inject		= kofi_req_inject_write,
 	.writedata	= kofi_req_writedata,
 	.injectdata	= kofi_req_inject_writedata,

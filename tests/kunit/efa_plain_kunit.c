@@ -1,41 +1,87 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Plain calls of the EFA provider take a short way, and say the same as those that
- * take the long one: in each format, with the flags that hold just then.
+ * Plain calls of the EFA provider, and messages in one piece, take a short way, and say the
+ * same as those that take the long one: in each format, with the flags that hold just then.
  */
+#include <linux/bvec.h>
 #include "efa_scene.h"
 
-static ssize_t send_msg(struct efa_scene *scene, size_t len, long ctx)
+/* How a message has its memory. */
+enum shape {
+	TWO_PIECES,	/* takes the long way, though they are next to each other */
+	ONE_KVEC,
+	ONE_BVEC,
+	SHAPES,
+};
+
+struct memory {
+	struct kvec	kvec[2];
+	struct bio_vec	bvec;
+};
+
+/* From the 16th byte of the buffer on, where that begins by an offset of the iterator. */
+static void set_iter(struct efa_scene *scene, struct iov_iter *iter, struct memory *mem,
+		     enum shape shape, unsigned int dir, size_t len)
 {
-	struct kvec iov = { scene->buf, len };
+	mem->kvec[0] = (struct kvec) { scene->buf, shape == TWO_PIECES ? 17 : 16 + len };
+	mem->kvec[1] = (struct kvec) { scene->buf + 17, len - 1 };
+	bvec_set_virt(&mem->bvec, scene->buf, 16 + len);
+	if (shape == ONE_BVEC)
+		iov_iter_bvec(iter, dir, &mem->bvec, 1, 16 + len);
+	else
+		iov_iter_kvec(iter, dir, mem->kvec, shape == TWO_PIECES ? 2 : 1, 16 + len);
+	iov_iter_advance(iter, 16);
+}
+
+static ssize_t send_flags(struct efa_scene *scene, enum shape shape, size_t len, long ctx,
+			  u64 flags)
+{
 	struct fi_msg msg = { .addr = scene->peer, .context = (void *)ctx };
+	struct memory mem;
 
-	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
-	return fi_sendmsg(scene->ep, &msg, FI_COMPLETION);
+	set_iter(scene, &msg.msg_iter, &mem, shape, ITER_SOURCE, len);
+	return fi_sendmsg(scene->ep, &msg, flags);
 }
 
-static ssize_t recv_msg(struct efa_scene *scene, size_t len, long ctx)
+static ssize_t send_msg(struct efa_scene *scene, enum shape shape, size_t len, long ctx)
 {
-	struct kvec iov = { scene->buf, len };
+	return send_flags(scene, shape, len, ctx, FI_COMPLETION);
+}
+
+static ssize_t recv_flags(struct efa_scene *scene, enum shape shape, size_t len, long ctx,
+			  u64 flags)
+{
 	struct fi_msg msg = { .addr = FI_ADDR_UNSPEC, .context = (void *)ctx };
+	struct memory mem;
 
-	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, len);
-	return fi_recvmsg(scene->ep, &msg, FI_COMPLETION);
+	set_iter(scene, &msg.msg_iter, &mem, shape, ITER_DEST, len);
+	return fi_recvmsg(scene->ep, &msg, flags);
 }
 
-static ssize_t rma_msg(struct efa_scene *scene, bool write, size_t len, long ctx)
+static ssize_t recv_msg(struct efa_scene *scene, enum shape shape, size_t len, long ctx)
 {
-	struct kvec iov = { scene->buf, len };
-	struct fi_rma_iov rma = { EFA_RADDR, len, EFA_KEY };
+	return recv_flags(scene, shape, len, ctx, FI_COMPLETION);
+}
+
+static ssize_t rma_key(struct efa_scene *scene, enum shape shape, bool write, size_t len,
+		       long ctx, size_t there, u64 key)
+{
+	struct fi_rma_iov rma = { EFA_RADDR, there, key };
 	struct fi_msg_rma msg = {
 		.addr = scene->peer, .rma_iov = &rma, .rma_iov_count = 1,
 		.context = (void *)ctx,
 	};
+	struct memory mem;
 
-	iov_iter_kvec(&msg.msg_iter, write ? ITER_SOURCE : ITER_DEST, &iov, 1,
-		      len);
+	set_iter(scene, &msg.msg_iter, &mem, shape, write ? ITER_SOURCE : ITER_DEST, len);
 	return write ? fi_writemsg(scene->ep, &msg, FI_COMPLETION) :
 		       fi_readmsg(scene->ep, &msg, FI_COMPLETION);
+}
+
+static ssize_t rma_msg(struct efa_scene *scene, enum shape shape, bool write, size_t len,
+		       long ctx)
+{
+	return rma_key(scene, shape, write, len, ctx, len, EFA_KEY);
 }
 
 /* --- what a completion says, in each format --- */
@@ -72,19 +118,19 @@ static const struct fi_cq_tagged_entry said[] = {
 
 #define RECVS	5
 
-static void post_all(struct kunit *test, struct efa_scene *scene)
+static void post_all(struct kunit *test, struct efa_scene *scene, enum shape shape)
 {
 	long i;
 
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 100, 1), 0);
-	KUNIT_EXPECT_EQ(test, send_msg(scene, 200, 2), 0);
+	KUNIT_EXPECT_EQ(test, send_msg(scene, shape, 200, 2), 0);
 	KUNIT_EXPECT_EQ(test, efa_write(scene, 300, 3), 0);
-	KUNIT_EXPECT_EQ(test, rma_msg(scene, true, 400, 4), 0);
+	KUNIT_EXPECT_EQ(test, rma_msg(scene, shape, true, 400, 4), 0);
 	KUNIT_EXPECT_EQ(test, efa_get(scene, 500, 5), 0);
-	KUNIT_EXPECT_EQ(test, rma_msg(scene, false, 600, 6), 0);
+	KUNIT_EXPECT_EQ(test, rma_msg(scene, shape, false, 600, 6), 0);
 	for (i = 7; i < 7 + RECVS; i++)
 		KUNIT_EXPECT_EQ(test, i % 2 ? efa_recv(scene, 64, i) :
-					      recv_msg(scene, 64, i), 0);
+					      recv_msg(scene, shape, 64, i), 0);
 }
 
 static void complete_all_posted(struct efa_scene *scene)
@@ -111,18 +157,120 @@ static void plain_says(struct kunit *test)
 		.cq.format = format->format,
 	});
 	u8 *got = kunit_kzalloc(test, sizeof(said) + 1, GFP_KERNEL);
+	enum shape shape;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, got);
-	post_all(test, scene);
-	complete_all_posted(scene);
-	memset(got, 0x5a, sizeof(said) + 1);
-	KUNIT_ASSERT_EQ(test, fi_cq_read(scene->cq, got, ARRAY_SIZE(said)),
-			ARRAY_SIZE(said));
-	for (i = 0; i < ARRAY_SIZE(said); i++)
-		KUNIT_EXPECT_MEMEQ(test, got + i * format->size, &said[i],
-				   format->size);
-	KUNIT_EXPECT_EQ(test, got[i * format->size], 0x5a);
+	for (shape = 0; shape < SHAPES; shape++) {
+		post_all(test, scene, shape);
+		complete_all_posted(scene);
+		memset(got, 0x5a, sizeof(said) + 1);
+		KUNIT_ASSERT_EQ(test, fi_cq_read(scene->cq, got, ARRAY_SIZE(said)),
+				ARRAY_SIZE(said));
+		for (i = 0; i < ARRAY_SIZE(said); i++)
+			KUNIT_EXPECT_MEMEQ(test, got + i * format->size, &said[i],
+					   format->size);
+		KUNIT_EXPECT_EQ(test, got[i * format->size], 0x5a);
+	}
+}
+
+/* A message's memory is what its iterator says, in the work request or mapped. */
+static void plain_memory(struct kunit *test)
+{
+	static const size_t lens[] = { 8, KEFA_MAX_INLINE, KEFA_MAX_INLINE + 1, 3000 };
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned int maps = scene->fake->nmaps;
+	struct efake_wr *wr;
+	enum shape shape;
+	u8 got[64];
+	int i;
+
+	for (shape = 0; shape < SHAPES; shape++) {
+		for (i = 0; i < ARRAY_SIZE(lens); i++) {
+			efa_fill(scene->buf, 4096, shape + i);
+			KUNIT_ASSERT_EQ(test, send_msg(scene, shape, lens[i], 1), 0);
+			wr = efake_sent(scene->qp, 0);
+			KUNIT_EXPECT_EQ(test, wr->len, lens[i]);
+			KUNIT_EXPECT_EQ(test, scene->fake->nmaps,
+					maps + (lens[i] > KEFA_MAX_INLINE));
+			efake_wr_read(wr, got, sizeof(got));
+			KUNIT_EXPECT_MEMEQ(test, got, scene->buf + 16,
+					   min(lens[i], sizeof(got)));
+			efake_wr_done(wr, 0);
+			efa_expect_done(test, scene, 1);
+
+			KUNIT_ASSERT_EQ(test, recv_msg(scene, shape, lens[i], 2), 0);
+			wr = efake_recv(scene->qp, 0);
+			KUNIT_EXPECT_EQ(test, wr->len, lens[i]);
+			efake_wr_write(wr, "here", 4);
+			efake_wr_done(wr, 0);
+			efa_expect_done(test, scene, 2);
+			KUNIT_EXPECT_MEMEQ(test, scene->buf + 16, "here", 4);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+}
+
+/* What a message is refused for doesn't depend on the way, and leaves nothing behind. */
+static void plain_refuses(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.tx_size = 1, .rx_size = 1,
+	});
+	const fi_addr_t peer = scene->peer;
+	unsigned int maps = scene->fake->nmaps;
+	enum shape shape;
+
+	for (shape = 0; shape < SHAPES; shape++) {
+		KUNIT_EXPECT_EQ(test, send_flags(scene, shape, 100, 1, FI_PEEK), -FI_EBADFLAGS);
+		KUNIT_EXPECT_EQ(test, recv_flags(scene, shape, 100, 1, FI_INJECT),
+				-FI_EBADFLAGS);
+		KUNIT_EXPECT_EQ(test, send_msg(scene, shape, EFAKE_MTU + 1, 1), -EMSGSIZE);
+		KUNIT_EXPECT_EQ(test, rma_key(scene, shape, true, 64, 1, 63, EFA_KEY), -EINVAL);
+		KUNIT_EXPECT_EQ(test, rma_key(scene, shape, false, 64, 1, 64, BIT_ULL(32)),
+				-EINVAL);
+		scene->peer = 77;
+		KUNIT_EXPECT_EQ(test, send_msg(scene, shape, 100, 1), -EHOSTUNREACH);
+		KUNIT_EXPECT_EQ(test, rma_msg(scene, shape, true, 100, 1), -EHOSTUNREACH);
+		scene->peer = peer;
+		KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+
+		KUNIT_EXPECT_EQ(test, send_msg(scene, shape, 100, 1), 0);
+		KUNIT_EXPECT_EQ(test, recv_msg(scene, shape, 100, 2), 0);
+		KUNIT_EXPECT_EQ(test, send_msg(scene, shape, 100, 3), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 100, 3), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, recv_msg(scene, shape, 100, 3), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, efa_recv(scene, 100, 3), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + 2);
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+		efake_wr_done(efake_recv(scene->qp, 0), 0);
+		efake_settle();
+		KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
+		KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), efa_cq(scene)->attr.size);
+}
+
+/* Nothing is mapped for an endpoint that isn't enabled, nor after its device went. */
+static void plain_maps_nothing(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
+	unsigned int mapped = efake_calls(scene->fake, EFAKE_DMA_MAP);
+	enum shape shape;
+
+	for (shape = 0; shape < SHAPES; shape++) {
+		KUNIT_EXPECT_EQ(test, send_msg(scene, shape, 100, 1), -FI_EOPBADSTATE);
+		KUNIT_EXPECT_EQ(test, recv_msg(scene, shape, 100, 1), -FI_EOPBADSTATE);
+	}
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 100, 1), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_DMA_MAP), mapped);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	efake_remove(scene->fake);
+	mapped = efake_calls(scene->fake, EFAKE_DMA_MAP);
+	for (shape = 0; shape < SHAPES; shape++)
+		KUNIT_EXPECT_EQ(test, send_msg(scene, shape, 100, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 100, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_DMA_MAP), mapped);
 }
 
 /* The next use of a slot has nothing of the last, whichever way it is posted. */
@@ -137,9 +285,9 @@ static void plain_slot_again(struct kunit *test)
 	struct efa_comp comp;
 	int i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 2 * (SHAPES + 1); i++) {
 		KUNIT_EXPECT_EQ(test, i < 2 ? efa_recv(scene, 64, i) :
-					      recv_msg(scene, 64, i), 0);
+					      recv_msg(scene, i / 2 - 1, 64, i), 0);
 		if (i % 2)
 			efake_wr_done(efake_recv(scene->qp, 0), 0);
 		else
@@ -206,10 +354,17 @@ static void plain_flags_completion(struct kunit *test)
 					0);
 		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
-		efake_wr_done(efake_sent(scene->qp, 0), 0);
-		efake_wr_done(efake_recv(scene->qp, 0), 0);
+		/* Of a message its own flags count. */
+		KUNIT_EXPECT_EQ(test, send_flags(scene, ONE_BVEC, 64, 3, FI_COMPLETION), 0);
+		KUNIT_EXPECT_EQ(test, send_flags(scene, ONE_BVEC, 64, 4, 0), 0);
+		KUNIT_EXPECT_EQ(test, recv_flags(scene, ONE_BVEC, 64, 5, FI_COMPLETION), 0);
+		KUNIT_EXPECT_EQ(test, recv_flags(scene, ONE_BVEC, 64, 6, 0), 0);
+		while (scene->qp->nsent)
+			efake_wr_done(efake_sent(scene->qp, 0), 0);
+		while (scene->qp->nrecvs)
+			efake_wr_done(efake_recv(scene->qp, 0), 0);
 		efake_settle();
-		KUNIT_EXPECT_EQ(test, efa_drain(scene), 2 * told);
+		KUNIT_EXPECT_EQ(test, efa_drain(scene), 2 * told + 2);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
 			efa_cq(scene)->attr.size);
@@ -306,6 +461,9 @@ static void buffers_on_first_use(struct kunit *test)
 static struct kunit_case plain_cases[] = {
 	KUNIT_CASE(buffers_on_first_use),
 	KUNIT_CASE_PARAM(plain_says, format_gen_params),
+	KUNIT_CASE(plain_memory),
+	KUNIT_CASE(plain_refuses),
+	KUNIT_CASE(plain_maps_nothing),
 	KUNIT_CASE(plain_slot_again),
 	KUNIT_CASE(plain_flags_inject),
 	KUNIT_CASE(plain_flags_completion),
