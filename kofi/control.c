@@ -273,6 +273,50 @@ int fi_enable(struct fid_ep *ep)
 }
 EXPORT_SYMBOL_NS_GPL(fi_enable, KOFI);
 
+static int kofi_disable_check(const struct kofi_node *node)
+{
+	int ret = 0;
+
+	mutex_lock(&kofi_tree_lock);
+	if (node->state == KOFI_DEAD)
+		ret = -ENODEV;
+	else if (node->state != KOFI_ENABLED)
+		ret = -FI_EOPBADSTATE;
+	mutex_unlock(&kofi_tree_lock);
+	return ret;
+}
+
+/**
+ * fi_disable() - end the operations of an endpoint for good
+ * @ep: the endpoint, enabled
+ *
+ * Does what fi_close() does for outstanding operations, for an endpoint that can't be closed
+ * yet because regions of fi_mr_alloc() name it. Each outstanding operation gets its one
+ * completion: the true result if the operation had finished, else ECANCELED. When the call
+ * returns, neither the device nor the provider accesses the caller's buffers; only peers may
+ * access registered regions, until these are closed. From then on posting fails with
+ * -FI_EOPBADSTATE. Other CPUs may post during the call.
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, also when it was called before; -FI_EOPBADSTATE for an endpoint that isn't
+ * enabled, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ */
+int fi_disable(struct fid_ep *ep)
+{
+	int ret;
+
+	if (!ep)
+		return -EINVAL;
+	ret = kofi_enter(&ep->fid, FI_CLASS_EP);
+	if (!ret && !ep->fid.ops->control)
+		ret = -EOPNOTSUPP;
+	ret = ret ?: kofi_disable_check(ep->fid.node);
+	if (ret)
+		return ret;
+	return ep->fid.ops->control(&ep->fid, FI_DISABLE, NULL);
+}
+EXPORT_SYMBOL_NS_GPL(fi_disable, KOFI);
+
 /*
  * Common part of control calls: check the object, that the provider has the op, and the
  * arguments; then call the op.
@@ -325,6 +369,9 @@ int fi_control(struct fid *fid, int command, void *arg)
 	/* The core keeps the state of endpoints. */
 	if (command == FI_ENABLE)
 		return fid->fclass == FI_CLASS_EP ? fi_enable(kofi_to_ep(fid)) :
+						    -EINVAL;
+	if (command == FI_DISABLE)
+		return fid->fclass == FI_CLASS_EP ? fi_disable(kofi_to_ep(fid)) :
 						    -EINVAL;
 	if (!fid->ops->control)
 		return -EOPNOTSUPP;

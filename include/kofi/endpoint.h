@@ -120,6 +120,7 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		struct fid_ep **ep, void *context);
 int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags);
 int fi_enable(struct fid_ep *ep);
+int fi_disable(struct fid_ep *ep);
 ssize_t fi_cancel(struct fid *fid, void *context);
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen);

@@ -487,6 +487,7 @@ enum {
 	FI_GETOPSFLAG	= 2,	/* u64 *: FI_TRANSMIT or FI_RECV in, flags out */
 	FI_SETOPSFLAG	= 3,	/* u64 *: FI_TRANSMIT or FI_RECV and the flags */
 	FI_ENABLE	= 6,	/* NULL; the same as fi_enable() */
+	FI_DISABLE	= 64,	/* NULL; the same as fi_disable(): kernel only */
 };
 
 /**

@@ -81,7 +81,8 @@ u64 kofi_ep_caps(u64 caps, u64 all);
  * @close: free the object; mandatory. Called when nothing depends on the object. On an
  *	error the object stays unchanged
  * @bind: bind @bfid to the object. May be NULL for domains
- * @control: commands of fi_control(), and FI_ENABLE for endpoints
+ * @control: commands of fi_control(), and for endpoints FI_ENABLE, and FI_DISABLE of
+ *	those that are enabled, however often; nothing is outstanding when that returns 0
  */
 struct fi_ops {
 	int (*close)(struct fid *fid);

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include "ep.h"
 #include "kefa.h"
+#include "mr.h"
 #include "rdm/rdm.h"
 #include "trace.h"
 
@@ -77,6 +78,16 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	kefa_ep_tell(ep, news, false);
 }
 
+/* Once nothing new gets in, all that is outstanding completes. */
+static void kefa_ep_end(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->dom->dev->lock);
+	kefa_ep_halt(ep, ECANCELED);
+	if (ep->had_qp)
+		synchronize_rcu();
+	kefa_ep_teardown(ep);
+}
+
 /**
  * kefa_ep_stop() - all of closing an endpoint but freeing it
  * @ep: the endpoint
@@ -88,10 +99,7 @@ void kefa_ep_stop(struct kefa_ep *ep)
 	struct kefa_dev *dev = ep->dom->dev;
 
 	kefa_dev_lock(dev);
-	kefa_ep_halt(ep, ECANCELED);
-	if (ep->had_qp)
-		synchronize_rcu();
-	kefa_ep_teardown(ep);
+	kefa_ep_end(ep);
 	list_del(&ep->list);
 	kefa_dev_unlock(dev);
 
@@ -209,10 +217,23 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 	return ret;
 }
 
+/* Its regions stay, but for what they have outstanding. */
+static int kefa_ep_disable(struct kefa_ep *ep)
+{
+	struct kefa_dev *dev = ep->dom->dev;
+
+	kefa_dev_lock(dev);
+	kefa_ep_end(ep);
+	if (!ep->dom->gone)
+		kefa_mrs_end(ep);
+	kefa_dev_unlock(dev);
+	return 0;
+}
+
 /**
- * kefa_ep_control() - enable an endpoint, or its flags
+ * kefa_ep_control() - enable or disable an endpoint, or its flags
  * @fid: the endpoint
- * @command: FI_ENABLE or one of fi_control()'s
+ * @command: FI_ENABLE, FI_DISABLE or one of fi_control()'s
  * @arg: its argument
  *
  * Serves as fi_ops.control.
@@ -227,6 +248,8 @@ int kefa_ep_control(struct fid *fid, int command, void *arg)
 
 	if (command == FI_ENABLE)
 		return kefa_ep_enable(ep);
+	if (command == FI_DISABLE)
+		return kefa_ep_disable(ep);
 	spin_lock_bh(&ep->lock);
 	ret = kofi_ep_opsflag(&ep->tx.base, &ep->rx.base, command, arg);
 	kefa_plain_limits(ep);

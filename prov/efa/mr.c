@@ -607,6 +607,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		  void *context)
 {
 	struct kefa_domain *dom = to_kefa_domain(domain);
+	struct kefa_ep *ep = NULL;
 	struct kefa_mr *new;
 	int ret;
 
@@ -614,8 +615,10 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -EOPNOTSUPP;
 	if (!(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
-	if (attr->ep && to_kefa_ep(attr->ep)->tx.base.cq !=
-			container_of(attr->cq, struct kofi_cq, cq_fid))
+	/* The queue pairs of fabric efa have slots for packets. */
+	if (attr->ep && !dom->rdm)
+		ep = to_kefa_ep(attr->ep);
+	if (ep && ep->tx.base.cq != container_of(attr->cq, struct kofi_cq, cq_fid))
 		return -EINVAL;
 	if (attr->max_pages > dom->dev->max_mr_pages)
 		return -EMSGSIZE;
@@ -628,7 +631,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		goto err_count;
 	new->mr_fid.ops = &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
-	new->ep = attr->ep ? to_kefa_ep(attr->ep) : NULL;
+	new->ep = ep;
 	ret = kefa_mr_attach(new);
 	if (ret)
 		goto err_free;
@@ -701,6 +704,30 @@ void kefa_mr_disown(struct kefa_mr *mr)
 {
 	kefa_mr_release(mr);
 	kefa_mr_free(mr);
+}
+
+/**
+ * kefa_mrs_end() - complete what regions of an endpoint have outstanding
+ * @ep: the endpoint, whose queue pair is gone
+ *
+ * Nobody knows whether the device still did it, so it destroys these regions.
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ */
+void kefa_mrs_end(struct kefa_ep *ep)
+{
+	struct kefa_domain *dom = ep->dom;
+	struct kefa_mr *mr;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_for_each_entry(mr, &dom->mrs, list) {
+		/* Without a queue pair nothing but this function ends an operation. */
+		if (mr->ep != ep || !READ_ONCE(mr->op))
+			continue;
+		kefa_mr_keep(mr, kefa_pool_drop(dom, mr->fr));
+		mr->fr = NULL;
+		kefa_mr_revoked(mr, mr->exposed ? EIO : ECANCELED);
+	}
 }
 
 /**

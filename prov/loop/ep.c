@@ -41,6 +41,15 @@ static bool loop_ep_is_idle(struct loop_ep *ep)
 	return idle;
 }
 
+static void loop_ep_end(struct loop_ep *ep)
+{
+	loop_ep_stop(ep, ECANCELED);
+	flush_work(&ep->work);
+	cancel_work_sync(&ep->work);
+	/* Workers of targets may still move the endpoint's data or call its handler. */
+	wait_event(ep->idle, loop_ep_is_idle(ep));
+}
+
 static int loop_ep_close(struct fid *fid)
 {
 	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
@@ -48,12 +57,7 @@ static int loop_ep_close(struct fid *fid)
 	mutex_lock(&loop_lock_control);
 	list_del(&ep->list);
 	mutex_unlock(&loop_lock_control);
-
-	loop_ep_stop(ep, ECANCELED);
-	flush_work(&ep->work);
-	cancel_work_sync(&ep->work);
-	/* Workers of targets may still move the endpoint's data or call its handler. */
-	wait_event(ep->idle, loop_ep_is_idle(ep));
+	loop_ep_end(ep);
 
 	spin_lock_bh(&loop_lock);
 	xa_erase_bh(&loop_eps, ep->id);
@@ -107,6 +111,10 @@ static int loop_ep_control(struct fid *fid, int command, void *arg)
 
 	if (command == FI_ENABLE)
 		return loop_ep_enable(ep);
+	if (command == FI_DISABLE) {
+		loop_ep_end(ep);
+		return 0;
+	}
 	return kofi_ep_opsflag(&ep->tx.base, &ep->rx.base, command, arg);
 }
 

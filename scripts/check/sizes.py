@@ -15,7 +15,7 @@ import tree
 FILE_LINES = 800
 FUNCTION_LINES = 80
 # The longest directory that a file is in counts.
-CODE_LINES = {"kofi/": 3150, "kofi/match/": 500}
+CODE_LINES = {"kofi/": 3200, "kofi/match/": 500}
 
 
 def code_lines(text):

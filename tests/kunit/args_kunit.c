@@ -470,6 +470,8 @@ static void other_args(struct kunit *test)
 
 	REFUSED(test, s->fake, FAKE_CONTROL, -EINVAL,
 		fi_control(cq, FI_ENABLE, NULL));
+	REFUSED(test, s->fake, FAKE_CONTROL, -EINVAL,
+		fi_control(cq, FI_DISABLE, NULL));
 	KUNIT_EXPECT_EQ(test, fi_control(cq, 0x10007, CTX), 0);
 	ARRIVED(test, s->fake, FAKE_CONTROL, cq, 0x10007, A(CTX));
 

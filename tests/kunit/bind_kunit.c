@@ -331,6 +331,30 @@ static void enable_once(struct kunit *test)
 	kofi_fake_close(test, &set->cntr->fid);
 }
 
+/* An endpoint is disabled for good, and as often as one likes. */
+static void disable_enabled(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set *set = open_set(test, fake);
+	const struct kofi_fake_call *call = &fake->call[FAKE_CONTROL];
+
+	kofi_fake_bind_ep(test, set);
+	KUNIT_EXPECT_EQ(test, fi_disable(set->ep), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(set->ep), 0);
+	KUNIT_EXPECT_EQ(test, fi_disable(set->ep), 0);
+	KUNIT_EXPECT_PTR_EQ(test, call->object, &set->ep->fid);
+	KUNIT_EXPECT_EQ(test, call->arg[0], FI_DISABLE);
+	KUNIT_EXPECT_EQ(test, call->arg[1], 0);
+	KUNIT_EXPECT_EQ(test, fi_control(&set->ep->fid, FI_DISABLE, set), 0);
+	KUNIT_EXPECT_EQ(test, call->arg[1], 0);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), 3);
+	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cntr->fid, FI_READ),
+			-FI_EOPBADSTATE);
+	kofi_fake_close(test, &set->cntr->fid);
+}
+
 static void enable_fails(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -418,6 +442,7 @@ static struct kunit_case bind_cases[] = {
 	KUNIT_CASE_PARAM(enable_needs, need_gen_params),
 	KUNIT_CASE(enable_types),
 	KUNIT_CASE(enable_once),
+	KUNIT_CASE(disable_enabled),
 	KUNIT_CASE(enable_fails),
 	KUNIT_CASE(enabling),
 	KUNIT_CASE(binding),

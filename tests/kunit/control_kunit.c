@@ -87,6 +87,7 @@ CALLS(domain_bind, fi_domain_bind(TO(domain, fid), &scene->set.eq->fid, 0))
 CALLS(ep_bind, fi_ep_bind(TO(ep, fid), &scene->set.eq->fid, 0))
 CALLS(bind, fi_bind(TO(ep, fid), &scene->set.cntr->fid, FI_READ))
 CALLS(enable, fi_enable(TO(ep, fid)))
+CALLS(disable, fi_disable(TO(ep, fid)))
 CALLS(cancel, fi_cancel(fid, CTX))
 CALLS(setopt, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &len,
 			sizeof(len)))
@@ -138,6 +139,7 @@ static const struct control controls[] = {
 	ROW(ep_bind, EP, BIND),
 	ROW(bind, EP, BIND),
 	ROW(enable, EP, CONTROL),
+	ROW(disable, EP, CONTROL),
 	ROW(cancel, EP, CANCEL, .handler = true),
 	ROW(setopt, EP, SETOPT),
 	ROW(getopt, EP, GETOPT),

@@ -176,8 +176,8 @@ static void no_dma_space(struct kunit *test)
 
 	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, 0);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), -EAGAIN);
-	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->tx.wanted);
-	/* Nothing completes, but there is a timer. */
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.map_failed, 1ULL);
+	/* Nothing completes, but there is a timer, which may have run already. */
 	flush_delayed_work(&efa_ep(scene)->map_retry);
 	efake_settle();
 	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.wanted);
@@ -250,6 +250,125 @@ static void pins_its_endpoint(struct kunit *test)
 	EFA_CLOSE(test, scene->ep);
 }
 
+/* --- an endpoint that ends before its regions --- */
+
+static const struct ending {
+	const char		*desc;
+	enum kefa_mr_state	state;
+	int			err;	/* of what is outstanding */
+} endings[] = {
+	{ "idle", KEFA_MR_IDLE },
+	{ "registering", KEFA_MR_REGISTERING, ECANCELED },
+	{ "valid", KEFA_MR_VALID },
+	{ "invalidating", KEFA_MR_INVALIDATING, ECANCELED },
+};
+
+KUNIT_ARRAY_PARAM_DESC(ending, endings, desc);
+
+/* A region in that state; what is outstanding has 3 for its context. */
+static struct fid_mr *mr_in(struct kunit *test, struct efa_scene *scene,
+			    enum kefa_mr_state state)
+{
+	struct fid_mr *mr = alloc(test, scene);
+
+	scene->fake->manual_mr = true;
+	if (state == KEFA_MR_IDLE)
+		return mr;
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 3, FI_COMPLETION), 0);
+	if (state == KEFA_MR_REGISTERING)
+		return mr;
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 3);
+	if (state == KEFA_MR_VALID)
+		return mr;
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 3, FI_COMPLETION), 0);
+	return mr;
+}
+
+/*
+ * All that is posted ends, that of regions as well; those that are registered stay so until
+ * they are closed.
+ */
+static void ends_before_regions(struct kunit *test)
+{
+	const struct ending *ending = test->param_value;
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	/* The endpoint's buffer for copies goes with its queue pair. */
+	unsigned int maps = scene->fake->nmaps - 1;
+	struct fid_mr *mr = mr_in(test, scene, ending->state);
+	u32 key = fi_mr_key(mr);
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&scene->ep->fid), -EBUSY);
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.base.size);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->state, ending->err ? KEFA_MR_IDLE : ending->state);
+	efa_expect_error_now(test, scene, 1, ECANCELED, 0);
+	efa_expect_error_now(test, scene, 2, ECANCELED, 0);
+	if (ending->err)
+		efa_expect_error_now(test, scene, 3, ending->err, 0);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + (ending->state == KEFA_MR_VALID));
+	KUNIT_EXPECT_EQ(test, efake_mr(scene->fake, key) && efake_valid(scene->fake, key),
+			ending->state == KEFA_MR_VALID);
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 4), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 4), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 4, FI_COMPLETION), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 4, FI_COMPLETION), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
+	/* Closing takes back what is valid, by the domain's queue pair. */
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), efa_cq(scene)->attr.size);
+	EFA_CLOSE(test, scene->ep);
+}
+
+/* A region that the device doesn't destroy may be reached still, and its end says so. */
+static void ends_but_is_reached(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct page *page = alloc_page(GFP_KERNEL);
+	struct fid_mr *mr = alloc(test, scene);
+	u8 *buf = scene->buf;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	scene->fake->manual_mr = true;
+	scene->buf = page_address(page);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 3, FI_COMPLETION), 0);
+	scene->buf = buf;
+	scene->fake->refuse = BIT(EFAKE_MR_DESTROY);
+	scene->fake->refusal = -EBUSY;
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
+	efa_expect_error_now(test, scene, 3, EIO, 0);
+	KUNIT_EXPECT_TRUE(test, kmr(mr)->exposed);
+	/* Nobody gets this page any more. */
+	KUNIT_EXPECT_EQ(test, page_count(page), 2);
+	scene->fake->refuse = 0;
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	EFA_CLOSE(test, scene->ep);
+	put_page(page);
+	put_page(page);
+}
+
+/* The device goes away from under an endpoint that ended, and the other way round. */
+static void ends_and_is_removed(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mr_in(test, scene, KEFA_MR_VALID);
+
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_EQ(test, kmr(mr)->nsegs, 0);
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	EFA_CLOSE(test, scene->ep);
+}
+
 static void other_queue(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -304,6 +423,9 @@ static struct kunit_case mr_ep_cases[] = {
 	KUNIT_CASE(no_receiver),
 	KUNIT_CASE(handle_goes_meanwhile),
 	KUNIT_CASE(pins_its_endpoint),
+	KUNIT_CASE_PARAM(ends_before_regions, ending_gen_params),
+	KUNIT_CASE(ends_but_is_reached),
+	KUNIT_CASE(ends_and_is_removed),
 	KUNIT_CASE(other_queue),
 	KUNIT_CASE(not_counted),
 	{}

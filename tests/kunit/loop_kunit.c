@@ -384,6 +384,32 @@ static void loop_close(struct kunit *test)
 			-EHOSTUNREACH);
 }
 
+/* Who is disabled has the same, and may stay. */
+static void loop_disable(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_recv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC,
+				      loop_ctx(1)), 0);
+	KUNIT_ASSERT_EQ(test, fi_send(p->a.ep, p->a.buf, 8, NULL, p->b.addr, loop_ctx(2)), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, fi_disable(p->a.ep), 0);
+	for (i = 2; i > 0; i--) {
+		KUNIT_ASSERT_EQ(test, loop_read(&p->a, &comp), 1);
+		KUNIT_EXPECT_EQ(test, comp.error.err, ECANCELED);
+		KUNIT_EXPECT_PTR_EQ(test, comp.error.op_context, loop_ctx(i));
+	}
+	KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, NULL),
+			-FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_send(p->a.ep, p->a.buf, 8, NULL, p->b.addr, NULL),
+			-FI_EOPBADSTATE);
+	LOOP_CLOSE(p->a.ep);
+	KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 0);
+}
+
 static const struct loop_av_param {
 	const char	*name;
 	enum fi_av_type	type;
@@ -529,6 +555,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_counters),
 	KUNIT_CASE(loop_taken_back),
 	KUNIT_CASE(loop_close),
+	KUNIT_CASE(loop_disable),
 	KUNIT_CASE_PARAM(loop_addresses, loop_av_gen_params),
 	KUNIT_CASE(loop_stranger),
 	KUNIT_CASE(loop_options),

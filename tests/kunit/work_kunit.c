@@ -86,6 +86,7 @@ static void refuse_control(struct refusal *refusal)
 	REFUSED(fi_ep_bind(set->ep, &set->av->fid, 0));
 	REFUSED(fi_bind(set->ep, &set->cq->fid, FI_RECV));
 	REFUSED(fi_enable(set->ep));
+	REFUSED(fi_disable(set->ep));
 	REFUSED(fi_control(&set->ep->fid, FI_ENABLE, NULL));
 	REFUSED(fi_control(&set->cq->fid, FI_GETOPSFLAG, NULL));
 	REFUSED(fi_setopt(&set->ep->fid, FI_OPT_ENDPOINT,
@@ -210,7 +211,7 @@ static void refusal_check(struct kunit *test, struct refusal *refusal)
 	KUNIT_ASSERT_TRUE(test, kofi_completed(&refusal->done));
 	KUNIT_EXPECT_NULL_MSG(test, refusal->call, "%s returned %zd",
 			      refusal->call, refusal->ret);
-	KUNIT_EXPECT_EQ(test, refusal->checked, 46);
+	KUNIT_EXPECT_EQ(test, refusal->checked, 47);
 }
 
 /* Called in the core's workqueue. */
