@@ -437,6 +437,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);
  */
 void kofi_cq_fini(struct kofi_cq *cq)
 {
+	/* Endpoints pin their queues, and take their sources back before they are closed. */
+	WARN_ON_ONCE(!list_empty(&cq->sources));
 	kofi_notifier_fini(&cq->notifier);
 	for (; cq->head != cq->tail; cq->head++)
 		if (cq->ring[cq->head & cq->mask].entry.err)

@@ -161,6 +161,39 @@ static void poll_missed(struct kunit *test)
 	efake_settle();
 	KUNIT_EXPECT_EQ(test, written(scene), 1U);
 	KUNIT_EXPECT_EQ(test, scene->fake->late, 0U);
+	efa_expect_done(test, scene, 2);
+
+	/* fi_cq_sread() looks once more when its time is over, which hides who didn't tell. */
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), 0);
+	scene->fake->late = 1;
+	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true));
+	KUNIT_EXPECT_EQ(test, written(scene), 1U);
+}
+
+/* Nor of what the domain's queue pair for registrations has. */
+static void poll_missed_by_domain(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const struct fi_mr_alloc_attr alloc = {
+		.max_pages = 1, .access = FI_REMOTE_READ, .cq = scene->cq,
+	};
+	const struct kvec iov = { scene->buf, PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1,
+		.access = FI_REMOTE_READ, .context = (void *)1,
+	};
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &alloc, &mr, NULL), 0);
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION), 0);
+	scene->fake->late = 1;
+	efake_qp_event(efake_qp(scene->fake, efa_dom(scene)->mrq.hq.qpn));
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, scene->fake->late, 0U);
+	scene->fake->late = 0;
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
 static void read_on(struct kofi_thread *thread)
@@ -207,6 +240,258 @@ static void poll_while_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -ENODEV);
 }
 
+/* --- one rule a case, which fails whenever it is broken --- */
+
+/* The device's next completion raises no event: one is on its way already. */
+static void no_event(struct efa_scene *scene)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&scene->fake->lock, flags);
+	scene->qp->armed = false;
+	spin_unlock_irqrestore(&scene->fake->lock, flags);
+}
+
+struct holder {
+	struct kofi_thread	thread;
+	struct kefa_ep		*ep;
+	bool			holds;
+	bool			leave;
+};
+
+/* As a worker with much to do. */
+static void hold_lock(struct kofi_thread *thread)
+{
+	struct holder *holder = container_of(thread, struct holder, thread);
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
+
+	spin_lock_bh(&holder->ep->lock);
+	WRITE_ONCE(holder->holds, true);
+	while (!READ_ONCE(holder->leave) && time_before(jiffies, end))
+		cpu_relax();
+	thread->ret = READ_ONCE(holder->leave);
+	spin_unlock_bh(&holder->ep->lock);
+}
+
+/* Reader against worker: who polls doesn't wait for who has the endpoint. */
+static void poll_waits_for_nobody(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct holder holder = { .ep = efa_ep(scene) };
+	struct fi_cq_data_entry entry;
+
+	if (num_online_cpus() == 1)
+		kunit_skip(test, "who has the lock has the CPU, too");
+	efake_settle();
+	no_event(scene);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	done(scene);
+	kofi_thread_start(test, &holder.thread, hold_lock, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.holds)));
+	KUNIT_EXPECT_EQ(test, fi_cq_read(scene->cq, &entry, 1), -EAGAIN);
+	WRITE_ONCE(holder.leave, true);
+	kofi_thread_join(test, &holder.thread);
+	KUNIT_EXPECT_EQ(test, holder.thread.ret, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(scene->cq, &entry, 1), 1);
+}
+
+/* Reader against sleeper: who polls tells those who sleep what it took for them. */
+static void poll_tells_sleeper(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC,
+	});
+	struct fi_cq_data_entry entry;
+	struct kofi_thread thread;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	kofi_thread_start(test, &thread, sleep_for_one, scene->cq);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&efa_cq(scene)->notifier.wait)));
+	efake_settle();
+	no_event(scene);
+	done(scene);
+	done(scene);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(scene->cq, &entry, 1), 1);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 1);
+}
+
+/* The same if both poll, and one of them is about to sleep. */
+static void poll_last_tells_sleeper(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC,
+	});
+	struct kofi_cq *cq = efa_cq(scene);
+	struct kofi_thread thread;
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	kofi_thread_start(test, &thread, sleep_for_one, scene->cq);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&cq->notifier.wait)));
+	efake_settle();
+	no_event(scene);
+	done(scene);
+	/* As the second one. */
+	atomic_inc(&cq->sleepers);
+	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true));
+	atomic_dec(&cq->sleepers);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 1);
+}
+
+/* Of two completion queues the one that nobody reads is told as well. */
+static void poll_tells_other_queue(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_cq_attr attr = {
+		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC,
+	};
+	struct fi_cq_data_entry entry;
+	struct kofi_thread thread;
+	struct fid_cq *other;
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &other, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &ep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &scene->av->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &scene->cq->fid, FI_TRANSMIT), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &other->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, scene->buf, 64, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	kofi_thread_start(test, &thread, sleep_for_one, other);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_sleepers(&container_of(other, struct kofi_cq,
+								      cq_fid)->notifier.wait)));
+	efake_settle();
+	no_event(scene);
+	efake_wr_done(efake_recv(scene->qp, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(scene->cq, &entry, 1), -EAGAIN);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 1);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
+}
+
+/* Arm against poll: nothing is armed while readers poll, and soon after they don't it is. */
+static void poll_arms_afterwards(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_ep *ep = efa_ep(scene);
+	bool first, second, found, watched, polled;
+
+	efa_expect_nothing(test, scene);
+	efake_settle();
+	spin_lock_bh(&ep->lock);
+	ep->polled = true;
+	no_event(scene);
+	found = kefa_ep_arm(ep);
+	first = scene->qp->armed;
+	watched = ep->watched;
+	polled = ep->polled;
+	found |= kefa_ep_arm(ep);
+	second = scene->qp->armed;
+	spin_unlock_bh(&ep->lock);
+	KUNIT_EXPECT_TRUE(test, watched);
+	KUNIT_EXPECT_FALSE(test, polled);
+	KUNIT_EXPECT_FALSE(test, found);
+	KUNIT_EXPECT_FALSE(test, first);
+	KUNIT_EXPECT_TRUE(test, second);
+}
+
+/* Removal: a reader that found the endpoint before asks the device nothing afterwards. */
+static void poll_found_before_removal(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
+	efake_remove(scene->fake);
+	/* The fake minds who polls or arms a queue pair that is gone. */
+	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), false));
+	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), true));
+	efa_expect_error_now(test, scene, 1, ENODEV, 0);
+}
+
+/* Sleeps nowhere before it closes. */
+static void close_when_told(struct kofi_thread *thread)
+{
+	struct fid *fid;
+
+	while (!(fid = READ_ONCE(thread->arg)))
+		cond_resched();
+	thread->ret = fi_close(fid);
+}
+
+/*
+ * Spins, as is allowed under RCU, until the endpoint was closed; or, if @ep is given, until
+ * that is halted and its closer sleeps.
+ */
+static bool closer_gets_there(struct kofi_thread *thread, const struct kefa_ep *ep)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
+	bool there = false;
+
+	while (!there && time_before(jiffies, end)) {
+		cpu_relax();
+		there = completion_done(&thread->done) ||
+			(ep && READ_ONCE(ep->state) == KEFA_EP_STOPPED &&
+			 kofi_thread_sleeps(thread));
+	}
+	return there;
+}
+
+/* Close: while a reader has the endpoint, its queue pair stays. */
+static void poll_found_before_close(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_ep *fid = efa_scene_ep(test, scene, 0);
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid);
+	struct kofi_thread thread;
+	unsigned int before, during;
+	bool waits, found;
+
+	KUNIT_ASSERT_EQ(test, fi_enable(fid), 0);
+	efake_settle();
+	before = efake_calls(scene->fake, EFAKE_QP_DESTROY);
+	kofi_thread_start(test, &thread, close_when_told, NULL);
+	rcu_read_lock();
+	WRITE_ONCE(thread.arg, &fid->fid);
+	waits = closer_gets_there(&thread, ep);
+	found = kefa_ep_read(ep, false);
+	during = efake_calls(scene->fake, EFAKE_QP_DESTROY);
+	rcu_read_unlock();
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, waits);
+	KUNIT_EXPECT_FALSE(test, found);
+	KUNIT_EXPECT_EQ(test, during, before);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_QP_DESTROY), before + 1);
+}
+
+/* And its memory, though the device, and so all that a close waits for, went before. */
+static void poll_found_before_free(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_ep *fid = efa_scene_ep(test, scene, 0);
+	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid);
+	struct kofi_thread thread;
+	bool closed, found;
+
+	KUNIT_ASSERT_EQ(test, fi_enable(fid), 0);
+	efake_remove(scene->fake);
+	kofi_thread_start(test, &thread, close_when_told, NULL);
+	rcu_read_lock();
+	WRITE_ONCE(thread.arg, &fid->fid);
+	closed = closer_gets_there(&thread, NULL);
+	/* KASAN minds if it isn't there. */
+	found = kefa_ep_read(ep, false);
+	rcu_read_unlock();
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, closed);
+	KUNIT_EXPECT_FALSE(test, found);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+}
+
 static struct kunit_case poll_cases[] = {
 	KUNIT_CASE(poll_reader),
 	KUNIT_CASE(poll_many_endpoints),
@@ -214,8 +499,17 @@ static struct kunit_case poll_cases[] = {
 	KUNIT_CASE(poll_sleeper),
 	KUNIT_CASE(poll_sleeper_gone),
 	KUNIT_CASE(poll_missed),
+	KUNIT_CASE(poll_missed_by_domain),
 	KUNIT_CASE(poll_while_closing),
 	KUNIT_CASE(poll_while_removed),
+	KUNIT_CASE(poll_waits_for_nobody),
+	KUNIT_CASE(poll_tells_sleeper),
+	KUNIT_CASE(poll_last_tells_sleeper),
+	KUNIT_CASE(poll_tells_other_queue),
+	KUNIT_CASE(poll_arms_afterwards),
+	KUNIT_CASE(poll_found_before_removal),
+	KUNIT_CASE(poll_found_before_close),
+	KUNIT_CASE(poll_found_before_free),
 	{}
 };
 
