@@ -473,7 +473,7 @@ static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
 		return -ENOMEM;
 	op->iov.iov_base = op->op.buf;
 	op->iov.iov_len = test->size;
-	bvec_set_virt(&op->bvec, op->op.buf, test->size);
+	bvec_set_page(&op->bvec, virt_to_page(op->op.buf), test->size, 0);
 	if (test->kind != KB_REG && test->kind != KB_INV)
 		return 0;
 	return fi_mr_alloc(kbe->domain, &attr, &op->mr, NULL);

@@ -25,7 +25,8 @@ static void set_iter(struct efa_scene *scene, struct iov_iter *iter, struct memo
 {
 	mem->kvec[0] = (struct kvec) { scene->buf, shape == TWO_PIECES ? 17 : 16 + len };
 	mem->kvec[1] = (struct kvec) { scene->buf + 17, len - 1 };
-	bvec_set_virt(&mem->bvec, scene->buf, 16 + len);
+	bvec_set_page(&mem->bvec, virt_to_page(scene->buf), 16 + len,
+		      offset_in_page(scene->buf));
 	if (shape == ONE_BVEC)
 		iov_iter_bvec(iter, dir, &mem->bvec, 1, 16 + len);
 	else
