@@ -18,7 +18,7 @@ FAULTS=/sys/kernel/debug/efasim/es0/faults
 
 given_up()
 {
-	dmesg | grep -q "es0: kofi_efa: given up"
+	dmesg | grep -q "es0: kofi_efa: the device is given up"
 }
 
 offered()
