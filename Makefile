@@ -80,12 +80,12 @@ check-full: packages
 # Detects data races, with a test kernel for that purpose. Takes five minutes, and six more
 # to build the kernel the first time.
 kcsan: packages
-	@KOFI_VARIANT=kcsan $(BED) check --level more $(if $(V),--verbose) $(or $(ONLY),kunit-parallel efa)
+	@KOFI_VARIANT=kcsan $(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),kunit-parallel efa)
 
 # Shows with gcov which lines of the EFA provider suites and guest tests run. Takes ten
 # minutes, and six more to build the kernel the first time.
 coverage: packages
-	@KOFI_VARIANT=gcov $(BED) check --level more $(if $(V),--verbose) \
+	@KOFI_VARIANT=gcov $(BED) check --level full $(if $(V),--verbose) \
 		$(or $(ONLY),kunit-parallel efa rdm-libfabric)
 	@python3 -B scripts/coverage.py prov/efa
 

@@ -206,7 +206,7 @@ def suite_boots(built, at, only):
     modules = suite_modules(built)
     common = {"suites": modules, "timeout": 600}
     boots = (("check", Boot("kunit", accel=BY_TURNS, kmemleak=True, **common)),
-             ("more", Boot("kunit-parallel", **common)),
+             ("full", Boot("kunit-parallel", **common)),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots
             if runs(level, at, only) and (not only or boot.name in only)]

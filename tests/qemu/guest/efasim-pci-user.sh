@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test
-# more: test
+# full: test
 # cmdline: memmap=64M$0x20000000
 # host-root: yes
 # host-tools: ibv_ud_pingpong ib_send_bw ib_read_bw fi_info fi_pingpong

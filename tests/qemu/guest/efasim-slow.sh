@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# more: yes
+# full: yes
 # guests: 2
 # host-root: yes
 # host-tools: rdma python3

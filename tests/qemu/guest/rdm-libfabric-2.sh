@@ -9,7 +9,7 @@
 # modules: efa ib_uverbs
 # settings: DEBIAN13=
 # mem: 3G
-# timeout: 240
+# timeout: 900
 # kmemleak: yes
 #
 # rdm-libfabric with libfabric and rdma-core of Debian 13, unpacked on the host.

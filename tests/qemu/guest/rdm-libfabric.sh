@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test
-# more: test
+# full: test
 # cmdline: memmap=32M$0x20000000
 # host-root: yes
 # host-tools: fi_info rdma
 # modules: efa ib_uverbs
 # mem: 3G
-# timeout: 240
+# timeout: 900
 # kmemleak: yes
 #
 # Fabric efa of the kernel against Debian 12's libfabric (1.17), which runs on a PCI function of the
