@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A block driver's disk with its limits, which before 6.11 were set one by one
- * after it was allocated.
+ * after it was allocated; and the type of a NUMA node's number in blk_mq_ops.
  */
 #ifndef KOFI_COMPAT_DISK_H
 #define KOFI_COMPAT_DISK_H
@@ -16,6 +16,13 @@
 #define COMPAT_DISK_FUA		BIT(1)
 #define COMPAT_DISK_ROTATIONAL	BIT(2)
 #define COMPAT_DISK_STABLE_WRITES	BIT(3)
+
+/* The last argument of blk_mq_ops.init_request: unsigned in 6.12, not in 7.3. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define compat_blk_node_t	int
+#else
+#define compat_blk_node_t	unsigned int
+#endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 

@@ -296,8 +296,8 @@ static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t l
 /**
  * fi_mr_post_reg() - register memory with an allocated region (kernel only)
  * @mr: region from fi_mr_alloc()
- * @attr: the memory; it and its segment array stay valid until the region is
- *	invalidated
+ * @attr: the memory, which stays valid until the region is invalidated. @attr itself and
+ *	its segment array are the caller's again when the call returns
  * @flags: FI_COMPLETION for an entry in the region's CQ on success; without it only
  *	failures have an entry. FI_MORE if another request to the region's endpoint
  *	follows at once

@@ -11,7 +11,8 @@
  *	blk_sum.c	checksums
  *	blk_epoch.c	writes that a server's crash may have taken
  *	blk_grant.c	what a disk that is in use can't do without
- *	blk_slots.c	what requests are made of
+ *	blk_memory.c	a request's memory
+ *	blk_tags.c	what a queue's tags have for good; keep-alive messages
  *	blk_sysfs.c	attributes
  *	blk_stats.c	counters, as an interface
  *	blk_debugfs.c	counters, and what is under way
@@ -22,11 +23,13 @@
  * kbc_disks_lock (mutex)		the list of disks
  *  > kbc_disk.lock (spinlock, BH off)
  * kbc_disk.gate (mutex)		the block layer's queue is stopped under it
- * kbc_slot.lock (spinlock, BH off)
+ * kbc_tag.lock (spinlock, BH off)
  *  > kbc_disk.lock
  * kbc_sessions_lock (spinlock, BH off)
- * No fi_*() call and no kb_submit() is made under any of them, and of the block
- * layer's only those of the gate and blk_mq_start_request().
+ * kbc_queue.lock (spinlock, BH off)
+ * No fi_*() call and no kb_submit() is made under any of them, but for fi_mr_post_reg()
+ * under kbc_queue.lock, and of the block layer's only those of the gate and
+ * blk_mq_start_request().
  */
 #ifndef KOFIBLK_BLK_H
 #define KOFIBLK_BLK_H
@@ -120,7 +123,7 @@ enum kbc_state {
  * @KBC_REPLY: the server
  * @KBC_FETCH: the data that it reads from the server
  * @KBC_INVALIDATE: its registration's end
- * @KBC_STUCK: the device didn't end the registration. kbc_slots_release() does, by
+ * @KBC_STUCK: the device didn't end the registration. kbc_tag_release() does, by
  *	closing the region
  * @KBC_END: operations that the fabric hasn't completed yet, if any
  * @KBC_PHASES: how many there are
@@ -142,43 +145,19 @@ union kbc_msg {
 	u8		room[64];
 };
 
+/* Inline data makes no more pieces: more would be copied by the provider. */
+#define KBC_INLINE_BVECS	2
+
 /**
- * struct kbc_pdu - what is kept with a request of the block layer's
- * @status: what became of it
- * @faults: sessions that ended for it: it took too long, or couldn't be sent
+ * struct kbc_slot - a request on its way, in the block layer's own
+ * @kq: whose it is
+ * @tag: that it has, while it is under way
  * @attempt: kbc_disk.attempt of the session that it was sent in
+ * @faults: sessions that ended for it: it took too long, or couldn't be sent
  * @seed: with checksums, that of the command without data
  * @sum: with checksums, that of a read as the server says
- */
-struct kbc_pdu {
-	unsigned int	attempt;
-	u32		seed;
-	u32		sum;
-	blk_status_t	status;
-	u8		faults;
-};
-
-static inline struct kbc_pdu *kbc_pdu(struct request *rq)
-{
-	return blk_mq_rq_to_pdu(rq);
-}
-
-/* It may be the fault of another, but one can't go on for ever. */
-static inline void kbc_fault(struct request *rq)
-{
-	if (READ_ONCE(kbc_pdu(rq)->faults) <= KBC_FAULTS_MAX)
-		WRITE_ONCE(kbc_pdu(rq)->faults, kbc_pdu(rq)->faults + 1);
-}
-
-/**
- * struct kbc_slot - a request on its way, found by the number of its tag
- * @kq: whose it is
- * @index: its number, the tag
- * @mr: its region, of the fabric's
- * @msgs: two commands of memory that may be sent
- * @bvecs: the first for a command, then @max_bvecs of a request
- * @lock: protects what follows
- * @phase: what it waits for
+ * @phase: what it waits for. It and what follows is protected by kbc_tag.lock
+ * @status: what became of it
  * @ops: operations that the fabric hasn't completed
  * @aborted: the session ended before the server's reply came
  * @registered: the server can reach the memory
@@ -187,10 +166,10 @@ static inline void kbc_fault(struct request *rq)
  * @inl: the data goes with the command, or comes with the reply
  * @transient: the server failed it, but may do better later
  * @unflushed: of a flush: there is something for it to do
- * @gen: how often the slot was used
- * @rq: the request
- * @status: what became of it
  * @nbvec: of @bvecs, without the first
+ * @bvecs: the command, and the data that goes with it
+ * @msgs: the command, and the one that thanks for what was fetched
+ * @bio: what is being fetched
  * @send: the command
  * @region: registration or invalidation
  * @fetch: see KBC_FETCH
@@ -198,12 +177,13 @@ static inline void kbc_fault(struct request *rq)
  */
 struct kbc_slot {
 	struct kbc_queue	*kq;
-	u16			index;
-	struct fid_mr		*mr;
-	union kbc_msg		*msgs;
-	struct bio_vec		*bvecs;
-	spinlock_t		lock;		/* protects what follows */
+	struct kbc_tag		*tag;
+	unsigned int		attempt;
+	u8			faults;
+	u32			seed;
+	u32			sum;
 	enum kbc_phase		phase;
+	blk_status_t		status;
 	u8			ops;
 	bool			aborted;
 	bool			registered;
@@ -212,14 +192,47 @@ struct kbc_slot {
 	bool			inl;
 	bool			transient;
 	bool			unflushed;
-	u64			gen;
-	struct request		*rq;
-	blk_status_t		status;
-	unsigned int		nbvec;
+	u8			nbvec;
+	struct bio_vec		bvecs[1 + KBC_INLINE_BVECS];
+	union kbc_msg		msgs[2];
+	struct bio		*bio;
 	struct kb_op		send;
 	struct kb_op		region;
 	struct kb_rma		fetch;
 	struct kb_op		thank;
+};
+
+static inline struct kbc_slot *kbc_slot(struct request *rq)
+{
+	return blk_mq_rq_to_pdu(rq);
+}
+
+static inline struct request *kbc_rq(const struct kbc_slot *slot)
+{
+	return blk_mq_rq_from_pdu((void *)slot);
+}
+
+/* It may be the fault of another, but one can't go on for ever. */
+static inline void kbc_fault(struct kbc_slot *slot)
+{
+	if (READ_ONCE(slot->faults) <= KBC_FAULTS_MAX)
+		WRITE_ONCE(slot->faults, slot->faults + 1);
+}
+
+/**
+ * struct kbc_tag - what a tag has, whichever request uses it: the block layer may free
+ *	requests while a server says something of their tags
+ * @lock: protects what follows, and what is in @slot
+ * @slot: the request that is under way, or NULL
+ * @gen: how often the tag was used
+ * @mr: region of the fabric's for it; it is the request's while there is one, and else
+ *	the disk's thread's
+ */
+struct kbc_tag {
+	spinlock_t		lock;		/* protects what follows */
+	struct kbc_slot		*slot;
+	u64			gen;
+	struct fid_mr		*mr;
 };
 
 /**
@@ -229,8 +242,10 @@ struct kbc_slot {
  * @q: where it is posted; several may have the same
  * @credits: taken of @q
  * @peer: where to
- * @slots: kbc_disk.depth of them
- * @msgs: their memory
+ * @tags: kbc_disk.depth of them
+ * @lock: protects @bvecs
+ * @bvecs: lists the memory of a request that is in several bios, while it is registered:
+ *	kbc_disk.max_bvecs of them
  */
 struct kbc_queue {
 	struct kbc_disk		*disk;
@@ -238,8 +253,9 @@ struct kbc_queue {
 	struct kb_queue		*q;
 	u32			credits;
 	fi_addr_t		peer;
-	struct kbc_slot		*slots;
-	union kbc_msg		*msgs;
+	struct kbc_tag		*tags;
+	spinlock_t		lock;		/* protects bvecs */
+	struct bio_vec		*bvecs;
 };
 
 /**
@@ -355,7 +371,7 @@ struct kbc_setup {
  * @nqueues: entries of @queues, for good
  * @queues: of the session's and of the block layer's
  * @alive: keep-alive messages
- * @busy: slots and keep-alive messages in which something is under way
+ * @busy: requests and keep-alive messages that are under way
  * @since: when the session began or ended, in jiffies
  * @fast_fail: ends I/O's patience
  * @gate: protects what follows
@@ -469,19 +485,27 @@ void kbc_gate_open(struct kbc_disk *d);
 void kbc_gate_close(struct kbc_disk *d);
 void kbc_gate_fail(struct kbc_disk *d);
 
-/* blk_slots.c */
+/* blk_tags.c */
 
 void kbc_busy_put(struct kbc_disk *d);
-void kbc_each_slot(struct kbc_disk *d, void (*fn)(struct kbc_slot *slot));
+void kbc_each_tag(struct kbc_disk *d,
+		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
 void kbc_keep_alive(struct kbc_disk *d);
-int kbc_slots_alloc(struct kbc_disk *d);
-void kbc_slots_free(struct kbc_disk *d);
+int kbc_tags_alloc(struct kbc_disk *d);
+void kbc_tags_free(struct kbc_disk *d);
 int kbc_regions_alloc(struct kbc_disk *d);
 void kbc_regions_free(struct kbc_disk *d);
 
+/* blk_memory.c */
+
+int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op);
+void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter);
+bool kbc_memory_carried(struct kbc_slot *slot);
+void kbc_memory_fill(const struct request *rq, const void *data);
+
 /* blk_request.c */
 
-void kbc_slot_init(struct kbc_slot *slot);
+void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq);
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
 void kbc_requests_abort(struct kbc_disk *d);
 void kbc_received(struct kb_queue *q, void *buf, size_t len);

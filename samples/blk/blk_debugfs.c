@@ -54,15 +54,19 @@ static const char * const kbc_phase_names[KBC_PHASES] = {
 	[KBC_END]		= "end",
 };
 
-static void kbc_slot_show(struct seq_file *m, struct kbc_slot *slot)
+static void kbc_tag_show(struct seq_file *m, const struct kbc_queue *kq,
+			 struct kbc_tag *tag)
 {
-	spin_lock_bh(&slot->lock);
-	if (slot->phase != KBC_IDLE)
-		seq_printf(m, "%u:%u %s gen=%llu ops=%u%s\n", slot->kq->index,
-			   slot->index, kbc_phase_names[slot->phase],
-			   slot->gen, slot->ops,
+	const struct kbc_slot *slot;
+
+	spin_lock_bh(&tag->lock);
+	slot = tag->slot;
+	if (slot)
+		seq_printf(m, "%u:%u %s gen=%llu ops=%u%s\n", kq->index,
+			   (unsigned int)(tag - kq->tags),
+			   kbc_phase_names[slot->phase], tag->gen, slot->ops,
 			   slot->aborted ? " aborted" : "");
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 }
 
 static int requests_show(struct seq_file *m, void *v)
@@ -72,7 +76,7 @@ static int requests_show(struct seq_file *m, void *v)
 
 	for (i = 0; i < d->nqueues; i++)
 		for (j = 0; j < d->depth; j++)
-			kbc_slot_show(m, &d->queues[i].slots[j]);
+			kbc_tag_show(m, &d->queues[i], &d->queues[i].tags[j]);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(requests);

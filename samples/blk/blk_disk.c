@@ -25,7 +25,7 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
 	struct kbc_disk *d = kq->disk;
 
 	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {
-		kbc_pdu(bd->rq)->faults = 0;
+		kbc_slot(bd->rq)->faults = 0;
 		bd->rq->rq_flags |= RQF_DONTPREP;
 	}
 	/* Pairs with kbc_gate_open(): the session is there. */
@@ -39,7 +39,7 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
 
 static void kbc_rq_complete(struct request *rq)
 {
-	blk_mq_end_request(rq, kbc_pdu(rq)->status);
+	blk_mq_end_request(rq, kbc_slot(rq)->status);
 }
 
 /* The server or the way to it is of no use; nothing is known of the request. */
@@ -49,9 +49,9 @@ static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 	struct kbc_disk *d = kq->disk;
 
 	atomic_long_inc(&d->stats.timeouts);
-	kbc_fault(rq);
+	kbc_fault(kbc_slot(rq));
 	/* It may have been sent in a session that is over by now. */
-	kbc_session_fail_of(d, READ_ONCE(kbc_pdu(rq)->attempt), -ETIMEDOUT);
+	kbc_session_fail_of(d, READ_ONCE(kbc_slot(rq)->attempt), -ETIMEDOUT);
 	return BLK_EH_RESET_TIMER;
 }
 
@@ -64,11 +64,21 @@ static int kbc_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
 	return 0;
 }
 
+static int kbc_init_request(struct blk_mq_tag_set *set, struct request *rq,
+			    unsigned int index, compat_blk_node_t node)
+{
+	struct kbc_disk *d = set->driver_data;
+
+	kbc_slot_init(kbc_slot(rq), &d->queues[index]);
+	return 0;
+}
+
 static const struct blk_mq_ops kbc_mq_ops = {
 	.queue_rq	= kbc_queue_rq,
 	.complete	= kbc_rq_complete,
 	.timeout	= kbc_rq_timeout,
 	.init_hctx	= kbc_init_hctx,
+	.init_request	= kbc_init_request,
 };
 
 /**
@@ -80,7 +90,7 @@ static const struct blk_mq_ops kbc_mq_ops = {
  */
 void kbc_complete(struct request *rq, blk_status_t status)
 {
-	kbc_pdu(rq)->status = status;
+	kbc_slot(rq)->status = status;
 	blk_mq_complete_request(rq);
 }
 
@@ -138,7 +148,7 @@ int kbc_disk_alloc(struct kbc_disk *d)
 	d->set.nr_hw_queues = d->nqueues;
 	d->set.queue_depth = d->depth;
 	d->set.numa_node = NUMA_NO_NODE;
-	d->set.cmd_size = sizeof(struct kbc_pdu);
+	d->set.cmd_size = sizeof(struct kbc_slot);
 	d->set.timeout = KBC_REQUEST_TIMEOUT;
 	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
 	d->set.driver_data = d;

@@ -23,8 +23,6 @@
 #include "blk.h"
 #include "blk_trace.h"
 
-/* Inline data makes no more pieces: more would be copied by the provider. */
-#define KBC_INLINE_BVECS	2
 /* For a server that is short of something. */
 #define KBC_TRANSIENT_MS	100
 
@@ -35,7 +33,7 @@
  * @status: what became of it
  * @aborted: nothing did
  * @transient: the server was short of something
- * @settled: the slot is at rest
+ * @settled: nothing of it is under way any more
  */
 struct kbc_end {
 	struct kbc_disk	*disk;
@@ -92,7 +90,7 @@ static bool kbc_op_moves(u8 op)
  */
 static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
 {
-	lockdep_assert_held(&slot->lock);
+	lockdep_assert_held(&slot->tag->lock);
 	WRITE_ONCE(slot->phase, phase);
 	if (phase < KBC_STUCK)
 		slot->ops++;
@@ -101,14 +99,15 @@ static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
 /* Before the block layer hears of it: a flush that it sends then has to cover this. */
 static void kbc_slot_note(struct kbc_slot *slot)
 {
-	struct kbc_disk *d = slot->kq->disk;
 	bool done = !slot->aborted && slot->status == BLK_STS_OK;
-	u8 op = kbc_opcode(slot->rq);
+	const struct request *rq = kbc_rq(slot);
+	struct kbc_disk *d = slot->kq->disk;
+	u8 op = kbc_opcode(rq);
 
 	if (op == KB_OP_FLUSH && !done)
 		kbc_epoch_flush_failed(&d->epoch, slot->unflushed);
 	else if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) && done &&
-		 !(slot->rq->cmd_flags & REQ_FUA) &&
+		 !(rq->cmd_flags & REQ_FUA) &&
 		 d->geometry.flags & KB_DISK_WRITE_CACHE)
 		kbc_epoch_wrote(&d->epoch);
 }
@@ -116,7 +115,7 @@ static void kbc_slot_note(struct kbc_slot *slot)
 /* Called once after each change: is this the slot's end? */
 static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 {
-	lockdep_assert_held(&slot->lock);
+	lockdep_assert_held(&slot->tag->lock);
 	if (slot->ops || (slot->phase != KBC_END && slot->phase != KBC_STUCK))
 		return;
 	end->disk = slot->kq->disk;
@@ -124,11 +123,11 @@ static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 	if (slot->phase == KBC_STUCK)
 		return;
 	kbc_slot_note(slot);
-	end->rq = slot->rq;
+	end->rq = kbc_rq(slot);
 	end->status = slot->status;
 	end->aborted = slot->aborted;
 	end->transient = slot->transient;
-	slot->rq = NULL;
+	slot->tag->slot = NULL;
 	WRITE_ONCE(slot->phase, KBC_IDLE);
 }
 
@@ -136,6 +135,7 @@ static void kbc_request_end(struct kbc_end *end)
 {
 	struct kbc_disk *d = end->disk;
 	struct request *rq = end->rq;
+	struct kbc_slot *slot = kbc_slot(rq);
 
 	if (!end->aborted && end->status == BLK_STS_OK && kbc_sum_wrong(d, rq)) {
 		end->transient = true;
@@ -144,10 +144,10 @@ static void kbc_request_end(struct kbc_end *end)
 	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), end->aborted,
 			  blk_status_to_errno(end->status));
 	if (end->transient)
-		kbc_fault(rq);
+		kbc_fault(slot);
 	if ((end->aborted || end->transient) && !blk_noretry_request(rq) &&
 	    !READ_ONCE(d->failing) &&
-	    READ_ONCE(kbc_pdu(rq)->faults) <= KBC_FAULTS_MAX) {
+	    READ_ONCE(slot->faults) <= KBC_FAULTS_MAX) {
 		atomic_long_inc(&d->stats.replays);
 		kbc_requeue(d, rq, end->transient ? KBC_TRANSIENT_MS : 0);
 		return;
@@ -191,6 +191,7 @@ static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 		kb_submit(q, slot->fetched ? &slot->thank : &slot->send);
 		break;
 	case KBC_FETCH:
+		kbc_memory_iter(slot->bio, &slot->fetch.iter);
 		kb_rma_submit(q, &slot->fetch);
 		break;
 	default:
@@ -203,20 +204,12 @@ static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 static int kbc_region_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
-	struct fi_mr_attr attr = {
-		.type		= FI_MR_BVEC,
-		.bvec		= slot->bvecs + 1,
-		.iov_count	= slot->nbvec,
-		.context	= op,
-	};
 
 	if (READ_ONCE(slot->phase) == KBC_INVALIDATE)
-		return fi_mr_post_inval(slot->mr, FI_COMPLETION, op);
+		return fi_mr_post_inval(slot->tag->mr, FI_COMPLETION, op);
 	if (READ_ONCE(slot->aborted))
 		return -ECANCELED;
-	attr.access = rq_data_dir(slot->rq) == WRITE ? FI_REMOTE_READ :
-						       FI_REMOTE_WRITE;
-	return fi_mr_post_reg(slot->mr, &attr, FI_COMPLETION);
+	return kbc_memory_register(slot, op);
 }
 
 /* Is it the memory that a registration failed for, and no other's fault? */
@@ -227,7 +220,7 @@ static bool kbc_refused_memory(int err)
 
 static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 {
-	lockdep_assert_held(&slot->lock);
+	lockdep_assert_held(&slot->tag->lock);
 	if (!err) {
 		slot->registered = true;
 		atomic_long_inc(&slot->kq->disk->stats.registrations);
@@ -237,7 +230,7 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 		slot->status = errno_to_blk_status(err);
 	} else if (!slot->aborted) {
 		WRITE_ONCE(slot->aborted, true);
-		kbc_fault(slot->rq);
+		kbc_fault(slot);
 		kbc_session_fail(slot->kq->disk, err);
 	}
 	return KBC_END;
@@ -246,7 +239,7 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 /* Of a device that went away it isn't certain that it can't reach the memory. */
 static enum kbc_phase kbc_invalidated(struct kbc_slot *slot, int err)
 {
-	lockdep_assert_held(&slot->lock);
+	lockdep_assert_held(&slot->tag->lock);
 	if (err) {
 		kbc_session_fail(slot->kq->disk, err);
 		return KBC_STUCK;
@@ -259,16 +252,17 @@ static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err,
 			    size_t len)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
+	struct kbc_tag *tag = slot->tag;
 	enum kbc_phase next;
 	struct kbc_end end = {};
 
-	spin_lock_bh(&slot->lock);
+	spin_lock_bh(&tag->lock);
 	slot->ops--;
 	next = slot->phase == KBC_REGISTER ? kbc_registered(slot, err) :
 					     kbc_invalidated(slot, err);
 	kbc_slot_enter(slot, next);
 	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 	kbc_slot_act(slot, next);
 	kbc_slot_finish(&end);
 }
@@ -277,7 +271,7 @@ static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err,
 
 static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
 {
-	const struct request *rq = slot->rq;
+	const struct request *rq = kbc_rq(slot);
 	u16 flags = slot->inl ? KB_CMD_INLINE : 0;
 
 	if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) &&
@@ -292,13 +286,13 @@ static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
 static void kbc_command(struct kbc_slot *slot, bool thank)
 {
 	const struct kbc_disk *d = slot->kq->disk;
-	const struct request *rq = slot->rq;
+	struct request *rq = kbc_rq(slot);
 	u8 op = kbc_opcode(rq);
 	struct kb_cmd_msg msg = {
 		.op		= thank ? KB_OP_FETCHED : op,
 		.queue		= slot->kq->index,
 		.session	= d->session,
-		.id		= KB_ID(slot->index, slot->gen),
+		.id		= KB_ID(rq->tag, slot->tag->gen),
 	};
 	size_t len, keylen = sizeof(msg.key);
 
@@ -308,19 +302,21 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 			msg.bytes = blk_rq_bytes(rq);
 		}
-		kbc_sum_command(d, slot->rq, &msg);
+		kbc_sum_command(d, rq, &msg);
 	}
 	if (slot->registered)
-		fi_mr_raw_attr(slot->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
+		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
 	trace_kofiblk_command(d->name, &msg);
 	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
 	if (!thank)
-		slot->bvecs[0].bv_len = len;
+		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
+			      offset_in_page(slot->msgs));
 }
 
 static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, send);
+	const struct request *rq = kbc_rq(slot);
 	struct fi_msg msg = {
 		.addr		= slot->kq->peer,
 		.context	= op,
@@ -329,11 +325,11 @@ static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 	if (READ_ONCE(slot->aborted))
 		return -ECANCELED;
 	WRITE_ONCE(slot->posted, true);
-	if (!slot->inl || rq_data_dir(slot->rq) == READ)
+	if (!slot->inl || rq_data_dir(rq) == READ)
 		return fi_send(q->ep, &slot->msgs[0], slot->bvecs[0].bv_len, NULL,
 			       slot->kq->peer, op);
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, slot->bvecs, 1 + slot->nbvec,
-		      slot->bvecs[0].bv_len + blk_rq_bytes(slot->rq));
+		      slot->bvecs[0].bv_len + blk_rq_bytes(rq));
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
@@ -350,17 +346,17 @@ static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
 /* Whether the server got it nobody knows: the session's end settles it. */
 static void kbc_sent(struct kbc_slot *slot, int err)
 {
+	struct kbc_tag *tag = slot->tag;
 	struct kbc_end end = {};
 
-	spin_lock_bh(&slot->lock);
+	spin_lock_bh(&tag->lock);
 	slot->ops--;
 	if (err && !slot->aborted) {
-		if (slot->rq)
-			kbc_fault(slot->rq);
+		kbc_fault(slot);
 		kbc_session_fail(slot->kq->disk, err);
 	}
 	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 	kbc_slot_finish(&end);
 }
 
@@ -376,29 +372,41 @@ static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err,
 	kbc_sent(container_of(op, struct kbc_slot, thank), err);
 }
 
+/* --- data that has to be fetched --- */
+
 /* After a failure there is no data, and an answer would be none. */
+static enum kbc_phase kbc_fetched(struct kbc_slot *slot, int err)
+{
+	lockdep_assert_held(&slot->tag->lock);
+	if (slot->aborted)
+		return KBC_END;
+	if (err) {
+		kbc_fault(slot);
+		kbc_session_fail(slot->kq->disk, err);
+		WRITE_ONCE(slot->phase, KBC_REPLY);
+		return KBC_IDLE;
+	}
+	slot->fetch.iov.addr += slot->bio->bi_iter.bi_size;
+	slot->bio = slot->bio->bi_next;
+	slot->fetched = !slot->bio;
+	return slot->fetched ? KBC_REPLY : KBC_FETCH;
+}
+
 static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err,
 			   size_t len)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, fetch.op);
-	enum kbc_phase next = KBC_REPLY;
+	struct kbc_tag *tag = slot->tag;
 	struct kbc_end end = {};
+	enum kbc_phase next;
 
-	spin_lock_bh(&slot->lock);
+	spin_lock_bh(&tag->lock);
 	slot->ops--;
-	slot->fetched = !err;
-	if (slot->aborted)
-		next = KBC_END;
-	if (err && !slot->aborted) {
-		kbc_fault(slot->rq);
-		kbc_session_fail(slot->kq->disk, err);
-		WRITE_ONCE(slot->phase, KBC_REPLY);
-		next = KBC_IDLE;
-	} else {
+	next = kbc_fetched(slot, err);
+	if (next != KBC_IDLE)
 		kbc_slot_enter(slot, next);
-	}
 	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 	kbc_slot_act(slot, next);
 	kbc_slot_finish(&end);
 }
@@ -410,7 +418,7 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot,
 				   const struct kb_reply_msg *msg)
 {
 	const struct kbc_disk *d = slot->kq->disk;
-	u8 op = kbc_opcode(slot->rq);
+	u8 op = kbc_opcode(kbc_rq(slot));
 	bool inl = op == KB_OP_READ && slot->inl;
 	bool fetches = op == KB_OP_READ && !inl &&
 		       !(d->limits.caps & KB_CAP_RDMA_WRITE);
@@ -425,7 +433,7 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot,
 		return "a checksum that isn't what was granted";
 	if (msg->status != KB_OK)
 		return NULL;
-	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(slot->rq))
+	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
 		return "a reply for another number of bytes";
 	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) ||
 	    (inl && !msg->data))
@@ -433,40 +441,27 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot,
 	return NULL;
 }
 
-/* As many bytes as the request has, as kbc_reply_fault() has seen. */
-static void kbc_reply_copy(const struct request *rq, const void *data)
-{
-	struct req_iterator iter;
-	struct bio_vec bv;
-
-	rq_for_each_segment(bv, rq, iter) {
-		memcpy_to_bvec(&bv, data);
-		data += bv.bv_len;
-	}
-}
-
 static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 				      const struct kb_reply_msg *msg)
 {
 	struct kbc_disk *d = slot->kq->disk;
 
-	lockdep_assert_held(&slot->lock);
+	lockdep_assert_held(&slot->tag->lock);
 	if (msg->flags & KB_REPLY_READY) {
-		slot->fetch.op.done = kbc_fetch_done;
 		slot->fetch.peer = slot->kq->peer;
 		slot->fetch.iov.addr = msg->addr;
 		slot->fetch.iov.key = msg->key;
-		iov_iter_bvec(&slot->fetch.iter, ITER_DEST, slot->bvecs + 1,
-			      slot->nbvec, msg->bytes);
+		slot->bio = kbc_rq(slot)->bio;
 		atomic_long_inc(&d->stats.fetches);
 		return KBC_FETCH;
 	}
 	if (msg->data) {
-		kbc_reply_copy(slot->rq, msg->data);
+		kbc_memory_fill(kbc_rq(slot), msg->data);
 		atomic_long_inc(&d->stats.inline_reads);
 	}
-	kbc_pdu(slot->rq)->sum = msg->sum;
-	slot->transient = kbc_transient(msg->status) || kbc_sum_refused(d, slot->rq, msg);
+	slot->sum = msg->sum;
+	slot->transient = kbc_transient(msg->status) ||
+			  kbc_sum_refused(d, kbc_rq(slot), msg);
 	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
 		       errno_to_blk_status(kb_status_errno(msg->status));
 	if (msg->status != KB_OK)
@@ -482,16 +477,19 @@ static void kbc_refuse(struct kbc_disk *d, const char *fault)
 	kbc_session_fail(d, -EPROTO);
 }
 
-static void kbc_reply(struct kbc_slot *slot, const struct kb_reply_msg *msg)
+static void kbc_reply(struct kbc_queue *kq, const struct kb_reply_msg *msg)
 {
+	struct kbc_tag *tag = &kq->tags[KB_ID_SLOT(msg->id)];
 	enum kbc_phase next = KBC_IDLE;
 	struct kbc_end end = {};
 	const char *fault = NULL;
+	struct kbc_slot *slot;
 
-	spin_lock_bh(&slot->lock);
-	if (slot->phase != KBC_REPLY || !READ_ONCE(slot->posted) ||
-	    msg->id != KB_ID(slot->index, slot->gen)) {
-		atomic_long_inc(&slot->kq->disk->stats.stale);
+	spin_lock_bh(&tag->lock);
+	slot = tag->slot;
+	if (!slot || slot->phase != KBC_REPLY || !READ_ONCE(slot->posted) ||
+	    KB_ID_GEN(msg->id) != KB_ID_GEN(KB_ID(0, tag->gen))) {
+		atomic_long_inc(&kq->disk->stats.stale);
 	} else {
 		fault = kbc_reply_fault(slot, msg);
 		if (!fault) {
@@ -500,9 +498,9 @@ static void kbc_reply(struct kbc_slot *slot, const struct kb_reply_msg *msg)
 			kbc_slot_look(slot, &end);
 		}
 	}
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 	if (fault)
-		kbc_refuse(slot->kq->disk, fault);
+		kbc_refuse(kq->disk, fault);
 	kbc_slot_act(slot, next);
 	kbc_slot_finish(&end);
 }
@@ -550,38 +548,22 @@ void kbc_received(struct kb_queue *q, void *buf, size_t len)
 	else if (KB_ID_SLOT(msg.id) >= d->depth)
 		kbc_refuse(d, "a reply to no slot");
 	else
-		kbc_reply(&kq->slots[KB_ID_SLOT(msg.id)], &msg);
+		kbc_reply(kq, &msg);
 unlock:
 	rcu_read_unlock();
 }
 
 /* --- beginning and abort --- */
 
-static bool kbc_slot_map(struct kbc_slot *slot, struct request *rq)
+static bool kbc_fits_inline(struct kbc_slot *slot, const struct request *rq)
 {
-	struct req_iterator iter;
-	struct bio_vec bv;
-
-	slot->nbvec = 0;
-	rq_for_each_bvec(bv, rq, iter) {
-		if (slot->nbvec == slot->kq->disk->max_bvecs)
-			return false;
-		slot->bvecs[1 + slot->nbvec++] = bv;
-	}
-	return true;
-}
-
-static bool kbc_fits_inline(const struct kbc_slot *slot,
-			    const struct request *rq)
-{
-	const struct kb_fabric *f = slot->kq->q->fabric;
+	const struct kb_limits *limits = &slot->kq->disk->limits;
 
 	if (req_op(rq) == REQ_OP_READ)
-		return blk_rq_bytes(rq) <= slot->kq->disk->limits.inline_read;
+		return blk_rq_bytes(rq) <= limits->inline_read;
 	return req_op(rq) == REQ_OP_WRITE &&
-	       blk_rq_bytes(rq) <= slot->kq->disk->limits.inline_max &&
-	       slot->nbvec <= KBC_INLINE_BVECS &&
-	       slot->nbvec < f->info->tx_attr->iov_limit;
+	       blk_rq_bytes(rq) <= limits->inline_max &&
+	       kbc_memory_carried(slot);
 }
 
 /* What a request begins with. */
@@ -597,9 +579,9 @@ static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
 
 static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 {
-	lockdep_assert_held(&slot->lock);
-	slot->rq = rq;
-	slot->gen++;
+	lockdep_assert_held(&slot->tag->lock);
+	slot->tag->slot = slot;
+	slot->tag->gen++;
 	slot->status = BLK_STS_OK;
 	WRITE_ONCE(slot->aborted, false);
 	slot->transient = false;
@@ -632,7 +614,8 @@ static bool kbc_request_lost(struct kbc_disk *d, const struct request *rq, u8 op
  */
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 {
-	struct kbc_slot *slot = &kq->slots[rq->tag];
+	struct kbc_tag *tag = &kq->tags[rq->tag];
+	struct kbc_slot *slot = kbc_slot(rq);
 	struct kbc_disk *d = kq->disk;
 	u8 op = kbc_opcode(rq);
 	enum kbc_phase first;
@@ -641,14 +624,13 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 		return BLK_STS_NOTSUPP;
 	if (kbc_request_lost(d, rq, op))
 		return BLK_STS_IOERR;
-	spin_lock_bh(&slot->lock);
-	slot->nbvec = 0;
-	if (WARN_ON_ONCE(slot->phase != KBC_IDLE) ||
-	    (kbc_op_moves(op) && WARN_ON_ONCE(!kbc_slot_map(slot, rq)))) {
-		spin_unlock_bh(&slot->lock);
+	spin_lock_bh(&tag->lock);
+	if (WARN_ON_ONCE(tag->slot)) {
+		spin_unlock_bh(&tag->lock);
 		return BLK_STS_IOERR;
 	}
-	WRITE_ONCE(kbc_pdu(rq)->attempt, READ_ONCE(d->attempt));
+	slot->tag = tag;
+	WRITE_ONCE(slot->attempt, READ_ONCE(d->attempt));
 	blk_mq_start_request(rq);
 	kbc_slot_take(slot, rq);
 	atomic_inc(&d->busy);
@@ -659,23 +641,22 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 		atomic_long_inc(&d->stats.inlined);
 	first = kbc_slot_first(slot, op);
 	kbc_slot_enter(slot, first);
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 	kbc_slot_act(slot, first);
 	return BLK_STS_OK;
 }
 
-static void kbc_slot_abort(struct kbc_slot *slot)
+static enum kbc_phase kbc_slot_abort(struct kbc_slot *slot, struct kbc_end *end)
 {
 	enum kbc_phase next = KBC_IDLE;
-	struct kbc_end end = {};
 
-	spin_lock_bh(&slot->lock);
+	lockdep_assert_held(&slot->tag->lock);
 	switch (slot->phase) {
 	case KBC_REPLY:
 		WRITE_ONCE(slot->aborted, true);
 		next = slot->registered ? KBC_INVALIDATE : KBC_END;
 		kbc_slot_enter(slot, next);
-		kbc_slot_look(slot, &end);
+		kbc_slot_look(slot, end);
 		break;
 	case KBC_REGISTER:
 	case KBC_FETCH:
@@ -685,28 +666,42 @@ static void kbc_slot_abort(struct kbc_slot *slot)
 	default:
 		break;
 	}
-	spin_unlock_bh(&slot->lock);
+	return next;
+}
+
+static void kbc_tag_abort(struct kbc_queue *kq, struct kbc_tag *tag)
+{
+	enum kbc_phase next = KBC_IDLE;
+	struct kbc_end end = {};
+	struct kbc_slot *slot;
+
+	spin_lock_bh(&tag->lock);
+	slot = tag->slot;
+	if (slot)
+		next = kbc_slot_abort(slot, &end);
+	spin_unlock_bh(&tag->lock);
 	kbc_slot_act(slot, next);
 	kbc_slot_finish(&end);
 }
 
-/* By now nobody else touches a slot that is stuck. */
-static void kbc_slot_release(struct kbc_slot *slot)
+/* By now nobody else touches a request that is stuck. */
+static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 {
+	struct kbc_slot *slot = tag->slot;
 	struct kbc_end end = {};
 	int ret;
 
-	if (slot->phase != KBC_STUCK)
+	if (!slot || slot->phase != KBC_STUCK)
 		return;
-	ret = fi_close(&slot->mr->fid);
+	ret = fi_close(&tag->mr->fid);
 	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
-	slot->mr = NULL;
-	atomic_inc(&slot->kq->disk->busy);
-	spin_lock_bh(&slot->lock);
+	tag->mr = NULL;
+	atomic_inc(&kq->disk->busy);
+	spin_lock_bh(&tag->lock);
 	slot->registered = false;
 	kbc_slot_enter(slot, KBC_END);
 	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&slot->lock);
+	spin_unlock_bh(&tag->lock);
 	kbc_slot_finish(&end);
 }
 
@@ -719,7 +714,7 @@ static void kbc_slot_release(struct kbc_slot *slot)
  */
 void kbc_requests_abort(struct kbc_disk *d)
 {
-	kbc_each_slot(d, kbc_slot_abort);
+	kbc_each_tag(d, kbc_tag_abort);
 	if (!wait_event_idle_timeout(d->wait, !atomic_read(&d->busy),
 				     KBC_END_S * HZ)) {
 		kbc_err(d, "the server takes nothing: giving up %s\n",
@@ -727,20 +722,23 @@ void kbc_requests_abort(struct kbc_disk *d)
 		kb_fabric_lost(d->fabric);
 		wait_event_idle(d->wait, !atomic_read(&d->busy));
 	}
-	kbc_each_slot(d, kbc_slot_release);
+	kbc_each_tag(d, kbc_tag_release);
 }
 
 /**
- * kbc_slot_init() - a slot's operations
- * @slot: the slot
+ * kbc_slot_init() - prepare a request of the block layer's
+ * @slot: what it has for us
+ * @kq: its queue
  */
-void kbc_slot_init(struct kbc_slot *slot)
+void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
 {
-	spin_lock_init(&slot->lock);
+	slot->kq = kq;
+	slot->phase = KBC_IDLE;
 	slot->region.post = kbc_region_post;
 	slot->region.done = kbc_region_done;
 	slot->send.post = kbc_send_post;
 	slot->send.done = kbc_send_done;
+	slot->fetch.op.done = kbc_fetch_done;
 	slot->thank.post = kbc_thank_post;
 	slot->thank.done = kbc_thank_done;
 }

@@ -407,7 +407,7 @@ static int kbc_settle(struct kbc_disk *d, const struct kb_accept_msg *accept)
 	kbc_made_of(&d->as_made, accept);
 	d->known = true;
 	kbc_credits_trim(d, accept->limits.queues);
-	return kbc_slots_alloc(d);
+	return kbc_tags_alloc(d);
 }
 
 static void kbc_peers_put(struct kbc_disk *d)
@@ -568,7 +568,7 @@ void kbc_disconnect(struct kbc_disk *d)
 void kbc_setup_free(struct kbc_disk *d)
 {
 	kbc_fabric_forget(d);
-	kbc_slots_free(d);
+	kbc_tags_free(d);
 	kb_key_put(d->key);
 	d->key = NULL;
 }

@@ -38,8 +38,8 @@ void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd
 	if (!(d->limits.caps & KB_CAP_CHECKSUM))
 		return;
 	msg->flags |= KB_CMD_SUM;
-	kbc_pdu(rq)->seed = kb_sum_cmd(msg);
-	msg->sum = kbc_pdu(rq)->seed;
+	kbc_slot(rq)->seed = kb_sum_cmd(msg);
+	msg->sum = kbc_slot(rq)->seed;
 	if (msg->op == KB_OP_WRITE)
 		msg->sum = kbc_sum_data(msg->sum, rq);
 }
@@ -91,7 +91,7 @@ bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 {
 	if (!(d->limits.caps & KB_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
-	    likely(kbc_sum_data(kbc_pdu(rq)->seed, rq) == kbc_pdu(rq)->sum))
+	    likely(kbc_sum_data(kbc_slot(rq)->seed, rq) == kbc_slot(rq)->sum))
 		return false;
 	kbc_sum_count(d, rq, KB_OP_READ);
 	return true;

@@ -188,6 +188,7 @@ struct kb_reply_op {
 	struct kb_squeue	*sq;
 	union kb_reply_room	*wire;
 	struct page		*page;		/* of data that goes with it */
+	struct bio_vec		bvecs[2];	/* the reply and that */
 	u32			bytes;		/* of that, or 0 */
 	u32			len;		/* of the reply without data */
 	bool			out;		/* since when, under the lock */

@@ -87,13 +87,12 @@ static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
 		.addr		= reply->sq->peer,
 		.context	= &reply->op,
 	};
-	struct bio_vec bvec[2];
 
-	bvec_set_page(&bvec[0], virt_to_page(reply->wire),
+	bvec_set_page(&reply->bvecs[0], virt_to_page(reply->wire),
 		      reply->len, offset_in_page(reply->wire));
-	bvec_set_page(&bvec[1], reply->page, reply->bytes, 0);
-	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, bvec, ARRAY_SIZE(bvec),
-		      reply->len + reply->bytes);
+	bvec_set_page(&reply->bvecs[1], reply->page, reply->bytes, 0);
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, reply->bvecs,
+		      ARRAY_SIZE(reply->bvecs), reply->len + reply->bytes);
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 

@@ -48,13 +48,20 @@ static struct fid_mr *alloc(struct kunit *test, struct efa_scene *scene)
 static int post_reg(struct efa_scene *scene, struct fid_mr *mr, long ctx,
 		    u64 flags)
 {
-	const struct kvec iov = { scene->buf + 16, PAGE_SIZE };
-	const struct fi_mr_attr attr = {
+	static struct kvec iov;
+	struct fi_mr_attr attr = {
 		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1,
 		.access = REMOTE, .context = (void *)ctx,
 	};
+	int ret;
 
-	return fi_mr_post_reg(mr, &attr, flags);
+	iov = (struct kvec) { scene->buf + 16, PAGE_SIZE };
+	ret = fi_mr_post_reg(mr, &attr, flags);
+	/* They are the caller's again. */
+	iov = (struct kvec) { (void *)8, SIZE_MAX };
+	memset(&attr, 0xff, sizeof(attr));
+	barrier_data(&attr);
+	return ret;
 }
 
 static int post_inval(struct fid_mr *mr, long ctx, u64 flags)

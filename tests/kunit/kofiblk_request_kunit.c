@@ -22,6 +22,7 @@
 
 #define SESSION	0x1122334455667788ULL
 #define DEPTH	2
+#define BVECS	8
 
 static struct scene {
 	struct kbc_disk		d;
@@ -31,13 +32,17 @@ static struct scene {
 	struct fi_tx_attr	tx;
 	struct kb_queue		q;
 	struct kb_op		*op;		/* the latest posted */
+	struct kb_rma		*rma;		/* likewise */
 	unsigned int		nops, nrmas;
 	unsigned int		ended;		/* requests */
 	blk_status_t		status;		/* of the latest */
 	unsigned int		requeued;
 	unsigned int		failures;	/* of the session */
 	struct bio_vec		bvecs[3];
-	struct bio		bio;
+	struct bio		bio, next;
+	struct fid_mr		mr;
+	struct fi_mr_attr	reg;		/* the latest registration */
+	struct bio_vec		list[4];	/* what it registered */
 	u8			*data;		/* of the bio, and what must stay */
 	struct request		*rq;
 } *scene;
@@ -51,7 +56,22 @@ static void kunit_submit(struct kb_queue *q, struct kb_op *op)
 static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 {
 	scene->nrmas++;
+	scene->rma = rma;
 }
+
+/* It has done with the list when it returns. */
+static int kunit_post_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 flags)
+{
+	scene->reg = *attr;
+	if (attr->iov_count > ARRAY_SIZE(scene->list))
+		return -EMSGSIZE;
+	memcpy(scene->list, attr->bvec, attr->iov_count * sizeof(scene->list[0]));
+	return 0;
+}
+
+static const struct fi_ops_mr kunit_mr_ops = {
+	.post_reg = kunit_post_reg,
+};
 
 static void kunit_start_request(struct request *rq)
 {
@@ -63,6 +83,7 @@ static void kunit_start_request(struct request *rq)
 #define blk_mq_start_request	kunit_start_request
 #include "../../samples/blk/blk_epoch.c"
 #include "../../samples/blk/blk_grant.c"
+#include "../../samples/blk/blk_memory.c"
 #include "../../samples/blk/blk_request.c"
 #include "../../samples/blk/blk_sum.c"
 #include "../../samples/blk/checksum.c"
@@ -78,12 +99,13 @@ void kbc_session_fail(struct kbc_disk *d, int err)
 	scene->failures++;
 }
 
-void kbc_each_slot(struct kbc_disk *d, void (*fn)(struct kbc_slot *slot))
+void kbc_each_tag(struct kbc_disk *d,
+		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
 {
 	unsigned int i;
 
 	for (i = 0; i < DEPTH; i++)
-		fn(&scene->kq.slots[i]);
+		fn(&scene->kq, &scene->kq.tags[i]);
 }
 
 void kbc_busy_put(struct kbc_disk *d)
@@ -114,8 +136,10 @@ static const struct {
 } pieces[] = { { 512, 512 }, { 3584, 1536 }, { 9216, 2048 } };
 
 #define ROOM	(3 * PAGE_SIZE + 512)
+#define FIRST	1536U	/* bytes of the first bio where there are two */
 
-static void begin(struct kunit *test, blk_opf_t op)
+/* The request is of one bio; or of two, which part in the middle of a piece. */
+static void begin_of(struct kunit *test, blk_opf_t op, bool two)
 {
 	struct request *rq = scene->rq;
 	unsigned int i;
@@ -130,6 +154,14 @@ static void begin(struct kunit *test, blk_opf_t op)
 	scene->bio.bi_vcnt = ARRAY_SIZE(pieces);
 	scene->bio.bi_iter.bi_size = BYTES;
 	rq->bio = &scene->bio;
+	rq->biotail = &scene->bio;
+	if (two) {
+		scene->next = scene->bio;
+		scene->bio.bi_iter.bi_size = FIRST;
+		scene->bio.bi_next = &scene->next;
+		bio_advance_iter(&scene->next, &scene->next.bi_iter, FIRST);
+		rq->biotail = &scene->next;
+	}
 	rq->__data_len = BYTES;
 	rq->__sector = 8;
 	rq->cmd_flags = op;
@@ -139,10 +171,15 @@ static void begin(struct kunit *test, blk_opf_t op)
 	KUNIT_ASSERT_EQ(test, kbc_request_start(&scene->kq, rq), BLK_STS_OK);
 }
 
+static void begin(struct kunit *test, blk_opf_t op)
+{
+	begin_of(test, op, false);
+}
+
 /* The command that is under way, as the server sees it. */
 static struct kb_cmd_msg sent(struct kunit *test)
 {
-	struct kbc_slot *slot = &scene->kq.slots[1];
+	struct kbc_slot *slot = kbc_slot(scene->rq);
 	struct kb_cmd_msg msg = {};
 
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
@@ -196,7 +233,7 @@ static void memory_is(struct kunit *test, bool read)
 static void is_over(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
-	KUNIT_EXPECT_EQ(test, scene->kq.slots[1].phase, KBC_IDLE);
+	KUNIT_EXPECT_NULL(test, scene->kq.tags[1].slot);
 	KUNIT_EXPECT_EQ(test, atomic_read(&scene->d.busy), 0);
 }
 
@@ -247,8 +284,8 @@ static void not_granted(struct kunit *test)
 	scene->d.limits.inline_read = BYTES - 512;
 	begin(test, REQ_OP_READ);
 	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
-	KUNIT_EXPECT_PTR_EQ(test, scene->op, &scene->kq.slots[1].region);
-	KUNIT_EXPECT_EQ(test, scene->kq.slots[1].phase, KBC_REGISTER);
+	KUNIT_EXPECT_PTR_EQ(test, scene->op, &kbc_slot(scene->rq)->region);
+	KUNIT_EXPECT_EQ(test, kbc_slot(scene->rq)->phase, KBC_REGISTER);
 }
 
 /* Each ends the session, and touches neither the request nor its memory. */
@@ -427,16 +464,17 @@ static void sum_of_a_write(struct kunit *test)
 	struct kb_cmd_msg cmd;
 	struct bio_vec bv;
 	unsigned int i;
+	struct kbc_slot *slot = kbc_slot(scene->rq);
 	u32 sum;
 
 	scene->d.limits.caps |= KB_CAP_CHECKSUM;
 	begin(test, REQ_OP_WRITE);
 	/* Its memory is registered, and then the command is sent. */
-	KUNIT_ASSERT_PTR_EQ(test, scene->op, &scene->kq.slots[1].region);
-	scene->kq.slots[1].phase = KBC_IDLE;
-	kbc_command(&scene->kq.slots[1], false);
-	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&scene->kq.slots[1].msgs[0].cmd,
-					   scene->kq.slots[1].bvecs[0].bv_len, &cmd), 0);
+	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->region);
+	slot->phase = KBC_IDLE;
+	kbc_command(slot, false);
+	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
+					   slot->bvecs[0].bv_len, &cmd), 0);
 	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KB_CMD_SUM);
 	sum = kb_sum_cmd(&cmd);
 	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
@@ -445,9 +483,9 @@ static void sum_of_a_write(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, cmd.sum, sum);
 	/* The server got something else, and wrote none of it. */
-	scene->kq.slots[1].ops = 0;
-	scene->kq.slots[1].phase = KBC_REPLY;
-	scene->kq.slots[1].posted = true;
+	slot->ops = 0;
+	slot->phase = KBC_REPLY;
+	slot->posted = true;
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
@@ -495,6 +533,144 @@ static void sums_that_were_not_granted(struct kunit *test)
 	memory_is(test, false);
 }
 
+/* --- memory --- */
+
+static void pieces_are(struct kunit *test, const struct bio_vec *bvec,
+		       const struct bio_vec *want, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_PTR_EQ(test, bvec[i].bv_page, want[i].bv_page);
+		KUNIT_EXPECT_EQ(test, bvec[i].bv_offset, want[i].bv_offset);
+		KUNIT_EXPECT_EQ(test, bvec[i].bv_len, want[i].bv_len);
+	}
+}
+
+/* From the bio's own list, which nobody copies. */
+static void registers_one_bio(struct kunit *test)
+{
+	scene->d.limits.inline_read = 0;
+	begin(test, REQ_OP_READ);
+	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), 0);
+	KUNIT_EXPECT_EQ(test, scene->reg.iov_count, ARRAY_SIZE(pieces));
+	KUNIT_EXPECT_PTR_EQ(test, scene->reg.bvec, (const struct bio_vec *)scene->bvecs);
+	KUNIT_EXPECT_EQ(test, scene->reg.access, (u64)FI_REMOTE_WRITE);
+	KUNIT_EXPECT_PTR_EQ(test, scene->reg.context, (void *)scene->op);
+}
+
+static void registers_two_bios(struct kunit *test)
+{
+	struct bio_vec want[4];
+
+	scene->d.limits.inline_read = 0;
+	begin_of(test, REQ_OP_READ, true);
+	want[0] = scene->bvecs[0];
+	want[1] = scene->bvecs[1];
+	want[2] = scene->bvecs[1];
+	want[3] = scene->bvecs[2];
+	want[1].bv_len = FIRST - want[0].bv_len;
+	want[2].bv_offset += want[1].bv_len;
+	want[2].bv_len -= want[1].bv_len;
+	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), 0);
+	KUNIT_ASSERT_EQ(test, scene->reg.iov_count, 4UL);
+	pieces_are(test, scene->list, want, 4);
+	/* More than a region has room for. */
+	scene->d.max_bvecs = 3;
+	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), -EMSGSIZE);
+}
+
+/* One bio that is a part of another, as the block layer splits them. */
+static void registers_a_part(struct kunit *test)
+{
+	struct bio_vec want;
+
+	scene->d.limits.inline_read = 0;
+	begin(test, REQ_OP_READ);
+	want = scene->bvecs[1];
+	scene->bio.bi_iter.bi_size = FIRST;
+	bio_advance_iter(&scene->bio, &scene->bio.bi_iter, pieces[0].len + 512);
+	scene->rq->__data_len = scene->bio.bi_iter.bi_size;
+	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), 0);
+	want.bv_offset += 512;
+	want.bv_len = scene->bio.bi_iter.bi_size;
+	KUNIT_ASSERT_EQ(test, scene->reg.iov_count, 1UL);
+	pieces_are(test, scene->list, &want, 1);
+}
+
+/* What the server offers comes into the request's memory, as the device writes it. */
+static void fetched(struct kunit *test, u64 addr, size_t bytes, u8 from)
+{
+	struct kb_rma *rma = scene->rma;
+	u8 *data = kunit_kmalloc(test, bytes, GFP_KERNEL);
+	struct iov_iter iter = rma->iter;
+	size_t i;
+
+	KUNIT_EXPECT_EQ(test, rma->iov.addr, addr);
+	KUNIT_EXPECT_EQ(test, rma->iov.key, 99ULL);
+	KUNIT_ASSERT_EQ(test, iov_iter_count(&iter), bytes);
+	for (i = 0; i < bytes; i++)
+		data[i] = from + i / 16;
+	KUNIT_EXPECT_EQ(test, copy_to_iter(data, bytes, &iter), bytes);
+	rma->op.done(&scene->q, &rma->op, 0, 0);
+}
+
+static void fetches_two_bios(struct kunit *test)
+{
+	struct kb_cmd_msg cmd;
+	struct kb_reply_msg msg;
+
+	scene->d.limits.caps &= ~KB_CAP_RDMA_WRITE;
+	scene->d.limits.inline_read = 0;
+	begin_of(test, REQ_OP_READ, true);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = KB_REPLY_READY;
+	msg.addr = 0x7000;
+	msg.key = 99;
+	hear(test, &msg);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	fetched(test, 0x7000, FIRST, 0);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 2U);
+	/* Half of it is there: nobody is thanked, and no reply is believed. */
+	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
+	fetched(test, 0x7000 + FIRST, BYTES - FIRST, FIRST / 16);
+	memory_is(test, true);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 2U);
+	KUNIT_ASSERT_EQ(test, scene->nops, 2U);
+	KUNIT_EXPECT_PTR_EQ(test, scene->op, &kbc_slot(scene->rq)->thank);
+	scene->op->done(&scene->q, scene->op, 0, 0);
+	msg.flags = 0;
+	msg.addr = 0;
+	msg.key = 0;
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+}
+
+/* A small write takes its data along, unless that is in too many pieces. */
+static void carries_few_pieces(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+
+	begin(test, REQ_OP_WRITE);
+	KUNIT_EXPECT_FALSE(test, slot->inl);
+	KUNIT_EXPECT_EQ(test, slot->phase, KBC_REGISTER);
+	slot->region.done(&scene->q, &slot->region, -EINVAL, 0);
+	is_over(test);
+	/* However many the device has room for. */
+	scene->tx.iov_limit = 4;
+	begin(test, REQ_OP_WRITE);
+	KUNIT_EXPECT_FALSE(test, slot->inl);
+	slot->region.done(&scene->q, &slot->region, -EINVAL, 0);
+	scene->bio.bi_iter.bi_size = pieces[0].len;
+	scene->rq->__data_len = pieces[0].len;
+	KUNIT_EXPECT_EQ(test, kbc_request_start(&scene->kq, scene->rq), BLK_STS_OK);
+	KUNIT_EXPECT_TRUE(test, slot->inl);
+	KUNIT_EXPECT_EQ(test, slot->nbvec, 1);
+	pieces_are(test, slot->bvecs + 1, scene->bvecs, 1);
+}
+
 /* --- the scene --- */
 
 static int request_init(struct kunit *test)
@@ -505,13 +681,13 @@ static int request_init(struct kunit *test)
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
 	scene->rq = kunit_kzalloc(test, sizeof(struct request) +
-				  sizeof(struct kbc_pdu), GFP_KERNEL);
+				  sizeof(struct kbc_slot), GFP_KERNEL);
 	scene->data = (u8 *)__get_free_pages(GFP_KERNEL, get_order(ROOM));
-	scene->kq.slots = kunit_kcalloc(test, DEPTH, sizeof(*scene->kq.slots),
+	scene->kq.tags = kunit_kcalloc(test, DEPTH, sizeof(*scene->kq.tags),
+				       GFP_KERNEL);
+	scene->kq.bvecs = kunit_kcalloc(test, BVECS, sizeof(*scene->kq.bvecs),
 					GFP_KERNEL);
-	scene->kq.msgs = kunit_kcalloc(test, 2 * DEPTH,
-				       sizeof(*scene->kq.msgs), GFP_KERNEL);
-	if (!scene->rq || !scene->data || !scene->kq.slots || !scene->kq.msgs)
+	if (!scene->rq || !scene->data || !scene->kq.tags || !scene->kq.bvecs)
 		return -ENOMEM;
 	scene->info.tx_attr = &scene->tx;
 	scene->tx.iov_limit = 2;
@@ -523,23 +699,19 @@ static int request_init(struct kunit *test)
 	d->nqueues = 1;
 	d->queues = &scene->kq;
 	d->depth = DEPTH;
-	d->max_bvecs = 8;
+	d->max_bvecs = BVECS;
 	d->limits.caps = KB_CAPS & ~KB_CAP_CHECKSUM;
 	d->limits.inline_max = 4096;
 	d->limits.inline_read = 8192;
 	scene->kq.disk = d;
 	scene->kq.q = &scene->q;
+	spin_lock_init(&scene->kq.lock);
+	scene->mr.ops = &kunit_mr_ops;
 	for (i = 0; i < DEPTH; i++) {
-		scene->kq.slots[i].kq = &scene->kq;
-		scene->kq.slots[i].index = i;
-		scene->kq.slots[i].msgs = &scene->kq.msgs[2 * i];
-		scene->kq.slots[i].bvecs =
-			kunit_kcalloc(test, d->max_bvecs + 1,
-				      sizeof(struct bio_vec), GFP_KERNEL);
-		if (!scene->kq.slots[i].bvecs)
-			return -ENOMEM;
-		kbc_slot_init(&scene->kq.slots[i]);
+		spin_lock_init(&scene->kq.tags[i].lock);
+		scene->kq.tags[i].mr = &scene->mr;
 	}
+	kbc_slot_init(kbc_slot(scene->rq), &scene->kq);
 	return 0;
 }
 
@@ -563,6 +735,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(sum_of_a_write),
 	KUNIT_CASE(protection_error_of_a_disk),
 	KUNIT_CASE(sums_that_were_not_granted),
+	KUNIT_CASE(registers_one_bio),
+	KUNIT_CASE(registers_two_bios),
+	KUNIT_CASE(registers_a_part),
+	KUNIT_CASE(fetches_two_bios),
+	KUNIT_CASE(carries_few_pieces),
 	{}
 };
 

@@ -314,7 +314,10 @@ static void loop_post_reg(struct kunit *test)
 	kvec.iov_len = PAGE_SIZE;
 
 	KUNIT_ASSERT_EQ(test, fi_mr_post_reg(p->mr, &attr, FI_COMPLETION), 0);
+	/* The list is the caller's again. */
+	kvec = (struct kvec) { };
 	loop_await_ok(test, &p->b, loop_ctx(1), 0);
+	kvec = (struct kvec) { p->b.buf, PAGE_SIZE };
 	key = fi_mr_key(p->mr);
 	KUNIT_EXPECT_NE(test, key, FI_KEY_NOTAVAIL);
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(p->mr, &attr, 0), -EBUSY);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a disk's requests are made of: slots, their memory, their regions of the
- * fabric's; and keep-alive messages, which have none of these.
+ * What the tags of a disk's queues have for good: regions of the fabric's; and keep-alive
+ * messages, which have no tag.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
-#include <linux/mm.h>
 #include <linux/slab.h>
 #include "blk.h"
 
@@ -24,17 +23,18 @@ void kbc_busy_put(struct kbc_disk *d)
 }
 
 /**
- * kbc_each_slot() - call a function for each slot
+ * kbc_each_tag() - call a function for each tag
  * @d: the disk, which may have none yet
  * @fn: the function
  */
-void kbc_each_slot(struct kbc_disk *d, void (*fn)(struct kbc_slot *slot))
+void kbc_each_tag(struct kbc_disk *d,
+		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
 {
 	unsigned int i, j;
 
 	for (i = 0; i < d->nqueues; i++)
-		for (j = 0; d->queues[i].slots && j < d->depth; j++)
-			fn(&d->queues[i].slots[j]);
+		for (j = 0; d->queues[i].tags && j < d->depth; j++)
+			fn(&d->queues[i], &d->queues[i].tags[j]);
 }
 
 /* --- keep-alive messages --- */
@@ -92,49 +92,33 @@ void kbc_keep_alive(struct kbc_disk *d)
 static int kbc_queue_alloc(struct kbc_queue *kq)
 {
 	const struct kbc_disk *d = kq->disk;
-	struct kbc_slot *slot;
 	u16 i;
 
-	kq->slots = kvcalloc(d->depth, sizeof(*kq->slots), GFP_KERNEL);
-	kq->msgs = kcalloc(d->depth, 2 * sizeof(*kq->msgs), GFP_KERNEL);
-	if (!kq->slots || !kq->msgs)
+	spin_lock_init(&kq->lock);
+	kq->tags = kvcalloc(d->depth, sizeof(*kq->tags), GFP_KERNEL);
+	kq->bvecs = kvcalloc(d->max_bvecs, sizeof(*kq->bvecs), GFP_KERNEL);
+	if (!kq->tags || !kq->bvecs)
 		return -ENOMEM;
-	for (i = 0; i < d->depth; i++) {
-		slot = &kq->slots[i];
-		slot->kq = kq;
-		slot->index = i;
-		slot->msgs = &kq->msgs[2 * i];
-		kbc_slot_init(slot);
-		slot->bvecs = kvcalloc(d->max_bvecs + 1,
-				       sizeof(*slot->bvecs), GFP_KERNEL);
-		if (!slot->bvecs)
-			return -ENOMEM;
-		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs),
-			      sizeof(struct kb_cmd),
-			      offset_in_page(slot->msgs));
-	}
+	for (i = 0; i < d->depth; i++)
+		spin_lock_init(&kq->tags[i].lock);
 	return 0;
 }
 
 static void kbc_queue_free(struct kbc_queue *kq)
 {
-	unsigned int i;
-
-	for (i = 0; kq->slots && i < kq->disk->depth; i++)
-		kvfree(kq->slots[i].bvecs);
-	kvfree(kq->slots);
-	kfree(kq->msgs);
-	kq->slots = NULL;
-	kq->msgs = NULL;
+	kvfree(kq->tags);
+	kvfree(kq->bvecs);
+	kq->tags = NULL;
+	kq->bvecs = NULL;
 }
 
 /**
- * kbc_slots_alloc() - what requests need, but for the fabric's part
+ * kbc_tags_alloc() - what requests need that isn't in them, but for the fabric's part
  * @d: a disk whose limits are known
  *
- * Return: 0 or -ENOMEM; then kbc_slots_free() is called all the same.
+ * Return: 0 or -ENOMEM; then kbc_tags_free() is called all the same.
  */
-int kbc_slots_alloc(struct kbc_disk *d)
+int kbc_tags_alloc(struct kbc_disk *d)
 {
 	unsigned int i;
 	int ret = 0;
@@ -150,10 +134,10 @@ int kbc_slots_alloc(struct kbc_disk *d)
 }
 
 /**
- * kbc_slots_free() - undo kbc_slots_alloc()
+ * kbc_tags_free() - undo kbc_tags_alloc()
  * @d: a disk without requests
  */
-void kbc_slots_free(struct kbc_disk *d)
+void kbc_tags_free(struct kbc_disk *d)
 {
 	unsigned int i;
 
@@ -163,23 +147,23 @@ void kbc_slots_free(struct kbc_disk *d)
 	d->alive.msg = NULL;
 }
 
-static int kbc_region_alloc(struct kbc_slot *slot)
+static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)
 {
-	const struct kbc_disk *d = slot->kq->disk;
+	const struct kbc_disk *d = kq->disk;
 	const struct fi_mr_alloc_attr attr = {
 		.max_pages	= d->max_bvecs,
 		.access		= FI_REMOTE_READ |
 				  (d->fabric->can_write ? FI_REMOTE_WRITE : 0),
-		.cq		= slot->kq->q->cq,
+		.cq		= kq->q->cq,
 	};
 
-	if (slot->mr)
+	if (tag->mr)
 		return 0;
-	return fi_mr_alloc(d->fabric->domain, &attr, &slot->mr, NULL);
+	return fi_mr_alloc(d->fabric->domain, &attr, &tag->mr, NULL);
 }
 
 /**
- * kbc_regions_alloc() - a region for each slot that has none
+ * kbc_regions_alloc() - a region for each tag that has none
  * @d: a disk with a fabric
  *
  * Context: Process, sleeps.
@@ -192,19 +176,20 @@ int kbc_regions_alloc(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++)
 		for (j = 0; j < d->depth && !ret; j++)
-			ret = kbc_region_alloc(&d->queues[i].slots[j]);
+			ret = kbc_region_alloc(&d->queues[i],
+					       &d->queues[i].tags[j]);
 	return ret;
 }
 
-static void kbc_region_free(struct kbc_slot *slot)
+static void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	int ret;
 
-	if (!slot->mr)
+	if (!tag->mr)
 		return;
-	ret = fi_close(&slot->mr->fid);
+	ret = fi_close(&tag->mr->fid);
 	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
-	slot->mr = NULL;
+	tag->mr = NULL;
 }
 
 /**
@@ -215,5 +200,5 @@ static void kbc_region_free(struct kbc_slot *slot)
  */
 void kbc_regions_free(struct kbc_disk *d)
 {
-	kbc_each_slot(d, kbc_region_free);
+	kbc_each_tag(d, kbc_region_free);
 }
