@@ -36,8 +36,10 @@
 
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
+#include <linux/cache.h>
 #include <linux/completion.h>
 #include <linux/mutex.h>
+#include <linux/percpu.h>
 #include <linux/socket.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -243,9 +245,12 @@ struct kbc_tag {
  * @credits: taken of @q
  * @peer: where to
  * @tags: kbc_disk.depth of them
- * @lock: protects @bvecs
  * @bvecs: lists the memory of a request that is in several bios, while it is registered:
  *	kbc_disk.max_bvecs of them
+ * @busy: requests and keep-alive messages that are under way
+ * @lock: protects @bvecs
+ *
+ * What requests write is a queue's own, and in no cache line of another's.
  */
 struct kbc_queue {
 	struct kbc_disk		*disk;
@@ -254,8 +259,9 @@ struct kbc_queue {
 	u32			credits;
 	fi_addr_t		peer;
 	struct kbc_tag		*tags;
-	spinlock_t		lock;		/* protects bvecs */
 	struct bio_vec		*bvecs;
+	atomic_t		busy ____cacheline_aligned_in_smp;
+	spinlock_t		lock;		/* protects bvecs */
 };
 
 /**
@@ -277,12 +283,23 @@ struct kbc_alive {
 };
 
 /**
- * struct kbc_stats - counters
+ * struct kbc_io_stats - counters of what all requests do, by CPU
  * @requests: begun
  * @bytes: read and written
  * @inlined: writes whose data went with the command
  * @inline_reads: reads whose data came with the reply
  * @registrations: of memory
+ */
+struct kbc_io_stats {
+	unsigned long	requests;
+	unsigned long	bytes;
+	unsigned long	inlined;
+	unsigned long	inline_reads;
+	unsigned long	registrations;
+};
+
+/**
+ * struct kbc_stats - counters of what is less common
  * @fetches: reads by us, for want of RDMA write
  * @errors: requests that the server failed
  * @replays: requests given back to the block layer, as their session ended
@@ -297,11 +314,6 @@ struct kbc_alive {
  * @checksum_errors: requests that did not come as they were sent
  */
 struct kbc_stats {
-	atomic_long_t	requests;
-	atomic_long_t	bytes;
-	atomic_long_t	inlined;
-	atomic_long_t	inline_reads;
-	atomic_long_t	registrations;
 	atomic_long_t	fetches;
 	atomic_long_t	errors;
 	atomic_long_t	replays;
@@ -334,7 +346,8 @@ struct kbc_setup {
  * @index: its number
  * @name: "kofiblk" and that
  * @options: what the user wants
- * @stats: counters
+ * @io_stats: counters
+ * @stats: more of them
  * @debugfs: its directory
  * @lock: protects @state, @attempt, @failure and @options.key
  * @state: where it is
@@ -371,7 +384,6 @@ struct kbc_setup {
  * @nqueues: entries of @queues, for good
  * @queues: of the session's and of the block layer's
  * @alive: keep-alive messages
- * @busy: requests and keep-alive messages that are under way
  * @since: when the session began or ended, in jiffies
  * @fast_fail: ends I/O's patience
  * @gate: protects what follows
@@ -387,6 +399,7 @@ struct kbc_disk {
 	int			index;
 	char			name[DISK_NAME_LEN];
 	struct kbc_options	options;
+	struct kbc_io_stats __percpu *io_stats;
 	struct kbc_stats	stats;
 	struct dentry		*debugfs;
 	spinlock_t		lock;		/* protects state, attempt, failure, options.key */
@@ -424,7 +437,6 @@ struct kbc_disk {
 	u16			nqueues;
 	struct kbc_queue	*queues;
 	struct kbc_alive	alive;
-	atomic_t		busy;
 	unsigned long		since;
 	struct delayed_work	fast_fail;
 	struct mutex		gate;		/* protects what follows */
@@ -487,7 +499,7 @@ void kbc_gate_fail(struct kbc_disk *d);
 
 /* blk_tags.c */
 
-void kbc_busy_put(struct kbc_disk *d);
+void kbc_busy_put(struct kbc_queue *kq);
 void kbc_each_tag(struct kbc_disk *d,
 		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
 void kbc_keep_alive(struct kbc_disk *d);
@@ -525,6 +537,8 @@ extern const struct attribute_group *kbc_attr_groups[];
 /* blk_stats.c */
 
 extern const struct attribute_group kbc_stat_group;
+
+unsigned long kbc_io_count(const struct kbc_disk *d, size_t offset);
 
 /* blk_debugfs.c */
 

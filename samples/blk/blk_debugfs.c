@@ -6,16 +6,23 @@
 
 static struct dentry *kbc_debugfs;
 
-static const struct {
+struct kbc_counter {
 	const char	*name;
 	size_t		offset;
-} kbc_counters[] = {
-#define KBC_COUNTER(field) { #field, offsetof(struct kbc_stats, field) }
+};
+
+static const struct kbc_counter kbc_io_counters[] = {
+#define KBC_COUNTER(field) { #field, offsetof(struct kbc_io_stats, field) }
 	KBC_COUNTER(requests),
 	KBC_COUNTER(bytes),
 	KBC_COUNTER(inlined),
 	KBC_COUNTER(inline_reads),
 	KBC_COUNTER(registrations),
+#undef KBC_COUNTER
+};
+
+static const struct kbc_counter kbc_counters[] = {
+#define KBC_COUNTER(field) { #field, offsetof(struct kbc_stats, field) }
 	KBC_COUNTER(fetches),
 	KBC_COUNTER(errors),
 	KBC_COUNTER(replays),
@@ -36,6 +43,9 @@ static int counters_show(struct seq_file *m, void *v)
 	struct kbc_disk *d = m->private;
 	unsigned int i;
 
+	for (i = 0; i < ARRAY_SIZE(kbc_io_counters); i++)
+		seq_printf(m, "%s %lu\n", kbc_io_counters[i].name,
+			   kbc_io_count(d, kbc_io_counters[i].offset));
 	for (i = 0; i < ARRAY_SIZE(kbc_counters); i++)
 		seq_printf(m, "%s %ld\n", kbc_counters[i].name,
 			   atomic_long_read((void *)&d->stats +

@@ -69,9 +69,10 @@ static void kbc_free(struct kbc_disk *d)
 	kbc_options_free(&d->options);
 	ida_free(&kbc_indices, d->index);
 	kfree(d->setup);
-	kfree(d->queues);
 	/* Who ended the last request may still be about to wake somebody. */
 	synchronize_rcu();
+	free_percpu(d->io_stats);
+	kfree(d->queues);
 	kfree(d);
 }
 
@@ -125,7 +126,8 @@ static struct kbc_disk *kbc_alloc(void)
 		goto err_free;
 	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
 	d->queues = kcalloc(KB_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
-	if (!d->setup || !d->queues)
+	d->io_stats = alloc_percpu(struct kbc_io_stats);
+	if (!d->setup || !d->queues || !d->io_stats)
 		goto err_ida;
 	for (i = 0; i < KB_QUEUES_MAX; i++) {
 		d->queues[i].disk = d;
@@ -142,6 +144,7 @@ err_ida:
 	ida_free(&kbc_indices, d->index);
 	kfree(d->setup);
 	kfree(d->queues);
+	free_percpu(d->io_stats);
 err_free:
 	kfree(d);
 	return NULL;

@@ -28,7 +28,7 @@
 
 /**
  * struct kbc_end - a request that is over, to be told to the block layer
- * @disk: whose it was
+ * @kq: whose it was
  * @rq: the request, or NULL if there is nothing to be told
  * @status: what became of it
  * @aborted: nothing did
@@ -36,7 +36,7 @@
  * @settled: nothing of it is under way any more
  */
 struct kbc_end {
-	struct kbc_disk	*disk;
+	struct kbc_queue *kq;
 	struct request	*rq;
 	blk_status_t	status;
 	bool		aborted;
@@ -118,7 +118,7 @@ static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 	lockdep_assert_held(&slot->tag->lock);
 	if (slot->ops || (slot->phase != KBC_END && slot->phase != KBC_STUCK))
 		return;
-	end->disk = slot->kq->disk;
+	end->kq = slot->kq;
 	end->settled = true;
 	if (slot->phase == KBC_STUCK)
 		return;
@@ -133,7 +133,7 @@ static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 
 static void kbc_request_end(struct kbc_end *end)
 {
-	struct kbc_disk *d = end->disk;
+	struct kbc_disk *d = end->kq->disk;
 	struct request *rq = end->rq;
 	struct kbc_slot *slot = kbc_slot(rq);
 
@@ -166,7 +166,7 @@ static void kbc_slot_finish(struct kbc_end *end)
 		return;
 	if (end->rq)
 		kbc_request_end(end);
-	kbc_busy_put(end->disk);
+	kbc_busy_put(end->kq);
 }
 
 static void kbc_command(struct kbc_slot *slot, bool thank);
@@ -223,7 +223,7 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 	lockdep_assert_held(&slot->tag->lock);
 	if (!err) {
 		slot->registered = true;
-		atomic_long_inc(&slot->kq->disk->stats.registrations);
+		this_cpu_inc(slot->kq->disk->io_stats->registrations);
 		return slot->aborted ? KBC_INVALIDATE : KBC_REPLY;
 	}
 	if (kbc_refused_memory(err)) {
@@ -457,7 +457,7 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 	}
 	if (msg->data) {
 		kbc_memory_fill(kbc_rq(slot), msg->data);
-		atomic_long_inc(&d->stats.inline_reads);
+		this_cpu_inc(d->io_stats->inline_reads);
 	}
 	slot->sum = msg->sum;
 	slot->transient = kbc_transient(msg->status) ||
@@ -633,12 +633,12 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 	WRITE_ONCE(slot->attempt, READ_ONCE(d->attempt));
 	blk_mq_start_request(rq);
 	kbc_slot_take(slot, rq);
-	atomic_inc(&d->busy);
-	atomic_long_inc(&d->stats.requests);
+	atomic_inc(&kq->busy);
+	this_cpu_inc(d->io_stats->requests);
 	if (kbc_op_moves(op))
-		atomic_long_add(blk_rq_bytes(rq), &d->stats.bytes);
+		this_cpu_add(d->io_stats->bytes, blk_rq_bytes(rq));
 	if (slot->inl && op == KB_OP_WRITE)
-		atomic_long_inc(&d->stats.inlined);
+		this_cpu_inc(d->io_stats->inlined);
 	first = kbc_slot_first(slot, op);
 	kbc_slot_enter(slot, first);
 	spin_unlock_bh(&tag->lock);
@@ -696,13 +696,23 @@ static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 	ret = fi_close(&tag->mr->fid);
 	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
 	tag->mr = NULL;
-	atomic_inc(&kq->disk->busy);
+	atomic_inc(&kq->busy);
 	spin_lock_bh(&tag->lock);
 	slot->registered = false;
 	kbc_slot_enter(slot, KBC_END);
 	kbc_slot_look(slot, &end);
 	spin_unlock_bh(&tag->lock);
 	kbc_slot_finish(&end);
+}
+
+static bool kbc_requests_idle(struct kbc_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++)
+		if (atomic_read(&d->queues[i].busy))
+			return false;
+	return true;
 }
 
 /**
@@ -715,12 +725,12 @@ static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 void kbc_requests_abort(struct kbc_disk *d)
 {
 	kbc_each_tag(d, kbc_tag_abort);
-	if (!wait_event_idle_timeout(d->wait, !atomic_read(&d->busy),
+	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
 				     KBC_END_S * HZ)) {
 		kbc_err(d, "the server takes nothing: giving up %s\n",
 			d->fabric->info->domain_attr->name);
 		kb_fabric_lost(d->fabric);
-		wait_event_idle(d->wait, !atomic_read(&d->busy));
+		wait_event_idle(d->wait, kbc_requests_idle(d));
 	}
 	kbc_each_tag(d, kbc_tag_release);
 }

@@ -11,12 +11,31 @@
 /**
  * struct kbc_stat - the attribute of a counter
  * @attr: the attribute
- * @offset: of the counter in struct kbc_stats
+ * @offset: of the counter in struct kbc_stats, or in struct kbc_io_stats
  */
 struct kbc_stat {
 	struct device_attribute	attr;
 	size_t			offset;
 };
+
+/**
+ * kbc_io_count() - add up a counter of what all requests do
+ * @d: the disk
+ * @offset: of the counter in struct kbc_io_stats
+ *
+ * Context: Any.
+ * Return: the sum of all CPUs.
+ */
+unsigned long kbc_io_count(const struct kbc_disk *d, size_t offset)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*(unsigned long *)
+				 ((void *)per_cpu_ptr(d->io_stats, cpu) + offset));
+	return sum;
+}
 
 static ssize_t kbc_stat_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -26,14 +45,28 @@ static ssize_t kbc_stat_show(struct device *dev, struct device_attribute *attr, 
 	return sysfs_emit(buf, "%ld\n", atomic_long_read((void *)&d->stats + stat->offset));
 }
 
+static ssize_t kbc_io_stat_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	const struct kbc_stat *stat = container_of(attr, struct kbc_stat, attr);
+	struct kbc_disk *d = dev_to_disk(dev)->private_data;
+
+	return sysfs_emit(buf, "%lu\n", kbc_io_count(d, stat->offset));
+}
+
+#define KBC_IO_STAT(name)						\
+static struct kbc_stat kbc_stat_##name = {				\
+	__ATTR(name, 0444, kbc_io_stat_show, NULL),			\
+	offsetof(struct kbc_io_stats, name),				\
+}
+
 #define KBC_STAT(name)							\
 static struct kbc_stat kbc_stat_##name = {				\
 	__ATTR(name, 0444, kbc_stat_show, NULL),			\
 	offsetof(struct kbc_stats, name),				\
 }
 
-KBC_STAT(requests);
-KBC_STAT(bytes);
+KBC_IO_STAT(requests);
+KBC_IO_STAT(bytes);
 KBC_STAT(errors);
 KBC_STAT(replays);
 KBC_STAT(failures);

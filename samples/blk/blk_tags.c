@@ -10,14 +10,20 @@
 
 /**
  * kbc_busy_put() - something that was under way isn't any more
- * @d: the disk; who waits for that may free it at once
+ * @kq: on this queue, whose disk kbc_requests_abort() may let go at once
  *
  * Context: Any but hard IRQ.
  */
-void kbc_busy_put(struct kbc_disk *d)
+void kbc_busy_put(struct kbc_queue *kq)
 {
+	struct kbc_disk *d = kq->disk;
+
 	rcu_read_lock();
-	if (atomic_dec_and_test(&d->busy))
+	/*
+	 * Nobody waits while requests can be sent. Whoever does has cleared @up before
+	 * looking at @busy, which is the other way round here.
+	 */
+	if (atomic_dec_and_test(&kq->busy) && !READ_ONCE(d->up))
 		wake_up(&d->wait);
 	rcu_read_unlock();
 }
@@ -58,7 +64,7 @@ static void kbc_alive_done(struct kb_queue *q, struct kb_op *op, int err,
 		kbc_session_fail(d, err);
 	/* Pairs with kbc_keep_alive(): the message may be written again. */
 	smp_store_release(&d->alive.sending, false);
-	kbc_busy_put(d);
+	kbc_busy_put(&d->queues[0]);
 }
 
 /**
@@ -82,7 +88,7 @@ void kbc_keep_alive(struct kbc_disk *d)
 	kb_build_cmd(&d->alive.msg->cmd, &msg);
 	d->alive.when = jiffies;
 	d->alive.sending = true;
-	atomic_inc(&d->busy);
+	atomic_inc(&d->queues[0].busy);
 	atomic_long_inc(&d->stats.keep_alives);
 	kb_submit(d->queues[0].q, &d->alive.op);
 }

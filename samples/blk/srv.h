@@ -13,8 +13,12 @@
  * live any more it goes on to its end, touching neither store nor client.
  *
  * kb_export.enabling, kb_port.enabling (mutexes) > kb_srv_lock (mutex) >
- * kb_sessions_lock (spinlock, BH off) > kb_session.lock (spinlock, BH off).
+ * kb_sessions_lock (spinlock, BH off) > kb_squeue.lock (spinlock, BH off) >
+ * kb_session.lock (spinlock, BH off).
  * Under kb_reserve.lock and kb_chunks.lock (likewise) none is taken.
+ *
+ * A request takes the lock of its queue, and writes what is that queue's. The session's
+ * it takes when its queue has too little of the memory that is the session's.
  */
 #ifndef KOFIBLK_SRV_H
 #define KOFIBLK_SRV_H
@@ -232,22 +236,6 @@ struct kb_chunks {
 	bool			taken;		/* some, since kb_mem_trim() */
 };
 
-/* A session's part of a queue. */
-struct kb_squeue {
-	struct kb_session	*s;
-	struct kb_queue		*q;
-	fi_addr_t		peer;
-	bool			has_peer;
-	u32			credits;
-	struct kb_req		*reqs;		/* depth */
-	struct kb_reply_op	*replies;	/* depth */
-	union kb_reply_room	*wires;		/* of replies */
-	struct kb_chunks	chunks;
-	/* Under kb_session.lock */
-	struct list_head	free_replies;
-	struct list_head	want_reply;	/* kb_req, done but for that */
-};
-
 struct kb_session_stats {
 	u64	reads;
 	u64	writes;
@@ -257,6 +245,35 @@ struct kb_session_stats {
 	u64	errors;
 	u64	mem_waits;
 	u64	checksums;	/* that were wrong */
+};
+
+/* What is under way. */
+struct kb_load {
+	u32	io;		/* requests at the store */
+	u32	in_flight;	/* requests and replies */
+	u32	posted;		/* operations on the fabric */
+	u32	memory;		/* bytes of data */
+};
+
+/* A session's part of a queue, in no cache line of another's. */
+struct kb_squeue {
+	struct kb_session	*s;
+	struct kb_queue		*q;
+	fi_addr_t		peer;
+	bool			has_peer;
+	u32			credits;
+	struct kb_req		*reqs;		/* depth */
+	struct kb_reply_op	*replies;	/* depth */
+	union kb_reply_room	*wires;		/* of replies */
+	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
+	struct kb_load		load;
+	u32			leased;		/* of kb_session.leased */
+	struct list_head	free_replies;
+	struct list_head	want_reply;	/* kb_req, done but for that */
+	struct kb_session_stats	stats;
+	/* Not under the lock */
+	unsigned long		heard;		/* jiffies */
+	struct kb_chunks	chunks;
 };
 
 struct kb_session {
@@ -270,7 +287,6 @@ struct kb_session {
 	struct rcu_head		rcu;
 	struct work_struct	stop_work;
 	int			resize;		/* the client is to be told */
-	unsigned long		heard;		/* jiffies */
 	struct kb_hello_msg	hello;		/* without addresses */
 	struct kb_key		*key;		/* that the client proved to know */
 	u8			proof[KB_MAC];	/* its AUTH's MAC */
@@ -287,17 +303,14 @@ struct kb_session {
 	u64			turn;		/* in the order of their proofs */
 	u32			promised;	/* receives on each queue */
 
-	spinlock_t		lock;		/* protects what follows */
-	enum kb_session_state	state;
+	enum kb_session_state	state;		/* see kb_session_ending() */
+
+	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
 	bool			stop;		/* its thread is to end it */
 	bool			orderly;	/* and to flush the store first */
-	u32			io;		/* requests at the store */
-	u32			in_flight;	/* requests and replies */
-	u32			posted;		/* operations on the fabric */
-	u32			memory;		/* bytes of data */
+	u32			leased;		/* bytes that queues may have */
 	struct list_head	mem_wait;	/* kb_req */
 	bool			pinging;	/* reply to a keep-alive is out */
-	struct kb_session_stats	stats;
 	struct kb_reply_op	ping;
 };
 
@@ -335,12 +348,20 @@ u32 kb_session_credits(struct kb_session *s, u32 want, u32 room);
 void kb_reject(struct kb_session *s, int err, bool again, const char *why);
 int kb_set_up(struct kb_session *s);
 
-/* --- srv_io.c --- */
+/* --- srv_queue.c --- */
 
 int kb_squeue_init(struct kb_squeue *sq);
 void kb_squeue_exit(struct kb_squeue *sq);
+void kb_session_ending(struct kb_session *s);
+void kb_session_load(struct kb_session *s, struct kb_load *load,
+		     struct kb_session_stats *stats);
 void kb_session_abort(struct kb_session *s);
 bool kb_session_untaken(struct kb_session *s, unsigned long age);
+
+/* --- srv_io.c --- */
+
+void kb_reply_prepare(struct kb_reply_op *reply);
+void kb_req_work(struct work_struct *work);
 void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg);
 void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
 		 void (*run)(struct kb_req *req));

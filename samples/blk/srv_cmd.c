@@ -49,16 +49,16 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 	return NULL;
 }
 
-static void kb_count(struct kb_session *s, const struct kb_cmd_msg *msg)
+static void kb_count(struct kb_session_stats *stats, const struct kb_cmd_msg *msg)
 {
 	if (msg->op == KB_OP_READ) {
-		s->stats.reads++;
-		s->stats.read_bytes += msg->bytes;
+		stats->reads++;
+		stats->read_bytes += msg->bytes;
 	} else if (msg->op == KB_OP_WRITE) {
-		s->stats.writes++;
-		s->stats.write_bytes += msg->bytes;
+		stats->writes++;
+		stats->write_bytes += msg->bytes;
 	} else {
-		s->stats.others++;
+		stats->others++;
 	}
 }
 
@@ -66,12 +66,12 @@ static void kb_count(struct kb_session *s, const struct kb_cmd_msg *msg)
 static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
 			       bool *taken)
 {
-	struct kb_session *s = req->sq->s;
+	struct kb_squeue *sq = req->sq;
 	const char *wrong = NULL;
 
-	spin_lock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
 	*taken = false;
-	if (s->state != KB_SESSION_LIVE) {
+	if (READ_ONCE(sq->s->state) != KB_SESSION_LIVE) {
 		wrong = NULL;
 	} else if (req->state != KB_REQ_FREE) {
 		wrong = "a slot in use";
@@ -82,10 +82,10 @@ static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
 		req->state = KB_REQ_BUSY;
 		req->used = true;
 		req->cmd = *msg;
-		s->in_flight++;
-		kb_count(s, msg);
+		sq->load.in_flight++;
+		kb_count(&sq->stats, msg);
 	}
-	spin_unlock_bh(&s->lock);
+	spin_unlock_bh(&sq->lock);
 	return wrong;
 }
 
@@ -124,12 +124,12 @@ static const char *kb_fetched(struct kb_squeue *sq,
 	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
 		return "a slot out of range";
 	req = &sq->reqs[KB_ID_SLOT(msg->id)];
-	spin_lock_bh(&s->lock);
-	live = s->state == KB_SESSION_LIVE;
+	spin_lock_bh(&sq->lock);
+	live = READ_ONCE(s->state) == KB_SESSION_LIVE;
 	ready = live && req->state == KB_REQ_READY && req->cmd.id == msg->id;
 	if (ready)
 		req->state = KB_REQ_BUSY;
-	spin_unlock_bh(&s->lock);
+	spin_unlock_bh(&sq->lock);
 	if (ready)
 		kb_req_inval(req);
 	return ready || !live ? NULL : "it fetched what it wasn't offered";
@@ -158,7 +158,7 @@ struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 	}
 	trace_kb_srv_cmd(msg);
 	sq = &s->queues[msg->queue];
-	WRITE_ONCE(s->heard, jiffies);
+	WRITE_ONCE(sq->heard, jiffies);
 	switch (msg->op) {
 	case KB_OP_KEEP_ALIVE:
 		kb_ping(sq, msg);

@@ -24,7 +24,13 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-static void kb_req_work(struct work_struct *work)
+/**
+ * kb_req_work() - go on with a request
+ * @work: of the request
+ *
+ * Context: Process.
+ */
+void kb_req_work(struct work_struct *work)
 {
 	struct kb_req *req = container_of(work, struct kb_req, work);
 
@@ -52,33 +58,38 @@ void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
  * What is posted ends when the client or the device lets it: whoever waits for that
  * must be able to tell it from what waits for the store.
  */
-static void kb_session_posts(struct kb_session *s)
+static void kb_squeue_posts(struct kb_squeue *sq)
 {
-	spin_lock_bh(&s->lock);
-	s->posted++;
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	sq->load.posted++;
+	spin_unlock_bh(&sq->lock);
 }
 
-static void kb_session_posted(struct kb_session *s)
+static void kb_squeue_posted(struct kb_squeue *sq)
 {
-	spin_lock_bh(&s->lock);
-	s->posted--;
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	sq->load.posted--;
+	spin_unlock_bh(&sq->lock);
+}
+
+static bool kb_squeue_live(const struct kb_squeue *sq)
+{
+	return READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
 }
 
 /* Under the lock: who waits frees the session. */
-static void kb_session_done_locked(struct kb_session *s)
+static void kb_squeue_done_locked(struct kb_squeue *sq)
 {
-	lockdep_assert_held(&s->lock);
-	if (!--s->in_flight && s->state != KB_SESSION_LIVE)
+	lockdep_assert_held(&sq->lock);
+	if (!--sq->load.in_flight && !kb_squeue_live(sq))
 		wake_up_all(&kb_srv_wait);
 }
 
-static void kb_session_done(struct kb_session *s)
+static void kb_squeue_done(struct kb_squeue *sq)
 {
-	spin_lock_bh(&s->lock);
-	kb_session_done_locked(s);
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	kb_squeue_done_locked(sq);
+	spin_unlock_bh(&sq->lock);
 }
 
 static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
@@ -101,7 +112,7 @@ static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
 
 	/* The client may have had no receive for it, and have left. */
-	if (READ_ONCE(reply->sq->s->state) != KB_SESSION_LIVE)
+	if (!kb_squeue_live(reply->sq))
 		return -ECANCELED;
 	if (reply->bytes)
 		return kb_reply_post_data(q, reply);
@@ -154,16 +165,15 @@ static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
 static int kb_req_reply(struct kb_req *req, u16 flags)
 {
 	struct kb_squeue *sq = req->sq;
-	struct kb_session *s = sq->s;
 	struct kb_reply_op *reply;
 	struct kb_reply_msg msg;
 	int ret = 0;
 
 	kb_reply_fill(req, flags, &msg);
-	spin_lock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
 	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op,
 					 list);
-	if (s->state != KB_SESSION_LIVE) {
+	if (!kb_squeue_live(sq)) {
 		ret = -ESHUTDOWN;
 	} else if (!reply) {
 		ret = -EAGAIN;
@@ -174,13 +184,13 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 		reply->since = jiffies;
 		req->since = jiffies;
 		kb_reply_take_data(reply, req, &msg);
-		s->in_flight += !!(flags & KB_REPLY_READY);
-		s->posted++;
-		s->stats.errors += !!msg.status;
+		sq->load.in_flight += !!(flags & KB_REPLY_READY);
+		sq->load.posted++;
+		sq->stats.errors += !!msg.status;
 		req->state = flags & KB_REPLY_READY ? KB_REQ_READY :
 						      KB_REQ_FREE;
 	}
-	spin_unlock_bh(&s->lock);
+	spin_unlock_bh(&sq->lock);
 	if (ret)
 		return ret;
 	reply->len = kb_build_reply(&reply->wire->reply, &msg);
@@ -192,7 +202,7 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 static void kb_run_reply(struct kb_req *req)
 {
 	if (kb_req_reply(req, 0) == -ESHUTDOWN)
-		kb_session_done(req->sq->s);
+		kb_squeue_done(req->sq);
 }
 
 /**
@@ -215,37 +225,48 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
 	struct kb_squeue *sq = reply->sq;
-	struct kb_session *s = sq->s;
 	struct kb_req *req;
 
 	/* The client waits for it in vain: it had better come anew. */
 	if (err)
-		kb_session_stop(s, false);
-	spin_lock_bh(&s->lock);
-	s->posted--;
+		kb_session_stop(sq->s, false);
+	spin_lock_bh(&sq->lock);
+	sq->load.posted--;
 	reply->out = false;
 	list_add(&reply->list, &sq->free_replies);
 	req = list_first_entry_or_null(&sq->want_reply, struct kb_req, list);
 	if (req)
 		list_del(&req->list);
-	kb_session_done_locked(s);
-	spin_unlock_bh(&s->lock);
+	kb_squeue_done_locked(sq);
+	spin_unlock_bh(&sq->lock);
 	/* It is in flight itself, and keeps the session. */
 	if (req)
 		queue_work(kb_done_wq, &req->work);
+}
+
+/**
+ * kb_reply_prepare() - prepare a reply, which is used again and again
+ * @reply: the reply
+ */
+void kb_reply_prepare(struct kb_reply_op *reply)
+{
+	reply->op.post = kb_reply_post;
+	reply->op.done = kb_reply_done;
 }
 
 static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 			 size_t len)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
-	struct kb_session *s = reply->sq->s;
+	struct kb_squeue *sq = reply->sq;
 
-	spin_lock_bh(&s->lock);
-	s->posted--;
-	s->pinging = false;
-	kb_session_done_locked(s);
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	sq->load.posted--;
+	spin_lock(&sq->s->lock);
+	sq->s->pinging = false;
+	spin_unlock(&sq->s->lock);
+	kb_squeue_done_locked(sq);
+	spin_unlock_bh(&sq->lock);
 }
 
 /**
@@ -268,12 +289,14 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 	struct kb_session *s = sq->s;
 	bool answer;
 
-	spin_lock_bh(&s->lock);
-	answer = s->state == KB_SESSION_LIVE && !s->pinging;
+	spin_lock_bh(&sq->lock);
+	spin_lock(&s->lock);
+	answer = kb_squeue_live(sq) && !s->pinging;
 	s->pinging |= answer;
-	s->in_flight += answer;
-	s->posted += answer;
-	spin_unlock_bh(&s->lock);
+	spin_unlock(&s->lock);
+	sq->load.in_flight += answer;
+	sq->load.posted += answer;
+	spin_unlock_bh(&sq->lock);
 	if (!answer)
 		return;
 	s->ping.sq = sq;
@@ -288,27 +311,26 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 /* Nothing begins at the store once the session isn't live. */
 static bool kb_io_begin(struct kb_req *req)
 {
-	struct kb_session *s = req->sq->s;
+	struct kb_squeue *sq = req->sq;
 	bool live;
 
-	spin_lock_bh(&s->lock);
-	live = s->state == KB_SESSION_LIVE;
-	s->io += live;
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	live = kb_squeue_live(sq);
+	sq->load.io += live;
+	spin_unlock_bh(&sq->lock);
 	return live;
 }
 
 /* Return: whether there is still a client to hear of it. */
 static bool kb_io_end(struct kb_req *req)
 {
-	struct kb_session *s = req->sq->s;
+	struct kb_squeue *sq = req->sq;
 	bool live;
 
-	spin_lock_bh(&s->lock);
-	live = s->state == KB_SESSION_LIVE;
-	if (!--s->io && !live)
-		wake_up_all(&kb_srv_wait);
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	live = kb_squeue_live(sq);
+	sq->load.io--;
+	spin_unlock_bh(&sq->lock);
 	return live;
 }
 
@@ -329,10 +351,10 @@ static void kb_run_stored(struct kb_req *req)
 		kb_req_push(req);
 }
 
-/* What the store would have had to wait for; in kb_session.io since it was tried. */
+/* What the store would have had to wait for; in kb_load.io since it was tried. */
 static void kb_run_again(struct kb_req *req)
 {
-	if (READ_ONCE(req->sq->s->state) == KB_SESSION_LIVE) {
+	if (kb_squeue_live(req->sq)) {
 		kb_store_rw(&req->sio);
 		return;
 	}
@@ -409,7 +431,7 @@ static int kb_run_range(struct kb_req *req)
 	int err = 0;
 
 	for (done = 0; done < req->cmd.bytes && !err; done += len) {
-		if (READ_ONCE(req->sq->s->state) != KB_SESSION_LIVE)
+		if (!kb_squeue_live(req->sq))
 			return -ESHUTDOWN;
 		len = min(req->cmd.bytes - done, most);
 		err = kb_run_part(req, req->cmd.offset + done, len);
@@ -438,9 +460,7 @@ static void kb_run_other(struct kb_req *req)
 /* There are no replies any more: the client comes again with what has none. */
 static void kb_session_broken(struct kb_session *s)
 {
-	spin_lock_bh(&s->lock);
-	s->state = KB_SESSION_ENDING;
-	spin_unlock_bh(&s->lock);
+	kb_session_ending(s);
 	kb_session_stop(s, false);
 }
 
@@ -449,7 +469,7 @@ static void kb_pulled(struct kb_queue *q, struct kb_op *op, int err,
 {
 	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 
-	kb_session_posted(req->sq->s);
+	kb_squeue_posted(req->sq);
 	if (err) {
 		kb_session_broken(req->sq->s);
 		kb_req_end(req, err);
@@ -463,7 +483,7 @@ static void kb_pushed(struct kb_queue *q, struct kb_op *op, int err,
 {
 	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 
-	kb_session_posted(req->sq->s);
+	kb_squeue_posted(req->sq);
 	if (err)
 		kb_session_broken(req->sq->s);
 	kb_req_end(req, err);
@@ -478,7 +498,7 @@ static void kb_req_move(struct kb_req *req, bool write)
 	};
 	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
 		      req->bvec, req->nbvec, req->cmd.bytes);
-	kb_session_posts(req->sq->s);
+	kb_squeue_posts(req->sq);
 	kb_rma_submit(req->sq->q, &req->rma);
 }
 
@@ -501,7 +521,7 @@ static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
 	struct kb_req *req = container_of(op, struct kb_req, mr_op);
 	struct kb_session *s = req->sq->s;
 
-	kb_session_posted(s);
+	kb_squeue_posted(req->sq);
 	if (!err || err == -ENODEV) {
 		kb_req_end(req, err);
 		return;
@@ -523,7 +543,7 @@ void kb_req_inval(struct kb_req *req)
 	req->mr_op.lane = KB_LANE_INVAL;
 	req->mr_op.post = kb_inval_post;
 	req->mr_op.done = kb_inval_done;
-	kb_session_posts(req->sq->s);
+	kb_squeue_posts(req->sq);
 	kb_submit(req->sq->q, &req->mr_op);
 }
 
@@ -552,7 +572,7 @@ static void kb_reg_done(struct kb_queue *q, struct kb_op *op, int err,
 {
 	struct kb_req *req = container_of(op, struct kb_req, mr_op);
 
-	kb_session_posted(req->sq->s);
+	kb_squeue_posted(req->sq);
 	if (err) {
 		/* Memory that can't be registered is no better the next time. */
 		if (err != -EINVAL && err != -EMSGSIZE && err != -EOPNOTSUPP)
@@ -573,7 +593,7 @@ static void kb_req_push(struct kb_req *req)
 	req->mr_op.lane = KB_LANE_REG;
 	req->mr_op.post = kb_reg_post;
 	req->mr_op.done = kb_reg_done;
-	kb_session_posts(req->sq->s);
+	kb_squeue_posts(req->sq);
 	kb_submit(req->sq->q, &req->mr_op);
 }
 
@@ -590,7 +610,7 @@ void kb_run_begin(struct kb_req *req)
 	int err;
 
 	/* It has waited, and the client may be gone by now. */
-	if (READ_ONCE(req->sq->s->state) != KB_SESSION_LIVE) {
+	if (!kb_squeue_live(req->sq)) {
 		kb_req_end(req, -ESHUTDOWN);
 	} else if (req->cmd.op != KB_OP_READ && req->cmd.op != KB_OP_WRITE) {
 		kb_run_other(req);
@@ -621,177 +641,4 @@ void kb_req_begin(struct kb_req *req)
 	req->bvec = &req->inline_bvec;
 	req->nbvec = 1;
 	kb_req_store(req, false);
-}
-
-/* --- a session's part of it --- */
-
-/* Requests and replies change theirs for each other's, so all are of a size. */
-static unsigned int kb_inline_order(const struct kb_session *s)
-{
-	return get_order(max_t(u32, s->limits.inline_max, s->limits.inline_read));
-}
-
-static struct page *kb_inline_page(const struct kb_session *s)
-{
-	return alloc_pages(GFP_KERNEL | __GFP_COMP, kb_inline_order(s));
-}
-
-static int kb_req_init(struct kb_squeue *sq, u16 slot)
-{
-	struct kb_session *s = sq->s;
-	struct kb_req *req = &sq->reqs[slot];
-	const struct fi_mr_alloc_attr attr = {
-		.max_pages	= s->limits.max_io / PAGE_SIZE + 1,
-		.access		= FI_REMOTE_READ,
-		.cq		= sq->q->cq,
-	};
-
-	req->sq = sq;
-	req->slot = slot;
-	INIT_WORK(&req->work, kb_req_work);
-	if (s->limits.inline_max || s->limits.inline_read) {
-		req->inline_page = kb_inline_page(s);
-		if (!req->inline_page)
-			return -ENOMEM;
-	}
-	if (s->limits.caps & KB_CAP_RDMA_WRITE)
-		return 0;
-	return fi_mr_alloc(s->fabric->domain, &attr, &req->mr, NULL);
-}
-
-static void kb_req_exit(struct kb_req *req)
-{
-	if (req->mr)
-		fi_close(&req->mr->fid);
-	/* What an invalidation that failed has left. */
-	kb_req_free_pages(req);
-	if (req->inline_page)
-		__free_pages(req->inline_page, kb_inline_order(req->sq->s));
-}
-
-static int kb_reply_init(struct kb_squeue *sq, u16 i)
-{
-	struct kb_reply_op *reply = &sq->replies[i];
-
-	reply->sq = sq;
-	reply->wire = &sq->wires[i];
-	reply->op.post = kb_reply_post;
-	reply->op.done = kb_reply_done;
-	list_add_tail(&reply->list, &sq->free_replies);
-	if (!sq->s->limits.inline_read)
-		return 0;
-	reply->page = kb_inline_page(sq->s);
-	return reply->page ? 0 : -ENOMEM;
-}
-
-/**
- * kb_squeue_init() - have requests and replies for a queue
- * @sq: zeroed but for its session and queue; kb_squeue_exit() in any case
- *
- * Return: 0, or a negative errno.
- */
-int kb_squeue_init(struct kb_squeue *sq)
-{
-	u16 i, depth = sq->s->limits.depth;
-	int ret = 0;
-
-	INIT_LIST_HEAD(&sq->free_replies);
-	INIT_LIST_HEAD(&sq->want_reply);
-	kb_chunks_init(sq);
-	sq->reqs = kvcalloc(depth, sizeof(*sq->reqs), GFP_KERNEL);
-	sq->replies = kvcalloc(depth, sizeof(*sq->replies), GFP_KERNEL);
-	sq->wires = kcalloc(depth, sizeof(*sq->wires), GFP_KERNEL);
-	if (!sq->reqs || !sq->replies || !sq->wires)
-		return -ENOMEM;
-	for (i = 0; i < depth && !ret; i++)
-		ret = kb_reply_init(sq, i) ?: kb_req_init(sq, i);
-	return ret;
-}
-
-/**
- * kb_squeue_exit() - undo kb_squeue_init()
- * @sq: with nothing in flight
- */
-void kb_squeue_exit(struct kb_squeue *sq)
-{
-	u16 i;
-
-	for (i = 0; sq->reqs && i < sq->s->limits.depth; i++)
-		if (sq->reqs[i].sq)
-			kb_req_exit(&sq->reqs[i]);
-	for (i = 0; sq->replies && i < sq->s->limits.depth; i++)
-		if (sq->replies[i].page)
-			__free_pages(sq->replies[i].page,
-				     kb_inline_order(sq->s));
-	if (sq->reqs)
-		kb_chunks_free(sq);
-	kvfree(sq->reqs);
-	kvfree(sq->replies);
-	kfree(sq->wires);
-}
-
-static bool kb_squeue_untaken(const struct kb_squeue *sq, unsigned long then)
-{
-	u16 i;
-
-	for (i = 0; i < sq->s->limits.depth; i++)
-		if ((sq->replies[i].out &&
-		     time_before(sq->replies[i].since, then)) ||
-		    (sq->reqs[i].state == KB_REQ_READY &&
-		     time_before(sq->reqs[i].since, then)))
-			return true;
-	return false;
-}
-
-/**
- * kb_session_untaken() - does a client leave lying what others could use?
- * @s: the session
- * @age: for how long, in jiffies
- *
- * Its replies fill a queue that it shares, what it doesn't fetch may be in the
- * reserve.
- *
- * Context: Process.
- * Return: whether there is a reply, or data to be fetched, of that age.
- */
-bool kb_session_untaken(struct kb_session *s, unsigned long age)
-{
-	bool untaken = false;
-	u16 i;
-
-	for (i = 0; i < s->nqueues && !untaken; i++) {
-		spin_lock_bh(&s->lock);
-		untaken = kb_squeue_untaken(&s->queues[i], jiffies - age);
-		spin_unlock_bh(&s->lock);
-	}
-	return untaken;
-}
-
-/**
- * kb_session_abort() - end what waits for the client, or for memory
- * @s: the session, not live, and found by nobody
- */
-void kb_session_abort(struct kb_session *s)
-{
-	struct kb_req *req, *next;
-	LIST_HEAD(waiters);
-	u16 i, slot;
-	bool ready;
-
-	/* Who has the memory may be what only this session's end frees. */
-	kb_mem_waiters(s, &waiters);
-	list_for_each_entry_safe(req, next, &waiters, list)
-		kb_req_end(req, -ESHUTDOWN);
-
-	for (i = 0; i < s->nqueues; i++)
-		for (slot = 0; slot < s->limits.depth; slot++) {
-			req = &s->queues[i].reqs[slot];
-			spin_lock_bh(&s->lock);
-			ready = req->state == KB_REQ_READY;
-			if (ready)
-				req->state = KB_REQ_BUSY;
-			spin_unlock_bh(&s->lock);
-			if (ready)
-				kb_req_inval(req);
-		}
 }

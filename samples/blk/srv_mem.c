@@ -15,6 +15,8 @@
 
 #define KB_CHUNKS_BYTES	SZ_4M	/* that a session keeps */
 
+static void kb_mem_collect(struct kb_session *s);
+
 /*
  * For the request that finds no memory: one at a time has these pages, and the
  * others wait for them. So one always goes on.
@@ -99,7 +101,7 @@ void kb_chunks_free(struct kb_squeue *sq)
 }
 
 /**
- * kb_mem_trim() - free the pages that are kept for nothing
+ * kb_mem_trim() - free the pages that are kept for nothing, and what is leased so
  * @s: the session, live; called from time to time
  *
  * Context: Process.
@@ -115,6 +117,7 @@ void kb_mem_trim(struct kb_session *s)
 			kb_chunks_free(&s->queues[i]);
 		WRITE_ONCE(chunks->taken, false);
 	}
+	kb_mem_collect(s);
 }
 
 static void kb_pages_free(struct kb_squeue *sq, struct bio_vec *bvec,
@@ -231,51 +234,112 @@ static u32 kb_mem_bytes(const struct kb_req *req)
 
 static bool kb_mem_fits(const struct kb_session *s, u32 bytes)
 {
-	return !s->memory || (u64)s->memory + bytes <= s->port->max_memory;
+	return !s->leased || (u64)s->leased + bytes <= s->port->max_memory;
+}
+
+/*
+ * What a session may have its queues lease of it, as much as they need at a time, and keep
+ * until another one finds too little: so a busy queue takes no lock but its own.
+ */
+static int kb_mem_lease(struct kb_squeue *sq, u32 bytes, struct kb_req *req)
+{
+	struct kb_session *s = sq->s;
+	bool fits;
+
+	lockdep_assert_held(&sq->lock);
+	spin_lock(&s->lock);
+	fits = kb_mem_fits(s, bytes) && list_empty(&s->mem_wait);
+	if (fits)
+		s->leased += bytes;
+	else
+		list_add_tail(&req->list, &s->mem_wait);
+	spin_unlock(&s->lock);
+	if (fits)
+		sq->leased += bytes;
+	else
+		sq->stats.mem_waits++;
+	return fits ? 0 : -EAGAIN;
+}
+
+/* Those that wait and have their memory now, in order. */
+static void kb_mem_grant(struct kb_session *s, u32 spare)
+{
+	struct kb_req *req, *next;
+	struct kb_squeue *sq;
+	LIST_HEAD(granted);
+
+	spin_lock_bh(&s->lock);
+	s->leased -= spare;
+	list_for_each_entry_safe(req, next, &s->mem_wait, list) {
+		if (!kb_mem_fits(s, kb_mem_bytes(req)))
+			break;
+		s->leased += kb_mem_bytes(req);
+		list_move_tail(&req->list, &granted);
+	}
+	spin_unlock_bh(&s->lock);
+	list_for_each_entry_safe(req, next, &granted, list) {
+		sq = req->sq;
+		spin_lock_bh(&sq->lock);
+		sq->leased += kb_mem_bytes(req);
+		sq->load.memory += kb_mem_bytes(req);
+		req->charged = true;
+		spin_unlock_bh(&sq->lock);
+		kb_req_next(req, kb_store_wq(req), kb_run_begin);
+	}
+}
+
+/* Take back what queues have and don't use, for those that wait. */
+static void kb_mem_collect(struct kb_session *s)
+{
+	struct kb_squeue *sq;
+	u32 spare = 0;
+
+	for (sq = s->queues; sq < s->queues + s->nqueues; sq++) {
+		spin_lock_bh(&sq->lock);
+		spare += sq->leased - sq->load.memory;
+		sq->leased = sq->load.memory;
+		spin_unlock_bh(&sq->lock);
+	}
+	kb_mem_grant(s, spare);
 }
 
 /* May a session have so much more? One request always may. Return: as above. */
 static int kb_mem_charge(struct kb_req *req)
 {
-	struct kb_session *s = req->sq->s;
-	u32 bytes = kb_mem_bytes(req);
+	struct kb_squeue *sq = req->sq;
+	u32 left, bytes = kb_mem_bytes(req);
 	int ret = 0;
 
-	spin_lock_bh(&s->lock);
-	if (s->state != KB_SESSION_LIVE) {
+	spin_lock_bh(&sq->lock);
+	left = sq->leased - sq->load.memory;
+	if (READ_ONCE(sq->s->state) != KB_SESSION_LIVE)
 		ret = -ESHUTDOWN;
-	} else if (kb_mem_fits(s, bytes) &&
-		   (!s->memory || list_empty(&s->mem_wait))) {
-		s->memory += bytes;
+	else if (left < bytes || !list_empty_careful(&sq->s->mem_wait))
+		ret = kb_mem_lease(sq, left < bytes ? bytes - left : 0, req);
+	if (!ret) {
+		sq->load.memory += bytes;
 		req->charged = true;
-	} else {
-		ret = -EAGAIN;
-		s->stats.mem_waits++;
-		list_add_tail(&req->list, &s->mem_wait);
 	}
-	spin_unlock_bh(&s->lock);
+	spin_unlock_bh(&sq->lock);
+	/* Others may have what it lacks, and not use it. */
+	if (ret == -EAGAIN)
+		kb_mem_collect(sq->s);
 	return ret;
 }
 
 static void kb_mem_uncharge(struct kb_req *req)
 {
-	struct kb_session *s = req->sq->s;
-	struct kb_req *next;
+	struct kb_squeue *sq = req->sq;
+	bool wanted;
 
-	spin_lock_bh(&s->lock);
-	s->memory -= kb_mem_bytes(req);
+	spin_lock_bh(&sq->lock);
+	sq->load.memory -= kb_mem_bytes(req);
 	req->charged = false;
-	for (;;) {
-		next = list_first_entry_or_null(&s->mem_wait, struct kb_req,
-						list);
-		if (!next || !kb_mem_fits(s, kb_mem_bytes(next)))
-			break;
-		list_del(&next->list);
-		s->memory += kb_mem_bytes(next);
-		next->charged = true;
-		kb_req_next(next, kb_store_wq(next), kb_run_begin);
-	}
-	spin_unlock_bh(&s->lock);
+	/* Whoever waits was in the list before it looked at this queue. */
+	wanted = !list_empty_careful(&sq->s->mem_wait);
+	spin_unlock_bh(&sq->lock);
+	if (wanted)
+		kb_mem_collect(sq->s);
 }
 
 /**

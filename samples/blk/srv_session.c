@@ -181,10 +181,13 @@ void kb_session_on(struct kb_session *s, struct kb_fabric *f)
  */
 void kb_session_live(struct kb_session *s)
 {
-	spin_lock_bh(&s->lock);
-	s->state = KB_SESSION_LIVE;
-	spin_unlock_bh(&s->lock);
+	u16 i;
+
+	for (i = 0; i < s->nqueues; i++)
+		s->queues[i].heard = jiffies;
+	/* Under the lock, which keeps others from queues that aren't there yet. */
 	spin_lock_bh(&kb_sessions_lock);
+	WRITE_ONCE(s->state, KB_SESSION_LIVE);
 	hash_add_rcu(kb_sessions_by_id, &s->hash, s->id);
 	spin_unlock_bh(&kb_sessions_lock);
 }
@@ -213,6 +216,16 @@ static void kb_say_bye(struct kb_session *s, bool flushed)
 
 	if (!kb_auth_sign(s->key, KB_AUTH_BYE, s->proof, buf, len))
 		kb_net_send(&s->net, buf, len);
+}
+
+static bool kb_session_silent(struct kb_session *s, unsigned long age)
+{
+	u16 i;
+
+	for (i = 0; i < s->nqueues; i++)
+		if (!time_after(jiffies, READ_ONCE(s->queues[i].heard) + age))
+			return false;
+	return true;
 }
 
 /* Return: why it is to end. */
@@ -246,8 +259,7 @@ static const char *kb_watch(struct kb_session *s)
 		kb_mem_trim(s);
 		if (xchg(&s->resize, 0) && kb_tell_size(s))
 			return "the connection is lost";
-		if (time_after(jiffies, READ_ONCE(s->heard) +
-					msecs_to_jiffies(ms))) {
+		if (kb_session_silent(s, msecs_to_jiffies(ms))) {
 			kb_session_stop(s, false);
 			kb_say_bye(s, false);
 			return "nothing was heard of the client";
@@ -262,13 +274,11 @@ static const char *kb_watch(struct kb_session *s)
 
 static bool kb_session_idle(struct kb_session *s, u32 *posted)
 {
-	bool idle;
+	struct kb_load load;
 
-	spin_lock_bh(&s->lock);
-	idle = !s->in_flight;
-	*posted = s->posted;
-	spin_unlock_bh(&s->lock);
-	return idle;
+	kb_session_load(s, &load, NULL);
+	*posted = load.posted;
+	return !load.in_flight;
 }
 
 /*
@@ -290,9 +300,7 @@ static void kb_session_drain(struct kb_session *s)
 {
 	u32 posted;
 
-	spin_lock_bh(&s->lock);
-	s->state = KB_SESSION_ENDING;
-	spin_unlock_bh(&s->lock);
+	kb_session_ending(s);
 	spin_lock_bh(&kb_sessions_lock);
 	hash_del_rcu(&s->hash);
 	spin_unlock_bh(&kb_sessions_lock);
@@ -463,22 +471,20 @@ int kb_sessions_show(struct seq_file *m, void *unused)
 
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(s, &kb_sessions, list) {
-		struct kb_session_stats stats;
-		u32 io, in_flight, memory;
+		struct kb_session_stats stats = {};
+		struct kb_load load = {};
 
-		spin_lock(&s->lock);
-		stats = s->stats;
-		io = s->io;
-		in_flight = s->in_flight;
-		memory = s->memory;
-		spin_unlock(&s->lock);
+		/* Else its queues aren't there yet, or any more. */
+		if (s->state != KB_SESSION_NEW && s->fabric)
+			kb_session_load(s, &load, &stats);
 		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
 			   s->proven ? s->hello.client : "?",
 			   s->proven ? s->hello.export : "?", s->peer_name,
 			   kb_session_states[s->state], s->nqueues,
-			   s->limits.depth, s->limits.caps, io, in_flight,
-			   memory, stats.reads, stats.read_bytes, stats.writes,
-			   stats.write_bytes, stats.others, stats.errors,
+			   s->limits.depth, s->limits.caps, load.io,
+			   load.in_flight, load.memory, stats.reads,
+			   stats.read_bytes, stats.writes, stats.write_bytes,
+			   stats.others, stats.errors,
 			   stats.mem_waits, stats.checksums);
 	}
 	spin_unlock_bh(&kb_sessions_lock);

@@ -334,7 +334,6 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 	if (READ_ONCE(s->stop))
 		return kb_refuse(s, -EBUSY, true, "it has to end");
 	ret = kb_setup_fabric(s, set);
-	WRITE_ONCE(s->heard, jiffies);
 	return ret ?: kb_setup_accept(s, set);
 }
 

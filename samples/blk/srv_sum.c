@@ -8,13 +8,14 @@
 
 static int kb_sum_compare(struct kb_req *req, u32 sum)
 {
-	struct kb_session *s = req->sq->s;
+	struct kb_squeue *sq = req->sq;
+	struct kb_session *s = sq->s;
 
 	if (likely(sum == req->cmd.sum))
 		return 0;
-	spin_lock_bh(&s->lock);
-	s->stats.checksums++;
-	spin_unlock_bh(&s->lock);
+	spin_lock_bh(&sq->lock);
+	sq->stats.checksums++;
+	spin_unlock_bh(&sq->lock);
 	trace_kb_srv_checksum(s, &req->cmd, sum);
 	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at %llu has the wrong checksum, refused\n",
 			   s->hello.client, s->peer_name, s->hello.export,
@@ -28,7 +29,7 @@ static int kb_sum_compare(struct kb_req *req, u32 sum)
  *
  * A WRITE's data is needed for that: see kb_sum_check_data().
  *
- * Context: Any but hard IRQ, without the session's lock.
+ * Context: Any but hard IRQ, without the queue's lock.
  * Return: 0; or -EILSEQ, which has been counted and logged.
  */
 int kb_sum_check_cmd(struct kb_req *req)
@@ -42,7 +43,7 @@ int kb_sum_check_cmd(struct kb_req *req)
  * kb_sum_check_data() - have a write and its data come as they were sent?
  * @req: a read, or a write whose data is in pages that nobody else writes to
  *
- * Context: Any but hard IRQ, without the session's lock.
+ * Context: Any but hard IRQ, without the queue's lock.
  * Return: 0; or -EILSEQ, which has been counted and logged: it must not be written.
  */
 int kb_sum_check_data(struct kb_req *req)

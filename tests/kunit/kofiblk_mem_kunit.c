@@ -10,16 +10,16 @@ static void memory_is_bounded(struct kunit *test)
 	for (i = 0; i < DEPTH; i++)
 		ask(KB_OP_READ, i, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 8192U);
+	KUNIT_EXPECT_EQ(test, load().memory, 8192U);
 	for (i = 0; i < DEPTH; i++) {
 		store_done(test, 0);
 		rma_done(test, 0);
-		KUNIT_EXPECT_LE(test, scene->s.memory, 8192U);
+		KUNIT_EXPECT_LE(test, load().memory, 8192U);
 		replied(test, KB_OP_READ, KB_ID(i, 1ULL), KB_OK, 4096);
 		reply_arrived(test);
 	}
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	/* One request always may, however little there is. */
 	scene->port.max_memory = 1;
 	ask(KB_OP_READ, 0, 2);
@@ -27,6 +27,60 @@ static void memory_is_bounded(struct kunit *test)
 	store_done(test, 0);
 	rma_done(test, 0);
 	reply_arrived(test);
+}
+
+static void read_on(u16 queue, u16 slot, u64 gen, u32 bytes)
+{
+	struct kb_cmd_msg msg = command(KB_OP_READ, slot, gen);
+
+	msg.queue = queue;
+	msg.bytes = bytes;
+	say(&msg);
+}
+
+static void read_over(struct kunit *test)
+{
+	store_done(test, 0);
+	rma_done(test, 0);
+	reply_arrived(test);
+}
+
+/* What a queue had it keeps, until another one finds too little. */
+static void memory_moves_between_queues(struct kunit *test)
+{
+	scene->port.max_memory = 3 * PAGE_SIZE;
+	scene->s.nqueues = 2;
+	read_on(0, 0, 1, 2 * PAGE_SIZE);
+	read_over(test);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].leased, (u32)(2 * PAGE_SIZE));
+	read_on(1, 0, 1, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].leased, (u32)(2 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, scene->s.leased, (u32)(3 * PAGE_SIZE));
+	read_on(1, 1, 1, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].leased, 0U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[1].leased, (u32)(2 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, scene->s.leased, (u32)(2 * PAGE_SIZE));
+	/* The one that used it is the other's now. */
+	read_on(0, 0, 2, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.mem_waits, 1ULL);
+	/* And whoever comes later doesn't overtake it, though there is room for that. */
+	read_on(1, 2, 1, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	read_over(test);
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	KUNIT_EXPECT_EQ(test, load().memory, (u32)(3 * PAGE_SIZE));
+	read_over(test);
+	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
+	read_over(test);
+	read_over(test);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	/* What nobody uses is nobody's after a while. */
+	kb_mem_trim(&scene->s);
+	KUNIT_EXPECT_EQ(test, scene->s.leased, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
 /* A piece of a page is a page. */
@@ -43,13 +97,13 @@ static void memory_is_of_pages(struct kunit *test)
 		say(&msg);
 	}
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, (u32)(2 * PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, load().memory, (u32)(2 * PAGE_SIZE));
 	for (i = 0; i < 3 && scene->nios; i++) {
 		store_done(test, 0);
 		rma_done(test, 0);
 		reply_arrived(test);
 	}
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
 /* What waited for memory doesn't begin once its client is gone. */
@@ -63,58 +117,58 @@ static void stale_waiting(struct kunit *test)
 	end_session();
 	rma_done(test, 0);
 	nothing_happened(test);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
 /* With no limit but that of the number it is one all the same. */
 static void memory_does_not_wrap(struct kunit *test)
 {
 	scene->port.max_memory = U32_MAX;
-	scene->s.memory = round_down(U32_MAX, PAGE_SIZE);
+	scene->s.leased = round_down(U32_MAX, PAGE_SIZE);
 	ask(KB_OP_READ, 0, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, round_down(U32_MAX, PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, scene->s.leased, round_down(U32_MAX, PAGE_SIZE));
 	end_session();
 	kb_session_abort(&scene->s);
-	scene->s.memory = 0;
+	scene->s.leased = 0;
 }
 
 /* What others have to give back, maybe never, isn't waited for. */
 static void waiters_end(struct kunit *test)
 {
-	struct kb_req *reqs = scene->sq.reqs;
+	struct kb_req *reqs = scene->sqs[0].reqs;
 
 	scene->port.max_memory = 4096;
 	ask(KB_OP_READ, 0, 1);
 	ask(KB_OP_READ, 1, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 2U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 2U);
 	/* Another has the reserve. */
 	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[3]), 0);
 	reqs[2].cmd = command(KB_OP_READ, 2, 1);
 	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -EAGAIN);
-	scene->s.in_flight++;
+	scene->sqs[0].load.in_flight++;
 	end_session();
 	kb_session_abort(&scene->s);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 1U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
 	KUNIT_EXPECT_TRUE(test, list_empty(&scene->s.mem_wait));
 	/* One that only begins now doesn't wait either. */
-	scene->s.in_flight++;
+	scene->sqs[0].load.in_flight++;
 	kb_run_begin(&reqs[2]);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 1U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
 	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -ESHUTDOWN);
 	kb_reserve_give(&reqs[3]);
 	KUNIT_EXPECT_FALSE(test, kb_reserve.busy);
 	store_done(test, 0);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
 /* When there is no memory one request goes on, and the others in its wake. */
 static void reserve(struct kunit *test)
 {
-	struct kb_req *reqs = scene->sq.reqs;
+	struct kb_req *reqs = scene->sqs[0].reqs;
 	u16 i;
 
 	for (i = 0; i < 3; i++) {
@@ -126,12 +180,14 @@ static void reserve(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kb_reserve.used[0].bv_len, 4096U);
 	reqs[0].cmd.bytes = KB_IO_MAX;
 	KUNIT_EXPECT_EQ(test, kb_reserve_use(&reqs[0]), kb_reserve.nbvec);
-	spin_lock_bh(&scene->s.lock);
-	scene->s.in_flight = 2;
-	scene->s.memory = 1 << 20;
+	spin_lock_bh(&scene->sqs[0].lock);
+	scene->sqs[0].load.in_flight = 2;
+	scene->sqs[0].load.memory = 1 << 20;
+	scene->sqs[0].leased = 1 << 20;
+	scene->s.leased = 1 << 20;
 	reqs[1].state = KB_REQ_BUSY;
 	reqs[2].state = KB_REQ_BUSY;
-	spin_unlock_bh(&scene->s.lock);
+	spin_unlock_bh(&scene->sqs[0].lock);
 	kb_reserve_give(&reqs[0]);
 	settle();
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
@@ -145,7 +201,7 @@ static void reserve(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kb_reserve.busy);
 	reply_arrived(test);
 	reply_arrived(test);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 1U << 20);
+	KUNIT_EXPECT_EQ(test, load().memory, 1U << 20);
 }
 
 static struct page *read_into(struct kunit *test, u64 gen, u32 bytes)
@@ -166,13 +222,13 @@ static struct page *read_into(struct kunit *test, u64 gen, u32 bytes)
 /* Where the next request finds it, while there are any; and no more than so much. */
 static void pages_are_kept(struct kunit *test)
 {
-	struct kb_chunks *chunks = &scene->sq.chunks;
+	struct kb_chunks *chunks = &scene->sqs[0].chunks;
 	struct page *page;
 	unsigned int i;
 
 	page = read_into(test, 1, 65536);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 65536U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_PTR_EQ(test, read_into(test, 2, 65536), page);
 	/* Of another size are others. */
 	KUNIT_EXPECT_PTR_NE(test, read_into(test, 3, 8192), page);
@@ -189,15 +245,16 @@ static void pages_are_kept(struct kunit *test)
 	for (i = 0; i <= KB_CHUNKS_BYTES / SZ_64K; i++) {
 		page = alloc_pages(GFP_KERNEL | __GFP_COMP, get_order(SZ_64K));
 		KUNIT_ASSERT_NOT_NULL(test, page);
-		kb_chunk_give(&scene->sq, page, get_order(SZ_64K));
+		kb_chunk_give(&scene->sqs[0], page, get_order(SZ_64K));
 	}
 	KUNIT_EXPECT_EQ(test, chunks->bytes, (u32)KB_CHUNKS_BYTES);
-	kb_chunks_free(&scene->sq);
+	kb_chunks_free(&scene->sqs[0]);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 0U);
 }
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(memory_is_bounded),
+	KUNIT_CASE(memory_moves_between_queues),
 	KUNIT_CASE(memory_is_of_pages),
 	KUNIT_CASE(memory_does_not_wrap),
 	KUNIT_CASE(stale_waiting),

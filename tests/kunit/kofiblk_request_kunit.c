@@ -10,6 +10,7 @@
 #include <linux/bio.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include "crew.h"
 
 /* In place of the tracepoints, which are the module's. */
 #define KOFIBLK_BLK_TRACE_H
@@ -31,6 +32,7 @@ static struct scene {
 	struct fi_info		info;
 	struct fi_tx_attr	tx;
 	struct kb_queue		q;
+	struct kbc_io_stats __percpu *io_stats;
 	struct kb_op		*op;		/* the latest posted */
 	struct kb_rma		*rma;		/* likewise */
 	unsigned int		nops, nrmas;
@@ -84,6 +86,7 @@ static void kunit_start_request(struct request *rq)
 #include "../../samples/blk/blk_epoch.c"
 #include "../../samples/blk/blk_grant.c"
 #include "../../samples/blk/blk_memory.c"
+#include "../../samples/blk/blk_tags.c"
 #include "../../samples/blk/blk_request.c"
 #include "../../samples/blk/blk_sum.c"
 #include "../../samples/blk/checksum.c"
@@ -97,20 +100,6 @@ struct kbc_disk *kbc_session_find(u64 session)
 void kbc_session_fail(struct kbc_disk *d, int err)
 {
 	scene->failures++;
-}
-
-void kbc_each_tag(struct kbc_disk *d,
-		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
-{
-	unsigned int i;
-
-	for (i = 0; i < DEPTH; i++)
-		fn(&scene->kq, &scene->kq.tags[i]);
-}
-
-void kbc_busy_put(struct kbc_disk *d)
-{
-	atomic_dec(&d->busy);
 }
 
 void kbc_complete(struct request *rq, blk_status_t status)
@@ -234,7 +223,7 @@ static void is_over(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
 	KUNIT_EXPECT_NULL(test, scene->kq.tags[1].slot);
-	KUNIT_EXPECT_EQ(test, atomic_read(&scene->d.busy), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
 }
 
 /* --- cases --- */
@@ -671,6 +660,47 @@ static void carries_few_pieces(struct kunit *test)
 	pieces_are(test, slot->bvecs + 1, scene->bvecs, 1);
 }
 
+static struct {
+	bool	held;
+	bool	release;
+	bool	gave_up;
+} holder;
+
+/* Another CPU, in the midst of something for the disk, and for another request. */
+static void hold_locks(struct kofi_thread *thread)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
+
+	spin_lock_bh(&scene->d.lock);
+	spin_lock(&scene->kq.lock);
+	spin_lock_irq(&scene->d.wait.lock);
+	WRITE_ONCE(holder.held, true);
+	while (!READ_ONCE(holder.release) && time_before(jiffies, end))
+		cpu_relax();
+	holder.gave_up = !READ_ONCE(holder.release);
+	spin_unlock_irq(&scene->d.wait.lock);
+	spin_unlock(&scene->kq.lock);
+	spin_unlock_bh(&scene->d.lock);
+}
+
+/* A request takes no lock but that of its tag, also if it is its queue's last. */
+static void requests_are_apart(struct kunit *test)
+{
+	struct kofi_thread thread;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	memset(&holder, 0, sizeof(holder));
+	scene->d.up = true;
+	kofi_thread_start(test, &thread, hold_locks, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.held)));
+	small_read(test);
+	WRITE_ONCE(holder.release, true);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_FALSE(test, holder.gave_up);
+	KUNIT_EXPECT_EQ(test, sizeof(struct kbc_queue) % SMP_CACHE_BYTES, 0UL);
+}
+
 /* --- the scene --- */
 
 static int request_init(struct kunit *test)
@@ -695,6 +725,11 @@ static int request_init(struct kunit *test)
 	scene->q.fabric = &scene->fabric;
 	d = &scene->d;
 	init_waitqueue_head(&d->wait);
+	scene->io_stats = alloc_percpu(struct kbc_io_stats);
+	if (!scene->io_stats)
+		return -ENOMEM;
+	d->io_stats = scene->io_stats;
+	spin_lock_init(&d->lock);
 	d->session = SESSION;
 	d->nqueues = 1;
 	d->queues = &scene->kq;
@@ -719,6 +754,8 @@ static void request_exit(struct kunit *test)
 {
 	if (scene && scene->data)
 		free_pages((unsigned long)scene->data, get_order(ROOM));
+	if (scene)
+		free_percpu(scene->io_stats);
 	scene = NULL;
 }
 
@@ -740,6 +777,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(registers_a_part),
 	KUNIT_CASE(fetches_two_bios),
 	KUNIT_CASE(carries_few_pieces),
+	KUNIT_CASE(requests_are_apart),
 	{}
 };
 

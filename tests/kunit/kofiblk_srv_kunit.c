@@ -4,6 +4,7 @@
  * session that ends meanwhile.
  */
 #include "kofiblk_srv_scene.c"
+#include "crew.h"
 
 /* A page that is all @byte, for as long as the case. */
 static void *page_of(struct kunit *test, u8 byte)
@@ -26,9 +27,9 @@ static void reads(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, io->write);
 	KUNIT_EXPECT_EQ(test, io->offset, 8192ULL);
 	KUNIT_EXPECT_EQ(test, io->bytes, 4096UL);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 1U);
+	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	store_done(test, 0);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
+	KUNIT_EXPECT_EQ(test, load().io, 0U);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	rma = scene->rmas[0];
 	KUNIT_EXPECT_EQ(test, iov_iter_rw(&rma->iter), WRITE);
@@ -39,7 +40,7 @@ static void reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
 	replied(test, KB_OP_READ, KB_ID(1, 5ULL), KB_OK, 4096);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	/* The client may have heard of it before we do. */
 	ask(KB_OP_READ, 1, 6);
 	KUNIT_EXPECT_NULL(test, scene->violation);
@@ -75,8 +76,8 @@ static void lost_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->stops, 1U);
 	rma_done(test, -ETIMEDOUT);
 	nothing_happened(test);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
 static void inline_writes(struct kunit *test)
@@ -141,7 +142,7 @@ static void inline_reads(struct kunit *test)
 	say(&msg);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	KUNIT_EXPECT_FALSE(test, scene->ios[0]->write);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	stored(test, 0x11);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
 	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
@@ -189,19 +190,19 @@ static void begun_at_once(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, req);
 	kb_req_begin(req);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 1U);
+	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	io = take_io(test);
 	io->done(io);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
+	KUNIT_EXPECT_EQ(test, load().io, 0U);
 	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
 	reply_arrived(test);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	/* It would have had to wait: this is no error, unless it comes again. */
 	msg = inline_read(0, 2);
 	say(&msg);
 	store_done(test, -EAGAIN);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 1U);
+	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	store_done(test, -EAGAIN);
 	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
 	reply_arrived(test);
@@ -211,8 +212,8 @@ static void begun_at_once(struct kunit *test)
 	end_session();
 	store_done(test, -EAGAIN);
 	nothing_happened(test);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().io, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
 /* It may be done where there is neither a lock to be taken nor a send to be posted. */
@@ -288,7 +289,7 @@ static void large_ranges(struct kunit *test)
 	say(&msg);
 	KUNIT_EXPECT_EQ(test, scene->others, 2U);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
 struct wrong {
@@ -368,7 +369,7 @@ static void wrong_commands(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, scene->violation);
 	}
 	nothing_happened(test);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
 static void slots(struct kunit *test)
@@ -409,7 +410,7 @@ static void replies_run_out(struct kunit *test)
 		reply_arrived(test);
 	}
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
 /* The session ends while data is on its way: it isn't written any more. */
@@ -422,14 +423,14 @@ static void stale_writes(struct kunit *test)
 	end_session();
 	rma_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 1U);
+	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	ask(KB_OP_WRITE, 2, 1);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
 	store_done(test, 0);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().io, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
 /* Its client may use the memory, by the same key, for something else by now. */
@@ -439,15 +440,15 @@ static void stale_reads(struct kunit *test)
 	ask(KB_OP_READ, 1, 1);
 	store_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
-	KUNIT_EXPECT_EQ(test, scene->s.posted, 1U);
+	KUNIT_EXPECT_EQ(test, load().posted, 1U);
 	end_session();
 	store_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
 	/* What is posted is waited for. */
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 1U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
 	rma_done(test, 0);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.posted, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().posted, 0U);
 	nothing_happened(test);
 }
 
@@ -457,19 +458,19 @@ static void untaken_replies(struct kunit *test)
 
 	ask(KB_OP_FLUSH, 0, 1);
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
-	KUNIT_EXPECT_EQ(test, scene->s.posted, 1U);
+	KUNIT_EXPECT_EQ(test, load().posted, 1U);
 	KUNIT_EXPECT_FALSE(test, kb_session_untaken(&scene->s, 10 * HZ));
 	reply = container_of(scene->ops[0], struct kb_reply_op, op);
 	reply->since -= 11 * HZ;
 	KUNIT_EXPECT_TRUE(test, kb_session_untaken(&scene->s, 10 * HZ));
 	reply_arrived(test);
 	KUNIT_EXPECT_FALSE(test, kb_session_untaken(&scene->s, 10 * HZ));
-	KUNIT_EXPECT_EQ(test, scene->s.posted, 0U);
+	KUNIT_EXPECT_EQ(test, load().posted, 0U);
 	/* Data that is to be fetched. */
-	scene->sq.reqs[1].state = KB_REQ_READY;
-	scene->sq.reqs[1].since = jiffies - 11 * HZ;
+	scene->sqs[0].reqs[1].state = KB_REQ_READY;
+	scene->sqs[0].reqs[1].since = jiffies - 11 * HZ;
 	KUNIT_EXPECT_TRUE(test, kb_session_untaken(&scene->s, 10 * HZ));
-	scene->sq.reqs[1].state = KB_REQ_FREE;
+	scene->sqs[0].reqs[1].state = KB_REQ_FREE;
 }
 
 static void lost_reply(struct kunit *test)
@@ -481,7 +482,7 @@ static void lost_reply(struct kunit *test)
 	op->done(&scene->queue, op, -ETIMEDOUT, 0);
 	settle();
 	KUNIT_EXPECT_EQ(test, scene->stops, 1U);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
 static void keep_alives(struct kunit *test)
@@ -492,9 +493,9 @@ static void keep_alives(struct kunit *test)
 		.id		= KB_ID(KB_SLOT_KEEP_ALIVE, 1ULL),
 	};
 
-	scene->s.heard = jiffies - 100 * HZ;
+	scene->sqs[0].heard = jiffies - 100 * HZ;
 	say(&msg);
-	KUNIT_EXPECT_TRUE(test, time_after(scene->s.heard, jiffies - 50 * HZ));
+	KUNIT_EXPECT_TRUE(test, time_after(scene->sqs[0].heard, jiffies - 50 * HZ));
 	replied(test, KB_OP_KEEP_ALIVE, msg.id, KB_OK, 0);
 	/* Only one at a time is answered. */
 	say(&msg);
@@ -504,7 +505,94 @@ static void keep_alives(struct kunit *test)
 	reply_arrived(test);
 	say(&msg);
 	reply_arrived(test);
-	KUNIT_EXPECT_EQ(test, scene->s.in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+}
+
+static struct {
+	bool	held;
+	bool	release;
+	bool	gave_up;
+} holder;
+
+/* Another CPU, in the midst of something for the first queue and for the session. */
+static void hold_locks(struct kofi_thread *thread)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
+
+	spin_lock_bh(&scene->sqs[0].lock);
+	spin_lock(&scene->s.lock);
+	WRITE_ONCE(holder.held, true);
+	while (!READ_ONCE(holder.release) && time_before(jiffies, end))
+		cpu_relax();
+	holder.gave_up = !READ_ONCE(holder.release);
+	spin_unlock(&scene->s.lock);
+	spin_unlock_bh(&scene->sqs[0].lock);
+}
+
+/* Without a work item: that may be for the CPU which is held up. */
+static struct kb_req *begin_on(const struct kb_cmd_msg *msg)
+{
+	struct kb_req *req;
+
+	rcu_read_lock();
+	req = kb_session_command(&scene->s, &scene->queue, msg);
+	rcu_read_unlock();
+	return req;
+}
+
+static void pass_through(struct kunit *test, u64 gen)
+{
+	struct kb_cmd_msg msg = inline_read(0, gen);
+	struct kb_store_io *io;
+	struct kb_rma *rma;
+	struct kb_req *req;
+	struct kb_op *op;
+
+	msg.queue = 1;
+	req = begin_on(&msg);
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	kb_req_begin(req);
+	io = take_io(test);
+	io->done(io);
+	op = take_op(test);
+	op->done(&scene->queue, op, 0, 0);
+	/* And one with memory of the session's. */
+	msg = command(KB_OP_READ, 1, gen);
+	msg.queue = 1;
+	req = begin_on(&msg);
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	kb_run_begin(req);
+	io = take_io(test);
+	io->done(io);
+	rma = take_rma(test);
+	rma->op.done(&scene->queue, &rma->op, 0, 0);
+	op = take_op(test);
+	op->done(&scene->queue, op, 0, 0);
+}
+
+/* A queue goes on while another one's lock is held, and the session's. */
+static void queues_are_apart(struct kunit *test)
+{
+	struct kofi_thread thread;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	scene->s.nqueues = 2;
+	scene->nowait = true;
+	pass_through(test, 1);
+	memset(&holder, 0, sizeof(holder));
+	kofi_thread_start(test, &thread, hold_locks, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.held)));
+	pass_through(test, 2);
+	WRITE_ONCE(holder.release, true);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_FALSE(test, holder.gave_up);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[1].stats.reads, 4ULL);
+	/* Nor do they write what shares a cache line with another's. */
+	KUNIT_EXPECT_NE(test, (unsigned long)&scene->sqs[0].chunks / SMP_CACHE_BYTES,
+			(unsigned long)&scene->sqs[1].lock / SMP_CACHE_BYTES);
+	KUNIT_EXPECT_EQ(test, sizeof(struct kb_squeue) % SMP_CACHE_BYTES, 0UL);
 }
 
 /* --- checksums --- */
@@ -554,7 +642,7 @@ static void sums_of_writes(struct kunit *test)
 	store_done(test, 0);
 	replied(test, KB_OP_WRITE, msg.id, KB_OK, 4096);
 	reply_arrived(test);
-	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, 0ULL);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 0ULL);
 	/* Another byte. */
 	msg.id = KB_ID(0, 2ULL);
 	sum_sign(test, &msg, 0x5a);
@@ -572,9 +660,9 @@ static void sums_of_writes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
 	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
 	reply_arrived(test);
-	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, 2ULL);
-	KUNIT_EXPECT_EQ(test, scene->s.io, 0U);
-	KUNIT_EXPECT_EQ(test, scene->s.memory, 0U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 2ULL);
+	KUNIT_EXPECT_EQ(test, load().io, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 }
 
@@ -603,7 +691,7 @@ static void sums_of_inline_writes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
 	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
 	reply_arrived(test);
-	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, 1ULL);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 1ULL);
 }
 
 /* A range that isn't the one that was sent is neither read nor discarded. */
@@ -624,7 +712,7 @@ static void sums_of_commands(struct kunit *test)
 		reply_arrived(test);
 		nothing_happened(test);
 	}
-	KUNIT_EXPECT_EQ(test, scene->s.stats.checksums, (u64)ARRAY_SIZE(ops));
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, (u64)ARRAY_SIZE(ops));
 }
 
 /* The client can check what it reads by the last reply, however the data came. */
@@ -695,6 +783,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(stale_reads),
 	KUNIT_CASE(untaken_replies),
 	KUNIT_CASE(lost_reply),
+	KUNIT_CASE(queues_are_apart),
 	KUNIT_CASE(keep_alives),
 	KUNIT_CASE(sums_of_writes),
 	KUNIT_CASE(sums_of_inline_writes),

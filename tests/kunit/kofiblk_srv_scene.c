@@ -21,6 +21,7 @@
 #include "../../samples/blk/srv.h"
 
 #define DEPTH	4
+#define QUEUES	2
 #define SESSION	0x1122334455667788ULL
 #define DISK	((u64)SZ_1M)
 #define OPS	32
@@ -32,7 +33,7 @@ static struct scene {
 	struct kb_fabric	fabric;
 	struct kb_queue		queue;
 	struct kb_queue		other;
-	struct kb_squeue	sq;
+	struct kb_squeue	sqs[QUEUES];	/* the first, unless a case wants more */
 	/* What was posted, and isn't done. */
 	struct kb_op		*ops[OPS];
 	struct kb_rma		*rmas[OPS];
@@ -76,6 +77,7 @@ static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 #define kb_rma_submit	kunit_rma_submit
 #include "../../samples/blk/srv_cmd.c"
 #include "../../samples/blk/srv_io.c"
+#include "../../samples/blk/srv_queue.c"
 #include "../../samples/blk/srv_mem.c"
 #include "../../samples/blk/srv_sum.c"
 #include "../../samples/blk/checksum.c"
@@ -103,9 +105,7 @@ bool kb_store_try(struct kb_store_io *io)
 
 static void end_session(void)
 {
-	spin_lock_bh(&scene->s.lock);
-	scene->s.state = KB_SESSION_ENDING;
-	spin_unlock_bh(&scene->s.lock);
+	kb_session_ending(&scene->s);
 }
 
 static int other(u64 offset, u64 bytes)
@@ -213,6 +213,15 @@ TAKE(op, struct kb_op)
 TAKE(rma, struct kb_rma)
 TAKE(io, struct kb_store_io)
 
+/* What is under way in the session. */
+static struct kb_load load(void)
+{
+	struct kb_load load;
+
+	kb_session_load(&scene->s, &load, NULL);
+	return load;
+}
+
 static void store_done(struct kunit *test, int err)
 {
 	struct kb_store_io *io = take_io(test);
@@ -281,6 +290,7 @@ static void nothing_happened(struct kunit *test)
 static int srv_init(struct kunit *test)
 {
 	struct kb_session *s;
+	int i, ret = 0;
 
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
@@ -309,17 +319,23 @@ static int srv_init(struct kunit *test)
 		.inline_read	= 4096,
 	};
 	s->nqueues = 1;
-	s->queues = &scene->sq;
+	s->queues = scene->sqs;
 	s->ping.wire = kunit_kzalloc(test, sizeof(*s->ping.wire), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, s->ping.wire);
-	scene->sq.s = s;
-	scene->sq.q = &scene->queue;
-	return kb_squeue_init(&scene->sq);
+	for (i = 0; i < QUEUES && !ret; i++) {
+		scene->sqs[i].s = s;
+		scene->sqs[i].q = &scene->queue;
+		ret = kb_squeue_init(&scene->sqs[i]);
+	}
+	return ret;
 }
 
 static void srv_exit(struct kunit *test)
 {
-	kb_squeue_exit(&scene->sq);
+	int i;
+
+	for (i = 0; i < QUEUES && scene->sqs[i].s; i++)
+		kb_squeue_exit(&scene->sqs[i]);
 }
 
 static int srv_suite_init(struct kunit_suite *suite)

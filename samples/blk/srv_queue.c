@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A session's queues: what requests and replies are made of, how a session's end stops them,
+ * and what they add up to.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "srv.h"
+
+/* Requests and replies change theirs for each other's, so all are of a size. */
+static unsigned int kb_inline_order(const struct kb_session *s)
+{
+	return get_order(max_t(u32, s->limits.inline_max, s->limits.inline_read));
+}
+
+static struct page *kb_inline_page(const struct kb_session *s)
+{
+	return alloc_pages(GFP_KERNEL | __GFP_COMP, kb_inline_order(s));
+}
+
+static int kb_req_init(struct kb_squeue *sq, u16 slot)
+{
+	struct kb_session *s = sq->s;
+	struct kb_req *req = &sq->reqs[slot];
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages	= s->limits.max_io / PAGE_SIZE + 1,
+		.access		= FI_REMOTE_READ,
+		.cq		= sq->q->cq,
+	};
+
+	req->sq = sq;
+	req->slot = slot;
+	INIT_WORK(&req->work, kb_req_work);
+	if (s->limits.inline_max || s->limits.inline_read) {
+		req->inline_page = kb_inline_page(s);
+		if (!req->inline_page)
+			return -ENOMEM;
+	}
+	if (s->limits.caps & KB_CAP_RDMA_WRITE)
+		return 0;
+	return fi_mr_alloc(s->fabric->domain, &attr, &req->mr, NULL);
+}
+
+static void kb_req_exit(struct kb_req *req)
+{
+	if (req->mr)
+		fi_close(&req->mr->fid);
+	/* What an invalidation that failed has left. */
+	kb_req_free_pages(req);
+	if (req->inline_page)
+		__free_pages(req->inline_page, kb_inline_order(req->sq->s));
+}
+
+static int kb_reply_init(struct kb_squeue *sq, u16 i)
+{
+	struct kb_reply_op *reply = &sq->replies[i];
+
+	reply->sq = sq;
+	reply->wire = &sq->wires[i];
+	kb_reply_prepare(reply);
+	list_add_tail(&reply->list, &sq->free_replies);
+	if (!sq->s->limits.inline_read)
+		return 0;
+	reply->page = kb_inline_page(sq->s);
+	return reply->page ? 0 : -ENOMEM;
+}
+
+/**
+ * kb_squeue_init() - have requests and replies for a queue
+ * @sq: zeroed but for its session and queue; kb_squeue_exit() in any case
+ *
+ * Return: 0, or a negative errno.
+ */
+int kb_squeue_init(struct kb_squeue *sq)
+{
+	u16 i, depth = sq->s->limits.depth;
+	int ret = 0;
+
+	spin_lock_init(&sq->lock);
+	INIT_LIST_HEAD(&sq->free_replies);
+	INIT_LIST_HEAD(&sq->want_reply);
+	kb_chunks_init(sq);
+	sq->reqs = kvcalloc(depth, sizeof(*sq->reqs), GFP_KERNEL);
+	sq->replies = kvcalloc(depth, sizeof(*sq->replies), GFP_KERNEL);
+	sq->wires = kcalloc(depth, sizeof(*sq->wires), GFP_KERNEL);
+	if (!sq->reqs || !sq->replies || !sq->wires)
+		return -ENOMEM;
+	for (i = 0; i < depth && !ret; i++)
+		ret = kb_reply_init(sq, i) ?: kb_req_init(sq, i);
+	return ret;
+}
+
+/**
+ * kb_squeue_exit() - undo kb_squeue_init()
+ * @sq: with nothing in flight
+ */
+void kb_squeue_exit(struct kb_squeue *sq)
+{
+	u16 i;
+
+	for (i = 0; sq->reqs && i < sq->s->limits.depth; i++)
+		if (sq->reqs[i].sq)
+			kb_req_exit(&sq->reqs[i]);
+	for (i = 0; sq->replies && i < sq->s->limits.depth; i++)
+		if (sq->replies[i].page)
+			__free_pages(sq->replies[i].page,
+				     kb_inline_order(sq->s));
+	if (sq->reqs)
+		kb_chunks_free(sq);
+	kvfree(sq->reqs);
+	kvfree(sq->replies);
+	kfree(sq->wires);
+}
+
+/**
+ * kb_session_ending() - let nothing begin any more
+ * @s: the session
+ *
+ * Whatever begins looks at the state under its queue's lock, and is counted there if it
+ * saw that the session is live.
+ *
+ * Context: Any but hard IRQ, without a queue's lock.
+ */
+void kb_session_ending(struct kb_session *s)
+{
+	u16 i;
+
+	WRITE_ONCE(s->state, KB_SESSION_ENDING);
+	for (i = 0; i < s->nqueues; i++) {
+		spin_lock_bh(&s->queues[i].lock);
+		spin_unlock_bh(&s->queues[i].lock);
+	}
+}
+
+/**
+ * kb_session_load() - add up what the queues of a session have
+ * @s: the session, with queues
+ * @load: takes what is under way. Once nothing begins any more, what is 0 stays so
+ * @stats: takes counters; or NULL
+ *
+ * Context: Any but hard IRQ, without a queue's lock.
+ */
+void kb_session_load(struct kb_session *s, struct kb_load *load,
+		     struct kb_session_stats *stats)
+{
+	struct kb_squeue *sq;
+
+	*load = (struct kb_load) {};
+	for (sq = s->queues; sq < s->queues + s->nqueues; sq++) {
+		spin_lock_bh(&sq->lock);
+		load->io += sq->load.io;
+		load->in_flight += sq->load.in_flight;
+		load->posted += sq->load.posted;
+		load->memory += sq->load.memory;
+		if (stats) {
+			stats->reads += sq->stats.reads;
+			stats->writes += sq->stats.writes;
+			stats->others += sq->stats.others;
+			stats->read_bytes += sq->stats.read_bytes;
+			stats->write_bytes += sq->stats.write_bytes;
+			stats->errors += sq->stats.errors;
+			stats->mem_waits += sq->stats.mem_waits;
+			stats->checksums += sq->stats.checksums;
+		}
+		spin_unlock_bh(&sq->lock);
+	}
+}
+
+static bool kb_squeue_untaken(const struct kb_squeue *sq, unsigned long then)
+{
+	u16 i;
+
+	for (i = 0; i < sq->s->limits.depth; i++)
+		if ((sq->replies[i].out &&
+		     time_before(sq->replies[i].since, then)) ||
+		    (sq->reqs[i].state == KB_REQ_READY &&
+		     time_before(sq->reqs[i].since, then)))
+			return true;
+	return false;
+}
+
+/**
+ * kb_session_untaken() - does a client leave lying what others could use?
+ * @s: the session
+ * @age: for how long, in jiffies
+ *
+ * Its replies fill a queue that it shares, what it doesn't fetch may be in the
+ * reserve.
+ *
+ * Context: Process.
+ * Return: whether there is a reply, or data to be fetched, of that age.
+ */
+bool kb_session_untaken(struct kb_session *s, unsigned long age)
+{
+	bool untaken = false;
+	u16 i;
+
+	for (i = 0; i < s->nqueues && !untaken; i++) {
+		spin_lock_bh(&s->queues[i].lock);
+		untaken = kb_squeue_untaken(&s->queues[i], jiffies - age);
+		spin_unlock_bh(&s->queues[i].lock);
+	}
+	return untaken;
+}
+
+/**
+ * kb_session_abort() - end what waits for the client, or for memory
+ * @s: the session, not live, and found by nobody
+ */
+void kb_session_abort(struct kb_session *s)
+{
+	struct kb_req *req, *next;
+	LIST_HEAD(waiters);
+	u16 i, slot;
+	bool ready;
+
+	/* Who has the memory may be what only this session's end frees. */
+	kb_mem_waiters(s, &waiters);
+	list_for_each_entry_safe(req, next, &waiters, list)
+		kb_req_end(req, -ESHUTDOWN);
+
+	for (i = 0; i < s->nqueues; i++)
+		for (slot = 0; slot < s->limits.depth; slot++) {
+			req = &s->queues[i].reqs[slot];
+			spin_lock_bh(&req->sq->lock);
+			ready = req->state == KB_REQ_READY;
+			if (ready)
+				req->state = KB_REQ_BUSY;
+			spin_unlock_bh(&req->sq->lock);
+			if (ready)
+				kb_req_inval(req);
+		}
+}
