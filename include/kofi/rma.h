@@ -193,6 +193,9 @@ static inline ssize_t fi_writev(struct fid_ep *ep, const struct kvec *iov,
  * @msg: buffers on both sides, peer and context
  * @flags: operation flags; they replace the endpoint's defaults
  *
+ * With FI_REMOTE_CQ_DATA the peer hears of the write when all of it is in place, however
+ * many pieces the provider makes of it.
+ *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
  */

@@ -8,6 +8,7 @@
  *	blk_setup.c	what is said over TCP, and the fabric's part of a session
  *	blk_disk.c	the block layer's side: a disk and its queues
  *	blk_request.c	the life of a request
+ *	blk_command.c	what a request is as a command
  *	blk_sum.c	checksums
  *	blk_epoch.c	writes that a server's crash may have taken
  *	blk_grant.c	what a disk that is in use can't do without
@@ -141,10 +142,10 @@ enum kbc_phase {
 	KBC_PHASES,
 };
 
-/* A command as it is sent; it doesn't cross pages. */
+/* A command as it is sent, with what follows it. */
 union kbc_msg {
 	struct kb_cmd	cmd;
-	u8		room[64];
+	u8		room[KB_CMD_MAX(0)];
 };
 
 /* Inline data makes no more pieces: more would be copied by the provider. */
@@ -166,6 +167,7 @@ union kbc_msg {
  * @posted: the command was, maybe more than once
  * @fetched: the server's offer was taken
  * @inl: the data goes with the command, or comes with the reply
+ * @imm: immediate data will do as a reply
  * @transient: the server failed it, but may do better later
  * @unflushed: of a flush: there is something for it to do
  * @nbvec: of @bvecs, without the first
@@ -192,6 +194,7 @@ struct kbc_slot {
 	bool			posted;
 	bool			fetched;
 	bool			inl;
+	bool			imm;
 	bool			transient;
 	bool			unflushed;
 	u8			nbvec;
@@ -212,6 +215,30 @@ static inline struct kbc_slot *kbc_slot(struct request *rq)
 static inline struct request *kbc_rq(const struct kbc_slot *slot)
 {
 	return blk_mq_rq_from_pdu((void *)slot);
+}
+
+/* Return: 0 for what there is no command for. */
+static inline u8 kbc_opcode(const struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return KB_OP_READ;
+	case REQ_OP_WRITE:
+		return KB_OP_WRITE;
+	case REQ_OP_FLUSH:
+		return KB_OP_FLUSH;
+	case REQ_OP_DISCARD:
+		return KB_OP_DISCARD;
+	case REQ_OP_WRITE_ZEROES:
+		return KB_OP_WRITE_ZEROES;
+	default:
+		return 0;
+	}
+}
+
+static inline bool kbc_op_moves(u8 op)
+{
+	return op == KB_OP_READ || op == KB_OP_WRITE;
 }
 
 /* It may be the fault of another, but one can't go on for ever. */
@@ -244,6 +271,8 @@ struct kbc_tag {
  * @q: where it is posted; several may have the same
  * @credits: taken of @q
  * @peer: where to
+ * @user: of @q, for immediate data; or negative
+ * @salt: random, for the same
  * @tags: kbc_disk.depth of them
  * @bvecs: lists the memory of a request that is in several bios, while it is registered:
  *	kbc_disk.max_bvecs of them
@@ -258,6 +287,8 @@ struct kbc_queue {
 	struct kb_queue		*q;
 	u32			credits;
 	fi_addr_t		peer;
+	int			user;
+	u32			salt;
 	struct kbc_tag		*tags;
 	struct bio_vec		*bvecs;
 	atomic_t		busy ____cacheline_aligned_in_smp;
@@ -288,6 +319,7 @@ struct kbc_alive {
  * @bytes: read and written
  * @inlined: writes whose data went with the command
  * @inline_reads: reads whose data came with the reply
+ * @immediates: reads that immediate data was the reply to
  * @registrations: of memory
  */
 struct kbc_io_stats {
@@ -295,6 +327,7 @@ struct kbc_io_stats {
 	unsigned long	bytes;
 	unsigned long	inlined;
 	unsigned long	inline_reads;
+	unsigned long	immediates;
 	unsigned long	registrations;
 };
 
@@ -508,6 +541,18 @@ void kbc_tags_free(struct kbc_disk *d);
 int kbc_regions_alloc(struct kbc_disk *d);
 void kbc_regions_free(struct kbc_disk *d);
 
+/* blk_command.c */
+
+/* The number of the tag in immediate data, for kbc_imm(). */
+#define KBC_IMM_TAG(data)	((data) >> 20 & (KB_DEPTH_MAX - 1))
+
+bool kbc_op_allowed(const struct kbc_disk *d, u8 op);
+u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op);
+bool kbc_imm_will_do(const struct kbc_slot *slot);
+u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag);
+const char *kbc_reply_fault(const struct kbc_slot *slot,
+			    const struct kb_reply_msg *msg);
+
 /* blk_memory.c */
 
 int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op);
@@ -521,6 +566,7 @@ void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq);
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
 void kbc_requests_abort(struct kbc_disk *d);
 void kbc_received(struct kb_queue *q, void *buf, size_t len);
+void kbc_written(void *user, u32 data);
 
 /* blk_sum.c */
 

@@ -17,6 +17,7 @@ static const struct kbc_counter kbc_io_counters[] = {
 	KBC_COUNTER(bytes),
 	KBC_COUNTER(inlined),
 	KBC_COUNTER(inline_reads),
+	KBC_COUNTER(immediates),
 	KBC_COUNTER(registrations),
 #undef KBC_COUNTER
 };

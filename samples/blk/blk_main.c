@@ -57,6 +57,7 @@ const struct kb_role kbc_role = {
 	.name		= "kofiblk",
 	.recv_len	= KB_REPLY_MAX(KB_INLINE_READ_MAX),
 	.received	= kbc_received,
+	.written	= kbc_written,
 	.gone		= kbc_gone,
 };
 

@@ -44,44 +44,6 @@ struct kbc_end {
 	bool		settled;
 };
 
-/* Return: 0 for what there is no command for. */
-static u8 kbc_opcode(const struct request *rq)
-{
-	switch (req_op(rq)) {
-	case REQ_OP_READ:
-		return KB_OP_READ;
-	case REQ_OP_WRITE:
-		return KB_OP_WRITE;
-	case REQ_OP_FLUSH:
-		return KB_OP_FLUSH;
-	case REQ_OP_DISCARD:
-		return KB_OP_DISCARD;
-	case REQ_OP_WRITE_ZEROES:
-		return KB_OP_WRITE_ZEROES;
-	default:
-		return 0;
-	}
-}
-
-static bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
-{
-	switch (op) {
-	case 0:
-		return false;
-	case KB_OP_DISCARD:
-		return d->limits.caps & KB_CAP_DISCARD;
-	case KB_OP_WRITE_ZEROES:
-		return d->limits.caps & KB_CAP_WRITE_ZEROES;
-	default:
-		return true;
-	}
-}
-
-static bool kbc_op_moves(u8 op)
-{
-	return op == KB_OP_READ || op == KB_OP_WRITE;
-}
-
 /* --- from one phase to another --- */
 
 /*
@@ -269,19 +231,6 @@ static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err,
 
 /* --- commands --- */
 
-static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
-{
-	const struct request *rq = kbc_rq(slot);
-	u16 flags = slot->inl ? KB_CMD_INLINE : 0;
-
-	if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) &&
-	    rq->cmd_flags & REQ_FUA)
-		flags |= KB_CMD_FUA;
-	if (op == KB_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
-		flags |= KB_CMD_NOUNMAP;
-	return flags;
-}
-
 /* The request's command, or the one that thanks for what was fetched. */
 static void kbc_command(struct kbc_slot *slot, bool thank)
 {
@@ -306,6 +255,8 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 	}
 	if (slot->registered)
 		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
+	if (msg.flags & KB_CMD_IMM)
+		msg.imm = kbc_imm(slot->kq, slot->tag);
 	trace_kofiblk_command(d->name, &msg);
 	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
 	if (!thank)
@@ -413,34 +364,6 @@ static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err,
 
 /* --- replies --- */
 
-/* Return: what is wrong with it, or NULL. */
-static const char *kbc_reply_fault(const struct kbc_slot *slot,
-				   const struct kb_reply_msg *msg)
-{
-	const struct kbc_disk *d = slot->kq->disk;
-	u8 op = kbc_opcode(kbc_rq(slot));
-	bool inl = op == KB_OP_READ && slot->inl;
-	bool fetches = op == KB_OP_READ && !inl &&
-		       !(d->limits.caps & KB_CAP_RDMA_WRITE);
-
-	if (msg->op != op)
-		return "the reply to another command";
-	if (msg->flags & KB_REPLY_INLINE && !inl)
-		return "data that was to come otherwise";
-	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
-		return "data that was not to be fetched";
-	if (kbc_sum_missing(d, msg))
-		return "a checksum that isn't what was granted";
-	if (msg->status != KB_OK)
-		return NULL;
-	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
-		return "a reply for another number of bytes";
-	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) ||
-	    (inl && !msg->data))
-		return "a reply without data";
-	return NULL;
-}
-
 static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 				      const struct kb_reply_msg *msg)
 {
@@ -503,6 +426,54 @@ static void kbc_reply(struct kbc_queue *kq, const struct kb_reply_msg *msg)
 		kbc_refuse(kq->disk, fault);
 	kbc_slot_act(slot, next);
 	kbc_slot_finish(&end);
+}
+
+/* Return: whether it is for what the tag is used for now. */
+static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
+			  u32 data)
+{
+	struct kbc_slot *slot = tag->slot;
+
+	lockdep_assert_held(&tag->lock);
+	if (!slot || slot->phase != KBC_REPLY || !slot->imm ||
+	    !READ_ONCE(slot->posted) || data != kbc_imm(kq, tag))
+		return false;
+	this_cpu_inc(kq->disk->io_stats->immediates);
+	kbc_slot_enter(slot, KBC_INVALIDATE);
+	return true;
+}
+
+/**
+ * kbc_written() - immediate data came: a read's data is there, and this is its reply
+ * @user: the queue that it may be for: whoever can reach the endpoint can send such
+ * @data: the immediate data
+ *
+ * Context: Process, one at a time for a queue, under RCU.
+ */
+void kbc_written(void *user, u32 data)
+{
+	struct kbc_queue *kq = user;
+	struct kbc_disk *d = kq->disk;
+	/* Pairs with kbc_queue_alloc(). */
+	struct kbc_tag *tag = smp_load_acquire(&kq->tags);
+	struct kb_reply_msg msg = { .op = KB_OP_READ, .queue = kq->index };
+	struct kbc_slot *slot = NULL;
+
+	if (tag && KBC_IMM_TAG(data) < d->depth) {
+		tag += KBC_IMM_TAG(data);
+		spin_lock_bh(&tag->lock);
+		if (kbc_imm_taken(kq, tag, data))
+			slot = tag->slot;
+		msg.id = KB_ID(KBC_IMM_TAG(data), tag->gen);
+		spin_unlock_bh(&tag->lock);
+	}
+	if (!slot) {
+		atomic_long_inc(&d->stats.stale);
+		trace_kofiblk_stray_imm(d->name, data);
+		return;
+	}
+	trace_kofiblk_reply(d->name, &msg);
+	kbc_slot_act(slot, KBC_INVALIDATE);
 }
 
 static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
@@ -588,6 +559,7 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->posted = false;
 	slot->fetched = false;
 	slot->inl = kbc_fits_inline(slot, rq);
+	slot->imm = !slot->inl && kbc_imm_will_do(slot);
 	slot->unflushed = kbc_opcode(rq) == KB_OP_FLUSH &&
 			  kbc_epoch_flush(&slot->kq->disk->epoch);
 }

@@ -81,8 +81,10 @@ static void kbc_credits_give(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++) {
 		kq = &d->queues[i];
-		if (kq->q)
+		if (kq->q) {
+			kb_user_del(kq->q, kq);
 			kb_credits_give(kq->q, kq->credits);
+		}
 		kq->q = NULL;
 		kq->credits = 0;
 	}
@@ -98,6 +100,8 @@ static int kbc_credits_take(struct kbc_disk *d)
 		kq = &d->queues[i];
 		kq->q = &d->fabric->queues[i % d->fabric->nqueues];
 		kq->credits = kb_credits_take(kq->q, want);
+		kq->user = d->fabric->can_imm ? kb_user_add(kq->q, kq) : -1;
+		kq->salt = get_random_u32();
 		if (kq->credits < (d->known ? want : 2)) {
 			kbc_err(d, "no room for another disk's replies\n");
 			return -EBUSY;
@@ -119,8 +123,10 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 			keep = 0;
 		kb_credits_give(kq->q, kq->credits - keep);
 		kq->credits = keep;
-		if (!keep)
+		if (!keep) {
+			kb_user_del(kq->q, kq);
 			kq->q = NULL;
+		}
 	}
 	d->nqueues = nqueues;
 }
@@ -139,6 +145,8 @@ void kbc_fabric_forget(struct kbc_disk *d)
 		return;
 	kbc_regions_free(d);
 	kbc_credits_give(d);
+	/* Nobody is in kbc_written() any more. */
+	synchronize_rcu();
 	/* That it goes is of no interest any more. */
 	WRITE_ONCE(d->fabric, NULL);
 	kb_fabric_put(f);
@@ -197,7 +205,8 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 
 	*limits = (struct kb_limits) {
 		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE) &
-				  ~(d->options.checksum ? 0 : KB_CAP_CHECKSUM),
+				  ~(d->options.checksum ? 0 : KB_CAP_CHECKSUM) &
+				  ~(f->can_imm ? 0 : KB_CAP_IMM),
 		.max_io		= d->known ? d->as_made.limits.max_io :
 				  min_t(size_t, d->options.max_io,
 					round_down(f->max_rma, KB_IO_MIN)),

@@ -98,16 +98,19 @@ void kbc_keep_alive(struct kbc_disk *d)
 static int kbc_queue_alloc(struct kbc_queue *kq)
 {
 	const struct kbc_disk *d = kq->disk;
+	struct kbc_tag *tags;
 	u16 i;
 
 	spin_lock_init(&kq->lock);
-	kq->tags = kvcalloc(d->depth, sizeof(*kq->tags), GFP_KERNEL);
-	kq->bvecs = kvcalloc(d->max_bvecs, sizeof(*kq->bvecs), GFP_KERNEL);
-	if (!kq->tags || !kq->bvecs)
+	tags = kvcalloc(d->depth, sizeof(*tags), GFP_KERNEL);
+	if (!tags)
 		return -ENOMEM;
 	for (i = 0; i < d->depth; i++)
-		spin_lock_init(&kq->tags[i].lock);
-	return 0;
+		spin_lock_init(&tags[i].lock);
+	/* Pairs with kbc_written(): immediate data may come that nobody waits for. */
+	smp_store_release(&kq->tags, tags);
+	kq->bvecs = kvcalloc(d->max_bvecs, sizeof(*kq->bvecs), GFP_KERNEL);
+	return kq->bvecs ? 0 : -ENOMEM;
 }
 
 static void kbc_queue_free(struct kbc_queue *kq)

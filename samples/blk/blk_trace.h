@@ -186,6 +186,20 @@ TRACE_EVENT(kofiblk_lost,
 	TP_printk("disk=%s", __get_str(disk))
 );
 
+TRACE_EVENT(kofiblk_stray_imm,
+	TP_PROTO(const char *disk, u32 data),
+	TP_ARGS(disk, data),
+	TP_STRUCT__entry(
+		__string(disk, disk)
+		__field(u32, data)
+	),
+	TP_fast_assign(
+		kofi_assign_str(disk, disk);
+		__entry->data = data;
+	),
+	TP_printk("disk=%s data=%#x", __get_str(disk), __entry->data)
+);
+
 TRACE_EVENT(kofiblk_refused,
 	TP_PROTO(const char *disk, const char *fault),
 	TP_ARGS(disk, fault),

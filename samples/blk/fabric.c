@@ -176,9 +176,11 @@ static void kb_cq_error(struct kb_queue *q)
 	kb_op_fail(q, e.op_context, e.err ? -e.err : -EIO);
 }
 
+static void kb_recv_written(struct kb_queue *q, struct kb_op *op, u32 data);
+
 static void kb_cq_drain(struct fid_cq *cq, void *context)
 {
-	struct fi_cq_msg_entry done[KB_BATCH];
+	struct fi_cq_data_entry done[KB_BATCH];
 	struct kb_queue *q = context;
 	struct kb_op *op;
 	ssize_t n, i;
@@ -187,9 +189,11 @@ static void kb_cq_drain(struct fid_cq *cq, void *context)
 		n = fi_cq_read(cq, done, KB_BATCH);
 		for (i = 0; i < n; i++) {
 			op = done[i].op_context;
-			/* Remote CQ data took a receive, and there is no message. */
-			op->done(q, op, done[i].flags & FI_REMOTE_WRITE ?
-						-EMSGSIZE : 0, done[i].len);
+			/* It took a receive, and there is no message. */
+			if (done[i].flags & FI_REMOTE_WRITE)
+				kb_recv_written(q, op, done[i].data);
+			else
+				op->done(q, op, 0, done[i].len);
 		}
 		if (n == -FI_EAVAIL)
 			kb_cq_error(q);
@@ -309,6 +313,21 @@ static void kb_recv_done(struct kb_queue *q, struct kb_op *op, int err,
 		kb_submit(q, op);
 }
 
+/* Whoever can reach the endpoint can send such. */
+static void kb_recv_written(struct kb_queue *q, struct kb_op *op, u32 data)
+{
+	void *user;
+
+	if (!READ_ONCE(q->up))
+		return;
+	rcu_read_lock();
+	user = rcu_dereference(q->users[data / KB_IMM_USER(1)]);
+	if (user && q->fabric->role->written)
+		q->fabric->role->written(user, data);
+	rcu_read_unlock();
+	kb_submit(q, op);
+}
+
 static int kb_bufs_add(struct kb_queue *q)
 {
 	size_t stride = ALIGN(q->recv_len, KB_BUF_ALIGN);
@@ -361,6 +380,34 @@ void kb_credits_give(struct kb_queue *q, u32 n)
 }
 EXPORT_SYMBOL_NS_GPL(kb_credits_give, KOFIBLK);
 
+int kb_user_add(struct kb_queue *q, void *user)
+{
+	int i, ret = -ENOSPC;
+
+	mutex_lock(&q->credits_lock);
+	for (i = 0; i < KB_USERS && ret < 0; i++) {
+		if (rcu_access_pointer(q->users[i]))
+			continue;
+		rcu_assign_pointer(q->users[i], user);
+		ret = i;
+	}
+	mutex_unlock(&q->credits_lock);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(kb_user_add, KOFIBLK);
+
+void kb_user_del(struct kb_queue *q, void *user)
+{
+	int i;
+
+	mutex_lock(&q->credits_lock);
+	for (i = 0; i < KB_USERS; i++)
+		if (rcu_access_pointer(q->users[i]) == user)
+			RCU_INIT_POINTER(q->users[i], NULL);
+	mutex_unlock(&q->credits_lock);
+}
+EXPORT_SYMBOL_NS_GPL(kb_user_del, KOFIBLK);
+
 /* --- transfers --- */
 
 static int kb_rma_post(struct kb_queue *q, struct kb_op *op)
@@ -372,12 +419,14 @@ static int kb_rma_post(struct kb_queue *q, struct kb_op *op)
 		.rma_iov	= &rma->iov,
 		.rma_iov_count	= 1,
 		.context	= op,
+		.data		= rma->imm,
 	};
 
 	rma->iov.len = iov_iter_count(&rma->iter);
-	return iov_iter_rw(&rma->iter) == WRITE ?
-	       fi_writemsg(q->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE) :
-	       fi_readmsg(q->ep, &msg, FI_COMPLETION);
+	if (iov_iter_rw(&rma->iter) != WRITE)
+		return fi_readmsg(q->ep, &msg, FI_COMPLETION);
+	return fi_writemsg(q->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE |
+			   (rma->has_imm ? FI_REMOTE_CQ_DATA : 0));
 }
 
 void kb_rma_submit(struct kb_queue *q, struct kb_rma *rma)
@@ -423,7 +472,7 @@ static int kb_find(const struct kb_select *select, u64 caps,
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
-	/* We send no remote CQ data, so none takes a receive. */
+	/* Remote CQ data takes receives, which are promised for it as for replies. */
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
@@ -461,7 +510,7 @@ static int kb_queue_open(struct kb_fabric *f, struct kb_queue *q)
 		.size		= f->info->tx_attr->size +
 				  f->info->rx_attr->size + KB_REGS,
 		.flags		= FI_AFFINITY,
-		.format		= FI_CQ_FORMAT_MSG,
+		.format		= FI_CQ_FORMAT_DATA,
 		.signaling_vector = cpumask_nth(q->index % num_online_cpus(),
 						cpu_online_mask),
 		.handler	= kb_cq_drain,
@@ -552,6 +601,8 @@ static int kb_fabric_open(struct kb_fabric *f, const struct kb_select *select)
 	}
 	if (ret)
 		return ret;
+	f->can_imm = f->can_write &&
+		     f->info->domain_attr->cq_data_size >= sizeof(u32);
 	count = min3(num_online_cpus(), KB_QUEUES_MAX,
 		     (unsigned int)max(f->info->domain_attr->cq_cnt, 1UL));
 	f->queues = kcalloc(count, sizeof(*f->queues), GFP_KERNEL);

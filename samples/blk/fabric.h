@@ -38,6 +38,8 @@ struct kb_queue;
  * @recv_len: longest message that may come; less if the device can't have it
  * @received: a message came; @buf is the queue's again after the return. Process
  *	context, not concurrently for one queue; must not sleep for long
+ * @written: immediate data of an RDMA write came for a user of the queue: all that was
+ *	written is there. Under RCU, and otherwise as @received. NULL: it is of no use
  * @gone: the device went away, or was found to be of no use; called once, from a
  *	work item, so control calls can be made. Users put the fabric in their time
  */
@@ -45,6 +47,7 @@ struct kb_role {
 	const char	*name;
 	size_t		recv_len;
 	void		(*received)(struct kb_queue *q, void *buf, size_t len);
+	void		(*written)(void *user, u32 data);
 	void		(*gone)(struct kb_fabric *f);
 };
 
@@ -73,6 +76,7 @@ struct kb_select {
  * @max_msg: longest message
  * @max_rma: longest transfer
  * @can_write: the device has RDMA write
+ * @can_imm: and immediate data of 32 bits with it
  * @owner: as in struct kb_select
  * @gone: the device went away; nothing more can be posted
  * @nqueues: entries of @queues
@@ -86,6 +90,7 @@ struct kb_fabric {
 	size_t			max_msg;
 	size_t			max_rma;
 	bool			can_write;
+	bool			can_imm;
 	char			*owner;
 	int			gone;	/* xchg() doesn't take less everywhere */
 	u16			nqueues;
@@ -136,6 +141,10 @@ struct kb_op {
 	struct list_head	list;
 };
 
+/* Immediate data says by these bits whose it is: see kb_user_add(). */
+#define KB_USERS		16
+#define KB_IMM_USER(user)	((u32)(user) << 28)
+
 /**
  * struct kb_queue - an endpoint and its completion queue
  * @fabric: the device
@@ -159,6 +168,7 @@ struct kb_queue {
 	struct list_head	lanes[KB_LANES]; /* kb_op that found no room */
 	bool			pumping;	/* somebody posts them */
 	bool			pump_again;	/* and has to once more */
+	void __rcu		*users[KB_USERS]; /* under credits_lock, or RCU */
 	struct mutex		credits_lock;	/* protects what follows */
 	u32			promised;	/* receives */
 	u32			recvs;		/* that are posted, or used */
@@ -236,6 +246,25 @@ u32 kb_credits_take(struct kb_queue *q, u32 want);
 void kb_credits_give(struct kb_queue *q, u32 n);
 
 /**
+ * kb_user_add() - have immediate data that comes on a queue
+ * @q: the queue
+ * @user: for kb_role.written
+ *
+ * Context: Process, sleeps.
+ * Return: a number: data with KB_IMM_USER() of that is for @user. Or -ENOSPC.
+ */
+int kb_user_add(struct kb_queue *q, void *user);
+
+/**
+ * kb_user_del() - undo kb_user_add()
+ * @q: the queue
+ * @user: may be called until an RCU grace period has passed; it may not be a user at all
+ *
+ * Context: Process, sleeps.
+ */
+void kb_user_del(struct kb_queue *q, void *user);
+
+/**
  * kb_submit() - post an operation, now or as soon as there is room
  * @q: the queue
  * @op: the operation; its memory stays until it is done
@@ -249,6 +278,8 @@ void kb_submit(struct kb_queue *q, struct kb_op *op);
  * @op: op.done is the caller's
  * @peer: whose memory
  * @iov: it, but for the length
+ * @has_imm: of a write: the peer is sent @imm when all data is there
+ * @imm: its immediate data
  * @iter: the local pages, bvec that are the caller's until @op is done: ITER_SOURCE
  *	for a write to the peer, ITER_DEST for a read
  */
@@ -256,6 +287,8 @@ struct kb_rma {
 	struct kb_op		op;
 	fi_addr_t		peer;
 	struct fi_rma_iov	iov;
+	bool			has_imm;
+	u32			imm;
 	struct iov_iter		iter;
 };
 

@@ -187,14 +187,15 @@ union kb_reply_room {
 };
 
 struct kb_reply_op {
-	struct kb_op		op;
+	struct kb_rma		rma;		/* its op is also that of a message */
 	struct list_head	list;
 	struct kb_squeue	*sq;
 	union kb_reply_room	*wire;
 	struct page		*page;		/* of data that goes with it */
-	struct bio_vec		bvecs[2];	/* the reply and that */
-	u32			bytes;		/* of that, or 0 */
+	struct bio_vec		bvecs[2];	/* the reply and that; or the data to be written */
+	u32			bytes;		/* of data that goes with it, or 0 */
 	u32			len;		/* of the reply without data */
+	u32			charged;	/* bytes of data to be written, or 0 */
 	bool			out;		/* since when, under the lock */
 	unsigned long		since;		/* jiffies */
 };
@@ -389,6 +390,9 @@ void kb_chunks_free(struct kb_squeue *sq);
 void kb_mem_trim(struct kb_session *s);
 int kb_req_pages(struct kb_req *req);
 void kb_req_free_pages(struct kb_req *req);
+bool kb_reply_may_have(const struct kb_req *req);
+void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req);
+void kb_reply_free_pages(struct kb_reply_op *reply);
 void kb_mem_waiters(struct kb_session *s, struct list_head *list);
 int kb_reserve_init(void);
 void kb_reserve_exit(void);

@@ -42,7 +42,8 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
 	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||
 	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ &&
-	     !(caps & KB_CAP_FUA)))
+	     !(caps & KB_CAP_FUA)) ||
+	    (msg->flags & KB_CMD_IMM && !(caps & KB_CAP_IMM)))
 		return "an operation that wasn't granted";
 	if (!(msg->flags & KB_CMD_SUM) != !(caps & KB_CAP_CHECKSUM))
 		return "a checksum that isn't what was granted";

@@ -4,6 +4,7 @@
  * which has something done that calls the next:
  *
  *	READ		pages -> store -> write to the client -> reply
+ *	 immediate data	pages -> store -> write to the client, which is the reply
  *	 inline		store -> reply with the data
  *	 no RDMA write	pages -> store -> register -> READY, FETCHED -> invalidate
  *			-> reply
@@ -96,7 +97,7 @@ static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
 {
 	struct fi_msg msg = {
 		.addr		= reply->sq->peer,
-		.context	= &reply->op,
+		.context	= &reply->rma.op,
 	};
 
 	bvec_set_page(&reply->bvecs[0], virt_to_page(reply->wire),
@@ -109,7 +110,7 @@ static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
 
 static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 {
-	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
+	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 
 	/* The client may have had no receive for it, and have left. */
 	if (!kb_squeue_live(reply->sq))
@@ -156,6 +157,29 @@ static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
 		swap(reply->page, req->inline_page);
 }
 
+/* Return: a reply for a request; -EAGAIN and -ESHUTDOWN as below. */
+static struct kb_reply_op *kb_reply_get(struct kb_req *req)
+{
+	struct kb_squeue *sq = req->sq;
+	struct kb_reply_op *reply;
+
+	lockdep_assert_held(&sq->lock);
+	if (!kb_squeue_live(sq))
+		return ERR_PTR(-ESHUTDOWN);
+	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op,
+					 list);
+	if (!reply) {
+		list_add_tail(&req->list, &sq->want_reply);
+		return ERR_PTR(-EAGAIN);
+	}
+	list_del(&reply->list);
+	reply->out = true;
+	reply->since = jiffies;
+	req->since = jiffies;
+	sq->load.posted++;
+	return reply;
+}
+
 /*
  * Return: 0 when the reply is on its way, and the slot the client's again: the reply
  * then counts as in flight, in place of the request unless that is READY; -EAGAIN
@@ -167,36 +191,63 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 	struct kb_squeue *sq = req->sq;
 	struct kb_reply_op *reply;
 	struct kb_reply_msg msg;
-	int ret = 0;
 
 	kb_reply_fill(req, flags, &msg);
 	spin_lock_bh(&sq->lock);
-	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op,
-					 list);
-	if (!kb_squeue_live(sq)) {
-		ret = -ESHUTDOWN;
-	} else if (!reply) {
-		ret = -EAGAIN;
-		list_add_tail(&req->list, &sq->want_reply);
-	} else {
-		list_del(&reply->list);
-		reply->out = true;
-		reply->since = jiffies;
-		req->since = jiffies;
+	reply = kb_reply_get(req);
+	if (!IS_ERR(reply)) {
 		kb_reply_take_data(reply, req, &msg);
 		sq->load.in_flight += !!(flags & KB_REPLY_READY);
-		sq->load.posted++;
 		sq->stats.errors += !!msg.status;
 		req->state = flags & KB_REPLY_READY ? KB_REQ_READY :
 						      KB_REQ_FREE;
 	}
 	spin_unlock_bh(&sq->lock);
-	if (ret)
-		return ret;
+	if (IS_ERR(reply))
+		return PTR_ERR(reply);
 	reply->len = kb_build_reply(&reply->wire->reply, &msg);
 	trace_kb_srv_reply(&msg);
-	kb_submit(sq->q, &reply->op);
+	reply->rma.op.post = kb_reply_post;
+	kb_submit(sq->q, &reply->rma.op);
 	return 0;
+}
+
+/*
+ * The same by a write whose immediate data says that it is all there. The client may use
+ * the slot again before we hear of the write's end, so that the pages go with the reply.
+ */
+static int kb_req_notify(struct kb_req *req)
+{
+	struct kb_squeue *sq = req->sq;
+	struct kb_reply_op *reply;
+	struct kb_reply_msg msg;
+	struct kb_rma *rma;
+
+	kb_reply_fill(req, 0, &msg);
+	spin_lock_bh(&sq->lock);
+	reply = kb_reply_get(req);
+	if (!IS_ERR(reply)) {
+		kb_reply_take_pages(reply, req);
+		rma = &reply->rma;
+		rma->iov.addr = req->cmd.addr;
+		rma->iov.key = req->cmd.key;
+		rma->imm = req->cmd.imm;
+		req->state = KB_REQ_FREE;
+	}
+	spin_unlock_bh(&sq->lock);
+	if (IS_ERR(reply))
+		return PTR_ERR(reply);
+	trace_kb_srv_reply(&msg);
+	iov_iter_bvec(&rma->iter, ITER_SOURCE, reply->bvecs, 1,
+		      reply->bvecs[0].bv_len);
+	kb_rma_submit(sq->q, rma);
+	return 0;
+}
+
+static void kb_run_notify(struct kb_req *req)
+{
+	if (kb_req_notify(req) == -ESHUTDOWN)
+		kb_req_end(req, -ESHUTDOWN);
 }
 
 static void kb_run_reply(struct kb_req *req)
@@ -223,13 +274,15 @@ void kb_req_end(struct kb_req *req, int err)
 static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 			  size_t len)
 {
-	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
+	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 	struct kb_squeue *sq = reply->sq;
 	struct kb_req *req;
 
 	/* The client waits for it in vain: it had better come anew. */
 	if (err)
 		kb_session_stop(sq->s, false);
+	if (reply->charged)
+		kb_reply_free_pages(reply);
 	spin_lock_bh(&sq->lock);
 	sq->load.posted--;
 	reply->out = false;
@@ -250,14 +303,15 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
  */
 void kb_reply_prepare(struct kb_reply_op *reply)
 {
-	reply->op.post = kb_reply_post;
-	reply->op.done = kb_reply_done;
+	reply->rma.op.done = kb_reply_done;
+	reply->rma.peer = reply->sq->peer;
+	reply->rma.has_imm = true;
 }
 
 static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 			 size_t len)
 {
-	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, op);
+	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 	struct kb_squeue *sq = reply->sq;
 
 	spin_lock_bh(&sq->lock);
@@ -300,10 +354,10 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 	if (!answer)
 		return;
 	s->ping.sq = sq;
-	s->ping.op.post = kb_reply_post;
-	s->ping.op.done = kb_ping_done;
+	s->ping.rma.op.post = kb_reply_post;
+	s->ping.rma.op.done = kb_ping_done;
 	s->ping.len = kb_build_reply(&s->ping.wire->reply, &reply);
-	kb_submit(sq->q, &s->ping.op);
+	kb_submit(sq->q, &s->ping.rma.op);
 }
 
 /* --- the store --- */
@@ -586,6 +640,11 @@ static void kb_reg_done(struct kb_queue *q, struct kb_op *op, int err,
 
 static void kb_req_push(struct kb_req *req)
 {
+	if (req->cmd.flags & KB_CMD_IMM && kb_reply_may_have(req)) {
+		req->run = kb_run_notify;
+		kb_run_notify(req);
+		return;
+	}
 	if (!req->mr) {
 		kb_req_move(req, true);
 		return;

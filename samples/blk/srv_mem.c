@@ -327,14 +327,12 @@ static int kb_mem_charge(struct kb_req *req)
 	return ret;
 }
 
-static void kb_mem_uncharge(struct kb_req *req)
+static void kb_mem_uncharge(struct kb_squeue *sq, u32 bytes)
 {
-	struct kb_squeue *sq = req->sq;
 	bool wanted;
 
 	spin_lock_bh(&sq->lock);
-	sq->load.memory -= kb_mem_bytes(req);
-	req->charged = false;
+	sq->load.memory -= bytes;
 	/* Whoever waits was in the list before it looked at this queue. */
 	wanted = !list_empty_careful(&sq->s->mem_wait);
 	spin_unlock_bh(&sq->lock);
@@ -381,7 +379,49 @@ void kb_req_free_pages(struct kb_req *req)
 		kb_pages_free(req->sq, req->bvec, req->nbvec);
 	req->bvec = NULL;
 	if (req->charged)
-		kb_mem_uncharge(req);
+		kb_mem_uncharge(req->sq, kb_mem_bytes(req));
+	req->charged = false;
+}
+
+/**
+ * kb_reply_may_have() - may the pages of a request be a reply's?
+ * @req: the request, with pages
+ *
+ * Return: whether they are in one piece, and not the reserve.
+ */
+bool kb_reply_may_have(const struct kb_req *req)
+{
+	return req->nbvec == 1 && !req->reserved;
+}
+
+/**
+ * kb_reply_take_pages() - have a request's pages, so that its slot can be used again
+ * @reply: the reply
+ * @req: the request, which kb_reply_may_have() likes
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req)
+{
+	reply->bvecs[0] = req->bvec[0];
+	reply->charged = kb_mem_bytes(req);
+	kfree(req->bvec);
+	req->bvec = NULL;
+	req->charged = false;
+}
+
+/**
+ * kb_reply_free_pages() - undo kb_reply_take_pages()
+ * @reply: the reply, which the device has done with
+ *
+ * Context: Any but hard IRQ.
+ */
+void kb_reply_free_pages(struct kb_reply_op *reply)
+{
+	kb_chunk_give(reply->sq, reply->bvecs[0].bv_page,
+		      get_order(reply->bvecs[0].bv_len));
+	kb_mem_uncharge(reply->sq, reply->charged);
+	reply->charged = 0;
 }
 
 /**

@@ -177,12 +177,17 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 
 	if (s->fabric->can_write)
 		caps |= KB_CAP_RDMA_WRITE;
+	if (s->fabric->can_imm)
+		caps |= KB_CAP_IMM;
 	/* Of one that is read-only, too: it may be written to the next time. */
 	if (disk->discard_max)
 		caps |= KB_CAP_DISCARD;
 	if (disk->zeroes_max)
 		caps |= KB_CAP_WRITE_ZEROES;
 	l->caps &= caps;
+	/* There is no room for a checksum in it. */
+	if (!(l->caps & KB_CAP_RDMA_WRITE) || l->caps & KB_CAP_CHECKSUM)
+		l->caps &= ~KB_CAP_IMM;
 	l->max_io = min(l->max_io, max(round_down(s->port->max_memory,
 						  KB_IO_MIN), KB_IO_MIN));
 	l->max_io = min_t(size_t, l->max_io, round_down(s->fabric->max_rma, KB_IO_MIN));

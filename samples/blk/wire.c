@@ -15,6 +15,7 @@
 static_assert(sizeof(struct kb_cmd) == 56);
 static_assert(sizeof(struct kb_reply) == 48);
 static_assert(sizeof(struct kb_sum) == 8);
+static_assert(sizeof(struct kb_imm) == sizeof(struct kb_sum));
 
 /* --- names, status --- */
 
@@ -105,7 +106,7 @@ static const struct kb_op_row {
 	u16		flags;	/* KB_CMD bits */
 	u16		has;
 } kb_ops[] = {
-	[KB_OP_READ]		= { "READ", KB_CMD_INLINE | KB_CMD_SUM,
+	[KB_OP_READ]		= { "READ", KB_CMD_INLINE | KB_CMD_SUM | KB_CMD_IMM,
 				    KB_HAS_RANGE | KB_HAS_DATA },
 	[KB_OP_WRITE]		= { "WRITE", KB_CMD_FUA | KB_CMD_INLINE | KB_CMD_SUM,
 				    KB_HAS_RANGE | KB_HAS_DATA },
@@ -190,6 +191,20 @@ static u64 kb_inline_max(u8 op)
 	return op == KB_OP_READ ? KB_INLINE_READ_MAX : KB_INLINE_MAX;
 }
 
+/* Of a command that has it behind it. Return: whether it can be right. */
+static bool kb_parse_imm(const struct kb_cmd *wire, size_t len,
+			 struct kb_cmd_msg *msg)
+{
+	const struct kb_imm *imm = (const void *)(wire + 1);
+
+	if (msg->flags & (KB_CMD_INLINE | KB_CMD_SUM) ||
+	    len != sizeof(*wire) + sizeof(*imm) ||
+	    imm->reserved)
+		return false;
+	msg->imm = le32_to_cpu(imm->data);
+	return true;
+}
+
 /**
  * kb_parse_cmd() - parse a command
  * @buf: the message
@@ -218,6 +233,7 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	msg->bytes = le64_to_cpu(wire->bytes);
 	msg->addr = le64_to_cpu(wire->addr);
 	msg->key = le64_to_cpu(wire->key);
+	msg->imm = 0;
 	msg->data = NULL;
 	if (!row || msg->flags & ~row->flags || msg->queue >= KB_QUEUES_MAX ||
 	    !msg->session || !kb_id_ok(msg->op, msg->id) ||
@@ -235,6 +251,8 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	if ((msg->flags & KB_CMD_INLINE || !(row->has & KB_HAS_DATA)) &&
 	    (msg->addr || msg->key))
 		return -EPROTO;
+	if (msg->flags & KB_CMD_IMM)
+		return kb_parse_imm(wire, len, msg) ? 0 : -EPROTO;
 	return len == head + data ? 0 : -EPROTO;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
@@ -250,6 +268,7 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
 size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
 {
 	struct kb_cmd *wire = buf;
+	struct kb_imm *imm = (void *)(wire + 1);
 
 	*wire = (struct kb_cmd) {
 		.version	= KB_VERSION,
@@ -263,7 +282,10 @@ size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
 	};
-	return kb_put_sum(buf, sizeof(*wire), msg->flags & KB_CMD_SUM, msg->sum);
+	if (!(msg->flags & KB_CMD_IMM))
+		return kb_put_sum(buf, sizeof(*wire), msg->flags & KB_CMD_SUM, msg->sum);
+	*imm = (struct kb_imm) { .data = cpu_to_le32(msg->imm) };
+	return sizeof(*wire) + sizeof(*imm);
 }
 EXPORT_SYMBOL_NS_GPL(kb_build_cmd, KOFIBLK);
 

@@ -58,7 +58,8 @@ struct kb_net_hdr {
 #define KB_CAP_WRITE_ZEROES	0x4
 #define KB_CAP_FUA		0x8
 #define KB_CAP_CHECKSUM		0x10	/* commands and data that is read have one */
-#define KB_CAPS			0x1f
+#define KB_CAP_IMM		0x20	/* immediate data instead of a reply; see below */
+#define KB_CAPS			0x3f
 
 struct kb_hello {
 	struct kb_net_hdr hdr;
@@ -177,7 +178,8 @@ enum kb_opcode {
 #define KB_CMD_INLINE	0x2	/* WRITE: data follows the command; READ: the reply */
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
 #define KB_CMD_SUM	0x8	/* a struct kb_sum follows the command, before any data */
-#define KB_CMD_FLAGS	0xf
+#define KB_CMD_IMM	0x10	/* READ, else without flags: a struct kb_imm follows it */
+#define KB_CMD_FLAGS	0x1f
 
 #define KB_REPLY_READY	0x1	/* not the last: data is at addr, to be read */
 #define KB_REPLY_INLINE	0x2	/* data follows the reply */
@@ -204,6 +206,15 @@ struct kb_cmd {
 	__le64	addr;			/* READ and WRITE without INLINE: the memory */
 	__le64	key;
 	/* data of an INLINE write */
+};
+
+/*
+ * The immediate data of the RDMA write that may be the reply to a READ, in the place of
+ * a struct kb_sum: so it goes with KB_CAP_RDMA_WRITE, and without KB_CAP_CHECKSUM.
+ */
+struct kb_imm {
+	__le32	data;
+	__le32	reserved;		/* 0 */
 };
 
 struct kb_reply {
@@ -426,6 +437,7 @@ struct kb_bye_msg {
  * @addr: where the client has or wants the data
  * @key: its key
  * @sum: with KB_CMD_SUM, else 0
+ * @imm: with KB_CMD_IMM, else 0
  * @data: @bytes of an inline write, within the message that was parsed; or NULL
  */
 struct kb_cmd_msg {
@@ -439,6 +451,7 @@ struct kb_cmd_msg {
 	u64		addr;
 	u64		key;
 	u32		sum;
+	u32		imm;
 	const void	*data;
 };
 

@@ -59,8 +59,6 @@ static int post_reg(struct efa_scene *scene, struct fid_mr *mr, long ctx,
 	ret = fi_mr_post_reg(mr, &attr, flags);
 	/* They are the caller's again. */
 	iov = (struct kvec) { (void *)8, SIZE_MAX };
-	memset(&attr, 0xff, sizeof(attr));
-	barrier_data(&attr);
 	return ret;
 }
 

@@ -25,7 +25,7 @@ static struct scene {
 	struct kb_queue		queue;
 	struct kb_op		op;
 	struct fid_cq		cq;
-	struct fi_cq_msg_entry	entry;
+	struct fi_cq_data_entry	entry;
 	unsigned int		entries;
 	struct fi_cq_err_entry	error;		/* if it has an err it comes first */
 	int			refused;	/* what posting says, */
@@ -44,6 +44,9 @@ static struct scene {
 	unsigned int		closes;
 	struct completion	may_close;
 	unsigned int		received;
+	unsigned int		written;
+	void			*user;		/* for whom, the latest */
+	u32			data;
 } *scene;
 
 static int scene_post(struct kb_queue *q, struct kb_op *op)
@@ -67,9 +70,17 @@ static void scene_received(struct kb_queue *q, void *buf, size_t len)
 	scene->received++;
 }
 
+static void scene_written(void *user, u32 data)
+{
+	scene->written++;
+	scene->user = user;
+	scene->data = data;
+}
+
 static const struct kb_role scene_role = {
 	.name		= "scene",
 	.received	= scene_received,
+	.written	= scene_written,
 	.gone		= scene_gone,
 };
 
@@ -308,21 +319,60 @@ static void ends_lead_to_the_next(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
-static void no_message(struct kunit *test)
+static void imm_comes(u32 data)
 {
-	scene->entry = (struct fi_cq_msg_entry) {
+	scene->entry = (struct fi_cq_data_entry) {
 		.op_context	= &scene->op,
 		.flags		= FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
 		.len		= 64,
+		.data		= data,
 	};
 	scene->entries = 1;
 	kb_cq_drain(&scene->cq, &scene->queue);
-	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
-	KUNIT_EXPECT_EQ(test, scene->err, -EMSGSIZE);
+}
+
+/* It took a receive, which is posted again, whoever it was for. */
+static void no_message(struct kunit *test)
+{
+	static const struct kb_role deaf = { .name = "deaf", .received = scene_received };
+	struct kb_queue *q = &scene->queue;
+	int users[KB_USERS + 1], i;
+
+	scene->refusals = 0;
+	imm_comes(3);
+	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	KUNIT_EXPECT_EQ(test, scene->written, 0U);
+	for (i = 0; i < KB_USERS; i++)
+		KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[i]), i);
+	KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[i]), -ENOSPC);
+	kb_user_del(q, &users[i]);
+	for (i = 0; i < KB_USERS; i++) {
+		imm_comes(KB_IMM_USER(i) | 0xabcdef0);
+		KUNIT_EXPECT_EQ(test, scene->written, i + 1U);
+		KUNIT_EXPECT_PTR_EQ(test, scene->user, (void *)&users[i]);
+		KUNIT_EXPECT_EQ(test, scene->data, KB_IMM_USER(i) | 0xabcdef0);
+	}
+	kb_user_del(q, &users[2]);
+	imm_comes(KB_IMM_USER(2));
+	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
+	KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[2]), 2);
+	/* As a server is. */
+	scene->fabric.role = &deaf;
+	imm_comes(KB_IMM_USER(2));
+	scene->fabric.role = &scene_role;
+	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
+	KUNIT_EXPECT_EQ(test, scene->posts, KB_USERS + 3U);
+	/* Its handler may be at the one before. */
+	q->up = false;
+	imm_comes(KB_IMM_USER(2));
+	q->up = true;
+	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
+	KUNIT_EXPECT_EQ(test, scene->posts, KB_USERS + 3U);
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 	scene->entry.flags = FI_MSG | FI_RECV;
 	scene->entries = 1;
-	kb_cq_drain(&scene->cq, &scene->queue);
-	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
+	kb_cq_drain(&scene->cq, q);
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, 0);
 }
 
@@ -363,8 +413,11 @@ static ssize_t scene_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
 static ssize_t scene_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
 			      u64 flags)
 {
+	u64 imm = scene->rma.has_imm ? FI_REMOTE_CQ_DATA : 0;
+
 	scene->wrote = true;
-	return scene_rma(msg, flags == (FI_COMPLETION | FI_DELIVERY_COMPLETE) &&
+	return scene_rma(msg, flags == (FI_COMPLETION | FI_DELIVERY_COMPLETE | imm) &&
+			      (!imm || msg->data == scene->rma.imm) &&
 			      iov_iter_rw(&msg->msg_iter) == WRITE);
 }
 
@@ -373,7 +426,7 @@ static const struct fi_ops_rma scene_rma_ops = {
 	.writemsg	= scene_writemsg,
 };
 
-static void transfer_begin(struct kunit *test, bool write)
+static void transfer_begin(struct kunit *test, bool write, bool imm)
 {
 	u8 *memory = kunit_kzalloc(test, 512, GFP_KERNEL);
 	unsigned int i;
@@ -387,6 +440,8 @@ static void transfer_begin(struct kunit *test, bool write)
 		.op.done	= scene_done,
 		.peer		= 3,
 		.iov		= { .addr = REMOTE, .key = 9 },
+		.has_imm	= imm,
+		.imm		= 0xfedcba98,
 	};
 	iov_iter_bvec(&scene->rma.iter, write ? ITER_SOURCE : ITER_DEST, scene->bvec,
 		      PIECES, PIECES * 512);
@@ -396,21 +451,20 @@ static void transfer_begin(struct kunit *test, bool write)
 /* In one call, however many pieces there are. */
 static void transfer(struct kunit *test)
 {
-	bool write;
+	int kind;
 
 	scene->refused = -EAGAIN;
-	for (write = false; ; write = true) {
+	/* A read, a write, one with immediate data. */
+	for (kind = 0; kind < 3; kind++) {
 		scene->posts = 0;
 		scene->refusals = 2;
-		transfer_begin(test, write);
+		transfer_begin(test, kind, kind == 2);
 		KUNIT_EXPECT_TRUE(test, scene_waits());
 		scene_told();
 		KUNIT_EXPECT_FALSE(test, scene_waits());
 		KUNIT_EXPECT_EQ(test, scene->posts, 3U);
-		KUNIT_EXPECT_EQ(test, scene->wrote, write);
+		KUNIT_EXPECT_EQ(test, scene->wrote, kind > 0);
 		KUNIT_EXPECT_FALSE(test, scene->wrong);
-		if (write)
-			break;
 	}
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 }
@@ -419,7 +473,7 @@ static void transfer(struct kunit *test)
 static void transfer_is_refused(struct kunit *test)
 {
 	scene->refused = -EMSGSIZE;
-	transfer_begin(test, true);
+	transfer_begin(test, true, false);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, -EMSGSIZE);
 }

@@ -4,7 +4,6 @@
  * session that ends meanwhile.
  */
 #include "kofiblk_srv_scene.c"
-#include "crew.h"
 
 /* A page that is all @byte, for as long as the case. */
 static void *page_of(struct kunit *test, u8 byte)
@@ -120,7 +119,7 @@ static void reply_has(struct kunit *test, u8 byte, u32 bytes)
 	struct kb_reply_op *reply;
 
 	KUNIT_ASSERT_GT(test, scene->nops, 0U);
-	reply = container_of(scene->ops[0], struct kb_reply_op, op);
+	reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
 	KUNIT_ASSERT_EQ(test, reply->bytes, bytes);
 	KUNIT_EXPECT_TRUE(test, !bytes || !memchr_inv(page_address(reply->page),
 						      byte, bytes));
@@ -460,7 +459,7 @@ static void untaken_replies(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
 	KUNIT_EXPECT_EQ(test, load().posted, 1U);
 	KUNIT_EXPECT_FALSE(test, kb_session_untaken(&scene->s, 10 * HZ));
-	reply = container_of(scene->ops[0], struct kb_reply_op, op);
+	reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
 	reply->since -= 11 * HZ;
 	KUNIT_EXPECT_TRUE(test, kb_session_untaken(&scene->s, 10 * HZ));
 	reply_arrived(test);
@@ -506,93 +505,6 @@ static void keep_alives(struct kunit *test)
 	say(&msg);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
-}
-
-static struct {
-	bool	held;
-	bool	release;
-	bool	gave_up;
-} holder;
-
-/* Another CPU, in the midst of something for the first queue and for the session. */
-static void hold_locks(struct kofi_thread *thread)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
-
-	spin_lock_bh(&scene->sqs[0].lock);
-	spin_lock(&scene->s.lock);
-	WRITE_ONCE(holder.held, true);
-	while (!READ_ONCE(holder.release) && time_before(jiffies, end))
-		cpu_relax();
-	holder.gave_up = !READ_ONCE(holder.release);
-	spin_unlock(&scene->s.lock);
-	spin_unlock_bh(&scene->sqs[0].lock);
-}
-
-/* Without a work item: that may be for the CPU which is held up. */
-static struct kb_req *begin_on(const struct kb_cmd_msg *msg)
-{
-	struct kb_req *req;
-
-	rcu_read_lock();
-	req = kb_session_command(&scene->s, &scene->queue, msg);
-	rcu_read_unlock();
-	return req;
-}
-
-static void pass_through(struct kunit *test, u64 gen)
-{
-	struct kb_cmd_msg msg = inline_read(0, gen);
-	struct kb_store_io *io;
-	struct kb_rma *rma;
-	struct kb_req *req;
-	struct kb_op *op;
-
-	msg.queue = 1;
-	req = begin_on(&msg);
-	KUNIT_ASSERT_NOT_NULL(test, req);
-	kb_req_begin(req);
-	io = take_io(test);
-	io->done(io);
-	op = take_op(test);
-	op->done(&scene->queue, op, 0, 0);
-	/* And one with memory of the session's. */
-	msg = command(KB_OP_READ, 1, gen);
-	msg.queue = 1;
-	req = begin_on(&msg);
-	KUNIT_ASSERT_NOT_NULL(test, req);
-	kb_run_begin(req);
-	io = take_io(test);
-	io->done(io);
-	rma = take_rma(test);
-	rma->op.done(&scene->queue, &rma->op, 0, 0);
-	op = take_op(test);
-	op->done(&scene->queue, op, 0, 0);
-}
-
-/* A queue goes on while another one's lock is held, and the session's. */
-static void queues_are_apart(struct kunit *test)
-{
-	struct kofi_thread thread;
-
-	if (num_online_cpus() < 2)
-		kunit_skip(test, "one CPU");
-	scene->s.nqueues = 2;
-	scene->nowait = true;
-	pass_through(test, 1);
-	memset(&holder, 0, sizeof(holder));
-	kofi_thread_start(test, &thread, hold_locks, NULL);
-	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.held)));
-	pass_through(test, 2);
-	WRITE_ONCE(holder.release, true);
-	kofi_thread_join(test, &thread);
-	KUNIT_EXPECT_FALSE(test, holder.gave_up);
-	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
-	KUNIT_EXPECT_EQ(test, scene->sqs[1].stats.reads, 4ULL);
-	/* Nor do they write what shares a cache line with another's. */
-	KUNIT_EXPECT_NE(test, (unsigned long)&scene->sqs[0].chunks / SMP_CACHE_BYTES,
-			(unsigned long)&scene->sqs[1].lock / SMP_CACHE_BYTES);
-	KUNIT_EXPECT_EQ(test, sizeof(struct kb_squeue) % SMP_CACHE_BYTES, 0UL);
 }
 
 /* --- checksums --- */
@@ -732,7 +644,7 @@ static void sums_of_reads(struct kunit *test)
 		if (i)
 			rma_done(test, 0);
 		KUNIT_ASSERT_EQ(test, scene->nops, 1U);
-		reply = container_of(scene->ops[0], struct kb_reply_op, op);
+		reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
 		KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
 						     reply->len + reply->bytes, &got), 0);
 		KUNIT_EXPECT_TRUE(test, got.flags & KB_REPLY_SUM);
@@ -783,7 +695,6 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(stale_reads),
 	KUNIT_CASE(untaken_replies),
 	KUNIT_CASE(lost_reply),
-	KUNIT_CASE(queues_are_apart),
 	KUNIT_CASE(keep_alives),
 	KUNIT_CASE(sums_of_writes),
 	KUNIT_CASE(sums_of_inline_writes),

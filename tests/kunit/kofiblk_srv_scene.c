@@ -259,7 +259,7 @@ static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 	struct kb_reply_msg msg;
 
 	KUNIT_ASSERT_GT(test, scene->nops, 0U);
-	reply = container_of(scene->ops[0], struct kb_reply_op, op);
+	reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
 	KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
 					     reply->len + reply->bytes, &msg), 0);
 	KUNIT_EXPECT_EQ(test, msg.op, op);

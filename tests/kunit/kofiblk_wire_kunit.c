@@ -329,8 +329,9 @@ static const struct change changes[] = {
 	{ "cmd: version", CMD, AT(kb_cmd, version), 1 },
 	{ "cmd: op 0", CMD, AT(kb_cmd, op), 0 },
 	{ "cmd: op 8", CMD, AT(kb_cmd, op), 8 },
-	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 16 },
+	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 32 },
 	{ "cmd: SUM without one", CMD, AT(kb_cmd, flags), KB_CMD_SUM },
+	{ "cmd: IMM on a write", CMD, AT(kb_cmd, flags), KB_CMD_IMM },
 	{ "cmd: NOUNMAP on a write", CMD, AT(kb_cmd, flags), KB_CMD_NOUNMAP },
 	{ "cmd: INLINE without data", CMD, AT(kb_cmd, flags), KB_CMD_INLINE },
 	{ "cmd: FUA on a read", CMD, AT(kb_cmd, op), KB_OP_READ },
@@ -459,6 +460,46 @@ static void inline_read(struct kunit *test)
 	wire->key = 0;
 	wire->bytes = cpu_to_le64(KB_INLINE_READ_MAX + 512);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+}
+
+/* What the client wants to be told by, behind the command of a read, and of no other. */
+static void immediate_data(struct kunit *test)
+{
+	struct kb_cmd_msg in = cmd;
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf = message(test, CMD, &len);
+	struct kb_cmd *wire = (struct kb_cmd *)buf;
+	struct kb_imm *imm = (struct kb_imm *)(wire + 1);
+
+	in.op = KB_OP_READ;
+	in.flags = KB_CMD_IMM;
+	in.imm = 0x87654321;
+	len = kb_build_cmd(buf, &in);
+	KUNIT_EXPECT_EQ(test, len, KB_CMD_MAX(0));
+	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
+	KUNIT_EXPECT_EQ(test, any->cmd.imm, 0x87654321U);
+	KUNIT_EXPECT_NULL(test, any->cmd.data);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len - 1, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 1, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(*wire), any), -EPROTO);
+	imm->reserved = cpu_to_le32(1);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	imm->reserved = 0;
+	wire->op = KB_OP_WRITE;
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	wire->op = KB_OP_READ;
+	wire->flags = cpu_to_le16(KB_CMD_IMM | KB_CMD_INLINE);
+	wire->addr = 0;
+	wire->key = 0;
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	wire->flags = cpu_to_le16(KB_CMD_IMM | KB_CMD_SUM);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	/* Without the flag it is too long, and has none. */
+	wire->flags = 0;
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
+	KUNIT_ASSERT_EQ(test, parse(CMD, buf, sizeof(*wire), any), 0);
+	KUNIT_EXPECT_EQ(test, any->cmd.imm, 0U);
 }
 
 static void inline_reply(struct kunit *test)
@@ -608,6 +649,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(inline_read),
 	KUNIT_CASE(inline_reply),
 	KUNIT_CASE(checksums),
+	KUNIT_CASE(immediate_data),
 	KUNIT_CASE(statuses),
 	KUNIT_CASE(granted),
 	{}

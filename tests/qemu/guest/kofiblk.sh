@@ -118,6 +118,7 @@ data()
 	check "data went with commands" wait_for 60 counted inlined
 	check "and with replies" wait_for 60 counted inline_reads
 	check "and by RMA" wait_for 60 counted registrations
+	check "which was its own reply" wait_for 60 counted immediates
 }
 
 # --- a server that comes back ---

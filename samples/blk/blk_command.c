@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What a request is as a command, and what may be wrong with a reply to it. */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include "blk.h"
+
+/* Immediate data will do as a reply if, of these capabilities, there are just those. */
+#define KBC_CAPS_IMM		(KB_CAP_IMM | KB_CAP_RDMA_WRITE | KB_CAP_CHECKSUM)
+#define KBC_CAPS_IMM_ON		(KB_CAP_IMM | KB_CAP_RDMA_WRITE)
+
+/**
+ * kbc_op_allowed() - may there be such a command in the session?
+ * @d: the disk
+ * @op: enum kb_opcode, or 0
+ *
+ * Context: Any.
+ * Return: whether there may.
+ */
+bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
+{
+	switch (op) {
+	case 0:
+		return false;
+	case KB_OP_DISCARD:
+		return d->limits.caps & KB_CAP_DISCARD;
+	case KB_OP_WRITE_ZEROES:
+		return d->limits.caps & KB_CAP_WRITE_ZEROES;
+	default:
+		return true;
+	}
+}
+
+/**
+ * kbc_cmd_flags() - flags of a request's command
+ * @slot: the request
+ * @op: its enum kb_opcode
+ *
+ * Context: Any.
+ * Return: KB_CMD bits.
+ */
+u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
+{
+	const struct request *rq = kbc_rq(slot);
+	u16 flags = slot->inl ? KB_CMD_INLINE : slot->imm ? KB_CMD_IMM : 0;
+
+	if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) &&
+	    rq->cmd_flags & REQ_FUA)
+		flags |= KB_CMD_FUA;
+	if (op == KB_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
+		flags |= KB_CMD_NOUNMAP;
+	return flags;
+}
+
+/**
+ * kbc_imm_will_do() - may the server reply by immediate data?
+ * @slot: the request, whose data doesn't come with a reply
+ *
+ * Context: Any.
+ * Return: whether it may.
+ */
+bool kbc_imm_will_do(const struct kbc_slot *slot)
+{
+	const struct kbc_queue *kq = slot->kq;
+
+	return req_op(kbc_rq(slot)) == REQ_OP_READ && kq->user >= 0 &&
+	       (kq->disk->limits.caps & KBC_CAPS_IMM) == KBC_CAPS_IMM_ON;
+}
+
+/**
+ * kbc_imm() - immediate data that is this use of a tag's alone
+ * @kq: the queue, which is a user of the fabric's
+ * @tag: the tag
+ *
+ * It is the number of the queue's user, that of the tag, see KBC_IMM_TAG(), and 20 bits of
+ * how often the tag was used, from a beginning that others can't guess.
+ *
+ * Context: Any, while the tag is in use.
+ * Return: the data.
+ */
+u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
+{
+	return KB_IMM_USER(kq->user) | (u32)(tag - kq->tags) << 20 |
+	       (((u32)tag->gen + kq->salt) & GENMASK(19, 0));
+}
+
+/**
+ * kbc_reply_fault() - what is wrong with a reply?
+ * @slot: the request
+ * @msg: the reply to it
+ *
+ * Context: Any.
+ * Return: that, or NULL.
+ */
+const char *kbc_reply_fault(const struct kbc_slot *slot,
+			    const struct kb_reply_msg *msg)
+{
+	const struct kbc_disk *d = slot->kq->disk;
+	u8 op = kbc_opcode(kbc_rq(slot));
+	bool inl = op == KB_OP_READ && slot->inl;
+	bool fetches = op == KB_OP_READ && !inl &&
+		       !(d->limits.caps & KB_CAP_RDMA_WRITE);
+
+	if (msg->op != op)
+		return "the reply to another command";
+	if (msg->flags & KB_REPLY_INLINE && !inl)
+		return "data that was to come otherwise";
+	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
+		return "data that was not to be fetched";
+	if (kbc_sum_missing(d, msg))
+		return "a checksum that isn't what was granted";
+	if (msg->status != KB_OK)
+		return NULL;
+	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
+		return "a reply for another number of bytes";
+	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) ||
+	    (inl && !msg->data))
+		return "a reply without data";
+	return NULL;
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * kofiblk's client with neither a fabric nor a block layer: requests are made here, and
+ * what the client posts is kept until a case has it done. For one suite: it has a copy of
+ * the client of its own.
+ */
+#define pr_fmt(fmt) "kofiblk: " fmt
+
+#include <kunit/test.h>
+#include <linux/bio.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+/* In place of the tracepoints, which are the module's. */
+#define KOFIBLK_BLK_TRACE_H
+#define trace_kofiblk_command(...)	do { } while (0)
+#define trace_kofiblk_reply(name, msg)	((void)(name), (void)(msg))
+#define trace_kofiblk_refused(...)	do { } while (0)
+#define trace_kofiblk_stray_imm(...)	do { } while (0)
+#define trace_kofiblk_end(...)		do { } while (0)
+#define trace_kofiblk_checksum(...)	do { } while (0)
+#include "../../samples/blk/blk.h"
+
+#define SESSION	0x1122334455667788ULL
+#define DEPTH	2
+#define BVECS	8
+
+static struct scene {
+	struct kbc_disk		d;
+	struct kbc_queue	kq;
+	struct kb_fabric	fabric;
+	struct fi_info		info;
+	struct fi_tx_attr	tx;
+	struct kb_queue		q;
+	struct kbc_io_stats __percpu *io_stats;
+	struct kb_op		*op;		/* the latest posted */
+	struct kb_rma		*rma;		/* likewise */
+	unsigned int		nops, nrmas;
+	unsigned int		ended;		/* requests */
+	blk_status_t		status;		/* of the latest */
+	unsigned int		requeued;
+	unsigned int		failures;	/* of the session */
+	struct bio_vec		bvecs[3];
+	struct bio		bio, next;
+	struct fid_mr		mr;
+	struct fi_mr_attr	reg;		/* the latest registration */
+	struct bio_vec		list[4];	/* what it registered */
+	u8			*data;		/* of the bio, and what must stay */
+	struct request		*rq;
+} *scene;
+
+static void kunit_submit(struct kb_queue *q, struct kb_op *op)
+{
+	scene->op = op;
+	scene->nops++;
+}
+
+static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
+{
+	scene->nrmas++;
+	scene->rma = rma;
+}
+
+/* It has done with the list when it returns. */
+static int kunit_post_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 flags)
+{
+	scene->reg = *attr;
+	if (attr->iov_count > ARRAY_SIZE(scene->list))
+		return -EMSGSIZE;
+	memcpy(scene->list, attr->bvec, attr->iov_count * sizeof(scene->list[0]));
+	return 0;
+}
+
+static const struct fi_ops_mr kunit_mr_ops = {
+	.post_reg = kunit_post_reg,
+};
+
+static void kunit_start_request(struct request *rq)
+{
+}
+
+#define kb_submit		kunit_submit
+#define kb_rma_submit		kunit_rma_submit
+#define kb_fabric_lost(f)	((void)(f))
+#define blk_mq_start_request	kunit_start_request
+#include "../../samples/blk/blk_epoch.c"
+#include "../../samples/blk/blk_grant.c"
+#include "../../samples/blk/blk_command.c"
+#include "../../samples/blk/blk_memory.c"
+#include "../../samples/blk/blk_tags.c"
+#include "../../samples/blk/blk_request.c"
+#include "../../samples/blk/blk_sum.c"
+#include "../../samples/blk/checksum.c"
+#include "../../samples/blk/wire.c"
+
+struct kbc_disk *kbc_session_find(u64 session)
+{
+	return session == SESSION ? &scene->d : NULL;
+}
+
+void kbc_session_fail(struct kbc_disk *d, int err)
+{
+	scene->failures++;
+}
+
+void kbc_complete(struct request *rq, blk_status_t status)
+{
+	scene->ended++;
+	scene->status = status;
+}
+
+void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
+{
+	scene->requeued++;
+}
+
+/* --- what a case does --- */
+
+#define BYTES	4096U
+#define AROUND	0xee	/* what isn't the request's */
+#define BEFORE	0xbb	/* the request's memory, before there is an answer */
+
+/* Three pieces, one of which goes across pages. */
+static const struct {
+	unsigned int	at, len;
+} pieces[] = { { 512, 512 }, { 3584, 1536 }, { 9216, 2048 } };
+
+#define ROOM	(3 * PAGE_SIZE + 512)
+#define FIRST	1536U	/* bytes of the first bio where there are two */
+
+/* The request is of one bio; or of two, which part in the middle of a piece. */
+static void begin_of(struct kunit *test, blk_opf_t op, bool two)
+{
+	struct request *rq = scene->rq;
+	unsigned int i;
+
+	memset(scene->data, AROUND, ROOM);
+	bio_init(&scene->bio, NULL, scene->bvecs, ARRAY_SIZE(pieces), op);
+	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
+		bvec_set_page(&scene->bvecs[i], virt_to_page(scene->data),
+			      pieces[i].len, pieces[i].at);
+		memset(scene->data + pieces[i].at, BEFORE, pieces[i].len);
+	}
+	scene->bio.bi_vcnt = ARRAY_SIZE(pieces);
+	scene->bio.bi_iter.bi_size = BYTES;
+	rq->bio = &scene->bio;
+	rq->biotail = &scene->bio;
+	if (two) {
+		scene->next = scene->bio;
+		scene->bio.bi_iter.bi_size = FIRST;
+		scene->bio.bi_next = &scene->next;
+		bio_advance_iter(&scene->next, &scene->next.bi_iter, FIRST);
+		rq->biotail = &scene->next;
+	}
+	rq->__data_len = BYTES;
+	rq->__sector = 8;
+	rq->cmd_flags = op;
+	rq->tag = 1;
+	scene->ended = 0;
+	scene->nops = 0;
+	KUNIT_ASSERT_EQ(test, kbc_request_start(&scene->kq, rq), BLK_STS_OK);
+}
+
+static void begin(struct kunit *test, blk_opf_t op)
+{
+	begin_of(test, op, false);
+}
+
+/* The command that is under way, as the server sees it. */
+static struct kb_cmd_msg sent(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+	struct kb_cmd_msg msg = {};
+
+	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
+	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
+	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
+					   slot->bvecs[0].bv_len, &msg), 0);
+	/* As kbc_send_post() does, which has no endpoint here. */
+	slot->posted = true;
+	slot->send.done(&scene->q, &slot->send, 0, 0);
+	return msg;
+}
+
+static struct kb_reply_msg answer(const struct kb_cmd_msg *cmd)
+{
+	return (struct kb_reply_msg) {
+		.op		= cmd->op,
+		.flags		= KB_REPLY_INLINE,
+		.queue		= cmd->queue,
+		.session	= cmd->session,
+		.id		= cmd->id,
+		.bytes		= cmd->bytes,
+	};
+}
+
+/* From the queue's buffer, which is the device's again afterwards. */
+static void hear(struct kunit *test, const struct kb_reply_msg *msg)
+{
+	size_t data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
+	u8 *buf = kunit_kzalloc(test, KB_REPLY_MAX(data), GFP_KERNEL);
+	size_t i, len = kb_build_reply(buf, msg);
+
+	for (i = 0; i < data; i++)
+		buf[len + i] = i / 16;
+	kbc_received(&scene->q, buf, len + data);
+	memset(buf, 0, len + data);
+}
+
+static void memory_is(struct kunit *test, bool read)
+{
+	unsigned int i, j, n = 0;
+	u8 *want = kunit_kmalloc(test, ROOM, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, want);
+	memset(want, AROUND, ROOM);
+	for (i = 0; i < ARRAY_SIZE(pieces); i++)
+		for (j = 0; j < pieces[i].len; j++, n++)
+			want[pieces[i].at + j] = read ? n / 16 : BEFORE;
+	KUNIT_EXPECT_EQ(test, memcmp(want, scene->data, ROOM), 0);
+}
+
+static void is_over(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
+	KUNIT_EXPECT_NULL(test, scene->kq.tags[1].slot);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
+}
+
+/* --- the scene --- */
+
+static int request_init(struct kunit *test)
+{
+	struct kbc_disk *d;
+	unsigned int i;
+
+	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene);
+	scene->rq = kunit_kzalloc(test, sizeof(struct request) +
+				  sizeof(struct kbc_slot), GFP_KERNEL);
+	scene->data = (u8 *)__get_free_pages(GFP_KERNEL, get_order(ROOM));
+	scene->kq.tags = kunit_kcalloc(test, DEPTH, sizeof(*scene->kq.tags),
+				       GFP_KERNEL);
+	scene->kq.bvecs = kunit_kcalloc(test, BVECS, sizeof(*scene->kq.bvecs),
+					GFP_KERNEL);
+	if (!scene->rq || !scene->data || !scene->kq.tags || !scene->kq.bvecs)
+		return -ENOMEM;
+	scene->info.tx_attr = &scene->tx;
+	scene->tx.iov_limit = 2;
+	scene->fabric.info = &scene->info;
+	scene->q.fabric = &scene->fabric;
+	d = &scene->d;
+	init_waitqueue_head(&d->wait);
+	scene->io_stats = alloc_percpu(struct kbc_io_stats);
+	if (!scene->io_stats)
+		return -ENOMEM;
+	d->io_stats = scene->io_stats;
+	spin_lock_init(&d->lock);
+	d->session = SESSION;
+	d->nqueues = 1;
+	d->queues = &scene->kq;
+	d->depth = DEPTH;
+	d->max_bvecs = BVECS;
+	d->limits.caps = KB_CAPS & ~KB_CAP_CHECKSUM;
+	d->limits.inline_max = 4096;
+	d->limits.inline_read = 8192;
+	scene->kq.disk = d;
+	scene->kq.q = &scene->q;
+	spin_lock_init(&scene->kq.lock);
+	scene->kq.user = 3;
+	scene->kq.salt = 0xffffe;
+	scene->mr.ops = &kunit_mr_ops;
+	scene->mr.key = 77;
+	for (i = 0; i < DEPTH; i++) {
+		spin_lock_init(&scene->kq.tags[i].lock);
+		scene->kq.tags[i].mr = &scene->mr;
+	}
+	kbc_slot_init(kbc_slot(scene->rq), &scene->kq);
+	return 0;
+}
+
+static void request_exit(struct kunit *test)
+{
+	if (scene && scene->data)
+		free_pages((unsigned long)scene->data, get_order(ROOM));
+	if (scene)
+		free_percpu(scene->io_stats);
+	scene = NULL;
+}

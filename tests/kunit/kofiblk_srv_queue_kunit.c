@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queues of kofiblk's server: what they don't share, and replies that are no messages. */
+#include "kofiblk_srv_scene.c"
+#include "crew.h"
+
+static struct kb_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
+{
+	struct kb_cmd_msg msg = command(KB_OP_READ, slot, gen);
+
+	msg.flags = KB_CMD_IMM;
+	msg.imm = 0x80001234 + gen;
+	msg.bytes = bytes;
+	return msg;
+}
+
+/* The write is the reply, so that the slot is the client's again before it ends. */
+static void immediate_data(struct kunit *test)
+{
+	struct kb_cmd_msg msg = imm_read(0, 1, 65536);
+	const struct kb_rma *rma;
+	struct page *page;
+
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_ASSERT_EQ(test, scene->ios[0]->nbvec, 1U);
+	page = scene->ios[0]->bvec[0].bv_page;
+	store_done(test, 0);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	rma = scene->rmas[0];
+	KUNIT_EXPECT_TRUE(test, rma->has_imm);
+	KUNIT_EXPECT_EQ(test, rma->imm, 0x80001235U);
+	KUNIT_EXPECT_EQ(test, iov_iter_rw(&rma->iter), WRITE);
+	KUNIT_EXPECT_EQ(test, rma->iov.addr, 0x5000ULL);
+	KUNIT_EXPECT_EQ(test, rma->iov.key, 77ULL);
+	KUNIT_EXPECT_EQ(test, iov_iter_count(&rma->iter), 65536UL);
+	KUNIT_EXPECT_PTR_EQ(test, rma->iter.bvec->bv_page, page);
+	KUNIT_EXPECT_EQ(test, load().posted, 1U);
+	/* The client has it all, and asks for something else. */
+	msg = imm_read(0, 2, 65536);
+	say(&msg);
+	KUNIT_EXPECT_NULL(test, scene->violation);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	/* What is being written is nobody's else. */
+	KUNIT_EXPECT_PTR_NE(test, scene->ios[0]->bvec[0].bv_page, page);
+	KUNIT_EXPECT_EQ(test, load().memory, 2 * 65536U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 2U);
+	rma_done(test, 0);
+	KUNIT_EXPECT_EQ(test, load().memory, 65536U);
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	store_done(test, 0);
+	rma_done(test, 0);
+	nothing_happened(test);
+	/* Whoever doesn't ask for it is told by a message. */
+	ask(KB_OP_READ, 0, 3);
+	store_done(test, 0);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->has_imm);
+	rma_done(test, 0);
+	replied(test, KB_OP_READ, KB_ID(0, 3ULL), KB_OK, 4096);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().posted, 0U);
+}
+
+/* Of several pieces the last may arrive first: the reply waits for all of them. */
+static void immediate_data_of_pieces(struct kunit *test)
+{
+	struct kb_cmd_msg msg = imm_read(0, 1, 3 * PAGE_SIZE);
+
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_ASSERT_GT(test, scene->ios[0]->nbvec, 1U);
+	store_done(test, 0);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->has_imm);
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	rma_done(test, 0);
+	replied(test, KB_OP_READ, msg.id, KB_OK, 3 * PAGE_SIZE);
+	reply_arrived(test);
+	/* An error has no data to come with. */
+	msg = imm_read(0, 2, 65536);
+	say(&msg);
+	store_done(test, -EIO);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
+	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	/* And it is for those that may. */
+	scene->s.limits.caps &= ~KB_CAP_IMM;
+	msg = imm_read(0, 3, 65536);
+	say(&msg);
+	KUNIT_EXPECT_STREQ(test, scene->violation, "an operation that wasn't granted");
+	nothing_happened(test);
+}
+
+/* As with replies: a client that is too quick waits, and one that is gone isn't written to. */
+static void immediate_data_runs_out(struct kunit *test)
+{
+	struct kb_cmd_msg msg;
+	u16 i;
+
+	for (i = 0; i < 2 * DEPTH; i++) {
+		msg = imm_read(i % DEPTH, 1 + i / DEPTH, 4096);
+		say(&msg);
+		store_done(test, 0);
+	}
+	KUNIT_EXPECT_NULL(test, scene->violation);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, (unsigned int)DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		rma_done(test, 0);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, (unsigned int)DEPTH);
+	KUNIT_EXPECT_EQ(test, load().in_flight, (u32)DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		rma_done(test, 0);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	/* It can't be told, or has left: nobody is. */
+	msg = imm_read(0, 3, 4096);
+	say(&msg);
+	store_done(test, 0);
+	rma_done(test, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, scene->stops, 1U);
+	msg = imm_read(0, 4, 4096);
+	say(&msg);
+	end_session();
+	store_done(test, 0);
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+}
+
+static struct {
+	bool	held;
+	bool	release;
+	bool	gave_up;
+} holder;
+
+/* Another CPU, in the midst of something for the first queue and for the session. */
+static void hold_locks(struct kofi_thread *thread)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
+
+	spin_lock_bh(&scene->sqs[0].lock);
+	spin_lock(&scene->s.lock);
+	WRITE_ONCE(holder.held, true);
+	while (!READ_ONCE(holder.release) && time_before(jiffies, end))
+		cpu_relax();
+	holder.gave_up = !READ_ONCE(holder.release);
+	spin_unlock(&scene->s.lock);
+	spin_unlock_bh(&scene->sqs[0].lock);
+}
+
+/* Without a work item: that may be for the CPU which is held up. */
+static struct kb_req *begin_on(const struct kb_cmd_msg *msg)
+{
+	struct kb_req *req;
+
+	rcu_read_lock();
+	req = kb_session_command(&scene->s, &scene->queue, msg);
+	rcu_read_unlock();
+	return req;
+}
+
+static void pass_through(struct kunit *test, u64 gen)
+{
+	struct kb_cmd_msg msg = command(KB_OP_READ, 0, gen);
+	struct kb_store_io *io;
+	struct kb_rma *rma;
+	struct kb_req *req;
+	struct kb_op *op;
+
+	msg.flags = KB_CMD_INLINE;
+	msg.addr = 0;
+	msg.key = 0;
+	msg.queue = 1;
+	req = begin_on(&msg);
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	kb_req_begin(req);
+	io = take_io(test);
+	io->done(io);
+	op = take_op(test);
+	op->done(&scene->queue, op, 0, 0);
+	/* And one with memory of the session's. */
+	msg = command(KB_OP_READ, 1, gen);
+	msg.queue = 1;
+	req = begin_on(&msg);
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	kb_run_begin(req);
+	io = take_io(test);
+	io->done(io);
+	rma = take_rma(test);
+	rma->op.done(&scene->queue, &rma->op, 0, 0);
+	op = take_op(test);
+	op->done(&scene->queue, op, 0, 0);
+}
+
+/* A queue goes on while another one's lock is held, and the session's. */
+static void queues_are_apart(struct kunit *test)
+{
+	struct kofi_thread thread;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	scene->s.nqueues = 2;
+	scene->nowait = true;
+	pass_through(test, 1);
+	memset(&holder, 0, sizeof(holder));
+	kofi_thread_start(test, &thread, hold_locks, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.held)));
+	pass_through(test, 2);
+	WRITE_ONCE(holder.release, true);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_FALSE(test, holder.gave_up);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, scene->sqs[1].stats.reads, 4ULL);
+	/* Nor do they write what shares a cache line with another's. */
+	KUNIT_EXPECT_NE(test, (unsigned long)&scene->sqs[0].chunks / SMP_CACHE_BYTES,
+			(unsigned long)&scene->sqs[1].lock / SMP_CACHE_BYTES);
+	KUNIT_EXPECT_EQ(test, sizeof(struct kb_squeue) % SMP_CACHE_BYTES, 0UL);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(immediate_data),
+	KUNIT_CASE(immediate_data_of_pieces),
+	KUNIT_CASE(immediate_data_runs_out),
+	KUNIT_CASE(queues_are_apart),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_srv_queue",
+	.suite_init	= srv_suite_init,
+	.suite_exit	= srv_suite_exit,
+	.init		= srv_init,
+	.exit		= srv_exit,
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of the queues of kofiblk's server");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI);
