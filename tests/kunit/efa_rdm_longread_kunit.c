@@ -58,22 +58,39 @@ static void longread_sizes(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+#define PIECES_SIZE	(60 * PAGE_SIZE + 100)
+
+/* Memory of which no page follows another one, so that each is a piece. */
+static u8 *longread_scattered(struct kunit *test, u8 *pages)
+{
+	struct page *list[PIECES_SIZE / PAGE_SIZE + 1];
+	unsigned int i;
+	u8 *mem;
+
+	for (i = 0; i < ARRAY_SIZE(list); i++)
+		list[i] = virt_to_page(pages + (ARRAY_SIZE(list) - 1 - i) * PAGE_SIZE);
+	mem = vmap(list, ARRAY_SIZE(list), VM_MAP, PAGE_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	return mem;
+}
+
 /* Memory in pieces, at both ends, more than the device has at a time. */
 static void longread_pieces(struct kunit *test)
 {
-	const size_t size = 60 * PAGE_SIZE + 100;
 	struct rdm_pair *pair = rdm_reading_pair(test);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
-	u8 *out = vmalloc(size), *in = vmalloc(size);
+	u8 *pages = alloc_pages_exact(PIECES_SIZE, GFP_KERNEL);
+	u8 *out = vmalloc(PIECES_SIZE), *in;
 	unsigned int n;
 
-	KUNIT_ASSERT_TRUE(test, out && in);
-	efa_fill(out, size, 3);
-	memset(in, 0, size);
-	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, in, size, NULL, FI_ADDR_UNSPEC, 5, 0,
-				       (void *)1), 0);
-	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, out, size, NULL, pair->end[0].peer, 5,
-				       (void *)2), 0);
+	KUNIT_ASSERT_TRUE(test, out && pages);
+	in = longread_scattered(test, pages);
+	efa_fill(out, PIECES_SIZE, 3);
+	memset(in, 0, PIECES_SIZE);
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, in, PIECES_SIZE, NULL, FI_ADDR_UNSPEC, 5,
+				       0, (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, out, PIECES_SIZE, NULL,
+				       pair->end[0].peer, 5, (void *)2), 0);
 	rdm_run_until(pair, 1, 0);
 	for (n = 0; n < 500 && pair->end[1].qp->nsent; n++) {
 		KUNIT_EXPECT_LE(test, pair->end[1].qp->nsent, KEFA_READS_MAX + 1U);
@@ -81,13 +98,14 @@ static void longread_pieces(struct kunit *test)
 		efake_settle();
 	}
 	rdm_run(pair);
-	rdm_expect(test, &pair->end[0], 2, size);
-	rdm_expect(test, &pair->end[1], 1, size);
-	KUNIT_EXPECT_TRUE(test, efa_filled(in, size, 3));
+	rdm_expect(test, &pair->end[0], 2, PIECES_SIZE);
+	rdm_expect(test, &pair->end[1], 1, PIECES_SIZE);
+	KUNIT_EXPECT_TRUE(test, efa_filled(in, PIECES_SIZE, 3));
 	KUNIT_EXPECT_GE(test, rdm->stats.reads, 61ULL);
 	rdm_expect_whole(test, pair);
 	vfree(out);
-	vfree(in);
+	vunmap(in);
+	free_pages_exact(pages, PIECES_SIZE);
 }
 
 /* What the buffer has no room for isn't read, and the sender hears of it all the same. */
