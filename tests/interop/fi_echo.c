@@ -35,7 +35,7 @@
 #define ECHO_DC		0x4000000000000000ULL
 #define NAME_LEN	32
 #define WINDOW		64
-#define PATIENCE_S	120
+#define PATIENCE_S	600
 #define LONG_MAX_SIZE	(4u << 20)
 
 static struct fi_info *info;

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include "soak.h"
 
-#define SOAK_TIMEOUT	(120 * HZ)
+#define SOAK_TIMEOUT	(600 * HZ)
 #define SOAK_BATCH	4
 
 /* Nothing but the unsolicited has no context. */

@@ -9,7 +9,7 @@
 # modules: efa ib_uverbs
 # settings: DEBIAN13=
 # mem: 3G
-# timeout: 900
+# timeout: 2400
 # kmemleak: yes
 #
 # rdm-protocols with libfabric and rdma-core of Debian 13, unpacked on the host.

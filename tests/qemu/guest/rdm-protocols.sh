@@ -7,7 +7,7 @@
 # host-tools: fi_info rdma
 # modules: efa ib_uverbs
 # mem: 3G
-# timeout: 900
+# timeout: 2400
 # kmemleak: yes
 #
 # Fabric efa of the kernel against Debian 12's libfabric (1.17), each sub-protocol both ways, with

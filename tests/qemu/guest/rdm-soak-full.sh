@@ -7,7 +7,7 @@
 # host-tools: rdma
 # settings: SECONDS_EACH=120 MAX_LEN=4194304
 # mem: 3G
-# timeout: 2400
+# timeout: 5400
 # kmemleak: yes
 #
 # rdm-soak with messages of 4 MiB, each part of it for two minutes.

@@ -55,6 +55,29 @@ report()
 	dmesg | grep 'kofi_soak:' | tail -n 1 | sed 's/.*kofi_soak: //'
 }
 
+# taken: packets that all endpoints have received so far, and messages that they have read
+taken()
+{
+	awk '$1 == "received" { for (i = 3; i <= NF; i += 2) n += $i }
+		$1 == "sources" { for (i = 1; i < NF; i++) if ($i == "reads") n += $(i + 1) }
+		END { print n + 0 }' "$EFA"
+}
+
+# traffic WHAT: lets it go on for SECONDS_EACH, and looks at parts of that whether it does
+traffic()
+{
+	slice=$((SECONDS_EACH < 30 ? SECONDS_EACH : 30))
+	left=$SECONDS_EACH
+	while [ "$left" -gt 0 ]; do
+		before=$(taken)
+		sleep "$slice"
+		now=$(taken)
+		check "$1: it goes on: $((now - before)) packets and reads in $slice s" \
+			[ "$now" -gt "$before" ]
+		left=$((left - slice))
+	done
+}
+
 # soak WHAT [KNOB=VALUE...]: with these knobs set
 soak()
 {
@@ -70,7 +93,7 @@ soak()
 	check "$what: there is traffic" wait_for 60 [ -e /sys/module/kofi_soak/parameters/seconds ]
 	check "$what: packets of all types" wait_for 200 all_seen
 	note "missing: $(missing)"
-	sleep "$SECONDS_EACH"
+	traffic "$what"
 	sed 's/^/# /' "$EFA"
 	check "$what: nobody died" [ "$(sum deaths deaths)" = 0 ]
 	echo 0 > /sys/module/kofi_soak/parameters/seconds
