@@ -96,6 +96,7 @@ struct kb_addr {
 };
 
 struct kb_op;
+struct kb_window;
 
 /**
  * struct kb_end - a ULP that runs a test
@@ -105,6 +106,7 @@ struct kb_op;
  * @peer: address of the peer
  * @done: number of operations of this window that completed
  * @failed: number of operations of this window that failed
+ * @window: the window that is being counted, or NULL
  */
 struct kb_end {
 	const struct kb_ulp	*ulp;
@@ -113,6 +115,7 @@ struct kb_end {
 	struct kb_addr		peer;
 	u32			done;
 	u32			failed;
+	struct kb_window	*window;
 };
 
 /**
@@ -171,6 +174,8 @@ s64 kb_memory_used(void);
 /* window.c */
 int kb_run(const struct kb_ulp *ulp, const struct kb_test *test);
 int kb_validate(void);
+void kb_stop_counting(struct kb_end *end);
+void kb_count_again(struct kb_end *end);
 
 /**
  * kb_step() - let others run for a while

@@ -2,7 +2,8 @@
 /*
  * A ULP on kOFI, fabric efa: tagged messages. "rdm" is one side; the harness' peer knows no
  * protocol, and sends the packets that this module writes. "rdmpair" is both sides, an
- * endpoint on each device.
+ * endpoint on each device. "rdmtx" and "rdmrx" are such pairs of which only the sender's or
+ * only the receiver's instructions are counted.
  */
 #include <kofi/cm.h>
 #include <kofi/domain.h>
@@ -11,6 +12,7 @@
 #include <kofi/eq.h>
 #include <kofi/errno.h>
 #include <kofi/tagged.h>
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -26,6 +28,10 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 
 #define KBR_CQ		1024
 #define KBR_SIDES	2
+/* As kbr_end.counted: all of them. */
+#define KBR_ALL		KBR_SIDES
+/* Microseconds of the guest in which the device does what was posted. */
+#define KBR_REST	500
 /* Nothing tells that an inject is over; steps within which it surely is. */
 #define KBR_STEPS	20
 /* Tag of the message by which the peer introduces itself. */
@@ -58,6 +64,7 @@ struct kbr_side {
  * @end: what the harness knows of it
  * @sides: endpoints; the second one of "rdmpair" only
  * @count: how many there are
+ * @counted: index of the side whose instructions are counted, or KBR_ALL
  * @buf: memory of each operation
  * @size: bytes of each of @buf
  * @steps: since an inject
@@ -70,6 +77,7 @@ struct kbr_end {
 	struct kb_end			end;
 	struct kbr_side			sides[KBR_SIDES];
 	unsigned int			count;
+	unsigned int			counted;
 	void				*buf[KB_MAX_BATCH];
 	size_t				size;
 	u32				steps;
@@ -118,6 +126,29 @@ static int kbr_take(struct kbr_end *kbr, struct kbr_side *side)
 	return n < 0 && n != -EAGAIN ? n : 0;
 }
 
+/* Begin and end what a side does. */
+static void kbr_turn(struct kbr_end *kbr, unsigned int i)
+{
+	if (kbr->counted != KBR_ALL && kbr->counted != i)
+		kb_stop_counting(&kbr->end);
+}
+
+static void kbr_turn_over(struct kbr_end *kbr, unsigned int i)
+{
+	if (kbr->counted != KBR_ALL && kbr->counted != i)
+		kb_count_again(&kbr->end);
+}
+
+/* Give the device time, so that a side hardly ever polls in vain. */
+static void kbr_rest(struct kbr_end *kbr)
+{
+	if (kbr->counted == KBR_ALL)
+		return;
+	kb_stop_counting(&kbr->end);
+	usleep_range(KBR_REST, KBR_REST + 50);
+	kb_count_again(&kbr->end);
+}
+
 static int kbr_poll(struct kb_end *end)
 {
 	struct kbr_end *kbr = to_kbr(end);
@@ -130,8 +161,12 @@ static int kbr_poll(struct kb_end *end)
 			end->done = end->test->batch;
 		return ret;
 	}
-	for (i = kbr->count; i-- && !ret;)
+	kbr_rest(kbr);
+	for (i = kbr->count; i-- && !ret;) {
+		kbr_turn(kbr, i);
 		ret = kbr_take(kbr, &kbr->sides[i]);
+		kbr_turn_over(kbr, i);
+	}
 	return ret;
 }
 
@@ -202,21 +237,36 @@ static ssize_t kbr_injects(struct kbr_end *kbr)
 	return ret;
 }
 
+/* The second side receives what the first one sends. */
+static ssize_t kbr_sends(struct kbr_end *kbr)
+{
+	const u32 n = kbr->end.test->batch;
+	ssize_t ret = 0;
+	u32 i;
+
+	if (kbr->count > 1) {
+		kbr_turn(kbr, 1);
+		ret = kbr_recvs(kbr, &kbr->sides[1], n);
+		kbr_turn_over(kbr, 1);
+	}
+	kbr_turn(kbr, 0);
+	for (i = 0; i < n && !ret; i++)
+		ret = kbr_send(kbr, i);
+	kbr_turn_over(kbr, 0);
+	return ret;
+}
+
 static int kbr_post(struct kb_end *end)
 {
 	struct kbr_end *kbr = to_kbr(end);
 	const struct kb_test *test = end->test;
-	ssize_t ret = 0;
-	u32 i;
 
 	kbr->completed = 0;
+	if (kbr->count > 1)
+		return kbr_sends(kbr);
 	switch (test->kind) {
 	case KB_SEND:
-		if (kbr->count > 1)
-			ret = kbr_recvs(kbr, &kbr->sides[1], test->batch);
-		for (i = 0; i < test->batch && !ret; i++)
-			ret = kbr_send(kbr, i);
-		return ret;
+		return kbr_sends(kbr);
 	case KB_INJECT:
 		return kbr_injects(kbr);
 	case KB_RECV:
@@ -329,7 +379,8 @@ static void kbr_close(struct kb_end *end)
 	kfree(kbr);
 }
 
-static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count)
+static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count,
+				     unsigned int counted)
 {
 	struct kbr_end *kbr = kzalloc(sizeof(*kbr), GFP_KERNEL);
 	int ret = 0;
@@ -339,6 +390,7 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 		return ERR_PTR(-ENOMEM);
 	kbr->end.test = test;
 	kbr->count = count;
+	kbr->counted = counted;
 	kbr->size = PAGE_ALIGN(max(test->size, 1U));
 	for (i = 0; i < test->batch && !ret; i++) {
 		kbr->buf[i] = alloc_pages_exact(kbr->size, GFP_KERNEL | __GFP_ZERO);
@@ -358,12 +410,22 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 
 static struct kb_end *kbr_open(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 1);
+	return kbr_open_sides(test, 1, KBR_ALL);
 }
 
 static struct kb_end *kbr_open_pair(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2);
+	return kbr_open_sides(test, 2, KBR_ALL);
+}
+
+static struct kb_end *kbr_open_tx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 0);
+}
+
+static struct kb_end *kbr_open_rx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 1);
 }
 
 static int kbr_send_nobody(struct kbr_end *kbr, const struct fi_efa_addr *addr)
@@ -496,16 +558,40 @@ static struct kb_ulp kbr_pair_ulp = {
 	.poll		= kbr_poll,
 };
 
+static struct kb_ulp kbr_tx_ulp = {
+	.name		= "rdmtx",
+	.alone		= true,
+	.open		= kbr_open_tx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
+static struct kb_ulp kbr_rx_ulp = {
+	.name		= "rdmrx",
+	.alone		= true,
+	.open		= kbr_open_rx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
 static int __init kbr_init(void)
 {
 	kb_register(&kbr_ulp);
 	kb_register(&kbr_pair_ulp);
+	kb_register(&kbr_tx_ulp);
+	kb_register(&kbr_rx_ulp);
 	return 0;
 }
 module_init(kbr_init);
 
 static void __exit kbr_exit(void)
 {
+	kb_deregister(&kbr_rx_ulp);
+	kb_deregister(&kbr_tx_ulp);
 	kb_deregister(&kbr_pair_ulp);
 	kb_deregister(&kbr_ulp);
 }

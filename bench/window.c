@@ -62,6 +62,32 @@ static noinline void kb_end(struct kb_window *w)
 	w->number = kb_windows++;
 }
 
+/**
+ * kb_stop_counting() - leave out what follows, in a window
+ * @end: the ULP; kb_count_again() is due
+ *
+ * Context: Process context.
+ */
+void kb_stop_counting(struct kb_end *end)
+{
+	if (end->window)
+		kb_pause(end->window);
+}
+EXPORT_SYMBOL_NS_GPL(kb_stop_counting, KOFI_BENCH);
+
+/**
+ * kb_count_again() - undo kb_stop_counting()
+ * @end: the ULP
+ *
+ * Context: Process context.
+ */
+void kb_count_again(struct kb_end *end)
+{
+	if (end->window)
+		kb_resume(end->window);
+}
+EXPORT_SYMBOL_NS_GPL(kb_count_again, KOFI_BENCH);
+
 static int kb_spin(struct kb_window *w)
 {
 	if (w->spins++ > KB_SPINS)
@@ -138,6 +164,7 @@ static int kb_window(struct kb_end *end, struct kb_peer *peer,
 {
 	int ret;
 
+	end->window = w;
 	kb_begin(w);
 	ret = end->test->kind == KB_LATE ? kb_others_turn(end, peer, w) : 0;
 	ret = ret ?: end->ulp->post(end);
@@ -145,6 +172,7 @@ static int kb_window(struct kb_end *end, struct kb_peer *peer,
 		ret = kb_others_turn(end, peer, w);
 	ret = ret ?: kb_complete(end, w, end->test->batch);
 	kb_end(w);
+	end->window = NULL;
 	return ret;
 }
 

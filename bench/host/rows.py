@@ -148,6 +148,10 @@ def messages():
     # The last of them is read by its receiver.
     for size in (8, KIB, 64 * KIB, KIB * KIB):
         yield Row("rdmpair", "send", size, "polled", batch_for(size))
+    # Likewise, but only one side of the two is counted.
+    for size in (64 * KIB, KIB * KIB):
+        yield Row("rdmtx", "send", size, "polled", batch_for(size))
+        yield Row("rdmrx", "recv", size, "polled", batch_for(size))
 
 
 def alternatives():
@@ -192,7 +196,7 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if row.ulp in ("match", "rdmpair") or row.ulp == "kofiblk" and row.batch == DEPTH:
+        if row.ulp in ("match", "rdmpair", "rdmtx", "rdmrx") or row.ulp == "kofiblk" and row.batch == DEPTH:
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
@@ -200,8 +204,8 @@ def checked():
 
 
 def copied(row, window):
-    """Bytes that the host's software copied: of payload, or of block devices all."""
-    if row.is_disk():
+    """Bytes that the host's software copied: of payload, or of block devices and pairs all."""
+    if row.is_disk() or row.ulp in ("rdmpair", "rdmtx", "rdmrx"):
         return sum(n for (part, _, _), n in window.copied.items() if part in HOST)
     return row.size * sum(n for (name, had), n in window.calls.items()
                           if any(name == c and by in (None, had) for c, by in COPIES))
