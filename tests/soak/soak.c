@@ -55,6 +55,9 @@ static unsigned int seed = 1;
 module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "of what is done and sent (default: 1)");
 
+/* No thread begins another round. */
+static bool over;
+
 #define SOAK_MAX_THREADS	64
 #define SOAK_BLOCK		4096
 
@@ -422,6 +425,10 @@ static int soak_thread(void *data)
 	struct soak_thread *t = data;
 
 	while (!kthread_should_stop()) {
+		if (READ_ONCE(over)) {
+			msleep(20);
+			continue;
+		}
 		soak_round(t);
 		cond_resched();
 	}
@@ -471,6 +478,8 @@ static int soak_run(struct soak_thread *all)
 	}
 	if (!ret)
 		soak_last();
+	/* Stopping one takes as long as its round; the others' rounds end meanwhile. */
+	WRITE_ONCE(over, true);
 	for (i = 0; i < threads; i++)
 		if (all[i].task)
 			kthread_stop(all[i].task);
