@@ -14,7 +14,35 @@
 /* --- messages that have a receive --- */
 
 /**
- * kefa_rop_copy() - put a packet's data where it belongs, as far as there is room
+ * kefa_rop_put() - put data where it belongs, as far as there is room
+ * @rdm: the endpoint
+ * @rop: the receive
+ * @data: of its message
+ * @off: where in the message
+ * @len: bytes, not more than what hasn't come of the message
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, u64 off, u32 len)
+{
+	struct iov_iter __uninitialized iter;
+	struct kvec __uninitialized kvec;
+
+	rop->done += len;
+	rdm->ep.stats.rx_bytes += len;
+	if (off >= rop->buf.len || rop->state == KEFA_ROP_SINK)
+		return;
+	len = min_t(u64, len, rop->buf.len - off);
+	if (likely(!rop->buf.segs)) {
+		memcpy(rop->buf.base + off, data, len);
+		return;
+	}
+	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
+	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
+}
+
+/**
+ * kefa_rop_copy() - the same with a packet's data
  * @rdm: the endpoint
  * @rop: the receive
  * @pkt: the packet; its data isn't more than what hasn't come of the message
@@ -23,21 +51,7 @@
  */
 void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt)
 {
-	struct iov_iter __uninitialized iter;
-	struct kvec __uninitialized kvec;
-	u64 off = pkt->seg_offset, len;
-
-	rop->done += pkt->data_len;
-	rdm->ep.stats.rx_bytes += pkt->data_len;
-	if (off >= rop->buf.len || rop->state == KEFA_ROP_SINK)
-		return;
-	len = min_t(u64, pkt->data_len, rop->buf.len - off);
-	if (likely(!rop->buf.segs)) {
-		memcpy(rop->buf.base + off, pkt->data, len);
-		return;
-	}
-	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
-	WARN_ON_ONCE(copy_to_iter(pkt->data, len, &iter) != len);
+	kefa_rop_put(rdm, rop, pkt->data, pkt->seg_offset, pkt->data_len);
 }
 
 /*
@@ -150,10 +164,12 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (rop->state == KEFA_ROP_LISTED)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
 	kefa_silent_arm(rdm);
-	if (row & KEFA_ROW_MULTI)
-		kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
-	else
+	if (!(row & KEFA_ROW_MULTI)) {
 		kefa_rop_grant(rdm, rop);
+		return;
+	}
+	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
+	rdm->part = rop;
 }
 
 /* Return: whether that part of the message could be, and hadn't come. */

@@ -116,7 +116,10 @@ static void kefa_rdm_received(struct kefa_rdm *rdm, const struct kefa_wc *wc)
 	rs->held.len = wc->len;
 	rs->held.src_qpn = wc->src_qpn;
 	rs->held.slid = wc->slid;
-	kefa_rdm_packet(rdm, &rs->held);
+	if (kefa_part_received(rdm, &rs->held))
+		kefa_rs_put(rdm, rs);
+	else
+		kefa_rdm_packet(rdm, &rs->held);
 }
 
 /**

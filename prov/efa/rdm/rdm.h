@@ -325,6 +325,8 @@ struct kefa_chunk {
  * @match: receives and messages
  * @heads: its buckets
  * @msgs: packets and messages by (peer, msg_id)
+ * @part: the message that comes in parts and began last; or it is over, and what is there now isn't
+ *	such a one; or NULL
  * @min_multi: FI_OPT_MIN_MULTI_RECV
  * @ts: send slots
  * @nts: how many
@@ -378,6 +380,7 @@ struct kefa_rdm {
 	struct kofi_match	match;
 	struct hlist_head	*heads;
 	struct kefa_index	msgs;
+	struct kefa_rop		*part;
 	size_t			min_multi;
 
 	struct kefa_ts		*ts;
@@ -557,11 +560,16 @@ struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 void kefa_held_free(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop why);
 
+/* part.c */
+
+bool kefa_part_received(struct kefa_rdm *rdm, const struct kefa_held *held);
+
 /* msg.c */
 
 void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_retry(struct kefa_rdm *rdm);
+void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, u64 off, u32 len);
 void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt);
 void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,

@@ -27,12 +27,16 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 	return len > KEFA_RDM_MAX_MSG ? -EMSGSIZE : 0;
 }
 
-/* What a send's packets have in common: @n packets carry @bytes, @segment each. */
+/*
+ * What a send's packets have in common: @n packets carry @bytes, @segment each, behind @hdr bytes
+ * of header.
+ */
 struct kefa_msg_out {
 	struct kefa_pkt		pkt;
 	struct kefa_case	c;
 	u32			segment;
 	u32			bytes;
+	u32			hdr;
 	unsigned int		n;
 };
 
@@ -58,21 +62,42 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->bytes = out->segment;
 	out->n = 1;
 	out->pkt.read_iov_count = !!(out->pkt.row->flags & KEFA_ROW_READ);
+	out->hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, out->pkt.read_iov_count);
 	if (!(out->pkt.row->flags & KEFA_ROW_MULTI))
 		return;
 	out->bytes = out->pkt.read_iov_count ? kefa_runt(&rdm->lim, &out->c) : rop->total;
 	out->n = DIV_ROUND_UP(out->bytes, out->segment);
 }
 
-/* Data that is one piece of memory is sent from there. */
-static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct iov_iter *iter)
+/* Where data is in memory, if that is one piece. */
+static bool kefa_rop_phys(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 off, u32 len,
+			  phys_addr_t *phys)
 {
+	struct iov_iter iter;
+	struct kvec kvec;
 	struct kefa_run run;
 
-	if (kefa_runs(&rdm->ep, iter, &run, 1) != 1)
+	if (likely(!rop->buf.segs && len <= rdm->ep.max_map &&
+		   kefa_one_piece(rop->buf.base + off, len))) {
+		*phys = virt_to_phys(rop->buf.base + off);
+		return true;
+	}
+	kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
+	if (kefa_runs(&rdm->ep, &iter, &run, 1) != 1)
 		return false;
-	if (kefa_seg_map(&rdm->ep, &ts->seg, page_to_phys(run.page) + run.off, run.len,
-			 DMA_TO_DEVICE))
+	*phys = page_to_phys(run.page) + run.off;
+	return true;
+}
+
+/* Data that is one piece of memory is sent from there. */
+static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop,
+			u64 off, u32 len)
+{
+	phys_addr_t phys;
+
+	if (!kefa_rop_phys(rdm, rop, off, len, &phys))
+		return false;
+	if (kefa_seg_map(&rdm->ep, &ts->seg, phys, len, DMA_TO_DEVICE))
 		return true;
 	ts->seg.len = 0;
 	rdm->ep.stats.map_failed++;
@@ -103,8 +128,7 @@ bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_ro
 	if (!len)
 		return true;
 	if (hdr + len > KEFA_TS_ROOM) {
-		kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
-		if (keep && kefa_ts_map(rdm, ts, &iter))
+		if (keep && kefa_ts_map(rdm, ts, rop, off, len))
 			return true;
 		ts->copy = kefa_copy_take(&rdm->ep);
 		if (!ts->copy)
@@ -126,14 +150,13 @@ static struct kefa_ts *kefa_msg_slot(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				     struct kefa_msg_out *out, u64 off, bool keep)
 {
 	const u32 len = min_t(u64, out->segment, out->bytes - off);
-	const u32 hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, out->pkt.read_iov_count);
 	struct kefa_ts *ts = kefa_ts_take(rdm, rop->peer, false);
 
 	if (!ts)
 		return NULL;
 	ts->type = out->pkt.row->type;
 	ts->rop = rop;
-	if (kefa_ts_data(rdm, ts, rop, off, len, hdr, keep))
+	if (kefa_ts_data(rdm, ts, rop, off, len, out->hdr, keep))
 		return ts;
 	kefa_ts_free(rdm, ts);
 	return NULL;
@@ -158,6 +181,19 @@ void kefa_ts_seal(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_pk
 	void *to = ts->copy ? ts->copy->data : ts->hdr;
 
 	WARN_ON_ONCE(!kefa_build(pkt, to, KEFA_HDR_ROOM));
+	if (ts->copy)
+		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
+}
+
+/* The same for another packet of a message, of which the first one has its header. */
+static void kefa_ts_seal_next(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_ts *first,
+			      const struct kefa_msg_out *out)
+{
+	void *to = ts->copy ? ts->copy->data : ts->hdr;
+
+	memcpy(to, first->copy ? first->copy->data : first->hdr, out->hdr);
+	/* All but the fixed header is the same. */
+	out->pkt.row->store(to, &out->pkt);
 	if (ts->copy)
 		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
 }
@@ -261,7 +297,10 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	out.pkt.row->ops->fill(rdm, rop, &out.pkt);
 	for (i = 0; i < out.n; i++) {
 		out.pkt.seg_offset = (u64)i * out.segment;
-		kefa_ts_seal(rdm, ts[i], &out.pkt);
+		if (i)
+			kefa_ts_seal_next(rdm, ts[i], ts[0], &out);
+		else
+			kefa_ts_seal(rdm, ts[0], &out.pkt);
 		kefa_order_sent(&peer->order, &ts[i]->out, rop->msg_id);
 		kefa_ts_post(rdm, ts[i]);
 	}
