@@ -134,6 +134,41 @@ static void bounds_flooded(struct kunit *test)
 	}
 }
 
+/* The worker takes none of them before the last one has come. */
+static void burst(struct rdm_pair *pair, u32 *msg_id, u32 n)
+{
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+
+	spin_lock_bh(&rdm->ep.lock);
+	while (n-- && unexpected(pair, *msg_id, 100))
+		++*msg_id;
+	spin_unlock_bh(&rdm->ep.lock);
+	efake_settle_all();
+}
+
+/*
+ * Bursts have more receives posted, until one takes less than half of them. Packets that are taken
+ * as they come don't.
+ */
+static void bounds_bursts(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &deep);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	u32 msg_id = 0, i;
+
+	efake_settle_all();
+	KUNIT_ASSERT_EQ(test, rdm->target, (u32)KEFA_RX_FIRST);
+	for (i = 0; i < 200; i++)
+		burst(pair, &msg_id, 1);
+	KUNIT_EXPECT_EQ(test, rdm->target, (u32)KEFA_RX_FIRST);
+	for (i = KEFA_RX_FIRST; i < KEFA_RDM_SIZE; i *= 2) {
+		KUNIT_EXPECT_EQ(test, rdm->target, i);
+		burst(pair, &msg_id, i);
+	}
+	KUNIT_EXPECT_EQ(test, rdm->target, (u32)KEFA_RDM_SIZE);
+	KUNIT_EXPECT_EQ(test, rdm->nposted, rdm->target);
+}
+
 /* Work requests of the second end that the device has, of that kind. */
 static u32 posted(struct rdm_pair *pair, int opcode)
 {
@@ -205,6 +240,7 @@ static void bounds_shared(struct kunit *test)
 static struct kunit_case bounds_cases[] = {
 	KUNIT_CASE(bounds_idle),
 	KUNIT_CASE(bounds_flooded),
+	KUNIT_CASE(bounds_bursts),
 	KUNIT_CASE(bounds_shared),
 	{}
 };

@@ -153,18 +153,28 @@ unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget)
 	return done;
 }
 
+/*
+ * A burst took half of the receives before a poll found the device with less than a batch. A
+ * faster sender would have found none posted, and the device tells only the sender of that.
+ */
+static void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
+{
+	rdm->burst += rdm->target - min(rdm->nposted, rdm->target);
+	if (unlikely(rdm->burst >= rdm->target / 2)) {
+		kefa_rx_grow(rdm);
+		rdm->burst = 0;
+	}
+	if (n < KEFA_POLL_BATCH)
+		rdm->burst = 0;
+}
+
 static unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 {
 	unsigned int n;
 
 	kefa_tx_flush(rdm);
 	n = kefa_rdm_poll(&rdm->ep, KEFA_POLL_BATCH);
-	/*
-	 * One poll took half of the receives. A faster sender would have found none posted, and
-	 * the device tells only the sender of that.
-	 */
-	if (unlikely(rdm->nposted <= rdm->target / 2))
-		kefa_rx_grow(rdm);
+	kefa_rdm_burst(rdm, n);
 	kefa_rdm_pump(rdm);
 	return n;
 }

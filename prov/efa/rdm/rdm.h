@@ -347,6 +347,7 @@ struct kefa_chunk {
  * @stride: bytes of a buffer
  * @nposted: receives that the device has
  * @target: how many it should have
+ * @burst: how many were used since the device had nothing more
  * @depth: how many it can have
  * @rs_free: free ones
  * @chunks: their memory
@@ -403,6 +404,7 @@ struct kefa_rdm {
 	u32			stride;
 	u32			nposted;
 	u32			target;
+	u32			burst;
 	u32			depth;
 	struct list_head	rs_free;
 	struct list_head	chunks;
