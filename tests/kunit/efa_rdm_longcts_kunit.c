@@ -554,6 +554,27 @@ static void longcts_refused(struct kunit *test)
 	expect_whole(test, pair);
 }
 
+/* However long the worker takes, it asks once. */
+static void expect_asked(struct kunit *test, struct efake_qp *qp)
+{
+	const unsigned long end = jiffies + 30 * HZ;
+
+	do {
+		msleep(KEFA_SILENT_MS / 2);
+		efake_settle_all();
+	} while (!qp->nsent && time_before(jiffies, end));
+	KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
+}
+
+static void expect_quiet(struct kunit *test, const struct kefa_rdm *rdm)
+{
+	const unsigned long end = jiffies + 30 * HZ;
+
+	while (READ_ONCE(rdm->listening) && time_before(jiffies, end))
+		msleep(KEFA_SILENT_MS / 2);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(rdm->listening));
+}
+
 /* Nothing is under way to the peer, and it is gone: nobody would hear of that. */
 static void longcts_silent(struct kunit *test)
 {
@@ -572,9 +593,7 @@ static void longcts_silent(struct kunit *test)
 		/* It lives at first. */
 		for (n = 0; n < 2; n++) {
 			KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
-			msleep(2 * KEFA_SILENT_MS + 100);
-			efake_settle_all();
-			KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
+			expect_asked(test, qp);
 			efake_wr_read(efake_sent(qp, 0), &type, 1);
 			KUNIT_EXPECT_EQ(test, type, KEFA_EAGER_RTW_PKT);
 			take_all(pair, n ? 9 : 0);
@@ -583,8 +602,7 @@ static void longcts_silent(struct kunit *test)
 		if (states[i] != SINK)
 			rdm_expect_error(test, &pair->end[0], 1, ECONNRESET);
 		expect_whole(test, pair);
-		msleep(2 * KEFA_SILENT_MS);
-		KUNIT_EXPECT_FALSE(test, rdm_of(&pair->end[0])->listening);
+		expect_quiet(test, rdm_of(&pair->end[0]));
 		EFA_CLOSE(test, pair->end[0].ep);
 		EFA_CLOSE(test, pair->end[1].ep);
 		efake_remove(pair->fake);
