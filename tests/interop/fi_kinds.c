@@ -111,6 +111,9 @@ static void poll_side(enum side side)
 	ssize_t ret = fi_cq_read(cq[side], entry, 8), i;
 
 	for (i = 0; i < ret; i++) {
+		/* Of what a peer did the context is undefined. */
+		if (entry[i].flags & (FI_REMOTE_WRITE | FI_REMOTE_READ))
+			continue;
 		local_done += entry[i].op_context == LOCAL;
 		remote_done += entry[i].op_context == REMOTE;
 	}
