@@ -29,6 +29,7 @@ ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 64
+PAIRS = ("rdmpair", "rdmtx", "rdmrx")  # both sides are kOFI's
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "kofiblk")
 DISK_KINDS = ("read", "write")
@@ -188,7 +189,7 @@ def waits(row):
     """The device takes so long over the data that the ULP looks in vain meanwhile, and
     how often it does is chance: it differs between builds of the same source."""
     return (row.kind in ("write", "read") and row.size > 4 * KIB or
-            row.ulp == "rdmpair" and row.size == KIB * KIB)
+            row.ulp in PAIRS and row.size == KIB * KIB)
 
 
 def checked():
@@ -196,7 +197,7 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if row.ulp in ("match", "rdmpair", "rdmtx", "rdmrx") or row.ulp == "kofiblk" and row.batch == DEPTH:
+        if row.ulp in ("match", *PAIRS) or row.ulp == "kofiblk" and row.batch == DEPTH:
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
@@ -205,7 +206,7 @@ def checked():
 
 def copied(row, window):
     """Bytes that the host's software copied: of payload, or of block devices and pairs all."""
-    if row.is_disk() or row.ulp in ("rdmpair", "rdmtx", "rdmrx"):
+    if row.is_disk() or row.ulp in PAIRS:
         return sum(n for (part, _, _), n in window.copied.items() if part in HOST)
     return row.size * sum(n for (name, had), n in window.calls.items()
                           if any(name == c and by in (None, had) for c, by in COPIES))
