@@ -6,12 +6,20 @@
 #ifndef KOFI_MATCH_H
 #define KOFI_MATCH_H
 
+#include <linux/bits.h>
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <kofi/fabric.h>
+
+/* Bits of kofi_match_link.kind. It isn't hashed, so that a call searches one bucket. */
+enum {
+	KOFI_MATCH_KIND_TAGGED	= BIT(0),
+	KOFI_MATCH_KIND_MSG	= BIT(1),	/* a message; without it a receive */
+	KOFI_MATCH_KIND_CLAIMED	= BIT(2),	/* a claimed message; with KOFI_MATCH_KIND_MSG */
+};
 
 /**
  * struct kofi_match_link - link of a receive or a message into the table
@@ -128,8 +136,6 @@ static inline size_t kofi_match_heads(size_t recvs, size_t msgs)
 
 void kofi_match_init(struct kofi_match *match, spinlock_t *lock,
 		     struct hlist_head *table, size_t heads);
-void kofi_match_recv_init(struct kofi_match_recv *recv, u64 what, fi_addr_t src,
-			  u64 tag, u64 ignore, void *context);
 void kofi_match_msg_init(struct kofi_match_msg *msg, u64 what, fi_addr_t src, u64 tag);
 
 struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
@@ -146,6 +152,51 @@ struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *contex
 void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv);
 void kofi_match_remove_msg(struct kofi_match *match, struct kofi_match_msg *msg);
 struct kofi_match_msg *kofi_match_pop_msg(struct kofi_match *match);
+
+/**
+ * kofi_match_link_init() - initialize a link that is in no list
+ * @link: the link
+ * @tag: the tag, or 0 for an untagged message
+ * @src: the peer, or FI_ADDR_UNSPEC
+ * @kind: KOFI_MATCH_KIND_TAGGED and so on
+ *
+ * Context: Any.
+ */
+static inline void kofi_match_link_init(struct kofi_match_link *link, u64 tag, u64 src, u32 kind)
+{
+	INIT_HLIST_NODE(&link->bucket);
+	INIT_LIST_HEAD(&link->same);
+	link->tag = tag;
+	link->src = src;
+	link->kind = kind;
+	link->multi = false;
+}
+
+/**
+ * kofi_match_recv_init() - initialize a receive
+ * @recv: the receive
+ * @what: has FI_TAGGED if the receive takes tagged messages
+ * @src: number with which the provider identifies the peer whose messages the receive
+ *	takes, or FI_ADDR_UNSPEC for any peer
+ * @tag: the tag; unused for untagged messages
+ * @ignore: bits of the tag that the receive ignores; unused for untagged messages
+ * @context: context of the operation
+ *
+ * The provider sets @recv->link.multi if the buffer takes messages until
+ * kofi_match_remove() is called.
+ *
+ * Context: Any.
+ */
+static inline void kofi_match_recv_init(struct kofi_match_recv *recv, u64 what, fi_addr_t src,
+					u64 tag, u64 ignore, void *context)
+{
+	const bool tagged = what & FI_TAGGED;
+
+	kofi_match_link_init(&recv->link, tagged ? tag : 0, src,
+			     tagged ? KOFI_MATCH_KIND_TAGGED : 0);
+	recv->ignore = tagged ? ignore : 0;
+	recv->context = context;
+}
 
 /**
  * kofi_match_flags_ok() - check that a receive's flags are consistent

@@ -19,13 +19,6 @@
 #define KOFI_MATCH_COMPARED()	do { } while (0)
 #endif
 
-/* Bits of kofi_match_link.kind. It isn't hashed, so that a call searches one bucket. */
-enum {
-	KIND_TAGGED	= BIT(0),
-	KIND_MSG	= BIT(1),	/* a message; without it a receive */
-	KIND_CLAIMED	= BIT(2),	/* a claimed message; with KIND_MSG */
-};
-
 /* Operations, whose size is limited, embed a receive. */
 static_assert(sizeof(struct kofi_match_recv) <= 80);
 
@@ -85,16 +78,6 @@ static void kofi_match_del(struct kofi_match_link *link)
 		list_del_init(&link->same);
 }
 
-static void kofi_match_link_init(struct kofi_match_link *link, u64 tag, u64 src, u32 kind)
-{
-	INIT_HLIST_NODE(&link->bucket);
-	INIT_LIST_HEAD(&link->same);
-	link->tag = tag;
-	link->src = src;
-	link->kind = kind;
-	link->multi = false;
-}
-
 /**
  * kofi_match_init() - initialize an empty table
  * @match: the table, zeroed
@@ -120,33 +103,6 @@ void kofi_match_init(struct kofi_match *match, spinlock_t *lock,
 EXPORT_SYMBOL_NS_GPL(kofi_match_init, KOFI_PROVIDER);
 
 /**
- * kofi_match_recv_init() - initialize a receive
- * @recv: the receive
- * @what: has FI_TAGGED if the receive takes tagged messages
- * @src: number with which the provider identifies the peer whose messages the receive
- *	takes, or FI_ADDR_UNSPEC for any peer
- * @tag: the tag; unused for untagged messages
- * @ignore: bits of the tag that the receive ignores; unused for untagged messages
- * @context: context of the operation
- *
- * The provider sets @recv->link.multi if the buffer takes messages until
- * kofi_match_remove() is called.
- *
- * Context: Any.
- */
-void kofi_match_recv_init(struct kofi_match_recv *recv, u64 what, fi_addr_t src,
-			  u64 tag, u64 ignore, void *context)
-{
-	bool tagged = what & FI_TAGGED;
-
-	kofi_match_link_init(&recv->link, tagged ? tag : 0, src,
-			     tagged ? KIND_TAGGED : 0);
-	recv->ignore = tagged ? ignore : 0;
-	recv->context = context;
-}
-EXPORT_SYMBOL_NS_GPL(kofi_match_recv_init, KOFI_PROVIDER);
-
-/**
  * kofi_match_msg_init() - initialize a message
  * @msg: the message
  * @what: has FI_TAGGED if the message is tagged
@@ -159,7 +115,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_recv_init, KOFI_PROVIDER);
 void kofi_match_msg_init(struct kofi_match_msg *msg, u64 what, fi_addr_t src, u64 tag)
 {
 	bool tagged = what & FI_TAGGED;
-	u32 kind = KIND_MSG | (tagged ? KIND_TAGGED : 0);
+	u32 kind = KOFI_MATCH_KIND_MSG | (tagged ? KOFI_MATCH_KIND_TAGGED : 0);
 
 	tag = tagged ? tag : 0;
 	kofi_match_link_init(&msg->any, tag, FI_ADDR_UNSPEC, kind);
@@ -218,7 +174,7 @@ static struct kofi_match_msg *kofi_match_find_msg(const struct kofi_match *match
 
 	if (!recv->ignore) {
 		link = kofi_match_first(bucket, recv->link.tag, recv->link.src,
-					recv->link.kind | KIND_MSG);
+					recv->link.kind | KOFI_MATCH_KIND_MSG);
 		if (!link)
 			return NULL;
 		return recv->link.src == FI_ADDR_UNSPEC ?
@@ -283,6 +239,13 @@ struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 
 	lockdep_assert_held(match->lock);
 	bucket = kofi_match_bucket(match, recv->link.tag, recv->link.src);
+	/* As it is mostly, there is nothing of that tag. */
+	if (likely(hlist_empty(bucket) && !recv->ignore)) {
+		recv->seq = ++match->seq;
+		hlist_add_head(&recv->link.bucket, bucket);
+		match->directed += recv->link.src != FI_ADDR_UNSPEC;
+		return NULL;
+	}
 	msg = kofi_match_find_msg(match, bucket, recv);
 	if (msg) {
 		kofi_match_remove_msg(match, msg);
@@ -323,7 +286,7 @@ struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_ma
 	lockdep_assert_held(match->lock);
 	key->tag = tagged ? tag : 0;
 	key->src = src;
-	key->kind = tagged ? KIND_TAGGED : 0;
+	key->kind = tagged ? KOFI_MATCH_KIND_TAGGED : 0;
 	key->hash = kofi_match_hash(match, key->tag);
 	recv = kofi_match_find_recv(match, key);
 	if (recv && !recv->link.multi)
@@ -344,7 +307,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_find, KOFI_PROVIDER);
 void kofi_match_wait(struct kofi_match *match, const struct kofi_match_key *key,
 		     struct kofi_match_msg *msg)
 {
-	const u32 kind = KIND_MSG | key->kind;
+	const u32 kind = KOFI_MATCH_KIND_MSG | key->kind;
 
 	lockdep_assert_held(match->lock);
 	kofi_match_link_init(&msg->any, key->tag, FI_ADDR_UNSPEC, kind);
@@ -370,7 +333,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_wait, KOFI_PROVIDER);
 struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 					  struct kofi_match_msg *msg)
 {
-	const u64 what = msg->from.kind & KIND_TAGGED ? FI_TAGGED : FI_MSG;
+	const u64 what = msg->from.kind & KOFI_MATCH_KIND_TAGGED ? FI_TAGGED : FI_MSG;
 	struct kofi_match_recv *recv;
 	struct kofi_match_key key;
 
@@ -387,7 +350,7 @@ static void kofi_match_claim(struct kofi_match *match, struct kofi_match_msg *ms
 {
 	kofi_match_remove_msg(match, msg);
 	msg->any.tag = (uintptr_t)context;
-	msg->any.kind |= KIND_CLAIMED;
+	msg->any.kind |= KOFI_MATCH_KIND_CLAIMED;
 	kofi_match_add(kofi_match_bucket(match, msg->any.tag, FI_ADDR_UNSPEC), &msg->any);
 	list_add_tail(&msg->list, &match->msgs[KOFI_MATCH_CLAIMED]);
 }
@@ -422,7 +385,8 @@ struct kofi_match_msg *kofi_match_peek(struct kofi_match *match,
 	} else {
 		bucket = kofi_match_bucket(match, context, FI_ADDR_UNSPEC);
 		link = kofi_match_first(bucket, context, FI_ADDR_UNSPEC,
-					recv->link.kind | KIND_MSG | KIND_CLAIMED);
+					recv->link.kind | KOFI_MATCH_KIND_MSG |
+					KOFI_MATCH_KIND_CLAIMED);
 		msg = link ? container_of(link, struct kofi_match_msg, any) : NULL;
 	}
 	if (!msg)
@@ -467,7 +431,7 @@ struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *contex
 		found = kofi_match_older(found, link, context);
 	for (i = 0; i <= match->mask; i++) {
 		hlist_for_each_entry(link, &match->table[i], bucket) {
-			if (link->kind & KIND_MSG)
+			if (link->kind & KOFI_MATCH_KIND_MSG)
 				continue;
 			found = kofi_match_older(found, link, context);
 			list_for_each_entry(other, &link->same, same)
