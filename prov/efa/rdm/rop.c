@@ -13,8 +13,7 @@
 /* What has a message, or the beginning of one, and no receiver that knows what to do. */
 #define ARRIVED		(S(FREE) | S(LISTED))
 
-/* From which states there is a way to each. */
-static const u32 kefa_rop_from[KEFA_ROP_STATES] = {
+const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(ACK) | S(INVAL) | S(LISTED) |
 				  S(DATA_RX) | S(READING) | S(OWES) | S(SINK) | S(DYING),
 	[KEFA_ROP_WAIT]		= S(FREE) | S(REG),
@@ -80,22 +79,6 @@ const char *kefa_rop_state_text(enum kefa_rop_state state)
 }
 
 /**
- * kefa_rop_set_state() - change the state of an operation
- * @rops: of the endpoint
- * @rop: the operation
- * @state: its new state, which isn't KEFA_ROP_FREE: kefa_rop_end() does that
- *
- * Context: Under the endpoint's lock.
- */
-void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_rop *rop,
-			enum kefa_rop_state state)
-{
-	lockdep_assert_held(rops->lock);
-	WARN_ON_ONCE(!kefa_rop_may_become(rop->state, state));
-	rop->state = state;
-}
-
-/**
  * kefa_rops_init() - allocate the operations of an endpoint
  * @rops: of the endpoint
  * @lock: the endpoint's
@@ -111,12 +94,16 @@ int kefa_rops_init(struct kefa_rops *rops, spinlock_t *lock, u32 size)
 	rops->lock = lock;
 	rops->size = size;
 	rops->used = 0;
-	INIT_LIST_HEAD(&rops->free);
+	rops->free = NULL;
+	rops->free_tail = &rops->free;
 	rops->ops = kvcalloc(size, sizeof(*rops->ops), GFP_KERNEL);
 	if (!rops->ops)
 		return -ENOMEM;
-	for (i = 0; i < size; i++)
-		list_add_tail(&rops->ops[i].link, &rops->free);
+	for (i = 0; i < size; i++) {
+		rops->ops[i].gen = 1;
+		*rops->free_tail = &rops->ops[i];
+		rops->free_tail = &rops->ops[i].next;
+	}
 	return 0;
 }
 
@@ -144,22 +131,18 @@ void kefa_rops_fini(struct kefa_rops *rops)
  */
 struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state)
 {
-	struct kefa_rop *rop;
+	struct kefa_rop *rop = kefa_rop_get(rops);
 	u16 gen;
 
-	lockdep_assert_held(rops->lock);
-	rop = list_first_entry_or_null(&rops->free, struct kefa_rop, link);
 	if (!rop)
 		return NULL;
-	list_del(&rop->link);
-	gen = rop->gen + 1;
+	gen = rop->gen;
 	memset(rop, 0, offsetof(struct kefa_rop, recv));
 	rop->gen = gen;
 	/* A receive's place in the match is the caller's to set. */
 	if (state != KEFA_ROP_LISTED)
 		kefa_rop_unlist(rop);
 	kefa_rop_set_state(rops, rop, state);
-	rops->used++;
 	return rop;
 }
 
@@ -208,7 +191,10 @@ bool kefa_rop_end(struct kefa_rops *rops, struct kefa_rop *rop)
 	if ((rop->flags & over) != over || rop->wrs || rop->owes)
 		return false;
 	kefa_rop_set_state(rops, rop, KEFA_ROP_FREE);
-	list_add_tail(&rop->link, &rops->free);
+	rop->gen++;
+	rop->next = NULL;
+	*rops->free_tail = rop;
+	rops->free_tail = &rop->next;
 	rops->used--;
 	return true;
 }

@@ -96,7 +96,7 @@ struct kefa_rbuf {
  * @type: of its request packet
  * @flags: KEFA_ROP_TOLD and so on
  * @owes: KEFA_ROP_OWES_CTS and so on
- * @gen: how often the slot was used
+ * @gen: how often the slot was used by an operation that peers may have been told of
  * @wrs: work requests that the device has, or that are to be sent again; of a
  *	multi-receive buffer the messages that arrive in it
  * @peer: with whom; NULL for a posted receive from anybody
@@ -114,6 +114,7 @@ struct kefa_rbuf {
  * @window: bytes that the peer may send before the next CTS
  * @no_read: the peer isn't to read it
  * @buf: where they are
+ * @next: in KEFA_ROP_FREE, the next one
  * @recv: in KEFA_ROP_LISTED, its place in the match
  * @link: else, its place in one of the engine's lists
  * @peer_link: its place in kefa_rpeer.wait
@@ -150,6 +151,7 @@ struct kefa_rop {
 	bool			no_read;
 	struct kefa_rbuf	buf;
 	union {
+		struct kefa_rop		*next;
 		struct kofi_match_recv	recv;
 		struct {
 			struct list_head	link;
@@ -175,14 +177,17 @@ static_assert(sizeof(struct kefa_rop) <= 192);
  * @size: how many there are, at most 65536
  * @used: how many aren't free
  * @free: those that are; the one that was freed first comes first, so that an id of an
- *	operation that is over isn't soon another's
+ *	operation that is over isn't soon another's. But receives come before, of which
+ *	nobody was told
+ * @free_tail: where the next one is linked
  */
 struct kefa_rops {
 	spinlock_t		*lock;	/* the endpoint's */
 	struct kefa_rop		*ops;
 	u32			size;
 	u32			used;
-	struct list_head	free;
+	struct kefa_rop		*free;
+	struct kefa_rop		**free_tail;
 };
 
 int kefa_rops_init(struct kefa_rops *rops, spinlock_t *lock, u32 size);
@@ -191,9 +196,71 @@ struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state
 struct kefa_rop *kefa_rop_find(const struct kefa_rops *rops, u32 id);
 bool kefa_rop_end(struct kefa_rops *rops, struct kefa_rop *rop);
 bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to);
-void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_rop *rop,
-			enum kefa_rop_state state);
 const char *kefa_rop_state_text(enum kefa_rop_state state);
+
+/* From which states there is a way to each: bits by enum kefa_rop_state. */
+extern const u32 kefa_rop_from[KEFA_ROP_STATES];
+
+/**
+ * kefa_rop_set_state() - change the state of an operation
+ * @rops: of the endpoint
+ * @rop: the operation
+ * @state: its new state
+ *
+ * KEFA_ROP_FREE is for kefa_rop_end(), and for eager.c.
+ *
+ * Context: Under the endpoint's lock.
+ */
+static inline void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_rop *rop,
+				      enum kefa_rop_state state)
+{
+	lockdep_assert_held(rops->lock);
+	WARN_ON_ONCE(!(kefa_rop_from[state] & BIT(rop->state)));
+	rop->state = state;
+}
+
+/**
+ * kefa_rop_get() - take a free operation, as it is
+ * @rops: of the endpoint
+ *
+ * Context: Under the endpoint's lock.
+ * Return: the operation, of which the caller sets everything; or NULL if there is none.
+ */
+static inline struct kefa_rop *kefa_rop_get(struct kefa_rops *rops)
+{
+	struct kefa_rop *rop = rops->free;
+
+	lockdep_assert_held(rops->lock);
+	if (unlikely(!rop))
+		return NULL;
+	rops->free = rop->next;
+	if (unlikely(!rops->free))
+		rops->free_tail = &rops->free;
+	rops->used++;
+	return rop;
+}
+
+/**
+ * kefa_rops_put() - give operations back that no peer was told of
+ * @rops: of the endpoint
+ * @first: the first, in KEFA_ROP_FREE, and linked to the others by @next
+ * @last: the @next of the last
+ * @n: how many
+ *
+ * They are the next to be used, as their memory is in the cache.
+ *
+ * Context: Under the endpoint's lock.
+ */
+static inline void kefa_rops_put(struct kefa_rops *rops, struct kefa_rop *first,
+				 struct kefa_rop **last, u32 n)
+{
+	lockdep_assert_held(rops->lock);
+	if (unlikely(!rops->free))
+		rops->free_tail = last;
+	*last = rops->free;
+	rops->free = first;
+	rops->used -= n;
+}
 
 /**
  * kefa_rop_unlist() - have an operation be in no list
