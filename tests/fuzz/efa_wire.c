@@ -9,6 +9,7 @@
 #include "../../prov/efa/rdm/packet.c"
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"
+#include "../../prov/efa/rdm/eager.h"
 #include "../kunit/efa_wire_cases.h"
 
 #define ROOM	WIRE_ROOM
@@ -36,6 +37,20 @@ static void check_promises(const struct kefa_pkt *pkt, const u8 *in, size_t len)
 		assert(pkt->data_len && pkt->seg_offset + pkt->data_len > pkt->seg_offset);
 }
 
+/* The short way says what the long one says. */
+static void check_eager(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *in, size_t len)
+{
+	struct kefa_eager e;
+
+	if (!kefa_eager_parse(in, len, &e))
+		return;
+	assert(!bad && pkt->row->data == KEFA_DATA_ALL && !pkt->raw);
+	assert(!(pkt->row->flags & (KEFA_ROW_DC | KEFA_ROW_RMA | KEFA_ROW_READ)));
+	assert(e.tagged == !!(pkt->row->flags & KEFA_ROW_TAGGED) && e.tag == pkt->tag);
+	assert(e.msg_id == pkt->msg_id && e.connid == pkt->connid && pkt->has_connid);
+	assert(e.data == pkt->data && e.len == pkt->data_len);
+}
+
 static void parse(const u8 *in, size_t len)
 {
 	static u8 copy[ROOM], out[ROOM];
@@ -44,6 +59,7 @@ static void parse(const u8 *in, size_t len)
 	size_t n;
 
 	bad = kefa_parse(in, len, &pkt);
+	check_eager(&pkt, bad, in, len);
 	if (bad) {
 		assert(*kefa_bad_text(bad));
 		passed[KEFA_PKT_TYPES + bad]++;

@@ -41,6 +41,8 @@
 #define noinline	__attribute__((__noinline__))
 #define __packed	__attribute__((__packed__))
 #define __aligned(n)	__attribute__((__aligned__(n)))
+#define likely(x)	(x)
+#define unlikely(x)	(x)
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
 
 #endif /* KOFI_FUZZ_KERNEL_H */

@@ -7,6 +7,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "efa_wire_cases.h"
+#include "../../prov/efa/rdm/eager.h"
 
 #define ROOM	512
 
@@ -29,6 +30,47 @@ static void expect_bytes(struct kunit *test, const void *a, const void *b, size_
 {
 	if (len)
 		KUNIT_EXPECT_MEMEQ(test, a, b, len);
+}
+
+/* What kefa_parse() says; and of those that it is for, kefa_eager_parse() says the same. */
+static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, struct kefa_pkt *pkt)
+{
+	const enum kefa_bad bad = kefa_parse(buf, len, pkt);
+	struct kefa_eager e;
+	bool plain;
+
+	plain = !bad && (pkt->row->type == KEFA_EAGER_MSGRTM_PKT ||
+			 pkt->row->type == KEFA_EAGER_TAGRTM_PKT) &&
+		(pkt->flags & ~(KEFA_REQ_MSG | KEFA_REQ_TAGGED)) == KEFA_PKT_CONNID_HDR;
+	KUNIT_EXPECT_EQ(test, kefa_eager_parse(buf, len, &e), plain);
+	if (!plain)
+		return bad;
+	KUNIT_EXPECT_EQ(test, e.tagged, !!(pkt->row->flags & KEFA_ROW_TAGGED));
+	KUNIT_EXPECT_EQ(test, e.msg_id, pkt->msg_id);
+	KUNIT_EXPECT_EQ(test, e.connid, pkt->connid);
+	KUNIT_EXPECT_EQ(test, e.tag, pkt->tag);
+	KUNIT_EXPECT_EQ(test, e.len, pkt->data_len);
+	KUNIT_EXPECT_PTR_EQ(test, e.data, pkt->data);
+	return bad;
+}
+
+/* Lengths that are copied in one way or another, at any address. */
+static void wire_copy(struct kunit *test)
+{
+	struct scene *s = scene(test);
+	u32 len, from, to;
+
+	for (len = 0; len < ROOM; len++)
+		s->buf[len] = len * 7 + 1;
+	for (len = 0; len < 40; len++)
+		for (from = 0; from < 8; from++)
+			for (to = 1; to < 9; to++) {
+				memset(s->out, 0, sizeof(s->out));
+				kefa_copy_data(s->out + to, s->buf + from, len);
+				expect_bytes(test, s->out + to, s->buf + from, len);
+				KUNIT_EXPECT_EQ(test, s->out[to - 1], 0);
+				KUNIT_EXPECT_EQ(test, s->out[to + len], 0);
+			}
 }
 
 /* Apart from where pointers point. */
@@ -79,7 +121,7 @@ static u32 each_form(struct kunit *test, struct scene *s,
 
 static void check_same(struct kunit *test, struct scene *s, size_t len)
 {
-	KUNIT_ASSERT_EQ_MSG(test, kefa_parse(s->buf, len, &s->pkt), KEFA_OK, "%s",
+	KUNIT_ASSERT_EQ_MSG(test, parse(test, s->buf, len, &s->pkt), KEFA_OK, "%s",
 			    s->c.pkt.row->name);
 	KUNIT_EXPECT_EQ(test, s->pkt.hdr_len + s->pkt.data_len, len);
 	expect_same(test, &s->c.pkt, &s->pkt);
@@ -134,7 +176,7 @@ static void check_cuts(struct kunit *test, struct scene *s, size_t len)
 		/* So that KASAN sees a byte too far. */
 		exact = kmemdup(s->buf, cut ?: 1, GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, exact);
-		KUNIT_EXPECT_EQ_MSG(test, kefa_parse(exact, cut, &s->pkt),
+		KUNIT_EXPECT_EQ_MSG(test, parse(test, exact, cut, &s->pkt),
 				    cut_to(&s->c.pkt, hdr_len, cut), "%s, %zu of %zu bytes",
 				    s->c.pkt.row->name, cut, len);
 		kfree(exact);
@@ -171,7 +213,7 @@ static void wire_types_and_versions(struct kunit *test)
 			memset(s->buf, 0, ROOM);
 			s->buf[0] = type;
 			s->buf[1] = KEFA_PROTOCOL_VERSION;
-			KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, ROOM, &s->pkt), KEFA_BAD_TYPE);
+			KUNIT_EXPECT_EQ(test, parse(test, s->buf, ROOM, &s->pkt), KEFA_BAD_TYPE);
 			KUNIT_EXPECT_NULL(test, s->pkt.row);
 			continue;
 		}
@@ -179,7 +221,7 @@ static void wire_types_and_versions(struct kunit *test)
 		len = simple(s, type);
 		for (version = 0; version < 256; version++) {
 			s->buf[1] = version;
-			KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt),
+			KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt),
 					version == 4 ? KEFA_OK : KEFA_BAD_VERSION);
 		}
 	}
@@ -204,14 +246,14 @@ static void wire_flags(struct kunit *test)
 				continue;
 			len = simple(s, type);
 			s->buf[2 + bit / 8] |= BIT(bit % 8);
-			KUNIT_EXPECT_EQ_MSG(test, kefa_parse(s->buf, len, &s->pkt), KEFA_BAD_FLAGS,
+			KUNIT_EXPECT_EQ_MSG(test, parse(test, s->buf, len, &s->pkt), KEFA_BAD_FLAGS,
 					    "%s, bit %u", row->name, bit);
 		}
 		if (!(row->flags & KEFA_ROW_REQ))
 			continue;
 		len = simple(s, type);
 		s->buf[2] |= KEFA_REQ_OPT_RAW_ADDR_HDR;
-		KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_BAD_FLAGS);
+		KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_BAD_FLAGS);
 	}
 }
 
@@ -283,11 +325,11 @@ static void wire_wrong_numbers(struct kunit *test)
 
 	for (w = wrongs; w < wrongs + ARRAY_SIZE(wrongs); w++) {
 		len = simple(s, w->type);
-		KUNIT_ASSERT_EQ_MSG(test, kefa_parse(s->buf, len, &s->pkt), KEFA_OK, "%s",
+		KUNIT_ASSERT_EQ_MSG(test, parse(test, s->buf, len, &s->pkt), KEFA_OK, "%s",
 				    s->c.pkt.row->name);
 		value = cpu_to_le64(w->value);
 		memcpy(s->buf + w->at, &value, w->size);
-		KUNIT_EXPECT_EQ_MSG(test, kefa_parse(s->buf, len, &s->pkt), w->bad, "%s: %s",
+		KUNIT_EXPECT_EQ_MSG(test, parse(test, s->buf, len, &s->pkt), w->bad, "%s: %s",
 				    s->c.pkt.row->name, w->why);
 	}
 }
@@ -305,16 +347,16 @@ static void wire_sums(struct kunit *test)
 	iov[1].addr = 0;
 	iov[0].len = cpu_to_le64(BIT_ULL(63) + 150);
 	iov[1].len = cpu_to_le64(BIT_ULL(63) + 51);
-	KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_BAD_RANGE);
+	KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_BAD_RANGE);
 	/* A read of nothing is one all the same, and so is one of the last byte. */
 	iov[0].len = 0;
 	iov[1].len = 0;
 	memset(s->buf + 8, 0, 8);
-	KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_OK);
+	KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_OK);
 	iov[0].addr = cpu_to_le64(U64_MAX - 1);
 	iov[0].len = cpu_to_le64(1);
 	s->buf[8] = 1;
-	KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_OK);
+	KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_OK);
 }
 
 static void wire_raw_address_lengths(struct kunit *test)
@@ -330,15 +372,15 @@ static void wire_raw_address_lengths(struct kunit *test)
 		s->buf[8] = n;
 		/* Whatever there is behind it, it isn't read past the end. */
 		if (n < 32 || n > 64 || n % 4)
-			KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, ROOM, &s->pkt), KEFA_BAD_ADDR);
+			KUNIT_EXPECT_EQ(test, parse(test, s->buf, ROOM, &s->pkt), KEFA_BAD_ADDR);
 		else if (n > 36 + s->c.pkt.data_len)
-			KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_BAD_SHORT);
+			KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_BAD_SHORT);
 		else
-			KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_OK);
+			KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_OK);
 	}
 	s->buf[8] = 36;
 	s->buf[11] = 0x80;
-	KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, ROOM, &s->pkt), KEFA_BAD_ADDR);
+	KUNIT_EXPECT_EQ(test, parse(test, s->buf, ROOM, &s->pkt), KEFA_BAD_ADDR);
 }
 
 /* The largest header of any libfabric, and the largest of ours, which names one source. */
@@ -460,7 +502,7 @@ static void wire_golden(struct kunit *test)
 
 	for (g = goldens; g < goldens + ARRAY_SIZE(goldens); g++) {
 		len = from_hex(test, s->buf, g->hex);
-		KUNIT_ASSERT_EQ_MSG(test, kefa_parse(s->buf, len, &s->pkt), KEFA_OK, "%s",
+		KUNIT_ASSERT_EQ_MSG(test, parse(test, s->buf, len, &s->pkt), KEFA_OK, "%s",
 				    kefa_pkt_rows[g->type].name);
 		KUNIT_EXPECT_EQ(test, s->pkt.row->type, g->type);
 		at = (const u8 *)&s->pkt + g->host_at;
@@ -526,6 +568,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(wire_golden),
 	KUNIT_CASE(wire_table),
 	KUNIT_CASE(wire_reasons),
+	KUNIT_CASE(wire_copy),
 	{}
 };
 
