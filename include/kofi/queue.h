@@ -439,6 +439,18 @@ static inline int kofi_cq_sleepers(const struct kofi_cq *cq)
 }
 
 /**
+ * kofi_cq_alone() - check that nobody waits for a completion
+ * @cq: the completion queue, or NULL
+ *
+ * Context: The result is certain only under a lock that the poll function of a source takes.
+ * Return: true if kofi_cq_notify() would have no effect for what was written under that lock.
+ */
+static inline bool kofi_cq_alone(const struct kofi_cq *cq)
+{
+	return !cq || (!cq->notifier.call && !kofi_cq_sleepers(cq));
+}
+
+/**
  * kofi_cq_notify() - wake sleepers and queue a call of the handler
  * @cq: the completion queue, after a write
  *

@@ -29,7 +29,7 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 		ep->had_qp = ep->state == KEFA_EP_ENABLED;
 		WRITE_ONCE(ep->stop_err, err);
 		WRITE_ONCE(ep->state, KEFA_EP_STOPPED);
-		kefa_plain_limits(ep);
+		ep->kind->limits(ep);
 		trace_kefa_ep(ep, false, err);
 	}
 	spin_unlock_bh(&ep->lock);
@@ -252,7 +252,7 @@ int kefa_ep_control(struct fid *fid, int command, void *arg)
 		return kefa_ep_disable(ep);
 	spin_lock_bh(&ep->lock);
 	ret = kofi_ep_opsflag(&ep->tx.base, &ep->rx.base, command, arg);
-	kefa_plain_limits(ep);
+	ep->kind->limits(ep);
 	spin_unlock_bh(&ep->lock);
 	return ret;
 }
@@ -436,6 +436,7 @@ static const struct kefa_ep_kind kefa_direct = {
 	.init		= kefa_direct_init,
 	.fini		= kefa_ops_fini,
 	.started	= kefa_plain_limits,
+	.limits		= kefa_plain_limits,
 	.poll		= kefa_ep_poll,
 	.revoked	= kefa_mr_ep_revoked,
 	.keep		= kefa_ops_keep,

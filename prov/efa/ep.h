@@ -168,6 +168,8 @@ struct kefa_ep;
  * @init: allocate memory for operations, and set depths of the queue pair
  * @fini: undo @init; the endpoint isn't enabled, or is stopped
  * @started: the endpoint is enabled; under kefa_ep.lock
+ * @limits: decide which calls may take the short way, as the state or flags have changed;
+ *	under kefa_ep.lock
  * @poll: kefa_ep_poll(); under kefa_ep.lock
  * @keep: kefa_keep() all memory that the device has, and return the number of bytes that
  *	can't be kept; under kefa_ep.lock
@@ -188,6 +190,7 @@ struct kefa_ep_kind {
 	int (*init)(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr);
 	void (*fini)(struct kefa_ep *ep);
 	void (*started)(struct kefa_ep *ep);
+	void (*limits)(struct kefa_ep *ep);
 	unsigned int (*poll)(struct kefa_ep *ep, unsigned int budget);
 	size_t (*keep)(struct kefa_ep *ep);
 	void (*fail)(struct kefa_ep *ep, int err);

@@ -52,4 +52,6 @@
 #include "../../prov/efa/rdm/silent.c"
 #include "../../prov/efa/rdm/join.c"
 #include "../../prov/efa/rdm/progress.c"
+#include "../../prov/efa/rdm/plain.c"
+#include "../../prov/efa/rdm/eager.c"
 #include "../../prov/efa/rdm/show.c"

@@ -50,7 +50,7 @@ static const size_t sizes[] = {
 	8185, 8192, 8200, 16000, 16384, 30001, 65535, 65536,
 };
 
-/* Expected, and before there is a receive; by contiguous memory and by pieces. */
+/* Expected, and before there is a receive; by contiguous memory, by pieces, by plain calls. */
 static void rdm_sizes(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -60,7 +60,7 @@ static void rdm_sizes(struct kunit *test)
 	u8 *out;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		for (way = 0; way < 4; way++) {
+		for (way = 0; way < 6; way++) {
 			len = sizes[i];
 			out = pair->out + way;
 			efa_fill(out, len, i + way);
@@ -71,9 +71,12 @@ static void rdm_sizes(struct kunit *test)
 			iov[1] = (struct kvec) { out + len / 3, 0 };
 			iov[2] = (struct kvec) { out + len / 3, len - len / 3 };
 			whole = (struct kvec) { out, len };
-			KUNIT_EXPECT_EQ(test, fi_tsendv(pair->end[0].ep, way & 2 ? iov : &whole,
-							NULL, way & 2 ? 3 : 1, pair->end[0].peer, i,
-							(void *)2), 0);
+			KUNIT_EXPECT_EQ(test, way & 4 ?
+					fi_tsend(pair->end[0].ep, out, len, NULL,
+						 pair->end[0].peer, i, (void *)2) :
+					fi_tsendv(pair->end[0].ep, way & 2 ? iov : &whole, NULL,
+						  way & 2 ? 3 : 1, pair->end[0].peer, i,
+						  (void *)2), 0);
 			rdm_run(pair);
 			if (!(way & 1))
 				KUNIT_EXPECT_EQ(test, rdm_trecv(pair, len, i, 1), 0);

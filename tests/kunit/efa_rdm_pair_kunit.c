@@ -64,6 +64,24 @@ static size_t some_len(struct rnd_state *rnd)
 	return prandom_u32_state(rnd) % most[prandom_u32_state(rnd) % ARRAY_SIZE(most)];
 }
 
+/* Plainly, or with all that there may be to a call. */
+static ssize_t some_send(struct rdm_end *end, struct rnd_state *rnd, u8 *out,
+			 const struct rdm_message *msg, void *ctx)
+{
+	struct kvec iov = { out, msg->len };
+	struct fi_msg_tagged call = { .addr = end->peer, .context = ctx, .tag = msg->tag };
+
+	iov_iter_kvec(&call.msg_iter, ITER_SOURCE, &iov, 1, msg->len);
+	switch (prandom_u32_state(rnd) % 4) {
+	case 0:
+		return fi_tsendmsg(end->ep, &call, FI_DELIVERY_COMPLETE);
+	case 1:
+		return fi_tsendmsg(end->ep, &call, 0);
+	default:
+		return fi_tsend(end->ep, out, msg->len, NULL, end->peer, msg->tag, ctx);
+	}
+}
+
 static void post_send(struct kunit *test, struct rdm_model *m, int from)
 {
 	struct rdm_end *end = &m->pair->end[from];
@@ -71,8 +89,6 @@ static void post_send(struct kunit *test, struct rdm_model *m, int from)
 	struct rdm_way *way = &m->way[from];
 	unsigned int i = way->nmsg;
 	struct rdm_message *msg = &way->msg[i];
-	struct kvec iov;
-	struct fi_msg_tagged call = { .addr = end->peer, .context = (void *)(long)(i + 1) };
 	ssize_t ret;
 
 	if (i == MOST)
@@ -82,16 +98,14 @@ static void post_send(struct kunit *test, struct rdm_model *m, int from)
 		.seed	= prandom_u32_state(rnd),
 		.tag	= prandom_u32_state(rnd) % TAGS,
 	};
-	way->out[i] = vmalloc(LONGEST);
+	/* The device can read one of them from where it is. */
+	way->out[i] = prandom_u32_state(rnd) & 1 ? vmalloc(LONGEST) : kmalloc(LONGEST, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, way->out[i]);
 	efa_fill(way->out[i], msg->len, msg->seed);
-	iov = (struct kvec) { way->out[i], msg->len };
-	iov_iter_kvec(&call.msg_iter, ITER_SOURCE, &iov, 1, msg->len);
-	call.tag = msg->tag;
-	ret = fi_tsendmsg(end->ep, &call, prandom_u32_state(rnd) & 3 ? 0 : FI_DELIVERY_COMPLETE);
+	ret = some_send(end, rnd, way->out[i], msg, (void *)(long)(i + 1));
 	if (ret) {
 		KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
-		vfree(way->out[i]);
+		kvfree(way->out[i]);
 		way->out[i] = NULL;
 		return;
 	}
@@ -152,7 +166,7 @@ static void check_all(struct kunit *test, struct rdm_model *m, int at)
 		KUNIT_EXPECT_FALSE(test, m->way[at].msg[ctx - 1].sent);
 		m->way[at].msg[ctx - 1].sent = true;
 		m->way[at].nsent++;
-		vfree(m->way[at].out[ctx - 1]);
+		kvfree(m->way[at].out[ctx - 1]);
 		m->way[at].out[ctx - 1] = NULL;
 	}
 }
@@ -165,7 +179,7 @@ static void model_free(void *data)
 	for (from = 0; from < 2; from++)
 		for (i = 0; i < MOST; i++) {
 			vfree(m->way[from].in[i]);
-			vfree(m->way[from].out[i]);
+			kvfree(m->way[from].out[i]);
 		}
 	vfree(m);
 }

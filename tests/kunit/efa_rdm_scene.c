@@ -16,6 +16,7 @@ static void pair_close(void *data)
 
 	for (i = 0; i < 2; i++) {
 		CLOSE(pair->end[i].ep);
+		CLOSE(pair->end[i].cntr);
 		CLOSE(pair->end[i].cq);
 		CLOSE(pair->end[i].av);
 	}
@@ -30,6 +31,7 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 		     const struct rdm_opts *opts)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = opts->cq_size };
+	struct fi_cntr_attr cntr_attr = { };
 	struct fi_av_attr av_attr = { };
 	size_t len = sizeof(end->name);
 
@@ -39,6 +41,10 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->av->fid, 0), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cq->fid, FI_TRANSMIT | FI_RECV |
 					 (opts->selective ? FI_SELECTIVE_COMPLETION : 0)), 0);
+	if (opts->counted) {
+		KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &cntr_attr, &end->cntr, NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cntr->fid, FI_SEND | FI_RECV), 0);
+	}
 	if (opts->homogeneous)
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
 						FI_OPT_EFA_HOMOGENEOUS_PEERS,
@@ -237,20 +243,56 @@ struct efake_wr *rdm_run_until(struct rdm_pair *pair, int from, u8 type)
 
 struct rdm_pair *rdm_reading_pair(struct kunit *test)
 {
-	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
 	int i;
 
 	for (i = 0; i < 2; i++)
 		rdm_of(&pair->end[i])->lim.min_read_message = RDM_READ_FROM;
-	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 1, 1), 0);
-	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 1, 2), 0);
+	return pair;
+}
+
+struct rdm_pair *rdm_ready_pair(struct kunit *test, const struct rdm_opts *opts)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, opts);
+
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), 0);
 	rdm_run(pair);
+	if (opts && opts->selective)
+		return pair;
 	rdm_expect(test, &pair->end[0], 2, 8);
 	rdm_expect(test, &pair->end[1], 1, 8);
 	return pair;
 }
 
+void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status)
+{
+	struct efake_qp *qp = pair->end[at].qp;
+	unsigned int n;
+
+	for (n = 0; qp->nsent && n < 1000; n++) {
+		efake_wr_done(efake_sent(qp, 0), status);
+		efake_settle();
+	}
+}
+
 /* --- what came of it --- */
+
+unsigned int rdm_read_all(struct rdm_end *end, unsigned int n)
+{
+	while (rdm_read(end).ret == 1)
+		n++;
+	return n;
+}
+
+u32 rdm_uses(const struct kefa_rdm *rdm)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < rdm->rops.size; i++)
+		n += rdm->rops.ops[i].gen;
+	return n;
+}
 
 struct rdm_comp rdm_read(struct rdm_end *end)
 {

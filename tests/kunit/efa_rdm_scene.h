@@ -19,6 +19,7 @@
  * @stranger: the second endpoint isn't told of the first
  * @homogeneous: FI_OPT_EFA_HOMOGENEOUS_PEERS
  * @selective: FI_SELECTIVE_COMPLETION
+ * @counted: with a counter of messages, both ways
  * @tx_size: sends that can be outstanding
  * @cq_size: entries of each completion queue
  * @depth: of the device's queues
@@ -30,6 +31,7 @@ struct rdm_opts {
 	bool	stranger;
 	bool	homogeneous;
 	bool	selective;
+	bool	counted;
 	size_t	tx_size;
 	size_t	cq_size;
 	u32	depth;
@@ -40,6 +42,7 @@ struct rdm_opts {
  * struct rdm_end - one of the endpoints
  * @av: its address vector
  * @cq: its completions, with tags
+ * @cntr: and how many there were, if that is counted
  * @ep: the endpoint
  * @qp: its queue pair
  * @peer: the other one's address, if it was told
@@ -48,6 +51,7 @@ struct rdm_opts {
 struct rdm_end {
 	struct fid_av		*av;
 	struct fid_cq		*cq;
+	struct fid_cntr		*cntr;
 	struct fid_ep		*ep;
 	struct efake_qp		*qp;
 	fi_addr_t		peer;
@@ -114,8 +118,16 @@ struct rdm_comp {
 
 /* The end of the case closes what is open then. */
 struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts);
-/* With both of them ready for each other. */
+/* With both of them ready for each other; one message has gone. */
+struct rdm_pair *rdm_ready_pair(struct kunit *test, const struct rdm_opts *opts);
+/* And long messages are read. */
 struct rdm_pair *rdm_reading_pair(struct kunit *test);
+/* Everything that an end has sent is done, and hasn't arrived. */
+void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status);
+/* Read completions. Return: @n, and how many there were before an error, or the last. */
+unsigned int rdm_read_all(struct rdm_end *end, unsigned int n);
+/* How often operations were used that others may know of. */
+u32 rdm_uses(const struct kefa_rdm *rdm);
 /* Deliver one packet. Return: whether there was one. */
 bool rdm_step(struct rdm_pair *pair);
 /* Deliver until nothing is under way any more, and let the provider deal with it. */

@@ -222,8 +222,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	}
 	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
 		kefa_wr_init(&ep->wrs[i], ep->dom->pd);
-	for (i = 0; i < ARRAY_SIZE(ep->recvs); i++)
-		kefa_recv_wr_init(&ep->recvs[i], ep->dom->pd);
+	kefa_eager_init(rdm);
 	return 0;
 }
 
@@ -245,6 +244,7 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 	rdm->self.device_version = ep->dom->dev->part_id;
 	for (i = 0; i < 2 * KEFA_SIGNS; i++)
 		kefa_shape_make(&rdm->shapes[i / 2][i % 2], &rdm->lim, &rdm->self, i / 2, i % 2);
+	kefa_rdm_limits(ep);
 	kefa_rx_refill(rdm);
 }
 
@@ -280,6 +280,7 @@ static const struct kefa_ep_kind kefa_rdm_kind = {
 	.init		= kefa_rdm_init,
 	.fini		= kefa_rdm_fini,
 	.started	= kefa_rdm_started,
+	.limits		= kefa_rdm_limits,
 	.poll		= kefa_rdm_poll,
 	.keep		= kefa_rdm_keep,
 	.fail		= kefa_rdm_fail,
@@ -457,7 +458,6 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 {
 	rdm->user.add = kefa_rdm_peer_add;
 	rdm->user.del = kefa_rdm_peer_del;
-	INIT_LIST_HEAD(&rdm->ts_free);
 	INIT_LIST_HEAD(&rdm->todo);
 	INIT_LIST_HEAD(&rdm->owing);
 	INIT_LIST_HEAD(&rdm->sending);
@@ -499,8 +499,8 @@ int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	kefa_ep_init(&rdm->ep, &kefa_rdm_kind, dom, info, KEFA_RDM_CAPS, kefa_rdm_work);
 	rdm->ep.ep_fid.fid.ops = &kefa_rdm_fid_ops;
 	rdm->ep.ep_fid.ops = &kefa_rdm_ep_ops;
-	rdm->ep.ep_fid.msg = &kofi_req_msg_ops;
-	rdm->ep.ep_fid.tagged = &kofi_req_tagged_ops;
+	rdm->ep.ep_fid.msg = &kefa_rdm_msg_ops;
+	rdm->ep.ep_fid.tagged = &kefa_rdm_tagged_ops;
 	rdm->ep.ep_fid.rma = &kofi_req_rma_ops;
 	rdm->ep.ep_fid.req = &kefa_rdm_req_ops;
 	rdm->ep.tx.base.known = KEFA_TX_DEFAULTS;

@@ -92,8 +92,11 @@ static void kefa_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *pe
 	}
 }
 
-/* Packets that wait to be sent again never will be: the peer is left without them. */
-static void kefa_fail_parked(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+/*
+ * Packets that wait to be sent again never will be: the peer is left without them. Those that
+ * the device has end with it.
+ */
+static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
 {
 	struct kefa_rop *rop;
 	struct kefa_ts *ts;
@@ -101,7 +104,10 @@ static void kefa_fail_parked(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 
 	for (i = 0; rdm->ts && i < rdm->nts; i++) {
 		ts = &rdm->ts[i];
-		if (ts->state != KEFA_TS_PARKED || ts->peer != peer)
+		if (ts->state == KEFA_TS_FREE || ts->peer != peer)
+			continue;
+		kefa_ts_fail(rdm, ts, err, prov);
+		if (ts->state != KEFA_TS_PARKED)
 			continue;
 		rop = ts->rop;
 		peer->flags |= KEFA_RPEER_LOST;
@@ -145,7 +151,7 @@ static void kefa_rpeer_quiet(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int 
 	kefa_backoff_end(&rdm->backoffs, &peer->backoff);
 	peer->owes = 0;
 	list_del_init(&peer->todo);
-	kefa_fail_parked(rdm, peer);
+	kefa_fail_packets(rdm, peer, err, prov);
 	kefa_fail_rops(rdm, peer, err, prov);
 	peer->nops--;
 }
@@ -563,6 +569,9 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 	u32 i;
 
 	lockdep_assert_held(&rdm->ep.lock);
+	for (i = 0; i < rdm->nts; i++)
+		if (rdm->ts[i].state != KEFA_TS_FREE)
+			kefa_ts_fail(rdm, &rdm->ts[i], err, 0);
 	/* The last part of a multi-receive buffer that takes no more gives it back. */
 	for (i = 0; i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];

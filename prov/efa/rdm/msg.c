@@ -311,12 +311,6 @@ static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
 	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;
 }
 
-/* No receive names a peer where none can. */
-static fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
-{
-	return rdm->ep.caps & FI_DIRECTED_RECV ? peer->id : FI_ADDR_UNSPEC;
-}
-
 /* The first packet that comes of a message. */
 static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				     const struct kefa_pkt *pkt, struct kefa_held *held)
@@ -673,7 +667,7 @@ static void kefa_packet_end(struct kefa_rdm *rdm, struct kefa_held *held, enum k
 	if (held->cost)
 		kefa_held_free(rdm, held);
 	else
-		kefa_rs_put(rdm, kefa_held_rs(held));
+		kefa_rs_again(rdm, kefa_held_rs(held));
 }
 
 /* Its sender's address handle has to be made, or is being made. */

@@ -141,6 +141,37 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
 	kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
 }
 
+/**
+ * kefa_ts_tell() - tell the ULP that a message of one packet has ended
+ * @rdm: the endpoint
+ * @ts: the packet, of a whole message, which the device hasn't got any more
+ *
+ * Those that were sent, and have nothing special about them, eager.c reports together.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts)
+{
+	const struct fi_cq_err_entry e = {
+		.op_context	= ts->context,
+		.flags		= ts->cq_flags,
+		.len		= ts->total,
+		.tag		= ts->tag,
+		.err		= ts->err,
+		.prov_errno	= ts->prov,
+		.src_addr	= FI_ADDR_NOTAVAIL,
+	};
+	struct kefa_side *side = &rdm->ep.tx;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->ep.stats.errors += !!ts->err;
+	if (side->base.cq)
+		kefa_rdm_write(side, &e, ts->quiet, false);
+	kofi_side_count(&side->base, ts->cq_flags, ts->total, ts->err);
+	side->nfree++;
+	side->room |= side->wanted;
+}
+
 /* A send has ended, by its @err. */
 static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
@@ -248,15 +279,13 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 {
 	const u8 odd = KEFA_ROP_PART | KEFA_ROP_MULTI | KEFA_ROP_QUIET;
 	const u64 len = err ? 0 : min(rop->total, rop->buf.len);
+	const fi_addr_t src = kefa_rop_src(rdm, rop);
 	struct kefa_side *side = &rdm->ep.rx;
-	fi_addr_t src = FI_ADDR_NOTAVAIL;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (rop->flags & KEFA_ROP_TOLD)
 		return;
 	rop->flags |= KEFA_ROP_TOLD;
-	if (rop->peer && rdm->ep.caps & FI_SOURCE && rop->peer->addr != KEFA_NO_ADDR)
-		src = rop->peer->addr;
 	if (unlikely(err || rop->total > len || rop->flags & odd || !side->base.cq)) {
 		kefa_rdm_tell_rx_how(rdm, rop, len, src, err, prov);
 		return;

@@ -58,19 +58,6 @@ void kefa_order_sent(struct kefa_order *order, struct kefa_order_out *out, u32 m
 }
 
 /**
- * kefa_order_arrived() - the device has delivered a request packet, or never will
- * @out: the packet's entry
- *
- * Not for a packet that is to be sent again.
- *
- * Context: Under the endpoint's lock.
- */
-void kefa_order_arrived(struct kefa_order_out *out)
-{
-	list_del_init(&out->list);
-}
-
-/**
  * kefa_order_whose() - is it a request's turn?
  * @order: of the peer
  * @msg_id: number of the request

@@ -60,7 +60,6 @@ enum kefa_order_turn {
 
 void kefa_order_init(struct kefa_order *order, u32 next_id, u32 exp_id);
 void kefa_order_sent(struct kefa_order *order, struct kefa_order_out *out, u32 msg_id);
-void kefa_order_arrived(struct kefa_order_out *out);
 u32 kefa_order_give(struct kefa_order *order);
 enum kefa_order_turn kefa_order_whose(const struct kefa_order *order, u32 msg_id);
 
@@ -84,6 +83,34 @@ static inline bool kefa_order_may_give(const struct kefa_order *order)
 		return true;
 	first = list_first_entry(&order->out, struct kefa_order_out, list);
 	return order->next_id - first->msg_id < KEFA_ORDER_SEND_WINDOW;
+}
+
+/**
+ * kefa_order_next() - number a message of one packet, which is handed to the device
+ * @order: of the peer, for which kefa_order_may_give() holds
+ * @out: the packet's entry, in no list; set to the number
+ *
+ * kefa_order_give() and kefa_order_sent() in one.
+ *
+ * Context: Under the endpoint's lock.
+ */
+static inline void kefa_order_next(struct kefa_order *order, struct kefa_order_out *out)
+{
+	out->msg_id = order->next_id++;
+	list_add_tail(&out->list, &order->out);
+}
+
+/**
+ * kefa_order_arrived() - the device has delivered a request packet, or never will
+ * @out: the packet's entry
+ *
+ * Not for a packet that is to be sent again.
+ *
+ * Context: Under the endpoint's lock.
+ */
+static inline void kefa_order_arrived(struct kefa_order_out *out)
+{
+	list_del_init(&out->list);
 }
 
 #endif /* KEFA_RDM_ORDER_H */

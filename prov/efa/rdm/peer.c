@@ -596,6 +596,25 @@ static struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const str
 }
 
 /**
+ * kefa_peers_next() - the part of kefa_peers_known() for who hasn't sent the last packet
+ * @peers: of the endpoint
+ * @src: what is known of the sender: a connid, and no GID
+ *
+ * Context: Under @peers->lock.
+ * Return: the peer, or NULL.
+ */
+struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, const struct kefa_src *src)
+{
+	struct kefa_rpeer *peer;
+
+	lockdep_assert_held(peers->lock);
+	peer = src->slid == KEFA_NO_SLID ? NULL : kefa_peers_by_src(peers, src);
+	if (peer)
+		peers->last = peer;
+	return peer;
+}
+
+/**
  * kefa_peers_find() - who has sent a packet?
  * @peers: of the endpoint
  * @src: what is known of the sender
@@ -611,8 +630,7 @@ struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_s
 	struct kefa_rpeer *peer = peers->last;
 
 	lockdep_assert_held(peers->lock);
-	if (peer && src->has_connid && !src->gid && kefa_rpeer_connid(peer) == src->connid &&
-	    peer->by_src.key == ((u64)src->slid << 32 | src->qpn))
+	if (peer && src->has_connid && !src->gid && kefa_rpeer_sent(peer, src))
 		return peer;
 	peer = NULL;
 	if (src->slid != KEFA_NO_SLID)

@@ -200,6 +200,7 @@ int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct 
 struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers);
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone);
 void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool remember);
+struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, const struct kefa_src *src);
 struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src);
 bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 *gid);
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer);
@@ -247,6 +248,39 @@ static inline u32 kefa_rpeer_qpn(const struct kefa_rpeer *peer)
 static inline u32 kefa_rpeer_connid(const struct kefa_rpeer *peer)
 {
 	return lower_32_bits(peer->by_conn.key);
+}
+
+/**
+ * kefa_rpeer_sent() - has a peer sent a packet, as far as connid and device say?
+ * @peer: the peer
+ * @src: what is known of the sender: a connid, and no GID
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether it has.
+ */
+static inline bool kefa_rpeer_sent(const struct kefa_rpeer *peer, const struct kefa_src *src)
+{
+	return kefa_rpeer_connid(peer) == src->connid &&
+	       peer->by_src.key == ((u64)src->slid << 32 | src->qpn);
+}
+
+/**
+ * kefa_peers_known() - who has sent a packet, if there is nothing to be learned from it?
+ * @peers: of the endpoint
+ * @src: what is known of the sender: a connid, and no GID
+ *
+ * Context: Under @peers->lock.
+ * Return: the peer; or NULL, and kefa_peers_find() has to look.
+ */
+static inline struct kefa_rpeer *kefa_peers_known(struct kefa_peers *peers,
+						  const struct kefa_src *src)
+{
+	struct kefa_rpeer *last = peers->last;
+
+	lockdep_assert_held(peers->lock);
+	if (likely(last && kefa_rpeer_sent(last, src)))
+		return last;
+	return kefa_peers_next(peers, src);
 }
 
 /**

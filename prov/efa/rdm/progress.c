@@ -18,7 +18,7 @@ static void kefa_rdm_arm_timer(struct kefa_rdm *rdm)
 		hrtimer_start(&rdm->timer, next, HRTIMER_MODE_ABS);
 }
 
-static void kefa_rdm_due(struct kefa_rdm *rdm)
+static void kefa_rdm_backoffs(struct kefa_rdm *rdm)
 {
 	const ktime_t now = ktime_get();
 	struct kefa_backoff *b;
@@ -79,7 +79,8 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 void kefa_rdm_pump(struct kefa_rdm *rdm)
 {
 	lockdep_assert_held(&rdm->ep.lock);
-	kefa_rdm_due(rdm);
+	if (unlikely(!RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root)))
+		kefa_rdm_backoffs(rdm);
 	if (!list_empty(&rdm->owing))
 		kefa_rdm_answer(rdm);
 	if (unlikely(rdm->starved))
@@ -99,58 +100,35 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 
 /* --- what the device has --- */
 
-static void kefa_rdm_received(struct kefa_rdm *rdm, const struct kefa_wc *wc)
+/**
+ * kefa_rdm_received() - a receive is done
+ * @rdm: the endpoint, with a queue pair
+ * @ibwc: its completion
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
+ */
+void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 {
-	struct kefa_rs *rs = kefa_rs_found(rdm, wc->id);
+	const struct kefa_wc wc = kefa_wc(ibwc);
+	struct kefa_rs *rs = kefa_rs_found(rdm, wc.id);
 
 	if (!rs) {
 		rdm->ep.stats.stale++;
 		return;
 	}
 	/* A write with data has used it up, and left it alone; or it was flushed. */
-	if (wc->status || wc->write || wc->len > rdm->stride) {
+	if (wc.status || wc.write || wc.len > rdm->stride) {
 		kefa_rs_put(rdm, rs);
 		return;
 	}
-	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc->len, DMA_FROM_DEVICE);
-	rs->held.len = wc->len;
-	rs->held.src_qpn = wc->src_qpn;
-	rs->held.slid = wc->slid;
+	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc.len, DMA_FROM_DEVICE);
+	rs->held.len = wc.len;
+	rs->held.src_qpn = wc.src_qpn;
+	rs->held.slid = wc.slid;
 	if (kefa_part_received(rdm, &rs->held))
 		kefa_rs_put(rdm, rs);
 	else
 		kefa_rdm_packet(rdm, &rs->held);
-}
-
-/**
- * kefa_rdm_poll() - take completions
- * @ep: the endpoint, with a queue pair
- * @budget: about how many
- *
- * Serves as kefa_ep_kind.poll.
- *
- * Context: Process or softirq context, under kefa_ep.lock. kefa_rdm_pump() is due.
- * Return: how many there were.
- */
-unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget)
-{
-	struct kefa_rdm *rdm = to_kefa_rdm(ep);
-	unsigned int i, n, done = 0;
-	struct kefa_wc wc;
-
-	lockdep_assert_held(&ep->lock);
-	do {
-		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
-		for (i = 0; i < n; i++) {
-			wc = kefa_wc(&ep->wcs[i]);
-			if (lower_32_bits(wc.id) & KEFA_RS_ID)
-				kefa_rdm_received(rdm, &wc);
-			else
-				kefa_ts_done(rdm, &wc);
-		}
-		done += n;
-	} while (n == KEFA_POLL_BATCH && done < budget);
-	return done;
 }
 
 /*
@@ -159,7 +137,7 @@ unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget)
  */
 static void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
 {
-	rdm->burst += rdm->target - min(rdm->nposted, rdm->target);
+	rdm->burst += rdm->target - min(rdm->nposted, rdm->target) + rdm->nagain;
 	if (unlikely(rdm->burst >= rdm->target / 2)) {
 		kefa_rx_grow(rdm);
 		rdm->burst = 0;
@@ -168,14 +146,26 @@ static void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
 		rdm->burst = 0;
 }
 
-static unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
+static void kefa_rdm_took(struct kefa_rdm *rdm, unsigned int n)
+{
+	kefa_rdm_wcs(rdm, n);
+	kefa_rdm_burst(rdm, n);
+}
+
+/* Inline, as a reader finds nothing more often than something. */
+static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 {
 	unsigned int n;
 
-	kefa_tx_flush(rdm);
-	n = kefa_rdm_poll(&rdm->ep, KEFA_POLL_BATCH);
-	kefa_rdm_burst(rdm, n);
-	kefa_rdm_pump(rdm);
+	if (unlikely(rdm->ep.nheld))
+		kefa_tx_flush(rdm);
+	n = kefa_hw_poll(&rdm->ep.hq, rdm->ep.wcs, KEFA_POLL_BATCH);
+	if (n)
+		kefa_rdm_took(rdm, n);
+	else
+		rdm->burst = 0;
+	if (unlikely(rdm->ep.nheld || kefa_rdm_due(rdm)))
+		kefa_rdm_pump(rdm);
 	return n;
 }
 

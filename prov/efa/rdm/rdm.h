@@ -15,6 +15,7 @@
 #include <linux/hrtimer.h>
 #include <kofi/match.h>
 #include "../av.h"
+#include "../dma.h"
 #include "../ep.h"
 #include "backoff.h"
 #include "index.h"
@@ -177,9 +178,10 @@ enum kefa_ts_what {
 
 /**
  * struct kefa_ts - a send slot: a packet until the device has delivered it
- * @list: in kefa_rdm.ts_free; or in KEFA_TS_PARKED in kefa_rdm.parked
+ * @next: in KEFA_TS_FREE, the next free one, or the next that eager.c reports
+ * @list: in KEFA_TS_PARKED in kefa_rdm.parked
  * @out: of a request, its place in the peer's order
- * @rop: the operation; NULL for what is the peer's own, as a HANDSHAKE
+ * @rop: the operation; NULL for what is the peer's own, as a HANDSHAKE, and with @whole
  * @peer: whom it is for
  * @id: of the work request: its slot, and in the upper half how often that was used
  * @hdr: header, and data up to KEFA_TS_ROOM in all
@@ -187,6 +189,12 @@ enum kefa_ts_what {
  * @seg: data that is sent from where it is, or memory that is read into; of length 0 if
  *	there is none
  * @copy: else the whole packet is there, or NULL
+ * @context: with @whole: the ULP's
+ * @tag: likewise the tag of the message
+ * @total: likewise its length
+ * @cq_flags: likewise what the completion says
+ * @err: likewise positive errno of the first failure
+ * @prov: and the device's status
  * @imm: remote CQ data of a message without a header
  * @len: bytes at @hdr or @copy
  * @type: enum kefa_pkt_type, or 0 for a message without a header
@@ -194,8 +202,14 @@ enum kefa_ts_what {
  * @what: enum kefa_ts_what
  * @again: it found the peer without a receive
  * @has_imm: there is @imm
+ * @whole: it is a whole message of the ULP's, and its operation, too
+ * @quiet: which has no completion if it succeeds
+ *
+ * A free slot has nothing of what isn't there in most packets: no @rop, @seg, @copy and @err,
+ * and none of the marks.
  */
 struct kefa_ts {
+	struct kefa_ts		*next;
 	struct list_head	list;
 	struct kefa_order_out	out;
 	struct kefa_rop		*rop;
@@ -205,6 +219,12 @@ struct kefa_ts {
 	dma_addr_t		dma;
 	struct kefa_seg		seg;
 	struct kefa_copy	*copy;
+	void			*context;
+	u64			tag;
+	u32			total;
+	u32			cq_flags;
+	int			err;
+	u32			prov;
 	u32			imm;
 	u16			len;
 	u8			type;
@@ -212,7 +232,24 @@ struct kefa_ts {
 	u8			what;
 	bool			again;
 	bool			has_imm;
+	bool			whole;
+	bool			quiet;
 };
+
+/* Whether one may come from one state to another. */
+static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_state to)
+{
+	switch (to) {
+	case KEFA_TS_FREE:
+	case KEFA_TS_POSTED:
+		/* One that was taken and isn't posted is free still; one is posted again. */
+		return true;
+	case KEFA_TS_PARKED:
+		return from == KEFA_TS_POSTED;
+	default:
+		return false;
+	}
+}
 
 /**
  * enum kefa_held_where - where a kept packet is
@@ -317,6 +354,7 @@ struct kefa_chunk {
  * @lim: what sub-protocols are chosen by
  * @ordered: FI_ORDER_SAS holds
  * @use_rdma: FI_OPT_EFA_USE_DEVICE_RDMA
+ * @tagged: as kefa_ep.limits, of calls with a tag
  * @enabled: operations were allocated
  * @rops: operations
  * @peers: peers
@@ -332,7 +370,11 @@ struct kefa_chunk {
  * @nts: how many
  * @ts_nfree: free ones
  * @ts_ctl: of these, those that are for answers alone
- * @ts_free: the free ones
+ * @ts_share: how many a peer of several may have
+ * @ts_free: the free ones, the last one first, as its header is still in the cache
+ * @sent: whole messages that were sent, and aren't reported yet, oldest first
+ * @sent_tail: where the next one is linked
+ * @nsent: how many
  * @todo: peers that something may be sent to
  * @owing: operations that owe an answer
  * @sending: operations in KEFA_ROP_DATA_TX
@@ -346,10 +388,14 @@ struct kefa_chunk {
  * @nrs: how many there are
  * @stride: bytes of a buffer
  * @nposted: receives that the device has
+ * @nagain: of these, how many were posted again with the last completions
  * @target: how many it should have
  * @burst: how many were used since the device had nothing more
  * @depth: how many it can have
  * @rs_free: free ones
+ * @taken: receives that have their message, and aren't reported yet, oldest first
+ * @taken_tail: where the next one is linked
+ * @ntaken: how many
  * @chunks: their memory
  * @kept: bytes of memory that packets take which are kept
  * @budget: how much that may be
@@ -373,6 +419,7 @@ struct kefa_rdm {
 	struct kefa_shape	shapes[KEFA_SIGNS][2];
 	bool			ordered;
 	bool			use_rdma;
+	struct kefa_limits	tagged;
 	bool			enabled;
 	struct kefa_rops	rops;
 	struct kefa_peers	peers;
@@ -388,7 +435,11 @@ struct kefa_rdm {
 	u32			nts;
 	u32			ts_nfree;
 	u32			ts_ctl;
-	struct list_head	ts_free;
+	u32			ts_share;
+	struct kefa_ts		*ts_free;
+	struct kefa_ts		*sent;
+	struct kefa_ts		**sent_tail;
+	u32			nsent;
 	struct list_head	todo;
 	struct list_head	owing;
 	struct list_head	sending;
@@ -403,10 +454,14 @@ struct kefa_rdm {
 	u32			nrs;
 	u32			stride;
 	u32			nposted;
+	u32			nagain;
 	u32			target;
 	u32			burst;
 	u32			depth;
 	struct list_head	rs_free;
+	struct kefa_rop		*taken;
+	struct kefa_rop		**taken_tail;
+	u32			ntaken;
 	struct list_head	chunks;
 	u64			kept;
 	u64			budget;
@@ -516,6 +571,18 @@ ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
 
 ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req);
 
+/* plain.c */
+
+extern const struct fi_ops_msg kefa_rdm_msg_ops;
+extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
+void kefa_rdm_limits(struct kefa_ep *ep);
+
+/* eager.c */
+
+unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
+void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n);
+void kefa_eager_init(struct kefa_rdm *rdm);
+
 /* op.c */
 
 bool kefa_rop_hold(struct kefa_rop *rop, const struct kofi_req *req);
@@ -527,6 +594,7 @@ void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err);
 void kefa_rdm_end_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts);
 void kefa_rdm_owe(struct kefa_rdm *rdm, struct kefa_rop *rop, u8 what);
 
 /* tx.c */
@@ -537,9 +605,11 @@ struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool
 void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts);
 void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts);
 struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts);
-void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc);
+void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc);
 void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_tx_flush(struct kefa_rdm *rdm);
+void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err);
+void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov);
 void kefa_tx_posted(struct kefa_rdm *rdm, bool more);
 size_t kefa_tx_keep(struct kefa_rdm *rdm);
 void kefa_tx_forget(struct kefa_rdm *rdm);
@@ -555,6 +625,7 @@ void kefa_rx_fini(struct kefa_rdm *rdm);
 void kefa_rx_end(struct kefa_rdm *rdm, bool reaches);
 struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id);
 void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs);
+void kefa_rx_give(struct kefa_rdm *rdm);
 void kefa_rx_refill(struct kefa_rdm *rdm);
 void kefa_rx_grow(struct kefa_rdm *rdm);
 struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
@@ -601,8 +672,113 @@ void kefa_rdm_silent(struct work_struct *work);
 
 void kefa_rdm_work(struct work_struct *work);
 bool kefa_rdm_read(void *arg, bool last);
-unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
+void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc);
 void kefa_rdm_pump(struct kefa_rdm *rdm);
+
+/**
+ * kefa_rdm_due() - is there anything for kefa_rdm_pump() to do?
+ * @rdm: the endpoint, enabled
+ *
+ * Packets that are held aren't looked at: others may be about to share their doorbell.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether there is.
+ */
+static inline bool kefa_rdm_due(const struct kefa_rdm *rdm)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	return rdm->starved | rdm->shut || rdm->nposted < rdm->target ||
+	       rdm->kept >= rdm->budget || !list_empty(&rdm->todo) ||
+	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
+	       !list_empty(&rdm->reading) ||
+	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
+}
+
+/**
+ * kefa_msg_src() - whom a message is from, for the match
+ * @rdm: the endpoint
+ * @peer: who has sent it
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the peer's number; FI_ADDR_UNSPEC where no receive can name a peer.
+ */
+static inline fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	return rdm->ep.caps & FI_DIRECTED_RECV ? peer->id : FI_ADDR_UNSPEC;
+}
+
+/**
+ * kefa_rop_src() - whom a message is from, for its completion
+ * @rdm: the endpoint
+ * @rop: its receive
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: index in the address vector, or FI_ADDR_NOTAVAIL.
+ */
+static inline fi_addr_t kefa_rop_src(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
+{
+	if (!rop->peer || !(rdm->ep.caps & FI_SOURCE) || rop->peer->addr == KEFA_NO_ADDR)
+		return FI_ADDR_NOTAVAIL;
+	return rop->peer->addr;
+}
+
+/**
+ * kefa_rs_hold() - have a receive wait for the doorbell
+ * @rdm: the endpoint
+ * @rs: its slot, in no list; kefa_rx_give() is due, at once if KEFA_RECVS_MAX are held
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_rs_hold(struct kefa_rdm *rdm, struct kefa_rs *rs)
+{
+	struct kefa_recv_wr *recv = &rdm->ep.recvs[rdm->ep.nrecvs++];
+
+	lockdep_assert_held(&rdm->ep.lock);
+	rs->state = KEFA_RS_POSTED;
+	kefa_dma_sync_for_device(rdm->ep.dma, rs->dma, rdm->stride, DMA_FROM_DEVICE);
+	/* Its length is that of all of them. */
+	recv->wr.wr_id = rs->id;
+	recv->sge[0].addr = rs->dma;
+	rdm->nposted++;
+}
+
+/**
+ * kefa_rs_again() - a packet is needed no more, and its slot is used again
+ * @rdm: the endpoint
+ * @rs: the slot, which the device hasn't; kefa_rx_give() or kefa_rx_refill() is due
+ *
+ * If much is kept kefa_rx_refill() decides how many are posted.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_rs_again(struct kefa_rdm *rdm, struct kefa_rs *rs)
+{
+	if (unlikely(rdm->kept >= rdm->budget / 2)) {
+		kefa_rs_put(rdm, rs);
+		return;
+	}
+	rs->id += KEFA_OP_USE;
+	rdm->nagain++;
+	kefa_rs_hold(rdm, rs);
+	if (unlikely(rdm->ep.nrecvs == KEFA_RECVS_MAX))
+		kefa_rx_give(rdm);
+}
+
+/**
+ * kefa_ts_set_state() - go from one state to another
+ * @rdm: the endpoint
+ * @ts: the send slot
+ * @state: where to
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_set_state(const struct kefa_rdm *rdm, struct kefa_ts *ts,
+					      enum kefa_ts_state state)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	WARN_ON_ONCE(!kefa_ts_may(ts->state, state));
+	ts->state = state;
+}
 
 /**
  * kefa_rdm_todo() - something may be sent to a peer

@@ -246,8 +246,7 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	spin_lock_bh(&ep->lock);
 	ret = kefa_rdm_rx_go(rdm, req);
 	/* A message that it took has given memory back, may want an answer, or is to be read. */
-	if (!ret && (ep->rx.notify || rdm->shut || !list_empty(&rdm->owing) ||
-		     !list_empty(&rdm->reading)))
+	if (!ret && kefa_rdm_due(rdm))
 		kefa_rdm_pump(rdm);
 	kefa_ep_unlock_news(ep);
 	if (!ret)

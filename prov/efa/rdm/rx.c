@@ -172,32 +172,36 @@ void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs)
 	list_add(&rs->list, &rdm->rs_free);
 }
 
-static void kefa_rs_post(struct kefa_rdm *rdm, struct kefa_rs *rs, struct kefa_recv_wr *wr)
+static void kefa_rs_post(struct kefa_rdm *rdm, struct kefa_rs *rs)
 {
 	list_del_init(&rs->list);
-	rs->state = KEFA_RS_POSTED;
-	kefa_dma_sync_for_device(rdm->ep.dma, rs->dma, rdm->stride, DMA_FROM_DEVICE);
-	wr->wr.wr_id = rs->id;
-	wr->wr.num_sge = 1;
-	wr->sge[0].addr = rs->dma;
-	wr->sge[0].length = rdm->stride;
-	rdm->nposted++;
+	kefa_rs_hold(rdm, rs);
 }
 
-/* Return: whether the device took them. */
-static bool kefa_rs_give(struct kefa_rdm *rdm, unsigned int n)
+/**
+ * kefa_rx_give() - give the device the receives that are held
+ * @rdm: the endpoint, with a queue pair
+ *
+ * What it doesn't take, or mustn't have any more, is free then, and will be tried again with
+ * the next refill.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rx_give(struct kefa_rdm *rdm)
 {
 	struct kefa_ep *ep = &rdm->ep;
-	unsigned int i;
-	int ret;
+	const unsigned int n = ep->nrecvs;
+	unsigned int i = 0;
 
-	ret = kefa_hw_post_recv(&ep->hq, ep->recvs, n);
-	if (likely(!ret))
-		return true;
-	/* They will be tried again with the next refill. */
-	for (i = ep->hq.bad; i < n; i++)
+	lockdep_assert_held(&ep->lock);
+	ep->nrecvs = 0;
+	if (likely(ep->state == KEFA_EP_ENABLED)) {
+		if (likely(!kefa_hw_post_recv(&ep->hq, ep->recvs, n)))
+			return;
+		i = ep->hq.bad;
+	}
+	for (; i < n; i++)
 		kefa_rs_put(rdm, kefa_rs_found(rdm, ep->recvs[i].wr.wr_id));
-	return false;
 }
 
 static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
@@ -234,26 +238,25 @@ static u32 kefa_rx_target(const struct kefa_rdm *rdm)
 void kefa_rx_refill(struct kefa_rdm *rdm)
 {
 	const u32 target = kefa_rx_target(rdm);
-	struct kefa_ep *ep = &rdm->ep;
 	struct kefa_rs *rs;
-	unsigned int n = 0;
 
-	lockdep_assert_held(&ep->lock);
+	lockdep_assert_held(&rdm->ep.lock);
 	rdm->stats.full += target < rdm->target;
 	rdm->shut = target < rdm->target;
 	while (rdm->nposted < target) {
 		rs = kefa_rs_free(rdm);
 		if (!rs)
 			break;
-		kefa_rs_post(rdm, rs, &ep->recvs[n++]);
-		if (n < KEFA_RECVS_MAX)
+		kefa_rs_post(rdm, rs);
+		if (rdm->ep.nrecvs < KEFA_RECVS_MAX)
 			continue;
-		if (!kefa_rs_give(rdm, n))
+		kefa_rx_give(rdm);
+		/* The device refuses them for now. */
+		if (rs->state != KEFA_RS_POSTED)
 			return;
-		n = 0;
 	}
-	if (n)
-		kefa_rs_give(rdm, n);
+	if (rdm->ep.nrecvs)
+		kefa_rx_give(rdm);
 	rdm->stats.shut += !rdm->nposted;
 }
 

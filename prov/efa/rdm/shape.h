@@ -12,6 +12,10 @@
 
 #define KEFA_SHAPE_ROOM		64
 
+/* A header with a tag and the connid. */
+#define KEFA_SHAPE_SHORT						\
+	(sizeof(struct kefa_eager_tagrtm_hdr) + sizeof(struct kefa_req_opt_connid_hdr))
+
 /**
  * struct kefa_shape - the header of an eager message
  * @bytes: the header, with 0 for number and tag
@@ -48,6 +52,21 @@ static inline void kefa_shape_write(const struct kefa_shape *shape, void *to, u3
 	hdr->hdr.msg_id = cpu_to_le32(msg_id);
 	if (shape->tagged)
 		hdr->tag = cpu_to_le64(tag);
+}
+
+/**
+ * kefa_shape_begin() - write a header, but for the number and the tag
+ * @shape: the header
+ * @to: where to, at a multiple of 8; before the data, as a short header is overrun
+ *
+ * Context: Any.
+ */
+static __always_inline void kefa_shape_begin(const struct kefa_shape *shape, void *to)
+{
+	memcpy(to, shape->bytes, KEFA_SHAPE_SHORT);
+	if (unlikely(shape->hdr > KEFA_SHAPE_SHORT))
+		memcpy(to + KEFA_SHAPE_SHORT, shape->bytes + KEFA_SHAPE_SHORT,
+		       KEFA_SHAPE_ROOM - KEFA_SHAPE_SHORT);
 }
 
 #endif /* KEFA_RDM_SHAPE_H */

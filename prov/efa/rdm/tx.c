@@ -57,10 +57,13 @@ int kefa_tx_init(struct kefa_rdm *rdm)
 			return -ENOMEM;
 		rdm->ts[i].id = i;
 		INIT_LIST_HEAD(&rdm->ts[i].out.list);
-		list_add_tail(&rdm->ts[i].list, &rdm->ts_free);
+		INIT_LIST_HEAD(&rdm->ts[i].list);
+		rdm->ts[i].next = rdm->ts_free;
+		rdm->ts_free = &rdm->ts[i];
 	}
 	rdm->ts_nfree = rdm->nts;
 	rdm->ts_ctl = clamp(rdm->nts / 8, 8U, 32U);
+	rdm->ts_share = max(rdm->nts / KEFA_TX_SHARE, 16U);
 	return 0;
 }
 
@@ -86,7 +89,7 @@ void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches)
 	}
 	kvfree(rdm->ts);
 	rdm->ts = NULL;
-	INIT_LIST_HEAD(&rdm->ts_free);
+	rdm->ts_free = NULL;
 }
 
 /**
@@ -101,7 +104,7 @@ void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches)
  */
 u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	const u32 share = max(rdm->nts / KEFA_TX_SHARE, 16U);
+	const u32 share = rdm->ts_share;
 	const u32 room = rdm->ts_nfree > rdm->ts_ctl ? rdm->ts_nfree - rdm->ts_ctl : 0;
 
 	lockdep_assert_held(&rdm->ep.lock);
@@ -126,26 +129,35 @@ struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool
 	lockdep_assert_held(&rdm->ep.lock);
 	if (rdm->ts_nfree <= (control ? 0 : rdm->ts_ctl))
 		return NULL;
-	ts = list_first_entry(&rdm->ts_free, struct kefa_ts, list);
-	list_del_init(&ts->list);
+	ts = rdm->ts_free;
+	rdm->ts_free = ts->next;
 	rdm->ts_nfree--;
 	ts->peer = peer;
-	ts->rop = NULL;
-	ts->seg.len = 0;
-	ts->copy = NULL;
 	ts->len = 0;
 	ts->type = 0;
+	peer->wrs++;
+	return ts;
+}
+
+/* Leave nothing of what a free slot must not have. */
+static void kefa_ts_clear(struct kefa_ts *ts)
+{
+	ts->seg.len = 0;
+	ts->rop = NULL;
+	ts->copy = NULL;
+	ts->err = 0;
 	ts->what = KEFA_TS_PACKET;
 	ts->again = false;
 	ts->has_imm = false;
-	peer->wrs++;
-	return ts;
+	ts->whole = false;
 }
 
 /**
  * kefa_ts_free() - give a send slot back
  * @rdm: the endpoint
  * @ts: the slot, which the device hasn't got; a peer that was removed may be gone after that
+ *
+ * The ULP is told of a whole message, with kefa_ts.err.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -159,12 +171,15 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
 		kefa_copy_free(&rdm->ep, ts->copy);
+	if (ts->whole)
+		kefa_ts_tell(rdm, ts);
 	kefa_order_arrived(&ts->out);
 	list_del_init(&ts->list);
-	ts->state = KEFA_TS_FREE;
+	kefa_ts_clear(ts);
+	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
 	ts->id += KEFA_OP_USE;
-	/* The last one first: its header is still in the cache. */
-	list_add(&ts->list, &rdm->ts_free);
+	ts->next = rdm->ts_free;
+	rdm->ts_free = ts;
 	rdm->ts_nfree++;
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 	peer->wrs--;
@@ -185,7 +200,7 @@ struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts)
 
 	lockdep_assert_held(&ep->lock);
 	/* If others are refused, and the peer dies, this one isn't freed with those parked. */
-	ts->state = KEFA_TS_POSTED;
+	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
 	if (ep->nheld == KEFA_HELD_MAX)
 		kefa_tx_flush(rdm);
 	ep->held[ep->nheld] = &ep->wrs[ep->nheld];
@@ -259,6 +274,27 @@ static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts
 	kefa_rdm_put_wr(rdm, peer);
 }
 
+/**
+ * kefa_ts_fail() - a packet that the device may have won't do what it is for
+ * @rdm: the endpoint
+ * @ts: the packet
+ * @err: positive errno
+ * @prov: and the device's status
+ *
+ * Of a whole message the ULP is told when the device hasn't got it any more. Any other's
+ * operation knows.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!ts->whole || ts->err)
+		return;
+	ts->err = err;
+	ts->prov = prov;
+}
+
 /* It won't arrive: nor will anything after it that the peer would take. */
 static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 status)
 {
@@ -277,6 +313,7 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 	}
 	if (peer->state == KEFA_RPEER_GONE && !list_empty(&ts->out.list))
 		kefa_rdm_lost(rdm, peer);
+	kefa_ts_fail(rdm, ts, err, status);
 	kefa_ts_free(rdm, ts);
 	if (rop)
 		rop->wrs--;
@@ -301,8 +338,18 @@ static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
 	return &rdm->ts[slot];
 }
 
-/* By their ids, as the array is used again by what ending them sends. */
-static noinline void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err)
+/**
+ * kefa_tx_refused() - the device refused a work request
+ * @rdm: the endpoint, enabled
+ * @n: how many of kefa_ep.held it was given
+ * @err: positive errno
+ *
+ * That one and those after it fail. By their ids, as the array is used again by what ending
+ * them sends.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+noinline void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err)
 {
 	struct kefa_ep *ep = &rdm->ep;
 	const unsigned int bad = ep->hq.bad;
@@ -378,7 +425,7 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
 	if (!kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT)->ops->unsend) {
 		ts->again = true;
-		ts->state = KEFA_TS_PARKED;
+		kefa_ts_set_state(rdm, ts, KEFA_TS_PARKED);
 		list_add_tail(&ts->list, &rdm->parked);
 		return;
 	}
@@ -394,13 +441,14 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 /**
  * kefa_ts_done() - the device is done with a packet
  * @rdm: the endpoint, with a queue pair
- * @wc: its completion
+ * @ibwc: its completion
  *
  * Context: Under kefa_ep.lock.
  */
-void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc)
+void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 {
-	struct kefa_ts *ts = kefa_ts_of(rdm, wc->id);
+	const struct kefa_wc wc = kefa_wc(ibwc);
+	struct kefa_ts *ts = kefa_ts_of(rdm, wc.id);
 	const struct kefa_pkt_row *row;
 	struct kefa_rpeer *peer;
 	struct kefa_rop *rop;
@@ -414,16 +462,16 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct kefa_wc *wc)
 	if (unlikely(ts->what)) {
 		if (!list_empty(&peer->wait) || peer->owes)
 			kefa_rdm_todo(rdm, peer);
-		kefa_ts_other_done(rdm, ts, wc->status ? kefa_status_errno(wc->status) : 0,
-				   wc->status);
+		kefa_ts_other_done(rdm, ts, wc.status ? kefa_status_errno(wc.status) : 0,
+				   wc.status);
 		return;
 	}
-	if (unlikely(wc->status)) {
-		if (wc->status == KEFA_STATUS_RNR && peer->state != KEFA_RPEER_DEAD &&
+	if (unlikely(wc.status)) {
+		if (wc.status == KEFA_STATUS_RNR && peer->state != KEFA_RPEER_DEAD &&
 		    peer->state != KEFA_RPEER_GONE)
 			kefa_ts_rnr(rdm, ts);
 		else
-			kefa_ts_lost(rdm, ts, kefa_status_errno(wc->status), wc->status);
+			kefa_ts_lost(rdm, ts, kefa_status_errno(wc.status), wc.status);
 		return;
 	}
 	row = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT);

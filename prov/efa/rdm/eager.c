@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The device's completions. Those of eager messages that have nothing special about them take
+ * a short way: a message that was sent and is its own operation, and one that arrives in its
+ * turn from a peer that is known. They are reported together, so that the completion queue's
+ * lock is taken once for all of them; their slots are free with the report. Whatever is
+ * different takes the way of tx.c and msg.c, after a report, as completions keep their order.
+ */
+#include "../path.h"
+#include "eager.h"
+#include "rdm.h"
+
+/**
+ * kefa_eager_init() - begin with nothing to report
+ * @rdm: the endpoint, about to be enabled
+ *
+ * Context: Process context.
+ */
+void kefa_eager_init(struct kefa_rdm *rdm)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	unsigned int i;
+
+	rdm->sent_tail = &rdm->sent;
+	rdm->taken_tail = &rdm->taken;
+	for (i = 0; i < ARRAY_SIZE(ep->recvs); i++) {
+		kefa_recv_wr_init(&ep->recvs[i], ep->dom->pd);
+		ep->recvs[i].wr.num_sge = 1;
+		ep->recvs[i].sge[0].length = rdm->stride;
+	}
+}
+
+/* --- the report --- */
+
+static void kefa_sent_write(struct kefa_side *side, const struct kefa_ts *ts, unsigned int n)
+{
+	struct kofi_cq *cq = side->base.cq;
+	unsigned int quiet = 0, i;
+
+	kofi_cq_begin_nested(cq);
+	for (i = 0; i < n; i++, ts = ts->next) {
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= ts->context,
+			.flags		= ts->cq_flags,
+			.len		= ts->total,
+			.tag		= ts->tag,
+		};
+
+		if (ts->quiet)
+			quiet++;
+		else
+			kofi_cq_add(cq, &entry, FI_ADDR_NOTAVAIL);
+	}
+	kofi_cq_end_nested(cq);
+	side->notify |= quiet < n;
+	kofi_cq_unreserve_some(cq, quiet);
+}
+
+static void kefa_sent_report(struct kefa_rdm *rdm)
+{
+	const unsigned int n = rdm->nsent;
+	struct kefa_side *side = &rdm->ep.tx;
+	const struct kefa_ts *ts;
+	unsigned int i;
+
+	if (side->base.cq)
+		kefa_sent_write(side, rdm->sent, n);
+	for (ts = rdm->sent, i = 0; side->base.counted && i < n; i++, ts = ts->next)
+		kofi_side_count(&side->base, ts->cq_flags, ts->total, false);
+	*rdm->sent_tail = rdm->ts_free;
+	rdm->ts_free = rdm->sent;
+	rdm->sent_tail = &rdm->sent;
+	rdm->nsent = 0;
+	rdm->ts_nfree += n;
+	side->nfree += n;
+	side->room |= side->wanted;
+}
+
+static void kefa_taken_write(struct kefa_rdm *rdm, const struct kefa_rop *rop, unsigned int n)
+{
+	struct kefa_side *side = &rdm->ep.rx;
+	struct kofi_cq *cq = side->base.cq;
+	unsigned int quiet = 0, i;
+
+	kofi_cq_begin_nested(cq);
+	for (i = 0; i < n; i++, rop = rop->next) {
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= rop->context,
+			.flags		= rop->cq_flags,
+			.len		= rop->total,
+			.tag		= rop->tag,
+		};
+
+		if (rop->flags & KEFA_ROP_QUIET)
+			quiet++;
+		else
+			kofi_cq_add(cq, &entry, kefa_rop_src(rdm, rop));
+	}
+	kofi_cq_end_nested(cq);
+	side->notify |= quiet < n;
+	kofi_cq_unreserve_some(cq, quiet);
+}
+
+static void kefa_taken_report(struct kefa_rdm *rdm)
+{
+	const unsigned int n = rdm->ntaken;
+	struct kefa_side *side = &rdm->ep.rx;
+	const struct kefa_rop *rop;
+	unsigned int i;
+
+	if (side->base.cq)
+		kefa_taken_write(rdm, rdm->taken, n);
+	for (rop = rdm->taken, i = 0; side->base.counted && i < n; i++, rop = rop->next)
+		kofi_side_count(&side->base, rop->cq_flags, rop->total, false);
+	kefa_rops_put(&rdm->rops, rdm->taken, rdm->taken_tail, n);
+	rdm->taken_tail = &rdm->taken;
+	rdm->ntaken = 0;
+	side->nfree += n;
+	side->room |= side->wanted;
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+}
+
+static __always_inline void kefa_eager_report(struct kefa_rdm *rdm)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->nsent)
+		kefa_sent_report(rdm);
+	if (rdm->ntaken)
+		kefa_taken_report(rdm);
+}
+
+/* --- a message was sent --- */
+
+/* Return: whether that was all that there is to be done. */
+static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct ib_wc *wc)
+{
+	struct kefa_ts *ts = &rdm->ts[lower_32_bits(wc->wr_id)];
+	struct kefa_rpeer *peer;
+
+	if (unlikely(lower_32_bits(wc->wr_id) >= rdm->nts || ts->id != wc->wr_id ||
+		     ts->state != KEFA_TS_POSTED || !ts->whole || ts->again || ts->err))
+		return false;
+	peer = ts->peer;
+	if (unlikely(kefa_wc_failed(wc) || peer->backoff.delay_us ||
+		     peer->state == KEFA_RPEER_GONE))
+		return false;
+	if (unlikely(!list_empty(&peer->wait) || peer->owes))
+		kefa_rdm_todo(rdm, peer);
+	if (ts->seg.len) {
+		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len, DMA_TO_DEVICE);
+		ts->seg.len = 0;
+	}
+	kefa_order_arrived(&ts->out);
+	ts->whole = false;
+	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
+	ts->id += KEFA_OP_USE;
+	*rdm->sent_tail = ts;
+	rdm->sent_tail = &ts->next;
+	rdm->nsent++;
+	peer->wrs--;
+	return true;
+}
+
+/* --- a message has come --- */
+
+/* It is told at once, with what isn't as it should be. */
+static noinline void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop,
+				    struct kefa_rpeer *peer)
+{
+	kefa_eager_report(rdm);
+	kefa_rop_unlist(rop);
+	peer->nops++;
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_tell_rx(rdm, rop, 0, 0);
+	kefa_rdm_end(rdm, rop);
+}
+
+static noinline void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 len)
+{
+	struct iov_iter __uninitialized iter;
+	struct kvec __uninitialized kvec;
+
+	kefa_rop_iter(rop, ITER_DEST, 0, len, &iter, &kvec);
+	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
+}
+
+/* A receive has its message, which isn't in the match any more. */
+static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_rop *rop,
+					    struct kefa_rpeer *peer,
+					    const struct kefa_eager *e)
+{
+	const u64 len = min_t(u64, e->len, rop->buf.len);
+
+	if (likely(!rop->buf.segs))
+		kefa_copy_data(rop->buf.base, e->data, len);
+	else
+		kefa_eager_scatter(rop, e->data, len);
+	rdm->ep.stats.rx_bytes += e->len;
+	rop->peer = peer;
+	rop->total = e->len;
+	rop->tag = e->tag;
+	if (unlikely(e->len > len)) {
+		kefa_eager_cut(rdm, rop, peer);
+		return;
+	}
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_FREE);
+	*rdm->taken_tail = rop;
+	rdm->taken_tail = &rop->next;
+	rdm->ntaken++;
+}
+
+/* Return: whether its slot isn't needed any more. */
+static noinline bool kefa_eager_keep(struct kefa_rdm *rdm, struct kefa_rs *rs,
+				     struct kefa_rpeer *peer, const struct kefa_eager *e,
+				     const struct kofi_match_key *key)
+{
+	struct kefa_held *kept = kefa_keep_packet(rdm, &rs->held, peer);
+
+	rdm->stats.unexpected++;
+	kofi_match_wait(&rdm->match, key, &kept->msg);
+	kept->where = KEFA_HELD_UNEXP;
+	kept->total = e->len;
+	kept->parts = e->len;
+	kept->done = e->len;
+	return kept != &rs->held;
+}
+
+/* Who has sent it, if nothing has to be done about the peer, and its turn is now. */
+static __always_inline struct kefa_rpeer *kefa_eager_peer(struct kefa_rdm *rdm,
+							  const struct ib_wc *wc,
+							  const struct kefa_eager *e)
+{
+	const struct kefa_src src = {
+		.slid		= wc->slid,
+		.qpn		= wc->src_qp,
+		.connid		= e->connid,
+		.has_connid	= true,
+	};
+	struct kefa_rpeer *peer = kefa_peers_known(&rdm->peers, &src);
+
+	if (unlikely(!peer || peer->state < KEFA_RPEER_KNOWN ||
+		     peer->state > KEFA_RPEER_READY || !(peer->flags & KEFA_RPEER_HEARD)))
+		return NULL;
+	if (unlikely(rdm->ordered && e->msg_id != peer->order.exp_id))
+		return NULL;
+	return peer;
+}
+
+static __always_inline void kefa_eager_count(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					     const struct kefa_eager *e)
+{
+	const u8 type = e->tagged ? KEFA_EAGER_TAGRTM_PKT : KEFA_EAGER_MSGRTM_PKT;
+
+	peer->flags &= ~KEFA_RPEER_SILENT;
+	if (unlikely(peer->flags & KEFA_RPEER_IMPLICIT))
+		kefa_peers_heard(&rdm->peers, peer);
+	rdm->stats.received[type]++;
+	trace_kefa_packet(&rdm->ep, peer->id, kefa_pkt_rows[type].name, e->msg_id, e->len, false);
+}
+
+static __always_inline struct kefa_rs *kefa_rs_of(struct kefa_rdm *rdm, const struct ib_wc *wc)
+{
+	const u32 n = lower_32_bits(wc->wr_id) & ~KEFA_RS_ID;
+	struct kefa_rs *rs = likely(n < rdm->nrs) ? rdm->rs[n] : NULL;
+
+	if (unlikely(!rs || rs->id != wc->wr_id || rs->state != KEFA_RS_POSTED))
+		return NULL;
+	if (unlikely(kefa_wc_failed(wc) || wc->opcode == IB_WC_RECV_RDMA_WITH_IMM ||
+		     wc->byte_len > rdm->stride))
+		return NULL;
+	return rs;
+}
+
+/* Return: whether that was all that there is to be done. */
+static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struct ib_wc *wc)
+{
+	struct kefa_rs *rs = kefa_rs_of(rdm, wc);
+	struct kofi_match_key __uninitialized key;
+	struct kefa_eager __uninitialized e;
+	struct kofi_match_recv *recv;
+	struct kefa_rpeer *peer;
+	bool again = true;
+
+	if (unlikely(!rs))
+		return false;
+	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc->byte_len, DMA_FROM_DEVICE);
+	if (unlikely(!kefa_eager_parse(rs->held.buf, wc->byte_len, &e)))
+		return false;
+	peer = kefa_eager_peer(rdm, wc, &e);
+	if (unlikely(!peer))
+		return false;
+	recv = kofi_match_find(&rdm->match, &key, e.tagged ? FI_TAGGED : FI_MSG,
+			       kefa_msg_src(rdm, peer), e.tag);
+	/* That stays in the match, as if nobody had looked. */
+	if (unlikely(recv && recv->link.multi))
+		return false;
+	rs->state = KEFA_RS_TAKEN;
+	rdm->nposted--;
+	kefa_eager_count(rdm, peer, &e);
+	if (likely(recv)) {
+		kefa_eager_take(rdm, container_of(recv, struct kefa_rop, recv), peer, &e);
+	} else {
+		rs->held.len = wc->byte_len;
+		rs->held.src_qpn = wc->src_qp;
+		rs->held.slid = wc->slid;
+		again = kefa_eager_keep(rdm, rs, peer, &e, &key);
+	}
+	if (likely(again))
+		kefa_rs_again(rdm, rs);
+	if (unlikely(!rdm->ordered))
+		return true;
+	peer->order.exp_id++;
+	if (unlikely(!list_empty(&rdm->early))) {
+		kefa_eager_report(rdm);
+		kefa_rdm_drain(rdm, peer);
+	}
+	return true;
+}
+
+/* --- all of them --- */
+
+static noinline void kefa_wc_slow(struct kefa_rdm *rdm, const struct ib_wc *wc)
+{
+	kefa_eager_report(rdm);
+	if (lower_32_bits(wc->wr_id) & KEFA_RS_ID)
+		kefa_rdm_received(rdm, wc);
+	else
+		kefa_ts_done(rdm, wc);
+}
+
+/**
+ * kefa_rdm_wcs() - deal with completions
+ * @rdm: the endpoint, with a queue pair
+ * @n: how many of kefa_ep.wcs
+ *
+ * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
+ */
+void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n)
+{
+	const struct ib_wc *wc;
+	unsigned int i;
+	bool done;
+
+	rdm->nagain = 0;
+	for (i = 0; i < n; i++) {
+		wc = &rdm->ep.wcs[i];
+		done = lower_32_bits(wc->wr_id) & KEFA_RS_ID ? kefa_eager_arrived(rdm, wc) :
+							       kefa_eager_sent(rdm, wc);
+		if (unlikely(!done))
+			kefa_wc_slow(rdm, wc);
+	}
+	kefa_eager_report(rdm);
+	if (rdm->ep.nrecvs)
+		kefa_rx_give(rdm);
+}
+
+/**
+ * kefa_rdm_poll() - take completions
+ * @ep: the endpoint, with a queue pair
+ * @budget: about how many
+ *
+ * Serves as kefa_ep_kind.poll.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock. kefa_rdm_pump() is due.
+ * Return: how many there were.
+ */
+unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	unsigned int n, done = 0;
+
+	lockdep_assert_held(&ep->lock);
+	do {
+		n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+		if (n)
+			kefa_rdm_wcs(rdm, n);
+		done += n;
+	} while (n == KEFA_POLL_BATCH && done < budget);
+	return done;
+}

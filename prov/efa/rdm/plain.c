@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The short way of plain calls, as ../plain.c is for efa-direct: one buffer, and no flag that
+ * asks for more. A message of one packet to a peer that nothing is in the way of has no
+ * operation but its send slot. A receive is an operation of which nobody is told before it has
+ * its message.
+ *
+ * A call that isn't of that kind, or that doesn't work out, takes the long way of send.c and
+ * recv.c, which knows all the errors and counts them. So nothing is refused here.
+ */
+#include "../path.h"
+#include "eager.h"
+#include "rdm.h"
+
+/* Defaults that make an operation one for the long way. */
+#define KEFA_RDM_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE | \
+				 FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
+
+static size_t kefa_rdm_limit(const struct kefa_ep *ep, u64 what, u64 op_flags, size_t max)
+{
+	if (ep->state != KEFA_EP_ENABLED || what & ~ep->caps || op_flags & KEFA_RDM_LONG_WAY)
+		return 0;
+	return max + 1;
+}
+
+static struct kefa_limits kefa_rdm_limits_of(const struct kefa_ep *ep, u64 what)
+{
+	const u64 tx = ep->tx.base.op_flags, rx = ep->rx.base.op_flags;
+	const size_t mtu = ep->dom->dev->mtu;
+
+	return (struct kefa_limits) {
+		.send	= kefa_rdm_limit(ep, what | FI_SEND, tx, mtu),
+		/* Of what has to be copied there is room for so much beside the header. */
+		.inject	= kefa_rdm_limit(ep, what | FI_SEND, 0,
+					 min(kefa_inject_size(ep->dom->dev),
+					     KEFA_TS_ROOM - KEFA_SHAPE_ROOM)),
+		.recv	= kefa_rdm_limit(ep, what | FI_RECV, rx, SIZE_MAX - 1),
+	};
+}
+
+/**
+ * kefa_rdm_limits() - decide which calls may take the short way
+ * @ep: the endpoint, whose state or flags have changed
+ *
+ * Serves as kefa_ep_kind.limits.
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_rdm_limits(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->tx.quiet = kofi_side_quiet(&ep->tx.base, ep->tx.base.op_flags);
+	ep->rx.quiet = kofi_side_quiet(&ep->rx.base, ep->rx.base.op_flags);
+	ep->limits = kefa_rdm_limits_of(ep, FI_MSG);
+	to_kefa_rdm(ep)->tagged = kefa_rdm_limits_of(ep, FI_TAGGED);
+}
+
+/* --- sending --- */
+
+/**
+ * struct kefa_rplain - a plain call
+ * @what: FI_MSG or FI_TAGGED, and FI_SEND or FI_RECV
+ * @inject: the buffer is the caller's again after the call, which doesn't complete
+ * @buf: the buffer
+ * @len: its bytes
+ * @addr: the peer
+ * @tag: the tag, or 0
+ * @ignore: of a receive: bits of it that don't matter
+ * @context: the caller's
+ *
+ * All of it is known to the compiler, which makes none.
+ */
+struct kefa_rplain {
+	u64		what;
+	bool		inject;
+	void		*buf;
+	size_t		len;
+	fi_addr_t	addr;
+	u64		tag;
+	u64		ignore;
+	void		*context;
+};
+
+static __always_inline const struct kefa_limits *
+kefa_rplain_limits(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	return p->what & FI_TAGGED ? &rdm->tagged : &rdm->ep.limits;
+}
+
+/* Return: whom it may go to at once, with nothing else to be done; or NULL. */
+static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm *rdm,
+							   const struct kefa_rplain *p)
+{
+	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
+
+	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
+		     peer->flags & KEFA_RPEER_HEADERLESS || peer->backoff.waiting ||
+		     !list_empty(&peer->wait) || !kefa_order_may_give(&peer->order)))
+		return NULL;
+	if (unlikely(rdm->ts_nfree <= rdm->ts_ctl ||
+		     (rdm->peers.count > 1 && peer->wrs >= rdm->ts_share)))
+		return NULL;
+	return peer;
+}
+
+/* The data of a packet; false if the device can't reach it now. */
+static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 hdr,
+					     const struct kefa_rplain *p)
+{
+	if (likely(p->inject || hdr + p->len <= KEFA_TS_ROOM)) {
+		kefa_copy_data(ts->hdr + hdr, p->buf, p->len);
+		ts->len = hdr + p->len;
+		rdm->stats.copied += p->len;
+		return true;
+	}
+	ts->len = hdr;
+	if (kefa_one_piece(p->buf, p->len) &&
+	    kefa_seg_map(&rdm->ep, &ts->seg, virt_to_phys(p->buf), p->len, DMA_TO_DEVICE))
+		return true;
+	ts->seg.len = 0;
+	return false;
+}
+
+/* A packet of that kind. */
+static __always_inline u8 kefa_rplain_type(const struct kefa_rplain *p)
+{
+	return p->what & FI_TAGGED ? KEFA_EAGER_TAGRTM_PKT : KEFA_EAGER_MSGRTM_PKT;
+}
+
+/* What kefa_ts_wr() does for packets of all kinds. */
+static __always_inline void kefa_rplain_wr(struct kefa_rdm *rdm, const struct kefa_ts *ts,
+					   const struct kefa_rpeer *peer, struct kefa_wr *wr)
+{
+	kefa_wr_send(wr, ts->id, peer->ah->ah, kefa_rpeer_qpn(peer), kefa_rpeer_connid(peer));
+	if (!ts->seg.len && ts->len <= KEFA_MAX_INLINE) {
+		kefa_wr_inline(wr, ts->hdr, ts->len);
+		return;
+	}
+	kefa_dma_sync_for_device(rdm->ep.dma, ts->dma, ts->len, DMA_TO_DEVICE);
+	kefa_wr_sge(wr, ts->dma, ts->len);
+	if (ts->seg.len)
+		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
+}
+
+/* The packet has its data, and nothing can fail any more. */
+static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts *ts,
+					   struct kefa_rpeer *peer, const struct kefa_rplain *p,
+					  unsigned int nheld)
+{
+	struct kefa_eager_tagrtm_hdr *hdr = (void *)ts->hdr;
+	const u8 type = kefa_rplain_type(p);
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_wr *wr = &ep->wrs[nheld];
+
+	rdm->ts_free = ts->next;
+	rdm->ts_nfree--;
+	ep->tx.nfree--;
+	peer->wrs++;
+	ts->whole = true;
+	ts->peer = peer;
+	ts->type = type;
+	ts->quiet = p->inject || ep->tx.quiet;
+	ts->context = p->context;
+	ts->cq_flags = p->what;
+	ts->tag = p->tag;
+	ts->total = p->len;
+	kefa_order_next(&peer->order, &ts->out);
+	hdr->hdr.msg_id = cpu_to_le32(ts->out.msg_id);
+	if (p->what & FI_TAGGED)
+		hdr->tag = cpu_to_le64(p->tag);
+	rdm->stats.sent[type]++;
+	ep->stats.sends++;
+	ep->stats.tx_bytes += p->len;
+	trace_kefa_packet(ep, peer->id, kefa_pkt_rows[type].name, ts->out.msg_id, p->len, true);
+	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
+	ep->held[nheld] = wr;
+	kefa_rplain_wr(rdm, ts, peer, wr);
+}
+
+/* Ring the doorbell, unless others follow. */
+static __always_inline void kefa_rplain_ring(struct kefa_rdm *rdm, unsigned int nheld, bool simple)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	int ret;
+
+	if (!simple) {
+		ep->nheld = nheld + 1;
+		if (!kefa_ep_holds(ep))
+			kefa_tx_flush(rdm);
+		return;
+	}
+	ep->stats.doorbells++;
+	ret = kefa_hw_post_send(&ep->hq, ep->held, 1);
+	if (unlikely(ret))
+		kefa_tx_refused(rdm, 1, -ret);
+}
+
+static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p,
+					   bool simple)
+{
+	const struct kefa_limits *limits = kefa_rplain_limits(rdm, p);
+	const unsigned int nheld = simple ? 0 : rdm->ep.nheld;
+	struct kefa_ts *ts = rdm->ts_free;
+	struct kefa_ep *ep = &rdm->ep;
+	const struct kefa_shape *shape;
+	struct kefa_rpeer *peer;
+
+	if (unlikely(p->len >= (p->inject ? limits->inject : limits->send) || !ep->tx.nfree ||
+		     nheld == KEFA_HELD_MAX))
+		return false;
+	peer = kefa_rplain_peer(rdm, p);
+	if (unlikely(!peer))
+		return false;
+	shape = &rdm->shapes[kefa_shake_signs(peer)][!!(p->what & FI_TAGGED)];
+	if (unlikely(p->len > shape->room || kofi_side_reserve(&ep->tx.base)))
+		return false;
+	kefa_shape_begin(shape, ts->hdr);
+	if (unlikely(!kefa_rplain_load(rdm, ts, shape->hdr, p))) {
+		kofi_side_unreserve(&ep->tx.base);
+		return false;
+	}
+	kefa_rplain_go(rdm, ts, peer, p, nheld);
+	kefa_rplain_ring(rdm, nheld, simple);
+	return true;
+}
+
+/* What nobody holds back is posted from the first of the endpoint's work requests. */
+static __always_inline bool kefa_rplain_send_it(struct fid_ep *ep_fid,
+						const struct kefa_rplain *p)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	bool done;
+
+	spin_lock_bh(&ep->lock);
+	if (likely(!ep->worker && !ep->nheld))
+		done = kefa_rplain_tx(to_kefa_rdm(ep), p, true);
+	else
+		done = kefa_rplain_tx(to_kefa_rdm(ep), p, false);
+	spin_unlock_bh(&ep->lock);
+	return done;
+}
+
+/* --- receiving --- */
+
+/* Return: whether the receive has its message, and that was all. */
+static bool kefa_rplain_feed_eager(struct kefa_rdm *rdm, struct kefa_rop *rop,
+				   struct kefa_held *held)
+{
+	struct kefa_side *side = &rdm->ep.rx;
+	struct kefa_eager __uninitialized e;
+
+	if (!kefa_eager_parse(held->buf, held->len, &e) || e.len > rop->buf.len ||
+	    rop->flags & KEFA_ROP_QUIET || !side->base.cq)
+		return false;
+	kefa_copy_data(rop->buf.base, e.data, e.len);
+	rdm->ep.stats.rx_bytes += e.len;
+	rop->peer = held->peer;
+	kofi_cq_begin_nested(side->base.cq);
+	kofi_cq_add(side->base.cq, &(struct fi_cq_tagged_entry) {
+		.op_context	= rop->context,
+		.flags		= rop->cq_flags,
+		.len		= e.len,
+		.tag		= e.tag,
+	}, kefa_rop_src(rdm, rop));
+	kofi_cq_end_nested(side->base.cq);
+	side->notify = true;
+	kofi_side_count(&side->base, rop->cq_flags, e.len, false);
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_FREE);
+	kefa_rops_put(&rdm->rops, rop, &rop->next, 1);
+	side->nfree++;
+	kefa_held_free(rdm, held);
+	return true;
+}
+
+/* There was a message already. */
+static noinline void kefa_rplain_feed(struct kefa_rdm *rdm, struct kefa_rop *rop,
+				      struct kofi_match_msg *msg)
+{
+	struct kefa_held *held = container_of(msg, struct kefa_held, msg);
+	bool due = false;
+
+	held->where = KEFA_HELD_NOT;
+	if (!kefa_rplain_feed_eager(rdm, rop, held)) {
+		kefa_rop_unlist(rop);
+		kefa_rdm_feed(rdm, rop, held);
+		due = kefa_rdm_due(rdm);
+	}
+	/* There are memory and a buffer more, which receives may have lacked. */
+	if (unlikely(due || rdm->shut || rdm->nposted < rdm->target))
+		kefa_rdm_pump(rdm);
+	/* Nobody has to be told who isn't there. */
+	if (kofi_cq_alone(rdm->ep.rx.base.cq))
+		rdm->ep.rx.notify = false;
+}
+
+static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct kefa_rplain *p,
+					    bool quiet)
+{
+	rop->flags = quiet ? KEFA_ROP_QUIET : 0;
+	rop->owes = 0;
+	rop->wrs = 0;
+	rop->peer = NULL;
+	rop->context = p->context;
+	rop->cq_flags = p->what;
+	rop->err = 0;
+	rop->prov = 0;
+	rop->data = 0;
+	rop->tag = p->tag;
+	rop->done = 0;
+	rop->sent = 0;
+	rop->window = 0;
+	rop->no_read = false;
+	rop->buf.base = p->buf;
+	rop->buf.len = p->len;
+	rop->buf.skip = 0;
+	rop->buf.segs = 0;
+	rop->buf.bvec = false;
+}
+
+static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	struct kofi_match_msg *msg;
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+	u64 src = FI_ADDR_UNSPEC;
+
+	if (unlikely(p->len >= kefa_rplain_limits(rdm, p)->recv || !ep->rx.nfree ||
+		     !rdm->rops.free))
+		return false;
+	if (p->addr != FI_ADDR_UNSPEC && ep->caps & FI_DIRECTED_RECV) {
+		peer = kefa_peers_at(&rdm->peers, p->addr);
+		if (unlikely(!peer))
+			return false;
+		src = peer->id;
+	}
+	if (unlikely(kofi_side_reserve(&ep->rx.base)))
+		return false;
+	rop = kefa_rop_get(&rdm->rops);
+	kefa_rplain_rop(rop, p, ep->rx.quiet);
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_LISTED);
+	ep->rx.nfree--;
+	ep->stats.recvs++;
+	kofi_match_recv_init(&rop->recv, p->what, src, p->tag, p->ignore, p->context);
+	msg = kofi_match_post(&rdm->match, &rop->recv);
+	if (unlikely(msg))
+		kefa_rplain_feed(rdm, rop, msg);
+	return true;
+}
+
+static __always_inline bool kefa_rplain_recv_it(struct fid_ep *ep_fid,
+						const struct kefa_rplain *p)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	bool done;
+
+	spin_lock_bh(&ep->lock);
+	done = kefa_rplain_rx(to_kefa_rdm(ep), p);
+	kefa_ep_unlock_news(ep);
+	return done;
+}
+
+/* --- the calls: see fi_ops_msg and fi_ops_tagged --- */
+
+static ssize_t kefa_rdm_send_plain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+				   fi_addr_t dest, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_MSG | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.context	= context,
+	};
+
+	if (likely(kefa_rplain_send_it(ep, &p)))
+		return 0;
+	return kofi_req_send(ep, buf, len, desc, dest, context);
+}
+
+static ssize_t kefa_rdm_inject_plain(struct fid_ep *ep, const void *buf, size_t len,
+				     fi_addr_t dest)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_MSG | FI_SEND,
+		.inject		= true,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+	};
+
+	if (likely(kefa_rplain_send_it(ep, &p)))
+		return 0;
+	return kofi_req_inject(ep, buf, len, dest);
+}
+
+static ssize_t kefa_rdm_recv_plain(struct fid_ep *ep, void *buf, size_t len, void *desc,
+				   fi_addr_t src, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_MSG | FI_RECV,
+		.buf		= buf,
+		.len		= len,
+		.addr		= src,
+		.context	= context,
+	};
+
+	if (likely(kefa_rplain_recv_it(ep, &p)))
+		return 0;
+	return kofi_req_recv(ep, buf, len, desc, src, context);
+}
+
+static ssize_t kefa_rdm_tsend_plain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+				    fi_addr_t dest, u64 tag, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_TAGGED | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.tag		= tag,
+		.context	= context,
+	};
+
+	if (likely(kefa_rplain_send_it(ep, &p)))
+		return 0;
+	return kofi_req_tsend(ep, buf, len, desc, dest, tag, context);
+}
+
+static ssize_t kefa_rdm_tinject_plain(struct fid_ep *ep, const void *buf, size_t len,
+				      fi_addr_t dest, u64 tag)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_TAGGED | FI_SEND,
+		.inject		= true,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.tag		= tag,
+	};
+
+	if (likely(kefa_rplain_send_it(ep, &p)))
+		return 0;
+	return kofi_req_tinject(ep, buf, len, dest, tag);
+}
+
+static ssize_t kefa_rdm_trecv_plain(struct fid_ep *ep, void *buf, size_t len, void *desc,
+				    fi_addr_t src, u64 tag, u64 ignore, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_TAGGED | FI_RECV,
+		.buf		= buf,
+		.len		= len,
+		.addr		= src,
+		.tag		= tag,
+		.ignore		= ignore,
+		.context	= context,
+	};
+
+	if (likely(kefa_rplain_recv_it(ep, &p)))
+		return 0;
+	return kofi_req_trecv(ep, buf, len, desc, src, tag, ignore, context);
+}
+
+const struct fi_ops_msg kefa_rdm_msg_ops = {
+	.recv		= kefa_rdm_recv_plain,
+	.recvv		= kofi_req_recvv,
+	.recvmsg	= kofi_req_recvmsg,
+	.send		= kefa_rdm_send_plain,
+	.sendv		= kofi_req_sendv,
+	.sendmsg	= kofi_req_sendmsg,
+	.inject		= kefa_rdm_inject_plain,
+	.senddata	= kofi_req_senddata,
+	.injectdata	= kofi_req_injectdata,
+};
+
+const struct fi_ops_tagged kefa_rdm_tagged_ops = {
+	.recv		= kefa_rdm_trecv_plain,
+	.recvv		= kofi_req_trecvv,
+	.recvmsg	= kofi_req_trecvmsg,
+	.send		= kefa_rdm_tsend_plain,
+	.sendv		= kofi_req_tsendv,
+	.sendmsg	= kofi_req_tsendmsg,
+	.inject		= kefa_rdm_tinject_plain,
+	.senddata	= kofi_req_tsenddata,
+	.injectdata	= kofi_req_tinjectdata,
+};
