@@ -12,7 +12,7 @@
 #include <crypto/hash.h>
 #include "auth.h"
 
-/* By name, so nothing else says that they are needed. */
+/* The algorithms are requested by name, so depmod can't find this dependency itself. */
 MODULE_SOFTDEP("pre: crypto-hmac crypto-sha256");
 
 #define KB_AUTH_PRINT	"kofiblk key"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Proofs that a peer knows the secret: HMAC-SHA-256 over what both have said.
+ * Proofs that a peer knows the secret: HMAC-SHA-256 over the messages of both sides.
  */
 #ifndef KOFIBLK_AUTH_H
 #define KOFIBLK_AUTH_H
@@ -12,13 +12,13 @@
 struct crypto_shash;
 struct kvec;
 
-/* Bytes of a secret, which is written as twice as many hexadecimal digits. */
+/* Length of a secret in bytes. As text it has two hexadecimal digits per byte. */
 #define KB_SECRET_MIN	32
 #define KB_SECRET_MAX	128
 
 /*
- * What a MAC begins with, its NUL included. Each type of message has a label for each
- * sender, so that no MAC can be sent back or in another message.
+ * Labels that MACs begin with, including the NUL. Each type of message has a label for
+ * each sender, so that a MAC can't be reflected or replayed in another message.
  */
 #define KB_AUTH_CHALLENGE	"kofiblk server challenge"
 #define KB_AUTH_CLIENT		"kofiblk client"
@@ -29,10 +29,10 @@ struct kvec;
 #define KB_AUTH_CLIENT_BYE	"kofiblk client bye"
 
 /**
- * struct kb_key - a secret, made ready for proofs
- * @ref: references; a session keeps the key that its client proved to know
- * @tfm: HMAC-SHA-256 with the secret, which isn't kept otherwise
- * @print: tells whether two keys are of the same secret
+ * struct kb_key - key made of a secret
+ * @ref: references; a session holds one on the key that its client proved to know
+ * @tfm: HMAC-SHA-256 with the secret, which isn't stored elsewhere
+ * @print: fingerprint of the secret, for comparison of keys
  */
 struct kb_key {
 	struct kref		ref;
@@ -44,11 +44,11 @@ struct kb_key {
  * kb_key_new() - make a key of a secret
  * @secret: the secret, in hexadecimal digits; not needed afterwards
  *
- * It may load modules: at set-up, not while memory is being reclaimed.
+ * It may load modules, so it must not be called during memory reclaim.
  *
  * Context: Process, sleeps.
- * Return: the key, with a reference; or an error pointer, -EINVAL for what is no
- * secret of KB_SECRET_MIN to KB_SECRET_MAX bytes.
+ * Return: the key, with a reference; or an error pointer: -EINVAL unless @secret
+ * has KB_SECRET_MIN to KB_SECRET_MAX bytes.
  */
 struct kb_key *kb_key_new(const char *secret);
 
@@ -62,7 +62,7 @@ struct kb_key *kb_key_new(const char *secret);
 struct kb_key *kb_key_get(struct kb_key *key);
 
 /**
- * kb_key_put() - give a reference back
+ * kb_key_put() - drop a reference
  * @key: the key, or NULL
  *
  * Context: Process, sleeps.
@@ -70,22 +70,22 @@ struct kb_key *kb_key_get(struct kb_key *key);
 void kb_key_put(struct kb_key *key);
 
 /**
- * kb_key_same() - are two keys of one secret?
+ * kb_key_same() - check whether two keys have the same secret
  * @a: a key, or NULL
- * @b: likewise
+ * @b: another key, or NULL
  *
  * Context: Any.
- * Return: whether they are; two NULLs are.
+ * Return: whether they have; also true if both are NULL.
  */
 bool kb_key_same(const struct kb_key *a, const struct kb_key *b);
 
-/* A key's name, for whatever its peers are to have alone. It doesn't tell the secret. */
+/* Length of a key's name with its NUL. The name doesn't reveal the secret. */
 #define KB_KEY_NAME	33
 
 /**
  * kb_key_name() - name a key
  * @key: the key
- * @name: takes the name, the same for each key of one secret
+ * @name: takes the name, which is the same for all keys with the same secret
  *
  * Context: Any.
  */
@@ -95,23 +95,23 @@ void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME]);
  * kb_auth_mac() - compute a MAC
  * @key: from kb_key_new()
  * @label: KB_AUTH_CHALLENGE, KB_AUTH_CLIENT, ...
- * @parts: what it is of
- * @count: how many
- * @mac: takes it
+ * @parts: data that the MAC covers after the label
+ * @count: number of @parts
+ * @mac: takes the MAC
  *
- * Context: Process; doesn't allocate. Any number of threads.
+ * Context: Process; doesn't allocate. Concurrent calls for a key are fine.
  * Return: 0 or a negative errno.
  */
 int kb_auth_mac(const struct kb_key *key, const char *label,
 		const struct kvec *parts, unsigned int count, u8 mac[KB_MAC]);
 
 /**
- * kb_auth_sign() - put a MAC into a message that follows AUTH
- * @key: the session's, or NULL: the MAC is 0
- * @label: of this type of message
- * @session: AUTH's MAC
- * @msg: the message, with its MAC behind the header
- * @len: its length
+ * kb_auth_sign() - put a MAC into a message that is sent after AUTH
+ * @key: key of the session, or NULL for a MAC of 0
+ * @label: label of the type of message
+ * @session: MAC of AUTH
+ * @msg: the message, which has its MAC after the header
+ * @len: length of @msg
  *
  * Context: Process; doesn't allocate.
  * Return: 0 or a negative errno.
@@ -120,23 +120,23 @@ int kb_auth_sign(const struct kb_key *key, const char *label,
 		 const u8 session[KB_MAC], void *msg, size_t len);
 
 /**
- * kb_auth_check() - is a message that follows AUTH the peer's?
- * @key: as in kb_auth_sign()
- * @label: likewise
- * @session: likewise
- * @msg: the message, whose MAC is 0 afterwards
- * @len: its length
+ * kb_auth_check() - verify the MAC of a message that is sent after AUTH
+ * @key: key of the session, or NULL for a MAC of 0
+ * @label: label of the type of message
+ * @session: MAC of AUTH
+ * @msg: the message, whose MAC is set to 0
+ * @len: length of @msg
  *
  * Context: Process; doesn't allocate.
- * Return: 0, -EACCES if it isn't, or another negative errno.
+ * Return: 0, -EACCES if the MAC is wrong, or another negative errno.
  */
 int kb_auth_check(const struct kb_key *key, const char *label,
 		  const u8 session[KB_MAC], void *msg, size_t len);
 
 /**
- * kb_auth_equal() - compare MACs, in a time that doesn't depend on them
- * @a: one
- * @b: another
+ * kb_auth_equal() - compare two MACs in constant time
+ * @a: a MAC
+ * @b: another MAC
  *
  * Context: Any.
  * Return: whether they are the same.

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kofiblk.ko: disks of another machine, over whatever fabric kOFI has.
+ * kofiblk.ko: attaches block devices that another machine's kofiblk_srv exports.
  *
  *	blk_main.c	the control device, the list of disks
- *	blk_options.c	what the control device is told
- *	blk_session.c	a disk's thread: sessions begin, end, and begin again
- *	blk_setup.c	what is said over TCP, and the fabric's part of a session
- *	blk_disk.c	the block layer's side: a disk and its queues
- *	blk_request.c	the life of a request
- *	blk_command.c	what a request is as a command
+ *	blk_options.c	parser of the options written to the control device
+ *	blk_session.c	a disk's thread, which begins and ends sessions
+ *	blk_setup.c	session set-up over TCP, and the fabric objects of a session
+ *	blk_disk.c	interface to the block layer: a disk and its queues
+ *	blk_request.c	state machine of a request
+ *	blk_command.c	commands for requests, and checks of replies
  *	blk_sum.c	checksums
- *	blk_epoch.c	writes that a server's crash may have taken
- *	blk_grant.c	what a disk that is in use can't do without
- *	blk_memory.c	a request's memory
- *	blk_tags.c	what a queue's tags have for good; keep-alive messages
+ *	blk_epoch.c	detection of writes that were lost in a server's crash
+ *	blk_grant.c	what a later session must grant to a disk in use
+ *	blk_memory.c	memory of a request
+ *	blk_tags.c	memory regions of tags; keep-alive messages
  *	blk_sysfs.c	attributes
- *	blk_stats.c	counters, as an interface
- *	blk_debugfs.c	counters, and what is under way
+ *	blk_stats.c	counters in sysfs
+ *	blk_debugfs.c	all counters, and active requests
  *
- * A disk has one thread, which alone opens and closes its sessions. Others only
- * ask it to, by kbc_session_fail().
+ * Only the disk's thread begins and ends sessions. Other code calls kbc_session_fail(),
+ * which makes the thread end the session.
  *
  * kbc_disks_lock (mutex)		the list of disks
  *  > kbc_disk.lock (spinlock, BH off)
- * kbc_disk.gate (mutex)		the block layer's queue is stopped under it
+ * kbc_disk.gate (mutex)		held while the block layer's queue is stopped or started
  * kbc_tag.lock (spinlock, BH off)
  *  > kbc_disk.lock
  * kbc_sessions_lock (spinlock, BH off)
  * kbc_queue.lock (spinlock, BH off)
- * No fi_*() call and no kb_submit() is made under any of them, but for fi_mr_post_reg()
- * under kbc_queue.lock, and of the block layer's only those of the gate and
- * blk_mq_start_request().
+ * fi_*() calls and kb_submit() aren't made under these locks, except fi_mr_post_reg()
+ * under kbc_queue.lock. Of the block layer's functions, the gate calls those that quiesce
+ * a queue, and blk_mq_start_request() is called under kbc_tag.lock.
  */
 #ifndef KOFIBLK_BLK_H
 #define KOFIBLK_BLK_H
@@ -52,12 +52,12 @@
 #include "net.h"
 #include "wire.h"
 
-/* How often a request may be what ends a session, as nvme_core.max_retries. */
+/* How many failures of a session one request may cause; as nvme_core.max_retries. */
 #define KBC_FAULTS_MAX	5
-/* For the fabric to be done with what it has, once a session is over. */
+/* Seconds that operations have to complete after the end of a session. */
 #define KBC_END_S	30
 
-/* Of a time-out: in jiffies it must not look negative. */
+/* Longest time-out: time_after() needs a positive number of jiffies. */
 #define KBC_SECONDS_MAX	(INT_MAX / 2000)
 
 struct dentry;
@@ -65,24 +65,25 @@ struct kbc_disk;
 struct task_struct;
 
 /**
- * struct kbc_options - what the user wants
- * @addr: the server
- * @address: likewise, as text
- * @export: which of its disks
- * @client: who we are
- * @host: this machine, for good: the server lets a new session of the same export,
- *	client and host take the place of the one before
- * @key: proves it; or NULL. Under kbc_disk.lock once there is a disk
- * @select: which device of ours
- * @queues: at most
- * @depth: of each
- * @max_io: bytes of a command
- * @reconnect_delay: seconds between attempts
- * @ctrl_loss_tmo: seconds without a session until the disk is given up, or -1
- * @fast_io_fail_tmo: seconds without a session until I/O fails, or -1
- * @keep_alive_tmo: seconds without a word from the server until it is dead
- * @checksum: the server has to have checksums
- * @own_domain: @select.owner is the server, so that no other reaches its disks' memory
+ * struct kbc_options - options of a disk
+ * @addr: address of the server
+ * @address: address of the server, as text
+ * @export: name of the export
+ * @client: name of this client
+ * @host: permanent ID of this machine: a new session replaces an old one of the same
+ *	export, client and host
+ * @key: key of the client's secret, or NULL; under kbc_disk.lock once there is a disk
+ * @select: selects the local device
+ * @queues: maximum number of queues
+ * @depth: maximum depth of each queue
+ * @max_io: maximum bytes of a command
+ * @reconnect_delay: seconds between attempts to connect
+ * @ctrl_loss_tmo: seconds without a session until the disk is removed, or -1 for never
+ * @fast_io_fail_tmo: seconds without a session until I/O fails, or -1 for never
+ * @keep_alive_tmo: seconds without a message until the server is considered dead
+ * @checksum: require checksums
+ * @own_domain: open a domain for disks of this server alone, so that no other server can
+ *	reach their memory
  */
 struct kbc_options {
 	struct sockaddr_storage	addr;
@@ -104,12 +105,12 @@ struct kbc_options {
 };
 
 /**
- * enum kbc_state - of a disk, as nvme's controllers have them
- * @KBC_CONNECTING: there is no session; one is asked for from time to time
+ * enum kbc_state - state of a disk, as of an nvme controller
+ * @KBC_CONNECTING: there is no session; the thread tries to connect
  * @KBC_LIVE: there is a session
- * @KBC_RESETTING: a session ends
- * @KBC_DELETING: the disk goes away; there may be a session until it has
- * @KBC_STATES: how many there are
+ * @KBC_RESETTING: the session is ending
+ * @KBC_DELETING: the disk is being removed; there may still be a session
+ * @KBC_STATES: number of states
  */
 enum kbc_state {
 	KBC_CONNECTING,
@@ -120,16 +121,16 @@ enum kbc_state {
 };
 
 /**
- * enum kbc_phase - what a request waits for
- * @KBC_IDLE: there is none
- * @KBC_REGISTER: its memory's registration
- * @KBC_REPLY: the server
- * @KBC_FETCH: the data that it reads from the server
- * @KBC_INVALIDATE: its registration's end
- * @KBC_STUCK: the device didn't end the registration. kbc_tag_release() does, by
- *	closing the region
- * @KBC_END: operations that the fabric hasn't completed yet, if any
- * @KBC_PHASES: how many there are
+ * enum kbc_phase - event that a request waits for
+ * @KBC_IDLE: nothing: the request isn't active
+ * @KBC_REGISTER: registration of its memory
+ * @KBC_REPLY: reply of the server
+ * @KBC_FETCH: completion of reading its data from the server
+ * @KBC_INVALIDATE: invalidation of its registration
+ * @KBC_STUCK: kbc_tag_release(): the device failed to invalidate the registration, so the
+ *	region must be closed
+ * @KBC_END: completion of the request's last operations, if any
+ * @KBC_PHASES: number of phases
  */
 enum kbc_phase {
 	KBC_IDLE,
@@ -142,42 +143,43 @@ enum kbc_phase {
 	KBC_PHASES,
 };
 
-/* A command as it is sent, with what follows it. */
+/* A command as it is sent, with a checksum or immediate data. */
 union kbc_msg {
 	struct kb_cmd	cmd;
 	u8		room[KB_CMD_MAX(0)];
 };
 
-/* Inline data makes no more pieces: more would be copied by the provider. */
+/* Maximum pieces of inline data. The provider would copy messages of more pieces. */
 #define KBC_INLINE_BVECS	2
 
 /**
- * struct kbc_slot - a request on its way, in the block layer's own
- * @kq: whose it is
- * @tag: that it has, while it is under way
- * @attempt: kbc_disk.attempt of the session that it was sent in
- * @faults: sessions that ended for it: it took too long, or couldn't be sent
- * @seed: with checksums, that of the command without data
- * @sum: with checksums, that of a read as the server says
- * @phase: what it waits for. It and what follows is protected by kbc_tag.lock
- * @status: what became of it
- * @ops: operations that the fabric hasn't completed
- * @aborted: the session ended before the server's reply came
- * @registered: the server can reach the memory
- * @posted: the command was, maybe more than once
- * @fetched: the server's offer was taken
- * @inl: the data goes with the command, or comes with the reply
- * @imm: immediate data will do as a reply
- * @transient: the server failed it, but may do better later
- * @unflushed: of a flush: there is something for it to do
- * @nbvec: of @bvecs, without the first
- * @bvecs: the command, and the data that goes with it
- * @msgs: the command, and the one that thanks for what was fetched
- * @bio: what is being fetched
- * @send: the command
- * @region: registration or invalidation
- * @fetch: see KBC_FETCH
- * @thank: tells the server that it was
+ * struct kbc_slot - private data of a request of the block layer
+ * @kq: queue of the request
+ * @tag: tag of the request, while it is active
+ * @attempt: kbc_disk.attempt of the session in which the request was sent
+ * @faults: failures of sessions that this request caused, by a time-out or by failing to
+ *	be sent
+ * @seed: with checksums, the checksum of the command without data
+ * @sum: with checksums, the server's checksum of a read
+ * @phase: event that the request waits for; under kbc_tag.lock, as all members below
+ * @status: result of the request
+ * @ops: number of operations that haven't completed
+ * @aborted: the session ended before the server replied
+ * @registered: the request's memory is registered, so the server can reach it
+ * @posted: the command was posted, maybe more than once
+ * @fetched: the data that the server offered was read
+ * @inl: command or reply contain the data
+ * @imm: the server may reply by immediate data
+ * @transient: the server failed the request, which may succeed later
+ * @unflushed: for a flush, return value of kbc_epoch_flush()
+ * @nbvec: number of pieces of inline data in @bvecs
+ * @bvecs: the command, followed by the pieces of inline data
+ * @msgs: the command, and the FETCHED command
+ * @bio: bio whose data is being fetched
+ * @send: sends the command
+ * @region: registers or invalidates the memory
+ * @fetch: reads the data that the server offered
+ * @thank: sends the FETCHED command
  */
 struct kbc_slot {
 	struct kbc_queue	*kq;
@@ -217,7 +219,7 @@ static inline struct request *kbc_rq(const struct kbc_slot *slot)
 	return blk_mq_rq_from_pdu((void *)slot);
 }
 
-/* Return: 0 for what there is no command for. */
+/* Return: enum kb_opcode, or 0 for a request without a command. */
 static inline u8 kbc_opcode(const struct request *rq)
 {
 	switch (req_op(rq)) {
@@ -241,7 +243,7 @@ static inline bool kbc_op_moves(u8 op)
 	return op == KB_OP_READ || op == KB_OP_WRITE;
 }
 
-/* It may be the fault of another, but one can't go on for ever. */
+/* Another request may have caused the failure, but the number of retries must be finite. */
 static inline void kbc_fault(struct kbc_slot *slot)
 {
 	if (READ_ONCE(slot->faults) <= KBC_FAULTS_MAX)
@@ -249,13 +251,12 @@ static inline void kbc_fault(struct kbc_slot *slot)
 }
 
 /**
- * struct kbc_tag - what a tag has, whichever request uses it: the block layer may free
- *	requests while a server says something of their tags
- * @lock: protects what follows, and what is in @slot
- * @slot: the request that is under way, or NULL
+ * struct kbc_tag - a tag of a queue, valid even if the block layer frees its request
+ * @lock: protects @slot, @gen, and the members of @slot from kbc_slot.phase on
+ * @slot: the active request, or NULL
  * @gen: how often the tag was used
- * @mr: region of the fabric's for it; it is the request's while there is one, and else
- *	the disk's thread's
+ * @mr: memory region for requests with this tag. The active request uses it; without one
+ *	the disk's thread may free it
  */
 struct kbc_tag {
 	spinlock_t		lock;		/* protects what follows */
@@ -265,21 +266,20 @@ struct kbc_tag {
 };
 
 /**
- * struct kbc_queue - a queue of the block layer's, and of the session
- * @disk: whose it is
- * @index: its number
- * @q: where it is posted; several may have the same
- * @credits: taken of @q
- * @peer: where to
- * @user: of @q, for immediate data; or negative
- * @salt: random, for the same
- * @tags: kbc_disk.depth of them
- * @bvecs: lists the memory of a request that is in several bios, while it is registered:
- *	kbc_disk.max_bvecs of them
- * @busy: requests and keep-alive messages that are under way
+ * struct kbc_queue - a hardware queue of the block layer, and the session's queue for it
+ * @disk: disk of the queue
+ * @index: number of the queue
+ * @q: endpoint queue that operations are posted to; several queues may share one
+ * @credits: number of receives reserved on @q
+ * @peer: address of the server's endpoint for this queue
+ * @user: user number on @q for immediate data, or negative
+ * @salt: random offset of the generations in immediate data
+ * @tags: tags of the queue, kbc_disk.depth of them
+ * @bvecs: room for kbc_disk.max_bvecs pieces, to register a request of several bios
+ * @busy: number of active requests and keep-alive messages
  * @lock: protects @bvecs
  *
- * What requests write is a queue's own, and in no cache line of another's.
+ * Requests write to @busy and @lock, so these have cache lines of their own.
  */
 struct kbc_queue {
 	struct kbc_disk		*disk;
@@ -296,13 +296,13 @@ struct kbc_queue {
 };
 
 /**
- * struct kbc_alive - keep-alive messages, of a disk's thread
- * @op: sends one
- * @msg: the command
- * @gen: how many were sent
- * @seen: the latest that was answered
- * @when: the latest was sent, in jiffies
- * @sending: the fabric still has it
+ * struct kbc_alive - keep-alive messages of a disk's thread
+ * @op: sends a message
+ * @msg: buffer of the message
+ * @gen: number of messages sent
+ * @seen: number of the latest message that was answered
+ * @when: time of the latest message, in jiffies
+ * @sending: the send hasn't completed
  */
 struct kbc_alive {
 	struct kb_op		op;
@@ -314,13 +314,13 @@ struct kbc_alive {
 };
 
 /**
- * struct kbc_io_stats - counters of what all requests do, by CPU
- * @requests: begun
- * @bytes: read and written
- * @inlined: writes whose data went with the command
- * @inline_reads: reads whose data came with the reply
- * @immediates: reads that immediate data was the reply to
- * @registrations: of memory
+ * struct kbc_io_stats - counters that most requests increment, for each CPU
+ * @requests: requests started
+ * @bytes: bytes of reads and writes
+ * @inlined: writes with the data in the command
+ * @inline_reads: reads with the data in the reply
+ * @immediates: reads with immediate data as the reply
+ * @registrations: registrations of memory
  */
 struct kbc_io_stats {
 	unsigned long	requests;
@@ -332,19 +332,19 @@ struct kbc_io_stats {
 };
 
 /**
- * struct kbc_stats - counters of what is less common
- * @fetches: reads by us, for want of RDMA write
+ * struct kbc_stats - counters of rare events
+ * @fetches: reads whose data the client fetched, for lack of RDMA write
  * @errors: requests that the server failed
- * @replays: requests given back to the block layer, as their session ended
- * @failures: requests failed, as there was no session
- * @timeouts: requests that took too long
- * @refused: messages that can't be right
- * @stale: replies to what isn't waited for any more
- * @keep_alives: sent
- * @connects: sessions
- * @attempts: to have one
- * @losses: sessions before which the server may have lost writes
- * @checksum_errors: requests that did not come as they were sent
+ * @replays: requests requeued because their session ended or the server asked for it
+ * @failures: requests failed because there was no session
+ * @timeouts: time-outs of requests
+ * @refused: invalid messages
+ * @stale: replies and immediate data that no request waits for
+ * @keep_alives: keep-alive messages sent
+ * @connects: sessions begun
+ * @attempts: attempts to begin a session
+ * @losses: sessions that found that the server may have lost writes
+ * @checksum_errors: requests whose command or data was corrupted on the way
  */
 struct kbc_stats {
 	atomic_long_t	fetches;
@@ -362,10 +362,10 @@ struct kbc_stats {
 };
 
 /**
- * struct kbc_setup - messages of a session's beginning, kept as proofs are of them
- * @hello: as it was sent
- * @challenge: as it came
- * @msg: ACCEPT or whatever else comes
+ * struct kbc_setup - messages of session set-up, which the proofs are computed over
+ * @hello: HELLO as it was sent
+ * @challenge: CHALLENGE as it was received
+ * @msg: buffer for all other messages
  */
 struct kbc_setup {
 	u8	hello[KB_NET_MAX];
@@ -375,57 +375,58 @@ struct kbc_setup {
 
 /**
  * struct kbc_disk - a disk
- * @list: kbc_disks
- * @index: its number
- * @name: "kofiblk" and that
- * @options: what the user wants
- * @io_stats: counters
- * @stats: more of them
- * @debugfs: its directory
+ * @list: in kbc_disks
+ * @index: number of the disk
+ * @name: "kofiblk" followed by @index
+ * @options: options of the user
+ * @io_stats: counters that most requests increment
+ * @stats: counters of rare events
+ * @debugfs: directory of the disk
  * @lock: protects @state, @attempt, @failure and @options.key
- * @state: where it is
- * @thread: of its sessions
- * @wait: where that sleeps, and who waits for requests
- * @stopping: the thread shall end
- * @deleting: somebody asked for the disk to go away
- * @delete_work: does it, once the disk is @made
- * @made: nobody is making the disk any more
- * @kick: wakes the thread, as the session failed
- * @attempt: to have a session: what is late of one before isn't this one's
- * @failure: why, the first errno since the session began
- * @again: connect at once
- * @final: the server won't have us back
- * @net: TCP
- * @setup: the session's beginning
- * @key: that the session began with, or NULL
- * @proof: AUTH's MAC, which names the session in all later ones
+ * @state: state of the disk
+ * @thread: thread that runs the disk's sessions
+ * @wait: @thread sleeps here, also while it waits for requests
+ * @stopping: @thread must exit
+ * @deleting: removal of the disk was requested
+ * @delete_work: removes the disk, after @made
+ * @made: completed when creation of the disk has ended
+ * @kick: wakes @thread after a failure of the session
+ * @attempt: number of the attempt to connect. A failure is ignored if it belongs to an
+ *	earlier one
+ * @failure: first errno since the session began, or 0
+ * @again: connect without delay
+ * @final: the server has proved itself and refuses this client for good
+ * @net: TCP connection to the server
+ * @setup: messages of session set-up
+ * @key: key that the session began with, or NULL
+ * @proof: MAC of AUTH, which all later MACs of the session cover
  * @resizes: number of the latest RESIZE
- * @fabric: the device, also between sessions
- * @session: the session's number
- * @node: kbc_sessions
- * @epoch: writes that the server may lose
- * @flushed: it said, at the session's end, that it won't
- * @limits: granted
- * @as_made: what the disk was made with, once there was a session
- * @geometry: of the export
- * @known: there was a session
- * @addr_format: of the fabric that the first was on
- * @addrlen: likewise
- * @requeued: the block layer has requests that wait to be sent again
- * @depth: of each queue, for good
- * @max_bvecs: of a request, for good
- * @nqueues: entries of @queues, for good
- * @queues: of the session's and of the block layer's
+ * @fabric: device and its objects, kept between sessions
+ * @session: ID of the session, or 0
+ * @node: in kbc_sessions
+ * @epoch: detects writes that the server lost
+ * @flushed: the server said at the end of the session that it has flushed its store
+ * @limits: limits that the server granted
+ * @as_made: properties that the disk was made with, valid if @known
+ * @geometry: properties of the export
+ * @known: a session has set @as_made and the other members that never change
+ * @addr_format: address format of the first session's fabric; never changes
+ * @addrlen: address length of the first session's fabric; never changes
+ * @requeued: requests wait in the block layer's requeue list
+ * @depth: depth of each queue; never changes
+ * @max_bvecs: maximum pieces of a request; never changes
+ * @nqueues: number of entries of @queues; never changes
+ * @queues: queues of the block layer and of the session
  * @alive: keep-alive messages
- * @since: when the session began or ended, in jiffies
- * @fast_fail: ends I/O's patience
- * @gate: protects what follows
- * @quiesced: the block layer holds requests back
+ * @since: time when the session began or ended, in jiffies
+ * @fast_fail: makes requests fail after fast_io_fail_tmo
+ * @gate: protects @quiesced to @failing
+ * @quiesced: the block layer's queue is quiesced
  * @up: requests can be sent
- * @failing: requests fail if they can't
- * @set: the block layer's
- * @disk: likewise, NULL until it is there
- * @added: the world can see it
+ * @failing: requests that can't be sent fail
+ * @set: tag set of the block layer
+ * @disk: disk of the block layer, or NULL
+ * @added: the disk is visible
  */
 struct kbc_disk {
 	struct list_head	list;
@@ -472,7 +473,7 @@ struct kbc_disk {
 	struct kbc_alive	alive;
 	unsigned long		since;
 	struct delayed_work	fast_fail;
-	struct mutex		gate;		/* protects what follows */
+	struct mutex		gate;		/* protects quiesced, up, failing */
 	bool			quiesced;
 	bool			up;
 	bool			failing;
@@ -543,7 +544,7 @@ void kbc_regions_free(struct kbc_disk *d);
 
 /* blk_command.c */
 
-/* The number of the tag in immediate data, for kbc_imm(). */
+/* The number of the tag in immediate data of kbc_imm(). */
 #define KBC_IMM_TAG(data)	((data) >> 20 & (KB_DEPTH_MAX - 1))
 
 bool kbc_op_allowed(const struct kbc_disk *d, u8 op);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a request is as a command, and what may be wrong with a reply to it. */
+/* Commands for requests, and checks of the replies to them. */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include "blk.h"
 
-/* Immediate data will do as a reply if, of these capabilities, there are just those. */
+/* Immediate data may be the reply if of KBC_CAPS_IMM exactly KBC_CAPS_IMM_ON are granted. */
 #define KBC_CAPS_IMM		(KB_CAP_IMM | KB_CAP_RDMA_WRITE | KB_CAP_CHECKSUM)
 #define KBC_CAPS_IMM_ON		(KB_CAP_IMM | KB_CAP_RDMA_WRITE)
 
 /**
- * kbc_op_allowed() - may there be such a command in the session?
+ * kbc_op_allowed() - check whether the session allows a command
  * @d: the disk
  * @op: enum kb_opcode, or 0
  *
  * Context: Any.
- * Return: whether there may.
+ * Return: whether it does; false for 0.
  */
 bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 {
@@ -33,7 +33,7 @@ bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 /**
  * kbc_cmd_flags() - flags of a request's command
  * @slot: the request
- * @op: its enum kb_opcode
+ * @op: enum kb_opcode of the request
  *
  * Context: Any.
  * Return: KB_CMD bits.
@@ -52,8 +52,8 @@ u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
 }
 
 /**
- * kbc_imm_will_do() - may the server reply by immediate data?
- * @slot: the request, whose data doesn't come with a reply
+ * kbc_imm_will_do() - check whether the server may reply by immediate data
+ * @slot: the request, whose data isn't inline
  *
  * Context: Any.
  * Return: whether it may.
@@ -67,12 +67,12 @@ bool kbc_imm_will_do(const struct kbc_slot *slot)
 }
 
 /**
- * kbc_imm() - immediate data that is this use of a tag's alone
- * @kq: the queue, which is a user of the fabric's
+ * kbc_imm() - immediate data for the active request of a tag
+ * @kq: the queue, with a user number
  * @tag: the tag
  *
- * It is the number of the queue's user, that of the tag, see KBC_IMM_TAG(), and 20 bits of
- * how often the tag was used, from a beginning that others can't guess.
+ * The data consists of the queue's user number, the number of the tag (KBC_IMM_TAG())
+ * and 20 bits of the tag's generation, offset by a random salt that others can't guess.
  *
  * Context: Any, while the tag is in use.
  * Return: the data.
@@ -84,12 +84,12 @@ u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
 }
 
 /**
- * kbc_reply_fault() - what is wrong with a reply?
+ * kbc_reply_fault() - check a reply against its request
  * @slot: the request
- * @msg: the reply to it
+ * @msg: the reply
  *
  * Context: Any.
- * Return: that, or NULL.
+ * Return: what is wrong with the reply, or NULL.
  */
 const char *kbc_reply_fault(const struct kbc_slot *slot,
 			    const struct kb_reply_msg *msg)
@@ -101,19 +101,19 @@ const char *kbc_reply_fault(const struct kbc_slot *slot,
 		       !(d->limits.caps & KB_CAP_RDMA_WRITE);
 
 	if (msg->op != op)
-		return "the reply to another command";
+		return "reply to a different command";
 	if (msg->flags & KB_REPLY_INLINE && !inl)
-		return "data that was to come otherwise";
+		return "unexpected inline data";
 	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
-		return "data that was not to be fetched";
+		return "unexpected offer of data";
 	if (kbc_sum_missing(d, msg))
-		return "a checksum that isn't what was granted";
+		return "checksum missing or not negotiated";
 	if (msg->status != KB_OK)
 		return NULL;
 	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
-		return "a reply for another number of bytes";
+		return "reply with a wrong number of bytes";
 	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) ||
 	    (inl && !msg->data))
-		return "a reply without data";
+		return "reply without data";
 	return NULL;
 }

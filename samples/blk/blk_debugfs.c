@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* /sys/kernel/debug/kofiblk/kofiblkN: counters, and what is under way. */
+/* /sys/kernel/debug/kofiblk/kofiblkN: counters and active requests. */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 #include "blk.h"
@@ -93,7 +93,7 @@ static int requests_show(struct seq_file *m, void *v)
 DEFINE_SHOW_ATTRIBUTE(requests);
 
 /**
- * kbc_debugfs_add() - show a disk
+ * kbc_debugfs_add() - create a disk's directory
  * @d: a disk that had its first session
  */
 void kbc_debugfs_add(struct kbc_disk *d)
@@ -112,7 +112,7 @@ void kbc_debugfs_del(struct kbc_disk *d)
 	debugfs_remove_recursive(d->debugfs);
 }
 
-/** kbc_debugfs_init() - a place for disks */
+/** kbc_debugfs_init() - create the directory for disks */
 void kbc_debugfs_init(void)
 {
 	kbc_debugfs = debugfs_create_dir("kofiblk", NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The block layer's side: a disk, its queues, and the gate in front of them. While
- * there is no session the gate is closed, and requests wait; when they have waited
- * for too long it is open again, and they fail.
+ * Interface to the block layer: a disk, its queues, and the gate in front of them. While
+ * there is no session the gate is closed and requests wait. After fast_io_fail_tmo the
+ * gate opens and requests fail.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -11,7 +11,7 @@
 #include "../../compat/disk.h"
 #include "blk.h"
 
-/* As the block layer's other disks over a network have it. */
+/* The time-out of other block devices over a network. */
 #define KBC_REQUEST_TIMEOUT	(30 * HZ)
 
 static const struct block_device_operations kbc_fops = {
@@ -28,7 +28,7 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
 		kbc_slot(bd->rq)->faults = 0;
 		bd->rq->rq_flags |= RQF_DONTPREP;
 	}
-	/* Pairs with kbc_gate_open(): the session is there. */
+	/* Pairs with kbc_gate_open(), which has set up the session. */
 	if (likely(smp_load_acquire(&d->up)))
 		return kbc_request_start(kq, bd->rq);
 	if (!READ_ONCE(d->failing))
@@ -42,7 +42,7 @@ static void kbc_rq_complete(struct request *rq)
 	blk_mq_end_request(rq, kbc_slot(rq)->status);
 }
 
-/* The server or the way to it is of no use; nothing is known of the request. */
+/* End the session: the server or the network has failed, and the result is unknown. */
 static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 {
 	struct kbc_queue *kq = rq->mq_hctx->driver_data;
@@ -50,7 +50,7 @@ static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 
 	atomic_long_inc(&d->stats.timeouts);
 	kbc_fault(kbc_slot(rq));
-	/* It may have been sent in a session that is over by now. */
+	/* The request may have been sent in an earlier session, which has ended already. */
 	kbc_session_fail_of(d, READ_ONCE(kbc_slot(rq)->attempt), -ETIMEDOUT);
 	return BLK_EH_RESET_TIMER;
 }
@@ -82,9 +82,9 @@ static const struct blk_mq_ops kbc_mq_ops = {
 };
 
 /**
- * kbc_complete() - tell the block layer that a request is over
+ * kbc_complete() - complete a request
  * @rq: the request
- * @status: what became of it
+ * @status: its result
  *
  * Context: Any but hard IRQ.
  */
@@ -96,7 +96,7 @@ void kbc_complete(struct request *rq, blk_status_t status)
 
 static unsigned int kbc_sectors(u64 bytes)
 {
-	/* A multiple of any block. */
+	/* The maximum is a multiple of any block size. */
 	return min_t(u64, bytes >> SECTOR_SHIFT,
 		     round_down(UINT_MAX >> SECTOR_SHIFT, PAGE_SECTORS));
 }
@@ -127,14 +127,14 @@ static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
 		flags |= COMPAT_DISK_FUA;
 	if (geometry->flags & KB_DISK_ROTATIONAL)
 		flags |= COMPAT_DISK_ROTATIONAL;
-	/* What is written must not change between its checksum and its transfer. */
+	/* Data must not change between computation of its checksum and its transfer. */
 	if (d->options.checksum)
 		flags |= COMPAT_DISK_STABLE_WRITES;
 	return compat_disk_alloc(&d->set, &lim, flags, d);
 }
 
 /**
- * kbc_disk_alloc() - what the block layer needs, not yet to be seen
+ * kbc_disk_alloc() - allocate a disk of the block layer, not visible yet
  * @d: a disk that had its first session; its gate is closed afterwards
  *
  * Return: 0 or a negative errno.
@@ -169,7 +169,7 @@ int kbc_disk_alloc(struct kbc_disk *d)
 }
 
 /**
- * kbc_disk_add() - show the disk to the world
+ * kbc_disk_add() - make the disk visible
  * @d: a disk after kbc_disk_alloc(), whose thread runs
  *
  * Context: Process, sleeps until its partitions have been read.
@@ -184,8 +184,8 @@ int kbc_disk_add(struct kbc_disk *d)
 }
 
 /**
- * kbc_disk_remove() - undo kbc_disk_add(), if that went well
- * @d: the disk; its session, if there is one, takes what is still to be written
+ * kbc_disk_remove() - undo kbc_disk_add(), if it succeeded
+ * @d: the disk; dirty data is written if there is a session
  *
  * Context: Process, sleeps until all I/O is over.
  */
@@ -212,7 +212,7 @@ void kbc_disk_free(struct kbc_disk *d)
 }
 
 /**
- * kbc_disk_update() - size and write protection are as the server says
+ * kbc_disk_update() - set size and write protection to the server's
  * @d: the disk
  *
  * Context: Process, sleeps.
@@ -223,12 +223,12 @@ void kbc_disk_update(struct kbc_disk *d)
 
 	set_disk_ro(d->disk, d->geometry.flags & KB_DISK_READ_ONLY);
 	if (set_capacity_and_notify(d->disk, sectors))
-		kbc_info(d, "%llu bytes\n", d->geometry.bytes);
+		kbc_info(d, "the size is now %llu bytes\n", d->geometry.bytes);
 }
 
 /* --- the gate --- */
 
-/* Not for nothing: the work item would outlive a disk that is deleted. */
+/* Kick only if requests were requeued: the work item could outlive a deleted disk. */
 static void kbc_kick_requeued(struct kbc_disk *d)
 {
 	if (xchg(&d->requeued, 0))
@@ -236,10 +236,10 @@ static void kbc_kick_requeued(struct kbc_disk *d)
 }
 
 /**
- * kbc_requeue() - have a request sent again, when there is a session
+ * kbc_requeue() - requeue a request, to be sent in this or the next session
  * @d: the disk
- * @rq: the request; it fails if there is no hope of one
- * @ms: not before so long, though there be one; or 0 if there isn't
+ * @rq: the request; it fails if kbc_disk.failing is set
+ * @ms: minimum delay if the session goes on; or 0 if it has ended
  *
  * Context: Any but hard IRQ.
  */
@@ -248,8 +248,8 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 	blk_mq_requeue_request(rq, false);
 	WRITE_ONCE(d->requeued, 1);
 	/*
-	 * Pairs with xchg() above, by kbc_gate_fail(): either that sees the request, or
-	 * we see that there is no hope any more.
+	 * Pairs with xchg() in kbc_kick_requeued(), called by kbc_gate_fail(): either that
+	 * sees @requeued, or @failing is seen here.
 	 */
 	smp_mb();
 	if (READ_ONCE(d->failing))
@@ -271,7 +271,7 @@ static void kbc_gate_set(struct kbc_disk *d, bool closed)
 }
 
 /**
- * kbc_gate_open() - let requests through, as there is a session
+ * kbc_gate_open() - let requests through to the new session
  * @d: the disk
  *
  * Context: Process, sleeps.
@@ -280,7 +280,7 @@ void kbc_gate_open(struct kbc_disk *d)
 {
 	mutex_lock(&d->gate);
 	WRITE_ONCE(d->failing, READ_ONCE(d->state) == KBC_DELETING);
-	/* Pairs with kbc_queue_rq(), which is let through. */
+	/* Pairs with kbc_queue_rq(), which uses the session. */
 	smp_store_release(&d->up, true);
 	kbc_gate_set(d, false);
 	mutex_unlock(&d->gate);
@@ -289,7 +289,7 @@ void kbc_gate_open(struct kbc_disk *d)
 
 /**
  * kbc_gate_close() - hold requests back
- * @d: the disk; nobody is within kbc_request_start() afterwards
+ * @d: the disk; kbc_request_start() doesn't run any more afterwards
  *
  * Context: Process, sleeps.
  */

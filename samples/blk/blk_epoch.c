@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a server's crash may have taken: see blk_epoch.h. */
+/* Detection of writes that were lost in a server's crash: see blk_epoch.h. */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/compiler.h>
@@ -25,14 +25,14 @@ void kbc_epoch_flushed(struct kbc_epoch *e)
 
 void kbc_epoch_wrote(struct kbc_epoch *e)
 {
-	/* Each write of a disk comes here: most find it set, and leave the line shared. */
+	/* Most writes find the flag set. Don't write to the cache line, which all CPUs share. */
 	if (!READ_ONCE(e->unflushed))
 		WRITE_ONCE(e->unflushed, 1);
 }
 
 bool kbc_epoch_flush(struct kbc_epoch *e)
 {
-	/* Before the flush is sent: a write that is noted later is for the next one. */
+	/* Called before the flush is sent: the next flush covers writes noted after this. */
 	return xchg(&e->unflushed, 0);
 }
 

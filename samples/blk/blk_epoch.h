@@ -1,83 +1,83 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a server's crash may have taken: writes that it replied to, but that no flush
- * came after. The server's epoch changes whenever it opens its store. NFS has the same
- * in its write verifier, but there the client still has the data and writes it again;
- * a block device's user hears of it by the next flush, as of any write that was lost
- * on its way from the cache.
+ * Detection of writes that were lost in a server's crash: those that the server replied to
+ * and that no flush has followed. The server's epoch changes whenever it opens its store,
+ * as the write verifier of NFS. But an NFS client still has the data and writes it again,
+ * while the user of a block device learns of the loss when the next flush fails, as for
+ * any write that is lost from a volatile cache.
  */
 #ifndef KOFIBLK_BLK_EPOCH_H
 #define KOFIBLK_BLK_EPOCH_H
 
 #include <linux/types.h>
 
-/* What is to fail once: see struct kbc_epoch. */
+/* Bits of kbc_epoch.lost: the next flush, and the next write with FUA. */
 #define KBC_LOST_FLUSH	0
 #define KBC_LOST_FUA	1
 
 /**
- * struct kbc_epoch - does the server still have all that it replied to?
- * @epoch: of the latest session, 0 before the first
- * @unflushed: a write was replied to, and not yet flushed. Set and cleared without a
- *	lock: a write is noted before the block layer hears of its end, and so before any
- *	flush that has to cover it begins
- * @lost: bits KBC_LOST_*, each of which has one request fail
+ * struct kbc_epoch - state for detection of lost writes
+ * @epoch: epoch of the server in the latest session, 0 before the first
+ * @unflushed: the server has replied to a write that isn't flushed yet. Needs no lock: a
+ *	write is noted before it is completed, and so before any flush that must cover it
+ *	begins
+ * @lost: bits KBC_LOST_*, each of which makes one request fail
  */
 struct kbc_epoch {
 	u64		epoch;
-	unsigned int	unflushed;	/* xchg() doesn't take less everywhere */
+	unsigned int	unflushed;	/* some architectures have no xchg() of less than 32 bits */
 	unsigned long	lost;
 };
 
 /**
- * kbc_epoch_begin() - a session begins
- * @e: the epoch; nothing is under way
- * @epoch: as the server says
+ * kbc_epoch_begin() - note that a session begins
+ * @e: the epoch; no request is active
+ * @epoch: epoch of the server
  *
- * Return: whether writes may have been lost since the session before.
+ * Return: whether writes of the previous session may have been lost.
  */
 bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch);
 
 /**
- * kbc_epoch_flushed() - the server has all that it replied to in stable storage
- * @e: the epoch; nothing is under way
+ * kbc_epoch_flushed() - note that all completed writes are in stable storage
+ * @e: the epoch; no request is active
  */
 void kbc_epoch_flushed(struct kbc_epoch *e);
 
 /**
- * kbc_epoch_wrote() - the server replied to a write without FUA
+ * kbc_epoch_wrote() - note the server's reply to a write without FUA
  * @e: the epoch
  *
- * Context: Any, before the block layer hears of it.
+ * Context: Any, before the write is completed.
  */
 void kbc_epoch_wrote(struct kbc_epoch *e);
 
 /**
- * kbc_epoch_flush() - a flush begins
+ * kbc_epoch_flush() - note that a flush begins
  * @e: the epoch
  *
- * Context: Any, before it is sent.
- * Return: whether there is something to be flushed, for kbc_epoch_flush_failed().
+ * Context: Any, before the flush is sent.
+ * Return: whether there are unflushed writes, for kbc_epoch_flush_failed().
  */
 bool kbc_epoch_flush(struct kbc_epoch *e);
 
 /**
- * kbc_epoch_flush_failed() - a flush failed, or has no reply
+ * kbc_epoch_flush_failed() - note that a flush failed, or got no reply
  * @e: the epoch
- * @unflushed: what kbc_epoch_flush() returned for it
+ * @unflushed: return value of kbc_epoch_flush()
  *
  * Context: Any.
  */
 void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed);
 
 /**
- * kbc_epoch_fails() - has a request to fail, as writes before it were lost?
+ * kbc_epoch_fails() - check whether a request must fail because writes were lost
  * @e: the epoch
- * @flush: it is a flush
- * @fua: it is to be in stable storage when it is done
+ * @flush: the request is a flush
+ * @fua: the request is a write with FUA
  *
  * Context: Any.
- * Return: whether it has: true for the first flush and the first with FUA since
+ * Return: true for the first flush and the first write with FUA after
  * kbc_epoch_begin() returned true.
  */
 bool kbc_epoch_fails(struct kbc_epoch *e, bool flush, bool fua);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a server grants a disk that is in use: see blk_grant.h. */
+/* Checks of what a later session grants to a disk in use: see blk_grant.h. */
 #include <linux/string.h>
 #include "blk_grant.h"
 
-/* What a disk that is written to can't do without, once it had it. */
+/* Capabilities that a writable disk must keep, as the block layer relies on them. */
 #define KBC_CAPS_KEPT	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
 
 void kbc_made_of(struct kbc_made *made, const struct kb_accept_msg *accept)
@@ -21,20 +21,20 @@ const char *kbc_made_differs(const struct kbc_made *made,
 	u32 flags = accept->disk.flags;
 
 	if (memcmp(accept->content, made->content, sizeof(made->content)))
-		return "it is another disk";
+		return "the export is a different disk now";
 	if (accept->disk.logical_block != made->logical_block)
-		return "it has other blocks";
+		return "the block size has changed";
 	if (limits->queues < made->limits.queues ||
 	    limits->depth < made->limits.depth ||
 	    limits->max_io < made->limits.max_io)
-		return "it grants less than it did";
+		return "the server grants less than before";
 	if (flags & KB_DISK_READ_ONLY)
 		return NULL;
-	/* The block layer sends no flushes to a disk that needed none. */
+	/* The block layer doesn't send flushes to a disk that was made without a cache. */
 	if (flags & ~made->flags & KB_DISK_WRITE_CACHE)
-		return "it has a write cache now";
+		return "the store has got a write cache";
 	if (made->limits.caps & ~limits->caps & KBC_CAPS_KEPT)
-		return "it can't do any more what it could";
+		return "the server no longer supports an operation that the disk uses";
 	return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a server grants a disk that is in use: pure, and tested by itself. */
+/* Checks of what a later session grants to a disk in use. Pure functions, for KUnit. */
 #ifndef KOFIBLK_BLK_GRANT_H
 #define KOFIBLK_BLK_GRANT_H
 
@@ -7,11 +7,11 @@
 #include "wire.h"
 
 /**
- * struct kbc_made - what the block layer was told when the disk was made
- * @content: uuid of the export
- * @limits: caps, max_io, queues and depth that requests are made for
+ * struct kbc_made - properties that the block layer's disk was made with
+ * @content: UUID of the export
+ * @limits: capabilities and sizes that the disk's queues were made for
  * @flags: KB_DISK bits
- * @logical_block: bytes
+ * @logical_block: logical block size in bytes
  */
 struct kbc_made {
 	u8			content[16];
@@ -21,30 +21,30 @@ struct kbc_made {
 };
 
 /**
- * kbc_made_of() - what a disk is made with
- * @made: takes it
- * @accept: of its first session
+ * kbc_made_of() - get the properties that a disk is made with
+ * @made: takes the properties
+ * @accept: ACCEPT of the first session
  */
 void kbc_made_of(struct kbc_made *made, const struct kb_accept_msg *accept);
 
 /**
- * kbc_made_differs() - can a disk go on with what a later session has?
- * @made: what the disk was made with; what a session in between had doesn't matter
- * @accept: of the later session
+ * kbc_made_differs() - check whether a disk can use a later session
+ * @made: properties that the disk was made with
+ * @accept: ACCEPT of the later session
  *
- * A disk that is read-only now needs none of what only writes need.
+ * Properties that only matter for writes aren't checked if the disk is read-only now.
  *
- * Return: NULL, or why it can't.
+ * Return: NULL, or why the disk can't use the session.
  */
 const char *kbc_made_differs(const struct kbc_made *made,
 			     const struct kb_accept_msg *accept);
 
 /**
- * kbc_transient() - may a request that the server failed do better later?
- * @status: of its reply, enum kb_status
+ * kbc_transient() - check whether a failed request may succeed later
+ * @status: enum kb_status of the reply
  *
- * The server was short of something then. To the block layer that is no end of a
- * request.
+ * The server was short of a resource. Such a request is sent again instead of being
+ * failed to the block layer.
  *
  * Return: whether it may.
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The control device, by which disks are asked for, and the list of disks.
+ * The control device, which creates disks, and the list of disks.
  *
- * A disk is made by who asks for it, its first session and all, so that they hear
- * why there is none. It is unmade by a work item, as it may be an attribute of the
- * disk's own that asks for it.
+ * The writer of the control device creates the disk and connects its first session, and so
+ * gets the error if that fails. A work item removes the disk, because the request to do so
+ * may come from an attribute of the disk itself.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -18,7 +18,7 @@
 #include <linux/uaccess.h>
 #include "blk.h"
 
-MODULE_DESCRIPTION("kofiblk: disks of another machine, over kOFI");
+MODULE_DESCRIPTION("kofiblk: block devices of another machine, over kOFI");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
@@ -26,9 +26,9 @@ MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFIBLK);
 
 /**
- * struct kbc_control - the control device, opened
+ * struct kbc_control - an open file of the control device
  * @lock: protects @answer
- * @answer: to be read, of the latest write
+ * @answer: answer to the latest write, until it is read
  */
 struct kbc_control {
 	struct mutex	lock;	/* protects answer */
@@ -36,7 +36,7 @@ struct kbc_control {
 };
 
 struct workqueue_struct *kbc_wq;
-/* Removing a disk waits for I/O, which others' work must not wait for. */
+/* Removal of a disk waits for I/O, so it needs a workqueue of its own. */
 static struct workqueue_struct *kbc_delete_wq;
 static DEFINE_IDA(kbc_indices);
 static LIST_HEAD(kbc_disks);
@@ -70,7 +70,7 @@ static void kbc_free(struct kbc_disk *d)
 	kbc_options_free(&d->options);
 	ida_free(&kbc_indices, d->index);
 	kfree(d->setup);
-	/* Who ended the last request may still be about to wake somebody. */
+	/* kbc_busy_put() of the last request may be about to call wake_up(). */
 	synchronize_rcu();
 	free_percpu(d->io_stats);
 	kfree(d->queues);
@@ -92,7 +92,7 @@ static void kbc_delete(struct work_struct *work)
 	wait_for_completion(&d->made);
 	kbc_disk_remove(d);
 	kbc_session_stop(d);
-	/* Another may take its place from here on, so it mustn't connect any more. */
+	/* From here on another disk may use the export, so this one can't reconnect. */
 	kbc_list_del(d);
 	kbc_debugfs_del(d);
 	kbc_disk_free(d);
@@ -101,10 +101,10 @@ static void kbc_delete(struct work_struct *work)
 }
 
 /**
- * kbc_disk_delete() - have a disk removed
+ * kbc_disk_delete() - request removal of a disk
  * @d: the disk
  *
- * Context: Process; doesn't wait for it.
+ * Context: Process; doesn't wait for the removal.
  */
 void kbc_disk_delete(struct kbc_disk *d)
 {
@@ -151,14 +151,14 @@ err_free:
 	return NULL;
 }
 
-/* Twice the same would be two disks that know nothing of each other's writes. */
+/* Don't attach an export twice: the two disks' page caches wouldn't be coherent. */
 static bool kbc_same(const struct kbc_options *a, const struct kbc_options *b)
 {
 	return !memcmp(&a->addr, &b->addr, sizeof(a->addr)) &&
 	       !strcmp(a->export, b->export) && !strcmp(a->client, b->client);
 }
 
-/* Return: 0; -EALREADY; or -EBUSY if it is about to go away. */
+/* Return: 0; -EALREADY if the export is attached; -EBUSY if that disk is being removed. */
 static int kbc_list_try(struct kbc_disk *d)
 {
 	struct kbc_disk *other;
@@ -175,7 +175,7 @@ static int kbc_list_try(struct kbc_disk *d)
 	return ret;
 }
 
-/* A disk that can't be seen any more may still be in the list. */
+/* A disk that is no longer visible may still be in the list, so wait for its removal. */
 static int kbc_list_add(struct kbc_disk *d)
 {
 	int ret = kbc_list_try(d);
@@ -187,8 +187,8 @@ static int kbc_list_add(struct kbc_disk *d)
 }
 
 /*
- * With noio, as other disks on the same device, that memory is written out to, may
- * have to wait for us there.
+ * Runs in a noio scope, because write-out to other disks on the same device may wait for
+ * locks that this holds.
  */
 static int kbc_bring_up(struct kbc_disk *d)
 {
@@ -212,7 +212,7 @@ err_disconnect:
 	return ret;
 }
 
-/* Its thread runs: from here on it is deleted as any other, if it has to be. */
+/* The disk's thread runs, so kbc_disk_delete() undoes everything on failure. */
 static int kbc_show(struct kbc_disk *d)
 {
 	int ret;
@@ -297,7 +297,7 @@ static ssize_t kbc_control_write(struct file *file, const char __user *buf,
 	return ret ?: count;
 }
 
-/* A shell reads byte by byte. What was read is gone. */
+/* Remove from the answer what was read, because a shell reads byte by byte. */
 static ssize_t kbc_control_read(struct file *file, char __user *buf,
 				size_t count, loff_t *pos)
 {
@@ -356,7 +356,7 @@ err_wq:
 }
 module_init(kbc_init);
 
-/* No disk is open, or the module couldn't go. */
+/* No disk is open, because an open disk holds a reference to the module. */
 static void __exit kbc_exit(void)
 {
 	struct kbc_disk *d;

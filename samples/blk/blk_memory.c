@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A request's memory: each of its bios has a list of pieces, and nothing else has one for
- * longer than a call takes.
+ * Memory of a request. The lists of pieces are those of the request's bios. Other lists
+ * are used only for the duration of a call.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -20,7 +20,7 @@ static unsigned int kbc_bio_done(const struct bio *bio)
 	return mp_bvec_iter_offset(bio->bi_io_vec, bio->bi_iter) - kbc_bio_bvecs(bio)->bv_offset;
 }
 
-/* Return: how many pieces of its list a bio has, or 0 if of one only a part. */
+/* Return: the number of a bio's pieces, or 0 if it covers only a part of the first or last. */
 static unsigned int kbc_bio_pieces(const struct bio *bio)
 {
 	const struct bio_vec *bv = kbc_bio_bvecs(bio);
@@ -34,7 +34,7 @@ static unsigned int kbc_bio_pieces(const struct bio *bio)
 	return left ? 0 : n;
 }
 
-/* Return: how many pieces there are in kbc_queue.bvecs now, or -EMSGSIZE. */
+/* Return: the number of pieces stored in kbc_queue.bvecs, or -EMSGSIZE. */
 static int kbc_memory_list(struct kbc_queue *kq, const struct request *rq)
 {
 	struct req_iterator iter;
@@ -51,12 +51,12 @@ static int kbc_memory_list(struct kbc_queue *kq, const struct request *rq)
 }
 
 /**
- * kbc_memory_register() - have the server reach a request's memory
+ * kbc_memory_register() - register a request's memory for the server
  * @slot: the request, a read or a write
  * @op: context of the completion
  *
  * Context: Process or softirq; doesn't sleep.
- * Return: as fi_mr_post_reg().
+ * Return: that of fi_mr_post_reg(), or -EMSGSIZE.
  */
 int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op)
 {
@@ -88,9 +88,9 @@ int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op)
 }
 
 /**
- * kbc_memory_iter() - a bio's memory, to be written to
- * @bio: the bio, whose list is used until its request is over
- * @iter: takes it
+ * kbc_memory_iter() - get an iterator over a bio's memory, to write to it
+ * @bio: the bio, whose list of pieces is used until its request is completed
+ * @iter: takes the iterator
  *
  * Context: Any.
  */
@@ -107,11 +107,11 @@ void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter)
 }
 
 /**
- * kbc_memory_carried() - list the data that goes with a command
+ * kbc_memory_carried() - list the pieces of inline data
  * @slot: the request, a write
  *
  * Context: Any.
- * Return: whether it is in few enough pieces for that.
+ * Return: whether they are few enough to be sent with the command.
  */
 bool kbc_memory_carried(struct kbc_slot *slot)
 {
@@ -132,7 +132,7 @@ bool kbc_memory_carried(struct kbc_slot *slot)
 /**
  * kbc_memory_fill() - copy to a request's memory
  * @rq: the request, a read
- * @data: as many bytes as it has
+ * @data: data of the request's length
  *
  * Context: Any.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the control device is told: "name=value,...". */
+/* Parser of the options written to the control device: "name=value,...". */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include <linux/err.h>
@@ -13,7 +13,7 @@
 #include <linux/uuid.h>
 #include "blk.h"
 
-/* Seconds; what nvme's are by default. */
+/* Defaults of nvme, in seconds. */
 #define KBC_KEEP_ALIVE_TMO	5
 #define KBC_RECONNECT_DELAY	10
 #define KBC_CTRL_LOSS_TMO	600
@@ -122,7 +122,7 @@ static int kbc_opt_number(unsigned int *field, const char *text,
 
 static int kbc_opt_max_io(struct kbc_options *opts, const char *text)
 {
-	/* The block layer has no request of less than a page. */
+	/* A disk must accept requests of a page. */
 	const unsigned int least = max_t(unsigned int, KB_IO_MIN, PAGE_SIZE);
 
 	return kbc_opt_number(&opts->max_io, text, least, KB_IO_MAX) ?:
@@ -183,7 +183,7 @@ static int kbc_opt_set(struct kbc_options *opts, int token, const char *text)
 	}
 }
 
-/* Values may be secret, and have commas: only names are printed. */
+/* Print only the name of a bad option, as the value may be a secret. */
 static int kbc_opt_one(struct kbc_options *opts, char *option)
 {
 	substring_t args[MAX_OPT_ARGS];
@@ -193,16 +193,16 @@ static int kbc_opt_one(struct kbc_options *opts, char *option)
 	if (token != KBC_OPT_ERR)
 		ret = kbc_opt_set(opts, token, args[0].from);
 	if (ret)
-		pr_err("option \"%.*s\": %d\n",
+		pr_err("option \"%.*s\" is unknown or has an invalid value: %d\n",
 		       strchr(option, '=') ? (int)strcspn(option, "=") : 0,
 		       option, ret);
 	return ret;
 }
 
 /**
- * kbc_options_parse() - read options
- * @opts: all zeroes; kbc_options_free() is called also after a failure
- * @text: the text, which is changed
+ * kbc_options_parse() - parse options
+ * @opts: takes the options; zeroed. The caller calls kbc_options_free() also on failure
+ * @text: the text, which is modified
  *
  * Context: Process, sleeps.
  * Return: 0 or a negative errno.
@@ -229,7 +229,7 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 		return -EINVAL;
 	}
 	if (!memchr_inv(opts->host, 0, sizeof(opts->host))) {
-		pr_err("host_id= is needed: a uuid of this machine's\n");
+		pr_err("host_id= is needed: a UUID that identifies this machine\n");
 		return -EINVAL;
 	}
 	if (opts->own_domain)
@@ -238,7 +238,7 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 		return 0;
 	ret = kbc_opt_name(opts->client, init_utsname()->nodename);
 	if (ret)
-		pr_err("client= is needed: the machine's name won't do\n");
+		pr_err("client= is needed: the host name isn't a valid client name\n");
 	return ret;
 }
 

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of a request.
+ * State machine of a request.
  *
  *	REGISTER --> REPLY --> INVALIDATE --> END
  *
- * is that of a read or write whose memory the server reads or writes. What needs
- * no memory of ours, or takes it along, goes from REPLY to END, as does a small read,
- * whose data is copied from the reply. On a device without RDMA write a longer one is
+ * are the phases of a read or write whose memory the server accesses. A request without
+ * data, or with inline data in the command or reply, goes from REPLY to END. On a device
+ * without RDMA write, the phases of a read without inline data are
  *
  *	REPLY --> FETCH --> REPLY --> END
  *
- * The server may answer before the command's send has completed, and the block
- * layer hears of a request only when nothing of it is left with the fabric.
+ * The server may reply before the command's send has completed. A request is completed to
+ * the block layer only when all its operations have completed.
  *
- * When the session ends, whatever waits for the server is aborted: its memory is
- * taken back from the server and it goes to the block layer, to be sent again in
- * the next session. A registration that can't be taken back is ended by closing
- * the region, before anybody gets that memory.
+ * When the session ends, requests that wait for the server are aborted: their memory is
+ * invalidated, and they are requeued in the block layer, to be sent again in the next
+ * session. If the invalidation fails, the region is closed before the request is
+ * completed, so that the server can't reach memory that is reused.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include "blk.h"
 #include "blk_trace.h"
 
-/* For a server that is short of something. */
+/* Delay before a request is sent again that failed because the server lacked a resource. */
 #define KBC_TRANSIENT_MS	100
 
 /**
- * struct kbc_end - a request that is over, to be told to the block layer
- * @kq: whose it was
- * @rq: the request, or NULL if there is nothing to be told
- * @status: what became of it
- * @aborted: nothing did
- * @transient: the server was short of something
- * @settled: nothing of it is under way any more
+ * struct kbc_end - a request to complete after releasing the lock
+ * @kq: queue of the request
+ * @rq: the request, or NULL if it isn't to be completed
+ * @status: result of the request
+ * @aborted: the session ended before the server replied
+ * @transient: the request may succeed if it is sent again
+ * @settled: all operations of the request have completed
  */
 struct kbc_end {
 	struct kbc_queue *kq;
@@ -47,8 +47,8 @@ struct kbc_end {
 /* --- from one phase to another --- */
 
 /*
- * Where a phase begins with an operation, kbc_slot_act() submits it, as that can't
- * be done under the lock.
+ * Enter a phase. kbc_slot_act() submits the phase's operation, which can't be done under
+ * the lock.
  */
 static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
 {
@@ -58,7 +58,7 @@ static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
 		slot->ops++;
 }
 
-/* Before the block layer hears of it: a flush that it sends then has to cover this. */
+/* Called before a write is completed, so that a flush that the user sends then covers it. */
 static void kbc_slot_note(struct kbc_slot *slot)
 {
 	bool done = !slot->aborted && slot->status == BLK_STS_OK;
@@ -74,7 +74,7 @@ static void kbc_slot_note(struct kbc_slot *slot)
 		kbc_epoch_wrote(&d->epoch);
 }
 
-/* Called once after each change: is this the slot's end? */
+/* Check whether the request has ended. Called once after each change of its state. */
 static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 {
 	lockdep_assert_held(&slot->tag->lock);
@@ -121,7 +121,7 @@ static void kbc_request_end(struct kbc_end *end)
 	kbc_complete(rq, end->status);
 }
 
-/* After the lock, which protected what @end says. */
+/* Called after the lock is released, with the state in @end that was copied under it. */
 static void kbc_slot_finish(struct kbc_end *end)
 {
 	if (!end->settled)
@@ -133,12 +133,12 @@ static void kbc_slot_finish(struct kbc_end *end)
 
 static void kbc_command(struct kbc_slot *slot, bool thank);
 
-/* Begins what a phase begins with. Without the lock. */
+/* Submit the operation that a phase begins with. Called without the lock. */
 static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 {
 	struct kb_queue *q;
 
-	/* What has ended may be gone. */
+	/* The request may have been completed, so don't touch @slot. */
 	if (phase == KBC_IDLE || phase == KBC_STUCK || phase == KBC_END)
 		return;
 	q = slot->kq->q;
@@ -174,7 +174,7 @@ static int kbc_region_post(struct kb_queue *q, struct kb_op *op)
 	return kbc_memory_register(slot, op);
 }
 
-/* Is it the memory that a registration failed for, and no other's fault? */
+/* Return: whether a registration failed because of its memory, not the device. */
 static bool kbc_refused_memory(int err)
 {
 	return err == -EINVAL || err == -EMSGSIZE || err == -EOPNOTSUPP;
@@ -198,7 +198,7 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 	return KBC_END;
 }
 
-/* Of a device that went away it isn't certain that it can't reach the memory. */
+/* After an error the device may still reach the memory, also after -ENODEV. */
 static enum kbc_phase kbc_invalidated(struct kbc_slot *slot, int err)
 {
 	lockdep_assert_held(&slot->tag->lock);
@@ -231,7 +231,7 @@ static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err,
 
 /* --- commands --- */
 
-/* The request's command, or the one that thanks for what was fetched. */
+/* Build the request's command, or with @thank the FETCHED command. */
 static void kbc_command(struct kbc_slot *slot, bool thank)
 {
 	const struct kbc_disk *d = slot->kq->disk;
@@ -294,7 +294,7 @@ static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
 		       slot->kq->peer, op);
 }
 
-/* Whether the server got it nobody knows: the session's end settles it. */
+/* After an error the server may have received it or not, so end the session. */
 static void kbc_sent(struct kbc_slot *slot, int err)
 {
 	struct kbc_tag *tag = slot->tag;
@@ -325,7 +325,7 @@ static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err,
 
 /* --- data that has to be fetched --- */
 
-/* After a failure there is no data, and an answer would be none. */
+/* After an error there is no data to tell the server of, so wait for the session's end. */
 static enum kbc_phase kbc_fetched(struct kbc_slot *slot, int err)
 {
 	lockdep_assert_held(&slot->tag->lock);
@@ -396,7 +396,8 @@ static void kbc_refuse(struct kbc_disk *d, const char *fault)
 {
 	atomic_long_inc(&d->stats.refused);
 	trace_kofiblk_refused(d->name, fault);
-	pr_err_ratelimited("%s: refused: %s\n", d->name, fault);
+	pr_err_ratelimited("%s: bad message from the server, ending the session: %s\n",
+			   d->name, fault);
 	kbc_session_fail(d, -EPROTO);
 }
 
@@ -428,7 +429,7 @@ static void kbc_reply(struct kbc_queue *kq, const struct kb_reply_msg *msg)
 	kbc_slot_finish(&end);
 }
 
-/* Return: whether it is for what the tag is used for now. */
+/* Return: whether immediate data is for the active request of the tag. */
 static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
 			  u32 data)
 {
@@ -444,11 +445,11 @@ static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
 }
 
 /**
- * kbc_written() - immediate data came: a read's data is there, and this is its reply
- * @user: the queue that it may be for: whoever can reach the endpoint can send such
+ * kbc_written() - handle immediate data, which is the reply to a read
+ * @user: the queue that the data selects. Any peer that can reach the endpoint may send it
  * @data: the immediate data
  *
- * Context: Process, one at a time for a queue, under RCU.
+ * Context: Process, not concurrently for one queue, under RCU.
  */
 void kbc_written(void *user, u32 data)
 {
@@ -478,7 +479,7 @@ void kbc_written(void *user, u32 data)
 
 static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 {
-	/* One at a time is under way; another's number says nothing. */
+	/* Only one message is outstanding, so ignore other generations. */
 	if (gen == KB_ID_GEN(KB_ID(0, READ_ONCE(d->alive.gen))))
 		WRITE_ONCE(d->alive.seen, d->alive.gen);
 	else
@@ -486,14 +487,14 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 }
 
 /**
- * kbc_received() - a message came
- * @q: where
+ * kbc_received() - handle a message
+ * @q: the queue that received the message
  * @buf: the message
- * @len: its length
+ * @len: length of @buf
  *
- * Who it is from is told by the session's number alone, which nobody else knows.
+ * The session ID is a secret of client and server, and so identifies the sender.
  *
- * Context: Process, one at a time for a queue.
+ * Context: Process, not concurrently for one queue.
  */
 void kbc_received(struct kb_queue *q, void *buf, size_t len)
 {
@@ -502,8 +503,8 @@ void kbc_received(struct kb_queue *q, void *buf, size_t len)
 	struct kbc_disk *d;
 
 	if (kb_parse_reply(buf, len, &msg)) {
-		trace_kofiblk_refused("", "what is no reply");
-		pr_err_ratelimited("refused: what is no reply\n");
+		trace_kofiblk_refused("", "malformed reply");
+		pr_err_ratelimited("dropped a malformed reply\n");
 		return;
 	}
 	rcu_read_lock();
@@ -513,18 +514,18 @@ void kbc_received(struct kb_queue *q, void *buf, size_t len)
 		goto unlock;
 	kq = msg.queue < d->nqueues ? &d->queues[msg.queue] : NULL;
 	if (!kq || kq->q != q)
-		kbc_refuse(d, "a reply of another queue");
+		kbc_refuse(d, "reply on the wrong queue");
 	else if (msg.op == KB_OP_KEEP_ALIVE)
 		kbc_alive_answered(d, KB_ID_GEN(msg.id));
 	else if (KB_ID_SLOT(msg.id) >= d->depth)
-		kbc_refuse(d, "a reply to no slot");
+		kbc_refuse(d, "reply with a slot out of range");
 	else
 		kbc_reply(kq, &msg);
 unlock:
 	rcu_read_unlock();
 }
 
-/* --- beginning and abort --- */
+/* --- start and abort --- */
 
 static bool kbc_fits_inline(struct kbc_slot *slot, const struct request *rq)
 {
@@ -537,7 +538,7 @@ static bool kbc_fits_inline(struct kbc_slot *slot, const struct request *rq)
 	       kbc_memory_carried(slot);
 }
 
-/* What a request begins with. */
+/* Return: the first phase of a request. */
 static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
 {
 	if (slot->inl || !kbc_op_moves(op))
@@ -564,25 +565,25 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 			  kbc_epoch_flush(&slot->kq->disk->epoch);
 }
 
-/* What was written before is lost: whoever wants to be sure of it has to know. */
+/* Return: whether a request that makes data stable must fail because writes were lost. */
 static bool kbc_request_lost(struct kbc_disk *d, const struct request *rq, u8 op)
 {
 	bool fua = op != KB_OP_READ && rq->cmd_flags & REQ_FUA;
 
 	if (!kbc_epoch_fails(&d->epoch, op == KB_OP_FLUSH, fua))
 		return false;
-	kbc_err(d, "a %s fails, as writes before it may be lost\n",
+	kbc_err(d, "failing a %s, because earlier writes may be lost\n",
 		op == KB_OP_FLUSH ? "flush" : "write with FUA");
 	return true;
 }
 
 /**
- * kbc_request_start() - send a request on its way
- * @kq: its queue, of a session that is up
+ * kbc_request_start() - start a request
+ * @kq: queue of the request, in a live session
  * @rq: the request
  *
- * Context: queue_rq's: process or softirq.
- * Return: what queue_rq returns.
+ * Context: Process or softirq, as queue_rq().
+ * Return: the value for queue_rq().
  */
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 {
@@ -632,7 +633,7 @@ static enum kbc_phase kbc_slot_abort(struct kbc_slot *slot, struct kbc_end *end)
 		break;
 	case KBC_REGISTER:
 	case KBC_FETCH:
-		/* Their completion goes on from there. */
+		/* The completion of the operation sees @aborted. */
 		WRITE_ONCE(slot->aborted, true);
 		break;
 	default:
@@ -656,7 +657,7 @@ static void kbc_tag_abort(struct kbc_queue *kq, struct kbc_tag *tag)
 	kbc_slot_finish(&end);
 }
 
-/* By now nobody else touches a request that is stuck. */
+/* Needs no lock for the check: nothing else changes a request in KBC_STUCK. */
 static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	struct kbc_slot *slot = tag->slot;
@@ -666,7 +667,7 @@ static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 	if (!slot || slot->phase != KBC_STUCK)
 		return;
 	ret = fi_close(&tag->mr->fid);
-	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
+	WARN_ONCE(ret, "kofiblk: closing a region failed: %d\n", ret);
 	tag->mr = NULL;
 	atomic_inc(&kq->busy);
 	spin_lock_bh(&tag->lock);
@@ -688,18 +689,20 @@ static bool kbc_requests_idle(struct kbc_disk *d)
 }
 
 /**
- * kbc_requests_abort() - give all requests back to the block layer
- * @d: a disk whose session is over: nothing is begun and no reply comes any more
+ * kbc_requests_abort() - abort all requests, and return them to the block layer
+ * @d: a disk whose session is over: no request starts and no reply is handled any more
  *
- * Context: Process, sleeps until the fabric is done with all of them. What a server
- * keeps for long, by having no receive for it, ends with the device.
+ * If a server doesn't receive, sends may never complete. They are ended after KBC_END_S by
+ * closing the device.
+ *
+ * Context: Process, sleeps until all operations have completed.
  */
 void kbc_requests_abort(struct kbc_disk *d)
 {
 	kbc_each_tag(d, kbc_tag_abort);
 	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
 				     KBC_END_S * HZ)) {
-		kbc_err(d, "the server takes nothing: giving up %s\n",
+		kbc_err(d, "operations didn't complete after the session ended, closing %s\n",
 			d->fabric->info->domain_attr->name);
 		kb_fabric_lost(d->fabric);
 		wait_event_idle(d->wait, kbc_requests_idle(d));
@@ -708,9 +711,9 @@ void kbc_requests_abort(struct kbc_disk *d)
 }
 
 /**
- * kbc_slot_init() - prepare a request of the block layer's
- * @slot: what it has for us
- * @kq: its queue
+ * kbc_slot_init() - initialize the private data of a request
+ * @slot: the private data
+ * @kq: queue of the request
  */
 void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A disk's thread: it has a session until that fails, and then looks for another.
+ * A disk's thread: it runs a session until that fails, and then connects again.
  *
- * Everything that ends a session (TCP's end, a device that went away, a request
- * that takes too long, nonsense from the server) only shuts the connection down,
- * on which the thread waits. The thread then stops the block layer's queue, takes
- * all requests back, and only when nothing of the session is left connects again.
+ * Everything that ends a session (loss of the TCP connection, removal of the device, a
+ * request's time-out, a bad message of the server) only shuts down the connection, on
+ * which the thread waits. The thread then stops the block layer's queue, aborts all
+ * requests, and connects again when nothing of the session is left.
  *
- * The thread may be what writing memory out waits for, so it allocates with noio.
+ * Write-out of memory may wait for the thread, so it runs in a noio scope.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -26,7 +26,7 @@ const char * const kbc_state_names[KBC_STATES] = {
 	[KBC_DELETING]		= "deleting",
 };
 
-/* From which states one may come to each. */
+/* For each state, the states that may precede it. */
 static const u8 kbc_state_from[KBC_STATES] = {
 	[KBC_CONNECTING]	= BIT(KBC_RESETTING),
 	[KBC_LIVE]		= BIT(KBC_CONNECTING),
@@ -36,11 +36,11 @@ static const u8 kbc_state_from[KBC_STATES] = {
 };
 
 /**
- * kbc_set_state() - another state, if it may follow
+ * kbc_set_state() - change the state, if the transition is allowed
  * @d: the disk
- * @state: the state
+ * @state: the new state
  *
- * Return: whether it is the state now.
+ * Return: whether it was allowed.
  */
 bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
 {
@@ -67,10 +67,10 @@ static void kbc_kick(struct work_struct *work)
 }
 
 /**
- * kbc_session_fail_of() - have a session end, unless another one has begun
+ * kbc_session_fail_of() - make a session end, unless another one has begun
  * @d: the disk
- * @attempt: kbc_disk.attempt when the session began
- * @err: why; the first that is said of a session is the one that counts
+ * @attempt: kbc_disk.attempt of the session
+ * @err: reason, a negative errno; the first one of a session is recorded
  *
  * Context: Any but hard IRQ.
  */
@@ -86,9 +86,9 @@ void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
 }
 
 /**
- * kbc_session_fail() - have the session end that there is
+ * kbc_session_fail() - make the current session end
  * @d: the disk
- * @err: why
+ * @err: reason, a negative errno
  *
  * Context: Any but hard IRQ.
  */
@@ -102,13 +102,13 @@ static void kbc_fast_fail(struct work_struct *work)
 	struct kbc_disk *d = container_of(work, struct kbc_disk,
 					  fast_fail.work);
 
-	kbc_err(d, "no session for long, I/O fails from now on\n");
+	kbc_err(d, "no session within fast_io_fail_tmo, failing I/O until the server is back\n");
 	kbc_gate_fail(d);
 }
 
 /* --- while there is a session --- */
 
-/* An old one may have been recorded: each has a number of its own. */
+/* RESIZE messages are numbered, so that a recorded one can't be replayed. */
 static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 {
 	struct kb_resize_msg msg;
@@ -138,7 +138,7 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 	if (ret)
 		return ret;
 	d->flushed = msg.flushed;
-	/* Without a secret anybody could have said so. */
+	/* Without a secret anyone could have sent it, so reconnect in any case. */
 	d->final = d->key && !msg.again;
 	return -ECONNABORTED;
 }
@@ -161,7 +161,7 @@ static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 	return ret;
 }
 
-/* Each tick, of which there are two to a time-out. */
+/* Called twice per time-out. */
 static int kbc_alive_tick(struct kbc_disk *d)
 {
 	struct kbc_alive *alive = &d->alive;
@@ -176,7 +176,7 @@ static int kbc_alive_tick(struct kbc_disk *d)
 	return 0;
 }
 
-/* Return: why the session is over. */
+/* Return: why the session must end, a negative errno. */
 static int kbc_session_run(struct kbc_disk *d)
 {
 	unsigned long tick = msecs_to_jiffies(d->limits.keep_alive / 2) ?: 1;
@@ -208,8 +208,8 @@ static int kbc_session_run(struct kbc_disk *d)
 /* --- between sessions --- */
 
 /*
- * What becomes of requests while there is none. From the first moment on: the fabric
- * may take long to be done with them.
+ * Decide when requests fail while there is no session. Called before kbc_disconnect(),
+ * which may take long.
  */
 static void kbc_session_lost(struct kbc_disk *d)
 {
@@ -229,12 +229,12 @@ static void kbc_session_end(struct kbc_disk *d, int err)
 	trace_kofiblk_session(d->name, false, err);
 	kbc_set_state(d, KBC_RESETTING);
 	if (!READ_ONCE(d->stopping))
-		kbc_err(d, "session %s:%s ended: %d\n", d->options.address,
+		kbc_err(d, "session with %s, export %s, ended: %d\n", d->options.address,
 			d->options.export, err);
 	kbc_gate_close(d);
 	kbc_session_lost(d);
 	kbc_disconnect(d);
-	/* One that fails at once isn't to be tried again and again. */
+	/* Connect at once only if the session lasted, so that failures aren't retried in a loop. */
 	if (time_after(jiffies, began + d->options.reconnect_delay * HZ))
 		WRITE_ONCE(d->again, true);
 	if (!kbc_set_state(d, KBC_CONNECTING))
@@ -250,7 +250,7 @@ static void kbc_session_begin(struct kbc_disk *d)
 		return;
 	}
 	trace_kofiblk_session(d->name, true, 0);
-	kbc_info(d, "session %s:%s\n", d->options.address, d->options.export);
+	kbc_info(d, "connected to %s, export %s\n", d->options.address, d->options.export);
 	d->since = jiffies;
 	kbc_disk_update(d);
 	kbc_gate_open(d);
@@ -269,7 +269,7 @@ static bool kbc_leaving(struct kbc_disk *d)
 	return READ_ONCE(d->state) == KBC_DELETING;
 }
 
-/* Not all disks of all clients at once, when a server is back. */
+/* Random, so that not all disks of all clients reconnect at once when a server is back. */
 static unsigned long kbc_reconnect_delay(const struct kbc_disk *d)
 {
 	unsigned long delay = READ_ONCE(d->options.reconnect_delay) * HZ;
@@ -291,8 +291,8 @@ static void kbc_session_try(struct kbc_disk *d)
 	int ret;
 
 	if (kbc_given_up(d)) {
-		kbc_err(d, "given up\n");
-		/* Here, as who deletes it may need memory that only this frees. */
+		kbc_err(d, "no session within ctrl_loss_tmo, or refused for good: removing the disk\n");
+		/* Before deleting, which may need memory that only failing of the I/O frees. */
 		kbc_gate_fail(d);
 		kbc_disk_delete(d);
 		wait_event_idle(d->wait, READ_ONCE(d->stopping));
@@ -309,7 +309,7 @@ static void kbc_session_try(struct kbc_disk *d)
 	if (!ret)
 		kbc_session_begin(d);
 	else if (!READ_ONCE(d->stopping))
-		kbc_err(d, "no session with %s: %d\n", d->options.address, ret);
+		kbc_err(d, "can't connect to %s: %d\n", d->options.address, ret);
 }
 
 static int kbc_thread(void *data)
@@ -330,8 +330,8 @@ static int kbc_thread(void *data)
 }
 
 /**
- * kbc_session_init() - initialize what a disk has of sessions
- * @d: a disk that is all zeroes
+ * kbc_session_init() - initialize a disk's members for sessions
+ * @d: a zeroed disk
  */
 void kbc_session_init(struct kbc_disk *d)
 {
@@ -344,8 +344,8 @@ void kbc_session_init(struct kbc_disk *d)
 }
 
 /**
- * kbc_session_start() - let a disk's thread have its first session
- * @d: a disk after kbc_connect(), with a queue that is closed
+ * kbc_session_start() - start a disk's thread with the first session
+ * @d: a disk after kbc_connect(), whose gate is closed
  *
  * Return: 0 or a negative errno.
  */
@@ -363,7 +363,7 @@ int kbc_session_start(struct kbc_disk *d)
 }
 
 /**
- * kbc_session_stop() - end a disk's thread, and the session that it has
+ * kbc_session_stop() - stop a disk's thread, and end its session
  * @d: the disk
  *
  * Context: Process, sleeps.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a session comes to be: the fabric's objects, what is said over TCP, what the
- * server grants; and how all that goes again. Objects of the fabric (regions,
- * credits) outlive sessions, so that beginning another one takes little memory;
- * they go when the device does.
+ * Set-up of a session: fabric objects, messages over TCP, checks of what the server grants;
+ * and its end. Fabric objects (regions, credits) are kept between sessions, so that beginning
+ * another session needs little memory. They are freed when the device is removed.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -17,15 +16,15 @@
 #include "blk_trace.h"
 
 #define KBC_CONNECT_MS	5000
-/* For each answer while a session is set up: the server may wait for a disk. */
+/* Time-out of each answer during set-up. It is long because the server may wait for a disk. */
 #define KBC_ANSWER_MS	30000
 
 static DEFINE_HASHTABLE(kbc_sessions, 6);
 static DEFINE_SPINLOCK(kbc_sessions_lock);	/* protects kbc_sessions */
 
 /**
- * kbc_session_find() - whose session it is
- * @session: its number
+ * kbc_session_find() - find the disk of a session
+ * @session: ID of the session
  *
  * Context: Under rcu_read_lock().
  * Return: the disk, or NULL.
@@ -40,7 +39,7 @@ struct kbc_disk *kbc_session_find(u64 session)
 	return NULL;
 }
 
-/* Another server could have chosen the same number, though not by chance. */
+/* Refuse an ID that is in use: a hostile server may choose that of another server. */
 static int kbc_publish(struct kbc_disk *d, u64 session)
 {
 	struct kbc_disk *other;
@@ -57,7 +56,7 @@ static int kbc_publish(struct kbc_disk *d, u64 session)
 	return other ? -EPROTO : 0;
 }
 
-/* After this no reply is being taken. */
+/* No reply is handled any more when this returns. */
 static void kbc_unpublish(struct kbc_disk *d)
 {
 	spin_lock_bh(&kbc_sessions_lock);
@@ -68,7 +67,7 @@ static void kbc_unpublish(struct kbc_disk *d)
 
 /* --- the fabric --- */
 
-/* Each command may have a reply under way, and so may a keep-alive. */
+/* One receive for the reply to each command, and one for that to a keep-alive message. */
 static u32 kbc_credits(const struct kbc_disk *d)
 {
 	return (d->known ? d->depth : d->options.depth) + 1;
@@ -110,7 +109,7 @@ static int kbc_credits_take(struct kbc_disk *d)
 	return 0;
 }
 
-/* What the first session was granted is less than what it might have been. */
+/* Give back credits that the first session doesn't need, as it was granted less. */
 static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 {
 	u32 keep = kbc_credits(d);
@@ -132,7 +131,7 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 }
 
 /**
- * kbc_fabric_forget() - close what is a disk's own of a device
+ * kbc_fabric_forget() - free a disk's objects of a device, and drop the device
  * @d: a disk without a session
  *
  * Context: Process, sleeps.
@@ -145,14 +144,14 @@ void kbc_fabric_forget(struct kbc_disk *d)
 		return;
 	kbc_regions_free(d);
 	kbc_credits_give(d);
-	/* Nobody is in kbc_written() any more. */
+	/* Wait for kbc_written(), which may use a queue under RCU. */
 	synchronize_rcu();
-	/* That it goes is of no interest any more. */
+	/* From here on kbc_gone() ignores the disk. */
 	WRITE_ONCE(d->fabric, NULL);
 	kb_fabric_put(f);
 }
 
-/* A server takes another kind of fabric for another client. */
+/* Return: whether @f has the address format and length of the first session's fabric. */
 static bool kbc_fabric_same(const struct kbc_disk *d, const struct kb_fabric *f)
 {
 	return !d->known || (f->info->addr_format == d->addr_format &&
@@ -170,7 +169,8 @@ static int kbc_fabric_find(struct kbc_disk *d)
 		return 0;
 	f = kb_fabric_get(&kbc_role, &d->options.select);
 	if (IS_ERR(f)) {
-		kbc_err(d, "no fabric: %ld\n", PTR_ERR(f));
+		kbc_err(d, "no fabric: can't open a device that matches prov=, fabric= and domain=: %ld\n",
+			PTR_ERR(f));
 		return PTR_ERR(f);
 	}
 	WRITE_ONCE(d->fabric, f);
@@ -187,7 +187,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 	return ret;
 }
 
-/* --- what is asked for --- */
+/* --- requested limits --- */
 
 static u16 kbc_depth_possible(const struct kbc_disk *d)
 {
@@ -221,7 +221,7 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 	};
 }
 
-/* Return: the message's length. It is kept as it is, for the proofs. */
+/* Return: length of the message, which stays in kbc_setup.hello for the proofs. */
 static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits)
 {
 	size_t addrlen = d->queues[0].q->addrlen;
@@ -244,9 +244,9 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 	return kb_build_hello(d->setup->hello, &hello);
 }
 
-/* --- what is said --- */
+/* --- messages over TCP --- */
 
-/* A REJECT that isn't proved to be the server's says nothing for good. */
+/* Only a REJECT with a valid MAC may be final. */
 static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 {
 	struct kb_reject_msg msg;
@@ -266,8 +266,8 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 }
 
 /*
- * @asked: AUTH was sent, so the answer can be proved to be the server's.
- * Return: the message's length, or a negative errno.
+ * Receive an answer. @asked: AUTH was sent, so a REJECT may have a MAC.
+ * Return: length of the message, or a negative errno.
  */
 static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
 {
@@ -293,7 +293,7 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
 	return kbc_rejected(d, buf, len, asked) ?: -EPROTO;
 }
 
-/* The server has proved itself before we say anything that depends on the secret. */
+/* Check the server's proof before sending anything that depends on the secret. */
 static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
 			       const struct kb_challenge_msg *challenge)
 {
@@ -303,11 +303,11 @@ static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
 	int ret;
 
 	if (challenge->auth && !d->key) {
-		kbc_err(d, "the server asks for a secret\n");
+		kbc_err(d, "the server asks for a secret: set secret=\n");
 		return -EACCES;
 	}
 	if (!challenge->auth && d->key) {
-		kbc_err(d, "the server has no secret for us\n");
+		kbc_err(d, "the server has no secret for this client: set one there, or omit secret=\n");
 		return -EACCES;
 	}
 	if (!d->key)
@@ -320,7 +320,7 @@ static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
 			return 0;
 	if (ret)
 		return ret;
-	kbc_err(d, "%s doesn't know our secret, or not us\n",
+	kbc_err(d, "%s doesn't know the secret or this client: see the server's log\n",
 		d->options.address);
 	return -EACCES;
 }
@@ -373,7 +373,7 @@ static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 	       kb_auth_check(d->key, KB_AUTH_ACCEPT, d->proof, setup->msg, ret);
 }
 
-/* --- what is granted --- */
+/* --- granted limits --- */
 
 static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 			    const struct kb_accept_msg *accept)
@@ -382,27 +382,27 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 
 	if (!kb_limits_within(&accept->limits, limits) ||
 	    accept->addr_len != d->queues[0].q->addrlen) {
-		kbc_err(d, "the server grants what wasn't asked for\n");
+		kbc_err(d, "the server grants more than was requested, or addresses of another length\n");
 		return -EPROTO;
 	}
-	/* The block layer has no request of less than a page. */
+	/* A disk must accept requests of a page. */
 	if (accept->limits.max_io < PAGE_SIZE) {
 		kbc_err(d, "the server grants %u bytes at a time, less than a page\n",
 			accept->limits.max_io);
 		return -EPROTO;
 	}
 	if (d->options.checksum && !(accept->limits.caps & KB_CAP_CHECKSUM)) {
-		kbc_err(d, "the server has no checksums\n");
+		kbc_err(d, "the server has no checksums: omit checksum=\n");
 		return -EOPNOTSUPP;
 	}
 	changed = d->known ? kbc_made_differs(&d->as_made, accept) : NULL;
 	if (!changed)
 		return 0;
-	kbc_err(d, "not to be used again: %s\n", changed);
+	kbc_err(d, "can't use the new session: %s\n", changed);
 	return -ESTALE;
 }
 
-/* Sizes that are for good once there is a disk. */
+/* Take over what the server grants. The first session sets what never changes. */
 static int kbc_settle(struct kbc_disk *d, const struct kb_accept_msg *accept)
 {
 	d->limits = accept->limits;
@@ -430,7 +430,7 @@ static void kbc_peers_put(struct kbc_disk *d)
 	}
 }
 
-/* The addresses are in setup->msg still. */
+/* @accept->addr points into kbc_setup.msg. */
 static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
 {
 	unsigned int i;
@@ -441,7 +441,7 @@ static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
 				  i * accept->addr_len, &d->queues[i].peer);
 		if (ret) {
 			d->queues[i].peer = FI_ADDR_UNSPEC;
-			kbc_err(d, "the server's endpoint is of no use: %d\n",
+			kbc_err(d, "can't reach the server's endpoint: %d\n",
 				ret);
 			return ret;
 		}
@@ -455,11 +455,11 @@ static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
 		return;
 	atomic_long_inc(&d->stats.losses);
 	trace_kofiblk_lost(d->name);
-	kbc_err(d, "%s opened its store anew without our knowing: what was written and not flushed may be lost, the next flush fails\n",
+	kbc_err(d, "%s has reopened its store: data that was written and not flushed may be lost, failing the next flush\n",
 		d->options.address);
 }
 
-/* The secret may be replaced; a session goes on with the one that it began with. */
+/* The secret may be replaced at any time. A session keeps the key that it began with. */
 static void kbc_key_take(struct kbc_disk *d)
 {
 	struct kb_key *old = d->key;
@@ -496,7 +496,7 @@ static int kbc_establish(struct kbc_disk *d)
  * kbc_connect() - begin a session
  * @d: a disk without one
  *
- * Context: Process, sleeps: the disk's thread, or whoever makes the disk.
+ * Context: Process, sleeps: the disk's thread, or the creator of the disk.
  * Return: 0 or a negative errno.
  */
 int kbc_connect(struct kbc_disk *d)
@@ -504,14 +504,14 @@ int kbc_connect(struct kbc_disk *d)
 	unsigned int i;
 	int ret;
 
-	/* What ended the session before is not to end this one. */
+	/* A late failure of the previous session must not end this one. */
 	spin_lock_bh(&d->lock);
 	WRITE_ONCE(d->attempt, d->attempt + 1);
 	WRITE_ONCE(d->failure, 0);
 	spin_unlock_bh(&d->lock);
 	cancel_work_sync(&d->kick);
 	kb_net_close(&d->net);
-	/* After that, as who stops us says so before shutting the connection. */
+	/* Checked after kb_net_close(): kbc_session_stop() sets it before it shuts down. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
 	atomic_long_inc(&d->stats.attempts);
@@ -540,7 +540,7 @@ static void kbc_say_bye(struct kbc_disk *d)
 	size_t len;
 
 	len = kb_build_bye(d->setup->msg, &bye);
-	/* What becomes of it makes no difference any more. */
+	/* Ignore errors: without a BYE the server notices the end by itself. */
 	if (!kb_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg,
 			  len))
 		kb_net_send(&d->net, d->setup->msg, len);
@@ -558,7 +558,7 @@ void kbc_disconnect(struct kbc_disk *d)
 	kbc_requests_abort(d);
 	if (READ_ONCE(d->stopping))
 		kbc_say_bye(d);
-	/* No reply is taken any more: what the server flushed is all that there were. */
+	/* No reply is handled any more, so the flush covered all writes that had one. */
 	if (d->flushed)
 		kbc_epoch_flushed(&d->epoch);
 	d->flushed = false;
@@ -571,7 +571,7 @@ void kbc_disconnect(struct kbc_disk *d)
 }
 
 /**
- * kbc_setup_free() - free what sessions left
+ * kbc_setup_free() - free everything that is kept between sessions
  * @d: a disk without a session
  */
 void kbc_setup_free(struct kbc_disk *d)

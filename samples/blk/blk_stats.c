@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Counters of a disk, below /sys/block/kofiblkN/kofiblk_stats: an interface, described in
- * Documentation/ABI/kofiblk. They begin at 0 when the disk is made, and only grow.
+ * Counters of a disk, in /sys/block/kofiblkN/kofiblk_stats: an interface, described in
+ * Documentation/ABI/kofiblk. They start at 0 when the disk is created, and only grow.
  */
 #include <linux/blkdev.h>
 #include <linux/device.h>
@@ -9,9 +9,9 @@
 #include "blk.h"
 
 /**
- * struct kbc_stat - the attribute of a counter
+ * struct kbc_stat - attribute of a counter
  * @attr: the attribute
- * @offset: of the counter in struct kbc_stats, or in struct kbc_io_stats
+ * @offset: offset of the counter in struct kbc_stats or struct kbc_io_stats
  */
 struct kbc_stat {
 	struct device_attribute	attr;
@@ -19,12 +19,12 @@ struct kbc_stat {
 };
 
 /**
- * kbc_io_count() - add up a counter of what all requests do
+ * kbc_io_count() - sum up a counter of struct kbc_io_stats
  * @d: the disk
- * @offset: of the counter in struct kbc_io_stats
+ * @offset: offset of the counter in struct kbc_io_stats
  *
  * Context: Any.
- * Return: the sum of all CPUs.
+ * Return: the sum over all CPUs.
  */
 unsigned long kbc_io_count(const struct kbc_disk *d, size_t offset)
 {

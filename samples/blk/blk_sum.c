@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Checksums at the client: of commands and what is written, of what was read. */
+/* Checksums at the client: added to commands and written data, verified for read data. */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include "blk.h"
@@ -26,10 +26,10 @@ static u32 kbc_sum_data(u32 sum, struct request *rq)
 }
 
 /**
- * kbc_sum_command() - put a request's checksum into its command, if there are any
+ * kbc_sum_command() - add a request's checksum to its command, if the session has checksums
  * @d: the disk, with a session
  * @rq: the request
- * @msg: the command, complete but for that, and its address and key
+ * @msg: the command, complete except for checksum, address and key
  *
  * Context: Any but hard IRQ.
  */
@@ -45,12 +45,13 @@ void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd
 }
 
 /**
- * kbc_sum_missing() - has a reply a checksum that it shouldn't, or none?
+ * kbc_sum_missing() - check whether a reply has a checksum if and only if it must
  * @d: the disk
  * @msg: the reply
  *
  * Context: Any.
- * Return: whether that is so: no server does it that keeps to what it granted.
+ * Return: true if the reply lacks a checksum or has an unexpected one, which violates the
+ * protocol.
  */
 bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
 {
@@ -61,32 +62,35 @@ bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
 }
 
 /**
- * kbc_sum_refused() - did the server get something else than was sent?
+ * kbc_sum_refused() - check whether the server refused a request for its checksum
  * @d: the disk
  * @rq: the request
- * @msg: its reply
+ * @msg: the reply
+ *
+ * Counts and logs it.
  *
  * Context: Any but hard IRQ.
- * Return: whether it says so, which has been counted and logged: the request is to be
- * sent again.
+ * Return: whether it did, so the request must be sent again.
  */
 bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 		     const struct kb_reply_msg *msg)
 {
 	if (msg->status != KB_PROTECTION || !(d->limits.caps & KB_CAP_CHECKSUM))
 		return false;
-	/* Of a read it is the command that was wrong. */
+	/* For a read, the checksum of the command was wrong. */
 	kbc_sum_count(d, rq, msg->op);
 	return true;
 }
 
 /**
- * kbc_sum_wrong() - has something else come than the server sent?
+ * kbc_sum_wrong() - check the checksum of data that was read
  * @d: the disk
  * @rq: a request that succeeded, whose memory the server can't write to any more
  *
+ * Counts and logs a wrong checksum.
+ *
  * Context: Any but hard IRQ.
- * Return: whether it has, which has been counted and logged: it is to be read again.
+ * Return: whether it is wrong, so the data must be read again.
  */
 bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 {

@@ -53,7 +53,7 @@ static ssize_t content_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(content);
 
-/* For udev: the same whatever the disk's number. */
+/* For udev: identifies the disk independently of its number. */
 static ssize_t wwid_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "uuid.%pUb\n", kbc_of(dev)->as_made.content);
@@ -96,7 +96,7 @@ static ssize_t max_io_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(max_io);
 
-/* Sessions after the first. */
+/* Number of sessions after the first. */
 static ssize_t reconnects_show(struct device *dev,
 			       struct device_attribute *attr, char *buf)
 {
@@ -135,7 +135,7 @@ static ssize_t reconnect_delay_store(struct device *dev,
 }
 static DEVICE_ATTR_RW(reconnect_delay);
 
-/* -1 or any negative number: never. */
+/* Negative numbers mean never, and are stored as -1. */
 static ssize_t kbc_store_tmo(int *tmo, const char *buf, size_t count)
 {
 	int value, ret;
@@ -178,7 +178,7 @@ static ssize_t fast_io_fail_tmo_store(struct device *dev,
 }
 static DEVICE_ATTR_RW(fast_io_fail_tmo);
 
-/* For the next session: this one goes on with the secret that it began with. */
+/* Takes effect in the next session. The current one keeps its key. */
 static ssize_t secret_store(struct device *dev, struct device_attribute *attr,
 			    const char *buf, size_t count)
 {

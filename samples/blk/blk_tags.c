@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the tags of a disk's queues have for good: regions of the fabric's; and keep-alive
- * messages, which have no tag.
+ * Tags of a disk's queues, and their memory regions; keep-alive messages, which don't have
+ * a tag.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -9,8 +9,9 @@
 #include "blk.h"
 
 /**
- * kbc_busy_put() - something that was under way isn't any more
- * @kq: on this queue, whose disk kbc_requests_abort() may let go at once
+ * kbc_busy_put() - note that a request or keep-alive message has ended
+ * @kq: its queue. As soon as kbc_queue.busy is 0, kbc_requests_abort() may return, and the
+ *	disk may be freed after an RCU grace period
  *
  * Context: Any but hard IRQ.
  */
@@ -20,8 +21,8 @@ void kbc_busy_put(struct kbc_queue *kq)
 
 	rcu_read_lock();
 	/*
-	 * Nobody waits while requests can be sent. Whoever does has cleared @up before
-	 * looking at @busy, which is the other way round here.
+	 * kbc_requests_abort() waits only while @up is false: its caller clears @up and
+	 * then it reads @busy. Here @busy is decremented before @up is read.
 	 */
 	if (atomic_dec_and_test(&kq->busy) && !READ_ONCE(d->up))
 		wake_up(&d->wait);
@@ -30,7 +31,7 @@ void kbc_busy_put(struct kbc_queue *kq)
 
 /**
  * kbc_each_tag() - call a function for each tag
- * @d: the disk, which may have none yet
+ * @d: the disk, which may not have tags yet
  * @fn: the function
  */
 void kbc_each_tag(struct kbc_disk *d,
@@ -68,7 +69,7 @@ static void kbc_alive_done(struct kb_queue *q, struct kb_op *op, int err,
 }
 
 /**
- * kbc_keep_alive() - say something to the server
+ * kbc_keep_alive() - send a keep-alive message
  * @d: a disk with a session
  *
  * Context: The disk's thread.
@@ -80,7 +81,7 @@ void kbc_keep_alive(struct kbc_disk *d)
 		.session	= d->session,
 	};
 
-	/* The one before is still to leave. */
+	/* The previous message is still being sent. */
 	if (smp_load_acquire(&d->alive.sending))
 		return;
 	WRITE_ONCE(d->alive.gen, d->alive.gen + 1);
@@ -107,7 +108,7 @@ static int kbc_queue_alloc(struct kbc_queue *kq)
 		return -ENOMEM;
 	for (i = 0; i < d->depth; i++)
 		spin_lock_init(&tags[i].lock);
-	/* Pairs with kbc_written(): immediate data may come that nobody waits for. */
+	/* Pairs with kbc_written(): stray immediate data may come before there are tags. */
 	smp_store_release(&kq->tags, tags);
 	kq->bvecs = kvcalloc(d->max_bvecs, sizeof(*kq->bvecs), GFP_KERNEL);
 	return kq->bvecs ? 0 : -ENOMEM;
@@ -122,10 +123,10 @@ static void kbc_queue_free(struct kbc_queue *kq)
 }
 
 /**
- * kbc_tags_alloc() - what requests need that isn't in them, but for the fabric's part
+ * kbc_tags_alloc() - allocate tags, and the keep-alive message; without regions
  * @d: a disk whose limits are known
  *
- * Return: 0 or -ENOMEM; then kbc_tags_free() is called all the same.
+ * Return: 0 or -ENOMEM. The caller calls kbc_tags_free() in both cases.
  */
 int kbc_tags_alloc(struct kbc_disk *d)
 {
@@ -172,7 +173,7 @@ static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)
 }
 
 /**
- * kbc_regions_alloc() - a region for each tag that has none
+ * kbc_regions_alloc() - allocate a region for each tag that has none
  * @d: a disk with a fabric
  *
  * Context: Process, sleeps.
@@ -197,7 +198,7 @@ static void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 	if (!tag->mr)
 		return;
 	ret = fi_close(&tag->mr->fid);
-	WARN_ONCE(ret, "kofiblk: close of a region: %d\n", ret);
+	WARN_ONCE(ret, "kofiblk: closing a region failed: %d\n", ret);
 	tag->mr = NULL;
 }
 

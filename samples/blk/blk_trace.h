@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A disk's states, and its commands and replies: by the disk's name, the queue's
- * number, and the slot and generation of the request.
+ * Trace events of states, commands and replies. They identify a request by the disk's name,
+ * the queue's number, and the request's slot and generation.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofiblk

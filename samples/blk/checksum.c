@@ -7,7 +7,7 @@
 #include "../../compat/crc32c.h"
 #include "checksum.h"
 
-/* What of a command is in its checksum, on the wire's terms. */
+/* The fields of a command that its checksum covers, in wire format. */
 struct kb_sum_head {
 	__le64	session;
 	__le64	id;

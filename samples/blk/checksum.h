@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * End-to-end checksums, where both sides want them: CRC-32C of what identifies a
- * command, and of its data. Whoever has the data from its user computes it; the server
- * checks it before the store is touched, the client when nobody else can write to its
- * memory any more. It is against faults, not against people: it has no secret.
+ * End-to-end checksums, used if both sides support them: CRC-32C over the fields that
+ * identify a command, and its data. The source of the data computes the checksum. The
+ * server verifies it before it writes to the store, the client when the server can no
+ * longer write to the client's memory. It detects faults but not forgery, as it has no key.
  *
- * The command's part has data that belongs to another request, another place of the disk
- * or an earlier session fail, though each byte of it is right.
+ * Since it covers the command, the checksum also detects intact data of another request,
+ * another offset of the disk or an earlier session.
  */
 #ifndef KOFIBLK_CHECKSUM_H
 #define KOFIBLK_CHECKSUM_H
@@ -15,19 +15,19 @@
 #include "wire.h"
 
 /**
- * kb_sum_cmd() - the checksum of a command without data
- * @cmd: the command; session, id, op, flags and range count, address and key don't, as
- *	wrong ones have wrong data
+ * kb_sum_cmd() - compute the checksum of a command without data
+ * @cmd: the command. Its session, id, op, flags and range are covered; address and key
+ *	aren't, as with wrong ones the data is wrong
  *
  * Context: Any.
- * Return: the checksum, to go on with by kb_sum_bvec().
+ * Return: the checksum, which kb_sum_bvec() continues.
  */
 u32 kb_sum_cmd(const struct kb_cmd_msg *cmd);
 
 /**
- * kb_sum_bvec() - go on with a checksum
- * @sum: of what is before
- * @bv: data; may go across pages
+ * kb_sum_bvec() - continue a checksum over one piece of data
+ * @sum: checksum of the preceding data
+ * @bv: the data; may cross pages
  *
  * Context: Any but hard IRQ.
  * Return: the checksum.
@@ -35,11 +35,11 @@ u32 kb_sum_cmd(const struct kb_cmd_msg *cmd);
 u32 kb_sum_bvec(u32 sum, struct bio_vec bv);
 
 /**
- * kb_sum_bvecs() - go on with a checksum
- * @sum: of what is before
- * @bvec: data
+ * kb_sum_bvecs() - continue a checksum over pieces of data
+ * @sum: checksum of the preceding data
+ * @bvec: the data
  * @n: entries of @bvec
- * @bytes: how much of it
+ * @bytes: number of bytes to cover
  *
  * Context: Any but hard IRQ.
  * Return: the checksum.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's transport: see fabric.h. What finds no room waits in a lane of its queue,
- * until the queue's handler is called, as it is once for each refusal. What its peer had
- * no receive for the provider sends again, for a while.
+ * kofiblk's transport: see fabric.h. An operation that is refused with -EAGAIN waits in a
+ * lane of its queue until the provider calls the queue's handler, which it does at least
+ * once after each refusal. If a peer has no receive posted, the provider sends the message
+ * again for up to KB_RNR_MS.
  *
- * A device can be given up at any time: data calls are made under RCU, and when those
- * are over the endpoints are closed, which ends what was posted. Only then does what
- * waits fail: once a region's invalidation is refused nobody reaches its memory.
+ * A device can fail at any time. Data calls are made under RCU. After a grace period the
+ * endpoints are closed, which ends posted operations. Only then do waiting operations fail,
+ * so that when an invalidation fails with -ENODEV, peers can't reach the memory any more.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -19,17 +20,17 @@
 #include <kofi/cm.h>
 #include "fabric.h"
 
-MODULE_DESCRIPTION("kofiblk: what client and server share");
+MODULE_DESCRIPTION("kofiblk: common code of client and server");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
 
-#define KB_REGS		512	/* registrations of a queue, coming and going */
+#define KB_REGS		512	/* registrations and invalidations of a queue */
 #define KB_BATCH	16
-/* So long a peer may have no receive, though it has promised to have one. */
+/* How long a peer may lack a receive that it has promised, in milliseconds. */
 #define KB_RNR_MS	5000
-#define KB_BUFS_SIZE	SZ_32K	/* of receives, allocated in one piece */
+#define KB_BUFS_SIZE	SZ_32K	/* bytes of receive buffers per allocation */
 #define KB_BUF_ALIGN	64
 
 struct kb_recv {
@@ -47,12 +48,12 @@ static DEFINE_MUTEX(kb_fabrics_lock);	/* protects kb_fabrics */
 static LIST_HEAD(kb_fabrics);
 static struct workqueue_struct *kb_wq;
 
-/* What is no errno is nothing that a block layer or a user knows. */
+/* Convert FI_* errors, which the block layer and users don't know, to errnos. */
 static int kb_errno(int err)
 {
 	if (err == -FI_ETRUNC)
 		return -EMSGSIZE;
-	/* No receive, for all of KB_RNR_MS. */
+	/* The peer had no receive for KB_RNR_MS. */
 	if (err == -EAGAIN)
 		return -ETIMEDOUT;
 	return err < -FI_EOTHER + 1 ? -EIO : err;
@@ -65,12 +66,12 @@ static void kb_op_fail(struct kb_queue *q, struct kb_op *op, int err)
 	op->done(q, op, kb_errno(err), 0);
 }
 
-/* Return: whether the operation is over, rather than has to wait. */
+/* Return: true if the operation has ended, false if it must wait. */
 static noinline bool kb_op_refused(struct kb_queue *q, struct kb_op *op, int err)
 {
 	/*
-	 * A call may be refused as the device goes, before its endpoints and
-	 * regions have: what it was about is reachable until they are closed.
+	 * Calls may fail with -ENODEV before the endpoints and regions are closed. Until
+	 * then peers may reach the memory, so the operation must not end yet.
 	 */
 	if (err == -ENODEV)
 		kb_fabric_lost(q->fabric);
@@ -80,7 +81,7 @@ static noinline bool kb_op_refused(struct kb_queue *q, struct kb_op *op, int err
 	return true;
 }
 
-/* Return: false if the operation has to wait. */
+/* Return: false if the operation must wait. */
 static __always_inline bool kb_op_post(struct kb_queue *q, struct kb_op *op)
 {
 	int ret;
@@ -91,7 +92,7 @@ static __always_inline bool kb_op_post(struct kb_queue *q, struct kb_op *op)
 	return likely(!ret) || kb_op_refused(q, op, ret);
 }
 
-/* Posts what a lane has, until one is refused; that one is told of, and goes first. */
+/* Post operations of a lane until one is refused, which goes back to the head. */
 static void kb_lane_pump(struct kb_queue *q, struct list_head *lane)
 	__must_hold(&q->lock)
 {
@@ -115,7 +116,11 @@ static void kb_lane_pump(struct kb_queue *q, struct list_head *lane)
 	}
 }
 
-/* One at a time, so that whoever can't be posted is in its lane after it. */
+/*
+ * Post waiting operations. Only one thread at a time does, so that an operation that is
+ * refused goes back to its lane before the next one is tried.
+ */
+
 static void kb_pump(struct kb_queue *q)
 {
 	int i;
@@ -136,7 +141,7 @@ static void kb_pump(struct kb_queue *q)
 	spin_unlock_bh(&q->lock);
 }
 
-/* @tried: it was refused just now, rather than found others that wait. */
+/* @tried: the operation was just refused; else it waits because others do. */
 static noinline void kb_op_wait(struct kb_queue *q, struct kb_op *op, bool tried)
 {
 	struct list_head *lane = &q->lanes[op->lane];
@@ -150,7 +155,7 @@ static noinline void kb_op_wait(struct kb_queue *q, struct kb_op *op, bool tried
 	spin_unlock_bh(&q->lock);
 	if (closed)
 		kb_op_fail(q, op, -ENODEV);
-	/* The word of room that a refused one was owed may have come before it got here. */
+	/* The handler may have been called before the operation was in its lane. */
 	else if (tried || first)
 		kb_pump(q);
 }
@@ -170,7 +175,7 @@ static void kb_cq_error(struct kb_queue *q)
 {
 	struct fi_cq_err_entry e = { };
 
-	/* Whoever reads an error first has it. */
+	/* Another reader may have taken the error. */
 	if (fi_cq_readerr(q->cq, &e, 0) != 1 || !e.op_context)
 		return;
 	kb_op_fail(q, e.op_context, e.err ? -e.err : -EIO);
@@ -189,7 +194,7 @@ static void kb_cq_drain(struct fid_cq *cq, void *context)
 		n = fi_cq_read(cq, done, KB_BATCH);
 		for (i = 0; i < n; i++) {
 			op = done[i].op_context;
-			/* It took a receive, and there is no message. */
+			/* Immediate data consumed a receive without a message. */
 			if (done[i].flags & FI_REMOTE_WRITE)
 				kb_recv_written(q, op, done[i].data);
 			else
@@ -197,7 +202,7 @@ static void kb_cq_drain(struct fid_cq *cq, void *context)
 		}
 		if (n == -FI_EAVAIL)
 			kb_cq_error(q);
-		/* With nothing to read, too: that is how one is told of room. */
+		/* Also without completions: the handler is called when there is room. */
 		kb_pump(q);
 	} while (n > 0 || n == -FI_EAVAIL);
 }
@@ -218,7 +223,7 @@ static void kb_queue_close_ep(struct kb_queue *q)
 	kb_cq_drain(q->cq, q);
 }
 
-/* What somebody has just taken from its lane fails there. */
+/* kb_lane_pump() fails an operation that it has taken from its lane meanwhile. */
 static void kb_queue_end_waits(struct kb_queue *q)
 {
 	struct kb_op *op, *next;
@@ -234,7 +239,7 @@ static void kb_queue_end_waits(struct kb_queue *q)
 		kb_op_fail(q, op, -ENODEV);
 }
 
-/* Has all that is posted or waits done. */
+/* End all operations, posted or waiting. */
 static void kb_fabric_down(struct kb_fabric *f)
 {
 	u16 i;
@@ -242,7 +247,7 @@ static void kb_fabric_down(struct kb_fabric *f)
 	for (i = 0; i < f->nqueues; i++)
 		WRITE_ONCE(f->queues[i].up, false);
 	synchronize_rcu();
-	/* The device's end and its last user's may come at once. */
+	/* kb_gone() and the last kb_fabric_put() may run concurrently. */
 	mutex_lock(&f->down_lock);
 	for (i = 0; i < f->nqueues; i++)
 		kb_queue_close_ep(&f->queues[i]);
@@ -279,7 +284,7 @@ static void kb_eq_handler(struct fid_eq *eq, void *context)
 		else if (ret < 0 && ret != -FI_EOVERRUN)
 			break;
 	}
-	/* An event that isn't ours to read would hide the end of the device. */
+	/* An unexpected error could hide the device's removal. */
 	if (WARN_ON_ONCE(ret != -EAGAIN))
 		kb_fabric_lost(f);
 }
@@ -295,14 +300,14 @@ static int kb_recv_post(struct kb_queue *q, struct kb_op *op)
 	return ret == -EMSGSIZE ? -EIO : ret;
 }
 
-/* One that is too long is the peer's fault, anything else the device's. */
+/* A message that is too long is the peer's fault. Any other error is the device's. */
 static void kb_recv_done(struct kb_queue *q, struct kb_op *op, int err,
 			 size_t len)
 {
 	struct kb_recv *recv = container_of(op, struct kb_recv, op);
 
 	if (!err) {
-		/* Else its handler may be at the one before, and this is the drain. */
+		/* If @up is false, the handler may run concurrently with the final drain. */
 		if (READ_ONCE(q->up))
 			q->fabric->role->received(q, recv->buf, len);
 	} else if (err != -EMSGSIZE && READ_ONCE(q->up)) {
@@ -313,7 +318,7 @@ static void kb_recv_done(struct kb_queue *q, struct kb_op *op, int err,
 		kb_submit(q, op);
 }
 
-/* Whoever can reach the endpoint can send such. */
+/* Any peer that can reach the endpoint can send immediate data. */
 static void kb_recv_written(struct kb_queue *q, struct kb_op *op, u32 data)
 {
 	void *user;
@@ -454,7 +459,7 @@ void kb_peer_put(struct kb_fabric *f, fi_addr_t peer)
 {
 	unsigned int noio = memalloc_noio_save();
 
-	/* Of a device that is gone there is nothing to be removed. */
+	/* Ignore the error of a device that is gone. */
 	fi_av_remove(f->av, &peer, 1, 0);
 	memalloc_noio_restore(noio);
 }
@@ -472,7 +477,7 @@ static int kb_find(const struct kb_select *select, u64 caps,
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
-	/* Remote CQ data takes receives, which are promised for it as for replies. */
+	/* Remote CQ data may consume receives: credits cover immediate data as well as replies. */
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
@@ -493,14 +498,14 @@ static size_t kb_option(struct kb_fabric *f, int option)
 	return value;
 }
 
-/* A peer that takes nothing shall not hold what it shares with others. */
+/* Limit how long a peer without receives can hold slots that it shares with others. */
 static int kb_bound_rnr(struct fid_ep *ep)
 {
 	const size_t ms = KB_RNR_MS;
 	int ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT, &ms,
 			    sizeof(ms));
 
-	/* Another provider has its own way. */
+	/* Providers without the option have their own limit. */
 	return ret == -ENOPROTOOPT || ret == -EOPNOTSUPP ? 0 : ret;
 }
 
@@ -572,7 +577,7 @@ static void kb_fabric_close(struct kb_fabric *f)
 		fi_close(&f->domain->fid);
 	if (f->eq)
 		fi_close(&f->eq->fid);
-	/* A handler may have been about to queue it, and now there is none. */
+	/* The handler may have queued it once more before the event queue was closed. */
 	flush_work(&f->gone_work);
 	if (f->fabric)
 		fi_close(&f->fabric->fid);
@@ -625,7 +630,7 @@ static int kb_fabric_open(struct kb_fabric *f, const struct kb_select *select)
 		f->queues[i].recv_len = min(f->role->recv_len, f->max_msg);
 		f->queues[i].up = true;
 	}
-	/* Not before: from here on a removal closes what is open. */
+	/* Last, because from here on a removal closes the endpoints. */
 	return fi_domain_bind(f->domain, &f->eq->fid, 0);
 }
 
@@ -651,7 +656,7 @@ static struct kb_fabric *kb_fabric_new(const struct kb_role *role,
 	pr_info("%s uses %s of %s, %u queues%s%s\n", role->name,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
 		f->nqueues, f->can_write ? "" : ", without RDMA write",
-		f->owner ? ", in a domain of a peer's own" : "");
+		f->owner ? ", in a domain for one peer" : "");
 	list_add(&f->list, &kb_fabrics);
 	return f;
 }

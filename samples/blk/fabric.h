@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * kofiblk's transport, shared by client and server: a device's objects and its
- * queues, and posting that knows how to wait.
+ * queues, and posting of operations that wait if a queue is full.
  *
- * A kb_fabric is a device, opened once for a role however many disks or sessions
- * use it, with one kb_queue (an endpoint and its completion queue) for each
- * vector. Whatever is posted is a kb_op; it is done exactly once.
+ * A kb_fabric is a device, opened once for a role and shared by disks or sessions,
+ * with one kb_queue (an endpoint and its completion queue) for each interrupt
+ * vector. Every operation is a kb_op, whose done() is called exactly once.
  *
  * kb_fabrics_lock (mutex), kb_queue.credits_lock (mutex) > kb_queue.lock (spinlock,
- * BH off). No fi_*() control call is made under kb_queue.lock, no callback of a role
- * or an op is under any of them. The mutexes are held in a noio scope: a client may
- * have to open a device in order to write memory out. kb_fabric.down_lock (mutex) is
- * taken under none of them, and done() is called under it.
+ * BH off). fi_*() control calls aren't made under kb_queue.lock, and callbacks of roles
+ * or ops under none of them. The mutexes are held in a noio scope, as a client may have
+ * to open a device in order to write memory out. kb_fabric.down_lock (mutex) isn't taken
+ * under these locks; done() is called under it.
  */
 #ifndef KOFIBLK_FABRIC_H
 #define KOFIBLK_FABRIC_H
@@ -33,15 +33,15 @@ struct kb_fabric;
 struct kb_queue;
 
 /**
- * struct kb_role - what a client and a server do differently
- * @name: for messages
- * @recv_len: longest message that may come; less if the device can't have it
- * @received: a message came; @buf is the queue's again after the return. Process
+ * struct kb_role - functions that differ between client and server
+ * @name: name for log messages
+ * @recv_len: longest message to receive; limited to what the device supports
+ * @received: handle a message. The queue reuses @buf after the return. Process
  *	context, not concurrently for one queue; must not sleep for long
- * @written: immediate data of an RDMA write came for a user of the queue: all that was
- *	written is there. Under RCU, and otherwise as @received. NULL: it is of no use
- * @gone: the device went away, or was found to be of no use; called once, from a
- *	work item, so control calls can be made. Users put the fabric in their time
+ * @written: handle immediate data of an RDMA write for a user of the queue. The written
+ *	data has arrived. Under RCU, and otherwise as @received. NULL: ignore such data
+ * @gone: the device was removed or has failed. Called once, from a work item, so control
+ *	calls are allowed. Users put the fabric later
  */
 struct kb_role {
 	const char	*name;
@@ -52,13 +52,13 @@ struct kb_role {
 };
 
 /**
- * struct kb_select - which device
+ * struct kb_select - selects a device
  * @prov: provider's name, or NULL for any
  * @fabric: fabric's name, or NULL for any
  * @domain: domain's name, or NULL for any
- * @owner: whose it is to be alone, or NULL for one that is shared by all others. A peer
- *	reaches no memory but that of its own domain, so owners are safe from each
- *	other's peers
+ * @owner: name of the only user of the kb_fabric, or NULL for one that all others share.
+ *	A peer can only reach memory of its own domain, so owners are protected from
+ *	each other's peers
  */
 struct kb_select {
 	char		*prov;
@@ -68,19 +68,19 @@ struct kb_select {
 };
 
 /**
- * struct kb_fabric - a device and what is open of it
- * @role: whose it is
- * @info: what it was opened with
- * @domain: for regions
- * @av: for peers
- * @max_msg: longest message
- * @max_rma: longest transfer
+ * struct kb_fabric - an open device
+ * @role: role that uses the device
+ * @info: fi_info that the device was opened with
+ * @domain: domain of the device
+ * @av: address vector, for peers
+ * @max_msg: longest message in bytes
+ * @max_rma: longest RDMA transfer in bytes
  * @can_write: the device has RDMA write
- * @can_imm: and immediate data of 32 bits with it
- * @owner: as in struct kb_select
- * @gone: the device went away; nothing more can be posted
+ * @can_imm: the device has RDMA write with 32 bits of immediate data
+ * @owner: name of the only user, or NULL for a shared kb_fabric
+ * @gone: the device was removed or has failed, so nothing more can be posted
  * @nqueues: entries of @queues
- * @queues: one for each vector
+ * @queues: one queue for each interrupt vector
  */
 struct kb_fabric {
 	const struct kb_role	*role;
@@ -92,25 +92,25 @@ struct kb_fabric {
 	bool			can_write;
 	bool			can_imm;
 	char			*owner;
-	int			gone;	/* xchg() doesn't take less everywhere */
+	int			gone;	/* some architectures have no 8-bit xchg() */
 	u16			nqueues;
 	struct kb_queue		*queues;
 	/* private: fabric.c's */
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct work_struct	gone_work;
-	struct mutex		down_lock;	/* whoever closes the endpoints */
+	struct mutex		down_lock;	/* serializes closing of endpoints */
 	struct list_head	list;	/* kb_fabrics, under kb_fabrics_lock */
-	unsigned int		refs;	/* likewise */
+	unsigned int		refs;	/* under kb_fabrics_lock */
 };
 
 /**
- * enum kb_lane - what waits for the same thing, in order
+ * enum kb_lane - FIFO of operations that wait for the same resource
  * @KB_LANE_SEND: sends, reads and writes
  * @KB_LANE_RECV: receives
  * @KB_LANE_REG: registrations
- * @KB_LANE_INVAL: invalidations, which may free what a registration lacks
- * @KB_LANES: how many there are
+ * @KB_LANE_INVAL: invalidations; not behind registrations, which may wait for them
+ * @KB_LANES: number of lanes
  */
 enum kb_lane {
 	KB_LANE_SEND,
@@ -121,16 +121,16 @@ enum kb_lane {
 };
 
 /**
- * struct kb_op - something to be posted
- * @post: makes the fi_*() call, with @op as its context, and returns what that
- *	returns; -EAGAIN has it called again later, another error has @done
- *	called, but for -ENODEV: that waits until the endpoints are closed.
- *	Called in any context but hard IRQ, under RCU and no lock of ours
- * @done: it is over: @err is 0 or a negative errno, @len the bytes of a receive.
- *	Called once for each kb_submit(), in process context with BH on or, when
- *	it could not be posted, from kb_submit() itself. -ENODEV: it wasn't, and
- *	the endpoints are closed
- * @lane: where it waits if it has to
+ * struct kb_op - an operation
+ * @post: make the fi_*() call with @op as its context, and return its result. After
+ *	-EAGAIN, @post is called again later. After -ENODEV, @done is called when the
+ *	endpoints are closed; after another error, at once. Called in any context but
+ *	hard IRQ, under RCU, without locks of fabric.c
+ * @done: the operation has ended: @err is 0 or a negative errno, @len the bytes of a
+ *	receive. Called once for each kb_submit(), in process context with BH on or, if
+ *	posting failed, from kb_submit() itself. -ENODEV means that the operation wasn't
+ *	posted and the endpoints are closed
+ * @lane: lane in which the operation waits if it can't be posted
  * @list: private to fabric.c
  */
 struct kb_op {
@@ -141,18 +141,18 @@ struct kb_op {
 	struct list_head	list;
 };
 
-/* Immediate data says by these bits whose it is: see kb_user_add(). */
+/* The upper bits of immediate data are the user number of kb_user_add(). */
 #define KB_USERS		16
 #define KB_IMM_USER(user)	((u32)(user) << 28)
 
 /**
  * struct kb_queue - an endpoint and its completion queue
  * @fabric: the device
- * @index: in the device's queues
- * @ep: where operations are posted
- * @cq: where they complete, regions' too
+ * @index: index in kb_fabric.queues
+ * @ep: endpoint that operations are posted to
+ * @cq: completion queue of @ep and of regions
  * @addrlen: bytes of @addr
- * @addr: the endpoint's, for peers
+ * @addr: address of @ep, for peers
  */
 struct kb_queue {
 	struct kb_fabric	*fabric;
@@ -162,55 +162,55 @@ struct kb_queue {
 	size_t			addrlen;
 	u8			addr[KB_ADDR_MAX];
 	/* private: fabric.c's */
-	bool			up;		/* there may be data calls, under RCU */
+	bool			up;		/* data calls are allowed, under RCU */
 	spinlock_t		lock;		/* protects closed to pump_again */
-	bool			closed;		/* nothing waits any more */
-	struct list_head	lanes[KB_LANES]; /* kb_op that found no room */
-	bool			pumping;	/* somebody posts them */
-	bool			pump_again;	/* and has to once more */
+	bool			closed;		/* operations fail instead of waiting */
+	struct list_head	lanes[KB_LANES]; /* waiting kb_op */
+	bool			pumping;	/* a thread is posting waiting operations */
+	bool			pump_again;	/* that thread must start over */
 	void __rcu		*users[KB_USERS]; /* under credits_lock, or RCU */
 	struct mutex		credits_lock;	/* protects what follows */
-	u32			promised;	/* receives */
-	u32			recvs;		/* that are posted, or used */
-	u32			recvs_max;
+	u32			promised;	/* receives reserved for peers */
+	u32			recvs;		/* receives that are posted or being handled */
+	u32			recvs_max;	/* maximum of recvs */
 	size_t			recv_len;
 	struct list_head	bufs;		/* kb_bufs */
 };
 
 /**
- * kb_fabric_get() - a device for a role, opened if it isn't yet
- * @role: whose it is to be; roles don't share
- * @select: which device
+ * kb_fabric_get() - get a device for a role, and open it if necessary
+ * @role: the role; roles don't share kb_fabrics
+ * @select: selects the device
  *
  * Context: Process, sleeps.
- * Return: the device, to be put; or an error pointer: -ENODATA if there is none.
+ * Return: the device with a reference; or an error pointer: -ENODATA if there is none.
  */
 struct kb_fabric *kb_fabric_get(const struct kb_role *role,
 				const struct kb_select *select);
 
 /**
  * kb_fabric_put() - undo kb_fabric_get()
- * @f: the device. When the last one closes it all its ops are done, its peers put
- *	and its regions closed
+ * @f: the device. Before the last reference is put, all ops must be done, all peers put
+ *	and all regions closed
  *
  * Context: Process, sleeps. Not from a callback of a role or an op.
  */
 void kb_fabric_put(struct kb_fabric *f);
 
 /**
- * kb_fabric_lost() - give a device up
- * @f: the device, as if it had been removed: all its ops are done soon, those that
- *	a peer keeps from it too, and its role hears that it is gone
+ * kb_fabric_lost() - handle a device as if it had been removed
+ * @f: the device. All its ops will end soon, also those that a peer keeps from
+ *	completing, and its role is called
  *
  * Context: Process or softirq.
  */
 void kb_fabric_lost(struct kb_fabric *f);
 
 /**
- * kb_peer_get() - have a peer's address
+ * kb_peer_get() - insert a peer's address
  * @f: the device
- * @addr: the address, of as many bytes as those of the queues
- * @peer: takes what it is called here, the same for each who has it
+ * @addr: the address, of the length of the queues' addresses
+ * @peer: takes the peer, which is the same for all insertions of an address
  *
  * Context: Process, sleeps.
  * Return: 0, or a negative errno: -EADDRNOTAVAIL if the device can't reach it.
@@ -227,47 +227,48 @@ int kb_peer_get(struct kb_fabric *f, const void *addr, fi_addr_t *peer);
 void kb_peer_put(struct kb_fabric *f, fi_addr_t peer);
 
 /**
- * kb_credits_take() - promise receives to a peer, and see that they are there
+ * kb_credits_take() - reserve receives for a peer, and post them
  * @q: the queue
- * @want: how many messages the peer may have under way
+ * @want: number of messages that the peer may have outstanding
  *
  * Context: Process, sleeps.
- * Return: how many it may, at most @want; 0 if there is no room.
+ * Return: the number of receives reserved, at most @want; 0 if the queue is full.
  */
 u32 kb_credits_take(struct kb_queue *q, u32 want);
 
 /**
  * kb_credits_give() - undo kb_credits_take()
  * @q: the queue
- * @n: what was taken
+ * @n: number of receives to release
  *
  * Context: Process, sleeps.
  */
 void kb_credits_give(struct kb_queue *q, u32 n);
 
 /**
- * kb_user_add() - have immediate data that comes on a queue
+ * kb_user_add() - register a user for immediate data on a queue
  * @q: the queue
- * @user: for kb_role.written
+ * @user: argument of kb_role.written
  *
  * Context: Process, sleeps.
- * Return: a number: data with KB_IMM_USER() of that is for @user. Or -ENOSPC.
+ * Return: the user number; immediate data with its KB_IMM_USER() is for @user. Or -ENOSPC.
  */
 int kb_user_add(struct kb_queue *q, void *user);
 
 /**
  * kb_user_del() - undo kb_user_add()
  * @q: the queue
- * @user: may be called until an RCU grace period has passed; it may not be a user at all
+ * @user: the user, or one that isn't registered. kb_role.written may still run for it until
+ *	an RCU grace period has passed
  *
  * Context: Process, sleeps.
  */
 void kb_user_del(struct kb_queue *q, void *user);
 
 /**
- * kb_submit() - post an operation, now or as soon as there is room
+ * kb_submit() - post an operation, now or as soon as the queue has room
  * @q: the queue
- * @op: the operation; its memory stays until it is done
+ * @op: the operation; valid until it is done
  *
  * Context: Process or softirq; doesn't sleep.
  */
@@ -275,12 +276,12 @@ void kb_submit(struct kb_queue *q, struct kb_op *op);
 
 /**
  * struct kb_rma - a transfer between local pages and a peer's region
- * @op: op.done is the caller's
- * @peer: whose memory
- * @iov: it, but for the length
- * @has_imm: of a write: the peer is sent @imm when all data is there
- * @imm: its immediate data
- * @iter: the local pages, bvec that are the caller's until @op is done: ITER_SOURCE
+ * @op: the operation; the caller sets op.done
+ * @peer: the peer
+ * @iov: address and key of the peer's memory
+ * @has_imm: for a write, send @imm to the peer after the data
+ * @imm: immediate data
+ * @iter: the local pages, as bvecs that the caller keeps until @op is done: ITER_SOURCE
  *	for a write to the peer, ITER_DEST for a read
  */
 struct kb_rma {
@@ -295,7 +296,7 @@ struct kb_rma {
 /**
  * kb_rma_submit() - begin a transfer
  * @q: the queue
- * @rma: the transfer, of at most kb_fabric.max_rma bytes; op.post is filled in
+ * @rma: the transfer, of at most kb_fabric.max_rma bytes; op.post is set here
  *
  * Context: Process or softirq; doesn't sleep.
  */

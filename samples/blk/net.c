@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's TCP connections. A thread blocks in here; kb_net_shutdown() wakes it,
- * which is why a socket is published before anything waits for it.
+ * kofiblk's TCP connections. Threads block in these functions, and kb_net_shutdown()
+ * wakes them, so a socket is published in kb_net.sock before anything waits for it.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -18,9 +18,9 @@
 #include "wire.h"
 
 #define KB_NET_BACKLOG	16
-/* For a message, once it has begun. */
+/* Time-out of a message after its first byte. */
 #define KB_NET_MS	5000
-/* A peer that is gone without a word is noticed after about so many seconds. */
+/* TCP keep-alive, in seconds: detects a dead peer after about 20. */
 #define KB_NET_IDLE	5
 #define KB_NET_INTERVAL	5
 #define KB_NET_PROBES	3
@@ -33,7 +33,7 @@ void kb_net_init(struct kb_net *net)
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_init, KOFIBLK);
 
-/* What is mapped to IPv6 is the same address, and is to be compared as such. */
+/* Convert an IPv4-mapped IPv6 address to IPv4, so that equal addresses compare equal. */
 static void kb_net_unmap(struct sockaddr_storage *addr)
 {
 	struct sockaddr_in6 six = *(struct sockaddr_in6 *)addr;
@@ -107,7 +107,7 @@ static int kb_net_socket(struct kb_net *net, const struct sockaddr_storage *addr
 	return ret ?: kb_net_publish(net, sock);
 }
 
-/* Sockets of a disk's client may be what memory waits for. */
+/* Memory reclaim may wait for a client's disk, so its socket must not start I/O. */
 static void kb_net_set_up(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
@@ -120,7 +120,7 @@ static void kb_net_set_up(struct socket *sock)
 	tcp_sock_set_keepcnt(sk, KB_NET_PROBES);
 }
 
-/* What an error is to be called, as a socket shut down has several. */
+/* Map errors: after a shutdown, sockets return various ones. */
 static int kb_net_err(struct kb_net *net, int err)
 {
 	if (READ_ONCE(net->shut))
@@ -231,7 +231,7 @@ int kb_net_send(struct kb_net *net, const void *buf, size_t len)
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_send, KOFIBLK);
 
-/* Return: bytes, at least 1; 0 when the time is over; or an errno. */
+/* Return: bytes received, at least 1; 0 after a time-out; or a negative errno. */
 static int kb_net_some(struct kb_net *net, void *buf, size_t len, long timeout)
 {
 	struct kvec vec = { .iov_base = buf, .iov_len = len };
@@ -289,7 +289,7 @@ void kb_net_shutdown(struct kb_net *net)
 {
 	mutex_lock(&net->lock);
 	WRITE_ONCE(net->shut, true);
-	/* Not the other direction: there may be a goodbye to be said. */
+	/* Only for receiving, as a BYE may still be sent. */
 	if (net->sock)
 		kernel_sock_shutdown(net->sock, SHUT_RD);
 	mutex_unlock(&net->lock);

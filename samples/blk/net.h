@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kofiblk's TCP connections, over which sessions are set up: whole messages of
- * a struct kb_net_hdr, and waiting that ends when it must.
+ * kofiblk's TCP connections, over which sessions are set up. They carry whole
+ * messages that begin with a struct kb_net_hdr, and all waiting can be interrupted.
  *
- * One thread at a time uses a connection; any other may shut it down, which ends
- * whatever that thread waits for.
+ * Only one thread at a time uses a connection. Any other thread may shut it down,
+ * which ends the waiting of the first.
  */
 #ifndef KOFIBLK_NET_H
 #define KOFIBLK_NET_H
@@ -18,10 +18,10 @@ struct socket;
 #define KB_NET_NAME	64	/* an address as text */
 
 /**
- * struct kb_net - a connection, or what accepts them
- * @lock: protects what follows against kb_net_shutdown()
+ * struct kb_net - a connection or listener
+ * @lock: protects @sock and @shut against kb_net_shutdown()
  * @sock: the socket, or NULL
- * @shut: shut down, for good
+ * @shut: kb_net_shutdown() was called; cleared by kb_net_close()
  */
 struct kb_net {
 	struct mutex	lock;	/* protects what follows */
@@ -30,7 +30,7 @@ struct kb_net {
 };
 
 /**
- * kb_net_init() - a connection that isn't one yet
+ * kb_net_init() - initialize a connection without a socket
  * @net: the connection
  *
  * Context: Any.
@@ -38,9 +38,9 @@ struct kb_net {
 void kb_net_init(struct kb_net *net);
 
 /**
- * kb_net_parse() - an address from its text
+ * kb_net_parse() - parse an address
  * @text: "10.0.0.1:4420" or "[fd00::1]:4420"
- * @addr: takes it, the rest zeroed; an IPv4 address that is mapped to IPv6 as itself
+ * @addr: takes the address, the rest is zeroed. IPv4-mapped IPv6 is converted to IPv4
  *
  * Context: Any.
  * Return: 0 or -EINVAL.
@@ -50,11 +50,11 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr);
 /**
  * kb_net_connect() - connect
  * @net: from kb_net_init()
- * @addr: where to
- * @ms: how long at most
+ * @addr: the peer's address
+ * @ms: time-out in milliseconds
  *
- * Context: Process, sleeps; allocates with GFP_NOIO, and what TCP does itself
- * by the caller's scope.
+ * Context: Process, sleeps. The socket allocates with GFP_NOIO; the caller must
+ * be in a noio scope for the rest, if it needs that.
  * Return: 0, -ESHUTDOWN after kb_net_shutdown(), -ETIMEDOUT, or another errno.
  */
 int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
@@ -75,26 +75,26 @@ int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr);
  * @listener: after kb_net_listen()
  * @net: from kb_net_init(), takes the connection
  *
- * Context: Process, sleeps until one comes or @listener is shut down.
- * Return: 0, -ESHUTDOWN after kb_net_shutdown() of either, or another errno.
+ * Context: Process, sleeps until a peer connects or @listener is shut down.
+ * Return: 0, -ESHUTDOWN after kb_net_shutdown() of @listener or @net, or another errno.
  */
 int kb_net_accept(struct kb_net *listener, struct kb_net *net);
 
 /**
- * kb_net_name() - the peer's address as text
+ * kb_net_name() - get the peer's address as text
  * @net: connected
- * @name: takes it, "?" if there is none
+ * @name: takes the address, "?" if there is none
  *
  * Context: Process, sleeps.
  */
 void kb_net_name(struct kb_net *net, char name[KB_NET_NAME]);
 
 /**
- * kb_net_peer() - the peer's address as a number
+ * kb_net_peer() - get the peer's address as a number
  * @net: connected
  *
- * What one host can choose freely is left out: the port, and the lower half of an
- * address of IPv6.
+ * The number leaves out what one host can choose freely: the port, and the lower half
+ * of an IPv6 address.
  *
  * Context: Process, sleeps.
  * Return: the number, 0 if there is no address.
@@ -104,49 +104,49 @@ u64 kb_net_peer(struct kb_net *net);
 /**
  * kb_net_send() - send a message
  * @net: connected
- * @buf: the message, of a struct kb_net_hdr and more
- * @len: its length
+ * @buf: the message, which begins with a struct kb_net_hdr
+ * @len: length of @buf
  *
- * Context: Process, sleeps, but not for longer than a few seconds.
- * Return: 0, -ESHUTDOWN, -ETIMEDOUT, or another errno; after any of them nothing
- * more can be sent.
+ * Context: Process, sleeps for a few seconds at most.
+ * Return: 0, -ESHUTDOWN, -ETIMEDOUT, or another errno. After an error nothing more
+ * can be sent.
  */
 int kb_net_send(struct kb_net *net, const void *buf, size_t len);
 
 /**
  * kb_net_recv() - receive a message
  * @net: connected
- * @buf: takes it
- * @room: bytes there, at least a struct kb_net_hdr
- * @ms: how long to wait for its first byte, 0 for ever; the rest must come within
- *	a few seconds
+ * @buf: takes the message
+ * @room: bytes of @buf, at least a struct kb_net_hdr
+ * @ms: time-out for the first byte, 0 for none; the rest must arrive within a few
+ *	seconds
  *
- * Only the length is looked at: the message has as many bytes as it says.
+ * Only the length in the header is checked, against @room.
  *
  * Context: Process, sleeps.
- * Return: its length, -ETIMEDOUT when there was no first byte, -EPROTO when it is
- * shorter than its header or longer than @room, -ECONNRESET at the connection's
- * end, -ECONNABORTED when the rest didn't come, -ESHUTDOWN, or another errno.
- * After all but -ETIMEDOUT nothing more can be received.
+ * Return: length of the message, -ETIMEDOUT if no first byte came, -EPROTO if the
+ * length is less than the header or more than @room, -ECONNRESET at the end of the
+ * connection, -ECONNABORTED if the rest didn't come, -ESHUTDOWN, or another errno.
+ * After any error but -ETIMEDOUT nothing more can be received.
  */
 int kb_net_recv(struct kb_net *net, void *buf, size_t room, unsigned int ms);
 
 /**
- * kb_net_shutdown() - end all waiting for a connection, and receiving
+ * kb_net_shutdown() - end waiting and receiving on a connection
  * @net: from kb_net_init(), connected or not
  *
- * Something can still be sent; kb_net_close() tells the peer of the end.
+ * Messages can still be sent. The peer sees the end after kb_net_close().
  *
  * Context: Process, sleeps; any thread, any number of times.
  */
 void kb_net_shutdown(struct kb_net *net);
 
 /**
- * kb_net_close() - give the socket back
- * @net: which no other thread is using; as after kb_net_init() then
+ * kb_net_close() - close the socket
+ * @net: the connection, used by no other thread; as after kb_net_init() afterwards
  *
- * A kb_net_shutdown() that came before is forgotten: who wants an end for good
- * says so elsewhere first, and who closes looks there afterwards.
+ * This clears an earlier kb_net_shutdown(). To end a connection for good, a caller
+ * sets a flag before kb_net_shutdown(), which the thread checks after kb_net_close().
  *
  * Context: Process, sleeps.
  */

@@ -2,23 +2,23 @@
 /*
  * kofiblk's server.
  *
- * An export is a disk's name and a store, the block device or file behind it; a
- * port is a TCP address and a device. A connection is a session, with a thread that
- * sets it up, watches it, and ends it: whoever wants a session to end shuts its
- * connection down and waits.
+ * An export has a name and a store, which is a block device or file. A port is a TCP
+ * address and a device. Each connection is a session, with a thread that sets it up,
+ * watches it, and ends it. To end a session, other code shuts down its connection and
+ * waits.
  *
- * A session has a request for each slot, so a client can't have it allocate but what
- * memory a request's data takes while it runs, which is bounded. A request is never
- * given up: what it waits for ends, as all on a fabric does. When the session isn't
- * live any more it goes on to its end, touching neither store nor client.
+ * A session preallocates a request for each slot. A client can make the server allocate
+ * only memory for the data of active requests, which is limited. A request is never
+ * abandoned: every operation that it waits for completes. After the session has left
+ * KB_SESSION_LIVE, its requests finish without starting I/O at the store or transfers.
  *
  * kb_export.enabling, kb_port.enabling (mutexes) > kb_srv_lock (mutex) >
  * kb_sessions_lock (spinlock, BH off) > kb_squeue.lock (spinlock, BH off) >
  * kb_session.lock (spinlock, BH off).
- * Under kb_reserve.lock and kb_chunks.lock (likewise) none is taken.
+ * kb_reserve.lock and kb_chunks.lock (spinlocks, BH off) are leaves.
  *
- * A request takes the lock of its queue, and writes what is that queue's. The session's
- * it takes when its queue has too little of the memory that is the session's.
+ * A request takes only its queue's lock, and writes only to its queue. It takes the lock of
+ * the session when its queue has leased too little of the session's memory.
  */
 #ifndef KOFIBLK_SRV_H
 #define KOFIBLK_SRV_H
@@ -38,21 +38,21 @@ struct kb_session;
 
 extern struct mutex kb_srv_lock;
 extern const struct kb_role kb_srv_role;
-extern struct workqueue_struct *kb_done_wq;	/* for what doesn't wait */
-extern struct workqueue_struct *kb_drop_wq;	/* for what waits for sessions */
+extern struct workqueue_struct *kb_done_wq;	/* for work that doesn't wait */
+extern struct workqueue_struct *kb_drop_wq;	/* for work that waits for sessions */
 
 /* --- srv_store.c: block devices and files --- */
 
 struct kb_store {
 	struct file		*file;
-	struct block_device	*bdev;	/* or NULL: a file */
+	struct block_device	*bdev;	/* NULL for a file */
 	bool			read_only;
-	/* Of its own, as a store that is stuck is to hold up none of another. */
-	struct workqueue_struct	*wq;	/* for all that may wait for it */
+	/* One per store, so that a store that hangs doesn't delay the requests of others. */
+	struct workqueue_struct	*wq;	/* for work that may wait for the store */
 	struct bio_set		bios;
-	errseq_t		since;	/* of the file's mapping, when it was opened */
-	int			lost;	/* errno of the first write that was, or 0 */
-	struct kb_disk_msg	disk;	/* as clients are told */
+	errseq_t		since;	/* errors of the file's mapping at open */
+	int			lost;	/* errno of the first lost write, or 0 */
+	struct kb_disk_msg	disk;	/* properties sent to clients */
 	u64			epoch;	/* random, new whenever it is opened */
 };
 
@@ -61,12 +61,12 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool
 int kb_store_close(struct kb_store *store);
 u64 kb_store_bytes(const struct kb_store *store);
 
-/* What a store is to do; all of it may sleep, but for kb_store_try(). */
+/* A read or write of a store. */
 struct kb_store_io {
 	struct kb_store		*store;
 	bool			write;
 	bool			fua;
-	bool			nowait;	/* by kb_store_try(): -EAGAIN is no error */
+	bool			nowait;	/* in kb_store_try(): -EAGAIN means that it would wait */
 	u64			offset;
 	const struct bio_vec	*bvec;
 	unsigned int		nbvec;
@@ -89,8 +89,8 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 struct kb_client {
 	struct config_item	item;
 	struct kb_export	*export;
-	struct list_head	list;	/* under kb_srv_lock, as are keys */
-	struct kb_key		*keys[KB_SECRETS];	/* or NULL: no secret */
+	struct list_head	list;	/* in kb_export.client_list; under kb_srv_lock */
+	struct kb_key		*keys[KB_SECRETS];	/* NULL for no secret; under kb_srv_lock */
 };
 
 struct kb_export {
@@ -98,42 +98,42 @@ struct kb_export {
 	struct config_group	clients;
 	char			*path;
 	bool			read_only;
-	bool			direct;		/* a file, past the page cache */
+	bool			direct;		/* O_DIRECT for a file */
 	bool			allow_any;
 	uuid_t			uuid;
-	struct mutex		enabling;	/* what is said above, below, and enabled */
-	bool			open;	/* so is the store; sessions may be ending */
-	int			lost;	/* errno of the store before that, or 0 */
-	struct work_struct	drop_work;	/* once it was removed */
+	struct mutex		enabling;	/* protects path to uuid, open, lost, enabled */
+	bool			open;	/* the store is open; sessions may be ending */
+	int			lost;	/* kb_store.lost when the store was last closed */
+	struct work_struct	drop_work;	/* closes the store of a removed export */
 	/* Under kb_srv_lock */
 	struct list_head	client_list;
 	bool			enabled;
 	u32			nsessions;
-	struct kb_store		store;	/* of one that is open */
+	struct kb_store		store;	/* valid while open */
 };
 
 struct kb_port {
 	struct config_group	group;
-	struct config_group	exports;	/* links */
+	struct config_group	exports;	/* links to exports */
 	char			addr[KB_NET_NAME];
 	u16			port;
 	struct kb_select	select;
-	bool			own_domains;	/* one for each secret */
+	bool			own_domains;	/* use a domain for each secret */
 	u32			max_sessions;
-	u32			max_client_sessions;	/* of one name and export */
-	u32			max_memory;	/* bytes of a session's data */
+	u32			max_client_sessions;	/* sessions of one client name and export */
+	u32			max_memory;	/* bytes of data per session */
 	u32			max_keep_alive;	/* ms */
-	struct mutex		enabling;	/* what is said above and below, and enabled */
+	struct mutex		enabling;	/* protects addr to thread, and enabled */
 	struct kb_net		net;
 	struct task_struct	*thread;
-	struct work_struct	drop_work;	/* once it was removed */
+	struct work_struct	drop_work;	/* frees a removed port after its sessions */
 	/* Under kb_srv_lock */
 	struct list_head	links;
 	bool			enabled;
 	u32			nsessions;
 };
 
-extern wait_queue_head_t kb_srv_wait;	/* for sessions to end */
+extern wait_queue_head_t kb_srv_wait;	/* woken when sessions or requests end */
 
 static inline struct kb_export *to_kb_export(struct config_item *item)
 {
@@ -171,54 +171,54 @@ int kb_port_disable(struct kb_port *port);
 enum kb_session_state {
 	KB_SESSION_NEW,
 	KB_SESSION_LIVE,
-	KB_SESSION_ENDING,	/* nothing begins any more */
+	KB_SESSION_ENDING,	/* no operation starts any more */
 };
 
 enum kb_req_state {
 	KB_REQ_FREE,
 	KB_REQ_BUSY,
-	KB_REQ_READY,		/* the client fetches what was read */
+	KB_REQ_READY,		/* the client is fetching the data */
 };
 
-/* A reply as it is sent; it doesn't cross pages. */
+/* A reply as it is sent. The size makes sure that it doesn't cross pages. */
 union kb_reply_room {
 	struct kb_reply		reply;
 	u8			room[64];
 };
 
 struct kb_reply_op {
-	struct kb_rma		rma;		/* its op is also that of a message */
+	struct kb_rma		rma;		/* rma.op also sends messages */
 	struct list_head	list;
 	struct kb_squeue	*sq;
 	union kb_reply_room	*wire;
-	struct page		*page;		/* of data that goes with it */
-	struct bio_vec		bvecs[2];	/* the reply and that; or the data to be written */
-	u32			bytes;		/* of data that goes with it, or 0 */
-	u32			len;		/* of the reply without data */
-	u32			charged;	/* bytes of data to be written, or 0 */
-	bool			out;		/* since when, under the lock */
-	unsigned long		since;		/* jiffies */
+	struct page		*page;		/* inline data */
+	struct bio_vec		bvecs[2];	/* reply and inline data; or data for RDMA write */
+	u32			bytes;		/* length of inline data, or 0 */
+	u32			len;		/* length of the reply without data */
+	u32			charged;	/* charged bytes of data for RDMA write, or 0 */
+	bool			out;		/* outstanding; under kb_squeue.lock */
+	unsigned long		since;		/* when it was posted, in jiffies */
 };
 
 struct kb_req {
 	struct kb_squeue	*sq;
 	u16			slot;
 	u8			state;		/* enum kb_req_state */
-	bool			used;		/* some id was seen */
-	bool			reserved;	/* has the reserve */
-	bool			charged;	/* counted in kb_session.memory */
-	unsigned long		since;		/* READY, in jiffies */
+	bool			used;		/* cmd.id is that of an earlier command */
+	bool			reserved;	/* uses the reserve's pages */
+	bool			charged;	/* counted in kb_load.memory of the queue */
+	unsigned long		since;		/* when it became READY, in jiffies */
 	int			err;
 	void			(*run)(struct kb_req *req);
 	struct work_struct	work;
 	struct list_head	list;
 	struct kb_cmd_msg	cmd;
-	u32			sum;		/* of what was read */
-	struct page		*inline_page;	/* data within command or reply */
+	u32			sum;		/* checksum of the data that was read */
+	struct page		*inline_page;	/* inline data of command or reply */
 	struct bio_vec		inline_bvec;
-	struct bio_vec		*bvec;		/* of data */
+	struct bio_vec		*bvec;		/* the data */
 	unsigned int		nbvec;
-	struct fid_mr		*mr;		/* without RDMA write */
+	struct fid_mr		*mr;		/* region for fetching, without RDMA write */
 	struct kb_op		mr_op;
 	union {
 		struct kb_rma		rma;
@@ -226,15 +226,15 @@ struct kb_req {
 	};
 };
 
-/* Data is in few pieces, for the device's sake: of 128 KiB at most, with small pages. */
+/* Order of the largest chunk of data: 128 KiB with 4 KiB pages. Devices prefer few pieces. */
 #define KB_CHUNK_ORDER	5
 
-/* Pages that requests of a queue had, for the next ones: only data of one export. */
+/* Free pages of a queue, kept for its next requests. They hold only data of its export. */
 struct kb_chunks {
 	spinlock_t		lock;		/* protects what follows */
-	struct list_head	free[KB_CHUNK_ORDER + 1];	/* by order */
-	u32			bytes;		/* of them */
-	bool			taken;		/* some, since kb_mem_trim() */
+	struct list_head	free[KB_CHUNK_ORDER + 1];	/* pages, by order */
+	u32			bytes;		/* bytes in free */
+	bool			taken;		/* pages were taken since the last kb_mem_trim() */
 };
 
 struct kb_session_stats {
@@ -245,10 +245,10 @@ struct kb_session_stats {
 	u64	write_bytes;
 	u64	errors;
 	u64	mem_waits;
-	u64	checksums;	/* that were wrong */
+	u64	checksums;	/* wrong checksums */
 };
 
-/* What is under way. */
+/* Numbers of active requests and operations. */
 struct kb_load {
 	u32	io;		/* requests at the store */
 	u32	in_flight;	/* requests and replies */
@@ -256,7 +256,7 @@ struct kb_load {
 	u32	memory;		/* bytes of data */
 };
 
-/* A session's part of a queue, in no cache line of another's. */
+/* A session's part of a queue. Its hot members share no cache line with another queue. */
 struct kb_squeue {
 	struct kb_session	*s;
 	struct kb_queue		*q;
@@ -265,15 +265,15 @@ struct kb_squeue {
 	u32			credits;
 	struct kb_req		*reqs;		/* depth */
 	struct kb_reply_op	*replies;	/* depth */
-	union kb_reply_room	*wires;		/* of replies */
+	union kb_reply_room	*wires;		/* buffers of replies */
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
 	struct kb_load		load;
-	u32			leased;		/* of kb_session.leased */
+	u32			leased;		/* the queue's part of kb_session.leased */
 	struct list_head	free_replies;
-	struct list_head	want_reply;	/* kb_req, done but for that */
+	struct list_head	want_reply;	/* kb_req that wait for a free reply */
 	struct kb_session_stats	stats;
 	/* Not under the lock */
-	unsigned long		heard;		/* jiffies */
+	unsigned long		heard;		/* time of the latest command, in jiffies */
 	struct kb_chunks	chunks;
 };
 
@@ -287,11 +287,11 @@ struct kb_session {
 	struct hlist_node	hash;		/* under kb_sessions_lock, or RCU */
 	struct rcu_head		rcu;
 	struct work_struct	stop_work;
-	int			resize;		/* the client is to be told */
+	int			resize;		/* RESIZE must be sent to the client */
 	struct kb_hello_msg	hello;		/* without addresses */
-	struct kb_key		*key;		/* that the client proved to know */
-	u8			proof[KB_MAC];	/* its AUTH's MAC */
-	u64			resizes;	/* sent, by its thread */
+	struct kb_key		*key;		/* key that the client proved to know, or NULL */
+	u8			proof[KB_MAC];	/* MAC of AUTH */
+	u64			resizes;	/* number of RESIZE messages sent */
 	struct kb_limits	limits;
 	struct kb_fabric	*fabric;
 	u16			nqueues;
@@ -299,23 +299,23 @@ struct kb_session {
 
 	/* Under kb_sessions_lock, as is fabric when it changes */
 	struct list_head	list;
-	bool			proven;		/* hello is true */
-	bool			superseded;	/* a newer one takes its place */
-	u64			turn;		/* in the order of their proofs */
-	u32			promised;	/* receives on each queue */
+	bool			proven;		/* the client has proved its identity */
+	bool			superseded;	/* a newer session replaces this one */
+	u64			turn;		/* serial number of the proof */
+	u32			promised;	/* receives promised on each queue */
 
 	enum kb_session_state	state;		/* see kb_session_ending() */
 
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
-	bool			stop;		/* its thread is to end it */
-	bool			orderly;	/* and to flush the store first */
-	u32			leased;		/* bytes that queues may have */
-	struct list_head	mem_wait;	/* kb_req */
-	bool			pinging;	/* reply to a keep-alive is out */
+	bool			stop;		/* the thread must end the session */
+	bool			orderly;	/* the thread must flush the store first */
+	u32			leased;		/* bytes leased to queues */
+	struct list_head	mem_wait;	/* kb_req that wait for a lease */
+	bool			pinging;	/* the reply to a keep-alive is outstanding */
 	struct kb_reply_op	ping;
 };
 
-/* For what may wait for a request's store. */
+/* Return: the workqueue for work that may wait for a request's store. */
 static inline struct workqueue_struct *kb_store_wq(const struct kb_req *req)
 {
 	return req->sq->s->export->store.wq;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who may have a session, and which session takes another one's place.
+ * Admission of sessions, and replacement of a session by a newer one.
  *
- * A connection is half-open until its client has proved itself. There are only so many
- * of those at a port; one more has the oldest of the busiest address hung up on, so that
- * no address keeps the others out.
+ * A connection is half-open until its client has proved its identity. A port allows
+ * KB_HALF_OPEN of them. One more closes the oldest of the address that has the most, so
+ * that no address can keep others out.
  *
- * A session is known by export, client's name and host. The newest takes the place of
- * those before it, which are stopped at once; it goes on when none is left, see
- * kb_session_alone(). No lock is held meanwhile, so others don't wait.
+ * Export, client name and host identify a session. A new session replaces older ones with
+ * the same identity: it stops them at once, and continues when they are gone, see
+ * kb_session_alone(). It holds no lock while it waits, so other sessions aren't delayed.
  */
 #include <linux/string.h>
 #include "srv.h"
 
-#define KB_HALF_OPEN	64	/* connections of a port that have proved nothing */
+#define KB_HALF_OPEN	64	/* maximum half-open connections of a port */
 
 DEFINE_SPINLOCK(kb_sessions_lock);
 LIST_HEAD(kb_sessions);
-static u64 kb_turns;	/* sessions that were proved, under kb_sessions_lock */
+static u64 kb_turns;	/* number of proved sessions; under kb_sessions_lock */
 
 static bool kb_half_open(const struct kb_session *s, const struct kb_port *port)
 {
@@ -34,7 +34,7 @@ static u32 kb_half_open_of(const struct kb_port *port, u64 peer)
 	return n;
 }
 
-/* Return: the oldest one of the address that has the most. */
+/* Return: the oldest half-open session of the address that has the most, or NULL. */
 static struct kb_session *kb_half_open_victim(const struct kb_port *port)
 {
 	struct kb_session *s, *victim = NULL;
@@ -55,10 +55,10 @@ static struct kb_session *kb_half_open_victim(const struct kb_port *port)
 }
 
 /**
- * kb_session_admit() - take a connection into the list
- * @s: a session of it, half-open
+ * kb_session_admit() - add a half-open session to the list
+ * @s: session of a new connection
  *
- * Return: NULL, or why not.
+ * Return: NULL, or why it was refused.
  */
 const char *kb_session_admit(struct kb_session *s)
 {
@@ -87,7 +87,7 @@ static bool kb_same_client(const struct kb_session *a, const struct kb_session *
 	       !strcmp(a->hello.client, b->hello.client);
 }
 
-/* Is @old a session of the same host as the same client of the same export? */
+/* Return: whether @old has the same export, client name and host. */
 static bool kb_session_kin(const struct kb_session *s,
 			   const struct kb_session *old)
 {
@@ -96,8 +96,9 @@ static bool kb_session_kin(const struct kb_session *s,
 }
 
 /*
- * Sessions whose place is taken don't count: a client may come back with all that it
- * had. A name is worth something only together with its export, for which it was proved.
+ * Check a new session against the port's limits. Sessions that it replaces don't count, so
+ * that a client can reconnect all its sessions. Sessions are counted by client name and
+ * export, because a client proves its name for one export only.
  */
 static const char *kb_session_over(const struct kb_session *s)
 {
@@ -118,10 +119,10 @@ static const char *kb_session_over(const struct kb_session *s)
 }
 
 /**
- * kb_session_prove() - a client is who it says
- * @s: its session, half-open until now. Those whose place it takes are stopped
+ * kb_session_prove() - note that a client has proved its identity
+ * @s: the client's session, half-open until now. Sessions that it replaces are stopped
  *
- * Return: NULL, or why it may not have a session.
+ * Return: NULL, or why the session is refused.
  */
 const char *kb_session_prove(struct kb_session *s)
 {
@@ -144,13 +145,13 @@ const char *kb_session_prove(struct kb_session *s)
 }
 
 /**
- * kb_session_alone() - is nothing left of the sessions whose place this one takes?
+ * kb_session_alone() - check whether the sessions that a session replaces are gone
  * @s: the session, proved
  *
- * Neither the store nor the client's memory, whose keys come again, may hear of them any
- * more, and what receives they have are this one's.
+ * They must not access the store any more, nor the client's memory, as its keys may be
+ * reused. Their receives become available to @s.
  *
- * Return: whether it is so; if not, kb_srv_wait is woken when it is.
+ * Return: whether they are; if not, kb_srv_wait is woken when they are.
  */
 bool kb_session_alone(struct kb_session *s)
 {
@@ -165,7 +166,7 @@ bool kb_session_alone(struct kb_session *s)
 	return alone;
 }
 
-/* Clients without a secret are one, as names are free. */
+/* Clients without a secret share one limit, because they can choose any name. */
 static bool kb_session_shares(const struct kb_session *s,
 			      const struct kb_session *other)
 {
@@ -175,15 +176,15 @@ static bool kb_session_shares(const struct kb_session *s,
 }
 
 /**
- * kb_session_credits() - how many of a queue's receives may a session have?
- * @s: the session, on its device
- * @want: as many as its client would like
- * @room: as there are
+ * kb_session_credits() - reserve a share of a queue's receives for a session
+ * @s: the session, with a device
+ * @want: number of receives that the client asks for
+ * @room: number of receives of the queue
  *
- * A client's sessions have a half at most, and those of all that need no secret three
- * quarters: so the others find some, too.
+ * All sessions of a client get at most a half, and those of all clients without a secret
+ * three quarters, so that receives are left for others.
  *
- * Return: how many, counted as the session's from here on; may be 0.
+ * Return: number of receives that the session may use; may be 0.
  */
 u32 kb_session_credits(struct kb_session *s, u32 want, u32 room)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An export's clients in configfs, and what proves that somebody is one of them. */
+/* An export's clients in configfs, and the secrets by which they prove their identity. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <linux/configfs.h>
@@ -15,9 +15,9 @@ static struct kb_client *to_kb_client(struct config_item *item)
 }
 
 /*
- * Sessions of a client that may not have them any more end: all if it was removed, else
- * those that began with a secret that it doesn't have now. One without a secret began
- * when none was asked for.
+ * End sessions that a client is no longer entitled to: all sessions if the client was
+ * removed, else those that didn't begin with one of its current secrets. This includes
+ * sessions without a secret, which began before the client had one.
  */
 static void kb_client_changed(struct kb_client *client, bool removed)
 {
@@ -42,7 +42,7 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 	spin_unlock_bh(&kb_sessions_lock);
 }
 
-/* An empty line is none. */
+/* An empty line removes the secret. */
 static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
 				   const char *page, size_t count)
 {
@@ -138,7 +138,7 @@ static struct configfs_group_operations kb_clients_group_ops = {
 	.drop_item	= kb_client_drop,
 };
 
-/* Of an export's directory "clients". */
+/* Type of an export's directory "clients". */
 const struct config_item_type kb_clients_type = {
 	.ct_group_ops	= &kb_clients_group_ops,
 	.ct_owner	= THIS_MODULE,
@@ -157,13 +157,13 @@ static struct kb_client *kb_client_find(struct kb_export *export,
 }
 
 /**
- * kb_export_keys() - by what may a client prove that it is one?
- * @export: what the client wants
- * @name: the client's
- * @keys: takes its keys, with references, the others NULL
+ * kb_export_keys() - get the keys of a client
+ * @export: export that the client asks for
+ * @name: name of the client
+ * @keys: takes the client's keys, with references; unused entries are set to NULL
  *
- * Return: how many there are; 0 for a client that needs no secret; -EACCES for one that
- * may not have the export.
+ * Return: number of keys; 0 for a client that needs no secret; -EACCES for a client that
+ * isn't allowed to use the export.
  */
 int kb_export_keys(struct kb_export *export, const char *name,
 		   struct kb_key *keys[KB_SECRETS])

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Commands as they come: is it one that this client may send, and now? If so there
- * is a request, or one that goes on.
+ * Checks of commands. A valid command starts a request, or continues one.
  */
 #include <linux/mm.h>
 #include <linux/string.h>
 #include "srv.h"
 #include "srv_trace.h"
 
-/* What a client may ask for, but doesn't get. */
+/* Return: the errno of a command that is valid but fails, or 0. */
 static int kb_cmd_refused(const struct kb_session *s,
 			  const struct kb_cmd_msg *msg)
 {
@@ -18,13 +17,13 @@ static int kb_cmd_refused(const struct kb_session *s,
 		return -EROFS;
 	if ((msg->offset | msg->bytes) & (store->disk.logical_block - 1))
 		return -EINVAL;
-	/* The parser saw to it that the sum doesn't overflow. */
+	/* The parser makes sure that the sum doesn't overflow. */
 	if (msg->offset + msg->bytes > READ_ONCE(store->disk.bytes))
 		return -EIO;
 	return 0;
 }
 
-/* What a client that keeps to what was granted doesn't ask for. */
+/* Return: how a command violates what the client was granted, or NULL. */
 static const char *kb_cmd_violates(const struct kb_session *s,
 				   const struct kb_cmd_msg *msg)
 {
@@ -46,7 +45,7 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 	    (msg->flags & KB_CMD_IMM && !(caps & KB_CAP_IMM)))
 		return "an operation that wasn't granted";
 	if (!(msg->flags & KB_CMD_SUM) != !(caps & KB_CAP_CHECKSUM))
-		return "a checksum that isn't what was granted";
+		return "a checksum that is missing or wasn't granted";
 	return NULL;
 }
 
@@ -63,7 +62,7 @@ static void kb_count(struct kb_session_stats *stats, const struct kb_cmd_msg *ms
 	}
 }
 
-/* Return: what the client did wrong, or NULL. */
+/* Return: how the client violated the protocol, or NULL. */
 static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
 			       bool *taken)
 {
@@ -133,18 +132,18 @@ static const char *kb_fetched(struct kb_squeue *sq,
 	spin_unlock_bh(&sq->lock);
 	if (ready)
 		kb_req_inval(req);
-	return ready || !live ? NULL : "it fetched what it wasn't offered";
+	return ready || !live ? NULL : "a FETCHED without an offer of data";
 }
 
 /**
- * kb_session_command() - do what a client says
- * @s: its session
- * @q: where the command came
+ * kb_session_command() - handle a command
+ * @s: the session
+ * @q: the queue that received the command
  * @msg: the command
  *
  * Context: Process, under RCU, which keeps the session.
- * Return: the request that the command is, for kb_req_begin() without RCU, as it keeps
- * the session; or NULL.
+ * Return: the request that the command starts, or NULL. The caller calls kb_req_begin()
+ * for it after leaving RCU, as the active request keeps the session.
  */
 struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 				  const struct kb_cmd_msg *msg)

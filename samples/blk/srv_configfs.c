@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the server serves, as an administrator says it:
+ * Configuration of the server in configfs:
  *
  *	/sys/kernel/config/kofiblk/
  *		exports/NAME/		path read_only direct uuid allow_any lost
@@ -22,11 +22,11 @@
 #include "srv.h"
 
 /**
- * kb_line() - a line, as written with echo
- * @page: the text
- * @count: its length
+ * kb_line() - copy a line
+ * @page: the text, as written with echo
+ * @count: length of the text
  *
- * Return: a copy without blanks at its end, to be freed; or NULL.
+ * Return: a copy without trailing blanks, which the caller frees; or NULL.
  */
 char *kb_line(const char *page, size_t count)
 {
@@ -39,7 +39,7 @@ char *kb_line(const char *page, size_t count)
 
 /* --- exports --- */
 
-/* Return: 0 with the lock held if @export can be changed, or -EBUSY without. */
+/* Return: 0 with @export->enabling held if @export can be changed, or -EBUSY. */
 static int kb_export_change(struct kb_export *export)
 {
 	mutex_lock(&export->enabling);
@@ -168,7 +168,7 @@ static ssize_t kb_export_lost_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%d\n", -lost);
 }
 
-/* Whoever writes 0 knows what the file holds now. */
+/* By writing 0 the administrator confirms that the file's content was checked. */
 static ssize_t kb_export_lost_store(struct config_item *item, const char *page,
 				    size_t count)
 {
@@ -192,7 +192,7 @@ static int kb_export_enable(struct kb_export *export)
 	int ret;
 
 	lockdep_assert_held(&export->enabling);
-	/* Somebody was killed who waited for sessions to end. */
+	/* A task was killed in kb_export_disable(), so sessions may not have ended. */
 	if (export->open)
 		return -EBUSY;
 	if (uuid_is_null(&export->uuid)) {
@@ -233,7 +233,7 @@ static void kb_export_close(struct kb_export *export)
 	export->open = false;
 }
 
-/* Its store may be stuck: who waits for that can be killed, and do so again. */
+/* The store may hang, so waiting is killable. After that, disable can be tried again. */
 static int kb_export_disable(struct kb_export *export)
 {
 	kb_export_stop(export);
@@ -268,7 +268,7 @@ static ssize_t kb_export_enable_store(struct config_item *item,
 }
 CONFIGFS_ATTR(kb_export_, enable);
 
-/* Whatever is written: look at the size again. */
+/* Any write makes the server read the store's size again. */
 static ssize_t kb_export_resize_store(struct config_item *item,
 				      const char *page, size_t count)
 {
@@ -314,7 +314,7 @@ static struct configfs_item_operations kb_export_item_ops = {
 	.release	= kb_export_release,
 };
 
-/* What a port may link to. */
+/* Type of an export; a port may link to it. */
 const struct config_item_type kb_export_type = {
 	.ct_item_ops	= &kb_export_item_ops,
 	.ct_attrs	= kb_export_attrs,
@@ -354,8 +354,8 @@ static struct config_group *kb_export_make(struct config_group *group,
 }
 
 /*
- * No port links to it any more: configfs sees to that. Under configfs' mutex, which
- * nobody else gets until we return: the store may be stuck, so others wait for it.
+ * configfs makes sure that no port links to the export. Called under configfs' mutex, so
+ * leave waiting for the store, which may hang, to a work item.
  */
 static void kb_export_drop(struct config_group *group, struct config_item *item)
 {
@@ -377,7 +377,7 @@ static const struct config_item_type kb_exports_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-/* --- the whole --- */
+/* --- the subsystem --- */
 
 static const struct config_item_type kb_root_type = {
 	.ct_owner	= THIS_MODULE,
@@ -395,7 +395,7 @@ static struct configfs_subsystem kb_configfs = {
 static struct config_group kb_exports, kb_ports;
 
 /**
- * kb_configfs_init() - be configurable
+ * kb_configfs_init() - register the configfs subsystem
  *
  * Return: 0, or a negative errno.
  */

@@ -77,11 +77,12 @@ static const struct config_item_type kb_links_type = {
 
 /**
  * kb_port_export() - find an export by its name, for a session
- * @port: where the client is
- * @name: from the client
- * @export: takes it, before anyone can disable it: who does will find the session
+ * @port: port that the client has connected to
+ * @name: name of the export
+ * @export: kb_session.export of the session, set under kb_srv_lock so that disabling the
+ *	export stops the session
  *
- * Return: 0, and the export counts one session more; or -ENOENT.
+ * Return: 0 with the export's count of sessions incremented; or -ENOENT.
  */
 int kb_port_export(struct kb_port *port, const char *name,
 		   struct kb_export **export)
@@ -225,7 +226,7 @@ static ssize_t kb_port_name_show(struct kb_port *port, char **name, char *page)
 	return ret;
 }
 
-/* An empty line is any. */
+/* An empty line means any name. */
 static ssize_t kb_port_name_store(struct kb_port *port, char **name,
 				  const char *page, size_t count)
 {
@@ -375,7 +376,7 @@ static struct configfs_group_operations kb_ports_group_ops = {
 	.drop_item	= kb_port_drop,
 };
 
-/* Of the directory "ports". */
+/* Type of the directory "ports". */
 const struct config_item_type kb_ports_type = {
 	.ct_group_ops	= &kb_ports_group_ops,
 	.ct_owner	= THIS_MODULE,

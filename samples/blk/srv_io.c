@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What becomes of commands. A request goes through functions of its own, each of
- * which has something done that calls the next:
+ * Execution of commands. A request goes through a sequence of asynchronous steps, each of
+ * which starts the next:
  *
  *	READ		pages -> store -> write to the client -> reply
  *	 immediate data	pages -> store -> write to the client, which is the reply
@@ -12,11 +12,11 @@
  *	 inline		store -> reply
  *	others		store -> reply
  *
- * What needs no pages is begun at the store at once, where that doesn't wait, and goes
- * on wherever the store is done with it; only what may have to wait is for a work item.
+ * A request with inline data starts at the store at once if that doesn't wait, and continues
+ * in the context in which the store completes it. Only steps that may wait use work items.
  *
- * A slot is free before its reply is posted, as the client may use it again before
- * we hear that the reply arrived.
+ * A slot is freed before its reply is posted, because the client may use the slot again
+ * before the reply's completion.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -26,8 +26,8 @@
 #include "srv_trace.h"
 
 /**
- * kb_req_work() - go on with a request
- * @work: of the request
+ * kb_req_work() - run the next step of a request
+ * @work: work item of the request
  *
  * Context: Process.
  */
@@ -39,10 +39,10 @@ void kb_req_work(struct work_struct *work)
 }
 
 /**
- * kb_req_next() - have a request go on elsewhere
+ * kb_req_next() - run a request's next step in a workqueue
  * @req: the request
- * @wq: kb_store_wq() if it may wait for its store, else kb_done_wq
- * @run: what it does there
+ * @wq: kb_store_wq() if the step may wait for the store, else kb_done_wq
+ * @run: the step
  *
  * Context: Any.
  */
@@ -56,8 +56,8 @@ void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
 /* --- replies --- */
 
 /*
- * What is posted ends when the client or the device lets it: whoever waits for that
- * must be able to tell it from what waits for the store.
+ * Count posted operations, whose completion depends on the client and the device, so that
+ * kb_session_drain() can distinguish waiting for them from waiting for the store.
  */
 static void kb_squeue_posts(struct kb_squeue *sq)
 {
@@ -78,7 +78,7 @@ static bool kb_squeue_live(const struct kb_squeue *sq)
 	return READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
 }
 
-/* Under the lock: who waits frees the session. */
+/* Wakes the waiter under the lock, because the waiter may free the session. */
 static void kb_squeue_done_locked(struct kb_squeue *sq)
 {
 	lockdep_assert_held(&sq->lock);
@@ -112,7 +112,7 @@ static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 
-	/* The client may have had no receive for it, and have left. */
+	/* The reply may have waited because the client had no receive, and the session ended. */
 	if (!kb_squeue_live(reply->sq))
 		return -ECANCELED;
 	if (reply->bytes)
@@ -148,7 +148,7 @@ static void kb_reply_fill(const struct kb_req *req, u16 flags,
 	kb_sum_reply(req, msg);
 }
 
-/* The slot's next command may come before the device is done with the data. */
+/* Move the page to the reply: the slot may be reused before the device has sent the data. */
 static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
 			       const struct kb_reply_msg *msg)
 {
@@ -157,7 +157,7 @@ static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
 		swap(reply->page, req->inline_page);
 }
 
-/* Return: a reply for a request; -EAGAIN and -ESHUTDOWN as below. */
+/* Return: a reply for a request; or -EAGAIN or -ESHUTDOWN, see kb_req_reply(). */
 static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 {
 	struct kb_squeue *sq = req->sq;
@@ -181,10 +181,10 @@ static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 }
 
 /*
- * Return: 0 when the reply is on its way, and the slot the client's again: the reply
- * then counts as in flight, in place of the request unless that is READY; -EAGAIN
- * when @req has to wait, and will be run again; -ESHUTDOWN when nobody wants it any
- * more.
+ * Return: 0 when the reply is submitted and, unless @flags has KB_REPLY_READY, the slot is
+ * free: the reply counts as in flight then, instead of the request, or in addition to it
+ * if that is READY; -EAGAIN if there is no free reply: @req waits and its step is run
+ * again; -ESHUTDOWN if the session isn't live.
  */
 static int kb_req_reply(struct kb_req *req, u16 flags)
 {
@@ -213,8 +213,8 @@ static int kb_req_reply(struct kb_req *req, u16 flags)
 }
 
 /*
- * The same by a write whose immediate data says that it is all there. The client may use
- * the slot again before we hear of the write's end, so that the pages go with the reply.
+ * Reply by an RDMA write with immediate data. The client may use the slot again before the
+ * write's completion, so the pages move to the reply.
  */
 static int kb_req_notify(struct kb_req *req)
 {
@@ -257,8 +257,8 @@ static void kb_run_reply(struct kb_req *req)
 }
 
 /**
- * kb_req_end() - the last that becomes of a request
- * @req: the request, whose slot may be in use again at once
+ * kb_req_end() - end a request with a reply
+ * @req: the request, whose slot may be reused at once
  * @err: 0 or a negative errno
  *
  * Context: Any but hard IRQ.
@@ -278,7 +278,7 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 	struct kb_squeue *sq = reply->sq;
 	struct kb_req *req;
 
-	/* The client waits for it in vain: it had better come anew. */
+	/* The client won't get this reply, so end the session and let it reconnect. */
 	if (err)
 		kb_session_stop(sq->s, false);
 	if (reply->charged)
@@ -292,13 +292,13 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 		list_del(&req->list);
 	kb_squeue_done_locked(sq);
 	spin_unlock_bh(&sq->lock);
-	/* It is in flight itself, and keeps the session. */
+	/* @req is in flight, so it keeps the session. */
 	if (req)
 		queue_work(kb_done_wq, &req->work);
 }
 
 /**
- * kb_reply_prepare() - prepare a reply, which is used again and again
+ * kb_reply_prepare() - initialize a reply
  * @reply: the reply
  */
 void kb_reply_prepare(struct kb_reply_op *reply)
@@ -325,10 +325,10 @@ static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 
 /**
  * kb_ping() - reply to a keep-alive message
- * @sq: where it came
+ * @sq: the queue that received the message
  * @msg: the message
  *
- * One at a time: a client that sends more gets no more replies.
+ * Only one reply is sent at a time. Messages that arrive meanwhile get none.
  *
  * Context: Any but hard IRQ.
  */
@@ -362,7 +362,7 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 
 /* --- the store --- */
 
-/* Nothing begins at the store once the session isn't live. */
+/* Count I/O at the store. Return: false if the session isn't live, so none may start. */
 static bool kb_io_begin(struct kb_req *req)
 {
 	struct kb_squeue *sq = req->sq;
@@ -375,7 +375,7 @@ static bool kb_io_begin(struct kb_req *req)
 	return live;
 }
 
-/* Return: whether there is still a client to hear of it. */
+/* Return: whether the session is still live. */
 static bool kb_io_end(struct kb_req *req)
 {
 	struct kb_squeue *sq = req->sq;
@@ -394,7 +394,7 @@ static void kb_run_stored(struct kb_req *req)
 {
 	int err = req->sio.err;
 
-	/* What the next session reads into is called as what this one did. */
+	/* The client may reuse its keys in the next session, so don't write with old ones. */
 	if (!kb_io_end(req))
 		err = -ESHUTDOWN;
 	if (!err)
@@ -405,7 +405,7 @@ static void kb_run_stored(struct kb_req *req)
 		kb_req_push(req);
 }
 
-/* What the store would have had to wait for; in kb_load.io since it was tried. */
+/* Do I/O that would have waited in kb_store_try(). kb_load.io counts it already. */
 static void kb_run_again(struct kb_req *req)
 {
 	if (kb_squeue_live(req->sq)) {
@@ -428,7 +428,7 @@ static void kb_stored(struct kb_store_io *io)
 		kb_run_stored(req);
 }
 
-/* @wait: we may. */
+/* Start I/O at the store. @wait: whether this may sleep. */
 static void kb_req_store(struct kb_req *req, bool wait)
 {
 	int err = kb_sum_check_data(req);
@@ -472,9 +472,9 @@ static int kb_run_part(struct kb_req *req, u64 offset, u64 bytes)
 }
 
 /*
- * In parts, lest who ends the session wait for all of a large range. The client may
- * well ask for more than it was told: its disk was made when the store could do more
- * at a time.
+ * Handle a range in parts, so that the end of the session needn't wait for all of it. The
+ * range may exceed the current limits, if the client's disk was created when they were
+ * larger.
  */
 static int kb_run_range(struct kb_req *req)
 {
@@ -511,7 +511,7 @@ static void kb_run_other(struct kb_req *req)
 
 /* --- data from and to the client --- */
 
-/* There are no replies any more: the client comes again with what has none. */
+/* End the session without further replies. The client sends unanswered commands again. */
 static void kb_session_broken(struct kb_session *s)
 {
 	kb_session_ending(s);
@@ -566,8 +566,8 @@ static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
 }
 
 /*
- * -ENODEV is as good, as then the endpoints are closed. After another error the
- * client may still reach the pages: they stay until the region is closed.
+ * After -ENODEV the endpoints are closed, which is as good as success. After another error
+ * the client may still reach the pages, so keep them until the region is closed.
  */
 static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
 			  size_t len)
@@ -587,8 +587,8 @@ static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
 }
 
 /**
- * kb_req_inval() - end the registration of what a client had to fetch
- * @req: the request, which goes on to its end
+ * kb_req_inval() - invalidate the registration of data that a client fetched
+ * @req: the request, which ends afterwards
  *
  * Context: Any but hard IRQ.
  */
@@ -628,7 +628,7 @@ static void kb_reg_done(struct kb_queue *q, struct kb_op *op, int err,
 
 	kb_squeue_posted(req->sq);
 	if (err) {
-		/* Memory that can't be registered is no better the next time. */
+		/* If the memory itself is refused, fail the request, as a retry would too. */
 		if (err != -EINVAL && err != -EMSGSIZE && err != -EOPNOTSUPP)
 			kb_session_broken(req->sq->s);
 		kb_req_end(req, err);
@@ -656,11 +656,11 @@ static void kb_req_push(struct kb_req *req)
 	kb_submit(req->sq->q, &req->mr_op);
 }
 
-/* --- the beginning --- */
+/* --- start --- */
 
 /**
- * kb_run_begin() - begin with a request, maybe not for the first time
- * @req: the request
+ * kb_run_begin() - first step of a request
+ * @req: the request, new or after waiting for memory
  *
  * Context: kb_store_wq().
  */
@@ -668,7 +668,7 @@ void kb_run_begin(struct kb_req *req)
 {
 	int err;
 
-	/* It has waited, and the client may be gone by now. */
+	/* The session may have ended while the request waited. */
 	if (!kb_squeue_live(req->sq)) {
 		kb_req_end(req, -ESHUTDOWN);
 	} else if (req->cmd.op != KB_OP_READ && req->cmd.op != KB_OP_WRITE) {
@@ -685,7 +685,7 @@ void kb_run_begin(struct kb_req *req)
 }
 
 /**
- * kb_req_begin() - begin with a request that has just come
+ * kb_req_begin() - start a new request
  * @req: the request
  *
  * Context: Process; doesn't sleep.

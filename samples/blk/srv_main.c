@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The server's module. What it serves is said in configfs. */
+/* Module of the server, which is configured by configfs. */
 #include <linux/debugfs.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
@@ -7,14 +7,14 @@
 #define CREATE_TRACE_POINTS
 #include "srv_trace.h"
 
-MODULE_DESCRIPTION("kofiblk: a server of block devices and files");
+MODULE_DESCRIPTION("kofiblk: server that exports block devices and files");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFIBLK);
 
-DEFINE_MUTEX(kb_srv_lock);	/* exports, ports, their counts of sessions */
+DEFINE_MUTEX(kb_srv_lock);	/* protects exports, ports, and their counts of sessions */
 DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
 struct workqueue_struct *kb_done_wq;
 struct workqueue_struct *kb_drop_wq;
@@ -27,7 +27,7 @@ static int __init kb_srv_init(void)
 {
 	int ret = -ENOMEM;
 
-	/* What waits for a store has that store's. */
+	/* Work that may wait for a store uses kb_store.wq instead. */
 	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
 	if (!kb_done_wq)
 		return ret;
@@ -55,7 +55,7 @@ out_wq:
 }
 module_init(kb_srv_init);
 
-/* Ports and exports pin the module until they are removed, but not as they end. */
+/* Ports and exports pin the module until they are removed, but their work may still run. */
 static void __exit kb_srv_exit(void)
 {
 	debugfs_remove_recursive(kb_debugfs);

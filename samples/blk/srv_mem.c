@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory for data: as much as a session may have, and a reserve for when there is
- * none. Whoever has to wait is in a list, and begun again. A busy session keeps some of
- * the pages that it had: kernels that clear all that they allocate take longer over that
- * than over everything else of a read.
+ * Memory for data: limited for each session, with a reserve for allocation failures.
+ * Requests that must wait are in a list and started again. A busy session keeps some of its
+ * pages for reuse, because on kernels that clear all allocated memory, clearing would cost
+ * more than the rest of a read.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -13,26 +13,26 @@
 #include <linux/slab.h>
 #include "srv.h"
 
-#define KB_CHUNKS_BYTES	SZ_4M	/* that a session keeps */
+#define KB_CHUNKS_BYTES	SZ_4M	/* maximum bytes that a session keeps */
 
 static void kb_mem_collect(struct kb_session *s);
 
 /*
- * For the request that finds no memory: one at a time has these pages, and the
- * others wait for them. So one always goes on.
+ * Pages for a request whose allocation failed. Only one request at a time uses them, and the
+ * others wait, so that at least one request can always proceed.
  */
 static struct {
 	spinlock_t		lock;		/* protects busy and waiting */
 	bool			busy;
-	struct list_head	waiting;	/* kb_req */
+	struct list_head	waiting;	/* kb_req that wait for the reserve */
 	struct bio_vec		*bvec;
 	unsigned int		nbvec;
-	struct bio_vec		*used;		/* what of it a request has */
+	struct bio_vec		*used;		/* the pieces of bvec that the request uses */
 } kb_reserve;
 
 /**
- * kb_chunks_init() - begin to keep pages
- * @sq: whose requests'
+ * kb_chunks_init() - initialize a queue's list of kept pages
+ * @sq: the queue
  */
 void kb_chunks_init(struct kb_squeue *sq)
 {
@@ -43,7 +43,7 @@ void kb_chunks_init(struct kb_squeue *sq)
 		INIT_LIST_HEAD(&sq->chunks.free[i]);
 }
 
-/* Return: one that was kept, or NULL. */
+/* Return: a kept page, or NULL. */
 static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
 {
 	struct kb_chunks *chunks;
@@ -63,7 +63,7 @@ static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
 	return page;
 }
 
-/* A store on a network may have a reference still, and send them once more. */
+/* Keep or free pages. A store on a network may still hold references, to retransmit them. */
 static void kb_chunk_give(struct kb_squeue *sq, struct page *page,
 			  unsigned int order)
 {
@@ -85,8 +85,8 @@ static void kb_chunk_give(struct kb_squeue *sq, struct page *page,
 }
 
 /**
- * kb_chunks_free() - free the pages that are kept
- * @sq: whose requests had them
+ * kb_chunks_free() - free a queue's kept pages
+ * @sq: the queue
  *
  * Context: Process.
  */
@@ -101,8 +101,8 @@ void kb_chunks_free(struct kb_squeue *sq)
 }
 
 /**
- * kb_mem_trim() - free the pages that are kept for nothing, and what is leased so
- * @s: the session, live; called from time to time
+ * kb_mem_trim() - free kept pages of idle queues, and take back unused leases
+ * @s: the session, live; called periodically
  *
  * Context: Process.
  */
@@ -134,12 +134,12 @@ static struct page *kb_chunk_alloc(struct kb_squeue *sq, unsigned int order)
 {
 	struct page *page = kb_chunk_take(sq, order);
 
-	/* Compound, as a store on a network takes references. */
+	/* Compound, because a store on a network takes references to pages. */
 	return page ?: alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN |
 				   __GFP_COMP, order);
 }
 
-/* Return: pieces of just so many bytes, or NULL. @sq: see kb_chunks, or NULL. */
+/* Return: pieces of @bytes bytes in all, or NULL. @sq: queue with kept pages, or NULL. */
 static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes,
 				      unsigned int *nbvec)
 {
@@ -166,13 +166,13 @@ static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes,
 		bvec_set_page(&bvec[n++], page, PAGE_SIZE << order, 0);
 		left -= PAGE_SIZE << order;
 	}
-	/* Less than a page: it is of the same order still. */
+	/* The difference is less than a page, so get_order() of the piece is unchanged. */
 	bvec[n - 1].bv_len -= PAGE_ALIGN(bytes) - bytes;
 	*nbvec = n;
 	return bvec;
 }
 
-/* Return: how many pieces of the reserve, that @req has, hold its data. */
+/* Return: the number of pieces of the reserve that hold the data of @req, its user. */
 static unsigned int kb_reserve_use(struct kb_req *req)
 {
 	size_t left = req->cmd.bytes;
@@ -187,13 +187,13 @@ static unsigned int kb_reserve_use(struct kb_req *req)
 	return n;
 }
 
-/* Return: 0, -EAGAIN if @req waits now, or -ESHUTDOWN. */
+/* Return: 0, -EAGAIN if @req was queued to wait, or -ESHUTDOWN. */
 static int kb_reserve_take(struct kb_req *req)
 {
 	int ret = 0;
 
 	spin_lock_bh(&kb_reserve.lock);
-	/* kb_mem_waiters() has been here, or will be. */
+	/* Don't queue @req after kb_mem_waiters() has emptied the list. */
 	if (READ_ONCE(req->sq->s->state) != KB_SESSION_LIVE) {
 		ret = -ESHUTDOWN;
 	} else if (kb_reserve.busy) {
@@ -226,7 +226,7 @@ static void kb_reserve_give(struct kb_req *req)
 		kb_req_next(next, kb_store_wq(next), kb_run_begin);
 }
 
-/* What it is charged with: of a page that it has a piece of nobody has the rest. */
+/* Charge whole pages, because requests don't share pages. */
 static u32 kb_mem_bytes(const struct kb_req *req)
 {
 	return PAGE_ALIGN(req->cmd.bytes);
@@ -238,8 +238,8 @@ static bool kb_mem_fits(const struct kb_session *s, u32 bytes)
 }
 
 /*
- * What a session may have its queues lease of it, as much as they need at a time, and keep
- * until another one finds too little: so a busy queue takes no lock but its own.
+ * Queues lease memory of the session's limit as they need it, and keep the lease until
+ * another queue runs short. So a busy queue takes only its own lock.
  */
 static int kb_mem_lease(struct kb_squeue *sq, u32 bytes, struct kb_req *req)
 {
@@ -261,7 +261,7 @@ static int kb_mem_lease(struct kb_squeue *sq, u32 bytes, struct kb_req *req)
 	return fits ? 0 : -EAGAIN;
 }
 
-/* Those that wait and have their memory now, in order. */
+/* Return @spare bytes to the session, and start waiting requests that fit, in order. */
 static void kb_mem_grant(struct kb_session *s, u32 spare)
 {
 	struct kb_req *req, *next;
@@ -288,7 +288,7 @@ static void kb_mem_grant(struct kb_session *s, u32 spare)
 	}
 }
 
-/* Take back what queues have and don't use, for those that wait. */
+/* Take back unused leases of all queues, for waiting requests. */
 static void kb_mem_collect(struct kb_session *s)
 {
 	struct kb_squeue *sq;
@@ -303,7 +303,10 @@ static void kb_mem_collect(struct kb_session *s)
 	kb_mem_grant(s, spare);
 }
 
-/* May a session have so much more? One request always may. Return: as above. */
+/*
+ * Charge a request's memory. A session's first request may exceed the limit.
+ * Return: 0, -EAGAIN if @req was queued to wait, or -ESHUTDOWN.
+ */
 static int kb_mem_charge(struct kb_req *req)
 {
 	struct kb_squeue *sq = req->sq;
@@ -321,7 +324,7 @@ static int kb_mem_charge(struct kb_req *req)
 		req->charged = true;
 	}
 	spin_unlock_bh(&sq->lock);
-	/* Others may have what it lacks, and not use it. */
+	/* Other queues may have leases that they don't use. */
 	if (ret == -EAGAIN)
 		kb_mem_collect(sq->s);
 	return ret;
@@ -333,7 +336,7 @@ static void kb_mem_uncharge(struct kb_squeue *sq, u32 bytes)
 
 	spin_lock_bh(&sq->lock);
 	sq->load.memory -= bytes;
-	/* Whoever waits was in the list before it looked at this queue. */
+	/* A waiting request was added to the list before kb_mem_collect() read this queue. */
 	wanted = !list_empty_careful(&sq->s->mem_wait);
 	spin_unlock_bh(&sq->lock);
 	if (wanted)
@@ -341,12 +344,12 @@ static void kb_mem_uncharge(struct kb_squeue *sq, u32 bytes)
 }
 
 /**
- * kb_req_pages() - have pages for a request's data
+ * kb_req_pages() - allocate pages for a request's data
  * @req: the request
  *
  * Context: kb_store_wq(); sleeps.
- * Return: 0 if there are; -EAGAIN if not yet: it waits, and is begun again;
- * -ESHUTDOWN if its session isn't live.
+ * Return: 0; -EAGAIN if the request waits for memory, and will be started again;
+ * -ESHUTDOWN if the session isn't live.
  */
 int kb_req_pages(struct kb_req *req)
 {
@@ -366,7 +369,7 @@ int kb_req_pages(struct kb_req *req)
 }
 
 /**
- * kb_req_free_pages() - undo kb_req_pages(), if that was done
+ * kb_req_free_pages() - free a request's pages, if it has any
  * @req: the request
  *
  * Context: Any but hard IRQ.
@@ -384,7 +387,7 @@ void kb_req_free_pages(struct kb_req *req)
 }
 
 /**
- * kb_reply_may_have() - may the pages of a request be a reply's?
+ * kb_reply_may_have() - check whether a request's pages can move to its reply
  * @req: the request, with pages
  *
  * Return: whether they are in one piece, and not the reserve.
@@ -395,9 +398,9 @@ bool kb_reply_may_have(const struct kb_req *req)
 }
 
 /**
- * kb_reply_take_pages() - have a request's pages, so that its slot can be used again
+ * kb_reply_take_pages() - move a request's pages to its reply, to free the slot
  * @reply: the reply
- * @req: the request, which kb_reply_may_have() likes
+ * @req: the request, for which kb_reply_may_have() is true
  *
  * Context: Any but hard IRQ.
  */
@@ -412,7 +415,7 @@ void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req)
 
 /**
  * kb_reply_free_pages() - undo kb_reply_take_pages()
- * @reply: the reply, which the device has done with
+ * @reply: the reply, which has completed
  *
  * Context: Any but hard IRQ.
  */
@@ -425,9 +428,9 @@ void kb_reply_free_pages(struct kb_reply_op *reply)
 }
 
 /**
- * kb_mem_waiters() - take a session's requests that wait for memory out of there
+ * kb_mem_waiters() - dequeue a session's requests that wait for memory
  * @s: the session
- * @list: takes them; kb_req_free_pages() is due for each
+ * @list: takes the requests; the caller calls kb_req_free_pages() for each
  *
  * Context: Any but hard IRQ.
  */
@@ -446,7 +449,7 @@ void kb_mem_waiters(struct kb_session *s, struct list_head *list)
 }
 
 /**
- * kb_reserve_init() - set pages aside
+ * kb_reserve_init() - allocate the reserve
  *
  * Return: 0 or -ENOMEM.
  */

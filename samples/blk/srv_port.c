@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Ports: a thread that takes connections, each to become a session. */
+/* Ports: a thread that accepts connections and starts sessions. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <linux/delay.h>
@@ -21,7 +21,7 @@ static int kb_port_thread(void *arg)
 		}
 		if (s)
 			kb_session_forget(s);
-		/* Short of something, or about to be stopped. */
+		/* Out of memory, or about to be stopped. */
 		msleep(KB_PAUSE_MS);
 	}
 	return 0;
@@ -56,8 +56,8 @@ static void kb_port_set(struct kb_port *port, bool enabled)
 }
 
 /**
- * kb_port_enable() - listen
- * @port: not enabled, under its lock
+ * kb_port_enable() - start listening
+ * @port: the port, not enabled; under kb_port.enabling
  *
  * Return: 0, or a negative errno.
  */
@@ -79,8 +79,8 @@ int kb_port_enable(struct kb_port *port)
 }
 
 /**
- * kb_port_stop() - listen no more, and have all sessions end, soon
- * @port: enabled or not, under its lock
+ * kb_port_stop() - stop listening, and stop all sessions without waiting
+ * @port: the port, enabled or not; under kb_port.enabling
  */
 void kb_port_stop(struct kb_port *port)
 {
@@ -95,10 +95,11 @@ void kb_port_stop(struct kb_port *port)
 }
 
 /**
- * kb_port_disable() - listen no more, and wait until all sessions have ended
- * @port: enabled or not, under its lock
+ * kb_port_disable() - stop listening, and wait until all sessions have ended
+ * @port: the port, enabled or not; under kb_port.enabling
  *
- * Return: 0; or -EINTR if the caller is killed: it isn't enabled then, but has sessions.
+ * Return: 0; or -EINTR if the caller is killed. The port is disabled then, but may still
+ * have sessions.
  */
 int kb_port_disable(struct kb_port *port)
 {

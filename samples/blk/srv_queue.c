@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A session's queues: what requests and replies are made of, how a session's end stops them,
- * and what they add up to.
+ * A session's queues: allocation of requests and replies, their abort at the session's end,
+ * and the sums of their counters.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include "srv.h"
 
-/* Requests and replies change theirs for each other's, so all are of a size. */
+/* Requests and replies exchange their inline pages, so all have the same order. */
 static unsigned int kb_inline_order(const struct kb_session *s)
 {
 	return get_order(max_t(u32, s->limits.inline_max, s->limits.inline_read));
@@ -46,7 +46,7 @@ static void kb_req_exit(struct kb_req *req)
 {
 	if (req->mr)
 		fi_close(&req->mr->fid);
-	/* What an invalidation that failed has left. */
+	/* Pages that were kept after a failed invalidation. */
 	kb_req_free_pages(req);
 	if (req->inline_page)
 		__free_pages(req->inline_page, kb_inline_order(req->sq->s));
@@ -67,8 +67,9 @@ static int kb_reply_init(struct kb_squeue *sq, u16 i)
 }
 
 /**
- * kb_squeue_init() - have requests and replies for a queue
- * @sq: zeroed but for its session and queue; kb_squeue_exit() in any case
+ * kb_squeue_init() - allocate requests and replies for a queue
+ * @sq: the queue, zeroed except for its session and kb_queue. The caller calls
+ *	kb_squeue_exit() also on failure
  *
  * Return: 0, or a negative errno.
  */
@@ -93,7 +94,7 @@ int kb_squeue_init(struct kb_squeue *sq)
 
 /**
  * kb_squeue_exit() - undo kb_squeue_init()
- * @sq: with nothing in flight
+ * @sq: the queue, with nothing in flight
  */
 void kb_squeue_exit(struct kb_squeue *sq)
 {
@@ -114,11 +115,11 @@ void kb_squeue_exit(struct kb_squeue *sq)
 }
 
 /**
- * kb_session_ending() - let nothing begin any more
+ * kb_session_ending() - prevent the start of new operations
  * @s: the session
  *
- * Whatever begins looks at the state under its queue's lock, and is counted there if it
- * saw that the session is live.
+ * An operation checks the state under its queue's lock and is counted there if the session
+ * is live. So after each lock was taken once, all operations that will run are counted.
  *
  * Context: Any but hard IRQ, without a queue's lock.
  */
@@ -134,9 +135,10 @@ void kb_session_ending(struct kb_session *s)
 }
 
 /**
- * kb_session_load() - add up what the queues of a session have
+ * kb_session_load() - sum up the counters of a session's queues
  * @s: the session, with queues
- * @load: takes what is under way. Once nothing begins any more, what is 0 stays so
+ * @load: takes numbers of active operations. After kb_session_ending(), in_flight stays
+ *	0 once it is 0
  * @stats: takes counters; or NULL
  *
  * Context: Any but hard IRQ, without a queue's lock.
@@ -181,15 +183,15 @@ static bool kb_squeue_untaken(const struct kb_squeue *sq, unsigned long then)
 }
 
 /**
- * kb_session_untaken() - does a client leave lying what others could use?
+ * kb_session_untaken() - check whether a client fails to take replies or data
  * @s: the session
- * @age: for how long, in jiffies
+ * @age: minimum age, in jiffies
  *
- * Its replies fill a queue that it shares, what it doesn't fetch may be in the
- * reserve.
+ * Outstanding replies fill a queue that the client shares with others, and data that isn't
+ * fetched may occupy the reserve.
  *
  * Context: Process.
- * Return: whether there is a reply, or data to be fetched, of that age.
+ * Return: whether there is a reply, or data to fetch, of at least that age.
  */
 bool kb_session_untaken(struct kb_session *s, unsigned long age)
 {
@@ -205,8 +207,8 @@ bool kb_session_untaken(struct kb_session *s, unsigned long age)
 }
 
 /**
- * kb_session_abort() - end what waits for the client, or for memory
- * @s: the session, not live, and found by nobody
+ * kb_session_abort() - end requests that wait for the client or for memory
+ * @s: the session, not live, and no longer in the hash table
  */
 void kb_session_abort(struct kb_session *s)
 {
@@ -215,7 +217,7 @@ void kb_session_abort(struct kb_session *s)
 	u16 i, slot;
 	bool ready;
 
-	/* Who has the memory may be what only this session's end frees. */
+	/* Don't wait for memory, as it may be this session's end that frees it. */
 	kb_mem_waiters(s, &waiters);
 	list_for_each_entry_safe(req, next, &waiters, list)
 		kb_req_end(req, -ESHUTDOWN);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sessions: set up over TCP, watched, ended, all by a thread of their own. Others
- * find a session in one list, commands by its id in a table under RCU.
+ * Sessions. Each has a thread, which sets it up over TCP, watches it and ends it. All
+ * sessions are in one list; commands find their session by its ID in a hash table under
+ * RCU.
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -15,17 +16,17 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-#define KB_TAKE_S	30	/* for a client to take what it asked for */
-#define KB_END_S	60	/* for it to arrive, once the session is over */
+#define KB_TAKE_S	30	/* time-out for a client to take replies and data */
+#define KB_END_S	60	/* time-out of operations after the end of a session */
 #define KB_WATCH_MS	1000
 
 static DEFINE_HASHTABLE(kb_sessions_by_id, 6);	/* under kb_sessions_lock */
 
-/* Threads, each of which ends by a completion. */
+/* Number of session threads. Each completes kb_thread_end when it exits. */
 static atomic_t kb_threads;
 static DECLARE_COMPLETION(kb_thread_end);
 
-static atomic64_t kb_stray;	/* commands of no session */
+static atomic64_t kb_stray;	/* commands without a session */
 
 /* --- ending --- */
 
@@ -33,14 +34,14 @@ static void kb_stop_work(struct work_struct *work)
 {
 	kb_net_shutdown(&container_of(work, struct kb_session,
 				      stop_work)->net);
-	/* It may wait for those whose place it takes. */
+	/* The session may be waiting for sessions that it replaces. */
 	wake_up_all(&kb_srv_wait);
 }
 
 /**
- * kb_session_stop() - have a session end, soon
+ * kb_session_stop() - make a session end, without waiting for it
  * @s: the session
- * @orderly: nothing is wrong: the store is flushed first, and the client told so
+ * @orderly: flush the store first, and tell the client in BYE that it was flushed
  *
  * Context: Any but hard IRQ; doesn't sleep.
  */
@@ -49,7 +50,7 @@ void kb_session_stop(struct kb_session *s, bool orderly)
 	spin_lock_bh(&s->lock);
 	if (!s->stop) {
 		s->orderly = orderly;
-		/* Pairs with kb_watch(), which looks at that. */
+		/* Pairs with kb_watch(), which reads @orderly. */
 		smp_store_release(&s->stop, true);
 		queue_work(kb_done_wq, &s->stop_work);
 	}
@@ -57,9 +58,9 @@ void kb_session_stop(struct kb_session *s, bool orderly)
 }
 
 /**
- * kb_session_violated() - a client did what none should
- * @s: its session, which ends
- * @how: what it did
+ * kb_session_violated() - end the session of a client that violates the protocol
+ * @s: the session
+ * @how: description of the violation
  *
  * Context: Any but hard IRQ; doesn't sleep.
  */
@@ -67,15 +68,15 @@ void kb_session_violated(struct kb_session *s, const char *how)
 {
 	trace_kb_srv_violation(s->hello.client, how);
 	if (!READ_ONCE(s->stop))
-		pr_warn_ratelimited("%s at %s: %s\n", s->hello.client,
-				    s->peer_name, how);
+		pr_warn_ratelimited("%s at %s violates the protocol, ending its session: %s\n",
+				    s->hello.client, s->peer_name, how);
 	kb_session_stop(s, false);
 }
 
 /**
- * kb_sessions_stop() - have sessions end, soon
- * @port: of this port, or NULL
- * @export: of this export, or NULL
+ * kb_sessions_stop() - make sessions end, without waiting for them
+ * @port: stop sessions of this port, or NULL for any
+ * @export: stop sessions of this export, or NULL for any
  */
 void kb_sessions_stop(const struct kb_port *port,
 		      const struct kb_export *export)
@@ -91,8 +92,8 @@ void kb_sessions_stop(const struct kb_port *port,
 }
 
 /**
- * kb_sessions_resize() - tell clients of a size
- * @export: whose size it is
+ * kb_sessions_resize() - tell clients that the size of an export has changed
+ * @export: the export
  */
 void kb_sessions_resize(struct kb_export *export)
 {
@@ -109,7 +110,7 @@ static void kb_srv_gone(struct kb_fabric *f)
 {
 	struct kb_session *s;
 
-	pr_warn("%s went away\n", f->info->domain_attr->name);
+	pr_warn("%s was removed or has failed, ending its sessions\n", f->info->domain_attr->name);
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(s, &kb_sessions, list)
 		if (s->fabric == f)
@@ -129,7 +130,7 @@ static struct kb_session *kb_session_find(u64 id)
 	return NULL;
 }
 
-/* Nobody says whom a message is from, but only the client knows the id. */
+/* Messages don't name their sender, but only the client knows the session ID. */
 static void kb_srv_received(struct kb_queue *q, void *buf, size_t len)
 {
 	const struct kb_cmd *wire = buf;
@@ -161,12 +162,12 @@ const struct kb_role kb_srv_role = {
 	.gone		= kb_srv_gone,
 };
 
-/* --- beginning --- */
+/* --- start --- */
 
 /**
- * kb_session_on() - a session is on a device, and ends with it
+ * kb_session_on() - set the device of a session, whose removal ends the session
  * @s: the session
- * @f: the device
+ * @f: the device, or NULL
  */
 void kb_session_on(struct kb_session *s, struct kb_fabric *f)
 {
@@ -176,7 +177,7 @@ void kb_session_on(struct kb_session *s, struct kb_fabric *f)
 }
 
 /**
- * kb_session_live() - let commands come
+ * kb_session_live() - start to accept commands
  * @s: the session
  */
 void kb_session_live(struct kb_session *s)
@@ -185,7 +186,7 @@ void kb_session_live(struct kb_session *s)
 
 	for (i = 0; i < s->nqueues; i++)
 		s->queues[i].heard = jiffies;
-	/* Under the lock, which keeps others from queues that aren't there yet. */
+	/* kb_sessions_show() reads the queues under the lock if the state isn't NEW. */
 	spin_lock_bh(&kb_sessions_lock);
 	WRITE_ONCE(s->state, KB_SESSION_LIVE);
 	hash_add_rcu(kb_sessions_by_id, &s->hash, s->id);
@@ -207,7 +208,7 @@ static int kb_tell_size(struct kb_session *s)
 	       kb_net_send(&s->net, buf, len);
 }
 
-/* Whatever a client did, its disk has users: it may always come back. */
+/* Always allow a client to reconnect, because its disk has users. */
 static void kb_say_bye(struct kb_session *s, bool flushed)
 {
 	struct kb_bye_msg msg = { .again = true, .flushed = flushed };
@@ -228,7 +229,7 @@ static bool kb_session_silent(struct kb_session *s, unsigned long age)
 	return true;
 }
 
-/* Return: why it is to end. */
+/* Return: why the session must end. */
 static const char *kb_watch(struct kb_session *s)
 {
 	u32 ms = s->limits.keep_alive;
@@ -239,7 +240,7 @@ static const char *kb_watch(struct kb_session *s)
 	for (;;) {
 		ret = kb_net_recv(&s->net, buf, sizeof(buf),
 				  clamp(ms / 4, 25U, KB_WATCH_MS));
-		/* Pairs with kb_session_stop(), which says how. */
+		/* Pairs with kb_session_stop(), which sets @orderly. */
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)
 				kb_say_bye(s, false);
@@ -250,9 +251,9 @@ static const char *kb_watch(struct kb_session *s)
 				   ret))
 			return "the client left";
 		if (ret >= 0 || ret == -EPROTO) {
-			kb_session_violated(s, "neither silence nor BYE");
+			kb_session_violated(s, "an unexpected message over TCP");
 			kb_say_bye(s, false);
-			return "protocol violated";
+			return "the client violated the protocol";
 		}
 		if (ret != -ETIMEDOUT)
 			return "the connection is lost";
@@ -262,12 +263,12 @@ static const char *kb_watch(struct kb_session *s)
 		if (kb_session_silent(s, msecs_to_jiffies(ms))) {
 			kb_session_stop(s, false);
 			kb_say_bye(s, false);
-			return "nothing was heard of the client";
+			return "no message from the client within its keep-alive time-out";
 		}
 		if (kb_session_untaken(s, KB_TAKE_S * HZ)) {
 			kb_session_stop(s, false);
 			kb_say_bye(s, false);
-			return "the client takes nothing";
+			return "the client doesn't take its replies or data";
 		}
 	}
 }
@@ -282,8 +283,9 @@ static bool kb_session_idle(struct kb_session *s, u32 *posted)
 }
 
 /*
- * What the client was told is done shall be so when it comes back, though the store is
- * opened anew by then. It doesn't wait for long: it takes us for dead at some time.
+ * Flush the store, so that writes that the client got replies to aren't lost if the store
+ * is reopened before it reconnects. Wait only for half of the keep-alive time-out, after
+ * which the client considers the server dead.
  */
 static void kb_session_part(struct kb_session *s)
 {
@@ -295,7 +297,10 @@ static void kb_session_part(struct kb_session *s)
 	kb_say_bye(s, idle && !kb_store_flush(&s->export->store));
 }
 
-/* From LIVE on. What is under way ends by itself, as far as the client lets it. */
+/*
+ * End a session that was live. Active operations complete by themselves, unless the client
+ * or the device prevents it.
+ */
 static void kb_session_drain(struct kb_session *s)
 {
 	u32 posted;
@@ -312,9 +317,9 @@ static void kb_session_drain(struct kb_session *s)
 	if (wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted),
 			       KB_END_S * HZ))
 		return;
-	/* The store may take its time, and nothing is posted after it. */
+	/* If only the store is slow, wait: a request posts nothing after its I/O. */
 	if (posted) {
-		pr_warn("%s at %s takes nothing: giving up %s\n",
+		pr_warn("operations for %s at %s don't complete: giving up %s\n",
 			s->hello.client, s->peer_name,
 			s->fabric->info->domain_attr->name);
 		kb_fabric_lost(s->fabric);
@@ -382,13 +387,13 @@ static int kb_session_thread(void *arg)
 		kb_session_free_fabric(s);
 	trace_kb_srv_session(s, "gone");
 	kb_session_gone(s);
-	/* From here on it runs none of the module's code. */
+	/* The completion is in the kernel's code, so the module may be unloaded after it. */
 	kthread_complete_and_exit(&kb_thread_end, 0);
 }
 
 /**
- * kb_session_new() - have a session for the next that connects
- * @port: where
+ * kb_session_new() - allocate a session for the next connection
+ * @port: port of the session
  *
  * Return: the session, for kb_session_start() or kb_session_forget(); or NULL.
  */
@@ -408,7 +413,7 @@ struct kb_session *kb_session_new(struct kb_port *port)
 
 /**
  * kb_session_forget() - undo kb_session_new()
- * @s: not started
+ * @s: the session, not started
  */
 void kb_session_forget(struct kb_session *s)
 {
@@ -417,8 +422,8 @@ void kb_session_forget(struct kb_session *s)
 }
 
 /**
- * kb_session_start() - begin with a session
- * @s: connected; not the caller's any more
+ * kb_session_start() - start a session
+ * @s: the session, connected; the caller must not use it afterwards
  */
 void kb_session_start(struct kb_session *s)
 {
@@ -442,7 +447,7 @@ void kb_session_start(struct kb_session *s)
 }
 
 /**
- * kb_sessions_exit() - wait for the last steps of sessions that are gone
+ * kb_sessions_exit() - wait until all session threads have exited
  */
 void kb_sessions_exit(void)
 {
@@ -450,7 +455,7 @@ void kb_sessions_exit(void)
 		wait_for_completion(&kb_thread_end);
 }
 
-/* --- for people --- */
+/* --- debugfs --- */
 
 static const char * const kb_session_states[] = {
 	[KB_SESSION_NEW]	= "new",
@@ -459,9 +464,9 @@ static const char * const kb_session_states[] = {
 };
 
 /**
- * kb_sessions_show() - a line for each session; the id is a secret
- * @m: where to
- * @unused: nothing
+ * kb_sessions_show() - print a line for each session, without the ID, which is a secret
+ * @m: output
+ * @unused: not used
  *
  * Return: 0.
  */
@@ -474,7 +479,7 @@ int kb_sessions_show(struct seq_file *m, void *unused)
 		struct kb_session_stats stats = {};
 		struct kb_load load = {};
 
-		/* Else its queues aren't there yet, or any more. */
+		/* Otherwise the queues aren't set up yet, or are freed. */
 		if (s->state != KB_SESSION_NEW && s->fabric)
 			kb_session_load(s, &load, &stats);
 		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",

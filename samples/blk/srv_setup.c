@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a session comes to be: what is said over TCP, what the client is granted, and
- * the fabric's part.
+ * Set-up of a session: messages over TCP, limits that the client is granted, and fabric
+ * objects.
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -13,15 +13,15 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-#define KB_SETUP_MS	5000	/* for each message */
-/* For the I/O of the session before; the client waits for somewhat longer. */
+#define KB_SETUP_MS	5000	/* time-out of each message */
+/* Time-out for I/O of replaced sessions. The client waits longer, see KBC_ANSWER_MS. */
 #define KB_REPLACE_MS	20000
 
-/* What is said until both agree. */
+/* Messages and state of set-up. */
 struct kb_setup {
 	size_t	hello_len;
 	size_t	challenge_len;
-	int	nkeys;		/* or -EACCES: not a client, but nobody is to learn that */
+	int	nkeys;		/* -EACCES for an unknown client, which must not learn that */
 	struct kb_key *keys[KB_SECRETS];
 	u8	hello[KB_NET_MAX];
 	u8	challenge[sizeof(struct kb_challenge)];
@@ -33,10 +33,10 @@ struct kb_setup {
 
 /**
  * kb_reject() - tell a client that it gets no session
- * @s: what would have been one
- * @err: why, a negative errno
- * @again: it may be different later
- * @why: for people
+ * @s: the session that is refused
+ * @err: reason, a negative errno
+ * @again: the client may try again later
+ * @why: reason as text
  */
 void kb_reject(struct kb_session *s, int err, bool again, const char *why)
 {
@@ -73,7 +73,7 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	if (len < 0)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
-		return kb_refuse(s, -EPROTO, true, "not a HELLO of our version");
+		return kb_refuse(s, -EPROTO, true, "not a HELLO of the server's version");
 	set->hello_len = len;
 	s->hello = *asked;
 	s->hello.addr = NULL;
@@ -94,8 +94,8 @@ static int kb_setup_mac(struct kb_setup *set, const struct kb_key *key,
 }
 
 /*
- * We prove ourselves first. Where there is no secret the MAC is random, so that a
- * stranger learns neither which clients there are nor how many secrets one has.
+ * The server proves its identity first. For secrets that don't exist the MAC is random, so
+ * that a stranger learns neither the names of clients nor how many secrets one has.
  */
 static int kb_setup_challenge(struct kb_session *s, struct kb_setup *set)
 {
@@ -149,7 +149,7 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 	ret = kb_setup_challenge(s, set);
 	if (ret)
 		return ret;
-	/* Where ACCEPT will be there is room for whatever comes instead. */
+	/* The buffer of ACCEPT isn't used yet, and has room for any message. */
 	ret = kb_net_recv(&s->net, set->accept, sizeof(set->accept),
 			  KB_SETUP_MS);
 	if (ret < 0) {
@@ -162,10 +162,10 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 	if (kb_parse_auth(set->accept, ret, &auth))
 		return kb_refuse(s, -EPROTO, true, "not an AUTH");
 	if (kb_setup_check(s, set, auth.mac))
-		return kb_refuse(s, -EACCES, true, "not the secret");
+		return kb_refuse(s, -EACCES, true, "wrong secret");
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
-		return kb_refuse(s, -ESTALE, false, "it is another disk now");
+		return kb_refuse(s, -ESTALE, false, "the export is a different disk now");
 	return 0;
 }
 
@@ -179,13 +179,13 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 		caps |= KB_CAP_RDMA_WRITE;
 	if (s->fabric->can_imm)
 		caps |= KB_CAP_IMM;
-	/* Of one that is read-only, too: it may be written to the next time. */
+	/* Also for a read-only store, which may be writable in the client's next session. */
 	if (disk->discard_max)
 		caps |= KB_CAP_DISCARD;
 	if (disk->zeroes_max)
 		caps |= KB_CAP_WRITE_ZEROES;
 	l->caps &= caps;
-	/* There is no room for a checksum in it. */
+	/* Immediate data has no room for a checksum. */
 	if (!(l->caps & KB_CAP_RDMA_WRITE) || l->caps & KB_CAP_CHECKSUM)
 		l->caps &= ~KB_CAP_IMM;
 	l->max_io = min(l->max_io, max(round_down(s->port->max_memory,
@@ -195,16 +195,16 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 				   KB_SECTOR);
 	l->inline_read = min_t(size_t, l->inline_read,
 			       s->fabric->max_msg - KB_REPLY_MAX(0));
-	/* Reply and data are a piece each. */
+	/* A reply with inline data has two pieces. */
 	if (s->fabric->info->tx_attr->iov_limit < 2)
 		l->inline_read = 0;
 	l->inline_read = round_down(l->inline_read, KB_SECTOR);
 	l->queues = min(l->queues, s->fabric->nqueues);
-	/* A client that is gone has its share for no longer than that. */
+	/* Limits how long a dead client keeps its resources. */
 	l->keep_alive = min(l->keep_alive, s->port->max_keep_alive);
 }
 
-/* A receive for each command, and one for a keep-alive or FETCHED. */
+/* Reserve a receive for each command, and one for a keep-alive or FETCHED. */
 static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
 {
 	struct kb_squeue *sq = &s->queues[i];
@@ -224,8 +224,8 @@ static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
 }
 
 /*
- * Memory for inline data is there for each slot, and for each reply where it goes
- * both ways, so not too much.
+ * Limit inline data, because each slot has memory for it, and with inline reads so does
+ * each reply.
  */
 static void kb_setup_inline(struct kb_session *s)
 {
@@ -240,7 +240,7 @@ static void kb_setup_inline(struct kb_session *s)
 		l->inline_max = 0;
 }
 
-/* With domains of their own, clients with a secret share one only with who knows it. */
+/* With own_domains, clients share a domain only with clients of the same secret. */
 static struct kb_fabric *kb_setup_device(const struct kb_session *s)
 {
 	struct kb_select select = s->port->select;
@@ -263,14 +263,14 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 
 	f = kb_setup_device(s);
 	if (IS_ERR(f))
-		return kb_refuse(s, -ENODEV, true, "the server has no device");
+		return kb_refuse(s, -ENODEV, true, "the server has no usable device");
 	kb_session_on(s, f);
 	if (READ_ONCE(f->gone))
-		return kb_refuse(s, -ENODEV, true, "the server's device left");
+		return kb_refuse(s, -ENODEV, true, "the server's device was removed");
 	if (asked->addr_format != f->info->addr_format ||
 	    asked->addr_len != f->queues[0].addrlen)
-		/* For now: another device may be back the next time. */
-		return kb_refuse(s, -EOPNOTSUPP, true, "another fabric");
+		/* Not final: the server may have another device the next time. */
+		return kb_refuse(s, -EOPNOTSUPP, true, "the server is on another kind of fabric");
 	s->limits = asked->limits;
 	kb_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);
@@ -282,7 +282,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 				     f->info->rx_attr->size);
 	if (credits < 2)
 		return kb_refuse(s, -EBUSY, true,
-				 "a client's share of receives is used up");
+				 "the client's share of receives is used up");
 	s->limits.depth = credits - 1;
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kb_setup_queue(s, i, asked->addr + i * asked->addr_len);
@@ -318,12 +318,12 @@ static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 	ret = kb_auth_sign(s->key, KB_AUTH_ACCEPT, s->proof, set->accept, len);
 	if (ret)
 		return ret;
-	/* Commands may come as soon as the client has its session's id. */
+	/* Before sending ACCEPT, because the client may send commands as soon as it has it. */
 	kb_session_live(s);
 	return kb_net_send(&s->net, set->accept, len);
 }
 
-/* From here on the session takes the place of those before it. */
+/* Set up a session whose client has proved its identity, and replace older ones. */
 static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 {
 	const char *why = kb_session_prove(s);
@@ -335,19 +335,20 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 				kb_session_alone(s) || READ_ONCE(s->stop),
 				msecs_to_jiffies(KB_REPLACE_MS)))
 		return kb_refuse(s, -EBUSY, true,
-				 "the session before is still writing");
+				 "I/O of the client's previous session is not done");
 	if (READ_ONCE(s->stop))
-		return kb_refuse(s, -EBUSY, true, "it has to end");
+		return kb_refuse(s, -EBUSY, true, "the session was stopped during set-up");
 	ret = kb_setup_fabric(s, set);
 	return ret ?: kb_setup_accept(s, set);
 }
 
 /**
  * kb_set_up() - agree with a client on a session
- * @s: its session
+ * @s: the session
  *
  * Context: Process, sleeps.
- * Return: 0, or a negative errno; also after that it may be live, and have a fabric.
+ * Return: 0, or a negative errno. Also after an error the session may be live, and have a
+ * fabric.
  */
 int kb_set_up(struct kb_session *s)
 {
@@ -362,7 +363,7 @@ int kb_set_up(struct kb_session *s)
 	while (!s->id);
 	ret = kb_setup_hello(s, set) ?: kb_setup_auth(s, set);
 	if (!ret) {
-		/* The client's disk may be of this machine, too. */
+		/* noio: the client's disk may be attached to this machine. */
 		noio = memalloc_noio_save();
 		ret = kb_setup_proven(s, set);
 		memalloc_noio_restore(noio);

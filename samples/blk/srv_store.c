@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is behind an export: a block device, by bios, or a file, through the page
- * cache. Everything here may sleep, and is called from work items that may; but for
- * kb_store_try(), which is for a device that says when it would.
+ * The store of an export: a block device, accessed by bios, or a file. All functions may
+ * sleep and are called from work items, except kb_store_try(), which uses REQ_NOWAIT.
  *
- * That what is in the page cache could not be written is said once, to whoever asks
- * first. It may not be the client that hears of it: another has the export too, or
- * the session is over before the reply is sent, and the next session's flush would
- * be told that all is well. So once a file has failed to keep something, it fails to
- * keep anything until somebody says, by the export's attribute, that this is known.
+ * The kernel reports a writeback error of the page cache only once. The client whose write
+ * was lost may not see it: the export may have another client, or the session may end before
+ * the reply is sent, and then the flush in the next session would succeed. So after a file
+ * has lost a write, all its flushes fail until an administrator clears the error by the
+ * export's attribute "lost".
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -25,8 +24,8 @@
 #include "srv.h"
 
 #define KB_FILE_BLOCK	512U
-#define KB_FILE_MAX	SZ_1G	/* bytes of a discard */
-#define KB_BIOS		16	/* that there always are */
+#define KB_FILE_MAX	SZ_1G	/* maximum bytes of a discard or write of zeroes */
+#define KB_BIOS		16	/* bios in the pool */
 
 static void kb_store_limits_bdev(struct kb_store *store)
 {
@@ -46,14 +45,14 @@ static void kb_store_limits_bdev(struct kb_store *store)
 				       SECTOR_SHIFT, block);
 	if (disk->discard_max && !disk->discard_granularity)
 		disk->discard_granularity = block;
-	/* Where the device can't, they are written, while the client waits. */
+	/* If the device can't write zeroes, the kernel writes them as data, so limit the size. */
 	disk->zeroes_max = KB_IO_MAX;
 	if (bdev_write_zeroes_sectors(bdev))
 		disk->zeroes_max = round_down(min_t(u64, KB_FILE_MAX, (u64)
 			bdev_write_zeroes_sectors(bdev) << SECTOR_SHIFT), block);
 }
 
-/* Of what O_DIRECT takes; memory is in whole pages, which suits any device. */
+/* Offset alignment of O_DIRECT. Memory is in whole pages, which satisfies any device. */
 static u32 kb_store_direct_block(const struct kb_store *store)
 {
 	struct super_block *sb = file_inode(store->file)->i_sb;
@@ -62,7 +61,7 @@ static u32 kb_store_direct_block(const struct kb_store *store)
 	if (!vfs_getattr(&store->file->f_path, &stat, STATX_DIOALIGN, AT_STATX_SYNC_AS_STAT) &&
 	    stat.result_mask & STATX_DIOALIGN)
 		return max(stat.dio_offset_align, KB_FILE_BLOCK);
-	/* Not all filesystems say so. */
+	/* Not all filesystems report it. */
 	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KB_IO_MIN;
 }
 
@@ -82,10 +81,10 @@ static void kb_store_limits_file(struct kb_store *store)
 }
 
 /**
- * kb_store_bytes() - how large is it now?
- * @store: open
+ * kb_store_bytes() - get the current size
+ * @store: the store, open
  *
- * Return: bytes, in whole logical blocks.
+ * Return: bytes, rounded down to logical blocks.
  */
 u64 kb_store_bytes(const struct kb_store *store)
 {
@@ -116,7 +115,7 @@ static void kb_store_free(struct kb_store *store)
 static int kb_store_usable(struct inode *inode)
 {
 	if (S_ISBLK(inode->i_mode) && bdev_is_zoned(I_BDEV(inode))) {
-		pr_err("%pg is zoned: its clients would have to know\n",
+		pr_err("%pg is zoned, which isn't supported\n",
 		       I_BDEV(inode));
 		return -EOPNOTSUPP;
 	}
@@ -128,12 +127,12 @@ static int kb_store_usable(struct inode *inode)
 }
 
 /**
- * kb_store_open() - open a block device, for nobody else, or a file
- * @store: takes it
- * @path: its path
- * @read_only: not to be written to
- * @direct: a file is to be read and written past the page cache
- * @lost: what kb_store_close() returned the last time, unless that is known
+ * kb_store_open() - open a block device exclusively, or a file
+ * @store: the store
+ * @path: path of the block device or file
+ * @read_only: open it read-only
+ * @direct: use O_DIRECT
+ * @lost: return value of the last kb_store_close(), or 0 if it was cleared
  *
  * Return: 0, or a negative errno.
  */
@@ -168,7 +167,7 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool
 	} else {
 		kb_store_limits_file(store);
 	}
-	/* A drive's can be switched on later; flushing one that has none costs little. */
+	/* A drive's cache can be switched on later, and flushing without one is cheap. */
 	store->disk.flags |= KB_DISK_WRITE_CACHE;
 	if (store->read_only)
 		store->disk.flags |= KB_DISK_READ_ONLY;
@@ -199,7 +198,7 @@ static void kb_store_end_io(struct bio *bio)
 	kb_store_put(io);
 }
 
-/* One bio takes what it can; @seg and @done go on. NULL only for what can't wait. */
+/* Fill a bio, and advance @seg and @done. Return: NULL only if @io->nowait. */
 static struct bio *kb_store_bio(struct kb_store_io *io, blk_opf_t opf,
 				unsigned int *seg, size_t *done)
 {
@@ -234,11 +233,12 @@ static blk_opf_t kb_store_opf(const struct kb_store_io *io)
 }
 
 /**
- * kb_store_try() - read or write without waiting
- * @io: what, in one piece, and whom to tell: that it would have had to wait by -EAGAIN
+ * kb_store_try() - start to read or write without waiting
+ * @io: the I/O, in one piece. kb_store_io.err is -EAGAIN in done() if it would have waited
  *
  * Context: Process.
- * Return: whether it was begun; else it is for kb_store_rw(), and nobody is told.
+ * Return: whether it was started; if not, done() isn't called and the caller must use
+ * kb_store_rw().
  */
 bool kb_store_try(struct kb_store_io *io)
 {
@@ -281,9 +281,9 @@ static void kb_store_rw_bdev(struct kb_store_io *io)
 /* --- files --- */
 
 /*
- * The client may be this machine, and what wants memory there wait for this very
- * write. So it isn't held up for what others have dirtied, and doesn't have anything
- * else written for its own memory's sake.
+ * The client may be on this machine, and memory reclaim may wait for this write. So the
+ * write must not be throttled for pages that others have dirtied, and must not start other
+ * I/O in order to allocate memory.
  */
 static unsigned int kb_file_enter(void)
 {
@@ -299,9 +299,9 @@ static void kb_file_leave(unsigned int old)
 }
 
 /*
- * Have bytes from @first to @last in stable storage. Of two at the same time one may
- * find that the other has been told, so the mapping is asked, too, which forgets
- * nothing; but it doesn't know of what only the filesystem does.
+ * Flush bytes @first to @last. Of two concurrent calls of vfs_fsync_range() only one gets an
+ * error, so check the mapping's errors since open too. The mapping alone isn't enough, as
+ * it doesn't record all errors of the filesystem.
  */
 static int kb_store_sync(struct kb_store *store, loff_t first, loff_t last)
 {
@@ -311,7 +311,7 @@ static int kb_store_sync(struct kb_store *store, loff_t first, loff_t last)
 	err = vfs_fsync_range(file, first, last, 1) ?:
 	      filemap_check_wb_err(file->f_mapping, store->since);
 	if (err && !cmpxchg(&store->lost, 0, err))
-		pr_err("%pD: lost writes, and fails to flush from now on: %d\n",
+		pr_err("%pD: writes were lost, failing all flushes until the attribute \"lost\" is cleared: %d\n",
 		       file, err);
 	return READ_ONCE(store->lost);
 }
@@ -330,18 +330,18 @@ static int kb_store_rw_once(struct kb_store_io *io)
 						0);
 		else
 			ret = vfs_iter_read(io->store->file, &iter, &pos, 0);
-		/* The file may have become shorter. */
+		/* The file may have been truncated. */
 		if (ret <= 0)
 			return ret ?: -EIO;
 	}
-	/* With RWF_DSYNC one couldn't tell what failed. */
+	/* Not RWF_DSYNC, which doesn't tell whether the write or the flush failed. */
 	return io->write && io->fua ?
 	       kb_store_sync(io->store, io->offset, pos - 1) : 0;
 }
 
 /**
  * kb_store_rw() - read or write
- * @io: what, and whom to tell
+ * @io: the I/O; done() is called at its end
  */
 void kb_store_rw(struct kb_store_io *io)
 {
@@ -374,7 +374,7 @@ static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
 /* --- either --- */
 
 /**
- * kb_store_flush() - have in stable storage what was written
+ * kb_store_flush() - flush all writes to stable storage
  * @store: open
  *
  * Return: 0, or a negative errno.
@@ -393,10 +393,10 @@ int kb_store_flush(struct kb_store *store)
 }
 
 /**
- * kb_store_close() - undo kb_store_open(), and have in stable storage what was written
- * @store: that nobody uses any more
+ * kb_store_close() - flush all writes, and undo kb_store_open()
+ * @store: the store, no longer in use
  *
- * Return: errno of what was lost since kb_store_open() or before, or 0.
+ * Return: errno of the first lost write, since kb_store_open() or before, or 0.
  */
 int kb_store_close(struct kb_store *store)
 {
@@ -409,7 +409,7 @@ int kb_store_close(struct kb_store *store)
 }
 
 /**
- * kb_store_discard() - forget a range
+ * kb_store_discard() - discard a range
  * @store: open
  * @offset: where
  * @bytes: how much
@@ -425,12 +425,12 @@ int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
 }
 
 /**
- * kb_store_zeroes() - have a range read as zeroes
+ * kb_store_zeroes() - write zeroes to a range
  * @store: open
  * @offset: where
  * @bytes: how much
- * @nounmap: and keep it allocated
- * @fua: in stable storage
+ * @nounmap: keep the range allocated
+ * @fua: flush it to stable storage
  *
  * Return: 0, or a negative errno.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Checksums at the server: of commands, of data to be written, of data that was read. */
+/* Checksums at the server: verified for commands and written data, added to read data. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include "checksum.h"
@@ -17,20 +17,20 @@ static int kb_sum_compare(struct kb_req *req, u32 sum)
 	sq->stats.checksums++;
 	spin_unlock_bh(&sq->lock);
 	trace_kb_srv_checksum(s, &req->cmd, sum);
-	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at %llu has the wrong checksum, refused\n",
+	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at %llu has the wrong checksum, asking for a retry\n",
 			   s->hello.client, s->peer_name, s->hello.export,
 			   kb_op_name(req->cmd.op), req->cmd.bytes, req->cmd.offset);
 	return -EILSEQ;
 }
 
 /**
- * kb_sum_check_cmd() - has a command come as it was sent?
- * @req: it, not begun yet
+ * kb_sum_check_cmd() - verify the checksum of a command other than WRITE
+ * @req: the request, not started yet
  *
- * A WRITE's data is needed for that: see kb_sum_check_data().
+ * The checksum of a WRITE covers its data: see kb_sum_check_data().
  *
  * Context: Any but hard IRQ, without the queue's lock.
- * Return: 0; or -EILSEQ, which has been counted and logged.
+ * Return: 0; or -EILSEQ for a wrong checksum, which is counted and logged.
  */
 int kb_sum_check_cmd(struct kb_req *req)
 {
@@ -40,11 +40,12 @@ int kb_sum_check_cmd(struct kb_req *req)
 }
 
 /**
- * kb_sum_check_data() - have a write and its data come as they were sent?
- * @req: a read, or a write whose data is in pages that nobody else writes to
+ * kb_sum_check_data() - verify the checksum of a WRITE with its data
+ * @req: a write whose data has arrived, or a request of another kind
  *
  * Context: Any but hard IRQ, without the queue's lock.
- * Return: 0; or -EILSEQ, which has been counted and logged: it must not be written.
+ * Return: 0; or -EILSEQ for a wrong checksum, which is counted and logged. The data must
+ * not be written then.
  */
 int kb_sum_check_data(struct kb_req *req)
 {
@@ -57,8 +58,8 @@ int kb_sum_check_data(struct kb_req *req)
 }
 
 /**
- * kb_sum_read() - compute the checksum of what was read
- * @req: a read that the store is done with, or anything else
+ * kb_sum_read() - compute the checksum of data that was read
+ * @req: a read that the store has completed, or a request of another kind
  *
  * Context: Any but hard IRQ.
  */
@@ -71,9 +72,9 @@ void kb_sum_read(struct kb_req *req)
 }
 
 /**
- * kb_sum_reply() - put the checksum of what was read into its last reply
+ * kb_sum_reply() - add the checksum of the data to the last reply to a read
  * @req: the request
- * @msg: the reply, complete but for that
+ * @msg: the reply, complete except for the checksum
  *
  * Context: Any but hard IRQ.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Events of the server. Sessions are named by client and export, never by id. */
+/* Trace events of the server. They name a session by client and export, as the ID is secret. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofiblk_srv
 

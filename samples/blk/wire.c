@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Names, status, commands and replies: pure functions, see wire.h. Each parser
- * looks at every field, so that what it lets through needs only to be compared
- * with what its reader knows.
+ * checks every field, so that its caller needs to compare fields only with state
+ * of the session.
  */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
@@ -20,14 +20,14 @@ static_assert(sizeof(struct kb_imm) == sizeof(struct kb_sum));
 /* --- names, status --- */
 
 /**
- * kb_name_ok() - can a client or an export be called so?
- * @name: NUL-terminated
+ * kb_name_ok() - check the name of a client or export
+ * @name: the name, NUL-terminated
  *
- * A name is a configfs directory, and is printed: visible ASCII characters but
- * the slash, at least one and less than KB_NAME_MAX, and not . or ..
+ * Names are configfs directories and are printed. So they consist of visible ASCII
+ * characters without the slash, at least one and less than KB_NAME_MAX, and aren't . or ..
  *
  * Context: Any.
- * Return: whether it can.
+ * Return: whether it is valid.
  */
 bool kb_name_ok(const char *name)
 {
@@ -41,7 +41,7 @@ bool kb_name_ok(const char *name)
 }
 EXPORT_SYMBOL_NS_GPL(kb_name_ok, KOFIBLK);
 
-/* Several errnos may be one status, but each status is one errno. */
+/* Several errnos may map to one status, but each status maps to one errno. */
 static const int kb_errnos[KB_STATUSES] = {
 	[KB_OK]			= 0,
 	[KB_IO]			= -EIO,
@@ -98,12 +98,12 @@ EXPORT_SYMBOL_NS_GPL(kb_errno_status, KOFIBLK);
 /* --- commands and replies --- */
 
 #define KB_HAS_RANGE	0x1	/* offset and bytes; else both are 0 */
-#define KB_HAS_DATA	0x2	/* at most KB_IO_MAX, at addr; else that is 0 */
-#define KB_NO_REPLY	0x4	/* of its own */
+#define KB_HAS_DATA	0x2	/* at most KB_IO_MAX bytes at addr; else addr is 0 */
+#define KB_NO_REPLY	0x4	/* the command has no reply of its own */
 
 static const struct kb_op_row {
 	const char	*name;
-	u16		flags;	/* KB_CMD bits */
+	u16		flags;	/* valid KB_CMD bits */
 	u16		has;
 } kb_ops[] = {
 	[KB_OP_READ]		= { "READ", KB_CMD_INLINE | KB_CMD_SUM | KB_CMD_IMM,
@@ -125,7 +125,7 @@ static const struct kb_op_row *kb_op_row(u8 op)
 }
 
 /**
- * kb_op_name() - a command's name, for people
+ * kb_op_name() - get a command's name for messages
  * @op: enum kb_op
  *
  * Context: Any.
@@ -160,8 +160,8 @@ static bool kb_range_ok(const struct kb_op_row *row,
 }
 
 /*
- * A checksum at the end of a command or reply of @head bytes, if it is @there.
- * Return: the length with it, at most @len, or 0 if it can't be right.
+ * Parse the checksum after a command or reply of @head bytes, if it is @there.
+ * Return: the length with the checksum, at most @len, or 0 if it is invalid.
  */
 static size_t kb_get_sum(const void *buf, size_t head, size_t len, bool there, u32 *value)
 {
@@ -191,7 +191,7 @@ static u64 kb_inline_max(u8 op)
 	return op == KB_OP_READ ? KB_INLINE_READ_MAX : KB_INLINE_MAX;
 }
 
-/* Of a command that has it behind it. Return: whether it can be right. */
+/* Parse the struct kb_imm after a command. Return: whether it is valid. */
 static bool kb_parse_imm(const struct kb_cmd *wire, size_t len,
 			 struct kb_cmd_msg *msg)
 {
@@ -320,7 +320,7 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 	    msg->status >= KB_STATUSES || msg->queue >= KB_QUEUES_MAX ||
 	    !msg->session || !kb_id_ok(msg->op, msg->id))
 		return -EPROTO;
-	/* Either all of it was moved, or there is an error. */
+	/* A reply without an error means that all bytes were moved. */
 	if (msg->status || !(row->has & KB_HAS_DATA)) {
 		if (msg->bytes)
 			return -EPROTO;
@@ -329,8 +329,8 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 		return -EPROTO;
 	}
 	/*
-	 * The flags tell how a READ's data comes, if not by RDMA write: in one way. Only
-	 * the last reply has a checksum.
+	 * Flags are only valid for a READ whose data isn't transferred by RDMA write. READY
+	 * excludes the others, because only the last reply has data or a checksum.
 	 */
 	if (msg->flags && (msg->op != KB_OP_READ || msg->status ||
 			   (msg->flags & KB_REPLY_READY && msg->flags != KB_REPLY_READY)))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a kofiblk client and server say to each other. Pure: no state, no
- * allocation, nothing of the kernel's but its types, so that the same file is
- * built for user space and fuzzed there. Documentation/kofiblk-protocol.rst says
- * what the messages mean and in which order they come.
+ * Wire format of kofiblk. Pure functions without state or allocation, which need
+ * only types of the kernel, so that the same files can be built in user space for
+ * fuzzing. Documentation/kofiblk-protocol.rst describes the meaning and order of
+ * the messages.
  *
- * Two channels. A session is set up over TCP, by messages of a kb_net_hdr and
- * what follows it; the connection lives as long as the session, and its end is
- * the session's. Commands and replies are messages on endpoints, each whole by
- * itself, which may overtake each other. All numbers are little-endian.
+ * There are two channels. A session is set up over TCP, by messages that begin with
+ * a kb_net_hdr. The connection lives as long as the session, and its end ends the
+ * session. Commands and replies are messages between endpoints, which may overtake
+ * each other. All numbers are little-endian.
  */
 #ifndef KOFIBLK_WIRE_H
 #define KOFIBLK_WIRE_H
@@ -21,26 +21,26 @@
 #define KB_NAME_MAX	64	/* of clients and exports, with the NUL */
 #define KB_ADDR_MAX	64	/* bytes of an endpoint's address */
 #define KB_QUEUES_MAX	16
-#define KB_DEPTH_MAX	256	/* commands under way on a queue */
-#define KB_INLINE_MAX	4096	/* bytes of data within a command */
-#define KB_INLINE_READ_MAX 8192	/* and within a reply */
+#define KB_DEPTH_MAX	256	/* outstanding commands of a queue */
+#define KB_INLINE_MAX	4096	/* bytes of inline data of a command */
+#define KB_INLINE_READ_MAX 8192	/* bytes of inline data of a reply */
 #define KB_IO_MAX	(4U << 20)
 #define KB_NONCE	32
 #define KB_MAC		32	/* HMAC-SHA-256 */
-#define KB_SECRETS	2	/* that a client may have at a time */
-#define KB_HOST		16	/* bytes of a host's id */
-#define KB_NET_MAX	4096	/* longest message on TCP, header and all */
-#define KB_OFFSET_MAX	0x8000000000000000ULL	/* no disk reaches as far */
+#define KB_SECRETS	2	/* secrets of a client at a time */
+#define KB_HOST		16	/* bytes of a host ID */
+#define KB_NET_MAX	4096	/* longest message on TCP, with its header */
+#define KB_OFFSET_MAX	0x8000000000000000ULL	/* all ranges end below this offset */
 
 /* Set-up, over TCP */
 
 enum kb_net_type {
-	KB_HELLO	= 1,	/* client: who I am and what I want */
-	KB_CHALLENGE	= 2,	/* server: my proof, give me yours */
-	KB_AUTH		= 3,	/* client: proof */
-	KB_ACCEPT	= 4,	/* server: session and disk */
-	KB_REJECT	= 5,	/* server: why not; then it closes */
-	KB_RESIZE	= 6,	/* server: the disk's size is now another */
+	KB_HELLO	= 1,	/* client: names, addresses, requested limits */
+	KB_CHALLENGE	= 2,	/* server: the server's proof, and a nonce */
+	KB_AUTH		= 3,	/* client: the client's proof */
+	KB_ACCEPT	= 4,	/* server: session, granted limits, disk */
+	KB_REJECT	= 5,	/* server: reason of the refusal, then it closes */
+	KB_RESIZE	= 6,	/* server: the disk's size has changed */
 	KB_BYE		= 7,	/* either: the session ends on purpose */
 };
 
@@ -52,7 +52,7 @@ struct kb_net_hdr {
 	__le32	reserved;	/* 0 */
 };
 
-/* What both must have said to have it: the client asks, the server grants. */
+/* Capabilities, in effect if the client asks for them and the server grants them. */
 #define KB_CAP_RDMA_WRITE	0x1	/* server writes into the client's memory */
 #define KB_CAP_DISCARD		0x2
 #define KB_CAP_WRITE_ZEROES	0x4
@@ -66,24 +66,24 @@ struct kb_hello {
 	__u8	nonce[KB_NONCE];
 	char	client[KB_NAME_MAX];	/* NUL-terminated, the rest 0 */
 	char	export[KB_NAME_MAX];
-	__u8	host[KB_HOST];		/* the client's machine, for good; not 0 */
-	__u8	content[16];		/* export's uuid of the session before, or 0 */
+	__u8	host[KB_HOST];		/* permanent ID of the client's machine; not 0 */
+	__u8	content[16];		/* UUID of the export in the last session, or 0 */
 	__le32	caps;
 	__le32	max_io;			/* bytes of a command */
-	__le32	inline_max;		/* bytes of data within a command */
-	__le32	keep_alive;		/* ms without a word until the session is dead */
+	__le32	inline_max;		/* bytes of inline data of a command */
+	__le32	keep_alive;		/* time-out in ms for messages of the peer */
 	__le32	addr_format;		/* of endpoint addresses, FI_ADDR_* */
 	__le16	queues;
 	__le16	depth;			/* of each queue */
 	__le16	addr_len;
-	__le16	inline_read;		/* bytes of data within a reply */
+	__le16	inline_read;		/* bytes of inline data of a reply */
 	__le16	reserved[2];		/* 0 */
 	/* __u8 addr[queues][addr_len] */
 };
 
 /*
  * HMAC(secret, KB_AUTH_CHALLENGE | HELLO | CHALLENGE with macs 0) for each of the
- * client's secrets, and random bytes where there is none.
+ * client's secrets, and random bytes for the others.
  */
 struct kb_challenge {
 	struct kb_net_hdr hdr;
@@ -94,9 +94,9 @@ struct kb_challenge {
 };
 
 /*
- * HMAC(secret, KB_AUTH_CLIENT | HELLO | CHALLENGE), each as it was sent. It names the
- * session in all MACs that follow, which are HMAC(secret, label | AUTH's mac |
- * the message with its mac 0), with a label for each type of message and sender.
+ * HMAC(secret, KB_AUTH_CLIENT | HELLO | CHALLENGE), with the messages as they were sent.
+ * It identifies the session in all later MACs, which are HMAC(secret, label | mac of AUTH |
+ * message with mac 0), with a label for each type of message and sender.
  */
 struct kb_auth {
 	struct kb_net_hdr hdr;
@@ -123,11 +123,11 @@ struct kb_disk {
 struct kb_accept {
 	struct kb_net_hdr hdr;
 	__u8	mac[KB_MAC];
-	__u8	content[16];		/* export's uuid */
+	__u8	content[16];		/* UUID of the export */
 	__le64	session;		/* random, not 0 */
 	__le64	epoch;			/* random, not 0; new when the store is opened */
-	__le32	caps;			/* of those asked for */
-	__le32	max_io;			/* at most what was asked for, and so on */
+	__le32	caps;			/* a subset of those in HELLO */
+	__le32	max_io;			/* at most that in HELLO, as all limits below */
 	__le32	inline_max;
 	__le32	keep_alive;
 	__le16	queues;
@@ -142,7 +142,7 @@ struct kb_reject {
 	struct kb_net_hdr hdr;
 	__u8	mac[KB_MAC];		/* 0 before AUTH was checked */
 	__le16	status;			/* enum kb_status */
-	__u8	again;			/* 1: it may be different later */
+	__u8	again;			/* 1: the client may try again later */
 	__u8	reserved[5];		/* 0 */
 	char	why[KB_NAME_MAX];
 };
@@ -150,15 +150,15 @@ struct kb_reject {
 struct kb_resize {
 	struct kb_net_hdr hdr;
 	__u8	mac[KB_MAC];
-	__le64	number;			/* of the session's: 1, 2, ... */
+	__le64	number;			/* serial number in the session: 1, 2, ... */
 	__le64	bytes;
 };
 
 struct kb_bye {
 	struct kb_net_hdr hdr;
 	__u8	mac[KB_MAC];
-	__u8	again;			/* 1: come back later, 0: don't */
-	__u8	flushed;		/* 1: all that had a reply is in stable storage */
+	__u8	again;			/* 1: the client may reconnect, 0: it must not */
+	__u8	flushed;		/* 1: all writes with a reply are in stable storage */
 	__u8	reserved[6];		/* 0 */
 };
 
@@ -171,22 +171,22 @@ enum kb_opcode {
 	KB_OP_DISCARD		= 4,
 	KB_OP_WRITE_ZEROES	= 5,
 	KB_OP_KEEP_ALIVE	= 6,
-	KB_OP_FETCHED		= 7,	/* what KB_REPLY_READY offered was read */
+	KB_OP_FETCHED		= 7,	/* the data that KB_REPLY_READY offered was read */
 };
 
 #define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: in stable storage */
-#define KB_CMD_INLINE	0x2	/* WRITE: data follows the command; READ: the reply */
+#define KB_CMD_INLINE	0x2	/* data follows the command of a WRITE, the reply to a READ */
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
 #define KB_CMD_SUM	0x8	/* a struct kb_sum follows the command, before any data */
 #define KB_CMD_IMM	0x10	/* READ, else without flags: a struct kb_imm follows it */
 #define KB_CMD_FLAGS	0x1f
 
-#define KB_REPLY_READY	0x1	/* not the last: data is at addr, to be read */
+#define KB_REPLY_READY	0x1	/* data is at addr, to be fetched; another reply follows */
 #define KB_REPLY_INLINE	0x2	/* data follows the reply */
 #define KB_REPLY_SUM	0x4	/* READ: a struct kb_sum follows the reply, before any data */
 #define KB_REPLY_FLAGS	0x7
 
-/* A request: its slot on the queue, and how often the slot was used before. */
+/* ID of a request: its slot on the queue, and the generation of the slot. */
 #define KB_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
 #define KB_ID_SLOT(id)		((__u16)(id))
 #define KB_ID_GEN(id)		((id) >> 16)
@@ -202,15 +202,15 @@ struct kb_cmd {
 	__le64	session;
 	__le64	id;
 	__le64	offset;			/* bytes from the disk's beginning */
-	__le64	bytes;			/* of the disk */
+	__le64	bytes;			/* length of the range */
 	__le64	addr;			/* READ and WRITE without INLINE: the memory */
 	__le64	key;
 	/* data of an INLINE write */
 };
 
 /*
- * The immediate data of the RDMA write that may be the reply to a READ, in the place of
- * a struct kb_sum: so it goes with KB_CAP_RDMA_WRITE, and without KB_CAP_CHECKSUM.
+ * The immediate data of the RDMA write that replies to a READ. It takes the place of a
+ * struct kb_sum, so it needs KB_CAP_RDMA_WRITE and excludes KB_CAP_CHECKSUM.
  */
 struct kb_imm {
 	__le32	data;
@@ -225,14 +225,14 @@ struct kb_reply {
 	__le16	queue;			/* the command's */
 	__le64	session;
 	__le64	id;			/* the command's */
-	__le64	bytes;			/* that were moved, or that are READY */
-	__le64	addr;			/* READY */
+	__le64	bytes;			/* bytes that were moved, or are READY */
+	__le64	addr;			/* with READY, where the data is */
 	__le64	key;
 	/* data of an INLINE reply */
 };
 
 /*
- * CRC-32C of what identifies the command, followed by the data of a WRITE or, in a
+ * CRC-32C of the fields that identify the command, followed by the data of a WRITE or, in a
  * reply, of a READ. See checksum.h.
  */
 struct kb_sum {
@@ -240,10 +240,10 @@ struct kb_sum {
 	__le32	reserved;		/* 0 */
 };
 
-/* Numbers of kofiblk's own, as an errno's differs between architectures. */
+/* Status numbers of the protocol, because errnos differ between architectures. */
 enum kb_status {
 	KB_OK			= 0,
-	KB_IO			= 1,	/* EIO, and whatever has no number here */
+	KB_IO			= 1,	/* EIO, and errnos that aren't listed here */
 	KB_NOTSUPP		= 2,	/* EOPNOTSUPP */
 	KB_TIMEOUT		= 3,	/* ETIMEDOUT */
 	KB_NOSPC		= 4,	/* ENOSPC */
@@ -264,27 +264,27 @@ enum kb_status {
 	KB_STATUSES,
 };
 
-/* What the parsers make of it, in the host's order, with nothing left to doubt */
+/* Parsed messages, in host byte order, with all fields checked */
 
 #define KB_IO_MIN		4096U	/* of max_io */
 #define KB_KEEP_ALIVE_MIN	100U	/* ms */
 #define KB_KEEP_ALIVE_MAX	3600000U
 #define KB_SECTOR		512U	/* offsets and lengths are multiples of it */
-/* Longest command, longest reply: what a receive must have room for. */
+/* Longest command and longest reply, the minimum sizes of receive buffers. */
 #define KB_CMD_MAX(inline_max) \
 	(sizeof(struct kb_cmd) + sizeof(struct kb_sum) + (inline_max))
 #define KB_REPLY_MAX(inline_read) \
 	(sizeof(struct kb_reply) + sizeof(struct kb_sum) + (inline_read))
 
 /**
- * struct kb_limits - what is negotiated
+ * struct kb_limits - negotiated capabilities and limits
  * @caps: KB_CAP bits
- * @max_io: bytes of a command, a multiple of KB_IO_MIN
- * @inline_max: bytes of data within a command
- * @keep_alive: ms without a word until the session is dead
- * @queues: 1 to KB_QUEUES_MAX
- * @depth: of each, 1 to KB_DEPTH_MAX
- * @inline_read: bytes of data within a reply
+ * @max_io: maximum bytes of a command, a multiple of KB_IO_MIN
+ * @inline_max: maximum bytes of inline data of a command
+ * @keep_alive: time-out in ms for messages of the peer
+ * @queues: number of queues, 1 to KB_QUEUES_MAX
+ * @depth: depth of each queue, 1 to KB_DEPTH_MAX
+ * @inline_read: maximum bytes of inline data of a reply
  */
 struct kb_limits {
 	u32	caps;
@@ -298,15 +298,15 @@ struct kb_limits {
 
 /**
  * struct kb_hello_msg - KB_HELLO
- * @nonce: random
- * @client: its name, which kb_name_ok() likes
- * @export: likewise
- * @host: the client's machine
- * @content: of the session before, or 0
- * @limits: that are asked for; capabilities that we don't know are left out
+ * @nonce: random bytes
+ * @client: name of the client, valid by kb_name_ok()
+ * @export: name of the export, valid by kb_name_ok()
+ * @host: ID of the client's machine
+ * @content: UUID of the export in the last session, or 0
+ * @limits: requested limits, without unknown capabilities
  * @addr_format: FI_ADDR_*
- * @addr_len: of each address
- * @addr: limits.queues of them, within the message that was parsed
+ * @addr_len: bytes of each address
+ * @addr: limits.queues addresses, within the parsed message
  */
 struct kb_hello_msg {
 	u8		nonce[KB_NONCE];
@@ -322,9 +322,9 @@ struct kb_hello_msg {
 
 /**
  * struct kb_challenge_msg - KB_CHALLENGE
- * @nonce: random
+ * @nonce: random bytes
  * @macs: the server's proofs, one for each secret that the client may have
- * @auth: there is a secret
+ * @auth: the client has a secret
  */
 struct kb_challenge_msg {
 	u8	nonce[KB_NONCE];
@@ -341,16 +341,16 @@ struct kb_auth_msg {
 };
 
 /**
- * struct kb_disk_msg - the disk, as struct kb_disk
- * @bytes: its size, a multiple of @logical_block
+ * struct kb_disk_msg - properties of the disk, as struct kb_disk
+ * @bytes: size of the disk, a multiple of @logical_block
  * @flags: KB_DISK bits
- * @logical_block: a power of two
- * @physical_block: likewise
- * @io_min: bytes
- * @io_opt: bytes, or 0
- * @discard_granularity: bytes, or 0
- * @discard_max: bytes, or 0
- * @zeroes_max: bytes, or 0
+ * @logical_block: bytes of a logical block, a power of two
+ * @physical_block: bytes of a physical block, a power of two
+ * @io_min: minimum I/O size in bytes
+ * @io_opt: optimal I/O size in bytes, or 0
+ * @discard_granularity: granularity of discards in bytes, or 0
+ * @discard_max: maximum bytes of a discard, or 0
+ * @zeroes_max: maximum bytes of a write of zeroes, or 0
  */
 struct kb_disk_msg {
 	u64	bytes;
@@ -367,13 +367,13 @@ struct kb_disk_msg {
 /**
  * struct kb_accept_msg - KB_ACCEPT
  * @mac: the server's proof
- * @content: the export's uuid
- * @session: not 0
- * @epoch: not 0, another one each time that the store was opened
- * @limits: that are granted. Whether that is no more than was asked for is
- *	what kb_limits_within() says
- * @addr_len: of each address
- * @addr: limits.queues of them, within the message that was parsed
+ * @content: UUID of the export
+ * @session: ID of the session, not 0
+ * @epoch: epoch of the store, not 0; changes whenever the store is opened
+ * @limits: granted limits. The parser doesn't compare them with the requested ones: see
+ *	kb_limits_within()
+ * @addr_len: bytes of each address
+ * @addr: limits.queues addresses, within the parsed message
  * @disk: the disk
  */
 struct kb_accept_msg {
@@ -390,9 +390,9 @@ struct kb_accept_msg {
 /**
  * struct kb_reject_msg - KB_REJECT
  * @mac: the server's proof, or 0
- * @status: not KB_OK
- * @again: it may be different later
- * @why: printable text, may be empty
+ * @status: enum kb_status, not KB_OK
+ * @again: the client may try again later
+ * @why: reason as printable text, may be empty
  */
 struct kb_reject_msg {
 	u8	mac[KB_MAC];
@@ -404,8 +404,8 @@ struct kb_reject_msg {
 /**
  * struct kb_resize_msg - KB_RESIZE
  * @mac: the server's proof
- * @number: how many were sent in the session, with this
- * @bytes: the disk's size. Only the session knows whether it is whole blocks
+ * @number: serial number in the session, from 1
+ * @bytes: the new size. The parser can't check that it is a multiple of the block size
  */
 struct kb_resize_msg {
 	u8	mac[KB_MAC];
@@ -416,8 +416,8 @@ struct kb_resize_msg {
 /**
  * struct kb_bye_msg - KB_BYE
  * @mac: the sender's proof
- * @again: come back later
- * @flushed: from a server: all that had a reply is in stable storage
+ * @again: the client may reconnect
+ * @flushed: from a server: all writes with a reply are in stable storage
  */
 struct kb_bye_msg {
 	u8	mac[KB_MAC];
@@ -428,17 +428,17 @@ struct kb_bye_msg {
 /**
  * struct kb_cmd_msg - a command
  * @op: enum kb_opcode
- * @flags: KB_CMD bits that go with @op
- * @queue: below KB_QUEUES_MAX
- * @session: not 0
- * @id: whose slot is below KB_DEPTH_MAX, but for KB_OP_KEEP_ALIVE
- * @offset: a multiple of KB_SECTOR
- * @bytes: likewise; @offset and @bytes together are below 2^63
- * @addr: where the client has or wants the data
- * @key: its key
- * @sum: with KB_CMD_SUM, else 0
- * @imm: with KB_CMD_IMM, else 0
- * @data: @bytes of an inline write, within the message that was parsed; or NULL
+ * @flags: KB_CMD bits that are valid for @op
+ * @queue: number of the queue, below KB_QUEUES_MAX
+ * @session: ID of the session, not 0
+ * @id: KB_ID() with a slot below KB_DEPTH_MAX, except for KB_OP_KEEP_ALIVE
+ * @offset: offset of the range, a multiple of KB_SECTOR
+ * @bytes: length of the range, a multiple of KB_SECTOR. The range ends below 2^63
+ * @addr: address of the client's memory
+ * @key: key of the client's memory
+ * @sum: checksum with KB_CMD_SUM, else 0
+ * @imm: immediate data with KB_CMD_IMM, else 0
+ * @data: @bytes of an inline write, within the parsed message; or NULL
  */
 struct kb_cmd_msg {
 	u8		op;
@@ -458,16 +458,16 @@ struct kb_cmd_msg {
 /**
  * struct kb_reply_msg - a reply
  * @op: enum kb_opcode, not KB_OP_FETCHED
- * @flags: KB_REPLY bits that go with @op
- * @status: below KB_STATUSES
- * @queue: below KB_QUEUES_MAX
- * @session: not 0
- * @id: as in struct kb_cmd_msg
- * @bytes: 0 unless @status is KB_OK and data is moved by @op
- * @addr: 0 without KB_REPLY_READY
- * @key: likewise
- * @sum: with KB_REPLY_SUM, else 0
- * @data: @bytes with KB_REPLY_INLINE, within the message that was parsed; or NULL
+ * @flags: KB_REPLY bits that are valid for @op
+ * @status: enum kb_status
+ * @queue: number of the queue, below KB_QUEUES_MAX
+ * @session: ID of the session, not 0
+ * @id: kb_cmd_msg.id of the command
+ * @bytes: bytes of data that @op moved, 0 unless @status is KB_OK
+ * @addr: address of the server's memory with KB_REPLY_READY, else 0
+ * @key: key of the server's memory with KB_REPLY_READY, else 0
+ * @sum: checksum with KB_REPLY_SUM, else 0
+ * @data: @bytes with KB_REPLY_INLINE, within the parsed message; or NULL
  */
 struct kb_reply_msg {
 	u8	op;
@@ -484,11 +484,11 @@ struct kb_reply_msg {
 };
 
 /*
- * Parsers get all of a message and return 0, or -EPROTO for one that can't be
- * right; then @msg is of no use. kb_parse_net() tells another version by
- * -EPROTONOSUPPORT. Builders get what a parser would accept and room
- * for KB_NET_MAX, KB_CMD_MAX(0) or KB_REPLY_MAX(0) bytes, and return the message's
- * length; data that goes with it is put behind it. None sleeps or allocates.
+ * Parsers take a whole message and return 0, or -EPROTO for an invalid one, after
+ * which @msg is undefined. kb_parse_net() returns -EPROTONOSUPPORT for another
+ * version. Builders take what a parser would accept and room for KB_NET_MAX,
+ * KB_CMD_MAX(0) or KB_REPLY_MAX(0) bytes, and return the message's length; the caller
+ * appends inline data. None of them sleeps or allocates.
  */
 int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole);
 int kb_parse_hello(const void *buf, size_t len, struct kb_hello_msg *msg);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages of set-up: pure functions, see wire.h. Each parser looks at every
- * field, so that what it lets through needs only to be compared with what its
- * reader knows.
+ * Messages of set-up: pure functions, see wire.h. Each parser checks every field, so
+ * that its caller needs to compare fields only with state of the session.
  */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
@@ -21,7 +20,7 @@ static_assert(sizeof(struct kb_accept) == 152);
 static_assert(sizeof(struct kb_reject) == 120);
 static_assert(sizeof(struct kb_resize) == 64);
 static_assert(sizeof(struct kb_bye) == 56);
-/* kb_auth_sign() looks for it there. */
+/* kb_auth_sign() relies on this position of the MAC. */
 static_assert(offsetof(struct kb_auth, mac) == sizeof(struct kb_net_hdr));
 static_assert(offsetof(struct kb_accept, mac) == sizeof(struct kb_net_hdr));
 static_assert(offsetof(struct kb_reject, mac) == sizeof(struct kb_net_hdr));
@@ -47,7 +46,7 @@ static bool kb_power_of_two(u32 n)
 	return n && !(n & (n - 1));
 }
 
-/* To a name of the wire: what follows the NUL must be 0. */
+/* Copy a text from the wire. Return: false unless it has a NUL and zeroes after it. */
 static bool kb_get_text(char *to, const char *from)
 {
 	size_t len = 0;
@@ -89,12 +88,12 @@ static bool kb_limits_ok(const struct kb_limits *l)
 }
 
 /**
- * kb_limits_within() - was no more granted than asked for?
- * @granted: from the server
- * @asked: what it was asked for
+ * kb_limits_within() - compare granted with requested limits
+ * @granted: limits that the server granted
+ * @asked: limits that the client requested
  *
  * Context: Any.
- * Return: whether that is so.
+ * Return: whether @granted doesn't exceed @asked.
  */
 bool kb_limits_within(const struct kb_limits *granted,
 		      const struct kb_limits *asked)
@@ -111,7 +110,7 @@ EXPORT_SYMBOL_NS_GPL(kb_limits_within, KOFIBLK);
 
 /* --- set-up --- */
 
-/* How long each may be; what is longer than its least has addresses. */
+/* Lengths of the messages. Those with addresses are longer than their minimum. */
 static const struct kb_net_type_row {
 	const char	*name;
 	u16		min;
@@ -129,7 +128,7 @@ static const struct kb_net_type_row {
 };
 
 /**
- * kb_net_type_name() - a message's name, for people
+ * kb_net_type_name() - get the name of a message type for log messages
  * @type: enum kb_net_type
  *
  * Context: Any.
@@ -143,10 +142,10 @@ const char *kb_net_type_name(u16 type)
 EXPORT_SYMBOL_NS_GPL(kb_net_type_name, KOFIBLK);
 
 /**
- * kb_parse_net() - what comes on the connection?
- * @buf: a struct kb_net_hdr, and maybe more
- * @len: bytes there
- * @type: takes the type, which is one
+ * kb_parse_net() - parse the header of a message
+ * @buf: a struct kb_net_hdr, or more of the message
+ * @len: bytes of @buf
+ * @type: takes the type, a valid enum kb_net_type
  * @whole: takes the bytes of the message with its header, at most KB_NET_MAX
  *
  * Context: Any.
@@ -175,7 +174,7 @@ int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole)
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_net, KOFIBLK);
 
-/* All of a message of this type, no more and no less? */
+/* Return: whether @buf is exactly one message of this type. */
 static int kb_net_is(const void *buf, size_t len, u16 want)
 {
 	size_t whole;
@@ -187,7 +186,7 @@ static int kb_net_is(const void *buf, size_t len, u16 want)
 	return 0;
 }
 
-/* And all that follows is 0, but for addresses. */
+/* Fill in the header, and zero the rest of the message except addresses. */
 static void kb_put_hdr(void *buf, u16 type, size_t len)
 {
 	struct kb_net_hdr *hdr = buf;
@@ -227,7 +226,7 @@ int kb_parse_hello(const void *buf, size_t len, struct kb_hello_msg *msg)
 	memcpy(msg->nonce, wire->nonce, sizeof(msg->nonce));
 	memcpy(msg->host, wire->host, sizeof(msg->host));
 	memcpy(msg->content, wire->content, sizeof(msg->content));
-	/* A newer client asks for what it can do without. */
+	/* Ignore unknown capabilities, which newer clients may ask for but don't need. */
 	msg->limits.caps = le32_to_cpu(wire->caps) & KB_CAPS;
 	msg->limits.max_io = le32_to_cpu(wire->max_io);
 	msg->limits.inline_max = le32_to_cpu(wire->inline_max);
@@ -296,7 +295,7 @@ int kb_parse_challenge(const void *buf, size_t len,
 	if (kb_net_is(buf, len, KB_CHALLENGE) || wire->auth > 1 ||
 	    !kb_is_zero(wire->reserved, sizeof(wire->reserved)))
 		return -EPROTO;
-	/* Without a secret there is nothing to be proved by. */
+	/* Without a secret there are no proofs. */
 	if (!wire->auth && !kb_is_zero(wire->macs, sizeof(wire->macs)))
 		return -EPROTO;
 	memcpy(msg->nonce, wire->nonce, sizeof(msg->nonce));
@@ -498,7 +497,7 @@ int kb_parse_reject(const void *buf, size_t len, struct kb_reject_msg *msg)
 	    !kb_is_zero(wire->reserved, sizeof(wire->reserved)) ||
 	    !kb_get_text(msg->why, wire->why))
 		return -EPROTO;
-	/* It goes to the log. */
+	/* The client prints the text to its log. */
 	for (c = msg->why; *c; c++)
 		if (*c < ' ' || *c > '~')
 			return -EPROTO;
