@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Domains. When the device goes away a domain lets go of all that it has of it,
- * and stays as an empty shell until the ULP closes it.
+ * Domains. When the device is removed, the domain destroys all its objects of the device,
+ * and then does nothing until the ULP closes it.
  */
 #include <linux/cpumask.h>
 #include <linux/slab.h>
@@ -13,7 +13,7 @@
 #include "mr.h"
 #include "rdm/rdm.h"
 
-/* SGEs of no bytes need an address all the same. */
+/* SGEs of length 0 need a valid address, too. */
 static int kefa_nothing_init(struct kefa_domain *dom)
 {
 	struct device *dma = dom->dev->dma;
@@ -75,7 +75,7 @@ err_nothing:
 	return ret;
 }
 
-/* Give back what the device has given, all queue pairs of endpoints before. */
+/* Destroy the domain's objects of the device, after the queue pairs of all endpoints. */
 static void kefa_domain_stop(struct kefa_domain *dom)
 {
 	lockdep_assert_held(&dom->dev->lock);
@@ -89,11 +89,11 @@ static void kefa_domain_stop(struct kefa_domain *dom)
 }
 
 /**
- * kefa_domain_remove() - the device of a domain goes away
+ * kefa_domain_remove() - handle removal of a domain's device
  * @dom: the domain
  *
- * First nothing new gets in, then the ULP is told, then all that is outstanding
- * completes. Nobody is waited for but calls that can't sleep.
+ * First new posts are refused, then the ULP is notified, then all outstanding operations
+ * complete. This waits only for calls that can't sleep.
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */

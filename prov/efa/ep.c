@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Endpoints: from open to enabled to stopped. An endpoint is stopped by its close
- * or because its device went away, always in the same steps: nothing new gets
- * in; what the device has completed is taken; the queue pair goes, and with it
- * the device's interest in any memory; what is left on our lists completes.
+ * Endpoints, which are first open, then enabled, then stopped. Closing an endpoint, or
+ * removal of its device, stops it in the same steps: refuse new posts; poll the remaining
+ * completions; destroy the queue pair, so that the device no longer uses any memory;
+ * complete all operations that are still outstanding.
  */
 #include <linux/slab.h>
 #include "ep.h"
@@ -13,11 +13,11 @@
 #include "trace.h"
 
 /**
- * kefa_ep_halt() - let nothing new get in
+ * kefa_ep_halt() - refuse new posts
  * @ep: the endpoint
- * @err: what operations shall complete with; the first halt decides
+ * @err: positive errno for outstanding operations; that of the first halt is used
  *
- * A data call may still be under way until the next RCU grace period is over.
+ * Data calls may still run until the end of the next RCU grace period.
  *
  * Context: Process context, under kefa_dev.lock.
  */
@@ -36,8 +36,8 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 }
 
 /**
- * kefa_ep_teardown() - complete all that is outstanding
- * @ep: the endpoint, halted a grace period ago
+ * kefa_ep_teardown() - destroy the queue pair, and complete all outstanding operations
+ * @ep: the endpoint, halted at least one RCU grace period ago
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -78,7 +78,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	kefa_ep_tell(ep, news, false);
 }
 
-/* Once nothing new gets in, all that is outstanding completes. */
+/* Halt an endpoint, wait for data calls, and tear it down. */
 static void kefa_ep_end(struct kefa_ep *ep)
 {
 	lockdep_assert_held(&ep->dom->dev->lock);
@@ -89,7 +89,7 @@ static void kefa_ep_end(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_stop() - all of closing an endpoint but freeing it
+ * kefa_ep_stop() - close an endpoint, except for freeing it
  * @ep: the endpoint
  *
  * Context: Process context; sleeps.
@@ -103,7 +103,7 @@ void kefa_ep_stop(struct kefa_ep *ep)
 	list_del(&ep->list);
 	kefa_dev_unlock(dev);
 
-	/* A worker may arm it no more: the endpoint refuses posts. */
+	/* Workers don't queue these again, because the endpoint refuses posts. */
 	cancel_delayed_work_sync(&ep->map_retry);
 	cancel_delayed_work_sync(&ep->rnr_work);
 	cancel_delayed_work_sync(&ep->idle);
@@ -116,16 +116,16 @@ static int kefa_ep_close(struct fid *fid)
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 
 	kefa_ep_stop(ep);
-	/* A reader may still find it among its queue's sources. */
+	/* Readers may still find the endpoint among their queue's sources, under RCU. */
 	kfree_rcu(ep, rcu);
 	return 0;
 }
 
-/* The queue pair's vector, and its worker's CPU. */
+/* Choose the CPU of the queue pair's vector and of the worker. */
 static void kefa_ep_set_cpu(struct kefa_ep *ep, int cpu)
 {
 	ep->cpu = cpu;
-	/* A ULP may name a CPU that there can't be. */
+	/* The ULP may have asked for a CPU that doesn't exist. */
 	if (cpu >= 0 && cpu < nr_cpu_ids && cpu_possible(cpu))
 		ep->work_cpu = cpu;
 }
@@ -133,8 +133,8 @@ static void kefa_ep_set_cpu(struct kefa_ep *ep, int cpu)
 /**
  * kefa_ep_bind() - bind an address vector, a completion queue or a counter
  * @fid: the endpoint
- * @bfid: the other
- * @flags: as from fi_ep_bind()
+ * @bfid: the object to bind
+ * @flags: flags of fi_ep_bind()
  *
  * Serves as fi_ops.bind.
  *
@@ -190,18 +190,18 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ep->hq.arg = ep;
 	ret = kefa_create_qp(&ep->dom->refused, &ep->hq, &attr);
 	if (ret) {
-		/* Nothing was posted, so that no memory is at stake. */
+		/* Nothing was posted, so the device doesn't use any memory. */
 		ep->kind->fini(ep);
 		return ret;
 	}
 	spin_lock_bh(&ep->lock);
-	/* Pairs with kefa_not_enabled(): who posts sees what was made ready. */
+	/* Pairs with kefa_not_enabled(), so that posts see the endpoint set up. */
 	smp_store_release(&ep->state, KEFA_EP_ENABLED);
 	ep->kind->started(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
 	kofi_ep_add_source(&ep->tx.base, &ep->rx.base, ep->kind->read, ep);
-	/* Arms the queue. */
+	/* The worker arms the queue. */
 	kefa_ep_kick(ep);
 	return 0;
 }
@@ -217,7 +217,7 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 	return ret;
 }
 
-/* Its regions stay, but for what they have outstanding. */
+/* Regions of the endpoint remain; their outstanding requests complete with an error. */
 static int kefa_ep_disable(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
@@ -231,10 +231,10 @@ static int kefa_ep_disable(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_control() - enable or disable an endpoint, or its flags
+ * kefa_ep_control() - enable or disable an endpoint, or get or set its flags
  * @fid: the endpoint
- * @command: FI_ENABLE, FI_DISABLE or one of fi_control()'s
- * @arg: its argument
+ * @command: FI_ENABLE, FI_DISABLE or another command of fi_control()
+ * @arg: argument of the command
  *
  * Serves as fi_ops.control.
  *
@@ -300,10 +300,10 @@ static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
 }
 
 /**
- * kefa_set_rnr() - set for how long, or how often, a peer without a receive is tried
- * @ep: the endpoint
- * @optname: FI_OPT_EFA_RNR_RETRY or FI_OPT_RNR_TIMEOUT; both are a queue pair's for good
- * @value: of the option
+ * kefa_set_rnr() - set how long, or how often, sends to a peer without a receive are retried
+ * @ep: the endpoint, not enabled yet
+ * @optname: FI_OPT_EFA_RNR_RETRY or FI_OPT_RNR_TIMEOUT
+ * @value: value of the option
  *
  * Context: Process context; sleeps.
  * Return: 0, -EINVAL, -EOPNOTSUPP, -FI_EOPBADSTATE.
@@ -315,7 +315,7 @@ int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value)
 
 	if (value > (timeout ? INT_MAX : FI_EFA_RNR_INFINITE))
 		return -EINVAL;
-	/* Either limit takes a device that can be told when to end trying. */
+	/* Both limits need a device that supports a number of retries. */
 	if (value != (timeout ? 0 : FI_EFA_RNR_INFINITE) &&
 	    !ep->dom->dev->rnr_retry_ok)
 		return -EOPNOTSUPP;
@@ -344,7 +344,7 @@ static int kefa_setopt(struct fid *fid, int level, int optname,
 	return kefa_set_rnr(ep, optname, value);
 }
 
-/* The device gives nothing back that was posted: no cancel. */
+/* There is no cancel, because the device can't cancel work requests. */
 static const struct fi_ops_ep kefa_ep_ops = {
 	.getopt	= kefa_getopt,
 	.setopt	= kefa_setopt,
@@ -355,7 +355,7 @@ static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct fi_efa_addr name = { };
 
-	/* There is no address until there is a queue pair. */
+	/* The address contains the number of the queue pair. */
 	if (READ_ONCE(ep->state) != KEFA_EP_ENABLED)
 		return -FI_EOPBADSTATE;
 	memcpy(name.gid, ep->dom->dev->gid, sizeof(name.gid));
@@ -369,13 +369,13 @@ const struct fi_ops_cm kefa_cm_ops = {
 };
 
 /**
- * kefa_ep_init() - set what endpoints of both fabrics have in common
- * @ep: all 0; its vectors, and flags that are known, are the caller's to set
- * @kind: what is different
- * @dom: its domain
- * @info: what it is opened from
- * @caps: what the fabric has
- * @work: its worker
+ * kefa_ep_init() - initialize the common part of endpoints of both fabrics
+ * @ep: the endpoint, zeroed; the caller sets the operations and valid flags
+ * @kind: functions for the endpoint's fabric
+ * @dom: domain of the endpoint
+ * @info: fi_info that the endpoint is opened with
+ * @caps: capabilities of the fabric
+ * @work: worker of the endpoint
  *
  * Context: Process context.
  */

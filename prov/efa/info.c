@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a device offers, as an entry of fi_getinfo(). */
+/* Description of a device, as an entry of fi_getinfo(). */
 #include <linux/slab.h>
 #include "dev.h"
 #include "ep.h"
@@ -10,10 +10,10 @@
 #define KEFA_CAPS_TX	(FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE)
 #define KEFA_CAPS_RX	(FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | \
 			 FI_REMOTE_WRITE)
-#define KEFA_EPS	64	/* a good number of queues, not a limit */
+#define KEFA_EPS	64	/* optimal number of queues, not a limit */
 
 /**
- * kefa_caps() - what an endpoint on a device can do
+ * kefa_caps() - get the capabilities of endpoints on a device
  * @dev: the device
  *
  * Context: Any.
@@ -35,7 +35,7 @@ static void kefa_info_ep(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 {
 	u64 caps = kefa_caps(dev);
 
-	/* Nothing is said of order: the device keeps none. */
+	/* No ordering is set, because the device doesn't keep any. */
 	*tx = (struct fi_tx_attr) {
 		.caps		= caps & KEFA_CAPS_TX,
 		.op_flags	= KEFA_TX_DEFAULTS,
@@ -55,7 +55,7 @@ static void kefa_info_ep(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 		.type			= FI_EP_RDM,
 		.protocol		= FI_PROTO_EFA,
 		.protocol_version	= 1,
-		/* The longer of the two; options of endpoints have each. */
+		/* The maximum of messages and RDMA; endpoint options return each. */
 		.max_msg_size		= caps & FI_RMA ? KEFA_MAX_RDMA :
 							  dev->mtu,
 		.tx_ctx_cnt		= 1,
@@ -63,7 +63,7 @@ static void kefa_info_ep(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 	};
 }
 
-/* Of fabric efa, which cuts, orders and matches messages itself. */
+/* Attributes of fabric efa, which segments, orders and matches messages in software. */
 static void kefa_info_rdm(const struct kefa_dev *dev, struct fi_tx_attr *tx,
 			  struct fi_rx_attr *rx, struct fi_ep_attr *ep)
 {
@@ -108,7 +108,7 @@ static void kefa_info_domain(const struct kefa_dev *dev,
 		.mr_key_size		= sizeof(u32),
 		.cq_data_size		= sizeof(u32),
 		.cq_cnt			= KEFA_EPS,
-		/* One is the domain's own. */
+		/* The domain uses one queue pair itself. */
 		.ep_cnt			= dev->max_qp - 1,
 		.tx_ctx_cnt		= KEFA_EPS,
 		.rx_ctx_cnt		= KEFA_EPS,
@@ -122,7 +122,7 @@ static void kefa_info_domain(const struct kefa_dev *dev,
 	};
 }
 
-/* All of an entry, to be copied: too large for the stack. */
+/* All attributes of an entry, allocated because they are too large for the stack. */
 struct kefa_entry {
 	struct fi_tx_attr	tx;
 	struct fi_rx_attr	rx;
@@ -162,10 +162,10 @@ static void kefa_info_nic(const struct kefa_dev *dev, struct kefa_entry *e)
 /**
  * kefa_info() - describe a device
  * @dev: the device
- * @rdm: as of fabric efa, and not of efa-direct
+ * @rdm: describe it for fabric efa, else for efa-direct
  *
  * Context: Process context; sleeps.
- * Return: the entry, for fi_freeinfo(), or NULL when memory is short.
+ * Return: the entry, for fi_freeinfo(), or NULL without memory.
  */
 struct fi_info *kefa_info(const struct kefa_dev *dev, bool rdm)
 {

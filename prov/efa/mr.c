@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions. Only what peers read or write is registered; local buffers
- * are reached without. A region's remote address begins below the size of its
- * pages, so that it tells nothing of where the memory is.
+ * Memory regions. Only memory that peers read or write is registered; local buffers need no
+ * registration. The remote address of a region starts below its page size, so that it
+ * doesn't reveal the DMA address.
  *
- * fi_mr_reg() and fi_close() wait for the device here; a region of fi_mr_alloc()
- * has all that it needs from the beginning, and posts without waiting. Either
- * way memory is unmapped when the device said that the registration is gone, and
- * not before. A region that the device doesn't invalidate is destroyed by command
- * instead, on kefa_cmd_wq, before its invalidation completes. If the device refuses that
- * as well, the memory's pages are kept, and the invalidation fails.
+ * fi_mr_reg() and fi_close() wait for the device. A region of fi_mr_alloc() has all its
+ * resources from the start, and posts without waiting. In both cases memory is unmapped only
+ * after the device has invalidated the registration. If the device fails to do so, the region
+ * is destroyed by command on kefa_cmd_wq before the invalidation completes. If the device
+ * refuses that as well, the pages are leaked, and the invalidation fails.
  */
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -27,7 +26,7 @@ static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 
 /* --- memory --- */
 
-/* One buffer in one piece, which is what most are, needs no walk. */
+/* Most regions are one contiguous buffer, which needs no walk. */
 static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 					       const struct fi_mr_attr *attr)
 {
@@ -63,8 +62,9 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 }
 
 /*
- * There was no room, or there never will be: only bounce buffers limit how long a
- * mapping can be, so a piece that is longer would be bounced.
+ * Return the errno of a failed mapping: -EAGAIN for lack of DMA space, or -EOPNOTSUPP if a
+ * piece is longer than a mapping can be. Only bounce buffers limit that, so such a piece
+ * would be bounced.
  */
 static noinline int kefa_mr_map_failed(struct kefa_mr *mr)
 {
@@ -82,7 +82,7 @@ static noinline int kefa_mr_map_failed(struct kefa_mr *mr)
 	return -EAGAIN;
 }
 
-/* Have the device reach the memory that was gathered, if it was, by @ret. */
+/* Map gathered memory. @ret: result of gathering; if it is an error, only return it. */
 static __always_inline int kefa_mr_map_gathered(struct kefa_mr *mr, u64 access, int ret)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
@@ -109,7 +109,7 @@ err:
 	return ret;
 }
 
-/* Have the device reach the memory of a region that is the caller's alone. */
+/* Gather and map memory of a region that no other task uses. */
 static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 				       const struct fi_mr_attr *attr)
 {
@@ -118,10 +118,10 @@ static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 }
 
 /**
- * kefa_mr_map_iter() - have the device reach memory
- * @mr: the region, idle, and the caller's alone
- * @iter: names the memory
- * @access: what it is for
+ * kefa_mr_map_iter() - map the memory of a region
+ * @mr: the region, idle, which no other task uses
+ * @iter: the memory
+ * @access: access of peers
  *
  * Context: Process or softirq context.
  * Return: 0, -EINVAL, -EMSGSIZE, -EOPNOTSUPP, -EAGAIN.
@@ -144,7 +144,7 @@ static bool kefa_mr_is_still(struct kefa_mr *mr)
 }
 
 /**
- * kefa_mr_wait() - wait until nothing of a region is outstanding
+ * kefa_mr_wait() - wait until a region has no outstanding request
  * @mr: the region
  *
  * Context: Process context; sleeps.
@@ -168,7 +168,7 @@ static int kefa_mr_try_inval(struct kefa_mr *mr)
 	return ret;
 }
 
-/* After this the region is idle, or valid because the device is gone. */
+/* Invalidate and wait. The region is idle afterwards, or valid if the device was removed. */
 static void kefa_mr_inval_wait(struct kefa_mr *mr)
 {
 	kefa_mr_wait(mr);
@@ -205,7 +205,7 @@ static void kefa_mr_free(struct kefa_mr *mr)
 	kfree(mr);
 }
 
-/* One more region of the ULP's, if its domain may have one; kefa_mr_uncount() undoes it. */
+/* Count a region of the ULP, within the domain's limit. Undone by kefa_mr_uncount(). */
 static int kefa_mr_count(struct kefa_domain *dom)
 {
 	if (atomic_add_unless(&dom->nopen, 1, dom->max_open))
@@ -219,7 +219,7 @@ static void kefa_mr_uncount(struct kefa_domain *dom)
 	atomic_dec(&dom->nopen);
 }
 
-/* When the device refused to destroy the region, peers may still reach it. */
+/* Leak the memory of a region that the device refused to destroy, as peers may reach it. */
 static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 {
 	struct kefa_domain *dom = mr->dom;
@@ -238,7 +238,7 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 				     lost);
 }
 
-/* Has a region of the device for one that has none, of fi_mr_alloc(). */
+/* Get a region of the device for an object of fi_mr_alloc() that lost its own. */
 static int kefa_mr_refill(struct kefa_mr *mr)
 {
 	struct kefa_frmr *fr = kefa_pool_get(mr->dom, mr->max_ents);
@@ -258,7 +258,7 @@ static void kefa_mr_revoked(struct kefa_mr *mr, int err)
 		kefa_mrq_revoked(mr, err);
 }
 
-/* Destroys the region in place of its invalidation. */
+/* Destroy the region of the device, because its invalidation failed. */
 static void kefa_mr_revoke(struct kefa_mr *mr)
 {
 	struct kefa_domain *dom = mr->dom;
@@ -266,14 +266,14 @@ static void kefa_mr_revoke(struct kefa_mr *mr)
 
 	mr->fr = NULL;
 	kefa_mr_keep(mr, ret);
-	/* fi_close() wants no other region. */
+	/* fi_close() doesn't need another region. */
 	if (!mr->internal)
 		kefa_mr_refill(mr);
 	kefa_mr_revoked(mr, mr->exposed ? EIO : ret ? ENODEV : 0);
 }
 
 /**
- * kefa_mrs_revoke() - destroy regions that weren't invalidated, and make others
+ * kefa_mrs_revoke() - destroy regions whose invalidation failed, and replace them
  * @work: kefa_mrq.revoke
  *
  * Context: Process context; sleeps.
@@ -288,7 +288,7 @@ void kefa_mrs_revoke(struct work_struct *work)
 	list_for_each_entry(mr, &dom->mrs, list) {
 		if (dom->gone)
 			break;
-		/* Only this function and removal have a region leave that state. */
+		/* Only this function and removal end that state, both under kefa_dev.lock. */
 		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING)
 			kefa_mr_revoke(mr);
 		else if ((mr->cq || mr->ep) && !mr->fr && !mr->internal)
@@ -297,7 +297,7 @@ void kefa_mrs_revoke(struct work_struct *work)
 	kefa_dev_unlock(dom->dev);
 }
 
-/* The device has nothing registered any more. */
+/* Give back a region that isn't registered. */
 static void kefa_mr_release(struct kefa_mr *mr)
 {
 	struct kefa_domain *dom = mr->dom;
@@ -324,7 +324,7 @@ static int kefa_mr_close(struct fid *fid)
 	kefa_mr_ep_leave(mr);
 	if (mr->max_ents)
 		kefa_mr_inval_wait(mr);
-	/* A device that went away meanwhile has been seen off under this lock. */
+	/* A removal holds this lock while it ends all registrations. */
 	kefa_dev_lock(dev);
 	kefa_mr_release(mr);
 	kefa_dev_unlock(dev);
@@ -337,7 +337,7 @@ static const struct fi_ops kefa_mr_fid_ops = {
 	.close = kefa_mr_close,
 };
 
-/* Can something be posted? Under RCU the answer holds for what the device maps. */
+/* Return: 0 if posts are accepted, which stays true for mapping while under RCU. */
 static int kefa_mr_not_open(const struct kefa_mr *mr)
 {
 	if (mr->ep)
@@ -346,9 +346,9 @@ static int kefa_mr_not_open(const struct kefa_mr *mr)
 }
 
 /*
- * Without the lock, which others want while this one maps memory: of a region that
- * is idle nothing is outstanding, nor will be before its owner posts. Until the
- * end of the RCU section the device stays.
+ * Check whether a region can be registered. This needs no lock, so that other tasks can post
+ * while this one maps memory: an idle region has no outstanding request, and only the
+ * caller may post one. The RCU section keeps the device.
  */
 static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 {
@@ -359,7 +359,7 @@ static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 	ret = kefa_mr_not_open(mr);
 	if (ret)
 		return ret;
-	/* Pairs with kefa_mr_go(): it is unmapped, too. */
+	/* Pairs with kefa_mr_go(), which has unmapped the region. */
 	if (smp_load_acquire(&mr->state) != KEFA_MR_IDLE)
 		return -EBUSY;
 	/* Pairs with kefa_mr_refill(). */
@@ -391,8 +391,8 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 }
 
 /*
- * A post was refused for now: have its ULP told later. Of an endpoint that has been seen
- * to, unless there was no DMA space.
+ * Refuse a post with -EAGAIN, and notify its ULP later. For a region of an endpoint, the
+ * endpoint has arranged the notification already, unless DMA space was lacking.
  */
 static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
 {
@@ -403,7 +403,7 @@ static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
 	return -EAGAIN;
 }
 
-/* Two that post with one region at a time are the caller's to keep apart. */
+/* The ULP must not post concurrently with one region. */
 static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 			    const struct fi_mr_attr *attr, u64 flags)
 {
@@ -506,7 +506,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	return mr;
 }
 
-/* Removal sees all regions with a key, or keeps them from coming to be. */
+/* Get a region of the device, and list it for removal; fails if the device was removed. */
 static int kefa_mr_attach(struct kefa_mr *mr)
 {
 	struct kefa_domain *dom = mr->dom;
@@ -526,7 +526,7 @@ static int kefa_count_pieces(void *arg, struct page *page, u32 off, u32 len)
 	return 0;
 }
 
-/* Maps before it has a region of the device, to know how large that must be. */
+/* Map the memory first, because the mapping determines the size of the device's region. */
 static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
 	struct kefa_dev *dev = mr->dom->dev;
@@ -550,7 +550,7 @@ static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 	return ret ?: kefa_mr_reg_wait(mr, attr->access);
 }
 
-/* What could not be registered has at most been mapped. */
+/* Free a region whose registration failed, and which may be mapped. */
 static void kefa_mr_abort(struct kefa_mr *mr)
 {
 	struct kefa_dev *dev = mr->dom->dev;
@@ -615,7 +615,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -EOPNOTSUPP;
 	if (!(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
-	/* The queue pairs of fabric efa have slots for packets. */
+	/* Endpoints of fabric efa use their slots for packets, so use the domain's queue pair. */
 	if (attr->ep && !dom->rdm)
 		ep = to_kefa_ep(attr->ep);
 	if (ep && ep->tx.base.cq != container_of(attr->cq, struct kofi_cq, cq_fid))
@@ -646,13 +646,13 @@ err_count:
 }
 
 /**
- * kefa_mr_own() - make a region that isn't the ULP's
- * @ep: the endpoint that registers it, about to be enabled
+ * kefa_mr_own() - allocate a region for the provider's own use
+ * @ep: the endpoint that will register it, about to be enabled
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
- * @ents: entries of its list of memory, and pages, at most
+ * @ents: maximum entries of its list of memory, and of pages
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
- * Return: the region, or an ERR_PTR(): -ENOMEM, or as kefa_pool_get() has it.
+ * Return: the region, or an ERR_PTR(): -ENOMEM, or an error of kefa_pool_get().
  */
 struct kefa_mr *kefa_mr_own(struct kefa_ep *ep, u64 access, size_t ents)
 {
@@ -674,8 +674,8 @@ struct kefa_mr *kefa_mr_own(struct kefa_ep *ep, u64 access, size_t ents)
 }
 
 /**
- * kefa_mr_own_end() - have peers not reach a region any more, by destroying it
- * @mr: the region of an endpoint whose queue pair is gone; unchanged if nothing is registered
+ * kefa_mr_own_end() - destroy a registered region, so that peers can't reach it
+ * @mr: the region, of an endpoint whose queue pair is destroyed; unchanged if not registered
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -696,7 +696,7 @@ void kefa_mr_own_end(struct kefa_mr *mr)
 
 /**
  * kefa_mr_disown() - undo kefa_mr_own()
- * @mr: the region, with nothing registered
+ * @mr: the region, not registered
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -707,10 +707,10 @@ void kefa_mr_disown(struct kefa_mr *mr)
 }
 
 /**
- * kefa_mrs_end() - complete what regions of an endpoint have outstanding
- * @ep: the endpoint, whose queue pair is gone
+ * kefa_mrs_end() - complete outstanding requests of an endpoint's regions
+ * @ep: the endpoint, whose queue pair is destroyed
  *
- * Nobody knows whether the device still did it, so it destroys these regions.
+ * The regions are destroyed, as the device may have executed the requests or not.
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -721,7 +721,7 @@ void kefa_mrs_end(struct kefa_ep *ep)
 
 	lockdep_assert_held(&dom->dev->lock);
 	list_for_each_entry(mr, &dom->mrs, list) {
-		/* Without a queue pair nothing but this function ends an operation. */
+		/* Without a queue pair only this function ends an operation. */
 		if (mr->ep != ep || !READ_ONCE(mr->op))
 			continue;
 		kefa_mr_keep(mr, kefa_pool_drop(dom, mr->fr));
@@ -731,10 +731,10 @@ void kefa_mrs_end(struct kefa_ep *ep)
 }
 
 /**
- * kefa_mrs_remove() - the device went away: end all registrations
- * @dom: the domain, whose queue pairs are gone
+ * kefa_mrs_remove() - end all registrations of a removed device
+ * @dom: the domain, whose queue pairs are destroyed
  *
- * First the device's regions go, then the memory is unmapped.
+ * The device's regions are destroyed before the memory is unmapped.
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */

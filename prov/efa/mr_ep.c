@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Registrations by an endpoint's own queue pair. They are operations of its sending side,
- * so they share its lock, its doorbell, its worker and its completion queue, and nothing
- * with other endpoints. A region belongs to its endpoint until it is closed; then the
- * domain's queue pair takes the last registration back.
+ * Registrations by the queue pair of an endpoint. They are operations of its sending side,
+ * with its lock, doorbell, worker and completion queue, so they don't contend with other
+ * endpoints. A region belongs to its endpoint until the region is closed. Then the domain's
+ * queue pair invalidates the last registration.
  */
 #include "ep.h"
 #include "kefa.h"
@@ -38,11 +38,11 @@ static struct kefa_wr *kefa_mr_ep_begin(struct kefa_mr *mr, u64 flags, void *con
 }
 
 /**
- * kefa_mr_ep_reg() - register a region that was mapped
- * @mr: the region of an endpoint, idle; takes its new key
+ * kefa_mr_ep_reg() - register a mapped region
+ * @mr: the region of an endpoint, idle; gets a new key
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  * @flags: FI_COMPLETION, FI_MORE
- * @context: the caller's
+ * @context: the caller's context
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the endpoint's queue is full, -FI_EOPBADSTATE, -ENODEV.
@@ -71,10 +71,10 @@ int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
 }
 
 /**
- * kefa_mr_ep_inval() - take a registration back
+ * kefa_mr_ep_inval() - invalidate a registration
  * @mr: the region of an endpoint
  * @flags: FI_COMPLETION, FI_MORE
- * @context: the caller's
+ * @context: the caller's context
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, -EINVAL when nothing is registered, -EAGAIN when the endpoint's queue is
@@ -104,13 +104,13 @@ int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
 
 /* --- completing --- */
 
-/* The slot stays taken: kefa_mr_ep_revoked() frees it. */
+/* Keep the slot until kefa_mr_ep_revoked() frees it. */
 static void kefa_mr_ep_wait(struct kefa_ep *ep, struct kefa_op *op)
 {
 	kefa_op_set_state(ep, op, KEFA_OP_PARTS);
 }
 
-/* Neither the device nor a post has a part in it any more. */
+/* Note that the region has no outstanding operation any more. */
 static void kefa_mr_ep_ended(struct kefa_ep *ep, struct kefa_mr *mr)
 {
 	lockdep_assert_held(&ep->lock);
@@ -121,16 +121,16 @@ static void kefa_mr_ep_ended(struct kefa_ep *ep, struct kefa_mr *mr)
 }
 
 /**
- * kefa_mr_ep_done() - the work request of a registration or an invalidation is done
+ * kefa_mr_ep_done() - handle the completion of a registration or invalidation
  * @ep: the endpoint
- * @op: its operation
+ * @op: the operation
  * @err: positive errno, or 0
  * @prov_errno: the device's status
  *
- * An invalidation that failed isn't over: the region is destroyed instead, by command.
+ * After an invalidation has failed, the operation continues: a command destroys the region.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: whether the operation is over, so that the caller completes it.
+ * Return: whether the operation has ended, so that the caller completes it.
  */
 bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno)
 {
@@ -158,10 +158,10 @@ bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_e
 }
 
 /**
- * kefa_mr_ep_refused() - the device refused the work request of a registration
+ * kefa_mr_ep_refused() - handle failure to post a registration or invalidation
  * @ep: the endpoint
  *
- * That is no sign of life of the device, and isn't counted as one.
+ * The failure doesn't show that the device is alive, so it isn't counted as progress.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -173,9 +173,9 @@ void kefa_mr_ep_refused(struct kefa_ep *ep)
 }
 
 /**
- * kefa_mr_ep_lost() - the queue pair of a registration or an invalidation is gone
+ * kefa_mr_ep_lost() - handle destruction of the queue pair of a registration or invalidation
  * @ep: the endpoint, without a device
- * @op: its operation, which kefa_mrs_remove() completes once peers can't reach the memory
+ * @op: the operation, which kefa_mrs_remove() completes when peers can't reach the memory
  *
  * Context: Process context, under kefa_ep.lock.
  */
@@ -185,7 +185,7 @@ void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op)
 }
 
 /**
- * kefa_mr_ep_revoked() - complete what waited for the end of a region of the device
+ * kefa_mr_ep_revoked() - complete an operation that waited for destruction of the region
  * @mr: the region of an endpoint, with an operation
  * @err: positive errno, or 0
  *
@@ -215,10 +215,11 @@ void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
 }
 
 /**
- * kefa_mr_ep_look() - take completions if registrations are outstanding
+ * kefa_mr_ep_look() - poll if registrations are outstanding
  * @ep: the endpoint
  *
- * For the domain's watch: whoever should have taken them may not have come to it.
+ * Called by the domain's watch, so that it doesn't take a delayed reader or worker for a
+ * silent device.
  *
  * Context: Process context, under kefa_dev.lock.
  */
@@ -230,7 +231,7 @@ void kefa_mr_ep_look(struct kefa_ep *ep)
 	if (ep->nregs != ep->nregs_done && ep->state == KEFA_EP_ENABLED) {
 		ep->kind->poll(ep, KEFA_POLL_BUDGET);
 		news = kefa_ep_news(ep);
-		/* The queue is to be armed again. */
+		/* The worker arms the queue again. */
 		kefa_ep_kick(ep);
 	}
 	spin_unlock_bh(&ep->lock);
@@ -238,8 +239,8 @@ void kefa_mr_ep_look(struct kefa_ep *ep)
 }
 
 /**
- * kefa_mr_ep_leave() - part a region from its endpoint, as it is being closed
- * @mr: the region; waits until nothing of it is outstanding
+ * kefa_mr_ep_leave() - detach a region that is being closed from its endpoint
+ * @mr: the region; waits until it has no outstanding request
  *
  * Context: Process context; sleeps.
  */
@@ -253,7 +254,7 @@ void kefa_mr_ep_leave(struct kefa_mr *mr)
 	mr->closing = true;
 	spin_unlock_bh(&mr->ep->lock);
 	kefa_mr_wait(mr);
-	/* Removal and revocation look at the endpoint under this lock. */
+	/* Removal and revocation read kefa_mr.ep under this lock. */
 	kefa_dev_lock(dev);
 	mr->ep = NULL;
 	kefa_dev_unlock(dev);

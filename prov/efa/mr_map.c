@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory of a region: gathered and measured. */
+/* Memory of a region: its list, and the page size for it. */
 #include <linux/bvec.h>
 #include <linux/scatterlist.h>
 #include "dma.h"
@@ -9,8 +9,8 @@
  * kefa_mr_unmap() - undo kefa_mr_map()
  * @mr: the region, mapped or not
  *
- * Context: Process or softirq context. The region is the caller's alone, as
- * under kefa_mrq.lock when it isn't idle.
+ * Context: Process or softirq context. No other task uses the region; if it isn't idle,
+ * under kefa_mr_lock().
  */
 void kefa_mr_unmap(struct kefa_mr *mr)
 {
@@ -21,12 +21,12 @@ void kefa_mr_unmap(struct kefa_mr *mr)
 }
 
 /**
- * struct kefa_gather - a list of memory that is being made
- * @mr: the region whose list it is
- * @n: entries that there are
- * @end: physical address behind the last
- * @max: bytes of an entry at most
- * @len: bytes of all
+ * struct kefa_gather - state of gathering the memory of a region
+ * @mr: the region
+ * @n: number of entries of its list
+ * @end: physical address of the end of the last entry
+ * @max: maximum bytes of an entry
+ * @len: bytes of all entries
  */
 struct kefa_gather {
 	struct kefa_mr	*mr;
@@ -45,7 +45,7 @@ static __always_inline int kefa_gather_add(struct kefa_gather *g, struct page *p
 	if (g->n && phys == g->end && sg[-1].length + len <= g->max) {
 		sg[-1].length += len;
 	} else {
-		/* The device knows pages: within a region they are whole. */
+		/* The device maps whole pages, so only the ends of a region may be unaligned. */
 		if (g->n && !PAGE_ALIGNED(phys | g->end))
 			return -EINVAL;
 		if (g->n == g->mr->max_ents)
@@ -83,7 +83,7 @@ static int kefa_gather_end(struct kefa_gather *g, int ret)
 	return 0;
 }
 
-/* Most of what is long comes so, page by page. */
+/* Most long regions are lists of bio_vecs of a page each. */
 static int kefa_gather_bvec(struct kefa_gather *g, const struct fi_mr_attr *attr)
 {
 	const struct bio_vec *bv = attr->bvec, *end = bv + attr->iov_count;
@@ -108,14 +108,13 @@ static int kefa_walk_bvec(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *
 }
 
 /**
- * kefa_mr_walk() - visit the memory of a region in contiguous pieces
- * @attr: names the memory
- * @fn: called with each; ends the walk by what isn't 0
- * @arg: its first argument
+ * kefa_mr_walk() - call a function for each contiguous piece of a region
+ * @attr: attributes with the memory
+ * @fn: function; the walk ends if it doesn't return 0
+ * @arg: first argument of @fn
  *
  * Context: Any.
- * Return: 0, what @fn returned, or -EINVAL for memory that isn't the kernel's
- * to transfer.
+ * Return: 0, the value that @fn returned, or -EINVAL for memory that can't be transferred.
  */
 int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
 {
@@ -144,9 +143,9 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg)
 /**
  * kefa_mr_end() - mark the last entry of a region's list
  * @mr: the region
- * @n: how many there are, more than 0
+ * @n: number of entries, more than 0
  *
- * Context: Any. The region is the caller's alone.
+ * Context: Any. No other task uses the region.
  */
 void kefa_mr_end(struct kefa_mr *mr, unsigned int n)
 {
@@ -158,9 +157,9 @@ void kefa_mr_end(struct kefa_mr *mr, unsigned int n)
 /**
  * kefa_mr_gather() - list the memory of a region
  * @mr: the region, idle; takes the list
- * @attr: names the memory
+ * @attr: attributes with the memory
  *
- * Context: Any. The region is the caller's alone.
+ * Context: Any. No other task uses the region.
  * Return: 0, -EINVAL, or -EMSGSIZE when the region has no room for the list.
  */
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
@@ -177,11 +176,11 @@ int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 }
 
 /**
- * kefa_mr_gather_iter() - list the memory of a region
+ * kefa_mr_gather_iter() - list the memory of an iterator
  * @mr: the region, idle; takes the list
- * @iter: names the memory
+ * @iter: the memory
  *
- * Context: Any. The region is the caller's alone.
+ * Context: Any. No other task uses the region.
  * Return: 0, -EINVAL, or -EMSGSIZE when the region has no room for the list.
  */
 int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
@@ -196,12 +195,12 @@ int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
  * kefa_page_size() - choose the page size of a region
  * @dev: the device
  * @sg: the memory, mapped
- * @nsegs: entries of @sg that are mapped
- * @len: bytes
+ * @nsegs: number of mapped entries of @sg
+ * @len: length in bytes
  *
  * Context: Any.
- * Return: the largest page size at whose borders all pieces meet, but none that
- * is larger than needed to have two pages.
+ * Return: the largest page size at whose boundaries all pieces meet, but not larger than
+ * needed for a region of two pages.
  */
 u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
 		   unsigned int nsegs, size_t len)
@@ -218,13 +217,13 @@ u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
 }
 
 /**
- * kefa_pages() - how many pages a region takes
+ * kefa_pages() - count the pages of a region
  * @sg: the memory, mapped
- * @nsegs: entries of @sg that are mapped
+ * @nsegs: number of mapped entries of @sg
  * @size: the page size
  *
  * Context: Any.
- * Return: the number.
+ * Return: the number of pages.
  */
 size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size)
 {
@@ -250,14 +249,14 @@ static bool kefa_page_bounces(struct device *dma, dma_addr_t addr,
 }
 
 /**
- * kefa_mr_bounces() - does the device reach a region only through bounce buffers?
+ * kefa_mr_bounces() - check whether a mapping uses bounce buffers
  * @mr: the region, mapped
  *
- * A peer would write to such a buffer at any time, and nobody copy it. An IOMMU may
- * map several pieces of memory to one of the device's.
+ * Bounce buffers aren't supported: a peer may write to one at any time, and nothing would
+ * copy the data. An IOMMU may map several pieces of memory to one mapped entry.
  *
- * Context: Any. The region is the caller's alone.
- * Return: whether it does, of any piece.
+ * Context: Any. No other task uses the region.
+ * Return: whether any piece has a bounce buffer.
  */
 bool kefa_mr_bounces(const struct kefa_mr *mr)
 {

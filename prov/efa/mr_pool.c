@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device's regions. Making one takes an admin command, so a domain keeps
- * those that it has made, by size, up to a bound.
+ * The device's regions. Creating one takes an admin command, so a domain keeps idle regions
+ * by size, up to a limit.
  *
- * A key has a generation of 4 bits: what a peer kept comes true again after 16
- * registrations with one region. So the one that rested longest is used next, and
- * as long as few rest, a new one is made instead.
+ * A key has a generation of 4 bits, so a stale key becomes valid again after 16 registrations
+ * of the same region. To delay that, the region that has been idle longest is reused first,
+ * and a new region is created while few are idle.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include "mr.h"
 #include "trace.h"
 
-/* As many as there are generations. */
+/* Minimum of idle regions before one is reused: the number of generations. */
 #define KEFA_POOL_REST	16
 
 void kefa_pool_init(struct kefa_domain *dom)
@@ -39,9 +39,9 @@ static struct kefa_frmr *kefa_pool_take(struct kefa_domain *dom, u32 order)
 }
 
 /**
- * kefa_pool_drop() - give a region back to the device
+ * kefa_pool_drop() - destroy a region of the device
  * @dom: the domain
- * @fr: the region, not in the pool; gone after this
+ * @fr: the region, not in the pool; freed
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  * Return: 0, or the device's error when it refused.
@@ -82,7 +82,7 @@ static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
 	return fr;
 }
 
-/* When there are as many as there may be, one of another size must go. */
+/* Destroy one idle region of any size. Return: whether there was one. */
 static bool kefa_pool_evict(struct kefa_domain *dom)
 {
 	struct kefa_frmr *fr;
@@ -99,12 +99,12 @@ static bool kefa_pool_evict(struct kefa_domain *dom)
 }
 
 /**
- * kefa_pool_get() - have a region of the device
+ * kefa_pool_get() - get a region of the device
  * @dom: the domain
- * @pages: what it must hold
+ * @pages: capacity that is needed, in pages
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
- * Return: the region, or an ERR_PTR(): -EMSGSIZE when that are too many pages,
+ * Return: the region, or an ERR_PTR(): -EMSGSIZE for too many pages,
  * -FI_ENOMR when all are in use, -ENODEV, -ENOMEM, or the device's error.
  */
 struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages)
@@ -127,7 +127,7 @@ struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages)
 		return ERR_PTR(-FI_ENOMR);
 	}
 	fr = kefa_pool_make(dom, order);
-	/* The device may have less to give than it said. */
+	/* The device may have fewer regions than it reports, so fall back to idle ones. */
 	if (IS_ERR(fr))
 		fr = kefa_pool_take(dom, order) ?: fr;
 	while (IS_ERR(fr) && PTR_ERR(fr) != -ENODEV && kefa_pool_evict(dom))
@@ -138,7 +138,7 @@ struct kefa_frmr *kefa_pool_get(struct kefa_domain *dom, size_t pages)
 /**
  * kefa_pool_put() - undo kefa_pool_get()
  * @dom: the domain
- * @fr: the region, with nothing registered
+ * @fr: the region, not registered
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -154,7 +154,7 @@ void kefa_pool_put(struct kefa_domain *dom, struct kefa_frmr *fr)
 }
 
 /**
- * kefa_pool_empty() - give back all regions that nobody uses
+ * kefa_pool_empty() - destroy all idle regions
  * @dom: the domain
  *
  * Context: Process context, under kefa_dev.lock; sleeps.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The queue pair on which a domain registers memory. It is the domain's own, as
- * registrations are ordered with nothing: each is waited for by whoever wants
- * it, and a full queue here holds up no data.
+ * The queue pair on which a domain registers memory. It is separate from endpoints, because
+ * registrations needn't be ordered with other operations: the ULP waits for each, and a
+ * full queue here doesn't delay data.
  */
 #include "ep.h"
 #include "kefa.h"
@@ -16,7 +16,7 @@ static void kefa_mrq_event(void *arg)
 	queue_work(kefa_wq, &mrq->work);
 }
 
-/* From which states one may come to each. */
+/* For each state, the states that may precede it. */
 static const u8 kefa_mr_from[KEFA_MR_STATES] = {
 	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
 				  BIT(KEFA_MR_INVALIDATING) |
@@ -30,9 +30,9 @@ static const u8 kefa_mr_from[KEFA_MR_STATES] = {
 };
 
 /**
- * kefa_mr_go() - have a region go from one state to another
+ * kefa_mr_go() - change the state of a region
  * @mr: the region; unmapped if it becomes idle
- * @state: where to
+ * @state: the new state
  *
  * Context: Process or softirq context, under kefa_mr_lock().
  */
@@ -42,7 +42,7 @@ void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state)
 	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
 	if (state == KEFA_MR_IDLE || state == KEFA_MR_REVOKING)
 		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
-	/* Pairs with kefa_mr_may_reg(). */
+	/* Pairs with kefa_mr_may_reg(), which finds an idle region unmapped. */
 	smp_store_release(&mr->state, state);
 }
 
@@ -65,8 +65,8 @@ static struct kefa_mr *kefa_mrq_take(struct kefa_mrq *mrq, u64 id)
 }
 
 /*
- * Tell who reads completions of some that were written. Under the lock still: once
- * that is free, regions and queues may be closed.
+ * Notify the reader of a completion queue that was written to. The lock must be held, because
+ * after it is released regions and queues may be closed.
  */
 static void kefa_mrq_notify(struct kefa_mrq *mrq)
 {
@@ -76,7 +76,7 @@ static void kefa_mrq_notify(struct kefa_mrq *mrq)
 	mrq->untold = NULL;
 }
 
-/* Who reads a queue hears of several completions at a time. */
+/* Note that a queue was written to, and notify its reader once for several completions. */
 static void kefa_mrq_wrote(struct kefa_mrq *mrq, struct kofi_cq *cq)
 {
 	if (unlikely(mrq->untold != cq))
@@ -85,8 +85,8 @@ static void kefa_mrq_wrote(struct kefa_mrq *mrq, struct kofi_cq *cq)
 }
 
 /*
- * As soon as it is idle its owner may map other memory, so that nothing of the old
- * is looked at from then on.
+ * Complete a request. When the region is idle its owner may map other memory, so nothing of
+ * the old mapping is used after that.
  */
 static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
@@ -114,8 +114,8 @@ static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *m
 }
 
 /*
- * The device may still let peers reach the memory, or not: only a command that destroys
- * the region makes sure. What was asked for completes after that.
+ * The device failed to invalidate a region, so peers may still reach the memory. A command
+ * destroys the region, and then the invalidation completes.
  */
 static noinline void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_mr *mr,
 					     u32 status)
@@ -129,7 +129,7 @@ static noinline void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_m
 	queue_work(kefa_cmd_wq, &mrq->revoke);
 }
 
-/* The device has no part in it any more. */
+/* Complete a request that failed, and of which the device doesn't know any more. */
 static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 				    int err, u32 prov_errno)
 {
@@ -168,8 +168,8 @@ static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
 }
 
 /**
- * kefa_mrq_revoked() - a region was destroyed, as it wasn't invalidated
- * @mr: the region, being revoked
+ * kefa_mrq_revoked() - complete an invalidation after the region was destroyed
+ * @mr: the region, in KEFA_MR_REVOKING
  * @err: positive errno for the invalidation, or 0
  *
  * Context: Process context, under kefa_dev.lock.
@@ -188,7 +188,7 @@ void kefa_mrq_revoked(struct kefa_mr *mr, int err)
 	wake_up_all(&mrq->room);
 }
 
-/* There is room, or DMA space: have all try again that were refused. */
+/* Notify all ULPs whose posts were refused, because there may be slots or DMA space. */
 static void kefa_mrq_tell_room(struct kefa_mrq *mrq)
 {
 	struct kefa_mr *mr, *next;
@@ -211,9 +211,9 @@ static void kefa_mrq_map_retry(struct work_struct *work)
 }
 
 /**
- * kefa_mrq_again() - a post was refused for now: have its ULP told later
+ * kefa_mrq_again() - arrange to notify a ULP whose post was refused with -EAGAIN
  * @mr: the region
- * @dma: there was no DMA space; otherwise no slot of the queue pair
+ * @dma: DMA space was lacking; otherwise a slot of the queue pair
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -224,7 +224,7 @@ void kefa_mrq_again(struct kefa_mr *mr, bool dma)
 	spin_lock_bh(&mrq->lock);
 	if (list_empty(&mr->wanting))
 		list_add_tail(&mr->wanting, &mrq->wanting);
-	/* A slot may have come back since, and nothing else completes. */
+	/* A slot may have been freed meanwhile, and maybe no more completions will come. */
 	if (dma || mrq->nfree)
 		queue_delayed_work(kefa_wq, &mrq->map_retry,
 				   dma ? msecs_to_jiffies(KEFA_MAP_RETRY_MS) : 0);
@@ -255,7 +255,7 @@ static void kefa_mrq_work(struct work_struct *work)
 		again = kefa_mrq_poll(mrq) || kefa_hw_arm(&mrq->hq) > 0;
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);
-	/* As kefa_ep_work(). */
+	/* Queue the work again instead of looping, so that other work can run. */
 	if (again)
 		queue_work(kefa_wq, work);
 }
@@ -267,8 +267,8 @@ static void kefa_mrq_look_again(struct kefa_mrq *mrq)
 }
 
 /*
- * A device that does anything at all registers memory in microseconds, and waits for
- * nobody in it. Where nothing has completed for half a minute nothing will.
+ * A working device registers memory in microseconds, independently of peers. If no
+ * registration has completed for half a minute, the device counts as silent.
  */
 static void kefa_mrq_watch(struct work_struct *work)
 {
@@ -279,7 +279,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	u32 busy, done;
 
 	spin_lock_bh(&mrq->lock);
-	/* Who should have may not have come to it: that isn't the device's fault. */
+	/* Poll first: that a worker is delayed isn't the device's fault. */
 	if (mrq->open && kefa_mrq_poll(mrq))
 		queue_work(kefa_wq, &mrq->work);
 	busy = mrq->depth - mrq->nfree;
@@ -306,7 +306,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 
 /* --- posting --- */
 
-/* Calls a region what its next work request is called. */
+/* Take a slot for a region's next work request, and set its id. */
 static int kefa_mrq_begin(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
 	lockdep_assert_held(&mrq->lock);
@@ -335,12 +335,12 @@ static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
 }
 
 /**
- * kefa_mrq_room() - could something be posted?
+ * kefa_mrq_room() - check whether to try a post
  * @mrq: the queue pair
  *
  * Context: Process context; doesn't sleep.
- * Return: whether a post is worth trying, if only to learn that there is no
- * device any more.
+ * Return: true if there is a free slot, or if a post would fail because the device was
+ * removed.
  */
 int kefa_mrq_room(struct kefa_mrq *mrq)
 {
@@ -353,7 +353,7 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 }
 
 /**
- * kefa_mr_ib_access() - access as verbs have it
+ * kefa_mr_ib_access() - convert access flags to those of verbs
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  *
  * Context: Any.
@@ -367,8 +367,8 @@ int kefa_mr_ib_access(u64 access)
 }
 
 /**
- * kefa_mrq_reg() - register a region that was mapped
- * @mr: the region, idle; takes its new key
+ * kefa_mrq_reg() - register a mapped region
+ * @mr: the region, idle; gets a new key
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  *
  * Context: Process or softirq context, under kefa_mrq.lock.
@@ -395,10 +395,10 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
 }
 
 /**
- * kefa_mrq_inval() - take a region's registration back
+ * kefa_mrq_inval() - invalidate the registration of a region
  * @mr: the region, valid
  *
- * If the device can't be asked the region is destroyed instead, later.
+ * If the work request can't be posted, the region is destroyed later instead.
  *
  * Context: Process or softirq context, under kefa_mrq.lock.
  * Return: 0, -EAGAIN when the queue is full, -ENODEV.
@@ -420,10 +420,10 @@ int kefa_mrq_inval(struct kefa_mr *mr)
 	return 0;
 }
 
-/* --- beginning and end --- */
+/* --- start and stop --- */
 
 /**
- * kefa_mrq_start() - make a domain's queue pair for registrations
+ * kefa_mrq_start() - create a domain's queue pair for registrations
  * @dom: the domain
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
@@ -433,7 +433,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 {
 	const struct kefa_hw_qp_attr attr = {
 		.tx_depth	= min_t(u32, KEFA_MR_DEPTH, dom->dev->tx_depth),
-		/* A queue pair without a receive queue is rarely tried. */
+		/* Other users of EFA always have a receive queue, so avoid the untested case. */
 		.rx_depth	= 1,
 		.vector		= kefa_dev_vector(dom->dev, -1),
 		.rnr_retry	= FI_EFA_RNR_INFINITE,
@@ -467,10 +467,10 @@ int kefa_mrq_start(struct kefa_domain *dom)
 }
 
 /**
- * kefa_mrq_stop() - unmake a domain's queue pair for registrations
+ * kefa_mrq_stop() - destroy a domain's queue pair for registrations
  * @dom: the domain
  *
- * What is outstanding stays so, for kefa_mrq_fail_all().
+ * Outstanding requests remain, for kefa_mrq_fail_all().
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  */
@@ -482,7 +482,7 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 	spin_lock_bh(&mrq->lock);
 	WRITE_ONCE(mrq->open, false);
 	spin_unlock_bh(&mrq->lock);
-	/* Who is still mapping memory has seen it open. */
+	/* Wait for tasks that saw it open and are mapping memory. */
 	synchronize_rcu();
 	spin_lock_bh(&mrq->lock);
 	while (kefa_mrq_poll(mrq))
@@ -492,8 +492,8 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 }
 
 /**
- * kefa_mrq_fail_all() - complete what is outstanding
- * @dom: the domain, whose device is gone and with it all registrations
+ * kefa_mrq_fail_all() - complete all outstanding requests
+ * @dom: the domain, whose device and registrations are gone
  *
  * Context: Process context.
  */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Operations. Each work request has a slot; an operation of several work
- * requests is the slot of the first and those of its parts, and completes with
- * the last of them. The slots know what is outstanding until then, so that
- * nothing depends on a device to give it back.
+ * Operations. Each work request has a slot. An operation of several work requests consists
+ * of the slot of the first, its head, and those of its parts, and completes with the last of
+ * them. The slots record all outstanding work requests, so that they can be completed even
+ * if the device doesn't.
  *
- * What a work request is called, its slot and how often that was used, tells a
- * completion that comes late or twice from one that is waited for.
+ * The id of a work request has its slot and the slot's number of uses. It distinguishes a
+ * late or repeated completion from an expected one.
  */
 #include <linux/bvec.h>
 #include <linux/slab.h>
@@ -16,15 +16,14 @@
 #include "trace.h"
 
 /**
- * kefa_walk_kvec() - visit memory of the kernel's in contiguous pieces
- * @addr: where it begins
- * @len: bytes
- * @fn: called with each piece; ends the walk by what isn't 0
- * @arg: its first argument
+ * kefa_walk_kvec() - call a function for each contiguous piece of kernel memory
+ * @addr: start of the memory
+ * @len: length in bytes
+ * @fn: function; the walk ends if it doesn't return 0
+ * @arg: first argument of @fn
  *
  * Context: Any.
- * Return: 0, what @fn returned, or -EINVAL for memory that isn't the kernel's
- * to transfer.
+ * Return: 0, the value that @fn returned, or -EINVAL for memory that can't be transferred.
  */
 int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
 {
@@ -49,14 +48,13 @@ int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
 }
 
 /**
- * kefa_walk() - visit the memory of a buffer in contiguous pieces
+ * kefa_walk() - call a function for each contiguous piece of a buffer
  * @iter: the buffer
- * @fn: called with each; ends the walk by what isn't 0
- * @arg: its first argument
+ * @fn: function; the walk ends if it doesn't return 0
+ * @arg: first argument of @fn
  *
  * Context: Any.
- * Return: 0, what @fn returned, or -EINVAL for memory that isn't the kernel's
- * to transfer.
+ * Return: 0, the value that @fn returned, or -EINVAL for memory that can't be transferred.
  */
 int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg)
 {
@@ -105,15 +103,15 @@ static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
 }
 
 /**
- * kefa_runs() - where a buffer is in memory
+ * kefa_runs() - get the contiguous pieces of a buffer
  * @ep: the endpoint, whose device limits the length of a piece
- * @iter: the buffer, KEFA_MAX_RDMA at most
- * @run: takes its contiguous pieces
- * @max: room there
+ * @iter: the buffer, of at most KEFA_MAX_RDMA bytes
+ * @run: takes the pieces
+ * @max: number of entries of @run
  *
  * Context: Any.
- * Return: how many there are, -EMSGSIZE when they are more than @max and the first
- * @max are in @run, -EINVAL for memory that isn't the kernel's to transfer.
+ * Return: number of pieces, -EMSGSIZE if there are more than @max (the first @max are in
+ * @run then), or -EINVAL for memory that can't be transferred.
  */
 int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
 	      struct kefa_run *run, unsigned int max)
@@ -126,9 +124,9 @@ int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
 /**
  * kefa_unmap() - undo kefa_map()
  * @ep: the endpoint
- * @segs: what was mapped
- * @n: how many
- * @dir: which way
+ * @segs: the mapped pieces
+ * @n: number of @segs
+ * @dir: DMA direction
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -140,15 +138,15 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
 }
 
 /**
- * kefa_map() - have the device reach memory
+ * kefa_map() - map memory for DMA
  * @ep: the endpoint
- * @runs: the memory
- * @n: how many pieces
- * @segs: takes where the device finds them
- * @dir: which way
+ * @runs: pieces of memory
+ * @n: number of @runs
+ * @segs: takes the mapped pieces
+ * @dir: DMA direction
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or -EAGAIN when there is no room for now.
+ * Return: 0, or -EAGAIN for lack of DMA space.
  */
 int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 	     struct kefa_seg *segs, enum dma_data_direction dir)
@@ -166,16 +164,16 @@ int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 }
 
 /**
- * kefa_keep() - see to it that nobody gets memory that the device may still reach
- * @phys: the memory
- * @len: bytes
+ * kefa_keep() - leak memory that the device may still reach
+ * @phys: physical address of the memory
+ * @len: length in bytes
  *
- * Its pages have a user for ever. That is of no use for what kmalloc() gave out
- * by the piece, and gives out again, nor can pages have one that only the first of
- * their allocation stands for.
+ * Takes a reference to each page, which is never dropped, so that the page isn't reused.
+ * That doesn't work for slab memory, which kmalloc() hands out again, nor for tail pages
+ * of allocations that aren't compound pages.
  *
  * Context: Any.
- * Return: bytes that can't be kept.
+ * Return: number of bytes that can't be kept.
  */
 size_t kefa_keep(phys_addr_t phys, size_t len)
 {
@@ -192,11 +190,11 @@ size_t kefa_keep(phys_addr_t phys, size_t len)
 }
 
 /**
- * kefa_ops_keep() - kefa_keep() the memory of all that is outstanding
+ * kefa_ops_keep() - kefa_keep() the memory of all outstanding operations
  * @ep: the endpoint
  *
  * Context: Process context, under kefa_ep.lock.
- * Return: bytes that can't be kept.
+ * Return: number of bytes that can't be kept.
  */
 size_t kefa_ops_keep(struct kefa_ep *ep)
 {
@@ -229,7 +227,7 @@ void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
 	lockdep_assert_held(&ep->lock);
 	for (slot = 0; ep->ops && slot < ep->tx.base.size; slot++) {
 		op = &ep->ops[slot];
-		/* A registration goes to no peer. */
+		/* Skip registrations, which have no address handle. */
 		if (op->state == KEFA_OP_FREE || op->head != op || !op->ah)
 			continue;
 		op->ah->seen = scan;
@@ -237,7 +235,7 @@ void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
 	}
 }
 
-/* --- buffers for copies --- */
+/* --- copy buffers --- */
 
 static size_t kefa_copy_size(const struct kefa_ep *ep)
 {
@@ -261,14 +259,14 @@ static int kefa_copy_fill(struct kefa_ep *ep, struct kefa_copy *copy, gfp_t gfp)
 }
 
 /**
- * kefa_copy_get() - take a buffer for a copy
+ * kefa_copy_get() - take a copy buffer
  * @ep: the endpoint, enabled
  *
- * Buffers get their memory when they are first used. One has it from the beginning, so
- * that there is always a completion that brings one back, even if there is no memory.
+ * The memory of a buffer is allocated at its first use. One buffer has memory from the
+ * start, so that even if allocations fail, a completion will free a buffer.
  *
  * Context: Process or softirq context, under RCU; doesn't sleep.
- * Return: the buffer, or NULL when there is none for now.
+ * Return: the buffer, or NULL if none is free or has memory.
  */
 struct kefa_copy *kefa_copy_get(struct kefa_ep *ep)
 {
@@ -286,11 +284,11 @@ struct kefa_copy *kefa_copy_get(struct kefa_ep *ep)
 }
 
 /**
- * kefa_copy_take() - the same for who has the lock
+ * kefa_copy_take() - take a copy buffer, for callers with the lock
  * @ep: the endpoint, enabled
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: the buffer, for kefa_copy_free(); or NULL when there is none for now.
+ * Return: the buffer, for kefa_copy_free(); or NULL if none is free or has memory.
  */
 struct kefa_copy *kefa_copy_take(struct kefa_ep *ep)
 {
@@ -305,7 +303,7 @@ struct kefa_copy *kefa_copy_take(struct kefa_ep *ep)
 }
 
 /**
- * kefa_copy_put() - give a buffer back that nothing was posted with
+ * kefa_copy_put() - give back a copy buffer that wasn't posted
  * @ep: the endpoint
  * @copy: the buffer
  *
@@ -315,7 +313,7 @@ void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy)
 {
 	spin_lock_bh(&ep->lock);
 	kefa_copy_free(ep, copy);
-	/* Another post may have been refused for want of this one. */
+	/* Another post may have been refused for lack of this buffer. */
 	if (copy->data && ep->tx.wanted) {
 		ep->tx.room = true;
 		kefa_ep_kick(ep);
@@ -324,11 +322,11 @@ void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy)
 }
 
 /**
- * kefa_copy_ready() - is there a free buffer that has memory?
+ * kefa_copy_ready() - check for a free copy buffer with memory
  * @ep: the endpoint
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: whether there is.
+ * Return: whether there is one.
  */
 bool kefa_copy_ready(struct kefa_ep *ep)
 {
@@ -340,9 +338,9 @@ bool kefa_copy_ready(struct kefa_ep *ep)
 }
 
 /**
- * kefa_copies_fini() - free an endpoint's buffers
- * @ep: the endpoint, none of whose operations has one any more
- * @leave: let the memory be: the device may still read it
+ * kefa_copies_fini() - free an endpoint's copy buffers
+ * @ep: the endpoint, with no operation that uses one
+ * @leave: leak the memory, because the device may still read it
  *
  * Context: Process context, under kefa_dev.lock while the device is there.
  */
@@ -366,7 +364,7 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave)
 }
 
 /**
- * kefa_copies_init() - allocate an endpoint's buffers, one of them with its memory
+ * kefa_copies_init() - allocate an endpoint's copy buffers, one of them with memory
  * @ep: the endpoint, about to be enabled
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
@@ -384,7 +382,7 @@ int kefa_copies_init(struct kefa_ep *ep)
 	return kefa_copy_fill(ep, &ep->copy_mem[0], GFP_KERNEL);
 }
 
-/* --- beginning and end --- */
+/* --- start and end of operations --- */
 
 static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
 			   u32 slot)
@@ -400,7 +398,7 @@ static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
 }
 
 /**
- * kefa_ops_init() - allocate what operations need
+ * kefa_ops_init() - allocate memory for operations
  * @ep: the endpoint, about to be enabled
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
@@ -440,7 +438,7 @@ int kefa_ops_init(struct kefa_ep *ep)
 
 /**
  * kefa_ops_fini() - undo kefa_ops_init()
- * @ep: the endpoint, which isn't enabled, or not any more
+ * @ep: the endpoint, which isn't enabled or is stopped
  *
  * Context: Process context.
  */
@@ -458,11 +456,11 @@ void kefa_ops_fini(struct kefa_ep *ep)
 /**
  * kefa_op_take() - take a free slot
  * @ep: the endpoint
- * @side: of which direction; it has a free slot
- * @head: the operation's first, or NULL for that itself
+ * @side: the direction, with a free slot
+ * @head: head of the operation, or NULL if the slot becomes the head
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: the slot, posted, with nothing in it.
+ * Return: the slot, in KEFA_OP_POSTED, otherwise empty.
  */
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head)
@@ -489,7 +487,7 @@ static struct kefa_side *kefa_op_side(struct kefa_ep *ep, struct kefa_op *op)
 	return kefa_op_slot(op) < ep->tx.base.size ? &ep->tx : &ep->rx;
 }
 
-/* Leaves nothing of what a free slot must not have. */
+/* Reset the members that a free slot must not have set, see struct kefa_op. */
 static void kefa_op_clear(struct kefa_op *op)
 {
 	op->head = op;
@@ -557,9 +555,9 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 }
 
 /**
- * kefa_op_part_done() - one part less of an operation is outstanding
+ * kefa_op_part_done() - note the end of one part of an operation
  * @ep: the endpoint
- * @head: the operation, which completes if this was the last
+ * @head: the operation, which completes if this was the last part
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -571,14 +569,14 @@ void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head)
 }
 
 /**
- * kefa_op_done() - a work request is done
+ * kefa_op_done() - handle the completion of a work request
  * @ep: the endpoint
- * @op: its slot
+ * @op: slot of the work request
  * @err: positive errno, or 0
  * @prov_errno: the device's status
  *
- * Completes the operation if this was the last of its work requests. Of those
- * that were one, had no buffer and succeeded progress.c knows a shorter way.
+ * Completes the operation if this was the last of its work requests. progress.c handles
+ * successful operations of one work request without a buffer itself.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way of calls with one buffer in one piece, and no flag that asks for more
- * than to post it: plain calls, and messages whose iterator names no more. All is done in
- * one go under the endpoint's lock, which also keeps the device, and with bottom halves off
- * the addresses, where they are. That includes mapping, which is arithmetic unless there is
- * an IOMMU: to map before the lock is taken costs all calls more than it spares those.
+ * The fast path of calls with one contiguous buffer and no special flags: plain calls, and
+ * messages with one such buffer. Everything is done under the endpoint's lock, taken once.
+ * The lock keeps the device, and the disabled bottom halves keep the addresses (RCU).
+ * Mapping, too, is done under the lock: without an IOMMU it is only arithmetic, and mapping
+ * before taking the lock would make all calls slower.
  *
- * A call that isn't of that kind, or that doesn't work out, takes the long way of
- * post.c, which knows all the errors and counts them. So nothing is refused here.
+ * Any other call, and one that fails here, takes the slow path of post.c, which returns and
+ * counts the errors. So nothing is refused here.
  */
 #include "ep.h"
 #include "path.h"
 
-/* Defaults that make an operation one for the long way. */
+/* Flags whose operations take the slow path. */
 #define KEFA_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE)
-/* Flags of a message that don't. */
+/* Flags of messages that may take the fast path. */
 #define KEFA_SHORT_TX	(KEFA_TX_FLAGS & ~KEFA_LONG_WAY)
 #define KEFA_SHORT_RX	(KEFA_RX_FLAGS & ~KEFA_LONG_WAY)
 
@@ -28,7 +28,7 @@ static size_t kefa_limit(const struct kefa_ep *ep, u64 what, u64 op_flags,
 }
 
 /**
- * kefa_plain_limits() - decide which calls may take the short way
+ * kefa_plain_limits() - set the limits of calls that may take the fast path
  * @ep: the endpoint, whose state or flags have changed
  *
  * Context: Process context, under kefa_ep.lock.
@@ -43,7 +43,7 @@ void kefa_plain_limits(struct kefa_ep *ep)
 	ep->rx.quiet = kofi_side_quiet(&ep->rx.base, rx);
 	ep->limits = (struct kefa_limits) {
 		.send	= kefa_limit(ep, FI_MSG | FI_SEND, tx, mtu),
-		/* What doesn't fit into a work request must be copied. */
+		/* Longer data doesn't fit into a work request and must be copied. */
 		.inject	= kefa_limit(ep, FI_MSG | FI_SEND, 0, KEFA_MAX_INLINE),
 		.read	= kefa_limit(ep, FI_RMA | FI_READ, tx, ep->max_map),
 		.write	= kefa_limit(ep, FI_RMA | FI_WRITE, tx, ep->max_map),
@@ -52,20 +52,20 @@ void kefa_plain_limits(struct kefa_ep *ep)
 }
 
 /**
- * struct kefa_plain - a call that may take the short way
+ * struct kefa_plain - a call that may take the fast path
  * @what: FI_MSG or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
- * @inject: of fi_inject(): no completion
- * @msg: of fi_sendmsg() and its kin: it has @flags and @phys
- * @flags: its own
+ * @inject: fi_inject(), which has no completion
+ * @msg: fi_sendmsg() or a similar call, with @flags and @phys
+ * @flags: flags of the message
  * @buf: the buffer
- * @phys: where that is, in one piece
- * @len: its bytes
+ * @phys: physical address of the buffer, which is contiguous
+ * @len: length in bytes
  * @addr: the peer
  * @raddr: address in the peer's memory
- * @rkey: and its key
- * @context: the caller's
+ * @rkey: key of the peer's memory
+ * @context: the caller's context
  *
- * All of it is known to the compiler, which makes none.
+ * All functions are inlined, so the compiler removes the structure.
  */
 struct kefa_plain {
 	u64		what;
@@ -81,7 +81,7 @@ struct kefa_plain {
 	void		*context;
 };
 
-/* Map the buffer for an operation; whether that could be done. */
+/* Map the buffer of an operation. Return: false if it can't be mapped. */
 static __always_inline bool kefa_plain_map(struct kefa_ep *ep, const struct kefa_plain *p,
 					   struct kefa_op *op)
 {
@@ -110,7 +110,7 @@ static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
 	return p->len < (p->inject ? ep->limits.inject : ep->limits.send);
 }
 
-/* The memory of a work request; false if the device can't reach it now. */
+/* Set the memory of a work request. Return: false if it can't be mapped. */
 static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
 					    struct kefa_wr *wr,
@@ -118,7 +118,7 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 {
 	op->nsegs = 0;
 	if (kefa_goes_inline(p->what, p->len)) {
-		/* The data of what isn't posted at once, or may be sent again, is kept. */
+		/* Copy the data if the work request is held, or kept for resending. */
 		kefa_wr_inline(wr, simple ? p->buf :
 			       memcpy(wr->data, p->buf, p->len), p->len);
 		return true;
@@ -181,9 +181,9 @@ static __always_inline bool kefa_plain_try(struct kefa_ep *ep,
 }
 
 /*
- * What nobody holds back, and what isn't kept to be sent again, is posted from the first of
- * the endpoint's work requests, and from the caller's memory: code of its own, which does
- * without looking at either for each of its steps.
+ * A work request that is neither held nor kept for resending is built in the endpoint's
+ * first one, with inline data in the caller's memory. That case has its own copy of the
+ * code, without checks for the other cases in each step.
  */
 static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 					      const struct kefa_plain *p)
@@ -328,7 +328,7 @@ static ssize_t kefa_plain_recv(struct fid_ep *ep, void *buf, size_t len,
 
 /* --- messages --- */
 
-/* Is the buffer of a message in one piece? Then @p takes it. */
+/* Set the buffer of @p from an iterator. Return: false unless it is contiguous. */
 static __always_inline bool kefa_plain_iter(struct kefa_plain *p, const struct iov_iter *iter,
 					    unsigned int dir)
 {

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posting. A request is checked, its data made reachable for the device, and
- * then, under the endpoint's lock, it becomes work requests. What is refused has
- * left no trace but a count. Nothing here sleeps; only a buffer for copies that is used
- * for the first time is allocated.
+ * Posting, the slow path. A request is checked, its memory is mapped, and then it is
+ * posted as work requests under the endpoint's lock. A refused request changes nothing but
+ * counters. Nothing here sleeps. Memory is allocated only for the first use of a copy
+ * buffer.
  *
- * How data gets out: a send of up to 32 bytes travels in the work request; one
- * of up to two pieces of contiguous memory straight from there; any other, and
- * what fi_inject() and its kin are given, from a buffer of the endpoint's. A read or
- * write has one work request for each piece.
+ * A send of up to 32 bytes has its data in the work request. The device sends up to two
+ * pieces of contiguous memory directly. Other sends, and injects, are copied to a copy
+ * buffer of the endpoint. A read or write has one work request for each piece.
  */
 #include "ep.h"
 #include "kefa.h"
 #include "path.h"
 
 /**
- * struct kefa_tx - a request on its way
+ * struct kefa_tx - a send, read or write that is being posted
  * @req: the request
- * @len: its bytes
- * @in_wr: the data goes into the work request
- * @copy: buffer with the data, or NULL
- * @dir: direction of @segs
- * @nsegs: pieces of memory that are posted at once
- * @segs: the pieces
+ * @len: length in bytes
+ * @in_wr: the data is inline in the work request
+ * @copy: copy buffer with the data, or NULL
+ * @dir: DMA direction of @segs
+ * @nsegs: number of pieces that are posted at once
+ * @segs: mapped pieces that are posted at once
  * @more: there are more pieces: see rest.c
  */
 struct kefa_tx {
@@ -75,24 +74,24 @@ static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
 }
 
 /**
- * kefa_not_enabled() - can something be posted?
+ * kefa_not_enabled() - check whether an endpoint accepts posts
  * @ep: the endpoint
  *
- * Asked before the device's memory is touched, under RCU, for which a halt
- * waits; and again under the lock, before the queue pair is.
+ * Callers check under RCU before they map memory, because kefa_ep_halt() is followed by a
+ * grace period, and again under the lock before they use the queue pair.
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, -ENODEV, -FI_EOPBADSTATE.
  */
 int kefa_not_enabled(const struct kefa_ep *ep)
 {
-	/* Pairs with kefa_ep_start(): what follows uses what that made ready. */
+	/* Pairs with kefa_ep_start(), which has set up the endpoint. */
 	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
 		return 0;
 	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
 }
 
-/* Is there some again by the time that the lock is held? */
+/* Return: whether the resource has become available before the lock was taken. */
 static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
 			   enum kefa_short what)
 {
@@ -110,13 +109,13 @@ static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
 }
 
 /**
- * kefa_again_locked() - refuse a post for now
+ * kefa_again_locked() - refuse a post with -EAGAIN
  * @ep: the endpoint, enabled
  * @side: the direction
- * @what: what there is none of
+ * @what: the resource that is lacking
  *
- * Slots and copies come back with completions, after which the worker tells the ULP;
- * DMA space need not, so there is a timer for it.
+ * Completions free slots and copy buffers, and then the worker notifies the ULP. They don't
+ * necessarily free DMA space, so a timer notifies the ULP of that.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: -EAGAIN.
@@ -139,10 +138,10 @@ int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 }
 
 /**
- * kefa_again() - the same without the lock
+ * kefa_again() - refuse a post with -EAGAIN, for callers without the lock
  * @ep: the endpoint
  * @side: the direction
- * @what: what there is none of
+ * @what: the resource that is lacking
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: -EAGAIN, -ENODEV, -FI_EOPBADSTATE.
@@ -157,7 +156,7 @@ int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 	return ret;
 }
 
-/* No entry of the completion queue: that tells by itself. */
+/* Refuse a post because the completion queue is full. The queue notifies the ULP itself. */
 static int kefa_cq_full(struct kefa_ep *ep)
 {
 	spin_lock_bh(&ep->lock);
@@ -185,10 +184,10 @@ static unsigned int kefa_max_runs(const struct kefa_ep *ep,
 {
 	if (req->what & FI_SEND)
 		return KEFA_MAX_SGE;
-	/* Data that overtakes a part of what it announces is of no use: see rest.c. */
+	/* CQ data must not overtake other parts of the data that it announces: see rest.c. */
 	if (req->flags & FI_REMOTE_CQ_DATA)
 		return 1;
-	/* There must be a time when there is room for all of them. */
+	/* No more than fit into an empty queue, or the post could never succeed. */
 	return min_t(u32, KEFA_HELD_MAX, ep->tx.base.size);
 }
 
@@ -227,7 +226,7 @@ static void kefa_tx_undo(struct kefa_ep *ep, struct kefa_tx *tx)
 		kefa_copy_put(ep, tx->copy);
 }
 
-/* Local memory of a work request: @n of the request's pieces, from @first on. */
+/* Set the local memory of a work request: @n pieces of the request, from @first on. */
 static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
 			 struct kefa_op *op, struct kefa_wr *wr,
 			 unsigned int first, unsigned int n)
@@ -248,12 +247,12 @@ static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
 	}
 	op->nsegs = n;
 	op->dir = tx->dir;
-	/* The driver looks at the first, even if there is nothing to send. */
+	/* The driver reads the first SGE even of an empty message. */
 	if (!wr->send.num_sge)
 		kefa_wr_sge(wr, ep->dom->nothing_dma, 0);
 }
 
-/* All but the first piece of a transfer of many. */
+/* Queue all pieces but the first of a long transfer. */
 static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
 			 struct kefa_peer *peer, struct kefa_op *head)
 {
@@ -264,7 +263,7 @@ static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
 	list_move_tail(&rest->list, &ep->rests);
 	rest->head = head;
 	rest->iter = req->iter;
-	/* Plain calls describe their buffer on the stack. */
+	/* Copy a single kvec, because that of a plain call is on the stack. */
 	if (iov_iter_is_kvec(&rest->iter) && rest->iter.nr_segs == 1) {
 		rest->kvec.iov_base = req->iter.kvec->iov_base + req->iter.iov_offset;
 		rest->kvec.iov_len = tx->len;
@@ -368,7 +367,7 @@ static int kefa_tx_go(struct kefa_ep *ep, const struct kofi_req *req)
 	return ret;
 }
 
-/* What has been checked takes its entry of the completion queue, and goes. */
+/* Reserve an entry of the completion queue for a checked request, and post it. */
 static __always_inline int kefa_post(struct kefa_ep *ep, struct kefa_side *side,
 				     const struct kofi_req *req,
 				     int (*go)(struct kefa_ep *ep,
@@ -391,7 +390,7 @@ static __always_inline int kefa_post(struct kefa_ep *ep, struct kefa_side *side,
 /**
  * kefa_tx() - send, read or write
  * @ep_fid: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
+ * @req: the request; not used after the call, but the memory that it describes is
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
@@ -445,7 +444,7 @@ static int kefa_rx_go(struct kefa_ep *ep, const struct kofi_req *req)
 	struct iov_iter iter = req->iter;
 	int n, ret;
 
-	/* No message is longer, and the device has 16 bits for the length. */
+	/* Messages aren't longer than the MTU, and the device has only 16 bits for the length. */
 	iov_iter_truncate(&iter, ep->dom->dev->mtu);
 	n = kefa_runs(ep, &iter, runs, ARRAY_SIZE(runs));
 	if (n < 0)
@@ -477,7 +476,7 @@ static int kefa_rx_check(struct kefa_ep *ep, const struct kofi_req *req)
 /**
  * kefa_rx() - receive
  * @ep_fid: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
+ * @req: the request; not used after the call, but the memory that it describes is
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.

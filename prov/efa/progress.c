@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Progress. Whoever reads a completion queue that is empty takes completions from the
- * device. One that sleeps is woken by the device's event and takes them then. Where
- * there are handlers, or counters, an event queues the endpoint's worker, on the CPU
- * that the event came to: it rings the doorbell for what was held back, takes
- * completions, calls handlers with no lock held, and arms the queue when there are no
- * more.
+ * Progress. A reader of an empty completion queue polls the device. The device's event
+ * wakes a reader that sleeps, which then polls. With handlers or counters, an event queues
+ * the endpoint's worker on the CPU that got the interrupt. The worker posts held work
+ * requests, polls, calls handlers without holding locks, and arms the device's queue when
+ * it is empty.
  *
  * The device's completion queue is always in one of these states:
  * - armed, so that an event will come;
  * - the worker is queued or runs, and will arm it;
- * - a reader who was woken is about to take completions;
- * - readers poll, and don't need events: @idle is queued, and has the worker look
- *   whether they still do.
+ * - a reader that was woken is about to poll;
+ * - readers poll and don't need events: kefa_ep.idle is queued, and makes the worker check
+ *   whether they still poll.
  */
 #include <linux/lockdep.h>
 #include "ep.h"
@@ -29,7 +28,7 @@ static bool kefa_ep_poke(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_event() - the device has something for an endpoint
+ * kefa_ep_event() - handle the device's event for an endpoint
  * @arg: the endpoint
  *
  * Context: Hard interrupt.
@@ -41,7 +40,7 @@ void kefa_ep_event(void *arg)
 	atomic64_inc(&ep->events);
 	if (ep->by_readers && kefa_ep_poke(ep))
 		return;
-	/* A reader is at it, and the next event would be one too many. */
+	/* A reader polls, so don't arm the queue again. */
 	if (ep->by_readers && READ_ONCE(ep->polled))
 		queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
 	else
@@ -49,12 +48,12 @@ void kefa_ep_event(void *arg)
 }
 
 /**
- * kefa_ep_refused() - the device refused a work request
+ * kefa_ep_refused() - handle failure to post work requests
  * @ep: the endpoint
- * @n: how many it was given
- * @err: its errno
+ * @n: number of work requests in the list
+ * @err: negative errno of the driver
  *
- * That one and those after it complete with an error.
+ * The work request that failed and those after it complete with an error.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -70,17 +69,17 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 			kefa_mr_ep_refused(ep);
 		kefa_op_done(ep, op, -err, 0);
 	}
-	/* Somebody has to tell. */
+	/* The worker notifies the ULP. */
 	kefa_ep_kick(ep);
 }
 
 /**
- * kefa_rx_refused() - the device refused a receive
+ * kefa_rx_refused() - handle failure to post receives
  * @ep: the endpoint
- * @n: how many of its @recvs it was given
- * @err: its errno
+ * @n: number of receives of kefa_ep.recvs in the list
+ * @err: negative errno of the driver
  *
- * That one and those after it complete with an error.
+ * The receive that failed and those after it complete with an error.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -92,16 +91,16 @@ void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
 
 	for (i = ep->hq.bad; i < n; i++)
 		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->recvs[i].wr.wr_id)], -err, 0);
-	/* Somebody has to tell. */
+	/* The worker notifies the ULP. */
 	kefa_ep_kick(ep);
 }
 
 /**
- * kefa_rx_flush() - give the device the receives that were held back
+ * kefa_rx_flush() - post the held receives
  * @ep: the endpoint, enabled
  *
- * What the device refuses completes with an error: its caller was told that it
- * was accepted.
+ * A receive that can't be posted completes with an error, because its caller has already
+ * got 0.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -118,9 +117,9 @@ void kefa_rx_flush(struct kefa_ep *ep)
 }
 
 /**
- * kefa_rx_hold() - add a receive to those that are held
+ * kefa_rx_hold() - count a receive as held, and post the held ones if they needn't wait
  * @ep: the endpoint, enabled
- * @more: another one follows at once
+ * @more: another receive follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -135,11 +134,11 @@ void kefa_rx_hold(struct kefa_ep *ep, bool more)
 }
 
 /**
- * kefa_ep_flush() - ring the doorbell for what was held back
+ * kefa_ep_flush() - post the held work requests
  * @ep: the endpoint, enabled
  *
- * What the device refuses completes with an error: its caller was told that it
- * was accepted.
+ * A work request that can't be posted completes with an error, because its caller has
+ * already got 0.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
@@ -160,7 +159,7 @@ static noinline void kefa_ep_flush_all(struct kefa_ep *ep)
 		kefa_rx_flush(ep);
 }
 
-/* --- operations that end well --- */
+/* --- operations that succeed --- */
 
 /*
  * Operations that ended are reported together, so that the completion queue's lock is
@@ -227,7 +226,7 @@ static __always_inline bool kefa_ep_waits_for(const struct kefa_ep *ep, u64 id)
 	       op->state == KEFA_OP_POSTED;
 }
 
-/* All that is less common, in the order in which it came. */
+/* Handle less common completions, after reporting the preceding ones. */
 static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 				     const struct ib_wc *ibwc)
 {
@@ -241,8 +240,8 @@ static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 }
 
 /*
- * A peer wrote with data, which used up a receive, where only messages were asked
- * for. Who posted it shall not take its buffer for one.
+ * A peer's write with data consumed a receive of an endpoint that has only messages.
+ * Report it as an error, so that the ULP doesn't take its buffer for a message.
  */
 static noinline void kefa_ep_wc_unwanted(struct kefa_ep *ep, struct kefa_op *op)
 {
@@ -281,7 +280,7 @@ static __always_inline void kefa_ep_received(struct kefa_ep *ep,
 		op->flags |= FI_REMOTE_CQ_DATA;
 		op->data = wc.imm;
 	}
-	/* A write with data uses up a receive, but leaves its buffer alone. */
+	/* A write with data consumes a receive, but doesn't write to its buffer. */
 	if (wc.write) {
 		op->flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
 		op->quiet = false;
@@ -309,8 +308,8 @@ static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
 }
 
 /*
- * Operations ended, so that a post that was refused may succeed now, and an address
- * handle may have no use any more.
+ * Operations ended, so a post that was refused may succeed now, and an address handle may
+ * have become unused.
  */
 static void kefa_ep_freed(struct kefa_ep *ep)
 {
@@ -324,8 +323,8 @@ static void kefa_ep_freed(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_map_retry() - have a ULP try again that found no DMA space
- * @work: of the endpoint
+ * kefa_ep_map_retry() - notify a ULP whose post failed for lack of DMA space
+ * @work: kefa_ep.map_retry
  *
  * Context: Process context.
  */
@@ -353,7 +352,7 @@ static noinline void kefa_ep_wcs(struct kefa_ep *ep, unsigned int n)
 		kefa_ep_freed(ep);
 }
 
-/* Inline, as a reader finds nothing more often than something. */
+/* Inline, because most polls of a reader find no completions. */
 static __always_inline unsigned int kefa_ep_poll_once(struct kefa_ep *ep)
 {
 	unsigned int n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
@@ -364,15 +363,15 @@ static __always_inline unsigned int kefa_ep_poll_once(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_poll() - take completions
+ * kefa_ep_poll() - poll for completions
  * @ep: the endpoint, with a queue pair
- * @budget: about how many
+ * @budget: approximate maximum of completions
  *
- * Whoever reads a completion may rely on the slot being free: both happen under
- * the lock, which a post takes too.
+ * When a reader sees a completion, the operation's slot is free: the lock is held for both,
+ * and a post takes it too.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: how many there were; less than @budget when there are no more.
+ * Return: number of completions; less than @budget if there are no more.
  */
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 {
@@ -387,11 +386,11 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
 }
 
 /**
- * kefa_ep_fail_all() - complete all that is outstanding
- * @ep: the endpoint, whose queue pair is gone
+ * kefa_ep_fail_all() - complete all outstanding operations except registrations
+ * @ep: the endpoint, whose queue pair is destroyed
  * @err: positive errno
  *
- * But for registrations, of which there are none if the endpoint is being closed.
+ * An endpoint that is being closed has no outstanding registrations.
  *
  * Context: Process context, under kefa_ep.lock.
  */
@@ -402,7 +401,7 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 
 	lockdep_assert_held(&ep->lock);
 	kefa_rests_fail(ep, err);
-	/* The first of an operation may wait, its own work done, for its parts. */
+	/* Skip heads in KEFA_OP_PARTS, which end with their last part. */
 	for (slot = 0; slot < ep->nops; slot++) {
 		op = &ep->ops[slot];
 		if (op->state != KEFA_OP_POSTED && op->state != KEFA_OP_RNR)
@@ -416,11 +415,11 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 }
 
 /**
- * kefa_ep_news() - what readers are to be told
+ * kefa_ep_news() - collect pending notifications
  * @ep: the endpoint
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: for kefa_ep_tell(), which the caller calls without the lock.
+ * Return: the notifications, for kefa_ep_tell() after releasing the lock.
  */
 struct kefa_news kefa_ep_news(struct kefa_ep *ep)
 {
@@ -445,12 +444,12 @@ struct kefa_news kefa_ep_news(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_tell() - tell readers of completions, and of room for refused posts
+ * kefa_ep_tell() - notify readers of completions, and of room for refused posts
  * @ep: the endpoint
- * @news: what there is to tell
- * @in_worker: this is the endpoint's worker, so that handlers may be called
+ * @news: notifications to send
+ * @in_worker: the caller is the endpoint's worker, so handlers may be called
  *
- * Context: Process context, with no lock of the endpoint's held.
+ * Context: Process context, without kefa_ep.lock.
  */
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 {
@@ -469,13 +468,14 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 }
 
 /**
- * kefa_ep_unlock_tell() - release the lock, and tell what there is to be told
+ * kefa_ep_unlock_tell() - release the lock, then send pending notifications
  * @ep: the endpoint
- * @in_worker: this is the endpoint's worker
+ * @in_worker: the caller is the endpoint's worker
  *
- * Of its own, as what is on its stack has to be cleared and checked.
+ * Not inlined, so that callers without notifications don't need a struct kefa_news and a
+ * stack protector.
  *
- * Context: Process context, under kefa_ep.lock, which it releases.
+ * Context: Process context, under kefa_ep.lock, which is released.
  */
 noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 	__releases(&ep->lock)
@@ -489,7 +489,7 @@ noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 }
 
 /**
- * kefa_ep_watch() - have somebody look whether readers still poll
+ * kefa_ep_watch() - schedule a check whether readers still poll
  * @ep: the endpoint
  *
  * Context: Process or softirq context, under kefa_ep.lock.
@@ -503,8 +503,8 @@ void kefa_ep_watch(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_idle() - look whether readers still poll
- * @work: of the endpoint
+ * kefa_ep_idle() - check whether readers still poll
+ * @work: kefa_ep.idle
  *
  * Context: Process context.
  */
@@ -519,11 +519,12 @@ void kefa_ep_idle(struct work_struct *work)
 }
 
 /**
- * kefa_ep_arm() - have somebody tell when there is something to be taken
+ * kefa_ep_arm() - make sure that later completions are noticed
  * @ep: the endpoint, enabled
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: whether there is now; if not an event or a reader will tell.
+ * Return: true if there are completions already; if false, an event will come or a reader
+ * polls.
  */
 bool kefa_ep_arm(struct kefa_ep *ep)
 {
@@ -535,7 +536,10 @@ bool kefa_ep_arm(struct kefa_ep *ep)
 	return kefa_hw_arm(&ep->hq) > 0;
 }
 
-/* A batch: posts wait for the lock, and softirqs for its end. Return: how many. */
+/*
+ * Poll one batch, as posts wait for the lock and it disables softirqs.
+ * Return: number of completions.
+ */
 static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 {
 	unsigned int n;
@@ -549,9 +553,10 @@ static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 }
 
 /*
- * Is the reader who polls the only one to be told? Whoever begins to sleep polls under the
- * endpoint's lock after it was counted, and so finds what was written under it before.
- * @self: how many sleepers the reader itself counts as.
+ * Return: whether the polling reader is the only one that waits for completions. A reader
+ * that goes to sleep is counted first and then polls under the endpoint's lock, so it finds
+ * completions that were written under the lock before.
+ * @self: number of sleepers that the polling reader itself counts as.
  */
 static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
 {
@@ -566,7 +571,7 @@ static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
 	return true;
 }
 
-/* What came in another way than by this reader its finder tells. */
+/* Completions that another context has polled are notified by that context. */
 static __always_inline void __kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
 	__releases(&ep->lock)
 {
@@ -577,12 +582,12 @@ static __always_inline void __kefa_ep_read_end(struct kefa_ep *ep, bool found, i
 }
 
 /**
- * kefa_ep_read_end() - the same for readers of fabric efa
+ * kefa_ep_read_end() - release the lock after polling for a reader of fabric efa
  * @ep: the endpoint
  * @found: there were completions
- * @self: how many sleepers the reader counts as
+ * @self: number of sleepers that the reader counts as
  *
- * Context: Process context, under kefa_ep.lock, which it releases.
+ * Context: Process context, under kefa_ep.lock, which is released.
  */
 void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
 	__releases(&ep->lock)
@@ -620,21 +625,21 @@ static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_read() - take completions for a reader
+ * kefa_ep_read() - poll for a reader
  * @arg: the endpoint
- * @last: it sleeps if there are none: have events on
+ * @last: the reader sleeps if there are no completions, so arm the queue
  *
  * Serves as kofi_source.poll.
  *
  * Context: Process context, under RCU.
- * Return: whether there were any.
+ * Return: whether there were completions.
  */
 bool kefa_ep_read(void *arg, bool last)
 {
 	return last ? kefa_ep_read_last(arg) : kefa_ep_read_now(arg);
 }
 
-/* Return: whether there is more to be taken; if not the queue is armed, or need not be. */
+/* Return: whether there are more completions; if not, the queue is armed or needn't be. */
 static bool kefa_ep_serve(struct kefa_ep *ep)
 {
 	bool more = false;
@@ -644,7 +649,7 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 	ep->worker = NULL;
 	if (ep->state == KEFA_EP_ENABLED) {
 		n = kefa_ep_take(ep);
-		/* A handler may take the next ones, and spare an event. */
+		/* Call handlers before arming: completions that arrive meanwhile need no event. */
 		if (n == 0 || (n < KEFA_POLL_BATCH && ep->by_readers))
 			more = kefa_ep_arm(ep);
 		else
@@ -654,10 +659,10 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 	return more;
 }
 
-/* Ring for what handlers posted that were called last. */
+/* Post the held work requests of handlers that the worker has called. */
 static void kefa_ep_end_handlers(struct kefa_ep *ep)
 {
-	/* Nobody but this worker writes it. */
+	/* Only this worker writes @worker, so no lock is needed. */
 	if (!READ_ONCE(ep->worker))
 		return;
 	spin_lock_bh(&ep->lock);
@@ -669,9 +674,9 @@ static void kefa_ep_end_handlers(struct kefa_ep *ep)
 
 /**
  * kefa_ep_work() - serve an endpoint
- * @work: of the endpoint
+ * @work: kefa_ep.work
  *
- * Context: Process context. Handlers are called from here.
+ * Context: Process context. Calls handlers.
  */
 void kefa_ep_work(struct work_struct *work)
 {
@@ -682,7 +687,7 @@ void kefa_ep_work(struct work_struct *work)
 	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
 		more = kefa_ep_serve(ep);
 	kefa_ep_end_handlers(ep);
-	/* Not here: who else has work for this CPU waits for the end of this one. */
+	/* Queue the work again instead of looping, so that other work of this CPU can run. */
 	if (more)
 		kefa_ep_kick(ep);
 }
