@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a driver and the device say to each other beside the data: registers, admin
- * commands and their answers, asynchronous events. Numbers and places are those that
- * Amazon's driver documents (efa_regs_defs.h, efa_admin_defs.h,
- * efa_admin_cmds_defs.h); all is little endian but addresses of the fabric.
+ * The control interface between driver and device: registers, admin commands and their
+ * responses, asynchronous events. Numbers and layouts are those that Amazon's driver
+ * documents (efa_regs_defs.h, efa_admin_defs.h, efa_admin_cmds_defs.h). Everything is
+ * little endian except addresses of the fabric.
  */
 #ifndef EFASIM_PCI_ABI_H
 #define EFASIM_PCI_ABI_H
@@ -11,7 +11,7 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/* Registers, by their offset in BAR 0. */
+/* Offsets of registers in BAR 0. */
 #define EFASIM_REG_VERSION		0x00
 #define EFASIM_REG_CTRL_VERSION		0x04
 #define EFASIM_REG_CAPS			0x08
@@ -38,14 +38,14 @@
 #define EFASIM_CAPS_RESET_TIMEOUT	GENMASK(5, 1)	/* in 100 ms */
 #define EFASIM_CAPS_DMA_WIDTH		GENMASK(15, 8)
 #define EFASIM_QUEUE_CAPS_DEPTH		GENMASK(15, 0)
-#define EFASIM_QUEUE_CAPS_VECTOR	GENMASK(31, 24)	/* not of the AQ */
+#define EFASIM_QUEUE_CAPS_VECTOR	GENMASK(31, 24)	/* unused for the admin queue */
 #define EFASIM_DEV_CTL_RESET		BIT(0)
 #define EFASIM_DEV_STS_READY		BIT(0)
 #define EFASIM_DEV_STS_RESETTING	BIT(3)
 #define EFASIM_MMIO_READ_ID		GENMASK(15, 0)
 #define EFASIM_MMIO_READ_REG		GENMASK(31, 16)
 
-/* A register's value as it comes by DMA; @id last. */
+/* The value of a register, which the device writes by DMA; @id is written last. */
 struct efasim_mmio_resp {
 	__le16 id;
 	__le16 reg;
@@ -92,7 +92,7 @@ enum efasim_aq_status {
 	EFASIM_AQ_BUSY,
 };
 
-/* flags of a command */
+/* Flags of a command. */
 #define EFASIM_AQ_PHASE			BIT(0)
 #define EFASIM_AQ_CTRL_DATA		BIT(1)
 #define EFASIM_AQ_CTRL_INDIRECT		BIT(2)
@@ -104,7 +104,7 @@ struct efasim_aq_hdr {
 	u8 flags;
 };
 
-/* Where more of a command is. */
+/* Descriptor of a buffer with more of a command. */
 struct efasim_aq_buf {
 	__le32 length;
 	__le32 addr_lo;
@@ -172,7 +172,7 @@ struct efasim_modify_qp_cmd {
 	__le16 reserved;
 };
 
-/* Query and destroy. */
+/* Commands that query or destroy a queue pair. */
 struct efasim_qp_cmd {
 	struct efasim_aq_hdr hdr;
 	__le32 handle;
@@ -195,18 +195,18 @@ struct efasim_create_ah_cmd {
 	__le16 reserved;
 };
 
-/* A number, of whatever: the answer of most commands that create something. */
+/* The number of an object: response to most commands that create one. */
 struct efasim_number_resp {
 	struct efasim_acq_hdr hdr;
 	__le16 number;
 	__le16 reserved;
 };
 
-/* The commands that undo those. */
+/* Commands that destroy such an object. */
 struct efasim_number_cmd {
 	struct efasim_aq_hdr hdr;
 	__le16 number;
-	__le16 pd;		/* of an address handle only */
+	__le16 pd;		/* for an address handle only */
 };
 
 #define EFASIM_INLINE_PAGES		4
@@ -225,13 +225,13 @@ struct efasim_reg_mr_cmd {
 	u8 flags;
 	u8 access;		/* EFASIM_ACCESS_* */
 	__le16 reserved2;
-	__le32 npages;		/* drivers leave it 0 */
+	__le32 npages;		/* 0 in the requests of drivers */
 	__le64 iova;
 };
 
 /*
- * An indirect list is a chain of chunks: each has the addresses of pages full of
- * addresses, and behind the last where the next chunk is.
+ * An indirect page list is a chain of chunks. A chunk has the addresses of pages that are
+ * filled with addresses, followed by the address of the next chunk.
  */
 #define EFASIM_LIST_PAGE		4096
 #define EFASIM_CHUNK_PTRS \
@@ -256,9 +256,9 @@ struct efasim_dereg_mr_cmd {
 	__le32 lkey;
 };
 
-#define EFASIM_CQ_CMD_INTERRUPT		BIT(5)	/* of caps1 */
+#define EFASIM_CQ_CMD_INTERRUPT		BIT(5)	/* in caps1 */
 #define EFASIM_CQ_CMD_VIRT		BIT(6)
-#define EFASIM_CQ_CMD_ENTRY_WORDS	GENMASK(4, 0)	/* of caps2 */
+#define EFASIM_CQ_CMD_ENTRY_WORDS	GENMASK(4, 0)	/* in caps2 */
 #define EFASIM_CQ_CMD_SRC_ADDR		BIT(5)
 
 struct efasim_create_cq_cmd {
@@ -280,7 +280,7 @@ struct efasim_create_cq_resp {
 	__le16 index;
 	__le16 depth;
 	__le32 db;
-	__le32 flags;		/* bit 0: db is one */
+	__le32 flags;		/* bit 0: db is valid */
 };
 
 #define EFASIM_EQ_CMD_ENTRY_WORDS	GENMASK(4, 0)
@@ -296,7 +296,7 @@ struct efasim_create_eq_cmd {
 	__le32 reserved;
 };
 
-/* common of an event: the phase, and from bit 1 on a type, of which 0 is the only */
+/* common of an event: the phase in bit 0, the type from bit 1 on, which is always 0 */
 struct efasim_eqe {
 	__le32 common;
 	__le32 reserved;
@@ -317,7 +317,7 @@ struct efasim_get_stats_cmd {
 	struct efasim_aq_hdr hdr;
 	struct efasim_aq_buf buf;
 	u8 type;
-	u8 scope;		/* 0: of all */
+	u8 scope;		/* 0: statistics of the whole device */
 	__le16 scope_modifier;
 };
 
@@ -345,7 +345,7 @@ struct efasim_feature_cmd {
 	u8 reserved;
 	u8 id;
 	__le16 reserved2;
-	__le32 aenq_supported;	/* of a set only */
+	__le32 aenq_supported;	/* for SET_FEATURE only */
 	__le32 aenq_enabled;
 };
 
@@ -400,7 +400,7 @@ struct efasim_feature_resp {
 			u8 gid[16];
 			__le32 mtu;
 		} network;
-		__le16 hints[4];	/* in ms; 0 leaves it to the driver */
+		__le16 hints[4];	/* in ms; 0 for the driver's default */
 		struct {
 			__le32 max;
 			__le32 max_depth;
@@ -409,7 +409,7 @@ struct efasim_feature_resp {
 	};
 };
 
-/* Of a driver's greeting, what is told on. */
+/* The start of the driver's host information, which the device logs. */
 struct efasim_host_info {
 	char os[128];
 	__le32 os_type;

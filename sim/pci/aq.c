@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The admin queue, its completion queue, and asynchronous events. An entry of the two
- * that the device writes is new if its phase is that of the ring's lap, which begins
- * with 1.
+ * The admin queue, its completion queue, and the asynchronous event queue. An entry of the
+ * two queues that the device writes is new if its phase bit is that of the current pass over
+ * the ring, which is 1 in the first pass.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -12,7 +12,7 @@
 
 #define KEEP_ALIVE_MS	1000
 
-/* How the driver has set up the ring whose registers begin there. */
+/* Read the driver's settings of the ring whose registers begin at @base_lo. */
 struct efasim_ring_state efasim_fn_ring(struct efasim_fn *fn, u32 base_lo,
 					u32 caps)
 {
@@ -26,7 +26,7 @@ struct efasim_ring_state efasim_fn_ring(struct efasim_fn *fn, u32 base_lo,
 	};
 }
 
-/* Write an entry that carries its phase @at some place, which goes last. */
+/* Write an entry. The byte with the phase, at offset @at, is written last. */
 static void put_entry(struct efasim_fn *fn, const struct efasim_ring_state *ring,
 		      u16 index, void *entry, size_t at)
 {
@@ -38,7 +38,7 @@ static void put_entry(struct efasim_fn *fn, const struct efasim_ring_state *ring
 	efasim_dev_dma(&fn->eng, addr, entry, EFASIM_AQ_ENTRY,
 		       EFASIM_MR_WRITE_TO);
 	*flags = phase;
-	/* The host reads the rest after the phase. */
+	/* The host reads the phase before the rest. */
 	dma_wmb();
 	efasim_dev_dma(&fn->eng, addr + at, flags, 1, EFASIM_MR_WRITE_TO);
 	efasim_fn_raise(fn, ring->vector);
@@ -50,7 +50,7 @@ static u8 status_of(int err)
 	case 0:
 		return EFASIM_AQ_OK;
 	case -ENOMEM:
-	case -EBUSY:	/* a table's index, of which there are no more */
+	case -EBUSY:	/* a table is full */
 		return EFASIM_AQ_NO_RESOURCES;
 	case -EOPNOTSUPP:
 		return EFASIM_AQ_UNSUPPORTED;
@@ -72,7 +72,7 @@ static void run_command(struct efasim_fn *fn,
 	int err;
 
 	err = efasim_fn_command(fn, cmd, &resp);
-	/* Commands that a fault has swallowed aren't answered. */
+	/* A fault makes the device drop a command without a response. */
 	if (err == -ETIME || err == -ENODEV)
 		return;
 	if (err)
@@ -84,7 +84,7 @@ static void run_command(struct efasim_fn *fn,
 		  offsetof(struct efasim_acq_hdr, flags));
 }
 
-/* Take all commands that are there. A driver that sets up no ring gets no answer. */
+/* Execute all queued commands. Without a completion ring there are no responses. */
 static void take_commands(struct work_struct *work)
 {
 	struct efasim_fn *fn = container_of(work, struct efasim_fn, aq_work);
@@ -95,7 +95,7 @@ static void take_commands(struct work_struct *work)
 	acq = efasim_fn_ring(fn, EFASIM_REG_ACQ_BASE_LO, EFASIM_REG_ACQ_CAPS);
 	if (!aq.depth || !acq.depth)
 		return;
-	/* A reset that was asked for meanwhile has its turn behind this. */
+	/* Stop for a requested reset, which runs after this work item. */
 	while (fn->aq_index != (u16)readl(fn->regs + EFASIM_REG_AQ_DB) &&
 	       !READ_ONCE(fn->resetting)) {
 		if (!efasim_dev_dma(&fn->eng, aq.addr + fn->aq_index % aq.depth *
@@ -107,7 +107,7 @@ static void take_commands(struct work_struct *work)
 	}
 }
 
-/* Tell the driver of something that it asked to be told of. */
+/* Send an asynchronous event to the driver, if it has enabled the group. */
 static void put_aenq(struct efasim_fn *fn, enum efasim_aenq_group group)
 {
 	u64 us = ktime_to_us(ktime_get());

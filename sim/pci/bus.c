@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A host bridge with nothing but software behind it: configuration space, the window
- * of memory that BARs are in, and interrupts.
+ * A simulated PCI host bridge: configuration space, the memory window for BARs, and
+ * interrupts.
  *
- * The bridge is in a domain of its own. Its window is RAM that the kernel left alone
- * because of memmap= on its command line, so that a driver can map it as it maps any
- * BAR. An MSI-X message has the Linux number of the interrupt for its data.
+ * The bridge has a PCI domain of its own. Its window is RAM that memmap= on the command line
+ * reserves, so that a driver can map it like any BAR. The data of an MSI-X message is the
+ * Linux interrupt number.
  */
 #include <linux/device.h>
 #include <linux/interrupt.h>
@@ -90,7 +90,7 @@ static void put(u8 *to, u32 val, int size)
 	memcpy(to, &le, size);
 }
 
-/* A BAR of 64 bits that holds an address already. */
+/* Set up a 64-bit BAR with its address. */
 static void put_bar(struct efasim_fn *fn, int bar, u64 addr, u32 size)
 {
 	u8 *config = &fn->config[PCI_BASE_ADDRESS_0 + 4 * bar];
@@ -102,7 +102,7 @@ static void put_bar(struct efasim_fn *fn, int bar, u64 addr, u32 size)
 	put(wmask + 4, U32_MAX, 4);
 }
 
-/* Fill in configuration space of a function that knows where its memory is. */
+/* Initialize the configuration space of a function whose base address is set. */
 void efasim_fn_init_config(struct efasim_fn *fn)
 {
 	u8 *config = fn->config;
@@ -131,7 +131,7 @@ void efasim_fn_init_config(struct efasim_fn *fn)
 	fn->eng.no_dma = true;
 }
 
-/* The flags that are looked at are in the upper of the two bytes. */
+/* Read the MSI-X control word; only its upper byte matters. */
 static u16 msix_flags(const struct efasim_fn *fn)
 {
 	return READ_ONCE(fn->config[MSIX_CAP + PCI_MSIX_FLAGS + 1]) << 8;
@@ -153,7 +153,7 @@ static void compose_msg(struct irq_data *data, struct msi_msg *msg)
 	msg->data = data->irq;
 }
 
-/* It is raised where the device's work happens to run. */
+/* The affinity isn't used: an interrupt is raised on the CPU that runs the device's work. */
 static int set_affinity(struct irq_data *data, const struct cpumask *mask,
 			bool force)
 {
@@ -201,7 +201,7 @@ static void remove_domain(void)
 	irq_domain_free_fwnode(node);
 }
 
-/* The entry of the memory map that holds a range and says that it is reserved. */
+/* Find the reserved entry of the memory map that contains a range. */
 static struct resource *find_reserved(u64 base, u64 size)
 {
 	struct resource *r;
@@ -214,13 +214,13 @@ static struct resource *find_reserved(u64 base, u64 size)
 }
 
 /**
- * efasim_bus_claim() - take memory for functions
- * @base: where it is
- * @num: for how many functions, each of which has EFASIM_FN_WINDOW
+ * efasim_bus_claim() - claim the memory window for functions
+ * @base: physical address of the window
+ * @num: number of functions, each of which has EFASIM_FN_WINDOW bytes
  *
  * Context: Process context, may sleep.
- * Return: 0; -ENXIO if the kernel's memory map doesn't have it as reserved; -EBUSY
- * if somebody else has taken it.
+ * Return: 0; -ENXIO if the window isn't reserved in the kernel's memory map; -EBUSY
+ * if the memory is already claimed.
  */
 int efasim_bus_claim(u64 base, u32 num)
 {
@@ -238,7 +238,7 @@ int efasim_bus_claim(u64 base, u32 num)
 		.end = base + size - 1,
 		.flags = IORESOURCE_MEM,
 	};
-	/* Within it, or BARs would be in conflict with it. */
+	/* The window is a child of the reserved resource, so that BARs don't conflict with it. */
 	return request_resource(reserved, &host.window);
 }
 
@@ -296,7 +296,7 @@ static void plug_in(struct efasim_fn *fn)
 	WRITE_ONCE(fn->plugged, true);
 	if (!pci_scan_slot(host.bus, PCI_DEVFN(fn->slot, 0)))
 		return;
-	/* As it has its addresses: there is nobody who would give it any. */
+	/* BARs have their addresses already, as no firmware assigns any. */
 	pci_bus_claim_resources(host.bus);
 	pci_bus_add_devices(host.bus);
 }
@@ -312,9 +312,9 @@ static void pull_out(struct efasim_fn *fn)
 }
 
 /**
- * efasim_bus_plug() - plug a function in, or pull it out
+ * efasim_bus_plug() - plug or unplug a function
  * @fn: the function
- * @in: what shall be
+ * @in: true to plug it in, false to unplug it
  *
  * Context: Process context, may sleep, for as long as the driver takes.
  */
@@ -348,12 +348,12 @@ static void remove_parent(void)
 }
 
 /**
- * efasim_bus_create() - plug functions in
- * @fns: them, started; the caller's until efasim_bus_remove() has returned
- * @num: how many
+ * efasim_bus_create() - create the bus with its functions
+ * @fns: the functions, started; must stay valid until efasim_bus_remove() returns
+ * @num: number of @fns
  *
  * Context: Process context, may sleep.
- * Return: 0 or a negative errno, with nothing left behind.
+ * Return: 0; or a negative errno, after undoing everything.
  */
 int efasim_bus_create(struct efasim_fn **fns, u32 num)
 {
@@ -370,7 +370,7 @@ int efasim_bus_create(struct efasim_fn **fns, u32 num)
 	return err;
 }
 
-/* Pull them out, as long as drivers take to let go. */
+/* Remove the bus. Waits until the drivers have released the functions. */
 void efasim_bus_remove(void)
 {
 	struct pci_host_bridge *bridge = to_pci_host_bridge(host.bus->bridge);
@@ -378,7 +378,7 @@ void efasim_bus_remove(void)
 	pci_lock_rescan_remove();
 	pci_stop_root_bus(host.bus);
 	pci_remove_root_bus(host.bus);
-	/* It was allocated, and not only registered. */
+	/* pci_stop_root_bus() and pci_remove_root_bus() don't free the bridge. */
 	pci_free_host_bridge(bridge);
 	pci_unlock_rescan_remove();
 	remove_parent();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admin commands: which there are, and those for small things. Numbers in commands
- * come from processes by way of a driver that doesn't look at each, so none is taken
- * on trust.
+ * The table of admin commands, and commands for small objects. Numbers in commands may come
+ * from processes, through a driver that doesn't check all of them, so the device checks all.
  */
 #include "pci.h"
 
@@ -80,7 +79,7 @@ static int destroy_ah(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	u16 pd = le16_to_cpu(cmd->number.pd);
 	struct efasim_ah *ah;
 
-	/* Only commands change the table, one at a time. */
+	/* Only commands change the table, and they run one at a time. */
 	ah = xa_load(&fn->eng.ahs, number);
 	if (!ah || ah->pdn != pd)
 		return -EINVAL;
@@ -116,11 +115,11 @@ static int (* const commands[EFASIM_AQ_OPS])(struct efasim_fn *fn,
 /**
  * efasim_fn_command() - execute an admin command
  * @fn: the function
- * @cmd: the command, not trusted
- * @resp: its answer but for the header; zeroed
+ * @cmd: the command, untrusted
+ * @resp: takes the response except for its header; zeroed
  *
- * Context: The function's queue, may sleep.
- * Return: 0; -ETIME or -ENODEV if there shall be no answer; another negative errno.
+ * Context: The function's workqueue, may sleep.
+ * Return: 0; -ETIME or -ENODEV if no response must be sent; or another negative errno.
  */
 int efasim_fn_command(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 		      union efasim_aq_resp *resp)

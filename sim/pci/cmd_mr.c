@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admin commands for memory regions. Where the pages are is in the command if there
- * are few, in a list if that is contiguous, or else in pages of a list, whose
- * addresses are in a chain of chunks. The device copies the list.
+ * Admin commands for memory regions. The page addresses are in the command itself if there
+ * are few, in a contiguous list, or in an indirect list whose pages are in a chain of
+ * chunks. The device copies the list.
  */
 #include <linux/bitfield.h>
 #include <linux/mm.h>
@@ -10,7 +10,7 @@
 
 #include "pci.h"
 
-/* The driver doesn't say how many pages a region has: its range does. */
+/* Drivers leave the number of pages 0, so compute it from the range of the region. */
 static int fill_reg(struct efasim_fn *fn, const struct efasim_reg_mr_cmd *cmd,
 		    struct efasim_reg *reg)
 {
@@ -38,7 +38,7 @@ static bool dma_list(struct efasim_fn *fn, u64 addr, void *to, u32 n)
 			      EFASIM_MR_READ_FROM);
 }
 
-/* The pages of a list, as far as one chunk of the chain has them. */
+/* Read the pages of an indirect list that one chunk describes. */
 static int read_chunk(struct efasim_fn *fn, const __le64 *chunk, __le64 *pages,
 		      u32 npages)
 {
@@ -135,7 +135,7 @@ static int tell_keys(struct efasim_mr *mr, union efasim_aq_resp *resp)
 	return 0;
 }
 
-/* Memory by its physical address is all that there is, and no peer's business. */
+/* A region by physical address covers all memory, and allows no remote access. */
 int efasim_cmd_reg_mr(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 		      union efasim_aq_resp *resp)
 {
@@ -157,7 +157,7 @@ int efasim_cmd_alloc_mr(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			 resp);
 }
 
-/* The generation in the key may have moved on by fast registration. */
+/* A fast registration may have changed the generation in the key, so ignore it. */
 int efasim_cmd_dereg_mr(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			union efasim_aq_resp *resp)
 {

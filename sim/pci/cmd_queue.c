@@ -2,9 +2,9 @@
 /*
  * Admin commands for queue pairs, completion queues and event queues.
  *
- * The doorbells of an object are in the page of the UAR that it was created with, at a
- * place of its own in any page; so processes share no page. Send queues have pages of
- * their own for the same reason.
+ * The doorbells of an object are in the page of the UAR that it was created with, at an
+ * offset that is unique among all objects. So processes don't share a page. Send queues have
+ * separate pages for the same reason.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -42,7 +42,7 @@ static struct efasim_pqp *find_qp(struct efasim_fn *fn, __le32 handle)
 	return qp && qp->hw->qpn == qpn ? qp : NULL;
 }
 
-/* Entries of a ring of so many bytes, if it can be one; -EINVAL */
+/* Return: number of entries of a ring of @bytes bytes; or -EINVAL. */
 static int ring_entries(__le32 bytes, u32 entry, u32 limit)
 {
 	u32 n = le32_to_cpu(bytes) / entry;
@@ -85,7 +85,7 @@ static int qp_params(struct efasim_fn *fn, const struct efasim_create_qp_cmd *cm
 	return 0;
 }
 
-/* Pages of the device's memory for a send queue. */
+/* Allocate pages of device memory for a send queue. */
 static int get_llq(struct efasim_fn *fn, struct efasim_pqp *qp, u32 depth)
 {
 	u32 pages = DIV_ROUND_UP(depth * sizeof(struct efasim_tx_wqe), SZ_4K);
@@ -131,7 +131,7 @@ static struct efasim_pqp *make_qp(struct efasim_fn *fn,
 	return qp;
 }
 
-/* The host's counters begin with 0. */
+/* Reset the doorbells, because the host's counters start at 0. */
 static void clear_doorbells(struct efasim_pqp *qp)
 {
 	writel(0, qp->db);
@@ -190,7 +190,7 @@ int efasim_cmd_destroy_qp(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	if (!qp)
 		return -EINVAL;
 	qpn = qp->hw->qpn;
-	/* The engine frees the queue pair, so nobody may ring for it from here on. */
+	/* The engine frees the queue pair, so stop reading its doorbells first. */
 	unlist(fn, &qp->node);
 	err = efasim_adm_destroy_qp(qp->hw);
 	if (err) {
@@ -343,7 +343,7 @@ int efasim_cmd_destroy_cq(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 		unlist(fn, &cq->node);
 	err = efasim_adm_destroy_cq(cq->hw);
 	if (err) {
-		/* It stays, but says nothing any more. */
+		/* The queue stays, but raises no more interrupts. */
 		cq->interrupts = false;
 		return err;
 	}
@@ -352,7 +352,7 @@ int efasim_cmd_destroy_cq(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	return 0;
 }
 
-/* An event queue has the number of its vector; several could have one. */
+/* The number of an event queue is that of its vector, so only one can have a vector. */
 int efasim_cmd_create_eq(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			 union efasim_aq_resp *resp)
 {
@@ -399,7 +399,7 @@ int efasim_cmd_destroy_eq(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	return 0;
 }
 
-/* Forget all that a driver has created, whether or not it let go of it. */
+/* Free all objects that a driver has created, including those that it didn't destroy. */
 void efasim_fn_free_objects(struct efasim_fn *fn)
 {
 	u32 i;

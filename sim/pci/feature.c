@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admin commands by which a driver gets to know the device, and the other way round.
+ * Admin commands that exchange features and information between driver and device.
  */
 #include "pci.h"
 
 #define API_VERSION	1
 #define PAGE_SIZES	GENMASK_ULL(30, 12)
-#define MAX_TX_BATCH	0	/* as much as the queue holds */
+#define MAX_TX_BATCH	0	/* limited only by the queue's depth */
 
 static void device_attr(struct efasim_fn *fn, struct efasim_device_attr *a)
 {
@@ -90,7 +90,7 @@ int efasim_cmd_get_feature(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	return err ?: get_feature(fn, cmd->feature.id, &resp->feature);
 }
 
-/* Who the driver says that it is. */
+/* Read the driver's information about the host. */
 static int greet(struct efasim_fn *fn, const struct efasim_aq_buf *buf)
 {
 	struct efasim_host_info info;
@@ -131,7 +131,7 @@ int efasim_cmd_set_feature(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	return err ?: set_feature(fn, &cmd->feature);
 }
 
-/* The engine's counters are in the order of the answers. */
+/* The counters of the engine, in the order of the responses. */
 static const struct {
 	enum efasim_stat first;
 	u32 num;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PCI functions: made when the module is loaded, one for each netdev that the
- * parameter pci names, gone when it is unloaded.
+ * PCI functions. They are created when the module is loaded, one for each netdev that the
+ * parameter pci names, and destroyed when it is unloaded.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -102,7 +102,7 @@ static int plug_get(void *data, u64 *val)
 	return 0;
 }
 
-/* A knob that takes the function away, as a hot unplug does, or brings it back. */
+/* debugfs file that hot-unplugs the function, or plugs it in again. */
 static int plug_set(void *data, u64 val)
 {
 	efasim_bus_plug(data, val);
@@ -119,7 +119,7 @@ static void add_debugfs(struct efasim_fn *fn, struct dentry *root)
 	efasim_debugfs_add(&fn->eng, fn->dir);
 }
 
-/* Only once there is a bus to plug into. */
+/* Create the files that plug functions, after the bus exists. */
 static void add_plugs(void)
 {
 	int i;
@@ -146,7 +146,7 @@ static void destroy(struct efasim_fn *fn)
 	efasim_tell_tales(&fn->eng, name);
 	debugfs_remove_recursive(fn->dir);
 	efasim_net_leave(&fn->eng);
-	/* The worker looks at doorbells, which have to be there. */
+	/* Stop the engine's worker, which reads the doorbells, before they are unmapped. */
 	efasim_fn_stop(fn);
 	efasim_engine_stop(&fn->eng);
 	efasim_fn_free(fn);
@@ -190,11 +190,11 @@ static int create_one(u32 slot, struct dentry *debugfs)
 }
 
 /**
- * efasim_pci_init() - make the functions that the parameters ask for
- * @debugfs: where each shows itself, as pciSLOT
+ * efasim_pci_init() - create the functions that the parameters ask for
+ * @debugfs: parent of each function's directory pciSLOT
  *
  * Context: Process context, may sleep.
- * Return: 0 or a negative errno, with nothing left behind.
+ * Return: 0; or a negative errno, after undoing everything.
  */
 int efasim_pci_init(struct dentry *debugfs)
 {
@@ -231,7 +231,7 @@ void efasim_pci_exit(void)
 	efasim_bus_release();
 }
 
-/* A socket must not outlive the netdev's namespace. */
+/* Close the socket of a netdev's function, as it must not outlive the netdev's namespace. */
 void efasim_pci_netdev_gone(struct net_device *netdev)
 {
 	int i;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The PCI front end: functions on a host bridge that is software, too, for drivers
- * that know nothing of it.
+ * The PCI front end: functions on a simulated host bridge, for unmodified drivers.
  *
- * A BAR is memory that the kernel was told to leave alone (memmap=), so what a driver
- * or a process writes there is noticed only by looking. That is done by a timer of
- * each function, in interrupt context, as a driver waits for a register with its CPU;
- * and by the engine's worker, before it takes packets.
+ * A BAR is reserved memory (memmap=), so the device must poll it for writes of drivers and
+ * processes. A timer of each function does so in interrupt context, because a driver
+ * busy-waits for a register. The engine's worker does so before it handles packets.
  *
- * Commands, resets and signs of life run one at a time in the function's own queue,
- * which is where objects come and go: whoever runs there may use them without a lock.
+ * Commands, resets and keep-alive events run one at a time in the function's workqueue. Only
+ * they create and destroy objects, so they may use objects without a lock.
  *
  * Lock order: efasim_dev.lock > efasim_fn.lock > efasim_dev.db_lock.
  */
@@ -34,8 +32,8 @@ struct net_device;
 #define EFASIM_FN_WINDOW	SZ_32M
 
 /*
- * BAR 2: send queues. BAR 4: a page of doorbells for each UAR. They aren't in one, as
- * a kernel user's driver maps the one write-combining, and the other not.
+ * BAR 2: send queues. BAR 4: a page of doorbells for each UAR. They are separate BARs because
+ * a driver with kernel users maps only the first one write-combining.
  */
 #define EFASIM_LLQ_SIZE		SZ_16M
 #define EFASIM_LLQ_PAGES	(EFASIM_LLQ_SIZE / SZ_4K)
@@ -45,26 +43,26 @@ struct net_device;
 #define EFASIM_UARS		256
 #define EFASIM_DB_SIZE		(EFASIM_UARS * SZ_4K)
 
-/* Of a page of doorbells: two for each queue pair, then one for each queue. */
+/* Layout of a page of doorbells: two for each queue pair, then one for each CQ. */
 #define EFASIM_FN_MAX_QP	256
 #define EFASIM_FN_MAX_CQ	512
 #define EFASIM_QP_DB(index)	((index) * 8)
 #define EFASIM_CQ_DB(index)	(SZ_2K + (index) * 4)
 
-/* BAR 0: registers, then what MSI-X has. */
+/* BAR 0: registers, then the tables of MSI-X. */
 #define EFASIM_REGS_SIZE	SZ_16K
 #define EFASIM_MSIX_TABLE	SZ_4K
 #define EFASIM_MSIX_PBA		SZ_8K
 #define EFASIM_MAX_VECTORS	64
 
 #define EFASIM_MAX_EQ_DEPTH	1024
-/* Serial numbers of doorbells have two bits, so this is none. */
+/* Not a serial number, as those of doorbells have two bits. */
 #define EFASIM_TOLD_NONE	0xff
 
 struct efasim_pqp {
 	struct efasim_qp *hw;
 	struct list_head node;		/* in fn->qps; fn->lock */
-	void __iomem *db;		/* of the send queue, and 4 bytes on the other */
+	void __iomem *db;		/* doorbell of the send queue; +4 of the receive queue */
 	u16 sq_seen;			/* fn->lock */
 	u16 rq_seen;			/* fn->lock */
 	bool has_rq;
@@ -78,12 +76,12 @@ struct efasim_pcq {
 	void __iomem *db;
 	u16 eq;
 	bool interrupts;
-	u8 told;			/* sn of the last event; fn->lock */
+	u8 told;			/* serial number of the last event; fn->lock */
 };
 
 struct efasim_peq {
 	u64 addr;
-	u32 depth;			/* 0: there is no such queue */
+	u32 depth;			/* 0 if the queue doesn't exist */
 	u32 prod;
 	u8 vector;
 };
@@ -94,7 +92,7 @@ struct efasim_vector {
 	u32 index;
 };
 
-/* Admin queues as the driver has set them up. */
+/* State of an admin ring, as the driver has set it up. */
 struct efasim_ring_state {
 	u64 addr;
 	u32 depth;
@@ -104,21 +102,21 @@ struct efasim_ring_state {
 
 struct efasim_fn {
 	struct efasim_dev eng;
-	struct net_device *netdev;	/* to compare */
+	struct net_device *netdev;	/* only for comparison, not referenced */
 	struct dentry *dir;
 	struct dentry *plug;
 	u32 slot;
 	u16 device_id;
 	bool plugged;			/* pci_lock_rescan_remove() */
-	u64 base;			/* of its part of the window */
-	u8 config[PCI_CFG_SPACE_SIZE];	/* pci_lock, but for bits read anywhere */
+	u64 base;			/* address of its part of the window */
+	u8 config[PCI_CFG_SPACE_SIZE];	/* pci_lock, except to read single bits */
 	u8 wmask[PCI_CFG_SPACE_SIZE];
 
 	void __iomem *regs;
-	void __iomem *mem;		/* the doorbells */
+	void __iomem *mem;		/* mapping of the doorbells */
 	void __iomem *llq;
 
-	spinlock_t lock;		/* protects what says so */
+	spinlock_t lock;		/* protects members marked fn->lock */
 	struct hrtimer timer;
 	ktime_t busy_until;		/* fn->lock */
 	bool resetting;			/* fn->lock */
@@ -130,7 +128,7 @@ struct efasim_fn {
 	struct efasim_vector vector[EFASIM_MAX_VECTORS];
 	DECLARE_BITMAP(pending, EFASIM_MAX_VECTORS);
 
-	/* All below belongs to what runs in @wq. */
+	/* Only work items of @wq use the following members. */
 	struct workqueue_struct *wq;
 	struct work_struct aq_work;
 	struct work_struct reset_work;

@@ -2,12 +2,13 @@
 /*
  * Doorbells of queues, and events of completion queues.
  *
- * Of what was written to a doorbell only the last is seen. That is enough for send and
- * receive queues, whose doorbells count. That of a completion queue arms, and the next
- * poll writes over it: so each of its serial numbers, which the host changes when it
- * takes an event, is good for one event, whether or not its being armed was seen. The
- * register by which event queues are armed is one for all, so they count as armed. A
- * host may get an event too many, but never waits for one that doesn't come.
+ * The device sees only the last value written to a doorbell. That suffices for send and
+ * receive queues, whose doorbells are counters. A write to the doorbell of a completion queue
+ * arms it, and the write of the next poll may overwrite that. So the device sends one event
+ * for each serial number, which the host changes when it handles an event, whether or not
+ * the device has seen the queue armed. All event queues share one register for arming, so
+ * they are treated as always armed. The host may get a superfluous event, but never misses
+ * one.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -32,7 +33,7 @@ static bool qp_doorbell(struct efasim_pqp *qp)
 	return rang;
 }
 
-/* Look at all send and receive queues. Return: whether one has something new. */
+/* Read the doorbells of all send and receive queues. Return: whether one has changed. */
 bool efasim_fn_doorbells(struct efasim_fn *fn)
 {
 	struct efasim_pqp *qp;
@@ -59,7 +60,7 @@ static void put_event(struct efasim_fn *fn, const struct efasim_pcq *cq)
 	eqe.common = cpu_to_le32(!(eq->prod & eq->depth));
 	efasim_dev_dma(&fn->eng, addr + sizeof(eqe.common), &eqe.reserved,
 		       sizeof(eqe) - sizeof(eqe.common), EFASIM_MR_WRITE_TO);
-	/* The host reads the rest after the phase. */
+	/* The host reads the phase before the rest. */
 	dma_wmb();
 	efasim_dev_dma(&fn->eng, addr, &eqe.common, sizeof(eqe.common),
 		       EFASIM_MR_WRITE_TO);
@@ -73,7 +74,7 @@ static u16 posted(const struct efasim_cq *cq)
 	       READ_ONCE(cq->sub[EFASIM_SUB_RECV].prod);
 }
 
-/* Tell the host of queues that have something which it hasn't taken. */
+/* Send events for completion queues with entries that the host hasn't consumed. */
 void efasim_fn_events(struct efasim_fn *fn)
 {
 	struct efasim_pcq *cq;
@@ -102,7 +103,7 @@ static void notify(struct efasim_dev *eng)
 	efasim_fn_events(to_fn(eng));
 }
 
-/* Nobody arms the engine's queues: events are made above. */
+/* The engine's queues are never armed, because efasim_fn_events() sends the events. */
 const struct efasim_fe_ops efasim_pci_fe_ops = {
 	.fetch = fetch,
 	.notify = notify,

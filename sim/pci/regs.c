@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Registers, the look at what was written, and interrupts.
+ * Registers, polling of registers that the driver writes, and interrupts.
  *
- * A driver reads no register: it writes which one it wants, and spins until the value
- * has come by DMA. On a single CPU nothing but an interrupt can answer, so a timer
- * looks, ten times as often while there is something to do.
+ * A driver doesn't read registers. It writes the offset of the one that it wants, and spins
+ * until the device has written the value by DMA. On a single CPU only an interrupt handler
+ * can answer then, so a timer polls, ten times as often while the device is busy.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -20,7 +20,7 @@
 
 #define VERSION		0x0001	/* 0.1 */
 #define CTRL_VERSION	0x000001	/* 0.0.1 */
-#define RESET_TIMEOUT	31	/* the longest that can be said */
+#define RESET_TIMEOUT	31	/* the maximum of the field */
 
 static ktime_t us(u32 n)
 {
@@ -37,7 +37,7 @@ static u32 dev_status(struct efasim_fn *fn)
 	return fn->resetting ? EFASIM_DEV_STS_RESETTING : EFASIM_DEV_STS_READY;
 }
 
-/* What a register reads as. */
+/* Return: the value of a register. */
 static u32 reg_value(struct efasim_fn *fn, u32 off)
 {
 	switch (off) {
@@ -54,7 +54,7 @@ static u32 reg_value(struct efasim_fn *fn, u32 off)
 	return off < EFASIM_REGS_END && !(off % 4) ? reg(fn, off) : U32_MAX;
 }
 
-/* The register is made to say that nothing is asked, before the answer goes. */
+/* Answer a register read. The request is cleared before the answer is written. */
 static bool answer_read(struct efasim_fn *fn)
 {
 	u32 ask = reg(fn, EFASIM_REG_MMIO_READ);
@@ -79,7 +79,7 @@ static bool answer_read(struct efasim_fn *fn)
 	return true;
 }
 
-/* A reset ends when it is done and the driver has taken its wish back. */
+/* Handle resets. One ends when it is done and the driver has cleared the reset bit. */
 static void look_at_control(struct efasim_fn *fn)
 {
 	bool wanted = reg(fn, EFASIM_REG_DEV_CTL) & EFASIM_DEV_CTL_RESET;
@@ -93,7 +93,7 @@ static void look_at_control(struct efasim_fn *fn)
 	}
 }
 
-/* The index is the worker's: a look at an old one queues once too often. */
+/* The work item changes the index; if this reads an old one, it queues it needlessly. */
 static bool look_at_aq(struct efasim_fn *fn)
 {
 	if (fn->resetting || !reg(fn, EFASIM_REG_AQ_CAPS) ||
@@ -115,7 +115,7 @@ static bool vector_masked(struct efasim_fn *fn, u32 vector)
 	       PCI_MSIX_ENTRY_CTRL_MASKBIT;
 }
 
-/* Hard interrupt: the message arrives. */
+/* Deliver an MSI-X message, in hard interrupt context. */
 static void vector_fired(struct irq_work *work)
 {
 	struct efasim_vector *v = container_of(work, struct efasim_vector, work);
@@ -139,7 +139,7 @@ void efasim_fn_raise(struct efasim_fn *fn, u32 vector)
 		irq_work_queue(&fn->vector[vector].work);
 }
 
-/* What was masked when it was raised comes when it no longer is. */
+/* Raise interrupts that were pending while masked, once they are unmasked. */
 static void look_at_masks(struct efasim_fn *fn)
 {
 	u32 v;
@@ -170,7 +170,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	unsigned long flags;
 	bool busy;
 
-	/* A dead device says nothing, not even what it is. */
+	/* A dead device doesn't answer register reads either. */
 	if (!READ_ONCE(fn->eng.fault[EFASIM_F_dead])) {
 		spin_lock_irqsave(&fn->lock, flags);
 		busy = look(fn);
@@ -185,7 +185,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* All but where values go, which the driver sets as soon as it has asked. */
+/* Clear the registers, except the address for register values, which the driver has set. */
 static void clear_regs(struct efasim_fn *fn)
 {
 	memset_io(fn->regs + EFASIM_REG_AQ_BASE_LO, 0,
@@ -215,7 +215,7 @@ static int map(struct efasim_fn *fn)
 {
 	fn->regs = ioremap(fn->base + EFASIM_REGS_OFF, EFASIM_REGS_SIZE);
 	fn->mem = ioremap(fn->base + EFASIM_DB_OFF, EFASIM_DB_SIZE);
-	/* As the driver maps it: two kinds of mapping of a page aren't allowed. */
+	/* Write-combining, as in the driver: mappings of a page must have the same type. */
 	fn->llq = ioremap_wc(fn->base, EFASIM_LLQ_SIZE);
 	if (!fn->regs || !fn->mem || !fn->llq)
 		return -ENOMEM;
@@ -244,18 +244,18 @@ static void init_vectors(struct efasim_fn *fn)
 		fn->vector[i].fn = fn;
 		fn->vector[i].index = i;
 		fn->vector[i].work = IRQ_WORK_INIT_HARD(vector_fired);
-		/* As after any reset. */
+		/* Vectors are masked after a reset. */
 		writel(PCI_MSIX_ENTRY_CTRL_MASKBIT,
 		       msix_entry(fn, i) + PCI_MSIX_ENTRY_VECTOR_CTRL);
 	}
 }
 
 /**
- * efasim_fn_start() - have a function look at its registers
- * @fn: it, with an engine and a place in memory, which nobody else uses
+ * efasim_fn_start() - start a function
+ * @fn: the function, with an engine and its part of the window
  *
  * Context: Process context, may sleep.
- * Return: 0 or -ENOMEM, with nothing left behind.
+ * Return: 0; or -ENOMEM, after undoing everything.
  */
 int efasim_fn_start(struct efasim_fn *fn)
 {
@@ -283,17 +283,17 @@ int efasim_fn_start(struct efasim_fn *fn)
 	return 0;
 }
 
-/* Nobody looks at registers and doorbells but the engine's worker from here on. */
+/* Stop polling registers. Afterwards only the engine's worker reads doorbells. */
 void efasim_fn_stop(struct efasim_fn *fn)
 {
 	hrtimer_cancel(&fn->timer);
-	/* It queues itself as long as a driver wants it. */
+	/* The keep-alive work queues itself while the driver has enabled its group. */
 	fn->aenq_groups = 0;
 	cancel_delayed_work_sync(&fn->keep_alive);
 	destroy_workqueue(fn->wq);
 }
 
-/* Nothing is left of what was made when this returns; the engine has stopped. */
+/* Free all resources of a function whose engine has stopped. */
 void efasim_fn_free(struct efasim_fn *fn)
 {
 	u32 i;
