@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory that is short: each allocation of each control call fails in its turn,
- * and then it is as if nobody had called.
+ * Failing allocations: each allocation of each control call fails in turn, and the
+ * call must leave no trace.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -11,12 +11,12 @@
 static u8 memory[64];
 
 /**
- * struct scene - what an operation works on
+ * struct scene - objects that an operation uses
  * @fake: the provider
- * @unborn: another, not registered
+ * @unborn: another provider, not registered
  * @set: objects of @fake
- * @info: a full entry
- * @result: what the operation made
+ * @info: an entry with all fields set
+ * @result: object that the operation created
  */
 struct scene {
 	struct kofi_fake *fake;
@@ -27,11 +27,11 @@ struct scene {
 };
 
 /**
- * struct operation - something that allocates
- * @desc: what
- * @run: do it; the result goes to scene->result
+ * struct operation - an operation that allocates
+ * @desc: name of the operation
+ * @run: execute it; the result goes to scene->result
  * @undo: undo it
- * @points: allocations that there are at least
+ * @points: minimum number of its allocations
  */
 struct operation {
 	const char *desc;
@@ -63,7 +63,7 @@ static bool whole_nic(const struct fid_nic *new, const struct fid_nic *old)
 	       same(new->link_attr.network_type, old->link_attr.network_type);
 }
 
-/* Whether a copy has what is allocated apart. Allocates nothing itself. */
+/* Return: whether a copy has all parts that are allocated separately. Doesn't allocate. */
 static bool whole_copy(const struct fi_info *new, const struct fi_info *old)
 {
 	return new->tx_attr && new->rx_attr && new->ep_attr &&
@@ -113,7 +113,7 @@ static int getinfo(struct scene *scene, u64 flags)
 	scene->result = list;
 	if (ret)
 		return list ? -EIO : ret;
-	/* All of it or nothing. */
+	/* The copy is complete, or there is none. */
 	for (info = list; info; info = info->next)
 		count += same(info->fabric_attr->prov_name, "fake") &&
 			 (flags || info->domain_attr->name);
@@ -163,7 +163,7 @@ static int close_undo(struct scene *scene)
 	return fi_close(scene->result);
 }
 
-/* A queue may be so large that it isn't in one piece. */
+/* A queue may be so large that its memory isn't physically contiguous. */
 static struct fi_av_attr av_attr;
 static struct fi_cq_attr cq_attr = { .size = 64 };
 static struct fi_cntr_attr cntr_attr;
@@ -220,8 +220,8 @@ static int core_undo(struct scene *scene)
 }
 
 /*
- * A binding is undone by closing what was bound, so that needs an object of its
- * own, made where nothing fails.
+ * A binding is undone by closing the bound object, so each needs an object of its
+ * own, which is created outside of the failing operation.
  */
 static int without_faults(int (*run)(struct scene *scene), struct scene *scene)
 {
@@ -333,7 +333,7 @@ static struct scene *new_scene(struct kunit *test)
 }
 
 /**
- * struct outcome - what an operation came to
+ * struct outcome - result of an operation
  * @injected: an allocation failed
  * @ret: what the operation returned
  */
@@ -342,7 +342,7 @@ struct outcome {
 	int ret;
 };
 
-/* No assertion in here: those allocate. */
+/* Must not use assertions, as they allocate. */
 static struct outcome run_with(const struct operation *operation,
 			       struct scene *scene, unsigned int after,
 			       unsigned int nth)
@@ -356,7 +356,7 @@ static struct outcome run_with(const struct operation *operation,
 	return outcome;
 }
 
-/* Clean, whether it failed or had another way to get memory. */
+/* Check for leftovers, whether the operation failed or fell back to another allocation. */
 static struct outcome expect_clean(struct kunit *test,
 				   const struct operation *operation,
 				   struct scene *scene, unsigned int after,
@@ -380,8 +380,8 @@ static struct outcome expect_clean(struct kunit *test,
 }
 
 /*
- * The nth call of kmalloc(), and what may be allocated just before it; that may
- * be different each time.
+ * Fail the nth call of kmalloc(), and other allocations just before it, which may differ
+ * each time.
  */
 static void fail_kmalloc(struct kunit *test, const struct operation *operation,
 			 struct scene *scene, unsigned int nth)
@@ -396,7 +396,7 @@ static void fail_kmalloc(struct kunit *test, const struct operation *operation,
 	KUNIT_FAIL(test, "kmalloc() %u never failed", nth);
 }
 
-/* Return: how many allocations failed until there were no more to fail. */
+/* Fail allocations until none is left to fail. Return: how many failed. */
 static unsigned int sweep(struct kunit *test, const struct operation *operation,
 			  struct scene *scene)
 {
@@ -430,7 +430,7 @@ static void each_allocation(struct kunit *test)
 	KUNIT_EXPECT_GE(test, points, count);
 }
 
-/* One provider that is short of memory doesn't hide another. */
+/* A provider that fails with -ENOMEM doesn't hide another provider. */
 static void provider_short(struct kunit *test)
 {
 	struct kofi_fake *poor = kofi_fake_new(test, "poor");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Arguments of control calls: which are refused, and that the others arrive as
- * they were given.
+ * Arguments of control calls: invalid ones are refused, and valid ones reach the provider
+ * unchanged.
  */
 #include <linux/limits.h>
 #include <linux/string.h>
@@ -28,7 +28,7 @@ static struct scene *new_scene(struct kunit *test)
 	return scene;
 }
 
-/* The provider hears of nothing that the core refuses. */
+/* The provider isn't called for arguments that the core refuses. */
 #define REFUSED(test, fake, op, err, call)				\
 do {									\
 	unsigned int __before = kofi_fake_called(fake, op);		\
@@ -128,7 +128,7 @@ do {									\
 	KUNIT_EXPECT_PTR_EQ(test, ep->fid.context, CTX);
 }
 
-/* One attribute of an opening call, wrong in one way after the other. */
+/* An attribute of an opening call, with one invalid value at a time. */
 #define BAD_ATTR(test, fake, op, err, attr, field, value, call)		\
 do {									\
 	typeof((attr).field) __good = (attr).field;			\
@@ -164,7 +164,7 @@ static void av_args(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, av->fid.fclass, FI_CLASS_AV);
 	KUNIT_EXPECT_PTR_EQ(test, av->fid.context, CTX);
 
-	/* The provider's choice comes back. */
+	/* The caller gets the provider's choice. */
 	attr.type = FI_AV_UNSPEC;
 	KUNIT_ASSERT_EQ(test, fi_av_open(domain, &attr, &av, CTX), 0);
 	kofi_fake_close_later(test, &av->fid);
@@ -293,7 +293,7 @@ static void mr_args(struct kunit *test)
 		3, FI_READ, 0, 88, 0, A(CTX));
 }
 
-/* The description of a single buffer exists during the call alone. */
+/* The description of a single buffer is valid only during the call. */
 static void see_kvec(struct kofi_fake *fake, struct fid *fid, void *arg)
 {
 	*(struct kvec *)arg = *(struct kvec *)fake->call[FAKE_MR_REG].arg[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What endpoints and domains may be bound to, and what an endpoint needs before
- * it can be enabled.
+ * Objects that endpoints and domains may be bound to, and bindings that an endpoint needs
+ * before it can be enabled.
  */
 #include <linux/string.h>
 #include "fake.h"
@@ -29,7 +29,7 @@ static struct kofi_fake_set *open_set(struct kunit *test,
 #define RX	FI_RECV
 #define SEL	FI_SELECTIVE_COMPLETION
 
-/* Each class with flags that are its own and others. */
+/* Each class with valid flags and with those of other classes. */
 static const struct match {
 	const char *desc;
 	size_t member;
@@ -83,7 +83,7 @@ static void ep_with_class(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, call->object, &set->ep->fid);
 	KUNIT_EXPECT_PTR_EQ(test, (struct fid *)call->arg[0], fid);
 	KUNIT_EXPECT_EQ(test, call->arg[1], match->flags);
-	/* And not a second time. */
+	/* A second binding is refused. */
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, fid, match->flags), -EBUSY);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_BIND), 1);
 }
@@ -118,7 +118,7 @@ static void bind_to_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_BIND), 0);
 }
 
-/* Of the same fabric, and of another. */
+/* Objects of the same fabric, and of another one. */
 static void other_kin(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -146,7 +146,7 @@ static void other_kin(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_BIND), 0);
 }
 
-/* One object for each purpose, however they are shared out. */
+/* Each purpose needs exactly one object; one object may serve several purposes. */
 static void purposes(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -180,7 +180,7 @@ static void purposes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_BIND), 7);
 }
 
-/* The same object for two endpoints, and an EQ for a domain as well. */
+/* An object may be bound to two endpoints, and an EQ to a domain as well. */
 static void shared(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -197,7 +197,7 @@ static void shared(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_enable(other), 0);
 }
 
-/* What the provider refuses is as if nobody had asked. */
+/* A binding that the provider refuses leaves no trace. */
 static void provider_refuses(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -283,7 +283,7 @@ static void enable_needs(struct kunit *test)
 			!need->ret);
 }
 
-/* Who has a peer needs an event queue, who hasn't an address vector. */
+/* A connected endpoint needs an event queue, an unconnected one an address vector. */
 static void enable_types(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -323,7 +323,7 @@ static void enable_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_control(&set->ep->fid, FI_ENABLE, NULL),
 			-FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), 1);
-	/* Too late for more. */
+	/* After that no more can be bound. */
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cntr->fid, FI_READ),
 			-FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->eq->fid, 0),
@@ -331,7 +331,7 @@ static void enable_once(struct kunit *test)
 	kofi_fake_close(test, &set->cntr->fid);
 }
 
-/* An endpoint is disabled for good, and as often as one likes. */
+/* A disabled endpoint stays disabled, and may be disabled again. */
 static void disable_enabled(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -364,7 +364,7 @@ static void enable_fails(struct kunit *test)
 	fake->call[FAKE_CONTROL].ret = -ENOSPC;
 	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -ENOSPC);
-	/* It is as it was: more can be bound, and it can be enabled. */
+	/* The state is unchanged: more can be bound, and the endpoint can be enabled. */
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cntr->fid, FI_READ), 0);
 	fake->call[FAKE_CONTROL].ret = 0;
 	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), 0);
@@ -386,7 +386,7 @@ static void use_inside(struct kofi_fake *fake, struct fid *fid, void *arg)
 	inside->bound = fi_ep_bind(set->ep, &set->eq->fid, 0);
 }
 
-/* While the provider is at it, nothing else can be. */
+/* During the provider's enable, nothing else can be bound. */
 static void enabling(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -408,7 +408,7 @@ static void enable_inside(struct kofi_fake *fake, struct fid *fid, void *arg)
 	inside->enabled = fi_enable(inside->set->ep);
 }
 
-/* What the provider may yet refuse is nothing to go by. */
+/* A binding counts only after the provider has accepted it. */
 static void binding(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");

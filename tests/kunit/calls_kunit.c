@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What each data call asks of a provider that takes requests. */
+/* The request that each data call passes to a provider that takes requests. */
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include "fake.h"
@@ -18,7 +18,7 @@ static u8 buf[LEN];
 static struct kvec iov[2] = { { buf, 8 }, { buf + 8, LEN - 8 } };
 static const struct fi_rma_iov rma = { .addr = ADDR, .len = LEN, .key = KEY };
 
-/* What came, by value. */
+/* The request that arrived, copied. */
 static struct kofi_req seen;
 static struct fi_rma_iov seen_rma;
 static bool seen_tx;
@@ -56,7 +56,7 @@ static struct iov_iter whole(unsigned int direction)
 	return iter;
 }
 
-/* Those that carry flags have an iterator of the ULP's, in its direction. */
+/* Calls with flags pass the ULP's iterator, whose direction must match. */
 static ssize_t msg_call(struct fid_ep *ep, bool send)
 {
 	const struct fi_msg msg = {
@@ -100,7 +100,7 @@ static ssize_t rma_call(struct fid_ep *ep, bool write)
 #define INJECT	FI_INJECT, false, true
 #define BOTH	FI_INJECT | FI_REMOTE_CQ_DATA, false, true
 
-/* One call and what must come of it: each of the words above, or none. */
+/* A call and the expected request, described by the words above. */
 #define CHECK(call, ...) CHECK_WORDS(call, __VA_ARGS__)
 #define CHECK_WORDS(call, what_, tx_, dir_, flags_, defaults_, quiet_, ...)	\
 do {									\
@@ -180,7 +180,7 @@ static void calls_tagged(struct kunit *test)
 	      TO, WITH, .tag = TAG);
 }
 
-/* And where it goes in the peer's memory. */
+/* The expected address in the peer's memory. */
 #define CHECK_RMA(call, ...)						\
 do {									\
 	memset(&seen_rma, 0, sizeof(seen_rma));				\
@@ -213,7 +213,7 @@ static void calls_rma(struct kunit *test)
 		  SEND, BOTH, TO, WITH);
 }
 
-/* Lengths whose sum doesn't fit aren't few bytes. */
+/* Lengths whose sum overflows are refused, not truncated. */
 static void calls_too_long(struct kunit *test)
 {
 	const struct kvec long_iov[2] = { { buf, SIZE_MAX }, { buf, LEN + 1 } };
@@ -227,7 +227,7 @@ static void calls_too_long(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen_rma.len, SIZE_MAX);
 }
 
-/* The endpoint's flags go with calls that have none; reads inject nothing. */
+/* Calls without flags use the endpoint's. Reads ignore FI_INJECT. */
 static void calls_flags(struct kunit *test)
 {
 	struct kofi_req given = { .what = FI_MSG | FI_SEND, .flags = FI_MORE };
@@ -244,7 +244,7 @@ static void calls_flags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read.flags, FI_COMPLETION);
 }
 
-/* A provider that needs descriptors gets one for each segment. */
+/* A provider that needs descriptors gets one per segment. */
 static void calls_desc(struct kunit *test)
 {
 	void *desc[2] = { (void *)0x9999, (void *)0xaaaa };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Counters: values, and those who wait for them. */
+/* Counters: values, and tasks that wait for them. */
 #include "crew.h"
 #include <kofi/provider.h>
 
@@ -66,7 +66,7 @@ static void cntr_bytes(struct kunit *test)
 	kofi_cntr_failed(cntr);
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(&cntr->cntr_fid),
 			(1ULL << 33) + 100);
-	/* Failures are counted one by one: nobody knows their bytes. */
+	/* Each failure counts as one, because its bytes are unknown. */
 	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(&cntr->cntr_fid), 1);
 }
 
@@ -139,8 +139,8 @@ static void cntr_wait_over(struct kunit *test)
 }
 
 /*
- * Only errors that nobody has read count, also one from just before the call; and
- * reaching the threshold is better.
+ * A waiter returns for an error that wasn't read yet, also one from before the call. If
+ * the threshold is reached, that takes precedence.
  */
 static void cntr_wait_errors(struct kunit *test)
 {
@@ -166,7 +166,7 @@ static void cntr_wait_errors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[1]), -FI_EAVAIL);
 }
 
-/* A ULP that sets the error value knows it. */
+/* A ULP that sets the error value itself isn't woken for it. */
 static void cntr_wait_error_set(struct kunit *test)
 {
 	struct fid_cntr *cntr = &cntr_make(test)->cntr_fid;
@@ -177,7 +177,7 @@ static void cntr_wait_error_set(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, 0), -FI_EAVAIL);
 }
 
-/* Room for a refused post is told once, to a sleeper or to the next one. */
+/* That a refused post may be retried is reported once, to a sleeper or the next waiter. */
 static void cntr_wait_room(struct kunit *test)
 {
 	struct kofi_cntr *cntr = cntr_make(test);
@@ -206,7 +206,7 @@ static void cntr_wait_interrupted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter), -EINTR);
 }
 
-/* Each waiter returns at its threshold and not before. */
+/* Each waiter returns exactly at its own threshold. */
 static void cntr_wait_many(struct kunit *test)
 {
 	struct kofi_cntr *cntr = cntr_make(test);
@@ -226,7 +226,7 @@ static void cntr_wait_many(struct kunit *test)
 	}
 }
 
-/* A thread and a softirq against another: no addition and no waiter is lost. */
+/* A thread and a softirq add concurrently: no addition and no wake-up is lost. */
 struct cntr_game {
 	struct kofi_cntr	*mine;
 	struct kofi_cntr	*yours;
@@ -234,7 +234,7 @@ struct cntr_game {
 	atomic_t		over;
 };
 
-/* Who isn't woken up finds the value there, too, but when its time is over. */
+/* A waiter that isn't woken finds the value as well, but only after its time-out. */
 static bool cntr_told(struct kofi_cntr *cntr, u64 threshold)
 {
 	unsigned long start = jiffies;
@@ -291,7 +291,7 @@ static void cntr_lost_wakeup(struct kunit *test)
 	kunit_info(test, "%llu rounds\n", i);
 }
 
-/* A counter that is set back while somebody waits had no error. */
+/* Setting a counter back while a task waits is no error. */
 static void cntr_toggle(struct kofi_thread *thread)
 {
 	struct kofi_cntr *cntr = thread->arg;

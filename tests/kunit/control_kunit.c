@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Control calls: each with every object that it isn't for, from a handler, after
- * the device went away, without the op behind it, and as it should be.
+ * Control calls: each with objects of all wrong classes, from a handler, after removal of the
+ * device, without the provider's op, and with valid arguments.
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -15,9 +15,9 @@
 static const u8 memory[64];
 
 /**
- * struct scene - what the calls need
+ * struct scene - objects that the calls need
  * @fake: the provider
- * @set: its objects
+ * @set: objects of @fake
  */
 struct scene {
 	struct kofi_fake *fake;
@@ -26,7 +26,7 @@ struct scene {
 
 #define TO(cls, f)	container_of(f, struct fid_ ## cls, fid)
 
-/* What opens closes again. */
+/* Close what an opening call has opened. */
 #define OPENS(name, cls, call)						\
 static int call_##name(struct fid *fid, struct scene *scene)		\
 {									\
@@ -96,19 +96,19 @@ CALLS(getname, fi_getname(fid, text, &len))
 CALLS(av_insert, fi_av_insert(TO(av, fid), memory, 2, &addr, 0, CTX))
 CALLS(av_remove, fi_av_remove(TO(av, fid), &addr, 1, 0))
 CALLS(av_lookup, fi_av_lookup(TO(av, fid), 7, text, &len))
-/* It has no errno to return. */
+/* The call can't return an errno. */
 CALLS(av_straddr, fi_av_straddr(TO(av, fid), memory, text, &len) ? 0 : -EDOM)
 CALLS(control, fi_control(fid, COMMAND, CTX))
 
 /**
  * struct control - a control call
- * @desc: its name
- * @fclass: what it is for, FI_CLASS_UNSPEC for all
- * @op: where it arrives, FAKE_OPS if the core does it
- * @call: calls it
- * @mute: -EDOM stands for all errors
- * @handler: allowed in a handler
- * @optional: works without its op
+ * @desc: name of the call
+ * @fclass: class of objects that it accepts, FI_CLASS_UNSPEC for all
+ * @op: provider op that it reaches, FAKE_OPS if the core implements it
+ * @call: makes the call
+ * @mute: the call returns no errno; @call returns -EDOM for any error
+ * @handler: the call is allowed in a handler
+ * @optional: the call works without the provider's op
  */
 struct control {
 	const char *desc;
@@ -152,7 +152,7 @@ static const struct control controls[] = {
 #undef ROW
 };
 
-/* An object of each class. The EQ is the core's, and so are its ops. */
+/* An object of each class. The EQ and its ops are the core's. */
 static unsigned int all_fids(struct kofi_fake_set *set, struct fid **fids)
 {
 	unsigned int n = 0;
@@ -213,7 +213,7 @@ static unsigned int all_calls(struct kofi_fake *fake)
 	for (control = controls; control < controls + ARRAY_SIZE(controls); \
 	     control++)
 
-/* In the order of the table, which ends with an endpoint that is enabled. */
+/* All calls in the order of the table, which ends with an enabled endpoint. */
 static void reaches_provider(struct kunit *test)
 {
 	const struct control *control;
@@ -330,7 +330,7 @@ static void from_handler(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, all_calls(scene->fake), before);
 }
 
-/* A device takes its domain along and what is in it, but no fabric. */
+/* Removal of a device affects its domain and the domain's objects, but not the fabric. */
 static void device_gone(struct kunit *test)
 {
 	const struct control *control;
@@ -351,7 +351,7 @@ static void device_gone(struct kunit *test)
 	}
 }
 
-/* Every vector empty, or not even there. */
+/* All op vectors empty, or missing. */
 static void use_no_ops(struct kofi_fake *fake, bool empty)
 {
 	static const struct fi_ops_fabric no_fabric;
@@ -381,14 +381,14 @@ static void expect_missing(struct kunit *test, bool empty)
 	open_scene(test, scene);
 	whole = set->domain;
 	use_no_ops(scene->fake, empty);
-	/* One more of each, that has no calls. */
+	/* One more object of each class, without ops. */
 	set->domain = kofi_fake_domain(test, scene->fake, set->fabric);
 	set->av = kofi_fake_av(test, whole);
 	set->ep = kofi_fake_ep(test, scene->fake, whole);
 	set->fabric = kofi_fake_fabric(test, scene->fake);
 	set->eq = kofi_fake_eq(test, set->fabric, NULL);
 	for_each_control(control) {
-		/* These must be of one kin: see below. */
+		/* These two need related objects: see below. */
 		if (control->op == FAKE_MR_ALLOC || control->op == FAKE_BIND)
 			continue;
 		before = all_calls(scene->fake);
@@ -409,7 +409,7 @@ static void vector_missing(struct kunit *test)
 	expect_missing(test, false);
 }
 
-/* Domains need no op to be bound: the core has what there is to do. */
+/* Binding a domain needs no provider op, because the core implements it. */
 static void bind_missing(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -432,7 +432,7 @@ static void bind_missing(struct kunit *test)
 	kofi_fake_close(test, &ep->fid);
 }
 
-/* A domain that has queues, but no regions to go with them. */
+/* A domain with completion queues, but without fi_mr_alloc(). */
 static void alloc_missing(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -451,12 +451,12 @@ static void alloc_missing(struct kunit *test)
 	with_cq.cq = kofi_fake_cq(test, domain, NULL);
 	KUNIT_EXPECT_EQ(test, fi_mr_alloc(domain, &with_cq, &mr, NULL),
 			-EOPNOTSUPP);
-	/* And the queue isn't held for a region that there isn't. */
+	/* The failed call holds no reference to the queue. */
 	kofi_fake_close(test, &with_cq.cq->fid);
 	kofi_fake_close(test, &domain->fid);
 }
 
-/* A provider without a device has no interrupts: one queue is for all CPUs. */
+/* A provider without a device has no interrupts, so one queue serves all CPUs. */
 static void vectors_none(struct kunit *test)
 {
 	static struct cpumask mask;
@@ -482,7 +482,7 @@ static int open_again(struct fid_domain *domain, struct fi_av_attr *attr,
 	return 0;
 }
 
-/* The second user of an object would close it under the first. */
+/* A provider must not return an object twice, as the second user could close it. */
 static void opened_twice(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -520,7 +520,7 @@ static void close_calls(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, FAKE_CLOSE), 0);
 }
 
-/* Not of objects, but control calls all the same. */
+/* Control calls that have no object. */
 static int ask_and_open(struct fid *fid, struct scene *scene)
 {
 	struct fid_fabric *fabric;

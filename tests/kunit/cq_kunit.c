@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues as one thread sees them: formats, credits, order, errors.
- * Several threads and sleepers are cq_wait_kunit.c's, handlers work_kunit.c's.
+ * Completion queues used by one thread: formats, credits, order, errors. cq_wait_kunit.c
+ * tests several threads and sleepers, handler_kunit.c handlers.
  */
 #include <linux/prandom.h>
 #include "cq_test.h"
@@ -33,7 +33,7 @@ static void cq_open_plain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_cq_open(NULL, &attr, &cq, NULL), -EINVAL);
 	attr.size = 65536;
 	KUNIT_ASSERT_EQ(test, kofi_cq_open(NULL, &attr, &cq, NULL), 0);
-	/* No more than was asked for. */
+	/* A read returns no more entries than requested. */
 	kcq = container_of(cq, struct kofi_cq, cq_fid);
 	KUNIT_EXPECT_EQ(test, kcq->mask, attr.size - 1);
 	KUNIT_EXPECT_EQ(test, cq->fid.ops->close(&cq->fid), 0);
@@ -57,7 +57,7 @@ static const struct cq_format {
 
 KUNIT_ARRAY_PARAM_DESC(cq_formats, cq_formats, name);
 
-/* Entries lie side by side, and what is behind the last one isn't touched. */
+/* Entries are adjacent in the reader's buffer, and bytes after the last aren't touched. */
 static void cq_format(struct kunit *test)
 {
 	const struct cq_format *format = test->param_value;
@@ -94,7 +94,7 @@ static void cq_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
 	for (i = 0; i < CQ_SIZE; i++)
 		cq_write(cq, i);
-	/* What nobody has read takes room as what hasn't completed does. */
+	/* Unread completions use credits, as outstanding operations do. */
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 2), 2);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), 0);
@@ -109,7 +109,7 @@ static void cq_full(struct kunit *test)
 	cq_expect_idle(test, cq);
 }
 
-/* Neither of posts and what comes unsolicited lives at the other's expense. */
+/* Posts and unsolicited completions can't use each other's credits. */
 static void cq_reserve_apart(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -125,7 +125,7 @@ static void cq_reserve_apart(struct kunit *test)
 		cq_add(test, cq, CQ_RESERVE + i);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
 
-	/* Each read gives back to whom it was taken from. */
+	/* A read returns the credit to the pool that it was taken from. */
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, CQ_RESERVE),
 			CQ_RESERVE);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
@@ -136,7 +136,7 @@ static void cq_reserve_apart(struct kunit *test)
 	cq_expect_idle(test, cq);
 }
 
-/* Told once for each time that the reserve was asked for in vain. */
+/* The provider is notified once for each refused request of the reserve. */
 static void cq_replenished(struct kunit *test)
 {
 	struct cq_hungry *hungry = cq_make_hungry(test);
@@ -163,7 +163,7 @@ static void cq_replenished(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 
-	/* What was posted gives nothing to the reserve. */
+	/* Reading completions of posts doesn't refill the reserve. */
 	for (i = 0; i < CQ_RESERVE; i++)
 		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
@@ -177,7 +177,7 @@ static void cq_replenished(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 2);
 }
 
-/* What nobody posted may fail, or come to nothing: the reserve stays as large. */
+/* Unsolicited completions may be errors or be dropped; the reserve keeps its size. */
 static void cq_reserve_stays(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -195,7 +195,7 @@ static void cq_reserve_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE);
 }
 
-/* A provider that gave an entry of the reserve back hears that others may go on. */
+/* A provider that returns an entry of the reserve unused is notified as well. */
 static void cq_unreserve_replenishes(struct kunit *test)
 {
 	struct cq_hungry *hungry = cq_make_hungry(test);
@@ -225,8 +225,9 @@ static void cq_add_err_data(struct kunit *test, struct kofi_cq *cq, u8 fill)
 }
 
 /*
- * What a provider says about an error: into the reader's buffer as much as fits, or the
- * queue's own until the next read. KASAN and kmemleak see to it that it's freed once.
+ * The provider's data of an error is copied to the reader's buffer as far as it fits, or
+ * stays in the queue's buffer until the next read. KASAN and kmemleak check that it is
+ * freed exactly once.
  */
 static void cq_err_data(struct kunit *test)
 {
@@ -255,14 +256,14 @@ static void cq_err_data(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, buf[err.err_data_size - 1], i);
 		KUNIT_EXPECT_EQ(test, buf[err.err_data_size], 0);
 	}
-	/* Any read ends it. */
+	/* Any read frees it. */
 	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, &entry, 1), -FI_EAVAIL);
 	KUNIT_EXPECT_NULL(test, cq->err_data);
-	/* One has been read when the queue is closed, another hasn't. */
+	/* When the queue is closed, one error has been read and another one hasn't. */
 	err.err_data_size = 0;
 	KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), 1);
 	KUNIT_EXPECT_EQ(test, err.err_data_size, 16);
-	/* A slot that held an error says nothing of the completion in it. */
+	/* A slot that held an error is reused for a successful completion. */
 	cq_add(test, cq, 7);
 	KUNIT_EXPECT_LE(test, sizeof(struct kofi_cq_slot), 96);
 }
@@ -299,7 +300,7 @@ static void cq_errors_keep_place(struct kunit *test)
 	cq_expect_idle(test, cq);
 }
 
-/* An error without a number would be taken for a success. */
+/* An error with errno 0 must not be taken for a success. */
 static void cq_error_zero(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -347,11 +348,11 @@ static void cq_count_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&cq->credits), CQ_SIZE - 1);
 }
 
-/* A queue as it should be. */
+/* Model of a queue. */
 struct cq_model {
 	struct rnd_state	rnd;
-	unsigned int		asked;		/* posted, not completed */
-	unsigned int		unsolicited;	/* reserved, not written */
+	unsigned int		asked;		/* operations posted, not completed */
+	unsigned int		unsolicited;	/* entries reserved, not written */
 	unsigned int		count;
 	struct cq_model_entry {
 		unsigned long	id;

@@ -4,10 +4,10 @@
 #include "cq_test.h"
 #include "crew.h"
 
-/* How long to hunt for what may happen once in many rounds. */
+/* Duration of tests for races that occur only in some rounds. */
 #define SOURCE_HUNT_MS	400
 
-/* A device: has something, raises events if they are on, is polled by whom it can be. */
+/* A model of a device with completions, which raises an event if it is armed. */
 struct source_device {
 	struct kofi_cq		*cq;
 	struct kofi_side	tx, rx;
@@ -35,16 +35,16 @@ static bool device_poll(void *arg, bool last)
 	if (!last)
 		return false;
 	atomic_set(&dev->armed, 1);
-	/* What came before that raised no event. */
+	/* Completions from before arming have raised no event. */
 	smp_mb();
 	return device_take(dev);
 }
 
-/* Return: an event was raised, and nobody who slept saw to it. */
+/* Return: whether an event was raised that no sleeper handled. */
 static bool device_event(struct source_device *dev)
 {
 	atomic_set(&dev->has, 1);
-	/* Who arms it looks afterwards. */
+	/* After arming it polls again. */
 	smp_mb();
 	return atomic_xchg(&dev->armed, 0) && !kofi_cq_poke(dev->cq);
 }
@@ -70,13 +70,13 @@ static void source_read(struct kunit *test)
 
 	device_init(test, &dev);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), -EAGAIN);
-	/* Once, though it is the source of both directions. */
+	/* It is polled once, though it is the source of both directions. */
 	KUNIT_EXPECT_EQ(test, dev.polls, 1U);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
 	device_event(&dev);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, dev.polls, 2U);
-	/* What is there already is read without a look. */
+	/* Completions in the queue are read without polling. */
 	cq_add(test, dev.cq, 1);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, dev.polls, 2U);
@@ -114,7 +114,7 @@ static void source_sleep(struct kunit *test)
 	device_fini(&dev);
 }
 
-/* Has something when it is asked for the nth time. */
+/* Has a completion at the nth poll. */
 static bool device_poll_nth(void *arg, bool last)
 {
 	struct source_device *dev = arg;
@@ -127,7 +127,7 @@ static bool device_poll_nth(void *arg, bool last)
 	return true;
 }
 
-/* A reader who polls for a while first finds what comes soon, and doesn't sleep. */
+/* A reader that polls for a while before it sleeps finds an early completion. */
 static void source_spin(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry;
@@ -140,7 +140,7 @@ static void source_spin(struct kunit *test)
 	dev.tx.cq = dev.cq;
 	kofi_ep_add_source(&dev.tx, &dev.rx, device_poll_nth, &dev);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
-	/* Longer than any delay of a guest. */
+	/* Longer than any delay in a virtual machine. */
 	dev.cq->spin_ns = U32_MAX;
 	for (i = 0; i < 100 && dev.polls < 20; i++)
 		if (fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 1) == 1)
@@ -149,7 +149,7 @@ static void source_spin(struct kunit *test)
 	device_fini(&dev);
 }
 
-/* Polling first is for queues whose completions come soon. */
+/* A queue polls before sleeping only while its completions come soon. */
 static void source_spin_learns(struct kunit *test)
 {
 	const u32 max = 20000;
@@ -166,7 +166,7 @@ static void source_spin_learns(struct kunit *test)
 	for (i = 0; i < 7; i++)
 		spin = kofi_spin_next(spin, max, NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, spin, 0U);
-	/* The administrator takes it back. */
+	/* The administrator disables polling. */
 	KUNIT_EXPECT_EQ(test, kofi_spin_next(U32_MAX, max, 0), max);
 }
 
@@ -181,7 +181,7 @@ static void source_doze(struct kofi_thread *thread)
 			WRITE_ONCE(thread->ret, thread->ret + 1);
 }
 
-/* Sleepers come and go as events do: none is lost, or is told to a worker. */
+/* Sleepers and events race: each event wakes a sleeper or queues the worker. */
 static void source_lost_event(struct kunit *test)
 {
 	unsigned long start, id, worker = 0;
@@ -195,7 +195,7 @@ static void source_lost_event(struct kunit *test)
 	for (id = 0; caught && kofi_hunting(start, SOURCE_HUNT_MS, id); id++) {
 		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
 		dev.id = id;
-		/* As a worker would. */
+		/* Do what a worker would do. */
 		if (device_event(&dev) && device_take(&dev)) {
 			kofi_cq_notify(dev.cq);
 			worker++;
@@ -212,7 +212,7 @@ static void source_lost_event(struct kunit *test)
 
 /* --- the order of a sleeper's steps --- */
 
-/* A device that does something of its own each time that a reader looks before it sleeps. */
+/* A device that runs a step of the test at each poll of a reader that is about to sleep. */
 struct source_steps {
 	struct kofi_cq		*cq;
 	struct kofi_side	tx, rx;
@@ -236,7 +236,7 @@ static void steps_fini(struct source_steps *dev)
 	synchronize_rcu();
 }
 
-/* Finds a completion that isn't for this queue, then one that is, and arms for neither. */
+/* Finds a completion for another queue, then one for this queue; doesn't arm in between. */
 static bool steps_found(void *arg, bool last)
 {
 	struct source_steps *dev = arg;
@@ -248,7 +248,7 @@ static bool steps_found(void *arg, bool last)
 	return dev->looks <= 2;
 }
 
-/* A source that has found something isn't armed, so a reader looks again before it sleeps. */
+/* A source isn't armed after finding a completion, so a reader polls again before sleeping. */
 static void source_found(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry;
@@ -260,7 +260,7 @@ static void source_found(struct kunit *test)
 	steps_fini(&dev);
 }
 
-/* Has a completion of its own, and an event while the reader still counts as a sleeper. */
+/* Has a completion, and raises an event while the reader still counts as a sleeper. */
 static bool steps_event(void *arg, bool last)
 {
 	struct source_steps *dev = arg;
@@ -274,8 +274,8 @@ static bool steps_event(void *arg, bool last)
 }
 
 /*
- * An event that counts on a reader leaves the completions to it, also if the reader has
- * what it wants by then and doesn't sleep.
+ * An event that finds a sleeper leaves the completions to it, also if the reader has its
+ * completions by then and doesn't sleep.
  */
 static void source_event_at_end(struct kunit *test)
 {
@@ -284,14 +284,14 @@ static void source_event_at_end(struct kunit *test)
 
 	steps_init(test, &dev, steps_event);
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 200), 1);
-	/* The reader is counted before it looks, or the event would find nobody. */
+	/* The reader must be counted before it polls, or the event would find no sleeper. */
 	KUNIT_EXPECT_TRUE(test, dev.poked);
 	KUNIT_EXPECT_EQ(test, dev.looks, 2U);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), 1);
 	steps_fini(&dev);
 }
 
-/* As steps_event(), for the second reader; its event hasn't woken anybody yet. */
+/* As steps_event(), for the second reader; its event hasn't woken a reader yet. */
 static bool steps_event_of_second(void *arg, bool last)
 {
 	struct source_steps *dev = arg;
@@ -304,7 +304,7 @@ static bool steps_event_of_second(void *arg, bool last)
 	return dev->looks == 3;
 }
 
-/* What a reader finds when it has what it wants is told to another one, who sleeps. */
+/* A reader that has enough completions notifies a sleeping reader of the others. */
 static void source_found_for_sleeper(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry;

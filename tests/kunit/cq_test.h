@@ -50,7 +50,7 @@ static inline struct kofi_cq *cq_make(struct kunit *test)
 	});
 }
 
-/* All that a completion says follows from its number. */
+/* All fields of a completion are derived from its number. */
 static inline struct fi_cq_tagged_entry cq_entry(unsigned long id)
 {
 	return (struct fi_cq_tagged_entry) {
@@ -129,7 +129,7 @@ static inline void cq_add_err(struct kunit *test, struct kofi_cq *cq, unsigned l
 	cq_write_err(cq, id);
 }
 
-/* A queue whose provider hears when the reserve was refilled. */
+/* A queue whose provider is notified when the reserve was refilled. */
 struct cq_hungry {
 	struct kofi_cq		cq;
 	atomic_t		fed;
@@ -163,7 +163,7 @@ static inline struct cq_hungry *cq_make_hungry(struct kunit *test)
 	return hungry;
 }
 
-/* Nothing to read, and every credit is back. */
+/* Check that the queue is empty and has all its credits. */
 static inline void cq_expect_idle(struct kunit *test, struct kofi_cq *cq)
 {
 	struct fi_cq_tagged_entry entry;

@@ -9,7 +9,7 @@
 #include "crew.h"
 
 #define WAIT_SHORT_MS	30
-/* How long to hunt for what may happen once in many rounds. */
+/* Duration of tests for races that occur only in some rounds. */
 #define WAIT_HUNT_MS	400
 
 /* A thread that reads once. */
@@ -112,7 +112,7 @@ static void wait_threshold(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wait_end(test, reader), 3);
 }
 
-/* More than the queue can hold is all that it holds. */
+/* A threshold of more than the queue can hold means a full queue. */
 static void wait_threshold_limit(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -125,7 +125,7 @@ static void wait_threshold_limit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wait_end(test, reader), CQ_SIZE);
 }
 
-/* Time runs out below the threshold: what is there is handed over. */
+/* After a time-out below the threshold, the present completions are returned. */
 static void wait_threshold_timeout(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -137,7 +137,7 @@ static void wait_threshold_timeout(struct kunit *test)
 					  WAIT_SHORT_MS), 2);
 }
 
-/* Without FI_CQ_COND_THRESHOLD the argument says nothing. */
+/* Without FI_CQ_COND_THRESHOLD the argument is ignored. */
 static void wait_no_threshold(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry[4];
@@ -173,7 +173,7 @@ static void wait_signal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wait_end(test, reader), -EAGAIN);
 }
 
-/* A signal that comes first isn't lost, and serves once. */
+/* A signal that precedes the wait isn't lost, and ends one wait. */
 static void wait_signal_early(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -189,7 +189,7 @@ static void wait_signal_early(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_waited(start, WAIT_SHORT_MS));
 }
 
-/* A refused post has one sleeper return, or the next one that would sleep. */
+/* Room after a refused post makes one sleeper return, or the next reader that would sleep. */
 static void wait_room(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -214,7 +214,7 @@ static void wait_room(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cq->room);
 }
 
-/* Word of room isn't lost to one that found something to read. */
+/* The notification of room isn't consumed by a reader that finds completions. */
 static void wait_room_full(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -225,7 +225,7 @@ static void wait_room_full(struct kunit *test)
 	for (i = 0; i < CQ_SIZE; i++)
 		cq_add(test, cq, i);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
-	/* This is what makes the room. */
+	/* This read makes the room. */
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, -1), 1);
 	for (i = 1; i < CQ_SIZE + 1; i++) {
 		start = jiffies;
@@ -237,7 +237,7 @@ static void wait_room_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, &entry, 1), -EAGAIN);
 }
 
-/* One waiter a signal: what a ULP does that stops its threads. */
+/* Each signal ends one wait, as ULPs need that to stop their threads. */
 static void wait_signal_each(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -250,7 +250,7 @@ static void wait_signal_each(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
 	wait_asleep(test, cq, ARRAY_SIZE(reader) - 1);
 
-	/* Even if the first hasn't woken up when the second comes. */
+	/* Also if the second signal comes before the first waiter has woken up. */
 	preempt_disable();
 	for (i = 1; i < ARRAY_SIZE(reader); i++)
 		KUNIT_EXPECT_EQ(test, fi_cq_signal(&cq->cq_fid), 0);
@@ -279,7 +279,7 @@ static void wait_two_for_one(struct kunit *test)
 			    b->entry[0].op_context);
 }
 
-/* Two threads that play ball: a lost wake-up ends the game. */
+/* Two threads complete operations for each other in turn: a lost wake-up stops both. */
 struct wait_game {
 	struct kofi_cq		*mine;
 	struct kofi_cq		*yours;
@@ -295,7 +295,7 @@ static bool wait_throw(struct kofi_cq *to, unsigned long id)
 	return true;
 }
 
-/* Who isn't woken up finds the completion, too, but when its time is over. */
+/* A reader that isn't woken finds the completion as well, but only after its time-out. */
 static bool wait_catch(struct kofi_cq *from, unsigned long id)
 {
 	struct fi_cq_tagged_entry entry;
@@ -349,7 +349,7 @@ static void wait_eat(struct kofi_thread *thread)
 			thread->ret++;
 }
 
-/* The news comes from another CPU within microseconds, as a rule. */
+/* The completion usually comes from another CPU within microseconds. */
 static bool wait_fed(struct cq_hungry *hungry)
 {
 	int i;
@@ -362,7 +362,7 @@ static bool wait_fed(struct cq_hungry *hungry)
 	return kofi_completed(&hungry->more);
 }
 
-/* Whoever finds the reserve empty is told of the next one that is read. */
+/* A provider that finds the reserve empty is notified when the next entry is read. */
 static void wait_replenished(struct kunit *test)
 {
 	struct cq_hungry *hungry = cq_make_hungry(test);
@@ -389,9 +389,8 @@ static void wait_replenished(struct kunit *test)
 }
 
 /*
- * A crowd: each completion carries a number, and must be seen by exactly one of
- * the readers, whole. Three threads and a tasklet write, three threads and a
- * tasklet read.
+ * Three threads and a tasklet write, three threads and a tasklet read. Each completion has a
+ * number, and exactly one reader must get it, intact.
  */
 #define CROWD_EACH	1500
 #define CROWD_BATCH	8
@@ -435,7 +434,7 @@ static void crowd_take(struct crowd *crowd,
 		crowd_see(crowd, (long)err.op_context, cq_err_entry_ok(&err));
 }
 
-/* Of every eight one is an error and one came unsolicited. */
+/* One in eight completions is an error, and one in eight is unsolicited. */
 static bool crowd_put(struct crowd *crowd, unsigned long id)
 {
 	bool unsolicited = id % 8 == 3;

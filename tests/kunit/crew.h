@@ -13,16 +13,16 @@
 #include <linux/sched/task.h>
 #include <linux/wait.h>
 
-/* A busy machine that emulates another one is slow: this says "never". */
+/* Time-out of waits. It is long because a busy machine with an emulated CPU is slow. */
 #define KOFI_NEVER_MS	20000
-/* The same for who keeps a CPU meanwhile: no watchdog minds. */
+/* Time-out of busy-waiting, short enough for the watchdogs. */
 #define KOFI_SPIN_MS	(KOFI_NEVER_MS / 2)
-/* So often at least is done what may go wrong once in many rounds. */
+/* Minimum number of rounds of tests for races. */
 #define KOFI_ROUNDS_MIN	50
 
 /*
- * Wait for something to come true; false if it doesn't. What was true once may be
- * no more, so it isn't looked at again.
+ * Wait for a condition. Return: false after a time-out. The condition isn't evaluated again
+ * after it was true once, as it may change.
  */
 #define kofi_soon(cond)							\
 ({									\
@@ -41,11 +41,11 @@
 
 /**
  * struct kofi_thread - a thread of a test
- * @fn: what it does; SIGTERM makes interruptible sleeps return
- * @arg: for @fn
- * @ret: for @fn
+ * @fn: function of the thread; SIGTERM makes its interruptible sleeps return
+ * @arg: argument for @fn
+ * @ret: result of @fn
  * @task: the thread
- * @up: it can be killed
+ * @up: the thread accepts signals
  * @done: @fn returned
  */
 struct kofi_thread {
@@ -97,7 +97,7 @@ static inline bool kofi_thread_runs(struct kofi_thread *thread,
 					    msecs_to_jiffies(msecs));
 }
 
-/* The thread has left the module's code when this returns. */
+/* Wait until the thread has left the module's code. */
 static inline void kofi_thread_join(struct kunit *test,
 				    struct kofi_thread *thread)
 {
@@ -109,7 +109,7 @@ static inline void kofi_thread_join(struct kunit *test,
 	put_task_struct(thread->task);
 }
 
-/* Is it at its wait_event() or the like? Without that it runs, or has returned. */
+/* Return: whether the thread sleeps in wait_event() or a similar function. */
 static inline bool kofi_thread_sleeps(struct kofi_thread *thread)
 {
 	return READ_ONCE(thread->task->__state) == TASK_UNINTERRUPTIBLE;
@@ -131,15 +131,15 @@ static inline unsigned int kofi_sleepers(struct wait_queue_head *wait)
 	return count;
 }
 
-/* Did that take its time? Sleeps are counted in ticks, which may come late. */
+/* Return: whether at least a time has passed. Sleeps are counted in ticks, which may be late. */
 static inline bool kofi_waited(unsigned long start, unsigned int msecs)
 {
 	return jiffies - start >= msecs_to_jiffies(msecs);
 }
 
 /*
- * Is another round due, of those that take @msecs altogether? On a busy machine that
- * may be over before the first one.
+ * Return: whether to run another round: until @msecs have passed, but at least the minimum
+ * number of rounds, as the time may be over before the first round on a busy machine.
  */
 static inline bool kofi_hunting(unsigned long start, unsigned int msecs,
 				unsigned long rounds)

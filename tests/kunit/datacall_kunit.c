@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a data call reaches: the provider, always, with just these arguments. So the
- * core refuses objects of which a vector has a gap.
+ * A data call always reaches the provider, with unchanged arguments. So the core refuses
+ * objects whose op vectors are incomplete.
  */
 #include <linux/args.h>
 #include <linux/string.h>
@@ -14,7 +14,7 @@ static struct fi_msg msg;
 static struct fi_msg_tagged tmsg;
 static struct fi_msg_rma rmsg;
 
-/* No two arguments of a call may be mistaken for each other. */
+/* Distinct values for all arguments, so that exchanged arguments are detected. */
 #define LEN	17
 #define DESC	((void *)0x1111)
 #define COUNT	3
@@ -37,7 +37,7 @@ static struct fi_msg_rma rmsg;
 #define A8(x, ...)	A1(x), A7(__VA_ARGS__)
 #define A(...)		CONCATENATE(A, COUNT_ARGS(__VA_ARGS__))(__VA_ARGS__)
 
-/* Calls @fn; @want takes what must arrive. */
+/* Call @fn; @want takes the expected arguments. */
 #define CALL(fn, ...)							\
 static ssize_t call_##fn(struct fid_ep *ep, u64 *want)			\
 {									\
@@ -77,7 +77,7 @@ CALL(fi_inject_write, buf, LEN, PEER, ADDR, KEY)
 CALL(fi_writedata, buf, LEN, DESC, DATA, PEER, ADDR, KEY, CTX)
 CALL(fi_inject_writedata, buf, LEN, DATA, PEER, ADDR, KEY)
 
-/* In the order of the vectors, so that a row's op is an offset in its own. */
+/* In the order of the vectors, so that the op of a row is an offset in its vector. */
 static const struct call {
 	const char *desc;
 	enum kofi_fake_op op;
@@ -130,15 +130,15 @@ static void reaches_provider(struct kunit *test)
 				    "argument %u", i);
 	fake->call[call->op].ret = -EAGAIN;
 	KUNIT_EXPECT_EQ(test, call->call(set.ep, want), -EAGAIN);
-	/* And no other call. */
+	/* No other op was called. */
 	for (i = FAKE_RECV; i < FAKE_OPS; i++)
 		KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, i),
 				i == call->op ? 2 : 0);
 }
 
 /*
- * A peer that is served already may have a handler called before the provider's
- * enable has returned; what that handler posts must not be refused.
+ * A peer may cause a call of a handler before the provider's enable has returned. Posts of
+ * that handler must not be refused.
  */
 static void post_while_enabling(struct kofi_fake *fake, struct fid *fid, void *arg)
 {
@@ -160,7 +160,7 @@ static void posted_while_enabling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_SEND), 1);
 }
 
-/* The vectors without one op each. */
+/* Op vectors that lack one op. */
 struct vectors {
 	union {
 		void *ops[FAKE_POST_REG - FAKE_RECV];
@@ -172,7 +172,7 @@ struct vectors {
 	};
 };
 
-/* Nobody looks before a call, so no endpoint may have a gap. */
+/* Calls don't check ops, so an endpoint must not lack any. */
 static void one_missing(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -219,7 +219,7 @@ static void vectors_missing(struct kunit *test)
 	}
 }
 
-/* A provider's vectors are used where they are, in read-only memory. */
+/* A provider's op vectors aren't copied, so they can be in read-only memory. */
 static void vectors_in_place(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -234,7 +234,7 @@ static void vectors_in_place(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, set.pool_mr->ops, fake->mr_ops);
 }
 
-/* An endpoint without requests refuses the calls that it doesn't have. */
+/* An endpoint without request ops refuses unsupported calls. */
 static void no_requests(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -251,7 +251,7 @@ static void no_requests(struct kunit *test)
 				    "%s", calls[i].desc);
 }
 
-/* A device can't reach the stack; what is copied may well come from there. */
+/* DMA from the stack is refused, but data that is copied may be on the stack. */
 static void stack_buffers(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -306,7 +306,7 @@ static void regions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, inval->arg[0], FLAGS);
 	KUNIT_EXPECT_EQ(test, inval->arg[1], A(CTX));
 
-	/* One that was registered when it was opened has no such calls. */
+	/* A region of fi_mr_reg() doesn't have these calls. */
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(set.mr, &attr, FLAGS), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(set.mr, FLAGS, CTX), -EOPNOTSUPP);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Who sleeps while the device goes away, and what becomes of events. */
+/* Removal of a device: sleeping tasks wake up, and events remain valid. */
 #include "crew.h"
 #include "fake.h"
 
@@ -21,7 +21,7 @@ static void cntr_sleeper(struct kofi_thread *thread)
 	thread->ret = fi_cntr_wait(thread->arg, 1, -1);
 }
 
-/* All of them wake up, though nothing was outstanding. */
+/* All sleepers wake up, though no operation was outstanding. */
 static void sleepers_wake(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -46,7 +46,7 @@ static void sleepers_wake(struct kunit *test)
 	}
 }
 
-/* All that was opened from a dead object is dead, at whatever depth. */
+/* All descendants of a dead object are dead. */
 static void all_below(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -81,7 +81,7 @@ static void all_below(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_eq_read(set.eq, &event, &entry, sizeof(entry), 0), -EAGAIN);
 }
 
-/* What completes after the removal is read; only then there is nothing. */
+/* Completions written after the removal can be read; then reads fail. */
 static void last_completions(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -112,7 +112,7 @@ static void last_completions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_wait(set.cntr, 2, -1), -ENODEV);
 }
 
-/* A dead object isn't one in the wrong state. */
+/* A dead object returns -ENODEV, not the error for a wrong state. */
 static void binding_the_dead(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -126,7 +126,7 @@ static void binding_the_dead(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_enable(set.ep), -ENODEV);
 }
 
-/* An event must not lead its reader to a domain that isn't there any more. */
+/* An event must not refer to a domain that was closed. */
 static void closed_before_read(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -155,7 +155,7 @@ static void closed_before_read(struct kunit *test)
 			-EAGAIN);
 }
 
-/* A ULP's own event names what it likes, and stays. */
+/* An event that the ULP wrote may name any object, and isn't removed. */
 static void own_events_stay(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -179,7 +179,7 @@ static void own_events_stay(struct kunit *test)
 			-EAGAIN);
 }
 
-/* Of whatever class: whoever reads the event would look at it. */
+/* Objects of any class, as the reader of the event would dereference it. */
 static void any_class_forgotten(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -213,7 +213,7 @@ static void any_class_forgotten(struct kunit *test)
 					 sizeof(entry), 0), -EAGAIN);
 }
 
-/* A provider that has one op of its own sleeps in the core's all the same. */
+/* A provider that implements one op uses the core's for sleeping nevertheless. */
 static void own_op_wakes(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");

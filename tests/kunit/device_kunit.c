@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices that go away at bad moments: while something is being opened, bound,
- * enabled or closed, and while threads are at work.
+ * Removal of devices at bad moments: while an object is being opened, bound, enabled or
+ * closed, and while threads are at work.
  */
 #include <linux/delay.h>
 #include <linux/string.h>
@@ -28,7 +28,7 @@ static struct scene *new_scene(struct kunit *test)
 	return scene;
 }
 
-/* The next call of @op takes the device away before it returns. */
+/* The next call of @op removes the device before it returns. */
 static void remove_device(struct kofi_fake *fake, struct fid *fid, void *arg)
 {
 	struct fid_domain *domain = arg;
@@ -53,7 +53,7 @@ static void expect_alive(struct kunit *test, struct fid *fid)
 	KUNIT_EXPECT_EQ(test, fi_control(fid, 0x10000, NULL), 0);
 }
 
-/* One domain's device; all else goes on. */
+/* Removal of one domain's device doesn't affect other domains. */
 static void one_of_two(struct kunit *test)
 {
 	struct scene *one = new_scene(test);
@@ -78,12 +78,12 @@ static void one_of_two(struct kunit *test)
 	expect_alive(test, &far.domain->fid);
 	kofi_fake_bind_ep(test, &far);
 	KUNIT_EXPECT_EQ(test, fi_enable(far.ep), 0);
-	/* The device that is gone stays gone. */
+	/* The old domain stays dead. */
 	kofi_device_removed(&one->set.domain->fid, DEVICE);
 	expect_dead(test, &one->set.domain->fid);
 }
 
-/* Zombies are counted as everything else is: -EBUSY, then closed. */
+/* Dead objects are counted like others: close returns -EBUSY while there are children. */
 static void zombies_close(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -102,7 +102,7 @@ static void zombies_close(struct kunit *test)
 	kofi_fake_close(test, &set->cq->fid);
 	kofi_fake_close(test, &set->av->fid);
 	kofi_fake_close(test, &set->domain->fid);
-	/* And the device may come back. */
+	/* The device can come back. */
 	set->domain = kofi_fake_domain(test, scene->fake, set->fabric);
 	expect_alive(test, &set->domain->fid);
 }
@@ -128,7 +128,7 @@ static void while_domain_opens(struct kunit *test)
 					     scene->set.fabric)->fid);
 }
 
-/* Each class of object that a domain opens. */
+/* The device is removed while an object of each class is opened. */
 
 typedef int (*open_fn)(struct scene *scene, struct fid **fid);
 
@@ -192,7 +192,7 @@ static void while_child_opens(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, opening->op), 2);
 }
 
-/* Or the provider notices, and fails. */
+/* The same, when the provider notices the removal and fails. */
 static void while_child_fails_to_open(struct kunit *test)
 {
 	const struct opening *opening = test->param_value;
@@ -206,7 +206,7 @@ static void while_child_fails_to_open(struct kunit *test)
 	expect_dead(test, &scene->set.domain->fid);
 }
 
-/* fi_enable() comes too late, whatever the provider says. */
+/* fi_enable() fails after a removal, whatever the provider returns. */
 static void expect_enable_fails(struct kunit *test, int ret)
 {
 	struct scene *scene = new_scene(test);
@@ -245,7 +245,7 @@ static void while_binding(struct kunit *test)
 	kofi_fake_close(test, &set->av->fid);
 }
 
-/* A close that fails brings the object back among the zombies. */
+/* An object whose close failed is dead after a removal during the close. */
 static void while_closing_fails(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -263,7 +263,7 @@ static void while_closing_fails(struct kunit *test)
 	kofi_fake_close(test, &ep->fid);
 }
 
-/* The domain itself, too, while its own close op is at work. */
+/* The same for the domain, during its own close op. */
 static void while_domain_closes(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -289,7 +289,7 @@ static void while_domain_closes(struct kunit *test)
 			-EAGAIN);
 }
 
-/* Threads at work, which all must come to an end by -ENODEV alone. */
+/* Threads at work, all of which must end because of -ENODEV alone. */
 
 #define THREADS	3
 
@@ -300,7 +300,7 @@ struct stress {
 	atomic_t bad;
 };
 
-/* Return: 0, -ENODEV, or what should not have been. */
+/* Return: 0, -ENODEV, or an unexpected error. */
 static int stress_ep(struct scene *scene, struct fid_ep *ep)
 {
 	struct kofi_fake_set *set = &scene->set;
@@ -313,7 +313,7 @@ static int stress_ep(struct scene *scene, struct fid_ep *ep)
 	again = fi_enable(ep);
 	if (again != -ENODEV && again != -FI_EOPBADSTATE)
 		return -EIO;
-	/* Who was told -ENODEV is told nothing else. */
+	/* After -ENODEV, all calls return -ENODEV. */
 	if (ret == -ENODEV && again != -ENODEV)
 		return -EIO;
 	return ret;
@@ -373,7 +373,7 @@ static void while_busy(struct kunit *test)
 	open = kofi_fake_open(scene->fake);
 	for (i = 0; i < THREADS; i++)
 		INIT_WORK(&stress->work[i], works[i]);
-	/* The device goes away at another moment each time. */
+	/* Remove the device at a different moment each time. */
 	for (rounds = 0; rounds < 20; rounds++) {
 		before = atomic_read(&stress->rounds);
 		for (i = 0; i < THREADS; i++)

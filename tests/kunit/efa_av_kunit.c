@@ -4,7 +4,7 @@
 #include "crew.h"
 #include "efa_scene.h"
 
-/* Handles without users have been given back. */
+/* Check that handles without users were destroyed. */
 static unsigned int handles(struct efa_scene *scene)
 {
 	efake_settle_all();
@@ -52,7 +52,7 @@ static void av_types(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&av->fid), 0);
 }
 
-/* What differs in anything is another address; what doesn't is the same. */
+/* Addresses are equal only if all their fields are. */
 static void av_duplicates(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -74,7 +74,7 @@ static void av_duplicates(struct kunit *test)
 					   NULL), 3);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, fi_addr[i], scene->peer + 1 + i);
-	/* Inserted twice: gone when it is removed for the second time. */
+	/* An address that was inserted twice is removed by the second removal. */
 	KUNIT_EXPECT_EQ(test, remove_one(scene, again), 0);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, remove_one(scene, again), 0);
@@ -82,7 +82,7 @@ static void av_duplicates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remove_one(scene, again), -EINVAL);
 }
 
-/* One call that has an address twice counts it twice, and removes it likewise. */
+/* A call with the same address twice inserts or removes it twice. */
 static void av_counts_within_a_call(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -98,7 +98,7 @@ static void av_counts_within_a_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remove_one(scene, got[0]), -EINVAL);
 }
 
-/* The lowest index that is free. */
+/* A new address gets the lowest free index. */
 static void av_index_reuse(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -126,7 +126,7 @@ static const fi_addr_t nobody[] = {
 	FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL,
 };
 
-/* Nobody there: nothing is done, and nothing used up. */
+/* A post to an index without an address fails, and uses no resources. */
 static void av_out_of_range(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -150,7 +150,7 @@ static void av_out_of_range(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, 0);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.base.size);
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
-	/* One that isn't there doesn't keep others. */
+	/* A missing address doesn't prevent removal of the others. */
 	both[0] = nobody[1];
 	both[1] = 0;
 	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, both, 2, 0), -EINVAL);
@@ -175,7 +175,7 @@ static void av_bad_gid(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got[2], 2);
 }
 
-/* The device has none for it: the rest of the batch gets in. */
+/* If creation of one handle fails, the rest of the batch is inserted. */
 static void av_no_handle(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -193,13 +193,13 @@ static void av_no_handle(struct kunit *test)
 			2);
 	KUNIT_EXPECT_EQ(test, got[1], FI_ADDR_NOTAVAIL);
 	KUNIT_EXPECT_EQ(test, handles(scene), 3);
-	/* And later it may have one. */
+	/* It can be inserted later. */
 	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, addr, 3, got, 0, NULL),
 			3);
 	KUNIT_EXPECT_EQ(test, handles(scene), 4);
 }
 
-/* What is posted says whom it is for. */
+/* Work requests contain the peer's address. */
 static void av_in_work_requests(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -235,11 +235,11 @@ static void av_many(struct kunit *test)
 	for (i = 1; i <= 1000; i++) {
 		wrong += fi_av_lookup(scene->av, i, &addr, &len) != 0;
 		wrong += addr.qpn != i;
-		/* It is found again, wherever its table has been. */
+		/* The address is found in all tables. */
 		wrong += fi_av_insert(scene->av, &addr, 1, &got, 0, NULL) != 1;
 		wrong += got != i;
 	}
-	/* Each has been inserted twice, and is gone with the second removal. */
+	/* Each was inserted twice, and the second removal removes it. */
 	for (i = 0; i < 2000; i++)
 		wrong += remove_one(scene, i % 2 ? i / 2 + 1 : 1000 - i / 2) != 0;
 	KUNIT_EXPECT_EQ(test, wrong, 0);
@@ -248,11 +248,11 @@ static void av_many(struct kunit *test)
 }
 
 /**
- * struct reader - who posts, and is slow
- * @thread: on another CPU
- * @av: where it has found an address
- * @found: it has
- * @go_on: what it has found may have been replaced
+ * struct reader - a slow post
+ * @thread: thread on another CPU
+ * @av: the address vector
+ * @found: the thread has looked up an address
+ * @go_on: the thread may continue, as the table may have been replaced
  */
 struct reader {
 	struct kofi_thread	thread;
@@ -261,7 +261,7 @@ struct reader {
 	bool			go_on;
 };
 
-/* KASAN cries out if one of them is gone. */
+/* Read all of it, so that KASAN detects freed memory. */
 static void read_slowly(struct kofi_thread *thread)
 {
 	struct reader *reader = container_of(thread, struct reader, thread);
@@ -301,7 +301,7 @@ static void reader_end(struct kunit *test, struct reader *reader, int ret)
 	KUNIT_EXPECT_EQ(test, reader->thread.ret, ret);
 }
 
-/* The vector grows, and its table moves, under somebody who posts. */
+/* The vector grows, and its table is replaced, during a post. */
 static void av_grows_under_reader(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -314,12 +314,12 @@ static void av_grows_under_reader(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 3, i), i);
 	KUNIT_EXPECT_GT(test, rcu_access_pointer(reader.av->table)->size, size);
 	reader_end(test, &reader, 0);
-	/* All of the old table, to its last, is in the new one. */
+	/* The new table has all entries of the old one. */
 	for (i = 0; i <= size; i++)
 		KUNIT_EXPECT_EQ(test, remove_one(scene, i), 0);
 }
 
-/* An address is removed under somebody who posts to it. */
+/* An address is removed during a post to it. */
 static void av_removed_under_reader(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -359,7 +359,7 @@ static struct kunit_suite av_suite = {
 	.test_cases = av_cases,
 };
 
-/* Addresses of one device share a handle, in all vectors of the domain. */
+/* Addresses with the same GID share a handle, in all vectors of the domain. */
 static void ah_shared(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -380,7 +380,7 @@ static void ah_shared(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
 }
 
-/* An operation has a use of its own. */
+/* An outstanding operation keeps the handle. */
 static void ah_of_operation(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -391,7 +391,7 @@ static void ah_of_operation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remove_one(scene, scene->peer), 0);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), -EHOSTUNREACH);
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
-	/* Somebody else has the index now. */
+	/* The index has been reused. */
 	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 77, 1), scene->peer);
 	KUNIT_EXPECT_EQ(test, handles(scene), 2);
 	wr = efake_sent(scene->qp, 0);
@@ -404,7 +404,7 @@ static void ah_of_operation(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
 }
 
-/* Whose endpoint has to tell, of two, is found out for each handle. */
+/* The endpoints that use a handle are determined for each handle. */
 static void ah_of_two_endpoints(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -428,13 +428,13 @@ static void ah_of_two_endpoints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handles(scene), 2);
 	efake_wr_done(efake_sent(qp, 1), 0);
 	KUNIT_EXPECT_EQ(test, handles(scene), 1);
-	/* The endpoint's end is that of its operations. */
+	/* Closing the endpoint ends its operations. */
 	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
 	KUNIT_EXPECT_EQ(test, handles(scene), 0);
 	efa_drain(scene);
 }
 
-/* Sends until the address is gone, or all slots are taken. */
+/* Send until the address is removed, or all slots are used. */
 static void ah_post(struct kofi_thread *thread)
 {
 	struct efa_scene *scene = thread->arg;
@@ -444,8 +444,8 @@ static void ah_post(struct kofi_thread *thread)
 }
 
 /*
- * The address goes while somebody posts to it: either there is no address, or the handle
- * stays as long as the work request, which the fake device looks after.
+ * An address is removed during posts to it: either the post finds no address, or the handle
+ * exists as long as the work request, which the fake device checks.
  */
 static void ah_removed_under_posts(struct kunit *test)
 {
@@ -467,7 +467,7 @@ static void ah_removed_under_posts(struct kunit *test)
 	kunit_info(test, "%lu rounds\n", round);
 }
 
-/* The worker can't come for the last handle, which nobody uses, under this lock. */
+/* Hold the lock, so that the worker can't destroy the last, unused handle. */
 static void ah_lock_idle(struct kunit *test, struct efa_scene *scene)
 {
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
@@ -477,7 +477,7 @@ static void ah_lock_idle(struct kunit *test, struct efa_scene *scene)
 	efake_settle();
 }
 
-/* One that the worker hasn't come for yet can be had again. */
+/* An unused handle that isn't destroyed yet can be reused. */
 static void ah_back_in_time(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -496,7 +496,7 @@ static void ah_back_in_time(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 }
 
-/* Those that nobody uses make room for who needs one, at once. */
+/* Unused handles are destroyed at once if the device has no more. */
 static void ah_table_full(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -508,7 +508,7 @@ static void ah_table_full(struct kunit *test)
 	efake_fail(scene->fake, EFAKE_AH_CREATE, 1, -ENOSPC);
 	ah = kefa_ah_get(efa_dom(scene), addr.gid);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ah), 0);
-	/* With nothing to be had from that, it is no use. */
+	/* Without unused handles, creation fails. */
 	efake_fail(scene->fake, EFAKE_AH_CREATE, 1, -ENOSPC);
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(kefa_ah_get(efa_dom(scene),
 							  efa_addr(4, 1).gid)),
@@ -521,7 +521,7 @@ static void ah_table_full(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 }
 
-/* The device keeps one: it is set aside, and that's all. */
+/* A handle that the device refuses to destroy is set aside. */
 static void ah_refused(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -548,7 +548,7 @@ static void ah_refused_at_removal(struct kunit *test)
 	efa_expect_error(test, scene, 1, ENODEV, 0);
 }
 
-/* Addresses outlive the device, and lead nowhere. */
+/* Addresses remain after a removal, but can't be used. */
 static void ah_without_device(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);

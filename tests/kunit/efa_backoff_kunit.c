@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Peers that aren't ready are given more and more time, each by itself. */
+/* The delay before resending to a peer that isn't ready grows, for each peer separately. */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include "../../prov/efa/rdm/backoff.h"
@@ -7,7 +7,7 @@
 #define PEERS	50
 
 struct scene {
-	spinlock_t		lock;	/* the endpoint's would be */
+	spinlock_t		lock;	/* in place of the endpoint's lock */
 	struct kefa_backoffs	all;
 	struct kefa_backoff	peer[PEERS];
 	struct {
@@ -44,7 +44,7 @@ static void backoff_doubles(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(delays); i++) {
 		kefa_backoff_begin(&s->all, b, at_us(now));
 		KUNIT_EXPECT_TRUE(test, b->waiting);
-		/* Another packet of the same burst. */
+		/* Another packet of the same burst doesn't increase the delay. */
 		kefa_backoff_begin(&s->all, b, at_us(now + 5));
 		now += delays[i];
 		KUNIT_EXPECT_EQ(test, kefa_backoff_next(&s->all), at_us(now));
@@ -56,7 +56,7 @@ static void backoff_doubles(struct kunit *test)
 	kefa_backoff_end(&s->all, b);
 	kefa_backoff_begin(&s->all, b, at_us(now));
 	KUNIT_EXPECT_EQ(test, kefa_backoff_next(&s->all), at_us(now + 100));
-	/* It has arrived while it was waited for. */
+	/* A packet arrives during the delay. */
 	kefa_backoff_end(&s->all, b);
 	KUNIT_EXPECT_FALSE(test, b->waiting);
 	KUNIT_EXPECT_EQ(test, kefa_backoff_next(&s->all), KTIME_MAX);
@@ -80,7 +80,7 @@ static void backoff_first_is_random(struct kunit *test)
 	spin_unlock_bh(&s->lock);
 }
 
-/* No delay is longer than the longest, be it the first, and none overflows. */
+/* No delay exceeds the maximum, not even the first, and none overflows. */
 static void backoff_limits(struct kunit *test)
 {
 	struct scene *s = scene(test, 5000, 10);
@@ -103,7 +103,7 @@ static void backoff_limits(struct kunit *test)
 	spin_unlock_bh(&s->lock);
 }
 
-/* The one that is over first, and not before its time. */
+/* The delay that ends first, and not before it ends. */
 static void take_due(struct kunit *test, struct scene *s, u64 now)
 {
 	struct kefa_backoff *b;

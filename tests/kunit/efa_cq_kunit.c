@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completions of the EFA provider: each post has its entry reserved, and what
- * needs none gives it back. Counters, handlers and sleepers hear of it.
+ * Completions of the EFA provider: each post reserves an entry of the completion queue, and
+ * returns it if there is no completion. Counters, handlers and sleepers are notified.
  */
 #include <linux/completion.h>
 #include "crew.h"
@@ -17,7 +17,7 @@ static void done(struct efa_scene *scene, u32 status)
 	efake_wr_done(efake_sent(scene->qp, 0), status);
 }
 
-/* An entry is taken by the post, and given back by the reader. */
+/* A post reserves an entry, and reading the completion releases it. */
 static void cq_credit(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -55,7 +55,7 @@ static void cq_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64,
 					scene->peer), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ep->stats.again, 4);
-	/* Completing makes no room, reading does: for one. */
+	/* Completing makes no room; reading makes room for one. */
 	done(scene, 0);
 	efake_settle();
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 5), -EAGAIN);
@@ -67,13 +67,13 @@ static void cq_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 6), 0);
 	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.base.size - 2);
 	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.base.size - 2);
-	/* All of it fits. */
+	/* All completions fit. */
 	EFA_CLOSE(test, scene->ep);
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 4);
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
 }
 
-/* A call that is refused for another reason holds nothing. */
+/* A call that is refused for another reason doesn't keep an entry. */
 static void cq_refused(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -146,7 +146,7 @@ static ssize_t recv_flags(struct efa_scene *scene, long ctx, u64 flags)
 	return fi_recvmsg(scene->ep, &msg, flags);
 }
 
-/* Told of room, once: it is used up by who hears of it. */
+/* Room is notified once: the reader that is notified consumes it. */
 static bool told(struct efa_scene *scene)
 {
 	struct kofi_cq *cq = efa_cq(scene);
@@ -154,7 +154,7 @@ static bool told(struct efa_scene *scene)
 	return kofi_soon(READ_ONCE(cq->room)) && xchg(&cq->room, false);
 }
 
-/* Whatever a post lacked, its ULP hears when it is worth another try. */
+/* The ULP is notified when the resource that a post lacked is available. */
 static void cq_told_of_slot(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -171,7 +171,7 @@ static void cq_told_of_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, send_flags(scene, 5, 0), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 8, scene->peer),
 			-EAGAIN);
-	/* That it completes is no completion to be read. */
+	/* The operation completes without a completion to read. */
 	done(scene, 0);
 	KUNIT_EXPECT_TRUE(test, told(scene));
 	done(scene, 0);
@@ -197,12 +197,12 @@ static void cq_told_of_copy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64, scene->peer), 0);
 }
 
-/* Nothing of the endpoint's is outstanding, and so nothing completes. */
+/* No operation is outstanding, so no completion will come. */
 static void cq_told_of_dma_space(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {});
 
-	/* The short way fails first, and then the long one. */
+	/* The fast path fails, then the slow path. */
 	scene->fake->refuse = BIT(EFAKE_DMA_MAP);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), -EAGAIN);
@@ -236,7 +236,7 @@ static void cq_selective(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
 }
 
-/* Errors always arrive: of quiet ones, and of injects too. */
+/* Errors are always reported, also those of quiet operations and injects. */
 static void cq_quiet_errors(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -264,7 +264,7 @@ static void cq_quiet_errors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
 }
 
-/* An inject is quiet, whether the queue is selective or not. */
+/* An inject has no completion, with or without selective completion. */
 static void cq_inject(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -281,14 +281,14 @@ static void cq_inject(struct kunit *test)
 	done(scene, 0);
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
-	/* One that asks to be told is. */
+	/* An inject with FI_COMPLETION has one. */
 	KUNIT_EXPECT_EQ(test, send_flags(scene, 1, FI_INJECT | FI_COMPLETION),
 			0);
 	done(scene, 0);
 	efa_expect_done(test, scene, 1);
 }
 
-/* --- what a completion says --- */
+/* --- contents of completions --- */
 
 static void cq_received(struct kunit *test)
 {
@@ -315,7 +315,7 @@ static void cq_received(struct kunit *test)
 			FI_MSG | FI_RECV | FI_REMOTE_CQ_DATA);
 	KUNIT_EXPECT_EQ(test, comp.entry.data, 0x89abcdef);
 
-	/* The next use of the slot has none of it. */
+	/* The next operation of the slot doesn't inherit any field. */
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 3), 0);
 	efake_wr_done(efake_recv(scene->qp, 0), 0);
 	efake_settle();
@@ -326,7 +326,7 @@ static void cq_received(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.rx_bytes, 38);
 }
 
-/* A write with data uses up a receive, also one that was to be quiet. */
+/* A write with data consumes a receive, also a quiet one. */
 static void cq_written(struct kunit *test)
 {
 	const struct kefa_wc wc = {
@@ -343,7 +343,7 @@ static void cq_written(struct kunit *test)
 	comp = efa_read(scene);
 	KUNIT_EXPECT_EQ(test, comp.ret, 1);
 	KUNIT_EXPECT_EQ(test, (long)comp.entry.op_context, 9);
-	/* Half of what the driver says is another entry's. */
+	/* Half of the length that the driver reports belongs to another completion. */
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 0);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.rx_bytes, 0);
 	KUNIT_EXPECT_EQ(test, comp.entry.flags,
@@ -352,7 +352,7 @@ static void cq_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, credits(scene), 4);
 }
 
-/* Nobody said that peers may write here, and who asked for messages has none. */
+/* A write with data to an endpoint without FI_RMA is reported as an error. */
 static void cq_written_unwanted(struct kunit *test)
 {
 	const struct kefa_wc wc = {
@@ -378,7 +378,7 @@ static void cq_written_unwanted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, comp.error.err, EPROTO);
 	KUNIT_EXPECT_EQ(test, comp.error.len, 0);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.errors, 1);
-	/* A message is as welcome as before. */
+	/* Messages are still received. */
 	efake_recv_done(efake_recv(scene->qp, 0),
 			&(struct kefa_wc){ .len = 5 });
 	efa_expect_done(test, scene, 10);
@@ -434,7 +434,7 @@ static void cq_counters(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr[2]), 1);
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr[3]), 1);
 	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr[3]), 0);
-	/* What was canceled failed. */
+	/* Canceled operations count as errors. */
 	EFA_CLOSE(test, scene->ep);
 	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr[1]), 2);
 	for (i = 0; i < 4; i++)
@@ -466,7 +466,7 @@ static void cq_counts_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&cntr->fid), 0);
 }
 
-/* --- those who are told --- */
+/* --- notifications --- */
 
 static atomic_t handler_calls, handler_read;
 
@@ -479,7 +479,7 @@ static void count_all(struct fid_cq *cq, void *context)
 	first = atomic_inc_return(&handler_calls) == 1;
 	while (fi_cq_read(cq, &entry, 1) == 1)
 		atomic_inc(&handler_read);
-	/* No lock of the provider's is held: this posts. */
+	/* No lock of the provider is held, so this can post. */
 	if (first && context)
 		WARN_ON(fi_inject(context, &first, 1, 0));
 	WARN_ON(fi_close(&cq->fid) != -EDEADLK);
@@ -505,7 +505,7 @@ static void cq_handler(struct kunit *test)
 	efake_settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&handler_calls), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&handler_read), 1);
-	/* That posted one of its own. */
+	/* The handler has posted an operation. */
 	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 1);
 	for (i = 0; i < 10; i++)
 		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, i), 0);
@@ -523,7 +523,7 @@ static void note_cpu(struct fid_cq *cq, void *context)
 		atomic_set((atomic_t *)context, raw_smp_processor_id());
 }
 
-/* Wherever the device's interrupt comes to. */
+/* On any CPU that gets the device's interrupt. */
 static void cq_handler_cpu(struct kunit *test)
 {
 	struct fi_cq_attr attr = { .flags = FI_AFFINITY, .handler = note_cpu };
@@ -556,7 +556,7 @@ static int set_cpus(const char *list)
 	return kefa_cpus_ops.set(list, NULL);
 }
 
-/* An administrator's choice, in turn, where the ULP made none. */
+/* Without a CPU from the ULP, the administrator's CPUs are used in turn. */
 static void cq_handler_cpus(struct kunit *test)
 {
 	struct fi_cq_attr attr = { .handler = note_cpu };
@@ -596,7 +596,7 @@ static void cq_handler_cpus(struct kunit *test)
 	EFA_CLOSE(test, scene->cq);
 }
 
-/* Posts as many as a doorbell can be rung for, and one more, of each kind. */
+/* Post one more operation of each kind than a doorbell can cover. */
 static void post_many(struct fid_cq *cq, void *context)
 {
 	struct efa_scene *scene = context;
@@ -608,7 +608,7 @@ static void post_many(struct fid_cq *cq, void *context)
 		if (entry.op_context)
 			continue;
 		for (i = 0; i < 4; i++) {
-			/* The buffer of an inject is the caller's again. */
+			/* The caller may reuse the buffer of an inject. */
 			memset(data, i, sizeof(data));
 			fi_inject(scene->ep, data, sizeof(data), scene->peer);
 			fi_send(scene->ep, scene->buf, 64, NULL, scene->peer, (void *)1);
@@ -619,7 +619,7 @@ static void post_many(struct fid_cq *cq, void *context)
 	}
 }
 
-/* What a handler posts shares doorbells; the device has all of it afterwards. */
+/* Posts of a handler share doorbells, and all are posted when it has returned. */
 static void cq_handler_posts(struct kunit *test)
 {
 	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_UNSPEC, .handler = post_many };
@@ -644,7 +644,7 @@ static void cq_handler_posts(struct kunit *test)
 						    sizeof(got)), sizeof(got));
 		KUNIT_EXPECT_MEMEQ(test, got, want, sizeof(got));
 	}
-	/* One that isn't a handler's isn't held. */
+	/* A post from outside of a handler isn't held. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 9);
 	while (scene->qp->nsent)
@@ -653,14 +653,14 @@ static void cq_handler_posts(struct kunit *test)
 	EFA_CLOSE(test, scene->cq);
 }
 
-/* Receives are refused one by one where the device takes no more. */
+/* Receives that the device refuses complete with an error, one by one. */
 static void cq_recvs_refused(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	unsigned int i;
 
 	efake_fail(scene->fake, EFAKE_POST_RECV, 3, -EIO);
-	/* Held until the last of them: the worker can't run meanwhile. */
+	/* They are held until the last, as the worker can't run meanwhile. */
 	local_bh_disable();
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, recv_flags(scene, i, i < 3 ? FI_MORE : 0), 0);
@@ -731,7 +731,7 @@ static void neighbour_work(struct work_struct *work)
 	neighbour.fake->missed = 0;
 }
 
-/* However much there is to do, others have work for this CPU as well. */
+/* The worker yields, so that other work of the CPU can run. */
 static void cq_worker_yields(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How data gets to the device: what it reads is what was sent, and what it
- * writes is where it was wanted, in each way that there is.
+ * Transfer of data: the device reads the data that was sent, and writes received data to the
+ * right memory, in each way that the provider supports.
  */
 #include <linux/bvec.h>
 #include <linux/vmalloc.h>
 #include "efa_scene.h"
 
-/* Where the data is. */
+/* Kinds of memory that the data is in. */
 enum place {
-	ONE,		/* one piece */
-	TWO,		/* pieces that don't touch */
+	ONE,		/* one contiguous piece */
+	TWO,		/* two pieces that aren't adjacent */
 	THREE,
 	SEVENTEEN,
-	SCATTERED,	/* virtually contiguous, no page next to the other */
+	SCATTERED,	/* virtually contiguous, with no adjacent pages */
 	BVEC_TWO,
 	BVEC_THREE,
-	NOWHERE,	/* no memory of the kernel's */
+	NOWHERE,	/* not kernel memory */
 };
 
 enum way {
@@ -30,15 +30,15 @@ enum way {
 };
 
 /**
- * struct transfer - something to be transferred
- * @desc: what it is
- * @way: which way
- * @place: where the data is
- * @len: bytes
- * @ret: what the call returns
- * @wrs: work requests that it becomes
- * @sges: pieces that they have in all; 0 when it is inline
- * @copied: in a buffer of the endpoint's
+ * struct transfer - a transfer, and the work requests that it needs
+ * @desc: name of the transfer
+ * @way: kind of the call
+ * @place: kind of memory
+ * @len: length in bytes
+ * @ret: expected return value of the call
+ * @wrs: expected number of work requests
+ * @sges: expected number of SGEs of all work requests; 0 for inline data
+ * @copied: the data is copied to a copy buffer
  */
 struct transfer {
 	const char	*desc;
@@ -114,15 +114,15 @@ KUNIT_ARRAY_PARAM_DESC(transfer, transfers, desc);
 #define PAGES		4
 
 /**
- * struct memory - where the data of a transfer is
- * @space: PIECES times as much room as a piece needs, and more
- * @block: pages, of which
- * @pages: are those of @scattered, in this order
- * @scattered: virtually contiguous
- * @iov: pieces of it
- * @bv: the same
- * @n: how many
- * @iter: over all of that
+ * struct memory - memory of a transfer
+ * @space: room for PIECES pieces, and more
+ * @block: contiguous pages
+ * @pages: pages of @block, in the order of @scattered
+ * @scattered: virtually contiguous mapping of @pages
+ * @iov: pieces as kvecs
+ * @bv: pieces as bio_vecs
+ * @n: number of pieces
+ * @iter: iterator over all pieces
  */
 struct memory {
 	u8		*space;
@@ -164,7 +164,7 @@ static struct memory *memory_make(struct kunit *test)
 	return mem;
 }
 
-/* The last piece has what doesn't divide. */
+/* The last piece has the remainder. */
 static void cut(struct memory *mem, unsigned int n, size_t len)
 {
 	size_t each = len / n;
@@ -268,7 +268,7 @@ static struct efake_wr *transfer_wr(struct efa_scene *scene, enum way way,
 			     efake_sent(scene->qp, n);
 }
 
-/* What there is to be seen of the work requests. */
+/* Check the work requests. */
 static void expect_wrs(struct kunit *test, struct efa_scene *scene,
 		       const struct transfer *t)
 {
@@ -295,7 +295,7 @@ static void expect_wrs(struct kunit *test, struct efa_scene *scene,
 	}
 }
 
-/* As the device does it, with what the work requests say. */
+/* Transfer the data as the device would, as the work requests describe it. */
 static void carry_out(struct efa_scene *scene, const struct transfer *t,
 		      u8 *flat)
 {
@@ -338,7 +338,7 @@ static void data_moves(struct kunit *test)
 	expect_wrs(test, scene, t);
 	if (is_rx(t->way))
 		efa_fill(flat, t->len, 99);
-	/* What was copied may be overwritten already. */
+	/* Data that was copied may be overwritten after the post. */
 	if (early && !is_rx(t->way))
 		memory_fill(mem, seen, 0);
 	carry_out(scene, t, is_rx(t->way) ? flat : seen);
@@ -350,7 +350,7 @@ static void data_moves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.bounced, t->copied);
 }
 
-/* An iterator that has gone on already, and ends before its last piece does. */
+/* An iterator with an offset, which ends within its last piece. */
 static void data_part_of_iter(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -411,8 +411,8 @@ static void data_directions(struct kunit *test)
 }
 
 /*
- * No message is longer than the device's, so that it is told of no more room, for
- * which it has 16 bits.
+ * A receive buffer longer than the longest message is truncated, because the device has only
+ * 16 bits for the length.
  */
 static void data_long_receives(struct kunit *test)
 {
@@ -425,7 +425,7 @@ static void data_long_receives(struct kunit *test)
 	wr = efake_recv(scene->qp, 0);
 	KUNIT_EXPECT_EQ(test, wr->num_sge, 1);
 	KUNIT_EXPECT_EQ(test, wr->len, EFAKE_MTU);
-	/* Of what isn't needed it may be in any number of pieces. */
+	/* The unused part of the buffer may have any number of pieces. */
 	lay_out(mem, SEVENTEEN, ITER_DEST, 17 * (EFAKE_MTU - 1000));
 	msg.msg_iter = mem->iter;
 	KUNIT_ASSERT_EQ(test, fi_recvmsg(scene->ep, &msg, 0), 0);
@@ -439,7 +439,7 @@ static void data_long_receives(struct kunit *test)
 			efa_ep(scene)->rx.base.size - 2);
 }
 
-/* Data of 4 bytes, in the order that the host has it. */
+/* Remote CQ data of 4 bytes, in host byte order. */
 static void data_remote(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -457,7 +457,7 @@ static void data_remote(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wr->imm, 0xfffffffe);
 }
 
-/* The device carries out a write, in order: in how many pieces, or 0 if it's not that. */
+/* Execute a write in order. Return: number of pieces, or 0 if the work requests are wrong. */
 static unsigned int written(struct kunit *test, struct efa_scene *scene, size_t len,
 			    u8 seed)
 {
@@ -477,7 +477,7 @@ static unsigned int written(struct kunit *test, struct efa_scene *scene, size_t 
 	return done == len && efa_filled(got, len, seed) ? n : 0;
 }
 
-/* Plain calls describe their buffer on the stack, and pieces are posted after that. */
+/* The kvec of a plain call is on the stack, but later pieces are posted after its return. */
 static void data_plain_pieces(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -487,7 +487,7 @@ static void data_plain_pieces(struct kunit *test)
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, block);
-	/* Backwards, so that none is next to the one before. */
+	/* In reverse order, so that no page is adjacent to the previous one. */
 	for (i = 0; i < ARRAY_SIZE(pages); i++)
 		pages[i] = virt_to_page(block + len - (i + 1) * PAGE_SIZE);
 	mem = vmap(pages, ARRAY_SIZE(pages), VM_MAP, PAGE_KERNEL);
@@ -506,7 +506,7 @@ static void data_plain_pieces(struct kunit *test)
 	vunmap(mem);
 }
 
-/* An IOMMU or bounce buffers limit what is mapped at a time, whatever the memory. */
+/* An IOMMU or bounce buffers limit the size of a mapping. */
 static const struct longest {
 	const char	*desc;
 	size_t		max_map;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices of the EFA provider: what is said of them, and what their answers mean.
+ * Devices of the EFA provider: their description, and the meaning of their status values.
  */
 #include <linux/cpumask.h>
 #include <linux/topology.h>
 #include "efa_scene.h"
 
-/* --- what is said of a device --- */
+/* --- description of a device --- */
 
 static void info_limits(struct kunit *test)
 {
@@ -63,7 +63,7 @@ static void info_devices(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, info->next);
 	KUNIT_EXPECT_STREQ(test, info->next->domain_attr->name, "efake2");
 	KUNIT_EXPECT_STREQ(test, info->next->fabric_attr->name, FI_EFA_FABRIC_DIRECT);
-	/* The other fabric comes after that, of both devices. */
+	/* The entries of the other fabric follow, for both devices. */
 	KUNIT_ASSERT_NOT_NULL(test, info->next->next);
 	KUNIT_EXPECT_STREQ(test, info->next->next->fabric_attr->name, FI_EFA_FABRIC);
 	KUNIT_ASSERT_NOT_NULL(test, info->next->next->next);
@@ -73,7 +73,7 @@ static void info_devices(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, info->domain_attr->name, "efake2");
 	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC_DIRECT);
 	KUNIT_EXPECT_NOT_NULL(test, info->next);
-	/* Who doesn't ask for RMA needs no mode for it. */
+	/* Without FI_RMA no mode is needed. */
 	KUNIT_EXPECT_EQ(test, info->mode, 0);
 	fi_freeinfo(info);
 	KUNIT_ASSERT_EQ(test, find("efake2", FI_RMA, &info), 0);
@@ -91,7 +91,7 @@ static void info_devices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, find("efake2", 0, &info), -ENODATA);
 }
 
-/* Its users keep it, who looks for it finds it by its name, and hears of that. */
+/* Users keep a device; it is found by its name; event queues get its arrival. */
 static void info_renamed(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -100,7 +100,7 @@ static void info_renamed(struct kunit *test)
 	struct fi_info *info;
 	u32 type;
 
-	/* That it came. */
+	/* The event of its arrival. */
 	while (fi_eq_read(scene->eq, &type, &event, sizeof(event), 0) > 0)
 		;
 	kefa_dev_rename(scene->fake->dev, "rdmap0s6");
@@ -121,7 +121,7 @@ static void info_renamed(struct kunit *test)
 	efake_remove(other);
 }
 
-/* One that was given up is found by no name. */
+/* A device that was given up isn't found. */
 static void info_renamed_late(struct kunit *test)
 {
 	struct efake *fake = efake_make(test, EFA_DEVICE);
@@ -166,7 +166,7 @@ static void ep_possible(struct kunit *test)
 	info->caps = 0;
 	info->tx_attr->op_flags = FI_MULTI_RECV;
 	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
-	/* For one call they mean something, for all of them they don't. */
+	/* These flags are valid for single calls, but not as defaults. */
 	info->tx_attr->op_flags = FI_REMOTE_CQ_DATA;
 	KUNIT_EXPECT_EQ(test, open_ep(scene), -EINVAL);
 	info->tx_attr->op_flags = FI_MORE;
@@ -262,7 +262,7 @@ static void ep_rnr_retry(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
 	scene->qp = efake_last_qp(scene->fake);
 	KUNIT_EXPECT_EQ(test, scene->qp->attr.rnr_retry, times);
-	/* The device was told. */
+	/* The device got the option. */
 	KUNIT_EXPECT_EQ(test, set_rnr(scene, 5), -FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, get_rnr(test, scene), times);
 }
@@ -318,12 +318,12 @@ static void vectors_in_turn(struct kunit *test)
 	});
 	int i;
 
-	/* The domain's own has the first. */
+	/* The domain's queue pair has the first vector. */
 	for (i = 1; i < 10; i++)
 		KUNIT_EXPECT_EQ(test, vector_of_next(test, scene), i % 4);
 }
 
-/* Nodes: what is near comes first, and what isn't serves as well. */
+/* NUMA nodes: CPUs near the device are preferred, but any CPU can be used. */
 static void vectors_near(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -340,7 +340,7 @@ static void vectors_near(struct kunit *test)
 		KUNIT_EXPECT_LT(test, vector, nr_cpu_ids);
 		KUNIT_EXPECT_TRUE(test, cpu_online(vector));
 	}
-	/* Nobody is near: all of them in turn, for all there is to a CPU. */
+	/* No CPU is near: all vectors are used in turn. */
 	dev->numa_node = MAX_NUMNODES;
 	for (i = 0; i < dev->vectors; i++)
 		seen |= BIT(vector_of_next(test, scene));
@@ -391,7 +391,7 @@ static void vectors_by_wish(struct kunit *test)
 	}
 }
 
-/* A ULP finds out how to spread its queues, and each CPU has one vector. */
+/* A ULP can find out how to spread its queues; each CPU has one vector. */
 static void vectors_of_domain(struct kunit *test)
 {
 	static struct cpumask mask, all;
@@ -420,7 +420,7 @@ static void vectors_of_domain(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fi_domain_vector_mask(scene->domain, n,
 							    &mask), -EINVAL);
 	}
-	/* It outlives the device. */
+	/* The domain outlives the device. */
 	efake_remove(scene->fake);
 	KUNIT_EXPECT_PTR_EQ(test, fi_domain_device(scene->domain),
 			    scene->fake->root);
@@ -451,7 +451,7 @@ static void drivers(struct kunit *test)
 				    cases[i].is, "%s", cases[i].version);
 }
 
-/* --- what its answers mean --- */
+/* --- status values --- */
 
 static const struct {
 	u32 status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The end of endpoints and devices under the EFA provider: at full depth, in each
- * state, with a dead admin queue, with handlers and sleepers. Each operation is
- * accounted for once, by its context.
+ * Closing of endpoints and removal of devices: at full depth, in each state, with a dead
+ * admin queue, with handlers and sleepers. Each operation completes once, as its context
+ * shows.
  */
 #include <linux/bitmap.h>
 #include <linux/completion.h>
@@ -14,12 +14,12 @@
 #define DEPTH		(EFAKE_TX_DEPTH + EFAKE_RX_DEPTH)
 
 /**
- * struct tally - what became of operations
+ * struct tally - results of operations
  * @posted: contexts that are in use
  * @seen: contexts that completed
- * @done: how many with success
- * @err: how many with the errno that is expected
- * @wrong: twice, with another error, or of nobody
+ * @done: number of successful completions
+ * @err: number of completions with the expected errno
+ * @wrong: number of completions that came twice, with another error, or for no operation
  */
 struct tally {
 	DECLARE_BITMAP(posted, CONTEXTS);
@@ -56,7 +56,7 @@ static void tally_all(struct efa_scene *scene, struct tally *tally, int err)
 	}
 }
 
-/* All that is posted completed, once; how many of it with success. */
+/* Check that all operations completed once, @done of them with success. */
 static void expect_tally(struct kunit *test, struct efa_scene *scene,
 			 struct tally *tally, int err, unsigned int done)
 {
@@ -80,7 +80,7 @@ static struct tally *tally_new(struct kunit *test)
 	return tally;
 }
 
-/* As much as there is room for, of each kind. */
+/* Post operations of each kind until the queues are full. */
 static void fill_up(struct kunit *test, struct efa_scene *scene,
 		    struct tally *tally)
 {
@@ -141,7 +141,7 @@ static void close_at_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 1);
 }
 
-/* What the device has completed meanwhile isn't lost. */
+/* Completions that the device has written before the close aren't lost. */
 static void close_takes_what_is_done(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -149,7 +149,7 @@ static void close_takes_what_is_done(struct kunit *test)
 	unsigned int i, whole = 0;
 
 	fill_up(test, scene, tally);
-	/* Without an event, as if that came too late. */
+	/* No event is raised, as if it came too late. */
 	scene->qp->armed = false;
 	for (i = 0; i < 10; i++)
 		efake_wr_done(efake_recv(scene->qp, 0), 0);
@@ -176,8 +176,8 @@ static void close_refused(struct kunit *test)
 }
 
 /*
- * A queue pair that went wrong: what it says of its work is passed on, and what it
- * says nothing about ends when the endpoint is closed.
+ * A queue pair in error: the errors that it reports are passed on, and operations without a
+ * completion end when the endpoint is closed.
  */
 static void qp_in_error(struct kunit *test)
 {
@@ -220,7 +220,7 @@ static void close_idle(struct kunit *test)
 	efa_expect_nothing(test, scene);
 }
 
-/* An endpoint that could not be enabled is as it was. */
+/* An endpoint whose enable failed is unchanged. */
 static void enable_fails(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -241,7 +241,7 @@ static void enable_fails(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 }
 
-/* Made in part, and what there was isn't taken back. */
+/* Creation of a queue pair fails halfway, and destroying the rest fails as well. */
 static void enable_fails_and_is_refused(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -254,7 +254,7 @@ static void enable_fails_and_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -EIO);
 	KUNIT_EXPECT_EQ(test, scene->fake->dev->set_aside, 1);
 	scene->fake->refuse = 0;
-	/* That isn't the fault of the next. */
+	/* The next endpoint can be enabled. */
 	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
 	scene->qp = efake_last_qp(scene->fake);
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 8, 1), 0);
@@ -295,7 +295,7 @@ static void expect_gone(struct kunit *test, struct efa_scene *scene)
 	struct fid_av *av;
 	u32 type;
 
-	/* Others may have arrived before. */
+	/* Other events may have arrived before. */
 	do {
 		KUNIT_ASSERT_EQ(test, fi_eq_read(scene->eq, &type, &event,
 						 sizeof(event), 0),
@@ -312,7 +312,7 @@ static void expect_gone(struct kunit *test, struct efa_scene *scene)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 0);
 }
 
-/* The provider says so itself: nothing stands between it and a data call. */
+/* The provider itself returns -ENODEV, because data calls don't go through the core. */
 static void posted_before_enable(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
@@ -332,10 +332,10 @@ static void posted_before_enable(struct kunit *test)
 }
 
 /* Bits of a removal's circumstances. */
-#define FULL	BIT(0)	/* operations outstanding, at full depth */
-#define DONE	BIT(1)	/* some of which are done, and nobody knows */
+#define FULL	BIT(0)	/* operations are outstanding, at full depth */
+#define DONE	BIT(1)	/* some of them are done, but not polled */
 #define IDLE	BIT(2)	/* the endpoint isn't enabled */
-#define DEAD	BIT(3)	/* the admin queue is */
+#define DEAD	BIT(3)	/* the admin queue is dead */
 #define PCI	BIT(4)	/* the device can be silenced */
 #define REGION	BIT(5)	/* memory is registered */
 
@@ -391,12 +391,12 @@ static void remove_when(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
 		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 	}
-	/* Later nothing comes. */
+	/* No more completions come later. */
 	EFA_CLOSE(test, scene->ep);
 	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, -EAGAIN);
 }
 
-/* The same again and again, on one that comes back under its name. */
+/* Repeated removal of a device that comes back with the same name. */
 static void remove_and_return(struct kunit *test)
 {
 	struct efa_scene *scene;
@@ -451,8 +451,8 @@ static void remove_one_of_two(struct kunit *test)
 }
 
 /**
- * struct haunted - memory that a device may still reach when it should not
- * @page: the ULP's
+ * struct haunted - memory that a device may still reach after its use
+ * @page: pages of the ULP
  * @mr: region of the last page
  */
 struct haunted {
@@ -484,7 +484,7 @@ static struct haunted *haunted_make(struct kunit *test, struct efa_scene *scene)
 	return h;
 }
 
-/* The ULP is done with its memory, and the device isn't. */
+/* The ULP frees its memory, but the device can still reach it. */
 static void expect_kept(struct kunit *test, struct efa_scene *scene,
 			struct haunted *h)
 {
@@ -492,7 +492,7 @@ static void expect_kept(struct kunit *test, struct efa_scene *scene,
 
 	for (i = 0; i < 3; i++)
 		put_page(h->page[i]);
-	/* A page that was free would have KASAN cry out. */
+	/* KASAN would report an access to a free page. */
 	KUNIT_EXPECT_EQ(test, efake_haunt(scene->fake), 4);
 	for (i = 0; i < 3; i++) {
 		KUNIT_EXPECT_EQ(test, page_ref_count(h->page[i]), 1);
@@ -512,7 +512,7 @@ static void remove_haunted(struct kunit *test)
 	expect_kept(test, scene, h);
 }
 
-/* One that doesn't master the bus any more can't reach them. */
+/* A device without bus mastering can't reach the pages. */
 static void remove_silenced(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -530,7 +530,7 @@ static void remove_silenced(struct kunit *test)
 	}
 }
 
-/* A region that the device doesn't take back, nor destroys, while all goes on. */
+/* A region that the device neither invalidates nor destroys, while it works otherwise. */
 static void close_haunted(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -544,7 +544,7 @@ static void close_haunted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 3);
 }
 
-/* Of an allocation of several pages only the first has users to count. */
+/* In an allocation of several pages only the first page has a reference count. */
 static void keep_what_cannot_be(struct kunit *test)
 {
 	struct page *pages = alloc_pages(GFP_KERNEL, 1);
@@ -584,8 +584,8 @@ static int find_device(void)
 }
 
 /*
- * It can't tell of completions any more, to nobody: what is outstanding for others
- * ends, they hear of it, and nobody waits for it or finds it.
+ * A device that was given up can't report completions: outstanding operations of all users
+ * end, the users are notified, and no new user finds the device or waits for it.
  */
 static void refused_and_given_up(struct kunit *test)
 {
@@ -616,12 +616,12 @@ static void refused_and_given_up(struct kunit *test)
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, thread.ret, 0);
 	KUNIT_EXPECT_FALSE(test, scene->fake->master);
-	/* That it goes away then is no news. */
+	/* The later removal raises no second event. */
 	efake_remove(scene->fake);
 	efa_expect_nothing(test, scene);
 }
 
-/* --- those who wait or work at removal --- */
+/* --- tasks that wait or work at removal --- */
 
 static struct completion handler_in, handler_out;
 
@@ -636,7 +636,7 @@ static void let_go(void *unused)
 	complete_all(&handler_out);
 }
 
-/* remove() doesn't wait for a ULP, that is for its handler. */
+/* remove() doesn't wait for a ULP's handler. */
 static void remove_in_handler(struct kunit *test)
 {
 	struct tally *tally = tally_new(test);
@@ -694,7 +694,7 @@ static void remove_under_sleepers(struct kunit *test)
 	expect_gone(test, scene);
 }
 
-/* Threads that post as long as they can, while it goes. */
+/* Threads that post until the device is removed. */
 #define POSTERS	3
 
 static void post_till_gone(struct kofi_thread *thread)
@@ -725,7 +725,7 @@ static void remove_under_posts(struct kunit *test)
 	scene->fake->auto_tx = true;
 	for (i = 0; i < POSTERS; i++)
 		kofi_thread_start(test, &thread[i], post_till_gone, scene);
-	/* Until they have come far enough, however little the machine gives them. */
+	/* Wait until they have posted enough, however slow the machine is. */
 	for (i = 0; i < 200 || (n <= 2 * DEPTH && time_before(jiffies, stop));
 	     i++) {
 		usleep_range(50, 100);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions of an endpoint: they are registered and invalidated by the endpoint's queue
- * pair, among its sends.
+ * Regions of an endpoint, which its own queue pair registers and invalidates, in order with
+ * its sends.
  */
 #include "crew.h"
 #include "efa_scene.h"
@@ -46,7 +46,7 @@ static int post_inval(struct fid_mr *mr, long ctx, u64 flags)
 	return fi_mr_post_inval(mr, flags, (void *)ctx);
 }
 
-/* Regions are closed by the domain's queue pair, which answers at once. */
+/* The domain's queue pair, which completes at once, closes regions. */
 static void expect_closed(struct kunit *test, struct efa_scene *scene, struct fid_mr *mr)
 {
 	struct kefa_ep *ep = efa_ep(scene);
@@ -94,7 +94,7 @@ static void by_its_endpoint(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
-/* Without FI_COMPLETION only failures are heard of. */
+/* Without FI_COMPLETION only failures are reported. */
 static void quietly(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -114,7 +114,7 @@ static void quietly(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
-/* Requests of an endpoint, of whatever kind, share a doorbell. */
+/* Requests of all kinds of an endpoint share a doorbell. */
 static void one_doorbell(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -125,7 +125,7 @@ static void one_doorbell(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 	scene->fake->manual_mr = true;
 	doorbells = scene->qp->doorbells;
-	/* The worker rings for what is held, but not under this lock. */
+	/* Hold the lock, so that the worker doesn't post the held requests. */
 	local_bh_disable();
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr[0], 2, FI_COMPLETION | FI_MORE), 0);
 	KUNIT_EXPECT_EQ(test, post_inval(mr[1], 3, FI_COMPLETION | FI_MORE), 0);
@@ -177,7 +177,7 @@ static void no_dma_space(struct kunit *test)
 	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, 0);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.map_failed, 1ULL);
-	/* Nothing completes, but there is a timer, which may have run already. */
+	/* No operation completes, but a timer notifies the ULP, maybe already. */
 	flush_delayed_work(&efa_ep(scene)->map_retry);
 	efake_settle();
 	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.wanted);
@@ -188,7 +188,7 @@ static void no_dma_space(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
-/* The device takes the work request not at all. */
+/* The work request can't be posted. */
 static void not_posted(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -201,7 +201,7 @@ static void not_posted(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
-/* Resending is for receivers that weren't ready; what a device says of itself isn't. */
+/* Only sends to receivers that weren't ready are resent, not registrations. */
 static void no_receiver(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
@@ -221,7 +221,7 @@ static void no_receiver(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
-/* It goes to no peer, so no address handle waits for it. */
+/* A registration has no peer, so it delays no address handle. */
 static void handle_goes_meanwhile(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -255,7 +255,7 @@ static void pins_its_endpoint(struct kunit *test)
 static const struct ending {
 	const char		*desc;
 	enum kefa_mr_state	state;
-	int			err;	/* of what is outstanding */
+	int			err;	/* expected errno of the outstanding request */
 } endings[] = {
 	{ "idle", KEFA_MR_IDLE },
 	{ "registering", KEFA_MR_REGISTERING, ECANCELED },
@@ -265,7 +265,7 @@ static const struct ending {
 
 KUNIT_ARRAY_PARAM_DESC(ending, endings, desc);
 
-/* A region in that state; what is outstanding has 3 for its context. */
+/* Create a region in a state. The context of an outstanding request is 3. */
 static struct fid_mr *mr_in(struct kunit *test, struct efa_scene *scene,
 			    enum kefa_mr_state state)
 {
@@ -286,14 +286,14 @@ static struct fid_mr *mr_in(struct kunit *test, struct efa_scene *scene,
 }
 
 /*
- * All that is posted ends, that of regions as well; those that are registered stay so until
- * they are closed.
+ * All operations end, also those of regions. Registered regions stay registered until they
+ * are closed.
  */
 static void ends_before_regions(struct kunit *test)
 {
 	const struct ending *ending = test->param_value;
 	struct efa_scene *scene = efa_scene_new(test, NULL);
-	/* The endpoint's buffer for copies goes with its queue pair. */
+	/* The endpoint's copy buffer is freed with its queue pair. */
 	unsigned int maps = scene->fake->nmaps - 1;
 	struct fid_mr *mr = mr_in(test, scene, ending->state);
 	u32 key = fi_mr_key(mr);
@@ -318,7 +318,7 @@ static void ends_before_regions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, post_inval(mr, 4, FI_COMPLETION), -FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 4, FI_COMPLETION), -FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
-	/* Closing takes back what is valid, by the domain's queue pair. */
+	/* Closing invalidates a valid region by the domain's queue pair. */
 	scene->fake->manual_mr = false;
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
@@ -327,7 +327,7 @@ static void ends_before_regions(struct kunit *test)
 	EFA_CLOSE(test, scene->ep);
 }
 
-/* A region that the device doesn't destroy may be reached still, and its end says so. */
+/* If the device refuses to destroy a region, its operation completes with an error. */
 static void ends_but_is_reached(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -345,7 +345,7 @@ static void ends_but_is_reached(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
 	efa_expect_error_now(test, scene, 3, EIO, 0);
 	KUNIT_EXPECT_TRUE(test, kmr(mr)->exposed);
-	/* Nobody gets this page any more. */
+	/* The page is leaked. */
 	KUNIT_EXPECT_EQ(test, page_count(page), 2);
 	scene->fake->refuse = 0;
 	scene->fake->manual_mr = false;
@@ -355,7 +355,7 @@ static void ends_but_is_reached(struct kunit *test)
 	put_page(page);
 }
 
-/* The device goes away from under an endpoint that ended, and the other way round. */
+/* The device is removed after the endpoint was disabled, and the other way round. */
 static void ends_and_is_removed(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -382,11 +382,11 @@ static void other_queue(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &cq_attr, &attr.cq, NULL), 0);
 	KUNIT_EXPECT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_close(&attr.cq->fid), 0);
-	/* Nothing holds the endpoint. */
+	/* The region doesn't keep the endpoint. */
 	EFA_CLOSE(test, scene->ep);
 }
 
-/* A counter counts what is transferred. */
+/* Counters count transfers, not registrations. */
 static void not_counted(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });

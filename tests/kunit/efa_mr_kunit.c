@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions of the EFA provider: registering, invalidating and closing, as
- * the device answers, fails or keeps silent.
+ * Memory regions of the EFA provider: registering, invalidating and closing, with a device
+ * that answers, fails or is silent.
  */
 #include <linux/interrupt.h>
 #include <linux/scatterlist.h>
@@ -57,7 +57,7 @@ static int post_reg(struct efa_scene *scene, struct fid_mr *mr, long ctx,
 
 	iov = (struct kvec) { scene->buf + 16, PAGE_SIZE };
 	ret = fi_mr_post_reg(mr, &attr, flags);
-	/* They are the caller's again. */
+	/* The caller may free its arrays now. */
 	iov = (struct kvec) { (void *)8, SIZE_MAX };
 	return ret;
 }
@@ -67,7 +67,7 @@ static int post_inval(struct fid_mr *mr, long ctx, u64 flags)
 	return fi_mr_post_inval(mr, flags, (void *)ctx);
 }
 
-/* Nothing of a region is left but what its object is. */
+/* Check that a region holds no resources but its object. */
 static void expect_idle(struct kunit *test, struct efa_scene *scene,
 			struct fid_mr *mr)
 {
@@ -109,7 +109,7 @@ static void mr_registered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_dom(scene)->mrq.stats.invals, 1);
 }
 
-/* Access that no peer has takes nothing of the device. */
+/* A region without remote access needs no region of the device. */
 static void mr_local(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -140,7 +140,7 @@ static void mr_unable(struct kunit *test)
 			-EOPNOTSUPP);
 }
 
-/* What the kernel says of a mapping, and what that means. */
+/* Cases of kefa_bounced(). */
 static void mr_bounced(struct kunit *test)
 {
 	static const struct {
@@ -168,7 +168,7 @@ static void mr_bounced(struct kunit *test)
 				    cases[i].bounced, "%s", cases[i].what);
 }
 
-/* Behind an IOMMU, where dma_need_sync() tells nothing. */
+/* Behind an IOMMU, where dma_need_sync() doesn't distinguish bounce buffers. */
 static void mr_iommu(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -188,7 +188,7 @@ static void mr_iommu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg_len(scene, 100, &mr), -EOPNOTSUPP);
 }
 
-/* The few large pages that fit, and the base address below their size. */
+/* A region has few large pages, and a base address below their size. */
 static void mr_page_sizes(struct kunit *test)
 {
 	static const struct {
@@ -229,7 +229,7 @@ static void mr_page_sizes(struct kunit *test)
 	__free_pages(pages, get_order(SZ_4M));
 }
 
-/* Pieces must meet at the borders of pages. */
+/* Pieces must meet at page boundaries. */
 static void mr_gaps(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -253,7 +253,7 @@ static void mr_gaps(struct kunit *test)
 	iov[2].iov_base++;
 	KUNIT_EXPECT_EQ(test, fi_mr_regv(scene->domain, iov, 3, REMOTE, 0, 0, 0,
 					 &mr, NULL), -EINVAL);
-	/* What touches is one piece, whoever cut it. */
+	/* Adjacent pieces are merged. */
 	iov[1] = (struct kvec){ buf + PAGE_SIZE, 10 };
 	iov[2] = (struct kvec){ buf + PAGE_SIZE + 10, 20 };
 	KUNIT_EXPECT_EQ(test, fi_mr_regv(scene->domain, iov, 3, REMOTE, 0, 0, 0,
@@ -285,7 +285,7 @@ static void mr_types(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* Pages of a large one may be named by their distance from the first. */
+/* Pages of a large folio may be given as offsets from its first page. */
 static void mr_large_pages(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -335,12 +335,12 @@ static void mr_reg_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg_len(scene, 100, &mr), -EINVAL);
 	efake_fail(fake, EFAKE_DMA_MAP, 1, 0);
 	KUNIT_EXPECT_EQ(test, reg_len(scene, 100, &mr), -ENOMEM);
-	/* All of them rest, none is lost. */
+	/* All regions of the device are idle, none is lost. */
 	KUNIT_EXPECT_EQ(test, fake->mrs, 4);
 	KUNIT_EXPECT_EQ(test, efa_dom(scene)->nidle[KEFA_MR_MIN_ORDER], 4);
 }
 
-/* Not taken back, in each way: then it isn't used again, but destroyed. */
+/* A region whose invalidation fails, in each way, is destroyed instead of reused. */
 static void mr_stuck(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -395,10 +395,10 @@ static void post_life(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, efake_valid(scene->fake, key[i]));
 		expect_idle(test, scene, mr);
 	}
-	/* 4 bits of a key tell its uses apart. */
+	/* A key has a generation of 4 bits. */
 	KUNIT_EXPECT_EQ(test, key[1] - key[0], BIT(20));
 	KUNIT_EXPECT_EQ(test, key[2] - key[1], BIT(20));
-	/* Without FI_COMPLETION success is silent. */
+	/* Without FI_COMPLETION success isn't reported. */
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), 0);
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), 0);
@@ -481,7 +481,7 @@ static void post_fails(struct kunit *test)
 	efake_fail(fake, EFAKE_POST_SEND, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), -EIO);
 	expect_idle(test, scene, mr);
-	/* The device says no, also to who wanted no completion. */
+	/* A failure is reported also without FI_COMPLETION. */
 	fake->status = 3;
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), 0);
 	efa_expect_error(test, scene, 1, EOPNOTSUPP, 3);
@@ -492,7 +492,7 @@ static void post_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* The ULP is told when another try is worth it, also of what no completion brings. */
+/* The ULP is notified when to retry, also for resources that no completion frees. */
 static void post_room_told(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {});
@@ -518,7 +518,7 @@ static void post_room_told(struct kunit *test)
 	spin_lock_bh(&mrq->lock);
 	mrq->nfree = nfree;
 	spin_unlock_bh(&mrq->lock);
-	/* Another one's completion. */
+	/* The completion of another region. */
 	other = alloc(test, scene);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, other, 3, FI_COMPLETION), 0);
 	efa_expect_done(test, scene, 3);
@@ -548,7 +548,7 @@ static void post_cq_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* Late, twice, of nobody. */
+/* Completions that are late, repeated, or for no request. */
 static void post_stale(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -568,7 +568,7 @@ static void post_stale(struct kunit *test)
 	efake_qp_push(qp, &wc);
 	efa_expect_done(test, scene, 1);
 	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
-	/* The registration's, once more, isn't the invalidation's. */
+	/* A repeated completion of the registration isn't taken for the invalidation's. */
 	efake_qp_push(qp, &wc);
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, efa_dom(scene)->mrq.stats.stale, 6);
@@ -577,7 +577,7 @@ static void post_stale(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* One region, now for more pieces, now for fewer. */
+/* A region is reused for more and for fewer pieces. */
 static void post_pieces(struct kunit *test)
 {
 	static const int pieces[] = { 3, 1, 4, 2, 1, 4 };
@@ -642,7 +642,7 @@ static void post_bounces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* What is too long for any bounce buffer isn't tried again: it would be bounced. */
+/* Memory that no bounce buffer can hold fails at once, as it would be bounced. */
 static void post_too_long_to_bounce(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -659,7 +659,7 @@ static void post_too_long_to_bounce(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg_len(scene, SZ_32K, &reg), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, mrq->stats.bounced, 2);
 	KUNIT_EXPECT_EQ(test, mrq->stats.map_failed, 0);
-	/* What would fit had no room. */
+	/* A piece that is short enough failed for lack of DMA space. */
 	scene->fake->bounce = false;
 	iov.iov_len = SZ_16K;
 	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, -EIO);
@@ -680,7 +680,7 @@ static void count_told(struct fid_cq *cq, void *context)
 		;
 }
 
-/* Who has a handler is told of what there is to be read, and of nothing else. */
+/* A handler is called for completions only. */
 static void post_told(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -704,8 +704,8 @@ static void post_told(struct kunit *test)
 }
 
 /*
- * Nobody hears of a silent invalidation: who wants the region tries. What it was
- * invalidated for is unmapped by then, and the new memory is left alone.
+ * An invalidation without FI_COMPLETION isn't reported, so the owner retries registering. When
+ * that succeeds, the old memory is unmapped, and the new memory stays mapped.
  */
 static void post_when_idle(struct kunit *test)
 {
@@ -730,7 +730,7 @@ static void post_when_idle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* From where an I/O path may post. */
+/* Contexts in which I/O paths post. */
 static struct efa_scene *softirq_scene;
 static struct fid_mr *softirq_mr;
 static int softirq_ret[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The end of the EFA provider's memory regions: closed or without device in each
- * state, and those who wait for them.
+ * Closing of memory regions and removal of their device, in each state of a region, and
+ * tasks that wait for regions.
  */
 #include "crew.h"
 #include "efa_scene.h"
@@ -11,13 +11,13 @@
 /* The suite runs twice: regions of the domain, and of an endpoint. */
 static bool by_ep;
 
-/* The domain's queue pair, which takes back what is closed in either case. */
+/* The domain's queue pair, which invalidates regions that are closed. */
 static struct efake_qp *mr_qp(struct efa_scene *scene)
 {
 	return efake_qp(scene->fake, efa_dom(scene)->mrq.hq.qpn);
 }
 
-/* The queue pair on which regions are posted with. */
+/* The queue pair that registers the regions of this run. */
 static struct efake_qp *post_qp(struct efa_scene *scene)
 {
 	return by_ep ? scene->qp : mr_qp(scene);
@@ -71,7 +71,7 @@ static const struct state {
 
 KUNIT_ARRAY_PARAM_DESC(state, states, desc);
 
-/* A region in that state, with whatever is outstanding in the device's hands. */
+/* Create a region in a state, with its request posted to the device. */
 static struct fid_mr *mr_in(struct kunit *test, struct efa_scene *scene,
 			    enum kefa_mr_state state)
 {
@@ -98,7 +98,7 @@ static void close_it(struct kofi_thread *thread)
 	thread->ret = fi_close(&mr->fid);
 }
 
-/* It ends when the device is through with it, and not before. */
+/* Closing waits until the device has completed the request. */
 static void close_in(struct kunit *test)
 {
 	const struct state *param = test->param_value;
@@ -118,7 +118,7 @@ static void close_in(struct kunit *test)
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, thread.ret, 0);
 	KUNIT_EXPECT_EQ(test, scene->fake->mrs, 1);
-	/* What was posted completed; what close did is nobody's business. */
+	/* The posted request is reported; the invalidation of the close isn't. */
 	if (param->state == KEFA_MR_REGISTERING)
 		efa_expect_done(test, scene, 1);
 	if (param->state == KEFA_MR_INVALIDATING)
@@ -155,7 +155,7 @@ static void remove_in(struct kunit *test)
 	remove_with(test, param->state, 0);
 }
 
-/* A dead admin queue. */
+/* The admin queue is dead. */
 static void remove_refused_in(struct kunit *test)
 {
 	const struct state *param = test->param_value;
@@ -175,7 +175,7 @@ static void remove_many(struct kunit *test)
 	scene->fake->manual_mr = true;
 	for (i = 0; i < EFAKE_MAX_MR; i++)
 		KUNIT_EXPECT_EQ(test, post_reg(scene, mr[i], i), 0);
-	/* Some were done, but nobody noticed. */
+	/* Some requests were done, but not polled. */
 	post_qp(scene)->armed = false;
 	for (i = 0; i < 8; i++)
 		efake_wr_done(efake_sent(post_qp(scene), 0), 0);
@@ -189,7 +189,7 @@ static void remove_many(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
 }
 
-/* --- those who wait --- */
+/* --- tasks that wait --- */
 
 struct waiter {
 	struct kofi_thread	thread;
@@ -357,7 +357,7 @@ static void full_then_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&crowd->more->fid), 0);
 }
 
-/* --- a device that says nothing any more --- */
+/* --- a silent device --- */
 
 static void look(struct efa_scene *scene, int times)
 {
@@ -368,7 +368,7 @@ static void look(struct efa_scene *scene, int times)
 	efake_settle_all();
 }
 
-/* It refuses nothing, but those who wait have waited long enough. */
+/* The device accepts requests but doesn't complete them, so it is given up. */
 static void silence(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -386,12 +386,12 @@ static void silence(struct kunit *test)
 	efa_expect_error(test, scene, 1, ENODEV, 0);
 	KUNIT_EXPECT_EQ(test, alloc(scene, &more), -ENODEV);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
-	/* It did what it was told. */
+	/* The requests completed. */
 	KUNIT_EXPECT_TRUE(test, scene->fake->master);
 	KUNIT_EXPECT_TRUE(test, list_empty(&scene->fake->qps));
 }
 
-/* One that is slow isn't silent, and one that has nothing to do isn't either. */
+/* A slow device isn't silent, and neither is an idle one. */
 static void slowness(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -413,7 +413,7 @@ static void slowness(struct kunit *test)
 	efa_expect_nothing(test, scene);
 }
 
-/* What fails to be posted is no sign of life. */
+/* A post that fails doesn't show that the device is alive. */
 static void silence_for_more(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -433,7 +433,7 @@ static void silence_for_more(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
 }
 
-/* It has answered, only nobody came to look: an event got lost, or its CPU is busy. */
+/* The device has completed the request, but no task has polled: an event was lost or late. */
 static void unheard(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -485,7 +485,7 @@ static void by_ep_exit(struct kunit_suite *suite)
 	by_ep = false;
 }
 
-/* What waits for room of the domain's queue pair isn't an endpoint's. */
+/* A region of an endpoint doesn't wait for room in the domain's queue pair. */
 static struct kunit_case mr_life_ep_cases[] = {
 	KUNIT_CASE_PARAM(close_in, state_gen_params),
 	KUNIT_CASE_PARAM(remove_in, state_gen_params),

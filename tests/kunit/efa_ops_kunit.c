@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Operations of the EFA provider: each that was accepted completes once, whatever
+ * Operations of the EFA provider: each operation that was accepted completes once, whatever
  * the device does with its work requests.
  */
 #include <linux/completion.h>
@@ -9,7 +9,7 @@
 
 #define GAP	1024
 
-/* So many pieces of memory that don't touch each other. */
+/* A list of @n pieces of memory that aren't adjacent. */
 static void pieces(struct efa_scene *scene, struct kvec *iov, int n, size_t len)
 {
 	int i;
@@ -48,7 +48,7 @@ static ssize_t send_more(struct efa_scene *scene, long ctx, u64 flags)
 	return fi_sendmsg(scene->ep, &msg, flags | FI_COMPLETION);
 }
 
-/* A slot that isn't in use has nothing that its next user would have to clear. */
+/* A free slot has the values that new operations rely on. */
 static bool slot_is_clean(const struct kefa_op *op)
 {
 	return op->state == KEFA_OP_FREE && op->head == op && op->parts == 1 &&
@@ -108,7 +108,7 @@ static void parts_posted(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* Which work request of three completes first, second and last. */
+/* The order in which three work requests complete. */
 static const struct order {
 	const char *desc;
 	int nth[3];
@@ -120,7 +120,7 @@ static const struct order {
 
 KUNIT_ARRAY_PARAM_DESC(order, orders, desc);
 
-/* Each set of failures: the status of one is 7 + its place in the order. */
+/* Each set of failures. The status of a failure is 7 plus its position in the order. */
 static void parts_fail_as(struct kunit *test, struct efa_scene *scene,
 			  const struct order *order, unsigned int failures)
 {
@@ -159,7 +159,7 @@ static void parts_in_any_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.stale, 0);
 }
 
-/* There is room for all of it, or nothing is posted. */
+/* An operation is posted completely or not at all. */
 static void parts_want_room(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -184,7 +184,7 @@ static void parts_want_room(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* Completes what the device has, in any order, until it has nothing more. */
+/* Complete all work requests, in random order, including those posted meanwhile. */
 static unsigned int complete_sent(struct efa_scene *scene)
 {
 	unsigned int n = 0;
@@ -200,7 +200,7 @@ static unsigned int complete_sent(struct efa_scene *scene)
 	}
 }
 
-/* More pieces than are posted at once, in however few slots. */
+/* More pieces than are posted at once, with any number of slots. */
 static const struct many {
 	const char	*desc;
 	bool		write;
@@ -242,14 +242,14 @@ static void parts_many(struct kunit *test)
 	for (i = 0; i < m->n; i++)
 		done += 400 + i;
 	while (scene->qp->nsent) {
-		/* The youngest first: what came before it isn't in place yet. */
+		/* Complete the newest first, while earlier ones are outstanding. */
 		wr = efake_sent(scene->qp, scene->qp->nsent - 1);
 		for (i = 0; i < m->n && len[i]; i++)
 			;
 		KUNIT_ASSERT_LT(test, i, m->n);
 		len[i] = wr->sge[0].length;
 		imm = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
-		/* What has data is the last of all. */
+		/* The work request with CQ data is the last. */
 		if (imm) {
 			KUNIT_EXPECT_EQ(test, scene->qp->nsent, 1);
 			KUNIT_EXPECT_EQ(test, i, m->n - 1);
@@ -276,7 +276,7 @@ static void parts_many_fail(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 40, FI_COMPLETION, 1), 0);
 	efake_wr_done(efake_sent(scene->qp, 3), 7);
 	efake_settle();
-	/* Nothing more is posted of it; what is with the device is waited for. */
+	/* No more pieces are posted, and those with the device are waited for. */
 	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 15);
 	efa_expect_nothing(test, scene);
 	complete_sent(scene);
@@ -284,7 +284,7 @@ static void parts_many_fail(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* DMA space runs short, a post is refused, the endpoint is closed: on the way. */
+/* During a long transfer DMA space runs out, a post fails, or the endpoint is closed. */
 static void parts_many_short(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -296,7 +296,7 @@ static void parts_many_short(struct kunit *test)
 	complete_sent(scene);
 	efa_expect_nothing(test, scene);
 	scene->fake->refuse = 0;
-	/* Nothing is outstanding that could complete. */
+	/* No work request is outstanding. */
 	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->nsent));
 	KUNIT_EXPECT_EQ(test, complete_sent(scene), 24);
 	efa_expect_done(test, scene, 1);
@@ -318,7 +318,7 @@ static void parts_many_short(struct kunit *test)
 
 /* --- FI_MORE --- */
 
-/* Holds the endpoint's worker up in a handler. */
+/* Block the endpoint's worker in a handler. */
 static struct completion worker_stops, worker_goes;
 static bool worker_held;
 
@@ -372,7 +372,7 @@ static void more_is_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, send_more(scene, 4, 0), 0);
 	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
 	KUNIT_EXPECT_EQ(test, qp->nsent, 4);
-	/* After a small count anyway. */
+	/* They are posted when the maximum of held ones is reached. */
 	for (i = 5; i < 5 + KEFA_HELD_MAX - 1; i++)
 		KUNIT_EXPECT_EQ(test, send_more(scene, i, FI_MORE), 0);
 	KUNIT_EXPECT_EQ(test, qp->doorbells, 1);
@@ -381,7 +381,7 @@ static void more_is_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, 4 + KEFA_HELD_MAX);
 }
 
-/* Nobody posts again: the worker rings. */
+/* No further post follows, so the worker posts the held ones. */
 static void more_by_worker(struct kunit *test)
 {
 	struct efa_scene *scene = scene_with_held_worker(test);
@@ -396,7 +396,7 @@ static void more_by_worker(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, 2);
 }
 
-/* A plain call comes after what is held, and takes it along. */
+/* A plain call is posted after the held ones, together with them. */
 static void more_then_plain(struct kunit *test)
 {
 	struct efa_scene *scene = scene_with_held_worker(test);
@@ -414,13 +414,13 @@ static void more_then_plain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_write(scene, 66, 5), 0);
 	KUNIT_EXPECT_EQ(test, qp->doorbells, 2);
 	KUNIT_EXPECT_EQ(test, qp->nsent, 5);
-	/* And nothing is held any more. */
+	/* Nothing is held any more. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 6), 0);
 	KUNIT_EXPECT_EQ(test, qp->doorbells, 3);
 	KUNIT_EXPECT_EQ(test, qp->nsent, 6);
 }
 
-/* An RMA's work requests stay together. */
+/* The work requests of an RMA are posted together. */
 static void more_and_parts(struct kunit *test)
 {
 	struct efa_scene *scene = scene_with_held_worker(test);
@@ -439,7 +439,7 @@ static void more_and_parts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, KEFA_HELD_MAX + 5);
 }
 
-/* Held back, and then there is no device, or no endpoint, to take it. */
+/* Work requests are held when the device is removed or the endpoint closed. */
 static void more_then_removal(struct kunit *test)
 {
 	struct efa_scene *scene = scene_with_held_worker(test);
@@ -452,7 +452,7 @@ static void more_then_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, -EAGAIN);
 }
 
-/* --- completions of nothing --- */
+/* --- completions that match no operation --- */
 
 static void stale_ids(struct kunit *test)
 {
@@ -496,7 +496,7 @@ static void done_twice(struct kunit *test)
 	efa_expect_done(test, scene, 1);
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, ep->stats.stale, 1);
-	/* And once more when the slot is in use again. */
+	/* Repeated when the slot is in use again. */
 	for (i = 0; i < ep->tx.base.size; i++)
 		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
 	wc.status = 9;
@@ -510,7 +510,7 @@ static void done_twice(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* The first of several is done, and said to be so again and again. */
+/* The completion of the first of several work requests is repeated. */
 static void part_done_twice(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -535,7 +535,7 @@ static void part_done_twice(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* What is polled at once is reported as it came: well ended, failed, in parts. */
+/* Completions of one poll are reported in order: successes, failures, parts. */
 static void batch_in_order(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -563,7 +563,7 @@ static void batch_in_order(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* An event when there is nothing, and many at once. */
+/* An event without completions, and several events at once. */
 static void events_without_work(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -598,7 +598,7 @@ static void post_fails_midway(struct kunit *test)
 			efa_ep(scene)->tx.base.size - 3);
 }
 
-/* Work requests of an RMA that were posted are waited for. */
+/* If an RMA is posted partly, its posted work requests are waited for. */
 static void post_fails_amid_parts(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -613,7 +613,7 @@ static void post_fails_amid_parts(struct kunit *test)
 	efake_wr_done(efake_sent(scene->qp, 0), 9);
 	efa_expect_error(test, scene, 1, ENOMEM, 0);
 	expect_idle(test, scene);
-	/* None at all. */
+	/* None of them is posted. */
 	scene->fake->bad = 0;
 	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EINVAL);
 	KUNIT_EXPECT_EQ(test, rma(scene, false, iov, 3, FI_COMPLETION, 2), 0);
@@ -639,7 +639,7 @@ static void recv_fails(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* No room for DMA, at each of the mappings that a call makes. */
+/* Lack of DMA space at each of the mappings of a call. */
 static void no_dma_room(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -683,7 +683,7 @@ static void slots_come_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, i), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ep->stats.again, 2);
-	/* From the middle. */
+	/* Complete one from the middle. */
 	efake_wr_done(efake_sent(scene->qp, 30), 0);
 	efa_expect_done(test, scene, 30);
 	efake_wr_done(efake_recv(scene->qp, 40), 0);
@@ -701,7 +701,7 @@ static void slots_come_back(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* An inject that doesn't fit a work request needs a buffer. */
+/* An inject that doesn't fit into a work request needs a copy buffer. */
 static void buffers_come_back(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -718,7 +718,7 @@ static void buffers_come_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_inject_write(scene->ep, scene->buf, 1,
 					      scene->peer, EFA_RADDR, EFA_KEY),
 			-EAGAIN);
-	/* These need none. */
+	/* These need no copy buffer. */
 	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, KEFA_MAX_INLINE,
 					scene->peer), 0);
 	KUNIT_EXPECT_EQ(test, fi_inject_write(scene->ep, scene->buf, 0,
@@ -741,7 +741,7 @@ static void buffers_come_back(struct kunit *test)
 	expect_idle(test, scene);
 }
 
-/* Nobody there: the buffer isn't lost. */
+/* A post without a peer gives its copy buffer back. */
 static void buffer_of_refused(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The order of messages and the table by 64-bit keys: a sender, a network that reorders as
- * it likes, and a receiver that keeps what comes early, against plain counting.
+ * Order of messages, and the table by 64-bit keys: a sender, a network that reorders packets,
+ * and a receiver that keeps early ones, compared with a simple model.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -10,15 +10,15 @@
 #include "../../prov/efa/rdm/index.h"
 #include "../../prov/efa/rdm/order.h"
 
-#define PACKETS		64	/* under way at a time */
+#define PACKETS		64	/* outstanding packets at a time */
 #define MESSAGES	100000
 
 struct packet {
 	struct kefa_order_out	out;
 	struct kefa_index_node	kept;
 	u32			msg_id;
-	u32			part;		/* from 1 on; 0: not in use */
-	bool			arrived;	/* and its completion hasn't come */
+	u32			part;		/* from 1 on; 0 if unused */
+	bool			arrived;	/* it arrived, but its send hasn't completed */
 	bool			keeps;
 };
 
@@ -28,9 +28,9 @@ struct scene {
 	struct kefa_order	tx, rx;
 	struct kefa_index	index;
 	struct packet		packets[PACKETS];
-	u32			first;		/* number */
-	u32			held;		/* of a packet that is slow, or none */
-	u64			given, taken;	/* messages */
+	u32			first;		/* number of the first message */
+	u32			held;		/* message number of a slow packet, or none */
+	u64			given, taken;	/* messages sent and received */
 };
 
 static u32 pick(struct scene *s, u32 n)
@@ -58,7 +58,7 @@ static void send(struct kunit *test, struct scene *s)
 
 	if (!p)
 		return;
-	/* What is asked is what the first of the list says, and nothing less. */
+	/* The window is exactly that of the first message in the list. */
 	if (!kefa_order_may_give(&s->tx)) {
 		first = list_first_entry(&s->tx.out, struct kefa_order_out, list);
 		KUNIT_EXPECT_EQ(test, s->tx.next_id - first->msg_id, KEFA_ORDER_SEND_WINDOW);
@@ -103,7 +103,7 @@ static void arrive(struct kunit *test, struct scene *s)
 	}
 }
 
-/* The completion comes some time after the packet did. */
+/* The send completes some time after the packet's arrival. */
 static void finish(struct kunit *test, struct scene *s)
 {
 	struct packet *p = some(s, true, true);
@@ -160,14 +160,14 @@ static void order_reordered(struct kunit *test)
 		order_of(test, seed, 0);
 }
 
-/* Round the end of 32 bits, and of 31. */
+/* Numbers around the wrap of 32 bits, and of 31. */
 static void order_wraps(struct kunit *test)
 {
 	order_of(test, 11, U32_MAX - MESSAGES / 2);
 	order_of(test, 12, S32_MAX - MESSAGES / 2);
 }
 
-/* One packet is slow: no number is given that the oldest libfabric would die of. */
+/* One packet is slow: the sender gives no number that crashes the oldest libfabric. */
 static void order_one_is_slow(struct kunit *test)
 {
 	struct scene *s = scene(test, 21, U32_MAX - 500);
@@ -179,7 +179,7 @@ static void order_one_is_slow(struct kunit *test)
 		send(test, s);
 		arrive(test, s);
 		finish(test, s);
-		/* Kept packets are out of the way here, as their slots would be. */
+		/* Kept packets don't count as outstanding here, as their slots would be free. */
 		if (s->packets[i % PACKETS].keeps) {
 			kefa_index_del(&s->index, &s->packets[i % PACKETS].kept);
 			s->packets[i % PACKETS].keeps = false;
@@ -230,7 +230,7 @@ static void order_turns(struct kunit *test)
 	}
 }
 
-/* Packets of a message may be handed over after those of later ones. */
+/* Packets of a message may be delivered after those of later messages. */
 static void order_of_parts(struct kunit *test)
 {
 	static const u32 ids[] = { 7, 8, 7, 9, 8, 7, 6 };
@@ -257,7 +257,7 @@ static void order_of_parts(struct kunit *test)
 
 struct entry {
 	struct kefa_index_node	n;
-	u32			when;	/* 0: not in the table */
+	u32			when;	/* time of insertion; 0 if not in the table */
 };
 
 static struct entry *entries(struct kunit *test)
@@ -268,7 +268,7 @@ static struct entry *entries(struct kunit *test)
 	return e;
 }
 
-/* Compare with a look at all entries: who has the key, and who came last. */
+/* Compare with a linear search for the latest entry with the key. */
 static void expect_found(struct kunit *test, struct kefa_index *index, struct entry *e, u64 key)
 {
 	struct entry *newest = NULL;
@@ -309,7 +309,7 @@ static void index_against_all(struct kunit *test)
 	prandom_seed_state(&rnd, 5);
 	KUNIT_ASSERT_EQ(test, kefa_index_init(&index, &lock, 0), 0);
 	for (step = 1; step <= 6 * ENTRIES; step++) {
-		/* Always a bit late, so that it does without for a while. */
+		/* Grow a bit late, as when allocation fails at first. */
 		if (step % 1000 == 0)
 			KUNIT_ASSERT_EQ(test, kefa_index_reserve(&index, step / 4), 0);
 		i = prandom_u32_state(&rnd) % ENTRIES;
@@ -338,7 +338,7 @@ static void index_against_all(struct kunit *test)
 	kvfree(e);
 }
 
-/* However many there are, a bucket has few; and its memory is as promised. */
+/* A bucket has few entries at any size of the table, and memory use is as documented. */
 static void index_grows(struct kunit *test)
 {
 	struct entry *e = entries(test);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who is who: peers in and out of an address vector, strangers, queue pairs used again, peers
- * that come back, and those who lie.
+ * Identification of peers: peers in an address vector, strangers, reused queue pair numbers,
+ * restarted peers, and peers that lie.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -13,11 +13,11 @@
 
 struct scene {
 	struct kunit		*test;
-	spinlock_t		lock;	/* the endpoint's would be */
+	spinlock_t		lock;	/* in place of the endpoint's lock */
 	struct kefa_peers	peers;
 };
 
-/* No more than pointers, of which nothing is read. */
+/* Only used as pointers, never dereferenced. */
 static struct kefa_ah *ah(u32 n)
 {
 	return (struct kefa_ah *)(0x1000UL + n);
@@ -174,19 +174,19 @@ static void peer_by_address(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, at(s, 0));
 	KUNIT_EXPECT_NULL(test, find(s, KEFA_NO_SLID, 10, 100, 1));
 	drop(s, b, true);
-	/* There was nothing to remember. */
+	/* The peer had no state worth remembering. */
 	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 0);
 	kefa_peers_fini(&s->peers);
 }
 
-/* By the connid until a packet has told the slid, and then by both. */
+/* A peer is found by its connid until a packet has revealed the slid, and then by both. */
 static void peer_learns_slid(struct kunit *test)
 {
 	struct scene *s = scene(test);
 	struct kefa_rpeer *a = insert(s, 1, 10, 100, 0);
 
 	KUNIT_EXPECT_EQ(test, kefa_rpeer_slid(a), KEFA_NO_SLID);
-	/* A write with data has no connid, and teaches nothing. */
+	/* A write with data has no connid, so it reveals nothing. */
 	KUNIT_EXPECT_NULL(test, find(s, 7, 10, -1, -1));
 	KUNIT_EXPECT_PTR_EQ(test, find(s, KEFA_NO_SLID, 10, 100, -1), a);
 	KUNIT_EXPECT_EQ(test, kefa_rpeer_slid(a), KEFA_NO_SLID);
@@ -196,14 +196,14 @@ static void peer_learns_slid(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kefa_rpeer_slid(a), 7);
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, -1, -1), a);
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, 100, 1), a);
-	/* It may be hidden again. */
+	/* The connid may be missing in later packets. */
 	KUNIT_EXPECT_PTR_EQ(test, find(s, KEFA_NO_SLID, 10, 100, -1), a);
 	KUNIT_EXPECT_NULL(test, find(s, KEFA_NO_SLID, 10, -1, -1));
 	drop(s, a, false);
 	kefa_peers_fini(&s->peers);
 }
 
-/* Who knows another's numbers isn't taken for it. */
+/* A peer that knows the numbers of another isn't taken for the other. */
 static void peer_liars(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -221,7 +221,7 @@ static void peer_liars(struct kunit *test)
 	kefa_peers_fini(&s->peers);
 }
 
-/* Two peers with the same numbers: the address tells, or else it could be either. */
+/* Two peers with the same numbers are distinguished by address, or else are ambiguous. */
 static void peer_in_doubt(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -246,19 +246,19 @@ static void peer_stranger(struct kunit *test)
 	a = meet(s, 1, 10, 100);
 	KUNIT_EXPECT_EQ(test, a->state, KEFA_RPEER_STRANGER);
 	KUNIT_EXPECT_EQ(test, s->peers.strangers, 1);
-	/* Its next packets are parked with the first one. */
+	/* The stranger's next packets are kept with the first one. */
 	KUNIT_EXPECT_PTR_EQ(test, find(s, KEFA_NO_SLID, 10, 100, 1), a);
 	KUNIT_EXPECT_PTR_EQ(test, meet(s, 1, 10, 100), a);
 	KUNIT_EXPECT_EQ(test, accept(s, a), 0);
 	KUNIT_EXPECT_EQ(test, a->state, KEFA_RPEER_KNOWN);
 	KUNIT_EXPECT_EQ(test, s->peers.strangers, 0);
 	KUNIT_EXPECT_EQ(test, s->peers.implicit, 1);
-	/* The ULP inserts its address: the same peer, that nobody may evict any more. */
+	/* When the ULP inserts the address, it gets the same peer, which can't be evicted then. */
 	KUNIT_EXPECT_PTR_EQ(test, insert(s, 1, 10, 100, 5), a);
 	KUNIT_EXPECT_PTR_EQ(test, at(s, 5), a);
 	KUNIT_EXPECT_EQ(test, a->addr, 5);
 	KUNIT_EXPECT_EQ(test, s->peers.implicit, 0);
-	/* Of one that is a stranger still, the vector's address handle will do. */
+	/* For a stranger, the address vector's handle is used. */
 	b = meet(s, 2, 20, 200);
 	KUNIT_EXPECT_PTR_EQ(test, insert(s, 2, 20, 200, 6), b);
 	KUNIT_EXPECT_EQ(test, b->state, KEFA_RPEER_KNOWN);
@@ -289,7 +289,7 @@ static void peer_too_many_strangers(struct kunit *test)
 	kefa_peers_fini(&s->peers);
 }
 
-/* The queue pair's number is used again: the newcomer has it, and the old one is told. */
+/* A queue pair number is reused: it belongs to the new peer, and the old one is reset. */
 static void peer_recycled(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -301,7 +301,7 @@ static void peer_recycled(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, superseded(s, new));
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, 101, 1), new);
 	KUNIT_EXPECT_PTR_EQ(test, superseded(s, new), old);
-	/* A late packet of the old one is its own all the same. */
+	/* A late packet of the old peer is still attributed to it. */
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, 100, -1), old);
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, -1, -1), new);
 	set_state(s, old, KEFA_RPEER_DEAD);
@@ -310,14 +310,14 @@ static void peer_recycled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 1);
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, 101, -1), new);
 	drop(s, new, false);
-	/* It can't go on after what it has missed. */
+	/* It can't continue, as it has missed messages. */
 	old = insert(s, 1, 10, 100, 0);
 	KUNIT_EXPECT_EQ(test, old->state, KEFA_RPEER_DEAD);
 	drop(s, old, false);
 	kefa_peers_fini(&s->peers);
 }
 
-/* Have it exchange something, so that there is something to remember. */
+/* Exchange a message, so that the peer has state to remember. */
 static void exchange(struct kefa_rpeer *peer, u32 next, u32 exp)
 {
 	kefa_order_init(&peer->order, next, exp);
@@ -336,20 +336,20 @@ static void peer_comes_back(struct kunit *test)
 	drop(s, peer, true);
 	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 1);
 	KUNIT_EXPECT_FALSE(test, recall(s, 10, 101, gid));
-	/* It doesn't say its address any more. */
+	/* The peer omits its address after that. */
 	KUNIT_EXPECT_TRUE(test, recall(s, 10, 100, gid));
 	KUNIT_EXPECT_MEMEQ(test, gid, gid_of(1), sizeof(gid));
 	peer = meet(s, 1, 10, 100);
 	KUNIT_EXPECT_EQ(test, peer->order.next_id, 5);
 	KUNIT_EXPECT_EQ(test, peer->order.exp_id, U32_MAX);
 	KUNIT_EXPECT_EQ(test, accept(s, peer), 0);
-	/* No more HANDSHAKEs are to be expected. */
+	/* No HANDSHAKE is outstanding. */
 	KUNIT_EXPECT_EQ(test, peer->state, KEFA_RPEER_READY);
 	KUNIT_EXPECT_EQ(test, peer->features, 0x7b);
 	KUNIT_EXPECT_EQ(test, s->peers.stats.recalled, 1);
 	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 0);
 	drop(s, peer, true);
-	/* The same again, but the ULP inserts it; another of that number is not it. */
+	/* Again, but the ULP inserts it; another peer with that number isn't it. */
 	KUNIT_EXPECT_EQ(test, s->peers.ntombs, 1);
 	peer = insert(s, 2, 10, 100, 1);
 	KUNIT_EXPECT_EQ(test, peer->order.next_id, 0);
@@ -374,7 +374,7 @@ static void peer_evicted(struct kunit *test)
 	}
 	last = meet(s, 50, 10, 50);
 	KUNIT_EXPECT_EQ(test, accept(s, last), -ENOSPC);
-	/* 0 was heard of, 1 has an operation, 2 packets that are kept, 3 a debt: so it is 4. */
+	/* 0 was heard recently, 1 has an operation, 2 kept packets, 3 a debt, so 4 is evicted. */
 	spin_lock_bh(&s->lock);
 	kefa_peers_heard(&s->peers, peer[0]);
 	peer[1]->nops = 1;
@@ -386,7 +386,7 @@ static void peer_evicted(struct kunit *test)
 	drop(s, victim, true);
 	KUNIT_EXPECT_EQ(test, accept(s, last), 0);
 	KUNIT_EXPECT_EQ(test, s->peers.stats.evicted, 1);
-	/* And it goes on where it was. */
+	/* It continues with its old state. */
 	peer[4] = meet(s, 4, 10, 4);
 	KUNIT_EXPECT_EQ(test, peer[4]->order.exp_id, 4);
 	KUNIT_EXPECT_EQ(test, accept(s, peer[4]), -ENOSPC);
@@ -403,7 +403,7 @@ static void peer_evicted(struct kunit *test)
 	kefa_peers_fini(&s->peers);
 }
 
-/* The oldest are forgotten, so that nobody makes us remember without end. */
+/* The oldest peers are forgotten, so that memory use is limited. */
 static void peer_forgotten(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -431,7 +431,7 @@ static void peer_forgotten(struct kunit *test)
 
 static void peer_states(struct kunit *test)
 {
-	/* A way through all that can happen is one of these, or the beginning of one. */
+	/* Any sequence of events is one of these, or a prefix of one. */
 	static const char * const ways[] = { "NSKHRDG", "NKHRG", "NKRDG", "NKDG", "NKHDG", "NKG",
 					     "NKHG", "NSG" };
 	static const char names[] = "NSKHRDG";
@@ -450,7 +450,7 @@ static void peer_states(struct kunit *test)
 
 #define MANY	20000
 
-/* At most 256 bytes for an idle peer, however many there are; and all of it comes back. */
+/* An idle peer takes at most 256 bytes, at any number of peers, and all memory is freed. */
 static void peer_memory(struct kunit *test)
 {
 	struct kefa_rpeer **peer = kvcalloc(MANY, sizeof(*peer), GFP_KERNEL);
@@ -481,7 +481,7 @@ static void peer_memory(struct kunit *test)
 	kvfree(peer);
 }
 
-/* --- against a model that looks at all --- */
+/* --- compared with a model that searches linearly --- */
 
 #define HOSTS		3
 #define QPNS		2
@@ -490,7 +490,7 @@ static void peer_memory(struct kunit *test)
 
 struct known {
 	struct kefa_rpeer	*peer;
-	bool			slid;	/* is known */
+	bool			slid;	/* the slid is known */
 	u32			since;
 	bool			tomb;
 	u32			next_id;
@@ -506,13 +506,13 @@ static u32 qpn_of(u32 n)
 	return n / CONNIDS % QPNS;
 }
 
-/* The connid is random; here hosts share some, and others differ. */
+/* Connids are random; in this model some hosts share one. */
 static u32 connid_of(u32 n)
 {
 	return n % CONNIDS == 2 ? 100 + n : n % CONNIDS;
 }
 
-/* Who is meant by what a packet says, and does it get to know the slid? */
+/* Find the peer that a packet identifies, and whether its slid becomes known. */
 static s32 model_find(const struct known *k, u32 host, bool slid, u32 n, bool raw)
 {
 	s32 found = -1;
@@ -570,7 +570,7 @@ static void peer_against_model(struct kunit *test)
 			k[n].peer = NULL;
 			break;
 		default:
-			/* Sometimes it is another host that says so. */
+			/* Sometimes another host sends it. */
 			host = prandom_u32_state(&rnd) % 4 ? host_of(n) :
 			       prandom_u32_state(&rnd) % HOSTS;
 			slid = prandom_u32_state(&rnd) % 2;
@@ -580,7 +580,7 @@ static void peer_against_model(struct kunit *test)
 						       qpn_of(n), connid_of(n),
 						       raw ? (s32)host_of(n) : -1),
 					    who < 0 ? NULL : k[who].peer);
-			/* Who lies first, with nobody to say otherwise, is believed. */
+			/* The first packet is believed if no other information contradicts it. */
 			if (who >= 0 && slid && !k[who].slid && host != host_of(who)) {
 				drop(s, k[who].peer, false);
 				k[who].peer = NULL;

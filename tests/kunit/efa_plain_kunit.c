@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Plain calls of the EFA provider, and messages in one piece, take a short way, and say the
- * same as those that take the long one: in each format, with the flags that hold just then.
+ * Plain calls and messages in one piece take the fast path. Their results are those of the
+ * slow path: in each format, and with the current flags.
  */
 #include <linux/bvec.h>
 #include "efa_scene.h"
 
-/* How a message has its memory. */
+/* How a message describes its memory. */
 enum shape {
-	TWO_PIECES,	/* takes the long way, though they are next to each other */
+	TWO_PIECES,	/* takes the slow path, though they are adjacent */
 	ONE_KVEC,
 	ONE_BVEC,
 	SHAPES,
@@ -19,7 +19,7 @@ struct memory {
 	struct bio_vec	bvec;
 };
 
-/* From the 16th byte of the buffer on, where that begins by an offset of the iterator. */
+/* Start at byte 16 of the buffer, by an offset of the iterator if it has one. */
 static void set_iter(struct efa_scene *scene, struct iov_iter *iter, struct memory *mem,
 		     enum shape shape, unsigned int dir, size_t len)
 {
@@ -85,7 +85,7 @@ static ssize_t rma_msg(struct efa_scene *scene, enum shape shape, bool write, si
 	return rma_key(scene, shape, write, len, ctx, len, EFA_KEY);
 }
 
-/* --- what a completion says, in each format --- */
+/* --- contents of completions, in each format --- */
 
 static const struct format {
 	const char		*desc;
@@ -102,7 +102,7 @@ KUNIT_ARRAY_PARAM_DESC(format, formats, desc);
 
 #define CTX(n)	((void *)(n))
 
-/* All shorter formats are beginnings of the longest. */
+/* Each format is a prefix of the longest. */
 static const struct fi_cq_tagged_entry said[] = {
 	{ CTX(1), FI_MSG | FI_SEND, 100 },
 	{ CTX(2), FI_MSG | FI_SEND, 200 },
@@ -175,7 +175,7 @@ static void plain_says(struct kunit *test)
 	}
 }
 
-/* A message's memory is what its iterator says, in the work request or mapped. */
+/* The memory of a message is that of its iterator, inline or mapped. */
 static void plain_memory(struct kunit *test)
 {
 	static const size_t lens[] = { 8, KEFA_MAX_INLINE, KEFA_MAX_INLINE + 1, 3000 };
@@ -212,7 +212,7 @@ static void plain_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
 }
 
-/* What a message is refused for doesn't depend on the way, and leaves nothing behind. */
+/* Both paths refuse the same messages, and a refused message leaves nothing behind. */
 static void plain_refuses(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -252,7 +252,7 @@ static void plain_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), efa_cq(scene)->attr.size);
 }
 
-/* Nothing is mapped for an endpoint that isn't enabled, nor after its device went. */
+/* Nothing is mapped for an endpoint that isn't enabled, nor after a removal. */
 static void plain_maps_nothing(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
@@ -274,7 +274,7 @@ static void plain_maps_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_DMA_MAP), mapped);
 }
 
-/* The next use of a slot has nothing of the last, whichever way it is posted. */
+/* The next operation of a slot inherits nothing, whichever path posts it. */
 static void plain_slot_again(struct kunit *test)
 {
 	const struct kefa_wc written = {
@@ -311,7 +311,7 @@ static int set_flags(struct efa_scene *scene, u64 flags)
 	return fi_control(&scene->ep->fid, FI_SETOPSFLAG, &flags);
 }
 
-/* Whether a send's data is copied, as an inject's must be. */
+/* Return: whether the data of a send is copied, as an inject's must be. */
 static bool send_copies(struct efa_scene *scene)
 {
 	unsigned int before = efa_ep(scene)->stats.bounced;
@@ -355,7 +355,7 @@ static void plain_flags_completion(struct kunit *test)
 					0);
 		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
-		/* Of a message its own flags count. */
+		/* A message uses its own flags. */
 		KUNIT_EXPECT_EQ(test, send_flags(scene, ONE_BVEC, 64, 3, FI_COMPLETION), 0);
 		KUNIT_EXPECT_EQ(test, send_flags(scene, ONE_BVEC, 64, 4, 0), 0);
 		KUNIT_EXPECT_EQ(test, recv_flags(scene, ONE_BVEC, 64, 5, FI_COMPLETION), 0);
@@ -371,7 +371,7 @@ static void plain_flags_completion(struct kunit *test)
 			efa_cq(scene)->attr.size);
 }
 
-/* None takes it before the endpoint is enabled, nor after its device went. */
+/* No call takes the fast path before the endpoint is enabled, nor after a removal. */
 static void plain_limits(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -390,7 +390,7 @@ static void plain_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -ENODEV);
 }
 
-/* Nor for what the endpoint wasn't opened for. */
+/* No call takes the fast path without the endpoint's capability. */
 static void plain_caps(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -411,7 +411,7 @@ static void plain_caps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 2);
 }
 
-/* Without a direction it is opened for both. */
+/* Without a direction, the endpoint is opened for both. */
 static void plain_caps_either_way(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -431,8 +431,8 @@ static void plain_caps_either_way(struct kunit *test)
 }
 
 /*
- * A buffer gets its memory with its first use. While there is none, a post is refused
- * until the buffer that always has some comes back.
+ * The memory of a copy buffer is allocated at its first use. If that fails, posts are refused
+ * until the buffer that always has memory is free again.
  */
 static void buffers_on_first_use(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who takes completions from the device: readers that find nothing, those that sleep,
- * the worker. Whoever it is, none is left lying, and nobody is interrupted for nothing.
+ * Polling of the device by readers that find an empty queue, by sleepers and by the worker.
+ * No completion is missed, and there are no needless interrupts.
  */
 #include <linux/preempt.h>
 #include "crew.h"
@@ -17,7 +17,7 @@ static u32 written(struct efa_scene *scene)
 	return READ_ONCE(efa_cq(scene)->tail) - READ_ONCE(efa_cq(scene)->head);
 }
 
-/* Before the worker has had the CPU. */
+/* A reader polls before the worker has run. */
 static void poll_reader(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -43,7 +43,7 @@ static void poll_reader(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events, 1);
 }
 
-/* More than a read looks at: their worker tells of them all. */
+/* More completions than a read polls: the worker notifies of all. */
 static void poll_many_endpoints(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -76,7 +76,7 @@ static void poll_many_endpoints(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fi_close(&ep[i]->fid), 0);
 }
 
-/* Readers went away: what completes is taken for whoever comes. */
+/* After readers have stopped, the worker polls completions for later readers. */
 static void poll_ends(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -102,7 +102,7 @@ static void sleep_for_one(struct kofi_thread *thread)
 	thread->ret = fi_cq_sread(cq, &entry, 1, NULL, KOFI_NEVER_MS);
 }
 
-/* The event wakes it, and nobody else has to run. */
+/* The event wakes the sleeper, and the worker isn't needed. */
 static void poll_sleeper(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -112,7 +112,7 @@ static void poll_sleeper(struct kunit *test)
 	struct kofi_thread thread;
 	bool queued;
 
-	/* Readers that poll have turned events off. */
+	/* Polling readers have disabled events. */
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
 	kofi_thread_start(test, &thread, sleep_for_one, scene->cq);
@@ -127,7 +127,7 @@ static void poll_sleeper(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, queued);
 }
 
-/* A sleeper that gave up takes nothing any more. */
+/* A sleeper whose time-out is over doesn't poll any more. */
 static void poll_sleeper_gone(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -142,7 +142,7 @@ static void poll_sleeper_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, written(scene), 1U);
 }
 
-/* What arming finds is taken by whoever arms: no event tells of it. */
+/* The task that arms the queue polls the completions that arming finds, as no event comes. */
 static void poll_missed(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -163,14 +163,14 @@ static void poll_missed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->late, 0U);
 	efa_expect_done(test, scene, 2);
 
-	/* fi_cq_sread() looks once more when its time is over, which hides who didn't tell. */
+	/* fi_cq_sread() polls at its time-out, which would hide a missing notification. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), 0);
 	scene->fake->late = 1;
 	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true));
 	KUNIT_EXPECT_EQ(test, written(scene), 1U);
 }
 
-/* Nor of what the domain's queue pair for registrations has. */
+/* The same for the domain's queue pair for registrations. */
 static void poll_missed_by_domain(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -207,7 +207,7 @@ static void read_on(struct kofi_thread *thread)
 	}
 }
 
-/* Endpoints come and go, with work outstanding, under a reader's eyes. */
+/* Endpoints with outstanding work are opened and closed during a read. */
 static void poll_while_closing(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -240,9 +240,9 @@ static void poll_while_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -ENODEV);
 }
 
-/* --- one rule a case, which fails whenever it is broken --- */
+/* --- one rule per case, which fails reliably if the rule is broken --- */
 
-/* The device's next completion raises no event: one is on its way already. */
+/* The next completion raises no event, as if one were pending already. */
 static void no_event(struct efa_scene *scene)
 {
 	unsigned long flags;
@@ -259,7 +259,7 @@ struct holder {
 	bool			leave;
 };
 
-/* As a worker with much to do. */
+/* Like a busy worker. */
 static void hold_lock(struct kofi_thread *thread)
 {
 	struct holder *holder = container_of(thread, struct holder, thread);
@@ -273,7 +273,7 @@ static void hold_lock(struct kofi_thread *thread)
 	spin_unlock_bh(&holder->ep->lock);
 }
 
-/* Reader against worker: who polls doesn't wait for who has the endpoint. */
+/* Reader and worker: a reader doesn't wait for the worker's lock. */
 static void poll_waits_for_nobody(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -295,7 +295,7 @@ static void poll_waits_for_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_read(scene->cq, &entry, 1), 1);
 }
 
-/* Reader against sleeper: who polls tells those who sleep what it took for them. */
+/* Reader and sleeper: a reader notifies sleepers of completions that it polls for them. */
 static void poll_tells_sleeper(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -317,7 +317,7 @@ static void poll_tells_sleeper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, thread.ret, 1);
 }
 
-/* The same if both poll, and one of them is about to sleep. */
+/* The same if both poll and one is about to sleep. */
 static void poll_last_tells_sleeper(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -332,7 +332,7 @@ static void poll_last_tells_sleeper(struct kunit *test)
 	efake_settle();
 	no_event(scene);
 	done(scene);
-	/* As the second one. */
+	/* Act as the second reader. */
 	atomic_inc(&cq->sleepers);
 	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true));
 	atomic_dec(&cq->sleepers);
@@ -340,7 +340,7 @@ static void poll_last_tells_sleeper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, thread.ret, 1);
 }
 
-/* Of two completion queues the one that nobody reads is told as well. */
+/* A completion queue without a reader is notified as well. */
 static void poll_tells_other_queue(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -373,7 +373,7 @@ static void poll_tells_other_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
 }
 
-/* Arm against poll: nothing is armed while readers poll, and soon after they don't it is. */
+/* The queue isn't armed while readers poll, and is armed soon after they have stopped. */
 static void poll_arms_afterwards(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -399,20 +399,20 @@ static void poll_arms_afterwards(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, second);
 }
 
-/* Removal: a reader that found the endpoint before asks the device nothing afterwards. */
+/* Removal: a reader that found the endpoint before doesn't poll the device afterwards. */
 static void poll_found_before_removal(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
 	efake_remove(scene->fake);
-	/* The fake minds who polls or arms a queue pair that is gone. */
+	/* The fake reports polling or arming of a destroyed queue pair. */
 	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), false));
 	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), true));
 	efa_expect_error_now(test, scene, 1, ENODEV, 0);
 }
 
-/* Sleeps nowhere before it closes. */
+/* Check that the task didn't sleep before the close. */
 static void close_when_told(struct kofi_thread *thread)
 {
 	struct fid *fid;
@@ -423,8 +423,8 @@ static void close_when_told(struct kofi_thread *thread)
 }
 
 /*
- * Spins, as is allowed under RCU, until the endpoint was closed; or, if @ep is given, until
- * that is halted and its closer sleeps.
+ * Spin, which is allowed under RCU, until the endpoint was closed; or, with @ep, until it is
+ * halted and the closing task sleeps.
  */
 static bool closer_gets_there(struct kofi_thread *thread, const struct kefa_ep *ep)
 {
@@ -440,7 +440,7 @@ static bool closer_gets_there(struct kofi_thread *thread, const struct kefa_ep *
 	return there;
 }
 
-/* Close: while a reader has the endpoint, its queue pair stays. */
+/* Close: the queue pair exists while a reader uses the endpoint. */
 static void poll_found_before_close(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -468,7 +468,7 @@ static void poll_found_before_close(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_QP_DESTROY), before + 1);
 }
 
-/* And its memory, though the device, and so all that a close waits for, went before. */
+/* The same for the endpoint's memory, after a removal, when closing waits for nothing else. */
 static void poll_found_before_free(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -483,7 +483,7 @@ static void poll_found_before_free(struct kunit *test)
 	rcu_read_lock();
 	WRITE_ONCE(thread.arg, &fid->fid);
 	closed = closer_gets_there(&thread, NULL);
-	/* KASAN minds if it isn't there. */
+	/* KASAN reports the access if the memory was freed. */
 	found = kefa_ep_read(ep, false);
 	rcu_read_unlock();
 	kofi_thread_join(test, &thread);

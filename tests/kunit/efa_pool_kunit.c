@@ -5,7 +5,7 @@
 #include "efa_scene.h"
 
 #define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
-/* Uses of a region that its key can tell apart. */
+/* Number of generations of a key. */
 #define GENERATIONS	16
 
 static int alloc(struct efa_scene *scene, size_t pages, struct fid_mr **mr)
@@ -23,7 +23,7 @@ static int reg(struct efa_scene *scene, struct fid_mr **mr)
 			 NULL);
 }
 
-/* Make and close one: then it rests. */
+/* Open and close a region, whose device region is idle then. */
 static void once(struct kunit *test, struct efa_scene *scene, size_t pages)
 {
 	struct fid_mr *mr;
@@ -32,7 +32,7 @@ static void once(struct kunit *test, struct efa_scene *scene, size_t pages)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* So many that are open at once, then rest. */
+/* Open @n regions at once and close them, so that their device regions are idle. */
 static void several(struct kunit *test, struct efa_scene *scene, size_t pages,
 		    int n)
 {
@@ -84,7 +84,7 @@ static void pool_orders(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->mrs, 8);
 }
 
-/* 16 rest, and then the one that rested longest is used. */
+/* After 16 are idle, the one that was idle longest is reused. */
 static void pool_rest(struct kunit *test)
 {
 	static u32 key[GENERATIONS * GENERATIONS];
@@ -99,7 +99,7 @@ static void pool_rest(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_MR_CREATE),
 			GENERATIONS);
-	/* A key comes back after as many uses as there can be, and no earlier. */
+	/* A key is repeated after the maximum number of registrations, not earlier. */
 	for (i = 0; i < ARRAY_SIZE(key); i++)
 		for (j = 0; j < i; j++)
 			same += key[i] == key[j];
@@ -124,7 +124,7 @@ static void pool_full(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, alloc(scene, 1 << (i % 6), &mr[i]), 0);
 	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), -FI_ENOMR);
 	KUNIT_EXPECT_EQ(test, reg(scene, &more), -FI_ENOMR);
-	/* The same size: it is used; another: it goes. */
+	/* An idle region of the same size is reused, one of another size is destroyed. */
 	KUNIT_EXPECT_EQ(test, fi_close(&mr[0]->fid), 0);
 	KUNIT_ASSERT_EQ(test, alloc(scene, 1, &mr[0]), 0);
 	KUNIT_EXPECT_EQ(test, efake_calls(scene->fake, EFAKE_MR_CREATE),
@@ -139,7 +139,7 @@ static void pool_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, EFAKE_MAX_MR);
 }
 
-/* A domain has as many as its ULP asked for, however made, and whatever rests. */
+/* A domain allows as many open regions as the ULP asked for; idle regions don't count. */
 static void pool_asked_for(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .mr_cnt = 3 });
@@ -155,7 +155,7 @@ static void pool_asked_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alloc(scene, 1, &more), -FI_ENOMR);
 	KUNIT_EXPECT_EQ(test, reg(scene, &more), -FI_ENOMR);
 	KUNIT_EXPECT_EQ(test, mrq->stats.dry, 2ULL);
-	/* What fails takes no place. */
+	/* Failed registrations don't count. */
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
 	for (i = 0; i < 4; i++) {
@@ -167,7 +167,7 @@ static void pool_asked_for(struct kunit *test)
 	several(test, scene, 1, 3);
 }
 
-/* More than there are a domain isn't opened for. */
+/* A domain can't be opened for more regions than the device has. */
 static void pool_asked_too_much(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -183,7 +183,7 @@ static void pool_asked_too_much(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&domain->fid), 0);
 }
 
-/* The device has none to give: one that rests will do. */
+/* If the device can't create a region, an idle one is reused. */
 static void pool_has_one(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -200,7 +200,7 @@ static void pool_has_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 2);
 }
 
-/* Or none of that size, but of another. */
+/* Without an idle region of the size, one of another size is destroyed. */
 static void pool_gives_up_others(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -214,13 +214,13 @@ static void pool_gives_up_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 20);
 	for (i = 0; i < 5; i++)
 		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
-	/* The reason stays if that doesn't help. */
+	/* The device's error is returned if that doesn't help. */
 	scene->fake->max_mrs = 0;
 	KUNIT_EXPECT_EQ(test, alloc(scene, 100, &more), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, 0);
 }
 
-/* The most that a device has isn't always a power of two, nor many. */
+/* The maximum of a device may be small, and needn't be a power of two. */
 static void pool_limits(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -237,7 +237,7 @@ static void pool_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-/* A region's list of memory ends where it should, whatever it held before. */
+/* A region's list of memory has the right end, whatever it held before. */
 static void list_ends(struct kunit *test)
 {
 	static const unsigned int pages[] = { 1, 3, 2, 4, 1, 4 };

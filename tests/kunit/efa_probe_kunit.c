@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Devices of the EFA provider: what is found out about them, and when. */
+/* Probing of devices by the EFA provider. */
 #include "crew.h"
 #include "efa_scene.h"
 
@@ -53,7 +53,7 @@ static void probe_denied(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
 }
 
-/* Silence is a no, and waited for no longer than said. */
+/* Silence means that the device lacks the operation, and is limited by a time-out. */
 static void probe_silence(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);
@@ -63,14 +63,14 @@ static void probe_silence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
-	/* A registration, which isn't silent, a read and a write. */
+	/* A registration, which completes, a read and a write. */
 	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_POST_SEND), 3);
 	KUNIT_EXPECT_GE(test, jiffies - start, 2 * HZ);
-	/* A busy machine takes its time, but not so much of it. */
+	/* Allow for a busy machine. */
 	KUNIT_EXPECT_LT(test, jiffies - start, 10 * HZ);
 }
 
-/* What the device keeps is lost, and the page with it, but the device is of use. */
+/* Objects that the device refuses to destroy are leaked with their memory; it stays usable. */
 static void probe_refused(struct kunit *test)
 {
 	static const enum efake_call calls[] = {
@@ -98,7 +98,7 @@ static void probe_refused(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fake->dev->dead);
 }
 
-/* A device whose admin queue dies is of no use. */
+/* A device whose admin queue dies is unusable. */
 static void probe_dead(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);
@@ -110,7 +110,7 @@ static void probe_dead(struct kunit *test)
 	efake_settle_all();
 }
 
-/* Regions as they are made in earnest, or as simple as the device needs them. */
+/* Regions are described as by fi_mr_reg(), or more simply if the device needs that. */
 static void probe_ways(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);
@@ -135,7 +135,7 @@ static void probe_ways(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, dev->rdma_read || dev->rdma_write);
 }
 
-/* Success isn't enough: the data must be there. */
+/* Besides a success status, the data must be right. */
 static void probe_lies(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);
@@ -178,7 +178,7 @@ static void rdma_restore(void *unused)
 	kefa_rdma = KEFA_RDMA_AUTO;
 }
 
-/* The administrator knows better, if there is something to know. */
+/* The administrator's parameter overrides the probe, if it is set. */
 static void probe_overridden(struct kunit *test)
 {
 	static const struct {
@@ -223,7 +223,7 @@ static void probe_again(struct kunit *test)
 	EFA_CLOSE(test, scene->domain);
 	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), 0);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
-	/* One that was of no use may be of use now. */
+	/* A device that was unusable may be usable now. */
 	efake_fail(fake, EFAKE_PD_CREATE, 1, -ENOSPC);
 	KUNIT_EXPECT_EQ(test, kefa_dev_probe_again(EFA_DEVICE), -ENOSPC);
 	KUNIT_EXPECT_NULL(test, kefa_dev_find(EFA_DEVICE));
@@ -231,7 +231,7 @@ static void probe_again(struct kunit *test)
 	fi_freeinfo(efa_info(test, EFA_DEVICE));
 }
 
-/* --- probing while others go on --- */
+/* --- concurrent probes --- */
 
 static int find(const char *node, u64 caps, struct fi_info **info)
 {
@@ -243,7 +243,7 @@ static int find(const char *node, u64 caps, struct fi_info **info)
 	return fi_getinfo(fi_version(), node, NULL, 0, &hints, info);
 }
 
-/* Who asks for devices that are there waits until it is known what they can do. */
+/* fi_getinfo() waits until present devices are probed. */
 static void probe_found(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);
@@ -266,7 +266,7 @@ static void probe_useless(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->dev->state, KEFA_DEV_UNUSABLE);
 }
 
-/* One that takes its time holds up no other, nor those who ask for another. */
+/* A slow probe doesn't delay other devices, nor callers that ask for another device. */
 static void probe_two(struct kunit *test)
 {
 	struct efake *one = efake_make(test, "efake1");
@@ -293,7 +293,7 @@ static void find_one(struct kofi_thread *thread)
 	thread->ret = find(EFA_DEVICE, 0, &info);
 }
 
-/* A removal doesn't wait for the silent, nor do those who asked for them. */
+/* Neither a removal nor fi_getinfo() waits for the probe of a silent device. */
 static void probe_removed(struct kunit *test)
 {
 	struct efake *fake = unprobed(test);

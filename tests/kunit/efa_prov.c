@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The EFA provider's own sources, all but hw.c and dma.c, which are the fake device's
- * here: efake_hw.c and efake_dma.c. They are compiled once more, so that the suites see
- * what is private to the module, and nothing has to be exported for them.
+ * The EFA provider's own sources except hw.c and dma.c, in whose place the fake device has
+ * efake_hw.c and efake_dma.c. They are compiled once more, so that the suites can use private
+ * functions without exports.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
 #include "efake.h"
 
-/* fi_getinfo() loads the real one by its alias. */
+/* Without an alias: fi_getinfo() loads the real provider by that. */
 #undef MODULE_ALIAS_KOFI_PROVIDER
 #define MODULE_ALIAS_KOFI_PROVIDER(name)	MODULE_INFO(not_alias, name)
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the EFA provider does with objects that the device refuses to destroy, and
- * that the device goes on being used. A dead admin queue is another matter, see
- * efa_life_kunit.c.
+ * Objects that the device refuses to destroy: the provider keeps using the device. For a dead
+ * admin queue see efa_life_kunit.c.
  */
 #include <linux/mm.h>
 #include "efa_scene.h"
 
 #define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* As the driver reports what the device answers, whatever that was. */
+/* The errno that the driver returns for any refusal of the device. */
 static void refuse(struct efa_scene *scene, u32 calls)
 {
 	scene->fake->pci = true;
@@ -24,7 +23,7 @@ static void try_again(struct efa_scene *scene)
 	watch->func(watch);
 }
 
-/* The device is there, and does its work. */
+/* Check that the device still works. */
 static void expect_alive(struct kunit *test, struct efa_scene *scene)
 {
 	struct fi_info *info = efa_info(test, EFA_DEVICE);
@@ -85,14 +84,14 @@ static void refused_endpoint(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, efa_dom(scene)->refused.broken);
 }
 
-/* Set aside to the end, and abandoned with its protection domain. */
+/* An object is refused to the end, and abandoned with its protection domain. */
 static void refused_for_good(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	struct efake *fake = scene->fake;
 	int refs = module_refcount(THIS_MODULE);
 
-	/* The page is the device's now. */
+	/* The page is leaked to the device. */
 	refuse_endpoint(test, scene);
 	try_again(scene);
 	expect_counts(test, scene, 1, 1);
@@ -100,13 +99,13 @@ static void refused_for_good(struct kunit *test)
 	EFA_CLOSE(test, scene->cq);
 	EFA_CLOSE(test, scene->av);
 	EFA_CLOSE(test, scene->domain);
-	/* Both endpoints' and the domain's own. */
+	/* The queue pairs of both endpoints and of the domain. */
 	expect_counts(test, scene, 3, 0);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 3);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->lost), 1);
 	fake->refuse = 0;
 	expect_alive(test, scene);
-	/* The driver may still call the handlers, which are the module's. */
+	/* The driver may still call the module's handlers, so the module is pinned. */
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), refs + 1);
 	efake_remove(fake);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), refs);
@@ -141,7 +140,7 @@ static int alloc(struct efa_scene *scene, size_t pages, struct fid_mr **mr)
 	return fi_mr_alloc(scene->domain, &attr, mr, NULL);
 }
 
-/* The pool is full: that an idle region doesn't go is no reason to stop. */
+/* With a full pool, a refusal to destroy an idle region doesn't end the search. */
 static void refused_idle_region(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -163,7 +162,7 @@ static void refused_idle_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&large->fid), 0);
 }
 
-/* The same answers at removal: each thing is seen off as far as it goes. */
+/* Refusals at removal: all other objects are destroyed. */
 static void refused_at_removal(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions of the EFA provider that the device doesn't invalidate: they are destroyed
- * instead, and what their users are told is true.
+ * Regions that the device fails to invalidate: they are destroyed instead, and their users
+ * get the right result.
  */
 #include <linux/mm.h>
 #include "crew.h"
@@ -11,10 +11,10 @@
 
 /**
  * struct revoked - a valid region of a page
- * @scene: what it belongs to
- * @page: the memory
+ * @scene: scene that the region belongs to
+ * @page: registered memory
  * @mr: the region
- * @key: its key
+ * @key: key of the region
  */
 struct revoked {
 	struct efa_scene	*scene;
@@ -61,7 +61,7 @@ static struct revoked *revoked_make(struct kunit *test)
 	return r;
 }
 
-/* It is used again, and peers that have the former key don't reach it. */
+/* The region can be reused, and peers can't reach it by the old key. */
 static void expect_usable(struct kunit *test, struct revoked *r)
 {
 	struct efa_scene *scene = r->scene;
@@ -85,7 +85,7 @@ static void close_all(struct kunit *test, struct revoked *r)
 	put_page(r->page);
 }
 
-/* Invalidation posted, and answered with a status. */
+/* Post an invalidation, and complete it with a status. */
 static void answer(struct kunit *test, struct revoked *r, u32 status)
 {
 	r->scene->fake->status = status;
@@ -119,7 +119,7 @@ static void not_posted(struct kunit *test)
 	close_all(test, r);
 }
 
-/* Nothing completes before the region was destroyed. */
+/* The invalidation doesn't complete before the region was destroyed. */
 static void in_between(struct kunit *test)
 {
 	struct revoked *r = revoked_make(test);
@@ -139,7 +139,7 @@ static void in_between(struct kunit *test)
 	close_all(test, r);
 }
 
-/* The memory stays the device's, and the user is told. */
+/* The memory is leaked, and the invalidation completes with an error. */
 static void refused(struct kunit *test)
 {
 	struct revoked *r = revoked_make(test);
@@ -155,7 +155,7 @@ static void refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efake_haunt(fake), 1);
 	fake->refuse = 0;
 	expect_usable(test, r);
-	/* Its owner's, and the one that keeps it. */
+	/* The owner's reference, and the one that leaks the page. */
 	put_page(r->page);
 	close_all(test, r);
 }
@@ -188,7 +188,7 @@ static void dead_otherwise(struct kunit *test)
 	dead(test, false);
 }
 
-/* What is outstanding when the device goes, and wouldn't let go of it. */
+/* An invalidation is outstanding at removal, and the device refuses to destroy the region. */
 static void refused_at_removal(struct kunit *test)
 {
 	struct revoked *r = revoked_make(test);
@@ -238,7 +238,7 @@ static void remove_device(struct kofi_thread *thread)
 	efake_remove(thread->arg);
 }
 
-/* Whoever comes first ends it, once. */
+/* Revocation and removal race: the invalidation completes once. */
 static void removed_meanwhile(struct kunit *test)
 {
 	struct revoked *r = revoked_make(test);

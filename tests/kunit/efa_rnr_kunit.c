@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Receivers that aren't ready, and for how long the provider tries again. */
+/* Resending to receivers that aren't ready. */
 #include "crew.h"
 #include "efa_scene.h"
 
@@ -34,14 +34,14 @@ static void rnr_option(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ms, 700);
 	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT,
 					&ms, sizeof(ms)), -FI_EOPBADSTATE);
-	/* The device gives it up soon, so that it isn't held. */
+	/* The device gives up after a few retries, so that it isn't blocked. */
 	KUNIT_EXPECT_EQ(test, scene->qp->attr.rnr_retry, KEFA_RNR_TRIES);
 	ms = SIZE_MAX;
 	KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT,
 					&ms, sizeof(ms)), -EINVAL);
 }
 
-/* Each kind is sent again as it was, though its caller's inline data is gone. */
+/* Each kind of operation is resent unchanged, though the caller's inline data may be gone. */
 static void rnr_sent_again(struct kunit *test)
 {
 	struct efa_scene *scene = rnr_scene(test, 60000);
@@ -69,7 +69,7 @@ static void rnr_sent_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.rnr, 2);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.errors, 0);
 
-	/* What came late of the former uses of the slot is nobody's. */
+	/* Late completions of former uses of the slot are ignored. */
 	efake_qp_push(scene->qp, &(struct kefa_wc){ .id = id - KEFA_OP_USE });
 	efa_expect_nothing(test, scene);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.stale, 1);
@@ -84,7 +84,7 @@ static void rnr_sent_again(struct kunit *test)
 	efa_expect_done(test, scene, 2);
 }
 
-/* Others aren't held up, and a full queue of them is sent again. */
+/* Other operations aren't delayed, and a full queue is resent. */
 static void rnr_many(struct kunit *test)
 {
 	struct efa_scene *scene = rnr_scene(test, 60000);
@@ -119,7 +119,7 @@ static void rnr_time_is_over(struct kunit *test)
 	}
 	efa_expect_error(test, scene, 1, EAGAIN, RNR);
 	KUNIT_EXPECT_GT(test, efa_ep(scene)->stats.rnr, 0);
-	/* The next use of the slot has its own time. */
+	/* The next operation of the slot has its own time-out. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
 	efake_wr_done(efake_sent(scene->qp, 0), RNR);
 	efake_settle();
@@ -138,7 +138,7 @@ static void rnr_closed_meanwhile(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, 1);
 }
 
-/* Without the option it is the device that tries again, or nobody. */
+/* Without the option only the device retries, if at all. */
 static void rnr_off(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);

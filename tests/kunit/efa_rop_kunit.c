@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Operations: each way through their states, ids that are wrong, and when one is over. */
+/* Operations: each path through their states, wrong ids, and the end of an operation. */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
@@ -8,7 +8,7 @@
 #define SIZE	7
 
 struct scene {
-	spinlock_t		lock;	/* the endpoint's would be */
+	spinlock_t		lock;	/* in place of the endpoint's lock */
 	struct kefa_rops	rops;
 };
 
@@ -36,37 +36,37 @@ static bool over(struct scene *s, struct kefa_rop *rop)
 }
 
 /*
- * Each operation there is, by what it goes through. Between WAIT and the next state there
- * may be none, as all is ready; so it may be skipped.
+ * The states that each kind of operation goes through. WAIT may be skipped, as all resources
+ * may be available at once.
  */
 static const char * const lives[] = {
 	/* Sending: eager, medium, eager write, RMA by the device. */
 	"free wait posted free",
 	"free posted dying free",
-	/* Long-CTS, to be acknowledged or not; several windows. */
+	/* Long-CTS, with or without acknowledgment; several windows. */
 	"free wait grant data_tx grant data_tx posted free",
 	"free grant data_tx ack free",
 	"free wait grant dying free",
 	"free grant data_tx dying free",
-	/* Delivery complete, EOR, the answer to a fetch. */
+	/* Delivery complete, EOR, the response to a fetch. */
 	"free wait ack free",
 	"free ack dying free",
-	/* Long read: registered, read, invalidated; or refused, and sent anew. */
+	/* Long read: registered, read, invalidated; or refused, and sent again. */
 	"free wait reg wait ack inval free",
 	"free reg wait ack inval free",
 	"free reg dying free",
 	"free wait ack inval grant data_tx posted free",
 	"free ack inval dying free",
-	/* Reading what the device can't: short, long. */
+	/* Emulated reads: short, long. */
 	"free wait data_rx free",
 	"free ack data_rx dying free",
-	/* Cancelled before it began. */
+	/* Canceled before it began. */
 	"free wait free",
 	"free wait dying free",
-	/* Answering a read: all at once, or by windows. */
+	/* Responding to a read: at once, or in windows. */
 	"free data_tx grant data_tx posted free",
 	"free wait data_tx grant",
-	/* A receive: cancelled; of a message in one packet, or in several. */
+	/* A receive: canceled; of a message in one packet, or in several. */
 	"free listed free",
 	"free listed owes free",
 	"free listed sink free",
@@ -74,19 +74,19 @@ static const char * const lives[] = {
 	"free listed data_rx free",
 	"free listed data_rx owes free",
 	"free listed data_rx owes dying free",
-	/* Read by the device; the beginning of it came before. */
+	/* Read by the device, after the first part of the message came in the packet. */
 	"free listed reading owes free",
 	"free listed reading free",
 	"free listed data_rx reading owes free",
-	/* There are no means to read it: it comes by long-CTS. */
+	/* Reading isn't possible, so the message comes by long-CTS. */
 	"free listed data_rx reading nacked data_rx free",
 	"free listed reading nacked data_rx free",
 	"free listed reading nacked dying free",
-	/* Nobody wants the rest. */
+	/* The rest of the message is discarded. */
 	"free listed data_rx sink free",
 	"free listed reading sink dying free",
 	"free listed reading nacked sink free",
-	/* A message came first. */
+	/* The message came before the receive. */
 	"free owes free",
 	"free data_rx free",
 	"free reading owes free",
@@ -112,7 +112,7 @@ static u32 state_of(struct kunit *test, const char *name, size_t len)
 	return 0;
 }
 
-/* What is on one of these ways is allowed, and nothing else is. */
+/* Exactly the transitions on these paths are allowed. */
 static void rop_states(struct kunit *test)
 {
 	u32 may[KEFA_ROP_STATES] = { }, i, from, to;
@@ -147,7 +147,7 @@ static void rop_until_none_is_free(struct kunit *test)
 	}
 	KUNIT_EXPECT_NULL(test, kefa_rop_take(&s->rops, KEFA_ROP_WAIT));
 	KUNIT_EXPECT_EQ(test, s->rops.used, SIZE);
-	/* In the order in which they were freed. */
+	/* Slots are reused in the order in which they were freed. */
 	KUNIT_EXPECT_TRUE(test, over(s, rop[4]));
 	KUNIT_EXPECT_TRUE(test, over(s, rop[1]));
 	again = kefa_rop_take(&s->rops, KEFA_ROP_POSTED);
@@ -161,7 +161,7 @@ static void rop_until_none_is_free(struct kunit *test)
 	leave(s);
 }
 
-/* Of all the ids that a peer might think of, one is right. */
+/* Exactly one of all ids that a peer may send is accepted. */
 static void rop_ids(struct kunit *test)
 {
 	struct scene *s = scene(test, SIZE);
@@ -180,14 +180,14 @@ static void rop_ids(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, U32_MAX));
 	KUNIT_EXPECT_TRUE(test, over(s, rop));
 	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, id));
-	/* Nobody was told of a receive that is only posted. */
+	/* No peer knows the id of a receive that is only posted. */
 	rop = kefa_rop_take(&s->rops, KEFA_ROP_LISTED);
 	KUNIT_EXPECT_NULL(test, kefa_rop_find(&s->rops, kefa_rop_id(&s->rops, rop)));
 	KUNIT_EXPECT_TRUE(test, over(s, rop));
 	leave(s);
 }
 
-/* An id is used again after all the others of its slot. */
+/* An id is reused after all others of its slot. */
 static void rop_ids_wrap(struct kunit *test)
 {
 	struct scene *s = scene(test, 1);
@@ -211,7 +211,7 @@ static void rop_is_over(struct kunit *test)
 	struct kefa_rop *rop;
 	u32 have;
 
-	/* Only when nothing is left: the protocol, work requests, answers, the ULP. */
+	/* It ends when protocol, work requests, responses and the ULP are done with it. */
 	for (have = 0; have < 16; have++) {
 		rop = kefa_rop_take(&s->rops, KEFA_ROP_DATA_RX);
 		rop->flags = (have & 1 ? KEFA_ROP_OVER : 0) | (have & 2 ? KEFA_ROP_TOLD : 0);
@@ -230,7 +230,7 @@ static void rop_is_over(struct kunit *test)
 static void rop_size(struct kunit *test)
 {
 	KUNIT_EXPECT_LE(test, sizeof(struct kefa_rop), 192);
-	/* A posted receive keeps what isn't its place in the match. */
+	/* A posted receive keeps all members but its position in the match. */
 	KUNIT_EXPECT_GE(test, offsetof(struct kefa_rop, recv),
 			offsetof(struct kefa_rop, buf) + sizeof(struct kefa_rbuf));
 	KUNIT_EXPECT_NE(test, kefa_rop_key(1, 0), kefa_rop_key(0, 1));

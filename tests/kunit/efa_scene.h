@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the suites of the EFA provider open on the fake device, and how they look. */
+/* Objects that the suites of the EFA provider open on the fake device, and checks of them. */
 #ifndef KOFI_EFA_SCENE_H
 #define KOFI_EFA_SCENE_H
 
@@ -17,13 +17,13 @@
 #define EFA_RADDR	0x10000
 
 /**
- * struct efa_opts - what a test wants to be different
- * @cq: of the completion queue; the helpers here read FI_CQ_FORMAT_DATA, which is
- *	what it has if nothing is said
- * @tx_size: sends, reads and writes that can be outstanding
- * @rx_size: receives
- * @mr_cnt: memory regions
- * @bind: flags besides the directions
+ * struct efa_opts - settings of a test that differ from the defaults
+ * @cq: attributes of the completion queue; the default format is FI_CQ_FORMAT_DATA, which
+ *	the helpers here read
+ * @tx_size: maximum of outstanding sends, reads and writes
+ * @rx_size: maximum of outstanding receives
+ * @mr_cnt: maximum of memory regions
+ * @bind: flags of binding the completion queue besides the directions
  * @idle: don't enable the endpoint
  */
 struct efa_opts {
@@ -36,16 +36,16 @@ struct efa_opts {
 };
 
 /**
- * struct efa_scene - an endpoint on a fake device, and all that it needs
+ * struct efa_scene - an endpoint on a fake device, with all objects that it needs
  * @fake: the device
- * @info: what it was opened from
- * @fabric: its fabric
- * @eq: tells of devices
- * @domain: its domain
- * @av: its address vector
- * @cq: completions of both directions
+ * @info: fi_info that the objects were opened with
+ * @fabric: fabric of the endpoint
+ * @eq: event queue of the fabric
+ * @domain: domain of the endpoint
+ * @av: address vector of the endpoint
+ * @cq: completion queue of both directions
  * @ep: the endpoint
- * @qp: its queue pair
+ * @qp: queue pair of the endpoint
  * @peer: an address in @av
  * @buf: physically contiguous memory of EFA_BUF bytes
  */
@@ -64,10 +64,10 @@ struct efa_scene {
 };
 
 /**
- * struct efa_comp - what was read from a completion queue
- * @ret: what fi_cq_read() returned
- * @entry: the completion
- * @error: or, when @ret is -FI_EAVAIL, the error
+ * struct efa_comp - result of reading a completion queue
+ * @ret: return value of fi_cq_read()
+ * @entry: the completion, if @ret is 1
+ * @error: the error, if @ret is -FI_EAVAIL
  */
 struct efa_comp {
 	ssize_t			ret;
@@ -75,13 +75,13 @@ struct efa_comp {
 	struct fi_cq_err_entry	error;
 };
 
-/* The end of the case closes what is open then. */
+/* Open a scene. The end of the case closes it. */
 struct efa_scene *efa_scene_new(struct kunit *test,
 				const struct efa_opts *opts);
-/* The same on a device that the test has made and published. */
+/* Open a scene on a device that the test has created and published. */
 struct efa_scene *efa_scene_on(struct kunit *test, struct efake *fake,
 			       const struct efa_opts *opts);
-/* One more endpoint, with the scene's queue and addresses. */
+/* Open another endpoint with the scene's completion queue and address vector. */
 struct fid_ep *efa_scene_ep(struct kunit *test, struct efa_scene *scene,
 			    u64 bind);
 
@@ -90,7 +90,7 @@ struct fi_efa_addr efa_addr(u8 gid, u16 qpn);
 fi_addr_t efa_insert(struct kunit *test, struct efa_scene *scene, u8 gid,
 		     u16 qpn);
 struct efa_comp efa_read(struct efa_scene *scene);
-/* Completions and errors that can be read. */
+/* Return: number of completions and errors that can be read. */
 unsigned int efa_drain(struct efa_scene *scene);
 void efa_fill(u8 *buf, size_t len, u8 seed);
 bool efa_filled(const u8 *buf, size_t len, u8 seed);
@@ -99,7 +99,7 @@ bool efa_filled(const u8 *buf, size_t len, u8 seed);
 void efa_expect_done(struct kunit *test, struct efa_scene *scene, long ctx);
 void efa_expect_error(struct kunit *test, struct efa_scene *scene, long ctx,
 		      int err, int prov_errno);
-/* The same without waiting. */
+/* Read without waiting. */
 void efa_expect_error_now(struct kunit *test, struct efa_scene *scene, long ctx,
 			  int err, int prov_errno);
 void efa_expect_nothing(struct kunit *test, struct efa_scene *scene);
@@ -125,7 +125,7 @@ static inline struct kofi_cq *efa_cq(struct efa_scene *scene)
 	return container_of(scene->cq, struct kofi_cq, cq_fid);
 }
 
-/* Posts with a number for a context. */
+/* Post with a number as the context. */
 static inline ssize_t efa_send(struct efa_scene *scene, size_t len, long ctx)
 {
 	return fi_send(scene->ep, scene->buf, len, NULL, scene->peer,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which sub-protocol: what libfabric would take at each border, and what has to hold of any
+ * Choice of the sub-protocol: the same as libfabric's at each boundary, and invariants for any
  * length, thresholds and headers.
  */
 #include <kunit/test.h>
@@ -77,7 +77,7 @@ static void select_at_borders(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kefa_select_read(&usual, &c), KEFA_BY_DEVICE);
 }
 
-/* Headers are as long as was reckoned, or data wouldn't fit. */
+/* Headers have the computed length, or the data wouldn't fit. */
 static void select_header_lengths(struct kunit *test)
 {
 	struct wire_case *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
@@ -100,7 +100,7 @@ static void select_header_lengths(struct kunit *test)
 	}
 }
 
-/* The peer has all of it after so many windows, and none was empty or too large. */
+/* The computed number of windows transfers all data, and no window is empty or too large. */
 static void expect_windows(struct kunit *test, const struct kefa_rdm_limits *lim, u64 left)
 {
 	u64 window;
@@ -131,7 +131,7 @@ static void expect_pieces(struct kunit *test, const struct kefa_rdm_limits *lim,
 		KUNIT_EXPECT_EQ(test, segment, c->len);
 		break;
 	case KEFA_DATA_NONE:
-		/* Should the peer refuse to read it, something is left for its grant. */
+		/* If the peer refuses to read, data is left for it to grant. */
 		KUNIT_EXPECT_EQ(test, segment, 0);
 		KUNIT_EXPECT_GT(test, c->len, room);
 		break;
@@ -162,7 +162,7 @@ static void select_any(struct kunit *test)
 	prandom_seed_state(&rnd, 7);
 	for (step = 0; step < 100000; step++) {
 		lim.mtu = 512 + prandom_u32_state(&rnd) % 8700;
-		/* Also such that they make no sense. */
+		/* Also thresholds that make no sense. */
 		lim.max_medium = prandom_u32_state(&rnd) % 100000;
 		lim.min_read_message = prandom_u32_state(&rnd) % 2000000;
 		lim.min_read_write = prandom_u32_state(&rnd) % 100000;
@@ -197,7 +197,7 @@ static void select_windows(struct kunit *test)
 
 	expect_windows(test, &lim, U64_MAX);
 	KUNIT_EXPECT_EQ(test, kefa_grant(&lim, U64_MAX), 32 * (8928 - 32));
-	/* As libfabric: one more packet's worth isn't granted at once. */
+	/* As in libfabric, one more packet isn't granted at once. */
 	KUNIT_EXPECT_EQ(test, kefa_grant(&lim, 1), 1);
 	lim.credits = U32_MAX;
 	KUNIT_EXPECT_EQ(test, kefa_grant(&lim, U64_MAX), U32_MAX);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What endpoints tell each other: two of ours, and one of ours with each kind of libfabric
- * there is, as the bytes that go between them.
+ * HANDSHAKEs between two endpoints of the provider, and with each version of libfabric, as
+ * bytes.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -11,7 +11,7 @@
 
 struct scene {
 	struct kunit		*test;
-	spinlock_t		lock;	/* the endpoint's would be */
+	spinlock_t		lock;	/* in place of the endpoint's lock */
 	struct kefa_peers	peers;
 	struct kefa_self	self;
 	struct kefa_rpeer	*peer;
@@ -19,7 +19,7 @@ struct scene {
 	u8			buf[KEFA_HDR_ROOM];
 };
 
-/* With a peer that has its address handle, and the lock held. */
+/* A peer with an address handle; takes the lock. */
 static struct scene *scene(struct kunit *test)
 {
 	static const u8 gid[16] = { 0xfe, 0x80, 1 };
@@ -49,7 +49,7 @@ static void leave(struct scene *s)
 	kefa_peers_fini(&s->peers);
 }
 
-/* As bytes, and back. */
+/* Build a packet to bytes, and parse it. */
 static size_t pass(struct scene *s)
 {
 	size_t len = kefa_build(&s->pkt, s->buf, sizeof(s->buf));
@@ -59,7 +59,7 @@ static size_t pass(struct scene *s)
 	return len;
 }
 
-/* The HANDSHAKE of somebody who can @features comes. */
+/* Receive a HANDSHAKE with @features. */
 static bool shake(struct scene *s, u64 features, u32 device_version)
 {
 	struct kefa_self other = {
@@ -81,7 +81,7 @@ static void shake_says_what_we_can(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kefa_shake_features(false, false), 0x5a);
 	KUNIT_EXPECT_EQ(test, kefa_shake_features(true, false), 0x5b);
 	kefa_shake_fill(&s->self, &s->pkt);
-	/* What goes inline. */
+	/* A packet that fits inline. */
 	KUNIT_EXPECT_EQ(test, pass(s), 32);
 	KUNIT_EXPECT_EQ(test, s->pkt.shake.extra[0], 0x7b);
 	KUNIT_EXPECT_EQ(test, s->pkt.shake.nextra_p3, 4);
@@ -92,7 +92,7 @@ static void shake_says_what_we_can(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->pkt.rma_iov_count, 0);
 	KUNIT_EXPECT_EQ(test, s->pkt.data_len, 0);
 	KUNIT_EXPECT_EQ(test, s->pkt.connid, CONNID);
-	/* Everybody takes it. */
+	/* All peers accept it. */
 	KUNIT_EXPECT_TRUE(test, kefa_pkt_may_send(s->pkt.row, 0));
 	leave(s);
 }
@@ -131,7 +131,7 @@ static void shake_before_the_first_request(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kefa_shake_ready(&s->self, s->peer));
 	KUNIT_EXPECT_FALSE(test, shake(s, 0x7b, 0xefa1));
 	leave(s);
-	/* One that nobody asked for, as the peer was the first to send. */
+	/* The HANDSHAKE wasn't requested, as the peer was the first to send. */
 	s = scene(test);
 	KUNIT_EXPECT_TRUE(test, shake(s, 0x5a, 0));
 	KUNIT_EXPECT_TRUE(test, kefa_shake_ready(&s->self, s->peer));
@@ -147,7 +147,7 @@ static void shake_homogeneous(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kefa_shake_ask(&s->self, &s->peers, s->peer));
 	KUNIT_EXPECT_TRUE(test, kefa_shake_reads(&s->self, s->peer));
 	KUNIT_EXPECT_TRUE(test, kefa_shake_writes(&s->self, s->peer, true));
-	/* Who we are it doesn't know yet. */
+	/* The peer doesn't know this endpoint yet. */
 	s->pkt = (struct kefa_pkt) { .row = kefa_row_of(KEFA_EAGER_TAGRTM_PKT) };
 	kefa_shake_sign(&s->self, s->peer, &s->pkt);
 	KUNIT_EXPECT_EQ(test, s->pkt.flags, KEFA_REQ_OPT_RAW_ADDR_HDR);
@@ -165,15 +165,15 @@ struct kind {
 	u64		features;
 	u32		device_version;
 	bool		reads, writes, writes_data, dc, nack;
-	u16		req;		/* flags of a request to it */
-	u16		data;		/* and of a CTSDATA */
+	u16		req;		/* expected flags of a request to the peer */
+	u16		data;		/* expected flags of a CTSDATA */
 };
 
 static const struct kind kinds[] = {
 	{ "1.9", 0, 0, .req = 0, .data = 0 },
 	{ "1.17 without device RDMA", 0x1a, 0, .dc = true,
 	  .req = KEFA_PKT_CONNID_HDR, .data = KEFA_PKT_CONNID_HDR },
-	/* It doesn't tell its device, which is taken for a later one. */
+	/* It doesn't name its device, so a later generation is assumed. */
 	{ "1.17", 0x1b, 0, .reads = true, .dc = true,
 	  .req = KEFA_PKT_CONNID_HDR, .data = KEFA_PKT_CONNID_HDR },
 	{ "1.17 zero copy", 0x1f, 0, .reads = true, .dc = true,
@@ -205,7 +205,7 @@ static void shake_with_each(struct kunit *test)
 
 	for (k = kinds; k < kinds + ARRAY_SIZE(kinds); k++) {
 		s = scene(test);
-		/* Until then, the address; and what every version knows. */
+		/* Before that, the address is sent, and only features of all versions are used. */
 		KUNIT_EXPECT_EQ(test, signed_flags(s, KEFA_EAGER_RTW_PKT),
 				KEFA_REQ_OPT_RAW_ADDR_HDR);
 		KUNIT_EXPECT_FALSE(test, kefa_shake_reads(&s->self, s->peer));
@@ -227,7 +227,7 @@ static void shake_with_each(struct kunit *test)
 				    k->name);
 		KUNIT_EXPECT_EQ(test, signed_flags(s, KEFA_EOR_PKT), KEFA_PKT_CONNID_HDR);
 		KUNIT_EXPECT_FALSE(test, s->peer->flags & KEFA_RPEER_HEADERLESS);
-		/* Of our own device's faults, none of it is the peer's. */
+		/* Limits of the local device don't depend on the peer. */
 		s->self.features = kefa_shake_features(false, false);
 		KUNIT_EXPECT_FALSE(test, kefa_shake_reads(&s->self, s->peer));
 		KUNIT_EXPECT_FALSE(test, kefa_shake_writes(&s->self, s->peer, false));
@@ -235,7 +235,7 @@ static void shake_with_each(struct kunit *test)
 	}
 }
 
-/* One of 1.22 to 2.5 that takes messages straight into its buffers. */
+/* libfabric 1.22 to 2.5 with zero-copy receives. */
 static void shake_headerless(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -259,7 +259,7 @@ static void shake_headerless(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->peer->rq_qpn, 77);
 	KUNIT_EXPECT_EQ(test, s->peer->rq_qkey, 0x7777);
 	leave(s);
-	/* It says so, and doesn't say where. */
+	/* It announces zero-copy receives, but not its buffer. */
 	s = scene(test);
 	KUNIT_EXPECT_TRUE(test, shake(s, 0xfb, 0xefa1));
 	KUNIT_EXPECT_FALSE(test, s->peer->flags & KEFA_RPEER_HEADERLESS);
@@ -276,7 +276,7 @@ static void shake_suite_exit(struct kunit_suite *suite)
 	kefa_rpeer_cache_fini();
 }
 
-/* A header that was made beforehand is what would be built for that message. */
+/* A prepared header is the same as one that is built for the message. */
 static void shake_shapes(struct kunit *test)
 {
 	const struct kefa_rdm_limits lim = { .mtu = 4096 };

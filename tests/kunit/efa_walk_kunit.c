@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Each call to the device and each allocation of the EFA provider's opening calls
- * fails in its turn, until there is none left to fail; then each two calls. It is
- * as if nobody had called, and what the device doesn't give back is known.
+ * Each call to the device and each allocation of the EFA provider's opening calls fails in
+ * turn; then each pair of calls to the device. A failed opening must leave no trace, except
+ * for objects that the device refused to destroy.
  */
 #include <linux/workqueue.h>
 #include "efa_scene.h"
@@ -12,11 +12,11 @@
 #define CALLS_MAX	100
 
 /**
- * struct walk - what an opening works on
- * @scene: everything that is open, the endpoint not enabled
- * @fake: its device
- * @probed: another, not published
- * @result: what was opened
+ * struct walk - objects that an opening uses
+ * @scene: open objects, with an endpoint that isn't enabled
+ * @fake: the device of @scene
+ * @probed: another device, not published
+ * @result: the opened object
  */
 struct walk {
 	struct efa_scene	*scene;
@@ -27,11 +27,11 @@ struct walk {
 
 /**
  * struct opening - an opening call
- * @desc: which
- * @run: makes it; what it opened goes to walk->result
- * @undo: undoes it
- * @calls: to the device, that there are at least
- * @kmallocs: that there are at least
+ * @desc: name of the call
+ * @run: make the call; the opened object goes to walk->result
+ * @undo: undo the call
+ * @calls: minimum number of calls to the device
+ * @kmallocs: minimum number of calls of kmalloc()
  */
 struct opening {
 	const char	*desc;
@@ -77,7 +77,7 @@ static int alloc_mr(struct efa_scene *scene, struct fid_mr **mr)
 
 OPEN(pool_mr, fid_mr, alloc_mr(scene, &new))
 
-/* The pool would keep it, and the next be no opening. */
+/* Empty the pool, which would keep the region, so that the next run creates one. */
 static int mr_undo(struct walk *walk)
 {
 	struct kefa_domain *dom = efa_dom(walk->scene);
@@ -120,7 +120,7 @@ static int insert_run(struct walk *walk)
 	return got == FI_ADDR_NOTAVAIL ? ret : -EBADE;
 }
 
-/* The handle goes by itself, a little later. */
+/* The address handle is destroyed later by a work item. */
 static int insert_undo(struct walk *walk)
 {
 	fi_addr_t one = 1;
@@ -130,7 +130,7 @@ static int insert_undo(struct walk *walk)
 	return ret;
 }
 
-/* Opened and bound where nothing fails. */
+/* Opened and bound before failures begin. */
 static int enable_run(struct walk *walk)
 {
 	struct efa_scene *scene = walk->scene;
@@ -187,12 +187,12 @@ static const struct opening openings[] = {
 KUNIT_ARRAY_PARAM_DESC(opening, openings, desc);
 
 /**
- * struct traces - what an opening that failed must not leave
- * @maps: mappings of memory
- * @qps: queue pairs
- * @objs: other objects of the devices
- * @credits: of the completion queue
- * @refs: of the module
+ * struct traces - counts that a failed opening must not change
+ * @maps: number of mappings of memory
+ * @qps: number of queue pairs
+ * @objs: number of other objects of the devices
+ * @credits: credits of the completion queue
+ * @refs: references to the module
  */
 struct traces {
 	unsigned int	maps;
@@ -253,7 +253,7 @@ static void expect_no_traces(struct kunit *test, struct walk *walk,
 
 /* --- calls to the device --- */
 
-/* Return: how many calls failed. */
+/* Return: number of calls that failed. */
 static unsigned int fail_calls(struct kunit *test, struct walk *walk,
 			       const struct opening *opening,
 			       unsigned int first, unsigned int second)
@@ -326,7 +326,7 @@ static bool fail_allocation(struct kunit *test, struct walk *walk,
 	return injected;
 }
 
-/* The nth call of kmalloc(), and what may be allocated just before it. */
+/* Fail the nth call of kmalloc(), and other allocations just before it. */
 static void fail_kmalloc(struct kunit *test, struct walk *walk,
 			 const struct opening *opening, unsigned int nth)
 {

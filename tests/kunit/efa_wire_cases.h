@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Packets of fabric efa for tests, of each type and form. Also compiled for user space.
- * What is padding is written down here once more, not taken from the code under test.
+ * Padding is defined here independently of the code under test.
  */
 #ifndef KOFI_TEST_EFA_WIRE_CASES_H
 #define KOFI_TEST_EFA_WIRE_CASES_H
@@ -13,7 +13,7 @@
 
 #define WIRE_ROOM	9216
 
-/* A form of a packet: which optional headers it has, and how many iovs. */
+/* A form of a packet: its optional headers, and its number of iovs. */
 struct wire_form {
 	u16	flags;
 	u8	rma;
@@ -42,7 +42,7 @@ static inline u64 wire_iov_fill(struct kefa_rma_iov *iov, u32 count, u64 len)
 	return sum;
 }
 
-/* The last source takes what the others leave of a message. */
+/* The last source has the remaining bytes of a message. */
 static inline void wire_iov_total(struct kefa_rma_iov *iov, u32 count, u64 total)
 {
 	u32 i;
@@ -94,7 +94,7 @@ static inline void wire_case_data(struct wire_case *c, u64 rma)
 	}
 }
 
-/* Each number has bytes of its own, so that none can be taken for another. */
+/* Each number has different bytes, so that exchanged fields are detected. */
 static inline void wire_case_numbers(struct kefa_pkt *pkt)
 {
 	u8 hdr[64];
@@ -127,7 +127,7 @@ static inline void wire_case_shake(struct kefa_pkt *pkt)
 		shake->p2p = 1;
 }
 
-/* A packet of @row in a form of it; the host is taken for little-endian, as EFA's are. */
+/* Make a packet of @row in a form. The host must be little-endian, as those of EFA are. */
 static inline void wire_case_make(struct wire_case *c, const struct kefa_pkt_row *row,
 				  struct wire_form form)
 {
@@ -166,11 +166,11 @@ static inline void wire_case_make(struct wire_case *c, const struct kefa_pkt_row
 		pkt->raw = c->raw;
 		pkt->raw_len = sizeof(c->raw);
 		pkt->has_connid = true;
-		pkt->connid = 0x57565554;	/* what raw[] has there */
+		pkt->connid = 0x57565554;	/* the bytes of raw[] at its offset */
 	}
 }
 
-/* The packet's bytes; 0 if it can't be built. */
+/* Build the packet. Return: its length; 0 if it can't be built. */
 static inline size_t wire_case_bytes(const struct wire_case *c, u8 *buf, size_t room)
 {
 	size_t len = kefa_build(&c->pkt, buf, room);
@@ -181,7 +181,7 @@ static inline size_t wire_case_bytes(const struct wire_case *c, u8 *buf, size_t 
 	return len + c->pkt.data_len;
 }
 
-/* Forms that a type has: bits of @n choose. False if there is no such form. */
+/* Make form @n of a type. Return: false if the type has no such form. */
 static inline bool wire_form_of(const struct kefa_pkt_row *row, u32 n, struct wire_form *form)
 {
 	static const u16 opts[] = {
@@ -212,7 +212,7 @@ static inline bool wire_form_of(const struct kefa_pkt_row *row, u32 n, struct wi
 	return form->read || !(row->flags & KEFA_ROW_READ);
 }
 
-/* More than there are of any type. */
+/* More than the number of forms of any type. */
 #define WIRE_FORMS	(3 * 2 * 5 * 5)
 
 struct wire_pad {
@@ -221,7 +221,7 @@ struct wire_pad {
 	u8	len;
 };
 
-/* Bytes of fixed headers that mean nothing. Senders leave in them what was there. */
+/* Unused bytes of fixed headers, which senders don't initialize. */
 static const struct wire_pad wire_pads[] = {
 	{ KEFA_ATOMRSP_PKT, 8, 4 },
 	{ KEFA_DC_EAGER_MSGRTM_PKT, 12, 4 },
@@ -232,7 +232,7 @@ static const struct wire_pad wire_pads[] = {
 	{ KEFA_WRITE_RTA_PKT, 20, 4 },
 };
 
-/* The same, of what is room for a connid if there is none. */
+/* The same for the room of a missing connid. */
 static const struct wire_pad wire_connids[] = {
 	{ KEFA_CTS_PKT, 4, 4 },
 	{ KEFA_READRSP_PKT, 4, 4 },
@@ -260,7 +260,7 @@ static inline void wire_scrub_shake(u8 *buf, u16 flags)
 		memset(buf + at + 1, 0, 7);
 }
 
-/* Make of a packet that was let through what the builder makes of its meaning. */
+/* Normalize an accepted packet to the bytes that the builder creates. */
 static inline void wire_scrub(u8 *buf)
 {
 	u16 flags = buf[2] | buf[3] << 8;
@@ -276,7 +276,7 @@ static inline void wire_scrub(u8 *buf)
 		memset(buf + 28, 0, 4);
 	if (buf[0] == KEFA_HANDSHAKE_PKT)
 		wire_scrub_shake(buf, flags);
-	/* Hints, of which some versions may set fewer. */
+	/* Hint flags, which some versions don't set. */
 	buf[2] |= kefa_pkt_rows[buf[0]].hints;
 }
 

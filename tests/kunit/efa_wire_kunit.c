@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets of fabric efa: each type in each form is built and parsed to the same, bytes are
- * those of the protocol document, and whatever is wrong is refused for the right reason.
+ * Packets of fabric efa: each type in each form is parsed to what was built, bytes are those
+ * of the protocol document, and invalid packets are refused with the right reason.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -73,7 +73,7 @@ static void wire_copy(struct kunit *test)
 			}
 }
 
-/* Apart from where pointers point. */
+/* Compare parsed packets, except for pointers. */
 static void expect_same(struct kunit *test, const struct kefa_pkt *a, const struct kefa_pkt *b)
 {
 	expect_bytes(test, a->raw, b->raw, a->raw_len);
@@ -89,7 +89,7 @@ static void expect_same(struct kunit *test, const struct kefa_pkt *a, const stru
 	KUNIT_EXPECT_EQ(test, a->send_id, b->send_id);
 	KUNIT_EXPECT_EQ(test, a->recv_id, b->recv_id);
 	KUNIT_EXPECT_EQ(test, a->credit_request, b->credit_request);
-	/* What is a union of both kinds of packets, from the first to the last of it. */
+	/* The members of the union of both kinds of packets. */
 	KUNIT_EXPECT_MEMEQ(test, &a->tag, &b->tag,
 			   offsetof(struct kefa_pkt, raw) - offsetof(struct kefa_pkt, tag));
 	if (a->row->flags & KEFA_ROW_HANDSHAKE)
@@ -98,7 +98,7 @@ static void expect_same(struct kunit *test, const struct kefa_pkt *a, const stru
 	expect_bytes(test, a->read_iov, b->read_iov, a->read_iov_count * sizeof(*a->read_iov));
 }
 
-/* Call @fn for each form of each type; @s->c is the form, @s->buf its bytes. */
+/* Call @fn for each form of each type; @s->c is the form, @s->buf has the packet. */
 static u32 each_form(struct kunit *test, struct scene *s,
 		     void (*fn)(struct kunit *test, struct scene *s, size_t len))
 {
@@ -125,7 +125,7 @@ static void check_same(struct kunit *test, struct scene *s, size_t len)
 			    s->c.pkt.row->name);
 	KUNIT_EXPECT_EQ(test, s->pkt.hdr_len + s->pkt.data_len, len);
 	expect_same(test, &s->c.pkt, &s->pkt);
-	/* And what was parsed builds to the same, exactly in the room that it takes. */
+	/* The parsed packet builds to the same bytes, in a buffer of exactly its length. */
 	KUNIT_EXPECT_EQ(test, kefa_build(&s->pkt, s->out, s->pkt.hdr_len), s->pkt.hdr_len);
 	KUNIT_EXPECT_MEMEQ(test, s->out, s->buf, s->pkt.hdr_len);
 	KUNIT_EXPECT_EQ(test, kefa_build(&s->pkt, s->out, s->pkt.hdr_len - 1), 0);
@@ -136,7 +136,7 @@ static void wire_there_and_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, each_form(test, scene(test), check_same), 556);
 }
 
-/* What becomes of the first @cut bytes of a packet. */
+/* Parse only the first @cut bytes of a packet. */
 static enum kefa_bad cut_to(const struct kefa_pkt *pkt, size_t hdr_len, size_t cut)
 {
 	const size_t len = hdr_len + pkt->data_len;
@@ -173,7 +173,7 @@ static void check_cuts(struct kunit *test, struct scene *s, size_t len)
 	u8 *exact;
 
 	for (cut = 0; cut <= len + 1; cut++) {
-		/* So that KASAN sees a byte too far. */
+		/* In an allocation of that size, so that KASAN detects reads beyond it. */
 		exact = kmemdup(s->buf, cut ?: 1, GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, exact);
 		KUNIT_EXPECT_EQ_MSG(test, parse(test, exact, cut, &s->pkt),
@@ -225,11 +225,11 @@ static void wire_types_and_versions(struct kunit *test)
 					version == 4 ? KEFA_OK : KEFA_BAD_VERSION);
 		}
 	}
-	/* As many as the document has, without the reserved and retired, and PEER_ERROR. */
+	/* All types of the document except reserved and retired ones, and PEER_ERROR. */
 	KUNIT_EXPECT_EQ(test, known, 35);
 }
 
-/* A flag may add a header, so that one we don't know leaves nothing to rely on. */
+/* An unknown flag may add a header, so the packet must be refused. */
 static void wire_flags(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -259,14 +259,14 @@ static void wire_flags(struct kunit *test)
 
 struct wrong {
 	u8		type;
-	u8		at;	/* of what is written over */
+	u8		at;	/* offset of the bytes that are overwritten */
 	u8		size;
 	u64		value;
 	enum kefa_bad	bad;
 	const char	*why;
 };
 
-/* Numbers of packets as simple() makes them: two iovs each, of 2 and 3 or 100 and 101. */
+/* Fields of packets of simple(), which have two iovs, of 2 and 3 or 100 and 101 bytes. */
 static const struct wrong wrongs[] = {
 	{ KEFA_EAGER_RTW_PKT, 4, 4, 5, KEFA_BAD_COUNT, "five iovs" },
 	{ KEFA_EAGER_RTW_PKT, 4, 4, U32_MAX, KEFA_BAD_COUNT, "iovs without end" },
@@ -334,7 +334,7 @@ static void wire_wrong_numbers(struct kunit *test)
 	}
 }
 
-/* Two iovs that are right by themselves, and together more than there is. */
+/* Two iovs that are valid alone, but whose sum is too large. */
 static void wire_sums(struct kunit *test)
 {
 	struct scene *s = scene(test);
@@ -349,6 +349,8 @@ static void wire_sums(struct kunit *test)
 	iov[1].len = cpu_to_le64(BIT_ULL(63) + 51);
 	KUNIT_EXPECT_EQ(test, parse(test, s->buf, len, &s->pkt), KEFA_BAD_RANGE);
 	/* A read of nothing is one all the same, and so is one of the last byte. */
+	KUNIT_EXPECT_EQ(test, kefa_parse(s->buf, len, &s->pkt), KEFA_BAD_RANGE);
+	/* Reads of length 0 and of the last byte are valid. */
 	iov[0].len = 0;
 	iov[1].len = 0;
 	memset(s->buf + 8, 0, 8);
@@ -370,7 +372,7 @@ static void wire_raw_address_lengths(struct kunit *test)
 		wire_case_make(&s->c, kefa_row_of(KEFA_EAGER_MSGRTM_PKT), form);
 		len = wire_case_bytes(&s->c, s->buf, ROOM);
 		s->buf[8] = n;
-		/* Whatever there is behind it, it isn't read past the end. */
+		/* The parser doesn't read beyond the end. */
 		if (n < 32 || n > 64 || n % 4)
 			KUNIT_EXPECT_EQ(test, parse(test, s->buf, ROOM, &s->pkt), KEFA_BAD_ADDR);
 		else if (n > 36 + s->c.pkt.data_len)
@@ -383,7 +385,7 @@ static void wire_raw_address_lengths(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(test, s->buf, ROOM, &s->pkt), KEFA_BAD_ADDR);
 }
 
-/* The largest header of any libfabric, and the largest of ours, which names one source. */
+/* The largest header of any libfabric, and the provider's largest, which has one source. */
 static void wire_largest(struct kunit *test)
 {
 	const struct wire_form theirs = {
@@ -411,7 +413,7 @@ static void wire_largest(struct kunit *test)
 struct golden {
 	const char	*hex;
 	u8		type;
-	u64		number;		/* of the field that is named */
+	u64		number;		/* value of the field */
 	u16		host_at;
 	u16		host_size;
 };
@@ -420,7 +422,7 @@ struct golden {
 	{ hex, KEFA_##type##_PKT, value, offsetof(struct kefa_pkt, field),	\
 	  sizeof_field(struct kefa_pkt, field) }
 
-/* Written down from the tables of the protocol document, byte by byte. */
+/* Copied from the tables of the protocol document, byte by byte. */
 static const struct golden goldens[] = {
 	GOLDEN(EAGER_TAGRTM,
 	       "41040c80 05000000 8877665544332211 efbeadde 6869",
@@ -458,7 +460,7 @@ static const struct golden goldens[] = {
 	GOLDEN(CTSDATA,
 	       "04040080 0d000000 0200000000000000 0400000000000000 03000000 00000000 6869",
 	       connid, 3),
-	/* The document's table has these two the other way round; its code doesn't. */
+	/* The document's table exchanges these two; libfabric's code doesn't. */
 	GOLDEN(READRSP,
 	       "05040080 03000000 0a000000 0b000000 0200000000000000 6869",
 	       recv_id, 0x0a),
@@ -479,7 +481,7 @@ static const struct golden goldens[] = {
 	       shake.device_version, 0xefa1),
 };
 
-/* Blanks are for those who read it. */
+/* Blanks are ignored. */
 static size_t from_hex(struct kunit *test, u8 *to, const char *hex)
 {
 	size_t len = 0;
@@ -513,7 +515,7 @@ static void wire_golden(struct kunit *test)
 	}
 }
 
-/* What all rows have in common, and what is said of each type elsewhere. */
+/* Properties of all rows, and their consistency with other tables. */
 static void wire_table(struct kunit *test)
 {
 	const u16 rtm = KEFA_ROW_REQ | KEFA_ROW_ORDERED;
@@ -532,12 +534,12 @@ static void wire_table(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, !!(row->needs & KEFA_FEATURE_RDMA_READ),
 				!!(row->flags & KEFA_ROW_READ));
 		KUNIT_EXPECT_EQ(test, row->hdr % 4, 0);
-		/* Without a HANDSHAKE only what every libfabric knows. */
+		/* Without a HANDSHAKE only types that all versions know may be sent. */
 		KUNIT_EXPECT_EQ(test, kefa_pkt_may_send(row, 0), type <= 76 && type != 11);
 		KUNIT_EXPECT_TRUE(test, kefa_pkt_may_send(row, 0x53));
 		if (!(row->flags & KEFA_ROW_TAGGED))
 			continue;
-		/* Behind the same without a tag. */
+		/* A tagged type follows the same type without a tag. */
 		KUNIT_EXPECT_EQ(test, row->flags & rtm, rtm);
 		KUNIT_EXPECT_EQ(test, row[-1].flags, row->flags & ~KEFA_ROW_TAGGED);
 		KUNIT_EXPECT_EQ(test, row[-1].hdr + 8, row->hdr);

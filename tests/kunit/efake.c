@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The fake EFA device: making it, failing it, and looking at what is left. */
+/* The fake EFA device: creation, failures, and checks for leftovers. */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include "efake_priv.h"
 
 /**
- * efake_breach() - a rule of the device was broken
+ * efake_breach() - record that a rule of the device was broken
  * @fake: the device
- * @what: which
+ * @what: description of the rule
  *
  * Context: Any.
  */
@@ -19,13 +19,13 @@ void efake_breach(struct efake *fake, const char *what)
 }
 
 /**
- * efake_fails() - shall this call fail?
+ * efake_fails() - check whether a call must fail
  * @fake: the device
  * @call: the call
  * @err: takes the negative errno
  *
  * Context: Any.
- * Return: whether.
+ * Return: whether it must.
  */
 bool efake_fails(struct efake *fake, enum efake_call call, int *err)
 {
@@ -53,11 +53,11 @@ bool efake_fails(struct efake *fake, enum efake_call call, int *err)
 }
 
 /**
- * efake_fail() - have a call fail, once
+ * efake_fail() - make a call fail, once
  * @fake: the device
- * @call: which
- * @nth: the nth from now on, from 1
- * @err: by this negative errno
+ * @call: kind of call
+ * @nth: number of the call that fails, counted from 1
+ * @err: negative errno of the failure
  *
  * Context: Any.
  */
@@ -75,10 +75,10 @@ void efake_fail(struct efake *fake, enum efake_call call, unsigned int nth,
 /**
  * efake_calls() - count calls
  * @fake: the device
- * @call: of which kind
+ * @call: kind of call
  *
  * Context: Any.
- * Return: how many there were, failed or not.
+ * Return: number of calls, including failed ones.
  */
 unsigned int efake_calls(struct efake *fake, enum efake_call call)
 {
@@ -129,7 +129,7 @@ static bool fake_init(struct efake *fake, const char *name)
 	fake->max_map = SIZE_MAX;
 	fake->next_qpn = 0x100;
 	fake->master = true;
-	/* A device that comes back is another one of the same name. */
+	/* A device that comes back is a new one with the same name. */
 	snprintf(unique, sizeof(unique), "%s-%d", name,
 		 atomic_inc_return(&number));
 	fake->root = root_device_register(unique);
@@ -162,7 +162,7 @@ static void fake_free(struct efake *fake)
 	kfree(fake);
 }
 
-/* Everything that the provider closed and let go has left nothing behind. */
+/* Check that the provider has left no objects behind. */
 static void fake_end(void *data)
 {
 	struct efake *fake = data;
@@ -184,12 +184,12 @@ static void fake_end(void *data)
 }
 
 /**
- * efake_make() - make a device
- * @test: whose it is
- * @name: its name
+ * efake_make() - create a device
+ * @test: the test that owns the device
+ * @name: name of the device
  *
  * Context: Process context; sleeps.
- * Return: the device, whose provider's side may still be changed.
+ * Return: the device, which the test may modify before efake_publish().
  */
 struct efake *efake_make(struct kunit *test, const char *name)
 {
@@ -204,7 +204,7 @@ struct efake *efake_make(struct kunit *test, const char *name)
 }
 
 /**
- * efake_publish() - let the provider's users see a device
+ * efake_publish() - make a device visible to users of the provider
  * @fake: the device
  *
  * Context: Process context; sleeps.
@@ -217,7 +217,7 @@ void efake_publish(struct efake *fake)
 }
 
 /**
- * efake_start() - have the provider come to know a device, and probe it
+ * efake_start() - add a device to the provider, which probes it
  * @fake: the device
  *
  * Context: Process context; sleeps.
@@ -229,7 +229,7 @@ void efake_start(struct efake *fake)
 }
 
 /**
- * efake_remove() - take a device away
+ * efake_remove() - remove a device
  * @fake: the device
  *
  * Context: Process context; sleeps.
@@ -242,7 +242,7 @@ void efake_remove(struct efake *fake)
 }
 
 /**
- * efake_settle() - wait until the provider has dealt with all events
+ * efake_settle() - wait until the provider has handled all events
  *
  * Context: Process context; sleeps.
  */
@@ -250,13 +250,13 @@ void efake_settle(void)
 {
 	int pass;
 
-	/* Who has more to do than one pass queues itself behind what is flushed. */
+	/* Flush repeatedly, as workers queue themselves again if work is left. */
 	for (pass = 0; pass < 3; pass++)
 		flush_workqueue(kefa_wq);
 }
 
 /**
- * efake_settle_all() - wait until the provider has also dealt with its devices
+ * efake_settle_all() - wait until the provider has handled events and work of devices
  *
  * Context: Process context, without kefa_dev.lock; sleeps.
  */

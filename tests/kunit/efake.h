@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A device that isn't there, for the suites of the EFA provider: the functions of
- * prov/efa/hw.h and prov/efa/dma.h, underneath the provider's own sources, which
- * efa_prov.c compiles into the module of the suites.
+ * A fake device for the suites of the EFA provider: it implements the functions of
+ * prov/efa/hw.h and prov/efa/dma.h for the provider's own sources, which efa_prov.c compiles
+ * into the module of the suites.
  *
- * The device does nothing by itself but what a test has asked for: a test sees
- * what was posted, and completes it in any order, with any status, twice, late
- * or never. Each call can be made to fail on its nth time. Whatever breaks one
- * of the device's rules, and whatever is left behind, fails the case.
+ * The device does only what a test asks for: a test inspects posted work requests, and
+ * completes them in any order, with any status, twice, late or never. The nth call of each
+ * kind can be made to fail. A broken rule of the device, and any object that is left behind,
+ * fails the case.
  */
 #ifndef KOFI_EFAKE_H
 #define KOFI_EFAKE_H
 
-/* For prov/efa/dma.h: its functions are in efake_dma.c. */
+/* Makes prov/efa/dma.h use the functions of efake_dma.c. */
 #define KEFA_DMA_FAKE
-/* At once, so that efake_settle() waits for it. */
+/* No delay, so that efake_settle() waits for the work. */
 #define KEFA_WATCH_MS	0
 
 #include <kunit/test.h>
@@ -34,7 +34,7 @@ struct efake_mem;
 enum efake_call {
 	EFAKE_PD_CREATE,
 	EFAKE_QP_CREATE,
-	EFAKE_QP_START,		/* the end of qp_create: there is something to undo */
+	EFAKE_QP_START,		/* last step of qp_create, after which it must be undone */
 	EFAKE_QP_DESTROY,
 	EFAKE_POST_SEND,
 	EFAKE_POST_RECV,
@@ -47,7 +47,7 @@ enum efake_call {
 	EFAKE_CALLS,
 };
 
-/* What is refused for good: a dead admin queue. */
+/* Calls that fail when the admin queue is dead. */
 #define EFAKE_REFUSE_ALL	(BIT(EFAKE_QP_DESTROY) | BIT(EFAKE_AH_DESTROY) | \
 			 BIT(EFAKE_MR_DESTROY))
 
@@ -61,24 +61,24 @@ enum {
 };
 
 /**
- * struct efake_wr - a work request that the device has
+ * struct efake_wr - a posted work request
  * @list: in efake_qp.sent, .recvs or .free
- * @qp: its queue pair
- * @id: the provider's
- * @opcode: what it is; of no meaning to receives
- * @recv: it is a receive
+ * @qp: queue pair of the work request
+ * @id: id that the provider chose
+ * @opcode: enum ib_wr_opcode, unused for receives
+ * @recv: the work request is a receive
  * @flags: enum ib_send_flags
- * @num_sge: entries of @sge
+ * @num_sge: number of entries of @sge
  * @sge: local memory
- * @data: what came inline
- * @len: bytes
+ * @data: inline data
+ * @len: length in bytes
  * @imm: remote CQ data
- * @ah: where to
- * @qpn: and to whom
- * @qkey: and that one's key
+ * @ah: address handle of the peer
+ * @qpn: number of the peer's queue pair
+ * @qkey: Q_Key of the peer's queue pair
  * @raddr: remote address
- * @rkey: remote key, or that of a registration
- * @mr: region to be registered
+ * @rkey: remote key, or key of a registration
+ * @mr: region that is registered
  * @access: enum ib_access_flags
  */
 struct efake_wr {
@@ -105,27 +105,27 @@ struct efake_wr {
 /**
  * struct efake_qp - a queue pair
  * @list: in efake.qps, or .broken
- * @fake: its device
- * @hq: the provider's side; NULL once that is done with it
- * @ibqp: what the provider has of it
- * @pd: its protection domain
- * @attr: as made
- * @wrs: room for work requests
- * @nwrs: how many
- * @free: that aren't in use
- * @sent: that wait to be completed, in the order of posting
- * @recvs: likewise
- * @nsent: on @sent
- * @nrecvs: on @recvs
- * @ring: completions to be polled
- * @head: next to be polled
- * @tail: next to be written
- * @armed: an event is wanted
- * @abandoned: the provider will never destroy it
- * @access: of the last registration
- * @doorbells: lists posted
- * @rx_doorbells: likewise of receives
- * @events: raised
+ * @fake: device of the queue pair
+ * @hq: the provider's struct; NULL after it was destroyed or abandoned
+ * @ibqp: verbs object of the queue pair
+ * @pd: protection domain of the queue pair
+ * @attr: attributes at creation
+ * @wrs: memory of all work requests
+ * @nwrs: number of @wrs
+ * @free: unused work requests
+ * @sent: outstanding work requests other than receives, oldest first
+ * @recvs: outstanding receives, oldest first
+ * @nsent: number of entries of @sent
+ * @nrecvs: number of entries of @recvs
+ * @ring: completions to poll
+ * @head: index of the next completion to poll
+ * @tail: index of the next completion to write
+ * @armed: the next completion raises an event
+ * @abandoned: the provider will never destroy the queue pair
+ * @access: access of the last registration
+ * @doorbells: number of posted lists of work requests
+ * @rx_doorbells: number of posted lists of receives
+ * @events: number of events raised
  */
 struct efake_qp {
 	struct list_head	list;
@@ -154,9 +154,9 @@ struct efake_qp {
 
 /**
  * struct efake_fail - how a call fails
- * @count: calls so far
- * @nth: which one fails, counted down to it; 0 for none
- * @err: by this negative errno
+ * @count: number of calls so far
+ * @nth: countdown to the call that fails; 0 for none
+ * @err: negative errno of the failure
  */
 struct efake_fail {
 	unsigned int	count;
@@ -166,48 +166,48 @@ struct efake_fail {
 
 /**
  * struct efake - the device
- * @test: whose it is
- * @dev: the provider's side; NULL after removal
- * @published: its users see it
- * @ibdev: what the provider has of it
- * @root: whom DMA is for, and the parent of @ibdev
- * @seg: of @root
- * @breaches: rules that were broken
- * @lock: protects what follows. Taken in any context
- * @fail: how calls fail
+ * @test: the test that owns the device
+ * @dev: the provider's device; NULL after removal
+ * @published: the device is visible to users of the provider
+ * @ibdev: verbs device
+ * @root: device that DMA mappings are for, parent of @ibdev
+ * @seg: DMA parameters of @root
+ * @breaches: number of broken rules
+ * @lock: protects all members below. Taken in any context
+ * @fail: failures, by kind of call
  * @refuse: calls that always fail, by BIT(enum efake_call)
- * @refusal: with that negative errno; 0 for -ENODEV
- * @any: this call, of whatever kind, fails, counted down to it; 0 for none
- * @then: and then this one, counted from there
- * @hits: calls that failed because of these two
- * @bad: how much of a list is posted before a post fails
- * @manual_mr: registrations are completed by the test
- * @auto_tx: sends, reads and writes are completed by the device
- * @status: what it completes them with, and registrations
- * @deny: operations that the device hasn't, by BIT_ULL(enum ib_wr_opcode)
- * @max_page: regions of larger pages can't be registered; 0 for no limit
- * @whole_iova: nor those whose remote address isn't the DMA address
- * @no_rdma_data: RDMA succeeds, and moves nothing
- * @no_rnr: it can't be told how often to try again
- * @max_mrs: regions that there can be
- * @pci: it has a bus that it masters
- * @master: it masters that bus
+ * @refusal: negative errno of @refuse; 0 for -ENODEV
+ * @any: countdown to a call of any kind that fails; 0 for none
+ * @then: countdown from that call to a second one that fails; 0 for none
+ * @hits: number of calls that failed because of @any and @then
+ * @bad: number of work requests of a list that are posted before a post fails
+ * @manual_mr: the test completes registrations
+ * @auto_tx: the device completes sends, reads and writes
+ * @status: status with which the device completes work requests
+ * @deny: operations that the device lacks, by BIT_ULL(enum ib_wr_opcode)
+ * @max_page: largest page size of regions that can be registered; 0 for no limit
+ * @whole_iova: only regions whose remote address is the DMA address can be registered
+ * @no_rdma_data: RDMA succeeds without moving data
+ * @no_rnr: the device refuses a number of retries
+ * @max_mrs: maximum number of regions
+ * @pci: the device has a bus that it can master
+ * @master: bus mastering is enabled
  * @bounce: memory is only reached through bounce buffers
- * @iommu: memory is reached through an IOMMU, by a kernel that would have all mappings
- *	synced
- * @max_map: longest piece of memory that can be mapped
- * @missed: times that arming a queue tells of something to poll, there or not
- * @late: work requests that complete as their queue is being armed: no event is raised
+ * @iommu: memory is reached through an IOMMU, on a kernel where dma_need_sync() is always
+ *	true then
+ * @max_map: largest mapping in bytes
+ * @missed: number of times that arming reports completions, present or not
+ * @late: number of work requests that complete while their queue is armed, without event
  * @qps: queue pairs
- * @broken: those that weren't destroyed when they should have been, yet
- * @objs: the other objects that are there
- * @lost: objects that weren't destroyed when they should have been, yet
+ * @broken: queue pairs whose destruction failed
+ * @objs: existing objects other than queue pairs
+ * @lost: objects whose destruction failed
  * @ahs: address handles
  * @mrs: regions
  * @next_qpn: number of the next queue pair
  * @next_key: key of the last region
- * @mem: what is mapped
- * @nmaps: how much
+ * @mem: mapped memory
+ * @nmaps: number of mappings
  */
 struct efake {
 	struct kunit			*test;
@@ -217,7 +217,7 @@ struct efake {
 	struct device			*root;
 	struct device_dma_parameters	seg;
 	atomic_t			breaches;
-	spinlock_t			lock;	/* protects what follows */
+	spinlock_t			lock;	/* protects all members below */
 	struct efake_fail		fail[EFAKE_CALLS];
 	u32				refuse;
 	int				refusal;
@@ -253,56 +253,56 @@ struct efake {
 	unsigned int			nmaps;
 };
 
-/* Not yet seen by the provider's users; the end of the case removes it. */
+/* Create a device that isn't published; the end of the case removes it. */
 struct efake *efake_make(struct kunit *test, const char *name);
 void efake_publish(struct efake *fake);
-/* The same by the provider's own probe. */
+/* Publish a device by the provider's own probe. */
 void efake_start(struct efake *fake);
 void efake_remove(struct efake *fake);
 
-/* The nth call from now on fails, once. */
+/* Make the nth call from now on fail, once. */
 void efake_fail(struct efake *fake, enum efake_call call, unsigned int nth,
 		int err);
 unsigned int efake_calls(struct efake *fake, enum efake_call call);
 
-/* By its number, or the last that was made; the domain's own is among them. */
+/* Find a queue pair by its number, or the newest one. Domains have queue pairs, too. */
 struct efake_qp *efake_qp(struct efake *fake, u32 qpn);
 struct efake_qp *efake_last_qp(struct efake *fake);
 
-/* About how much memory a queue pair takes, and so many regions. */
+/* Approximate memory of a queue pair, and of a number of regions. */
 size_t efake_bytes(const struct efake_qp *qp, unsigned int mrs);
 
-/* What the device has: the nth, from 0, or NULL. */
+/* Return: the nth outstanding work request, from 0, or NULL. */
 struct efake_wr *efake_sent(struct efake_qp *qp, unsigned int n);
 struct efake_wr *efake_recv(struct efake_qp *qp, unsigned int n);
 
-/* Complete something, and raise an event if one is wanted. */
+/* Complete a work request, and raise an event if the queue is armed. */
 void efake_wr_done(struct efake_wr *wr, u32 status);
 void efake_recv_done(struct efake_wr *wr, const struct kefa_wc *wc);
-/* A completion of whatever it says. */
+/* Write an arbitrary completion. */
 void efake_qp_push(struct efake_qp *qp, const struct kefa_wc *wc);
-/* An event, wanted or not. */
+/* Raise an event, armed or not. */
 void efake_qp_event(struct efake_qp *qp);
 
-/* Read and write local memory as the device does. */
+/* Read and write local memory of a work request, as the device would. */
 size_t efake_wr_read(const struct efake_wr *wr, u8 *buf, size_t len);
 void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len);
-/* Do what a read or write is about. Return: the device's status. */
+/* Execute a read or write. Return: the device's status. */
 u32 efake_wr_rdma(struct efake_wr *wr);
-/* Use all memory that the device may still use. Return: how often. */
+/* Access all memory that the device may still reach. Return: number of accesses. */
 unsigned int efake_haunt(struct efake *fake);
 
-/* Where an address handle leads. */
+/* Return: the GID of an address handle. */
 const u8 *efake_ah_gid(struct ib_ah *ah);
-/* The region of that key, how many pages it has, and can peers reach it? */
+/* Find a region by its key; number of its pages; whether peers can reach it. */
 const struct ib_mr *efake_mr(struct efake *fake, u32 rkey);
 u32 efake_mr_pages(const struct ib_mr *mr);
 u32 efake_mr_room(const struct ib_mr *mr);
 bool efake_valid(struct efake *fake, u32 rkey);
 
-/* The provider has dealt with all events. */
+/* Wait until the provider has handled all events. */
 void efake_settle(void);
-/* And with what it does about the device itself. */
+/* Wait until the provider has handled all events, and work of the device itself. */
 void efake_settle_all(void);
 
 #endif /* KOFI_EFAKE_H */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The fake device's view of memory. Addresses are the physical ones plus an
- * offset, so that nobody gets away with mistaking one for the other, and each
- * mapping is known: what is unmapped must have been mapped just so, and the
- * device must be through with it.
+ * The fake device's view of memory. DMA addresses are physical ones plus an offset, so that
+ * using one for the other fails. Each mapping is recorded: memory must be unmapped with the
+ * address, size and direction of its mapping, and only when the device no longer uses it.
  */
 #include <linux/scatterlist.h>
 #include "efake_priv.h"
@@ -15,7 +14,7 @@ static struct efake *efake_of(struct device *dma)
 	return dev_get_drvdata(dma);
 }
 
-/* Few are larger than a page, and these have a bucket of their own, the last. */
+/* The few mappings that are larger than a page are in the last bucket. */
 static struct hlist_head *map_bucket(struct efake *fake, dma_addr_t addr,
 				     size_t len)
 {
@@ -47,7 +46,7 @@ static struct efake_map *map_find_in(struct hlist_head *bucket, dma_addr_t addr,
 	return NULL;
 }
 
-/* All of that for such a use: one of a page begins in the page where it does. */
+/* Return: whether all of a range is mapped for a use. A small mapping starts in its page. */
 static struct efake_map *map_find(struct efake *fake, dma_addr_t addr,
 				  size_t len, enum efake_use use)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The fake EFA device's calls, and what it knows of its own rules. */
+/* Calls of the fake EFA device, with checks of the device's rules. */
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include "efake_priv.h"
@@ -51,7 +51,7 @@ static void obj_abandon(struct efake_obj *obj)
 	obj->abandoned = true;
 }
 
-/* Still there, for all the device knows. */
+/* Return: whether the object exists in the device. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj)
 {
 	struct efake_obj *live;
@@ -64,8 +64,8 @@ bool efake_lives(struct efake *fake, const struct efake_obj *obj)
 }
 
 /*
- * Others may wait for a lock that the caller holds in order to write memory back
- * for those whose memory is asked for here. A device that nobody uses yet is nobody's.
+ * Check for a noio scope: write-out of memory may wait for a lock that the caller holds, so
+ * allocations must not wait for write-out. A device without users needs no scope.
  */
 static void hw_makes(struct efake *fake)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The fake EFA device's work: posted, looked at, completed and polled. */
+/* Work requests of the fake EFA device: posting, inspection, completion and polling. */
 #include <linux/preempt.h>
 #include "efake_priv.h"
 
@@ -30,7 +30,7 @@ static bool wr_sinks(const struct efake_wr *wr)
 	return wr->recv || wr->opcode == IB_WR_RDMA_READ;
 }
 
-/* The device can do to memory what the work request asks for. */
+/* Check that the device can access the memory of a work request. */
 static bool wr_reaches(struct efake_wr *wr)
 {
 	int i;
@@ -106,7 +106,7 @@ void efake_recv_done(struct efake_wr *wr, const struct kefa_wc *wc)
 	struct efake *fake;
 	unsigned long flags;
 
-	/* The test expected something that wasn't posted. */
+	/* The test completes a work request that wasn't posted. */
 	if (WARN_ON_ONCE(!wr))
 		return;
 	fake = wr->qp->fake;
@@ -263,7 +263,7 @@ static bool wr_is_auto(const struct efake_wr *wr)
 	return wr->mr ? !wr->qp->fake->manual_mr : wr->qp->fake->auto_tx;
 }
 
-/* What can't write to memory doesn't register any for it, either. */
+/* A device without RDMA write refuses to register memory for it. */
 static bool is_denied(const struct efake *fake, const struct kefa_wr *wr)
 {
 	if (fake->deny & BIT_ULL(wr->send.opcode))
@@ -284,7 +284,7 @@ static bool reg_is_refused(const struct efake *fake, const struct efake_wr *wr)
 	       (fake->whole_iova && wr->mr->iova != mr->segs[0].addr);
 }
 
-/* RDMA to a region of the device's own, piece by piece. Return: whether all of it is there. */
+/* RDMA to a region of this device, piece by piece. Return: whether the whole range exists. */
 static bool rdma_move(struct efake_wr *wr)
 {
 	struct efake_mr *mr = efake_mr_find(wr->qp->fake, wr->rkey);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the two halves of the fake EFA device, calls and memory, share. */
+/* Declarations shared by the files of the fake EFA device. */
 #ifndef KOFI_EFAKE_PRIV_H
 #define KOFI_EFAKE_PRIV_H
 
@@ -29,7 +29,7 @@ struct efake_mem {
 	struct efake_map	map[EFAKE_MAPS];
 };
 
-/* What the device makes. */
+/* An object of the device. */
 struct efake_obj {
 	struct list_head	list;	/* in efake.objs or .lost */
 	struct efake		*fake;
@@ -53,7 +53,7 @@ struct efake_mr {
 	struct efake_obj	obj;
 	struct ib_mr		mr;
 	bool			valid;	/* peers can reach it */
-	bool			busy;	/* being registered, or the contrary */
+	bool			busy;	/* being registered or invalidated */
 	u32			npages;
 	u32			nsegs;
 	u32			max_pages;
@@ -86,25 +86,25 @@ bool efake_fails(struct efake *fake, enum efake_call call, int *err);
 /* efake_hw.c */
 
 void efake_qp_free(struct efake_qp *qp);
-/* Is it still there, for all the device knows? Under the lock, as the next two. */
+/* Return: whether an object exists. Under the lock, as the next two functions. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj);
 struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey);
-/* What a peer reaches at that address, in one piece of at most *len bytes; or NULL. */
+/* Return: memory at a remote address, contiguous for at most *len bytes; or NULL. */
 void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t *len);
-/* Does the device have a region there that isn't mapped, or not any more? */
+/* Return: whether a registered region has a part of this range that isn't mapped. */
 bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len);
 
 /* efake_post.c */
 
-/* Would the device need more there than is mapped? Under the lock. */
+/* Return: whether a work request needs a part of this range that isn't mapped. Under the lock. */
 bool efake_misses(struct efake *fake, dma_addr_t addr, size_t len);
 
 /* efake_dma.c */
 
-/* May the device do that with it? */
+/* Return: whether the mapping allows an access. */
 bool efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
 		     enum efake_use use);
-/* Where it is in memory. */
+/* Return: the virtual address of mapped memory. */
 void *efake_dma_virt(dma_addr_t addr);
 
 #endif /* KOFI_EFAKE_PRIV_H */

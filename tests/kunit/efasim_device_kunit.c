@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The software EFA device: commands, addresses, memory, and what its knobs have it do
- * where Amazon's sources leave the choice to the device.
+ * The software EFA device: commands, addresses, memory, and knobs for behavior that Amazon's
+ * sources leave to the device.
  */
 #include "efasim_engine_pair.c"
 
@@ -10,7 +10,7 @@ static u64 injected(const struct end *end, enum efasim_fault fault)
 	return atomic64_read(&end->dev.injected[fault]);
 }
 
-/* A handle has no number while it is young. */
+/* Completions don't report a handle's number at first. */
 static void device_young_handle(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -25,14 +25,14 @@ static void device_young_handle(struct kunit *test)
 			EFASIM_AH_NONE);
 	efasim_dev_find_ah(&p->a.dev, p->a.pdn, gid)->visible = ktime_get();
 	KUNIT_EXPECT_EQ(test, efasim_dev_slid(&p->a.dev, p->a.pdn, gid), number);
-	/* Another protection domain has no handle. */
+	/* A handle in another protection domain doesn't count. */
 	KUNIT_EXPECT_EQ(test, efasim_dev_slid(&p->a.dev, p->a.pdn + 1, gid),
 			EFASIM_AH_NONE);
 	mutex_unlock(&p->a.dev.lock);
 	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_slid_lag_us), 1);
 }
 
-/* Any value of the knob is one, the largest too: more than an hour, most likely. */
+/* All values of the knob are valid, also the largest, which is more than an hour. */
 static void device_late_registration(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -66,7 +66,7 @@ static bool dma_fails(struct end *end, u64 addr)
 	return !ok && stat(end, EFASIM_S_bad_dma_address) == before + 2;
 }
 
-/* An address that is no memory's, be there a struct page or none, is harmless. */
+/* An address without memory, with or without a struct page, is refused. */
 static void device_wild_dma(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -82,11 +82,11 @@ static void device_wild_dma(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, dma_fails(&p->a, PFN_PHYS(pfn)));
 		holes++;
 	}
-	/* The machine's memory ends within a section, or has holes for the firmware. */
+	/* Memory may end within a section, and has holes for the firmware. */
 	KUNIT_EXPECT_GT(test, holes, 0);
 }
 
-/* A command that is refused has changed nothing; no state is skipped. */
+/* A refused command changes nothing, and no state can be skipped. */
 static void device_modify(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -137,7 +137,7 @@ static void to_error(struct kunit *test, struct end *end)
 	drain(end);
 }
 
-/* In ERR what is under way, not begun, or waits for a message is flushed, or not. */
+/* In ERR, work that is active, not begun or waiting for a message is flushed, or dropped. */
 static void device_err_flush(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -162,7 +162,7 @@ static void device_err_flush(struct kunit *test)
 	expect_sane(test, &p->a);
 }
 
-/* A handle is its protection domain's; what uses it ends with it. */
+/* A handle belongs to its protection domain; work that uses it ends with it. */
 static void device_address_handles(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -194,7 +194,7 @@ static void device_address_handles(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_INVALID_AH);
 }
 
-/* What a peer reads with @key from @addr on, or -1. */
+/* Return: the byte that a peer reads at @addr with @key, or -1. */
 static int byte_at(struct end *end, u32 key, u64 addr)
 {
 	u8 byte;
@@ -205,7 +205,7 @@ static int byte_at(struct end *end, u32 key, u64 addr)
 				  EFASIM_MR_READ_FROM) ? byte : -1;
 }
 
-/* A page list that changes: the change is seen if the list is read at each use. */
+/* A change of the page list takes effect if the device reads the list at each use. */
 static void device_page_lists(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -257,7 +257,7 @@ static void post_reg(struct end *end, struct efasim_mr *mr)
 	efasim_sq_doorbell(qp, qp->sq_prod + 1);
 }
 
-/* A region's request is over when it completes, and when its queue pair stops. */
+/* The request of a region ends when it completes, or when its queue pair stops. */
 static void device_reg_posted(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -288,13 +288,13 @@ static void device_rnr_timer(struct kunit *test)
 					     ktime_get()), 50 * USEC_PER_SEC);
 }
 
-/* Nothing moves, commands time out; what was posted stays where it is. */
+/* A dead device transfers nothing, commands time out, and posted work stays. */
 static void device_dead(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	u32 pdn;
 
-	/* By its own worker, which looks at the knob. */
+	/* The worker of the device reads the knob. */
 	p->a.dev.stopping = false;
 	p->a.dev.fault[EFASIM_F_admin_timeout_ms] = 1;
 	p->a.dev.fault[EFASIM_F_dead] = 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The software EFA device's engine, driven by hand: windows, the wrap of
- * sequence numbers, the table by which copies are known, lives, keys, faults,
- * and packets that are right in form and wild in content.
+ * The engine of the software EFA device, run step by step: windows, wrap of sequence numbers,
+ * detection of duplicates, incarnations, keys, faults, and well-formed packets with random
+ * content.
  */
 #include "efasim_engine_pair.c"
 
@@ -31,7 +31,7 @@ static void engine_delivers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
 }
 
-/* What isn't acknowledged fills the window, and then nothing more goes out. */
+/* Unacknowledged packets fill the window, and then no more are sent. */
 static void engine_window(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -53,7 +53,7 @@ static void engine_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 100);
 }
 
-/* Copy every packet that waits at @end, and put them all in another order. */
+/* Duplicate all packets that wait at @end, and shuffle them. */
 static void shuffle(struct kunit *test, struct pair *p, struct end *end)
 {
 	struct efasim_rxp *rxp, *next, *copy;
@@ -77,7 +77,7 @@ static void shuffle(struct kunit *test, struct pair *p, struct end *end)
 	}
 }
 
-/* Each message once, though each packet comes twice and in no order. */
+/* Each message arrives once, though all packets are duplicated and reordered. */
 static void once_each(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -127,7 +127,7 @@ static void engine_wraps(struct kunit *test)
 			lane[EFASIM_LANE_REQ].tx_next, 1000);
 }
 
-/* The receiver's table against one that remembers all, across the wrap. */
+/* Compare the receiver's table with a model that remembers all packets, across the wrap. */
 static void engine_table(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -151,7 +151,7 @@ static void engine_table(struct kunit *test)
 		} else {
 			KUNIT_EXPECT_TRUE(test, test_bit(at, seen));
 		}
-		/* The sender moves on, now and then over what never came. */
+		/* The sender advances its window, sometimes past packets that never came. */
 		if (test_bit(base, seen) || !(prandom_u32_state(&p->rnd) % 64))
 			base++;
 		KUNIT_EXPECT_LE(test, (s32)(NEAR_WRAP + base - l->rx_next), 1);
@@ -175,7 +175,7 @@ static void input(struct end *end, const struct efasim_pkt *pkt)
 	kfree(buf);
 }
 
-/* A packet of @from's to @to, as it would be now. */
+/* Build a packet from @from to @to with the current state. */
 static struct efasim_pkt forge(const struct end *from, const struct end *to,
 			       enum efasim_pkt_type type)
 {
@@ -196,7 +196,7 @@ static u32 append(u8 *buf, u32 len, const struct efasim_pkt *pkt)
 	return len + efasim_wire_build(buf + len, pkt);
 }
 
-/* A datagram is taken as far as it is right. */
+/* Packets of a datagram are handled up to the first invalid one. */
 static void engine_many_in_one(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -237,7 +237,7 @@ static void engine_many_in_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_short), 1);
 }
 
-/* Nobody has what wasn't sent, and an old acknowledgment says nothing new. */
+/* Acknowledgments of unsent packets and old ones are ignored. */
 static void engine_wild_acks(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -264,7 +264,7 @@ static void engine_wild_acks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->tx_una, una);
 	KUNIT_EXPECT_FALSE(test, l->slot[una % EFASIM_WINDOW]->sacked);
 
-	/* Bits beyond what was sent mean nothing. */
+	/* Bits of packets that weren't sent are ignored. */
 	ack.ack[EFASIM_LANE_REQ] = una;
 	input(&p->a, &ack);
 	KUNIT_EXPECT_EQ(test, l->tx_una, una);
@@ -277,7 +277,7 @@ static void engine_wild_acks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->tx_una, l->tx_next);
 }
 
-/* Bring @end back with its GID and nothing else of its former life. */
+/* Restart @end: it has the same GID, but no other state. */
 static void restart(struct kunit *test, struct end *end)
 {
 	u8 gid[EFASIM_GID_LEN];
@@ -289,7 +289,7 @@ static void restart(struct kunit *test, struct end *end)
 	open_qp(test, end, EFASIM_QP_SRD);
 }
 
-/* A later life ends all that was under way with the earlier, which is mute. */
+/* A new incarnation of a peer ends work with the old one, whose packets are dropped. */
 static void engine_restart(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -305,7 +305,7 @@ static void engine_restart(struct kunit *test)
 	old.seq = 7;
 	old.base = 7;
 
-	/* One that waits for a receive is under way, and so is what joins it. */
+	/* A message that waits for a receive is active, and so are later ones. */
 	post(&p->a, &p->b, 1, 1);
 	run(&p->a);
 	run(&p->b);
@@ -315,7 +315,7 @@ static void engine_restart(struct kunit *test)
 	meet(test, &p->b, &p->a);
 	post(&p->a, &p->b, 2, 2);
 	run(&p->a);
-	/* B is told of a life that it never led, and says who it is. */
+	/* B gets a packet for an unknown incarnation, and answers with its own. */
 	run(&p->b);
 	KUNIT_EXPECT_GE(test, stat(&p->b, EFASIM_S_wire_incarnation), 2);
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 0);
@@ -324,7 +324,7 @@ static void engine_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_ABORT);
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_peer_restarts), 1);
 
-	/* What the former life had still on its way comes to nothing. */
+	/* Packets of the old incarnation that are still on the way are dropped. */
 	post_recvs(&p->a, 1);
 	input(&p->a, &old);
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_wire_incarnation), 1);
@@ -338,7 +338,7 @@ static void engine_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 5);
 	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
 
-	/* With nothing under way nobody notices: it is for who is there now. */
+	/* Without active work, messages go to the new incarnation. */
 	restart(test, &p->b);
 	meet(test, &p->b, &p->a);
 	post_recvs(&p->b, 1);
@@ -351,7 +351,7 @@ static void engine_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_peer_restarts), 2);
 }
 
-/* What @from posts to @to gets there, though it may take an introduction. */
+/* A message from @from to @to arrives, maybe after exchanging incarnations. */
 static void expect_heard(struct kunit *test, struct end *from, struct end *to,
 			 u32 imm)
 {
@@ -369,7 +369,7 @@ static void expect_heard(struct kunit *test, struct end *from, struct end *to,
 	KUNIT_EXPECT_EQ(test, from->cq.status, EFASIM_OK);
 }
 
-/* A life that a stranger made up silences nobody, whatever its number. */
+/* A forged incarnation doesn't block the real peer, whatever its number. */
 static void engine_forged_life(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -377,7 +377,7 @@ static void engine_forged_life(struct kunit *test)
 	struct efasim_pkt of_a = forge(&p->a, &p->b, EFASIM_PKT_SEND);
 	int i;
 
-	/* The first that either hears of the other, and again later. */
+	/* At the first contact of the two, and again later. */
 	of_a.dst_inc = 0;
 	of_b.dst_inc = 0;
 	for (i = 0; i < 4; i += 2) {
@@ -394,7 +394,7 @@ static void engine_forged_life(struct kunit *test)
 			p->a.dev.incarnation);
 }
 
-/* Two that take each other for somebody else don't go on about it. */
+/* Two devices with wrong incarnations of each other don't send messages in a loop. */
 static void engine_no_ring(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -435,7 +435,7 @@ static bool opens(struct end *end, u32 key)
 	return ok;
 }
 
-/* Of sixteen keys for one region only the last registered opens it. */
+/* Of sixteen keys of a region, only the one registered last grants access. */
 static void engine_keys(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -467,7 +467,7 @@ static void engine_keys(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_mr_reuse_generation), 20);
 }
 
-/* A peer that says to have written more than any device can isn't believed. */
+/* A peer that reports a write longer than the maximum is refused. */
 static void engine_lying_length(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -493,7 +493,7 @@ static void engine_lying_length(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.received, 1);
 }
 
-/* Bytes that all that waits for @gid's acknowledgment takes. */
+/* Return: memory of all packets that wait for @gid's acknowledgment, in bytes. */
 static size_t pinned(struct end *end, const u8 *gid)
 {
 	const struct efasim_peer *peer = peer_of(end, gid);
@@ -509,7 +509,7 @@ static size_t pinned(struct end *end, const u8 *gid)
 	return sum;
 }
 
-/* Somebody asks and asks, with no right to, and takes no answer. */
+/* A peer sends reads without permission, and acknowledges no response. */
 static void engine_greedy_stranger(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -532,7 +532,7 @@ static void engine_greedy_stranger(struct kunit *test)
 			(EFASIM_WINDOW + MAX_RESPS) * 1024);
 }
 
-/* Strangers don't keep us from talking to whom we want to. */
+/* Unknown senders don't use up the table of peers. */
 static void engine_many_strangers(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -594,8 +594,8 @@ static u64 injected(const struct end *end, enum efasim_fault fault)
 struct sent_with {
 	const char *name;
 	enum efasim_fault fault;
-	u32 now;	/* packets of one message that are there at once */
-	u32 later;	/* and after what holds them back */
+	u32 now;	/* packets of a message that arrive at once */
+	u32 later;	/* packets that have arrived after the delay */
 };
 
 static const struct sent_with sent_with[] = {
@@ -615,7 +615,7 @@ static void sent_with_name(const struct sent_with *with, char *desc)
 
 KUNIT_ARRAY_PARAM(sent_with, sent_with, sent_with_name);
 
-/* What a fault does to the only packet, and that it gets there without. */
+/* The effect of a fault on a single packet, and its arrival without the fault. */
 static void engine_fault(struct kunit *test)
 {
 	const struct sent_with *with = test->param_value;
@@ -630,7 +630,7 @@ static void engine_fault(struct kunit *test)
 	mutex_lock(&p->a.dev.lock);
 	efasim_dev_doorbells(&p->a.dev);
 	KUNIT_EXPECT_EQ(test, p->b.dev.rxq.count, with->now);
-	/* Whoever sleeps too long meets a retransmission, held back likewise. */
+	/* If the test is delayed, a retransmission is sent, which is delayed as well. */
 	if (with->later != with->now) {
 		usleep_range(REORDER_US + 100, REORDER_US + 1000);
 		efasim_dev_timers(&p->a.dev);
@@ -656,7 +656,7 @@ static void engine_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
 }
 
-/* @end has waited @silent ms for @peer, and for @late of them its timer was due. */
+/* Pretend that @end has waited @silent ms for @peer, with its timer overdue for @late ms. */
 static void time_out(struct end *end, struct efasim_peer *peer, u32 silent,
 		     u32 late)
 {
@@ -670,7 +670,7 @@ static void time_out(struct end *end, struct efasim_peer *peer, u32 silent,
 	drain(end);
 }
 
-/* A device that wasn't run for a while blames nobody else for it. */
+/* A device that wasn't scheduled for a while doesn't take its peers for silent. */
 static void engine_own_silence(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -683,7 +683,7 @@ static void engine_own_silence(struct kunit *test)
 
 	time_out(&p->a, peer, 5000, 4500);
 	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 0);
-	/* Who was heard of since it was due isn't ahead of time. */
+	/* A packet that came after the timer was due doesn't shorten the time-out. */
 	time_out(&p->a, peer, 100, 4500);
 	KUNIT_EXPECT_FALSE(test, ktime_after(peer->heard, ktime_get()));
 	KUNIT_EXPECT_EQ(test, stat(&p->a,
@@ -708,7 +708,7 @@ static u64 draw(struct efasim_dev *dev)
 	return bits;
 }
 
-/* A seed makes the same luck again; a fault's value is how often it strikes. */
+/* The same seed gives the same faults; the value of a fault is its frequency. */
 static void engine_seed(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -726,7 +726,7 @@ static void engine_seed(struct kunit *test)
 	KUNIT_EXPECT_LT(test, hweight64(first), 52);
 }
 
-/* Right in form, wild in content, and the device at work all the while. */
+/* Well-formed packets with random content arrive while the device works. */
 static void engine_wild_packets(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Two devices of the software EFA device's engine whose workers do nothing, so
- * that the test says who runs when, and sees and shuffles what is on its way
- * between them. For one suite: it has a copy of the engine of its own, with all
- * that is static in it.
+ * Two devices of the software EFA device's engine whose workers do nothing, so that the test
+ * runs them and can inspect and reorder the packets between them. Only for one suite, as it
+ * includes a copy of the engine with its static functions.
  */
 #include <kunit/test.h>
 #include <linux/bitfield.h>
@@ -39,9 +38,9 @@
 struct cq {
 	unsigned int sent;
 	unsigned int received;
-	unsigned int bad;	/* those with another status than the last */
+	unsigned int bad;	/* number of failures; the last status is kept */
 	u8 status;
-	unsigned long seen[BITS_TO_LONGS(2 * DEPTH)];	/* immediate data */
+	unsigned long seen[BITS_TO_LONGS(2 * DEPTH)];	/* immediate data received */
 	unsigned int doubled;
 };
 
@@ -59,7 +58,7 @@ struct end {
 struct pair {
 	struct end a;
 	struct end b;
-	struct end c;	/* not open */
+	struct end c;	/* not opened by default */
 	struct rnd_state rnd;
 };
 
@@ -78,7 +77,7 @@ static void collect(struct cq *cq, const struct efasim_rx_cdesc *d)
 					cq->seen);
 }
 
-/* Take all completions, receives' first. */
+/* Poll all completions, those of receives first. */
 static void drain(struct end *end)
 {
 	struct efasim_cq *cq = end->hw_cq;
@@ -127,7 +126,7 @@ static void open_dev(struct kunit *test, struct end *end)
 	int i;
 
 	KUNIT_ASSERT_EQ(test, create_dev(end), 0);
-	/* The worker keeps out. */
+	/* Disable the worker. */
 	end->dev.stopping = true;
 	for (i = 0; i < EFASIM_FAULT_KNOBS; i++)
 		end->dev.fault[i] = 0;
@@ -288,7 +287,7 @@ static void put_wqe(struct efasim_qp *qp, u16 pc, const struct efasim_wqe *wqe)
 	};
 }
 
-/* Messages without a byte, told apart by their immediate data. */
+/* Post empty messages, which differ in their immediate data. */
 static void post(struct end *from, const struct end *to, u32 first, u32 n)
 {
 	struct efasim_qp *qp = from->qp;
@@ -319,7 +318,7 @@ static void post_recvs(struct end *end, u32 n)
 	efasim_rq_doorbell(end->qp, pc);
 }
 
-/* The windows of @end's peers hold what they may, and no more. */
+/* Check that the windows of @end's peers are within their limits. */
 static void expect_sane(struct kunit *test, struct end *end)
 {
 	struct efasim_peer *peer;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The hardware's format, byte by byte: a send queue entry as a host writes it, a
- * receive of several descriptors, completions of both sizes, phases and overruns.
- * Bytes are given by number here, not by the structures under test.
+ * The hardware's format, byte by byte: send queue entries of a host, receives of several
+ * descriptors, completions of both sizes, phases and overruns. The tests use byte offsets
+ * instead of the structures under test.
  */
 #include "efasim_engine_pair.c"
 
@@ -41,7 +41,7 @@ static u32 get32(const u8 *d)
 	return get16(d) | get16(d + 2) << 16;
 }
 
-/* A send queue entry with all that is the same for each; the rest is zero. */
+/* Build the common part of a send queue entry; the rest is zero. */
 static void begin(u8 *d, u8 op, u16 length)
 {
 	memset(d, 0, 64);
@@ -157,14 +157,14 @@ static void hwfmt_reg(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wqe.reg.pbl, 0x77000);
 	KUNIT_EXPECT_EQ(test, wqe.reg.npages, 2);
 	KUNIT_EXPECT_FALSE(test, wqe.reg.pbl_inline);
-	/* The one page that fits into the entry is all that there may be. */
+	/* An entry has room for one page only. */
 	reg_at(d, 0x10fff, 2, 12, 0);
 	KUNIT_EXPECT_EQ(test, parse(d, &wqe), EFASIM_UNSUPPORTED_OP);
 	reg_at(d, 0x10000, 4096, 12, 0);
 	KUNIT_EXPECT_EQ(test, parse(d, &wqe), EFASIM_OK);
 	KUNIT_EXPECT_TRUE(test, wqe.reg.pbl_inline);
 	KUNIT_EXPECT_EQ(test, wqe.reg.npages, 1);
-	/* No range has so many pages that they look like few. */
+	/* A range with a huge number of pages doesn't overflow the count. */
 	reg_at(d, U64_MAX, U64_MAX, 12, 1);
 	KUNIT_EXPECT_EQ(test, parse(d, &wqe), EFASIM_OK);
 	KUNIT_EXPECT_EQ(test, wqe.reg.npages, U32_MAX);
@@ -177,7 +177,7 @@ static void hwfmt_reg(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wqe.inv_lkey, LKEY);
 }
 
-/* An entry that is wrong as a whole still says whose completion it wants. */
+/* An invalid entry still has the id for its completion. */
 static void hwfmt_malformed(struct kunit *test)
 {
 	struct efasim_wqe wqe;
@@ -201,7 +201,7 @@ static void hwfmt_malformed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wqe.op, 9);
 }
 
-/* Such an entry completes; it takes no operation with it, nor the device. */
+/* An invalid entry completes with an error, and doesn't affect other operations. */
 static void hwfmt_malformed_completes(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -223,13 +223,13 @@ static void hwfmt_malformed_completes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
 }
 
-/* More entries than operations: those that find none wait, and none is lost. */
+/* With more entries than operations, entries wait, and none is lost. */
 static void hwfmt_ids_repeat(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	u32 i;
 
-	/* All of them with one request id, which the device only gives back. */
+	/* All have the same request id, which the device doesn't interpret. */
 	post(&p->a, &p->b, 0, DEPTH);
 	for (i = 0; i < DEPTH; i++)
 		put16(42, efasim_sq_slot(p->a.qp, i));
@@ -271,7 +271,7 @@ static bool peek(struct end *end, struct efasim_rqe *rqe)
 	return ok;
 }
 
-/* A receive is there when all of its descriptors are; lengths have 16 bits. */
+/* A receive is complete with its last descriptor; lengths have 16 bits. */
 static void hwfmt_receive(struct kunit *test)
 {
 	const u32 first = BIT(30), last = BIT(31);
@@ -295,7 +295,7 @@ static void hwfmt_receive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rqe.sge[0].lkey, LKEY);
 	KUNIT_EXPECT_EQ(test, rqe.sge[1].length, 7);
 	KUNIT_EXPECT_EQ(test, rqe.sge[1].lkey, 3);
-	/* One that begins in the middle, or doesn't end. */
+	/* A receive without a first or a last descriptor. */
 	put_desc(&p->a, 0xffff, 0, 1, 0, last);
 	KUNIT_EXPECT_FALSE(test, peek(&p->a, &rqe));
 	put_desc(&p->a, 0xffff, 0, 1, 0, first);
@@ -360,7 +360,7 @@ static void hwfmt_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get16(ring + 4), 0x8001);
 	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, EFASIM_SUB_SEND, 0), 5);
 
-	/* Receives have a ring of their own, behind the sends'. */
+	/* The ring of receive completions follows that of sends. */
 	write_cqe(&p->a, cq, &got);
 	d = ring + SMALL * bytes;
 	KUNIT_EXPECT_EQ(test, get16(d), 0x3344);
@@ -370,11 +370,11 @@ static void hwfmt_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get16(d + 8), 0x0607);
 	KUNIT_EXPECT_EQ(test, get16(d + 10), 0x0809);
 	KUNIT_EXPECT_EQ(test, get32(d + 12), 0xa1b2c3d4);
-	/* The upper half of the length only where there is room for it. */
+	/* Only large entries have the upper half of the length. */
 	KUNIT_EXPECT_EQ(test, get16(d + 16), bytes == 32 ? 1 : 0);
 	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, EFASIM_SUB_RECV, 0), 6);
 
-	/* The phase changes from lap to lap. */
+	/* The phase changes with each pass over the ring. */
 	for (i = 1; i < 3 * SMALL; i++) {
 		efasim_cq_consumed(cq, EFASIM_SUB_SEND, i);
 		write_cqe(&p->a, cq, &sent);
@@ -398,7 +398,7 @@ static int shape_of_cq(struct efasim_dev *dev, u32 depth, u32 entry_size)
 	return PTR_ERR_OR_ZERO(efasim_adm_create_cq(dev, &params));
 }
 
-/* A queue in use stays, and one of another shape there is none. */
+/* A queue in use can't be destroyed, and a queue with invalid attributes not created. */
 static void hwfmt_queues(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory that is short: each allocation of the software EFA device's engine
- * fails in its turn, alone or with those that follow. A command is then as if
- * nobody had given it; what is under way gets there all the same, once.
+ * Failing allocations: each allocation of the software EFA device's engine fails in turn, alone
+ * or with the following ones. A failed command must leave no trace; messages must still
+ * arrive, once.
  */
 #include <kunit/test.h>
 #include <linux/debugfs.h>
@@ -19,15 +19,15 @@
 #include "../../sim/engine.h"
 
 /**
- * struct nomem - which allocations fail; nothing else runs meanwhile
- * @after: so many succeed
- * @burst: and so many of the next fail
- * @one_in: and then one of so many, by chance; 0: none
- * @rnd: the chance
- * @failed: how many have failed
- * @held: pieces of memory that aren't freed
- * @dev: a device, under whose lock nothing may wait for write-out
- * @unsafe: how many allocations might have waited for it there
+ * struct nomem - which allocations fail; no other code runs meanwhile
+ * @after: number of allocations that succeed first
+ * @burst: number of following allocations that fail
+ * @one_in: after that, one in this number fails at random; 0 for none
+ * @rnd: random state for @one_in
+ * @failed: number of allocations that have failed
+ * @held: number of allocations that aren't freed
+ * @dev: device under whose lock allocations must not wait for write-out
+ * @unsafe: number of allocations that could have waited under it
  */
 static struct nomem {
 	unsigned int		after;
@@ -40,7 +40,7 @@ static struct nomem {
 	unsigned int		unsafe;
 } nomem;
 
-/* Held by this task: a worker of the device may hold it meanwhile, which is no matter. */
+/* Only if this task holds the lock; a worker of the device may hold it meanwhile. */
 static bool nomem_locked(const struct efasim_dev *dev)
 {
 #ifdef CONFIG_LOCKDEP
@@ -120,7 +120,7 @@ static int nomem_xa_alloc_cyclic(struct xarray *xa, u32 *id, void *entry,
 #define LENGTH		10000	/* three packets */
 #define ROOM_SHIFT	14
 #define ROOM		BIT(ROOM_SHIFT)
-#define POINTS_MAX	100	/* more than there are */
+#define POINTS_MAX	100	/* more than the allocations of any command */
 #define STORM		200	/* messages */
 
 /* --- commands --- */
@@ -128,7 +128,7 @@ static int nomem_xa_alloc_cyclic(struct xarray *xa, u32 *id, void *entry,
 struct command {
 	const char *name;
 	int (*run)(struct pair *p);
-	unsigned int points;	/* allocations that there are */
+	unsigned int points;	/* number of allocations */
 };
 
 static int run_device(struct pair *p)
@@ -240,8 +240,8 @@ struct traffic {
 	enum efasim_op_type op;
 	u32 length;
 	bool imm;
-	bool held_back;			/* each packet, for a moment */
-	unsigned int points;		/* allocations that there are at least */
+	bool held_back;			/* all packets are delayed */
+	unsigned int points;		/* minimum number of allocations */
 };
 
 static const struct traffic traffics[] = {
@@ -344,7 +344,7 @@ static void post_send(struct kunit *test, struct pair *p,
 	put_wqe(p->a.qp, 0, &wqe);
 }
 
-/* Until the message is done, or for longer than it can take. */
+/* Run until the message is done, or a time-out. */
 static void drive(struct pair *p)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), 20000);
@@ -414,7 +414,7 @@ static void nomem_traffic(struct kunit *test)
 	KUNIT_EXPECT_LT(test, nth, POINTS_MAX);
 }
 
-/* Whoever goes on while memory is short loses nothing either. */
+/* Messages that are sent during failing allocations arrive as well. */
 static void nomem_storm(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -440,7 +440,7 @@ static void nomem_storm(struct kunit *test)
 			stat(&p->b, EFASIM_S_no_memory), nomem.failed);
 }
 
-/* A peer that nothing can be kept of is given up, as a silent one is. */
+/* A peer whose state can't be allocated is given up like a silent one. */
 static void nomem_for_good(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -457,7 +457,7 @@ static void nomem_for_good(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_no_memory), 21);
 	KUNIT_EXPECT_EQ(test, p->a.dev.num_peers, 0);
 
-	/* And with memory it is there again. */
+	/* With memory it can be reached again. */
 	post_recvs(&p->b, 1);
 	post(&p->a, &p->b, 1, 1);
 	run(&p->a);
@@ -467,7 +467,7 @@ static void nomem_for_good(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
 }
 
-/* What waits for memory goes with its queue pair, without a word. */
+/* Work that waits for memory is dropped with its queue pair. */
 static void nomem_stopped(struct kunit *test)
 {
 	const struct efasim_qp_modify error = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The PCI function's commands and doorbells, without a bus: what a driver sends on
- * from processes, right and wrong. Its BARs are plain memory here, and it has a copy
- * of the engine of its own, whose worker does nothing.
+ * Commands and doorbells of the PCI function without a bus, with valid and invalid input that
+ * a driver may pass on from processes. The BARs are plain memory, and the suite includes a
+ * copy of the engine, whose worker does nothing.
  */
 #include <kunit/test.h>
 #include <linux/bitfield.h>
@@ -32,7 +32,7 @@
 #define DEPTH		64
 #define WILD		20000	/* commands */
 
-/* Nobody is there to be interrupted. */
+/* Interrupts are ignored. */
 void efasim_fn_raise(struct efasim_fn *fn, u32 vector)
 {
 }
@@ -57,7 +57,7 @@ static const struct efasim_limits limits = {
 	.rdma_write = true,
 };
 
-/* A command of @op. Return: how it ended. */
+/* Execute command @op. Return: its status. */
 static int run(struct host *h, u8 op)
 {
 	memset(&h->resp, 0, sizeof(h->resp));
@@ -151,7 +151,7 @@ static void ring(struct host *h, __le32 db, u32 val)
 	writel(val, h->fn.mem + le32_to_cpu(db));
 }
 
-/* What a driver does first, all the way to a queue pair that sends. */
+/* The commands of a driver up to a queue pair in RTS. */
 static void pci_objects(struct kunit *test)
 {
 	struct host *h = test->priv;
@@ -175,7 +175,7 @@ static void pci_objects(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(h->fn.llq_pages, EFASIM_LLQ_PAGES));
 }
 
-/* One thing wrong at a time. */
+/* Commands with one invalid field each. */
 static void pci_bad_queues(struct kunit *test)
 {
 	struct host *h = test->priv;
@@ -209,7 +209,7 @@ static void pci_bad_queues(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, h->fn.eng.num_qp, 0);
 }
 
-/* A process rings for more than its queues hold: nothing of it is looked at. */
+/* A doorbell value of more than the queue holds is ignored. */
 static void pci_bad_doorbells(struct kunit *test)
 {
 	struct host *h = test->priv;
@@ -228,7 +228,7 @@ static void pci_bad_doorbells(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, h->fn.cq_table[0]->hw->sub[EFASIM_SUB_SEND].prod, 0);
 }
 
-/* What is in the send queue is what a process put there: each entry ends somehow. */
+/* The send queue is written by a process: every entry completes, valid or not. */
 static void pci_wild_entries(struct kunit *test)
 {
 	struct host *h = test->priv;
@@ -264,7 +264,7 @@ static void put_list(__le64 *list, u32 n, u64 page)
 		list[i] = cpu_to_le64(page);
 }
 
-/* Two chunks and one page of a list more than the first has: all is one page. */
+/* Two chunks, the second with a single list page; all entries name the same page. */
 static void pci_chain(struct kunit *test)
 {
 	u32 per_page = EFASIM_LIST_PAGE / sizeof(__le64);
@@ -306,13 +306,13 @@ static void pci_chain(struct kunit *test)
 						   EFASIM_MR_READ_FROM));
 	mutex_unlock(&h->fn.eng.lock);
 	KUNIT_EXPECT_EQ(test, byte, 0x5a);
-	/* A chain that leads nowhere. */
+	/* A chain with an invalid address. */
 	next.addr_hi = cpu_to_le32(0x7fff);
 	memcpy(&first[EFASIM_CHUNK_PTRS], &next, sizeof(next));
 	KUNIT_EXPECT_EQ(test, run(h, EFASIM_AQ_REG_MR), -EFAULT);
 }
 
-/* Each serial number is good for one event, seen to be armed or not. */
+/* Each serial number gives one event, whether or not the device has seen it armed. */
 static void pci_events(struct kunit *test)
 {
 	struct host *h = test->priv;
@@ -332,7 +332,7 @@ static void pci_events(struct kunit *test)
 	efasim_fn_events(&h->fn);
 	KUNIT_EXPECT_EQ(test, eq->prod, 1);
 	KUNIT_EXPECT_EQ(test, le32_to_cpu(h->eqes[0].common), 1);
-	/* The host has taken the event, and the entry; its poll hides that it arms. */
+	/* The host handled the event and the entry; its poll overwrites the arming. */
 	ring(h, cq.db, FIELD_PREP(EFASIM_CQ_DB_SN, 1) | 1);
 	efasim_fn_events(&h->fn);
 	KUNIT_EXPECT_EQ(test, eq->prod, 1);
@@ -341,7 +341,7 @@ static void pci_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq->prod, 2);
 }
 
-/* Small numbers mostly, or most commands would fail at the first of theirs. */
+/* Mostly small numbers, or most commands would fail at their first field. */
 static void make_wild(struct host *h)
 {
 	u8 *byte = h->cmd.raw;
@@ -352,7 +352,7 @@ static void make_wild(struct host *h)
 		byte[i] = byte[i] & 0x80 ? 0 : byte[i] & 0x40 ? byte[i] & 3 : byte[i];
 }
 
-/* Addresses of memory are the driver's, which is the kernel. */
+/* Memory addresses come from the driver, so they are trusted. */
 static void tame_addresses(struct host *h, u8 op)
 {
 	union efasim_aq_cmd *c = &h->cmd;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The software EFA device's packets: what is built parses to the same, and
- * everything else is refused for the right reason.
+ * Packets of the software EFA device: built packets parse to the same, and invalid ones are
+ * refused with the right reason.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-/* Pure, and private to its module: a copy of its own. */
+/* Include a copy, as the functions are private to the module. */
 #include "../../sim/wire.c"
 
 #define ROOM	(sizeof(struct efasim_wire_hdr) + \
@@ -74,7 +74,7 @@ static void wire_round_trip(struct kunit *test)
 	}
 }
 
-/* No packet is longer than what there is; what follows is another. */
+/* A packet isn't longer than the datagram, and may be followed by another. */
 static void wire_lengths(struct kunit *test)
 {
 	struct efasim_pkt out, back;
@@ -193,7 +193,7 @@ static void wire_bad_field(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efasim_wire_parse(buf, len, &back), bad->err);
 }
 
-/* Whatever passes points into the buffer and keeps the promises of wire.h. */
+/* Accepted packets point into the buffer and satisfy the invariants of wire.h. */
 static void wire_random(struct kunit *test)
 {
 	struct efasim_pkt out, pkt;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What event queues hear of devices that come and go, for which room is kept,
- * and that they say nothing of objects that were closed.
+ * Events of arriving and removed devices, for which event queues reserve room, and removal of
+ * events about closed objects.
  */
 #include <linux/prandom.h>
 #include "crew.h"
 #include "eq_test.h"
 
-/* Many more than a queue has room for. */
+/* Many more than the queue's size. */
 #define EQ_DOMAINS	(8 * EQ_SIZE)
 
 static struct fid_domain *eq_domain(struct kunit *test, struct eq_bench *bench)
@@ -28,7 +28,7 @@ static void eq_close(struct kunit *test, struct fid_domain *domain)
 	kofi_fake_close(test, &domain->fid);
 }
 
-/* Is the event at the head that of this removal? */
+/* Return: whether the first event is that of this removal. */
 static int eq_get_removal(struct fid_eq *eq, struct fid_domain *domain)
 {
 	struct fi_eq_device_entry entry;
@@ -59,7 +59,7 @@ static void eq_removal(struct kunit *test)
 	name[sizeof(name) - 1] = 0;
 	kofi_device_removed(&deaf->fid, "deaf");
 	kofi_device_removed(&domain->fid, name);
-	/* Only the first time. */
+	/* The event comes only once. */
 	kofi_device_removed(&domain->fid, name);
 
 	KUNIT_EXPECT_EQ(test, fi_eq_read(bench->eq, &event, &entry,
@@ -96,14 +96,14 @@ static void eq_removal_full(struct kunit *test)
 	for (i = 0; i < EQ_DOMAINS; i++)
 		KUNIT_EXPECT_EQ(test, eq_get_removal(bench->eq, domain[i]), 0);
 	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
-	/* What they used was their own. */
+	/* Removals used only their reserved room. */
 	eq_fill(test, bench->eq, EQ_SIZE);
 	KUNIT_EXPECT_EQ(test, eq_put(bench->eq, NULL, 1), -EAGAIN);
 	for (i = 0; i < EQ_DOMAINS; i++)
 		eq_close(test, domain[i]);
 }
 
-/* Whichever way a binding ends, its room is free again. */
+/* The reserved room is released in all ways in which a binding ends. */
 static void eq_room_returned(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -130,7 +130,7 @@ static void eq_room_returned(struct kunit *test)
 	eq_close(test, domain);
 }
 
-/* A ULP that closes what is gone needn't read what it knows. */
+/* Closing a removed domain drops its unread event. */
 static void eq_removal_unread(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -149,7 +149,7 @@ static void eq_removal_unread(struct kunit *test)
 	eq_close(test, first);
 }
 
-/* The device goes while a bind is under way that fails. */
+/* The device is removed during a bind that fails. */
 static void eq_remove_in_bind(struct kofi_fake *fake, struct fid *fid,
 			      void *arg)
 {
@@ -179,7 +179,7 @@ static void eq_removal_in_bind(struct kunit *test)
 	eq_close(test, domain);
 }
 
-/* Who hears of the one hears of the other. */
+/* Queues that get removals get arrivals as well. */
 static void eq_return_in_bind(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -197,7 +197,7 @@ static void eq_return_in_bind(struct kunit *test)
 	eq_close(test, domain);
 }
 
-/* Events about an object go with it, wherever they are; others stay. */
+/* Closing an object removes all its events, and no others. */
 static void eq_forget(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -219,7 +219,7 @@ static void eq_forget(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), -EAGAIN);
 	kofi_fake_close(test, &ep->fid);
 
-	/* Their room is free at once, before anybody reads. */
+	/* Their room is free at once, before any read. */
 	for (i = 3; i < EQ_SIZE; i++)
 		KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 100 + i), 0);
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), -EAGAIN);
@@ -265,7 +265,7 @@ static void eq_arrival(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
 	kofi_device_arrived(&bench->fake->provider, "new");
 	KUNIT_EXPECT_EQ(test, eq_get_arrival(bench, bench->eq), 0);
-	/* Whoever lost its device waits for another: the domain may be gone. */
+	/* A queue gets arrivals also after its domain was removed and closed. */
 	eq_close(test, domain);
 	kofi_device_arrived(&bench->fake->provider, "new");
 	KUNIT_EXPECT_EQ(test, eq_get_arrival(bench, bench->eq), 0);
@@ -273,7 +273,7 @@ static void eq_arrival(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq_get(deaf), -EAGAIN);
 }
 
-/* Several that find no room: told once, before what is in the ring. */
+/* Several arrivals without room: reported once, before the events in the ring. */
 static void eq_arrival_lost(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -287,7 +287,7 @@ static void eq_arrival_lost(struct kunit *test)
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
 	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
 
-	/* A removal isn't among what can be lost. */
+	/* A removal can't be lost. */
 	eq_fill(test, bench->eq, EQ_SIZE);
 	kofi_device_removed(&domain->fid, "gone");
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
@@ -321,7 +321,7 @@ static void eq_removal_wakes(struct kunit *test)
 	eq_close(test, domain);
 }
 
-/* A queue as it should be, with domains that come and go. */
+/* Model of a queue with domains that are opened, removed and closed. */
 #define EQ_MODEL_STEPS	6000
 #define EQ_MODEL_MAX	96
 
@@ -452,7 +452,7 @@ static void eq_model(struct kunit *test)
 		eq_model_read(test, bench, model);
 	KUNIT_EXPECT_EQ(test, model->used, 0);
 	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
-	/* Full at times, with removals beyond that. */
+	/* The queue is full at times, with removals beyond its size. */
 	KUNIT_EXPECT_GT(test, model->refused, 0);
 	KUNIT_EXPECT_GT(test, model->most, EQ_SIZE);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Event queues: order, errors, room, sleepers, handlers. What they hear of
- * devices and of objects that were closed is eq_device_kunit.c's.
+ * Event queues: order, errors, room, sleepers, handlers. eq_device_kunit.c tests events of
+ * devices and of closed objects.
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
@@ -51,7 +51,7 @@ static void eq_user_writes(struct kunit *test)
 	struct fi_eq_entry entry = eq_entry((struct fid *)&big, 5), got;
 	u32 event = 77;
 
-	/* Whatever the fid is: it's for the reader, not for the core. */
+	/* Any fid is accepted, as the core doesn't dereference it. */
 	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry), 0),
 			sizeof(entry));
 	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry), 1),
@@ -78,7 +78,7 @@ static void eq_user_must_not_write(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 0, &entry, sizeof(entry), 0),
 			-EINVAL);
-	/* A provider may. */
+	/* A provider may write such an event. */
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), 0);
 	KUNIT_EXPECT_EQ(test, kofi_eq_write_event(eq, NULL, FI_DEVICE_REMOVED, &entry,
 						  sizeof(entry), NULL), -EINVAL);
@@ -149,7 +149,7 @@ static void eq_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry),
 					 FI_READ), -FI_EBADFLAGS);
 	KUNIT_EXPECT_EQ(test, fi_eq_readerr(eq, &err, FI_READ), -FI_EBADFLAGS);
-	/* What doesn't fit stays where it is. */
+	/* An event that doesn't fit into the buffer stays in the queue. */
 	KUNIT_EXPECT_EQ(test, fi_eq_read(eq, &event, &entry, sizeof(entry) - 1,
 					 0), -FI_ETOOSMALL);
 	KUNIT_EXPECT_EQ(test, fi_eq_sread(eq, &event, &entry, 0, -1, 0),
@@ -175,14 +175,14 @@ static void eq_full(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 9), 0);
 		while (eq_get(eq) >= 0)
 			;
-		/* Nothing was lost behind the writer's back. */
+		/* All events that were accepted are read. */
 		KUNIT_EXPECT_EQ(test, eq_get(eq), -FI_EAVAIL);
 		KUNIT_EXPECT_EQ(test, eq_get_err(eq), 9);
 		KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
 	}
 }
 
-/* An event about a connection: longer than most, and it owns memory. */
+/* A connection event, which is longer than most and owns memory. */
 struct eq_cm_entry {
 	struct fid	*fid;
 	void		*owned;
@@ -224,7 +224,7 @@ static void eq_expect_cm(struct kunit *test, struct fid_eq *eq, u32 what, size_t
 	kfree(got.owned);
 }
 
-/* Entries of several lengths; what one owns is its reader's, and isn't released. */
+/* Entries of several lengths; reading an event passes its memory to the reader. */
 static void eq_lengths(struct kunit *test)
 {
 	static const size_t lens[] = {
@@ -247,7 +247,7 @@ static void eq_lengths(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 0);
 }
 
-/* What nobody reads is released: with the object that it is about, or with the queue. */
+/* An unread event is released with the object that it is about, or with the queue. */
 static void eq_releases(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -264,7 +264,7 @@ static void eq_releases(struct kunit *test)
 	}
 	kofi_fake_close(test, &domain->fid);
 	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 2);
-	/* One that finds no room stays the writer's. */
+	/* An event that is refused for lack of room still belongs to the writer. */
 	for (i = 2; i < EQ_SIZE; i++)
 		KUNIT_EXPECT_EQ(test, eq_put(bench->eq, NULL, i), 0);
 	entry = eq_cm_entry(test, NULL, 0);
@@ -275,7 +275,7 @@ static void eq_releases(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 4);
 }
 
-/* What has room reserved for it comes, however full the queue is. */
+/* An event with reserved room is accepted by a full queue. */
 static void eq_reserved(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -301,7 +301,7 @@ static void eq_reserved(struct kunit *test)
 						  eq_release), 0);
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
 	eq_expect_cm(test, bench->eq, 0x20001, sizeof(*connected), connected);
-	/* They took no room of others, and go with their object, too. */
+	/* They used no other room, and are removed with their object. */
 	eq_fill(test, bench->eq, EQ_SIZE);
 	kofi_fake_close(test, &domain->fid);
 	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 1);
@@ -325,7 +325,7 @@ static int eq_put_err_data(struct fid_eq *eq, struct fid *fid, u8 fill, size_t l
 	return ret;
 }
 
-/* Into the reader's buffer as much as fits, or the queue's own until the next read. */
+/* Error data goes to the reader's buffer as far as it fits, or stays until the next read. */
 static void eq_err_data(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -352,7 +352,7 @@ static void eq_err_data(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, buf[err.err_data_size - 1], 2 + i);
 		KUNIT_EXPECT_EQ(test, buf[err.err_data_size], 0);
 	}
-	/* Unread: freed with the queue, and with the object. */
+	/* Unread error data is freed with the queue, and with the object. */
 	KUNIT_ASSERT_EQ(test, eq_put_err_data(eq, &domain->fid, 5, 16), 0);
 	kofi_fake_close(test, &domain->fid);
 	err.err_data_size = 0;
@@ -408,7 +408,7 @@ static void eq_wait_wakes(struct kunit *test)
 					  completion_done(&thread[1].done) +
 					  completion_done(&thread[2].done) ==
 					  2));
-	/* The third one slept on, or fell asleep again. */
+	/* The third one still sleeps, or sleeps again. */
 	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 9), 0);
 	for (i = 0; i < count; i++) {
 		kofi_thread_join(test, &thread[i]);
@@ -486,7 +486,7 @@ static void eq_handler_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq_get(eq), -FI_EAVAIL);
 	KUNIT_EXPECT_EQ(test, eq_get_err(eq), 3);
 	KUNIT_EXPECT_FALSE(test, eq_hand_called(hand, EQ_SHORT_MS));
-	/* Only a read that finds nothing arms. */
+	/* Only a read of an empty queue arms the handler. */
 	KUNIT_EXPECT_EQ(test, eq_get(eq), -EAGAIN);
 	KUNIT_EXPECT_FALSE(test, eq_hand_called(hand, EQ_SHORT_MS));
 	KUNIT_EXPECT_EQ(test, eq_put_err(eq, NULL, 4), 0);
@@ -517,7 +517,7 @@ static void eq_close_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
 }
 
-/* Two threads and a tasklet write, two threads read: all of it, once. */
+/* Two threads and a tasklet write, two threads read: each event is read once. */
 #define EQ_CROWD_EACH	600
 #define EQ_CROWD_ALL	(3 * EQ_CROWD_EACH)
 

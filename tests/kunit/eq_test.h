@@ -8,10 +8,10 @@
 #define EQ_SIZE		8
 
 /**
- * struct eq_bench - an event queue and what it takes
+ * struct eq_bench - an event queue with its provider
  * @fake: the provider
- * @fabric: its fabric
- * @eq: its event queue
+ * @fabric: fabric of the provider
+ * @eq: event queue of the fabric
  */
 struct eq_bench {
 	struct kofi_fake	*fake;
@@ -41,7 +41,7 @@ static inline struct eq_bench *eq_bench(struct kunit *test)
 	});
 }
 
-/* All that an event says follows from its number and object. */
+/* All fields of an event are derived from its number and object. */
 static inline struct fi_eq_entry eq_entry(struct fid *fid, unsigned long id)
 {
 	return (struct fi_eq_entry) {
@@ -67,7 +67,7 @@ static inline int eq_put_err(struct fid_eq *eq, struct fid *fid,
 	return kofi_eq_write_err(eq, &entry);
 }
 
-/* The number of the event at the head, or what fi_eq_read() returned. */
+/* Return: number of the first event, or the error of fi_eq_read(). */
 static inline long eq_get(struct fid_eq *eq)
 {
 	struct fi_eq_entry entry, want;

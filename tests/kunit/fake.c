@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fake providers, see fake.h. Most of what a provider is called with leads to
- * its fake through the object. getinfo and freeinfo say nothing of the kind, so
- * each fake has a slot, and each slot has calls of its own.
+ * Fake providers, see fake.h. Most calls of a provider find their fake through the object.
+ * getinfo and freeinfo have no object, so each fake has a slot with its own functions.
  */
 #include <kunit/test-bug.h>
 #include <linux/sizes.h>
@@ -12,7 +11,7 @@
 
 #define FAKE_SLOTS	8
 
-static struct kofi_fake *fake_slots[FAKE_SLOTS];	/* fake_slots_lock */
+static struct kofi_fake *fake_slots[FAKE_SLOTS];	/* under fake_slots_lock */
 static DEFINE_MUTEX(fake_slots_lock);
 
 /* Providers */
@@ -116,7 +115,7 @@ static void fake_free_provider(struct kofi_fake *fake)
 	kfree(fake);
 }
 
-/* A fake that the core still knows can't be freed; that fails the case. */
+/* A fake that is still registered can't be freed, which fails the case. */
 static void fake_end(void *arg)
 {
 	struct kunit *test = kunit_get_current_test();

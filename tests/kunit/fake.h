@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Fake providers for the suites: kofi_fake.ko. A fake is made by a test, which
- * may change anything about it before the core sees it: what getinfo finds,
- * which ops are there, what each call returns, and what happens inside.
+ * Fake providers for the suites: kofi_fake.ko. A test creates a fake, and may change it before
+ * it is registered: the entries of getinfo, the ops, the return value of each call, and hooks
+ * in calls.
  *
- * What the helpers open is closed at the end of the case, last opened first,
- * and it is a failure if that can't be done. Suites that use this import the
- * namespace KOFI_TEST.
+ * Objects that the helpers open are closed at the end of the case, in reverse order; failure
+ * to close one fails the case. Suites that use this import the namespace KOFI_TEST.
  */
 #ifndef KOFI_FAKE_H
 #define KOFI_FAKE_H
@@ -17,7 +16,7 @@
 #include <linux/mutex.h>
 #include <kofi/provider.h>
 
-/* The calls of a provider; see kofi_fake.call. */
+/* Calls of a provider; see kofi_fake.call. */
 enum kofi_fake_op {
 	FAKE_GETINFO,
 	FAKE_FREEINFO,
@@ -85,13 +84,13 @@ struct kofi_fake;
 
 /**
  * struct kofi_fake_call - one of a fake's calls
- * @count: how often it was called
- * @ret: what it returns; an opening call that fails opens nothing
- * @hook: runs inside the call, with no lock held. @fid is the object: the one
- *	called, or for an opening call the new one, NULL if there is none
- * @hook_arg: the hook's last argument
+ * @count: number of calls
+ * @ret: return value; an opening call that fails opens nothing
+ * @hook: called in the call without locks. @fid is the object of the call; for an opening
+ *	call the new object, or NULL if there is none
+ * @hook_arg: last argument of @hook
  * @arg: arguments of the last call after the object, as numbers
- * @object: the object that was called last
+ * @object: object of the last call
  */
 struct kofi_fake_call {
 	atomic_t	count;
@@ -105,29 +104,29 @@ struct kofi_fake_call {
 
 /**
  * struct kofi_fake - a fake provider
- * @provider: what is registered
- * @info: what getinfo finds; freed with the fake
- * @copies: getinfo hands out copies, which take memory
- * @partial: a getinfo that fails leaves its list behind
- * @nothing: an opening call succeeds and returns no object
+ * @provider: the provider to register
+ * @info: entries of getinfo; freed with the fake
+ * @copies: getinfo returns copies, which are allocated
+ * @partial: a getinfo that fails returns its list nevertheless
+ * @nothing: opening calls succeed without returning an object
  * @cq_config: limits of completion queues
  * @call: the calls
- * @fid_ops: ops of the objects that are opened from now on; those below, too.
- *	May be replaced by others of which any part may be missing
- * @fabric_ops: see there
- * @domain_ops: see there
- * @av_ops: see there
- * @ep_ops: see there
- * @cm_ops: see there
- * @msg_ops: see there
- * @tagged_ops: see there
- * @rma_ops: see there
- * @req_ops: see there
- * @mr_ops: see there
+ * @fid_ops: common ops of all objects opened from now on. A test may replace this and the
+ *	following vectors, also by incomplete ones
+ * @fabric_ops: ops of fabrics opened from now on
+ * @domain_ops: ops of domains opened from now on
+ * @av_ops: ops of address vectors opened from now on
+ * @ep_ops: ops of endpoints opened from now on
+ * @cm_ops: connection ops of endpoints opened from now on
+ * @msg_ops: message ops of endpoints opened from now on
+ * @tagged_ops: tagged ops of endpoints opened from now on
+ * @rma_ops: RMA ops of endpoints opened from now on
+ * @req_ops: request ops of endpoints opened from now on
+ * @mr_ops: ops of regions opened from now on
  * @lock: protects @objects
- * @objects: that are open
- * @slot: the fake's place among the others
- * @registered: by kofi_fake_register()
+ * @objects: open objects
+ * @slot: index of the fake in the table of fakes
+ * @registered: kofi_fake_register() was called
  */
 struct kofi_fake {
 	struct kofi_provider		provider;
@@ -155,17 +154,17 @@ struct kofi_fake {
 };
 
 /**
- * struct kofi_fake_obj - what a fake opens
- * @fid: the common part, and the same as each class has it
+ * struct kofi_fake_obj - an object of a fake
+ * @fid: common first member of all classes
  * @fabric: FI_CLASS_FABRIC
  * @domain: FI_CLASS_DOMAIN
  * @ep: FI_CLASS_EP
  * @av: FI_CLASS_AV
  * @mr: FI_CLASS_MR
- * @cq: FI_CLASS_CQ, a whole one
- * @cntr: FI_CLASS_CNTR, a whole one
- * @queue: @cq was made by kofi_cq_init()
- * @fake: whose it is
+ * @cq: FI_CLASS_CQ, the core's struct
+ * @cntr: FI_CLASS_CNTR, the core's struct
+ * @queue: @cq was initialized by kofi_cq_init()
+ * @fake: the fake
  * @list: in kofi_fake.objects
  */
 struct kofi_fake_obj {
@@ -187,14 +186,14 @@ struct kofi_fake_obj {
 /**
  * struct kofi_fake_set - one object of each class, see kofi_fake_open_all()
  * @fabric: the fabric
- * @eq: of the fabric
- * @domain: of the fabric
- * @av: of the domain
- * @cq: of the domain
- * @cntr: of the domain
- * @ep: of the domain, bound to nothing
- * @mr: of the domain, registered
- * @pool_mr: of the domain, allocated, with the CQ
+ * @eq: event queue of the fabric
+ * @domain: domain of the fabric
+ * @av: address vector of the domain
+ * @cq: completion queue of the domain
+ * @cntr: counter of the domain
+ * @ep: endpoint of the domain, not bound
+ * @mr: region of the domain, of fi_mr_reg()
+ * @pool_mr: region of the domain, of fi_mr_alloc() with @cq
  */
 struct kofi_fake_set {
 	struct fid_fabric	*fabric;
@@ -208,27 +207,27 @@ struct kofi_fake_set {
 	struct fid_mr		*pool_mr;
 };
 
-/* A fake with one entry, not registered; its module is the suite's. */
+/* Create a fake with one entry, not registered; its module is the suite's. */
 #define kofi_fake_make(test, name)	__kofi_fake_make(test, name, THIS_MODULE)
 struct kofi_fake *__kofi_fake_make(struct kunit *test, const char *name,
 				   struct module *owner);
-/* The same, registered. */
+/* Create a registered fake. */
 #define kofi_fake_new(test, name)	__kofi_fake_new(test, name, THIS_MODULE)
 struct kofi_fake *__kofi_fake_new(struct kunit *test, const char *name,
 				  struct module *owner);
 int kofi_fake_register(struct kofi_fake *fake);
 int kofi_fake_deregister(struct kofi_fake *fake);
 
-/* One more entry for getinfo, at the end; may be changed. */
+/* Append an entry for getinfo; the test may change it. */
 struct fi_info *kofi_fake_add_info(struct kunit *test, struct kofi_fake *fake,
 				   const char *domain_name);
 unsigned int kofi_fake_called(struct kofi_fake *fake, enum kofi_fake_op op);
 unsigned int kofi_fake_open(struct kofi_fake *fake);
-/* Free what can't be closed, because the core refused it. */
+/* Free an object that can't be closed, because the core refused it. */
 void kofi_fake_reap(struct kofi_fake *fake);
 
 /*
- * These assert success, and the end of the case closes. NULL attributes: the
+ * These assert success, and the end of the case closes the object. NULL attributes are the
  * defaults, with FI_WAIT_UNSPEC.
  */
 struct fid_fabric *kofi_fake_fabric(struct kunit *test, struct kofi_fake *fake);
@@ -250,11 +249,11 @@ void kofi_fake_open_all(struct kunit *test, struct kofi_fake *fake,
 			struct kofi_fake_set *set);
 /* Bind the set's endpoint to its AV and CQ. */
 void kofi_fake_bind_ep(struct kunit *test, struct kofi_fake_set *set);
-/* Have the end of the case close what a test opened by itself. */
+/* Let the end of the case close an object that the test opened itself. */
 void kofi_fake_close_later(struct kunit *test, struct fid *fid);
-/* Close now what the end of the case would have closed. */
+/* Close an object before the end of the case. */
 void kofi_fake_close(struct kunit *test, struct fid *fid);
-/* The end of the case shall not close it: the test did. */
+/* Don't close an object at the end of the case, as the test has closed it. */
 void kofi_fake_closed(struct kunit *test, struct fid *fid);
 
 static inline struct kofi_fake_obj *kofi_fake_obj(struct fid *fid)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What fakes open: objects that do nothing, and put on record that they were
- * asked to.
+ * Objects of fakes, which only record calls.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -54,8 +53,8 @@ static struct kofi_fake_obj *fake_alloc(struct kofi_fake *fake)
 }
 
 /*
- * The frame of every opening call: @obj is made, @init makes it one of its
- * class, @op is put on record, and @out takes it unless the fake shall fail.
+ * The body of every opening call: allocate @obj, initialize it for its class by @init, record
+ * the call @op, and set @out unless the fake is to fail.
  */
 #define FAKE_OPEN(fake, op, member, out, init, ...)			\
 ({									\
@@ -434,7 +433,7 @@ int fake_fabric(struct kofi_fake *fake, struct fi_fabric_attr *attr,
 			 A(attr), A(context));
 }
 
-/* All vectors are the fake's own. */
+/* Copy all vectors into the fake, so that a test can change them. */
 static ssize_t fake_no_req(struct fid_ep *ep, struct kofi_req *req)
 {
 	return -EOPNOTSUPP;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Between the two files of kofi_fake.ko; suites need fake.h alone. */
+/* Private to the two files of kofi_fake.ko; suites only include fake.h. */
 #ifndef KOFI_FAKE_OPS_H
 #define KOFI_FAKE_OPS_H
 
 #include <linux/build_bug.h>
 #include "fake.h"
 
-/* An argument as it is put on record. */
+/* An argument as a number, for recording. */
 #define A(x)	((u64)(unsigned long)(x))
 
 int __fake_enter(struct kofi_fake *fake, enum kofi_fake_op op,
 		 struct fid *fid, const u64 *arg, size_t count);
 
-/* The arguments, each by A(), after the object. */
+/* Record a call with its arguments after the object, each by A(). */
 #define fake_enter(fake, op, fid, ...)					\
 ({									\
 	const u64 __arg[] = { 0, ##__VA_ARGS__ };			\

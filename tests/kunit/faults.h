@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Allocations that fail one by one, for suites in a kernel with CONFIG_FAILSLAB.
+ * Make allocations fail one by one, for suites in a kernel with CONFIG_FAILSLAB.
  *
- * current->fail_nth counts more than the code's own allocations: what slab,
- * kmemleak and others take beside them, now and then. To be sure that each
- * kmalloc() failed once, a tracepoint counts those, and starts the countdown
- * behind the one before. A sweep over all that is counted follows.
+ * current->fail_nth also counts allocations that slab, kmemleak and others make now and then
+ * besides the code's own. To make sure that each kmalloc() fails once, a tracepoint counts
+ * these calls, and starts the countdown after the preceding one. After that, each of all
+ * counted allocations fails once.
  */
 #ifndef KOFI_FAULTS_H
 #define KOFI_FAULTS_H
@@ -16,21 +16,21 @@
 #include <linux/slab.h>
 #include <trace/events/kmem.h>
 
-/* More allocations than any call makes, so that a mistake here ends. */
+/* More than the allocations of any call, to limit the loops. */
 #define FAULTS_MAX	300
-/* Other allocations that may come between two of kmalloc(). */
+/* Maximum number of other allocations between two calls of kmalloc(). */
 #define FAULTS_BETWEEN	24
 
 /**
- * struct kofi_faults - which allocation shall fail
- * @task: whose allocations are counted, NULL for nobody's
- * @paused: and will be again
- * @after: so many calls of kmalloc() succeed before the countdown begins
- * @nth: where it begins
- * @seen: calls of kmalloc()
- * @failed: which of them failed, the last of several
- * @ptr: what the last one returned
- * @size: and was asked for
+ * struct kofi_faults - which allocation fails
+ * @task: task whose allocations are counted, or NULL
+ * @paused: task whose allocations aren't counted during a pause
+ * @after: number of calls of kmalloc() before the countdown begins
+ * @nth: start value of the countdown
+ * @seen: number of calls of kmalloc() so far
+ * @failed: number of the last call of kmalloc() that failed
+ * @ptr: return value of the last call
+ * @size: size of the last call
  */
 static struct kofi_faults {
 	struct task_struct	*task;
@@ -49,7 +49,7 @@ static inline void faults_see(void *data, unsigned long call_site,
 {
 	if (READ_ONCE(faults.task) != current || !in_task())
 		return;
-	/* A large one is traced twice; a small one may get what was just freed. */
+	/* A large allocation is traced twice; a small one may reuse memory just freed. */
 	if (faults.seen && bytes_req > KMALLOC_MAX_CACHE_SIZE &&
 	    ptr == faults.ptr && bytes_req == faults.size)
 		return;
@@ -62,7 +62,7 @@ static inline void faults_see(void *data, unsigned long call_site,
 		WRITE_ONCE(current->fail_nth, faults.nth);
 }
 
-/* From here on, after so many calls of kmalloc(), the nth allocation fails. */
+/* After @after calls of kmalloc(), make the nth allocation fail. */
 static inline void faults_arm(unsigned int after, unsigned int nth)
 {
 	faults = (struct kofi_faults){ .after = after, .nth = nth };
@@ -82,7 +82,7 @@ static inline bool faults_disarm(void)
 	return injected;
 }
 
-/* What comes in between isn't counted and doesn't fail. */
+/* Allocations during a pause aren't counted and don't fail. */
 static inline unsigned int faults_pause(void)
 {
 	unsigned int nth = READ_ONCE(current->fail_nth);

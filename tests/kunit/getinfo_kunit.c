@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fi_getinfo(): which entries serve a caller. One row for each thing that
- * hints can say.
+ * fi_getinfo(): which entries match the hints. One row for each field of hints.
  */
 #include <linux/string.h>
 #include "fake.h"
 
 /**
  * struct row - one field, as a provider has it and as hints want it
- * @desc: what it is about
- * @attr: place of the attribute in struct fi_info; 0 for struct fi_info itself
- * @have_attr: the same of the entry, if that differs from the hints'
- * @field: place of the field in the attribute
- * @have_field: the same of the entry
+ * @desc: name of the row
+ * @attr: offset of the attribute in struct fi_info; 0 for struct fi_info itself
+ * @have_attr: offset of the entry's attribute, if that differs from the hints'
+ * @field: offset of the field in the attribute
+ * @have_field: offset of the entry's field
  * @size: bytes of the field
  * @have: the entry's value
  * @want: the hints' value
- * @caps: the hints' capabilities, unless that is the field
- * @mode: the hints' mode, unless that is the field
- * @match: whether the entry serves
+ * @caps: capabilities of the hints, unless that is the field
+ * @mode: mode of the hints, unless that is the field
+ * @match: whether the entry matches
  */
 struct row {
 	const char *desc;
@@ -44,7 +43,7 @@ struct row {
 			.have_field = offsetof(struct fi_info, f),	\
 			.size = sizeof_field(struct fi_info, f)
 
-/* A number that can't be exceeded. */
+/* A limit: hints must not ask for more. */
 #define LIMIT_IF(a, f, c)						\
 	{ #a "." #f " less", FIELD(a, f), .have = 8, .want = 7,		\
 	  .caps = c, .match = true },					\
@@ -54,12 +53,12 @@ struct row {
 	  .want = 9, .caps = c, .match = false }
 #define LIMIT(a, f)	LIMIT_IF(a, f, 0)
 
-/* A number that nobody is held to. */
+/* A number that doesn't affect matching. */
 #define FREE(a, f, c)							\
 	{ #a "." #f " more, for nothing", FIELD(a, f), .have = 8,	\
 	  .want = 9, .caps = c, .match = true }
 
-/* Contexts of an endpoint are limited by the domain. */
+/* The domain limits the contexts of an endpoint. */
 #define CONTEXTS(f, h, w, m)						\
 	{ "ep_attr." #f " " #w " of " #h,				\
 	  .attr = offsetof(struct fi_info, ep_attr),			\
@@ -69,7 +68,7 @@ struct row {
 				 max_ep_ ## f ## _ctx),			\
 	  .size = sizeof(size_t), .have = h, .want = w, .match = m }
 
-/* Bits that must all be there. */
+/* Bits of the hints that the entry must have. */
 #define BITS(a, f)							\
 	{ #a "." #f " some", FIELD(a, f), .have = 7, .want = 5,		\
 	  .match = true },						\
@@ -78,7 +77,7 @@ struct row {
 	{ #a "." #f " one too many", FIELD(a, f), .have = 7,		\
 	  .want = 8, .match = false }
 
-/* Bits that the caller must accept: with its own, else the entry's mode. */
+/* Mode bits of the entry that the caller must accept, in the attribute or the entry. */
 #define MODE(a)								\
 	{ #a ".mode by itself", FIELD(a, mode), .have = FI_CONTEXT,	\
 	  .want = FI_CONTEXT, .match = true },				\
@@ -290,8 +289,7 @@ static void hint(struct kunit *test)
 }
 
 /*
- * Levels. A caller that asks for the right-hand one is served by an entry with
- * the left-hand one.
+ * Levels: an entry with the left-hand one matches hints with the right-hand one.
  */
 static const bool threading_serves[][FI_THREAD_ENDPOINT + 1] = {
 #define SHARED(serves_safe, serves_shared, serves_domain) {		\
@@ -401,7 +399,7 @@ static void device_names(struct kunit *test)
 	fi_freeinfo(hints);
 }
 
-/* The provider's version is what it registered with. */
+/* The version of the provider is that of its registration. */
 static void prov_version(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "hinted");
@@ -417,7 +415,7 @@ static void prov_version(struct kunit *test)
 	fi_freeinfo(hints);
 }
 
-/* What isn't there asks for nothing. */
+/* Missing attributes of hints match anything. */
 static void partial_hints(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "hinted");
@@ -442,7 +440,7 @@ do {									\
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_GETINFO), 7);
 }
 
-/* Of several entries those are found that serve, in their order. */
+/* Several entries: those that match are returned, in their order. */
 static void several_entries(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "hinted");
@@ -505,7 +503,7 @@ static void calling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_GETINFO), 4);
 }
 
-/* Who is there, without asking anybody for more. */
+/* FI_PROV_ATTR_ONLY lists providers without calling their getinfo. */
 static void prov_attr_only(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "hinted");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Handlers of completion queues: when they are called, from where, never twice
- * at a time, never too seldom, and not once the queue was closed.
+ * Handlers of completion queues: when and in which context they are called. Calls are never
+ * concurrent, none is missed, and none comes after the queue was closed.
  */
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -12,22 +12,22 @@
 #define HAND_CLOSES	200
 
 /**
- * struct hand - a queue with a handler, and what happened to it
+ * struct hand - a queue with a handler, and records of its calls
  * @cq: the queue
- * @work: a worker that writes to it and calls the handler
- * @soft: likewise, without calling it
- * @what: what the handler does
- * @entered: the handler has been called
- * @leave: it may go on, where it waits for that
- * @worked: the worker is through
- * @calls: of the handler
- * @inside: how many of them are going on
- * @clashes: calls that met another one
- * @got: completions that it read
+ * @work: a worker that writes to the queue and calls the handler
+ * @soft: a softirq that writes to the queue without calling the handler
+ * @what: behavior of the handler
+ * @entered: completed when the handler is called
+ * @leave: the handler waits for this, depending on @what
+ * @worked: completed when the worker has finished
+ * @calls: number of calls of the handler
+ * @inside: number of calls in progress
+ * @clashes: number of calls concurrent with another one
+ * @got: number of completions that the handler has read
  * @next: number of the next completion
- * @task: who called it last
- * @ran: the item that this was in
- * @stop: ends what runs beside
+ * @task: task of the last call
+ * @ran: work item of the last call
+ * @stop: makes concurrent threads stop
  */
 struct hand {
 	struct kofi_cq		cq;
@@ -152,7 +152,7 @@ static struct hand *hand_make(struct kunit *test,
 	return hand;
 }
 
-/* Write and notify; if that has the handler called, let it return. */
+/* Write and notify; if the handler is called, let it return. */
 static void hand_poke(struct kunit *test, struct hand *hand)
 {
 	KUNIT_EXPECT_TRUE(test, hand_write(hand));
@@ -173,7 +173,7 @@ static void hand_once(struct kunit *test)
 	hand_poke(test, hand);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
 
-	/* Reading arms only when it finds nothing. */
+	/* Only a read of an empty queue arms the handler. */
 	KUNIT_EXPECT_EQ(test, fi_cq_read(fid, entry, CQ_ALL), 3);
 	hand_poke(test, hand);
 	KUNIT_EXPECT_EQ(test, fi_cq_readerr(fid, &err, 0), -EAGAIN);
@@ -206,7 +206,7 @@ static void hand_reads(struct kunit *test)
 	}
 }
 
-/* Whoever notifies: the handler runs in a work item. */
+/* The handler runs in a work item, whichever context notifies. */
 static void hand_context(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, hand_read_all);
@@ -221,7 +221,7 @@ static void hand_context(struct kunit *test)
 	flush_work(item);
 	KUNIT_EXPECT_PTR_EQ(test, hand->ran, item);
 
-	/* A worker needs no other one. */
+	/* A worker of the provider calls it directly. */
 	queue_work(system_wq, &hand->work);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&hand->worked));
 	KUNIT_EXPECT_PTR_EQ(test, hand->ran, &hand->work);
@@ -237,7 +237,7 @@ static void hand_sread(struct kofi_thread *thread)
 	thread->ret = fi_cq_sread(&hand->cq.cq_fid, &entry, 1, NULL, -1);
 }
 
-/* A queue may have both, handler and sleepers. */
+/* A queue may have both a handler and sleepers. */
 static void hand_and_sleeper(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, NULL);
@@ -251,7 +251,7 @@ static void hand_and_sleeper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
 }
 
-/* Without a break if it's quick, but letting the handler run on this CPU. */
+/* Run as fast as possible, but let the handler run on this CPU. */
 static bool hand_got(struct hand *hand, int count)
 {
 	int i;
@@ -262,8 +262,8 @@ static bool hand_got(struct hand *hand, int count)
 }
 
 /*
- * The next completion comes as soon as the last one was read, while the handler
- * looks once more and returns. The handler must be called for it.
+ * The next completion comes as soon as the last one was read, while the handler reads once
+ * more and returns. The handler must be called again.
  */
 static void hand_hunt(struct kunit *test, void (*poke)(struct hand *hand))
 {
@@ -333,7 +333,7 @@ static void hand_write_on(struct kofi_thread *thread)
 	}
 }
 
-/* Threads, a worker and a softirq have it called: one at a time. */
+/* Threads, a worker and a softirq cause calls, which must not be concurrent. */
 static void hand_no_clash(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, hand_read_slowly);
@@ -362,8 +362,8 @@ static void hand_no_clash(struct kunit *test)
 }
 
 /*
- * A worker has other things to do than to call a handler again and again
- * because others write to the queue.
+ * A provider's worker calls the handler once, not again and again because other contexts write
+ * to the queue.
  */
 static void hand_again_elsewhere(struct kunit *test)
 {
@@ -387,7 +387,7 @@ static bool hand_called(struct hand *hand, int calls)
 			 !READ_ONCE(hand->cq.notifier.running));
 }
 
-/* Who was refused hears of room once, and who wasn't hears nothing. */
+/* After a refused post the handler is called once for room, and otherwise not. */
 static void hand_room(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, NULL);
@@ -408,7 +408,7 @@ static void hand_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
 }
 
-/* Nobody need have read the queue to -EAGAIN since it was called last. */
+/* This doesn't depend on a read that returned -EAGAIN after the last call. */
 static void hand_room_unarmed(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, NULL);
@@ -427,7 +427,7 @@ static void hand_room_unarmed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
 }
 
-/* A refusal that meets the entry coming back is told, whichever is first. */
+/* A refusal and the release of an entry race: the handler is called in any order. */
 static void hand_room_race(struct kofi_thread *thread)
 {
 	struct hand *hand = thread->arg;
@@ -474,7 +474,7 @@ static void hand_close(struct kofi_thread *thread)
 	kofi_cq_fini(&hand->cq);
 }
 
-/* Closing waits for the handler, even for one that is to be called again. */
+/* Closing waits for the handler, also if it is about to be called again. */
 static void hand_close_waits(struct kunit *test)
 {
 	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
@@ -495,7 +495,7 @@ static void hand_close_waits(struct kunit *test)
 	cancel_work_sync(&hand->work);
 }
 
-/* It does so for one that a provider's worker called, too. */
+/* Closing also waits for a handler that a provider's worker called. */
 static void hand_close_waits_worker(struct kunit *test)
 {
 	struct hand *hand = kunit_kzalloc(test, sizeof(*hand), GFP_KERNEL);
@@ -513,7 +513,7 @@ static void hand_close_waits_worker(struct kunit *test)
 	cancel_work_sync(&hand->work);
 }
 
-/* The handler is due, or just running, and the queue is closed and freed. */
+/* The queue is closed and freed while the handler is queued or running. */
 static void hand_close_due(struct kunit *test)
 {
 	struct hand *hand;
@@ -549,8 +549,8 @@ static void hand_release(struct kofi_thread *thread)
 }
 
 /*
- * A provider's worker may take a lock under which a queue is closed that has
- * nothing to do with it. Lockdep must not take the two for one.
+ * A provider's worker may take a lock under which an unrelated queue is closed. Lockdep must
+ * not report that as a deadlock.
  */
 static void hand_lockdep(struct kunit *test)
 {

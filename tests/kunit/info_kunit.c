@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Entries: copied deeply, independent of their provider, and narrowed to what
- * was asked for.
+ * Entries: deep copies, independent of their provider, and reduced to the requested
+ * attributes.
  */
 #include <linux/numa.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "fake.h"
 
-/* Fill memory with a pattern that no two places share. */
+/* Fill memory with a pattern that differs in each byte. */
 static void fill(void *data, size_t len, u8 seed)
 {
 	u8 *byte = data;
@@ -36,7 +36,7 @@ static struct fid_nic *new_nic(struct kunit *test)
 	return nic;
 }
 
-/* An entry in which nothing is left out and nothing is zero. */
+/* Make an entry with all attributes and no zero fields. */
 static struct fi_info *new_full(struct kunit *test)
 {
 	struct fi_info *info = fi_allocinfo();
@@ -128,7 +128,7 @@ static void dup_full(struct kunit *test)
 	expect_str_copied(test, copy->fabric_attr->prov_name, "provider");
 	expect_nic_copied(test, copy->nic, from->nic);
 
-	/* But for the names, these are equal. */
+	/* These are equal except for the names. */
 	domain = *from->domain_attr;
 	domain.name = copy->domain_attr->name;
 	KUNIT_EXPECT_MEMEQ(test, copy->domain_attr, &domain, sizeof(domain));
@@ -143,7 +143,7 @@ static void dup_full(struct kunit *test)
 	fi_freeinfo(copy);
 }
 
-/* Whatever isn't there isn't in the copy. */
+/* Missing attributes are missing in the copy. */
 static void dup_sparse(struct kunit *test)
 {
 	struct fi_domain_attr domain = { .numa_node = 3 };
@@ -204,7 +204,7 @@ static void alloc_empty(struct kunit *test)
 	fi_freeinfo(NULL);
 }
 
-/* The names alone, copied; the rest is as empty as that of fi_allocinfo(). */
+/* The names are copied; the rest is as empty as after fi_allocinfo(). */
 static void alloc_for(struct kunit *test)
 {
 	struct fi_info *info = fi_allocinfo_for("provider", "fabric", "domain");
@@ -289,7 +289,7 @@ static struct kofi_fake *new_narrow(struct kunit *test)
 	return fake;
 }
 
-/* Of a caller that registers local memory, which nobody does unasked. */
+/* A caller that supports FI_MR_LOCAL, which is only used on request. */
 static struct fi_info *narrow_hints(struct kunit *test)
 {
 	struct fi_info *hints = new_hints(test);
@@ -307,7 +307,7 @@ static const struct caps_case {
 	u64 rx;
 	u32 mr_mode;
 } caps_cases[] = {
-	/* Sources cost, so they are there for a caller who asks for them by name. */
+	/* FI_SOURCE costs time, so it is only set if requested explicitly. */
 	{ "all", 0,
 	  MSG_TX | MSG_RX | RMA_TX | RMA_RX | FI_DIRECTED_RECV | SECONDARY |
 	  SOURCES,
@@ -370,7 +370,7 @@ static void narrow_caps(struct kunit *test)
 	fi_freeinfo(hints);
 }
 
-/* One side alone can be asked for, too. */
+/* A caller may request only one direction. */
 static void narrow_side_caps(struct kunit *test)
 {
 	struct fi_info *hints, *info;
@@ -388,7 +388,7 @@ static void narrow_side_caps(struct kunit *test)
 	fi_freeinfo(hints);
 }
 
-/* Numbers and levels become what was asked for; zero leaves them alone. */
+/* Numbers and levels take the requested values; zero leaves them unchanged. */
 static void narrow_fields(struct kunit *test)
 {
 	struct kofi_fake *fake = new_narrow(test);
@@ -457,12 +457,12 @@ do {									\
 	KEPT(tx_attr->rma_iov_limit);
 	KEPT(rx_attr->size);
 	KEPT(rx_attr->iov_limit);
-	/* Flags of every operation are those that were asked for, or none. */
+	/* Default flags of operations are the requested ones, or none. */
 	EXPECT(tx_attr->op_flags, 0);
 	EXPECT(rx_attr->op_flags, 0);
 #undef KEPT
 #undef EXPECT
-	/* A limit isn't lowered because less will do. */
+	/* A limit isn't lowered to a smaller request. */
 	KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size,
 			have->ep_attr->max_msg_size);
 	fi_freeinfo(as_is);
@@ -476,7 +476,7 @@ static void narrow_nothing(struct kunit *test)
 	struct kofi_fake *fake = new_narrow(test);
 	struct fi_info *list, *info;
 
-	/* With one exception: nobody wants all that he sends to be injected. */
+	/* One exception: FI_INJECT isn't a default flag unless requested. */
 	fake->info->tx_attr->op_flags = FI_COMPLETION | FI_INJECT;
 	list = get(test, NULL);
 	fake->info->tx_attr->op_flags = FI_COMPLETION;

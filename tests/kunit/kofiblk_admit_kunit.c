@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which sessions kofiblk's server lets in, and which have to go for them: sessions that
- * are nothing but what the server knows of their clients.
+ * Admission of sessions by kofiblk's server, and replacement of older ones. The sessions here
+ * consist only of the clients' identities.
  */
 #include <kunit/test.h>
 #include <linux/list.h>
@@ -16,7 +16,7 @@ static struct kb_export exports[2];
 static struct kb_fabric fabric;
 static struct kb_key key;
 
-DEFINE_MUTEX(kb_srv_lock);	/* nothing here: the server wants one */
+DEFINE_MUTEX(kb_srv_lock);	/* needed by the server's code */
 
 void kb_session_stop(struct kb_session *s, bool orderly)
 {
@@ -59,7 +59,7 @@ static void gone(struct kb_session *s)
 	list_del(&s->list);
 }
 
-/* Also if nobody heard that the one before is over: it may have writes under way. */
+/* A new session waits for the old one, which may have outstanding writes. */
 static void successor_replaces(struct kunit *test)
 {
 	struct kb_session *a = proved(test, 0, "a", 1);
@@ -71,7 +71,7 @@ static void successor_replaces(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kb_session_prove(b));
 	KUNIT_EXPECT_TRUE(test, a->stop);
 	KUNIT_EXPECT_FALSE(test, kb_session_alone(b));
-	/* One that waits has to go for the next, which waits for both. */
+	/* A waiting session is replaced by the next one, which waits for both. */
 	c = proved(test, 0, "a", 1);
 	KUNIT_EXPECT_TRUE(test, b->stop);
 	KUNIT_EXPECT_FALSE(test, kb_session_alone(c));
@@ -97,12 +97,12 @@ static void others_stay(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kb_session_alone(a));
 	for (i = 0; i < ARRAY_SIZE(other); i++)
 		KUNIT_EXPECT_TRUE(test, kb_session_alone(other[i]));
-	/* Nor does one that has proved nothing make anyone wait. */
+	/* A half-open session doesn't make others wait. */
 	KUNIT_EXPECT_TRUE(test, kb_session_alone(proved(test, 1, "b", 1)));
 	KUNIT_EXPECT_FALSE(test, unproved->stop);
 }
 
-/* A name that is proved for one export is nothing to another's client of that name. */
+/* A client doesn't replace sessions of the same name on another export. */
 static void limits_are_of_proved_names(struct kunit *test)
 {
 	struct kb_session *s;
@@ -116,7 +116,7 @@ static void limits_are_of_proved_names(struct kunit *test)
 			   "too many sessions of a client");
 	KUNIT_EXPECT_FALSE(test, s->proven);
 	proved(test, 1, "a", 4);
-	/* One that comes back takes no more than it had. */
+	/* A reconnecting client doesn't count twice. */
 	proved(test, 0, "a", 2);
 	proved(test, 0, "a", 2);
 	s = session(test, 0, "a", 5);
@@ -130,21 +130,21 @@ static void limit_of_a_port(struct kunit *test)
 	unsigned int i;
 
 	port.max_sessions = 2;
-	/* Those that have proved nothing aren't sessions. */
+	/* Half-open sessions don't count. */
 	for (i = 0; i < 10; i++)
 		connect(test, 1);
 	a = proved(test, 0, "a", 1);
 	proved(test, 0, "b", 1);
 	s = session(test, 0, "c", 1);
 	KUNIT_EXPECT_STREQ(test, kb_session_prove(s), "too many sessions");
-	/* No one is stopped for a session that isn't let in. */
+	/* A refused session doesn't stop others. */
 	KUNIT_EXPECT_FALSE(test, a->stop);
 	proved(test, 0, "a", 1);
 	KUNIT_EXPECT_TRUE(test, a->stop);
 	KUNIT_EXPECT_STREQ(test, kb_session_prove(s), "too many sessions");
 }
 
-/* A few addresses that connect and say nothing keep nobody out. */
+/* Silent connections from a few addresses don't keep other addresses out. */
 static void silent_addresses(struct kunit *test)
 {
 	struct kb_session *silent[PEERS][KB_HALF_OPEN / PEERS];
@@ -168,7 +168,7 @@ static void silent_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stopped, (unsigned int)KB_HALF_OPEN);
 }
 
-/* Where each has its own address, the oldest goes. */
+/* If all addresses differ, the oldest connection is closed. */
 static void many_addresses(struct kunit *test)
 {
 	struct kb_session *first = connect(test, 1000), *second, *s;
@@ -196,13 +196,13 @@ static void receives_are_shared(struct kunit *test)
 	struct kb_session *any[3], *a[2], *b, *c;
 	unsigned int i;
 
-	/* Those without a secret have three quarters, whatever they are called. */
+	/* All clients without a secret share three quarters, whatever their names. */
 	for (i = 0; i < ARRAY_SIZE(any); i++)
 		any[i] = proved(test, 0, names[i], 1);
 	KUNIT_EXPECT_EQ(test, credits(any[0], 500), 500U);
 	KUNIT_EXPECT_EQ(test, credits(any[1], 500), 268U);
 	KUNIT_EXPECT_EQ(test, credits(any[2], 500), 0U);
-	/* One with a secret has a half at most, for all its sessions. */
+	/* A client with a secret gets at most a half for all its sessions. */
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		a[i] = proved(test, 0, "a", i + 1);
 		a[i]->key = &key;
@@ -212,7 +212,7 @@ static void receives_are_shared(struct kunit *test)
 	b = proved(test, 1, "a", 1);
 	b->key = &key;
 	KUNIT_EXPECT_EQ(test, credits(b, 200), 200U);
-	/* What one had is free when it is gone. */
+	/* The share of a session is free when it has ended. */
 	gone(a[0]);
 	KUNIT_EXPECT_EQ(test, credits(a[1], 500), 500U);
 	c = proved(test, 0, "c", 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What kofiblk's client concludes from what a server says. */
+/* Checks of kofiblk's client: lost writes, granted limits. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
@@ -15,7 +15,7 @@ static bool flush(struct kbc_epoch *e, bool succeeds)
 	return unflushed;
 }
 
-/* The server crashed between a write's reply and the flush: that one must not succeed. */
+/* If the server crashed between a write's reply and the flush, the flush must fail. */
 static void loses_unflushed_writes(struct kunit *test)
 {
 	struct kbc_epoch e = {};
@@ -23,13 +23,13 @@ static void loses_unflushed_writes(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(&e, 1));
 	kbc_epoch_wrote(&e);
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_begin(&e, 2));
-	/* Each fails once; what isn't to be in stable storage doesn't. */
+	/* A flush and a write with FUA fail once each; other writes don't fail. */
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_fails(&e, false, false));
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_fails(&e, true, false));
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_fails(&e, true, false));
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_fails(&e, false, true));
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_fails(&e, false, true));
-	/* And it is said once. */
+	/* The loss is reported once. */
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(&e, 3));
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_fails(&e, true, true));
 }
@@ -38,13 +38,13 @@ static void loses_nothing(struct kunit *test)
 {
 	struct kbc_epoch e = {};
 
-	/* The first session, and another without a write. */
+	/* The first session, and another one without a write in between. */
 	kbc_epoch_begin(&e, 1);
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(&e, 2));
-	/* The store was open all the time. */
+	/* The server's store stayed open. */
 	kbc_epoch_wrote(&e);
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(&e, 2));
-	/* All was flushed, by the client or by the server as it left. */
+	/* All writes were flushed, by the client, or by the server at the end of the session. */
 	KUNIT_EXPECT_TRUE(test, flush(&e, true));
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(&e, 3));
 	kbc_epoch_wrote(&e);
@@ -53,7 +53,7 @@ static void loses_nothing(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_fails(&e, true, true));
 }
 
-/* A flush that failed, or that the session's end left without a reply, did nothing. */
+/* After a flush that failed or got no reply, the writes count as unflushed. */
 static void flush_does_nothing(struct kunit *test)
 {
 	struct kbc_epoch e = {};
@@ -62,12 +62,12 @@ static void flush_does_nothing(struct kunit *test)
 	kbc_epoch_wrote(&e);
 	flush(&e, false);
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_begin(&e, 2));
-	/* Where there was nothing to flush, there is nothing to lose. */
+	/* Without unflushed writes nothing can be lost. */
 	flush(&e, false);
 	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(&e, 3));
 }
 
-/* Its reply came after the flush began, which needn't have covered it. */
+/* A flush may not cover a write whose reply came after the flush began. */
 static void write_beside_a_flush(struct kunit *test)
 {
 	struct kbc_epoch e = {};
@@ -81,11 +81,11 @@ static void write_beside_a_flush(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_begin(&e, 2));
 }
 
-/* --- what is granted --- */
+/* --- granted limits --- */
 
 #define FULL	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
 
-/* What an export is in one session after the other. */
+/* Properties of an export in consecutive sessions. */
 static const struct grant {
 	const char	*name;
 	u32		flags;
@@ -140,7 +140,7 @@ static void grants_are_compared_with_the_first(struct kunit *test)
 	}
 }
 
-/* It never had discards, whatever a session in between had. */
+/* A disk made without discards doesn't need them, even if a session in between had them. */
 static void made_read_only(struct kunit *test)
 {
 	static const struct grant first = {
@@ -158,7 +158,7 @@ static void made_read_only(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kbc_made_differs(&made, &accept));
 	accept = granted(&first);
 	KUNIT_EXPECT_NULL(test, kbc_made_differs(&made, &accept));
-	/* Nobody would flush it. */
+	/* The block layer wouldn't flush the new cache. */
 	accept = granted(&cached);
 	KUNIT_EXPECT_NOT_NULL(test, kbc_made_differs(&made, &accept));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's client with neither a fabric nor a block layer: requests are made here, and
- * what the client posts is kept until a case has it done. For one suite: it has a copy of
- * the client of its own.
+ * kofiblk's client without fabric and block layer: the scene creates requests, and keeps
+ * posted operations until a case completes them. Only for one suite, as it includes a copy of
+ * the client.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -11,7 +11,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-/* In place of the tracepoints, which are the module's. */
+/* Instead of the module's tracepoints. */
 #define KOFIBLK_BLK_TRACE_H
 #define trace_kofiblk_command(...)	do { } while (0)
 #define trace_kofiblk_reply(name, msg)	((void)(name), (void)(msg))
@@ -33,19 +33,19 @@ static struct scene {
 	struct fi_tx_attr	tx;
 	struct kb_queue		q;
 	struct kbc_io_stats __percpu *io_stats;
-	struct kb_op		*op;		/* the latest posted */
-	struct kb_rma		*rma;		/* likewise */
+	struct kb_op		*op;		/* latest posted operation */
+	struct kb_rma		*rma;		/* latest posted transfer */
 	unsigned int		nops, nrmas;
-	unsigned int		ended;		/* requests */
-	blk_status_t		status;		/* of the latest */
+	unsigned int		ended;		/* number of ended requests */
+	blk_status_t		status;		/* status of the latest ended request */
 	unsigned int		requeued;
-	unsigned int		failures;	/* of the session */
+	unsigned int		failures;	/* failures of the session */
 	struct bio_vec		bvecs[3];
 	struct bio		bio, next;
 	struct fid_mr		mr;
 	struct fi_mr_attr	reg;		/* the latest registration */
-	struct bio_vec		list[4];	/* what it registered */
-	u8			*data;		/* of the bio, and what must stay */
+	struct bio_vec		list[4];	/* registered memory */
+	u8			*data;		/* data of the bio, with guard bytes around it */
 	struct request		*rq;
 } *scene;
 
@@ -61,7 +61,7 @@ static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 	scene->rma = rma;
 }
 
-/* It has done with the list when it returns. */
+/* The list isn't used after the return. */
 static int kunit_post_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 flags)
 {
 	scene->reg = *attr;
@@ -114,21 +114,21 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 	scene->requeued++;
 }
 
-/* --- what a case does --- */
+/* --- steps of cases --- */
 
 #define BYTES	4096U
-#define AROUND	0xee	/* what isn't the request's */
-#define BEFORE	0xbb	/* the request's memory, before there is an answer */
+#define AROUND	0xee	/* bytes around the request's memory */
+#define BEFORE	0xbb	/* the request's memory before a reply */
 
-/* Three pieces, one of which goes across pages. */
+/* Three pieces, one of which crosses pages. */
 static const struct {
 	unsigned int	at, len;
 } pieces[] = { { 512, 512 }, { 3584, 1536 }, { 9216, 2048 } };
 
 #define ROOM	(3 * PAGE_SIZE + 512)
-#define FIRST	1536U	/* bytes of the first bio where there are two */
+#define FIRST	1536U	/* bytes of the first bio of two */
 
-/* The request is of one bio; or of two, which part in the middle of a piece. */
+/* Make the request of one bio, or of two that are split within a piece. */
 static void begin_of(struct kunit *test, blk_opf_t op, bool two)
 {
 	struct request *rq = scene->rq;
@@ -166,7 +166,7 @@ static void begin(struct kunit *test, blk_opf_t op)
 	begin_of(test, op, false);
 }
 
-/* The command that is under way, as the server sees it. */
+/* Parse the outstanding command, as the server would. */
 static struct kb_cmd_msg sent(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
@@ -176,7 +176,7 @@ static struct kb_cmd_msg sent(struct kunit *test)
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
 	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
 					   slot->bvecs[0].bv_len, &msg), 0);
-	/* As kbc_send_post() does, which has no endpoint here. */
+	/* As kbc_send_post() would, which needs an endpoint. */
 	slot->posted = true;
 	slot->send.done(&scene->q, &slot->send, 0, 0);
 	return msg;
@@ -194,7 +194,7 @@ static struct kb_reply_msg answer(const struct kb_cmd_msg *cmd)
 	};
 }
 
-/* From the queue's buffer, which is the device's again afterwards. */
+/* Receive a message in a buffer that is overwritten afterwards. */
 static void hear(struct kunit *test, const struct kb_reply_msg *msg)
 {
 	size_t data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's transport on a queue that no device is behind: operations that are
- * refused, and what they wait for.
+ * kofiblk's transport on a queue without a device: operations that are refused and wait.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 #include <kofi/fabric.h>
 
-/* Endpoints here are nothing that the core knows. */
+/* Endpoints of this suite are unknown to the core. */
 static int scene_close(struct fid *fid);
 #define fi_close scene_close
 #include "../../samples/blk/fabric.c"
@@ -27,9 +26,9 @@ static struct scene {
 	struct fid_cq		cq;
 	struct fi_cq_data_entry	entry;
 	unsigned int		entries;
-	struct fi_cq_err_entry	error;		/* if it has an err it comes first */
-	int			refused;	/* what posting says, */
-	unsigned int		refusals;	/* so often */
+	struct fi_cq_err_entry	error;		/* read first if its err isn't 0 */
+	int			refused;	/* errno of refused posts */
+	unsigned int		refusals;	/* number of posts to refuse */
 	unsigned int		posts;
 	unsigned int		dones;
 	unsigned int		gones;
@@ -39,13 +38,13 @@ static struct scene {
 	struct kb_rma		rma;
 	struct bio_vec		bvec[PIECES];
 	bool			wrote;
-	bool			wrong;		/* a call that none should make */
+	bool			wrong;		/* an unexpected call was made */
 	/* Closing. */
 	unsigned int		closes;
 	struct completion	may_close;
 	unsigned int		received;
 	unsigned int		written;
-	void			*user;		/* for whom, the latest */
+	void			*user;		/* user of the latest immediate data */
 	u32			data;
 } *scene;
 
@@ -116,20 +115,20 @@ static const struct fi_ops_cq scene_cq_ops = {
 	.readerr	= scene_readerr,
 };
 
-/* What a ULP is told of is closed by then, not only refused. */
+/* When done() gets -ENODEV, the endpoints are closed, not only refusing calls. */
 static void refused_by_a_dead_device(struct kunit *test)
 {
 	struct kb_queue *q = &scene->queue;
 
 	scene->refused = -ENODEV;
-	/* The device's going is another one's work. */
+	/* A work item handles the removal. */
 	scene->fabric.gone = 1;
 	kb_submit(q, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 	kb_fabric_down(&scene->fabric);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
-	/* And what comes later has nothing to wait for. */
+	/* Later operations fail at once. */
 	kb_submit(q, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
@@ -150,7 +149,7 @@ static void scene_goes_down(struct kofi_thread *thread)
 	kb_fabric_down(&scene->fabric);
 }
 
-/* The last user goes while the device does, and the work item comes late. */
+/* The last user puts the device during a removal, before the work item runs. */
 static void closed_by_two(struct kunit *test)
 {
 	struct kofi_thread first, second;
@@ -159,7 +158,7 @@ static void closed_by_two(struct kunit *test)
 	kofi_thread_start(test, &first, scene_goes_down, NULL);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->closes)));
 	kofi_thread_start(test, &second, scene_goes_down, NULL);
-	/* An endpoint is closed once, and neither is done before that. */
+	/* The endpoint is closed once, and neither side returns before that. */
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&second, 100));
 	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
 	complete_all(&scene->may_close);
@@ -169,7 +168,7 @@ static void closed_by_two(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, scene->queue.ep);
 }
 
-/* What comes while the queue is closed: its handler may be at the one before. */
+/* Completions during the close aren't handled, as the handler may still run. */
 static void received_while_closed(struct kunit *test)
 {
 	struct kb_recv recv = { .op.post = scene_post };
@@ -191,7 +190,7 @@ static bool scene_waits(void)
 	return n;
 }
 
-/* The provider says so by a call of the handler, with nothing to read perhaps. */
+/* The provider calls the handler when there is room, maybe without completions. */
 static void scene_told(void)
 {
 	kb_cq_drain(&scene->cq, &scene->queue);
@@ -218,7 +217,7 @@ static void room_comes_later(struct kunit *test)
 	scene->refused = -EAGAIN;
 	scene->refusals = 2;
 	kb_submit(&scene->queue, &scene->op);
-	/* Once more than once: the word may have come before it waited. */
+	/* It is tried once more before it waits, as the handler may have been called already. */
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_TRUE(test, scene_waits());
 	scene_told();
@@ -227,7 +226,7 @@ static void room_comes_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 }
 
-/* There is room by the time that the operation waits, and nobody will say so again. */
+/* Room that appears before the operation waits isn't notified again. */
 static void room_came_before(struct kunit *test)
 {
 	scene->refused = -EAGAIN;
@@ -259,7 +258,7 @@ static void room_in_order(struct kunit *test)
 		n[i].op = (struct kb_op) { .post = numbered_post, .done = scene_done };
 		kb_submit(&scene->queue, &n[i].op);
 	}
-	/* Who comes later doesn't even ask. */
+	/* Later operations wait behind it without being posted. */
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	scene_told();
 	KUNIT_EXPECT_EQ(test, scene->posts, 3U);
@@ -272,7 +271,7 @@ static void room_in_order(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
-/* What a registration lacks an invalidation may give back. */
+/* Invalidations don't wait for registrations, as they may free resources for them. */
 static void lanes_are_apart(struct kunit *test)
 {
 	enum kb_lane lane;
@@ -307,7 +306,7 @@ static void submits_next(struct kb_queue *q, struct kb_op *op, int err, size_t l
 	kb_submit(q, &scene->op);
 }
 
-/* Who is told of an end may submit the next one, whoever tells it. */
+/* done() may submit the next operation, in any context of its call. */
 static void ends_lead_to_the_next(struct kunit *test)
 {
 	struct kb_op op = { .post = posts_and_fails, .done = submits_next };
@@ -331,7 +330,7 @@ static void imm_comes(u32 data)
 	kb_cq_drain(&scene->cq, &scene->queue);
 }
 
-/* It took a receive, which is posted again, whoever it was for. */
+/* Immediate data consumes a receive, which is posted again, whatever its user. */
 static void no_message(struct kunit *test)
 {
 	static const struct kb_role deaf = { .name = "deaf", .received = scene_received };
@@ -356,13 +355,13 @@ static void no_message(struct kunit *test)
 	imm_comes(KB_IMM_USER(2));
 	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
 	KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[2]), 2);
-	/* As a server is. */
+	/* A role without written(), as the server. */
 	scene->fabric.role = &deaf;
 	imm_comes(KB_IMM_USER(2));
 	scene->fabric.role = &scene_role;
 	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
 	KUNIT_EXPECT_EQ(test, scene->posts, KB_USERS + 3U);
-	/* Its handler may be at the one before. */
+	/* The handler may still run. */
 	q->up = false;
 	imm_comes(KB_IMM_USER(2));
 	q->up = true;
@@ -376,7 +375,7 @@ static void no_message(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->err, 0);
 }
 
-/* The peer had no receive for what was posted, for as long as the provider tried. */
+/* The peer had no receive until the provider's time-out. */
 static void peer_is_never_ready(struct kunit *test)
 {
 	scene->error = (struct fi_cq_err_entry) {
@@ -448,7 +447,7 @@ static void transfer_begin(struct kunit *test, bool write, bool imm)
 	kb_rma_submit(&scene->queue, &scene->rma);
 }
 
-/* In one call, however many pieces there are. */
+/* A transfer is one call for any number of pieces. */
 static void transfer(struct kunit *test)
 {
 	int kind;
@@ -469,7 +468,7 @@ static void transfer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 }
 
-/* What a call refuses for good is the end of it. */
+/* An error other than -EAGAIN and -ENODEV ends the operation. */
 static void transfer_is_refused(struct kunit *test)
 {
 	scene->refused = -EMSGSIZE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Requests of kofiblk's client whose data moves by itself: their memory, and immediate data
- * that says that it is there.
+ * Requests of kofiblk's client whose data is transferred by RDMA: their memory, and immediate
+ * data as the reply.
  */
 #include "kofiblk_client_scene.c"
 
@@ -17,7 +17,7 @@ static void pieces_are(struct kunit *test, const struct bio_vec *bvec,
 	}
 }
 
-/* From the bio's own list, which nobody copies. */
+/* The memory is registered from the bio's list, which isn't copied. */
 static void registers_one_bio(struct kunit *test)
 {
 	scene->d.limits.inline_read = 0;
@@ -45,12 +45,12 @@ static void registers_two_bios(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), 0);
 	KUNIT_ASSERT_EQ(test, scene->reg.iov_count, 4UL);
 	pieces_are(test, scene->list, want, 4);
-	/* More than a region has room for. */
+	/* More pieces than a region has room for. */
 	scene->d.max_bvecs = 3;
 	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), -EMSGSIZE);
 }
 
-/* One bio that is a part of another, as the block layer splits them. */
+/* A bio that is a part of another, as after a split by the block layer. */
 static void registers_a_part(struct kunit *test)
 {
 	struct bio_vec want;
@@ -68,7 +68,7 @@ static void registers_a_part(struct kunit *test)
 	pieces_are(test, scene->list, &want, 1);
 }
 
-/* What the server offers comes into the request's memory, as the device writes it. */
+/* Data that the server offers is fetched to the request's memory. */
 static void fetched(struct kunit *test, u64 addr, size_t bytes, u8 from)
 {
 	struct kb_rma *rma = scene->rma;
@@ -102,7 +102,7 @@ static void fetches_two_bios(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	fetched(test, 0x7000, FIRST, 0);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 2U);
-	/* Half of it is there: nobody is thanked, and no reply is believed. */
+	/* After half of the data no FETCHED is sent, and no reply is accepted. */
 	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
 	fetched(test, 0x7000 + FIRST, BYTES - FIRST, FIRST / 16);
 	memory_is(test, true);
@@ -118,7 +118,7 @@ static void fetches_two_bios(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
 }
 
-/* A small write takes its data along, unless that is in too many pieces. */
+/* A small write has inline data, unless it has too many pieces. */
 static void carries_few_pieces(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
@@ -128,7 +128,7 @@ static void carries_few_pieces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slot->phase, KBC_REGISTER);
 	slot->region.done(&scene->q, &slot->region, -EINVAL, 0);
 	is_over(test);
-	/* However many the device has room for. */
+	/* Also if the device supports more pieces. */
 	scene->tx.iov_limit = 4;
 	begin(test, REQ_OP_WRITE);
 	KUNIT_EXPECT_FALSE(test, slot->inl);
@@ -143,7 +143,7 @@ static void carries_few_pieces(struct kunit *test)
 
 /* --- immediate data --- */
 
-/* A read that the server writes to memory for. */
+/* Start a read to whose memory the server writes. */
 static void begin_long(struct kunit *test)
 {
 	scene->d.limits.inline_read = 0;
@@ -154,7 +154,7 @@ static void begin_long(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
 }
 
-/* All there is to be done is to take the memory back. */
+/* After the immediate data the memory is invalidated, and the request ends. */
 static void invalidates(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
@@ -185,7 +185,7 @@ static void imm_is_a_reply(struct kunit *test)
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_OK);
 	stale_are(test, 0);
-	/* And not twice, nor followed by another one. */
+	/* A repeated reply and another kind of reply are ignored. */
 	kbc_written(&scene->kq, cmd.imm);
 	msg = answer(&cmd);
 	msg.flags = 0;
@@ -194,7 +194,7 @@ static void imm_is_a_reply(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
 }
 
-/* The server may well be quicker than the end of the command's send. */
+/* The immediate data may come before completion of the command's send. */
 static void imm_before_the_send(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
@@ -202,7 +202,7 @@ static void imm_before_the_send(struct kunit *test)
 
 	begin_long(test);
 	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd, KB_CMD_MAX(0), &cmd), 0);
-	/* But not than the send. */
+	/* It can't come before the command is posted. */
 	kbc_written(&scene->kq, cmd.imm);
 	stale_are(test, 1);
 	KUNIT_EXPECT_EQ(test, slot->phase, KBC_REPLY);
@@ -214,7 +214,7 @@ static void imm_before_the_send(struct kunit *test)
 	is_over(test);
 }
 
-/* The server may reply all the same, and has to if there is an error. */
+/* The server may reply by a message instead, and must do so for an error. */
 static void reply_instead_of_imm(struct kunit *test)
 {
 	struct kb_reply_msg msg;
@@ -242,7 +242,7 @@ static void reply_instead_of_imm(struct kunit *test)
 	}
 }
 
-/* What isn't just what is waited for says nothing, whoever it is from. */
+/* Immediate data that differs from the expected value is ignored. */
 static void imm_of_others(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
@@ -276,7 +276,7 @@ static void imm_without_tags(struct kunit *test)
 	stale_are(test, 1);
 }
 
-/* What the session's end took back isn't there, though its data may be. */
+/* Immediate data after the end of the session is ignored. */
 static void imm_is_late(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -288,7 +288,7 @@ static void imm_is_late(struct kunit *test)
 	invalidates(test);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
-	/* Nor is it what the same request waits for in the next one. */
+	/* It is also ignored when the request is sent again in the next session. */
 	begin_long(test);
 	sent(test);
 	kbc_written(&scene->kq, cmd.imm);
@@ -296,7 +296,7 @@ static void imm_is_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kbc_slot(scene->rq)->phase, KBC_REPLY);
 }
 
-/* Without the capabilities, with checksums, where a queue has too many users. */
+/* Immediate data isn't used without the capabilities, with checksums, or with too many users. */
 static void imm_not_asked_for(struct kunit *test)
 {
 	const u32 caps = scene->d.limits.caps;

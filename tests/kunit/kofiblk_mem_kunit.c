@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory in kofiblk's server: what a session may have, and what waits for it. */
+/* Memory of kofiblk's server: limits of sessions, and requests that wait for memory. */
 #include "kofiblk_srv_scene.c"
 
 static void memory_is_bounded(struct kunit *test)
@@ -20,7 +20,7 @@ static void memory_is_bounded(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
-	/* One request always may, however little there is. */
+	/* One request may always exceed the limit. */
 	scene->port.max_memory = 1;
 	ask(KB_OP_READ, 0, 2);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
@@ -45,7 +45,7 @@ static void read_over(struct kunit *test)
 	reply_arrived(test);
 }
 
-/* What a queue had it keeps, until another one finds too little. */
+/* A queue keeps its lease until another queue needs it. */
 static void memory_moves_between_queues(struct kunit *test)
 {
 	scene->port.max_memory = 3 * PAGE_SIZE;
@@ -62,11 +62,11 @@ static void memory_moves_between_queues(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].leased, 0U);
 	KUNIT_EXPECT_EQ(test, scene->sqs[1].leased, (u32)(2 * PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, scene->s.leased, (u32)(2 * PAGE_SIZE));
-	/* The one that used it is the other's now. */
+	/* The lease has moved to the other queue. */
 	read_on(0, 0, 2, 2 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.mem_waits, 1ULL);
-	/* And whoever comes later doesn't overtake it, though there is room for that. */
+	/* A later, smaller request doesn't overtake it. */
 	read_on(1, 2, 1, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
 	read_over(test);
@@ -77,13 +77,13 @@ static void memory_moves_between_queues(struct kunit *test)
 	read_over(test);
 	read_over(test);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
-	/* What nobody uses is nobody's after a while. */
+	/* Unused leases are taken back after a while. */
 	kb_mem_trim(&scene->s);
 	KUNIT_EXPECT_EQ(test, scene->s.leased, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
-/* A piece of a page is a page. */
+/* A part of a page is charged as a page. */
 static void memory_is_of_pages(struct kunit *test)
 {
 	struct kb_cmd_msg msg;
@@ -106,7 +106,7 @@ static void memory_is_of_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
-/* What waited for memory doesn't begin once its client is gone. */
+/* A request that waited for memory isn't started after the session has ended. */
 static void stale_waiting(struct kunit *test)
 {
 	scene->port.max_memory = 4096;
@@ -121,7 +121,7 @@ static void stale_waiting(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
-/* With no limit but that of the number it is one all the same. */
+/* The largest possible limit works as well. */
 static void memory_does_not_wrap(struct kunit *test)
 {
 	scene->port.max_memory = U32_MAX;
@@ -134,7 +134,7 @@ static void memory_does_not_wrap(struct kunit *test)
 	scene->s.leased = 0;
 }
 
-/* What others have to give back, maybe never, isn't waited for. */
+/* A session that ends doesn't wait for memory of other sessions. */
 static void waiters_end(struct kunit *test)
 {
 	struct kb_req *reqs = scene->sqs[0].reqs;
@@ -144,7 +144,7 @@ static void waiters_end(struct kunit *test)
 	ask(KB_OP_READ, 1, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 2U);
-	/* Another has the reserve. */
+	/* Another session uses the reserve. */
 	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[3]), 0);
 	reqs[2].cmd = command(KB_OP_READ, 2, 1);
 	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -EAGAIN);
@@ -153,7 +153,7 @@ static void waiters_end(struct kunit *test)
 	kb_session_abort(&scene->s);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
 	KUNIT_EXPECT_TRUE(test, list_empty(&scene->s.mem_wait));
-	/* One that only begins now doesn't wait either. */
+	/* A request that starts now doesn't wait either. */
 	scene->sqs[0].load.in_flight++;
 	kb_run_begin(&reqs[2]);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
@@ -165,7 +165,7 @@ static void waiters_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
-/* When there is no memory one request goes on, and the others in its wake. */
+/* If allocations fail, one request at a time proceeds with the reserve. */
 static void reserve(struct kunit *test)
 {
 	struct kb_req *reqs = scene->sqs[0].reqs;
@@ -219,7 +219,7 @@ static struct page *read_into(struct kunit *test, u64 gen, u32 bytes)
 	return page;
 }
 
-/* Where the next request finds it, while there are any; and no more than so much. */
+/* A busy session keeps pages for later requests, up to a limit. */
 static void pages_are_kept(struct kunit *test)
 {
 	struct kb_chunks *chunks = &scene->sqs[0].chunks;
@@ -230,10 +230,10 @@ static void pages_are_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 65536U);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_PTR_EQ(test, read_into(test, 2, 65536), page);
-	/* Of another size are others. */
+	/* Pages of another size aren't reused. */
 	KUNIT_EXPECT_PTR_NE(test, read_into(test, 3, 8192), page);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 65536U + 8192);
-	/* What the store has a reference to still may be sent by it. */
+	/* Pages that the store references aren't reused, as it may still send them. */
 	get_page(page);
 	KUNIT_EXPECT_PTR_EQ(test, read_into(test, 4, 65536), page);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 8192U);

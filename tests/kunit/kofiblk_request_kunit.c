@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What kofiblk's client makes of replies, right and wrong. */
+/* Replies to kofiblk's client, valid and invalid. */
 #include "kofiblk_client_scene.c"
 #include "crew.h"
 
@@ -42,7 +42,7 @@ static void failed_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
 }
 
-/* Once more than a reply, or less than the device takes: as it was before. */
+/* Data of more than a reply's maximum or the device's limit isn't inline. */
 static void not_granted(struct kunit *test)
 {
 	scene->d.limits.inline_read = BYTES - 512;
@@ -52,7 +52,7 @@ static void not_granted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kbc_slot(scene->rq)->phase, KBC_REGISTER);
 }
 
-/* Each ends the session, and touches neither the request nor its memory. */
+/* Each invalid reply ends the session, without changing the request or its memory. */
 static void wrong_replies(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -79,7 +79,7 @@ static void wrong_replies(struct kunit *test)
 	WRONG(msg.id = KB_ID(DEPTH, 1ULL));
 	WRONG((msg.op = KB_OP_WRITE, msg.flags = 0));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.refused), wrong);
-	/* What nobody waits for any more isn't wrong. */
+	/* A reply that no request waits for is ignored. */
 	msg = answer(&cmd);
 	msg.id -= KB_ID(0, 1ULL);
 	hear(test, &msg);
@@ -95,7 +95,7 @@ static void wrong_replies(struct kunit *test)
 	hear(test, &msg);
 	is_over(test);
 	memory_is(test, true);
-	/* And not twice. */
+	/* A repeated reply is ignored. */
 	memset(scene->data, 0, ROOM);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
@@ -103,7 +103,7 @@ static void wrong_replies(struct kunit *test)
 #undef WRONG
 }
 
-/* What came for a request that was given back is for nobody. */
+/* A reply to an aborted request is ignored. */
 static void late_reply(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -119,7 +119,7 @@ static void late_reply(struct kunit *test)
 	memory_is(test, false);
 }
 
-/* Data in the reply to what asked for none. */
+/* Inline data in the reply to a command that didn't ask for it. */
 static void data_unasked(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -139,7 +139,7 @@ static void data_unasked(struct kunit *test)
 
 /* --- checksums --- */
 
-/* As a server computes it for what hear() sends. */
+/* Compute the checksum of the server's reply in hear(). */
 static u32 read_sum(struct kunit *test, const struct kb_cmd_msg *cmd)
 {
 	u8 *data = kunit_kmalloc(test, cmd->bytes, GFP_KERNEL);
@@ -180,7 +180,7 @@ static void sum_of_a_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 0L);
 }
 
-/* It is read again, and fails when that is of no use. */
+/* Data with a wrong checksum is read again, and fails after several attempts. */
 static void wrong_sum_of_a_read(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -200,11 +200,11 @@ static void wrong_sum_of_a_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors),
 			(long)KBC_FAULTS_MAX + 1);
-	/* The session isn't to blame. */
+	/* The session continues. */
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
 }
 
-/* Right data of another place: the server took the command for another one. */
+/* Intact data of another offset, as if the server had misread the command. */
 static void sum_of_another_read(struct kunit *test)
 {
 	struct kb_cmd_msg cmd, other;
@@ -233,7 +233,7 @@ static void sum_of_a_write(struct kunit *test)
 
 	scene->d.limits.caps |= KB_CAP_CHECKSUM;
 	begin(test, REQ_OP_WRITE);
-	/* Its memory is registered, and then the command is sent. */
+	/* The memory is registered, and then the command is sent. */
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->region);
 	slot->phase = KBC_IDLE;
 	kbc_command(slot, false);
@@ -246,7 +246,7 @@ static void sum_of_a_write(struct kunit *test)
 		sum = kb_sum_bvec(sum, bv);
 	}
 	KUNIT_EXPECT_EQ(test, cmd.sum, sum);
-	/* The server got something else, and wrote none of it. */
+	/* The server received corrupted data, and wrote none of it. */
 	slot->ops = 0;
 	slot->phase = KBC_REPLY;
 	slot->posted = true;
@@ -260,7 +260,7 @@ static void sum_of_a_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 1L);
 }
 
-/* Without checksums it is the server's disk that says so. */
+/* Without checksums, KB_PROTECTION is an error of the server's disk. */
 static void protection_error_of_a_disk(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -278,7 +278,7 @@ static void protection_error_of_a_disk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 0L);
 }
 
-/* A server that leaves the checksum out, or sends one unasked, breaks the protocol. */
+/* A missing or unexpected checksum violates the protocol. */
 static void sums_that_were_not_granted(struct kunit *test)
 {
 	struct kb_cmd_msg cmd;
@@ -305,7 +305,7 @@ static struct {
 	bool	gave_up;
 } holder;
 
-/* Another CPU, in the midst of something for the disk, and for another request. */
+/* Simulate another CPU that holds the locks of the disk and of another request. */
 static void hold_locks(struct kofi_thread *thread)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
@@ -322,7 +322,7 @@ static void hold_locks(struct kofi_thread *thread)
 	spin_unlock_bh(&scene->d.lock);
 }
 
-/* A request takes no lock but that of its tag, also if it is its queue's last. */
+/* A request takes only the lock of its tag, also if it is the last of its queue. */
 static void requests_are_apart(struct kunit *test)
 {
 	struct kofi_thread thread;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What kofiblk's server makes of commands, right and wrong, of replies, and of a
- * session that ends meanwhile.
+ * Commands to kofiblk's server, valid and invalid, replies, and the end of a session during
+ * requests.
  */
 #include "kofiblk_srv_scene.c"
 
-/* A page that is all @byte, for as long as the case. */
+/* Return: a page filled with @byte, freed at the end of the case. */
 static void *page_of(struct kunit *test, u8 byte)
 {
 	u8 *page = kunit_kmalloc(test, PAGE_SIZE, GFP_KERNEL);
@@ -35,12 +35,12 @@ static void reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rma->iov.addr, 0x5000ULL);
 	KUNIT_EXPECT_EQ(test, rma->iov.key, 77ULL);
 	KUNIT_EXPECT_EQ(test, iov_iter_count(&rma->iter), 4096UL);
-	/* No reply before the data is there. */
+	/* No reply is sent before the data has been written. */
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
 	replied(test, KB_OP_READ, KB_ID(1, 5ULL), KB_OK, 4096);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
-	/* The client may have heard of it before we do. */
+	/* The client may get the reply before the send completes. */
 	ask(KB_OP_READ, 1, 6);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
@@ -65,7 +65,7 @@ static void writes(struct kunit *test)
 	reply_arrived(test);
 }
 
-/* Nothing of it is written or answered: the client does it again in another session. */
+/* Nothing is written or answered, as the client retries in another session. */
 static void lost_data(struct kunit *test)
 {
 	ask(KB_OP_WRITE, 0, 1);
@@ -93,7 +93,7 @@ static void inline_writes(struct kunit *test)
 	say(&msg);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
-	/* The buffer is the queue's again. */
+	/* The receive buffer may be reused. */
 	memset(data, 0, 512);
 	KUNIT_EXPECT_TRUE(test,
 			  !memchr_inv(page_address(scene->ios[0]->bvec->bv_page),
@@ -113,7 +113,7 @@ static struct kb_cmd_msg inline_read(u16 slot, u64 gen)
 	return msg;
 }
 
-/* What the oldest reply has with it is all of this. */
+/* Check that the inline data of the oldest reply is filled with a byte. */
 static void reply_has(struct kunit *test, u8 byte, u32 bytes)
 {
 	struct kb_reply_op *reply;
@@ -146,7 +146,7 @@ static void inline_reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
 	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
 	reply_has(test, 0x11, 4096);
-	/* The client has it before we hear of that, and uses the slot again. */
+	/* The client gets the reply before its completion, and reuses the slot. */
 	msg = inline_read(0, 2);
 	say(&msg);
 	stored(test, 0x22);
@@ -155,7 +155,7 @@ static void inline_reads(struct kunit *test)
 	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
 	reply_has(test, 0x22, 4096);
 	reply_arrived(test);
-	/* An error has no data, and neither has what comes by RDMA. */
+	/* An error has no inline data, and neither has a reply to data by RDMA. */
 	msg = inline_read(0, 3);
 	say(&msg);
 	store_done(test, -EIO);
@@ -167,7 +167,7 @@ static void inline_reads(struct kunit *test)
 	rma_done(test, 0);
 	reply_has(test, 0, 0);
 	reply_arrived(test);
-	/* More than was granted. */
+	/* More bytes than were granted. */
 	msg = inline_read(0, 5);
 	msg.bytes = 8192;
 	say(&msg);
@@ -175,7 +175,7 @@ static void inline_reads(struct kunit *test)
 	nothing_happened(test);
 }
 
-/* Without a work item; but not what would have to wait for the store. */
+/* Inline data needs no work item, unless the store would have to wait. */
 static void begun_at_once(struct kunit *test)
 {
 	struct kb_cmd_msg msg = inline_read(0, 1);
@@ -196,7 +196,7 @@ static void begun_at_once(struct kunit *test)
 	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
-	/* It would have had to wait: this is no error, unless it comes again. */
+	/* -EAGAIN of the first attempt is no error; of the second one it is. */
 	msg = inline_read(0, 2);
 	say(&msg);
 	store_done(test, -EAGAIN);
@@ -205,7 +205,7 @@ static void begun_at_once(struct kunit *test)
 	store_done(test, -EAGAIN);
 	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
 	reply_arrived(test);
-	/* Nothing begins once the session is over. */
+	/* No I/O starts after the session has ended. */
 	msg = inline_read(0, 3);
 	say(&msg);
 	end_session();
@@ -215,7 +215,7 @@ static void begun_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
-/* It may be done where there is neither a lock to be taken nor a send to be posted. */
+/* The store may complete in hard IRQ context, where neither locks nor posts are possible. */
 static void stored_by_an_interrupt(struct kunit *test)
 {
 	struct kb_cmd_msg msg = inline_read(0, 1);
@@ -249,7 +249,7 @@ static void other_operations(struct kunit *test)
 	}
 }
 
-/* More than the store does at a time, as its clients may think that it does more. */
+/* A range of more than the store's limit, as a client may have an older, larger limit. */
 static void large_ranges(struct kunit *test)
 {
 	static const u8 ops[] = { KB_OP_DISCARD, KB_OP_WRITE_ZEROES };
@@ -271,7 +271,7 @@ static void large_ranges(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, scene->most, 65536ULL);
 		replied(test, ops[i], msg.id, KB_OK, 0);
 		reply_arrived(test);
-		/* What is left isn't tried. */
+		/* The rest isn't tried after an error. */
 		msg.id = KB_ID(i, 2ULL);
 		scene->others = 0;
 		scene->other_err = -ENOSPC;
@@ -280,7 +280,7 @@ static void large_ranges(struct kunit *test)
 		replied(test, ops[i], msg.id, KB_NOSPC, 0);
 		reply_arrived(test);
 	}
-	/* Nor does it go on once nobody waits for it. */
+	/* The rest isn't tried after the end of the session. */
 	msg.id = KB_ID(0, 3ULL);
 	scene->others = 0;
 	scene->other_err = 0;
@@ -299,9 +299,9 @@ struct wrong {
 	u16		flags;
 	u64		offset;
 	u64		bytes;
-	u32		caps;	/* without these */
+	u32		caps;	/* capabilities that aren't granted */
 	bool		read_only;
-	u16		status;	/* or a violation */
+	u16		status;	/* expected status, or a violation */
 };
 
 static const struct wrong wrongs[] = {
@@ -381,14 +381,14 @@ static void slots(struct kunit *test)
 	store_done(test, 0);
 	rma_done(test, 0);
 	reply_arrived(test);
-	/* What is doubled on its way comes too late. */
+	/* A duplicated command is a violation. */
 	ask(KB_OP_READ, 2, 7);
 	KUNIT_EXPECT_STREQ(test, scene->violation, "an old generation");
 	ask(KB_OP_READ, 2, 6);
 	nothing_happened(test);
 }
 
-/* A client that uses its slots again, though no reply has arrived. */
+/* A client reuses its slots before the replies' sends have completed. */
 static void replies_run_out(struct kunit *test)
 {
 	u16 i;
@@ -400,7 +400,7 @@ static void replies_run_out(struct kunit *test)
 		ask(KB_OP_FLUSH, i, 2);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_EXPECT_EQ(test, scene->nops, (unsigned int)DEPTH);
-	/* They wait, and their slots are taken. */
+	/* The requests wait, and their slots stay busy. */
 	ask(KB_OP_FLUSH, 0, 3);
 	KUNIT_EXPECT_STREQ(test, scene->violation, "a slot in use");
 	for (i = 0; i < 2 * DEPTH; i++) {
@@ -412,7 +412,7 @@ static void replies_run_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
-/* The session ends while data is on its way: it isn't written any more. */
+/* If the session ends during the transfer, the data isn't written. */
 static void stale_writes(struct kunit *test)
 {
 	ask(KB_OP_WRITE, 0, 1);
@@ -432,7 +432,7 @@ static void stale_writes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 }
 
-/* Its client may use the memory, by the same key, for something else by now. */
+/* The server must not write to the client's memory, whose key may have been reused. */
 static void stale_reads(struct kunit *test)
 {
 	ask(KB_OP_READ, 0, 1);
@@ -443,7 +443,7 @@ static void stale_reads(struct kunit *test)
 	end_session();
 	store_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
-	/* What is posted is waited for. */
+	/* Posted operations are waited for. */
 	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
 	rma_done(test, 0);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
@@ -465,7 +465,7 @@ static void untaken_replies(struct kunit *test)
 	reply_arrived(test);
 	KUNIT_EXPECT_FALSE(test, kb_session_untaken(&scene->s, 10 * HZ));
 	KUNIT_EXPECT_EQ(test, load().posted, 0U);
-	/* Data that is to be fetched. */
+	/* Data that the client must fetch. */
 	scene->sqs[0].reqs[1].state = KB_REQ_READY;
 	scene->sqs[0].reqs[1].since = jiffies - 11 * HZ;
 	KUNIT_EXPECT_TRUE(test, kb_session_untaken(&scene->s, 10 * HZ));
@@ -496,7 +496,7 @@ static void keep_alives(struct kunit *test)
 	say(&msg);
 	KUNIT_EXPECT_TRUE(test, time_after(scene->sqs[0].heard, jiffies - 50 * HZ));
 	replied(test, KB_OP_KEEP_ALIVE, msg.id, KB_OK, 0);
-	/* Only one at a time is answered. */
+	/* Only one keep-alive at a time is answered. */
 	say(&msg);
 	say(&msg);
 	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
@@ -515,7 +515,7 @@ static void sum_granted(void)
 	scene->export.store.disk.logical_block = 512;
 }
 
-/* As a client computes it over data that is all @byte. */
+/* Compute the checksum of a command whose data is filled with @byte. */
 static void sum_sign(struct kunit *test, struct kb_cmd_msg *msg, u8 byte)
 {
 	u8 *data = kunit_kmalloc(test, msg->bytes + 1, GFP_KERNEL);
@@ -541,7 +541,7 @@ static void pulled(struct kunit *test, u8 byte)
 	rma_done(test, 0);
 }
 
-/* Nothing that came otherwise than it was sent gets to the store. */
+/* Corrupted commands and data don't reach the store. */
 static void sums_of_writes(struct kunit *test)
 {
 	struct kb_cmd_msg msg = command(KB_OP_WRITE, 0, 1);
@@ -555,7 +555,7 @@ static void sums_of_writes(struct kunit *test)
 	replied(test, KB_OP_WRITE, msg.id, KB_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 0ULL);
-	/* Another byte. */
+	/* A byte of the data differs. */
 	msg.id = KB_ID(0, 2ULL);
 	sum_sign(test, &msg, 0x5a);
 	say(&msg);
@@ -563,7 +563,7 @@ static void sums_of_writes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
 	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
 	reply_arrived(test);
-	/* The same data, for another place. */
+	/* The same data for another offset. */
 	msg.id = KB_ID(0, 3ULL);
 	sum_sign(test, &msg, 0x5a);
 	msg.offset += 4096;
@@ -606,7 +606,7 @@ static void sums_of_inline_writes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 1ULL);
 }
 
-/* A range that isn't the one that was sent is neither read nor discarded. */
+/* A corrupted range is neither read nor discarded. */
 static void sums_of_commands(struct kunit *test)
 {
 	static const u8 ops[] = { KB_OP_READ, KB_OP_FLUSH, KB_OP_DISCARD,
@@ -627,7 +627,7 @@ static void sums_of_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, (u64)ARRAY_SIZE(ops));
 }
 
-/* The client can check what it reads by the last reply, however the data came. */
+/* The last reply to a read has the checksum, however the data is transferred. */
 static void sums_of_reads(struct kunit *test)
 {
 	struct kb_cmd_msg msg = inline_read(0, 1);
@@ -648,7 +648,7 @@ static void sums_of_reads(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
 						     reply->len + reply->bytes, &got), 0);
 		KUNIT_EXPECT_TRUE(test, got.flags & KB_REPLY_SUM);
-		/* What a WRITE of the same would have. */
+		/* The checksum is that of the command and the data. */
 		want = msg;
 		want.op = KB_OP_WRITE;
 		sum_sign(test, &want, 0x33);
@@ -662,7 +662,7 @@ static void sums_of_reads(struct kunit *test)
 	}
 }
 
-/* Either all commands have one or none has. */
+/* Either all commands must have a checksum, or none. */
 static void sums_that_were_not_granted(struct kunit *test)
 {
 	struct kb_cmd_msg msg = command(KB_OP_READ, 0, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queues of kofiblk's server: what they don't share, and replies that are no messages. */
+/* Queues of kofiblk's server: they share no locks; replies by immediate data. */
 #include "kofiblk_srv_scene.c"
 #include "crew.h"
 
@@ -13,7 +13,7 @@ static struct kb_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
 	return msg;
 }
 
-/* The write is the reply, so that the slot is the client's again before it ends. */
+/* The RDMA write is the reply, so the slot is free before its completion. */
 static void immediate_data(struct kunit *test)
 {
 	struct kb_cmd_msg msg = imm_read(0, 1, 65536);
@@ -35,12 +35,12 @@ static void immediate_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, iov_iter_count(&rma->iter), 65536UL);
 	KUNIT_EXPECT_PTR_EQ(test, rma->iter.bvec->bv_page, page);
 	KUNIT_EXPECT_EQ(test, load().posted, 1U);
-	/* The client has it all, and asks for something else. */
+	/* The client has got the data, and reuses the slot. */
 	msg = imm_read(0, 2, 65536);
 	say(&msg);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
-	/* What is being written is nobody's else. */
+	/* The new request gets other pages than the outstanding write. */
 	KUNIT_EXPECT_PTR_NE(test, scene->ios[0]->bvec[0].bv_page, page);
 	KUNIT_EXPECT_EQ(test, load().memory, 2 * 65536U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 2U);
@@ -50,7 +50,7 @@ static void immediate_data(struct kunit *test)
 	store_done(test, 0);
 	rma_done(test, 0);
 	nothing_happened(test);
-	/* Whoever doesn't ask for it is told by a message. */
+	/* Without KB_CMD_IMM the reply is a message. */
 	ask(KB_OP_READ, 0, 3);
 	store_done(test, 0);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
@@ -63,7 +63,7 @@ static void immediate_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().posted, 0U);
 }
 
-/* Of several pieces the last may arrive first: the reply waits for all of them. */
+/* Pieces of a write may arrive in any order, so the reply is a message after all of them. */
 static void immediate_data_of_pieces(struct kunit *test)
 {
 	struct kb_cmd_msg msg = imm_read(0, 1, 3 * PAGE_SIZE);
@@ -78,7 +78,7 @@ static void immediate_data_of_pieces(struct kunit *test)
 	rma_done(test, 0);
 	replied(test, KB_OP_READ, msg.id, KB_OK, 3 * PAGE_SIZE);
 	reply_arrived(test);
-	/* An error has no data to come with. */
+	/* An error is replied to by a message. */
 	msg = imm_read(0, 2, 65536);
 	say(&msg);
 	store_done(test, -EIO);
@@ -87,7 +87,7 @@ static void immediate_data_of_pieces(struct kunit *test)
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
-	/* And it is for those that may. */
+	/* It is a violation without the capability. */
 	scene->s.limits.caps &= ~KB_CAP_IMM;
 	msg = imm_read(0, 3, 65536);
 	say(&msg);
@@ -95,7 +95,7 @@ static void immediate_data_of_pieces(struct kunit *test)
 	nothing_happened(test);
 }
 
-/* As with replies: a client that is too quick waits, and one that is gone isn't written to. */
+/* Without a free reply the request waits; after the end of the session nothing is written. */
 static void immediate_data_runs_out(struct kunit *test)
 {
 	struct kb_cmd_msg msg;
@@ -116,7 +116,7 @@ static void immediate_data_runs_out(struct kunit *test)
 		rma_done(test, 0);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
-	/* It can't be told, or has left: nobody is. */
+	/* If the write fails, or the session has ended, no reply is sent. */
 	msg = imm_read(0, 3, 4096);
 	say(&msg);
 	store_done(test, 0);
@@ -137,7 +137,7 @@ static struct {
 	bool	gave_up;
 } holder;
 
-/* Another CPU, in the midst of something for the first queue and for the session. */
+/* Simulate another CPU that holds the locks of the first queue and of the session. */
 static void hold_locks(struct kofi_thread *thread)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
@@ -152,7 +152,7 @@ static void hold_locks(struct kofi_thread *thread)
 	spin_unlock_bh(&scene->sqs[0].lock);
 }
 
-/* Without a work item: that may be for the CPU which is held up. */
+/* Run without a work item, which could be queued on the blocked CPU. */
 static struct kb_req *begin_on(const struct kb_cmd_msg *msg)
 {
 	struct kb_req *req;
@@ -182,7 +182,7 @@ static void pass_through(struct kunit *test, u64 gen)
 	io->done(io);
 	op = take_op(test);
 	op->done(&scene->queue, op, 0, 0);
-	/* And one with memory of the session's. */
+	/* A request that uses memory of the session. */
 	msg = command(KB_OP_READ, 1, gen);
 	msg.queue = 1;
 	req = begin_on(&msg);
@@ -196,7 +196,7 @@ static void pass_through(struct kunit *test, u64 gen)
 	op->done(&scene->queue, op, 0, 0);
 }
 
-/* A queue goes on while another one's lock is held, and the session's. */
+/* A queue works while the locks of another queue and of the session are held. */
 static void queues_are_apart(struct kunit *test)
 {
 	struct kofi_thread thread;
@@ -215,7 +215,7 @@ static void queues_are_apart(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, holder.gave_up);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, scene->sqs[1].stats.reads, 4ULL);
-	/* Nor do they write what shares a cache line with another's. */
+	/* Queues don't share cache lines that they write to. */
 	KUNIT_EXPECT_NE(test, (unsigned long)&scene->sqs[0].chunks / SMP_CACHE_BYTES,
 			(unsigned long)&scene->sqs[1].lock / SMP_CACHE_BYTES);
 	KUNIT_EXPECT_EQ(test, sizeof(struct kb_squeue) % SMP_CACHE_BYTES, 0UL);

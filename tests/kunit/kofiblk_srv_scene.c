@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's server with neither fabric nor store: a session that isn't one, whose
- * client does as it likes. What the server posts, and what it wants of its store, is
- * kept here until a case has it done. For one suite: it has a copy of the server of
- * its own, with all that is static in it.
+ * kofiblk's server without fabric and store: the case acts as the client of a session. The
+ * scene keeps posted operations and I/O of the store until the case completes them. Only for
+ * one suite, as it includes a copy of the server with its static functions.
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -13,7 +12,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-/* In place of the tracepoints, which are the module's. */
+/* Instead of the module's tracepoints. */
 #define KOFIBLK_SRV_TRACE_H
 #define trace_kb_srv_cmd(msg)	((void)(msg))
 #define trace_kb_srv_reply(msg)	((void)(msg))
@@ -33,19 +32,19 @@ static struct scene {
 	struct kb_fabric	fabric;
 	struct kb_queue		queue;
 	struct kb_queue		other;
-	struct kb_squeue	sqs[QUEUES];	/* the first, unless a case wants more */
-	/* What was posted, and isn't done. */
+	struct kb_squeue	sqs[QUEUES];	/* only the first by default */
+	/* Posted operations that aren't done. */
 	struct kb_op		*ops[OPS];
 	struct kb_rma		*rmas[OPS];
 	struct kb_store_io	*ios[OPS];
 	unsigned int		nops, nrmas, nios;
-	unsigned int		others;		/* at the store */
-	unsigned int		last;		/* when that is, the client leaves */
-	u64			end;		/* of the latest's range */
-	u64			sum;		/* of their bytes */
-	u64			most;		/* of one */
+	unsigned int		others;		/* other commands at the store */
+	unsigned int		last;		/* value of others at which the session ends */
+	u64			end;		/* end of the latest range */
+	u64			sum;		/* sum of bytes of all ranges */
+	u64			most;		/* largest range in bytes */
 	int			other_err;
-	bool			nowait;		/* the store can do so */
+	bool			nowait;		/* the store supports kb_store_try() */
 	const char		*violation;
 	unsigned int		stops;
 } *scene;
@@ -53,7 +52,7 @@ static struct scene {
 static DEFINE_SPINLOCK(scene_lock);	/* protects the lists */
 
 DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
-DEFINE_MUTEX(kb_srv_lock);	/* nothing here: the server wants one */
+DEFINE_MUTEX(kb_srv_lock);	/* needed by the server's code */
 struct workqueue_struct *kb_done_wq;
 static struct workqueue_struct *io_wq;
 
@@ -93,7 +92,7 @@ void kb_store_rw(struct kb_store_io *io)
 	spin_unlock_bh(&scene_lock);
 }
 
-/* All that a store of the scene's does it could do at once. */
+/* The store of the scene never waits. */
 bool kb_store_try(struct kb_store_io *io)
 {
 	if (!scene->nowait)
@@ -145,9 +144,9 @@ void kb_session_violated(struct kb_session *s, const char *how)
 	scene->violation = how;
 }
 
-/* --- what a case does --- */
+/* --- steps of cases --- */
 
-/* Until nothing is going on but what was posted. */
+/* Wait until all work items are done. */
 static void settle(void)
 {
 	int i;
@@ -196,7 +195,7 @@ static void ask(u8 op, u16 slot, u64 gen)
 	say(&msg);
 }
 
-/* The oldest of each. */
+/* Complete the oldest operation of each kind. */
 #define TAKE(name, type)						\
 static type *take_##name(struct kunit *test)				\
 {									\
@@ -213,7 +212,7 @@ TAKE(op, struct kb_op)
 TAKE(rma, struct kb_rma)
 TAKE(io, struct kb_store_io)
 
-/* What is under way in the session. */
+/* Return: numbers of active operations of the session. */
 static struct kb_load load(void)
 {
 	struct kb_load load;
@@ -239,7 +238,7 @@ static void rma_done(struct kunit *test, int err)
 	settle();
 }
 
-/* As it goes over the network, with its data. */
+/* Send a command with its data in wire format. */
 static u8 *whole_reply(struct kunit *test, const struct kb_reply_op *reply)
 {
 	u8 *buf = kunit_kzalloc(test, KB_REPLY_MAX(KB_INLINE_READ_MAX),

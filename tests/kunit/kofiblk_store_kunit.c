@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is behind an export of kofiblk's server: a file whose filesystem does what a
- * case says, and a block device that is nothing but its limits.
+ * Stores of kofiblk's server: a file on a filesystem that the case controls, and a block
+ * device that has only limits.
  */
-/* Before others, as it says what its messages begin with. */
+/* Included first, as it defines pr_fmt(). */
 #include "../../samples/blk/srv_store.c"
 
 #include <kunit/test.h>
@@ -19,15 +19,15 @@ static struct scene {
 	struct kb_store	store;
 	struct page	*page;
 	struct bio_vec	bvec;
-	int		fsync_err;	/* once, and the mapping doesn't know */
+	int		fsync_err;	/* returned once, and not recorded in the mapping */
 	unsigned int	fsyncs;
-	unsigned int	flags;		/* of whoever writes */
+	unsigned int	flags;		/* flags of the task that writes */
 	unsigned int	dones;
 } *scene;
 
 /* --- a file --- */
 
-/* All goes to the page cache, where nobody looks for it. */
+/* Accept writes without storing the data. */
 static ssize_t file_write(struct kiocb *iocb, struct iov_iter *from)
 {
 	size_t len = iov_iter_count(from);
@@ -60,7 +60,7 @@ static const struct file_operations file_ops = {
 	.fsync		= file_fsync,
 };
 
-/* As kb_store_open() does with a file that has a path. */
+/* Set up a store as kb_store_open() would for a path. */
 static void open_file(struct kunit *test)
 {
 	struct file *file = shmem_file_setup("kunit", ROOM, 0);
@@ -115,7 +115,7 @@ static void keeps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 2U);
 }
 
-/* It isn't the first to ask who has to know. */
+/* An error is reported to all flushes, not only to the first. */
 static void loses(struct kunit *test)
 {
 	open_file(test);
@@ -124,12 +124,12 @@ static void loses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EIO);
-	/* What isn't to be kept yet is no worse off. */
+	/* Writes without FUA still succeed. */
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	KUNIT_EXPECT_EQ(test, file_rw(test, false, false), 0);
 }
 
-/* The last to ask is whoever closes it: what it says is kept for the next opening. */
+/* An error found by closing is kept for the next open. */
 static void loses_at_the_end(struct kunit *test)
 {
 	open_file(test);
@@ -140,14 +140,14 @@ static void loses_at_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	writeback_fails();
 	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), -EIO);
-	/* As kb_store_open() does with what was lost. */
+	/* As kb_store_open() with a lost error. */
 	open_file(test);
 	scene->store.lost = -EIO;
 	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), -EIO);
 }
 
-/* A write is told of another's error, and is not the last to be. */
+/* A write with FUA gets the error of another write, and so do later flushes. */
 static void loses_before_fua(struct kunit *test)
 {
 	open_file(test);
@@ -156,7 +156,7 @@ static void loses_before_fua(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
 }
 
-/* Someone else has asked, and this flush is on its way as he is told. */
+/* The error is reported to another caller during this flush. */
 static void loses_unheard(struct kunit *test)
 {
 	open_file(test);
@@ -165,7 +165,7 @@ static void loses_unheard(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
 }
 
-/* As of a journal, or of the cache of the filesystem's device. */
+/* An error that only fsync() reports, as of a journal or the device's cache. */
 static void fsync_fails(struct kunit *test)
 {
 	open_file(test);
@@ -176,7 +176,7 @@ static void fsync_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EROFS);
 }
 
-/* Its client may be this machine, and what it writes back wait for this write. */
+/* The client may be on this machine, and its write-out wait for this write. */
 static void writes_for_others(struct kunit *test)
 {
 	const unsigned int flags = PF_LOCAL_THROTTLE | PF_MEMALLOC_NOIO;
@@ -207,7 +207,7 @@ static void bdev_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk->logical_block, 4096U);
 	KUNIT_EXPECT_EQ(test, disk->discard_max, 0ULL);
 	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KB_IO_MAX);
-	/* Not in blocks, as SCSI's are with a transport's limit. */
+	/* Limits that aren't multiples of a block, as for SCSI with a transport's limit. */
 	q->limits.max_discard_sectors = 8191;
 	q->limits.max_write_zeroes_sectors = 8191;
 	kb_store_limits_bdev(&scene->store);

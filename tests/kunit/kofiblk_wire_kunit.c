@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* kofiblk's parsers: what is right gets through, each wrong field doesn't. */
+/* kofiblk's parsers: valid messages are accepted, and each invalid field is refused. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -89,7 +89,7 @@ static const struct kb_reply_msg reply = {
 	.key		= 5,
 };
 
-/* Any message, parsed. */
+/* Any parsed message. */
 union any {
 	struct kb_hello_msg	hello;
 	struct kb_challenge_msg	challenge;
@@ -206,7 +206,7 @@ static void round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, any->reply.addr, reply.addr);
 }
 
-/* Neither shorter nor longer, and not as another type. */
+/* A message must have the exact length and the right type. */
 static void lengths(struct kunit *test)
 {
 	union any *any = any_message(test);
@@ -228,7 +228,7 @@ static void lengths(struct kunit *test)
 	}
 }
 
-/* One field of a message that is right, and what it may not be. */
+/* A field of a valid message, and its invalid values. */
 struct change {
 	const char	*what;
 	enum kind	kind;
@@ -392,7 +392,7 @@ static void changed_field(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, any->hello.limits.caps & ~KB_CAPS, 0);
 }
 
-/* The peer's version is told apart from nonsense, for the log. */
+/* Another version is distinguished from garbage, for the log. */
 static void other_version(struct kunit *test)
 {
 	struct kb_net_hdr *hdr;
@@ -437,7 +437,7 @@ static void inline_data(struct kunit *test)
 			      any), -EPROTO);
 }
 
-/* The command of a read whose data comes with the reply names no memory. */
+/* The command of a read with inline data has no address. */
 static void inline_read(struct kunit *test)
 {
 	struct kb_cmd_msg in = cmd;
@@ -462,7 +462,7 @@ static void inline_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 }
 
-/* What the client wants to be told by, behind the command of a read, and of no other. */
+/* Immediate data may follow the command of a read, and no other. */
 static void immediate_data(struct kunit *test)
 {
 	struct kb_cmd_msg in = cmd;
@@ -495,7 +495,7 @@ static void immediate_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 	wire->flags = cpu_to_le16(KB_CMD_IMM | KB_CMD_SUM);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
-	/* Without the flag it is too long, and has none. */
+	/* Without the flag the command is too long. */
 	wire->flags = 0;
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 	KUNIT_ASSERT_EQ(test, parse(CMD, buf, sizeof(*wire), any), 0);
@@ -519,7 +519,7 @@ static void inline_reply(struct kunit *test)
 	len = head + in.bytes;
 	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len, any), 0);
 	KUNIT_EXPECT_PTR_EQ(test, any->reply.data, (const void *)(buf + head));
-	/* Just as many bytes as it says. */
+	/* The number of bytes must be exact. */
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len - 1, any), -EPROTO);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len + 1, any), -EPROTO);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
@@ -528,7 +528,7 @@ static void inline_reply(struct kunit *test)
 	wire->bytes = 0;
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
 	wire->bytes = cpu_to_le64(in.bytes);
-	/* Of a read that went well, and not to be fetched as well. */
+	/* Inline data needs a successful read, and excludes READY. */
 	wire->op = KB_OP_WRITE;
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
 	wire->op = KB_OP_READ;
@@ -547,7 +547,7 @@ static void inline_reply(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, any->reply.data);
 }
 
-/* A checksum is behind the head, and data behind that. */
+/* A checksum follows the header, and data follows the checksum. */
 static void checksums(struct kunit *test)
 {
 	struct kb_cmd_msg in = cmd;
@@ -571,7 +571,7 @@ static void checksums(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kb_cmd) + 7, any), -EPROTO);
 	buf[len - 1] = 1;
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 512, any), -EPROTO);
-	/* What isn't a request's has none. */
+	/* Commands that aren't requests have no checksum. */
 	in = (struct kb_cmd_msg) {
 		.op = KB_OP_KEEP_ALIVE, .flags = KB_CMD_SUM, .session = 1,
 		.id = KB_ID(KB_SLOT_KEEP_ALIVE, 1ULL),

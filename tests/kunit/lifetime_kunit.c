@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Objects from their opening to their close: who keeps whom, what happens when
- * a provider refuses or returns nonsense, and what each leaves behind.
+ * Objects from open to close: references between them, providers that refuse or return
+ * garbage, and leftovers.
  */
 #include <linux/string.h>
 #include <linux/workqueue.h>
@@ -24,7 +24,7 @@ static struct scene *new_scene(struct kunit *test)
 	return scene;
 }
 
-/* Openings, each by itself: the object as a fid, or an error. */
+/* Opening calls. Return: the object as a fid, or an error. */
 
 typedef int (*open_fn)(struct scene *scene, struct fid **fid);
 
@@ -81,7 +81,7 @@ static const struct opening {
 
 KUNIT_ARRAY_PARAM_DESC(opening, openings, desc);
 
-/* Nothing came of it: nobody holds anything, and all closes as before. */
+/* A failed opening holds no references, and all objects can be closed. */
 static void expect_not_opened(struct kunit *test, struct scene *scene,
 			      const struct opening *opening, int err)
 {
@@ -114,7 +114,7 @@ static int no_close(struct fid *fid)
 	return 0;
 }
 
-/* A provider that says that it opened something, and didn't. */
+/* A provider returns success without an object. */
 static void open_lies(struct kunit *test)
 {
 	static const struct fi_ops cannot_close;
@@ -136,7 +136,7 @@ static void open_lies(struct kunit *test)
 	fake->fid_ops = good;
 }
 
-/* What is open, whom it keeps open, and until when */
+/* Open objects, and the objects that they keep open */
 
 static const struct family {
 	const char *desc;
@@ -155,7 +155,7 @@ static const struct family {
 
 KUNIT_ARRAY_PARAM_DESC(family, families, desc);
 
-/* The child is all that there is, but for its ancestors. */
+/* Only the child and its ancestors are open. */
 static void parent_is_busy(struct kunit *test)
 {
 	const struct family *family = test->param_value;
@@ -242,7 +242,7 @@ static const struct closing {
 
 KUNIT_ARRAY_PARAM_DESC(closing, closings, desc);
 
-/* Is an object as usable as it was? */
+/* Check that an object is still usable. */
 static void expect_alive(struct kunit *test, struct scene *scene,
 			 struct fid *fid)
 {
@@ -282,7 +282,7 @@ static void close_fails(struct kunit *test)
 	kofi_fake_close(test, fid);
 }
 
-/* An endpoint that couldn't be closed goes on. */
+/* An endpoint whose close failed still works. */
 static void close_enabled_fails(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -322,7 +322,7 @@ static void use_inside(struct kofi_fake *fake, struct fid *fid, void *arg)
 					   FI_RECV);
 }
 
-/* What is being closed can't become a parent, nor can it be closed again. */
+/* An object that is being closed can't become a parent, nor be closed again. */
 static void use_while_closing(struct kunit *test)
 {
 	struct scene *scene = new_scene(test);
@@ -358,7 +358,7 @@ static void use_while_closing(struct kunit *test)
 	call->hook = NULL;
 }
 
-/* Two of everything know nothing of each other. */
+/* Two objects of each class are independent. */
 static void two_trees(struct kunit *test)
 {
 	struct scene *one = new_scene(test);
@@ -384,7 +384,7 @@ static void count_refs(struct kofi_fake *fake, struct fid *fid, void *arg)
 	*(int *)arg = module_refcount(THIS_MODULE);
 }
 
-/* The fabric holds the module, for all that is opened from it. */
+/* The fabric holds a reference to the module for all its objects. */
 static void module_pinned(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -409,7 +409,7 @@ static void module_pinned(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), refs);
 }
 
-/* Threads that open and close below one domain, and bind to one queue. */
+/* Threads open and close objects of one domain, and bind to one queue. */
 
 #define THREADS	3
 #define ROUNDS	100

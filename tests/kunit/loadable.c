@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A provider that is there only once somebody asked for it by its name:
- * kofi_loadable.ko. It has one fabric without domains.
+ * A provider that is loaded when it is requested by name: kofi_loadable.ko. It has one fabric
+ * without domains.
  */
 #include <linux/module.h>
 #include <linux/slab.h>

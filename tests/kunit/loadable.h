@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the suites know of kofi_loadable.ko. */
+/* Interface of kofi_loadable.ko for the suites. */
 #ifndef KOFI_LOADABLE_H
 #define KOFI_LOADABLE_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages of the loopback provider: what a ULP may rely on, and what happens
- * when queues are full, nobody receives, or somebody leaves.
+ * Messages of the loopback provider: guarantees for ULPs, full queues, missing receives, and
+ * endpoints that are closed.
  */
 #include <linux/bvec.h>
 #include <linux/xarray.h>
@@ -39,7 +39,7 @@ static void loop_message(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, p->b.buf, p->a.buf, 1000);
 }
 
-/* Segments of pages on one side and of addresses on the other. */
+/* Segments of pages on one side and of kernel addresses on the other. */
 static void loop_segments(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -101,14 +101,14 @@ static void loop_bad_calls(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_MULTI_RECV), -EINVAL);
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_INJECT), -FI_EBADFLAGS);
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, FI_DISCARD), -FI_EBADFLAGS);
-	/* With FI_PEEK there need be no buffer, but without it. */
+	/* A buffer is needed except with FI_PEEK. */
 	memset(&msg.msg_iter, 0, sizeof(msg.msg_iter));
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(p->a.ep, &msg, 0), -EINVAL);
 	xa_init(&xa);
 	iov_iter_xarray(&msg.msg_iter, ITER_SOURCE, &xa, 0, 1);
 	KUNIT_EXPECT_EQ(test, fi_sendmsg(p->a.ep, &msg, 0), -EINVAL);
 	loop_expect_quiet(test, &p->a);
-	/* None of them has kept the one place in the completion queue. */
+	/* None of the refused calls has used the only entry of the completion queue. */
 	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, 1, p->b.addr), 0);
 }
 
@@ -127,7 +127,7 @@ static void loop_caps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, p->a.buf, 1, p->b.addr), 0);
 }
 
-/* Without a direction they are of both, and all are there if none is named. */
+/* Capabilities without a direction mean both; without any, all are set. */
 static void loop_caps_either_way(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
@@ -148,7 +148,7 @@ static void loop_caps_either_way(struct kunit *test)
 					 0), 0);
 }
 
-/* Sends wait for receives until there is room for no more. */
+/* Sends wait for receives until the queue is full. */
 static struct kofi_cq *loop_cq(struct fid_cq *cq)
 {
 	return container_of(cq, struct kofi_cq, cq_fid);
@@ -177,13 +177,13 @@ static void loop_full(struct kunit *test)
 		loop_await(test, &p->b, loop_ctx(i), &comp);
 		KUNIT_EXPECT_EQ(test, *(int *)p->b.buf, i);
 	}
-	/* Who was refused has been told; who has the message knows of the slot. */
+	/* The refused sender was notified, and its slot is free when the message is received. */
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(loop_cq(p->a.cq)->room));
 	KUNIT_EXPECT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i), p->b.addr), 0);
 	loop_expect_quiet(test, &p->a);
 }
 
-/* Each post has a place in the completion queue, or fails. */
+/* Each post reserves an entry of the completion queue, or fails. */
 static void loop_cq_full(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
@@ -225,7 +225,7 @@ static void loop_truncated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.buf[100], 0xa5);
 }
 
-/* Tags find the first receive that they fit, whatever was posted before. */
+/* A tagged message matches the first receive with its tag, whatever was posted before. */
 static void loop_tags(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -254,13 +254,13 @@ static void loop_tags(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, comp.entry.tag, sends[i].tag);
 		KUNIT_EXPECT_EQ(test, *(int *)p->b.buf, i);
 	}
-	/* The untagged receive is for untagged messages. */
+	/* The untagged receive only takes untagged messages. */
 	loop_expect_quiet(test, &p->b);
 	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, &i, sizeof(i), p->b.addr), 0);
 	loop_await_ok(test, &p->b, loop_ctx(99), FI_MSG | FI_RECV);
 }
 
-/* With selective completion one hears of what one asked for, and of errors. */
+/* With selective completion, only requested completions and errors are reported. */
 static void loop_selective(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
@@ -273,7 +273,7 @@ static void loop_selective(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, fi_control(&p->b.ep->fid, FI_SETOPSFLAG, &flags),
 			0);
-	/* More than the queue holds, as what is quiet gives its place back. */
+	/* More than the queue's size, as quiet operations release their entries. */
 	for (i = 0; i < 10; i++) {
 		KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
 					      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
@@ -317,7 +317,7 @@ static void loop_counters(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 50, NULL,
 				      FI_ADDR_UNSPEC, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 60, p->b.addr), 0);
-	/* Not fi_cntr_wait(), which sees only errors that come while it waits. */
+	/* Not fi_cntr_wait(), which returns only for errors during the wait. */
 	KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_readerr(p->cntr) == 1));
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(p->cntr), 40);
 }
@@ -336,7 +336,7 @@ static void loop_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cancel(&p->a.ep->fid, loop_ctx(1)), 0);
 	loop_await_err(test, &p->a, loop_ctx(1), ECANCELED);
 
-	/* Neither is there any more. */
+	/* Both are read now. */
 	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
 				      FI_ADDR_UNSPEC, loop_ctx(3)), 0);
 	KUNIT_ASSERT_EQ(test, fi_inject(p->b.ep, p->b.buf, 8, p->a.addr), 0);
@@ -344,7 +344,7 @@ static void loop_taken_back(struct kunit *test)
 	loop_expect_quiet(test, &p->b);
 }
 
-/* Who leaves has all completions in the queue when fi_close() returns. */
+/* When fi_close() returns, all completions of the endpoint are in the queue. */
 static void loop_close(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -376,7 +376,7 @@ static void loop_close(struct kunit *test)
 							NULL, NULL, 0),
 				   "The peer's endpoint went away");
 	}
-	/* What it had sent is gone with it, and its address leads nowhere. */
+	/* Its waiting messages are dropped, and its address is unreachable. */
 	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
 				      FI_ADDR_UNSPEC, NULL), 0);
 	loop_expect_quiet(test, &p->b);
@@ -384,7 +384,7 @@ static void loop_close(struct kunit *test)
 			-EHOSTUNREACH);
 }
 
-/* Who is disabled has the same, and may stay. */
+/* The same for an endpoint that is disabled, which stays open. */
 static void loop_disable(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -440,7 +440,7 @@ static void loop_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, text_len, strlen(text) + 1);
 	KUNIT_EXPECT_EQ(test, strncmp(text, "loop:", 5), 0);
 
-	/* Once more, and one that is none. */
+	/* Remove it again, and an invalid address. */
 	memset(name + 8, 0xff, 8);
 	KUNIT_EXPECT_EQ(test, fi_av_insert(p->av, name, 2, addr, 0, NULL), 1);
 	KUNIT_EXPECT_EQ(test, addr[0], p->a.addr);
@@ -465,7 +465,7 @@ static void loop_addresses(struct kunit *test)
 			-EHOSTUNREACH);
 }
 
-/* Who isn't in the vector can send, but isn't named. */
+/* An endpoint that isn't in the address vector can send, but has no source address. */
 static void loop_stranger(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which receive takes which message, as users of the loopback provider see it:
- * directed receives, multi-receive buffers, peek, claim and discard.
+ * Matching of receives and messages in the loopback provider: directed receives, multi-receive
+ * buffers, peek, claim and discard.
  */
 #include "loop_test.h"
 
@@ -20,7 +20,7 @@ static void directed(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL, 77, NULL),
 			-EHOSTUNREACH);
-	/* The other's messages pass by, whether they come before or after. */
+	/* Messages of the other sender don't match, whether they come before or after. */
 	KUNIT_ASSERT_EQ(test, fi_inject(p->b.ep, p->b.buf, 1, p->b.addr), 0);
 	post_directed(test, &p->b, p->a.addr, loop_ctx(1));
 	KUNIT_ASSERT_EQ(test, fi_inject(p->b.ep, p->b.buf, 2, p->b.addr), 0);
@@ -42,7 +42,7 @@ static void directed(struct kunit *test)
 	loop_await(test, &p->b, loop_ctx(4), &comp);
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 2);
 
-	/* With ignored bits, too. */
+	/* Also with ignored bits. */
 	KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, 8, NULL, p->a.addr, 0, U64_MAX,
 				       loop_ctx(5)), 0);
 	KUNIT_ASSERT_EQ(test, fi_tinject(p->b.ep, p->b.buf, 5, p->b.addr, 9), 0);
@@ -51,7 +51,7 @@ static void directed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 6);
 }
 
-/* Who hasn't asked for it may have anything there. */
+/* Without FI_DIRECTED_RECV the address is ignored. */
 static void undirected(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -117,13 +117,13 @@ static void multi(struct kunit *test)
 	}
 	await_piece(test, &p->b, loop_ctx(1), buf, 1, 300, 0);
 	await_piece(test, &p->b, loop_ctx(1), buf + 300, 2, 300, 0);
-	/* 100 are left, which is too little. */
+	/* 100 bytes are left, less than the minimum. */
 	await_piece(test, &p->b, loop_ctx(1), buf + 600, 3, 300, FI_MULTI_RECV);
 	await_piece(test, &p->b, loop_ctx(2), buf + 1000, 4, 300, 0);
 	loop_expect_quiet(test, &p->b);
 }
 
-/* Messages that wait already go into it in their order, as long as there is room. */
+/* Waiting messages are received in order while the buffer has room. */
 static void multi_late(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -145,7 +145,7 @@ static void multi_late(struct kunit *test)
 	await_piece(test, &p->b, loop_ctx(2), buf, 3, 1, 0);
 }
 
-#define MANY	100	/* more than the queue keeps for what nobody posted */
+#define MANY	100	/* more than the reserve for unsolicited completions */
 
 static void read_many(struct kunit *test, struct loop_pair *p, int from)
 {
@@ -155,7 +155,7 @@ static void read_many(struct kunit *test, struct loop_pair *p, int from)
 		await_piece(test, &p->b, loop_ctx(1), p->b.buf + i, i, 1, 0);
 }
 
-/* Nothing is lost, and nothing overtakes, when nobody reads for a while. */
+/* If the queue isn't read for a while, no message is lost or overtaken. */
 static void multi_unread(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -170,7 +170,7 @@ static void multi_unread(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cancel(&p->b.ep->fid, loop_ctx(1)), 0);
 	loop_await_err(test, &p->b, loop_ctx(1), ECANCELED);
 
-	/* And if the messages came first: a receive that is posted next takes none. */
+	/* If the messages came first, the next receive doesn't take them. */
 	for (i = 0; i < MANY; i++)
 		KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, &i, 1, p->b.addr), 0);
 	msleep(50);
@@ -205,7 +205,7 @@ static void multi_truncated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.buf[100], 0xa5);
 }
 
-/* That the buffer is given back is told in any case. */
+/* The release of the buffer is always reported. */
 static void multi_selective(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
@@ -253,14 +253,14 @@ static void look(struct kunit *test, struct loop_end *end, u64 tag, u64 ignore, 
 		.addr = FI_ADDR_UNSPEC, .tag = tag, .ignore = ignore, .context = context,
 	};
 
-	/* Who only looks needs no buffer. */
+	/* A peek needs no buffer. */
 	if (!(flags & (FI_PEEK | FI_DISCARD)))
 		iov_iter_kvec(&msg.msg_iter, ITER_DEST, &kvec, 1, LOOP_BUF);
 	KUNIT_ASSERT_EQ(test, fi_trecvmsg(end->ep, &msg, flags | FI_COMPLETION), 0);
 	loop_await(test, end, context, comp);
 }
 
-/* The message is on its way: look until it is there. */
+/* Peek until the message has arrived. */
 static void look_until(struct kunit *test, struct loop_end *end, u64 tag, u64 ignore,
 		       u64 flags, void *context, struct loop_comp *comp)
 {
@@ -299,7 +299,7 @@ static void peek(struct kunit *test)
 	tsend(test, p, 6, 40, loop_ctx(10));
 	look_until(test, &p->b, 6, 0, FI_PEEK, loop_ctx(1), &comp);
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 40);
-	/* It stays, and the oldest is seen. */
+	/* A peek returns the oldest message, which stays. */
 	for (i = 0; i < 2; i++) {
 		look(test, &p->b, 0, U64_MAX, FI_PEEK, loop_ctx(1), &comp);
 		KUNIT_EXPECT_EQ(test, comp.error.err, 0);
@@ -345,7 +345,7 @@ static void claim(struct kunit *test)
 	tsend(test, p, 5, 100, loop_ctx(9));
 	look_until(test, &p->b, 5, 0, FI_PEEK | FI_CLAIM, loop_ctx(1), &comp);
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 100);
-	/* It is nobody else's, and its sender can't have it back. */
+	/* A claimed message matches no receive, and its sender can't cancel it. */
 	expect_none(test, &p->b, 5, FI_PEEK, loop_ctx(2));
 	expect_none(test, &p->b, 5, FI_CLAIM, loop_ctx(2));
 	KUNIT_EXPECT_EQ(test, fi_cancel(&p->a.ep->fid, loop_ctx(9)), -ENOENT);
@@ -389,7 +389,7 @@ static void discard(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(p->b.buf, 0xa5, 100));
 }
 
-/* A message is in its sender's memory until it has been received. */
+/* A message stays in its sender's memory until it is received. */
 static void sender_leaves(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -427,7 +427,7 @@ static void receiver_leaves(struct kunit *test)
 	loop_expect_quiet(test, &p->b);
 }
 
-/* Of several with one context the oldest goes. */
+/* fi_cancel() cancels the oldest operation with a context. */
 static void cancel_oldest(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});

@@ -46,13 +46,13 @@ static void loop_write_read(struct kunit *test)
 				      loop_ctx(2)), 0);
 	loop_await_ok(test, &p->a, loop_ctx(2), FI_RMA | FI_READ);
 	KUNIT_EXPECT_MEMEQ(test, p->a.buf, remote + 11 + at, len);
-	/* The target hears of none of it. */
+	/* The target gets no completions. */
 	loop_expect_quiet(test, &p->b);
 	LOOP_CLOSE(p->mr);
 	vfree(remote);
 }
 
-/* From several segments to several pieces of the peer's memory. */
+/* Transfers between several local segments and several remote pieces. */
 static void loop_scattered(struct kunit *test)
 {
 	struct loop_pair *p = loop_rma_pair(test);
@@ -118,7 +118,7 @@ static const struct loop_bad {
 
 KUNIT_ARRAY_PARAM_DESC(loop_bad, loop_bads, name);
 
-/* Nothing that a peer says is believed. */
+/* Addresses and keys of a peer are validated. */
 static void loop_access(struct kunit *test)
 {
 	const struct loop_bad *bad = test->param_value;
@@ -144,19 +144,19 @@ static void loop_access(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(p->b.buf, 0xa5, LOOP_BUF));
 }
 
-/* The target's worker has run, and has no entry left for what nobody posted. */
+/* Wait until the target's worker has used the reserve of unsolicited completions. */
 static void loop_starves(struct kunit *test, struct loop_end *end)
 {
 	struct kofi_cq *cq = container_of(end->cq, struct kofi_cq, cq_fid);
 
 	KUNIT_EXPECT_TRUE(test, kofi_soon(!atomic_read(&cq->reserve)));
-	/* Long enough for the others to come all the same, if they did that. */
+	/* Long enough for further completions, if they came in error. */
 	msleep(50);
 }
 
 /*
- * Writes with data that nobody reads of are held back, come on when somebody
- * does, and keep their order.
+ * Writes with data wait while the target's queue isn't read, continue when it is read, and
+ * keep their order.
  */
 static void loop_held_back(struct kunit *test)
 {
@@ -171,7 +171,7 @@ static void loop_held_back(struct kunit *test)
 						   p->mr->base_addr,
 						   fi_mr_key(p->mr),
 						   loop_ctx(1)), 0);
-	/* Some get through, and those that don't have had the time. */
+	/* Some are delivered; the others have had the time to be. */
 	loop_await_ok(test, &p->a, loop_ctx(1),
 		      FI_RMA | FI_WRITE | FI_REMOTE_CQ_DATA);
 	loop_starves(test, &p->b);
@@ -192,7 +192,7 @@ static void loop_held_back(struct kunit *test)
 	loop_expect_quiet(test, &p->b);
 }
 
-/* What is held back completes when its target is closed. */
+/* Waiting writes complete when the target is closed. */
 static void loop_held_back_close(struct kunit *test)
 {
 	struct loop_pair *p = loop_rma_pair(test);
@@ -214,13 +214,13 @@ static void loop_held_back_close(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, refused, 0);
 	KUNIT_EXPECT_LT(test, refused, 50);
-	/* And reading what did get through wakes nobody who is gone. */
+	/* Reading the delivered ones doesn't access the closed endpoint. */
 	for (i = 0; loop_read(&p->b, &comp); i++)
 		KUNIT_EXPECT_EQ(test, comp.entry.data, i);
 	KUNIT_EXPECT_EQ(test, i + refused, 50);
 }
 
-/* One shape of memory after another: which are regions, and which have gaps. */
+/* Shapes of memory: valid regions, and those with gaps. */
 static void loop_shapes(struct kunit *test)
 {
 	struct loop_pair *p = loop_rma_pair(test);
@@ -314,7 +314,7 @@ static void loop_post_reg(struct kunit *test)
 	kvec.iov_len = PAGE_SIZE;
 
 	KUNIT_ASSERT_EQ(test, fi_mr_post_reg(p->mr, &attr, FI_COMPLETION), 0);
-	/* The list is the caller's again. */
+	/* The caller may reuse its list. */
 	kvec = (struct kvec) { };
 	loop_await_ok(test, &p->b, loop_ctx(1), 0);
 	kvec = (struct kvec) { p->b.buf, PAGE_SIZE };
@@ -326,7 +326,7 @@ static void loop_post_reg(struct kunit *test)
 	loop_await_ok(test, &p->b, loop_ctx(2), 0);
 	KUNIT_EXPECT_EQ(test, fi_mr_key(p->mr), FI_KEY_NOTAVAIL);
 
-	/* The same slot, but not the same key; and quiet if one likes. */
+	/* The same slot with another key, and without a completion. */
 	KUNIT_ASSERT_EQ(test, fi_mr_post_reg(p->mr, &attr, 0), 0);
 	loop_expect_quiet(test, &p->b);
 	KUNIT_EXPECT_NE(test, fi_mr_key(p->mr), FI_KEY_NOTAVAIL);
@@ -336,7 +336,7 @@ static void loop_post_reg(struct kunit *test)
 	loop_await_err(test, &p->a, loop_ctx(3), EKEYREJECTED);
 }
 
-/* What was posted completes before fi_close() of the region returns. */
+/* Posted requests complete before fi_close() of the region returns. */
 static void loop_region_close(struct kunit *test)
 {
 	struct loop_pair *p = loop_rma_pair(test);
@@ -358,7 +358,7 @@ static void loop_region_close(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, comp.entry.op_context, loop_ctx(1));
 }
 
-/* A domain has as many regions as it was opened for. */
+/* A domain has at most as many regions as it was opened for. */
 static void loop_region_count(struct kunit *test)
 {
 	struct loop_pair *p = loop_rma_pair(test);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Two endpoints of the loopback provider, and how to hear from them. */
+/* Two endpoints of the loopback provider, and helpers to read their completions. */
 #ifndef KOFI_LOOP_TEST_H
 #define KOFI_LOOP_TEST_H
 
@@ -16,20 +16,20 @@
 
 #define LOOP_BUF	(64 * 1024)
 
-/* What a test wants to be different. */
+/* Settings of a test that differ from the defaults. */
 struct loop_opts {
 	size_t			cq_size;
 	size_t			tx_size;
-	u64			bind;		/* FI_SELECTIVE_COMPLETION */
+	u64			bind;		/* FI_SELECTIVE_COMPLETION or 0 */
 	enum fi_av_type		av_type;
 	u64			caps;
-	bool			undirected;	/* the entry's are made those */
+	bool			undirected;	/* capabilities have no directions */
 };
 
 struct loop_end {
 	struct fid_ep	*ep;
 	struct fid_cq	*cq;
-	fi_addr_t	addr;			/* in the vector that both have */
+	fi_addr_t	addr;			/* address in the common vector */
 	u8		*buf;
 };
 
@@ -121,7 +121,7 @@ static inline void loop_end_enable(struct kunit *test, struct loop_pair *pair,
 					   NULL), 1);
 }
 
-/* Open and bound; enabled by loop_pair(). */
+/* Open and bind endpoints; loop_pair() also enables them. */
 static inline struct loop_pair *loop_pair_open(struct kunit *test,
 					       struct loop_opts opts)
 {
@@ -157,7 +157,7 @@ static inline struct loop_pair *loop_pair(struct kunit *test,
 	return pair;
 }
 
-/* Reads once: 1, or 0 when there is nothing. An error has error.err. */
+/* Read once. Return: 1, or 0 without a completion. An error has error.err. */
 static inline int loop_read(struct loop_end *end, struct loop_comp *comp)
 {
 	ssize_t ret;
@@ -169,7 +169,7 @@ static inline int loop_read(struct loop_end *end, struct loop_comp *comp)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/* Waits for a completion of this operation. */
+/* Wait for a completion of this operation. */
 static inline void loop_await(struct kunit *test, struct loop_end *end,
 			      void *context, struct loop_comp *comp)
 {
@@ -201,7 +201,7 @@ static inline void loop_await_err(struct kunit *test, struct loop_end *end,
 	KUNIT_EXPECT_EQ(test, comp.error.err, err);
 }
 
-/* Nothing comes, though there is time for it. */
+/* Check that no completion comes within some time. */
 static inline void loop_expect_quiet(struct kunit *test, struct loop_end *end)
 {
 	struct loop_comp comp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Matching of receives and messages: against a model that has nothing but lists and
- * looks at every entry, and how many entries it looks at itself.
+ * Matching of receives and messages: compared with a model that searches lists linearly, and
+ * the number of entries that a lookup compares.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -16,7 +16,7 @@ static u64 match_compared;
 
 #define POOL		24
 #define STEPS		100000
-#define HEADS		8	/* few, so that keys share buckets */
+#define HEADS		8	/* few buckets, so that keys share them */
 
 struct test_recv {
 	struct kofi_match_recv	recv;
@@ -34,10 +34,10 @@ struct test_msg {
 	u64			what;
 	u64			src;
 	u64			tag;
-	void			*context;	/* of the claim */
+	void			*context;	/* context of the claim */
 };
 
-/* The lists are the model; what is in none of them is free. */
+/* The lists are the model; entries in no list are free. */
 struct scene {
 	struct kunit		*test;
 	struct rnd_state	rnd;
@@ -45,8 +45,8 @@ struct scene {
 	struct kofi_match	match;
 	struct hlist_head	table[HEADS];
 	struct list_head	recvs;		/* oldest first */
-	struct list_head	msgs;		/* likewise */
-	struct list_head	claimed;	/* likewise */
+	struct list_head	msgs;		/* oldest first */
+	struct list_head	claimed;	/* oldest first */
 	struct test_recv	recv[POOL];
 	struct test_msg		msg[POOL];
 	struct test_recv	probe;		/* for peeks */
@@ -134,7 +134,7 @@ static void step_post(struct scene *s, struct test_recv *r)
 	if (!list_empty(&r->list))
 		return;
 	fill_recv(s, r);
-	/* A multi-receive buffer takes until there is nothing, or it is full. */
+	/* A multi-receive buffer takes messages until it is full. */
 	do {
 		m = model_msg(s, r);
 		expect_msg(s, kofi_match_post(&s->match, &r->recv), m);
@@ -212,7 +212,7 @@ static void step_cancel(struct scene *s)
 		list_del_init(&found->list);
 }
 
-/* Somebody leaves, whatever state it is in. */
+/* Remove a receive or message in any state. */
 static void step_remove(struct scene *s)
 {
 	struct test_recv *r = &s->recv[pick(s, POOL)];
@@ -289,7 +289,7 @@ static void match_model(struct kunit *test)
 		spin_unlock_bh(&s->lock);
 	}
 
-	/* In the end all are still there, and then nothing is. */
+	/* At the end both have the same entries, and are empty after removing them. */
 	spin_lock_bh(&s->lock);
 	list_for_each_entry(r, &s->recvs, list)
 		kofi_match_remove(&s->match, &r->recv);
@@ -360,7 +360,7 @@ static struct crowd *crowd(struct kunit *test, u32 count, size_t heads)
 	c->count = count;
 	spin_lock_init(&c->lock);
 	kofi_match_init(&c->match, &c->lock, c->table, heads);
-	/* The same figures each time. */
+	/* A fixed seed, so that the counts are reproducible. */
 	c->match.seed = (hsiphash_key_t){ { 0x1234567, 0x89abcdef } };
 	spin_lock_bh(&c->lock);
 	for (i = 0; i < count; i++) {
@@ -372,7 +372,7 @@ static struct crowd *crowd(struct kunit *test, u32 count, size_t heads)
 	return c;
 }
 
-/* Each tag's message arrives, and its receive is posted again. */
+/* For each tag, a message arrives and its receive is posted again. */
 static void crowd_round(struct kunit *test, struct crowd *c, u32 rounds)
 {
 	u32 i, at;
@@ -388,20 +388,20 @@ static void crowd_round(struct kunit *test, struct crowd *c, u32 rounds)
 	}
 }
 
-/* Entries compared for 1000 messages that arrive and receives that are posted. */
+/* Return: entries compared for 1000 arriving messages and posted receives. */
 static u64 crowd_work(struct kunit *test, u32 count)
 {
 	struct crowd *c = crowd(test, count, kofi_match_heads(count, 0));
 	const u32 rounds = 65536;
 
-	/* What was posted first is found last: go round until that is so for all. */
+	/* Repeat until the oldest entries are last in all buckets. */
 	crowd_round(test, c, count);
 	match_compared = 0;
 	crowd_round(test, c, rounds);
 	return match_compared * 1000 / rounds;
 }
 
-/* What is compared depends on how full the table is, not on how much it holds. */
+/* The number of comparisons depends on the load of the table, not on its size. */
 static void match_growth(struct kunit *test)
 {
 	u64 one = crowd_work(test, 1);
@@ -410,13 +410,13 @@ static void match_growth(struct kunit *test)
 
 	kunit_info(test, "compared, of 1000: %llu %llu %llu", one, some, many);
 	KUNIT_EXPECT_EQ(test, one, 1000);
-	/* One that is found, and half a stranger at each of three looks. */
+	/* The entry that is found, and half another one at each of three lookups. */
 	KUNIT_EXPECT_LE(test, some, 2600);
 	KUNIT_EXPECT_LE(test, many * 100, 103 * some);
 	KUNIT_EXPECT_LE(test, some * 100, 103 * many);
 }
 
-/* Equal ones don't stand in the way of others, not even in the same bucket. */
+/* Equal entries don't slow down lookups of others in the same bucket. */
 static void match_equal(struct kunit *test)
 {
 	struct crowd *c = crowd(test, 4096, 1);
@@ -434,7 +434,7 @@ static void match_equal(struct kunit *test)
 	KUNIT_EXPECT_LE(test, match_compared, 5);
 	kofi_match_remove_msg(&c->match, &c->msg);
 
-	/* They go in the order in which they came. */
+	/* They match in the order of their arrival. */
 	kofi_match_msg_init(&c->msg, FI_MSG, 5, 1);
 	for (i = 0; i < c->count; i++)
 		KUNIT_ASSERT_PTR_EQ(test, kofi_match_arrive(&c->match, &c->msg),

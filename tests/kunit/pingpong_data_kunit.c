@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Pingpong's data: a check that misses nothing. */
+/* Pingpong's data: the check detects every difference. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -64,7 +64,7 @@ static void other_messages_are_bad(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pp_verify(buf, 64, SEED + 1, SEQ));
 	KUNIT_EXPECT_FALSE(test, pp_verify(buf, 64, SEED, SEQ + 1));
 	KUNIT_EXPECT_FALSE(test, pp_verify(buf, 63, SEED, SEQ));
-	/* The same number, but the data of another. */
+	/* The same number with the data of another message. */
 	pp_fill(buf, 64, SEED, SEQ + 1);
 	*(__le32 *)buf = cpu_to_le32(SEQ);
 	KUNIT_EXPECT_FALSE(test, pp_verify(buf, 64, SEED, SEQ));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Pingpong's wire parser: what is right gets through, each wrong field doesn't. */
+/* Pingpong's wire parser: valid messages are accepted, and each invalid field is refused. */
 #include <kunit/test.h>
 #include <linux/limits.h>
 #include <linux/module.h>
@@ -78,7 +78,7 @@ static void round_trip(struct kunit *test)
 	}
 }
 
-/* The layout is what other builds of the module rely on. */
+/* Other builds of the module rely on the layout. */
 static void little_endian(struct kunit *test)
 {
 	static const u8 want[] = {
@@ -120,7 +120,7 @@ static void lengths(struct kunit *test)
 	}
 }
 
-/* A field of a good message is overwritten, with this result. */
+/* A field of a valid message is overwritten; the expected result. */
 struct change {
 	const char	*what;
 	enum pp_type	type;
@@ -231,7 +231,7 @@ static void checked_rma_uses_slots_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pp_wire_parse(buf, len, &msg), -EPROTO);
 }
 
-/* Whatever gets through is something that the other functions can work with. */
+/* Accepted messages are valid arguments of the other functions. */
 static void noise(struct kunit *test)
 {
 	u8 buf[PP_WIRE_MAX], again[PP_WIRE_MAX];
@@ -262,7 +262,7 @@ struct fit {
 	int		ret;
 };
 
-/* A side of 1 MiB in 16 slots at most, messages of 8192 and RMA of 65536. */
+/* Limits of a side: 1 MiB, 16 slots, messages of 8192 bytes, RMA of 65536 bytes. */
 static const struct fit fits[] = {
 	{ "nothing", { PP_SEND, PP_STREAM, 0, 1, 1 }, 0 },
 	{ "limit", { PP_SEND, PP_STREAM, 8192, 1, 16 }, 0 },
@@ -314,7 +314,7 @@ static void slots(struct kunit *test)
 	KUNIT_EXPECT_GT(test, pp_stride(PP_SIZE_MAX), PP_SIZE_MAX);
 }
 
-/* A sender that waits for answers gets as many as it needs. */
+/* A sender that waits for replies gets enough of them. */
 static void answers_suffice(struct kunit *test)
 {
 	struct pp_test t = {};
@@ -327,7 +327,7 @@ static void answers_suffice(struct kunit *test)
 			KUNIT_ASSERT_GE(test, t.depth + answers * every,
 					t.count);
 		}
-		/* What the client has receives for. */
+		/* The number of the client's receives. */
 		KUNIT_ASSERT_LE(test, t.depth / every, min(t.depth, 2U));
 	}
 }

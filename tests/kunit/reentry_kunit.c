@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Providers that call the core while it calls them, that are called while they
- * leave, and that come and go while others ask.
+ * Providers that call the core during its calls, that are called while they deregister, and
+ * that register and deregister during fi_getinfo().
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -23,7 +23,7 @@ static int ask(const char *prov_name, struct fi_info **list)
 	return fi_getinfo(fi_version(), NULL, NULL, 0, &hints, list);
 }
 
-/* How many entries of a provider are found when all are asked. */
+/* Return: number of a provider's entries in the list of all providers. */
 static int found(struct kofi_fake *fake)
 {
 	struct fi_info *list, *info;
@@ -91,7 +91,7 @@ static void register_inside(struct kunit *test)
 
 	fake->call[FAKE_GETINFO].hook = register_other;
 	fake->call[FAKE_GETINFO].hook_arg = &inside;
-	/* It comes behind, so it is asked, too. */
+	/* The new provider is at the end of the list, so it is called, too. */
 	KUNIT_EXPECT_EQ(test, found(inside.other), 1);
 	KUNIT_EXPECT_EQ(test, inside.ret, 0);
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(inside.other), 0);
@@ -105,7 +105,7 @@ static void register_inside(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, found(inside.other), 1);
 }
 
-/* Of another, and of itself. */
+/* A provider deregisters another one, and itself. */
 static void open_inside(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "outer");
@@ -161,7 +161,7 @@ static void deregister_inside_other(struct kunit *test)
 	struct kofi_fake *last = kofi_fake_new(test, "last");
 	struct inside inside = { .other = first, .ret = 1 };
 
-	/* What was asked already is in the list all the same. */
+	/* Entries of a provider that was called before stay in the list. */
 	fake->call[FAKE_GETINFO].hook = deregister_other;
 	fake->call[FAKE_GETINFO].hook_arg = &inside;
 	KUNIT_EXPECT_EQ(test, found(first), 1);
@@ -179,14 +179,14 @@ static void deregister_inside_other(struct kunit *test)
 /* Calls that are running on another thread */
 
 /**
- * struct blocked - a call into a provider that is held up on another thread
- * @entered: it is inside
- * @go: it may go on
- * @call: makes it
+ * struct blocked - a call of a provider that blocks in another thread
+ * @entered: completed when the provider is called
+ * @go: completed to let the call continue
+ * @call: thread that makes the call
  * @fake: the provider
- * @fabric: what the call opens
- * @open: it is fi_fabric(), not fi_getinfo()
- * @ret: what it returned
+ * @fabric: fabric that the call opens
+ * @open: the call is fi_fabric(), else fi_getinfo()
+ * @ret: return value of the call
  */
 struct blocked {
 	struct completion entered;
@@ -254,7 +254,7 @@ static void deregister_called(struct kunit *test)
 	struct kofi_fake *fake = blocked->fake;
 
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(fake), -EBUSY);
-	/* It isn't half gone. */
+	/* The provider is still registered. */
 	KUNIT_EXPECT_EQ(test, kofi_provider_register(KOFI_API_VERSION,
 						     &fake->provider), -EEXIST);
 	end_blocked(test, blocked);
@@ -275,22 +275,22 @@ static void deregister_opening(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(blocked->fake), 0);
 }
 
-/* Providers that come and go while others ask. */
+/* Providers register and deregister during fi_getinfo(). */
 
 #define STRESS_COMERS	3
 #define STRESS_ROUNDS	100
 #define STRESS_ENOUGH	10000
 
 /**
- * struct stress - what the threads share
- * @comer: a thread for each provider that comes and goes
- * @asker: a thread that looks who is there
- * @opener: a thread that opens and closes
- * @fake: those that come and go
- * @steady: one that stays
- * @running: comers that aren't done
- * @bad: what shouldn't have happened
- * @seen: how often each was there
+ * struct stress - shared state of the threads
+ * @comer: a thread for each provider that registers and deregisters
+ * @asker: a thread that calls fi_getinfo()
+ * @opener: a thread that opens and closes fabrics
+ * @fake: providers that register and deregister
+ * @steady: a provider that stays registered
+ * @running: number of comers that aren't done
+ * @bad: number of unexpected results
+ * @seen: number of times that each provider was listed
  */
 struct stress {
 	struct work_struct comer[STRESS_COMERS];
@@ -308,7 +308,7 @@ static void stress_come(struct stress *stress, unsigned int i)
 	unsigned int round;
 	int ret;
 
-	/* Until somebody has seen it: that may take long on a busy machine. */
+	/* Until it was listed, which may take long on a busy machine. */
 	for (round = 0; round < STRESS_ROUNDS ||
 	     (!atomic_read(&stress->seen[i]) && round < STRESS_ENOUGH);
 	     round++) {

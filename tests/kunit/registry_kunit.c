@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Providers that come, go and fail. Other providers may be registered on the
- * machine, so that what is found is looked through for fakes.
+ * Registering, deregistering and failing providers. Other providers may be registered on the
+ * machine, so results are searched for the fakes.
  */
 #include <linux/string.h>
 #include "fake.h"
@@ -18,7 +18,7 @@ static int ask(const char *prov_name, struct fi_info **list)
 	return fi_getinfo(fi_version(), NULL, NULL, 0, &hints, list);
 }
 
-/* How many entries of a provider are found when all are asked. */
+/* Return: number of a provider's entries in the list of all providers. */
 static int found(struct kofi_fake *fake)
 {
 	struct fi_info *list, *info;
@@ -63,7 +63,7 @@ static void several_providers(struct kunit *test)
 		seen = seen * 10 + i + 1;
 	}
 	fi_freeinfo(list);
-	/* In the order in which they were registered. */
+	/* Entries are in the order of registration. */
 	KUNIT_EXPECT_EQ(test, seen, 1223);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, kofi_fake_called(fake[i], FAKE_GETINFO),
@@ -85,7 +85,7 @@ static void ask_by_name(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, list->fabric_attr->prov_name, "two");
 	KUNIT_EXPECT_NULL(test, list->next);
 	fi_freeinfo(list);
-	/* Names match whatever their case. */
+	/* Names match case-insensitively. */
 	KUNIT_ASSERT_EQ(test, ask("Two", &list), 0);
 	KUNIT_EXPECT_STREQ(test, list->fabric_attr->prov_name, "two");
 	fi_freeinfo(list);
@@ -172,7 +172,7 @@ do {									\
 	LACKS(freeinfo);
 	LACKS(fabric);
 #undef LACKS
-	/* Neither module nor error texts are needed. */
+	/* Module and error texts are optional. */
 	part = whole;
 	part.owner = NULL;
 	KUNIT_EXPECT_NULL(test, part.strerror);
@@ -234,7 +234,7 @@ static void versions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, found(fake), 0);
 }
 
-/* Two providers, of which one fails. */
+/* Two providers, one of which fails. */
 static void one_fails(struct kunit *test)
 {
 	struct kofi_fake *bad = kofi_fake_new(test, "bad");
@@ -248,7 +248,7 @@ static void one_fails(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, list);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(bad, FAKE_FREEINFO), 0);
 
-	/* It may have set a list before it failed: nobody's but its own. */
+	/* A list that was set by a failing provider is ignored. */
 	bad->partial = true;
 	KUNIT_EXPECT_EQ(test, found(good), 1);
 	KUNIT_EXPECT_EQ(test, found(bad), 0);
@@ -256,12 +256,12 @@ static void one_fails(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, list);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(bad, FAKE_FREEINFO), 0);
 
-	/* And it comes back. */
+	/* It can be registered again. */
 	bad->call[FAKE_GETINFO].ret = 0;
 	KUNIT_EXPECT_EQ(test, found(bad), 1);
 }
 
-/* The error that is told is that of the first which had one to tell. */
+/* The returned error is that of the first provider that failed. */
 static void all_fail(struct kunit *test)
 {
 	struct kofi_fake *one = kofi_fake_new(test, "one");
@@ -285,7 +285,7 @@ static void all_fail(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(three, FAKE_FREEINFO), 1);
 }
 
-/* Success without a list. */
+/* A provider returns success without a list. */
 static void nothing_found(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "empty");
@@ -298,7 +298,7 @@ static void nothing_found(struct kunit *test)
 	fake->info = info;
 }
 
-/* A provider's list is the provider's: not changed, and given back at once. */
+/* A provider's list isn't modified, and is freed at once by the provider. */
 static void own_list(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "own");
@@ -317,7 +317,7 @@ static void own_list(struct kunit *test)
 	fi_freeinfo(list);
 }
 
-/* An entry that lacks an attribute doesn't hide the one behind it. */
+/* An entry that lacks an attribute doesn't hide the next one. */
 static void entry_without(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "lacking");
@@ -389,7 +389,7 @@ static void deregister_open(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(fake), -EBUSY);
 	kofi_fake_close(test, &one->fid);
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(fake), -EBUSY);
-	/* It isn't half gone. */
+	/* The provider is still registered. */
 	KUNIT_EXPECT_EQ(test, found(fake), 1);
 	kofi_fake_close(test, &two->fid);
 	KUNIT_EXPECT_EQ(test, kofi_fake_deregister(fake), 0);
@@ -434,7 +434,7 @@ static void module_pinned(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, bad);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), refs);
 
-	/* In the close op the module is still needed. */
+	/* The module is pinned during the close op. */
 	fake->call[FAKE_FABRIC].ret = 0;
 	fabric = kofi_fake_fabric(test, fake);
 	fake->call[FAKE_CLOSE].hook = count_refs;

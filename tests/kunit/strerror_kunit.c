@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Errors as text: the API's, and what providers say of theirs. */
+/* Error texts of the API and of providers. */
 #include <linux/string.h>
 #include "fake.h"
 
@@ -10,7 +10,7 @@ static const int errors[] = {
 	FI_ENOPROTOOPT, FI_EOPNOTSUPP, FI_EADDRNOTAVAIL, FI_ENETDOWN,
 	FI_ECONNABORTED, FI_ECONNRESET, FI_ENOBUFS, FI_ENOTCONN, FI_ETIMEDOUT,
 	FI_EHOSTUNREACH, FI_EREMOTEIO, FI_ECANCELED, FI_EKEYREJECTED,
-	/* without a name of libfabric's, but returned by calls */
+	/* errnos without a libfabric name that calls return */
 	EEXIST, EDEADLK,
 	FI_EOTHER, FI_ETOOSMALL, FI_EOPBADSTATE, FI_EAVAIL, FI_EBADFLAGS,
 	FI_ENOEQ, FI_EDOMAIN, FI_ENOCQ, FI_ECRC, FI_ETRUNC, FI_ENOKEY, FI_ENOAV,
@@ -33,7 +33,7 @@ static void each_error(struct kunit *test)
 	}
 }
 
-/* The numbers of our own, without a gap. */
+/* The FI_* numbers have no gaps. */
 static void own_errors(struct kunit *test)
 {
 	int err;
@@ -55,7 +55,7 @@ static void unknown_errors(struct kunit *test)
 				   "unknown error");
 }
 
-/* Whatever there is becomes an errno, and an errno stays what it is. */
+/* All FI_* errors are converted to errnos, and errnos are unchanged. */
 static void for_user_space(struct kunit *test)
 {
 	unsigned int i;
@@ -115,7 +115,7 @@ static void without_provider(struct kunit *test)
 			   fi_strerror(FI_EIO));
 }
 
-/* Into the caller's buffer, cut to its size. */
+/* The text is copied to the caller's buffer, truncated to its size. */
 static void into_buffer(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_make(test, "fake");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* fi_tostr(): what it says, and that it never says more than there is room. */
+/* fi_tostr(): the text, and that it never exceeds the buffer. */
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -8,7 +8,7 @@
 #define ROOM	SZ_16K
 #define CANARY	0xa5
 
-/* Values with names, and what has none. */
+/* Values with names, and unknown values. */
 static const struct word {
 	enum fi_type type;
 	u64 value;
@@ -75,7 +75,7 @@ static const struct word {
 	BIT_OF(MR_MODE, FI_MR_VIRT_ADDR), BIT_OF(MR_MODE, FI_MR_ALLOCATED),
 	BIT_OF(MR_MODE, FI_MR_PROV_KEY), BIT_OF(MR_MODE, FI_MR_RMA_EVENT),
 	BIT_OF(MR_MODE, FI_MR_ENDPOINT),
-	/* Four bytes, whatever comes behind them. */
+	/* Only four bytes are read. */
 	{ FI_TYPE_MR_MODE, BIT_ULL(40) | FI_MR_RAW, "[ FI_MR_RAW ]" },
 	ONE(RESOURCE_MGMT, FI_RM_UNSPEC), ONE(RESOURCE_MGMT, FI_RM_DISABLED),
 	ONE(RESOURCE_MGMT, FI_RM_ENABLED),
@@ -96,7 +96,7 @@ static void named_values(struct kunit *test)
 	}
 }
 
-/* Structures: a value in each field, and the lines in which it must show. */
+/* Structures: a value in each field, and the expected lines. */
 static struct fi_tx_attr tx = {
 	.caps = FI_SEND, .mode = FI_CONTEXT, .op_flags = FI_INJECT,
 	.msg_order = FI_ORDER_SAS, .comp_order = FI_ORDER_WAW,
@@ -217,7 +217,7 @@ static const struct structure {
 
 KUNIT_ARRAY_PARAM_DESC(structure, structures, desc);
 
-/* Every line that is expected, in that order, and no other. */
+/* The text has exactly the expected lines, in order. */
 static void structure(struct kunit *test)
 {
 	const struct structure *param = test->param_value;
@@ -250,7 +250,7 @@ static void each_type_tested(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen, GENMASK_ULL(FI_TYPE_MAX - 1, 0));
 }
 
-/* Each length from nothing to more than enough. */
+/* Buffers of each size from 0 to more than needed. */
 static void expect_cut(struct kunit *test, const void *data, enum fi_type type,
 		       const char *whole, char *room, size_t len)
 {
@@ -317,7 +317,7 @@ static void nonsense(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fi_tostr(&value, FI_TYPE_MAX));
 }
 
-/* What is missing is said to be, or isn't said. */
+/* Missing attributes are marked as such, or left out. */
 static void missing(struct kunit *test)
 {
 	struct fi_info bare = { .src_addrlen = 5, .dest_addr = address };
@@ -388,7 +388,7 @@ static struct big *new_big(struct kunit *test)
 	return big;
 }
 
-/* The largest entry that an honest provider can make is printed whole. */
+/* The largest possible entry is printed completely. */
 static void largest(struct kunit *test)
 {
 	struct big *big = new_big(test);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Control calls are refused in a handler, every one of them, whoever's workqueue it
- * runs in; and nowhere else.
+ * All control calls are refused in a handler, whichever workqueue it runs in, and in no other
+ * context.
  */
 #include <linux/hrtimer.h>
 #include <linux/slab.h>
@@ -9,15 +9,15 @@
 #include "fake.h"
 
 /**
- * struct refusal - calls made in some context, and the answers
- * @work: a worker
+ * struct refusal - calls made in a context, and their results
+ * @work: a worker that makes the calls
  * @fake: the provider
- * @set: its objects
+ * @set: objects of @fake
  * @queue: a completion queue with a handler
- * @checked: calls that were made
- * @call: one that had another answer than it should have
- * @ret: that answer
- * @done: all were made
+ * @checked: number of calls that were made
+ * @call: a call with an unexpected result
+ * @ret: result of @call
+ * @done: completed when all calls were made
  */
 struct refusal {
 	struct work_struct	work;
@@ -132,7 +132,7 @@ static void refuse_waiting_and_closing(struct refusal *refusal)
 		REFUSED(fi_close(fids[i]));
 }
 
-/* Data calls are what a handler is for. */
+/* Data calls are allowed in a handler. */
 static void allow_data(struct refusal *refusal)
 {
 	struct kofi_fake_set *set = &refusal->set;
@@ -168,7 +168,7 @@ static void refusal_eq_handler(struct fid_eq *eq, void *context)
 	refusal_try(context);
 }
 
-/* A provider's progress, which writes to the queue. */
+/* A worker of the provider, which writes to the queue. */
 static void refusal_work(struct work_struct *work)
 {
 	struct refusal *refusal = container_of(work, struct refusal, work);
@@ -214,7 +214,7 @@ static void refusal_check(struct kunit *test, struct refusal *refusal)
 	KUNIT_EXPECT_EQ(test, refusal->checked, 47);
 }
 
-/* Called in the core's workqueue. */
+/* The handler is called in the core's workqueue. */
 static void work_refused_in_handler(struct kunit *test)
 {
 	struct refusal *refusal = refusal_make(test);
@@ -250,7 +250,7 @@ static void work_refused_in_eq_handler(struct kunit *test)
 	refusal_check(test, refusal);
 }
 
-/* Items of a ULP's own: a worker like any other, unknown to the core. */
+/* Work items of a ULP aren't handlers. */
 struct work_own {
 	struct work_struct	work;
 	struct refusal		*refusal;
@@ -323,7 +323,7 @@ static const struct kofi_cq_config work_config = {
 	.default_size = 1, .max_size = 1,
 };
 
-/* From every context; what interrupts a handler isn't the handler. */
+/* All contexts; an interrupt during a handler isn't the handler. */
 struct work_where {
 	struct kofi_cq		cq;
 	struct tasklet_struct	soft;
@@ -360,7 +360,7 @@ static void work_where_handler(struct fid_cq *cq, void *context)
 	local_bh_enable();
 	hrtimer_start(&where->timer, 100 * NSEC_PER_USEC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
-	/* Without leaving the CPU, so that the timer interrupts the handler. */
+	/* Don't sleep, so that the timer interrupts the handler. */
 	while (READ_ONCE(where->in_hardirq) < 0 &&
 	       ktime_before(ktime_get(), stop))
 		cpu_relax();
@@ -384,7 +384,7 @@ static void work_contexts(struct kunit *test)
 	hrtimer_setup(&where->timer, work_where_hard, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED_HARD);
 	KUNIT_ASSERT_EQ(test, kofi_cq_init(&where->cq, &attr, &work_config), 0);
-	/* No lock of the core's is an obstacle where interrupts are off. */
+	/* Locks of the core can be taken with interrupts off. */
 	local_irq_disable();
 	KUNIT_EXPECT_FALSE(test, kofi_in_handler());
 	local_irq_enable();
@@ -399,7 +399,7 @@ static void work_contexts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, where->in_hardirq, 0);
 }
 
-/* Queues come and go, and are freed, while handlers are looked for. */
+/* Queues are opened, closed and freed during checks for handlers. */
 #define WORK_ROUNDS	200
 #define WORK_MANY	8
 
