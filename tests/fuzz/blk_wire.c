@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's parsers in user space, with the sanitizers on. What a parser lets
- * through must be built anew to the same bytes, so that no field goes unread.
+ * kofiblk's parsers in user space, with sanitizers. An accepted message must be built to the
+ * same bytes, which shows that the parser ignores no field.
  */
 #include "kernel.h"
 
@@ -12,7 +12,7 @@
 
 #define ROOM	(KB_NET_MAX + KB_REPLY_MAX(KB_INLINE_READ_MAX))
 
-/* How often each parser let something through. */
+/* Number of messages that each parser accepted. */
 #define PASSED	(KB_BYE + 3)
 static unsigned long passed[PASSED];
 
@@ -56,7 +56,7 @@ static void try_hello(const u8 *in, size_t len)
 	if (kb_parse_hello(in, len, &msg))
 		return;
 	passed[KB_HELLO]++;
-	/* Capabilities that we don't know are left out. */
+	/* The parser drops unknown capabilities. */
 	memcpy(copy, in, len);
 	((struct kb_hello *)copy)->caps &= cpu_to_le32(KB_CAPS);
 	same("hello", copy, len, out, kb_build_hello(out, &msg));

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What feeds a target:
+ * Input of a fuzz target:
  *
  *	TARGET < FILE			one message, for afl-fuzz and the like
  *	TARGET SEED COUNT FILE...	the files, and COUNT messages made of them
  *
- * With LIBFUZZER defined, libFuzzer does. The target defines parse(), ROOM for the longest
- * message, and PASSED, how many counters there are in passed[].
+ * With LIBFUZZER defined, libFuzzer provides the input. The target defines parse(), ROOM for the
+ * longest message, and PASSED, the number of counters in passed[].
  */
 #ifndef KOFI_FUZZ_DRIVE_H
 #define KOFI_FUZZ_DRIVE_H
 
-/* A buffer of just its size, whose end the sanitizer watches. */
+/* Copy to a buffer of exactly the size, so that the sanitizer detects reads beyond it. */
 static void parse_exactly(const u8 *in, size_t len)
 {
 	u8 *copy = malloc(len ?: 1);
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < PASSED; i++)
 		printf("%s%lu", i ? " " : "corpus: ", passed[i]);
 	for (i = 0; i < count; i++) {
-		/* Several changes of one file before the next is read. */
+		/* Mutate one file several times before reading the next. */
 		if (i % 1000 == 0)
 			len = load(argv[3 + number(files)], in);
 		memcpy(buf, in, len);

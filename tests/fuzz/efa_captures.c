@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets that libfabric sent, in tests/captures, against the parser of fabric efa: each is
- * let through, is of the type it is filed under, and is built to the same bytes again.
+ * The parser of fabric efa with packets that libfabric sent, in tests/captures: each must be
+ * accepted, have the recorded type, and be built to the same bytes.
  *
  *	efa_captures FILE...		lines of TYPE LENGTH HEX; # begins a comment
  *
- * The bytes may be the beginning of a packet of that length; the others, data, are 0 then.
+ * The bytes may be only the beginning of a packet of that length; the rest, which is data, is
+ * set to 0.
  *
- * Prints how many there were of each type.
+ * Prints the number of packets of each type.
  */
 #include "kernel.h"
 
@@ -43,7 +44,7 @@ static int digit(char c)
 	return isdigit(c) ? c - '0' : tolower(c) - 'a' + 10;
 }
 
-/* A buffer of just the packet's size, whose end the sanitizer watches. */
+/* Copy to a buffer of exactly the size, so that the sanitizer detects reads beyond it. */
 static u8 *packet(const char *length, const char *hex, size_t *len)
 {
 	char *end;

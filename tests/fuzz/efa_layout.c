@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Are prov/efa/rdm/wire.h and libfabric's own header of one mind? Only compiled, with
- * libfabric's included before it: scripts/check/wire.sh.
+ * Compare prov/efa/rdm/wire.h with libfabric's own header. This is only compiled, with
+ * libfabric's header included before: scripts/check/wire.sh.
  */
 #include "kernel.h"
 #include "../../prov/efa/rdm/wire.h"
 
-/* Until 1.17 names began otherwise, and CTSDATA was DATA. */
+/* Until 1.17 names had another prefix, and CTSDATA was DATA. */
 #ifdef RXR_PROTOCOL_VERSION
 #define THEIR(name)	struct rxr_##name
 #define THEIRS(name)	RXR_##name
@@ -29,7 +29,7 @@
 		      offsetof(THEIR_(theirs), path) &&					\
 		      sizeof(MEMBER(struct kefa_##ours, field)) ==			\
 		      sizeof(MEMBER(THEIR_(theirs), path)), #ours "." #field)
-/* Of the same name in both; in theirs it may be in a structure, or in one of that. */
+/* Fields with the same name in both; libfabric's may be in a nested structure. */
 #define F(h, field)		FIELD(h##_hdr, field, h##_hdr, field)
 #define F1(h, field)		FIELD(h##_hdr, field, h##_hdr, hdr.field)
 #define F2(h, field)		FIELD(h##_hdr, field, h##_hdr, hdr.hdr.field)
@@ -180,7 +180,7 @@ F2(dc_medium_msgrtm, msg_id);
 F1(dc_medium_msgrtm, send_id);
 F1(dc_medium_msgrtm, msg_length);
 F1(dc_medium_msgrtm, seg_offset);
-/* Those of delivery complete have the plain ones' header here. */
+/* Packets with delivery complete use the header of those without it here. */
 SIZE(longcts_msgrtm_hdr, dc_longcts_msgrtm_hdr);
 SIZE(longcts_tagrtm_hdr, dc_longcts_tagrtm_hdr);
 FIELD(longcts_msgrtm_hdr, send_id, dc_longcts_msgrtm_hdr, hdr.send_id);

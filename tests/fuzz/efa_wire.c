@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The parser of fabric efa in user space, with the sanitizers on. A packet that it lets
- * through must be built anew to the same bytes, so that no field goes unread; padding
- * apart, which tests/kunit/efa_wire_cases.h knows.
+ * The parser of fabric efa in user space, with sanitizers. An accepted packet must be built to
+ * the same bytes, except padding, which tests/kunit/efa_wire_cases.h defines. This shows that
+ * the parser ignores no field.
  */
 #include "kernel.h"
 
@@ -14,11 +14,11 @@
 
 #define ROOM	WIRE_ROOM
 
-/* By type, and behind them by the reason of a refusal. */
+/* Number of accepted packets by type, followed by refused ones by reason. */
 #define PASSED	(KEFA_PKT_TYPES + KEFA_BAD_REASONS)
 static unsigned long passed[PASSED];
 
-/* What the receiver relies on. */
+/* Check the invariants that the receiver relies on. */
 static void check_promises(const struct kefa_pkt *pkt, const u8 *in, size_t len)
 {
 	const struct kefa_pkt_row *row = pkt->row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the sources under test need of the kernel's headers, which are empty files for
- * them.
+ * Declarations that the sources under test need from kernel headers, which are empty files
+ * here.
  */
 #ifndef KOFI_FUZZ_KERNEL_H
 #define KOFI_FUZZ_KERNEL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The threads. Loading the module runs them for some seconds, and fails if
- * anything went wrong but what a removed device explains.
+ * The threads. Loading the module runs them for some seconds, and fails after any error that
+ * isn't explained by the removal of a device.
  */
 #define pr_fmt(fmt) "kofi_soak: " fmt
 
@@ -61,7 +61,7 @@ static bool over;
 #define SOAK_MAX_THREADS	64
 #define SOAK_BLOCK		4096
 
-/* What each message begins with; the rest follows from it. */
+/* The beginning of each message; the rest is derived from it. */
 struct soak_head {
 	u32	len;
 	u32	seed;
@@ -70,19 +70,19 @@ struct soak_head {
 /**
  * struct soak_thread - one of the threads
  * @task: the thread
- * @st: its station
- * @place: which of the station's threads it is
- * @id: which of all threads
- * @rnd: decides what it does
- * @out: what it sends
- * @in: what it receives
- * @tx: its send, read or write
- * @rx: its receive
- * @generation: of the station, which it has seen
- * @rounds: that went well
- * @again: calls that had to be repeated
- * @removals: rounds that a removed device ended
- * @errors: rounds that went wrong
+ * @st: station that the thread uses
+ * @place: index among the station's threads
+ * @id: index among all threads
+ * @rnd: random state that chooses the operations
+ * @out: buffer for sends
+ * @in: buffer for receives
+ * @tx: outstanding send, read or write
+ * @rx: outstanding receive
+ * @generation: generation of the station when it was last used
+ * @rounds: number of successful rounds
+ * @again: number of calls that had to be repeated
+ * @removals: number of rounds that the removal of a device ended
+ * @errors: number of failed rounds
  */
 struct soak_thread {
 	struct task_struct	*task;
@@ -99,7 +99,7 @@ struct soak_thread {
 	u64			errors;
 };
 
-/* Twice as long as a block, so that one can begin anywhere in the first half. */
+/* Twice as long as a block, so that data can begin anywhere in the first half. */
 static u8 soak_noise[2 * SOAK_BLOCK];
 
 static const u8 *soak_block(u32 from, size_t at)
@@ -107,7 +107,7 @@ static const u8 *soak_block(u32 from, size_t at)
 	return soak_noise + (from + at / SOAK_BLOCK * 13) % SOAK_BLOCK;
 }
 
-/* Copied, as memory checkers have each byte that is written by itself take long. */
+/* Copy the data, because memory checkers make writing single bytes slow. */
 static void soak_fill(u8 *buf, size_t len, u32 from)
 {
 	struct soak_head head = { .len = len, .seed = from };
@@ -140,7 +140,7 @@ static u32 soak_rnd(struct soak_thread *t, u32 below)
 	return prandom_u32_state(&t->rnd) % below;
 }
 
-/* Mostly short, sometimes of several pages, or of what else there may be. */
+/* Mostly short lengths, sometimes of several pages, or any other up to the maximum. */
 static size_t soak_len(struct soak_thread *t)
 {
 	const u32 middle = min(soak_max_len, 100000U);
@@ -164,7 +164,7 @@ static ssize_t soak_tsend(struct soak_thread *t, struct soak_end *from, size_t l
 	return fi_tsendmsg(from->ep, &msg, soak_rnd(t, 4) ? 0 : FI_DELIVERY_COMPLETE);
 }
 
-/* Repeats a data call until there is room for it. */
+/* Repeat a data call while it returns -EAGAIN. */
 #define SOAK_POST(t, call)						\
 ({									\
 	ssize_t __ret;							\
@@ -185,8 +185,8 @@ static struct soak_op *soak_begin(struct soak_op *op)
 }
 
 /*
- * What was posted completes, whatever becomes of the rest; so the buffers are
- * ours again. The receive is taken back if nothing will come for it.
+ * Wait for all posted operations, also after an error, so that the buffers can be reused. The
+ * receive is canceled if no message will come for it.
  */
 static int soak_both(struct soak_thread *t, struct soak_end *to, int posted)
 {
@@ -223,7 +223,7 @@ static int soak_tagged(struct soak_thread *t, struct soak_end *from,
 	return soak_verify(t->in, len, fill);
 }
 
-/* The receive comes later than the message. */
+/* The receive is posted after the message. */
 static int soak_unexpected(struct soak_thread *t, struct soak_end *from,
 			   struct soak_end *to)
 {
@@ -247,7 +247,7 @@ static int soak_unexpected(struct soak_thread *t, struct soak_end *from,
 	return ret ?: t->rx.len == len ? soak_verify(t->in, len, fill) : -EBADMSG;
 }
 
-/* A thread may get another's message; there are as many as receives. */
+/* A thread may get another's message, as there are as many messages as receives. */
 static int soak_plain(struct soak_thread *t, struct soak_end *from,
 		      struct soak_end *to)
 {
@@ -322,7 +322,7 @@ static int soak_write_to(struct soak_thread *t, struct soak_end *from,
 	return ret ?: soak_wait(t->st, &t->tx, NULL);
 }
 
-/* Register, have it written to, take it back; then the key must be worthless. */
+/* Register memory, let it be written, and invalidate it; then the key must be refused. */
 static int soak_register(struct soak_thread *t, struct soak_end *from,
 			 struct soak_end *to)
 {
@@ -364,16 +364,16 @@ static int (* const soak_rounds[])(struct soak_thread *t, struct soak_end *from,
 	soak_tagged, soak_plain, soak_unexpected, soak_write, soak_rma_read, soak_register,
 };
 
-/* The first of these are messages. */
+/* Kinds of rounds, messages first. */
 #define SOAK_MESSAGES	3
 
-/* What the removal of one of the two devices looks like. */
+/* Return: whether the removal of one of the two devices explains an error. */
 static bool soak_explained(int ret)
 {
 	return ret == -ENODEV || ret == -EHOSTUNREACH || ret == -ECANCELED;
 }
 
-/* Whoever comes first closes and opens again. */
+/* The first thread that notices closes and reopens the station. */
 static void soak_reopen(struct soak_thread *t)
 {
 	struct soak_station *st = t->st;
@@ -444,7 +444,7 @@ static int soak_thread_init(struct soak_thread *t, unsigned int id,
 	prandom_seed_state(&t->rnd, seed + id);
 	init_completion(&t->tx.done);
 	init_completion(&t->rx.done);
-	/* Both kinds of memory that a ULP may have. */
+	/* Both kinds of kernel memory: of kmalloc() and of vmalloc(). */
 	t->out = id % 2 ? vmalloc(soak_max_len) : kvmalloc(soak_max_len, GFP_KERNEL);
 	t->in = id % 2 ? vmalloc(soak_max_len) : kvmalloc(soak_max_len, GFP_KERNEL);
 	return t->out && t->in ? 0 : -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Traffic from many threads with every byte checked, on any provider, while
- * devices come and go. Some threads share a station, that is two endpoints with
- * their queues, so that posting and reading are concurrent too.
+ * Traffic from many threads with every byte checked, on any provider, while devices are removed
+ * and come back. Some threads share a station, which is two endpoints with their queues, so
+ * that posts and reads are concurrent, too.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -21,12 +21,12 @@ enum {
 };
 
 /**
- * struct soak_op - an operation that is outstanding; its address is its context
- * @done: it has completed
- * @err: positive errno
- * @len: bytes that were received
- * @tag: of what was received
- * @src_addr: who sent it
+ * struct soak_op - an outstanding operation, whose address is its context
+ * @done: the operation has completed
+ * @err: positive errno, or 0
+ * @len: number of bytes received
+ * @tag: tag of the received message
+ * @src_addr: sender of the received message
  */
 struct soak_op {
 	struct completion	done;
@@ -37,20 +37,20 @@ struct soak_op {
 };
 
 /**
- * struct soak_end - an endpoint and what belongs to it
- * @info: what it was opened from
- * @fabric: its fabric
- * @domain: its domain
- * @eq: hears of the device's removal
- * @av: has the other end's address
- * @cq: all that completes
+ * struct soak_end - an endpoint with its objects
+ * @info: fi_info that the objects were opened with
+ * @fabric: fabric of the endpoint
+ * @domain: domain of the endpoint
+ * @eq: event queue, for removal of the device
+ * @av: address vector with the other end's address
+ * @cq: completion queue of all operations
  * @ep: the endpoint
- * @mr: @memory, for the other end; NULL in a fabric without RMA
+ * @mr: region of @memory, for the other end; NULL in a fabric without RMA
  * @memory: a buffer for each thread
- * @name: its address
+ * @name: address of the endpoint
  * @name_len: length of @name
- * @peer: the other end
- * @removed: the event queue said that the device went away
+ * @peer: address of the other end in @av
+ * @removed: the event queue reported removal of the device
  */
 struct soak_end {
 	struct fi_info		*info;
@@ -70,15 +70,15 @@ struct soak_end {
 
 /**
  * struct soak_station - two ends, and the threads that share them
- * @sem: held for reading by who uses the ends, for writing to open and close
- * @handler: completions are read by handlers, not by the threads
- * @generation: how often it was opened; @sem
- * @open: the ends are there; @sem
- * @end: the two
- * @mr: of the second end: a region for each thread, for fi_mr_post_reg()
+ * @sem: held for reading to use the ends, for writing to open and close them
+ * @handler: handlers read completions, not the threads
+ * @generation: number of times that the station was opened; under @sem
+ * @open: the ends are open; under @sem
+ * @end: the two ends
+ * @mr: a region of the second end for each thread, for fi_mr_post_reg()
  */
 struct soak_station {
-	struct rw_semaphore	sem;	/* generation, open, end, mr */
+	struct rw_semaphore	sem;	/* protects generation, open, end, mr */
 	bool			handler;
 	unsigned int		generation;
 	bool			open;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Stations: opened, closed, and their completions read. */
+/* Stations: opening, closing, and reading of completions. */
 #define pr_fmt(fmt) "kofi_soak: " fmt
 
 #include <linux/delay.h>
@@ -10,7 +10,7 @@
 #define SOAK_TIMEOUT	(600 * HZ)
 #define SOAK_BATCH	4
 
-/* Nothing but the unsolicited has no context. */
+/* Only unsolicited completions have no context. */
 static void soak_done(const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
 	struct soak_op *op = entry->op_context;
@@ -34,7 +34,7 @@ static void soak_failed(const struct fi_cq_err_entry *error)
 	complete(&op->done);
 }
 
-/* Returns false when there was nothing to read. */
+/* Return: false if there was no completion. */
 static bool soak_read(struct fid_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[SOAK_BATCH];
@@ -70,7 +70,7 @@ static void soak_eq_handler(struct fid_eq *eq, void *context)
 			WRITE_ONCE(end->removed, true);
 }
 
-/* A soft device has workers, which many threads that only look would leave no time. */
+/* Sleep between polls, because many polling threads would starve a soft device's workers. */
 static void soak_rest(void)
 {
 	if (soak_fabric)
@@ -92,12 +92,11 @@ static bool soak_try(struct soak_station *st, struct soak_op *op)
  * soak_wait() - wait for an operation
  * @st: the station
  * @op: the operation
- * @taker: for a receive, its endpoint: it is taken back when a device was
- *	removed, as what was to come may not come any more
+ * @taker: for a receive, its endpoint, which cancels it after the removal of a device, as the
+ *	message may not come any more
  *
- * Context: Process context; sleeps. Reads for others too, if there is no handler.
- * Return: 0 or the operation's negative errno; -ETIMEDOUT when the completion got
- * lost.
+ * Context: Process context; sleeps. Without a handler, reads completions of other threads, too.
+ * Return: 0 or the operation's negative errno; -ETIMEDOUT if the completion was lost.
  */
 int soak_wait(struct soak_station *st, struct soak_op *op, struct fid_ep *taker)
 {
@@ -114,7 +113,7 @@ int soak_wait(struct soak_station *st, struct soak_op *op, struct fid_ep *taker)
 }
 
 /**
- * soak_pass() - let what takes up room complete
+ * soak_pass() - wait until some operations have completed, to make room
  * @st: the station
  *
  * Context: Process context; sleeps.
@@ -140,7 +139,7 @@ static int soak_end_find(struct soak_end *end, const char *domain)
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info);
 	if (ret)
 		goto out;
-	/* Any, but another than the other end has, if there is one. */
+	/* Any device, but a different one than the other end's, if there is one. */
 	end->info = fi_dupinfo(domain && info->next &&
 			       !strcmp(info->domain_attr->name, domain) ?
 			       info->next : info);
@@ -268,10 +267,10 @@ int soak_station_open(struct soak_station *st)
 
 /**
  * soak_station_close() - close both ends
- * @st: the station, of which nothing is outstanding
+ * @st: the station, without outstanding operations
  *
  * Context: Process context; sleeps. Under @st->sem.
- * Return: 0, or nonzero when something couldn't be closed.
+ * Return: 0, or nonzero if an object couldn't be closed.
  */
 int soak_station_close(struct soak_station *st)
 {
@@ -315,7 +314,7 @@ int soak_station_init(struct soak_station *st, bool handler)
  * @st: the station
  *
  * Context: Process context; sleeps.
- * Return: 0, or nonzero when something couldn't be closed.
+ * Return: 0, or nonzero if an object couldn't be closed.
  */
 int soak_station_fini(struct soak_station *st)
 {

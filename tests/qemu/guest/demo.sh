@@ -25,7 +25,7 @@ title()
 	echo "== $*"
 }
 
-# explain EXPECTED: what else is known of what went wrong
+# explain EXPECTED: print further information on a failure
 explain()
 {
 	note "guest $ROLE, the $SIDE: expected was that $1"
@@ -46,7 +46,7 @@ step()
 	fi
 }
 
-# expect WHAT COMMAND...: the command finds it to be so
+# expect WHAT COMMAND...: the command must succeed
 expect()
 {
 	expect_what=$1
@@ -66,14 +66,14 @@ set_fault()
 	echo "$2" > $EFASIM/faults/"$1" || not_ok "fault $1"
 }
 
-# meet NAME: with the other guest, and time to read what it has said
+# meet NAME: wait for the other guest, and for its output to be read
 meet()
 {
 	barrier "$1" > /dev/null || exit 1
 	usleep 300000
 }
 
-# in_turn FUNCTION: at the server, then at the client
+# in_turn FUNCTION: call it at the server, then at the client
 in_turn()
 {
 	[ "$ROLE" = a ] || meet "$1"
@@ -109,25 +109,25 @@ load()
 	dmesg | sed -n 's/^\[[^]]*\] .*\(es0: kofi_efa: .*\)/    \1/p'
 }
 
-# state: of this side
+# state: print the state of this side
 state()
 {
 	cat "$PINGPONG/$SIDE/state" 2> /dev/null
 }
 
-# number WORDS: the figure in front of them in the results
+# number WORDS: print the number before these words in the results
 number()
 {
 	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $1.*/\1/p" "$PINGPONG/$SIDE/results" | head -n 1
 }
 
-# rows FROM: the table, from one of its lines on
+# rows FROM: print the table, from a line on
 rows()
 {
 	sed -n '/latency, us/,$p' "$PINGPONG/$SIDE/results" | tail -n +"$1"
 }
 
-# watch_rows: the client's results, each line as it comes, until the run has ended
+# watch_rows: print the lines of the client's results as they come, until the run has ended
 watch_rows()
 {
 	shown=0

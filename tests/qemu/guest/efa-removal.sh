@@ -7,17 +7,17 @@
 # timeout: 400
 # kmemleak: yes
 #
-# Two soft devices go away at full depth, messages and RMA in flight, and come
-# back, twenty times, five of them with an admin queue that is dead.
+# Two soft devices are removed at full depth, with messages and RMA in flight, and come back,
+# twenty times, five of them with a dead admin queue.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 TEST=/sys/kernel/debug/kofi_efa_test
 SIM=/sys/kernel/debug/efasim
 ROUNDS=20
-# Every so many rounds the admin queues are dead.
+# In one of this number of rounds the admin queues are dead.
 DEAD=4
-# Operations: most of what there is room for at an end.
+# Number of operations: most of the depth of an endpoint.
 DEPTH=512
 
 # run WHAT DEVICE PEER [CASE [NUMBER]]: its TAP lines become ours
@@ -46,7 +46,7 @@ create()
 	check "es1 comes" host rdma link add es1 type efasim netdev lo
 }
 
-# come_back: a name is free only a while after its device can't be seen any more
+# come_back: retry, as a name becomes free some time after its device has disappeared
 come_back()
 {
 	check "es0 is back" wait_for 20 host rdma link add es0 type efasim netdev lo
@@ -63,30 +63,30 @@ modprobe efasim
 modprobe kofi_efa
 create
 modprobe kofi_efa_test
-# dies: no command is answered any more, though the device goes on otherwise
+# dies: the device stops answering commands, but works otherwise
 dies()
 {
 	set_faults admin_timeout_ms=300 admin_timeout=1
 }
 
-# deep: both ends have so much outstanding
+# deep: check that both ends have that many outstanding operations
 deep()
 {
 	[ "$(cat $TEST/depth)" -ge $DEPTH ]
 }
 
-# dead: how many devices didn't answer the provider any more. What was injected goes
-# with the device.
+# dead: print the number of devices that stopped answering the provider. The counters of
+# injected faults are removed with the device.
 dead()
 {
 	dmesg | grep -c "es[01]: kofi_efa: the device doesn't answer"
 }
 
-# removal ROUND DEAD: two devices go, at full depth, and come back; DEAD, 0 or 2, of
-# them are dead by then
+# removal ROUND DEAD: two devices are removed at full depth, and come back; DEAD of them,
+# 0 or 2, are dead by then
 removal()
 {
-	# So slow that what is posted piles up.
+	# Slow enough for posted operations to pile up.
 	set_faults delay=1000 delay_us=20000
 	dead_before=$(dead)
 	(

@@ -6,8 +6,8 @@
 # host-tools: rdma
 # timeout: 90
 #
-# Devices are renamed by udev when they come, so that the next one has a name that was
-# another's a moment before. The provider has them by the names that they have.
+# udev renames devices when they appear, so a new device may get a name that another one had
+# just before. The provider must follow the renames.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -15,7 +15,7 @@ STATE=/sys/kernel/debug/kofi_efa
 TEST=/sys/kernel/debug/kofi_efa_test
 INFO=/sys/kernel/debug/kofi/info
 
-# domains: that fi_getinfo() finds, each in both fabrics
+# domains: list the domains of fi_getinfo(), each in both fabrics
 domains()
 {
 	sed -n '/fi_domain_attr/,/fi_fabric_attr/s/^ *name: //p' $INFO | sort -u | xargs
@@ -37,7 +37,7 @@ gid=$(gid es0)
 check "one gets another name" host rdma dev set es0 name rdmap0s6
 check "that is what it is called" [ "$(domains)" = "es1 rdmap0s6" ]
 check "and where it is looked into" [ "$(gid rdmap0s6)" = "$gid" ]
-refuse "not any more where it was" [ -e $STATE/es0 ]
+refuse "the file of the old name is gone" [ -e $STATE/es0 ]
 check "its name is the other's" host rdma dev set es1 name es0
 check "and both are told apart" [ "$(domains)" = "es0 rdmap0s6" ]
 refuse "they are two" [ "$(gid es0)" = "$gid" ]

@@ -8,8 +8,9 @@
 # timeout: 300
 # kmemleak: yes
 #
-# A device refuses nothing, and registers no memory any more: it is given up, so that
-# whoever waits for it is told; others go on, and it is used again when it comes back.
+# A device accepts registrations but doesn't complete them: it is given up, so that tasks that
+# wait for it get an error. Other devices work, and the device is used again when it comes
+# back.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -35,15 +36,15 @@ check "es2 comes" host rdma link add es2 type efasim netdev lo
 modprobe kofi_efa_test
 check "es0 is offered" offered es0
 
-# Each takes up to ten minutes: from this seed on the first eight take more than two, as
-# long as nothing else is drawn.
+# Each registration takes a random time of up to ten minutes. With this seed the first eight
+# take more than two, provided that no other random numbers are drawn.
 echo 600000000 > $FAULTS/reg_delay_us
 echo 0 > $FAULTS/reorder
 echo 84 > $FAULTS/seed
 echo "es1 es0 rma" > $TEST/run &
 waiter=$!
 check "es0 is given up" wait_for 120 given_up
-check "who waited for it doesn't any more" wait $waiter
+check "the task that waited for the device has ended" wait $waiter
 check "and was told" grep -q "^not ok" $TEST/results
 check "es0 isn't offered" eval "! offered es0"
 check "es1 is" offered es1

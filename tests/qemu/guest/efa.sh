@@ -8,8 +8,8 @@
 # timeout: 400
 # kmemleak: yes
 #
-# The EFA provider on soft devices: every case between two of them and on one
-# alone, with and without faults; devices that go away under load and come back.
+# The EFA provider on soft devices: every case between two devices and on a single one, with
+# and without faults; devices that are removed under load and come back.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -17,7 +17,7 @@ TEST=/sys/kernel/debug/kofi_efa_test
 SIM=/sys/kernel/debug/efasim
 ROUNDS=2
 DEAD_ROUNDS=1
-# Operations: most of what there is room for at an end.
+# Number of operations: most of the depth of an endpoint.
 DEPTH=512
 
 # run WHAT DEVICE PEER [CASE [NUMBER]]: its TAP lines become ours
@@ -31,7 +31,7 @@ run()
 	tap "$run_what" $TEST/results
 }
 
-# injected KNOB: how often, on both devices
+# injected KNOB: print the number of injected faults of both devices
 injected()
 {
 	injected_sum=0
@@ -58,7 +58,7 @@ create()
 	check "es1 comes" host rdma link add es1 type efasim netdev "${1:-lo}"
 }
 
-# come_back: a name is free only a while after its device can't be seen any more
+# come_back: retry, as a name becomes free some time after its device has disappeared
 come_back()
 {
 	check "es0 is back" wait_for 20 host rdma link add es0 type efasim netdev lo
@@ -86,30 +86,30 @@ done
 set_faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0
 cat /sys/kernel/debug/kofi_efa/es0
 
-# dies: no command is answered any more, though the device goes on otherwise
+# dies: the device stops answering commands, but works otherwise
 dies()
 {
 	set_faults admin_timeout_ms=300 admin_timeout=1
 }
 
-# deep: both ends have so much outstanding
+# deep: check that both ends have that many outstanding operations
 deep()
 {
 	[ "$(cat $TEST/depth)" -ge $DEPTH ]
 }
 
-# dead: how many devices didn't answer the provider any more. What was injected goes
-# with the device.
+# dead: print the number of devices that stopped answering the provider. The counters of
+# injected faults are removed with the device.
 dead()
 {
 	dmesg | grep -c "es[01]: kofi_efa: the device doesn't answer"
 }
 
-# removal ROUND DEAD: two devices go, at full depth, and come back; DEAD, 0 or 2, of
-# them are dead by then
+# removal ROUND DEAD: two devices are removed at full depth, and come back; DEAD of them,
+# 0 or 2, are dead by then
 removal()
 {
-	# So slow that what is posted piles up.
+	# Slow enough for posted operations to pile up.
 	set_faults delay=1000 delay_us=20000
 	dead_before=$(dead)
 	(
@@ -138,7 +138,7 @@ run "after all that" es0 es1 msg_sizes
 check "delete es0" host rdma link delete es0
 check "delete es1" host rdma link delete es1
 
-# Apart, as if in two kernels, so that one can fall silent.
+# Connect the devices by UDP, as between two kernels, so that one can fall silent.
 echo 1 > /sys/module/efasim/parameters/udp_only
 echo 3000 > /sys/module/efasim/parameters/unresponsive_ms
 host ip link add d0 type dummy

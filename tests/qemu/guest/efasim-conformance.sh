@@ -8,12 +8,11 @@
 # kmemleak: yes
 # timeout: 300
 #
-# The soft device keeps every rule of the conformance test: between two devices,
-# over UDP, and with faults.
+# The soft device passes the conformance test: between two devices, over UDP, and with faults.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
-# Some cases do what crashes Amazon's driver.
+# Some cases do what would crash Amazon's driver.
 TELL_TALES_MEANT=driver_crash_avoided
 TEST=/sys/kernel/debug/efa_verbs_conformance
 SIM=/sys/kernel/debug/efasim
@@ -27,7 +26,7 @@ run()
 	tap "$run_what" $TEST/results
 }
 
-# injected DEVICE KNOB: how often
+# injected DEVICE KNOB: print the number of injected faults
 injected()
 {
 	while read -r knob _ count; do
@@ -44,7 +43,7 @@ set_faults()
 	done
 }
 
-# create NETDEV: both devices
+# create NETDEV: create both devices
 create()
 {
 	check "es0 on $1" host rdma link add es0 type efasim netdev "$1"
@@ -73,7 +72,7 @@ done
 set_faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0 no_memory=0
 remove
 
-# The same by UDP, within this kernel.
+# The same over UDP, within this kernel.
 echo 1 > /sys/module/efasim/parameters/udp_only
 host ip link add d0 type dummy
 host ip address add 10.9.9.9/24 dev d0

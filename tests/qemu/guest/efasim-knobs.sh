@@ -7,8 +7,8 @@
 # kmemleak: yes
 # timeout: 200
 #
-# Every knob and every limit of a soft device that has to do with commands: what
-# it does, and that it counts what it does.
+# Every knob and every limit of a soft device that concerns commands: its effect, and its
+# counter.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -64,7 +64,7 @@ remove()
 	host rdma link delete es0
 }
 
-# case_fails CASE, case_passes CASE: between the device and itself
+# case_fails CASE, case_passes CASE: run a case from the device to itself
 run_case()
 {
 	echo "es0 es0 $1" > $TEST/run
@@ -76,7 +76,7 @@ case_fails()
 	! run_case "$1" && grep -q "^not ok .* $1 " $TEST/results
 }
 
-# with PARAMETER=VALUE... DESCRIPTION COMMAND...: on a device made so
+# with PARAMETER=VALUE... DESCRIPTION COMMAND...: run it on a device with these parameters
 with()
 {
 	with_reset=
@@ -107,7 +107,7 @@ reset()
 	done
 }
 
-# refused PARAMETER=VALUE: no device is made so
+# refused PARAMETER=VALUE: a device with this parameter can't be created
 refused()
 {
 	refused_file=$PARAMETERS/${1%%=*}
@@ -123,7 +123,7 @@ seconds()
 	echo "${seconds_up%.*}${seconds_up#*.}"
 }
 
-# distinct: how many of the answer's numbers are
+# distinct: print the number of distinct numbers in the answer
 distinct()
 {
 	echo "$answer" | tr ' ' '\n' | sort -u | grep -c .
@@ -139,7 +139,7 @@ for kind in ah qp mr; do
 done
 expect "ah_limit" "3 -12" es0 ah 10
 expect "qp_limit" "3 -12" es0 qp 10
-# The protection domain has one of its own.
+# The protection domain has a region of its own.
 expect "mr_limit" "2 -12" es0 mr 10
 for kind in ah qp mr; do
 	did_something ${kind}_limit
@@ -155,7 +155,7 @@ check "qpn_reuse: $answer" [ "$(distinct)" = 1 ]
 did_something qpn_reuse
 fault qpn_reuse 0
 
-# Each command of a life fails in its turn.
+# Each command between creation and removal of a device fails in turn.
 probe es0 open
 clean=$(probe es0 life)
 case $clean in
@@ -246,7 +246,7 @@ for value in max_qp=0 max_qp=32769 max_pd=0 max_sq_depth=0 max_sq_depth=32769 \
 	refused $value
 done
 
-# Twice the same seed, twice the same fate: of what is sent one by one.
+# The same seed gives the same faults, for messages that are sent one by one.
 check "create" create
 fault seed 5
 check "a seed is kept" [ "$(cat $SIM/es0/faults/seed)" = 5 ]
@@ -259,7 +259,7 @@ took=$(($(seconds) - begun))
 check "delay_us: ${took}0 ms" [ $took -ge 55 ]
 did_something delay
 fault delay 0
-# How many packets have drawn from the first one's luck nobody knows.
+# The first device may have drawn any number of random numbers.
 fault seed 5
 fault reg_delay_us 1000000
 fault slid_lag_us 1

@@ -6,7 +6,7 @@
 # host-tools: rdma
 # timeout: 90
 #
-# Soft EFA devices come and go: by name, several on one netdev, with rdma(8).
+# Soft EFA devices are added and removed: by name, several on one netdev, with rdma(8).
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -28,7 +28,7 @@ gid()
 	cat "/sys/class/infiniband/$1/ports/1/gids/0"
 }
 
-# The driver's names, as its sources have them.
+# The names of counters in the driver's sources.
 DEVICE_COUNTERS="alloc_mr_err alloc_pd_err alloc_ucontext_err cmds_err completed_cmds
 create_ah_err create_cq_err create_qp_err get_dma_mr_err keep_alive_rcvd mmap_err
 no_completion_cmds reg_mr_err submitted_cmds"
@@ -38,7 +38,7 @@ rdma_write_wrs recv_bytes recv_wrs retrans_bytes retrans_pkts retrans_timeout_ev
 rx_bytes rx_drops rx_pkts send_bytes send_wrs tx_bytes tx_pkts
 unresponsive_remote_events"
 
-# has_counters DIRECTORY NAME...: in the order of the alphabet, and no others
+# has_counters DIRECTORY NAME...: check for exactly these counters, in alphabetical order
 has_counters()
 {
 	has_dir=/sys/class/infiniband/es0/$1

@@ -7,6 +7,6 @@
 # full: yes
 # timeout: 1800
 #
-# efasim-messages, under the test kernel's checks.
+# efasim-messages with the checks of the test kernel.
 # shellcheck source=tests/qemu/guest/efasim-messages.sh
 . /bed/guest/efasim-messages.sh

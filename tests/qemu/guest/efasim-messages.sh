@@ -7,8 +7,8 @@
 # settings: MESSAGES=100000
 # timeout: 300
 #
-# A hundred thousand messages between two devices with reorder, delay, duplicate
-# and drop: each arrives once, and whole.
+# A hundred thousand messages between two devices with reordering, delay, duplicates and loss:
+# each arrives once, intact.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 

@@ -7,17 +7,17 @@
 # kmemleak: yes
 # timeout: 600
 #
-# What may befall the network below a soft device: sockets that are full, a link
-# that is down, a carrier that is lost, a netdev that goes, all under traffic.
-# es0 is on v0, es1 at the other end of a cable on v1, in a namespace of its own.
+# Faults of the network below a soft device, under traffic: full sockets, a link that is down,
+# a lost carrier, removal of the netdev. es0 is on v0; es1 is at the other end of the cable on
+# v1, in its own namespace.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 TEST=/sys/kernel/debug/efa_verbs_conformance
 SIM=/sys/kernel/debug/efasim
 PARAMETERS=/sys/module/efasim/parameters
-# As long as it takes to give a peer up, in ms: where that is to be seen, and where
-# nobody is to be given up.
+# Time after which a peer is given up, in ms: for cases that expect it, and for cases in which
+# no peer must be given up.
 SILENCE=2000
 PATIENCE=20000
 
@@ -26,7 +26,7 @@ there()
 	host ip netns exec n1 "$@"
 }
 
-# wait_for COMMAND...: for 20 s
+# wait_for COMMAND...: retry it for 20 s
 wait_for()
 {
 	for _ in $(seq 200); do
@@ -69,7 +69,7 @@ meet()
 	gid es0 > $TEST/peer
 }
 
-# run CASE: from es0 to es1's server
+# run CASE: run it from es0 to es1's server
 run()
 {
 	echo "es0 $TARGET $1" > $TEST/run
@@ -77,7 +77,7 @@ run()
 	grep -q "^ok .* $1" $TEST/results
 }
 
-# status: with which a message ends
+# status: print the status of a message
 status()
 {
 	run one | sed -n 's/^# status //p'
@@ -90,7 +90,7 @@ expect_status()
 	check "$1: status $expect_got" [ "$expect_got" = "$2" ]
 }
 
-# patience MS: both devices are others, with so much of it
+# patience MS: create both devices anew with this time-out for peers
 patience()
 {
 	echo "$1" > $PARAMETERS/unresponsive_ms
@@ -118,8 +118,8 @@ modprobe efa_verbs_conformance messages=2000
 host ip netns add n1
 cable
 
-# A small buffer fills the receiver's socket; the sender's, packets that wait for
-# the hardware address of somebody who isn't there.
+# A small buffer fills up the receiver's socket. Packets that wait for the hardware address of
+# an absent host fill up the sender's.
 echo 20000 > $PARAMETERS/sock_buf
 devices
 meet
@@ -129,7 +129,7 @@ drops=$(($(counter es0 sock_drops) + $(counter es1 sock_drops)))
 check "a receiver's socket was full: $drops" [ $drops -gt 0 ]
 patience $SILENCE
 TARGET=fe80::baae:0:ffff:a08:63/1/1/1/1
-refuse "RDMA to nobody" run remote_rdma
+refuse "RDMA to an absent peer" run remote_rdma
 check "status 15" grep -q "(got 15)" $TEST/results
 check "the sender's socket was full: $(counter es0 sock_errors)" [ "$(counter es0 sock_errors)" -gt 0 ]
 echo stop > $TEST/serve
@@ -138,7 +138,7 @@ check "delete es1" host rdma link delete es1
 echo 8388608 > $PARAMETERS/sock_buf
 echo $PATIENCE > $PARAMETERS/unresponsive_ms
 
-# A network as bad as they come.
+# A very bad network.
 devices
 meet
 host tc qdisc add dev v0 root netem delay 1ms 1ms loss 5% duplicate 5% reorder 20%
@@ -153,8 +153,8 @@ heard()
 	ping -c 1 -W 1 10.8.0.2 > /dev/null
 }
 
-# After a break a queue may not be let go, and a hardware address not asked for again,
-# for a second each. Who waits for no more than two would take that for silence.
+# After an outage it may take a second each until a queue is released and until a hardware
+# address is requested again. A time-out of two seconds would be too short for that.
 network_is_back()
 {
 	check "the network is back" wait_for heard
@@ -165,7 +165,7 @@ carrier()
 	[ "$(cat /sys/class/net/v0/carrier)" = 1 ]
 }
 
-# break_it DESCRIPTION: the traffic runs into a broken network
+# break_it DESCRIPTION: break the network during traffic
 break_it()
 {
 	run remote_messages > /dev/null &
@@ -173,14 +173,14 @@ break_it()
 	usleep 300000
 }
 
-# ended DESCRIPTION: by itself, with an error
+# ended DESCRIPTION: check that the run has ended by itself, with an error
 ended()
 {
 	wait $break_pid
 	check "$1: traffic ended with 13" grep -q "vendor_err, 0 (got 13)\|vendor_err == 0 (got 13)" $TEST/results
 }
 
-# A break that is shorter than the silence isn't seen at all.
+# An outage shorter than the time-out isn't noticed.
 meet
 break_it
 ip link set v0 down
@@ -210,7 +210,7 @@ check "the carrier is back" wait_for carrier
 network_is_back
 expect_status "and the peer" 0
 
-# The netdev goes, with queue pairs open and traffic running.
+# The netdev is removed, with open queue pairs and traffic.
 for round in 1 2; do
 	meet
 	break_it
@@ -225,7 +225,7 @@ for round in 1 2; do
 	expect_status "round $round: new ones work" 0
 done
 
-# Likewise by hand, while both work: the test lets go when its run has ended.
+# The same by an administrator, while both work: the test releases it when its run has ended.
 echo 2000 > /sys/module/efa_verbs_conformance/parameters/messages
 meet
 break_it

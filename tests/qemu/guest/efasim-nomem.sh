@@ -7,9 +7,8 @@
 # kmemleak: yes
 # timeout: 200
 #
-# Memory that is short: the allocations that it takes to make a soft device fail in
-# their turn, and those for its objects; then one in six of those for messages,
-# which go by UDP, so that the network's are among them.
+# Failing allocations: those for a soft device and for its objects fail in turn. Then one in
+# six of those for messages fails, including the network's, as messages use UDP.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -18,13 +17,13 @@ SIM=/sys/kernel/debug/efasim
 KNOBS="failslab fail_page_alloc"
 EVERYWHERE="0 0xffffffffffffffff"
 
-# symbols: of the module's code, in order
+# symbols: print the symbols of the module's code, in order
 symbols()
 {
 	awk '$4 == "[efasim]" && tolower($2) == "t" { print $1, $3 }' /proc/kallsyms | sort
 }
 
-# only START END: what fails is called by code in between
+# only START END: fail only allocations that are called from code in between
 only()
 {
 	for knob in $KNOBS; do
@@ -33,7 +32,7 @@ only()
 	done
 }
 
-# What a worker does, and what the module does by whoever calls it.
+# Code that runs in workers, and code that other tasks call.
 in_worker()
 {
 	symbols | {
@@ -64,7 +63,7 @@ probe()
 	echo "es0 life" > $TEST/probe
 }
 
-# Each allocation of a life's calls; prints how many failed.
+# Fail each allocation of a device's calls in turn, and print how many failed.
 each_of_life()
 {
 	points=0
@@ -99,7 +98,7 @@ only $(in_module)
 answer=$(host python3 - es0 d0 < /bed/guest/efasim-nomem.py)
 note "devices refused, made all the same, and neither: $answer"
 check "a device is refused for want of memory" [ "${answer%% *}" -gt 30 ]
-check "and nobody was told otherwise" [ "${answer##* }" = 0 ]
+check "no device had another result" [ "${answer##* }" = 0 ]
 check "nothing is left of any" [ -z "$(ls /sys/class/infiniband)$(ls $SIM)" ]
 
 check "es0" host rdma link add es0 type efasim netdev d0

@@ -8,8 +8,8 @@
 # mem: 1G
 # timeout: 300
 #
-# Soft devices of two kernels: messages, RDMA, faults on the way, a peer that
-# falls silent, one that restarts, one that isn't there, and hostile datagrams.
+# Soft devices of two kernels: messages, RDMA, network faults, a peer that falls silent, one
+# that restarts, an absent one, and hostile datagrams.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -29,7 +29,7 @@ counted()
 	[ "$(counter "$1")" -gt 0 ]
 }
 
-# injected KNOB: it did something
+# injected KNOB: check that the fault was injected
 injected()
 {
 	grep -q "^$1 [0-9]* [1-9]" $SIM/faults/injected
@@ -42,7 +42,7 @@ faults()
 	done
 }
 
-# run WHAT: every case with TARGET; its TAP lines become ours
+# run WHAT: run every case with TARGET, and print its TAP lines
 run()
 {
 	check "$1: begun" sh -c "echo 'es0 $TARGET' > $TEST/run"
@@ -55,7 +55,7 @@ create()
 	cat /sys/class/infiniband/es0/ports/1/gids/0
 }
 
-# meet NAME: b serves a's next runs; sets TARGET in a
+# meet NAME: start b's server for a's next runs, and set TARGET in a
 meet()
 {
 	[ "$ROLE" = a ] || echo es0 > $TEST/serve
@@ -67,7 +67,7 @@ meet()
 	barrier "$1-met" > /dev/null
 }
 
-# status_of_one: how a single message to TARGET ends
+# status_of_one: print the status of a single message to TARGET
 status_of_one()
 {
 	echo "es0 $TARGET one" > $TEST/run
@@ -76,7 +76,7 @@ status_of_one()
 	done < $TEST/results
 }
 
-# restart: this guest's device begins anew
+# restart: remove and add this guest's device
 restart()
 {
 	echo stop > $TEST/serve
@@ -84,7 +84,7 @@ restart()
 	create > /dev/null
 }
 
-# Nobody is given up because a busy host is slow.
+# A time-out for peers that is long enough for a slow, busy host.
 modprobe efasim unresponsive_ms=60000
 modprobe efa_verbs_conformance messages="$(at_length && echo 3000 || echo 500)"
 create > /dev/null
@@ -112,7 +112,7 @@ if [ "$ROLE" = b ]; then
 fi
 faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0 no_memory=0
 
-# What is sent to a peer that restarted goes to whoever is there now.
+# Messages to a peer that restarted go to its new incarnation.
 barrier restart > /dev/null
 former=$TARGET
 [ "$ROLE" = a ] || restart
@@ -125,7 +125,7 @@ if [ "$ROLE" = a ]; then
 fi
 barrier again-done > /dev/null
 
-# What was under way to its former life ends.
+# Active work with its old incarnation ends.
 meet cut
 [ "$ROLE" = a ] || faults rnr=1000
 barrier cut-now > /dev/null
@@ -140,7 +140,7 @@ fi
 meet uncut
 [ "$ROLE" = b ] || check "its new life answers" [ "$(status_of_one)" = 0 ]
 
-# What comes from the network is hostile. b shoots at a.
+# Hostile datagrams, which b sends to a.
 barrier shoot > /dev/null
 if [ "$ROLE" = b ]; then
 	check "shots" host python3 - "$(ip_of a)" $PORT < /bed/guest/efasim-shoot.py
@@ -155,7 +155,7 @@ meet after
 [ "$ROLE" = b ] || check "the device has survived" [ "$(status_of_one)" = 0 ]
 barrier survived > /dev/null
 
-# The netdev goes down under the device, and comes back.
+# The device's netdev goes down, and up again.
 if [ "$ROLE" = b ]; then
 	ip link set eth0 down
 	sleep 1
@@ -165,8 +165,8 @@ barrier up > /dev/null
 [ "$ROLE" = b ] || check "and a link that was down" [ "$(status_of_one)" = 0 ]
 note "$(tr '\n' ' ' < $SIM/counters)"
 
-# Silence, and nobody there: both take long to tell from a busy host. a's device has
-# less patience from here on.
+# A silent and an absent peer: with the long time-out both take long. From here on a's device
+# has a shorter one.
 silence()
 {
 	barrier hush > /dev/null
@@ -189,7 +189,7 @@ silence()
 	if [ "$ROLE" = a ]; then
 		check "it answers again" [ "$(status_of_one)" = 0 ]
 		TARGET=fe80::baae:0:ffff:a00:63/1/1/1/1
-		check "nobody there: status 15" [ "$(status_of_one)" = 15 ]
+		check "absent peer: status 15" [ "$(status_of_one)" = 15 ]
 	fi
 }
 

@@ -9,7 +9,7 @@
 # modules: efa ib_uverbs
 # timeout: 240
 #
-# User space of two kernels, each on a PCI function of its soft device.
+# Programs of two kernels, each on a PCI function of its kernel's soft device.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -21,7 +21,7 @@ counter()
 	awk -v name="$1" '$1 == name { print $2 }' "$SIM/counters"
 }
 
-# between NAME COMMAND...: a serves, b is its client
+# between NAME COMMAND...: run a server in a and a client in b
 between()
 {
 	between_what=$1
@@ -51,7 +51,7 @@ between srd ib_send_bw -d efa_0 -x 0 -c SRD -n 200 -s 8192 -F
 between libfabric fi_pingpong -p efa -e rdm -c -I 10 -S 65536
 check "packets went by the network" [ "$(counter tx_datagrams)" -gt 0 ]
 
-# What is lost, doubled and put into disorder on the way the host doesn't see.
+# Programs don't notice packets that are lost, duplicated and reordered.
 for setting in reorder=200 duplicate=50 drop=20; do
 	echo "${setting#*=}" > "$SIM/faults/${setting%%=*}"
 done

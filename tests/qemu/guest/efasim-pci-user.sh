@@ -10,8 +10,8 @@
 # mem: 1G
 # timeout: 300
 #
-# User space that nobody here wrote on PCI functions of the soft device: libibverbs'
-# example, perftest on SRD, libfabric. A process that is killed leaves nothing behind.
+# Third-party programs on PCI functions of the soft device: libibverbs' example, perftest on
+# SRD, libfabric. A process that is killed leaves nothing behind.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -23,7 +23,7 @@ counter()
 	awk -v name="$1" '$1 == name { print $2 }' "$SIM/counters"
 }
 
-# queues: how many queue pairs the device has
+# queues: print the number of queue pairs of the device
 queues()
 {
 	awk '$1 == "queue_pairs" { print $2 }' $SIM/memory
@@ -34,7 +34,7 @@ busy()
 	[ "$(queues)" -gt 1 ]
 }
 
-# both DESCRIPTION COMMAND...: a server, and a client that is told where it is
+# both DESCRIPTION COMMAND...: run a server, and a client with the server's address
 both()
 {
 	both_what=$1
@@ -76,14 +76,14 @@ export FI_EFA_USE_DEVICE_RDMA
 both "libfabric: reliable, the device reads" fi_pingpong -p efa -e rdm -c -I 5 -S 1048576
 check "it did" [ "$(counter rdma_read_wrs)" -gt "$reads_before" ]
 
-# A process that is killed in the midst of it leaves nothing behind.
+# A process that is killed during transfers leaves nothing behind.
 host fi_pingpong -p efa -e rdm -I 1000000 > $OUT/server 2>&1 &
 sleep 3
 host fi_pingpong -p efa -e rdm -I 1000000 127.0.0.1 > $OUT/client 2>&1 &
 check "both have queue pairs" wait_for 30 busy
 sleep 1
 
-# The function is pulled out meanwhile, which lasts until the processes have gone.
+# The function is unplugged during transfers; that ends when the processes have exited.
 echo 0 > $SIM/plug &
 pull=$!
 sleep 2

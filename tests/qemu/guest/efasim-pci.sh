@@ -9,8 +9,8 @@
 # timeout: 120
 # kmemleak: yes
 #
-# The kernel's own EFA driver on PCI functions of the soft device: it finds them, binds,
-# lets go and binds again, and user space's library knows what they are.
+# The kernel's EFA driver on PCI functions of the soft device: it finds them, binds, unbinds
+# and binds again, and libibverbs recognizes them.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -23,7 +23,7 @@ devices()
 	find /sys/class/infiniband -mindepth 1 -maxdepth 1 | wc -l
 }
 
-# keep_alive: counted by the driver
+# keep_alive: print the driver's counter of keep-alive events
 kept_alive()
 {
 	[ "$(cat /sys/class/infiniband/efa_0/hw_counters/keep_alive_rcvd)" -gt 0 ]

@@ -7,8 +7,8 @@
 # mem: 1G
 # timeout: 300
 #
-# A fast sender and a slow receiver in two kernels, and a flood that heeds no window:
-# memory is bounded on both sides all the while.
+# A fast sender and a slow receiver in two kernels, and a flood that ignores the window: memory
+# use stays limited on both sides.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -25,14 +25,14 @@ slab()
 	done < /proc/meminfo
 }
 
-# what is held now: NAME VALUE lines, Slab in kB, sockets in pages
+# Print current memory use: NAME VALUE lines, Slab in kB, sockets in pages
 held()
 {
 	cat $SIM/memory /proc/meminfo
 	sed -n 's/^UDP: .*mem /sockets /p' /proc/net/sockstat
 }
 
-# watch FILE: the most of each until FILE.stop appears; -1 of what isn't there
+# watch FILE: record the maximum of each until FILE.stop appears; -1 for missing values
 watch()
 {
 	samples=0
@@ -74,7 +74,7 @@ within()
 	[ "$1" -ge 0 ] && [ "$1" -le "$2" ]
 }
 
-# watch_end DESCRIPTION PEERS SLAB-KB: it was never more than PEERS can cause
+# watch_end DESCRIPTION PEERS SLAB-KB: check that memory use never exceeded that of PEERS
 watch_end()
 {
 	touch /tmp/watch.stop
@@ -87,7 +87,7 @@ watch_end()
 	check "$1: bytes" within "$bytes" $(($2 * (WINDOWS + 64) * PACKET))
 	check "$1: delayed" within "$delayed" 1024
 	check "$1: slab" within "$slab" $((slab_before + $3))
-	# Two buffers of 8 MB, and a packet more than fits.
+	# Two buffers of 8 MB, and one packet beyond that.
 	check "$1: sockets" within "$sockets" 4200
 }
 
@@ -124,14 +124,14 @@ if [ "$ROLE" = b ]; then
 fi
 barrier flooded > /dev/null
 watch_end "flood" 10 131072
-# By the device; or by the socket, where the device is too slow for a flood.
+# Packets are dropped by the device; or by the socket, if the device is too slow for a flood.
 held_back()
 {
 	grep -q "^rx_busy [1-9]" $SIM/counters ||
 		[ "$(awk '/^Udp: [0-9]/ { print $6 }' /proc/net/snmp)" -gt 0 ]
 }
 
-# Behind all that is still in the socket.
+# After all packets that are still in the socket.
 answers()
 {
 	echo "es0 ${values##* } one" > $TEST/run

@@ -8,9 +8,9 @@
 # settings: SOAK=10000000
 # timeout: 21600
 #
-# SOAK messages of mixed sizes between two guests with all faults on, each once
-# and whole, in rounds of at most a million; and memory is what it was before.
-# A kernel that checks all it does gets a twentieth of them.
+# SOAK messages of mixed sizes between two guests with all faults, in rounds of at most a
+# million. Each arrives once, intact, and memory use returns to what it was before. A kernel
+# with checks gets a twentieth of them.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -31,7 +31,7 @@ now()
 	echo "${up%.*}"
 }
 
-# round NUMBER MESSAGES: from a to b, which serves anew
+# round NUMBER MESSAGES: send them from a to b, which starts a new server
 round()
 {
 	round_value=$(cat /sys/class/infiniband/es0/ports/1/gids/0)
@@ -53,7 +53,7 @@ round()
 	barrier "sent-$1" > /dev/null
 }
 
-# A guest of a busy machine may be silent for long.
+# A guest of a busy host may be silent for long.
 modprobe efasim unresponsive_ms=60000
 modprobe efa_verbs_conformance
 check "create" host rdma link add es0 type efasim netdev eth0

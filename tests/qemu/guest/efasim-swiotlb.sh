@@ -7,7 +7,7 @@
 # cmdline: swiotlb=force
 # timeout: 300
 #
-# The conformance test where every DMA mapping is a bounce buffer: a missing map,
-# sync or unmap shows.
+# The conformance test with bounce buffers for all DMA mappings, which detects a missing map,
+# sync or unmap.
 # shellcheck source=tests/qemu/guest/efasim-conformance.sh
 . /bed/guest/efasim-conformance.sh

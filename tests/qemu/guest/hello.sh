@@ -4,8 +4,8 @@
 # more: stock-6.12 stock-6.1 stock-newest
 # timeout: 60
 #
-# The sample, and how its provider comes: asked for by name it is loaded, and so
-# long as something of it is open it stays.
+# The sample, and loading of its provider: a provider that is requested by name is loaded, and
+# can't be unloaded while an object of it is open.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 

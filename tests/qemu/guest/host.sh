@@ -14,6 +14,6 @@ refuse "the host's files can't be changed" touch /host/etc/kofi-bed
 host touch /tmp/shared/file
 check "/tmp/shared is the same directory for both" [ -e /tmp/shared/file ]
 
-# bed/boot.py says why; the guest may crash with it, once in some hundred boots.
+# See bed/boot.py for the reason; the guest may crash with it, once in some hundred boots.
 check "the CPU's features are known" grep -qw cx8 /proc/cpuinfo
 refuse "the CPU has no cmpxchg16b" grep -qw cx16 /proc/cpuinfo

@@ -6,8 +6,8 @@
 # timeout: 90
 # modules: configfs hmac sha256_generic crc32c_generic null_blk
 #
-# What make modules_install install put there is enough for a module of one's own, which
-# was built outside the tree: /installed holds it, and none of the bed's modules is left.
+# The files of make modules_install install suffice for a module that was built outside of the
+# tree. They are in /installed, and the bed's own modules are removed.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -38,7 +38,7 @@ check "an EFA function loads the provider" \
 	modprobe pci:v00001D0Fd0000EFA1sv00001D0Fsd0000EFA1bc02sc00i00
 check "which is there" [ -d /sys/module/kofi_efa ]
 
-# As the units do it, but for systemd.
+# The commands of the systemd units, without systemd.
 server=/installed/usr/local/sbin/kofiblk-server
 check "udev's rules" [ -e /installed/usr/local/lib/udev/rules.d/60-kofiblk.rules ]
 for unit in kofiblk@ kofiblk kofiblk-server; do

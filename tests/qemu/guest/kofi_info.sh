@@ -6,11 +6,11 @@
 # host-tools: python3 setpriv
 # timeout: 90
 #
-# kofi_info on a real kernel: what it shows, and what it says when it can't.
+# kofi_info on a real kernel: its output, and its error messages.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
-# status STATUS ARGUMENT...: kofi_info's exit status, with all it says in said
+# status STATUS ARGUMENT...: check kofi_info's exit status; its output goes to said
 status()
 {
 	want=$1
@@ -20,7 +20,7 @@ status()
 	[ $have = "$want" ] || { note "status $have"; cat said; return 1; }
 }
 
-# says TEXT
+# says TEXT: check the output for a text
 says()
 {
 	grep -qF -- "$1" said || { cat said; return 1; }
@@ -29,7 +29,7 @@ says()
 check "without the module: ENODEV" status 19
 check "and what to do" says "modprobe kofi"
 modprobe kofi
-# The host's /sys has none yet.
+# The host's /sys has no debugfs yet.
 check "without debugfs: ENOENT" status 2
 check "and what to do" says "mount -t debugfs"
 mount -o bind /sys/kernel/debug /host/sys/kernel/debug

@@ -10,8 +10,8 @@
 # full: yes
 # timeout: 300
 #
-# Three clients of one export at a time, each with a part of it, over two queues; what
-# a session may have; and one whose sessions come and go, which is nothing to others.
+# Three concurrent clients of one export, each with its own part of it, over two queues; limits
+# of a session; and a client that connects and disconnects without affecting others.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -20,7 +20,7 @@
 SESSIONS=/sys/kernel/debug/kofiblk_srv/sessions
 TRACING=/sys/kernel/tracing
 MEMORY=262144
-# A guest that stands still for some seconds must not cost a session.
+# A guest that isn't scheduled for some seconds must not lose its session.
 PATIENT="reconnect_delay=1,keep_alive_tmo=60"
 
 server_starts()
@@ -31,13 +31,13 @@ server_starts()
 	echo 1 > $TRACING/events/kofiblk_srv/kb_srv_cmd/enable
 }
 
-# seen COUNT FIELD: is FIELD of so many sessions above 0?
+# seen COUNT FIELD: check that FIELD of COUNT sessions is above 0
 seen()
 {
 	[ "$(grep -c " $2=[1-9]" $SESSIONS)" = "$1" ]
 }
 
-# most FIELD: of all sessions
+# most FIELD: print its maximum over all sessions
 most()
 {
 	sed -n "s/.* $1=\([0-9]*\).*/\1/p" $SESSIONS | sort -n | tail -n 1
@@ -86,7 +86,7 @@ client_starts()
 	refuse "a fourth" attach disk0 client=c3
 }
 
-# Each writes and reads its own 16 MiB.
+# Each client writes and reads its own 16 MiB.
 together()
 {
 	set --
@@ -100,7 +100,7 @@ together()
 	return 1
 }
 
-# sum DISK: of what is there now, of each client
+# sum DISK: print checksums of the parts of all clients
 sum()
 {
 	for i in 0 1 2; do
@@ -139,7 +139,7 @@ disturbs()
 	check "one leaves" detach
 	DISK=kofiblk2
 	check "another is live" state_is live
-	# When the server has seen that.
+	# Wait until the server has noticed it.
 	check "another comes" wait_for 20 attach disk0 client=c4
 	check "the module goes, all disks with it" rmmod kofiblk
 	check "the client left nothing open" nothing_open

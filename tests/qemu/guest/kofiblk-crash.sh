@@ -15,17 +15,16 @@
 #
 # The server's machine crashes under load, again and again, and then the client's.
 #
-# The server's store is its drive. In general a crash may take writes that were done but
-# not flushed. Not here: what the drive says is done has gone to a file of the host's,
-# which doesn't crash. The server writes past its page cache and replies when the drive
-# has said so; hence what the client was told is written must be there afterwards. What
-# it wasn't told it sends again. So fio, which compares what it reads with what it wrote
-# last, may find no difference and see no error. The drive is slow, so that a crash finds
-# writes which it has yet to do: a server that replies too early loses those. Blocks of a
-# job are of one size, as only then fio tells a block's latest data from the former.
-# The client can't know that this drive keeps what wasn't flushed: a flush after a crash
-# has to fail, once. So fio doesn't flush. That flushes get through to the drive is for
-# kofiblk-log to show.
+# The server's store is its drive. In general a crash may lose writes that were completed but
+# not flushed. Here it doesn't: completed writes of the drive are in a file of the host, which
+# doesn't crash. The server writes without its page cache and replies when the drive has
+# completed, so all writes that the client got replies to must be there afterwards. The client
+# sends the others again. So fio, which compares what it reads with what it wrote last, must
+# find no difference and get no error. The drive is slow, so that a crash finds outstanding
+# writes, which a server that replies too early loses. All blocks of a job have the same size,
+# because only then fio can distinguish the latest data of a block from older data.
+# The client can't know that this drive keeps unflushed data, so a flush after a crash must
+# fail, once. Therefore fio doesn't flush. kofiblk-log tests that flushes reach the drive.
 #
 # A client that crashes leaves each of its writes done or not, by block, and nothing of
 # itself at the server.

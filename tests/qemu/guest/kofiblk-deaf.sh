@@ -10,9 +10,9 @@
 # full: test
 # timeout: 300
 #
-# One client has no receives any more, as if its machine had crashed and its device had
-# not. Its session ends, again and again; another one, on the same queues of the
-# server's, hears nothing of that.
+# A client has no receives any more, as if its machine had crashed but not its device. Its
+# session ends, again and again. Another client, on the same queues of the server, isn't
+# affected.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -37,7 +37,7 @@ client_starts()
 	check "it is $DISK, too" [ "$DISK" = kofiblk1 ]
 }
 
-# not_heard COUNT: did the deaf one's device refuse so much?
+# not_heard COUNT: check that the deaf client's device has refused that many messages
 not_heard()
 {
 	[ "$(sed -n 's/^rnr [0-9]* //p' $DEAF/faults/injected)" -ge "$1" ]

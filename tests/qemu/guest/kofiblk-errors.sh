@@ -9,15 +9,14 @@
 # full: yes
 # timeout: 500
 #
-# What is wrong with a server's disk is told to who uses it at the client as it is
-# at the server. Disks that can't be written to, are partitioned, become larger and
-# smaller, write late; and devices without RDMA write.
+# Errors of a server's disk are reported at the client as at the server. Disks that are
+# read-only, are partitioned, change their size, or write late; and devices without RDMA write.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
 . /bed/kofiblk.sh
 
-# In units of 4 KiB: where the medium of scsi_debug is bad, and null_blk's.
+# Positions of bad blocks of scsi_debug and null_blk, in units of 4 KiB.
 MEDIUM=582
 BAD=100
 
@@ -33,7 +32,7 @@ write_at()
 
 # --- the server's disks ---
 
-# A pool of 1 MiB for a disk of 8.
+# A pool of 1 MiB for a disk of 8 MiB.
 thin_disk()
 {
 	ram_disk meta 4 && ram_disk data 1 || return
@@ -61,7 +60,7 @@ bad_blocks()
 	ram_disk n1 8 && echo "+$((BAD * 8))-$((BAD * 8 + 7))" > /sys/kernel/config/nullb/n1/badblocks
 }
 
-# It reads at once, but writes 15 s later.
+# A disk that reads at once, but writes 15 s later.
 slow_disk()
 {
 	ram_disk n3 8 && modprobe dm_delay && dmsetup create slow --table \
@@ -84,14 +83,14 @@ write_protected()
 	ram_disk n2 8 && blockdev --setro /dev/n2
 }
 
-# fill PATH: until there is no more room
+# fill PATH: write until there is no more room
 fill()
 {
 	dd if=/dev/zero of="$1" bs=64k conv=notrunc oflag=direct 2> /dev/null
 	return 0
 }
 
-# What the server's own users hear, for each export.
+# The errors of each export at the server itself.
 local_answers()
 {
 	fill /dev/mapper/thin
@@ -152,10 +151,10 @@ ram_disks_gone()
 
 # --- errors, at the client ---
 
-# same EXPORT NAME COMMAND POSITION: fails as it does at the server
+# same EXPORT NAME COMMAND POSITION: check that it fails as at the server
 same()
 {
-	# Also of what was one a moment ago.
+	# Also for a disk that has just been removed.
 	attach "$1" client=b || not_ok "no disk of $1"
 	same_here=$(errno_of "$3" "/dev/$DISK" "$4")
 	same_there=$(echo "$said" | tr ' ' '\n' | sed -n "s/^$2://p")
@@ -208,7 +207,7 @@ grows()
 	check "it is as large as the file" size_is 8
 	meet grow
 	check "it grows with the file" wait_for 20 size_is 16
-	check "who listens is told" wait_for 20 grep -q "$DISK" /tmp/resized
+	check "listeners get an event" wait_for 20 grep -q "$DISK" /tmp/resized
 	kill $listener
 	pattern /tmp/p 64 3
 	dd if=/tmp/p of="/dev/$DISK" bs=64k seek=255 conv=notrunc,fsync 2> /dev/null
@@ -231,7 +230,7 @@ is_resized()
 	pattern /tmp/p 64 3
 	dd if=/tmp/file bs=64k skip=255 2> /dev/null | cmp - /tmp/p
 	check "what was written at its new end is there" [ $? = 0 ]
-	# The client isn't told yet.
+	# The client isn't notified yet.
 	truncate -s 4M /tmp/file
 	meet cut
 	meet shrink
@@ -255,7 +254,7 @@ writes_late()
 	meet under-way-unheard
 }
 
-# in_flight N: has the slow disk more?
+# in_flight N: check that the slow disk has more outstanding requests
 in_flight()
 {
 	sed -n 's/.* export=slow .* in_flight=\([0-9]*\) .*/\1/p' \
@@ -273,8 +272,8 @@ is_stuck()
 	check "and all of that still does" in_flight 255
 }
 
-# So small that each is a command of its own, with a thread at the server; and as many
-# at a time as there can be.
+# Writes that are small enough to be one command each, with a thread at the server; as many
+# at a time as possible.
 discards()
 {
 	echo 4096 > "/sys/block/$1/queue/discard_max_bytes"
@@ -282,7 +281,7 @@ discards()
 	host blkdiscard -l 512K "/dev/$1"
 }
 
-# What one disk's requests wait for is nothing to another's.
+# Requests that wait for a slow disk don't delay those of another disk.
 others_go_on()
 {
 	check "another disk" attach disk0 client=other
@@ -307,13 +306,13 @@ others_go_on()
 	done
 }
 
-# give_up: as after a long time without a server
+# give_up: remove the disk, as after a long time without a server
 give_up()
 {
 	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
 }
 
-# What was written to a disk that was given up mustn't come after what is done next.
+# Writes to a removed disk must not take effect after later writes.
 late_write()
 {
 	pattern /tmp/p 64 5
@@ -321,7 +320,7 @@ late_write()
 	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
 	meet write
 	meet under-way
-	check "it is given up" give_up
+	check "the disk is removed" give_up
 	wait $!
 	check "it is back" wait_for 60 attach slow client=b
 	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
@@ -339,7 +338,7 @@ late_write_unheard()
 	meet write-unheard
 	meet under-way-unheard
 	ip link set eth0 down
-	check "it is given up, and nobody hears" give_up
+	check "the disk is removed, without a message to the server" give_up
 	wait $!
 	ip link set eth0 up
 	check "it is back, too" wait_for 60 attach slow client=b

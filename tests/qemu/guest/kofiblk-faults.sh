@@ -10,8 +10,8 @@
 # more: yes
 # timeout: 600
 #
-# Allocations fail, of one side and then of the other, while data is written, read and
-# compared and sessions begin and end.
+# Allocations fail, first at one side and then at the other, while data is written, read and
+# compared, and sessions begin and end.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -23,12 +23,12 @@ ROUNDS=4
 server_starts()
 {
 	check "a disk of memory" ram_disk n0 32
-	# All of which is there: it isn't the disk that is to fail.
+	# With all its memory, as the disk itself must not fail.
 	dd if=/dev/zero of=/dev/n0 bs=1M oflag=direct 2> /dev/null
 	check "a server" serve_one
 }
 
-# Only what is called, by whatever way, from MODULE.
+# Fail only allocations that are called, directly or not, from MODULE.
 # faults_on MODULE PERCENT
 faults_on()
 {
@@ -40,7 +40,7 @@ faults_on()
 	done
 }
 
-# Those of a connection are few: one of the two may miss them all.
+# A connection needs few allocations, so none of one side may fail.
 faults_off()
 {
 	hits=0
@@ -61,7 +61,7 @@ client_starts()
 	load_begins --name=job --bsrange=512-64k --blockalign=512 --size=512k
 }
 
-# Sessions end, and begin in spite of all.
+# Sessions end, and begin in spite of failures.
 sessions()
 {
 	for _ in $(seq $ROUNDS); do

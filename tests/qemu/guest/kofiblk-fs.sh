@@ -9,13 +9,13 @@
 # full: yes
 # timeout: 400
 #
-# Filesystems on a disk: made, used, trimmed, unmounted, checked, read again.
+# Filesystems on a disk are made, used, trimmed, unmounted, checked and read again.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
 . /bed/kofiblk.sh
 
-# As seen from the host's root, too.
+# A path that is the same in the host's root.
 MNT=/host/tmp/mnt
 
 server_starts()
@@ -46,7 +46,7 @@ fill()
 	done
 }
 
-# same DIRECTORY: has what fill() left
+# same DIRECTORY: check that it has the files of fill()
 same()
 {
 	for same_file in "$1"/f*; do
@@ -65,7 +65,7 @@ all_same()
 	same $MNT/1 && same $MNT/3 && [ ! -e $MNT/2 ]
 }
 
-# filesystem NAME MKFS CHECK: both without the disk
+# filesystem NAME MKFS CHECK: commands without the disk as their argument
 filesystem()
 {
 	# shellcheck disable=SC2086
@@ -82,7 +82,7 @@ filesystem()
 	check "$1: unmounted again" umount $MNT
 }
 
-# Forty files, from nothing to half a megabyte.
+# Forty files, from empty ones to half a megabyte.
 tree()
 {
 	mkdir -p /tmp/tree
@@ -92,7 +92,7 @@ tree()
 	done
 }
 
-# by_fio: with O_DIRECT and fsync, in several files
+# by_fio: use O_DIRECT and fsync, in several files
 by_fio()
 {
 	host fio --name=files --directory=/tmp/mnt --nrfiles=4 --size=4m --rw=randwrite \

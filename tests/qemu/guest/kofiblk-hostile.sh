@@ -7,18 +7,18 @@
 # modules: configfs hmac sha256_generic crc32c_generic
 # timeout: 300
 #
-# Whoever can reach kofiblk's TCP port can say what he likes. What isn't right is
-# refused, and others are served all the same.
+# Any host that can reach kofiblk's TCP port can send any data. Invalid messages are refused,
+# and other clients are still served.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 CONFIG=/sys/kernel/config/kofiblk
-# As in kofiblk-hostile.py.
+# The same as in kofiblk-hostile.py.
 SECRET=7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd
 # FI_ADDR_EFA
 FORMAT=12
 
-# serve NAME...: these exports, of a file; all but "hidden" on the port
+# serve NAME...: export a file by these names, all but "hidden" on the port
 serve()
 {
 	mkdir "$CONFIG/ports/1" || return
@@ -36,7 +36,7 @@ serve()
 	echo 1 > "$CONFIG/ports/1/enable"
 }
 
-# As many as the crowd, so that another finds no room unless some are refused.
+# The number of connections of the crowd, so that another one needs some to be refused.
 few_sessions()
 {
 	echo 0 > "$CONFIG/ports/1/enable" && echo 20 > "$CONFIG/ports/1/max_sessions" &&
@@ -83,8 +83,8 @@ tap hostile /tmp/hostile
 grep -v "^ok\|^not ok\|^1\.\." /tmp/hostile | head -n 20 | sed 's/^/# /'
 check "no session is left" wait_for 20 no_sessions
 
-# The first waits for the device, with all that want the same export behind it. That
-# takes half a minute, which is left to the other kernel.
+# The first session waits for the device, and sessions of the same export wait behind it. That
+# takes half a minute, so it is only run on the other kernel.
 crowd()
 {
 	check "the port takes few" few_sessions

@@ -7,10 +7,10 @@
 # full: yes
 # timeout: 600
 #
-# Whoever a client connects to can say what they like, over TCP and over the fabric. What
-# isn't right is refused, costs a session at most, and reaches no memory that it wasn't
-# given. With checksums a server that computes them by their definition agrees with the
-# client, and what comes with a wrong one is no data.
+# A client's server can send any data over TCP and over the fabric. Invalid messages are
+# refused, end at most the session, and reach only memory that was registered for the server.
+# With checksums, the client agrees with a server that computes them by their definition, and
+# doesn't accept data with a wrong one.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -21,7 +21,7 @@ no_disks()
 
 check "the soft device's driver" modprobe efasim
 ip link set lo up
-# A device on the loopback is this kernel's only.
+# A device on the loopback netdev only reaches this kernel.
 check "a network" host ip link add d0 type dummy
 check "an address for the kernel's device" host ip address add 10.9.0.1/24 dev d0
 check "and one for the impostor's" host ip address add 10.9.0.2/24 dev d0

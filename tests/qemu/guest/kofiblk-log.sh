@@ -9,17 +9,17 @@
 # full: yes
 # timeout: 400
 #
-# What was flushed is on the disk, whenever the power fails. The disk that the server
-# exports logs what is written to it: what the client's filesystem is told to be stable
-# has gone through the client, the protocol, and the server then, and any of these
-# could have lost a flush. A log at the client would only show what the block layer
-# asked for. The log is replayed and looked at by kofiblk-replay.py.
+# Flushed data is on the disk, whenever the power fails. The disk that the server exports logs
+# all writes. Data that the client's filesystem believes to be stable has passed the client,
+# the protocol and the server by then, any of which could have lost a flush. A log at the
+# client would only show what the block layer requested. kofiblk-replay.py replays and checks
+# the log.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
 . /bed/kofiblk.sh
 
-# As seen from the host's root, too.
+# A path that is the same in the host's root.
 MNT=/host/tmp/mnt
 MEGABYTES=48
 ROUNDS=6
@@ -55,13 +55,13 @@ client_starts()
 	sync
 }
 
-# mark TEXT: at the server, in the log
+# mark TEXT: write a mark to the server's log
 mark()
 {
 	dmsetup message logged 0 mark "$1"
 }
 
-# Files that aren't looked at, but are written, renamed and removed all the time.
+# Files that are written, renamed and removed all the time, but not checked.
 churn()
 {
 	churn_round=0
@@ -75,7 +75,7 @@ churn()
 	done 2> /dev/null
 }
 
-# KiB: as in kofiblk-replay.py
+# In KiB, the same as in kofiblk-replay.py
 write_round()
 {
 	round_file=0
@@ -97,7 +97,7 @@ rounds()
 		meet "written $round"
 		at server check "a mark" mark "round$round"
 		meet "marked $round"
-		# Not even a session that ends in between may lose a flush.
+		# The end of a session must not lose a flush.
 		at client sh -c "echo 1 > /sys/block/$DISK/kofiblk/reset"
 	done
 	touch /tmp/churn.stop

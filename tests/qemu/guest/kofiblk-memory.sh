@@ -10,8 +10,8 @@
 # full: yes
 # timeout: 300
 #
-# A filesystem full of dirty pages, and next to no other memory at the client: what
-# is dirty is written, also in another session, which has to be set up then.
+# A filesystem full of dirty pages, with hardly any free memory at the client: the pages are
+# written, also when a new session must be set up for that.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -28,7 +28,7 @@ server_starts()
 	check "a server" serve_one
 }
 
-# meminfo NAME: MiB
+# meminfo NAME: print it in MiB
 meminfo()
 {
 	echo $(($(sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo) / 1024))
@@ -43,21 +43,21 @@ client_starts()
 	mkdir -p $MNT /tmp/hog
 	check "mount" mount -t ext4 "/dev/$DISK" $MNT
 	mount -t tmpfs -o size=100% hog /tmp/hog
-	# A soft device hears by UDP, for which there has to be some memory: a network's
-	# usual reserve. Beyond that nothing is written before it has to be.
+	# A soft device receives by UDP, which needs the usual memory reserve of a network.
+	# Other settings delay writeback as long as possible.
 	echo 8192 > /proc/sys/vm/min_free_kbytes
 	echo 90 > /proc/sys/vm/dirty_ratio
 	echo 80 > /proc/sys/vm/dirty_background_ratio
 	echo 360000 > /proc/sys/vm/dirty_expire_centisecs
 }
 
-# dirty NAME: a file of dirty pages
+# dirty NAME: write a file of dirty pages
 dirty()
 {
 	dd if=/dev/urandom of="$MNT/$1" bs=1M count=$FILE 2> /dev/null
 }
 
-# hog: all memory but so much
+# hog: allocate all memory but this amount
 hog()
 {
 	hog_size=$(($(meminfo MemAvailable) - LEFT))
@@ -87,7 +87,7 @@ pressure()
 	note "$(meminfo Dirty) MiB are dirty"
 	two=$(md5sum < $MNT/two)
 	rm /tmp/hog/hog
-	check "nobody was killed for memory" sh -c "! dmesg | grep -i 'out of memory'"
+	check "no process was killed for memory" sh -c "! dmesg | grep -i 'out of memory'"
 	check "umount" umount $MNT
 	check "fsck finds nothing" host fsck.ext4 -f -n "/dev/$DISK"
 	check "mount again" mount -t ext4 "/dev/$DISK" $MNT

@@ -10,9 +10,8 @@
 # full: yes
 # timeout: 400
 #
-# What is there if one asks for it: checksums from end to end, protection domains of one's
-# own, files past the server's page cache. And what disks and networks there are beside the
-# usual ones: blocks of 4 KiB, four queues, IPv6.
+# Options: end-to-end checksums, separate protection domains, files without the server's page
+# cache. And less usual disks and networks: blocks of 4 KiB, four queues, IPv6.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -38,7 +37,7 @@ a_file()
 		truncate -s 32M $MNT/file
 }
 
-# cached: KiB of the server's page cache
+# cached: print the size of the server's page cache in KiB
 cached()
 {
 	sed -n 's/^Cached: *\([0-9]*\) kB/\1/p' /proc/meminfo
@@ -93,7 +92,7 @@ writes_and_reads()
 	fio --rw=randrw --bs="$1" --size=8m --verify=crc32c --randseed="$2"
 }
 
-# How many domains a kernel module has on the device.
+# Print the number of domains of kernel modules on the device.
 domains()
 {
 	host rdma resource show pd dev es0 | grep -c "\[kofi_efa\]"
@@ -168,7 +167,7 @@ separate()
 		check "$DISK reads" dd if="/dev/$DISK" of=/dev/null bs=64k count=8 iflag=direct
 		check "and goes" detach
 	done
-	# A disk lets its domain go after it can't be seen any more.
+	# A disk releases its domain some time after it has disappeared.
 	check "so do the domains" wait_for 20 no_domains
 }
 

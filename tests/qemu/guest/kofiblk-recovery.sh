@@ -9,9 +9,9 @@
 # full: yes
 # timeout: 400
 #
-# While data is written, read and compared: the server goes and comes back, falls
-# silent, or loses its device, as the client does, and connections are reset. Nothing
-# of that is seen by who uses the disk. Then what is seen when a server stays away.
+# While data is written, read and compared, the server is stopped and started, falls silent, or
+# loses its device, as does the client, and connections are reset. Users of the disk notice
+# nothing. After that, a server that doesn't come back.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -33,7 +33,7 @@ client_starts()
 	load_begins --name=job --bsrange=512-64k --blockalign=512 --size=4m
 }
 
-# mishap WHAT COMMAND...: of the server's
+# mishap WHAT COMMAND...: run it at the server
 mishap()
 {
 	at client before
@@ -56,7 +56,7 @@ not_live()
 	! state_is live
 }
 
-# The connection stays, but messages don't come through.
+# The connection stays, but messages are lost.
 falls_silent()
 {
 	echo 1 > "$SIM/faults/unresponsive"
@@ -118,7 +118,7 @@ client_device()
 	comes_back "the client's device was away"
 }
 
-# A device that goes while it is being opened.
+# A device is removed while it is being opened.
 flaps()
 {
 	before
@@ -153,7 +153,7 @@ read_disk()
 fails_fast()
 {
 	echo 1 > "/sys/block/$DISK/kofiblk/fast_io_fail_tmo"
-	# So that it doesn't see the device's end by trying to connect.
+	# So that it doesn't notice the removal by an attempt to connect.
 	echo 600 > "/sys/block/$DISK/kofiblk/reconnect_delay"
 	meet leaves
 	meet left

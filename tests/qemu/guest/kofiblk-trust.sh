@@ -9,8 +9,8 @@
 # full: yes
 # timeout: 500
 #
-# What a client may rely on when its server comes and goes: that nothing is lost in
-# silence, that nobody else ends its disk, and that an old write never follows a new one.
+# Guarantees for a client when its server is restarted: no data is lost without an error, only
+# the server can end its disk, and an old write never takes effect after a newer one.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -31,7 +31,7 @@ write_some()
 	dd if=/dev/urandom of="/dev/$DISK" bs=64k count=4 oflag=direct 2> /dev/null
 }
 
-# By the block device's own fsync.
+# Use fsync of the block device.
 flush()
 {
 	dd if=/dev/null of="/dev/$DISK" conv=fsync,notrunc
@@ -50,7 +50,7 @@ flush_is()
 	check "a flush $2: $flush_text" [ "$flush_text" = "$1" ]
 }
 
-# A server that is told to go flushes, and says so.
+# A server that is stopped flushes its store, and tells the client.
 planned()
 {
 	check "data is written" write_some
@@ -61,7 +61,7 @@ planned()
 	flush_is success "after a planned restart"
 }
 
-# As after a crash: nobody tells the client, and the server's cache was another one.
+# As after a crash: the client gets no message, and the server's cache is lost.
 unheard()
 {
 	check "data is written" write_some
@@ -112,9 +112,9 @@ client_flushes()
 	check "it goes" detach
 }
 
-# --- an export that is something else for a while ---
+# --- an export whose attributes change for a while ---
 
-# turned ATTRIBUTE VALUE: while it isn't enabled
+# turned ATTRIBUTE VALUE: disable the export, set the attribute, enable it
 turned()
 {
 	turned_dir=$CONFIG/exports/file
@@ -131,7 +131,7 @@ is_turned()
 	done
 }
 
-# It has discards, which one that is read-only has no use for.
+# The disk supports discards, which a read-only one doesn't need.
 turns()
 {
 	for value in 1 0 1 0; do
@@ -187,8 +187,8 @@ sum()
 	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | md5sum
 }
 
-# The client's module is loaded anew, and the server hears of none of that: it has the
-# session before, live, with a write that its store is still about.
+# The client's module is reloaded without a message to the server, which still has the old
+# session, live, with an outstanding write of its store.
 reloaded()
 {
 	pattern /tmp/p 64 6
@@ -197,12 +197,12 @@ reloaded()
 	meet late
 	meet under-way
 	ip link set eth0 down
-	check "the disk is given up, and nobody hears" give_up
+	check "the disk is removed, without a message to the server" give_up
 	wait $!
 	check "the module goes" rmmod kofiblk
 	ip link set eth0 up
 	check "and is back" modprobe kofiblk
-	check "another disk is nobody's successor" attach other client=b
+	check "another disk replaces no session" attach other client=b
 	check "it doesn't wait for the slow one" detach
 	check "so is the disk" wait_for 60 attach slow client=b
 	was_sum=$(sum)
@@ -244,7 +244,7 @@ is_stuck()
 	check "another can be made" mkdir $CONFIG/exports/next
 	rmdir $CONFIG/exports/next
 	took=$(($(cut -d. -f1 /proc/uptime) - begin))
-	check "nobody waits for the store: $took s" [ $took -le 6 ]
+	check "no task waits for the store: $took s" [ $took -le 6 ]
 	check "a write is under way still" under_way
 	meet unstuck
 }
@@ -264,10 +264,10 @@ give_up()
 	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
 }
 
-# --- who says so ---
+# --- forged messages ---
 
-# Someone at the server's address who knows no secret, and says that there is no hope:
-# once by this version of the protocol, once by another, once in the words of a BYE.
+# An impostor at the server's address, who doesn't know the secret, refuses the client for
+# good: by this version of the protocol, by another one, and by a BYE.
 impostor()
 {
 	host python3 - "${SERVER%:*}" > /tmp/impostor << 'END'

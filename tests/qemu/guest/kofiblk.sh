@@ -10,9 +10,8 @@
 # full: stock-6.1
 # timeout: 600
 #
-# kofiblk between two kernels over the EFA provider and soft devices: connecting,
-# data, a server that comes back, a disk taken away in mid-use. What takes long is in
-# kofiblk-*.sh.
+# kofiblk between two kernels over the EFA provider and soft devices: connecting, data, a
+# server that comes back, a disk that is removed during use. Longer tests are in kofiblk-*.sh.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -36,7 +35,7 @@ server_starts()
 
 # --- connecting ---
 
-# fails WHAT ERROR COMMAND...: with it, as the manual says
+# fails WHAT ERROR COMMAND...: check that it fails with the error that the manual documents
 fails()
 {
 	fails_what=$1
@@ -58,7 +57,7 @@ connects()
 		attach disk0 "client=b,secret=correct horse battery"
 	fails "an option that isn't one" Invalid_argument \
 		attach disk0 "client=b,secret=$SECRET,what=1"
-	fails "a port where nobody listens" Connection_refused sh -c \
+	fails "a port without a listener" Connection_refused sh -c \
 		"echo addr=${SERVER%:*}:4421,host_id=$HOST_ID,export=disk0 > /dev/kofiblk-control"
 	check "a disk" attach disk0 "$MINE"
 	check "it is live" state_is live
@@ -74,8 +73,7 @@ connects()
 
 # --- data ---
 
-# part NUMBER BYTES COUNT [FLAG]: 16 MiB of the disk are written to and read, so many
-# BYTES at a time
+# part NUMBER BYTES COUNT [FLAG]: write and read 16 MiB of the disk, in units of BYTES
 part()
 {
 	part_file=/tmp/part$1
@@ -89,7 +87,7 @@ part()
 	done
 }
 
-# parts: at once, until the load ends. No fio, which takes its time to start here.
+# parts: run all parts concurrently. Without fio, which is slow to start here.
 parts()
 {
 	part 0 131072 4 oflag=direct &
@@ -98,12 +96,12 @@ parts()
 	part_1=$!
 	part 2 512 8 oflag=direct &
 	part_2=$!
-	# By the page cache, and with ends that fit nothing.
+	# Through the page cache, with unaligned ends.
 	part 3 25088 4 &
 	wait $part_0 && wait $part_1 && wait $part_2 && wait $!
 }
 
-# counted NAME: the counter isn't 0
+# counted NAME: check that the counter isn't 0
 counted()
 {
 	[ "$(counter "$1")" -gt 0 ] 2> /dev/null

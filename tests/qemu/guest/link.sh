@@ -3,7 +3,7 @@
 # guests: 2
 # timeout: 60
 #
-# What tests of two guests rely on: addresses, large frames, barriers.
+# Features that tests with two guests need: addresses, large frames, barriers.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 

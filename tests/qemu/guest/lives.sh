@@ -6,14 +6,14 @@
 # timeout: 400
 # more: yes
 #
-# Guests are killed and come back, each with its drive and its address. Nobody who
-# waits for them notices.
+# Guests are killed and come back, each with its drive and its address. Guests that wait for
+# them don't notice.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 DRIVE_HAS=
 
-# What was written is on the drive, though nothing is flushed.
+# Written data is on the drive, though it wasn't flushed.
 drive_write()
 {
 	printf '%-4096s' "$1" | dd of=/dev/vda bs=4096 oflag=direct 2> /dev/null
@@ -30,7 +30,7 @@ drive_size()
 	[ "$(cat /sys/block/vda/size)" = $((8 * 2048)) ]
 }
 
-# lives NAME A B: both are there, each in this life, and both have said so
+# lives NAME A B: check that both guests run in these lives, and wait for each other
 lives()
 {
 	lives_seen=$(barrier "$1" "$LIFE")
@@ -51,7 +51,7 @@ check "it is written to" drive_write "$ROLE$LIFE"
 case $ROLE$LIFE in
 a1)
 	lives begun 1 1
-	refuse "somebody is killed who isn't there" kill_guest c
+	refuse "an absent guest is killed" kill_guest c
 	check "b is killed" kill_guest b
 	lives back 1 2
 	check "b answers" ping -c 3 -q "$(ip_of b)"

@@ -5,7 +5,7 @@
 # modules: crc32c_generic
 # timeout: 60
 #
-# Each module loads on each kernel, twice. The suites are loaded elsewhere.
+# Load each module twice on each kernel. Other tests load the suites.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 

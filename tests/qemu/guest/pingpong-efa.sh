@@ -7,9 +7,9 @@
 # host-tools: rdma
 # timeout: 400
 #
-# pingpong between two kernels over the EFA provider and soft devices on a bad
-# network. A whole run, one found by IPv6; then devices that go away in mid-run
-# at either side and come back, and modules that are unloaded at any time.
+# pingpong between two kernels over the EFA provider and soft devices on a bad network: a whole
+# run, a run by an IPv6 address, devices of either side that are removed during a run and come
+# back, and modules that are unloaded at any time.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -18,13 +18,13 @@ SIM=/sys/kernel/debug/efasim/es0
 SIDE=$([ "$ROLE" = a ] && echo server || echo client)
 KNOBS="reorder delay duplicate drop rnr"
 
-# meet NAME: with the other guest
+# meet NAME: wait for the other guest
 meet()
 {
 	barrier "$1" > /dev/null || exit 1
 }
 
-# at SERVER-OR-CLIENT COMMAND...: there alone
+# at SERVER-OR-CLIENT COMMAND...: run it only there
 at()
 {
 	at_side=$1
@@ -48,7 +48,7 @@ wait_while()
 	return 1
 }
 
-# ended STATE: the client's run ends so
+# ended STATE: check that the client's run ends in this state
 ended()
 {
 	wait_while waiting 20 && wait_while running 150 && [ "$(state)" = "$1" ] &&
@@ -57,13 +57,13 @@ ended()
 	return 1
 }
 
-# number WORDS: the figure in front of them
+# number WORDS: print the number before these words
 number()
 {
 	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $1.*/\1/p" "$DIR/$SIDE/results" | head -n 1
 }
 
-# limit WORD: the figure behind it
+# limit WORD: print the number after this word
 limit()
 {
 	sed -n "s/^longest .*\b$1 \([0-9]*\).*/\1/p" "$DIR/$SIDE/results"
@@ -114,7 +114,7 @@ create()
 	set_faults
 }
 
-# come_back: a name is free only a while after its device can't be seen any more
+# come_back: retry, as a name becomes free some time after its device has disappeared
 come_back()
 {
 	check "a device is back" wait_for 20 add
@@ -177,7 +177,7 @@ done
 at client forget "after a whole run"
 at server forget "the server, too"
 
-# --- found by IPv6 ---
+# --- a server's IPv6 address ---
 short()
 {
 	client "$1" iterations=24 sizes=0,100,5000
@@ -213,7 +213,7 @@ at client tagged
 meet tagged-ended
 at server forget "the server of tags"
 
-# --- devices that go ---
+# --- devices that are removed ---
 disturbed()
 {
 	client "$a" iterations=1000000 sizes=64
@@ -225,7 +225,7 @@ fails()
 {
 	check "a removal ends the run: $1" ended failed
 	grep '^error:' "$DIR/client/results"
-	# A peer that is gone may be noticed before it has said goodbye.
+	# The loss of a peer may be noticed before its last message.
 	check "and is named: $1" grep -q "^error: .*$2" "$DIR/client/results"
 	forget "$1"
 }

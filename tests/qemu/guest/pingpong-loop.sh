@@ -4,9 +4,8 @@
 # more: yes
 # timeout: 400
 #
-# Both sides of pingpong in one kernel, over the loopback provider: a whole run,
-# then runs that are disturbed by the device's removal, by unloading, by a client
-# that isn't one.
+# Both sides of pingpong in one kernel, over the loopback provider: a whole run, then runs that
+# are disturbed by removal of the device, by unloading, and by a fake client.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -29,14 +28,14 @@ wait_while()
 	return 1
 }
 
-# ended STATE: the client's run ends so
+# ended STATE: check that the client's run ends in this state
 ended()
 {
 	wait_while client waiting 20 && wait_while client running 150 &&
 		[ "$(state client)" = "$1" ]
 }
 
-# number SIDE WORD: the figure in front of the word
+# number SIDE WORD: print the number before the word
 number()
 {
 	sed -n "s/.*[ ,]*\b\([0-9][0-9]*\) $2.*/\1/p" "$DIR/$1/results" | head -n 1
@@ -71,8 +70,8 @@ usleep 500000
 echo 0 > /sys/kernel/debug/kofi_loop/loop1/present
 check "a removal ends it" ended failed
 grep error: "$DIR/client/results"
-# Of the device, or of the server's end of it, which may go first: then what is
-# under way fails, what is posted finds nobody, or the server says that it failed.
+# The error is that of the device; or the server loses the device first, and then outstanding
+# operations fail, posts find no peer, or the server reports its failure.
 why='device\|endpoint went away\|host unreachable\|as it failed'
 check "and is named" grep -q "^error: .*\($why\)" "$DIR/client/results"
 check "the server waits for the next" wait_while server running 20
