@@ -5,11 +5,10 @@
 #   build.sh product-6.1|product-6.12
 #   build.sh clean
 #
-# Builds this checkout's modules against the test kernel, Debian's headers or, with
-# the compiler that goes with it, its newest kernel,
-# with warnings as errors, and prints the directory of the result. The sources
-# are copied into the cache first, so that several kernels don't share objects.
-# product-VERSION is without the modules that only test, measure or show something.
+# Builds this checkout's modules, with warnings as errors, against the test kernel, Debian's
+# headers or, with its own compiler, Debian's newest kernel, and prints the directory of the
+# result. The sources are copied into the cache first, so that kernels don't share objects.
+# product-VERSION excludes modules for tests, measurements and demonstrations.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -24,8 +23,8 @@ kernel_build()
 	esac
 }
 
-# By content and without times: a file that changed gets a new time, even when
-# its contents are older than the objects.
+# Compare contents, not times: a file that changed gets a new time, even if it is older than
+# the objects.
 copy_sources()
 {
 	mkdir -p "$1"
@@ -33,8 +32,8 @@ copy_sources()
 		"$KOFI_TOP"/ "$1"/ >&2
 }
 
-# A new kernel of the same name (a point release, other options) starts afresh, and so
-# does a new compiler.
+# A changed kernel of the same name (a point release, other options) or a new compiler needs
+# a new build.
 forget_other_kernel()
 {
 	local both
@@ -45,7 +44,7 @@ forget_other_kernel()
 	echo "$both" > "$1/.kernel"
 }
 
-# Those of modpost, objtool and the linker, which no option makes errors.
+# Warnings of modpost, objtool and the linker, which no option turns into errors.
 has_warnings()
 {
 	grep -i 'warning:' "$1" | grep -v 'the compiler differs' > /dev/null

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Every static check, a line each.
+# Runs the static checks and prints a line for each.
 #
 #   check.sh              all of them
 #   check.sh NAME...      only these
-#   check.sh -l           their names and what they are
+#   check.sh -l           list their names and descriptions
 #
-# A check is a function below, with a line in CHECKS; it fails by its status, and
-# what it printed is shown. Status 3 means that it can't run on this machine.
-# Whatever is built is built from a copy in the cache.
+# A check is a function below, with a line in CHECKS. If its status isn't 0 it fails, and its
+# output is shown. Status 3 means that it can't run on this machine. Builds use a copy in the
+# cache.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -40,9 +40,9 @@ KERNEL_SH=$KOFI_TOP/scripts/kernel.sh
 LIB=$KOFI_TOP/scripts/check
 NOT_HERE=3
 SHOWN_LINES=25
-# One place in the cache for each checkout.
+# A directory in the cache for each checkout.
 WORK=$KOFI_CACHE/lint/$(echo "$KOFI_TOP" | md5sum | cut -c 1-8)
-# Debian's, whatever else is first in PATH.
+# Debian's Python, even if another one is first in PATH.
 PYTHON=/usr/bin/python3
 export PYTHONDONTWRITEBYTECODE=1
 
@@ -51,7 +51,7 @@ names()
 	sed -n 's/^\([a-z0-9.-]\+\)\t.*/\1/p' <<< "$CHECKS"
 }
 
-# tree_files GLOB...: the checkout's files that match, tracked or about to be.
+# tree_files GLOB...: print the checkout's files that match, tracked or not ignored.
 tree_files()
 {
 	git -C "$KOFI_TOP" ls-files -co --exclude-standard -- "$@" |
@@ -60,7 +60,7 @@ tree_files()
 		done
 }
 
-# scripts_of WORD: the files whose first line runs WORD.
+# scripts_of WORD: print the files whose first line runs WORD.
 scripts_of()
 {
 	tree_files | while read -r f; do
@@ -72,7 +72,7 @@ scripts_of()
 
 # --- builds ---
 
-# headers_of TREE: what make -C gets. TREE is 6.12, 6.1, newest or test.
+# headers_of TREE: print the argument for make -C. TREE is 6.12, 6.1, newest or test.
 headers_of()
 {
 	local newest
@@ -94,7 +94,7 @@ headers_of()
 	echo "$newest/build"
 }
 
-# is_here TREE: false only for what this machine can't have or hasn't built.
+# is_here TREE: fail if this machine can't have the kernel or hasn't built it.
 is_here()
 {
 	local rc=0
@@ -102,7 +102,7 @@ is_here()
 	[ $rc != $NOT_HERE ]
 }
 
-# sources: a copy of this checkout for what is built outside of its Kbuild files.
+# sources: print a copy of this checkout, for builds outside of its Kbuild files.
 sources()
 {
 	mkdir -p "$WORK/src"
@@ -111,14 +111,14 @@ sources()
 	echo "$WORK/src"
 }
 
-# build TREE ARGUMENT...: what build.sh does. Prints the built copy.
+# build TREE ARGUMENT...: run build.sh. Prints the directory that was built.
 build()
 {
 	is_here "$1" || return $NOT_HERE
 	"$KOFI_TOP/scripts/build.sh" "$@"
 }
 
-# single TREE DIR: make a directory of sources of our own, with the tree's flags.
+# single TREE DIR: build a directory of generated sources with the tree's flags.
 single()
 {
 	local hdrs
@@ -133,7 +133,7 @@ single_flags()
 	echo "ccflags-y := -I$1/include -I$1/compat/efa -include $1/compat/compat.h"
 }
 
-# put FILE: stdin to FILE unless it says so already, for make's sake.
+# put FILE: write stdin to FILE unless it has that content already, to keep its time for make.
 put()
 {
 	local text
@@ -148,13 +148,13 @@ check_build-6.1() { build 6.1; }
 check_build-newest() { build newest; }
 check_build-test() { build test; }
 
-# As errors: a build with warnings isn't kept. CHECK_ENDIAN is the default.
+# Warnings are errors, because a build with warnings isn't kept. CHECK_ENDIAN is the default.
 check_sparse()
 {
 	build 6.12 C=2 CF=-Wsparse-error
 }
 
-# headers TREE PATTERN...: a source for each header, which includes it twice.
+# headers TREE PATTERN...: build a source for each header, which includes it twice.
 headers()
 {
 	local kernel=$1 copy dir f n
@@ -174,7 +174,7 @@ headers()
 	single "$kernel" "$dir" headers.o
 }
 
-# What lies in tests/ wants KUnit, which Debian's kernels lack; in tests/fuzz a C library.
+# Headers in tests/ need KUnit, which Debian's kernels lack; those in tests/fuzz a C library.
 check_headers()
 {
 	local kernel absent=()
@@ -271,7 +271,7 @@ check_sizes()
 	"$PYTHON" "$LIB/sizes.py"
 }
 
-# What isn't wanted of it, and why, is in .checkpatch.conf.
+# .checkpatch.conf has the exceptions, with reasons.
 check_style()
 {
 	local ksrc checkpatch rc=0
@@ -293,7 +293,7 @@ check_style()
 	return $rc
 }
 
-# The first commit and merges are as they are.
+# The first commit and merges aren't checked.
 check_commits()
 {
 	local log hash subject bad=0
@@ -366,7 +366,7 @@ check_docs()
 
 # --- the run ---
 
-# run NAME: one check and its line; what it printed only if it failed.
+# run NAME: run a check and print its line, and its output if it failed.
 run()
 {
 	local name=$1 log=$WORK/log/$1 rc start=$SECONDS note

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the other scripts share: where the cache is, messages, locks.
-# Everything that takes long to make is made outside the tree, below $KOFI_CACHE.
+# Common functions of the other scripts: the cache, messages, locks.
+# Results of long builds are kept outside of the tree, below $KOFI_CACHE.
 
 set -euo pipefail
 shopt -s inherit_errexit
 
-# V=1 and the like, given to our make, mean something else to the kernel's.
+# Variables like V=1 of this tree's make have another meaning for the kernel's make.
 unset MAKEFLAGS MFLAGS
 
-# What apt prints is read, and it speaks the user's language. The kernel's makefiles drop
-# LC_ALL, and perl warns there of languages that aren't installed.
+# Scripts parse apt's output, which is translated to the user's language. The kernel's makefiles
+# unset LC_ALL, and perl warns of locales that aren't installed.
 unset "${!LC_@}" LANGUAGE
 export LANG=C.UTF-8 LC_ALL=C.UTF-8
 
-# depmod is there, and not in every user's PATH.
+# depmod is in this directory, which isn't in every user's PATH.
 PATH+=:/usr/sbin:/sbin
 
-# A service may have no HOME.
+# HOME may be unset in a service.
 KOFI_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 KOFI_CACHE=${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d : -f 6)}/.cache}/kofi
 export KOFI_TOP KOFI_CACHE
 
-# Messages go to stderr, so that a script's stdout is its answer alone.
+# Messages go to stderr, so that a script's stdout has only its result.
 say()
 {
 	echo "$*" >&2
@@ -42,7 +42,7 @@ case $KOFI_CACHE in
 esac
 mkdir -p "$KOFI_CACHE/lock"
 
-# as_root COMMAND...: fails if that takes a password.
+# as_root COMMAND...: run it as root; fails if that needs a password.
 as_root()
 {
 	if [ "$(id -u)" = 0 ]; then
@@ -52,7 +52,7 @@ as_root()
 	fi
 }
 
-# locked NAME COMMAND...: one run at a time on this machine.
+# locked NAME COMMAND...: run it, one at a time on this machine.
 locked()
 {
 	local name=$1 fd rc
@@ -68,20 +68,20 @@ locked()
 	return $rc
 }
 
-# drop_unused DIR: what is in it for checkouts that weren't built in for two weeks.
+# drop_unused DIR: remove directories of checkouts that weren't built for two weeks.
 drop_unused()
 {
 	find "$1" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
 }
 
-# update_lists MINUTES: apt's lists of packages, unless that was done so long ago or less.
+# update_lists MINUTES: update apt's lists of packages, unless they are at most that old.
 update_lists()
 {
 	locked apt-update new_lists "$1"
 }
 
-# apt waits for dpkg's lock, but not for that of the lists, which a machine that has just
-# booted takes by itself. It fails if any of the lists can't be had.
+# apt waits for dpkg's lock, but not for that of the lists, which a machine holds for a while
+# after booting. Fails if any of the lists can't be downloaded.
 new_lists()
 {
 	local stamp=$KOFI_CACHE/apt-update log=$KOFI_CACHE/apt-update.log start=$SECONDS said=

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Called by dkms, in its copy of the tree, for what modules of others are built with:
-# headers and Module.symvers, which belong to one build as the modules do.
+# Called by dkms in its copy of the tree, to install the headers and Module.symvers, with which
+# other modules are built. They must be of the same build as the modules.
 #
-#   dkms.sh build DIR           keeps them in DIR, beside the modules that were built
+#   dkms.sh build DIR           copies them to DIR, beside the built modules
 #   dkms.sh install DIR MODULES installs them from there into /lib/modules/<release>
 #   dkms.sh remove MODULES      removes them
 set -e

@@ -3,8 +3,8 @@
 #
 #   installed.sh 6.1|6.12
 #
-# Prints a directory with what make modules_install install put there, and in my_ulp/
-# the module of samples/template, built outside the tree against that alone.
+# Prints a directory with the files of make modules_install install, and in my_ulp/ the module
+# of samples/template, built outside of the tree with only these files.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"

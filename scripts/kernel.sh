@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Kernels for the tests, made or fetched into the cache when they aren't there.
+# Kernels for the tests, built or downloaded to the cache if necessary.
 #
 #   kernel.sh source            prints the unpacked linux-source-6.12
 #   kernel.sh test              prints the test kernel's directory, with
@@ -12,10 +12,10 @@
 #                                 vmlinuz, config, modules/lib/modules/RELEASE/
 #   kernel.sh headers 6.1|6.12  prints its headers (for make -C)
 #
-# Nothing is installed. Exit status 3: this distribution doesn't have it.
+# Nothing is installed. Exit status 3: this distribution doesn't have the kernel.
 #
-# KOFI_VARIANT=kcsan has the test kernel watch for data races instead of memory errors,
-# KOFI_VARIANT=gcov count which lines run.
+# With KOFI_VARIANT=kcsan the test kernel checks for data races instead of memory errors, with
+# KOFI_VARIANT=gcov it counts executed lines.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"

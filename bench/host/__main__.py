@@ -44,7 +44,7 @@ def percent(now, then):
 
 
 def off(what, got, wanted):
-    """A complaint, if a figure isn't what it should be."""
+    """A message if a figure differs from the expected one."""
     if percent(got, wanted) <= TOLERANCE:
         return []
     return [f"{what}: {got} were counted, {wanted} there are"]

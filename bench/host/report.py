@@ -14,8 +14,8 @@ DISK_COLUMNS = ("row", *DISK_PARTS, "whole", "at most", "after", "added", "devic
 LIMIT = 3.0             # percent, of what a row may grow
 LEAST = 0.5             # of what it was: less isn't thrift, but counted elsewhere
 FIGURES = ("added", "host")
-# How often a worker is woken for a batch is chance, and makes "host" what it is: it
-# differs between builds of the same source.
+# The number of times that a worker is woken for a batch is random. Therefore "host" differs
+# between builds of the same source, and isn't compared.
 COMPARED = ("added",)
 
 # (what, row, instructions over verbs at most)
@@ -103,7 +103,7 @@ def memory(result):
     deep, shallow = m["endpoint512"] - m["qp512"], m["endpoint64"] - m["qp64"]
     yield ["endpoint, 512 sends and receives", m["endpoint512"], deep]
     yield ["endpoint, 64 sends and receives", m["endpoint64"], shallow]
-    # Of the queue pair, whose size isn't one of the two, by how it grows.
+    # Interpolate the size of a queue pair whose depth isn't one of the two measured.
     rdm = m["rdm256"] - (m["qp64"] * (512 - 256) + m["qp512"] * (256 - 64)) // (512 - 64)
     yield ["endpoint of fabric efa, 256 sends and receives", m["rdm256"], rdm]
     yield ["operation", "", (deep - shallow) // (2 * (512 - 64))]

@@ -42,10 +42,10 @@ ADDED = ("kofi", "kofi_efa", "kofiblk")
 POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
 INTERRUPTS = ("cq_event",)
 WORKERS = ("kefa_ep_work", "kefa_mrq_work", "kofi_notifier_work", "kbv_work")
-# Who copies payload on the host's behalf, and for whom.
+# Functions that copy payload for the host, with their callers.
 COPIES = (("_copy_from_iter", None), ("memcpy_orig", "efasim_post_send"))
-# The device's worker. What the kernel runs after it is charged to the device, though
-# it is what leads to the next who has to do something.
+# The device's worker. Code of the kernel that runs after it is charged to the device, also
+# if it switches to the next task of the host.
 DEVICE_WORKER = "efasim_dev_work"
 
 
@@ -101,7 +101,7 @@ def compared():
     for kind, sizes in SIZES:
         for size in sizes:
             for mode in MODES:
-                # Of an inject nobody hears.
+                # An inject has no completion.
                 if kind == "inject" and mode != "polled":
                     continue
                 for ulp in ("verbs", "efa"):
@@ -175,7 +175,7 @@ def block_devices():
 
 
 def pairs():
-    """Two CPUs at the same time, each with endpoints and completion queues of its own."""
+    """Two CPUs at the same time, each with separate endpoints and completion queues."""
     yield Row("efa", "send", 8, "pair")
     yield Row("efa", "reg", 4 * KIB, "pair")
 
@@ -193,7 +193,7 @@ def waits(row):
 
 
 def checked():
-    """Of kOFI's, each way once: what is compared with the baseline."""
+    """The rows of kOFI that are compared with the baseline, each path once."""
     for row in all_rows():
         if waits(row):
             continue
@@ -213,7 +213,7 @@ def copied(row, window):
 
 
 def both(window, *parts):
-    """Of the cache lines that both CPUs wrote for one of these parts: who did."""
+    """The writers of each cache line that both CPUs wrote for one of these parts."""
     lines = [{w for w in writers if w[1] in parts} for writers in window.lines.values()]
     return [writers for writers in lines if len({w[0] for w in writers}) > 1]
 

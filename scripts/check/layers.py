@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Who may include whom, and the other rules about what belongs where.
+"""Which directories may include headers of which others, and other rules of layering.
 
   layers.py layers      what C files and Kbuild files reach
   layers.py licences    every file's SPDX line

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A core that is no longer thin, files past 800 lines, functions past 80.
+"""Limits of sizes: of the core, of files (800 lines) and of functions (80 lines).
 
-The core is what is in kofi/, with the queues that providers share. Counted are
-lines with code on them. Prints their number on success, which check.sh shows.
-Matching has a row of its own: it is a helper for providers that match in software,
-and nothing of the core's own calls it.
+The core is the code in kofi/, including the queues that providers share. Only lines
+with code count. Prints their number on success, which check.sh shows. Matching is
+counted separately: it is a helper for providers that match in software, and the core
+itself doesn't call it.
 """
 
 import sys

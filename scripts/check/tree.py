@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the checks share: the tree's files, and just enough of a C reader.
+"""Common code of the checks: the tree's files, and a simple reader of C.
 
-The reader knows only what the kernel's style leaves possible at file scope.
-It blanks comments, strings and preprocessor lines without moving a line, then
-splits the rest at the semicolons and braces outside of everything else.
+The reader understands only declarations at file scope in kernel style. It blanks
+comments, strings and preprocessor lines without changing line numbers, and then
+splits the rest at top-level semicolons and braces.
 """
 
 import os

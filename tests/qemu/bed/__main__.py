@@ -48,7 +48,7 @@ class Report:
         self.skipped.append(f"SKIP {name}: {reason}")
 
     def end(self):
-        """The summary, whose last line is the result."""
+        """Print the summary, whose last line is the result."""
         for line in self.skipped:
             say(line)
         say(f"logs: {self.logs}")
@@ -89,7 +89,7 @@ class Check:
         return self.trees[kernel]
 
     def guest_boots(self):
-        """Of the tests that this machine can run; the others are skipped."""
+        """The boots of tests that this machine can run; the others are skipped."""
         tests = []
         for test in plan.guest_tests(self.args.level, self.args.only):
             kernel = test.needs.kernel

@@ -47,9 +47,9 @@ def mebibytes(size):
 CPUS = limits.cpus()
 ROOM = limits.room()    # a guest takes up to a GiB
 
-# How a guest's CPUs run: each on one of the host's, when it has one to spare, or all
-# by turns on the same. The first finds more races. By turns nobody spins for who
-# doesn't run, and two guests on two CPUs get done in two thirds of the time.
+# How a guest's CPUs run: each in its own thread, or in turns in one thread. The former
+# finds more races. In turns, no CPU spins for one that isn't scheduled, and two guests on
+# two CPUs need only two thirds of the time.
 AT_ONCE = "tcg,thread=multi"
 BY_TURNS = "tcg,thread=single"
 
@@ -99,16 +99,16 @@ def lock_any(names):
 
 
 def slot_count(accel):
-    """How many guests may run. One more than there are CPUs if that makes none spin,
-    as each waits for something now and then. Two at least, as tests have two."""
+    """Maximum number of concurrent guests: at least two, as tests may need two. If CPUs of
+    a guest take turns, one more than there are CPUs, as guests are idle now and then."""
     return max(2, min(CPUS + (accel == BY_TURNS), ROOM))
 
 
 @contextlib.contextmanager
 def slots(count, accel=AT_ONCE):
-    """So many guests may run now, of all runs that share the cache. Who takes several
-    takes them before anybody else takes one. One whose CPUs run at once looks for the
-    place beside two that take the first."""
+    """Take slots for guests, which all runs that share the cache compete for. A boot of
+    several guests takes all its slots before another boot can take one. A boot whose CPUs
+    run at once prefers the last slot, beside a boot that takes the first two."""
     names = [f"guest-{n}" for n in range(slot_count(BY_TURNS))][-slot_count(accel):]
     with contextlib.ExitStack() as held:
         with lock_any(["guests"]):
@@ -149,7 +149,7 @@ class Boot:
     installed: bool = False         # /installed is what make install put there
 
     def job(self, role, life=1, used=0):
-        """What a guest is told, when it has used up some of its time."""
+        """The parameters of a guest, with the time that it has left."""
         index = "abc".index(role) + 1
         values = {
             "KIND": self.kind, "ROLE": role, "GUESTS": self.guests, "LIFE": life,
@@ -208,7 +208,7 @@ def split_sections(text):
 
 
 def machine(boot, built, console):
-    """QEMU's command line, less what is per guest."""
+    """QEMU's command line without the options of a single guest."""
     append = f"console=ttyS0 panic=-1 oops=panic loglevel=7 {boot.clock} {boot.cmdline}"
     if boot.kernel == "test":
         append += " kmemleak=on" if boot.kmemleak else " kmemleak=off"
@@ -262,7 +262,7 @@ class Guest:
         self.log.mkdir(parents=True)
         self.up = None
         self.shot = False           # by us
-        # One of its own for each life: what a former one said is of no interest.
+        # A socket for each life, so that messages of a former life are ignored.
         path = f"{self.directory}/control-{self.role}-{self.life}"
         self.control = socket.socket(socket.AF_UNIX)
         self.control.bind(path)
@@ -289,8 +289,8 @@ class Guest:
             "-chardev", f"socket,id=control,path={control}",
             "-device", "virtserialport,chardev=control,name=control"]
         if boot.drive:
-            # What QEMU wrote is the host's, which outlives it: so what the guest was
-            # told is written outlives the guest, and flushes needn't do anything.
+            # The host keeps what QEMU has written. So completed writes of the guest
+            # survive the guest, and flushes can be ignored.
             command += ["-drive", f"file={self._drive()},id=drive,if=none,format=raw,"
                         f"cache=unsafe,throttling.iops-write={boot.drive_writes}",
                         "-device", "virtio-blk-pci,drive=drive"]
@@ -316,7 +316,7 @@ class Guest:
             self.process.kill()
 
     def _was_killed(self):
-        """By us, not by others or before we could."""
+        """Whether the bed killed the guest, rather than another process or itself."""
         return self.shot and self.process.returncode == -signal.SIGKILL
 
     def end(self):
@@ -353,8 +353,8 @@ class Guest:
 
 
 class Control:
-    """The host's end of the control ports: who is up, who waits at a barrier, who is
-    to be killed."""
+    """The host's end of the control ports: guests that are up, guests that wait at a
+    barrier, guests to kill."""
 
     def __init__(self, guests):
         self.guests = guests
@@ -446,7 +446,7 @@ class Control:
         self._answer_all(answer)
 
     def _gone(self, guest):
-        """The others wait in vain."""
+        """A guest is gone: release the others, which would wait for it forever."""
         self.guests = [g for g in self.guests if g is not guest]
         self.gone = self.gone or guest.role
         self._release()
@@ -471,7 +471,7 @@ def run(boot, trees, logs):
 
 
 def run_now(boot, trees, logs):
-    """The same for who has taken the slots."""
+    """Run a boot whose slots are taken."""
     with tempfile.TemporaryDirectory(prefix="kofi-") as sockets:
         return _run(boot, trees[boot.kernel], logs / boot.name, sockets)
 

@@ -23,8 +23,9 @@ VARIANT = os.environ.get("KOFI_VARIANT", "")
 
 
 def accel(level, kernel, smp=2):
-    """Races are looked for with all tests where there is time for that, and before with
-    those of one kernel: one without checkers, in which CPUs would only wait for locks."""
+    """How CPUs run: at once, to find races, for all tests of level full, and for those of
+    one kernel of level more. That kernel has no checkers, in which CPUs would mostly wait
+    for locks."""
     often = level == "full" or (level, kernel) == ("more", "stock-6.12")
     return AT_ONCE if (often or VARIANT == "kcsan") and smp > 1 else BY_TURNS
 
@@ -53,7 +54,7 @@ class Needs:
 
 @dataclasses.dataclass(frozen=True)
 class Offers:
-    """What it asks for as well, and the others of its boot don't mind."""
+    """Needs of a test that may also be met for the other tests of its boot."""
     mem: str = "768M"
     host_root: bool = False
     host_tools: tuple = ()
@@ -119,8 +120,8 @@ def read_tests(path):
 
 
 def runs(level, at, only=None):
-    """Whether a test of a level is run at another: the last has them all, and who
-    names a test needn't know its level unless it is long."""
+    """Whether a test of a level is run at another: the last level has all tests, and a test
+    that is named is run at any level unless it is of level full."""
     return level == at or at == "full" or (bool(only) and level != "full")
 
 
@@ -135,8 +136,7 @@ UNITTESTS = {"verdict": tree.QEMU_DIR / "selftest", "tools": tree.TOP / "tests" 
 
 
 def unknown(only, at, boots):
-    """Which of the names in only there are not, neither among these boots' nor at this
-    level."""
+    """The names in only that are neither names of these boots nor tests of this level."""
     known = {*boots, *UNITTESTS, *(test.name for test in guest_tests(at, only))}
     return [name for name in only if name not in known]
 
@@ -182,8 +182,8 @@ def guest_boots(tests, level):
 
 
 def in_turn(boots):
-    """The order in which to begin: the long ones first, and one guest after two, for
-    which there is room beside them."""
+    """The order in which boots start: long ones first, and a boot of one guest after one
+    of two, as both fit together."""
     boots = sorted(boots, key=lambda boot: (-boot.kmemleak, -boot.timeout))
     several, one = ([boot for boot in boots if (boot.guests > 1) == many]
                     for many in (True, False))

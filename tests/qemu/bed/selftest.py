@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Proves that what is broken turns a run red.
+"""Tests that failures are detected.
 
-Boots that are broken on purpose; their failures must be exactly the expected
-ones. Each expectation is a test of its own.
+These boots are broken on purpose; their failures must be exactly the expected
+ones. Each expectation is a separate test.
 """
 
 import re
@@ -86,7 +86,7 @@ BOOTS = [
 
 
 def judge(boot_name, expected, failures):
-    """Did a broken boot turn red for just the expected reasons?"""
+    """Check that a broken boot has exactly the expected failures."""
     verdict = Verdict()
     for what, pattern in expected.items():
         seen = any(re.search(pattern, failure) for failure in failures)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""From what a guest left behind to what passed and what failed.
+"""Decides from the output of a guest what passed and what failed.
 
-Nothing here touches a guest: the input is an Outcome, so that recorded ones
-can be judged as well.
+Nothing here accesses a guest: the input is an Outcome, so recorded ones can be
+judged as well.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class Verdict:
     notes: list = dataclasses.field(default_factory=list)
 
     def check(self, problems):
-        """One thing that passes when there is no problem."""
+        """Count one check, which passes without problems."""
         if problems:
             self.failures += problems
         else:
@@ -73,7 +73,7 @@ class Kunit:
         self.parser, self.printer = kunit_parser, kunit_printer
 
     def parse(self, lines):
-        """Returns its Test tree and what it printed."""
+        """Return the parser's Test tree and its output."""
         shown = io.StringIO()
         self.parser.stdout = self.printer.Printer(shown)
         return self.parser.parse_run_tests(lines), shown.getvalue()
@@ -130,7 +130,7 @@ def judge_load(lines):
 
 
 def judge_said(name, lines):
-    """The TAP lines of a guest test, among others."""
+    """Judge the TAP lines among the output of a guest test."""
     verdict = Verdict()
     for line in lines:
         if re.match(r"ok\b.*# *SKIP", line, re.I):
@@ -195,7 +195,7 @@ def judge_unload(where, lines):
 
 
 def judge_strays(sections):
-    """A job that outlives its test may have something to say that nobody else knows."""
+    """Output outside of all tests, as of a job that outlives its test, is a failure."""
     return [f"outside of all sections: {line}" for line in sections.get("", [])]
 
 
@@ -211,7 +211,7 @@ def judge_console(console):
 
 
 def judge_milestones(console):
-    """Whether the console is there from the beginning to the end."""
+    """Check that the console output is complete."""
     return [f"the console is cut off: {line!r} isn't there"
             for line in MILESTONES if line not in console]
 
