@@ -204,7 +204,7 @@ def suite_modules(built):
 
 def suite_boots(built, at, only):
     modules = suite_modules(built)
-    common = {"suites": modules, "timeout": 600}
+    common = {"suites": modules, "timeout": 1200}
     boots = (("check", Boot("kunit", accel=BY_TURNS, kmemleak=True, **common)),
              ("full", Boot("kunit-parallel", **common)),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))

@@ -5,7 +5,7 @@
 # guests: 2
 # host-root: yes
 # host-tools: rdma
-# timeout: 400
+# timeout: 900
 #
 # pingpong between two kernels over the EFA provider and soft devices on a bad network: a whole
 # run, a run by an IPv6 address, devices of either side that are removed during a run and come
