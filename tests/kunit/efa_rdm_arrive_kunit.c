@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: messages of one packet that arrive, and packets that look like one. Each receive
- * has the message that is for it, and what isn't a message in its turn does no harm to those
- * that are.
+ * Fabric efa: messages of one packet that arrive, and packets that look similar. Each receive
+ * must get the message that matches it. Invalid, repeated and early packets must not disturb
+ * other messages.
  */
 #include "efa_rdm_scene.h"
 
-#define SLOT	0x500	/* Queue pairs of peers that aren't one of the endpoints. */
+#define SLOT	0x500	/* First queue pair number of peers other than the two endpoints. */
 
 static u8 packet[SZ_8K];
 
-/* A peer of the second endpoint, on a device of its own. */
+/* Another peer of the second endpoint, with its own address handle. */
 struct other {
 	u32		qpn;
 	u32		connid;
@@ -28,21 +28,21 @@ static void inject(struct rdm_pair *pair, const struct other *o, size_t len)
 	efake_settle_all();
 }
 
-/* --- packets that look like one, or nearly --- */
+/* --- unusual and invalid packets --- */
 
-/* What becomes of it, and of its sender. */
+/* How the receiver treats the packet and its sender. */
 enum becomes { TAKEN, KEPT, BAD, STRANGE, AGAIN, FAR, UNSEEN };
 
 /**
- * struct odd - a packet that isn't quite a short message in its turn
- * @what: is said of it
+ * struct odd - a packet that differs from the expected short message
+ * @what: description
  * @type: enum kefa_pkt_type
- * @at: this byte is changed
- * @bits: by these bits
- * @msg_id: its number; 1 would be right
- * @slid: number of the address handle that it comes from, besides the right one
- * @len: its bytes, if that isn't 0; -1 for none
- * @becomes: enum becomes
+ * @at: offset of the byte that is changed
+ * @bits: bits of the byte at @at that are flipped
+ * @msg_id: number of the message; the receiver expects 1
+ * @slid: difference between the sender's handle number and the right one
+ * @len: length of the packet; 0 for the right length, -1 for no bytes
+ * @becomes: expected result
  */
 struct odd {
 	const char	*what;
@@ -92,7 +92,7 @@ static size_t build(const struct other *o, u8 type, u32 msg_id, size_t len)
 	return kefa_build(&pkt, packet, sizeof(packet)) + len;
 }
 
-/* Its first message has arrived. */
+/* Insert a peer and have its first message arrive. */
 static struct other meet(struct kunit *test, struct rdm_pair *pair, u32 n)
 {
 	struct fi_efa_addr addr = efa_addr(9, SLOT + n);
@@ -128,7 +128,7 @@ static void expect_became(struct kunit *test, struct kefa_rdm *rdm, const struct
 	KUNIT_EXPECT_EQ(test, rdm->nposted, rdm->target);
 }
 
-/* There is a receive for it, which it has if it is a message. */
+/* Deliver the packet while receives are posted, which it must complete only if it is valid. */
 static void try_odd(struct kunit *test, struct rdm_pair *pair, const struct odd *odd, u32 n)
 {
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
@@ -149,7 +149,7 @@ static void try_odd(struct kunit *test, struct rdm_pair *pair, const struct odd 
 	if (odd->becomes == TAKEN)
 		rdm_expect(test, &pair->end[1], 2, odd->len ? 0 : 8);
 	rdm_expect_nothing(test, &pair->end[1]);
-	/* The right one is taken then, unless the peer is dead. */
+	/* The expected message is still accepted, unless the peer is dead. */
 	inject(pair, &o, build(&o, TAG, 1 + (odd->becomes == TAKEN), 8));
 	if (!dead && (odd->becomes != TAKEN || odd->type == MSG))
 		rdm_expect(test, &pair->end[1], 2, 8);
@@ -174,7 +174,7 @@ static void arrive_odd(struct kunit *test)
 		try_odd(test, pair, &odds[i], i);
 }
 
-/* It ends before its header does, anywhere. */
+/* Packets that are cut anywhere in the header. */
 static void arrive_cut(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -196,7 +196,7 @@ static ssize_t trecv_from(struct rdm_pair *pair, fi_addr_t from, u64 ignore, lon
 	return fi_trecv(pair->end[1].ep, pair->in, 64, NULL, from, 5, ignore, (void *)ctx);
 }
 
-/* The oldest that fits has it, whomever it names and whatever it ignores. */
+/* The oldest matching receive gets the message, directed or not, whichever bits it ignores. */
 static void arrive_match(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -220,7 +220,7 @@ static void arrive_match(struct kunit *test)
 	rdm_expect(test, &pair->end[1], 3, 1);
 	rdm_expect(test, &pair->end[1], 5, 2);
 	rdm_expect_nothing(test, &pair->end[1]);
-	/* Those that wait are in order, too. */
+	/* Unexpected messages are matched in order, too. */
 	KUNIT_EXPECT_EQ(test, trecv_from(pair, other.addr, 0, 6), 0);
 	KUNIT_EXPECT_EQ(test, trecv_from(pair, pair->end[1].peer, 0, 7), 0);
 	KUNIT_EXPECT_EQ(test, trecv_from(pair, any, ~0ULL, 8), 0);
@@ -229,7 +229,7 @@ static void arrive_match(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 3UL);
 	KUNIT_EXPECT_EQ(test, comp.src, pair->end[1].peer);
 	rdm_expect(test, &pair->end[1], 8, 4);
-	/* The other peer's receives are still there. */
+	/* The receives for the other peer are still posted. */
 	inject(pair, &other, build(&other, TAG, 1, 8));
 	rdm_expect_nothing(test, &pair->end[1]);
 	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &other.addr, 1, 0), 0);
@@ -261,7 +261,7 @@ static void send_four(struct kunit *test, struct rdm_pair *pair)
 	rdm_run(pair);
 }
 
-/* Buffers that are too short, or in pieces, among others. */
+/* Buffers that are too short, in pieces, and larger than the message. */
 static void arrive_buffers(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -298,7 +298,7 @@ static void arrive_buffers(struct kunit *test)
 	}
 }
 
-/* Without an order each is taken as it comes. */
+/* Without ordering, each message is taken when it arrives. */
 static void arrive_unordered(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts) { .no_order = true });

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: what an endpoint takes at most. Its memory, before there is traffic and however
- * much comes; and the share of the send queue that a message may have that is read in many
- * pieces.
+ * Fabric efa: bounds of what an endpoint uses: its memory, idle and flooded; the number of posted
+ * receives; and the share of the send queue that one message may use, which is read in many pieces.
  */
 #include <linux/mm.h>
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
 
-/* Endpoints whose memory is measured: with many of them it matters little what else goes on. */
+/* Number of endpoints whose memory is measured; many, so that other allocations matter little. */
 #define EPS	8
 
 static u8 packet[SZ_16K];
 
-/* What an endpoint takes before there is traffic, as measured. */
+/* Memory of an idle endpoint in bytes: the limit, then what bounds_idle() measured. */
 static s64 idle = 900 * SZ_1K;
 
-/* As for the real device. */
+/* The real device's values. */
 static const struct rdm_opts deep = { .depth = 512, .mtu = 8928 };
 
-/* Bytes in use on this machine. */
+/* Return: the bytes in use on this machine. */
 static s64 used(void)
 {
 	struct sysinfo si;
@@ -37,7 +36,7 @@ static void open_ep(struct kunit *test, struct rdm_pair *pair, struct fid_ep **e
 	KUNIT_ASSERT_EQ(test, fi_enable(*ep), 0);
 }
 
-/* 900 KiB before there is traffic. */
+/* An idle endpoint uses at most 900 KiB. */
 static void bounds_idle(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &deep);
@@ -47,7 +46,7 @@ static void bounds_idle(struct kunit *test)
 	int i;
 
 	pair->fake->max_mrs = 1024;
-	/* What is allocated the first time. */
+	/* Allocate what only the first endpoint allocates. */
 	open_ep(test, pair, &eps[0]);
 	EFA_CLOSE(test, eps[0]);
 	before = used();
@@ -63,7 +62,10 @@ static void bounds_idle(struct kunit *test)
 		EFA_CLOSE(test, eps[i]);
 }
 
-/* A message that the second endpoint has no receive for. Return: false if it can't take it. */
+/*
+ * Have the second endpoint receive a message that no receive matches. Return: false if it has
+ * posted no buffer.
+ */
 static bool unexpected(struct rdm_pair *pair, u32 msg_id, size_t len)
 {
 	const struct kefa_wc wc = {
@@ -87,7 +89,7 @@ static bool unexpected(struct rdm_pair *pair, u32 msg_id, size_t len)
 	return true;
 }
 
-/* 7 MiB ever, however much comes that nobody has asked for: long messages, and short ones. */
+/* However many unexpected messages arrive, long or short, an endpoint uses at most 7 MiB. */
 static void bounds_flooded(struct kunit *test)
 {
 	static const size_t lens[] = { 8000, 200 };
@@ -100,7 +102,7 @@ static void bounds_flooded(struct kunit *test)
 		pair = rdm_pair_new(test, &deep);
 		rdm = rdm_of(&pair->end[1]);
 		before = used();
-		/* As many receives as there can be, as after bursts. */
+		/* Post the maximum number of receives, as after bursts. */
 		spin_lock_bh(&rdm->ep.lock);
 		for (i = 0; i < 4; i++)
 			kefa_rx_grow(rdm);
@@ -115,12 +117,12 @@ static void bounds_flooded(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rdm->target, (u32)KEFA_RDM_SIZE);
 		KUNIT_EXPECT_GE(test, rdm->kept, rdm->budget);
 		KUNIT_EXPECT_GT(test, all, (s64)rdm->budget);
-		/* KASAN's kmalloc() takes twice as much for short ones. */
+		/* With KASAN, kmalloc() uses twice as much memory for short messages. */
 		if (!way || !IS_ENABLED(CONFIG_KASAN))
 			KUNIT_EXPECT_LE(test, all, 7LL * SZ_1M);
 		KUNIT_EXPECT_GT(test, rdm->stats.shut, 0ULL);
 		KUNIT_EXPECT_LE(test, rdm->nrs, rdm->rs_max);
-		/* It is all given back, and new ones are taken. */
+		/* Receiving the messages frees the memory, and buffers are posted again. */
 		for (i = 0; i < n; i++) {
 			KUNIT_ASSERT_EQ(test, rdm_trecv(pair, SZ_64K, 77, 1), 0);
 			KUNIT_ASSERT_EQ(test, rdm_read(&pair->end[1]).ret, 1);
@@ -134,7 +136,7 @@ static void bounds_flooded(struct kunit *test)
 	}
 }
 
-/* The worker takes none of them before the last one has come. */
+/* Have a number of packets arrive before the worker can handle the first one. */
 static void burst(struct rdm_pair *pair, u32 *msg_id, u32 n)
 {
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
@@ -147,8 +149,8 @@ static void burst(struct rdm_pair *pair, u32 *msg_id, u32 n)
 }
 
 /*
- * Bursts have more receives posted, until one takes less than half of them. Packets that are taken
- * as they come don't.
+ * Each burst that uses at least half of the posted receives doubles their number. Packets that are
+ * handled one by one don't.
  */
 static void bounds_bursts(struct kunit *test)
 {
@@ -169,7 +171,7 @@ static void bounds_bursts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm->nposted, rdm->target);
 }
 
-/* Work requests of the second end that the device has, of that kind. */
+/* Return: the number of the second end's outstanding work requests with this opcode. */
 static u32 posted(struct rdm_pair *pair, int opcode)
 {
 	struct efake_wr *wr;
@@ -180,7 +182,7 @@ static u32 posted(struct rdm_pair *pair, int opcode)
 	return n;
 }
 
-/* A short message goes at once, whatever there is of long ones. */
+/* A short message is posted at once, whatever long ones are in progress. */
 static void expect_short(struct kunit *test, struct rdm_pair *pair)
 {
 	const u32 had = posted(pair, IB_WR_SEND);
@@ -191,8 +193,8 @@ static void expect_short(struct kunit *test, struct rdm_pair *pair)
 }
 
 /*
- * A message that is read page by page, and one that is sent as the peer grants it: neither has
- * all of the send queue, and while both go on each has its share.
+ * One endpoint reads a message page by page and sends another one as granted by its peer. Neither
+ * may fill the send queue, and both must make progress.
  */
 static void bounds_shared(struct kunit *test)
 {
@@ -218,7 +220,7 @@ static void bounds_shared(struct kunit *test)
 	for (n = 0; n < 5000 && rdm_step(pair); n++) {
 		efake_settle_all();
 		most = max(most, posted(pair, IB_WR_RDMA_READ));
-		/* Requests have a quarter, and answers what is theirs. */
+		/* A quarter of the slots stays for requests, and ts_ctl for answers. */
 		KUNIT_EXPECT_GE(test, rdm->ts_nfree + 1,
 				rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS);
 		if (!reads_then && *data == 16)
@@ -252,5 +254,5 @@ static struct kunit_suite bounds_suite = {
 
 kunit_test_suite(bounds_suite);
 
-MODULE_DESCRIPTION("KUnit: fabric efa, what an endpoint takes at most");
+MODULE_DESCRIPTION("KUnit: fabric efa, bounds of memory and queues of an endpoint");
 MODULE_LICENSE("Dual BSD/GPL");

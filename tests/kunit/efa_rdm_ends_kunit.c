@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: a long message ends at any moment, in each sub-protocol, at either end: the peer
- * dies, its address is removed, the endpoint is closed, the device goes. Each operation
- * completes once, and the device reaches no memory afterwards.
+ * Fabric efa: long messages of each sub-protocol are ended at any moment, at either end: the peer
+ * dies, its address is removed, the endpoint is closed, or the device is removed. Each operation
+ * must complete once, and the device must not access memory afterwards.
  */
 #include "efa_rdm_scene.h"
 
@@ -18,14 +18,14 @@ static const char * const carrier_names[CARRIERS] = {
 };
 
 /**
- * struct moment - when a message ends, and how
- * @carrier: its sub-protocol
- * @way: what happens
- * @at: the end that it happens to
- * @steps: after so many packets, reads and registrations
- * @states: BIT(enum kefa_rop_state) of those in which there was an operation then
- * @completed: completions of each end
- * @told: the last of them was a success
+ * struct moment - when and how a message is ended
+ * @carrier: sub-protocol of the message
+ * @way: event that ends the message
+ * @at: index of the endpoint that the event happens to
+ * @steps: number of packets, reads and registrations before the event
+ * @states: BIT(enum kefa_rop_state) for each state that operations had when events happened
+ * @completed: number of completions of each endpoint
+ * @told: for each endpoint, the last completion was a success
  */
 struct moment {
 	enum carrier	carrier;
@@ -51,7 +51,7 @@ static void begin(struct kunit *test, struct rdm_pair *pair, const struct moment
 		rdm->lim.mtu = 4096;
 		rdm->lim.credits = 6;
 		rdm->lim.max_medium = 0;
-		/* There are slots for four packets of data, so that some has to wait. */
+		/* Leave slots for four packets of data, so that further data has to wait. */
 		rdm->ts_ctl = rdm->nts - rdm->nts / KEFA_TX_REQUESTS - 4;
 		if (m->carrier == BY_CTS || m->carrier == BY_CTS_DC)
 			rdm->lim.min_read_message = U64_MAX;
@@ -68,7 +68,7 @@ static void begin(struct kunit *test, struct rdm_pair *pair, const struct moment
 					  FI_DELIVERY_COMPLETE : 0), 0);
 }
 
-/* Something is registered, or that ends; or else a packet arrives, or a read. */
+/* Complete a registration or an invalidation; if there is none, deliver a packet or do a read. */
 static bool step(struct rdm_pair *pair)
 {
 	struct efake_wr *wr;
@@ -112,7 +112,7 @@ static void read_all(struct rdm_pair *pair, struct moment *m)
 		}
 }
 
-/* What nobody can read: its sender is dead. */
+/* Deliver bytes that are no packet, so that the receiver declares their sender dead. */
 static void garbage(struct rdm_pair *pair, int at)
 {
 	struct efake_wr *recv = efake_recv(pair->end[at].qp, 0);
@@ -127,7 +127,7 @@ static void garbage(struct rdm_pair *pair, int at)
 	efake_settle_all();
 }
 
-/* What the device has still, it does not do. */
+/* Have the device fail what it still has, except registrations. */
 static void drain(struct rdm_pair *pair, int at)
 {
 	struct efake_wr *wr;
@@ -158,14 +158,14 @@ static void end(struct kunit *test, struct rdm_pair *pair, struct moment *m)
 		return;
 	}
 	drain(pair, m->at);
-	/* It may not have taken its message. */
+	/* The receive may not have got a message. */
 	if (m->at)
 		fi_cancel(&suffers->ep->fid, (void *)1);
 	EFA_CLOSE(test, pair->end[!m->at].ep);
 	rdm_expect_whole(test, pair);
 }
 
-/* Return: whether the message was still under way then. */
+/* Return: whether the message was still in progress at that moment. */
 static bool end_at(struct kunit *test, struct moment *m)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -194,7 +194,7 @@ static bool end_at(struct kunit *test, struct moment *m)
 	return more;
 }
 
-/* At any moment: the states that operations were in are those of the sub-protocol. */
+/* Try all moments. Operations must have gone through all states of the sub-protocol. */
 static void ends_anywhere(struct kunit *test)
 {
 	const enum carrier carrier = *(const enum carrier *)test->param_value;
@@ -214,7 +214,7 @@ static void ends_anywhere(struct kunit *test)
 
 	for (m.way = 0; m.way < WAYS; m.way++)
 		for (m.at = 0; m.at < (m.way == UNPLUGGED ? 1 : 2); m.at++)
-			/* Each moment comes in two ways or more. */
+			/* Start at 0, 1 or 2 in turn, so that all moments are tried. */
 			for (m.steps = turn++ % 3; end_at(test, &m); m.steps += 3)
 				KUNIT_ASSERT_LT(test, m.steps, 100U);
 	KUNIT_EXPECT_EQ(test, m.states & want[carrier], want[carrier]);
@@ -243,5 +243,5 @@ static struct kunit_suite ends_suite = {
 
 kunit_test_suite(ends_suite);
 
-MODULE_DESCRIPTION("KUnit: fabric efa, long messages that end at any moment");
+MODULE_DESCRIPTION("KUnit: fabric efa, long messages that are ended at any moment");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa against peers that say anything: packets of each type and form, whole and
- * damaged, of peers that are known, that aren't, and that lie about who they are; floods. An
- * honest peer gets its messages all the same, and memory stays within bounds.
+ * Fabric efa against hostile peers: packets of each type and form, intact and damaged, from known
+ * peers, from strangers, and from peers that lie about their address; floods. An honest peer's
+ * messages must still arrive, and memory must stay within bounds.
  */
 #include "efa_rdm_scene.h"
 #include "efa_wire_cases.h"
 
 static u8 packet[WIRE_ROOM];
 
-/* Somebody's packet, whoever that is. */
+/* Have the second endpoint receive the packet from any queue pair and address handle. */
 static void inject_from(struct rdm_pair *pair, u16 slid, u32 qpn, size_t len)
 {
 	struct efake_wr *recv = efake_recv(pair->end[1].qp, 0);
@@ -32,7 +32,7 @@ static void expect_honest(struct kunit *test, struct rdm_pair *pair, long n)
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 12000, n));
 }
 
-/* A raw address that leads somewhere, and says who that is, or lies. */
+/* Set the sender's address, connid and message number: right ones mostly, wrong ones at times. */
 static void sign(struct rnd_state *rnd, struct wire_case *c, u32 qpn, u32 connid)
 {
 	struct kefa_raw_addr raw = {
@@ -83,7 +83,7 @@ static void hostile_anything(struct kunit *test)
 		who = prandom_u32_state(&rnd) % 64;
 		inject_from(pair, 20 + who % 4, 0x900 + who,
 			    some_packet(&rnd, 0x900 + who, who + i / 500 * 64));
-		/* What it is answered goes to nobody. */
+		/* Answers complete without being delivered, some with an error. */
 		if (i % 8 == 0) {
 			efake_settle_all();
 			while (pair->end[1].qp->nsent)
@@ -95,7 +95,7 @@ static void hostile_anything(struct kunit *test)
 			expect_honest(test, pair, i);
 	}
 	KUNIT_EXPECT_LE(test, rdm->kept, rdm->budget + KEFA_RX_FIRST * rdm->stride);
-	/* It has seen all requests there are. */
+	/* Packets of each request type must have been received. */
 	for (type = KEFA_EAGER_MSGRTM_PKT; type < KEFA_PKT_TYPES; type++) {
 		if (!kefa_row_of(type) || rdm->stats.received[type])
 			continue;
@@ -105,11 +105,11 @@ static void hostile_anything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, unseen, 0U);
 	for (type = KEFA_BAD_SHORT; type < KEFA_BAD_REASONS; type++)
 		if (!rdm->stats.bad[type])
-			kunit_info(test, "none was refused as %s\n", kefa_bad_text(type));
+			kunit_info(test, "no packet was refused as %s\n", kefa_bad_text(type));
 	KUNIT_EXPECT_GT(test, rdm->stats.deaths, 0ULL);
 }
 
-/* A sender that nobody waits for: it is heard until the budget is used up. */
+/* Have the second endpoint receive a message that no receive matches. */
 static size_t flood(struct rdm_pair *pair, u32 qpn, u32 connid, u32 msg_id, size_t len, bool raw)
 {
 	struct kefa_pkt pkt = {
@@ -155,12 +155,12 @@ static void hostile_flood(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
 	KUNIT_EXPECT_GE(test, most, SZ_512K);
 	KUNIT_EXPECT_LE(test, most, SZ_1M + (KEFA_RX_LEAST + KEFA_RX_FIRST) * rdm->stride);
-	/* What it sent is gone with it, and the other peer has suffered nothing. */
+	/* The messages of the peer were dropped, and the other peer isn't affected. */
 	KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
 	expect_honest(test, pair, 2);
 }
 
-/* Answers to operations that aren't, or are another peer's. */
+/* Answers to operations that don't exist, or that belong to another peer. */
 static void hostile_receipts(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -188,7 +188,7 @@ static void hostile_receipts(struct kunit *test)
 	KUNIT_ASSERT_LT(test, i, rdm->rops.size);
 	id = kefa_rop_id(&rdm->rops, &rdm->rops.ops[i]);
 	dropped = rdm->stats.dropped[KEFA_DROP_STATE];
-	/* Another message, another operation, another peer. */
+	/* The RECEIPT names another message, another operation, or comes from another peer. */
 	for (i = 0; i < 3; i++) {
 		pkt.send_id = id + (i == 1);
 		pkt.msg_id = i == 0;
@@ -206,7 +206,7 @@ static void hostile_receipts(struct kunit *test)
 	rdm_expect(test, &pair->end[0], 2, 64);
 }
 
-/* Each call to the device fails once, wherever it is made. */
+/* The nth call to the device fails, for each n. */
 static void hostile_device(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -226,7 +226,7 @@ static void hostile_device(struct kunit *test)
 		rdm_run(pair);
 		hits += pair->fake->hits;
 		pair->fake->any = 0;
-		/* Each send has ended, well or not. */
+		/* Each send has completed, with or without an error. */
 		KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->ep.tx.nfree,
 				rdm_of(&pair->end[0])->ep.tx.base.size);
 		for (i = 0; i < 2; i++)
@@ -240,7 +240,7 @@ static void hostile_device(struct kunit *test)
 	KUNIT_EXPECT_GT(test, hits, 10U);
 }
 
-/* The same packet before its turn, again and again, is kept once. */
+/* An early packet that is repeated is kept once. */
 static void hostile_early(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Fabric efa, both ends of it: what a ULP sees, and what is on the wire. */
+/* Fabric efa, both ends: what a ULP sees, and which packets are sent. */
 #include "efa_rdm_scene.h"
 
 static unsigned int *seen(struct rdm_pair *pair)
@@ -7,7 +7,7 @@ static unsigned int *seen(struct rdm_pair *pair)
 	return pair->net.seen;
 }
 
-/* The first thing a peer sees asks for its HANDSHAKE; each gives one. */
+/* The first packet to a peer asks for its HANDSHAKE; each end sends one. */
 static void rdm_handshake(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -22,7 +22,7 @@ static void rdm_handshake(struct kunit *test)
 	rdm_expect(test, &pair->end[0], 2, 8);
 	rdm_expect(test, &pair->end[1], 1, 8);
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 8, 1));
-	/* That is all: the second message goes at once. */
+	/* After the handshake, a message is posted at once. */
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 3), 0);
 	KUNIT_EXPECT_EQ(test, pair->end[0].qp->nsent, 1U);
 	rdm_run(pair);
@@ -50,7 +50,7 @@ static const size_t sizes[] = {
 	8185, 8192, 8200, 16000, 16384, 30001, 65535, 65536,
 };
 
-/* Expected, and before there is a receive; by contiguous memory, by pieces, by plain calls. */
+/* Expected and unexpected messages, from contiguous memory, from pieces, and by plain calls. */
 static void rdm_sizes(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -89,7 +89,7 @@ static void rdm_sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->kept, 0ULL);
 }
 
-/* A RECEIPT ends it, and nothing else. */
+/* A send with FI_DELIVERY_COMPLETE completes when the RECEIPT arrives, and not before. */
 static void rdm_delivery(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -138,7 +138,7 @@ static void rdm_truncated(struct kunit *test)
 	}
 }
 
-/* Who sent it is told, and a receive may name whom it is for. */
+/* A completion has the sender's address, and a directed receive takes only its peer's messages. */
 static void rdm_source(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -163,7 +163,7 @@ static void rdm_source(struct kunit *test)
 	rdm_expect_error(test, &pair->end[1], 1, ECANCELED);
 }
 
-/* A peer that isn't in the address vector gets its answer, too. */
+/* A peer that isn't in the address vector gets a HANDSHAKE, too. */
 static void rdm_stranger(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .stranger = true });
@@ -177,7 +177,7 @@ static void rdm_stranger(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, comp.ret, 1);
 	KUNIT_EXPECT_EQ(test, comp.src, FI_ADDR_NOTAVAIL);
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->peers.implicit, 1U);
-	/* It is the same when it gets an address. */
+	/* Inserting its address doesn't make it another peer. */
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &pair->end[0].name, 1,
 					   &pair->end[1].peer, 0, NULL), 1);
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->peers.implicit, 0U);
@@ -191,7 +191,7 @@ static void rdm_stranger(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen(pair)[KEFA_HANDSHAKE_PKT], 2);
 }
 
-/* It can't be reached: all there is with it ends. */
+/* A peer that can't be reached is dead: all operations with it fail. */
 static void rdm_death(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -211,7 +211,7 @@ static void rdm_death(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 7), -EHOSTUNREACH);
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->rops.used, 0U);
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.deaths, 1ULL);
-	/* What had arrived is there. */
+	/* The message that had arrived before can be received. */
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 5, 8), 0);
 	rdm_expect(test, &pair->end[1], 8, 8);
 }
@@ -221,7 +221,7 @@ static bool rdm_unseen(struct rdm_pair *pair, unsigned int n)
 	return seen(pair)[KEFA_EAGER_TAGRTM_PKT] < n;
 }
 
-/* A peer with no receive is given time, and gets everything in the end. */
+/* Packets to a peer without posted receives are sent again later, until all have arrived. */
 static void rdm_not_ready(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -241,7 +241,7 @@ static void rdm_not_ready(struct kunit *test)
 	for (i = 0; i < 40; i++)
 		rdm_run(pair);
 	pair->net.rnr = 0;
-	/* Delays have grown, to a second at most. */
+	/* Delays have grown, up to one second. */
 	for (i = 0; i < 200 && rdm_unseen(pair, 33); i++) {
 		msleep(20);
 		rdm_run(pair);
@@ -255,7 +255,7 @@ static void rdm_not_ready(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&rdm_of(&pair->end[0])->parked));
 }
 
-/* Of a buffer for several messages each is told of, and the last gives it back. */
+/* Each message in a multi-receive buffer completes; the last one releases the buffer. */
 static void rdm_multi(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -270,7 +270,7 @@ static void rdm_multi(struct kunit *test)
 	unsigned int i;
 
 	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, iov.iov_len);
-	/* Two wait already. */
+	/* Two messages arrive before the buffer is posted. */
 	for (i = 0; i < 2; i++) {
 		efa_fill(pair->out + off, lens[i], i);
 		KUNIT_EXPECT_EQ(test, fi_send(pair->end[0].ep, pair->out + off, lens[i], NULL,
@@ -343,7 +343,7 @@ static void rdm_peek(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->rops.used, 0U);
 }
 
-/* What is injected before the handshake may be tried again after it. */
+/* An inject before the handshake fails with EAGAIN, and works after it. */
 static void rdm_inject_again(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -362,7 +362,7 @@ static void rdm_inject_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair->in[0], 0);
 }
 
-/* With everything under way, by either end. */
+/* Close either end while messages are in flight. */
 static void rdm_close(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -388,7 +388,7 @@ static void rdm_close(struct kunit *test)
 	}
 }
 
-/* The address is removed: what is under way with it ends. */
+/* Removing an address fails the operations with its peer. */
 static void rdm_removed(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -398,12 +398,12 @@ static void rdm_removed(struct kunit *test)
 	rdm_expect(test, &pair->end[0], 1, 8);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), 0);
 	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[0].av, &pair->end[0].peer, 1, 0), 0);
-	/* The device may still read its memory. */
+	/* No completion while the device may still read the memory. */
 	rdm_expect_nothing(test, &pair->end[0]);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 3), -EHOSTUNREACH);
 	rdm_run(pair);
 	rdm_expect_error(test, &pair->end[0], 2, ECANCELED);
-	/* It comes back, and goes on counting where it was. */
+	/* When the address is inserted again, message numbers continue. */
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[0].av, &pair->end[1].name, 1,
 					   &pair->end[0].peer, 0, NULL), 1);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 4), 0);
@@ -413,7 +413,7 @@ static void rdm_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.unexpected, 3ULL);
 }
 
-/* Others have all the slots: who waits gets some when they come back. */
+/* Sends that wait for slots are posted when other peers' sends complete. */
 static void rdm_shared_slots(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .homogeneous = true });
@@ -443,7 +443,7 @@ static void rdm_shared_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
 }
 
-/* Numbers of messages begin anew, and so do those of operations and of packets. */
+/* The numbers of messages, operations and packets wrap. */
 static void rdm_wraps(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);

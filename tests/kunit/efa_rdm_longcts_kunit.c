@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: messages that are granted part by part, with whom they are agreed, and what
- * becomes of them if the other side lies, isn't ready or dies.
+ * Fabric efa: messages whose receiver grants their data part by part (long-CTS), and peers that
+ * violate the protocol, aren't ready or die meanwhile.
  */
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
@@ -38,7 +38,7 @@ static void expect_whole(struct kunit *test, struct rdm_pair *pair)
 	}
 }
 
-/* Packets of the first endpoint that the second hasn't received go nowhere. */
+/* Complete all packets of the first endpoint without delivering them. Return: their number. */
 static unsigned int take_all(struct rdm_pair *pair, u32 status)
 {
 	struct efake_qp *qp = pair->end[0].qp;
@@ -51,7 +51,7 @@ static unsigned int take_all(struct rdm_pair *pair, u32 status)
 	return n;
 }
 
-/* The second endpoint says to the first: */
+/* Have the first endpoint receive a packet of the second. */
 static void tell(struct rdm_pair *pair, struct kefa_pkt *pkt, size_t data)
 {
 	struct efake_wr *recv = efake_recv(pair->end[0].qp, 0);
@@ -121,7 +121,7 @@ static u32 the_id(struct rdm_end *end)
 	return kefa_rop_id(&rdm_of(end)->rops, the_rop(end));
 }
 
-/* They know each other. */
+/* Have the endpoints exchange HANDSHAKEs. */
 static void shake(struct kunit *test, struct rdm_pair *pair)
 {
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 1, 1), 0);
@@ -144,7 +144,7 @@ static void longcts_sizes(struct kunit *test)
 		const size_t size = sizes[i / 2];
 
 		dc = i % 2;
-		/* One more packet a time: the last part is as long as the others, or shorter. */
+		/* Grow the window by one packet, so that the last part may be full or shorter. */
 		window = i + 1;
 		rdm_of(&pair->end[1])->lim.credits = window;
 		memset(seen, 0, sizeof(pair->net.seen));
@@ -168,7 +168,7 @@ static void longcts_sizes(struct kunit *test)
 	expect_whole(test, pair);
 }
 
-/* Nothing is granted before there is a receive, of whatever kind. */
+/* Nothing is granted before a receive, a claim or a discard takes the message. */
 static void longcts_unexpected(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -213,7 +213,7 @@ static void longcts_unexpected(struct kunit *test)
 	}
 }
 
-/* The sender gets rid of all of it, and what is behind the buffer stays as it is. */
+/* The sender sends all data, and the memory after the short buffer isn't written. */
 static void longcts_truncated(struct kunit *test)
 {
 	static const size_t sizes[] = { 0, 100, 9000, 50001 };
@@ -241,7 +241,7 @@ static void longcts_truncated(struct kunit *test)
 	}
 }
 
-/* Two at a time in one buffer. */
+/* Two messages at once in a multi-receive buffer. */
 static void longcts_multi(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -272,7 +272,7 @@ static void longcts_multi(struct kunit *test)
 	vfree(in);
 }
 
-/* Memory in pieces is sent as it is, too. */
+/* Memory in pieces is sent without being copied, too. */
 static void longcts_pieces(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -292,12 +292,12 @@ static void longcts_pieces(struct kunit *test)
 	rdm_expect(test, &pair->end[0], 2, 70065);
 	rdm_expect(test, &pair->end[1], 1, 70065);
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 70065, 3));
-	/* The first packet, and the pieces' ends. */
+	/* Only the first packet and the ends of pieces were copied. */
 	KUNIT_EXPECT_LT(test, rdm_of(&pair->end[0])->stats.copied, 3ULL * SZ_8K);
 	expect_whole(test, pair);
 }
 
-/* No receiver has more sent than there is, or has anything sent twice. */
+/* A receiver can't make the sender send more than the message, or send anything twice. */
 static void longcts_grants(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -318,7 +318,7 @@ static void longcts_grants(struct kunit *test)
 	cts(pair, id, 7, 1000, 0);
 	KUNIT_EXPECT_EQ(test, the_rop(&pair->end[0])->sent, sent + 1000);
 	cts(pair, id, 7, U64_MAX, 0);
-	/* It has used up its window already, and waits for another one. */
+	/* The window was cut to the end of the message. */
 	KUNIT_EXPECT_EQ(test, the_rop(&pair->end[0])->sent, 100000ULL);
 	cts(pair, id, 7, 1000, 0);
 	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_STATE], 4ULL);
@@ -330,7 +330,7 @@ static void longcts_grants(struct kunit *test)
 	expect_whole(test, pair);
 }
 
-/* A sender sends what it was granted, within the message, and nobody else does. */
+/* Only data that was granted and lies in the message is accepted, and only from the sender. */
 static void longcts_data(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -354,7 +354,7 @@ static void longcts_data(struct kunit *test)
 	ctsdata(pair, id + 0x10000, 100, 8);
 	KUNIT_EXPECT_EQ(test, dropped[KEFA_DROP_STATE], 2ULL);
 	KUNIT_EXPECT_EQ(test, the_rop(&pair->end[0])->done, 100ULL);
-	/* In any order; the next part is asked for when this one has come. */
+	/* Data arrives in any order; the next part is granted when all of this one has arrived. */
 	ctsdata(pair, id, 12000, 8000);
 	ctsdata(pair, id, 100, kefa_data_room(&rdm->lim) - 7999);
 	KUNIT_EXPECT_EQ(test, dropped[KEFA_DROP_LENGTH], 4ULL);
@@ -362,13 +362,13 @@ static void longcts_data(struct kunit *test)
 	ctsdata(pair, id, 100, kefa_data_room(&rdm->lim) - 8000);
 	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_CTS_PKT], 2ULL);
 	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_RECEIPT_PKT], 0ULL);
-	/* As if the CTS wasn't needed, before it has gone. */
+	/* The rest arrives before the device has completed the CTS. */
 	ctsdata(pair, id, 100, the_rop(&pair->end[0])->window);
 	if (the_rop(&pair->end[0])->done < 20000)
 		ctsdata(pair, id, 100, the_rop(&pair->end[0])->window);
 	rdm_expect(test, &pair->end[0], 1, 20000);
 	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_RECEIPT_PKT], 1ULL);
-	/* It is over: what comes now is nobody's. */
+	/* After the end of the operation, its id is unknown. */
 	ctsdata(pair, id, 100, 8);
 	KUNIT_EXPECT_EQ(test, dropped[KEFA_DROP_STATE], 3ULL);
 	take_all(pair, 0);
@@ -376,7 +376,7 @@ static void longcts_data(struct kunit *test)
 	expect_whole(test, pair);
 }
 
-/* A CTS that finds no receive is sent again, unless the message has come meanwhile. */
+/* A CTS that finds no receive is sent again, unless the data has arrived meanwhile. */
 static void longcts_not_ready(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -395,7 +395,7 @@ static void longcts_not_ready(struct kunit *test)
 					       FI_ADDR_UNSPEC, 77, 0, (void *)1), 0);
 		tell(pair, &pkt, 100);
 		KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
-		/* At once, and then it is given time. */
+		/* The first time it is sent again at once, the second time after a delay. */
 		efake_wr_done(efake_sent(qp, 0), KEFA_STATUS_RNR);
 		efake_settle_all();
 		if (way)
@@ -445,7 +445,7 @@ static void die_set_up(struct kunit *test, struct rdm_pair *pair, enum dies_in i
 	}
 }
 
-/* Whatever a message waits for, its peer may be lost: removed, or heard of no more. */
+/* In each state that a message waits in, its peer dies or is removed, or the endpoint is closed. */
 static void longcts_dies(struct kunit *test)
 {
 	static const u8 states[] = {
@@ -465,7 +465,7 @@ static void longcts_dies(struct kunit *test)
 		if (in != KEPT)
 			KUNIT_EXPECT_EQ(test, the_rop(&pair->end[0])->state, states[in]);
 		if (way == 0) {
-			/* Who sends what nobody can read is dead. */
+			/* A CTS with an empty window is invalid: its sender is dead. */
 			struct kefa_pkt pkt = { .row = kefa_row_of(KEFA_CTS_PKT) };
 
 			tell(pair, &pkt, 0);
@@ -490,7 +490,7 @@ static void longcts_dies(struct kunit *test)
 	}
 }
 
-/* Data that was granted leaves slots to requests, and to other messages' data. */
+/* Granted data leaves slots for requests, and for the data of other messages. */
 static void longcts_fair(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .tx_size = 64 });
@@ -514,7 +514,7 @@ static void longcts_fair(struct kunit *test)
 		cts(pair, kefa_rop_id(&rdm->rops, &rdm->rops.ops[ids[i]]), 7, SZ_2M, 0);
 	slots = rdm->ts_nfree - rdm->ts_ctl;
 	KUNIT_EXPECT_EQ(test, slots, rdm->nts / 4);
-	/* A small message goes at once. */
+	/* A small message is posted at once. */
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 3), 0);
 	KUNIT_EXPECT_EQ(test, rdm->ts_nfree - rdm->ts_ctl, slots - 1);
 	for (n = 0; n < 100; n++) {
@@ -523,7 +523,7 @@ static void longcts_fair(struct kunit *test)
 		KUNIT_EXPECT_GE(test, rdm->ts_nfree - rdm->ts_ctl, slots - 1);
 	}
 	rdm_expect(test, &pair->end[0], 3, 8);
-	/* Both go on. */
+	/* Both messages have made progress. */
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_GT(test, rdm->rops.ops[ids[i]].sent, 45ULL * SZ_8K);
 	take_all(pair, 0);
@@ -531,7 +531,7 @@ static void longcts_fair(struct kunit *test)
 	kfree(out);
 }
 
-/* A post that the device refuses, or memory that can't be mapped, in the middle. */
+/* The device refuses to send granted data. */
 static void longcts_refused(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -554,7 +554,7 @@ static void longcts_refused(struct kunit *test)
 	expect_whole(test, pair);
 }
 
-/* However long the worker takes, it asks once. */
+/* Wait until the endpoint has asked its peer for a sign of life, once. */
 static void expect_asked(struct kunit *test, struct efake_qp *qp)
 {
 	const unsigned long end = jiffies + 30 * HZ;
@@ -575,7 +575,10 @@ static void expect_quiet(struct kunit *test, const struct kefa_rdm *rdm)
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(rdm->listening));
 }
 
-/* Nothing is under way to the peer, and it is gone: nobody would hear of that. */
+/*
+ * An operation waits for a peer that is gone, and no packet to that peer is in flight: the endpoint
+ * must ask for a sign of life to find out.
+ */
 static void longcts_silent(struct kunit *test)
 {
 	static const enum dies_in states[] = { GRANT, ACK, DATA_RX, SINK };
@@ -590,7 +593,7 @@ static void longcts_silent(struct kunit *test)
 		shake(test, pair);
 		die_set_up(test, pair, states[i]);
 		take_all(pair, 0);
-		/* It lives at first. */
+		/* The first time the peer takes the packet, the second time it is gone. */
 		for (n = 0; n < 2; n++) {
 			KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
 			expect_asked(test, qp);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: messages that their receiver reads by RDMA. Nobody reaches the ULP's memory when
- * it is told, at either end, whatever fails meanwhile.
+ * Fabric efa: messages that their receiver reads by RDMA. Whatever fails, no device must access
+ * the ULP's memory after the completion, at either end.
  */
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
@@ -52,7 +52,7 @@ static void longread_sizes(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, seen[KEFA_EOR_PKT], 1U);
 		KUNIT_EXPECT_EQ(test, seen[KEFA_RECEIPT_PKT], 0U);
 	}
-	/* In one piece, and not copied: the 8 bytes are those of the beginning. */
+	/* One read for each message, and no copy: rdm_ready_pair() has sent the 8 bytes. */
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.reads, 4ULL * ARRAY_SIZE(sizes));
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.copied, 8ULL);
 	rdm_expect_whole(test, pair);
@@ -60,7 +60,7 @@ static void longread_sizes(struct kunit *test)
 
 #define PIECES_SIZE	(60 * PAGE_SIZE + 100)
 
-/* Memory of which no page follows another one, so that each is a piece. */
+/* Map pages in reverse order, so that each page is a piece of its own. */
 static u8 *longread_scattered(struct kunit *test, u8 *pages)
 {
 	struct page *list[PIECES_SIZE / PAGE_SIZE + 1];
@@ -74,7 +74,7 @@ static u8 *longread_scattered(struct kunit *test, u8 *pages)
 	return mem;
 }
 
-/* Memory in pieces, at both ends, more than the device has at a time. */
+/* Memory in pieces at both ends, more pieces than reads that can be outstanding. */
 static void longread_pieces(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -108,7 +108,7 @@ static void longread_pieces(struct kunit *test)
 	free_pages_exact(pages, PIECES_SIZE);
 }
 
-/* What the buffer has no room for isn't read, and the sender hears of it all the same. */
+/* Data that the buffer has no room for isn't read; the sender completes all the same. */
 static void longread_truncated(struct kunit *test)
 {
 	static const size_t sizes[] = { 0, 100, 50001 };
@@ -134,7 +134,7 @@ static void longread_truncated(struct kunit *test)
 	}
 }
 
-/* It waits for its receive, is discarded, or goes into a buffer of several. */
+/* An unexpected message is received, discarded, or read into a multi-receive buffer. */
 static void longread_unexpected(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -168,7 +168,7 @@ static void longread_unexpected(struct kunit *test)
 	}
 }
 
-/* The ULP is told when nobody can read it any more: not by the EOR. */
+/* The send completes after the invalidation, when nobody can read the memory, not by the EOR. */
 static void longread_told(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -179,7 +179,7 @@ static void longread_told(struct kunit *test)
 	pair->fake->manual_mr = true;
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
-	/* Others of this peer wait behind it. */
+	/* Later messages to this peer wait for the registration. */
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 6, 3), 0);
 	wr = efake_sent(qp, 0);
 	KUNIT_ASSERT_EQ(test, wr->opcode, IB_WR_REG_MR);
@@ -188,7 +188,7 @@ static void longread_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, qp->nsent, 1U);
 	key = wr->rkey;
 	efake_wr_done(wr, 0);
-	/* All but the invalidation. */
+	/* Complete everything except the invalidation. */
 	while (rdm_run_until(pair, 0, 0xff))
 		;
 	KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
@@ -206,7 +206,10 @@ static void longread_told(struct kunit *test)
 	pair->fake->manual_mr = false;
 }
 
-/* There is always another way: no region, a device that registers nothing, an odd buffer. */
+/*
+ * A message goes by long-CTS if no region is free, if mapping or registration fails, or if one
+ * region can't cover its memory.
+ */
 static void longread_other_way(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -245,7 +248,7 @@ static void longread_other_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT], 0U);
 }
 
-/* The device refuses a read: it is asked for, and comes by long-CTS, told of as one message. */
+/* If the device refuses a read, the receiver asks for the data, which arrives by long-CTS. */
 static void longread_nack(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -263,7 +266,7 @@ static void longread_nack(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
 		KUNIT_EXPECT_EQ(test, send_as(pair, WHOLE, (dc ? FI_DELIVERY_COMPLETE : 0) |
 					      (way & 2 ? FI_REMOTE_CQ_DATA : 0), 99, 2), 0);
-		/* It keeps its place. */
+		/* The repeated request keeps its message number. */
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 6, 3), 0);
 		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 6, 4), 0);
 		rdm_run(pair);
@@ -283,7 +286,7 @@ static void longread_nack(struct kunit *test)
 	}
 }
 
-/* One that doesn't know of READ_NACK can't be told, and would wait for ever. */
+/* A peer without READ_NACK can't be told that the read failed, so it is given up. */
 static void longread_no_nack(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -300,7 +303,7 @@ static void longread_no_nack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
 }
 
-/* --- a puppet is the sender --- */
+/* --- packets that the test makes in place of the sender --- */
 
 static void tell(struct rdm_pair *pair, struct kefa_pkt *pkt, size_t data)
 {
@@ -337,7 +340,7 @@ static void runt(struct rdm_pair *pair, u32 id, u64 total, u64 runt_length, u64 
 	tell(pair, &pkt, len);
 }
 
-/* Take what the second endpoint has posted: reads are done by hand. */
+/* Complete everything that the second endpoint has posted; reads copy the data. */
 static unsigned int take_all(struct rdm_pair *pair, u64 base, u32 status)
 {
 	struct efake_qp *qp = pair->end[1].qp;
@@ -353,7 +356,7 @@ static unsigned int take_all(struct rdm_pair *pair, u64 base, u32 status)
 	return n;
 }
 
-/* The beginning comes in any order, before or after the receive; the rest is read. */
+/* A runt's packets arrive in any order, before or after the receive; the rest is read. */
 static void longread_runt(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -368,7 +371,7 @@ static void longread_runt(struct kunit *test)
 	int way;
 
 	for (way = 0; way < 6; way++) {
-		/* Short ones have nothing left to be read. */
+		/* Short buffers leave nothing to be read. */
 		room = way == 4 ? 8000 : way == 5 ? 100 : WHOLE;
 		memset(pair->in, 0, WHOLE);
 		efa_fill(pair->out, WHOLE, way);
@@ -391,7 +394,7 @@ static void longread_runt(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sent[KEFA_EOR_PKT], 1ULL + way);
 		rdm_expect_whole(test, pair);
 	}
-	/* Parts that don't fit together. */
+	/* Packets that contradict the first one. */
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
 	runt(pair, way + 1, WHOLE, 8000, 0, 4000, iov, 3);
 	runt(pair, way + 1, WHOLE, 7000, 4000, 3000, iov, 3);
@@ -399,7 +402,7 @@ static void longread_runt(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.dropped[KEFA_DROP_LENGTH], 2ULL);
 }
 
-/* A refused runt: what was sent stays, and the rest comes as data. */
+/* The read after a runt is refused: the runt is kept, and the rest arrives as granted data. */
 static void longread_runt_nack(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -424,7 +427,7 @@ static void longread_runt_nack(struct kunit *test)
 
 	efa_fill(pair->out, 16000, 3);
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
-	/* Nobody has asked for it yet. */
+	/* The request is repeated without a READ_NACK. */
 	tell(pair, &again, 0);
 	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_STATE], 1ULL);
 	runt(pair, 1, 16000, 8000, 0, 8000, &iov, 1);
@@ -450,11 +453,11 @@ static void longread_runt_nack(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
-/* --- what is lost --- */
+/* --- loss of a peer --- */
 
 enum dies_in { IN_REGISTERING, IN_SENT, IN_READING, IN_READ, IN_INVALIDATING, IN_NACKED, DIES_IN };
 
-/* Return: which end loses the other. */
+/* Have a message get into a state. Return: the index of the end that shall lose its peer. */
 static int die_set_up(struct kunit *test, struct rdm_pair *pair, enum dies_in in)
 {
 	pair->fake->manual_mr = in == IN_REGISTERING || in == IN_INVALIDATING;
@@ -484,7 +487,7 @@ static int die_set_up(struct kunit *test, struct rdm_pair *pair, enum dies_in in
 	}
 }
 
-/* What nobody can read: its sender is dead. */
+/* Deliver bytes that are no packet, so that the receiver declares their sender dead. */
 static void garbage(struct rdm_pair *pair, int at)
 {
 	struct efake_wr *recv = efake_recv(pair->end[at].qp, 0);
@@ -498,7 +501,7 @@ static void garbage(struct rdm_pair *pair, int at)
 	efake_settle_all();
 }
 
-/* Nothing was told of as long as the device could reach it; then it is, once. */
+/* The operation must complete once, and not while the device can access the memory. */
 static void expect_lost(struct kunit *test, struct rdm_pair *pair, int at, enum dies_in in, int err)
 {
 	struct efake_qp *qp = pair->end[at].qp;
@@ -554,7 +557,7 @@ static void longread_dies(struct kunit *test)
 	}
 }
 
-/* The device goes, in each of these. */
+/* The device is removed in each of the states. */
 static void longread_removed(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -577,7 +580,7 @@ static void longread_removed(struct kunit *test)
 	}
 }
 
-/* An invalidation fails: the region is destroyed instead, and the ULP waits for that. */
+/* If an invalidation fails, the region is destroyed before the send completes. */
 static void longread_revoked(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -603,7 +606,7 @@ static void longread_revoked(struct kunit *test)
 	rdm_expect(test, &pair->end[1], 1, WHOLE);
 	pair->fake->manual_mr = false;
 	rdm_expect_whole(test, pair);
-	/* There is another one in its place. */
+	/* A new region has replaced it. */
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);
 	rdm_run(pair);
@@ -611,7 +614,7 @@ static void longread_revoked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT], 2U);
 }
 
-/* FI_OPT_EFA_USE_DEVICE_RDMA, and what can be had. */
+/* FI_OPT_EFA_USE_DEVICE_RDMA, with and without support by the device. */
 static void longread_options(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);

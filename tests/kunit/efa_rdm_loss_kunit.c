@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa when something is lost in the middle: a peer, an address, a post, memory. Each
- * operation ends once, not before the device is done with its memory; nobody else suffers; all
- * slots and all memory come back.
+ * Fabric efa: a peer or an address is lost, a post is refused, or memory runs out during
+ * operations. Each operation must complete once, and not before the device is done with its
+ * memory; other peers must not be affected; all slots and all memory must be freed.
  */
 #include "efa_rdm_scene.h"
 
 static u8 packet[SZ_8K];
 
-/* Somebody on the same network, who isn't one of the two endpoints. */
+/* A peer on the same network other than the two endpoints. */
 struct other {
 	u32	qpn;
 	u32	connid;
@@ -26,7 +26,7 @@ static void inject(struct rdm_pair *pair, const struct other *o, size_t len)
 	efake_recv_done(recv, &wc);
 }
 
-/* A message in one packet to the second endpoint; with @raw it says who it is from. */
+/* Have the second endpoint receive a one-packet message; with @raw it has a raw address. */
 static void eager(struct rdm_pair *pair, const struct other *o, u8 type, u32 msg_id, size_t len,
 		  bool raw)
 {
@@ -52,7 +52,7 @@ static void eager(struct rdm_pair *pair, const struct other *o, u8 type, u32 msg
 	inject(pair, o, kefa_build(&pkt, packet, sizeof(packet)) + len);
 }
 
-/* The first endpoint, as the second one sees it. */
+/* Return: the first endpoint as a peer of the second one. */
 static struct other first(struct rdm_pair *pair)
 {
 	return (struct other) {
@@ -62,7 +62,7 @@ static struct other first(struct rdm_pair *pair)
 	};
 }
 
-/* What nobody can read: who sent it is dead. */
+/* Deliver bytes that are no packet, so that the second endpoint declares their sender dead. */
 static void garbage(struct rdm_pair *pair, const struct other *o)
 {
 	memset(packet, 0xff, 16);
@@ -70,7 +70,7 @@ static void garbage(struct rdm_pair *pair, const struct other *o)
 	efake_settle_all();
 }
 
-/* The second endpoint's packets arrive, or not. */
+/* Complete all packets of the second endpoint with a status, without delivering them. */
 static void answer_all(struct rdm_pair *pair, u32 status)
 {
 	struct efake_qp *qp = pair->end[1].qp;
@@ -92,7 +92,7 @@ static void expect_whole(struct kunit *test, struct rdm_end *end)
 	KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);
 }
 
-/* One of several scenes of a case. */
+/* Close everything, so that the case can open another pair. */
 static void finish(struct kunit *test, struct rdm_pair *pair)
 {
 	EFA_CLOSE(test, pair->end[0].ep);
@@ -120,7 +120,7 @@ static ssize_t back(struct rdm_pair *pair, size_t len, u64 flags)
 	return fi_tsendmsg(pair->end[1].ep, &msg, flags);
 }
 
-/* The peer is lost while the device sends from the ULP's memory. */
+/* A peer dies or is removed while the device sends from the ULP's memory. */
 static void loss_memory(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -148,7 +148,7 @@ static void loss_memory(struct kunit *test)
 	}
 }
 
-/* A RECEIPT that comes before the device is done. */
+/* A RECEIPT arrives before the device has completed the message's packets. */
 static void loss_receipt_early(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -174,7 +174,7 @@ static void loss_receipt_early(struct kunit *test)
 	inject(pair, &o, kefa_build(&pkt, packet, sizeof(packet)));
 	efake_settle_all();
 	rdm_expect_nothing(test, &pair->end[1]);
-	/* What becomes of the rest doesn't matter to the ULP. */
+	/* The message has arrived: errors of its packets don't matter any more. */
 	efake_wr_done(efake_sent(pair->end[1].qp, 0), 0);
 	efake_wr_done(efake_sent(pair->end[1].qp, 0), 13);
 	efake_settle_all();
@@ -183,7 +183,7 @@ static void loss_receipt_early(struct kunit *test)
 	expect_whole(test, &pair->end[1]);
 }
 
-/* The device refuses what asks for the HANDSHAKE. */
+/* The device refuses the packet that asks for the HANDSHAKE. */
 static void loss_trigger(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -208,7 +208,7 @@ static void loss_trigger(struct kunit *test)
 	}
 }
 
-/* The device refuses what is sent again. */
+/* The device refuses packets that are sent again. */
 static void loss_again(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -216,7 +216,7 @@ static void loss_again(struct kunit *test)
 	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
 	int i, n;
 
-	/* Longer than it takes to refuse all of them, on the slowest machine. */
+	/* The delay must be longer than the loop below takes, even on a slow machine. */
 	rdm->backoffs.first_us = 1000000;
 	expect_works(test, pair);
 	for (i = 0; i < 20; i++)
@@ -242,7 +242,7 @@ static void loss_again(struct kunit *test)
 	expect_whole(test, &pair->end[0]);
 }
 
-/* A RECEIPT to a peer that has died, before it is sent and while it is. */
+/* A peer dies that has to get a RECEIPT, before it is sent and while it is in flight. */
 static void loss_receipt(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -267,7 +267,7 @@ static void loss_receipt(struct kunit *test)
 	}
 }
 
-/* A peer that wants RECEIPTs and takes none. */
+/* A peer asks for RECEIPTs without posting receives for them. */
 static void loss_answers(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -301,7 +301,7 @@ static void loss_answers(struct kunit *test)
 	expect_works(test, pair);
 }
 
-/* Strangers that fill the memory together, and stop. */
+/* Strangers fill the memory budget together: the greediest ones are dropped. */
 static void loss_budget(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -324,7 +324,10 @@ static void loss_budget(struct kunit *test)
 	expect_works(test, pair);
 }
 
-/* One queue pair with another key each time: they have something kept, and are dead. */
+/*
+ * One queue pair with another connid each time: each is a new stranger, has a message kept, and
+ * is superseded. There must be room for the next one.
+ */
 static void loss_places(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -346,7 +349,7 @@ static void loss_places(struct kunit *test)
 	expect_works(test, pair);
 }
 
-/* A stranger's address handle can't be had at once. */
+/* A stranger's address handle can't be made at once, or not at all. */
 static void loss_handle(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -355,7 +358,7 @@ static void loss_handle(struct kunit *test)
 	const struct other none = { .qpn = 0x501, .connid = 4, .slid = 31 };
 	u32 i;
 
-	/* The other peer has filled the memory. */
+	/* The other peer has used up the memory budget. */
 	expect_works(test, pair);
 	rdm->budget = SZ_64K;
 	for (i = 0; i < 9; i++)
@@ -371,7 +374,7 @@ static void loss_handle(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 11ULL);
 	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_NO_AH], 0ULL);
-	/* If it can't be had at all, nothing is kept of that peer, then or later. */
+	/* If the handle can't be made, the peer's packets are dropped, then and later. */
 	rdm->budget = SZ_4M;
 	efake_fail(pair->fake, EFAKE_AH_CREATE, 1, -EINVAL);
 	for (i = 0; i < 3; i++) {
@@ -388,7 +391,10 @@ static void loss_handle(struct kunit *test)
 	expect_works(test, pair);
 }
 
-/* What was to be sent again when the address was removed is lost, and what was sent later. */
+/*
+ * A message is parked or lost around the removal of its address: the peer is dead when the
+ * address is inserted again, as it would wait for that message's number.
+ */
 static void loss_address(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -419,7 +425,7 @@ static void loss_address(struct kunit *test)
 	}
 }
 
-/* One that has died is dead when its address is inserted again. */
+/* A dead peer is still dead when its address is inserted again. */
 static void loss_dead_again(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -434,7 +440,7 @@ static void loss_dead_again(struct kunit *test)
 	expect_whole(test, &pair->end[1]);
 }
 
-/* A receive from a peer that is removed isn't the next one's. */
+/* A directed receive isn't matched by the next peer at the index of a removed address. */
 static void loss_directed(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -454,7 +460,7 @@ static void loss_directed(struct kunit *test)
 	answer_all(pair, 0);
 }
 
-/* Several peers' messages find no room in the completion queue. */
+/* Messages of two peers wait for room in the completion queue. */
 static void loss_room(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -479,7 +485,7 @@ static void loss_room(struct kunit *test)
 	rdm_expect_nothing(test, &pair->end[1]);
 }
 
-/* A packet that lies about its queue pair, from one who was somebody else before. */
+/* A peer that was removed and is known as a stranger claims another queue pair. */
 static void loss_liar(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -509,7 +515,7 @@ static void loss_liar(struct kunit *test)
 	expect_works(test, pair);
 }
 
-/* With no completions to be told of, memory that comes back is used. */
+/* Freed memory is used for new receives even if no completion is written. */
 static void loss_deaf(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .selective = true });
@@ -530,7 +536,7 @@ static void loss_deaf(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, efake_recv(pair->end[1].qp, 0));
 }
 
-/* Memory can't be mapped for a while, and nothing is under way that would come back. */
+/* Mapping fails for a while, and no completion is expected that would cause another attempt. */
 static void loss_mapping(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -550,7 +556,7 @@ static void loss_mapping(struct kunit *test)
 	rdm_expect(test, &pair->end[0], 1, 60000);
 }
 
-/* A peer that sends one message last: those before it are taken a few at a time. */
+/* The first message arrives last: the early ones behind it are handled a few at a time. */
 static void loss_drain(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -583,7 +589,7 @@ static struct efake_wr *receipt_to(struct efake_qp *qp)
 	return NULL;
 }
 
-/* A peer that wasn't ready once gets its RECEIPT, however much is being sent to it. */
+/* A RECEIPT that found no receive is sent again even if there are always packets in flight. */
 static void loss_ready_again(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, NULL);
@@ -596,7 +602,7 @@ static void loss_ready_again(struct kunit *test)
 	eager(pair, &o, KEFA_DC_EAGER_TAGRTM_PKT, 1, 8, false);
 	efake_settle_all();
 	rdm_expect(test, &pair->end[1], 1, 8);
-	/* There is always something under way. */
+	/* Keep messages to the peer in flight. */
 	for (i = 0; i < 8; i++)
 		KUNIT_EXPECT_EQ(test, back(pair, 64, 0), 0);
 	for (i = 0; i < 2; i++) {
@@ -646,5 +652,5 @@ static struct kunit_suite loss_suite = {
 
 kunit_test_suite(loss_suite);
 
-MODULE_DESCRIPTION("KUnit: fabric efa, what is lost in the middle");
+MODULE_DESCRIPTION("KUnit: fabric efa, loss of peers and of memory during operations");
 MODULE_LICENSE("Dual BSD/GPL");

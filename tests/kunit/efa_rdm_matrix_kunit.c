@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: a packet of each type comes from a peer in each state, and while an operation
- * with that peer is in each state. Each field of the table says what becomes of it.
+ * Fabric efa: a packet of each type arrives from a peer in each state, and while an operation
+ * with that peer is in each state. The table has the expected results.
  */
 #include "efa_rdm_scene.h"
 #include "efa_wire_cases.h"
 
-/* Of the peer that sends it. */
+/* State of the peer that sends the packet. */
 enum state {
-	NOBODY,		/* not known, and it doesn't say who it is */
-	STRANGER,	/* its address handle is being made */
-	KNOWN,		/* in the address vector, and wasn't heard of */
-	SHAKING,	/* it was asked for its HANDSHAKE */
-	READY,		/* it has shaken hands */
-	DEAD,		/* and is dead */
-	REMOVED,	/* and isn't in the address vector any more */
-	/* It has shaken hands, and */
-	HALF,		/* half of its first message is in a receive */
+	NOBODY,		/* unknown, and the packet has no raw address */
+	STRANGER,	/* unknown, but the packet has its raw address */
+	KNOWN,		/* in the address vector; hasn't sent anything yet */
+	SHAKING,	/* was asked for its HANDSHAKE */
+	READY,		/* has sent its HANDSHAKE */
+	DEAD,		/* has sent its HANDSHAKE, and is dead */
+	REMOVED,	/* has sent its HANDSHAKE, and was removed */
+	/* In the states below, the peer has sent its HANDSHAKE. */
+	HALF,		/* a receive has half of its first message */
 	KEPT,		/* half of its first message is kept */
-	POSTED,		/* a message to it is with the device */
-	ACK,		/* a message to it has arrived, and a RECEIPT has to come */
-	OWES,		/* its first message has arrived, and it hasn't got its RECEIPT */
-	GRANTED,	/* the first bytes of its message have, and it may send the rest */
+	POSTED,		/* the device has a message to it */
+	ACK,		/* a message to it waits for the RECEIPT */
+	OWES,		/* its first message has arrived; the RECEIPT is in flight */
+	GRANTED,	/* its first message has begun, and the rest is granted */
 	GRANT,		/* a message to it waits for its CTS */
-	TO_READ,	/* a message to it is there for it to read */
-	INVAL,		/* it has read one, and that is being taken back from it */
-	READING,	/* its first message is being read */
-	NACKED,		/* and can't be, as it was told */
+	TO_READ,	/* a message to it is registered for it to read */
+	INVAL,		/* it has read a message, whose invalidation is in flight */
+	READING,	/* its first message is being read here */
+	NACKED,		/* reading its first message failed, and it got a READ_NACK */
 	STATES
 };
 
@@ -36,18 +36,18 @@ static const char *const state_names[STATES] = {
 };
 
 /*
- * By state, in their order:
- *   .  taken, with nothing left to do
- *   K  a message that waits for its receive
- *   M  more of a message
- *   R  the answer that an operation was waiting for: it has completed
- *   X  the peer is dead: what comes next would wait for this
- *   s  dropped: nobody knows whom it is from
+ * Expected results, one letter for each state in the order of enum state:
+ *   .  accepted, without a completion
+ *   K  accepted as an unexpected message
+ *   M  accepted as a part of a message
+ *   R  accepted as the answer to an operation, which has completed
+ *   X  the peer is dead, as later messages would wait for this one
+ *   s  dropped: the sender is unknown
  *   d  dropped: the peer is dead
- *   u  dropped: its message has arrived already
- *   w  dropped: nothing waits for it
- *   t  dropped: this isn't done
- *   l  dropped: it isn't the rest of that message
+ *   u  dropped: the message has arrived already
+ *   w  dropped: no operation waits for it
+ *   t  dropped: the type isn't supported
+ *   l  dropped: it doesn't fit the message it claims to belong to
  */
 static const struct field {
 	u8		type;
@@ -101,7 +101,7 @@ struct sender {
 	u8			buf[WIRE_ROOM];
 };
 
-/* Each has a device and a queue pair of its own. */
+/* Deliver the packet from the sender's own address handle and queue pair. */
 static void deliver(struct sender *s)
 {
 	struct efake_wr *recv = efake_recv(s->pair->end[1].qp, 0);
@@ -137,7 +137,7 @@ static void prepare(struct sender *s, u8 type, bool raw)
 	s->c.pkt.msg_id = 0;
 }
 
-/* What we send to it arrives. */
+/* Complete all packets to the sender. */
 static void arrive_all(struct sender *s)
 {
 	struct efake_qp *qp = s->pair->end[1].qp;
@@ -167,7 +167,7 @@ static ssize_t send_to(struct sender *s, u64 flags)
 	return fi_tsendmsg(s->pair->end[1].ep, &msg, flags);
 }
 
-/* Anything goes into it. */
+/* Post receives that match any message of the sender. */
 static void receive(struct kunit *test, struct sender *s)
 {
 	struct fid_ep *ep = s->pair->end[1].ep;
@@ -177,7 +177,7 @@ static void receive(struct kunit *test, struct sender *s)
 	KUNIT_EXPECT_EQ(test, fi_recv(ep, s->pair->in, SZ_64K, NULL, s->addr, NULL), 0);
 }
 
-/* The operation that the state is about, as the peer calls it. */
+/* Return: the id of the operation with the peer, or one that names no operation. */
 static u32 operation(struct sender *s)
 {
 	struct kefa_rop *rop;
@@ -192,7 +192,7 @@ static u32 operation(struct sender *s)
 	return 0x12340001;
 }
 
-/* The device is done with what it has of that kind, at the second end. */
+/* Complete the second end's work requests with this opcode, up to the first other one. */
 static void finish(struct sender *s, int opcode, u32 status)
 {
 	struct efake_wr *wr;
@@ -203,7 +203,7 @@ static void finish(struct sender *s, int opcode, u32 status)
 	}
 }
 
-/* Messages that are read; registrations are done by hand. */
+/* Set up the states of messages that are read; the test completes registrations. */
 static void set_up_read(struct kunit *test, struct sender *s)
 {
 	s->pair->fake->manual_mr = true;
@@ -230,7 +230,7 @@ static void set_up_read(struct kunit *test, struct sender *s)
 		finish(s, IB_WR_RDMA_READ, 7);
 		arrive_all(s);
 	}
-	/* It isn't taken back before somebody looks. */
+	/* Keep the invalidation from completing before the packet has been delivered. */
 	s->pair->fake->manual_mr = s->state == INVAL;
 }
 
@@ -293,7 +293,7 @@ static u64 completed(struct sender *s)
 	return n;
 }
 
-/* What has become of the packet, by what was counted. */
+/* Return: the letter of what the counters say happened to the packet. */
 static char become(struct sender *s)
 {
 	static const char letters[KEFA_DROPS] = {
@@ -370,7 +370,7 @@ static void matrix_row(struct kunit *test)
 				   state_names[i]);
 	}
 	KUNIT_EXPECT_STREQ(test, became, field->becomes);
-	/* Nobody else has suffered. */
+	/* Another peer's messages still arrive. */
 	pair->fake->manual_mr = false;
 	arrive_all(s);
 	completed(s);
@@ -390,7 +390,7 @@ static void matrix_name(const struct field *field, char *name)
 
 KUNIT_ARRAY_PARAM(matrix, fields, matrix_name);
 
-/* There is no type without a row here. */
+/* The table has a row for each type. */
 static void matrix_full(struct kunit *test)
 {
 	unsigned int i, n = 0;

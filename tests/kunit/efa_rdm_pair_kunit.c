@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa against a model: two endpoints do what chance wants, over a network that does
- * what chance wants. Of each tag the nth receive gets the nth message, whole, and each
- * operation completes once.
+ * Fabric efa against a model: two endpoints do random operations over a network with random
+ * faults. The nth receive of a tag must get the nth message of that tag, complete, and each
+ * operation must complete once.
  */
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
@@ -20,7 +20,7 @@ struct rdm_message {
 	bool	received;
 };
 
-/* From one end to the other. */
+/* Messages and receives of one direction. */
 struct rdm_way {
 	struct rdm_message	msg[MOST];
 	struct rdm_message	recv[MOST];
@@ -37,7 +37,7 @@ struct rdm_model {
 	struct rdm_way		way[2];
 };
 
-/* The index of the nth of a tag, or -1. */
+/* Return: the index of the nth message with a tag, or -1. */
 static int nth(const struct rdm_message *of, unsigned int count, u8 tag, unsigned int n)
 {
 	unsigned int i;
@@ -64,7 +64,7 @@ static size_t some_len(struct rnd_state *rnd)
 	return prandom_u32_state(rnd) % most[prandom_u32_state(rnd) % ARRAY_SIZE(most)];
 }
 
-/* Plainly, or with all that there may be to a call. */
+/* Send by a plain call, or by fi_tsendmsg() with or without delivery complete. */
 static ssize_t some_send(struct rdm_end *end, struct rnd_state *rnd, u8 *out,
 			 const struct rdm_message *msg, void *ctx)
 {
@@ -98,7 +98,7 @@ static void post_send(struct kunit *test, struct rdm_model *m, int from)
 		.seed	= prandom_u32_state(rnd),
 		.tag	= prandom_u32_state(rnd) % TAGS,
 	};
-	/* The device can read one of them from where it is. */
+	/* The device can read kmalloc() memory directly; vmalloc() memory is in pieces. */
 	way->out[i] = prandom_u32_state(rnd) & 1 ? vmalloc(LONGEST) : kmalloc(LONGEST, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, way->out[i]);
 	efa_fill(way->out[i], msg->len, msg->seed);
@@ -203,7 +203,7 @@ static void some_round(struct kunit *test, struct rdm_model *m)
 	check_all(test, m, 1);
 }
 
-/* What was sent and has no receive gets one. */
+/* Post a receive for each message without one, and run until all has completed. */
 static void finish(struct kunit *test, struct rdm_model *m)
 {
 	unsigned int sent, recvs, i, tries;
@@ -246,7 +246,7 @@ static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium, u32
 	if (read) {
 		KUNIT_EXPECT_GT(test, seen[KEFA_LONGREAD_TAGRTM_PKT], 20U);
 		KUNIT_EXPECT_GT(test, seen[KEFA_EOR_PKT], 20U);
-		/* There are fewer regions than messages. */
+		/* There are fewer regions than messages, so some go by long-CTS. */
 		KUNIT_EXPECT_GT(test, seen[KEFA_LONGCTS_TAGRTM_PKT], 5U);
 		KUNIT_EXPECT_GT(test, seen[KEFA_READ_NACK_PKT], 5U);
 		return;
@@ -264,8 +264,8 @@ static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium, u32
 }
 
 /*
- * Messages that are longer than @medium are granted, a packet at a time; those that are longer
- * than @read are read, if there is a region and the device has a good day.
+ * Messages longer than @medium are granted, one packet at a time; those longer than @read are
+ * read, if a region is free and the device doesn't refuse the read.
  */
 static void run_model_long(struct kunit *test, const struct rdm_opts *opts, u32 seed,
 			   unsigned int reorder, unsigned int rnr, unsigned int late,
@@ -328,7 +328,7 @@ static void pair_not_ready(struct kunit *test)
 	run_model(test, NULL, 3, 200, 150, 100);
 }
 
-/* With few slots: sends wait, and are refused. */
+/* With few slots, sends have to wait, and calls fail with EAGAIN. */
 static void pair_narrow(struct kunit *test)
 {
 	run_model(test, &(struct rdm_opts) { .tx_size = 4, .cq_size = 300 }, 4, 500, 20, 100);

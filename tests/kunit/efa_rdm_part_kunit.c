@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: packets of a medium message behind its first one. They take a short way if they are
- * exactly what the receive waits for; a packet with anything wrong leaves the receive as it was.
+ * Fabric efa: packets of a medium message after the first one. They take a short way if they are
+ * exactly what the receive expects. A packet with any error must not change the receive.
  */
 #include "efa_rdm_scene.h"
 
@@ -12,18 +12,18 @@
 static u8 packet[SZ_16K];
 
 /**
- * struct bad_part - what is wrong with a packet
- * @what: in words
- * @total: instead of WHOLE
- * @off: instead of PART, which is where the second packet's data belongs
- * @len: bytes of data instead of PART
- * @cut: so many bytes of header are missing, and all data
- * @msg_id: added to the message's number
- * @connid: added to the sender's
- * @qpn: added to its queue pair's number
- * @slid: added to that of its address handle
- * @version: added to the protocol's
- * @flags: more flags
+ * struct bad_part - how a packet differs from the expected one; 0 means that a field is right
+ * @what: description
+ * @total: length of the message instead of WHOLE
+ * @off: offset of the data instead of PART, which is right for the second packet
+ * @len: length of the data instead of PART
+ * @cut: number of header bytes that are missing, along with all data
+ * @msg_id: added to the message number
+ * @connid: added to the sender's connid
+ * @qpn: added to the sender's queue pair number
+ * @slid: added to the number of the sender's address handle
+ * @version: added to the protocol version
+ * @flags: additional flags
  */
 struct bad_part {
 	const char	*what;
@@ -79,14 +79,14 @@ static void inject_part(struct rdm_pair *pair, u32 msg_id, const struct bad_part
 	efake_settle_all();
 }
 
-/* Have the first packet of a message taken by a receive. Return: the message's number. */
+/* Have a receive take the first packet of a message. Return: the message number. */
 static u32 begin(struct kunit *test, struct rdm_pair *pair)
 {
 	static const struct bad_part good;
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
 	u32 msg_id;
 
-	/* They know each other. */
+	/* Exchange HANDSHAKEs first. */
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 1, 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 1, 1, 2), 0);
 	rdm_run(pair);
@@ -113,7 +113,7 @@ static void part_taken(struct kunit *test)
 	u32 msg_id = begin(test, pair);
 	u64 bytes = rdm->ep.stats.rx_bytes;
 
-	/* In any order. */
+	/* The packets arrive in reverse order. */
 	inject_part(pair, msg_id, &good, 2 * PART);
 	KUNIT_EXPECT_EQ(test, rdm->part->done, 2ULL * PART);
 	rdm_expect_nothing(test, &pair->end[1]);
@@ -122,7 +122,7 @@ static void part_taken(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, WHOLE, 3));
 	KUNIT_EXPECT_EQ(test, received[KEFA_MEDIUM_TAGRTM_PKT], 3ULL);
 	KUNIT_EXPECT_EQ(test, rdm->ep.stats.rx_bytes - bytes, 2ULL * PART);
-	/* The message is over. */
+	/* After the end of the message, its packets are duplicates. */
 	inject_part(pair, msg_id, &good, PART);
 	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_DUP], 1ULL);
 	rdm_expect_nothing(test, &pair->end[1]);
@@ -151,7 +151,7 @@ static void part_bad(struct kunit *test)
 	}
 }
 
-/* A receive that has ended, as its peer was removed, gets nothing more. */
+/* A receive that was cancelled because its peer was removed gets no more data. */
 static void part_removed(struct kunit *test)
 {
 	static const struct bad_part good;

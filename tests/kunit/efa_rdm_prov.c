@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The parts of fabric efa that know neither a device nor an endpoint, compiled once more. */
+/* The files of fabric efa that need neither a device nor an endpoint. */
 #include "../../prov/efa/rdm/packet.c"
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"

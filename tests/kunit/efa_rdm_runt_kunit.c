@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: messages whose first bytes go with their requests, and whose rest is read; and
- * endpoints that may not read.
+ * Fabric efa: messages whose first bytes are sent with their requests, and whose rest is read
+ * (RUNTREAD); and endpoints that may not read.
  */
 #include "efa_rdm_scene.h"
 
@@ -25,7 +25,7 @@ static void expect_message(struct kunit *test, struct rdm_pair *pair, size_t len
 	rdm_expect_whole(test, pair);
 }
 
-/* Whatever the order, and however long; at least a byte is left to be read. */
+/* Messages of several lengths, with packets out of order; at least one byte is read. */
 static void runt_sent(struct kunit *test)
 {
 	static const size_t sizes[] = { RDM_READ_FROM, RUNT, RUNT + 1, 60000, WHOLE };
@@ -58,8 +58,8 @@ static void runt_sent(struct kunit *test)
 }
 
 /*
- * Not with delivery complete, not if there is another message for that peer to read, nor if the
- * peer doesn't know of it.
+ * No runt is sent with delivery complete, while the peer has another message to read, or if the
+ * peer doesn't support it.
  */
 static void runt_not_sent(struct kunit *test)
 {
@@ -98,7 +98,7 @@ static void runt_not_sent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent[KEFA_LONGREAD_TAGRTM_PKT], 3ULL);
 }
 
-/* The rest can't be read: it comes as data, behind what has come. */
+/* If the read fails, the rest arrives as granted data. */
 static void runt_nack(struct kunit *test)
 {
 	struct rdm_pair *pair = runting_pair(test);
@@ -121,7 +121,7 @@ static void runt_nack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen[KEFA_EOR_PKT], 0U);
 }
 
-/* All that was sent at once has come, and some was read; a peer that sends more of it lies. */
+/* A further packet of the runt after the whole runt has arrived, while the rest is NACKed. */
 static void runt_again(struct kunit *test)
 {
 	const struct kefa_rma_iov iov = {
@@ -161,7 +161,7 @@ static void runt_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
 }
 
-/* One that has less than all: nothing is read that there is no room for. */
+/* Nothing is read beyond a buffer that is shorter than the message. */
 static void runt_truncated(struct kunit *test)
 {
 	static const size_t sizes[] = { 0, 100, RUNT - 1, RUNT, 50001 };
@@ -187,7 +187,7 @@ static void runt_truncated(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
-/* A receiver that isn't to read asks for the data, if its peer knows of that. */
+/* A receiver that may not read asks for the data, if its peer supports READ_NACK. */
 static void runt_may_not_read(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);
@@ -195,7 +195,7 @@ static void runt_may_not_read(struct kunit *test)
 	struct kefa_rpeer *peer;
 	int way;
 
-	/* The peer was told otherwise, or doesn't care, as libfabric 1.17. */
+	/* The peer assumes that it may: it doesn't look at the HANDSHAKE, as libfabric 1.17. */
 	rdm->self.features &= ~KEFA_FEATURE_RDMA_READ;
 	for (way = 0; way < 2; way++) {
 		efa_fill(pair->out, WHOLE, way);
@@ -210,7 +210,7 @@ static void runt_may_not_read(struct kunit *test)
 		peer->features &= ~KEFA_FEATURE_READ_NACK;
 		spin_unlock_bh(&rdm->ep.lock);
 	}
-	/* Nor can the device: the peer is stuck with its message. */
+	/* If the device can't read either, the peer is given up. */
 	pair->fake->dev->rdma_read = false;
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, 5, 1), 0);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, 5, 2), 0);

@@ -112,7 +112,7 @@ static bool chance(struct rdm_net *net, unsigned int of_1000)
 	return of_1000 && prandom_u32_state(&net->rnd) % 1000 < of_1000;
 }
 
-/* What is no packet: a read. Registrations the device does by itself. */
+/* Return: true if the work request was a read, which is done now. */
 static bool was_read(struct rdm_pair *pair, struct efake_wr *wr)
 {
 	struct rdm_net *net = &pair->net;
@@ -161,14 +161,14 @@ static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 	net->seen[buf[0]]++;
 	efake_wr_write(recv, buf, wc.len);
 	efake_recv_done(recv, &wc);
-	/* The answer may come before the completion. */
+	/* Let the receiver answer before the sender gets its completion. */
 	if (chance(net, net->late))
 		efake_settle();
 	efake_recv_done(wr, &late);
 	return true;
 }
 
-/* The nth of what goes to the network, or the first behind it: registrations don't. */
+/* The nth work request, or the first one after it, that isn't a registration. */
 static struct efake_wr *under_way(struct efake_qp *qp, unsigned int n)
 {
 	struct efake_wr *wr;
@@ -209,7 +209,7 @@ void rdm_run(struct rdm_pair *pair)
 			if (n % 16 == 15)
 				efake_settle();
 		efake_settle_all();
-		/* Somebody may be given time. */
+		/* A backoff timer may be running: check several times. */
 		if (n) {
 			idle = 0;
 			continue;
@@ -276,7 +276,7 @@ void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status)
 	}
 }
 
-/* --- what came of it --- */
+/* --- results --- */
 
 unsigned int rdm_read_all(struct rdm_end *end, unsigned int n)
 {

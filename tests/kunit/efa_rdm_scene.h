@@ -9,21 +9,21 @@
 #include "../../prov/efa/rdm/rdm.h"
 
 #define RDM_SLID	7
-/* Messages of that length and more are read, with rdm_reading_pair(). */
+/* With rdm_reading_pair(), messages of this length or more are read by their receiver. */
 #define RDM_READ_FROM	20000
 
 /**
- * struct rdm_opts - what a test wants to be different
- * @caps: of the endpoints; 0 for all
- * @no_order: without FI_ORDER_SAS
- * @stranger: the second endpoint isn't told of the first
- * @homogeneous: FI_OPT_EFA_HOMOGENEOUS_PEERS
- * @selective: FI_SELECTIVE_COMPLETION
- * @counted: with a counter of messages, both ways
- * @tx_size: sends that can be outstanding
- * @cq_size: entries of each completion queue
- * @depth: of the device's queues
- * @mtu: and its MTU
+ * struct rdm_opts - how a pair differs from the default one; 0 means the default
+ * @caps: capabilities of the endpoints; all of them by default
+ * @no_order: open the endpoints without FI_ORDER_SAS
+ * @stranger: don't insert the first endpoint's address at the second
+ * @homogeneous: value of FI_OPT_EFA_HOMOGENEOUS_PEERS
+ * @selective: bind the completion queues with FI_SELECTIVE_COMPLETION
+ * @counted: bind a counter for sends and receives
+ * @tx_size: number of sends that can be outstanding
+ * @cq_size: number of entries of each completion queue
+ * @depth: depth of the device's queues
+ * @mtu: MTU of the device
  */
 struct rdm_opts {
 	u64	caps;
@@ -39,14 +39,14 @@ struct rdm_opts {
 };
 
 /**
- * struct rdm_end - one of the endpoints
- * @av: its address vector
- * @cq: its completions, with tags
- * @cntr: and how many there were, if that is counted
+ * struct rdm_end - one of the endpoints, with the objects bound to it
+ * @av: address vector
+ * @cq: completion queue, with tags
+ * @cntr: counter of sends and receives; NULL without rdm_opts.counted
  * @ep: the endpoint
- * @qp: its queue pair
- * @peer: the other one's address, if it was told
- * @name: its own address
+ * @qp: queue pair of the endpoint
+ * @peer: address of the other endpoint, if it was inserted
+ * @name: raw address of the endpoint
  */
 struct rdm_end {
 	struct fid_av		*av;
@@ -60,17 +60,17 @@ struct rdm_end {
 
 /**
  * struct rdm_net - what the network does to packets
- * @rnd: decides
- * @reorder: of 1000 packets so many don't go in their turn
- * @rnr: so many find no receive
- * @late: so many are delivered, and complete at some other time
- * @reads: reads that were done
- * @bad_reads: of the next ones so many are refused
- * @bad_read: of 1000 so many are
- * @lost: packets of this type complete with @status; 0 for none
- * @status: that
- * @nlost: how many
- * @seen: packets that were delivered, by type
+ * @rnd: random numbers
+ * @reorder: number of packets in 1000 that are delivered out of order
+ * @rnr: number of packets in 1000 that find no receive
+ * @late: number of packets in 1000 whose sender sees the completion after the receiver has acted
+ * @reads: number of reads so far
+ * @bad_reads: number of reads, from the next one on, that are refused
+ * @bad_read: number of reads in 1000 that are refused
+ * @lost: type of packets that complete with @status; 0 for none
+ * @status: completion status of lost packets
+ * @nlost: number of packets of type @lost still to be lost
+ * @seen: number of delivered packets by type
  */
 struct rdm_net {
 	struct rnd_state	rnd;
@@ -87,11 +87,11 @@ struct rdm_net {
 };
 
 /**
- * struct rdm_pair - both of them
+ * struct rdm_pair - two endpoints and the network between them
  * @fake: the device
- * @info: what they were opened from
- * @fabric: their fabric
- * @domain: their domain
+ * @info: info that the objects are opened with
+ * @fabric: fabric of both endpoints
+ * @domain: domain of both endpoints
  * @end: the endpoints
  * @net: the network
  * @out: memory to send from
@@ -108,7 +108,7 @@ struct rdm_pair {
 	u8			*in;
 };
 
-/* What was read from a completion queue. */
+/* Result of reading a completion queue. */
 struct rdm_comp {
 	ssize_t				ret;
 	struct fi_cq_tagged_entry	entry;
@@ -116,36 +116,36 @@ struct rdm_comp {
 	fi_addr_t			src;
 };
 
-/* The end of the case closes what is open then. */
+/* Open two endpoints. Whatever of them is still open is closed at the end of the case. */
 struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts);
-/* With both of them ready for each other; one message has gone. */
+/* Open two endpoints and send one message, so that they have exchanged HANDSHAKEs. */
 struct rdm_pair *rdm_ready_pair(struct kunit *test, const struct rdm_opts *opts);
-/* And long messages are read. */
+/* Like rdm_ready_pair(), and long messages are read by their receiver. */
 struct rdm_pair *rdm_reading_pair(struct kunit *test);
-/* Everything that an end has sent is done, and hasn't arrived. */
+/* Complete everything that an end has posted, without delivering it. */
 void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status);
-/* Read completions. Return: @n, and how many there were before an error, or the last. */
+/* Read completions up to an error or the last one. Return: @n plus the number of them. */
 unsigned int rdm_read_all(struct rdm_end *end, unsigned int n);
-/* How often operations were used that others may know of. */
+/* Return: the number of ids that operations have used up. */
 u32 rdm_uses(const struct kefa_rdm *rdm);
 /* Deliver one packet. Return: whether there was one. */
 bool rdm_step(struct rdm_pair *pair);
-/* Deliver until nothing is under way any more, and let the provider deal with it. */
+/* Deliver packets and let the provider handle them until nothing is in flight. */
 void rdm_run(struct rdm_pair *pair);
 /*
- * Deliver, but for what is a packet of that type from that end, or a read if that is 0. Return: it,
- * or NULL.
+ * Deliver until an end has posted a packet of a type, or a read if @type is 0. Return: its work
+ * request, which isn't delivered, or NULL if there was none.
  */
 struct efake_wr *rdm_run_until(struct rdm_pair *pair, int from, u8 type);
-/* Regions for reading that aren't in use. */
+/* Return: the number of free regions that peers can read messages from. */
 u32 rdm_regions(struct rdm_end *end);
-/* Nothing of either end is in use. */
+/* Check that no resource of either end is in use. */
 void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair);
 struct rdm_comp rdm_read(struct rdm_end *end);
 void rdm_expect(struct kunit *test, struct rdm_end *end, long ctx, size_t len);
 void rdm_expect_error(struct kunit *test, struct rdm_end *end, long ctx, int err);
 void rdm_expect_nothing(struct kunit *test, struct rdm_end *end);
-/* The second end sees a packet of the first's, whatever it says. */
+/* Have the second end receive these bytes as a packet of the first. */
 void rdm_inject(struct rdm_pair *pair, const void *buf, size_t len);
 
 static inline struct kefa_rdm *rdm_of(struct rdm_end *end)

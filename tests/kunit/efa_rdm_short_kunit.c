@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: messages of one packet by plain calls. They have no operation but their send slot,
- * and their packets are taken without the steps that others need. Whatever gets in the way of
- * one of them, it ends as any other message does: once, in its turn, and nothing is left of it.
+ * Fabric efa: messages of one packet by plain calls. They use only a send slot, without an
+ * operation, and their packets take the short way through the receiver. Whatever interferes, such
+ * a message must complete once and in order, and leave no resource in use.
  */
 #include "efa_rdm_scene.h"
 
-/* The device reads so many from where they are. */
+/* Length of a message that is long enough to be sent without being copied. */
 #define BYTES	4000
 
-/* What nobody can read: its sender is dead to the first end. */
+/* Deliver bytes that are no packet, so that the first end declares the second one dead. */
 static void garbage(struct rdm_pair *pair)
 {
 	struct efake_wr *recv = efake_recv(pair->end[0].qp, 0);
@@ -33,7 +33,7 @@ static void expect_slots(struct kunit *test, struct rdm_end *end, u32 used)
 	KUNIT_EXPECT_EQ(test, rdm->ep.tx.nfree, rdm->ep.tx.base.size - used);
 }
 
-/* Each of the calls takes the short way, and so do the packets at the other end. */
+/* Each plain call takes the short way, and so do the packets at the receiver. */
 static void short_slot(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -71,7 +71,7 @@ static void short_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_MSG | FI_RECV);
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 13UL);
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in + BYTES, 13, 1));
-	/* And before there is a receive. */
+	/* The same for unexpected messages. */
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.unexpected, 3ULL);
 	KUNIT_EXPECT_EQ(test, fi_recv(to, NULL, 0, NULL, FI_ADDR_UNSPEC, (void *)12), 0);
 	rdm_expect(test, &pair->end[1], 12, 0);
@@ -85,7 +85,7 @@ static void short_slot(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
-/* --- what is between them --- */
+/* --- order among short and long messages --- */
 
 static const size_t lens[] = { 8, 9000, 16, 0, 30000, 600, 12000, 7, BYTES, 20000, 20, 8 };
 
@@ -104,7 +104,7 @@ static void receive(struct kunit *test, struct rdm_pair *pair, unsigned int i)
 				       FI_ADDR_UNSPEC, 5, 0, (void *)(long)i), 0);
 }
 
-/* Short ones and long ones of each sub-protocol, all of one tag, in any order on the wire. */
+/* Short and long messages of each sub-protocol, all with one tag, reordered by the network. */
 static void between(struct kunit *test, u32 seed)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -156,19 +156,19 @@ static void short_between(struct kunit *test)
 		between(test, seed);
 }
 
-/* One can't go, for want of memory for DMA: those behind it don't overtake it. */
+/* If a message has to wait because mapping fails, later ones must not overtake it. */
 static void short_waits(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
 	unsigned int i, n;
 
-	/* Once is no reason to wait. */
+	/* A single failure doesn't make the message wait. */
 	efake_fail(pair->fake, EFAKE_DMA_MAP, 1, -ENOMEM);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, BYTES, 5, 0), 0);
 	KUNIT_EXPECT_EQ(test, pair->end[0].qp->nsent, 1U);
 	pair->fake->refuse = BIT(EFAKE_DMA_MAP);
-	/* Some are copied, as long as there are buffers for that. */
+	/* Messages are copied as long as there are bounce buffers. */
 	for (n = 1; n < 50 && list_empty(&rdm->todo); n++)
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, BYTES, 5, n), 0);
 	KUNIT_ASSERT_LT(test, n, 50U);
@@ -187,7 +187,7 @@ static void short_waits(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
-/* The device holds one back: numbers don't run away from it. */
+/* While the device doesn't complete a message, numbers run ahead by at most the window. */
 static void short_window(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -217,7 +217,7 @@ static void short_window(struct kunit *test)
 	expect_slots(test, &pair->end[0], 0);
 }
 
-/* Numbers of messages and of slots begin anew. */
+/* The numbers of messages and of slot uses wrap. */
 static void short_wraps(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -254,19 +254,19 @@ static void short_wraps(struct kunit *test)
 	next = kefa_peers_at(&rdm->peers, pair->end[1].peer)->order.exp_id;
 	spin_unlock_bh(&rdm->ep.lock);
 	KUNIT_EXPECT_EQ(test, next, 39U);
-	/* In their order they were taken the short way, before and after the last number. */
+	/* Messages in order took the short way, before and after the wrap. */
 	KUNIT_EXPECT_LT(test, rdm_uses(rdm) - was, 30U);
 	rdm_expect_whole(test, pair);
 }
 
-/* --- how it ends --- */
+/* --- ends of messages --- */
 
 enum way { ARRIVED, KILLED, REMOVED, CLOSED, UNPLUGGED, WAYS };
 
-/* By what the ULP is told. */
+/* Expected error of the completions. */
 static const int way_errs[WAYS] = { 0, EPROTO, ECANCELED, ECANCELED, ENODEV };
 
-/* Its peer wasn't ready, twice: it waits to be sent again. */
+/* Have each message find no receive twice, so that it is parked. */
 static void park_all(struct kunit *test, struct rdm_pair *pair)
 {
 	struct efake_qp *qp = pair->end[0].qp;
@@ -292,7 +292,7 @@ static void end_by(struct kunit *test, struct rdm_pair *pair, enum way way)
 	efake_settle_all();
 }
 
-/* Each has completed once: two, and the injected one if it has failed. */
+/* Both sends must have completed once, and the injected one only if it has failed. */
 static void expect_ended(struct kunit *test, struct rdm_end *end, int err)
 {
 	unsigned int seen[3] = { }, i;
@@ -309,14 +309,14 @@ static void expect_ended(struct kunit *test, struct rdm_end *end, int err)
 		KUNIT_EXPECT_EQ(test, seen[i], i || err ? 1U : 0U);
 }
 
-/* A copied one, one that is sent from where it is, and an injected one. */
+/* End a copied message, one that is sent without a copy, and an injected one. */
 static void end_it(struct kunit *test, enum way way, bool parked)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
 	unsigned int i;
 
-	/* Longer than this takes on the slowest machine, but for the one that is waited for. */
+	/* The delay must exceed the time of the case on a slow machine, unless it is waited for. */
 	rdm->backoffs.first_us = way == ARRIVED ? 100000 : 10 * USEC_PER_SEC;
 	rdm->backoffs.max_us = rdm->backoffs.first_us;
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
@@ -327,7 +327,7 @@ static void end_it(struct kunit *test, enum way way, bool parked)
 		park_all(test, pair);
 	rdm_expect_nothing(test, &pair->end[0]);
 	end_by(test, pair, way);
-	/* The device may still read the ULP's memory. */
+	/* No completion while the device may still read the ULP's memory. */
 	if (!parked && way != CLOSED && way != UNPLUGGED) {
 		rdm_expect_nothing(test, &pair->end[0]);
 		KUNIT_EXPECT_EQ(test, pair->end[0].qp->nsent, 3U);
@@ -365,7 +365,7 @@ static void short_ends(struct kunit *test)
 	}
 }
 
-/* The device refuses it: what it has already ends when it is done with that. */
+/* The device refuses a post: the peer is dead, and earlier messages end when they complete. */
 static void short_refused(struct kunit *test)
 {
 	struct rdm_pair *pair;
@@ -393,7 +393,7 @@ static void short_refused(struct kunit *test)
 	}
 }
 
-/* And so it may refuse receives, which are posted later. */
+/* The device refuses a receive, which is then posted later. */
 static void short_unposted(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -411,7 +411,7 @@ static void short_unposted(struct kunit *test)
 	}
 }
 
-/* A completion of what is over already, or never was. */
+/* A completion of an earlier use of a slot, or of a slot that doesn't exist. */
 static void short_stale(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -424,7 +424,7 @@ static void short_stale(struct kunit *test)
 		wc.id = i ? efake_recv(pair->end[1].qp, 0)->id : efake_sent(pair->end[0].qp, 0)->id;
 		if (!i)
 			rdm_run(pair);
-		/* This receive has been posted; the use before it hasn't. */
+		/* The receive is posted: take the use before the current one. */
 		wc.id -= i ? 1ULL << 32 : 0;
 		efake_qp_push(pair->end[i].qp, &wc);
 		wc.id |= 0x7fffff;
@@ -439,9 +439,9 @@ static void short_stale(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
-/* --- what it is told by --- */
+/* --- completion queues and counters --- */
 
-/* The queues are full of what hasn't completed, or wasn't read. */
+/* Calls fail with EAGAIN while outstanding operations and unread completions fill the queue. */
 static void short_full(struct kunit *test)
 {
 	const struct rdm_opts opts = { .cq_size = 16 };
@@ -474,7 +474,7 @@ static void short_full(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
-/* Without completions room in the queue comes back all the same, and counters count. */
+/* Operations without completions free their room in the queue, and counters count them. */
 static void short_quiet(struct kunit *test)
 {
 	const struct rdm_opts opts = { .cq_size = 16, .selective = true, .counted = true };
@@ -495,7 +495,7 @@ static void short_quiet(struct kunit *test)
 	rdm_expect_nothing(test, &pair->end[1]);
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(pair->end[0].cntr), 33ULL);
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(pair->end[1].cntr), 33ULL);
-	/* A failure is told of. */
+	/* A failed operation has a completion. */
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, BYTES, 5, 1), 0);
 	rdm_finish_sent(pair, 0, 13);
 	rdm_expect_error(test, &pair->end[0], 1, ETIMEDOUT);
@@ -520,7 +520,10 @@ static ssize_t send_more(struct rdm_pair *pair, long ctx)
 	return fi_tsendmsg(pair->end[0].ep, &msg, FI_MORE);
 }
 
-/* It follows what was held back, and what a handler posts is held back until it returns. */
+/*
+ * A short message is posted after those held back by FI_MORE, by the same doorbell. What a handler
+ * posts is held back until it returns.
+ */
 static void short_held(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -529,7 +532,7 @@ static void short_held(struct kunit *test)
 	const unsigned int was = qp->doorbells;
 	long i;
 
-	/* No worker is to come in between. */
+	/* Play the worker, so that posts are held back. */
 	cancel_work_sync(&rdm->ep.work);
 	spin_lock_bh(&rdm->ep.lock);
 	rdm->ep.worker = current;
@@ -537,7 +540,7 @@ static void short_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, send_more(pair, 0), 0);
 	for (i = 1; i < KEFA_HELD_MAX + 4; i++)
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, i & 1 ? 8 : BYTES, 5, i), 0);
-	/* As many as can be held, at once. */
+	/* One doorbell when as many as possible are held back. */
 	KUNIT_EXPECT_EQ(test, qp->doorbells, was + 1);
 	KUNIT_EXPECT_EQ(test, qp->nsent, (unsigned int)KEFA_HELD_MAX);
 	spin_lock_bh(&rdm->ep.lock);
