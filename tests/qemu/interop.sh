@@ -9,24 +9,24 @@ SIM=/sys/kernel/debug/efasim
 EFA=/sys/kernel/debug/kofi_efa/es0
 ECHO=/sys/module/kofi_echo/parameters
 OUT=/tmp/shared
-# Where the host has libfabric of Debian 13.
+# Root directory on the host with libfabric of Debian 13; empty for the host's own.
 DEBIAN13=${DEBIAN13:-}
 
-# counted WORD: the number behind it in the endpoint's lines of debugfs
+# counted WORD: print the number after a word in the endpoint's debugfs file
 counted()
 {
 	awk -v word="$1" '{ for (i = 1; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' \
 		"$EFA"
 }
 
-# counted_of LINE WORD: the same in one line
+# counted_of LINE WORD: print the number after a word in a line that begins with LINE
 counted_of()
 {
 	awk -v line="$1" -v word="$2" '$1 == line {
 		for (i = 2; i < NF; i++) if ($i == word) { print $(i + 1); exit } }' "$EFA"
 }
 
-# theirs COMMAND...: a program that uses libfabric
+# theirs COMMAND...: run a program that uses libfabric
 theirs()
 {
 	if [ "$DEBIAN13" ]; then
@@ -36,7 +36,7 @@ theirs()
 	fi
 }
 
-# A root of its own, with the guest's files where it looks for them.
+# set_up_theirs: mount what libfabric's processes need in their root
 set_up_theirs()
 {
 	[ "$DEBIAN13" ] || mount -o bind /sys/kernel/debug /host/sys/kernel/debug
@@ -49,7 +49,7 @@ set_up_theirs()
 	mount -o bind $OUT "/host$DEBIAN13$OUT"
 }
 
-# talk WHAT ARGUMENT...: a process of libfabric's does so
+# talk WHAT ARGUMENT...: run fi_echo with these arguments against the kernel's endpoint
 talk()
 {
 	talk_what=$1
@@ -60,15 +60,15 @@ talk()
 	[ $talk_status = 0 ] || sed 's/^/# /' $OUT/log
 }
 
-# set_up: both sides have a device
+# set_up: create a device for each side, and load what both need
 set_up()
 {
 	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_ECHO_COUNTERS=$EFA
 	mkdir -p /dev/shm
 	cp /bed/tools/fi_echo $OUT
 	set_up_theirs
-	# libfabric 2.1 divides the depth by the segments, posts as many receives at once, and
-	# has memory for 8192 of them.
+	# libfabric 2.1 posts as many receives at once as the depth divided by the segments of a
+	# work request, but has memory for only 8192.
 	modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384
 	modprobe efa
 	modprobe ib_uverbs
@@ -78,7 +78,7 @@ set_up()
 	note "$(theirs fi_info --version | head -n 1)"
 }
 
-# tear_down: all modules go
+# tear_down: unload all modules
 tear_down()
 {
 	check "unload the provider" rmmod kofi_efa

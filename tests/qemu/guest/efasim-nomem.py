@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Makes a link again and again, and each time another allocation fails:
+"""Create a device while the nth allocation fails, for each n:
 
   nomem.py NAME NETDEV
 
-until there is none left to fail. Which ones count is for the filters in debugfs
-to say. A link that there is all the same is unmade. Prints how many were refused,
-how many made, and how many of either without telling the truth."""
+The filters in debugfs select the allocations that can fail. The program ends when creating
+a device takes fewer than n of them. A device that was created is deleted again. Prints three
+numbers: calls that failed, calls that succeeded, and calls of either kind with a wrong result."""
 
 import errno
 import itertools
@@ -23,8 +23,8 @@ ERROR, DONE = 2, 3
 HDR = struct.Struct("=IHHII")
 ATTR = struct.Struct("=HH")
 
-# All of what the device needs, which comes first; then some of what being
-# registered takes.
+# The device itself needs fewer allocations than FIRST, and each of them fails once. Of the later
+# ones, which are for registering the device, every STEPth fails.
 FIRST = 60
 STEP = 8
 
@@ -47,7 +47,7 @@ def messages(data):
 
 
 def call(sock, command, *attributes):
-    """The call's errno, or 0."""
+    """Send a request. Return: its errno, or 0."""
     request(sock, command, ACK, *attributes)
     for kind, body in messages(sock.recv(65536)):
         if kind == ERROR:
@@ -56,7 +56,7 @@ def call(sock, command, *attributes):
 
 
 def index_of(sock, name):
-    """The device's, or None."""
+    """Return: the index of the device with this name, or None."""
     found = None
     request(sock, GET, DUMP)
     while True:
@@ -73,7 +73,7 @@ def index_of(sock, name):
 
 
 def make(sock, name, netdev, nth, knob):
-    """Errno, and whether an allocation failed."""
+    """Create a device. Return: the errno, and whether an allocation failed."""
     os.pwrite(knob, b"%d" % nth, 0)
     error = call(sock, NEWLINK, attribute(DEV_NAME, name), attribute(LINK_TYPE, b"efasim\0"),
                  attribute(NDEV_NAME, netdev))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Datagrams that no efasim device sends:
+"""Send invalid datagrams to an efasim device:
 
   shoot.py ADDRESS PORT [SEED]
-  shoot.py ADDRESS PORT flood SECONDS    right ones, and no heed to any window"""
+  shoot.py ADDRESS PORT flood SECONDS    valid ones, regardless of the window"""
 
 import random
 import socket
@@ -18,7 +18,7 @@ LENGTHS = (0, 1, 79, 80, 95, 96, 127, 128, 129, 9216 + 128, 9472, 30000)
 
 
 def header(rng, gid, **change):
-    """A header that is right but for what is changed."""
+    """Return: a valid header, except for the changed fields."""
     fields = {
         "magic": MAGIC, "version": 3, "type": 2, "flags": 0, "reserved": 0,
         "gid": gid, "src_inc": 1, "dst_inc": 0, "sack0": 0, "sack1": 0,
@@ -38,7 +38,7 @@ def request(rng, **change):
 
 
 def single_faults(rng, gid):
-    """Each with one thing wrong, so that each check is met."""
+    """Datagrams with one fault each, so that each check of the parser fails once."""
     good = request(rng)
     yield b""
     yield b"x"
@@ -53,7 +53,7 @@ def single_faults(rng, gid):
     yield header(rng, gid, length=5) + good
     yield header(rng, gid, length=0xffffffff) + good
     yield header(rng, gid) + good + b"more"
-    yield (header(rng, gid) + good) * 70        # one after the other
+    yield (header(rng, gid) + good) * 70        # several in one datagram
     yield header(rng, gid, reserved=1) + good
     yield header(rng, gid, reserved2=1) + good
     yield header(rng, gid, src_inc=0) + good
@@ -65,13 +65,13 @@ def single_faults(rng, gid):
     yield header(rng, gid, type=3, length=8) + request(rng, rlen=4) + bytes(8)
     yield header(rng, gid, type=3, length=8) + \
         request(rng, rlen=8, raddr=2 ** 64 - 4) + bytes(8)
-    yield header(rng, bytes(16)) + good         # not its own name
+    yield header(rng, bytes(16)) + good         # not the sender's GID
     yield bytes(9472)
     yield bytes(30000)
 
 
 def anything(rng, gid):
-    """Right in form and wild in content: what passes the parser."""
+    """Return: a datagram that passes the parser, with random contents."""
     kind = rng.choice(TYPES)
     base = rng.getrandbits(32)
     length = rng.choice((0, 0, 8, 100, 9000))
@@ -94,7 +94,7 @@ def anything(rng, gid):
 
 
 def connect(address, port):
-    """A socket, and the GID that it stands for."""
+    """Return: a socket, and the GID that belongs to its address."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.connect((address, port))
     own, own_port = sock.getsockname()
@@ -103,13 +103,13 @@ def connect(address, port):
 
 
 def flood(address, port, seconds):
-    """Many strangers ask for what they may not have, and acknowledge nothing."""
+    """Have strangers send reads and messages that are refused, and acknowledge nothing."""
     strangers = [connect(address, port) for _ in range(8)]
     end = time.monotonic() + seconds
     sequence = 0
     body = request(None, rlen=9216)
-    # More than a stranger may have answers to, before it is given up: also where
-    # what comes next is slow.
+    # First more requests than a stranger may have unacknowledged answers, so that it is given up
+    # even if the loop below is slow.
     while sequence < 100:
         sequence += 1
         for sock, gid in strangers:

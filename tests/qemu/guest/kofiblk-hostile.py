@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Clients of kofiblk's server that no client is:  hostile.py ADDRESS PORT ADDR_FORMAT [MAY]
+"""Hostile clients of kofiblk's server:  hostile.py ADDRESS PORT ADDR_FORMAT [MAY]
 
-Prints TAP. After each of them an ordinary one must be served. With MAY only one of them,
-that comes more often than it may, at a server that takes its time."""
+Prints TAP. After each of them an ordinary client must be served. With MAY, runs only a client
+that opens more than its MAY connections, at a server that is slow."""
 
 import contextlib
 import hashlib
@@ -43,7 +43,7 @@ def header(kind, length, **change):
 
 
 def hello(**change):
-    """A HELLO that is right but for what is changed."""
+    """Return: a valid HELLO, except for the changed fields."""
     fields = {
         "nonce": os.urandom(32), "client": b"host", "export": b"disk0",
         "host": os.urandom(16), "content": bytes(16), "caps": 15, "max_io": 1 << 20,
@@ -78,7 +78,7 @@ class Talk:
         return data
 
     def recv(self):
-        """(type, message), or (None, ...) at the end."""
+        """Return: (type, message), or (None, ...) at the end of the connection."""
         try:
             head = self.take(HDR.size)
             if len(head) < HDR.size:
@@ -105,7 +105,7 @@ def challenge_macs(challenge):
 
 
 def server_knows(key, first, challenge):
-    """Does one of its MACs prove that?"""
+    """Return: whether a MAC of the challenge proves that the server knows the key."""
     blank = challenge[:48] + bytes(64) + challenge[112:]
     return mac(key, b"server challenge", first, blank) in challenge_macs(challenge)
 
@@ -132,10 +132,10 @@ def why(message):
 
 
 def works(what, source="127.0.0.1"):
-    """Someone who is what he says gets as far as the fabric lets him."""
+    """An authenticated client is refused only for its address format."""
     talk = Talk(source)
     kind, message = authenticate(talk, hello(addr_format=0xffff))
-    report(status(kind, message) == NOTSUPP, f"an ordinary client is heard: {what}")
+    report(status(kind, message) == NOTSUPP, f"an ordinary client is served: {what}")
     talk.close()
 
 
@@ -183,7 +183,7 @@ def wrong_messages():
 
 
 def other_fabric():
-    """What is refused by the device that there is now may not be by the next."""
+    """Another address format is refused with a retry, as the server may get another device."""
     talk = Talk()
     kind, message = authenticate(talk, hello(addr_format=0xffff))
     report(status(kind, message) == NOTSUPP and again(message) == 1,
@@ -208,7 +208,7 @@ def wrong_proofs():
     talk.send(header(AUTH, 48) + bytes(32))
     report(status(*talk.recv()) == ACCESS, "a proof of zeroes")
     talk.close()
-    # What one connection proved is nothing in another.
+    # The proof of one connection is invalid in another.
     first = hello()
     talk = Talk()
     talk.send(first)
@@ -229,13 +229,13 @@ def wrong_proofs():
 
 
 def device_address():
-    """Of an endpoint that could be ours: of this machine's device."""
+    """Return: the address of an endpoint that could be on this machine's device."""
     gid = pathlib.Path("/sys/class/infiniband/es0/ports/1/gids/0").read_text(encoding="ascii")
     return bytes.fromhex(gid.strip().replace(":", "")) + struct.pack("<HHIQ", 77, 0, 5, 0)
 
 
 class Live(Talk):
-    """One that has a session."""
+    """A client that has a session."""
     def __init__(self, key=SECRET, source="127.0.0.1", **change):
         super().__init__(source)
         first = hello(addrs=device_address(), **change)
@@ -264,35 +264,36 @@ class Live(Talk):
 
 
 def sessions():
-    """What begins and ends those that there are."""
+    """What begins and ends sessions."""
     host = os.urandom(16)
     first = Live(host=host, keep_alive=3600000)
     report(first.live(), "a session")
-    report(first.keep_alive == 60000, f"it may be silent for {first.keep_alive} ms")
+    report(first.keep_alive == 60000, f"its keep-alive is limited to {first.keep_alive} ms")
     second = Live(host=host, source="127.0.0.9")
-    report(second.live(), "another of the same host")
-    report(first.told_to_come_back(), "takes the place of the one before")
+    report(second.live(), "another session of the same host")
+    report(first.told_to_come_back(), "replaces the first session")
     other = Live()
-    report(other.live(), "one of another host")
+    report(other.live(), "a session of another host")
     for label in (b"server bye", b"client"):
         talk = Live()
         talk.bye(label)
-        report(talk.told_to_come_back(), f"a BYE by {label.decode()} ends nothing unseen")
+        report(talk.told_to_come_back(),
+               f"a BYE with the label {label.decode()} is a protocol error")
         talk.close()
     talk = Live()
     talk.bye()
-    report(talk.recv()[0] is None, "a BYE that is right does")
+    report(talk.recv()[0] is None, "a valid BYE ends the session")
     talk.close()
     second.send(header(AUTH, 48) + bytes(32))
-    report(second.told_to_come_back(), "one that breaks the protocol may come back, too")
+    report(second.told_to_come_back(), "a client that violates the protocol may come back")
     other.sock.settimeout(1)
-    report(other.recv()[0] is None and other.sock.fileno() >= 0, "the others hear nothing")
+    report(other.recv()[0] is None and other.sock.fileno() >= 0, "other sessions aren't affected")
     for talk in (first, second, other):
         talk.close()
 
 
 def server_first():
-    """The server proves itself before the client does, and tells a stranger nothing."""
+    """The server proves itself before the client does, and doesn't reveal which clients exist."""
     seen = []
     for client in (b"host", b"guest"):
         first = hello(client=client)
@@ -302,18 +303,18 @@ def server_first():
         talk.close()
         seen.append((kind, len(challenge), challenge[112:]))
         report(server_knows(SECRET, first, challenge) == (client == b"host"),
-               f"whether it proves itself to {client.decode()}")
+               f"proof of the server to {client.decode()}")
         report(len(set(challenge_macs(challenge)) | {bytes(32)}) == 3,
-               f"to {client.decode()} it says as much as to anyone")
-    report(seen[0] == seen[1], f"a client's name can't be told from no client's: {seen}")
+               f"the MACs to {client.decode()} are like those to any client")
+    report(seen[0] == seen[1], f"known and unknown clients get the same answer: {seen}")
     talk = Talk()
     kind, message = authenticate(talk, hello(addr_format=0xffff))
     talk.close()
-    report(kind == REJECT and any(message[16:48]), "what follows the proofs has a MAC")
+    report(kind == REJECT and any(message[16:48]), "messages after the proofs have a MAC")
 
 
 def forgotten():
-    """Wait until the server has hung up on all who left: it counts them no more."""
+    """Wait until the server has closed all connections that were closed here."""
     held = {"01", "08"}     # established, and closed by the client only
     here = f":{where[1]:04X}"
     for _ in range(600):
@@ -322,28 +323,28 @@ def forgotten():
         if not any(row[1].endswith(here) and row[3] in held for row in rows):
             return
         time.sleep(0.1)
-    report(False, "the server hangs up on those who left")
+    report(False, "the server closes connections that clients have closed")
 
 
 def slow():
-    """Clients that say nothing keep nobody out, and don't have the server's for ever."""
+    """Silent clients don't block others, and the server closes their connections in the end."""
     forgotten()
     begin = time.monotonic()
     talks = [Talk(f"127.0.0.{2 + n % 4}") for n in range(120)]
-    works("while four addresses have all connections that there may be", "127.0.0.9")
+    works("while four addresses have the maximum number of connections", "127.0.0.9")
     for talk in talks:
         talk.send(hello()[:20])
-    works("and say half of what they have to", "127.0.0.9")
+    works("after these have sent half of a HELLO", "127.0.0.9")
     ends = [talk.recv()[0] for talk in talks]
     took = time.monotonic() - begin
     report(ends == [None] * len(talks) and took < 30,
-           f"all are hung up on, after {took:.0f} s")
+           f"all connections are closed, after {took:.0f} s")
     for talk in talks:
         talk.close()
 
 
 def crowd(may):
-    """A client has as many connections as it may, all of which wait, and four more."""
+    """A client opens the allowed number of connections, all of which wait, and four more."""
     talks = []
     for n in range(may + 4):
         talk = Talk(f"127.0.1.{1 + n // 4}")
@@ -359,11 +360,11 @@ def crowd(may):
         answered = select.select([talk.sock for talk in talks], [], [], 0)[0]
     words = [why(talk.recv()[1]) for talk in talks if talk.sock in answered]
     report(words == [b"too many sessions of a client"] * 4,
-           f"{may + 4} of a client that may have {may}: {words}")
+           f"{may + 4} connections of a client that may have {may}: {words}")
     talk = Talk("127.0.0.9")
     talk.send(hello())
     kind, message = talk.recv()
-    report(kind == CHALLENGE, f"another is heard, meanwhile: {kind} {status(kind, message)}")
+    report(kind == CHALLENGE, f"another client is served meanwhile: {kind} {status(kind, message)}")
     talk.close()
     for talk in talks:
         talk.close()
@@ -382,7 +383,7 @@ def noise():
             talk.sock.shutdown(socket.SHUT_WR)
         talk.recv()
         talk.close()
-    report(True, "150 that are a little wrong")
+    report(True, "150 corrupted HELLOs")
 
 
 def main():
@@ -401,7 +402,7 @@ def main():
     noise()
     works("after noise")
     slow()
-    works("after those who say nothing")
+    works("after silent clients")
     print(f"1..{count}")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A server of kofiblk that no server is, over TCP and efasim:  impostor.py
+"""A hostile server of kofiblk, over TCP and efasim:  impostor.py
 
-It speaks both channels itself, so that it can say whatever it likes, has the kernel connect
-to it, uses the disk, and looks at what becomes of that. Prints TAP."""
+It implements the protocols of both channels, so that it can send anything. It has the kernel's
+client connect to it, uses the disk, and checks the results. Prints TAP."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ import time
 import traceback
 
 ADDRESS = ("127.0.0.1", 4420)
-HERE = "10.9.0.2"           # of the device that we are
+HERE = "10.9.0.2"           # address of the device that this program plays
 HOST_ID = "3f1c7a52-9d44-4b0e-8f7b-5e2d6c8a9b10"
 SECRET = bytes.fromhex("7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd")
 CONTROL = "/dev/kofiblk-control"
@@ -122,7 +122,7 @@ class Device:
         self.sock.sendto(head + body + payload, self.peer)
 
     def sequenced(self, lane, seq, base):
-        """Is it new?"""
+        """Note a sequence number. Return: whether it is new."""
         if self.next_in[lane] is None:
             self.next_in[lane] = base
         if seq < self.next_in[lane] or seq in self.early[lane]:
@@ -169,7 +169,7 @@ class Device:
                 self.datagram(data)
 
     def ask(self, kind, qpn, qkey, payload=b"", raddr=0, rkey=0, rlen=0):
-        """Return: the packet's status and data. Not by the device's own thread."""
+        """Return: the packet's status and data. The device's own thread mustn't call this."""
         end = time.monotonic() + 10
         with self.lock:
             self.ops += 1
@@ -214,7 +214,7 @@ class Cmd:
 
 
 class Behaviour:
-    """What a server does that is one; the cases change some of it."""
+    """The behaviour of an honest server; cases override parts of it."""
     secret = None
     caps = RDMA_WRITE
 
@@ -244,7 +244,7 @@ class Behaviour:
         return message
 
     def answer(self, server, talk):
-        """What is said to HELLO."""
+        """Answer a HELLO."""
         first = talk.message()
         server.hello(first)
         challenge = self.challenge(first)
@@ -298,7 +298,7 @@ class Talk:
         return head + self.take(HDR.unpack(head)[3] - HDR.size)
 
     def wait(self):
-        """Until the client leaves."""
+        """Wait until the client closes the connection."""
         self.sock.settimeout(None)
         with contextlib.suppress(OSError):
             while self.sock.recv(4096):
@@ -393,7 +393,7 @@ class Server:
 # --- the client ---
 
 class Disk:
-    """A disk of the server's."""
+    """A disk that the kernel's client has attached."""
     def __init__(self, options=""):
         text = (f"addr={ADDRESS[0]}:{ADDRESS[1]},host_id={HOST_ID},export=disk0,client=host,"
                 f"queues=1,depth=8,reconnect_delay=1,keep_alive_tmo=4,ctrl_loss_tmo=20{options}")
@@ -414,7 +414,7 @@ class Disk:
         end = time.monotonic() + 30
         while self.sys.exists() and time.monotonic() < end:
             time.sleep(0.05)
-        report(not self.sys.exists(), f"{self.name} goes")
+        report(not self.sys.exists(), f"{self.name} is removed")
 
     def read(self, offset, length):
         fd = os.open(self.node, os.O_RDONLY | os.O_DIRECT)
@@ -443,7 +443,7 @@ class Disk:
 
 
 def failure(function, *args):
-    """The errno that it fails with, or 0."""
+    """Return: the errno that the function fails with, or 0."""
     try:
         function(*args)
     except OSError as error:
@@ -454,7 +454,7 @@ def failure(function, *args):
 # --- cases: set-up ---
 
 class Says(Behaviour):
-    """Something else than CHALLENGE, or than ACCEPT."""
+    """Sends something other than a valid CHALLENGE or ACCEPT."""
     def __init__(self, challenge=None, accept=None, secret=None, hang_up=True, **change):
         self.said = challenge
         self.accepted = accept
@@ -480,7 +480,7 @@ def refused(server, what, behave, options="", *expected):
     begin = time.monotonic()
     try:
         with Disk(options):
-            report(False, f"{what}: there is a disk")
+            report(False, f"{what}: a disk was attached")
             return
     except OSError as error:
         took = time.monotonic() - begin
@@ -493,7 +493,7 @@ def wrong_challenges(server):
     secret = ",secret=" + SECRET.hex()
     for what, message in (
             ("nothing", b""), ("a byte", b"x"), ("half a header", right[:9]),
-            ("half of it", right[:60]), ("noise", os.urandom(300)),
+            ("half a CHALLENGE", right[:60]), ("noise", os.urandom(300)),
             ("magic", header(CHALLENGE, len(right), magic=1) + right[16:]),
             ("another version", header(CHALLENGE, len(right), version=9) + right[16:]),
             ("type 0", header(0, len(right)) + right[16:]),
@@ -509,7 +509,8 @@ def wrong_challenges(server):
              struct.pack("<HB5x64s", 18, 1, b"\x1b[2J")),
             ("a secret", right[:48] + b"x" * 64 + b"\1" + right[113:])):
         refused(server, f"CHALLENGE: {what}", Says(message))
-    refused(server, "CHALLENGE: no secret, but we have one", Says(right), secret, errno.EACCES)
+    refused(server, "CHALLENGE: no secret, but the client has one", Says(right), secret,
+            errno.EACCES)
     refused(server, "CHALLENGE: another secret",
             Says(right[:48] + os.urandom(64) + b"\1" + right[113:]), secret, errno.EACCES)
 
@@ -530,16 +531,16 @@ def wrong_accepts(server):
     secret = ",secret=" + SECRET.hex()
     refused(server, "ACCEPT: without its MAC",
             Says(secret=SECRET, accept=lambda s: Behaviour().accept(s)), secret, errno.EACCES)
-    refused(server, "ACCEPT: half of it", Says(accept=lambda s: Behaviour().accept(s)[:90]))
+    refused(server, "ACCEPT: half an ACCEPT", Says(accept=lambda s: Behaviour().accept(s)[:90]))
     refused(server, "ACCEPT: CHALLENGE again", Says(accept=lambda s: Behaviour().challenge(b"")))
-    refused(server, "no checksums where they are asked for", Says(hang_up=False), ",checksum=1",
-            errno.EOPNOTSUPP)
+    refused(server, "no checksums though the client requires them", Says(hang_up=False),
+            ",checksum=1", errno.EOPNOTSUPP)
 
 
 # --- cases: replies ---
 
 class Once(Behaviour):
-    """Does something else with the next READ, and hangs up on nobody."""
+    """Answers the next READs in another way, without closing the connection."""
     def __init__(self, instead, caps=RDMA_WRITE, times=1):
         self.instead = instead
         self.caps = caps
@@ -566,18 +567,18 @@ WRONG_REPLIES = {
     "more data": lambda s, c, d: inline(s, c, d + d, bytes=2 * len(d)),
     "data to be fetched": lambda s, c, d: s.reply(c, flags=REPLY_READY, addr=4096, key=1),
     "another queue": lambda s, c, d: inline(s, c, d, queue=1),
-    "a slot that there isn't": lambda s, c, d: inline(s, c, d, id=c.id & ~0xffff | 200),
+    "an invalid slot": lambda s, c, d: inline(s, c, d, id=c.id & ~0xffff | 200),
 }
 
 
 def wrong_replies(server):
     server.behave = Behaviour()
     with Disk() as disk:
-        report(disk.read(0, 4096) == server.store[:4096], "a server that is one is read from")
+        report(disk.read(0, 4096) == server.store[:4096], "read from an honest server")
         data = os.urandom(65536)
         disk.write(1 << 20, data)
         report(server.store[1 << 20:(1 << 20) + 65536] == data and
-               disk.read(1 << 20, 65536) == data, "and written to, by RDMA")
+               disk.read(1 << 20, 65536) == data, "write to it and read again, by RDMA")
         for what, instead in WRONG_REPLIES.items():
             before, refused_before = server.sessions, disk.counter("refused")
             server.behave = Once(instead)
@@ -585,13 +586,13 @@ def wrong_replies(server):
             report(disk.read(8192, 4096) == server.store[8192:12288] and
                    server.sessions == before + 1 and
                    disk.counter("refused") == refused_before + 1,
-                   f"a reply with {what} ends the session, and the next one has the data")
+                   f"a reply with {what} ends the session, and the next session has the data")
         harmless(server, disk)
         windows(server, disk)
 
 
 def harmless(server, disk):
-    """What is for nobody changes nothing."""
+    """Replies that match no command have no effect."""
     def noise(s, c, d):
         for change in ({"session": c.session ^ 1}, {"id": c.id + (1 << 16)},
                        {"id": c.id ^ (1 << 40)}, {"version": 9}, {"op": 99}, {"status": 99},
@@ -606,13 +607,13 @@ def harmless(server, disk):
     before = server.sessions
     server.behave = Once(noise)
     server.behave.armed = True
-    report(disk.read(8192, 4096) == server.store[8192:12288], "among 200 replies that are none")
+    report(disk.read(8192, 4096) == server.store[8192:12288], "a read among 200 invalid replies")
     report(server.sessions == before and disk.attribute("state") == "live",
-           "the session goes on after them")
+           "the session is still live after them")
 
 
 def windows(server, disk):
-    """Memory is the server's for as long as the request, and no longer."""
+    """The server can access a request's memory only until it replies."""
     seen = {}
 
     def keep(s, c, d):
@@ -626,27 +627,27 @@ def windows(server, disk):
     server.behave.armed = True
     report(disk.read(16384, 65536) == server.store[16384:16384 + 65536], "a long read")
     report(seen["beyond"] not in (0, None) and seen["before"] not in (0, None),
-           f"nothing beside its memory is written to: {seen['beyond']} {seen['before']}")
+           f"writes beside the memory are refused: {seen['beyond']} {seen['before']}")
     late = server.write_to(seen["cmd"], b"x" * 4096)
-    report(late not in (0, None), f"nor that memory after the reply: {late}")
+    report(late not in (0, None), f"and so are writes after the reply: {late}")
 
 
 def fetches(server):
-    """A device without RDMA write has the client read what the server offers."""
+    """Without RDMA write in the device, the client reads what the server offers."""
     server.behave = Once(lambda s, c, d: s.reply(c, flags=REPLY_READY, addr=1 << 40, key=77), 0)
     with Disk() as disk:
         report(disk.attribute("rdma_write") == "0", "without RDMA write")
         before = server.sessions
         server.behave.armed = True
-        # What is offered can't be read, again and again.
+        # Each time, the offered memory can't be read.
         server.behave.times = 99
         disk_error = failure(disk.read, 0, 65536)
         report(disk_error in (errno.ENOLINK, errno.EIO, errno.ETIMEDOUT) and
-               server.sessions > before, f"what can't be fetched fails in the end: {disk_error}")
+               server.sessions > before, f"a request fails if its data can't be read: {disk_error}")
 
 
 def silence(server):
-    """A server that answers nothing any more."""
+    """A server that stops answering."""
     class Silent(Behaviour):
         silent = False
 
@@ -661,22 +662,22 @@ def silence(server):
         reader = threading.Timer(6, lambda: setattr(server, "behave", Behaviour()))
         reader.start()
         report(disk.read(0, 4096) == server.store[:4096] and server.sessions > before,
-               "a server that falls silent is left, and the data comes from the next")
+               "after a server falls silent, the data comes by another session")
         server.talk.send(header(REJECT, 120) + bytes(104))
         server.talk.send(os.urandom(100))
         report(disk.read(4096, 4096) == server.store[4096:8192],
-               "noise on the connection costs a session, not the disk")
+               "noise on the connection ends the session, not the disk")
         sizes(server, disk)
 
 
 def sizes(server, disk):
-    """RESIZE with a wrong number isn't believed, nor one that isn't blocks."""
+    """A RESIZE with a wrong number or an invalid size is ignored."""
     for number, size in ((5, 8 << 20), (0, 8 << 20), (1, 1000), (1, 1 << 63)):
         server.talk.send(header(RESIZE, 64) + bytes(32) + struct.pack("<QQ", number, size))
         time.sleep(0.5)
         report(disk.read(0, 4096) == server.store[:4096] and
                int((disk.sys / "size").read_text()) * 512 == DISK,
-               f"RESIZE {number} to {size} changes nothing")
+               f"RESIZE {number} to {size} is ignored")
 
 
 # --- cases: checksums ---
@@ -692,21 +693,22 @@ def checksums(server):
         disk.write(65536, data[:65536])
         disk.write(131072, data[65536:])
         report(server.store[65536:65536 + len(data)] == data and not server.wrong_sums,
-               f"what is written has the right ones: {server.wrong_sums}")
-        report(disk.counter("checksum_errors") == 0, "none is wrong")
+               f"writes have correct checksums: {server.wrong_sums}")
+        report(disk.counter("checksum_errors") == 0, "no checksum error is counted")
         before = server.sessions
         server.behave.armed = True
-        report(disk.read(8192, 4096) == server.store[8192:12288], "a wrong byte is read again")
-        report(disk.counter("checksum_errors") == 1, "and counted")
+        report(disk.read(8192, 4096) == server.store[8192:12288],
+               "data with a wrong byte is read again")
+        report(disk.counter("checksum_errors") == 1, "the error is counted")
         server.behave.instead = wrong_place
         server.behave.times = 1
         report(disk.read(32768, 65536) == server.store[32768:98304],
-               "so are the right bytes of another place, by RDMA")
+               "data of another place is read again, too, by RDMA")
         report(disk.counter("checksum_errors") == 2 and server.sessions == before,
                "in the same session")
         server.behave.times = 99
         error = failure(disk.read, 32768, 65536)
-        report(error == errno.EILSEQ, f"what stays wrong fails: {error}")
+        report(error == errno.EILSEQ, f"a read fails if the data stays wrong: {error}")
         refused_writes(server, disk)
 
 
@@ -730,37 +732,37 @@ def refused_writes(server, disk):
     server.behave = Refuses(None, RDMA_WRITE | CHECKSUM, 0)
     data = os.urandom(4096)
     disk.write(0, data)
-    report(server.store[:4096] == data, "a write that the server refused is sent again")
+    report(server.store[:4096] == data, "a write with a checksum error at the server is sent again")
     server.behave.refusals = 99
     error = failure(disk.write, 0, bytes(4096))
     report(error == errno.EILSEQ and server.store[:4096] == data,
-           f"and fails when it is of no use: {error}")
+           f"and fails if the error persists: {error}")
 
 
 def say(text):
-    """Also when nobody gets to see our output."""
+    """Print a line, and log it in case the output of this program is lost."""
     print("#", text, flush=True)
     with open("/dev/kmsg", "w", encoding="utf-8") as log:
         log.write(f"impostor: {text}\n")
 
 
 def give_up(server):
-    """It hangs: say what is known, as nobody else will."""
+    """The program hangs: print the state of the server and of the device."""
     device = server.device
     say(f"sessions {server.sessions}, queue {len(server.queue)}, in {device.next_in}, "
         f"out {device.next_out}, acknowledged {device.base}, ops {device.ops}, "
         f"peer {device.peer} {device.their_incarnation:#x}")
-    # Whoever waits for the disk waits until that is given up.
+    # Wait for the client to give the disk up, which ends a wait for the disk.
     server.listener.close()
     server.talk.sock.close()
     time.sleep(25)
-    report(False, "all ends in time")
+    report(False, "the program ends in time")
     print(f"1..{count}", flush=True)
     os._exit(1)
 
 
 def died(args):
-    """A thread of ours."""
+    """Log the exception of a thread."""
     for line in traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback):
         say(line.rstrip())
 

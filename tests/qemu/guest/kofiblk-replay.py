@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Replays a log of dm-log-writes, as if power had failed at many points of it.
+"""Replay a log of dm-log-writes, as if power had failed at many points of it.
 
-kofiblk-replay.py LOG DIRECTORY MEGABYTES CHECKS ROUNDS: LOG is of an ext4 filesystem
-on a disk of so many MEGABYTES, with so many ROUNDS of files. At each mark and at so many other places where a flush or
-a FUA write was over, evenly taken, what had been written is put into a file of
-DIRECTORY, the filesystem's journal is replayed, nothing may be wrong with it then, and
-all files have to be there of each round whose mark came before. Prints TAP.
+  kofiblk-replay.py LOG DIRECTORY MEGABYTES CHECKS ROUNDS
+
+LOG is the log of a disk of MEGABYTES MiB with an ext4 filesystem, on which files were written in
+ROUNDS rounds. The points are the marks and CHECKS places after flushes and FUA writes, evenly
+spread. At each point, an image of what had been written is put into DIRECTORY and its journal is
+replayed. Then e2fsck must find no error, and all files of earlier rounds must be there. Prints
+TAP.
 """
 
 import os
@@ -19,20 +21,20 @@ FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 SUPER = struct.Struct("<QQQI")
 ENTRY = struct.Struct("<QQQQ")
 
-# Problems, after which to stop.
+# Number of problems after which to stop.
 ENOUGH = 5
-# KiB of the files of each round: see kofiblk-log.sh
+# Sizes of each round's files in KiB: see kofiblk-log.sh
 FILES = (1, 5, 33, 130)
 
 
 def pattern(kib, seed):
-    """What pattern() of kofiblk.sh writes."""
+    """Return: what pattern() of kofiblk.sh writes."""
     return b"".join(b"%015d\n" % ((seed * 7919 + i * 104729) % 999999937)
                     for i in range(kib * 64))
 
 
 def entries(log):
-    """(offset of the data, sector, sectors, flags, mark) of each."""
+    """Entries: (offset of the data in the log, first byte, number of bytes, flags, mark)."""
     magic, version, count, size = SUPER.unpack(log.read(SUPER.size))
     if magic != MAGIC or version != 1:
         raise SystemExit("not a log")
@@ -50,12 +52,12 @@ def entries(log):
 
 
 def places(log, made, checks):
-    """Where to look: {index of an entry}"""
+    """Return: the indices of the entries after which to check."""
     marks = {i for i, e in enumerate(log) if e[3] & MARK and i >= made}
     others = [i for i, e in enumerate(log) if e[3] & (FLUSH | FUA) and i > made]
     step = max(1, len(others) // checks)
     print(f"# {len(log)} entries, {len(others)} flushes and FUA writes after the "
-          f"filesystem was made, {len(marks)} marks; every {step}. is looked at")
+          f"filesystem was made, {len(marks)} marks; checks 1 of {step}")
     return marks | set(others[::step])
 
 
@@ -65,7 +67,7 @@ def run(*command):
 
 
 def wrong(image, work, rounds):
-    """What is wrong at this point, or None."""
+    """Return: a description of what is wrong with the image, or None."""
     copy = os.path.join(work, "copy")
     with open(copy, "wb") as file:
         file.write(image)
@@ -89,7 +91,7 @@ def wrong(image, work, rounds):
             data = file.read()
         os.unlink(path)
         if data != pattern(FILES[i], 10 * r + i):
-            return f"file {i} of round {r} isn't what it was: {len(data)} bytes"
+            return f"file {i} of round {r} differs: {len(data)} bytes"
     return None
 
 
@@ -119,8 +121,8 @@ def main():
                 break
     for i, problem in enumerate(problems):
         print(f"not ok {i + 3} - {problem}")
-    print(f"{'not ' if problems else ''}ok 1 - {len(problems)} of {count} places where "
-          f"something is wrong or missing")
+    print(f"{'not ' if problems else ''}ok 1 - {len(problems)} of {count} places have "
+          f"errors")
     complete = rounds == list(range(1, int(expected) + 1))
     print(f"{'' if complete else 'not '}ok 2 - {len(rounds)} of {expected} rounds")
     print(f"1..{2 + len(problems)}")

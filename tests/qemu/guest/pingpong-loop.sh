@@ -79,7 +79,7 @@ echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
 check "nothing is open" nothing_open
 check "the module goes after a removal" rmmod kofi_pingpong
 
-# --- a client that isn't one ---
+# --- a fake client ---
 check "a server alone" modprobe kofi_pingpong prov=loop role=server timeout=5
 for _ in $(seq 50); do
 	nc 127.0.0.1 7471 < /dev/null > /dev/null 2>&1 && break
@@ -100,7 +100,7 @@ for delay in 0 10000 50000 200000 700000; do
 	check "nothing is open, $delay us" nothing_open
 done
 
-# --- what can't be ---
+# --- invalid configurations ---
 refuse "a role that there isn't" modprobe kofi_pingpong role=observer
 refuse "no iterations" modprobe kofi_pingpong iterations=0
 check "a provider that there isn't" modprobe kofi_pingpong prov=nosuch timeout=2

@@ -9,9 +9,10 @@
 # mem: 3G
 # timeout: 600
 #
-# What Debian 12's libfabric (1.17) sends: two endpoints of a process on a PCI function of the
-# soft device do one operation of each kind, by each sub-protocol, and the device's tap shows
-# the packets. The shortest of each type and flags is noted, for make captures.
+# Record what Debian 12's libfabric (1.17) sends: two endpoints of a process on a PCI function
+# of the soft device do one operation of each kind, by each sub-protocol, and the device's trace
+# events show the packets. The shortest packet of each type and set of flags is printed for
+# make captures.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -21,7 +22,7 @@
 TRACE=/sys/kernel/tracing
 TYPES=/tmp/types
 
-# seen: LENGTH BYTES of the shortest message of each type and flags in the trace
+# seen: print length and bytes of the shortest packet of each type and set of flags in the trace
 seen()
 {
 	awk '/ efasim_msg: / {
@@ -34,7 +35,7 @@ seen()
 	} END { for (key in best) print best[key], bytes[key] }' $TRACE/trace
 }
 
-# record WHAT KIND...: fi_kinds does that, and is watched
+# record WHAT KIND...: have fi_kinds do operations of these kinds, and record their packets
 record()
 {
 	record_what=$1
@@ -53,7 +54,7 @@ record()
 	done < $OUT/seen
 }
 
-# has TYPE...: packets of these types were recorded
+# has TYPE...: check that packets of these types were recorded
 has()
 {
 	for type in "$@"; do
@@ -66,7 +67,7 @@ mkdir -p /dev/shm
 : > $TYPES
 cp /bed/tools/fi_kinds $OUT
 set_up_theirs
-# A device that can't write has libfabric write by messages. max_rq_depth: see interop.sh.
+# Without RDMA writes in the device, libfabric writes by messages. max_rq_depth: see interop.sh.
 modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384 rdma_write=0
 modprobe efa
 modprobe ib_uverbs
@@ -82,7 +83,7 @@ has 3 4 5 8 9 10 64 65 66 67 68 69 70 71 72 73 74 75 76 133 134 135 136 137 138 
 export FI_EFA_USE_DEVICE_RDMA=1
 record "long messages and writes are read" msg rma
 has 7 128 129 130
-# Only libfabric with such memory has a runt; others can be told to.
+# For host memory, libfabric sends runts only if this is set.
 export FI_EFA_RUNT_SIZE=16384
 record "with a runt" msg
 

@@ -12,6 +12,6 @@
 # kmemleak: yes
 # full: yes
 #
-# rdm-libfabric with 10000 messages that nobody waits for, and 50 processes.
+# rdm-libfabric with 10000 unexpected messages, and 50 processes.
 # shellcheck source=tests/qemu/guest/rdm-libfabric.sh
 . /bed/guest/rdm-libfabric.sh

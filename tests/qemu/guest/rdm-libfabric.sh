@@ -10,19 +10,19 @@
 # timeout: 900
 # kmemleak: yes
 #
-# Fabric efa of the kernel against Debian 12's libfabric (1.17), which runs on a PCI function of the
-# soft device, over the same network: sizes, sub-protocols, faults, messages that nobody
-# waits for, processes that are killed, and many of them.
+# The kernel's fabric efa against Debian 12's libfabric (1.17), which runs on a PCI function of the
+# soft device, over the same network: sizes, sub-protocols, faults, unexpected messages, a process
+# that is killed, and many processes.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 # shellcheck source=tests/qemu/interop.sh
 . /bed/interop.sh
 
-# What takes minutes: rdm-libfabric-full.
+# Set by rdm-libfabric-full, for parts that take minutes.
 FULL=${FULL:-}
 
-# faults 0|1: the network loses, reorders and repeats packets, and finds no receives
+# faults 0|1: have the network lose, reorder and repeat packets, and report missing receives, or not
 faults()
 {
 	for device in es0 pci0; do
@@ -44,18 +44,18 @@ for type in EAGER_MSGRTM EAGER_TAGRTM MEDIUM_MSGRTM MEDIUM_TAGRTM DC_EAGER_MSGRT
 	check "$type came from libfabric" [ "$(counted_of received $type)" -gt 0 ]
 done
 for type in EAGER_MSGRTM MEDIUM_TAGRTM DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM RECEIPT HANDSHAKE; do
-	check "$type went there" [ "$(counted_of sent $type)" -gt 0 ]
+	check "$type was sent to libfabric" [ "$(counted_of sent $type)" -gt 0 ]
 done
 talk "many at a time" many 300
 check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 
-# What the network does the hosts don't see, but for their order.
+# The devices hide the network's faults, except that messages arrive out of order.
 faults 1
-talk "many, by a bad network" many 150
+talk "many, over a bad network" many 150
 check "packets came early" [ "$(counted early)" -gt 0 ]
 faults 0
 
-# unexpected COUNT: messages that the kernel has no receive for, until it has
+# unexpected COUNT: send messages while the kernel has no receive for them, which it posts later
 unexpected()
 {
 	unexpected_log=$OUT/log
@@ -72,10 +72,10 @@ unexpected()
 	exec 9>&-
 	check "all of them come back" wait $unexpected_waits
 	sed 's/^/# /' "$unexpected_log"
-	check "none is kept" [ "$(counted kept)" = 0 ]
+	check "the kernel keeps none of them" [ "$(counted kept)" = 0 ]
 }
 
-# processes TIMES: five at a time, whose queue pairs have been others' before
+# processes TIMES: run five processes at once, so that they reuse queue pair numbers
 processes()
 {
 	processes_n=0
@@ -96,11 +96,11 @@ processes()
 
 if [ "$FULL" ]; then unexpected 10000; else unexpected 500; fi
 
-# One that is killed, and others that have its queue pair's number.
+# A process is killed, and another one gets its queue pair number.
 theirs $OUT/fi_echo efa_0-rdm "$(cat $ECHO/name)" forever > $OUT/log 2>&1 &
 sleep 8
 killall -9 fi_echo
-talk "one after it" sizes 8 20000
+talk "a process after the killed one" sizes 8 20000
 failed=$(cat $ECHO/failed)
 note "$failed operations failed, as a process was killed"
 if [ "$FULL" ]; then
@@ -108,21 +108,21 @@ if [ "$FULL" ]; then
 	check "no other operation failed" [ "$(cat $ECHO/failed)" = "$failed" ]
 fi
 
-# granted_both_ways: long messages went by long-CTS in both directions
+# granted_both_ways: check that long messages went by long-CTS in both directions
 granted_both_ways()
 {
 	for type in LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_MSGRTM DC_LONGCTS_TAGRTM CTS CTSDATA; do
 		check "$type came from libfabric" [ "$(counted_of received $type)" -gt 0 ]
 	done
 	for type in LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_TAGRTM CTS CTSDATA; do
-		check "$type went there" [ "$(counted_of sent $type)" -gt 0 ]
+		check "$type was sent to libfabric" [ "$(counted_of sent $type)" -gt 0 ]
 	done
 }
 
 sed 's/^/# /' "$EFA"
 check "unload the ULP" rmmod kofi_echo
 
-# Messages that the receiver grants.
+# Messages that go by long-CTS.
 modprobe kofi_echo domain=es0 max_size=4194304 slots=32
 export FI_ECHO_MAX=4194304
 if [ "$FULL" ]; then long="65537 66000 100000 262144 1048575 4194304"; else long="65537 700001"; fi
@@ -131,22 +131,22 @@ talk "long messages" sizes $long
 granted_both_ways
 talk "many, short and long" many 40
 faults 1
-talk "many, short and long, by a bad network" many 24
+talk "many, short and long, over a bad network" many 24
 faults 0
-check "nobody has read" [ -z "$(counted_of received EOR)" ]
+check "no message was read" [ -z "$(counted_of received EOR)" ]
 
 # Messages that the receiver reads.
 export FI_EFA_USE_DEVICE_RDMA=1
 talk "messages that are read" sizes 1048575 1048576 4194304
 for type in LONGREAD_MSGRTM LONGREAD_TAGRTM EOR; do
 	check "$type came from libfabric" [ "$(counted_of received $type)" -gt 0 ]
-	check "$type went there" [ "$(counted_of sent $type)" -gt 0 ]
+	check "$type was sent to libfabric" [ "$(counted_of sent $type)" -gt 0 ]
 done
 faults 1
-talk "messages that are read, by a bad network" sizes 1048577
+talk "messages that are read, over a bad network" sizes 1048577
 faults 0
 check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
-check "nothing is kept" [ "$(counted kept)" = 0 ]
+check "the kernel keeps no message" [ "$(counted kept)" = 0 ]
 sed 's/^/# /' "$EFA"
 check "unload the ULP again" rmmod kofi_echo
 tear_down

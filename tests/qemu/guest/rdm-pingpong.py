@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What fi_pingpong's server says by TCP, for the kernel's kofi_echo:  rdm-pingpong.py
+"""Play the TCP side of fi_pingpong's server for the kernel's kofi_echo:  rdm-pingpong.py
 
-The addresses of both sides, then for each size that both are ready, and how many messages
-there were. Ends when the client does."""
+The two sides exchange their addresses, then for each size that they are ready and the number of
+messages. The program ends when the client does."""
 
 import pathlib
 import socket
@@ -11,7 +11,7 @@ import struct
 PARAMETERS = pathlib.Path("/sys/module/kofi_echo/parameters")
 PORT = 47592
 FI_ADDR_EFA = 12
-NAME = struct.Struct("!I")          # its length
+NAME = struct.Struct("!I")          # length of the address
 FORMAT = struct.Struct("=I")
 COUNT = 10
 

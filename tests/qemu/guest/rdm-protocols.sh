@@ -10,9 +10,9 @@
 # timeout: 2400
 # kmemleak: yes
 #
-# Fabric efa of the kernel against Debian 12's libfabric (1.17), each sub-protocol both ways, with
-# messages of 1 byte to 64 MiB, thresholds that have all of them taken, regions and rights that
-# are missing, and processes that are killed in the middle of each.
+# The kernel's fabric efa against Debian 12's libfabric (1.17), each sub-protocol in both
+# directions, with messages of 1 byte to 64 MiB, thresholds by which each sub-protocol is used,
+# refused reads and missing regions, and processes that are killed during messages of each.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -22,7 +22,7 @@
 PARAMETERS=/sys/module/kofi_efa/parameters
 TABLE=/tmp/table
 
-# parameters NAME=VALUE...: of the provider, for endpoints from now on
+# parameters NAME=VALUE...: set the provider's parameters for endpoints that are opened later
 parameters()
 {
 	for parameter in "$@"; do
@@ -30,7 +30,7 @@ parameters()
 	done
 }
 
-# begin MAX_SIZE SLOTS: the kernel has an endpoint
+# begin MAX_SIZE SLOTS: have the kernel open an endpoint
 begin()
 {
 	modprobe kofi_echo domain=es0 max_size="$1" slots="$2"
@@ -38,20 +38,20 @@ begin()
 	idle_ops=$2
 }
 
-# What both have sent, of all endpoints.
+# count_all: add the packets that each side has sent to the table
 count_all()
 {
 	awk '$1 == "sent" || $1 == "received" { for (i = 2; i < NF; i += 2) print $1, $i, $(i + 1) }' \
 		"$EFA" >> $TABLE
 }
 
-# idle: nothing is left of any message
+# idle: the endpoint has only its posted receives, and keeps no message
 idle()
 {
 	[ "$(counted ops)" = "$idle_ops" ] && [ "$(counted kept)" = 0 ]
 }
 
-# end: the endpoint goes
+# end: have the kernel close its endpoint
 end()
 {
 	check "nothing is left" wait_for 5 idle
@@ -60,7 +60,7 @@ end()
 	check "nothing is open" nothing_open
 }
 
-# came TYPE..., went TYPE...: there were such packets from libfabric, and to it
+# came TYPE..., went TYPE...: check that such packets were received from libfabric, or sent to it
 came()
 {
 	for type in "$@"; do
@@ -71,7 +71,7 @@ came()
 went()
 {
 	for type in "$@"; do
-		check "$type went there" [ "0$(counted_of sent "$type")" -gt 0 ]
+		check "$type was sent to libfabric" [ "0$(counted_of sent "$type")" -gt 0 ]
 	done
 }
 
@@ -81,21 +81,21 @@ is_2()
 	[ "$DEBIAN13" ]
 }
 
-# pingpong: libfabric's own program, which compares what comes back. Tags keep it from libfabric's
-# fabric efa-direct.
+# pingpong: run libfabric's fi_pingpong, which compares what comes back. With tagged messages it
+# can't choose fabric efa-direct.
 pingpong()
 {
 	host python3 /tmp/shared/rdm-pingpong.py > $OUT/server 2>&1 &
 	pingpong_server=$!
-	check "there is somebody to talk to" wait_for 20 grep -q ready $OUT/server
+	check "the server is ready" wait_for 20 grep -q ready $OUT/server
 	theirs fi_pingpong -p efa -e rdm -m tagged -c -I 3 -S all 127.0.0.1 > $OUT/log 2>&1
-	check "fi_pingpong has all of its own back" [ $? = 0 ]
+	check "fi_pingpong got all its messages back" [ $? = 0 ]
 	sed 's/^/# /' $OUT/log
-	check "there was somebody" wait $pingpong_server
+	check "the server has served it" wait $pingpong_server
 	sed 's/^/# /' $OUT/server
 }
 
-# All sizes, by what is the default.
+# All sizes with the default thresholds.
 export FI_EFA_USE_DEVICE_RDMA=0
 begin 67108864 4
 talk "without RDMA" sizes 1 2 100 8000 9000 65536 65537 1048575 1048576 4194304 67108864
@@ -103,7 +103,7 @@ came LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_MSGRTM DC_LONGCTS_TAGRTM CTS CTSDA
 went LONGCTS_MSGRTM LONGCTS_TAGRTM DC_LONGCTS_TAGRTM CTS CTSDATA RECEIPT
 cp /bed/guest/rdm-pingpong.py $OUT
 pingpong
-check "nobody has read" [ -z "$(counted_of sent EOR)$(counted_of received EOR)" ]
+check "no message was read" [ -z "$(counted_of sent EOR)$(counted_of received EOR)" ]
 check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 end
 
@@ -115,7 +115,7 @@ went LONGREAD_MSGRTM LONGREAD_TAGRTM EOR
 check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 end
 
-# Small ones by all sub-protocols. Delivery complete isn't for messages with a runt.
+# Small messages by all sub-protocols. There are no runts with delivery complete.
 export FI_EFA_INTER_MAX_MEDIUM_MESSAGE_SIZE=16384 FI_EFA_INTER_MIN_READ_MESSAGE_SIZE=100000
 parameters inter_max_medium_message_size=16384 inter_min_read_message_size=100000
 begin 1048576 8
@@ -138,7 +138,7 @@ went RUNTREAD_MSGRTM RUNTREAD_TAGRTM EOR
 check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 end
 
-# refused WHAT: messages that can't be read come all the same, with runts and without
+# refused kernel|libfabric: messages that can't be read must arrive, with and without runts
 refused()
 {
 	for runt in 0 20000; do
@@ -150,23 +150,23 @@ refused()
 	done
 }
 
-# The kernel isn't let read libfabric's memory.
+# libfabric's device refuses the kernel's reads.
 refused_by_kernel()
 {
 	echo 1000 > $SIM/pci0/faults/deny_read
-	talk "libfabric sends what can't be read, runts of $runt" sizes 100000 300000
+	talk "messages that the kernel can't read, runts of $runt" sizes 100000 300000
 	echo 0 > $SIM/pci0/faults/deny_read
 	went READ_NACK
 	check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 }
 
-# regions: how many the process's device has
+# regions: print the number of regions of the process's device
 regions()
 {
 	sed -n "s/^regions //p" $SIM/pci0/memory
 }
 
-# libfabric has no region left for its buffer.
+# libfabric can't register its buffer, as its device has no region left.
 refused_by_libfabric()
 {
 	rm -f $OUT/go
@@ -179,7 +179,7 @@ refused_by_libfabric()
 	note "$(regions) regions"
 	regions > $SIM/pci0/faults/mr_limit
 	exec 9>&-
-	check "libfabric can't read what it is sent, runts of $runt" wait $refused_waits
+	check "messages that libfabric can't read, runts of $runt" wait $refused_waits
 	sed 's/^/# /' $OUT/log
 	echo 0 > $SIM/pci0/faults/mr_limit
 	came READ_NACK
@@ -191,16 +191,16 @@ if is_2; then
 	refused libfabric
 fi
 
-# hundredths of a second since the guest's start
+# now: print the hundredths of a second since the guest's start
 now()
 {
 	read -r now_up _ < /proc/uptime
 	echo "${now_up%.*}${now_up#*.}"
 }
 
-# killed RDMA RUNT sent|received TYPE SIZE: the process is dead when the kernel has sent or received
-# such a packet. All that the kernel had with it ends within the time for which a peer may be
-# silent, a second at most, and another one.
+# killed RDMA RUNT sent|received TYPE SIZE: have the process killed when the kernel has sent or
+# received such a packet. All operations with it must end within two seconds: at most one until
+# the kernel asks the silent peer for a sign of life, and another one.
 killed()
 {
 	export FI_EFA_USE_DEVICE_RDMA="$1" FI_EFA_RUNT_SIZE="$2"
@@ -210,10 +210,10 @@ killed()
 	killed_then=$(now)
 	check "killed when $2 was $1" [ $killed_status = 137 ]
 	[ $killed_status = 137 ] || sed 's/^/# /' $OUT/log
-	check "it ends, $2 $1" wait_for 5 idle
+	check "all operations end, $2 $1" wait_for 5 idle
 	killed_took=$(($(now) - killed_then))
 	note "after $killed_took hundredths of a second, $(cat $ECHO/failed) have failed by now"
-	check "in time, $2 $1" [ $killed_took -le 200 ]
+	check "within two seconds, $2 $1" [ $killed_took -le 200 ]
 }
 
 parameters runt_size=0
@@ -246,7 +246,7 @@ end
 parameters runt_size=20000
 begin 4194304 8
 killed 1 0 sent RUNTREAD_TAGRTM 1000000
-talk "one after it" sizes 8 20000 200000
+talk "a process after the killed one" sizes 8 20000 200000
 end
 
 note "packets of each type, from libfabric and to it:"

@@ -10,6 +10,6 @@
 # timeout: 5400
 # kmemleak: yes
 #
-# rdm-soak with messages of 4 MiB, each part of it for two minutes.
+# rdm-soak with messages of 4 MiB, and two minutes for each part.
 # shellcheck source=tests/qemu/guest/rdm-soak.sh
 . /bed/guest/rdm-soak.sh

@@ -8,10 +8,10 @@
 # timeout: 420
 # kmemleak: yes
 #
-# 16 messages of 1 MiB at a time by fabric efa, between two endpoints, mixed with short ones
-# of 8 more threads; of both kinds some have their receive come late. Every byte is checked. The
-# network does one thing after the other, and the device has few regions; each sub-protocol is
-# taken, and what the device had before it has after.
+# 16 threads send messages of 1 MiB by fabric efa between two endpoints, and 8 more threads send
+# short ones; some receives are posted late. Every byte is checked. Each part has one fault of the
+# network, or few regions in the device. Each sub-protocol must be used, and the device must have
+# the same objects after each part as before.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -20,18 +20,18 @@ EFA=/sys/kernel/debug/kofi_efa/es0
 TYPES="EAGER_TAGRTM MEDIUM_TAGRTM LONGCTS_TAGRTM CTS CTSDATA DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM
 DC_LONGCTS_TAGRTM RECEIPT LONGREAD_TAGRTM EOR"
 
-# How long each takes, and how long messages are: rdm-soak-full has two minutes, and 4 MiB.
+# Seconds for each part, and the longest message. rdm-soak-full sets two minutes and 4 MiB.
 SECONDS_EACH=${SECONDS_EACH:-4}
 MAX_LEN=${MAX_LEN:-1048576}
 
-# sum LINE WORD: the figure behind the word in such lines, of all endpoints
+# sum LINE WORD: add up the numbers after a word in lines that begin with LINE, of all endpoints
 sum()
 {
 	awk -v line="$1" -v word="$2" '$1 == line {
 		for (i = 1; i < NF; i++) if ($i == word) n += $(i + 1) } END { print n + 0 }' "$EFA"
 }
 
-# missing: types of packets that no endpoint has sent yet
+# missing: print the types of packets that no endpoint has sent yet
 missing()
 {
 	for type in $TYPES; do
@@ -44,7 +44,7 @@ all_seen()
 	[ -z "$(missing)" ]
 }
 
-# What the device has, but for what is under way.
+# device_has: print the numbers of the device's objects
 device_has()
 {
 	grep -E '^(queue_pairs|completion_queues|regions|handles) ' $SIM/memory | tr '\n' ' '
@@ -55,7 +55,7 @@ report()
 	dmesg | grep 'kofi_soak:' | tail -n 1 | sed 's/.*kofi_soak: //'
 }
 
-# taken: packets that all endpoints have received so far, and messages that they have read
+# taken: print the number of packets received and of messages read by all endpoints so far
 taken()
 {
 	awk '$1 == "received" { for (i = 3; i <= NF; i += 2) n += $i }
@@ -63,7 +63,7 @@ taken()
 		END { print n + 0 }' "$EFA"
 }
 
-# traffic WHAT: lets it go on for SECONDS_EACH, and looks at parts of that whether it does
+# traffic WHAT: let the traffic go on for SECONDS_EACH, and check each slice for progress
 traffic()
 {
 	slice=$((SECONDS_EACH < 30 ? SECONDS_EACH : 30))
@@ -72,13 +72,13 @@ traffic()
 		before=$(taken)
 		sleep "$slice"
 		now=$(taken)
-		check "$1: it goes on: $((now - before)) packets and reads in $slice s" \
+		check "$1: progress: $((now - before)) packets and reads in $slice s" \
 			[ "$now" -gt "$before" ]
 		left=$((left - slice))
 	done
 }
 
-# soak WHAT [KNOB=VALUE...]: with these knobs set
+# soak WHAT [KNOB=VALUE...]: run the soak with these faults
 soak()
 {
 	what=$1
@@ -95,13 +95,13 @@ soak()
 	note "missing: $(missing)"
 	traffic "$what"
 	sed 's/^/# /' "$EFA"
-	check "$what: nobody died" [ "$(sum deaths deaths)" = 0 ]
+	check "$what: no peer was declared dead" [ "$(sum deaths deaths)" = 0 ]
 	echo 0 > /sys/module/kofi_soak/parameters/seconds
 	check "$what: every byte was right" wait $soak
 	note "$(report)"
 	for knob in "$@"; do
 		note "$knob: $(sed -n "s/^${knob%%=*} [0-9]* //p" "$SIM/faults/injected") times"
-		check "$what: ${knob%%=*} did something" \
+		check "$what: ${knob%%=*} was injected" \
 			[ "$(sed -n "s/^${knob%%=*} [0-9]* //p" "$SIM/faults/injected")" -gt 0 ]
 		echo 0 > "$SIM/faults/${knob%%=*}"
 	done
@@ -119,7 +119,7 @@ soak "reorder" reorder=300
 soak "delay" delay=50
 soak "drop" drop=5
 soak "rnr" rnr=100
-# There is room for eleven regions more: one endpoint has eight, and the other three.
+# There is room for eleven more regions, so one endpoint gets eight and the other one three.
 soak "few regions" mr_limit=$(($(sed -n 's/^regions //p' $SIM/memory) + 11))
 echo 200000 > /sys/module/kofi_efa/parameters/runt_size
 TYPES="$TYPES RUNTREAD_TAGRTM"

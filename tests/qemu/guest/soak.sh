@@ -4,8 +4,8 @@
 # more: stock-6.12
 # timeout: 120
 #
-# Traffic of 16 threads with every byte checked: at first undisturbed, then while
-# devices are removed and brought back.
+# 16 threads exchange messages, and every byte is checked: first undisturbed, then while devices
+# are removed and brought back.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -17,7 +17,7 @@ present()
 	echo "$2" > "/sys/kernel/debug/kofi_loop/$1/present"
 }
 
-# Two fabrics of each four threads: the last thing before there is traffic.
+# all_open: each group of four threads has opened its two fabrics, and traffic begins
 all_open()
 {
 	grep -q 'users: 8$' /sys/kernel/debug/kofi/providers
@@ -28,7 +28,7 @@ report()
 	dmesg | grep 'kofi_soak:' | tail -n 1 | sed 's/.*kofi_soak: //'
 }
 
-# number BEFORE: the figure that stands before these words in the report
+# number WORDS: print the number before these words in the report
 number()
 {
 	report | sed -n "s/.*[ ,]\([0-9]*\) $1.*/\1/p"
@@ -37,16 +37,16 @@ number()
 check "16 threads, $CALM s" modprobe kofi_soak threads=16 seconds="$CALM"
 note "$(report)"
 check "no round was ended by a removal" [ "$(number 'rounds ended')" = 0 ]
-check "keys that were taken back were refused" \
+check "invalidated keys were refused" \
 	[ "$(cat /sys/kernel/debug/kofi_loop/loop*/refused | sort -n | tail -n 1)" -gt 0 ]
 check "nothing is open after it" nothing_open
 check "the module goes" rmmod kofi_soak
 
-# Until it is told to end. The threads leave others little time.
+# Run until told to end. The priority is raised because the threads leave little CPU time.
 renice -n -10 $$ > /dev/null
 modprobe kofi_soak threads=16 seconds=90 &
 soak=$!
-# A device that is away when it is opened ends it.
+# A thread ends if its device is absent when it is opened.
 check "all ends are open" wait_for 60 all_open
 removals=0
 while [ $removals -lt "$REMOVALS" ] && kill -0 $soak; do
@@ -58,7 +58,7 @@ while [ $removals -lt "$REMOVALS" ] && kill -0 $soak; do
 		present $device 1
 	done
 done
-check "the threads last as long" kill -0 $soak
+check "the threads are still running" kill -0 $soak
 echo 0 > /sys/module/kofi_soak/parameters/seconds
 check "16 threads, $removals removals" wait $soak
 note "$(report)"

@@ -7,15 +7,14 @@
 # full: yes
 # timeout: 400
 #
-# The recipes of Documentation/tracing.rst with the tools that people use, which
-# are the host's.
+# The recipes of Documentation/tracing.rst with perf, trace-cmd and bpftrace of the host.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 TEST=/sys/kernel/debug/kofi_efa_test
 OUT=/tmp/shared
 
-# with WHAT COMMAND...: a tool of the host watches while cases run
+# with WHAT COMMAND...: run a tool of the host while cases run
 with()
 {
 	with_what=$1
@@ -32,7 +31,7 @@ with()
 	check "$with_what" [ "$(cat $OUT/status)" = 0 ]
 }
 
-# says WHAT PATTERN
+# says WHAT PATTERN: check that the tool's output matches
 says()
 {
 	check "$1" grep -qE "$2" $OUT/out
@@ -75,7 +74,7 @@ tracepoint:kofi:kofi_node_open { @opened = count(); }
 tracepoint:kofi:kofi_node_close { @closed = count(); }
 interval:s:5 { exit(); }'
 says "counts objects" '@opened: [1-9]'
-# Without a disk: that its fields are those of the events.
+# There is no disk: this only checks that the events have these fields.
 modprobe -a kofiblk kofiblk_srv
 # shellcheck disable=SC2016
 with "bpftrace, the block device" bpftrace -e '

@@ -6,8 +6,8 @@
 # host-tools: rdma
 # timeout: 120
 #
-# The EFA provider's tracepoints, by tracefs alone: each event comes when it
-# should, and says what Documentation/tracing.rst says that it does.
+# The EFA provider's tracepoints, by tracefs alone: each event must be recorded, with the fields
+# that Documentation/tracing.rst describes.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -25,13 +25,13 @@ run()
 	tap "$1" $TEST/results
 }
 
-# shows WHAT PATTERN: in the trace
+# shows WHAT PATTERN: check that the trace matches
 shows()
 {
 	check "$1" grep -qE "$2" $TRACE/trace
 }
 
-# count PATTERN
+# count PATTERN: print the number of lines in the trace that match
 count()
 {
 	grep -cE "$1" $TRACE/trace
@@ -81,7 +81,7 @@ run wrong_peer
 shows "but failures" 'kefa_done:.*status=9'
 echo 0 > $EVENTS/kefa_done/enable
 echo 0 > $EVENTS/kefa_done/filter
-# The test kernel has no histograms; a distribution's must.
+# The test kernel has no histograms; distributions' kernels must have them.
 if ! uname -r | grep -q kofi-test; then
 	echo 'hist:keys=dev,qpn:vals=len' > $EVENTS/kefa_done/trigger
 	echo 'post_us u64 us; u32 qpn' > $TRACE/synthetic_events

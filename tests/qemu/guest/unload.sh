@@ -6,8 +6,8 @@
 # host-tools: rdma
 # timeout: 180
 #
-# Who pins whom: a provider is pinned while a fabric of it is open, the core by
-# its users, and nothing else is. Unloading works in every order.
+# An open fabric pins its provider, users pin the core, and nothing else is pinned. Otherwise
+# modules can be unloaded in any order.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -29,17 +29,17 @@ modprobe kofi_soak threads=4 seconds=60 &
 soak=$!
 check "a fabric is open" wait_for 60 fabric_open
 refuse "a provider can't go while a fabric is open" rmmod kofi_loop
-# There shall be some traffic after that.
+# Let traffic go on after the refused rmmod.
 sleep 2
 echo 0 > /sys/module/kofi_soak/parameters/seconds
-check "nor does asking disturb the traffic" wait $soak
+check "the refused rmmod hasn't disturbed the traffic" wait $soak
 check "no fabric is open any more" grep -q 'users: 0' /sys/kernel/debug/kofi/providers
 check "the provider goes, though the ULP is still loaded" rmmod kofi_loop
 refuse "the core can't go before a ULP" rmmod kofi
 check "the ULP goes" rmmod kofi_soak
 check "the core goes" rmmod kofi
 
-# in_order MODULE...: each is there, and goes
+# in_order MODULE...: load all modules, and unload them in this order
 in_order()
 {
 	modprobe kofi_loop && modprobe kofi_hello && modprobe kofi_soak threads=1 ||
@@ -59,7 +59,7 @@ if at_length; then
 	check "unloaded in the order hello, loop, soak" in_order hello loop soak
 fi
 
-# Loading and unloading while somebody looks for providers all the time.
+# Load and unload a provider while a reader of debugfs looks for providers all the time.
 TIMES=$(at_length && echo 10 || echo 3)
 modprobe kofi
 (while [ -d /sys/module/kofi ]; do cat /sys/kernel/debug/kofi/*; done) > /dev/null 2>&1 &
@@ -67,18 +67,18 @@ for _ in $(seq "$TIMES"); do
 	modprobe kofi_loop
 	until rmmod kofi_loop 2> /dev/null; do :; done
 done
-check "a provider comes and goes $TIMES times under the eyes of others" gone kofi_loop
+check "a provider is loaded and unloaded $TIMES times while debugfs is read" gone kofi_loop
 until rmmod kofi 2> /dev/null; do :; done
 wait
 check "and the core goes" gone kofi
 
-# The EFA provider, its device and a ULP.
+# link: create a soft device for the EFA provider
 link()
 {
 	ip link set lo up && modprobe efasim && host rdma link add es0 type efasim netdev lo
 }
 
-# in_efa_order MODULE...: each is there, and goes
+# in_efa_order MODULE...: load the EFA provider, its device and a ULP, and unload in this order
 in_efa_order()
 {
 	link && modprobe kofi_efa && modprobe kofi_hello || return 1
@@ -101,7 +101,7 @@ fi
 link
 modprobe kofi_efa
 modprobe kofi_efa_test
-# One that has its fabric open until the device goes.
+# This case has its fabric open until the device is removed.
 echo "es0 es0 removal 1" > /sys/kernel/debug/kofi_efa_test/run &
 cases=$!
 check "a fabric of it is open" wait_for 60 fabric_open
