@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Writes tests/captures/libfabric-VERSION.txt, from what the guest tests rdm-captures noted
-in the last run of the bed.
+"""Write tests/captures/libfabric-VERSION.txt from the packets that the guest tests rdm-captures
+printed in the last run of the bed.
 
-A line of a file is a packet: its type, its length, and its bytes or the first of them. Of
-packets that have the same type and flags the shortest is kept."""
+A line of a file is a packet: its type, its length, and its first bytes. Among packets with the
+same type and flags, the shortest is kept."""
 
 import os
 import pathlib

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libfabric against the kernel: messages that kofi_echo sends back, compared byte by byte.
- * Public API only, of libfabric 1.14 or later.
+ * libfabric's side of the tests with the kernel: send messages to kofi_echo, which sends them
+ * back, and compare each byte. Uses only the public API of libfabric 1.14 or later.
  *
- * fi_echo DOMAIN NAME sizes [SIZE...]	tagged, untagged, with delivery complete
- * fi_echo DOMAIN NAME many COUNT	as many at a time as there is room for
- * fi_echo DOMAIN NAME unexpected COUNT	sent while nobody receives; go on at end of input
- * fi_echo DOMAIN NAME forever		until it is killed
- * fi_echo DOMAIN NAME die WHAT TYPE SIZE	until the kernel has "sent" or "received" a packet
- *					of that type; then it is killed
+ * fi_echo DOMAIN NAME sizes [SIZE...]	one of each kind: tagged or not, with or without
+ *					delivery complete
+ * fi_echo DOMAIN NAME many COUNT	many messages, as many at a time as there are buffers
+ * fi_echo DOMAIN NAME unexpected COUNT	send messages, and receive them only at end of input
+ * fi_echo DOMAIN NAME forever		send messages until killed
+ * fi_echo DOMAIN NAME die WHAT TYPE SIZE	send messages until the kernel has "sent" or
+ *					"received" a packet of this type; then kill itself
  *
- * NAME is the kernel's address, in hexadecimal. FI_ECHO_MAX is the length of buffers; if it is
- * more than 64 KiB there are fewer of them, and some of many messages are long. Of messages of
- * more than 4 MiB only the tagged ones are sent. FI_ECHO_COUNTERS is where the kernel counts
- * packets. With FI_ECHO_NO_DESC receive buffers aren't registered beforehand; the program says
- * "ready" then, and goes on at end of input.
+ * NAME is the kernel's address in hexadecimal. FI_ECHO_MAX is the length of buffers; if it is
+ * more than 64 KiB there are fewer of them, and "many" sends some long messages. Messages of
+ * more than 4 MiB are only sent tagged. FI_ECHO_COUNTERS is the file with the kernel's packet
+ * counters. With FI_ECHO_NO_DESC receive buffers aren't registered beforehand; then the program
+ * prints "ready" and waits for end of input first.
  */
 #include <linux/types.h>
 #include <rdma/fabric.h>
@@ -51,13 +52,13 @@ static size_t max_size = 65536;
 static unsigned int window = WINDOW;
 static unsigned int sent, received;
 static bool no_desc;
-/* After each step of libfabric's: has the kernel seen what ends this process? */
+/* Kill this process when the kernel's counter of @die_type in @die_line exceeds @die_before. */
 static const char *die_line, *die_type;
 static long die_before;
-/* By slot: its message came back. */
+/* For each slot: its message came back. */
 static bool back[WINDOW];
 
-/* What the kernel has counted of such packets. */
+/* Return: the kernel's counter of packets of a type, in the line "sent" or "received". */
 static long counted(const char *line, const char *type)
 {
 	static const char blanks[] = { ' ', 10, 0 };
@@ -154,7 +155,7 @@ static void progress(void)
 	exit(1);
 }
 
-/* Posting may have to wait until the peer is known, which takes progress. */
+/* Repeat a call while it returns -FI_EAGAIN, and make progress meanwhile. */
 #define POST(what, call) do {				\
 	long post_ret;					\
 	time_t post_until = time(NULL) + PATIENCE_S;	\
@@ -301,7 +302,7 @@ static void send_many(unsigned int count)
 	wait_for("many", base + count, 0);
 }
 
-/* They have to be told apart by what they say. */
+/* Each message has another tag and other data. */
 static void send_unexpected(unsigned int count)
 {
 	unsigned int i, base = sent;
@@ -327,7 +328,7 @@ static void send_unexpected(unsigned int count)
 	}
 }
 
-/* If it doesn't die it says so. */
+/* Send messages until progress() kills the process; fail if that doesn't happen. */
 static void die(const char *line, const char *type, size_t len)
 {
 	time_t until = time(NULL) + PATIENCE_S;

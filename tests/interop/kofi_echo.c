@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The kernel's side of the tests with libfabric: it sends each message back to where it came
- * from. Whoever wants to talk to it sends a message with its own address first, tagged
- * ECHO_HELLO, as this side knows nobody, or is written to the parameter peer. Its own address is
- * the parameter name.
+ * The kernel's side of the tests with libfabric: it sends each message back to its sender. As its
+ * address vector is empty, a client first sends its own address in a message with the tag
+ * ECHO_HELLO, or the address is written to the parameter peer. The parameter name has this
+ * side's address.
  *
- * A tagged message comes back with its tag; ECHO_DC in it has it sent with
- * FI_DELIVERY_COMPLETE. Messages that are sent while the parameter hold is 1 wait here.
+ * A tagged message is sent back with its tag, and with FI_DELIVERY_COMPLETE if the tag has the bit
+ * ECHO_DC. While the parameter hold is 1 no receives are posted, so messages are unexpected.
  */
 #define pr_fmt(fmt) "kofi_echo: " fmt
 
@@ -30,7 +30,7 @@ MODULE_PARM_DESC(domain, "name of the domain; without one the module does nothin
 
 static char name_hex[2 * sizeof(struct fi_efa_addr) + 1];
 module_param_string(name, name_hex, sizeof(name_hex), 0444);
-MODULE_PARM_DESC(name, "its address, in hexadecimal; to be read");
+MODULE_PARM_DESC(name, "address of the endpoint in hexadecimal (read only)");
 
 static unsigned int max_size = SZ_64K;
 module_param(max_size, uint, 0444);
@@ -38,26 +38,26 @@ MODULE_PARM_DESC(max_size, "longest message, in bytes");
 
 static unsigned int nslots = 64;
 module_param_named(slots, nslots, uint, 0444);
-MODULE_PARM_DESC(slots, "buffers; every other one is for tagged messages");
+MODULE_PARM_DESC(slots, "number of buffers; every other one is for tagged messages");
 
 static bool hold;
 module_param(hold, bool, 0644);
-MODULE_PARM_DESC(hold, "post no receives");
+MODULE_PARM_DESC(hold, "post no further receives");
 
 static unsigned int echoed, failed;
 module_param(echoed, uint, 0444);
-MODULE_PARM_DESC(echoed, "messages that were sent back; to be read");
+MODULE_PARM_DESC(echoed, "number of messages sent back (read only)");
 module_param(failed, uint, 0444);
-MODULE_PARM_DESC(failed, "operations that failed; to be read");
+MODULE_PARM_DESC(failed, "number of operations that failed (read only)");
 
 /**
- * struct echo_slot - a buffer and what it is used for
+ * struct echo_slot - a buffer and its use
  * @buf: the buffer
- * @tagged: it receives tagged messages
- * @state: of the slot
- * @len: bytes of a message that is to be sent back
- * @to: whom to
- * @tag: with that tag
+ * @tagged: the slot receives tagged messages
+ * @state: state of the slot
+ * @len: length of the message to send back
+ * @to: address to send the message back to
+ * @tag: tag to send the message back with
  */
 struct echo_slot {
 	void		*buf;
@@ -86,7 +86,7 @@ static int echo_set_peer(const char *val, const struct kernel_param *kp)
 		return -ENODEV;
 	if (hex2bin((u8 *)&addr, val, sizeof(addr)))
 		return -EINVAL;
-	/* A pointer of the other process. */
+	/* The sender uses this field for a pointer. */
 	addr.reserved = 0;
 	return fi_av_insert(av, &addr, 1, &to, 0, NULL) == 1 ? 0 : -EINVAL;
 }
@@ -95,7 +95,7 @@ static const struct kernel_param_ops echo_peer_ops = {
 	.set	= echo_set_peer,
 };
 module_param_cb(peer, &echo_peer_ops, NULL, 0200);
-MODULE_PARM_DESC(peer, "address of somebody who doesn't say hello, in hexadecimal");
+MODULE_PARM_DESC(peer, "address of a client that sends no ECHO_HELLO, in hexadecimal");
 
 static ssize_t echo_receive(struct echo_slot *slot)
 {
@@ -138,11 +138,11 @@ static void echo_go(struct echo_slot *slot)
 	}
 	if (ret && ret != -EAGAIN) {
 		failed++;
-		pr_err("a post failed: %zd\n", ret);
+		pr_err("posting failed: %zd\n", ret);
 	}
 }
 
-/* Whoever says hello gets an address, by which later messages are known. */
+/* Insert the address of a client, so that its later messages have a source. */
 static bool echo_hello(struct echo_slot *slot)
 {
 	struct fi_efa_addr addr;
@@ -150,7 +150,7 @@ static bool echo_hello(struct echo_slot *slot)
 	if (slot->len < sizeof(addr))
 		return false;
 	memcpy(&addr, slot->buf, sizeof(addr));
-	/* A pointer of the other process. */
+	/* The sender uses this field for a pointer. */
 	addr.reserved = 0;
 	return fi_av_insert(av, &addr, 1, &slot->to, 0, NULL) == 1;
 }
@@ -171,7 +171,7 @@ static void echo_done(const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 	if (slot->tagged && slot->tag == ECHO_HELLO && echo_hello(slot))
 		return;
 	if (src == FI_ADDR_NOTAVAIL) {
-		pr_err("a message of somebody who didn't say hello\n");
+		pr_err("dropped a message of a peer that isn't in the address vector\n");
 		failed++;
 		slot->state = ECHO_IDLE;
 	}
@@ -185,8 +185,8 @@ static void echo_error(void)
 	if (fi_cq_readerr(cq, &error, 0) != 1)
 		return;
 	slot = error.op_context;
-	/* A peer may leave before it has its answer. */
-	pr_info("an operation failed: %d, %d\n", error.err, error.prov_errno);
+	/* Not an error here: a client may end before it has its answer. */
+	pr_info("an operation failed: err %d, prov_errno %d\n", error.err, error.prov_errno);
 	failed++;
 	slot->state = ECHO_IDLE;
 }
