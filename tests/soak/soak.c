@@ -33,7 +33,7 @@ MODULE_PARM_DESC(max_len, "longest operation, in bytes (default: 65536)");
 
 bool soak_rma = true;
 module_param_named(rma, soak_rma, bool, 0444);
-MODULE_PARM_DESC(rma, "have reads, writes and registrations, too (default: yes)");
+MODULE_PARM_DESC(rma, "do reads, writes and registrations, too (default: yes)");
 
 unsigned int soak_share = 4;
 module_param_named(share, soak_share, uint, 0444);
@@ -41,7 +41,7 @@ MODULE_PARM_DESC(share, "threads that share two endpoints, at most 32 (default: 
 
 static unsigned int longs;
 module_param(longs, uint, 0444);
-MODULE_PARM_DESC(longs, "so many threads send nothing but messages of max_len, and the others shorter ones (default: none)");
+MODULE_PARM_DESC(longs, "threads that send only messages of max_len; others send shorter ones (default: 0)");
 
 static unsigned int threads = 4;
 module_param(threads, uint, 0444);
@@ -49,11 +49,11 @@ MODULE_PARM_DESC(threads, "number of threads (default: 4)");
 
 static unsigned int seconds = 1;
 module_param(seconds, uint, 0644);
-MODULE_PARM_DESC(seconds, "how long to run, may be changed meanwhile (default: 1)");
+MODULE_PARM_DESC(seconds, "seconds to run, may be changed meanwhile (default: 1)");
 
 static unsigned int seed = 1;
 module_param(seed, uint, 0444);
-MODULE_PARM_DESC(seed, "of what is done and sent (default: 1)");
+MODULE_PARM_DESC(seed, "seed of the random choices (default: 1)");
 
 /* No thread begins another round. */
 static bool over;
@@ -478,7 +478,7 @@ static int soak_run(struct soak_thread *all)
 	}
 	if (!ret)
 		soak_last();
-	/* Stopping one takes as long as its round; the others' rounds end meanwhile. */
+	/* Tell all threads to end before stopping each, so that their last rounds overlap. */
 	WRITE_ONCE(over, true);
 	for (i = 0; i < threads; i++)
 		if (all[i].task)
