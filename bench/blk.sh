@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 #
-# For guest.sh: the measured block devices, each /dev/NAME with the name of its row. Each
-# is on top of a null_blk without memory, which costs nothing, with both ends in this
-# kernel. Only one exists at a time, so that timers of another aren't counted, and none has
-# an I/O scheduler.
+# For guest.sh: create the measured block devices. Each is on top of a null_blk without memory,
+# which costs nothing, and both its ends are in this kernel. Only one exists at a time, so that
+# timers of another aren't counted. None has an I/O scheduler.
 # shellcheck source=tests/qemu/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
 . /bed/kofiblk.sh
@@ -14,7 +13,7 @@ SUBSYSTEM=$NVMET/subsystems/bench
 PORT=$NVMET/ports/1
 BLK=				# the device that exists
 
-# settings DIRECTORY NAME=VALUE...: writes attributes of configfs, in this order
+# settings DIRECTORY NAME=VALUE...: write attributes of configfs, in this order
 settings()
 {
 	settings_dir=$1
@@ -55,8 +54,8 @@ no_schedulers()
 
 # --- nvme ---
 
-# nvme_up TYPE [SETTING-OF-THE-PORT...]: sets up target and host. With multipath the host
-# shows one disk for a namespace, and hides the disk of each path.
+# nvme_up TYPE [SETTING-OF-THE-PORT...]: set up target and host. With multipath the host shows one
+# disk for a namespace, and hides the disk of each path.
 nvme_up()
 {
 	nvme_type=$1
@@ -119,7 +118,7 @@ gone_kofiblk()
 	detach && serve_none && ip addr del "${SERVER%:*}/32" dev lo
 }
 
-# blk_only NAME: sets up this device and no other, or none
+# blk_only NAME: set up this device and no other, or none
 blk_only()
 {
 	[ "$1" != "$BLK" ] || return 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A ULP on kOFI, fabric efa: tagged messages. "rdm" is one side; the harness' peer knows no
- * protocol, and sends the packets that this module writes. "rdmpair" is both sides, an
- * endpoint on each device. "rdmtx" and "rdmrx" are such pairs of which only the sender's or
- * only the receiver's instructions are counted.
+ * A ULP on kOFI, fabric efa: tagged messages. "rdm" has one endpoint; the harness' peer doesn't
+ * know the protocol, so this module writes the packets that it sends. "rdmpair" has an endpoint
+ * on each of two devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
+ * receiver's instructions are counted.
  */
 #include <kofi/cm.h>
 #include <kofi/domain.h>
@@ -28,25 +28,25 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 
 #define KBR_CQ		1024
 #define KBR_SIDES	2
-/* As kbr_end.counted: all of them. */
+/* Value of kbr_end.counted for all sides. */
 #define KBR_ALL		KBR_SIDES
-/* Microseconds of the guest in which the device does what was posted. */
+/* Time of the guest, in microseconds, in which the device completes what was posted. */
 #define KBR_REST	500
-/* Nothing tells that an inject is over; steps within which it surely is. */
+/* An inject has no completion: number of steps after which it has surely completed. */
 #define KBR_STEPS	20
 /* Tag of the message by which the peer introduces itself. */
 #define KBR_GREETING	0
 
 /**
- * struct kbr_side - an endpoint and what it needs
- * @info: of the device
+ * struct kbr_side - an endpoint and its objects
+ * @info: entry of the device
  * @fabric: the fabric
  * @domain: the domain
- * @av: peers
- * @cq: completions of both directions
+ * @av: the address vector
+ * @cq: completion queue for both directions
  * @ep: the endpoint
- * @peer: the other side
- * @name: its own address
+ * @peer: address of the other side in @av
+ * @name: raw address of the endpoint
  */
 struct kbr_side {
 	struct fi_info		*info;
@@ -60,18 +60,18 @@ struct kbr_side {
 };
 
 /**
- * struct kbr_end - an end, or both
- * @end: what the harness knows of it
- * @sides: endpoints; the second one of "rdmpair" only
- * @count: how many there are
+ * struct kbr_end - an end of "rdm", or both ends of a pair
+ * @end: the harness' part
+ * @sides: endpoints; pairs have two
+ * @count: number of endpoints
  * @counted: index of the side whose instructions are counted, or KBR_ALL
- * @buf: memory of each operation
- * @size: bytes of each of @buf
- * @steps: since an inject
- * @completed: completions of this window
- * @msg_id: of the peer's next message
- * @nobody: messages that went to peers which aren't there; they have no context
- * @entries: completions that were read
+ * @buf: buffers, one for each operation
+ * @size: size of each buffer in bytes
+ * @steps: number of steps since an inject
+ * @completed: number of completions in this window
+ * @msg_id: number of the peer's next message
+ * @nobody: number of failed messages to peers that don't exist; these messages have no context
+ * @entries: buffer for completions
  */
 struct kbr_end {
 	struct kb_end			end;
@@ -126,7 +126,7 @@ static int kbr_take(struct kbr_end *kbr, struct kbr_side *side)
 	return n < 0 && n != -EAGAIN ? n : 0;
 }
 
-/* Begin and end what a side does. */
+/* A side begins to work: stop counting unless its instructions are measured. */
 static void kbr_turn(struct kbr_end *kbr, unsigned int i)
 {
 	if (kbr->counted != KBR_ALL && kbr->counted != i)
@@ -139,7 +139,7 @@ static void kbr_turn_over(struct kbr_end *kbr, unsigned int i)
 		kb_count_again(&kbr->end);
 }
 
-/* Give the device time, so that a side hardly ever polls in vain. */
+/* Give the device time, so that polls hardly ever find the queue empty. */
 static void kbr_rest(struct kbr_end *kbr)
 {
 	if (kbr->counted == KBR_ALL)
@@ -155,7 +155,7 @@ static int kbr_poll(struct kb_end *end)
 	unsigned int i;
 	int ret = 0;
 
-	/* They are taken once, as with fabric efa-direct nobody looks for them in vain. */
+	/* Read completions once, so that empty polls aren't counted, as for efa-direct. */
 	if (end->test->kind == KB_INJECT) {
 		if (++kbr->steps < KBR_STEPS)
 			return 0;
@@ -209,8 +209,8 @@ static ssize_t kbr_recvs(struct kbr_end *kbr, struct kbr_side *side, u32 n)
 }
 
 /*
- * The last message of a batch has a receive, which was posted with the batch before: when
- * it completes, the others have come.
+ * Receive a batch of unexpected messages. Only the last message has a receive, which was posted
+ * with the previous batch: when it completes, the other messages have arrived.
  */
 static ssize_t kbr_recv_late(struct kbr_end *kbr)
 {
@@ -239,8 +239,8 @@ static ssize_t kbr_injects(struct kbr_end *kbr)
 }
 
 /*
- * A short message has the provider's workers see that the queues are polled. If events were on
- * the workers would take the batch's completions while nothing is counted.
+ * Send a short message, so that the provider's workers notice that the queues are polled. With
+ * events on, the workers would handle the batch's completions while nothing is counted.
  */
 static ssize_t kbr_stir(struct kbr_end *kbr)
 {
@@ -261,7 +261,7 @@ static ssize_t kbr_stir(struct kbr_end *kbr)
 	return ret;
 }
 
-/* The second side receives what the first one sends. */
+/* Post sends at the first side, and receives at the second one, if there is one. */
 static ssize_t kbr_sends(struct kbr_end *kbr)
 {
 	const u32 n = kbr->end.test->batch;
@@ -304,7 +304,7 @@ static int kbr_post(struct kb_end *end)
 	}
 }
 
-/* --- what the peer sends --- */
+/* --- packets of the peer --- */
 
 static u32 kbr_packet_shake(struct kbr_end *kbr, void *buf)
 {
@@ -470,7 +470,7 @@ static int kbr_send_nobody(struct kbr_end *kbr, const struct fi_efa_addr *addr)
 	return ret;
 }
 
-/* Peers on the other device who aren't there: the endpoint has looked for each. */
+/* Insert peers that don't exist, and send to each, so that the endpoint has state for them. */
 static int kbr_add_others(struct kbr_end *kbr, const struct fi_efa_addr *addr)
 {
 	u32 i, others = kbr->end.test->addrs;
