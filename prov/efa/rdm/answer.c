@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What peers wait for, and what we wait for from them: packets that carry no data. A peer is
- * owed a HANDSHAKE, and an operation owes a RECEIPT and the like. They are noted, and sent by
- * the pump when there is a slot.
+ * Packets without data that answer a peer, in both directions. The owes field of a peer or an
+ * operation has the answers that are due, and the pump sends them when there is a slot.
  */
 #include "../path.h"
 #include "rdm.h"
@@ -26,7 +25,7 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 {
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
 
-	/* What the peer reads is answered by an EOR. */
+	/* A RECEIPT must not end a message that the peer reads: its answer is an EOR. */
 	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
 	    kefa_row_of(rop->type)->flags & KEFA_ROW_READ ||
 	    rop->msg_id != pkt->msg_id || rop->flags & KEFA_ROP_OVER) {
@@ -57,7 +56,7 @@ static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_
 	if (!kefa_shake_take(&rdm->peers, peer, pkt))
 		return KEFA_TOOK_DONE;
 	kefa_rdm_todo(rdm, peer);
-	/* What waited to be injected may try again. */
+	/* Injects that were refused before the handshake may be tried again. */
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 	return KEFA_TOOK_DONE;
 }
@@ -73,7 +72,7 @@ const struct kefa_pkt_ops kefa_handshake_ops = {
 	.received	= kefa_handshake_received,
 };
 
-/* A write to nowhere has done what it is for: it was heard. Others we don't take. */
+/* A write without iovs only asks for a HANDSHAKE, which is due by now. Writes aren't supported. */
 static enum kefa_took kefa_trigger_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					    const struct kefa_pkt *pkt, struct kefa_held *held)
 {
@@ -93,10 +92,10 @@ const struct kefa_pkt_ops kefa_trigger_ops = {
 	.received	= kefa_trigger_received,
 };
 
-/* --- sending them --- */
+/* --- sending answers --- */
 
 /**
- * kefa_send_debt() - send what a peer is owed, whatever operations there are
+ * kefa_send_debt() - send a peer the answers that aren't for an operation
  * @rdm: the endpoint, enabled
  * @peer: the peer
  *
@@ -122,7 +121,7 @@ bool kefa_send_debt(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	return true;
 }
 
-/* What an operation owes, in the order in which it is sent. */
+/* Answers for an operation, in the order in which they are sent. */
 static const struct {
 	u8	owes;
 	u8	type;
@@ -147,7 +146,7 @@ static unsigned int kefa_answer_due(const struct kefa_rop *rop)
 static void kefa_answer_fill(struct kefa_rdm *rdm, const struct kefa_rop *rop, u8 type,
 			     struct kefa_pkt *pkt)
 {
-	/* Not an answer but the request once more, without data. */
+	/* Type 0 isn't an answer but the repeated request, without data. */
 	if (!type)
 		pkt->flags |= KEFA_REQ_READ_NACK;
 	if (!type && rop->cq_flags & FI_REMOTE_CQ_DATA)
@@ -167,7 +166,7 @@ static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	/* A HANDSHAKE goes before everything else. */
 	if (peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, peer))
 		return false;
-	/* It has ended, as that couldn't be sent. */
+	/* The operation has failed with its peer, because the HANDSHAKE couldn't be sent. */
 	if (!rop->owes)
 		return true;
 	due = kefa_answer_due(rop);
@@ -191,14 +190,14 @@ static bool kefa_owed_inval(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	return true;
 }
 
-/* One that wasn't ready gets one answer, and the others when that has arrived. */
+/* A peer that wasn't ready gets a single answer, and the others after that has arrived. */
 static bool kefa_may_answer(const struct kefa_rpeer *peer)
 {
 	return !peer->backoff.waiting && !(peer->backoff.delay_us && peer->wrs);
 }
 
 /**
- * kefa_rdm_answer() - send what operations owe
+ * kefa_rdm_answer() - send the answers of operations
  * @rdm: the endpoint, enabled
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
@@ -209,10 +208,10 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 	LIST_HEAD(later);
 
 	lockdep_assert_held(&rdm->ep.lock);
-	/* One that can't be sent may end operations, wherever they are listed. */
+	/* A failed post may end any operations of the list, so take the first one each time. */
 	while (!list_empty(&rdm->owing)) {
 		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
-		/* That is for the device, however the peer is. */
+		/* An invalidation is for the device, so it doesn't depend on the peer. */
 		if (rop->owes & KEFA_ROP_OWES_INVAL) {
 			if (!kefa_owed_inval(rdm, rop))
 				break;
@@ -224,7 +223,7 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 		}
 		if (kefa_answer_one(rdm, rop))
 			continue;
-		/* It may have ended with its peer, and owe nothing. */
+		/* The operation may have failed with its peer, and owe nothing any more. */
 		if (rop->owes)
 			list_move_tail(&rop->link, &later);
 		break;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Peers that aren't ready. The device has tried, and reports that the peer had no receive
- * posted (RNR). A packet that this happens to is sent again at once the first time. When it
- * happens again the peer is given time: a short one at first, twice as much each time that
- * it still isn't ready, up to a limit. All that is to be sent to it waits meanwhile.
+ * Delays for peers that aren't ready: the device has retried, and reports that the peer had no
+ * receive posted (RNR). The first time, such a packet is sent again at once. The second time, a
+ * delay begins, during which nothing is sent to the peer. It doubles each time that the peer
+ * still isn't ready, up to a limit.
  *
- * Whether a packet's first time is over, and a timer for kefa_backoff_next(), are the
- * caller's.
+ * The caller notes whether a packet was sent again already, and runs a timer for
+ * kefa_backoff_next().
  */
 #include <linux/minmax.h>
 #include <linux/random.h>
 #include "backoff.h"
 
 /**
- * kefa_backoffs_init() - begin with no peer
- * @all: of the endpoint
- * @lock: the endpoint's
- * @first_us: the first delay, or 0 for a random one
- * @max_us: the longest delay
+ * kefa_backoffs_init() - initialize an endpoint's delays
+ * @all: delays of the endpoint
+ * @lock: lock of the endpoint
+ * @first_us: first delay in microseconds, or 0 for a random one
+ * @max_us: longest delay in microseconds
  *
  * Context: Any.
  */
@@ -37,12 +37,12 @@ static u32 kefa_backoff_first(const struct kefa_backoffs *all)
 }
 
 /**
- * kefa_backoff_begin() - a peer wasn't ready again
- * @all: of the endpoint
- * @b: the peer's
- * @now: the time
+ * kefa_backoff_begin() - begin a peer's delay, unless it has begun
+ * @all: delays of the endpoint
+ * @b: delay of the peer
+ * @now: current time
  *
- * Packets that were under way when it began come back one by one. They change nothing.
+ * Further packets that were in flight come back while the delay runs, and don't change it.
  *
  * Context: Under the endpoint's lock.
  */
@@ -70,11 +70,12 @@ static void kefa_backoff_stop(struct kefa_backoffs *all, struct kefa_backoff *b)
 }
 
 /**
- * kefa_backoff_arrived() - a packet that was sent again has arrived
- * @all: of the endpoint
- * @b: the peer's
+ * kefa_backoff_arrived() - note that a packet that was sent again has arrived
+ * @all: delays of the endpoint
+ * @b: delay of the peer
  *
- * Others may have come back meanwhile: what began goes on, and the next delay is a first one.
+ * Other packets may have come back meanwhile, so a running delay continues. The next one has the
+ * first length again.
  *
  * Context: Under the endpoint's lock.
  */
@@ -85,9 +86,9 @@ void kefa_backoff_arrived(struct kefa_backoffs *all, struct kefa_backoff *b)
 }
 
 /**
- * kefa_backoff_end() - the peer goes away
- * @all: of the endpoint
- * @b: the peer's
+ * kefa_backoff_end() - cancel the delay of a peer that is dead or removed
+ * @all: delays of the endpoint
+ * @b: delay of the peer
  *
  * Context: Under the endpoint's lock.
  */
@@ -99,14 +100,14 @@ void kefa_backoff_end(struct kefa_backoffs *all, struct kefa_backoff *b)
 }
 
 /**
- * kefa_backoff_due() - whose time is over?
- * @all: of the endpoint
- * @now: the time
+ * kefa_backoff_due() - end one delay that is over
+ * @all: delays of the endpoint
+ * @now: current time
  *
- * Its next delay is longer, until kefa_backoff_arrived().
+ * The peer's next delay is longer, unless kefa_backoff_arrived() is called.
  *
  * Context: Under the endpoint's lock.
- * Return: a peer's, which isn't waiting any more, or NULL if there is no other.
+ * Return: the delay of a peer, which isn't waiting any more, or NULL if none is over.
  */
 struct kefa_backoff *kefa_backoff_due(struct kefa_backoffs *all, ktime_t now)
 {
@@ -122,8 +123,8 @@ struct kefa_backoff *kefa_backoff_due(struct kefa_backoffs *all, ktime_t now)
 }
 
 /**
- * kefa_backoff_next() - when to look again
- * @all: of the endpoint
+ * kefa_backoff_next() - get the time at which the next delay is over
+ * @all: delays of the endpoint
  *
  * Context: Under the endpoint's lock.
  * Return: the time, or KTIME_MAX if no peer is waiting.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Peers that are given time, as they had no receive posted: backoff.c. */
+/* Delays for peers that had no receive posted: backoff.c. */
 #ifndef KEFA_RDM_BACKOFF_H
 #define KEFA_RDM_BACKOFF_H
 
@@ -7,15 +7,15 @@
 #include <linux/spinlock.h>
 #include <linux/timerqueue.h>
 
-/* The first delay, if nobody chose one, is between these. As in libfabric. */
+/* Range of the first delay, unless a parameter sets it. As in libfabric. */
 #define KEFA_BACKOFF_FIRST_MIN_US	40
 #define KEFA_BACKOFF_FIRST_MAX_US	120
 
 /**
- * struct kefa_backoff - the time a peer is given, to be embedded; all 0 to begin with
- * @timer: when it is over; in kefa_backoffs.queue while @waiting
- * @delay_us: the last one, or 0 if the peer has received since
- * @waiting: nothing is sent to the peer but answers
+ * struct kefa_backoff - delay of a peer, embedded in it; initially 0
+ * @timer: end of the delay; in kefa_backoffs.queue while @waiting
+ * @delay_us: length of the last delay, or 0 if the peer has received a packet since
+ * @waiting: the delay runs: only answers are sent to the peer
  */
 struct kefa_backoff {
 	struct timerqueue_node	timer;
@@ -24,11 +24,11 @@ struct kefa_backoff {
 };
 
 /**
- * struct kefa_backoffs - the peers of an endpoint that are given time
- * @lock: the endpoint's, protects all of this and the peers' part
- * @queue: whose time is over first
- * @first_us: the first delay; 0 for a random one, so that not all senders come back at once
- * @max_us: no delay is longer
+ * struct kefa_backoffs - delays of an endpoint's peers
+ * @lock: lock of the endpoint, protects this structure and each peer's struct kefa_backoff
+ * @queue: running delays, sorted by their end
+ * @first_us: first delay; 0 for a random one, so that not all senders come back at once
+ * @max_us: longest delay
  */
 struct kefa_backoffs {
 	spinlock_t		*lock;	/* the endpoint's */

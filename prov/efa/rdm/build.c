@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The headers of a packet that is to be sent: the inverse of kefa_parse(). Padding is 0. */
+/* Building of a packet's headers, the inverse of kefa_parse(). Padding is 0. */
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <asm/byteorder.h>
 #include "packet.h"
 
-/* Where the next header goes; @at is NULL once there was no room for one. */
+/* Room for the next header; @at is NULL after one didn't fit. */
 struct kefa_room {
 	u8	*at;
 	size_t	left;
@@ -17,7 +17,7 @@ static void kefa_put(struct kefa_room *room, const void *from, size_t len)
 		room->at = NULL;
 		return;
 	}
-	/* Of no iovs there need not be a pointer. */
+	/* @from may be NULL without iovs. */
 	if (!len)
 		return;
 	memcpy(room->at, from, len);
@@ -110,16 +110,16 @@ static void kefa_build_handshake(const struct kefa_pkt *pkt, struct kefa_room *r
 
 /**
  * kefa_build() - write the headers of a packet
- * @pkt: what it is to say: @pkt->row, @pkt->flags (those that repeat the type are added),
- *	and the fields that the type has, 0 for a connid that isn't there. Of an address
- *	@pkt->raw_len bytes, which are KEFA_RAW_ADDR_LEN as libfabric has it
- * @buf: where to
- * @room: bytes there; KEFA_HDR_ROOM are enough for what the provider sends
+ * @pkt: the packet: @pkt->row, @pkt->flags (flags that repeat the type are added), and the
+ *	fields that the type has, with 0 for a missing connid. A raw address has @pkt->raw_len
+ *	bytes, KEFA_RAW_ADDR_LEN in libfabric
+ * @buf: takes the headers
+ * @room: size of @buf; KEFA_HDR_ROOM is enough for all packets of the provider
  *
- * The data isn't written, nor looked at, except that the fields about it are.
+ * The data is neither read nor written, but the fields about it are written.
  *
  * Context: Any.
- * Return: bytes of headers, or 0 if they don't fit.
+ * Return: length of the headers, or 0 if they don't fit.
  */
 size_t kefa_build(const struct kefa_pkt *pkt, void *buf, size_t room)
 {

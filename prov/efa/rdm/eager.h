@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Eager messages as nearly all are: one packet, whose header has the connid and nothing else
- * that is optional. libfabric sends them like that to whom it has shaken hands with, and so do
- * we.
+ * Eager messages in their most frequent form: one packet, whose header has the connid and no other
+ * optional header. Both libfabric and this provider send them in this form after the handshake.
  */
 #ifndef KEFA_RDM_EAGER_H
 #define KEFA_RDM_EAGER_H
@@ -12,15 +11,15 @@
 #include "wire.h"
 
 /**
- * struct kefa_eager - what such a packet says
+ * struct kefa_eager - contents of an eager packet
  * @tagged: the message has a tag
  * @msg_id: number of the message
- * @connid: who sends it
- * @len: bytes of @data
- * @tag: the tag, or 0
- * @data: the message
+ * @connid: connid of the sender
+ * @len: length of @data
+ * @tag: tag of the message, or 0
+ * @data: data of the message
  *
- * kefa_parse() says the same of it.
+ * The values equal those that kefa_parse() returns.
  */
 struct kefa_eager {
 	bool		tagged;
@@ -31,19 +30,19 @@ struct kefa_eager {
 	const void	*data;
 };
 
-/* The first four bytes of a header; flags that only repeat the type may be there or not. */
+/* First four bytes of a header. Flags that repeat the type are ignored. */
 #define KEFA_EAGER_HINTS	((u32)(KEFA_REQ_MSG | KEFA_REQ_TAGGED) << 16)
 #define KEFA_EAGER_FIRST(type)						\
 	((type) | KEFA_PROTOCOL_VERSION << 8 | (u32)KEFA_PKT_CONNID_HDR << 16)
 
 /**
- * kefa_eager_parse() - read a packet, if it is such a one
- * @buf: the packet, at a multiple of 4
- * @len: its bytes
- * @e: set to what it says
+ * kefa_eager_parse() - parse an eager packet in its most frequent form
+ * @buf: the packet, aligned to 4 bytes
+ * @len: length of the packet
+ * @e: takes the contents
  *
  * Context: Any.
- * Return: whether it is; if not, kefa_parse() says what it is.
+ * Return: whether the packet has this form; if not, the caller calls kefa_parse().
  */
 static __always_inline bool kefa_eager_parse(const void *buf, u32 len, struct kefa_eager *e)
 {
@@ -74,10 +73,10 @@ static __always_inline bool kefa_eager_parse(const void *buf, u32 len, struct ke
 }
 
 /**
- * kefa_copy_data() - copy a message, which is likely to be short
- * @to: where to
- * @from: where from
- * @len: bytes
+ * kefa_copy_data() - copy a message that is likely to be short
+ * @to: destination
+ * @from: source
+ * @len: length in bytes
  *
  * Context: Any.
  */
@@ -85,7 +84,7 @@ static __always_inline void kefa_copy_data(void *to, const void *from, size_t le
 {
 	u64 first, last;
 
-	/* Two moves that overlap, instead of a call. */
+	/* Copy 8 to 16 bytes by two overlapping moves, which avoids a call. */
 	if (len - sizeof(u64) <= sizeof(u64)) {
 		memcpy(&first, from, sizeof(first));
 		memcpy(&last, from + len - sizeof(last), sizeof(last));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Endpoints of fabric efa: opened, enabled and closed; their options. */
+/* Opening, enabling and closing endpoints of fabric efa, and their options. */
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include "../ah.h"
@@ -9,48 +9,48 @@
 
 static unsigned int kefa_budget = SZ_4M;
 module_param_named(rx_budget, kefa_budget, uint, 0644);
-MODULE_PARM_DESC(rx_budget, "Bytes of memory for messages of an endpoint of fabric efa that no receive was posted for");
+MODULE_PARM_DESC(rx_budget, "Bytes of memory that unexpected messages of an endpoint of fabric efa may use");
 
 static unsigned int kefa_max_medium = SZ_64K;
 module_param_named(inter_max_medium_message_size, kefa_max_medium, uint, 0644);
-MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa sends at once, in bytes");
+MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa sends without waiting for the receiver, in bytes");
 
 static unsigned int kefa_min_credits = 32;
 module_param_named(tx_min_credits, kefa_min_credits, uint, 0644);
-MODULE_PARM_DESC(tx_min_credits, "Packets of a longer message that fabric efa grants its sender at a time");
+MODULE_PARM_DESC(tx_min_credits, "Packets of a longer message that a receiver of fabric efa grants at a time");
 
 static unsigned int kefa_min_read = SZ_1M;
 module_param_named(inter_min_read_message_size, kefa_min_read, uint, 0644);
-MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa that its receiver reads, in bytes");
+MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa that its receiver reads by RDMA, in bytes");
 
 static unsigned int kefa_read_segment = SZ_1G;
 module_param_named(inter_read_segment_size, kefa_read_segment, uint, 0644);
-MODULE_PARM_DESC(inter_read_segment_size, "How much of such a message is read at once, at most, in bytes");
+MODULE_PARM_DESC(inter_read_segment_size, "Maximum bytes of such a message that one request to the device reads");
 
 static unsigned int kefa_runt_size;
 module_param_named(runt_size, kefa_runt_size, uint, 0644);
-MODULE_PARM_DESC(runt_size, "How much of such a message fabric efa sends at once, in bytes");
+MODULE_PARM_DESC(runt_size, "Bytes of such a message that are sent before the receiver reads the rest");
 
 static unsigned int kefa_read_regions = 8;
 module_param_named(read_regions, kefa_read_regions, uint, 0644);
-MODULE_PARM_DESC(read_regions, "Messages of an endpoint of fabric efa that peers can read at a time");
+MODULE_PARM_DESC(read_regions, "Number of messages of an endpoint of fabric efa that peers can read at a time");
 
 static unsigned int kefa_rnr_first_us;
 module_param_named(timeout_interval, kefa_rnr_first_us, uint, 0644);
-MODULE_PARM_DESC(timeout_interval, "How long a peer without a receive is given at first, in microseconds; 0 for 40 to 120 at random");
+MODULE_PARM_DESC(timeout_interval, "First delay for a peer without a receive, in microseconds; 0 for 40 to 120 at random");
 
 static unsigned int kefa_rnr_max_us = 1000000;
 module_param_named(max_timeout, kefa_rnr_max_us, uint, 0644);
-MODULE_PARM_DESC(max_timeout, "How long it is given at most, in microseconds");
+MODULE_PARM_DESC(max_timeout, "Longest delay for a peer without a receive, in microseconds");
 
 static unsigned int kefa_implicit_max = 1024;
 module_param_named(implicit_av_size, kefa_implicit_max, uint, 0644);
-MODULE_PARM_DESC(implicit_av_size, "Peers of an endpoint of fabric efa that are in no address vector");
+MODULE_PARM_DESC(implicit_av_size, "Maximum number of peers of an endpoint of fabric efa that are in no address vector");
 
-/* Numbers of messages are kept of so many peers that are gone. */
+/* Maximum number of removed peers whose message numbers are remembered. */
 #define KEFA_TOMBS_MAX	4096
 
-/* Messages that wait, as far as finding one of them takes no longer. */
+/* Number of kept messages for which the tables are sized; more make lookups slower. */
 #define KEFA_MSGS	256
 
 /* --- completion queues --- */
@@ -68,7 +68,7 @@ static const struct fi_ops kefa_rdm_cq_fid_ops = {
 	.close = kefa_rdm_cq_close,
 };
 
-/* Messages that waited for room can be looked at again. */
+/* Have endpoints handle the messages that waited for room in the completion queue. */
 static void kefa_rdm_cq_replenished(struct kofi_cq *kcq)
 {
 	struct kefa_cq *cq = to_kefa_cq(kcq);
@@ -87,10 +87,10 @@ static void kefa_rdm_cq_replenished(struct kofi_cq *kcq)
  * @domain: the domain
  * @attr: from fi_cq_open()
  * @cq: takes the completion queue
- * @context: the caller's
+ * @context: context of the caller
  *
- * Serves as fi_ops_domain.cq_open. A multi-receive buffer completes more often than it was
- * posted, so that the queue has a reserve.
+ * Serves as fi_ops_domain.cq_open. The queue has a reserve of entries, because a multi-receive
+ * buffer has several completions for one post.
  *
  * Context: Process context; sleeps.
  * Return: 0, -EINVAL, -ENOMEM.
@@ -122,7 +122,7 @@ int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 	return 0;
 }
 
-/* --- beginning and end --- */
+/* --- opening and closing --- */
 
 static enum hrtimer_restart kefa_rdm_timer(struct hrtimer *timer)
 {
@@ -150,7 +150,7 @@ static void kefa_rdm_fini(struct kefa_ep *ep)
 	rdm->heads = NULL;
 }
 
-/* How much goes by packets that are posted together. */
+/* Return: @wanted, limited to the data of packets that can be posted together. */
 static u32 kefa_rdm_at_once(const struct kefa_dev *dev, unsigned int wanted)
 {
 	const u32 packets = min_t(u32, KEFA_HELD_MAX, dev->tx_depth / 4);
@@ -159,13 +159,13 @@ static u32 kefa_rdm_at_once(const struct kefa_dev *dev, unsigned int wanted)
 }
 
 /**
- * kefa_rdm_max_medium() - longest message that fabric efa sends at once
- * @dev: its device
+ * kefa_rdm_max_medium() - get the longest message that is sent without waiting for the receiver
+ * @dev: device of the endpoint
  *
- * Of a longer one the receiver grants part by part.
+ * The receiver grants longer messages part by part.
  *
  * Context: Any.
- * Return: bytes.
+ * Return: length in bytes.
  */
 u32 kefa_rdm_max_medium(const struct kefa_dev *dev)
 {
@@ -200,7 +200,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	ep->rx.nfree = ep->rx.base.size;
 	rdm->lim.mtu = dev->mtu;
 	rdm->nts = clamp_t(u32, ep->tx.base.size, min_t(u32, 64, dev->tx_depth), dev->tx_depth);
-	/* As many as the ULP has: what is kept besides has a budget. */
+	/* As many as the ULP can have posted; kept packets use other buffers, within the budget. */
 	rdm->depth = clamp_t(u32, ep->rx.base.size, min_t(u32, KEFA_RX_FIRST, dev->rx_depth),
 			     dev->rx_depth);
 	rdm->budget = READ_ONCE(kefa_budget);
@@ -226,7 +226,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	return 0;
 }
 
-/* There is a queue pair, and so an address. */
+/* The queue pair exists, and with it the endpoint's address. */
 static void kefa_rdm_started(struct kefa_ep *ep)
 {
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
@@ -239,7 +239,7 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 	memcpy(rdm->self.raw, &raw, sizeof(raw));
 	memcpy(rdm->self.raw, ep->dom->dev->gid, sizeof(raw.gid));
 	rdm->self.connid = ep->hq.qkey;
-	/* There is no RMA. */
+	/* RMA isn't supported, so the endpoint doesn't offer RDMA writes. */
 	rdm->self.features = kefa_shake_features(rdm->use_rdma, false);
 	rdm->self.device_version = ep->dom->dev->part_id;
 	for (i = 0; i < 2 * KEFA_SIGNS; i++)
@@ -250,7 +250,7 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 
 static size_t kefa_rdm_keep(struct kefa_ep *ep)
 {
-	/* Receive buffers are pages of our own, which aren't freed then. */
+	/* Receive buffers are the provider's own pages, which are leaked in this case. */
 	return kefa_tx_keep(to_kefa_rdm(ep));
 }
 
@@ -271,7 +271,7 @@ static void kefa_rdm_stop(struct kefa_ep *ep, bool reaches)
 	kefa_rx_end(rdm, reaches);
 }
 
-/* A peer has a use of its address handle as long as the device has packets for it. */
+/* Nothing to do: a peer holds a reference on its address handle while the device uses it. */
 static void kefa_rdm_scan(struct kefa_ep *ep, u32 scan)
 {
 }
@@ -307,11 +307,11 @@ static int kefa_rdm_close(struct fid *fid)
 		spin_lock_bh(&cq->starved_lock);
 		list_del_init(&rdm->cq_starved);
 		spin_unlock_bh(&cq->starved_lock);
-		/* A reader of the queue may have found it there until then. */
+		/* kefa_rdm_cq_replenished() may have queued the work before. */
 		cancel_work_sync(&ep->work);
 	}
 	kefa_rdm_peers_fini(rdm);
-	/* A reader may still find it among its queue's sources. */
+	/* A reader may still see the endpoint in the RCU list of its queue's sources. */
 	kfree_rcu(ep, rcu);
 	return 0;
 }
@@ -378,7 +378,7 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 	return kofi_copy_out(optval, optlen, &value, sizeof(value));
 }
 
-/* What peers are told, or count on, is settled when the endpoint is enabled. */
+/* Set an option that peers are told about or rely on, so it is fixed by fi_enable(). */
 static int kefa_set_flag(struct kefa_rdm *rdm, bool *flag, bool value)
 {
 	int ret = 0;
@@ -477,9 +477,9 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 /**
  * kefa_rdm_open() - open an endpoint of fabric efa
  * @domain: the domain
- * @info: what it is opened from
+ * @info: info to open the endpoint with
  * @ep: takes the endpoint
- * @context: the caller's
+ * @context: context of the caller
  *
  * Context: Process context; sleeps.
  * Return: 0, -EINVAL, -ENODEV, -ENOMEM.

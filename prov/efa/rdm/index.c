@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Linear hashing. There are 2^k to 2^(k+1) buckets. With each insertion that finds more
- * entries than buckets, the next of the first 2^k is split in two: its entries stay, or go
- * to the new bucket 2^k further on. Buckets are in segments that double in size, and never
- * move; a segment is allocated before it is reached, by those who may sleep.
+ * Linear hashing. There are 2^k to 2^(k+1) buckets. Each insertion that finds more entries than
+ * buckets splits the next one of the first 2^k buckets: its entries stay, or move to the new
+ * bucket, whose number is higher by 2^k. Buckets are in segments that double in size and never
+ * move. kefa_index_reserve() allocates segments in advance, in a context that may sleep.
  */
 #include <linux/log2.h>
 #include <linux/random.h>
@@ -23,12 +23,12 @@ static struct hlist_head *kefa_index_at(const struct kefa_index *index, u32 buck
 }
 
 /**
- * kefa_index_bucket() - where the entries of a key are
+ * kefa_index_bucket() - get the bucket of a key
  * @index: the table
  * @key: the key
  *
  * Context: Under @index->lock.
- * Return: the list, which has entries of other keys, too.
+ * Return: the bucket, which may have entries of other keys, too.
  */
 struct hlist_head *kefa_index_bucket(const struct kefa_index *index, u64 key)
 {
@@ -43,10 +43,10 @@ struct hlist_head *kefa_index_bucket(const struct kefa_index *index, u64 key)
 }
 
 /**
- * kefa_index_init() - make an empty table
+ * kefa_index_init() - initialize an empty table
  * @index: the table
- * @lock: the endpoint's
- * @entries: for how many to allocate buckets now
+ * @lock: lock of the endpoint
+ * @entries: number of entries to allocate buckets for
  *
  * Context: Process context; sleeps.
  * Return: 0, or -ENOMEM.
@@ -65,7 +65,7 @@ int kefa_index_init(struct kefa_index *index, spinlock_t *lock, u32 entries)
 
 /**
  * kefa_index_fini() - undo kefa_index_init(), also if it failed
- * @index: the table, with no entries
+ * @index: the table, without entries
  *
  * Context: Process context.
  */
@@ -83,9 +83,9 @@ void kefa_index_fini(struct kefa_index *index)
 /**
  * kefa_index_reserve() - allocate buckets
  * @index: the table
- * @entries: how many entries there are going to be
+ * @entries: expected number of entries
  *
- * A table without enough of them works, and takes longer. There is a bucket for two entries.
+ * Allocates a bucket for two entries. A table with fewer buckets works, but is slower.
  *
  * Context: Process context; sleeps. One caller at a time; @index->lock isn't held.
  * Return: 0, or -ENOMEM.
@@ -108,7 +108,7 @@ int kefa_index_reserve(struct kefa_index *index, u32 entries)
 	return 0;
 }
 
-/* Make one bucket more, of the entries of an old one. */
+/* Split a bucket. */
 static void kefa_index_split(struct kefa_index *index)
 {
 	u32 low = rounddown_pow_of_two(index->buckets), new = index->buckets;
@@ -150,9 +150,9 @@ void kefa_index_add(struct kefa_index *index, struct kefa_index_node *n, u64 key
 }
 
 /**
- * kefa_index_del() - take an entry out
+ * kefa_index_del() - remove an entry
  * @index: the table
- * @n: the entry; nothing happens if it is in no table
+ * @n: the entry; does nothing if it is in no table
  *
  * Context: Under @index->lock.
  */
@@ -166,9 +166,9 @@ void kefa_index_del(struct kefa_index *index, struct kefa_index_node *n)
 }
 
 /**
- * kefa_index_any() - one of all entries
- * @index: the table, which nothing is added to between calls
- * @from: 0 at first; where the next call goes on
+ * kefa_index_any() - get any entry of the table
+ * @index: the table; the caller adds nothing between calls
+ * @from: position to continue from, 0 for the first call
  *
  * Context: Under @index->lock.
  * Return: the entry, or NULL if there is none.
@@ -187,11 +187,11 @@ struct kefa_index_node *kefa_index_any(const struct kefa_index *index, u32 *from
 }
 
 /**
- * kefa_index_bytes() - the memory of a table
+ * kefa_index_bytes() - get the memory use of a table
  * @index: the table
  *
  * Context: Any.
- * Return: bytes of its buckets.
+ * Return: size of the buckets in bytes.
  */
 size_t kefa_index_bytes(const struct kefa_index *index)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A hash table of 64-bit keys that grows by a bucket at a time, so that no insertion takes
+ * A hash table with 64-bit keys that grows by one bucket at a time, so that no insertion takes
  * long under a spinlock: index.c.
  */
 #ifndef KEFA_RDM_INDEX_H
@@ -11,13 +11,13 @@
 #include <linux/siphash.h>
 #include <linux/spinlock.h>
 
-/* Segment n has the buckets from 2^n on, the first one two; 2^20 buckets are enough. */
+/* Segment n has buckets 2^n to 2^(n+1) - 1, segment 0 also bucket 0. 2^20 buckets are enough. */
 #define KEFA_INDEX_SEGS	20
 
 /**
- * struct kefa_index_node - an entry, to be embedded
- * @node: in a bucket
- * @key: what it is found by; several entries may have the same
+ * struct kefa_index_node - an entry, embedded in its object
+ * @node: entry in a bucket
+ * @key: key of the entry, which isn't necessarily unique
  */
 struct kefa_index_node {
 	struct hlist_node	node;
@@ -25,12 +25,12 @@ struct kefa_index_node {
 };
 
 /**
- * struct kefa_index - entries by their key
- * @lock: the endpoint's, protects all of this and the entries' nodes
- * @seed: secret, so that peers can't choose keys that share a bucket
- * @buckets: how many there are, at least 2
- * @entries: how many there are
- * @segs: the buckets; a segment that was reserved, and not reached yet, is empty
+ * struct kefa_index - hash table
+ * @lock: lock of the endpoint, protects all other fields and the entries' nodes
+ * @seed: secret seed of the hash, so that peers can't choose keys that share a bucket
+ * @buckets: number of buckets in use, at least 2
+ * @entries: number of entries
+ * @segs: segments of buckets; reserved segments that aren't in use yet have empty buckets
  */
 struct kefa_index {
 	spinlock_t		*lock;	/* the endpoint's */
@@ -50,8 +50,8 @@ struct kefa_index_node *kefa_index_any(const struct kefa_index *index, u32 *from
 size_t kefa_index_bytes(const struct kefa_index *index);
 
 /**
- * kefa_index_for_each() - go through the entries of a key
- * @n: &struct kefa_index_node, each of them; the one that was added last comes first
+ * kefa_index_for_each() - iterate over the entries with a key, newest first
+ * @n: &struct kefa_index_node, the current entry
  * @index: the table
  * @_key: the key
  */
@@ -60,12 +60,12 @@ size_t kefa_index_bytes(const struct kefa_index *index);
 		if ((n)->key == (_key))
 
 /**
- * kefa_index_find() - an entry by its key
+ * kefa_index_find() - find an entry by its key
  * @index: the table
  * @key: the key
  *
  * Context: Under @index->lock.
- * Return: of those with this key the one that was added last, or NULL.
+ * Return: the newest entry with this key, or NULL.
  */
 static inline struct kefa_index_node *kefa_index_find(const struct kefa_index *index, u64 key)
 {

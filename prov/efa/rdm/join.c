@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Peers come and go. An address that is inserted is a peer at once. One that sends before it
- * is known is a stranger until a worker has made its address handle; only then are its
- * packets looked at. A peer that dies takes all operations with it; messages of it that have
- * arrived don't go.
+ * Insertion, removal and death of peers. An inserted address is a peer at once. An unknown sender
+ * is a stranger until a worker has created its address handle, and only then are its packets
+ * handled. The death of a peer fails all operations with it, but its complete messages stay.
  */
 #include <linux/slab.h>
 #include "../ah.h"
@@ -13,13 +12,13 @@
 
 /* --- the end of operations --- */
 
-/* The peer has read it, and said so; only the registration may be left. */
+/* Return: whether the peer has read the message and only its invalidation is outstanding. */
 static bool kefa_rop_was_read(const struct kefa_rop *rop)
 {
 	return rop->state == KEFA_ROP_INVAL && kefa_row_of(rop->type)->flags & KEFA_ROW_READ;
 }
 
-/* Nobody writes to the ULP's memory, or it is told when nobody does. */
+/* Fail a receive. Its completion waits for the device's reads, which write to its memory. */
 static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, bool read, int err,
 			     u32 prov)
 {
@@ -35,14 +34,14 @@ static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, bool re
 	kefa_rdm_end(rdm, rop);
 }
 
-/* Its protocol is over; it stays as long as the device has packets of it. */
+/* Fail an operation. Its slot stays in use as long as the device has work requests of it. */
 static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
 	const bool read = rop->state == KEFA_ROP_READING || rop->state == KEFA_ROP_NACKED;
 
 	const bool was_read = kefa_rop_was_read(rop);
 
-	/* It ends when its registration has. */
+	/* The operation ends when its registration has ended. */
 	if ((was_read || rop->state == KEFA_ROP_DYING) && rop->flags & KEFA_ROP_TX && rop->source)
 		return;
 	list_del_init(&rop->link);
@@ -63,7 +62,7 @@ static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u
 	kefa_rdm_end_tx(rdm, rop, err, prov);
 }
 
-/* All that there is with a peer. Rare, so that no list of it is kept. */
+/* Fail all operations with a peer. This is rare, so peers have no list of their operations. */
 static void kefa_fail_rops(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err, u32 prov)
 {
 	struct kefa_rop *rop;
@@ -77,7 +76,7 @@ static void kefa_fail_rops(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, 
 	}
 }
 
-/* The ULP's receives from it alone. */
+/* Fail the ULP's directed receives from a peer. */
 static void kefa_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err)
 {
 	struct kefa_rop *rop;
@@ -93,8 +92,8 @@ static void kefa_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *pe
 }
 
 /*
- * Packets that wait to be sent again never will be: the peer is left without them. Those that
- * the device has end with it.
+ * Fail all packets to a peer. Parked ones are freed, so the peer never gets them; those that the
+ * device has are freed when it completes them.
  */
 static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
 {
@@ -119,7 +118,7 @@ static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int
 	}
 }
 
-/* Of messages those that will never be whole; with @all all of them. */
+/* Drop the incomplete messages of a peer; with @all, all of its messages. */
 static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool all,
 			   enum kefa_drop why)
 {
@@ -146,7 +145,7 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool a
 
 static void kefa_rpeer_quiet(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
 {
-	/* Keeps it until the end of this. */
+	/* Hold a reference on the peer until the end of this function. */
 	peer->nops++;
 	kefa_backoff_end(&rdm->backoffs, &peer->backoff);
 	peer->owes = 0;
@@ -157,13 +156,13 @@ static void kefa_rpeer_quiet(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int 
 }
 
 /**
- * kefa_rdm_kill() - a peer can't be reached any more
+ * kefa_rdm_kill() - declare a peer dead
  * @rdm: the endpoint
- * @peer: the peer, with an address handle; nothing happens if it is dead
- * @err: positive errno that its operations fail with
- * @prov: and the device's status
+ * @peer: the peer, with an address handle; does nothing if it is dead already
+ * @err: positive errno of its failed operations
+ * @prov: status of the device for its failed operations
  *
- * Context: Under kefa_ep.lock. The caller has a use of the peer.
+ * Context: Under kefa_ep.lock. The caller holds a reference on the peer.
  */
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
 {
@@ -176,19 +175,19 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DEAD);
 	kefa_rpeer_quiet(rdm, peer, err, prov);
 	kefa_fail_msgs(rdm, peer, false, KEFA_DROP_GONE);
-	/* What can't be sent to it need not be tried again. */
+	/* Notify callers that got -EAGAIN: their sends to this peer fail now. */
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
-	/* Somebody has to tell. */
+	/* Have the worker notify readers of the completions. */
 	kefa_ep_kick(&rdm->ep);
 }
 
 /**
- * kefa_rdm_relieve() - have those give memory back who shouldn't have it
+ * kefa_rdm_relieve() - free memory that untrusted peers use
  * @rdm: the endpoint, whose receive budget is used up
  *
- * All peers together that are in no address vector can't have most of the budget: the one
- * with the most loses its messages, and is dead. Peers in the address vector are trusted to
- * fill the rest; they find no receive then, until the ULP has taken some of it.
+ * If all peers in no address vector together use more than half of the budget, the one that uses
+ * most is declared dead and loses its messages. Peers in the address vector may use the rest; then
+ * they find no receive until the ULP has received some messages.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -217,11 +216,12 @@ void kefa_rdm_relieve(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rdm_lost() - a message to a peer that was removed didn't arrive
+ * kefa_rdm_lost() - note that a message to a removed peer didn't arrive
  * @rdm: the endpoint
- * @gone: the peer
+ * @gone: the removed peer
  *
- * If it was inserted again, or will be, it waits for that message, and takes none after it.
+ * If the peer was or will be inserted again, it is dead, because it waits for that message and
+ * handles no later one.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -234,9 +234,9 @@ void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *gone)
 }
 
 /**
- * kefa_rdm_put_wr() - the device, or an operation, needs a peer no more
+ * kefa_rdm_put_wr() - free a peer that is gone, if nothing refers to it any more
  * @rdm: the endpoint
- * @peer: the peer, which is freed if it is gone and this was the last use
+ * @peer: the peer, one of whose work requests or operations has ended
  *
  * Context: Under kefa_ep.lock.
  */
@@ -250,13 +250,13 @@ void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	kefa_rpeer_free(&rdm->peers, peer);
 }
 
-/* It is in no table any more, and freed when the device has nothing that is for it. */
+/* Remove a peer from all tables. It is freed when the device has nothing for it any more. */
 static void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember,
 			       int err)
 {
 	lockdep_assert_held(&rdm->ep.lock);
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "gone", err);
-	/* If it comes back it is still owed one. */
+	/* If the peer comes back, a HANDSHAKE to it is still due. */
 	if (peer->owes & KEFA_OWES_HANDSHAKE)
 		peer->flags &= ~(KEFA_RPEER_HEARD | KEFA_RPEER_TOLD);
 	kefa_rpeer_quiet(rdm, peer, err, 0);
@@ -269,8 +269,8 @@ static void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bo
 /* --- address vector --- */
 
 /**
- * kefa_rdm_peer_add() - an address is inserted
- * @user: of the endpoint
+ * kefa_rdm_peer_add() - add the peer of an inserted address
+ * @user: the endpoint as a user of the address vector
  * @peer: the address
  *
  * Serves as kefa_av_user.add.
@@ -290,12 +290,12 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 		return -ENOMEM;
 	kefa_ah_use(ah);
 	spin_lock_bh(&rdm->ep.lock);
-	/* It is allocated before it is known whether it is new. */
+	/* The address may belong to a peer that exists already. */
 	got = kefa_peers_same(&rdm->peers, new);
 	had_ah = got && got->state != KEFA_RPEER_STRANGER;
 	got = kefa_peers_insert(&rdm->peers, new, ah);
 	trace_kefa_rpeer(&rdm->ep, got->id, peer->key.qpn, "inserted", 0);
-	/* What a stranger has sent can be looked at. */
+	/* The packets of a stranger can be handled now. */
 	if (got != new && !had_ah)
 		mod_delayed_work(kefa_cmd_wq, &rdm->join, 0);
 	spin_unlock_bh(&rdm->ep.lock);
@@ -307,11 +307,11 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 }
 
 /**
- * kefa_rdm_peer_del() - an address is removed
- * @user: of the endpoint
+ * kefa_rdm_peer_del() - remove the peer of a removed address
+ * @user: the endpoint as a user of the address vector
  * @peer: the address
  *
- * Serves as kefa_av_user.del. Operations with it fail with ECANCELED.
+ * Serves as kefa_av_user.del. Operations with the peer fail with ECANCELED.
  *
  * Context: Process context, under kefa_av.lock; sleeps.
  */
@@ -325,7 +325,7 @@ void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer)
 	rpeer = kefa_peers_at(&rdm->peers, peer->index);
 	if (rpeer)
 		kefa_rdm_peer_gone(rdm, rpeer, true, ECANCELED);
-	/* Regions that the peer could read from are to be taken back. */
+	/* Post the invalidations of regions that the peer could read from. */
 	if (rdm->ep.state == KEFA_EP_ENABLED)
 		kefa_rdm_pump(rdm);
 	news = kefa_ep_news(&rdm->ep);
@@ -346,7 +346,7 @@ static struct kefa_ah *kefa_stranger_ah(struct kefa_rdm *rdm, const u8 *gid)
 	return ah;
 }
 
-/* No packet of that sender will ever be looked at. */
+/* Drop all parked packets of a stranger. */
 static void kefa_strange_drop(struct kefa_rdm *rdm, u64 conn, const u8 *gid)
 {
 	struct kefa_held *held, *next;
@@ -366,7 +366,7 @@ static void kefa_strange_drop(struct kefa_rdm *rdm, u64 conn, const u8 *gid)
 	}
 }
 
-/* Room for one more peer that is in no address vector. */
+/* Accept a stranger, and evict other peers to make room for it if necessary. */
 static int kefa_stranger_accept(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_ah *ah)
 {
 	struct kefa_rpeer *victim;
@@ -383,10 +383,10 @@ static int kefa_stranger_accept(struct kefa_rdm *rdm, struct kefa_rpeer *peer, s
 }
 
 /*
- * Of a stranger that can't be met all packets are dropped, and all that come later: they
- * would wait for the first ones.
+ * A stranger without an address handle is dead: its parked packets are dropped, and all later
+ * ones, too, because they would wait for these.
  *
- * Return: whether @ah is the peer's now.
+ * Return: whether the peer has taken the reference of @ah.
  */
 static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				  struct kefa_ah *ah)
@@ -405,7 +405,7 @@ static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 	return false;
 }
 
-/* A sender of whom there is a parked packet. */
+/* Sender of a parked packet. */
 struct kefa_stranger {
 	u8	gid[FI_EFA_GID_LEN];
 	u32	qpn;
@@ -414,8 +414,8 @@ struct kefa_stranger {
 };
 
 /*
- * Look at the first parked packet: of a peer that is known by now, or whom nobody knows any
- * more. Return: whether it is a stranger's, which stays, and @who is set to whom.
+ * Handle the first parked packet if its sender is known by now, or drop it if its sender can't be
+ * identified any more. Return: whether it is a stranger's; then it stays, and @who is set.
  */
 static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
 			       struct kefa_stranger *who)
@@ -448,7 +448,7 @@ static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
 	return false;
 }
 
-/* There is a peer of that address. Is it the one that the device says sent the packet? */
+/* Return: whether the peer with the packet's address is the sender that the device reported. */
 static bool kefa_stranger_is(struct kefa_rdm *rdm, const struct kefa_stranger *who,
 			     const struct kefa_rpeer *peer)
 {
@@ -463,7 +463,7 @@ static bool kefa_stranger_is(struct kefa_rdm *rdm, const struct kefa_stranger *w
 	return kefa_peers_find(&rdm->peers, &src) == peer;
 }
 
-/* What may be there a little later. */
+/* Return: whether to try again later to create an address handle, after this error. */
 static bool kefa_stranger_later(struct kefa_rdm *rdm, int err)
 {
 	const bool passes = err == -ENOMEM || err == -EAGAIN || err == -EBUSY || err == -EINTR;
@@ -475,7 +475,7 @@ static bool kefa_stranger_later(struct kefa_rdm *rdm, int err)
 	return true;
 }
 
-/* Its address handle is there, or can't be had. */
+/* Handle a stranger after its address handle was created or failed. */
 static bool kefa_stranger_met(struct kefa_rdm *rdm, const struct kefa_stranger *who,
 			      struct kefa_rpeer *peer, struct kefa_ah *ah)
 {
@@ -487,8 +487,8 @@ static bool kefa_stranger_met(struct kefa_rdm *rdm, const struct kefa_stranger *
 }
 
 /*
- * Outside of the lock, as what it takes sleeps. Return: false if it is to be tried again, in
- * a while.
+ * Create a stranger's peer and address handle. Called without the lock, because it sleeps. Return:
+ * false to try again after a delay.
  */
 static bool kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger *who)
 {
@@ -515,7 +515,7 @@ static bool kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger 
 	return !later;
 }
 
-/* Return: whether there may be others, now. */
+/* Handle one parked packet or stranger. Return: whether there may be more to do now. */
 static bool kefa_join_one(struct kefa_rdm *rdm)
 {
 	struct kefa_stranger who;
@@ -541,8 +541,8 @@ static bool kefa_join_one(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rdm_join() - make address handles for strangers
- * @work: of the endpoint
+ * kefa_rdm_join() - create address handles for strangers
+ * @work: delayed work of the endpoint
  *
  * Context: Process context; sleeps.
  */
@@ -555,9 +555,9 @@ void kefa_rdm_join(struct work_struct *work)
 }
 
 /**
- * kefa_rdm_fail_all() - complete all that is outstanding, and forget what has arrived
- * @rdm: the endpoint, whose queue pair is gone
- * @err: positive errno
+ * kefa_rdm_fail_all() - fail all outstanding operations, and drop all kept messages
+ * @rdm: the endpoint, whose queue pair is destroyed
+ * @err: positive errno of the operations
  *
  * Context: Process context, under kefa_ep.lock.
  */
@@ -572,7 +572,7 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 	for (i = 0; i < rdm->nts; i++)
 		if (rdm->ts[i].state != KEFA_TS_FREE)
 			kefa_ts_fail(rdm, &rdm->ts[i], err, 0);
-	/* The last part of a multi-receive buffer that takes no more gives it back. */
+	/* The last message of a full multi-receive buffer releases it, so fail messages first. */
 	for (i = 0; i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
 		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED)
@@ -596,8 +596,8 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 }
 
 /**
- * kefa_rdm_peers_fini() - forget all peers
- * @rdm: the endpoint, stopped; it hears of no address any more
+ * kefa_rdm_peers_fini() - free all peers
+ * @rdm: the endpoint, stopped and not a user of the address vector any more
  *
  * Context: Process context; sleeps.
  */

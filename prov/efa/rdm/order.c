@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The order of messages. A number is given when nothing can go wrong with its message
- * before the device has it: a number that never arrives stops the receiver for good.
+ * The order of messages. A number is given only when nothing can fail any more before the
+ * device has its message, because the receiver waits for ever for a number that doesn't arrive.
  */
 #include <linux/bug.h>
 #include "order.h"
 
 /**
- * kefa_order_init() - begin with a peer, or go on
- * @order: of the peer
- * @next_id: 0, or what it was when the peer was forgotten
- * @exp_id: likewise
+ * kefa_order_init() - set the numbers of a new peer, or of one that came back
+ * @order: numbers of the peer
+ * @next_id: 0, or the value when the peer was removed
+ * @exp_id: 0, or the value when the peer was removed
  *
  * Context: Any.
  */
@@ -23,7 +23,7 @@ void kefa_order_init(struct kefa_order *order, u32 next_id, u32 exp_id)
 
 /**
  * kefa_order_give() - number a message
- * @order: of the peer, for which kefa_order_may_give() holds
+ * @order: numbers of the peer, for which kefa_order_may_give() returned true
  *
  * Context: Under the endpoint's lock.
  * Return: the number.
@@ -35,13 +35,13 @@ u32 kefa_order_give(struct kefa_order *order)
 }
 
 /**
- * kefa_order_sent() - a request packet is handed to the device
- * @order: of the peer
- * @out: the packet's entry, in no list
- * @msg_id: its number, which kefa_order_give() gave
+ * kefa_order_sent() - note that a request packet is passed to the device
+ * @order: numbers of the peer
+ * @out: entry of the packet, in no list
+ * @msg_id: number of the packet, from kefa_order_give()
  *
- * Later packets of a message may follow the first of the next one: the list is kept in
- * order of numbers, and there is little to go back.
+ * Later packets of a message may be sent after the first one of the next message. The list is
+ * sorted by number, and the search from its end is short.
  *
  * Context: Under the endpoint's lock.
  */
@@ -53,20 +53,20 @@ void kefa_order_sent(struct kefa_order *order, struct kefa_order_out *out, u32 m
 	list_for_each_entry_reverse(before, &order->out, list)
 		if ((s32)(before->msg_id - msg_id) <= 0)
 			break;
-	/* The list's head, if there is none before it. */
+	/* @before is the list head if no entry has a lower number. */
 	list_add(&out->list, &before->list);
 }
 
 /**
- * kefa_order_whose() - is it a request's turn?
- * @order: of the peer
+ * kefa_order_whose() - check whether it is a request's turn
+ * @order: numbers of the peer
  * @msg_id: number of the request
  *
- * The caller adds 1 to @order->exp_id when it has taken a request whose turn it was, and
- * looks for a kept one with that number.
+ * After the caller has handled a request whose turn it was, it increments @order->exp_id and
+ * looks for a kept request with that number.
  *
  * Context: Under the endpoint's lock.
- * Return: whose turn it is.
+ * Return: whether the request is to be handled, kept or dropped.
  */
 enum kefa_order_turn kefa_order_whose(const struct kefa_order *order, u32 msg_id)
 {

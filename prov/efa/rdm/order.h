@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Numbers of messages. An endpoint numbers its messages (RTM) and atomic operations (RTA)
- * to each peer from 0 on; RTW, RTR and answers have no number. The device delivers in any
- * order, and the receiver takes requests in that of their numbers: order.c.
+ * Numbers of messages. An endpoint numbers its messages (RTM) and atomic operations (RTA) to each
+ * peer from 0 on; RTW, RTR and answers have no number. The device delivers packets in any order,
+ * and the receiver handles requests in the order of their numbers: order.c.
  */
 #ifndef KEFA_RDM_ORDER_H
 #define KEFA_RDM_ORDER_H
@@ -11,21 +11,21 @@
 #include <linux/types.h>
 
 /*
- * How far numbers that we give may be ahead of the oldest request that may not have
- * arrived. libfabric ends its process at 8192 or, until 2.3, 16384.
+ * Maximum distance of a new number from the oldest request that may not have arrived. libfabric
+ * aborts its process at a distance of 8192 or, up to 2.3, of 16384.
  */
 #define KEFA_ORDER_SEND_WINDOW	1024
 
-/* How far ahead a peer may be. Later versions of libfabric stop at nothing. */
+/* Maximum distance of a peer's number. Later versions of libfabric send without a limit. */
 #define KEFA_ORDER_RECV_WINDOW	16384
 
 /**
  * struct kefa_order - numbers of messages to and from one peer
- * @next_id: of the next message to it
- * @exp_id: of the next message from it
- * @out: requests to it that may not have arrived, &struct kefa_order_out, oldest first
+ * @next_id: number of the next message to the peer
+ * @exp_id: number of the next message expected from the peer
+ * @out: requests to the peer that may not have arrived, &struct kefa_order_out, oldest first
  *
- * Under the endpoint's lock.
+ * Protected by the endpoint's lock.
  */
 struct kefa_order {
 	u32			next_id;
@@ -34,9 +34,9 @@ struct kefa_order {
 };
 
 /**
- * struct kefa_order_out - a request packet that was handed to the device, to be embedded
- * @list: in kefa_order.out; also while it waits to be sent again
- * @msg_id: its number, which several packets may have
+ * struct kefa_order_out - a request packet that was passed to the device, embedded in its slot
+ * @list: entry in kefa_order.out, also while the packet waits to be sent again
+ * @msg_id: message number, which several packets may have
  */
 struct kefa_order_out {
 	struct list_head	list;
@@ -44,12 +44,12 @@ struct kefa_order_out {
 };
 
 /**
- * enum kefa_order_turn - whose turn it is
- * @KEFA_ORDER_NOW: this request's
- * @KEFA_ORDER_PAST: it was this request's before. Of a message in several packets it is a
- *	later one, of any other a duplicate
- * @KEFA_ORDER_LATER: that of others; the request has to be kept
- * @KEFA_ORDER_NEVER: that of so many others that it won't be kept
+ * enum kefa_order_turn - result of kefa_order_whose()
+ * @KEFA_ORDER_NOW: it is the request's turn
+ * @KEFA_ORDER_PAST: the number was handled before: the packet is a later one of a message in
+ *	several packets, or a duplicate
+ * @KEFA_ORDER_LATER: earlier requests are missing, so the request must be kept
+ * @KEFA_ORDER_NEVER: the number is too far ahead for the request to be kept
  */
 enum kefa_order_turn {
 	KEFA_ORDER_NOW,
@@ -64,12 +64,12 @@ u32 kefa_order_give(struct kefa_order *order);
 enum kefa_order_turn kefa_order_whose(const struct kefa_order *order, u32 msg_id);
 
 /**
- * kefa_order_may_give() - may there be one more message?
- * @order: of the peer
+ * kefa_order_may_give() - check whether one more message may be numbered
+ * @order: numbers of the peer
  *
- * The device may hold one packet back for any time, while it delivers thousands of later
- * ones whose slots are free again: the number of slots doesn't bound how far numbers run
- * ahead, and this does. Ask before anything is done about a message, for a number can't be
+ * The device may delay one packet for any time, while it delivers thousands of later ones and
+ * their slots become free. So the number of slots doesn't limit how far numbers run ahead, but
+ * this function does. Call it before doing anything about a message, because a number can't be
  * taken back.
  *
  * Context: Under the endpoint's lock.
@@ -86,11 +86,11 @@ static inline bool kefa_order_may_give(const struct kefa_order *order)
 }
 
 /**
- * kefa_order_next() - number a message of one packet, which is handed to the device
- * @order: of the peer, for which kefa_order_may_give() holds
- * @out: the packet's entry, in no list; set to the number
+ * kefa_order_next() - number a message of one packet that is passed to the device
+ * @order: numbers of the peer, for which kefa_order_may_give() returned true
+ * @out: entry of the packet, in no list; takes the number
  *
- * kefa_order_give() and kefa_order_sent() in one.
+ * Combines kefa_order_give() and kefa_order_sent().
  *
  * Context: Under the endpoint's lock.
  */
@@ -101,10 +101,10 @@ static inline void kefa_order_next(struct kefa_order *order, struct kefa_order_o
 }
 
 /**
- * kefa_order_arrived() - the device has delivered a request packet, or never will
- * @out: the packet's entry
+ * kefa_order_arrived() - note that the device has delivered a request packet, or never will
+ * @out: entry of the packet
  *
- * Not for a packet that is to be sent again.
+ * Don't call it for a packet that will be sent again.
  *
  * Context: Under the endpoint's lock.
  */

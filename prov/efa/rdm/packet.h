@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets of fabric efa: the table of their types (packet.c), and what is between the
- * wire and the host's structures (parse.c, build.c). All of it is pure: no lock, no
- * memory, no device; it is compiled for user space, too (tests/fuzz).
+ * Packets of fabric efa: the table of their types (packet.c), and the conversion between the wire
+ * format and the host's structures (parse.c, build.c). These files use no lock, no allocation and
+ * no device, and are compiled for user space, too (tests/fuzz).
  */
 #ifndef KEFA_RDM_PACKET_H
 #define KEFA_RDM_PACKET_H
@@ -16,24 +16,24 @@ struct kefa_rdm;
 struct kefa_rop;
 struct kefa_rpeer;
 
-/* Room for each header that we send: of a read we name one source. */
+/* Room for the headers of any packet that is sent, which have at most one entry in read_iov[]. */
 #define KEFA_HDR_ROOM	256
 
 /**
  * enum kefa_bad - why a packet was refused
- * @KEFA_OK: it wasn't
- * @KEFA_BAD_SHORT: it ends before its headers do
- * @KEFA_BAD_VERSION: of another protocol
- * @KEFA_BAD_TYPE: of no type in the table
- * @KEFA_BAD_FLAGS: flags that its type hasn't, or that exclude each other
- * @KEFA_BAD_ADDR: the raw address is too short, too long or not a multiple of 4
- * @KEFA_BAD_COUNT: too many iovs, or too few
- * @KEFA_BAD_RANGE: an iov goes round the end of memory, or they add up to more than 2^64
- * @KEFA_BAD_TOTAL: the length of the message isn't what its iovs add up to, or it is 0
- * @KEFA_BAD_LENGTH: there is more or less data than the headers say
+ * @KEFA_OK: not refused
+ * @KEFA_BAD_SHORT: the packet ends within its headers
+ * @KEFA_BAD_VERSION: another version of the protocol
+ * @KEFA_BAD_TYPE: the type isn't in the table
+ * @KEFA_BAD_FLAGS: flags that the type doesn't have, or that exclude each other
+ * @KEFA_BAD_ADDR: the length of the raw address is too small, too large or not a multiple of 4
+ * @KEFA_BAD_COUNT: too many or too few iovs
+ * @KEFA_BAD_RANGE: an iov wraps around the end of memory, or the sum of the iovs exceeds 2^64
+ * @KEFA_BAD_TOTAL: the length of the message isn't the sum of the iovs, or is 0
+ * @KEFA_BAD_LENGTH: more or less data than the headers state
  * @KEFA_BAD_OFFSET: a segment isn't inside its message
- * @KEFA_BAD_FEATURES: more words of features than there ever were
- * @KEFA_BAD_REASONS: how many values there are
+ * @KEFA_BAD_FEATURES: more words of features than any version has
+ * @KEFA_BAD_REASONS: number of values
  */
 enum kefa_bad {
 	KEFA_OK,
@@ -52,18 +52,18 @@ enum kefa_bad {
 };
 
 /**
- * enum kefa_data - what a type says about the data behind its headers
- * @KEFA_DATA_NONE: there is none
+ * enum kefa_data - data after the headers of a type
+ * @KEFA_DATA_NONE: no data
  * @KEFA_DATA_ALL: the whole message
- * @KEFA_DATA_PART: @seg_offset of @msg_length, at least a byte
- * @KEFA_DATA_RUNT: the same, within the first @runt_length bytes
- * @KEFA_DATA_FIRST: the first bytes, maybe none, and some are left for later
+ * @KEFA_DATA_PART: at least one byte of the message's @msg_length, from @seg_offset on
+ * @KEFA_DATA_RUNT: as KEFA_DATA_PART, within the first @runt_length bytes
+ * @KEFA_DATA_FIRST: the first bytes, possibly none, but not the whole message
  * @KEFA_DATA_SEGMENT: @seg_length bytes, at least one
- * @KEFA_DATA_ANSWER: @seg_length bytes, maybe none
- * @KEFA_DATA_RMA: as much as @rma_iov names
- * @KEFA_DATA_OPERAND: the same, or none for an atomic read
- * @KEFA_DATA_COMPARE: twice as much
- * @KEFA_DATA_TAIL: what later versions add to a HANDSHAKE
+ * @KEFA_DATA_ANSWER: @seg_length bytes, possibly none
+ * @KEFA_DATA_RMA: as many bytes as the sum of @rma_iov
+ * @KEFA_DATA_OPERAND: as KEFA_DATA_RMA, or no data for an atomic read
+ * @KEFA_DATA_COMPARE: twice the sum of @rma_iov
+ * @KEFA_DATA_TAIL: additions of later versions to a HANDSHAKE
  */
 enum kefa_data {
 	KEFA_DATA_NONE,
@@ -79,30 +79,30 @@ enum kefa_data {
 	KEFA_DATA_TAIL,
 };
 
-/* Of kefa_pkt_row.flags. */
-#define KEFA_ROW_REQ		0x0001	/* a request: has optional headers */
+/* Flags in kefa_pkt_row.flags. */
+#define KEFA_ROW_REQ		0x0001	/* a request, which may have optional headers */
 #define KEFA_ROW_TAGGED		0x0002	/* the last field of the fixed header is a tag */
-#define KEFA_ROW_ORDERED	0x0004	/* has a msg_id, taken in their order */
+#define KEFA_ROW_ORDERED	0x0004	/* has a msg_id, and is handled in order */
 #define KEFA_ROW_MULTI		0x0008	/* several packets have one msg_id */
-#define KEFA_ROW_DC		0x0010	/* is answered by a RECEIPT */
+#define KEFA_ROW_DC		0x0010	/* the answer is a RECEIPT */
 #define KEFA_ROW_RMA		0x0020	/* has rma_iov[] */
 #define KEFA_ROW_READ		0x0040	/* has read_iov[] */
-#define KEFA_ROW_CONTROL	0x0080	/* has reserved slots: it may not wait for data */
-#define KEFA_ROW_TAIL_CONNID	0x0100	/* its connid is behind the fixed header */
+#define KEFA_ROW_CONTROL	0x0080	/* may use reserved slots, as it mustn't wait for data */
+#define KEFA_ROW_TAIL_CONNID	0x0100	/* the connid follows the fixed header */
 #define KEFA_ROW_HANDSHAKE	0x0200
-#define KEFA_ROW_TRIGGER	0x0400	/* without iovs, it only asks for a HANDSHAKE */
-#define KEFA_ROW_TOTAL		0x0800	/* rma_iov[] adds up to msg_length */
-#define KEFA_ROW_WINDOW		0x1000	/* its recv_length isn't 0 */
+#define KEFA_ROW_TRIGGER	0x0400	/* without iovs it only asks for a HANDSHAKE */
+#define KEFA_ROW_TOTAL		0x0800	/* the sum of rma_iov[] is msg_length */
+#define KEFA_ROW_WINDOW		0x1000	/* recv_length isn't 0 */
 
 /**
- * struct kefa_shake - what a HANDSHAKE says
- * @nextra_p3: words in @extra that were there, and KEFA_NEXTRA_P3
- * @extra: features; the first word has all there are, KEFA_FEATURE_RDMA_READ and so on
- * @host_id: of the machine, or 0
+ * struct kefa_shake - contents of a HANDSHAKE
+ * @nextra_p3: number of words in @extra that the packet has, plus KEFA_NEXTRA_P3
+ * @extra: features; all known ones are in the first word, KEFA_FEATURE_RDMA_READ and so on
+ * @host_id: id of the machine, or 0
  * @device_version: PCI device id, or 0
  * @qpn: queue pair for messages without headers, with KEFA_HANDSHAKE_USER_RECV_QP_HDR
- * @qkey: its key
- * @p2p: the device reaches the memory of accelerators
+ * @qkey: key of @qpn
+ * @p2p: the device can access the memory of accelerators
  */
 struct kefa_shake {
 	u32	nextra_p3;
@@ -115,37 +115,37 @@ struct kefa_shake {
 };
 
 /**
- * struct kefa_pkt - what a packet says, in the byte order of the host
- * @row: of its type
+ * struct kefa_pkt - contents of a packet, in the byte order of the host
+ * @row: row of the type
  * @flags: kefa_base_hdr.flags
- * @hdr_len: bytes before the data
- * @raw_len: bytes at @raw
- * @has_connid: @connid is there, by itself or in the raw address
- * @connid: which endpoint sent it; its queue pair's key
- * @msg_id: number of the message from that peer
- * @send_id: the sender's operation, to be named in answers
- * @recv_id: the receiver's
- * @tag: of a tagged message
- * @msg_length: of the whole message, or of what is written or read
- * @seg_offset: where the data belongs in it
- * @seg_length: bytes of data, where the header says that
- * @runt_length: bytes that come with requests; the rest is read
- * @recv_length: the window: bytes that may be sent, which may be more than are left
- * @credit_request: packets that the sender would like to send
- * @rma_iov_count: entries of @rma_iov
- * @read_iov_count: entries of @read_iov
- * @atomic_datatype: libfabric's number of the type
- * @atomic_op: and of the operation
- * @cq_data: with KEFA_REQ_OPT_CQ_DATA_HDR
- * @raw: address of the sender, &struct kefa_raw_addr, or NULL
- * @rma_iov: the target's memory
- * @read_iov: where the receiver is to read the message
- * @data: behind the headers
- * @data_len: bytes there
- * @shake: of a HANDSHAKE, which has nothing of the above but flags and connid
+ * @hdr_len: length of all headers
+ * @raw_len: length of @raw
+ * @has_connid: the packet has a connid, by itself or in the raw address
+ * @connid: connid of the sending endpoint, which is the key of its queue pair
+ * @msg_id: number of the message from the sender
+ * @send_id: id of the sender's operation, for answers
+ * @recv_id: id of the receiver's operation
+ * @tag: tag of a tagged message
+ * @msg_length: length of the whole message, write or read
+ * @seg_offset: offset of the data in the message
+ * @seg_length: length of the data, if the header has it
+ * @runt_length: bytes that are sent with requests; the rest is read
+ * @recv_length: window: number of bytes that may be sent, which may exceed the rest
+ * @credit_request: number of packets that the sender requests
+ * @rma_iov_count: number of entries of @rma_iov
+ * @read_iov_count: number of entries of @read_iov
+ * @atomic_datatype: libfabric's number of the atomic data type
+ * @atomic_op: libfabric's number of the atomic operation
+ * @cq_data: remote CQ data, with KEFA_REQ_OPT_CQ_DATA_HDR
+ * @raw: raw address of the sender, &struct kefa_raw_addr, or NULL
+ * @rma_iov: memory of the target
+ * @read_iov: memory that the receiver reads the message from
+ * @data: data after the headers
+ * @data_len: length of @data
+ * @shake: contents of a HANDSHAKE, which has no other fields but flags and connid
  *
- * Fields that a type hasn't are 0. Pointers are into the packet, at multiples of 4 at
- * most; iovs there are little-endian, and were checked.
+ * Fields that a type doesn't have are 0. Pointers point into the packet and are aligned to 4 bytes
+ * at most. The iovs are little-endian, and were checked.
  */
 struct kefa_pkt {
 	const struct kefa_pkt_row	*row;
@@ -182,11 +182,11 @@ struct kefa_pkt {
 };
 
 /**
- * enum kefa_took - what became of a packet
- * @KEFA_TOOK_DONE: nobody needs it any more
- * @KEFA_TOOK_KEPT: it is kept
- * @KEFA_TOOK_NOT: there is no operation, or no room in the completion queue; it is as if it
- *	hadn't come
+ * enum kefa_took - result of handling a packet
+ * @KEFA_TOOK_DONE: the packet isn't needed any more
+ * @KEFA_TOOK_KEPT: the packet is kept
+ * @KEFA_TOOK_NOT: the packet had no effect, because no operation is free or the completion queue
+ *	has no room
  */
 enum kefa_took {
 	KEFA_TOOK_DONE,
@@ -195,17 +195,15 @@ enum kefa_took {
 };
 
 /**
- * struct kefa_pkt_ops - what the engine does about packets of a type
- * @fill: set what a packet of the operation says
- * @completed: the device has delivered it; NULL if nothing follows
- * @unsend: the peer had no receive for it, and it is to be made again; NULL for packets that
- *	keep their slots, as data does. The operation, if it has one, has one packet less after
- *	that
- * @received: one has come, and was parsed; of an ordered type, and it is its turn, or one
- *	of its message was taken before
+ * struct kefa_pkt_ops - functions of the engine for packets of a type
+ * @fill: set the fields of an operation's packet
+ * @completed: called when the device has delivered the packet; NULL if nothing follows
+ * @unsend: called when the peer had no receive for the packet, which is built again later; NULL for
+ *	packets that keep their slots, such as data. The packet doesn't count in kefa_rop.wrs then
+ * @received: handle a parsed packet. For an ordered type it is the packet's turn, or an earlier
+ *	packet of its message was handled before
  *
- * All are called under the endpoint's lock. NULL instead of all this is for types that
- * we don't take.
+ * All are called under the endpoint's lock. kefa_pkt_row.ops is NULL for unsupported types.
  */
 struct kefa_pkt_ops {
 	void (*fill)(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
@@ -216,7 +214,7 @@ struct kefa_pkt_ops {
 				   const struct kefa_pkt *pkt, struct kefa_held *held);
 };
 
-/* Where only the table is compiled, in user space, there is no engine. */
+/* Weak, because user space compiles the table without the engine. */
 
 /* msg.c */
 
@@ -239,19 +237,20 @@ extern const struct kefa_pkt_ops kefa_eor_ops __weak;
 extern const struct kefa_pkt_ops kefa_read_nack_ops __weak;
 
 /**
- * struct kefa_pkt_row - all that is known about a type of packets
- * @name: for traces and debugfs; as in the protocol document
- * @needs: features of a peer without which no such packet may be sent to it
- * @ops: the engine's; NULL for types that it doesn't take
- * @load: read the fixed header, all but the tag, which tagged types have at its end
- * @store: write it, all but that and what each packet begins with; false if a number
- *	doesn't fit
- * @type: the index of the row
- * @hdr: bytes of the fixed header
- * @data: what is behind the headers
+ * struct kefa_pkt_row - properties of a packet type
+ * @name: name in the protocol document, for traces and debugfs
+ * @needs: features that a peer must have to be sent such a packet
+ * @ops: functions of the engine; NULL for unsupported types
+ * @load: read the fixed header, except the tag at the end of tagged types
+ * @store: write the fixed header, except the tag and struct kefa_base_hdr; returns false if a
+ *	number doesn't fit
+ * @type: index of the row
+ * @hdr: length of the fixed header
+ * @data: enum kefa_data
  * @flags: KEFA_ROW_REQ and so on
  * @may: flags that such a packet may have
- * @hints: of these, those that repeat the type: we set them, and don't look at them
+ * @hints: flags in @may that repeat the type: they are set in sent packets, and ignored in
+ *	received ones
  */
 struct kefa_pkt_row {
 	const char			*name;
@@ -274,8 +273,8 @@ extern const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES];
 const char *kefa_bad_text(enum kefa_bad bad);
 
 /**
- * kefa_row_of() - the row of a type
- * @type: of the packet; anything
+ * kefa_row_of() - get the row of a type
+ * @type: type of a packet, any value
  *
  * Context: Any.
  * Return: the row, or NULL for a type that isn't in the table.
@@ -288,14 +287,14 @@ static inline const struct kefa_pkt_row *kefa_row_of(u8 type)
 }
 
 /**
- * kefa_pkt_may_send() - is a peer sure to take packets of a type?
- * @row: of the type
- * @features: of the peer, from its HANDSHAKE; 0 as long as there was none
+ * kefa_pkt_may_send() - check whether a peer supports packets of a type
+ * @row: row of the type
+ * @features: features in the peer's HANDSHAKE; 0 before that
  *
- * libfabric ends its process for a type that it doesn't know.
+ * libfabric aborts its process if it gets a type that it doesn't know.
  *
  * Context: Any.
- * Return: whether it is.
+ * Return: whether the peer supports the type.
  */
 static inline bool kefa_pkt_may_send(const struct kefa_pkt_row *row, u64 features)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a received packet says. Whatever can be judged by looking at the packet alone is
- * judged here, and nowhere else; the order of checks is the order of the bytes, so that
- * nothing is used before it was checked. Whether an id names an operation, a key a region
- * or an atomic operation exists, the receiver judges.
+ * Parsing of received packets. Everything that can be checked without state is checked here and
+ * nowhere else, in the order of the bytes, so that nothing is used before it was checked. The
+ * receiver checks whether an id names an operation, a key names a region, and an atomic
+ * operation is known.
  */
 #include <linux/kernel.h>
 #include <linux/overflow.h>
@@ -11,10 +11,10 @@
 #include <asm/byteorder.h>
 #include "packet.h"
 
-/* The only operation that takes no operand: FI_ATOMIC_READ of fi_atomic(3). */
+/* The only atomic operation without an operand: FI_ATOMIC_READ of fi_atomic(3). */
 #define KEFA_ATOMIC_READ	10
 
-/* What is left of a packet. */
+/* Unparsed rest of a packet. */
 struct kefa_rest {
 	const u8	*at;
 	size_t		len;
@@ -55,7 +55,7 @@ static u64 kefa_get64(const void *at)
 	return le64_to_cpu(v);
 }
 
-/* A request has either its sender's address, or the connid alone, or neither. */
+/* A request has its sender's raw address, or only the connid, or neither. */
 static enum kefa_bad kefa_parse_raw(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	const void *at = kefa_take(rest, sizeof(struct kefa_req_opt_raw_addr_hdr));
@@ -116,7 +116,7 @@ static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt
 	return KEFA_OK;
 }
 
-/* In the fixed header there is room for a connid, whether there is one or not. */
+/* The fixed header has room for a connid, even without KEFA_PKT_CONNID_HDR. */
 static enum kefa_bad kefa_parse_connid(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	const void *at;
@@ -167,7 +167,10 @@ static enum kefa_bad kefa_check_part(const struct kefa_pkt *pkt, u64 whole)
 	return KEFA_OK;
 }
 
-/* @rma is what rma_iov[] adds up to. What isn't written in the packet is set. */
+/*
+ * Check the lengths of the packet, where @rma is the sum of rma_iov[], and set those that the
+ * packet has no field for.
+ */
 static enum kefa_bad kefa_check_data(struct kefa_pkt *pkt, u64 rma)
 {
 	u64 len = pkt->data_len, end;
@@ -287,7 +290,7 @@ static enum kefa_bad kefa_parse_extra(struct kefa_rest *rest, struct kefa_shake 
 	return KEFA_OK;
 }
 
-/* What follows the headers that we know is of a later version, and doesn't matter. */
+/* Later versions add headers after the known ones, which are ignored. */
 static noinline enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struct kefa_pkt *pkt)
 {
 	struct kefa_shake *shake = &pkt->shake;
@@ -320,17 +323,17 @@ static noinline enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struc
 }
 
 /**
- * kefa_parse() - find out what a packet says
- * @buf: the packet, at a multiple of 4
- * @len: its bytes
- * @pkt: filled in. If the packet is refused, @pkt->row is set if it was known, and nothing
- *	else of it means anything
+ * kefa_parse() - parse a packet
+ * @buf: the packet, aligned to 4 bytes
+ * @len: length of the packet
+ * @pkt: takes the fields of the packet. If the packet is refused, only @pkt->row is valid, if the
+ *	type is known
  *
- * Nothing is believed of the packet, and nothing outside of it is read. @pkt points into
- * @buf, which has to stay as it is meanwhile.
+ * The packet may have any contents; nothing outside of it is read. @pkt has pointers into @buf,
+ * which must not change while @pkt is in use.
  *
  * Context: Any.
- * Return: KEFA_OK, or why it is refused.
+ * Return: KEFA_OK, or the reason of the refusal.
  */
 enum kefa_bad kefa_parse(const void *buf, size_t len, struct kefa_pkt *pkt)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who is who. A completion names a sender by the number of its address handle and its queue
- * pair, and the handle's number isn't known before the first packet, or not even then. A
- * packet names its sender by its connid, which is random, or by its raw address. A queue
- * pair's number is used again by another endpoint, with another connid.
+ * Identification of peers. A completion identifies a sender by the number of its address handle
+ * and its queue pair; the handle's number is unknown before the first packet, or even later. A
+ * packet identifies its sender by its connid, which is random, or by its raw address. Queue pair
+ * numbers are reused by other endpoints, with other connids.
  *
- * A peer that we have never heard of is a stranger until its address handle is made, which
- * takes a process. There may be so and so many peers that are in no address vector; the one
- * that was quiet the longest goes first. Numbers of messages of a peer that is gone are kept
- * for a while, for it goes on counting where it was; it was told who we are, too, and gives
- * its raw address no more.
+ * An unknown peer is a stranger until a worker has created its address handle, which sleeps. The
+ * number of peers in no address vector is limited; the one that was silent for the longest time is
+ * evicted first. The message numbers of a peer that is gone are remembered for a while, in a
+ * tomb: if the peer comes back it continues its numbers, and its packets have no raw address,
+ * because it has got our HANDSHAKE before.
  */
 #include <linux/slab.h>
 #include "peer.h"
@@ -17,17 +17,17 @@
 static struct kmem_cache *kefa_rpeer_cache;
 
 /**
- * struct kefa_tomb - what is kept of a peer that is gone
- * @n: its place in kefa_peers.tombs
- * @list: in kefa_peers.fifo
- * @gid: of its device
+ * struct kefa_tomb - state of a peer that is gone
+ * @n: entry in kefa_peers.tombs
+ * @list: entry in kefa_peers.fifo
+ * @gid: GID of the peer's device
  * @features: as in &struct kefa_rpeer
- * @next_id: number of our next message to it
- * @exp_id: and of the next from it
+ * @next_id: number of the next message to the peer
+ * @exp_id: number of the next message from the peer
  * @device_version: as in &struct kefa_rpeer
- * @rq_qpn: likewise
- * @rq_qkey: likewise
- * @flags: likewise
+ * @rq_qpn: as in &struct kefa_rpeer
+ * @rq_qkey: as in &struct kefa_rpeer
+ * @flags: as in &struct kefa_rpeer
  */
 struct kefa_tomb {
 	struct kefa_index_node	n;
@@ -46,7 +46,7 @@ static_assert(sizeof(struct kefa_tomb) <= 96);
 
 /* --- states --- */
 
-/* From which states there is a way to each. */
+/* For each state, a bitmap of the states from which it can be entered. */
 static const u8 kefa_rpeer_from[KEFA_RPEER_STATES] = {
 	[KEFA_RPEER_STRANGER]	= BIT(KEFA_RPEER_NEW),
 	[KEFA_RPEER_KNOWN]	= BIT(KEFA_RPEER_NEW) | BIT(KEFA_RPEER_STRANGER),
@@ -60,12 +60,12 @@ static const u8 kefa_rpeer_from[KEFA_RPEER_STATES] = {
 };
 
 /**
- * kefa_rpeer_may_become() - is there a way from one state to another?
- * @from: the state
- * @to: the other
+ * kefa_rpeer_may_become() - check a transition between two states
+ * @from: current state
+ * @to: new state
  *
  * Context: Any.
- * Return: whether there is.
+ * Return: whether the transition is allowed.
  */
 bool kefa_rpeer_may_become(enum kefa_rpeer_state from, enum kefa_rpeer_state to)
 {
@@ -74,9 +74,9 @@ bool kefa_rpeer_may_become(enum kefa_rpeer_state from, enum kefa_rpeer_state to)
 
 /**
  * kefa_rpeer_set_state() - change the state of a peer
- * @peers: the endpoint's
+ * @peers: peers of the endpoint
  * @peer: the peer
- * @state: its new state
+ * @state: new state of the peer
  *
  * Context: Under @peers->lock.
  */
@@ -95,14 +95,14 @@ void kefa_rpeer_set_state(struct kefa_peers *peers, struct kefa_rpeer *peer,
 /* --- memory --- */
 
 /**
- * kefa_rpeer_cache_init() - when the module is loaded
+ * kefa_rpeer_cache_init() - create the cache of peers when the module is loaded
  *
  * Context: Process context; sleeps.
  * Return: 0, or -ENOMEM.
  */
 int kefa_rpeer_cache_init(void)
 {
-	/* By the module's name, as that of the tests has one, too. */
+	/* The test module has a cache, too, so the name includes the module's. */
 	kefa_rpeer_cache = kmem_cache_create(KBUILD_MODNAME "_rpeer", sizeof(struct kefa_rpeer),
 					     __alignof__(struct kefa_rpeer), 0, NULL);
 	return kefa_rpeer_cache ? 0 : -ENOMEM;
@@ -120,14 +120,14 @@ void kefa_rpeer_cache_fini(void)
 }
 
 /**
- * kefa_peers_init() - begin with no peers
- * @peers: of the endpoint
- * @lock: the endpoint's
- * @implicit_max: how many peers there may be that are in no address vector
- * @tombs_max: of how many peers that are gone the numbers are kept
+ * kefa_peers_init() - initialize an endpoint's peers
+ * @peers: peers of the endpoint
+ * @lock: lock of the endpoint
+ * @implicit_max: maximum number of peers in no address vector
+ * @tombs_max: maximum number of tombs
  *
  * Context: Process context; sleeps.
- * Return: 0, or -ENOMEM; kefa_peers_fini() either way.
+ * Return: 0, or -ENOMEM. The caller calls kefa_peers_fini() even after an error.
  */
 int kefa_peers_init(struct kefa_peers *peers, spinlock_t *lock, u32 implicit_max, u32 tombs_max)
 {
@@ -156,7 +156,7 @@ static void kefa_tomb_drop(struct kefa_peers *peers, struct kefa_tomb *tomb)
 
 /**
  * kefa_peers_fini() - undo kefa_peers_init()
- * @peers: of the endpoint, with no peers
+ * @peers: peers of the endpoint, all of which are deleted
  *
  * Context: Process context.
  */
@@ -179,7 +179,7 @@ void kefa_peers_fini(struct kefa_peers *peers)
 	mutex_destroy(&peers->grow);
 }
 
-/* A quarter more each time, so that little of it is unused. */
+/* Grow by a quarter each time, so that little memory is unused. */
 static int kefa_peers_grow_at(struct kefa_peers *peers, u32 addr)
 {
 	struct kefa_rpeer **at, **old;
@@ -203,7 +203,7 @@ static int kefa_peers_grow_at(struct kefa_peers *peers, u32 addr)
 	return 0;
 }
 
-/* Of the tables by what peers say: one that is too small is slow, and that is all. */
+/* The hash tables work even if they can't grow, only slower, so their errors are ignored. */
 static int kefa_peers_grow(struct kefa_peers *peers, u32 addr)
 {
 	u32 count;
@@ -212,7 +212,7 @@ static int kefa_peers_grow(struct kefa_peers *peers, u32 addr)
 	mutex_lock(&peers->grow);
 	ret = kefa_peers_grow_at(peers, addr);
 	if (!ret) {
-		/* It changes meanwhile, and need not be exact. */
+		/* The count may change meanwhile, and need not be exact. */
 		count = READ_ONCE(peers->count) + 1;
 		kefa_index_reserve(&peers->by_src, count);
 		kefa_index_reserve(&peers->by_conn, count);
@@ -223,12 +223,12 @@ static int kefa_peers_grow(struct kefa_peers *peers, u32 addr)
 }
 
 /**
- * kefa_rpeer_new() - allocate a peer, and its places in the tables
- * @peers: of the endpoint
- * @gid: of the peer's device
- * @qpn: its queue pair
- * @connid: the key of that
- * @addr: its index in the address vector, or KEFA_NO_ADDR
+ * kefa_rpeer_new() - allocate a peer, and room for it in the tables
+ * @peers: peers of the endpoint
+ * @gid: GID of the peer's device
+ * @qpn: queue pair number of the peer
+ * @connid: connid of the peer, which is the key of its queue pair
+ * @addr: index of the peer in the address vector, or KEFA_NO_ADDR
  *
  * Context: Process context; sleeps. Not under @peers->lock.
  * Return: the peer, in no table, or NULL.
@@ -262,8 +262,8 @@ struct kefa_rpeer *kefa_rpeer_new(struct kefa_peers *peers, const u8 *gid, u32 q
 
 /**
  * kefa_rpeer_free() - undo kefa_rpeer_new()
- * @peers: of the endpoint
- * @peer: the peer, in no table; NULL is fine
+ * @peers: peers of the endpoint
+ * @peer: the peer, in no table; NULL is allowed
  *
  * Context: Process or softirq context.
  */
@@ -276,9 +276,9 @@ void kefa_rpeer_free(struct kefa_peers *peers, struct kefa_rpeer *peer)
 	kmem_cache_free(kefa_rpeer_cache, peer);
 }
 
-/* --- those who are gone --- */
+/* --- peers that are gone --- */
 
-/* With @gid NULL it mustn't be in doubt who is meant. */
+/* If @gid is NULL, a tomb is found only if no other one has the same key. */
 static struct kefa_tomb *kefa_tomb_find(struct kefa_peers *peers, u64 conn, const u8 *gid)
 {
 	struct kefa_tomb *found = NULL, *tomb;
@@ -298,7 +298,7 @@ static struct kefa_tomb *kefa_tomb_find(struct kefa_peers *peers, u64 conn, cons
 	return found;
 }
 
-/* A peer that comes back goes on where it was. */
+/* Restore the state of a peer that comes back. */
 static void kefa_tomb_open(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
 	struct kefa_tomb *tomb = kefa_tomb_find(peers, peer->by_conn.key, peer->gid);
@@ -319,7 +319,7 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 {
 	struct kefa_tomb *tomb;
 
-	/* A peer that we have exchanged nothing with has nothing to go on with. */
+	/* Without any exchange of packets there is no state to remember. */
 	if (!peer->order.next_id && !peer->order.exp_id && !(peer->flags & ~KEFA_RPEER_IMPLICIT))
 		return true;
 	tomb = peers->tombs_max ? kzalloc(sizeof(*tomb), GFP_ATOMIC | __GFP_NOWARN) : NULL;
@@ -345,7 +345,7 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 	return true;
 }
 
-/* --- in and out --- */
+/* --- insertion and deletion --- */
 
 static void kefa_peers_publish(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
@@ -357,12 +357,12 @@ static void kefa_peers_publish(struct kefa_peers *peers, struct kefa_rpeer *peer
 }
 
 /**
- * kefa_peers_same() - is a peer there already?
- * @peers: of the endpoint
- * @peer: new
+ * kefa_peers_same() - find a peer with the same address
+ * @peers: peers of the endpoint
+ * @peer: new peer, in no table
  *
  * Context: Under @peers->lock.
- * Return: the one with the same address, or NULL.
+ * Return: the peer in the tables, or NULL.
  */
 struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_rpeer *peer)
 {
@@ -377,7 +377,10 @@ struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_r
 	return NULL;
 }
 
-/* Where its state was left, if it was known before; else it begins. What is lost stays lost. */
+/*
+ * The peer has an address handle: continue in the state that its tomb remembered, or begin. A peer
+ * for which a message was lost is dead.
+ */
 static void kefa_rpeer_connect(struct kefa_peers *peers, struct kefa_rpeer *peer,
 			       struct kefa_ah *ah)
 {
@@ -399,17 +402,17 @@ static void kefa_rpeer_explicit(struct kefa_peers *peers, struct kefa_rpeer *pee
 }
 
 /**
- * kefa_peers_insert() - an address is inserted in the vector
- * @peers: of the endpoint
- * @peer: new, with its index
- * @ah: its address handle, of which it has a use
+ * kefa_peers_insert() - insert the peer of an address in the vector
+ * @peers: peers of the endpoint
+ * @peer: new peer, with its index
+ * @ah: address handle of the peer, with a reference for it
  *
- * A peer that is there already, as it has sent something, gets the index. If it has no
- * address handle yet, it gets that as well.
+ * If the peer exists already, because it has sent something, that one gets the index, and if it
+ * has no address handle yet, @ah as well.
  *
  * Context: Under @peers->lock.
- * Return: the peer that has the index now. If it isn't @peer the caller frees that, and if
- * it was no stranger puts the use of @ah.
+ * Return: the peer that has the index now. If it isn't @peer, the caller frees @peer, and puts the
+ * reference of @ah unless the returned peer was a stranger.
  */
 struct kefa_rpeer *kefa_peers_insert(struct kefa_peers *peers, struct kefa_rpeer *peer,
 				     struct kefa_ah *ah)
@@ -432,13 +435,13 @@ struct kefa_rpeer *kefa_peers_insert(struct kefa_peers *peers, struct kefa_rpeer
 }
 
 /**
- * kefa_peers_meet() - somebody whom we don't know has sent something
- * @peers: of the endpoint
- * @peer: new, with what its raw address says, or what kefa_peers_recall() did
+ * kefa_peers_meet() - insert an unknown sender as a stranger
+ * @peers: peers of the endpoint
+ * @peer: new peer, with the packet's raw address or the result of kefa_peers_recall()
  *
  * Context: Under @peers->lock.
- * Return: the peer, in KEFA_RPEER_STRANGER; another that has come to be meanwhile, and the
- * caller frees @peer; or NULL if there are too many strangers.
+ * Return: @peer, in KEFA_RPEER_STRANGER; or a peer with the same address that was inserted
+ * meanwhile, so the caller frees @peer; or NULL if there are too many strangers.
  */
 struct kefa_rpeer *kefa_peers_meet(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
@@ -456,14 +459,14 @@ struct kefa_rpeer *kefa_peers_meet(struct kefa_peers *peers, struct kefa_rpeer *
 }
 
 /**
- * kefa_peers_accept() - a stranger's address handle is there
- * @peers: of the endpoint
- * @peer: in KEFA_RPEER_STRANGER
- * @ah: its address handle, of which it has a use
+ * kefa_peers_accept() - make a stranger a known peer
+ * @peers: peers of the endpoint
+ * @peer: the stranger, in KEFA_RPEER_STRANGER
+ * @ah: address handle of the peer, with a reference for it
  *
  * Context: Under @peers->lock.
- * Return: 0; or -ENOSPC if there are too many peers of this kind. Then the caller deletes
- * kefa_peers_victim(), if there is one, or else the stranger.
+ * Return: 0; or -ENOSPC if there are too many peers in no address vector. Then the caller deletes
+ * kefa_peers_victim(), or the stranger if there is none.
  */
 int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct kefa_ah *ah)
 {
@@ -478,12 +481,12 @@ int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct 
 }
 
 /**
- * kefa_peers_victim() - who can go?
- * @peers: of the endpoint
+ * kefa_peers_victim() - choose a peer to evict
+ * @peers: peers of the endpoint
  *
  * Context: Under @peers->lock.
- * Return: of the peers in no address vector a dead one, or else the idle one that was quiet
- * the longest, or NULL.
+ * Return: among the peers in no address vector a dead one, else the idle one that was silent for
+ * the longest time, or NULL.
  */
 struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
 {
@@ -503,13 +506,13 @@ struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
 }
 
 /**
- * kefa_peers_lost() - a message to a peer that is gone didn't arrive
- * @peers: of the endpoint
+ * kefa_peers_lost() - note that a message to a peer that is gone didn't arrive
+ * @peers: peers of the endpoint
  * @gone: the peer, in KEFA_RPEER_GONE
  *
  * Context: Under @peers->lock.
- * Return: the peer that has its address by now, whose numbers are wrong; or NULL, and it will
- * be dead when it comes back.
+ * Return: the peer that has the address now, whose numbers are wrong; or NULL if there is none:
+ * then the peer will be dead when it comes back.
  */
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone)
 {
@@ -523,12 +526,12 @@ struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_r
 }
 
 /**
- * kefa_peers_del() - take a peer out of all tables
- * @peers: of the endpoint
- * @peer: the peer; the caller has ended what it had going on
- * @remember: it may come back: keep its numbers, or that messages were lost
+ * kefa_peers_del() - remove a peer from all tables
+ * @peers: peers of the endpoint
+ * @peer: the peer, whose operations the caller has ended
+ * @remember: keep the numbers in a tomb, or that messages were lost, as the peer may come back
  *
- * The caller puts the use of the address handle, and frees the peer.
+ * The caller puts the reference of the address handle, and frees the peer.
  *
  * Context: Under @peers->lock.
  */
@@ -550,9 +553,12 @@ void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool reme
 	kefa_rpeer_set_state(peers, peer, KEFA_RPEER_GONE);
 }
 
-/* --- who has sent a packet --- */
+/* --- senders of packets --- */
 
-/* The device says who it was; without a connid the last to have the queue pair did. */
+/*
+ * Find a sender by handle number and queue pair. Without a connid it is the last peer that had the
+ * queue pair.
+ */
 static struct kefa_rpeer *kefa_peers_by_src(struct kefa_peers *peers, const struct kefa_src *src)
 {
 	struct kefa_index_node *n;
@@ -567,8 +573,8 @@ static struct kefa_rpeer *kefa_peers_by_src(struct kefa_peers *peers, const stru
 }
 
 /*
- * The device doesn't say, or we don't know its number yet. Who has a number that isn't
- * this one, is not meant; nor is one whose address isn't that in the packet.
+ * Find a sender by queue pair and connid, if the device reported no handle number or an unknown
+ * one. Ignore peers with another handle number, or with an address other than the packet's.
  */
 static struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const struct kefa_src *src)
 {
@@ -596,9 +602,9 @@ static struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const str
 }
 
 /**
- * kefa_peers_next() - the part of kefa_peers_known() for who hasn't sent the last packet
- * @peers: of the endpoint
- * @src: what is known of the sender: a connid, and no GID
+ * kefa_peers_next() - slow part of kefa_peers_known(), if the sender isn't kefa_peers.last
+ * @peers: peers of the endpoint
+ * @src: description of the sender, with a connid and without a GID
  *
  * Context: Under @peers->lock.
  * Return: the peer, or NULL.
@@ -615,15 +621,15 @@ struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, const struct kefa_s
 }
 
 /**
- * kefa_peers_find() - who has sent a packet?
- * @peers: of the endpoint
- * @src: what is known of the sender
+ * kefa_peers_find() - find the sender of a packet
+ * @peers: peers of the endpoint
+ * @src: description of the sender
  *
- * A packet with a connid teaches the number of its sender's address handle, if the device
- * told it.
+ * A packet with a connid sets the number of its sender's address handle, if the device reported
+ * it.
  *
  * Context: Under @peers->lock.
- * Return: the peer, or NULL if it is none that we know.
+ * Return: the peer, or NULL if the sender is unknown.
  */
 struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src)
 {
@@ -649,15 +655,15 @@ struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_s
 }
 
 /**
- * kefa_peers_recall() - did we know who has sent a packet?
- * @peers: of the endpoint
- * @src: what is known of the sender, whom kefa_peers_find() didn't find
- * @gid: 16 bytes: set to the GID of its device
+ * kefa_peers_recall() - find the sender of a packet among the tombs
+ * @peers: peers of the endpoint
+ * @src: description of the sender, which kefa_peers_find() didn't find
+ * @gid: takes the GID of the sender's device, 16 bytes
  *
- * For packets with no raw address, of a peer that was evicted or removed.
+ * For packets without a raw address from a peer that was evicted or removed.
  *
  * Context: Under @peers->lock.
- * Return: whether we did. Then it is as if the packet had its raw address.
+ * Return: whether it was found. Then the packet is handled as if it had the raw address.
  */
 bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 *gid)
 {
@@ -673,13 +679,13 @@ bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 
 }
 
 /**
- * kefa_peers_superseded() - whose queue pair has a peer got?
- * @peers: of the endpoint
- * @peer: has shown by its raw address or a HANDSHAKE that it has the queue pair
+ * kefa_peers_superseded() - find the previous owner of a peer's queue pair
+ * @peers: peers of the endpoint
+ * @peer: a peer that has shown by its raw address or a HANDSHAKE that the queue pair is its own
  *
  * Context: Under @peers->lock.
- * Return: a peer that had the queue pair of the same number before, and isn't in
- * KEFA_RPEER_DEAD yet; or NULL.
+ * Return: another peer with the same queue pair number that isn't in KEFA_RPEER_DEAD yet, or
+ * NULL.
  */
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
@@ -698,12 +704,12 @@ struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_r
 }
 
 /**
- * kefa_peers_any() - one of all peers
- * @peers: of the endpoint, to which none comes any more
- * @from: 0 at first; where the next call goes on
+ * kefa_peers_any() - get any peer
+ * @peers: peers of the endpoint; none is inserted any more
+ * @from: position to continue from, 0 for the first call
  *
  * Context: Under @peers->lock.
- * Return: the peer, or NULL if there is none any more.
+ * Return: the peer, or NULL if there is none.
  */
 struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers, u32 *from)
 {
@@ -713,9 +719,9 @@ struct kefa_rpeer *kefa_peers_any(struct kefa_peers *peers, u32 *from)
 }
 
 /**
- * kefa_peers_heard() - a peer isn't quiet
- * @peers: of the endpoint
- * @peer: has sent a packet
+ * kefa_peers_heard() - note that a peer has sent a packet
+ * @peers: peers of the endpoint
+ * @peer: the peer
  *
  * Context: Under @peers->lock.
  */
@@ -728,11 +734,11 @@ void kefa_peers_heard(struct kefa_peers *peers, struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_peers_bytes() - the memory of peers
- * @peers: of the endpoint
+ * kefa_peers_bytes() - get the memory use of an endpoint's peers
+ * @peers: peers of the endpoint
  *
  * Context: Under @peers->lock.
- * Return: bytes, with tables, without those that are gone, and what slabs leave unused.
+ * Return: number of bytes, including tables, without tombs and without slab overhead.
  */
 size_t kefa_peers_bytes(const struct kefa_peers *peers)
 {

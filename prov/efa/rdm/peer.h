@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The peers of an endpoint of fabric efa: peer.c. What was agreed with them: shake.c. */
+/* The peers of an endpoint of fabric efa: peer.c. Their handshakes: shake.c. */
 #ifndef KEFA_RDM_PEER_H
 #define KEFA_RDM_PEER_H
 
@@ -12,27 +12,27 @@
 
 struct kefa_ah;
 
-/* No index in an address vector. */
+/* kefa_rpeer.addr of a peer in no address vector. */
 #define KEFA_NO_ADDR		U32_MAX
 
-/* No address-handle number: the device may not know it yet, and says so. */
+/* No address handle number: the device reports this while it doesn't know the number. */
 #define KEFA_NO_SLID		0xffff
 
-/* Peers whose address handle is being made; more have to wait on the wire. */
+/* Maximum number of strangers; packets of further ones are dropped. */
 #define KEFA_STRANGERS_MAX	64
 
 /**
- * enum kefa_rpeer_state - what is known of a peer
+ * enum kefa_rpeer_state - state of a peer
  * @KEFA_RPEER_NEW: in no table yet
- * @KEFA_RPEER_STRANGER: it has sent something, and its address handle is being made. Its
- *	packets are parked: nothing is answered before
- * @KEFA_RPEER_KNOWN: there is an address handle
- * @KEFA_RPEER_SHAKING: it was sent a request, and a HANDSHAKE has to come
- * @KEFA_RPEER_READY: what it can do is known
- * @KEFA_RPEER_DEAD: it can't be reached. That is final: packets to it were lost, and no
- *	later one would be taken before them. If it starts anew it is another peer
- * @KEFA_RPEER_GONE: in no table any more
- * @KEFA_RPEER_STATES: how many there are
+ * @KEFA_RPEER_STRANGER: the peer has sent something, and its address handle is being created. Its
+ *	packets are parked, and nothing is answered before that
+ * @KEFA_RPEER_KNOWN: the peer has an address handle
+ * @KEFA_RPEER_SHAKING: the peer was sent a request, and must answer by a HANDSHAKE
+ * @KEFA_RPEER_READY: the features of the peer are known
+ * @KEFA_RPEER_DEAD: the peer can't be reached. This is final: packets to it were lost, and it would
+ *	handle no later ones before them. If it starts anew it is another peer
+ * @KEFA_RPEER_GONE: removed from all tables
+ * @KEFA_RPEER_STATES: number of states
  */
 enum kefa_rpeer_state {
 	KEFA_RPEER_NEW,
@@ -45,45 +45,45 @@ enum kefa_rpeer_state {
 	KEFA_RPEER_STATES
 };
 
-/* Of kefa_rpeer.flags; shake.c's where nothing else is said. */
-#define KEFA_RPEER_IMPLICIT	0x01	/* in no address vector: it may be evicted */
-#define KEFA_RPEER_HEARD	0x02	/* it has sent a packet: it is owed a HANDSHAKE */
-#define KEFA_RPEER_TOLD		0x04	/* it was sent our HANDSHAKE */
-#define KEFA_RPEER_SHAKEN	0x08	/* its HANDSHAKE has come */
-#define KEFA_RPEER_HEADERLESS	0x10	/* messages go to @rq_qpn, without a header */
-#define KEFA_RPEER_LOST		0x20	/* a message was lost, and later ones wait for it */
-#define KEFA_RPEER_SILENT	0x40	/* silent.c's: not heard of since it looked */
+/* Flags in kefa_rpeer.flags, maintained by shake.c unless stated otherwise. */
+#define KEFA_RPEER_IMPLICIT	0x01	/* peer.c: in no address vector, so it may be evicted */
+#define KEFA_RPEER_HEARD	0x02	/* it has sent a packet, so it gets a HANDSHAKE */
+#define KEFA_RPEER_TOLD		0x04	/* a HANDSHAKE was sent to it */
+#define KEFA_RPEER_SHAKEN	0x08	/* its HANDSHAKE has arrived */
+#define KEFA_RPEER_HEADERLESS	0x10	/* it takes messages without a header at @rq_qpn */
+#define KEFA_RPEER_LOST		0x20	/* join.c: a message to it was lost, so it is dead */
+#define KEFA_RPEER_SILENT	0x40	/* silent.c: no packet since the last check */
 
-/* Of kefa_rpeer.owes. */
+/* Flags in kefa_rpeer.owes: packets that are due. */
 #define KEFA_OWES_HANDSHAKE	0x01
 #define KEFA_OWES_TRIGGER	0x02	/* a request that asks for its HANDSHAKE */
 
 /**
  * struct kefa_rpeer - a peer of one endpoint
- * @by_src: its place in kefa_peers.by_src; in no table while its slid isn't known
- * @by_conn: its place in kefa_peers.by_conn
- * @gid: of its device
- * @ah: its address handle; NULL in KEFA_RPEER_STRANGER
- * @order: numbers of messages
+ * @by_src: entry in kefa_peers.by_src; in no table while the number of @ah is unknown
+ * @by_conn: entry in kefa_peers.by_conn
+ * @gid: GID of the peer's device
+ * @ah: address handle of the peer; NULL in KEFA_RPEER_STRANGER
+ * @order: numbers of messages to and from the peer
  * @features: KEFA_FEATURE_RDMA_READ and so on
- * @id: a small number that no other peer of the endpoint has, for traces and keys
+ * @id: small number that is unique among the endpoint's peers, for traces and keys
  * @addr: index in the address vector, or KEFA_NO_ADDR
- * @device_version: PCI device id of its device, or 0
- * @rq_qpn: with KEFA_RPEER_HEADERLESS, where messages go
- * @rq_qkey: the key there
+ * @device_version: PCI device id of the peer's device, or 0
+ * @rq_qpn: queue pair for messages, with KEFA_RPEER_HEADERLESS
+ * @rq_qkey: key of @rq_qpn
  * @state: enum kefa_rpeer_state
- * @owes: what it is to be sent and hasn't been
+ * @owes: KEFA_OWES_HANDSHAKE and so on: packets to the peer that are due
  * @flags: KEFA_RPEER_IMPLICIT and so on
- * @kept: bytes of memory that its packets take
- * @wrs: work requests to it that the device has, or that are to be sent again
- * @nops: operations with it
- * @todo: in kefa_rdm.todo, if something may be sent to it that wasn't; the engine's
- * @wait: operations that aren't begun, oldest first; the engine's
- * @backoff: it is given time
- * @lru: in kefa_peers.lru, if it may be evicted
+ * @kept: bytes of memory that kept packets of the peer use
+ * @wrs: number of work requests to the peer that the device has or that are parked
+ * @nops: number of operations with the peer
+ * @todo: entry in kefa_rdm.todo, if something to the peer may be sent; used by the engine
+ * @wait: operations that haven't begun, oldest first; used by the engine
+ * @backoff: delay of the peer
+ * @lru: entry in kefa_peers.lru, if the peer may be evicted
  *
- * Under the endpoint's lock. An idle peer takes no other memory than this and its places in
- * tables: at most 256 bytes.
+ * Protected by the endpoint's lock. An idle peer uses only this structure and entries in tables:
+ * at most 256 bytes.
  */
 struct kefa_rpeer {
 	struct kefa_index_node	by_src;
@@ -112,12 +112,12 @@ struct kefa_rpeer {
 static_assert(sizeof(struct kefa_rpeer) <= 224);
 
 /**
- * struct kefa_src - who sent a packet
- * @gid: from its raw address, or NULL
+ * struct kefa_src - description of a packet's sender
+ * @gid: GID in the raw address, or NULL
  * @slid: number of the address handle, from the completion; KEFA_NO_SLID if unknown
  * @qpn: queue pair, from the completion
- * @connid: from its headers
- * @has_connid: there is one
+ * @connid: connid in the headers
+ * @has_connid: the headers have a connid
  */
 struct kefa_src {
 	const u8	*gid;
@@ -128,12 +128,12 @@ struct kefa_src {
 };
 
 /**
- * struct kefa_peers_stats - what became of peers
- * @evicted: they were idle, and others came
- * @recalled: they came back, and their numbers were known
- * @forgotten: numbers that weren't kept any longer
- * @liars: packets that claim another's address
- * @doubtful: packets that could be of several peers
+ * struct kefa_peers_stats - counters of an endpoint's peers
+ * @evicted: number of idle peers that were evicted for others
+ * @recalled: number of peers that came back and had a tomb
+ * @forgotten: number of tombs that were freed to make room
+ * @liars: number of packets that claim another peer's address
+ * @doubtful: number of packets that could be from several peers
  */
 struct kefa_peers_stats {
 	u64	evicted;
@@ -145,25 +145,25 @@ struct kefa_peers_stats {
 
 /**
  * struct kefa_peers - the peers of an endpoint
- * @lock: the endpoint's, protects all of this but @grow and @ids
- * @grow: one allocation of tables at a time; outside of @lock
- * @by_src: by what a completion says of a sender, (slid, queue pair)
- * @by_conn: by (queue pair, connid)
- * @tombs: numbers of peers that are gone, likewise
- * @last: who has sent the last packet whose sender was found by what the device says, or NULL:
- *	it is likely to have sent the next one, too
- * @at: by index in the address vector
- * @size: entries of @at
- * @count: peers in @by_conn
- * @implicit: of these, how many may be evicted
- * @implicit_max: no more than that
- * @strangers: how many are in KEFA_RPEER_STRANGER
- * @ntombs: how many there are
- * @tombs_max: no more than that
- * @ids: that are in use
- * @lru: peers that may be evicted, those that were quiet the longest first
- * @fifo: entries of @tombs, the oldest first
- * @stats: what became of peers
+ * @lock: lock of the endpoint, protects all other fields except @grow and @ids
+ * @grow: serializes allocations of tables; taken outside of @lock
+ * @by_src: peers by (address handle number, queue pair), as in completions
+ * @by_conn: peers by (queue pair, connid)
+ * @tombs: states of peers that are gone, by (queue pair, connid)
+ * @last: sender of the last packet that was identified by the completion, or NULL; the next
+ *	packet is likely to come from the same peer
+ * @at: peers by index in the address vector
+ * @size: number of entries of @at
+ * @count: number of peers in @by_conn
+ * @implicit: number of peers in no address vector
+ * @implicit_max: maximum of @implicit
+ * @strangers: number of peers in KEFA_RPEER_STRANGER
+ * @ntombs: number of entries of @tombs
+ * @tombs_max: maximum of @ntombs
+ * @ids: used values of kefa_rpeer.id
+ * @lru: peers that may be evicted, longest silent first
+ * @fifo: entries of @tombs, oldest first
+ * @stats: counters
  */
 struct kefa_peers {
 	spinlock_t		*lock;	/* the endpoint's */
@@ -213,9 +213,9 @@ void kefa_rpeer_set_state(struct kefa_peers *peers, struct kefa_rpeer *peer,
 			  enum kefa_rpeer_state state);
 
 /**
- * kefa_peers_at() - a peer by its index in the address vector
- * @peers: the endpoint's
- * @addr: the index
+ * kefa_peers_at() - find a peer by its index in the address vector
+ * @peers: peers of the endpoint
+ * @addr: index of the peer
  *
  * Context: Under @peers->lock.
  * Return: the peer, or NULL.
@@ -227,11 +227,11 @@ static inline struct kefa_rpeer *kefa_peers_at(const struct kefa_peers *peers, u
 }
 
 /**
- * kefa_rpeer_qpn() - a peer's queue pair
+ * kefa_rpeer_qpn() - get a peer's queue pair number
  * @peer: the peer
  *
  * Context: Any.
- * Return: its number.
+ * Return: the number.
  */
 static inline u32 kefa_rpeer_qpn(const struct kefa_rpeer *peer)
 {
@@ -239,11 +239,11 @@ static inline u32 kefa_rpeer_qpn(const struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_rpeer_connid() - a peer's connid
+ * kefa_rpeer_connid() - get a peer's connid
  * @peer: the peer
  *
  * Context: Any.
- * Return: the key of its queue pair.
+ * Return: the connid, which is the key of the peer's queue pair.
  */
 static inline u32 kefa_rpeer_connid(const struct kefa_rpeer *peer)
 {
@@ -251,9 +251,9 @@ static inline u32 kefa_rpeer_connid(const struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_rpeer_sent() - has a peer sent a packet, as far as connid and device say?
+ * kefa_rpeer_sent() - check by connid and completion whether a peer has sent a packet
  * @peer: the peer
- * @src: what is known of the sender: a connid, and no GID
+ * @src: description of the sender, with a connid and without a GID
  *
  * Context: Under the endpoint's lock.
  * Return: whether it has.
@@ -265,12 +265,12 @@ static inline bool kefa_rpeer_sent(const struct kefa_rpeer *peer, const struct k
 }
 
 /**
- * kefa_peers_known() - who has sent a packet, if there is nothing to be learned from it?
- * @peers: of the endpoint
- * @src: what is known of the sender: a connid, and no GID
+ * kefa_peers_known() - find a sender whose address handle number is known
+ * @peers: peers of the endpoint
+ * @src: description of the sender, with a connid and without a GID
  *
  * Context: Under @peers->lock.
- * Return: the peer; or NULL, and kefa_peers_find() has to look.
+ * Return: the peer; or NULL: then the caller calls kefa_peers_find().
  */
 static inline struct kefa_rpeer *kefa_peers_known(struct kefa_peers *peers,
 						  const struct kefa_src *src)
@@ -284,11 +284,11 @@ static inline struct kefa_rpeer *kefa_peers_known(struct kefa_peers *peers,
 }
 
 /**
- * kefa_rpeer_slid() - number of a peer's address handle
+ * kefa_rpeer_slid() - get the number of a peer's address handle
  * @peer: the peer
  *
  * Context: Under the endpoint's lock.
- * Return: the number, or KEFA_NO_SLID as long as no packet has told it.
+ * Return: the number, or KEFA_NO_SLID if no completion has reported it yet.
  */
 static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
 {
@@ -297,11 +297,11 @@ static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_rpeer_idle() - would nothing be lost with a peer but its numbers?
+ * kefa_rpeer_idle() - check whether a peer has no state other than its message numbers
  * @peer: the peer
  *
  * Context: Under the endpoint's lock.
- * Return: whether it has nothing going on.
+ * Return: whether the peer is idle.
  */
 static inline bool kefa_rpeer_idle(const struct kefa_rpeer *peer)
 {

@@ -14,28 +14,27 @@ struct kefa_rpeer;
 struct kefa_source;
 
 /**
- * enum kefa_rop_state - what an operation waits for
- * @KEFA_ROP_FREE: to be used
- * @KEFA_ROP_WAIT: to begin: for a HANDSHAKE, the end of a backoff, its turn, or a slot.
- *	Sender of anything
- * @KEFA_ROP_REG: that the memory it sends from is registered. Long read
- * @KEFA_ROP_POSTED: that its packets, or work requests, complete; nothing else is to come.
- *	All but long reads, without delivery complete; device RMA
- * @KEFA_ROP_GRANT: a CTS, as there is no window. Long-CTS and reads, sender
- * @KEFA_ROP_DATA_TX: to have used up its window. Likewise
- * @KEFA_ROP_ACK: an EOR, RECEIPT, READRSP, READ_NACK or ATOMRSP; all is sent
- * @KEFA_ROP_INVAL: that its region is invalidated, of which the peer had the key. Long read;
- *	then it is over, or goes on by long-CTS
- * @KEFA_ROP_LISTED: a message, as it is a posted receive
- * @KEFA_ROP_DATA_RX: more data from the peer. Receiver, target of a write, reader
- * @KEFA_ROP_READING: that its RDMA reads complete. Receiver, target of a write
- * @KEFA_ROP_NACKED: that its RDMA reads complete, and then the request that a READ_NACK asks
- *	for. Receiver
- * @KEFA_ROP_OWES: that its answer arrives: EOR, RECEIPT, ATOMRSP. Receiver, target
- * @KEFA_ROP_SINK: the rest of a message that nobody wants, which the sender has to get rid
- *	of. Receiver, target; the ULP knows already
- * @KEFA_ROP_DYING: that its work requests complete; it has failed or was cancelled
- * @KEFA_ROP_STATES: how many there are
+ * enum kefa_rop_state - state of an operation, which is what it waits for
+ * @KEFA_ROP_FREE: none: the slot is free
+ * @KEFA_ROP_WAIT: any send: a HANDSHAKE, the end of a delay, its turn, or a send slot
+ * @KEFA_ROP_REG: sender of a long read: registration of its memory
+ * @KEFA_ROP_POSTED: completion of its packets or work requests, after which it has ended: sends
+ *	other than long reads without delivery complete, RMA by the device
+ * @KEFA_ROP_GRANT: sender of a long-CTS or read: a CTS, because it has no window
+ * @KEFA_ROP_DATA_TX: sender of a long-CTS or read: slots for the rest of its window
+ * @KEFA_ROP_ACK: an EOR, RECEIPT, READRSP, READ_NACK or ATOMRSP, after everything was sent
+ * @KEFA_ROP_INVAL: sender of a long read: invalidation of its region, whose key the peer had. Then
+ *	it ends, or continues by long-CTS
+ * @KEFA_ROP_LISTED: posted receive: a message
+ * @KEFA_ROP_DATA_RX: receiver, target of a write, or reader: more data from the peer
+ * @KEFA_ROP_READING: receiver or target of a write: completion of its RDMA reads
+ * @KEFA_ROP_NACKED: receiver: completion of its RDMA reads, then the request that is repeated after
+ *	its READ_NACK
+ * @KEFA_ROP_OWES: receiver or target: delivery of its EOR, RECEIPT or ATOMRSP
+ * @KEFA_ROP_SINK: receiver or target: the rest of a message that is dropped, so that the sender can
+ *	complete; the ULP has its completion already
+ * @KEFA_ROP_DYING: failed or cancelled: completion of its work requests
+ * @KEFA_ROP_STATES: number of states
  */
 enum kefa_rop_state {
 	KEFA_ROP_FREE,
@@ -56,31 +55,31 @@ enum kefa_rop_state {
 	KEFA_ROP_STATES
 };
 
-/* Of kefa_rop.flags. */
-#define KEFA_ROP_TOLD	0x01	/* the ULP was told, or isn't to be */
-#define KEFA_ROP_OVER	0x02	/* the protocol is over: only work requests may be left */
-#define KEFA_ROP_QUIET	0x04	/* no completion if it succeeds */
-#define KEFA_ROP_TX	0x08	/* a send; or else a receive, or part of one */
+/* Flags in kefa_rop.flags. */
+#define KEFA_ROP_TOLD	0x01	/* the ULP has its completion, or gets none */
+#define KEFA_ROP_OVER	0x02	/* the protocol has ended: only work requests may be left */
+#define KEFA_ROP_QUIET	0x04	/* no completion on success */
+#define KEFA_ROP_TX	0x08	/* a send; otherwise a receive or a part of one */
 #define KEFA_ROP_MULTI	0x10	/* a multi-receive buffer */
-#define KEFA_ROP_PART	0x20	/* a message into one: @parent */
-#define KEFA_ROP_SPENT	0x40	/* a multi-receive buffer that takes no more messages */
+#define KEFA_ROP_PART	0x20	/* a message in the multi-receive buffer @parent */
+#define KEFA_ROP_SPENT	0x40	/* a multi-receive buffer that accepts no more messages */
 #define KEFA_ROP_DC	0x80	/* a message whose sender waits for a RECEIPT */
 
-/* Of kefa_rop.owes: packets that it is to send, and has no slot for. */
+/* Flags in kefa_rop.owes: packets that are due and wait for a slot. */
 #define KEFA_ROP_OWES_CTS	0x01
 #define KEFA_ROP_OWES_EOR	0x02
 #define KEFA_ROP_OWES_RECEIPT	0x04
 #define KEFA_ROP_OWES_NACK	0x08
-#define KEFA_ROP_OWES_AGAIN	0x10	/* its request, as the message can't be read */
-#define KEFA_ROP_OWES_INVAL	0x20	/* to the device, not to the peer */
+#define KEFA_ROP_OWES_AGAIN	0x10	/* its repeated request, after a READ_NACK */
+#define KEFA_ROP_OWES_INVAL	0x20	/* an invalidation, by the device */
 
 /**
- * struct kefa_rbuf - memory of the ULP's
- * @base: an address, or an array of segments that stays as it is until the completion
- * @len: bytes
- * @skip: bytes of the first segment that aren't part of it
- * @segs: segments at @base; 0 for an address
- * @bvec: they are &struct bio_vec, and not &struct kvec
+ * struct kefa_rbuf - buffer of an operation
+ * @base: address, or array of segments, which the ULP doesn't change until the completion
+ * @len: length in bytes
+ * @skip: bytes of the first segment that don't belong to the buffer
+ * @segs: number of segments at @base; 0 for an address
+ * @bvec: the segments are &struct bio_vec instead of &struct kvec
  */
 struct kefa_rbuf {
 	void	*base;
@@ -91,42 +90,42 @@ struct kefa_rbuf {
 };
 
 /**
- * struct kefa_rop - an operation of a ULP's or, with KEFA_ROP_TOLD, of a peer's
+ * struct kefa_rop - an operation of the ULP or, with KEFA_ROP_TOLD, of a peer
  * @state: enum kefa_rop_state
- * @type: of its request packet
+ * @type: type of the request packet
  * @flags: KEFA_ROP_TOLD and so on
  * @owes: KEFA_ROP_OWES_CTS and so on
- * @gen: how often the slot was used by an operation that peers may have been told of
- * @wrs: work requests that the device has, or that are to be sent again; of a
- *	multi-receive buffer the messages that arrive in it
- * @peer: with whom; NULL for a posted receive from anybody
- * @context: the ULP's
- * @cq_flags: what the completion says
+ * @gen: number of uses of the slot whose id a peer may know
+ * @wrs: number of work requests that the device has or that are parked; for a multi-receive
+ *	buffer, number of messages that are arriving in it
+ * @peer: peer of the operation; NULL for a posted receive from any peer
+ * @context: context of the ULP
+ * @cq_flags: flags of the completion
  * @err: positive errno of the first failure
- * @prov: and the device's status
+ * @prov: status of the device for the first failure
  * @data: remote CQ data
- * @tag: of a message
- * @msg_id: its number
- * @remote_id: what the peer calls its operation
- * @total: bytes of the message, which may be more than the buffer has
- * @done: of these, those that have arrived; of a send those that may be sent by now
- * @sent: of these, those that were handed to the device
+ * @tag: tag of the message
+ * @msg_id: number of the message
+ * @remote_id: id of the peer's operation
+ * @total: length of the message, which may exceed the buffer
+ * @done: bytes of a receive that have arrived; bytes of a send that may be sent by now
+ * @sent: bytes of a send that were passed to the device
  * @window: bytes that the peer may send before the next CTS
- * @no_read: the peer isn't to read it
- * @buf: where they are
- * @next: in KEFA_ROP_FREE, the next one
- * @recv: in KEFA_ROP_LISTED, its place in the match
- * @link: else, its place in one of the engine's lists
- * @peer_link: its place in kefa_rpeer.wait
- * @msg: its place in the table by (peer, msg_id), of a message of which more is to come
- * @runt: bytes of a message that is to be read which go with its requests
- * @source: of a send: the region that the peer reads from, or NULL
- * @held: of a receive: the request of a message that is being read, or NULL
- * @parent: with KEFA_ROP_PART: the multi-receive buffer
+ * @no_read: the message mustn't be read by the peer
+ * @buf: buffer of the operation
+ * @next: in KEFA_ROP_FREE, the next free operation
+ * @recv: in KEFA_ROP_LISTED, the entry in the match
+ * @link: in all other states, entry in one of the engine's lists
+ * @peer_link: entry in kefa_rpeer.wait
+ * @msg: entry in the table by (peer, msg_id), if more of the message is expected
+ * @runt: bytes that are sent in advance of a message that is read
+ * @source: for a send, the region that the peer reads from, or NULL
+ * @held: for a receive, the request of a message that is being read, or NULL
+ * @parent: with KEFA_ROP_PART, the multi-receive buffer
  *
- * An operation lasts until its protocol is over, as KEFA_ROP_OVER says, and the device has
- * none of its work requests: answers may come before completions. The ULP is told once.
- * All of it is under the endpoint's lock.
+ * An operation ends when its protocol has ended (KEFA_ROP_OVER) and the device has none of its
+ * work requests, in any order: answers may arrive before completions. The ULP gets one completion.
+ * Protected by the endpoint's lock.
  */
 struct kefa_rop {
 	u8			state;
@@ -172,14 +171,13 @@ static_assert(sizeof(struct kefa_rop) <= 192);
 
 /**
  * struct kefa_rops - the operations of an endpoint
- * @lock: the endpoint's, protects all of this and the operations
- * @ops: all of them
- * @size: how many there are, at most 65536
- * @used: how many aren't free
- * @free: those that are; the one that was freed first comes first, so that an id of an
- *	operation that is over isn't soon another's. But receives come before, of which
- *	nobody was told
- * @free_tail: where the next one is linked
+ * @lock: lock of the endpoint, protects all other fields and the operations
+ * @ops: array of all operations
+ * @size: number of entries of @ops, at most 65536
+ * @used: number of operations in use
+ * @free: list of free operations, oldest first, so that the id of an ended operation isn't reused
+ *	soon. Receives whose id no peer knows are put in front
+ * @free_tail: end of @free, where the next one is linked
  */
 struct kefa_rops {
 	spinlock_t		*lock;	/* the endpoint's */
@@ -198,16 +196,16 @@ bool kefa_rop_end(struct kefa_rops *rops, struct kefa_rop *rop);
 bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to);
 const char *kefa_rop_state_text(enum kefa_rop_state state);
 
-/* From which states there is a way to each: bits by enum kefa_rop_state. */
+/* For each state, a bitmap of the states from which it can be entered. */
 extern const u32 kefa_rop_from[KEFA_ROP_STATES];
 
 /**
  * kefa_rop_set_state() - change the state of an operation
- * @rops: of the endpoint
+ * @rops: operations of the endpoint
  * @rop: the operation
- * @state: its new state
+ * @state: new state of the operation
  *
- * KEFA_ROP_FREE is for kefa_rop_end(), and for eager.c.
+ * Only kefa_rop_end() and eager.c set KEFA_ROP_FREE.
  *
  * Context: Under the endpoint's lock.
  */
@@ -220,11 +218,11 @@ static inline void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_
 }
 
 /**
- * kefa_rop_get() - take a free operation, as it is
- * @rops: of the endpoint
+ * kefa_rop_get() - take a free operation, without initializing it
+ * @rops: operations of the endpoint
  *
  * Context: Under the endpoint's lock.
- * Return: the operation, of which the caller sets everything; or NULL if there is none.
+ * Return: the operation, all fields of which the caller must set, or NULL if none is free.
  */
 static inline struct kefa_rop *kefa_rop_get(struct kefa_rops *rops)
 {
@@ -241,13 +239,13 @@ static inline struct kefa_rop *kefa_rop_get(struct kefa_rops *rops)
 }
 
 /**
- * kefa_rops_put() - give operations back that no peer was told of
- * @rops: of the endpoint
- * @first: the first, in KEFA_ROP_FREE, and linked to the others by @next
- * @last: the @next of the last
- * @n: how many
+ * kefa_rops_put() - free operations whose ids no peer knows
+ * @rops: operations of the endpoint
+ * @first: first one, in KEFA_ROP_FREE and linked to the others by @next
+ * @last: address of the last one's @next
+ * @n: number of operations
  *
- * They are the next to be used, as their memory is in the cache.
+ * They are reused first, because their memory is in the cache.
  *
  * Context: Under the endpoint's lock.
  */
@@ -263,9 +261,9 @@ static inline void kefa_rops_put(struct kefa_rops *rops, struct kefa_rop *first,
 }
 
 /**
- * kefa_rop_unlist() - have an operation be in no list
- * @rop: the operation, which may have been a receive in the match: its place there is the
- *	memory of other things now
+ * kefa_rop_unlist() - initialize the list entries of an operation
+ * @rop: the operation, which may have been a receive in the match, whose entry there shares memory
+ *	with the list entries
  *
  * Context: Under the endpoint's lock.
  */
@@ -279,12 +277,12 @@ static inline void kefa_rop_unlist(struct kefa_rop *rop)
 }
 
 /**
- * kefa_rop_id() - what peers call an operation
- * @rops: of the endpoint
+ * kefa_rop_id() - get the id of an operation on the wire
+ * @rops: operations of the endpoint
  * @rop: the operation
  *
  * Context: Under the endpoint's lock.
- * Return: its send_id or recv_id, which isn't another's until the slot was used 65536 times.
+ * Return: the send_id or recv_id, which repeats only after 65536 uses of the slot.
  */
 static inline u32 kefa_rop_id(const struct kefa_rops *rops, const struct kefa_rop *rop)
 {
@@ -292,7 +290,7 @@ static inline u32 kefa_rop_id(const struct kefa_rops *rops, const struct kefa_ro
 }
 
 /**
- * kefa_rop_key() - the key of a message in the table by (peer, msg_id)
+ * kefa_rop_key() - get the key of a message in the table by (peer, msg_id)
  * @peer_id: kefa_rpeer.id
  * @msg_id: number of the message
  *

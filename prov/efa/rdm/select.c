@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which sub-protocol. The rules are libfabric's, so that an operation takes the same way
- * from whichever end it comes. One is ours: what fits into its first packet is never sent
- * by long-CTS, nor by long read, which may fall back to that. There would be nothing to
- * grant, and libfabric refuses it or grants nothing for ever.
+ * Selection of the sub-protocol. The rules are libfabric's, so that an operation takes the same
+ * way from either end. One rule is kOFI's own: data that fits into the first packet is never sent
+ * by long-CTS, nor by long read, which may fall back to long-CTS. There would be nothing to
+ * grant, and libfabric refuses such a message or never grants anything.
  */
 #include <linux/math.h>
 #include "select.h"
 
 /**
- * kefa_hdr_len() - bytes of headers
- * @row: of the type; not of a HANDSHAKE
- * @flags: as in the packet
- * @rma_iov_count: pieces of the target's memory, if the type has them
- * @read_iov_count: pieces of the source's
+ * kefa_hdr_len() - get the length of a packet's headers
+ * @row: row of the type, which isn't HANDSHAKE
+ * @flags: flags of the packet
+ * @rma_iov_count: number of pieces of the target's memory, if the type has them
+ * @read_iov_count: number of pieces of the source's memory, if the type has them
  *
  * Context: Any.
- * Return: what kefa_build() will write.
+ * Return: the number of bytes that kefa_build() writes.
  */
 u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 		 u32 read_iov_count)
@@ -40,26 +40,26 @@ u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 	return len;
 }
 
-/* Data of a request packet. */
+/* Room for data in a request packet. */
 static u32 kefa_room(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	return lim->mtu - kefa_hdr_len(kefa_row_of(type), c->flags, c->rma_iov_count, 1);
 }
 
-/* The tagged type is behind the other. */
+/* The tagged type is the next number after the untagged one. */
 static u8 kefa_rtm(u8 plain, u8 dc, const struct kefa_case *c)
 {
 	return (c->dc ? dc : plain) + c->tagged;
 }
 
 /**
- * kefa_runt() - how much of a message that is read is sent at once
- * @lim: of the endpoint
+ * kefa_runt() - get the length of a message's runt
+ * @lim: limits of the endpoint
  * @c: the message
  *
  * Context: Any.
- * Return: bytes, with KEFA_RUNTREAD_MSGRTM_PKT or its tagged form; or 0 for a long read. At
- * least a byte is left to be read.
+ * Return: bytes to send with KEFA_RUNTREAD_MSGRTM_PKT or its tagged form, so that at least one
+ * byte is left to be read; or 0 for a long read.
  */
 u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 {
@@ -67,13 +67,13 @@ u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 }
 
 /**
- * kefa_select_msg() - how to send a message
- * @lim: of the endpoint
+ * kefa_select_msg() - select the sub-protocol of a message
+ * @lim: limits of the endpoint
  * @c: the message
  *
  * Context: Any.
- * Return: the type of its request packet or packets. A long read is delivered when it
- * completes, with or without @c->dc.
+ * Return: the type of the message's request packets. A long read completes only after delivery, so
+ * @c->dc makes no difference for it.
  */
 u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 {
@@ -91,8 +91,8 @@ u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 }
 
 /**
- * kefa_select_write() - how to write to a peer's memory
- * @lim: of the endpoint
+ * kefa_select_write() - select the sub-protocol of a write
+ * @lim: limits of the endpoint
  * @c: the write
  *
  * Context: Any.
@@ -112,8 +112,8 @@ u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *
 }
 
 /**
- * kefa_select_read() - how to read from a peer's memory
- * @lim: of the endpoint
+ * kefa_select_read() - select the sub-protocol of a read
+ * @lim: limits of the endpoint
  * @c: the read
  *
  * Context: Any.
@@ -128,16 +128,16 @@ u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c
 }
 
 /**
- * kefa_segment() - how much data goes with a request packet
- * @lim: of the endpoint
- * @type: as kefa_select_msg() or kefa_select_write() has it
+ * kefa_segment() - get the length of data in each request packet
+ * @lim: limits of the endpoint
+ * @type: result of kefa_select_msg() or kefa_select_write()
  * @c: the operation
  *
- * A message in several packets is cut in pieces that are about the same, at multiples of
- * 8, as few as there can be. The last one has what is left, at least a byte.
+ * A message in several packets is cut into as few pieces as possible, of about the same length
+ * and at multiples of 8. The last one has the rest, at least one byte.
  *
  * Context: Any.
- * Return: bytes, of all packets but the last if there are several.
+ * Return: bytes in each packet; the last one of several may have fewer.
  */
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which sub-protocol carries an operation, and in which pieces: select.c. */
+/* Selection of the sub-protocol and of the segments of an operation: select.c. */
 #ifndef KEFA_RDM_SELECT_H
 #define KEFA_RDM_SELECT_H
 
@@ -7,20 +7,19 @@
 #include <linux/minmax.h>
 #include "packet.h"
 
-/* In place of a packet's type: the device does it, by RDMA. */
+/* Result in place of a packet type: the device does the operation by RDMA. */
 #define KEFA_BY_DEVICE	0
 
 /**
- * struct kefa_rdm_limits - what an endpoint goes by; names are those of fi_efa(7)
- * @mtu: bytes of a packet, headers included
- * @max_medium: inter_max_medium_message_size: larger messages are sent when the receiver
- *	grants it
- * @min_read_message: inter_min_read_message_size: messages as large as that are read by the
- *	receiver
- * @min_read_write: inter_min_read_write_size: the same for writes that the device can't do
- * @credits: tx_min_credits: packets that are granted at a time
- * @read_segment: inter_read_segment_size: bytes that are read at once
- * @runt: runt_size: bytes of a message that is read which are sent at once
+ * struct kefa_rdm_limits - limits by which an endpoint selects sub-protocols, as in fi_efa(7)
+ * @mtu: maximum bytes of a packet, headers included
+ * @max_medium: inter_max_medium_message_size: longer messages wait for the receiver's grants
+ * @min_read_message: inter_min_read_message_size: shortest message that the receiver reads
+ * @min_read_write: inter_min_read_write_size: shortest write that the target reads, if the device
+ *	can't write
+ * @credits: tx_min_credits: number of packets granted at a time
+ * @read_segment: inter_read_segment_size: maximum bytes of one read by the device
+ * @runt: runt_size: bytes that are sent in advance of a message that is read
  */
 struct kefa_rdm_limits {
 	u32	mtu;
@@ -33,17 +32,17 @@ struct kefa_rdm_limits {
 };
 
 /**
- * struct kefa_case - an operation, as far as that matters
- * @len: bytes
- * @flags: optional headers of its request, as kefa_shake_sign() sets them, and
+ * struct kefa_case - properties of an operation that the selection depends on
+ * @len: length in bytes
+ * @flags: optional headers of the request, as set by kefa_shake_sign(), and
  *	KEFA_REQ_OPT_CQ_DATA_HDR
- * @rma_iov_count: pieces of the peer's memory
+ * @rma_iov_count: number of pieces of the peer's memory
  * @tagged: the message has a tag
- * @dc: it completes when it is delivered. Not for FI_INJECT, and only if the peer has
+ * @dc: the operation completes on delivery. Not for FI_INJECT, and only if the peer has
  *	KEFA_FEATURE_DELIVERY_COMPLETE
- * @reads: kefa_shake_reads(), and for a message or write that there is a region for it
- * @writes: kefa_shake_writes()
- * @runt: the peer has KEFA_FEATURE_RUNT, and no other message of ours to read
+ * @reads: result of kefa_shake_reads(); for a message or write also that a region is free
+ * @writes: result of kefa_shake_writes()
+ * @runt: the peer has KEFA_FEATURE_RUNT, and no other message of this endpoint to read
  */
 struct kefa_case {
 	u64	len;
@@ -65,11 +64,11 @@ u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c);
 
 /**
- * kefa_data_room() - data of a CTSDATA packet
- * @lim: of the endpoint
+ * kefa_data_room() - get the room for data in a CTSDATA packet
+ * @lim: limits of the endpoint
  *
  * Context: Any.
- * Return: bytes, with or without a connid, so that both ends count the same.
+ * Return: number of bytes, the same with or without a connid, so that both ends agree.
  */
 static inline u32 kefa_data_room(const struct kefa_rdm_limits *lim)
 {
@@ -78,12 +77,12 @@ static inline u32 kefa_data_room(const struct kefa_rdm_limits *lim)
 }
 
 /**
- * kefa_grant() - how much may the peer send now?
- * @lim: of the endpoint
- * @left: bytes of the message that haven't come, more than 0
+ * kefa_grant() - get the window to grant to the peer
+ * @lim: limits of the endpoint
+ * @left: bytes of the message that haven't arrived, more than 0
  *
- * It is never more than that: libfabric sends as many bytes as it was granted, whether it
- * has them or not.
+ * The window never exceeds @left, because libfabric sends as many bytes as it was granted, even
+ * beyond the end of the message.
  *
  * Context: Any.
  * Return: the window, for CTS and LONGCTS_RTR; more than 0.
@@ -94,12 +93,12 @@ static inline u32 kefa_grant(const struct kefa_rdm_limits *lim, u64 left)
 }
 
 /**
- * kefa_granted() - how much may we send now?
- * @window: what the peer says
- * @left: bytes of the message that weren't sent
+ * kefa_granted() - get the number of bytes that a peer's window allows to send
+ * @window: window in the peer's CTS
+ * @left: bytes of the message that weren't sent yet
  *
  * Context: Any.
- * Return: bytes, no more than there are.
+ * Return: number of bytes, at most @left.
  */
 static inline u64 kefa_granted(u64 window, u64 left)
 {

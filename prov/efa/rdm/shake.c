@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * HANDSHAKE. An endpoint answers the first packet that it gets from a peer, whatever it is,
- * by one HANDSHAKE, which says what it can. Until that has come, its peer gives its raw
- * address in each request, and sends nothing that not every version knows. We send no
- * request of a ULP before: a packet that asks for the HANDSHAKE, a write to nowhere, goes
- * first.
+ * HANDSHAKE. An endpoint answers the first packet of a peer, whatever it is, by one HANDSHAKE with
+ * its features. Until that has arrived, the peer puts its raw address into each request, and sends
+ * only packets that all versions support. This provider sends no request of a ULP before it has
+ * the peer's HANDSHAKE: it first asks for it by a write without iovs.
  */
 #include <linux/string.h>
 #include "shake.h"
 
 /**
- * kefa_shake_features() - what we can, and what we want of peers
- * @reads: the device does RDMA reads
- * @writes: and writes
+ * kefa_shake_features() - get the provider's features and requests
+ * @reads: the device supports RDMA reads
+ * @writes: the device supports RDMA writes
  *
- * Of what the ends must agree on we have no headers of constant length, no receiving into
- * a ULP's buffers, and no writes with data that take no receive: the kernel's driver can't.
+ * Of the features that both ends must have, the provider lacks headers of constant length, messages
+ * that are received into the ULP's buffers, and writes with data that consume no receive, which
+ * the driver's kernel verbs don't support.
  *
  * Context: Any.
  * Return: KEFA_FEATURE_RDMA_READ and so on.
@@ -28,9 +28,9 @@ u64 kefa_shake_features(bool reads, bool writes)
 }
 
 /**
- * kefa_shake_fill() - say what we can
+ * kefa_shake_fill() - make an endpoint's HANDSHAKE
  * @self: the endpoint
- * @pkt: set to its HANDSHAKE, of 32 bytes, which go inline
+ * @pkt: takes the HANDSHAKE, of 32 bytes, which fit inline
  *
  * Context: Any.
  */
@@ -50,9 +50,9 @@ void kefa_shake_fill(const struct kefa_self *self, struct kefa_pkt *pkt)
 }
 
 /**
- * kefa_shake_trigger() - ask for a HANDSHAKE
+ * kefa_shake_trigger() - make the packet that asks for a HANDSHAKE
  * @self: the endpoint
- * @pkt: set to a write to nowhere
+ * @pkt: takes a write without iovs
  *
  * Context: Any.
  */
@@ -69,11 +69,11 @@ void kefa_shake_trigger(const struct kefa_self *self, struct kefa_pkt *pkt)
 }
 
 /**
- * kefa_shake_heard() - a peer has sent a packet
+ * kefa_shake_heard() - note that a peer has sent a packet
  * @peer: the peer
  *
  * Context: Under the endpoint's lock.
- * Return: whether it was the first one, so that @peer->owes has a HANDSHAKE now.
+ * Return: whether it was the first one, so a HANDSHAKE to the peer is due (@peer->owes).
  */
 bool kefa_shake_heard(struct kefa_rpeer *peer)
 {
@@ -85,11 +85,11 @@ bool kefa_shake_heard(struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_shake_told() - our HANDSHAKE is handed to the device
+ * kefa_shake_told() - note that the HANDSHAKE to a peer is passed to the device
  * @peer: the peer
  *
- * If the peer isn't ready for it the same packet is sent again, and never another one: old
- * versions don't take two. A peer that doesn't get it at all sends nothing more.
+ * If the peer isn't ready for it, the same packet is sent again and never a second one, which old
+ * versions don't accept. A peer that never gets it sends nothing more.
  *
  * Context: Under the endpoint's lock.
  */
@@ -100,8 +100,8 @@ void kefa_shake_told(struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_shake_untold() - the device hasn't taken our HANDSHAKE
- * @peer: the peer, which it is owed again
+ * kefa_shake_untold() - note that the HANDSHAKE to a peer wasn't sent and is due again
+ * @peer: the peer
  *
  * Context: Under the endpoint's lock.
  */
@@ -112,15 +112,15 @@ void kefa_shake_untold(struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_shake_take() - a peer's HANDSHAKE has come
- * @peers: of the endpoint
+ * kefa_shake_take() - handle a peer's HANDSHAKE
+ * @peers: peers of the endpoint
  * @peer: the peer, with an address handle
- * @pkt: what it says
+ * @pkt: the HANDSHAKE
  *
- * What a peer can doesn't change: only the first one counts.
+ * The features of a peer don't change: only the first HANDSHAKE counts.
  *
  * Context: Under the endpoint's lock.
- * Return: whether operations that wait for it may begin.
+ * Return: whether operations that wait for the HANDSHAKE may begin.
  */
 bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
 		     const struct kefa_pkt *pkt)
@@ -144,15 +144,15 @@ bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
 }
 
 /**
- * kefa_shake_ask() - does a peer have to be asked for its HANDSHAKE?
+ * kefa_shake_ask() - check whether a peer must be asked for its HANDSHAKE
  * @self: the endpoint
- * @peers: of the endpoint
- * @peer: the peer, which there is an operation for
+ * @peers: peers of the endpoint
+ * @peer: the peer, with which the ULP begins an operation
  *
- * One that has sent something is owed our HANDSHAKE, and answers that by its own.
+ * A peer that has sent something gets a HANDSHAKE, and answers that by its own.
  *
  * Context: Under the endpoint's lock.
- * Return: whether the caller sends kefa_shake_trigger(), which it is told once.
+ * Return: true if the caller has to send kefa_shake_trigger(); at most once for a peer.
  */
 bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 		    struct kefa_rpeer *peer)
@@ -164,9 +164,9 @@ bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 }
 
 /**
- * kefa_shake_sign_as() - have a packet say in a given way who sends it
+ * kefa_shake_sign_as() - put the sender's identity into a packet in a given form
  * @self: the endpoint
- * @how: the way
+ * @how: form of the identity
  * @pkt: the packet
  *
  * Context: Any.
@@ -185,13 +185,13 @@ void kefa_shake_sign_as(const struct kefa_self *self, enum kefa_signs how, struc
 }
 
 /**
- * kefa_shake_sign() - have a packet say who sends it
+ * kefa_shake_sign() - put the sender's identity into a packet
  * @self: the endpoint
- * @peer: whom it is for
- * @pkt: the packet, with its row; the rest of it is set already
+ * @peer: receiver of the packet
+ * @pkt: the packet, with all other fields set
  *
- * Answers have our connid always, as there is room for it; other than the data of a
- * long-CTS transfer, where there is only if the peer wants it.
+ * Answers always have the connid, because their headers have room for it. Data of a long-CTS
+ * transfer has it only if the peer requests it.
  *
  * Context: Under the endpoint's lock.
  */
@@ -209,12 +209,12 @@ void kefa_shake_sign(const struct kefa_self *self, const struct kefa_rpeer *peer
 }
 
 /**
- * kefa_shake_reads() - may one read from the other's memory by RDMA?
+ * kefa_shake_reads() - check whether the ends may read each other's memory by RDMA
  * @self: the endpoint
  * @peer: the peer
  *
  * Context: Under the endpoint's lock.
- * Return: whether they may, in both directions.
+ * Return: whether reads are possible in both directions.
  */
 bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer)
 {
@@ -225,16 +225,16 @@ bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *pee
 }
 
 /**
- * kefa_shake_writes() - may we write to a peer's memory by RDMA?
+ * kefa_shake_writes() - check whether the endpoint may write to a peer's memory by RDMA
  * @self: the endpoint
  * @peer: the peer
- * @data: with remote CQ data
+ * @data: the write has remote CQ data
  *
- * A write with data takes a receive at one that doesn't have the feature for it, and none
- * at one that has; the ends have to agree, and we don't have it.
+ * A write with data consumes a receive at a peer without the feature for unsolicited writes, and
+ * none at a peer with it. Both ends must have it or lack it, and this provider lacks it.
  *
  * Context: Under the endpoint's lock.
- * Return: whether we may.
+ * Return: whether it may.
  */
 bool kefa_shake_writes(const struct kefa_self *self, const struct kefa_rpeer *peer, bool data)
 {

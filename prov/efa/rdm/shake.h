@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an endpoint and its peers tell each other of what they can: shake.c. */
+/* Exchange of features between an endpoint and its peers: shake.c. */
 #ifndef KEFA_RDM_SHAKE_H
 #define KEFA_RDM_SHAKE_H
 
 #include "packet.h"
 #include "peer.h"
 
-/* The first device; it and later ones don't read from each other. */
+/* The first device. It and later ones can't read from each other. */
 #define KEFA_FIRST_DEVICE	0xefa0
 
 /**
- * struct kefa_self - what an endpoint says of itself
- * @features: kefa_shake_features()
- * @device_version: PCI device id of its device
- * @connid: key of its queue pair
- * @raw: its address, padded with zeroes as libfabric's is
- * @homogeneous: FI_OPT_EFA_HOMOGENEOUS_PEERS: each peer can what it can itself, and no
- *	HANDSHAKE is waited for
+ * struct kefa_self - description of an endpoint for its peers
+ * @features: result of kefa_shake_features()
+ * @device_version: PCI device id of the endpoint's device
+ * @connid: connid of the endpoint, which is the key of its queue pair
+ * @raw: raw address of the endpoint, padded with zeroes as in libfabric
+ * @homogeneous: FI_OPT_EFA_HOMOGENEOUS_PEERS: all peers have the endpoint's own features, and
+ *	operations don't wait for a HANDSHAKE
  */
 struct kefa_self {
 	u64	features;
@@ -27,11 +27,11 @@ struct kefa_self {
 };
 
 /**
- * enum kefa_signs - how a request says who sends it
- * @KEFA_SIGNS_RAW: by its raw address, as the peer may not know us
- * @KEFA_SIGNS_CONNID: by its connid
- * @KEFA_SIGNS_NOT: the device does
- * @KEFA_SIGNS: how many ways there are
+ * enum kefa_signs - form in which a request identifies its sender
+ * @KEFA_SIGNS_RAW: by the raw address, because the peer may not know this endpoint
+ * @KEFA_SIGNS_CONNID: by the connid
+ * @KEFA_SIGNS_NOT: not at all, only the device does
+ * @KEFA_SIGNS: number of forms
  */
 enum kefa_signs {
 	KEFA_SIGNS_RAW,
@@ -57,15 +57,15 @@ bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *pee
 bool kefa_shake_writes(const struct kefa_self *self, const struct kefa_rpeer *peer, bool data);
 
 /**
- * kefa_shake_ready() - may operations with a peer begin?
+ * kefa_shake_ready() - check whether operations with a peer may begin
  * @self: the endpoint
  * @peer: the peer
  *
- * Before its HANDSHAKE has come it could be one that wants messages without headers, and
- * anything else ends its process.
+ * Before its HANDSHAKE has arrived, the peer could be one that requires messages without headers,
+ * whose process ends if it gets any other packet.
  *
  * Context: Under the endpoint's lock.
- * Return: whether they may; if not they wait, and kefa_shake_ask() is called.
+ * Return: whether they may; if not, the caller lets them wait and calls kefa_shake_ask().
  */
 static inline bool kefa_shake_ready(const struct kefa_self *self, const struct kefa_rpeer *peer)
 {
@@ -75,11 +75,11 @@ static inline bool kefa_shake_ready(const struct kefa_self *self, const struct k
 }
 
 /**
- * kefa_shake_signs() - how does a request to a peer say who sends it?
+ * kefa_shake_signs() - get the form in which requests to a peer identify their sender
  * @peer: the peer
  *
  * Context: Under the endpoint's lock.
- * Return: the way.
+ * Return: the form.
  */
 static inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer *peer)
 {
@@ -90,7 +90,7 @@ static inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_shake_can() - what can a peer?
+ * kefa_shake_can() - get the features of a peer
  * @self: the endpoint
  * @peer: the peer
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Headers of the messages that there are most of, made beforehand: in one packet, without
- * delivery complete and remote CQ data. shape.c
+ * Prepared headers of the most frequent messages: those in one packet, without delivery complete
+ * and remote CQ data. shape.c
  */
 #ifndef KEFA_RDM_SHAPE_H
 #define KEFA_RDM_SHAPE_H
@@ -12,17 +12,17 @@
 
 #define KEFA_SHAPE_ROOM		64
 
-/* A header with a tag and the connid. */
+/* Length of a header with a tag and the connid. */
 #define KEFA_SHAPE_SHORT						\
 	(sizeof(struct kefa_eager_tagrtm_hdr) + sizeof(struct kefa_req_opt_connid_hdr))
 
 /**
- * struct kefa_shape - the header of an eager message
+ * struct kefa_shape - prepared header of an eager message
  * @bytes: the header, with 0 for number and tag
- * @room: bytes of data that a packet has room for behind it
- * @hdr: bytes of the header
- * @tagged: there is a tag
- * @type: of the packet
+ * @room: room for data in the packet, in bytes
+ * @hdr: length of the header
+ * @tagged: the message has a tag
+ * @type: type of the packet
  */
 struct kefa_shape {
 	u8	bytes[KEFA_SHAPE_ROOM];
@@ -37,10 +37,10 @@ void kefa_shape_make(struct kefa_shape *shape, const struct kefa_rdm_limits *lim
 
 /**
  * kefa_shape_write() - write a header
- * @shape: the header
- * @to: where to, at a multiple of 8
+ * @shape: the prepared header
+ * @to: takes the header, aligned to 8 bytes
  * @msg_id: number of the message
- * @tag: its tag, if it has one
+ * @tag: tag of the message, if it has one
  *
  * Context: Any.
  */
@@ -55,9 +55,10 @@ static inline void kefa_shape_write(const struct kefa_shape *shape, void *to, u3
 }
 
 /**
- * kefa_shape_begin() - write a header, but for the number and the tag
- * @shape: the header
- * @to: where to, at a multiple of 8; before the data, as a short header is overrun
+ * kefa_shape_begin() - write a header, except the number and the tag
+ * @shape: the prepared header
+ * @to: takes the header, aligned to 8 bytes. Write the data later, because bytes after a short
+ *	header are overwritten
  *
  * Context: Any.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What debugfs says of an endpoint of fabric efa. */
+/* Lines of an endpoint of fabric efa in debugfs. */
 #include <linux/seq_file.h>
 #include "rdm.h"
 
@@ -31,11 +31,11 @@ static void kefa_show_types(struct seq_file *s, const char *what, const u64 *cou
 }
 
 /**
- * kefa_rdm_show() - an endpoint's own lines
+ * kefa_rdm_show() - print an endpoint's lines
  * @s: the file
  * @ep: the endpoint
  *
- * Serves as kefa_ep_kind.show. Counters that are zero aren't shown where there are many.
+ * Serves as kefa_ep_kind.show. Lists of counters omit those that are zero.
  *
  * Context: Process context, under kefa_dev.lock.
  */

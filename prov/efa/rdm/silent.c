@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Peers that have fallen silent. An operation may wait for a peer while the device has nothing
- * for that peer, so that nobody would hear of its end. Such a peer is sent a packet that says
- * nothing, the one that asks for a HANDSHAKE: the device tells whether there is anybody to take
- * it. One that takes it lives, however long it takes for the rest.
+ * Peers that have fallen silent. An operation may wait for a peer while the device has no packet
+ * for that peer, so nothing would show that the peer is gone. Such a peer is sent a packet without
+ * effect, the one that asks for a HANDSHAKE, and the device reports whether the peer took it. A
+ * peer that takes it is alive, however long the operation takes.
  */
 #include "../path.h"
 #include "rdm.h"
 
-/* States in which it is the peer's turn. */
+/* States in which an operation waits for the peer. */
 #define KEFA_ITS_TURN	(BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_DATA_RX) | \
 			 BIT(KEFA_ROP_NACKED) | BIT(KEFA_ROP_SINK))
 
@@ -20,7 +20,7 @@ static bool kefa_waits_for_peer(const struct kefa_rop *rop)
 }
 
 /**
- * kefa_silent_arm() - an operation waits for its peer
+ * kefa_silent_arm() - start to watch peers, as an operation waits for one
  * @rdm: the endpoint, enabled
  *
  * Context: Under kefa_ep.lock.
@@ -34,7 +34,7 @@ void kefa_silent_arm(struct kefa_rdm *rdm)
 	queue_delayed_work(kefa_wq, &rdm->silent, msecs_to_jiffies(KEFA_SILENT_MS));
 }
 
-/* An operation that waits for its peer, at or behind @i; or NULL. */
+/* Return: the next operation from @i on that waits for its peer, or NULL. */
 static struct kefa_rop *kefa_silent_next(struct kefa_rdm *rdm, u32 *i)
 {
 	struct kefa_rop *rop;
@@ -49,8 +49,8 @@ static struct kefa_rop *kefa_silent_next(struct kefa_rdm *rdm, u32 *i)
 }
 
 /*
- * Those that were heard of since the last look aren't asked, nor are those for which the device
- * has something: it tells if they are gone.
+ * Ask a peer for a sign of life, unless it has sent a packet since the last check, or the device
+ * has a packet for it, whose completion will show whether the peer is gone.
  */
 static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
@@ -62,7 +62,7 @@ static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	kefa_rdm_todo(rdm, peer);
 }
 
-/* Return: whether anything waits. */
+/* Return: whether any operation waits for its peer. */
 static bool kefa_silent_look(struct kefa_rdm *rdm)
 {
 	struct kefa_rop *rop;
@@ -77,8 +77,8 @@ static bool kefa_silent_look(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rdm_silent() - look whether peers that are waited for are still there
- * @work: of the endpoint
+ * kefa_rdm_silent() - check that the peers that operations wait for are alive
+ * @work: delayed work of the endpoint
  *
  * Context: Process context.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What fabric efa puts on the wire: version 4 of the EFA RDM protocol, as libfabric's
- * prov/efa/docs/efa_rdm_protocol_v4.md has it. Names are that document's.
+ * Wire format of fabric efa: version 4 of the EFA RDM protocol, as described by libfabric's
+ * prov/efa/docs/efa_rdm_protocol_v4.md, whose names are used here.
  *
  * A packet is one SRD message: a fixed header that begins with struct kefa_base_hdr,
- * optional headers, data. Of a request (REQ) the fixed header goes on with rma_iov[];
- * optional headers come in the order raw address, CQ data, connid; then read_iov[].
+ * optional headers, data. In a request (REQ) the fixed header is followed by rma_iov[], then by the
+ * optional headers in the order raw address, CQ data, connid, then by read_iov[].
  */
 #ifndef KEFA_RDM_WIRE_H
 #define KEFA_RDM_WIRE_H
@@ -16,7 +16,7 @@
 
 #define KEFA_PROTOCOL_VERSION	4
 
-/* Of kefa_base_hdr.type. Types that aren't here are retired, reserved or private. */
+/* Values of kefa_base_hdr.type. All other types are retired, reserved or private. */
 enum kefa_pkt_type {
 	KEFA_CTS_PKT			= 3,
 	KEFA_CTSDATA_PKT		= 4,
@@ -59,28 +59,28 @@ enum kefa_pkt_type {
 	KEFA_PKT_TYPES
 };
 
-/* Of kefa_base_hdr.flags, of every type: the packet has its sender's connid. */
+/* Flag in kefa_base_hdr.flags for all types: the packet has its sender's connid. */
 #define KEFA_PKT_CONNID_HDR		0x8000
 
-/* Of requests: optional headers; hints that repeat what the type says; a retry. */
+/* Flags of requests: optional headers; hints that repeat the type; a retry. */
 #define KEFA_REQ_OPT_RAW_ADDR_HDR	0x0001
 #define KEFA_REQ_OPT_CQ_DATA_HDR	0x0002
 #define KEFA_REQ_MSG			0x0004
 #define KEFA_REQ_TAGGED			0x0008
 #define KEFA_REQ_RMA			0x0010
 #define KEFA_REQ_ATOMIC			0x0020
-#define KEFA_REQ_READ_NACK		0x2000	/* sent anew because of a READ_NACK */
+#define KEFA_REQ_READ_NACK		0x2000	/* repeated after a READ_NACK */
 
-/* Of a CTS: it answers a READRSP, and not a request of the peer's. */
+/* Flag of a CTS: it answers a READRSP instead of a request of the peer. */
 #define KEFA_CTS_READ_REQ		0x0080
 
-/* Of a HANDSHAKE: which optional headers it has, in this order, connid first. */
+/* Flags of a HANDSHAKE: its optional headers, in this order after the connid. */
 #define KEFA_HANDSHAKE_HOST_ID_HDR		0x0001
 #define KEFA_HANDSHAKE_DEVICE_VERSION_HDR	0x0002
 #define KEFA_HANDSHAKE_USER_RECV_QP_HDR		0x0004
 #define KEFA_HANDSHAKE_HMEM_P2P_HDR		0x0008
 
-/* Of kefa_handshake_hdr.extra_info[0]: extra features and requests. */
+/* Bits of kefa_handshake_hdr.extra_info[0]: extra features and requests. */
 #define KEFA_FEATURE_RDMA_READ			BIT_ULL(0)
 #define KEFA_FEATURE_DELIVERY_COMPLETE		BIT_ULL(1)
 #define KEFA_REQUEST_CONSTANT_HEADER_LENGTH	BIT_ULL(2)
@@ -91,14 +91,14 @@ enum kefa_pkt_type {
 #define KEFA_FEATURE_REQUEST_USER_RECV_QP	BIT_ULL(7)
 #define KEFA_FEATURE_UNSOLICITED_WRITE_RECV	BIT_ULL(8)
 
-/* nextra_p3 is the number of words in extra_info plus 3; more than 4 were never used. */
+/* nextra_p3 is the number of words in extra_info plus 3; no version has more than 4 words. */
 #define KEFA_NEXTRA_P3		3
 #define KEFA_NEXTRA_MAX		4
 
-/* More iovs than that no libfabric makes, or takes. */
+/* Maximum number of iovs; no version of libfabric sends or accepts more. */
 #define KEFA_IOV_MAX		4
 
-/* libfabric pads its address of 32 bytes so; shorter and longer ones are read. */
+/* libfabric pads its address of 32 bytes to 36; other lengths are accepted as well. */
 #define KEFA_RAW_ADDR_BYTES	32
 #define KEFA_RAW_ADDR_LEN	36
 #define KEFA_RAW_ADDR_LEN_MAX	64
@@ -109,7 +109,7 @@ struct kefa_base_hdr {
 	__le16	flags;
 };
 
-/* At a multiple of 4 where it follows a connid. */
+/* Aligned to 4 bytes only, if it follows a connid. */
 struct kefa_rma_iov {
 	__le64	addr;
 	__le64	len;
@@ -133,7 +133,7 @@ struct kefa_ctsdata_hdr {
 	__le64			seg_offset;
 };
 
-/* Behind the header, if there is a connid. */
+/* Follows the header if the packet has a connid. */
 struct kefa_ctsdata_opt_connid_hdr {
 	__le32	connid;
 	__le32	padding;
@@ -221,7 +221,7 @@ struct kefa_req_opt_connid_hdr {
 	__le32	connid;
 };
 
-/* Of struct kefa_req_opt_raw_addr_hdr: as struct fi_efa_addr, little endian. */
+/* Address in struct kefa_req_opt_raw_addr_hdr: a struct fi_efa_addr in little endian. */
 struct kefa_raw_addr {
 	__u8	gid[16];
 	__le16	qpn;
@@ -230,7 +230,7 @@ struct kefa_raw_addr {
 	__le64	reserved;
 } __packed __aligned(4);
 
-/* --- requests to messages --- */
+/* --- requests for messages --- */
 
 struct kefa_eager_msgrtm_hdr {
 	struct kefa_base_hdr	base;
@@ -321,7 +321,7 @@ struct kefa_dc_medium_tagrtm_hdr {
 	__le64					tag;
 };
 
-/* --- requests to write, to read, to change --- */
+/* --- requests for writes, reads and atomic operations --- */
 
 struct kefa_eager_rtw_hdr {
 	struct kefa_base_hdr	base;
@@ -364,7 +364,7 @@ struct kefa_rtr_hdr {
 	struct kefa_rma_iov	rma_iov[];
 };
 
-/* Of a FETCH_RTA and COMPARE_RTA @id is recv_id, of a DC_WRITE_RTA send_id. */
+/* @id is recv_id in a FETCH_RTA or COMPARE_RTA, and send_id in a DC_WRITE_RTA. */
 struct kefa_rta_hdr {
 	struct kefa_base_hdr	base;
 	__le32			msg_id;
