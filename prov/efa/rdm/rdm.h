@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Endpoints of fabric efa: what the files of the engine share. ep.c opens and closes them,
- * send.c and recv.c are what the ULP calls, tx.c and rx.c have the packets that the device
- * has, msg.c is about messages that arrive, longcts.c about those that come as they are
- * granted, longread.c and source.c about those that are read, answer.c about packets without
- * data, join.c and silent.c about peers that come and go, and progress.c has all of that go on.
+ * Endpoints of fabric efa: declarations that the files of the engine share. The files are listed
+ * in Documentation/efa-rdm.rst.
  *
- * Everything is under the endpoint's lock, kefa_ep.lock, but for allocating peers and
- * making address handles.
+ * The endpoint's lock, kefa_ep.lock, protects everything. Only allocating peers and creating
+ * address handles is done without it, because both sleep.
  */
 #ifndef KEFA_RDM_RDM_H
 #define KEFA_RDM_RDM_H
@@ -37,68 +34,68 @@
 				 FI_DISCARD)
 
 enum {
-	/* Operations besides the ULP's: of messages into multi-receive buffers, and answers. */
+	/* Operations besides the ULP's, for messages in multi-receive buffers and answers. */
 	KEFA_RDM_SPARE_OPS	= 64,
-	/* Sends, and receives, that the ULP can have outstanding. */
+	/* Default number of sends, and of receives, that the ULP can have outstanding. */
 	KEFA_RDM_SIZE		= 256,
-	/* Bytes of a packet that are copied to where its header is, and need no mapping. */
+	/* Maximum length of a packet that is copied to the slot's header, and needs no mapping. */
 	KEFA_TS_ROOM		= 512,
-	/* A packet up to that length is kept in a copy, and its buffer is used again. */
+	/* Maximum length of a packet that is copied to be kept, so that its buffer is free. */
 	KEFA_KEEP_COPY		= 1024,
-	/* Packets of one message that can come before its turn. */
+	/* Maximum number of early packets of one message. */
 	KEFA_EARLY_PARTS	= 256,
-	/* Packets whose turn has come that are taken at a time. */
+	/* Maximum number of kept packets that are handled at a time when their turn has come. */
 	KEFA_DRAIN_MAX		= 64,
-	/* RECEIPTs that a peer which isn't ready for them can have to get. */
+	/* Maximum number of RECEIPTs that are due to a peer that isn't ready. */
 	KEFA_OWED_MAX		= 32,
-	/* An address handle that can't be made is tried again so often, so many ms later. */
+	/* Number of attempts to create an address handle, and milliseconds between them. */
 	KEFA_JOIN_TRIES		= 50,
 	KEFA_JOIN_RETRY_MS	= 20,
-	/* Who is waited for, and silent for as long, is asked for a sign of life. */
+	/* Time after which a silent peer that operations wait for is asked for a sign of life. */
 	KEFA_SILENT_MS		= 500,
-	/* Receives that are posted when an endpoint is enabled. */
+	/* Number of receives that are posted when an endpoint is enabled. */
 	KEFA_RX_FIRST		= 32,
-	/* And at least, however much is kept: answers have to get in. */
+	/* Minimum number of posted receives, however much is kept, so that answers can arrive. */
 	KEFA_RX_LEAST		= 16,
-	/* Completions that nobody posted, of a completion queue. */
+	/* Entries that a completion queue reserves for unsolicited completions. */
 	KEFA_CQ_RESERVE		= 64,
-	/* What a peer may have of the send slots, as a part, if there are others. */
+	/* Share of the send slots, as a divisor, that one of several peers may have. */
 	KEFA_TX_SHARE		= 4,
-	/* What data that was granted leaves of them to requests, as a part. */
+	/* Share of the send slots, as a divisor, that granted data leaves to requests. */
 	KEFA_TX_REQUESTS	= 4,
-	/* Packets that an operation sends, or reads that it posts, in its turn. */
+	/* Number of packets that an operation sends, or reads that it posts, in its turn. */
 	KEFA_TURN		= 8,
-	/* Reads of an operation that the device has. */
+	/* Maximum number of outstanding reads of an operation. */
 	KEFA_READS_MAX		= 32,
-	/* FI_OPT_MIN_MULTI_RECV, unless it is set. */
+	/* Default of FI_OPT_MIN_MULTI_RECV. */
 	KEFA_MIN_MULTI_RECV	= 64,
 };
 
-/* Messages are as long as memory is. */
+/* Longest message: the protocol has no limit. */
 #define KEFA_RDM_MAX_MSG	((size_t)LONG_MAX)
 
-/* Pages of a region that peers read a message from. */
+/* Number of pages of a region that peers read a message from. */
 #define KEFA_SOURCE_PAGES	1024
 
-/* What buffers are allocated by. */
+/* Size of the chunks in which receive buffers are allocated. */
 #define KEFA_CHUNK_BYTES	SZ_64K
 
-/* In the slot's half of a work request's id: it is a receive. */
+/* Bit of a work request's id, in the half with the slot: it is a receive. */
 #define KEFA_RS_ID		BIT(31)
 
 /**
- * enum kefa_drop - why a packet that could be read was dropped
- * @KEFA_DROP_STRANGER: it came from a peer that isn't known, and doesn't say who it is
- * @KEFA_DROP_NO_AH: there is no address handle for the peer
+ * enum kefa_drop - reason for dropping a valid packet
+ * @KEFA_DROP_STRANGER: the sender is unknown, and the packet has no raw address
+ * @KEFA_DROP_NO_AH: no address handle could be created for the peer
  * @KEFA_DROP_DEAD: the peer is dead
- * @KEFA_DROP_DUP: its message has arrived already
- * @KEFA_DROP_FAR: its message is too far ahead
- * @KEFA_DROP_STATE: it means no operation, or none that waits for it
- * @KEFA_DROP_TYPE: we don't do that
- * @KEFA_DROP_LENGTH: it isn't the part of a message that it says
- * @KEFA_DROP_FULL: there is no room, and its peer is in no address vector
- * @KEFA_DROP_GONE: its peer was removed while it was kept
- * @KEFA_DROPS: how many there are
+ * @KEFA_DROP_DUP: the message has arrived already
+ * @KEFA_DROP_FAR: the message is too far ahead
+ * @KEFA_DROP_STATE: no operation has the id, or the operation doesn't wait for such a packet
+ * @KEFA_DROP_TYPE: the type isn't supported
+ * @KEFA_DROP_LENGTH: the packet doesn't fit the message it claims to belong to
+ * @KEFA_DROP_FULL: there is no memory for it, and the peer is in no address vector
+ * @KEFA_DROP_GONE: the peer was removed while the packet was kept
+ * @KEFA_DROPS: number of reasons
  */
 enum kefa_drop {
 	KEFA_DROP_STRANGER,
@@ -115,24 +112,24 @@ enum kefa_drop {
 };
 
 /**
- * struct kefa_rdm_stats - what an endpoint counts; kefa_ep.lock
- * @sent: packets handed to the device for the first time, by type
- * @received: packets that could be read, by type
- * @bad: packets that couldn't, by enum kefa_bad
- * @dropped: packets that were dropped all the same, by enum kefa_drop
- * @copied: bytes that were copied so that they could be sent
- * @unexpected: messages that found no receive
- * @early: packets that came before their turn
+ * struct kefa_rdm_stats - counters of an endpoint; protected by kefa_ep.lock
+ * @sent: packets passed to the device for the first time, by type
+ * @received: valid packets, by type
+ * @bad: invalid packets, by enum kefa_bad
+ * @dropped: valid packets that were dropped, by enum kefa_drop
+ * @copied: bytes that were copied for sending
+ * @unexpected: messages that matched no receive
+ * @early: packets that arrived before their turn
  * @rnr: packets that found the peer without a receive
  * @deaths: peers that died
- * @cut: of these, those that filled our memory
+ * @cut: peers that were declared dead because they used up the memory budget
  * @full: times that the budget was used up
- * @shut: times that there was no receive posted at all
+ * @shut: times that no receive was posted
  * @starved: messages that had to wait for room in a completion queue
- * @asked: signs of life that were asked for
+ * @asked: packets that asked for a sign of life
  * @reads: reads that were posted
  * @unread: messages that couldn't be read
- * @sources: messages that a region was registered for
+ * @sources: messages that were registered for reading
  */
 struct kefa_rdm_stats {
 	u64	sent[KEFA_PKT_TYPES];
@@ -156,17 +153,17 @@ struct kefa_rdm_stats {
 
 enum kefa_ts_state {
 	KEFA_TS_FREE,
-	KEFA_TS_POSTED,	/* the device has it, or it is held for the next doorbell */
-	KEFA_TS_PARKED,	/* it is to be sent again, when its peer had time */
+	KEFA_TS_POSTED,	/* with the device, or held for the next doorbell */
+	KEFA_TS_PARKED,	/* to be sent again after the peer's delay */
 };
 
 /**
- * enum kefa_ts_what - what a send slot is used for
+ * enum kefa_ts_what - use of a send slot
  * @KEFA_TS_PACKET: a packet
  * @KEFA_TS_READ: a read of the peer's memory
- * @KEFA_TS_REG: a registration, for the peer to read
- * @KEFA_TS_INVAL: and its end
- * @KEFA_TS_WHATS: how many values there are
+ * @KEFA_TS_REG: a registration of memory that the peer reads
+ * @KEFA_TS_INVAL: an invalidation of that memory's registration
+ * @KEFA_TS_WHATS: number of uses
  */
 enum kefa_ts_what {
 	KEFA_TS_PACKET,
@@ -177,24 +174,24 @@ enum kefa_ts_what {
 };
 
 /**
- * struct kefa_ts - a send slot: a packet until the device has delivered it
- * @next: in KEFA_TS_FREE, the next free one, or the next that eager.c reports
- * @list: in KEFA_TS_PARKED in kefa_rdm.parked
- * @out: of a request, its place in the peer's order
- * @rop: the operation; NULL for what is the peer's own, as a HANDSHAKE, and with @whole
- * @peer: whom it is for
- * @id: of the work request: its slot, and in the upper half how often that was used
- * @hdr: header, and data up to KEFA_TS_ROOM in all
- * @dma: its DMA address
- * @seg: data that is sent from where it is, or memory that is read into; of length 0 if
- *	there is none
- * @copy: else the whole packet is there, or NULL
- * @context: with @whole: the ULP's
- * @tag: likewise the tag of the message
- * @total: likewise its length
- * @cq_flags: likewise what the completion says
- * @err: likewise positive errno of the first failure
- * @prov: and the device's status
+ * struct kefa_ts - a send slot, in use until the device has delivered the packet
+ * @next: in KEFA_TS_FREE, the next free slot, or the next one that eager.c reports
+ * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked
+ * @out: for a request, entry in the peer's order
+ * @rop: the operation; NULL for packets without one, such as HANDSHAKE, and with @whole
+ * @peer: receiver of the packet
+ * @id: id of the work request: the slot, and in the upper half the number of its uses
+ * @hdr: headers, followed by data up to KEFA_TS_ROOM in total
+ * @dma: DMA address of @hdr
+ * @seg: data that is sent without a copy, or memory that is read into; length 0 if there is
+ *	neither
+ * @copy: bounce buffer with the whole packet, or NULL
+ * @context: with @whole, context of the ULP
+ * @tag: with @whole, tag of the message
+ * @total: with @whole, length of the message
+ * @cq_flags: with @whole, flags of the completion
+ * @err: with @whole, positive errno of the first failure
+ * @prov: with @whole, status of the device for the first failure
  * @imm: remote CQ data of a message without a header
  * @len: bytes at @hdr or @copy
  * @type: enum kefa_pkt_type, or 0 for a message without a header
@@ -236,13 +233,13 @@ struct kefa_ts {
 	bool			quiet;
 };
 
-/* Whether one may come from one state to another. */
+/* Return: whether a transition between two states is allowed. */
 static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_state to)
 {
 	switch (to) {
 	case KEFA_TS_FREE:
 	case KEFA_TS_POSTED:
-		/* One that was taken and isn't posted is free still; one is posted again. */
+		/* A slot that was taken but not posted is still free. Parked ones are reposted. */
 		return true;
 	case KEFA_TS_PARKED:
 		return from == KEFA_TS_POSTED;
@@ -252,12 +249,12 @@ static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_st
 }
 
 /**
- * enum kefa_held_where - where a kept packet is
- * @KEFA_HELD_NOT: it isn't kept
- * @KEFA_HELD_EARLY: in kefa_rdm.msgs and .early: its turn hasn't come
- * @KEFA_HELD_UNEXP: in kefa_rdm.match, and if more of it is to come in .msgs
+ * enum kefa_held_where - place of a kept packet
+ * @KEFA_HELD_NOT: the packet isn't kept
+ * @KEFA_HELD_EARLY: in kefa_rdm.msgs and .early, because its turn hasn't come
+ * @KEFA_HELD_UNEXP: in kefa_rdm.match, and also in .msgs if more of the message is expected
  * @KEFA_HELD_MORE: in kefa_held.link of the first packet of an unexpected message
- * @KEFA_HELD_STRANGE: in kefa_rdm.strange: its sender's address handle isn't there
+ * @KEFA_HELD_STRANGE: in kefa_rdm.strange, because the sender has no address handle yet
  */
 enum kefa_held_where {
 	KEFA_HELD_NOT,
@@ -268,22 +265,22 @@ enum kefa_held_where {
 };
 
 /**
- * struct kefa_held - a received packet, as far as it has to be known while it is kept
- * @msg: of the first packet of an unexpected message: its place in the match
- * @node: by (peer, msg_id)
- * @link: in the list that @where says; or in KEFA_HELD_UNEXP the list of those in
+ * struct kefa_held - a received packet that is or may be kept
+ * @msg: for the first packet of an unexpected message, entry in the match
+ * @node: entry in kefa_rdm.msgs, by (peer, msg_id)
+ * @link: entry in the list of @where; in KEFA_HELD_UNEXP the list of the message's packets in
  *	KEFA_HELD_MORE
- * @peer: who sent it; NULL in KEFA_HELD_STRANGE
+ * @peer: sender of the packet; NULL in KEFA_HELD_STRANGE
  * @buf: the packet
- * @len: its bytes
- * @cost: bytes of memory that it takes
- * @total: bytes of an unexpected message
- * @parts: of these, those that come with packets like this one; the rest is asked for
- * @done: of these, those that have come
- * @src_qpn: sender's queue pair
- * @slid: number of its address handle
+ * @len: length of the packet
+ * @cost: bytes of memory that the kept packet uses
+ * @total: length of an unexpected message
+ * @parts: bytes of the message that are sent without a request by the receiver
+ * @done: bytes of the message that have arrived
+ * @src_qpn: queue pair of the sender
+ * @slid: number of the sender's address handle
  * @where: enum kefa_held_where
- * @copied: @buf is behind this, and both are from kmalloc(); or else a receive slot's
+ * @copied: @buf follows this structure, in one kmalloc() object; otherwise it is a receive slot's
  */
 struct kefa_held {
 	struct kofi_match_msg	msg;
@@ -302,23 +299,23 @@ struct kefa_held {
 	bool			copied;
 };
 
-/* With a message of 8 bytes that has a tag it takes 256. */
+/* A kept tagged message of 8 bytes fits into 256 bytes. */
 static_assert(sizeof(struct kefa_held) + sizeof(struct kefa_eager_tagrtm_hdr) +
 	      sizeof(struct kefa_req_opt_connid_hdr) + 8 <= 256);
 
 enum kefa_rs_state {
 	KEFA_RS_FREE,
 	KEFA_RS_POSTED,
-	KEFA_RS_TAKEN,	/* looked at, or kept */
+	KEFA_RS_TAKEN,	/* being handled, or kept */
 };
 
 /**
  * struct kefa_rs - a receive slot
- * @held: the packet that was received into it
- * @list: in kefa_rdm.rs_free
- * @id: of the work request: KEFA_RS_ID and its number, and in the upper half how often it
- *	was used
- * @dma: DMA address of its buffer
+ * @held: packet that was received into the slot
+ * @list: entry in kefa_rdm.rs_free
+ * @id: id of the work request: KEFA_RS_ID and the slot, and in the upper half the number of its
+ *	uses
+ * @dma: DMA address of the buffer
  * @state: enum kefa_rs_state
  */
 struct kefa_rs {
@@ -330,11 +327,11 @@ struct kefa_rs {
 };
 
 /**
- * struct kefa_chunk - receive slots, and memory of their buffers
- * @list: in kefa_rdm.chunks
- * @mem: the memory
- * @bytes: how much
- * @dma: its DMA address
+ * struct kefa_chunk - receive slots, with memory for their buffers
+ * @list: entry in kefa_rdm.chunks
+ * @mem: memory of the buffers
+ * @bytes: size of @mem
+ * @dma: DMA address of @mem
  * @rs: the slots
  */
 struct kefa_chunk {
@@ -347,68 +344,67 @@ struct kefa_chunk {
 
 /**
  * struct kefa_rdm - an endpoint of fabric efa
- * @ep: what endpoints of both fabrics have; it comes first
- * @user: tells of addresses; joined to the address vector
- * @self: what peers are told of it
- * @shapes: headers of eager messages, by how they say who sends them, and whether tagged
- * @lim: what sub-protocols are chosen by
- * @ordered: FI_ORDER_SAS holds
- * @use_rdma: FI_OPT_EFA_USE_DEVICE_RDMA
- * @tagged: as kefa_ep.limits, of calls with a tag
- * @enabled: operations were allocated
+ * @ep: part that endpoints of both fabrics have; must be the first member
+ * @user: the endpoint as a user of its address vector
+ * @self: description of the endpoint for its peers
+ * @shapes: prepared headers of eager messages, by enum kefa_signs and by whether they have a tag
+ * @lim: limits by which sub-protocols are selected
+ * @ordered: FI_ORDER_SAS was granted
+ * @use_rdma: value of FI_OPT_EFA_USE_DEVICE_RDMA
+ * @tagged: limits of calls with a tag, as kefa_ep.limits
+ * @enabled: operations are allocated
  * @rops: operations
  * @peers: peers
- * @backoffs: peers that are given time
- * @timer: when the first of them has had it
- * @match: receives and messages
- * @heads: its buckets
+ * @backoffs: delays of peers
+ * @timer: timer for the end of the next delay
+ * @match: matching of receives and messages
+ * @heads: buckets of @match
  * @msgs: packets and messages by (peer, msg_id)
- * @part: the message that comes in parts and began last; or it is over, and what is there now isn't
- *	such a one; or NULL
- * @min_multi: FI_OPT_MIN_MULTI_RECV
+ * @part: operation of the message in several packets that began last, or NULL. It may have ended,
+ *	and be used for something else
+ * @min_multi: value of FI_OPT_MIN_MULTI_RECV
  * @ts: send slots
- * @nts: how many
- * @ts_nfree: free ones
- * @ts_ctl: of these, those that are for answers alone
- * @ts_share: how many a peer of several may have
- * @ts_free: the free ones, the last one first, as its header is still in the cache
- * @sent: whole messages that were sent, and aren't reported yet, oldest first
- * @sent_tail: where the next one is linked
- * @nsent: how many
- * @todo: peers that something may be sent to
- * @owing: operations that owe an answer
+ * @nts: number of send slots
+ * @ts_nfree: number of free send slots
+ * @ts_ctl: number of send slots that are reserved for answers
+ * @ts_share: maximum number of send slots of one among several peers
+ * @ts_free: free send slots, last used first, because its header is still in the cache
+ * @sent: whole messages that were sent and whose completion isn't written yet, oldest first
+ * @sent_tail: end of @sent, where the next one is linked
+ * @nsent: number of entries of @sent
+ * @todo: peers to which something may be sent
+ * @owing: operations with answers that are due
  * @sending: operations in KEFA_ROP_DATA_TX
- * @reading: operations in KEFA_ROP_READING that have something to read
+ * @reading: operations in KEFA_ROP_READING that have more to read
  * @sources: regions that peers can read from
- * @nsources: how many there are
- * @sources_free: those that aren't in use
+ * @nsources: number of entries of @sources
+ * @sources_free: free regions
  * @parked: packets to be sent again
  * @rs: receive slots by number
- * @rs_max: room there
- * @nrs: how many there are
- * @stride: bytes of a buffer
- * @nposted: receives that the device has
- * @nagain: of these, how many were posted again with the last completions
- * @target: how many it should have
- * @burst: how many were used since the device had nothing more
- * @depth: how many it can have
- * @rs_free: free ones
- * @taken: receives that have their message, and aren't reported yet, oldest first
- * @taken_tail: where the next one is linked
- * @ntaken: how many
- * @chunks: their memory
- * @kept: bytes of memory that packets take which are kept
- * @budget: how much that may be
- * @early: packets that came before their turn
+ * @rs_max: size of @rs
+ * @nrs: number of receive slots
+ * @stride: size of a receive buffer
+ * @nposted: number of receives that the device has
+ * @nagain: number of receives that were posted again while the last completions were handled
+ * @target: number of receives that the device should have
+ * @burst: number of receives used since a poll last found less than a batch of completions
+ * @depth: maximum number of receives that the device can have
+ * @rs_free: free receive slots
+ * @taken: receives that have their message and whose completion isn't written yet, oldest first
+ * @taken_tail: end of @taken, where the next one is linked
+ * @ntaken: number of entries of @taken
+ * @chunks: memory of receive slots
+ * @kept: bytes of memory that kept packets use
+ * @budget: maximum of @kept
+ * @early: packets that arrived before their turn
  * @strange: packets of strangers
- * @starved: there is a peer whose next message waits for an operation, or for room in the
- *	completion queue
- * @shut: the budget doesn't allow all the receives that there should be
- * @cq_starved: in kefa_cq.starved; kefa_cq.starved_lock
- * @join: makes address handles for strangers
- * @silent: asks peers that are waited for whether they are there
+ * @starved: the next message of a peer waits for an operation, or for room in the completion queue
+ * @shut: fewer receives than @target are posted because of the budget
+ * @cq_starved: entry in kefa_cq.starved; protected by kefa_cq.starved_lock
+ * @join: work that creates address handles for strangers
+ * @silent: work that asks silent peers for a sign of life
  * @listening: @silent is queued
- * @join_tries: how often the next one couldn't be made; the worker's
+ * @join_tries: number of failed attempts for the current address handle; used by @join only
  * @stats: counters
  */
 struct kefa_rdm {
@@ -481,9 +477,9 @@ static_assert(offsetof(struct kefa_rdm, ep) == 0);
 
 /**
  * struct kefa_cq - a completion queue of fabric efa
- * @cq: the core's part
- * @starved_lock: protects @starved; inside of kefa_ep.lock
- * @starved: endpoints that wait for its reserve
+ * @cq: part of the core
+ * @starved_lock: protects @starved; taken inside kefa_ep.lock
+ * @starved: endpoints that wait for the queue's reserve
  */
 struct kefa_cq {
 	struct kofi_cq		cq;
@@ -501,7 +497,7 @@ static inline struct kefa_cq *to_kefa_cq(struct kofi_cq *cq)
 	return container_of(cq, struct kefa_cq, cq);
 }
 
-/* The slot that a packet was received into. */
+/* Return: the slot that a packet was received into. */
 static inline struct kefa_rs *kefa_held_rs(struct kefa_held *held)
 {
 	return container_of(held, struct kefa_rs, held);
@@ -676,13 +672,13 @@ void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc);
 void kefa_rdm_pump(struct kefa_rdm *rdm);
 
 /**
- * kefa_rdm_due() - is there anything for kefa_rdm_pump() to do?
+ * kefa_rdm_due() - check whether kefa_rdm_pump() has anything to do
  * @rdm: the endpoint, enabled
  *
- * Packets that are held aren't looked at: others may be about to share their doorbell.
+ * Held packets don't count, because further packets may be about to share their doorbell.
  *
  * Context: Under kefa_ep.lock.
- * Return: whether there is.
+ * Return: whether it has.
  */
 static inline bool kefa_rdm_due(const struct kefa_rdm *rdm)
 {
@@ -695,12 +691,12 @@ static inline bool kefa_rdm_due(const struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_msg_src() - whom a message is from, for the match
+ * kefa_msg_src() - get the source of a message for the match
  * @rdm: the endpoint
- * @peer: who has sent it
+ * @peer: sender of the message
  *
  * Context: Under kefa_ep.lock.
- * Return: the peer's number; FI_ADDR_UNSPEC where no receive can name a peer.
+ * Return: kefa_rpeer.id, or FI_ADDR_UNSPEC if the endpoint has no directed receives.
  */
 static inline fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
@@ -708,9 +704,9 @@ static inline fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct ke
 }
 
 /**
- * kefa_rop_src() - whom a message is from, for its completion
+ * kefa_rop_src() - get the source of a message for its completion
  * @rdm: the endpoint
- * @rop: its receive
+ * @rop: receive of the message
  *
  * Context: Under kefa_ep.lock.
  * Return: index in the address vector, or FI_ADDR_NOTAVAIL.
@@ -723,9 +719,9 @@ static inline fi_addr_t kefa_rop_src(const struct kefa_rdm *rdm, const struct ke
 }
 
 /**
- * kefa_rs_hold() - have a receive wait for the doorbell
+ * kefa_rs_hold() - hold a receive for the next doorbell
  * @rdm: the endpoint
- * @rs: its slot, in no list; kefa_rx_give() is due, at once if KEFA_RECVS_MAX are held
+ * @rs: the slot, in no list. The caller calls kefa_rx_give(), at once if KEFA_RECVS_MAX are held
  *
  * Context: Under kefa_ep.lock.
  */
@@ -736,18 +732,18 @@ static inline void kefa_rs_hold(struct kefa_rdm *rdm, struct kefa_rs *rs)
 	lockdep_assert_held(&rdm->ep.lock);
 	rs->state = KEFA_RS_POSTED;
 	kefa_dma_sync_for_device(rdm->ep.dma, rs->dma, rdm->stride, DMA_FROM_DEVICE);
-	/* Its length is that of all of them. */
+	/* The length is constant, and was set when the work request was initialized. */
 	recv->wr.wr_id = rs->id;
 	recv->sge[0].addr = rs->dma;
 	rdm->nposted++;
 }
 
 /**
- * kefa_rs_again() - a packet is needed no more, and its slot is used again
+ * kefa_rs_again() - post a receive slot again, whose packet isn't needed any more
  * @rdm: the endpoint
- * @rs: the slot, which the device hasn't; kefa_rx_give() or kefa_rx_refill() is due
+ * @rs: the slot, which isn't posted. The caller calls kefa_rx_give() or kefa_rx_refill() later
  *
- * If much is kept kefa_rx_refill() decides how many are posted.
+ * If half of the budget is used, the slot is freed, and kefa_rx_refill() decides how many to post.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -765,10 +761,10 @@ static inline void kefa_rs_again(struct kefa_rdm *rdm, struct kefa_rs *rs)
 }
 
 /**
- * kefa_ts_set_state() - go from one state to another
+ * kefa_ts_set_state() - change the state of a send slot
  * @rdm: the endpoint
  * @ts: the send slot
- * @state: where to
+ * @state: new state of the slot
  *
  * Context: Under kefa_ep.lock.
  */
@@ -781,7 +777,7 @@ static __always_inline void kefa_ts_set_state(const struct kefa_rdm *rdm, struct
 }
 
 /**
- * kefa_rdm_todo() - something may be sent to a peer
+ * kefa_rdm_todo() - have the pump send what waits for a peer
  * @rdm: the endpoint
  * @peer: the peer
  *
