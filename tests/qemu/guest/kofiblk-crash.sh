@@ -129,7 +129,7 @@ client_ends()
 	check "the client left nothing open" nothing_open
 }
 
-# sessions COUNT: are there so many?
+# sessions COUNT: succeed if the server has this number of sessions
 sessions()
 {
 	[ "$(grep -c "^client=" $SESSIONS)" = "$1" ]
