@@ -165,7 +165,7 @@ static bool et_siege_begin(struct et_siege *s)
 	struct et *t = s->t;
 	const char *device = t->a.info->domain_attr->name;
 
-	if (!ET_EXPECT_EQ(t, et_open(&s->c, device, 0), 0) ||
+	if (!ET_EXPECT_EQ(t, et_open(&s->c, device, t->test), 0) ||
 	    !ET_EXPECT_EQ(t, et_connect(&s->c, &t->b), 0) ||
 	    !ET_EXPECT_EQ(t, et_connect(&t->b, &s->c), 0))
 		return false;

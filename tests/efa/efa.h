@@ -15,6 +15,7 @@
 #include <kofi/endpoint.h>
 #include <kofi/eq.h>
 #include <kofi/rma.h>
+#include <kofi/tagged.h>
 
 #define ET_BUF		SZ_2M
 #define ET_TIMEOUT	10000	/* ms */
@@ -52,12 +53,15 @@ struct et;
  * @name: name of the case
  * @run: runs the case
  * @bind: flags for binding the CQ, besides the directions
- * @alone: run only if requested by name, because it needs a removal or takes long
+ * @rdm: the ends are of fabric efa, with tags, and not of efa-direct, with RMA
+ * @alone: run only if requested by name, because it needs a removal, or no
+ *         faults, or takes long
  */
 struct et_case {
 	const char	*name;
 	void		(*run)(struct et *t);
 	u64		bind;
+	bool		rdm;
 	bool		alone;
 };
 
@@ -110,7 +114,7 @@ void et_failed(struct et *t, const char *func, int line, const char *what,
 
 /* end.c */
 
-int et_open(struct et_end *end, const char *device, u64 bind);
+int et_open(struct et_end *end, const char *device, const struct et_case *test);
 int et_close(struct et_end *end);
 int et_connect(struct et_end *end, struct et_end *other);
 int et_wait(struct et_end *end, struct fi_cq_data_entry *entry);
@@ -126,5 +130,6 @@ extern const struct et_case et_rma_cases[];
 extern const struct et_case et_life_cases[];
 extern const struct et_case et_removal_cases[];
 extern const struct et_case et_peer_cases[];
+extern const struct et_case et_rdm_cases[];
 
 #endif /* KOFI_EFA_TEST_H */

@@ -7,15 +7,16 @@
 
 #define ET_SMALL	SZ_64K
 
-static int et_find(struct et_end *end, const char *device)
+static int et_find(struct et_end *end, const char *device, bool rdm)
 {
 	struct fi_info *hints;
 	int ret;
 
-	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC_DIRECT, device);
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME,
+				 rdm ? FI_EFA_FABRIC : FI_EFA_FABRIC_DIRECT, device);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | FI_RMA;
+	hints->caps = FI_MSG | (rdm ? FI_TAGGED : FI_RMA);
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &end->info);
@@ -46,7 +47,7 @@ static int et_open_objects(struct et_end *end, u64 bind)
 	       fi_enable(end->ep);
 }
 
-int et_open(struct et_end *end, const char *device, u64 bind)
+int et_open(struct et_end *end, const char *device, const struct et_case *test)
 {
 	int ret;
 
@@ -56,8 +57,8 @@ int et_open(struct et_end *end, const char *device, u64 bind)
 	end->small = alloc_pages_exact(ET_SMALL, GFP_KERNEL | __GFP_ZERO);
 	if (!end->buf || !end->small)
 		return -ENOMEM;
-	ret = et_find(end, device);
-	return ret ?: et_open_objects(end, bind);
+	ret = et_find(end, device, test->rdm);
+	return ret ?: et_open_objects(end, test->bind);
 }
 
 static int et_close_fid(struct fid *fid)

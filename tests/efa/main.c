@@ -31,7 +31,7 @@ u32 et_depth;
 
 static const struct et_case * const et_all[] = {
 	et_msg_cases, et_rma_cases, et_life_cases, et_removal_cases,
-	et_peer_cases,
+	et_peer_cases, et_rdm_cases,
 };
 
 void et_printf(const char *fmt, ...)
@@ -53,8 +53,8 @@ void et_failed(struct et *t, const char *func, int line, const char *what,
 
 static int et_open_both(struct et *t, const char *dev_a, const char *dev_b)
 {
-	return et_open(&t->a, dev_a, t->test->bind) ?:
-	       et_open(&t->b, dev_b, t->test->bind) ?:
+	return et_open(&t->a, dev_a, t->test) ?:
+	       et_open(&t->b, dev_b, t->test) ?:
 	       et_connect(&t->a, &t->b) ?: et_connect(&t->b, &t->a);
 }
 

@@ -83,8 +83,17 @@ run "with faults" es0 es1
 for knob in reorder duplicate drop delay rnr; do
 	check "$knob did something" [ "$(injected $knob)" -gt 0 ]
 done
-set_faults reorder=100 duplicate=0 drop=0 delay=0 rnr=0
+set_faults reorder=0 duplicate=0 drop=0 delay=0 rnr=0
 cat /sys/kernel/debug/kofi_efa/es0
+
+# A flood of one peer leaves another one a quarter of its rate. One whose messages nobody
+# receives is cut when it has half of the budget.
+budget=$(cat /sys/module/kofi_efa/parameters/rx_budget)
+echo 1048576 > /sys/module/kofi_efa/parameters/rx_budget
+run "a flood" es0 es1 rdm_flood
+run "a flood" es0 es1 rdm_flood_of_a_stranger
+echo "$budget" > /sys/module/kofi_efa/parameters/rx_budget
+set_faults reorder=100
 
 # dies: the device stops answering commands, but works otherwise
 dies()
