@@ -7,7 +7,7 @@
 # host-tools: rdma fio
 # modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
 # kmemleak: yes
-# more: yes
+# full: yes
 # timeout: 600
 #
 # Allocations fail, first at one side and then at the other, while data is written, read and
