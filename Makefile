@@ -15,7 +15,7 @@ INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair rdm-libfabric rdm-lib
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-profile kcsan demo shell lint docs clean help
+.PHONY: modules modules_install install check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint docs clean help
 
 # A module's BTF takes pahole, which not every machine has.
 modules: | kdir
@@ -109,6 +109,10 @@ bench: packages
 bench-check: packages
 	@python3 -B bench/host check
 
+# What user space's libfabric costs, to compare with. Takes three minutes.
+bench-libfabric: packages
+	@python3 -B bench/host libfabric
+
 bench-profile: packages
 	@python3 -B bench/host profile $(ONLY)
 
@@ -146,6 +150,7 @@ help:
 	@echo "  captures         record the packets that libfabric sends (tests/captures)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  bench-check      the same, compared with bench/baseline.json"
+	@echo "  bench-libfabric  count the instructions of user space's libfabric"
 	@echo "  bench-profile    count instructions by function (ONLY=\"efa send 8B polled\")"
 	@echo "  demo             run kOFI between two guests with Debian's kernel"
 	@echo "  shell            start a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"

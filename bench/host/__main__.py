@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The benchmarks: python3 bench/host run|check|keep|profile (see Documentation/performance.rst)"""
+"""The benchmarks: python3 bench/host run|check|keep|profile|libfabric
+(see Documentation/performance.rst)"""
 
 import argparse
 import concurrent.futures
@@ -13,6 +14,7 @@ import time
 
 import counts
 import guest
+import libfabric
 import logs as all_logs
 import report
 import rows as all_about_rows
@@ -104,7 +106,7 @@ def measure(rows, logs):
     say(f"{len(rows)} rows, two boots")
 
     def boot(name):
-        return guest.run(built, commands, logs, name)
+        return guest.run_tests(built, commands, logs, name)
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
         runs = list(pool.map(boot, ("first", "second")))
@@ -122,7 +124,7 @@ def share(only):
     built = tree.Tree(guest.KERNEL)
     logs = all_logs.new_directory("bench")
     guest.build_plugin(logs)
-    boot = guest.run(built, [row.command() for row in rows], logs, "pair", pair=True)
+    boot = guest.run_tests(built, [row.command() for row in rows], logs, "pair", pair=True)
     measured = Measurement(boot, built.build)
     for problem in measured.problems:
         raise SystemExit(f"bench: {problem}")
@@ -152,7 +154,7 @@ def profile(args):
     built = tree.Tree(guest.KERNEL)
     logs = all_logs.new_directory("bench")
     guest.build_plugin(logs)
-    boot = guest.run(built, [VALIDATE, *(row.command() for row in rows)], logs, "profile")
+    boot = guest.run_tests(built, [VALIDATE, *(row.command() for row in rows)], logs, "profile")
     measured = Measurement(boot, built.build)
     for row in rows:
         figures, window = measured.figures(row)
@@ -228,7 +230,21 @@ def keep(_):
     return 0
 
 
-COMMANDS = {"run": run, "check": check, "keep": keep, "profile": profile}
+def cost_of_libfabric(_):
+    """One boot."""
+    lines = libfabric.table(libfabric.measure(all_logs.new_directory("bench")))
+    header = ("libfabric", "", "bytes", "user", "of libraries", "kernel", "calls", "faults")
+    text = "\n".join(report.table(header, [[*line[:3], *(f"{n:.0f}" for n in line[3:6]),
+                                            *(f"{n:.2f}" for n in line[6:])]
+                                           for line in lines]))
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "libfabric.md").write_text(text)
+    say(text)
+    return 0
+
+
+COMMANDS = {"run": run, "check": check, "keep": keep, "profile": profile,
+            "libfabric": cost_of_libfabric}
 
 
 def arguments():

@@ -19,7 +19,7 @@ MODULES = {
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
     "kofiblk": "kofiblk", "kofiblk_srv": "kofiblk", "kofiblk_common": "kofiblk",
     "null_blk": "null_blk",
-    "rdma_rxe": "device",
+    "efa": "driver", "rdma_rxe": "device",
 }
 FAMILIES = (("ib_", "ib_core"), ("nvme", "nvme"))
 # The kernel's loops that copy, beside string instructions: each of their blocks that

@@ -67,7 +67,6 @@ def files(tests):
         raise SystemExit("bench: the program rdma is missing; it is in the package iproute2")
     return b"".join((
         archive_program(rdma),
-        tree.archive_file("bed/guest/bench.sh", (TOP / "bench" / "guest.sh").read_text()),
         tree.archive_file("bed/blk.sh", (TOP / "bench" / "blk.sh").read_text()),
         tree.archive_file("bed/tests", "".join(f"{t}\n" for t in tests))))
 
@@ -80,20 +79,26 @@ class Run:
     seconds: float
 
 
-def run(built, tests, logs, name, pair=False):
-    """Boots, and runs these tests; the plugin has been built. With two CPUs, by turns, it
-    looks what both write."""
+def run(built, script, logs, name, options="", plugin="", archive=b"", **more):
+    """Boots, and runs a script of bench/; the plugin has been built."""
     counts = logs / f"{name}.counts"
+    text = (TOP / "bench" / script).read_text()
     boot = boots.Boot(
-        name, kernel=KERNEL, smp=2 if pair else 1, mem="2G", tests=("bench",), timeout=TIMEOUT,
-        patience=FOR_EVER, accel="tcg,thread=single", cpu=CPU,
-        clock="tsc=reliable no_timer_check", cmdline="nokaslr norandmaps preempt=none noreplace-smp",
-        modules=MODULES, files=files(tests),
+        name, kernel=built.name, tests=("bench",), timeout=TIMEOUT, patience=FOR_EVER,
+        accel="tcg,thread=single", cpu=CPU, clock="tsc=reliable no_timer_check",
+        cmdline=f"nokaslr norandmaps preempt=none noreplace-smp {options}",
+        files=tree.archive_file("bed/guest/bench.sh", text) + archive,
         qemu=("-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2026-01-01",
-              "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}{',lines=on' * pair}"))
-    outcome = boots.run(boot, {KERNEL: built}, logs)[0]
+              "-seed", "42", "-plugin", f"{logs / PLUGIN},out={counts}{plugin}"), **more)
+    outcome = boots.run(boot, {built.name: built}, logs)[0]
     judged = verdict.judge(None, outcome, [])
     if judged.failures:
         raise SystemExit("\n".join(["bench: the guest failed:", *judged.failures,
                                     f"logs in {logs / name}"]))
     return Run(outcome.sections["guest/bench"], counts, outcome.seconds)
+
+
+def run_tests(built, tests, logs, name, pair=False):
+    """Boots, and runs these tests. With two CPUs, by turns, the plugin looks what both write."""
+    return run(built, "guest.sh", logs, name, smp=2 if pair else 1, mem="2G", modules=MODULES,
+               plugin=",lines=on" * pair, archive=files(tests))

@@ -5,9 +5,11 @@
  * delivery complete. Every byte that arrives is compared. Public API only, of libfabric 1.14
  * or later.
  *
- * fi_kinds DOMAIN [msg|rma|atomic]...
+ * fi_kinds DOMAIN [msg|rma|atomic|cost]...
  *
- * Which sub-protocols are taken is up to libfabric's variables, FI_EFA_*.
+ * Which sub-protocols are taken is up to libfabric's variables, FI_EFA_*. "cost" is for
+ * bench/plugin.c, which counts one end's instructions: the program marks where a window begins
+ * and ends and when it is paused, and prints a line after the windows of each kind of operation.
  */
 #include <linux/types.h>
 #include <rdma/fabric.h>
@@ -23,9 +25,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_SIZE	(2u << 20)
 #define PATIENCE_S	90
+#define BATCH		16
 /* In the context of an operation whose completion says nothing but that it is over. */
 #define LOCAL		((void *)1)
 #define REMOTE		((void *)2)
@@ -106,9 +110,9 @@ static void open_all(const char *name)
 
 static void poll_side(enum side side)
 {
-	struct fi_cq_tagged_entry entry[8];
+	struct fi_cq_tagged_entry entry[BATCH];
 	struct fi_cq_err_entry err = { 0 };
-	ssize_t ret = fi_cq_read(cq[side], entry, 8), i;
+	ssize_t ret = fi_cq_read(cq[side], entry, BATCH), i;
 
 	for (i = 0; i < ret; i++) {
 		/* Of what a peer did the context is undefined. */
@@ -301,12 +305,128 @@ static void atomics(void)
 		must("what was compared", -FI_EIO);
 }
 
+/* --- what messages cost --- */
+
+/* The first window of a row warms up. */
+#define WINDOWS		6
+#define DEVICE_US	20000
+#define TAG		7
+#define KNOWN_ROUNDS	100000
+
+enum mark { BEGIN = 1, PAUSE, RESUME, END };
+
+/* A nop that bench/plugin.c knows. */
+#define MARK(what) \
+	__asm__ volatile(".byte 0x0f, 0x1f, 0x80; .long 0x6b620000 + %c0" : : "i"(what) : "memory")
+
+static void post_recvs(bool tagged, size_t len, unsigned int n)
+{
+	void *desc = fi_mr_desc(mr[FAR]);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (tagged)
+			POST("fi_trecv", fi_trecv(ep[FAR], buf[FAR], len, desc, FI_ADDR_UNSPEC,
+						  TAG, 0, REMOTE));
+		else
+			POST("fi_recv", fi_recv(ep[FAR], buf[FAR], len, desc, FI_ADDR_UNSPEC,
+						REMOTE));
+}
+
+static void post_sends(bool tagged, size_t len, unsigned int n)
+{
+	void *desc = fi_mr_desc(mr[NEAR]);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (tagged)
+			POST("fi_tsend", fi_tsend(ep[NEAR], buf[NEAR], len, desc, addr[FAR], TAG,
+						  LOCAL));
+		else
+			POST("fi_send", fi_send(ep[NEAR], buf[NEAR], len, desc, addr[FAR], LOCAL));
+}
+
+/* What is called is counted if it is done for the end that is counted. */
+#define COUNT(side, counted, call) do {	\
+	if ((side) == (counted))	\
+		MARK(RESUME);		\
+	call;				\
+	if ((side) == (counted))	\
+		MARK(PAUSE);		\
+} while (0)
+
+/*
+ * A window: what one end does for a batch of messages. The soft device has time between the
+ * ends' turns, so that few looks at completion queues are in vain.
+ */
+static void cost_window(enum side counted, bool tagged, size_t len, unsigned int n)
+{
+	MARK(BEGIN);
+	MARK(PAUSE);
+	COUNT(FAR, counted, post_recvs(tagged, len, n));
+	COUNT(NEAR, counted, post_sends(tagged, len, n));
+	while (local_done < n || remote_done < n) {
+		usleep(DEVICE_US);
+		COUNT(FAR, counted, poll_side(FAR));
+		usleep(DEVICE_US);
+		COUNT(NEAR, counted, poll_side(NEAR));
+	}
+	MARK(END);
+	local_done = 0;
+	remote_done = 0;
+}
+
+static void cost_row(enum side counted, bool tagged, size_t len)
+{
+	unsigned int n = len < 65536 ? BATCH : 1, w;
+
+	for (w = 0; w < WINDOWS; w++)
+		cost_window(counted, tagged, len, n);
+	same("the last message", len);
+	printf("cost %u.%u %s%s %zu %u\n", FI_MAJOR(fi_version()), FI_MINOR(fi_version()),
+	       tagged ? "t" : "", counted == FAR ? "recv" : "send", len, n);
+	fflush(stdout);
+}
+
+/* What is known beforehand: a loop of two instructions, and system calls. */
+static void cost_known(void)
+{
+	unsigned long rounds = KNOWN_ROUNDS;
+	unsigned int i;
+
+	MARK(BEGIN);
+	__asm__ volatile("1: dec %0; jnz 1b" : "+r"(rounds) : : "cc");
+	for (i = 0; i < BATCH; i++)
+		getppid();
+	MARK(END);
+	printf("known %u %u\n", 2 * KNOWN_ROUNDS, BATCH);
+}
+
+static void costs(void)
+{
+	static const size_t lens[] = { 8, 1024, 1u << 20 };
+	unsigned int i;
+
+	cost_known();
+
+	/* The ends learn of each other what they are capable of. */
+	exchange(8, false, 0);
+	exchange(8, true, 0);
+	for (i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		fill();
+		cost_row(NEAR, false, lens[i]);
+		cost_row(FAR, false, lens[i]);
+		cost_row(NEAR, true, lens[i]);
+		cost_row(FAR, true, lens[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int i;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: fi_kinds DOMAIN [msg|rma|atomic]...\n");
+		fprintf(stderr, "usage: fi_kinds DOMAIN [msg|rma|atomic|cost]...\n");
 		return 2;
 	}
 	open_all(argv[1]);
@@ -317,6 +437,8 @@ int main(int argc, char **argv)
 			rma();
 		else if (!strcmp(argv[i], "atomic"))
 			atomics();
+		else if (!strcmp(argv[i], "cost"))
+			costs();
 		printf("done: %s\n", argv[i]);
 		fflush(stdout);
 	}
