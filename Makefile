@@ -109,7 +109,7 @@ bench: packages
 bench-check: packages
 	@python3 -B bench/host check
 
-# What user space's libfabric costs, to compare with. Takes three minutes.
+# What user space's libfabric costs, to compare with. Takes five minutes.
 bench-libfabric: packages
 	@python3 -B bench/host libfabric
 

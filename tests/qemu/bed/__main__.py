@@ -96,7 +96,7 @@ class Check:
             try:
                 plan.require_tools(test)
                 plan.require_programs(test)
-                self.tree_for(kernel)
+                plan.require_driver(test, self.tree_for(kernel).release)
                 tests.append(test)
             except tree.Unavailable as reason:
                 self.report.skip(f"{test.name} on {kernel}", reason)

@@ -4,8 +4,10 @@
 import dataclasses
 import itertools
 import os
+import pathlib
 import re
 import shutil
+import subprocess
 
 import tree
 from boot import AT_ONCE, BY_TURNS, Boot, mebibytes
@@ -155,9 +157,33 @@ def require_programs(test):
         os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user"))
 
 
+def require_driver(test, release):
+    """A build of Amazon's driver for this kernel, for tests of it."""
+    if "EFA_KO=" not in test.offers.settings:
+        return
+    path = os.environ.get("EFA_KO")
+    if not path:
+        raise tree.Unavailable("EFA_KO= names no build of Amazon's driver")
+    if not os.path.isfile(path):
+        raise SystemExit(f"EFA_KO={path}: there is no such file")
+    magic = subprocess.run(["/sbin/modinfo", "-F", "vermagic", path], stdout=subprocess.PIPE,
+                           text=True, check=True).stdout
+    if magic.split()[0] != release:
+        raise tree.Unavailable(f"{path} is for {magic.split()[0]}")
+
+
+def driver_file(settings):
+    """An archive with that driver, for guests that want it; a plan can be made without it."""
+    path = os.environ.get("EFA_KO")
+    if not path or "EFA_KO=" not in settings:
+        return b""
+    return tree.archive_file("bed/efa.ko", pathlib.Path(path).read_bytes())
+
+
 def boot_for(tests, level=LEVELS[0]):
     """One boot for tests of equal needs."""
     needs = tests[0].needs
+    settings = tuple(sorted({s for t in tests for s in t.offers.settings}))
     name = "+".join(t.name for t in tests)[:60]
     smp = needs.smp or (2 if needs.guests == 1 else 1)
     return Boot(name=name if needs.kernel == "test" else f"{name}-{needs.kernel}",
@@ -169,7 +195,7 @@ def boot_for(tests, level=LEVELS[0]):
                 host_root=any(t.offers.host_root for t in tests),
                 modules=tuple(sorted({m for t in tests for m in t.offers.modules} |
                                      ({"virtio_blk"} if needs.drive else set()))),
-                settings=tuple(sorted({s for t in tests for s in t.offers.settings})),
+                settings=settings, files=driver_file(settings),
                 kmemleak=needs.kmemleak, lives=needs.lives, drive=needs.drive,
                 drive_writes=needs.drive_writes, installed=needs.installed, level=level, accel=accel(level, needs.kernel, smp))
 

@@ -190,6 +190,7 @@ def archive(root):
     return b"".join(members) + record("TRAILER!!!", 0, b"")
 
 
-def archive_file(name, text):
-    """An archive of one file, to be appended to another archive."""
-    return record(name, stat.S_IFREG | 0o644, text.encode()) + record("TRAILER!!!", 0, b"")
+def archive_file(name, content):
+    """An archive of one file, text or bytes, to be appended to another archive."""
+    data = content.encode() if isinstance(content, str) else content
+    return record(name, stat.S_IFREG | 0o644, data) + record("TRAILER!!!", 0, b"")
