@@ -10,6 +10,7 @@
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"
 #include "../../prov/efa/rdm/eager.h"
+#include "../../prov/efa/rdm/part.h"
 #include "../kunit/efa_wire_cases.h"
 
 #define ROOM	WIRE_ROOM
@@ -51,6 +52,20 @@ static void check_eager(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 
 	assert(e.data == pkt->data && e.len == pkt->data_len);
 }
 
+static void check_part(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *in, size_t len)
+{
+	struct kefa_part p;
+
+	if (!kefa_part_parse(in, len, &p))
+		return;
+	assert(!bad && pkt->row->data == KEFA_DATA_PART && !pkt->raw);
+	assert(!(pkt->row->flags & (KEFA_ROW_DC | KEFA_ROW_RMA | KEFA_ROW_READ)));
+	assert(p.e.tagged == !!(pkt->row->flags & KEFA_ROW_TAGGED) && p.e.tag == pkt->tag);
+	assert(p.e.msg_id == pkt->msg_id && p.e.connid == pkt->connid && pkt->has_connid);
+	assert(p.total == pkt->msg_length && p.off == pkt->seg_offset);
+	assert(p.e.data == pkt->data && p.e.len == pkt->data_len);
+}
+
 static void parse(const u8 *in, size_t len)
 {
 	static u8 copy[ROOM], out[ROOM];
@@ -60,6 +75,7 @@ static void parse(const u8 *in, size_t len)
 
 	bad = kefa_parse(in, len, &pkt);
 	check_eager(&pkt, bad, in, len);
+	check_part(&pkt, bad, in, len);
 	if (bad) {
 		assert(*kefa_bad_text(bad));
 		passed[KEFA_PKT_TYPES + bad]++;

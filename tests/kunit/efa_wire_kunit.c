@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include "efa_wire_cases.h"
 #include "../../prov/efa/rdm/eager.h"
+#include "../../prov/efa/rdm/part.h"
 
 #define ROOM	512
 
@@ -32,16 +33,40 @@ static void expect_bytes(struct kunit *test, const void *a, const void *b, size_
 		KUNIT_EXPECT_MEMEQ(test, a, b, len);
 }
 
-/* What kefa_parse() says; and of those that it is for, kefa_eager_parse() says the same. */
+static bool plain_of(const struct kefa_pkt *pkt, enum kefa_bad bad, u8 type)
+{
+	return !bad && (pkt->row->type == type || pkt->row->type == type + 1) &&
+	       (pkt->flags & ~(KEFA_REQ_MSG | KEFA_REQ_TAGGED)) == KEFA_PKT_CONNID_HDR;
+}
+
+static void expect_part(struct kunit *test, const void *buf, size_t len, const struct kefa_pkt *pkt,
+			enum kefa_bad bad)
+{
+	const bool plain = plain_of(pkt, bad, KEFA_MEDIUM_MSGRTM_PKT);
+	struct kefa_part p;
+
+	KUNIT_EXPECT_EQ(test, kefa_part_parse(buf, len, &p), plain);
+	if (!plain)
+		return;
+	KUNIT_EXPECT_EQ(test, p.e.tagged, !!(pkt->row->flags & KEFA_ROW_TAGGED));
+	KUNIT_EXPECT_EQ(test, p.e.msg_id, pkt->msg_id);
+	KUNIT_EXPECT_EQ(test, p.e.connid, pkt->connid);
+	KUNIT_EXPECT_EQ(test, p.e.tag, pkt->tag);
+	KUNIT_EXPECT_EQ(test, p.total, pkt->msg_length);
+	KUNIT_EXPECT_EQ(test, p.off, pkt->seg_offset);
+	KUNIT_EXPECT_EQ(test, p.e.len, pkt->data_len);
+	KUNIT_EXPECT_PTR_EQ(test, p.e.data, pkt->data);
+}
+
+/* What kefa_parse() says; and of those that they are for, the short ways' parsers say the same. */
 static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, struct kefa_pkt *pkt)
 {
 	const enum kefa_bad bad = kefa_parse(buf, len, pkt);
 	struct kefa_eager e;
 	bool plain;
 
-	plain = !bad && (pkt->row->type == KEFA_EAGER_MSGRTM_PKT ||
-			 pkt->row->type == KEFA_EAGER_TAGRTM_PKT) &&
-		(pkt->flags & ~(KEFA_REQ_MSG | KEFA_REQ_TAGGED)) == KEFA_PKT_CONNID_HDR;
+	expect_part(test, buf, len, pkt, bad);
+	plain = plain_of(pkt, bad, KEFA_EAGER_MSGRTM_PKT);
 	KUNIT_EXPECT_EQ(test, kefa_eager_parse(buf, len, &e), plain);
 	if (!plain)
 		return bad;

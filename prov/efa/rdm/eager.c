@@ -4,11 +4,10 @@
  * a short way: a message that was sent and is its own operation, and one that arrives in its
  * turn from a peer that is known. They are reported together, so that the completion queue's
  * lock is taken once for all of them; their slots are free with the report. Whatever is
- * different takes the way of tx.c and msg.c, after a report, as completions keep their order.
+ * different takes the way of part.c, or of tx.c and msg.c, after a report, as completions keep
+ * their order.
  */
-#include "../path.h"
-#include "eager.h"
-#include "rdm.h"
+#include "arrive.h"
 
 /**
  * kefa_eager_init() - begin with nothing to report
@@ -138,7 +137,11 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	struct kefa_rpeer *peer;
 
 	if (unlikely(lower_32_bits(wc->wr_id) >= rdm->nts || ts->id != wc->wr_id ||
-		     ts->state != KEFA_TS_POSTED || !ts->whole || ts->again || ts->err))
+		     ts->state != KEFA_TS_POSTED))
+		return false;
+	if (unlikely(!ts->whole))
+		return kefa_part_sent(rdm, ts, wc);
+	if (unlikely(ts->again || ts->err))
 		return false;
 	peer = ts->peer;
 	if (unlikely(kefa_wc_failed(wc) || peer->backoff.delay_us ||
@@ -154,9 +157,7 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	ts->whole = false;
 	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
 	ts->id += KEFA_OP_USE;
-	*rdm->sent_tail = ts;
-	rdm->sent_tail = &ts->next;
-	rdm->nsent++;
+	kefa_ts_report(rdm, ts);
 	peer->wrs--;
 	return true;
 }
@@ -203,10 +204,7 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 		kefa_eager_cut(rdm, rop, peer);
 		return;
 	}
-	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_FREE);
-	*rdm->taken_tail = rop;
-	rdm->taken_tail = &rop->next;
-	rdm->ntaken++;
+	kefa_took(rdm, rop);
 }
 
 /* Return: whether its slot isn't needed any more. */
@@ -223,39 +221,6 @@ static noinline bool kefa_eager_keep(struct kefa_rdm *rdm, struct kefa_rs *rs,
 	kept->parts = e->len;
 	kept->done = e->len;
 	return kept != &rs->held;
-}
-
-/* Who has sent it, if nothing has to be done about the peer, and its turn is now. */
-static __always_inline struct kefa_rpeer *kefa_eager_peer(struct kefa_rdm *rdm,
-							  const struct ib_wc *wc,
-							  const struct kefa_eager *e)
-{
-	const struct kefa_src src = {
-		.slid		= wc->slid,
-		.qpn		= wc->src_qp,
-		.connid		= e->connid,
-		.has_connid	= true,
-	};
-	struct kefa_rpeer *peer = kefa_peers_known(&rdm->peers, &src);
-
-	if (unlikely(!peer || peer->state < KEFA_RPEER_KNOWN ||
-		     peer->state > KEFA_RPEER_READY || !(peer->flags & KEFA_RPEER_HEARD)))
-		return NULL;
-	if (unlikely(rdm->ordered && e->msg_id != peer->order.exp_id))
-		return NULL;
-	return peer;
-}
-
-static __always_inline void kefa_eager_count(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					     const struct kefa_eager *e)
-{
-	const u8 type = e->tagged ? KEFA_EAGER_TAGRTM_PKT : KEFA_EAGER_MSGRTM_PKT;
-
-	peer->flags &= ~KEFA_RPEER_SILENT;
-	if (unlikely(peer->flags & KEFA_RPEER_IMPLICIT))
-		kefa_peers_heard(&rdm->peers, peer);
-	rdm->stats.received[type]++;
-	trace_kefa_packet(&rdm->ep, peer->id, kefa_pkt_rows[type].name, e->msg_id, e->len, false);
 }
 
 static __always_inline struct kefa_rs *kefa_rs_of(struct kefa_rdm *rdm, const struct ib_wc *wc)
@@ -285,8 +250,8 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		return false;
 	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc->byte_len, DMA_FROM_DEVICE);
 	if (unlikely(!kefa_eager_parse(rs->held.buf, wc->byte_len, &e)))
-		return false;
-	peer = kefa_eager_peer(rdm, wc, &e);
+		return kefa_part_arrived(rdm, rs, wc);
+	peer = kefa_turn_of(rdm, wc, &e);
 	if (unlikely(!peer))
 		return false;
 	recv = kofi_match_find(&rdm->match, &key, e.tagged ? FI_TAGGED : FI_MSG,
@@ -296,7 +261,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		return false;
 	rs->state = KEFA_RS_TAKEN;
 	rdm->nposted--;
-	kefa_eager_count(rdm, peer, &e);
+	kefa_arrived(rdm, peer, e.tagged ? KEFA_EAGER_TAGRTM_PKT : KEFA_EAGER_MSGRTM_PKT, &e);
 	if (likely(recv)) {
 		kefa_eager_take(rdm, container_of(recv, struct kefa_rop, recv), peer, &e);
 	} else {
@@ -318,6 +283,19 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 }
 
 /* --- all of them --- */
+
+/**
+ * kefa_rdm_report() - tell the ULP what the short ways have done so far
+ * @rdm: the endpoint
+ *
+ * Before anything else is told, as completions keep their order.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+noinline void kefa_rdm_report(struct kefa_rdm *rdm)
+{
+	kefa_eager_report(rdm);
+}
 
 static noinline void kefa_wc_slow(struct kefa_rdm *rdm, const struct ib_wc *wc)
 {

@@ -5,6 +5,7 @@
  * still to get its answer, or the device has a work request.
  */
 #include <linux/uio.h>
+#include "../dma.h"
 #include "rdm.h"
 
 /**
@@ -328,6 +329,10 @@ void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	const u8 told = rop->flags & (KEFA_ROP_OVER | KEFA_ROP_TOLD);
 	struct kefa_rpeer *peer = rop->peer;
 
+	if (rop->mapped && !rop->wrs) {
+		kefa_dma_unmap(rdm->ep.dma, rop->dma, rop->total, DMA_TO_DEVICE);
+		rop->mapped = false;
+	}
 	if (told == KEFA_ROP_OVER && !rop->wrs)
 		kefa_rdm_tell(rdm, rop);
 	if (!kefa_rop_end(&rdm->rops, rop))

@@ -101,6 +101,19 @@ static inline void kefa_order_next(struct kefa_order *order, struct kefa_order_o
 }
 
 /**
+ * kefa_order_more() - add another packet of the message that was numbered last
+ * @order: of the peer
+ * @out: entry of the packet, in no list; set to the number
+ *
+ * Context: Under the endpoint's lock.
+ */
+static inline void kefa_order_more(struct kefa_order *order, struct kefa_order_out *out)
+{
+	out->msg_id = order->next_id - 1;
+	list_add_tail(&out->list, &order->out);
+}
+
+/**
  * kefa_order_arrived() - note that the device has delivered a request packet, or never will
  * @out: entry of the packet
  *

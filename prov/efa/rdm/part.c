@@ -1,69 +1,206 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way of packets that a receive is waiting for: a medium message has many of them, each
- * says where its data belongs, and all but the first differ in nothing else.
+ * The short way of messages in several packets. A medium message that arrives has many of them,
+ * each says where its data belongs, and nothing else differs: the first one takes a receive, and
+ * the others are those of the message that began last. Of a message that is sent each packet has
+ * a slot, and the operation ends with the last.
  *
- * A packet that isn't exactly such a one goes the usual way, which judges it.
+ * A packet that isn't exactly such a one goes the usual way, which judges it. Nothing changes
+ * before that is known.
  */
-#include "../path.h"
-#include "rdm.h"
+#include "arrive.h"
+#include "part.h"
 
-/* The flags of such packets, but that there may be a tag. */
-#define KEFA_PART_FLAGS		(KEFA_PKT_CONNID_HDR | KEFA_REQ_MSG)
+/* --- arriving --- */
 
-/* Is the packet of that peer, by what its header and its completion say? */
-static bool kefa_part_from(const struct kefa_rpeer *peer, const struct kefa_held *held,
-			   const struct kefa_req_opt_connid_hdr *opt)
+static u8 kefa_part_type(const struct kefa_part *p)
 {
-	return held->slid != KEFA_NO_SLID && kefa_rpeer_slid(peer) == held->slid &&
-	       kefa_rpeer_qpn(peer) == held->src_qpn &&
-	       kefa_rpeer_connid(peer) == le32_to_cpu(opt->connid);
+	return p->e.tagged ? KEFA_MEDIUM_TAGRTM_PKT : KEFA_MEDIUM_MSGRTM_PKT;
+}
+
+/* Is the packet one more of that message, by what its header and its completion say? */
+static bool kefa_part_of(const struct kefa_rop *rop, const struct kefa_part *p,
+			 const struct ib_wc *wc)
+{
+	const struct kefa_rpeer *peer = rop->peer;
+
+	return rop->state == KEFA_ROP_DATA_RX && rop->type == kefa_part_type(p) &&
+	       rop->msg_id == p->e.msg_id && rop->total == p->total &&
+	       p->e.len <= rop->total - rop->done && wc->slid != KEFA_NO_SLID &&
+	       kefa_rpeer_slid(peer) == wc->slid && kefa_rpeer_qpn(peer) == wc->src_qp &&
+	       kefa_rpeer_connid(peer) == p->e.connid;
+}
+
+/* That is all of the message. */
+static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_rpeer *peer = rop->peer;
+
+	if (unlikely(rop->flags & ~KEFA_ROP_QUIET || rop->cq_flags & FI_REMOTE_CQ_DATA ||
+		     rop->total > rop->buf.len || rop->owes || !list_empty(&rop->link) ||
+		     peer->state == KEFA_RPEER_GONE)) {
+		kefa_rdm_report(rdm);
+		kefa_rop_whole(rdm, rop);
+		return;
+	}
+	kefa_index_del(&rdm->msgs, &rop->msg);
+	peer->nops--;
+	kefa_took(rdm, rop);
+}
+
+static void kefa_part_put(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rs *rs,
+			  const struct kefa_part *p)
+{
+	rs->state = KEFA_RS_TAKEN;
+	rdm->nposted--;
+	kefa_arrived(rdm, rop->peer, rop->type, &p->e);
+	kefa_rop_put(rdm, rop, p->e.data, p->off, p->e.len);
+	kefa_rs_again(rdm, rs);
+}
+
+/* The receive has the message of which that is a part. */
+static void kefa_part_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer,
+			    const struct kefa_part *p)
+{
+	kefa_rop_unlist(rop);
+	rop->peer = peer;
+	peer->nops++;
+	rop->type = kefa_part_type(p);
+	rop->msg_id = p->e.msg_id;
+	rop->total = p->total;
+	rop->tag = p->e.tag;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
+	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(peer->id, p->e.msg_id));
+	kefa_silent_arm(rdm);
+	rdm->part = rop;
+}
+
+/*
+ * The first packet of a message. If there is no receive for it, or that is one for several
+ * messages, all stays as it is.
+ */
+static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct kefa_part *p,
+			    const struct ib_wc *wc)
+{
+	struct kofi_match_key __uninitialized key;
+	struct kofi_match_recv *recv;
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+
+	/* Early packets may be of this message. Without an order any may have come of it. */
+	if (!rdm->ordered || !list_empty(&rdm->early) || p->e.len == p->total)
+		return false;
+	peer = kefa_turn_of(rdm, wc, &p->e);
+	if (!peer)
+		return false;
+	recv = kofi_match_find(&rdm->match, &key, p->e.tagged ? FI_TAGGED : FI_MSG,
+			       kefa_msg_src(rdm, peer), p->e.tag);
+	if (!recv || recv->link.multi)
+		return false;
+	rop = container_of(recv, struct kefa_rop, recv);
+	kefa_part_begin(rdm, rop, peer, p);
+	kefa_part_put(rdm, rop, rs, p);
+	peer->order.exp_id++;
+	return true;
 }
 
 /**
- * kefa_part_received() - take a packet of the message that had one last
+ * kefa_part_arrived() - take a packet of a medium message
  * @rdm: the endpoint, enabled
- * @held: the packet; its buffer is needed no more if it was taken
+ * @rs: the slot that the packet is in, as kefa_eager_arrived() has found it
+ * @wc: its completion
  *
- * Context: Under kefa_ep.lock.
- * Return: whether it was one of that message, and has been taken.
+ * Context: Under kefa_ep.lock. The report and kefa_rx_give() are due.
+ * Return: whether it has been taken; if not, all is as it was.
  */
-bool kefa_part_received(struct kefa_rdm *rdm, const struct kefa_held *held)
+bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc)
 {
-	const struct kefa_medium_tagrtm_hdr *hdr = held->buf;
 	struct kefa_rop *rop = rdm->part;
-	struct kefa_rpeer *peer;
-	u64 off, left;
-	bool tagged;
-	u32 head;
+	struct kefa_part __uninitialized p;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (!rop || rop->state != KEFA_ROP_DATA_RX || held->len <= sizeof(*hdr) ||
-	    hdr->hdr.base.type != rop->type || hdr->hdr.msg_id != cpu_to_le32(rop->msg_id))
+	if (!kefa_part_parse(rs->held.buf, wc->byte_len, &p))
 		return false;
-	tagged = rop->type == KEFA_MEDIUM_TAGRTM_PKT;
-	if (!tagged && rop->type != KEFA_MEDIUM_MSGRTM_PKT)
-		return false;
-	head = tagged ? sizeof(*hdr) : sizeof(hdr->hdr);
-	if (hdr->hdr.base.version != KEFA_PROTOCOL_VERSION ||
-	    hdr->hdr.base.flags != cpu_to_le16(KEFA_PART_FLAGS | (tagged ? KEFA_REQ_TAGGED : 0)) ||
-	    held->len <= head + sizeof(struct kefa_req_opt_connid_hdr))
-		return false;
-	peer = rop->peer;
-	if (!kefa_part_from(peer, held, held->buf + head))
-		return false;
-	head += sizeof(struct kefa_req_opt_connid_hdr);
-	off = le64_to_cpu(hdr->hdr.seg_offset);
-	left = rop->total - rop->done;
-	if (le64_to_cpu(hdr->hdr.msg_length) != rop->total || off >= rop->total ||
-	    held->len - head > min(left, rop->total - off))
-		return false;
-	kefa_peers_heard(&rdm->peers, peer);
-	rdm->stats.received[rop->type]++;
-	trace_kefa_packet(&rdm->ep, peer->id, kefa_row_of(rop->type)->name, rop->msg_id,
-			  held->len - head, false);
-	kefa_rop_put(rdm, rop, held->buf + head, off, held->len - head);
+	if (!rop || !kefa_part_of(rop, &p, wc))
+		return kefa_part_first(rdm, rs, &p, wc);
+	kefa_part_put(rdm, rop, rs, &p);
 	if (rop->done == rop->total)
-		kefa_rop_whole(rdm, rop);
+		kefa_part_last(rdm, rop);
+	return true;
+}
+
+/* --- sent --- */
+
+/* Not inline, as is the end: most packets need neither. */
+static noinline void kefa_part_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	kefa_rdm_todo(rdm, peer);
+}
+
+/* All packets of it have gone, and nothing else is to come. The last one's slot reports it. */
+static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_ts *ts)
+{
+	kefa_dma_unmap(rdm->ep.dma, rop->dma, rop->total, DMA_TO_DEVICE);
+	ts->context = rop->context;
+	ts->cq_flags = rop->cq_flags;
+	ts->tag = rop->tag;
+	ts->total = rop->total;
+	ts->quiet = rop->flags & KEFA_ROP_QUIET;
+	kefa_ts_report(rdm, ts);
+	rop->peer->nops--;
+	rop->mapped = false;
+	rop->flags |= KEFA_ROP_OVER | KEFA_ROP_TOLD;
+	kefa_rop_end(&rdm->rops, rop);
+	rdm->ep.rx.room |= rdm->ep.rx.wanted;
+	return true;
+}
+
+/* Is it one of several that share a mapping, and does its operation wait for nothing else? */
+static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const struct ib_wc *wc)
+{
+	const struct kefa_rpeer *peer = ts->peer;
+	const struct kefa_rop *rop = ts->rop;
+
+	if (!ts->shared || ts->again || kefa_wc_failed(wc))
+		return false;
+	return rop->state == KEFA_ROP_POSTED && !(rop->flags & KEFA_ROP_OVER) &&
+	       !peer->backoff.delay_us && peer->state != KEFA_RPEER_GONE;
+}
+
+/**
+ * kefa_part_sent() - the device is done with a packet of an operation
+ * @rdm: the endpoint, with a queue pair
+ * @ts: its slot, in KEFA_TS_POSTED, and not a whole message
+ * @wc: its completion
+ *
+ * Context: Under kefa_ep.lock. The report is due.
+ * Return: whether it was one of a message of which only such packets are waited for, and that was
+ * all that there is to be done; if not, all is as it was.
+ */
+bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc)
+{
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!kefa_part_plain(ts, wc))
+		return false;
+	kefa_order_arrived(&ts->out);
+	peer = ts->peer;
+	rop = ts->rop;
+	ts->seg.len = 0;
+	ts->rop = NULL;
+	ts->shared = false;
+	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
+	ts->id += KEFA_OP_USE;
+	peer->wrs--;
+	if (!list_empty(&peer->wait) || peer->owes)
+		kefa_part_todo(rdm, peer);
+	if (!--rop->wrs)
+		return kefa_part_over(rdm, rop, ts);
+	ts->next = rdm->ts_free;
+	rdm->ts_free = ts;
+	rdm->ts_nfree++;
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 	return true;
 }

@@ -240,6 +240,218 @@ static __always_inline bool kefa_rplain_send_it(struct fid_ep *ep_fid,
 	return done;
 }
 
+/* --- sending in several packets --- */
+
+static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct kefa_rplain *p,
+					    bool quiet)
+{
+	rop->flags = quiet ? KEFA_ROP_QUIET : 0;
+	rop->owes = 0;
+	rop->wrs = 0;
+	rop->peer = NULL;
+	rop->context = p->context;
+	rop->cq_flags = p->what;
+	rop->err = 0;
+	rop->prov = 0;
+	rop->data = 0;
+	rop->tag = p->tag;
+	rop->done = 0;
+	rop->sent = 0;
+	rop->window = 0;
+	rop->no_read = false;
+	rop->buf.base = p->buf;
+	rop->buf.len = p->len;
+	rop->buf.skip = 0;
+	rop->buf.segs = 0;
+	rop->buf.bvec = false;
+}
+
+/* Bytes of the header. */
+static __always_inline u32 kefa_rmedium_head(bool tagged)
+{
+	return sizeof(struct kefa_req_opt_connid_hdr) +
+	       (tagged ? sizeof(struct kefa_medium_tagrtm_hdr) :
+			 sizeof(struct kefa_medium_msgrtm_hdr));
+}
+
+/* The first four bytes of the header, as kefa_build() makes them. */
+#define KEFA_MEDIUM_FIRST(type, flags)					\
+	(KEFA_EAGER_FIRST(type) | (u32)(KEFA_REQ_MSG | (flags)) << 16)
+
+/* The header, of @len bytes with the connid. */
+static __always_inline void kefa_rmedium_hdr(void *to, const struct kefa_rdm *rdm,
+					     const struct kefa_rop *rop, bool tagged, u32 len,
+					     u64 off)
+{
+	struct kefa_req_opt_connid_hdr *opt = to + len - sizeof(*opt);
+	struct kefa_medium_tagrtm_hdr *hdr = to;
+
+	*(__le32 *)to = cpu_to_le32(tagged ?
+			KEFA_MEDIUM_FIRST(KEFA_MEDIUM_TAGRTM_PKT, KEFA_REQ_TAGGED) :
+			KEFA_MEDIUM_FIRST(KEFA_MEDIUM_MSGRTM_PKT, 0));
+	hdr->hdr.msg_id = cpu_to_le32(rop->msg_id);
+	hdr->hdr.msg_length = cpu_to_le64(rop->total);
+	hdr->hdr.seg_offset = cpu_to_le64(off);
+	if (tagged)
+		hdr->tag = cpu_to_le64(rop->tag);
+	opt->connid = cpu_to_le32(rdm->self.connid);
+}
+
+static struct kefa_rop *kefa_rmedium_rop(struct kefa_rdm *rdm, const struct kefa_rplain *p,
+					 struct kefa_rpeer *peer, u16 n)
+{
+	struct kefa_rop *rop = kefa_rop_get(&rdm->rops);
+
+	kefa_rplain_rop(rop, p, rdm->ep.tx.quiet);
+	kefa_rop_unlist(rop);
+	rop->flags |= KEFA_ROP_TX;
+	rop->peer = peer;
+	peer->nops++;
+	rop->type = p->what & FI_TAGGED ? KEFA_MEDIUM_TAGRTM_PKT : KEFA_MEDIUM_MSGRTM_PKT;
+	rop->total = p->len;
+	rop->wrs = n;
+	rop->msg_id = kefa_order_give(&peer->order);
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_POSTED);
+	return rop;
+}
+
+/* Nothing can fail any more. @all is the message, mapped. */
+static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_rop *rop,
+					    const struct kefa_seg *all, u32 segment, bool tagged)
+{
+	const u32 hdr = kefa_rmedium_head(tagged);
+	struct kefa_rpeer *peer = rop->peer;
+	const u32 qpn = kefa_rpeer_qpn(peer), connid = kefa_rpeer_connid(peer);
+	struct ib_ah *ah = peer->ah->ah;
+	struct kefa_ep *ep = &rdm->ep;
+	unsigned int nheld = ep->nheld;
+	struct kefa_wr *wr;
+	struct kefa_ts *ts;
+	u32 off;
+
+	rop->mapped = true;
+	rop->dma = all->dma;
+	for (off = 0; off < all->len; off += segment) {
+		ts = rdm->ts_free;
+		rdm->ts_free = ts->next;
+		ts->rop = rop;
+		ts->peer = peer;
+		ts->shared = true;
+		ts->seg.dma = all->dma + off;
+		ts->seg.phys = all->phys + off;
+		ts->seg.len = min(segment, all->len - off);
+		ts->type = rop->type;
+		ts->len = hdr;
+		kefa_rmedium_hdr(ts->hdr, rdm, rop, tagged, hdr, off);
+		kefa_order_more(&peer->order, &ts->out);
+		kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
+		kefa_dma_sync_for_device(ep->dma, ts->dma, hdr, DMA_TO_DEVICE);
+		wr = &ep->wrs[nheld];
+		ep->held[nheld++] = wr;
+		kefa_wr_send(wr, ts->id, ah, qpn, connid);
+		kefa_wr_sge(wr, ts->dma, hdr);
+		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
+	}
+	ep->nheld = nheld;
+	rdm->ts_nfree -= rop->wrs;
+	peer->wrs += rop->wrs;
+	ep->tx.nfree--;
+	rdm->stats.sent[rop->type] += rop->wrs;
+	ep->stats.sends++;
+	ep->stats.tx_bytes += rop->total;
+	trace_kefa_packet(ep, peer->id, kefa_pkt_rows[rop->type].name, rop->msg_id, rop->total,
+			  true);
+}
+
+/* Whom the message may go to at once, in that many packets; or NULL. */
+static struct kefa_rpeer *kefa_rmedium_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p,
+					    u32 n)
+{
+	struct kefa_rpeer *peer = kefa_rplain_peer(rdm, p);
+
+	if (!peer || kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
+	    rdm->ep.nheld + n > KEFA_HELD_MAX || n > kefa_tx_room(rdm, peer))
+		return NULL;
+	/* The peer reads it. */
+	if (p->len >= rdm->lim.min_read_message && kefa_shake_reads(&rdm->self, peer))
+		return NULL;
+	return peer;
+}
+
+static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	const bool tagged = p->what & FI_TAGGED;
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_rpeer *peer;
+	struct kefa_seg all;
+	u32 segment, n;
+
+	if (!kefa_rplain_limits(rdm, p)->send || p->len > rdm->lim.max_medium ||
+	    p->len > ep->max_map || !ep->tx.nfree || !rdm->rops.free)
+		return false;
+	segment = kefa_cut(rdm->lim.mtu - kefa_rmedium_head(tagged), p->len);
+	n = DIV_ROUND_UP((u32)p->len, segment);
+	peer = kefa_rmedium_peer(rdm, p, n);
+	if (!peer || !kefa_one_piece(p->buf, p->len) || kofi_side_reserve(&ep->tx.base))
+		return false;
+	if (!kefa_seg_map(ep, &all, virt_to_phys(p->buf), p->len, DMA_TO_DEVICE)) {
+		kofi_side_unreserve(&ep->tx.base);
+		return false;
+	}
+	kefa_rmedium_go(rdm, kefa_rmedium_rop(rdm, p, peer, n), &all, segment, tagged);
+	if (!kefa_ep_holds(ep))
+		kefa_tx_flush(rdm);
+	return true;
+}
+
+static __always_inline bool kefa_rplain_send_parts(struct fid_ep *ep_fid,
+						   const struct kefa_rplain *p)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	bool done;
+
+	if (p->len <= ep->dom->dev->mtu)
+		return false;
+	spin_lock_bh(&ep->lock);
+	done = kefa_rmedium_tx(to_kefa_rdm(ep), p);
+	spin_unlock_bh(&ep->lock);
+	return done;
+}
+
+/* What isn't a message of one packet that goes at once. */
+static noinline ssize_t kefa_rplain_send_other(struct fid_ep *ep, const void *buf, size_t len,
+					       void *desc, fi_addr_t dest, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_MSG | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.context	= context,
+	};
+
+	if (kefa_rplain_send_parts(ep, &p))
+		return 0;
+	return kofi_req_send(ep, buf, len, desc, dest, context);
+}
+
+static noinline ssize_t kefa_rplain_tsend_other(struct fid_ep *ep, const void *buf, size_t len,
+						void *desc, fi_addr_t dest, u64 tag, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_TAGGED | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.tag		= tag,
+		.context	= context,
+	};
+
+	if (kefa_rplain_send_parts(ep, &p))
+		return 0;
+	return kofi_req_tsend(ep, buf, len, desc, dest, tag, context);
+}
+
 /* --- receiving --- */
 
 /* Return: whether the receive has its message, and that was all. */
@@ -291,30 +503,6 @@ static noinline void kefa_rplain_feed(struct kefa_rdm *rdm, struct kefa_rop *rop
 	/* Nobody has to be told who isn't there. */
 	if (kofi_cq_alone(rdm->ep.rx.base.cq))
 		rdm->ep.rx.notify = false;
-}
-
-static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct kefa_rplain *p,
-					    bool quiet)
-{
-	rop->flags = quiet ? KEFA_ROP_QUIET : 0;
-	rop->owes = 0;
-	rop->wrs = 0;
-	rop->peer = NULL;
-	rop->context = p->context;
-	rop->cq_flags = p->what;
-	rop->err = 0;
-	rop->prov = 0;
-	rop->data = 0;
-	rop->tag = p->tag;
-	rop->done = 0;
-	rop->sent = 0;
-	rop->window = 0;
-	rop->no_read = false;
-	rop->buf.base = p->buf;
-	rop->buf.len = p->len;
-	rop->buf.skip = 0;
-	rop->buf.segs = 0;
-	rop->buf.bvec = false;
 }
 
 static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
@@ -375,7 +563,7 @@ static ssize_t kefa_rdm_send_plain(struct fid_ep *ep, const void *buf, size_t le
 
 	if (likely(kefa_rplain_send_it(ep, &p)))
 		return 0;
-	return kofi_req_send(ep, buf, len, desc, dest, context);
+	return kefa_rplain_send_other(ep, buf, len, desc, dest, context);
 }
 
 static ssize_t kefa_rdm_inject_plain(struct fid_ep *ep, const void *buf, size_t len,
@@ -424,7 +612,7 @@ static ssize_t kefa_rdm_tsend_plain(struct fid_ep *ep, const void *buf, size_t l
 
 	if (likely(kefa_rplain_send_it(ep, &p)))
 		return 0;
-	return kofi_req_tsend(ep, buf, len, desc, dest, tag, context);
+	return kefa_rplain_tsend_other(ep, buf, len, desc, dest, tag, context);
 }
 
 static ssize_t kefa_rdm_tinject_plain(struct fid_ep *ep, const void *buf, size_t len,

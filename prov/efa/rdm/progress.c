@@ -125,10 +125,7 @@ void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 	rs->held.len = wc.len;
 	rs->held.src_qpn = wc.src_qpn;
 	rs->held.slid = wc.slid;
-	if (kefa_part_received(rdm, &rs->held))
-		kefa_rs_put(rdm, rs);
-	else
-		kefa_rdm_packet(rdm, &rs->held);
+	kefa_rdm_packet(rdm, &rs->held);
 }
 
 /*

@@ -199,11 +199,11 @@ enum kefa_ts_what {
  * @what: enum kefa_ts_what
  * @again: it found the peer without a receive
  * @has_imm: there is @imm
+ * @shared: @seg is a part of what its operation has mapped
  * @whole: it is a whole message of the ULP's, and its operation, too
  * @quiet: which has no completion if it succeeds
  *
- * A free slot has nothing of what isn't there in most packets: no @rop, @seg, @copy and @err,
- * and none of the marks.
+ * A free slot has nothing of what isn't in most packets: no @rop, @seg, @copy, @err, no mark.
  */
 struct kefa_ts {
 	struct kefa_ts		*next;
@@ -229,6 +229,7 @@ struct kefa_ts {
 	u8			what;
 	bool			again;
 	bool			has_imm;
+	bool			shared;
 	bool			whole;
 	bool			quiet;
 };
@@ -577,6 +578,7 @@ void kefa_rdm_limits(struct kefa_ep *ep);
 
 unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n);
+void kefa_rdm_report(struct kefa_rdm *rdm);
 void kefa_eager_init(struct kefa_rdm *rdm);
 
 /* op.c */
@@ -631,7 +633,8 @@ void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop
 
 /* part.c */
 
-bool kefa_part_received(struct kefa_rdm *rdm, const struct kefa_held *held);
+bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
+bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
 
 /* msg.c */
 

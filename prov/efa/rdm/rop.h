@@ -112,6 +112,7 @@ struct kefa_rbuf {
  * @sent: bytes of a send that were passed to the device
  * @window: bytes that the peer may send before the next CTS
  * @no_read: the message mustn't be read by the peer
+ * @mapped: the packets share one mapping, @dma, as kefa_ts.shared; never in KEFA_ROP_FREE
  * @buf: buffer of the operation
  * @next: in KEFA_ROP_FREE, the next free operation
  * @recv: in KEFA_ROP_LISTED, the entry in the match
@@ -122,6 +123,7 @@ struct kefa_rbuf {
  * @source: for a send, the region that the peer reads from, or NULL
  * @held: for a receive, the request of a message that is being read, or NULL
  * @parent: with KEFA_ROP_PART, the multi-receive buffer
+ * @dma: with @mapped, DMA address of all data, which the device reads
  *
  * An operation ends when its protocol has ended (KEFA_ROP_OVER) and the device has none of its
  * work requests, in any order: answers may arrive before completions. The ULP gets one completion.
@@ -148,6 +150,7 @@ struct kefa_rop {
 	u64			sent;
 	u32			window;
 	bool			no_read;
+	bool			mapped;
 	struct kefa_rbuf	buf;
 	union {
 		struct kefa_rop		*next;
@@ -161,7 +164,10 @@ struct kefa_rop {
 				struct kefa_source	*source;
 				struct kefa_held	*held;
 			};
-			struct kefa_rop		*parent;
+			union {
+				struct kefa_rop		*parent;
+				dma_addr_t		dma;
+			};
 		};
 	};
 };

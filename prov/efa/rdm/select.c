@@ -133,16 +133,13 @@ u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c
  * @type: result of kefa_select_msg() or kefa_select_write()
  * @c: the operation
  *
- * A message in several packets is cut into as few pieces as possible, of about the same length
- * and at multiples of 8. The last one has the rest, at least one byte.
- *
  * Context: Any.
  * Return: bytes in each packet; the last one of several may have fewer.
  */
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
-	u32 room = kefa_room(lim, type, c), len = c->len, packets;
+	u32 room = kefa_room(lim, type, c), len = c->len;
 
 	if (row->data == KEFA_DATA_NONE)
 		return 0;
@@ -150,7 +147,5 @@ u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_c
 		len = kefa_runt(lim, c);
 	else if (row->data != KEFA_DATA_PART)
 		return min_t(u64, c->len, room);
-	room = round_down(room, 8);
-	packets = DIV_ROUND_UP(len, room);
-	return round_up(DIV_ROUND_UP(len, packets), 8);
+	return kefa_cut(room, len);
 }

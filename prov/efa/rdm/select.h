@@ -4,6 +4,7 @@
 #define KEFA_RDM_SELECT_H
 
 #include <linux/limits.h>
+#include <linux/math.h>
 #include <linux/minmax.h>
 #include "packet.h"
 
@@ -62,6 +63,21 @@ u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *
 u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c);
+
+/**
+ * kefa_cut() - cut data into as few pieces as possible, of about the same length
+ * @room: room for data in a packet
+ * @len: length of the data in bytes, more than 0
+ *
+ * Context: Any.
+ * Return: length of each piece, a multiple of 8; the last one has the rest, at least one byte.
+ */
+static inline u32 kefa_cut(u32 room, u32 len)
+{
+	const u32 packets = DIV_ROUND_UP(len, round_down(room, 8));
+
+	return round_up(DIV_ROUND_UP(len, packets), 8);
+}
 
 /**
  * kefa_data_room() - get the room for data in a CTSDATA packet

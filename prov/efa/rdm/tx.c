@@ -149,6 +149,7 @@ static void kefa_ts_clear(struct kefa_ts *ts)
 	ts->what = KEFA_TS_PACKET;
 	ts->again = false;
 	ts->has_imm = false;
+	ts->shared = false;
 	ts->whole = false;
 }
 
@@ -166,7 +167,7 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	struct kefa_rpeer *peer = ts->peer;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (ts->seg.len)
+	if (ts->seg.len && !ts->shared)
 		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len,
 			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
