@@ -405,6 +405,7 @@ static void medium_order(struct kunit *test)
 	while (pair->end[0].qp->nsent)
 		efake_wr_done(efake_sent(pair->end[0].qp, 0), 0);
 	spin_unlock_bh(&rdm->ep.lock);
+	efake_settle();
 	for (i = 0; i < 8; i++) {
 		comp = rdm_read(&pair->end[0]);
 		KUNIT_EXPECT_EQ(test, comp.ret, 1);
