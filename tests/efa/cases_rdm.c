@@ -153,7 +153,7 @@ static void etr_compare(struct etr *r, unsigned long least)
 
 /*
  * @known: the victim has the flooding peer in its address vector, and receives its messages.
- * Else it has no receive for them, and stops to keep them when they fill its budget.
+ * Else no receive matches them, and the victim cuts that peer off when its budget is used up.
  */
 static void etr_run(struct et *t, bool known)
 {

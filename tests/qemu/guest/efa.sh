@@ -87,7 +87,7 @@ set_faults reorder=0 duplicate=0 drop=0 delay=0 rnr=0
 cat /sys/kernel/debug/kofi_efa/es0
 
 # A flood of one peer leaves another one a quarter of its rate. One whose messages nobody
-# receives is cut when it has half of the budget.
+# receives is cut off when they use up the budget.
 budget=$(cat /sys/module/kofi_efa/parameters/rx_budget)
 echo 1048576 > /sys/module/kofi_efa/parameters/rx_budget
 run "a flood" es0 es1 rdm_flood
