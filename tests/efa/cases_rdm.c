@@ -147,7 +147,8 @@ static void etr_compare(struct etr *r, unsigned long least)
 	et_printf("# %lu messages in %d slices, %lu beside a flood of %lu, of which %lu arrived\n",
 		  alone, i, beside, r->flood.posted, r->flood.arrived);
 	ET_EXPECT(r->t, alone >= ETR_SLICES);
-	ET_EXPECT(r->t, r->flood.posted >= beside);
+	/* Both keep as many messages in flight, so they send about as many. */
+	ET_EXPECT(r->t, 2 * r->flood.posted >= beside);
 	ET_EXPECT(r->t, 4 * beside >= alone);
 }
 

@@ -177,7 +177,7 @@ static void try_usual(struct kunit *test, struct rdm_pair *pair, const struct us
 	if (u->held)
 		hold(test, pair, 0);
 	for (i = 0; i < 4; i++) {
-		/* A message that waits for memory, or that found too few slots, is retried by time. */
+		/* A timer retries a message that waits for memory or found too few slots. */
 		flush_delayed_work(&rdm->ep.map_retry);
 		rdm_run(pair);
 	}
