@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sending. A message goes out with the call if it may: if its peer has shaken hands, isn't
- * being given time, and has no message waiting. Otherwise it waits in its peer's list, and
- * the pump sends it later. All its packets are made before it has a number, so that nothing
- * can fail once it has one.
+ * Sending. The call itself sends a message if the peer's HANDSHAKE has arrived, the peer has no
+ * delay running, and no earlier message to it waits. Otherwise the message waits in the peer's
+ * list, and the pump sends it later. All packets of a message are built before the message is
+ * numbered, because nothing may fail after that.
  */
 #include "../dma.h"
 #include "../path.h"
@@ -28,8 +28,8 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 }
 
 /*
- * What a send's packets have in common: @n packets carry @bytes, @segment each, behind @hdr bytes
- * of header.
+ * Properties that the packets of a message share: @n packets carry @bytes in total, and @segment
+ * each, after @hdr bytes of headers.
  */
 struct kefa_msg_out {
 	struct kefa_pkt		pkt;
@@ -51,7 +51,7 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->c.dc = rop->flags & KEFA_ROP_DC && can & KEFA_FEATURE_DELIVERY_COMPLETE;
 	out->c.reads = !rop->no_read && kefa_shake_reads(&rdm->self, rop->peer);
 	out->c.runt = rdm->lim.runt && can & KEFA_FEATURE_RUNT && kefa_source_alone(rdm, rop);
-	/* Who sends it is said in the same way by each request. */
+	/* All types of requests identify the sender in the same form. */
 	out->pkt.row = kefa_row_of(KEFA_EAGER_MSGRTM_PKT);
 	if (rop->cq_flags & FI_REMOTE_CQ_DATA)
 		out->pkt.flags |= KEFA_REQ_OPT_CQ_DATA_HDR;
@@ -69,7 +69,7 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->n = DIV_ROUND_UP(out->bytes, out->segment);
 }
 
-/* Where data is in memory, if that is one piece. */
+/* Get the physical address of data. Return: false if the data isn't physically contiguous. */
 static bool kefa_rop_phys(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 off, u32 len,
 			  phys_addr_t *phys)
 {
@@ -89,7 +89,7 @@ static bool kefa_rop_phys(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 
 	return true;
 }
 
-/* Data that is one piece of memory is sent from there. */
+/* Map data to be sent without a copy. Return: false if it isn't contiguous or can't be mapped. */
 static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop,
 			u64 off, u32 len)
 {
@@ -105,17 +105,17 @@ static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct k
 }
 
 /**
- * kefa_ts_data() - have data in a packet
+ * kefa_ts_data() - add data to a packet
  * @rdm: the endpoint
- * @ts: the packet
- * @rop: whose data it is
- * @off: where it is in the message
- * @len: bytes
- * @hdr: bytes of header that come first, in @ts->hdr or the buffer of @ts->copy
- * @keep: the data stays where it is until the packet has been delivered
+ * @ts: slot of the packet
+ * @rop: operation whose data it is
+ * @off: offset of the data in the message
+ * @len: length of the data
+ * @hdr: length of the headers, which precede the data in @ts->hdr or the buffer of @ts->copy
+ * @keep: the data doesn't change until the packet has been delivered, so it needn't be copied
  *
  * Context: Under kefa_ep.lock.
- * Return: whether there was room.
+ * Return: whether the data was added; false if no bounce buffer is free.
  */
 bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop, u64 off,
 		  u32 len, u32 hdr, bool keep)
@@ -169,10 +169,10 @@ static void kefa_msg_undo(struct kefa_rdm *rdm, struct kefa_ts **ts, unsigned in
 }
 
 /**
- * kefa_ts_seal() - write the header of a packet that has its data
+ * kefa_ts_seal() - write the headers of a packet that has its data
  * @rdm: the endpoint
- * @ts: the packet
- * @pkt: what it says
+ * @ts: slot of the packet
+ * @pkt: contents of the headers
  *
  * Context: Under kefa_ep.lock.
  */
@@ -185,20 +185,20 @@ void kefa_ts_seal(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_pk
 		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
 }
 
-/* The same for another packet of a message, of which the first one has its header. */
+/* Write the headers of another packet of a message: those of the first packet, adapted. */
 static void kefa_ts_seal_next(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_ts *first,
 			      const struct kefa_msg_out *out)
 {
 	void *to = ts->copy ? ts->copy->data : ts->hdr;
 
 	memcpy(to, first->copy ? first->copy->data : first->hdr, out->hdr);
-	/* All but the fixed header is the same. */
+	/* Only the fixed header differs. */
 	out->pkt.row->store(to, &out->pkt);
 	if (ts->copy)
 		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
 }
 
-/* A peer that receives right into its buffers gets no header, and counts no numbers. */
+/* Send a message to a peer that receives into its ULP's buffers: without headers and number. */
 static int kefa_send_headerless(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 {
 	struct kefa_ts *ts;
@@ -226,12 +226,12 @@ static int kefa_send_headerless(struct kefa_rdm *rdm, struct kefa_rop *rop, bool
 }
 
 /**
- * kefa_may_send() - may a message go now, as far as its peer is concerned?
+ * kefa_may_send() - check whether a message may be sent to a peer now
  * @rdm: the endpoint
  * @peer: the peer
  *
  * Context: Under kefa_ep.lock.
- * Return: whether it may. If not it waits for something that has the peer looked at.
+ * Return: whether it does. If not, the event that changes it calls kefa_rdm_todo().
  */
 bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
@@ -239,7 +239,7 @@ bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	       kefa_order_may_give(&peer->order);
 }
 
-/* What it waits for once all its packets are with the device. */
+/* Return: the state of a message after its packets were passed to the device. */
 static enum kefa_rop_state kefa_sent_state(const struct kefa_msg_out *out)
 {
 	if (out->pkt.row->data == KEFA_DATA_FIRST)
@@ -309,8 +309,8 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 }
 
 /*
- * A message of one packet with nothing special about it: its header is one of those that were
- * made beforehand, but for the numbers.
+ * Send a message of one packet, without delivery complete and remote CQ data, with a prepared
+ * header.
  */
 static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
 			   const struct kefa_shape *shape, bool keep)
@@ -368,10 +368,10 @@ static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 /**
  * kefa_rdm_send() - send a message that waits
  * @rdm: the endpoint, enabled
- * @rop: the message, in KEFA_ROP_WAIT and the first of its peer's
+ * @rop: the message, in KEFA_ROP_WAIT and the first one in its peer's list
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
- * Return: whether it doesn't wait any more: it was sent, or has failed.
+ * Return: true if the message was sent or has failed; false if it still waits.
  */
 bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
@@ -390,7 +390,7 @@ bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	return true;
 }
 
-/* --- from the ULP --- */
+/* --- calls of the ULP --- */
 
 static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 			      const struct kofi_req *req, struct kefa_rpeer *peer)
@@ -409,7 +409,7 @@ static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	rop->total = iov_iter_count(&req->iter);
 }
 
-/* It hasn't been told of, and won't be. */
+/* Free the operation of a refused call. It gets no completion. */
 static void kefa_rop_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	const bool tx = rdm->ep.tx.room, rx = rdm->ep.rx.room;
@@ -417,14 +417,14 @@ static void kefa_rop_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
 	rdm->ep.tx.nfree++;
 	kefa_rdm_end(rdm, rop);
-	/* That is no room which the ULP didn't know of. */
+	/* The operation was free before the call, so the ULP needn't be notified of the room. */
 	rdm->ep.tx.room = tx;
 	rdm->ep.rx.room = rx;
 }
 
 /*
- * Data of an injected message may change after the call, so that it can't wait. The caller has
- * the pump look at the peer once the operation is where it belongs: the peer may die there.
+ * Have a message wait; or refuse it if it is injected, because its data may change after the call.
+ * The peer may die in the pump, so the caller runs the pump after it has dealt with the operation.
  */
 static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject)
 {
@@ -434,7 +434,7 @@ static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject
 		peer->owes |= KEFA_OWES_TRIGGER;
 		kefa_rdm_todo(rdm, peer);
 	}
-	/* It waits for slots or buffers. Others' packets may have them; or nobody will tell. */
+	/* It waits for slots or buffers. If no packet has any, no completion will wake it up. */
 	if (kefa_may_send(rdm, peer)) {
 		kefa_rdm_todo(rdm, peer);
 		if (rdm->ts_nfree == rdm->nts)
@@ -499,9 +499,9 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 }
 
 /**
- * kefa_rdm_tx() - send
+ * kefa_rdm_tx() - send a message
  * @ep_fid: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
+ * @req: the request; only the memory that it points to is used after the call
  *
  * Serves as kofi_req_ops.tx.
  *
@@ -532,7 +532,7 @@ refused:
 	return ret;
 }
 
-/* --- taking back --- */
+/* --- cancelling --- */
 
 static struct kefa_rop *kefa_cancel_recv(struct kefa_rdm *rdm, void *context)
 {
@@ -546,7 +546,7 @@ static struct kefa_rop *kefa_cancel_recv(struct kefa_rdm *rdm, void *context)
 	return rop;
 }
 
-/* One that has a number can't be taken back: others would wait for it. */
+/* Cancel a send that waits. Numbered ones can't be cancelled: later messages wait for them. */
 static struct kefa_rop *kefa_cancel_send(struct kefa_rdm *rdm, void *context)
 {
 	struct kefa_rop *rop;
@@ -564,9 +564,9 @@ static struct kefa_rop *kefa_cancel_send(struct kefa_rdm *rdm, void *context)
 }
 
 /**
- * kefa_rdm_cancel() - take back a receive, or a send that waits
+ * kefa_rdm_cancel() - cancel a receive, or a send that waits
  * @fid: the endpoint
- * @context: the operation's
+ * @context: context of the operation
  *
  * Serves as fi_ops_ep.cancel.
  *

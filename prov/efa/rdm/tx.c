@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets that the device has. Each has a slot, with its header, until the device has
- * delivered it: one that found the peer without a receive is sent again as it is. Some slots
- * are for answers alone, so that no amount of data can hold back what a peer waits for. An
- * answer to a peer that isn't ready gives its slot back, and is made again later: a peer that
- * takes no answers mustn't have the slots of those who do.
+ * Send slots. A packet and its headers occupy a slot until the device has delivered the packet.
+ * One that found the peer without a receive is sent again unchanged. Some slots are reserved for
+ * answers, so that no amount of data can delay an answer that a peer waits for. An answer to a
+ * peer that isn't ready frees its slot, and is built again later, so that a peer that takes no
+ * answers doesn't use up the slots of others.
  *
- * A packet of up to 32 bytes travels in the work request. Up to KEFA_TS_ROOM its data is
- * copied to where its header is. Of a longer one the data is sent from where it is, if that
- * is one piece; otherwise all of it is copied to a buffer.
+ * A packet of up to 32 bytes is sent inline, in the work request. The data of a packet of up to
+ * KEFA_TS_ROOM bytes is copied next to the headers. The data of a longer packet is sent without a
+ * copy if it is physically contiguous; otherwise the whole packet is copied to a bounce buffer.
  */
 #include <linux/slab.h>
 #include "../dma.h"
@@ -43,7 +43,7 @@ static int kefa_ts_page(struct kefa_rdm *rdm, u32 first)
  * @rdm: the endpoint, about to be enabled
  *
  * Context: Process context; sleeps.
- * Return: 0, or -ENOMEM; then kefa_tx_fini() is due all the same.
+ * Return: 0, or -ENOMEM. The caller calls kefa_tx_fini() even after an error.
  */
 int kefa_tx_init(struct kefa_rdm *rdm)
 {
@@ -69,8 +69,8 @@ int kefa_tx_init(struct kefa_rdm *rdm)
 
 /**
  * kefa_tx_fini() - undo kefa_tx_init()
- * @rdm: the endpoint, without packets under way
- * @reaches: the device may still read the memory, which stays
+ * @rdm: the endpoint, whose slots are all free
+ * @reaches: the device may still read the slots' memory, so that is leaked
  *
  * Context: Process context.
  */
@@ -93,14 +93,14 @@ void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches)
 }
 
 /**
- * kefa_tx_room() - how many packets of requests can be sent to a peer?
+ * kefa_tx_room() - get the number of slots for requests and data to a peer
  * @rdm: the endpoint
  * @peer: the peer
  *
- * No peer of several has more than a part of the slots.
+ * If there are several peers, each has at most kefa_rdm.ts_share slots.
  *
  * Context: Under kefa_ep.lock.
- * Return: the number.
+ * Return: the number of slots that may be taken.
  */
 u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
@@ -116,11 +116,11 @@ u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 /**
  * kefa_ts_take() - take a send slot
  * @rdm: the endpoint
- * @peer: whom the packet is for
- * @control: it is an answer
+ * @peer: receiver of the packet
+ * @control: the packet is an answer, which may use reserved slots
  *
  * Context: Under kefa_ep.lock.
- * Return: the slot, with nothing in it; or NULL if there is none for now.
+ * Return: the slot, without contents, or NULL if none is free.
  */
 struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool control)
 {
@@ -139,7 +139,7 @@ struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool
 	return ts;
 }
 
-/* Leave nothing of what a free slot must not have. */
+/* Clear the fields that are clear in a free slot. */
 static void kefa_ts_clear(struct kefa_ts *ts)
 {
 	ts->seg.len = 0;
@@ -154,11 +154,11 @@ static void kefa_ts_clear(struct kefa_ts *ts)
 }
 
 /**
- * kefa_ts_free() - give a send slot back
+ * kefa_ts_free() - free a send slot
  * @rdm: the endpoint
- * @ts: the slot, which the device hasn't got; a peer that was removed may be gone after that
+ * @ts: the slot, which the device doesn't use. If its peer was removed, this may free the peer
  *
- * The ULP is told of a whole message, with kefa_ts.err.
+ * If the slot has a whole message, its completion is written, with kefa_ts.err.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -188,9 +188,9 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 }
 
 /**
- * kefa_ts_hold() - have a work request wait for the doorbell
+ * kefa_ts_hold() - hold a work request for the next doorbell
  * @rdm: the endpoint, enabled
- * @ts: its slot; kefa_tx_posted() or kefa_tx_flush() is due
+ * @ts: slot of the work request. The caller calls kefa_tx_posted() or kefa_tx_flush() later
  *
  * Context: Under kefa_ep.lock.
  * Return: the work request, which the caller fills in.
@@ -200,7 +200,7 @@ struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	struct kefa_ep *ep = &rdm->ep;
 
 	lockdep_assert_held(&ep->lock);
-	/* If others are refused, and the peer dies, this one isn't freed with those parked. */
+	/* The flush may kill the peer and free its parked slots, which must exclude this one. */
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
 	if (ep->nheld == KEFA_HELD_MAX)
 		kefa_tx_flush(rdm);
@@ -226,15 +226,15 @@ static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_wr 
 		kefa_wr_sge(wr, ts->copy ? ts->copy->dma : ts->dma, ts->len);
 	if (ts->seg.len)
 		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
-	/* The driver looks at the first, even if there is nothing to send. */
+	/* The driver reads the first element even if the message is empty. */
 	if (!wr->send.num_sge)
 		kefa_wr_sge(wr, rdm->ep.dom->nothing_dma, 0);
 }
 
 /**
- * kefa_ts_post() - give a packet to the device, with those that are held
+ * kefa_ts_post() - hold a packet for the next doorbell
  * @rdm: the endpoint, enabled
- * @ts: the packet; kefa_tx_posted() or kefa_tx_flush() is due
+ * @ts: slot of the packet. The caller calls kefa_tx_posted() or kefa_tx_flush() later
  *
  * Context: Under kefa_ep.lock.
  */
@@ -249,7 +249,7 @@ void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 typedef void kefa_ts_done_fn(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
 			     u32 status);
 
-/* What isn't a packet: what its operation does then. */
+/* Functions for completions of work requests that aren't packets. */
 static kefa_ts_done_fn *const kefa_ts_done_fns[KEFA_TS_WHATS] = {
 	[KEFA_TS_READ]	= kefa_read_done,
 	[KEFA_TS_REG]	= kefa_source_registered,
@@ -264,10 +264,10 @@ static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts
 	const u32 len = ts->seg.len;
 	const u8 what = ts->what;
 
-	/* Keeps the peer until the end of this. */
+	/* Hold a reference on the peer until the end of this function. */
 	peer->nops++;
 	kefa_ts_free(rdm, ts);
-	/* The operation stays as long as this counts. */
+	/* The operation can't end before the end of this function decrements its count. */
 	kefa_ts_done_fns[what](rdm, rop, len, err, status);
 	rop->wrs--;
 	kefa_rdm_end(rdm, rop);
@@ -276,14 +276,14 @@ static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts
 }
 
 /**
- * kefa_ts_fail() - a packet that the device may have won't do what it is for
+ * kefa_ts_fail() - mark a packet as failed that the device may still have
  * @rdm: the endpoint
- * @ts: the packet
+ * @ts: slot of the packet
  * @err: positive errno
- * @prov: and the device's status
+ * @prov: status of the device
  *
- * Of a whole message the ULP is told when the device hasn't got it any more. Any other's
- * operation knows.
+ * The completion of a whole message is written when its slot is freed. Other packets need no
+ * mark, because their operation has failed.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -296,18 +296,18 @@ void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov)
 	ts->prov = prov;
 }
 
-/* It won't arrive: nor will anything after it that the peer would take. */
+/* A packet won't arrive. The peer is dead then, because it would handle no later packet. */
 static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 status)
 {
 	struct kefa_rpeer *peer = ts->peer;
 	struct kefa_rop *rop = ts->rop;
 	const bool lives = peer->state != KEFA_RPEER_DEAD && peer->state != KEFA_RPEER_GONE;
-	/* Who has sent something and left needn't know what we can. */
+	/* A HANDSHAKE may be lost: it may answer a peer that has sent something and exited. */
 	const bool fatal = lives && ts->type != KEFA_HANDSHAKE_PKT;
 
-	/* Keeps the peer until the end of this. */
+	/* Hold a reference on the peer until the end of this function. */
 	peer->nops++;
-	/* One that the device hasn't taken is still owed: the peer would wait for ever. */
+	/* A HANDSHAKE that the device refused is still due: the peer would wait for ever. */
 	if (lives && !fatal && !status) {
 		kefa_shake_untold(peer);
 		kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
@@ -321,7 +321,7 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 	if (fatal) {
 		kefa_rdm_kill(rdm, peer, err, status);
 	} else if (rop) {
-		/* The peer was dead before, and nothing else will come. */
+		/* The peer was dead before, so nothing else ends the protocol. */
 		rop->flags |= KEFA_ROP_OVER;
 		kefa_rdm_end(rdm, rop);
 	}
@@ -340,13 +340,13 @@ static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
 }
 
 /**
- * kefa_tx_refused() - the device refused a work request
+ * kefa_tx_refused() - fail work requests that the device refused
  * @rdm: the endpoint, enabled
- * @n: how many of kefa_ep.held it was given
+ * @n: number of entries of kefa_ep.held that were posted
  * @err: positive errno
  *
- * That one and those after it fail. By their ids, as the array is used again by what ending
- * them sends.
+ * They are the entries from kefa_hw_qp.bad on. They are remembered by their ids, because failing
+ * them may send other packets, which overwrite the array.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -367,7 +367,7 @@ noinline void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err)
 		else if (ts)
 			kefa_ts_lost(rdm, ts, err, 0);
 	}
-	/* Somebody has to tell. */
+	/* Have the worker notify readers of the completions. */
 	kefa_ep_kick(ep);
 }
 
@@ -394,9 +394,9 @@ void kefa_tx_flush(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_tx_posted() - packets were added to those that are held
+ * kefa_tx_posted() - ring the doorbell for packets that were added, or leave it for later
  * @rdm: the endpoint, enabled
- * @more: the caller says that others follow at once
+ * @more: the ULP will post more at once (FI_MORE)
  *
  * Context: Under kefa_ep.lock.
  */
@@ -410,7 +410,7 @@ void kefa_tx_posted(struct kefa_rdm *rdm, bool more)
 		kefa_ep_kick(&rdm->ep);
 }
 
-/* The device has tried for a while. */
+/* The device gave up because the peer had no receive. Send the packet again, now or later. */
 static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_rpeer *peer = ts->peer;
@@ -435,14 +435,14 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	if (!rop)
 		return;
 	rop->wrs--;
-	/* The peer may have done without it. */
+	/* The operation may have ended without the answer. */
 	kefa_rdm_end(rdm, rop);
 }
 
 /**
- * kefa_ts_done() - the device is done with a packet
+ * kefa_ts_done() - handle the completion of a packet or another work request
  * @rdm: the endpoint, with a queue pair
- * @ibwc: its completion
+ * @ibwc: the completion
  *
  * Context: Under kefa_ep.lock.
  */
@@ -476,7 +476,10 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 		return;
 	}
 	row = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT);
-	/* What arrives after the delay says that it is ready; what does meanwhile was before it. */
+	/*
+	 * A packet that arrives after the delay shows that the peer is ready. One that arrives
+	 * during the delay was sent before it.
+	 */
 	if (unlikely(ts->again || (peer->backoff.delay_us && !peer->backoff.waiting)))
 		kefa_backoff_arrived(&rdm->backoffs, &peer->backoff);
 	rop = ts->rop;
@@ -492,11 +495,11 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 }
 
 /**
- * kefa_tx_again() - send again what a peer had no receive for
+ * kefa_tx_again() - post the parked packets of a peer again
  * @rdm: the endpoint, enabled
- * @peer: the peer, which was given time
+ * @peer: the peer, whose delay is over
  *
- * In the order of messages first, so that the peer has to keep little.
+ * Requests go first, in the order of their messages, so that the peer has to keep few of them.
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  */
@@ -519,15 +522,15 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 }
 
 /**
- * kefa_tx_ready() - have some work requests be held without a doorbell in between
+ * kefa_tx_ready() - make room to hold some work requests without a doorbell in between
  * @rdm: the endpoint, enabled
- * @peer: whom they are for
- * @n: how many, KEFA_HELD_MAX at most
+ * @peer: receiver of the packets
+ * @n: number of work requests, at most KEFA_HELD_MAX
  *
- * What is refused at a doorbell may end operations, and the peer.
+ * May ring the doorbell. If the device refuses packets then, operations fail, and peers may die.
  *
- * Context: Under kefa_ep.lock. The caller has a use of the peer.
- * Return: false if the peer is dead, and all its operations have ended.
+ * Context: Under kefa_ep.lock. The caller holds a reference on the peer.
+ * Return: false if the peer is dead, and all operations with it have failed.
  */
 bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n)
 {
@@ -538,14 +541,14 @@ bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n
 }
 
 /**
- * kefa_tx_control() - send what carries no data
+ * kefa_tx_control() - send a packet without data
  * @rdm: the endpoint, enabled
- * @peer: whom to
- * @rop: whose it is, or NULL
- * @pkt: the packet, but for what says who we are
+ * @peer: receiver of the packet
+ * @rop: operation of the packet, or NULL
+ * @pkt: contents of the packet
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
- * Return: whether there was a slot.
+ * Return: false if no slot was free.
  */
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
 		     struct kefa_pkt *pkt)
@@ -566,11 +569,11 @@ bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_
 }
 
 /**
- * kefa_tx_keep() - kefa_keep() data that the device may still read
+ * kefa_tx_keep() - leak the data that the device may still read, by kefa_keep()
  * @rdm: the endpoint
  *
  * Context: Process context, under kefa_ep.lock.
- * Return: bytes that can't be kept.
+ * Return: number of bytes that can't be kept.
  */
 size_t kefa_tx_keep(struct kefa_rdm *rdm)
 {
@@ -584,8 +587,8 @@ size_t kefa_tx_keep(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_tx_forget() - have no packets under way
- * @rdm: the endpoint, whose queue pair is gone and whose operations were told
+ * kefa_tx_forget() - free all slots that are in use
+ * @rdm: the endpoint, whose queue pair is destroyed and whose operations have completed
  *
  * Context: Process context, under kefa_ep.lock.
  */
