@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device's completions. Those of eager messages that have nothing special about them take
- * a short way: a message that was sent and is its own operation, and one that arrives in its
- * turn from a peer that is known. They are reported together, so that the completion queue's
- * lock is taken once for all of them; their slots are free with the report. Whatever is
- * different takes the way of part.c, or of tx.c and msg.c, after a report, as completions keep
- * their order.
+ * Handling of the device's completions. The most frequent eager messages take a fast path: a sent
+ * message that is its own operation, and a message that arrives in its turn from a known peer.
+ * They are reported together, which also frees their slots, so that the completion queue's lock is
+ * taken only once. All other completions are handled by part.c, or by tx.c and msg.c, after a
+ * report, so that the ULP gets its completions in order.
  */
 #include "arrive.h"
 
 /**
- * kefa_eager_init() - begin with nothing to report
+ * kefa_eager_init() - initialize the lists of messages to report, and prepared work requests
  * @rdm: the endpoint, about to be enabled
  *
  * Context: Process context.
@@ -128,9 +127,9 @@ static __always_inline void kefa_eager_report(struct kefa_rdm *rdm)
 		kefa_taken_report(rdm);
 }
 
-/* --- a message was sent --- */
+/* --- sent messages --- */
 
-/* Return: whether that was all that there is to be done. */
+/* Return: false if the completion wasn't handled, because the fast path isn't for it. */
 static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct ib_wc *wc)
 {
 	struct kefa_ts *ts = &rdm->ts[lower_32_bits(wc->wr_id)];
@@ -162,9 +161,9 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	return true;
 }
 
-/* --- a message has come --- */
+/* --- received messages --- */
 
-/* It is told at once, with what isn't as it should be. */
+/* Complete a receive whose message was truncated, with an error. */
 static noinline void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				    struct kefa_rpeer *peer)
 {
@@ -185,7 +184,7 @@ static noinline void kefa_eager_scatter(const struct kefa_rop *rop, const void *
 	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
 }
 
-/* A receive has its message, which isn't in the match any more. */
+/* Copy a message into its receive, which was removed from the match. */
 static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_rop *rop,
 					    struct kefa_rpeer *peer,
 					    const struct kefa_eager *e)
@@ -207,7 +206,7 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 	kefa_took(rdm, rop);
 }
 
-/* Return: whether its slot isn't needed any more. */
+/* Keep an unexpected message. Return: whether its receive slot can be posted again. */
 static noinline bool kefa_eager_keep(struct kefa_rdm *rdm, struct kefa_rs *rs,
 				     struct kefa_rpeer *peer, const struct kefa_eager *e,
 				     const struct kofi_match_key *key)
@@ -236,7 +235,7 @@ static __always_inline struct kefa_rs *kefa_rs_of(struct kefa_rdm *rdm, const st
 	return rs;
 }
 
-/* Return: whether that was all that there is to be done. */
+/* Return: false if the completion wasn't handled, because the fast path isn't for it. */
 static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struct ib_wc *wc)
 {
 	struct kefa_rs *rs = kefa_rs_of(rdm, wc);
@@ -256,7 +255,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		return false;
 	recv = kofi_match_find(&rdm->match, &key, e.tagged ? FI_TAGGED : FI_MSG,
 			       kefa_msg_src(rdm, peer), e.tag);
-	/* That stays in the match, as if nobody had looked. */
+	/* The match hasn't removed a multi-receive buffer, so msg.c will find it again. */
 	if (unlikely(recv && recv->link.multi))
 		return false;
 	rs->state = KEFA_RS_TAKEN;
@@ -282,13 +281,13 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 	return true;
 }
 
-/* --- all of them --- */
+/* --- all completions --- */
 
 /**
- * kefa_rdm_report() - tell the ULP what the short ways have done so far
+ * kefa_rdm_report() - write the completions of the messages that fast paths have handled
  * @rdm: the endpoint
  *
- * Before anything else is told, as completions keep their order.
+ * Call this before writing any other completion, so that completions keep their order.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -307,9 +306,9 @@ static noinline void kefa_wc_slow(struct kefa_rdm *rdm, const struct ib_wc *wc)
 }
 
 /**
- * kefa_rdm_wcs() - deal with completions
+ * kefa_rdm_wcs() - handle completions of the device
  * @rdm: the endpoint, with a queue pair
- * @n: how many of kefa_ep.wcs
+ * @n: number of completions in kefa_ep.wcs
  *
  * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
  */
@@ -333,14 +332,14 @@ void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n)
 }
 
 /**
- * kefa_rdm_poll() - take completions
+ * kefa_rdm_poll() - poll for completions of the device, and handle them
  * @ep: the endpoint, with a queue pair
- * @budget: about how many
+ * @budget: number of completions after which polling stops
  *
  * Serves as kefa_ep_kind.poll.
  *
  * Context: Process or softirq context, under kefa_ep.lock. kefa_rdm_pump() is due.
- * Return: how many there were.
+ * Return: number of completions.
  */
 unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget)
 {

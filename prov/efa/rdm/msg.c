@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets that arrive. Who sent it is found first; a packet of a peer that isn't known waits
- * until there is an address handle. Then whose turn it is, and then its type's row says what
- * is to be done.
+ * Arrival of packets. The sender of a packet is identified first; a packet of an unknown sender
+ * waits until there is an address handle. Then the packet's turn is checked, and the row of its
+ * type handles it.
  *
- * The first packet of a message looks for a receive. If there is none the packet is kept,
- * and so are the others of the message, until a receive is posted that fits. A message that
- * has a receive is an operation, which later packets are found by.
+ * The first packet of a message looks for a receive. If there is none, the packet is kept, and so
+ * are the other packets of the message, until a matching receive is posted. A message that has a
+ * receive is an operation, which later packets of the message find by its number.
  */
 #include "../path.h"
 #include "rdm.h"
@@ -14,12 +14,12 @@
 /* --- messages that have a receive --- */
 
 /**
- * kefa_rop_put() - put data where it belongs, as far as there is room
+ * kefa_rop_put() - copy data of a message into its receive, as far as it fits
  * @rdm: the endpoint
  * @rop: the receive
- * @data: of its message
- * @off: where in the message
- * @len: bytes, not more than what hasn't come of the message
+ * @data: data of the message
+ * @off: offset of the data in the message
+ * @len: length of the data, at most the bytes of the message that haven't arrived
  *
  * Context: Under kefa_ep.lock.
  */
@@ -42,10 +42,10 @@ void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, 
 }
 
 /**
- * kefa_rop_copy() - the same with a packet's data
+ * kefa_rop_copy() - copy a packet's data into the receive of its message, as far as it fits
  * @rdm: the endpoint
  * @rop: the receive
- * @pkt: the packet; its data isn't more than what hasn't come of the message
+ * @pkt: the packet; its data is at most the bytes of the message that haven't arrived
  *
  * Context: Under kefa_ep.lock.
  */
@@ -55,8 +55,8 @@ void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa
 }
 
 /*
- * Has a peer that isn't ready for its answers too many of them to get? Each has an operation
- * until then. Counted when it is asked for, as that is rare.
+ * Return: whether too many answers are due to a peer that isn't ready for them. Each of them keeps
+ * an operation in use. They are counted each time, because this is called rarely.
  */
 static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
@@ -70,7 +70,7 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
 }
 
-/* What its sender waits for. */
+/* Return: the answer that the sender of the message waits for, or 0. */
 static u8 kefa_rop_answer(const struct kefa_rop *rop)
 {
 	if (unlikely(kefa_row_of(rop->type)->flags & KEFA_ROW_READ))
@@ -79,9 +79,9 @@ static u8 kefa_rop_answer(const struct kefa_rop *rop)
 }
 
 /**
- * kefa_rop_whole() - all of a message has come
+ * kefa_rop_whole() - complete a receive whose message has arrived entirely
  * @rdm: the endpoint
- * @rop: its receive
+ * @rop: the receive
  *
  * Context: Under kefa_ep.lock.
  */
@@ -90,7 +90,7 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	struct kefa_rpeer *peer = rop->peer;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	/* A peer that is honest has waited for the CTS. */
+	/* A dishonest peer has sent the data before its CTS, which isn't due any more. */
 	if (unlikely(rop->owes)) {
 		list_del_init(&rop->link);
 		rop->owes = 0;
@@ -115,7 +115,7 @@ static u64 kefa_pkt_total(const struct kefa_pkt *pkt)
 	return pkt->row->data == KEFA_DATA_ALL ? pkt->data_len : pkt->msg_length;
 }
 
-/* @rop has taken the message that the packet is of. */
+/* Set the fields of a receive that has taken the packet's message. */
 static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer,
 			   const struct kefa_pkt *pkt)
 {
@@ -136,19 +136,19 @@ static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct ke
 		rop->flags |= KEFA_ROP_DC;
 }
 
-/* How much of the message comes with packets like this one. */
+/* Return: bytes of the packet's message that the sender sends; the receiver reads the rest. */
 static u64 kefa_pkt_parts(const struct kefa_pkt *pkt)
 {
 	return pkt->row->flags & KEFA_ROW_READ ? pkt->runt_length : kefa_pkt_total(pkt);
 }
 
-/* The same of a message that an operation has. */
+/* Return: bytes of the operation's message that the sender sends. */
 static u64 kefa_rop_parts(const struct kefa_rop *rop)
 {
 	return kefa_row_of(rop->type)->flags & KEFA_ROW_READ ? rop->runt : rop->total;
 }
 
-/* Its data was copied: is that all, or will the rest find it, or is it asked for, or read? */
+/* The data of a packet was copied: complete the message, or read, grant or await its rest. */
 static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	const u16 row = kefa_row_of(rop->type)->flags;
@@ -172,25 +172,25 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	rdm->part = rop;
 }
 
-/* Return: whether that part of the message could be, and hadn't come. */
+/* Return: whether a packet fits a message of which @done bytes have arrived. */
 static bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 parts, u64 done)
 {
-	/* Of a message that couldn't be read more may have come than with its requests. */
+	/* @done exceeds @parts if the message couldn't be read, and its rest is sent. */
 	return kefa_pkt_total(pkt) == total && kefa_pkt_parts(pkt) == parts &&
 	       done < parts && pkt->data_len <= parts - done;
 }
 
 /**
- * kefa_multi_take() - a message for a multi-receive buffer
+ * kefa_multi_take() - begin a message in a multi-receive buffer
  * @rdm: the endpoint
- * @multi: the buffer, posted or about to be
- * @total: bytes of the message
+ * @multi: the buffer, posted or about to be posted
+ * @total: length of the message
  *
- * The buffer is posted no longer if too little room is left.
+ * A buffer with too little room left is removed from the match.
  *
  * Context: Under kefa_ep.lock.
- * Return: what takes the message; or NULL if there is no operation, or no room in the
- * completion queue, for now.
+ * Return: the operation that takes the message; or NULL if no operation is free, or the
+ * completion queue has no room, for now.
  */
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total)
 {
@@ -228,10 +228,10 @@ struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u
 }
 
 /**
- * kefa_rdm_feed() - give an unexpected message to what takes it
+ * kefa_rdm_feed() - give an unexpected message to a receive
  * @rdm: the endpoint
- * @rop: an operation that was taken for it, or a receive that isn't listed any more
- * @held: the message, not in the match any more
+ * @rop: the receive, removed from the match; or an operation that was taken for the message
+ * @held: first packet of the message, removed from the match
  *
  * Context: Under kefa_ep.lock.
  */
@@ -241,7 +241,7 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 	struct kefa_pkt __uninitialized pkt;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	/* They were parsed before, and are as they were. */
+	/* Parsing can't fail: the packets were parsed before, and haven't changed. */
 	kefa_parse(held->buf, held->len, &pkt);
 	kefa_rop_begin(rdm, rop, held->peer, &pkt);
 	kefa_rop_copy(rdm, rop, &pkt);
@@ -259,13 +259,13 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 	kefa_rop_go_on(rdm, rop);
 }
 
-/* --- messages that have none --- */
+/* --- unexpected messages --- */
 
 /**
- * kefa_msg_drop() - keep a packet, and what belongs to it, no longer
+ * kefa_msg_drop() - drop a kept packet; with the first packet of a message, drop the others
  * @rdm: the endpoint
- * @held: the packet, not in KEFA_HELD_MORE; if the match has given it away, still in
- *	KEFA_HELD_UNEXP
+ * @held: the packet, not in KEFA_HELD_MORE; in KEFA_HELD_UNEXP, it may have been removed from the
+ *	match already
  *
  * Context: Under kefa_ep.lock.
  */
@@ -288,7 +288,7 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 	kefa_held_free(rdm, held);
 }
 
-/* There is no receive for it. */
+/* Keep the first packet of a message that matches no receive. */
 static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					  const struct kefa_pkt *pkt, struct kefa_held *held,
 					  const struct kofi_match_key *key)
@@ -311,7 +311,7 @@ static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
 	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;
 }
 
-/* The first packet that comes of a message. */
+/* Handle the packet of a message that arrives first. */
 static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				     const struct kefa_pkt *pkt, struct kefa_held *held)
 {
@@ -336,7 +336,7 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	}
 	kefa_rop_begin(rdm, rop, peer, pkt);
 	kefa_rop_copy(rdm, rop, pkt);
-	/* It says from where to read, of which there may be several places. */
+	/* Keep the request, because it lists the pieces of memory to read from. */
 	if (unlikely(pkt->row->flags & KEFA_ROW_READ)) {
 		kept = kefa_keep_packet(rdm, held, peer);
 		rop->held = kept;
@@ -346,7 +346,7 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	return took;
 }
 
-/* Is an entry of kefa_rdm.msgs an operation, or a packet? */
+/* Return: the operation of an entry of kefa_rdm.msgs, or NULL if the entry is a packet. */
 static struct kefa_rop *kefa_node_rop(const struct kefa_rdm *rdm, struct kefa_index_node *n)
 {
 	struct kefa_rop *rop = container_of(n, struct kefa_rop, msg);
@@ -360,7 +360,7 @@ static bool kefa_node_early(const struct kefa_rdm *rdm, struct kefa_index_node *
 	       container_of(n, struct kefa_held, node)->where == KEFA_HELD_EARLY;
 }
 
-/* A packet whose turn hasn't come, or else the message that one was taken of; or NULL. */
+/* Return: with @early, a packet whose turn hasn't come, else the begun message; or NULL. */
 static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
 					     const struct kefa_rpeer *peer, u32 msg_id,
 					     bool early)
@@ -373,7 +373,7 @@ static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
 	return NULL;
 }
 
-/* The operation of a message that more is to come of, or NULL. */
+/* Return: the operation of a message that more packets are expected of, or NULL. */
 static struct kefa_rop *kefa_msg_rop(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
 				     u32 msg_id)
 {
@@ -382,7 +382,7 @@ static struct kefa_rop *kefa_msg_rop(const struct kefa_rdm *rdm, const struct ke
 	return n ? kefa_node_rop(rdm, n) : NULL;
 }
 
-/* Another packet of a message that one was taken of. */
+/* Handle another packet of a message that has begun. */
 static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				    const struct kefa_pkt *pkt, struct kefa_held *held,
 				    struct kefa_index_node *n)
@@ -413,7 +413,7 @@ drop:
 	return KEFA_TOOK_DONE;
 }
 
-/* --- the types --- */
+/* --- request types --- */
 
 static enum kefa_took kefa_rtm_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					const struct kefa_pkt *pkt, struct kefa_held *held)
@@ -438,7 +438,7 @@ static void kefa_rtm_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop
 	pkt->cq_data = rop->data;
 }
 
-/* With delivery complete the RECEIPT ends it. */
+/* A message that waits for an answer, such as a RECEIPT, isn't in KEFA_ROP_POSTED. */
 static void kefa_rtm_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	if (rop->wrs || rop->state != KEFA_ROP_POSTED)
@@ -452,9 +452,9 @@ const struct kefa_pkt_ops kefa_rtm_ops = {
 	.received	= kefa_rtm_received,
 };
 
-/* --- whose turn it is --- */
+/* --- order of messages --- */
 
-/* All packets of a message have one key, and are looked through: there can't be many. */
+/* Return: whether one more early packet may be kept. The limit keeps the search short. */
 static bool kefa_early_ok(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
 			  const struct kefa_pkt *pkt)
 {
@@ -520,7 +520,7 @@ static enum kefa_took kefa_take_ordered(struct kefa_rdm *rdm, struct kefa_rpeer 
 	}
 }
 
-/* Without FI_ORDER_SAS a message that can't be taken waits all the same, by its number. */
+/* Without FI_ORDER_SAS, a message is kept as an early one only if it can't be handled for now. */
 static enum kefa_took kefa_take_any(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				    const struct kefa_pkt *pkt, struct kefa_held *held)
 {
@@ -540,21 +540,21 @@ static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *
 
 	if (!row->ops) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
-		/* What comes after it would wait for it. */
+		/* Later messages of the peer would wait for this one for ever. */
 		if (row->flags & KEFA_ROW_ORDERED)
 			kefa_rdm_kill(rdm, peer, EPROTO, 0);
 		return KEFA_TOOK_DONE;
 	}
 	if (!(row->flags & KEFA_ROW_ORDERED))
 		return row->ops->received(rdm, peer, pkt, held);
-	/* Its turn was when it couldn't be read. */
+	/* A request that is repeated after a READ_NACK had its turn the first time. */
 	if (unlikely(pkt->flags & row->may & KEFA_REQ_READ_NACK))
 		return kefa_again_received(rdm, peer, pkt, kefa_msg_rop(rdm, peer, pkt->msg_id));
 	return rdm->ordered ? kefa_take_ordered(rdm, peer, pkt, held) :
 			      kefa_take_any(rdm, peer, pkt, held);
 }
 
-/* Return: whether an early packet was taken, or dropped; or else it is as it was. */
+/* Return: whether an early packet was handled or dropped. Otherwise it is kept as before. */
 static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 			    struct kefa_held *early, bool begun)
 {
@@ -582,11 +582,11 @@ static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 }
 
 /**
- * kefa_rdm_drain() - take the packets of a peer whose turn has come
+ * kefa_rdm_drain() - handle the kept packets of a peer whose turn has come
  * @rdm: the endpoint
  * @peer: the peer
  *
- * A peer decides how many that are. The worker takes those that are too many for once.
+ * The peer determines their number, so this handles KEFA_DRAIN_MAX, and the worker the others.
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
@@ -605,7 +605,7 @@ void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 			kefa_ep_kick(&rdm->ep);
 			return;
 		}
-		/* Other packets of the message that was begun last come first. */
+		/* Handle other packets of the last begun message before the next message. */
 		n = kefa_msg_find(rdm, peer, next - 1, true);
 		if (n) {
 			early = container_of(n, struct kefa_held, node);
@@ -622,7 +622,7 @@ void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	}
 }
 
-/* Without an order the early packets are those that nothing could take. */
+/* Without FI_ORDER_SAS, early packets are messages that couldn't be handled. */
 static void kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
 {
 	struct kefa_rpeer *peer = early->peer;
@@ -634,7 +634,7 @@ static void kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
 }
 
 /**
- * kefa_rdm_retry() - take messages that there was no operation or no room for
+ * kefa_rdm_retry() - handle messages that waited for an operation, or room for the completion
  * @rdm: the endpoint
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
@@ -649,7 +649,7 @@ void kefa_rdm_retry(struct kefa_rdm *rdm)
 	rdm->starved = false;
 	list_for_each(at, &rdm->early)
 		left++;
-	/* Each once, though one may take others along. The first without room ends it. */
+	/* Try each one once, although one may drain others. Stop at the first that fails again. */
 	while (left-- && !list_empty(&rdm->early) && !rdm->starved) {
 		early = list_first_entry(&rdm->early, struct kefa_held, link);
 		list_move_tail(&early->link, &rdm->early);
@@ -657,9 +657,9 @@ void kefa_rdm_retry(struct kefa_rdm *rdm)
 	}
 }
 
-/* --- who has sent it --- */
+/* --- senders --- */
 
-/* It is nobody's any more, or somebody has kept it. */
+/* Free a packet, or post its slot again, unless the packet was kept. */
 static void kefa_packet_end(struct kefa_rdm *rdm, struct kefa_held *held, enum kefa_took took)
 {
 	if (took == KEFA_TOOK_KEPT)
@@ -670,12 +670,12 @@ static void kefa_packet_end(struct kefa_rdm *rdm, struct kefa_held *held, enum k
 		kefa_rs_again(rdm, kefa_held_rs(held));
 }
 
-/* Its sender's address handle has to be made, or is being made. */
+/* Park a packet until its sender's address handle was created. */
 static enum kefa_took kefa_packet_park(struct kefa_rdm *rdm, struct kefa_held *held)
 {
 	struct kefa_held *kept;
 
-	/* Also beyond the budget: what is dropped its sender takes for received. */
+	/* Ignore the budget: the packet is acknowledged, so its sender wouldn't repeat it. */
 	kept = kefa_keep_packet(rdm, held, NULL);
 	kept->where = KEFA_HELD_STRANGE;
 	list_add_tail(&kept->link, &rdm->strange);
@@ -696,7 +696,7 @@ static noinline enum kefa_took kefa_packet_strange(struct kefa_rdm *rdm,
 	return KEFA_TOOK_DONE;
 }
 
-/* What can't be read may have had a number, which others wait for. */
+/* Drop an invalid packet, and its sender, because later messages may wait for its number. */
 static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held,
 			    enum kefa_bad bad)
 {
@@ -710,13 +710,13 @@ static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held,
 }
 
 /**
- * kefa_pkt_src() - who has sent a packet, by what it says
+ * kefa_pkt_src() - get the description of a packet's sender
  * @pkt: the packet
- * @held: and its completion
- * @src: is set to it
+ * @held: the packet in its buffer, with fields of the completion
+ * @src: takes the description
  *
  * Context: Any.
- * Return: false if it lies.
+ * Return: false if the raw address in the packet contradicts the completion.
  */
 bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,
 		  struct kefa_src *src)
@@ -756,9 +756,9 @@ static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 }
 
 /**
- * kefa_rdm_packet() - a packet has arrived
+ * kefa_rdm_packet() - handle a received packet
  * @rdm: the endpoint, enabled
- * @held: the packet; its buffer is given back if it isn't kept
+ * @held: the packet; its buffer is freed unless the packet is kept
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Receives. Which message one takes is for the core's matching to say. */
+/* Receives. The core's matching decides which message a receive takes. */
 #include "../path.h"
 #include "rdm.h"
 
@@ -11,7 +11,7 @@ static int kefa_rdm_rx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 		return -EOPNOTSUPP;
 	if (req->flags & ~KEFA_RDM_RX_FLAGS || !kofi_match_flags_ok(req->flags))
 		return -FI_EBADFLAGS;
-	/* There is no buffer. */
+	/* These requests have no buffer to check. */
 	if (req->flags & (FI_PEEK | FI_DISCARD))
 		return 0;
 	if (req->flags & FI_MULTI_RECV) {
@@ -25,7 +25,7 @@ static int kefa_rdm_rx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 	return iov_iter_rw(&req->iter) == ITER_DEST ? 0 : -EINVAL;
 }
 
-/* A peer is told by its number at this endpoint: it has one before it has an address. */
+/* Get the source for the match: kefa_rpeer.id, as peers in no address vector have no address. */
 static int kefa_rx_src(struct kefa_rdm *rdm, const struct kofi_req *req, fi_addr_t *src)
 {
 	struct kefa_rpeer *peer;
@@ -48,7 +48,7 @@ static struct kefa_held *kefa_msg_held(struct kofi_match_msg *msg)
 	return held;
 }
 
-/* It is looked at only, and stays. */
+/* Describe a message for the completion of a peek. The message stays in the match. */
 static void kefa_rop_look(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kofi_match_msg *msg)
 {
 	struct kefa_held *held = container_of(msg, struct kefa_held, msg);
@@ -66,7 +66,7 @@ static void kefa_rop_look(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kof
 	rop->data = pkt.cq_data;
 }
 
-/* FI_PEEK, FI_CLAIM, FI_DISCARD. */
+/* Handle FI_PEEK, FI_CLAIM and FI_DISCARD. */
 static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 {
 	struct kofi_match_msg *msg = kofi_match_peek(&rdm->match, &rop->recv, flags);
@@ -89,7 +89,7 @@ static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 		kefa_rdm_end(rdm, rop);
 		return;
 	}
-	/* What is discarded is received to its end, and its sender may wait for an answer. */
+	/* A discarded message is received to its end, and answered if its sender waits for that. */
 	rop->peer->nops--;
 	rop->buf.len = 0;
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_SINK);
@@ -97,8 +97,8 @@ static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 }
 
 /*
- * Nothing can take the next message for now, and nobody may overtake the buffer. It is given
- * back, or not taken at all. Return: 0, or -EAGAIN.
+ * The next message for a buffer can't be handled for now, and later receives mustn't overtake the
+ * buffer: release it, or refuse to post it if it is still empty. Return: 0, or -EAGAIN.
  */
 static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, const void *base)
 {
@@ -113,7 +113,7 @@ static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, const v
 	return 0;
 }
 
-/* All messages that it fits; it is posted if it has room for more. */
+/* Give a multi-receive buffer all waiting messages that match; post it if room is left. */
 static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 {
 	const void *base = multi->buf.base;
@@ -122,10 +122,10 @@ static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 	struct kefa_rop *rop;
 	bool spent;
 
-	/* It isn't given back while there may be more for it. */
+	/* Count the post itself, so that no message releases the buffer while more may follow. */
 	multi->wrs++;
 	for (;;) {
-		/* Looked at first, as there may be no room for its completion. */
+		/* Only peek, because there may be no room for the message's completion. */
 		msg = kofi_match_peek(&rdm->match, &multi->recv, FI_PEEK);
 		if (!msg) {
 			multi->wrs--;
@@ -144,7 +144,7 @@ static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 		kofi_match_remove_msg(&rdm->match, msg);
 		held->where = KEFA_HELD_NOT;
 		kefa_rdm_feed(rdm, rop, held);
-		/* It may be gone with that message. */
+		/* The last message may have freed the buffer's operation. */
 		if (spent)
 			return 0;
 	}
@@ -167,7 +167,7 @@ static void kefa_rx_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
 	rdm->ep.rx.nfree++;
 	kefa_rdm_end(rdm, rop);
-	/* That is no room which the ULP didn't know of. */
+	/* The operation was free before the call, so the ULP needn't be notified of the room. */
 	rdm->ep.tx.room = tx;
 	rdm->ep.rx.room = rx;
 }
@@ -221,11 +221,11 @@ static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 }
 
 /**
- * kefa_rdm_rx() - receive, or look at a message
+ * kefa_rdm_rx() - post a receive, or peek at a message
  * @ep_fid: the endpoint
- * @req: what is wanted; it isn't needed after the call, but for what it points to
+ * @req: the request; only the memory that it points to is used after the call
  *
- * Serves as kofi_req_ops.rx. A message that waits is copied here.
+ * Serves as kofi_req_ops.rx. Copies the message if it has arrived already.
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
@@ -245,7 +245,7 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 		goto refused;
 	spin_lock_bh(&ep->lock);
 	ret = kefa_rdm_rx_go(rdm, req);
-	/* A message that it took has given memory back, may want an answer, or is to be read. */
+	/* If it took a message, there may be buffers to post, answers to send, or data to read. */
 	if (!ret && kefa_rdm_due(rdm))
 		kefa_rdm_pump(rdm);
 	kefa_ep_unlock_news(ep);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Receive slots, and packets that are kept. What the device has received it has
- * acknowledged: the sender won't send it again, and messages after it wait for it. So
- * nothing can be refused but by having no receive posted, which the sender's device then
- * says. A short packet is kept in a copy, if there is memory, and its buffer is posted
- * again; a longer one in its buffer. From a budget on hardly any receives are posted: as
- * many as it takes for answers to get in, of which nothing is kept.
+ * Receive slots and kept packets. The device acknowledges each packet that it receives: the sender
+ * won't repeat it, and later messages wait for it. So the only way to refuse a packet is to post
+ * no receive, which the sender's device reports. A short packet is kept as a copy, if there is
+ * memory, and its buffer is posted again; a longer one is kept in its buffer. If kept packets use
+ * up the budget, only KEFA_RX_LEAST receives are posted, so that answers, which aren't kept, can
+ * still arrive.
  */
 #include <linux/slab.h>
 #include "../dma.h"
@@ -84,13 +84,13 @@ static bool kefa_rx_more(struct kefa_rdm *rdm, gfp_t gfp)
  * @rdm: the endpoint, about to be enabled
  *
  * Context: Process context; sleeps.
- * Return: 0, or -ENOMEM; then kefa_rx_end() and kefa_rx_fini() are due all the same.
+ * Return: 0, or -ENOMEM. The caller calls kefa_rx_end() and kefa_rx_fini() even after an error.
  */
 int kefa_rx_init(struct kefa_rdm *rdm)
 {
 	rdm->stride = ALIGN(rdm->ep.dom->dev->mtu, 64);
 	rdm->target = min_t(u32, KEFA_RX_FIRST, rdm->depth);
-	/* All that are kept when the budget is used up, and those that the device has then. */
+	/* Enough for kept packets that use up the budget, and for receives that are posted then. */
 	rdm->rs_max = rdm->budget / rdm->stride + rdm->depth + KEFA_RX_LEAST;
 	rdm->rs = kvcalloc(rdm->rs_max, sizeof(*rdm->rs), GFP_KERNEL);
 	if (!rdm->rs)
@@ -104,7 +104,7 @@ int kefa_rx_init(struct kefa_rdm *rdm)
 /**
  * kefa_rx_end() - free receive buffers
  * @rdm: the endpoint, without a queue pair
- * @reaches: the device may still write to them: let the memory be
+ * @reaches: the device may still write to the buffers, so they are leaked
  *
  * Context: Process context.
  */
@@ -135,13 +135,12 @@ void kefa_rx_fini(struct kefa_rdm *rdm)
 /* --- slots --- */
 
 /**
- * kefa_rs_found() - the slot that something was received into
+ * kefa_rs_found() - find the receive slot of a completion
  * @rdm: the endpoint
- * @id: of the work request
+ * @id: id of the work request
  *
  * Context: Under kefa_ep.lock.
- * Return: the slot, which the device hasn't any more; or NULL if nothing was posted by that
- * name.
+ * Return: the slot, which isn't posted any more; or NULL if no posted receive has the id.
  */
 struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id)
 {
@@ -157,9 +156,9 @@ struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id)
 }
 
 /**
- * kefa_rs_put() - a packet is needed no more
+ * kefa_rs_put() - free a receive slot
  * @rdm: the endpoint
- * @rs: the slot that it is in
+ * @rs: the slot, whose packet isn't needed any more
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
@@ -179,11 +178,11 @@ static void kefa_rs_post(struct kefa_rdm *rdm, struct kefa_rs *rs)
 }
 
 /**
- * kefa_rx_give() - give the device the receives that are held
+ * kefa_rx_give() - post the receives that are held
  * @rdm: the endpoint, with a queue pair
  *
- * What it doesn't take, or mustn't have any more, is free then, and will be tried again with
- * the next refill.
+ * Receives that the device refuses are freed, so the next refill tries again. All are freed if the
+ * endpoint isn't enabled any more.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -212,8 +211,9 @@ static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
 }
 
 /*
- * What is posted may have to be kept: there are no more than the budget has room for, but at least
- * KEFA_RX_LEAST. From the budget on data takes those, one after the other.
+ * Return: the number of receives to have posted. All their packets may have to be kept, so the
+ * budget limits the number, but not below KEFA_RX_LEAST. Each packet that is kept beyond the
+ * budget reduces these.
  */
 static u32 kefa_rx_target(const struct kefa_rdm *rdm)
 {
@@ -230,7 +230,7 @@ static u32 kefa_rx_target(const struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rx_refill() - give the device receives
+ * kefa_rx_refill() - post as many receives as the endpoint should have
  * @rdm: the endpoint, enabled
  *
  * Context: Under kefa_ep.lock.
@@ -251,7 +251,7 @@ void kefa_rx_refill(struct kefa_rdm *rdm)
 		if (rdm->ep.nrecvs < KEFA_RECVS_MAX)
 			continue;
 		kefa_rx_give(rdm);
-		/* The device refuses them for now. */
+		/* The device has refused receives; the next refill tries again. */
 		if (rs->state != KEFA_RS_POSTED)
 			return;
 	}
@@ -261,8 +261,8 @@ void kefa_rx_refill(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rx_grow() - have more receives posted
- * @rdm: the endpoint, most of whose receives were used up at once
+ * kefa_rx_grow() - double the number of receives to have posted
+ * @rdm: the endpoint, half of whose receives were used by a burst
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
@@ -272,12 +272,12 @@ void kefa_rx_grow(struct kefa_rdm *rdm)
 	rdm->target = min(2 * rdm->target, rdm->depth);
 }
 
-/* --- packets that are kept --- */
+/* --- kept packets --- */
 
 /**
  * kefa_rdm_drop() - count a packet that is dropped
  * @rdm: the endpoint
- * @peer: who sent it, or NULL
+ * @peer: sender of the packet, or NULL if it is unknown
  * @why: enum kefa_drop
  *
  * Context: Under kefa_ep.lock.
@@ -313,11 +313,11 @@ static struct kefa_held *kefa_held_copy(const struct kefa_held *held)
 /**
  * kefa_keep_packet() - keep a packet
  * @rdm: the endpoint
- * @held: the packet, in its slot, or kept before and in no list
- * @peer: who sent it; or NULL if it isn't known yet
+ * @held: the packet, in a receive slot; or kept before, and in no list
+ * @peer: sender of the packet, or NULL if it isn't known yet
  *
  * Context: Under kefa_ep.lock.
- * Return: the packet, in no list: @held, or a copy, and @held is needed no more.
+ * Return: the kept packet, in no list: @held, or a copy of @held, which isn't needed any more then.
  */
 struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 				   struct kefa_rpeer *peer)
@@ -347,7 +347,7 @@ struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 }
 
 /**
- * kefa_held_free() - keep a packet no longer
+ * kefa_held_free() - free a kept packet
  * @rdm: the endpoint
  * @held: the packet, in no list
  *
