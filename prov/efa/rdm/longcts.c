@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Long-CTS: the request has the first bytes of a message, and the receiver grants its sender
- * the rest, part by part, once it has a buffer for it. Data may arrive in any order; it is
- * counted, and says where it belongs. As long as a part is under way there is no other CTS.
+ * Long-CTS. The request carries the first bytes of a message. Once the receiver has a buffer, it
+ * grants the rest part by part. Data packets may arrive in any order: each has its offset, and the
+ * receiver counts their bytes. It sends no other CTS before all granted data has arrived.
  *
- * The receiver grants all that the sender has, though the buffer may be shorter: a sender
- * waits until it got rid of everything.
+ * The receiver grants the whole message even if its buffer is shorter, because the send doesn't
+ * complete before all data was sent.
  */
 #include "../path.h"
 #include "rdm.h"
@@ -17,7 +17,7 @@ static enum kefa_took kefa_cts_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 {
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
 
-	/* Its request may be still to be sent. */
+	/* With @owes, the repeated request wasn't sent yet, so this isn't an answer to it. */
 	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_GRANT || rop->owes ||
 	    pkt->flags & KEFA_CTS_READ_REQ) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
@@ -30,7 +30,7 @@ static enum kefa_took kefa_cts_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 	return KEFA_TOOK_DONE;
 }
 
-/* What was granted is with the device. */
+/* All granted data was passed to the device. Wait for the next CTS, or the end of the send. */
 static void kefa_stream_spent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	const bool dc = kefa_row_of(rop->type)->flags & KEFA_ROW_DC;
@@ -42,7 +42,7 @@ static void kefa_stream_spent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		kefa_rop_set_state(&rdm->rops, rop, dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED);
 }
 
-/* Return: whether there was a slot, and memory. */
+/* Send a packet of granted data. Return: false if no slot or no bounce buffer was free. */
 static bool kefa_data_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	const u32 len = min_t(u64, kefa_data_room(&rdm->lim), rop->done - rop->sent);
@@ -75,12 +75,12 @@ static bool kefa_data_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_stream_one() - send a packet of data that was granted
- * @rdm: the endpoint, enabled, with room for a work request before the doorbell
- * @rop: the operation, in KEFA_ROP_DATA_TX; in no list after its last packet
+ * kefa_stream_one() - send a packet of granted data
+ * @rdm: the endpoint, enabled, which can hold one more work request
+ * @rop: the operation, in KEFA_ROP_DATA_TX; removed from its list after its last granted packet
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
- * Return: false if it has to wait for something.
+ * Return: false if the operation must wait, for a slot, memory or the end of a delay.
  */
 bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
@@ -91,17 +91,17 @@ bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	return true;
 }
 
-/* --- taking turns --- */
+/* --- turns of operations --- */
 
 /**
- * kefa_may_stream() - is it the turn of something that has been agreed already?
+ * kefa_may_stream() - check whether granted data, or a read, may be posted now
  * @rdm: the endpoint
- * @peer: whom it is for
+ * @peer: peer of the operation
  *
- * Requests mustn't wait for the end of all the data.
+ * Some slots are left to requests, so that they don't wait for the end of all granted data.
  *
  * Context: Under kefa_ep.lock.
- * Return: whether there is a slot for it.
+ * Return: whether it may, and a slot is free.
  */
 bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
@@ -110,8 +110,9 @@ bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 }
 
 /*
- * If an operation has to wait for something it is put into @fed, or @hungry if nothing of it
- * was posted: then it is the first next time.
+ * Let the first operation post up to KEFA_TURN work requests, and move it to the end of @ops. If it
+ * must wait before that, move it to @fed; or to @hungry if it has posted none, so that it is among
+ * the first ones next time.
  */
 static void kefa_stream_turn(struct kefa_rdm *rdm, struct list_head *ops, struct list_head *fed,
 			     struct list_head *hungry,
@@ -122,7 +123,7 @@ static void kefa_stream_turn(struct kefa_rdm *rdm, struct list_head *ops, struct
 	unsigned int n;
 
 	for (n = 0; n < KEFA_TURN; n++) {
-		/* What is refused ends operations. */
+		/* If the device refuses work requests, operations end, so check the state below. */
 		if (rdm->ep.nheld == KEFA_HELD_MAX)
 			kefa_tx_flush(rdm);
 		if (rop->state != state || list_empty(&rop->link))
@@ -138,11 +139,11 @@ static void kefa_stream_turn(struct kefa_rdm *rdm, struct list_head *ops, struct
 }
 
 /**
- * kefa_rdm_stream() - post what was agreed, of each operation in its turn
+ * kefa_rdm_stream() - post granted data, or reads, of several operations in turns
  * @rdm: the endpoint, enabled
- * @ops: the operations, all in one state
- * @one: posts one work request of an operation, which it takes out of the list if that was
- *	the last; or returns false if the operation has to wait for something
+ * @ops: the operations, all in the same state
+ * @one: posts one work request of an operation, and removes the operation from the list after the
+ *	last one; or returns false if the operation must wait
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  */
@@ -157,7 +158,7 @@ void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
 		kefa_stream_turn(rdm, ops, &fed, &hungry, one);
 	list_splice(&fed, ops);
 	list_splice(&hungry, ops);
-	/* No completion will bring memory for DMA back. */
+	/* Nothing is posted, so no completion will free DMA memory: try again after a delay. */
 	if (!list_empty(ops) && rdm->ts_nfree == rdm->nts)
 		queue_delayed_work(kefa_wq, &rdm->ep.map_retry,
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
@@ -166,11 +167,11 @@ void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
 /* --- receiver --- */
 
 /**
- * kefa_rop_grant() - ask for the next part of a message
+ * kefa_rop_grant() - grant the next part of a message
  * @rdm: the endpoint
- * @rop: its receive, which waits for more
+ * @rop: receive of the message, which hasn't arrived entirely
  *
- * Context: Under kefa_ep.lock. The pump is due.
+ * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
  */
 void kefa_rop_grant(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
@@ -227,7 +228,7 @@ static enum kefa_took kefa_ctsdata_received(struct kefa_rdm *rdm, struct kefa_rp
 	return KEFA_TOOK_DONE;
 }
 
-/* The last one completes a message that isn't to be acknowledged. */
+/* The last data packet completes a message that waits for no answer. */
 static void kefa_ctsdata_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	kefa_rtm_ops.completed(rdm, rop);

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What sends and receives have in common: the ULP's memory, and what the ULP is told. The
- * ULP's slot is free again with the completion, though the operation may go on: a peer is
- * still to get its answer, or the device has a work request.
+ * Common parts of sends and receives: the ULP's memory, and completions. The completion frees the
+ * ULP's slot, although the operation may continue until a peer has got its answer, or the device
+ * has finished a work request.
  */
 #include <linux/uio.h>
 #include "../dma.h"
 #include "rdm.h"
 
 /**
- * kefa_rop_hold() - keep what is known of a request's memory
+ * kefa_rop_hold() - store a description of a request's buffer in its operation
  * @rop: the operation
- * @req: the request; its array of segments, if it is one, stays as it is
+ * @req: the request. If its buffer is an array of segments, the array must not change until the
+ *	completion
  *
  * Context: Any.
- * Return: whether it can be kept.
+ * Return: false if the buffer can't be described.
  */
 bool kefa_rop_hold(struct kefa_rop *rop, const struct kofi_req *req)
 {
@@ -39,13 +40,13 @@ bool kefa_rop_hold(struct kefa_rop *rop, const struct kofi_req *req)
 }
 
 /**
- * kefa_rop_iter() - a part of an operation's memory
+ * kefa_rop_iter() - get an iterator over a part of an operation's buffer
  * @rop: the operation
  * @dir: ITER_SOURCE or ITER_DEST
- * @off: where in it
- * @len: bytes, no more than there are
- * @iter: set to the part
- * @kvec: what @iter may point to
+ * @off: offset of the part in the buffer
+ * @len: length of the part, which must be inside the buffer
+ * @iter: takes the iterator
+ * @kvec: memory that @iter may point to
  *
  * Context: Any.
  */
@@ -71,11 +72,12 @@ void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 le
 /**
  * kefa_rdm_take_rop() - begin an operation
  * @rdm: the endpoint
- * @side: whose slots it takes one of; NULL for what the ULP hasn't asked for
- * @state: its first state
+ * @side: side of the endpoint with the ULP's slot, which is taken, too; NULL for an operation that
+ *	the ULP hasn't posted
+ * @state: first state of the operation
  *
  * Context: Under kefa_ep.lock.
- * Return: the operation, or NULL if there is none for now.
+ * Return: the operation, or NULL if none is free.
  */
 struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
 				   enum kefa_rop_state state)
@@ -90,7 +92,7 @@ struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
 	return rop;
 }
 
-/* A part of a multi-receive buffer has none of the ULP's slots. */
+/* Give back the ULP's slot. A message in a multi-receive buffer has none. */
 static void kefa_rdm_give_back(struct kefa_side *side, const struct kefa_rop *rop)
 {
 	if (!(rop->flags & KEFA_ROP_PART))
@@ -143,11 +145,11 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
 }
 
 /**
- * kefa_ts_tell() - tell the ULP that a message of one packet has ended
+ * kefa_ts_tell() - write the completion of a message that is its own operation
  * @rdm: the endpoint
- * @ts: the packet, of a whole message, which the device hasn't got any more
+ * @ts: slot with the whole message, which the device doesn't use any more
  *
- * Those that were sent, and have nothing special about them, eager.c reports together.
+ * This is the general function; eager.c reports most messages, many at a time.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -173,7 +175,7 @@ void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts)
 	side->room |= side->wanted;
 }
 
-/* A send has ended, by its @err. */
+/* Write the completion of a send, successful or not according to @err. */
 static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_side *side = &rdm->ep.tx;
@@ -199,7 +201,7 @@ static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	kefa_rdm_give_back(side, rop);
 }
 
-/* The last message of a multi-receive buffer gives it back. */
+/* Return: whether this was the last message of a multi-receive buffer, which releases it. */
 static bool kefa_multi_last(struct kefa_rdm *rdm, struct kefa_rop *part)
 {
 	struct kefa_rop *multi = part->parent;
@@ -226,7 +228,7 @@ static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	e->op_context = multi->context;
 	if (last)
 		e->flags |= FI_MULTI_RECV;
-	/* What the buffer's post has reserved is for the one that gives it back. */
+	/* The last message uses the entry that was reserved when the buffer was posted. */
 	if (last && side->base.cq)
 		kofi_cq_unreserve_unsolicited(side->base.cq, 1);
 	if (side->base.cq)
@@ -235,7 +237,7 @@ static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		kefa_multi_done(rdm, multi);
 }
 
-/* It has failed, is a part of something, is quiet, or the message was too long. */
+/* Write the completion of a receive that failed, is quiet or truncated, or is multi-receive. */
 static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 len,
 					  fi_addr_t src, int err, u32 prov)
 {
@@ -259,7 +261,7 @@ static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop 
 		kefa_rdm_tell_part(rdm, rop, &e);
 		return;
 	}
-	/* A multi-receive buffer that took all it could, or was cancelled. */
+	/* A multi-receive buffer without arriving messages is full or was cancelled: release it. */
 	if (rop->flags & KEFA_ROP_MULTI)
 		e.flags |= FI_MULTI_RECV;
 	if (side->base.cq)
@@ -268,11 +270,11 @@ static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop 
 }
 
 /**
- * kefa_rdm_tell_rx() - tell the ULP that a receive has ended
+ * kefa_rdm_tell_rx() - write the completion of a receive, unless it was written before
  * @rdm: the endpoint
- * @rop: the receive, or a part of one; nothing happens if the ULP knows
- * @err: positive errno; 0 if the message is there, though it may have been too long
- * @prov: and the device's status
+ * @rop: the receive, or a message in a multi-receive buffer
+ * @err: positive errno; 0 if the message has arrived, even if it was truncated
+ * @prov: status of the device
  *
  * Context: Under kefa_ep.lock.
  */
@@ -303,7 +305,7 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 	kefa_rdm_give_back(side, rop);
 }
 
-/* The device has nothing to do with the ULP's memory any more, but for what peers can reach. */
+/* Write the completion, as the device is done with the buffer; but not while peers can read it. */
 static void kefa_rdm_tell(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	if (unlikely(!(rop->flags & KEFA_ROP_TX)))
@@ -313,14 +315,14 @@ static void kefa_rdm_tell(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_rdm_end() - is an operation over?
+ * kefa_rdm_end() - free an operation that has ended, and write its completion if necessary
  * @rdm: the endpoint
- * @rop: the operation, in no list if it is
+ * @rop: the operation; if it has ended it must be in no list
  *
- * Called when its protocol is over, with KEFA_ROP_OVER, and when a packet of it is. The ULP is
- * told of a send here, and not before the device is done with the ULP's memory: whatever the
- * peer has said, packets of the send may still be read from there, or by the peer itself. So it
- * is with a receive that was being read.
+ * Call this after the end of the operation's protocol, which sets KEFA_ROP_OVER, and after the end
+ * of each of its work requests. Whatever the peer has said, the completion of a send must wait
+ * until neither the device nor the peer reads the ULP's memory any more. The completion of a
+ * receive that was being read must wait for the end of the reads.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -346,11 +348,11 @@ void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_rdm_end_tx() - the protocol of a send is over
+ * kefa_rdm_end_tx() - end the protocol of a send
  * @rdm: the endpoint
- * @rop: the send, in no list of its peer's; nothing changes if it is over already
+ * @rop: the send, not in kefa_rpeer.wait. If its protocol has ended already, @err is ignored
  * @err: positive errno, or 0
- * @prov: and the device's status
+ * @prov: status of the device
  *
  * Context: Under kefa_ep.lock.
  */
@@ -366,13 +368,12 @@ void kefa_rdm_end_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 pr
 }
 
 /**
- * kefa_rdm_unposted() - a receive takes no more messages
+ * kefa_rdm_unposted() - end a receive that was removed from the match without a message
  * @rdm: the endpoint
- * @rop: the receive, in KEFA_ROP_LISTED, not in the match any more
+ * @rop: the receive, in KEFA_ROP_LISTED
  * @err: positive errno
  *
- * The messages that a multi-receive buffer has taken complete first, and the last gives it
- * back.
+ * If messages are still arriving in a multi-receive buffer, the last of them releases the buffer.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -389,10 +390,10 @@ void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err)
 }
 
 /**
- * kefa_rdm_owe() - have an operation send an answer
+ * kefa_rdm_owe() - note that an answer of an operation is due
  * @rdm: the endpoint
- * @rop: the operation, in none of the engine's lists or that of those that owe
- * @what: KEFA_ROP_OWES_CTS and so on
+ * @rop: the operation, in kefa_rdm.owing or in none of the engine's lists
+ * @what: the answer, KEFA_ROP_OWES_CTS and so on
  *
  * Context: Under kefa_ep.lock.
  */

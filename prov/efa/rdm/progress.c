@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Progress, which needs nobody to poll: the worker, and readers of the completion queue, take
- * what the device has, send what is owed and what waits, and give the device receives. What
- * was owed comes first, as a peer waits for it.
+ * Progress, which doesn't depend on polling by the ULP. The worker and the readers of a completion
+ * queue handle the device's completions, send answers and waiting messages, and post receives.
+ * Answers are sent first, because peers wait for them.
  */
 #include "../dma.h"
 #include "../path.h"
 #include "rdm.h"
 
-/* --- what there is to be sent --- */
+/* --- sending --- */
 
 static void kefa_rdm_arm_timer(struct kefa_rdm *rdm)
 {
@@ -32,7 +32,7 @@ static void kefa_rdm_backoffs(struct kefa_rdm *rdm)
 	}
 }
 
-/* Return: false if it has to be looked at again, for want of slots or buffers. */
+/* Send what waits for a peer. Return: false if it still waits, for slots or buffers. */
 static bool kefa_rdm_serve(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	struct kefa_rop *rop;
@@ -51,7 +51,7 @@ static bool kefa_rdm_serve(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	return true;
 }
 
-/* Each in its turn, so that no peer has all the slots. */
+/* Serve the peers in turn, so that no peer uses all slots. */
 static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 {
 	struct kefa_rpeer *peer;
@@ -64,14 +64,14 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 			list_add_tail(&peer->todo, &later);
 	}
 	list_splice(&later, &rdm->todo);
-	/* No completion will bring memory for DMA back. */
+	/* Nothing is posted, so no completion will free DMA memory: try again after a delay. */
 	if (!list_empty(&rdm->todo) && rdm->ts_nfree == rdm->nts)
 		queue_delayed_work(kefa_wq, &rdm->ep.map_retry,
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 }
 
 /**
- * kefa_rdm_pump() - do all that can be done
+ * kefa_rdm_pump() - send and post everything that can be sent and posted now
  * @rdm: the endpoint, enabled
  *
  * Context: Under kefa_ep.lock.
@@ -98,12 +98,12 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 	kefa_rdm_arm_timer(rdm);
 }
 
-/* --- what the device has --- */
+/* --- completions --- */
 
 /**
- * kefa_rdm_received() - a receive is done
+ * kefa_rdm_received() - handle the completion of a receive
  * @rdm: the endpoint, with a queue pair
- * @ibwc: its completion
+ * @ibwc: the completion
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
@@ -116,7 +116,7 @@ void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 		rdm->ep.stats.stale++;
 		return;
 	}
-	/* A write with data has used it up, and left it alone; or it was flushed. */
+	/* There is no packet if a write with data has consumed the receive, or it was flushed. */
 	if (wc.status || wc.write || wc.len > rdm->stride) {
 		kefa_rs_put(rdm, rs);
 		return;
@@ -129,8 +129,9 @@ void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 }
 
 /*
- * A burst took half of the receives before a poll found the device with less than a batch. A
- * faster sender would have found none posted, and the device tells only the sender of that.
+ * Post more receives if a burst has used half of them before a poll found less than a batch of
+ * completions. A faster burst would have used up all of them, which the device reports only to the
+ * sender.
  */
 static void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
 {
@@ -149,7 +150,7 @@ static void kefa_rdm_took(struct kefa_rdm *rdm, unsigned int n)
 	kefa_rdm_burst(rdm, n);
 }
 
-/* Inline, as a reader finds nothing more often than something. */
+/* Inline, because most polls of a reader find no completion. */
 static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 {
 	unsigned int n;
@@ -166,7 +167,7 @@ static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 	return n;
 }
 
-/* --- who takes it --- */
+/* --- readers and worker --- */
 
 static bool kefa_rdm_read_now(struct kefa_rdm *rdm)
 {
@@ -200,14 +201,14 @@ static bool kefa_rdm_read_last(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rdm_read() - take completions for a reader
+ * kefa_rdm_read() - handle the device's completions for a reader of the completion queue
  * @arg: the endpoint
- * @last: it sleeps if there are none: have events on
+ * @last: the reader will sleep if there are no completions, so events are enabled
  *
  * Serves as kofi_source.poll.
  *
  * Context: Process context, under RCU.
- * Return: whether there were any.
+ * Return: whether there were any completions.
  */
 bool kefa_rdm_read(void *arg, bool last)
 {
@@ -216,7 +217,7 @@ bool kefa_rdm_read(void *arg, bool last)
 	return last ? kefa_rdm_read_last(rdm) : kefa_rdm_read_now(rdm);
 }
 
-/* Return: whether there is more to be taken. */
+/* Return: whether there may be more completions. */
 static bool kefa_rdm_serve_once(struct kefa_rdm *rdm)
 {
 	struct kefa_ep *ep = &rdm->ep;
@@ -237,7 +238,7 @@ static bool kefa_rdm_serve_once(struct kefa_rdm *rdm)
 
 /**
  * kefa_rdm_work() - serve an endpoint
- * @work: of the endpoint
+ * @work: work of the endpoint
  *
  * Context: Process context. Handlers are called from here.
  */
@@ -250,7 +251,7 @@ void kefa_rdm_work(struct work_struct *work)
 
 	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
 		more = kefa_rdm_serve_once(rdm);
-	/* What handlers posted shares a doorbell. */
+	/* All packets that handlers have posted share one doorbell. */
 	if (READ_ONCE(ep->worker)) {
 		spin_lock_bh(&ep->lock);
 		ep->worker = NULL;
@@ -258,7 +259,7 @@ void kefa_rdm_work(struct work_struct *work)
 			kefa_tx_flush(rdm);
 		spin_unlock_bh(&ep->lock);
 	}
-	/* Not here: who else has work for this CPU waits for the end of this one. */
+	/* Don't continue here: other work for this CPU waits until this function returns. */
 	if (more)
 		kefa_ep_kick(ep);
 }

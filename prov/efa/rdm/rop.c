@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Operations: their slots, ids and states. An id has been on the wire, and comes back from
- * peers who may say anything: it names the slot, and how often that was used.
+ * Operations: their slots, ids and states. An id is sent to peers, and their packets return it, but
+ * they can't be trusted. It consists of the slot's number and the number of its uses.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -10,7 +10,7 @@
 
 #define S(state)	BIT(KEFA_ROP_##state)
 
-/* What has a message, or the beginning of one, and no receiver that knows what to do. */
+/* States of an operation before it takes a message that has arrived. */
 #define ARRIVED		(S(FREE) | S(LISTED))
 
 const u32 kefa_rop_from[KEFA_ROP_STATES] = {
@@ -54,12 +54,12 @@ static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
 };
 
 /**
- * kefa_rop_may_become() - is there a way from one state to another?
- * @from: the state
- * @to: the other
+ * kefa_rop_may_become() - check a transition between two states
+ * @from: current state
+ * @to: new state
  *
  * Context: Any.
- * Return: whether there is.
+ * Return: whether the transition is allowed.
  */
 bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to)
 {
@@ -67,11 +67,11 @@ bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to)
 }
 
 /**
- * kefa_rop_state_text() - a state's name, for debugfs and traces
+ * kefa_rop_state_text() - get the name of a state, for debugfs and traces
  * @state: the state
  *
  * Context: Any.
- * Return: a word.
+ * Return: the name, a single word.
  */
 const char *kefa_rop_state_text(enum kefa_rop_state state)
 {
@@ -80,9 +80,9 @@ const char *kefa_rop_state_text(enum kefa_rop_state state)
 
 /**
  * kefa_rops_init() - allocate the operations of an endpoint
- * @rops: of the endpoint
- * @lock: the endpoint's
- * @size: how many, at most 65536
+ * @rops: operations of the endpoint
+ * @lock: lock of the endpoint
+ * @size: number of operations, at most 65536
  *
  * Context: Process context; sleeps.
  * Return: 0, or -ENOMEM.
@@ -109,7 +109,7 @@ int kefa_rops_init(struct kefa_rops *rops, spinlock_t *lock, u32 size)
 
 /**
  * kefa_rops_fini() - undo kefa_rops_init()
- * @rops: of the endpoint, all free
+ * @rops: operations of the endpoint, all free
  *
  * Context: Process context.
  */
@@ -122,12 +122,12 @@ void kefa_rops_fini(struct kefa_rops *rops)
 
 /**
  * kefa_rop_take() - begin an operation
- * @rops: of the endpoint
- * @state: its first state
+ * @rops: operations of the endpoint
+ * @state: first state of the operation
  *
  * Context: Under the endpoint's lock.
- * Return: the operation, in no list, all 0 but for @gen, @state and what not all states have;
- * or NULL if none is free.
+ * Return: the operation, in no list, with all fields before @next 0 except @gen and @state; or NULL
+ * if none is free.
  */
 struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state)
 {
@@ -139,7 +139,7 @@ struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state
 	gen = rop->gen;
 	memset(rop, 0, offsetof(struct kefa_rop, recv));
 	rop->gen = gen;
-	/* A receive's place in the match is the caller's to set. */
+	/* A receive's @recv, which shares memory with the list entries, is set by the caller. */
 	if (state != KEFA_ROP_LISTED)
 		kefa_rop_unlist(rop);
 	kefa_rop_set_state(rops, rop, state);
@@ -147,15 +147,15 @@ struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state
 }
 
 /**
- * kefa_rop_find() - the operation that a peer means
- * @rops: of the endpoint
- * @id: what the peer says
+ * kefa_rop_find() - find an operation by an id that a peer has sent
+ * @rops: operations of the endpoint
+ * @id: the id
  *
- * Whether the operation is one with that peer, and in a state in which the packet makes
- * sense, the caller checks. A receive that is listed was told to nobody.
+ * The caller checks that the operation is one with that peer, and waits for such a packet. Posted
+ * receives aren't found, because no peer knows their ids.
  *
  * Context: Under the endpoint's lock.
- * Return: the operation, or NULL if there is none of that id, any more or yet.
+ * Return: the operation, or NULL if none has the id now.
  */
 struct kefa_rop *kefa_rop_find(const struct kefa_rops *rops, u32 id)
 {
@@ -172,16 +172,15 @@ struct kefa_rop *kefa_rop_find(const struct kefa_rops *rops, u32 id)
 }
 
 /**
- * kefa_rop_end() - is an operation over?
- * @rops: of the endpoint
- * @rop: the operation, in no list but those of its peer and of messages, if it is over
+ * kefa_rop_end() - free an operation if it has ended
+ * @rops: operations of the endpoint
+ * @rop: the operation; if it has ended, it must be in no list or table
  *
- * Called when its protocol has ended, and when a work request of it has: it is over when
- * both have, and the ULP was told. The caller has taken it out of the peer's list and
- * the table of messages by then.
+ * An operation has ended when its protocol and all its work requests have ended, it owes no
+ * answers, and its completion was written.
  *
  * Context: Under the endpoint's lock.
- * Return: whether it was, and is free now.
+ * Return: whether the operation was freed.
  */
 bool kefa_rop_end(struct kefa_rops *rops, struct kefa_rop *rop)
 {
