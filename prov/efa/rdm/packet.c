@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The types of packets, a row each. A function that treats types differently asks the
- * row, or is called by it: there is no switch over types anywhere.
+ * The table of packet types. Functions that depend on the type use the fields of its row, or are
+ * called through the row; there is no switch over types.
  */
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -10,7 +10,7 @@
 
 static_assert(sizeof(struct kefa_pkt) < 256);
 
-/* Read a number of a header, or write it; false if it is larger than there is room for. */
+/* Read or write a number in a header. Return: false if a number to write doesn't fit. */
 static __always_inline bool kefa_move(u8 *at, size_t size, void *host, size_t host_size,
 				      bool store)
 {
@@ -43,17 +43,17 @@ static __always_inline bool kefa_move(u8 *at, size_t size, void *host, size_t ho
 }
 
 /*
- * Each fixed header that differs has a function, which either reads the header at @at into
- * @pkt or, with @store, writes it. It is the only place that knows the header's fields; the
- * compiler makes two functions of it, of a move or two for each field. Its result is false
- * if the last number doesn't fit; it is the only one that may be wider in @pkt.
+ * Each distinct fixed header has a function, which either reads the header at @at into @pkt or,
+ * with @store, writes it. No other code knows the header's fields. The compiler makes two functions
+ * of it, with one or two instructions for each field. The result is false if the last number
+ * doesn't fit, which is the only one that may be wider in @pkt than in the header.
  */
 #define KEFA_MOVE(hdr, theirs, ours)						\
 	kefa_move(at + offsetof(struct kefa_##hdr, theirs),			\
 		  sizeof(((struct kefa_##hdr *)0)->theirs), &pkt->ours,		\
 		  sizeof(pkt->ours), store)
 
-/* What means nothing is 0. */
+/* Write zeros to a field that has no meaning. */
 #define KEFA_PAD(hdr, theirs)							\
 	(store ? memset(at + offsetof(struct kefa_##hdr, theirs), 0,		\
 			sizeof(((struct kefa_##hdr *)0)->theirs)) : NULL)
@@ -134,7 +134,7 @@ static __always_inline bool kefa_receipt(u8 *at, struct kefa_pkt *pkt, bool stor
 
 KEFA_FIELDS(receipt);
 
-/* What follows is of variable number: parse.c and build.c know it. */
+/* The parts that follow are optional or of variable number: see parse.c and build.c. */
 static __always_inline bool kefa_handshake(u8 *at, struct kefa_pkt *pkt, bool store)
 {
 	return KEFA_MOVE(handshake_hdr, nextra_p3, shake.nextra_p3);
@@ -288,7 +288,7 @@ static __always_inline bool kefa_dc_write_rta(u8 *at, struct kefa_pkt *pkt, bool
 
 KEFA_FIELDS(dc_write_rta);
 
-/* Features by which more types may be sent. */
+/* Features that peers need for some types. */
 #define KEFA_DC		KEFA_FEATURE_DELIVERY_COMPLETE
 #define KEFA_RD		KEFA_FEATURE_RDMA_READ
 #define KEFA_RUNT_RD	(KEFA_FEATURE_RUNT | KEFA_FEATURE_RDMA_READ)
@@ -318,7 +318,7 @@ KEFA_FIELDS(dc_write_rta);
 	KEFA_ROW(_type, _head, _head, _rule, _ops, _needs, _flags,	\
 		 KEFA_PKT_CONNID_HDR | (_may), 0)
 
-/* A message's two types, of which the tagged one has the tag at its end. */
+/* The two types of a message. The tagged type's header has the tag at its end. */
 #define KEFA_RTM(_form, _name, _rule, _ops, _needs, _flags, _may)	\
 	KEFA_ROW(_form##_MSGRTM, _name##_msgrtm, _name##_rtm, _rule, _ops, _needs,	\
 		 KEFA_ROW_REQ | KEFA_ROW_ORDERED | (_flags),		\
@@ -336,13 +336,13 @@ KEFA_FIELDS(dc_write_rta);
 		 KEFA_ROW_REQ | KEFA_ROW_RMA | KEFA_ROW_ORDERED | (_flags),	\
 		 KEFA_OPT_FLAGS, KEFA_REQ_ATOMIC)
 
-/* The long-CTS forms of delivery complete have the fields of the plain ones. */
+/* The long-CTS types with delivery complete have the same fields as those without. */
 #define kefa_dc_longcts_rtm_load	kefa_longcts_rtm_load
 #define kefa_dc_longcts_rtm_store	kefa_longcts_rtm_store
 #define kefa_dc_longcts_msgrtm_hdr	kefa_longcts_msgrtm_hdr
 #define kefa_dc_longcts_tagrtm_hdr	kefa_longcts_tagrtm_hdr
 
-/* By type; one that isn't in the table has a header of no bytes. */
+/* Rows by type. A type that doesn't exist has a row with @hdr 0. */
 const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_ANSWER(CTS, cts, NONE, &kefa_cts_ops, 0, KEFA_ROW_CONTROL | KEFA_ROW_WINDOW,
 		    KEFA_CTS_READ_REQ),
@@ -397,11 +397,11 @@ static const char *const kefa_bad_texts[KEFA_BAD_REASONS] = {
 };
 
 /**
- * kefa_bad_text() - a reason's name, for debugfs and traces
+ * kefa_bad_text() - get the name of a reason, for debugfs and traces
  * @bad: the reason
  *
  * Context: Any.
- * Return: a word.
+ * Return: the name, a single word.
  */
 const char *kefa_bad_text(enum kefa_bad bad)
 {

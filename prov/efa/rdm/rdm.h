@@ -197,13 +197,13 @@ enum kefa_ts_what {
  * @type: enum kefa_pkt_type, or 0 for a message without a header
  * @state: enum kefa_ts_state
  * @what: enum kefa_ts_what
- * @again: it found the peer without a receive
- * @has_imm: there is @imm
- * @shared: @seg is a part of what its operation has mapped
- * @whole: it is a whole message of the ULP's, and its operation, too
- * @quiet: which has no completion if it succeeds
+ * @again: the packet was sent before, and found the peer without a receive
+ * @has_imm: @imm is valid
+ * @shared: @seg is a part of the mapping of its operation
+ * @whole: the slot has a whole message of the ULP's, which has no other operation
+ * @quiet: with @whole, the message has no completion on success
  *
- * A free slot has nothing of what isn't in most packets: no @rop, @seg, @copy, @err, no mark.
+ * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @shared, @whole are clear.
  */
 struct kefa_ts {
 	struct kefa_ts		*next;
@@ -365,7 +365,7 @@ struct kefa_chunk {
  *	and be used for something else
  * @min_multi: value of FI_OPT_MIN_MULTI_RECV
  * @ts: send slots
- * @nts: number of send slots
+ * @nts: number of entries of @ts
  * @ts_nfree: number of free send slots
  * @ts_ctl: number of send slots that are reserved for answers
  * @ts_share: maximum number of send slots of one among several peers

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Headers that are made once for an endpoint. */
+/* Headers that are prepared once for each endpoint. */
 #include <linux/bug.h>
 #include "shape.h"
 
 /**
- * kefa_shape_make() - make the header of eager messages
- * @shape: set to it
- * @lim: of the endpoint
+ * kefa_shape_make() - prepare a header for eager messages
+ * @shape: takes the header
+ * @lim: limits of the endpoint
  * @self: the endpoint
- * @how: the header says who sends it
+ * @how: form in which the header identifies the sender
  * @tagged: the messages have tags
  *
  * Context: Any.
