@@ -380,15 +380,15 @@ int fi_control(struct fid *fid, int command, void *arg)
 EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
 
 /**
- * fi_cancel() - take an operation back that has not begun
+ * fi_cancel() - cancel an operation that has not begun
  * @fid: the endpoint
- * @context: the operation's
+ * @context: context of the operation
  *
- * The operation still completes: with -ECANCELED, or as if nothing had been
- * said. fi_endpoint(3).
+ * The operation still completes: with -ECANCELED, or as if it hadn't been cancelled.
+ * fi_endpoint(3).
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -ENOENT when there is no such operation that can be taken back,
+ * Return: 0, -ENOENT when there is no such operation that can be cancelled,
  * -EINVAL, -EOPNOTSUPP, -ENODEV.
  */
 ssize_t fi_cancel(struct fid *fid, void *context)

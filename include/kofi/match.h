@@ -67,11 +67,11 @@ struct kofi_match_msg {
 };
 
 /**
- * struct kofi_match_key - what a message is found by, between two calls
- * @tag: the tag
- * @src: who sent it
- * @kind: whether it has a tag
- * @hash: of the tag
+ * struct kofi_match_key - key of a message, from kofi_match_find() for kofi_match_wait()
+ * @tag: tag of the message
+ * @src: sender of the message
+ * @kind: KOFI_MATCH_KIND_TAGGED and so on
+ * @hash: hash of @tag
  */
 struct kofi_match_key {
 	u64	tag;

@@ -239,7 +239,7 @@ struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 
 	lockdep_assert_held(match->lock);
 	bucket = kofi_match_bucket(match, recv->link.tag, recv->link.src);
-	/* As it is mostly, there is nothing of that tag. */
+	/* The most frequent case: nothing in the bucket, so nothing that matches. */
 	if (likely(hlist_empty(bucket) && !recv->ignore)) {
 		recv->seq = ++match->seq;
 		hlist_add_head(&recv->link.bucket, bucket);

@@ -9,7 +9,7 @@
 #include <linux/string.h>
 #include "queue.h"
 
-/* The shorter formats are beginnings of the longest, and that is one of an error. */
+/* An error entry begins like an entry of the longest format, and that like shorter ones. */
 #define KOFI_SAME_PLACE(type, field)				\
 	static_assert(offsetof(struct type, field) ==		\
 		      offsetof(struct fi_cq_err_entry, field))
@@ -31,7 +31,7 @@ static struct kofi_cq_slot *kofi_cq_head(struct kofi_cq *cq)
 	return cq->head == cq->tail ? NULL : &cq->ring[cq->head & cq->mask];
 }
 
-/* What fi_cq_readerr() gave out holds until the next read. */
+/* Lock the queue. Error data of fi_cq_readerr() is valid until the next read, so free it here. */
 static void kofi_cq_read_begin(struct kofi_cq *cq)
 	__acquires(&cq->lock)
 {
@@ -45,7 +45,7 @@ static void kofi_cq_read_begin(struct kofi_cq *cq)
 /**
  * kofi_cq_unreserve_unsolicited() - give back entries of the reserve
  * @cq: the completion queue
- * @n: how many
+ * @n: number of entries
  *
  * Context: Process or softirq context; doesn't sleep. May call
  * kofi_cq_config.replenished.
@@ -61,7 +61,7 @@ noinline void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq, unsigned int n)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unsolicited, KOFI_PROVIDER);
 
-/* What a reader took out may be used again. */
+/* Give back the entries of completions that a reader has taken. */
 static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int posted,
 					    unsigned int unsolicited)
 {
@@ -70,7 +70,7 @@ static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int pos
 		kofi_cq_unreserve_unsolicited(cq, unsolicited);
 }
 
-/* Of the sizes of the formats, so that nobody is called to copy. */
+/* Each copy has a constant size, so that the compiler needs no call of memcpy(). */
 static __always_inline void *kofi_cq_copy(enum fi_cq_format format, void *buf,
 					  const struct fi_cq_err_entry *entry)
 {
@@ -100,16 +100,16 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	u32 ready, head, mask;
 	ssize_t n, ret;
 
-	/* In order to find nothing one looks at the devices, too; a worker does anyway. */
+	/* Before reporting no completion, poll the devices. A handler's worker has polled them. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
 		if (in_task() && READ_ONCE(cq->notifier.runner) != current)
 			kofi_cq_poll(cq);
-		/* A handler would have to be armed, under the lock. */
+		/* With a handler, continue below, to arm it under the lock. */
 		if (!cq->attr.handler && READ_ONCE(cq->head) == READ_ONCE(cq->tail))
 			return -EAGAIN;
 	}
 	kofi_cq_read_begin(cq);
-	/* The reader's buffer might be anywhere, as far as the compiler knows. */
+	/* Local copies, because the compiler must assume that writes to @buf change @cq. */
 	ring = cq->ring;
 	mask = cq->mask;
 	head = cq->head;
@@ -165,7 +165,7 @@ static ssize_t kofi_cq_readerr(struct fid_cq *cq_fid,
 	return 1;
 }
 
-/* What ends a sleep; a signal, and word of room, is used up by the one that it wakes. */
+/* Return: whether a sleep ends. A signal, and a notification of room, ends only one sleep. */
 static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled, bool *room)
 {
 	struct kofi_cq_slot *slot;
@@ -173,7 +173,7 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled, bool *ro
 
 	*room = false;
 	*signaled = false;
-	/* Who changes one of these wakes afterwards. */
+	/* Whatever changes one of these wakes the sleepers afterwards. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail) && !READ_ONCE(cq->room) &&
 	    !READ_ONCE(cq->signals) && !kofi_fid_dead(&cq->cq_fid.fid))
 		return false;
@@ -195,9 +195,9 @@ static bool kofi_cq_poked(struct kofi_cq *cq)
 }
 
 /*
- * Polls for a while, if that has been of use, and then
- * sleeps until kofi_cq_ready(), or as wait_event_interruptible_timeout(). Nobody sleeps
- * before all sources had nothing, and tell of what comes next.
+ * Poll for a while, if polling has found completions before, and then sleep until kofi_cq_ready(),
+ * a signal or the timeout. A reader sleeps only after all sources had no completions, and then
+ * they notify it of the next one. Return: as wait_event_interruptible_timeout().
  */
 static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *room,
 			 long left)
@@ -231,7 +231,7 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 	/* Pairs with kofi_cq_poke(), which may have counted on this reader. */
 	smp_mb__after_atomic();
 	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq))
-		/* A source takes who polls for one of the sleepers, and tells nobody. */
+		/* A source counts this reader as a sleeper, so it hasn't notified any other. */
 		kofi_cq_notify(cq);
 	return left;
 }
@@ -257,7 +257,7 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 		left = kofi_cq_doze(cq, want, &signaled, &room, left);
 		if (left < 0)
 			return -EINTR;
-		/* Whatever there is to read: -EAGAIN is what says it. */
+		/* -EAGAIN reports the room, even if there are completions. */
 		if (room)
 			return -EAGAIN;
 		dead = kofi_fid_dead(&cq_fid->fid);
@@ -287,10 +287,10 @@ static const struct fi_ops_cq kofi_cq_ops = {
 };
 
 /**
- * kofi_cq_add_err() - the part of kofi_cq_write_err() and its kin that is the same
+ * kofi_cq_add_err() - common part of kofi_cq_write_err() and kofi_cq_write_err_unsolicited()
  * @cq: the completion queue
  * @entry: the error
- * @unsolicited: it uses up the reserve
+ * @unsolicited: the error uses an entry of the reserve
  *
  * Context: Process or softirq context; doesn't sleep.
  */
@@ -314,11 +314,11 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_add_err, KOFI_PROVIDER);
 
 /**
  * kofi_cq_check_recvs() - warn of receives that can keep an endpoint from sending
- * @tx: where its sends complete, or NULL
- * @rx: where its receives complete, or NULL
- * @recvs: receives that it can have posted
+ * @tx: completion queue of the endpoint's sends, or NULL
+ * @rx: completion queue of the endpoint's receives, or NULL
+ * @recvs: maximum number of posted receives
  *
- * Posted receives keep their entries of the queue for as long as no message comes.
+ * A posted receive keeps its entry of the queue reserved until a message arrives.
  *
  * Context: Process context, when the endpoint is enabled.
  */
@@ -332,7 +332,7 @@ void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 EXPORT_SYMBOL_NS_GPL(kofi_cq_check_recvs, KOFI_PROVIDER);
 
 /**
- * kofi_cq_want() - the slow part of kofi_cq_reserve()
+ * kofi_cq_want() - slow part of kofi_cq_reserve()
  * @cq: the completion queue
  *
  * Context: Process or softirq context; doesn't sleep.
@@ -348,7 +348,7 @@ int kofi_cq_want(struct kofi_cq *cq)
 EXPORT_SYMBOL_NS_GPL(kofi_cq_want, KOFI_PROVIDER);
 
 /**
- * kofi_cq_gave() - the slow part of kofi_cq_unreserve_some()
+ * kofi_cq_gave() - slow part of kofi_cq_unreserve_some()
  * @cq: the completion queue
  *
  * Context: As kofi_cq_unreserve_some().
@@ -362,10 +362,10 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_gave, KOFI_PROVIDER);
 
 /**
  * kofi_cq_tell_room() - tell a reader that a refused post may succeed now
- * @cq: the queue to which the operation would have been completed
+ * @cq: the completion queue of the operation
  *
- * The core calls this when entries come back that a post lacked. A provider that
- * refused a post for a shortage of its own calls it once that is over. The queue's
+ * The core calls this when entries are free again, after a post was refused for lack of one. A
+ * provider that refused a post for another reason calls it when the post may succeed. The queue's
  * handler is called, or one fi_cq_sread() returns -EAGAIN.
  *
  * Context: Process or softirq context; doesn't sleep. Not between kofi_cq_begin()
@@ -391,8 +391,8 @@ static void kofi_cq_call(struct kofi_notifier *notifier)
 
 /**
  * kofi_cq_init() - prepare a completion queue that a provider embeds
- * @cq: the completion queue, zeroed; its cq_fid.fid.ops are the provider's part
- * @attr: from fi_cq_open(); takes what was left open
+ * @cq: the completion queue, zeroed; the provider sets cq_fid.fid.ops
+ * @attr: from fi_cq_open(); unspecified attributes are replaced by the actual ones
  * @config: the provider's limits
  *
  * Context: Process context; sleeps. Allocates in the caller's scope.
@@ -431,13 +431,13 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);
 
 /**
  * kofi_cq_fini() - undo kofi_cq_init()
- * @cq: the completion queue, which nobody writes to or notifies any more
+ * @cq: the completion queue, which gets no more completions or notifications
  *
  * Context: Process context; sleeps until the handler has returned.
  */
 void kofi_cq_fini(struct kofi_cq *cq)
 {
-	/* Endpoints pin their queues, and take their sources back before they are closed. */
+	/* Endpoints pin their queues, and remove their sources before they are closed. */
 	WARN_ON_ONCE(!list_empty(&cq->sources));
 	kofi_notifier_fini(&cq->notifier);
 	for (; cq->head != cq->tail; cq->head++)
@@ -466,7 +466,7 @@ static const struct fi_ops kofi_cq_fid_ops = {
  * @domain: the domain
  * @attr: from fi_cq_open()
  * @cq: takes the completion queue
- * @context: the caller's
+ * @context: context of the caller
  *
  * Serves as a provider's fi_ops_domain.cq_open.
  *

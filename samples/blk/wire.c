@@ -208,8 +208,8 @@ static bool kb_parse_imm(const struct kb_cmd *wire, size_t len,
 /**
  * kb_parse_cmd() - parse a command
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -260,7 +260,7 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
 /**
  * kb_build_cmd() - build a command
  * @buf: room for KB_CMD_MAX(0) bytes
- * @msg: what it says; data isn't looked at
+ * @msg: contents of the message; the data isn't accessed
  *
  * Context: Any.
  * Return: its length without data.
@@ -292,8 +292,8 @@ EXPORT_SYMBOL_NS_GPL(kb_build_cmd, KOFIBLK);
 /**
  * kb_parse_reply() - parse a reply
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -351,7 +351,7 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_reply, KOFIBLK);
 /**
  * kb_build_reply() - build a reply
  * @buf: room for KB_REPLY_MAX(0) bytes
- * @msg: what it says; data isn't looked at
+ * @msg: contents of the message; the data isn't accessed
  *
  * Context: Any.
  * Return: its length without data.

@@ -207,8 +207,8 @@ static bool kb_addrs_ok(u16 queues, u16 addr_len, size_t room)
 /**
  * kb_parse_hello() - parse KB_HELLO
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -248,10 +248,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_hello, KOFIBLK);
 /**
  * kb_build_hello() - build KB_HELLO
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_hello(void *buf, const struct kb_hello_msg *msg)
 {
@@ -281,8 +281,8 @@ EXPORT_SYMBOL_NS_GPL(kb_build_hello, KOFIBLK);
 /**
  * kb_parse_challenge() - parse KB_CHALLENGE
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -308,10 +308,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_challenge, KOFIBLK);
 /**
  * kb_build_challenge() - build KB_CHALLENGE
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_challenge(void *buf, const struct kb_challenge_msg *msg)
 {
@@ -328,8 +328,8 @@ EXPORT_SYMBOL_NS_GPL(kb_build_challenge, KOFIBLK);
 /**
  * kb_parse_auth() - parse KB_AUTH
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -348,10 +348,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_auth, KOFIBLK);
 /**
  * kb_build_auth() - build KB_AUTH
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_auth(void *buf, const struct kb_auth_msg *msg)
 {
@@ -412,8 +412,8 @@ static void kb_build_disk(struct kb_disk *wire, const struct kb_disk_msg *msg)
 /**
  * kb_parse_accept() - parse KB_ACCEPT
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -450,10 +450,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_accept, KOFIBLK);
 /**
  * kb_build_accept() - build KB_ACCEPT
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_accept(void *buf, const struct kb_accept_msg *msg)
 {
@@ -482,8 +482,8 @@ EXPORT_SYMBOL_NS_GPL(kb_build_accept, KOFIBLK);
 /**
  * kb_parse_reject() - parse KB_REJECT
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -511,10 +511,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_reject, KOFIBLK);
 /**
  * kb_build_reject() - build KB_REJECT
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_reject(void *buf, const struct kb_reject_msg *msg)
 {
@@ -532,8 +532,8 @@ EXPORT_SYMBOL_NS_GPL(kb_build_reject, KOFIBLK);
 /**
  * kb_parse_resize() - parse KB_RESIZE
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -557,10 +557,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_resize, KOFIBLK);
 /**
  * kb_build_resize() - build KB_RESIZE
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_resize(void *buf, const struct kb_resize_msg *msg)
 {
@@ -577,8 +577,8 @@ EXPORT_SYMBOL_NS_GPL(kb_build_resize, KOFIBLK);
 /**
  * kb_parse_bye() - parse KB_BYE
  * @buf: the message
- * @len: its length
- * @msg: takes it
+ * @len: length of the message
+ * @msg: takes the contents of the message
  *
  * Context: Any.
  * Return: 0, or -EPROTO.
@@ -601,10 +601,10 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_bye, KOFIBLK);
 /**
  * kb_build_bye() - build KB_BYE
  * @buf: room for KB_NET_MAX bytes
- * @msg: what it says
+ * @msg: contents of the message
  *
  * Context: Any.
- * Return: its length.
+ * Return: length of the message.
  */
 size_t kb_build_bye(void *buf, const struct kb_bye_msg *msg)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The smallest ULP: an endpoint sends itself a message, on any provider. Loading
- * the module does it all, and fails if that does.
+ * A minimal ULP: an endpoint sends itself a message, over any provider. The module does that when
+ * it is loaded; if it fails, the module isn't loaded.
  */
 #define pr_fmt(fmt) "kofi_hello: " fmt
 
@@ -25,7 +25,7 @@ MODULE_PARM_DESC(provider, "name of the provider (default: whichever is there)")
 #define HELLO_TEXT	"Hello, fabric!"
 #define HELLO_TIMEOUT	(10 * HZ)
 
-/* An operation; its address is the context that comes back. */
+/* An operation. Its address is the context in the completion. */
 struct hello_op {
 	struct completion	done;
 	int			err;
@@ -44,7 +44,7 @@ struct hello {
 	char			*in, *out;
 };
 
-/* Called when there is something to read, and again only once nothing was. */
+/* Handler of the queue. After a call there is no other before the queue was read until empty. */
 static void hello_completed(struct fid_cq *cq, void *context)
 {
 	struct fi_cq_msg_entry entry;
@@ -67,7 +67,7 @@ static void hello_completed(struct fid_cq *cq, void *context)
 	}
 }
 
-/* What there must be. */
+/* Find a provider with reliable datagrams. */
 static int hello_find(struct hello *h)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -106,7 +106,7 @@ static int hello_open(struct hello *h)
 	       fi_enable(h->ep);
 }
 
-/* Peers would exchange their addresses in a way of their own. */
+/* Get the endpoint's own address. Peers would exchange theirs by other means. */
 static int hello_meet(struct hello *h)
 {
 	u8 name[64];
@@ -161,7 +161,7 @@ static void hello_close_one(struct fid *fid)
 		pr_err("close: %s\n", fi_strerror(-ret));
 }
 
-/* Once the endpoint is closed, nobody touches the buffers any more. */
+/* Once the endpoint is closed, the provider doesn't access the buffers any more. */
 static void hello_close(struct hello *h)
 {
 	hello_close_one(h->ep ? &h->ep->fid : NULL);
