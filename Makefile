@@ -152,7 +152,7 @@ help:
 	@echo "  bench-check      the same, compared with bench/baseline.json"
 	@echo "  bench-libfabric  count the instructions of user space's libfabric"
 	@echo "  bench-profile    count instructions by function (ONLY=\"efa send 8B polled\")"
-	@echo "  demo             run kOFI between two guests with Debian's kernel"
+	@echo "  demo             run kOFI between two guests with Debian's kernel (KERNEL=stock-newest)"
 	@echo "  shell            start a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
 	@echo "  lint             run all static checks"
 	@echo "  docs             build the documentation as HTML"

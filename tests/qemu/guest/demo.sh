@@ -28,9 +28,9 @@ title()
 # explain EXPECTED: print further information on a failure
 explain()
 {
-	note "guest $ROLE, the $SIDE: expected was that $1"
+	note "guest $ROLE, the $SIDE: expected that $1"
 	[ ! -e $PINGPONG ] || grep -h '^error:' $PINGPONG/*/results
-	note "the kernel's last words, all of them are in the log of the console:"
+	note "the end of the kernel's log, which is in the log of the console:"
 	dmesg | tail -n 12 | sed 's/^/#     /'
 }
 
@@ -147,7 +147,7 @@ injected()
 {
 	while read -r knob value count; do
 		case $knob in
-		reorder | delay) echo "    $knob: probability $value/1000, did so to $count packets" ;;
+		reorder | delay) echo "    $knob: probability $value/1000, done to $count packets" ;;
 		esac
 	done < $EFASIM/faults/injected
 }
@@ -166,15 +166,15 @@ server_loads_pingpong()
 
 client_runs_pingpong()
 {
-	title "The client finds it, and each kind of operation is checked and measured by size"
-	note "latency says more of two emulated computers than of kOFI or of EFA"
+	title "The client connects, then checks and measures each kind of operation by size"
+	note "the latencies are mostly those of two emulated computers, not of kOFI or EFA"
 	step modprobe kofi_pingpong role=client addr="$SERVER" prov=efa iterations="$OPERATIONS"
 	watch_rows
 }
 
 judge()
 {
-	title "What came of it at the $SIDE"
+	title "Results of the $SIDE"
 	sed -n '/checked/{p;q}' "$PINGPONG/$SIDE/results"
 	injected
 	if [ "$ROLE" = b ]; then
@@ -194,7 +194,7 @@ judge()
 
 unload()
 {
-	title "And everything goes again at the $SIDE"
+	title "The $SIDE unloads everything"
 	step rmmod kofi_pingpong
 	expect "nothing is open" nothing_open
 	step rmmod kofi_efa
@@ -205,7 +205,7 @@ unload()
 
 in_turn load
 if [ "$ROLE" = b ]; then
-	title "What modules of this kernel can communicate over now (kofi_info -p efa)"
+	title "The fabrics that modules of this kernel can use now (kofi_info -p efa)"
 	expect "kofi_info shows the device" info
 fi
 meet ready
