@@ -15,7 +15,7 @@ INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair rdm-libfabric rdm-lib
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint docs clean help
+.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint docs clean help
 
 # A module's BTF takes pahole, which not every machine has.
 modules: | kdir
@@ -43,6 +43,10 @@ install:
 	else \
 		echo "No manual pages: install python3-sphinx to have them." >&2; \
 	fi
+
+# A package with the sources for DKMS and the files of install.
+deb:
+	@scripts/deb.sh out
 
 .PHONY: kdir
 kdir:
@@ -138,6 +142,7 @@ help:
 	@echo "                   (KOFI_LAB=1: also tests, benchmarks and examples)"
 	@echo "  modules_install  install the modules, and headers and symbols for others (INSTALL_MOD_PATH=)"
 	@echo "  install          install the commands, units and manual pages (PREFIX=/usr/local, DESTDIR=)"
+	@echo "  deb              build a Debian package in out/, which has DKMS build the modules"
 	@echo "  check            run the suites and guest tests in QEMU (V=1, ONLY=\"NAME...\")"
 	@echo "  check-more       run longer tests, most of them on Debian's kernels"
 	@echo "  check-blk        run the tests of kofiblk between guests, including long ones"

@@ -4,7 +4,9 @@
 #   dkms.sh 6.1|6.12...
 #
 # Debian's dkms builds, installs and removes this tree for these kernels, in directories
-# of its own: nothing is installed on this machine. Exit status 3: it takes root.
+# of its own. Then dpkg installs and removes the package of make deb, with modules for the
+# first of them, in an overlay of the root directory. Nothing is installed on this machine.
+# Exit status 3: it takes root, and dkms.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/../common.sh"
@@ -53,6 +55,43 @@ one()
 	[ -z "$left" ] || { echo "dkms remove left $left"; return 1; }
 }
 
+# in_overlay DIR HEADERS: have dpkg install and remove DIR/upper/kofi-dkms.deb, with / below.
+in_overlay()
+{
+	# shellcheck disable=SC2016
+	unshare --mount sh -e -c '
+		mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/merged"
+		for dir in /dev /proc /sys "$2"; do
+			mkdir -p "$1/merged$dir"
+			mount --rbind "$dir" "$1/merged$dir"
+		done
+		modules=/lib/modules/${2##*/linux-headers-}
+		exec chroot "$1/merged" sh -e -c "
+			mkdir -p $modules /etc/dkms
+			ln -sfn $2 $modules/build
+			echo autoinstall_all_kernels=yes > /etc/dkms/framework.conf
+			dpkg -i /kofi-dkms.deb
+			find $modules -name \"*.ko*\" | sort > /installed
+			kofiblk --help > /dev/null
+			dpkg -r kofi-dkms
+			dkms status kofi > /left
+			find $modules/updates $modules/kofi /usr/src/kofi-* /usr/sbin/kofi* \
+				>> /left 2> /dev/null || :"
+		' sh "$@"
+}
+
+package()
+{
+	local version=$1 work=$2 headers deb
+	headers=$("$KOFI_TOP/scripts/kernel.sh" headers "$version")
+	mkdir -p "$work"/{upper,work,merged}
+	deb=$("$KOFI_TOP/scripts/deb.sh" "$work")
+	mv "$deb" "$work/upper/kofi-dkms.deb"
+	in_overlay "$work" "$headers"
+	diff <(expected | sed 's,.*/,,') <(sed 's,.*/,,; s,\.ko.*,.ko,' "$work/upper/installed")
+	! grep . "$work/upper/left" || { echo "dpkg -r left these"; return 1; }
+}
+
 main()
 {
 	local work version
@@ -69,6 +108,9 @@ main()
 		: > "$work/log"
 		say "dkms: built, installed and removed for $version"
 	done
+	package "$1" "$work" > "$work/log" 2>&1 < /dev/null
+	: > "$work/log"
+	say "dkms: the package was installed and removed, with modules for $1"
 }
 
 main "$@"
