@@ -25,18 +25,18 @@ TARBALL=/usr/src/linux-source-6.12.tar.xz
 SOURCES=$KOFI_CACHE/source
 KERNELS=$KOFI_CACHE/kernel
 
-# KASAN needn't watch those who watch: lockdep, and the unwinder for stacks that KASAN
-# and kmemleak keep of each allocation. They took half of a boot's time. (Later kernels
-# don't have lockdep watched either.)
+# KASAN needn't check other checkers: lockdep, and the unwinder for stacks that KASAN
+# and kmemleak keep of each allocation. That took half of a boot's time. (Later kernels
+# exclude lockdep, too.)
 FLAGS=()
 for unit in lockdep unwind_frame stacktrace extable tree_lookup; do
 	FLAGS+=("KASAN_SANITIZE_$unit.o=n")
 done
-# Nor is it there when QEMU enters the kernel, where GCC 14 would call a memcmp() that
-# it watches.
+# KASAN isn't initialized when QEMU enters the kernel, where GCC 14 would call a memcmp() that
+# KASAN checks.
 FLAGS+=("CFLAGS_enlighten.o=-minline-all-stringops")
 
-# The kernel itself isn't watched by KCSAN, as its own races aren't looked for here. Modules are.
+# KCSAN checks only modules, because races of the kernel itself aren't searched here.
 SUFFIX=${KOFI_VARIANT:+-$KOFI_VARIANT}
 [ -z "$SUFFIX" ] || FLAGS=(KCSAN_SANITIZE=n)
 
@@ -47,7 +47,7 @@ hash_of()
 	sha256sum | cut -c 1-12
 }
 
-# A directory in the cache is whole or absent: it is made as NAME.tmp.
+# A directory in the cache is complete or absent: it is created as NAME.tmp.
 begin()
 {
 	rm -rf "$1".tmp
@@ -60,8 +60,8 @@ finish()
 	mv "$1".tmp "$1"
 }
 
-# prune DIR COUNT PATTERN: keep those used last, and what another run may be using. Called
-# under the lock of those who make them.
+# prune DIR COUNT PATTERN: keep those used last, and those that another run may use. Called
+# under the lock for creating them.
 prune()
 {
 	local old
@@ -88,7 +88,7 @@ unpack_source()
 	local dir=$1
 	[ ! -e "$dir" ] || return 0
 	begin "$dir"
-	# amdgpu's register headers are a third of the tree and nobody's here.
+	# amdgpu's register headers are a third of the tree, and aren't needed.
 	with_progress "unpacking $TARBALL" "$KOFI_CACHE/unpack.log" . \
 		tar -C "$dir".tmp --strip-components 1 -I 'xz -T0' \
 		--exclude '*/drivers/gpu/drm/amd/include/*' -xvf "$TARBALL"
@@ -108,8 +108,8 @@ source_dir()
 
 # --- test kernel ---
 
-# What the test kernel's configuration has to say. KASAN and KCSAN exclude each other, and
-# where UBSAN looks at a bool, gcc forgets that READ_ONCE() was meant.
+# Options that the test kernel must have. KASAN and KCSAN exclude each other, and
+# where UBSAN checks a bool, gcc loses a READ_ONCE().
 wanted()
 {
 	if [ -n "$SUFFIX" ]; then
@@ -139,7 +139,7 @@ configure()
 	check_config "$obj/.config"
 }
 
-# What later builds and boots need, without the objects.
+# Keep the files that later builds and boots need, without the objects.
 collect()
 {
 	local src=$1 obj=$2 out=$3
@@ -155,7 +155,7 @@ collect()
 }
 
 # The objects stay in one directory for all configurations, so that an
-# interrupted build goes on and a changed option builds only what it touches.
+# interrupted build continues, and a changed option rebuilds only what depends on it.
 build_test()
 {
 	local src=$1 out=$2 obj=$KERNELS/obj$SUFFIX
@@ -191,9 +191,9 @@ in_lists()
 	apt-get -qq --print-uris download "$@" > /dev/null 2>&1
 }
 
-# Package names carry the point release, so they are looked up: the newest
+# Package names contain the point release, so look for the newest
 # linux-headers-VERSION*-amd64 that has an image, without its prefix. A name alone may be
-# no more than another package's wish.
+# only a dependency of another package.
 find_release()
 {
 	local re="^linux-headers-${1//./\\.}\.[0-9].*-amd64$" release
@@ -206,7 +206,7 @@ find_release()
 	done
 }
 
-# absent VERSION: this distribution has none, whatever its lists are like.
+# absent VERSION: whether this distribution certainly doesn't have the kernel
 absent()
 (
 	# shellcheck source=/dev/null
@@ -214,7 +214,7 @@ absent()
 		[ "${ID-}" = debian ] && ((${VERSION_ID:-0} >= 13))
 )
 
-# look_again VERSION: in new lists. What isn't there is asked for often.
+# look_again VERSION: update the lists, but not often for a missing kernel, and look again.
 look_again()
 {
 	local minutes=60
@@ -245,7 +245,7 @@ release_of()
 	echo "$release"
 }
 
-# What a header package needs beside itself, other than the compiler.
+# Print the packages that a header package depends on, except the compiler.
 header_packages()
 {
 	apt-cache depends --no-recommends --no-suggests --no-pre-depends "linux-headers-$1" |
@@ -275,7 +275,7 @@ unpack_debs()
 	rm -rf "$debs"
 }
 
-# check_headers DIR OUT: what the headers in DIR take from other packages, below OUT, is there.
+# check_headers DIR OUT: check that OUT has the files of other packages that the headers in DIR use.
 check_headers()
 {
 	local needed

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Debian's newest kernel, of the backports of Debian 13, on whatever this machine runs.
+# The newest kernel of Debian 13's backports, on a machine with any release of Debian.
 #
 #   newest.sh root              prints a directory with the kernel, its headers, and the
 #                                 compiler and libraries of Debian 13:
 #                                 vmlinuz, config, release, modules/lib/modules/RELEASE/
-#   newest.sh make DIR ARG...   make against these headers, with DIR visible
+#   newest.sh make DIR ARG...   runs make for these headers; DIR is accessible
 #   newest.sh user              prints a directory with libfabric and rdma-core of Debian 13,
 #                                 for processes to have as their root
 #
-# Packages are fetched by an apt with lists of its own and unpacked, not installed. What
-# is built runs in a mount namespace of its own, as the compiler needs its libraries.
-# Exit status 3: there is no such kernel, or no way to enter the directory.
+# Packages are fetched by apt with separate lists, and unpacked, not installed. The build
+# runs in a separate mount namespace, because the compiler needs its libraries.
+# Exit status 3: the kernel isn't available, or the directory can't be entered.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -21,11 +21,11 @@ APT=$KOFI_CACHE/apt-newest
 KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
 MIRROR=http://deb.debian.org/debian
 NOT_HERE=3
-# Beside what the kernel's packages need by themselves.
+# Programs for the build, besides the dependencies of the kernel's packages.
 TOOLS=(bash coreutils dash diffutils findutils gawk grep kmod make perl-base sed xz-utils)
 USER_TOOLS=(coreutils dash ibverbs-providers ibverbs-utils libfabric-bin)
 
-# newest_apt COMMAND...: apt with its own lists, for which nothing is installed.
+# newest_apt COMMAND...: run apt with separate lists, and as if no package were installed.
 newest_apt()
 {
 	APT_CONFIG=$APT/apt.conf "$@"
@@ -56,7 +56,7 @@ set_up_apt()
 	fi
 }
 
-# The release that linux-headers-amd64 stands for, in the newest of its versions.
+# Print the release of the newest kernel on which linux-headers-amd64 depends.
 find_newest()
 {
 	newest_apt apt-cache show linux-headers-amd64 |
@@ -64,7 +64,7 @@ find_newest()
 		sort -V | tail -n 1
 }
 
-# Debian's directories are links to those below /usr; tools have the names that make knows.
+# Make Debian's links to directories below /usr, and give tools the names that make uses.
 link_root()
 {
 	local dir tool
@@ -80,7 +80,7 @@ link_root()
 	mkdir -p "$1"/{dev,proc,sys,tmp}
 }
 
-# unpack_into DIR SUITE PACKAGE...: these, and what they need
+# unpack_into DIR SUITE PACKAGE...: unpack these packages and their dependencies
 unpack_into()
 {
 	local dir=$1 suite=$2 deb
@@ -92,11 +92,11 @@ unpack_into()
 		install "$@" > "$APT/log" 2>&1 || die "cannot download $*, see $APT/log"
 	link_root "$dir"
 	for deb in "$APT"/cache/archives/*.deb; do
-		# Of no use to a build, and large.
+		# These are large, and no build needs them.
 		case ${deb##*/} in
 		systemd* | udev* | dracut* | *-dbg_*) continue ;;
 		esac
-		# A link of ours isn't replaced by the package's file of that name.
+		# Keep the links of link_root(), which packages have as directories.
 		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir" --keep-directory-symlink
 	done
 	rm -f "$APT"/cache/archives/*.deb
@@ -165,7 +165,7 @@ user_dir()
 	echo "$out"
 }
 
-# DIR has the same name within.
+# make_within ROOT DIR ARG...: DIR has the same path in the namespace.
 make_within()
 {
 	local root=$1 dir=$2 release map=()

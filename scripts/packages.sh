@@ -38,12 +38,12 @@ install()
 	set -- $packages
 	as_root true || refuse "$@"
 	say "packages: installing $*"
-	# apt doesn't go on with what it was interrupted in. If another dpkg is at work, apt
+	# apt doesn't continue an interrupted installation. If another dpkg is running, apt
 	# waits for it.
 	if [ -n "$(dpkg --audit)" ]; then
 		as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a < /dev/null >&2 || :
 	fi
-	# Those that can't be had may be of others' packages.
+	# A list that can't be downloaded may have none of these packages.
 	update_lists 0 || :
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=300 \

@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Compares the wire header of fabric efa with libfabric's own: that of Debian's source
-# packages, and with LIBFABRIC=DIR of the head of a clone. A clone also serves for what
-# Debian's mirror doesn't have. Fetched headers stay in the cache. Prints which versions
-# were compared. Exit status 3: none of them can be had.
+# Compares the wire header of fabric efa with libfabric's headers: those of Debian's source
+# packages and, with LIBFABRIC=DIR, of the head of a clone. A clone also replaces source packages
+# that Debian's mirror doesn't have. Fetched headers stay in the cache. Prints which versions
+# were compared. Exit status 3: none of them is available.
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/../common.sh"
 
 CACHE=$KOFI_CACHE/libfabric
 KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
-# Debian's release and libfabric's; where the header was until 1.17, and has been since.
+# Releases of Debian and libfabric; the path of the header up to 1.17, and since then.
 VERSIONS="bookworm/1.17.0 trixie/2.1.0"
 HEADERS="prov/efa/src/rxr/rdm_proto_v4.h prov/efa/src/rdm/efa_rdm_protocol.h"
 NOT_HERE=3
 
-# Lists of our own: this machine may have no sources in its, or be of another release.
+# Separate lists, because this machine's may have no sources, or another release.
 apt_here()
 {
 	apt-get -qq -o Dir::Etc::sourcelist="$CACHE/apt/sources.list" -o Dir::Etc::sourceparts=- \
@@ -36,7 +36,7 @@ from_debian()
 			'*/rdm/efa_rdm_protocol.h' > "$to" 2> /dev/null) || [ -s "$to" ]
 }
 
-# from_clone REVISION FILE
+# from_clone REVISION FILE: copy the header from a clone to FILE
 from_clone()
 {
 	local header
