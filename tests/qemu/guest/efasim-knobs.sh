@@ -51,7 +51,7 @@ counter()
 # did_something KNOB
 did_something()
 {
-	check "$1 did something" [ "$(injected "$1")" -gt 0 ]
+	check "$1 has counted an effect" [ "$(injected "$1")" -gt 0 ]
 }
 
 create()
@@ -113,7 +113,7 @@ refused()
 	refused_file=$PARAMETERS/${1%%=*}
 	refused_old=$(cat "$refused_file")
 	echo "${1#*=}" > "$refused_file"
-	refuse "no device with $1" create
+	refuse "a device with $1 is refused" create
 	echo "$refused_old" > "$refused_file"
 }
 
@@ -132,26 +132,26 @@ distinct()
 ip link set lo up
 modprobe efasim
 modprobe efa_verbs_conformance
-check "create" create
+check "es0 is created" create
 
 for kind in ah qp mr; do
 	fault ${kind}_limit 3
 done
-expect "ah_limit" "3 -12" es0 ah 10
-expect "qp_limit" "3 -12" es0 qp 10
+expect "ah_limit=3 permits 3 address handles" "3 -12" es0 ah 10
+expect "qp_limit=3 permits 3 queue pairs" "3 -12" es0 qp 10
 # The protection domain has a region of its own.
-expect "mr_limit" "2 -12" es0 mr 10
+expect "mr_limit=3 permits 2 more regions" "2 -12" es0 mr 10
 for kind in ah qp mr; do
 	did_something ${kind}_limit
 	fault ${kind}_limit 0
-	expect "${kind}_limit is off" "10 0" es0 $kind 10
+	expect "${kind}_limit=0 is no limit" "10 0" es0 $kind 10
 done
 
 answer=$(probe es0 numbers 3)
-check "numbers go round: $answer" [ "$(distinct)" = 3 ]
+check "queue pair numbers aren't reused at once: $answer" [ "$(distinct)" = 3 ]
 fault qpn_reuse 1
 answer=$(probe es0 numbers 3)
-check "qpn_reuse: $answer" [ "$(distinct)" = 1 ]
+check "qpn_reuse=1: a queue pair number is reused at once: $answer" [ "$(distinct)" = 1 ]
 did_something qpn_reuse
 fault qpn_reuse 0
 
@@ -159,8 +159,8 @@ fault qpn_reuse 0
 probe es0 open
 clean=$(probe es0 life)
 case $clean in
-*=-* | *again*) not_ok "a life: $clean" ;;
-*) ok "a life: $clean" ;;
+*=-* | *again*) not_ok "a device's commands succeed: $clean" ;;
+*) ok "a device's commands succeed: $clean" ;;
 esac
 errors=$(counter cmds_err)
 points=0
@@ -174,53 +174,53 @@ while [ $points -lt 100 ]; do
 done
 fault admin_fail_nth 0
 # Destroying a handle or a completion queue always succeeds, as in the driver.
-check "admin_fail_nth: $points commands failed, $hidden unnoticed" [ $hidden = 2 ]
-check "each was counted" [ "$(injected admin_fail_nth)" = $points ]
-check "as an error, too" [ $(($(counter cmds_err) - errors)) -ge $points ]
-check "and then life goes on" [ "$(probe es0 life)" = "$clean" ]
+check "admin_fail_nth: $points commands failed, $hidden without an error for the caller" [ $hidden = 2 ]
+check "each failure was counted as injected" [ "$(injected admin_fail_nth)" = $points ]
+check "each failure was counted in cmds_err" [ $(($(counter cmds_err) - errors)) -ge $points ]
+check "the device's commands succeed again" [ "$(probe es0 life)" = "$clean" ]
 probe es0 close
 
 fault admin_timeout_ms 5000
 fault admin_timeout 1
 begun=$(seconds)
-expect "a dead admin queue" "0 -62" es0 cq 1
+expect "a command without an answer fails" "0 -62" es0 cq 1
 took=$(($(seconds) - begun))
-check "took its time: ${took}0 ms" [ $took -ge 500 ]
+check "the command fails after admin_timeout_ms: ${took}0 ms" [ $took -ge 500 ]
 begun=$(seconds)
-expect "which stays dead" "0 -19" es0 cq 1
+expect "the next command fails" "0 -19" es0 cq 1
 took=$(($(seconds) - begun))
-check "but says so at once: ${took}0 ms" [ $took -lt 500 ]
-check "one command without a completion" [ "$(counter no_completion_cmds)" = 1 ]
+check "the next command fails at once: ${took}0 ms" [ $took -lt 500 ]
+check "no_completion_cmds counts one command" [ "$(counter no_completion_cmds)" = 1 ]
 did_something admin_timeout
-check "delete the dead device" remove
+check "the dead device is deleted" remove
 
-with max_qp=5 expect "max_qp" "5 -12" es0 qp 10
-with max_cq=3 expect "max_cq" "3 -12" es0 cq 10
-with max_mr=4 expect "max_mr" "3 -12" es0 mr 10
-with max_mr_pages=100 expect "max_mr_pages" "3 -12" es0 mr 10 30
-with max_ah=2 expect "max_ah" "2 -12" es0 ah 10
-with max_pd=3 expect "max_pd" "3 -12" es0 pd 10
-with max_sq_depth=64 expect "max_sq_depth" "0 -22" es0 qp 1 65
-with max_sq_depth=64 expect "max_sq_depth, just" "1 0" es0 qp 1 64
-with max_rq_depth=64 expect "max_rq_depth" "0 -22" es0 rq 1 65
-with max_rq_depth=64 expect "max_rq_depth, just" "1 0" es0 rq 1 64
-with max_cq_depth=64 expect "max_cq_depth" "0 -22" es0 cq 1 65
-with max_cq_depth=64 expect "max_cq_depth, just" "1 0" es0 cq 1 64
-with min_sq_depth=32 check "min_sq_depth: more fits than was asked for" case_fails send_queue_full
-with mtu=1000 check "mtu" run_case send_largest
-with max_rdma_size=100 check "max_rdma_size" case_fails rdma_read
-with rdma_read=0 check "a device without RDMA read" case_fails rdma_read
-with rdma_read=0 check "sends like any other" run_case send_plain
-with rdma_write=0 check "a device without RDMA write" case_fails rdma_write
-with rdma_write=0 check "has RDMA read" run_case rdma_read
+with max_qp=5 expect "max_qp=5 is the limit" "5 -12" es0 qp 10
+with max_cq=3 expect "max_cq=3 is the limit" "3 -12" es0 cq 10
+with max_mr=4 expect "max_mr=4 leaves 3 regions" "3 -12" es0 mr 10
+with max_mr_pages=100 expect "max_mr_pages=100 permits 3 regions of 30 pages" "3 -12" es0 mr 10 30
+with max_ah=2 expect "max_ah=2 is the limit" "2 -12" es0 ah 10
+with max_pd=3 expect "max_pd=3 is the limit" "3 -12" es0 pd 10
+with max_sq_depth=64 expect "max_sq_depth=64 refuses a depth of 65" "0 -22" es0 qp 1 65
+with max_sq_depth=64 expect "max_sq_depth=64 permits a depth of 64" "1 0" es0 qp 1 64
+with max_rq_depth=64 expect "max_rq_depth=64 refuses a depth of 65" "0 -22" es0 rq 1 65
+with max_rq_depth=64 expect "max_rq_depth=64 permits a depth of 64" "1 0" es0 rq 1 64
+with max_cq_depth=64 expect "max_cq_depth=64 refuses a depth of 65" "0 -22" es0 cq 1 65
+with max_cq_depth=64 expect "max_cq_depth=64 permits a depth of 64" "1 0" es0 cq 1 64
+with min_sq_depth=32 check "min_sq_depth=32 makes a queue deeper than requested" case_fails send_queue_full
+with mtu=1000 check "mtu=1000: the largest message passes" run_case send_largest
+with max_rdma_size=100 check "max_rdma_size=100: a longer read fails" case_fails rdma_read
+with rdma_read=0 check "rdma_read=0: an RDMA read fails" case_fails rdma_read
+with rdma_read=0 check "rdma_read=0: a send succeeds" run_case send_plain
+with rdma_write=0 check "rdma_write=0: an RDMA write fails" case_fails rdma_write
+with rdma_write=0 check "rdma_write=0: an RDMA read succeeds" run_case rdma_read
 
 # A device talks to itself, and then to a second one.
 two_peers()
 {
-	check "one peer" run_case send_plain
+	check "max_peers=1: the first peer is reached" run_case send_plain
 	host rdma link add es1 type efasim netdev lo
 	echo "es0 es1 send_plain" > $TEST/run
-	check "no room for another" grep -q "^not ok" $TEST/results
+	check "max_peers=1: a second peer can't be reached" grep -q "^not ok" $TEST/results
 	check "peers_full is counted" [ "$(counter peers_full)" -gt 0 ]
 	host rdma link delete es1
 }
@@ -237,7 +237,7 @@ create()
 {
 	host rdma link add es0 type efasim netdev d0
 }
-with port=50000 check "port" port_in_gid c350
+with port=50000 check "port=50000 is in the GID" port_in_gid c350
 
 for value in max_qp=0 max_qp=32769 max_pd=0 max_sq_depth=0 max_sq_depth=32769 \
 		max_rq_depth=0 max_rq_depth=32769 min_sq_depth=5000 max_cq_depth=0 \
@@ -247,16 +247,16 @@ for value in max_qp=0 max_qp=32769 max_pd=0 max_sq_depth=0 max_sq_depth=32769 \
 done
 
 # The same seed gives the same faults, for messages that are sent one by one.
-check "create" create
+check "es0 is created" create
 fault seed 5
-check "a seed is kept" [ "$(cat $SIM/es0/faults/seed)" = 5 ]
+check "the seed can be read back" [ "$(cat $SIM/es0/faults/seed)" = 5 ]
 fault delay 1000
 fault delay_us 300000
 fault reorder 0
 begun=$(seconds)
-check "delayed" run_case send_plain
+check "a delayed message arrives" run_case send_plain
 took=$(($(seconds) - begun))
-check "delay_us: ${took}0 ms" [ $took -ge 55 ]
+check "delay_us=300000 delays the message: ${took}0 ms" [ $took -ge 55 ]
 did_something delay
 fault delay 0
 # The first device may have drawn any number of random numbers.
@@ -264,35 +264,35 @@ fault seed 5
 fault reg_delay_us 1000000
 fault slid_lag_us 1
 begun=$(seconds)
-check "registered late" run_case key_life
+check "key_life passes with a slow registration" run_case key_life
 took=$(($(seconds) - begun))
-check "reg_delay_us: ${took}0 ms" [ $took -ge 20 ]
+check "reg_delay_us delays the registration: ${took}0 ms" [ $took -ge 20 ]
 did_something reg_delay_us
 fault reg_delay_us 0
 fault rnr_timer_us 300000
 begun=$(seconds)
-check "a peer that isn't ready" run_case rnr_finite
+check "a message to a peer without a receive fails" run_case rnr_finite
 took=$(($(seconds) - begun))
-check "rnr_timer_us: ${took}0 ms" [ $took -ge 25 ]
+check "rnr_timer_us delays the failure: ${took}0 ms" [ $took -ge 25 ]
 fault rnr_timer_us 500
 for room in 0 40; do
 	fault ud_header $room
-	check "a datagram behind $room bytes" run_case ud_send
-	check "$room bytes" grep -q "# $room bytes in front" $TEST/results
+	check "ud_header=$room: a datagram arrives" run_case ud_send
+	check "ud_header=$room: the datagram has $room bytes in front" grep -q "# $room bytes in front" $TEST/results
 done
 did_something ud_header
 for flushed in 0 1000; do
 	fault err_flush $flushed
-	check "ERR, with $flushed" run_case err_may_flush
-	check "$((flushed / 200)) of 5" grep -q "# $((flushed / 200)) of 5 requests flushed" $TEST/results
+	check "err_flush=$flushed: a queue pair fails" run_case err_may_flush
+	check "err_flush=$flushed: $((flushed / 200)) of 5 requests are flushed" grep -q "# $((flushed / 200)) of 5 requests flushed" $TEST/results
 done
 did_something err_flush
 fault frwr_copy 1000
-check "copied page lists" run_case rdma_read
+check "frwr_copy: an RDMA read succeeds with copied page lists" run_case rdma_read
 did_something frwr_copy
 did_something admin_delay_us
 fault slid_lag_us 60000000
-check "slid_lag_us: a handle that stays young has no number" case_fails slid_names_the_device
+check "slid_lag_us: completions have no number for a new handle" case_fails slid_names_the_device
 did_something slid_lag_us
-check "delete" remove
+check "es0 is deleted" remove
 ip link del d0

@@ -58,8 +58,8 @@ cable()
 
 devices()
 {
-	check "es0" host rdma link add es0 type efasim netdev v0
-	check "es1" there rdma link add es1 type efasim netdev v1
+	check "es0 is created" host rdma link add es0 type efasim netdev v0
+	check "es1 is created" there rdma link add es1 type efasim netdev v1
 }
 
 meet()
@@ -95,8 +95,8 @@ patience()
 {
 	echo "$1" > $PARAMETERS/unresponsive_ms
 	echo stop > $TEST/serve
-	check "delete es0, for $1 ms" host rdma link delete es0
-	check "delete es1, for $1 ms" host rdma link delete es1
+	check "es0 is deleted, to set the time-out to $1 ms" host rdma link delete es0
+	check "es1 is deleted, to set the time-out to $1 ms" host rdma link delete es1
 	devices
 	meet
 }
@@ -123,18 +123,18 @@ cable
 echo 20000 > $PARAMETERS/sock_buf
 devices
 meet
-check "messages through sockets for two packets" run remote_messages
-check "RDMA likewise" run remote_rdma
+check "messages pass sockets with buffers for two packets" run remote_messages
+check "RDMA passes sockets with buffers for two packets" run remote_rdma
 drops=$(($(counter es0 sock_drops) + $(counter es1 sock_drops)))
-check "a receiver's socket was full: $drops" [ $drops -gt 0 ]
+check "a receiver's socket dropped packets: $drops" [ $drops -gt 0 ]
 patience $SILENCE
 TARGET=fe80::baae:0:ffff:a08:63/1/1/1/1
-refuse "RDMA to an absent peer" run remote_rdma
-check "status 15" grep -q "(got 15)" $TEST/results
-check "the sender's socket was full: $(counter es0 sock_errors)" [ "$(counter es0 sock_errors)" -gt 0 ]
+refuse "RDMA to an absent peer fails" run remote_rdma
+check "RDMA to an absent peer ends with status 15" grep -q "(got 15)" $TEST/results
+check "the sender's socket refused packets: $(counter es0 sock_errors)" [ "$(counter es0 sock_errors)" -gt 0 ]
 echo stop > $TEST/serve
-check "delete es0" host rdma link delete es0
-check "delete es1" host rdma link delete es1
+check "es0 is deleted" host rdma link delete es0
+check "es1 is deleted" host rdma link delete es1
 echo 8388608 > $PARAMETERS/sock_buf
 echo $PATIENCE > $PARAMETERS/unresponsive_ms
 
@@ -143,8 +143,8 @@ devices
 meet
 host tc qdisc add dev v0 root netem delay 1ms 1ms loss 5% duplicate 5% reorder 20%
 there tc qdisc add dev v1 root netem delay 1ms 1ms loss 5% duplicate 5% corrupt 1%
-check "messages through a bad network" run remote_messages
-check "RDMA likewise" run remote_rdma
+check "messages pass a bad network" run remote_messages
+check "RDMA passes a bad network" run remote_rdma
 host tc qdisc del dev v0 root
 there tc qdisc del dev v1 root
 
@@ -157,7 +157,7 @@ heard()
 # address is requested again. A time-out of two seconds would be too short for that.
 network_is_back()
 {
-	check "the network is back" wait_for heard
+	check "the network works again" wait_for heard
 }
 
 carrier()
@@ -165,7 +165,7 @@ carrier()
 	[ "$(cat /sys/class/net/v0/carrier)" = 1 ]
 }
 
-# break_it DESCRIPTION: break the network during traffic
+# break_it: start traffic, so that the caller breaks the network during it
 break_it()
 {
 	run remote_messages > /dev/null &
@@ -177,7 +177,7 @@ break_it()
 ended()
 {
 	wait $break_pid
-	check "$1: traffic ended with 13" grep -q "vendor_err, 0 (got 13)\|vendor_err == 0 (got 13)" $TEST/results
+	check "$1: traffic ends with status 13" grep -q "vendor_err, 0 (got 13)\|vendor_err == 0 (got 13)" $TEST/results
 }
 
 # An outage shorter than the time-out isn't noticed.
@@ -188,41 +188,41 @@ usleep 300000
 ip link set v0 up
 wait $break_pid
 grep "^#" $TEST/results
-check "a short break costs nothing" grep -q "^ok .* remote_messages" $TEST/results
+check "traffic survives a short outage" grep -q "^ok .* remote_messages" $TEST/results
 
 patience $SILENCE
 echo 200000 > /sys/module/efa_verbs_conformance/parameters/messages
 break_it
 host ip link set v0 down
-ended "our link is down"
-expect_status "our link is still down" 13
-check "what can't be sent is counted" [ "$(counter es0 sock_errors)" -gt 0 ]
+ended "es0's link is set down"
+expect_status "es0's link is still down" 13
+check "sock_errors counts what can't be sent" [ "$(counter es0 sock_errors)" -gt 0 ]
 host ip link set v0 up
 network_is_back
-expect_status "our link is up again" 0
+expect_status "es0's link is up again" 0
 
 break_it
 there ip link set v1 down
-ended "the peer's link is down, our carrier lost"
-check "no carrier" [ "$(cat /sys/class/net/v0/carrier)" = 0 ]
+ended "es1's link is set down"
+check "es0's netdev has no carrier" [ "$(cat /sys/class/net/v0/carrier)" = 0 ]
 there ip link set v1 up
-check "the carrier is back" wait_for carrier
+check "es0's netdev has a carrier again" wait_for carrier
 network_is_back
-expect_status "and the peer" 0
+expect_status "es1's link is up again" 0
 
 # The netdev is removed, with open queue pairs and traffic.
 for round in 1 2; do
 	meet
 	break_it
 	host ip link del v0
-	check "round $round: both devices went with their netdevs" wait_for gone es0 es1
+	check "round $round: both devices are removed with their netdevs" wait_for gone es0 es1
 	wait $break_pid
-	check "round $round: and the netdevs" [ ! -e /sys/class/net/v0 ]
+	check "round $round: the netdevs are removed" [ ! -e /sys/class/net/v0 ]
 	cable
 	network_is_back
 	devices
 	meet
-	expect_status "round $round: new ones work" 0
+	expect_status "round $round: new devices work" 0
 done
 
 # The same by an administrator, while both work: the test releases it when its run has ended.
@@ -230,10 +230,10 @@ echo 2000 > /sys/module/efa_verbs_conformance/parameters/messages
 meet
 break_it
 host rdma link delete es0
-check "es0 was deleted under traffic" gone es0
+check "es0 is deleted under traffic" gone es0
 wait $break_pid
 echo stop > $TEST/serve
-check "delete es1" host rdma link delete es1
+check "es1 is deleted" host rdma link delete es1
 
 # A netdev that leaves its namespace, which ends while the device is in use: the device
 # lets go of the namespace at once, and goes when its users do.
@@ -253,10 +253,10 @@ for round in 1 2 3; do
 	break_pid=$!
 	usleep 100000
 	host ip netns exec n2 ip link set d0 netns 1
-	check "round $round: and no longer when the netdev has left" [ "$(sockets)" = 0 ]
+	check "round $round: the device has no socket after its netdev has left" [ "$(sockets)" = 0 ]
 	host ip netns del n2
 	wait "$break_pid"
-	check "round $round: the device goes" wait_for gone es2
+	check "round $round: the device is removed" wait_for gone es2
 	ip link del d0
 done
 
@@ -268,7 +268,7 @@ for round in $(seq 10); do
 	host ip link del d0
 	wait "$!"
 done
-check "none of them is left" wait_for no_devices
-check "and no netdev" [ ! -e /sys/class/net/d0 ]
+check "no device is left" wait_for no_devices
+check "no netdev is left" [ ! -e /sys/class/net/d0 ]
 host ip link del v0
 host ip netns del n1

@@ -96,28 +96,28 @@ ip link set d0 mtu 9000 up
 # shellcheck disable=SC2046
 only $(in_module)
 answer=$(host python3 - es0 d0 < /bed/guest/efasim-nomem.py)
-note "devices refused, made all the same, and neither: $answer"
-check "a device is refused for want of memory" [ "${answer%% *}" -gt 30 ]
-check "no device had another result" [ "${answer##* }" = 0 ]
-check "nothing is left of any" [ -z "$(ls /sys/class/infiniband)$(ls $SIM)" ]
+note "devices that were refused, were made, had another result: $answer"
+check "devices are refused with ENOMEM" [ "${answer%% *}" -gt 30 ]
+check "no device has another result" [ "${answer##* }" = 0 ]
+check "refused devices leave nothing" [ -z "$(ls /sys/class/infiniband)$(ls $SIM)" ]
 
-check "es0" host rdma link add es0 type efasim netdev d0
+check "es0 is created" host rdma link add es0 type efasim netdev d0
 probe
 clean=$(cat $TEST/probe)
 answer=$(each_of_life)
-note "allocations of a life's calls, and how many were noticed: $answer"
-check "a life: each allocation failed" [ "${answer##* }" -gt 5 ]
+note "allocations of a device's calls, and those that made a call fail: $answer"
+check "failed allocations make a device's calls fail" [ "${answer##* }" -gt 5 ]
 probe
-check "and then life goes on: $clean" [ "$(cat $TEST/probe)" = "$clean" ]
+check "the calls succeed again: $clean" [ "$(cat $TEST/probe)" = "$clean" ]
 
-check "es1" host rdma link add es1 type efasim netdev d0
+check "es1 is created" host rdma link add es1 type efasim netdev d0
 # shellcheck disable=SC2046
 only $(in_worker)
 for knob in $KNOBS; do
 	fault_on "$knob" 16
 done
 for case in many_messages rdma_read rdma_write; do
-	check "$case with little memory" run $case
+	check "$case succeeds with little memory" run $case
 done
 for knob in $KNOBS; do
 	fault_off "$knob"
@@ -125,9 +125,9 @@ done
 # shellcheck disable=SC2086
 only $EVERYWHERE
 for dev in es0 es1; do
-	check "$dev: what failed is counted" [ "$(counter $dev no_memory)" -gt 0 ]
-	check "$dev: so is what the network had no memory for" \
+	check "$dev: no_memory counts failed allocations" [ "$(counter $dev no_memory)" -gt 0 ]
+	check "$dev: sock_errors counts packets that the network had no memory for" \
 		[ "$(counter $dev sock_errors)" -gt 0 ]
-	check "delete $dev" host rdma link delete $dev
+	check "$dev is deleted" host rdma link delete $dev
 done
 host ip link del d0

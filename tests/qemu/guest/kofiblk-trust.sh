@@ -40,14 +40,14 @@ flush()
 # comes_back WHAT
 comes_back()
 {
-	check "a session after $1" wait_for 40 session_after "$was"
+	check "the client has a new session after $1" wait_for 40 session_after "$was"
 }
 
 # flush_is RESULT WHAT
 flush_is()
 {
 	flush_text=$(errno_of flush)
-	check "a flush $2: $flush_text" [ "$flush_text" = "$1" ]
+	check "a flush $2 ends with $1: $flush_text" [ "$flush_text" = "$1" ]
 }
 
 # A server that is stopped flushes its store, and tells the client.
@@ -68,23 +68,23 @@ unheard()
 	before
 	meet unheard
 	meet unheard-done
-	comes_back "a restart that wasn't announced"
-	check "it is counted" [ "$(counter losses)" = 1 ]
-	check "and in the log" sh -c "dmesg | grep -q 'written and not flushed may be lost'"
-	flush_is Input/output_error "of what may be lost"
-	flush_is success "when that is known"
+	comes_back "a restart without a message"
+	check "the loss is counted" [ "$(counter losses)" = 1 ]
+	check "the loss is in the log" sh -c "dmesg | grep -q 'written and not flushed may be lost'"
+	flush_is Input/output_error "of writes that may be lost"
+	flush_is success "after the loss was reported"
 	before
 	meet unheard-clean
 	meet unheard-clean-done
-	comes_back "another"
-	flush_is success "when all was flushed before"
+	comes_back "another restart without a message"
+	flush_is success "of a disk without unflushed writes"
 }
 
 server_restarts()
 {
 	meet planned
-	check "the server goes" server_gone
-	check "and is back" serve_file
+	check "the server is unloaded" server_gone
+	check "the server is loaded again" serve_file
 	meet planned-done
 	meet unheard
 	restarts_unheard
@@ -98,18 +98,18 @@ server_restarts()
 restarts_unheard()
 {
 	ip link set eth0 down
-	check "the server goes, and nobody hears" server_gone
-	check "and is back" serve_file
+	check "the server is unloaded, without a message to the client" server_gone
+	check "the server is loaded again" serve_file
 	ip link set eth0 up
 }
 
 client_flushes()
 {
-	check "a file as a disk" attach file "client=b,$QUICK"
+	check "the client attaches a file as a disk" attach file "client=b,$QUICK"
 	planned
 	unheard
 	turns
-	check "it goes" detach
+	check "the disk is detached" detach
 }
 
 # --- an export whose attributes change for a while ---
@@ -139,9 +139,9 @@ turns()
 		meet "turn $value"
 		meet "turned $value"
 		comes_back "read_only=$value"
-		check "the disk is so" wait_for 20 [ "$(cat "/sys/block/$DISK/ro")" = $value ]
+		check "the disk has read_only=$value" wait_for 20 [ "$(cat "/sys/block/$DISK/ro")" = $value ]
 	done
-	check "it is written to again" write_some
+	check "the disk can be written to again" write_some
 }
 
 # --- an old write and a newer one ---
@@ -172,14 +172,14 @@ under_way()
 is_late()
 {
 	meet late
-	check "a write is under way at the slow disk" wait_for 60 under_way
+	check "a write is outstanding at the slow disk" wait_for 60 under_way
 	meet under-way
 }
 
 # fresh_disk OPTION,...
 fresh_disk()
 {
-	check "a slow disk" attach slow "client=b,ctrl_loss_tmo=0,$1"
+	check "the client attaches a slow disk" attach slow "client=b,ctrl_loss_tmo=0,$1"
 }
 
 sum()
@@ -199,17 +199,17 @@ reloaded()
 	ip link set eth0 down
 	check "the disk is removed, without a message to the server" give_up
 	wait $!
-	check "the module goes" rmmod kofiblk
+	check "the client's module is unloaded" rmmod kofiblk
 	ip link set eth0 up
-	check "and is back" modprobe kofiblk
-	check "another disk replaces no session" attach other client=b
-	check "it doesn't wait for the slow one" detach
-	check "so is the disk" wait_for 60 attach slow client=b
+	check "the client's module is loaded again" modprobe kofiblk
+	check "a disk of another export is attached" attach other client=b
+	check "the other disk is detached without waiting for the slow one" detach
+	check "the slow disk is attached again" wait_for 60 attach slow client=b
 	was_sum=$(sum)
-	check "with what was being written" [ "$was_sum" = "$(md5sum < /tmp/p)" ]
+	check "the slow disk has the data of the outstanding write" [ "$was_sum" = "$(md5sum < /tmp/p)" ]
 	sleep 20
-	check "which nothing comes after" [ "$(sum)" = "$was_sum" ]
-	check "it goes" detach
+	check "the data doesn't change any more" [ "$(sum)" = "$was_sum" ]
+	check "the disk is detached" detach
 }
 
 # --- what can't be exported, and what can't be stopped ---
@@ -226,26 +226,26 @@ zoned()
 
 is_stuck()
 {
-	check "a zoned disk" zoned
-	refuse "it is exported" export_add zoned /dev/zoned
+	check "a zoned disk is created" zoned
+	refuse "exporting the zoned disk is refused" export_add zoned /dev/zoned
 	rmdir $CONFIG/exports/zoned
-	check "the zoned disk goes" ram_gone zoned
+	check "the zoned disk is removed" ram_gone zoned
 	meet stuck
-	check "a write is under way again" wait_for 60 under_way
+	check "a write is outstanding again" wait_for 60 under_way
 	sh -c "echo 0 > $CONFIG/exports/slow/enable" &
 	disabling=$!
 	usleep 500000
 	kill -9 $disabling
 	begin=$(cut -d. -f1 /proc/uptime)
 	wait $disabling
-	refuse "it is enabled while it ends" sh -c "echo 1 > $CONFIG/exports/slow/enable"
+	refuse "enabling the export is refused while it is being disabled" sh -c "echo 1 > $CONFIG/exports/slow/enable"
 	rm $CONFIG/ports/1/exports/slow
 	check "the export is removed" rmdir $CONFIG/exports/slow
-	check "another can be made" mkdir $CONFIG/exports/next
+	check "another export can be made" mkdir $CONFIG/exports/next
 	rmdir $CONFIG/exports/next
 	took=$(($(cut -d. -f1 /proc/uptime) - begin))
 	check "no task waits for the store: $took s" [ $took -le 6 ]
-	check "a write is under way still" under_way
+	check "the write is still outstanding" under_way
 	meet unstuck
 }
 
@@ -255,7 +255,7 @@ stuck()
 	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
 	meet stuck
 	meet unstuck
-	check "it goes, with a write" detach
+	check "the disk is detached with an outstanding write" detach
 	wait $!
 }
 
@@ -297,26 +297,26 @@ is_impersonated()
 {
 	meet impostor
 	ip link set eth0 down
-	check "the server goes, and nobody hears" server_gone
+	check "the server is unloaded, without a message to the client" server_gone
 	ip link set eth0 up
-	check "another takes its place" impostor
+	check "an impostor answers the client three times" impostor
 	meet impostor-done
-	check "the server is back" serve_secret
+	check "the server with the secret is loaded again" serve_secret
 	meet impostor-gone
 }
 
 stays()
 {
-	check "a disk with a secret" attach secret "client=b,secret=$SECRET,$QUICK"
+	check "the client attaches a disk with a secret" attach secret "client=b,secret=$SECRET,$QUICK"
 	before
 	check "data is written" write_some
 	meet impostor
 	meet impostor-done
-	check "the disk stays" state_is connecting
-	check "the other version is in the log" \
+	check "the disk keeps connecting" state_is connecting
+	check "the impostor's version is in the log" \
 		sh -c "dmesg | grep -q 'speaks version 4 of the protocol'"
 	meet impostor-gone
-	comes_back "what an impostor said"
+	comes_back "the impostor's answers"
 }
 
 # A client that is removed, or whose secret is, has no session any more.
@@ -339,7 +339,7 @@ is_let_in()
 	check "the client is removed" rmdir "$client"
 	meet revoked
 	meet revoked-seen
-	check "it is a client again" allow secret b "$OTHER_SECRET"
+	check "the client is allowed again" allow secret b "$OTHER_SECRET"
 	meet restored
 }
 
@@ -349,56 +349,56 @@ rotates()
 	before
 	meet rotate
 	meet rotate-alt
-	check "the disk has a session still" [ "$(attribute reconnects)" = "$was" ]
+	check "the disk keeps its session with a second secret" [ "$(attribute reconnects)" = "$was" ]
 	echo "$OTHER_SECRET" > "/sys/block/$DISK/kofiblk/secret"
 	echo 1 > "/sys/block/$DISK/kofiblk/reset"
-	comes_back "a change to the other secret"
+	comes_back "the change to the second secret"
 	before
 	meet rotate-moved
 	meet rotated
 	sleep 2
-	check "which goes on without the first" [ "$(attribute reconnects)" = "$was" ]
-	check "and is live" state_is live
+	check "the session survives the removal of the first secret" [ "$(attribute reconnects)" = "$was" ]
+	check "the session is live" state_is live
 	meet revoke
 	meet revoked
-	check "a client that is removed has no session" wait_for 20 not_live
-	refuse "nor gets one" attach secret "client=b,secret=$OTHER_SECRET"
+	check "a removed client loses its session" wait_for 20 not_live
+	refuse "a removed client gets no new session" attach secret "client=b,secret=$OTHER_SECRET"
 	DISK=$secret_disk
 	meet revoked-seen
 	meet restored
-	comes_back "it is a client again"
-	check "it goes" detach
+	comes_back "the client is allowed again"
+	check "the disk is detached" detach
 }
 
 load_fabric
 at server truncate -s 8M /tmp/file
-at server check "a server" serve_file
-at client check "the client's module" modprobe kofiblk
+at server check "the server is loaded" serve_file
+at client check "the client's module is loaded" modprobe kofiblk
 meet serving
 at server server_restarts
 at client client_flushes
 meet flushed
-at server check "the server goes" server_gone
-at server check "a server with a secret" serve_secret
+at server check "the server is unloaded" server_gone
+at server check "a server with a secret is loaded" serve_secret
 meet secret
 at server is_impersonated
 at client stays
 at server is_let_in
 at client rotates
 meet let-in
-at server check "the server goes" server_gone
-at server check "a slow server" serve_slow
+at server check "the server is unloaded" server_gone
+at server check "a server with a slow disk is loaded" serve_slow
 meet slow
 at server is_late
 at client reloaded
 at server is_stuck
 at client stuck
-at client check "the client's module goes" rmmod kofiblk
-at client check "the client left nothing open" nothing_open
+at client check "the client's module is unloaded" rmmod kofiblk
+at client check "the client leaves nothing open" nothing_open
 meet client-gone
-at server check "the server goes for good" server_gone
-at server check "the server left nothing open" nothing_open
-at server check "the slow disk goes" slow_gone
+at server check "the server is unloaded at the end" server_gone
+at server check "the server leaves nothing open" nothing_open
+at server check "the slow disk is removed" slow_gone
 at server rm -f /tmp/file
 meet end
 unload_fabric
