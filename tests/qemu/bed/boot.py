@@ -20,21 +20,21 @@ import limits
 import tree
 
 QEMU = "qemu-system-x86_64"
-BOOT_TIMEOUT = 240      # until the guest is up; long, as the host may be busy
+BOOT_TIMEOUT = 240      # until the guest is up; long, because the host may be busy
 GRACE = 20              # after the guest's own watchdog should have ended it
 
-# On a busy host a guest that is to find out how fast its TSC is, or whether timer
-# interrupts arrive, may be off by ten times, or panic. The HPET says how fast it is.
+# On a busy host, a guest that measures the rate of its TSC, or checks whether timer
+# interrupts arrive, may be wrong by a factor of ten, or panic. So it uses the HPET.
 CLOCK = "no_timer_check tsc=unstable"
 
-# la57=off: with five levels an interrupt early in the boot makes KASAN cry wolf, as
-# identify_cpu() forgets the feature for a moment.
-# cx16=off: after cmpxchg16b QEMU's flags are any number, if the block's beginning found
-# them in memory (seen in 7.2, as pushfq after popfq, jmp, cmp, cmpxchg16b shows). The
+# la57=off: with five levels, an interrupt early in the boot causes false KASAN reports, because
+# identify_cpu() clears the feature for a moment.
+# cx16=off: after cmpxchg16b QEMU's flags may have any value, if they were in memory when the
+# block began (seen in 7.2, by pushfq after popfq, jmp, cmp, cmpxchg16b). The
 # slab allocator uses it, and an interrupt just then returns with NT set: a double fault.
 CPU = "max,la57=off,cx16=off"
 
-# Of its code in the ACPI tables the guest would be long at reading.
+# The guest would take long to read its code in the ACPI tables.
 NO_HOTPLUG = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off")
 
 running = set()
@@ -47,7 +47,7 @@ def mebibytes(size):
 CPUS = limits.cpus()
 ROOM = limits.room()    # a guest takes up to a GiB
 
-# How a guest's CPUs run: each in its own thread, or in turns in one thread. The former
+# Whether a guest's CPUs run in a thread each, or in turns in one thread. The former
 # finds more races. In turns, no CPU spins for one that isn't scheduled, and two guests on
 # two CPUs need only two thirds of the time.
 AT_ONCE = "tcg,thread=multi"
@@ -57,7 +57,7 @@ LOOK = 0.2              # seconds between looks for a free slot
 
 
 def try_lock(name):
-    """The open file of a lock that is held now, or None. It goes with the process."""
+    """Try to take a lock. Return its open file, or None; it is released with the process."""
     (tree.CACHE / "lock").mkdir(parents=True, exist_ok=True)
     lock = open(tree.CACHE / "lock" / name, "wb")   # pylint: disable=consider-using-with
     try:
@@ -68,12 +68,12 @@ def try_lock(name):
     return lock
 
 
-ours = {}               # the locks that this run holds, with their names
+ours = {}               # locks that this run holds, with their names
 taking = threading.Lock()
 
 
 def take_any(names):
-    """A lock of these, or None, and whether they are this run's."""
+    """Try to take any of these locks. Return it, or None; and whether this run holds one."""
     with taking:
         for name in names:
             if lock := try_lock(name):
@@ -99,14 +99,14 @@ def lock_any(names):
 
 
 def slot_count(accel):
-    """Maximum number of concurrent guests: at least two, as tests may need two. If CPUs of
-    a guest take turns, one more than there are CPUs, as guests are idle now and then."""
+    """Maximum number of concurrent guests: at least two, because tests may need two. If CPUs of
+    a guest take turns, one more than there are CPUs, because guests are sometimes idle."""
     return max(2, min(CPUS + (accel == BY_TURNS), ROOM))
 
 
 @contextlib.contextmanager
 def slots(count, accel=AT_ONCE):
-    """Take slots for guests, which all runs that share the cache compete for. A boot of
+    """Take slots for guests. All runs that share the cache compete for these. A boot of
     several guests takes all its slots before another boot can take one. A boot whose CPUs
     run at once prefers the last slot, beside a boot that takes the first two."""
     names = [f"guest-{n}" for n in range(slot_count(BY_TURNS))][-slot_count(accel):]
@@ -119,7 +119,7 @@ def slots(count, accel=AT_ONCE):
 
 @dataclasses.dataclass
 class Boot:
-    """What to boot and what to run there."""
+    """A boot of one or several guests, and the tests that they run."""
     name: str
     kernel: str = "test"
     guests: int = 1
@@ -133,20 +133,20 @@ class Boot:
     grace: int = GRACE
     host_root: bool = False
     kmemleak: bool = False
-    modules: tuple = ()             # of the kernel, beside what ours need
-    settings: tuple = ()            # NAME=DEFAULT; the environment knows better
+    modules: tuple = ()             # modules of the kernel, besides those that ours need
+    settings: tuple = ()            # NAME=DEFAULT, which the environment overrides
     kind: str = "run"
-    level: str = "check"            # guest tests with more to do do it at another
+    level: str = "check"            # some guest tests do more at other levels
     accel: str = AT_ONCE
     cpu: str = CPU
     clock: str = CLOCK
-    qemu: tuple = ()                # more of QEMU's arguments
+    qemu: tuple = ()                # further arguments of QEMU
     files: bytes = b""              # an archive with more files for the guest
-    patience: int = 0               # the guest's timeout, if its clock isn't ours
-    lives: int = 1                  # of a guest: it is killed and boots again
-    drive: str = ""                 # its size; each guest has one, for all its lives
-    drive_writes: int = 0           # a second, at most; 0: as fast as it goes
-    installed: bool = False         # /installed is what make install put there
+    patience: int = 0               # the guest's own timeout, if it differs from the host's
+    lives: int = 1                  # number of times that a guest boots; it is killed in between
+    drive: str = ""                 # size of the drive that a guest keeps for all its lives
+    drive_writes: int = 0           # maximum writes per second; 0: no limit
+    installed: bool = False         # the guest has the result of make install in /installed
 
     def job(self, role, life=1, used=0):
         """The parameters of a guest, with the time that it has left."""
@@ -171,16 +171,16 @@ class Boot:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of one guest, in one of its lives."""
+    """The outcome of one guest, in one of its lives."""
     boot: Boot
     role: str
     log: pathlib.Path
-    status: object = None           # QEMU's or -signal, None when we had to kill it
+    status: object = None           # exit status of QEMU, or -signal; None if the bed killed it
     console: str = ""
     sections: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
     life: int = 1
-    killed: bool = False            # because a test asked for that
+    killed: bool = False            # killed because a test requested it
 
     @property
     def name(self):
@@ -188,8 +188,8 @@ class Outcome:
 
 
 def split_sections(text):
-    """{name: [lines]} of the results port; the last line of a section that was
-    cut off by the guest's end is "@@cut". What is in none is in that without a name."""
+    """{name: [lines]} of the results port. The last line of a section that was cut
+    off by the guest's end is "@@cut". Lines outside of sections have the name ""."""
     sections, lines = {}, None
     for line in text[:text.rfind("\n") + 1].splitlines():
         if line.startswith("@@file "):
@@ -213,7 +213,7 @@ def machine(boot, built, console):
     if boot.kernel == "test":
         append += " kmemleak=on" if boot.kmemleak else " kmemleak=off"
     command = [
-        # Not even a run that is killed leaves a guest behind.
+        # If the run is killed, the guest ends, too.
         "setpriv", "--pdeathsig", "KILL",
         QEMU, "-accel", boot.accel, "-cpu", boot.cpu, "-machine", "q35", *NO_HOTPLUG,
         "-smp", str(boot.smp), "-m", boot.mem, "-nodefaults", "-no-user-config",
@@ -222,14 +222,14 @@ def machine(boot, built, console):
         "-device", "virtio-serial-pci",
         "-kernel", str(built.image), "-append", append, *boot.qemu]
     if boot.host_root:
-        # The guest's root reads what the caller may, and writes nothing.
+        # The guest can read all files that the caller can, and write none.
         command += ["-virtfs", "local,path=/,mount_tag=host,security_model=none,"
                     "readonly=on,multidevs=remap"]
     return command
 
 
 def nic(role, sockets):
-    """A cable of two datagram sockets: no order of start, and MTU 9000."""
+    """A cable of two datagram sockets, so that guests start in any order; with MTU 9000."""
     number = "ab".index(role) + 1
     other = "ba"["ab".index(role)]
     return ["-netdev", f"dgram,id=net,local.type=unix,local.path={sockets}/net-{role},"
@@ -239,13 +239,13 @@ def nic(role, sockets):
 
 
 class Guest:
-    """A QEMU process with its logs and its control connection. It can be killed and
-    begin another life, for which its drive and its address stay, and no more."""
+    """A QEMU process with its logs and its control connection. It can be killed, and boot
+    again in another life, which keeps nothing but its drive and its address."""
 
     def __init__(self, boot, role, built, logs, sockets):
         self.boot, self.role, self.built = boot, role, built
         self.logs, self.directory = logs, pathlib.Path(sockets)
-        self.past = []              # outcomes of the lives before
+        self.past = []              # outcomes of earlier lives
         self.born = time.monotonic()
         self.deadline = None        # of all its lives, once the first is up
         if boot.drive:
@@ -261,8 +261,8 @@ class Guest:
         self.log = self.logs / (self.role if self.life == 1 else f"{self.role}-{self.life}")
         self.log.mkdir(parents=True)
         self.up = None
-        self.shot = False           # by us
-        # A socket for each life, so that messages of a former life are ignored.
+        self.shot = False           # the bed has killed it
+        # Each life has a socket, so that messages of an earlier life are ignored.
         path = f"{self.directory}/control-{self.role}-{self.life}"
         self.control = socket.socket(socket.AF_UNIX)
         self.control.bind(path)
@@ -289,7 +289,7 @@ class Guest:
             "-chardev", f"socket,id=control,path={control}",
             "-device", "virtserialport,chardev=control,name=control"]
         if boot.drive:
-            # The host keeps what QEMU has written. So completed writes of the guest
+            # The host's page cache keeps what QEMU has written. So completed writes of the guest
             # survive the guest, and flushes can be ignored.
             command += ["-drive", f"file={self._drive()},id=drive,if=none,format=raw,"
                         f"cache=unsafe,throttling.iops-write={boot.drive_writes}",
@@ -326,8 +326,8 @@ class Guest:
         self.control.close()
 
     def begin_anew(self):
-        """Kill it. Return: whether it lives again. One that had ended by then does
-        not, lest it be taken for one that was killed."""
+        """Kill the guest and boot it again. Return: False if it had ended by itself before, which
+        must not be taken for the kill."""
         self.end()
         if not self._was_killed():
             return False
@@ -336,7 +336,7 @@ class Guest:
         return True
 
     def _outcome(self, killed=False):
-        """After the process has ended."""
+        """The outcome of the current life, after the process has ended."""
         def read(name):
             path = self.log / name
             return path.read_text(errors="replace") if path.exists() else ""
@@ -348,17 +348,17 @@ class Guest:
                        life=self.life, killed=killed)
 
     def outcomes(self):
-        """Of each life."""
+        """The outcomes of all lives."""
         return [*self.past, self._outcome()]
 
 
 class Control:
-    """The host's end of the control ports: guests that are up, guests that wait at a
-    barrier, guests to kill."""
+    """The host's end of the control ports, by which guests report that they are up, wait at a
+    barrier, and request to kill a guest."""
 
     def __init__(self, guests):
         self.guests = guests
-        self.gone = None            # the first who went, without whom barriers fail
+        self.gone = None            # role of the first guest that ended: barriers fail then
         self.selector = selectors.DefaultSelector()
         self.buffers = {}
         self.waiting = {}
@@ -368,7 +368,7 @@ class Control:
     def poll(self, seconds):
         for key, _ in self.selector.select(seconds):
             handler, guest = key.data
-            # Who was killed just now has another socket already.
+            # A guest that was killed just now has another socket already.
             if key.fileobj is guest.control:
                 handler(guest)
 
@@ -459,13 +459,13 @@ class Control:
 
     @staticmethod
     def _answer(guest, answer):
-        # Of one that has ended meanwhile the end is read soon.
+        # The guest may have ended meanwhile, which is read soon.
         with contextlib.suppress(OSError):
             guest.control.sendall(answer.encode() + b"\n")
 
 
 def run(boot, trees, logs):
-    """Boots and waits for the end. Returns the outcome of each guest."""
+    """Run a boot, and wait for its end. Return the outcome of each guest."""
     with slots(boot.guests, boot.accel):
         return run_now(boot, trees, logs)
 
@@ -494,8 +494,8 @@ def _run(boot, built, logs, sockets):
 
 
 def run_all(jobs, run_job):
-    """Calls run_job(job, held) for each, a tuple that begins with the boot, in threads.
-    Slots are taken here, so that boots begin in this order; held gives them back."""
+    """Call run_job(job, held) in a thread for each job, a tuple that begins with the boot.
+    This takes the slots, so that boots begin in this order; closing held gives them back."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for job in jobs:
             held = contextlib.ExitStack()

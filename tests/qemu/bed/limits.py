@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What of this machine a run may use, which is less than there is in a container."""
+"""CPUs and memory that a run may use. In a container, these are less than the machine has."""
 
 import math
 import os
@@ -12,7 +12,7 @@ MEMINFO = pathlib.Path("/proc/meminfo")
 
 
 def group_limits(name):
-    """The words of a limit of our control group (of version 2), and of those above it."""
+    """The words of a limit of our control group (of version 2), and of all groups above it."""
     groups = OWN_CGROUP.read_text() if OWN_CGROUP.exists() else ""
     own = re.search(r"^0::/(.*)$", groups, re.M)
     path = pathlib.PurePath(own[1] if own else "")
@@ -22,14 +22,14 @@ def group_limits(name):
 
 
 def cpus():
-    """How many may run at once, but no less than two, as tests have two guests."""
+    """Number of CPUs that may run at once, but at least two, because tests have two guests."""
     quotas = [math.ceil(int(quota) / int(period))
               for quota, period in group_limits("cpu.max")]
     return max(2, min([len(os.sched_getaffinity(0)), *quotas]))
 
 
 def room():
-    """GiB of memory."""
+    """Available memory in GiB."""
     free = re.search(r"^MemAvailable: +(\d+) kB$", MEMINFO.read_text(), re.M)
     return min([int(free[1]) >> 20, *(int(words[0]) >> 30
                                       for words in group_limits("memory.max"))])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Where runs leave their logs."""
+"""Directories for the logs of runs."""
 
 import datetime
 import os
@@ -9,13 +9,13 @@ import tree
 
 KEEP = 10
 NAME = "%Y-%m-%d-%H%M%S"
-# Nobody's run goes on for longer.
+# No run takes longer.
 OLD = datetime.timedelta(hours=6)
 
 
 def new_directory(kind):
-    """A new one for this run, "latest" pointing to it, the oldest dropped, but
-    none that may be another run's that is still going on."""
+    """Create a directory for this run, to which "latest" points. Delete the oldest directories,
+    except those of runs that may not have ended."""
     top = tree.CACHE / kind
     now = datetime.datetime.now()
     old_name = f"{now - OLD:{NAME}}"

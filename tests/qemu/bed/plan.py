@@ -15,7 +15,7 @@ from boot import AT_ONCE, BY_TURNS, Boot, mebibytes
 KERNELS = ("test", "stock-6.12", "stock-6.1", "stock-newest")
 SUITES = tree.QEMU_DIR / "suites"
 
-# Whoever changes something runs the first, CI the first two.
+# Developers run the first level after each change, CI the first two.
 LEVELS = ("check", "more", "full")
 
 
@@ -40,23 +40,23 @@ def listed_suites():
 
 @dataclasses.dataclass(frozen=True)
 class Needs:
-    """What a guest test asks for in comments on its top: tests that ask for
-    the same share a boot."""
+    """Requirements in the comments on top of a guest test. Tests with the same ones
+    share a boot."""
     kernel: str = "test"
     guests: int = 1
-    smp: int = 0                # 0: two for one guest, one for each of several
+    smp: int = 0                # CPUs of a guest; 0: two if there is one guest, else one
     cmdline: str = ""
-    alone: str = ""             # the test's name, if it wants a boot to itself
+    alone: str = ""             # the test's name, if it shares its boot with no other test
     kmemleak: bool = False
     lives: int = 1
     drive: str = ""
     drive_writes: int = 0
-    installed: bool = False     # it changes /lib/modules
+    installed: bool = False     # the test needs the result of make install
 
 
 @dataclasses.dataclass(frozen=True)
 class Offers:
-    """Needs of a test that may also be met for the other tests of its boot."""
+    """Requirements that don't prevent tests from sharing a boot."""
     mem: str = "768M"
     host_root: bool = False
     host_tools: tuple = ()
@@ -95,7 +95,7 @@ CONVERT = {
 
 
 def read_tests(path):
-    """A test for each kernel that it is for."""
+    """A GuestTest for each kernel on which the test runs."""
     header = read_header(path)
     kernels = header.pop("kernel", "test").split()
     timeout = int(header.pop("timeout", 60))
@@ -103,7 +103,7 @@ def read_tests(path):
     for level in LEVELS[1:]:
         named = header.pop(level, "").replace("yes", " ".join(kernels)).split()
         levels.update(dict.fromkeys(named, level))
-    # Another life begins with the boot's first test.
+    # Another life would repeat the other tests of the boot.
     alone = path.stem if header.pop("alone", "no") == "yes" or "lives" in header else ""
     unknown = set(header) - set(CONVERT)
     if unknown:
@@ -122,8 +122,8 @@ def read_tests(path):
 
 
 def runs(level, at, only=None):
-    """Whether a test of a level is run at another: the last level has all tests, and a test
-    that is named is run at any level unless it is of level full."""
+    """Whether a test of a level runs at another one. The last level has all tests. A test
+    that is named runs at any level unless its own is full."""
     return level == at or at == "full" or (bool(only) and level != "full")
 
 
@@ -133,7 +133,7 @@ def guest_tests(at, only=None):
     return [t for t in tests if runs(t.level, at, only) and (not only or t.name in only)]
 
 
-# Tests of programs, which need no boot, by where they are.
+# Directories of tests of programs, which need no boot.
 UNITTESTS = {"verdict": tree.QEMU_DIR / "selftest", "tools": tree.TOP / "tests" / "tools"}
 
 
@@ -152,13 +152,13 @@ def require_tools(test):
 
 
 def require_programs(test):
-    """Programs of Debian 13, for tests that want to know where they are."""
+    """Set DEBIAN13 to the directory with programs of Debian 13, for tests that need it."""
     if any(setting.startswith("DEBIAN13=") for setting in test.offers.settings):
         os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user"))
 
 
 def require_driver(test, release):
-    """A build of Amazon's driver for this kernel, for tests of it."""
+    """Check that there is a build of Amazon's driver for this kernel, for tests of it."""
     if "EFA_KO=" not in test.offers.settings:
         return
     path = os.environ.get("EFA_KO")
@@ -173,7 +173,7 @@ def require_driver(test, release):
 
 
 def driver_file(settings):
-    """An archive with that driver, for guests that want it; a plan can be made without it."""
+    """An archive with that driver, for guests that need it; empty if there is none."""
     path = os.environ.get("EFA_KO")
     if not path or "EFA_KO=" not in settings:
         return b""
@@ -208,8 +208,8 @@ def guest_boots(tests, level):
 
 
 def in_turn(boots):
-    """The order in which boots start: long ones first, and a boot of one guest after one
-    of two, as both fit together."""
+    """Boots in the order in which they start: long ones first, and a boot of one guest after one
+    of two, because both fit on the machine."""
     boots = sorted(boots, key=lambda boot: (-boot.kmemleak, -boot.timeout))
     several, one = ([boot for boot in boots if (boot.guests > 1) == many]
                     for many in (True, False))
@@ -217,14 +217,14 @@ def in_turn(boots):
 
 
 def demo_test(kernel):
-    """The guest test that make demo shows, on any kernel."""
+    """The guest test of make demo, on a given kernel."""
     test = read_tests(tree.QEMU_DIR / "guest" / "demo.sh")[0]
     needs = dataclasses.replace(test.needs, kernel=kernel)
     return dataclasses.replace(test, needs=needs)
 
 
 def suite_modules(built):
-    """Our modules with suites, for all of them are named so."""
+    """Our modules with suites, which are named by this rule."""
     return tuple(name for name in built.ours if name.endswith("_kunit"))
 
 

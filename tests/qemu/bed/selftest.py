@@ -12,7 +12,7 @@ from boot import Boot
 from verdict import Verdict
 
 MODULE = "kofi_bed_kunit"
-# Nothing of this name exists, and kofi_bed is not listed in these boots.
+# No suite has this name, and kofi_bed isn't listed in these boots.
 LISTED = ["kofi_absent"]
 MISSING = {"a missing suite": r"^kofi_absent: listed, but did not run"}
 
@@ -24,7 +24,7 @@ def broken(*names):
 CUT = {"the end of a guest within a suite": r"the guest ended while suites ran"}
 
 BOOTS = [
-    # All that a guest survives.
+    # Failures that a guest survives.
     (Boot("selftest-bugs", suites=(MODULE,), kmemleak=True, timeout=90,
           suite_parameters=broken("lock_order", "expectation", "skip", "warn",
                                   "atomic_sleep", "shift", "leak",
@@ -67,11 +67,11 @@ BOOTS = [
     (Boot("selftest-hang", suites=(MODULE,), suite_parameters=broken("hang"),
           timeout=6),
      {**MISSING, **CUT, "a hang": r"^timeout: no end after 6 s"}),
-    # Patience: the guest's own watchdog shall not be faster than its death.
+    # With this patience, the guest's own watchdog doesn't end it before the bed does.
     (Boot("selftest-dead", suites=(MODULE,), suite_parameters=broken("dead"),
           timeout=4, grace=2, patience=600, smp=1),
      {**MISSING, **CUT, "a dead guest": r"^guest was dead: killed"}),
-    # One guest is killed on request, and later dies of itself.
+    # One guest is killed on request, and later crashes by itself.
     (Boot("selftest-lives", guests=2, lives=3, smp=1, tests=("died",), timeout=120),
      {"a warning before a guest was killed": r"^guest b, life 1: console: WARNING: CPU",
       "what failed before it was killed": r"^guest b, life 1: died: not ok 1 - broken",
@@ -108,8 +108,8 @@ class Counting(unittest.TestResult):
 
 
 def judge_unittests(directory):
-    """The tests of programs: of the verdict, which gets recorded results, each
-    changed in one way, and of tools/."""
+    """Run the tests of programs: of tools/, and of the verdict, which judges recorded
+    results, each changed in one way."""
     result = Counting()
     unittest.TestLoader().discover(directory).run(result)
     verdict = Verdict(passed=result.passed)

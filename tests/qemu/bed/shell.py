@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Guests to look at: make shell, make demo."""
+"""Guests for people: make shell, make demo."""
 
 import subprocess
 import tempfile
@@ -10,7 +10,7 @@ import plan
 import tree
 import verdict
 
-# On a stock kernel, which has too many to take them all along.
+# Modules in a guest with a stock kernel, which has too many to include all.
 USUAL_MODULES = ("rdma_rxe", "ib_uverbs", "rdma_ucm", "null_blk", "loop", "brd",
                  "dm_flakey", "ext4", "xfs", "btrfs", "veth", "dummy", "sch_netem")
 
@@ -46,8 +46,8 @@ def shell(args):
 
 
 class Follower(threading.Thread):
-    """Prints the lines of guests' results ports as they come, without their
-    framing, behind the guest's name."""
+    """Prints the lines of guests' results ports as they arrive, without framing and after
+    the guest's name."""
 
     def __init__(self, log, roles):
         super().__init__()
@@ -69,14 +69,14 @@ class Follower(threading.Thread):
             if not line.endswith("\n") and not last:
                 break
             if line.startswith("@@file state/"):
-                break       # what follows is for the verdict
+                break       # the rest is for the verdict
             self.shown[role] += len(line)
             if not line.startswith("@@"):
                 print(f"{role}| {line.rstrip()}", flush=True)
 
 
 def why(outcome):
-    """Lines on what went wrong in a guest, and where to look."""
+    """Lines with a guest's failures and the location of its logs."""
     failures = verdict.judge(None, outcome, []).failures
     if failures:
         failures.append(f"see {outcome.log}/console and results")
@@ -84,7 +84,7 @@ def why(outcome):
 
 
 def demo(args, logs):
-    """tests/qemu/guest/demo.sh on a distribution's kernel, shown as it goes."""
+    """Run tests/qemu/guest/demo.sh on a distribution's kernel, and show its output."""
     test = plan.demo_test(args.kernel)
     boot = plan.boot_for([test])
     print(f"demo: the kernel {args.kernel} and modules for it", flush=True)

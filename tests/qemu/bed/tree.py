@@ -16,18 +16,18 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or
                      pathlib.Path.home() / ".cache") / "kofi"
 BUSYBOX = pathlib.Path("/bin/busybox")
 
-# What a guest of a kernel with these as modules needs to talk to the host.
+# Modules by which a guest communicates with the host, if its kernel has them as modules.
 DRIVERS = ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p"]
 
 running = set()
 
 
 class Unavailable(Exception):
-    """This machine can't have it: a skip, not a failure."""
+    """Something isn't available on this machine, so tests are skipped."""
 
 
 def script(*args):
-    """The answer of one of scripts/, which are chatty on stderr."""
+    """The output of a script in scripts/."""
     with subprocess.Popen([TOP / "scripts" / args[0], *args[1:]],
                           stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                           text=True) as run:
@@ -47,12 +47,12 @@ def kill_all():
 
 
 def module_name(path):
-    """ib_core of .../ib-core.ko.xz"""
+    """The name of a module: ib_core for .../ib-core.ko.xz."""
     return pathlib.Path(path).name.split(".")[0].replace("-", "_")
 
 
 class Tree:
-    """A kernel with its modules, and ours. name: test, stock-6.1, stock-6.12"""
+    """A kernel with its modules, and our modules for it. Its name is one of plan.KERNELS."""
 
     def __init__(self, name):
         self.name = name
@@ -72,8 +72,8 @@ class Tree:
         self.dependencies = self._dependencies()
 
     def _ours(self):
-        """Our modules by name, those that were built this time only. Copies, as guests
-        boot for minutes, in which they may be built again."""
+        """Copies of our modules by name, only of those that the last build made. Copies, because
+        another build may replace them before all guests have booted."""
         order = (self.build / "modules.order").read_text().split()
         paths = [self.build / pathlib.Path(p).with_suffix(".ko").relative_to(
             self.build if p.startswith("/") else ".") for p in order]
@@ -96,7 +96,7 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def installed(self):
-        """What make modules_install install put there, as an archive of /installed."""
+        """The files of make modules_install install, as an archive of /installed."""
         made = script("installed.sh", self.name.removeprefix("stock-"))
         with tempfile.TemporaryDirectory() as root:
             shutil.copytree(made, pathlib.Path(root) / "installed", symlinks=True)
@@ -111,7 +111,7 @@ class Tree:
         return table
 
     def kernel_modules(self, names):
-        """Paths of these modules of the kernel and all that they need."""
+        """Paths of modules of the kernel: of these, of those that ours need, and dependencies."""
         wanted = set(names)
         for path in self.ours.values():
             depends = subprocess.run(["/sbin/modinfo", "-F", "depends", path],
@@ -124,7 +124,7 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def initramfs(self, names):
-        """The part that all guests of this kernel share, as bytes."""
+        """The initramfs of all guests of this kernel, as bytes."""
         with tempfile.TemporaryDirectory() as root:
             root = pathlib.Path(root)
             self._stage(root, names)
@@ -159,7 +159,7 @@ class Tree:
         for applet in applets:
             if applet != "busybox":
                 (root / "bin" / applet).symlink_to("busybox")
-        # The kernel calls it by this name.
+        # The kernel calls modprobe by this path.
         (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
         (root / "bed" / "modules").write_text("\n".join(self.ours) + "\n")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Decides from the output of a guest what passed and what failed.
+"""Decides from the output of a guest which tests passed or failed.
 
 Nothing here accesses a guest: the input is an Outcome, so recorded ones can be
 judged as well.
@@ -25,10 +25,10 @@ SPLAT = re.compile(
     r"|unregister_netdevice: waiting|: nobody cared|Out of memory: Killed"
     r"|printk messages dropped")
 
-# What init has the kernel say: a console without it may have lost more.
+# Messages that init writes to the kernel's log. If one is missing, others may be, too.
 MILESTONES = ("bed: up", "bed: done")
 
-# The shell's word on a command that there isn't. The test goes on without it.
+# The shell's message about an unknown command, after which a test continues.
 NOT_THERE = re.compile(r"(sh|/\S+): (line \d+: )?\S+: not found")
 
 TIMESTAMP = re.compile(r"^\[ *[0-9.]+\] ")
@@ -45,7 +45,7 @@ EXIT_TIMEOUT = 5        # (2 << 1) | 1
 
 @dataclasses.dataclass
 class Verdict:
-    """Counts of what passed; a line for each failure."""
+    """The number of passed checks, and a line for each failure."""
     passed: int = 0
     failures: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
@@ -79,7 +79,7 @@ class Kunit:
         return self.parser.parse_run_tests(lines), shown.getvalue()
 
     def failed_cases(self, test, path=()):
-        """What didn't pass, as "suite.case (why)", and not all that has it below it."""
+        """The cases that didn't pass, as "suite.case (why)", without the suites above them."""
         failed = [name for sub in test.subtests
                   for name in self.failed_cases(sub, (*path, sub.name))]
         if failed or test.status == self.parser.TestStatus.SUCCESS:
@@ -89,7 +89,7 @@ class Kunit:
 
 
 def judge_suite(kunit, name, lines, log):
-    """A suite's results, as read from the kernel's debugfs."""
+    """Judge a suite's results, as read from the kernel's debugfs."""
     verdict = Verdict()
     test, shown = kunit.parse(lines)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def judge_said(name, lines):
 
 
 def judge_test(name, lines):
-    """A guest test's output."""
+    """Judge a guest test's output."""
     if lines is None:
         return Verdict(failures=[f"{name}: did not run"])
     verdict = judge_said(name, lines)
@@ -160,7 +160,7 @@ def judge_test(name, lines):
 
 
 def judge_state(where, lines, debug_kernel):
-    """Taints, lockdep and fault knobs at one point of time."""
+    """Check taints, lockdep and fault knobs at one point of time."""
     if lines is None:
         return [f"{where}: state not reported"]
     state = dict(line.split(" ", 1) for line in lines if " " in line)
@@ -200,7 +200,7 @@ def judge_strays(sections):
 
 
 def judge_console(console):
-    """A few splats are enough to know."""
+    """Find the first splats on the console."""
     splats = []
     for line in console.splitlines():
         if SPLAT.search(line):
@@ -229,7 +229,7 @@ def judge_exit(status, boot):
 
 
 def judge_kernel(outcome):
-    """Everything about a guest but the results of its tests."""
+    """Judge a guest, except the results of its tests."""
     boot, sections = outcome.boot, outcome.sections
     debug_kernel = boot.kernel == "test"
     verdict = Verdict()
@@ -237,7 +237,7 @@ def judge_kernel(outcome):
     verdict.check(judge_console(outcome.console))
     verdict.check(judge_strays(sections))
     if outcome.status != EXIT_DONE:
-        return verdict          # the rest is missing, and that says why
+        return verdict          # the rest is missing for the same reason
     verdict.check(judge_milestones(outcome.console))
     for name in boot.tests:
         verdict.check(judge_state(name, sections.get(f"state/{name}"), debug_kernel))
@@ -254,7 +254,7 @@ def judge_kernel(outcome):
 
 
 def judge_killed(outcome):
-    """A life that was to end at any time: what became known of it until then."""
+    """Judge the output of a life up to the kill that a test requested."""
     verdict = Verdict()
     for name in outcome.boot.tests:
         verdict.add(judge_said(name, outcome.sections.get(f"guest/{name}", [])))
@@ -264,7 +264,7 @@ def judge_killed(outcome):
 
 
 def judge(kunit, outcome, listed):
-    """All about one guest."""
+    """Judge one guest."""
     if outcome.killed:
         return judge_killed(outcome)
     verdict = Verdict()
