@@ -34,7 +34,7 @@ MODULE_IMPORT_NS(KOFI_BENCH);
  * @op: the harness' part
  * @mr: region to register with
  * @iov: memory for @mr
- * @bvec: the same for messages
+ * @bvec: memory of a message
  */
 struct kbe_op {
 	struct kb_op	op;

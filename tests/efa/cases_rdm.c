@@ -7,8 +7,8 @@
 
 #define ETR_LEN		4000
 /*
- * Outstanding sends of each peer, and receives of each tag. The device serves packets as they
- * come: who has more outstanding gets more of it, whatever the provider does.
+ * Outstanding sends of each peer, and receives of each tag. The device serves packets in the order
+ * of their arrival: a peer with more outstanding sends gets more of it, whatever the provider does.
  */
 #define ETR_AT_ONCE	16
 #define ETR_SLICE	(HZ / 10)
@@ -23,10 +23,10 @@ enum {
 
 /**
  * struct etr_sender - a peer of the victim
- * @end: its endpoint
- * @tag: the tag of its messages, and context of the victim's receives for them
- * @posted: messages that it has sent
- * @done: messages of these that have completed
+ * @end: endpoint of the peer
+ * @tag: tag of the peer's messages, and context of the victim's receives for them
+ * @posted: messages that the peer has posted
+ * @done: messages that have completed at the peer
  * @arrived: messages that the victim has received
  */
 struct etr_sender {
