@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=sh
 #
-# For the tests of kofiblk: guest a exports disks, the others have them. The server's
-# functions are called there alone, and the clients' here.
+# Functions for the tests of kofiblk. Guest a exports disks, and the others attach them. The
+# server's functions are called only in guest a, and the client's only in the others.
 
 CONFIG=/sys/kernel/config/kofiblk
 SIM=/sys/kernel/debug/efasim/es0
@@ -10,19 +10,19 @@ SIM=/sys/kernel/debug/efasim/es0
 SECRET=7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd
 # shellcheck disable=SC2034
 OTHER_SECRET=00112233445566778899aabbccddeeff7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d
-# Of the client's machine, also after a crash.
+# The client's machine keeps this id after a crash.
 HOST_ID=3f1c7a52-9d44-4b0e-8f7b-5e2d6c8a9b10
 UUID=7c9f5f6a-2b0e-4f6c-9d3a-0123456789ab
 SERVER=$(ip_of a):4420
 SIDE=$([ "$ROLE" = a ] && echo server || echo client)
 
-# meet NAME: with the other guests
+# meet NAME: wait at a barrier for the other guests
 meet()
 {
 	barrier "$1" > /dev/null || exit 1
 }
 
-# at SERVER-OR-CLIENT COMMAND...: there alone
+# at SIDE COMMAND...: run it only at the server, or only at the client
 at()
 {
 	at_side=$1
@@ -30,7 +30,7 @@ at()
 	[ "$at_side" != "$SIDE" ] || "$@"
 }
 
-# device_up: a soft device on a network that reorders and delays
+# device_up: create a soft device on a network that reorders, delays and drops packets
 device_up()
 {
 	host rdma link add es0 type efasim netdev eth0 || return
@@ -49,13 +49,13 @@ device_gone()
 	[ ! -e /sys/class/infiniband/es0 ]
 }
 
-# device_down: it is unplugged, and has to be let go
+# device_down: unplug the device, and wait until its users have closed it
 device_down()
 {
 	echo 1 > "$SIM/remove" && wait_for 20 device_gone
 }
 
-# device_back: a name is free only a while after its device can't be seen any more
+# device_back: create the device again, which fails until the name is free
 device_back()
 {
 	wait_for 20 device_up
@@ -63,22 +63,22 @@ device_back()
 
 load_fabric()
 {
-	check "the soft device's driver" modprobe efasim
-	check "a device" device_up
-	check "the provider" modprobe kofi_efa
+	check "the soft device's module is loaded" modprobe efasim
+	check "a device is created" device_up
+	check "the provider is loaded" modprobe kofi_efa
 }
 
 unload_fabric()
 {
-	check "what client and server share goes" rmmod kofiblk_common
-	check "the provider goes" modprobe -r kofi_efa
-	check "the device goes" host rdma link delete es0
-	check "its driver goes" modprobe -r efasim
+	check "the common module is unloaded" rmmod kofiblk_common
+	check "the provider is unloaded" modprobe -r kofi_efa
+	check "the device is deleted" host rdma link delete es0
+	check "the soft device's module is unloaded" modprobe -r efasim
 }
 
 # --- the server ---
 
-# configfs_up: once there is a module with something in it
+# configfs_up: mount configfs, after a module with a subsystem was loaded
 configfs_up()
 {
 	mkdir -p /sys/kernel/config
@@ -86,7 +86,7 @@ configfs_up()
 		mount -t configfs configfs /sys/kernel/config
 }
 
-# ram_disk NAME MEGABYTES: a null_blk with memory, called /dev/NAME
+# ram_disk NAME MEGABYTES: create a null_blk with memory, as /dev/NAME
 ram_disk()
 {
 	modprobe null_blk nr_devices=0
@@ -100,7 +100,7 @@ ram_disk()
 	[ -e "/dev/$1" ] || ln -s "$ram_name" "/dev/$1"
 }
 
-# ram_gone NAME
+# ram_gone NAME: remove the null_blk
 ram_gone()
 {
 	ram_dir=/sys/kernel/config/nullb/$1
@@ -111,13 +111,13 @@ ram_gone()
 	rmmod null_blk
 }
 
-# Nobody but it makes /dev/mapper/NAME.
+# There is no udev, so dmsetup creates /dev/mapper/NAME itself.
 dmsetup()
 {
 	host env DM_DISABLE_UDEV=1 dmsetup "$@"
 }
 
-# export_add NAME PATH [ATTRIBUTE=VALUE...]
+# export_add NAME PATH [ATTRIBUTE=VALUE...]: create and enable an export
 export_add()
 {
 	export_dir=$CONFIG/exports/$1
@@ -131,14 +131,14 @@ export_add()
 	echo 1 > "$export_dir/enable"
 }
 
-# allow EXPORT CLIENT [SECRET]
+# allow EXPORT CLIENT [SECRET]: allow a client to attach an export
 allow()
 {
 	mkdir "$CONFIG/exports/$1/clients/$2" || return
 	[ -z "$3" ] || echo "$3" > "$CONFIG/exports/$1/clients/$2/secret"
 }
 
-# port_up EXPORT-OR-ATTRIBUTE=VALUE...
+# port_up EXPORT-OR-ATTRIBUTE=VALUE...: create and enable a port with these
 port_up()
 {
 	port_dir=$CONFIG/ports/1
@@ -153,7 +153,7 @@ port_up()
 	echo 1 > "$port_dir/enable"
 }
 
-# serve_one [PATH [ATTRIBUTE=VALUE...]]: it, or /dev/n0, as disk0, for anybody, at a
+# serve_one [PATH [ATTRIBUTE=VALUE...]]: export PATH or /dev/n0 as disk0 to any client, at a
 # port with these attributes
 serve_one()
 {
@@ -163,7 +163,7 @@ serve_one()
 	port_up disk0 "$@"
 }
 
-# serve_none: everything that was configured goes
+# serve_none: remove all ports and exports
 serve_none()
 {
 	for port_dir in "$CONFIG"/ports/*; do
@@ -184,7 +184,7 @@ serve_none()
 	done
 }
 
-# server_gone: and so does the module
+# server_gone: remove all ports and exports, and unload the module
 server_gone()
 {
 	serve_none
@@ -193,7 +193,7 @@ server_gone()
 
 # --- the client ---
 
-# attach EXPORT [OPTION=VALUE,...]: without the tool, which takes its time to start.
+# attach EXPORT [OPTION=VALUE,...]: attach a disk, without the tool, which starts slowly.
 # The disk's name is in $DISK.
 attach()
 {
@@ -205,7 +205,7 @@ attach()
 	[ -b "/dev/$DISK" ]
 }
 
-# attribute NAME
+# attribute NAME: print an attribute of the disk
 attribute()
 {
 	cat "/sys/block/$DISK/kofiblk/$1" 2> /dev/null
@@ -216,13 +216,13 @@ state_is()
 	[ "$(attribute state)" = "$1" ]
 }
 
-# session_after N: there was another session than the first N+1, and it is live
+# session_after N: whether the disk has reconnected more than N times, and is live
 session_after()
 {
 	[ "$(attribute reconnects)" -gt "$1" ] 2> /dev/null && state_is live
 }
 
-# counter NAME
+# counter NAME: print a counter of the disk
 counter()
 {
 	sed -n "s/^$1 //p" "/sys/kernel/debug/kofiblk/$DISK/counters" 2> /dev/null
@@ -233,13 +233,13 @@ disk_gone()
 	[ ! -e "/sys/block/$DISK" ]
 }
 
-# detach: and wait until it is gone
+# detach: detach the disk, and wait until it is removed
 detach()
 {
 	echo 1 > "/sys/block/$DISK/kofiblk/delete" && wait_for 30 disk_gone
 }
 
-# fio_jobs ARGUMENT...: against the disk; what precedes the first --name is for all
+# fio_jobs ARGUMENT...: run fio on the disk; arguments before the first --name are for all jobs
 fio_jobs()
 {
 	host fio --filename="/dev/$DISK" --direct=1 --ioengine=libaio --iodepth=32 \
@@ -249,19 +249,19 @@ fio_jobs()
 	return 1
 }
 
-# fio ARGUMENT...: one job
+# fio ARGUMENT...: run one job of fio on the disk
 fio()
 {
 	fio_jobs --name=job "$@"
 }
 
-# requests_after N: were there more?
+# requests_after N: whether there were more than N requests
 requests_after()
 {
 	[ "$(counter requests)" -gt "$1" ] 2> /dev/null
 }
 
-# load_begins ARGUMENT...: fio_jobs with them, again and again, with other data each time
+# load_begins ARGUMENT...: run fio_jobs repeatedly in the background, with new data each time
 load_begins()
 {
 	rm -f /tmp/load.stop
@@ -276,25 +276,25 @@ load_begins()
 	) &
 	LOAD=$!
 	load_requests=$(counter requests)
-	check "data is on its way" wait_for 60 requests_after $((load_requests + 100))
+	check "requests are being made" wait_for 60 requests_after $((load_requests + 100))
 }
 
-# before: how many sessions there were, for comes_back
+# before: store the number of sessions, for comes_back
 before()
 {
 	was=$(attribute reconnects)
 }
 
-# comes_back WHAT: since before, and the load goes on for a while
+# comes_back WHAT: check for a new session since before, and that the load continues
 comes_back()
 {
-	check "another session after $1" wait_for 40 session_after "$was"
+	check "the client has a new session after $1" wait_for 40 session_after "$was"
 	requests=$(counter requests)
-	check "requests go on after $1" wait_for 40 requests_after $((requests + 100))
+	check "requests are handled after $1" wait_for 40 requests_after $((requests + 100))
 }
 
-# reads_ahead: how many failed. They do when their session ends, and the page cache reads
-# again what it needs.
+# reads_ahead: print the number of failed readaheads. They fail when their session ends, and the
+# page cache then reads again what it needs.
 reads_ahead()
 {
 	dmesg | grep -c "error, dev $DISK, .*(READ) flags 0x8[0-9a-f]\{4\} "
@@ -303,13 +303,13 @@ reads_ahead()
 load_ends()
 {
 	touch /tmp/load.stop
-	check "what was written is what was read, all the time" wait "$LOAD"
-	check "nothing was refused" [ "$(counter refused)" = 0 ]
-	check "nothing failed" [ "$(counter failures)" = "$(reads_ahead)" ]
+	check "all data read was the data written" wait "$LOAD"
+	check "no request was refused" [ "$(counter refused)" = 0 ]
+	check "no request failed, except readaheads" [ "$(counter failures)" = "$(reads_ahead)" ]
 	note "$(counter replays) requests were sent again"
 }
 
-# errno_of COMMAND...: its first complaint's end, with _ for blanks; or "success"
+# errno_of COMMAND...: print the end of its first error message, with _ for blanks; or "success"
 errno_of()
 {
 	if errno_text=$("$@" 2>&1 > /dev/null); then
@@ -321,7 +321,7 @@ errno_of()
 	fi
 }
 
-# pattern FILE KIB SEED: something that no other seed gives
+# pattern FILE KIB SEED: write a pattern that differs between seeds
 pattern()
 {
 	awk -v n="$2" -v seed="$3" 'BEGIN {

@@ -37,9 +37,9 @@ pingpong_is()
 
 whole_run()
 {
-	check "a client" modprobe kofi_pingpong role=client addr="$(ip_of a)" prov=efa
-	check "its run ends" wait_for 300 pingpong_is "done" failed
-	check "and ends well" pingpong_is "done"
+	check "the client is loaded" modprobe kofi_pingpong role=client addr="$(ip_of a)" prov=efa
+	check "the client's run ends" wait_for 300 pingpong_is "done" failed
+	check "the client's run has succeeded" pingpong_is "done"
 	sed 's/^/# /' "$PINGPONG/client/results"
 }
 
@@ -61,36 +61,36 @@ unbound()
 }
 
 amazon_up eth0
-check "the provider" modprobe kofi_efa
+check "the provider is loaded" modprobe kofi_efa
 meet loaded
 
-at server check "a server" modprobe kofi_pingpong role=server addr="$(ip_of a)" prov=efa
+at server check "the server is loaded" modprobe kofi_pingpong role=server addr="$(ip_of a)" prov=efa
 meet listens
 at client whole_run
 meet ran
-check "pingpong goes" rmmod kofi_pingpong
+check "pingpong is unloaded" rmmod kofi_pingpong
 
-at server check "a disk of memory" ram_disk n0 64
-at server check "the server's module" modprobe kofiblk_srv
-at server check "an export" export_add disk0 /dev/n0 uuid=$UUID
-at server check "its client" allow disk0 b "$SECRET"
-at server check "a port" port_up disk0
+at server check "a RAM disk is created" ram_disk n0 64
+at server check "the server's module is loaded" modprobe kofiblk_srv
+at server check "an export is created" export_add disk0 /dev/n0 uuid=$UUID
+at server check "the client is allowed" allow disk0 b "$SECRET"
+at server check "a port is created" port_up disk0
 meet serving
-at client check "the client's module" modprobe kofiblk
-at client check "a disk" attach disk0 "client=b,secret=$SECRET,reconnect_delay=1"
-at client check "data" written_and_read 16
+at client check "the client's module is loaded" modprobe kofiblk
+at client check "the client attaches a disk" attach disk0 "client=b,secret=$SECRET,reconnect_delay=1"
+at client check "data is written and read back" written_and_read 16
 meet written
 at server unbound
 meet unbound
 at client check "the disk is live again" wait_for 60 state_is live
-at client check "data, after the server's device came back" written_and_read 16
-at client check "the disk goes" detach
-at client check "the client goes" rmmod kofiblk
+at client check "data is written and read back after the server's device came back" written_and_read 16
+at client check "the disk is detached" detach
+at client check "the client's module is unloaded" rmmod kofiblk
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the disk of memory goes" ram_gone n0
+at server check "the server is unloaded" server_gone
+at server check "the RAM disk is removed" ram_gone n0
 meet end
-check "nothing is open" nothing_open
-check "what client and server share goes" rmmod kofiblk_common
-check "the provider goes" modprobe -r kofi_efa
+check "nothing is left open" nothing_open
+check "the common module is unloaded" rmmod kofiblk_common
+check "the provider is unloaded" modprobe -r kofi_efa
 amazon_down

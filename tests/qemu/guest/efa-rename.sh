@@ -27,27 +27,27 @@ gid()
 }
 
 ip link set lo up
-check "the soft device's driver" modprobe efasim
-check "a device" host rdma link add es0 type efasim netdev lo
-check "and another" host rdma link add es1 type efasim netdev lo
-check "the provider" modprobe kofi_efa
-check "its tests" modprobe kofi_efa_test
-check "it has the devices" [ "$(domains)" = "es0 es1" ]
+check "the soft device's module is loaded" modprobe efasim
+check "a device is created" host rdma link add es0 type efasim netdev lo
+check "another device is created" host rdma link add es1 type efasim netdev lo
+check "the provider is loaded" modprobe kofi_efa
+check "the provider's tests are loaded" modprobe kofi_efa_test
+check "the provider has both devices" [ "$(domains)" = "es0 es1" ]
 gid=$(gid es0)
-check "one gets another name" host rdma dev set es0 name rdmap0s6
-check "that is what it is called" [ "$(domains)" = "es1 rdmap0s6" ]
-check "and where it is looked into" [ "$(gid rdmap0s6)" = "$gid" ]
-refuse "the file of the old name is gone" [ -e $STATE/es0 ]
-check "its name is the other's" host rdma dev set es1 name es0
-check "and both are told apart" [ "$(domains)" = "es0 rdmap0s6" ]
-refuse "they are two" [ "$(gid es0)" = "$gid" ]
+check "the first device is renamed" host rdma dev set es0 name rdmap0s6
+check "the provider uses the new name" [ "$(domains)" = "es1 rdmap0s6" ]
+check "the new name's file shows the device" [ "$(gid rdmap0s6)" = "$gid" ]
+refuse "there is no file of the old name" [ -e $STATE/es0 ]
+check "the second device gets the first one's old name" host rdma dev set es1 name es0
+check "the provider uses both names" [ "$(domains)" = "es0 rdmap0s6" ]
+refuse "the old name's file doesn't show the first device" [ "$(gid es0)" = "$gid" ]
 echo "rdmap0s6 es0 msg_sizes" > $TEST/run
 tap "between the two" $TEST/results
-check "one goes by its new name" host rdma link delete rdmap0s6
-check "and the other stays" [ "$(domains)" = es0 ]
-refuse "nothing is left of the first" [ -e $STATE/rdmap0s6 ]
-check "the other goes" host rdma link delete es0
-check "the tests go" rmmod kofi_efa_test
-check "nothing is open" nothing_open
-check "the provider goes" modprobe -r kofi_efa
-check "the driver goes" modprobe -r efasim
+check "the first device is deleted by its new name" host rdma link delete rdmap0s6
+check "the second device stays" [ "$(domains)" = es0 ]
+refuse "there is no file of the first device" [ -e $STATE/rdmap0s6 ]
+check "the second device is deleted" host rdma link delete es0
+check "the provider's tests are unloaded" rmmod kofi_efa_test
+check "nothing is left open" nothing_open
+check "the provider is unloaded" modprobe -r kofi_efa
+check "the soft device's module is unloaded" modprobe -r efasim

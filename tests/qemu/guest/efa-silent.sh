@@ -30,9 +30,9 @@ offered()
 ip link set lo up
 modprobe efasim
 modprobe kofi_efa
-check "es0 comes" host rdma link add es0 type efasim netdev lo
-check "es1 comes" host rdma link add es1 type efasim netdev lo
-check "es2 comes" host rdma link add es2 type efasim netdev lo
+check "es0 is created" host rdma link add es0 type efasim netdev lo
+check "es1 is created" host rdma link add es1 type efasim netdev lo
+check "es2 is created" host rdma link add es2 type efasim netdev lo
 modprobe kofi_efa_test
 check "es0 is offered" offered es0
 
@@ -45,14 +45,14 @@ echo "es1 es0 rma" > $TEST/run &
 waiter=$!
 check "es0 is given up" wait_for 120 given_up
 check "the task that waited for the device has ended" wait $waiter
-check "and was told" grep -q "^not ok" $TEST/results
+check "the task has an error" grep -q "^not ok" $TEST/results
 check "es0 isn't offered" eval "! offered es0"
-check "es1 is" offered es1
+check "es1 is offered" offered es1
 echo "es1 es2 rma" > $TEST/run
 tap "es1, to es2" $TEST/results
 
 check "delete es0" host rdma link delete es0
-check "es0 comes back" wait_for 20 host rdma link add es0 type efasim netdev lo
+check "es0 is created again" wait_for 20 host rdma link add es0 type efasim netdev lo
 check "es0 is offered again" wait_for 20 offered es0
 echo "es1 es0 rma" > $TEST/run
 tap "es1, to es0" $TEST/results

@@ -60,8 +60,8 @@ devices()
 ip link set lo up
 check "a link type loads its module" rdma link add es0 type efasim netdev lo
 check "a second device on the same netdev" rdma link add es1 type efasim netdev lo
-refuse "a name twice" rdma link add es0 type efasim netdev lo
-check "two devices" [ "$(devices)" = 2 ]
+refuse "a second device of the same name is refused" rdma link add es0 type efasim netdev lo
+check "there are two devices" [ "$(devices)" = 2 ]
 check "rdma link shows it" shows "link es0/1.*ACTIVE" link show
 check "rdma dev shows it" shows "es1:" dev show es1
 check "rdma statistic has the port's counters" \
@@ -70,19 +70,19 @@ check "rdma statistic has the port's counters" \
 check "the device's counters have the driver's names" \
 	has_counters hw_counters $DEVICE_COUNTERS
 # shellcheck disable=SC2086
-check "and the port's" has_counters ports/1/hw_counters $PORT_COUNTERS
+check "the port's counters have the driver's names" has_counters ports/1/hw_counters $PORT_COUNTERS
 check "the GIDs differ" [ "$(gid es0)" != "$(gid es1)" ]
-refuse "the module stays while there are devices" rmmod efasim
+refuse "the module can't be unloaded while there are devices" rmmod efasim
 check "a device is deleted" rdma link delete es0
-check "one device" [ "$(devices)" = 1 ]
-check "it can come back" rdma link add es0 type efasim netdev lo
-check "a knob unplugs it" sh -c 'echo 1 > /sys/kernel/debug/efasim/es0/remove'
-check "it is gone" wait_for 20 [ ! -e /sys/class/infiniband/es0 ]
-check "delete the other" rdma link delete es1
+check "there is one device" [ "$(devices)" = 1 ]
+check "it can be created again" rdma link add es0 type efasim netdev lo
+check "a knob unplugs es0" sh -c 'echo 1 > /sys/kernel/debug/efasim/es0/remove'
+check "es0 is removed" wait_for 20 [ ! -e /sys/class/infiniband/es0 ]
+check "es1 is deleted" rdma link delete es1
 
 echo 300 > /sys/module/efasim/parameters/mtu
 check "limits are taken at creation" rdma link add small type efasim netdev lo
-check "delete it" rdma link delete small
+check "the device with limits is deleted" rdma link delete small
 echo 100 > /sys/module/efasim/parameters/mtu
-refuse "a limit beyond reason" rdma link add small type efasim netdev lo
-check "unload" modprobe -r efasim
+refuse "an invalid limit is refused" rdma link add small type efasim netdev lo
+check "the module is unloaded" modprobe -r efasim

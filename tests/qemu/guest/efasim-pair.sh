@@ -131,14 +131,14 @@ meet cut
 barrier cut-now > /dev/null
 if [ "$ROLE" = a ]; then
 	check "a peer that restarted in mid-operation: status 8" [ "$(status_of_one)" = 8 ]
-	check "that restart is counted" [ "$(counter peer_restarts)" = 2 ]
+	check "the second restart is counted" [ "$(counter peer_restarts)" = 2 ]
 else
 	check "a's message finds no receive" wait_for 20 injected rnr
 	faults unresponsive=1
 	restart
 fi
 meet uncut
-[ "$ROLE" = b ] || check "its new life answers" [ "$(status_of_one)" = 0 ]
+[ "$ROLE" = b ] || check "the restarted peer answers" [ "$(status_of_one)" = 0 ]
 
 # Hostile datagrams, which b sends to a.
 barrier shoot > /dev/null
@@ -162,7 +162,7 @@ if [ "$ROLE" = b ]; then
 	ip link set eth0 up
 fi
 barrier up > /dev/null
-[ "$ROLE" = b ] || check "and a link that was down" [ "$(status_of_one)" = 0 ]
+[ "$ROLE" = b ] || check "the peer answers after its link was down" [ "$(status_of_one)" = 0 ]
 note "$(tr '\n' ' ' < $SIM/counters)"
 
 # A silent and an absent peer: with the long time-out both take long. From here on a's device
@@ -187,7 +187,7 @@ silence()
 	[ "$ROLE" = a ] || faults unresponsive=0
 	barrier silent-over > /dev/null
 	if [ "$ROLE" = a ]; then
-		check "it answers again" [ "$(status_of_one)" = 0 ]
+		check "the silent peer answers again" [ "$(status_of_one)" = 0 ]
 		TARGET=fe80::baae:0:ffff:a00:63/1/1/1/1
 		check "absent peer: status 15" [ "$(status_of_one)" = 15 ]
 	fi

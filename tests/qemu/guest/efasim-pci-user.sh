@@ -74,7 +74,7 @@ reads_before=$(counter rdma_read_wrs)
 FI_EFA_USE_DEVICE_RDMA=1
 export FI_EFA_USE_DEVICE_RDMA
 both "libfabric: reliable, the device reads" fi_pingpong -p efa -e rdm -c -I 5 -S 1048576
-check "it did" [ "$(counter rdma_read_wrs)" -gt "$reads_before" ]
+check "the device has read data" [ "$(counter rdma_read_wrs)" -gt "$reads_before" ]
 
 # A process that is killed during transfers leaves nothing behind.
 host fi_pingpong -p efa -e rdm -I 1000000 > $OUT/server 2>&1 &
@@ -88,10 +88,10 @@ echo 0 > $SIM/plug &
 pull=$!
 sleep 2
 killall -9 fi_pingpong
-check "it is pulled out once they are dead" wait $pull
-check "its device is gone" [ ! -e /sys/class/infiniband/efa_0 ]
+check "the device is removed after the processes are dead" wait $pull
+check "there is no device" [ ! -e /sys/class/infiniband/efa_0 ]
 echo 1 > $SIM/plug
-check "it is back" [ -e /sys/class/infiniband/efa_0 ]
+check "the device is back" [ -e /sys/class/infiniband/efa_0 ]
 check "no queue pair is left" [ "$(queues)" = 0 ]
 both "it works as before" ibv_ud_pingpong -d efa_0 -g 0 -n 10 -s 1024
 

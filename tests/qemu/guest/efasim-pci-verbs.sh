@@ -87,10 +87,10 @@ more_messages()
 reset_under_load()
 {
 	host $OUT/fi_echo efa_0-rdm "$kernel" forever > $OUT/log 2>&1 &
-	check "messages are on their way" wait_for 60 more_messages $(($(messages) + 100))
+	check "messages are being exchanged" wait_for 60 more_messages $(($(messages) + 100))
 	killall -9 fi_echo
-	check "the driver goes" wait_for 60 rmmod efa 2> /dev/null
-	check "and comes" modprobe efa
+	check "the driver is unloaded" wait_for 60 rmmod efa 2> /dev/null
+	check "the driver is loaded again" modprobe efa
 	check "the device is back" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
 }
 

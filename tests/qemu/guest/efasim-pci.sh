@@ -29,18 +29,18 @@ kept_alive()
 	[ "$(cat /sys/class/infiniband/efa_0/hw_counters/keep_alive_rcvd)" -gt 0 ]
 }
 
-refuse "memory that isn't reserved" modprobe efasim pci=lo pci_mem=0x10000000
-refuse "a netdev that isn't there" modprobe efasim pci=nowhere pci_mem=0x20000000
-check "two functions" modprobe efasim pci=lo,lo pci_mem=0x20000000
-check "the bus has them" [ "$(cat $DEVICES/$BDF/vendor)" = 0x1d0f ]
+refuse "memory that isn't reserved is refused" modprobe efasim pci=lo pci_mem=0x10000000
+refuse "an unknown netdev is refused" modprobe efasim pci=nowhere pci_mem=0x20000000
+check "two functions are created" modprobe efasim pci=lo,lo pci_mem=0x20000000
+check "the functions are on the bus" [ "$(cat $DEVICES/$BDF/vendor)" = 0x1d0f ]
 check "the driver loads" modprobe efa
-check "it takes both" wait_for 20 [ "$(devices)" = 2 ]
+check "the driver has both devices" wait_for 20 [ "$(devices)" = 2 ]
 modprobe ib_uverbs
 note "$(host rdma link)"
 check "a link is up" sh -c 'chroot /host rdma link | grep -q "efa_0/1.*ACTIVE"'
-check "its signs of life arrive" wait_for 20 kept_alive
+check "keep-alive events arrive" wait_for 20 kept_alive
 note "$(host ibv_devinfo -v)"
-check "ibv_devinfo knows it" sh -c 'chroot /host ibv_devinfo -d efa_0 | grep -q PORT_ACTIVE'
+check "ibv_devinfo shows the device" sh -c 'chroot /host ibv_devinfo -d efa_0 | grep -q PORT_ACTIVE'
 for round in 1 2 3; do
 	check "unload $round" rmmod efa
 	check "load again $round" modprobe efa
@@ -49,10 +49,10 @@ done
 echo 0 > $SIM/pci0/plug
 check "one is unplugged" [ "$(devices)" = 1 ]
 echo 1 > $SIM/pci0/plug
-check "it comes back" [ "$(devices)" = 2 ]
-check "the bus goes from under the driver" rmmod efasim
+check "the device is back after a rescan" [ "$(devices)" = 2 ]
+check "the bus is removed under the driver" rmmod efasim
 check "no device is left" [ "$(devices)" = 0 ]
-check "it is there again" modprobe efasim pci=lo pci_mem=0x20000000 pci_device=0xefa2
-check "and so is its device" wait_for 20 [ "$(devices)" = 1 ]
+check "the bus is created again" modprobe efasim pci=lo pci_mem=0x20000000 pci_device=0xefa2
+check "the driver has the new device" wait_for 20 [ "$(devices)" = 1 ]
 check "unload the driver" rmmod efa
 check "unload" rmmod efasim

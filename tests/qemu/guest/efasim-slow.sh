@@ -113,7 +113,7 @@ fi
 barrier sent > /dev/null
 watch_end "slow receiver" 1 16384
 if [ "$ROLE" = a ]; then
-	check "some were in flight" [ "$in_flight" -gt 0 ]
+	check "messages were in flight" [ "$in_flight" -gt 0 ]
 	check "the sender was told to wait" grep -q "^rnr_nak_rcvd [1-9]" $SIM/counters
 fi
 
@@ -139,9 +139,9 @@ answers()
 }
 
 if [ "$ROLE" = a ]; then
-	check "they had answers" [ "$responses" -gt 0 ]
+	check "reads had responses" [ "$responses" -gt 0 ]
 	check "strangers were held back" held_back
-	check "and the peer still answers" wait_for 60 answers
+	check "the peer still answers" wait_for 60 answers
 fi
 barrier over > /dev/null
 echo stop > $TEST/serve

@@ -9,13 +9,13 @@
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
-refuse "without a provider there is nothing to talk over" modprobe kofi_hello
-refuse "a provider that doesn't exist can't be had" modprobe kofi_hello provider=nobody
+refuse "without a provider the sample isn't loaded" modprobe kofi_hello
+refuse "an unknown provider can't be loaded" modprobe kofi_hello provider=nobody
 check "no provider was loaded" [ ! -d /sys/module/kofi_loop ]
 
-check "hello asks for a provider by name" modprobe kofi_hello provider=loop
-check "which was loaded" [ -d /sys/module/kofi_loop ]
-check "and carried the message" sh -c 'dmesg | grep "kofi_hello: received .Hello, fabric!. on loop0 of provider loop"'
-check "the sample goes" rmmod kofi_hello
-check "any provider will do" modprobe kofi_hello
-check "the sample goes again" rmmod kofi_hello
+check "the sample is loaded with a provider's name" modprobe kofi_hello provider=loop
+check "the provider was loaded" [ -d /sys/module/kofi_loop ]
+check "the provider has carried the message" sh -c 'dmesg | grep "kofi_hello: received .Hello, fabric!. on loop0 of provider loop"'
+check "the sample is unloaded" rmmod kofi_hello
+check "the sample is loaded with any provider" modprobe kofi_hello
+check "the sample is unloaded again" rmmod kofi_hello

@@ -24,23 +24,23 @@ for file in sbin/kofi_info sbin/kofiblk sbin/kofiblk-server sbin/kofiblk-config;
 	check "/usr/local/$file" [ -x "/installed/usr/local/$file" ]
 done
 
-check "the core" modprobe kofi
-refuse "without a provider there is nothing to talk over" insmod /installed/my_ulp/my_ulp.ko
-check "and the log says what to do" \
+check "the core is loaded" modprobe kofi
+refuse "without a provider the ULP isn't loaded" insmod /installed/my_ulp/my_ulp.ko
+check "the log names the module to load" \
 	sh -c 'dmesg | grep "my_ulp: no provider has reliable datagrams: try modprobe kofi_loop"'
-check "a provider" modprobe kofi_loop
-check "a module of one's own" insmod /installed/my_ulp/my_ulp.ko
-check "received its message" sh -c 'dmesg | grep "my_ulp: received: hello, fabric"'
-check "and goes" rmmod my_ulp
+check "a provider is loaded" modprobe kofi_loop
+check "a ULP built outside the tree is loaded" insmod /installed/my_ulp/my_ulp.ko
+check "the ULP has received its message" sh -c 'dmesg | grep "my_ulp: received: hello, fabric"'
+check "the ULP is unloaded" rmmod my_ulp
 check "nothing is left open" nothing_open
 
 check "an EFA function loads the provider" \
 	modprobe pci:v00001D0Fd0000EFA1sv00001D0Fsd0000EFA1bc02sc00i00
-check "which is there" [ -d /sys/module/kofi_efa ]
+check "the provider was loaded" [ -d /sys/module/kofi_efa ]
 
 # The commands of the systemd units, without systemd.
 server=/installed/usr/local/sbin/kofiblk-server
-check "udev's rules" [ -e /installed/usr/local/lib/udev/rules.d/60-kofiblk.rules ]
+check "udev's rules are installed" [ -e /installed/usr/local/lib/udev/rules.d/60-kofiblk.rules ]
 for unit in kofiblk@ kofiblk kofiblk-server; do
 	check "$unit.service runs what is installed" \
 		grep -q '^ExecStart=/usr/local/sbin/kofiblk' "/installed/usr/local/lib/systemd/system/$unit.service"
@@ -60,10 +60,10 @@ echo 1 > ports/1/enable
 END
 config=/sys/kernel/config/kofiblk
 for time in first second; do
-	check "the server starts, a $time time" sh "$server" start
-	check "and exports the disk" [ "$(cat $config/exports/disk0/enable)$(cat $config/ports/1/enable)" = 11 ]
+	check "the server is started, the $time time" sh "$server" start
+	check "the server exports the disk" [ "$(cat $config/exports/disk0/enable)$(cat $config/ports/1/enable)" = 11 ]
 	check "the server stops" sh "$server" stop
-	check "and exports nothing" \
+	check "the server exports nothing any more" \
 		[ -z "$(find $config/exports $config/ports -mindepth 1)" ]
 done
-check "once more is no failure" sh "$server" stop
+check "stopping it again succeeds" sh "$server" stop

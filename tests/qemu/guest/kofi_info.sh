@@ -27,35 +27,35 @@ says()
 }
 
 check "without the module: ENODEV" status 19
-check "and what to do" says "modprobe kofi"
+check "the error message names the command to run" says "modprobe kofi"
 modprobe kofi
 # The host's /sys has no debugfs yet.
 check "without debugfs: ENOENT" status 2
-check "and what to do" says "mount -t debugfs"
+check "the error message names the command to run" says "mount -t debugfs"
 mount -o bind /sys/kernel/debug /host/sys/kernel/debug
 check "without a provider: ENODATA" status 61 -p loop
-check "and how to have one" says "no provider is loaded (modprobe kofi-prov-loop"
-check "which does it" modprobe kofi-prov-loop
+check "the error message names the module to load" says "no provider is loaded (modprobe kofi-prov-loop"
+check "the named module is loaded" modprobe kofi-prov-loop
 
-check "the short form" status 0
+check "the short form is printed" status 0
 cat said
-check "names the provider" says "provider: loop"
-check "and both domains" [ "$(grep -c 'domain: loop[01]' said)" = 2 ]
-check "the long form" status 0 -v
-check "says what the core says" [ "$(grep -v '^---' said)" = "$(cat /sys/kernel/debug/kofi/info)" ]
+check "the short form names the provider" says "provider: loop"
+check "the short form names both domains" [ "$(grep -c 'domain: loop[01]' said)" = 2 ]
+check "the long form is printed" status 0 -v
+check "the long form is the text of the core" [ "$(grep -v '^---' said)" = "$(cat /sys/kernel/debug/kofi/info)" ]
 check "JSON" status 0 --json -d loop1
-check "of one of them" [ "$(grep -c '"name": "loop1"' said)" = 2 ]
-check "an endpoint type that isn't there" status 61 -t FI_EP_DGRAM
-check "the providers" status 0 -l
+check "JSON has only the requested domain" [ "$(grep -c '"name": "loop1"' said)" = 2 ]
+check "an endpoint type without entries: ENODATA" status 61 -t FI_EP_DGRAM
+check "the list of providers is printed" status 0 -l
 cat said
-check "with their modules" says "module: kofi_loop"
-check "the versions" status 0 --version
-check "of the module too" says "kofi: 0.1"
+check "the list names the modules" says "module: kofi_loop"
+check "the versions are printed" status 0 --version
+check "the module's version is printed" says "kofi: 0.1"
 
 echo 0 > /sys/kernel/debug/kofi_loop/loop0/present
-check "without a device" status 0
-check "the other is left" [ "$(grep domain said)" = "    domain: loop1" ]
+check "entries are printed after a device was removed" status 0
+check "only the other domain is printed" [ "$(grep domain said)" = "    domain: loop1" ]
 
-check "as somebody else: EACCES" [ "$(host setpriv --reuid 65534 --clear-groups /tmp/shared/kofi_info 2>&1; echo $?)" = "kofi_info: /sys/kernel/debug/kofi/providers: only root may read this
+check "as another user: EACCES" [ "$(host setpriv --reuid 65534 --clear-groups /tmp/shared/kofi_info 2>&1; echo $?)" = "kofi_info: /sys/kernel/debug/kofi/providers: only root may read this
 13" ]
 umount /host/sys/kernel/debug

@@ -25,8 +25,8 @@ PATIENT="reconnect_delay=1,keep_alive_tmo=60"
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 64
-	check "a server for three" serve_one /dev/n0 max_sessions=3 max_memory=$MEMORY
+	check "a RAM disk is created" ram_disk n0 64
+	check "a server for three clients is loaded" serve_one /dev/n0 max_sessions=3 max_memory=$MEMORY
 	mount -t tracefs tracefs $TRACING 2> /dev/null
 	echo 1 > $TRACING/events/kofiblk_srv/kb_srv_cmd/enable
 }
@@ -61,11 +61,11 @@ server_watches()
 	rm /tmp/watching
 	wait $watcher
 	read -r most < /tmp/most
-	check "and had some: $most" [ "$most" -gt 0 ]
-	check "and what it may, at most" [ "$most" -le $MEMORY ]
+	check "each session had memory: $most" [ "$most" -gt 0 ]
+	check "no session had more memory than permitted" [ "$most" -le $MEMORY ]
 	echo 0 > $TRACING/events/kofiblk_srv/kb_srv_cmd/enable
-	check "commands came on the first queue" grep -q "queue=0 .* write" $TRACING/trace
-	check "and on the second" grep -q "queue=1 .* write" $TRACING/trace
+	check "there were commands on the first queue" grep -q "queue=0 .* write" $TRACING/trace
+	check "there were commands on the second queue" grep -q "queue=1 .* write" $TRACING/trace
 	echo > $TRACING/trace
 }
 
@@ -77,13 +77,13 @@ hw_queues()
 
 client_starts()
 {
-	check "the client's module" modprobe kofiblk
+	check "the client's module is loaded" modprobe kofiblk
 	for i in 0 1 2; do
 		check "a disk for client $i" attach disk0 "client=c$i,$PATIENT"
-		check "it is $DISK" [ "$DISK" = kofiblk$i ]
-		check "it has two queues" [ "$(hw_queues "$DISK")" = 2 ]
+		check "the disk is $DISK" [ "$DISK" = kofiblk$i ]
+		check "the disk has two queues" [ "$(hw_queues "$DISK")" = 2 ]
 	done
-	refuse "a fourth" attach disk0 client=c3
+	refuse "a fourth client is refused" attach disk0 client=c3
 }
 
 # Each client writes and reads its own 16 MiB.
@@ -110,10 +110,10 @@ sum()
 
 client_loads()
 {
-	check "three clients write and read at once" together
+	check "three clients write and read concurrently" together
 	meet loaded
-	check "the second sees what the first does" [ "$(sum kofiblk0)" = "$(sum kofiblk1)" ]
-	check "and so does the third" [ "$(sum kofiblk0)" = "$(sum kofiblk2)" ]
+	check "the second client reads what the first wrote" [ "$(sum kofiblk0)" = "$(sum kofiblk1)" ]
+	check "the third client reads what the first wrote" [ "$(sum kofiblk0)" = "$(sum kofiblk2)" ]
 }
 
 comes_and_goes()
@@ -130,19 +130,19 @@ disturbs()
 {
 	together &
 	others=$!
-	check "one is reset, over and over" comes_and_goes
-	check "all three write and read" wait $others
+	check "one client is reset repeatedly" comes_and_goes
+	check "the other clients write and read meanwhile" wait $others
 	for DISK in kofiblk1 kofiblk2; do
 		check "$DISK had one session all the time" [ "$(attribute reconnects)" = 0 ]
 	done
 	DISK=kofiblk1
-	check "one leaves" detach
+	check "one client detaches its disk" detach
 	DISK=kofiblk2
-	check "another is live" state_is live
+	check "another client's session is live" state_is live
 	# Wait until the server has noticed it.
-	check "another comes" wait_for 20 attach disk0 client=c4
-	check "the module goes, all disks with it" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "a new client attaches a disk" wait_for 20 attach disk0 client=c4
+	check "the module is unloaded with all its disks" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -153,8 +153,8 @@ at server server_watches
 at client client_loads
 at client disturbs
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the server left nothing open" nothing_open
-at server check "the disk of memory goes" ram_gone n0
+at server check "the server is unloaded" server_gone
+at server check "the server leaves nothing open" nothing_open
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

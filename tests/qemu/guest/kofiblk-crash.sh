@@ -52,7 +52,7 @@ pause()
 # client_attaches KEEP_ALIVE
 client_attaches()
 {
-	check "a disk" attach disk0 \
+	check "the client attaches a disk" attach disk0 \
 		"client=b,reconnect_delay=1,keep_alive_tmo=$1,ctrl_loss_tmo=300"
 }
 
@@ -82,11 +82,11 @@ server_crashes()
 		comes_back "crash $kill"
 	done
 	load_ends
-	check "some were" [ "$(counter replays)" -gt 0 ]
+	check "requests were repeated" [ "$(counter replays)" -gt 0 ]
 	check "each crash may have lost something" [ "$(counter losses)" = $SERVER_KILLS ]
-	refuse "a flush after that" flush
-	check "the next one" flush
-	check "the disk goes" detach
+	refuse "a flush after the losses fails" flush
+	check "the next flush succeeds" flush
+	check "the disk is detached" detach
 }
 
 # --- the client crashes ---
@@ -108,7 +108,7 @@ writes_until_killed()
 	fio_blocks --rw=randwrite --bsrange=4k-128k --blockalign=4k --do_verify=0 \
 		--randseed="$LIFE" --loops=1000000 &
 	load_requests=$(counter requests)
-	check "data is on its way" wait_for 60 requests_after $((load_requests + 100))
+	check "requests are being made" wait_for 60 requests_after $((load_requests + 100))
 	meet loading
 	wait $!
 	not_ok "fio ended before the client"
@@ -124,9 +124,9 @@ client_is_back()
 
 client_ends()
 {
-	check "the disk goes" detach
-	check "the client's module goes" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the disk is detached" detach
+	check "the client's module is unloaded" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 # sessions COUNT: succeed if the server has this number of sessions
@@ -144,12 +144,12 @@ client_crashes()
 		sed 's/^/# /' $SESSIONS
 		check "the client is killed" kill_guest b
 		if [ $((kill % 2)) = 0 ]; then
-			check "its session goes" wait_for 60 sessions 0
-			check "and all it had" wait_for 20 nothing_open
+			check "the killed client's session ends" wait_for 60 sessions 0
+			check "the session's resources are freed" wait_for 20 nothing_open
 		fi
 		meet back
 		meet attached
-		check "its session is the only one" wait_for 60 sessions 1
+		check "the new client's session is the only one" wait_for 60 sessions 1
 	done
 }
 
@@ -157,8 +157,8 @@ server_ends()
 {
 	check "no client violated the protocol" \
 		sh -c "! dmesg | grep 'kofiblk_srv: b at [0-9.:]* violates the protocol'"
-	check "the server goes" server_gone
-	check "the server left nothing open" nothing_open
+	check "the server is unloaded" server_gone
+	check "the server leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -171,7 +171,7 @@ if [ "$SIDE" = server ]; then
 		meet loading
 	fi
 else
-	check "the client's module" modprobe kofiblk
+	check "the client's module is loaded" modprobe kofiblk
 	if [ "$LIFE" = 1 ]; then
 		meet serving
 		client_attaches 5

@@ -22,19 +22,19 @@ DEAF=/sys/kernel/debug/efasim/es1
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 64
-	check "a server" serve_one /dev/n0
+	check "a RAM disk is created" ram_disk n0 64
+	check "the server is loaded" serve_one /dev/n0
 }
 
 client_starts()
 {
-	check "the client's module" modprobe kofiblk
-	check "a disk" attach disk0 client=c0,domain=es0,reconnect_delay=1,keep_alive_tmo=60
-	check "it is $DISK" [ "$DISK" = kofiblk0 ]
-	check "another device" host rdma link add es1 type efasim netdev eth0
-	check "and another client's disk" wait_for 20 \
+	check "the client's module is loaded" modprobe kofiblk
+	check "the client attaches a disk" attach disk0 client=c0,domain=es0,reconnect_delay=1,keep_alive_tmo=60
+	check "the first disk is $DISK" [ "$DISK" = kofiblk0 ]
+	check "another device is created" host rdma link add es1 type efasim netdev eth0
+	check "another client attaches a disk" wait_for 20 \
 		attach disk0 client=c1,domain=es1,reconnect_delay=1,keep_alive_tmo=2
-	check "it is $DISK, too" [ "$DISK" = kofiblk1 ]
+	check "the second disk is $DISK" [ "$DISK" = kofiblk1 ]
 }
 
 # not_heard COUNT: check that the deaf client's device has refused that many messages
@@ -57,27 +57,27 @@ client_is_deaf()
 		check "the deaf one came back $((was + 1)) times" wait_for 60 session_after $was
 	done
 	DISK=kofiblk0
-	check "the other had one session all the time" [ "$(attribute reconnects)" = 0 ]
+	check "the other client kept its session" [ "$(attribute reconnects)" = 0 ]
 	was=$(counter requests)
-	check "and goes on" wait_for 20 requests_after $((was + 100))
+	check "the other client's requests are handled" wait_for 20 requests_after $((was + 100))
 	echo 0 > $DEAF/faults/rnr
 	DISK=kofiblk1
-	check "what was to be read is read" wait $reader
-	check "and there is a session" wait_for 40 state_is live
+	check "all reads of the deaf client end" wait $reader
+	check "the deaf client has a session" wait_for 40 state_is live
 	DISK=kofiblk0
 	load_ends
-	check "in one session" [ "$(attribute reconnects)" = 0 ]
-	check "the module goes, both disks with it" rmmod kofiblk
-	check "the client left nothing open" nothing_open
-	check "the deaf one's device goes" host rdma link delete es1
+	check "the other client still has its first session" [ "$(attribute reconnects)" = 0 ]
+	check "the module is unloaded with both disks" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
+	check "the deaf client's device is deleted" host rdma link delete es1
 }
 
 server_ends()
 {
-	refuse "the server gave a device up" sh -c "dmesg | grep 'giving up'"
-	check "the server goes" server_gone
-	check "the server left nothing open" nothing_open
-	check "the disk of memory goes" ram_gone n0
+	refuse "the server gave no device up" sh -c "dmesg | grep 'giving up'"
+	check "the server is unloaded" server_gone
+	check "the server leaves nothing open" nothing_open
+	check "the RAM disk is removed" ram_gone n0
 }
 
 load_fabric

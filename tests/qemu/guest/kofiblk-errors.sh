@@ -105,17 +105,17 @@ local_answers()
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 32
-	check "a disk with bad blocks" bad_blocks
-	check "a disk with a bad medium" scsi_disk
-	check "a disk with more blocks than memory" thin_disk
-	check "a disk that is write-protected" write_protected
-	check "a disk that writes late" slow_disk
-	check "a file on a small filesystem" small_filesystem
+	check "a RAM disk is created" ram_disk n0 32
+	check "a disk with bad blocks is created" bad_blocks
+	check "a disk with a bad medium is created" scsi_disk
+	check "a disk with more blocks than memory is created" thin_disk
+	check "a write-protected disk is created" write_protected
+	check "a slow disk is created" slow_disk
+	check "a file on a small filesystem is created" small_filesystem
 	truncate -s 8M /tmp/file
 	answers=$(local_answers | tr '\n' ' ')
-	check "the server's module" modprobe kofiblk_srv
-	check "exports" exports
+	check "the server's module is loaded" modprobe kofiblk_srv
+	check "the exports are created" exports
 }
 
 exports()
@@ -133,14 +133,14 @@ exports()
 
 server_ends()
 {
-	check "the server goes" server_gone
-	check "the server left nothing open" nothing_open
+	check "the server is unloaded" server_gone
+	check "the server leaves nothing open" nothing_open
 	umount /tmp/small
 	rm /tmp/file
-	check "the thin disk goes" thin_gone
-	check "the slow disk goes" slow_gone
-	check "the disks of memory go" ram_disks_gone
-	check "the bad disk goes" rmmod scsi_debug
+	check "the thin disk is removed" thin_gone
+	check "the slow disk is removed" slow_gone
+	check "the RAM disks are removed" ram_disks_gone
+	check "the bad disk is removed" rmmod scsi_debug
 	rmmod sd_mod
 }
 
@@ -158,8 +158,8 @@ same()
 	attach "$1" client=b || not_ok "no disk of $1"
 	same_here=$(errno_of "$3" "/dev/$DISK" "$4")
 	same_there=$(echo "$said" | tr ' ' '\n' | sed -n "s/^$2://p")
-	check "$2 is told as it is: $same_there" [ "$same_here" = "$same_there" ]
-	refuse "$2 is told to be an error" [ "$same_here" = success ]
+	check "the client reports $2 as the disk does: $same_there" [ "$same_here" = "$same_there" ]
+	refuse "the client reports an error for $2" [ "$same_here" = success ]
 	detach || not_ok "$DISK doesn't go"
 }
 
@@ -203,10 +203,10 @@ grows()
 	# shellcheck disable=SC2016
 	uevent sh -c '[ "$RESIZE" != 1 ] || echo $DEVNAME >> /tmp/resized' &
 	listener=$!
-	check "a file as a disk" attach file client=b
-	check "it is as large as the file" size_is 8
+	check "the client attaches a file as a disk" attach file client=b
+	check "the disk is as large as the file" size_is 8
 	meet grow
-	check "it grows with the file" wait_for 20 size_is 16
+	check "the disk grows with the file" wait_for 20 size_is 16
 	check "listeners get an event" wait_for 20 grep -q "$DISK" /tmp/resized
 	kill $listener
 	pattern /tmp/p 64 3
@@ -214,12 +214,12 @@ grows()
 	meet grown
 	meet cut
 	answer=$(errno_of read_at "/dev/$DISK" 4000)
-	check "beyond the file's end there is nothing: $answer" \
+	check "a read beyond the file's end fails: $answer" \
 		[ "$answer" = Input/output_error ]
 	meet shrink
-	check "it shrinks with the file" wait_for 20 size_is 4
-	check "the rest is read" read_at "/dev/$DISK" 1023
-	check "it goes" detach
+	check "the disk shrinks with the file" wait_for 20 size_is 4
+	check "the rest of the disk can be read" read_at "/dev/$DISK" 1023
+	check "the disk is detached" detach
 }
 
 is_resized()
@@ -229,7 +229,7 @@ is_resized()
 	meet grown
 	pattern /tmp/p 64 3
 	dd if=/tmp/file bs=64k skip=255 2> /dev/null | cmp - /tmp/p
-	check "what was written at its new end is there" [ $? = 0 ]
+	check "data written at the new end can be read" [ $? = 0 ]
 	# The client isn't notified yet.
 	truncate -s 4M /tmp/file
 	meet cut
@@ -247,10 +247,10 @@ under_way()
 writes_late()
 {
 	meet write
-	check "a write is under way at the slow disk" wait_for 60 under_way
+	check "a write is outstanding at the slow disk" wait_for 60 under_way
 	meet under-way
 	meet write-unheard
-	check "another is under way" wait_for 60 under_way
+	check "another write is outstanding" wait_for 60 under_way
 	meet under-way-unheard
 }
 
@@ -265,11 +265,11 @@ in_flight()
 is_stuck()
 {
 	meet discard
-	check "as much waits for the slow disk as it has threads" \
+	check "as many requests wait for the slow disk as it has threads" \
 		wait_for 60 in_flight 255
 	meet stuck
 	meet read
-	check "and all of that still does" in_flight 255
+	check "all of these requests still wait" in_flight 255
 }
 
 # Writes that are small enough to be one command each, with a thread at the server; as many
@@ -284,25 +284,25 @@ discards()
 # Requests that wait for a slow disk don't delay those of another disk.
 others_go_on()
 {
-	check "another disk" attach disk0 client=other
+	check "the client attaches another disk" attach disk0 client=other
 	other=$DISK
 	pids=
 	disks=
 	for i in 1 2; do
-		check "slow disk $i" attach slow client=s$i,depth=128
+		check "the client attaches slow disk $i" attach slow client=s$i,depth=128
 		disks="$disks $DISK"
 		discards "$DISK" &
 		pids="$pids $!"
 	done
 	meet discard
 	meet stuck
-	check "a read of the other disk meanwhile" read_at "/dev/$other" 0
+	check "the other disk can be read meanwhile" read_at "/dev/$other" 0
 	meet read
 	for pid in $pids; do
-		check "what was slow is done" wait "$pid"
+		check "slow request $pid is done" wait "$pid"
 	done
 	for DISK in $other $disks; do
-		check "$DISK goes" detach
+		check "$DISK is detached" detach
 	done
 }
 
@@ -316,16 +316,16 @@ give_up()
 late_write()
 {
 	pattern /tmp/p 64 5
-	check "a slow disk" attach slow client=b,ctrl_loss_tmo=0
+	check "the client attaches a slow disk" attach slow client=b,ctrl_loss_tmo=0
 	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
 	meet write
 	meet under-way
 	check "the disk is removed" give_up
 	wait $!
-	check "it is back" wait_for 60 attach slow client=b
+	check "the slow disk is attached again" wait_for 60 attach slow client=b
 	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
-	check "with what was being written" [ $? = 0 ]
-	check "it goes" detach
+	check "the slow disk has the data of the outstanding write" [ $? = 0 ]
+	check "the disk is detached" detach
 }
 
 # Nor if the server doesn't hear that it was: it has the session still, with all that
@@ -333,7 +333,7 @@ late_write()
 late_write_unheard()
 {
 	pattern /tmp/p 64 6
-	check "the slow disk again" attach slow client=b,ctrl_loss_tmo=0,keep_alive_tmo=60
+	check "the client attaches the slow disk once more" attach slow client=b,ctrl_loss_tmo=0,keep_alive_tmo=60
 	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
 	meet write-unheard
 	meet under-way-unheard
@@ -341,19 +341,19 @@ late_write_unheard()
 	check "the disk is removed, without a message to the server" give_up
 	wait $!
 	ip link set eth0 up
-	check "it is back, too" wait_for 60 attach slow client=b
+	check "the slow disk is attached again after that" wait_for 60 attach slow client=b
 	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
-	check "also with what was being written" [ $? = 0 ]
-	check "it goes, too" detach
+	check "the slow disk has that write's data, too" [ $? = 0 ]
+	check "the disk is detached, too" detach
 }
 
 # --- partitions ---
 
 partitioned()
 {
-	check "a disk to be partitioned" attach disk0 client=b
+	check "the client attaches a disk to be partitioned" attach disk0 client=b
 	# It has none of its own: what is asked for is written, while we wait.
-	check "it takes as many zeroes at a time as data" \
+	check "the limit of WRITE ZEROES is that of data" \
 		[ "$(cat "/sys/block/$DISK/queue/write_zeroes_max_bytes")" = 4194304 ]
 	fdisk "/dev/$DISK" > /dev/null << END
 o
@@ -369,16 +369,16 @@ p
 
 w
 END
-	check "partitions" wait_for 20 [ -b "/dev/${DISK}p2" ]
+	check "partitions are created" wait_for 20 [ -b "/dev/${DISK}p2" ]
 	pattern /tmp/p 256 4
 	dd if=/tmp/p of="/dev/${DISK}p2" bs=64k conv=fsync 2> /dev/null
-	check "the disk goes" detach
-	refuse "its partitions are gone" [ -e "/dev/${DISK}p2" ]
-	check "the disk again" attach disk0 client=b
-	check "its partitions are found" wait_for 20 [ -b "/dev/${DISK}p2" ]
+	check "the disk is detached" detach
+	refuse "the partitions are removed" [ -e "/dev/${DISK}p2" ]
+	check "the client attaches the disk again" attach disk0 client=b
+	check "the partitions are found" wait_for 20 [ -b "/dev/${DISK}p2" ]
 	dd if="/dev/${DISK}p2" bs=64k count=4 2> /dev/null | cmp - /tmp/p
-	check "with what was written" [ $? = 0 ]
-	check "the disk goes again" detach
+	check "the partition has the data" [ $? = 0 ]
+	check "the disk is detached again" detach
 }
 
 # --- without RDMA write ---
@@ -386,9 +386,9 @@ END
 # generation RDMA-WRITE: a device of it
 generation()
 {
-	check "the $SIDE's device goes" device_down
+	check "the $SIDE's device is removed" device_down
 	echo "$1" > /sys/module/efasim/parameters/rdma_write
-	check "one of another generation comes" device_back
+	check "a device of another generation is created" device_back
 }
 
 reset_often()
@@ -412,26 +412,26 @@ fetched()
 
 without_write()
 {
-	check "a disk" attach disk0 \
+	check "the client attaches a disk" attach disk0 \
 		client=b,reconnect_delay=1,keep_alive_tmo=5,ctrl_loss_tmo=60
 	load_begins --name=job --bsrange=512-128k --blockalign=512 --size=2m
 	was=$(attribute reconnects)
 	generation 0
-	check "a session without RDMA write" wait_for 40 session_after "$was"
-	check "it knows" fetches 0
-	check "resets" reset_often
+	check "the client has a session without RDMA write" wait_for 40 session_after "$was"
+	check "the client doesn't use RDMA write" fetches 0
+	check "the session is reset repeatedly" reset_often
 	check "data was fetched" wait_for 60 fetched
 	was=$(attribute reconnects)
 	generation 1
-	check "a session with RDMA write" wait_for 40 session_after "$was"
-	check "it has it again" fetches 1
+	check "the client has a session with RDMA write" wait_for 40 session_after "$was"
+	check "the client uses RDMA write again" fetches 1
 	meet server-without
 	meet server-is-without
-	check "a session with a server without" wait_for 40 fetches 0
+	check "the client has a session with a server without RDMA write" wait_for 40 fetches 0
 	wait_for 40 state_is live
-	check "more resets" reset_often
+	check "the session is reset repeatedly again" reset_often
 	load_ends
-	check "the disk without RDMA write goes" detach
+	check "the disk without RDMA write is detached" detach
 }
 
 server_without()
@@ -444,7 +444,7 @@ server_without()
 load_fabric
 at server server_starts
 said=$(barrier serving "${answers:--}")
-at client check "the client's module" modprobe kofiblk
+at client check "the client's module is loaded" modprobe kofiblk
 at client errors
 at client by_tool
 at server is_resized
@@ -457,8 +457,8 @@ at client others_go_on
 at client partitioned
 at server server_without
 at client without_write
-at client check "the client's module goes" rmmod kofiblk
-at client check "the client left nothing open" nothing_open
+at client check "the client's module is unloaded" rmmod kofiblk
+at client check "the client leaves nothing open" nothing_open
 meet client-gone
 at server server_ends
 echo 1 > /sys/module/efasim/parameters/rdma_write

@@ -22,10 +22,10 @@ ROUNDS=4
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 32
+	check "a RAM disk is created" ram_disk n0 32
 	# With all its memory, as the disk itself must not fail.
 	dd if=/dev/zero of=/dev/n0 bs=1M oflag=direct 2> /dev/null
-	check "a server" serve_one
+	check "the server is loaded" serve_one
 }
 
 # Fail only allocations that are called, directly or not, from MODULE.
@@ -56,8 +56,8 @@ faults_off()
 
 client_starts()
 {
-	check "the client's module" modprobe kofiblk
-	check "a disk" attach disk0 client=b,reconnect_delay=1,keep_alive_tmo=20,depth=16
+	check "the client's module is loaded" modprobe kofiblk
+	check "the client attaches a disk" attach disk0 client=b,reconnect_delay=1,keep_alive_tmo=20,depth=16
 	load_begins --name=job --bsrange=512-64k --blockalign=512 --size=512k
 }
 
@@ -67,7 +67,7 @@ sessions()
 	for _ in $(seq $ROUNDS); do
 		was=$(attribute reconnects)
 		echo 1 > "/sys/block/$DISK/kofiblk/reset"
-		check "another session" wait_for 120 session_after "$was"
+		check "the client has another session" wait_for 120 session_after "$was"
 	done
 }
 
@@ -96,9 +96,9 @@ in_spite_of_server()
 client_ends()
 {
 	load_ends
-	check "the disk goes" detach
-	check "the client's module goes" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the disk is detached" detach
+	check "the client's module is unloaded" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -111,8 +111,8 @@ at server server_fails
 at client in_spite_of_server
 at client client_ends
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the server left nothing open" nothing_open
-at server check "the disk of memory goes" ram_gone n0
+at server check "the server is unloaded" server_gone
+at server check "the server leaves nothing open" nothing_open
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

@@ -20,18 +20,18 @@ MNT=/host/tmp/mnt
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 384
-	check "a server" serve_one
+	check "a RAM disk is created" ram_disk n0 384
+	check "the server is loaded" serve_one
 }
 
 client_starts()
 {
 	mkdir -p $MNT
-	check "the client's module" modprobe kofiblk
-	check "a disk" attach disk0 client=b,keep_alive_tmo=20
-	check "what fio wrote and trimmed is there" fio --rw=randtrimwrite --bs=16k --size=2m \
+	check "the client's module is loaded" modprobe kofiblk
+	check "the client attaches a disk" attach disk0 client=b,keep_alive_tmo=20
+	check "fio reads what it wrote, and zeroes where it trimmed" fio --rw=randtrimwrite --bs=16k --size=2m \
 		--fsync=16 --verify=crc32c
-	check "it discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
+	check "the disk supports discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
 }
 
 fill()
@@ -76,9 +76,9 @@ filesystem()
 	check "$1: trimmed" host fstrim /tmp/mnt
 	check "$1: unmounted" umount $MNT
 	# shellcheck disable=SC2086
-	check "$1: nothing is wrong with it" host $3 "/dev/$DISK"
+	check "$1: fsck finds no error" host $3 "/dev/$DISK"
 	check "$1: mounted again" mount -t "$1" "/dev/$DISK" $MNT
-	check "$1: has what was written" all_same
+	check "$1: files have the data written" all_same
 	check "$1: unmounted again" umount $MNT
 }
 
@@ -102,14 +102,14 @@ by_fio()
 
 filesystems()
 {
-	check "files" tree
+	check "files are written and read" tree
 	filesystem ext4 "mkfs.ext4 -q -F" "fsck.ext4 -f -n"
 	filesystem xfs "mkfs.xfs -q -f" "xfs_repair -n"
 	filesystem btrfs "mkfs.btrfs -q -f" "btrfs check"
 	rm -r /tmp/tree
-	check "the disk goes" detach
-	check "the client's module goes" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the disk is detached" detach
+	check "the client's module is unloaded" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -118,8 +118,8 @@ meet serving
 at client client_starts
 at client filesystems
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the server left nothing open" nothing_open
-at server check "the disk of memory goes" ram_gone n0
+at server check "the server is unloaded" server_gone
+at server check "the server leaves nothing open" nothing_open
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

@@ -57,17 +57,17 @@ gone()
 }
 
 dd if=/dev/zero of=/tmp/disk bs=1M count=4 2> /dev/null
-check "the soft device's driver" modprobe efasim
+check "the soft device's module is loaded" modprobe efasim
 ip link set lo up
-check "a device" host rdma link add es0 type efasim netdev lo
-check "the provider" modprobe kofi_efa
+check "a device is created" host rdma link add es0 type efasim netdev lo
+check "the provider is loaded" modprobe kofi_efa
 mkdir -p /sys/kernel/config
 modprobe configfs
 grep -q ' /sys/kernel/config ' /proc/mounts || mount -t configfs configfs /sys/kernel/config
-check "the server" modprobe kofiblk_srv
-check "exports and a port" serve disk0 hidden
+check "the server is loaded" modprobe kofiblk_srv
+check "exports and a port are created" serve disk0 hidden
 
-refuse "a path can't be changed while it is in use" \
+refuse "changing a path in use is refused" \
 	sh -c "echo /tmp/other > $CONFIG/exports/disk0/path"
 refuse "an export's name with a blank" mkdir "$CONFIG/exports/a b"
 for secret in short "correct horse battery staple, correct horse battery staple" \
@@ -87,7 +87,7 @@ check "no session is left" wait_for 20 no_sessions
 # takes half a minute, so it is only run on the other kernel.
 crowd()
 {
-	check "the port takes few" few_sessions
+	check "the port accepts few sessions" few_sessions
 	echo 20000 > /sys/kernel/debug/efasim/es0/faults/admin_timeout_ms
 	echo 1 > /sys/kernel/debug/efasim/es0/faults/admin_timeout
 	# shellcheck disable=SC2094 # another file
@@ -99,8 +99,8 @@ crowd()
 }
 
 uname -r | grep -q kofi-test || crowd
-check "everything is unconfigured" gone disk0 hidden
-check "the server goes" rmmod kofiblk_srv
-check "nothing is open" wait_for 5 nothing_open
+check "all exports and ports are removed" gone disk0 hidden
+check "the server is unloaded" rmmod kofiblk_srv
+check "nothing is left open" wait_for 5 nothing_open
 modprobe -r kofi_efa
 host rdma link delete es0

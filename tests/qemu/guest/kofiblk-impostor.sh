@@ -19,16 +19,16 @@ no_disks()
 	[ -z "$(ls -d /sys/block/kofiblk* 2> /dev/null)" ]
 }
 
-check "the soft device's driver" modprobe efasim
+check "the soft device's module is loaded" modprobe efasim
 ip link set lo up
 # A device on the loopback netdev only reaches this kernel.
-check "a network" host ip link add d0 type dummy
-check "an address for the kernel's device" host ip address add 10.9.0.1/24 dev d0
-check "and one for the impostor's" host ip address add 10.9.0.2/24 dev d0
-check "which is up" host ip link set d0 mtu 9000 up
-check "a device" host rdma link add es0 type efasim netdev d0
-check "the provider" modprobe kofi_efa
-check "the client" modprobe kofiblk
+check "a network is created" host ip link add d0 type dummy
+check "the network has an address for the kernel's device" host ip address add 10.9.0.1/24 dev d0
+check "the network has an address for the impostor" host ip address add 10.9.0.2/24 dev d0
+check "the network is up" host ip link set d0 mtu 9000 up
+check "a device is created" host rdma link add es0 type efasim netdev d0
+check "the provider is loaded" modprobe kofi_efa
+check "the client is loaded" modprobe kofiblk
 
 # shellcheck disable=SC2094 # another file
 host python3 - < /bed/guest/kofiblk-impostor.py > /tmp/impostor 2>&1
@@ -37,10 +37,10 @@ grep -v "^ok\|^not ok\|^1\.\." /tmp/impostor | head -n 30 | sed 's/^/# /'
 check "no disk is left" no_disks
 check "wrong checksums are in the log" \
 	sh -c "dmesg | grep -q 'came with the wrong checksum to us'"
-check "the client goes" rmmod kofiblk
-check "nothing is open" wait_for 5 nothing_open
-check "what client and server share goes" rmmod kofiblk_common
-check "the provider goes" modprobe -r kofi_efa
-check "the device goes" host rdma link delete es0
+check "the client's module is unloaded" rmmod kofiblk
+check "nothing is left open" wait_for 5 nothing_open
+check "the common module is unloaded" rmmod kofiblk_common
+check "the provider is unloaded" modprobe -r kofi_efa
+check "the device is deleted" host rdma link delete es0
 host ip link delete d0
-check "its driver goes" modprobe -r efasim
+check "the soft device's module is unloaded" modprobe -r efasim

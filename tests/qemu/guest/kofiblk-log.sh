@@ -39,17 +39,17 @@ logged_gone()
 
 server_starts()
 {
-	check "a disk that logs" logged_disk
-	check "a server" serve_one /dev/mapper/logged
+	check "a disk that logs its writes is created" logged_disk
+	check "the server is loaded" serve_one /dev/mapper/logged
 }
 
 client_starts()
 {
 	mkdir -p $MNT
-	check "the client's module" modprobe kofiblk
-	check "a disk" attach disk0 client=b,reconnect_delay=1,keep_alive_tmo=10
-	check "it has a cache" [ "$(cat "/sys/block/$DISK/queue/write_cache")" = "write back" ]
-	check "it has FUA" [ "$(cat "/sys/block/$DISK/queue/fua")" = 1 ]
+	check "the client's module is loaded" modprobe kofiblk
+	check "the client attaches a disk" attach disk0 client=b,reconnect_delay=1,keep_alive_tmo=10
+	check "the disk has a write cache" [ "$(cat "/sys/block/$DISK/queue/write_cache")" = "write back" ]
+	check "the disk has FUA" [ "$(cat "/sys/block/$DISK/queue/fua")" = 1 ]
 	check "mkfs.ext4" host mkfs.ext4 -q -F "/dev/$DISK"
 	check "mount" mount -t ext4 -o discard "/dev/$DISK" $MNT
 	sync
@@ -95,7 +95,7 @@ rounds()
 	for round in $(seq $ROUNDS); do
 		at client check "files of round $round, each flushed" write_round "$round"
 		meet "written $round"
-		at server check "a mark" mark "round$round"
+		at server check "the log is marked" mark "round$round"
 		meet "marked $round"
 		# The end of a session must not lose a flush.
 		at client sh -c "echo 1 > /sys/block/$DISK/kofiblk/reset"
@@ -106,17 +106,17 @@ rounds()
 
 client_ends()
 {
-	check "there were other sessions" [ "$(attribute reconnects)" -gt 0 ]
+	check "the client had several sessions" [ "$(attribute reconnects)" -gt 0 ]
 	check "umount" umount $MNT
-	check "the disk goes" detach
-	check "the client's module goes" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the disk is detached" detach
+	check "the client's module is unloaded" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 server_ends()
 {
-	check "the server goes" server_gone
-	check "the server left nothing open" nothing_open
+	check "the server is unloaded" server_gone
+	check "the server leaves nothing open" nothing_open
 	check "the log is complete" dmsetup remove logged
 	mkdir -p /tmp/shared/replay
 	# shellcheck disable=SC2094 # another file
@@ -125,7 +125,7 @@ server_ends()
 	tap "the log" /tmp/replay
 	grep -v "^ok\|^not ok\|^1\.\.\|^#" /tmp/replay | sed 's/^/# /'
 	rm -r /tmp/shared/replay
-	check "the disks of memory go" logged_gone
+	check "the RAM disks are removed" logged_gone
 }
 
 load_fabric
@@ -133,7 +133,7 @@ at server server_starts
 meet serving
 at client client_starts
 meet mounted
-at server check "a mark for the filesystem" mark made
+at server check "the log is marked after mkfs" mark made
 meet made
 rounds
 at client client_ends

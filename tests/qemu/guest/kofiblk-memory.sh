@@ -24,8 +24,8 @@ LEFT=48
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 128
-	check "a server" serve_one
+	check "a RAM disk is created" ram_disk n0 128
+	check "the server is loaded" serve_one
 }
 
 # meminfo NAME: print it in MiB
@@ -36,8 +36,8 @@ meminfo()
 
 client_starts()
 {
-	check "the client's module" modprobe kofiblk
-	check "a disk" attach disk0 \
+	check "the client's module is loaded" modprobe kofiblk
+	check "the client attaches a disk" attach disk0 \
 		client=b,reconnect_delay=1,keep_alive_tmo=20,max_io=131072
 	check "mkfs.ext4" host mkfs.ext4 -q -F "/dev/$DISK"
 	mkdir -p $MNT /tmp/hog
@@ -73,17 +73,17 @@ written()
 
 pressure()
 {
-	check "a file" dirty one
-	check "its pages are dirty" [ "$(meminfo Dirty)" -gt $((FILE / 2)) ]
+	check "a file is written to the page cache" dirty one
+	check "the file's pages are dirty" [ "$(meminfo Dirty)" -gt $((FILE / 2)) ]
 	one=$(md5sum < $MNT/one)
-	check "there is next to no memory" hog
-	check "another file" dirty two
+	check "nearly all memory is used" hog
+	check "another file is written to the page cache" dirty two
 	was=$(attribute reconnects)
 	echo 1 > "/sys/block/$DISK/kofiblk/reset"
 	sync &
 	syncing=$!
-	check "all is written" wait_for 120 written
-	check "in another session" wait_for 20 session_after "$was"
+	check "all dirty pages are written" wait_for 120 written
+	check "the client has another session" wait_for 20 session_after "$was"
 	note "$(meminfo Dirty) MiB are dirty"
 	two=$(md5sum < $MNT/two)
 	rm /tmp/hog/hog
@@ -91,18 +91,18 @@ pressure()
 	check "umount" umount $MNT
 	check "fsck finds nothing" host fsck.ext4 -f -n "/dev/$DISK"
 	check "mount again" mount -t ext4 "/dev/$DISK" $MNT
-	check "the first file" [ "$(md5sum < $MNT/one)" = "$one" ]
-	check "the second file" [ "$(md5sum < $MNT/two)" = "$two" ]
-	check "nothing failed" [ "$(counter failures)" = 0 ]
+	check "the first file has its data" [ "$(md5sum < $MNT/one)" = "$one" ]
+	check "the second file has its data" [ "$(md5sum < $MNT/two)" = "$two" ]
+	check "no request failed" [ "$(counter failures)" = 0 ]
 }
 
 client_ends()
 {
 	check "umount again" umount $MNT
 	umount /tmp/hog
-	check "the disk goes" detach
-	check "the client's module goes" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the disk is detached" detach
+	check "the client's module is unloaded" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -112,8 +112,8 @@ at client client_starts
 at client pressure
 at client client_ends
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the server left nothing open" nothing_open
-at server check "the disk of memory goes" ram_gone n0
+at server check "the server is unloaded" server_gone
+at server check "the server leaves nothing open" nothing_open
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

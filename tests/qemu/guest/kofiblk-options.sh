@@ -55,19 +55,19 @@ port_six()
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 64
-	check "one with blocks of 4 KiB" large_blocks
-	check "a file on it" a_file
-	check "the server's module" modprobe kofiblk_srv
-	check "the large blocks are exported" export_add blocks /dev/n4 uuid=$UUID allow_any=1
-	check "so is the file, past the page cache" \
+	check "a RAM disk is created" ram_disk n0 64
+	check "a RAM disk with blocks of 4 KiB is created" large_blocks
+	check "a file on the RAM disk is created" a_file
+	check "the server's module is loaded" modprobe kofiblk_srv
+	check "the disk with large blocks is exported" export_add blocks /dev/n4 uuid=$UUID allow_any=1
+	check "the file is exported with direct I/O" \
 		export_add file $MNT/file direct=1 allow_any=1
-	refuse "that changes while it is in use" sh -c "echo 0 > $CONFIG/exports/file/direct"
-	check "and another for two" export_add secret $MNT/file read_only=1
-	check "one client" allow secret one "$SECRET"
-	check "another client" allow secret two "$OTHER_SECRET"
-	check "a port" port_up blocks file secret
-	check "and one with IPv6, with domains for each secret" port_six
+	refuse "changing direct is refused while the export is in use" sh -c "echo 0 > $CONFIG/exports/file/direct"
+	check "a read-only export for two clients is created" export_add secret $MNT/file read_only=1
+	check "the first client is allowed" allow secret one "$SECRET"
+	check "the second client is allowed" allow secret two "$OTHER_SECRET"
+	check "a port is created" port_up blocks file secret
+	check "a port with IPv6 and a domain for each secret is created" port_six
 }
 
 # attach_six EXPORT [OPTION=VALUE,...]
@@ -105,35 +105,35 @@ no_domains()
 
 blocks()
 {
-	check "blocks of 4 KiB, by IPv6, with checksums" \
+	check "the client attaches the disk with large blocks by IPv6 with checksums" \
 		attach_six blocks "client=b,checksum=1,$PATIENT"
-	check "they are so" [ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 4096 ]
-	check "there are four queues" [ "$(find "/sys/block/$DISK/mq/" -mindepth 1 -maxdepth 1 | wc -l)" = 4 ]
+	check "the disk has blocks of 4 KiB" [ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 4096 ]
+	check "the disk has four queues" [ "$(find "/sys/block/$DISK/mq/" -mindepth 1 -maxdepth 1 | wc -l)" = 4 ]
 	check "pages are stable while they are written" \
 		[ "$(cat "/sys/block/$DISK/queue/stable_writes")" = 1 ]
-	check "it has checksums" [ "$(attribute checksum)" = 1 ]
-	check "its name is its uuid" [ "$(attribute wwid)" = uuid.$UUID ]
-	check "small requests" writes_and_reads 4k 1
-	check "large ones" writes_and_reads 128k 2
+	check "the disk has checksums" [ "$(attribute checksum)" = 1 ]
+	check "the disk's wwid is the export's uuid" [ "$(attribute wwid)" = uuid.$UUID ]
+	check "small requests succeed" writes_and_reads 4k 1
+	check "large requests succeed" writes_and_reads 128k 2
 	check "no checksum was wrong" [ "$(stat checksum_errors)" = 0 ]
 	check "requests are counted" [ "$(stat requests)" -gt 100 ]
-	check "nothing is refused" [ "$(stat refused)" = 0 ]
+	check "no request is refused" [ "$(stat refused)" = 0 ]
 	before
 	echo 1 > "/sys/block/$DISK/kofiblk/reset"
-	check "another session" wait_for 40 session_after "$was"
-	check "with checksums, too" writes_and_reads 4k 3
-	check "it goes" detach
+	check "the client has another session" wait_for 40 session_after "$was"
+	check "requests succeed in that session" writes_and_reads 4k 3
+	check "the disk is detached" detach
 }
 
 file()
 {
-	check "the file, with checksums" attach file "client=b,checksum=1,$PATIENT"
+	check "the client attaches the file with checksums" attach file "client=b,checksum=1,$PATIENT"
 	meet file
-	check "it is written to" writes_and_reads 64k 4
-	check "by pieces of a block" writes_and_reads 4k 5
+	check "the file can be written and read" writes_and_reads 64k 4
+	check "parts of its blocks can be written and read" writes_and_reads 4k 5
 	meet written
 	check "no checksum was wrong" [ "$(stat checksum_errors)" = 0 ]
-	check "it goes" detach
+	check "the disk is detached" detach
 }
 
 file_is_direct()
@@ -152,23 +152,23 @@ separate()
 	for one in one two; do
 		secret=$SECRET
 		[ $one = one ] || secret=$OTHER_SECRET
-		check "client $one, for itself" \
+		check "client $one attaches a disk in its own domain" \
 			attach_six secret "client=$one,secret=$secret,own_domain=1,$PATIENT"
 	done
-	check "the same server has one domain here" [ "$(domains)" = 1 ]
-	check "its other address has another" attach file "client=b,own_domain=1,$PATIENT"
-	check "which makes two" [ "$(domains)" = 2 ]
-	check "and all others a third" attach blocks "client=b,$PATIENT"
-	check "with those" [ "$(domains)" = 3 ]
+	check "disks of the same server address share a domain" [ "$(domains)" = 1 ]
+	check "the client attaches a disk by the server's other address" attach file "client=b,own_domain=1,$PATIENT"
+	check "the other address has another domain" [ "$(domains)" = 2 ]
+	check "the client attaches a disk without own_domain" attach blocks "client=b,$PATIENT"
+	check "disks without own_domain have a third domain" [ "$(domains)" = 3 ]
 	meet separate
 	meet separated
 	for disk in /sys/block/kofiblk*; do
 		DISK=${disk##*/}
-		check "$DISK reads" dd if="/dev/$DISK" of=/dev/null bs=64k count=8 iflag=direct
-		check "and goes" detach
+		check "$DISK can be read" dd if="/dev/$DISK" of=/dev/null bs=64k count=8 iflag=direct
+		check "$DISK is detached" detach
 	done
 	# A disk releases its domain some time after it has disappeared.
-	check "so do the domains" wait_for 20 no_domains
+	check "all domains are closed" wait_for 20 no_domains
 }
 
 are_separate()
@@ -180,21 +180,21 @@ are_separate()
 
 load_fabric
 at server server_starts
-at client check "the client's module" modprobe kofiblk
+at client check "the client's module is loaded" modprobe kofiblk
 meet serving
 at client blocks
 at client file
 at server file_is_direct
 at client separate
 at server are_separate
-at client check "the client's module goes" rmmod kofiblk
-at client check "the client left nothing open" nothing_open
+at client check "the client's module is unloaded" rmmod kofiblk
+at client check "the client leaves nothing open" nothing_open
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the server left nothing open" nothing_open
+at server check "the server is unloaded" server_gone
+at server check "the server leaves nothing open" nothing_open
 at server umount $MNT
-at server check "the disks go" sh -c \
+at server check "the file and the disk with large blocks are removed" sh -c \
 	"echo 0 > /sys/kernel/config/nullb/n4/power && rmdir /sys/kernel/config/nullb/n4 && rm -f /dev/n4"
-at server check "both" ram_gone n0
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

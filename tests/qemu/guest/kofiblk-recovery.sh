@@ -21,14 +21,14 @@ RESETS=100
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 64
-	check "a server" serve_one
+	check "a RAM disk is created" ram_disk n0 64
+	check "the server is loaded" serve_one
 }
 
 client_starts()
 {
-	check "the client's module" modprobe kofiblk
-	check "a disk" attach disk0 \
+	check "the client's module is loaded" modprobe kofiblk
+	check "the client attaches a disk" attach disk0 \
 		client=b,reconnect_delay=1,keep_alive_tmo=5,ctrl_loss_tmo=60
 	load_begins --name=job --bsrange=512-64k --blockalign=512 --size=4m
 }
@@ -47,8 +47,8 @@ mishap()
 
 restarts()
 {
-	check "the server goes in mid-use" server_gone
-	check "the server is back" serve_one
+	check "the server is unloaded in use" server_gone
+	check "the server is loaded again" serve_one
 }
 
 not_live()
@@ -68,7 +68,7 @@ falls_silent()
 notices()
 {
 	meet silent
-	check "the client notices" wait_for 40 not_live
+	check "the client notices the loss of its session" wait_for 40 not_live
 	meet noticed
 }
 
@@ -101,13 +101,13 @@ cable()
 misses()
 {
 	meet down
-	check "the client misses the server" wait_for 40 not_live
+	check "the client notices the absence of the server" wait_for 40 not_live
 	meet missed
 }
 
 swap_device()
 {
-	check "the $SIDE's device goes" device_down
+	check "the $SIDE's device is removed" device_down
 	check "the $SIDE's device is back" device_back
 }
 
@@ -128,7 +128,7 @@ flaps()
 		echo 1 > "/sys/block/$DISK/kofiblk/reset"
 		usleep $((pause * 1000))
 	done
-	check "the client's device comes and goes" [ "$pause" = 128 ]
+	check "the client's device is removed and created repeatedly" [ "$pause" = 128 ]
 	comes_back "that"
 }
 
@@ -160,33 +160,33 @@ fails_fast()
 	check "there is no session" wait_for 20 state_is connecting
 	answer=$(errno_of read_disk)
 	check "I/O fails: $answer" [ "$answer" = Link_has_been_severed ]
-	check "a device goes that is not in use" device_down
-	check "and is back" device_back
+	check "a device that isn't in use is removed" device_down
+	check "the unused device is created again" device_back
 	meet returns
 	meet returned
 	before
 	echo 1 > "/sys/block/$DISK/kofiblk/reset"
-	check "another session" wait_for 20 session_after "$was"
+	check "the client has another session" wait_for 20 session_after "$was"
 	answer=$(errno_of read_disk)
-	check "I/O again: $answer" [ "$answer" = success ]
+	check "I/O succeeds again: $answer" [ "$answer" = success ]
 	echo 1 > "/sys/block/$DISK/kofiblk/reconnect_delay"
 }
 
 leaves_and_returns()
 {
 	meet leaves
-	check "the server leaves" server_gone
+	check "the server is unloaded" server_gone
 	meet left
 	meet returns
-	check "the server returns" serve_one
+	check "the server is loaded again" serve_one
 	meet returned
 }
 
 given_up()
 {
 	check "a disk without a server is given up" wait_for 20 disk_gone
-	check "the client's module goes" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the client's module is unloaded" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -205,9 +205,9 @@ at server leaves_and_returns
 at client fails_fast
 at client sh -c "echo 2 > /sys/block/$DISK/kofiblk/ctrl_loss_tmo"
 meet last
-at server check "the server goes for good" server_gone
-at server check "the server left nothing open" nothing_open
+at server check "the server is unloaded at the end" server_gone
+at server check "the server leaves nothing open" nothing_open
 at client given_up
-at server check "the disk of memory goes" ram_gone n0
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

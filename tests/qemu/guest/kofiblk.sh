@@ -21,15 +21,15 @@ MINE="client=b,secret=$SECRET,reconnect_delay=1,keep_alive_tmo=20"
 
 serve()
 {
-	check "the server's module" modprobe kofiblk_srv
-	check "an export with a secret" export_add disk0 /dev/n0 uuid=$UUID
-	check "its client" allow disk0 b "$SECRET"
-	check "a port" port_up disk0
+	check "the server's module is loaded" modprobe kofiblk_srv
+	check "an export with a secret is created" export_add disk0 /dev/n0 uuid=$UUID
+	check "the client is allowed" allow disk0 b "$SECRET"
+	check "a port is created" port_up disk0
 }
 
 server_starts()
 {
-	check "a disk of memory" ram_disk n0 64
+	check "a RAM disk is created" ram_disk n0 64
 	serve
 }
 
@@ -47,7 +47,7 @@ fails()
 
 connects()
 {
-	check "the client's module" modprobe kofiblk
+	check "the client's module is loaded" modprobe kofiblk
 	fails "no such export" No_such_file_or_directory attach nothing client=b
 	fails "no secret" Permission_denied attach disk0 client=b
 	fails "another secret" Permission_denied \
@@ -59,13 +59,13 @@ connects()
 		attach disk0 "client=b,secret=$SECRET,what=1"
 	fails "a port without a listener" Connection_refused sh -c \
 		"echo addr=${SERVER%:*}:4421,host_id=$HOST_ID,export=disk0 > /dev/kofiblk-control"
-	check "a disk" attach disk0 "$MINE"
-	check "it is live" state_is live
-	check "it is as large" [ "$(cat "/sys/block/$DISK/size")" = $((64 * 2048)) ]
-	check "its blocks are as large" \
+	check "the client attaches a disk" attach disk0 "$MINE"
+	check "the disk is live" state_is live
+	check "the disk has the size of the store" [ "$(cat "/sys/block/$DISK/size")" = $((64 * 2048)) ]
+	check "the disk's blocks have the size of the store's" \
 		[ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 512 ]
-	check "it discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
-	check "the server writes to our memory" [ "$(attribute rdma_write)" = 1 ]
+	check "the disk supports discards" [ "$(cat "/sys/block/$DISK/queue/discard_max_bytes")" -gt 0 ]
+	check "the server uses RDMA writes" [ "$(attribute rdma_write)" = 1 ]
 	fails "the same, written otherwise" Operation_already_in_progress sh -c \
 		"echo addr=[::ffff:${SERVER%:*}]:4420,host_id=$HOST_ID,export=disk0,client=b,secret=$SECRET > /dev/kofiblk-control"
 	fails "twice the same" Operation_already_in_progress attach disk0 "client=b,secret=$SECRET"
@@ -112,27 +112,27 @@ data()
 	rm -f /tmp/load.stop
 	parts &
 	LOAD=$!
-	check "data is on its way" wait_for 60 requests_after 50
-	check "data went with commands" wait_for 60 counted inlined
-	check "and with replies" wait_for 60 counted inline_reads
-	check "and by RMA" wait_for 60 counted registrations
-	check "which was its own reply" wait_for 60 counted immediates
+	check "requests are being made" wait_for 60 requests_after 50
+	check "commands carried data" wait_for 60 counted inlined
+	check "replies carried data" wait_for 60 counted inline_reads
+	check "data was transferred by RMA" wait_for 60 counted registrations
+	check "RDMA writes with immediate data were replies" wait_for 60 counted immediates
 }
 
 # --- a server that comes back ---
 restart()
 {
-	check "the server goes in mid-use" server_gone
+	check "the server is unloaded in use" server_gone
 	serve
 }
 
 resets()
 {
-	check "another session" wait_for 40 session_after 0
+	check "the client has another session" wait_for 40 session_after 0
 	for _ in 1 2 3; do
 		was=$(attribute reconnects)
 		echo 1 > "/sys/block/$DISK/kofiblk/reset"
-		check "another session after a reset" wait_for 40 session_after "$was"
+		check "the client has another session after a reset" wait_for 40 session_after "$was"
 	done
 }
 
@@ -142,12 +142,12 @@ disconnects()
 	dd if="/dev/$DISK" of=/dev/null bs=64k iflag=direct 2> /dev/null &
 	reader=$!
 	usleep 200000
-	check "a disk goes in mid-use" detach
+	check "a disk is detached in use" detach
 	wait "$reader"
-	check "and its node" wait_for 20 [ ! -b "/dev/$DISK" ]
-	check "a disk for the end" attach disk0 "$MINE"
-	check "the module goes, the disk with it" rmmod kofiblk
-	check "the client left nothing open" nothing_open
+	check "the disk's device node is removed" wait_for 20 [ ! -b "/dev/$DISK" ]
+	check "the client attaches a disk once more" attach disk0 "$MINE"
+	check "the module is unloaded with its disk" rmmod kofiblk
+	check "the client leaves nothing open" nothing_open
 }
 
 load_fabric
@@ -162,8 +162,8 @@ at client resets
 at client load_ends
 at client disconnects
 meet client-gone
-at server check "the server goes" server_gone
-at server check "the server left nothing open" nothing_open
-at server check "the disk of memory goes" ram_gone n0
+at server check "the server is unloaded" server_gone
+at server check "the server leaves nothing open" nothing_open
+at server check "the RAM disk is removed" ram_gone n0
 meet end
 unload_fabric

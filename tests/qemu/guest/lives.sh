@@ -45,13 +45,13 @@ else
 fi
 check "the drive has its size" drive_size
 drive_read
-check "and what the life before wrote: $DRIVE_HAS" [ "$DRIVE_HAS" = "$former" ]
-check "it is written to" drive_write "$ROLE$LIFE"
+check "the drive has the data of the previous life: $DRIVE_HAS" [ "$DRIVE_HAS" = "$former" ]
+check "the drive is written to" drive_write "$ROLE$LIFE"
 
 case $ROLE$LIFE in
 a1)
 	lives begun 1 1
-	refuse "an absent guest is killed" kill_guest c
+	refuse "killing an unknown guest is refused" kill_guest c
 	check "b is killed" kill_guest b
 	lives back 1 2
 	check "b answers" ping -c 3 -q "$(ip_of b)"
@@ -79,7 +79,7 @@ a2)
 	;;
 a3)
 	check "b answers once more" ping -c 3 -q "$(ip_of b)"
-	refuse "there is a fourth life" kill_guest a
+	refuse "killing a guest in its last life is refused" kill_guest a
 	lives end 3 2
 	;;
 *)

@@ -110,14 +110,14 @@ END
 
 create()
 {
-	check "a device comes" add
+	check "a device is created" add
 	set_faults
 }
 
 # come_back: retry, as a name becomes free some time after its device has disappeared
 come_back()
 {
-	check "a device is back" wait_for 20 add
+	check "a device is created again" wait_for 20 add
 	set_faults
 }
 
@@ -139,9 +139,9 @@ is_waiting()
 	[ "$(state)" = waiting ]
 }
 
-check "the soft device's driver" modprobe efasim
+check "the soft device's module is loaded" modprobe efasim
 create
-check "the provider" modprobe kofi_efa
+check "the provider is loaded" modprobe kofi_efa
 a=$(ip_of a)
 meet loaded
 
@@ -181,7 +181,7 @@ at server forget "the server, too"
 short()
 {
 	client "$1" iterations=24 sizes=0,100,5000
-	check "it ends well: $2" ended "done"
+	check "the run ends well: $2" ended "done"
 	data "$2"
 	forget "$2"
 }
@@ -196,10 +196,10 @@ at server forget "the server of IPv6"
 tagged()
 {
 	client "$a" fabric=efa tagged=1 iterations=24
-	check "it ends well with tags" ended "done"
+	check "the run with tags ends well" ended "done"
 	sed 's/^/# /' "$DIR/client/results"
-	check "it was fabric efa" grep -q "^provider efa, fabric efa," "$DIR/client/results"
-	check "there were tags" grep -q "^longest .*, tagged$" "$DIR/client/results"
+	check "the run used fabric efa" grep -q "^provider efa, fabric efa," "$DIR/client/results"
+	check "the run used tags" grep -q "^longest .*, tagged$" "$DIR/client/results"
 	check "a send of the limit with a tag" \
 		grep -q "^send  *$(limit buffer) " "$DIR/client/results"
 	data "with tags"
@@ -217,7 +217,7 @@ at server forget "the server of tags"
 disturbed()
 {
 	client "$a" iterations=1000000 sizes=64
-	check "a long run is on: $1" wait_while waiting 20
+	check "a long run has begun: $1" wait_while waiting 20
 	sleep 1
 }
 
@@ -226,7 +226,7 @@ fails()
 	check "a removal ends the run: $1" ended failed
 	grep '^error:' "$DIR/client/results"
 	# The loss of a peer may be noticed before its last message.
-	check "and is named: $1" grep -q "^error: .*$2" "$DIR/client/results"
+	check "the error names the removal: $1" grep -q "^error: .*$2" "$DIR/client/results"
 	forget "$1"
 }
 
@@ -259,10 +259,10 @@ meet unloaded
 at client disturbed "the server's unloading"
 meet unload-server
 at server forget "the server in mid-run"
-at client check "ends the run" ended failed
+at client check "the client's run fails" ended failed
 at client forget "after the server's unloading"
 
 meet end
-check "the provider goes" modprobe -r kofi_efa
-check "the device goes" host rdma link delete es0
-check "its driver goes" modprobe -r efasim
+check "the provider is unloaded" modprobe -r kofi_efa
+check "the device is deleted" host rdma link delete es0
+check "the soft device's module is unloaded" modprobe -r efasim

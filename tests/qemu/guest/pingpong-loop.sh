@@ -46,7 +46,7 @@ was_refused()
 	[ "$(number server refused)" -gt 0 ] 2> /dev/null
 }
 
-check "the loopback provider" modprobe kofi_loop
+check "the loopback provider is loaded" modprobe kofi_loop
 
 # --- a whole run ---
 check "both sides start" modprobe kofi_pingpong prov=loop iterations=40
@@ -57,39 +57,39 @@ for operation in send write read writedata; do
 	check "$operation of the limit" grep -q "^$operation  *1048576 " "$DIR/client/results"
 done
 check "data was checked" [ "$(number client checked)" -gt 0 ]
-check "the server checked, too" [ "$(number server checked)" -gt 0 ]
+check "data was checked at the server" [ "$(number server checked)" -gt 0 ]
 check "no byte was wrong" [ "$(number client bad)" = 0 ]
-check "the server found none, either" [ "$(number server bad)" = 0 ]
+check "no byte was wrong at the server" [ "$(number server bad)" = 0 ]
 check "the JSON names the state" grep -q '"state": "done"' "$DIR/client/results.json"
-check "the module goes" rmmod kofi_pingpong
+check "the module is unloaded" rmmod kofi_pingpong
 
 # --- the device goes away in the middle, and the server lives on ---
 modprobe kofi_pingpong prov=loop domain=loop1 iterations=1000000 sizes=64
-check "a long run is on" wait_while client waiting 20
+check "a long run has begun" wait_while client waiting 20
 usleep 500000
 echo 0 > /sys/kernel/debug/kofi_loop/loop1/present
-check "a removal ends it" ended failed
+check "a removal ends the run" ended failed
 grep error: "$DIR/client/results"
 # The error is that of the device; or the server loses the device first, and then outstanding
 # operations fail, posts find no peer, or the server reports its failure.
 why='device\|endpoint went away\|host unreachable\|as it failed'
-check "and is named" grep -q "^error: .*\($why\)" "$DIR/client/results"
-check "the server waits for the next" wait_while server running 20
+check "the error names the removal" grep -q "^error: .*\($why\)" "$DIR/client/results"
+check "the server waits for the next client" wait_while server running 20
 echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
-check "nothing is open" nothing_open
-check "the module goes after a removal" rmmod kofi_pingpong
+check "nothing is left open" nothing_open
+check "the module is unloaded after a removal" rmmod kofi_pingpong
 
 # --- a fake client ---
-check "a server alone" modprobe kofi_pingpong prov=loop role=server timeout=5
+check "the module is loaded as server only" modprobe kofi_pingpong prov=loop role=server timeout=5
 for _ in $(seq 50); do
 	nc 127.0.0.1 7471 < /dev/null > /dev/null 2>&1 && break
 	usleep 100000
 done
 head -c 4096 /dev/urandom | nc -w 2 127.0.0.1 7471 > /dev/null 2>&1
-check "garbage was refused" wait_for 20 was_refused
+check "garbage is refused" wait_for 20 was_refused
 check "no session is left" wait_while server running 20
 check "nothing is open after it" nothing_open
-check "the module goes after garbage" rmmod kofi_pingpong
+check "the module is unloaded after garbage" rmmod kofi_pingpong
 
 # --- unloading at any time ---
 for delay in 0 10000 50000 200000 700000; do
@@ -101,8 +101,8 @@ for delay in 0 10000 50000 200000 700000; do
 done
 
 # --- invalid configurations ---
-refuse "a role that there isn't" modprobe kofi_pingpong role=observer
-refuse "no iterations" modprobe kofi_pingpong iterations=0
-check "a provider that there isn't" modprobe kofi_pingpong prov=nosuch timeout=2
-check "ends the run" ended failed
-check "the module goes without a provider" rmmod kofi_pingpong
+refuse "an unknown role is refused" modprobe kofi_pingpong role=observer
+refuse "0 iterations are refused" modprobe kofi_pingpong iterations=0
+check "the module is loaded with an unknown provider" modprobe kofi_pingpong prov=nosuch timeout=2
+check "the run fails" ended failed
+check "the module is unloaded without a provider" rmmod kofi_pingpong

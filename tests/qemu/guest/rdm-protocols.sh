@@ -54,10 +54,10 @@ idle()
 # end: have the kernel close its endpoint
 end()
 {
-	check "nothing is left" wait_for 5 idle
+	check "all operations have ended" wait_for 5 idle
 	count_all
 	check "unload the ULP" rmmod kofi_echo
-	check "nothing is open" nothing_open
+	check "nothing is left open" nothing_open
 }
 
 # came TYPE..., went TYPE...: check that such packets were received from libfabric, or sent to it
@@ -213,7 +213,7 @@ killed()
 	check "all operations end, $2 $1" wait_for 5 idle
 	killed_took=$(($(now) - killed_then))
 	note "after $killed_took hundredths of a second, $(cat $ECHO/failed) have failed by now"
-	check "within two seconds, $2 $1" [ $killed_took -le 200 ]
+	check "they end within two seconds, $2 $1" [ $killed_took -le 200 ]
 }
 
 parameters runt_size=0

@@ -24,20 +24,20 @@ gone()
 }
 
 modprobe kofi_loop
-refuse "the core can't go before a provider" rmmod kofi
+refuse "the core can't be unloaded before a provider" rmmod kofi
 modprobe kofi_soak threads=4 seconds=60 &
 soak=$!
 check "a fabric is open" wait_for 60 fabric_open
-refuse "a provider can't go while a fabric is open" rmmod kofi_loop
+refuse "a provider can't be unloaded while a fabric is open" rmmod kofi_loop
 # Let traffic go on after the refused rmmod.
 sleep 2
 echo 0 > /sys/module/kofi_soak/parameters/seconds
 check "the refused rmmod hasn't disturbed the traffic" wait $soak
 check "no fabric is open any more" grep -q 'users: 0' /sys/kernel/debug/kofi/providers
-check "the provider goes, though the ULP is still loaded" rmmod kofi_loop
-refuse "the core can't go before a ULP" rmmod kofi
-check "the ULP goes" rmmod kofi_soak
-check "the core goes" rmmod kofi
+check "the provider is unloaded while the ULP is still loaded" rmmod kofi_loop
+refuse "the core can't be unloaded before a ULP" rmmod kofi
+check "the ULP is unloaded" rmmod kofi_soak
+check "the core is unloaded" rmmod kofi
 
 # in_order MODULE...: load all modules, and unload them in this order
 in_order()
@@ -70,7 +70,7 @@ done
 check "a provider is loaded and unloaded $TIMES times while debugfs is read" gone kofi_loop
 until rmmod kofi 2> /dev/null; do :; done
 wait
-check "and the core goes" gone kofi
+check "the core is unloaded, too" gone kofi
 
 # link: create a soft device for the EFA provider
 link()
@@ -104,11 +104,11 @@ modprobe kofi_efa_test
 # This case has its fabric open until the device is removed.
 echo "es0 es0 removal 1" > /sys/kernel/debug/kofi_efa_test/run &
 cases=$!
-check "a fabric of it is open" wait_for 60 fabric_open
-refuse "the EFA provider can't go while a fabric is open" rmmod kofi_efa
-refuse "nor can its device's driver" rmmod efasim
-check "the device goes under the ULP" host rdma link delete es0
+check "a fabric of the EFA provider is open" wait_for 60 fabric_open
+refuse "the EFA provider can't be unloaded while a fabric is open" rmmod kofi_efa
+refuse "the soft device's module can't be unloaded, either" rmmod efasim
+check "the device is deleted under the ULP" host rdma link delete es0
 wait $cases
-check "the driver goes before the provider" rmmod efasim
-check "the provider goes before the ULP" rmmod kofi_efa
-check "the ULP goes at last" rmmod kofi_efa_test
+check "the soft device's module is unloaded before the provider" rmmod efasim
+check "the provider is unloaded before the ULP" rmmod kofi_efa
+check "the ULP is unloaded last" rmmod kofi_efa_test
