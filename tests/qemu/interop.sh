@@ -60,21 +60,30 @@ talk()
 	[ $talk_status = 0 ] || sed 's/^/# /' $OUT/log
 }
 
-# set_up: create a device for each side, and load what both need
-set_up()
+# set_up_process NETDEV [PARAMETER=VALUE...]: give libfabric's processes a PCI function on a netdev
+set_up_process()
 {
-	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_ECHO_COUNTERS=$EFA
+	set_up_netdev=$1
+	shift
+	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
 	mkdir -p /dev/shm
-	cp /bed/tools/fi_echo $OUT
 	set_up_theirs
 	# libfabric 2.1 posts as many receives at once as the depth divided by the segments of a
 	# work request, but has memory for only 8192.
-	modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384
+	modprobe efasim pci="$set_up_netdev" pci_mem=0x20000000 max_rq_depth=16384 "$@"
 	modprobe efa
 	modprobe ib_uverbs
+	check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
+}
+
+# set_up: create a device for each side, and load what both need
+set_up()
+{
+	export FI_ECHO_COUNTERS=$EFA
+	cp /bed/tools/fi_echo $OUT
+	set_up_process lo
 	host rdma link add es0 type efasim netdev lo
 	modprobe kofi_efa
-	check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
 	note "$(theirs fi_info --version | head -n 1)"
 }
 

@@ -50,14 +50,9 @@ verbs_up()
 
 process_up()
 {
-	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_EFA_USE_DEVICE_RDMA=1
-	export FI_ECHO_MAX=4194304
-	mkdir -p /dev/shm
+	export FI_EFA_USE_DEVICE_RDMA=1 FI_ECHO_MAX=4194304
 	cp /bed/tools/fi_echo $OUT
-	modprobe efasim pci=eth0 pci_mem=0x20000000 unresponsive_ms=20000
-	modprobe efa
-	modprobe ib_uverbs
-	check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
+	set_up_process eth0 unresponsive_ms=20000
 	name=-
 }
 

@@ -62,16 +62,10 @@ has()
 	done
 }
 
-export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
-mkdir -p /dev/shm
 : > $TYPES
 cp /bed/tools/fi_kinds $OUT
-set_up_theirs
-# Without RDMA writes in the device, libfabric writes by messages. max_rq_depth: see interop.sh.
-modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384 rdma_write=0
-modprobe efa
-modprobe ib_uverbs
-check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
+# Without RDMA writes in the device, libfabric writes by messages.
+set_up_process lo rdma_write=0
 note "libfabric $(theirs fi_info --version | awk '/^libfabric:/ { print $2 }')"
 echo 65536 > $TRACE/buffer_size_kb
 echo 1 > $TRACE/events/efasim/efasim_msg/enable
