@@ -9,9 +9,10 @@ PREFIX ?= /usr/local
 MOD_DIR = updates/kofi
 DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrelease)/kofi
 
-# Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, and the libfabric
-# of Debian 12, which the host has, and of Debian 13.
-INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair rdm-libfabric rdm-libfabric-2 rdm-protocols rdm-protocols-2
+# Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, perftest, and the
+# libfabric of Debian 12, which the host has, and of Debian 13.
+INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-versions \
+	rdm-libfabric rdm-libfabric-2 rdm-protocols rdm-protocols-2
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
@@ -72,8 +73,8 @@ check-more: packages
 check-blk: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(KOFIBLK_TESTS))
 
-# Fabric efa against libfabric, each sub-protocol in each direction. ONLY="rdm-protocols" runs
-# just it.
+# Drivers and programs of others on PCI functions of the soft device, and fabric efa against
+# libfabric. ONLY="rdm-protocols" runs just it.
 interop: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(INTEROP_TESTS))
 
