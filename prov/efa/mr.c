@@ -26,6 +26,20 @@ static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 
 /* --- memory --- */
 
+/* List memory that is one piece. Return: false if a region can't be so long. */
+static __always_inline bool kefa_mr_gather_page(struct kefa_mr *mr, struct page *page, u32 off,
+						size_t len)
+{
+	if (!len || len > KEFA_MAX_RDMA)
+		return false;
+	sg_set_page(mr->sg, page, len, off);
+	if (unlikely(mr->last))
+		kefa_mr_end(mr, 1);
+	mr->len = len;
+	mr->nents = 1;
+	return true;
+}
+
 /* Most regions are one contiguous buffer, which needs no walk. */
 static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 					       const struct fi_mr_attr *attr)
@@ -51,14 +65,7 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 	} else {
 		return false;
 	}
-	if (!len || len > KEFA_MAX_RDMA)
-		return false;
-	sg_set_page(mr->sg, page, len, off);
-	if (unlikely(mr->last))
-		kefa_mr_end(mr, 1);
-	mr->len = len;
-	mr->nents = 1;
-	return true;
+	return kefa_mr_gather_page(mr, page, off, len);
 }
 
 /*
@@ -129,6 +136,23 @@ static __always_inline int kefa_mr_map(struct kefa_mr *mr,
 int kefa_mr_map_iter(struct kefa_mr *mr, const struct iov_iter *iter, u64 access)
 {
 	return kefa_mr_map_gathered(mr, access, kefa_mr_gather_iter(mr, iter));
+}
+
+/**
+ * kefa_mr_map_one() - map the memory of a region that is one piece
+ * @mr: the region, idle, which no other task uses
+ * @buf: the memory, for which kefa_one_piece() returned true
+ * @len: length in bytes
+ * @access: access of peers
+ *
+ * Context: Process or softirq context.
+ * Return: 0, -EMSGSIZE, -EOPNOTSUPP, -EAGAIN.
+ */
+int kefa_mr_map_one(struct kefa_mr *mr, void *buf, size_t len, u64 access)
+{
+	if (!kefa_mr_gather_page(mr, virt_to_page(buf), offset_in_page(buf), len))
+		return -EMSGSIZE;
+	return kefa_mr_map_gathered(mr, access, 0);
 }
 
 /* --- registration --- */

@@ -126,6 +126,7 @@ void kefa_mrs_revoke(struct work_struct *work);
 void kefa_mr_wait(struct kefa_mr *mr);
 struct kefa_mr *kefa_mr_own(struct kefa_ep *ep, u64 access, size_t ents);
 int kefa_mr_map_iter(struct kefa_mr *mr, const struct iov_iter *iter, u64 access);
+int kefa_mr_map_one(struct kefa_mr *mr, void *buf, size_t len, u64 access);
 void kefa_mr_own_end(struct kefa_mr *mr);
 void kefa_mr_disown(struct kefa_mr *mr);
 
