@@ -168,7 +168,7 @@ struct kefa_ep;
  * @init: allocate memory for operations, and set depths of the queue pair
  * @fini: undo @init; the endpoint isn't enabled, or is stopped
  * @started: the endpoint is enabled; under kefa_ep.lock
- * @limits: decide which calls may take the short way, as the state or flags have changed;
+ * @limits: decide which calls may take the fast path, as the state or flags have changed;
  *	under kefa_ep.lock
  * @poll: kefa_ep_poll(); under kefa_ep.lock
  * @keep: kefa_keep() all memory that the device has, and return the number of bytes that

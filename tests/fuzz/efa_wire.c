@@ -11,6 +11,7 @@
 #include "../../prov/efa/rdm/build.c"
 #include "../../prov/efa/rdm/eager.h"
 #include "../../prov/efa/rdm/part.h"
+#include "../../prov/efa/rdm/read.h"
 #include "../kunit/efa_wire_cases.h"
 
 #define ROOM	WIRE_ROOM
@@ -38,7 +39,7 @@ static void check_promises(const struct kefa_pkt *pkt, const u8 *in, size_t len)
 		assert(pkt->data_len && pkt->seg_offset + pkt->data_len > pkt->seg_offset);
 }
 
-/* The short way says what the long one says. */
+/* The fast path's parser says what kefa_parse() says. */
 static void check_eager(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *in, size_t len)
 {
 	struct kefa_eager e;
@@ -66,6 +67,27 @@ static void check_part(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *
 	assert(p.e.data == pkt->data && p.e.len == pkt->data_len);
 }
 
+static void check_read(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *in, size_t len)
+{
+	const struct kefa_eor_hdr *eor = kefa_eor_parse(in, len);
+	struct kefa_read r;
+
+	if (eor) {
+		assert(!bad && pkt->row->type == KEFA_EOR_PKT && pkt->has_connid);
+		assert(le32_to_cpu(eor->send_id) == pkt->send_id);
+		assert(le32_to_cpu(eor->connid) == pkt->connid);
+	}
+	if (!kefa_read_parse(in, len, &r))
+		return;
+	assert(!eor && !bad && !pkt->raw);
+	assert(pkt->row->type == KEFA_LONGREAD_MSGRTM_PKT + r.e.tagged);
+	assert(r.e.msg_id == pkt->msg_id && r.e.connid == pkt->connid && pkt->has_connid);
+	assert(r.e.tag == pkt->tag && r.total == pkt->msg_length && r.send_id == pkt->send_id);
+	assert(pkt->read_iov_count == 1 && r.addr == le64_to_cpu(pkt->read_iov->addr));
+	assert(r.key == le64_to_cpu(pkt->read_iov->key));
+	assert(r.e.data == pkt->data && !r.e.len && !pkt->data_len);
+}
+
 static void parse(const u8 *in, size_t len)
 {
 	static u8 copy[ROOM], out[ROOM];
@@ -76,6 +98,7 @@ static void parse(const u8 *in, size_t len)
 	bad = kefa_parse(in, len, &pkt);
 	check_eager(&pkt, bad, in, len);
 	check_part(&pkt, bad, in, len);
+	check_read(&pkt, bad, in, len);
 	if (bad) {
 		assert(*kefa_bad_text(bad));
 		passed[KEFA_PKT_TYPES + bad]++;

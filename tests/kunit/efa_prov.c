@@ -45,6 +45,7 @@
 #include "../../prov/efa/rdm/rx.c"
 #include "../../prov/efa/rdm/msg.c"
 #include "../../prov/efa/rdm/part.c"
+#include "../../prov/efa/rdm/read.c"
 #include "../../prov/efa/rdm/answer.c"
 #include "../../prov/efa/rdm/longcts.c"
 #include "../../prov/efa/rdm/longread.c"

@@ -204,7 +204,7 @@ static void ends_anywhere(struct kunit *test)
 	const u32 want[CARRIERS] = {
 		[BY_CTS]	= cts | BIT(KEFA_ROP_POSTED),
 		[BY_CTS_DC]	= cts | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_OWES),
-		[BY_READ]	= read | BIT(KEFA_ROP_OWES),
+		[BY_READ]	= read,
 		[BY_RUNT]	= read | BIT(KEFA_ROP_OWES) | BIT(KEFA_ROP_DATA_RX),
 		[BY_NACK]	= read | BIT(KEFA_ROP_NACKED) | cts,
 		[BY_RUNT_NACK]	= read | BIT(KEFA_ROP_NACKED) | cts,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabric efa: packets of medium messages that arrive. They take a short way if they are exactly
+ * Fabric efa: packets of medium messages that arrive. They take a fast path if they are exactly
  * what a receive expects. A packet with any error must not change the receive.
  */
 #include "efa_rdm_scene.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Fabric efa: messages of one packet by plain calls. They use only a send slot, without an
- * operation, and their packets take the short way through the receiver. Whatever interferes, such
+ * operation, and their packets take the fast path through the receiver. Whatever interferes, such
  * a message must complete once and in order, and leave no resource in use.
  */
 #include "efa_rdm_scene.h"
@@ -33,7 +33,7 @@ static void expect_slots(struct kunit *test, struct rdm_end *end, u32 used)
 	KUNIT_EXPECT_EQ(test, rdm->ep.tx.nfree, rdm->ep.tx.base.size - used);
 }
 
-/* Each plain call takes the short way, and so do the packets at the receiver. */
+/* Each plain call takes the fast path, and so do the packets at the receiver. */
 static void short_slot(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -254,7 +254,7 @@ static void short_wraps(struct kunit *test)
 	next = kefa_peers_at(&rdm->peers, pair->end[1].peer)->order.exp_id;
 	spin_unlock_bh(&rdm->ep.lock);
 	KUNIT_EXPECT_EQ(test, next, 39U);
-	/* Messages in order took the short way, before and after the wrap. */
+	/* Messages in order took the fast path, before and after the wrap. */
 	KUNIT_EXPECT_LT(test, rdm_uses(rdm) - was, 30U);
 	rdm_expect_whole(test, pair);
 }

@@ -54,6 +54,7 @@ static const char * const lives[] = {
 	/* Long read: registered, read, invalidated; or refused, and sent again. */
 	"free wait reg wait ack inval free",
 	"free reg wait ack inval free",
+	"free reg ack inval free",
 	"free reg dying free",
 	"free wait ack inval grant data_tx posted free",
 	"free ack inval dying free",

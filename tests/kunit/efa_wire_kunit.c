@@ -9,6 +9,7 @@
 #include "efa_wire_cases.h"
 #include "../../prov/efa/rdm/eager.h"
 #include "../../prov/efa/rdm/part.h"
+#include "../../prov/efa/rdm/read.h"
 
 #define ROOM	512
 
@@ -58,7 +59,34 @@ static void expect_part(struct kunit *test, const void *buf, size_t len, const s
 	KUNIT_EXPECT_PTR_EQ(test, p.e.data, pkt->data);
 }
 
-/* What kefa_parse() says; and of those that they are for, the short ways' parsers say the same. */
+static void expect_read(struct kunit *test, const void *buf, size_t len, const struct kefa_pkt *pkt,
+			enum kefa_bad bad)
+{
+	const bool plain = plain_of(pkt, bad, KEFA_LONGREAD_MSGRTM_PKT) &&
+			   pkt->read_iov_count == 1 &&
+			   !upper_32_bits(le64_to_cpu(pkt->read_iov->key));
+	const struct kefa_eor_hdr *eor = kefa_eor_parse(buf, len);
+	struct kefa_read r;
+
+	KUNIT_EXPECT_EQ(test, !!eor, !bad && pkt->row->type == KEFA_EOR_PKT && pkt->has_connid);
+	if (eor) {
+		KUNIT_EXPECT_EQ(test, le32_to_cpu(eor->send_id), pkt->send_id);
+		KUNIT_EXPECT_EQ(test, le32_to_cpu(eor->connid), pkt->connid);
+	}
+	KUNIT_EXPECT_EQ(test, kefa_read_parse(buf, len, &r), plain);
+	if (!plain)
+		return;
+	KUNIT_EXPECT_EQ(test, r.e.tagged, !!(pkt->row->flags & KEFA_ROW_TAGGED));
+	KUNIT_EXPECT_EQ(test, r.e.msg_id, pkt->msg_id);
+	KUNIT_EXPECT_EQ(test, r.e.connid, pkt->connid);
+	KUNIT_EXPECT_EQ(test, r.e.tag, pkt->tag);
+	KUNIT_EXPECT_EQ(test, r.total, pkt->msg_length);
+	KUNIT_EXPECT_EQ(test, r.send_id, pkt->send_id);
+	KUNIT_EXPECT_EQ(test, r.addr, le64_to_cpu(pkt->read_iov->addr));
+	KUNIT_EXPECT_EQ(test, (u64)r.key, le64_to_cpu(pkt->read_iov->key));
+}
+
+/* What kefa_parse() says; and of those that they are for, the fast paths' parsers say the same. */
 static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, struct kefa_pkt *pkt)
 {
 	const enum kefa_bad bad = kefa_parse(buf, len, pkt);
@@ -66,6 +94,7 @@ static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, stru
 	bool plain;
 
 	expect_part(test, buf, len, pkt, bad);
+	expect_read(test, buf, len, pkt, bad);
 	plain = plain_of(pkt, bad, KEFA_EAGER_MSGRTM_PKT);
 	KUNIT_EXPECT_EQ(test, kefa_eager_parse(buf, len, &e), plain);
 	if (!plain)

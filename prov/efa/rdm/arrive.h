@@ -1,11 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the short ways of packets that arrived, or were sent, have in common: eager.c, part.c. */
+/* What the fast paths of packets that arrived, or were sent, have in common: eager.c, part.c. */
 #ifndef KEFA_RDM_ARRIVE_H
 #define KEFA_RDM_ARRIVE_H
 
 #include "../path.h"
 #include "eager.h"
 #include "rdm.h"
+
+/**
+ * kefa_rpeer_usual() - check that nothing has to be done about a peer that has sent a packet
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether the peer is alive, and has sent a packet before.
+ */
+static __always_inline bool kefa_rpeer_usual(const struct kefa_rpeer *peer)
+{
+	return peer->state >= KEFA_RPEER_KNOWN && peer->state <= KEFA_RPEER_READY &&
+	       peer->flags & KEFA_RPEER_HEARD;
+}
+
+/**
+ * kefa_wc_from() - check that a packet was sent by a peer
+ * @wc: completion of the packet
+ * @peer: the peer
+ * @connid: connid in the packet
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it was; false also if the device doesn't know the sender's address handle.
+ */
+static __always_inline bool kefa_wc_from(const struct ib_wc *wc, const struct kefa_rpeer *peer,
+					 u32 connid)
+{
+	return wc->slid != KEFA_NO_SLID && kefa_rpeer_slid(peer) == wc->slid &&
+	       kefa_rpeer_qpn(peer) == wc->src_qp && kefa_rpeer_connid(peer) == connid;
+}
 
 /**
  * kefa_turn_of() - who has sent a message, if nothing has to be done about the peer, and its
@@ -29,8 +58,7 @@ static __always_inline struct kefa_rpeer *kefa_turn_of(struct kefa_rdm *rdm,
 	};
 	struct kefa_rpeer *peer = kefa_peers_known(&rdm->peers, &src);
 
-	if (unlikely(!peer || peer->state < KEFA_RPEER_KNOWN ||
-		     peer->state > KEFA_RPEER_READY || !(peer->flags & KEFA_RPEER_HEARD)))
+	if (unlikely(!peer || !kefa_rpeer_usual(peer)))
 		return NULL;
 	if (unlikely(rdm->ordered && e->msg_id != peer->order.exp_id))
 		return NULL;
@@ -83,6 +111,43 @@ static __always_inline void kefa_ts_report(struct kefa_rdm *rdm, struct kefa_ts 
 	*rdm->sent_tail = ts;
 	rdm->sent_tail = &ts->next;
 	rdm->nsent++;
+}
+
+/**
+ * kefa_sent_all() - report a message that has an operation, all of whose work requests are over
+ * @rdm: the endpoint
+ * @rop: the operation, which ends
+ * @ts: slot of the last work request, in KEFA_TS_FREE, in no list
+ *
+ * Context: Under kefa_ep.lock. The report is due.
+ */
+static inline void kefa_sent_all(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_ts *ts)
+{
+	ts->context = rop->context;
+	ts->cq_flags = rop->cq_flags;
+	ts->tag = rop->tag;
+	ts->total = rop->total;
+	ts->quiet = rop->flags & KEFA_ROP_QUIET;
+	kefa_ts_report(rdm, ts);
+	rop->peer->nops--;
+	rop->flags |= KEFA_ROP_OVER | KEFA_ROP_TOLD;
+	kefa_rop_end(&rdm->rops, rop);
+	rdm->ep.rx.room |= rdm->ep.rx.wanted;
+}
+
+/**
+ * kefa_ts_unused() - put a send slot into the list of free ones
+ * @rdm: the endpoint
+ * @ts: the slot, in KEFA_TS_FREE
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_unused(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	ts->next = rdm->ts_free;
+	rdm->ts_free = ts;
+	rdm->ts_nfree++;
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 }
 
 #endif /* KEFA_RDM_ARRIVE_H */

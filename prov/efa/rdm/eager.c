@@ -7,6 +7,7 @@
  * report, so that the ULP gets its completions in order.
  */
 #include "arrive.h"
+#include "read.h"
 
 /**
  * kefa_eager_init() - initialize the lists of messages to report, and prepared work requests
@@ -139,7 +140,7 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 		     ts->state != KEFA_TS_POSTED))
 		return false;
 	if (unlikely(!ts->whole))
-		return kefa_part_sent(rdm, ts, wc);
+		return ts->shared ? kefa_part_sent(rdm, ts, wc) : kefa_read_sent(rdm, ts, wc);
 	if (unlikely(ts->again || ts->err))
 		return false;
 	peer = ts->peer;

@@ -35,6 +35,11 @@ struct kefa_eager {
 #define KEFA_EAGER_FIRST(type)						\
 	((type) | KEFA_PROTOCOL_VERSION << 8 | (u32)KEFA_PKT_CONNID_HDR << 16)
 
+/* The same as kefa_build() makes it for a message, with the flags that repeat the type. */
+#define KEFA_RTM_FIRST(form, tagged)						\
+	((tagged) ? KEFA_EAGER_FIRST(KEFA_##form##_TAGRTM_PKT) | KEFA_EAGER_HINTS :	\
+		    KEFA_EAGER_FIRST(KEFA_##form##_MSGRTM_PKT) | (u32)KEFA_REQ_MSG << 16)
+
 /**
  * kefa_eager_parse() - parse an eager packet in its most frequent form
  * @buf: the packet, aligned to 4 bytes

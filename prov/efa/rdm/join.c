@@ -109,7 +109,9 @@ static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int
 		if (ts->state != KEFA_TS_PARKED)
 			continue;
 		rop = ts->rop;
-		peer->flags |= KEFA_RPEER_LOST;
+		/* The peer waits for no EOR before it handles other packets. */
+		if (ts->type != KEFA_EOR_PKT)
+			peer->flags |= KEFA_RPEER_LOST;
 		kefa_ts_free(rdm, ts);
 		if (!rop)
 			continue;

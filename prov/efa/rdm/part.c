@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way of messages in several packets. A medium message that arrives has many of them,
+ * The fast path of messages in several packets. A medium message that arrives has many of them,
  * each says where its data belongs, and nothing else differs: the first one takes a receive, and
  * the others are those of the message that began last. Of a message that is sent each packet has
  * a slot, and the operation ends with the last.
@@ -10,6 +10,7 @@
  */
 #include "arrive.h"
 #include "part.h"
+#include "read.h"
 
 /* --- arriving --- */
 
@@ -22,13 +23,10 @@ static u8 kefa_part_type(const struct kefa_part *p)
 static bool kefa_part_of(const struct kefa_rop *rop, const struct kefa_part *p,
 			 const struct ib_wc *wc)
 {
-	const struct kefa_rpeer *peer = rop->peer;
-
 	return rop->state == KEFA_ROP_DATA_RX && rop->type == kefa_part_type(p) &&
 	       rop->msg_id == p->e.msg_id && rop->total == p->total &&
-	       p->e.len <= rop->total - rop->done && wc->slid != KEFA_NO_SLID &&
-	       kefa_rpeer_slid(peer) == wc->slid && kefa_rpeer_qpn(peer) == wc->src_qp &&
-	       kefa_rpeer_connid(peer) == p->e.connid;
+	       p->e.len <= rop->total - rop->done &&
+	       kefa_wc_from(wc, rop->peer, p->e.connid);
 }
 
 /* That is all of the message. */
@@ -120,7 +118,7 @@ bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (!kefa_part_parse(rs->held.buf, wc->byte_len, &p))
-		return false;
+		return kefa_read_arrived(rdm, rs, wc);
 	if (!rop || !kefa_part_of(rop, &p, wc))
 		return kefa_part_first(rdm, rs, &p, wc);
 	kefa_part_put(rdm, rop, rs, &p);
@@ -141,17 +139,8 @@ static noinline void kefa_part_todo(struct kefa_rdm *rdm, struct kefa_rpeer *pee
 static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_ts *ts)
 {
 	kefa_dma_unmap(rdm->ep.dma, rop->dma, rop->total, DMA_TO_DEVICE);
-	ts->context = rop->context;
-	ts->cq_flags = rop->cq_flags;
-	ts->tag = rop->tag;
-	ts->total = rop->total;
-	ts->quiet = rop->flags & KEFA_ROP_QUIET;
-	kefa_ts_report(rdm, ts);
-	rop->peer->nops--;
 	rop->mapped = false;
-	rop->flags |= KEFA_ROP_OVER | KEFA_ROP_TOLD;
-	kefa_rop_end(&rdm->rops, rop);
-	rdm->ep.rx.room |= rdm->ep.rx.wanted;
+	kefa_sent_all(rdm, rop, ts);
 	return true;
 }
 
@@ -161,7 +150,7 @@ static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const stru
 	const struct kefa_rpeer *peer = ts->peer;
 	const struct kefa_rop *rop = ts->rop;
 
-	if (!ts->shared || ts->again || kefa_wc_failed(wc))
+	if (ts->again || kefa_wc_failed(wc))
 		return false;
 	return rop->state == KEFA_ROP_POSTED && !(rop->flags & KEFA_ROP_OVER) &&
 	       !peer->backoff.delay_us && peer->state != KEFA_RPEER_GONE;
@@ -170,7 +159,7 @@ static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const stru
 /**
  * kefa_part_sent() - the device is done with a packet of an operation
  * @rdm: the endpoint, with a queue pair
- * @ts: its slot, in KEFA_TS_POSTED, and not a whole message
+ * @ts: its slot, in KEFA_TS_POSTED, with kefa_ts.shared
  * @wc: its completion
  *
  * Context: Under kefa_ep.lock. The report is due.
@@ -198,9 +187,6 @@ bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 		kefa_part_todo(rdm, peer);
 	if (!--rop->wrs)
 		return kefa_part_over(rdm, rop, ts);
-	ts->next = rdm->ts_free;
-	rdm->ts_free = ts;
-	rdm->ts_nfree++;
-	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+	kefa_ts_unused(rdm, ts);
 	return true;
 }

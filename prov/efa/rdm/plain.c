@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The short way of plain calls, as ../plain.c is for efa-direct: one buffer, and no flag that
+ * The fast path of plain calls, as ../plain.c is for efa-direct: one buffer, and no flag that
  * asks for more. A message of one packet to a peer that nothing is in the way of has no
  * operation but its send slot. A receive is an operation of which nobody is told before it has
  * its message.
  *
- * A call that isn't of that kind, or that doesn't work out, takes the long way of send.c and
+ * A call that isn't of that kind, or that doesn't work out, takes the slow path of send.c and
  * recv.c, which knows all the errors and counts them. So nothing is refused here.
  */
 #include "../path.h"
 #include "eager.h"
 #include "rdm.h"
+#include "read.h"
 
-/* Defaults that make an operation one for the long way. */
+/* Defaults that make an operation one for the slow path. */
 #define KEFA_RDM_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE | \
 				 FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 
@@ -39,7 +40,7 @@ static struct kefa_limits kefa_rdm_limits_of(const struct kefa_ep *ep, u64 what)
 }
 
 /**
- * kefa_rdm_limits() - decide which calls may take the short way
+ * kefa_rdm_limits() - decide which calls may take the fast path
  * @ep: the endpoint, whose state or flags have changed
  *
  * Serves as kefa_ep_kind.limits.
@@ -231,6 +232,8 @@ static __always_inline bool kefa_rplain_send_it(struct fid_ep *ep_fid,
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	bool done;
 
+	if (unlikely(p->len > READ_ONCE(to_kefa_rdm(ep)->lim.mtu)))
+		return false;
 	spin_lock_bh(&ep->lock);
 	if (likely(!ep->worker && !ep->nheld))
 		done = kefa_rplain_tx(to_kefa_rdm(ep), p, true);
@@ -274,10 +277,6 @@ static __always_inline u32 kefa_rmedium_head(bool tagged)
 			 sizeof(struct kefa_medium_msgrtm_hdr));
 }
 
-/* The first four bytes of the header, as kefa_build() makes them. */
-#define KEFA_MEDIUM_FIRST(type, flags)					\
-	(KEFA_EAGER_FIRST(type) | (u32)(KEFA_REQ_MSG | (flags)) << 16)
-
 /* The header, of @len bytes with the connid. */
 static __always_inline void kefa_rmedium_hdr(void *to, const struct kefa_rdm *rdm,
 					     const struct kefa_rop *rop, bool tagged, u32 len,
@@ -286,9 +285,7 @@ static __always_inline void kefa_rmedium_hdr(void *to, const struct kefa_rdm *rd
 	struct kefa_req_opt_connid_hdr *opt = to + len - sizeof(*opt);
 	struct kefa_medium_tagrtm_hdr *hdr = to;
 
-	*(__le32 *)to = cpu_to_le32(tagged ?
-			KEFA_MEDIUM_FIRST(KEFA_MEDIUM_TAGRTM_PKT, KEFA_REQ_TAGGED) :
-			KEFA_MEDIUM_FIRST(KEFA_MEDIUM_MSGRTM_PKT, 0));
+	*(__le32 *)to = cpu_to_le32(KEFA_RTM_FIRST(MEDIUM, tagged));
 	hdr->hdr.msg_id = cpu_to_le32(rop->msg_id);
 	hdr->hdr.msg_length = cpu_to_le64(rop->total);
 	hdr->hdr.seg_offset = cpu_to_le64(off);
@@ -404,16 +401,80 @@ static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct k
 	return true;
 }
 
+/* --- sending what the peer reads --- */
+
+/* Return: the peer, if the message may be registered at once and is sent after that; or NULL. */
+static struct kefa_rpeer *kefa_rread_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
+
+	if (!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
+	    peer->flags & KEFA_RPEER_HEADERLESS || peer->backoff.waiting ||
+	    kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
+	    !kefa_shake_reads(&rdm->self, peer) || !kefa_tx_room(rdm, peer))
+		return NULL;
+	/* Messages before it may wait for their registration, but for nothing else. */
+	if (!list_empty(&peer->wait) &&
+	    list_last_entry(&peer->wait, struct kefa_rop, peer_link)->state != KEFA_ROP_REG)
+		return NULL;
+	return peer;
+}
+
+static __always_inline void kefa_rread_go(struct kefa_rdm *rdm, const struct kefa_rplain *p,
+					  struct kefa_rpeer *peer, struct kefa_source *source)
+{
+	struct kefa_rop *rop = kefa_rop_get(&rdm->rops);
+	struct kefa_ep *ep = &rdm->ep;
+
+	kefa_rplain_rop(rop, p, ep->tx.quiet);
+	kefa_rop_unlist(rop);
+	rop->flags |= KEFA_ROP_TX;
+	rop->peer = peer;
+	peer->nops++;
+	rop->type = p->what & FI_TAGGED ? KEFA_LONGREAD_TAGRTM_PKT : KEFA_LONGREAD_MSGRTM_PKT;
+	rop->total = p->len;
+	kefa_source_post(rdm, rop, source);
+	list_add_tail(&rop->peer_link, &peer->wait);
+	ep->tx.nfree--;
+	ep->stats.sends++;
+	ep->stats.tx_bytes += p->len;
+}
+
+static __always_inline bool kefa_rread_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_source *source;
+	struct kefa_rpeer *peer;
+
+	if (!kefa_rplain_limits(rdm, p)->send || rdm->lim.runt || !ep->tx.nfree ||
+	    !rdm->rops.free || ep->nheld == KEFA_HELD_MAX)
+		return false;
+	peer = kefa_rread_peer(rdm, p);
+	if (!peer || !kefa_one_piece(p->buf, p->len) || kofi_side_reserve(&ep->tx.base))
+		return false;
+	source = kefa_source_one(rdm, p->buf, p->len);
+	if (!source) {
+		kofi_side_unreserve(&ep->tx.base);
+		return false;
+	}
+	kefa_rread_go(rdm, p, peer, source);
+	if (!kefa_ep_holds(ep))
+		kefa_tx_flush(rdm);
+	return true;
+}
+
 static __always_inline bool kefa_rplain_send_parts(struct fid_ep *ep_fid,
 						   const struct kefa_rplain *p)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
 	bool done;
 
-	if (p->len <= ep->dom->dev->mtu)
+	if (p->len <= READ_ONCE(rdm->lim.mtu))
 		return false;
 	spin_lock_bh(&ep->lock);
-	done = kefa_rmedium_tx(to_kefa_rdm(ep), p);
+	done = (p->len >= rdm->lim.min_read_message && kefa_rread_tx(rdm, p)) ||
+	       kefa_rmedium_tx(rdm, p);
 	spin_unlock_bh(&ep->lock);
 	return done;
 }

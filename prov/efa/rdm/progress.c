@@ -162,8 +162,10 @@ static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 		kefa_rdm_took(rdm, n);
 	else
 		rdm->burst = 0;
-	if (unlikely(rdm->ep.nheld || kefa_rdm_due(rdm)))
+	if (unlikely(kefa_rdm_due(rdm)))
 		kefa_rdm_pump(rdm);
+	else if (unlikely(rdm->ep.nheld))
+		kefa_tx_flush(rdm);
 	return n;
 }
 

@@ -386,6 +386,11 @@ bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	list_del_init(&rop->peer_link);
 	if (!ret)
 		return true;
+	/* It was registered for a peer that turned out to take no requests. */
+	if (rop->source) {
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+		kefa_source_release(rdm, rop);
+	}
 	kefa_rdm_end_tx(rdm, rop, -ret, 0);
 	return true;
 }

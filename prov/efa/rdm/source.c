@@ -13,6 +13,7 @@
 #include "../mr.h"
 #include "../path.h"
 #include "rdm.h"
+#include "read.h"
 
 /**
  * struct kefa_source - a region that peers can read from
@@ -147,20 +148,41 @@ bool kefa_source_alone(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
 	return true;
 }
 
+static __always_inline int kefa_source_describe(struct kefa_rdm *rdm, struct kefa_mr *mr)
+{
+	int ret = kefa_describe(rdm->ep.dom->dev, mr->fr, mr->sg, mr->nsegs, mr->len);
+
+	if (unlikely(ret))
+		kefa_mr_unmap(mr);
+	return ret;
+}
+
 static int kefa_source_map(struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_mr *mr)
 {
 	struct iov_iter iter;
 	struct kvec kvec;
-	int ret;
 
 	kefa_rop_iter(rop, ITER_SOURCE, 0, rop->total, &iter, &kvec);
-	ret = kefa_mr_map_iter(mr, &iter, FI_REMOTE_READ);
-	if (ret)
-		return ret;
-	ret = kefa_describe(rdm->ep.dom->dev, mr->fr, mr->sg, mr->nsegs, mr->len);
-	if (ret)
-		kefa_mr_unmap(mr);
-	return ret;
+	return kefa_mr_map_iter(mr, &iter, FI_REMOTE_READ) ?: kefa_source_describe(rdm, mr);
+}
+
+/* Post the registration of a message in a region that has its memory. */
+static __always_inline void kefa_source_reg(struct kefa_rdm *rdm, struct kefa_rop *rop,
+					    struct kefa_source *s, struct kefa_ts *ts)
+{
+	struct kefa_wr *wr;
+
+	s->rop = rop;
+	rop->source = s;
+	rdm->stats.sources++;
+	ts->what = KEFA_TS_REG;
+	ts->rop = rop;
+	rop->wrs++;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_REG);
+	kefa_mr_go(s->mr, KEFA_MR_REGISTERING);
+	WRITE_ONCE(rdm->ep.nregs, rdm->ep.nregs + 1);
+	wr = kefa_ts_hold(rdm, ts);
+	kefa_wr_reg(wr, ts->id, s->mr->fr->mr, kefa_mr_ib_access(FI_REMOTE_READ));
 }
 
 /**
@@ -175,7 +197,6 @@ int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_source *s;
 	struct kefa_ts *ts;
-	struct kefa_wr *wr;
 	int ret;
 
 	lockdep_assert_held(&rdm->ep.lock);
@@ -190,18 +211,47 @@ int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		list_add(&s->list, &rdm->sources_free);
 		return ret ?: -EAGAIN;
 	}
-	s->rop = rop;
-	rop->source = s;
-	rdm->stats.sources++;
-	ts->what = KEFA_TS_REG;
-	ts->rop = rop;
-	rop->wrs++;
-	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_REG);
-	kefa_mr_go(s->mr, KEFA_MR_REGISTERING);
-	WRITE_ONCE(rdm->ep.nregs, rdm->ep.nregs + 1);
-	wr = kefa_ts_hold(rdm, ts);
-	kefa_wr_reg(wr, ts->id, s->mr->fr->mr, kefa_mr_ib_access(FI_REMOTE_READ));
+	kefa_source_reg(rdm, rop, s, ts);
 	return 0;
+}
+
+/**
+ * kefa_source_one() - map a message that is one piece of memory into a region
+ * @rdm: the endpoint, enabled
+ * @buf: the message, for which kefa_one_piece() returned true
+ * @len: length in bytes
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the region, which the caller passes to kefa_source_post(); or NULL.
+ */
+struct kefa_source *kefa_source_one(struct kefa_rdm *rdm, void *buf, size_t len)
+{
+	struct kefa_source *s;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	s = kefa_source_take(rdm);
+	if (!s)
+		return NULL;
+	if (likely(!kefa_mr_map_one(s->mr, buf, len, FI_REMOTE_READ) &&
+		   !kefa_source_describe(rdm, s->mr)))
+		return s;
+	list_add(&s->list, &rdm->sources_free);
+	return NULL;
+}
+
+/**
+ * kefa_source_post() - register a message's memory in its region
+ * @rdm: the endpoint, enabled, with a slot for the message and room for a work request before the
+ *	doorbell
+ * @rop: the message, in KEFA_ROP_FREE; goes to KEFA_ROP_REG
+ * @s: result of kefa_source_one()
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ */
+void kefa_source_post(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_source *s)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	kefa_source_reg(rdm, rop, s, kefa_ts_take(rdm, rop->peer, false));
 }
 
 /**
@@ -272,6 +322,38 @@ static void kefa_source_counted(struct kefa_rdm *rdm)
 }
 
 /**
+ * kefa_source_valid() - the device has registered a message's memory
+ * @rdm: the endpoint
+ * @rop: the message, which its peer may read from now on
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_source_valid(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	kefa_source_counted(rdm);
+	kefa_mr_go(rop->source->mr, KEFA_MR_VALID);
+}
+
+/**
+ * kefa_source_end() - the device has invalidated a message's registration
+ * @rdm: the endpoint
+ * @rop: the message, which has no region afterwards
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_source_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_mr *mr = rop->source->mr;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	kefa_source_counted(rdm);
+	kefa_mr_unmap(mr);
+	kefa_mr_go(mr, KEFA_MR_IDLE);
+	kefa_source_put(rdm, rop);
+}
+
+/**
  * kefa_source_registered() - the device is done with a registration
  * @rdm: the endpoint
  * @rop: the message
@@ -284,16 +366,11 @@ static void kefa_source_counted(struct kefa_rdm *rdm)
 void kefa_source_registered(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
 			    u32 status)
 {
-	struct kefa_mr *mr = rop->source->mr;
-
-	kefa_source_counted(rdm);
 	if (err) {
-		kefa_mr_unmap(mr);
-		kefa_mr_go(mr, KEFA_MR_IDLE);
-		kefa_source_put(rdm, rop);
+		kefa_source_end(rdm, rop);
 		rop->no_read = true;
 	} else {
-		kefa_mr_go(mr, KEFA_MR_VALID);
+		kefa_source_valid(rdm, rop);
 	}
 	if (rop->state == KEFA_ROP_REG) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_WAIT);
