@@ -63,20 +63,6 @@ static void longread_sizes(struct kunit *test)
 
 #define PIECES_SIZE	(60 * PAGE_SIZE + 100)
 
-/* Map pages in reverse order, so that each page is a piece of its own. */
-static u8 *longread_scattered(struct kunit *test, u8 *pages)
-{
-	struct page *list[PIECES_SIZE / PAGE_SIZE + 1];
-	unsigned int i;
-	u8 *mem;
-
-	for (i = 0; i < ARRAY_SIZE(list); i++)
-		list[i] = virt_to_page(pages + (ARRAY_SIZE(list) - 1 - i) * PAGE_SIZE);
-	mem = vmap(list, ARRAY_SIZE(list), VM_MAP, PAGE_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	return mem;
-}
-
 /* Memory in pieces at both ends, more pieces than reads that can be outstanding. */
 static void longread_pieces(struct kunit *test)
 {
@@ -87,7 +73,7 @@ static void longread_pieces(struct kunit *test)
 	unsigned int n;
 
 	KUNIT_ASSERT_TRUE(test, out && pages);
-	in = longread_scattered(test, pages);
+	in = rdm_scattered(test, pages, PIECES_SIZE);
 	efa_fill(out, PIECES_SIZE, 3);
 	memset(in, 0, PIECES_SIZE);
 	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, in, PIECES_SIZE, NULL, FI_ADDR_UNSPEC, 5,

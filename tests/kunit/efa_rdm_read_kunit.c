@@ -186,20 +186,6 @@ static void read_refused(struct kunit *test)
 	vfree(out);
 }
 
-/* Map pages in reverse order, so that each page is a piece of its own. */
-static u8 *read_scattered(struct kunit *test, u8 *pages)
-{
-	struct page *list[WHOLE / PAGE_SIZE];
-	unsigned int i;
-	u8 *mem;
-
-	for (i = 0; i < ARRAY_SIZE(list); i++)
-		list[i] = virt_to_page(pages + (ARRAY_SIZE(list) - 1 - i) * PAGE_SIZE);
-	mem = vmap(list, ARRAY_SIZE(list), VM_MAP, PAGE_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	return mem;
-}
-
 /* What the receiver can't read by one work request at once, it keeps and reads by the slow path. */
 static void read_kept(struct kunit *test)
 {
@@ -210,7 +196,7 @@ static void read_kept(struct kunit *test)
 	int way;
 
 	KUNIT_ASSERT_NOT_NULL(test, pages);
-	in = read_scattered(test, pages);
+	in = rdm_scattered(test, pages, WHOLE);
 	for (way = 0; way < 5; way++) {
 		const size_t room = way == 4 ? 1000 : WHOLE;
 

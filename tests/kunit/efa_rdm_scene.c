@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Two endpoints of fabric efa, and the network. */
+#include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
 
 #define CLOSE(obj)							\
@@ -274,6 +275,21 @@ void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status)
 		efake_wr_done(efake_sent(qp, 0), status);
 		efake_settle();
 	}
+}
+
+u8 *rdm_scattered(struct kunit *test, u8 *pages, size_t size)
+{
+	const unsigned int n = PFN_UP(size);
+	struct page **list = kunit_kcalloc(test, n, sizeof(*list), GFP_KERNEL);
+	unsigned int i;
+	u8 *mem;
+
+	KUNIT_ASSERT_NOT_NULL(test, list);
+	for (i = 0; i < n; i++)
+		list[i] = virt_to_page(pages + (n - 1 - i) * PAGE_SIZE);
+	mem = vmap(list, n, VM_MAP, PAGE_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	return mem;
 }
 
 /* --- results --- */

@@ -122,6 +122,8 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts);
 struct rdm_pair *rdm_ready_pair(struct kunit *test, const struct rdm_opts *opts);
 /* Like rdm_ready_pair(), and long messages are read by their receiver. */
 struct rdm_pair *rdm_reading_pair(struct kunit *test);
+/* Map memory by its pages in reverse order, so that each is a piece of its own; for vunmap(). */
+u8 *rdm_scattered(struct kunit *test, u8 *pages, size_t size);
 /* Complete everything that an end has posted, without delivering it. */
 void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status);
 /* Read completions up to an error or the last one. Return: @n plus the number of them. */
