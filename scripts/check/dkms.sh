@@ -55,6 +55,14 @@ one()
 	[ -z "$left" ] || { echo "dkms remove left $left"; return 1; }
 }
 
+# overlay_works DIR: it doesn't in a container whose own root is an overlay
+overlay_works()
+{
+	mkdir -p "$1"/{upper,work,merged}
+	unshare --mount mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" \
+		overlay "$1/merged" 2> /dev/null
+}
+
 # in_overlay DIR HEADERS: have dpkg install and remove DIR/upper/kofi-dkms.deb, with / below.
 in_overlay()
 {
@@ -108,6 +116,10 @@ main()
 		: > "$work/log"
 		say "dkms: built, installed and removed for $version"
 	done
+	if ! overlay_works "$work/probe"; then
+		say "dkms: skipped the package: no overlay of / in $work"
+		return
+	fi
 	package "$1" "$work" > "$work/log" 2>&1 < /dev/null
 	: > "$work/log"
 	say "dkms: the package was installed and removed, with modules for $1"
