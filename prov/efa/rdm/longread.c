@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Long read: the request says where the message is, the receiver reads it by RDMA, and tells
- * its sender by an EOR. Of a read with a runt the first bytes come with several requests, and the
- * rest is read. A receiver that can't read asks for the message to be sent, by a READ_NACK; the
- * sender repeats its request then, as one for long-CTS, under the same number.
+ * Long read: the request says where the message is, and the receiver reads it by RDMA and sends an
+ * EOR. In a runt read the first bytes of the message come with the requests, and the receiver
+ * reads the rest. A receiver that can't read sends a READ_NACK; the sender then repeats its request
+ * as one for long-CTS with the same message number.
  *
- * The ULP isn't told of a receive as long as the device has reads of it: they write to the
- * ULP's memory.
+ * A receive doesn't complete while reads of it are outstanding, because they write to the ULP's
+ * memory.
  */
 #include "../dma.h"
 #include "../path.h"
@@ -14,15 +14,15 @@
 
 /* --- receiver --- */
 
-/* What has room in the buffer; the rest needn't be read. */
+/* Bytes to read: no more than the buffer holds. */
 static u64 kefa_read_wanted(const struct kefa_rop *rop)
 {
 	return rop->state == KEFA_ROP_SINK ? 0 : min(rop->total, rop->buf.len);
 }
 
 /*
- * What FI_OPT_EFA_USE_DEVICE_RDMA forbids is done all the same for a peer that knows of no other
- * way, if the device can.
+ * A message from a peer without READ_NACK can be received only by reading it. So it is read if the
+ * device can, even if FI_OPT_EFA_USE_DEVICE_RDMA is off.
  */
 static bool kefa_may_read(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
@@ -33,9 +33,9 @@ static bool kefa_may_read(const struct kefa_rdm *rdm, const struct kefa_rpeer *p
 }
 
 /**
- * kefa_rop_unhold() - let a receive's request packet go, if it has one
+ * kefa_rop_unhold() - release the request packet of a receive, if it keeps one
  * @rdm: the endpoint
- * @rop: the receive, or a send
+ * @rop: the receive; of a send nothing is released
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
@@ -49,7 +49,10 @@ void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	kefa_held_free(rdm, held);
 }
 
-/* The device has no read of it any more. A peer that doesn't know of READ_NACK is stuck. */
+/*
+ * No read of @rop is outstanding, so send a READ_NACK. A peer without that feature can't send the
+ * message in another way and is given up.
+ */
 static void kefa_read_nack(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
 {
 	struct kefa_rpeer *peer = rop->peer;
@@ -62,7 +65,7 @@ static void kefa_read_nack(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, 
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
 }
 
-/* It can't be read. @left: reads that the device has. */
+/* The message can't be read. @left is the number of outstanding reads. */
 static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left, int err,
 			   u32 status)
 {
@@ -76,9 +79,9 @@ static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left,
 }
 
 /**
- * kefa_rop_read() - read what hasn't come with requests
+ * kefa_rop_read() - start reading the part of a message that didn't come with its requests
  * @rdm: the endpoint
- * @rop: the receive, with a request that says from where
+ * @rop: the receive, with a request that has the peer's addresses
  *
  * Context: Under kefa_ep.lock. The pump is due.
  */
@@ -100,19 +103,19 @@ void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	list_add_tail(&rop->link, &rdm->reading);
 }
 
-/* Is the peer itself lost? If not, its device has refused to have that memory read. */
+/* Does the error mean that the peer is lost? Otherwise its device refused this read. */
 static bool kefa_read_fatal(int err)
 {
 	return err && err != EACCES && err != EOPNOTSUPP;
 }
 
 /**
- * kefa_read_done() - the device is done with a read
+ * kefa_read_done() - handle the completion of a read
  * @rdm: the endpoint
  * @rop: the receive
- * @len: bytes
+ * @len: length of the read in bytes
  * @err: positive errno, or 0
- * @status: the device's
+ * @status: the completion's vendor status
  *
  * Context: Under kefa_ep.lock.
  */
@@ -140,7 +143,10 @@ void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err
 	kefa_rop_whole(rdm, rop);
 }
 
-/* Where the peer has the byte at @off, and how many behind it. Return: false if nowhere. */
+/*
+ * Find the peer's address and key of the byte at @off, and the bytes that follow in the same piece.
+ * Return: false if the request doesn't cover @off, or if its key isn't valid.
+ */
 static bool kefa_read_there(const struct kefa_pkt *pkt, u64 off, u64 *addr, u64 *len, u32 *key)
 {
 	const struct kefa_rma_iov *iov = pkt->read_iov;
@@ -159,7 +165,7 @@ static bool kefa_read_there(const struct kefa_pkt *pkt, u64 off, u64 *addr, u64 
 	return false;
 }
 
-/* The first piece of the ULP's memory at @off that is contiguous. */
+/* Find the first contiguous piece of the ULP's memory at @off. */
 static bool kefa_read_here(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 off, u64 len,
 			   struct kefa_run *run)
 {
@@ -203,10 +209,10 @@ static bool kefa_read_post(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 addr,
 /**
  * kefa_read_one() - post a read
  * @rdm: the endpoint, enabled, with room for a work request before the doorbell
- * @rop: the receive, in KEFA_ROP_READING; in no list after its last read
+ * @rop: the receive, in KEFA_ROP_READING; it leaves kefa_rdm.reading with its last read
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
- * Return: false if it has to wait for something.
+ * Return: false if the read has to wait for other completions or for memory.
  */
 bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
@@ -218,7 +224,7 @@ bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 	if (rop->wrs >= KEFA_READS_MAX || !kefa_may_stream(rdm, rop->peer))
 		return false;
-	/* It was parsed before, and is as it was. */
+	/* It was parsed when it arrived, and hasn't changed. */
 	kefa_parse(rop->held->buf, rop->held->len, &pkt);
 	if (!kefa_read_there(&pkt, off, &addr, &len, &key) ||
 	    !kefa_read_here(rdm, rop, off, min(len, wanted - off), &run)) {
@@ -257,11 +263,11 @@ static void kefa_nack_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer, stru
 }
 
 /**
- * kefa_again_received() - a message that couldn't be read will come
+ * kefa_again_received() - take a request that was repeated after a READ_NACK
  * @rdm: the endpoint
- * @peer: its sender
- * @pkt: the request
- * @rop: what has its number, or NULL
+ * @peer: the sender
+ * @pkt: the request, for long-CTS
+ * @rop: the receive with the request's message number, or NULL
  *
  * Context: Under kefa_ep.lock.
  * Return: enum kefa_took.
@@ -291,7 +297,7 @@ enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer
 
 /* --- sender --- */
 
-/* What an answer of the receiver's is about: a message that it reads, or NULL. */
+/* Find the message that an EOR or a READ_NACK names. Return: NULL if the peer isn't reading it. */
 static struct kefa_rop *kefa_read_of(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				     const struct kefa_pkt *pkt)
 {
@@ -316,7 +322,7 @@ static enum kefa_took kefa_eor_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 	return KEFA_TOOK_DONE;
 }
 
-/* What it is then, once nobody can read it any more. */
+/* Make the message one for long-CTS, which goes on after its registration is invalidated. */
 static enum kefa_took kefa_nack_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					 const struct kefa_pkt *pkt, struct kefa_held *held)
 {
@@ -329,7 +335,7 @@ static enum kefa_took kefa_nack_received(struct kefa_rdm *rdm, struct kefa_rpeer
 	rop->type = dc ? KEFA_DC_LONGCTS_MSGRTM_PKT : KEFA_LONGCTS_MSGRTM_PKT;
 	if (rop->cq_flags & FI_TAGGED)
 		rop->type++;
-	/* What was sent at once has arrived. */
+	/* The runt, if there was one, has arrived. */
 	rop->sent = rop->runt;
 	rop->done = rop->runt;
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_INVAL);

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The fast path of messages in several packets. A medium message that arrives has many of them,
- * each says where its data belongs, and nothing else differs: the first one takes a receive, and
- * the others are those of the message that began last. Of a message that is sent each packet has
- * a slot, and the operation ends with the last.
+ * The fast path of messages in several packets.
  *
- * A packet that isn't exactly such a one goes the usual way, which judges it. Nothing changes
- * before that is known.
+ * Receiving: the packets of a medium message differ only in the offset of their data. The first one
+ * finds a receive. A later one is expected to belong to kefa_rdm.part, the message that began last.
+ * Sending: each packet has a send slot, and the operation completes with its last packet.
+ *
+ * Any other packet takes the slow path, which also judges errors. So nothing is changed before it
+ * is certain that the fast path can take the packet.
  */
 #include "arrive.h"
 #include "part.h"
 #include "read.h"
 
-/* --- arriving --- */
+/* --- receiving --- */
 
 static u8 kefa_part_type(const struct kefa_part *p)
 {
 	return p->e.tagged ? KEFA_MEDIUM_TAGRTM_PKT : KEFA_MEDIUM_MSGRTM_PKT;
 }
 
-/* Is the packet one more of that message, by what its header and its completion say? */
+/* Do the packet's header and completion say that it is another packet of the message @rop? */
 static bool kefa_part_of(const struct kefa_rop *rop, const struct kefa_part *p,
 			 const struct ib_wc *wc)
 {
@@ -29,7 +30,7 @@ static bool kefa_part_of(const struct kefa_rop *rop, const struct kefa_part *p,
 	       kefa_wc_from(wc, rop->peer, p->e.connid);
 }
 
-/* That is all of the message. */
+/* The message is complete. */
 static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_rpeer *peer = rop->peer;
@@ -56,7 +57,7 @@ static void kefa_part_put(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kef
 	kefa_rs_again(rdm, rs);
 }
 
-/* The receive has the message of which that is a part. */
+/* Give the receive @rop the message that this packet belongs to. */
 static void kefa_part_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer,
 			    const struct kefa_part *p)
 {
@@ -74,8 +75,8 @@ static void kefa_part_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct k
 }
 
 /*
- * The first packet of a message. If there is no receive for it, or that is one for several
- * messages, all stays as it is.
+ * Take the first packet of a message. Return false, with nothing changed, if no receive matches or
+ * if it is a multi-receive.
  */
 static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct kefa_part *p,
 			    const struct ib_wc *wc)
@@ -85,7 +86,7 @@ static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 	struct kefa_rpeer *peer;
 	struct kefa_rop *rop;
 
-	/* Early packets may be of this message. Without an order any may have come of it. */
+	/* An early packet may belong to this message; without order, it may already have begun. */
 	if (!rdm->ordered || !list_empty(&rdm->early) || p->e.len == p->total)
 		return false;
 	peer = kefa_turn_of(rdm, wc, &p->e);
@@ -105,11 +106,11 @@ static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 /**
  * kefa_part_arrived() - take a packet of a medium message
  * @rdm: the endpoint, enabled
- * @rs: the slot that the packet is in, as kefa_eager_arrived() has found it
- * @wc: its completion
+ * @rs: the packet's receive slot, unchanged by kefa_eager_arrived()
+ * @wc: completion of the receive
  *
  * Context: Under kefa_ep.lock. The report and kefa_rx_give() are due.
- * Return: whether it has been taken; if not, all is as it was.
+ * Return: true if it was taken; false, with nothing changed, if it takes the slow path.
  */
 bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc)
 {
@@ -127,15 +128,15 @@ bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib
 	return true;
 }
 
-/* --- sent --- */
+/* --- sending --- */
 
-/* Not inline, as is the end: most packets need neither. */
+/* Not inlined, nor is kefa_part_over(): most packets need neither. */
 static noinline void kefa_part_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	kefa_rdm_todo(rdm, peer);
 }
 
-/* All packets of it have gone, and nothing else is to come. The last one's slot reports it. */
+/* All packets of @rop are sent, and nothing else is awaited. The last one's slot @ts reports it. */
 static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_ts *ts)
 {
 	kefa_dma_unmap(rdm->ep.dma, rop->dma, rop->total, DMA_TO_DEVICE);
@@ -144,7 +145,7 @@ static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, 
 	return true;
 }
 
-/* Is it one of several that share a mapping, and does its operation wait for nothing else? */
+/* Was the packet sent without an error, and does its operation await only such packets? */
 static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const struct ib_wc *wc)
 {
 	const struct kefa_rpeer *peer = ts->peer;
@@ -157,14 +158,13 @@ static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const stru
 }
 
 /**
- * kefa_part_sent() - the device is done with a packet of an operation
+ * kefa_part_sent() - complete a packet of a message in several packets
  * @rdm: the endpoint, with a queue pair
- * @ts: its slot, in KEFA_TS_POSTED, with kefa_ts.shared
- * @wc: its completion
+ * @ts: the packet's send slot, in KEFA_TS_POSTED, with kefa_ts.shared
+ * @wc: completion of the send
  *
  * Context: Under kefa_ep.lock. The report is due.
- * Return: whether it was one of a message of which only such packets are waited for, and that was
- * all that there is to be done; if not, all is as it was.
+ * Return: true if that was done; false, with nothing changed, if it takes the slow path.
  */
 bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc)
 {

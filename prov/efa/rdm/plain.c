@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The fast path of plain calls, as ../plain.c is for efa-direct: one buffer, and no flag that
- * asks for more. A message of one packet to a peer that nothing is in the way of has no
- * operation but its send slot. A receive is an operation of which nobody is told before it has
- * its message.
+ * The fast path of plain calls, as ../plain.c is for efa-direct: calls with one buffer and without
+ * flags that ask for more. A message of one packet, to a peer for which nothing else waits, uses
+ * only a send slot and no operation. A receive is an operation.
  *
- * A call that isn't of that kind, or that doesn't work out, takes the slow path of send.c and
- * recv.c, which knows all the errors and counts them. So nothing is refused here.
+ * Any other call, and any call that fails here, takes the slow path of send.c and recv.c, which
+ * returns and counts all errors.
  */
 #include "../path.h"
 #include "eager.h"
 #include "rdm.h"
 #include "read.h"
 
-/* Defaults that make an operation one for the slow path. */
+/* An operation with one of these default flags takes the slow path. */
 #define KEFA_RDM_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE | \
 				 FI_DELIVERY_COMPLETE | FI_MULTI_RECV)
 
@@ -31,7 +30,7 @@ static struct kefa_limits kefa_rdm_limits_of(const struct kefa_ep *ep, u64 what)
 
 	return (struct kefa_limits) {
 		.send	= kefa_rdm_limit(ep, what | FI_SEND, tx, mtu),
-		/* Of what has to be copied there is room for so much beside the header. */
+		/* The data is copied behind the header into the send slot. */
 		.inject	= kefa_rdm_limit(ep, what | FI_SEND, 0,
 					 min(kefa_inject_size(ep->dom->dev),
 					     KEFA_TS_ROOM - KEFA_SHAPE_ROOM)),
@@ -61,15 +60,15 @@ void kefa_rdm_limits(struct kefa_ep *ep)
 /**
  * struct kefa_rplain - a plain call
  * @what: FI_MSG or FI_TAGGED, and FI_SEND or FI_RECV
- * @inject: the buffer is the caller's again after the call, which doesn't complete
+ * @inject: the caller may reuse the buffer after the call, and there is no completion
  * @buf: the buffer
- * @len: its bytes
+ * @len: length of the buffer in bytes
  * @addr: the peer
  * @tag: the tag, or 0
- * @ignore: of a receive: bits of it that don't matter
- * @context: the caller's
+ * @ignore: bits of the tag that a receive ignores
+ * @context: the caller's context
  *
- * All of it is known to the compiler, which makes none.
+ * The functions that take one are always inlined, so that the compiler optimises it away.
  */
 struct kefa_rplain {
 	u64		what;
@@ -88,7 +87,7 @@ kefa_rplain_limits(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
 	return p->what & FI_TAGGED ? &rdm->tagged : &rdm->ep.limits;
 }
 
-/* Return: whom it may go to at once, with nothing else to be done; or NULL. */
+/* Return: the peer if a message of one packet can be posted to it at once, or NULL. */
 static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm *rdm,
 							   const struct kefa_rplain *p)
 {
@@ -104,7 +103,7 @@ static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm
 	return peer;
 }
 
-/* The data of a packet; false if the device can't reach it now. */
+/* Copy or map the data of a packet. Return: false if it can be neither. */
 static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 hdr,
 					     const struct kefa_rplain *p)
 {
@@ -122,13 +121,13 @@ static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_t
 	return false;
 }
 
-/* A packet of that kind. */
+/* Type of the packet for the call. */
 static __always_inline u8 kefa_rplain_type(const struct kefa_rplain *p)
 {
 	return p->what & FI_TAGGED ? KEFA_EAGER_TAGRTM_PKT : KEFA_EAGER_MSGRTM_PKT;
 }
 
-/* What kefa_ts_wr() does for packets of all kinds. */
+/* Fill in a work request; kefa_ts_wr() does so for packets of any type. */
 static __always_inline void kefa_rplain_wr(struct kefa_rdm *rdm, const struct kefa_ts *ts,
 					   const struct kefa_rpeer *peer, struct kefa_wr *wr)
 {
@@ -143,7 +142,7 @@ static __always_inline void kefa_rplain_wr(struct kefa_rdm *rdm, const struct ke
 		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
 }
 
-/* The packet has its data, and nothing can fail any more. */
+/* Take the slot of a packet that has its data, and fill in its work request. Can't fail. */
 static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts *ts,
 					   struct kefa_rpeer *peer, const struct kefa_rplain *p,
 					  unsigned int nheld)
@@ -178,7 +177,7 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	kefa_rplain_wr(rdm, ts, peer, wr);
 }
 
-/* Ring the doorbell, unless others follow. */
+/* Ring the doorbell, unless more work requests will follow. */
 static __always_inline void kefa_rplain_ring(struct kefa_rdm *rdm, unsigned int nheld, bool simple)
 {
 	struct kefa_ep *ep = &rdm->ep;
@@ -225,7 +224,7 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 	return true;
 }
 
-/* What nobody holds back is posted from the first of the endpoint's work requests. */
+/* With nothing held back for one doorbell, the endpoint's first work request is used. */
 static __always_inline bool kefa_rplain_send_it(struct fid_ep *ep_fid,
 						const struct kefa_rplain *p)
 {
@@ -269,7 +268,7 @@ static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct k
 	rop->buf.bvec = false;
 }
 
-/* Bytes of the header. */
+/* Length of the header in bytes. */
 static __always_inline u32 kefa_rmedium_head(bool tagged)
 {
 	return sizeof(struct kefa_req_opt_connid_hdr) +
@@ -277,7 +276,7 @@ static __always_inline u32 kefa_rmedium_head(bool tagged)
 			 sizeof(struct kefa_medium_msgrtm_hdr));
 }
 
-/* The header, of @len bytes with the connid. */
+/* Write the header of @len bytes, with the connid. */
 static __always_inline void kefa_rmedium_hdr(void *to, const struct kefa_rdm *rdm,
 					     const struct kefa_rop *rop, bool tagged, u32 len,
 					     u64 off)
@@ -312,7 +311,7 @@ static struct kefa_rop *kefa_rmedium_rop(struct kefa_rdm *rdm, const struct kefa
 	return rop;
 }
 
-/* Nothing can fail any more. @all is the message, mapped. */
+/* Post all packets of the message, which is mapped at @all. Can't fail. */
 static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_rop *rop,
 					    const struct kefa_seg *all, u32 segment, bool tagged)
 {
@@ -360,7 +359,7 @@ static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_ro
 			  true);
 }
 
-/* Whom the message may go to at once, in that many packets; or NULL. */
+/* Return: the peer if all packets of the message can be posted to it at once, or NULL. */
 static struct kefa_rpeer *kefa_rmedium_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p,
 					    u32 n)
 {
@@ -369,7 +368,7 @@ static struct kefa_rpeer *kefa_rmedium_peer(const struct kefa_rdm *rdm, const st
 	if (!peer || kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
 	    rdm->ep.nheld + n > KEFA_HELD_MAX || n > kefa_tx_room(rdm, peer))
 		return NULL;
-	/* The peer reads it. */
+	/* The peer will read the message. */
 	if (p->len >= rdm->lim.min_read_message && kefa_shake_reads(&rdm->self, peer))
 		return NULL;
 	return peer;
@@ -401,9 +400,9 @@ static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct k
 	return true;
 }
 
-/* --- sending what the peer reads --- */
+/* --- sending a message that the peer reads --- */
 
-/* Return: the peer, if the message may be registered at once and is sent after that; or NULL. */
+/* Return: the peer if the message can be registered at once and its request sent then, or NULL. */
 static struct kefa_rpeer *kefa_rread_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
 {
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
@@ -413,7 +412,7 @@ static struct kefa_rpeer *kefa_rread_peer(const struct kefa_rdm *rdm, const stru
 	    kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
 	    !kefa_shake_reads(&rdm->self, peer) || !kefa_tx_room(rdm, peer))
 		return NULL;
-	/* Messages before it may wait for their registration, but for nothing else. */
+	/* Messages before it may wait for their registration, but not for anything else. */
 	if (!list_empty(&peer->wait) &&
 	    list_last_entry(&peer->wait, struct kefa_rop, peer_link)->state != KEFA_ROP_REG)
 		return NULL;
@@ -479,7 +478,7 @@ static __always_inline bool kefa_rplain_send_parts(struct fid_ep *ep_fid,
 	return done;
 }
 
-/* What isn't a message of one packet that goes at once. */
+/* Send a message that kefa_rplain_tx() couldn't send as one packet. */
 static noinline ssize_t kefa_rplain_send_other(struct fid_ep *ep, const void *buf, size_t len,
 					       void *desc, fi_addr_t dest, void *context)
 {
@@ -515,7 +514,10 @@ static noinline ssize_t kefa_rplain_tsend_other(struct fid_ep *ep, const void *b
 
 /* --- receiving --- */
 
-/* Return: whether the receive has its message, and that was all. */
+/*
+ * Complete a receive with an eager message that had arrived.
+ * Return: false if it takes kefa_rdm_feed().
+ */
 static bool kefa_rplain_feed_eager(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				   struct kefa_held *held)
 {
@@ -545,7 +547,7 @@ static bool kefa_rplain_feed_eager(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	return true;
 }
 
-/* There was a message already. */
+/* Give a new receive the message that had arrived for it. */
 static noinline void kefa_rplain_feed(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				      struct kofi_match_msg *msg)
 {
@@ -558,10 +560,10 @@ static noinline void kefa_rplain_feed(struct kefa_rdm *rdm, struct kefa_rop *rop
 		kefa_rdm_feed(rdm, rop, held);
 		due = kefa_rdm_due(rdm);
 	}
-	/* There are memory and a buffer more, which receives may have lacked. */
+	/* That has freed memory and a receive buffer, for which the endpoint may be waiting. */
 	if (unlikely(due || rdm->shut || rdm->nposted < rdm->target))
 		kefa_rdm_pump(rdm);
-	/* Nobody has to be told who isn't there. */
+	/* Without sleepers and handlers there is nobody to notify. */
 	if (kofi_cq_alone(rdm->ep.rx.base.cq))
 		rdm->ep.rx.notify = false;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions of the endpoint's own, from which peers read messages. They are made when the
- * endpoint is enabled, as that sleeps. A message takes one, registers its memory there by the
- * endpoint's queue pair, and waits; the ULP is told of the message when the registration is
- * gone. If the device doesn't invalidate it, kefa_mrs_revoke() destroys the region instead.
+ * The endpoint's own regions, from which peers read messages. Allocating a region sleeps, so all
+ * are allocated when the endpoint is enabled. A message takes one, registers its memory in it by a
+ * work request of the endpoint's queue pair, and waits. The message completes when its
+ * registration has been invalidated. If the device refuses to invalidate it, kefa_mrs_revoke()
+ * destroys the region instead.
  *
- * There is always another way: a message goes by long-CTS if there is no region, if its memory
- * doesn't fit into one, or if the device refuses it.
+ * A message goes by long-CTS if no region is free, if its memory doesn't fit into one, or if the
+ * device refuses the registration.
  */
 #include <linux/slab.h>
 #include "../dma.h"
@@ -18,8 +19,8 @@
 /**
  * struct kefa_source - a region that peers can read from
  * @list: in kefa_rdm.sources_free
- * @mr: the region, of this endpoint; kefa_mr.context is this
- * @rop: the message that has it, or NULL
+ * @mr: the memory region; its kefa_mr.context points to this structure
+ * @rop: the message that uses the region, or NULL
  */
 struct kefa_source {
 	struct list_head	list;
@@ -27,12 +28,12 @@ struct kefa_source {
 	struct kefa_rop		*rop;
 };
 
-/* --- beginning and end --- */
+/* --- allocation --- */
 
 /**
- * kefa_sources_init() - make regions
+ * kefa_sources_init() - allocate the endpoint's regions
  * @rdm: the endpoint, about to be enabled
- * @count: how many; if the device hasn't got them there are fewer
+ * @count: number of regions; there are fewer if the device runs out of them
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  * Return: 0, or -ENOMEM.
@@ -61,7 +62,7 @@ int kefa_sources_init(struct kefa_rdm *rdm, u32 count)
 }
 
 /**
- * kefa_sources_end() - take all registrations back, as the queue pair is gone
+ * kefa_sources_end() - destroy all regions after the queue pair
  * @ep: the endpoint, with operations outstanding
  *
  * Serves as kefa_ep_kind.revoke.
@@ -87,7 +88,7 @@ void kefa_sources_end(struct kefa_ep *ep)
 
 /**
  * kefa_sources_fini() - undo kefa_sources_init()
- * @rdm: the endpoint, whose regions have nothing registered
+ * @rdm: the endpoint; nothing is registered in its regions
  *
  * Context: Process context, under kefa_dev.lock unless there are none; sleeps.
  */
@@ -107,7 +108,7 @@ static struct kefa_source *kefa_source_take(struct kefa_rdm *rdm)
 	struct kefa_source *s;
 
 	list_for_each_entry(s, &rdm->sources_free, list)
-		/* One that was destroyed may have had no successor. */
+		/* A region that was destroyed has no memory region if none could be allocated. */
 		if (s->mr->fr) {
 			list_del_init(&s->list);
 			return s;
@@ -115,7 +116,10 @@ static struct kefa_source *kefa_source_take(struct kefa_rdm *rdm)
 	return NULL;
 }
 
-/* Its memory is unmapped. The one that rested longest is used next: keys come true again. */
+/*
+ * Free the region of @rop, whose memory is unmapped. The region that has been free longest is taken
+ * next, because a region's keys repeat and a peer may have kept one.
+ */
 static void kefa_source_put(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_source *s = rop->source;
@@ -127,12 +131,12 @@ static void kefa_source_put(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_source_alone() - is a message the only one that its peer has to read?
+ * kefa_source_alone() - does no other message to the same peer have a region?
  * @rdm: the endpoint
- * @rop: the message, which may have a region or not
+ * @rop: the message, with or without a region
  *
  * Context: Under kefa_ep.lock.
- * Return: whether no other message to that peer has a region.
+ * Return: true if none has.
  */
 bool kefa_source_alone(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
 {
@@ -166,7 +170,7 @@ static int kefa_source_map(struct kefa_rdm *rdm, const struct kefa_rop *rop, str
 	return kefa_mr_map_iter(mr, &iter, FI_REMOTE_READ) ?: kefa_source_describe(rdm, mr);
 }
 
-/* Post the registration of a message in a region that has its memory. */
+/* Post the registration of @rop, whose memory is mapped into @s. */
 static __always_inline void kefa_source_reg(struct kefa_rdm *rdm, struct kefa_rop *rop,
 					    struct kefa_source *s, struct kefa_ts *ts)
 {
@@ -191,7 +195,8 @@ static __always_inline void kefa_source_reg(struct kefa_rdm *rdm, struct kefa_ro
  * @rop: the message, in KEFA_ROP_WAIT; goes to KEFA_ROP_REG
  *
  * Context: Under kefa_ep.lock, after kefa_tx_ready().
- * Return: 0, -EAGAIN if there is no slot, or another negative errno: no peer can read it.
+ * Return: 0, -EAGAIN if there is no slot, or another negative errno if the message can't be read
+ * by its peer.
  */
 int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
@@ -222,7 +227,7 @@ int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop)
  * @len: length in bytes
  *
  * Context: Under kefa_ep.lock.
- * Return: the region, which the caller passes to kefa_source_post(); or NULL.
+ * Return: the region, for kefa_source_post(), or NULL.
  */
 struct kefa_source *kefa_source_one(struct kefa_rdm *rdm, void *buf, size_t len)
 {
@@ -244,7 +249,7 @@ struct kefa_source *kefa_source_one(struct kefa_rdm *rdm, void *buf, size_t len)
  * @rdm: the endpoint, enabled, with a slot for the message and room for a work request before the
  *	doorbell
  * @rop: the message, in KEFA_ROP_FREE; goes to KEFA_ROP_REG
- * @s: result of kefa_source_one()
+ * @s: the region that kefa_source_one() returned
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  */
@@ -255,11 +260,11 @@ void kefa_source_post(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_so
 }
 
 /**
- * kefa_source_iov() - what a peer is told of a message's region
- * @rop: the message, which has one
+ * kefa_source_iov() - describe a message's registered memory to its peer
+ * @rop: the message, with a region
  *
  * Context: Under kefa_ep.lock.
- * Return: address, length and key, as they are on the wire.
+ * Return: address, length and key in the byte order of the wire.
  */
 struct kefa_rma_iov kefa_source_iov(const struct kefa_rop *rop)
 {
@@ -273,9 +278,9 @@ struct kefa_rma_iov kefa_source_iov(const struct kefa_rop *rop)
 }
 
 /**
- * kefa_source_inval() - take a registration back
+ * kefa_source_inval() - post the invalidation of a message's registration
  * @rdm: the endpoint, enabled
- * @rop: the message, which doesn't owe it any more
+ * @rop: the message, with KEFA_ROP_OWES_INVAL cleared
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  * Return: false if there is no slot.
@@ -301,9 +306,9 @@ bool kefa_source_inval(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_source_release() - have a message's registration taken back, if it has one
+ * kefa_source_release() - schedule the invalidation of a message's registration, if it has one
  * @rdm: the endpoint
- * @rop: the message, in none of the engine's lists; it lasts until then
+ * @rop: the message, in none of the engine's lists; it isn't freed before the invalidation
  *
  * Context: Under kefa_ep.lock. The pump is due.
  */
@@ -314,7 +319,7 @@ void kefa_source_release(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_INVAL);
 }
 
-/* --- completing --- */
+/* --- completions --- */
 
 static void kefa_source_counted(struct kefa_rdm *rdm)
 {
@@ -324,7 +329,7 @@ static void kefa_source_counted(struct kefa_rdm *rdm)
 /**
  * kefa_source_valid() - the device has registered a message's memory
  * @rdm: the endpoint
- * @rop: the message, which its peer may read from now on
+ * @rop: the message; its peer may read it from now on
  *
  * Context: Under kefa_ep.lock.
  */
@@ -338,7 +343,7 @@ void kefa_source_valid(struct kefa_rdm *rdm, struct kefa_rop *rop)
 /**
  * kefa_source_end() - the device has invalidated a message's registration
  * @rdm: the endpoint
- * @rop: the message, which has no region afterwards
+ * @rop: the message; it has no region afterwards
  *
  * Context: Under kefa_ep.lock.
  */
@@ -354,12 +359,12 @@ void kefa_source_end(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_source_registered() - the device is done with a registration
+ * kefa_source_registered() - handle the completion of a registration
  * @rdm: the endpoint
- * @rop: the message
+ * @rop: the message; after an error it goes by long-CTS
  * @len: not used
- * @err: positive errno, or 0; then it goes another way
- * @status: the device's
+ * @err: positive errno, or 0
+ * @status: the completion's vendor status
  *
  * Context: Under kefa_ep.lock.
  */
@@ -380,7 +385,7 @@ void kefa_source_registered(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len,
 	}
 }
 
-/* Nobody can reach the message's memory any more; if @err somebody may. */
+/* The message's region has ended. With @err, its peer may still reach the memory. */
 static void kefa_source_over(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
 {
 	struct kefa_mr *mr = rop->source->mr;
@@ -396,18 +401,18 @@ static void kefa_source_over(struct kefa_rdm *rdm, struct kefa_rop *rop, int err
 		rop->prov = status;
 		return;
 	}
-	/* The peer couldn't read it. */
+	/* The peer sent a READ_NACK. */
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_GRANT);
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_AGAIN);
 }
 
 /**
- * kefa_source_invalidated() - the device is done with an invalidation
+ * kefa_source_invalidated() - handle the completion of an invalidation
  * @rdm: the endpoint
- * @rop: the message
+ * @rop: the message; after an error it waits until its region is destroyed
  * @len: not used
- * @err: positive errno, or 0; then the region is destroyed first
- * @status: the device's
+ * @err: positive errno, or 0
+ * @status: the completion's vendor status
  *
  * Context: Under kefa_ep.lock.
  */
@@ -428,9 +433,9 @@ void kefa_source_invalidated(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len
 }
 
 /**
- * kefa_source_revoked() - a region was destroyed, as it wasn't invalidated
- * @mr: the region, in KEFA_MR_REVOKING
- * @err: positive errno if peers may still reach it, or 0
+ * kefa_source_revoked() - complete a message whose region was destroyed
+ * @mr: the region, in KEFA_MR_REVOKING; its invalidation had failed
+ * @err: positive errno if peers may still reach the memory, or 0
  *
  * Serves as kefa_ep_kind.revoked.
  *
