@@ -98,7 +98,7 @@ coverage: packages
 quirks: packages
 	@tests/verbs/quirks.sh $(ONLY)
 
-# Needs clang; the corpus grows in out/fuzz/found.
+# Needs clang; the corpora grow in out/fuzz/found-*.
 fuzz:
 	@$(MAKE) -s -C tests/fuzz libfuzzer
 
@@ -152,7 +152,7 @@ help:
 	@echo "  kcsan            detect data races in the suites and guest tests (ONLY=\"NAME...\")"
 	@echo "  coverage         show which lines of the EFA provider the tests run (ONLY=\"NAME...\")"
 	@echo "  quirks           prove that the conformance test detects missing quirks"
-	@echo "  fuzz             run clang's libFuzzer on the packet parser (FUZZ_SECONDS=60)"
+	@echo "  fuzz             run clang's libFuzzer on the wire parsers (FUZZ_SECONDS=60)"
 	@echo "  captures         record the packets that libfabric sends (tests/captures)"
 	@echo "  bench            count the instructions of operations (ONLY=\"WORD...\")"
 	@echo "  bench-check      the same, compared with bench/baseline.json"

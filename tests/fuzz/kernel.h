@@ -27,12 +27,19 @@
 #define __le16	uint16_t
 #define __le32	uint32_t
 #define __le64	uint64_t
+#define __u32	uint32_t
+#define __be32	uint32_t
+#define __be64	uint64_t
 #define le16_to_cpu(x)	le16toh(x)
 #define le32_to_cpu(x)	le32toh(x)
 #define le64_to_cpu(x)	le64toh(x)
 #define cpu_to_le16(x)	htole16(x)
 #define cpu_to_le32(x)	htole32(x)
 #define cpu_to_le64(x)	htole64(x)
+#define __be32_to_cpu(x)	be32toh(x)
+#define __be64_to_cpu(x)	be64toh(x)
+#define __cpu_to_be32(x)	htobe32(x)
+#define __cpu_to_be64(x)	htobe64(x)
 #define BIT_ULL(n)	(1ULL << (n))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define U32_MAX		UINT32_MAX

@@ -44,7 +44,7 @@ class Target:
 
 class BlkWire(Target, unittest.TestCase):
     name = "blk_wire"
-    corpus = "corpus"
+    corpus = "corpus-blk"
 
     def judge(self, files, corpus, passed):
         # Everything in the corpus is a message, and some of what it became.
@@ -65,6 +65,19 @@ class EfaWire(Target, unittest.TestCase):
         # Each type came through, and each reason but "ok" was given.
         self.assertEqual([n > 0 for n in passed[:-self.reasons]], [n > 0 for n in types])
         self.assertTrue(all(passed[1 - self.reasons:]), passed)
+
+
+class SimWire(Target, unittest.TestCase):
+    name = "sim_wire"
+    corpus = "corpus-sim"
+    # Counters of refusals, behind those of the types of packets.
+    reasons = 8
+
+    def judge(self, files, corpus, passed):
+        self.assertEqual(sum(corpus), len(files))
+        self.assertTrue(all(corpus[:-self.reasons]), corpus)
+        # Each type was accepted, and each reason but "ok" was given.
+        self.assertTrue(all(passed[:-self.reasons] + passed[1 - self.reasons:]), passed)
 
 
 class EfaCaptures(unittest.TestCase):
