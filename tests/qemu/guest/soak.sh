@@ -20,7 +20,7 @@ present()
 # all_open: each group of four threads has opened its two fabrics, and traffic begins
 all_open()
 {
-	grep -q 'users: 8$' /sys/kernel/debug/kofi/providers
+	[ "$(grep -c '^fabric' /sys/kernel/debug/kofi/objects)" = 8 ]
 }
 
 report()
