@@ -65,7 +65,8 @@ set_up_process()
 {
 	set_up_netdev=$1
 	shift
-	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
+	# Registering the memory of 16384 receives takes a process in a guest several seconds.
+	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_EFA_RX_SIZE=1024
 	mkdir -p /dev/shm
 	set_up_theirs
 	# libfabric 2.1 posts as many receives at once as the depth divided by the segments of a

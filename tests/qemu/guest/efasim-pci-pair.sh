@@ -38,7 +38,7 @@ between()
 	tail -n 3 $OUT/log | sed 's/^/# /'
 }
 
-export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
+export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_EFA_RX_SIZE=1024
 mkdir -p /dev/shm
 
 modprobe efasim pci=eth0 pci_mem=0x20000000 unresponsive_ms=60000

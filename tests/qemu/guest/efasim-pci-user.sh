@@ -4,7 +4,7 @@
 # full: test
 # cmdline: memmap=64M$0x20000000
 # host-root: yes
-# host-tools: ibv_ud_pingpong ib_send_bw ib_read_bw fi_info fi_pingpong
+# host-tools: rdma ibv_ud_pingpong ib_send_bw ib_read_bw fi_info fi_pingpong
 # modules: efa ib_uverbs
 # smp: 1
 # mem: 1G
@@ -34,6 +34,12 @@ busy()
 	[ "$(queues)" -gt 1 ]
 }
 
+# statistic NAME: print a counter as the driver reports it
+statistic()
+{
+	host rdma statistic show link efa_0/1 | grep -o "$1 [0-9]*" | cut -d ' ' -f 2
+}
+
 # both DESCRIPTION COMMAND...: run a server, and a client with the server's address
 both()
 {
@@ -53,7 +59,7 @@ both()
 	tail -n 2 $OUT/client | sed 's/^/# /'
 }
 
-export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0
+export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_EFA_RX_SIZE=1024
 
 mkdir -p /dev/shm
 
@@ -67,6 +73,8 @@ both "datagrams with events" ibv_ud_pingpong -d efa_0 -g 0 -n 100 -s 1024 -e
 both "perftest: SRD" ib_send_bw -d efa_0 -x 0 -c SRD -n 500 -s 4096 -F
 both "perftest: RDMA read" ib_read_bw -d efa_0 -x 0 -c SRD -n 100 -s 65536 -F
 check "the device read" [ "$(counter rdma_read_wrs)" -gt 0 ]
+check "rdma statistic: the reads" [ "$(statistic rdma_read_wrs)" = "$(counter rdma_read_wrs)" ]
+check "rdma statistic: packets" [ "$(statistic tx_pkts)" -gt 0 ]
 check "libfabric has a provider for it" sh -c 'chroot /host fi_info -p efa | grep -q "type: FI_EP_RDM"'
 both "libfabric: reliable" fi_pingpong -p efa -e rdm -c -I 10 -S 65536
 both "libfabric: datagrams" fi_pingpong -p efa -e dgram -I 20
