@@ -38,8 +38,7 @@ forget_other_kernel()
 {
 	local both
 	both="$2 $(gcc --version | sed -n 1p)"
-	[ "$(cat "$1/.kernel" 2> /dev/null)" = "$both" ] || rm -rf "$1"
-	mkdir -p "$1"
+	[ "$(cat "$1/.kernel" 2> /dev/null)" = "$both" ] || rm -rf "$1/src"
 	touch "$1"
 	echo "$both" > "$1/.kernel"
 }
@@ -76,16 +75,15 @@ main()
 {
 	local tree=${1:?test, 6.1, 6.12, newest, product-6.1, product-6.12 or clean} kernel dir
 	shift
-	dir=$KOFI_CACHE/build/$(echo "$KOFI_TOP" | sha256sum | cut -c 1-8)
 	if [ "$tree" = clean ]; then
-		rm -rf "$dir"-*
+		grep -lxF "$KOFI_TOP" "$KOFI_CACHE"/build/*/.checkout 2> /dev/null |
+			while read -r dir; do rm -rf "${dir%/*}"; done
 		return
 	fi
-	dir+=-$tree${KOFI_VARIANT:+-$KOFI_VARIANT}
+	dir=$(own_dir "$KOFI_CACHE/build" "-$tree${KOFI_VARIANT:+-$KOFI_VARIANT}")
 	kernel=$(kernel_build "$tree")
 	[[ $tree = product-* ]] || set -- KOFI_LAB=1 "$@"
 	[ "${KOFI_VARIANT-}" != gcov ] || set -- GCOV_PROFILE=y "$@"
-	mkdir -p "${dir%/*}"
 	locked "build-${dir##*/}" build "$kernel" "$dir" "$@"
 	drop_unused "${dir%/*}"
 	echo "$dir/src"

@@ -41,7 +41,7 @@ LIB=$KOFI_TOP/scripts/check
 NOT_HERE=3
 SHOWN_LINES=25
 # A directory in the cache for each checkout.
-WORK=$KOFI_CACHE/lint/$(echo "$KOFI_TOP" | md5sum | cut -c 1-8)
+WORK=$(own_dir "$KOFI_CACHE/lint")
 # Debian's Python, even if another one is first in PATH.
 PYTHON=/usr/bin/python3
 export PYTHONDONTWRITEBYTECODE=1

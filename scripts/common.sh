@@ -68,6 +68,31 @@ locked()
 	return $rc
 }
 
+# own_dir PARENT [SUFFIX]: print this checkout's directory in PARENT. A new checkout takes over the
+# directory of one that was deleted, because make then builds only what differs.
+own_dir()
+{
+	locked own-dir find_own_dir "$@"
+}
+
+find_own_dir()
+{
+	local dir owner free=
+	mkdir -p "$1"
+	for dir in "$1"/????????"${2-}"; do
+		owner=$(cat "$dir/.checkout" 2> /dev/null) || continue
+		if [ "$owner" = "$KOFI_TOP" ]; then
+			echo "$dir"
+			return
+		fi
+		# In the first hour a guest may still be running the modules.
+		[ -d "$owner" ] || [ -z "$(find "$dir" -maxdepth 0 -mmin +60)" ] || free=$dir
+	done
+	dir=${free:-$(mktemp -d --suffix="${2-}" "$1/XXXXXXXX")}
+	echo "$KOFI_TOP" > "$dir/.checkout"
+	echo "$dir"
+}
+
 # drop_unused DIR: remove directories of checkouts that weren't built for two weeks.
 drop_unused()
 {

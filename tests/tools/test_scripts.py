@@ -199,6 +199,29 @@ class Environment(Case):
     def test_failure_within_a_substitution(self):
         self.assertEqual(self.common("f() { false; echo on; }; x=$(f); echo $x")[:2], (1, ""))
 
+    def own(self, suffix):
+        """The directory of this checkout, as seen by its scripts."""
+        status, answer, said = self.common(f"own_dir $KOFI_CACHE/build {suffix}")
+        self.assertEqual(status, 0, said)
+        return pathlib.Path(answer).relative_to(self.cache / "build")
+
+    def test_directory_of_a_checkout(self):
+        own = self.own("-6.1")
+        self.assertEqual(self.own("-6.1"), own)
+        # Others are those of other kernels, of checkouts that exist or were built just now.
+        for name, owner, hours in (("1-product-6.1", "gone", 3), ("22222222-6.12", "gone", 3),
+                                   ("33333333-6.1", "home", 3), ("44444444-6.1", "gone", 0)):
+            self.used(hours, f"build/{name}")
+            (self.cache / "build" / name / ".checkout").write_text(f"{self.root}/{owner}")
+            self.used(hours, f"build/{name}")
+        self.tree = self.tree.rename(self.root / "new")
+        self.assertNotIn(str(self.own("-6.1")), ("33333333-6.1", "44444444-6.1", str(own)))
+        # The directory of a checkout that is gone goes to a new one, but only once.
+        self.used(3, f"build/{own}")
+        for directory in (self.root / "newer", self.root / "newest"):
+            self.tree = shutil.copytree(self.tree, directory)
+            self.assertEqual(self.own("-6.1") == own, directory.name == "newer")
+
 
 class Headers(Case):
     def test_with_all_packages(self):
