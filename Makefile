@@ -7,7 +7,10 @@ BED := python3 -B tests/qemu/bed
 
 PREFIX ?= /usr/local
 MOD_DIR = updates/kofi
-DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(shell $(MAKE) -s -C $(KDIR) kernelrelease)/kofi
+# The release for which the headers build modules. In Debian 12's headers "make kernelrelease" and
+# include/config/kernel.release have another one.
+RELEASE = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
+DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(RELEASE)/kofi
 
 # Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, perftest, and the
 # libfabric of Debian 12, which the host has, and of Debian 13.
@@ -39,7 +42,8 @@ install:
 		sed 's,@SBIN@,$(PREFIX)/sbin,' units/$$unit > $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \
 	done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/udev/rules.d units/60-kofiblk.rules
-	@if $(MAKE) -s -C Documentation sphinx; then \
+	@command -v python3 > /dev/null || echo "The commands need python3." >&2
+	@if $(MAKE) -s -C Documentation sphinx 2> /dev/null; then \
 		$(MAKE) -C Documentation install-man MANDIR="$(DESTDIR)$(PREFIX)/share/man"; \
 	else \
 		echo "No manual pages: install python3-sphinx to have them." >&2; \

@@ -56,8 +56,8 @@ main()
 	# shellcheck disable=SC2064
 	trap "rm -rf '$work'" EXIT
 	mkdir -p "$out" "$work/DEBIAN" "$work/usr/src/kofi-$VERSION"
-	rsync -rlp --exclude /.git --exclude /.ci --exclude /Documentation \
-		--filter ':- .gitignore' "$KOFI_TOP"/ "$work/usr/src/kofi-$VERSION/"
+	tar -C "$KOFI_TOP" --exclude=./.git --exclude=./.ci --exclude=./Documentation --exclude=./out \
+		--exclude-vcs-ignores -c . | tar -C "$work/usr/src/kofi-$VERSION" -x
 	make -s -C "$KOFI_TOP" DESTDIR="$work" PREFIX=/usr install > /dev/null
 	control > "$work/DEBIAN/control"
 	for script in postinst prerm; do

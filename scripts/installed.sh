@@ -16,7 +16,8 @@ install_all()
 	mkdir -p "$out"
 	make -s -C "$built" KDIR="$kernel" INSTALL_MOD_PATH="$out" DESTDIR="$out" \
 		modules_install install
-	devel=$(echo "$out"/lib/modules/*/kofi)
+	# Beside the modules, where modprobe of the kernel looks for them.
+	devel=$(echo "$out"/lib/modules/*/updates)/../kofi
 	cp -r "$built/samples/template" "$out/my_ulp"
 	make -s -C "$out/my_ulp" KDIR="$kernel" KOFI="$devel" KCFLAGS=-Werror \
 		2>&1 | tee "$out/my_ulp/log"
