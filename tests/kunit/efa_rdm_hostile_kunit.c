@@ -79,7 +79,7 @@ static void hostile_anything(struct kunit *test)
 
 	prandom_seed_state(&rnd, 11);
 	expect_honest(test, pair, 0);
-	for (i = 1; i <= 8000; i++) {
+	for (i = 1; i <= 4000; i++) {
 		who = prandom_u32_state(&rnd) % 64;
 		inject_from(pair, 20 + who % 4, 0x900 + who,
 			    some_packet(&rnd, 0x900 + who, who + i / 500 * 64));

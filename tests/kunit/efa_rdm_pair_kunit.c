@@ -8,7 +8,7 @@
 #include "efa_rdm_scene.h"
 
 #define TAGS		3
-#define ROUNDS		400
+#define ROUNDS		200
 #define MOST		1200
 #define LONGEST		20000
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: stock-6.12 stock-6.1
-# more: stock-6.1
+# more: stock-6.12
+# full: stock-6.1
 # installed: yes
 # timeout: 90
 # modules: configfs hmac sha256_generic crc32c_generic null_blk
