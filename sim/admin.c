@@ -373,7 +373,7 @@ static void stop_qp(struct efasim_qp *qp, bool flush)
 	qp->rq_cons = READ_ONCE(qp->rq_prod);
 }
 
-/* The host, too, restarts the rings at their first entries. */
+/* Restart the rings at their first entries, as the host does. */
 static void reset_qp(struct efasim_qp *qp)
 {
 	stop_qp(qp, false);
@@ -727,7 +727,7 @@ int efasim_adm_dereg_mr(struct efasim_dev *dev, struct efasim_mr *mr)
 	return admin_end(dev, 0);
 }
 
-/* A command that the front end implements: simulate its time and faults. */
+/* Simulate the time and the faults of a command that the front end implements. */
 int efasim_adm_other(struct efasim_dev *dev)
 {
 	int err = admin_begin(dev);
@@ -736,8 +736,8 @@ int efasim_adm_other(struct efasim_dev *dev)
 }
 
 /*
- * Reset: destroy all objects that the host left. To peers it looks as if only the queue
- * pairs had been destroyed.
+ * Reset: destroy all objects that the host left. Peers only notice that the queue pairs are
+ * gone.
  */
 void efasim_adm_reset(struct efasim_dev *dev)
 {

@@ -117,7 +117,7 @@ static void efasim_dev_work(struct work_struct *work)
 	unsigned int noio;
 	bool more = false;
 
-	/* A storage ULP may use the device: its write-out must not wait for itself. */
+	/* A storage ULP may use the device, so allocations must not wait for write-out. */
 	noio = memalloc_noio_save();
 	mutex_lock(&dev->lock);
 	if (!dev->stopping && !efasim_dev_is_dead(dev)) {

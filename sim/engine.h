@@ -556,7 +556,7 @@ static inline void efasim_cq_consumed(struct efasim_cq *cq, enum efasim_sub sub,
 	smp_store_release(&cq->sub[sub].cons, cons);
 }
 
-/* Return: the serial of the queue pair whose completion the entry at an index is. */
+/* Return: the serial of the queue pair that completed the entry at an index. */
 static inline u32 efasim_cq_serial(struct efasim_cq *cq, enum efasim_sub sub,
 				   u32 index)
 {

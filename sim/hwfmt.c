@@ -88,7 +88,7 @@ static enum efasim_status get_reg(struct efasim_wqe *wqe,
  * @d: the entry, untrusted; must not change meanwhile
  * @wqe: result; its request id and operation are set even on an error
  *
- * Context: any; touches nothing but its arguments.
+ * Context: any; accesses only its arguments.
  * Return: EFASIM_OK, or the status with which the entry completes.
  */
 enum efasim_status efasim_hw_parse_wqe(const struct efasim_tx_wqe *d,

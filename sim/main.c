@@ -3,10 +3,10 @@
  * efasim: the module, its parameters, and creation and removal of devices.
  *
  * `rdma link add NAME type efasim netdev IF` creates a device. `rdma link delete`, removal
- * of the netdev, or debugfs removes it. The parameters set its limits when it is created.
- * Each device holds a reference to the module. ib_unregister_driver(), with which other
- * software drivers unload while they have devices, selects devices by driver id and would
- * remove those of Amazon's driver as well.
+ * of the netdev, or debugfs removes it. A new device gets its limits from the parameters.
+ * Each device holds a reference to the module. Other software drivers can be unloaded while
+ * they have devices, with ib_unregister_driver(). That function selects devices by driver
+ * id, so it would remove those of Amazon's driver as well.
  */
 #include <linux/debugfs.h>
 #include <linux/dma-mapping.h>

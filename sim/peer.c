@@ -14,10 +14,10 @@
  * accepted isn't acknowledged, which is the flow control.
  *
  * When a device starts it chooses a random number, its incarnation, so that no
- * clock is needed to tell two incarnations apart. A device believes in a new
- * incarnation of a peer when a packet of it names the device's own incarnation,
- * which the peer can only have from the device. If the packet doesn't, the device
- * tells the peer its incarnation, and the peer retransmits. Packets of the peer's
+ * clock is needed to tell two incarnations apart. A device accepts a new
+ * incarnation of a peer when one of its packets names the device's own incarnation,
+ * which the peer can only have got from the device. Otherwise the device tells the
+ * peer its incarnation, and the peer retransmits. Packets of the peer's
  * previous incarnation are dropped. The first packet of a new incarnation aborts
  * all requests to the previous one. But requests that begin while no other request
  * to the peer is outstanding are for either incarnation, because an initiator that
@@ -31,7 +31,7 @@
 #define MAX_RESPS	EFASIM_WINDOW
 #define RTO_MIN_US	(20 * USEC_PER_MSEC)
 #define RTO_MAX_US	(500 * USEC_PER_MSEC)
-/* A packet that this many later packets have overtaken is taken for lost. */
+/* A packet counts as lost when the peer has one that was sent this many packets later. */
 #define REORDER_MAX	24
 
 static void efasim_dev_peer_timer(struct efasim_dev *dev,
@@ -419,7 +419,7 @@ static void efasim_dev_advance(struct efasim_lane_state *l)
 	}
 }
 
-/* The sender no longer offers packets before @base. */
+/* Stop waiting for packets before @base, which the sender no longer offers. */
 static void efasim_dev_skip_to(struct efasim_lane_state *l, u32 base)
 {
 	u32 skip = base - l->rx_next;
@@ -543,7 +543,7 @@ void efasim_dev_flush_acks(struct efasim_dev *dev)
 	}
 }
 
-/* A peer's new incarnation hasn't received what the previous one had: renumber. */
+/* A peer's new incarnation has none of the packets that the previous one had received. */
 static void efasim_dev_offer_anew(struct efasim_lane_state *l)
 {
 	u32 seq;

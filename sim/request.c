@@ -57,7 +57,7 @@ void efasim_dev_drop_op(struct efasim_op *op)
 	efasim_dev_mr_done(op->qp->dev, &op->wqe);
 	list_del_init(&op->tx);
 	op->active = false;
-	/* Send queue entries may wait for a free operation. */
+	/* Send queue entries may be waiting for a free operation. */
 	if (list_empty(&op->qp->idle))
 		efasim_sq_ring(op->qp);
 	list_move_tail(&op->link, &op->qp->idle);
@@ -193,8 +193,8 @@ static bool efasim_dev_last_must_wait(const struct efasim_op *op)
 }
 
 /*
- * A target may give up a response without telling the initiator. So fail an operation long
- * after the time after which its peer would have been given up.
+ * A target may give up a response without telling the initiator. So fail an operation after
+ * four times the time after which a silent peer is given up.
  */
 static void efasim_dev_watch(struct efasim_dev *dev, struct efasim_op *op)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The soft device's tap: messages as they are delivered. */
+/* Tracepoint for each message that the device delivers. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM efasim
 
@@ -9,7 +9,7 @@
 #include <linux/tracepoint.h>
 #include "engine.h"
 
-/* Bytes of a message that an event has: any header of libfabric's, and a little data. */
+/* Maximum bytes of a message in an event: libfabric's longest header and a little data. */
 #define EFASIM_TAP_BYTES	320
 
 TRACE_EVENT(efasim_msg,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Completion queues: two rings, for sends and receives, which the device fills and the host
- * polls in turn. Like the driver, the host recognizes a new entry by its phase. It passes
- * its own index to the engine only so that the engine can detect a full ring.
+ * polls in turn. Like the driver, this front end recognizes a new entry by its phase. It
+ * passes its index to the engine only so that the engine can detect a full ring.
  *
  * Events come in hard interrupt context, once for each arming, and only for completions
  * written after the arming. They come on the CPU on which the device's work runs: a queue's
@@ -135,7 +135,7 @@ static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 	spin_lock_init(&cq->lock);
 	cq->irq = IRQ_WORK_INIT_HARD(cq_event);
 	INIT_LIST_HEAD(&cq->event);
-	/* As in the driver: queues of ib_alloc_cq(), which sets its handler later, get none. */
+	/* Like the driver, send no events to queues of ib_alloc_cq(): it sets a handler later. */
 	cq->has_events = cq->ibcq.comp_handler;
 	cq->ibcq.cqe = cq->queue_mask + 1;
 	err = create_hw(dev, cq);

@@ -8,7 +8,7 @@
 
 #include "verbs.h"
 
-/* The driver frees queues wrongly that are deeper than this. */
+/* The driver frees queues deeper than this incorrectly. */
 #define SAFE_DEPTH	512
 
 static int check_cap(struct efasim_vdev *dev, const struct ib_qp_cap *cap)

@@ -157,7 +157,7 @@ int efasim_cmd_alloc_mr(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			 resp);
 }
 
-/* A fast registration may have changed the generation in the key, so ignore it. */
+/* Ignore the generation in the key, because a fast registration may have changed it. */
 int efasim_cmd_dereg_mr(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			union efasim_aq_resp *resp)
 {

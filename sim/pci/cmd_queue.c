@@ -352,7 +352,7 @@ int efasim_cmd_destroy_cq(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	return 0;
 }
 
-/* The number of an event queue is that of its vector, so only one can have a vector. */
+/* There are as many event queues as vectors. An event queue gets the lowest free number. */
 int efasim_cmd_create_eq(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			 union efasim_aq_resp *resp)
 {

@@ -3,8 +3,9 @@
  * The PCI front end: functions on a simulated host bridge, for unmodified drivers.
  *
  * A BAR is reserved memory (memmap=), so the device must poll it for writes of drivers and
- * processes. A timer of each function does so in interrupt context, because a driver
- * busy-waits for a register. The engine's worker does so before it handles packets.
+ * processes. A timer of each function polls registers and doorbells in interrupt context,
+ * because a driver busy-waits for a register. The engine's worker polls the doorbells before
+ * it handles packets.
  *
  * Commands, resets and keep-alive events run one at a time in the function's workqueue. Only
  * they create and destroy objects, so they may use objects without a lock.
@@ -56,7 +57,7 @@ struct net_device;
 #define EFASIM_MAX_VECTORS	64
 
 #define EFASIM_MAX_EQ_DEPTH	1024
-/* Not a serial number, as those of doorbells have two bits. */
+/* No event was sent yet. Not a valid serial number, which has two bits. */
 #define EFASIM_TOLD_NONE	0xff
 
 struct efasim_pqp {

@@ -4,9 +4,9 @@
  *
  * The device sees only the last value written to a doorbell. That suffices for send and
  * receive queues, whose doorbells are counters. A write to the doorbell of a completion queue
- * arms it, and the write of the next poll may overwrite that. So the device sends one event
- * for each serial number, which the host changes when it handles an event, whether or not
- * the device has seen the queue armed. All event queues share one register for arming, so
+ * arms the queue, and the write of the next poll may overwrite it. So the device sends one
+ * event for each serial number, even if it hasn't seen the queue armed; the host changes the
+ * serial number when it handles an event. All event queues share one register for arming, so
  * they are treated as always armed. The host may get a superfluous event, but never misses
  * one.
  */

@@ -2,9 +2,9 @@
 /*
  * Registers, polling of registers that the driver writes, and interrupts.
  *
- * A driver doesn't read registers. It writes the offset of the one that it wants, and spins
- * until the device has written the value by DMA. On a single CPU only an interrupt handler
- * can answer then, so a timer polls, ten times as often while the device is busy.
+ * A driver doesn't read a register. It writes the register's offset, and spins until the
+ * device has written the value by DMA. On a single CPU only an interrupt handler can answer
+ * then, so a timer polls, ten times as often while the device is busy.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -79,7 +79,7 @@ static bool answer_read(struct efasim_fn *fn)
 	return true;
 }
 
-/* Handle resets. One ends when it is done and the driver has cleared the reset bit. */
+/* Handle resets. A reset ends when its work is done and the driver has cleared the bit. */
 static void look_at_control(struct efasim_fn *fn)
 {
 	bool wanted = reg(fn, EFASIM_REG_DEV_CTL) & EFASIM_DEV_CTL_RESET;
@@ -93,7 +93,7 @@ static void look_at_control(struct efasim_fn *fn)
 	}
 }
 
-/* The work item changes the index; if this reads an old one, it queues it needlessly. */
+/* The work item changes aq_index. If this reads a stale value, it queues the item needlessly. */
 static bool look_at_aq(struct efasim_fn *fn)
 {
 	if (fn->resetting || !reg(fn, EFASIM_REG_AQ_CAPS) ||
