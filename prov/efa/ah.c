@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address handles. The device's table of them is small and creating one takes an
- * admin command, so a domain has one for each GID. All addresses with that GID use it, and
- * so do outstanding operations: an address may be removed while the device still works on
- * an operation to it.
+ * Address handles. The device's table of handles is small and creating a handle takes an
+ * admin command, so a domain has one handle for each GID. All addresses with that GID use
+ * the handle, and so do outstanding operations: an address may be removed while the device
+ * still works on an operation to it.
  *
  * Operations don't take references, because then all CPUs that send to a node would write
  * to the same cache line. Instead, when the last address is removed, a work item scans the
- * operations of all endpoints. An endpoint that has operations to the handle runs the work
+ * operations of all endpoints. An endpoint whose operations use the handle queues the work
  * item again when they are done. A post looks up the address and takes its slot without
  * releasing kefa_ep.lock in between. So the scan, which takes the same lock, finds the
  * operation, or the post finds no address. Until the handle is destroyed it can be reused.
@@ -100,7 +100,7 @@ static bool kefa_ahs_unused(struct kefa_domain *dom)
 	return false;
 }
 
-/* Destroy the handles without users. Return: whether there was one. */
+/* Destroy the handles without users. Return: whether any was destroyed. */
 static bool kefa_ahs_reap(struct kefa_domain *dom)
 {
 	struct kefa_ah *ah, *next;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Address vectors: tables of (GID, queue pair, key). Posts look up addresses
- * under RCU, by index; a removed entry is freed after a grace period. An address is in a
- * vector once, however often it was inserted, and gets the lowest free index.
+ * Address vectors: tables of (GID, queue pair number, Q_Key). Posts look up addresses
+ * under RCU, by index; a removed entry is freed after a grace period. An address that is
+ * inserted several times is in the vector once. It gets the lowest free index.
  *
  * Inserting an address creates its address handle, without which the device would
- * refuse RDMA from that peer. There is one handle per GID, so it identifies the GID.
+ * refuse RDMA from that peer. There is one handle per GID, so the handle identifies the GID.
  */
 #include <linux/jhash.h>
 #include <linux/random.h>
@@ -68,9 +68,9 @@ static struct kefa_av_table *kefa_av_table_new(u32 size)
 /*
  * --- lookup of addresses by their contents ---
  *
- * Hash lists of indices, plus 1, whose heads are behind the table. Only insertion and
- * removal use them. Peers may choose their addresses, so the hash has a secret seed, and
- * they can't make addresses share a list.
+ * Only insertion and removal use the hash lists. They link indices (plus 1), and their heads
+ * are behind the table. Peers may choose their addresses, so the hash has a secret seed:
+ * peers can't make addresses share a list.
  */
 
 static u32 *kefa_av_list(struct kefa_av *av, struct kefa_av_table *table,
@@ -218,7 +218,7 @@ int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user)
 		if (peer)
 			ret = user->add(user, peer);
 	}
-	/* Adding the last one failed. */
+	/* The last call failed, so undo those before it. */
 	for (i = 0; ret && i + 1 < n; i++) {
 		peer = kefa_av_at(av, table, i);
 		if (peer)

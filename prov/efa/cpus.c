@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * CPUs for endpoints whose ULP asked for none. An endpoint's interrupt and its worker,
- * which calls handlers, run on one CPU, so that the interrupt wakes a worker on its CPU.
+ * CPUs for endpoints whose ULP doesn't ask for one with FI_AFFINITY. An endpoint's interrupt
+ * and its worker, which calls handlers, run on the same CPU, so that the interrupt doesn't
+ * wake another CPU.
  */
 #include <linux/cpumask.h>
 #include <linux/spinlock.h>
@@ -51,7 +52,7 @@ MODULE_PARM_DESC(cpus,
 		 "list of CPUs, assigned in turn to endpoints that are enabled afterwards and whose ULP asks for none; if empty, the CPU that gets the interrupt");
 
 /**
- * kefa_cpus_next() - choose a CPU for an endpoint whose ULP asked for none
+ * kefa_cpus_next() - choose a CPU for an endpoint whose ULP doesn't ask for one
  *
  * Context: Process context.
  * Return: the next online CPU of the parameter, or -1 if there is none.

@@ -86,7 +86,7 @@ void kefa_debugfs_add(struct kefa_dev *dev)
 					   &kefa_dev_fops);
 }
 
-/* Waits for readers of the file, which take none of the caller's locks. */
+/* Remove the file and wait for its readers, which take none of the caller's locks. */
 void kefa_debugfs_del(struct kefa_dev *dev)
 {
 	debugfs_remove(dev->debugfs);

@@ -4,8 +4,8 @@
  * is dead, which concerns the whole device, or because the device refuses to destroy this
  * one object. In the latter case the command is retried at once. If it fails again, the
  * object is set aside, and the command is retried every few seconds and when the protection
- * domain is destroyed. An object that is still refused then is abandoned, together with its
- * protection domain.
+ * domain is destroyed. If the device still refuses then, the object is abandoned together
+ * with its protection domain.
  *
  * The device may use the memory of such an object until it is destroyed. The caller
  * keeps that memory from being reused.
@@ -25,7 +25,7 @@ enum kefa_kind {
 /**
  * struct kefa_aside - an object that the device refused to destroy
  * @list: in kefa_refused.list; under kefa_dev.lock
- * @kind: kind of the object, which tells which of the following is valid
+ * @kind: kind of the object: @hq, @mr or @ah is valid
  * @hq: a queue pair and its completion queue, which raises no events
  * @mr: a memory region
  * @ah: an address handle
@@ -89,7 +89,7 @@ static void kefa_aside_abandon(struct kefa_refused *refused,
 	}
 }
 
-/* Set an object aside. Without memory for its record it is abandoned. */
+/* Set an object aside, or abandon it if there is no memory for its record. */
 static void kefa_set_aside(struct kefa_refused *refused,
 			   struct kefa_aside *obj, int err)
 {

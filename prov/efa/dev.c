@@ -73,8 +73,8 @@ struct kefa_dev *kefa_dev_find_any(const char *name)
  * kefa_devs_wait() - wait for devices that are being probed
  * @name: name of a device, or NULL for all
  *
- * Context: Process context; sleeps, for some seconds at worst while the device's admin
- * queue answers, and for the driver's time-out otherwise.
+ * Context: Process context; sleeps for some seconds at worst if the device's admin queue
+ * answers, otherwise until the driver's timeout.
  */
 void kefa_devs_wait(const char *name)
 {
@@ -86,7 +86,7 @@ void kefa_devs_wait(const char *name)
 	}
 }
 
-/* Of one fabric. */
+/* Append the entries of one fabric, for @node or for all usable devices. */
 static int kefa_fabric_info(const char *node, bool rdm, struct fi_info ***last)
 {
 	struct kefa_dev *dev;
@@ -105,8 +105,8 @@ static int kefa_fabric_info(const char *node, bool rdm, struct fi_info ***last)
 /**
  * kefa_devs_info() - describe all devices, or one
  * @node: name of a device, or NULL for all
- * @list: takes the entries. Those of fabric efa-direct come first, as in libfabric: it costs
- *	less, and a ULP that needs more than it has says so in the hints
+ * @list: takes the entries. Those of fabric efa-direct come first, as in libfabric, because
+ *	its calls cost less; a ULP that needs more features asks for them in the hints
  *
  * Context: Process context; sleeps.
  * Return: 0, -ENODATA, -ENOMEM.
@@ -161,7 +161,7 @@ u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu)
 	for (vector = 0; vector < dev->vectors; vector++)
 		if (kefa_vector_near(vector, cpu_to_node(cpu)) && !nth--)
 			return vector;
-	/* A CPU went offline since the vectors were counted. */
+	/* A CPU went offline after the vectors were counted. */
 	return cpu % dev->vectors;
 }
 
@@ -312,12 +312,12 @@ void kefa_dev_give_up(struct kefa_dev *dev)
 }
 
 /**
- * kefa_dev_dead() - the device's admin queue is dead
+ * kefa_dev_dead() - handle the death of a device's admin queue
  * @dev: the device
  *
  * Objects that reach memory can't be destroyed any more, so block the device's access to
- * all memory. If that isn't possible, memory that the device knows is never freed, see
- * kefa_keep().
+ * all memory. If that isn't possible, the memory that the device may reach is never freed:
+ * see kefa_keep().
  *
  * Context: Process context, under kefa_dev.lock.
  */

@@ -64,7 +64,7 @@ enum kefa_dev_state {
  * @raw_iova: regions use their DMA address as remote address
  * @vectors: number of completion vectors
  * @next_vector: vector at which the next search starts; under @lock
- * @rnr_retry_ok: the device accepts a number of retries for a peer without a receive
+ * @rnr_retry_ok: the device accepts a limit on retries to a peer without a receive
  * @rdma_read: RDMA read may be used
  * @rdma_write: RDMA write may be used
  */

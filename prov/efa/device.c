@@ -4,8 +4,8 @@
  * ib_core holds locks that other devices need while it calls add(). When a device is
  * removed, everything that was created on it is destroyed before remove() returns.
  *
- * ib_core hides devices without kernel verbs from clients unless these set no_kverbs_req.
- * The provider needs kernel verbs, but sets it in order to log why it doesn't use a device.
+ * ib_core hides a device without kernel verbs from clients that don't set no_kverbs_req. The
+ * provider needs kernel verbs, but sets the flag to log why it doesn't use such a device.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
@@ -140,7 +140,7 @@ void kefa_dev_start(struct kefa_dev *dev)
 	queue_work(kefa_cmd_wq, &dev->probe);
 }
 
-/* Unpin the module. ib_core, which calls the caller, keeps its text loaded meanwhile. */
+/* Unpin the module. It stays loaded until ib_core's call of kefa_remove() returns. */
 static void kefa_dev_unpin(struct kefa_dev *dev)
 {
 	if (dev->pinned)

@@ -39,9 +39,9 @@ enum {
 	KEFA_COPIES		= 16,
 	/* Maximum outstanding reads and writes of many pieces. */
 	KEFA_RESTS		= 16,
-	/* Maximum outstanding pieces of one of them, beyond those posted with it. */
+	/* Maximum outstanding pieces of such a read or write. */
 	KEFA_REST_PARTS		= 16,
-	/* A receiver that is not ready: delay before resending, and retries of the device. */
+	/* Delay before resending to a receiver that is not ready, and retries of the device. */
 	KEFA_RNR_DELAY_MS	= 10,
 	KEFA_RNR_TRIES		= 3,
 };

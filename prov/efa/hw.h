@@ -138,7 +138,8 @@ static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
  * @arg: argument of @event
  * @qpn: number of the queue pair
  * @qkey: Q_Key of the queue pair
- * @bad: number of work requests posted from a list that failed; under the caller's lock
+ * @bad: after a failed post, number of work requests that were posted; under the caller's
+ *	lock
  * @failed: the send work request that failed; under the caller's lock
  * @recv_failed: the receive work request that failed; under the caller's lock
  */
@@ -173,8 +174,8 @@ struct kefa_hw_qp_attr {
 /*
  * Functions of a device, implemented by hw.c or by a fake device that is linked in its
  * place. Posting, polling, arming and kefa_hw_mr_map() are called in process or
- * softirq context; all but the last need the caller's lock, with bottom halves off,
- * because the driver uses plain spin locks. All other functions sleep.
+ * softirq context. Posting, polling and arming need the caller's lock, with bottom halves
+ * off, because the driver uses plain spin locks. All other functions sleep.
  *
  * If a destroy function fails, the object remains, and destroy.c retries or abandons it.
  * The same holds if kefa_hw_qp_create() fails with kefa_hw_qp.qp set; it returns -ENXIO
@@ -326,7 +327,7 @@ static inline void kefa_wr_sge(struct kefa_wr *wr, u64 addr, u32 len)
  * kefa_wr_inline() - put a send's data into the work request
  * @wr: the work request
  * @data: the data, which must stay valid until the work request is posted; use wr->data
- *	if that isn't at once
+ *	for a work request that isn't posted at once
  * @len: length in bytes, at most KEFA_MAX_INLINE
  *
  * Context: Any.

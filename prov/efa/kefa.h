@@ -7,7 +7,7 @@
  *   kefa_av.lock (mutex)	one address vector: insertions and removals
  *   kefa_dev.lock (mutex)	objects that a device creates and destroys by commands:
  *				all opening, closing and removal. Held while
- *				the core is told of a removal
+ *				the core is notified of a removal
  *   kefa_devs_lock (mutex)	dev.c: the list of devices, and their names.
  *				Innermost, but memory is allocated under it
  *   kefa_peers.grow (mutex)	rdm/peer.c: tables of an endpoint's peers are allocated.
@@ -17,12 +17,12 @@
  *   kefa_cq.starved_lock (spinlock, BH)
  *				rdm/ep.c: endpoints that wait for room in a completion
  *				queue. Innermost
- *   kofi_cq.lock		innermost: completions are written under the above
+ *   kofi_cq.lock		completions are written under the locks above. Innermost
  *   kefa_cpus_lock (spinlock)	cpus.c: the CPUs of endpoints. Innermost
  *
- * The provider doesn't call a handler of a ULP or wait for a ULP under any of them. All
+ * Under these locks the provider neither calls a ULP's handler nor waits for a ULP. All
  * tasks allocate memory under the mutexes in a noio scope, because a task that recovers
- * I/O may wait for them.
+ * I/O may wait for the mutexes.
  */
 #ifndef KEFA_H
 #define KEFA_H

@@ -20,7 +20,7 @@ MODULE_IMPORT_NS(KOFI_PROVIDER);
 
 /* Storage ULPs use the provider, so progress must not depend on free memory. */
 struct workqueue_struct *kefa_wq;
-/* For commands to a device, which take long: unbound. */
+/* Unbound, for commands to a device, which take long. */
 struct workqueue_struct *kefa_cmd_wq;
 
 /* A node is the name of a device. There are no services. */
@@ -33,11 +33,11 @@ static int kefa_getinfo(u32 version, const char *node, const char *service,
 	int ret = -ENODATA;
 
 	if (!service) {
-		/* For example devices that were present when the module was loaded. */
+		/* Devices that were present when the module was loaded may not be probed yet. */
 		kefa_devs_wait(node ?: domain ? domain->name : NULL);
 		ret = kefa_devs_info(node, info);
 	}
-	/* Only writes with data consume receives. */
+	/* Without RMA there are no writes with data, which consume receives. */
 	if (ret || !hints || !hints->caps || hints->caps & FI_RMA)
 		return ret;
 	for (entry = *info; entry; entry = entry->next) {

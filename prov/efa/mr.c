@@ -26,7 +26,7 @@ static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
 
 /* --- memory --- */
 
-/* List memory that is one piece. Return: false if a region can't be so long. */
+/* List memory that is one piece. Return: false if it is empty or too long for a region. */
 static __always_inline bool kefa_mr_gather_page(struct kefa_mr *mr, struct page *page, u32 off,
 						size_t len)
 {
@@ -70,8 +70,8 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 
 /*
  * Return the errno of a failed mapping: -EAGAIN for lack of DMA space, or -EOPNOTSUPP if a
- * piece is longer than a mapping can be. Only bounce buffers limit that, so such a piece
- * would be bounced.
+ * piece is longer than a mapping can be. Only bounce buffers limit the length of a mapping,
+ * so such a piece would be bounced.
  */
 static noinline int kefa_mr_map_failed(struct kefa_mr *mr)
 {
@@ -361,7 +361,7 @@ static const struct fi_ops kefa_mr_fid_ops = {
 	.close = kefa_mr_close,
 };
 
-/* Return: 0 if posts are accepted, which stays true for mapping while under RCU. */
+/* Return: 0 if posts are accepted. The caller may then map memory under the same RCU lock. */
 static int kefa_mr_not_open(const struct kefa_mr *mr)
 {
 	if (mr->ep)
@@ -372,7 +372,7 @@ static int kefa_mr_not_open(const struct kefa_mr *mr)
 /*
  * Check whether a region can be registered. This needs no lock, so that other tasks can post
  * while this one maps memory: an idle region has no outstanding request, and only the
- * caller may post one. The RCU section keeps the device.
+ * caller may post one. Removal of the device waits for the caller's RCU section.
  */
 static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 {
@@ -427,7 +427,7 @@ static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
 	return -EAGAIN;
 }
 
-/* The ULP must not post concurrently with one region. */
+/* The ULP must not post requests for one region concurrently. */
 static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 			    const struct fi_mr_attr *attr, u64 flags)
 {
@@ -673,7 +673,7 @@ err_count:
  * kefa_mr_own() - allocate a region for the provider's own use
  * @ep: the endpoint that will register it, about to be enabled
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
- * @ents: maximum entries of its list of memory, and of pages
+ * @ents: maximum number of entries of the region's list, and of its pages
  *
  * Context: Process context, under kefa_dev.lock; sleeps.
  * Return: the region, or an ERR_PTR(): -ENOMEM, or an error of kefa_pool_get().

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The queue pair on which a domain registers memory. It is separate from endpoints, because
- * registrations needn't be ordered with other operations: the ULP waits for each, and a
- * full queue here doesn't delay data.
+ * The queue pair on which a domain registers memory. It is separate from endpoints, so that a
+ * full queue of registrations doesn't delay data. Registrations needn't be ordered with other
+ * operations, because the ULP waits for each.
  */
 #include "ep.h"
 #include "kefa.h"
@@ -129,7 +129,7 @@ static noinline void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_m
 	queue_work(kefa_cmd_wq, &mrq->revoke);
 }
 
-/* Complete a request that failed, and of which the device doesn't know any more. */
+/* Complete a failed request, and make its region idle. */
 static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 				    int err, u32 prov_errno)
 {
@@ -279,7 +279,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	u32 busy, done;
 
 	spin_lock_bh(&mrq->lock);
-	/* Poll first: that a worker is delayed isn't the device's fault. */
+	/* Poll first, because completions may only be waiting for a delayed worker. */
 	if (mrq->open && kefa_mrq_poll(mrq))
 		queue_work(kefa_wq, &mrq->work);
 	busy = mrq->depth - mrq->nfree;
@@ -482,7 +482,7 @@ void kefa_mrq_stop(struct kefa_domain *dom)
 	spin_lock_bh(&mrq->lock);
 	WRITE_ONCE(mrq->open, false);
 	spin_unlock_bh(&mrq->lock);
-	/* Wait for tasks that saw it open and are mapping memory. */
+	/* Wait for tasks that saw the queue open and are mapping memory. */
 	synchronize_rcu();
 	spin_lock_bh(&mrq->lock);
 	while (kefa_mrq_poll(mrq))

@@ -60,9 +60,9 @@ struct kefa_copy {
 
 enum kefa_op_state {
 	KEFA_OP_FREE,
-	KEFA_OP_POSTED,	/* the device has it, or it is held for the next doorbell */
-	KEFA_OP_PARTS,	/* its own work request is done, other parts aren't */
-	KEFA_OP_RNR,	/* it waits to be resent: rnr.c */
+	KEFA_OP_POSTED,	/* the work request is posted, or held for the next doorbell */
+	KEFA_OP_PARTS,	/* the head's work request is done, other parts are outstanding */
+	KEFA_OP_RNR,	/* the work request waits to be resent: rnr.c */
 };
 
 /**

@@ -5,8 +5,8 @@
  * them. The slots record all outstanding work requests, so that they can be completed even
  * if the device doesn't.
  *
- * The id of a work request has its slot and the slot's number of uses. It distinguishes a
- * late or repeated completion from an expected one.
+ * The id of a work request has its slot and the slot's number of uses, so that a late or
+ * repeated completion differs from an expected one.
  */
 #include <linux/bvec.h>
 #include <linux/slab.h>

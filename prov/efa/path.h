@@ -268,7 +268,7 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
  * Posts of handlers are held: the worker posts them after the handlers have returned.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
- * Return: true if they are.
+ * Return: true if posts are held back.
  */
 static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
 {
@@ -277,7 +277,7 @@ static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_posted() - post the held work requests, unless they wait for others
+ * kefa_ep_posted() - post the held work requests, unless they wait for more posts
  * @ep: the endpoint, enabled, after a work request was added
  * @more: another post follows at once
  *

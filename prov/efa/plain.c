@@ -6,8 +6,8 @@
  * Mapping, too, is done under the lock: without an IOMMU it is only arithmetic, and mapping
  * before taking the lock would make all calls slower.
  *
- * Any other call, and one that fails here, takes the slow path of post.c, which returns and
- * counts the errors. So nothing is refused here.
+ * Any other call, and any call that fails here, takes the slow path of post.c, which returns
+ * and counts all errors.
  */
 #include "ep.h"
 #include "path.h"

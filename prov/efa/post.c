@@ -187,7 +187,7 @@ static unsigned int kefa_max_runs(const struct kefa_ep *ep,
 	/* CQ data must not overtake other parts of the data that it announces: see rest.c. */
 	if (req->flags & FI_REMOTE_CQ_DATA)
 		return 1;
-	/* No more than fit into an empty queue, or the post could never succeed. */
+	/* A post of more pieces than an empty queue has slots could never succeed. */
 	return min_t(u32, KEFA_HELD_MAX, ep->tx.base.size);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The kernel verbs don't report whether a device has RDMA, so the provider tries: when the
- * device appears, before ULPs see it, a queue pair reads and writes a region of its
- * own, and the data is compared. A status other than success means that the device lacks
+ * device appears, before ULPs see it, a queue pair reads and writes a region of the same
+ * device, and the data is compared. A status other than success means that the device lacks
  * the operation, and so does silence.
  *
  * The region is described as by fi_mr_reg(): large pages, a remote address below
@@ -238,7 +238,7 @@ static int kefa_probe_way(struct kefa_probe *probe, u64 page_sizes, bool raw)
 	return 0;
 }
 
-/* Find a way to describe regions. Without any success it remains the first one. */
+/* Find a way to describe regions. If none works, use the first one. */
 static int kefa_probe_run(struct kefa_probe *probe)
 {
 	const struct {

@@ -367,8 +367,9 @@ static __always_inline unsigned int kefa_ep_poll_once(struct kefa_ep *ep)
  * @ep: the endpoint, with a queue pair
  * @budget: approximate maximum of completions
  *
- * When a reader sees a completion, the operation's slot is free: the lock is held for both,
- * and a post takes it too.
+ * When a reader sees a completion, the operation's slot is free for its next post: this
+ * writes the completion and frees the slot under one hold of the lock, and a post takes the
+ * lock, too.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: number of completions; less than @budget if there are no more.
@@ -519,7 +520,7 @@ void kefa_ep_idle(struct work_struct *work)
 }
 
 /**
- * kefa_ep_arm() - make sure that later completions are noticed
+ * kefa_ep_arm() - make sure that an event or a reader will notice later completions
  * @ep: the endpoint, enabled
  *
  * Context: Process or softirq context, under kefa_ep.lock.
@@ -571,7 +572,7 @@ static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
 	return true;
 }
 
-/* Completions that another context has polled are notified by that context. */
+/* Each context notifies of the completions that it polls, so do nothing if none were found. */
 static __always_inline void __kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
 	__releases(&ep->lock)
 {

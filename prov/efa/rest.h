@@ -16,7 +16,7 @@ struct kofi_req;
  * @list: in kefa_ep.rests_free or kefa_ep.rests; under kefa_ep.lock
  * @head: the operation, which counts this as one of its parts
  * @iter: local memory
- * @kvec: copy of a single segment for @iter, as the caller's need not stay valid
+ * @kvec: copy of a single segment for @iter, because the caller's kvec may become invalid
  * @raddr: address of the next piece in the peer's memory
  * @rkey: key of the peer's memory
  * @qpn: number of the peer's queue pair

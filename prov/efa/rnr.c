@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Resending. After a number of retries a device reports that a receiver was not ready, and
- * drops the work request. If the ULP set FI_OPT_RNR_TIMEOUT, the endpoint keeps each work
+ * Resending. After some retries a device reports that the receiver was not ready, and drops
+ * the work request. If the ULP set FI_OPT_RNR_TIMEOUT, the endpoint keeps each work
  * request until it completes, and posts it again every KEFA_RNR_DELAY_MS until the timeout.
  * Unlike endless retries of the device, this holds up neither other operations nor the
  * device.
