@@ -48,8 +48,8 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags);
  * fi_domain_device() - the device for which a domain's memory is mapped (kernel only)
  * @domain: the domain
  *
- * The device tells what memory suits it: DMA mask, segment sizes, NUMA node, distance to
- * the memory of other devices. It may be used as long as the domain is open and its
+ * The device's attributes say what memory suits it: DMA mask, segment sizes, NUMA node,
+ * distance to the memory of other devices. It may be used as long as the domain is open and its
  * event queue hasn't reported FI_DEVICE_REMOVED.
  *
  * Context: Any; doesn't sleep.
@@ -296,15 +296,15 @@ static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t l
 /**
  * fi_mr_post_reg() - register memory with an allocated region (kernel only)
  * @mr: region from fi_mr_alloc()
- * @attr: the memory, which stays valid until the region is invalidated. @attr itself and
- *	its segment array are the caller's again when the call returns
+ * @attr: the memory, which stays valid until the region is invalidated. The caller may reuse
+ *	@attr itself and its segment array after the call
  * @flags: FI_COMPLETION for an entry in the region's CQ on success; without it only
  *	failures have an entry. FI_MORE if another request to the region's endpoint
  *	follows at once
  *
- * The registration is in force, with its key and base address, when the operation
- * completes with @attr->context. It isn't ordered with anything else, so don't send the
- * key to a peer before. A registered region must be invalidated before it is registered
+ * When the operation completes with @attr->context, the registration is in force, and its
+ * key and base address are valid. It isn't ordered with other operations, so send the key to
+ * a peer only after the completion. A registered region must be invalidated before it is registered
  * again.
  *
  * Context: Data call: process or softirq context; doesn't sleep.

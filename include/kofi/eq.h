@@ -22,8 +22,8 @@ struct fid_eq;
 
 /**
  * enum fi_wait_obj - how a thread can wait for a queue or counter
- * @FI_WAIT_NONE: not at all
- * @FI_WAIT_UNSPEC: with fi_eq_sread(), fi_cq_sread(), fi_cntr_wait()
+ * @FI_WAIT_NONE: threads can't wait
+ * @FI_WAIT_UNSPEC: threads wait with fi_eq_sread(), fi_cq_sread(), fi_cntr_wait()
  */
 enum fi_wait_obj {
 	FI_WAIT_NONE,
@@ -59,8 +59,7 @@ struct fi_eq_attr {
 
 /**
  * enum fi_eq_event - kind of an event
- * @FI_NOTIFY: written by fi_eq_write(), or the provider's own;
- *	struct fi_eq_entry
+ * @FI_NOTIFY: event that fi_eq_write() or the provider wrote; struct fi_eq_entry
  * @FI_DEVICE_REMOVED: a domain's device went away; struct fi_eq_device_entry,
  *	whose fid is the domain (kernel only)
  * @FI_DEVICE_ARRIVED: the provider has a new device, which fi_getinfo() shows;
@@ -90,7 +89,7 @@ struct fi_eq_entry {
 
 /**
  * struct fi_eq_device_entry - a device came or went
- * @fid: the domain that lost its device, or the fabric that has a new one
+ * @fid: the domain that lost its device, or the fabric that has a new device
  * @context: context of @fid
  * @domain_name: name in fi_domain_attr
  */
@@ -107,7 +106,7 @@ struct fi_eq_device_entry {
  * @data: depends on the operation
  * @err: positive errno
  * @prov_errno: the provider's error, for fi_eq_strerror()
- * @err_data: details in a format of the provider. On input the caller's buffer for them if
+ * @err_data: details in a format of the provider. On input the caller's buffer if
  *	@err_data_size isn't 0; otherwise the queue supplies a buffer, which is valid until
  *	the next read of the queue
  * @err_data_size: size in bytes of @err_data, on input and on output
@@ -193,7 +192,7 @@ enum fi_cq_format {
 };
 
 /**
- * enum fi_cq_wait_cond - what wakes fi_cq_sread()
+ * enum fi_cq_wait_cond - condition that wakes fi_cq_sread()
  * @FI_CQ_COND_NONE: any entry
  * @FI_CQ_COND_THRESHOLD: a number of entries, passed as cond, a size_t cast to a pointer
  */
@@ -218,7 +217,7 @@ typedef void (*fi_cq_handler_t)(struct fid_cq *cq, void *context);
  * @format: type of the entries that fi_cq_read() stores
  * @wait_obj: FI_WAIT_UNSPEC to allow fi_cq_sread(), else FI_WAIT_NONE
  * @signaling_vector: CPU that should process completions, a hint
- * @wait_cond: what wakes fi_cq_sread()
+ * @wait_cond: condition that wakes fi_cq_sread()
  * @handler: called when there are entries to read, or NULL (kernel only)
  * @handler_context: second argument of @handler
  */
@@ -244,7 +243,7 @@ struct fi_cq_entry {
 /**
  * struct fi_cq_msg_entry - a completion and the message's length
  * @op_context: the operation's context
- * @flags: what completed: FI_SEND, FI_RECV, FI_MSG, FI_RMA, ...
+ * @flags: kind of operation that completed: FI_SEND, FI_RECV, FI_MSG, FI_RMA, ...
  * @len: bytes received
  */
 struct fi_cq_msg_entry {
@@ -256,7 +255,7 @@ struct fi_cq_msg_entry {
 /**
  * struct fi_cq_data_entry - a completion with remote CQ data
  * @op_context: the operation's context
- * @flags: what completed; FI_REMOTE_CQ_DATA if @data is valid
+ * @flags: kind of operation that completed; FI_REMOTE_CQ_DATA if @data is valid
  * @len: bytes received
  * @buf: start of the data in a multi-receive buffer
  * @data: remote CQ data
@@ -272,7 +271,7 @@ struct fi_cq_data_entry {
 /**
  * struct fi_cq_tagged_entry - a completion with a tag
  * @op_context: the operation's context
- * @flags: what completed; FI_REMOTE_CQ_DATA if @data is valid
+ * @flags: kind of operation that completed; FI_REMOTE_CQ_DATA if @data is valid
  * @len: bytes received
  * @buf: start of the data in a multi-receive buffer
  * @data: remote CQ data
@@ -290,7 +289,7 @@ struct fi_cq_tagged_entry {
 /**
  * struct fi_cq_err_entry - an operation that failed
  * @op_context: the operation's context
- * @flags: what failed
+ * @flags: kind of operation that failed
  * @len: bytes transferred
  * @buf: start of the data in a multi-receive buffer
  * @data: remote CQ data
@@ -300,13 +299,13 @@ struct fi_cq_tagged_entry {
  * @prov_errno: the provider's error, for fi_cq_strerror()
  * @err_data: details in a format of the provider. With FI_EADDRNOTAVAIL from an endpoint
  *	with FI_SOURCE_ERR, the sender's address, as fi_av_insert() takes it. On input the
- *	caller's buffer for them if @err_data_size isn't 0; otherwise the queue supplies a
- *	buffer, which is valid until the next read of the queue
+ *	caller's buffer if @err_data_size isn't 0; otherwise the queue supplies a buffer,
+ *	which is valid until the next read of the queue
  * @err_data_size: size in bytes of @err_data, on input and on output
  * @src_addr: the sender, or FI_ADDR_NOTAVAIL
  *
- * Set @err_data_size before each fi_cq_readerr(): the value that the previous call left is
- * otherwise taken for the size of a buffer. If several CPUs read a queue, supply a buffer.
+ * Set @err_data_size before each fi_cq_readerr(); otherwise the value that the previous call
+ * stored counts as the size of a buffer. If several CPUs read a queue, supply a buffer.
  */
 struct fi_cq_err_entry {
 	void		*op_context;
@@ -344,7 +343,7 @@ struct fi_ops_cq {
 /**
  * struct fid_cq - a completion queue
  * @fid: the common part
- * @ops: its calls
+ * @ops: calls of the queue
  */
 struct fid_cq {
 	struct fid			fid;
@@ -407,7 +406,7 @@ static inline ssize_t fi_cq_readfrom(struct fid_cq *cq, void *buf,
 /**
  * fi_cq_readerr() - read the error at the head
  * @cq: the completion queue
- * @buf: takes the error; err_data_size, and err_data if that isn't 0, are inputs, see
+ * @buf: takes the error; err_data_size is an input, and err_data if the size isn't 0: see
  *	struct fi_cq_err_entry
  * @flags: must be 0
  *
@@ -464,7 +463,8 @@ static inline ssize_t fi_cq_sreadfrom(struct fid_cq *cq, void *buf,
  * fi_cq_signal() - wake a task that waits in fi_cq_sread()
  * @cq: the completion queue, opened with FI_WAIT_UNSPEC
  *
- * Each call makes one waiter return, or the next one if there is none.
+ * Each call makes one waiting task return. If no task waits, the next task to wait returns
+ * at once.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or -EOPNOTSUPP for a queue without a wait object.
@@ -536,7 +536,7 @@ struct fi_ops_cntr {
 /**
  * struct fid_cntr - a counter
  * @fid: the common part
- * @ops: its calls
+ * @ops: calls of the counter
  */
 struct fid_cntr {
 	struct fid			fid;
@@ -573,7 +573,7 @@ static inline u64 fi_cntr_readerr(struct fid_cntr *cntr)
 /**
  * fi_cntr_add() - add to a counter
  * @cntr: the counter
- * @value: what to add
+ * @value: the value to add
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0.
@@ -586,7 +586,7 @@ static inline int fi_cntr_add(struct fid_cntr *cntr, u64 value)
 /**
  * fi_cntr_adderr() - add to a counter's error value
  * @cntr: the counter
- * @value: what to add
+ * @value: the value to add
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0.
@@ -599,7 +599,7 @@ static inline int fi_cntr_adderr(struct fid_cntr *cntr, u64 value)
 /**
  * fi_cntr_set() - set a counter
  * @cntr: the counter
- * @value: what to set it to
+ * @value: the new value
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0.
@@ -612,7 +612,7 @@ static inline int fi_cntr_set(struct fid_cntr *cntr, u64 value)
 /**
  * fi_cntr_seterr() - set a counter's error value
  * @cntr: the counter
- * @value: what to set it to
+ * @value: the new error value
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0.

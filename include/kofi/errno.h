@@ -47,7 +47,7 @@
  * enum fi_errno - errors of fabrics that no errno describes
  * @FI_EOTHER: unspecified error
  * @FI_ETOOSMALL: the caller's buffer is too small; calls with a length argument
- *	return the length needed in it
+ *	store the needed length there
  * @FI_EOPBADSTATE: not permitted in the object's state, such as a post before
  *	fi_enable()
  * @FI_EAVAIL: an error entry is at the head of the queue, for fi_cq_readerr() or

@@ -99,9 +99,9 @@ struct kofi_node;
  * @internal: for the provider's use
  *
  * With FI_CONTEXT in the mode bits, the context of each operation must point to a struct
- * fi_context, or to a structure that begins with one. It belongs to the provider from the
- * call until the operation has completed. libfabric always requires one with FI_CLAIM,
- * fi_tagged(3).
+ * fi_context, or to a structure that begins with one. The struct belongs to the provider
+ * from the call until the operation has completed. libfabric always requires one with
+ * FI_CLAIM, fi_tagged(3).
  */
 struct fi_context {
 	void *internal[4];
@@ -223,9 +223,9 @@ enum fi_ep_type {
 /**
  * enum fi_progress - which side drives operations, fi_domain(3)
  * @FI_PROGRESS_UNSPEC: any
- * @FI_PROGRESS_AUTO: the provider, independently of its caller
- * @FI_PROGRESS_MANUAL: the caller, by reading queues
- * @FI_PROGRESS_CONTROL_UNIFIED: the caller, for data and control operations together
+ * @FI_PROGRESS_AUTO: the provider drives operations, independently of its caller
+ * @FI_PROGRESS_MANUAL: the caller drives operations by reading queues
+ * @FI_PROGRESS_CONTROL_UNIFIED: the caller drives data and control operations together
  */
 enum fi_progress {
 	FI_PROGRESS_UNSPEC,
@@ -255,8 +255,8 @@ enum fi_threading {
 /**
  * enum fi_resource_mgmt - which side protects queues against overrun, fi_domain(3)
  * @FI_RM_UNSPEC: any
- * @FI_RM_DISABLED: the caller
- * @FI_RM_ENABLED: the provider
+ * @FI_RM_DISABLED: the caller protects queues
+ * @FI_RM_ENABLED: the provider protects queues
  */
 enum fi_resource_mgmt {
 	FI_RM_UNSPEC,

@@ -14,7 +14,7 @@
 #include <linux/spinlock.h>
 #include <kofi/fabric.h>
 
-/* Bits of kofi_match_link.kind. It isn't hashed, so that a call searches one bucket. */
+/* Bits of kofi_match_link.kind. The kind isn't hashed, so that a call searches one bucket. */
 enum {
 	KOFI_MATCH_KIND_TAGGED	= BIT(0),
 	KOFI_MATCH_KIND_MSG	= BIT(1),	/* a message; without it a receive */

@@ -81,8 +81,9 @@ u64 kofi_ep_caps(u64 caps, u64 all);
  * @close: free the object; mandatory. Called when nothing depends on the object. On an
  *	error the object stays unchanged
  * @bind: bind @bfid to the object. May be NULL for domains
- * @control: commands of fi_control(), and for endpoints FI_ENABLE, and FI_DISABLE of
- *	those that are enabled, however often; nothing is outstanding when that returns 0
+ * @control: commands of fi_control(), for endpoints also FI_ENABLE and FI_DISABLE. FI_DISABLE
+ *	comes only after FI_ENABLE, but may come repeatedly; when it returns 0, no operation
+ *	is outstanding
  */
 struct fi_ops {
 	int (*close)(struct fid *fid);
@@ -210,8 +211,8 @@ struct kofi_req {
  *
  * Both return 0 or a negative errno, as fi_send(): -EOPNOTSUPP for a request without the
  * endpoint's capabilities, -FI_EOPBADSTATE until the endpoint is enabled, -ENODEV after
- * the device went away. They don't sleep. The buffers stay valid after the call, the
- * request doesn't.
+ * the device went away. They don't sleep. The request is valid only during the call, but
+ * the buffers stay valid.
  */
 struct kofi_req_ops {
 	ssize_t (*tx)(struct fid_ep *ep, struct kofi_req *req);
@@ -220,8 +221,8 @@ struct kofi_req_ops {
 
 /*
  * Data calls that form a request and pass it to fid_ep.req. A provider puts them into its
- * vectors wherever it has no faster function of its own. For a family of calls that the
- * provider doesn't implement it uses one of the vectors below, and its tx and rx refuse
+ * vectors wherever it has no faster function. For a family of calls that the provider
+ * doesn't implement, it uses one of the vectors below, and its tx and rx functions refuse
  * the requests.
  */
 ssize_t kofi_req_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, void

@@ -77,9 +77,9 @@ struct kofi_source {
  * @mask: number of slots, a power of two, minus 1
  * @head: next slot to be read
  * @tail: next slot to be written
- * @signals: calls of fi_cq_signal() that no waiter has answered
+ * @signals: number of calls of fi_cq_signal() that haven't made a task return
  * @err_data: error data that fi_cq_readerr() returned, kept until the next read
- * @room: a refused post may succeed now, and no sleeper has been told; under @lock
+ * @room: a refused post may succeed now, and no sleeper has been notified; under @lock
  * @wanted: a post was refused for lack of an entry, and the reader hasn't been notified
  * @credits: number of entries that posts may still reserve
  * @reserve: number of entries left for unsolicited completions
@@ -133,8 +133,8 @@ struct kofi_cq {
  * @max_size: largest number of entries; fi_cq_open() fails with -EINVAL above it
  * @reserve: number of entries for unsolicited completions
  * @replenished: called in process or softirq context by a reader that made room after
- *	kofi_cq_reserve_unsolicited() had failed; the provider has a worker process the
- *	waiting packets. May be NULL
+ *	kofi_cq_reserve_unsolicited() had failed; the provider then processes the waiting
+ *	packets in a worker. May be NULL
  */
 struct kofi_cq_config {
 	u32	default_size;
@@ -439,7 +439,7 @@ static inline int kofi_cq_sleepers(const struct kofi_cq *cq)
 }
 
 /**
- * kofi_cq_alone() - check that nobody waits for a completion
+ * kofi_cq_alone() - check that no sleeper or handler waits for a completion
  * @cq: the completion queue, or NULL
  *
  * Context: The result is certain only under a lock that the poll function of a source takes.
@@ -481,7 +481,7 @@ static inline void kofi_cq_notify_worker(struct kofi_cq *cq)
  * @value: number of completed operations, or bytes
  * @errors: number of failed operations
  * @known_errors: value of @errors that fi_cntr_readerr() returned last
- * @room: a refused post may succeed now, and no sleeper has been told
+ * @room: a refused post may succeed now, and no sleeper has been notified
  * @wait: tasks that sleep in fi_cntr_wait()
  */
 struct kofi_cntr {
@@ -550,12 +550,12 @@ void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
 void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx);
 
 /**
- * kofi_side_quiet() - tell whether an operation has no completion on success
+ * kofi_side_quiet() - check whether an operation has no completion on success
  * @side: the operation's direction
  * @flags: the operation's flags, including those from kofi_req_flags()
  *
  * Context: Any.
- * Return: true if it has none. An operation with kofi_req.quiet never has one.
+ * Return: true if it has no completion. With kofi_req.quiet an operation never has one.
  */
 static inline bool kofi_side_quiet(const struct kofi_side *side, u64 flags)
 {

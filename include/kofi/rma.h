@@ -193,8 +193,8 @@ static inline ssize_t fi_writev(struct fid_ep *ep, const struct kvec *iov,
  * @msg: buffers on both sides, peer and context
  * @flags: operation flags; they replace the endpoint's defaults
  *
- * With FI_REMOTE_CQ_DATA the peer hears of the write when all of it is in place, however
- * many pieces the provider makes of it.
+ * With FI_REMOTE_CQ_DATA the peer gets a completion after all data has arrived, even if the
+ * provider splits the write.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.
@@ -206,7 +206,7 @@ static inline ssize_t fi_writemsg(struct fid_ep *ep,
 }
 
 /**
- * fi_inject_write() - write a few bytes and copy them first
+ * fi_inject_write() - copy a few bytes, and write them to a peer's memory
  * @ep: the endpoint
  * @buf: the data, copied before the call returns
  * @len: length of @buf in bytes

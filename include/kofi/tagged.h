@@ -73,7 +73,7 @@ struct fi_ops_tagged {
  * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
  *	FI_ADDR_UNSPEC
  * @tag: the message's tag
- * @ignore: bits of the tag that don't matter
+ * @ignore: bits of the tag that the receive ignores
  * @context: the caller's context, returned in the completion
  *
  * The buffer stays valid until the completion.
@@ -100,7 +100,7 @@ static inline ssize_t fi_trecv(struct fid_ep *ep, void *buf, size_t len,
  * @src_addr: the peer whose messages are taken, with FI_DIRECTED_RECV; else
  *	FI_ADDR_UNSPEC
  * @tag: the message's tag
- * @ignore: bits of the tag that don't matter
+ * @ignore: bits of the tag that the receive ignores
  * @context: the caller's context, returned in the completion
  *
  * Context: Data call: process or softirq context; doesn't sleep.
