@@ -10,6 +10,8 @@
 #   kernel.sh stock 6.1|6.12|newest
 #                               prints the directory of a Debian kernel, with
 #                                 vmlinuz, config, modules/lib/modules/RELEASE/
+#   kernel.sh with-efa 6.12     the same with efa.ko of linux-source-6.12, which Debian's kernel
+#                               doesn't include
 #   kernel.sh headers 6.1|6.12  prints its headers (for make -C)
 #
 # Nothing is installed. Exit status 3: this distribution doesn't have the kernel.
@@ -330,6 +332,24 @@ fetch_stock()
 	prune "$KERNELS" 1 "stock-$(series "$release").*"
 }
 
+# add_efa RELEASE DIR: build the EFA driver, and put it beside the kernel's other modules.
+add_efa()
+{
+	local release=$1 out=$2 headers src made dir=$2/modules/lib/modules/$1
+	[ ! -e "$out/efa" ] || return 0
+	headers=$(headers_dir 6.12)
+	src=$(source_dir)
+	made=$out.tmp/efa
+	begin "$out"
+	cp -r "$src/drivers/infiniband/hw/efa" "$made"
+	make -s -C "$headers" M="$made" CONFIG_INFINIBAND_EFA=m CONFIG_DEBUG_INFO_BTF_MODULES= \
+		modules > "$KERNELS/efa.log" 2>&1 || die "efa.ko doesn't build, see $KERNELS/efa.log"
+	cp "$made/efa.ko" "$dir/kernel/drivers/infiniband/hw/"
+	depmod -b "$out/modules" "$release"
+	rm -rf "$out.tmp"
+	touch "$out/efa"
+}
+
 stock_dir()
 {
 	local release out
@@ -340,11 +360,20 @@ stock_dir()
 	echo "$out"
 }
 
+with_efa_dir()
+{
+	local out
+	out=$(stock_dir 6.12)
+	locked "stock-6.12" add_efa "$(cat "$out/release")" "$out"
+	echo "$out"
+}
+
 case ${1-}-${2-} in
 source-) source_dir ;;
 test-) test_dir ;;
 stock-newest) "$KOFI_TOP/scripts/newest.sh" root ;;
 stock-[0-9]*) stock_dir "$2" ;;
+with-efa-6.12) with_efa_dir ;;
 headers-[0-9]*) headers_dir "$2" ;;
-*) die "usage: kernel.sh source | test | stock VERSION | headers VERSION" ;;
+*) die "usage: kernel.sh source | test | stock VERSION | with-efa 6.12 | headers VERSION" ;;
 esac

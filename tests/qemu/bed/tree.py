@@ -61,7 +61,8 @@ class Tree:
             self.kernel = script("kernel.sh", "test")
             self.image = self.kernel / "vmlinux"
         else:
-            self.kernel = script("kernel.sh", "stock", version)
+            kind = "with-efa" if version == "6.12" else "stock"
+            self.kernel = script("kernel.sh", kind, version)
             self.image = self.kernel / "vmlinuz"
         self.release = (self.kernel / "release").read_text().strip()
         self.modules = self.kernel / "modules" / "lib" / "modules" / self.release

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test
+# kernel: stock-6.12
 # alone: yes
 # full: yes
 # cmdline: memmap=32M$0x20000000
@@ -10,7 +10,6 @@
 # settings: DEBIAN13=
 # mem: 3G
 # timeout: 2400
-# kmemleak: yes
 #
 # rdm-protocols with libfabric and rdma-core of Debian 13, unpacked on the host.
 # shellcheck source=tests/qemu/guest/rdm-protocols.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test
+# kernel: stock-6.12
 # full: yes
 # guests: 2
 # cmdline: memmap=32M$0x20000000
