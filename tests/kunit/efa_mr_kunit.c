@@ -649,9 +649,7 @@ static void post_too_long_to_bounce(struct kunit *test)
 	struct kefa_mrq *mrq = &efa_dom(scene)->mrq;
 	struct fid_mr *mr = alloc(test, scene), *reg;
 	struct kvec iov = { scene->buf, SZ_32K };
-	const struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .access = REMOTE,
-	};
+	const struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = REMOTE };
 
 	scene->fake->bounce = true;
 	scene->fake->max_map = SZ_16K;
@@ -669,15 +667,15 @@ static void post_too_long_to_bounce(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
-static atomic_t told;
+static atomic_t calls, told;	/* one call may read the next completion, too */
 
 static void count_told(struct fid_cq *cq, void *context)
 {
 	struct fi_cq_data_entry entry;
 
-	atomic_inc(&told);
+	atomic_inc(&calls);
 	while (fi_cq_read(cq, &entry, 1) == 1)
-		;
+		atomic_inc(&told);
 }
 
 /* A handler is called for completions only. */
@@ -688,12 +686,13 @@ static void post_told(struct kunit *test)
 	});
 	struct fid_mr *mr = alloc(test, scene);
 
+	atomic_set(&calls, 0);
 	atomic_set(&told, 0);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, 0), 0);
 	efake_settle();
 	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), 0);
 	efake_settle();
-	KUNIT_EXPECT_EQ(test, atomic_read(&told), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&calls), 0);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&told) == 1));
 	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
