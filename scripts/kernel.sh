@@ -338,6 +338,7 @@ add_efa()
 	local release=$1 out=$2 headers src made dir=$2/modules/lib/modules/$1
 	[ ! -e "$out/efa" ] || return 0
 	headers=$(headers_dir 6.12)
+	[[ $headers = *-"$release" ]] || die "there are no headers of $release any more, for efa.ko"
 	src=$(source_dir)
 	made=$out.tmp/efa
 	begin "$out"
