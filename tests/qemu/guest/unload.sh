@@ -11,7 +11,7 @@
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
-# The users of a provider don't tell: each call of fi_getinfo() is one for a moment.
+# A provider's number of users doesn't show it: each call of fi_getinfo() is a user for a moment.
 fabric_open()
 {
 	grep -qs '^fabric' /sys/kernel/debug/kofi/objects
