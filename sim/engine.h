@@ -45,7 +45,7 @@ struct socket;
 #define EFASIM_KEY_INDEX_MASK	0x000fffff
 #define EFASIM_KEY_GEN_MASK	0x00f00000
 #define EFASIM_DMA_BITS		48
-#define EFASIM_GID_HASH_BITS	12
+#define EFASIM_GID_HASH_BITS	10
 /* Room for the longest valid datagram, and at least one byte more. */
 #define EFASIM_RXBUF		(EFASIM_MAX_PAYLOAD + 256)
 
