@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Description of the API's structures: attr.c has a row for each field, which tells how
- * the field is printed (tostr.c), how hints are compared with it (match.c) and whether it
- * is a string to be copied and freed (info.c).
+ * Description of the API's structures: attr.c has a row for each field, which says how
+ * tostr.c prints the field, how match.c compares it with hints, and whether it is a string,
+ * which info.c copies and frees.
  */
 #ifndef KOFI_ATTR_H
 #define KOFI_ATTR_H
@@ -66,7 +66,7 @@ enum kofi_rule {
  * @size: size of the field in bytes
  * @show: enum kofi_show
  * @rule: enum kofi_rule
- * @take: a hint that isn't zero replaces the entry's value
+ * @take: a nonzero hint replaces the entry's value
  * @names: names of the field's values
  */
 struct kofi_field {

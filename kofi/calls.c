@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Request-forming data calls. Each puts the arguments of the call into a struct kofi_req
- * and passes it to the provider's tx or rx. A provider puts them into its const vectors
- * wherever it has no faster function of its own.
+ * Request-forming data calls. Each puts its arguments into a struct kofi_req, which it
+ * passes to the provider's tx or rx function. The const op vectors of a provider name these
+ * calls wherever the provider has no faster function.
  */
 #include <linux/overflow.h>
 #include <linux/uio.h>
@@ -18,7 +18,7 @@ static size_t kofi_iov_len(const struct kvec *iov, size_t count)
 	return len;
 }
 
-/* Receives go to rx, all other requests to tx. The compiler knows @req->what. */
+/* Receives go to rx, all other requests to tx. @req->what is a constant for the compiler. */
 static __always_inline ssize_t kofi_req_post(struct fid_ep *ep, struct kofi_req *req)
 {
 	return req->what & FI_RECV ? ep->req->rx(ep, req) : ep->req->tx(ep, req);

@@ -46,7 +46,7 @@ static bool kofi_has_bind(const struct kofi_node *node, enum fi_class fclass,
 	return false;
 }
 
-/* Record the binding before the provider is called, so that no other takes its role. */
+/* Record the binding before the provider is called, so that no other one gets its role. */
 static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 			    u64 role)
 {
@@ -61,7 +61,7 @@ static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 		ret = -EBUSY;
 	else
 		list_add_tail(&bind->list, &node->binds);
-	/* From here on the event queue may get FI_DEVICE_REMOVED, so let it get arrivals. */
+	/* The event queue may get FI_DEVICE_REMOVED now, so it also gets FI_DEVICE_ARRIVED. */
 	if (!ret && node->fid->fclass == FI_CLASS_DOMAIN)
 		bind->node->device_events = true;
 	mutex_unlock(&kofi_tree_lock);
@@ -122,8 +122,8 @@ static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for an object that can't be bound to an endpoint,
- * -FI_EBADFLAGS, -FI_EDOMAIN for an object of another domain or fabric, -EBUSY when
- * the endpoint has one for that purpose, -FI_EOPBADSTATE when the endpoint is enabled,
+ * -FI_EBADFLAGS, -FI_EDOMAIN for an object of another domain or fabric, -EBUSY when the
+ * endpoint has an object for that purpose, -FI_EOPBADSTATE when it was enabled before,
  * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags)
@@ -158,12 +158,12 @@ EXPORT_SYMBOL_NS_GPL(fi_ep_bind, KOFI);
  * @bfid: an event queue of the same fabric
  * @flags: must be 0
  *
- * The event queue will get an event when the device is removed, and when devices
- * arrive. fi_domain(3).
+ * The event queue gets FI_DEVICE_REMOVED when the domain's device is removed, and
+ * FI_DEVICE_ARRIVED when the provider has a new device. fi_domain(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for anything but an event queue, -FI_EBADFLAGS,
- * -FI_EDOMAIN for one of another fabric, -EBUSY when the domain has one, -EDEADLK,
+ * -FI_EDOMAIN for a queue of another fabric, -EBUSY when the domain has a queue, -EDEADLK,
  * -ENOMEM, -ENODEV, or the provider's error.
  */
 int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
@@ -186,8 +186,8 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags)
 EXPORT_SYMBOL_NS_GPL(fi_domain_bind, KOFI);
 
 /*
- * The object that must be bound to an endpoint of each type, fi_endpoint(3), besides a
- * queue or counter for each direction. A connected endpoint needs no address vector.
+ * The object that an endpoint of each type needs besides a queue or counter for each
+ * direction, fi_endpoint(3). A connected endpoint needs no address vector.
  */
 static const struct kofi_enable_need {
 	enum fi_class	fclass;
@@ -237,7 +237,7 @@ static int kofi_enable_check(const struct kofi_node *node)
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -FI_ENOAV, -FI_ENOEQ, -FI_ENOCQ, -FI_EOPBADSTATE when it is enabled already,
- * -EBUSY while something is being bound to it, -EINVAL, -EOPNOTSUPP, -EDEADLK,
+ * -EBUSY while an object is being bound to it, -EINVAL, -EOPNOTSUPP, -EDEADLK,
  * -ENODEV, or the provider's error, after which the endpoint is unchanged.
  */
 int fi_enable(struct fid_ep *ep)
@@ -339,7 +339,7 @@ static int kofi_check(bool valid, u64 bad_flags)
 	return !valid ? -EINVAL : bad_flags ? -FI_EBADFLAGS : 0;
 }
 
-/* A buffer of size 0 may be NULL, in order to ask for the size needed. */
+/* A buffer of size 0 may be NULL: the caller only asks for the size. */
 static int kofi_check_room(const void *buf, const size_t *len)
 {
 	return kofi_check(len && (buf || !*len), 0);
@@ -366,7 +366,7 @@ int fi_control(struct fid *fid, int command, void *arg)
 
 	if (ret)
 		return ret;
-	/* The core keeps the state of endpoints. */
+	/* The core checks and changes the state of endpoints. */
 	if (command == FI_ENABLE)
 		return fid->fclass == FI_CLASS_EP ? fi_enable(kofi_to_ep(fid)) :
 						    -EINVAL;
@@ -384,11 +384,11 @@ EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
  * @fid: the endpoint
  * @context: context of the operation
  *
- * The operation still completes: with -ECANCELED, or as if it hadn't been cancelled.
+ * The operation still completes: with ECANCELED, or as usual if it was too late to cancel it.
  * fi_endpoint(3).
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -ENOENT when there is no such operation that can be cancelled,
+ * Return: 0, -ENOENT when no operation with that context can be canceled,
  * -EINVAL, -EOPNOTSUPP, -ENODEV.
  */
 ssize_t fi_cancel(struct fid *fid, void *context)
@@ -410,15 +410,15 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
  * fi_setopt() - set an endpoint's option
  * @fid: the endpoint
  * @level: FI_OPT_ENDPOINT
- * @optname: FI_OPT_MIN_MULTI_RECV and others, some before fi_enable() alone
+ * @optname: FI_OPT_MIN_MULTI_RECV or another option. Some can be set only before fi_enable()
  * @optval: the value
- * @optlen: its size
+ * @optlen: size of @optval in bytes
  *
  * fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -ENOPROTOOPT for an option that isn't known or can't be set,
- * -FI_EOPBADSTATE when it is too late, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ * Return: 0, -ENOPROTOOPT for an option that is unknown or read-only, -FI_EOPBADSTATE when
+ * the option had to be set before fi_enable(), -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen)
@@ -433,15 +433,15 @@ EXPORT_SYMBOL_NS_GPL(fi_setopt, KOFI);
  * fi_getopt() - get an endpoint's option
  * @fid: the endpoint
  * @level: FI_OPT_ENDPOINT
- * @optname: FI_OPT_MIN_MULTI_RECV and others
+ * @optname: FI_OPT_MIN_MULTI_RECV or another option
  * @optval: takes the value
- * @optlen: room at @optval; takes the value's size
+ * @optlen: size of @optval in bytes; takes the value's size
  *
  * fi_endpoint(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -ENOPROTOOPT for an option that isn't known, -FI_ETOOSMALL,
- * -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ * Return: 0, -ENOPROTOOPT for an unknown option, -FI_ETOOSMALL, -EINVAL,
+ * -EOPNOTSUPP, -EDEADLK, -ENODEV.
  */
 int fi_getopt(struct fid *fid, int level, int optname, void *optval,
 	      size_t *optlen)
@@ -453,7 +453,7 @@ int fi_getopt(struct fid *fid, int level, int optname, void *optval,
 EXPORT_SYMBOL_NS_GPL(fi_getopt, KOFI);
 
 /**
- * fi_getname() - address of an endpoint, for its peers
+ * fi_getname() - get the address of an endpoint, for its peers
  * @fid: the endpoint, enabled
  * @addr: takes the address
  * @addrlen: size of @addr; takes the size of the address
@@ -506,8 +506,8 @@ EXPORT_SYMBOL_NS_GPL(fi_av_insert, KOFI);
  * @flags: must be 0
  *
  * An address that was inserted several times stays until it has been removed as often.
- * Operations to a removed address should have completed before; otherwise they still
- * complete.
+ * The caller should wait for operations to an address before it removes the address;
+ * operations that are still outstanding complete nevertheless.
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL when one of the addresses isn't in the vector, -FI_EBADFLAGS,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Files for root: providers, entries of fi_getinfo(), open objects. They are for people
- * and for kofi_info(8), and not an ABI.
+ * Files for root: providers, entries of fi_getinfo(), open objects. Their format is no ABI;
+ * kofi_info(8) reads them.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fi_getinfo(): the core asks every provider, filters and copies the entries, and returns
- * the provider's list at once. So the caller's list doesn't need the provider's module.
+ * fi_getinfo(): the core calls every provider, filters and copies the entries, and gives the
+ * list back to the provider at once. So the caller's list doesn't need the provider's module.
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
@@ -22,8 +22,8 @@
  * @flags: FI_SOURCE and so on
  * @hints: the caller's hints, or NULL
  * @first: list of the entries found
- * @last: pointer to which the next entry is linked
- * @failed: error of copying an entry, so the list is incomplete; or 0
+ * @last: where the pointer to the next entry is stored
+ * @failed: error that copying an entry returned, which ends the call; or 0
  */
 struct kofi_query {
 	u32			version;
@@ -96,7 +96,7 @@ static int kofi_add_list(struct kofi_query *query,
 		if (kofi_entry_whole(info))
 			ret = kofi_add_entry(query, provider, info);
 		else
-			pr_err_ratelimited("provider %s: ignored an entry of getinfo without all attributes\n",
+			pr_err_ratelimited("provider %s: an entry of its getinfo lacks attributes and is ignored\n",
 					   provider->name);
 	return ret;
 }

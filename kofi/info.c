@@ -9,7 +9,7 @@
 #include "attr.h"
 #include "kofi.h"
 
-/* Processes the pointer that @member points to, to @len bytes. Return: success. */
+/* Process the pointer at @member, which points to @len bytes. Return: false if out of memory. */
 typedef bool (*kofi_ptr_fn)(void *member, size_t len);
 
 static bool kofi_free(void *member, size_t len)
@@ -18,7 +18,7 @@ static bool kofi_free(void *member, size_t len)
 	return true;
 }
 
-/* Replace a pointer by one to a copy, or by NULL. */
+/* Replace a pointer by a pointer to a copy; or by NULL if memory is short or @len is 0. */
 static bool kofi_dup(void *member, size_t len)
 {
 	void **to = member;
@@ -124,7 +124,7 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 	if (!new)
 		return NULL;
 	new->next = NULL;
-	/* Don't stop after a failure: no pointer may remain the original's. */
+	/* Go on after a failure: fi_freeinfo() must find no pointer of the original. */
 	ok = kofi_each_part(new, kofi_dup);
 	ok &= kofi_each_str(new, kofi_dup);
 	if (!ok) {
@@ -141,7 +141,7 @@ EXPORT_SYMBOL_NS_GPL(fi_dupinfo, KOFI);
  * @fabric: name of the fabric, or NULL for any
  * @domain: name of the domain, or NULL for any
  *
- * Otherwise as fi_allocinfo(). The names are copied.
+ * Copies the names, and is otherwise like fi_allocinfo().
  *
  * Context: Process context; may sleep. Allocates in the caller's scope.
  * Return: the hints, for fi_freeinfo(), or NULL when memory is short.

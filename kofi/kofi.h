@@ -7,10 +7,11 @@
  *   kofi_registry_lock (mutex)	registry.c: registered providers and their users
  *   kofi_tree_lock (mutex)	node.c: the tree of objects, and their states
  *   kofi_cq.lock (spinlock)	queue/cq.c: a completion queue's ring and notifier
+ *   kofi_cq.sources_lock (spinlock) queue/source.c: a completion queue's sources
  *   kofi_eq.lock (spinlock)	queue/eq.c: an event queue's events and notifier
  *   kofi_notifiers_lock (spinlock) queue/work.c: queues whose handlers may be running
  *
- * The first two are never held together, and neither are the last three.
+ * No task holds both mutexes, or two of the spinlocks, at a time.
  */
 #ifndef KOFI_CORE_H
 #define KOFI_CORE_H
@@ -73,7 +74,8 @@ enum kofi_state {
  * @fid: the object
  * @parent: node of the object that this one was opened from; NULL for a fabric
  * @reg: registration of the object's provider
- * @refs: 1, plus 1 for each child and each object that it is bound to
+ * @refs: 1, plus 1 for each child, each object that it is bound to, and each region of
+ *	fi_mr_alloc() that names it in @held
  * @id: the object's number in traces and debugfs
  * @state: state of the object; changed under kofi_tree_lock
  * @sibling: in @parent->children, or kofi_fabrics; under kofi_tree_lock
@@ -81,8 +83,9 @@ enum kofi_state {
  * @binds: list of struct kofi_bind, the objects bound to this one; under kofi_tree_lock
  * @caps: capabilities of an endpoint, from kofi_ep_caps()
  * @ep_type: type of an endpoint
- * @held: for an allocated region, the pinned node of its endpoint or else its CQ
- * @device_events: the object is an event queue that a domain was ever bound to; under
+ * @held: for a region of fi_mr_alloc(), the pinned node of its endpoint, or of its CQ if it
+ *	has no endpoint
+ * @device_events: the object is an event queue to which a domain was bound at some time; under
  *	kofi_tree_lock
  */
 struct kofi_node {

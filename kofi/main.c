@@ -23,7 +23,7 @@ static int __init kofi_init(void)
 }
 module_init(kofi_init);
 
-/* No provider and no ULP is left: they use symbols of this module and so pin it. */
+/* Providers and ULPs use symbols of this module, which pins it, so none is loaded now. */
 static void __exit kofi_exit(void)
 {
 	kofi_debugfs_fini();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Hints of fi_getinfo(3): which entries match, and how a matching entry is reduced to what
- * the hints ask for. Pure functions, which follow the rules of attr.c and a few that need
- * more than one field. A zero field and a missing attribute of hints ask for nothing.
+ * the hints ask for. The functions are pure. They follow the rules of attr.c, and a few more
+ * that need several fields. A zero field or a missing attribute of hints asks for nothing.
  */
 #include <linux/string.h>
 #include "attr.h"
@@ -11,11 +11,11 @@
 #define KOFI_MSG_DIRS	(FI_SEND | FI_RECV)
 #define KOFI_RMA_DIRS	(FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* An entry has these capabilities only if hints ask for them, and others by default. */
+/* An entry has these capabilities only if hints ask for them. Others are set by default. */
 #define KOFI_PRIMARY	(FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | \
 			 FI_DIRECTED_RECV | KOFI_MSG_DIRS | KOFI_RMA_DIRS)
 
-/* Not primary, but given only if hints ask for them: they cost time on each receive. */
+/* Secondary capabilities that need a request as well, because they slow down each receive. */
 #define KOFI_SOURCES	(FI_SOURCE | FI_SOURCE_ERR)
 
 /* Capabilities that concern only the receiving or only the sending side. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Lifetime. Each object has a node, which holds its state and counts the objects that
- * depend on it: children, and objects that it is bound to. An object whose count is 1 can
- * be closed, any other is busy. A count of 0 means that the object is being closed and
- * that nothing can be opened from it.
+ * depend on it: children, objects that it is bound to, and regions that name it. An object
+ * whose count is 1 can be closed, any other is busy. A count of 0 means that the object is
+ * being closed and that nothing can be opened from it.
  *
  * The nodes of one provider's objects form a tree below a fabric. A node is linked only
  * while its object is valid: from the end of its opening to the beginning of its close. So
@@ -17,7 +17,7 @@
 #include "kofi.h"
 #include "trace.h"
 
-/* Protects the links between nodes, and their states. */
+/* Protects the links between nodes, and the nodes' states. */
 DEFINE_MUTEX(kofi_tree_lock);
 static LIST_HEAD(kofi_fabrics);		/* kofi_tree_lock */
 static DEFINE_IDA(kofi_ids);
@@ -74,8 +74,8 @@ struct fid_ep *kofi_to_ep(struct fid *fid)
  * @fclass: the class that the object must have, or FI_CLASS_UNSPEC for any
  *
  * Context: Process context; warns about callers that can't sleep.
- * Return: 0, -EINVAL for no object or one of another class, -EDEADLK in a completion
- * handler, -ENODEV when the device went away.
+ * Return: 0, -EINVAL for NULL or an object of another class, -EDEADLK in a completion
+ * handler, -ENODEV when the object's device went away.
  */
 int kofi_enter(const struct fid *fid, enum fi_class fclass)
 {
@@ -124,7 +124,7 @@ struct kofi_node *kofi_node_alloc(struct kofi_node *parent)
 
 /**
  * kofi_node_free() - undo kofi_node_alloc()
- * @node: a node whose object was never opened, or is gone
+ * @node: a node whose object was never opened, or has been freed
  *
  * Context: Process context; sleeps.
  */
@@ -366,7 +366,7 @@ int fi_close(struct fid *fid)
 }
 EXPORT_SYMBOL_NS_GPL(fi_close, KOFI);
 
-/* Objects below a dead one are dead already. The recursion ends with the object classes. */
+/* A dead node has only dead children. The recursion has two levels: a domain and its objects. */
 static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 {
 	struct kofi_node *child;
@@ -378,7 +378,7 @@ static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 	kofi_node_set_state(node, KOFI_DEAD);
 	list_for_each_entry(child, &node->children, sibling)
 		kofi_node_remove(child, domain_name);
-	/* Last: a reader of the event gets -ENODEV from all objects below. */
+	/* Write the event last, so that its reader gets -ENODEV from all objects below. */
 	list_for_each_entry(bind, &node->binds, list) {
 		if (bind->removed)
 			kofi_eq_device(bind->node->fid, FI_DEVICE_REMOVED, bind->removed,
@@ -388,15 +388,15 @@ static void kofi_node_remove(struct kofi_node *node, const char *domain_name)
 }
 
 /**
- * kofi_device_removed() - the device of an object went away
+ * kofi_device_removed() - report that an object's device went away
  * @fid: a domain, or another object below the fabric that was opened on the device
  * @domain_name: the device's name, for the event
  *
- * From here on control calls on the object and all that was opened from it return
- * -ENODEV, and an event queue that is bound to a domain gets FI_DEVICE_REMOVED. The
+ * From here on control calls on the object, and on all objects opened from it, return
+ * -ENODEV, and an event queue to which a domain is bound gets FI_DEVICE_REMOVED. The
  * provider refuses data calls, completes outstanding operations, and keeps the objects
- * until they are closed. It must keep the object's close op from returning meanwhile. The
- * object may still be in the course of opening.
+ * until they are closed. During this call the provider must not let the object's close op
+ * return. The call that opens the object may still be running.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */
@@ -406,19 +406,19 @@ void kofi_device_removed(struct fid *fid, const char *domain_name)
 	if (fid->node)
 		kofi_node_remove(fid->node, domain_name);
 	else
-		/* kofi_node_publish() will find it set. */
+		/* kofi_node_publish() will make the node dead. */
 		WRITE_ONCE(fid->dead, true);
 	mutex_unlock(&kofi_tree_lock);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_device_removed, KOFI_PROVIDER);
 
 /**
- * kofi_device_arrived() - a provider has a new device
+ * kofi_device_arrived() - report that a provider has a new device
  * @provider: the provider
  * @domain_name: name of the device, as in fi_getinfo()
  *
- * Writes FI_DEVICE_ARRIVED to each event queue of the provider's fabrics that a domain was
- * ever bound to.
+ * Writes FI_DEVICE_ARRIVED to each event queue of the provider's fabrics to which a domain
+ * was bound at some time.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Opening. Every call checks its arguments, allocates a node that pins the parent, calls
- * the provider, and publishes or frees the node. The core allocates memory only before
- * it calls the provider.
+ * the provider, and publishes or frees the node. The core allocates no memory after the
+ * provider's call, so that it never has to close an object for lack of memory.
  */
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -30,9 +30,9 @@ static int kofi_open_end(struct kofi_node *node, int ret, struct fid *fid,
 }
 
 /*
- * Open a child of @from: call @op with @args in parentheses, which name the object that the
- * provider returns @new. @new is used only if the op succeeded. The fid is the first member
- * of every object.
+ * Open a child of @from: call the op @op with @args, a list in parentheses that contains
+ * &@new, where the provider stores the object. @new is used only if the op succeeded. The
+ * fid is the first member of every object.
  */
 #define KOFI_OPEN(from, from_class, op, args, new, out, cls, context)	\
 ({									\
@@ -84,7 +84,7 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	node = kofi_node_alloc(NULL);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
-	/* Held until the fabric is closed. */
+	/* fi_close() of the fabric releases the provider. */
 	node->reg = kofi_reg_get(attr->prov_name);
 	ret = node->reg ? node->reg->provider->fabric(attr, &new, context) : -ENODEV;
 	if (!ret)
@@ -322,9 +322,8 @@ EXPORT_SYMBOL_NS_GPL(fi_mr_regattr, KOFI);
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL, also for an endpoint whose sends complete in another queue,
  * -FI_EDOMAIN for a completion queue or an endpoint of another domain, -FI_ENOCQ without a
- * queue,
- * -EMSGSIZE for more pages than a region can hold, -FI_ENOMR, -EOPNOTSUPP, -EDEADLK,
- * -ENOMEM, -ENODEV.
+ * queue, -EMSGSIZE for more pages than a region can hold, -FI_ENOMR when all regions are
+ * taken, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV.
  */
 int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 		struct fid_mr **mr, void *context)

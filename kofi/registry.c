@@ -2,8 +2,8 @@
 /*
  * Providers. A provider is on the list from kofi_provider_register() to
  * kofi_provider_deregister(). The core calls it without a lock; instead each call and each
- * open fabric pins the provider and its module. So a module's exit function finds no
- * users, and deregistering at any other time fails while there are users.
+ * open fabric pins the provider and its module. So the provider has no users when its
+ * module's exit function runs. Deregistering at any other time fails while it has users.
  */
 #define pr_fmt(fmt) "kofi: " fmt
 
@@ -48,12 +48,13 @@ static bool kofi_provider_ok(const struct kofi_provider *provider)
  * @version: KOFI_API_VERSION
  * @provider: the provider; stays valid until it is deregistered
  *
- * The core may call the provider before this returns, so register last.
+ * The core may call the provider before this returns, so a module registers its provider
+ * at the end of its init function.
  *
  * Context: Process context; may sleep.
- * Return: 0, -EINVAL when a mandatory member is missing, -ENOSYS when the
- * provider was built for another major or a newer version of the API, -EEXIST when the
- * name is taken, -ENOMEM.
+ * Return: 0, -EINVAL when a mandatory member is missing or the name is invalid, -ENOSYS
+ * when the provider was built for another major or a newer version of the API, -EEXIST when
+ * the name is taken, -ENOMEM.
  */
 int kofi_provider_register(u32 version, const struct kofi_provider *provider)
 {
@@ -88,12 +89,12 @@ EXPORT_SYMBOL_NS_GPL(kofi_provider_register, KOFI_PROVIDER);
  * kofi_provider_deregister() - deregister a provider
  * @provider: the provider, as registered
  *
- * It can't fail in a module's exit function, because calls and open fabrics pin the
- * module.
+ * Can't fail in the exit function of the provider's module, because calls and open fabrics
+ * pin the module.
  *
  * Context: Process context; sleeps.
- * Return: 0, -EINVAL, -ENOENT when it isn't registered, -EBUSY while a fabric is
- * open or the provider is being called.
+ * Return: 0, -EINVAL, -ENOENT when the provider isn't registered, -EBUSY while a fabric of
+ * the provider is open or the provider is being called.
  */
 int kofi_provider_deregister(const struct kofi_provider *provider)
 {

@@ -84,7 +84,7 @@ EXPORT_SYMBOL_NS_GPL(fi_to_errno, KOFI);
  * @fid: the queue
  * @prov_errno: from the error entry
  * @buf: takes the text, cut to @len; or NULL
- * @len: room at @buf
+ * @len: size of @buf in bytes
  *
  * Context: Any.
  * Return: the provider's text, or that of fi_strerror().

@@ -186,14 +186,14 @@ static void print_type(struct seq_buf *s, const void *data, enum fi_type type)
 /**
  * fi_tostr_r() - print a value of the API into a buffer
  * @buf: takes the text, cut to @len
- * @len: room at @buf
+ * @len: size of @buf in bytes
  * @data: the value
- * @type: what it is
+ * @type: type of the value
  *
  * fi_tostr(3).
  *
  * Context: Any.
- * Return: @buf, or NULL without room or for a type that isn't known.
+ * Return: @buf; or NULL for an unknown type, or if @buf, @len or @data is 0.
  */
 char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 {
@@ -218,7 +218,7 @@ EXPORT_SYMBOL_NS_GPL(fi_tostr_r, KOFI);
  * Allocates the text, unlike libfabric, which returns a static buffer.
  *
  * Context: Process context; may sleep. Allocates in the caller's scope.
- * Return: the text, for kfree(), or NULL.
+ * Return: the text, for kfree(); or NULL when memory is short or for invalid arguments.
  */
 char *fi_tostr(const void *data, enum fi_type type)
 {

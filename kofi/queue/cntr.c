@@ -52,14 +52,14 @@ static int kofi_cntr_set(struct fid_cntr *cntr, u64 value)
 
 static int kofi_cntr_seterr(struct fid_cntr *cntr, u64 value)
 {
-	/* The caller knows the value that it sets. */
+	/* fi_cntr_wait() reports only errors that the ULP doesn't know, and it sets this value. */
 	WRITE_ONCE(to_kofi_cntr(cntr)->known_errors, value);
 	atomic64_set(&to_kofi_cntr(cntr)->errors, value);
 	kofi_cntr_changed(cntr);
 	return 0;
 }
 
-/* Store the result of a wait, decided once because a counter may be set back. */
+/* Store the result of a wait. Decide it only once, because a counter may be set back. */
 static bool kofi_cntr_ready(struct kofi_cntr *cntr, u64 threshold, int *ret)
 {
 	if (kofi_cntr_read(&cntr->cntr_fid) >= threshold)
@@ -131,8 +131,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_cntr_failed, KOFI_PROVIDER);
  * kofi_cntr_tell_room() - tell a waiter that a refused post may succeed now
  * @cntr: a counter of the endpoint
  *
- * For an endpoint without a completion queue, see kofi_cq_tell_room(): one
- * fi_cntr_wait() returns -EAGAIN.
+ * Does for an endpoint without a completion queue what kofi_cq_tell_room() does for others:
+ * one fi_cntr_wait() returns -EAGAIN.
  *
  * Context: Process or softirq context; doesn't sleep.
  */

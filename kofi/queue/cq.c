@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: a ring that can't overrun, because each completion's slot
- * was reserved when its operation was posted. Errors keep their place among
- * the completions: one at the head stops fi_cq_read() with -FI_EAVAIL.
+ * Completion queues: a ring that can't overrun, because a slot for each completion is
+ * reserved in advance, usually when its operation is posted. Errors keep their place among
+ * the completions: fi_cq_read() returns -FI_EAVAIL while an error is at the head.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "queue.h"
 
-/* An error entry begins like an entry of the longest format, and that like shorter ones. */
+/* Each format has the layout of the first part of an error entry: kofi_cq_copy() copies that. */
 #define KOFI_SAME_PLACE(type, field)				\
 	static_assert(offsetof(struct type, field) ==		\
 		      offsetof(struct fi_cq_err_entry, field))
@@ -100,11 +100,11 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	u32 ready, head, mask;
 	ssize_t n, ret;
 
-	/* Before reporting no completion, poll the devices. A handler's worker has polled them. */
+	/* An empty queue: poll the devices, except in a handler, whose worker has polled them. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
 		if (in_task() && READ_ONCE(cq->notifier.runner) != current)
 			kofi_cq_poll(cq);
-		/* With a handler, continue below, to arm it under the lock. */
+		/* If the queue has a handler, continue below and arm it under the lock. */
 		if (!cq->attr.handler && READ_ONCE(cq->head) == READ_ONCE(cq->tail))
 			return -EAGAIN;
 	}
@@ -173,7 +173,7 @@ static bool kofi_cq_ready(struct kofi_cq *cq, u32 want, bool *signaled, bool *ro
 
 	*room = false;
 	*signaled = false;
-	/* Whatever changes one of these wakes the sleepers afterwards. */
+	/* Without the lock: a writer of these fields wakes the sleepers after the change. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail) && !READ_ONCE(cq->room) &&
 	    !READ_ONCE(cq->signals) && !kofi_fid_dead(&cq->cq_fid.fid))
 		return false;
@@ -195,9 +195,9 @@ static bool kofi_cq_poked(struct kofi_cq *cq)
 }
 
 /*
- * Poll for a while, if polling has found completions before, and then sleep until kofi_cq_ready(),
- * a signal or the timeout. A reader sleeps only after all sources had no completions, and then
- * they notify it of the next one. Return: as wait_event_interruptible_timeout().
+ * Poll for a while if polling has found completions before; then sleep until kofi_cq_ready(), a
+ * signal or the timeout. A reader sleeps only if no source has a completion; the sources then
+ * report the next one. Return: as wait_event_interruptible_timeout().
  */
 static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *room,
 			 long left)
@@ -228,10 +228,10 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 		WRITE_ONCE(cq->spin_ns, kofi_spin_next(cq->spin_ns, spin,
 						       ktime_get_ns() - start));
 	atomic_dec(&cq->sleepers);
-	/* Pairs with kofi_cq_poke(), which may have counted on this reader. */
+	/* Pairs with kofi_cq_poke(), which may have left completions to this reader. */
 	smp_mb__after_atomic();
 	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq))
-		/* A source counts this reader as a sleeper, so it hasn't notified any other. */
+		/* The source left its completions to this reader: notify other readers. */
 		kofi_cq_notify(cq);
 	return left;
 }
@@ -252,7 +252,7 @@ static ssize_t kofi_cq_sreadfrom(struct fid_cq *cq_fid, void *buf,
 	if (cq->attr.wait_cond == FI_CQ_COND_THRESHOLD)
 		want = clamp_t(size_t, (size_t)cond, 1, cq->attr.size);
 
-	/* Another reader may have been faster. */
+	/* Repeat if another reader took the completions. */
 	do {
 		left = kofi_cq_doze(cq, want, &signaled, &room, left);
 		if (left < 0)
@@ -313,12 +313,13 @@ void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
 EXPORT_SYMBOL_NS_GPL(kofi_cq_add_err, KOFI_PROVIDER);
 
 /**
- * kofi_cq_check_recvs() - warn of receives that can keep an endpoint from sending
+ * kofi_cq_check_recvs() - warn if receives can keep an endpoint from sending
  * @tx: completion queue of the endpoint's sends, or NULL
  * @rx: completion queue of the endpoint's receives, or NULL
  * @recvs: maximum number of posted receives
  *
- * A posted receive keeps its entry of the queue reserved until a message arrives.
+ * A posted receive keeps its entry of the queue reserved until a message arrives, so receives
+ * can take all entries of a queue that sends use as well.
  *
  * Context: Process context, when the endpoint is enabled.
  */
@@ -326,7 +327,7 @@ void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 			 size_t recvs)
 {
 	if (rx && rx == tx && recvs >= rx->attr.size)
-		pr_warn_ratelimited("kofi: %zu posted receives can fill a completion queue of size %zu, and sends find no room\n",
+		pr_warn_ratelimited("kofi: %zu posted receives can reserve all %zu entries of a completion queue that sends use as well: open a larger queue\n",
 				    recvs, rx->attr.size);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_check_recvs, KOFI_PROVIDER);
@@ -466,7 +467,7 @@ static const struct fi_ops kofi_cq_fid_ops = {
  * @domain: the domain
  * @attr: from fi_cq_open()
  * @cq: takes the completion queue
- * @context: context of the caller
+ * @context: the caller's context
  *
  * Serves as a provider's fi_ops_domain.cq_open.
  *

@@ -5,7 +5,7 @@
 static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
 			     struct kofi_cntr *cntr, u64 flags)
 {
-	/* A target counts only with FI_RMA_EVENT, which no provider offers. */
+	/* Counting peers' reads and writes takes FI_RMA_EVENT, which no provider offers. */
 	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
 		return -EOPNOTSUPP;
 	if (flags & FI_SEND)
@@ -28,8 +28,8 @@ static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
  * @bfid: the completion queue, counter or event queue
  * @flags: flags, checked by fi_ep_bind()
  *
- * The part of fi_ops.bind that all providers without connections have in common. Event
- * queues are accepted and ignored. The provider binds address vectors itself.
+ * The common part of fi_ops.bind for providers without connections. Accepts and ignores
+ * event queues. The provider binds address vectors itself.
  *
  * Context: Process context, before the endpoint is enabled.
  * Return: 0, or -EOPNOTSUPP.

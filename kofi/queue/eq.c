@@ -38,7 +38,7 @@ struct kofi_eq_event {
  * struct kofi_eq - an event queue
  * @eq_fid: the object
  * @attr: attributes with which the queue was opened
- * @lock: protects @events to @notifier
+ * @lock: protects @events, @used, @lost, @err_data and the state of @notifier
  * @events: unread events
  * @used: number of @events that count against the queue's size
  * @lost: an event was lost because the queue was full
@@ -48,7 +48,7 @@ struct kofi_eq_event {
 struct kofi_eq {
 	struct fid_eq		eq_fid;
 	struct fi_eq_attr	attr;
-	spinlock_t		lock;	/* protects events to notifier */
+	spinlock_t		lock;	/* protects events, used, lost, err_data, notifier */
 	struct list_head	events;
 	size_t			used;
 	bool			lost;
@@ -71,7 +71,7 @@ static struct kofi_eq_event *kofi_eq_alloc(size_t len, gfp_t gfp)
 	return event;
 }
 
-/* Queue an event, which is dropped when @about, if it isn't NULL, is closed. */
+/* Queue an event. It is dropped when @about is closed, unless @about is NULL. */
 static int kofi_eq_put(struct fid_eq *eq_fid, struct kofi_eq_event *room, u32 what,
 		       const struct fid *about, const void *entry, size_t len,
 		       kofi_eq_release_t release)
@@ -232,7 +232,7 @@ ssize_t fi_eq_write(struct fid_eq *eq, u32 event, const void *buf, size_t len,
 	if (!(to_kofi_eq(eq)->attr.flags & FI_WRITE) || len != sizeof(struct fi_eq_entry) ||
 	    kofi_eq_is_cores(event))
 		return -EINVAL;
-	/* The fid in a ULP's event isn't checked, so it must not be used. */
+	/* A ULP's event may contain any fid, so don't dereference it. */
 	return kofi_eq_put(eq, NULL, event, NULL, buf, len, NULL) ?: len;
 }
 EXPORT_SYMBOL_NS_GPL(fi_eq_write, KOFI);
@@ -270,7 +270,7 @@ ssize_t fi_eq_sread(struct fid_eq *eq, u32 *event, void *buf, size_t len,
 	ret = kofi_wait_begin(keq->attr.wait_obj, timeout, &left);
 	if (ret)
 		return ret;
-	/* Another reader may have taken the event. */
+	/* Repeat if another reader took the event. */
 	do {
 		left = wait_event_interruptible_timeout(keq->notifier.wait,
 							kofi_eq_ready(keq),

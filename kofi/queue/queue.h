@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Completion queues, counters, event queues, and the work items that run their handlers:
- * declarations for the core. Providers use <kofi/queue.h>. The queues use only struct fid
- * of the core's objects.
+ * declarations for the core. Providers use <kofi/queue.h>. Of the core's objects the queues
+ * know only struct fid.
  */
 #ifndef KOFI_QUEUE_H
 #define KOFI_QUEUE_H
@@ -18,7 +18,7 @@
  * @fid: the object
  *
  * Context: Any.
- * Return: true if it did.
+ * Return: true if the device went away.
  */
 static inline bool kofi_fid_dead(const struct fid *fid)
 {
@@ -79,7 +79,7 @@ void kofi_work_stop(void);
 
 void kofi_cq_poll(struct kofi_cq *cq);
 bool kofi_cq_poll_last(struct kofi_cq *cq);
-/* Shortest time to poll; less isn't worth reading the clock. */
+/* Shortest time to poll: polling for less costs little more than reading the clock. */
 #define KOFI_SPIN_LEAST_NS	2000
 
 /**

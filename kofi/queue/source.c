@@ -13,7 +13,7 @@
 #include <linux/sched/signal.h>
 #include "queue.h"
 
-/* With more sources most are idle, and polling all of them costs more than events. */
+/* Of more sources most are idle, so that polling all of them costs more than events. */
 #define KOFI_SOURCES_MAX	4
 
 /**

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Notifying the readers of queues. The core records which task runs a handler, in order to
- * refuse control calls there: closing a queue waits for its handler, and closing an
- * endpoint for the worker that calls handlers, so a handler could wait for itself.
+ * refuse control calls of handlers: closing a queue waits for its handler, and closing an
+ * endpoint waits for the worker that calls handlers, so a handler could wait for itself.
  */
 #include <linux/sched.h>
 #include "queue.h"
@@ -133,8 +133,8 @@ static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
 /**
  * kofi_notify() - notify the reader of a queue of new entries
  * @notifier: the queue's notifier
- * @in_worker: the caller runs in a workqueue and holds no lock, so that this may call the
- *	handler
+ * @in_worker: the caller runs in a workqueue and holds no lock, so that this function may
+ *	call the handler itself
  *
  * The handler never runs concurrently with itself.
  *
@@ -156,8 +156,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_notify, KOFI_PROVIDER);
  * kofi_notify_room() - notify the reader of a queue that a refused post may succeed now
  * @notifier: the queue's notifier
  *
- * The handler is called even if the queue isn't armed: the ULP may be between two reads,
- * and need not read in order to post.
+ * Calls the handler even if the queue isn't armed, because a ULP that waits for room may
+ * have no reason to read the queue first.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
