@@ -16,7 +16,7 @@ static const struct fi_ops loop_cq_fid_ops = {
 	.close = loop_cq_close,
 };
 
-/* There is room in the queue again: run the workers that waited for it. */
+/* The reserve of the queue has room again: queue the workers that wait for it. */
 static void loop_cq_replenished(struct kofi_cq *kcq)
 {
 	struct loop_cq *cq = to_loop_cq(kcq);
@@ -57,7 +57,7 @@ static int loop_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 }
 
 /**
- * loop_domain_remove() - the device of a domain went away
+ * loop_domain_remove() - handle the removal of a domain's device
  * @dom: the domain
  *
  * Refuses new operations, notifies the ULP, and has the workers complete outstanding

@@ -176,14 +176,14 @@ enum loop_mr_state {
  * @dom: domain of the region
  * @cq: completion queue of registrations, for regions of fi_mr_alloc()
  * @slot: index in @dom->mrs
- * @state: enum loop_mr_state; under loop_lock
+ * @state: state of the registration; under loop_lock
  * @busy: number of operations that are using the region; under loop_lock
  * @idle: tasks that wait for @busy to become 0
  * @posted: in @dom->mr_posted; under loop_lock
  * @flags: flags of the posted request
  * @context: context of the posted request
- * @may: access that a request may grant
- * @access: access granted to peers
+ * @may: access that fi_mr_alloc() or fi_mr_regattr() permits, FI_REMOTE_READ and so on
+ * @access: access that peers have, at most @may
  * @len: number of registered bytes
  * @npages: number of entries of @pages in use
  * @max_pages: size of @pages
@@ -298,7 +298,7 @@ struct loop_side {
  * @work: serves inbound operations
  * @page: buffer through which @work moves data
  * @ops: all slots
- * @state: enum loop_ep_state; under loop_lock
+ * @state: open, enabled or stopped; under loop_lock
  * @stop_err: errno of operations that complete after the endpoint stopped; under loop_lock
  * @moving: number of this endpoint's sends, reads and writes that workers have taken;
  *	under loop_lock
@@ -342,7 +342,7 @@ struct loop_ep {
 
 /* main.c */
 
-extern struct mutex loop_lock_control;	/* see the top */
+extern struct mutex loop_lock_control;	/* see the top of this file */
 extern spinlock_t loop_lock;
 extern struct workqueue_struct *loop_wq;
 

@@ -200,7 +200,7 @@ static const char *loop_strerror(int prov_errno)
 		[LOOP_ERR_NONE]		= "No error",
 		[LOOP_ERR_KEY]		= "No region has this key",
 		[LOOP_ERR_RANGE]	= "Outside of the region",
-		[LOOP_ERR_ACCESS]	= "The region doesn't allow it",
+		[LOOP_ERR_ACCESS]	= "The region doesn't allow this access",
 		[LOOP_ERR_PEER_GONE]	= "The peer's endpoint went away",
 	};
 
@@ -218,7 +218,7 @@ static const struct kofi_provider loop_provider = {
 	.strerror	= loop_strerror,
 };
 
-/* The mutex keeps domains from being closed meanwhile. */
+/* loop_lock_control keeps the domains in the list from being closed. */
 static int loop_present_set(void *data, u64 present)
 {
 	struct loop_device *dev = data;

@@ -30,7 +30,7 @@ struct loop_fill {
 	size_t		end;
 };
 
-/* Add a piece of a page. Only the first may begin, and only the last end, within a page. */
+/* Add a piece of a page. Only the first may begin, and only the last may end, within a page. */
 static int loop_fill_page(struct loop_fill *fill, struct page *page,
 			  size_t offset, size_t len)
 {
@@ -214,7 +214,7 @@ static void loop_mr_complete(struct loop_mr *mr, struct kofi_cq *cq, int err)
 		kofi_cq_unreserve(cq);
 }
 
-/* Handle one posted region. The reader of its completion may reuse or close it. */
+/* Complete one posted request. The reader of the completion may reuse or close the region. */
 static struct kofi_cq *loop_mr_work_one(struct loop_domain *dom)
 {
 	struct kofi_cq *cq = NULL;
@@ -343,7 +343,7 @@ static int loop_mr_close(struct fid *fid)
 		mr->state = LOOP_MR_IDLE;
 	spin_unlock_bh(&loop_lock);
 	wait_event(mr->idle, loop_mr_is_idle(mr));
-	/* An invalidation may have waited for the peer as well. */
+	/* A posted invalidation may have waited for these peers, too: let it complete. */
 	flush_work(&mr->dom->mr_work);
 	spin_lock_bh(&loop_lock);
 	xa_erase_bh(&mr->dom->mrs, mr->slot);

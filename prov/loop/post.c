@@ -13,7 +13,7 @@ static bool loop_iter_ok(const struct iov_iter *iter, unsigned int direction)
 	return iov_iter_rw(iter) == direction && iter->nr_segs <= LOOP_IOV;
 }
 
-/* Copy the description of a single segment, which plain calls have on the stack. */
+/* Copy the description of a single segment, because plain calls have it on their stack. */
 static void loop_op_set_iter(struct loop_op *op)
 {
 	struct iov_iter *iter = &op->req.iter;

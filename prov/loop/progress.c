@@ -45,8 +45,8 @@ static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
  * loop_op_complete() - complete an operation
  * @op: the operation; its slot is free afterwards
  *
- * The completion is written and the slot freed under loop_lock, which posts take, too. So
- * the reader of the completion finds the slot free.
+ * Writes the completion and frees the slot under loop_lock, which posts take as well, so the
+ * reader of the completion finds the slot free.
  *
  * Context: Process or softirq context, under loop_lock.
  */

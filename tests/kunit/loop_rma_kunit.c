@@ -107,7 +107,7 @@ static const struct loop_bad {
 	{ "behind", 4097, 0, 0, false, EACCES, "Outside of the region" },
 	{ "wraps", U64_MAX - 10, 100, 0, false, EACCES,
 	  "Outside of the region" },
-	{ "read", 0, 1, 0, true, EACCES, "The region doesn't allow it" },
+	{ "read", 0, 1, 0, true, EACCES, "The region doesn't allow this access" },
 	{ "no such slot", 0, 1, 1000, false, EKEYREJECTED,
 	  "No region has this key" },
 	{ "old generation", 0, 1, -(1ULL << 32), false, EKEYREJECTED,
