@@ -13,7 +13,7 @@
 #define __uninitialized
 #endif
 
-/* From 6.13 on a namespace is a string; before, the macros quoted it. */
+/* From 6.13 on a symbol namespace is a string. Before, the kernel's macros quoted the name. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define KOFI		"KOFI"
 #define KOFI_PROVIDER	"KOFI_PROVIDER"
@@ -30,9 +30,7 @@
 #define kofi_assign_str(dst, src) __assign_str(dst, src)
 #endif
 
-/*
- * The last argument of ib_device_ops.create_cq, which only user-space verbs use.
- */
+/* From 6.11 on the last argument of ib_device_ops.create_cq is a uverbs_attr_bundle. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define compat_create_cq_arg uverbs_attr_bundle
 #else
@@ -69,7 +67,7 @@
 #include <linux/hex.h>
 #endif
 
-/* Before 6.13 a timer's function was set after hrtimer_init(). */
+/* Before 6.13 a timer's function had to be set after hrtimer_init(). */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #define hrtimer_setup(timer, fn, clock, mode)				\
 do {									\
@@ -104,14 +102,14 @@ do {									\
 #define nth_page(page, n) ((page) + (n))
 #endif
 
-/* Type of the address of kernel_bind() and kernel_connect(). */
+/* From 6.19 on kernel_bind() and kernel_connect() take an address of type sockaddr_unsized. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 #define compat_sockaddr sockaddr_unsized
 #else
 #define compat_sockaddr sockaddr
 #endif
 
-/* Before 7.0 there was only bdev_nonrot(), the opposite. */
+/* Before 7.0 there was only bdev_nonrot(), which returns the opposite. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 #define bdev_rot(bdev) (!bdev_nonrot(bdev))
 #endif

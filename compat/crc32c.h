@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* crc32c() is in <linux/crc32.h> since 6.15, and was a module's before. */
+/* From 6.15 on <linux/crc32.h> declares crc32c(); before, <linux/crc32c.h> did. */
 #ifndef KOFI_COMPAT_CRC32C_H
 #define KOFI_COMPAT_CRC32C_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A block driver's disk with its limits, which before 6.11 were set one by one
- * after it was allocated; and the type of a NUMA node's number in blk_mq_ops.
+ * Allocation of a block driver's disk with its limits, which before 6.11 were set one by one
+ * after the allocation; and the type of a NUMA node in blk_mq_ops.
  */
 #ifndef KOFI_COMPAT_DISK_H
 #define KOFI_COMPAT_DISK_H
@@ -11,13 +11,13 @@
 #include <linux/blkdev.h>
 #include <linux/err.h>
 
-/* Features, which aren't limits. */
+/* Features of a disk. From 6.11 on they are a part of its limits. */
 #define COMPAT_DISK_WRITE_CACHE	BIT(0)
 #define COMPAT_DISK_FUA		BIT(1)
 #define COMPAT_DISK_ROTATIONAL	BIT(2)
 #define COMPAT_DISK_STABLE_WRITES	BIT(3)
 
-/* The last argument of blk_mq_ops.init_request: unsigned in 6.12, not in 7.3. */
+/* The last argument of blk_mq_ops.init_request is an unsigned int in 6.12 and an int in 7.3. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
 #define compat_blk_node_t	int
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The interrupt domain for MSI-X of a PCI bridge. Later kernels create a domain for each
- * device and need a parent domain with the interrupt chip.
+ * The interrupt domain for MSI-X of a PCI bridge. From 6.17 on the kernel creates a domain for
+ * each device, and takes a parent domain with the interrupt chip.
  */
 #ifndef KOFI_COMPAT_MSI_H
 #define KOFI_COMPAT_MSI_H

@@ -17,7 +17,7 @@
 /* ib_core has no QP type for SRD. */
 #define EFA_QPT_SRD		IB_QPT_RESERVED1
 
-/* An MR key carries a generation, to be advanced before each IB_WR_REG_MR. */
+/* The key of a region contains a generation, which changes before each IB_WR_REG_MR. */
 #define EFA_MR_GEN_SHIFT	20
 #define EFA_MR_GEN_MASK		0x00F00000
 
@@ -58,7 +58,7 @@ srd_rdma_wr(const struct ib_send_wr *wr)
 	return container_of(wr, struct ib_srd_rdma_wr, wr.wr);
 }
 
-/* Both keys take the new generation, counted from the rkey's. */
+/* Advance the generation of the rkey, and give the lkey the same one. */
 static inline void efa_inc_fast_reg_key_gen(struct ib_mr *mr)
 {
 	u32 gen = (mr->rkey + BIT(EFA_MR_GEN_SHIFT)) & EFA_MR_GEN_MASK;

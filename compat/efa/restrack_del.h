@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * ib_core exports this function, but declares it in a private header. It is needed for
- * objects that a device refuses to destroy: they are leaked on purpose, and ib_core would
+ * ib_core exports this function, but declares it in a private header. The provider calls it
+ * for objects that a device refuses to destroy: it leaks them on purpose, and ib_core would
  * report them when the device is removed.
  */
 #ifndef COMPAT_EFA_RESTRACK_DEL_H
