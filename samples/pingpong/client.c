@@ -10,7 +10,7 @@
 #include <linux/sort.h>
 #include "pingpong.h"
 
-/* Bytes of one measurement, but at least PP_FEWEST operations. */
+/* A measurement transfers this many bytes, but has at least PP_FEWEST operations. */
 #define PP_BUDGET	SZ_16M
 #define PP_FEWEST	8
 
@@ -70,7 +70,7 @@ static int pp_client_done(struct pp_session *s, const struct pp_done *done,
 	row->bad += flow->bad + done->bad;
 	if (done->arrived == (arrives ? flow->test.count : 0))
 		return 0;
-	pp_report_error(s->inst, -EIO, "%s of %u bytes: %u of %u arrived",
+	pp_report_error(s->inst, -EIO, "%s of %u bytes: %u of %u messages arrived",
 			pp_op_names[flow->test.op], flow->test.size,
 			done->arrived, flow->test.count);
 	return -EIO;
@@ -218,7 +218,7 @@ static int pp_client_too_long(struct pp_session *s)
 		      s->peer_addr, &s->tx.slots[0]);
 	if (ret == -EMSGSIZE)
 		return 0;
-	pp_report_error(s->inst, ret, "a send longer than the limit was taken");
+	pp_report_error(s->inst, ret, "the provider accepted a send longer than its limit");
 	return ret ?: -EIO;
 }
 
@@ -271,16 +271,16 @@ int pp_client_run(struct pp_instance *inst)
 
 	ret = pp_connect(inst, &sock);
 	if (ret) {
-		pp_report_error(inst, ret, "no server at %s port %u",
+		pp_report_error(inst, ret, "can't connect to the server at %s port %u",
 				pp_config.addr, pp_config.port);
 	} else {
 		ret = pp_client_session(inst, sock);
 		pp_hang_up(inst, &inst->sock);
 	}
 	if (ret && ret != -ESHUTDOWN)
-		pp_report_error(inst, ret, "the run ended early");
+		pp_report_error(inst, ret, "the run ended before all tests were done");
 	else if (inst->report.bad)
-		pp_report_error(inst, -EBADMSG, "data arrived wrong");
+		pp_report_error(inst, -EBADMSG, "some buffers have wrong data");
 	pp_report_state(inst, ret || inst->report.bad ? PP_BROKEN :
 							PP_FINISHED);
 	return ret;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A session's objects, opened in this order and closed in reverse. The
- * buffers belong to the provider while operations are outstanding, so they are
- * freed after the endpoint is closed.
+ * A session's objects, opened in this order and closed in reverse. The provider uses the
+ * buffers while operations are outstanding, so they are freed after the endpoint is closed.
  */
 #include <linux/bitmap.h>
 #include <linux/sizes.h>
@@ -74,7 +73,7 @@ static int pp_find(struct pp_session *s)
 	if (ret == -ENODATA)
 		ret = pp_find_caps(s, caps);
 	if (ret)
-		pp_report_error(s->inst, ret, "no fabric for an RDM endpoint");
+		pp_report_error(s->inst, ret, "no fabric with RDM endpoints");
 	return ret;
 }
 
@@ -136,7 +135,7 @@ static int pp_alloc(struct pp_session *s)
 	size_t len = roundup_pow_of_two((size_t)pp_config.memory * SZ_1K);
 	int ret;
 
-	/* A cache line for each, because the device may write to it. */
+	/* A cache line for each receive, because the device may write to it. */
 	s->scratch = kcalloc(roundup_pow_of_two(s->self.depth), PP_SLOT_ALIGN,
 			     GFP_KERNEL);
 	s->seen = bitmap_zalloc(PP_COUNT_MAX, GFP_KERNEL);
@@ -148,7 +147,7 @@ static int pp_alloc(struct pp_session *s)
 	return ret;
 }
 
-/* Find the size of the largest region by trying, because no attribute tells it. */
+/* Find the size of the largest region by trying, because no attribute of fi_info has it. */
 static int pp_find_region(struct pp_session *s)
 {
 	size_t len = s->self.memory;
@@ -207,12 +206,12 @@ int pp_open(struct pp_session *s)
 			     s->info->rx_attr->size) ?: 1;
 	ret = pp_open_objects(s);
 	if (ret) {
-		pp_report_error(s->inst, ret, "no endpoint");
+		pp_report_error(s->inst, ret, "can't open an endpoint");
 		return ret;
 	}
 	ret = pp_alloc(s) ?: pp_limits(s);
 	if (ret)
-		pp_report_error(s->inst, ret, "no memory for the peer");
+		pp_report_error(s->inst, ret, "can't register memory for the peer");
 	else
 		pp_report_fabric(s);
 	return ret;
@@ -246,7 +245,7 @@ void pp_close_fid(struct fid *fid)
 	int ret = fi_close(fid);
 
 	if (ret)
-		pr_err("kofi_pingpong: close: %s\n", fi_strerror(-ret));
+		pr_err("kofi_pingpong: can't close an object: %s\n", fi_strerror(-ret));
 }
 
 static void pp_free_side(struct pp_side *side)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A test as one side sees it: operations to post, and messages that arrive.
- * Both sides run the same loop. A client may post as many operations as the server has
- * receives. The server answers a number of arrivals with one message, which allows the
- * client to post that many more.
+ * A test as one side sees it: operations to post, and messages that arrive. Both sides run
+ * the same loop. A client may post as many operations as the server has receives. The server
+ * answers a number of messages with one message, which allows the client to post that many
+ * operations more.
  *
  * The test assumes no order of operations or completions. A receive is reposted before an
  * answer is posted, so a message always finds a receive.
@@ -131,7 +131,7 @@ static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
 	}
 }
 
-/* Return: number of operations that this side may have posted in all. */
+/* Return: how many operations this side may have posted until now. */
 static u32 pp_allowed(const struct pp_flow *flow)
 {
 	return min(flow->tx_total,
@@ -169,7 +169,7 @@ static int pp_post(struct pp_session *s)
 	int ret = pp_post_recvs(s) ?: pp_post_ops(s);
 
 	if (ret && ret != -EAGAIN)
-		pp_report_error(s->inst, ret, "a post failed");
+		pp_report_error(s->inst, ret, "can't post an operation");
 	return ret;
 }
 
@@ -222,7 +222,7 @@ static int pp_arrived(struct pp_session *s, struct pp_slot *slot,
 	bool data = entry->flags & FI_REMOTE_CQ_DATA;
 
 	if (flow->arrived == flow->rx_total) {
-		pp_report_error(s->inst, -EPROTO, "more arrived than was said");
+		pp_report_error(s->inst, -EPROTO, "more messages arrived than the test has");
 		return -EPROTO;
 	}
 	flow->arrived++;
@@ -247,7 +247,7 @@ static void pp_sent(struct pp_session *s, struct pp_slot *slot)
 	if (flow->op == PP_READ && flow->check)
 		pp_count(flow, pp_verify(pp_buf(&s->tx, slot), flow->tx_size,
 					 flow->tx_seed, slot->index));
-	/* Checked RMA has a slot for each operation, which is checked later. */
+	/* Checked RMA uses each slot once, because the data is checked at the end. */
 	if (!flow->check || flow->op == PP_SEND)
 		pp_give_back(&s->tx, slot);
 	if (flow->op != PP_SEND)
@@ -262,7 +262,7 @@ static int pp_completed(struct pp_session *s,
 	if (entry->flags & FI_REMOTE_WRITE && !s->rx_cq_data)
 		return pp_arrived(s, NULL, entry);
 	if (!slot || !slot->busy) {
-		pp_report_error(s->inst, -EIO, "a completion of nothing");
+		pp_report_error(s->inst, -EIO, "a completion has an unknown context");
 		return -EIO;
 	}
 	slot->busy = false;
@@ -342,7 +342,7 @@ static int pp_wait(struct pp_session *s)
 		return pp_hung_up(s);
 	if (time_after(jiffies, s->progress + pp_config.timeout * HZ)) {
 		pp_report_error(inst, -ETIMEDOUT,
-				"no progress: %u of %u done, %u of %u arrived",
+				"no progress: %u of %u operations completed, %u of %u messages arrived",
 				s->flow.tx_done, s->flow.tx_total,
 				s->flow.arrived, s->flow.rx_total);
 		return -ETIMEDOUT;
@@ -371,7 +371,7 @@ int pp_flow_start(struct pp_session *s)
 			return ret;
 	}
 	if (ret)
-		pp_report_error(s->inst, ret, "a receive wasn't taken");
+		pp_report_error(s->inst, ret, "can't post a receive");
 	return ret;
 }
 

@@ -12,7 +12,7 @@
 #include <linux/sched/task.h>
 #include "pingpong.h"
 
-MODULE_DESCRIPTION("kOFI sample: latency, streams and data between two sides");
+MODULE_DESCRIPTION("kOFI sample: checks data, and measures latency and throughput");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
@@ -33,7 +33,7 @@ struct pp_config pp_config = {
 
 static char *role = "both";
 module_param(role, charp, 0444);
-MODULE_PARM_DESC(role, "server, client or both (default: both)");
+MODULE_PARM_DESC(role, "sides to run: server, client or both (default: both)");
 module_param_named(prov, pp_config.prov, charp, 0444);
 MODULE_PARM_DESC(prov, "name of the provider (default: the first)");
 module_param_named(fabric, pp_config.fabric, charp, 0444);
@@ -49,9 +49,9 @@ MODULE_PARM_DESC(sizes, "sizes of operations in bytes (default: from 0 to the li
 module_param_named(max_size, pp_config.max_size, uint, 0444);
 MODULE_PARM_DESC(max_size, "size of the largest operation in bytes (default: the fabric's limit)");
 module_param_named(iterations, pp_config.iterations, uint, 0444);
-MODULE_PARM_DESC(iterations, "operations per measurement (default: 1000)");
+MODULE_PARM_DESC(iterations, "number of operations per measurement (default: 1000)");
 module_param_named(depth, pp_config.depth, uint, 0444);
-MODULE_PARM_DESC(depth, "outstanding operations (default: 32)");
+MODULE_PARM_DESC(depth, "number of outstanding operations (default: 32)");
 module_param_named(memory, pp_config.memory, uint, 0444);
 MODULE_PARM_DESC(memory, "KiB of buffers in each direction (default: 2048)");
 module_param_named(timeout, pp_config.timeout, uint, 0444);
@@ -139,7 +139,7 @@ static int pp_check_config(void)
 	    !pp_config.depth || pp_config.depth > PP_DEPTH_MAX ||
 	    !pp_config.memory || pp_config.memory > PP_MAX_MEMORY ||
 	    !pp_config.timeout || pp_config.timeout > PP_MAX_TIMEOUT) {
-		pr_err("iterations must be 1 to %u, depth 1 to %u, memory 1 to %u, timeout 1 to %u\n",
+		pr_err("the limits are: iterations 1 to %u, depth 1 to %u, memory 1 to %u, timeout 1 to %u\n",
 		       PP_COUNT_MAX, PP_DEPTH_MAX, PP_MAX_MEMORY,
 		       PP_MAX_TIMEOUT);
 		return -EINVAL;

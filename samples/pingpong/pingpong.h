@@ -52,7 +52,7 @@ struct task_struct;
  * @memory: KiB of buffers in each direction
  * @timeout: seconds without progress after which a session fails
  * @check: whether every byte is checked
- * @tagged: messages have tags, if the other side sets it as well
+ * @tagged: messages have tags if both sides set this
  */
 struct pp_config {
 	char		*prov;
@@ -151,7 +151,7 @@ struct pp_report {
 
 /**
  * struct pp_instance - a side
- * @name: "server" or "client"
+ * @name: name of the side: "server" or "client"
  * @run: function of the thread
  * @task: the thread
  * @wait: wait queue of the thread
@@ -177,7 +177,7 @@ struct pp_instance {
  * struct pp_slot - an operation; its address is the operation's context
  * @recv: the operation is a receive
  * @busy: the operation is outstanding
- * @index: index of its buffer
+ * @index: index of the slot and its buffer
  */
 struct pp_slot {
 	bool	recv;
@@ -214,13 +214,13 @@ struct pp_side {
  * @rx_size: size of an arriving message in bytes
  * @rx_total: number of messages, or remote CQ data, to arrive
  * @rx_posted: number of receives posted so far
- * @rx_needed: arrivals take receives
+ * @rx_needed: arriving messages or remote CQ data consume receives
  * @arrived: number of arrivals so far
  * @grant: number of operations that may be posted for each @per arrivals
  * @per: number of arrivals that allow @grant more operations
  * @tx_seed: seed of the data that this side sends
  * @rx_seed: seed of the data that arrives
- * @base: remote address
+ * @base: address of the remote memory
  * @key: key of the remote memory
  * @checked: number of buffers checked
  * @bad: number of buffers with wrong data
@@ -275,13 +275,13 @@ enum {
  * @ep: the endpoint
  * @peer_addr: the peer's fi_addr_t
  * @events: PP_EVENT bits, set by handlers
- * @rx_cq_data: remote CQ data takes a receive
+ * @rx_cq_data: the remote CQ data of a write consumes a receive
  * @tx: slots to send from
  * @rx: slots to receive into, and memory for the peer
  * @scratch: for receives that get no data, PP_SLOT_ALIGN bytes each
  * @seen: which messages of a test have arrived
  * @flow: the current test
- * @progress: when something last happened
+ * @progress: time of the last completion, or of the test's beginning, in jiffies
  */
 struct pp_session {
 	struct pp_instance	*inst;

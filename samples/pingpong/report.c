@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Files in /sys/kernel/debug/kofi_pingpong: the state, a table for people, and the same as
- * JSON for programs. Not an ABI.
+ * Files in /sys/kernel/debug/kofi_pingpong: the state, and the results as a table for people
+ * and as JSON for programs. Their formats are no ABI.
  */
 #include <linux/debugfs.h>
 #include <linux/math64.h>

@@ -51,7 +51,7 @@ static int pp_server_expose(struct pp_session *s, struct fid_mr **mr)
 			test->op == PP_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE,
 			0, 0, 0, mr, NULL);
 	if (ret)
-		pp_report_error(s->inst, ret, "no memory region");
+		pp_report_error(s->inst, ret, "can't register memory for the client");
 	return ret;
 }
 
@@ -152,7 +152,7 @@ static void pp_server_session(struct pp_instance *inst, struct socket *sock)
 	pp_report_state(inst, PP_RUNNING);
 	ret = pp_open(s) ?: pp_hello(s) ?: pp_meet(s) ?: pp_server_tests(s);
 	if (ret && ret != -ESHUTDOWN)
-		pp_report_error(inst, ret, "a session failed");
+		pp_report_error(inst, ret, "the session failed");
 	pp_bye(s, ret);
 	pp_close(s);
 	kfree(s);

@@ -30,7 +30,7 @@ static int pp_address_len(const struct sockaddr_storage *addr)
 					     sizeof(struct sockaddr_in);
 }
 
-/* Publish a socket for pp_shut_down(), so that it can't block the thread for ever. */
+/* Publish a socket, so that pp_shut_down() can wake the thread that waits for it. */
 static int pp_publish(struct pp_instance *inst, struct socket **where,
 		      struct socket *sock)
 {
@@ -186,7 +186,7 @@ void pp_shut_down(struct pp_instance *inst)
  * pp_connected() - check whether the TCP connection is established
  * @s: the session
  *
- * Return: true if it is.
+ * Return: true if it is established.
  */
 bool pp_connected(const struct pp_session *s)
 {
@@ -266,11 +266,11 @@ static int pp_peer_left(struct pp_session *s, enum pp_reason reason)
 		[PP_BYE_DONE]		= "it is done",
 		[PP_BYE_STOPPED]	= "its module is being unloaded",
 		[PP_BYE_REMOVED]	= "its device went away",
-		[PP_BYE_PROTOCOL]	= "it didn't understand us",
-		[PP_BYE_FAILED]		= "it failed, see there",
+		[PP_BYE_PROTOCOL]	= "it received an invalid message",
+		[PP_BYE_FAILED]		= "it failed; see its results",
 	};
 
-	pp_report_error(s->inst, -ECONNABORTED, "the peer left, as %s",
+	pp_report_error(s->inst, -ECONNABORTED, "the peer ended the session because %s",
 			reasons[reason]);
 	return -ECONNABORTED;
 }
@@ -307,7 +307,7 @@ int pp_hung_up(struct pp_session *s)
 
 	if (!pp_msg_recv(s, &msg) && msg.type == PP_BYE)
 		return pp_peer_left(s, msg.bye.reason);
-	pp_report_error(s->inst, -ECONNRESET, "the peer hung up");
+	pp_report_error(s->inst, -ECONNRESET, "the peer closed its connection");
 	return -ECONNRESET;
 }
 

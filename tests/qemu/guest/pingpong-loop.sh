@@ -72,7 +72,7 @@ check "a removal ends the run" ended failed
 grep error: "$DIR/client/results"
 # The error is that of the device; or the server loses the device first, and then outstanding
 # operations fail, posts find no peer, or the server reports its failure.
-why='device\|endpoint went away\|host unreachable\|as it failed'
+why='device\|endpoint went away\|host unreachable\|because it failed'
 check "the error names the removal" grep -q "^error: .*\($why\)" "$DIR/client/results"
 check "the server waits for the next client" wait_while server running 20
 echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
