@@ -13,14 +13,14 @@
 #include <kofi/endpoint.h>
 #include <kofi/eq.h>
 
-MODULE_DESCRIPTION("kOFI sample: a message to oneself");
+MODULE_DESCRIPTION("kOFI sample: an endpoint sends itself a message");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_IMPORT_NS(KOFI);
 
 static char *provider;
 module_param(provider, charp, 0444);
-MODULE_PARM_DESC(provider, "name of the provider (default: whichever is there)");
+MODULE_PARM_DESC(provider, "name of the provider (default: the first that has reliable datagrams)");
 
 #define HELLO_TEXT	"Hello, fabric!"
 #define HELLO_TIMEOUT	(10 * HZ)
@@ -44,7 +44,7 @@ struct hello {
 	char			*in, *out;
 };
 
-/* Handler of the queue. After a call there is no other before the queue was read until empty. */
+/* Handler of the queue. The core calls it again only after a read has found the queue empty. */
 static void hello_completed(struct fid_cq *cq, void *context)
 {
 	struct fi_cq_msg_entry entry;
@@ -67,7 +67,6 @@ static void hello_completed(struct fid_cq *cq, void *context)
 	}
 }
 
-/* Find a provider with reliable datagrams. */
 static int hello_find(struct hello *h)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -106,7 +105,7 @@ static int hello_open(struct hello *h)
 	       fi_enable(h->ep);
 }
 
-/* Get the endpoint's own address. Peers would exchange theirs by other means. */
+/* Insert the endpoint's own address. Two machines would have to exchange their addresses. */
 static int hello_meet(struct hello *h)
 {
 	u8 name[64];
@@ -158,7 +157,7 @@ static void hello_close_one(struct fid *fid)
 	int ret = fid ? fi_close(fid) : 0;
 
 	if (ret)
-		pr_err("close: %s\n", fi_strerror(-ret));
+		pr_err("can't close an object: %s\n", fi_strerror(-ret));
 }
 
 /* Once the endpoint is closed, the provider doesn't access the buffers any more. */

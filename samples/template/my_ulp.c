@@ -31,7 +31,7 @@ static int open_all(struct fi_info *info)
 	       fi_enable(ep);
 }
 
-/* Children first. Once the endpoint is closed, the provider uses no buffer. */
+/* Close children first. Once the endpoint is closed, the provider uses no buffer. */
 static void close_all(void)
 {
 	if (ep)
@@ -62,7 +62,7 @@ static int find_self(fi_addr_t *self)
 	return ret == 1 ? 0 : -EADDRNOTAVAIL;
 }
 
-/* Wait for one completion. An operation that failed has an entry of its own. */
+/* Wait for one completion. fi_cq_readerr() returns that of a failed operation. */
 static int wait_for_one(void)
 {
 	struct fi_cq_err_entry error = {};
