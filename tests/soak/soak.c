@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The threads. Loading the module runs them for some seconds, and fails after any error that
- * isn't explained by the removal of a device.
+ * the removal of a device doesn't explain.
  */
 #define pr_fmt(fmt) "kofi_soak: " fmt
 
@@ -14,7 +14,7 @@
 #include <linux/vmalloc.h>
 #include "soak.h"
 
-MODULE_DESCRIPTION("kOFI traffic with every byte checked");
+MODULE_DESCRIPTION("kOFI test: traffic of many threads, with every byte checked");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_IMPORT_NS(KOFI);
@@ -29,19 +29,19 @@ MODULE_PARM_DESC(fabric, "name of the fabric (default: any)");
 
 unsigned int soak_max_len = 64 * 1024;
 module_param_named(max_len, soak_max_len, uint, 0444);
-MODULE_PARM_DESC(max_len, "longest operation, in bytes (default: 65536)");
+MODULE_PARM_DESC(max_len, "size of the longest operation in bytes (default: 65536)");
 
 bool soak_rma = true;
 module_param_named(rma, soak_rma, bool, 0444);
-MODULE_PARM_DESC(rma, "do reads, writes and registrations, too (default: yes)");
+MODULE_PARM_DESC(rma, "whether threads also read, write and register memory (default: yes)");
 
 unsigned int soak_share = 4;
 module_param_named(share, soak_share, uint, 0444);
-MODULE_PARM_DESC(share, "threads that share two endpoints, at most 32 (default: 4)");
+MODULE_PARM_DESC(share, "number of threads that share two endpoints, at most 32 (default: 4)");
 
 static unsigned int longs;
 module_param(longs, uint, 0444);
-MODULE_PARM_DESC(longs, "threads that send only messages of max_len; others send shorter ones (default: 0)");
+MODULE_PARM_DESC(longs, "number of threads that send only messages of max_len; the others send shorter messages (default: 0)");
 
 static unsigned int threads = 4;
 module_param(threads, uint, 0444);
@@ -49,19 +49,19 @@ MODULE_PARM_DESC(threads, "number of threads (default: 4)");
 
 static unsigned int seconds = 1;
 module_param(seconds, uint, 0644);
-MODULE_PARM_DESC(seconds, "seconds to run, may be changed meanwhile (default: 1)");
+MODULE_PARM_DESC(seconds, "seconds to run; can be changed while the threads run (default: 1)");
 
 static unsigned int seed = 1;
 module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "seed of the random choices (default: 1)");
 
-/* No thread begins another round. */
+/* The time is over, so that no thread begins another round. */
 static bool over;
 
 #define SOAK_MAX_THREADS	64
 #define SOAK_BLOCK		4096
 
-/* The beginning of each message; the rest is derived from it. */
+/* The beginning of each message, from which the rest of the message is derived. */
 struct soak_head {
 	u32	len;
 	u32	seed;
@@ -247,7 +247,7 @@ static int soak_unexpected(struct soak_thread *t, struct soak_end *from,
 	return ret ?: t->rx.len == len ? soak_verify(t->in, len, fill) : -EBADMSG;
 }
 
-/* A thread may get another's message, as there are as many messages as receives. */
+/* A thread may get the message of another thread: each posts one message and one receive. */
 static int soak_plain(struct soak_thread *t, struct soak_end *from,
 		      struct soak_end *to)
 {
@@ -373,7 +373,7 @@ static bool soak_explained(int ret)
 	return ret == -ENODEV || ret == -EHOSTUNREACH || ret == -ECANCELED;
 }
 
-/* The first thread that notices closes and reopens the station. */
+/* The first thread that notices the removal closes and reopens the station. */
 static void soak_reopen(struct soak_thread *t)
 {
 	struct soak_station *st = t->st;
@@ -389,7 +389,7 @@ static void soak_reopen(struct soak_thread *t)
 		return;
 	if (ret != -ENODATA && !soak_explained(ret)) {
 		t->errors++;
-		pr_err("open: %s\n", fi_strerror(-ret));
+		pr_err("can't reopen a station: %s\n", fi_strerror(-ret));
 	}
 	msleep(20);
 }
@@ -414,7 +414,7 @@ static void soak_round(struct soak_thread *t)
 	t->removals++;
 	if (!soak_explained(ret)) {
 		t->errors++;
-		pr_err("thread %u, kind %u: %s\n", t->id, kind,
+		pr_err("thread %u: a round of kind %u failed: %s\n", t->id, kind,
 		       fi_strerror(-ret));
 	}
 	soak_reopen(t);
@@ -444,7 +444,7 @@ static int soak_thread_init(struct soak_thread *t, unsigned int id,
 	prandom_seed_state(&t->rnd, seed + id);
 	init_completion(&t->tx.done);
 	init_completion(&t->rx.done);
-	/* Both kinds of kernel memory: of kmalloc() and of vmalloc(). */
+	/* Test memory of kmalloc() as well as memory of vmalloc(). */
 	t->out = id % 2 ? vmalloc(soak_max_len) : kvmalloc(soak_max_len, GFP_KERNEL);
 	t->in = id % 2 ? vmalloc(soak_max_len) : kvmalloc(soak_max_len, GFP_KERNEL);
 	return t->out && t->in ? 0 : -ENOMEM;

@@ -34,7 +34,7 @@ static void soak_failed(const struct fi_cq_err_entry *error)
 	complete(&op->done);
 }
 
-/* Return: false if there was no completion. */
+/* Read some completions. Return: false if there was none. */
 static bool soak_read(struct fid_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[SOAK_BATCH];
@@ -92,11 +92,11 @@ static bool soak_try(struct soak_station *st, struct soak_op *op)
  * soak_wait() - wait for an operation
  * @st: the station
  * @op: the operation
- * @taker: for a receive, its endpoint, which cancels it after the removal of a device, as the
- *	message may not come any more
+ * @taker: for a receive, its endpoint, on which the receive is canceled after the removal of a
+ *	device, because the message may never arrive
  *
  * Context: Process context; sleeps. Without a handler, reads completions of other threads, too.
- * Return: 0 or the operation's negative errno; -ETIMEDOUT if the completion was lost.
+ * Return: 0, or the operation's negative errno; -ETIMEDOUT if no completion came.
  */
 int soak_wait(struct soak_station *st, struct soak_op *op, struct fid_ep *taker)
 {
@@ -139,7 +139,7 @@ static int soak_end_find(struct soak_end *end, const char *domain)
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &info);
 	if (ret)
 		goto out;
-	/* Any device, but a different one than the other end's, if there is one. */
+	/* Use another device than the other end's, if the fabric has one. */
 	end->info = fi_dupinfo(domain && info->next &&
 			       !strcmp(info->domain_attr->name, domain) ?
 			       info->next : info);
@@ -189,7 +189,7 @@ static int soak_close(struct fid *fid)
 	int ret = fid ? fi_close(fid) : 0;
 
 	if (ret)
-		pr_err("close: %s\n", fi_strerror(-ret));
+		pr_err("can't close an object: %s\n", fi_strerror(-ret));
 	return ret;
 }
 
@@ -240,7 +240,7 @@ static int soak_mrs_open(struct soak_station *st)
  * @st: the station, closed
  *
  * Context: Process context; sleeps. Under @st->sem.
- * Return: 0, or a negative errno, after which it is closed.
+ * Return: 0, or a negative errno, after which the station is closed.
  */
 int soak_station_open(struct soak_station *st)
 {
@@ -286,10 +286,10 @@ int soak_station_close(struct soak_station *st)
 /**
  * soak_station_init() - prepare a station, and open it
  * @st: the station
- * @handler: completions are to be read by handlers
+ * @handler: handlers read the completions, not the threads
  *
  * Context: Process context; sleeps.
- * Return: 0, or a negative errno; soak_station_fini() is due in any case.
+ * Return: 0, or a negative errno. Call soak_station_fini() in either case.
  */
 int soak_station_init(struct soak_station *st, bool handler)
 {
