@@ -32,21 +32,21 @@ MODULE_VERSION("0.1");
 	module_param(name, uint, 0644);			\
 	MODULE_PARM_DESC(name, text)
 
-EFASIM_PARAM(max_qp, 256, "queue pairs of a device");
-EFASIM_PARAM(max_cq, 512, "completion queues");
-EFASIM_PARAM(max_mr, 65536, "memory regions");
-EFASIM_PARAM(max_mr_pages, 1 << 20, "pages of all memory regions");
-EFASIM_PARAM(max_ah, 4096, "address handles");
-EFASIM_PARAM(max_pd, 256, "protection domains");
-EFASIM_PARAM(max_sq_depth, 4096, "send queue entries of a queue pair");
-EFASIM_PARAM(max_rq_depth, 32768, "receive queue entries");
-EFASIM_PARAM(min_sq_depth, 0, "smallest number of send queue entries");
-EFASIM_PARAM(max_cq_depth, 32768, "completion queue entries");
+EFASIM_PARAM(max_qp, 256, "maximum number of queue pairs of a device");
+EFASIM_PARAM(max_cq, 512, "maximum number of completion queues of a device");
+EFASIM_PARAM(max_mr, 65536, "maximum number of memory regions of a device");
+EFASIM_PARAM(max_mr_pages, 1 << 20, "maximum number of pages of all memory regions of a device");
+EFASIM_PARAM(max_ah, 4096, "maximum number of address handles of a device");
+EFASIM_PARAM(max_pd, 256, "maximum number of protection domains of a device");
+EFASIM_PARAM(max_sq_depth, 4096, "maximum number of send queue entries of a queue pair");
+EFASIM_PARAM(max_rq_depth, 32768, "maximum number of receive queue entries of a queue pair");
+EFASIM_PARAM(min_sq_depth, 0, "minimum number of send queue entries of a queue pair");
+EFASIM_PARAM(max_cq_depth, 32768, "maximum number of entries of a completion queue");
 EFASIM_PARAM(mtu, 8928, "largest message, and largest segment of an RDMA, in bytes");
 EFASIM_PARAM(max_rdma_size, 1 << 30, "largest RDMA in bytes");
-EFASIM_PARAM(max_peers, 4096, "devices that a device talks to");
+EFASIM_PARAM(max_peers, 4096, "maximum number of devices with which a device communicates");
 EFASIM_PARAM(port, 47790, "first UDP port to try");
-EFASIM_PARAM(sock_buf, 8 << 20, "buffer of the UDP socket in each direction, in bytes");
+EFASIM_PARAM(sock_buf, 8 << 20, "size of the UDP socket's buffer in each direction, in bytes");
 EFASIM_PARAM(seed, 0, "seed of the random numbers; 0 chooses one at random");
 EFASIM_PARAM(unresponsive_ms, 10000, "milliseconds of silence after which requests to a peer fail");
 

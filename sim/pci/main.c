@@ -17,15 +17,15 @@
 static char *pci[EFASIM_PCI_FNS];
 static int num_pci;
 module_param_array(pci, charp, &num_pci, 0444);
-MODULE_PARM_DESC(pci, "netdevs of PCI functions");
+MODULE_PARM_DESC(pci, "netdevs for which to create PCI functions, at most four (default: none)");
 
 static unsigned long pci_mem;
 module_param(pci_mem, ulong, 0444);
-MODULE_PARM_DESC(pci_mem, "physical address of 32 MiB for each, reserved by memmap=");
+MODULE_PARM_DESC(pci_mem, "physical address of the memory of the PCI functions, 32 MiB for each, reserved by memmap= on the kernel's command line");
 
 static unsigned int pci_device = 0xefa1;
 module_param(pci_device, uint, 0444);
-MODULE_PARM_DESC(pci_device, "their device id; 0xefa0 has no RDMA");
+MODULE_PARM_DESC(pci_device, "PCI device id of the PCI functions, 0xefa0 to 0xefa3; 0xefa0 has no RDMA (default: 0xefa1)");
 
 static DEFINE_MUTEX(functions_lock);	/* protects functions from the notifier */
 static struct efasim_fn *functions[EFASIM_PCI_FNS];
