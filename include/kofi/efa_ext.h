@@ -19,9 +19,10 @@
 /**
  * enum fi_efa_option - EFA's options of an endpoint, of level FI_OPT_ENDPOINT
  * @FI_OPT_EFA_RNR_RETRY: size_t: number of times that the device retries a peer without
- *	a posted receive, before the operation fails with EAGAIN and without effect.
- *	FI_EFA_RNR_INFINITE, the default, retries for ever. Set it before fi_enable(), else
- *	-FI_EOPBADSTATE; -EOPNOTSUPP on a device without a limit. fi_efa(7)
+ *	a posted receive. On fabric efa-direct the operation then fails with EAGAIN and without
+ *	effect; FI_EFA_RNR_INFINITE, the default, has no limit. On fabric efa the packet is sent
+ *	again after a delay. Set it before fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on
+ *	a device without a limit. fi_efa(7)
  * @FI_OPT_EFA_USE_DEVICE_RDMA: bool, fabric efa: the receiver's device reads long messages
  *	from the sender's memory; if false, they are sent in packets. The default is true if
  *	the device can read; setting it on another device fails with -EOPNOTSUPP. Set it
