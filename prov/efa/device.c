@@ -23,7 +23,7 @@
 static bool kefa_any_driver;
 module_param_named(any_driver, kefa_any_driver, bool, 0444);
 MODULE_PARM_DESC(any_driver,
-		 "use devices of drivers with an unknown major version");
+		 "use devices of drivers with an unknown major version; only for tests");
 
 /* Remove every domain of a device that was removed or given up. */
 static void kefa_dev_end(struct kefa_dev *dev)

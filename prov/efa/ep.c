@@ -73,7 +73,7 @@ void kefa_ep_teardown(struct kefa_ep *ep)
 	ep->kind->end(ep, reaches);
 	if (lost)
 		dev_warn_ratelimited(&dev->ibdev->dev,
-				     "kofi_efa: it may still reach %zu bytes of kmalloc()\n",
+				     "kofi_efa: the device kept a queue pair that can still access %zu bytes of kmalloc() memory, which may be reused; reset the device\n",
 				     lost);
 	kefa_ep_tell(ep, news, false);
 }

@@ -258,7 +258,7 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 		lost += kefa_keep(sg_phys(sg), sg->length);
 	if (lost)
 		dev_warn_ratelimited(&dom->dev->ibdev->dev,
-				     "kofi_efa: peers may still reach %zu bytes of kmalloc()\n",
+				     "kofi_efa: the device kept a region by which peers can still access %zu bytes of kmalloc() memory, which may be reused; reset the device\n",
 				     lost);
 }
 

@@ -17,7 +17,7 @@ MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa
 
 static unsigned int kefa_min_credits = 32;
 module_param_named(tx_min_credits, kefa_min_credits, uint, 0644);
-MODULE_PARM_DESC(tx_min_credits, "Packets of a longer message that a receiver of fabric efa grants at a time");
+MODULE_PARM_DESC(tx_min_credits, "Number of packets of a long message that a receiver of fabric efa grants at a time");
 
 static unsigned int kefa_min_read = SZ_1M;
 module_param_named(inter_min_read_message_size, kefa_min_read, uint, 0644);
@@ -25,11 +25,11 @@ MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa th
 
 static unsigned int kefa_read_segment = SZ_1G;
 module_param_named(inter_read_segment_size, kefa_read_segment, uint, 0644);
-MODULE_PARM_DESC(inter_read_segment_size, "Maximum bytes of such a message that one request to the device reads");
+MODULE_PARM_DESC(inter_read_segment_size, "Maximum number of bytes of a message of fabric efa that one RDMA read reads");
 
 static unsigned int kefa_runt_size;
 module_param_named(runt_size, kefa_runt_size, uint, 0644);
-MODULE_PARM_DESC(runt_size, "Bytes of such a message that are sent before the receiver reads the rest");
+MODULE_PARM_DESC(runt_size, "Bytes of a message of fabric efa that are sent before the receiver reads the rest by RDMA");
 
 static unsigned int kefa_read_regions = 8;
 module_param_named(read_regions, kefa_read_regions, uint, 0644);
@@ -37,11 +37,11 @@ MODULE_PARM_DESC(read_regions, "Number of messages of an endpoint of fabric efa 
 
 static unsigned int kefa_rnr_first_us;
 module_param_named(timeout_interval, kefa_rnr_first_us, uint, 0644);
-MODULE_PARM_DESC(timeout_interval, "First delay for a peer without a receive, in microseconds; 0 for 40 to 120 at random");
+MODULE_PARM_DESC(timeout_interval, "First delay before packets of fabric efa to a peer without a receive are sent again, in microseconds; 0 for 40 to 120 at random");
 
 static unsigned int kefa_rnr_max_us = 1000000;
 module_param_named(max_timeout, kefa_rnr_max_us, uint, 0644);
-MODULE_PARM_DESC(max_timeout, "Longest delay for a peer without a receive, in microseconds");
+MODULE_PARM_DESC(max_timeout, "Longest delay before packets of fabric efa to a peer without a receive are sent again, in microseconds");
 
 static unsigned int kefa_implicit_max = 1024;
 module_param_named(implicit_av_size, kefa_implicit_max, uint, 0644);
