@@ -29,9 +29,9 @@ struct scene {
 /**
  * struct operation - an operation that allocates
  * @desc: name of the operation
- * @run: execute it; the result goes to scene->result
- * @undo: undo it
- * @points: minimum number of its allocations
+ * @run: execute the operation; the result goes to scene->result
+ * @undo: undo the operation
+ * @points: minimum number of allocations of the operation
  */
 struct operation {
 	const char *desc;
@@ -113,7 +113,7 @@ static int getinfo(struct scene *scene, u64 flags)
 	scene->result = list;
 	if (ret)
 		return list ? -EIO : ret;
-	/* The copy is complete, or there is none. */
+	/* Entries that are returned are complete, even if an allocation failed. */
 	for (info = list; info; info = info->next)
 		count += same(info->fabric_attr->prov_name, "fake") &&
 			 (flags || info->domain_attr->name);
@@ -220,8 +220,8 @@ static int core_undo(struct scene *scene)
 }
 
 /*
- * A binding is undone by closing the bound object, so each needs an object of its
- * own, which is created outside of the failing operation.
+ * A binding ends when the endpoint or domain is closed. So each binding takes a new endpoint or
+ * domain, which is opened while no allocation fails.
  */
 static int without_faults(int (*run)(struct scene *scene), struct scene *scene)
 {
@@ -342,7 +342,7 @@ struct outcome {
 	int ret;
 };
 
-/* Must not use assertions, as they allocate. */
+/* Assertions allocate memory, so this function has none. */
 static struct outcome run_with(const struct operation *operation,
 			       struct scene *scene, unsigned int after,
 			       unsigned int nth)
@@ -408,7 +408,7 @@ static unsigned int sweep(struct kunit *test, const struct operation *operation,
 		if (!outcome.injected)
 			return nth - 1;
 	}
-	KUNIT_FAIL(test, "there was no end to it");
+	KUNIT_FAIL(test, "the last allocation was not found");
 	return nth;
 }
 

@@ -323,7 +323,7 @@ static void enable_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_control(&set->ep->fid, FI_ENABLE, NULL),
 			-FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), 1);
-	/* After that no more can be bound. */
+	/* After fi_enable() no object can be bound any more. */
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cntr->fid, FI_READ),
 			-FI_EOPBADSTATE);
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->eq->fid, 0),
@@ -364,7 +364,7 @@ static void enable_fails(struct kunit *test)
 	fake->call[FAKE_CONTROL].ret = -ENOSPC;
 	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -ENOSPC);
-	/* The state is unchanged: more can be bound, and the endpoint can be enabled. */
+	/* The state is unchanged: objects can be bound, and the endpoint can be enabled. */
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(set->ep, &set->cntr->fid, FI_READ), 0);
 	fake->call[FAKE_CONTROL].ret = 0;
 	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), 0);

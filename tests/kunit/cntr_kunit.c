@@ -139,8 +139,8 @@ static void cntr_wait_over(struct kunit *test)
 }
 
 /*
- * A waiter returns for an error that wasn't read yet, also one from before the call. If
- * the threshold is reached, that takes precedence.
+ * A waiter returns for an error that the ULP hasn't read, even if the error came before the
+ * call. A threshold that is reached takes precedence.
  */
 static void cntr_wait_errors(struct kunit *test)
 {
@@ -166,7 +166,7 @@ static void cntr_wait_errors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cntr_wait_end(test, &waiter[1]), -FI_EAVAIL);
 }
 
-/* A ULP that sets the error value itself isn't woken for it. */
+/* fi_cntr_seterr() by the ULP doesn't make a waiter return. */
 static void cntr_wait_error_set(struct kunit *test)
 {
 	struct fid_cntr *cntr = &cntr_make(test)->cntr_fid;
@@ -177,7 +177,7 @@ static void cntr_wait_error_set(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, 0), -FI_EAVAIL);
 }
 
-/* That a refused post may be retried is reported once, to a sleeper or the next waiter. */
+/* One fi_cntr_wait() reports that a refused post may succeed: a sleeping one, or the next. */
 static void cntr_wait_room(struct kunit *test)
 {
 	struct kofi_cntr *cntr = cntr_make(test);

@@ -44,7 +44,7 @@ static bool device_poll(void *arg, bool last)
 static bool device_event(struct source_device *dev)
 {
 	atomic_set(&dev->has, 1);
-	/* After arming it polls again. */
+	/* The reader polls again after it has armed the device. */
 	smp_mb();
 	return atomic_xchg(&dev->armed, 0) && !kofi_cq_poke(dev->cq);
 }
@@ -70,7 +70,7 @@ static void source_read(struct kunit *test)
 
 	device_init(test, &dev);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), -EAGAIN);
-	/* It is polled once, though it is the source of both directions. */
+	/* The device is polled once, although it is the source of both directions. */
 	KUNIT_EXPECT_EQ(test, dev.polls, 1U);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(dev.cq), 0);
 	device_event(&dev);
@@ -114,7 +114,7 @@ static void source_sleep(struct kunit *test)
 	device_fini(&dev);
 }
 
-/* Has a completion at the nth poll. */
+/* A device that has a completion at the nth poll. */
 static bool device_poll_nth(void *arg, bool last)
 {
 	struct source_device *dev = arg;
@@ -135,7 +135,7 @@ static void source_spin(struct kunit *test)
 	int i;
 
 	if (num_online_cpus() == 1)
-		kunit_skip(test, "others may need the CPU");
+		kunit_skip(test, "readers don't poll on a machine with one CPU");
 	dev.cq = cq_make(test);
 	dev.tx.cq = dev.cq;
 	kofi_ep_add_source(&dev.tx, &dev.rx, device_poll_nth, &dev);
@@ -236,7 +236,7 @@ static void steps_fini(struct source_steps *dev)
 	synchronize_rcu();
 }
 
-/* Finds a completion for another queue, then one for this queue; doesn't arm in between. */
+/* A device that has a completion for another queue, then one for this queue. */
 static bool steps_found(void *arg, bool last)
 {
 	struct source_steps *dev = arg;
@@ -260,7 +260,7 @@ static void source_found(struct kunit *test)
 	steps_fini(&dev);
 }
 
-/* Has a completion, and raises an event while the reader still counts as a sleeper. */
+/* A device that has a completion, and raises an event while the reader counts as a sleeper. */
 static bool steps_event(void *arg, bool last)
 {
 	struct source_steps *dev = arg;
@@ -274,8 +274,8 @@ static bool steps_event(void *arg, bool last)
 }
 
 /*
- * An event that finds a sleeper leaves the completions to it, also if the reader has its
- * completions by then and doesn't sleep.
+ * An event that finds a sleeping reader leaves the completions to that reader, even if the
+ * reader has enough completions by then and doesn't sleep.
  */
 static void source_event_at_end(struct kunit *test)
 {
@@ -284,14 +284,14 @@ static void source_event_at_end(struct kunit *test)
 
 	steps_init(test, &dev, steps_event);
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 200), 1);
-	/* The reader must be counted before it polls, or the event would find no sleeper. */
+	/* The reader counted itself before it polled, or the event would have found no sleeper. */
 	KUNIT_EXPECT_TRUE(test, dev.poked);
 	KUNIT_EXPECT_EQ(test, dev.looks, 2U);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&dev.cq->cq_fid, &entry, 1), 1);
 	steps_fini(&dev);
 }
 
-/* As steps_event(), for the second reader; its event hasn't woken a reader yet. */
+/* Like steps_event(), for the second reader. The event hasn't woken a reader yet. */
 static bool steps_event_of_second(void *arg, bool last)
 {
 	struct source_steps *dev = arg;

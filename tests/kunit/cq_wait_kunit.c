@@ -225,7 +225,7 @@ static void wait_room_full(struct kunit *test)
 	for (i = 0; i < CQ_SIZE; i++)
 		cq_add(test, cq, i);
 	KUNIT_EXPECT_EQ(test, kofi_cq_reserve(cq), -EAGAIN);
-	/* This read makes the room. */
+	/* This read frees an entry, so that the refused post may succeed. */
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(&cq->cq_fid, &entry, 1, NULL, -1), 1);
 	for (i = 1; i < CQ_SIZE + 1; i++) {
 		start = jiffies;
@@ -237,7 +237,7 @@ static void wait_room_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, &entry, 1), -EAGAIN);
 }
 
-/* Each signal ends one wait, as ULPs need that to stop their threads. */
+/* Each fi_cq_signal() ends one wait, so that a ULP can stop all its threads. */
 static void wait_signal_each(struct kunit *test)
 {
 	struct kofi_cq *cq = cq_make(test);
@@ -349,7 +349,7 @@ static void wait_eat(struct kofi_thread *thread)
 			thread->ret++;
 }
 
-/* The completion usually comes from another CPU within microseconds. */
+/* Spin, because the notification usually comes from another CPU within microseconds. */
 static bool wait_fed(struct cq_hungry *hungry)
 {
 	int i;

@@ -21,8 +21,8 @@
 #define KOFI_ROUNDS_MIN	50
 
 /*
- * Wait for a condition. Return: false after a time-out. The condition isn't evaluated again
- * after it was true once, as it may change.
+ * Wait for a condition. Return: false after a time-out. The condition may become false again,
+ * so it isn't evaluated any more after it was true.
  */
 #define kofi_soon(cond)							\
 ({									\
@@ -138,8 +138,8 @@ static inline bool kofi_waited(unsigned long start, unsigned int msecs)
 }
 
 /*
- * Return: whether to run another round: until @msecs have passed, but at least the minimum
- * number of rounds, as the time may be over before the first round on a busy machine.
+ * Return: whether to run another round: until @msecs have passed, and at least the minimum
+ * number of rounds, because on a busy machine the time may be over before the first round.
  */
 static inline bool kofi_hunting(unsigned long start, unsigned int msecs,
 				unsigned long rounds)
@@ -148,7 +148,7 @@ static inline bool kofi_hunting(unsigned long start, unsigned int msecs,
 							      msecs);
 }
 
-/* Run something in softirq context, and wait until it has. */
+/* Run a tasklet in softirq context, and wait until it has run. */
 static inline void kofi_in_softirq(struct tasklet_struct *tasklet,
 				   void (*fn)(struct tasklet_struct *tasklet))
 {

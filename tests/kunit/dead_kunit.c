@@ -155,7 +155,7 @@ static void closed_before_read(struct kunit *test)
 			-EAGAIN);
 }
 
-/* An event that the ULP wrote may name any object, and isn't removed. */
+/* An event that the ULP wrote may name any object, and stays when that object is closed. */
 static void own_events_stay(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -179,7 +179,7 @@ static void own_events_stay(struct kunit *test)
 			-EAGAIN);
 }
 
-/* Objects of any class, as the reader of the event would dereference it. */
+/* Events about closed objects of any class are dropped: their readers would dereference them. */
 static void any_class_forgotten(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");
@@ -213,7 +213,7 @@ static void any_class_forgotten(struct kunit *test)
 					 sizeof(entry), 0), -EAGAIN);
 }
 
-/* A provider that implements one op uses the core's for sleeping nevertheless. */
+/* Removal also wakes sleepers of a queue for which the provider has replaced one op. */
 static void own_op_wakes(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "dead");

@@ -128,7 +128,7 @@ static void while_domain_opens(struct kunit *test)
 					     scene->set.fabric)->fid);
 }
 
-/* The device is removed while an object of each class is opened. */
+/* The device is removed while an object is opened, once for each class. */
 
 typedef int (*open_fn)(struct scene *scene, struct fid **fid);
 
@@ -192,7 +192,7 @@ static void while_child_opens(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(scene->fake, opening->op), 2);
 }
 
-/* The same, when the provider notices the removal and fails. */
+/* The device is removed while an object is opened, and the provider's op fails. */
 static void while_child_fails_to_open(struct kunit *test)
 {
 	const struct opening *opening = test->param_value;
@@ -263,7 +263,7 @@ static void while_closing_fails(struct kunit *test)
 	kofi_fake_close(test, &ep->fid);
 }
 
-/* The same for the domain, during its own close op. */
+/* The device is removed during the domain's close op, which fails. */
 static void while_domain_closes(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -289,7 +289,7 @@ static void while_domain_closes(struct kunit *test)
 			-EAGAIN);
 }
 
-/* Threads at work, all of which must end because of -ENODEV alone. */
+/* Threads use a device that is removed; each must end by -ENODEV, and by no other error. */
 
 #define THREADS	3
 

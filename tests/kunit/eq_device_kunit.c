@@ -76,7 +76,7 @@ static void eq_removal(struct kunit *test)
 	eq_close(test, deaf);
 }
 
-/* The queue is full of other things, and many devices are removed. */
+/* The queue is full of other events, and many devices are removed. */
 static void eq_removal_full(struct kunit *test)
 {
 	struct eq_bench *bench = eq_bench(test);
@@ -219,7 +219,7 @@ static void eq_forget(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), -EAGAIN);
 	kofi_fake_close(test, &ep->fid);
 
-	/* Their room is free at once, before any read. */
+	/* The room of the dropped events is free at once, before any read. */
 	for (i = 3; i < EQ_SIZE; i++)
 		KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 100 + i), 0);
 	KUNIT_EXPECT_EQ(test, eq_put(eq, NULL, 1), -EAGAIN);

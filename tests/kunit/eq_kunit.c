@@ -51,7 +51,7 @@ static void eq_user_writes(struct kunit *test)
 	struct fi_eq_entry entry = eq_entry((struct fid *)&big, 5), got;
 	u32 event = 77;
 
-	/* Any fid is accepted, as the core doesn't dereference it. */
+	/* Any fid is accepted, because the core doesn't dereference it. */
 	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry), 0),
 			sizeof(entry));
 	KUNIT_EXPECT_EQ(test, fi_eq_write(eq, 9, &entry, sizeof(entry), 1),
@@ -301,7 +301,7 @@ static void eq_reserved(struct kunit *test)
 						  eq_release), 0);
 	eq_expect_filled(test, bench->eq, EQ_SIZE);
 	eq_expect_cm(test, bench->eq, 0x20001, sizeof(*connected), connected);
-	/* They used no other room, and are removed with their object. */
+	/* The reserved events used no other room, and are dropped when their object is closed. */
 	eq_fill(test, bench->eq, EQ_SIZE);
 	kofi_fake_close(test, &domain->fid);
 	KUNIT_EXPECT_EQ(test, atomic_read(&eq_released), 1);

@@ -227,8 +227,8 @@ unsigned int kofi_fake_open(struct kofi_fake *fake);
 void kofi_fake_reap(struct kofi_fake *fake);
 
 /*
- * These assert success, and the end of the case closes the object. NULL attributes are the
- * defaults, with FI_WAIT_UNSPEC.
+ * These functions assert success, and the end of the case closes the object. Attributes that
+ * are NULL stand for the defaults, with FI_WAIT_UNSPEC.
  */
 struct fid_fabric *kofi_fake_fabric(struct kunit *test, struct kofi_fake *fake);
 struct fid_domain *kofi_fake_domain(struct kunit *test, struct kofi_fake *fake,
@@ -253,7 +253,7 @@ void kofi_fake_bind_ep(struct kunit *test, struct kofi_fake_set *set);
 void kofi_fake_close_later(struct kunit *test, struct fid *fid);
 /* Close an object before the end of the case. */
 void kofi_fake_close(struct kunit *test, struct fid *fid);
-/* Don't close an object at the end of the case, as the test has closed it. */
+/* Don't close an object at the end of the case, because the test has closed it. */
 void kofi_fake_closed(struct kunit *test, struct fid *fid);
 
 static inline struct kofi_fake_obj *kofi_fake_obj(struct fid *fid)

@@ -2,10 +2,10 @@
 /*
  * Make allocations fail one by one, for suites in a kernel with CONFIG_FAILSLAB.
  *
- * current->fail_nth also counts allocations that slab, kmemleak and others make now and then
- * besides the code's own. To make sure that each kmalloc() fails once, a tracepoint counts
- * these calls, and starts the countdown after the preceding one. After that, each of all
- * counted allocations fails once.
+ * current->fail_nth also counts allocations that slab, kmemleak and others make now and then.
+ * So that each kmalloc() of the code fails once, a tracepoint counts the calls of kmalloc(), and
+ * starts the countdown after the call before. Then each of the allocations that fail_nth counts
+ * fails once.
  */
 #ifndef KOFI_FAULTS_H
 #define KOFI_FAULTS_H
@@ -70,7 +70,7 @@ static inline void faults_arm(unsigned int after, unsigned int nth)
 	WRITE_ONCE(faults.task, current);
 }
 
-/* Return: whether one failed. */
+/* Stop failing allocations. Return: whether an allocation failed. */
 static inline bool faults_disarm(void)
 {
 	bool injected;

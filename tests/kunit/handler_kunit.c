@@ -251,7 +251,7 @@ static void hand_and_sleeper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
 }
 
-/* Run as fast as possible, but let the handler run on this CPU. */
+/* Spin at first, so that a round is short; then sleep, so that the handler can run on this CPU. */
 static bool hand_got(struct hand *hand, int count)
 {
 	int i;
@@ -262,8 +262,8 @@ static bool hand_got(struct hand *hand, int count)
 }
 
 /*
- * The next completion comes as soon as the last one was read, while the handler reads once
- * more and returns. The handler must be called again.
+ * Each completion is written as soon as the last one was read, while the handler may be
+ * finding the queue empty and returning. The handler must be called again.
  */
 static void hand_hunt(struct kunit *test, void (*poke)(struct hand *hand))
 {
@@ -408,7 +408,7 @@ static void hand_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 1);
 }
 
-/* This doesn't depend on a read that returned -EAGAIN after the last call. */
+/* The handler is called for room even if no read has returned -EAGAIN since the last call. */
 static void hand_room_unarmed(struct kunit *test)
 {
 	struct hand *hand = hand_make(test, NULL);
@@ -427,7 +427,7 @@ static void hand_room_unarmed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hand->calls), 2);
 }
 
-/* A refusal and the release of an entry race: the handler is called in any order. */
+/* A refusal and the release of an entry race: the handler is called, whichever comes first. */
 static void hand_room_race(struct kofi_thread *thread)
 {
 	struct hand *hand = thread->arg;

@@ -128,7 +128,7 @@ static void dup_full(struct kunit *test)
 	expect_str_copied(test, copy->fabric_attr->prov_name, "provider");
 	expect_nic_copied(test, copy->nic, from->nic);
 
-	/* These are equal except for the names. */
+	/* The structures are equal except for the pointers to names. */
 	domain = *from->domain_attr;
 	domain.name = copy->domain_attr->name;
 	KUNIT_EXPECT_MEMEQ(test, copy->domain_attr, &domain, sizeof(domain));

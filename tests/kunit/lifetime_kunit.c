@@ -114,7 +114,7 @@ static int no_close(struct fid *fid)
 	return 0;
 }
 
-/* A provider returns success without an object. */
+/* A provider's opening call returns success, but no object. */
 static void open_lies(struct kunit *test)
 {
 	static const struct fi_ops cannot_close;

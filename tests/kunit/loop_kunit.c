@@ -273,7 +273,7 @@ static void loop_selective(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, fi_control(&p->b.ep->fid, FI_SETOPSFLAG, &flags),
 			0);
-	/* More than the queue's size, as quiet operations release their entries. */
+	/* Post more than the queue's size, because quiet operations release their entries. */
 	for (i = 0; i < 10; i++) {
 		KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
 					      FI_ADDR_UNSPEC, loop_ctx(1)), 0);
@@ -317,7 +317,6 @@ static void loop_counters(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 50, NULL,
 				      FI_ADDR_UNSPEC, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 60, p->b.addr), 0);
-	/* Not fi_cntr_wait(), which returns only for errors during the wait. */
 	KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_readerr(p->cntr) == 1));
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(p->cntr), 40);
 }
@@ -336,7 +335,7 @@ static void loop_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cancel(&p->a.ep->fid, loop_ctx(1)), 0);
 	loop_await_err(test, &p->a, loop_ctx(1), ECANCELED);
 
-	/* Both are read now. */
+	/* The canceled receive takes no message, and the canceled send doesn't reach the peer. */
 	KUNIT_ASSERT_EQ(test, fi_recv(p->b.ep, p->b.buf, 8, NULL,
 				      FI_ADDR_UNSPEC, loop_ctx(3)), 0);
 	KUNIT_ASSERT_EQ(test, fi_inject(p->b.ep, p->b.buf, 8, p->a.addr), 0);
@@ -384,7 +383,7 @@ static void loop_close(struct kunit *test)
 			-EHOSTUNREACH);
 }
 
-/* The same for an endpoint that is disabled, which stays open. */
+/* When fi_disable() returns, all completions are in the queue, and the endpoint stays open. */
 static void loop_disable(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -440,7 +439,7 @@ static void loop_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, text_len, strlen(text) + 1);
 	KUNIT_EXPECT_EQ(test, strncmp(text, "loop:", 5), 0);
 
-	/* Remove it again, and an invalid address. */
+	/* Insert the address again, together with an invalid one. */
 	memset(name + 8, 0xff, 8);
 	KUNIT_EXPECT_EQ(test, fi_av_insert(p->av, name, 2, addr, 0, NULL), 1);
 	KUNIT_EXPECT_EQ(test, addr[0], p->a.addr);
@@ -454,7 +453,7 @@ static void loop_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, len, 8);
 	KUNIT_EXPECT_MEMEQ(test, name + 8, name, 8);
 
-	/* It was inserted twice. */
+	/* The address was inserted twice, so it can be removed twice. */
 	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), 0);
 	KUNIT_EXPECT_EQ(test, fi_av_lookup(p->av, p->a.addr, name, &len), 0);
 	KUNIT_EXPECT_EQ(test, fi_av_remove(p->av, &p->a.addr, 1, 0), 0);

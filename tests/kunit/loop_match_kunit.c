@@ -42,7 +42,7 @@ static void directed(struct kunit *test)
 	loop_await(test, &p->b, loop_ctx(4), &comp);
 	KUNIT_EXPECT_EQ(test, comp.entry.len, 2);
 
-	/* Also with ignored bits. */
+	/* A receive that ignores bits of the tag is directed as well. */
 	KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, 8, NULL, p->a.addr, 0, U64_MAX,
 				       loop_ctx(5)), 0);
 	KUNIT_ASSERT_EQ(test, fi_tinject(p->b.ep, p->b.buf, 5, p->b.addr, 9), 0);

@@ -171,7 +171,7 @@ static void loop_held_back(struct kunit *test)
 						   p->mr->base_addr,
 						   fi_mr_key(p->mr),
 						   loop_ctx(1)), 0);
-	/* Some are delivered; the others have had the time to be. */
+	/* Some writes are delivered. The others had enough time, if the target delivered them. */
 	loop_await_ok(test, &p->a, loop_ctx(1),
 		      FI_RMA | FI_WRITE | FI_REMOTE_CQ_DATA);
 	loop_starves(test, &p->b);
@@ -214,7 +214,7 @@ static void loop_held_back_close(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, refused, 0);
 	KUNIT_EXPECT_LT(test, refused, 50);
-	/* Reading the delivered ones doesn't access the closed endpoint. */
+	/* Reading the completions of delivered writes doesn't access the closed endpoint. */
 	for (i = 0; loop_read(&p->b, &comp); i++)
 		KUNIT_EXPECT_EQ(test, comp.entry.data, i);
 	KUNIT_EXPECT_EQ(test, i + refused, 50);
@@ -326,7 +326,7 @@ static void loop_post_reg(struct kunit *test)
 	loop_await_ok(test, &p->b, loop_ctx(2), 0);
 	KUNIT_EXPECT_EQ(test, fi_mr_key(p->mr), FI_KEY_NOTAVAIL);
 
-	/* The same slot with another key, and without a completion. */
+	/* Register the region again, which gives it another key, and without a completion. */
 	KUNIT_ASSERT_EQ(test, fi_mr_post_reg(p->mr, &attr, 0), 0);
 	loop_expect_quiet(test, &p->b);
 	KUNIT_EXPECT_NE(test, fi_mr_key(p->mr), FI_KEY_NOTAVAIL);

@@ -289,7 +289,7 @@ static void match_model(struct kunit *test)
 		spin_unlock_bh(&s->lock);
 	}
 
-	/* At the end both have the same entries, and are empty after removing them. */
+	/* At the end the table has the model's entries, and is empty after they were removed. */
 	spin_lock_bh(&s->lock);
 	list_for_each_entry(r, &s->recvs, list)
 		kofi_match_remove(&s->match, &r->recv);
@@ -434,7 +434,7 @@ static void match_equal(struct kunit *test)
 	KUNIT_EXPECT_LE(test, match_compared, 5);
 	kofi_match_remove_msg(&c->match, &c->msg);
 
-	/* They match in the order of their arrival. */
+	/* Equal messages match in the order of their arrival. */
 	kofi_match_msg_init(&c->msg, FI_MSG, 5, 1);
 	for (i = 0; i < c->count; i++)
 		KUNIT_ASSERT_PTR_EQ(test, kofi_match_arrive(&c->match, &c->msg),

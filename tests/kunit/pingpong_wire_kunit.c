@@ -78,7 +78,7 @@ static void round_trip(struct kunit *test)
 	}
 }
 
-/* Other builds of the module rely on the layout. */
+/* The layout is a protocol: the other side may run another build of the module. */
 static void little_endian(struct kunit *test)
 {
 	static const u8 want[] = {

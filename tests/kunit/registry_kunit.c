@@ -285,7 +285,7 @@ static void all_fail(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(three, FAKE_FREEINFO), 1);
 }
 
-/* A provider returns success without a list. */
+/* A provider's getinfo returns success, but no list. */
 static void nothing_found(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "empty");
