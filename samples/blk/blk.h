@@ -29,8 +29,8 @@
  * kbc_sessions_lock (spinlock, BH off)
  * kbc_queue.lock (spinlock, BH off)
  * fi_*() calls and kb_submit() aren't made under these locks, except fi_mr_post_reg()
- * under kbc_queue.lock. Of the block layer's functions, the gate calls those that quiesce
- * a queue, and blk_mq_start_request() is called under kbc_tag.lock.
+ * under kbc_queue.lock. The block layer is called under two of these locks: to quiesce or
+ * unquiesce a queue under kbc_disk.gate, and by blk_mq_start_request() under kbc_tag.lock.
  */
 #ifndef KOFIBLK_BLK_H
 #define KOFIBLK_BLK_H
@@ -52,9 +52,9 @@
 #include "net.h"
 #include "wire.h"
 
-/* How many failures of a session one request may cause; as nvme_core.max_retries. */
+/* Maximum retries after failures that kbc_fault() counts, as nvme_core.max_retries. */
 #define KBC_FAULTS_MAX	5
-/* Seconds that operations have to complete after the end of a session. */
+/* Time-out in seconds of operations that are outstanding at the end of a session. */
 #define KBC_END_S	30
 
 /* Longest time-out: time_after() needs a positive number of jiffies. */
@@ -72,7 +72,7 @@ struct task_struct;
  * @client: name of this client
  * @host: permanent ID of this machine: a new session replaces an old one of the same
  *	export, client and host
- * @key: key of the client's secret, or NULL; under kbc_disk.lock once there is a disk
+ * @key: key of the client's secret, or NULL; kbc_disk.lock protects it once the disk exists
  * @select: selects the local device
  * @queues: maximum number of queues
  * @depth: maximum depth of each queue
@@ -105,7 +105,7 @@ struct kbc_options {
 };
 
 /**
- * enum kbc_state - state of a disk, as of an nvme controller
+ * enum kbc_state - state of a disk, with the names of an nvme controller's states
  * @KBC_CONNECTING: there is no session; the thread tries to connect
  * @KBC_LIVE: there is a session
  * @KBC_RESETTING: the session is ending
@@ -127,8 +127,8 @@ enum kbc_state {
  * @KBC_REPLY: reply of the server
  * @KBC_FETCH: completion of reading its data from the server
  * @KBC_INVALIDATE: invalidation of its registration
- * @KBC_STUCK: kbc_tag_release(): the device failed to invalidate the registration, so the
- *	region must be closed
+ * @KBC_STUCK: closing of its region by kbc_tag_release(), because the device failed to
+ *	invalidate the registration
  * @KBC_END: completion of the request's last operations, if any
  * @KBC_PHASES: number of phases
  */
@@ -143,7 +143,7 @@ enum kbc_phase {
 	KBC_PHASES,
 };
 
-/* A command as it is sent, with a checksum or immediate data. */
+/* A command in wire format, with room for a checksum or immediate data. */
 union kbc_msg {
 	struct kb_cmd	cmd;
 	u8		room[KB_CMD_MAX(0)];
@@ -157,20 +157,20 @@ union kbc_msg {
  * @kq: queue of the request
  * @tag: tag of the request, while it is active
  * @attempt: kbc_disk.attempt of the session in which the request was sent
- * @faults: failures of sessions that this request caused, by a time-out or by failing to
- *	be sent
+ * @faults: failures that count against KBC_FAULTS_MAX: time-outs, failed operations, wrong
+ *	checksums, and replies that the server lacked a resource
  * @seed: with checksums, the checksum of the command without data
  * @sum: with checksums, the server's checksum of a read
- * @phase: event that the request waits for; under kbc_tag.lock, as all members below
+ * @phase: event that the request waits for
  * @status: result of the request
  * @ops: number of operations that haven't completed
  * @aborted: the session ended before the server replied
  * @registered: the request's memory is registered, so the server can reach it
- * @posted: the command was posted, maybe more than once
+ * @posted: the command was posted, or is about to be; no reply is accepted before
  * @fetched: the data that the server offered was read
- * @inl: command or reply contain the data
+ * @inl: the command or the reply contains the data
  * @imm: the server may reply by immediate data
- * @transient: the server failed the request, which may succeed later
+ * @transient: the request failed, but may succeed if it is sent again
  * @unflushed: for a flush, return value of kbc_epoch_flush()
  * @nbvec: number of pieces of inline data in @bvecs
  * @bvecs: the command, followed by the pieces of inline data
@@ -180,6 +180,8 @@ union kbc_msg {
  * @region: registers or invalidates the memory
  * @fetch: reads the data that the server offered
  * @thank: sends the FETCHED command
+ *
+ * kbc_tag.lock protects @phase to @unflushed, except that kbc_send_post() sets @posted.
  */
 struct kbc_slot {
 	struct kbc_queue	*kq;
@@ -243,7 +245,7 @@ static inline bool kbc_op_moves(u8 op)
 	return op == KB_OP_READ || op == KB_OP_WRITE;
 }
 
-/* Another request may have caused the failure, but the number of retries must be finite. */
+/* Count a failure. Another request may be its cause, but the number of retries must be finite. */
 static inline void kbc_fault(struct kbc_slot *slot)
 {
 	if (READ_ONCE(slot->faults) <= KBC_FAULTS_MAX)
@@ -251,15 +253,15 @@ static inline void kbc_fault(struct kbc_slot *slot)
 }
 
 /**
- * struct kbc_tag - a tag of a queue, valid even if the block layer frees its request
- * @lock: protects @slot, @gen, and the members of @slot from kbc_slot.phase on
+ * struct kbc_tag - a tag of a queue. It outlives the block layer's requests
+ * @lock: protects @slot, @gen, and kbc_slot.phase to kbc_slot.unflushed of @slot
  * @slot: the active request, or NULL
  * @gen: how often the tag was used
- * @mr: memory region for requests with this tag. The active request uses it; without one
- *	the disk's thread may free it
+ * @mr: memory region for requests with this tag. While no request is active, the disk's
+ *	thread may free the region
  */
 struct kbc_tag {
-	spinlock_t		lock;		/* protects what follows */
+	spinlock_t		lock;		/* protects slot, its state, and gen */
 	struct kbc_slot		*slot;
 	u64			gen;
 	struct fid_mr		*mr;
@@ -272,7 +274,7 @@ struct kbc_tag {
  * @q: endpoint queue that operations are posted to; several queues may share one
  * @credits: number of receives reserved on @q
  * @peer: address of the server's endpoint for this queue
- * @user: user number on @q for immediate data, or negative
+ * @user: user number on @q for immediate data; negative without immediate data
  * @salt: random offset of the generations in immediate data
  * @tags: tags of the queue, kbc_disk.depth of them
  * @bvecs: room for kbc_disk.max_bvecs pieces, to register a request of several bios
@@ -335,16 +337,17 @@ struct kbc_io_stats {
  * struct kbc_stats - counters of rare events
  * @fetches: reads whose data the client fetched, for lack of RDMA write
  * @errors: requests that the server failed
- * @replays: requests requeued because their session ended or the server asked for it
+ * @replays: requests requeued because their session ended, the server lacked a resource, or
+ *	a checksum was wrong
  * @failures: requests failed because there was no session
  * @timeouts: time-outs of requests
- * @refused: invalid messages
+ * @refused: invalid messages from the server
  * @stale: replies and immediate data that no request waits for
  * @keep_alives: keep-alive messages sent
  * @connects: sessions begun
  * @attempts: attempts to begin a session
- * @losses: sessions that found that the server may have lost writes
- * @checksum_errors: requests whose command or data was corrupted on the way
+ * @losses: sessions whose epoch shows that the server may have lost writes
+ * @checksum_errors: wrong checksums of commands or data, found by either side
  */
 struct kbc_stats {
 	atomic_long_t	fetches;
@@ -391,11 +394,11 @@ struct kbc_setup {
  * @delete_work: removes the disk, after @made
  * @made: completed when creation of the disk has ended
  * @kick: wakes @thread after a failure of the session
- * @attempt: number of the attempt to connect. A failure is ignored if it belongs to an
- *	earlier one
- * @failure: first errno since the session began, or 0
+ * @attempt: number of the latest attempt to connect. A failure that belongs to an earlier
+ *	attempt is ignored
+ * @failure: first errno since the latest attempt to connect began, or 0
  * @again: connect without delay
- * @final: the server has proved itself and refuses this client for good
+ * @final: the server, whose proof was valid, refuses this client permanently
  * @net: TCP connection to the server
  * @setup: messages of session set-up
  * @key: key that the session began with, or NULL
@@ -409,7 +412,7 @@ struct kbc_setup {
  * @limits: limits that the server granted
  * @as_made: properties that the disk was made with, valid if @known
  * @geometry: properties of the export
- * @known: a session has set @as_made and the other members that never change
+ * @known: the first session has set @as_made and the members that never change
  * @addr_format: address format of the first session's fabric; never changes
  * @addrlen: address length of the first session's fabric; never changes
  * @requeued: requests wait in the block layer's requeue list

@@ -4,7 +4,7 @@
 
 #include "blk.h"
 
-/* Immediate data may be the reply if of KBC_CAPS_IMM exactly KBC_CAPS_IMM_ON are granted. */
+/* The server may reply by immediate data if it granted exactly KBC_CAPS_IMM_ON of KBC_CAPS_IMM. */
 #define KBC_CAPS_IMM		(KB_CAP_IMM | KB_CAP_RDMA_WRITE | KB_CAP_CHECKSUM)
 #define KBC_CAPS_IMM_ON		(KB_CAP_IMM | KB_CAP_RDMA_WRITE)
 
@@ -14,7 +14,7 @@
  * @op: enum kb_opcode, or 0
  *
  * Context: Any.
- * Return: whether it does; false for 0.
+ * Return: true if the session allows @op; false if @op is 0.
  */
 bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 {
@@ -56,7 +56,7 @@ u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
  * @slot: the request, whose data isn't inline
  *
  * Context: Any.
- * Return: whether it may.
+ * Return: true if immediate data may be the reply.
  */
 bool kbc_imm_will_do(const struct kbc_slot *slot)
 {

@@ -28,7 +28,7 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
 		kbc_slot(bd->rq)->faults = 0;
 		bd->rq->rq_flags |= RQF_DONTPREP;
 	}
-	/* Pairs with kbc_gate_open(), which has set up the session. */
+	/* Pairs with kbc_gate_open(): the members that kbc_connect() has set are visible. */
 	if (likely(smp_load_acquire(&d->up)))
 		return kbc_request_start(kq, bd->rq);
 	if (!READ_ONCE(d->failing))
@@ -42,7 +42,7 @@ static void kbc_rq_complete(struct request *rq)
 	blk_mq_end_request(rq, kbc_slot(rq)->status);
 }
 
-/* End the session: the server or the network has failed, and the result is unknown. */
+/* End the session: the server or the network has failed, and the request's result is unknown. */
 static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 {
 	struct kbc_queue *kq = rq->mq_hctx->driver_data;
@@ -212,7 +212,7 @@ void kbc_disk_free(struct kbc_disk *d)
 }
 
 /**
- * kbc_disk_update() - set size and write protection to the server's
+ * kbc_disk_update() - set the disk's size and write protection to those of the export
  * @d: the disk
  *
  * Context: Process, sleeps.
@@ -239,7 +239,7 @@ static void kbc_kick_requeued(struct kbc_disk *d)
  * kbc_requeue() - requeue a request, to be sent in this or the next session
  * @d: the disk
  * @rq: the request; it fails if kbc_disk.failing is set
- * @ms: minimum delay if the session goes on; or 0 if it has ended
+ * @ms: minimum delay if the session continues; 0 if it has ended
  *
  * Context: Any but hard IRQ.
  */
@@ -248,8 +248,8 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 	blk_mq_requeue_request(rq, false);
 	WRITE_ONCE(d->requeued, 1);
 	/*
-	 * Pairs with xchg() in kbc_kick_requeued(), called by kbc_gate_fail(): either that
-	 * sees @requeued, or @failing is seen here.
+	 * kbc_gate_fail() sets @failing before xchg() in kbc_kick_requeued() reads @requeued.
+	 * So either that xchg() sees @requeued, or this function sees @failing.
 	 */
 	smp_mb();
 	if (READ_ONCE(d->failing))
@@ -280,7 +280,7 @@ void kbc_gate_open(struct kbc_disk *d)
 {
 	mutex_lock(&d->gate);
 	WRITE_ONCE(d->failing, READ_ONCE(d->state) == KBC_DELETING);
-	/* Pairs with kbc_queue_rq(), which uses the session. */
+	/* Pairs with kbc_queue_rq(), which uses the session's members. */
 	smp_store_release(&d->up, true);
 	kbc_gate_set(d, false);
 	mutex_unlock(&d->gate);
@@ -289,7 +289,7 @@ void kbc_gate_open(struct kbc_disk *d)
 
 /**
  * kbc_gate_close() - hold requests back
- * @d: the disk; kbc_request_start() doesn't run any more afterwards
+ * @d: the disk. kbc_request_start() neither runs nor is called after the return
  *
  * Context: Process, sleeps.
  */

@@ -32,7 +32,7 @@ void kbc_epoch_wrote(struct kbc_epoch *e)
 
 bool kbc_epoch_flush(struct kbc_epoch *e)
 {
-	/* Called before the flush is sent: the next flush covers writes noted after this. */
+	/* Called before the flush is sent, so the flush covers all writes noted until here. */
 	return xchg(&e->unflushed, 0);
 }
 

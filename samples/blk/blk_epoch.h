@@ -34,7 +34,7 @@ struct kbc_epoch {
  * @e: the epoch; no request is active
  * @epoch: epoch of the server
  *
- * Return: whether writes of the previous session may have been lost.
+ * Return: true if writes of earlier sessions may have been lost.
  */
 bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch);
 

@@ -43,10 +43,10 @@ const char *kbc_made_differs(const struct kbc_made *made,
  * kbc_transient() - check whether a failed request may succeed later
  * @status: enum kb_status of the reply
  *
- * The server was short of a resource. Such a request is sent again instead of being
- * failed to the block layer.
+ * The server lacked a resource. The client sends such a request again, and doesn't fail it
+ * to the block layer at once.
  *
- * Return: whether it may.
+ * Return: true if the request may succeed later.
  */
 bool kbc_transient(u16 status);
 

@@ -3,8 +3,8 @@
  * The control device, which creates disks, and the list of disks.
  *
  * The writer of the control device creates the disk and connects its first session, and so
- * gets the error if that fails. A work item removes the disk, because the request to do so
- * may come from an attribute of the disk itself.
+ * gets the error if that fails. A work item removes the disk, because the removal may be
+ * requested through an attribute of the disk itself.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -92,7 +92,7 @@ static void kbc_delete(struct work_struct *work)
 	wait_for_completion(&d->made);
 	kbc_disk_remove(d);
 	kbc_session_stop(d);
-	/* From here on another disk may use the export, so this one can't reconnect. */
+	/* From here on another disk may use the export: this disk's thread has stopped. */
 	kbc_list_del(d);
 	kbc_debugfs_del(d);
 	kbc_disk_free(d);
@@ -187,8 +187,8 @@ static int kbc_list_add(struct kbc_disk *d)
 }
 
 /*
- * Runs in a noio scope, because write-out to other disks on the same device may wait for
- * locks that this holds.
+ * The caller is in a noio scope, because write-out to other disks on the same device may wait
+ * for locks that this function takes.
  */
 static int kbc_bring_up(struct kbc_disk *d)
 {
@@ -297,7 +297,7 @@ static ssize_t kbc_control_write(struct file *file, const char __user *buf,
 	return ret ?: count;
 }
 
-/* Remove from the answer what was read, because a shell reads byte by byte. */
+/* Remove the part that was read from the answer, because a shell reads byte by byte. */
 static ssize_t kbc_control_read(struct file *file, char __user *buf,
 				size_t count, loff_t *pos)
 {

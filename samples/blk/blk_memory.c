@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory of a request. The lists of pieces are those of the request's bios. Other lists
- * are used only for the duration of a call.
+ * Memory of a request. Fetches, and most registrations of a single bio, use the bio's own list
+ * of pieces. Other registrations build a list in kbc_queue.bvecs, used only during the call.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -14,13 +14,13 @@ static const struct bio_vec *kbc_bio_bvecs(const struct bio *bio)
 	return __bvec_iter_bvec(bio->bi_io_vec, bio->bi_iter);
 }
 
-/* Return: how many bytes of the bio's first piece are no part of the bio. */
+/* Return: the number of bytes in the bio's first piece that precede the bio's data. */
 static unsigned int kbc_bio_done(const struct bio *bio)
 {
 	return mp_bvec_iter_offset(bio->bi_io_vec, bio->bi_iter) - kbc_bio_bvecs(bio)->bv_offset;
 }
 
-/* Return: the number of a bio's pieces, or 0 if it covers only a part of the first or last. */
+/* Return: the number of a bio's pieces; 0 if the bio covers a part of the first or last only. */
 static unsigned int kbc_bio_pieces(const struct bio *bio)
 {
 	const struct bio_vec *bv = kbc_bio_bvecs(bio);
@@ -56,7 +56,7 @@ static int kbc_memory_list(struct kbc_queue *kq, const struct request *rq)
  * @op: context of the completion
  *
  * Context: Process or softirq; doesn't sleep.
- * Return: that of fi_mr_post_reg(), or -EMSGSIZE.
+ * Return: the return value of fi_mr_post_reg(), or -EMSGSIZE for too many pieces.
  */
 int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op)
 {
@@ -111,7 +111,7 @@ void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter)
  * @slot: the request, a write
  *
  * Context: Any.
- * Return: whether they are few enough to be sent with the command.
+ * Return: true if the pieces are few enough to be sent with the command.
  */
 bool kbc_memory_carried(struct kbc_slot *slot)
 {

@@ -13,7 +13,7 @@
 #include <linux/uuid.h>
 #include "blk.h"
 
-/* Defaults of nvme, in seconds. */
+/* Defaults. The times are those of nvme, in seconds. */
 #define KBC_KEEP_ALIVE_TMO	5
 #define KBC_RECONNECT_DELAY	10
 #define KBC_CTRL_LOSS_TMO	600

@@ -27,13 +27,13 @@
 #define KBC_TRANSIENT_MS	100
 
 /**
- * struct kbc_end - a request to complete after releasing the lock
+ * struct kbc_end - what kbc_slot_finish() does after kbc_tag.lock is released
  * @kq: queue of the request
- * @rq: the request, or NULL if it isn't to be completed
+ * @rq: request to complete, or NULL
  * @status: result of the request
  * @aborted: the session ended before the server replied
  * @transient: the request may succeed if it is sent again
- * @settled: all operations of the request have completed
+ * @settled: all operations of the request have completed, so kbc_queue.busy is decremented
  */
 struct kbc_end {
 	struct kbc_queue *kq;
@@ -44,7 +44,7 @@ struct kbc_end {
 	bool		settled;
 };
 
-/* --- from one phase to another --- */
+/* --- changes of phase --- */
 
 /*
  * Enter a phase. kbc_slot_act() submits the phase's operation, which can't be done under
@@ -58,7 +58,7 @@ static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
 		slot->ops++;
 }
 
-/* Called before a write is completed, so that a flush that the user sends then covers it. */
+/* Note a failed flush; or a write before it is completed, because later flushes must cover it. */
 static void kbc_slot_note(struct kbc_slot *slot)
 {
 	bool done = !slot->aborted && slot->status == BLK_STS_OK;
@@ -121,7 +121,7 @@ static void kbc_request_end(struct kbc_end *end)
 	kbc_complete(rq, end->status);
 }
 
-/* Called after the lock is released, with the state in @end that was copied under it. */
+/* Act on the state that kbc_slot_look() copied to @end under the lock, which is released now. */
 static void kbc_slot_finish(struct kbc_end *end)
 {
 	if (!end->settled)
@@ -198,7 +198,7 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 	return KBC_END;
 }
 
-/* After an error the device may still reach the memory, also after -ENODEV. */
+/* After any error, even -ENODEV, peers may reach the memory until the region is closed. */
 static enum kbc_phase kbc_invalidated(struct kbc_slot *slot, int err)
 {
 	lockdep_assert_held(&slot->tag->lock);
@@ -294,7 +294,7 @@ static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
 		       slot->kq->peer, op);
 }
 
-/* After an error the server may have received it or not, so end the session. */
+/* After an error the server may or may not have received the command, so end the session. */
 static void kbc_sent(struct kbc_slot *slot, int err)
 {
 	struct kbc_tag *tag = slot->tag;
@@ -323,9 +323,9 @@ static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err,
 	kbc_sent(container_of(op, struct kbc_slot, thank), err);
 }
 
-/* --- data that has to be fetched --- */
+/* --- data that the client fetches --- */
 
-/* After an error there is no data to tell the server of, so wait for the session's end. */
+/* After an error don't send FETCHED: stay in KBC_REPLY until the session's end. */
 static enum kbc_phase kbc_fetched(struct kbc_slot *slot, int err)
 {
 	lockdep_assert_held(&slot->tag->lock);
@@ -446,7 +446,7 @@ static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
 
 /**
  * kbc_written() - handle immediate data, which is the reply to a read
- * @user: the queue that the data selects. Any peer that can reach the endpoint may send it
+ * @user: the queue that the data selects. Any peer that reaches the endpoint may send data
  * @data: the immediate data
  *
  * Context: Process, not concurrently for one queue, under RCU.
@@ -479,7 +479,7 @@ void kbc_written(void *user, u32 data)
 
 static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 {
-	/* Only one message is outstanding, so ignore other generations. */
+	/* Only one keep-alive message is outstanding, so ignore other generations. */
 	if (gen == KB_ID_GEN(KB_ID(0, READ_ONCE(d->alive.gen))))
 		WRITE_ONCE(d->alive.seen, d->alive.gen);
 	else
@@ -492,7 +492,7 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
  * @buf: the message
  * @len: length of @buf
  *
- * The session ID is a secret of client and server, and so identifies the sender.
+ * Only client and server know the session ID, so it identifies the sender.
  *
  * Context: Process, not concurrently for one queue.
  */
@@ -657,7 +657,7 @@ static void kbc_tag_abort(struct kbc_queue *kq, struct kbc_tag *tag)
 	kbc_slot_finish(&end);
 }
 
-/* Needs no lock for the check: nothing else changes a request in KBC_STUCK. */
+/* The check needs no lock: only this function changes a request in KBC_STUCK. */
 static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	struct kbc_slot *slot = tag->slot;
@@ -692,8 +692,8 @@ static bool kbc_requests_idle(struct kbc_disk *d)
  * kbc_requests_abort() - abort all requests, and return them to the block layer
  * @d: a disk whose session is over: no request starts and no reply is handled any more
  *
- * If a server doesn't receive, sends may never complete. They are ended after KBC_END_S by
- * closing the device.
+ * If the server posts no receives, sends may never complete. After KBC_END_S the client
+ * closes the device, which ends all operations on it.
  *
  * Context: Process, sleeps until all operations have completed.
  */

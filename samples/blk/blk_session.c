@@ -3,11 +3,11 @@
  * A disk's thread: it runs a session until that fails, and then connects again.
  *
  * Everything that ends a session (loss of the TCP connection, removal of the device, a
- * request's time-out, a bad message of the server) only shuts down the connection, on
+ * request's time-out, a bad message from the server) only shuts down the connection, on
  * which the thread waits. The thread then stops the block layer's queue, aborts all
  * requests, and connects again when nothing of the session is left.
  *
- * Write-out of memory may wait for the thread, so it runs in a noio scope.
+ * Write-out of memory may wait for the thread, so the thread runs in a noio scope.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -40,7 +40,7 @@ static const u8 kbc_state_from[KBC_STATES] = {
  * @d: the disk
  * @state: the new state
  *
- * Return: whether it was allowed.
+ * Return: true if the transition was allowed.
  */
 bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
 {
@@ -138,7 +138,7 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 	if (ret)
 		return ret;
 	d->flushed = msg.flushed;
-	/* Without a secret anyone could have sent it, so reconnect in any case. */
+	/* Without a secret anyone could have sent the BYE, so reconnect in any case. */
 	d->final = d->key && !msg.again;
 	return -ECONNABORTED;
 }
@@ -161,7 +161,7 @@ static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 	return ret;
 }
 
-/* Called twice per time-out. */
+/* Called every half of the keep-alive time-out. */
 static int kbc_alive_tick(struct kbc_disk *d)
 {
 	struct kbc_alive *alive = &d->alive;
@@ -292,7 +292,7 @@ static void kbc_session_try(struct kbc_disk *d)
 
 	if (kbc_given_up(d)) {
 		kbc_err(d, "no session within ctrl_loss_tmo, or refused for good: removing the disk\n");
-		/* Before deleting, which may need memory that only failing of the I/O frees. */
+		/* Fail I/O before the removal, which may need memory that the failed I/O frees. */
 		kbc_gate_fail(d);
 		kbc_disk_delete(d);
 		wait_event_idle(d->wait, READ_ONCE(d->stopping));

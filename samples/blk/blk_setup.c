@@ -39,7 +39,7 @@ struct kbc_disk *kbc_session_find(u64 session)
 	return NULL;
 }
 
-/* Refuse an ID that is in use: a hostile server may choose that of another server. */
+/* Refuse an ID in use: a hostile server may choose the ID of a session with another server. */
 static int kbc_publish(struct kbc_disk *d, u64 session)
 {
 	struct kbc_disk *other;
@@ -56,7 +56,7 @@ static int kbc_publish(struct kbc_disk *d, u64 session)
 	return other ? -EPROTO : 0;
 }
 
-/* No reply is handled any more when this returns. */
+/* No reply is handled after the return. */
 static void kbc_unpublish(struct kbc_disk *d)
 {
 	spin_lock_bh(&kbc_sessions_lock);
@@ -67,7 +67,7 @@ static void kbc_unpublish(struct kbc_disk *d)
 
 /* --- the fabric --- */
 
-/* One receive for the reply to each command, and one for that to a keep-alive message. */
+/* One receive for the reply to each command, and one for the reply to a keep-alive message. */
 static u32 kbc_credits(const struct kbc_disk *d)
 {
 	return (d->known ? d->depth : d->options.depth) + 1;
@@ -109,7 +109,7 @@ static int kbc_credits_take(struct kbc_disk *d)
 	return 0;
 }
 
-/* Give back credits that the first session doesn't need, as it was granted less. */
+/* Give back credits that the limits granted to the first session leave unused. */
 static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 {
 	u32 keep = kbc_credits(d);
@@ -246,7 +246,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 
 /* --- messages over TCP --- */
 
-/* Only a REJECT with a valid MAC may be final. */
+/* A REJECT is final only with a valid MAC: without a secret anyone could send it. */
 static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 {
 	struct kb_reject_msg msg;
@@ -385,7 +385,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 		kbc_err(d, "the server grants more than was requested, or addresses of another length\n");
 		return -EPROTO;
 	}
-	/* A disk must accept requests of a page. */
+	/* The block layer needs disks that accept requests of a page. */
 	if (accept->limits.max_io < PAGE_SIZE) {
 		kbc_err(d, "the server grants %u bytes at a time, less than a page\n",
 			accept->limits.max_io);
@@ -511,7 +511,7 @@ int kbc_connect(struct kbc_disk *d)
 	spin_unlock_bh(&d->lock);
 	cancel_work_sync(&d->kick);
 	kb_net_close(&d->net);
-	/* Checked after kb_net_close(): kbc_session_stop() sets it before it shuts down. */
+	/* kb_net_close() clears a shutdown, before which kbc_session_stop() sets @stopping. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
 	atomic_long_inc(&d->stats.attempts);
@@ -548,7 +548,7 @@ static void kbc_say_bye(struct kbc_disk *d)
 
 /**
  * kbc_disconnect() - end a session
- * @d: a disk with a session, on whose queues no request is begun any more
+ * @d: a disk with a session. kbc_request_start() neither runs nor is called
  *
  * Context: Process, sleeps until nothing of the session is left.
  */
@@ -558,7 +558,7 @@ void kbc_disconnect(struct kbc_disk *d)
 	kbc_requests_abort(d);
 	if (READ_ONCE(d->stopping))
 		kbc_say_bye(d);
-	/* No reply is handled any more, so the flush covered all writes that had one. */
+	/* No reply is handled any more, so the flush covered all writes that had a reply. */
 	if (d->flushed)
 		kbc_epoch_flushed(&d->epoch);
 	d->flushed = false;

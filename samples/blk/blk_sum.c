@@ -45,7 +45,7 @@ void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd
 }
 
 /**
- * kbc_sum_missing() - check whether a reply has a checksum if and only if it must
+ * kbc_sum_missing() - check a reply for a missing or unexpected checksum
  * @d: the disk
  * @msg: the reply
  *
@@ -62,15 +62,15 @@ bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
 }
 
 /**
- * kbc_sum_refused() - check whether the server refused a request for its checksum
+ * kbc_sum_refused() - check whether the server refused a request with a wrong checksum
  * @d: the disk
  * @rq: the request
  * @msg: the reply
  *
- * Counts and logs it.
+ * Counts and logs a refusal.
  *
  * Context: Any but hard IRQ.
- * Return: whether it did, so the request must be sent again.
+ * Return: true if the server refused the request, which must be sent again.
  */
 bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 		     const struct kb_reply_msg *msg)
@@ -90,7 +90,7 @@ bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
  * Counts and logs a wrong checksum.
  *
  * Context: Any but hard IRQ.
- * Return: whether it is wrong, so the data must be read again.
+ * Return: true if the checksum is wrong, so the data must be read again.
  */
 bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 {

@@ -10,7 +10,7 @@
 
 /**
  * kbc_busy_put() - note that a request or keep-alive message has ended
- * @kq: its queue. As soon as kbc_queue.busy is 0, kbc_requests_abort() may return, and the
+ * @kq: the queue. As soon as kbc_queue.busy is 0, kbc_requests_abort() may return, and the
  *	disk may be freed after an RCU grace period
  *
  * Context: Any but hard IRQ.
@@ -21,8 +21,8 @@ void kbc_busy_put(struct kbc_queue *kq)
 
 	rcu_read_lock();
 	/*
-	 * kbc_requests_abort() waits only while @up is false: its caller clears @up and
-	 * then it reads @busy. Here @busy is decremented before @up is read.
+	 * The caller of kbc_requests_abort() clears @up before that function reads @busy.
+	 * Here @busy is decremented before @up is read, so no wake-up is missed.
 	 */
 	if (atomic_dec_and_test(&kq->busy) && !READ_ONCE(d->up))
 		wake_up(&d->wait);
@@ -123,7 +123,7 @@ static void kbc_queue_free(struct kbc_queue *kq)
 }
 
 /**
- * kbc_tags_alloc() - allocate tags, and the keep-alive message; without regions
+ * kbc_tags_alloc() - allocate the tags, still without regions, and the keep-alive message
  * @d: a disk whose limits are known
  *
  * Return: 0 or -ENOMEM. The caller calls kbc_tags_free() in both cases.

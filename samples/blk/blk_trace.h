@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Trace events of states, commands and replies. They identify a request by the disk's name,
- * the queue's number, and the request's slot and generation.
+ * Trace events of the client. A reply has the same disk, queue, slot and generation as its
+ * command.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofiblk
