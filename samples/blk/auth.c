@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Proofs that a peer knows the secret, by the kernel's crypto API.
+ * Proofs that a peer knows the secret: see auth.h.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>

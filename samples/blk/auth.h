@@ -44,7 +44,7 @@ struct kb_key {
  * kb_key_new() - make a key of a secret
  * @secret: the secret, in hexadecimal digits; not needed afterwards
  *
- * It may load modules, so it must not be called during memory reclaim.
+ * The call may load modules, so it must not be made during memory reclaim.
  *
  * Context: Process, sleeps.
  * Return: the key, with a reference; or an error pointer: -EINVAL unless @secret
@@ -75,7 +75,7 @@ void kb_key_put(struct kb_key *key);
  * @b: another key, or NULL
  *
  * Context: Any.
- * Return: whether they have; also true if both are NULL.
+ * Return: true if both keys have the same secret, or if both are NULL.
  */
 bool kb_key_same(const struct kb_key *a, const struct kb_key *b);
 
@@ -139,7 +139,7 @@ int kb_auth_check(const struct kb_key *key, const char *label,
  * @b: another MAC
  *
  * Context: Any.
- * Return: whether they are the same.
+ * Return: true if the MACs are the same.
  */
 bool kb_auth_equal(const u8 a[KB_MAC], const u8 b[KB_MAC]);
 

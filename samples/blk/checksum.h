@@ -3,7 +3,8 @@
  * End-to-end checksums, used if both sides support them: CRC-32C over the fields that
  * identify a command, and its data. The source of the data computes the checksum. The
  * server verifies it before it writes to the store, the client when the server can no
- * longer write to the client's memory. It detects faults but not forgery, as it has no key.
+ * longer write to the client's memory. A checksum detects faults but not forgery, because it
+ * has no key.
  *
  * Since it covers the command, the checksum also detects intact data of another request,
  * another offset of the disk or an earlier session.
@@ -16,8 +17,8 @@
 
 /**
  * kb_sum_cmd() - compute the checksum of a command without data
- * @cmd: the command. Its session, id, op, flags and range are covered; address and key
- *	aren't, as with wrong ones the data is wrong
+ * @cmd: the command. The checksum covers its session, id, op, flags and range. It needn't
+ *	cover address and key: if these are wrong, so is the data
  *
  * Context: Any.
  * Return: the checksum, which kb_sum_bvec() continues.

@@ -26,7 +26,7 @@ MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
 
-#define KB_REGS		512	/* registrations and invalidations of a queue */
+#define KB_REGS		512	/* entries for registrations and invalidations in a CQ */
 #define KB_BATCH	16
 /* How long a peer may lack a receive that it has promised, in milliseconds. */
 #define KB_RNR_MS	5000
@@ -92,7 +92,7 @@ static __always_inline bool kb_op_post(struct kb_queue *q, struct kb_op *op)
 	return likely(!ret) || kb_op_refused(q, op, ret);
 }
 
-/* Post operations of a lane until one is refused, which goes back to the head. */
+/* Post operations of a lane until one is refused, and put that one back at the head. */
 static void kb_lane_pump(struct kb_queue *q, struct list_head *lane)
 	__must_hold(&q->lock)
 {
@@ -117,10 +117,9 @@ static void kb_lane_pump(struct kb_queue *q, struct list_head *lane)
 }
 
 /*
- * Post waiting operations. Only one thread at a time does, so that an operation that is
- * refused goes back to its lane before the next one is tried.
+ * Post waiting operations. Only one thread at a time does so, and puts a refused operation
+ * back into its lane before the next one is tried.
  */
-
 static void kb_pump(struct kb_queue *q)
 {
 	int i;
@@ -141,7 +140,7 @@ static void kb_pump(struct kb_queue *q)
 	spin_unlock_bh(&q->lock);
 }
 
-/* @tried: the operation was just refused; else it waits because others do. */
+/* @tried: the operation was just refused; otherwise it waits behind others of its lane. */
 static noinline void kb_op_wait(struct kb_queue *q, struct kb_op *op, bool tried)
 {
 	struct list_head *lane = &q->lanes[op->lane];
@@ -202,7 +201,7 @@ static void kb_cq_drain(struct fid_cq *cq, void *context)
 		}
 		if (n == -FI_EAVAIL)
 			kb_cq_error(q);
-		/* Also without completions: the handler is called when there is room. */
+		/* Also without completions: the provider calls the handler when there is room. */
 		kb_pump(q);
 	} while (n > 0 || n == -FI_EAVAIL);
 }
@@ -223,7 +222,7 @@ static void kb_queue_close_ep(struct kb_queue *q)
 	kb_cq_drain(q->cq, q);
 }
 
-/* kb_lane_pump() fails an operation that it has taken from its lane meanwhile. */
+/* kb_lane_pump() itself fails an operation that it has taken out of a lane. */
 static void kb_queue_end_waits(struct kb_queue *q)
 {
 	struct kb_op *op, *next;
@@ -577,7 +576,7 @@ static void kb_fabric_close(struct kb_fabric *f)
 		fi_close(&f->domain->fid);
 	if (f->eq)
 		fi_close(&f->eq->fid);
-	/* The handler may have queued it once more before the event queue was closed. */
+	/* kb_fabric_lost() may have set @gone before the flush above, and queued work after it. */
 	flush_work(&f->gone_work);
 	if (f->fabric)
 		fi_close(&f->fabric->fid);

@@ -9,9 +9,9 @@
  *
  * kb_fabrics_lock (mutex), kb_queue.credits_lock (mutex) > kb_queue.lock (spinlock,
  * BH off). fi_*() control calls aren't made under kb_queue.lock, and callbacks of roles
- * or ops under none of them. The mutexes are held in a noio scope, as a client may have
- * to open a device in order to write memory out. kb_fabric.down_lock (mutex) isn't taken
- * under these locks; done() is called under it.
+ * or ops aren't made under any of these locks. The mutexes are held in a noio scope, because
+ * a client may have to open a device in order to write memory out. kb_fabric.down_lock
+ * (mutex) isn't taken under these locks; done() is called under it.
  */
 #ifndef KOFIBLK_FABRIC_H
 #define KOFIBLK_FABRIC_H
@@ -41,7 +41,7 @@ struct kb_queue;
  * @written: handle immediate data of an RDMA write for a user of the queue. The written
  *	data has arrived. Under RCU, and otherwise as @received. NULL: ignore such data
  * @gone: the device was removed or has failed. Called once, from a work item, so control
- *	calls are allowed. Users put the fabric later
+ *	calls are allowed. The users of the fabric put it later
  */
 struct kb_role {
 	const char	*name;
@@ -95,7 +95,7 @@ struct kb_fabric {
 	int			gone;	/* some architectures have no 8-bit xchg() */
 	u16			nqueues;
 	struct kb_queue		*queues;
-	/* private: fabric.c's */
+	/* private: used only by fabric.c */
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct work_struct	gone_work;
@@ -109,7 +109,7 @@ struct kb_fabric {
  * @KB_LANE_SEND: sends, reads and writes
  * @KB_LANE_RECV: receives
  * @KB_LANE_REG: registrations
- * @KB_LANE_INVAL: invalidations; not behind registrations, which may wait for them
+ * @KB_LANE_INVAL: invalidations. Registrations may wait for the room that these free
  * @KB_LANES: number of lanes
  */
 enum kb_lane {
@@ -161,7 +161,7 @@ struct kb_queue {
 	struct fid_cq		*cq;
 	size_t			addrlen;
 	u8			addr[KB_ADDR_MAX];
-	/* private: fabric.c's */
+	/* private: used only by fabric.c */
 	bool			up;		/* data calls are allowed, under RCU */
 	spinlock_t		lock;		/* protects closed to pump_again */
 	bool			closed;		/* operations fail instead of waiting */
@@ -199,8 +199,8 @@ void kb_fabric_put(struct kb_fabric *f);
 
 /**
  * kb_fabric_lost() - handle a device as if it had been removed
- * @f: the device. All its ops will end soon, also those that a peer keeps from
- *	completing, and its role is called
+ * @f: the device. All its ops end soon, even those that a peer keeps from completing,
+ *	and kb_role.gone is called
  *
  * Context: Process or softirq.
  */
@@ -258,8 +258,8 @@ int kb_user_add(struct kb_queue *q, void *user);
 /**
  * kb_user_del() - undo kb_user_add()
  * @q: the queue
- * @user: the user, or one that isn't registered. kb_role.written may still run for it until
- *	an RCU grace period has passed
+ * @user: the user, registered or not. kb_role.written may run for it until an RCU grace
+ *	period has passed
  *
  * Context: Process, sleeps.
  */

@@ -120,7 +120,7 @@ static void kb_net_set_up(struct socket *sock)
 	tcp_sock_set_keepcnt(sk, KB_NET_PROBES);
 }
 
-/* Map errors: after a shutdown, sockets return various ones. */
+/* After a shutdown, a socket returns various errors: replace them by -ESHUTDOWN. */
 static int kb_net_err(struct kb_net *net, int err)
 {
 	if (READ_ONCE(net->shut))
@@ -289,7 +289,7 @@ void kb_net_shutdown(struct kb_net *net)
 {
 	mutex_lock(&net->lock);
 	WRITE_ONCE(net->shut, true);
-	/* Only for receiving, as a BYE may still be sent. */
+	/* Only shut down receiving, because a BYE may still be sent. */
 	if (net->sock)
 		kernel_sock_shutdown(net->sock, SHUT_RD);
 	mutex_unlock(&net->lock);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kofiblk's TCP connections, over which sessions are set up. They carry whole
- * messages that begin with a struct kb_net_hdr, and all waiting can be interrupted.
+ * kofiblk's TCP connections, over which sessions are set up. A connection carries whole
+ * messages that begin with a struct kb_net_hdr. kb_net_shutdown() ends
+ * all waiting for messages and connections.
  *
- * Only one thread at a time uses a connection. Any other thread may shut it down,
- * which ends the waiting of the first.
+ * Only one thread at a time uses a connection. Any other thread may shut the connection
+ * down, which wakes a thread that waits for a message or a connection.
  */
 #ifndef KOFIBLK_NET_H
 #define KOFIBLK_NET_H
@@ -53,8 +54,8 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr);
  * @addr: the peer's address
  * @ms: time-out in milliseconds
  *
- * Context: Process, sleeps. The socket allocates with GFP_NOIO; the caller must
- * be in a noio scope for the rest, if it needs that.
+ * Context: Process, sleeps. The socket allocates with GFP_NOIO. A caller that must not wait
+ * for I/O needs a noio scope for all other allocations.
  * Return: 0, -ESHUTDOWN after kb_net_shutdown(), -ETIMEDOUT, or another errno.
  */
 int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,

@@ -69,7 +69,7 @@ static const int kb_errnos[KB_STATUSES] = {
  * @status: enum kb_status
  *
  * Context: Any.
- * Return: 0, or a negative errno; -EIO for a status that isn't one.
+ * Return: 0, or a negative errno; -EIO for an unknown status.
  */
 int kb_status_errno(u16 status)
 {
@@ -126,10 +126,10 @@ static const struct kb_op_row *kb_op_row(u8 op)
 
 /**
  * kb_op_name() - get a command's name for messages
- * @op: enum kb_op
+ * @op: enum kb_opcode
  *
  * Context: Any.
- * Return: the name.
+ * Return: the name, or "?" for an unknown command.
  */
 const char *kb_op_name(u8 op)
 {
@@ -161,7 +161,7 @@ static bool kb_range_ok(const struct kb_op_row *row,
 
 /*
  * Parse the checksum after a command or reply of @head bytes, if it is @there.
- * Return: the length with the checksum, at most @len, or 0 if it is invalid.
+ * Return: the length with the checksum, at most @len; or 0 if the checksum is invalid.
  */
 static size_t kb_get_sum(const void *buf, size_t head, size_t len, bool there, u32 *value)
 {
@@ -263,7 +263,7 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
  * @msg: contents of the message; the data isn't accessed
  *
  * Context: Any.
- * Return: its length without data.
+ * Return: length of the command without data.
  */
 size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
 {
@@ -354,7 +354,7 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_reply, KOFIBLK);
  * @msg: contents of the message; the data isn't accessed
  *
  * Context: Any.
- * Return: its length without data.
+ * Return: length of the reply without data.
  */
 size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg)
 {

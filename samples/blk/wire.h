@@ -57,7 +57,7 @@ struct kb_net_hdr {
 #define KB_CAP_DISCARD		0x2
 #define KB_CAP_WRITE_ZEROES	0x4
 #define KB_CAP_FUA		0x8
-#define KB_CAP_CHECKSUM		0x10	/* commands and data that is read have one */
+#define KB_CAP_CHECKSUM		0x10	/* commands and last replies to READ have one */
 #define KB_CAP_IMM		0x20	/* immediate data instead of a reply; see below */
 #define KB_CAPS			0x3f
 
@@ -104,7 +104,7 @@ struct kb_auth {
 };
 
 #define KB_DISK_READ_ONLY	0x1
-#define KB_DISK_WRITE_CACHE	0x2	/* flushes matter */
+#define KB_DISK_WRITE_CACHE	0x2	/* written data needs a flush to be stable */
 #define KB_DISK_ROTATIONAL	0x4
 #define KB_DISK_FLAGS		0x7
 
@@ -174,11 +174,11 @@ enum kb_opcode {
 	KB_OP_FETCHED		= 7,	/* the data that KB_REPLY_READY offered was read */
 };
 
-#define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: in stable storage */
+#define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: reply when the data is stable */
 #define KB_CMD_INLINE	0x2	/* data follows the command of a WRITE, the reply to a READ */
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
 #define KB_CMD_SUM	0x8	/* a struct kb_sum follows the command, before any data */
-#define KB_CMD_IMM	0x10	/* READ, else without flags: a struct kb_imm follows it */
+#define KB_CMD_IMM	0x10	/* READ without other flags: a struct kb_imm follows */
 #define KB_CMD_FLAGS	0x1f
 
 #define KB_REPLY_READY	0x1	/* data is at addr, to be fetched; another reply follows */
@@ -190,7 +190,7 @@ enum kb_opcode {
 #define KB_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
 #define KB_ID_SLOT(id)		((__u16)(id))
 #define KB_ID_GEN(id)		((id) >> 16)
-/* The slot of keep-alive messages. Others are below the depth of the queue. */
+/* The slot of keep-alive messages. All other slots are below the depth of the queue. */
 #define KB_SLOT_KEEP_ALIVE	0xffff
 
 struct kb_cmd {
@@ -219,12 +219,12 @@ struct kb_imm {
 
 struct kb_reply {
 	__u8	version;
-	__u8	op;			/* the command's */
+	__u8	op;			/* op of the command */
 	__le16	flags;
 	__le16	status;			/* enum kb_status */
-	__le16	queue;			/* the command's */
+	__le16	queue;			/* queue of the command */
 	__le64	session;
-	__le64	id;			/* the command's */
+	__le64	id;			/* id of the command */
 	__le64	bytes;			/* bytes that were moved, or are READY */
 	__le64	addr;			/* with READY, where the data is */
 	__le64	key;
@@ -257,9 +257,9 @@ enum kb_status {
 	KB_READ_ONLY		= 12,	/* EROFS */
 	KB_NODEV		= 13,	/* ENODEV */
 	KB_NOENT		= 14,	/* ENOENT: no such export */
-	KB_ACCESS		= 15,	/* EACCES: not this client, wrong secret */
+	KB_ACCESS		= 15,	/* EACCES: unknown client or wrong secret */
 	KB_BUSY			= 16,	/* EBUSY: no room for another session */
-	KB_STALE		= 17,	/* ESTALE: another disk by the same name */
+	KB_STALE		= 17,	/* ESTALE: the export is a different disk now */
 	KB_PROTO		= 18,	/* EPROTO */
 	KB_STATUSES,
 };

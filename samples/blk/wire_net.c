@@ -93,7 +93,7 @@ static bool kb_limits_ok(const struct kb_limits *l)
  * @asked: limits that the client requested
  *
  * Context: Any.
- * Return: whether @granted doesn't exceed @asked.
+ * Return: true if no limit of @granted exceeds that of @asked.
  */
 bool kb_limits_within(const struct kb_limits *granted,
 		      const struct kb_limits *asked)
@@ -132,7 +132,7 @@ static const struct kb_net_type_row {
  * @type: enum kb_net_type
  *
  * Context: Any.
- * Return: the name.
+ * Return: the name, or "?" for an unknown type.
  */
 const char *kb_net_type_name(u16 type)
 {
@@ -174,7 +174,7 @@ int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole)
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_net, KOFIBLK);
 
-/* Return: whether @buf is exactly one message of this type. */
+/* Return: 0 if @buf is exactly one message of type @want, else -EPROTO. */
 static int kb_net_is(const void *buf, size_t len, u16 want)
 {
 	size_t whole;
