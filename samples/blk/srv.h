@@ -53,7 +53,7 @@ struct kb_store {
 	errseq_t		since;	/* errors of the file's mapping at open */
 	int			lost;	/* errno of the first lost write, or 0 */
 	struct kb_disk_msg	disk;	/* properties sent to clients */
-	u64			epoch;	/* random, new whenever it is opened */
+	u64			epoch;	/* random, new whenever the store is opened */
 };
 
 int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct,
@@ -66,7 +66,7 @@ struct kb_store_io {
 	struct kb_store		*store;
 	bool			write;
 	bool			fua;
-	bool			nowait;	/* in kb_store_try(): -EAGAIN means that it would wait */
+	bool			nowait;	/* of kb_store_try(); err -EAGAIN: it would wait */
 	u64			offset;
 	const struct bio_vec	*bvec;
 	unsigned int		nbvec;
@@ -204,7 +204,7 @@ struct kb_req {
 	struct kb_squeue	*sq;
 	u16			slot;
 	u8			state;		/* enum kb_req_state */
-	bool			used;		/* cmd.id is that of an earlier command */
+	bool			used;		/* cmd has the slot's latest command */
 	bool			reserved;	/* uses the reserve's pages */
 	bool			charged;	/* counted in kb_load.memory of the queue */
 	unsigned long		since;		/* when it became READY, in jiffies */

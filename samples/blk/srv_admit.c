@@ -3,8 +3,8 @@
  * Admission of sessions, and replacement of a session by a newer one.
  *
  * A connection is half-open until its client has proved its identity. A port allows
- * KB_HALF_OPEN of them. One more closes the oldest of the address that has the most, so
- * that no address can keep others out.
+ * KB_HALF_OPEN of these. For one more, the server closes the oldest one of the address that
+ * has the most, so that no address can keep others out.
  *
  * Export, client name and host identify a session. A new session replaces older ones with
  * the same identity: it stops them at once, and continues when they are gone, see
@@ -87,7 +87,7 @@ static bool kb_same_client(const struct kb_session *a, const struct kb_session *
 	       !strcmp(a->hello.client, b->hello.client);
 }
 
-/* Return: whether @old has the same export, client name and host. */
+/* Return: true if @old is another session with the same export, client name and host. */
 static bool kb_session_kin(const struct kb_session *s,
 			   const struct kb_session *old)
 {
@@ -148,10 +148,10 @@ const char *kb_session_prove(struct kb_session *s)
  * kb_session_alone() - check whether the sessions that a session replaces are gone
  * @s: the session, proved
  *
- * They must not access the store any more, nor the client's memory, as its keys may be
- * reused. Their receives become available to @s.
+ * The replaced sessions must no longer access the store, or the client's memory, whose keys
+ * may be reused. Their receives become available to @s.
  *
- * Return: whether they are; if not, kb_srv_wait is woken when they are.
+ * Return: true if the replaced sessions are gone. kb_srv_wait is woken when a session ends.
  */
 bool kb_session_alone(struct kb_session *s)
 {
@@ -181,8 +181,8 @@ static bool kb_session_shares(const struct kb_session *s,
  * @want: number of receives that the client asks for
  * @room: number of receives of the queue
  *
- * All sessions of a client get at most a half, and those of all clients without a secret
- * three quarters, so that receives are left for others.
+ * All sessions of a client with a secret together get at most a half, and those of all
+ * clients without a secret three quarters, so that receives are left for others.
  *
  * Return: number of receives that the session may use; may be 0.
  */

@@ -141,9 +141,9 @@ static const char *kb_fetched(struct kb_squeue *sq,
  * @q: the queue that received the command
  * @msg: the command
  *
- * Context: Process, under RCU, which keeps the session.
- * Return: the request that the command starts, or NULL. The caller calls kb_req_begin()
- * for it after leaving RCU, as the active request keeps the session.
+ * Context: Process, under rcu_read_lock(), which keeps the session from being freed.
+ * Return: the request that the command starts, or NULL. The caller calls kb_req_begin() for
+ * it after rcu_read_unlock(), because the active request then keeps the session.
  */
 struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 				  const struct kb_cmd_msg *msg)

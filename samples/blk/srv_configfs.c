@@ -11,7 +11,8 @@
  *					max_keep_alive own_domains
  *			exports/	links to exports
  *
- * Attributes can be changed while the export or port isn't enabled.
+ * Except for enable, resize and the secrets, attributes can only be changed while the export
+ * or port is neither enabled nor has sessions.
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -192,7 +193,7 @@ static int kb_export_enable(struct kb_export *export)
 	int ret;
 
 	lockdep_assert_held(&export->enabling);
-	/* A task was killed in kb_export_disable(), so sessions may not have ended. */
+	/* kb_export_disable() was killed while it waited, so sessions may not have ended. */
 	if (export->open)
 		return -EBUSY;
 	if (uuid_is_null(&export->uuid)) {
@@ -233,7 +234,7 @@ static void kb_export_close(struct kb_export *export)
 	export->open = false;
 }
 
-/* The store may hang, so waiting is killable. After that, disable can be tried again. */
+/* The store may hang, so waiting is killable. The user may then disable the export again. */
 static int kb_export_disable(struct kb_export *export)
 {
 	kb_export_stop(export);
@@ -354,8 +355,8 @@ static struct config_group *kb_export_make(struct config_group *group,
 }
 
 /*
- * configfs makes sure that no port links to the export. Called under configfs' mutex, so
- * leave waiting for the store, which may hang, to a work item.
+ * configfs makes sure that no port links to the export. It calls this function under its
+ * mutex, so leave waiting for the store, which may hang, to a work item.
  */
 static void kb_export_drop(struct config_group *group, struct config_item *item)
 {

@@ -12,7 +12,7 @@
  *	 inline		store -> reply
  *	others		store -> reply
  *
- * A request with inline data starts at the store at once if that doesn't wait, and continues
+ * A request with inline data starts at the store at once if it needn't wait, and continues
  * in the context in which the store completes it. Only steps that may wait use work items.
  *
  * A slot is freed before its reply is posted, because the client may use the slot again
@@ -112,7 +112,7 @@ static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 
-	/* The reply may have waited because the client had no receive, and the session ended. */
+	/* The session may have ended while the reply waited in its lane. */
 	if (!kb_squeue_live(reply->sq))
 		return -ECANCELED;
 	if (reply->bytes)
@@ -181,9 +181,9 @@ static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 }
 
 /*
- * Return: 0 when the reply is submitted and, unless @flags has KB_REPLY_READY, the slot is
- * free: the reply counts as in flight then, instead of the request, or in addition to it
- * if that is READY; -EAGAIN if there is no free reply: @req waits and its step is run
+ * Submit a reply. With KB_REPLY_READY, request and reply both count as in flight. Without it
+ * the slot is freed, and the reply counts instead of the request.
+ * Return: 0; -EAGAIN if there is no free reply: @req waits for one, and then its step is run
  * again; -ESHUTDOWN if the session isn't live.
  */
 static int kb_req_reply(struct kb_req *req, u16 flags)
@@ -328,7 +328,7 @@ static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
  * @sq: the queue that received the message
  * @msg: the message
  *
- * Only one reply is sent at a time. Messages that arrive meanwhile get none.
+ * Only one such reply is sent at a time. Keep-alive messages that arrive meanwhile get none.
  *
  * Context: Any but hard IRQ.
  */
@@ -362,7 +362,7 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 
 /* --- the store --- */
 
-/* Count I/O at the store. Return: false if the session isn't live, so none may start. */
+/* Count I/O at the store. Return: false if the session isn't live, so no I/O may start. */
 static bool kb_io_begin(struct kb_req *req)
 {
 	struct kb_squeue *sq = req->sq;
@@ -394,7 +394,7 @@ static void kb_run_stored(struct kb_req *req)
 {
 	int err = req->sio.err;
 
-	/* The client may reuse its keys in the next session, so don't write with old ones. */
+	/* The client may reuse its keys in the next session, so don't use this request's key. */
 	if (!kb_io_end(req))
 		err = -ESHUTDOWN;
 	if (!err)
@@ -566,8 +566,8 @@ static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
 }
 
 /*
- * After -ENODEV the endpoints are closed, which is as good as success. After another error
- * the client may still reach the pages, so keep them until the region is closed.
+ * After -ENODEV the endpoints are closed, so the client can't reach the pages. After another
+ * error it may still reach them, so keep the pages until the region is closed.
  */
 static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
 			  size_t len)
@@ -628,7 +628,7 @@ static void kb_reg_done(struct kb_queue *q, struct kb_op *op, int err,
 
 	kb_squeue_posted(req->sq);
 	if (err) {
-		/* If the memory itself is refused, fail the request, as a retry would too. */
+		/* If the device refuses this memory, fail the request: a retry would fail, too. */
 		if (err != -EINVAL && err != -EMSGSIZE && err != -EOPNOTSUPP)
 			kb_session_broken(req->sq->s);
 		kb_req_end(req, err);

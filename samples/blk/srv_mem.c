@@ -63,7 +63,7 @@ static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
 	return page;
 }
 
-/* Keep or free pages. A store on a network may still hold references, to retransmit them. */
+/* Keep pages, but free those that a store on a network may reference for retransmission. */
 static void kb_chunk_give(struct kb_squeue *sq, struct page *page,
 			  unsigned int order)
 {
@@ -139,7 +139,7 @@ static struct page *kb_chunk_alloc(struct kb_squeue *sq, unsigned int order)
 				   __GFP_COMP, order);
 }
 
-/* Return: pieces of @bytes bytes in all, or NULL. @sq: queue with kept pages, or NULL. */
+/* Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. */
 static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes,
 				      unsigned int *nbvec)
 {
@@ -390,7 +390,7 @@ void kb_req_free_pages(struct kb_req *req)
  * kb_reply_may_have() - check whether a request's pages can move to its reply
  * @req: the request, with pages
  *
- * Return: whether they are in one piece, and not the reserve.
+ * Return: true if the pages are in one piece and don't belong to the reserve.
  */
 bool kb_reply_may_have(const struct kb_req *req)
 {

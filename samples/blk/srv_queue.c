@@ -119,7 +119,7 @@ void kb_squeue_exit(struct kb_squeue *sq)
  * @s: the session
  *
  * An operation checks the state under its queue's lock and is counted there if the session
- * is live. So after each lock was taken once, all operations that will run are counted.
+ * is live. So once this function has taken each lock, all operations that will run are counted.
  *
  * Context: Any but hard IRQ, without a queue's lock.
  */
@@ -217,7 +217,7 @@ void kb_session_abort(struct kb_session *s)
 	u16 i, slot;
 	bool ready;
 
-	/* Don't wait for memory, as it may be this session's end that frees it. */
+	/* End requests that wait for memory, because maybe only this session's end frees it. */
 	kb_mem_waiters(s, &waiters);
 	list_for_each_entry_safe(req, next, &waiters, list)
 		kb_req_end(req, -ESHUTDOWN);

@@ -283,9 +283,9 @@ static bool kb_session_idle(struct kb_session *s, u32 *posted)
 }
 
 /*
- * Flush the store, so that writes that the client got replies to aren't lost if the store
- * is reopened before it reconnects. Wait only for half of the keep-alive time-out, after
- * which the client considers the server dead.
+ * Flush the store, so that no write with a reply is lost if the store is reopened before the
+ * client reconnects. Wait for half of the keep-alive time-out at most: after all of it the
+ * client considers the server dead.
  */
 static void kb_session_part(struct kb_session *s)
 {
@@ -387,7 +387,7 @@ static int kb_session_thread(void *arg)
 		kb_session_free_fabric(s);
 	trace_kb_srv_session(s, "gone");
 	kb_session_gone(s);
-	/* The completion is in the kernel's code, so the module may be unloaded after it. */
+	/* This runs the kernel's code, so the module may be unloaded after the completion. */
 	kthread_complete_and_exit(&kb_thread_end, 0);
 }
 
@@ -479,7 +479,7 @@ int kb_sessions_show(struct seq_file *m, void *unused)
 		struct kb_session_stats stats = {};
 		struct kb_load load = {};
 
-		/* Otherwise the queues aren't set up yet, or are freed. */
+		/* Before LIVE the queues aren't set up yet. Without a fabric they are freed. */
 		if (s->state != KB_SESSION_NEW && s->fabric)
 			kb_session_load(s, &load, &stats);
 		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",

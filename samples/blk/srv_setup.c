@@ -200,7 +200,7 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 		l->inline_read = 0;
 	l->inline_read = round_down(l->inline_read, KB_SECTOR);
 	l->queues = min(l->queues, s->fabric->nqueues);
-	/* Limits how long a dead client keeps its resources. */
+	/* The keep-alive time-out limits how long a dead client keeps its resources. */
 	l->keep_alive = min(l->keep_alive, s->port->max_keep_alive);
 }
 
@@ -269,7 +269,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 		return kb_refuse(s, -ENODEV, true, "the server's device was removed");
 	if (asked->addr_format != f->info->addr_format ||
 	    asked->addr_len != f->queues[0].addrlen)
-		/* Not final: the server may have another device the next time. */
+		/* Let the client try again: the server may have another device then. */
 		return kb_refuse(s, -EOPNOTSUPP, true, "the server is on another kind of fabric");
 	s->limits = asked->limits;
 	kb_setup_limits(s, &s->limits);
@@ -347,8 +347,7 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
  * @s: the session
  *
  * Context: Process, sleeps.
- * Return: 0, or a negative errno. Also after an error the session may be live, and have a
- * fabric.
+ * Return: 0, or a negative errno. Even after an error the session may be live or have a fabric.
  */
 int kb_set_up(struct kb_session *s)
 {

@@ -61,7 +61,7 @@ static u32 kb_store_direct_block(const struct kb_store *store)
 	if (!vfs_getattr(&store->file->f_path, &stat, STATX_DIOALIGN, AT_STATX_SYNC_AS_STAT) &&
 	    stat.result_mask & STATX_DIOALIGN)
 		return max(stat.dio_offset_align, KB_FILE_BLOCK);
-	/* Not all filesystems report it. */
+	/* Not all filesystems report the alignment. */
 	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KB_IO_MIN;
 }
 
@@ -371,11 +371,11 @@ static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
 	return ret;
 }
 
-/* --- either --- */
+/* --- block devices and files --- */
 
 /**
  * kb_store_flush() - flush all writes to stable storage
- * @store: open
+ * @store: the store, open
  *
  * Return: 0, or a negative errno.
  */
@@ -396,7 +396,7 @@ int kb_store_flush(struct kb_store *store)
  * kb_store_close() - flush all writes, and undo kb_store_open()
  * @store: the store, no longer in use
  *
- * Return: errno of the first lost write, since kb_store_open() or before, or 0.
+ * Return: errno of the first write that a file lost, maybe before kb_store_open(); or 0.
  */
 int kb_store_close(struct kb_store *store)
 {
@@ -410,9 +410,9 @@ int kb_store_close(struct kb_store *store)
 
 /**
  * kb_store_discard() - discard a range
- * @store: open
- * @offset: where
- * @bytes: how much
+ * @store: the store, open
+ * @offset: beginning of the range in bytes
+ * @bytes: length of the range
  *
  * Return: 0, or a negative errno.
  */
@@ -426,11 +426,11 @@ int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
 
 /**
  * kb_store_zeroes() - write zeroes to a range
- * @store: open
- * @offset: where
- * @bytes: how much
+ * @store: the store, open
+ * @offset: beginning of the range in bytes
+ * @bytes: length of the range
  * @nounmap: keep the range allocated
- * @fua: flush it to stable storage
+ * @fua: flush the range to stable storage
  *
  * Return: 0, or a negative errno.
  */
