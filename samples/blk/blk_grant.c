@@ -32,7 +32,7 @@ const char *kbc_made_differs(const struct kbc_made *made,
 		return NULL;
 	/* The block layer doesn't send flushes to a disk that was made without a cache. */
 	if (flags & ~made->flags & KB_DISK_WRITE_CACHE)
-		return "the store has got a write cache";
+		return "the store has a write cache now";
 	if (made->limits.caps & ~limits->caps & KBC_CAPS_KEPT)
 		return "the server no longer supports an operation that the disk uses";
 	return NULL;

@@ -225,11 +225,11 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 	if (ret)
 		return ret;
 	if (!*opts->address || !*opts->export) {
-		pr_err("addr= and export= are needed\n");
+		pr_err("addr= and export= are required\n");
 		return -EINVAL;
 	}
 	if (!memchr_inv(opts->host, 0, sizeof(opts->host))) {
-		pr_err("host_id= is needed: a UUID that identifies this machine\n");
+		pr_err("host_id= is required: a UUID that identifies this machine\n");
 		return -EINVAL;
 	}
 	if (opts->own_domain)
@@ -238,7 +238,7 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 		return 0;
 	ret = kbc_opt_name(opts->client, init_utsname()->nodename);
 	if (ret)
-		pr_err("client= is needed: the host name isn't a valid client name\n");
+		pr_err("client= is required: the host name isn't a valid client name\n");
 	return ret;
 }
 

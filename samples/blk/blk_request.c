@@ -504,7 +504,7 @@ void kbc_received(struct kb_queue *q, void *buf, size_t len)
 
 	if (kb_parse_reply(buf, len, &msg)) {
 		trace_kofiblk_refused("", "malformed reply");
-		pr_err_ratelimited("dropped a malformed reply\n");
+		pr_err_ratelimited("dropped a malformed reply, whose session is unknown\n");
 		return;
 	}
 	rcu_read_lock();
@@ -702,7 +702,7 @@ void kbc_requests_abort(struct kbc_disk *d)
 	kbc_each_tag(d, kbc_tag_abort);
 	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
 				     KBC_END_S * HZ)) {
-		kbc_err(d, "operations didn't complete after the session ended, closing %s\n",
+		kbc_err(d, "operations didn't complete after the session's end, closing device %s\n",
 			d->fabric->info->domain_attr->name);
 		kb_fabric_lost(d->fabric);
 		wait_event_idle(d->wait, kbc_requests_idle(d));

@@ -291,7 +291,7 @@ static void kbc_session_try(struct kbc_disk *d)
 	int ret;
 
 	if (kbc_given_up(d)) {
-		kbc_err(d, "no session within ctrl_loss_tmo, or refused for good: removing the disk\n");
+		kbc_err(d, "no session within ctrl_loss_tmo, or permanently refused: removing the disk\n");
 		/* Fail I/O before the removal, which may need memory that the failed I/O frees. */
 		kbc_gate_fail(d);
 		kbc_disk_delete(d);

@@ -102,7 +102,7 @@ static int kbc_credits_take(struct kbc_disk *d)
 		kq->user = d->fabric->can_imm ? kb_user_add(kq->q, kq) : -1;
 		kq->salt = get_random_u32();
 		if (kq->credits < (d->known ? want : 2)) {
-			kbc_err(d, "no room for another disk's replies\n");
+			kbc_err(d, "too few receives are left on the device: reduce depth= of its disks\n");
 			return -EBUSY;
 		}
 	}
@@ -382,7 +382,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 
 	if (!kb_limits_within(&accept->limits, limits) ||
 	    accept->addr_len != d->queues[0].q->addrlen) {
-		kbc_err(d, "the server grants more than was requested, or addresses of another length\n");
+		kbc_err(d, "the server granted more than requested, or sent addresses of the wrong length\n");
 		return -EPROTO;
 	}
 	/* The block layer needs disks that accept requests of a page. */
@@ -392,7 +392,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 		return -EPROTO;
 	}
 	if (d->options.checksum && !(accept->limits.caps & KB_CAP_CHECKSUM)) {
-		kbc_err(d, "the server has no checksums: omit checksum=\n");
+		kbc_err(d, "the server doesn't support checksums: omit checksum=\n");
 		return -EOPNOTSUPP;
 	}
 	changed = d->known ? kbc_made_differs(&d->as_made, accept) : NULL;

@@ -10,9 +10,9 @@ static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op)
 {
 	atomic_long_inc(&d->stats.checksum_errors);
 	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
-	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu came with the wrong checksum to %s\n",
+	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu reached the %s with a wrong checksum\n",
 			   d->name, kb_op_name(op), blk_rq_bytes(rq),
-			   (u64)blk_rq_pos(rq), op == KB_OP_READ ? "us" : "the server");
+			   (u64)blk_rq_pos(rq), op == KB_OP_READ ? "client" : "server");
 }
 
 static u32 kbc_sum_data(u32 sum, struct request *rq)

@@ -36,7 +36,7 @@ tap impostor /tmp/impostor
 grep -v "^ok\|^not ok\|^1\.\." /tmp/impostor | head -n 30 | sed 's/^/# /'
 check "no disk is left" no_disks
 check "wrong checksums are in the log" \
-	sh -c "dmesg | grep -q 'came with the wrong checksum to us'"
+	sh -c "dmesg | grep -q 'reached the client with a wrong checksum'"
 check "the client's module is unloaded" rmmod kofiblk
 check "nothing is left open" wait_for 5 nothing_open
 check "the common module is unloaded" rmmod kofiblk_common
