@@ -114,7 +114,7 @@ static const char *kb_session_over(const struct kb_session *s)
 		client += kb_same_client(s, other);
 	}
 	if (client >= s->port->max_client_sessions)
-		return "too many sessions of a client";
+		return "too many sessions of this client";
 	return all >= s->port->max_sessions ? "too many sessions" : NULL;
 }
 

@@ -197,7 +197,7 @@ static int kb_export_enable(struct kb_export *export)
 	if (export->open)
 		return -EBUSY;
 	if (uuid_is_null(&export->uuid)) {
-		pr_err("export %s: a uuid is needed, the same after each start of the server\n",
+		pr_err("export %s: set uuid, which must stay the same when the server restarts\n",
 		       config_item_name(&export->group.cg_item));
 		return -EINVAL;
 	}

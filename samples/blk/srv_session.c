@@ -110,7 +110,8 @@ static void kb_srv_gone(struct kb_fabric *f)
 {
 	struct kb_session *s;
 
-	pr_warn("%s was removed or has failed, ending its sessions\n", f->info->domain_attr->name);
+	pr_warn("device %s was removed or has failed, ending its sessions\n",
+		f->info->domain_attr->name);
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(s, &kb_sessions, list)
 		if (s->fabric == f)
@@ -244,7 +245,7 @@ static const char *kb_watch(struct kb_session *s)
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)
 				kb_say_bye(s, false);
-			return "stopped";
+			return "stopped by the server";
 		}
 		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye) &&
 		    !kb_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf,
@@ -319,7 +320,7 @@ static void kb_session_drain(struct kb_session *s)
 		return;
 	/* If only the store is slow, wait: a request posts nothing after its I/O. */
 	if (posted) {
-		pr_warn("operations for %s at %s don't complete: giving up %s\n",
+		pr_warn("operations for %s at %s didn't complete after the session's end, closing device %s\n",
 			s->hello.client, s->peer_name,
 			s->fabric->info->domain_attr->name);
 		kb_fabric_lost(s->fabric);
@@ -373,12 +374,12 @@ static int kb_session_thread(void *arg)
 
 	ret = kb_set_up(s);
 	if (!ret) {
-		pr_info("%s at %s has %s, %u queues of %u\n", s->hello.client,
-			s->peer_name, s->hello.export, s->nqueues,
+		pr_info("%s at %s, export %s: session begins, %u queues of depth %u\n",
+			s->hello.client, s->peer_name, s->hello.export, s->nqueues,
 			s->limits.depth);
 		trace_kb_srv_session(s, "live");
 		why = kb_watch(s);
-		pr_info("%s at %s, export %s: %s\n", s->hello.client,
+		pr_info("%s at %s, export %s: session ends: %s\n", s->hello.client,
 			s->peer_name, s->hello.export, why);
 	}
 	if (s->state != KB_SESSION_NEW)

@@ -153,10 +153,10 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 	ret = kb_net_recv(&s->net, set->accept, sizeof(set->accept),
 			  KB_SETUP_MS);
 	if (ret < 0) {
-		pr_info_ratelimited("%s at %s, export %s: no proof came: %s\n",
+		pr_info_ratelimited("%s at %s, export %s: no proof from the client: %s\n",
 				    s->hello.client, s->peer_name,
 				    s->hello.export, set->nkeys < 0 ?
-				    "not a client of it" : "another secret?");
+				    "unknown client" : "its secret may differ");
 		return ret;
 	}
 	if (kb_parse_auth(set->accept, ret, &auth))
@@ -335,7 +335,7 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 				kb_session_alone(s) || READ_ONCE(s->stop),
 				msecs_to_jiffies(KB_REPLACE_MS)))
 		return kb_refuse(s, -EBUSY, true,
-				 "I/O of the client's previous session is not done");
+				 "the client's previous session still has I/O in progress");
 	if (READ_ONCE(s->stop))
 		return kb_refuse(s, -EBUSY, true, "the session was stopped during set-up");
 	ret = kb_setup_fabric(s, set);

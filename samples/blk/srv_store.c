@@ -403,7 +403,8 @@ int kb_store_close(struct kb_store *store)
 	int err = store->read_only ? 0 : kb_store_flush(store);
 
 	if (err && store->bdev)
-		pr_err("%pg: the last flush failed: %d\n", store->bdev, err);
+		pr_err("%pg: the flush before closing failed, writes may be lost: %d\n",
+		       store->bdev, err);
 	kb_store_free(store);
 	return store->lost;
 }

@@ -17,7 +17,7 @@ static int kb_sum_compare(struct kb_req *req, u32 sum)
 	sq->stats.checksums++;
 	spin_unlock_bh(&sq->lock);
 	trace_kb_srv_checksum(s, &req->cmd, sum);
-	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at %llu has the wrong checksum, asking for a retry\n",
+	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at offset %llu has a wrong checksum, asking for a retry\n",
 			   s->hello.client, s->peer_name, s->hello.export,
 			   kb_op_name(req->cmd.op), req->cmd.bytes, req->cmd.offset);
 	return -EILSEQ;

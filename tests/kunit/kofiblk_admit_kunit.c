@@ -113,7 +113,7 @@ static void limits_are_of_proved_names(struct kunit *test)
 		proved(test, 0, "a", host);
 	s = session(test, 0, "a", 4);
 	KUNIT_EXPECT_STREQ(test, kb_session_prove(s),
-			   "too many sessions of a client");
+			   "too many sessions of this client");
 	KUNIT_EXPECT_FALSE(test, s->proven);
 	proved(test, 1, "a", 4);
 	/* A reconnecting client doesn't count twice. */
@@ -121,7 +121,7 @@ static void limits_are_of_proved_names(struct kunit *test)
 	proved(test, 0, "a", 2);
 	s = session(test, 0, "a", 5);
 	KUNIT_EXPECT_STREQ(test, kb_session_prove(s),
-			   "too many sessions of a client");
+			   "too many sessions of this client");
 }
 
 static void limit_of_a_port(struct kunit *test)

@@ -74,7 +74,7 @@ client_is_deaf()
 
 server_ends()
 {
-	refuse "the server gave no device up" sh -c "dmesg | grep 'giving up'"
+	refuse "the server closed no device" sh -c "dmesg | grep 'end, closing device'"
 	check "the server is unloaded" server_gone
 	check "the server leaves nothing open" nothing_open
 	check "the RAM disk is removed" ram_gone n0

@@ -359,7 +359,7 @@ def crowd(may):
         time.sleep(0.2)
         answered = select.select([talk.sock for talk in talks], [], [], 0)[0]
     words = [why(talk.recv()[1]) for talk in talks if talk.sock in answered]
-    report(words == [b"too many sessions of a client"] * 4,
+    report(words == [b"too many sessions of this client"] * 4,
            f"{may + 4} connections of a client that may have {may}: {words}")
     talk = Talk("127.0.0.9")
     talk.send(hello())
