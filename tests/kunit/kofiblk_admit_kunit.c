@@ -102,7 +102,7 @@ static void others_stay(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, unproved->stop);
 }
 
-/* A client doesn't replace sessions of the same name on another export. */
+/* A client doesn't replace sessions of a client with the same name on another export. */
 static void limits_are_of_proved_names(struct kunit *test)
 {
 	struct kb_session *s;

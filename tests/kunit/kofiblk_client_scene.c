@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * kofiblk's client without fabric and block layer: the scene creates requests, and keeps
- * posted operations until a case completes them. Only for one suite, as it includes a copy of
- * the client.
+ * posted operations until a case completes them. Each suite that includes this file has its
+ * own copy of the client.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 

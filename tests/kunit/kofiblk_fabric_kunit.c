@@ -115,7 +115,7 @@ static const struct fi_ops_cq scene_cq_ops = {
 	.readerr	= scene_readerr,
 };
 
-/* When done() gets -ENODEV, the endpoints are closed, not only refusing calls. */
+/* When done() gets -ENODEV, the endpoints are closed: it isn't enough that they refuse calls. */
 static void refused_by_a_dead_device(struct kunit *test)
 {
 	struct kb_queue *q = &scene->queue;
@@ -217,7 +217,7 @@ static void room_comes_later(struct kunit *test)
 	scene->refused = -EAGAIN;
 	scene->refusals = 2;
 	kb_submit(&scene->queue, &scene->op);
-	/* It is tried once more before it waits, as the handler may have been called already. */
+	/* The operation is tried again before it waits: the handler may have run already. */
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_TRUE(test, scene_waits());
 	scene_told();
@@ -258,7 +258,7 @@ static void room_in_order(struct kunit *test)
 		n[i].op = (struct kb_op) { .post = numbered_post, .done = scene_done };
 		kb_submit(&scene->queue, &n[i].op);
 	}
-	/* Later operations wait behind it without being posted. */
+	/* Later operations wait behind the refused one without being posted. */
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	scene_told();
 	KUNIT_EXPECT_EQ(test, scene->posts, 3U);
@@ -271,7 +271,7 @@ static void room_in_order(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
-/* Invalidations don't wait for registrations, as they may free resources for them. */
+/* Invalidations don't wait for registrations, because they may free resources for these. */
 static void lanes_are_apart(struct kunit *test)
 {
 	enum kb_lane lane;
@@ -330,7 +330,7 @@ static void imm_comes(u32 data)
 	kb_cq_drain(&scene->cq, &scene->queue);
 }
 
-/* Immediate data consumes a receive, which is posted again, whatever its user. */
+/* Immediate data consumes a receive, which is posted again even if no user takes the data. */
 static void no_message(struct kunit *test)
 {
 	static const struct kb_role deaf = { .name = "deaf", .received = scene_received };
@@ -355,7 +355,7 @@ static void no_message(struct kunit *test)
 	imm_comes(KB_IMM_USER(2));
 	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
 	KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[2]), 2);
-	/* A role without written(), as the server. */
+	/* A role without written(), like the server. */
 	scene->fabric.role = &deaf;
 	imm_comes(KB_IMM_USER(2));
 	scene->fabric.role = &scene_role;

@@ -128,7 +128,7 @@ static void carries_few_pieces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slot->phase, KBC_REGISTER);
 	slot->region.done(&scene->q, &slot->region, -EINVAL, 0);
 	is_over(test);
-	/* Also if the device supports more pieces. */
+	/* The limit is the same if the device supports more pieces. */
 	scene->tx.iov_limit = 4;
 	begin(test, REQ_OP_WRITE);
 	KUNIT_EXPECT_FALSE(test, slot->inl);

@@ -20,7 +20,7 @@ static void memory_is_bounded(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
-	/* One request may always exceed the limit. */
+	/* A session's first request may exceed the limit. */
 	scene->port.max_memory = 1;
 	ask(KB_OP_READ, 0, 2);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
@@ -66,7 +66,7 @@ static void memory_moves_between_queues(struct kunit *test)
 	read_on(0, 0, 2, 2 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.mem_waits, 1ULL);
-	/* A later, smaller request doesn't overtake it. */
+	/* A later, smaller request doesn't overtake the waiting one. */
 	read_on(1, 2, 1, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
 	read_over(test);

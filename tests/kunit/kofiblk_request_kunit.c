@@ -305,7 +305,7 @@ static struct {
 	bool	gave_up;
 } holder;
 
-/* Simulate another CPU that holds the locks of the disk and of another request. */
+/* Simulate another CPU that holds the locks of the disk, its queue and its wait queue. */
 static void hold_locks(struct kofi_thread *thread)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
@@ -322,7 +322,7 @@ static void hold_locks(struct kofi_thread *thread)
 	spin_unlock_bh(&scene->d.lock);
 }
 
-/* A request takes only the lock of its tag, also if it is the last of its queue. */
+/* A request takes only the lock of its tag, even if it is the last active one of its queue. */
 static void requests_are_apart(struct kunit *test)
 {
 	struct kofi_thread thread;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * kofiblk's server without fabric and store: the case acts as the client of a session. The
- * scene keeps posted operations and I/O of the store until the case completes them. Only for
- * one suite, as it includes a copy of the server with its static functions.
+ * scene keeps posted operations and I/O of the store until the case completes them. Each
+ * suite that includes this file has its own copy of the server.
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 

@@ -176,7 +176,7 @@ static void fsync_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EROFS);
 }
 
-/* The client may be on this machine, and its write-out wait for this write. */
+/* The client may be on this machine, and its write-out may wait for this write. */
 static void writes_for_others(struct kunit *test)
 {
 	const unsigned int flags = PF_LOCAL_THROTTLE | PF_MEMALLOC_NOIO;
