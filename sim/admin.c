@@ -473,29 +473,54 @@ int efasim_adm_destroy_qp(struct efasim_qp *qp)
 	return 0;
 }
 
+/* One entry for each protection domain that has a handle for a GID. */
+static const struct rhashtable_params ahs_by_gid = {
+	.key_len = EFASIM_GID_LEN,
+	.key_offset = offsetof(struct efasim_ah, gid),
+	.head_offset = offsetof(struct efasim_ah, node),
+};
+
 /* Return: the handle of a protection domain for a GID, or NULL. */
 struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
 				     const u8 *gid)
 {
-	struct efasim_ah *ah;
+	struct rhlist_head *list, *pos;
+	struct efasim_ah *ah, *found = NULL;
 
 	lockdep_assert_held(&dev->lock);
-	hash_for_each_possible(dev->ahs_by_gid, ah, node, efasim_gid_hash(gid))
-		if (ah->pdn == pdn && !memcmp(ah->gid, gid, EFASIM_GID_LEN))
-			return ah;
-	return NULL;
+	rcu_read_lock();
+	list = rhltable_lookup(&dev->ahs_by_gid, gid, ahs_by_gid);
+	rhl_for_each_entry_rcu(ah, pos, list, node) {
+		if (ah->pdn == pdn) {
+			found = ah;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return found;
 }
 
 /* Return: whether any protection domain has a handle for a GID. */
 bool efasim_dev_is_known(struct efasim_dev *dev, const u8 *gid)
 {
-	struct efasim_ah *ah;
+	bool known;
 
 	lockdep_assert_held(&dev->lock);
-	hash_for_each_possible(dev->ahs_by_gid, ah, node, efasim_gid_hash(gid))
-		if (!memcmp(ah->gid, gid, EFASIM_GID_LEN))
-			return true;
-	return false;
+	rcu_read_lock();
+	known = rhltable_lookup(&dev->ahs_by_gid, gid, ahs_by_gid);
+	rcu_read_unlock();
+	return known;
+}
+
+int efasim_dev_ahs_init(struct efasim_dev *dev)
+{
+	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC);
+	return rhltable_init(&dev->ahs_by_gid, &ahs_by_gid);
+}
+
+void efasim_dev_ahs_free(struct efasim_dev *dev)
+{
+	rhltable_destroy(&dev->ahs_by_gid);
 }
 
 static int new_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid, u16 *number)
@@ -511,12 +536,12 @@ static int new_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid, u16 *number)
 		return -ENOMEM;
 	err = xa_alloc(&dev->ahs, &id, ah, XA_LIMIT(0, EFASIM_AH_NONE - 1),
 		       GFP_KERNEL);
-	if (err) {
-		kfree(ah);
-		return err;
-	}
+	if (err)
+		goto free;
 	memcpy(ah->gid, gid, sizeof(ah->gid));
-	hash_add(dev->ahs_by_gid, &ah->node, efasim_gid_hash(gid));
+	err = rhltable_insert(&dev->ahs_by_gid, &ah->node, ahs_by_gid);
+	if (err)
+		goto erase;
 	lag = READ_ONCE(dev->fault[EFASIM_F_slid_lag_us]);
 	ah->visible = ktime_add_us(ktime_get(), lag);
 	ah->number = id;
@@ -525,6 +550,12 @@ static int new_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid, u16 *number)
 	dev->num_ah++;
 	*number = id;
 	return 0;
+
+erase:
+	xa_erase(&dev->ahs, id);
+free:
+	kfree(ah);
+	return err;
 }
 
 static bool gid_usable(const u8 *gid)
@@ -580,7 +611,7 @@ static void flush_ah(struct efasim_dev *dev, const struct efasim_ah *ah)
 static void erase_ah(struct efasim_dev *dev, struct efasim_ah *ah)
 {
 	xa_erase(&dev->ahs, ah->number);
-	hash_del(&ah->node);
+	rhltable_remove(&dev->ahs_by_gid, &ah->node, ahs_by_gid);
 	dev->num_ah--;
 	kfree(ah);
 }

@@ -132,22 +132,27 @@ static void efasim_dev_work(struct work_struct *work)
 		efasim_kick(dev);
 }
 
-static void init_tables(struct efasim_dev *dev)
+static int init_tables(struct efasim_dev *dev)
 {
+	int err;
+
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->mrs, XA_FLAGS_ALLOC1);
-	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC1);
-	xa_init_flags(&dev->peers, XA_FLAGS_ALLOC);
-	hash_init(dev->ahs_by_gid);
-	hash_init(dev->peers_by_gid);
 	INIT_LIST_HEAD(&dev->doorbells);
 	INIT_LIST_HEAD(&dev->ackq);
 	INIT_LIST_HEAD(&dev->held);
 	INIT_LIST_HEAD(&dev->rxq.list);
 	INIT_LIST_HEAD(&dev->node);
 	timerqueue_init_head(&dev->timers);
+	err = efasim_dev_ahs_init(dev);
+	if (err)
+		return err;
+	err = efasim_dev_peers_init(dev);
+	if (err)
+		efasim_dev_ahs_free(dev);
+	return err;
 }
 
 /**
@@ -162,13 +167,14 @@ static void init_tables(struct efasim_dev *dev)
 int efasim_engine_create(struct efasim_dev *dev,
 			 const struct efasim_dev_params *params)
 {
+	int err;
+
 	if (params->dma_dev && device_iommu_mapped(params->dma_dev))
 		return -EOPNOTSUPP;
 
 	mutex_init(&dev->lock);
 	spin_lock_init(&dev->db_lock);
 	spin_lock_init(&dev->rxq.lock);
-	init_tables(dev);
 	INIT_WORK(&dev->work, efasim_dev_work);
 	hrtimer_setup(&dev->timer, timer_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS);
@@ -182,10 +188,17 @@ int efasim_engine_create(struct efasim_dev *dev,
 	/* Never 0, and different for each incarnation. */
 	dev->incarnation = get_random_u64() | 1;
 	efasim_faults_init(dev, params->seed);
+	err = init_tables(dev);
+	if (err)
+		return err;
 	dev->rxbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);
 	dev->txbuf = kvmalloc(EFASIM_RXBUF, GFP_KERNEL);
 	if (dev->rxbuf && dev->txbuf)
 		return 0;
+	mutex_lock(&dev->lock);
+	efasim_dev_peers_free(dev);
+	efasim_dev_ahs_free(dev);
+	mutex_unlock(&dev->lock);
 	kvfree(dev->rxbuf);
 	kvfree(dev->txbuf);
 	return -ENOMEM;
@@ -221,6 +234,7 @@ void efasim_engine_destroy(struct efasim_dev *dev)
 	efasim_adm_reset(dev);
 	mutex_lock(&dev->lock);
 	efasim_dev_peers_free(dev);
+	efasim_dev_ahs_free(dev);
 	efasim_dev_drop_held(dev);
 	mutex_unlock(&dev->lock);
 	list_for_each_entry_safe(rxp, next, &dev->rxq.list, list)

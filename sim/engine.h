@@ -20,11 +20,11 @@
 #define EFASIM_ENGINE_H
 
 #include <linux/atomic.h>
-#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
+#include <linux/rhashtable.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <linux/timerqueue.h>
@@ -45,7 +45,6 @@ struct socket;
 #define EFASIM_KEY_INDEX_MASK	0x000fffff
 #define EFASIM_KEY_GEN_MASK	0x00f00000
 #define EFASIM_DMA_BITS		48
-#define EFASIM_GID_HASH_BITS	10
 /* Room for the longest valid datagram, and at least one byte more. */
 #define EFASIM_RXBUF		(EFASIM_MAX_PAYLOAD + 256)
 
@@ -365,7 +364,7 @@ struct efasim_mr {
 };
 
 struct efasim_ah {
-	struct hlist_node node;		/* in dev->ahs_by_gid */
+	struct rhlist_head node;	/* in dev->ahs_by_gid */
 	u8 gid[EFASIM_GID_LEN];
 	u32 pdn;
 	u32 users;
@@ -398,8 +397,8 @@ struct efasim_dev {
 	struct xarray ahs;
 	struct xarray pds;
 	struct xarray peers;
-	DECLARE_HASHTABLE(ahs_by_gid, EFASIM_GID_HASH_BITS);
-	DECLARE_HASHTABLE(peers_by_gid, EFASIM_GID_HASH_BITS);
+	struct rhltable ahs_by_gid;
+	struct rhashtable peers_by_gid;
 	u32 next_qp;
 	u32 qpn_generation;
 	u32 next_mr;

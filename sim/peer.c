@@ -37,11 +37,33 @@
 static void efasim_dev_peer_timer(struct efasim_dev *dev,
 				  struct efasim_timer *timer);
 
+static const struct rhashtable_params by_gid = {
+	.key_len = EFASIM_GID_LEN,
+	.key_offset = offsetof(struct efasim_peer, gid),
+	.head_offset = offsetof(struct efasim_peer, node),
+};
+
 static u32 rto_us(const struct efasim_peer *peer)
 {
 	u32 rto = max_t(u32, RTO_MIN_US, 4 * peer->srtt_us);
 
 	return min_t(u32, RTO_MAX_US, rto << min(peer->backoff, 5U));
+}
+
+static int efasim_dev_add_peer(struct efasim_dev *dev,
+			       struct efasim_peer *peer, const u8 *gid)
+{
+	int err;
+
+	memcpy(peer->gid, gid, sizeof(peer->gid));
+	err = xa_alloc(&dev->peers, &peer->id, peer, xa_limit_31b,
+		       GFP_NOIO | __GFP_NOWARN);
+	if (err)
+		return err;
+	err = rhashtable_insert_fast(&dev->peers_by_gid, &peer->node, by_gid);
+	if (err)
+		xa_erase(&dev->peers, peer->id);
+	return err;
 }
 
 static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
@@ -60,14 +82,11 @@ static struct efasim_peer *efasim_dev_new_peer(struct efasim_dev *dev,
 	}
 	if (!efasim_fault(dev, EFASIM_F_no_memory))
 		peer = kzalloc(sizeof(*peer), GFP_NOIO | __GFP_NOWARN);
-	if (!peer || xa_alloc(&dev->peers, &peer->id, peer, xa_limit_31b,
-			      GFP_NOIO | __GFP_NOWARN)) {
+	if (!peer || efasim_dev_add_peer(dev, peer, gid)) {
 		efasim_count(dev, EFASIM_S_no_memory);
 		kfree(peer);
 		return ERR_PTR(-ENOMEM);
 	}
-	memcpy(peer->gid, gid, sizeof(peer->gid));
-	hash_add(dev->peers_by_gid, &peer->node, efasim_gid_hash(gid));
 	for (i = 0; i < EFASIM_LANES; i++) {
 		peer->lane[i].tx_next = 1;
 		peer->lane[i].tx_una = 1;
@@ -94,10 +113,9 @@ struct efasim_peer *efasim_dev_peer(struct efasim_dev *dev, const u8 *gid,
 	struct efasim_peer *peer;
 
 	lockdep_assert_held(&dev->lock);
-	hash_for_each_possible(dev->peers_by_gid, peer, node,
-			       efasim_gid_hash(gid))
-		if (!memcmp(peer->gid, gid, EFASIM_GID_LEN))
-			return peer;
+	peer = rhashtable_lookup_fast(&dev->peers_by_gid, gid, by_gid);
+	if (peer)
+		return peer;
 	return create ? efasim_dev_new_peer(dev, gid) : ERR_PTR(-ENOENT);
 }
 
@@ -674,6 +692,12 @@ u32 efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
 	return n;
 }
 
+int efasim_dev_peers_init(struct efasim_dev *dev)
+{
+	xa_init_flags(&dev->peers, XA_FLAGS_ALLOC);
+	return rhashtable_init(&dev->peers_by_gid, &by_gid);
+}
+
 void efasim_dev_peers_free(struct efasim_dev *dev)
 {
 	struct efasim_peer *peer;
@@ -684,9 +708,10 @@ void efasim_dev_peers_free(struct efasim_dev *dev)
 		efasim_dev_disarm(dev, &peer->timer);
 		efasim_dev_forget(peer);
 		xa_erase(&dev->peers, i);
-		hash_del(&peer->node);
+		rhashtable_remove_fast(&dev->peers_by_gid, &peer->node, by_gid);
 		kfree(peer);
 	}
 	xa_destroy(&dev->peers);
+	rhashtable_destroy(&dev->peers_by_gid);
 	dev->num_peers = 0;
 }

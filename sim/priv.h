@@ -6,14 +6,7 @@
 #ifndef EFASIM_PRIV_H
 #define EFASIM_PRIV_H
 
-#include <linux/jhash.h>
-
 #include "engine.h"
-
-static inline u32 efasim_gid_hash(const u8 *gid)
-{
-	return jhash(gid, EFASIM_GID_LEN, 0);
-}
 
 /* A reliable packet, kept until the peer has acknowledged it. */
 struct efasim_txp {
@@ -48,7 +41,7 @@ struct efasim_lane_state {
  * duplicates.
  */
 struct efasim_peer {
-	struct hlist_node node;	/* in dev->peers_by_gid */
+	struct rhash_head node;	/* in dev->peers_by_gid */
 	u8 gid[EFASIM_GID_LEN];
 	u32 id;
 	u64 incarnation;	/* 0: unknown */
@@ -102,6 +95,7 @@ void efasim_dev_push(struct efasim_dev *dev, struct efasim_peer *peer);
 u32 efasim_dev_input(struct efasim_dev *dev, const void *buf, u32 len,
 		     const u8 *source);
 void efasim_dev_flush_acks(struct efasim_dev *dev);
+int efasim_dev_peers_init(struct efasim_dev *dev);
 void efasim_dev_peers_free(struct efasim_dev *dev);
 
 /* hwfmt.c */
@@ -132,6 +126,8 @@ struct efasim_qp *efasim_dev_find_qp(struct efasim_dev *dev, u32 qpn);
 struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
 				     const u8 *gid);
 bool efasim_dev_is_known(struct efasim_dev *dev, const u8 *gid);
+int efasim_dev_ahs_init(struct efasim_dev *dev);
+void efasim_dev_ahs_free(struct efasim_dev *dev);
 
 /* net.c */
 void efasim_dev_xmit(struct efasim_dev *dev, const u8 *gid, const void *buf,

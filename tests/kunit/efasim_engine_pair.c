@@ -30,6 +30,7 @@
 #define RQ_SIZE		(DEPTH * sizeof(struct efasim_rx_desc))
 #define QKEY		0x1234
 #define IOVA		0x10000
+#define PEERS		4096
 #define WILD		5000	/* packets */
 #define NEAR_WRAP	(U32_MAX - 40)
 #define KEY_STEP	(EFASIM_KEY_GEN_MASK & -EFASIM_KEY_GEN_MASK)
