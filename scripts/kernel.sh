@@ -10,8 +10,9 @@
 #   kernel.sh stock 6.1|6.12|newest
 #                               prints the directory of a Debian kernel, with
 #                                 vmlinuz, config, modules/lib/modules/RELEASE/
-#   kernel.sh with-efa 6.12     the same with efa.ko of linux-source-6.12, which Debian's kernel
-#                               doesn't include
+#   kernel.sh with-efa 6.12|newest
+#                               the same with efa.ko of the kernel's source, which Debian's
+#                                 kernel doesn't include
 #   kernel.sh headers 6.1|6.12  prints its headers (for make -C)
 #
 # Nothing is installed. Exit status 3: this distribution doesn't have the kernel.
@@ -375,6 +376,7 @@ test-) test_dir ;;
 stock-newest) "$KOFI_TOP/scripts/newest.sh" root ;;
 stock-[0-9]*) stock_dir "$2" ;;
 with-efa-6.12) with_efa_dir ;;
+with-efa-newest) "$KOFI_TOP/scripts/newest.sh" efa ;;
 headers-[0-9]*) headers_dir "$2" ;;
-*) die "usage: kernel.sh source | test | stock VERSION | with-efa 6.12 | headers VERSION" ;;
+*) die "usage: kernel.sh source | test | stock VERSION | with-efa VERSION | headers VERSION" ;;
 esac

@@ -7,6 +7,8 @@
 #                                 compiler and libraries of Debian 13:
 #                                 vmlinuz, config, release, modules/lib/modules/RELEASE/
 #   newest.sh make DIR ARG...   runs make for these headers; DIR is accessible
+#   newest.sh efa               does the same as root, and builds efa.ko, which Debian's
+#                                 kernel lacks, among the kernel's modules
 #   newest.sh user              prints a directory with libfabric and rdma-core of Debian 13,
 #                                 for processes to have as their root
 #
@@ -138,6 +140,45 @@ root_dir()
 	echo "$out"
 }
 
+# add_efa ROOT: build the EFA driver of this kernel's source
+add_efa()
+{
+	local root=$1 release version made=$1/tmp/efa
+	release=$(cat "$root/release")
+	version=${release%%[-+]*}
+	version=$(cut -d. -f1,2 <<< "$version")
+	[ ! -e "$root/efa" ] || return 0
+	say "building efa.ko for $release"
+	rm -rf "$made"{,-source}
+	rm -f "$APT"/cache/archives/*.deb
+	# Nothing else: it recommends compilers.
+	newest_apt apt-get -q -y --no-install-recommends --download-only -t trixie-backports \
+		install "linux-source-$version" > "$APT/log" 2>&1 ||
+		die "cannot download linux-source-$version, see $APT/log"
+	mkdir "$made-source"
+	dpkg-deb --fsys-tarfile "$APT"/cache/archives/linux-source-"$version"_*.deb |
+		tar -x -C "$made-source" --wildcards --strip-components=3 '*.tar.xz'
+	rm -f "$APT"/cache/archives/*.deb
+	tar -x -C "$made-source" --strip-components=1 -f "$made-source/linux-source-$version.tar.xz" \
+		"linux-source-$version/drivers/infiniband/hw/efa"
+	mv "$made-source/drivers/infiniband/hw/efa" "$made"
+	make_within "$root" "$made" -s M="$made" CONFIG_INFINIBAND_EFA=m \
+		CONFIG_DEBUG_INFO_BTF_MODULES= modules > "$root/efa.log" 2>&1 ||
+		die "efa.ko doesn't build, see $root/efa.log"
+	cp "$made/efa.ko" "$root/usr/lib/modules/$release/kernel/drivers/infiniband/hw/"
+	depmod -b "$root/usr" "$release"
+	rm -rf "$made"{,-source}
+	touch "$root/efa"
+}
+
+efa_dir()
+{
+	local root
+	root=$(root_dir)
+	locked newest add_efa "$root" >&2
+	echo "$root"
+}
+
 fetch_user()
 {
 	[ ! -e "$2" ] || return 0
@@ -187,10 +228,11 @@ make_within()
 
 case ${1-} in
 root) root_dir ;;
+efa) efa_dir ;;
 user) user_dir ;;
 make)
 	root=$(root_dir)
 	shift
 	make_within "$root" "$@" ;;
-*) die "usage: newest.sh root | make DIR ARGUMENT... | user" ;;
+*) die "usage: newest.sh root | efa | make DIR ARGUMENT... | user" ;;
 esac

@@ -113,9 +113,9 @@ class Tree:
     def kernel_modules(self, names):
         """Paths of modules of the kernel: of these, of those that ours need, and dependencies."""
         wanted = set(names)
-        if "efa" in wanted and self.name == "stock-6.12":
+        if "efa" in wanted and self.name != "test":
             # Only for the tests that need it: it takes the kernel's source.
-            script("kernel.sh", "with-efa", "6.12")
+            script("kernel.sh", "with-efa", self.name.removeprefix("stock-"))
             self.dependencies = self._dependencies()
         for path in self.ours.values():
             depends = subprocess.run(["/sbin/modinfo", "-F", "depends", path],

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test
+# kernel: test stock-newest
 # more: test
+# full: stock-newest
 # cmdline: memmap=64M$0x20000000
 # host-root: yes
 # host-tools: rdma ibv_devinfo
