@@ -6,13 +6,14 @@
 #include "blk_trace.h"
 #include "checksum.h"
 
-static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op)
+static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op,
+			  const char *side)
 {
 	atomic_long_inc(&d->stats.checksum_errors);
 	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
 	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu reached the %s with a wrong checksum\n",
 			   d->name, kb_op_name(op), blk_rq_bytes(rq),
-			   (u64)blk_rq_pos(rq), op == KB_OP_READ ? "client" : "server");
+			   (u64)blk_rq_pos(rq), side);
 }
 
 static u32 kbc_sum_data(u32 sum, struct request *rq)
@@ -78,7 +79,7 @@ bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 	if (msg->status != KB_PROTECTION || !(d->limits.caps & KB_CAP_CHECKSUM))
 		return false;
 	/* For a read, the checksum of the command was wrong. */
-	kbc_sum_count(d, rq, msg->op);
+	kbc_sum_count(d, rq, msg->op, "server");
 	return true;
 }
 
@@ -97,6 +98,6 @@ bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 	if (!(d->limits.caps & KB_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
 	    likely(kbc_sum_data(kbc_slot(rq)->seed, rq) == kbc_slot(rq)->sum))
 		return false;
-	kbc_sum_count(d, rq, KB_OP_READ);
+	kbc_sum_count(d, rq, KB_OP_READ, "client");
 	return true;
 }
