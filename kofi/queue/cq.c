@@ -5,6 +5,7 @@
  * the completions: fi_cq_read() returns -FI_EAVAIL while an error is at the head.
  */
 #include <linux/log2.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "queue.h"
@@ -195,6 +196,18 @@ static bool kofi_cq_poked(struct kofi_cq *cq)
 }
 
 /*
+ * The sources have completions, but not for this reader: polling may go on for any time. Return:
+ * as wait_event_interruptible_timeout(), for a sleep that is to end at @end.
+ */
+static long kofi_cq_left(long left, unsigned long end)
+{
+	cond_resched();
+	if (signal_pending(current))
+		return -ERESTARTSYS;
+	return left == MAX_SCHEDULE_TIMEOUT ? left : max((long)(end - jiffies), 0L);
+}
+
+/*
  * Poll for a while if polling has found completions before; then sleep until kofi_cq_ready(), a
  * signal or the timeout. A reader sleeps only if no source has a completion; the sources then
  * report the next one. Return: as wait_event_interruptible_timeout().
@@ -204,6 +217,7 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 {
 	bool ready = kofi_cq_ready(cq, want, signaled, room), found;
 	u32 spin = left ? kofi_cq_spin_max() : 0;
+	const unsigned long end = jiffies + left;
 	u64 start = 0;
 
 	if (!ready && kofi_cq_spin(cq, spin))
@@ -216,8 +230,12 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 	do {
 		found = kofi_cq_poll_last(cq);
 		ready = kofi_cq_ready(cq, want, signaled, room);
-		if (found || ready)
+		if (ready)
+			break;
+		if (found) {
+			left = kofi_cq_left(left, end);
 			continue;
+		}
 		left = wait_event_interruptible_timeout(cq->notifier.wait,
 							(ready = kofi_cq_ready(cq, want,
 									       signaled,
@@ -233,6 +251,9 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq))
 		/* The source left its completions to this reader: notify other readers. */
 		kofi_cq_notify(cq);
+	/* The sources report nothing to a reader that polls: have another one go on polling. */
+	if (found)
+		kofi_cq_poke(cq);
 	return left;
 }
 
