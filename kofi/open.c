@@ -312,6 +312,19 @@ int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 }
 EXPORT_SYMBOL_NS_GPL(fi_mr_regattr, KOFI);
 
+/* Return: whether the completions of an endpoint's sends go to a queue. */
+static bool kofi_sends_to(const struct kofi_node *ep, const struct kofi_node *cq)
+{
+	const struct kofi_bind *bind;
+	bool found = false;
+
+	mutex_lock(&kofi_tree_lock);
+	list_for_each_entry(bind, &ep->binds, list)
+		found |= bind->node == cq && bind->flags & FI_TRANSMIT && !bind->pending;
+	mutex_unlock(&kofi_tree_lock);
+	return found;
+}
+
 /**
  * fi_mr_alloc() - allocate a region for fi_mr_post_reg() (kernel only)
  * @domain: the domain
@@ -346,6 +359,9 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 	held = attr->ep ? attr->ep->fid.node : attr->cq->fid.node;
 	if (held->parent != domain->fid.node || attr->cq->fid.node->parent != held->parent)
 		return -FI_EDOMAIN;
+	/* The endpoint keeps the queue from being closed only if they are bound. */
+	if (attr->ep && !kofi_sends_to(held, attr->cq->fid.node))
+		return -EINVAL;
 	if (!kofi_node_get(held))
 		return -EINVAL;
 	ret = KOFI_DOMAIN_OPEN(domain, mr_alloc, (domain, attr, &new, context),

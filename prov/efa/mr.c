@@ -642,8 +642,6 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	/* Endpoints of fabric efa use their slots for packets, so use the domain's queue pair. */
 	if (attr->ep && !dom->rdm)
 		ep = to_kefa_ep(attr->ep);
-	if (ep && ep->tx.base.cq != container_of(attr->cq, struct kofi_cq, cq_fid))
-		return -EINVAL;
 	if (attr->max_pages > dom->dev->max_mr_pages)
 		return -EMSGSIZE;
 	ret = kefa_mr_count(dom);

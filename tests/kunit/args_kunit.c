@@ -349,6 +349,13 @@ static void mr_alloc_args(struct kunit *test)
 		fi_mr_alloc(domain, NULL, &mr, NULL));
 	REFUSED(test, s->fake, FAKE_MR_ALLOC, -EINVAL,
 		fi_mr_alloc(domain, &attr, NULL, NULL));
+	/* The endpoint isn't bound to the queue, or only for receives. */
+	REFUSED(test, s->fake, FAKE_MR_ALLOC, -EINVAL,
+		fi_mr_alloc(domain, &attr, &mr, NULL));
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(s->set.ep, &s->set.cq->fid, FI_RECV), 0);
+	REFUSED(test, s->fake, FAKE_MR_ALLOC, -EINVAL,
+		fi_mr_alloc(domain, &attr, &mr, NULL));
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(s->set.ep, &s->set.cq->fid, FI_TRANSMIT), 0);
 	KUNIT_ASSERT_EQ(test, fi_mr_alloc(domain, &attr, &mr, CTX), 0);
 	kofi_fake_close_later(test, &mr->fid);
 	ARRIVED(test, s->fake, FAKE_MR_ALLOC, mr, A(domain), A(&attr), A(CTX));

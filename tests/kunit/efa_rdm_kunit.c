@@ -494,7 +494,25 @@ static void rdm_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->rops.used, 0U);
 }
 
+/* A region's endpoint must keep the region's queue from being closed. */
+static void rdm_region_of_other_queue(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct fi_mr_alloc_attr attr = {
+		.max_pages = 1, .access = FI_REMOTE_READ, .ep = pair->end[0].ep,
+		.cq = pair->end[1].cq,
+	};
+	struct fid_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, fi_mr_alloc(pair->domain, &attr, &mr, NULL), -EINVAL);
+	attr.cq = pair->end[0].cq;
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(pair->domain, &attr, &mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&pair->end[0].ep->fid), -EBUSY);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static struct kunit_case rdm_cases[] = {
+	KUNIT_CASE(rdm_region_of_other_queue),
 	KUNIT_CASE(rdm_handshake),
 	KUNIT_CASE(rdm_homogeneous),
 	KUNIT_CASE(rdm_sizes),
