@@ -25,7 +25,7 @@ void loop_ep_stop(struct loop_ep *ep, int err)
 	if (ep->state != LOOP_EP_STOPPED) {
 		ep->state = LOOP_EP_STOPPED;
 		ep->stop_err = err;
-		list_del_init(&ep->starved);
+		loop_cq_forget(ep);
 		queue_work(loop_wq, &ep->work);
 	}
 	spin_unlock_bh(&loop_lock);

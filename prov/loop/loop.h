@@ -16,6 +16,8 @@
  *				single lock, as each transfer has two endpoints; it isn't
  *				held while data is moved
  *   kofi_cq.lock		innermost: completions are written under loop_lock
+ *   loop_starved_lock		innermost: a reader, or loop_lock's owner, gives back entries
+ *				of a queue's reserve
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -129,7 +131,7 @@ struct loop_domain {
 /**
  * struct loop_cq - a completion queue
  * @cq: the core's part
- * @starved: endpoints that wait for the queue's reserve; under loop_lock
+ * @starved: endpoints that wait for the queue's reserve; under loop_starved_lock
  */
 struct loop_cq {
 	struct kofi_cq		cq;
@@ -311,7 +313,7 @@ struct loop_side {
  * @recvs: receives that are posted to @match; under loop_lock
  * @inbound: operations that target this endpoint; under loop_lock
  * @ready: sends that waited in @match and now have a receive; under loop_lock
- * @starved: in loop_cq.starved; under loop_lock
+ * @starved: in loop_cq.starved; under loop_starved_lock
  */
 struct loop_ep {
 	struct fid_ep		ep_fid;
@@ -353,6 +355,8 @@ struct loop_device *loop_device_find(const char *name);
 int loop_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context);
 void loop_domain_remove(struct loop_domain *dom);
+bool loop_cq_reserve(struct loop_ep *ep);
+void loop_cq_forget(struct loop_ep *ep);
 
 static inline struct loop_domain *to_loop_domain(struct fid_domain *domain)
 {

@@ -43,10 +43,8 @@ static bool loop_place(struct loop_ep *ep, struct loop_op *recv, struct loop_op 
 	struct kofi_cq *cq = ep->rx.base.cq;
 
 	op->last = !left || left < ep->min_multi_recv;
-	if (!op->last && cq && kofi_cq_reserve_unsolicited(cq)) {
-		list_move_tail(&ep->starved, &to_loop_cq(cq)->starved);
+	if (!op->last && cq && !loop_cq_reserve(ep))
 		return false;
-	}
 	op->kvec_in.iov_base = recv->kvec.iov_base;
 	op->kvec_in.iov_len = len;
 	recv->kvec.iov_base += len;

@@ -223,6 +223,26 @@ static void multi_selective(struct kunit *test)
 	await_piece(test, &p->b, loop_ctx(1), p->b.buf + 20, 7, 20, FI_MULTI_RECV);
 }
 
+/* Many messages wait for a buffer whose pieces aren't reported. */
+static void multi_selective_many(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.bind = FI_SELECTIVE_COMPLETION,
+	});
+	struct kvec kvec = { p->b.buf, MANY * 20 };
+	struct fi_msg msg = { .addr = FI_ADDR_UNSPEC, .context = loop_ctx(1) };
+	int i;
+
+	set_min(test, &p->b, 1);
+	memset(p->a.buf, 7, 20);
+	for (i = 0; i < MANY; i++)
+		KUNIT_ASSERT_EQ(test, fi_inject(p->a.ep, p->a.buf, 20, p->b.addr), 0);
+	msleep(50);
+	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &kvec, 1, kvec.iov_len);
+	KUNIT_ASSERT_EQ(test, fi_recvmsg(p->b.ep, &msg, FI_MULTI_RECV), 0);
+	await_piece(test, &p->b, loop_ctx(1), p->b.buf + 20 * (MANY - 1), 7, 20, FI_MULTI_RECV);
+}
+
 static void multi_bad_calls(struct kunit *test)
 {
 	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
@@ -457,6 +477,7 @@ static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(multi_unread),
 	KUNIT_CASE(multi_truncated),
 	KUNIT_CASE(multi_selective),
+	KUNIT_CASE(multi_selective_many),
 	KUNIT_CASE(multi_bad_calls),
 	KUNIT_CASE(peek),
 	KUNIT_CASE(peek_untagged),
