@@ -125,8 +125,11 @@ static int kefa_ep_close(struct fid *fid)
 static void kefa_ep_set_cpu(struct kefa_ep *ep, int cpu)
 {
 	ep->cpu = cpu;
-	/* The ULP may have asked for a CPU that doesn't exist. */
-	if (cpu >= 0 && cpu < nr_cpu_ids && cpu_possible(cpu))
+	/*
+	 * The ULP may have asked for a CPU that doesn't exist. The workqueue has no workers for one
+	 * that was never online.
+	 */
+	if (cpu >= 0 && cpu < nr_cpu_ids && cpu_online(cpu))
 		ep->work_cpu = cpu;
 }
 

@@ -42,7 +42,7 @@ static __always_inline int kefa_gather_add(struct kefa_gather *g, struct page *p
 	phys_addr_t phys = page_to_phys(page) + off;
 	struct scatterlist *sg = g->mr->sg + g->n;
 
-	if (g->n && phys == g->end && sg[-1].length + len <= g->max) {
+	if (g->n && phys == g->end && (u64)sg[-1].length + len <= g->max) {
 		sg[-1].length += len;
 	} else {
 		/* The device maps whole pages, so only the ends of a region may be unaligned. */

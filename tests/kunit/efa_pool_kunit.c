@@ -276,7 +276,31 @@ static void list_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* Adjacent pieces aren't merged into one whose length overflows. Their memory isn't accessed. */
+static void pool_gathers_4g(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct page *page = virt_to_page(scene->buf);
+	struct bio_vec bvec[] = {
+		{ page, SZ_2G, 0 }, { page + (SZ_2G >> PAGE_SHIFT), SZ_2G, 0 },
+	};
+	const struct fi_mr_attr attr = { .type = FI_MR_BVEC, .bvec = bvec, .iov_count = 2 };
+	struct kefa_mr *kmr;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, alloc(scene, 4, &mr), 0);
+	kmr = container_of(mr, struct kefa_mr, mr_fid);
+	KUNIT_EXPECT_EQ(test, kefa_mr_gather(kmr, &attr), 0);
+	KUNIT_EXPECT_EQ(test, kmr->nents, 2);
+	KUNIT_EXPECT_EQ(test, kmr->sg[0].length, (unsigned int)SZ_2G);
+	KUNIT_EXPECT_EQ(test, kmr->len, (size_t)SZ_4G);
+	kmr->nents = 0;
+	kmr->len = 0;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static struct kunit_case pool_cases[] = {
+	KUNIT_CASE(pool_gathers_4g),
 	KUNIT_CASE(list_ends),
 	KUNIT_CASE(pool_orders),
 	KUNIT_CASE(pool_rest),
