@@ -335,7 +335,8 @@ void kefa_ep_map_retry(struct work_struct *work)
 
 	spin_lock_bh(&ep->lock);
 	kefa_ep_freed(ep);
-	if (ep->state == KEFA_EP_ENABLED)
+	/* Without rests this may be fabric efa's endpoint, whose worker posts what is held. */
+	if (ep->state == KEFA_EP_ENABLED && !list_empty(&ep->rests))
 		kefa_rests_go(ep);
 	spin_unlock_bh(&ep->lock);
 	kefa_ep_kick(ep);
@@ -554,9 +555,10 @@ static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
 }
 
 /*
- * Return: whether the polling reader is the only one that waits for completions. A reader
- * that goes to sleep is counted first and then polls under the endpoint's lock, so it finds
- * completions that were written under the lock before.
+ * Return: whether the polling reader is the only one that waits for completions. A handler waits,
+ * too, because the reader may leave completions to it. A reader that goes to sleep is counted
+ * first and then polls under the endpoint's lock, so it finds completions that were written under
+ * the lock before.
  * @self: number of sleepers that the polling reader itself counts as.
  */
 static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
@@ -564,7 +566,7 @@ static bool kefa_ep_only_reader(struct kefa_ep *ep, int self)
 	struct kofi_cq *cq = ep->tx.base.cq;
 
 	lockdep_assert_held(&ep->lock);
-	if (cq != ep->rx.base.cq || ep->tx.room || ep->rx.room ||
+	if (cq != ep->rx.base.cq || ep->tx.room || ep->rx.room || cq->notifier.call ||
 	    kofi_cq_sleepers(cq) > self)
 		return false;
 	ep->tx.notify = false;

@@ -295,6 +295,38 @@ static void poll_waits_for_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_read(scene->cq, &entry, 1), 1);
 }
 
+static atomic_t handler_read;
+
+static void count_reads(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+
+	while (fi_cq_read(cq, &entry, 1) == 1)
+		atomic_inc(&handler_read);
+}
+
+/* Reader and handler: a reader notifies the handler of completions that it polls but leaves. */
+static void poll_tells_handler(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = count_reads,
+	});
+	struct fi_cq_data_entry entry;
+	int n;
+
+	atomic_set(&handler_read, 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	efake_settle();
+	no_event(scene);
+	done(scene);
+	done(scene);
+	/* The handler may be faster. */
+	n = fi_cq_read(scene->cq, &entry, 1) == 1;
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&handler_read) == 2 - n));
+}
+
 /* Reader and sleeper: a reader notifies sleepers of completions that it polls for them. */
 static void poll_tells_sleeper(struct kunit *test)
 {
@@ -503,6 +535,7 @@ static struct kunit_case poll_cases[] = {
 	KUNIT_CASE(poll_while_closing),
 	KUNIT_CASE(poll_while_removed),
 	KUNIT_CASE(poll_waits_for_nobody),
+	KUNIT_CASE(poll_tells_handler),
 	KUNIT_CASE(poll_tells_sleeper),
 	KUNIT_CASE(poll_last_tells_sleeper),
 	KUNIT_CASE(poll_tells_other_queue),

@@ -231,7 +231,25 @@ static void carrier_name(const enum carrier *carrier, char *name)
 
 KUNIT_ARRAY_PARAM(carrier, carriers, carrier_name);
 
+/* The device refuses what a handler has posted while the retry after a failed mapping is due. */
+static void ends_held(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_ep *ep = to_kefa_ep(pair->end[0].ep);
+
+	ep->worker = current;
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
+	ep->worker = NULL;
+	KUNIT_EXPECT_EQ(test, ep->nheld, 1U);
+	efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+	ep->map_retry.work.func(&ep->map_retry.work);
+	efake_settle_all();
+	rdm_expect_error(test, &pair->end[0], 1, EIO);
+	rdm_expect_whole(test, pair);
+}
+
 static struct kunit_case ends_cases[] = {
+	KUNIT_CASE(ends_held),
 	KUNIT_CASE_PARAM(ends_anywhere, carrier_gen_params),
 	{}
 };
