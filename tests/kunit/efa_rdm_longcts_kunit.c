@@ -612,6 +612,34 @@ static void longcts_silent(struct kunit *test)
 	}
 }
 
+/*
+ * Data waited for slots when the endpoint last checked its peers: it must check them again once
+ * the data was sent and the peer is to grant more.
+ */
+static void longcts_silent_later(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	const u32 reserved = rdm->ts_ctl;
+
+	shake(test, pair);
+	die_set_up(test, pair, GRANT);
+	take_all(pair, 0);
+	rdm->ts_ctl = rdm->nts;
+	cts(pair, the_id(&pair->end[0]), 7, 1000, 0);
+	KUNIT_ASSERT_EQ(test, the_rop(&pair->end[0])->state, KEFA_ROP_DATA_TX);
+	expect_quiet(test, rdm);
+	rdm->ts_ctl = reserved;
+	kefa_ep_kick(&rdm->ep);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, take_all(pair, 0), 1U);
+	KUNIT_ASSERT_EQ(test, the_rop(&pair->end[0])->state, KEFA_ROP_GRANT);
+	expect_asked(test, pair->end[0].qp);
+	take_all(pair, 9);
+	rdm_expect_error(test, &pair->end[0], 1, ECONNRESET);
+	expect_whole(test, pair);
+}
+
 static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_sizes),
 	KUNIT_CASE(longcts_unexpected),
@@ -623,6 +651,7 @@ static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_not_ready),
 	KUNIT_CASE(longcts_dies),
 	KUNIT_CASE(longcts_silent),
+	KUNIT_CASE(longcts_silent_later),
 	KUNIT_CASE(longcts_fair),
 	KUNIT_CASE(longcts_refused),
 	{}

@@ -40,6 +40,9 @@ static void kefa_stream_spent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_GRANT);
 	else
 		kefa_rop_set_state(&rdm->rops, rop, dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED);
+	/* While the operation had data to send, it didn't wait for the peer. */
+	if (rop->state != KEFA_ROP_POSTED)
+		kefa_silent_arm(rdm);
 }
 
 /* Send a packet of granted data. Return: false if no slot or no bounce buffer was free. */

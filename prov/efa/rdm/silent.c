@@ -12,6 +12,10 @@
 #define KEFA_ITS_TURN	(BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_DATA_RX) | \
 			 BIT(KEFA_ROP_NACKED) | BIT(KEFA_ROP_SINK))
 
+/*
+ * An operation that enters one of these states, or waits for a HANDSHAKE, calls kefa_silent_arm(),
+ * unless it comes from another of them.
+ */
 static bool kefa_waits_for_peer(const struct kefa_rop *rop)
 {
 	if (rop->state == KEFA_ROP_WAIT)
