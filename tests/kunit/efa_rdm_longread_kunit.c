@@ -639,7 +639,62 @@ static void longread_options(struct kunit *test)
 	pair->fake->dev->rdma_read = true;
 }
 
+/* An endpoint is disabled during a registration: the device must not count as silent later. */
+static void longread_disabled(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	struct kefa_ep *ep = to_kefa_ep(pair->end[0].ep);
+	struct delayed_work *watch = &ep->dom->mrq.watch;
+	int i;
+
+	pair->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, send_as(pair, LONG, 0, 0, 2), 0);
+	KUNIT_EXPECT_EQ(test, ep->nregs - ep->nregs_done, 1U);
+	KUNIT_EXPECT_EQ(test, fi_disable(pair->end[0].ep), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, rdm_read(&pair->end[0]).ret, -FI_EAVAIL);
+	for (i = 0; i <= KEFA_MR_LOOKS; i++)
+		watch->work.func(&watch->work);
+	KUNIT_EXPECT_FALSE(test, ep->dom->dev->dead);
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, pair->in, 8, NULL, FI_ADDR_UNSPEC, 5, 0,
+				       (void *)1), 0);
+}
+
+/*
+ * A HANDSHAKE arrives while the memory of a message is registered for a peer that is taken for
+ * one of the same kind. With the shorter header the message would fit into one packet.
+ */
+static void longread_turns_short(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .homogeneous = true });
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	const size_t len = rdm->shapes[KEFA_SIGNS_CONNID][1].room;
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+
+	spin_lock_bh(&rdm->ep.lock);
+	peer = kefa_peers_at(&rdm->peers, pair->end[0].peer);
+	spin_unlock_bh(&rdm->ep.lock);
+	rdm->lim.min_read_message = 4000;
+	pair->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, len, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, len, 5, 2), 0);
+	rop = list_first_entry_or_null(&peer->wait, struct kefa_rop, peer_link);
+	KUNIT_ASSERT_NOT_NULL(test, rop);
+	KUNIT_ASSERT_EQ(test, rop->state, KEFA_ROP_REG);
+	peer->flags |= KEFA_RPEER_SHAKEN;
+	peer->features = rdm->self.features;
+	pair->fake->manual_mr = false;
+	efake_wr_done(efake_sent(pair->end[0].qp, 0), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, len);
+	rdm_expect(test, &pair->end[1], 1, len);
+	rdm_expect_whole(test, pair);
+}
+
 static struct kunit_case longread_cases[] = {
+	KUNIT_CASE(longread_disabled),
+	KUNIT_CASE(longread_turns_short),
 	KUNIT_CASE(longread_sizes),
 	KUNIT_CASE(longread_pieces),
 	KUNIT_CASE(longread_truncated),

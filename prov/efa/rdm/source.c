@@ -83,6 +83,8 @@ void kefa_sources_end(struct kefa_ep *ep)
 			rop->source = NULL;
 		spin_unlock_bh(&ep->lock);
 	}
+	/* None is outstanding without a queue pair, so kefa_mrq_watch() must not wait for any. */
+	WRITE_ONCE(ep->nregs_done, ep->nregs);
 	kefa_sources_fini(rdm);
 }
 
@@ -403,6 +405,7 @@ static void kefa_source_over(struct kefa_rdm *rdm, struct kefa_rop *rop, int err
 	}
 	/* The peer sent a READ_NACK. */
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_GRANT);
+	kefa_silent_arm(rdm);
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_AGAIN);
 }
 
