@@ -623,6 +623,138 @@ static void loss_ready_again(struct kunit *test)
 	answer_all(pair, 0);
 }
 
+/*
+ * Early packets use up the budget. The packet that they wait for must still arrive; if it never
+ * does, their sender is dead, and other peers aren't affected.
+ */
+static void loss_early(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	const struct other other = { .qpn = 0x500, .connid = 3, .slid = 30 };
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct other o = first(pair);
+	u32 i, n;
+
+	rdm->budget = SZ_256K;
+	for (n = 1; n < 1000 && rdm->kept < SZ_256K + SZ_128K; n++) {
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, n, 4000, false);
+		efake_settle_all();
+		answer_all(pair, 0);
+	}
+	KUNIT_EXPECT_LT(test, n, 1000U);
+	KUNIT_EXPECT_NOT_NULL(test, efake_recv(pair->end[1].qp, 0));
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 4000, false);
+	for (i = 0; i < 20; i++)
+		efake_settle_all();
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 4000, 77, i), 0);
+		rdm_expect(test, &pair->end[1], i, 4000);
+	}
+	KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 0ULL);
+
+	for (i = 1; i < 2000 && !rdm->stats.cut; i++) {
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, n + i, 4000, false);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
+	KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
+	eager(pair, &other, KEFA_EAGER_TAGRTM_PKT, 0, 8, true);
+	efake_settle_all();
+	answer_all(pair, 0);
+	rdm_expect(test, &pair->end[1], 1, 8);
+}
+
+/* Return: whether the last packet of the second endpoint is a HANDSHAKE. */
+static bool shakes(struct rdm_pair *pair)
+{
+	struct efake_qp *qp = pair->end[1].qp;
+
+	if (!qp->nsent)
+		return false;
+	efake_wr_read(efake_sent(qp, qp->nsent - 1), packet, 1);
+	return packet[0] == KEFA_HANDSHAKE_PKT;
+}
+
+/* A HANDSHAKE is lost, of a peer in the address vector or of one that was removed. */
+static void loss_handshake(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct fi_efa_addr addr = efa_addr(9, 100);
+	const struct other o = { .qpn = 100, .connid = addr.qkey, .slid = 33 };
+	fi_addr_t to;
+
+	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, false);
+	efake_settle_all();
+	KUNIT_EXPECT_TRUE(test, shakes(pair));
+	answer_all(pair, 13);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 1, 8, false);
+	efake_settle_all();
+	KUNIT_EXPECT_TRUE(test, shakes(pair));
+
+	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &to, 1, 0), 0);
+	answer_all(pair, KEFA_STATUS_RNR);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 2, 8, false);
+	efake_settle_all();
+	KUNIT_EXPECT_TRUE(test, shakes(pair));
+	answer_all(pair, 0);
+	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 3, 8, false);
+	efake_settle_all();
+	KUNIT_EXPECT_FALSE(test, shakes(pair));
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.unexpected, 4ULL);
+}
+
+/* No buffers can be had for receives, and no completion comes once they can. */
+static void loss_receives(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct other o = first(pair);
+	u32 i;
+
+	pair->fake->refuse = BIT(EFAKE_DMA_MAP);
+	for (i = 0; i < 1000 && efake_recv(pair->end[1].qp, 0); i++) {
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, i, 4000, false);
+		efake_settle_all();
+	}
+	answer_all(pair, 0);
+	KUNIT_EXPECT_NULL(test, efake_recv(pair->end[1].qp, 0));
+	pair->fake->refuse = 0;
+	for (i = 0; i < 50 && !efake_recv(pair->end[1].qp, 0); i++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_NOT_NULL(test, efake_recv(pair->end[1].qp, 0));
+}
+
+/* A stranger's own packets don't use up the attempts to create an address handle for it. */
+static void loss_attempts(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	const struct other o = { .qpn = 0x500, .connid = 3, .slid = 30 };
+	unsigned long start = jiffies;
+	u32 i;
+
+	pair->fake->refusal = -ENOMEM;
+	pair->fake->refuse = BIT(EFAKE_AH_CREATE);
+	for (i = 0; i < 20; i++) {
+		eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, i, 8, true);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_LE(test, rdm->join_tries,
+			2 + jiffies_to_msecs(jiffies - start + 1) / KEFA_JOIN_RETRY_MS);
+	pair->fake->refuse = 0;
+	for (i = 0; i < 100 && rdm->stats.unexpected < 20; i++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 20ULL);
+	answer_all(pair, 0);
+}
+
 static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_memory),
 	KUNIT_CASE(loss_receipt_early),
@@ -642,6 +774,10 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_mapping),
 	KUNIT_CASE(loss_drain),
 	KUNIT_CASE(loss_ready_again),
+	KUNIT_CASE(loss_early),
+	KUNIT_CASE(loss_handshake),
+	KUNIT_CASE(loss_receives),
+	KUNIT_CASE(loss_attempts),
 	{}
 };
 

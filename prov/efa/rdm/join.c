@@ -183,13 +183,42 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 	kefa_ep_kick(&rdm->ep);
 }
 
+/*
+ * Early packets use most of all memory for kept packets, and no receive is left for the packet that
+ * they wait for. Only the death of a peer can end that: of the one that uses most.
+ */
+static void kefa_relieve_early(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *worst;
+	struct kefa_held *held;
+	u64 all, kept;
+
+	while (rdm->kept >= kefa_rx_most(rdm)) {
+		worst = NULL;
+		all = 0;
+		list_for_each_entry(held, &rdm->early, link) {
+			all += held->cost;
+			if (!worst || held->peer->kept > worst->kept)
+				worst = held->peer;
+		}
+		kept = rdm->kept;
+		if (all <= kept / 2)
+			return;
+		rdm->stats.cut++;
+		kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
+		if (WARN_ON_ONCE(rdm->kept == kept))
+			return;
+	}
+}
+
 /**
- * kefa_rdm_relieve() - free memory that untrusted peers use
+ * kefa_rdm_relieve() - free memory that untrusted peers and early packets use
  * @rdm: the endpoint, whose receive budget is used up
  *
  * If all peers in no address vector together use more than half of the budget, the one that uses
  * most is declared dead and loses its messages. Peers in the address vector may use the rest; then
- * they find no receive until the ULP has received some messages.
+ * they find no receive until the ULP has received some messages. If most of the memory has early
+ * packets, and kefa_rx_most() is reached, the peer that uses most is declared dead, too.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -208,13 +237,14 @@ void kefa_rdm_relieve(struct kefa_rdm *rdm)
 				worst = peer;
 		}
 		if (all <= rdm->budget / 2)
-			return;
+			break;
 		rdm->stats.cut++;
 		kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
 		kefa_fail_msgs(rdm, worst, true, KEFA_DROP_FULL);
 		if (WARN_ON_ONCE(worst->kept))
 			return;
 	}
+	kefa_relieve_early(rdm);
 }
 
 /**

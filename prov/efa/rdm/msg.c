@@ -203,7 +203,9 @@ struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u
 		spin_lock(&kcq->starved_lock);
 		list_move_tail(&rdm->cq_starved, &kcq->starved);
 		spin_unlock(&kcq->starved_lock);
-		return NULL;
+		/* kefa_rdm_cq_replenished() may have come before the endpoint was in the list. */
+		if (kofi_cq_reserve_unsolicited(cq))
+			return NULL;
 	}
 	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_DATA_RX);
 	if (!rop) {
@@ -679,7 +681,8 @@ static enum kefa_took kefa_packet_park(struct kefa_rdm *rdm, struct kefa_held *h
 	kept = kefa_keep_packet(rdm, held, NULL);
 	kept->where = KEFA_HELD_STRANGE;
 	list_add_tail(&kept->link, &rdm->strange);
-	mod_delayed_work(kefa_cmd_wq, &rdm->join, 0);
+	/* Leave the delay after a failure alone: the number of attempts is limited. */
+	queue_delayed_work(kefa_cmd_wq, &rdm->join, 0);
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 

@@ -526,6 +526,33 @@ struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_r
 }
 
 /**
+ * kefa_peers_untold() - note that the HANDSHAKE to a peer was lost
+ * @peers: peers of the endpoint
+ * @peer: the peer, which may be gone
+ *
+ * The next packet of the peer makes another one due, like its first packet.
+ *
+ * Context: Under @peers->lock.
+ */
+void kefa_peers_untold(struct kefa_peers *peers, struct kefa_rpeer *peer)
+{
+	const u32 told = KEFA_RPEER_HEARD | KEFA_RPEER_TOLD;
+	struct kefa_rpeer *heir = NULL;
+	struct kefa_tomb *tomb = NULL;
+
+	lockdep_assert_held(peers->lock);
+	peer->flags &= ~told;
+	if (peer->state == KEFA_RPEER_GONE) {
+		heir = kefa_peers_same(peers, peer);
+		tomb = heir ? NULL : kefa_tomb_find(peers, peer->by_conn.key, peer->gid);
+	}
+	if (heir && !(heir->owes & KEFA_OWES_HANDSHAKE))
+		heir->flags &= ~told;
+	if (tomb)
+		tomb->flags &= ~told;
+}
+
+/**
  * kefa_peers_del() - remove a peer from all tables
  * @peers: peers of the endpoint
  * @peer: the peer, whose operations the caller has ended

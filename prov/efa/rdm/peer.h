@@ -198,6 +198,7 @@ struct kefa_rpeer *kefa_peers_insert(struct kefa_peers *peers, struct kefa_rpeer
 struct kefa_rpeer *kefa_peers_meet(struct kefa_peers *peers, struct kefa_rpeer *peer);
 int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct kefa_ah *ah);
 struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers);
+void kefa_peers_untold(struct kefa_peers *peers, struct kefa_rpeer *peer);
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone);
 void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool remember);
 struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, const struct kefa_src *src);

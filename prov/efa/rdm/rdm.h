@@ -624,6 +624,7 @@ void kefa_rx_end(struct kefa_rdm *rdm, bool reaches);
 struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id);
 void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs);
 void kefa_rx_give(struct kefa_rdm *rdm);
+u64 kefa_rx_most(const struct kefa_rdm *rdm);
 void kefa_rx_refill(struct kefa_rdm *rdm);
 void kefa_rx_grow(struct kefa_rdm *rdm);
 struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,

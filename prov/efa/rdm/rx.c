@@ -5,7 +5,8 @@
  * no receive, which the sender's device reports. A short packet is kept as a copy, if there is
  * memory, and its buffer is posted again; a longer one is kept in its buffer. If kept packets use
  * up the budget, only KEFA_RX_LEAST receives are posted, so that answers, which aren't kept, can
- * still arrive.
+ * still arrive. While early packets are kept, there is always a receive, up to another limit:
+ * the packet for which they wait must arrive.
  */
 #include <linux/slab.h>
 #include "../dma.h"
@@ -210,10 +211,23 @@ static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
 	return list_first_entry_or_null(&rdm->rs_free, struct kefa_rs, list);
 }
 
+/**
+ * kefa_rx_most() - get the limit of the memory of kept packets while early ones are among them
+ * @rdm: the endpoint
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: number of bytes, for which there are receive slots.
+ */
+u64 kefa_rx_most(const struct kefa_rdm *rdm)
+{
+	return rdm->budget + (u64)rdm->depth * rdm->stride;
+}
+
 /*
  * Return: the number of receives to have posted. All their packets may have to be kept, so the
  * budget limits the number, but not below KEFA_RX_LEAST. Each packet that is kept beyond the
- * budget reduces these.
+ * budget reduces these. The ULP can do nothing about early packets, so one receive is left for
+ * the packet that they wait for.
  */
 static u32 kefa_rx_target(const struct kefa_rdm *rdm)
 {
@@ -226,7 +240,17 @@ static u32 kefa_rx_target(const struct kefa_rdm *rdm)
 		return min_t(u64, max_t(u64, room, KEFA_RX_LEAST), rdm->target);
 	}
 	over = div_u64(rdm->kept - rdm->budget, rdm->stride);
-	return over < KEFA_RX_LEAST ? min_t(u32, KEFA_RX_LEAST - over, rdm->target) : 0;
+	if (over < KEFA_RX_LEAST)
+		return min_t(u32, KEFA_RX_LEAST - over, rdm->target);
+	return !list_empty(&rdm->early) && rdm->kept < kefa_rx_most(rdm);
+}
+
+/* Have the worker try again, as no completion may come that would have receives posted. */
+static void kefa_rx_retry(struct kefa_rdm *rdm, u32 target)
+{
+	if (rdm->nposted < min_t(u32, target, KEFA_RX_LEAST) && rdm->nrs < rdm->rs_max)
+		queue_delayed_work(kefa_wq, &rdm->ep.map_retry,
+				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 }
 
 /**
@@ -253,10 +277,12 @@ void kefa_rx_refill(struct kefa_rdm *rdm)
 		kefa_rx_give(rdm);
 		/* The device has refused receives; the next refill tries again. */
 		if (rs->state != KEFA_RS_POSTED)
-			return;
+			break;
 	}
 	if (rdm->ep.nrecvs)
 		kefa_rx_give(rdm);
+	if (unlikely(rdm->nposted < target))
+		kefa_rx_retry(rdm, target);
 	rdm->stats.shut += !rdm->nposted;
 }
 

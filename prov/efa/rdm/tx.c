@@ -312,6 +312,8 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 	if (lives && !fatal && !status) {
 		kefa_shake_untold(peer);
 		kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+	} else if (ts->type == KEFA_HANDSHAKE_PKT && peer->state != KEFA_RPEER_DEAD) {
+		kefa_peers_untold(&rdm->peers, peer);
 	}
 	if (peer->state == KEFA_RPEER_GONE && !list_empty(&ts->out.list))
 		kefa_rdm_lost(rdm, peer);
