@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Detection of writes that were lost in a server's crash: see blk_epoch.h. */
 #include <linux/atomic.h>
-#include <linux/bitops.h>
 #include <linux/compiler.h>
 #include "blk_epoch.h"
 
@@ -10,8 +9,7 @@ bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch)
 	bool lost = e->epoch && e->epoch != epoch && e->unflushed;
 
 	if (lost) {
-		set_bit(KBC_LOST_FLUSH, &e->lost);
-		set_bit(KBC_LOST_FUA, &e->lost);
+		WRITE_ONCE(e->lost, true);
 		WRITE_ONCE(e->unflushed, 0);
 	}
 	e->epoch = epoch;
@@ -42,10 +40,12 @@ void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed)
 		kbc_epoch_wrote(e);
 }
 
-bool kbc_epoch_fails(struct kbc_epoch *e, bool flush, bool fua)
+bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua)
 {
-	if (likely(!READ_ONCE(e->lost)))
-		return false;
-	return (flush && test_and_clear_bit(KBC_LOST_FLUSH, &e->lost)) ||
-	       (fua && test_and_clear_bit(KBC_LOST_FUA, &e->lost));
+	return unlikely(READ_ONCE(e->lost)) && (flush || fua);
+}
+
+void kbc_epoch_accept(struct kbc_epoch *e)
+{
+	WRITE_ONCE(e->lost, false);
 }

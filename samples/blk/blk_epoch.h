@@ -3,17 +3,14 @@
  * Detection of writes that were lost in a server's crash: those that the server replied to
  * and that no flush has followed. The server's epoch changes whenever it opens its store,
  * as the write verifier of NFS. But an NFS client still has the data and writes it again,
- * while the user of a block device learns of the loss when the next flush fails, as for
- * any write that is lost from a volatile cache.
+ * while a user of a block device learns of the loss when a flush fails. A disk has many users,
+ * such as its partitions and the files on it, and the client doesn't know whose writes were lost.
+ * So all flushes fail until an administrator accepts the loss.
  */
 #ifndef KOFIBLK_BLK_EPOCH_H
 #define KOFIBLK_BLK_EPOCH_H
 
 #include <linux/types.h>
-
-/* Bits of kbc_epoch.lost: the next flush, and the next write with FUA. */
-#define KBC_LOST_FLUSH	0
-#define KBC_LOST_FUA	1
 
 /**
  * struct kbc_epoch - state for detection of lost writes
@@ -21,12 +18,12 @@
  * @unflushed: the server has replied to a write that isn't flushed yet. Needs no lock: a
  *	write is noted before it is completed, and so before any flush that must cover it
  *	begins
- * @lost: bits KBC_LOST_*, each of which makes one request fail
+ * @lost: writes may have been lost, and nobody has accepted that
  */
 struct kbc_epoch {
 	u64		epoch;
 	unsigned int	unflushed;	/* some architectures have no xchg() of less than 32 bits */
-	unsigned long	lost;
+	bool		lost;
 };
 
 /**
@@ -77,9 +74,17 @@ void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed);
  * @fua: the request is a write with FUA
  *
  * Context: Any.
- * Return: true for the first flush and the first write with FUA after
- * kbc_epoch_begin() returned true.
+ * Return: true for flushes and writes with FUA between kbc_epoch_begin(), which returned true,
+ * and kbc_epoch_accept().
  */
-bool kbc_epoch_fails(struct kbc_epoch *e, bool flush, bool fua);
+bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua);
+
+/**
+ * kbc_epoch_accept() - accept that writes were lost
+ * @e: the epoch
+ *
+ * Context: Any.
+ */
+void kbc_epoch_accept(struct kbc_epoch *e);
 
 #endif /* KOFIBLK_BLK_EPOCH_H */

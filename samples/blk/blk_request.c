@@ -572,8 +572,8 @@ static bool kbc_request_lost(struct kbc_disk *d, const struct request *rq, u8 op
 
 	if (!kbc_epoch_fails(&d->epoch, op == KB_OP_FLUSH, fua))
 		return false;
-	kbc_err(d, "failing a %s, because earlier writes may be lost\n",
-		op == KB_OP_FLUSH ? "flush" : "write with FUA");
+	pr_err_ratelimited("%s: failing a %s, because earlier writes may be lost; once their data was restored, write 0 to kofiblk/lost\n",
+			   d->name, op == KB_OP_FLUSH ? "flush" : "write with FUA");
 	return true;
 }
 

@@ -455,7 +455,7 @@ static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
 		return;
 	atomic_long_inc(&d->stats.losses);
 	trace_kofiblk_lost(d->name);
-	kbc_err(d, "%s has reopened its store: data that was written and not flushed may be lost, failing the next flush\n",
+	kbc_err(d, "%s has reopened its store: data that was written and not flushed may be lost, failing flushes until 0 is written to kofiblk/lost\n",
 		d->options.address);
 }
 

@@ -200,6 +200,25 @@ static ssize_t secret_store(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_WO(secret);
 
+static ssize_t lost_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(kbc_of(dev)->epoch.lost));
+}
+
+static ssize_t lost_store(struct device *dev, struct device_attribute *attr,
+			  const char *buf, size_t count)
+{
+	bool value;
+	int ret;
+
+	ret = kstrtobool(buf, &value);
+	if (ret || value)
+		return ret ?: -EINVAL;
+	kbc_epoch_accept(&kbc_of(dev)->epoch);
+	return count;
+}
+static DEVICE_ATTR_RW(lost);
+
 static ssize_t reset_store(struct device *dev, struct device_attribute *attr,
 			   const char *buf, size_t count)
 {
@@ -240,6 +259,7 @@ static struct attribute *kbc_attrs[] = {
 	&dev_attr_ctrl_loss_tmo.attr,
 	&dev_attr_fast_io_fail_tmo.attr,
 	&dev_attr_secret.attr,
+	&dev_attr_lost.attr,
 	&dev_attr_reset.attr,
 	&dev_attr_delete.attr,
 	NULL

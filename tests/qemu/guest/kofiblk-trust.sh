@@ -72,7 +72,9 @@ unheard()
 	check "the loss is counted" [ "$(counter losses)" = 1 ]
 	check "the loss is in the log" sh -c "dmesg | grep -q 'written and not flushed may be lost'"
 	flush_is Input/output_error "of writes that may be lost"
-	flush_is success "after the loss was reported"
+	flush_is Input/output_error "of another user"
+	check "the loss is accepted" sh -c "echo 0 > /sys/block/$DISK/kofiblk/lost"
+	flush_is success "after the loss was accepted"
 	before
 	meet unheard-clean
 	meet unheard-clean-done
