@@ -161,10 +161,14 @@ static noinline void kb_op_wait(struct kb_queue *q, struct kb_op *op, bool tried
 
 void kb_submit(struct kb_queue *q, struct kb_op *op)
 {
-	bool empty = list_empty_careful(&q->lanes[op->lane]);
+	bool empty;
 
+	/* The operation may complete at once and end @q's last user; kb_fabric_down() waits. */
+	rcu_read_lock();
+	empty = list_empty_careful(&q->lanes[op->lane]);
 	if (unlikely(!empty) || unlikely(!kb_op_post(q, op)))
 		kb_op_wait(q, op, empty);
+	rcu_read_unlock();
 }
 EXPORT_SYMBOL_NS_GPL(kb_submit, KOFIBLK);
 

@@ -87,11 +87,16 @@ static bool kb_same_client(const struct kb_session *a, const struct kb_session *
 	       !strcmp(a->hello.client, b->hello.client);
 }
 
-/* Return: true if @old is another session with the same export, client name and host. */
+/*
+ * Return: true if @old is another session with the same export, client name and host. Exports
+ * are compared by name: one that was removed and created again may have the same store, which
+ * sessions of the removed one still write to.
+ */
 static bool kb_session_kin(const struct kb_session *s,
 			   const struct kb_session *old)
 {
-	return old != s && old->proven && kb_same_client(s, old) &&
+	return old != s && old->proven && !strcmp(s->hello.export, old->hello.export) &&
+	       !strcmp(s->hello.client, old->hello.client) &&
 	       !memcmp(old->hello.host, s->hello.host, sizeof(s->hello.host));
 }
 

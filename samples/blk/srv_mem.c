@@ -313,6 +313,8 @@ static int kb_mem_charge(struct kb_req *req)
 	u32 left, bytes = kb_mem_bytes(req);
 	int ret = 0;
 
+	/* A waiting request may be ended at once. But kb_session_drain() waits for this reader. */
+	rcu_read_lock();
 	spin_lock_bh(&sq->lock);
 	left = sq->leased - sq->load.memory;
 	if (READ_ONCE(sq->s->state) != KB_SESSION_LIVE)
@@ -327,6 +329,7 @@ static int kb_mem_charge(struct kb_req *req)
 	/* Other queues may have leases that they don't use. */
 	if (ret == -EAGAIN)
 		kb_mem_collect(sq->s);
+	rcu_read_unlock();
 	return ret;
 }
 

@@ -306,6 +306,9 @@ static void kb_session_drain(struct kb_session *s)
 {
 	u32 posted;
 
+	/* Flush most of the data while the session still answers each keep-alive. */
+	if (s->orderly)
+		kb_store_flush(&s->export->store);
 	kb_session_ending(s);
 	spin_lock_bh(&kb_sessions_lock);
 	hash_del_rcu(&s->hash);

@@ -40,6 +40,7 @@ static struct kb_session *session(struct kunit *test, unsigned int export,
 	struct kb_session *s = connect(test, 1);
 
 	s->export = &exports[export];
+	snprintf(s->hello.export, sizeof(s->hello.export), "export%u", export);
 	strscpy(s->hello.client, client, sizeof(s->hello.client));
 	memset(s->hello.host, host, sizeof(s->hello.host));
 	return s;
@@ -57,6 +58,20 @@ static struct kb_session *proved(struct kunit *test, unsigned int export,
 static void gone(struct kb_session *s)
 {
 	list_del(&s->list);
+}
+
+/* The export was removed and created again meanwhile, with the same store. */
+static void successor_at_a_new_export(struct kunit *test)
+{
+	struct kb_session *a = proved(test, 0, "a", 1);
+	struct kb_session *b = session(test, 0, "a", 1);
+
+	b->export = &exports[1];
+	KUNIT_EXPECT_NULL(test, kb_session_prove(b));
+	KUNIT_EXPECT_TRUE(test, a->stop);
+	KUNIT_EXPECT_FALSE(test, kb_session_alone(b));
+	gone(a);
+	KUNIT_EXPECT_TRUE(test, kb_session_alone(b));
 }
 
 /* A new session waits for the old one, which may have outstanding writes. */
@@ -244,6 +259,7 @@ static int admit_init(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(successor_replaces),
+	KUNIT_CASE(successor_at_a_new_export),
 	KUNIT_CASE(others_stay),
 	KUNIT_CASE(limits_are_of_proved_names),
 	KUNIT_CASE(limit_of_a_port),
