@@ -318,6 +318,16 @@ class Disconnect(Case):
         self.assertEqual(self.run_tool("disconnect", "--all")[0], 0)
         self.assertEqual(set(self.written), {"kofiblk0", "kofiblk1"})
 
+    def test_all_of_a_configuration_file(self):
+        self.disk("kofiblk0")
+        self.disk("kofiblk1", export="other")
+        self.disk("kofiblk2", address="10.0.0.2:4420")
+        self.vanish("kofiblk0", "kofiblk1", "kofiblk2")
+        path = self.block / "disks.conf"
+        path.write_text("[disk0]\naddress = 10.0.0.1:4420\n")
+        self.assertEqual(self.run_tool("disconnect", "--all", "--config", str(path))[0], 0)
+        self.assertEqual(self.written, {"kofiblk0": "1"})
+
     def test_an_export_of_several_servers_is_not_enough(self):
         self.disk("kofiblk0")
         self.disk("kofiblk1", address="10.0.0.2:4420")

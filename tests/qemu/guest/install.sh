@@ -63,8 +63,13 @@ config=/sys/kernel/config/kofiblk
 for time in first second; do
 	check "the server is started, the $time time" sh "$server" start
 	check "the server exports the disk" [ "$(cat $config/exports/disk0/enable)$(cat $config/ports/1/enable)" = 11 ]
+	refuse "starting it once more fails" sh "$server" start
+	check "the server still exports the disk" [ "$(cat $config/exports/disk0/enable)$(cat $config/ports/1/enable)" = 11 ]
 	check "the server stops" sh "$server" stop
 	check "the server exports nothing any more" \
 		[ -z "$(find $config/exports $config/ports -mindepth 1)" ]
 done
 check "stopping it again succeeds" sh "$server" stop
+echo false >> /etc/kofiblk/server.sh
+refuse "the server isn't started by a script that fails" sh "$server" start
+check "the server exports nothing then" [ -z "$(find $config/exports $config/ports -mindepth 1)" ]
