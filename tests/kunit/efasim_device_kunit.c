@@ -328,7 +328,60 @@ static void device_slow_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_admin_delay_us), 6);
 }
 
+static u32 table_size(struct rhashtable *table)
+{
+	u32 size;
+
+	/* The table grows in a work item. */
+	flush_work(&table->run_work);
+	rcu_read_lock();
+	size = rht_dereference_rcu(table->tbl, table)->size;
+	rcu_read_unlock();
+	return size;
+}
+
+/* The lists that a packet's peer and address handle are looked up in don't get longer. */
+static void device_many_peers(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_dev *dev = &p->a.dev;
+	u8 gid[EFASIM_GID_LEN];
+	u16 number;
+	u32 i, pdn;
+
+	dev->limits.max_ah = 3 * PEERS;
+	dev->limits.max_peers = 2 * PEERS;
+	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(dev, &pdn), 0);
+	for (i = 0; i < PEERS; i++) {
+		gid_of(gid, htonl(i), htons(1));
+		KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(dev, p->a.pdn, gid, &number), 0);
+		KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(dev, pdn, gid, &number), 0);
+		mutex_lock(&dev->lock);
+		KUNIT_EXPECT_FALSE(test, IS_ERR(efasim_dev_peer(dev, gid, true)));
+		mutex_unlock(&dev->lock);
+	}
+	KUNIT_EXPECT_GE(test, table_size(&dev->peers_by_gid), PEERS);
+	KUNIT_EXPECT_GE(test, table_size(&dev->ahs_by_gid.ht), PEERS);
+
+	mutex_lock(&dev->lock);
+	for (i = 0; i < PEERS; i++) {
+		gid_of(gid, htonl(i), htons(1));
+		KUNIT_EXPECT_FALSE(test, IS_ERR(efasim_dev_peer(dev, gid, false)));
+		KUNIT_EXPECT_NOT_NULL(test, efasim_dev_find_ah(dev, pdn, gid));
+		KUNIT_EXPECT_NULL(test, efasim_dev_find_ah(dev, pdn + 1, gid));
+	}
+	mutex_unlock(&dev->lock);
+
+	post_recvs(&p->b, 1);
+	post(&p->a, &p->b, 0, 1);
+	run(&p->a);
+	run(&p->b);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
+}
+
 static struct kunit_case device_cases[] = {
+	KUNIT_CASE_SLOW(device_many_peers),
 	KUNIT_CASE(device_young_handle),
 	KUNIT_CASE(device_late_registration),
 	KUNIT_CASE(device_wild_dma),

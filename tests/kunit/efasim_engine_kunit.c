@@ -557,56 +557,6 @@ static void engine_many_strangers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
 }
 
-static u32 table_size(struct rhashtable *table)
-{
-	u32 size;
-
-	/* The table grows in a work item. */
-	flush_work(&table->run_work);
-	rcu_read_lock();
-	size = rht_dereference_rcu(table->tbl, table)->size;
-	rcu_read_unlock();
-	return size;
-}
-
-/* The lists that a packet's peer and address handle are looked up in don't get longer. */
-static void engine_many_peers(struct kunit *test)
-{
-	struct pair *p = test->priv;
-	struct efasim_dev *dev = &p->a.dev;
-	u8 gid[EFASIM_GID_LEN];
-	u16 number;
-	u32 i, pdn;
-
-	dev->limits.max_ah = 3 * PEERS;
-	dev->limits.max_peers = 2 * PEERS;
-	KUNIT_ASSERT_EQ(test, efasim_adm_alloc_pd(dev, &pdn), 0);
-	for (i = 0; i < PEERS; i++) {
-		gid_of(gid, htonl(i), htons(1));
-		KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(dev, p->a.pdn, gid, &number), 0);
-		KUNIT_ASSERT_EQ(test, efasim_adm_create_ah(dev, pdn, gid, &number), 0);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(peer_of(&p->a, gid)));
-	}
-	KUNIT_EXPECT_GE(test, table_size(&dev->peers_by_gid), PEERS);
-	KUNIT_EXPECT_GE(test, table_size(&dev->ahs_by_gid.ht), PEERS);
-
-	mutex_lock(&dev->lock);
-	for (i = 0; i < PEERS; i++) {
-		gid_of(gid, htonl(i), htons(1));
-		KUNIT_EXPECT_FALSE(test, IS_ERR(efasim_dev_peer(dev, gid, false)));
-		KUNIT_EXPECT_NOT_NULL(test, efasim_dev_find_ah(dev, pdn, gid));
-		KUNIT_EXPECT_NULL(test, efasim_dev_find_ah(dev, pdn + 1, gid));
-	}
-	mutex_unlock(&dev->lock);
-
-	post_recvs(&p->b, 1);
-	post(&p->a, &p->b, 0, 1);
-	run(&p->a);
-	run(&p->b);
-	run(&p->a);
-	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
-}
-
 static struct efasim_pkt anything(struct pair *p)
 {
 	struct rnd_state *rnd = &p->rnd;
@@ -816,7 +766,6 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_lying_length),
 	KUNIT_CASE(engine_greedy_stranger),
 	KUNIT_CASE(engine_many_strangers),
-	KUNIT_CASE_SLOW(engine_many_peers),
 	KUNIT_CASE_PARAM(engine_fault, sent_with_gen_params),
 	KUNIT_CASE(engine_own_silence),
 	KUNIT_CASE(engine_seed),
