@@ -104,6 +104,7 @@ class Device:
         self.early = [set(), set()]
         self.next_out = [1, 1]
         self.base = [1, 1]
+        self.sent = [{}, {}]    # by lane and number, until the peer acknowledges them
         self.waiting = {}
         self.ops = 0
 
@@ -113,6 +114,10 @@ class Device:
         if lane is not None:
             seq = self.next_out[lane]
             self.next_out[lane] += 1
+            self.sent[lane][seq] = [time.monotonic(), kind, body, payload]
+        self.transmit(kind, body, payload, lane, seq)
+
+    def transmit(self, kind, body, payload, lane, seq):
         acks = [n or 1 for n in self.next_in]
         sacks = [sum(1 << n - ack - 1 for n in early if n > ack)
                  for ack, early in zip(acks, self.early)]
@@ -120,6 +125,17 @@ class Device:
                               self.their_incarnation, *sacks, *acks, seq,
                               self.base[lane] if lane is not None else 0, len(payload), 0)
         self.sock.sendto(head + body + payload, self.peer)
+
+    def resend(self):
+        """Send packets again that the peer hasn't acknowledged for a while."""
+        now = time.monotonic()
+        for lane, sent in enumerate(self.sent):
+            for seq in [seq for seq in sent if seq < self.base[lane]]:
+                del sent[seq]
+            for seq, packet in sent.items():
+                if now - packet[0] > 0.3:
+                    packet[0] = now
+                    self.transmit(*packet[1:], lane, seq)
 
     def sequenced(self, lane, seq, base):
         """Note a sequence number. Return: whether it is new."""
@@ -163,10 +179,14 @@ class Device:
             data = data[start + length:]
 
     def run(self):
+        self.sock.settimeout(0.1)
         while True:
-            data = self.sock.recv(65536)
+            with contextlib.suppress(TimeoutError):
+                data = self.sock.recv(65536)
+                with self.lock:
+                    self.datagram(data)
             with self.lock:
-                self.datagram(data)
+                self.resend()
 
     def ask(self, kind, qpn, qkey, payload=b"", raddr=0, rkey=0, rlen=0):
         """Return: the packet's status and data. The device's own thread mustn't call this."""
