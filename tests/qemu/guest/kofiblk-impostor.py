@@ -638,7 +638,7 @@ def windows(server, disk):
 
     def keep(s, c, d):
         seen["beyond"] = s.write_to(c, b"x" * 4096, offset=c.bytes)
-        seen["before"] = s.write_to(c, b"x" * 4096, offset=-4096)
+        seen["across"] = s.write_to(c, b"x" * 4096, offset=c.bytes - 2048)
         s.write_to(c, d)
         seen["cmd"] = c
         s.reply(c)
@@ -646,8 +646,8 @@ def windows(server, disk):
     server.behave = Once(keep)
     server.behave.armed = True
     report(disk.read(16384, 65536) == server.store[16384:16384 + 65536], "a long read")
-    report(seen["beyond"] not in (0, None) and seen["before"] not in (0, None),
-           f"writes beside the memory are refused: {seen['beyond']} {seen['before']}")
+    report(seen["beyond"] not in (0, None) and seen["across"] not in (0, None),
+           f"writes beside the memory are refused: {seen['beyond']} {seen['across']}")
     late = server.write_to(seen["cmd"], b"x" * 4096)
     report(late not in (0, None), f"and so are writes after the reply: {late}")
 
