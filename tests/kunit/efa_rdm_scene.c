@@ -201,6 +201,23 @@ bool rdm_step(struct rdm_pair *pair)
 	return false;
 }
 
+/* Return: whether an end sends packets again soon. Longer delays are set by cases on purpose. */
+static bool waits(struct rdm_end *end)
+{
+	struct kefa_ep *ep;
+	bool soon = false;
+
+	if (!end->ep)
+		return false;
+	ep = to_kefa_ep(end->ep);
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED)
+		soon = ktime_before(kefa_backoff_next(&rdm_of(end)->backoffs),
+				    ktime_add_ms(ktime_get(), 50));
+	spin_unlock_bh(&ep->lock);
+	return soon;
+}
+
 void rdm_run(struct rdm_pair *pair)
 {
 	unsigned int idle, n;
@@ -210,12 +227,12 @@ void rdm_run(struct rdm_pair *pair)
 			if (n % 16 == 15)
 				efake_settle();
 		efake_settle_all();
-		/* A backoff timer may be running: check several times. */
 		if (n) {
 			idle = 0;
 			continue;
 		}
-		idle++;
+		/* A timer may have expired just now: check several times. */
+		idle = waits(&pair->end[0]) || waits(&pair->end[1]) ? 0 : idle + 1;
 		usleep_range(200, 300);
 	}
 }
