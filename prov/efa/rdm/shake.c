@@ -88,8 +88,9 @@ bool kefa_shake_heard(struct kefa_rpeer *peer)
  * kefa_shake_told() - note that the HANDSHAKE to a peer is passed to the device
  * @peer: the peer
  *
- * If the peer isn't ready for it, the same packet is sent again and never a second one, which old
- * versions don't accept. A peer that never gets it sends nothing more.
+ * If the peer isn't ready for it, the same packet is sent again and not a second one, which old
+ * versions don't accept. Only if the device reports that it was lost, the peer's next packet makes
+ * another one due: kefa_peers_untold().
  *
  * Context: Under the endpoint's lock.
  */
