@@ -8,6 +8,7 @@
 #include "efa_rdm_scene.h"
 
 #define TAGS		3
+#define REGIONS	3	/* that messages can be read from, of each endpoint */
 #define ROUNDS		200
 #define MOST		1200
 #define LONGEST		20000
@@ -35,6 +36,7 @@ struct rdm_way {
 struct rdm_model {
 	struct rdm_pair		*pair;
 	struct rdm_way		way[2];
+	struct list_head	held[2];
 };
 
 /* Return: the index of the nth message with a tag, or -1. */
@@ -239,11 +241,32 @@ static u32 regions(const struct kefa_rdm *rdm)
 	return list_count_nodes((struct list_head *)&rdm->sources_free);
 }
 
+/* Leave an endpoint only some of its regions, so that messages often find none. */
+static void hold_regions(struct kefa_rdm *rdm, struct list_head *held)
+{
+	u32 n;
+
+	spin_lock_bh(&rdm->ep.lock);
+	for (n = rdm->nsources; n > REGIONS; n--)
+		list_move(rdm->sources_free.next, held);
+	spin_unlock_bh(&rdm->ep.lock);
+}
+
+static void release_regions(struct kefa_rdm *rdm, struct list_head *held)
+{
+	spin_lock_bh(&rdm->ep.lock);
+	list_splice_init(held, &rdm->sources_free);
+	spin_unlock_bh(&rdm->ep.lock);
+}
+
 static void expect_seen(struct kunit *test, struct rdm_model *m, u32 medium, u32 read)
 {
 	const unsigned int *seen = m->pair->net.seen;
 
 	if (read) {
+		kunit_info(test, "long reads %u, long-CTS %u, refused %u\n",
+			   seen[KEFA_LONGREAD_TAGRTM_PKT], seen[KEFA_LONGCTS_TAGRTM_PKT],
+			   seen[KEFA_READ_NACK_PKT]);
 		KUNIT_EXPECT_GT(test, seen[KEFA_LONGREAD_TAGRTM_PKT], 20U);
 		KUNIT_EXPECT_GT(test, seen[KEFA_EOR_PKT], 20U);
 		/* There are fewer regions than messages, so some go by long-CTS. */
@@ -286,8 +309,13 @@ static void run_model_long(struct kunit *test, const struct rdm_opts *opts, u32 
 		rdm_of(&m->pair->end[i])->lim.max_medium = medium;
 		rdm_of(&m->pair->end[i])->lim.credits = 1;
 	}
-	for (i = 0; i < 2 && read; i++)
+	for (i = 0; i < 2; i++) {
+		INIT_LIST_HEAD(&m->held[i]);
+		if (!read)
+			continue;
 		rdm_of(&m->pair->end[i])->lim.min_read_message = read;
+		hold_regions(rdm_of(&m->pair->end[i]), &m->held[i]);
+	}
 	m->pair->net.bad_read = read ? 50 : 0;
 	for (i = 0; i < ROUNDS; i++)
 		some_round(test, m);
@@ -302,6 +330,7 @@ static void run_model_long(struct kunit *test, const struct rdm_opts *opts, u32 
 		KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
 		KUNIT_EXPECT_EQ(test, rdm->rops.used, m->way[!i].nrecv - m->way[!i].ndone);
 		KUNIT_EXPECT_GT(test, m->pair->net.seen[KEFA_RECEIPT_PKT], 20U);
+		release_regions(rdm, &m->held[i]);
 		KUNIT_EXPECT_EQ(test, regions(rdm), rdm->nsources);
 		expect_seen(test, m, medium, read);
 	}
