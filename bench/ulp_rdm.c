@@ -30,7 +30,7 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 #define KBR_SIDES	2
 /* Value of kbr_end.counted for all sides. */
 #define KBR_ALL		KBR_SIDES
-/* Time of the guest, in microseconds, in which the device completes what was posted. */
+/* Time of the guest, in microseconds, in which the device completes what was posted, per MiB. */
 #define KBR_REST	500
 /* An inject has no completion: number of steps after which it has surely completed. */
 #define KBR_STEPS	20
@@ -139,13 +139,16 @@ static void kbr_turn_over(struct kbr_end *kbr, unsigned int i)
 		kb_count_again(&kbr->end);
 }
 
-/* Give the device time, so that polls hardly ever find the queue empty. */
+/* Give the device time for the batch, so that a poll finds the completions of all its messages. */
 static void kbr_rest(struct kbr_end *kbr)
 {
+	const struct kb_test *test = kbr->end.test;
+	u32 rest = KBR_REST * DIV_ROUND_UP(test->batch * test->size, SZ_1M);
+
 	if (kbr->counted == KBR_ALL)
 		return;
 	kb_stop_counting(&kbr->end);
-	usleep_range(KBR_REST, KBR_REST + 50);
+	usleep_range(rest, rest + 50);
 	kb_count_again(&kbr->end);
 }
 

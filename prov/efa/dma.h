@@ -16,7 +16,8 @@
  * kefa_dma_stop(), which needs process context. @dma is the device that mappings are for,
  * kefa_dev.dma.
  *
- * kefa_dma_map() maps contiguous memory of at most kefa_dma_max_map() bytes.
+ * kefa_dma_map() and kefa_dma_map_page() map contiguous memory. They may fail if that is more than
+ * kefa_dma_max_map() bytes.
  * kefa_dma_map_sg() returns the number of mapped entries, 0 without DMA space. A mapping
  * must be unmapped with the same size and direction.
  *
@@ -32,6 +33,8 @@ bool kefa_dma_stop(struct device *parent);
 
 dma_addr_t kefa_dma_map(struct device *dma, phys_addr_t phys, size_t len,
 			enum dma_data_direction dir);
+dma_addr_t kefa_dma_map_page(struct device *dma, struct page *page, size_t off, size_t len,
+			     enum dma_data_direction dir);
 void kefa_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
 		    enum dma_data_direction dir);
 int kefa_dma_map_sg(struct device *dma, struct scatterlist *sg, int n,
@@ -51,6 +54,12 @@ static inline dma_addr_t kefa_dma_map(struct device *dma, phys_addr_t phys, size
 {
 	return dma_map_page(dma, pfn_to_page(PHYS_PFN(phys)), offset_in_page(phys),
 			    len, dir);
+}
+
+static inline dma_addr_t kefa_dma_map_page(struct device *dma, struct page *page, size_t off,
+					   size_t len, enum dma_data_direction dir)
+{
+	return dma_map_page(dma, page, off, len, dir);
 }
 
 static inline void kefa_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,

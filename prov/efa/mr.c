@@ -54,7 +54,7 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 	if (attr->type == FI_MR_KVEC) {
 		buf = attr->mr_iov->iov_base;
 		len = attr->mr_iov->iov_len;
-		if (!kefa_one_piece(buf, len))
+		if (!kefa_one_piece(buf))
 			return false;
 		page = virt_to_page(buf);
 		off = offset_in_page(buf);
@@ -68,25 +68,21 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 	return kefa_mr_gather_page(mr, page, off, len);
 }
 
-/*
- * Return the errno of a failed mapping: -EAGAIN for lack of DMA space, or -EOPNOTSUPP if a
- * piece is longer than a mapping can be. Only bounce buffers limit the length of a mapping,
- * so such a piece would be bounced.
- */
-static noinline int kefa_mr_map_failed(struct kefa_mr *mr)
+/* For one piece dma_map_page() takes fewer instructions than dma_map_sg(). */
+static __always_inline int kefa_mr_map_list(struct kefa_mr *mr)
 {
-	struct kefa_mrq *mrq = &mr->dom->mrq;
-	size_t max = kefa_dma_max_map(mr->dom->dev->dma);
-	struct scatterlist *sg;
+	struct device *dma = mr->dom->dev->dma;
+	struct scatterlist *sg = mr->sg;
+	dma_addr_t addr;
 
-	for (sg = mr->sg; sg < mr->sg + mr->nents; sg++) {
-		if (sg->length > max) {
-			kefa_mrq_count(mrq, &mrq->stats.bounced);
-			return -EOPNOTSUPP;
-		}
-	}
-	kefa_mrq_count(mrq, &mrq->stats.map_failed);
-	return -EAGAIN;
+	if (mr->nents > 1)
+		return kefa_dma_map_sg(dma, sg, mr->nents, mr->dir);
+	addr = kefa_dma_map_page(dma, sg_page(sg), sg->offset, sg->length, mr->dir);
+	if (unlikely(dma_mapping_error(dma, addr)))
+		return 0;
+	sg_dma_address(sg) = addr;
+	sg_dma_len(sg) = sg->length;
+	return 1;
 }
 
 /* Map gathered memory. @ret: result of gathering; if it is an error, only return it. */
@@ -97,7 +93,7 @@ static __always_inline int kefa_mr_map_gathered(struct kefa_mr *mr, u64 access, 
 	mr->dir = access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	if (unlikely(ret))
 		goto err;
-	mr->nsegs = kefa_dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	mr->nsegs = kefa_mr_map_list(mr);
 	if (unlikely(!mr->nsegs)) {
 		ret = kefa_mr_map_failed(mr);
 		goto err;

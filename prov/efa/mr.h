@@ -168,11 +168,20 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
 void kefa_mr_end(struct kefa_mr *mr, unsigned int n);
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr);
 int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter);
+int kefa_mr_map_failed(struct kefa_mr *mr);
 bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);
 u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
 		   unsigned int nsegs, size_t len);
 size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size);
+
+/* The page size of a region of one piece, by the rule of kefa_page_size(). */
+static inline u64 kefa_page_size_one(const struct kefa_dev *dev, size_t len)
+{
+	u64 sizes = dev->page_sizes & (2 * roundup_pow_of_two(len) - PAGE_SIZE);
+
+	return sizes ? BIT_ULL(__fls(sizes)) : PAGE_SIZE;
+}
 
 /**
  * kefa_describe() - set the page list of a region of the device
@@ -194,8 +203,10 @@ static __always_inline int kefa_describe(const struct kefa_dev *dev,
 	size_t pages;
 	int n;
 
-	if (nsegs == 1 && len <= PAGE_SIZE) {
-		pages = PFN_UP(offset_in_page(sg_dma_address(sg)) + len);
+	if (nsegs == 1) {
+		if (len > PAGE_SIZE)
+			size = kefa_page_size_one(dev, len);
+		pages = ((sg_dma_address(sg) & (size - 1)) + len + size - 1) >> __ffs64(size);
 	} else {
 		size = kefa_page_size(dev, sg, nsegs, len);
 		pages = kefa_pages(sg, nsegs, size);

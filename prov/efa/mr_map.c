@@ -14,8 +14,12 @@
  */
 void kefa_mr_unmap(struct kefa_mr *mr)
 {
-	if (mr->nsegs)
-		kefa_dma_unmap_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	struct device *dma = mr->dom->dev->dma;
+
+	if (mr->nsegs && mr->nents > 1)
+		kefa_dma_unmap_sg(dma, mr->sg, mr->nents, mr->dir);
+	else if (mr->nsegs)
+		kefa_dma_unmap(dma, sg_dma_address(mr->sg), mr->len, mr->dir);
 	mr->nsegs = 0;
 	mr->nents = 0;
 }
@@ -189,6 +193,31 @@ int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
 
 	kefa_gather_begin(&g, mr);
 	return kefa_gather_end(&g, kefa_walk(iter, kefa_gather_piece, &g));
+}
+
+/**
+ * kefa_mr_map_failed() - choose the errno of a failed mapping
+ * @mr: the region, not mapped, with its list
+ *
+ * Only bounce buffers limit the length of a mapping, so a piece that is longer would be bounced.
+ *
+ * Context: Any. No other task uses the region.
+ * Return: -EAGAIN for lack of DMA space, -EOPNOTSUPP for bounce buffers.
+ */
+int kefa_mr_map_failed(struct kefa_mr *mr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	size_t max = kefa_dma_max_map(mr->dom->dev->dma);
+	struct scatterlist *sg;
+
+	for (sg = mr->sg; sg < mr->sg + mr->nents; sg++) {
+		if (sg->length > max) {
+			kefa_mrq_count(mrq, &mrq->stats.bounced);
+			return -EOPNOTSUPP;
+		}
+	}
+	kefa_mrq_count(mrq, &mrq->stats.map_failed);
+	return -EAGAIN;
 }
 
 /**

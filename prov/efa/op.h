@@ -131,18 +131,16 @@ static_assert(offsetof(struct kefa_op, seg) <= 64);
 /**
  * kefa_one_piece() - check whether a kernel buffer is physically contiguous
  * @buf: the buffer
- * @len: length in bytes, more than 0
  *
- * A buffer within one page is contiguous if its address has a page.
+ * A buffer is, if it begins in memory that the kernel maps at a fixed distance from its physical
+ * address.
  *
  * Context: Any.
  * Return: true if it is contiguous and can be transferred.
  */
-static inline bool kefa_one_piece(const void *buf, size_t len)
+static inline bool kefa_one_piece(const void *buf)
 {
-	return virt_addr_valid(buf) &&
-	       (offset_in_page(buf) + len <= PAGE_SIZE ||
-		virt_addr_valid(buf + len - 1));
+	return virt_addr_valid(buf);
 }
 
 typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);

@@ -33,7 +33,7 @@ int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
 
 	for (; len && !ret; addr += part, len -= part) {
 		part = min_t(size_t, len, KEFA_MAX_RDMA);
-		if (kefa_one_piece(addr, part)) {
+		if (kefa_one_piece(addr)) {
 			page = virt_to_page(addr);
 		} else {
 			page = is_vmalloc_addr(addr) ? vmalloc_to_page(addr) :

@@ -87,7 +87,7 @@ static __always_inline bool kefa_plain_map(struct kefa_ep *ep, const struct kefa
 {
 	op->dir = p->what & (FI_READ | FI_RECV) ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
 	op->nsegs = 1;
-	return (p->msg || kefa_one_piece(p->buf, p->len)) &&
+	return (p->msg || kefa_one_piece(p->buf)) &&
 	       kefa_seg_map(ep, &op->seg[0], p->msg ? p->phys : virt_to_phys(p->buf),
 			    p->len, op->dir);
 }
@@ -345,7 +345,7 @@ static __always_inline bool kefa_plain_iter(struct kefa_plain *p, const struct i
 	if (!iov_iter_is_kvec(iter) || p->len > iter->kvec->iov_len - skip)
 		return false;
 	p->buf = iter->kvec->iov_base + skip;
-	if (!kefa_one_piece(p->buf, p->len))
+	if (!kefa_one_piece(p->buf))
 		return false;
 	p->phys = virt_to_phys(p->buf);
 	return true;

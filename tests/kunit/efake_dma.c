@@ -110,14 +110,18 @@ dma_addr_t kefa_dma_map(struct device *dma, phys_addr_t phys, size_t len,
 
 	if (!len)
 		efake_breach(fake, "nothing is mapped");
-	if (len > fake->max_map)
-		efake_breach(fake, "more is mapped than can be");
-	if (efake_fails(fake, EFAKE_DMA_MAP, &err))
+	if (efake_fails(fake, EFAKE_DMA_MAP, &err) || len > fake->max_map)
 		return DMA_MAPPING_ERROR;
 	spin_lock_irqsave(&fake->lock, flags);
 	addr = map_one(fake, phys, len, dir);
 	spin_unlock_irqrestore(&fake->lock, flags);
 	return addr;
+}
+
+dma_addr_t kefa_dma_map_page(struct device *dma, struct page *page, size_t off, size_t len,
+			     enum dma_data_direction dir)
+{
+	return kefa_dma_map(dma, page_to_phys(page) + off, len, dir);
 }
 
 void kefa_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,

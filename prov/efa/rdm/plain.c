@@ -114,7 +114,7 @@ static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_t
 		return true;
 	}
 	ts->len = hdr;
-	if (kefa_one_piece(p->buf, p->len) &&
+	if (kefa_one_piece(p->buf) &&
 	    kefa_seg_map(&rdm->ep, &ts->seg, virt_to_phys(p->buf), p->len, DMA_TO_DEVICE))
 		return true;
 	ts->seg.len = 0;
@@ -388,7 +388,7 @@ static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct k
 	segment = kefa_cut(rdm->lim.mtu - kefa_rmedium_head(tagged), p->len);
 	n = DIV_ROUND_UP((u32)p->len, segment);
 	peer = kefa_rmedium_peer(rdm, p, n);
-	if (!peer || !kefa_one_piece(p->buf, p->len) || kofi_side_reserve(&ep->tx.base))
+	if (!peer || !kefa_one_piece(p->buf) || kofi_side_reserve(&ep->tx.base))
 		return false;
 	if (!kefa_seg_map(ep, &all, virt_to_phys(p->buf), p->len, DMA_TO_DEVICE)) {
 		kofi_side_unreserve(&ep->tx.base);
@@ -449,7 +449,7 @@ static __always_inline bool kefa_rread_tx(struct kefa_rdm *rdm, const struct kef
 	    !rdm->rops.free || ep->nheld == KEFA_HELD_MAX)
 		return false;
 	peer = kefa_rread_peer(rdm, p);
-	if (!peer || !kefa_one_piece(p->buf, p->len) || kofi_side_reserve(&ep->tx.base))
+	if (!peer || !kefa_one_piece(p->buf) || kofi_side_reserve(&ep->tx.base))
 		return false;
 	source = kefa_source_one(rdm, p->buf, p->len);
 	if (!source) {

@@ -221,7 +221,7 @@ static bool kefa_read_at_once(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	struct kefa_ts *ts;
 
 	if (unlikely(rop->buf.segs || r->total > rop->buf.len || r->total > ep->max_map ||
-		     !kefa_one_piece(rop->buf.base, r->total)))
+		     !kefa_one_piece(rop->buf.base)))
 		return false;
 	ts = kefa_ts_take(rdm, peer, false);
 	if (unlikely(!ts))

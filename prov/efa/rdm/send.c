@@ -78,7 +78,7 @@ static bool kefa_rop_phys(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 
 	struct kefa_run run;
 
 	if (likely(!rop->buf.segs && len <= rdm->ep.max_map &&
-		   kefa_one_piece(rop->buf.base + off, len))) {
+		   kefa_one_piece(rop->buf.base + off))) {
 		*phys = virt_to_phys(rop->buf.base + off);
 		return true;
 	}
