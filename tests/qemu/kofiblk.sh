@@ -117,6 +117,23 @@ dmsetup()
 	host env DM_DISABLE_UDEV=1 dmsetup "$@"
 }
 
+# slow_disk [MS]: create /dev/mapper/slow, a disk that reads at once and writes later, 15 s unless MS
+# is given
+slow_disk()
+{
+	ram_disk n3 8 && modprobe dm_delay && dmsetup create slow --table "$(slow_table "${1:-15000}")"
+}
+
+slow_table()
+{
+	echo "0 16384 delay /dev/n3 0 0 /dev/n3 0 $1"
+}
+
+slow_gone()
+{
+	dmsetup remove slow && ram_gone n3 && rmmod dm_delay
+}
+
 # export_add NAME PATH [ATTRIBUTE=VALUE...]: create and enable an export
 export_add()
 {
@@ -191,6 +208,12 @@ server_gone()
 	rmmod kofiblk_srv
 }
 
+# under_way: whether a request of the export "slow" is at its store
+under_way()
+{
+	grep -q " export=slow .* io=[1-9]" /sys/kernel/debug/kofiblk_srv/sessions
+}
+
 # --- the client ---
 
 # attach EXPORT [OPTION=VALUE,...]: attach a disk, without the tool, which starts slowly.
@@ -237,6 +260,12 @@ disk_gone()
 detach()
 {
 	echo 1 > "/sys/block/$DISK/kofiblk/delete" && wait_for 30 disk_gone
+}
+
+# give_up: remove the disk, as after a long time without a server
+give_up()
+{
+	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
 }
 
 # fio_jobs ARGUMENT...: run fio on the disk; arguments before the first --name are for all jobs

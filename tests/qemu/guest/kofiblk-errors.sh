@@ -60,18 +60,6 @@ bad_blocks()
 	ram_disk n1 8 && echo "+$((BAD * 8))-$((BAD * 8 + 7))" > /sys/kernel/config/nullb/n1/badblocks
 }
 
-# A disk that reads at once, but writes 15 s later.
-slow_disk()
-{
-	ram_disk n3 8 && modprobe dm_delay && dmsetup create slow --table \
-		"0 16384 delay /dev/n3 0 0 /dev/n3 0 15000"
-}
-
-slow_gone()
-{
-	dmsetup remove slow && ram_gone n3 && rmmod dm_delay
-}
-
 small_filesystem()
 {
 	mkdir -p /tmp/small && mount -t tmpfs -o size=1m small /tmp/small &&
@@ -239,11 +227,6 @@ is_resized()
 
 # --- a disk that writes late ---
 
-under_way()
-{
-	grep -q " export=slow .* io=[1-9]" /sys/kernel/debug/kofiblk_srv/sessions
-}
-
 writes_late()
 {
 	meet write
@@ -304,12 +287,6 @@ others_go_on()
 	for DISK in $other $disks; do
 		check "$DISK is detached" detach
 	done
-}
-
-# give_up: remove the disk, as after a long time without a server
-give_up()
-{
-	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
 }
 
 # Writes to a removed disk must not take effect after later writes.

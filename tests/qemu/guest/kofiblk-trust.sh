@@ -4,10 +4,10 @@
 # guests: 2
 # mem: 1G
 # host-root: yes
-# host-tools: rdma python3 dmsetup
-# modules: null_blk configfs hmac sha256_generic crc32c_generic dm_delay
+# host-tools: rdma python3 dmsetup mkfs.ext4
+# modules: null_blk configfs hmac sha256_generic crc32c_generic dm_delay ext4
 # full: yes
-# timeout: 500
+# timeout: 600
 #
 # Guarantees for a client when its server is restarted: no data is lost without an error, only
 # the server can end its disk, and an old write never takes effect after a newer one.
@@ -114,6 +114,63 @@ client_flushes()
 	check "the disk is detached" detach
 }
 
+# --- a stop that takes longer than the client waits for a keep-alive ---
+
+STOP=8000	# ms that a write takes
+KEEP_ALIVE=5
+
+# A file system whose disk is slow from now on. What is written to the file is in the page cache
+# until the stop.
+slow_files()
+{
+	slow_disk 0 && mkdir -p /tmp/slow && host mkfs.ext4 -q -F -O ^has_journal /dev/mapper/slow &&
+		mount -t ext4 /dev/mapper/slow /tmp/slow &&
+		dd if=/dev/zero of=/tmp/slow/file bs=64k count=64 2> /dev/null && sync &&
+		slow_writes $STOP
+}
+
+# slow_writes MS: change the delay. Without --nolockfs the file system would be written back.
+slow_writes()
+{
+	dmsetup suspend --nolockfs slow && dmsetup reload slow --table "$(slow_table "$1")" &&
+		dmsetup resume slow
+}
+
+slow_files_gone()
+{
+	slow_writes 0 && umount /tmp/slow && slow_gone
+}
+
+serve_slow_file()
+{
+	modprobe kofiblk_srv && configfs_up &&
+		export_add file /tmp/slow/file uuid=$UUID allow_any=1 && port_up file
+}
+
+stops_slowly()
+{
+	meet stop
+	begin=$(cut -d. -f1 /proc/uptime)
+	check "the server is unloaded" server_gone
+	took=$(($(cut -d. -f1 /proc/uptime) - begin))
+	check "the stop took longer than a keep-alive timeout: $took s" [ $took -gt $KEEP_ALIVE ]
+	check "the server is loaded again" serve_slow_file
+	meet stopped
+}
+
+slow_stop()
+{
+	check "the client attaches a file on a slow disk" attach file "client=b,reconnect_delay=1,keep_alive_tmo=$KEEP_ALIVE"
+	check "data is written" write_some
+	before
+	meet stop
+	meet stopped
+	comes_back "a slow stop"
+	check "no loss is counted" [ "$(counter losses)" = 0 ]
+	flush_is success "after a slow stop"
+	check "the disk is detached" detach
+}
+
 # --- an export whose attributes change for a while ---
 
 # turned ATTRIBUTE VALUE: disable the export, set the attribute, enable it
@@ -148,27 +205,11 @@ turns()
 
 # --- an old write and a newer one ---
 
-slow_disk()
-{
-	ram_disk n3 8 && modprobe dm_delay && dmsetup create slow --table \
-		"0 16384 delay /dev/n3 0 0 /dev/n3 0 15000"
-}
-
-slow_gone()
-{
-	dmsetup remove slow && ram_gone n3 && rmmod dm_delay
-}
-
 serve_slow()
 {
 	slow_disk && modprobe kofiblk_srv && configfs_up &&
 		export_add slow /dev/mapper/slow uuid=$UUID allow_any=1 &&
 		export_add other /tmp/file uuid=$UUID allow_any=1 && port_up slow other
-}
-
-under_way()
-{
-	grep -q " export=slow .* io=[1-9]" /sys/kernel/debug/kofiblk_srv/sessions
 }
 
 is_late()
@@ -259,11 +300,6 @@ stuck()
 	meet unstuck
 	check "the disk is detached with an outstanding write" detach
 	wait $!
-}
-
-give_up()
-{
-	echo 1 > "/sys/block/$DISK/kofiblk/reset" && wait_for 20 disk_gone
 }
 
 # --- forged messages ---
@@ -389,6 +425,14 @@ at server is_let_in
 at client rotates
 meet let-in
 at server check "the server is unloaded" server_gone
+at server check "a file system on a slow disk is mounted" slow_files
+at server check "a server of a file on it is loaded" serve_slow_file
+meet slow-file
+at server stops_slowly
+at client slow_stop
+meet slow-file-gone
+at server check "the server is unloaded" server_gone
+at server check "the file system is unmounted" slow_files_gone
 at server check "a server with a slow disk is loaded" serve_slow
 meet slow
 at server is_late
