@@ -112,7 +112,8 @@ class Check:
                              self.judge_selftest(c, e, outcomes)))
         for candidate in plan.suite_boots(self.tree_for("test"), self.args.level,
                                           self.args.only):
-            jobs.append((candidate, lambda outcomes: self.judge(outcomes, listed)))
+            jobs.append((candidate, lambda outcomes, c=candidate:
+                         self.judge(outcomes, plan.suites_of(c.name, listed))))
         jobs += [(candidate, lambda outcomes: self.judge(outcomes, []))
                  for candidate in self.guest_boots()]
         order = [boot.name for boot in plan.in_turn([boot for boot, _ in jobs])]

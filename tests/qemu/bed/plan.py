@@ -210,7 +210,7 @@ def guest_boots(tests, level):
 def in_turn(boots):
     """Boots in the order in which they start: long ones first, and a boot of one guest after one
     of two, because both fit on the machine."""
-    boots = sorted(boots, key=lambda boot: (-boot.kmemleak, -boot.timeout))
+    boots = sorted(boots, key=lambda boot: -boot.timeout)
     several, one = ([boot for boot in boots if (boot.guests > 1) == many]
                     for many in (True, False))
     return [boot for pair in itertools.zip_longest(several, one) for boot in pair if boot]
@@ -228,10 +228,22 @@ def suite_modules(built):
     return tuple(name for name in built.ours if name.endswith("_kunit"))
 
 
+def suites_of(boot, listed):
+    """The suites that must run in a boot."""
+    split = {"kunit": False, "kunit-efa": True}
+    return [name for name in listed
+            if boot not in split or split[boot] == name.startswith("kefa_")]
+
+
 def suite_boots(built, at, only):
     modules = suite_modules(built)
     common = {"suites": modules, "timeout": 1200}
-    boots = (("check", Boot("kunit", accel=BY_TURNS, kmemleak=True, **common)),
+    # Two boots, for two CPUs. Most of the time would be spent waiting for grace periods.
+    quick = {"accel": BY_TURNS, "kmemleak": True, "cmdline": "rcupdate.rcu_expedited=1",
+             "timeout": 1200}
+    efa = tuple(name for name in modules if name == "efa_kunit")
+    boots = (("check", Boot("kunit-efa", suites=efa, **quick)),
+             ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa), **quick)),
              ("full", Boot("kunit-parallel", **common)),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots

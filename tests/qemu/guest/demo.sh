@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: stock-6.12 stock-6.1 stock-newest
-# more: yes
+# more: stock-6.12
+# full: stock-6.1 stock-newest
 # guests: 2
 # host-root: yes
 # host-tools: rdma python3

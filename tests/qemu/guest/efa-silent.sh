@@ -3,8 +3,7 @@
 # kernel: test stock-6.12 stock-6.1
 # host-root: yes
 # host-tools: rdma
-# more: test
-# full: stock-6.12 stock-6.1
+# full: yes
 # timeout: 300
 # kmemleak: yes
 #

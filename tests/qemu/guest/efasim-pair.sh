@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12
-# more: stock-6.12
+# more: test
+# full: stock-6.12
 # guests: 2
 # host-root: yes
 # host-tools: rdma python3

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# more: yes
+# full: yes
 # host-root: yes
 # host-tools: rdma ip
 # modules: dummy

@@ -6,8 +6,7 @@
 # host-root: yes
 # host-tools: rdma fio
 # modules: null_blk configfs hmac sha256_generic crc32c_generic
-# more: stock-6.12
-# full: test
+# full: yes
 # timeout: 300
 #
 # A client has no receives any more, as if its machine had crashed but not its device. Its

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1
-# more: test
-# full: stock-6.12 stock-6.1
+# full: yes
 # guests: 2
 # host-root: yes
 # host-tools: rdma

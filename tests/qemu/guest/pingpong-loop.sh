@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1
-# more: yes
+# more: stock-6.12
+# full: test stock-6.1
 # timeout: 400
 #
 # Both sides of pingpong in one kernel, over the loopback provider: a whole run, then runs that

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12
-# more: stock-6.12
+# more: yes
 # host-root: yes
 # host-tools: rdma
 # timeout: 180
