@@ -21,7 +21,7 @@ flags_refused	verbs_post.c	s/~(IB_SEND_SIGNALED . IB_SEND_INLINE)/0/
 sge_limits	verbs_post.c	s/(is_send(wr) . qp->sq.max_sge : 1)/qp->sq.max_sge/
 send_queue_full	verbs_post.c	/qp->sq.posted - qp->sq.completed/{n;s/-ENOMEM/-EAGAIN/}
 ud_sends_only	verbs_post.c	s/IB_QPT_UD && !is_send(wr)/IB_QPT_UD \&\& false/
-inline_is_32	verbs_qp.c	s/cap->max_inline_data > EFASIM_INLINE_LEN/cap->max_inline_data > 64/
+inline_limit	verbs_qp.c	s/cap->max_inline_data > EFASIM_INLINE_LEN/false/
 qp_states	verbs_qp.c	s/if (mask & ~MODIFY_MASK)/if (false)/
 ah_sleeps	verbs.c	s/if (attr->flags & RDMA_CREATE_AH_SLEEPABLE)/if (true)/
 no_global_rkey	verbs_mr.c	s/if (access & ~IB_ACCESS_LOCAL_WRITE)/if (false)/
