@@ -11,20 +11,12 @@
 # The soft device passes the conformance test: between two devices, over UDP, and with faults.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
+# shellcheck source=tests/qemu/efa.sh
+. /bed/efa.sh
 
 # Some cases do what would crash Amazon's driver.
 TELL_TALES_MEANT=driver_crash_avoided
 TEST=/sys/kernel/debug/efa_verbs_conformance
-SIM=/sys/kernel/debug/efasim
-
-# run WHAT DEVICE PEER [CASE]: its TAP lines become ours
-run()
-{
-	run_what=$1
-	shift
-	echo "$*" > $TEST/run
-	tap "$run_what" $TEST/results
-}
 
 # injected DEVICE KNOB: print the number of injected faults
 injected()
@@ -32,22 +24,6 @@ injected()
 	while read -r knob _ count; do
 		[ "$knob" = "$2" ] && echo "$count"
 	done < "$SIM/$1/faults/injected"
-}
-
-set_faults()
-{
-	for device in es0 es1; do
-		for setting in "$@"; do
-			echo "${setting#*=}" > "$SIM/$device/faults/${setting%%=*}"
-		done
-	done
-}
-
-# create NETDEV: create both devices
-create()
-{
-	check "es0 on $1" host rdma link add es0 type efasim netdev "$1"
-	check "es1 on $1" host rdma link add es1 type efasim netdev "$1"
 }
 
 remove()
