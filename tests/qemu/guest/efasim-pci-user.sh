@@ -6,9 +6,8 @@
 # host-root: yes
 # host-tools: rdma ibv_ud_pingpong ib_send_bw ib_read_bw fi_info fi_pingpong
 # modules: efa ib_uverbs
-# smp: 1
 # mem: 1G
-# timeout: 300
+# timeout: 900
 #
 # Third-party programs on PCI functions of the soft device: libibverbs' example, perftest on
 # SRD, libfabric. A process that is killed leaves nothing behind.
