@@ -305,7 +305,7 @@ static int kbv_post_inv(struct kbv_end *kbv, struct kbv_op *op)
 		.opcode = IB_WR_LOCAL_INV,
 		.send_flags = IB_SEND_SIGNALED,
 		.wr_id = (uintptr_t)op,
-		.ex.invalidate_rkey = op->mr->rkey,
+		.ex.invalidate_rkey = op->mr->lkey,
 	};
 
 	op->len = 0;

@@ -363,14 +363,16 @@ static inline void kefa_wr_reg(struct kefa_wr *wr, u64 id, struct ib_mr *mr,
  * kefa_wr_inv() - begin an invalidation
  * @wr: the work request
  * @id: id for the completion
- * @key: key of the region
+ * @mr: the region
+ *
+ * The driver hands the key to the device, which wants the local one.
  *
  * Context: Any.
  */
-static inline void kefa_wr_inv(struct kefa_wr *wr, u64 id, u32 key)
+static inline void kefa_wr_inv(struct kefa_wr *wr, u64 id, const struct ib_mr *mr)
 {
 	kefa_wr_begin(wr, id, IB_WR_LOCAL_INV);
-	wr->send.ex.invalidate_rkey = key;
+	wr->send.ex.invalidate_rkey = mr->lkey;
 }
 
 /**

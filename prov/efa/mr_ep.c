@@ -94,7 +94,7 @@ int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
 		ret = kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
 	if (!ret) {
 		wr = kefa_mr_ep_begin(mr, flags, context);
-		kefa_wr_inv(wr, mr->id, mr->fr->mr->rkey);
+		kefa_wr_inv(wr, mr->id, mr->fr->mr);
 		kefa_mr_go(mr, KEFA_MR_INVALIDATING);
 		kefa_ep_posted(ep, flags & FI_MORE);
 	}

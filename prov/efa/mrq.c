@@ -411,7 +411,7 @@ int kefa_mrq_inval(struct kefa_mr *mr)
 	ret = kefa_mrq_begin(mrq, mr);
 	if (unlikely(ret))
 		return ret;
-	kefa_wr_inv(&mrq->wr, mr->id, mr->fr->mr->rkey);
+	kefa_wr_inv(&mrq->wr, mr->id, mr->fr->mr);
 	mrq->stats.invals++;
 	if (unlikely(kefa_mrq_post(mrq, mr)))
 		kefa_mr_not_invalidated(mrq, mr, 0);

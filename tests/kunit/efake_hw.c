@@ -310,7 +310,7 @@ struct ib_mr *kefa_hw_mr_create(struct ib_pd *pd, u32 max_pages)
 	mr->max_pages = max_pages;
 	mr->mr.pd = pd;
 	mr->mr.rkey = ++fake->next_key;
-	mr->mr.lkey = mr->mr.rkey;
+	mr->mr.lkey = mr->mr.rkey ^ EFAKE_LOCAL;
 	to_pd(pd)->users++;
 	fake->mrs++;
 	return &mr->mr;

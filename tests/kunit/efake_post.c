@@ -181,7 +181,8 @@ static void wr_fill(struct efake_wr *wr, const struct kefa_wr *from)
 		wr->qp->access = wr->access;
 		return;
 	case IB_WR_LOCAL_INV:
-		wr->rkey = from->send.ex.invalidate_rkey;
+		/* The driver takes the local key here, whatever the field's name. */
+		wr->rkey = from->send.ex.invalidate_rkey ^ EFAKE_LOCAL;
 		return;
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_WRITE:

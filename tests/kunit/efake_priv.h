@@ -7,6 +7,8 @@
 
 #define EFAKE_LKEY	0x1357
 #define EFAKE_MAPS	4096
+/* Distinguishes the local key of a region from its remote key. */
+#define EFAKE_LOCAL	BIT(19)
 #define EFAKE_MAP_BUCKETS	1024
 
 enum efake_use {

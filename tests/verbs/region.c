@@ -134,7 +134,7 @@ int region_post_inv(struct region *r, u32 key)
 
 int region_inv(struct region *r)
 {
-	return region_post_inv(r, r->mr->rkey) ?: wait_done(r);
+	return region_post_inv(r, r->mr->lkey) ?: wait_done(r);
 }
 
 static u8 pattern(u32 i, u8 seed)

@@ -303,7 +303,7 @@ bool kefa_source_inval(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	kefa_mr_go(mr, KEFA_MR_INVALIDATING);
 	WRITE_ONCE(rdm->ep.nregs, rdm->ep.nregs + 1);
 	wr = kefa_ts_hold(rdm, ts);
-	kefa_wr_inv(wr, ts->id, mr->fr->mr->rkey);
+	kefa_wr_inv(wr, ts->id, mr->fr->mr);
 	return true;
 }
 
