@@ -215,7 +215,7 @@ static long kofi_cq_left(long left, unsigned long end)
 static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *room,
 			 long left)
 {
-	bool ready = kofi_cq_ready(cq, want, signaled, room), found;
+	bool ready = kofi_cq_ready(cq, want, signaled, room), found, relied_on = false;
 	u32 spin = left ? kofi_cq_spin_max() : 0;
 	const unsigned long end = jiffies + left;
 	u64 start = 0;
@@ -228,10 +228,12 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 		start = ktime_get_ns();
 	atomic_inc(&cq->sleepers);
 	do {
-		found = kofi_cq_poll_last(cq);
+		found = kofi_cq_poll_last(cq, relied_on);
 		ready = kofi_cq_ready(cq, want, signaled, room);
 		if (ready)
 			break;
+		/* Sources with completions didn't enable events. */
+		relied_on = found;
 		if (found) {
 			left = kofi_cq_left(left, end);
 			continue;
@@ -240,7 +242,8 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 							(ready = kofi_cq_ready(cq, want,
 									       signaled,
 									       room)) ||
-							kofi_cq_poked(cq), left);
+							(relied_on = kofi_cq_poked(cq)),
+							left);
 	} while (!ready && left > 0);
 	if (spin)
 		WRITE_ONCE(cq->spin_ns, kofi_spin_next(cq->spin_ns, spin,
@@ -248,7 +251,7 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 	atomic_dec(&cq->sleepers);
 	/* Pairs with kofi_cq_poke(), which may have left completions to this reader. */
 	smp_mb__after_atomic();
-	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq))
+	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq, true))
 		/* The source left its completions to this reader: notify other readers. */
 		kofi_cq_notify(cq);
 	/* The sources report nothing to a reader that polls: have another one go on polling. */

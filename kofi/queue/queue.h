@@ -78,7 +78,7 @@ void kofi_work_stop(void);
 /* source.c */
 
 void kofi_cq_poll(struct kofi_cq *cq);
-bool kofi_cq_poll_last(struct kofi_cq *cq);
+bool kofi_cq_poll_last(struct kofi_cq *cq, bool always);
 /* Shortest time to poll: polling for less costs little more than reading the clock. */
 #define KOFI_SPIN_LEAST_NS	2000
 

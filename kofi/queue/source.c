@@ -39,17 +39,19 @@ void kofi_cq_poll(struct kofi_cq *cq)
 /**
  * kofi_cq_poll_last() - poll for the last time before a reader sleeps
  * @cq: the completion queue
+ * @always: poll any number of sources: at least one of them relies on it, because kofi_cq_poke()
+ *	returned true or because the last poll found completions
  *
  * Context: Process context, counted in kofi_cq.sleepers.
  * Return: whether there were completions. If not, the sources report the next one with
  * kofi_cq_poke() or kofi_cq_notify().
  */
-bool kofi_cq_poll_last(struct kofi_cq *cq)
+bool kofi_cq_poll_last(struct kofi_cq *cq, bool always)
 {
 	struct kofi_source *source;
 	bool found = false;
 
-	if (READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
+	if (!always && READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
 		return false;
 	rcu_read_lock();
 	list_for_each_entry_rcu(source, &cq->sources, list)

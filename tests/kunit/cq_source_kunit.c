@@ -321,6 +321,50 @@ static void source_found_for_sleeper(struct kunit *test)
 	steps_fini(&dev);
 }
 
+/* The directions of other endpoints. */
+static struct kofi_side others[4][2];
+
+static bool others_poll(void *arg, bool last)
+{
+	return false;
+}
+
+/* A device that raises an event, after which the queue gets too many sources to be polled. */
+static bool steps_event_then_others(void *arg, bool last)
+{
+	struct source_steps *dev = arg;
+	int i;
+
+	if (!last)
+		return false;
+	if (++dev->looks == 2)
+		cq_write(dev->cq, 1);
+	if (dev->looks > 1)
+		return false;
+	dev->poked = kofi_cq_poke(dev->cq);
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		others[i][0].cq = dev->cq;
+		kofi_ep_add_source(&others[i][0], &others[i][1], others_poll, NULL);
+	}
+	return false;
+}
+
+/* A reader that was told of an event polls, even if sources were added in between. */
+static void source_event_then_others(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry;
+	struct source_steps dev = { };
+	int i;
+
+	steps_init(test, &dev, steps_event_then_others);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 200), 1);
+	KUNIT_EXPECT_TRUE(test, dev.poked);
+	KUNIT_EXPECT_EQ(test, dev.looks, 2U);
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		kofi_ep_del_source(&others[i][0], &others[i][1]);
+	steps_fini(&dev);
+}
+
 /* A device that always has a completion for another queue. */
 static bool device_of_others(void *arg, bool last)
 {
@@ -382,6 +426,7 @@ static struct kunit_case source_cases[] = {
 	KUNIT_CASE(source_lost_event),
 	KUNIT_CASE(source_found),
 	KUNIT_CASE(source_event_at_end),
+	KUNIT_CASE(source_event_then_others),
 	KUNIT_CASE(source_found_for_sleeper),
 	{}
 };
