@@ -130,9 +130,6 @@ int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 		ep->stats.map_failed++;
 		queue_delayed_work(kefa_wq, &ep->map_retry,
 				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
-	} else if (kefa_has_again(ep, side, what)) {
-		side->room = true;
-		kefa_ep_kick(ep);
 	}
 	return -EAGAIN;
 }
@@ -152,6 +149,10 @@ int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 
 	spin_lock_bh(&ep->lock);
 	ret = kefa_not_enabled(ep) ?: kefa_again_locked(ep, side, what);
+	if (ret == -EAGAIN && kefa_has_again(ep, side, what)) {
+		side->room = true;
+		kefa_ep_kick(ep);
+	}
 	spin_unlock_bh(&ep->lock);
 	return ret;
 }

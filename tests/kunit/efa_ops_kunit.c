@@ -173,7 +173,13 @@ static void parts_want_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 3),
 			-EAGAIN);
 	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 2);
+	/* Two free slots are no room for three pieces: the ULP would retry in a loop. */
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->tx.wanted);
+	KUNIT_EXPECT_FALSE(test, efa_cq(scene)->room);
 	efake_wr_done(efake_sent(scene->qp, 1), 0);
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, efa_cq(scene)->room);
 	efa_expect_done(test, scene, 2);
 	KUNIT_EXPECT_EQ(test, rma(scene, true, iov, 3, FI_COMPLETION, 3), 0);
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 4), -EAGAIN);
