@@ -385,7 +385,7 @@ struct kbc_setup {
  * @io_stats: counters that most requests increment
  * @stats: counters of rare events
  * @debugfs: directory of the disk
- * @lock: protects @state, @attempt, @failure and @options.key
+ * @lock: protects @state, @attempt, @failure, @deleting and @options.key
  * @state: state of the disk
  * @thread: thread that runs the disk's sessions
  * @wait: @thread sleeps here, also while it waits for requests
@@ -439,12 +439,12 @@ struct kbc_disk {
 	struct kbc_io_stats __percpu *io_stats;
 	struct kbc_stats	stats;
 	struct dentry		*debugfs;
-	spinlock_t		lock;		/* protects state, attempt, failure, options.key */
+	spinlock_t		lock;		/* state, attempt, failure, deleting, options.key */
 	enum kbc_state		state;
 	struct task_struct	*thread;
 	wait_queue_head_t	wait;
 	bool			stopping;
-	atomic_t		deleting;
+	bool			deleting;
 	struct work_struct	delete_work;
 	struct completion	made;
 	struct work_struct	kick;

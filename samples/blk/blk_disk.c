@@ -206,6 +206,8 @@ void kbc_disk_free(struct kbc_disk *d)
 {
 	if (!d->disk)
 		return;
+	/* The last request may have been requeued, and sent, before its delayed kick was set up. */
+	cancel_delayed_work_sync(&d->disk->queue->requeue_work);
 	put_disk(d->disk);
 	blk_mq_free_tag_set(&d->set);
 	d->disk = NULL;
@@ -254,7 +256,8 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 	smp_mb();
 	if (READ_ONCE(d->failing))
 		kbc_kick_requeued(d);
-	else if (ms)
+	else if (ms && !delayed_work_pending(&d->disk->queue->requeue_work))
+		/* A pending work item sends this request, too, and must not be delayed. */
 		blk_mq_delay_kick_requeue_list(d->disk->queue, ms);
 }
 

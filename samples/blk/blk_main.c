@@ -108,11 +108,14 @@ static void kbc_delete(struct work_struct *work)
  */
 void kbc_disk_delete(struct kbc_disk *d)
 {
-	if (atomic_xchg(&d->deleting, 1))
-		return;
 	kbc_set_state(d, KBC_DELETING);
 	wake_up(&d->wait);
-	queue_work(kbc_delete_wq, &d->delete_work);
+	/* On return the work is queued, by whichever caller: kbc_exit() destroys the workqueue. */
+	spin_lock_bh(&d->lock);
+	if (!d->deleting)
+		queue_work(kbc_delete_wq, &d->delete_work);
+	WRITE_ONCE(d->deleting, true);
+	spin_unlock_bh(&d->lock);
 }
 
 static struct kbc_disk *kbc_alloc(void)
@@ -167,7 +170,7 @@ static int kbc_list_try(struct kbc_disk *d)
 	mutex_lock(&kbc_disks_lock);
 	list_for_each_entry(other, &kbc_disks, list)
 		if (kbc_same(&other->options, &d->options))
-			ret = atomic_read(&other->deleting) ? -EBUSY :
+			ret = READ_ONCE(other->deleting) ? -EBUSY :
 							      -EALREADY;
 	if (!ret)
 		list_add_tail(&d->list, &kbc_disks);

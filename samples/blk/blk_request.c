@@ -93,6 +93,15 @@ static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
 	WRITE_ONCE(slot->phase, KBC_IDLE);
 }
 
+/*
+ * Readahead isn't sent again. A request of merged bios has the flags of its first one, and the
+ * others may be ordinary reads.
+ */
+static bool kbc_noretry(const struct request *rq)
+{
+	return blk_noretry_request(rq) && !(rq->rq_flags & RQF_MIXED_MERGE);
+}
+
 static void kbc_request_end(struct kbc_end *end)
 {
 	struct kbc_disk *d = end->kq->disk;
@@ -107,7 +116,7 @@ static void kbc_request_end(struct kbc_end *end)
 			  blk_status_to_errno(end->status));
 	if (end->transient)
 		kbc_fault(slot);
-	if ((end->aborted || end->transient) && !blk_noretry_request(rq) &&
+	if ((end->aborted || end->transient) && !kbc_noretry(rq) &&
 	    !READ_ONCE(d->failing) &&
 	    READ_ONCE(slot->faults) <= KBC_FAULTS_MAX) {
 		atomic_long_inc(&d->stats.replays);
@@ -683,7 +692,8 @@ static bool kbc_requests_idle(struct kbc_disk *d)
 	unsigned int i;
 
 	for (i = 0; i < d->nqueues; i++)
-		if (atomic_read(&d->queues[i].busy))
+		/* Pairs with atomic_dec_and_test(): these requests are KBC_STUCK or over. */
+		if (atomic_read_acquire(&d->queues[i].busy))
 			return false;
 	return true;
 }

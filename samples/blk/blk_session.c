@@ -252,8 +252,12 @@ static void kbc_session_begin(struct kbc_disk *d)
 	trace_kofiblk_session(d->name, true, 0);
 	kbc_info(d, "connected to %s, export %s\n", d->options.address, d->options.export);
 	d->since = jiffies;
-	kbc_disk_update(d);
+	/*
+	 * First the gate: the update sends uevents, whose lock may be held by a task that waits for
+	 * a request of this disk. The server checks ranges and write protection, too.
+	 */
 	kbc_gate_open(d);
+	kbc_disk_update(d);
 }
 
 static bool kbc_given_up(const struct kbc_disk *d)

@@ -119,6 +119,23 @@ static void late_reply(struct kunit *test)
 	memory_is(test, false);
 }
 
+/* Readahead fails with its session, but not a read that was merged behind it. */
+static void readahead_and_merged(struct kunit *test)
+{
+	begin(test, REQ_OP_READ | REQ_FAILFAST_TRANSPORT);
+	sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 0U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_TRANSPORT);
+	scene->rq->rq_flags |= RQF_MIXED_MERGE;
+	begin(test, REQ_OP_READ | REQ_FAILFAST_TRANSPORT);
+	sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+}
+
 /* Inline data in the reply to a command that didn't ask for it. */
 static void data_unasked(struct kunit *test)
 {
@@ -310,6 +327,8 @@ static void hold_locks(struct kofi_thread *thread)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(KOFI_SPIN_MS);
 
+	/* Interrupts are off here, and the test's own CPU must go on. */
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_last(cpu_online_mask)));
 	spin_lock_bh(&scene->d.lock);
 	spin_lock(&scene->kq.lock);
 	spin_lock_irq(&scene->d.wait.lock);
@@ -331,11 +350,13 @@ static void requests_are_apart(struct kunit *test)
 		kunit_skip(test, "one CPU");
 	memset(&holder, 0, sizeof(holder));
 	scene->d.up = true;
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
 	kofi_thread_start(test, &thread, hold_locks, NULL);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.held)));
 	small_read(test);
 	WRITE_ONCE(holder.release, true);
 	kofi_thread_join(test, &thread);
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	KUNIT_EXPECT_FALSE(test, holder.gave_up);
 	KUNIT_EXPECT_EQ(test, sizeof(struct kbc_queue) % SMP_CACHE_BYTES, 0UL);
 }
@@ -346,6 +367,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(not_granted),
 	KUNIT_CASE(wrong_replies),
 	KUNIT_CASE(late_reply),
+	KUNIT_CASE(readahead_and_merged),
 	KUNIT_CASE(data_unasked),
 	KUNIT_CASE(sum_of_a_read),
 	KUNIT_CASE(wrong_sum_of_a_read),
