@@ -90,8 +90,7 @@ static int admin_end(struct efasim_dev *dev, int err)
 }
 
 /* Return: whether a table has reached its limit, or the lower limit of a fault. */
-static bool table_full(struct efasim_dev *dev, u32 have, u32 limit,
-		       enum efasim_fault fault)
+static bool table_full(struct efasim_dev *dev, u32 have, u32 limit, enum efasim_fault fault)
 {
 	u32 forced = READ_ONCE(dev->fault[fault]);
 
@@ -114,12 +113,14 @@ int efasim_adm_alloc_pd(struct efasim_dev *dev, u32 *pdn)
 	return admin_end(dev, err ? -ENOMEM : 0);
 }
 
-void efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn)
+int efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn)
 {
-	if (admin_begin(dev))
-		return;
+	int err = admin_begin(dev);
+
+	if (err)
+		return err;
 	xa_erase(&dev->pds, pdn);
-	admin_end(dev, 0);
+	return admin_end(dev, 0);
 }
 
 static void free_cq(struct efasim_cq *cq)
@@ -128,8 +129,7 @@ static void free_cq(struct efasim_cq *cq)
 	kfree(cq);
 }
 
-static struct efasim_cq *alloc_cq(struct efasim_dev *dev,
-				  const struct efasim_cq_params *params)
+static struct efasim_cq *alloc_cq(struct efasim_dev *dev, const struct efasim_cq_params *params)
 {
 	struct efasim_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL);
 
@@ -395,8 +395,7 @@ static const u8 reached_from[] = {
 	[EFASIM_QPS_ERR] = U8_MAX,
 };
 
-static bool may_modify(const struct efasim_qp *qp,
-		       const struct efasim_qp_modify *mod)
+static bool may_modify(const struct efasim_qp *qp, const struct efasim_qp_modify *mod)
 {
 	if (mod->mask & EFASIM_MODIFY_RNR &&
 	    mod->rnr_retry > EFASIM_RNR_INFINITE)
@@ -430,8 +429,7 @@ static int modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *mod)
 	return 0;
 }
 
-int efasim_adm_modify_qp(struct efasim_qp *qp,
-			 const struct efasim_qp_modify *modify)
+int efasim_adm_modify_qp(struct efasim_qp *qp, const struct efasim_qp_modify *modify)
 {
 	int err = admin_begin(qp->dev);
 
@@ -481,8 +479,7 @@ static const struct rhashtable_params ahs_by_gid = {
 };
 
 /* Return: the handle of a protection domain for a GID, or NULL. */
-struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn,
-				     const u8 *gid)
+struct efasim_ah *efasim_dev_find_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid)
 {
 	struct rhlist_head *list, *pos;
 	struct efasim_ah *ah, *found = NULL;
@@ -574,8 +571,7 @@ static bool gid_usable(const u8 *gid)
  * Return: 0, -EINVAL for a GID that isn't of this fabric, -ENOMEM when the
  * table is full.
  */
-int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
-			 u16 *number)
+int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid, u16 *number)
 {
 	struct efasim_ah *ah;
 	int err;
@@ -616,18 +612,19 @@ static void erase_ah(struct efasim_dev *dev, struct efasim_ah *ah)
 	kfree(ah);
 }
 
-void efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number)
+int efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number)
 {
 	struct efasim_ah *ah;
+	int err = admin_begin(dev);
 
-	if (admin_begin(dev))
-		return;
+	if (err)
+		return err;
 	ah = xa_load(&dev->ahs, number);
 	if (ah && ah->pdn == pdn && !--ah->users) {
 		flush_ah(dev, ah);
 		erase_ah(dev, ah);
 	}
-	admin_end(dev, 0);
+	return admin_end(dev, 0);
 }
 
 /* Assign a key to a new region. The key grants no access yet. */
@@ -674,8 +671,10 @@ struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
 {
 	struct efasim_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 
-	if (mr)
+	if (mr) {
 		mr->max_pages = max_pages;
+		mr->fast = true;
+	}
 	return create_mr(dev, pdn, mr);
 }
 

@@ -339,6 +339,9 @@ struct efasim_qp {
 	struct list_head db;		/* in dev->doorbells; db_lock */
 };
 
+/* Number of UDP ports that a device tries. */
+#define EFASIM_PORT_TRIES	256
+
 enum efasim_mr_state {
 	EFASIM_MR_FREE,
 	EFASIM_MR_VALID,
@@ -350,6 +353,7 @@ struct efasim_mr {
 	u32 pdn;
 	enum efasim_mr_state state;
 	bool used;		/* the region was registered before */
+	bool fast;		/* for REG_MR and LOCAL_INV */
 	bool posted;		/* a REG_MR is outstanding; set by the front end */
 	u32 key;
 	u64 iova;
@@ -507,7 +511,7 @@ struct efasim_qp_modify {
 };
 
 int efasim_adm_alloc_pd(struct efasim_dev *dev, u32 *pdn);
-void efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn);
+int efasim_adm_dealloc_pd(struct efasim_dev *dev, u32 pdn);
 struct efasim_cq *efasim_adm_create_cq(struct efasim_dev *dev,
 				       const struct efasim_cq_params *params);
 int efasim_adm_destroy_cq(struct efasim_cq *cq);
@@ -520,7 +524,7 @@ int efasim_adm_query_qp(struct efasim_qp *qp, struct efasim_qp_modify *out);
 int efasim_adm_destroy_qp(struct efasim_qp *qp);
 int efasim_adm_create_ah(struct efasim_dev *dev, u32 pdn, const u8 *gid,
 			 u16 *number);
-void efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number);
+int efasim_adm_destroy_ah(struct efasim_dev *dev, u32 pdn, u16 number);
 struct efasim_mr *efasim_adm_alloc_mr(struct efasim_dev *dev, u32 pdn,
 				      u32 max_pages);
 struct efasim_mr *efasim_adm_reg_mr(struct efasim_dev *dev, u32 pdn,

@@ -53,6 +53,8 @@ static enum efasim_status get_rdma(struct efasim_wqe *wqe,
 	if (le16_to_cpu(d->meta.length) != 1 ||
 	    d->meta.ctrl1 & EFASIM_TX_INLINE_MSG)
 		return EFASIM_LOCAL_BAD_LENGTH;
+	if (wqe->op == EFASIM_OP_READ && wqe->has_imm)
+		return EFASIM_UNSUPPORTED_OP;
 	get_sge(&wqe->rdma.local, &d->rdma_req.local_mem);
 	wqe->rdma.addr = addr_of_desc(remote->buf_addr_lo, remote->buf_addr_hi);
 	wqe->rdma.rkey = le32_to_cpu(remote->rkey);

@@ -98,7 +98,8 @@ static int read_limits(struct efasim_limits *l)
 	    l->max_mr >= EFASIM_KEY_INDEX_MASK || l->max_ah >= EFASIM_AH_NONE ||
 	    l->mtu < 256 || l->mtu > EFASIM_MAX_PAYLOAD || !l->max_peers ||
 	    sock_buf < SOCK_BUF_MIN || sock_buf > SOCK_BUF_MAX ||
-	    l->max_rdma_size > SZ_2G || !unresponsive_ms)
+	    l->max_rdma_size > SZ_2G || !unresponsive_ms ||
+	    !port || port > U16_MAX - EFASIM_PORT_TRIES)
 		return -EINVAL;
 	return 0;
 }
@@ -345,7 +346,7 @@ static int setup_dev(struct efasim_vdev *dev, const char *name,
 	return ib_register_device(&dev->ibdev, name, &dev->pdev->dev);
 }
 
-static int efasim_newlink(const char *name, struct net_device *netdev)
+static int newlink(const char *name, struct net_device *netdev)
 {
 	struct efasim_vdev *dev;
 	int err;
@@ -359,6 +360,18 @@ static int efasim_newlink(const char *name, struct net_device *netdev)
 		return err;
 	}
 	return 0;
+}
+
+/* The core holds no reference to the module, which may be about to be unloaded. */
+static int efasim_newlink(const char *name, struct net_device *netdev)
+{
+	int err;
+
+	if (!try_module_get(THIS_MODULE))
+		return -ENODEV;
+	err = newlink(name, netdev);
+	module_put(THIS_MODULE);
+	return err;
 }
 
 static struct rdma_link_ops link_ops = {

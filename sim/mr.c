@@ -243,8 +243,8 @@ enum efasim_status efasim_dev_mr_reg(struct efasim_qp *qp,
 	struct efasim_mr *mr = efasim_dev_find_mr(dev, wqe->reg.lkey);
 	enum efasim_status status;
 
-	if (!mr || mr->pdn != qp->pdn || mr->state == EFASIM_MR_VALID ||
-	    mr->state == EFASIM_MR_DMA)
+	/* The addresses are physical ones, so a process must not register its region again. */
+	if (!mr || mr->pdn != qp->pdn || !mr->fast || mr->state != EFASIM_MR_FREE)
 		return EFASIM_INVALID_LKEY;
 	if (mr->used && mr->key == wqe->reg.lkey) {
 		efasim_count(dev, EFASIM_S_mr_reuse_generation);
@@ -277,7 +277,7 @@ enum efasim_status efasim_dev_mr_inv(struct efasim_qp *qp, u32 key)
 {
 	struct efasim_mr *mr = efasim_dev_find_mr(qp->dev, key);
 
-	if (!mr || mr->pdn != qp->pdn || mr->state != EFASIM_MR_VALID ||
+	if (!mr || mr->pdn != qp->pdn || !mr->fast || mr->state != EFASIM_MR_VALID ||
 	    mr->key != key)
 		return EFASIM_INVALID_LKEY;
 	WRITE_ONCE(mr->state, EFASIM_MR_FREE);

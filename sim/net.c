@@ -23,7 +23,6 @@
 #define RXQ_MAX		1024
 #define HELD_MAX	1024
 #define REORDER_US	300
-#define PORT_TRIES	256
 
 #define GID_PORT	6
 #define GID_MARK	10
@@ -343,7 +342,7 @@ static int bind_sock(struct socket *sock, struct sockaddr_in *sin, u16 port)
 {
 	int i, err = -EADDRINUSE;
 
-	for (i = 0; i < PORT_TRIES && err == -EADDRINUSE; i++) {
+	for (i = 0; i < EFASIM_PORT_TRIES && err == -EADDRINUSE; i++) {
 		sin->sin_port = htons(port + i);
 		err = kernel_bind(sock, (struct compat_sockaddr *)sin,
 				  sizeof(*sin));

@@ -398,6 +398,9 @@ static enum efasim_status efasim_dev_check(struct efasim_op *op)
 		return EFASIM_UNSUPPORTED_OP;
 	if (op->len > dev->limits.max_rdma_size)
 		return EFASIM_LOCAL_BAD_LENGTH;
+	/* The peer drops a request whose range doesn't exist, and this device would repeat it. */
+	if (wqe->rdma.addr + op->len < wqe->rdma.addr)
+		return EFASIM_BAD_ADDRESS;
 	if (!efasim_dev_mr_ok(dev, op->qp->pdn, wqe->rdma.local.lkey,
 			      wqe->rdma.local.addr, op->len,
 			      read ? EFASIM_ACCESS_LOCAL_WRITE : 0)) {

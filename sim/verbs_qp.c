@@ -21,7 +21,9 @@ static int check_cap(struct efasim_vdev *dev, const struct ib_qp_cap *cap)
 	    cap->max_recv_sge > EFASIM_MAX_SGE ||
 	    cap->max_inline_data > EFASIM_INLINE_LEN)
 		return -EINVAL;
-	return 0;
+	/* With 65536 descriptors a full receive queue would look empty. */
+	return roundup_pow_of_two(max(cap->max_recv_wr * cap->max_recv_sge, 1U)) > 0x8000 ?
+	       -EINVAL : 0;
 }
 
 static int check_attr(const struct ib_qp_init_attr *attr)

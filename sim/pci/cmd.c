@@ -25,8 +25,7 @@ static int dealloc_pd(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 
 	if (!xa_load(&fn->eng.pds, pdn))
 		return -EINVAL;
-	efasim_adm_dealloc_pd(&fn->eng, pdn);
-	return 0;
+	return efasim_adm_dealloc_pd(&fn->eng, pdn);
 }
 
 static int alloc_uar(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
@@ -83,8 +82,7 @@ static int destroy_ah(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	ah = xa_load(&fn->eng.ahs, number);
 	if (!ah || ah->pdn != pd)
 		return -EINVAL;
-	efasim_adm_destroy_ah(&fn->eng, pd, number);
-	return 0;
+	return efasim_adm_destroy_ah(&fn->eng, pd, number);
 }
 
 static int (* const commands[EFASIM_AQ_OPS])(struct efasim_fn *fn,

@@ -230,6 +230,9 @@ int efasim_cmd_modify_qp(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 		return err;
 	spin_lock_irq(&fn->lock);
 	clear_doorbells(qp);
+	/* A doorbell may have been read after the reset. */
+	WRITE_ONCE(qp->hw->sq_prod, 0);
+	WRITE_ONCE(qp->hw->rq_prod, 0);
 	spin_unlock_irq(&fn->lock);
 	return 0;
 }

@@ -244,6 +244,53 @@ static void device_page_lists(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, injected(&p->a, EFASIM_F_frwr_copy), 1);
 }
 
+/*
+ * Only the kernel names physical addresses, in regions for that purpose. A process, which can write
+ * into its send queue, must not register its own region again.
+ */
+static void device_region_of_process(struct kunit *test)
+{
+	const struct efasim_reg attr = {
+		.iova = IOVA, .length = PAGE_SIZE, .npages = 1, .page_shift = PAGE_SHIFT,
+		.access = EFASIM_ACCESS_REMOTE_READ,
+	};
+	void *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	u64 *list = kvmalloc(sizeof(*list), GFP_KERNEL);
+	struct efasim_wqe wqe = { .op = EFASIM_OP_FAST_REG, .reg = attr };
+	struct pair *p = test->priv;
+	struct efasim_mr *mr;
+
+	KUNIT_ASSERT_NOT_NULL(test, list);
+	list[0] = virt_to_phys(page);
+	mr = efasim_adm_reg_mr(&p->a.dev, p->a.pdn, &attr, list);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	mutex_lock(&p->a.dev.lock);
+	KUNIT_EXPECT_EQ(test, efasim_dev_mr_inv(p->a.qp, mr->key), EFASIM_INVALID_LKEY);
+	WRITE_ONCE(mr->state, EFASIM_MR_FREE);
+	wqe.reg.lkey = mr->key ^ KEY_STEP;
+	wqe.reg.pbl = virt_to_phys(page);
+	wqe.reg.pbl_inline = true;
+	KUNIT_EXPECT_EQ(test, efasim_dev_mr_reg(p->a.qp, &wqe), EFASIM_INVALID_LKEY);
+	mutex_unlock(&p->a.dev.lock);
+}
+
+/* A write to addresses that don't exist fails, and later ones arrive. */
+static void device_address_wraps(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_wqe wqe = {
+		.op = EFASIM_OP_WRITE, .num_sge = 1, .ah = p->a.ah, .dest_qpn = p->b.qp->qpn,
+		.qkey = QKEY, .rdma = { .local.length = 4, .addr = U64_MAX - 3 },
+	};
+
+	put_wqe(p->a.qp, 0, &wqe);
+	efasim_sq_doorbell(p->a.qp, 1);
+	run(&p->a);
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_BAD_ADDRESS);
+	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_tx_pkts), 0);
+}
+
 static void post_reg(struct end *end, struct efasim_mr *mr)
 {
 	struct efasim_qp *qp = end->qp;
@@ -389,6 +436,8 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(device_err_flush),
 	KUNIT_CASE(device_address_handles),
 	KUNIT_CASE(device_page_lists),
+	KUNIT_CASE(device_region_of_process),
+	KUNIT_CASE(device_address_wraps),
 	KUNIT_CASE(device_reg_posted),
 	KUNIT_CASE(device_rnr_timer),
 	KUNIT_CASE(device_dead),

@@ -130,6 +130,9 @@ static void hwfmt_rdma(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(d, &wqe), EFASIM_LOCAL_BAD_LENGTH);
 	begin(d, EFASIM_OP_READ, 0);
 	KUNIT_EXPECT_EQ(test, parse(d, &wqe), EFASIM_LOCAL_BAD_LENGTH);
+	begin(d, EFASIM_OP_READ, 1);
+	d[2] |= 0x10;				/* has_imm */
+	KUNIT_EXPECT_EQ(test, parse(d, &wqe), EFASIM_UNSUPPORTED_OP);
 }
 
 static void reg_at(u8 *d, u64 iova, u64 length, u8 shift, u8 mode)
