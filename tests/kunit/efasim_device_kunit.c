@@ -274,7 +274,7 @@ static void device_region_of_process(struct kunit *test)
 	mutex_unlock(&p->a.dev.lock);
 }
 
-/* A write to addresses that don't exist fails, and later ones arrive. */
+/* A write to addresses that don't exist fails at once: nothing is sent that the peer would drop. */
 static void device_address_wraps(struct kunit *test)
 {
 	struct pair *p = test->priv;
