@@ -95,7 +95,7 @@ kcsan: packages
 # minutes, and six more to build the kernel the first time.
 coverage: packages
 	@KOFI_VARIANT=gcov $(BED) check --level full $(if $(V),--verbose) \
-		$(or $(ONLY),kunit-parallel efa rdm-libfabric)
+		$(or $(ONLY),kunit-parallel efa rdm-libfabric-2)
 	@python3 -B scripts/coverage.py prov/efa
 
 # ONLY="sqd_waits bad_qkey" tries only these.

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test
-# full: test
+# kernel: stock-6.12
+# alone: yes
+# full: yes
 # cmdline: memmap=32M$0x20000000
 # host-root: yes
 # host-tools: fi_info rdma
 # modules: efa ib_uverbs
 # mem: 3G
 # timeout: 900
-# kmemleak: yes
 #
 # The kernel's fabric efa against Debian 12's libfabric (1.17), which runs on a PCI function of the
 # soft device, over the same network: sizes, sub-protocols, faults, unexpected messages, a process
