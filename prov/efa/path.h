@@ -53,16 +53,11 @@ static __always_inline void kefa_op_set_state(struct kefa_ep *ep,
 static __always_inline void kefa_ep_unlock_news(struct kefa_ep *ep)
 	__releases(&ep->lock)
 {
-	struct kefa_news news;
-
 	lockdep_assert_held(&ep->lock);
-	if (likely(!(ep->tx.notify | ep->rx.notify | ep->tx.room | ep->rx.room))) {
+	if (likely(!(ep->tx.notify | ep->rx.notify | ep->tx.room | ep->rx.room)))
 		spin_unlock_bh(&ep->lock);
-		return;
-	}
-	news = kefa_ep_news(ep);
-	spin_unlock_bh(&ep->lock);
-	kefa_ep_tell(ep, news, false);
+	else
+		kefa_ep_unlock_tell(ep, false);
 }
 
 /**

@@ -477,7 +477,7 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
  * Not inlined, so that callers without notifications don't need a struct kefa_news and a
  * stack protector.
  *
- * Context: Process context, under kefa_ep.lock, which is released.
+ * Context: Process or softirq context, under kefa_ep.lock, which is released.
  */
 noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 	__releases(&ep->lock)

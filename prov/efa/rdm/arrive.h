@@ -50,14 +50,15 @@ static __always_inline struct kefa_rpeer *kefa_turn_of(struct kefa_rdm *rdm,
 						       const struct ib_wc *wc,
 						       const struct kefa_eager *e)
 {
-	const struct kefa_src src = {
-		.slid		= wc->slid,
-		.qpn		= wc->src_qp,
-		.connid		= e->connid,
-		.has_connid	= true,
-	};
-	struct kefa_rpeer *peer = kefa_peers_known(&rdm->peers, &src);
+	struct kefa_src __uninitialized src;
+	struct kefa_rpeer *peer;
 
+	src.gid = NULL;
+	src.slid = wc->slid;
+	src.qpn = wc->src_qp;
+	src.connid = e->connid;
+	src.has_connid = true;
+	peer = kefa_peers_known(&rdm->peers, &src);
 	if (unlikely(!peer || !kefa_rpeer_usual(peer)))
 		return NULL;
 	if (unlikely(rdm->ordered && e->msg_id != peer->order.exp_id))

@@ -250,7 +250,8 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		return false;
 	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc->byte_len, DMA_FROM_DEVICE);
 	if (unlikely(!kefa_eager_parse(rs->held.buf, wc->byte_len, &e)))
-		return kefa_part_arrived(rdm, rs, wc);
+		return kefa_read_is(rs->held.buf) ? kefa_read_arrived(rdm, rs, wc) :
+						    kefa_part_arrived(rdm, rs, wc);
 	peer = kefa_turn_of(rdm, wc, &e);
 	if (unlikely(!peer))
 		return false;

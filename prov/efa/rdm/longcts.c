@@ -9,6 +9,7 @@
  */
 #include "../path.h"
 #include "rdm.h"
+#include "tx.h"
 
 /* --- sender --- */
 
@@ -95,22 +96,6 @@ bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /* --- turns of operations --- */
-
-/**
- * kefa_may_stream() - check whether granted data, or a read, may be posted now
- * @rdm: the endpoint
- * @peer: peer of the operation
- *
- * Some slots are left to requests, so that they don't wait for the end of all granted data.
- *
- * Context: Under kefa_ep.lock.
- * Return: whether it may, and a slot is free.
- */
-bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
-{
-	return !peer->backoff.waiting && kefa_tx_room(rdm, peer) &&
-	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS;
-}
 
 /*
  * Let the first operation post up to KEFA_TURN work requests, and move it to the end of @ops. If it

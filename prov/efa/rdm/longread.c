@@ -11,6 +11,7 @@
 #include "../dma.h"
 #include "../path.h"
 #include "rdm.h"
+#include "tx.h"
 
 /* --- receiver --- */
 

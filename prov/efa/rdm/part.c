@@ -119,7 +119,7 @@ bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (!kefa_part_parse(rs->held.buf, wc->byte_len, &p))
-		return kefa_read_arrived(rdm, rs, wc);
+		return false;
 	if (!rop || !kefa_part_of(rop, &p, wc))
 		return kefa_part_first(rdm, rs, &p, wc);
 	kefa_part_put(rdm, rop, rs, &p);

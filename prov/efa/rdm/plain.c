@@ -11,6 +11,7 @@
 #include "eager.h"
 #include "rdm.h"
 #include "read.h"
+#include "tx.h"
 
 /* An operation with one of these default flags takes the slow path. */
 #define KEFA_RDM_LONG_WAY	(FI_INJECT | FI_REMOTE_CQ_DATA | FI_MORE | \
@@ -403,7 +404,8 @@ static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct k
 /* --- sending a message that the peer reads --- */
 
 /* Return: the peer if the message can be registered at once and its request sent then, or NULL. */
-static struct kefa_rpeer *kefa_rread_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
+static __always_inline struct kefa_rpeer *kefa_rread_peer(const struct kefa_rdm *rdm,
+							  const struct kefa_rplain *p)
 {
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
 

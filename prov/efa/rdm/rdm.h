@@ -523,7 +523,6 @@ void kefa_rdm_answer(struct kefa_rdm *rdm);
 
 /* longcts.c */
 
-bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
 		     bool (*one)(struct kefa_rdm *rdm, struct kefa_rop *rop));
 bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
@@ -545,7 +544,7 @@ void kefa_sources_fini(struct kefa_rdm *rdm);
 void kefa_sources_end(struct kefa_ep *ep);
 bool kefa_source_alone(const struct kefa_rdm *rdm, const struct kefa_rop *rop);
 int kefa_source_get(struct kefa_rdm *rdm, struct kefa_rop *rop);
-struct kefa_rma_iov kefa_source_iov(const struct kefa_rop *rop);
+void kefa_source_iov(const struct kefa_rop *rop, struct kefa_rma_iov *iov);
 void kefa_source_release(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_source_inval(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_source_registered(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
@@ -599,7 +598,6 @@ void kefa_rdm_owe(struct kefa_rdm *rdm, struct kefa_rop *rop, u8 what);
 
 int kefa_tx_init(struct kefa_rdm *rdm);
 void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches);
-struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool control);
 void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts);
 void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts);
 struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts);
@@ -611,7 +609,6 @@ void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov);
 void kefa_tx_posted(struct kefa_rdm *rdm, bool more);
 size_t kefa_tx_keep(struct kefa_rdm *rdm);
 void kefa_tx_forget(struct kefa_rdm *rdm);
-u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n);
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
 		     struct kefa_pkt *pkt);

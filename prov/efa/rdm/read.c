@@ -11,6 +11,7 @@
  */
 #include "arrive.h"
 #include "read.h"
+#include "tx.h"
 
 /* --- slots --- */
 
@@ -85,7 +86,7 @@ static u16 kefa_read_request(struct kefa_ts *ts, const struct kefa_rdm *rdm,
 	if (tagged)
 		hdr->tag = cpu_to_le64(rop->tag);
 	opt->connid = cpu_to_le32(rdm->self.connid);
-	*iov = kefa_source_iov(rop);
+	kefa_source_iov(rop, iov);
 	return (u8 *)(iov + 1) - ts->hdr;
 }
 
@@ -256,8 +257,8 @@ static bool kefa_read_may_read(struct kefa_rdm *rdm, const struct kefa_rpeer *pe
 }
 
 /* A message that is to be read. Return: false, and all is as it was, for the slow path. */
-static bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct kefa_read *r,
-			    const struct ib_wc *wc)
+static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs *rs,
+					    const struct kefa_read *r, const struct ib_wc *wc)
 {
 	struct kofi_match_key __uninitialized key;
 	struct kofi_match_recv *recv;

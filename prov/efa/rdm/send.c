@@ -8,6 +8,7 @@
 #include "../dma.h"
 #include "../path.h"
 #include "rdm.h"
+#include "tx.h"
 
 static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 {
@@ -268,7 +269,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 		kefa_msg_plan(rdm, rop, &out);
 	}
 	if (out.pkt.read_iov_count) {
-		iov = kefa_source_iov(rop);
+		kefa_source_iov(rop, &iov);
 		out.pkt.read_iov = &iov;
 	}
 	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))

@@ -15,6 +15,7 @@
 #include "../path.h"
 #include "rdm.h"
 #include "read.h"
+#include "tx.h"
 
 /**
  * struct kefa_source - a region that peers can read from
@@ -264,19 +265,17 @@ void kefa_source_post(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_so
 /**
  * kefa_source_iov() - describe a message's registered memory to its peer
  * @rop: the message, with a region
+ * @iov: takes address, length and key in the byte order of the wire
  *
  * Context: Under kefa_ep.lock.
- * Return: address, length and key in the byte order of the wire.
  */
-struct kefa_rma_iov kefa_source_iov(const struct kefa_rop *rop)
+void kefa_source_iov(const struct kefa_rop *rop, struct kefa_rma_iov *iov)
 {
 	const struct ib_mr *ibmr = rop->source->mr->fr->mr;
 
-	return (struct kefa_rma_iov) {
-		.addr	= cpu_to_le64(ibmr->iova),
-		.len	= cpu_to_le64(rop->total),
-		.key	= cpu_to_le64(ibmr->rkey),
-	};
+	iov->addr = cpu_to_le64(ibmr->iova);
+	iov->len = cpu_to_le64(rop->total);
+	iov->key = cpu_to_le64(ibmr->rkey);
 }
 
 /**

@@ -15,6 +15,7 @@
 #include "../dma.h"
 #include "../path.h"
 #include "rdm.h"
+#include "tx.h"
 
 #define KEFA_TS_PER_PAGE	(PAGE_SIZE / KEFA_TS_ROOM)
 
@@ -91,53 +92,6 @@ void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches)
 	kvfree(rdm->ts);
 	rdm->ts = NULL;
 	rdm->ts_free = NULL;
-}
-
-/**
- * kefa_tx_room() - get the number of slots for requests and data to a peer
- * @rdm: the endpoint
- * @peer: the peer
- *
- * If there are several peers, each has at most kefa_rdm.ts_share slots.
- *
- * Context: Under kefa_ep.lock.
- * Return: the number of slots that may be taken.
- */
-u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
-{
-	const u32 share = rdm->ts_share;
-	const u32 room = rdm->ts_nfree > rdm->ts_ctl ? rdm->ts_nfree - rdm->ts_ctl : 0;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	if (rdm->peers.count < 2)
-		return room;
-	return min(room, share > peer->wrs ? share - peer->wrs : 0);
-}
-
-/**
- * kefa_ts_take() - take a send slot
- * @rdm: the endpoint
- * @peer: receiver of the packet
- * @control: the packet is an answer, which may use reserved slots
- *
- * Context: Under kefa_ep.lock.
- * Return: the slot, without contents, or NULL if none is free.
- */
-struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool control)
-{
-	struct kefa_ts *ts;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	if (rdm->ts_nfree <= (control ? 0 : rdm->ts_ctl))
-		return NULL;
-	ts = rdm->ts_free;
-	rdm->ts_free = ts->next;
-	rdm->ts_nfree--;
-	ts->peer = peer;
-	ts->len = 0;
-	ts->type = 0;
-	peer->wrs++;
-	return ts;
 }
 
 /* Clear the fields that are clear in a free slot. */
