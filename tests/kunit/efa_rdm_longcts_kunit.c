@@ -554,24 +554,29 @@ static void longcts_refused(struct kunit *test)
 	expect_whole(test, pair);
 }
 
-/* Wait until the endpoint has asked its peer for a sign of life, once. */
-static void expect_asked(struct kunit *test, struct efake_qp *qp)
+/* Have the endpoint check its peers now, which it does only while an operation waits for one. */
+static void check_peers(struct kunit *test, struct kefa_rdm *rdm)
 {
-	const unsigned long end = jiffies + 30 * HZ;
-
-	do {
-		msleep(KEFA_SILENT_MS / 2);
-		efake_settle_all();
-	} while (!qp->nsent && time_before(jiffies, end));
-	KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(rdm->listening));
+	mod_delayed_work(kefa_wq, &rdm->silent, 0);
+	flush_delayed_work(&rdm->silent);
+	efake_settle_all();
 }
 
-static void expect_quiet(struct kunit *test, const struct kefa_rdm *rdm)
+/* The first check notes that the peer is silent, the second one asks it for a sign of life. */
+static void expect_asked(struct kunit *test, struct rdm_end *end)
 {
-	const unsigned long end = jiffies + 30 * HZ;
+	unsigned int n;
 
-	while (READ_ONCE(rdm->listening) && time_before(jiffies, end))
-		msleep(KEFA_SILENT_MS / 2);
+	for (n = 0; n < 2 && !end->qp->nsent; n++)
+		check_peers(test, rdm_of(end));
+	KUNIT_ASSERT_EQ(test, end->qp->nsent, 1U);
+}
+
+static void expect_quiet(struct kunit *test, struct kefa_rdm *rdm)
+{
+	if (READ_ONCE(rdm->listening))
+		check_peers(test, rdm);
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(rdm->listening));
 }
 
@@ -596,7 +601,7 @@ static void longcts_silent(struct kunit *test)
 		/* The first time the peer takes the packet, the second time it is gone. */
 		for (n = 0; n < 2; n++) {
 			KUNIT_EXPECT_EQ(test, qp->nsent, 0U);
-			expect_asked(test, qp);
+			expect_asked(test, &pair->end[0]);
 			efake_wr_read(efake_sent(qp, 0), &type, 1);
 			KUNIT_EXPECT_EQ(test, type, KEFA_EAGER_RTW_PKT);
 			take_all(pair, n ? 9 : 0);
@@ -634,7 +639,7 @@ static void longcts_silent_later(struct kunit *test)
 	efake_settle_all();
 	KUNIT_EXPECT_EQ(test, take_all(pair, 0), 1U);
 	KUNIT_ASSERT_EQ(test, the_rop(&pair->end[0])->state, KEFA_ROP_GRANT);
-	expect_asked(test, pair->end[0].qp);
+	expect_asked(test, &pair->end[0]);
 	take_all(pair, 9);
 	rdm_expect_error(test, &pair->end[0], 1, ECONNRESET);
 	expect_whole(test, pair);
