@@ -270,8 +270,8 @@ struct efasim_cq {
  * struct efasim_fe_ops - functions of a front end that the engine calls
  * @event: an armed completion queue got an entry. Called from the device's
  *	worker, for one queue of a device at a time; must not sleep.
- * @fetch: the worker begins a run: read doorbells that are only memory, in particular
- *	those of receive queues, before packets are handled. Optional; must not
+ * @fetch: the worker begins a run, or has found no receive for a message: read doorbells
+ *	that are only memory, in particular those of receive queues. Optional; must not
  *	sleep.
  * @notify: the worker has written all completions of this run: notify the host.
  *	Optional; must not sleep.

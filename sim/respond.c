@@ -107,6 +107,22 @@ static enum efasim_status efasim_dev_receive(struct efasim_qp *qp,
 	return remote;
 }
 
+/*
+ * Find the receive for a message that has arrived. Its doorbell, if that is only memory, may have
+ * rung after the worker read the doorbells, but before the message was sent.
+ */
+static bool efasim_dev_next_recv(struct efasim_qp *qp, struct efasim_rqe *rqe)
+{
+	struct efasim_dev *dev = qp->dev;
+
+	if (efasim_dev_peek_rq(qp, rqe))
+		return true;
+	if (!dev->ops->fetch)
+		return false;
+	dev->ops->fetch(dev);
+	return efasim_dev_peek_rq(qp, rqe);
+}
+
 static enum efasim_status efasim_dev_take_send(struct efasim_dev *dev,
 					       const struct efasim_pkt *pkt)
 {
@@ -115,7 +131,7 @@ static enum efasim_status efasim_dev_take_send(struct efasim_dev *dev,
 
 	if (!qp)
 		return EFASIM_BAD_DEST_QPN;
-	if (!efasim_dev_peek_rq(qp, &rqe) || efasim_fault(dev, EFASIM_F_rnr)) {
+	if (!efasim_dev_next_recv(qp, &rqe) || efasim_fault(dev, EFASIM_F_rnr)) {
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
 		return EFASIM_RNR;
 	}
@@ -154,7 +170,7 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	/* Don't report a length to the host that no device can have written. */
 	if (pkt->rlen > dev->limits.max_rdma_size)
 		return EFASIM_REMOTE_BAD_LENGTH;
-	if (imm && (!efasim_dev_peek_rq(qp, &rqe) ||
+	if (imm && (!efasim_dev_next_recv(qp, &rqe) ||
 		    efasim_fault(dev, EFASIM_F_rnr))) {
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
 		return EFASIM_RNR;
@@ -280,7 +296,7 @@ void efasim_dev_datagram(struct efasim_dev *dev, const struct efasim_pkt *pkt)
 	u32 room = READ_ONCE(dev->fault[EFASIM_F_ud_header]);
 	struct efasim_rqe rqe;
 
-	if (!qp || !efasim_dev_peek_rq(qp, &rqe)) {
+	if (!qp || !efasim_dev_next_recv(qp, &rqe)) {
 		efasim_count(dev, EFASIM_S_rx_drops);
 		return;
 	}

@@ -439,6 +439,39 @@ static void hwfmt_numbers(struct kunit *test)
 	KUNIT_EXPECT_GT(test, last >> ilog2(mask + 1), 2);
 }
 
+/* Receive that rings its doorbell when the device reads the doorbells for the second time. */
+static struct late {
+	struct end	*end;
+	unsigned int	fetches;
+} late;
+
+static void fetch_late(struct efasim_dev *dev)
+{
+	if (++late.fetches == 2)
+		post_recvs(late.end, 1);
+}
+
+/*
+ * A receive is posted before its message is sent, but after the worker has read the doorbells,
+ * which are only memory. The message must find it.
+ */
+static void hwfmt_receive_in_time(struct kunit *test)
+{
+	static const struct efasim_fe_ops ops = { .event = no_event, .fetch = fetch_late };
+	struct pair *p = test->priv;
+
+	late = (struct late) { .end = &p->b };
+	p->b.dev.ops = &ops;
+	post(&p->a, &p->b, 0, 1);
+	run(&p->a);
+	mutex_lock(&p->b.dev.lock);
+	efasim_dev_run(&p->b.dev);
+	mutex_unlock(&p->b.dev.lock);
+	drain(&p->b);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1U);
+	KUNIT_EXPECT_EQ(test, stat(&p->b, EFASIM_S_rnr_nak_sent), 0ULL);
+}
+
 static struct kunit_case hwfmt_cases[] = {
 	KUNIT_CASE(hwfmt_send),
 	KUNIT_CASE(hwfmt_inline),
@@ -448,6 +481,7 @@ static struct kunit_case hwfmt_cases[] = {
 	KUNIT_CASE(hwfmt_malformed_completes),
 	KUNIT_CASE(hwfmt_ids_repeat),
 	KUNIT_CASE(hwfmt_receive),
+	KUNIT_CASE(hwfmt_receive_in_time),
 	KUNIT_CASE_PARAM(hwfmt_completion, cq_size_gen_params),
 	KUNIT_CASE(hwfmt_queues),
 	KUNIT_CASE(hwfmt_numbers),
