@@ -645,6 +645,27 @@ static void longcts_silent_later(struct kunit *test)
 	expect_whole(test, pair);
 }
 
+/*
+ * An injected message was refused until the peer's HANDSHAKE, and the peer dies after it has taken
+ * the packet that asks for it. The ULP waits for room, and must be notified.
+ */
+static void longcts_silent_inject(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct fid_ep *ep = pair->end[0].ep;
+
+	KUNIT_EXPECT_EQ(test, fi_inject(ep, pair->out, 8, pair->end[0].peer), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, take_all(pair, 0), 1U);
+	KUNIT_EXPECT_EQ(test, fi_inject(ep, pair->out, 8, pair->end[0].peer), -EAGAIN);
+	expect_asked(test, &pair->end[0]);
+	KUNIT_EXPECT_TRUE(test, rdm->ep.tx.wanted);
+	take_all(pair, 9);
+	KUNIT_EXPECT_FALSE(test, rdm->ep.tx.wanted);
+	KUNIT_EXPECT_EQ(test, fi_inject(ep, pair->out, 8, pair->end[0].peer), -EHOSTUNREACH);
+	expect_quiet(test, rdm);
+}
+
 static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_sizes),
 	KUNIT_CASE(longcts_unexpected),
@@ -657,6 +678,7 @@ static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_dies),
 	KUNIT_CASE(longcts_silent),
 	KUNIT_CASE(longcts_silent_later),
+	KUNIT_CASE(longcts_silent_inject),
 	KUNIT_CASE(longcts_fair),
 	KUNIT_CASE(longcts_refused),
 	{}

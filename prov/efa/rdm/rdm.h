@@ -405,6 +405,7 @@ struct kefa_chunk {
  * @join: work that creates address handles for strangers
  * @silent: work that asks silent peers for a sign of life
  * @listening: @silent is queued
+ * @refused: an injected message was refused, as its peer owes its HANDSHAKE
  * @join_tries: number of failed attempts for the current address handle; used by @join only
  * @stats: counters
  */
@@ -471,6 +472,7 @@ struct kefa_rdm {
 	u32			join_tries;
 	struct delayed_work	silent;
 	bool			listening;
+	bool			refused;
 	struct kefa_rdm_stats	stats;
 };
 

@@ -450,6 +450,10 @@ static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject
 	if (inject) {
 		rdm->ep.stats.again++;
 		rdm->ep.tx.wanted = true;
+		if (peer->state == KEFA_RPEER_SHAKING) {
+			rdm->refused = true;
+			kefa_silent_arm(rdm);
+		}
 		return -EAGAIN;
 	}
 	list_add_tail(&rop->peer_link, &peer->wait);

@@ -14,7 +14,8 @@
 
 /*
  * An operation that enters one of these states, or waits for a HANDSHAKE, calls kefa_silent_arm(),
- * unless it comes from another of them.
+ * unless it comes from another of them. An injected message is no operation while it waits for a
+ * HANDSHAKE, because its call is refused: kefa_rdm.refused.
  */
 static bool kefa_waits_for_peer(const struct kefa_rop *rop)
 {
@@ -24,7 +25,7 @@ static bool kefa_waits_for_peer(const struct kefa_rop *rop)
 }
 
 /**
- * kefa_silent_arm() - start to watch peers, as an operation waits for one
+ * kefa_silent_arm() - start to watch peers, as the ULP waits for one
  * @rdm: the endpoint, enabled
  *
  * Context: Under kefa_ep.lock.
@@ -36,6 +37,19 @@ void kefa_silent_arm(struct kefa_rdm *rdm)
 		return;
 	rdm->listening = true;
 	queue_delayed_work(kefa_wq, &rdm->silent, msecs_to_jiffies(KEFA_SILENT_MS));
+}
+
+/* Return: the next peer from @i on in the address vector that owes its HANDSHAKE, or NULL. */
+static struct kefa_rpeer *kefa_silent_shaking(const struct kefa_rdm *rdm, u32 *i)
+{
+	struct kefa_rpeer *peer;
+
+	while (*i < rdm->peers.size) {
+		peer = rdm->peers.at[(*i)++];
+		if (peer && peer->state == KEFA_RPEER_SHAKING)
+			return peer;
+	}
+	return NULL;
 }
 
 /* Return: the next operation from @i on that waits for its peer, or NULL. */
@@ -66,22 +80,41 @@ static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	kefa_rdm_todo(rdm, peer);
 }
 
-/* Return: whether any operation waits for its peer. */
-static bool kefa_silent_look(struct kefa_rdm *rdm)
+static void kefa_silent_ask_all(struct kefa_rdm *rdm)
 {
+	struct kefa_rpeer *peer;
 	struct kefa_rop *rop;
-	bool more = false;
 	u32 i = 0;
 
 	while ((rop = kefa_silent_next(rdm, &i)))
 		kefa_silent_ask(rdm, rop->peer);
-	for (i = 0; (rop = kefa_silent_next(rdm, &i)); more = true)
+	for (i = 0; rdm->refused && (peer = kefa_silent_shaking(rdm, &i));)
+		kefa_silent_ask(rdm, peer);
+}
+
+/* Return: whether the ULP waits for any peer. */
+static bool kefa_silent_look(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *peer;
+	struct kefa_rop *rop;
+	bool more = false;
+	u32 i = 0;
+
+	kefa_silent_ask_all(rdm);
+	while ((rop = kefa_silent_next(rdm, &i))) {
 		rop->peer->flags |= KEFA_RPEER_SILENT;
-	return more;
+		more = true;
+	}
+	if (!rdm->refused)
+		return more;
+	rdm->refused = false;
+	for (i = 0; (peer = kefa_silent_shaking(rdm, &i)); rdm->refused = true)
+		peer->flags |= KEFA_RPEER_SILENT;
+	return more || rdm->refused;
 }
 
 /**
- * kefa_rdm_silent() - check that the peers that operations wait for are alive
+ * kefa_rdm_silent() - check that the peers that the ULP waits for are alive
  * @work: delayed work of the endpoint
  *
  * Context: Process context.
