@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: stock-6.12
+# modules: configfs hmac sha256_generic crc32c_generic
 # host-root: yes
 # host-tools: rdma bpftrace perf trace-cmd
 # mem: 2G
