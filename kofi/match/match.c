@@ -203,6 +203,19 @@ void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_remove, KOFI_PROVIDER);
 
+/* Remove a receive that is posted. In the most frequent case no other one has the same key. */
+static __always_inline void kofi_match_take(struct kofi_match *match,
+					    struct kofi_match_recv *recv)
+{
+	if (likely(list_empty(&recv->link.same))) {
+		if (recv->link.src != FI_ADDR_UNSPEC)
+			match->directed--;
+		hlist_del_init(&recv->link.bucket);
+		return;
+	}
+	kofi_match_remove(match, recv);
+}
+
 /**
  * kofi_match_remove_msg() - remove a message
  * @match: the endpoint's table
@@ -218,6 +231,27 @@ void kofi_match_remove_msg(struct kofi_match *match, struct kofi_match_msg *msg)
 	list_del_init(&msg->list);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_remove_msg, KOFI_PROVIDER);
+
+/* Handle any receive; kofi_match_post() handles the most frequent case itself. */
+static noinline struct kofi_match_msg *kofi_match_post_any(struct kofi_match *match,
+							   struct hlist_head *bucket,
+							   struct kofi_match_recv *recv)
+{
+	struct kofi_match_msg *msg = kofi_match_find_msg(match, bucket, recv);
+
+	if (msg) {
+		kofi_match_remove_msg(match, msg);
+		return msg;
+	}
+	recv->seq = ++match->seq;
+	if (recv->ignore) {
+		list_add_tail(&recv->link.same, &match->wild);
+		return NULL;
+	}
+	kofi_match_add(bucket, &recv->link);
+	match->directed += recv->link.src != FI_ADDR_UNSPEC;
+	return NULL;
+}
 
 /**
  * kofi_match_post() - post a receive
@@ -235,29 +269,16 @@ struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 				       struct kofi_match_recv *recv)
 {
 	struct hlist_head *bucket;
-	struct kofi_match_msg *msg;
 
 	lockdep_assert_held(match->lock);
 	bucket = kofi_match_bucket(match, recv->link.tag, recv->link.src);
-	/* The most frequent case: nothing in the bucket, so nothing that matches. */
-	if (likely(hlist_empty(bucket) && !recv->ignore)) {
-		recv->seq = ++match->seq;
-		hlist_add_head(&recv->link.bucket, bucket);
-		match->directed += recv->link.src != FI_ADDR_UNSPEC;
-		return NULL;
-	}
-	msg = kofi_match_find_msg(match, bucket, recv);
-	if (msg) {
-		kofi_match_remove_msg(match, msg);
-		return msg;
-	}
+	if (unlikely(!hlist_empty(bucket) || recv->ignore))
+		return kofi_match_post_any(match, bucket, recv);
+	/* There is nothing in the bucket, so nothing that matches. */
 	recv->seq = ++match->seq;
-	if (recv->ignore) {
-		list_add_tail(&recv->link.same, &match->wild);
-		return NULL;
-	}
-	kofi_match_add(bucket, &recv->link);
-	match->directed += recv->link.src != FI_ADDR_UNSPEC;
+	hlist_add_head(&recv->link.bucket, bucket);
+	if (recv->link.src != FI_ADDR_UNSPEC)
+		match->directed++;
 	return NULL;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_post, KOFI_PROVIDER);
@@ -290,7 +311,7 @@ struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_ma
 	key->hash = kofi_match_hash(match, key->tag);
 	recv = kofi_match_find_recv(match, key);
 	if (recv && !recv->link.multi)
-		kofi_match_remove(match, recv);
+		kofi_match_take(match, recv);
 	return recv;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_find, KOFI_PROVIDER);

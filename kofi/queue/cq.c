@@ -71,23 +71,47 @@ static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int pos
 		kofi_cq_unreserve_unsolicited(cq, unsolicited);
 }
 
-/* Each copy has a constant size, so that the compiler needs no call of memcpy(). */
-static __always_inline void *kofi_cq_copy(enum fi_cq_format format, void *buf,
-					  const struct fi_cq_err_entry *entry)
+/*
+ * Take up to @count completions, until one is an error. @size, that of the format's entry, is a
+ * constant, so that the compiler needs no call of memcpy(). Return: the number of completions.
+ */
+static __always_inline size_t kofi_cq_copy(const struct kofi_cq *cq, size_t size, void *buf,
+					   size_t count, fi_addr_t *src_addr,
+					   unsigned int *unsolicited)
 {
-	switch (format) {
+	/* Local copies, because the compiler must assume that writes to @buf change @cq. */
+	const struct kofi_cq_slot *slot, *ring = cq->ring;
+	const u32 head = cq->head, mask = cq->mask;
+	size_t n;
+
+	for (n = 0; n < count; n++, buf += size) {
+		slot = &ring[(head + n) & mask];
+		if (unlikely(slot->entry.err))
+			break;
+		memcpy(buf, &slot->entry, size);
+		if (src_addr)
+			src_addr[n] = slot->entry.src_addr;
+		*unsolicited += slot->unsolicited;
+	}
+	return n;
+}
+
+static size_t kofi_cq_take(const struct kofi_cq *cq, void *buf, size_t count,
+			   fi_addr_t *src_addr, unsigned int *unsolicited)
+{
+	switch (cq->attr.format) {
 	case FI_CQ_FORMAT_CONTEXT:
-		memcpy(buf, entry, sizeof(struct fi_cq_entry));
-		return buf + sizeof(struct fi_cq_entry);
+		return kofi_cq_copy(cq, sizeof(struct fi_cq_entry), buf, count, src_addr,
+				    unsolicited);
 	case FI_CQ_FORMAT_MSG:
-		memcpy(buf, entry, sizeof(struct fi_cq_msg_entry));
-		return buf + sizeof(struct fi_cq_msg_entry);
+		return kofi_cq_copy(cq, sizeof(struct fi_cq_msg_entry), buf, count, src_addr,
+				    unsolicited);
 	case FI_CQ_FORMAT_DATA:
-		memcpy(buf, entry, sizeof(struct fi_cq_data_entry));
-		return buf + sizeof(struct fi_cq_data_entry);
+		return kofi_cq_copy(cq, sizeof(struct fi_cq_data_entry), buf, count, src_addr,
+				    unsolicited);
 	default:
-		memcpy(buf, entry, sizeof(struct fi_cq_tagged_entry));
-		return buf + sizeof(struct fi_cq_tagged_entry);
+		return kofi_cq_copy(cq, sizeof(struct fi_cq_tagged_entry), buf, count, src_addr,
+				    unsolicited);
 	}
 }
 
@@ -95,11 +119,9 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 				fi_addr_t *src_addr)
 {
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
-	enum fi_cq_format format = cq->attr.format;
-	const struct kofi_cq_slot *slot, *ring;
 	unsigned int unsolicited = 0;
-	u32 ready, head, mask;
 	ssize_t n, ret;
+	u32 ready;
 
 	/* An empty queue: poll the devices, except in a handler, whose worker has polled them. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
@@ -110,22 +132,9 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			return -EAGAIN;
 	}
 	kofi_cq_read_begin(cq);
-	/* Local copies, because the compiler must assume that writes to @buf change @cq. */
-	ring = cq->ring;
-	mask = cq->mask;
-	head = cq->head;
-	ready = cq->tail - head;
-	count = min_t(size_t, count, ready);
-	for (n = 0; n < count; n++) {
-		slot = &ring[(head + n) & mask];
-		if (unlikely(slot->entry.err))
-			break;
-		buf = kofi_cq_copy(format, buf, &slot->entry);
-		if (src_addr)
-			src_addr[n] = slot->entry.src_addr;
-		unsolicited += slot->unsolicited;
-	}
-	cq->head = head + n;
+	ready = cq->tail - cq->head;
+	n = kofi_cq_take(cq, buf, min_t(size_t, count, ready), src_addr, &unsolicited);
+	cq->head += n;
 	ret = n;
 	if (!ready) {
 		cq->notifier.armed = true;
