@@ -138,8 +138,11 @@ static_assert(offsetof(struct kefa_op, seg) <= 64);
  * Context: Any.
  * Return: true if it is contiguous and can be transferred.
  */
-static inline bool kefa_one_piece(const void *buf)
+static __always_inline bool kefa_one_piece(const void *buf)
 {
+	/* virt_addr_valid() looks up the section of the page, which takes 50 instructions. */
+	if (likely((unsigned long)buf >= PAGE_OFFSET && buf < high_memory))
+		return true;
 	return virt_addr_valid(buf);
 }
 

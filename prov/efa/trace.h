@@ -14,6 +14,8 @@
 #include <linux/tracepoint.h>
 #include "ep.h"
 #include "mr.h"
+#include "rdm/packet.h"
+#include "rdm/peer.h"
 
 #define kefa_show_op(flags)						\
 	__print_flags(flags, "|",					\
@@ -244,8 +246,8 @@ TRACE_EVENT(kefa_refill,
 );
 
 TRACE_EVENT(kefa_packet,
-	TP_PROTO(const struct kefa_ep *ep, u32 peer, const char *type, u32 msg_id, u64 len,
-		 bool sent),
+	TP_PROTO(const struct kefa_ep *ep, const struct kefa_rpeer *peer, u8 type, u32 msg_id,
+		 u64 len, bool sent),
 	TP_ARGS(ep, peer, type, msg_id, len, sent),
 	TP_STRUCT__entry(
 		__array(char, dev, FI_NAME_MAX)
@@ -260,8 +262,8 @@ TRACE_EVENT(kefa_packet,
 		strscpy(__entry->dev, ep->dom->dev->name,
 			sizeof(__entry->dev));
 		__entry->qpn = ep->hq.qpn;
-		__entry->peer = peer;
-		strscpy(__entry->type, type, sizeof(__entry->type));
+		__entry->peer = peer->id;
+		strscpy(__entry->type, kefa_pkt_rows[type].name, sizeof(__entry->type));
 		__entry->msg_id = msg_id;
 		__entry->len = len;
 		__entry->sent = sent;

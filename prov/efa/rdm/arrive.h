@@ -50,15 +50,9 @@ static __always_inline struct kefa_rpeer *kefa_turn_of(struct kefa_rdm *rdm,
 						       const struct ib_wc *wc,
 						       const struct kefa_eager *e)
 {
-	struct kefa_src __uninitialized src;
 	struct kefa_rpeer *peer;
 
-	src.gid = NULL;
-	src.slid = wc->slid;
-	src.qpn = wc->src_qp;
-	src.connid = e->connid;
-	src.has_connid = true;
-	peer = kefa_peers_known(&rdm->peers, &src);
+	peer = kefa_peers_known(&rdm->peers, wc->slid, wc->src_qp, e->connid);
 	if (unlikely(!peer || !kefa_rpeer_usual(peer)))
 		return NULL;
 	if (unlikely(rdm->ordered && e->msg_id != peer->order.exp_id))
@@ -82,7 +76,7 @@ static __always_inline void kefa_arrived(struct kefa_rdm *rdm, struct kefa_rpeer
 	if (unlikely(peer->flags & KEFA_RPEER_IMPLICIT))
 		kefa_peers_heard(&rdm->peers, peer);
 	rdm->stats.received[type]++;
-	trace_kefa_packet(&rdm->ep, peer->id, kefa_pkt_rows[type].name, e->msg_id, e->len, false);
+	trace_kefa_packet(&rdm->ep, peer, type, e->msg_id, e->len, false);
 }
 
 /**

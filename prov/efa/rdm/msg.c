@@ -754,7 +754,7 @@ static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 			kefa_rdm_kill(rdm, other, ECONNRESET, 0);
 	}
 	rdm->stats.received[pkt->row->type]++;
-	trace_kefa_packet(&rdm->ep, peer->id, pkt->row->name, pkt->msg_id, pkt->data_len, false);
+	trace_kefa_packet(&rdm->ep, peer, pkt->row->type, pkt->msg_id, pkt->data_len, false);
 	return kefa_packet_take(rdm, peer, pkt, held);
 }
 

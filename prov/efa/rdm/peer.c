@@ -631,17 +631,25 @@ static struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const str
 /**
  * kefa_peers_next() - slow part of kefa_peers_known(), if the sender isn't kefa_peers.last
  * @peers: peers of the endpoint
- * @src: description of the sender, with a connid and without a GID
+ * @slid: number of the sender's address handle
+ * @qpn: queue pair of the sender
+ * @connid: connid in the packet
  *
  * Context: Under @peers->lock.
  * Return: the peer, or NULL.
  */
-struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, const struct kefa_src *src)
+struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, u16 slid, u32 qpn, u32 connid)
 {
+	const struct kefa_src src = {
+		.slid		= slid,
+		.qpn		= qpn,
+		.connid		= connid,
+		.has_connid	= true,
+	};
 	struct kefa_rpeer *peer;
 
 	lockdep_assert_held(peers->lock);
-	peer = src->slid == KEFA_NO_SLID ? NULL : kefa_peers_by_src(peers, src);
+	peer = slid == KEFA_NO_SLID ? NULL : kefa_peers_by_src(peers, &src);
 	if (peer)
 		peers->last = peer;
 	return peer;
@@ -663,7 +671,8 @@ struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_s
 	struct kefa_rpeer *peer = peers->last;
 
 	lockdep_assert_held(peers->lock);
-	if (peer && src->has_connid && !src->gid && kefa_rpeer_sent(peer, src))
+	if (peer && src->has_connid && !src->gid &&
+	    kefa_rpeer_sent(peer, src->slid, src->qpn, src->connid))
 		return peer;
 	peer = NULL;
 	if (src->slid != KEFA_NO_SLID)

@@ -201,7 +201,7 @@ struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers);
 void kefa_peers_untold(struct kefa_peers *peers, struct kefa_rpeer *peer);
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone);
 void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool remember);
-struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, const struct kefa_src *src);
+struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, u16 slid, u32 qpn, u32 connid);
 struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src);
 bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 *gid);
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer);
@@ -254,34 +254,38 @@ static inline u32 kefa_rpeer_connid(const struct kefa_rpeer *peer)
 /**
  * kefa_rpeer_sent() - check by connid and completion whether a peer has sent a packet
  * @peer: the peer
- * @src: description of the sender, with a connid and without a GID
+ * @slid: number of the sender's address handle, from the completion
+ * @qpn: queue pair of the sender, from the completion
+ * @connid: connid in the packet
  *
  * Context: Under the endpoint's lock.
  * Return: whether it has.
  */
-static inline bool kefa_rpeer_sent(const struct kefa_rpeer *peer, const struct kefa_src *src)
+static __always_inline bool kefa_rpeer_sent(const struct kefa_rpeer *peer, u16 slid, u32 qpn,
+					    u32 connid)
 {
-	return kefa_rpeer_connid(peer) == src->connid &&
-	       peer->by_src.key == ((u64)src->slid << 32 | src->qpn);
+	return kefa_rpeer_connid(peer) == connid && peer->by_src.key == ((u64)slid << 32 | qpn);
 }
 
 /**
  * kefa_peers_known() - find a sender whose address handle number is known
  * @peers: peers of the endpoint
- * @src: description of the sender, with a connid and without a GID
+ * @slid: number of the sender's address handle
+ * @qpn: queue pair of the sender
+ * @connid: connid in the packet
  *
  * Context: Under @peers->lock.
  * Return: the peer; or NULL: then the caller calls kefa_peers_find().
  */
-static inline struct kefa_rpeer *kefa_peers_known(struct kefa_peers *peers,
-						  const struct kefa_src *src)
+static __always_inline struct kefa_rpeer *kefa_peers_known(struct kefa_peers *peers, u16 slid,
+							   u32 qpn, u32 connid)
 {
 	struct kefa_rpeer *last = peers->last;
 
 	lockdep_assert_held(peers->lock);
-	if (likely(last && kefa_rpeer_sent(last, src)))
+	if (likely(last && kefa_rpeer_sent(last, slid, qpn, connid)))
 		return last;
-	return kefa_peers_next(peers, src);
+	return kefa_peers_next(peers, slid, qpn, connid);
 }
 
 /**

@@ -172,7 +172,7 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	rdm->stats.sent[type]++;
 	ep->stats.sends++;
 	ep->stats.tx_bytes += p->len;
-	trace_kefa_packet(ep, peer->id, kefa_pkt_rows[type].name, ts->out.msg_id, p->len, true);
+	trace_kefa_packet(ep, peer, type, ts->out.msg_id, p->len, true);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
 	ep->held[nheld] = wr;
 	kefa_rplain_wr(rdm, ts, peer, wr);
@@ -262,11 +262,7 @@ static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct k
 	rop->sent = 0;
 	rop->window = 0;
 	rop->no_read = false;
-	rop->buf.base = p->buf;
-	rop->buf.len = p->len;
-	rop->buf.skip = 0;
-	rop->buf.segs = 0;
-	rop->buf.bvec = false;
+	rop->buf = (struct kefa_rbuf){ .base = p->buf, .len = p->len };
 }
 
 /* Length of the header in bytes. */
@@ -356,8 +352,7 @@ static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_ro
 	rdm->stats.sent[rop->type] += rop->wrs;
 	ep->stats.sends++;
 	ep->stats.tx_bytes += rop->total;
-	trace_kefa_packet(ep, peer->id, kefa_pkt_rows[rop->type].name, rop->msg_id, rop->total,
-			  true);
+	trace_kefa_packet(ep, peer, rop->type, rop->msg_id, rop->total, true);
 }
 
 /* Return: the peer if all packets of the message can be posted to it at once, or NULL. */
@@ -589,7 +584,7 @@ static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct ke
 	}
 	if (unlikely(kofi_side_reserve(&ep->rx.base)))
 		return false;
-	rop = kefa_rop_get(&rdm->rops);
+	rop = kefa_rop_pop(&rdm->rops);
 	kefa_rplain_rop(rop, p, ep->rx.quiet);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_LISTED);
 	ep->rx.nfree--;

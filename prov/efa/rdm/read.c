@@ -24,19 +24,28 @@ static bool kefa_rpeer_waits(const struct kefa_rpeer *peer)
 	       list_first_entry(&peer->wait, struct kefa_rop, peer_link)->state != KEFA_ROP_REG;
 }
 
-/* The work request of a slot is over, and was its last one. */
+/* The work request of a slot is over, and was its last one. kefa_read_slot_todo() is due. */
 static __always_inline void kefa_read_slot_over(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
-	struct kefa_rpeer *peer = ts->peer;
-
 	ts->rop = NULL;
 	ts->seg.len = 0;
 	ts->what = KEFA_TS_PACKET;
 	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
 	ts->id += KEFA_OP_USE;
-	peer->wrs--;
-	if (unlikely(kefa_rpeer_waits(peer)))
-		kefa_rdm_todo(rdm, peer);
+	ts->peer->wrs--;
+}
+
+/* Have the pump send what waits for a slot. Return: true. */
+static noinline bool kefa_read_slot_wanted(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	kefa_rdm_todo(rdm, peer);
+	return true;
+}
+
+/* A slot for @peer is free. Return: true, for callers that end with a tail call. */
+static __always_inline bool kefa_read_slot_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	return unlikely(kefa_rpeer_waits(peer)) ? kefa_read_slot_wanted(rdm, peer) : true;
 }
 
 /* Like kefa_ts_hold(), but there is room before the doorbell. */
@@ -103,7 +112,7 @@ static bool kefa_read_may_send(struct kefa_rdm *rdm, const struct kefa_rop *rop)
 	       kefa_shake_signs(peer) == KEFA_SIGNS_CONNID;
 }
 
-static bool kefa_read_registered(struct kefa_rdm *rdm, struct kefa_ts *ts)
+static noinline bool kefa_read_registered(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_rop *rop = ts->rop;
 	struct kefa_rpeer *peer = ts->peer;
@@ -126,30 +135,38 @@ static bool kefa_read_registered(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	kefa_dma_sync_for_device(rdm->ep.dma, ts->dma, len, DMA_TO_DEVICE);
 	wr = kefa_read_slot_again(rdm, ts, rop->type, len);
 	kefa_wr_sge(wr, ts->dma, len);
-	trace_kefa_packet(&rdm->ep, peer->id, kefa_pkt_rows[rop->type].name, rop->msg_id,
-			  rop->total, true);
+	trace_kefa_packet(&rdm->ep, peer, rop->type, rop->msg_id, rop->total, true);
 	return true;
 }
 
-/* The request was delivered, or the EOR of a receive that has ended. */
-static bool kefa_read_delivered(struct kefa_rdm *rdm, struct kefa_ts *ts)
+/* The request was delivered. */
+static noinline bool kefa_read_requested(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
+	struct kefa_rpeer *peer = ts->peer;
 	struct kefa_rop *rop = ts->rop;
 
-	if (!rop && ts->type != KEFA_EOR_PKT)
-		return false;
 	/* After a READ_NACK this may be the last completion that the operation waits for. */
-	if (rop && (!(kefa_pkt_rows[ts->type].flags & KEFA_ROW_READ) || ts->seg.len || ts->copy ||
-		    rop->flags & KEFA_ROP_OVER ||
-		    (rop->state != KEFA_ROP_ACK && rop->state != KEFA_ROP_INVAL)))
+	if (!(kefa_pkt_rows[ts->type].flags & KEFA_ROW_READ) || ts->seg.len || ts->copy ||
+	    rop->flags & KEFA_ROP_OVER ||
+	    (rop->state != KEFA_ROP_ACK && rop->state != KEFA_ROP_INVAL))
 		return false;
-	if (rop) {
-		kefa_order_arrived(&ts->out);
-		rop->wrs--;
-	}
+	kefa_order_arrived(&ts->out);
+	rop->wrs--;
 	kefa_read_slot_over(rdm, ts);
 	kefa_ts_unused(rdm, ts);
-	return true;
+	return kefa_read_slot_todo(rdm, peer);
+}
+
+/* The request was delivered, or the EOR of a receive that has ended. */
+static __always_inline bool kefa_read_delivered(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	if (ts->rop)
+		return kefa_read_requested(rdm, ts);
+	if (ts->type != KEFA_EOR_PKT)
+		return false;
+	kefa_read_slot_over(rdm, ts);
+	kefa_ts_unused(rdm, ts);
+	return kefa_read_slot_todo(rdm, ts->peer);
 }
 
 /* The peer has read the message. Return: false, and all is as it was, for the slow path. */
@@ -175,7 +192,7 @@ static bool kefa_read_ended(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 	return true;
 }
 
-static bool kefa_read_invalidated(struct kefa_rdm *rdm, struct kefa_ts *ts)
+static noinline bool kefa_read_invalidated(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_rop *rop = ts->rop;
 
@@ -185,6 +202,7 @@ static bool kefa_read_invalidated(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		return false;
 	kefa_source_end(rdm, rop);
 	kefa_read_slot_over(rdm, ts);
+	kefa_read_slot_todo(rdm, ts->peer);
 	rop->wrs--;
 	if (likely(!rop->wrs)) {
 		kefa_sent_all(rdm, rop, ts);
@@ -212,7 +230,10 @@ static noinline void kefa_read_keep(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	kefa_rop_read(rdm, rop);
 }
 
-/* Read the whole message with one work request. Return: false if that isn't possible now. */
+/*
+ * Read the whole message with one work request, as kefa_read_may_read() allowed.
+ * Return: false if that isn't possible.
+ */
 static bool kefa_read_at_once(struct kefa_rdm *rdm, struct kefa_rop *rop,
 			      const struct kefa_read *r)
 {
@@ -224,9 +245,7 @@ static bool kefa_read_at_once(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	if (unlikely(rop->buf.segs || r->total > rop->buf.len || r->total > ep->max_map ||
 		     !kefa_one_piece(rop->buf.base)))
 		return false;
-	ts = kefa_ts_take(rdm, peer, false);
-	if (unlikely(!ts))
-		return false;
+	ts = kefa_ts_pop(rdm, peer);
 	ts->what = KEFA_TS_READ;
 	if (unlikely(!kefa_seg_map(ep, &ts->seg, virt_to_phys(rop->buf.base), r->total,
 				   DMA_FROM_DEVICE))) {
@@ -283,12 +302,12 @@ static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs
 	kefa_rop_unlist(rop);
 	rop->peer = peer;
 	peer->nops++;
-	rop->type = r->e.tagged ? KEFA_LONGREAD_TAGRTM_PKT : KEFA_LONGREAD_MSGRTM_PKT;
+	rop->type = r->type;
 	rop->msg_id = r->e.msg_id;
 	rop->remote_id = r->send_id;
 	rop->total = r->total;
 	rop->tag = r->e.tag;
-	kefa_arrived(rdm, peer, rop->type, &r->e);
+	kefa_arrived(rdm, peer, r->type, &r->e);
 	if (likely(kefa_read_at_once(rdm, rop, r)))
 		kefa_rs_again(rdm, rs);
 	else
@@ -297,7 +316,7 @@ static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs
 }
 
 /* The message is there. The receive ends now, as the slot has all that the EOR says. */
-static bool kefa_read_came(struct kefa_rdm *rdm, struct kefa_ts *ts)
+static noinline bool kefa_read_came(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_eor_hdr *eor = (void *)ts->hdr;
 	struct kefa_rpeer *peer = ts->peer;
@@ -369,14 +388,12 @@ bool kefa_read_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 	if (unlikely(ts->again || kefa_wc_failed(wc) || peer->backoff.delay_us ||
 		     peer->state == KEFA_RPEER_GONE || rdm->ep.state != KEFA_EP_ENABLED))
 		return false;
-	switch ((enum kefa_ts_what)ts->what) {
-	case KEFA_TS_READ:
-		return rdm->ep.nheld < KEFA_HELD_MAX && kefa_read_came(rdm, ts);
-	case KEFA_TS_REG:
-		return rdm->ep.nheld < KEFA_HELD_MAX && kefa_read_registered(rdm, ts);
-	case KEFA_TS_INVAL:
-		return kefa_read_invalidated(rdm, ts);
-	default:
+	if (ts->what == KEFA_TS_PACKET)
 		return kefa_read_delivered(rdm, ts);
-	}
+	if (ts->what == KEFA_TS_INVAL)
+		return kefa_read_invalidated(rdm, ts);
+	/* The others send a packet from the same slot. */
+	if (unlikely(rdm->ep.nheld == KEFA_HELD_MAX))
+		return false;
+	return ts->what == KEFA_TS_READ ? kefa_read_came(rdm, ts) : kefa_read_registered(rdm, ts);
 }

@@ -18,6 +18,7 @@ struct kefa_ts;
 /**
  * struct kefa_read - contents of a LONGREAD packet
  * @e: contents that it has in common with an eager packet; without data
+ * @type: enum kefa_pkt_type
  * @total: length of the message, more than 0
  * @send_id: id of the sender's operation
  * @key: key of the sender's region
@@ -27,6 +28,7 @@ struct kefa_ts;
  */
 struct kefa_read {
 	struct kefa_eager	e;
+	u8			type;
 	u64			total;
 	u32			send_id;
 	u32			key;
@@ -80,6 +82,7 @@ static __always_inline bool kefa_read_parse(const void *buf, u32 len, struct kef
 	if (len != (const void *)(iov + 1) - buf || le32_to_cpu(hdr->hdr.read_iov_count) != 1)
 		return false;
 	memcpy(&total, &hdr->hdr.msg_length, sizeof(total));
+	r->type = *(const u8 *)buf;
 	r->e.msg_id = le32_to_cpu(hdr->hdr.msg_id);
 	r->e.connid = le32_to_cpu(opt->connid);
 	r->e.tag = le64_to_cpu(tag);

@@ -224,6 +224,25 @@ static inline void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_
 }
 
 /**
+ * kefa_rop_pop() - take a free operation, without initializing it
+ * @rops: operations of the endpoint, at least one of which is free
+ *
+ * Context: Under the endpoint's lock.
+ * Return: the operation, all fields of which the caller must set.
+ */
+static inline struct kefa_rop *kefa_rop_pop(struct kefa_rops *rops)
+{
+	struct kefa_rop *rop = rops->free;
+
+	lockdep_assert_held(rops->lock);
+	rops->free = rop->next;
+	if (unlikely(!rops->free))
+		rops->free_tail = &rops->free;
+	rops->used++;
+	return rop;
+}
+
+/**
  * kefa_rop_get() - take a free operation, without initializing it
  * @rops: operations of the endpoint
  *
@@ -232,16 +251,7 @@ static inline void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_
  */
 static inline struct kefa_rop *kefa_rop_get(struct kefa_rops *rops)
 {
-	struct kefa_rop *rop = rops->free;
-
-	lockdep_assert_held(rops->lock);
-	if (unlikely(!rop))
-		return NULL;
-	rops->free = rop->next;
-	if (unlikely(!rops->free))
-		rops->free_tail = &rops->free;
-	rops->used++;
-	return rop;
+	return likely(rops->free) ? kefa_rop_pop(rops) : NULL;
 }
 
 /**

@@ -305,7 +305,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 		kefa_order_sent(&peer->order, &ts[i]->out, rop->msg_id);
 		kefa_ts_post(rdm, ts[i]);
 	}
-	trace_kefa_packet(&rdm->ep, peer->id, out.pkt.row->name, rop->msg_id, rop->total, true);
+	trace_kefa_packet(&rdm->ep, peer, out.pkt.row->type, rop->msg_id, rop->total, true);
 	return 0;
 }
 
@@ -346,8 +346,7 @@ static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
 	kefa_order_sent(&peer->order, &ts->out, rop->msg_id);
 	kefa_ts_post(rdm, ts);
-	trace_kefa_packet(&rdm->ep, peer->id, kefa_row_of(shape->type)->name, rop->msg_id,
-			  rop->total, true);
+	trace_kefa_packet(&rdm->ep, peer, shape->type, rop->msg_id, rop->total, true);
 	return 0;
 }
 

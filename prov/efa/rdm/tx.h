@@ -38,8 +38,32 @@ static inline u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpe
  */
 static inline bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	return !peer->backoff.waiting && kefa_tx_room(rdm, peer) &&
-	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS;
+	lockdep_assert_held(&rdm->ep.lock);
+	return !peer->backoff.waiting &&
+	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS &&
+	       (rdm->peers.count < 2 || peer->wrs < rdm->ts_share);
+}
+
+/**
+ * kefa_ts_pop() - take a send slot
+ * @rdm: the endpoint, with a free slot
+ * @peer: receiver of the packet
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the slot, without contents.
+ */
+static __always_inline struct kefa_ts *kefa_ts_pop(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_ts *ts = rdm->ts_free;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->ts_free = ts->next;
+	rdm->ts_nfree--;
+	ts->peer = peer;
+	ts->len = 0;
+	ts->type = 0;
+	peer->wrs++;
+	return ts;
 }
 
 /**
@@ -54,19 +78,9 @@ static inline bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa
 static inline struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					   bool control)
 {
-	struct kefa_ts *ts;
-
-	lockdep_assert_held(&rdm->ep.lock);
 	if (rdm->ts_nfree <= (control ? 0 : rdm->ts_ctl))
 		return NULL;
-	ts = rdm->ts_free;
-	rdm->ts_free = ts->next;
-	rdm->ts_nfree--;
-	ts->peer = peer;
-	ts->len = 0;
-	ts->type = 0;
-	peer->wrs++;
-	return ts;
+	return kefa_ts_pop(rdm, peer);
 }
 
 #endif /* KEFA_RDM_TX_H */
