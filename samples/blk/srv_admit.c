@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admission of sessions, and replacement of a session by a newer one.
- *
- * A connection is half-open until its client has proved its identity. A port allows
- * KB_HALF_OPEN of these. For one more, the server closes the oldest one of the address that
- * has the most, so that no address can keep others out.
- *
- * Export, client name and host identify a session. A new session replaces older ones with
- * the same identity: it stops them at once, and continues when they are gone, see
- * kb_session_alone(). It holds no lock while it waits, so other sessions aren't delayed.
+ * Admission of sessions. A connection is half-open until its client has proved its identity. If
+ * a port has too many of these, the server closes the oldest one of the address that has the
+ * most, so that no address can keep others out. Export, client name and host identify a session.
+ * A new one waits for older ones with the same identity without a lock, so it delays no others.
  */
 #include <linux/string.h>
 #include "srv.h"
@@ -54,12 +49,7 @@ static struct kb_session *kb_half_open_victim(const struct kb_port *port)
 	return all > KB_HALF_OPEN ? victim : NULL;
 }
 
-/**
- * kb_session_admit() - add a half-open session to the list
- * @s: session of a new connection
- *
- * Return: NULL, or why it was refused.
- */
+/* Add a half-open session to the list. Return: NULL, or why it was refused. */
 const char *kb_session_admit(struct kb_session *s)
 {
 	struct kb_port *port = s->port;
@@ -123,10 +113,8 @@ static const char *kb_session_over(const struct kb_session *s)
 	return all >= s->port->max_sessions ? "too many sessions" : NULL;
 }
 
-/**
- * kb_session_prove() - note that a client has proved its identity
- * @s: the client's session, half-open until now. Sessions that it replaces are stopped
- *
+/*
+ * Note that a session's client has proved its identity, and stop the sessions that it replaces.
  * Return: NULL, or why the session is refused.
  */
 const char *kb_session_prove(struct kb_session *s)
@@ -149,14 +137,10 @@ const char *kb_session_prove(struct kb_session *s)
 	return why;
 }
 
-/**
- * kb_session_alone() - check whether the sessions that a session replaces are gone
- * @s: the session, proved
- *
- * The replaced sessions must no longer access the store, or the client's memory, whose keys
- * may be reused. Their receives become available to @s.
- *
- * Return: true if the replaced sessions are gone. kb_srv_wait is woken when a session ends.
+/*
+ * Return: whether the sessions that @s replaces are gone. They must no longer access the store,
+ * or the client's memory, whose keys may be reused. Their receives become available to @s.
+ * kb_srv_wait is woken when a session ends.
  */
 bool kb_session_alone(struct kb_session *s)
 {
@@ -180,16 +164,10 @@ static bool kb_session_shares(const struct kb_session *s,
 	return s->key ? other->key && kb_same_client(s, other) : !other->key;
 }
 
-/**
- * kb_session_credits() - reserve a share of a queue's receives for a session
- * @s: the session, with a device
- * @want: number of receives that the client asks for
- * @room: number of receives of the queue
- *
- * All sessions of a client with a secret together get at most a half, and those of all
- * clients without a secret three quarters, so that receives are left for others.
- *
- * Return: number of receives that the session may use; may be 0.
+/*
+ * Reserve a share of a queue's @room receives. All sessions of a client with a secret together
+ * get at most a half, and those of all clients without a secret three quarters, so that receives
+ * are left for others. Return: the number of receives that the session may use; may be 0.
  */
 u32 kb_session_credits(struct kb_session *s, u32 want, u32 room)
 {

@@ -156,14 +156,9 @@ static struct kb_client *kb_client_find(struct kb_export *export,
 	return NULL;
 }
 
-/**
- * kb_export_keys() - get the keys of a client
- * @export: export that the client asks for
- * @name: name of the client
- * @keys: takes the client's keys, with references; unused entries are set to NULL
- *
- * Return: number of keys; 0 for a client that needs no secret; -EACCES for a client that
- * isn't allowed to use the export.
+/*
+ * Get references to a client's keys; unused entries are NULL. Return: the number of keys; 0 for a
+ * client that needs no secret; -EACCES for one that isn't allowed to use the export.
  */
 int kb_export_keys(struct kb_export *export, const char *name,
 		   struct kb_key *keys[KB_SECRETS])

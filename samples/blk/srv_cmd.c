@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Checks of commands. A valid command starts a request, or continues one.
- */
+/* Checks of commands. A valid command starts a request, or continues one. */
 #include <linux/mm.h>
 #include <linux/string.h>
 #include "srv.h"
@@ -135,15 +133,10 @@ static const char *kb_fetched(struct kb_squeue *sq,
 	return ready || !live ? NULL : "a FETCHED without an offer of data";
 }
 
-/**
- * kb_session_command() - handle a command
- * @s: the session
- * @q: the queue that received the command
- * @msg: the command
- *
- * Context: Process, under rcu_read_lock(), which keeps the session from being freed.
- * Return: the request that the command starts, or NULL. The caller calls kb_req_begin() for
- * it after rcu_read_unlock(), because the active request then keeps the session.
+/*
+ * Called under rcu_read_lock(), which keeps the session from being freed. Return: the request
+ * that the command starts, or NULL. The caller calls kb_req_begin() for it after
+ * rcu_read_unlock(), because the active request then keeps the session.
  */
 struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 				  const struct kb_cmd_msg *msg)

@@ -1,19 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Configuration of the server in configfs:
- *
- *	/sys/kernel/config/kofiblk/
- *		exports/NAME/		path read_only direct uuid allow_any lost
- *					enable resize
- *			clients/NAME/	secret secret_alt
- *		ports/NAME/		addr port prov fabric domain enable
- *					max_sessions max_client_sessions max_memory
- *					max_keep_alive own_domains
- *			exports/	links to exports
- *
- * Except for enable, resize and the secrets, attributes can only be changed while the export
- * or port is neither enabled nor has sessions.
- */
+/* Exports in configfs, see Documentation/ABI/configfs-kofiblk. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <linux/configfs.h>
@@ -22,13 +8,7 @@
 #include <linux/uio.h>
 #include "srv.h"
 
-/**
- * kb_line() - copy a line
- * @page: the text, as written with echo
- * @count: length of the text
- *
- * Return: a copy without trailing blanks, which the caller frees; or NULL.
- */
+/* Return: a copy of a line without trailing blanks, which the caller frees; or NULL. */
 char *kb_line(const char *page, size_t count)
 {
 	size_t len = count;
@@ -395,11 +375,6 @@ static struct configfs_subsystem kb_configfs = {
 
 static struct config_group kb_exports, kb_ports;
 
-/**
- * kb_configfs_init() - register the configfs subsystem
- *
- * Return: 0, or a negative errno.
- */
 int kb_configfs_init(void)
 {
 	config_group_init(&kb_configfs.su_group);
@@ -411,9 +386,6 @@ int kb_configfs_init(void)
 	return configfs_register_subsystem(&kb_configfs);
 }
 
-/**
- * kb_configfs_exit() - undo kb_configfs_init()
- */
 void kb_configfs_exit(void)
 {
 	configfs_unregister_subsystem(&kb_configfs);

@@ -75,14 +75,9 @@ static const struct config_item_type kb_links_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-/**
- * kb_port_export() - find an export by its name, for a session
- * @port: port that the client has connected to
- * @name: name of the export
- * @export: kb_session.export of the session, set under kb_srv_lock so that disabling the
- *	export stops the session
- *
- * Return: 0 with the export's count of sessions incremented; or -ENOENT.
+/*
+ * Set *@export, under kb_srv_lock so that disabling the export stops the session, and count the
+ * session. Return: 0, or -ENOENT.
  */
 int kb_port_export(struct kb_port *port, const char *name,
 		   struct kb_export **export)

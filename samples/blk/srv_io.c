@@ -25,12 +25,6 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-/**
- * kb_req_work() - run the next step of a request
- * @work: work item of the request
- *
- * Context: Process.
- */
 void kb_req_work(struct work_struct *work)
 {
 	struct kb_req *req = container_of(work, struct kb_req, work);
@@ -38,14 +32,7 @@ void kb_req_work(struct work_struct *work)
 	req->run(req);
 }
 
-/**
- * kb_req_next() - run a request's next step in a workqueue
- * @req: the request
- * @wq: kb_store_wq() if the step may wait for the store, else kb_done_wq
- * @run: the step
- *
- * Context: Any.
- */
+/* Run a request's next step in kb_store_wq() if it may wait for the store, else in kb_done_wq. */
 void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
 		 void (*run)(struct kb_req *req))
 {
@@ -256,13 +243,7 @@ static void kb_run_reply(struct kb_req *req)
 		kb_squeue_done(req->sq);
 }
 
-/**
- * kb_req_end() - end a request with a reply
- * @req: the request, whose slot may be reused at once
- * @err: 0 or a negative errno
- *
- * Context: Any but hard IRQ.
- */
+/* End a request with a reply. The slot may be reused at once. Any context but hard IRQ. */
 void kb_req_end(struct kb_req *req, int err)
 {
 	req->err = err;
@@ -297,10 +278,6 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 		queue_work(kb_done_wq, &req->work);
 }
 
-/**
- * kb_reply_prepare() - initialize a reply
- * @reply: the reply
- */
 void kb_reply_prepare(struct kb_reply_op *reply)
 {
 	reply->rma.op.done = kb_reply_done;
@@ -323,14 +300,9 @@ static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 	spin_unlock_bh(&sq->lock);
 }
 
-/**
- * kb_ping() - reply to a keep-alive message
- * @sq: the queue that received the message
- * @msg: the message
- *
- * Only one such reply is sent at a time. Keep-alive messages that arrive meanwhile get none.
- *
- * Context: Any but hard IRQ.
+/*
+ * Reply to a keep-alive message. Only one such reply is sent at a time. Keep-alive messages that
+ * arrive meanwhile get none.
  */
 void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 {
@@ -586,12 +558,7 @@ static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
 	kb_run_reply(req);
 }
 
-/**
- * kb_req_inval() - invalidate the registration of data that a client fetched
- * @req: the request, which ends afterwards
- *
- * Context: Any but hard IRQ.
- */
+/* Invalidate the registration of data that a client fetched, and end the request. */
 void kb_req_inval(struct kb_req *req)
 {
 	req->mr_op.lane = KB_LANE_INVAL;
@@ -658,12 +625,7 @@ static void kb_req_push(struct kb_req *req)
 
 /* --- start --- */
 
-/**
- * kb_run_begin() - first step of a request
- * @req: the request, new or after waiting for memory
- *
- * Context: kb_store_wq().
- */
+/* The first step of a new request, and of one that waited for memory. In kb_store_wq(). */
 void kb_run_begin(struct kb_req *req)
 {
 	int err;
@@ -684,12 +646,7 @@ void kb_run_begin(struct kb_req *req)
 	}
 }
 
-/**
- * kb_req_begin() - start a new request
- * @req: the request
- *
- * Context: Process; doesn't sleep.
- */
+/* Doesn't sleep. */
 void kb_req_begin(struct kb_req *req)
 {
 	if (!kb_req_inline(req, KB_OP_READ) && !kb_req_inline(req, KB_OP_WRITE)) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory for data: limited for each session, with a reserve for allocation failures.
- * Requests that must wait are in a list and started again. A busy session keeps some of its
- * pages for reuse, because on kernels that clear all allocated memory, clearing would cost
- * more than the rest of a read.
+ * Memory for data: limited for each session, with a reserve for allocation failures. A busy
+ * session keeps some pages for reuse, because on kernels that clear all allocated memory,
+ * clearing would cost more than the rest of a read.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -30,10 +29,6 @@ static struct {
 	struct bio_vec		*used;		/* the pieces of bvec that the request uses */
 } kb_reserve;
 
-/**
- * kb_chunks_init() - initialize a queue's list of kept pages
- * @sq: the queue
- */
 void kb_chunks_init(struct kb_squeue *sq)
 {
 	unsigned int i;
@@ -84,12 +79,6 @@ static void kb_chunk_give(struct kb_squeue *sq, struct page *page,
 		__free_pages(page, order);
 }
 
-/**
- * kb_chunks_free() - free a queue's kept pages
- * @sq: the queue
- *
- * Context: Process.
- */
 void kb_chunks_free(struct kb_squeue *sq)
 {
 	struct page *page;
@@ -100,12 +89,7 @@ void kb_chunks_free(struct kb_squeue *sq)
 			__free_pages(page, i);
 }
 
-/**
- * kb_mem_trim() - free kept pages of idle queues, and take back unused leases
- * @s: the session, live; called periodically
- *
- * Context: Process.
- */
+/* Free the kept pages of idle queues, and take back unused leases. Called periodically. */
 void kb_mem_trim(struct kb_session *s)
 {
 	struct kb_chunks *chunks;
@@ -346,13 +330,9 @@ static void kb_mem_uncharge(struct kb_squeue *sq, u32 bytes)
 		kb_mem_collect(sq->s);
 }
 
-/**
- * kb_req_pages() - allocate pages for a request's data
- * @req: the request
- *
- * Context: kb_store_wq(); sleeps.
- * Return: 0; -EAGAIN if the request waits for memory, and will be started again;
- * -ESHUTDOWN if the session isn't live.
+/*
+ * Allocate pages for a request's data. Return: 0; -EAGAIN if the request waits for memory, and
+ * will be started again; -ESHUTDOWN if the session isn't live. In kb_store_wq(), sleeps.
  */
 int kb_req_pages(struct kb_req *req)
 {
@@ -371,12 +351,6 @@ int kb_req_pages(struct kb_req *req)
 	return 0;
 }
 
-/**
- * kb_req_free_pages() - free a request's pages, if it has any
- * @req: the request
- *
- * Context: Any but hard IRQ.
- */
 void kb_req_free_pages(struct kb_req *req)
 {
 	if (req->reserved)
@@ -389,24 +363,13 @@ void kb_req_free_pages(struct kb_req *req)
 	req->charged = false;
 }
 
-/**
- * kb_reply_may_have() - check whether a request's pages can move to its reply
- * @req: the request, with pages
- *
- * Return: true if the pages are in one piece and don't belong to the reserve.
- */
+/* Return: whether @req's pages can move to its reply: one piece, not of the reserve. */
 bool kb_reply_may_have(const struct kb_req *req)
 {
 	return req->nbvec == 1 && !req->reserved;
 }
 
-/**
- * kb_reply_take_pages() - move a request's pages to its reply, to free the slot
- * @reply: the reply
- * @req: the request, for which kb_reply_may_have() is true
- *
- * Context: Any but hard IRQ.
- */
+/* Move the pages to the reply, because the slot may be reused before it has completed. */
 void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req)
 {
 	reply->bvecs[0] = req->bvec[0];
@@ -416,12 +379,6 @@ void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req)
 	req->charged = false;
 }
 
-/**
- * kb_reply_free_pages() - undo kb_reply_take_pages()
- * @reply: the reply, which has completed
- *
- * Context: Any but hard IRQ.
- */
 void kb_reply_free_pages(struct kb_reply_op *reply)
 {
 	kb_chunk_give(reply->sq, reply->bvecs[0].bv_page,
@@ -430,13 +387,7 @@ void kb_reply_free_pages(struct kb_reply_op *reply)
 	reply->charged = 0;
 }
 
-/**
- * kb_mem_waiters() - dequeue a session's requests that wait for memory
- * @s: the session
- * @list: takes the requests; the caller calls kb_req_free_pages() for each
- *
- * Context: Any but hard IRQ.
- */
+/* Take a session's requests that wait for memory off their lists. The caller ends each. */
 void kb_mem_waiters(struct kb_session *s, struct list_head *list)
 {
 	struct kb_req *req, *next;
@@ -451,11 +402,6 @@ void kb_mem_waiters(struct kb_session *s, struct list_head *list)
 	spin_unlock_bh(&kb_reserve.lock);
 }
 
-/**
- * kb_reserve_init() - allocate the reserve
- *
- * Return: 0 or -ENOMEM.
- */
 int kb_reserve_init(void)
 {
 	spin_lock_init(&kb_reserve.lock);
@@ -472,9 +418,6 @@ int kb_reserve_init(void)
 	return -ENOMEM;
 }
 
-/**
- * kb_reserve_exit() - undo kb_reserve_init()
- */
 void kb_reserve_exit(void)
 {
 	kfree(kb_reserve.used);

@@ -55,12 +55,6 @@ static void kb_port_set(struct kb_port *port, bool enabled)
 	mutex_unlock(&kb_srv_lock);
 }
 
-/**
- * kb_port_enable() - start listening
- * @port: the port, not enabled; under kb_port.enabling
- *
- * Return: 0, or a negative errno.
- */
 int kb_port_enable(struct kb_port *port)
 {
 	int ret;
@@ -78,10 +72,6 @@ int kb_port_enable(struct kb_port *port)
 	return PTR_ERR(port->thread);
 }
 
-/**
- * kb_port_stop() - stop listening, and stop all sessions without waiting
- * @port: the port, enabled or not; under kb_port.enabling
- */
 void kb_port_stop(struct kb_port *port)
 {
 	lockdep_assert_held(&port->enabling);
@@ -94,13 +84,7 @@ void kb_port_stop(struct kb_port *port)
 	kb_sessions_stop(port, NULL);
 }
 
-/**
- * kb_port_disable() - stop listening, and wait until all sessions have ended
- * @port: the port, enabled or not; under kb_port.enabling
- *
- * Return: 0; or -EINTR if the caller is killed. The port is disabled then, but may still
- * have sessions.
- */
+/* Return: -EINTR if killed. The port is disabled then, but may still have sessions. */
 int kb_port_disable(struct kb_port *port)
 {
 	kb_port_stop(port);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * A session's queues: allocation of requests and replies, their abort at the session's end,
- * and the sums of their counters.
- */
+/* A session's queues: requests and replies, their abort at its end, and sums of counters. */
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -66,13 +63,7 @@ static int kb_reply_init(struct kb_squeue *sq, u16 i)
 	return reply->page ? 0 : -ENOMEM;
 }
 
-/**
- * kb_squeue_init() - allocate requests and replies for a queue
- * @sq: the queue, zeroed except for its session and kb_queue. The caller calls
- *	kb_squeue_exit() also on failure
- *
- * Return: 0, or a negative errno.
- */
+/* The caller calls kb_squeue_exit() also on failure. @sq is zeroed but for session and queue. */
 int kb_squeue_init(struct kb_squeue *sq)
 {
 	u16 i, depth = sq->s->limits.depth;
@@ -92,10 +83,6 @@ int kb_squeue_init(struct kb_squeue *sq)
 	return ret;
 }
 
-/**
- * kb_squeue_exit() - undo kb_squeue_init()
- * @sq: the queue, with nothing in flight
- */
 void kb_squeue_exit(struct kb_squeue *sq)
 {
 	u16 i;
@@ -114,14 +101,10 @@ void kb_squeue_exit(struct kb_squeue *sq)
 	kfree(sq->wires);
 }
 
-/**
- * kb_session_ending() - prevent the start of new operations
- * @s: the session
- *
- * An operation checks the state under its queue's lock and is counted there if the session
- * is live. So once this function has taken each lock, all operations that will run are counted.
- *
- * Context: Any but hard IRQ, without a queue's lock.
+/*
+ * Prevent the start of new operations. An operation checks the state under its queue's lock and is
+ * counted there if the session is live. So once this function has taken each lock, all operations
+ * that will run are counted.
  */
 void kb_session_ending(struct kb_session *s)
 {
@@ -134,14 +117,9 @@ void kb_session_ending(struct kb_session *s)
 	}
 }
 
-/**
- * kb_session_load() - sum up the counters of a session's queues
- * @s: the session, with queues
- * @load: takes numbers of active operations. After kb_session_ending(), in_flight stays
- *	0 once it is 0
- * @stats: takes counters; or NULL
- *
- * Context: Any but hard IRQ, without a queue's lock.
+/*
+ * Sum up the counters of a session's queues. @stats may be NULL. After kb_session_ending(),
+ * in_flight stays 0 once it is 0. The caller holds no queue's lock.
  */
 void kb_session_load(struct kb_session *s, struct kb_load *load,
 		     struct kb_session_stats *stats)
@@ -182,16 +160,10 @@ static bool kb_squeue_untaken(const struct kb_squeue *sq, unsigned long then)
 	return false;
 }
 
-/**
- * kb_session_untaken() - check whether a client fails to take replies or data
- * @s: the session
- * @age: minimum age, in jiffies
- *
- * Outstanding replies fill a queue that the client shares with others, and data that isn't
- * fetched may occupy the reserve.
- *
- * Context: Process.
- * Return: whether there is a reply, or data to fetch, of at least that age.
+/*
+ * Return: whether there is a reply, or data to fetch, that the client hasn't taken for @age
+ * jiffies. Outstanding replies fill a queue that the client shares with others, and data that
+ * isn't fetched may occupy the reserve.
  */
 bool kb_session_untaken(struct kb_session *s, unsigned long age)
 {
@@ -206,9 +178,9 @@ bool kb_session_untaken(struct kb_session *s, unsigned long age)
 	return untaken;
 }
 
-/**
- * kb_session_abort() - end requests that wait for the client or for memory
- * @s: the session, not live, and no longer in the hash table
+/*
+ * End requests that wait for the client or for memory. The session isn't live, and no longer in
+ * the hash table.
  */
 void kb_session_abort(struct kb_session *s)
 {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Sessions. Each has a thread, which sets it up over TCP, watches it and ends it. All
- * sessions are in one list; commands find their session by its ID in a hash table under
- * RCU.
- */
+/* Sessions, each with a thread. Commands find their session by its ID in a hash table under RCU. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <linux/completion.h>
@@ -38,12 +34,9 @@ static void kb_stop_work(struct work_struct *work)
 	wake_up_all(&kb_srv_wait);
 }
 
-/**
- * kb_session_stop() - make a session end, without waiting for it
- * @s: the session
- * @orderly: flush the store first, and tell the client in BYE that it was flushed
- *
- * Context: Any but hard IRQ; doesn't sleep.
+/*
+ * Make a session end, without waiting for it. @orderly: flush the store first, and tell the
+ * client in BYE that it was flushed. Any context but hard IRQ.
  */
 void kb_session_stop(struct kb_session *s, bool orderly)
 {
@@ -57,13 +50,6 @@ void kb_session_stop(struct kb_session *s, bool orderly)
 	spin_unlock_bh(&s->lock);
 }
 
-/**
- * kb_session_violated() - end the session of a client that violates the protocol
- * @s: the session
- * @how: description of the violation
- *
- * Context: Any but hard IRQ; doesn't sleep.
- */
 void kb_session_violated(struct kb_session *s, const char *how)
 {
 	trace_kb_srv_violation(s->hello.client, how);
@@ -73,11 +59,7 @@ void kb_session_violated(struct kb_session *s, const char *how)
 	kb_session_stop(s, false);
 }
 
-/**
- * kb_sessions_stop() - make sessions end, without waiting for them
- * @port: stop sessions of this port, or NULL for any
- * @export: stop sessions of this export, or NULL for any
- */
+/* Stop the sessions of a port or an export, or with one of them NULL, of any. */
 void kb_sessions_stop(const struct kb_port *port,
 		      const struct kb_export *export)
 {
@@ -91,10 +73,6 @@ void kb_sessions_stop(const struct kb_port *port,
 	spin_unlock_bh(&kb_sessions_lock);
 }
 
-/**
- * kb_sessions_resize() - tell clients that the size of an export has changed
- * @export: the export
- */
 void kb_sessions_resize(struct kb_export *export)
 {
 	struct kb_session *s;
@@ -165,11 +143,7 @@ const struct kb_role kb_srv_role = {
 
 /* --- start --- */
 
-/**
- * kb_session_on() - set the device of a session, whose removal ends the session
- * @s: the session
- * @f: the device, or NULL
- */
+/* Set the device of a session, whose removal ends the session; or NULL. */
 void kb_session_on(struct kb_session *s, struct kb_fabric *f)
 {
 	spin_lock_bh(&kb_sessions_lock);
@@ -177,10 +151,6 @@ void kb_session_on(struct kb_session *s, struct kb_fabric *f)
 	spin_unlock_bh(&kb_sessions_lock);
 }
 
-/**
- * kb_session_live() - start to accept commands
- * @s: the session
- */
 void kb_session_live(struct kb_session *s)
 {
 	u16 i;
@@ -395,12 +365,6 @@ static int kb_session_thread(void *arg)
 	kthread_complete_and_exit(&kb_thread_end, 0);
 }
 
-/**
- * kb_session_new() - allocate a session for the next connection
- * @port: port of the session
- *
- * Return: the session, for kb_session_start() or kb_session_forget(); or NULL.
- */
 struct kb_session *kb_session_new(struct kb_port *port)
 {
 	struct kb_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
@@ -415,20 +379,13 @@ struct kb_session *kb_session_new(struct kb_port *port)
 	return s;
 }
 
-/**
- * kb_session_forget() - undo kb_session_new()
- * @s: the session, not started
- */
 void kb_session_forget(struct kb_session *s)
 {
 	kb_net_close(&s->net);
 	kfree(s);
 }
 
-/**
- * kb_session_start() - start a session
- * @s: the session, connected; the caller must not use it afterwards
- */
+/* Start a connected session, which the caller must not use afterwards. */
 void kb_session_start(struct kb_session *s)
 {
 	struct task_struct *task;
@@ -450,9 +407,6 @@ void kb_session_start(struct kb_session *s)
 	atomic_dec(&kb_threads);
 }
 
-/**
- * kb_sessions_exit() - wait until all session threads have exited
- */
 void kb_sessions_exit(void)
 {
 	while (atomic_dec_return(&kb_threads) >= 0)
@@ -467,13 +421,7 @@ static const char * const kb_session_states[] = {
 	[KB_SESSION_ENDING]	= "ending",
 };
 
-/**
- * kb_sessions_show() - print a line for each session, without the ID, which is a secret
- * @m: output
- * @unused: not used
- *
- * Return: 0.
- */
+/* A line for each session, without the ID, which is a secret. */
 int kb_sessions_show(struct seq_file *m, void *unused)
 {
 	struct kb_session *s;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Set-up of a session: messages over TCP, limits that the client is granted, and fabric
- * objects.
- */
+/* Set-up of a session: messages over TCP, granted limits, and fabric objects. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <linux/random.h>
@@ -31,13 +28,6 @@ struct kb_setup {
 	u8	addrs[KB_QUEUES_MAX * KB_ADDR_MAX];
 };
 
-/**
- * kb_reject() - tell a client that it gets no session
- * @s: the session that is refused
- * @err: reason, a negative errno
- * @again: the client may try again later
- * @why: reason as text
- */
 void kb_reject(struct kb_session *s, int err, bool again, const char *why)
 {
 	struct kb_reject_msg msg = {
@@ -342,13 +332,7 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 	return ret ?: kb_setup_accept(s, set);
 }
 
-/**
- * kb_set_up() - agree with a client on a session
- * @s: the session
- *
- * Context: Process, sleeps.
- * Return: 0, or a negative errno. Even after an error the session may be live or have a fabric.
- */
+/* Even after an error the session may be live or have a fabric. */
 int kb_set_up(struct kb_session *s)
 {
 	struct kb_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);

@@ -3,11 +3,8 @@
  * The store of an export: a block device, accessed by bios, or a file. All functions may
  * sleep and are called from work items, except kb_store_try(), which uses REQ_NOWAIT.
  *
- * The kernel reports a writeback error of the page cache only once. The client whose write
- * was lost may not see it: the export may have another client, or the session may end before
- * the reply is sent, and then the flush in the next session would succeed. So after a file
- * has lost a write, all its flushes fail until an administrator clears the error by the
- * export's attribute "lost".
+ * The kernel reports a writeback error once, maybe not to the client whose write was lost. So
+ * all flushes of a file fail then until an administrator clears the attribute "lost".
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -80,12 +77,6 @@ static void kb_store_limits_file(struct kb_store *store)
 	}
 }
 
-/**
- * kb_store_bytes() - get the current size
- * @store: the store, open
- *
- * Return: bytes, rounded down to logical blocks.
- */
 u64 kb_store_bytes(const struct kb_store *store)
 {
 	u64 bytes = store->bdev ? bdev_nr_bytes(store->bdev) :
@@ -126,15 +117,9 @@ static int kb_store_usable(struct inode *inode)
 	return -EINVAL;
 }
 
-/**
- * kb_store_open() - open a block device exclusively, or a file
- * @store: the store
- * @path: path of the block device or file
- * @read_only: open it read-only
- * @direct: use O_DIRECT
- * @lost: return value of the last kb_store_close(), or 0 if it was cleared
- *
- * Return: 0, or a negative errno.
+/*
+ * Open a block device exclusively, or a file. @lost: from the last kb_store_close(), or 0 if it
+ * was cleared.
  */
 int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct,
 		  int lost)
@@ -232,13 +217,10 @@ static blk_opf_t kb_store_opf(const struct kb_store_io *io)
 	return opf | (io->fua ? REQ_FUA : 0) | (io->nowait ? REQ_NOWAIT : 0);
 }
 
-/**
- * kb_store_try() - start to read or write without waiting
- * @io: the I/O, in one piece. kb_store_io.err is -EAGAIN in done() if it would have waited
- *
- * Context: Process.
- * Return: whether it was started; if not, done() isn't called and the caller must use
- * kb_store_rw().
+/*
+ * Start to read or write without waiting. Return: whether it was started; if not, done() isn't
+ * called and the caller must use kb_store_rw(). In done(), an err of -EAGAIN means that it would
+ * have waited.
  */
 bool kb_store_try(struct kb_store_io *io)
 {
@@ -339,10 +321,6 @@ static int kb_store_rw_once(struct kb_store_io *io)
 	       kb_store_sync(io->store, io->offset, pos - 1) : 0;
 }
 
-/**
- * kb_store_rw() - read or write
- * @io: the I/O; done() is called at its end
- */
 void kb_store_rw(struct kb_store_io *io)
 {
 	unsigned int flags;
@@ -373,12 +351,6 @@ static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
 
 /* --- block devices and files --- */
 
-/**
- * kb_store_flush() - flush all writes to stable storage
- * @store: the store, open
- *
- * Return: 0, or a negative errno.
- */
 int kb_store_flush(struct kb_store *store)
 {
 	unsigned int flags;
@@ -392,12 +364,7 @@ int kb_store_flush(struct kb_store *store)
 	return ret;
 }
 
-/**
- * kb_store_close() - flush all writes, and undo kb_store_open()
- * @store: the store, no longer in use
- *
- * Return: errno of the first write that a file lost, maybe before kb_store_open(); or 0.
- */
+/* Return: errno of the first write that a file lost, maybe before kb_store_open(); or 0. */
 int kb_store_close(struct kb_store *store)
 {
 	int err = store->read_only ? 0 : kb_store_flush(store);
@@ -409,14 +376,6 @@ int kb_store_close(struct kb_store *store)
 	return store->lost;
 }
 
-/**
- * kb_store_discard() - discard a range
- * @store: the store, open
- * @offset: beginning of the range in bytes
- * @bytes: length of the range
- *
- * Return: 0, or a negative errno.
- */
 int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
 {
 	if (store->bdev)
@@ -425,16 +384,6 @@ int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
 	return kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
 }
 
-/**
- * kb_store_zeroes() - write zeroes to a range
- * @store: the store, open
- * @offset: beginning of the range in bytes
- * @bytes: length of the range
- * @nounmap: keep the range allocated
- * @fua: flush the range to stable storage
- *
- * Return: 0, or a negative errno.
- */
 int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 		    bool nounmap, bool fua)
 {

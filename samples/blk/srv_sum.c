@@ -23,15 +23,6 @@ static int kb_sum_compare(struct kb_req *req, u32 sum)
 	return -EILSEQ;
 }
 
-/**
- * kb_sum_check_cmd() - verify the checksum of a command other than WRITE
- * @req: the request, not started yet
- *
- * The checksum of a WRITE covers its data: see kb_sum_check_data().
- *
- * Context: Any but hard IRQ, without the queue's lock.
- * Return: 0; or -EILSEQ for a wrong checksum, which is counted and logged.
- */
 int kb_sum_check_cmd(struct kb_req *req)
 {
 	if (!(req->cmd.flags & KB_CMD_SUM) || req->cmd.op == KB_OP_WRITE)
@@ -39,14 +30,6 @@ int kb_sum_check_cmd(struct kb_req *req)
 	return kb_sum_compare(req, kb_sum_cmd(&req->cmd));
 }
 
-/**
- * kb_sum_check_data() - verify the checksum of a WRITE with its data
- * @req: a write whose data has arrived, or a request of another kind
- *
- * Context: Any but hard IRQ, without the queue's lock.
- * Return: 0; or -EILSEQ for a wrong checksum, which is counted and logged. The data must
- * not be written then.
- */
 int kb_sum_check_data(struct kb_req *req)
 {
 	const struct kb_cmd_msg *cmd = &req->cmd;
@@ -57,12 +40,6 @@ int kb_sum_check_data(struct kb_req *req)
 						cmd->bytes));
 }
 
-/**
- * kb_sum_read() - compute the checksum of data that was read
- * @req: a read that the store has completed, or a request of another kind
- *
- * Context: Any but hard IRQ.
- */
 void kb_sum_read(struct kb_req *req)
 {
 	const struct kb_cmd_msg *cmd = &req->cmd;
@@ -71,13 +48,6 @@ void kb_sum_read(struct kb_req *req)
 		req->sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, req->nbvec, cmd->bytes);
 }
 
-/**
- * kb_sum_reply() - add the checksum of the data to the last reply to a read
- * @req: the request
- * @msg: the reply, complete except for the checksum
- *
- * Context: Any but hard IRQ.
- */
 void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg)
 {
 	if (!(req->cmd.flags & KB_CMD_SUM) || msg->op != KB_OP_READ || msg->status ||
