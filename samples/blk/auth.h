@@ -28,16 +28,11 @@ struct kvec;
 #define KB_AUTH_BYE		"kofiblk server bye"
 #define KB_AUTH_CLIENT_BYE	"kofiblk client bye"
 
-/**
- * struct kb_key - key made of a secret
- * @ref: references; a session holds one on the key that its client proved to know
- * @tfm: HMAC-SHA-256 with the secret, which isn't stored elsewhere
- * @print: fingerprint of the secret, for comparison of keys
- */
+/* A key made of a secret, which isn't stored elsewhere. */
 struct kb_key {
-	struct kref		ref;
-	struct crypto_shash	*tfm;
-	u8			print[KB_MAC];
+	struct kref		ref;	/* a session holds one on the key that its client knows */
+	struct crypto_shash	*tfm;	/* HMAC-SHA-256 with the secret */
+	u8			print[KB_MAC];	/* fingerprint, for comparison of keys */
 };
 
 /**
@@ -45,7 +40,6 @@ struct kb_key {
  * @secret: the secret, in hexadecimal digits; not needed afterwards
  *
  * The call may load modules, so it must not be made during memory reclaim.
- *
  * Context: Process, sleeps.
  * Return: the key, with a reference; or an error pointer: -EINVAL unless @secret
  * has KB_SECRET_MIN to KB_SECRET_MAX bytes.
@@ -55,7 +49,6 @@ struct kb_key *kb_key_new(const char *secret);
 /**
  * kb_key_get() - take a reference
  * @key: a key that the caller may use, or NULL
- *
  * Context: Any.
  * Return: @key.
  */
@@ -64,7 +57,6 @@ struct kb_key *kb_key_get(struct kb_key *key);
 /**
  * kb_key_put() - drop a reference
  * @key: the key, or NULL
- *
  * Context: Process, sleeps.
  */
 void kb_key_put(struct kb_key *key);
@@ -73,7 +65,6 @@ void kb_key_put(struct kb_key *key);
  * kb_key_same() - check whether two keys have the same secret
  * @a: a key, or NULL
  * @b: another key, or NULL
- *
  * Context: Any.
  * Return: true if both keys have the same secret, or if both are NULL.
  */
@@ -86,7 +77,6 @@ bool kb_key_same(const struct kb_key *a, const struct kb_key *b);
  * kb_key_name() - name a key
  * @key: the key
  * @name: takes the name, which is the same for all keys with the same secret
- *
  * Context: Any.
  */
 void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME]);
@@ -98,7 +88,6 @@ void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME]);
  * @parts: data that the MAC covers after the label
  * @count: number of @parts
  * @mac: takes the MAC
- *
  * Context: Process; doesn't allocate. Concurrent calls for a key are fine.
  * Return: 0 or a negative errno.
  */
@@ -112,7 +101,6 @@ int kb_auth_mac(const struct kb_key *key, const char *label,
  * @session: MAC of AUTH
  * @msg: the message, which has its MAC after the header
  * @len: length of @msg
- *
  * Context: Process; doesn't allocate.
  * Return: 0 or a negative errno.
  */
@@ -126,7 +114,6 @@ int kb_auth_sign(const struct kb_key *key, const char *label,
  * @session: MAC of AUTH
  * @msg: the message, whose MAC is set to 0
  * @len: length of @msg
- *
  * Context: Process; doesn't allocate.
  * Return: 0, -EACCES if the MAC is wrong, or another negative errno.
  */
@@ -137,7 +124,6 @@ int kb_auth_check(const struct kb_key *key, const char *label,
  * kb_auth_equal() - compare two MACs in constant time
  * @a: a MAC
  * @b: another MAC
- *
  * Context: Any.
  * Return: true if the MACs are the same.
  */

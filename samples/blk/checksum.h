@@ -19,7 +19,6 @@
  * kb_sum_cmd() - compute the checksum of a command without data
  * @cmd: the command. The checksum covers its session, id, op, flags and range. It needn't
  *	cover address and key: if these are wrong, so is the data
- *
  * Context: Any.
  * Return: the checksum, which kb_sum_bvec() continues.
  */
@@ -29,7 +28,6 @@ u32 kb_sum_cmd(const struct kb_cmd_msg *cmd);
  * kb_sum_bvec() - continue a checksum over one piece of data
  * @sum: checksum of the preceding data
  * @bv: the data; may cross pages
- *
  * Context: Any but hard IRQ.
  * Return: the checksum.
  */
@@ -41,7 +39,6 @@ u32 kb_sum_bvec(u32 sum, struct bio_vec bv);
  * @bvec: the data
  * @n: entries of @bvec
  * @bytes: number of bytes to cover
- *
  * Context: Any but hard IRQ.
  * Return: the checksum.
  */

@@ -512,15 +512,14 @@ static int kb_bound_rnr(struct fid_ep *ep)
 	return ret == -ENOPROTOOPT || ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-static int kb_queue_open(struct kb_fabric *f, struct kb_queue *q)
+static int kb_queue_open(struct kb_fabric *f, struct kb_queue *q, u16 index)
 {
 	struct fi_cq_attr attr = {
 		.size		= f->info->tx_attr->size +
 				  f->info->rx_attr->size + KB_REGS,
 		.flags		= FI_AFFINITY,
 		.format		= FI_CQ_FORMAT_DATA,
-		.signaling_vector = cpumask_nth(q->index % num_online_cpus(),
-						cpu_online_mask),
+		.signaling_vector = cpumask_nth(index % num_online_cpus(), cpu_online_mask),
 		.handler	= kb_cq_drain,
 		.handler_context = q,
 	};
@@ -556,7 +555,6 @@ static void kb_queue_init(struct kb_fabric *f, u16 index)
 	int i;
 
 	q->fabric = f;
-	q->index = index;
 	spin_lock_init(&q->lock);
 	for (i = 0; i < KB_LANES; i++)
 		INIT_LIST_HEAD(&q->lanes[i]);
@@ -623,7 +621,7 @@ static int kb_fabric_open(struct kb_fabric *f, const struct kb_select *select)
 	for (i = 0; i < count && !ret; i++) {
 		kb_queue_init(f, i);
 		f->nqueues++;
-		ret = kb_queue_open(f, &f->queues[i]);
+		ret = kb_queue_open(f, &f->queues[i], i);
 	}
 	if (ret)
 		return ret;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * kofiblk's TCP connections. Threads block in these functions, and kb_net_shutdown()
- * wakes them, so a socket is published in kb_net.sock before anything waits for it.
- */
+/* kofiblk's TCP connections. A socket is published in kb_net.sock before anything waits for it. */
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/inet.h>

@@ -18,22 +18,16 @@ struct socket;
 
 #define KB_NET_NAME	64	/* an address as text */
 
-/**
- * struct kb_net - a connection or listener
- * @lock: protects @sock and @shut against kb_net_shutdown()
- * @sock: the socket, or NULL
- * @shut: kb_net_shutdown() was called; cleared by kb_net_close()
- */
+/* A connection or listener. */
 struct kb_net {
-	struct mutex	lock;	/* protects what follows */
-	struct socket	*sock;
-	bool		shut;
+	struct mutex	lock;	/* protects what follows against kb_net_shutdown() */
+	struct socket	*sock;	/* or NULL */
+	bool		shut;	/* kb_net_shutdown() was called; cleared by kb_net_close() */
 };
 
 /**
  * kb_net_init() - initialize a connection without a socket
  * @net: the connection
- *
  * Context: Any.
  */
 void kb_net_init(struct kb_net *net);
@@ -42,7 +36,6 @@ void kb_net_init(struct kb_net *net);
  * kb_net_parse() - parse an address
  * @text: "10.0.0.1:4420" or "[fd00::1]:4420"
  * @addr: takes the address, the rest is zeroed. IPv4-mapped IPv6 is converted to IPv4
- *
  * Context: Any.
  * Return: 0 or -EINVAL.
  */
@@ -53,7 +46,6 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr);
  * @net: from kb_net_init()
  * @addr: the peer's address
  * @ms: time-out in milliseconds
- *
  * Context: Process, sleeps. The socket allocates with GFP_NOIO. A caller that must not wait
  * for I/O needs a noio scope for all other allocations.
  * Return: 0, -ESHUTDOWN after kb_net_shutdown(), -ETIMEDOUT, or another errno.
@@ -65,7 +57,6 @@ int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
  * kb_net_listen() - accept connections at an address
  * @net: from kb_net_init()
  * @addr: the address
- *
  * Context: Process, sleeps.
  * Return: 0 or a negative errno.
  */
@@ -75,7 +66,6 @@ int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr);
  * kb_net_accept() - wait for a connection
  * @listener: after kb_net_listen()
  * @net: from kb_net_init(), takes the connection
- *
  * Context: Process, sleeps until a peer connects or @listener is shut down.
  * Return: 0, -ESHUTDOWN after kb_net_shutdown() of @listener or @net, or another errno.
  */
@@ -85,7 +75,6 @@ int kb_net_accept(struct kb_net *listener, struct kb_net *net);
  * kb_net_name() - get the peer's address as text
  * @net: connected
  * @name: takes the address, "?" if there is none
- *
  * Context: Process, sleeps.
  */
 void kb_net_name(struct kb_net *net, char name[KB_NET_NAME]);
@@ -96,7 +85,6 @@ void kb_net_name(struct kb_net *net, char name[KB_NET_NAME]);
  *
  * The number leaves out what one host can choose freely: the port, and the lower half
  * of an IPv6 address.
- *
  * Context: Process, sleeps.
  * Return: the number, 0 if there is no address.
  */
@@ -107,7 +95,6 @@ u64 kb_net_peer(struct kb_net *net);
  * @net: connected
  * @buf: the message, which begins with a struct kb_net_hdr
  * @len: length of @buf
- *
  * Context: Process, sleeps for a few seconds at most.
  * Return: 0, -ESHUTDOWN, -ETIMEDOUT, or another errno. After an error nothing more
  * can be sent.
@@ -123,7 +110,6 @@ int kb_net_send(struct kb_net *net, const void *buf, size_t len);
  *	seconds
  *
  * Only the length in the header is checked, against @room.
- *
  * Context: Process, sleeps.
  * Return: length of the message, -ETIMEDOUT if no first byte came, -EPROTO if the
  * length is less than the header or more than @room, -ECONNRESET at the end of the
@@ -137,7 +123,6 @@ int kb_net_recv(struct kb_net *net, void *buf, size_t room, unsigned int ms);
  * @net: from kb_net_init(), connected or not
  *
  * Messages can still be sent. The peer sees the end after kb_net_close().
- *
  * Context: Process, sleeps; any thread, any number of times.
  */
 void kb_net_shutdown(struct kb_net *net);
@@ -148,7 +133,6 @@ void kb_net_shutdown(struct kb_net *net);
  *
  * This clears an earlier kb_net_shutdown(). To end a connection for good, a caller
  * sets a flag before kb_net_shutdown(), which the thread checks after kb_net_close().
- *
  * Context: Process, sleeps.
  */
 void kb_net_close(struct kb_net *net);

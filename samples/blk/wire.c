@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Names, status, commands and replies: pure functions, see wire.h. Each parser
- * checks every field, so that its caller needs to compare fields only with state
- * of the session.
- */
+/* Names, status, commands and replies: see wire.h. */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/export.h>
@@ -25,7 +21,6 @@ static_assert(sizeof(struct kb_imm) == sizeof(struct kb_sum));
  *
  * Names are configfs directories and are printed. So they consist of visible ASCII
  * characters without the slash, at least one and less than KB_NAME_MAX, and aren't . or ..
- *
  * Context: Any.
  * Return: whether it is valid.
  */
@@ -67,7 +62,6 @@ static const int kb_errnos[KB_STATUSES] = {
 /**
  * kb_status_errno() - errno of a status
  * @status: enum kb_status
- *
  * Context: Any.
  * Return: 0, or a negative errno; -EIO for an unknown status.
  */
@@ -80,7 +74,6 @@ EXPORT_SYMBOL_NS_GPL(kb_status_errno, KOFIBLK);
 /**
  * kb_errno_status() - status of an errno
  * @err: 0, or a negative errno
- *
  * Context: Any.
  * Return: enum kb_status; KB_IO for an errno that has none.
  */
@@ -127,7 +120,6 @@ static const struct kb_op_row *kb_op_row(u8 op)
 /**
  * kb_op_name() - get a command's name for messages
  * @op: enum kb_opcode
- *
  * Context: Any.
  * Return: the name, or "?" for an unknown command.
  */
@@ -210,7 +202,6 @@ static bool kb_parse_imm(const struct kb_cmd *wire, size_t len,
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -261,7 +252,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
  * kb_build_cmd() - build a command
  * @buf: room for KB_CMD_MAX(0) bytes
  * @msg: contents of the message; the data isn't accessed
- *
  * Context: Any.
  * Return: length of the command without data.
  */
@@ -294,7 +284,6 @@ EXPORT_SYMBOL_NS_GPL(kb_build_cmd, KOFIBLK);
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -352,7 +341,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_reply, KOFIBLK);
  * kb_build_reply() - build a reply
  * @buf: room for KB_REPLY_MAX(0) bytes
  * @msg: contents of the message; the data isn't accessed
- *
  * Context: Any.
  * Return: length of the reply without data.
  */

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Wire format of kofiblk. Pure functions without state or allocation, which need
- * only types of the kernel, so that the same files can be built in user space for
- * fuzzing. Documentation/kofiblk-protocol.rst describes the meaning and order of
- * the messages.
- *
- * There are two channels. A session is set up over TCP, by messages that begin with
- * a kb_net_hdr. The connection lives as long as the session, and its end ends the
- * session. Commands and replies are messages between endpoints, which may overtake
- * each other. All numbers are little-endian.
+ * Wire format of kofiblk, see Documentation/kofiblk-protocol.rst. Pure functions without state
+ * or allocation, which need only types of the kernel, so that the same files can be built in user
+ * space for fuzzing. All numbers are little-endian.
  */
 #ifndef KOFIBLK_WIRE_H
 #define KOFIBLK_WIRE_H
@@ -81,26 +75,17 @@ struct kb_hello {
 	/* __u8 addr[queues][addr_len] */
 };
 
-/*
- * HMAC(secret, KB_AUTH_CHALLENGE | HELLO | CHALLENGE with macs 0) for each of the
- * client's secrets, and random bytes for the others.
- */
 struct kb_challenge {
 	struct kb_net_hdr hdr;
 	__u8	nonce[KB_NONCE];
-	__u8	macs[KB_SECRETS][KB_MAC];
+	__u8	macs[KB_SECRETS][KB_MAC];	/* random for secrets that don't exist */
 	__u8	auth;			/* 1: there is a secret, 0: all MACs are 0 */
 	__u8	reserved[7];		/* 0 */
 };
 
-/*
- * HMAC(secret, KB_AUTH_CLIENT | HELLO | CHALLENGE), with the messages as they were sent.
- * It identifies the session in all later MACs, which are HMAC(secret, label | mac of AUTH |
- * message with mac 0), with a label for each type of message and sender.
- */
 struct kb_auth {
 	struct kb_net_hdr hdr;
-	__u8	mac[KB_MAC];
+	__u8	mac[KB_MAC];		/* identifies the session in all later MACs */
 };
 
 #define KB_DISK_READ_ONLY	0x1
@@ -179,7 +164,6 @@ enum kb_opcode {
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
 #define KB_CMD_SUM	0x8	/* a struct kb_sum follows the command, before any data */
 #define KB_CMD_IMM	0x10	/* READ without other flags: a struct kb_imm follows */
-#define KB_CMD_FLAGS	0x1f
 
 #define KB_REPLY_READY	0x1	/* data is at addr, to be fetched; another reply follows */
 #define KB_REPLY_INLINE	0x2	/* data follows the reply */
@@ -208,10 +192,7 @@ struct kb_cmd {
 	/* data of an INLINE write */
 };
 
-/*
- * The immediate data of the RDMA write that replies to a READ. It takes the place of a
- * struct kb_sum, so it needs KB_CAP_RDMA_WRITE and excludes KB_CAP_CHECKSUM.
- */
+/* In place of a kb_sum, so KB_CAP_IMM needs KB_CAP_RDMA_WRITE and excludes KB_CAP_CHECKSUM. */
 struct kb_imm {
 	__le32	data;
 	__le32	reserved;		/* 0 */
@@ -231,10 +212,7 @@ struct kb_reply {
 	/* data of an INLINE reply */
 };
 
-/*
- * CRC-32C of the fields that identify the command, followed by the data of a WRITE or, in a
- * reply, of a READ. See checksum.h.
- */
+/* CRC-32C, see checksum.h. */
 struct kb_sum {
 	__le32	sum;
 	__le32	reserved;		/* 0 */
@@ -276,84 +254,40 @@ enum kb_status {
 #define KB_REPLY_MAX(inline_read) \
 	(sizeof(struct kb_reply) + sizeof(struct kb_sum) + (inline_read))
 
-/**
- * struct kb_limits - negotiated capabilities and limits
- * @caps: KB_CAP bits
- * @max_io: maximum bytes of a command, a multiple of KB_IO_MIN
- * @inline_max: maximum bytes of inline data of a command
- * @keep_alive: time-out in ms for messages of the peer
- * @queues: number of queues, 1 to KB_QUEUES_MAX
- * @depth: depth of each queue, 1 to KB_DEPTH_MAX
- * @inline_read: maximum bytes of inline data of a reply
- */
 struct kb_limits {
-	u32	caps;
-	u32	max_io;
+	u32	caps;		/* KB_CAP bits */
+	u32	max_io;		/* bytes of a command, a multiple of KB_IO_MIN */
 	u32	inline_max;
-	u32	keep_alive;
-	u16	queues;
-	u16	depth;
+	u32	keep_alive;	/* ms */
+	u16	queues;		/* 1 to KB_QUEUES_MAX */
+	u16	depth;		/* 1 to KB_DEPTH_MAX */
 	u16	inline_read;
 };
 
-/**
- * struct kb_hello_msg - KB_HELLO
- * @nonce: random bytes
- * @client: name of the client, valid by kb_name_ok()
- * @export: name of the export, valid by kb_name_ok()
- * @host: ID of the client's machine
- * @content: UUID of the export in the last session, or 0
- * @limits: requested limits, without unknown capabilities
- * @addr_format: FI_ADDR_*
- * @addr_len: bytes of each address
- * @addr: limits.queues addresses, within the parsed message
- */
 struct kb_hello_msg {
 	u8		nonce[KB_NONCE];
 	char		client[KB_NAME_MAX];
 	char		export[KB_NAME_MAX];
 	u8		host[KB_HOST];
 	u8		content[16];
-	struct kb_limits limits;
+	struct kb_limits limits;	/* without unknown capabilities */
 	u32		addr_format;
 	u16		addr_len;
-	const u8	*addr;
+	const u8	*addr;		/* limits.queues of them, within the parsed message */
 };
 
-/**
- * struct kb_challenge_msg - KB_CHALLENGE
- * @nonce: random bytes
- * @macs: the server's proofs, one for each secret that the client may have
- * @auth: the client has a secret
- */
 struct kb_challenge_msg {
 	u8	nonce[KB_NONCE];
 	u8	macs[KB_SECRETS][KB_MAC];
 	bool	auth;
 };
 
-/**
- * struct kb_auth_msg - KB_AUTH
- * @mac: the client's proof
- */
 struct kb_auth_msg {
 	u8	mac[KB_MAC];
 };
 
-/**
- * struct kb_disk_msg - properties of the disk, as struct kb_disk
- * @bytes: size of the disk, a multiple of @logical_block
- * @flags: KB_DISK bits
- * @logical_block: bytes of a logical block, a power of two
- * @physical_block: bytes of a physical block, a power of two
- * @io_min: minimum I/O size in bytes
- * @io_opt: optimal I/O size in bytes, or 0
- * @discard_granularity: granularity of discards in bytes, or 0
- * @discard_max: maximum bytes of a discard, or 0
- * @zeroes_max: maximum bytes of a write of zeroes, or 0
- */
 struct kb_disk_msg {
-	u64	bytes;
+	u64	bytes;		/* a multiple of @logical_block, as all but @physical_block */
 	u32	flags;
 	u32	logical_block;
 	u32	physical_block;
@@ -364,123 +298,63 @@ struct kb_disk_msg {
 	u64	zeroes_max;
 };
 
-/**
- * struct kb_accept_msg - KB_ACCEPT
- * @mac: the server's proof
- * @content: UUID of the export
- * @session: ID of the session, not 0
- * @epoch: epoch of the store, not 0; changes whenever the store is opened
- * @limits: granted limits. The parser doesn't compare them with the requested ones: see
- *	kb_limits_within()
- * @addr_len: bytes of each address
- * @addr: limits.queues addresses, within the parsed message
- * @disk: the disk
- */
 struct kb_accept_msg {
 	u8		mac[KB_MAC];
 	u8		content[16];
 	u64		session;
 	u64		epoch;
-	struct kb_limits limits;
+	struct kb_limits limits;	/* not yet compared by kb_limits_within() */
 	u16		addr_len;
-	const u8	*addr;
+	const u8	*addr;		/* limits.queues of them, within the parsed message */
 	struct kb_disk_msg disk;
 };
 
-/**
- * struct kb_reject_msg - KB_REJECT
- * @mac: the server's proof, or 0
- * @status: enum kb_status, not KB_OK
- * @again: the client may try again later
- * @why: reason as printable text, may be empty
- */
 struct kb_reject_msg {
 	u8	mac[KB_MAC];
 	u16	status;
 	bool	again;
-	char	why[KB_NAME_MAX];
+	char	why[KB_NAME_MAX];	/* printable, may be empty */
 };
 
-/**
- * struct kb_resize_msg - KB_RESIZE
- * @mac: the server's proof
- * @number: serial number in the session, from 1
- * @bytes: the new size. The parser can't check that it is a multiple of the block size
- */
 struct kb_resize_msg {
 	u8	mac[KB_MAC];
 	u64	number;
-	u64	bytes;
+	u64	bytes;		/* not checked to be a multiple of the block size */
 };
 
-/**
- * struct kb_bye_msg - KB_BYE
- * @mac: the sender's proof
- * @again: the client may reconnect
- * @flushed: from a server: all writes with a reply are in stable storage
- */
 struct kb_bye_msg {
 	u8	mac[KB_MAC];
 	bool	again;
 	bool	flushed;
 };
 
-/**
- * struct kb_cmd_msg - a command
- * @op: enum kb_opcode
- * @flags: KB_CMD bits that are valid for @op
- * @queue: number of the queue, below KB_QUEUES_MAX
- * @session: ID of the session, not 0
- * @id: KB_ID() with a slot below KB_DEPTH_MAX, except for KB_OP_KEEP_ALIVE
- * @offset: offset of the range, a multiple of KB_SECTOR
- * @bytes: length of the range, a multiple of KB_SECTOR. The range ends below 2^63
- * @addr: address of the client's memory
- * @key: key of the client's memory
- * @sum: checksum with KB_CMD_SUM, else 0
- * @imm: immediate data with KB_CMD_IMM, else 0
- * @data: @bytes of an inline write, within the parsed message; or NULL
- */
 struct kb_cmd_msg {
 	u8		op;
-	u16		flags;
-	u16		queue;
+	u16		flags;		/* valid for @op */
+	u16		queue;		/* below KB_QUEUES_MAX */
 	u64		session;
-	u64		id;
-	u64		offset;
+	u64		id;		/* the slot is below KB_DEPTH_MAX, except for KEEP_ALIVE */
+	u64		offset;		/* the range is in sectors, and ends below 2^63 */
 	u64		bytes;
 	u64		addr;
 	u64		key;
-	u32		sum;
-	u32		imm;
-	const void	*data;
+	u32		sum;		/* 0 without KB_CMD_SUM */
+	u32		imm;		/* 0 without KB_CMD_IMM */
+	const void	*data;		/* @bytes of an inline write, within the parsed message */
 };
 
-/**
- * struct kb_reply_msg - a reply
- * @op: enum kb_opcode, not KB_OP_FETCHED
- * @flags: KB_REPLY bits that are valid for @op
- * @status: enum kb_status
- * @queue: number of the queue, below KB_QUEUES_MAX
- * @session: ID of the session, not 0
- * @id: kb_cmd_msg.id of the command
- * @bytes: bytes of data that @op moved, 0 unless @status is KB_OK
- * @addr: address of the server's memory with KB_REPLY_READY, else 0
- * @key: key of the server's memory with KB_REPLY_READY, else 0
- * @sum: checksum with KB_REPLY_SUM, else 0
- * @data: @bytes with KB_REPLY_INLINE, within the parsed message; or NULL
- */
 struct kb_reply_msg {
-	u8	op;
-	u16	flags;
+	u8	op;		/* not KB_OP_FETCHED */
+	u16	flags;		/* valid for @op */
 	u16	status;
-	u16	queue;
+	u16	queue;		/* below KB_QUEUES_MAX */
 	u64	session;
 	u64	id;
-	u64	bytes;
-	u64	addr;
+	u64	bytes;		/* 0 unless @status is KB_OK */
+	u64	addr;		/* 0 without KB_REPLY_READY, as @key */
 	u64	key;
-	u32	sum;
-	const void *data;
+	u32	sum;		/* 0 without KB_REPLY_SUM */
+	const void *data;	/* with KB_REPLY_INLINE, within the parsed message; or NULL */
 };
 
 /*

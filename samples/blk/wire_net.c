@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Messages of set-up: pure functions, see wire.h. Each parser checks every field, so
- * that its caller needs to compare fields only with state of the session.
- */
+/* Messages of set-up: see wire.h. */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/export.h>
@@ -91,7 +88,6 @@ static bool kb_limits_ok(const struct kb_limits *l)
  * kb_limits_within() - compare granted with requested limits
  * @granted: limits that the server granted
  * @asked: limits that the client requested
- *
  * Context: Any.
  * Return: true if no limit of @granted exceeds that of @asked.
  */
@@ -130,7 +126,6 @@ static const struct kb_net_type_row {
 /**
  * kb_net_type_name() - get the name of a message type for log messages
  * @type: enum kb_net_type
- *
  * Context: Any.
  * Return: the name, or "?" for an unknown type.
  */
@@ -147,7 +142,6 @@ EXPORT_SYMBOL_NS_GPL(kb_net_type_name, KOFIBLK);
  * @len: bytes of @buf
  * @type: takes the type, a valid enum kb_net_type
  * @whole: takes the bytes of the message with its header, at most KB_NET_MAX
- *
  * Context: Any.
  * Return: 0; -EPROTONOSUPPORT for a header of another version of the protocol; or
  * -EPROTO.
@@ -209,7 +203,6 @@ static bool kb_addrs_ok(u16 queues, u16 addr_len, size_t room)
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -249,7 +242,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_hello, KOFIBLK);
  * kb_build_hello() - build KB_HELLO
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
@@ -283,7 +275,6 @@ EXPORT_SYMBOL_NS_GPL(kb_build_hello, KOFIBLK);
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -309,7 +300,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_challenge, KOFIBLK);
  * kb_build_challenge() - build KB_CHALLENGE
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
@@ -330,7 +320,6 @@ EXPORT_SYMBOL_NS_GPL(kb_build_challenge, KOFIBLK);
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -349,7 +338,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_auth, KOFIBLK);
  * kb_build_auth() - build KB_AUTH
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
@@ -414,7 +402,6 @@ static void kb_build_disk(struct kb_disk *wire, const struct kb_disk_msg *msg)
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -451,7 +438,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_accept, KOFIBLK);
  * kb_build_accept() - build KB_ACCEPT
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
@@ -484,7 +470,6 @@ EXPORT_SYMBOL_NS_GPL(kb_build_accept, KOFIBLK);
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -512,7 +497,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_reject, KOFIBLK);
  * kb_build_reject() - build KB_REJECT
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
@@ -534,7 +518,6 @@ EXPORT_SYMBOL_NS_GPL(kb_build_reject, KOFIBLK);
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -558,7 +541,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_resize, KOFIBLK);
  * kb_build_resize() - build KB_RESIZE
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
@@ -579,7 +561,6 @@ EXPORT_SYMBOL_NS_GPL(kb_build_resize, KOFIBLK);
  * @buf: the message
  * @len: length of the message
  * @msg: takes the contents of the message
- *
  * Context: Any.
  * Return: 0, or -EPROTO.
  */
@@ -602,7 +583,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_bye, KOFIBLK);
  * kb_build_bye() - build KB_BYE
  * @buf: room for KB_NET_MAX bytes
  * @msg: contents of the message
- *
  * Context: Any.
  * Return: length of the message.
  */
