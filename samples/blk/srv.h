@@ -12,7 +12,7 @@
  * abandoned: every operation that it waits for completes. After the session has left
  * KB_SESSION_LIVE, its requests finish without starting I/O at the store or transfers.
  *
- * kb_export.enabling, kb_port.enabling (mutexes) > kb_srv_lock (mutex) >
+ * kb_conf.enabling (mutex) > kb_srv_lock (mutex) >
  * kb_sessions_lock (spinlock, BH off) > kb_squeue.lock (spinlock, BH off) >
  * kb_session.lock (spinlock, BH off).
  * kb_reserve.lock and kb_chunks.lock (spinlocks, BH off) are leaves.
@@ -86,6 +86,19 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 
 /* --- exports and ports, srv_configfs.c --- */
 
+/* What exports and ports have in common. */
+struct kb_conf {
+	struct config_group	group;
+	struct mutex		enabling;	/* protects all that the attributes show */
+	int			(*start)(struct kb_conf *conf);	/* calls kb_conf_set() */
+	void			(*stop)(struct kb_conf *conf);	/* stops sessions, doesn't wait */
+	bool			open;	/* an export's store is open; sessions may be ending */
+	struct work_struct	drop_work;	/* ends a removal, after the sessions */
+	/* Under kb_srv_lock */
+	bool			enabled;	/* changes only under @enabling, too */
+	u32			nsessions;
+};
+
 struct kb_client {
 	struct config_item	item;
 	struct kb_export	*export;
@@ -94,64 +107,41 @@ struct kb_client {
 };
 
 struct kb_export {
-	struct config_group	group;
+	struct kb_conf		conf;
 	struct config_group	clients;
 	char			*path;
-	bool			read_only;
-	bool			direct;		/* O_DIRECT for a file */
-	bool			allow_any;
+	u32			read_only;
+	u32			direct;		/* O_DIRECT for a file */
+	u32			allow_any;
 	uuid_t			uuid;
-	struct mutex		enabling;	/* protects path to uuid, open, lost, enabled */
-	bool			open;	/* the store is open; sessions may be ending */
 	int			lost;	/* kb_store.lost when the store was last closed */
-	struct work_struct	drop_work;	/* closes the store of a removed export */
-	/* Under kb_srv_lock */
-	struct list_head	client_list;
-	bool			enabled;
-	u32			nsessions;
-	struct kb_store		store;	/* valid while open */
+	struct list_head	client_list;	/* under kb_srv_lock */
+	struct kb_store		store;	/* valid while conf.open */
 };
 
 struct kb_port {
-	struct config_group	group;
+	struct kb_conf		conf;
 	struct config_group	exports;	/* links to exports */
-	char			addr[KB_NET_NAME];
-	u16			port;
+	char			*addr;
+	u32			port;
 	struct kb_select	select;
-	bool			own_domains;	/* use a domain for each secret */
+	u32			own_domains;	/* use a domain for each secret */
 	u32			max_sessions;
 	u32			max_client_sessions;	/* sessions of one client name and export */
 	u32			max_memory;	/* bytes of data per session */
 	u32			max_keep_alive;	/* ms */
-	struct mutex		enabling;	/* protects addr to thread, and enabled */
-	struct kb_net		net;
+	struct kb_net		net;		/* under conf.enabling, as is @thread */
 	struct task_struct	*thread;
-	struct work_struct	drop_work;	/* frees a removed port after its sessions */
-	/* Under kb_srv_lock */
-	struct list_head	links;
-	bool			enabled;
-	u32			nsessions;
+	struct list_head	links;		/* under kb_srv_lock */
 };
 
 extern wait_queue_head_t kb_srv_wait;	/* woken when sessions or requests end */
 
-static inline struct kb_export *to_kb_export(struct config_item *item)
-{
-	return container_of(to_config_group(item), struct kb_export, group);
-}
-
-extern const struct config_item_type kb_export_type;
-
 char *kb_line(const char *page, size_t count);
+void kb_conf_set(struct kb_conf *conf, bool enabled);
+int kb_port_export(struct kb_port *port, const char *name, struct kb_export **export);
 int kb_configfs_init(void);
 void kb_configfs_exit(void);
-
-/* --- srv_configfs_port.c --- */
-
-extern const struct config_item_type kb_ports_type;
-
-int kb_port_export(struct kb_port *port, const char *name,
-		   struct kb_export **export);
 
 /* --- srv_client.c --- */
 
@@ -162,9 +152,8 @@ int kb_export_keys(struct kb_export *export, const char *client,
 
 /* --- srv_port.c --- */
 
-int kb_port_enable(struct kb_port *port);
-void kb_port_stop(struct kb_port *port);
-int kb_port_disable(struct kb_port *port);
+int kb_port_start(struct kb_conf *conf);
+void kb_port_stop(struct kb_conf *conf);
 
 /* --- srv_session.c --- */
 

@@ -56,11 +56,11 @@ const char *kb_session_admit(struct kb_session *s)
 	struct kb_session *victim;
 
 	mutex_lock(&kb_srv_lock);
-	if (!port->enabled) {
+	if (!port->conf.enabled) {
 		mutex_unlock(&kb_srv_lock);
 		return "the port is being closed";
 	}
-	port->nsessions++;
+	port->conf.nsessions++;
 	spin_lock_bh(&kb_sessions_lock);
 	list_add_tail(&s->list, &kb_sessions);
 	victim = kb_half_open_victim(port);

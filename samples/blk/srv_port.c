@@ -29,13 +29,12 @@ static int kb_port_thread(void *arg)
 
 static int kb_port_listen(struct kb_port *port)
 {
-	bool six = strchr(port->addr, ':');
+	const char *host = port->addr ?: "";
 	struct sockaddr_storage addr;
 	char text[KB_NET_NAME + 16];
 	int ret;
 
-	snprintf(text, sizeof(text), "%s%s%s:%u", six ? "[" : "", port->addr,
-		 six ? "]" : "", port->port);
+	snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port->port);
 	ret = kb_net_parse(text, &addr);
 	if (ret)
 		return ret;
@@ -48,46 +47,30 @@ static int kb_port_listen(struct kb_port *port)
 	return ret;
 }
 
-static void kb_port_set(struct kb_port *port, bool enabled)
+/* Start listening; under kb_conf.enabling. */
+int kb_port_start(struct kb_conf *conf)
 {
-	mutex_lock(&kb_srv_lock);
-	port->enabled = enabled;
-	mutex_unlock(&kb_srv_lock);
-}
+	struct kb_port *port = container_of(conf, struct kb_port, conf);
+	int ret = kb_port_listen(port);
 
-int kb_port_enable(struct kb_port *port)
-{
-	int ret;
-
-	lockdep_assert_held(&port->enabling);
-	ret = kb_port_listen(port);
 	if (ret)
 		return ret;
-	kb_port_set(port, true);
+	kb_conf_set(conf, true);
 	port->thread = kthread_run(kb_port_thread, port, "kofiblk_port");
 	if (!IS_ERR(port->thread))
 		return 0;
-	kb_port_set(port, false);
+	kb_conf_set(conf, false);
 	kb_net_close(&port->net);
 	return PTR_ERR(port->thread);
 }
 
-void kb_port_stop(struct kb_port *port)
+/* Stop listening, and stop all sessions without waiting; under kb_conf.enabling. */
+void kb_port_stop(struct kb_conf *conf)
 {
-	lockdep_assert_held(&port->enabling);
-	if (!port->enabled)
-		return;
-	kb_port_set(port, false);
+	struct kb_port *port = container_of(conf, struct kb_port, conf);
+
 	kb_net_shutdown(&port->net);
 	kthread_stop(port->thread);
 	kb_net_close(&port->net);
 	kb_sessions_stop(port, NULL);
-}
-
-/* Return: -EINTR if killed. The port is disabled then, but may still have sessions. */
-int kb_port_disable(struct kb_port *port)
-{
-	kb_port_stop(port);
-	return wait_event_killable(kb_srv_wait, !READ_ONCE(port->nsessions)) ?
-		       -EINTR : 0;
 }

@@ -331,9 +331,9 @@ static void kb_session_gone(struct kb_session *s)
 	kb_net_close(&s->net);
 	kb_key_put(s->key);
 	mutex_lock(&kb_srv_lock);
-	WRITE_ONCE(s->port->nsessions, s->port->nsessions - 1);
+	WRITE_ONCE(s->port->conf.nsessions, s->port->conf.nsessions - 1);
 	if (s->export)
-		WRITE_ONCE(s->export->nsessions, s->export->nsessions - 1);
+		WRITE_ONCE(s->export->conf.nsessions, s->export->conf.nsessions - 1);
 	wake_up_all(&kb_srv_wait);
 	mutex_unlock(&kb_srv_lock);
 	kfree_rcu(s, rcu);

@@ -241,7 +241,7 @@ static void closed_port(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->port = &port;
-	port.enabled = false;
+	port.conf.enabled = false;
 	KUNIT_EXPECT_NOT_NULL(test, kb_session_admit(s));
 	KUNIT_EXPECT_TRUE(test, list_empty(&kb_sessions));
 }
@@ -250,7 +250,7 @@ static int admit_init(struct kunit *test)
 {
 	INIT_LIST_HEAD(&kb_sessions);
 	port = (struct kb_port) {
-		.enabled		= true,
+		.conf.enabled		= true,
 		.max_sessions		= 100,
 		.max_client_sessions	= 16,
 	};
