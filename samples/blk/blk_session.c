@@ -343,7 +343,7 @@ void kbc_session_init(struct kbc_disk *d)
 	init_waitqueue_head(&d->wait);
 	INIT_WORK(&d->kick, kbc_kick);
 	INIT_DELAYED_WORK(&d->fast_fail, kbc_fast_fail);
-	kb_net_init(&d->net);
+	mutex_init(&d->net.lock);
 	d->state = KBC_CONNECTING;
 }
 

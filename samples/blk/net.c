@@ -22,14 +22,6 @@
 #define KB_NET_INTERVAL	5
 #define KB_NET_PROBES	3
 
-void kb_net_init(struct kb_net *net)
-{
-	mutex_init(&net->lock);
-	net->sock = NULL;
-	net->shut = false;
-}
-EXPORT_SYMBOL_NS_GPL(kb_net_init, KOFIBLK);
-
 /* Convert an IPv4-mapped IPv6 address to IPv4, so that equal addresses compare equal. */
 static void kb_net_unmap(struct sockaddr_storage *addr)
 {
@@ -72,12 +64,6 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr)
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_parse, KOFIBLK);
-
-static int kb_net_addrlen(const struct sockaddr_storage *addr)
-{
-	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-					     sizeof(struct sockaddr_in);
-}
 
 static int kb_net_publish(struct kb_net *net, struct socket *sock)
 {
@@ -136,8 +122,7 @@ int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
 		return ret;
 	kb_net_set_up(net->sock);
 	net->sock->sk->sk_sndtimeo = max(msecs_to_jiffies(ms), 1UL);
-	ret = kernel_connect(net->sock, (struct compat_sockaddr *)&copy,
-			     kb_net_addrlen(addr), 0);
+	ret = kernel_connect(net->sock, (struct compat_sockaddr *)&copy, sizeof(copy), 0);
 	return ret ? kb_net_err(net, ret) : 0;
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_connect, KOFIBLK);
@@ -151,8 +136,7 @@ int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr)
 	if (ret)
 		return ret;
 	sock_set_reuseaddr(net->sock->sk);
-	ret = kernel_bind(net->sock, (struct compat_sockaddr *)&copy,
-			  kb_net_addrlen(addr)) ?:
+	ret = kernel_bind(net->sock, (struct compat_sockaddr *)&copy, sizeof(copy)) ?:
 	      kernel_listen(net->sock, KB_NET_BACKLOG);
 	return ret ? kb_net_err(net, ret) : 0;
 }
@@ -171,114 +155,75 @@ int kb_net_accept(struct kb_net *listener, struct kb_net *net)
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_accept, KOFIBLK);
 
-void kb_net_name(struct kb_net *net, char name[KB_NET_NAME])
-{
-	struct sockaddr_storage addr;
-
-	if (!net->sock ||
-	    kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0)
-		strscpy(name, "?", KB_NET_NAME);
-	else
-		snprintf(name, KB_NET_NAME, "%pISpc", &addr);
-}
-EXPORT_SYMBOL_NS_GPL(kb_net_name, KOFIBLK);
-
-u64 kb_net_peer(struct kb_net *net)
+u64 kb_net_peer(struct kb_net *net, char name[KB_NET_NAME])
 {
 	struct sockaddr_storage addr;
 	const struct in6_addr *six = &((struct sockaddr_in6 *)&addr)->sin6_addr;
 
-	if (!net->sock ||
-	    kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0)
+	if (kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0) {
+		strscpy(name, "?", KB_NET_NAME);
 		return 0;
+	}
+	snprintf(name, KB_NET_NAME, "%pISpc", &addr);
+	kb_net_unmap(&addr);
 	if (addr.ss_family == AF_INET)
 		return be32_to_cpu(((struct sockaddr_in *)&addr)->sin_addr.s_addr);
-	if (addr.ss_family != AF_INET6)
-		return 0;
-	if (ipv6_addr_v4mapped(six))
-		return be32_to_cpu(six->s6_addr32[3]);
-	return (u64)be32_to_cpu(six->s6_addr32[0]) << 32 |
-	       be32_to_cpu(six->s6_addr32[1]);
+	return (u64)be32_to_cpu(six->s6_addr32[0]) << 32 | be32_to_cpu(six->s6_addr32[1]);
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_peer, KOFIBLK);
 
+/* TCP applies sk_sndtimeo and sk_rcvtimeo to all waits of a call together. */
 int kb_net_send(struct kb_net *net, const void *buf, size_t len)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(KB_NET_MS);
-	size_t sent = 0;
+	struct kvec vec = { .iov_base = (void *)buf, .iov_len = len };
+	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
 	int ret;
 
-	while (sent < len) {
-		struct kvec vec = {
-			.iov_base = (void *)buf + sent,
-			.iov_len = len - sent,
-		};
-		struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
-		long left = end - jiffies;
-
-		if (left <= 0)
-			return kb_net_err(net, -ETIMEDOUT);
-		WRITE_ONCE(net->sock->sk->sk_sndtimeo, left);
-		ret = kernel_sendmsg(net->sock, &msg, &vec, 1, len - sent);
-		if (ret < 0)
-			return kb_net_err(net, ret);
-		sent += ret;
-	}
-	return 0;
+	WRITE_ONCE(net->sock->sk->sk_sndtimeo, msecs_to_jiffies(KB_NET_MS));
+	ret = kernel_sendmsg(net->sock, &msg, &vec, 1, len);
+	return ret == len ? 0 : kb_net_err(net, ret < 0 ? ret : -ETIMEDOUT);
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_send, KOFIBLK);
 
-/* Return: bytes received, at least 1; 0 after a time-out; or a negative errno. */
-static int kb_net_some(struct kb_net *net, void *buf, size_t len, long timeout)
+/* Receive @len bytes. Return: 0, -ETIMEDOUT if there are less after @timeout, or an errno. */
+static int kb_net_get(struct kb_net *net, void *buf, size_t len, long timeout, int flags)
 {
 	struct kvec vec = { .iov_base = buf, .iov_len = len };
 	struct msghdr msg = {};
 	int ret;
 
-	if (timeout <= 0)
-		return kb_net_err(net, 0);
-	WRITE_ONCE(net->sock->sk->sk_rcvtimeo, timeout);
-	ret = kernel_recvmsg(net->sock, &msg, &vec, 1, len, 0);
-	if (ret > 0)
-		return ret;
-	ret = kb_net_err(net, ret ?: -ECONNRESET);
-	return ret == -ETIMEDOUT ? 0 : ret;
-}
-
-static int kb_net_fill(struct kb_net *net, void *buf, size_t have, size_t len,
-		       unsigned long end)
-{
-	int ret;
-
-	while (have < len) {
-		ret = kb_net_some(net, buf + have, len - have, end - jiffies);
-		if (ret <= 0)
-			return ret ?: -ECONNABORTED;
-		have += ret;
-	}
-	return 0;
+	if (!len)
+		return 0;
+	WRITE_ONCE(net->sock->sk->sk_rcvtimeo, max(timeout, 0L));
+	ret = kernel_recvmsg(net->sock, &msg, &vec, 1, len, flags);
+	if (ret == len)
+		return 0;
+	return kb_net_err(net, ret > 0 ? -ETIMEDOUT : ret ?: -ECONNRESET);
 }
 
 int kb_net_recv(struct kb_net *net, void *buf, size_t room, unsigned int ms)
 {
 	const struct kb_net_hdr *hdr = buf;
 	unsigned long end;
-	size_t len;
+	size_t len = 0;
 	int ret;
 
-	ret = kb_net_some(net, buf, sizeof(*hdr),
-			  ms ? max(msecs_to_jiffies(ms), 1UL) :
-			       MAX_SCHEDULE_TIMEOUT);
-	if (ret <= 0)
-		return ret ?: -ETIMEDOUT;
-	end = jiffies + msecs_to_jiffies(KB_NET_MS);
-	ret = kb_net_fill(net, buf, ret, sizeof(*hdr), end);
+	ret = kb_net_get(net, buf, 1, ms ? max(msecs_to_jiffies(ms), 1UL) : MAX_SCHEDULE_TIMEOUT,
+			 MSG_PEEK);
 	if (ret)
 		return ret;
-	len = le32_to_cpu(hdr->len);
-	if (len < sizeof(*hdr) || len > room)
-		return -EPROTO;
-	return kb_net_fill(net, buf, sizeof(*hdr), len, end) ?: len;
+	end = jiffies + msecs_to_jiffies(KB_NET_MS);
+	ret = kb_net_get(net, buf, sizeof(*hdr), end - jiffies, MSG_WAITALL);
+	if (!ret) {
+		len = le32_to_cpu(hdr->len);
+		if (len < sizeof(*hdr) || len > room)
+			return -EPROTO;
+		ret = kb_net_get(net, buf + sizeof(*hdr), len - sizeof(*hdr), end - jiffies,
+				 MSG_WAITALL);
+	}
+	if (ret)
+		return ret == -ETIMEDOUT ? -ECONNABORTED : ret;
+	return len;
 }
 EXPORT_SYMBOL_NS_GPL(kb_net_recv, KOFIBLK);
 

@@ -18,19 +18,12 @@ struct socket;
 
 #define KB_NET_NAME	64	/* an address as text */
 
-/* A connection or listener. */
+/* A connection or listener: zeroed, with @lock initialized, before its first use. */
 struct kb_net {
 	struct mutex	lock;	/* protects what follows against kb_net_shutdown() */
 	struct socket	*sock;	/* or NULL */
 	bool		shut;	/* kb_net_shutdown() was called; cleared by kb_net_close() */
 };
-
-/**
- * kb_net_init() - initialize a connection without a socket
- * @net: the connection
- * Context: Any.
- */
-void kb_net_init(struct kb_net *net);
 
 /**
  * kb_net_parse() - parse an address
@@ -43,7 +36,7 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr);
 
 /**
  * kb_net_connect() - connect
- * @net: from kb_net_init()
+ * @net: without a socket
  * @addr: the peer's address
  * @ms: time-out in milliseconds
  * Context: Process, sleeps. The socket allocates with GFP_NOIO. A caller that must not wait
@@ -55,7 +48,7 @@ int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
 
 /**
  * kb_net_listen() - accept connections at an address
- * @net: from kb_net_init()
+ * @net: without a socket
  * @addr: the address
  * Context: Process, sleeps.
  * Return: 0 or a negative errno.
@@ -65,30 +58,23 @@ int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr);
 /**
  * kb_net_accept() - wait for a connection
  * @listener: after kb_net_listen()
- * @net: from kb_net_init(), takes the connection
+ * @net: without a socket, takes the connection
  * Context: Process, sleeps until a peer connects or @listener is shut down.
  * Return: 0, -ESHUTDOWN after kb_net_shutdown() of @listener or @net, or another errno.
  */
 int kb_net_accept(struct kb_net *listener, struct kb_net *net);
 
 /**
- * kb_net_name() - get the peer's address as text
+ * kb_net_peer() - get the peer's address as text and as a number
  * @net: connected
- * @name: takes the address, "?" if there is none
- * Context: Process, sleeps.
- */
-void kb_net_name(struct kb_net *net, char name[KB_NET_NAME]);
-
-/**
- * kb_net_peer() - get the peer's address as a number
- * @net: connected
+ * @name: takes the text, "?" if there is no address
  *
  * The number leaves out what one host can choose freely: the port, and the lower half
  * of an IPv6 address.
  * Context: Process, sleeps.
  * Return: the number, 0 if there is no address.
  */
-u64 kb_net_peer(struct kb_net *net);
+u64 kb_net_peer(struct kb_net *net, char name[KB_NET_NAME]);
 
 /**
  * kb_net_send() - send a message
@@ -113,14 +99,14 @@ int kb_net_send(struct kb_net *net, const void *buf, size_t len);
  * Context: Process, sleeps.
  * Return: length of the message, -ETIMEDOUT if no first byte came, -EPROTO if the
  * length is less than the header or more than @room, -ECONNRESET at the end of the
- * connection, -ECONNABORTED if the rest didn't come, -ESHUTDOWN, or another errno.
+ * connection, -ECONNABORTED if the rest of a message didn't come, -ESHUTDOWN, or another errno.
  * After any error but -ETIMEDOUT nothing more can be received.
  */
 int kb_net_recv(struct kb_net *net, void *buf, size_t room, unsigned int ms);
 
 /**
  * kb_net_shutdown() - end waiting and receiving on a connection
- * @net: from kb_net_init(), connected or not
+ * @net: connected or not
  *
  * Messages can still be sent. The peer sees the end after kb_net_close().
  * Context: Process, sleeps; any thread, any number of times.
@@ -129,7 +115,7 @@ void kb_net_shutdown(struct kb_net *net);
 
 /**
  * kb_net_close() - close the socket
- * @net: the connection, used by no other thread; as after kb_net_init() afterwards
+ * @net: the connection, used by no other thread; can be used again afterwards
  *
  * This clears an earlier kb_net_shutdown(). To end a connection for good, a caller
  * sets a flag before kb_net_shutdown(), which the thread checks after kb_net_close().

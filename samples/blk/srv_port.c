@@ -38,7 +38,6 @@ static int kb_port_listen(struct kb_port *port)
 	ret = kb_net_parse(text, &addr);
 	if (ret)
 		return ret;
-	kb_net_init(&port->net);
 	ret = kb_net_listen(&port->net, &addr);
 	if (ret)
 		kb_net_close(&port->net);

@@ -372,7 +372,7 @@ struct kb_session *kb_session_new(struct kb_port *port)
 	if (!s)
 		return NULL;
 	s->port = port;
-	kb_net_init(&s->net);
+	mutex_init(&s->net.lock);
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
 	INIT_WORK(&s->stop_work, kb_stop_work);
@@ -391,8 +391,7 @@ void kb_session_start(struct kb_session *s)
 	struct task_struct *task;
 	const char *why;
 
-	kb_net_name(&s->net, s->peer_name);
-	s->peer = kb_net_peer(&s->net);
+	s->peer = kb_net_peer(&s->net, s->peer_name);
 	why = kb_session_admit(s);
 	if (why) {
 		kb_reject(s, -EBUSY, true, why);
