@@ -10,8 +10,7 @@
 
 static_assert(sizeof(struct kb_cmd) == 56);
 static_assert(sizeof(struct kb_reply) == 48);
-static_assert(sizeof(struct kb_sum) == 8);
-static_assert(sizeof(struct kb_imm) == sizeof(struct kb_sum));
+static_assert(sizeof(struct kb_word) == 8);
 
 /* --- names, status --- */
 
@@ -152,49 +151,35 @@ static bool kb_range_ok(const struct kb_op_row *row,
 }
 
 /*
- * Parse the checksum after a command or reply of @head bytes, if it is @there.
- * Return: the length with the checksum, at most @len; or 0 if the checksum is invalid.
+ * Parse the word after a command or reply of @head bytes, if it is @there.
+ * Return: the length with the word, at most @len; or 0 if the word is invalid.
  */
-static size_t kb_get_sum(const void *buf, size_t head, size_t len, bool there, u32 *value)
+static size_t kb_get_word(const void *buf, size_t head, size_t len, bool there, u32 *value)
 {
-	const struct kb_sum *sum = buf + head;
+	const struct kb_word *word = buf + head;
 
 	*value = 0;
 	if (!there)
 		return head;
-	if (len < head + sizeof(*sum) || sum->reserved)
+	if (len < head + sizeof(*word) || word->reserved)
 		return 0;
-	*value = le32_to_cpu(sum->sum);
-	return head + sizeof(*sum);
+	*value = le32_to_cpu(word->value);
+	return head + sizeof(*word);
 }
 
-static size_t kb_put_sum(void *buf, size_t head, bool there, u32 value)
+static size_t kb_put_word(void *buf, size_t head, bool there, u32 value)
 {
-	struct kb_sum *sum = buf + head;
+	struct kb_word *word = buf + head;
 
 	if (!there)
 		return head;
-	*sum = (struct kb_sum) { .sum = cpu_to_le32(value) };
-	return head + sizeof(*sum);
+	*word = (struct kb_word) { .value = cpu_to_le32(value) };
+	return head + sizeof(*word);
 }
 
 static u64 kb_inline_max(u8 op)
 {
 	return op == KB_OP_READ ? KB_INLINE_READ_MAX : KB_INLINE_MAX;
-}
-
-/* Parse the struct kb_imm after a command. Return: whether it is valid. */
-static bool kb_parse_imm(const struct kb_cmd *wire, size_t len,
-			 struct kb_cmd_msg *msg)
-{
-	const struct kb_imm *imm = (const void *)(wire + 1);
-
-	if (msg->flags & (KB_CMD_INLINE | KB_CMD_SUM) ||
-	    len != sizeof(*wire) + sizeof(*imm) ||
-	    imm->reserved)
-		return false;
-	msg->imm = le32_to_cpu(imm->data);
-	return true;
 }
 
 /**
@@ -210,6 +195,7 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	const struct kb_cmd *wire = buf;
 	const struct kb_op_row *row;
 	size_t head, data = 0;
+	u32 word;
 
 	if (len < sizeof(*wire) || wire->version != KB_VERSION ||
 	    wire->reserved)
@@ -224,15 +210,16 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	msg->bytes = le64_to_cpu(wire->bytes);
 	msg->addr = le64_to_cpu(wire->addr);
 	msg->key = le64_to_cpu(wire->key);
-	msg->imm = 0;
 	msg->data = NULL;
 	if (!row || msg->flags & ~row->flags || msg->queue >= KB_QUEUES_MAX ||
 	    !msg->session || !kb_id_ok(msg->op, msg->id) ||
-	    !kb_range_ok(row, msg))
+	    !kb_range_ok(row, msg) || (msg->flags & KB_CMD_IMM && msg->flags != KB_CMD_IMM))
 		return -EPROTO;
-	head = kb_get_sum(buf, sizeof(*wire), len, msg->flags & KB_CMD_SUM, &msg->sum);
+	head = kb_get_word(buf, sizeof(*wire), len, msg->flags & (KB_CMD_SUM | KB_CMD_IMM), &word);
 	if (!head)
 		return -EPROTO;
+	msg->sum = msg->flags & KB_CMD_SUM ? word : 0;
+	msg->imm = msg->flags & KB_CMD_IMM ? word : 0;
 	if (msg->flags & KB_CMD_INLINE && msg->op == KB_OP_WRITE) {
 		data = msg->bytes;
 		msg->data = buf + head;
@@ -242,8 +229,6 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	if ((msg->flags & KB_CMD_INLINE || !(row->has & KB_HAS_DATA)) &&
 	    (msg->addr || msg->key))
 		return -EPROTO;
-	if (msg->flags & KB_CMD_IMM)
-		return kb_parse_imm(wire, len, msg) ? 0 : -EPROTO;
 	return len == head + data ? 0 : -EPROTO;
 }
 EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
@@ -258,7 +243,6 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_cmd, KOFIBLK);
 size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
 {
 	struct kb_cmd *wire = buf;
-	struct kb_imm *imm = (void *)(wire + 1);
 
 	*wire = (struct kb_cmd) {
 		.version	= KB_VERSION,
@@ -272,10 +256,8 @@ size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg)
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
 	};
-	if (!(msg->flags & KB_CMD_IMM))
-		return kb_put_sum(buf, sizeof(*wire), msg->flags & KB_CMD_SUM, msg->sum);
-	*imm = (struct kb_imm) { .data = cpu_to_le32(msg->imm) };
-	return sizeof(*wire) + sizeof(*imm);
+	return kb_put_word(buf, sizeof(*wire), msg->flags & (KB_CMD_SUM | KB_CMD_IMM),
+			   msg->flags & KB_CMD_IMM ? msg->imm : msg->sum);
 }
 EXPORT_SYMBOL_NS_GPL(kb_build_cmd, KOFIBLK);
 
@@ -324,7 +306,7 @@ int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg)
 	if (msg->flags && (msg->op != KB_OP_READ || msg->status ||
 			   (msg->flags & KB_REPLY_READY && msg->flags != KB_REPLY_READY)))
 		return -EPROTO;
-	head = kb_get_sum(buf, sizeof(*wire), len, msg->flags & KB_REPLY_SUM, &msg->sum);
+	head = kb_get_word(buf, sizeof(*wire), len, msg->flags & KB_REPLY_SUM, &msg->sum);
 	if (!head)
 		return -EPROTO;
 	if (!(msg->flags & KB_REPLY_READY) && (msg->addr || msg->key))
@@ -360,6 +342,6 @@ size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg)
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
 	};
-	return kb_put_sum(buf, sizeof(*wire), msg->flags & KB_REPLY_SUM, msg->sum);
+	return kb_put_word(buf, sizeof(*wire), msg->flags & KB_REPLY_SUM, msg->sum);
 }
 EXPORT_SYMBOL_NS_GPL(kb_build_reply, KOFIBLK);

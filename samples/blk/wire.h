@@ -162,12 +162,12 @@ enum kb_opcode {
 #define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: reply when the data is stable */
 #define KB_CMD_INLINE	0x2	/* data follows the command of a WRITE, the reply to a READ */
 #define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
-#define KB_CMD_SUM	0x8	/* a struct kb_sum follows the command, before any data */
-#define KB_CMD_IMM	0x10	/* READ without other flags: a struct kb_imm follows */
+#define KB_CMD_SUM	0x8	/* a struct kb_word follows the command, before any data */
+#define KB_CMD_IMM	0x10	/* READ without other flags: a struct kb_word follows */
 
 #define KB_REPLY_READY	0x1	/* data is at addr, to be fetched; another reply follows */
 #define KB_REPLY_INLINE	0x2	/* data follows the reply */
-#define KB_REPLY_SUM	0x4	/* READ: a struct kb_sum follows the reply, before any data */
+#define KB_REPLY_SUM	0x4	/* READ: a struct kb_word follows the reply, before any data */
 #define KB_REPLY_FLAGS	0x7
 
 /* ID of a request: its slot on the queue, and the generation of the slot. */
@@ -192,12 +192,6 @@ struct kb_cmd {
 	/* data of an INLINE write */
 };
 
-/* In place of a kb_sum, so KB_CAP_IMM needs KB_CAP_RDMA_WRITE and excludes KB_CAP_CHECKSUM. */
-struct kb_imm {
-	__le32	data;
-	__le32	reserved;		/* 0 */
-};
-
 struct kb_reply {
 	__u8	version;
 	__u8	op;			/* op of the command */
@@ -212,9 +206,13 @@ struct kb_reply {
 	/* data of an INLINE reply */
 };
 
-/* CRC-32C, see checksum.h. */
-struct kb_sum {
-	__le32	sum;
+/*
+ * After a command with KB_CMD_SUM or a reply with KB_REPLY_SUM, a CRC-32C: see checksum.h. After a
+ * command with KB_CMD_IMM, the immediate data of the RDMA write that replies to it. So KB_CAP_IMM
+ * needs KB_CAP_RDMA_WRITE and excludes KB_CAP_CHECKSUM.
+ */
+struct kb_word {
+	__le32	value;
 	__le32	reserved;		/* 0 */
 };
 
@@ -250,9 +248,9 @@ enum kb_status {
 #define KB_SECTOR		512U	/* offsets and lengths are multiples of it */
 /* Longest command and longest reply, the minimum sizes of receive buffers. */
 #define KB_CMD_MAX(inline_max) \
-	(sizeof(struct kb_cmd) + sizeof(struct kb_sum) + (inline_max))
+	(sizeof(struct kb_cmd) + sizeof(struct kb_word) + (inline_max))
 #define KB_REPLY_MAX(inline_read) \
-	(sizeof(struct kb_reply) + sizeof(struct kb_sum) + (inline_read))
+	(sizeof(struct kb_reply) + sizeof(struct kb_word) + (inline_read))
 
 struct kb_limits {
 	u32	caps;		/* KB_CAP bits */
@@ -263,6 +261,16 @@ struct kb_limits {
 	u16	depth;		/* 1 to KB_DEPTH_MAX */
 	u16	inline_read;
 };
+
+/* Return: true if no limit of @granted exceeds that of @asked. */
+static inline bool kb_limits_within(const struct kb_limits *granted, const struct kb_limits *asked)
+{
+	return !(granted->caps & ~asked->caps) && granted->max_io <= asked->max_io &&
+	       granted->inline_max <= asked->inline_max &&
+	       granted->inline_read <= asked->inline_read &&
+	       granted->keep_alive <= asked->keep_alive && granted->queues <= asked->queues &&
+	       granted->depth <= asked->depth;
+}
 
 struct kb_hello_msg {
 	u8		nonce[KB_NONCE];
@@ -299,7 +307,6 @@ struct kb_disk_msg {
 };
 
 struct kb_accept_msg {
-	u8		mac[KB_MAC];
 	u8		content[16];
 	u64		session;
 	u64		epoch;
@@ -310,20 +317,17 @@ struct kb_accept_msg {
 };
 
 struct kb_reject_msg {
-	u8	mac[KB_MAC];
 	u16	status;
 	bool	again;
 	char	why[KB_NAME_MAX];	/* printable, may be empty */
 };
 
 struct kb_resize_msg {
-	u8	mac[KB_MAC];
 	u64	number;
 	u64	bytes;		/* not checked to be a multiple of the block size */
 };
 
 struct kb_bye_msg {
-	u8	mac[KB_MAC];
 	bool	again;
 	bool	flushed;
 };
@@ -362,36 +366,42 @@ struct kb_reply_msg {
  * which @msg is undefined. kb_parse_net() returns -EPROTONOSUPPORT for another
  * version. Builders take what a parser would accept and room for KB_NET_MAX,
  * KB_CMD_MAX(0) or KB_REPLY_MAX(0) bytes, and return the message's length; the caller
- * appends inline data. None of them sleeps or allocates.
+ * appends inline data. MACs are neither parsed, except that of AUTH, nor built: see auth.h.
+ * None of them sleeps or allocates.
  */
 int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole);
-int kb_parse_hello(const void *buf, size_t len, struct kb_hello_msg *msg);
-int kb_parse_challenge(const void *buf, size_t len,
-		       struct kb_challenge_msg *msg);
-int kb_parse_auth(const void *buf, size_t len, struct kb_auth_msg *msg);
-int kb_parse_accept(const void *buf, size_t len, struct kb_accept_msg *msg);
-int kb_parse_reject(const void *buf, size_t len, struct kb_reject_msg *msg);
-int kb_parse_resize(const void *buf, size_t len, struct kb_resize_msg *msg);
-int kb_parse_bye(const void *buf, size_t len, struct kb_bye_msg *msg);
+int kb_parse_msg(u16 want, const void *buf, size_t len, void *msg);
+size_t kb_build_msg(u16 type, void *buf, const void *msg, const void *addrs, size_t len);
+
+/* @addrs, @bytes: the addresses that follow the message. */
+#define KB_MESSAGE(type, name, addrs, bytes)						\
+static inline int kb_parse_##name(const void *buf, size_t len, struct kb_##name##_msg *msg) \
+{											\
+	return kb_parse_msg(type, buf, len, msg);					\
+}											\
+											\
+static inline size_t kb_build_##name(void *buf, const struct kb_##name##_msg *msg)	\
+{											\
+	return kb_build_msg(type, buf, msg, addrs, bytes);				\
+}
+
+KB_MESSAGE(KB_HELLO, hello, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
+KB_MESSAGE(KB_CHALLENGE, challenge, NULL, 0)
+KB_MESSAGE(KB_AUTH, auth, NULL, 0)
+KB_MESSAGE(KB_ACCEPT, accept, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
+KB_MESSAGE(KB_REJECT, reject, NULL, 0)
+KB_MESSAGE(KB_RESIZE, resize, NULL, 0)
+KB_MESSAGE(KB_BYE, bye, NULL, 0)
+
 int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg);
 int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg);
 
-size_t kb_build_hello(void *buf, const struct kb_hello_msg *msg);
-size_t kb_build_challenge(void *buf, const struct kb_challenge_msg *msg);
-size_t kb_build_auth(void *buf, const struct kb_auth_msg *msg);
-size_t kb_build_accept(void *buf, const struct kb_accept_msg *msg);
-size_t kb_build_reject(void *buf, const struct kb_reject_msg *msg);
-size_t kb_build_resize(void *buf, const struct kb_resize_msg *msg);
-size_t kb_build_bye(void *buf, const struct kb_bye_msg *msg);
 size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg);
 size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg);
 
 bool kb_name_ok(const char *name);
-bool kb_limits_within(const struct kb_limits *granted,
-		      const struct kb_limits *asked);
 int kb_status_errno(u16 status);
 u16 kb_errno_status(int err);
 const char *kb_op_name(u8 op);
-const char *kb_net_type_name(u16 type);
 
 #endif /* KOFIBLK_WIRE_H */

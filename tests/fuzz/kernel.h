@@ -40,6 +40,9 @@
 #define __be64_to_cpu(x)	be64toh(x)
 #define __cpu_to_be32(x)	htobe32(x)
 #define __cpu_to_be64(x)	htobe64(x)
+#define BUILD_BUG_ON_ZERO(e)	((int)sizeof(struct { int : -!!(e); }))
+#define sizeof_field(type, member)	sizeof(((type *)0)->member)
+#define is_power_of_2(n)	((n) && !((n) & ((n) - 1)))
 #define BIT_ULL(n)	(1ULL << (n))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define U32_MAX		UINT32_MAX
@@ -51,5 +54,15 @@
 #define likely(x)	(x)
 #define unlikely(x)	(x)
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
+
+static inline const void *memchr_inv(const void *buf, int c, size_t len)
+{
+	const u8 *p = buf;
+
+	for (; len; p++, len--)
+		if (*p != c)
+			return p;
+	return NULL;
+}
 
 #endif /* KOFI_FUZZ_KERNEL_H */

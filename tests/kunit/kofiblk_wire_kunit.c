@@ -21,7 +21,6 @@ static const struct kb_hello_msg hello = {
 };
 
 static const struct kb_accept_msg accept = {
-	.mac		= { 1 },
 	.content	= { 2 },
 	.session	= U64_MAX,
 	.epoch		= U64_MAX - 1,
@@ -48,20 +47,17 @@ static const struct kb_challenge_msg challenge = {
 };
 
 static const struct kb_reject_msg reject = {
-	.mac	= { 3 },
 	.status	= KB_BUSY,
 	.again	= true,
 	.why	= "full",
 };
 
 static const struct kb_resize_msg resize = {
-	.mac	= { 4 },
 	.number	= 1,
 	.bytes	= 4096,
 };
 
 static const struct kb_bye_msg bye = {
-	.mac		= { 5 },
 	.again		= true,
 	.flushed	= true,
 };
@@ -470,7 +466,7 @@ static void immediate_data(struct kunit *test)
 	size_t len;
 	u8 *buf = message(test, CMD, &len);
 	struct kb_cmd *wire = (struct kb_cmd *)buf;
-	struct kb_imm *imm = (struct kb_imm *)(wire + 1);
+	struct kb_word *imm = (struct kb_word *)(wire + 1);
 
 	in.op = KB_OP_READ;
 	in.flags = KB_CMD_IMM;
