@@ -24,24 +24,6 @@ TRACE_DEFINE_ENUM(KBC_DELETING);
 		{ KBC_RESETTING, "resetting" },		\
 		{ KBC_DELETING, "deleting" })
 
-TRACE_DEFINE_ENUM(KB_OP_READ);
-TRACE_DEFINE_ENUM(KB_OP_WRITE);
-TRACE_DEFINE_ENUM(KB_OP_FLUSH);
-TRACE_DEFINE_ENUM(KB_OP_DISCARD);
-TRACE_DEFINE_ENUM(KB_OP_WRITE_ZEROES);
-TRACE_DEFINE_ENUM(KB_OP_KEEP_ALIVE);
-TRACE_DEFINE_ENUM(KB_OP_FETCHED);
-
-#define kofiblk_show_op(op)				\
-	__print_symbolic(op,				\
-		{ KB_OP_READ, "read" },			\
-		{ KB_OP_WRITE, "write" },		\
-		{ KB_OP_FLUSH, "flush" },		\
-		{ KB_OP_DISCARD, "discard" },		\
-		{ KB_OP_WRITE_ZEROES, "write_zeroes" },	\
-		{ KB_OP_KEEP_ALIVE, "keep_alive" },	\
-		{ KB_OP_FETCHED, "fetched" })
-
 TRACE_EVENT(kofiblk_state,
 	TP_PROTO(const char *disk, int from, int to),
 	TP_ARGS(disk, from, to),
@@ -99,7 +81,7 @@ TRACE_EVENT(kofiblk_command,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x offset=%llu bytes=%llu",
-		  __get_str(disk), kofiblk_show_op(__entry->op),
+		  __get_str(disk), KB_SHOW_OP(__entry->op),
 		  __entry->queue, KB_ID_SLOT(__entry->id),
 		  KB_ID_GEN(__entry->id), __entry->flags, __entry->offset,
 		  __entry->bytes)
@@ -127,7 +109,7 @@ TRACE_EVENT(kofiblk_reply,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x status=%u bytes=%llu",
-		  __get_str(disk), kofiblk_show_op(__entry->op),
+		  __get_str(disk), KB_SHOW_OP(__entry->op),
 		  __entry->queue, KB_ID_SLOT(__entry->id),
 		  KB_ID_GEN(__entry->id), __entry->flags, __entry->status,
 		  __entry->bytes)
@@ -151,7 +133,7 @@ TRACE_EVENT(kofiblk_end,
 		__entry->err = err;
 	),
 	TP_printk("disk=%s %s sector=%llu%s err=%d", __get_str(disk),
-		  kofiblk_show_op(__entry->op), __entry->sector,
+		  KB_SHOW_OP(__entry->op), __entry->sector,
 		  __entry->aborted ? " aborted" : "", __entry->err)
 );
 
@@ -171,7 +153,7 @@ TRACE_EVENT(kofiblk_checksum,
 		__entry->bytes = bytes;
 	),
 	TP_printk("disk=%s %s sector=%llu bytes=%u", __get_str(disk),
-		  kofiblk_show_op(__entry->op), __entry->sector, __entry->bytes)
+		  KB_SHOW_OP(__entry->op), __entry->sector, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_lost,

@@ -9,14 +9,6 @@
 #include <linux/tracepoint.h>
 #include "srv.h"
 
-#define kb_show_op(op)							\
-	__print_symbolic(op,						\
-		{ KB_OP_READ, "read" }, { KB_OP_WRITE, "write" },	\
-		{ KB_OP_FLUSH, "flush" }, { KB_OP_DISCARD, "discard" },	\
-		{ KB_OP_WRITE_ZEROES, "write_zeroes" },			\
-		{ KB_OP_KEEP_ALIVE, "keep_alive" },			\
-		{ KB_OP_FETCHED, "fetched" })
-
 TRACE_EVENT(kb_srv_session,
 	TP_PROTO(const struct kb_session *s, const char *state),
 	TP_ARGS(s, state),
@@ -57,7 +49,7 @@ TRACE_EVENT(kb_srv_cmd,
 	),
 	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x offset=%llu bytes=%llu",
 		  __entry->queue, KB_ID_SLOT(__entry->id),
-		  KB_ID_GEN(__entry->id), kb_show_op(__entry->op),
+		  KB_ID_GEN(__entry->id), KB_SHOW_OP(__entry->op),
 		  __entry->flags, __entry->offset, __entry->bytes)
 );
 
@@ -82,7 +74,7 @@ TRACE_EVENT(kb_srv_reply,
 	),
 	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x status=%u bytes=%llu",
 		  __entry->queue, KB_ID_SLOT(__entry->id),
-		  KB_ID_GEN(__entry->id), kb_show_op(__entry->op),
+		  KB_ID_GEN(__entry->id), KB_SHOW_OP(__entry->op),
 		  __entry->flags, __entry->status, __entry->bytes)
 );
 
@@ -120,7 +112,7 @@ TRACE_EVENT(kb_srv_checksum,
 		__entry->sum = sum;
 	),
 	TP_printk("client=%s %s offset=%llu bytes=%llu said=%#x is=%#x",
-		  __get_str(client), kb_show_op(__entry->op), __entry->offset,
+		  __get_str(client), KB_SHOW_OP(__entry->op), __entry->offset,
 		  __entry->bytes, __entry->said, __entry->sum)
 );
 

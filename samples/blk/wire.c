@@ -118,7 +118,7 @@ static const struct kb_op_row *kb_op_row(u8 op)
 
 /**
  * kb_op_name() - get a command's name for messages
- * @op: enum kb_opcode
+ * @op: KB_OP_*
  * Context: Any.
  * Return: the name, or "?" for an unknown command.
  */

@@ -149,15 +149,21 @@ struct kb_bye {
 
 /* Commands and replies, over the fabric */
 
-enum kb_opcode {
-	KB_OP_READ		= 1,
-	KB_OP_WRITE		= 2,
-	KB_OP_FLUSH		= 3,
-	KB_OP_DISCARD		= 4,
-	KB_OP_WRITE_ZEROES	= 5,
-	KB_OP_KEEP_ALIVE	= 6,
-	KB_OP_FETCHED		= 7,	/* the data that KB_REPLY_READY offered was read */
-};
+/* No enum, because user space gets the numbers in the format of trace events. */
+#define KB_OP_READ		1
+#define KB_OP_WRITE		2
+#define KB_OP_FLUSH		3
+#define KB_OP_DISCARD		4
+#define KB_OP_WRITE_ZEROES	5
+#define KB_OP_KEEP_ALIVE	6
+#define KB_OP_FETCHED		7	/* the data that KB_REPLY_READY offered was read */
+
+/* For trace events. */
+#define KB_SHOW_OP(op)								\
+	__print_symbolic(op, { KB_OP_READ, "read" }, { KB_OP_WRITE, "write" },	\
+			 { KB_OP_FLUSH, "flush" }, { KB_OP_DISCARD, "discard" },	\
+			 { KB_OP_WRITE_ZEROES, "write_zeroes" },		\
+			 { KB_OP_KEEP_ALIVE, "keep_alive" }, { KB_OP_FETCHED, "fetched" })
 
 #define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: reply when the data is stable */
 #define KB_CMD_INLINE	0x2	/* data follows the command of a WRITE, the reply to a READ */
@@ -179,7 +185,7 @@ enum kb_opcode {
 
 struct kb_cmd {
 	__u8	version;
-	__u8	op;			/* enum kb_opcode */
+	__u8	op;			/* KB_OP_* */
 	__le16	flags;
 	__le16	queue;
 	__le16	reserved;		/* 0 */
