@@ -8,7 +8,6 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uio.h>
-#include <crypto/algapi.h>
 #include <crypto/hash.h>
 #include "auth.h"
 
@@ -56,14 +55,6 @@ struct kb_key *kb_key_new(const char *secret)
 }
 EXPORT_SYMBOL_NS_GPL(kb_key_new, KOFIBLK);
 
-struct kb_key *kb_key_get(struct kb_key *key)
-{
-	if (key)
-		kref_get(&key->ref);
-	return key;
-}
-EXPORT_SYMBOL_NS_GPL(kb_key_get, KOFIBLK);
-
 static void kb_key_free(struct kref *ref)
 {
 	struct kb_key *key = container_of(ref, struct kb_key, ref);
@@ -78,21 +69,6 @@ void kb_key_put(struct kb_key *key)
 		kref_put(&key->ref, kb_key_free);
 }
 EXPORT_SYMBOL_NS_GPL(kb_key_put, KOFIBLK);
-
-bool kb_key_same(const struct kb_key *a, const struct kb_key *b)
-{
-	if (!a || !b)
-		return a == b;
-	return kb_auth_equal(a->print, b->print);
-}
-EXPORT_SYMBOL_NS_GPL(kb_key_same, KOFIBLK);
-
-void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME])
-{
-	static_assert(KB_KEY_NAME / 2 <= sizeof(key->print));
-	*bin2hex(name, key->print, KB_KEY_NAME / 2) = '\0';
-}
-EXPORT_SYMBOL_NS_GPL(kb_key_name, KOFIBLK);
 
 int kb_auth_mac(const struct kb_key *key, const char *label,
 		const struct kvec *parts, unsigned int count, u8 mac[KB_MAC])
@@ -151,9 +127,3 @@ int kb_auth_check(const struct kb_key *key, const char *label,
 	return same ? 0 : -EACCES;
 }
 EXPORT_SYMBOL_NS_GPL(kb_auth_check, KOFIBLK);
-
-bool kb_auth_equal(const u8 a[KB_MAC], const u8 b[KB_MAC])
-{
-	return !crypto_memneq(a, b, KB_MAC);
-}
-EXPORT_SYMBOL_NS_GPL(kb_auth_equal, KOFIBLK);

@@ -7,6 +7,7 @@
 
 #include <linux/kref.h>
 #include <linux/types.h>
+#include <crypto/algapi.h>
 #include "wire.h"
 
 struct crypto_shash;
@@ -32,7 +33,7 @@ struct kvec;
 struct kb_key {
 	struct kref		ref;	/* a session holds one on the key that its client knows */
 	struct crypto_shash	*tfm;	/* HMAC-SHA-256 with the secret */
-	u8			print[KB_MAC];	/* fingerprint, for comparison of keys */
+	u8			print[KB_MAC];	/* the same for the same secret; not a secret */
 };
 
 /**
@@ -46,13 +47,13 @@ struct kb_key {
  */
 struct kb_key *kb_key_new(const char *secret);
 
-/**
- * kb_key_get() - take a reference
- * @key: a key that the caller may use, or NULL
- * Context: Any.
- * Return: @key.
- */
-struct kb_key *kb_key_get(struct kb_key *key);
+/* @key: or NULL. */
+static inline struct kb_key *kb_key_get(struct kb_key *key)
+{
+	if (key)
+		kref_get(&key->ref);
+	return key;
+}
 
 /**
  * kb_key_put() - drop a reference
@@ -60,26 +61,6 @@ struct kb_key *kb_key_get(struct kb_key *key);
  * Context: Process, sleeps.
  */
 void kb_key_put(struct kb_key *key);
-
-/**
- * kb_key_same() - check whether two keys have the same secret
- * @a: a key, or NULL
- * @b: another key, or NULL
- * Context: Any.
- * Return: true if both keys have the same secret, or if both are NULL.
- */
-bool kb_key_same(const struct kb_key *a, const struct kb_key *b);
-
-/* Length of a key's name with its NUL. The name doesn't reveal the secret. */
-#define KB_KEY_NAME	33
-
-/**
- * kb_key_name() - name a key
- * @key: the key
- * @name: takes the name, which is the same for all keys with the same secret
- * Context: Any.
- */
-void kb_key_name(const struct kb_key *key, char name[KB_KEY_NAME]);
 
 /**
  * kb_auth_mac() - compute a MAC
@@ -120,13 +101,10 @@ int kb_auth_sign(const struct kb_key *key, const char *label,
 int kb_auth_check(const struct kb_key *key, const char *label,
 		  const u8 session[KB_MAC], void *msg, size_t len);
 
-/**
- * kb_auth_equal() - compare two MACs in constant time
- * @a: a MAC
- * @b: another MAC
- * Context: Any.
- * Return: true if the MACs are the same.
- */
-bool kb_auth_equal(const u8 a[KB_MAC], const u8 b[KB_MAC]);
+/* Compare two MACs in constant time. */
+static inline bool kb_auth_equal(const u8 a[KB_MAC], const u8 b[KB_MAC])
+{
+	return !crypto_memneq(a, b, KB_MAC);
+}
 
 #endif /* KOFIBLK_AUTH_H */

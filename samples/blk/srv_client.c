@@ -35,7 +35,7 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 		may = false;
 		for (i = 0; i < KB_SECRETS && s->key; i++)
 			may |= client->keys[i] &&
-			       kb_key_same(s->key, client->keys[i]);
+			       kb_auth_equal(s->key->print, client->keys[i]->print);
 		if (removed || !may)
 			kb_session_stop(s, false);
 	}

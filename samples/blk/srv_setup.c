@@ -234,10 +234,10 @@ static void kb_setup_inline(struct kb_session *s)
 static struct kb_fabric *kb_setup_device(const struct kb_session *s)
 {
 	struct kb_select select = s->port->select;
-	char owner[KB_KEY_NAME];
+	char owner[KB_MAC + 1];
 
 	if (s->port->own_domains && s->key) {
-		kb_key_name(s->key, owner);
+		*bin2hex(owner, s->key->print, KB_MAC / 2) = '\0';
 		select.owner = owner;
 	}
 	return kb_fabric_get(&kb_srv_role, &select);
