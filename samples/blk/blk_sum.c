@@ -22,7 +22,7 @@ static u32 kbc_sum_data(u32 sum, struct request *rq)
 	struct bio_vec bv;
 
 	rq_for_each_bvec(bv, rq, iter)
-		sum = kb_sum_bvec(sum, bv);
+		sum = kb_sum_bvecs(sum, &bv, bv.bv_len);
 	return sum;
 }
 

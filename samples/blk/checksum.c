@@ -2,8 +2,6 @@
 /* End-to-end checksums: see checksum.h. */
 #include <linux/export.h>
 #include <linux/highmem.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
 #include "../../compat/crc32c.h"
 #include "checksum.h"
 
@@ -33,30 +31,16 @@ u32 kb_sum_cmd(const struct kb_cmd_msg *cmd)
 }
 EXPORT_SYMBOL_NS_GPL(kb_sum_cmd, KOFIBLK);
 
-u32 kb_sum_bvec(u32 sum, struct bio_vec bv)
+u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes)
 {
-	struct page *page = bv.bv_page + bv.bv_offset / PAGE_SIZE;
-	unsigned int at = offset_in_page(bv.bv_offset), left = bv.bv_len, len;
+	struct bvec_iter iter, start = { .bi_size = bytes };
+	struct bio_vec bv;
 	void *data;
 
-	for (; left; left -= len, at = 0) {
-		len = min_t(unsigned int, left, PAGE_SIZE - at);
-		data = kmap_local_page(page++);
-		sum = crc32c(sum, data + at, len);
+	for_each_bvec(bv, bvec, iter, start) {
+		data = bvec_kmap_local(&bv);
+		sum = crc32c(sum, data, bv.bv_len);
 		kunmap_local(data);
-	}
-	return sum;
-}
-EXPORT_SYMBOL_NS_GPL(kb_sum_bvec, KOFIBLK);
-
-u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, unsigned int n, size_t bytes)
-{
-	struct bio_vec bv;
-
-	for (; n && bytes; n--, bytes -= bv.bv_len) {
-		bv = *bvec++;
-		bv.bv_len = min_t(size_t, bv.bv_len, bytes);
-		sum = kb_sum_bvec(sum, bv);
 	}
 	return sum;
 }

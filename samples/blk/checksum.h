@@ -20,28 +20,18 @@
  * @cmd: the command. The checksum covers its session, id, op, flags and range. It needn't
  *	cover address and key: if these are wrong, so is the data
  * Context: Any.
- * Return: the checksum, which kb_sum_bvec() continues.
+ * Return: the checksum, which kb_sum_bvecs() continues.
  */
 u32 kb_sum_cmd(const struct kb_cmd_msg *cmd);
 
 /**
- * kb_sum_bvec() - continue a checksum over one piece of data
- * @sum: checksum of the preceding data
- * @bv: the data; may cross pages
- * Context: Any but hard IRQ.
- * Return: the checksum.
- */
-u32 kb_sum_bvec(u32 sum, struct bio_vec bv);
-
-/**
  * kb_sum_bvecs() - continue a checksum over pieces of data
  * @sum: checksum of the preceding data
- * @bvec: the data
- * @n: entries of @bvec
+ * @bvec: the data; an entry may cross pages
  * @bytes: number of bytes to cover
  * Context: Any but hard IRQ.
  * Return: the checksum.
  */
-u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, unsigned int n, size_t bytes);
+u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes);
 
 #endif /* KOFIBLK_CHECKSUM_H */

@@ -367,8 +367,7 @@ struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 
 /* --- srv_sum.c --- */
 
-int kb_sum_check_cmd(struct kb_req *req);
-int kb_sum_check_data(struct kb_req *req);
+int kb_sum_check(struct kb_req *req, bool write);
 void kb_sum_read(struct kb_req *req);
 void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg);
 

@@ -104,7 +104,7 @@ static const char *kb_request(struct kb_squeue *sq,
 		return wrong;
 	if (msg->data)
 		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
-	err = kb_sum_check_cmd(req) ?: kb_cmd_refused(sq->s, msg);
+	err = kb_sum_check(req, false) ?: kb_cmd_refused(sq->s, msg);
 	if (err)
 		kb_req_end(req, err);
 	else

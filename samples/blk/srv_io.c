@@ -403,7 +403,7 @@ static void kb_stored(struct kb_store_io *io)
 /* Start I/O at the store. @wait: whether this may sleep. */
 static void kb_req_store(struct kb_req *req, bool wait)
 {
-	int err = kb_sum_check_data(req);
+	int err = kb_sum_check(req, true);
 
 	if (!err && !kb_io_begin(req))
 		err = -ESHUTDOWN;

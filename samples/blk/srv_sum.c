@@ -6,48 +6,44 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-static int kb_sum_compare(struct kb_req *req, u32 sum)
+/*
+ * Verify the checksum of a command other than WRITE or, with @write, of a WRITE whose data has
+ * arrived. Without the queue's lock. Return: 0; or -EILSEQ for a wrong checksum, which is counted
+ * and logged. The data must not be written then.
+ */
+int kb_sum_check(struct kb_req *req, bool write)
 {
+	const struct kb_cmd_msg *cmd = &req->cmd;
 	struct kb_squeue *sq = req->sq;
 	struct kb_session *s = sq->s;
+	bool with_data = cmd->op == KB_OP_WRITE;
+	u32 sum;
 
-	if (likely(sum == req->cmd.sum))
+	if (!(cmd->flags & KB_CMD_SUM) || with_data != write)
+		return 0;
+	sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, write ? cmd->bytes : 0);
+	if (likely(sum == cmd->sum))
 		return 0;
 	spin_lock_bh(&sq->lock);
 	sq->stats.checksums++;
 	spin_unlock_bh(&sq->lock);
-	trace_kb_srv_checksum(s, &req->cmd, sum);
+	trace_kb_srv_checksum(s, cmd, sum);
 	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at offset %llu has a wrong checksum, asking for a retry\n",
 			   s->hello.client, s->peer_name, s->hello.export,
-			   kb_op_name(req->cmd.op), req->cmd.bytes, req->cmd.offset);
+			   kb_op_name(cmd->op), cmd->bytes, cmd->offset);
 	return -EILSEQ;
 }
 
-int kb_sum_check_cmd(struct kb_req *req)
-{
-	if (!(req->cmd.flags & KB_CMD_SUM) || req->cmd.op == KB_OP_WRITE)
-		return 0;
-	return kb_sum_compare(req, kb_sum_cmd(&req->cmd));
-}
-
-int kb_sum_check_data(struct kb_req *req)
-{
-	const struct kb_cmd_msg *cmd = &req->cmd;
-
-	if (!(cmd->flags & KB_CMD_SUM) || cmd->op != KB_OP_WRITE)
-		return 0;
-	return kb_sum_compare(req, kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, req->nbvec,
-						cmd->bytes));
-}
-
+/* Compute the checksum of data that the store has read. */
 void kb_sum_read(struct kb_req *req)
 {
 	const struct kb_cmd_msg *cmd = &req->cmd;
 
 	if (cmd->flags & KB_CMD_SUM && cmd->op == KB_OP_READ)
-		req->sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, req->nbvec, cmd->bytes);
+		req->sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, cmd->bytes);
 }
 
+/* Add the checksum of the data to the last reply to a read. */
 void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg)
 {
 	if (!(req->cmd.flags & KB_CMD_SUM) || msg->op != KB_OP_READ || msg->status ||

@@ -167,7 +167,7 @@ static u32 read_sum(struct kunit *test, const struct kb_cmd_msg *cmd)
 	for (i = 0; i < cmd->bytes; i++)
 		data[i] = i / 16;
 	bvec_set_virt(&bv, data, cmd->bytes);
-	return kb_sum_bvec(kb_sum_cmd(cmd), bv);
+	return kb_sum_bvecs(kb_sum_cmd(cmd), &bv, bv.bv_len);
 }
 
 static struct kb_reply_msg summed_answer(struct kunit *test, const struct kb_cmd_msg *cmd)
@@ -260,7 +260,7 @@ static void sum_of_a_write(struct kunit *test)
 	sum = kb_sum_cmd(&cmd);
 	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
 		bvec_set_virt(&bv, scene->data + pieces[i].at, pieces[i].len);
-		sum = kb_sum_bvec(sum, bv);
+		sum = kb_sum_bvecs(sum, &bv, bv.bv_len);
 	}
 	KUNIT_EXPECT_EQ(test, cmd.sum, sum);
 	/* The server received corrupted data, and wrote none of it. */

@@ -528,7 +528,7 @@ static void sum_sign(struct kunit *test, struct kb_cmd_msg *msg, u8 byte)
 	if (msg->op != KB_OP_WRITE)
 		return;
 	bvec_set_virt(&bv, data, msg->bytes);
-	msg->sum = kb_sum_bvec(msg->sum, bv);
+	msg->sum = kb_sum_bvecs(msg->sum, &bv, bv.bv_len);
 }
 
 static void pulled(struct kunit *test, u8 byte)
@@ -655,7 +655,7 @@ static void sums_of_reads(struct kunit *test)
 		KUNIT_EXPECT_NE(test, got.sum, want.sum);
 		want.sum = kb_sum_cmd(&msg);
 		want.sum = kb_sum_bvecs(want.sum, &(struct bio_vec){
-			.bv_page = virt_to_page(page_of(test, 0x33)), .bv_len = 4096 }, 1, 4096);
+			.bv_page = virt_to_page(page_of(test, 0x33)), .bv_len = 4096 }, 4096);
 		KUNIT_EXPECT_EQ(test, got.sum, want.sum);
 		reply_arrived(test);
 		msg = command(KB_OP_READ, 1, 1);
