@@ -191,7 +191,6 @@ struct kb_reply_op {
 
 struct kb_req {
 	struct kb_squeue	*sq;
-	u16			slot;
 	u8			state;		/* enum kb_req_state */
 	bool			used;		/* cmd has the slot's latest command */
 	bool			reserved;	/* uses the reserve's pages */
@@ -208,9 +207,8 @@ struct kb_req {
 	struct bio_vec		*bvec;		/* the data */
 	unsigned int		nbvec;
 	struct fid_mr		*mr;		/* region for fetching, without RDMA write */
-	struct kb_op		mr_op;
 	union {
-		struct kb_rma		rma;
+		struct kb_rma		rma;	/* rma.op also registers and invalidates */
 		struct kb_store_io	sio;
 	};
 };

@@ -46,17 +46,10 @@ void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
  * Count posted operations, whose completion depends on the client and the device, so that
  * kb_session_drain() can distinguish waiting for them from waiting for the store.
  */
-static void kb_squeue_posts(struct kb_squeue *sq)
+static void kb_squeue_post(struct kb_squeue *sq, int n)
 {
 	spin_lock_bh(&sq->lock);
-	sq->load.posted++;
-	spin_unlock_bh(&sq->lock);
-}
-
-static void kb_squeue_posted(struct kb_squeue *sq)
-{
-	spin_lock_bh(&sq->lock);
-	sq->load.posted--;
+	sq->load.posted += n;
 	spin_unlock_bh(&sq->lock);
 }
 
@@ -66,18 +59,11 @@ static bool kb_squeue_live(const struct kb_squeue *sq)
 }
 
 /* Wakes the waiter under the lock, because the waiter may free the session. */
-static void kb_squeue_done_locked(struct kb_squeue *sq)
+static void kb_squeue_done(struct kb_squeue *sq)
 {
 	lockdep_assert_held(&sq->lock);
 	if (!--sq->load.in_flight && !kb_squeue_live(sq))
 		wake_up_all(&kb_srv_wait);
-}
-
-static void kb_squeue_done(struct kb_squeue *sq)
-{
-	spin_lock_bh(&sq->lock);
-	kb_squeue_done_locked(sq);
-	spin_unlock_bh(&sq->lock);
 }
 
 static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
@@ -135,15 +121,6 @@ static void kb_reply_fill(const struct kb_req *req, u16 flags,
 	kb_sum_reply(req, msg);
 }
 
-/* Move the page to the reply: the slot may be reused before the device has sent the data. */
-static void kb_reply_take_data(struct kb_reply_op *reply, struct kb_req *req,
-			       const struct kb_reply_msg *msg)
-{
-	reply->bytes = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
-	if (reply->bytes)
-		swap(reply->page, req->inline_page);
-}
-
 /* Return: a reply for a request; or -EAGAIN or -ESHUTDOWN, see kb_req_reply(). */
 static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 {
@@ -168,79 +145,68 @@ static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 }
 
 /*
- * Submit a reply. With KB_REPLY_READY, request and reply both count as in flight. Without it
- * the slot is freed, and the reply counts instead of the request.
+ * Submit a reply, with @imm by an RDMA write with immediate data. With KB_REPLY_READY, request and
+ * reply both count as in flight. Without it the slot is freed, and the reply counts instead of the
+ * request. The slot may be reused before the device has sent the data, so its pages move to the
+ * reply.
  * Return: 0; -EAGAIN if there is no free reply: @req waits for one, and then its step is run
  * again; -ESHUTDOWN if the session isn't live.
  */
-static int kb_req_reply(struct kb_req *req, u16 flags)
-{
-	struct kb_squeue *sq = req->sq;
-	struct kb_reply_op *reply;
-	struct kb_reply_msg msg;
-
-	kb_reply_fill(req, flags, &msg);
-	spin_lock_bh(&sq->lock);
-	reply = kb_reply_get(req);
-	if (!IS_ERR(reply)) {
-		kb_reply_take_data(reply, req, &msg);
-		sq->load.in_flight += !!(flags & KB_REPLY_READY);
-		sq->stats.errors += !!msg.status;
-		req->state = flags & KB_REPLY_READY ? KB_REQ_READY :
-						      KB_REQ_FREE;
-	}
-	spin_unlock_bh(&sq->lock);
-	if (IS_ERR(reply))
-		return PTR_ERR(reply);
-	reply->len = kb_build_reply(&reply->wire->reply, &msg);
-	trace_kb_srv_reply(&msg);
-	reply->rma.op.post = kb_reply_post;
-	kb_submit(sq->q, &reply->rma.op);
-	return 0;
-}
-
-/*
- * Reply by an RDMA write with immediate data. The client may use the slot again before the
- * write's completion, so the pages move to the reply.
- */
-static int kb_req_notify(struct kb_req *req)
+static int kb_req_reply(struct kb_req *req, u16 flags, bool imm)
 {
 	struct kb_squeue *sq = req->sq;
 	struct kb_reply_op *reply;
 	struct kb_reply_msg msg;
 	struct kb_rma *rma;
 
-	kb_reply_fill(req, 0, &msg);
+	kb_reply_fill(req, flags, &msg);
 	spin_lock_bh(&sq->lock);
 	reply = kb_reply_get(req);
-	if (!IS_ERR(reply)) {
+	if (IS_ERR(reply)) {
+		spin_unlock_bh(&sq->lock);
+		return PTR_ERR(reply);
+	}
+	rma = &reply->rma;
+	reply->bytes = msg.flags & KB_REPLY_INLINE ? msg.bytes : 0;
+	if (reply->bytes)
+		swap(reply->page, req->inline_page);
+	if (imm) {
 		kb_reply_take_pages(reply, req);
-		rma = &reply->rma;
 		rma->iov.addr = req->cmd.addr;
 		rma->iov.key = req->cmd.key;
 		rma->imm = req->cmd.imm;
-		req->state = KB_REQ_FREE;
 	}
+	sq->load.in_flight += !!(flags & KB_REPLY_READY);
+	sq->stats.errors += !!msg.status;
+	req->state = flags & KB_REPLY_READY ? KB_REQ_READY : KB_REQ_FREE;
 	spin_unlock_bh(&sq->lock);
-	if (IS_ERR(reply))
-		return PTR_ERR(reply);
 	trace_kb_srv_reply(&msg);
-	iov_iter_bvec(&rma->iter, ITER_SOURCE, reply->bvecs, 1,
-		      reply->bvecs[0].bv_len);
-	kb_rma_submit(sq->q, rma);
+	if (imm) {
+		iov_iter_bvec(&rma->iter, ITER_SOURCE, reply->bvecs, 1, reply->bvecs[0].bv_len);
+		kb_rma_submit(sq->q, rma);
+	} else {
+		reply->len = kb_build_reply(&reply->wire->reply, &msg);
+		rma->op.post = kb_reply_post;
+		kb_submit(sq->q, &rma->op);
+	}
 	return 0;
 }
 
 static void kb_run_notify(struct kb_req *req)
 {
-	if (kb_req_notify(req) == -ESHUTDOWN)
+	if (kb_req_reply(req, 0, true) == -ESHUTDOWN)
 		kb_req_end(req, -ESHUTDOWN);
 }
 
 static void kb_run_reply(struct kb_req *req)
 {
-	if (kb_req_reply(req, 0) == -ESHUTDOWN)
-		kb_squeue_done(req->sq);
+	struct kb_squeue *sq = req->sq;
+
+	if (kb_req_reply(req, 0, false) != -ESHUTDOWN)
+		return;
+	spin_lock_bh(&sq->lock);
+	kb_squeue_done(sq);
+	spin_unlock_bh(&sq->lock);
 }
 
 /* End a request with a reply. The slot may be reused at once. Any context but hard IRQ. */
@@ -271,7 +237,7 @@ static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
 	req = list_first_entry_or_null(&sq->want_reply, struct kb_req, list);
 	if (req)
 		list_del(&req->list);
-	kb_squeue_done_locked(sq);
+	kb_squeue_done(sq);
 	spin_unlock_bh(&sq->lock);
 	/* @req is in flight, so it keeps the session. */
 	if (req)
@@ -296,7 +262,7 @@ static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
 	spin_lock(&sq->s->lock);
 	sq->s->pinging = false;
 	spin_unlock(&sq->s->lock);
-	kb_squeue_done_locked(sq);
+	kb_squeue_done(sq);
 	spin_unlock_bh(&sq->lock);
 }
 
@@ -334,28 +300,18 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 
 /* --- the store --- */
 
-/* Count I/O at the store. Return: false if the session isn't live, so no I/O may start. */
-static bool kb_io_begin(struct kb_req *req)
+/*
+ * Count I/O at the store.
+ * Return: whether the session is live. If it isn't, no I/O may begin, and none is counted.
+ */
+static bool kb_io_count(struct kb_req *req, bool begin)
 {
 	struct kb_squeue *sq = req->sq;
 	bool live;
 
 	spin_lock_bh(&sq->lock);
 	live = kb_squeue_live(sq);
-	sq->load.io += live;
-	spin_unlock_bh(&sq->lock);
-	return live;
-}
-
-/* Return: whether the session is still live. */
-static bool kb_io_end(struct kb_req *req)
-{
-	struct kb_squeue *sq = req->sq;
-	bool live;
-
-	spin_lock_bh(&sq->lock);
-	live = kb_squeue_live(sq);
-	sq->load.io--;
+	sq->load.io += begin ? live : -1;
 	spin_unlock_bh(&sq->lock);
 	return live;
 }
@@ -367,7 +323,7 @@ static void kb_run_stored(struct kb_req *req)
 	int err = req->sio.err;
 
 	/* The client may reuse its keys in the next session, so don't use this request's key. */
-	if (!kb_io_end(req))
+	if (!kb_io_count(req, false))
 		err = -ESHUTDOWN;
 	if (!err)
 		kb_sum_read(req);
@@ -405,7 +361,7 @@ static void kb_req_store(struct kb_req *req, bool wait)
 {
 	int err = kb_sum_check(req, true);
 
-	if (!err && !kb_io_begin(req))
+	if (!err && !kb_io_count(req, true))
 		err = -ESHUTDOWN;
 	if (err) {
 		kb_req_end(req, err);
@@ -432,17 +388,6 @@ static void kb_run_store(struct kb_req *req)
 	kb_req_store(req, true);
 }
 
-static int kb_run_part(struct kb_req *req, u64 offset, u64 bytes)
-{
-	struct kb_store *store = &req->sq->s->export->store;
-	const struct kb_cmd_msg *cmd = &req->cmd;
-
-	if (cmd->op == KB_OP_DISCARD)
-		return kb_store_discard(store, offset, bytes);
-	return kb_store_zeroes(store, offset, bytes, cmd->flags & KB_CMD_NOUNMAP,
-			       cmd->flags & KB_CMD_FUA);
-}
-
 /*
  * Handle a range in parts, so that the end of the session needn't wait for all of it. The
  * range may exceed the current limits, if the client's disk was created when they were
@@ -450,17 +395,21 @@ static int kb_run_part(struct kb_req *req, u64 offset, u64 bytes)
  */
 static int kb_run_range(struct kb_req *req)
 {
-	const struct kb_disk_msg *disk = &req->sq->s->export->store.disk;
-	u64 most = req->cmd.op == KB_OP_DISCARD ? disk->discard_max :
-						  disk->zeroes_max;
+	struct kb_store *store = &req->sq->s->export->store;
+	const struct kb_cmd_msg *cmd = &req->cmd;
+	bool discard = cmd->op == KB_OP_DISCARD;
+	u64 most = discard ? store->disk.discard_max : store->disk.zeroes_max;
 	u64 done, len;
 	int err = 0;
 
-	for (done = 0; done < req->cmd.bytes && !err; done += len) {
+	for (done = 0; done < cmd->bytes && !err; done += len) {
 		if (!kb_squeue_live(req->sq))
 			return -ESHUTDOWN;
-		len = min(req->cmd.bytes - done, most);
-		err = kb_run_part(req, req->cmd.offset + done, len);
+		len = min(cmd->bytes - done, most);
+		err = discard ? kb_store_discard(store, cmd->offset + done, len) :
+				kb_store_zeroes(store, cmd->offset + done, len,
+						cmd->flags & KB_CMD_NOUNMAP,
+						cmd->flags & KB_CMD_FUA);
 	}
 	return err;
 }
@@ -469,7 +418,7 @@ static void kb_run_other(struct kb_req *req)
 {
 	int err;
 
-	if (!kb_io_begin(req)) {
+	if (!kb_io_count(req, true)) {
 		kb_req_end(req, -ESHUTDOWN);
 		return;
 	}
@@ -477,7 +426,7 @@ static void kb_run_other(struct kb_req *req)
 		err = kb_store_flush(&req->sq->s->export->store);
 	else
 		err = kb_run_range(req);
-	kb_io_end(req);
+	kb_io_count(req, false);
 	kb_req_end(req, err);
 }
 
@@ -490,93 +439,95 @@ static void kb_session_broken(struct kb_session *s)
 	kb_session_stop(s, false);
 }
 
-static void kb_pulled(struct kb_queue *q, struct kb_op *op, int err,
-		      size_t len)
+static void kb_posted(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 {
 	struct kb_req *req = container_of(op, struct kb_req, rma.op);
+	struct kb_session *s = req->sq->s;
 
-	kb_squeue_posted(req->sq);
-	if (err) {
-		kb_session_broken(req->sq->s);
-		kb_req_end(req, err);
+	kb_squeue_post(req->sq, -1);
+	if (!err) {
+		req->run(req);
+	} else if (op->lane == KB_LANE_INVAL && err != -ENODEV) {
+		/* The client may still reach the pages, so keep them until the region is closed. */
+		kb_session_broken(s);
+		req->err = err;
+		req->run = kb_run_reply;
+		kb_run_reply(req);
 	} else {
-		kb_req_next(req, kb_store_wq(req), kb_run_store);
+		/*
+		 * After an invalidation's -ENODEV the endpoints are closed, so the client can't
+		 * reach the pages. If the device refuses to register this memory, fail the request:
+		 * a retry would fail, too.
+		 */
+		if (op->lane == KB_LANE_SEND || (op->lane == KB_LANE_REG && err != -EINVAL &&
+						 err != -EMSGSIZE && err != -EOPNOTSUPP))
+			kb_session_broken(s);
+		kb_req_end(req, err);
 	}
 }
 
-static void kb_pushed(struct kb_queue *q, struct kb_op *op, int err,
-		      size_t len)
+static void kb_run_pulled(struct kb_req *req)
 {
-	struct kb_req *req = container_of(op, struct kb_req, rma.op);
-
-	kb_squeue_posted(req->sq);
-	if (err)
-		kb_session_broken(req->sq->s);
-	kb_req_end(req, err);
+	kb_req_next(req, kb_store_wq(req), kb_run_store);
 }
 
+static void kb_run_end(struct kb_req *req)
+{
+	kb_req_end(req, 0);
+}
+
+/* Move data from or, with @write, to the client. */
 static void kb_req_move(struct kb_req *req, bool write)
 {
+	req->run = write ? kb_run_end : kb_run_pulled;
 	req->rma = (struct kb_rma) {
-		.op.done	= write ? kb_pushed : kb_pulled,
+		.op.done	= kb_posted,
 		.peer		= req->sq->peer,
 		.iov		= { .addr = req->cmd.addr, .key = req->cmd.key },
 	};
 	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
 		      req->bvec, req->nbvec, req->cmd.bytes);
-	kb_squeue_posts(req->sq);
+	kb_squeue_post(req->sq, 1);
 	kb_rma_submit(req->sq->q, &req->rma);
 }
 
 /* --- data that the client fetches --- */
 
-static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
+/* Register data or invalidate its registration; then the request continues with @run. */
+static void kb_req_map(struct kb_req *req, enum kb_lane lane,
+		       int (*post)(struct kb_queue *q, struct kb_op *op),
+		       void (*run)(struct kb_req *req))
 {
-	struct kb_req *req = container_of(op, struct kb_req, mr_op);
-
-	return fi_mr_post_inval(req->mr, FI_COMPLETION, op);
+	req->run = run;
+	req->rma.op.lane = lane;
+	req->rma.op.post = post;
+	req->rma.op.done = kb_posted;
+	kb_squeue_post(req->sq, 1);
+	kb_submit(req->sq->q, &req->rma.op);
 }
 
-/*
- * After -ENODEV the endpoints are closed, so the client can't reach the pages. After another
- * error it may still reach them, so keep the pages until the region is closed.
- */
-static void kb_inval_done(struct kb_queue *q, struct kb_op *op, int err,
-			  size_t len)
+static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
 {
-	struct kb_req *req = container_of(op, struct kb_req, mr_op);
-	struct kb_session *s = req->sq->s;
+	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 
-	kb_squeue_posted(req->sq);
-	if (!err || err == -ENODEV) {
-		kb_req_end(req, err);
-		return;
-	}
-	kb_session_broken(s);
-	req->err = err;
-	req->run = kb_run_reply;
-	kb_run_reply(req);
+	return fi_mr_post_inval(req->mr, FI_COMPLETION, op);
 }
 
 /* Invalidate the registration of data that a client fetched, and end the request. */
 void kb_req_inval(struct kb_req *req)
 {
-	req->mr_op.lane = KB_LANE_INVAL;
-	req->mr_op.post = kb_inval_post;
-	req->mr_op.done = kb_inval_done;
-	kb_squeue_posts(req->sq);
-	kb_submit(req->sq->q, &req->mr_op);
+	kb_req_map(req, KB_LANE_INVAL, kb_inval_post, kb_run_end);
 }
 
 static void kb_run_ready(struct kb_req *req)
 {
-	if (kb_req_reply(req, KB_REPLY_READY) == -ESHUTDOWN)
+	if (kb_req_reply(req, KB_REPLY_READY, false) == -ESHUTDOWN)
 		kb_req_inval(req);
 }
 
 static int kb_reg_post(struct kb_queue *q, struct kb_op *op)
 {
-	struct kb_req *req = container_of(op, struct kb_req, mr_op);
+	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 	const struct fi_mr_attr attr = {
 		.type		= FI_MR_BVEC,
 		.bvec		= req->bvec,
@@ -588,39 +539,16 @@ static int kb_reg_post(struct kb_queue *q, struct kb_op *op)
 	return fi_mr_post_reg(req->mr, &attr, FI_COMPLETION);
 }
 
-static void kb_reg_done(struct kb_queue *q, struct kb_op *op, int err,
-			size_t len)
-{
-	struct kb_req *req = container_of(op, struct kb_req, mr_op);
-
-	kb_squeue_posted(req->sq);
-	if (err) {
-		/* If the device refuses this memory, fail the request: a retry would fail, too. */
-		if (err != -EINVAL && err != -EMSGSIZE && err != -EOPNOTSUPP)
-			kb_session_broken(req->sq->s);
-		kb_req_end(req, err);
-		return;
-	}
-	req->run = kb_run_ready;
-	kb_run_ready(req);
-}
-
 static void kb_req_push(struct kb_req *req)
 {
 	if (req->cmd.flags & KB_CMD_IMM && kb_reply_may_have(req)) {
 		req->run = kb_run_notify;
 		kb_run_notify(req);
-		return;
-	}
-	if (!req->mr) {
+	} else if (!req->mr) {
 		kb_req_move(req, true);
-		return;
+	} else {
+		kb_req_map(req, KB_LANE_REG, kb_reg_post, kb_run_ready);
 	}
-	req->mr_op.lane = KB_LANE_REG;
-	req->mr_op.post = kb_reg_post;
-	req->mr_op.done = kb_reg_done;
-	kb_squeue_posts(req->sq);
-	kb_submit(req->sq->q, &req->mr_op);
 }
 
 /* --- start --- */

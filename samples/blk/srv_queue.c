@@ -27,7 +27,6 @@ static int kb_req_init(struct kb_squeue *sq, u16 slot)
 	};
 
 	req->sq = sq;
-	req->slot = slot;
 	INIT_WORK(&req->work, kb_req_work);
 	if (s->limits.inline_max || s->limits.inline_read) {
 		req->inline_page = kb_inline_page(s);
