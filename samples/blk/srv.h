@@ -224,6 +224,7 @@ struct kb_chunks {
 	bool			taken;		/* pages were taken since the last kb_mem_trim() */
 };
 
+/* Of u64 only, and kb_load of u32 only: see kb_session_load(). */
 struct kb_session_stats {
 	u64	reads;
 	u64	writes;
@@ -312,8 +313,8 @@ struct kb_session *kb_session_new(struct kb_port *port);
 void kb_session_forget(struct kb_session *s);
 void kb_session_start(struct kb_session *s);
 void kb_session_stop(struct kb_session *s, bool orderly);
-void kb_sessions_stop(const struct kb_port *port,
-		      const struct kb_export *export);
+void kb_sessions_stop(const struct kb_port *port, const struct kb_export *export,
+		      const struct kb_fabric *f);
 void kb_sessions_exit(void);
 void kb_sessions_resize(struct kb_export *export);
 void kb_session_violated(struct kb_session *s, const char *how);
@@ -333,7 +334,7 @@ u32 kb_session_credits(struct kb_session *s, u32 want, u32 room);
 
 /* --- srv_setup.c --- */
 
-void kb_reject(struct kb_session *s, int err, bool again, const char *why);
+void kb_reject(struct kb_session *s, int err, const char *why);
 int kb_set_up(struct kb_session *s);
 
 /* --- srv_queue.c --- */

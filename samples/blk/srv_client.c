@@ -144,18 +144,6 @@ const struct config_item_type kb_clients_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct kb_client *kb_client_find(struct kb_export *export,
-					const char *name)
-{
-	struct kb_client *client;
-
-	lockdep_assert_held(&kb_srv_lock);
-	list_for_each_entry(client, &export->client_list, list)
-		if (!strcmp(config_item_name(&client->item), name))
-			return client;
-	return NULL;
-}
-
 /*
  * Get references to a client's keys; unused entries are NULL. Return: the number of keys; 0 for a
  * client that needs no secret; -EACCES for one that isn't allowed to use the export.
@@ -169,12 +157,14 @@ int kb_export_keys(struct kb_export *export, const char *name,
 
 	memset(keys, 0, KB_SECRETS * sizeof(*keys));
 	mutex_lock(&kb_srv_lock);
-	client = kb_client_find(export, name);
-	if (client)
-		n = 0;
-	for (i = 0; client && i < KB_SECRETS; i++)
-		if (client->keys[i])
-			keys[n++] = kb_key_get(client->keys[i]);
+	list_for_each_entry(client, &export->client_list, list) {
+		if (strcmp(config_item_name(&client->item), name))
+			continue;
+		for (i = 0, n = 0; i < KB_SECRETS; i++)
+			if (client->keys[i])
+				keys[n++] = kb_key_get(client->keys[i]);
+		break;
+	}
 	mutex_unlock(&kb_srv_lock);
 	return n;
 }

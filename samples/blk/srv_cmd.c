@@ -27,8 +27,6 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 {
 	u32 caps = s->limits.caps;
 
-	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
-		return "a slot out of range";
 	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
 	    msg->bytes > s->limits.max_io)
 		return "too many bytes";
@@ -66,16 +64,15 @@ static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
 {
 	struct kb_squeue *sq = req->sq;
 	const char *wrong = NULL;
+	bool live;
 
 	spin_lock_bh(&sq->lock);
-	*taken = false;
-	if (READ_ONCE(sq->s->state) != KB_SESSION_LIVE) {
-		wrong = NULL;
-	} else if (req->state != KB_REQ_FREE) {
+	live = READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
+	if (live && req->state != KB_REQ_FREE) {
 		wrong = "a slot in use";
-	} else if (req->used && KB_ID_GEN(msg->id) <= KB_ID_GEN(req->cmd.id)) {
+	} else if (live && req->used && KB_ID_GEN(msg->id) <= KB_ID_GEN(req->cmd.id)) {
 		wrong = "an old generation";
-	} else {
+	} else if (live) {
 		*taken = true;
 		req->state = KB_REQ_BUSY;
 		req->used = true;
@@ -87,24 +84,20 @@ static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
 	return wrong;
 }
 
-static const char *kb_request(struct kb_squeue *sq,
-			      const struct kb_cmd_msg *msg,
+static const char *kb_request(struct kb_req *req, const struct kb_cmd_msg *msg,
 			      struct kb_req **begin)
 {
-	const char *wrong = kb_cmd_violates(sq->s, msg);
-	struct kb_req *req;
-	bool taken;
+	struct kb_session *s = req->sq->s;
+	const char *wrong = kb_cmd_violates(s, msg);
+	bool taken = false;
 	int err;
 
-	if (wrong)
-		return wrong;
-	req = &sq->reqs[KB_ID_SLOT(msg->id)];
-	wrong = kb_req_take(req, msg, &taken);
+	wrong = wrong ?: kb_req_take(req, msg, &taken);
 	if (!taken)
 		return wrong;
 	if (msg->data)
 		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
-	err = kb_sum_check(req, false) ?: kb_cmd_refused(sq->s, msg);
+	err = kb_sum_check(req, false) ?: kb_cmd_refused(s, msg);
 	if (err)
 		kb_req_end(req, err);
 	else
@@ -112,18 +105,13 @@ static const char *kb_request(struct kb_squeue *sq,
 	return NULL;
 }
 
-static const char *kb_fetched(struct kb_squeue *sq,
-			      const struct kb_cmd_msg *msg)
+static const char *kb_fetched(struct kb_req *req, const struct kb_cmd_msg *msg)
 {
-	struct kb_session *s = sq->s;
-	struct kb_req *req;
+	struct kb_squeue *sq = req->sq;
 	bool ready, live;
 
-	if (KB_ID_SLOT(msg->id) >= s->limits.depth)
-		return "a slot out of range";
-	req = &sq->reqs[KB_ID_SLOT(msg->id)];
 	spin_lock_bh(&sq->lock);
-	live = READ_ONCE(s->state) == KB_SESSION_LIVE;
+	live = READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
 	ready = live && req->state == KB_REQ_READY && req->cmd.id == msg->id;
 	if (ready)
 		req->state = KB_REQ_BUSY;
@@ -141,7 +129,7 @@ static const char *kb_fetched(struct kb_squeue *sq,
 struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 				  const struct kb_cmd_msg *msg)
 {
-	struct kb_req *begin = NULL;
+	struct kb_req *req, *begin = NULL;
 	const char *wrong = NULL;
 	struct kb_squeue *sq;
 
@@ -152,16 +140,15 @@ struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
 	trace_kb_srv_cmd(msg);
 	sq = &s->queues[msg->queue];
 	WRITE_ONCE(sq->heard, jiffies);
-	switch (msg->op) {
-	case KB_OP_KEEP_ALIVE:
+	req = &sq->reqs[KB_ID_SLOT(msg->id)];
+	if (msg->op == KB_OP_KEEP_ALIVE)
 		kb_ping(sq, msg);
-		break;
-	case KB_OP_FETCHED:
-		wrong = kb_fetched(sq, msg);
-		break;
-	default:
-		wrong = kb_request(sq, msg, &begin);
-	}
+	else if (KB_ID_SLOT(msg->id) >= s->limits.depth)
+		wrong = "a slot out of range";
+	else if (msg->op == KB_OP_FETCHED)
+		wrong = kb_fetched(req, msg);
+	else
+		wrong = kb_request(req, msg, &begin);
 	if (wrong)
 		kb_session_violated(s, wrong);
 	return begin;

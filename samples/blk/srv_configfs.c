@@ -320,7 +320,7 @@ static int kb_export_start(struct kb_conf *conf)
 
 static void kb_export_stop(struct kb_conf *conf)
 {
-	kb_sessions_stop(NULL, container_of(conf, struct kb_export, conf));
+	kb_sessions_stop(NULL, container_of(conf, struct kb_export, conf), NULL);
 }
 
 /* Any write makes the server read the store's size again. */
@@ -443,7 +443,7 @@ static void kb_link_drop(struct config_item *src, struct config_item *target)
 			break;
 		}
 	mutex_unlock(&kb_srv_lock);
-	kb_sessions_stop(port, export);
+	kb_sessions_stop(port, export, NULL);
 }
 
 static struct configfs_item_operations kb_links_item_ops = {

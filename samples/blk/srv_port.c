@@ -71,5 +71,5 @@ void kb_port_stop(struct kb_conf *conf)
 	kb_net_shutdown(&port->net);
 	kthread_stop(port->thread);
 	kb_net_close(&port->net);
-	kb_sessions_stop(port, NULL);
+	kb_sessions_stop(port, NULL, NULL);
 }

@@ -124,24 +124,15 @@ void kb_session_load(struct kb_session *s, struct kb_load *load,
 		     struct kb_session_stats *stats)
 {
 	struct kb_squeue *sq;
+	unsigned int i;
 
 	*load = (struct kb_load) {};
 	for (sq = s->queues; sq < s->queues + s->nqueues; sq++) {
 		spin_lock_bh(&sq->lock);
-		load->io += sq->load.io;
-		load->in_flight += sq->load.in_flight;
-		load->posted += sq->load.posted;
-		load->memory += sq->load.memory;
-		if (stats) {
-			stats->reads += sq->stats.reads;
-			stats->writes += sq->stats.writes;
-			stats->others += sq->stats.others;
-			stats->read_bytes += sq->stats.read_bytes;
-			stats->write_bytes += sq->stats.write_bytes;
-			stats->errors += sq->stats.errors;
-			stats->mem_waits += sq->stats.mem_waits;
-			stats->checksums += sq->stats.checksums;
-		}
+		for (i = 0; i < sizeof(*load) / sizeof(u32); i++)
+			((u32 *)load)[i] += ((u32 *)&sq->load)[i];
+		for (i = 0; stats && i < sizeof(*stats) / sizeof(u64); i++)
+			((u64 *)stats)[i] += ((u64 *)&sq->stats)[i];
 		spin_unlock_bh(&sq->lock);
 	}
 }

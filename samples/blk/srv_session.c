@@ -59,17 +59,17 @@ void kb_session_violated(struct kb_session *s, const char *how)
 	kb_session_stop(s, false);
 }
 
-/* Stop the sessions of a port or an export, or with one of them NULL, of any. */
-void kb_sessions_stop(const struct kb_port *port,
-		      const struct kb_export *export)
+/* Stop the sessions of a port, an export, or a device that is gone. NULL stands for any. */
+void kb_sessions_stop(const struct kb_port *port, const struct kb_export *export,
+		      const struct kb_fabric *f)
 {
 	struct kb_session *s;
 
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(s, &kb_sessions, list)
-		if ((!port || s->port == port) &&
-		    (!export || s->export == export))
-			kb_session_stop(s, true);
+		if ((!port || s->port == port) && (!export || s->export == export) &&
+		    (!f || s->fabric == f))
+			kb_session_stop(s, !f);
 	spin_unlock_bh(&kb_sessions_lock);
 }
 
@@ -86,15 +86,9 @@ void kb_sessions_resize(struct kb_export *export)
 
 static void kb_srv_gone(struct kb_fabric *f)
 {
-	struct kb_session *s;
-
 	pr_warn("device %s was removed or has failed, ending its sessions\n",
 		f->info->domain_attr->name);
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(s, &kb_sessions, list)
-		if (s->fabric == f)
-			kb_session_stop(s, false);
-	spin_unlock_bh(&kb_sessions_lock);
+	kb_sessions_stop(NULL, NULL, f);
 }
 
 /* --- commands --- */
@@ -205,12 +199,12 @@ static const char *kb_watch(struct kb_session *s)
 {
 	u32 ms = s->limits.keep_alive;
 	u8 buf[sizeof(struct kb_bye)];
+	const char *why = NULL;
 	struct kb_bye_msg bye;
 	int ret;
 
-	for (;;) {
-		ret = kb_net_recv(&s->net, buf, sizeof(buf),
-				  clamp(ms / 4, 25U, KB_WATCH_MS));
+	while (!why) {
+		ret = kb_net_recv(&s->net, buf, sizeof(buf), clamp(ms / 4, 25U, KB_WATCH_MS));
 		/* Pairs with kb_session_stop(), which sets @orderly. */
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)
@@ -218,30 +212,26 @@ static const char *kb_watch(struct kb_session *s)
 			return "stopped by the server";
 		}
 		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye) &&
-		    !kb_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf,
-				   ret))
+		    !kb_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf, ret))
 			return "the client left";
 		if (ret >= 0 || ret == -EPROTO) {
 			kb_session_violated(s, "an unexpected message over TCP");
-			kb_say_bye(s, false);
-			return "the client violated the protocol";
+			why = "the client violated the protocol";
+			break;
 		}
 		if (ret != -ETIMEDOUT)
 			return "the connection is lost";
 		kb_mem_trim(s);
 		if (xchg(&s->resize, 0) && kb_tell_size(s))
 			return "the connection is lost";
-		if (kb_session_silent(s, msecs_to_jiffies(ms))) {
-			kb_session_stop(s, false);
-			kb_say_bye(s, false);
-			return "no message from the client within its keep-alive time-out";
-		}
-		if (kb_session_untaken(s, KB_TAKE_S * HZ)) {
-			kb_session_stop(s, false);
-			kb_say_bye(s, false);
-			return "the client doesn't take its replies or data";
-		}
+		if (kb_session_silent(s, msecs_to_jiffies(ms)))
+			why = "no message from the client within its keep-alive time-out";
+		else if (kb_session_untaken(s, KB_TAKE_S * HZ))
+			why = "the client doesn't take its replies or data";
 	}
+	kb_session_stop(s, false);
+	kb_say_bye(s, false);
+	return why;
 }
 
 static bool kb_session_idle(struct kb_session *s, u32 *posted)
@@ -394,7 +384,7 @@ void kb_session_start(struct kb_session *s)
 	s->peer = kb_net_peer(&s->net, s->peer_name);
 	why = kb_session_admit(s);
 	if (why) {
-		kb_reject(s, -EBUSY, true, why);
+		kb_reject(s, -EBUSY, why);
 		kb_session_forget(s);
 		return;
 	}

@@ -28,11 +28,12 @@ struct kb_setup {
 	u8	addrs[KB_QUEUES_MAX * KB_ADDR_MAX];
 };
 
-void kb_reject(struct kb_session *s, int err, bool again, const char *why)
+void kb_reject(struct kb_session *s, int err, const char *why)
 {
 	struct kb_reject_msg msg = {
 		.status	= kb_errno_status(err),
-		.again	= again,
+		/* Later the server may have room, a device or the export. */
+		.again	= err != -ESTALE,
 	};
 	u8 buf[sizeof(struct kb_reject)];
 	size_t len;
@@ -43,14 +44,14 @@ void kb_reject(struct kb_session *s, int err, bool again, const char *why)
 		kb_net_send(&s->net, buf, len);
 }
 
-static int kb_refuse(struct kb_session *s, int err, bool again, const char *why)
+static int kb_refuse(struct kb_session *s, int err, const char *why)
 {
 	pr_info_ratelimited("%s at %s, export %s: refused: %s\n",
 			    s->hello.client[0] ? s->hello.client : "?",
 			    s->peer_name,
 			    s->hello.export[0] ? s->hello.export : "?", why);
 	trace_kb_srv_violation(s->hello.client, why);
-	kb_reject(s, err, again, why);
+	kb_reject(s, err, why);
 	return err;
 }
 
@@ -63,12 +64,12 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	if (len < 0)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
-		return kb_refuse(s, -EPROTO, true, "not a HELLO of the server's version");
+		return kb_refuse(s, -EPROTO, "not a HELLO of the server's version");
 	set->hello_len = len;
 	s->hello = *asked;
 	s->hello.addr = NULL;
 	if (kb_port_export(s->port, asked->export, &s->export))
-		return kb_refuse(s, -ENOENT, true, "no such export");
+		return kb_refuse(s, -ENOENT, "no such export");
 	return 0;
 }
 
@@ -150,12 +151,12 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 		return ret;
 	}
 	if (kb_parse_auth(set->accept, ret, &auth))
-		return kb_refuse(s, -EPROTO, true, "not an AUTH");
+		return kb_refuse(s, -EPROTO, "not an AUTH");
 	if (kb_setup_check(s, set, auth.mac))
-		return kb_refuse(s, -EACCES, true, "wrong secret");
+		return kb_refuse(s, -EACCES, "wrong secret");
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
-		return kb_refuse(s, -ESTALE, false, "the export is a different disk now");
+		return kb_refuse(s, -ESTALE, "the export is a different disk now");
 	return 0;
 }
 
@@ -253,26 +254,25 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 
 	f = kb_setup_device(s);
 	if (IS_ERR(f))
-		return kb_refuse(s, -ENODEV, true, "the server has no usable device");
+		return kb_refuse(s, -ENODEV, "the server has no usable device");
 	kb_session_on(s, f);
 	if (READ_ONCE(f->gone))
-		return kb_refuse(s, -ENODEV, true, "the server's device was removed");
+		return kb_refuse(s, -ENODEV, "the server's device was removed");
 	if (asked->addr_format != f->info->addr_format ||
 	    asked->addr_len != f->queues[0].addrlen)
 		/* Let the client try again: the server may have another device then. */
-		return kb_refuse(s, -EOPNOTSUPP, true, "the server is on another kind of fabric");
+		return kb_refuse(s, -EOPNOTSUPP, "the server is on another kind of fabric");
 	s->limits = asked->limits;
 	kb_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);
 	s->ping.wire = kzalloc(sizeof(*s->ping.wire), GFP_KERNEL);
 	if (!s->queues || !s->ping.wire)
-		return kb_refuse(s, -ENOMEM, true, "no memory");
+		return kb_refuse(s, -ENOMEM, "no memory");
 	s->nqueues = s->limits.queues;
 	credits = kb_session_credits(s, s->limits.depth + 1,
 				     f->info->rx_attr->size);
 	if (credits < 2)
-		return kb_refuse(s, -EBUSY, true,
-				 "the client's share of receives is used up");
+		return kb_refuse(s, -EBUSY, "the client's share of receives is used up");
 	s->limits.depth = credits - 1;
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kb_setup_queue(s, i, asked->addr + i * asked->addr_len);
@@ -280,7 +280,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kb_squeue_init(&s->queues[i]);
 	if (ret)
-		return kb_refuse(s, ret, true, "no room for a session");
+		return kb_refuse(s, ret, "no room for a session");
 	return 0;
 }
 
@@ -320,14 +320,14 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 	int ret;
 
 	if (why)
-		return kb_refuse(s, -EBUSY, true, why);
+		return kb_refuse(s, -EBUSY, why);
 	if (!wait_event_timeout(kb_srv_wait,
 				kb_session_alone(s) || READ_ONCE(s->stop),
 				msecs_to_jiffies(KB_REPLACE_MS)))
-		return kb_refuse(s, -EBUSY, true,
+		return kb_refuse(s, -EBUSY,
 				 "the client's previous session still has I/O in progress");
 	if (READ_ONCE(s->stop))
-		return kb_refuse(s, -EBUSY, true, "the session was stopped during set-up");
+		return kb_refuse(s, -EBUSY, "the session was stopped during set-up");
 	ret = kb_setup_fabric(s, set);
 	return ret ?: kb_setup_accept(s, set);
 }

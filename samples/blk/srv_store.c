@@ -140,10 +140,8 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool
 	store->since = filemap_sample_wb_err(store->file->f_mapping);
 	inode = store->file->f_mapping->host;
 	ret = kb_store_usable(inode);
-	if (ret) {
-		kb_store_free(store);
-		return ret;
-	}
+	if (ret)
+		goto out;
 	if (S_ISBLK(inode->i_mode)) {
 		store->bdev = I_BDEV(inode);
 		if (bdev_read_only(store->bdev))
@@ -160,6 +158,7 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool
 	ret = -EINVAL;
 	if (store->disk.logical_block <= KB_IO_MIN && store->disk.bytes)
 		ret = kb_store_alloc(store);
+out:
 	if (ret)
 		kb_store_free(store);
 	return ret;
