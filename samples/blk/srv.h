@@ -74,7 +74,6 @@ struct kb_store_io {
 	/* Called once, in any context. */
 	void			(*done)(struct kb_store_io *io);
 	int			err;
-	atomic_t		pending;
 };
 
 bool kb_store_try(struct kb_store_io *io);

@@ -91,7 +91,7 @@ static int kb_store_alloc(struct kb_store *store)
 				    WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!store->wq)
 		return -ENOMEM;
-	return bioset_init(&store->bios, KB_BIOS, 0, BIOSET_NEED_BVECS);
+	return bioset_init(&store->bios, KB_BIOS, 0, 0);
 }
 
 static void kb_store_free(struct kb_store *store)
@@ -166,54 +166,39 @@ out:
 
 /* --- block devices --- */
 
-static void kb_store_put(struct kb_store_io *io)
-{
-	if (atomic_dec_and_test(&io->pending))
-		io->done(io);
-}
-
 static void kb_store_end_io(struct bio *bio)
 {
 	struct kb_store_io *io = bio->bi_private;
 
-	if (bio->bi_status)
-		WRITE_ONCE(io->err, blk_status_to_errno(bio->bi_status));
+	io->err = blk_status_to_errno(bio->bi_status);
 	bio_put(bio);
-	kb_store_put(io);
+	io->done(io);
 }
 
-/* Fill a bio, and advance @seg and @done. Return: NULL only if @io->nowait. */
-static struct bio *kb_store_bio(struct kb_store_io *io, blk_opf_t opf,
-				unsigned int *seg, size_t *done)
+/*
+ * Submit a bio that borrows the pieces of @io, as a clone borrows those of its original. The block
+ * layer splits it if the device needs that. Return: false only with @nowait.
+ */
+static bool kb_store_submit(struct kb_store_io *io, bool nowait)
 {
-	unsigned int n = min(io->nbvec - *seg, BIO_MAX_VECS);
+	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE : REQ_OP_READ;
 	struct bio *bio;
 
-	bio = bio_alloc_bioset(io->store->bdev, n, opf,
-			       io->nowait ? GFP_NOWAIT : GFP_NOIO,
+	opf |= (io->fua ? REQ_FUA : 0) | (nowait ? REQ_NOWAIT : 0);
+	bio = bio_alloc_bioset(io->store->bdev, 0, opf, nowait ? GFP_NOWAIT : GFP_NOIO,
 			       &io->store->bios);
 	if (!bio)
-		return NULL;
-	bio->bi_iter.bi_sector = (io->offset + *done) >> SECTOR_SHIFT;
+		return false;
+	bio->bi_io_vec = (struct bio_vec *)io->bvec;
+	bio->bi_vcnt = io->nbvec;
+	bio_set_flag(bio, BIO_CLONED);
+	bio->bi_iter.bi_sector = io->offset >> SECTOR_SHIFT;
+	bio->bi_iter.bi_size = io->bytes;
 	bio->bi_private = io;
 	bio->bi_end_io = kb_store_end_io;
-	for (; n && *done < io->bytes; n--, (*seg)++) {
-		const struct bio_vec *bv = &io->bvec[*seg];
-		size_t len = min_t(size_t, bv->bv_len, io->bytes - *done);
-
-		if (bio_add_page(bio, bv->bv_page, len, bv->bv_offset) != len)
-			break;
-		*done += len;
-	}
-	return bio;
-}
-
-static blk_opf_t kb_store_opf(const struct kb_store_io *io)
-{
-	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE :
-				    REQ_OP_READ;
-
-	return opf | (io->fua ? REQ_FUA : 0) | (io->nowait ? REQ_NOWAIT : 0);
+	io->nowait = nowait;
+	submit_bio(bio);
+	return true;
 }
 
 /*
@@ -224,39 +209,8 @@ static blk_opf_t kb_store_opf(const struct kb_store_io *io)
 bool kb_store_try(struct kb_store_io *io)
 {
 	struct block_device *bdev = io->store->bdev;
-	unsigned int seg = 0;
-	size_t done = 0;
-	struct bio *bio;
 
-	if (!bdev || !bdev_nowait(bdev) || io->nbvec != 1)
-		return false;
-	io->err = 0;
-	io->nowait = true;
-	bio = kb_store_bio(io, kb_store_opf(io), &seg, &done);
-	if (!bio)
-		return false;
-	atomic_set(&io->pending, 1);
-	submit_bio(bio);
-	return true;
-}
-
-static void kb_store_rw_bdev(struct kb_store_io *io)
-{
-	blk_opf_t opf = kb_store_opf(io);
-	struct blk_plug plug;
-	unsigned int seg = 0;
-	size_t done = 0;
-
-	atomic_set(&io->pending, 1);
-	blk_start_plug(&plug);
-	while (done < io->bytes) {
-		struct bio *bio = kb_store_bio(io, opf, &seg, &done);
-
-		atomic_inc(&io->pending);
-		submit_bio(bio);
-	}
-	blk_finish_plug(&plug);
-	kb_store_put(io);
+	return bdev && bdev_nowait(bdev) && io->nbvec == 1 && kb_store_submit(io, true);
 }
 
 /* --- files --- */
@@ -322,14 +276,16 @@ static int kb_store_rw_once(struct kb_store_io *io)
 
 void kb_store_rw(struct kb_store_io *io)
 {
+	struct blk_plug plug;
 	unsigned int flags;
 
-	io->err = 0;
-	io->nowait = false;
 	if (io->store->bdev) {
-		kb_store_rw_bdev(io);
+		blk_start_plug(&plug);
+		kb_store_submit(io, false);
+		blk_finish_plug(&plug);
 		return;
 	}
+	io->nowait = false;
 	flags = kb_file_enter();
 	io->err = kb_store_rw_once(io);
 	kb_file_leave(flags);
