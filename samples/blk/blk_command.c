@@ -8,14 +8,6 @@
 #define KBC_CAPS_IMM		(KB_CAP_IMM | KB_CAP_RDMA_WRITE | KB_CAP_CHECKSUM)
 #define KBC_CAPS_IMM_ON		(KB_CAP_IMM | KB_CAP_RDMA_WRITE)
 
-/**
- * kbc_op_allowed() - check whether the session allows a command
- * @d: the disk
- * @op: enum kb_opcode, or 0
- *
- * Context: Any.
- * Return: true if the session allows @op; false if @op is 0.
- */
 bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 {
 	switch (op) {
@@ -30,14 +22,6 @@ bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 	}
 }
 
-/**
- * kbc_cmd_flags() - flags of a request's command
- * @slot: the request
- * @op: enum kb_opcode of the request
- *
- * Context: Any.
- * Return: KB_CMD bits.
- */
 u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
 {
 	const struct request *rq = kbc_rq(slot);
@@ -51,13 +35,6 @@ u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
 	return flags;
 }
 
-/**
- * kbc_imm_will_do() - check whether the server may reply by immediate data
- * @slot: the request, whose data isn't inline
- *
- * Context: Any.
- * Return: true if immediate data may be the reply.
- */
 bool kbc_imm_will_do(const struct kbc_slot *slot)
 {
 	const struct kbc_queue *kq = slot->kq;
@@ -66,16 +43,9 @@ bool kbc_imm_will_do(const struct kbc_slot *slot)
 	       (kq->disk->limits.caps & KBC_CAPS_IMM) == KBC_CAPS_IMM_ON;
 }
 
-/**
- * kbc_imm() - immediate data for the active request of a tag
- * @kq: the queue, with a user number
- * @tag: the tag
- *
- * The data consists of the queue's user number, the number of the tag (KBC_IMM_TAG())
- * and 20 bits of the tag's generation, offset by a random salt that others can't guess.
- *
- * Context: Any, while the tag is in use.
- * Return: the data.
+/*
+ * Immediate data for the active request of a tag: the queue's user number, the number of the tag
+ * (KBC_IMM_TAG()), and 20 bits of its generation, offset by a random salt that others can't guess.
  */
 u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
 {
@@ -83,14 +53,7 @@ u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
 	       (((u32)tag->gen + kq->salt) & GENMASK(19, 0));
 }
 
-/**
- * kbc_reply_fault() - check a reply against its request
- * @slot: the request
- * @msg: the reply
- *
- * Context: Any.
- * Return: what is wrong with the reply, or NULL.
- */
+/* Return: what is wrong with the reply, or NULL. */
 const char *kbc_reply_fault(const struct kbc_slot *slot,
 			    const struct kb_reply_msg *msg)
 {

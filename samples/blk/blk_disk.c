@@ -81,13 +81,6 @@ static const struct blk_mq_ops kbc_mq_ops = {
 	.init_request	= kbc_init_request,
 };
 
-/**
- * kbc_complete() - complete a request
- * @rq: the request
- * @status: its result
- *
- * Context: Any but hard IRQ.
- */
 void kbc_complete(struct request *rq, blk_status_t status)
 {
 	kbc_slot(rq)->status = status;
@@ -133,12 +126,7 @@ static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
 	return compat_disk_alloc(&d->set, &lim, flags, d);
 }
 
-/**
- * kbc_disk_alloc() - allocate a disk of the block layer, not visible yet
- * @d: a disk that had its first session; its gate is closed afterwards
- *
- * Return: 0 or a negative errno.
- */
+/* Allocate the block layer's disk, not visible yet, and close its gate. */
 int kbc_disk_alloc(struct kbc_disk *d)
 {
 	struct gendisk *disk;
@@ -168,13 +156,6 @@ int kbc_disk_alloc(struct kbc_disk *d)
 	return 0;
 }
 
-/**
- * kbc_disk_add() - make the disk visible
- * @d: a disk after kbc_disk_alloc(), whose thread runs
- *
- * Context: Process, sleeps until its partitions have been read.
- * Return: 0 or a negative errno.
- */
 int kbc_disk_add(struct kbc_disk *d)
 {
 	int ret = device_add_disk(NULL, d->disk, kbc_attr_groups);
@@ -183,12 +164,7 @@ int kbc_disk_add(struct kbc_disk *d)
 	return ret;
 }
 
-/**
- * kbc_disk_remove() - undo kbc_disk_add(), if it succeeded
- * @d: the disk; dirty data is written if there is a session
- *
- * Context: Process, sleeps until all I/O is over.
- */
+/* Dirty data is written if there is a session. */
 void kbc_disk_remove(struct kbc_disk *d)
 {
 	if (!d->added)
@@ -198,10 +174,6 @@ void kbc_disk_remove(struct kbc_disk *d)
 	del_gendisk(d->disk);
 }
 
-/**
- * kbc_disk_free() - undo kbc_disk_alloc()
- * @d: the disk, without a thread
- */
 void kbc_disk_free(struct kbc_disk *d)
 {
 	if (!d->disk)
@@ -213,12 +185,6 @@ void kbc_disk_free(struct kbc_disk *d)
 	d->disk = NULL;
 }
 
-/**
- * kbc_disk_update() - set the disk's size and write protection to those of the export
- * @d: the disk
- *
- * Context: Process, sleeps.
- */
 void kbc_disk_update(struct kbc_disk *d)
 {
 	sector_t sectors = d->geometry.bytes >> SECTOR_SHIFT;
@@ -237,13 +203,9 @@ static void kbc_kick_requeued(struct kbc_disk *d)
 		blk_mq_kick_requeue_list(d->disk->queue);
 }
 
-/**
- * kbc_requeue() - requeue a request, to be sent in this or the next session
- * @d: the disk
- * @rq: the request; it fails if kbc_disk.failing is set
- * @ms: minimum delay if the session continues; 0 if it has ended
- *
- * Context: Any but hard IRQ.
+/*
+ * Requeue a request, to be sent in this or the next session, or to fail if kbc_disk.failing is set.
+ * @ms: minimum delay if the session continues; 0 if it has ended.
  */
 void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 {
@@ -273,12 +235,6 @@ static void kbc_gate_set(struct kbc_disk *d, bool closed)
 	d->quiesced = closed;
 }
 
-/**
- * kbc_gate_open() - let requests through to the new session
- * @d: the disk
- *
- * Context: Process, sleeps.
- */
 void kbc_gate_open(struct kbc_disk *d)
 {
 	mutex_lock(&d->gate);
@@ -290,12 +246,7 @@ void kbc_gate_open(struct kbc_disk *d)
 	kbc_kick_requeued(d);
 }
 
-/**
- * kbc_gate_close() - hold requests back
- * @d: the disk. kbc_request_start() neither runs nor is called after the return
- *
- * Context: Process, sleeps.
- */
+/* After the return kbc_request_start() neither runs nor is called. */
 void kbc_gate_close(struct kbc_disk *d)
 {
 	mutex_lock(&d->gate);
@@ -304,12 +255,7 @@ void kbc_gate_close(struct kbc_disk *d)
 	mutex_unlock(&d->gate);
 }
 
-/**
- * kbc_gate_fail() - let requests fail, unless there is a session
- * @d: the disk
- *
- * Context: Process, sleeps.
- */
+/* Let requests fail, unless there is a session. */
 void kbc_gate_fail(struct kbc_disk *d)
 {
 	mutex_lock(&d->gate);

@@ -25,14 +25,10 @@ MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFIBLK);
 
-/**
- * struct kbc_control - an open file of the control device
- * @lock: protects @answer
- * @answer: answer to the latest write, until it is read
- */
+/* An open file of the control device. */
 struct kbc_control {
 	struct mutex	lock;	/* protects answer */
-	char		answer[DISK_NAME_LEN + sizeof("disk=\n")];
+	char		answer[DISK_NAME_LEN + sizeof("disk=\n")];	/* to the latest write */
 };
 
 struct workqueue_struct *kbc_wq;
@@ -100,12 +96,7 @@ static void kbc_delete(struct work_struct *work)
 	kbc_free(d);
 }
 
-/**
- * kbc_disk_delete() - request removal of a disk
- * @d: the disk
- *
- * Context: Process; doesn't wait for the removal.
- */
+/* Request removal of a disk, without waiting for it. */
 void kbc_disk_delete(struct kbc_disk *d)
 {
 	kbc_set_state(d, KBC_DELETING);

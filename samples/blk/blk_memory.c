@@ -50,14 +50,7 @@ static int kbc_memory_list(struct kbc_queue *kq, const struct request *rq)
 	return n;
 }
 
-/**
- * kbc_memory_register() - register a request's memory for the server
- * @slot: the request, a read or a write
- * @op: context of the completion
- *
- * Context: Process or softirq; doesn't sleep.
- * Return: the return value of fi_mr_post_reg(), or -EMSGSIZE for too many pieces.
- */
+/* Return: as fi_mr_post_reg(), or -EMSGSIZE for too many pieces. */
 int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op)
 {
 	const struct request *rq = kbc_rq(slot);
@@ -87,13 +80,7 @@ int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op)
 	return ret;
 }
 
-/**
- * kbc_memory_iter() - get an iterator over a bio's memory, to write to it
- * @bio: the bio, whose list of pieces is used until its request is completed
- * @iter: takes the iterator
- *
- * Context: Any.
- */
+/* Get an iterator to write to a bio's memory. It uses the bio's list of pieces. */
 void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter)
 {
 	size_t end = kbc_bio_done(bio) + bio->bi_iter.bi_size, len = 0;
@@ -106,13 +93,7 @@ void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter)
 	iter->iov_offset = kbc_bio_done(bio);
 }
 
-/**
- * kbc_memory_carried() - list the pieces of inline data
- * @slot: the request, a write
- *
- * Context: Any.
- * Return: true if the pieces are few enough to be sent with the command.
- */
+/* List a write's pieces. Return: whether they are few enough to be sent with the command. */
 bool kbc_memory_carried(struct kbc_slot *slot)
 {
 	size_t most = slot->kq->q->fabric->info->tx_attr->iov_limit - 1;
@@ -129,13 +110,6 @@ bool kbc_memory_carried(struct kbc_slot *slot)
 	return true;
 }
 
-/**
- * kbc_memory_fill() - copy to a request's memory
- * @rq: the request, a read
- * @data: data of the request's length
- *
- * Context: Any.
- */
 void kbc_memory_fill(const struct request *rq, const void *data)
 {
 	struct req_iterator iter;

@@ -199,14 +199,7 @@ static int kbc_opt_one(struct kbc_options *opts, char *option)
 	return ret;
 }
 
-/**
- * kbc_options_parse() - parse options
- * @opts: takes the options; zeroed. The caller calls kbc_options_free() also on failure
- * @text: the text, which is modified
- *
- * Context: Process, sleeps.
- * Return: 0 or a negative errno.
- */
+/* The caller calls kbc_options_free() also on failure. */
 int kbc_options_parse(struct kbc_options *opts, char *text)
 {
 	char *option;
@@ -242,10 +235,6 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 	return ret;
 }
 
-/**
- * kbc_options_free() - free what options point to
- * @opts: the options
- */
 void kbc_options_free(struct kbc_options *opts)
 {
 	kb_key_put(opts->key);

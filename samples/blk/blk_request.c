@@ -453,13 +453,7 @@ static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
 	return true;
 }
 
-/**
- * kbc_written() - handle immediate data, which is the reply to a read
- * @user: the queue that the data selects. Any peer that reaches the endpoint may send data
- * @data: the immediate data
- *
- * Context: Process, not concurrently for one queue, under RCU.
- */
+/* Handle immediate data, the reply to a read. Any peer that reaches the endpoint may send it. */
 void kbc_written(void *user, u32 data)
 {
 	struct kbc_queue *kq = user;
@@ -495,16 +489,7 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 		atomic_long_inc(&d->stats.stale);
 }
 
-/**
- * kbc_received() - handle a message
- * @q: the queue that received the message
- * @buf: the message
- * @len: length of @buf
- *
- * Only client and server know the session ID, so it identifies the sender.
- *
- * Context: Process, not concurrently for one queue.
- */
+/* Only client and server know the session ID, so it identifies the sender of a message. */
 void kbc_received(struct kb_queue *q, void *buf, size_t len)
 {
 	struct kb_reply_msg msg;
@@ -586,14 +571,6 @@ static bool kbc_request_lost(struct kbc_disk *d, const struct request *rq, u8 op
 	return true;
 }
 
-/**
- * kbc_request_start() - start a request
- * @kq: queue of the request, in a live session
- * @rq: the request
- *
- * Context: Process or softirq, as queue_rq().
- * Return: the value for queue_rq().
- */
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 {
 	struct kbc_tag *tag = &kq->tags[rq->tag];
@@ -698,14 +675,10 @@ static bool kbc_requests_idle(struct kbc_disk *d)
 	return true;
 }
 
-/**
- * kbc_requests_abort() - abort all requests, and return them to the block layer
- * @d: a disk whose session is over: no request starts and no reply is handled any more
- *
- * If the server posts no receives, sends may never complete. After KBC_END_S the client
- * closes the device, which ends all operations on it.
- *
- * Context: Process, sleeps until all operations have completed.
+/*
+ * Return all requests to the block layer. The session is over: no request starts and no reply is
+ * handled any more. If the server posts no receives, sends may never complete. After KBC_END_S the
+ * client closes the device, which ends all operations on it.
  */
 void kbc_requests_abort(struct kbc_disk *d)
 {
@@ -720,11 +693,6 @@ void kbc_requests_abort(struct kbc_disk *d)
 	kbc_each_tag(d, kbc_tag_release);
 }
 
-/**
- * kbc_slot_init() - initialize the private data of a request
- * @slot: the private data
- * @kq: queue of the request
- */
 void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
 {
 	slot->kq = kq;

@@ -35,13 +35,7 @@ static const u8 kbc_state_from[KBC_STATES] = {
 				  BIT(KBC_RESETTING),
 };
 
-/**
- * kbc_set_state() - change the state, if the transition is allowed
- * @d: the disk
- * @state: the new state
- *
- * Return: true if the transition was allowed.
- */
+/* Return: whether the transition is allowed. */
 bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
 {
 	enum kbc_state old;
@@ -66,14 +60,7 @@ static void kbc_kick(struct work_struct *work)
 	wake_up(&d->wait);
 }
 
-/**
- * kbc_session_fail_of() - make a session end, unless another one has begun
- * @d: the disk
- * @attempt: kbc_disk.attempt of the session
- * @err: reason, a negative errno; the first one of a session is recorded
- *
- * Context: Any but hard IRQ.
- */
+/* End a session, unless another one has begun. Its first error is recorded. */
 void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
 {
 	spin_lock_bh(&d->lock);
@@ -85,13 +72,6 @@ void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
 	spin_unlock_bh(&d->lock);
 }
 
-/**
- * kbc_session_fail() - make the current session end
- * @d: the disk
- * @err: reason, a negative errno
- *
- * Context: Any but hard IRQ.
- */
 void kbc_session_fail(struct kbc_disk *d, int err)
 {
 	kbc_session_fail_of(d, READ_ONCE(d->attempt), err);
@@ -333,10 +313,6 @@ static int kbc_thread(void *data)
 	return 0;
 }
 
-/**
- * kbc_session_init() - initialize a disk's members for sessions
- * @d: a zeroed disk
- */
 void kbc_session_init(struct kbc_disk *d)
 {
 	spin_lock_init(&d->lock);
@@ -347,12 +323,7 @@ void kbc_session_init(struct kbc_disk *d)
 	d->state = KBC_CONNECTING;
 }
 
-/**
- * kbc_session_start() - start a disk's thread with the first session
- * @d: a disk after kbc_connect(), whose gate is closed
- *
- * Return: 0 or a negative errno.
- */
+/* Start the thread of a disk after kbc_connect(), whose gate is closed. */
 int kbc_session_start(struct kbc_disk *d)
 {
 	struct task_struct *task;
@@ -366,12 +337,6 @@ int kbc_session_start(struct kbc_disk *d)
 	return 0;
 }
 
-/**
- * kbc_session_stop() - stop a disk's thread, and end its session
- * @d: the disk
- *
- * Context: Process, sleeps.
- */
 void kbc_session_stop(struct kbc_disk *d)
 {
 	WRITE_ONCE(d->stopping, true);

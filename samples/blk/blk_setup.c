@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Set-up of a session: fabric objects, messages over TCP, checks of what the server grants;
- * and its end. Fabric objects (regions, credits) are kept between sessions, so that beginning
- * another session needs little memory. They are freed when the device is removed.
+ * Begin and end of a session. Fabric objects (regions, credits) are kept between sessions, so that
+ * beginning another one needs little memory. They are freed when the device is removed.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -22,13 +21,7 @@
 static DEFINE_HASHTABLE(kbc_sessions, 6);
 static DEFINE_SPINLOCK(kbc_sessions_lock);	/* protects kbc_sessions */
 
-/**
- * kbc_session_find() - find the disk of a session
- * @session: ID of the session
- *
- * Context: Under rcu_read_lock().
- * Return: the disk, or NULL.
- */
+/* Called under rcu_read_lock(). */
 struct kbc_disk *kbc_session_find(u64 session)
 {
 	struct kbc_disk *d;
@@ -130,12 +123,7 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 	d->nqueues = nqueues;
 }
 
-/**
- * kbc_fabric_forget() - free a disk's objects of a device, and drop the device
- * @d: a disk without a session
- *
- * Context: Process, sleeps.
- */
+/* Free the objects of a disk without a session, and drop the device. */
 void kbc_fabric_forget(struct kbc_disk *d)
 {
 	struct kb_fabric *f = d->fabric;
@@ -492,13 +480,6 @@ static int kbc_establish(struct kbc_disk *d)
 	return kbc_publish(d, accept.session);
 }
 
-/**
- * kbc_connect() - begin a session
- * @d: a disk without one
- *
- * Context: Process, sleeps: the disk's thread, or the creator of the disk.
- * Return: 0 or a negative errno.
- */
 int kbc_connect(struct kbc_disk *d)
 {
 	unsigned int i;
@@ -546,12 +527,7 @@ static void kbc_say_bye(struct kbc_disk *d)
 		kb_net_send(&d->net, d->setup->msg, len);
 }
 
-/**
- * kbc_disconnect() - end a session
- * @d: a disk with a session. kbc_request_start() neither runs nor is called
- *
- * Context: Process, sleeps until nothing of the session is left.
- */
+/* End a session. kbc_request_start() neither runs nor is called. */
 void kbc_disconnect(struct kbc_disk *d)
 {
 	kbc_unpublish(d);
@@ -570,10 +546,7 @@ void kbc_disconnect(struct kbc_disk *d)
 		kbc_fabric_forget(d);
 }
 
-/**
- * kbc_setup_free() - free everything that is kept between sessions
- * @d: a disk without a session
- */
+/* Free what is kept between sessions. */
 void kbc_setup_free(struct kbc_disk *d)
 {
 	kbc_fabric_forget(d);

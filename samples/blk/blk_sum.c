@@ -26,14 +26,7 @@ static u32 kbc_sum_data(u32 sum, struct request *rq)
 	return sum;
 }
 
-/**
- * kbc_sum_command() - add a request's checksum to its command, if the session has checksums
- * @d: the disk, with a session
- * @rq: the request
- * @msg: the command, complete except for checksum, address and key
- *
- * Context: Any but hard IRQ.
- */
+/* Add the checksum to a command that lacks only the checksum, the address and the key. */
 void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd_msg *msg)
 {
 	if (!(d->limits.caps & KB_CAP_CHECKSUM))
@@ -45,15 +38,7 @@ void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd
 		msg->sum = kbc_sum_data(msg->sum, rq);
 }
 
-/**
- * kbc_sum_missing() - check a reply for a missing or unexpected checksum
- * @d: the disk
- * @msg: the reply
- *
- * Context: Any.
- * Return: true if the reply lacks a checksum or has an unexpected one, which violates the
- * protocol.
- */
+/* Return: whether a checksum is missing or unexpected, which violates the protocol. */
 bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
 {
 	bool due = d->limits.caps & KB_CAP_CHECKSUM && msg->op == KB_OP_READ &&
@@ -62,17 +47,7 @@ bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
 	return due != !!(msg->flags & KB_REPLY_SUM);
 }
 
-/**
- * kbc_sum_refused() - check whether the server refused a request with a wrong checksum
- * @d: the disk
- * @rq: the request
- * @msg: the reply
- *
- * Counts and logs a refusal.
- *
- * Context: Any but hard IRQ.
- * Return: true if the server refused the request, which must be sent again.
- */
+/* Return: whether the server refused a wrong checksum, so the request must be sent again. */
 bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 		     const struct kb_reply_msg *msg)
 {
@@ -83,16 +58,7 @@ bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 	return true;
 }
 
-/**
- * kbc_sum_wrong() - check the checksum of data that was read
- * @d: the disk
- * @rq: a request that succeeded, whose memory the server can't write to any more
- *
- * Counts and logs a wrong checksum.
- *
- * Context: Any but hard IRQ.
- * Return: true if the checksum is wrong, so the data must be read again.
- */
+/* Check data that was read. The server can't write to the memory any more. */
 bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 {
 	if (!(d->limits.caps & KB_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Tags of a disk's queues, and their memory regions; keep-alive messages, which don't have
- * a tag.
- */
+/* Tags of queues, and their memory regions; keep-alive messages, which don't have a tag. */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include <linux/slab.h>
 #include "blk.h"
 
-/**
- * kbc_busy_put() - note that a request or keep-alive message has ended
- * @kq: the queue. As soon as kbc_queue.busy is 0, kbc_requests_abort() may return, and the
- *	disk may be freed after an RCU grace period
- *
- * Context: Any but hard IRQ.
+/*
+ * A request or keep-alive message has ended. As soon as kbc_queue.busy is 0, kbc_requests_abort()
+ * may return, and the disk may be freed after an RCU grace period.
  */
 void kbc_busy_put(struct kbc_queue *kq)
 {
@@ -29,11 +23,7 @@ void kbc_busy_put(struct kbc_queue *kq)
 	rcu_read_unlock();
 }
 
-/**
- * kbc_each_tag() - call a function for each tag
- * @d: the disk, which may not have tags yet
- * @fn: the function
- */
+/* The disk may not have tags yet. */
 void kbc_each_tag(struct kbc_disk *d,
 		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
 {
@@ -68,12 +58,6 @@ static void kbc_alive_done(struct kb_queue *q, struct kb_op *op, int err,
 	kbc_busy_put(&d->queues[0]);
 }
 
-/**
- * kbc_keep_alive() - send a keep-alive message
- * @d: a disk with a session
- *
- * Context: The disk's thread.
- */
 void kbc_keep_alive(struct kbc_disk *d)
 {
 	struct kb_cmd_msg msg = {
@@ -122,12 +106,7 @@ static void kbc_queue_free(struct kbc_queue *kq)
 	kq->bvecs = NULL;
 }
 
-/**
- * kbc_tags_alloc() - allocate the tags, still without regions, and the keep-alive message
- * @d: a disk whose limits are known
- *
- * Return: 0 or -ENOMEM. The caller calls kbc_tags_free() in both cases.
- */
+/* Allocate tags without regions. The caller calls kbc_tags_free() also on failure. */
 int kbc_tags_alloc(struct kbc_disk *d)
 {
 	unsigned int i;
@@ -143,10 +122,6 @@ int kbc_tags_alloc(struct kbc_disk *d)
 	return ret;
 }
 
-/**
- * kbc_tags_free() - undo kbc_tags_alloc()
- * @d: a disk without requests
- */
 void kbc_tags_free(struct kbc_disk *d)
 {
 	unsigned int i;
@@ -172,13 +147,6 @@ static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)
 	return fi_mr_alloc(d->fabric->domain, &attr, &tag->mr, NULL);
 }
 
-/**
- * kbc_regions_alloc() - allocate a region for each tag that has none
- * @d: a disk with a fabric
- *
- * Context: Process, sleeps.
- * Return: 0 or a negative errno.
- */
 int kbc_regions_alloc(struct kbc_disk *d)
 {
 	unsigned int i, j;
@@ -202,12 +170,6 @@ static void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 	tag->mr = NULL;
 }
 
-/**
- * kbc_regions_free() - undo kbc_regions_alloc()
- * @d: a disk without requests
- *
- * Context: Process, sleeps.
- */
 void kbc_regions_free(struct kbc_disk *d)
 {
 	kbc_each_tag(d, kbc_region_free);
