@@ -2,22 +2,6 @@
 /*
  * kofiblk.ko: attaches block devices that another machine's kofiblk_srv exports.
  *
- *	blk_main.c	the control device, the list of disks
- *	blk_options.c	parser of the options written to the control device
- *	blk_session.c	a disk's thread, which begins and ends sessions
- *	blk_setup.c	session set-up over TCP, and the fabric objects of a session
- *	blk_disk.c	interface to the block layer: a disk and its queues
- *	blk_request.c	state machine of a request
- *	blk_command.c	commands for requests, and checks of replies
- *	blk_sum.c	checksums
- *	blk_epoch.c	detection of writes that were lost in a server's crash
- *	blk_grant.c	what a later session must grant to a disk in use
- *	blk_memory.c	memory of a request
- *	blk_tags.c	memory regions of tags; keep-alive messages
- *	blk_sysfs.c	attributes
- *	blk_stats.c	counters in sysfs
- *	blk_debugfs.c	all counters, and active requests
- *
  * Only the disk's thread begins and ends sessions. Other code calls kbc_session_fail(),
  * which makes the thread end the session.
  *
@@ -35,22 +19,15 @@
 #ifndef KOFIBLK_BLK_H
 #define KOFIBLK_BLK_H
 
-#include <linux/atomic.h>
 #include <linux/blk-mq.h>
 #include <linux/cache.h>
 #include <linux/completion.h>
-#include <linux/mutex.h>
-#include <linux/percpu.h>
-#include <linux/socket.h>
-#include <linux/spinlock.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include "auth.h"
 #include "blk_epoch.h"
 #include "blk_grant.h"
 #include "fabric.h"
 #include "net.h"
-#include "wire.h"
 
 /* Maximum retries after failures that kbc_fault() counts, as nvme_core.max_retries. */
 #define KBC_FAULTS_MAX	5
@@ -64,38 +41,19 @@ struct dentry;
 struct kbc_disk;
 struct task_struct;
 
-/**
- * struct kbc_options - options of a disk
- * @addr: address of the server
- * @address: address of the server, as text
- * @export: name of the export
- * @client: name of this client
- * @host: permanent ID of this machine: a new session replaces an old one of the same
- *	export, client and host
- * @key: key of the client's secret, or NULL; kbc_disk.lock protects it once the disk exists
- * @select: selects the local device
- * @queues: maximum number of queues
- * @depth: maximum depth of each queue
- * @max_io: maximum bytes of a command
- * @reconnect_delay: seconds between attempts to connect
- * @ctrl_loss_tmo: seconds without a session until the disk is removed, or -1 for never
- * @fast_io_fail_tmo: seconds without a session until I/O fails, or -1 for never
- * @keep_alive_tmo: seconds without a message until the server is considered dead
- * @checksum: require checksums
- * @own_domain: open a domain for disks of this server alone, so that no other server can
- *	reach their memory
- */
+/* Options of a disk: see kofiblk(8). */
 struct kbc_options {
 	struct sockaddr_storage	addr;
-	char			address[KB_NET_NAME];
+	char			address[KB_NET_NAME];	/* addr as text */
 	char			export[KB_NAME_MAX];
 	char			client[KB_NAME_MAX];
-	u8			host[KB_HOST];
-	struct kb_key		*key;
+	u8			host[KB_HOST];	/* a new session replaces one of this host */
+	struct kb_key		*key;		/* or NULL; later under kbc_disk.lock */
 	struct kb_select	select;
 	unsigned int		queues;
 	unsigned int		depth;
 	unsigned int		max_io;
+	/* Times in seconds; -1 for never. */
 	unsigned int		reconnect_delay;
 	int			ctrl_loss_tmo;
 	int			fast_io_fail_tmo;
@@ -104,42 +62,24 @@ struct kbc_options {
 	bool			own_domain;
 };
 
-/**
- * enum kbc_state - state of a disk, with the names of an nvme controller's states
- * @KBC_CONNECTING: there is no session; the thread tries to connect
- * @KBC_LIVE: there is a session
- * @KBC_RESETTING: the session is ending
- * @KBC_DELETING: the disk is being removed; there may still be a session
- * @KBC_STATES: number of states
- */
+/* State of a disk, with the names of an nvme controller's states. */
 enum kbc_state {
-	KBC_CONNECTING,
+	KBC_CONNECTING,		/* there is no session; the thread tries to connect */
 	KBC_LIVE,
-	KBC_RESETTING,
-	KBC_DELETING,
+	KBC_RESETTING,		/* the session is ending */
+	KBC_DELETING,		/* the disk is being removed; there may still be a session */
 	KBC_STATES,
 };
 
-/**
- * enum kbc_phase - event that a request waits for
- * @KBC_IDLE: nothing: the request isn't active
- * @KBC_REGISTER: registration of its memory
- * @KBC_REPLY: reply of the server
- * @KBC_FETCH: completion of reading its data from the server
- * @KBC_INVALIDATE: invalidation of its registration
- * @KBC_STUCK: closing of its region by kbc_tag_release(), because the device failed to
- *	invalidate the registration
- * @KBC_END: completion of the request's last operations, if any
- * @KBC_PHASES: number of phases
- */
+/* Event that a request waits for. */
 enum kbc_phase {
-	KBC_IDLE,
+	KBC_IDLE,		/* nothing: the request isn't active */
 	KBC_REGISTER,
 	KBC_REPLY,
-	KBC_FETCH,
+	KBC_FETCH,		/* its data is being read from the server */
 	KBC_INVALIDATE,
-	KBC_STUCK,
-	KBC_END,
+	KBC_STUCK,		/* kbc_tag_release() must close its region: invalidation failed */
+	KBC_END,		/* completion of the request's last operations, if any */
 	KBC_PHASES,
 };
 
@@ -152,63 +92,34 @@ union kbc_msg {
 /* Maximum pieces of inline data. The provider would copy messages of more pieces. */
 #define KBC_INLINE_BVECS	2
 
-/**
- * struct kbc_slot - private data of a request of the block layer
- * @kq: queue of the request
- * @tag: tag of the request, while it is active
- * @attempt: kbc_disk.attempt of the session in which the request was sent
- * @faults: failures that count against KBC_FAULTS_MAX: time-outs, failed operations, wrong
- *	checksums, and replies that the server lacked a resource
- * @seed: with checksums, the checksum of the command without data
- * @sum: with checksums, the server's checksum of a read
- * @phase: event that the request waits for
- * @status: result of the request
- * @ops: number of operations that haven't completed
- * @aborted: the session ended before the server replied
- * @registered: the request's memory is registered, so the server can reach it
- * @posted: the command was posted, or is about to be; no reply is accepted before
- * @fetched: the data that the server offered was read
- * @inl: the command or the reply contains the data
- * @imm: the server may reply by immediate data
- * @transient: the request failed, but may succeed if it is sent again
- * @unflushed: for a flush, return value of kbc_epoch_flush()
- * @nbvec: number of pieces of inline data in @bvecs
- * @bvecs: the command, followed by the pieces of inline data
- * @msgs: the command, and the FETCHED command
- * @bio: bio whose data is being fetched
- * @send: sends the command
- * @region: registers or invalidates the memory
- * @fetch: reads the data that the server offered
- * @thank: sends the FETCHED command
- *
- * kbc_tag.lock protects @phase to @unflushed, except that kbc_send_post() sets @posted.
- */
+/* Private data of a request of the block layer. */
 struct kbc_slot {
 	struct kbc_queue	*kq;
-	struct kbc_tag		*tag;
-	unsigned int		attempt;
-	u8			faults;
-	u32			seed;
-	u32			sum;
+	struct kbc_tag		*tag;		/* while the request is active */
+	unsigned int		attempt;	/* kbc_disk.attempt when the request was sent */
+	u8			faults;		/* failures that count against KBC_FAULTS_MAX */
+	u32			seed;		/* checksum of the command without data */
+	u32			sum;		/* the server's checksum of a read */
+	/* Under kbc_tag.lock, except that kbc_send_post() sets posted. */
 	enum kbc_phase		phase;
 	blk_status_t		status;
-	u8			ops;
-	bool			aborted;
-	bool			registered;
-	bool			posted;
-	bool			fetched;
-	bool			inl;
-	bool			imm;
-	bool			transient;
-	bool			unflushed;
-	u8			nbvec;
-	struct bio_vec		bvecs[1 + KBC_INLINE_BVECS];
-	union kbc_msg		msgs[2];
-	struct bio		*bio;
+	u8			ops;		/* operations that haven't completed */
+	bool			aborted;	/* the session ended before the server replied */
+	bool			registered;	/* the server can reach the memory */
+	bool			posted;		/* no reply is accepted before */
+	bool			fetched;	/* the data that the server offered was read */
+	bool			inl;		/* the command or the reply contains the data */
+	bool			imm;		/* the server may reply by immediate data */
+	bool			transient;	/* it failed, but may succeed if it is sent again */
+	bool			unflushed;	/* of a flush, from kbc_epoch_flush() */
+	u8			nbvec;		/* pieces of inline data */
+	struct bio_vec		bvecs[1 + KBC_INLINE_BVECS];	/* the command and those pieces */
+	union kbc_msg		msgs[2];	/* the command, and FETCHED */
+	struct bio		*bio;		/* its data is being fetched */
 	struct kb_op		send;
-	struct kb_op		region;
+	struct kb_op		region;		/* registers or invalidates the memory */
 	struct kb_rma		fetch;
-	struct kb_op		thank;
+	struct kb_op		thank;		/* sends FETCHED */
 };
 
 static inline struct kbc_slot *kbc_slot(struct request *rq)
@@ -252,78 +163,41 @@ static inline void kbc_fault(struct kbc_slot *slot)
 		WRITE_ONCE(slot->faults, slot->faults + 1);
 }
 
-/**
- * struct kbc_tag - a tag of a queue. It outlives the block layer's requests
- * @lock: protects @slot, @gen, and kbc_slot.phase to kbc_slot.unflushed of @slot
- * @slot: the active request, or NULL
- * @gen: how often the tag was used
- * @mr: memory region for requests with this tag. While no request is active, the disk's
- *	thread may free the region
- */
+/* A tag of a queue. It outlives the block layer's requests. */
 struct kbc_tag {
-	spinlock_t		lock;		/* protects slot, its state, and gen */
-	struct kbc_slot		*slot;
-	u64			gen;
-	struct fid_mr		*mr;
+	spinlock_t		lock;	/* protects slot, its state, and gen */
+	struct kbc_slot		*slot;	/* the active request, or NULL */
+	u64			gen;	/* how often the tag was used */
+	struct fid_mr		*mr;	/* while no request is active, the thread may free it */
 };
 
-/**
- * struct kbc_queue - a hardware queue of the block layer, and the session's queue for it
- * @disk: disk of the queue
- * @index: number of the queue
- * @q: endpoint queue that operations are posted to; several queues may share one
- * @credits: number of receives reserved on @q
- * @peer: address of the server's endpoint for this queue
- * @user: user number on @q for immediate data; negative without immediate data
- * @salt: random offset of the generations in immediate data
- * @tags: tags of the queue, kbc_disk.depth of them
- * @bvecs: room for kbc_disk.max_bvecs pieces, to register a request of several bios
- * @busy: number of active requests and keep-alive messages
- * @lock: protects @bvecs
- *
- * Requests write to @busy and @lock, so these have cache lines of their own.
- */
+/* A hardware queue of the block layer, and the session's queue for it. */
 struct kbc_queue {
 	struct kbc_disk		*disk;
 	u16			index;
-	struct kb_queue		*q;
-	u32			credits;
-	fi_addr_t		peer;
-	int			user;
-	u32			salt;
-	struct kbc_tag		*tags;
-	struct bio_vec		*bvecs;
-	atomic_t		busy ____cacheline_aligned_in_smp;
+	struct kb_queue		*q;		/* several queues may share one */
+	u32			credits;	/* receives reserved on q */
+	fi_addr_t		peer;		/* the server's endpoint for this queue */
+	int			user;		/* on q; negative without immediate data */
+	u32			salt;		/* added to generations in immediate data */
+	struct kbc_tag		*tags;		/* kbc_disk.depth */
+	struct bio_vec		*bvecs;		/* kbc_disk.max_bvecs */
+	/* Requests write to what follows, so it has cache lines of its own. */
+	atomic_t		busy ____cacheline_aligned_in_smp; /* with keep-alive messages */
 	spinlock_t		lock;		/* protects bvecs */
 };
 
-/**
- * struct kbc_alive - keep-alive messages of a disk's thread
- * @op: sends a message
- * @msg: buffer of the message
- * @gen: number of messages sent
- * @seen: number of the latest message that was answered
- * @when: time of the latest message, in jiffies
- * @sending: the send hasn't completed
- */
+/* Keep-alive messages of a disk's thread. */
 struct kbc_alive {
 	struct kb_op		op;
 	union kbc_msg		*msg;
-	u64			gen;
-	u64			seen;
-	unsigned long		when;
+	u64			gen;		/* messages sent */
+	u64			seen;		/* the latest message that was answered */
+	unsigned long		when;		/* time of the latest message, in jiffies */
 	bool			sending;
 };
 
-/**
- * struct kbc_io_stats - counters that most requests increment, for each CPU
- * @requests: requests started
- * @bytes: bytes of reads and writes
- * @inlined: writes with the data in the command
- * @inline_reads: reads with the data in the reply
- * @immediates: reads with immediate data as the reply
- * @registrations: registrations of memory
- */
+/* Counters that most requests increment, for each CPU. */
 struct kbc_io_stats {
 	unsigned long	requests;
 	unsigned long	bytes;
@@ -333,22 +207,7 @@ struct kbc_io_stats {
 	unsigned long	registrations;
 };
 
-/**
- * struct kbc_stats - counters of rare events
- * @fetches: reads whose data the client fetched, for lack of RDMA write
- * @errors: requests that the server failed
- * @replays: requests requeued because their session ended, the server lacked a resource, or
- *	a checksum was wrong
- * @failures: requests failed because there was no session
- * @timeouts: time-outs of requests
- * @refused: invalid messages from the server
- * @stale: replies and immediate data that no request waits for
- * @keep_alives: keep-alive messages sent
- * @connects: sessions begun
- * @attempts: attempts to begin a session
- * @losses: sessions whose epoch shows that the server may have lost writes
- * @checksum_errors: wrong checksums of commands or data, found by either side
- */
+/* Counters of rare events. */
 struct kbc_stats {
 	atomic_long_t	fetches;
 	atomic_long_t	errors;
@@ -364,73 +223,13 @@ struct kbc_stats {
 	atomic_long_t	checksum_errors;
 };
 
-/**
- * struct kbc_setup - messages of session set-up, which the proofs are computed over
- * @hello: HELLO as it was sent
- * @challenge: CHALLENGE as it was received
- * @msg: buffer for all other messages
- */
+/* Messages of session set-up, which the proofs are computed over. */
 struct kbc_setup {
-	u8	hello[KB_NET_MAX];
-	u8	challenge[KB_NET_MAX];
-	u8	msg[KB_NET_MAX];
+	u8	hello[KB_NET_MAX];	/* as it was sent */
+	u8	challenge[KB_NET_MAX];	/* as it was received */
+	u8	msg[KB_NET_MAX];	/* all other messages */
 };
 
-/**
- * struct kbc_disk - a disk
- * @list: in kbc_disks
- * @index: number of the disk
- * @name: "kofiblk" followed by @index
- * @options: options of the user
- * @io_stats: counters that most requests increment
- * @stats: counters of rare events
- * @debugfs: directory of the disk
- * @lock: protects @state, @attempt, @failure, @deleting and @options.key
- * @state: state of the disk
- * @thread: thread that runs the disk's sessions
- * @wait: @thread sleeps here, also while it waits for requests
- * @stopping: @thread must exit
- * @deleting: removal of the disk was requested
- * @delete_work: removes the disk, after @made
- * @made: completed when creation of the disk has ended
- * @kick: wakes @thread after a failure of the session
- * @attempt: number of the latest attempt to connect. A failure that belongs to an earlier
- *	attempt is ignored
- * @failure: first errno since the latest attempt to connect began, or 0
- * @again: connect without delay
- * @final: the server, whose proof was valid, refuses this client permanently
- * @net: TCP connection to the server
- * @setup: messages of session set-up
- * @key: key that the session began with, or NULL
- * @proof: MAC of AUTH, which all later MACs of the session cover
- * @resizes: number of the latest RESIZE
- * @fabric: device and its objects, kept between sessions
- * @session: ID of the session, or 0
- * @node: in kbc_sessions
- * @epoch: detects writes that the server lost
- * @flushed: the server said at the end of the session that it has flushed its store
- * @limits: limits that the server granted
- * @as_made: properties that the disk was made with, valid if @known
- * @geometry: properties of the export
- * @known: the first session has set @as_made and the members that never change
- * @addr_format: address format of the first session's fabric; never changes
- * @addrlen: address length of the first session's fabric; never changes
- * @requeued: requests wait in the block layer's requeue list
- * @depth: depth of each queue; never changes
- * @max_bvecs: maximum pieces of a request; never changes
- * @nqueues: number of entries of @queues; never changes
- * @queues: queues of the block layer and of the session
- * @alive: keep-alive messages
- * @since: time when the session began or ended, in jiffies
- * @fast_fail: makes requests fail after fast_io_fail_tmo
- * @gate: protects @quiesced to @failing
- * @quiesced: the block layer's queue is quiesced
- * @up: requests can be sent
- * @failing: requests that can't be sent fail
- * @set: tag set of the block layer
- * @disk: disk of the block layer, or NULL
- * @added: the disk is visible
- */
 struct kbc_disk {
 	struct list_head	list;
 	int			index;
@@ -442,46 +241,47 @@ struct kbc_disk {
 	spinlock_t		lock;		/* state, attempt, failure, deleting, options.key */
 	enum kbc_state		state;
 	struct task_struct	*thread;
-	wait_queue_head_t	wait;
-	bool			stopping;
-	bool			deleting;
+	wait_queue_head_t	wait;		/* thread sleeps here, also for requests */
+	bool			stopping;	/* thread must exit */
+	bool			deleting;	/* delete_work was queued */
 	struct work_struct	delete_work;
-	struct completion	made;
-	struct work_struct	kick;
-	unsigned int		attempt;
-	int			failure;
-	bool			again;
-	bool			final;
+	struct completion	made;		/* creation of the disk has ended */
+	struct work_struct	kick;		/* wakes thread after a failure of the session */
+	unsigned int		attempt;	/* failures of earlier ones are ignored */
+	int			failure;	/* first errno of this attempt, or 0 */
+	bool			again;		/* connect without delay */
+	bool			final;		/* the server proved that it refuses this client */
 	struct kb_net		net;
 	struct kbc_setup	*setup;
-	struct kb_key		*key;
-	u8			proof[KB_MAC];
-	u64			resizes;
-	struct kb_fabric	*fabric;
-	u64			session;
-	struct hlist_node	node;
+	struct kb_key		*key;		/* key that the session began with, or NULL */
+	u8			proof[KB_MAC];	/* MAC of AUTH, which all later MACs cover */
+	u64			resizes;	/* number of the latest RESIZE */
+	struct kb_fabric	*fabric;	/* kept between sessions, as are its objects */
+	u64			session;	/* ID, or 0 */
+	struct hlist_node	node;		/* in kbc_sessions */
 	struct kbc_epoch	epoch;
-	bool			flushed;
+	bool			flushed;	/* as the server said at the end of the session */
 	struct kb_limits	limits;
-	struct kbc_made		as_made;
 	struct kb_disk_msg	geometry;
+	/* Set by the first session, and never changed. */
 	bool			known;
+	struct kbc_made		as_made;
 	u32			addr_format;
 	size_t			addrlen;
-	int			requeued;
 	u16			depth;
-	u16			max_bvecs;
+	u16			max_bvecs;	/* maximum pieces of a request */
 	u16			nqueues;
+	int			requeued;	/* the requeue list may have requests */
 	struct kbc_queue	*queues;
 	struct kbc_alive	alive;
-	unsigned long		since;
+	unsigned long		since;		/* when the session began or ended, in jiffies */
 	struct delayed_work	fast_fail;
-	struct mutex		gate;		/* protects quiesced, up, failing */
+	struct mutex		gate;		/* protects what follows, up to failing */
 	bool			quiesced;
-	bool			up;
-	bool			failing;
+	bool			up;		/* requests can be sent */
+	bool			failing;	/* requests that can't be sent fail */
 	struct blk_mq_tag_set	set;
-	struct gendisk		*disk;
+	struct gendisk		*disk;		/* or NULL */
 	bool			added;
 };
 
