@@ -292,6 +292,7 @@ struct kbc_disk {
 
 /* blk_options.c */
 
+int kbc_number(void *field, const char *text, unsigned int base, int least, int most);
 int kbc_options_parse(struct kbc_options *opts, char *text);
 void kbc_options_free(struct kbc_options *opts);
 
