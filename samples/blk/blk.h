@@ -197,31 +197,26 @@ struct kbc_alive {
 	bool			sending;
 };
 
-/* Counters that most requests increment, for each CPU. */
-struct kbc_io_stats {
-	unsigned long	requests;
-	unsigned long	bytes;
-	unsigned long	inlined;
-	unsigned long	inline_reads;
-	unsigned long	immediates;
-	unsigned long	registrations;
+/* Counters. Documentation/ABI/kofiblk describes those in sysfs; all are in debugfs. */
+#define KBC_SYSFS_STATS(X)								\
+	X(requests), X(bytes), X(errors), X(replays), X(failures), X(timeouts), X(refused), \
+	X(stale), X(connects), X(attempts), X(losses), X(checksum_errors)
+#define KBC_DEBUG_STATS(X)								\
+	X(fetches), X(inlined), X(inline_reads), X(immediates), X(registrations), X(keep_alives)
+#define KBC_STAT(name) KBC_STAT_##name
+
+enum kbc_stat {
+	KBC_SYSFS_STATS(KBC_STAT),
+	KBC_DEBUG_STATS(KBC_STAT),
+	KBC_STATS,
 };
 
-/* Counters of rare events. */
 struct kbc_stats {
-	atomic_long_t	fetches;
-	atomic_long_t	errors;
-	atomic_long_t	replays;
-	atomic_long_t	failures;
-	atomic_long_t	timeouts;
-	atomic_long_t	refused;
-	atomic_long_t	stale;
-	atomic_long_t	keep_alives;
-	atomic_long_t	connects;
-	atomic_long_t	attempts;
-	atomic_long_t	losses;
-	atomic_long_t	checksum_errors;
+	unsigned long	n[KBC_STATS];
 };
+
+#define kbc_add(d, name, more)	this_cpu_add((d)->stats->n[KBC_STAT(name)], more)
+#define kbc_inc(d, name)	kbc_add(d, name, 1)
 
 /* Messages of session set-up, which the proofs are computed over. */
 struct kbc_setup {
@@ -235,8 +230,7 @@ struct kbc_disk {
 	int			index;
 	char			name[DISK_NAME_LEN];
 	struct kbc_options	options;
-	struct kbc_io_stats __percpu *io_stats;
-	struct kbc_stats	stats;
+	struct kbc_stats __percpu *stats;
 	struct dentry		*debugfs;
 	spinlock_t		lock;		/* state, attempt, failure, deleting, options.key */
 	enum kbc_state		state;
@@ -284,6 +278,16 @@ struct kbc_disk {
 	struct gendisk		*disk;		/* or NULL */
 	bool			added;
 };
+
+static inline unsigned long kbc_count(const struct kbc_disk *d, enum kbc_stat stat)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(d->stats, cpu)->n[stat]);
+	return sum;
+}
 
 #define kbc_err(d, fmt, ...) \
 	pr_err("%s: " fmt, (d)->name, ##__VA_ARGS__)
@@ -381,21 +385,11 @@ bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 		     const struct kb_reply_msg *msg);
 bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq);
 
-/* blk_sysfs.c */
+/* blk_attrs.c */
 
 extern const struct attribute_group *kbc_attr_groups[];
+extern struct dentry *kbc_debugfs;
 
-/* blk_stats.c */
-
-extern const struct attribute_group kbc_stat_group;
-
-unsigned long kbc_io_count(const struct kbc_disk *d, size_t offset);
-
-/* blk_debugfs.c */
-
-void kbc_debugfs_init(void);
-void kbc_debugfs_exit(void);
 void kbc_debugfs_add(struct kbc_disk *d);
-void kbc_debugfs_del(struct kbc_disk *d);
 
 #endif /* KOFIBLK_BLK_H */

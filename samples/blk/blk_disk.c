@@ -33,7 +33,7 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
 		return kbc_request_start(kq, bd->rq);
 	if (!READ_ONCE(d->failing))
 		return BLK_STS_RESOURCE;
-	atomic_long_inc(&d->stats.failures);
+	kbc_inc(d, failures);
 	return BLK_STS_TRANSPORT;
 }
 
@@ -48,7 +48,7 @@ static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 	struct kbc_queue *kq = rq->mq_hctx->driver_data;
 	struct kbc_disk *d = kq->disk;
 
-	atomic_long_inc(&d->stats.timeouts);
+	kbc_inc(d, timeouts);
 	kbc_fault(kbc_slot(rq));
 	/* The request may have been sent in an earlier session, which has ended already. */
 	kbc_session_fail_of(d, READ_ONCE(kbc_slot(rq)->attempt), -ETIMEDOUT);

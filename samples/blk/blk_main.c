@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
+#include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
 #include <linux/miscdevice.h>
@@ -68,7 +69,7 @@ static void kbc_free(struct kbc_disk *d)
 	kfree(d->setup);
 	/* kbc_busy_put() of the last request may be about to call wake_up(). */
 	synchronize_rcu();
-	free_percpu(d->io_stats);
+	free_percpu(d->stats);
 	kfree(d->queues);
 	kfree(d);
 }
@@ -90,7 +91,7 @@ static void kbc_delete(struct work_struct *work)
 	kbc_session_stop(d);
 	/* From here on another disk may use the export: this disk's thread has stopped. */
 	kbc_list_del(d);
-	kbc_debugfs_del(d);
+	debugfs_remove_recursive(d->debugfs);
 	kbc_disk_free(d);
 	kbc_info(d, "removed\n");
 	kbc_free(d);
@@ -121,8 +122,8 @@ static struct kbc_disk *kbc_alloc(void)
 		goto err_free;
 	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
 	d->queues = kcalloc(KB_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
-	d->io_stats = alloc_percpu(struct kbc_io_stats);
-	if (!d->setup || !d->queues || !d->io_stats)
+	d->stats = alloc_percpu(struct kbc_stats);
+	if (!d->setup || !d->queues || !d->stats)
 		goto err_ida;
 	for (i = 0; i < KB_QUEUES_MAX; i++) {
 		d->queues[i].disk = d;
@@ -139,7 +140,7 @@ err_ida:
 	ida_free(&kbc_indices, d->index);
 	kfree(d->setup);
 	kfree(d->queues);
-	free_percpu(d->io_stats);
+	free_percpu(d->stats);
 err_free:
 	kfree(d);
 	return NULL;
@@ -335,14 +336,14 @@ static int __init kbc_init(void)
 	kbc_delete_wq = alloc_workqueue("kofiblk_delete", WQ_UNBOUND, 0);
 	if (!kbc_delete_wq)
 		goto err_wq;
-	kbc_debugfs_init();
+	kbc_debugfs = debugfs_create_dir("kofiblk", NULL);
 	ret = misc_register(&kbc_control_dev);
 	if (ret)
 		goto err_debugfs;
 	return 0;
 
 err_debugfs:
-	kbc_debugfs_exit();
+	debugfs_remove_recursive(kbc_debugfs);
 	destroy_workqueue(kbc_delete_wq);
 err_wq:
 	destroy_workqueue(kbc_wq);
@@ -362,7 +363,7 @@ static void __exit kbc_exit(void)
 	mutex_unlock(&kbc_disks_lock);
 	destroy_workqueue(kbc_delete_wq);
 	destroy_workqueue(kbc_wq);
-	kbc_debugfs_exit();
+	debugfs_remove_recursive(kbc_debugfs);
 	ida_destroy(&kbc_indices);
 }
 module_exit(kbc_exit);

@@ -119,12 +119,12 @@ static void kbc_request_end(struct kbc_end *end)
 	if ((end->aborted || end->transient) && !kbc_noretry(rq) &&
 	    !READ_ONCE(d->failing) &&
 	    READ_ONCE(slot->faults) <= KBC_FAULTS_MAX) {
-		atomic_long_inc(&d->stats.replays);
+		kbc_inc(d, replays);
 		kbc_requeue(d, rq, end->transient ? KBC_TRANSIENT_MS : 0);
 		return;
 	}
 	if (end->aborted) {
-		atomic_long_inc(&d->stats.failures);
+		kbc_inc(d, failures);
 		end->status = BLK_STS_TRANSPORT;
 	}
 	kbc_complete(rq, end->status);
@@ -194,7 +194,7 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 	lockdep_assert_held(&slot->tag->lock);
 	if (!err) {
 		slot->registered = true;
-		this_cpu_inc(slot->kq->disk->io_stats->registrations);
+		kbc_inc(slot->kq->disk, registrations);
 		return slot->aborted ? KBC_INVALIDATE : KBC_REPLY;
 	}
 	if (kbc_refused_memory(err)) {
@@ -384,12 +384,12 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 		slot->fetch.iov.addr = msg->addr;
 		slot->fetch.iov.key = msg->key;
 		slot->bio = kbc_rq(slot)->bio;
-		atomic_long_inc(&d->stats.fetches);
+		kbc_inc(d, fetches);
 		return KBC_FETCH;
 	}
 	if (msg->data) {
 		kbc_memory_fill(kbc_rq(slot), msg->data);
-		this_cpu_inc(d->io_stats->inline_reads);
+		kbc_inc(d, inline_reads);
 	}
 	slot->sum = msg->sum;
 	slot->transient = kbc_transient(msg->status) ||
@@ -397,13 +397,13 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
 		       errno_to_blk_status(kb_status_errno(msg->status));
 	if (msg->status != KB_OK)
-		atomic_long_inc(&d->stats.errors);
+		kbc_inc(d, errors);
 	return slot->registered ? KBC_INVALIDATE : KBC_END;
 }
 
 static void kbc_refuse(struct kbc_disk *d, const char *fault)
 {
-	atomic_long_inc(&d->stats.refused);
+	kbc_inc(d, refused);
 	trace_kofiblk_refused(d->name, fault);
 	pr_err_ratelimited("%s: bad message from the server, ending the session: %s\n",
 			   d->name, fault);
@@ -422,7 +422,7 @@ static void kbc_reply(struct kbc_queue *kq, const struct kb_reply_msg *msg)
 	slot = tag->slot;
 	if (!slot || slot->phase != KBC_REPLY || !READ_ONCE(slot->posted) ||
 	    KB_ID_GEN(msg->id) != KB_ID_GEN(KB_ID(0, tag->gen))) {
-		atomic_long_inc(&kq->disk->stats.stale);
+		kbc_inc(kq->disk, stale);
 	} else {
 		fault = kbc_reply_fault(slot, msg);
 		if (!fault) {
@@ -448,7 +448,7 @@ static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
 	if (!slot || slot->phase != KBC_REPLY || !slot->imm ||
 	    !READ_ONCE(slot->posted) || data != kbc_imm(kq, tag))
 		return false;
-	this_cpu_inc(kq->disk->io_stats->immediates);
+	kbc_inc(kq->disk, immediates);
 	kbc_slot_enter(slot, KBC_INVALIDATE);
 	return true;
 }
@@ -472,7 +472,7 @@ void kbc_written(void *user, u32 data)
 		spin_unlock_bh(&tag->lock);
 	}
 	if (!slot) {
-		atomic_long_inc(&d->stats.stale);
+		kbc_inc(d, stale);
 		trace_kofiblk_stray_imm(d->name, data);
 		return;
 	}
@@ -486,7 +486,7 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 	if (gen == KB_ID_GEN(KB_ID(0, READ_ONCE(d->alive.gen))))
 		WRITE_ONCE(d->alive.seen, d->alive.gen);
 	else
-		atomic_long_inc(&d->stats.stale);
+		kbc_inc(d, stale);
 }
 
 /* Only client and server know the session ID, so it identifies the sender of a message. */
@@ -593,11 +593,11 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 	blk_mq_start_request(rq);
 	kbc_slot_take(slot, rq);
 	atomic_inc(&kq->busy);
-	this_cpu_inc(d->io_stats->requests);
+	kbc_inc(d, requests);
 	if (kbc_op_moves(op))
-		this_cpu_add(d->io_stats->bytes, blk_rq_bytes(rq));
+		kbc_add(d, bytes, blk_rq_bytes(rq));
 	if (slot->inl && op == KB_OP_WRITE)
-		this_cpu_inc(d->io_stats->inlined);
+		kbc_inc(d, inlined);
 	first = kbc_slot_first(slot, op);
 	kbc_slot_enter(slot, first);
 	spin_unlock_bh(&tag->lock);

@@ -137,7 +137,7 @@ static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 	else
 		ret = -EPROTO;
 	if (ret == -EPROTO || ret == -EACCES)
-		atomic_long_inc(&d->stats.refused);
+		kbc_inc(d, refused);
 	return ret;
 }
 

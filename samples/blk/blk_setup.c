@@ -441,7 +441,7 @@ static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
 {
 	if (!kbc_epoch_begin(&d->epoch, epoch))
 		return;
-	atomic_long_inc(&d->stats.losses);
+	kbc_inc(d, losses);
 	trace_kofiblk_lost(d->name);
 	kbc_err(d, "%s has reopened its store: data that was written and not flushed may be lost, failing flushes until 0 is written to kofiblk/lost\n",
 		d->options.address);
@@ -495,7 +495,7 @@ int kbc_connect(struct kbc_disk *d)
 	/* kb_net_close() clears a shutdown, before which kbc_session_stop() sets @stopping. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
-	atomic_long_inc(&d->stats.attempts);
+	kbc_inc(d, attempts);
 	for (i = 0; i < KB_QUEUES_MAX; i++)
 		d->queues[i].peer = FI_ADDR_UNSPEC;
 	ret = kbc_fabric_find(d);
@@ -504,14 +504,14 @@ int kbc_connect(struct kbc_disk *d)
 	ret = kbc_establish(d);
 	if (ret) {
 		if (ret == -EPROTO)
-			atomic_long_inc(&d->stats.refused);
+			kbc_inc(d, refused);
 		kbc_peers_put(d);
 		kb_net_close(&d->net);
 		if (READ_ONCE(d->fabric->gone))
 			kbc_fabric_forget(d);
 		return ret;
 	}
-	atomic_long_inc(&d->stats.connects);
+	kbc_inc(d, connects);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op,
 			  const char *side)
 {
-	atomic_long_inc(&d->stats.checksum_errors);
+	kbc_inc(d, checksum_errors);
 	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
 	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu reached the %s with a wrong checksum\n",
 			   d->name, kb_op_name(op), blk_rq_bytes(rq),

@@ -74,7 +74,7 @@ void kbc_keep_alive(struct kbc_disk *d)
 	d->alive.when = jiffies;
 	d->alive.sending = true;
 	atomic_inc(&d->queues[0].busy);
-	atomic_long_inc(&d->stats.keep_alives);
+	kbc_inc(d, keep_alives);
 	kb_submit(d->queues[0].q, &d->alive.op);
 }
 

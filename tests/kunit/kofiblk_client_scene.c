@@ -32,7 +32,7 @@ static struct scene {
 	struct fi_info		info;
 	struct fi_tx_attr	tx;
 	struct kb_queue		q;
-	struct kbc_io_stats __percpu *io_stats;
+	struct kbc_stats __percpu *stats;
 	struct kb_op		*op;		/* latest posted operation */
 	struct kb_rma		*rma;		/* latest posted transfer */
 	unsigned int		nops, nrmas;
@@ -251,10 +251,10 @@ static int request_init(struct kunit *test)
 	scene->q.fabric = &scene->fabric;
 	d = &scene->d;
 	init_waitqueue_head(&d->wait);
-	scene->io_stats = alloc_percpu(struct kbc_io_stats);
-	if (!scene->io_stats)
+	scene->stats = alloc_percpu(struct kbc_stats);
+	if (!scene->stats)
 		return -ENOMEM;
-	d->io_stats = scene->io_stats;
+	d->stats = scene->stats;
 	spin_lock_init(&d->lock);
 	d->session = SESSION;
 	d->nqueues = 1;
@@ -284,6 +284,6 @@ static void request_exit(struct kunit *test)
 	if (scene && scene->data)
 		free_pages((unsigned long)scene->data, get_order(ROOM));
 	if (scene)
-		free_percpu(scene->io_stats);
+		free_percpu(scene->stats);
 	scene = NULL;
 }

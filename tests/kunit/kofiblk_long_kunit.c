@@ -165,9 +165,9 @@ static void invalidates(struct kunit *test)
 	slot->region.done(&scene->q, &slot->region, 0, 0);
 }
 
-static void stale_are(struct kunit *test, long n)
+static void stale_are(struct kunit *test, unsigned long n)
 {
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.stale), n);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(stale)), n);
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
 }
 

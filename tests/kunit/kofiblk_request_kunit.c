@@ -78,7 +78,7 @@ static void wrong_replies(struct kunit *test)
 	WRONG(msg.queue = 1);
 	WRONG(msg.id = KB_ID(DEPTH, 1ULL));
 	WRONG((msg.op = KB_OP_WRITE, msg.flags = 0));
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.refused), wrong);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(refused)), wrong);
 	/* A reply that no request waits for is ignored. */
 	msg = answer(&cmd);
 	msg.id -= KB_ID(0, 1ULL);
@@ -88,7 +88,7 @@ static void wrong_replies(struct kunit *test)
 	msg.id = KB_ID(0, 1ULL);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->failures, wrong);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.stale), 3L);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(stale)), 3UL);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
 	memory_is(test, false);
 	msg = answer(&cmd);
@@ -194,7 +194,7 @@ static void sum_of_a_read(struct kunit *test)
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_OK);
 	memory_is(test, true);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 0L);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)), 0UL);
 }
 
 /* Data with a wrong checksum is read again, and fails after several attempts. */
@@ -215,8 +215,8 @@ static void wrong_sum_of_a_read(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, scene->ended, i > KBC_FAULTS_MAX);
 	}
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors),
-			(long)KBC_FAULTS_MAX + 1);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)),
+			KBC_FAULTS_MAX + 1UL);
 	/* The session continues. */
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
 }
@@ -274,7 +274,7 @@ static void sum_of_a_write(struct kunit *test)
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 1L);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)), 1UL);
 }
 
 /* Without checksums, KB_PROTECTION is an error of the server's disk. */
@@ -292,7 +292,7 @@ static void protection_error_of_a_disk(struct kunit *test)
 	hear(test, &msg);
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&scene->d.stats.checksum_errors), 0L);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)), 0UL);
 }
 
 /* A missing or unexpected checksum violates the protocol. */
