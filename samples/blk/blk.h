@@ -24,8 +24,6 @@
 #include <linux/completion.h>
 #include <linux/workqueue.h>
 #include "auth.h"
-#include "blk_epoch.h"
-#include "blk_grant.h"
 #include "fabric.h"
 #include "net.h"
 
@@ -225,6 +223,21 @@ struct kbc_setup {
 	u8	msg[KB_NET_MAX];	/* all other messages */
 };
 
+/*
+ * State for detection of writes that were lost in a server's crash: those that the server
+ * replied to and that no flush has followed. The server's epoch changes whenever it opens its
+ * store, as the write verifier of NFS. But an NFS client still has the data and writes it again,
+ * while a user of a block device learns of the loss when a flush fails. A disk has many users,
+ * such as its partitions and the files on it, and the client doesn't know whose writes were lost.
+ * So all flushes fail until an administrator accepts the loss.
+ */
+struct kbc_epoch {
+	u64		epoch;		/* of the server in the latest session; at first 0 */
+	/* A write is noted before it is completed, and so before any flush that must cover it. */
+	unsigned int	unflushed;	/* some architectures have no xchg() of less than 32 bits */
+	bool		lost;		/* writes may be lost, and nobody has accepted that */
+};
+
 struct kbc_disk {
 	struct list_head	list;
 	int			index;
@@ -259,7 +272,7 @@ struct kbc_disk {
 	struct kb_disk_msg	geometry;
 	/* Set by the first session, and never changed. */
 	bool			known;
-	struct kbc_made		as_made;
+	struct kb_accept_msg	as_made;	/* without addr */
 	u32			addr_format;
 	size_t			addrlen;
 	u16			depth;
@@ -361,6 +374,18 @@ bool kbc_imm_will_do(const struct kbc_slot *slot);
 u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag);
 const char *kbc_reply_fault(const struct kbc_slot *slot,
 			    const struct kb_reply_msg *msg);
+
+/* blk_rules.c */
+
+bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch);
+void kbc_epoch_flushed(struct kbc_epoch *e);
+void kbc_epoch_wrote(struct kbc_epoch *e);
+bool kbc_epoch_flush(struct kbc_epoch *e);
+void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed);
+bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua);
+void kbc_epoch_accept(struct kbc_epoch *e);
+const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_accept_msg *now);
+bool kbc_transient(u16 status);
 
 /* blk_memory.c */
 

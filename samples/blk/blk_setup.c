@@ -401,7 +401,8 @@ static int kbc_settle(struct kbc_disk *d, const struct kb_accept_msg *accept)
 	d->max_bvecs = DIV_ROUND_UP(accept->limits.max_io, PAGE_SIZE) + 1;
 	d->addr_format = d->fabric->info->addr_format;
 	d->addrlen = d->fabric->queues[0].addrlen;
-	kbc_made_of(&d->as_made, accept);
+	d->as_made = *accept;
+	d->as_made.addr = NULL;
 	d->known = true;
 	kbc_credits_trim(d, accept->limits.queues);
 	return kbc_tags_alloc(d);

@@ -3,8 +3,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
-#include "../../samples/blk/blk_epoch.c"
-#include "../../samples/blk/blk_grant.c"
+#include "../../samples/blk/blk_rules.c"
 
 static bool flush(struct kbc_epoch *e, bool succeeds)
 {
@@ -130,11 +129,9 @@ static struct kb_accept_msg granted(const struct grant *grant)
 
 static void grants_are_compared_with_the_first(struct kunit *test)
 {
-	struct kb_accept_msg accept = granted(&grants[0]);
-	struct kbc_made made;
+	struct kb_accept_msg accept, made = granted(&grants[0]);
 	unsigned int i;
 
-	kbc_made_of(&made, &accept);
 	for (i = 0; i < ARRAY_SIZE(grants); i++) {
 		accept = granted(&grants[i]);
 		KUNIT_EXPECT_EQ_MSG(test, !kbc_made_differs(&made, &accept),
@@ -152,10 +149,8 @@ static void made_read_only(struct kunit *test)
 	static const struct grant cached = {
 		"", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1
 	};
-	struct kb_accept_msg accept = granted(&first);
-	struct kbc_made made;
+	struct kb_accept_msg accept, made = granted(&first);
 
-	kbc_made_of(&made, &accept);
 	accept = granted(&writable);
 	KUNIT_EXPECT_NULL(test, kbc_made_differs(&made, &accept));
 	accept = granted(&first);

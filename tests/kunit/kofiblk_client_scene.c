@@ -83,8 +83,7 @@ static void kunit_start_request(struct request *rq)
 #define kb_rma_submit		kunit_rma_submit
 #define kb_fabric_lost(f)	((void)(f))
 #define blk_mq_start_request	kunit_start_request
-#include "../../samples/blk/blk_epoch.c"
-#include "../../samples/blk/blk_grant.c"
+#include "../../samples/blk/blk_rules.c"
 #include "../../samples/blk/blk_command.c"
 #include "../../samples/blk/blk_memory.c"
 #include "../../samples/blk/blk_tags.c"

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Detection of lost writes, and checks of what a later session grants: pure, for KUnit. */
+#include "blk.h"
+
+/* Capabilities that a writable disk must keep, as the block layer relies on them. */
+#define KBC_CAPS_KEPT	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
+
+/* A session begins. Return: whether writes of earlier ones may have been lost. */
+bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch)
+{
+	bool lost = e->epoch && e->epoch != epoch && e->unflushed;
+
+	if (lost) {
+		WRITE_ONCE(e->lost, true);
+		WRITE_ONCE(e->unflushed, 0);
+	}
+	e->epoch = epoch;
+	return lost;
+}
+
+/* All completed writes are in stable storage, and no request is active. */
+void kbc_epoch_flushed(struct kbc_epoch *e)
+{
+	WRITE_ONCE(e->unflushed, 0);
+}
+
+/* The server replied to a write without FUA, which isn't completed yet. */
+void kbc_epoch_wrote(struct kbc_epoch *e)
+{
+	/* Most writes find the flag set. Don't write to the cache line, which all CPUs share. */
+	if (!READ_ONCE(e->unflushed))
+		WRITE_ONCE(e->unflushed, 1);
+}
+
+/* Called before a flush is sent, so it covers all writes noted until here. */
+bool kbc_epoch_flush(struct kbc_epoch *e)
+{
+	return xchg(&e->unflushed, 0);
+}
+
+/* A flush failed, or got no reply. @unflushed: return value of kbc_epoch_flush(). */
+void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed)
+{
+	if (unflushed)
+		kbc_epoch_wrote(e);
+}
+
+bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua)
+{
+	return unlikely(READ_ONCE(e->lost)) && (flush || fua);
+}
+
+void kbc_epoch_accept(struct kbc_epoch *e)
+{
+	WRITE_ONCE(e->lost, false);
+}
+
+/*
+ * Compare a later session with the one that the disk was made with. What matters only for writes
+ * isn't checked if the disk is read-only now. Return: NULL, or why the disk can't use the session.
+ */
+const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_accept_msg *now)
+{
+	if (memcmp(now->content, made->content, sizeof(made->content)))
+		return "the export is a different disk now";
+	if (now->disk.logical_block != made->disk.logical_block)
+		return "the block size has changed";
+	if (now->limits.queues < made->limits.queues ||
+	    now->limits.depth < made->limits.depth ||
+	    now->limits.max_io < made->limits.max_io)
+		return "the server grants less than before";
+	if (now->disk.flags & KB_DISK_READ_ONLY)
+		return NULL;
+	/* The block layer doesn't send flushes to a disk that was made without a cache. */
+	if (now->disk.flags & ~made->disk.flags & KB_DISK_WRITE_CACHE)
+		return "the store has a write cache now";
+	if (made->limits.caps & ~now->limits.caps & KBC_CAPS_KEPT)
+		return "the server no longer supports an operation that the disk uses";
+	return NULL;
+}
+
+/* The server lacked a resource, so the client sends the request again. */
+bool kbc_transient(u16 status)
+{
+	return status == KB_NOMEM || status == KB_BUSY;
+}
