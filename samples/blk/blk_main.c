@@ -18,6 +18,8 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include "blk.h"
+#define CREATE_TRACE_POINTS
+#include "blk_trace.h"
 
 MODULE_DESCRIPTION("kofiblk: block devices of another machine, over kOFI");
 MODULE_AUTHOR("kOFI maintainers");

@@ -48,7 +48,7 @@ bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
 		WRITE_ONCE(d->state, state);
 	spin_unlock_bh(&d->lock);
 	if (may)
-		trace_kofiblk_state(d->name, old, state);
+		trace_kofiblk_state(d->name, kbc_state_names[old], kbc_state_names[state]);
 	return may;
 }
 

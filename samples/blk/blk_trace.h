@@ -12,34 +12,20 @@
 #include <linux/tracepoint.h>
 #include "blk.h"
 
-TRACE_DEFINE_ENUM(KBC_CONNECTING);
-TRACE_DEFINE_ENUM(KBC_LIVE);
-TRACE_DEFINE_ENUM(KBC_RESETTING);
-TRACE_DEFINE_ENUM(KBC_DELETING);
-
-#define kofiblk_show_state(state)			\
-	__print_symbolic(state,				\
-		{ KBC_CONNECTING, "connecting" },	\
-		{ KBC_LIVE, "live" },			\
-		{ KBC_RESETTING, "resetting" },		\
-		{ KBC_DELETING, "deleting" })
-
 TRACE_EVENT(kofiblk_state,
-	TP_PROTO(const char *disk, int from, int to),
+	TP_PROTO(const char *disk, const char *from, const char *to),
 	TP_ARGS(disk, from, to),
 	TP_STRUCT__entry(
 		__string(disk, disk)
-		__field(int, from)
-		__field(int, to)
+		__string(from, from)
+		__string(to, to)
 	),
 	TP_fast_assign(
 		kofi_assign_str(disk, disk);
-		__entry->from = from;
-		__entry->to = to;
+		kofi_assign_str(from, from);
+		kofi_assign_str(to, to);
 	),
-	TP_printk("disk=%s %s -> %s", __get_str(disk),
-		  kofiblk_show_state(__entry->from),
-		  kofiblk_show_state(__entry->to))
+	TP_printk("disk=%s %s -> %s", __get_str(disk), __get_str(from), __get_str(to))
 );
 
 TRACE_EVENT(kofiblk_session,
