@@ -16,7 +16,6 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include "blk.h"
 #define CREATE_TRACE_POINTS
 #include "blk_trace.h"
@@ -120,32 +119,27 @@ static struct kbc_disk *kbc_alloc(void)
 	if (!d)
 		return NULL;
 	d->index = ida_alloc(&kbc_indices, GFP_KERNEL);
-	if (d->index < 0)
-		goto err_free;
-	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
-	d->queues = kcalloc(KB_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
-	d->stats = alloc_percpu(struct kbc_stats);
-	if (!d->setup || !d->queues || !d->stats)
-		goto err_ida;
-	for (i = 0; i < KB_QUEUES_MAX; i++) {
-		d->queues[i].disk = d;
-		d->queues[i].index = i;
+	if (d->index < 0) {
+		kfree(d);
+		return NULL;
 	}
 	snprintf(d->name, sizeof(d->name), "kofiblk%d", d->index);
 	mutex_init(&d->gate);
 	init_completion(&d->made);
 	INIT_WORK(&d->delete_work, kbc_delete);
 	kbc_session_init(d);
+	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
+	d->queues = kcalloc(KB_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
+	d->stats = alloc_percpu(struct kbc_stats);
+	if (!d->setup || !d->queues || !d->stats) {
+		kbc_free(d);
+		return NULL;
+	}
+	for (i = 0; i < KB_QUEUES_MAX; i++) {
+		d->queues[i].disk = d;
+		d->queues[i].index = i;
+	}
 	return d;
-
-err_ida:
-	ida_free(&kbc_indices, d->index);
-	kfree(d->setup);
-	kfree(d->queues);
-	free_percpu(d->stats);
-err_free:
-	kfree(d);
-	return NULL;
 }
 
 /* Don't attach an export twice: the two disks' page caches wouldn't be coherent. */
@@ -183,45 +177,6 @@ static int kbc_list_add(struct kbc_disk *d)
 	return kbc_list_try(d);
 }
 
-/*
- * The caller is in a noio scope, because write-out to other disks on the same device may wait
- * for locks that this function takes.
- */
-static int kbc_bring_up(struct kbc_disk *d)
-{
-	int ret;
-
-	ret = kbc_connect(d);
-	if (ret)
-		return ret;
-	ret = kbc_disk_alloc(d);
-	if (ret)
-		goto err_disconnect;
-	ret = kbc_session_start(d);
-	if (ret)
-		goto err_disk;
-	return 0;
-
-err_disk:
-	kbc_disk_free(d);
-err_disconnect:
-	kbc_disconnect(d);
-	return ret;
-}
-
-/* The disk's thread runs, so kbc_disk_delete() undoes everything on failure. */
-static int kbc_show(struct kbc_disk *d)
-{
-	int ret;
-
-	kbc_debugfs_add(d);
-	ret = kbc_disk_add(d);
-	if (ret)
-		kbc_disk_delete(d);
-	complete(&d->made);
-	return ret;
-}
-
 static int kbc_create(char *text, char *name)
 {
 	struct kbc_disk *d = kbc_alloc();
@@ -234,12 +189,24 @@ static int kbc_create(char *text, char *name)
 	if (ret)
 		goto err_free;
 	strscpy(name, d->name, DISK_NAME_LEN);
+	/* Write-out to other disks on the same device may wait for locks that are taken here. */
 	noio = memalloc_noio_save();
-	ret = kbc_bring_up(d);
+	ret = kbc_connect(d) ?: kbc_disk_alloc(d) ?: kbc_session_start(d);
+	if (ret) {
+		kbc_disk_free(d);
+		if (d->session)
+			kbc_disconnect(d);
+	}
 	memalloc_noio_restore(noio);
 	if (ret)
 		goto err_list;
-	return kbc_show(d);
+	/* The disk's thread runs, so kbc_disk_delete() undoes everything on failure. */
+	kbc_debugfs_add(d);
+	ret = kbc_disk_add(d);
+	if (ret)
+		kbc_disk_delete(d);
+	complete(&d->made);
+	return ret;
 
 err_list:
 	kbc_list_del(d);
@@ -287,30 +254,22 @@ static ssize_t kbc_control_write(struct file *file, const char __user *buf,
 	control->answer[0] = '\0';
 	ret = kbc_create(text, name);
 	if (!ret)
-		snprintf(control->answer, sizeof(control->answer),
-			 "disk=%s\n", name);
+		snprintf(control->answer, sizeof(control->answer), "disk=%s\n", name);
+	*pos = 0;
 	mutex_unlock(&control->lock);
 	kfree_sensitive(text);
 	return ret ?: count;
 }
 
-/* Remove the part that was read from the answer, because a shell reads byte by byte. */
-static ssize_t kbc_control_read(struct file *file, char __user *buf,
-				size_t count, loff_t *pos)
+static ssize_t kbc_control_read(struct file *file, char __user *buf, size_t count, loff_t *pos)
 {
 	struct kbc_control *control = file->private_data;
-	size_t len;
+	ssize_t ret;
 
 	mutex_lock(&control->lock);
-	len = strlen(control->answer);
-	count = min(count, len);
-	if (copy_to_user(buf, control->answer, count)) {
-		mutex_unlock(&control->lock);
-		return -EFAULT;
-	}
-	memmove(control->answer, control->answer + count, len - count + 1);
+	ret = simple_read_from_buffer(buf, count, pos, control->answer, strlen(control->answer));
 	mutex_unlock(&control->lock);
-	return count;
+	return ret;
 }
 
 static const struct file_operations kbc_control_fops = {
