@@ -10,16 +10,8 @@
 
 bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 {
-	switch (op) {
-	case 0:
-		return false;
-	case KB_OP_DISCARD:
-		return d->limits.caps & KB_CAP_DISCARD;
-	case KB_OP_WRITE_ZEROES:
-		return d->limits.caps & KB_CAP_WRITE_ZEROES;
-	default:
-		return true;
-	}
+	return op && (op != KB_OP_DISCARD || d->limits.caps & KB_CAP_DISCARD) &&
+	       (op != KB_OP_WRITE_ZEROES || d->limits.caps & KB_CAP_WRITE_ZEROES);
 }
 
 u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)

@@ -11,9 +11,6 @@
 #include "../../compat/disk.h"
 #include "blk.h"
 
-/* The time-out of other block devices over a network. */
-#define KBC_REQUEST_TIMEOUT	(30 * HZ)
-
 static const struct block_device_operations kbc_fops = {
 	.owner	= THIS_MODULE,
 };
@@ -137,7 +134,6 @@ int kbc_disk_alloc(struct kbc_disk *d)
 	d->set.queue_depth = d->depth;
 	d->set.numa_node = NUMA_NO_NODE;
 	d->set.cmd_size = sizeof(struct kbc_slot);
-	d->set.timeout = KBC_REQUEST_TIMEOUT;
 	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
 	d->set.driver_data = d;
 	ret = blk_mq_alloc_tag_set(&d->set);

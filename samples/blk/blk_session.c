@@ -26,30 +26,19 @@ const char * const kbc_state_names[KBC_STATES] = {
 	[KBC_DELETING]		= "deleting",
 };
 
-/* For each state, the states that may precede it. */
-static const u8 kbc_state_from[KBC_STATES] = {
-	[KBC_CONNECTING]	= BIT(KBC_RESETTING),
-	[KBC_LIVE]		= BIT(KBC_CONNECTING),
-	[KBC_RESETTING]		= BIT(KBC_LIVE),
-	[KBC_DELETING]		= BIT(KBC_CONNECTING) | BIT(KBC_LIVE) |
-				  BIT(KBC_RESETTING),
-};
-
-/* Return: whether the transition is allowed. */
+/* Return: false if the state stays KBC_DELETING, which is never left. */
 bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
 {
 	enum kbc_state old;
-	bool may;
 
 	spin_lock_bh(&d->lock);
 	old = d->state;
-	may = kbc_state_from[state] & BIT(old);
-	if (may)
+	if (old != KBC_DELETING)
 		WRITE_ONCE(d->state, state);
 	spin_unlock_bh(&d->lock);
-	if (may)
+	if (old != KBC_DELETING)
 		trace_kofiblk_state(d->name, kbc_state_names[old], kbc_state_names[state]);
-	return may;
+	return old != KBC_DELETING;
 }
 
 static void kbc_kick(struct work_struct *work)
@@ -187,24 +176,10 @@ static int kbc_session_run(struct kbc_disk *d)
 
 /* --- between sessions --- */
 
-/*
- * Decide when requests fail while there is no session. Called before kbc_disconnect(),
- * which may take long.
- */
-static void kbc_session_lost(struct kbc_disk *d)
-{
-	int tmo = READ_ONCE(d->options.fast_io_fail_tmo);
-
-	d->since = jiffies;
-	if (READ_ONCE(d->state) == KBC_DELETING)
-		kbc_gate_fail(d);
-	else if (tmo >= 0)
-		queue_delayed_work(kbc_wq, &d->fast_fail, tmo * HZ);
-}
-
 static void kbc_session_end(struct kbc_disk *d, int err)
 {
 	unsigned long began = d->since;
+	int tmo;
 
 	trace_kofiblk_session(d->name, false, err);
 	kbc_set_state(d, KBC_RESETTING);
@@ -212,7 +187,13 @@ static void kbc_session_end(struct kbc_disk *d, int err)
 		kbc_err(d, "session with %s, export %s, ended: %d\n", d->options.address,
 			d->options.export, err);
 	kbc_gate_close(d);
-	kbc_session_lost(d);
+	d->since = jiffies;
+	tmo = READ_ONCE(d->options.fast_io_fail_tmo);
+	/* Decide when requests fail before kbc_disconnect(), which may take long. */
+	if (READ_ONCE(d->state) == KBC_DELETING)
+		kbc_gate_fail(d);
+	else if (tmo >= 0)
+		queue_delayed_work(kbc_wq, &d->fast_fail, tmo * HZ);
 	kbc_disconnect(d);
 	/* Connect at once only if the session lasted, so that failures aren't retried in a loop. */
 	if (time_after(jiffies, began + d->options.reconnect_delay * HZ))
@@ -248,30 +229,9 @@ static bool kbc_given_up(const struct kbc_disk *d)
 						      (unsigned long)tmo * HZ));
 }
 
-static bool kbc_leaving(struct kbc_disk *d)
-{
-	return READ_ONCE(d->state) == KBC_DELETING;
-}
-
-/* Random, so that not all disks of all clients reconnect at once when a server is back. */
-static unsigned long kbc_reconnect_delay(const struct kbc_disk *d)
-{
-	unsigned long delay = READ_ONCE(d->options.reconnect_delay) * HZ;
-
-	return delay - get_random_u32() % (delay / 2);
-}
-
-static void kbc_wait_to_connect(struct kbc_disk *d)
-{
-	wait_event_idle_timeout(d->wait,
-				READ_ONCE(d->stopping) || READ_ONCE(d->again) ||
-				kbc_leaving(d),
-				kbc_reconnect_delay(d));
-	WRITE_ONCE(d->again, false);
-}
-
 static void kbc_session_try(struct kbc_disk *d)
 {
+	unsigned long delay = READ_ONCE(d->options.reconnect_delay) * HZ;
 	int ret;
 
 	if (kbc_given_up(d)) {
@@ -279,16 +239,16 @@ static void kbc_session_try(struct kbc_disk *d)
 		/* Fail I/O before the removal, which may need memory that the failed I/O frees. */
 		kbc_gate_fail(d);
 		kbc_disk_delete(d);
-		wait_event_idle(d->wait, READ_ONCE(d->stopping));
-		return;
 	}
-	kbc_wait_to_connect(d);
+	/* Random, so that not all disks of all clients reconnect at once when a server is back. */
+	wait_event_idle_timeout(d->wait, READ_ONCE(d->stopping) || READ_ONCE(d->again) ||
+				READ_ONCE(d->state) == KBC_DELETING,
+				delay - get_random_u32() % (delay / 2));
+	WRITE_ONCE(d->again, false);
+	if (READ_ONCE(d->state) == KBC_DELETING)
+		wait_event_idle(d->wait, READ_ONCE(d->stopping));
 	if (READ_ONCE(d->stopping))
 		return;
-	if (kbc_leaving(d)) {
-		wait_event_idle(d->wait, READ_ONCE(d->stopping));
-		return;
-	}
 	ret = kbc_connect(d);
 	if (!ret)
 		kbc_session_begin(d);

@@ -139,13 +139,6 @@ void kbc_fabric_forget(struct kbc_disk *d)
 	kb_fabric_put(f);
 }
 
-/* Return: whether @f has the address format and length of the first session's fabric. */
-static bool kbc_fabric_same(const struct kbc_disk *d, const struct kb_fabric *f)
-{
-	return !d->known || (f->info->addr_format == d->addr_format &&
-			     f->queues[0].addrlen == d->addrlen);
-}
-
 static int kbc_fabric_find(struct kbc_disk *d)
 {
 	struct kb_fabric *f;
@@ -162,7 +155,8 @@ static int kbc_fabric_find(struct kbc_disk *d)
 		return PTR_ERR(f);
 	}
 	WRITE_ONCE(d->fabric, f);
-	if (!kbc_fabric_same(d, f)) {
+	if (d->known && (f->info->addr_format != d->addr_format ||
+			 f->queues[0].addrlen != d->addrlen)) {
 		kbc_fabric_forget(d);
 		return -ENODATA;
 	}
@@ -177,20 +171,14 @@ static int kbc_fabric_find(struct kbc_disk *d)
 
 /* --- requested limits --- */
 
-static u16 kbc_depth_possible(const struct kbc_disk *d)
-{
-	u32 least = d->queues[0].credits;
-	unsigned int i;
-
-	for (i = 1; i < d->nqueues; i++)
-		least = min(least, d->queues[i].credits);
-	return least - 1;
-}
-
 static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 {
 	const struct kb_fabric *f = d->fabric;
+	u32 credits = d->queues[0].credits;
+	unsigned int i;
 
+	for (i = 1; i < d->nqueues; i++)
+		credits = min(credits, d->queues[i].credits);
 	*limits = (struct kb_limits) {
 		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE) &
 				  ~(d->options.checksum ? 0 : KB_CAP_CHECKSUM) &
@@ -202,7 +190,7 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 					KB_CMD_MAX(0)),
 		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,
 		.queues		= d->nqueues,
-		.depth		= kbc_depth_possible(d),
+		.depth		= credits - 1,
 		.inline_read	= round_down(min_t(size_t, KB_INLINE_READ_MAX,
 						   f->max_msg - KB_REPLY_MAX(0)),
 					     KB_SECTOR),
