@@ -360,6 +360,7 @@ void kbc_each_tag(struct kbc_disk *d,
 void kbc_keep_alive(struct kbc_disk *d);
 int kbc_tags_alloc(struct kbc_disk *d);
 void kbc_tags_free(struct kbc_disk *d);
+void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);
 int kbc_regions_alloc(struct kbc_disk *d);
 void kbc_regions_free(struct kbc_disk *d);
 

@@ -26,38 +26,6 @@
 /* Delay before a request is sent again that failed because the server lacked a resource. */
 #define KBC_TRANSIENT_MS	100
 
-/**
- * struct kbc_end - what kbc_slot_finish() does after kbc_tag.lock is released
- * @kq: queue of the request
- * @rq: request to complete, or NULL
- * @status: result of the request
- * @aborted: the session ended before the server replied
- * @transient: the request may succeed if it is sent again
- * @settled: all operations of the request have completed, so kbc_queue.busy is decremented
- */
-struct kbc_end {
-	struct kbc_queue *kq;
-	struct request	*rq;
-	blk_status_t	status;
-	bool		aborted;
-	bool		transient;
-	bool		settled;
-};
-
-/* --- changes of phase --- */
-
-/*
- * Enter a phase. kbc_slot_act() submits the phase's operation, which can't be done under
- * the lock.
- */
-static void kbc_slot_enter(struct kbc_slot *slot, enum kbc_phase phase)
-{
-	lockdep_assert_held(&slot->tag->lock);
-	WRITE_ONCE(slot->phase, phase);
-	if (phase < KBC_STUCK)
-		slot->ops++;
-}
-
 /* Note a failed flush; or a write before it is completed, because later flushes must cover it. */
 static void kbc_slot_note(struct kbc_slot *slot)
 {
@@ -74,25 +42,6 @@ static void kbc_slot_note(struct kbc_slot *slot)
 		kbc_epoch_wrote(&d->epoch);
 }
 
-/* Check whether the request has ended. Called once after each change of its state. */
-static void kbc_slot_look(struct kbc_slot *slot, struct kbc_end *end)
-{
-	lockdep_assert_held(&slot->tag->lock);
-	if (slot->ops || (slot->phase != KBC_END && slot->phase != KBC_STUCK))
-		return;
-	end->kq = slot->kq;
-	end->settled = true;
-	if (slot->phase == KBC_STUCK)
-		return;
-	kbc_slot_note(slot);
-	end->rq = kbc_rq(slot);
-	end->status = slot->status;
-	end->aborted = slot->aborted;
-	end->transient = slot->transient;
-	slot->tag->slot = NULL;
-	WRITE_ONCE(slot->phase, KBC_IDLE);
-}
-
 /*
  * Readahead isn't sent again. A request of merged bios has the flags of its first one, and the
  * others may be ordinary reads.
@@ -102,72 +51,124 @@ static bool kbc_noretry(const struct request *rq)
 	return blk_noretry_request(rq) && !(rq->rq_flags & RQF_MIXED_MERGE);
 }
 
-static void kbc_request_end(struct kbc_end *end)
+static void kbc_request_end(struct kbc_slot *slot)
 {
-	struct kbc_disk *d = end->kq->disk;
-	struct request *rq = end->rq;
-	struct kbc_slot *slot = kbc_slot(rq);
+	struct kbc_disk *d = slot->kq->disk;
+	struct request *rq = kbc_rq(slot);
 
-	if (!end->aborted && end->status == BLK_STS_OK && kbc_sum_wrong(d, rq)) {
-		end->transient = true;
-		end->status = BLK_STS_PROTECTION;
+	if (!slot->aborted && slot->status == BLK_STS_OK && kbc_sum_wrong(d, rq)) {
+		slot->transient = true;
+		slot->status = BLK_STS_PROTECTION;
 	}
-	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), end->aborted,
-			  blk_status_to_errno(end->status));
-	if (end->transient)
+	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), slot->aborted,
+			  blk_status_to_errno(slot->status));
+	if (slot->transient)
 		kbc_fault(slot);
-	if ((end->aborted || end->transient) && !kbc_noretry(rq) &&
-	    !READ_ONCE(d->failing) &&
+	if ((slot->aborted || slot->transient) && !kbc_noretry(rq) && !READ_ONCE(d->failing) &&
 	    READ_ONCE(slot->faults) <= KBC_FAULTS_MAX) {
 		kbc_inc(d, replays);
-		kbc_requeue(d, rq, end->transient ? KBC_TRANSIENT_MS : 0);
+		kbc_requeue(d, rq, slot->transient ? KBC_TRANSIENT_MS : 0);
 		return;
 	}
-	if (end->aborted) {
+	if (slot->aborted) {
 		kbc_inc(d, failures);
-		end->status = BLK_STS_TRANSPORT;
+		slot->status = BLK_STS_TRANSPORT;
 	}
-	kbc_complete(rq, end->status);
+	kbc_complete(rq, slot->status);
 }
 
-/* Act on the state that kbc_slot_look() copied to @end under the lock, which is released now. */
-static void kbc_slot_finish(struct kbc_end *end)
+/* Build the request's command, or with @thank the FETCHED command. */
+static void kbc_command(struct kbc_slot *slot, bool thank)
 {
-	if (!end->settled)
-		return;
-	if (end->rq)
-		kbc_request_end(end);
-	kbc_busy_put(end->kq);
+	const struct kbc_disk *d = slot->kq->disk;
+	struct request *rq = kbc_rq(slot);
+	u8 op = kbc_opcode(rq);
+	struct kb_cmd_msg msg = {
+		.op		= thank ? KB_OP_FETCHED : op,
+		.queue		= slot->kq->index,
+		.session	= d->session,
+		.id		= KB_ID(rq->tag, slot->tag->gen),
+	};
+	size_t len, keylen = sizeof(msg.key);
+
+	if (!thank) {
+		msg.flags = kbc_cmd_flags(slot, op);
+		if (op != KB_OP_FLUSH) {
+			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
+			msg.bytes = blk_rq_bytes(rq);
+		}
+		kbc_sum_command(d, rq, &msg);
+	}
+	if (slot->registered)
+		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
+	if (msg.flags & KB_CMD_IMM)
+		msg.imm = kbc_imm(slot->kq, slot->tag);
+	trace_kofiblk_command(d->name, &msg);
+	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
+	if (!thank)
+		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
+			      offset_in_page(slot->msgs));
 }
 
-static void kbc_command(struct kbc_slot *slot, bool thank);
-
-/* Submit the operation that a phase begins with. Called without the lock. */
+/*
+ * Submit the operation that a phase begins with, without the lock. In other phases the request may
+ * have been completed, so don't touch @slot.
+ */
 static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 {
-	struct kb_queue *q;
-
-	/* The request may have been completed, so don't touch @slot. */
-	if (phase == KBC_IDLE || phase == KBC_STUCK || phase == KBC_END)
-		return;
-	q = slot->kq->q;
 	switch (phase) {
 	case KBC_REGISTER:
 	case KBC_INVALIDATE:
 		slot->region.lane = phase == KBC_REGISTER ? KB_LANE_REG : KB_LANE_INVAL;
-		kb_submit(q, &slot->region);
+		kb_submit(slot->kq->q, &slot->region);
 		break;
 	case KBC_REPLY:
 		kbc_command(slot, slot->fetched);
-		kb_submit(q, slot->fetched ? &slot->thank : &slot->send);
+		kb_submit(slot->kq->q, slot->fetched ? &slot->thank : &slot->send);
 		break;
 	case KBC_FETCH:
 		kbc_memory_iter(slot->bio, &slot->fetch.iter);
-		kb_rma_submit(q, &slot->fetch);
+		kb_rma_submit(slot->kq->q, &slot->fetch);
 		break;
 	default:
 		break;
 	}
+}
+
+/*
+ * Leave the current phase for @next, or stay in it for KBC_IDLE, and release the lock. Then begin
+ * the operation of the phase; or complete the request, if all its operations have completed. No tag
+ * has the request any more then, so kbc_request_end() needs no lock. Called once after each change
+ * of the request. Without a change, KBC_IDLE would drop kbc_queue.busy again for a request that is
+ * KBC_STUCK.
+ */
+static void kbc_slot_go(struct kbc_slot *slot, enum kbc_phase next)
+	__releases(&slot->tag->lock)
+{
+	struct kbc_tag *tag = slot->tag;
+	struct kbc_queue *kq = slot->kq;
+	bool idle, over;
+
+	lockdep_assert_held(&tag->lock);
+	if (next != KBC_IDLE) {
+		WRITE_ONCE(slot->phase, next);
+		if (next < KBC_STUCK)
+			slot->ops++;
+	}
+	idle = !slot->ops && slot->phase >= KBC_STUCK;
+	over = idle && slot->phase == KBC_END;
+	if (over) {
+		kbc_slot_note(slot);
+		tag->slot = NULL;
+		WRITE_ONCE(slot->phase, KBC_IDLE);
+	}
+	spin_unlock_bh(&tag->lock);
+	if (over)
+		kbc_request_end(slot);
+	if (idle)
+		kbc_busy_put(kq);
+	else
+		kbc_slot_act(slot, next);
 }
 
 /* --- registration --- */
@@ -219,59 +220,17 @@ static enum kbc_phase kbc_invalidated(struct kbc_slot *slot, int err)
 	return KBC_END;
 }
 
-static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err,
-			    size_t len)
+static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
-	struct kbc_tag *tag = slot->tag;
-	enum kbc_phase next;
-	struct kbc_end end = {};
 
-	spin_lock_bh(&tag->lock);
+	spin_lock_bh(&slot->tag->lock);
 	slot->ops--;
-	next = slot->phase == KBC_REGISTER ? kbc_registered(slot, err) :
-					     kbc_invalidated(slot, err);
-	kbc_slot_enter(slot, next);
-	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&tag->lock);
-	kbc_slot_act(slot, next);
-	kbc_slot_finish(&end);
+	kbc_slot_go(slot, slot->phase == KBC_REGISTER ? kbc_registered(slot, err) :
+							kbc_invalidated(slot, err));
 }
 
 /* --- commands --- */
-
-/* Build the request's command, or with @thank the FETCHED command. */
-static void kbc_command(struct kbc_slot *slot, bool thank)
-{
-	const struct kbc_disk *d = slot->kq->disk;
-	struct request *rq = kbc_rq(slot);
-	u8 op = kbc_opcode(rq);
-	struct kb_cmd_msg msg = {
-		.op		= thank ? KB_OP_FETCHED : op,
-		.queue		= slot->kq->index,
-		.session	= d->session,
-		.id		= KB_ID(rq->tag, slot->tag->gen),
-	};
-	size_t len, keylen = sizeof(msg.key);
-
-	if (!thank) {
-		msg.flags = kbc_cmd_flags(slot, op);
-		if (op != KB_OP_FLUSH) {
-			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
-			msg.bytes = blk_rq_bytes(rq);
-		}
-		kbc_sum_command(d, rq, &msg);
-	}
-	if (slot->registered)
-		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
-	if (msg.flags & KB_CMD_IMM)
-		msg.imm = kbc_imm(slot->kq, slot->tag);
-	trace_kofiblk_command(d->name, &msg);
-	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
-	if (!thank)
-		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
-			      offset_in_page(slot->msgs));
-}
 
 static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 {
@@ -306,18 +265,13 @@ static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
 /* After an error the server may or may not have received the command, so end the session. */
 static void kbc_sent(struct kbc_slot *slot, int err)
 {
-	struct kbc_tag *tag = slot->tag;
-	struct kbc_end end = {};
-
-	spin_lock_bh(&tag->lock);
+	spin_lock_bh(&slot->tag->lock);
 	slot->ops--;
 	if (err && !slot->aborted) {
 		kbc_fault(slot);
 		kbc_session_fail(slot->kq->disk, err);
 	}
-	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&tag->lock);
-	kbc_slot_finish(&end);
+	kbc_slot_go(slot, KBC_IDLE);
 }
 
 static void kbc_send_done(struct kb_queue *q, struct kb_op *op, int err,
@@ -352,23 +306,13 @@ static enum kbc_phase kbc_fetched(struct kbc_slot *slot, int err)
 	return slot->fetched ? KBC_REPLY : KBC_FETCH;
 }
 
-static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err,
-			   size_t len)
+static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, fetch.op);
-	struct kbc_tag *tag = slot->tag;
-	struct kbc_end end = {};
-	enum kbc_phase next;
 
-	spin_lock_bh(&tag->lock);
+	spin_lock_bh(&slot->tag->lock);
 	slot->ops--;
-	next = kbc_fetched(slot, err);
-	if (next != KBC_IDLE)
-		kbc_slot_enter(slot, next);
-	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&tag->lock);
-	kbc_slot_act(slot, next);
-	kbc_slot_finish(&end);
+	kbc_slot_go(slot, kbc_fetched(slot, err));
 }
 
 /* --- replies --- */
@@ -410,47 +354,32 @@ static void kbc_refuse(struct kbc_disk *d, const char *fault)
 	kbc_session_fail(d, -EPROTO);
 }
 
+/* Return: whether the active request of a tag, if any, accepts a reply. */
+static bool kbc_waits(const struct kbc_slot *slot)
+{
+	return slot && slot->phase == KBC_REPLY && READ_ONCE(slot->posted);
+}
+
 static void kbc_reply(struct kbc_queue *kq, const struct kb_reply_msg *msg)
 {
 	struct kbc_tag *tag = &kq->tags[KB_ID_SLOT(msg->id)];
-	enum kbc_phase next = KBC_IDLE;
-	struct kbc_end end = {};
 	const char *fault = NULL;
 	struct kbc_slot *slot;
 
 	spin_lock_bh(&tag->lock);
 	slot = tag->slot;
-	if (!slot || slot->phase != KBC_REPLY || !READ_ONCE(slot->posted) ||
-	    KB_ID_GEN(msg->id) != KB_ID_GEN(KB_ID(0, tag->gen))) {
-		kbc_inc(kq->disk, stale);
-	} else {
+	if (kbc_waits(slot) && KB_ID_GEN(msg->id) == KB_ID_GEN(KB_ID(0, tag->gen))) {
 		fault = kbc_reply_fault(slot, msg);
 		if (!fault) {
-			next = kbc_reply_taken(slot, msg);
-			kbc_slot_enter(slot, next);
-			kbc_slot_look(slot, &end);
+			kbc_slot_go(slot, kbc_reply_taken(slot, msg));
+			return;
 		}
 	}
 	spin_unlock_bh(&tag->lock);
 	if (fault)
 		kbc_refuse(kq->disk, fault);
-	kbc_slot_act(slot, next);
-	kbc_slot_finish(&end);
-}
-
-/* Return: whether immediate data is for the active request of the tag. */
-static bool kbc_imm_taken(const struct kbc_queue *kq, const struct kbc_tag *tag,
-			  u32 data)
-{
-	struct kbc_slot *slot = tag->slot;
-
-	lockdep_assert_held(&tag->lock);
-	if (!slot || slot->phase != KBC_REPLY || !slot->imm ||
-	    !READ_ONCE(slot->posted) || data != kbc_imm(kq, tag))
-		return false;
-	kbc_inc(kq->disk, immediates);
-	kbc_slot_enter(slot, KBC_INVALIDATE);
-	return true;
+	else
+		kbc_inc(kq->disk, stale);
 }
 
 /* Handle immediate data, the reply to a read. Any peer that reaches the endpoint may send it. */
@@ -461,23 +390,21 @@ void kbc_written(void *user, u32 data)
 	/* Pairs with kbc_queue_alloc(). */
 	struct kbc_tag *tag = smp_load_acquire(&kq->tags);
 	struct kb_reply_msg msg = { .op = KB_OP_READ, .queue = kq->index };
-	struct kbc_slot *slot = NULL;
 
 	if (tag && KBC_IMM_TAG(data) < d->depth) {
 		tag += KBC_IMM_TAG(data);
 		spin_lock_bh(&tag->lock);
-		if (kbc_imm_taken(kq, tag, data))
-			slot = tag->slot;
-		msg.id = KB_ID(KBC_IMM_TAG(data), tag->gen);
+		if (kbc_waits(tag->slot) && tag->slot->imm && data == kbc_imm(kq, tag)) {
+			msg.id = KB_ID(KBC_IMM_TAG(data), tag->gen);
+			trace_kofiblk_reply(d->name, &msg);
+			kbc_inc(d, immediates);
+			kbc_slot_go(tag->slot, KBC_INVALIDATE);
+			return;
+		}
 		spin_unlock_bh(&tag->lock);
 	}
-	if (!slot) {
-		kbc_inc(d, stale);
-		trace_kofiblk_stray_imm(d->name, data);
-		return;
-	}
-	trace_kofiblk_reply(d->name, &msg);
-	kbc_slot_act(slot, KBC_INVALIDATE);
+	kbc_inc(d, stale);
+	trace_kofiblk_stray_imm(d->name, data);
 }
 
 static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
@@ -577,7 +504,6 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 	struct kbc_slot *slot = kbc_slot(rq);
 	struct kbc_disk *d = kq->disk;
 	u8 op = kbc_opcode(rq);
-	enum kbc_phase first;
 
 	if (!kbc_op_allowed(d, op))
 		return BLK_STS_NOTSUPP;
@@ -598,70 +524,39 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 		kbc_add(d, bytes, blk_rq_bytes(rq));
 	if (slot->inl && op == KB_OP_WRITE)
 		kbc_inc(d, inlined);
-	first = kbc_slot_first(slot, op);
-	kbc_slot_enter(slot, first);
-	spin_unlock_bh(&tag->lock);
-	kbc_slot_act(slot, first);
+	kbc_slot_go(slot, kbc_slot_first(slot, op));
 	return BLK_STS_OK;
-}
-
-static enum kbc_phase kbc_slot_abort(struct kbc_slot *slot, struct kbc_end *end)
-{
-	enum kbc_phase next = KBC_IDLE;
-
-	lockdep_assert_held(&slot->tag->lock);
-	switch (slot->phase) {
-	case KBC_REPLY:
-		WRITE_ONCE(slot->aborted, true);
-		next = slot->registered ? KBC_INVALIDATE : KBC_END;
-		kbc_slot_enter(slot, next);
-		kbc_slot_look(slot, end);
-		break;
-	case KBC_REGISTER:
-	case KBC_FETCH:
-		/* The completion of the operation sees @aborted. */
-		WRITE_ONCE(slot->aborted, true);
-		break;
-	default:
-		break;
-	}
-	return next;
 }
 
 static void kbc_tag_abort(struct kbc_queue *kq, struct kbc_tag *tag)
 {
-	enum kbc_phase next = KBC_IDLE;
-	struct kbc_end end = {};
 	struct kbc_slot *slot;
 
 	spin_lock_bh(&tag->lock);
 	slot = tag->slot;
-	if (slot)
-		next = kbc_slot_abort(slot, &end);
+	if (slot && slot->phase == KBC_REPLY) {
+		WRITE_ONCE(slot->aborted, true);
+		kbc_slot_go(slot, slot->registered ? KBC_INVALIDATE : KBC_END);
+		return;
+	}
+	/* The completion of the operation sees @aborted. */
+	if (slot && (slot->phase == KBC_REGISTER || slot->phase == KBC_FETCH))
+		WRITE_ONCE(slot->aborted, true);
 	spin_unlock_bh(&tag->lock);
-	kbc_slot_act(slot, next);
-	kbc_slot_finish(&end);
 }
 
 /* The check needs no lock: only this function changes a request in KBC_STUCK. */
 static void kbc_tag_release(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	struct kbc_slot *slot = tag->slot;
-	struct kbc_end end = {};
-	int ret;
 
 	if (!slot || slot->phase != KBC_STUCK)
 		return;
-	ret = fi_close(&tag->mr->fid);
-	WARN_ONCE(ret, "kofiblk: closing a region failed: %d\n", ret);
-	tag->mr = NULL;
+	kbc_region_free(kq, tag);
 	atomic_inc(&kq->busy);
 	spin_lock_bh(&tag->lock);
 	slot->registered = false;
-	kbc_slot_enter(slot, KBC_END);
-	kbc_slot_look(slot, &end);
-	spin_unlock_bh(&tag->lock);
-	kbc_slot_finish(&end);
+	kbc_slot_go(slot, KBC_END);
 }
 
 static bool kbc_requests_idle(struct kbc_disk *d)

@@ -159,7 +159,7 @@ int kbc_regions_alloc(struct kbc_disk *d)
 	return ret;
 }
 
-static void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
+void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	int ret;
 
