@@ -130,7 +130,7 @@ static inline struct request *kbc_rq(const struct kbc_slot *slot)
 	return blk_mq_rq_from_pdu((void *)slot);
 }
 
-/* Return: enum kb_opcode, or 0 for a request without a command. */
+/* Return: KB_OP_READ and so on, or 0 for a request without a command. */
 static inline u8 kbc_opcode(const struct request *rq)
 {
 	switch (req_op(rq)) {
@@ -147,11 +147,6 @@ static inline u8 kbc_opcode(const struct request *rq)
 	default:
 		return 0;
 	}
-}
-
-static inline bool kbc_op_moves(u8 op)
-{
-	return op == KB_OP_READ || op == KB_OP_WRITE;
 }
 
 /* Count a failure. Another request may be its cause, but the number of retries must be finite. */
@@ -364,18 +359,6 @@ void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);
 int kbc_regions_alloc(struct kbc_disk *d);
 void kbc_regions_free(struct kbc_disk *d);
 
-/* blk_command.c */
-
-/* The number of the tag in immediate data of kbc_imm(). */
-#define KBC_IMM_TAG(data)	((data) >> 20 & (KB_DEPTH_MAX - 1))
-
-bool kbc_op_allowed(const struct kbc_disk *d, u8 op);
-u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op);
-bool kbc_imm_will_do(const struct kbc_slot *slot);
-u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag);
-const char *kbc_reply_fault(const struct kbc_slot *slot,
-			    const struct kb_reply_msg *msg);
-
 /* blk_rules.c */
 
 bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch);
@@ -402,14 +385,6 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
 void kbc_requests_abort(struct kbc_disk *d);
 void kbc_received(struct kb_queue *q, void *buf, size_t len);
 void kbc_written(void *user, u32 data);
-
-/* blk_sum.c */
-
-void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd_msg *msg);
-bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg);
-bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
-		     const struct kb_reply_msg *msg);
-bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq);
 
 /* blk_attrs.c */
 

@@ -22,9 +22,158 @@
 
 #include "blk.h"
 #include "blk_trace.h"
+#include "checksum.h"
 
 /* Delay before a request is sent again that failed because the server lacked a resource. */
 #define KBC_TRANSIENT_MS	100
+
+/* The server may reply by immediate data if it granted exactly KBC_CAPS_IMM_ON of KBC_CAPS_IMM. */
+#define KBC_CAPS_IMM		(KB_CAP_IMM | KB_CAP_RDMA_WRITE | KB_CAP_CHECKSUM)
+#define KBC_CAPS_IMM_ON		(KB_CAP_IMM | KB_CAP_RDMA_WRITE)
+
+/* The number of the tag in immediate data of kbc_imm(). */
+#define KBC_IMM_TAG(data)	((data) >> 20 & (KB_DEPTH_MAX - 1))
+
+/* --- checksums: added to commands and written data, verified for read data --- */
+
+static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op, const char *side)
+{
+	kbc_inc(d, checksum_errors);
+	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
+	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu reached the %s with a wrong checksum\n",
+			   d->name, kb_op_name(op), blk_rq_bytes(rq),
+			   (u64)blk_rq_pos(rq), side);
+}
+
+static u32 kbc_sum_data(u32 sum, struct request *rq)
+{
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	rq_for_each_bvec(bv, rq, iter)
+		sum = kb_sum_bvecs(sum, &bv, bv.bv_len);
+	return sum;
+}
+
+/* Add the checksum to a command that lacks only the checksum, the address and the key. */
+static void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd_msg *msg)
+{
+	if (!(d->limits.caps & KB_CAP_CHECKSUM))
+		return;
+	msg->flags |= KB_CMD_SUM;
+	kbc_slot(rq)->seed = kb_sum_cmd(msg);
+	msg->sum = kbc_slot(rq)->seed;
+	if (msg->op == KB_OP_WRITE)
+		msg->sum = kbc_sum_data(msg->sum, rq);
+}
+
+/* Return: whether a checksum is missing or unexpected, which violates the protocol. */
+static bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
+{
+	bool due = d->limits.caps & KB_CAP_CHECKSUM && msg->op == KB_OP_READ &&
+		   msg->status == KB_OK && !(msg->flags & KB_REPLY_READY);
+
+	return due != !!(msg->flags & KB_REPLY_SUM);
+}
+
+/* Return: whether the server refused a wrong checksum, so the request must be sent again. */
+static bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
+			    const struct kb_reply_msg *msg)
+{
+	if (msg->status != KB_PROTECTION || !(d->limits.caps & KB_CAP_CHECKSUM))
+		return false;
+	/* For a read, the checksum of the command was wrong. */
+	kbc_sum_count(d, rq, msg->op, "server");
+	return true;
+}
+
+/* Check data that was read. The server can't write to the memory any more. */
+static bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
+{
+	if (!(d->limits.caps & KB_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
+	    likely(kbc_sum_data(kbc_slot(rq)->seed, rq) == kbc_slot(rq)->sum))
+		return false;
+	kbc_sum_count(d, rq, KB_OP_READ, "client");
+	return true;
+}
+
+/* --- commands --- */
+
+static bool kbc_op_moves(u8 op)
+{
+	return op == KB_OP_READ || op == KB_OP_WRITE;
+}
+
+static bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
+{
+	return op && (op != KB_OP_DISCARD || d->limits.caps & KB_CAP_DISCARD) &&
+	       (op != KB_OP_WRITE_ZEROES || d->limits.caps & KB_CAP_WRITE_ZEROES);
+}
+
+static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
+{
+	const struct request *rq = kbc_rq(slot);
+	u16 flags = slot->inl ? KB_CMD_INLINE : slot->imm ? KB_CMD_IMM : 0;
+
+	if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) && rq->cmd_flags & REQ_FUA)
+		flags |= KB_CMD_FUA;
+	if (op == KB_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
+		flags |= KB_CMD_NOUNMAP;
+	return flags;
+}
+
+static bool kbc_imm_will_do(const struct kbc_slot *slot)
+{
+	const struct kbc_queue *kq = slot->kq;
+
+	return req_op(kbc_rq(slot)) == REQ_OP_READ && kq->user >= 0 &&
+	       (kq->disk->limits.caps & KBC_CAPS_IMM) == KBC_CAPS_IMM_ON;
+}
+
+/*
+ * Immediate data for the active request of a tag: the queue's user number, the number of the tag
+ * (KBC_IMM_TAG()), and 20 bits of its generation, offset by a random salt that others can't guess.
+ */
+static u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
+{
+	return KB_IMM_USER(kq->user) | (u32)(tag - kq->tags) << 20 |
+	       (((u32)tag->gen + kq->salt) & GENMASK(19, 0));
+}
+
+/* Build the request's command, or with @thank the FETCHED command. */
+static void kbc_command(struct kbc_slot *slot, bool thank)
+{
+	const struct kbc_disk *d = slot->kq->disk;
+	struct request *rq = kbc_rq(slot);
+	u8 op = kbc_opcode(rq);
+	struct kb_cmd_msg msg = {
+		.op		= thank ? KB_OP_FETCHED : op,
+		.queue		= slot->kq->index,
+		.session	= d->session,
+		.id		= KB_ID(rq->tag, slot->tag->gen),
+	};
+	size_t len, keylen = sizeof(msg.key);
+
+	if (!thank) {
+		msg.flags = kbc_cmd_flags(slot, op);
+		if (op != KB_OP_FLUSH) {
+			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
+			msg.bytes = blk_rq_bytes(rq);
+		}
+		kbc_sum_command(d, rq, &msg);
+	}
+	if (slot->registered)
+		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
+	if (msg.flags & KB_CMD_IMM)
+		msg.imm = kbc_imm(slot->kq, slot->tag);
+	trace_kofiblk_command(d->name, &msg);
+	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
+	if (!thank)
+		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
+			      offset_in_page(slot->msgs));
+}
+
+/* --- changes of phase --- */
 
 /* Note a failed flush; or a write before it is completed, because later flushes must cover it. */
 static void kbc_slot_note(struct kbc_slot *slot)
@@ -75,39 +224,6 @@ static void kbc_request_end(struct kbc_slot *slot)
 		slot->status = BLK_STS_TRANSPORT;
 	}
 	kbc_complete(rq, slot->status);
-}
-
-/* Build the request's command, or with @thank the FETCHED command. */
-static void kbc_command(struct kbc_slot *slot, bool thank)
-{
-	const struct kbc_disk *d = slot->kq->disk;
-	struct request *rq = kbc_rq(slot);
-	u8 op = kbc_opcode(rq);
-	struct kb_cmd_msg msg = {
-		.op		= thank ? KB_OP_FETCHED : op,
-		.queue		= slot->kq->index,
-		.session	= d->session,
-		.id		= KB_ID(rq->tag, slot->tag->gen),
-	};
-	size_t len, keylen = sizeof(msg.key);
-
-	if (!thank) {
-		msg.flags = kbc_cmd_flags(slot, op);
-		if (op != KB_OP_FLUSH) {
-			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
-			msg.bytes = blk_rq_bytes(rq);
-		}
-		kbc_sum_command(d, rq, &msg);
-	}
-	if (slot->registered)
-		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
-	if (msg.flags & KB_CMD_IMM)
-		msg.imm = kbc_imm(slot->kq, slot->tag);
-	trace_kofiblk_command(d->name, &msg);
-	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
-	if (!thank)
-		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
-			      offset_in_page(slot->msgs));
 }
 
 /*
@@ -230,7 +346,7 @@ static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err, size_
 							kbc_invalidated(slot, err));
 }
 
-/* --- commands --- */
+/* --- sends --- */
 
 static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 {
@@ -258,8 +374,7 @@ static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
 
 	if (READ_ONCE(slot->aborted))
 		return -ECANCELED;
-	return fi_send(q->ep, &slot->msgs[1], sizeof(struct kb_cmd), NULL,
-		       slot->kq->peer, op);
+	return fi_send(q->ep, &slot->msgs[1], sizeof(struct kb_cmd), NULL, slot->kq->peer, op);
 }
 
 /* After an error the server may or may not have received the command, so end the session. */
@@ -274,14 +389,12 @@ static void kbc_sent(struct kbc_slot *slot, int err)
 	kbc_slot_go(slot, KBC_IDLE);
 }
 
-static void kbc_send_done(struct kb_queue *q, struct kb_op *op, int err,
-			  size_t len)
+static void kbc_send_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 {
 	kbc_sent(container_of(op, struct kbc_slot, send), err);
 }
 
-static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err,
-			   size_t len)
+static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 {
 	kbc_sent(container_of(op, struct kbc_slot, thank), err);
 }
@@ -317,8 +430,32 @@ static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err, size_t
 
 /* --- replies --- */
 
-static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
-				      const struct kb_reply_msg *msg)
+/* Return: what is wrong with the reply, or NULL. */
+static const char *kbc_reply_fault(const struct kbc_slot *slot, const struct kb_reply_msg *msg)
+{
+	const struct kbc_disk *d = slot->kq->disk;
+	u8 op = kbc_opcode(kbc_rq(slot));
+	bool inl = op == KB_OP_READ && slot->inl;
+	bool fetches = op == KB_OP_READ && !inl && !(d->limits.caps & KB_CAP_RDMA_WRITE);
+
+	if (msg->op != op)
+		return "reply to a different command";
+	if (msg->flags & KB_REPLY_INLINE && !inl)
+		return "unexpected inline data";
+	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
+		return "unexpected offer of data";
+	if (kbc_sum_missing(d, msg))
+		return "checksum missing or not negotiated";
+	if (msg->status != KB_OK)
+		return NULL;
+	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
+		return "reply with a wrong number of bytes";
+	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) || (inl && !msg->data))
+		return "reply without data";
+	return NULL;
+}
+
+static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot, const struct kb_reply_msg *msg)
 {
 	struct kbc_disk *d = slot->kq->disk;
 
@@ -336,8 +473,7 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot,
 		kbc_inc(d, inline_reads);
 	}
 	slot->sum = msg->sum;
-	slot->transient = kbc_transient(msg->status) ||
-			  kbc_sum_refused(d, kbc_rq(slot), msg);
+	slot->transient = kbc_transient(msg->status) || kbc_sum_refused(d, kbc_rq(slot), msg);
 	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
 		       errno_to_blk_status(kb_status_errno(msg->status));
 	if (msg->status != KB_OK)
@@ -454,8 +590,7 @@ static bool kbc_fits_inline(struct kbc_slot *slot, const struct request *rq)
 
 	if (req_op(rq) == REQ_OP_READ)
 		return blk_rq_bytes(rq) <= limits->inline_read;
-	return req_op(rq) == REQ_OP_WRITE &&
-	       blk_rq_bytes(rq) <= limits->inline_max &&
+	return req_op(rq) == REQ_OP_WRITE && blk_rq_bytes(rq) <= limits->inline_max &&
 	       kbc_memory_carried(slot);
 }
 
@@ -464,8 +599,7 @@ static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
 {
 	if (slot->inl || !kbc_op_moves(op))
 		return KBC_REPLY;
-	if (op == KB_OP_READ &&
-	    !(slot->kq->disk->limits.caps & KB_CAP_RDMA_WRITE))
+	if (op == KB_OP_READ && !(slot->kq->disk->limits.caps & KB_CAP_RDMA_WRITE))
 		return KBC_REPLY;
 	return KBC_REGISTER;
 }
@@ -482,8 +616,7 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->fetched = false;
 	slot->inl = kbc_fits_inline(slot, rq);
 	slot->imm = !slot->inl && kbc_imm_will_do(slot);
-	slot->unflushed = kbc_opcode(rq) == KB_OP_FLUSH &&
-			  kbc_epoch_flush(&slot->kq->disk->epoch);
+	slot->unflushed = kbc_opcode(rq) == KB_OP_FLUSH && kbc_epoch_flush(&slot->kq->disk->epoch);
 }
 
 /* Return: whether a request that makes data stable must fail because writes were lost. */
@@ -578,8 +711,7 @@ static bool kbc_requests_idle(struct kbc_disk *d)
 void kbc_requests_abort(struct kbc_disk *d)
 {
 	kbc_each_tag(d, kbc_tag_abort);
-	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
-				     KBC_END_S * HZ)) {
+	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d), KBC_END_S * HZ)) {
 		kbc_err(d, "operations didn't complete after the session's end, closing device %s\n",
 			d->fabric->info->domain_attr->name);
 		kb_fabric_lost(d->fabric);

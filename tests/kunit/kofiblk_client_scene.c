@@ -84,11 +84,9 @@ static void kunit_start_request(struct request *rq)
 #define kb_fabric_lost(f)	((void)(f))
 #define blk_mq_start_request	kunit_start_request
 #include "../../samples/blk/blk_rules.c"
-#include "../../samples/blk/blk_command.c"
 #include "../../samples/blk/blk_memory.c"
 #include "../../samples/blk/blk_tags.c"
 #include "../../samples/blk/blk_request.c"
-#include "../../samples/blk/blk_sum.c"
 #include "../../samples/blk/checksum.c"
 #include "../../samples/blk/wire.c"
 
