@@ -330,7 +330,6 @@ void kbc_session_stop(struct kbc_disk *d);
 
 int kbc_connect(struct kbc_disk *d);
 void kbc_disconnect(struct kbc_disk *d);
-void kbc_fabric_forget(struct kbc_disk *d);
 void kbc_setup_free(struct kbc_disk *d);
 struct kbc_disk *kbc_session_find(u64 session);
 
@@ -350,14 +349,12 @@ void kbc_gate_fail(struct kbc_disk *d);
 /* blk_tags.c */
 
 void kbc_busy_put(struct kbc_queue *kq);
-void kbc_each_tag(struct kbc_disk *d,
-		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
+void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
 void kbc_keep_alive(struct kbc_disk *d);
 int kbc_tags_alloc(struct kbc_disk *d);
 void kbc_tags_free(struct kbc_disk *d);
 void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);
 int kbc_regions_alloc(struct kbc_disk *d);
-void kbc_regions_free(struct kbc_disk *d);
 
 /* blk_rules.c */
 

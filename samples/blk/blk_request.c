@@ -300,12 +300,6 @@ static int kbc_region_post(struct kb_queue *q, struct kb_op *op)
 	return kbc_memory_register(slot, op);
 }
 
-/* Return: whether a registration failed because of its memory, not the device. */
-static bool kbc_refused_memory(int err)
-{
-	return err == -EINVAL || err == -EMSGSIZE || err == -EOPNOTSUPP;
-}
-
 static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 {
 	lockdep_assert_held(&slot->tag->lock);
@@ -314,7 +308,8 @@ static enum kbc_phase kbc_registered(struct kbc_slot *slot, int err)
 		kbc_inc(slot->kq->disk, registrations);
 		return slot->aborted ? KBC_INVALIDATE : KBC_REPLY;
 	}
-	if (kbc_refused_memory(err)) {
+	/* These errors are the memory's, others are the device's. */
+	if (err == -EINVAL || err == -EMSGSIZE || err == -EOPNOTSUPP) {
 		slot->status = errno_to_blk_status(err);
 	} else if (!slot->aborted) {
 		WRITE_ONCE(slot->aborted, true);

@@ -130,24 +130,10 @@ static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 	return ret;
 }
 
-/* Called every half of the keep-alive time-out. */
-static int kbc_alive_tick(struct kbc_disk *d)
-{
-	struct kbc_alive *alive = &d->alive;
-
-	if (READ_ONCE(alive->seen) == alive->gen) {
-		kbc_keep_alive(d);
-		return 0;
-	}
-	if (time_after(jiffies, alive->when +
-		       msecs_to_jiffies(d->limits.keep_alive)))
-		return -ETIMEDOUT;
-	return 0;
-}
-
 /* Return: why the session must end, a negative errno. */
 static int kbc_session_run(struct kbc_disk *d)
 {
+	/* Half of the keep-alive time-out. */
 	unsigned long tick = msecs_to_jiffies(d->limits.keep_alive / 2) ?: 1;
 	unsigned long next = jiffies + tick;
 	void *buf = d->setup->msg;
@@ -157,14 +143,15 @@ static int kbc_session_run(struct kbc_disk *d)
 	for (;;) {
 		left = next - jiffies;
 		if (left <= 0) {
-			ret = kbc_alive_tick(d);
-			if (ret)
-				return ret;
+			if (READ_ONCE(d->alive.seen) == d->alive.gen)
+				kbc_keep_alive(d);
+			else if (time_after(jiffies, d->alive.when +
+					    msecs_to_jiffies(d->limits.keep_alive)))
+				return -ETIMEDOUT;
 			next = jiffies + tick;
 			continue;
 		}
-		ret = kb_net_recv(&d->net, buf, KB_NET_MAX,
-				  jiffies_to_msecs(left));
+		ret = kb_net_recv(&d->net, buf, KB_NET_MAX, jiffies_to_msecs(left));
 		if (READ_ONCE(d->failure))
 			return READ_ONCE(d->failure);
 		if (ret > 0)

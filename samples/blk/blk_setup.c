@@ -124,13 +124,13 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 }
 
 /* Free the objects of a disk without a session, and drop the device. */
-void kbc_fabric_forget(struct kbc_disk *d)
+static void kbc_fabric_forget(struct kbc_disk *d)
 {
 	struct kb_fabric *f = d->fabric;
 
 	if (!f)
 		return;
-	kbc_regions_free(d);
+	kbc_each_tag(d, kbc_region_free);
 	kbc_credits_give(d);
 	/* Wait for kbc_written(), which may use a queue under RCU. */
 	synchronize_rcu();

@@ -24,8 +24,7 @@ void kbc_busy_put(struct kbc_queue *kq)
 }
 
 /* The disk may not have tags yet. */
-void kbc_each_tag(struct kbc_disk *d,
-		  void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
+void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
 {
 	unsigned int i, j;
 
@@ -168,9 +167,4 @@ void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 	ret = fi_close(&tag->mr->fid);
 	WARN_ONCE(ret, "kofiblk: closing a region failed: %d\n", ret);
 	tag->mr = NULL;
-}
-
-void kbc_regions_free(struct kbc_disk *d)
-{
-	kbc_each_tag(d, kbc_region_free);
 }
