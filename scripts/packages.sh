@@ -47,7 +47,9 @@ install()
 	update_lists 0 || :
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=300 \
-		install --no-install-recommends "$@" < /dev/null >&2
+		install --no-install-recommends "$@" < /dev/null >&2 ||
+		die "apt-get failed. If it finds no linux-source-6.12, add the archive" \
+			"bookworm-security to /etc/apt/sources.list"
 }
 
 locked packages install
