@@ -10,7 +10,8 @@ MOD_DIR = updates/kofi
 # The release for which the headers build modules. In Debian 12's headers "make kernelrelease" and
 # include/config/kernel.release have another one.
 RELEASE = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
-DEVEL = $(INSTALL_MOD_PATH)/lib/modules/$(RELEASE)/kofi
+INSTALLED = $(INSTALL_MOD_PATH)/lib/modules/$(RELEASE)
+DEVEL = $(INSTALLED)/kofi
 
 # Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, perftest, and the
 # libfabric of Debian 12, which the host has, and of Debian 13.
@@ -26,10 +27,13 @@ modules: | kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=) $@
 
 # The modules, and beside the kernel's build directory what a module needs that is built
-# against them: samples/template/Makefile takes it from there.
+# against them: samples/template/Makefile takes it from there. The kernel's makefile runs depmod
+# only beside a System.map, which Debian's headers don't have.
 modules_install: | kdir
 	@test -e Module.symvers || { echo "Nothing was built: make modules" >&2; exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=$(MOD_DIR) $@
+	@! test -e $(INSTALLED)/modules.builtin || PATH=$$PATH:/usr/sbin:/sbin \
+		depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(RELEASE)
 	install -D -m 644 -t $(DEVEL)/include/kofi include/kofi/*.h
 	install -D -m 644 -t $(DEVEL)/compat compat/compat.h
 	install -D -m 644 -t $(DEVEL) Module.symvers

@@ -11,9 +11,12 @@
 
 install_all()
 {
-	local built=$1 kernel=$2 out=$3 devel
+	local built=$1 kernel=$2 out=$3 devel release
 	rm -rf "$out"
-	mkdir -p "$out"
+	release=$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$kernel/include/generated/utsrelease.h")
+	# An installed kernel has these files, and depmod wants them.
+	mkdir -p "$out/lib/modules/$release"
+	touch "$out/lib/modules/$release/modules."{builtin,builtin.modinfo,order}
 	make -s -C "$built" KDIR="$kernel" INSTALL_MOD_PATH="$out" DESTDIR="$out" \
 		modules_install install
 	# Beside the modules, where modprobe of the kernel looks for them.

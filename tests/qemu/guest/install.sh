@@ -17,6 +17,8 @@ rm -rf "/lib/modules/$release/updates"
 cp -r "/installed/lib/modules/$release/updates" "/lib/modules/$release/"
 find "/lib/modules/$release/updates" -name '*.xz' -exec unxz {} +
 check "depmod" depmod "$release"
+check "make modules_install has let modprobe know the modules" \
+	grep -q '^updates/kofi/.*kofi_efa.ko' "/installed/lib/modules/$release/modules.dep"
 
 check "the product is installed, and nothing else" [ \
 	"$(cd "/lib/modules/$release/updates/kofi" && find . -name '*.ko' | sed 's,.*/,,' | sort | xargs)" = \
