@@ -153,7 +153,7 @@ static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *mat
 		if (!found || (recv && recv->seq < found->seq))
 			found = recv;
 	}
-	if (!key->kind)
+	if (!key->kind || list_empty(&match->wild))
 		return found;
 	list_for_each_entry(recv, &match->wild, link.same) {
 		if (found && found->seq < recv->seq)

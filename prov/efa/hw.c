@@ -153,19 +153,19 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 static noinline int kefa_hw_post_list(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 				      unsigned int count)
 {
+	struct ib_qp *qp = hq->qp;
 	unsigned int i;
 	int ret;
 
 	for (i = 1; i < count; i++)
 		wrs[i - 1]->send.next = &wrs[i]->send;
+	wrs[count - 1]->send.next = NULL;
 	hq->failed = &wrs[0]->send;
-	ret = ib_post_send(hq->qp, &wrs[0]->send, &hq->failed);
+	ret = qp->device->ops.post_send(qp, &wrs[0]->send, &hq->failed);
 	if (unlikely(ret))
 		for (hq->bad = 0; hq->bad < count - 1; hq->bad++)
 			if (hq->failed == &wrs[hq->bad]->send)
 				break;
-	for (i = 1; i < count; i++)
-		wrs[i - 1]->send.next = NULL;
 	return ret;
 }
 
@@ -181,23 +181,24 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs,
 	if (unlikely(count != 1))
 		return kefa_hw_post_list(hq, wrs, count);
 	hq->bad = 0;
+	wrs[0]->send.next = NULL;
 	return qp->device->ops.post_send(qp, &wrs[0]->send, &hq->failed);
 }
 
 static noinline int kefa_hw_recv_list(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs,
 				      unsigned int count)
 {
-	const struct ib_recv_wr *failed = &wrs[0].wr;
+	struct ib_qp *qp = hq->qp;
 	unsigned int i;
 	int ret;
 
 	for (i = 1; i < count; i++)
 		wrs[i - 1].wr.next = &wrs[i].wr;
-	ret = ib_post_recv(hq->qp, &wrs[0].wr, &failed);
+	wrs[count - 1].wr.next = NULL;
+	hq->recv_failed = &wrs[0].wr;
+	ret = qp->device->ops.post_recv(qp, &wrs[0].wr, &hq->recv_failed);
 	if (unlikely(ret))
-		hq->bad = container_of(failed, struct kefa_recv_wr, wr) - wrs;
-	for (i = 1; i < count; i++)
-		wrs[i - 1].wr.next = NULL;
+		hq->bad = container_of(hq->recv_failed, struct kefa_recv_wr, wr) - wrs;
 	return ret;
 }
 
@@ -208,6 +209,7 @@ int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned 
 	if (unlikely(count != 1))
 		return kefa_hw_recv_list(hq, wrs, count);
 	hq->bad = 0;
+	wrs[0].wr.next = NULL;
 	return qp->device->ops.post_recv(qp, &wrs[0].wr, &hq->recv_failed);
 }
 

@@ -133,7 +133,7 @@ void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
  * completions. A faster burst would have used up all of them, which the device reports only to the
  * sender.
  */
-static void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
+static __always_inline void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
 {
 	rdm->burst += rdm->target - min(rdm->nposted, rdm->target) + rdm->nagain;
 	if (unlikely(rdm->burst >= rdm->target / 2)) {
@@ -144,12 +144,6 @@ static void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
 		rdm->burst = 0;
 }
 
-static void kefa_rdm_took(struct kefa_rdm *rdm, unsigned int n)
-{
-	kefa_rdm_wcs(rdm, n);
-	kefa_rdm_burst(rdm, n);
-}
-
 /* Inline, because most polls of a reader find no completion. */
 static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 {
@@ -158,10 +152,12 @@ static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 	if (unlikely(rdm->ep.nheld))
 		kefa_tx_flush(rdm);
 	n = kefa_hw_poll(&rdm->ep.hq, rdm->ep.wcs, KEFA_POLL_BATCH);
-	if (n)
-		kefa_rdm_took(rdm, n);
-	else
+	if (n) {
+		kefa_rdm_wcs(rdm, n);
+		kefa_rdm_burst(rdm, n);
+	} else {
 		rdm->burst = 0;
+	}
 	if (unlikely(kefa_rdm_due(rdm)))
 		kefa_rdm_pump(rdm);
 	else if (unlikely(rdm->ep.nheld))

@@ -242,8 +242,7 @@ static bool kefa_read_at_once(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	struct kefa_wr *wr;
 	struct kefa_ts *ts;
 
-	if (unlikely(rop->buf.segs || r->total > rop->buf.len || r->total > ep->max_map ||
-		     !kefa_one_piece(rop->buf.base)))
+	if (unlikely(rop->buf.segs || r->total > rop->buf.len || !kefa_one_piece(rop->buf.base)))
 		return false;
 	ts = kefa_ts_pop(rdm, peer);
 	ts->what = KEFA_TS_READ;

@@ -19,7 +19,8 @@
  * @min_read_write: inter_min_read_write_size: shortest write that the target reads, if the device
  *	can't write
  * @credits: tx_min_credits: number of packets granted at a time
- * @read_segment: inter_read_segment_size: maximum bytes of one read by the device
+ * @read_segment: inter_read_segment_size: maximum bytes of one read by the device, at most
+ *	kefa_ep.max_map
  * @runt: runt_size: bytes that are sent in advance of a message that is read
  */
 struct kefa_rdm_limits {
