@@ -230,6 +230,33 @@ static void read_kept(struct kunit *test)
 	free_pages_exact(pages, WHOLE);
 }
 
+/* A message that is longer than the longest mapping is read in parts. */
+static void read_mapped(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts){ .max_map = WHOLE / 2 });
+	struct kefa_rdm *rx = rdm_of(&pair->end[1]);
+	size_t len;
+
+	rdm_of(&pair->end[0])->lim.min_read_message = RDM_READ_FROM;
+	/* The sender can map all of it. */
+	rdm_of(&pair->end[0])->ep.max_map = SIZE_MAX;
+	pair->fake->max_map = SIZE_MAX;
+	for (len = WHOLE / 2; len <= WHOLE; len += WHOLE / 2) {
+		const u64 reads = rx->stats.reads;
+
+		efa_fill(pair->out, len, 5);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, len, TAG, 1), 0);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, len, TAG, 2), 0);
+		rdm_run(pair);
+		rdm_expect(test, &pair->end[1], 1, len);
+		rdm_expect(test, &pair->end[0], 2, len);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, len, 5));
+		KUNIT_EXPECT_EQ(test, rx->stats.reads, reads + len / (WHOLE / 2));
+		rdm_expect_whole(test, pair);
+	}
+	KUNIT_EXPECT_EQ(test, rx->ep.stats.map_failed, 0ULL);
+}
+
 /* A completion of the fast path is written before one of the slow path, if both are due. */
 static void read_reported(struct kunit *test)
 {
@@ -603,6 +630,7 @@ static struct kunit_case read_cases[] = {
 	KUNIT_CASE(read_registration_fails),
 	KUNIT_CASE(read_refused),
 	KUNIT_CASE(read_kept),
+	KUNIT_CASE(read_mapped),
 	KUNIT_CASE(read_reported),
 	KUNIT_CASE(read_eor_again),
 	KUNIT_CASE(read_eor_lost),

@@ -87,6 +87,7 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	pair->fake->dev->tx_depth = opts->depth ?: EFAKE_TX_DEPTH;
 	pair->fake->dev->rx_depth = opts->depth ?: EFAKE_RX_DEPTH;
 	pair->fake->dev->mtu = opts->mtu ?: EFAKE_MTU;
+	pair->fake->max_map = opts->max_map ?: SIZE_MAX;
 	efake_publish(pair->fake);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_close, pair), 0);
 	prandom_seed_state(&pair->net.rnd, 1);

@@ -24,6 +24,7 @@
  * @cq_size: number of entries of each completion queue
  * @depth: depth of the device's queues
  * @mtu: MTU of the device
+ * @max_map: largest mapping in bytes
  */
 struct rdm_opts {
 	u64	caps;
@@ -36,6 +37,7 @@ struct rdm_opts {
 	size_t	cq_size;
 	u32	depth;
 	u32	mtu;
+	size_t	max_map;
 };
 
 /**
