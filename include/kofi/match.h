@@ -10,7 +10,6 @@
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
-#include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <kofi/fabric.h>
 
@@ -98,8 +97,9 @@ enum kofi_match_list {
  * struct kofi_match - the receives and messages of an endpoint, for providers to embed
  * @lock: the provider's lock, which protects the structure and everything linked to it
  * @table: buckets
- * @mask: number of buckets, a power of two, minus 1
- * @seed: secret, so that no peer can choose tags that share a bucket
+ * @secret: random odd numbers that tags are multiplied by, so that no peer can choose tags that
+ *	share a bucket
+ * @shift: the bucket of a 32-bit hash is its value shifted right by this
  * @seq: sequence number of the latest receive
  * @directed: number of receives in @table that name a peer
  * @wild: receives with ignored bits, oldest first
@@ -113,8 +113,8 @@ enum kofi_match_list {
 struct kofi_match {
 	spinlock_t		*lock;	/* the provider's lock */
 	struct hlist_head	*table;
-	u32			mask;
-	hsiphash_key_t		seed;
+	u64			secret[2];
+	u32			shift;
 	u64			seq;
 	u32			directed;
 	struct list_head	wild;

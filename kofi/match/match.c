@@ -10,6 +10,7 @@
  */
 #include <linux/hash.h>
 #include <linux/lockdep.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/random.h>
 #include <kofi/match.h>
@@ -22,15 +23,25 @@
 /* Operations, whose size is limited, embed a receive. */
 static_assert(sizeof(struct kofi_match_recv) <= 80);
 
-/* Hashes the tag alone. The source, a number that the provider chose, selects the bucket. */
+/*
+ * Hashes the tag alone. The source, a number that the provider chose, selects the bucket.
+ *
+ * Multiplication by a secret odd number is universal hashing: two tags that are chosen without
+ * knowing the number get the same top n bits with a probability of at most 2 / 2^n. The steps
+ * before it lose nothing, and keep consecutive tags from gathering at regular distances.
+ */
 static u32 kofi_match_hash(const struct kofi_match *match, u64 tag)
 {
-	return hsiphash_2u32(lower_32_bits(tag), upper_32_bits(tag), &match->seed);
+	tag *= match->secret[0];
+	tag ^= tag >> 32;
+	return upper_32_bits(tag * match->secret[1]);
 }
 
 static struct hlist_head *kofi_match_head(const struct kofi_match *match, u32 hash, u64 src)
 {
-	return &match->table[(hash + lower_32_bits(src) * GOLDEN_RATIO_32) & match->mask];
+	const u64 mixed = (u32)(hash + lower_32_bits(src) * GOLDEN_RATIO_32);
+
+	return &match->table[mixed >> match->shift];
 }
 
 static struct hlist_head *kofi_match_bucket(const struct kofi_match *match, u64 tag, u64 src)
@@ -94,8 +105,9 @@ void kofi_match_init(struct kofi_match *match, spinlock_t *lock,
 
 	match->lock = lock;
 	match->table = table;
-	match->mask = heads - 1;
-	get_random_bytes(&match->seed, sizeof(match->seed));
+	match->shift = 32 - ilog2(heads);
+	for (i = 0; i < ARRAY_SIZE(match->secret); i++)
+		match->secret[i] = get_random_u64() | 1;
 	INIT_LIST_HEAD(&match->wild);
 	for (i = 0; i < KOFI_MATCH_LISTS; i++)
 		INIT_LIST_HEAD(&match->msgs[i]);
@@ -450,7 +462,7 @@ struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *contex
 	lockdep_assert_held(match->lock);
 	list_for_each_entry(link, &match->wild, same)
 		found = kofi_match_older(found, link, context);
-	for (i = 0; i <= match->mask; i++) {
+	for (i = 0; i < 1UL << (32 - match->shift); i++) {
 		hlist_for_each_entry(link, &match->table[i], bucket) {
 			if (link->kind & KOFI_MATCH_KIND_MSG)
 				continue;

@@ -332,6 +332,7 @@ struct crowd {
 	struct kofi_match_recv	*recvs;
 	struct kofi_match_msg	msg;
 	u32			count;
+	u32			shift;	/* the tags are multiples of 1 << shift */
 };
 
 static void crowd_free(void *data)
@@ -342,12 +343,12 @@ static void crowd_free(void *data)
 	kvfree(c->recvs);
 }
 
-static u64 crowd_tag(u32 i)
+static u64 crowd_tag(const struct crowd *c, u32 i)
 {
-	return (u64)i << 20;
+	return (u64)i << c->shift;
 }
 
-static struct crowd *crowd(struct kunit *test, u32 count, size_t heads)
+static struct crowd *crowd(struct kunit *test, u32 count, u32 shift, size_t heads)
 {
 	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	u32 i;
@@ -358,14 +359,16 @@ static struct crowd *crowd(struct kunit *test, u32 count, size_t heads)
 	c->recvs = kvcalloc(count, sizeof(*c->recvs), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, c->table && c->recvs);
 	c->count = count;
+	c->shift = shift;
 	spin_lock_init(&c->lock);
 	kofi_match_init(&c->match, &c->lock, c->table, heads);
-	/* A fixed seed, so that the counts are reproducible. */
-	c->match.seed = (hsiphash_key_t){ { 0x1234567, 0x89abcdef } };
+	/* Fixed secrets, so that the counts are reproducible. */
+	c->match.secret[0] = 0x9d6f53c1a8e47b35;
+	c->match.secret[1] = 0x5c3a91e7d204f68b;
 	spin_lock_bh(&c->lock);
 	for (i = 0; i < count; i++) {
 		kofi_match_recv_init(&c->recvs[i], FI_TAGGED, FI_ADDR_UNSPEC,
-				     crowd_tag(i), 0, NULL);
+				     crowd_tag(c, i), 0, NULL);
 		kofi_match_post(&c->match, &c->recvs[i]);
 	}
 	spin_unlock_bh(&c->lock);
@@ -379,7 +382,7 @@ static void crowd_round(struct kunit *test, struct crowd *c, u32 rounds)
 
 	for (i = 0; i < rounds; i++) {
 		at = i * 7919 % c->count;
-		kofi_match_msg_init(&c->msg, FI_TAGGED, 5, crowd_tag(at));
+		kofi_match_msg_init(&c->msg, FI_TAGGED, 5, crowd_tag(c, at));
 		spin_lock_bh(&c->lock);
 		KUNIT_ASSERT_PTR_EQ(test, kofi_match_arrive(&c->match, &c->msg),
 				    &c->recvs[at]);
@@ -389,9 +392,9 @@ static void crowd_round(struct kunit *test, struct crowd *c, u32 rounds)
 }
 
 /* Return: entries compared for 1000 arriving messages and posted receives. */
-static u64 crowd_work(struct kunit *test, u32 count)
+static u64 crowd_work(struct kunit *test, u32 count, u32 shift)
 {
-	struct crowd *c = crowd(test, count, kofi_match_heads(count, 0));
+	struct crowd *c = crowd(test, count, shift, kofi_match_heads(count, 0));
 	const u32 rounds = 65536;
 
 	/* Repeat until the oldest entries are last in all buckets. */
@@ -404,9 +407,9 @@ static u64 crowd_work(struct kunit *test, u32 count)
 /* The number of comparisons depends on the load of the table, not on its size. */
 static void match_growth(struct kunit *test)
 {
-	u64 one = crowd_work(test, 1);
-	u64 some = crowd_work(test, 4096);
-	u64 many = crowd_work(test, 65536);
+	u64 one = crowd_work(test, 1, 20);
+	u64 some = crowd_work(test, 4096, 20);
+	u64 many = crowd_work(test, 65536, 20);
 
 	kunit_info(test, "compared, of 1000: %llu %llu %llu", one, some, many);
 	KUNIT_EXPECT_EQ(test, one, 1000);
@@ -416,10 +419,22 @@ static void match_growth(struct kunit *test)
 	KUNIT_EXPECT_LE(test, some * 100, 103 * many);
 }
 
+/* Tags that differ only in some of their bits, high or low, spread over the buckets. */
+static void match_spread(struct kunit *test)
+{
+	u32 shift;
+	u64 work;
+
+	for (shift = 0; shift <= 52; shift += 4) {
+		work = crowd_work(test, 4096, shift);
+		KUNIT_EXPECT_LE_MSG(test, work, 3000, "tags are multiples of 1 << %u", shift);
+	}
+}
+
 /* Equal entries don't slow down lookups of others in the same bucket. */
 static void match_equal(struct kunit *test)
 {
-	struct crowd *c = crowd(test, 4096, 1);
+	struct crowd *c = crowd(test, 4096, 0, 1);
 	u32 i;
 
 	spin_lock_bh(&c->lock);
@@ -446,6 +461,7 @@ static struct kunit_case match_cases[] = {
 	KUNIT_CASE_PARAM(match_model, match_seed_gen_params),
 	KUNIT_CASE(match_flags),
 	KUNIT_CASE(match_growth),
+	KUNIT_CASE(match_spread),
 	KUNIT_CASE(match_equal),
 	{}
 };
