@@ -19,6 +19,7 @@
 #define KOFI_PROVIDER	"KOFI_PROVIDER"
 #define KOFI_TEST	"KOFI_TEST"
 #define KOFI_BENCH	"KOFI_BENCH"
+#define KOFI_ULP	"KOFI_ULP"
 #define KOFIBLK		"KOFIBLK"
 #define EFASIM		"EFASIM"
 #endif

@@ -18,6 +18,7 @@ MODULES = {
     "kofi_bench_blk": "ulp", "kofi_bench_match": "ulp", "kofi_bench_rdm": "ulp",
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
     "kofiblk": "kofiblk", "kofiblk_srv": "kofiblk", "kofiblk_common": "kofiblk",
+    "kofi_ulp": "kofiblk",
     "null_blk": "null_blk",
     "efa": "driver", "rdma_rxe": "device",
 }

@@ -12,7 +12,7 @@
  *  > kbc_disk.lock
  * kbc_sessions_lock (spinlock, BH off)
  * kbc_queue.lock (spinlock, BH off)
- * fi_*() calls and kb_submit() aren't made under these locks, except fi_mr_post_reg()
+ * fi_*() calls and kulp_submit() aren't made under these locks, except fi_mr_post_reg()
  * under kbc_queue.lock. The block layer is called under two of these locks: to quiesce or
  * unquiesce a queue under kbc_disk.gate, and by blk_mq_start_request() under kbc_tag.lock.
  */
@@ -23,9 +23,10 @@
 #include <linux/cache.h>
 #include <linux/completion.h>
 #include <linux/workqueue.h>
-#include "auth.h"
-#include "fabric.h"
-#include "net.h"
+#include <kofi/ulp.h>
+#include <kofi/ulp_auth.h>
+#include <kofi/ulp_net.h>
+#include "wire.h"
 
 /* Maximum retries after failures that kbc_fault() counts, as nvme_core.max_retries. */
 #define KBC_FAULTS_MAX	5
@@ -42,12 +43,12 @@ struct task_struct;
 /* Options of a disk: see kofiblk(8). */
 struct kbc_options {
 	struct sockaddr_storage	addr;
-	char			address[KB_NET_NAME];	/* addr as text */
+	char			address[KULP_NET_NAME];	/* addr as text */
 	char			export[KB_NAME_MAX];
 	char			client[KB_NAME_MAX];
 	u8			host[KB_HOST];	/* a new session replaces one of this host */
-	struct kb_key		*key;		/* or NULL; later under kbc_disk.lock */
-	struct kb_select	select;
+	struct kulp_key		*key;		/* or NULL; later under kbc_disk.lock */
+	struct kulp_select	select;
 	unsigned int		queues;
 	unsigned int		depth;
 	unsigned int		max_io;
@@ -114,10 +115,10 @@ struct kbc_slot {
 	struct bio_vec		bvecs[1 + KBC_INLINE_BVECS];	/* the command and those pieces */
 	union kbc_msg		msgs[2];	/* the command, and FETCHED */
 	struct bio		*bio;		/* its data is being fetched */
-	struct kb_op		send;
-	struct kb_op		region;		/* registers or invalidates the memory */
-	struct kb_rma		fetch;
-	struct kb_op		thank;		/* sends FETCHED */
+	struct kulp_op		send;
+	struct kulp_op		region;		/* registers or invalidates the memory */
+	struct kulp_rma		fetch;
+	struct kulp_op		thank;		/* sends FETCHED */
 };
 
 static inline struct kbc_slot *kbc_slot(struct request *rq)
@@ -168,7 +169,7 @@ struct kbc_tag {
 struct kbc_queue {
 	struct kbc_disk		*disk;
 	u16			index;
-	struct kb_queue		*q;		/* several queues may share one */
+	struct kulp_queue		*q;		/* several queues may share one */
 	u32			credits;	/* receives reserved on q */
 	fi_addr_t		peer;		/* the server's endpoint for this queue */
 	int			user;		/* on q; negative without immediate data */
@@ -182,7 +183,7 @@ struct kbc_queue {
 
 /* Keep-alive messages of a disk's thread. */
 struct kbc_alive {
-	struct kb_op		op;
+	struct kulp_op		op;
 	union kbc_msg		*msg;
 	u64			gen;		/* messages sent */
 	u64			seen;		/* the latest message that was answered */
@@ -253,12 +254,12 @@ struct kbc_disk {
 	int			failure;	/* first errno of this attempt, or 0 */
 	bool			again;		/* connect without delay */
 	bool			final;		/* the server proved that it refuses this client */
-	struct kb_net		net;
+	struct kulp_net		net;
 	struct kbc_setup	*setup;
-	struct kb_key		*key;		/* key that the session began with, or NULL */
-	u8			proof[KB_MAC];	/* MAC of AUTH, which all later MACs cover */
+	struct kulp_key		*key;		/* key that the session began with, or NULL */
+	u8			proof[KULP_MAC];	/* of AUTH; all later MACs cover it */
 	u64			resizes;	/* number of the latest RESIZE */
-	struct kb_fabric	*fabric;	/* kept between sessions, as are its objects */
+	struct kulp_fabric	*fabric;	/* kept between sessions, as are its objects */
 	u64			session;	/* ID, or 0 */
 	struct hlist_node	node;		/* in kbc_sessions */
 	struct kbc_epoch	epoch;
@@ -310,7 +311,7 @@ void kbc_options_free(struct kbc_options *opts);
 
 /* blk_main.c */
 
-extern const struct kb_role kbc_role;
+extern const struct kulp_role kbc_role;
 extern struct workqueue_struct *kbc_wq;
 
 void kbc_disk_delete(struct kbc_disk *d);
@@ -370,7 +371,7 @@ bool kbc_transient(u16 status);
 
 /* blk_memory.c */
 
-int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op);
+int kbc_memory_register(struct kbc_slot *slot, struct kulp_op *op);
 void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter);
 bool kbc_memory_carried(struct kbc_slot *slot);
 void kbc_memory_fill(const struct request *rq, const void *data);
@@ -380,7 +381,7 @@ void kbc_memory_fill(const struct request *rq, const void *data);
 void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq);
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
 void kbc_requests_abort(struct kbc_disk *d);
-void kbc_received(struct kb_queue *q, void *buf, size_t len);
+void kbc_received(struct kulp_queue *q, void *buf, size_t len);
 void kbc_written(void *user, u32 data);
 
 /* blk_attrs.c */

@@ -64,18 +64,18 @@ static ssize_t secret_store(struct device *dev, struct device_attribute *attr,
 {
 	struct kbc_disk *d = kbc_of(dev);
 	char *line = kstrndup(buf, count, GFP_KERNEL);
-	struct kb_key *key;
+	struct kulp_key *key;
 
 	if (!line)
 		return -ENOMEM;
-	key = kb_key_new(strim(line));
+	key = kulp_key_new(strim(line));
 	kfree_sensitive(line);
 	if (IS_ERR(key))
 		return PTR_ERR(key);
 	spin_lock_bh(&d->lock);
 	swap(key, d->options.key);
 	spin_unlock_bh(&d->lock);
-	kb_key_put(key);
+	kulp_key_put(key);
 	return count;
 }
 static DEVICE_ATTR_WO(secret);

@@ -25,6 +25,7 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_ULP);
 MODULE_IMPORT_NS(KOFIBLK);
 
 /* An open file of the control device. */
@@ -40,7 +41,7 @@ static DEFINE_IDA(kbc_indices);
 static LIST_HEAD(kbc_disks);
 static DEFINE_MUTEX(kbc_disks_lock);	/* protects kbc_disks */
 
-static void kbc_gone(struct kb_fabric *f)
+static void kbc_gone(struct kulp_fabric *f)
 {
 	struct kbc_disk *d;
 
@@ -51,9 +52,10 @@ static void kbc_gone(struct kb_fabric *f)
 	mutex_unlock(&kbc_disks_lock);
 }
 
-const struct kb_role kbc_role = {
+const struct kulp_role kbc_role = {
 	.name		= "kofiblk",
 	.recv_len	= KB_REPLY_MAX(KB_INLINE_READ_MAX),
+	.max_queues	= KB_QUEUES_MAX,
 	.received	= kbc_received,
 	.written	= kbc_written,
 	.gone		= kbc_gone,

@@ -51,7 +51,7 @@ static int kbc_memory_list(struct kbc_queue *kq, const struct request *rq)
 }
 
 /* Return: as fi_mr_post_reg(), or -EMSGSIZE for too many pieces. */
-int kbc_memory_register(struct kbc_slot *slot, struct kb_op *op)
+int kbc_memory_register(struct kbc_slot *slot, struct kulp_op *op)
 {
 	const struct request *rq = kbc_rq(slot);
 	struct kbc_queue *kq = slot->kq;

@@ -63,7 +63,7 @@ static int kbc_set_addr(void *field, const char *text, const struct kbc_option *
 
 	if (strscpy(opts->address, text, sizeof(opts->address)) < 0)
 		return -EINVAL;
-	return kb_net_parse(text, &opts->addr);
+	return kulp_net_parse(text, &opts->addr);
 }
 
 static int kbc_set_host_id(void *field, const char *text, const struct kbc_option *o)
@@ -83,11 +83,11 @@ static int kbc_set_host_id(void *field, const char *text, const struct kbc_optio
 
 static int kbc_set_secret(void *field, const char *text, const struct kbc_option *o)
 {
-	struct kb_key **key = field, *new = kb_key_new(text);
+	struct kulp_key **key = field, *new = kulp_key_new(text);
 
 	if (IS_ERR(new))
 		return PTR_ERR(new);
-	kb_key_put(*key);
+	kulp_key_put(*key);
 	*key = new;
 	return 0;
 }
@@ -180,7 +180,7 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 
 void kbc_options_free(struct kbc_options *opts)
 {
-	kb_key_put(opts->key);
+	kulp_key_put(opts->key);
 	kfree(opts->select.prov);
 	kfree(opts->select.fabric);
 	kfree(opts->select.domain);

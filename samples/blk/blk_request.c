@@ -136,7 +136,7 @@ static bool kbc_imm_will_do(const struct kbc_slot *slot)
  */
 static u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
 {
-	return KB_IMM_USER(kq->user) | (u32)(tag - kq->tags) << 20 |
+	return KULP_IMM_USER(kq->user) | (u32)(tag - kq->tags) << 20 |
 	       (((u32)tag->gen + kq->salt) & GENMASK(19, 0));
 }
 
@@ -235,16 +235,16 @@ static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 	switch (phase) {
 	case KBC_REGISTER:
 	case KBC_INVALIDATE:
-		slot->region.lane = phase == KBC_REGISTER ? KB_LANE_REG : KB_LANE_INVAL;
-		kb_submit(slot->kq->q, &slot->region);
+		slot->region.lane = phase == KBC_REGISTER ? KULP_LANE_REG : KULP_LANE_INVAL;
+		kulp_submit(slot->kq->q, &slot->region);
 		break;
 	case KBC_REPLY:
 		kbc_command(slot, slot->fetched);
-		kb_submit(slot->kq->q, slot->fetched ? &slot->thank : &slot->send);
+		kulp_submit(slot->kq->q, slot->fetched ? &slot->thank : &slot->send);
 		break;
 	case KBC_FETCH:
 		kbc_memory_iter(slot->bio, &slot->fetch.iter);
-		kb_rma_submit(slot->kq->q, &slot->fetch);
+		kulp_rma_submit(slot->kq->q, &slot->fetch);
 		break;
 	default:
 		break;
@@ -289,7 +289,7 @@ static void kbc_slot_go(struct kbc_slot *slot, enum kbc_phase next)
 
 /* --- registration --- */
 
-static int kbc_region_post(struct kb_queue *q, struct kb_op *op)
+static int kbc_region_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
 
@@ -331,7 +331,7 @@ static enum kbc_phase kbc_invalidated(struct kbc_slot *slot, int err)
 	return KBC_END;
 }
 
-static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void kbc_region_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, region);
 
@@ -343,7 +343,7 @@ static void kbc_region_done(struct kb_queue *q, struct kb_op *op, int err, size_
 
 /* --- sends --- */
 
-static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
+static int kbc_send_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, send);
 	const struct request *rq = kbc_rq(slot);
@@ -363,7 +363,7 @@ static int kbc_send_post(struct kb_queue *q, struct kb_op *op)
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
-static int kbc_thank_post(struct kb_queue *q, struct kb_op *op)
+static int kbc_thank_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, thank);
 
@@ -384,12 +384,12 @@ static void kbc_sent(struct kbc_slot *slot, int err)
 	kbc_slot_go(slot, KBC_IDLE);
 }
 
-static void kbc_send_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void kbc_send_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	kbc_sent(container_of(op, struct kbc_slot, send), err);
 }
 
-static void kbc_thank_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void kbc_thank_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	kbc_sent(container_of(op, struct kbc_slot, thank), err);
 }
@@ -414,7 +414,7 @@ static enum kbc_phase kbc_fetched(struct kbc_slot *slot, int err)
 	return slot->fetched ? KBC_REPLY : KBC_FETCH;
 }
 
-static void kbc_fetch_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void kbc_fetch_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kbc_slot *slot = container_of(op, struct kbc_slot, fetch.op);
 
@@ -548,7 +548,7 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 }
 
 /* Only client and server know the session ID, so it identifies the sender of a message. */
-void kbc_received(struct kb_queue *q, void *buf, size_t len)
+void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 {
 	struct kb_reply_msg msg;
 	struct kbc_queue *kq;
@@ -709,7 +709,7 @@ void kbc_requests_abort(struct kbc_disk *d)
 	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d), KBC_END_S * HZ)) {
 		kbc_err(d, "operations didn't complete after the session's end, closing device %s\n",
 			d->fabric->info->domain_attr->name);
-		kb_fabric_lost(d->fabric);
+		kulp_fabric_lost(d->fabric);
 		wait_event_idle(d->wait, kbc_requests_idle(d));
 	}
 	kbc_each_tag(d, kbc_tag_release);

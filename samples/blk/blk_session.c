@@ -45,7 +45,7 @@ static void kbc_kick(struct work_struct *work)
 {
 	struct kbc_disk *d = container_of(work, struct kbc_disk, kick);
 
-	kb_net_shutdown(&d->net);
+	kulp_net_shutdown(&d->net);
 	wake_up(&d->wait);
 }
 
@@ -84,7 +84,7 @@ static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 	int ret;
 
 	ret = kb_parse_resize(buf, len, &msg) ?:
-	      kb_auth_check(d->key, KB_AUTH_RESIZE, d->proof, buf, len);
+	      kulp_auth_check(d->key, KB_AUTH_RESIZE, d->proof, buf, len);
 	if (ret)
 		return ret;
 	if (msg.number <= d->resizes)
@@ -103,7 +103,7 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 	int ret;
 
 	ret = kb_parse_bye(buf, len, &msg) ?:
-	      kb_auth_check(d->key, KB_AUTH_BYE, d->proof, buf, len);
+	      kulp_auth_check(d->key, KB_AUTH_BYE, d->proof, buf, len);
 	if (ret)
 		return ret;
 	d->flushed = msg.flushed;
@@ -151,7 +151,7 @@ static int kbc_session_run(struct kbc_disk *d)
 			next = jiffies + tick;
 			continue;
 		}
-		ret = kb_net_recv(&d->net, buf, KB_NET_MAX, jiffies_to_msecs(left));
+		ret = kulp_net_recv(&d->net, buf, KB_NET_MAX, jiffies_to_msecs(left));
 		if (READ_ONCE(d->failure))
 			return READ_ONCE(d->failure);
 		if (ret > 0)
@@ -287,7 +287,7 @@ int kbc_session_start(struct kbc_disk *d)
 void kbc_session_stop(struct kbc_disk *d)
 {
 	WRITE_ONCE(d->stopping, true);
-	kb_net_shutdown(&d->net);
+	kulp_net_shutdown(&d->net);
 	wake_up(&d->wait);
 	kthread_stop(d->thread);
 	put_task_struct(d->thread);

@@ -74,8 +74,8 @@ static void kbc_credits_give(struct kbc_disk *d)
 	for (i = 0; i < d->nqueues; i++) {
 		kq = &d->queues[i];
 		if (kq->q) {
-			kb_user_del(kq->q, kq);
-			kb_credits_give(kq->q, kq->credits);
+			kulp_user_del(kq->q, kq);
+			kulp_credits_give(kq->q, kq->credits);
 		}
 		kq->q = NULL;
 		kq->credits = 0;
@@ -91,8 +91,8 @@ static int kbc_credits_take(struct kbc_disk *d)
 	for (i = 0; i < d->nqueues; i++) {
 		kq = &d->queues[i];
 		kq->q = &d->fabric->queues[i % d->fabric->nqueues];
-		kq->credits = kb_credits_take(kq->q, want);
-		kq->user = d->fabric->can_imm ? kb_user_add(kq->q, kq) : -1;
+		kq->credits = kulp_credits_take(kq->q, want);
+		kq->user = d->fabric->can_imm ? kulp_user_add(kq->q, kq) : -1;
 		kq->salt = get_random_u32();
 		if (kq->credits < (d->known ? want : 2)) {
 			kbc_err(d, "too few receives are left on the device: reduce depth= of its disks\n");
@@ -113,10 +113,10 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 		kq = &d->queues[i];
 		if (i >= nqueues)
 			keep = 0;
-		kb_credits_give(kq->q, kq->credits - keep);
+		kulp_credits_give(kq->q, kq->credits - keep);
 		kq->credits = keep;
 		if (!keep) {
-			kb_user_del(kq->q, kq);
+			kulp_user_del(kq->q, kq);
 			kq->q = NULL;
 		}
 	}
@@ -126,7 +126,7 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 /* Free the objects of a disk without a session, and drop the device. */
 static void kbc_fabric_forget(struct kbc_disk *d)
 {
-	struct kb_fabric *f = d->fabric;
+	struct kulp_fabric *f = d->fabric;
 
 	if (!f)
 		return;
@@ -136,19 +136,19 @@ static void kbc_fabric_forget(struct kbc_disk *d)
 	synchronize_rcu();
 	/* From here on kbc_gone() ignores the disk. */
 	WRITE_ONCE(d->fabric, NULL);
-	kb_fabric_put(f);
+	kulp_fabric_put(f);
 }
 
 static int kbc_fabric_find(struct kbc_disk *d)
 {
-	struct kb_fabric *f;
+	struct kulp_fabric *f;
 	int ret;
 
 	if (d->fabric && READ_ONCE(d->fabric->gone))
 		kbc_fabric_forget(d);
 	if (d->fabric)
 		return 0;
-	f = kb_fabric_get(&kbc_role, &d->options.select);
+	f = kulp_fabric_get(&kbc_role, &d->options.select);
 	if (IS_ERR(f)) {
 		kbc_err(d, "no fabric: can't open a device that matches prov=, fabric= and domain=: %ld\n",
 			PTR_ERR(f));
@@ -173,7 +173,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 
 static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 {
-	const struct kb_fabric *f = d->fabric;
+	const struct kulp_fabric *f = d->fabric;
 	u32 credits = d->queues[0].credits;
 	unsigned int i;
 
@@ -233,7 +233,7 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 	if (ret)
 		return ret;
 	if (asked && d->key)
-		proven = !kb_auth_check(d->key, KB_AUTH_REJECT, d->proof, buf,
+		proven = !kulp_auth_check(d->key, KB_AUTH_REJECT, d->proof, buf,
 					len);
 	ret = kb_status_errno(msg.status);
 	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
@@ -247,12 +247,12 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
  */
 static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
 {
-	const struct kb_net_hdr *hdr = buf;
+	const struct kulp_hdr *hdr = buf;
 	size_t whole;
 	u16 got;
 	int len, ret;
 
-	len = kb_net_recv(&d->net, buf, KB_NET_MAX, KBC_ANSWER_MS);
+	len = kulp_net_recv(&d->net, buf, KB_NET_MAX, KBC_ANSWER_MS);
 	if (len < 0)
 		return len;
 	ret = kb_parse_net(buf, len, &got, &whole);
@@ -275,7 +275,7 @@ static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
 {
 	struct kb_challenge *wire = parts[1].iov_base;
 	unsigned int i;
-	u8 mac[KB_MAC];
+	u8 mac[KULP_MAC];
 	int ret;
 
 	if (challenge->auth && !d->key) {
@@ -289,10 +289,10 @@ static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
 	if (!d->key)
 		return 0;
 	memset(wire->macs, 0, sizeof(wire->macs));
-	ret = kb_auth_mac(d->key, KB_AUTH_CHALLENGE, parts, 2, mac);
+	ret = kulp_auth_mac(d->key, KB_AUTH_CHALLENGE, parts, 2, mac);
 	memcpy(wire->macs, challenge->macs, sizeof(wire->macs));
 	for (i = 0; i < KB_SECRETS && !ret; i++)
-		if (kb_auth_equal(mac, challenge->macs[i]))
+		if (kulp_auth_equal(mac, challenge->macs[i]))
 			return 0;
 	if (ret)
 		return ret;
@@ -313,12 +313,12 @@ static noinline_for_stack int kbc_prove(struct kbc_disk *d,
 				 &challenge) ?:
 	      kbc_check_challenge(d, parts, &challenge);
 	if (!ret && d->key)
-		ret = kb_auth_mac(d->key, KB_AUTH_CLIENT, parts, 2, auth.mac);
+		ret = kulp_auth_mac(d->key, KB_AUTH_CLIENT, parts, 2, auth.mac);
 	if (ret)
 		return ret;
 	memcpy(d->proof, auth.mac, sizeof(d->proof));
 	len = kb_build_auth(d->setup->msg, &auth);
-	return kb_net_send(&d->net, d->setup->msg, len);
+	return kulp_net_send(&d->net, d->setup->msg, len);
 }
 
 static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
@@ -332,7 +332,7 @@ static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 	int ret;
 
 	parts[0].iov_len = kbc_hello_build(d, limits);
-	ret = kb_net_send(&d->net, setup->hello, parts[0].iov_len);
+	ret = kulp_net_send(&d->net, setup->hello, parts[0].iov_len);
 	if (ret)
 		return ret;
 	ret = kbc_answer(d, KB_CHALLENGE, false, setup->challenge);
@@ -346,7 +346,7 @@ static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 	if (ret < 0)
 		return ret;
 	return kb_parse_accept(setup->msg, ret, accept) ?:
-	       kb_auth_check(d->key, KB_AUTH_ACCEPT, d->proof, setup->msg, ret);
+	       kulp_auth_check(d->key, KB_AUTH_ACCEPT, d->proof, setup->msg, ret);
 }
 
 /* --- granted limits --- */
@@ -402,7 +402,7 @@ static void kbc_peers_put(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++) {
 		if (d->queues[i].peer != FI_ADDR_UNSPEC)
-			kb_peer_put(d->fabric, d->queues[i].peer);
+			kulp_peer_put(d->fabric, d->queues[i].peer);
 		d->queues[i].peer = FI_ADDR_UNSPEC;
 	}
 }
@@ -414,7 +414,7 @@ static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
 	int ret;
 
 	for (i = 0; i < d->nqueues; i++) {
-		ret = kb_peer_get(d->fabric, accept->addr +
+		ret = kulp_peer_get(d->fabric, accept->addr +
 				  i * accept->addr_len, &d->queues[i].peer);
 		if (ret) {
 			d->queues[i].peer = FI_ADDR_UNSPEC;
@@ -439,12 +439,12 @@ static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
 /* The secret may be replaced at any time. A session keeps the key that it began with. */
 static void kbc_key_take(struct kbc_disk *d)
 {
-	struct kb_key *old = d->key;
+	struct kulp_key *old = d->key;
 
 	spin_lock_bh(&d->lock);
-	d->key = kb_key_get(d->options.key);
+	d->key = kulp_key_get(d->options.key);
 	spin_unlock_bh(&d->lock);
-	kb_key_put(old);
+	kulp_key_put(old);
 }
 
 static int kbc_establish(struct kbc_disk *d)
@@ -455,7 +455,7 @@ static int kbc_establish(struct kbc_disk *d)
 
 	kbc_wanted(d, &limits);
 	kbc_key_take(d);
-	ret = kb_net_connect(&d->net, &d->options.addr, KBC_CONNECT_MS) ?:
+	ret = kulp_net_connect(&d->net, &d->options.addr, KBC_CONNECT_MS) ?:
 	      kbc_talk(d, &limits, &accept) ?:
 	      kbc_check_accept(d, &limits, &accept) ?:
 	      kbc_settle(d, &accept) ?:
@@ -480,8 +480,8 @@ int kbc_connect(struct kbc_disk *d)
 	WRITE_ONCE(d->failure, 0);
 	spin_unlock_bh(&d->lock);
 	cancel_work_sync(&d->kick);
-	kb_net_close(&d->net);
-	/* kb_net_close() clears a shutdown, before which kbc_session_stop() sets @stopping. */
+	kulp_net_close(&d->net);
+	/* kulp_net_close() clears a shutdown, before which kbc_session_stop() sets @stopping. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
 	kbc_inc(d, attempts);
@@ -495,7 +495,7 @@ int kbc_connect(struct kbc_disk *d)
 		if (ret == -EPROTO)
 			kbc_inc(d, refused);
 		kbc_peers_put(d);
-		kb_net_close(&d->net);
+		kulp_net_close(&d->net);
 		if (READ_ONCE(d->fabric->gone))
 			kbc_fabric_forget(d);
 		return ret;
@@ -511,9 +511,9 @@ static void kbc_say_bye(struct kbc_disk *d)
 
 	len = kb_build_bye(d->setup->msg, &bye);
 	/* Ignore errors: without a BYE the server notices the end by itself. */
-	if (!kb_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg,
+	if (!kulp_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg,
 			  len))
-		kb_net_send(&d->net, d->setup->msg, len);
+		kulp_net_send(&d->net, d->setup->msg, len);
 }
 
 /* End a session. kbc_request_start() neither runs nor is called. */
@@ -528,7 +528,7 @@ void kbc_disconnect(struct kbc_disk *d)
 		kbc_epoch_flushed(&d->epoch);
 	d->flushed = false;
 	cancel_work_sync(&d->kick);
-	kb_net_close(&d->net);
+	kulp_net_close(&d->net);
 	kbc_peers_put(d);
 	d->session = 0;
 	if (READ_ONCE(d->fabric->gone))
@@ -540,6 +540,6 @@ void kbc_setup_free(struct kbc_disk *d)
 {
 	kbc_fabric_forget(d);
 	kbc_tags_free(d);
-	kb_key_put(d->key);
+	kulp_key_put(d->key);
 	d->key = NULL;
 }

@@ -35,7 +35,7 @@ void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kb
 
 /* --- keep-alive messages --- */
 
-static int kbc_alive_post(struct kb_queue *q, struct kb_op *op)
+static int kbc_alive_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
 
@@ -45,7 +45,7 @@ static int kbc_alive_post(struct kb_queue *q, struct kb_op *op)
 		       d->queues[0].peer, op);
 }
 
-static void kbc_alive_done(struct kb_queue *q, struct kb_op *op, int err,
+static void kbc_alive_done(struct kulp_queue *q, struct kulp_op *op, int err,
 			   size_t len)
 {
 	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
@@ -74,7 +74,7 @@ void kbc_keep_alive(struct kbc_disk *d)
 	d->alive.sending = true;
 	atomic_inc(&d->queues[0].busy);
 	kbc_inc(d, keep_alives);
-	kb_submit(d->queues[0].q, &d->alive.op);
+	kulp_submit(d->queues[0].q, &d->alive.op);
 }
 
 /* --- memory --- */

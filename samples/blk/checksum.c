@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* End-to-end checksums: see checksum.h. */
-#include <linux/export.h>
+#include <linux/module.h>
 #include <linux/highmem.h>
 #include "../../compat/crc32c.h"
 #include "checksum.h"
+
+MODULE_DESCRIPTION("kofiblk: common code of client and server");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_IMPORT_NS(KOFI_ULP);
 
 /* The fields of a command that its checksum covers, in wire format. */
 struct kb_sum_head {

@@ -29,15 +29,15 @@
 #include <linux/mutex.h>
 #include <linux/uuid.h>
 #include <linux/wait.h>
-#include "auth.h"
-#include "fabric.h"
-#include "net.h"
+#include <kofi/ulp.h>
+#include <kofi/ulp_auth.h>
+#include <kofi/ulp_net.h>
 #include "wire.h"
 
 struct kb_session;
 
 extern struct mutex kb_srv_lock;
-extern const struct kb_role kb_srv_role;
+extern const struct kulp_role kb_srv_role;
 extern struct workqueue_struct *kb_done_wq;	/* for work that doesn't wait */
 extern struct workqueue_struct *kb_drop_wq;	/* for work that waits for sessions */
 
@@ -102,7 +102,7 @@ struct kb_client {
 	struct config_item	item;
 	struct kb_export	*export;
 	struct list_head	list;	/* in kb_export.client_list; under kb_srv_lock */
-	struct kb_key		*keys[KB_SECRETS];	/* NULL for no secret; under kb_srv_lock */
+	struct kulp_key		*keys[KB_SECRETS];	/* NULL for no secret; under kb_srv_lock */
 };
 
 struct kb_export {
@@ -123,13 +123,13 @@ struct kb_port {
 	struct config_group	exports;	/* links to exports */
 	char			*addr;
 	u32			port;
-	struct kb_select	select;
+	struct kulp_select	select;
 	u32			own_domains;	/* use a domain for each secret */
 	u32			max_sessions;
 	u32			max_client_sessions;	/* sessions of one client name and export */
 	u32			max_memory;	/* bytes of data per session */
 	u32			max_keep_alive;	/* ms */
-	struct kb_net		net;		/* under conf.enabling, as is @thread */
+	struct kulp_net		net;		/* under conf.enabling, as is @thread */
 	struct task_struct	*thread;
 	struct list_head	links;		/* under kb_srv_lock */
 };
@@ -147,7 +147,7 @@ void kb_configfs_exit(void);
 extern const struct config_item_type kb_clients_type;
 
 int kb_export_keys(struct kb_export *export, const char *client,
-		   struct kb_key *keys[KB_SECRETS]);
+		   struct kulp_key *keys[KB_SECRETS]);
 
 /* --- srv_port.c --- */
 
@@ -175,7 +175,7 @@ union kb_reply_room {
 };
 
 struct kb_reply_op {
-	struct kb_rma		rma;		/* rma.op also sends messages */
+	struct kulp_rma		rma;		/* rma.op also sends messages */
 	struct list_head	list;
 	struct kb_squeue	*sq;
 	union kb_reply_room	*wire;
@@ -207,7 +207,7 @@ struct kb_req {
 	unsigned int		nbvec;
 	struct fid_mr		*mr;		/* region for fetching, without RDMA write */
 	union {
-		struct kb_rma		rma;	/* rma.op also registers and invalidates */
+		struct kulp_rma		rma;	/* rma.op also registers and invalidates */
 		struct kb_store_io	sio;
 	};
 };
@@ -246,7 +246,7 @@ struct kb_load {
 /* A session's part of a queue. Its hot members share no cache line with another queue. */
 struct kb_squeue {
 	struct kb_session	*s;
-	struct kb_queue		*q;
+	struct kulp_queue		*q;
 	fi_addr_t		peer;
 	bool			has_peer;
 	u32			credits;
@@ -268,19 +268,19 @@ struct kb_session {
 	u64			id;
 	struct kb_port		*port;
 	struct kb_export	*export;
-	struct kb_net		net;
-	char			peer_name[KB_NET_NAME];
+	struct kulp_net		net;
+	char			peer_name[KULP_NET_NAME];
 	u64			peer;		/* the client's address, for limits */
 	struct hlist_node	hash;		/* under kb_sessions_lock, or RCU */
 	struct rcu_head		rcu;
 	struct work_struct	stop_work;
 	int			resize;		/* RESIZE must be sent to the client */
 	struct kb_hello_msg	hello;		/* without addresses */
-	struct kb_key		*key;		/* key that the client proved to know, or NULL */
-	u8			proof[KB_MAC];	/* MAC of AUTH */
+	struct kulp_key		*key;		/* key that the client proved to know, or NULL */
+	u8			proof[KULP_MAC];	/* MAC of AUTH */
 	u64			resizes;	/* number of RESIZE messages sent */
 	struct kb_limits	limits;
-	struct kb_fabric	*fabric;
+	struct kulp_fabric	*fabric;
 	u16			nqueues;
 	struct kb_squeue	*queues;
 
@@ -313,12 +313,12 @@ void kb_session_forget(struct kb_session *s);
 void kb_session_start(struct kb_session *s);
 void kb_session_stop(struct kb_session *s, bool orderly);
 void kb_sessions_stop(const struct kb_port *port, const struct kb_export *export,
-		      const struct kb_fabric *f);
+		      const struct kulp_fabric *f);
 void kb_sessions_exit(void);
 void kb_sessions_resize(struct kb_export *export);
 void kb_session_violated(struct kb_session *s, const char *how);
 int kb_sessions_show(struct seq_file *m, void *unused);
-void kb_session_on(struct kb_session *s, struct kb_fabric *f);
+void kb_session_on(struct kb_session *s, struct kulp_fabric *f);
 void kb_session_live(struct kb_session *s);
 
 /* --- srv_admit.c --- */
@@ -360,7 +360,7 @@ void kb_req_end(struct kb_req *req, int err);
 
 /* --- srv_cmd.c --- */
 
-struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
+struct kb_req *kb_session_command(struct kb_session *s, struct kulp_queue *q,
 				  const struct kb_cmd_msg *msg);
 
 /* --- srv_sum.c --- */

@@ -35,7 +35,7 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 		may = false;
 		for (i = 0; i < KB_SECRETS && s->key; i++)
 			may |= client->keys[i] &&
-			       kb_auth_equal(s->key->print, client->keys[i]->print);
+			       kulp_auth_equal(s->key->print, client->keys[i]->print);
 		if (removed || !may)
 			kb_session_stop(s, false);
 	}
@@ -46,13 +46,13 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
 				   const char *page, size_t count)
 {
-	struct kb_key *key = NULL;
+	struct kulp_key *key = NULL;
 	char *line = kb_line(page, count);
 
 	if (!line)
 		return -ENOMEM;
 	if (*line)
-		key = kb_key_new(line);
+		key = kulp_key_new(line);
 	kfree_sensitive(line);
 	if (IS_ERR(key))
 		return PTR_ERR(key);
@@ -60,7 +60,7 @@ static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
 	swap(key, client->keys[which]);
 	kb_client_changed(client, false);
 	mutex_unlock(&kb_srv_lock);
-	kb_key_put(key);
+	kulp_key_put(key);
 	return count;
 }
 
@@ -90,7 +90,7 @@ static void kb_client_release(struct config_item *item)
 	unsigned int i;
 
 	for (i = 0; i < KB_SECRETS; i++)
-		kb_key_put(client->keys[i]);
+		kulp_key_put(client->keys[i]);
 	kfree(client);
 }
 
@@ -149,7 +149,7 @@ const struct config_item_type kb_clients_type = {
  * client that needs no secret; -EACCES for one that isn't allowed to use the export.
  */
 int kb_export_keys(struct kb_export *export, const char *name,
-		   struct kb_key *keys[KB_SECRETS])
+		   struct kulp_key *keys[KB_SECRETS])
 {
 	int n = export->allow_any ? 0 : -EACCES;
 	struct kb_client *client;
@@ -162,7 +162,7 @@ int kb_export_keys(struct kb_export *export, const char *name,
 			continue;
 		for (i = 0, n = 0; i < KB_SECRETS; i++)
 			if (client->keys[i])
-				keys[n++] = kb_key_get(client->keys[i]);
+				keys[n++] = kulp_key_get(client->keys[i]);
 		break;
 	}
 	mutex_unlock(&kb_srv_lock);

@@ -126,7 +126,7 @@ static const char *kb_fetched(struct kb_req *req, const struct kb_cmd_msg *msg)
  * that the command starts, or NULL. The caller calls kb_req_begin() for it after
  * rcu_read_unlock(), because the active request then keeps the session.
  */
-struct kb_req *kb_session_command(struct kb_session *s, struct kb_queue *q,
+struct kb_req *kb_session_command(struct kb_session *s, struct kulp_queue *q,
 				  const struct kb_cmd_msg *msg)
 {
 	struct kb_req *req, *begin = NULL;

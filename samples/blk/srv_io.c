@@ -66,7 +66,7 @@ static void kb_squeue_done(struct kb_squeue *sq)
 		wake_up_all(&kb_srv_wait);
 }
 
-static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
+static int kb_reply_post_data(struct kulp_queue *q, struct kb_reply_op *reply)
 {
 	struct fi_msg msg = {
 		.addr		= reply->sq->peer,
@@ -81,7 +81,7 @@ static int kb_reply_post_data(struct kb_queue *q, struct kb_reply_op *reply)
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
-static int kb_reply_post(struct kb_queue *q, struct kb_op *op)
+static int kb_reply_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 
@@ -157,7 +157,7 @@ static int kb_req_reply(struct kb_req *req, u16 flags, bool imm)
 	struct kb_squeue *sq = req->sq;
 	struct kb_reply_op *reply;
 	struct kb_reply_msg msg;
-	struct kb_rma *rma;
+	struct kulp_rma *rma;
 
 	kb_reply_fill(req, flags, &msg);
 	spin_lock_bh(&sq->lock);
@@ -183,11 +183,11 @@ static int kb_req_reply(struct kb_req *req, u16 flags, bool imm)
 	trace_kb_srv_reply(&msg);
 	if (imm) {
 		iov_iter_bvec(&rma->iter, ITER_SOURCE, reply->bvecs, 1, reply->bvecs[0].bv_len);
-		kb_rma_submit(sq->q, rma);
+		kulp_rma_submit(sq->q, rma);
 	} else {
 		reply->len = kb_build_reply(&reply->wire->reply, &msg);
 		rma->op.post = kb_reply_post;
-		kb_submit(sq->q, &rma->op);
+		kulp_submit(sq->q, &rma->op);
 	}
 	return 0;
 }
@@ -218,7 +218,7 @@ void kb_req_end(struct kb_req *req, int err)
 	kb_run_reply(req);
 }
 
-static void kb_reply_done(struct kb_queue *q, struct kb_op *op, int err,
+static void kb_reply_done(struct kulp_queue *q, struct kulp_op *op, int err,
 			  size_t len)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
@@ -251,7 +251,7 @@ void kb_reply_prepare(struct kb_reply_op *reply)
 	reply->rma.has_imm = true;
 }
 
-static void kb_ping_done(struct kb_queue *q, struct kb_op *op, int err,
+static void kb_ping_done(struct kulp_queue *q, struct kulp_op *op, int err,
 			 size_t len)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
@@ -295,7 +295,7 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 	s->ping.rma.op.post = kb_reply_post;
 	s->ping.rma.op.done = kb_ping_done;
 	s->ping.len = kb_build_reply(&s->ping.wire->reply, &reply);
-	kb_submit(sq->q, &s->ping.rma.op);
+	kulp_submit(sq->q, &s->ping.rma.op);
 }
 
 /* --- the store --- */
@@ -439,7 +439,7 @@ static void kb_session_broken(struct kb_session *s)
 	kb_session_stop(s, false);
 }
 
-static void kb_posted(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void kb_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 	struct kb_session *s = req->sq->s;
@@ -447,7 +447,7 @@ static void kb_posted(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 	kb_squeue_post(req->sq, -1);
 	if (!err) {
 		req->run(req);
-	} else if (op->lane == KB_LANE_INVAL && err != -ENODEV) {
+	} else if (op->lane == KULP_LANE_INVAL && err != -ENODEV) {
 		/* The client may still reach the pages, so keep them until the region is closed. */
 		kb_session_broken(s);
 		req->err = err;
@@ -459,7 +459,7 @@ static void kb_posted(struct kb_queue *q, struct kb_op *op, int err, size_t len)
 		 * reach the pages. If the device refuses to register this memory, fail the request:
 		 * a retry would fail, too.
 		 */
-		if (op->lane == KB_LANE_SEND || (op->lane == KB_LANE_REG && err != -EINVAL &&
+		if (op->lane == KULP_LANE_SEND || (op->lane == KULP_LANE_REG && err != -EINVAL &&
 						 err != -EMSGSIZE && err != -EOPNOTSUPP))
 			kb_session_broken(s);
 		kb_req_end(req, err);
@@ -480,7 +480,7 @@ static void kb_run_end(struct kb_req *req)
 static void kb_req_move(struct kb_req *req, bool write)
 {
 	req->run = write ? kb_run_end : kb_run_pulled;
-	req->rma = (struct kb_rma) {
+	req->rma = (struct kulp_rma) {
 		.op.done	= kb_posted,
 		.peer		= req->sq->peer,
 		.iov		= { .addr = req->cmd.addr, .key = req->cmd.key },
@@ -488,14 +488,14 @@ static void kb_req_move(struct kb_req *req, bool write)
 	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
 		      req->bvec, req->nbvec, req->cmd.bytes);
 	kb_squeue_post(req->sq, 1);
-	kb_rma_submit(req->sq->q, &req->rma);
+	kulp_rma_submit(req->sq->q, &req->rma);
 }
 
 /* --- data that the client fetches --- */
 
 /* Register data or invalidate its registration; then the request continues with @run. */
-static void kb_req_map(struct kb_req *req, enum kb_lane lane,
-		       int (*post)(struct kb_queue *q, struct kb_op *op),
+static void kb_req_map(struct kb_req *req, enum kulp_lane lane,
+		       int (*post)(struct kulp_queue *q, struct kulp_op *op),
 		       void (*run)(struct kb_req *req))
 {
 	req->run = run;
@@ -503,10 +503,10 @@ static void kb_req_map(struct kb_req *req, enum kb_lane lane,
 	req->rma.op.post = post;
 	req->rma.op.done = kb_posted;
 	kb_squeue_post(req->sq, 1);
-	kb_submit(req->sq->q, &req->rma.op);
+	kulp_submit(req->sq->q, &req->rma.op);
 }
 
-static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
+static int kb_inval_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 
@@ -516,7 +516,7 @@ static int kb_inval_post(struct kb_queue *q, struct kb_op *op)
 /* Invalidate the registration of data that a client fetched, and end the request. */
 void kb_req_inval(struct kb_req *req)
 {
-	kb_req_map(req, KB_LANE_INVAL, kb_inval_post, kb_run_end);
+	kb_req_map(req, KULP_LANE_INVAL, kb_inval_post, kb_run_end);
 }
 
 static void kb_run_ready(struct kb_req *req)
@@ -525,7 +525,7 @@ static void kb_run_ready(struct kb_req *req)
 		kb_req_inval(req);
 }
 
-static int kb_reg_post(struct kb_queue *q, struct kb_op *op)
+static int kb_reg_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kb_req *req = container_of(op, struct kb_req, rma.op);
 	const struct fi_mr_attr attr = {
@@ -547,7 +547,7 @@ static void kb_req_push(struct kb_req *req)
 	} else if (!req->mr) {
 		kb_req_move(req, true);
 	} else {
-		kb_req_map(req, KB_LANE_REG, kb_reg_post, kb_run_ready);
+		kb_req_map(req, KULP_LANE_REG, kb_reg_post, kb_run_ready);
 	}
 }
 

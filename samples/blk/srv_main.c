@@ -12,6 +12,7 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_ULP);
 MODULE_IMPORT_NS(KOFIBLK);
 
 DEFINE_MUTEX(kb_srv_lock);	/* protects exports, ports, and their counts of sessions */

@@ -15,7 +15,7 @@ static int kb_port_thread(void *arg)
 
 	while (!kthread_should_stop()) {
 		s = kb_session_new(port);
-		if (s && !kb_net_accept(&port->net, &s->net)) {
+		if (s && !kulp_net_accept(&port->net, &s->net)) {
 			kb_session_start(s);
 			continue;
 		}
@@ -31,16 +31,16 @@ static int kb_port_listen(struct kb_port *port)
 {
 	const char *host = port->addr ?: "";
 	struct sockaddr_storage addr;
-	char text[KB_NET_NAME + 16];
+	char text[KULP_NET_NAME + 16];
 	int ret;
 
 	snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port->port);
-	ret = kb_net_parse(text, &addr);
+	ret = kulp_net_parse(text, &addr);
 	if (ret)
 		return ret;
-	ret = kb_net_listen(&port->net, &addr);
+	ret = kulp_net_listen(&port->net, &addr);
 	if (ret)
-		kb_net_close(&port->net);
+		kulp_net_close(&port->net);
 	else
 		pr_info("listening at %s\n", text);
 	return ret;
@@ -59,7 +59,7 @@ int kb_port_start(struct kb_conf *conf)
 	if (!IS_ERR(port->thread))
 		return 0;
 	kb_conf_set(conf, false);
-	kb_net_close(&port->net);
+	kulp_net_close(&port->net);
 	return PTR_ERR(port->thread);
 }
 
@@ -68,8 +68,8 @@ void kb_port_stop(struct kb_conf *conf)
 {
 	struct kb_port *port = container_of(conf, struct kb_port, conf);
 
-	kb_net_shutdown(&port->net);
+	kulp_net_shutdown(&port->net);
 	kthread_stop(port->thread);
-	kb_net_close(&port->net);
+	kulp_net_close(&port->net);
 	kb_sessions_stop(port, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static atomic64_t kb_stray;	/* commands without a session */
 
 static void kb_stop_work(struct work_struct *work)
 {
-	kb_net_shutdown(&container_of(work, struct kb_session,
+	kulp_net_shutdown(&container_of(work, struct kb_session,
 				      stop_work)->net);
 	/* The session may be waiting for sessions that it replaces. */
 	wake_up_all(&kb_srv_wait);
@@ -61,7 +61,7 @@ void kb_session_violated(struct kb_session *s, const char *how)
 
 /* Stop the sessions of a port, an export, or a device that is gone. NULL stands for any. */
 void kb_sessions_stop(const struct kb_port *port, const struct kb_export *export,
-		      const struct kb_fabric *f)
+		      const struct kulp_fabric *f)
 {
 	struct kb_session *s;
 
@@ -84,7 +84,7 @@ void kb_sessions_resize(struct kb_export *export)
 	spin_unlock_bh(&kb_sessions_lock);
 }
 
-static void kb_srv_gone(struct kb_fabric *f)
+static void kb_srv_gone(struct kulp_fabric *f)
 {
 	pr_warn("device %s was removed or has failed, ending its sessions\n",
 		f->info->domain_attr->name);
@@ -104,7 +104,7 @@ static struct kb_session *kb_session_find(u64 id)
 }
 
 /* Messages don't name their sender, but only the client knows the session ID. */
-static void kb_srv_received(struct kb_queue *q, void *buf, size_t len)
+static void kb_srv_received(struct kulp_queue *q, void *buf, size_t len)
 {
 	const struct kb_cmd *wire = buf;
 	struct kb_req *req = NULL;
@@ -128,9 +128,10 @@ static void kb_srv_received(struct kb_queue *q, void *buf, size_t len)
 		kb_req_begin(req);
 }
 
-const struct kb_role kb_srv_role = {
+const struct kulp_role kb_srv_role = {
 	.name		= "kofiblk_srv",
 	.recv_len	= KB_CMD_MAX(KB_INLINE_MAX),
+	.max_queues	= KB_QUEUES_MAX,
 	.received	= kb_srv_received,
 	.gone		= kb_srv_gone,
 };
@@ -138,7 +139,7 @@ const struct kb_role kb_srv_role = {
 /* --- start --- */
 
 /* Set the device of a session, whose removal ends the session; or NULL. */
-void kb_session_on(struct kb_session *s, struct kb_fabric *f)
+void kb_session_on(struct kb_session *s, struct kulp_fabric *f)
 {
 	spin_lock_bh(&kb_sessions_lock);
 	s->fabric = f;
@@ -169,8 +170,8 @@ static int kb_tell_size(struct kb_session *s)
 	u8 buf[sizeof(struct kb_resize)];
 	size_t len = kb_build_resize(buf, &msg);
 
-	return kb_auth_sign(s->key, KB_AUTH_RESIZE, s->proof, buf, len) ?:
-	       kb_net_send(&s->net, buf, len);
+	return kulp_auth_sign(s->key, KB_AUTH_RESIZE, s->proof, buf, len) ?:
+	       kulp_net_send(&s->net, buf, len);
 }
 
 /* Always allow a client to reconnect, because its disk has users. */
@@ -180,8 +181,8 @@ static void kb_say_bye(struct kb_session *s, bool flushed)
 	u8 buf[sizeof(struct kb_bye)];
 	size_t len = kb_build_bye(buf, &msg);
 
-	if (!kb_auth_sign(s->key, KB_AUTH_BYE, s->proof, buf, len))
-		kb_net_send(&s->net, buf, len);
+	if (!kulp_auth_sign(s->key, KB_AUTH_BYE, s->proof, buf, len))
+		kulp_net_send(&s->net, buf, len);
 }
 
 static bool kb_session_silent(struct kb_session *s, unsigned long age)
@@ -204,7 +205,7 @@ static const char *kb_watch(struct kb_session *s)
 	int ret;
 
 	while (!why) {
-		ret = kb_net_recv(&s->net, buf, sizeof(buf), clamp(ms / 4, 25U, KB_WATCH_MS));
+		ret = kulp_net_recv(&s->net, buf, sizeof(buf), clamp(ms / 4, 25U, KB_WATCH_MS));
 		/* Pairs with kb_session_stop(), which sets @orderly. */
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)
@@ -212,7 +213,7 @@ static const char *kb_watch(struct kb_session *s)
 			return "stopped by the server";
 		}
 		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye) &&
-		    !kb_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf, ret))
+		    !kulp_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf, ret))
 			return "the client left";
 		if (ret >= 0 || ret == -EPROTO) {
 			kb_session_violated(s, "an unexpected message over TCP");
@@ -277,7 +278,7 @@ static void kb_session_drain(struct kb_session *s)
 	kb_session_abort(s);
 	if (s->orderly)
 		kb_session_part(s);
-	kb_net_close(&s->net);
+	kulp_net_close(&s->net);
 	if (wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted),
 			       KB_END_S * HZ))
 		return;
@@ -286,14 +287,14 @@ static void kb_session_drain(struct kb_session *s)
 		pr_warn("operations for %s at %s didn't complete after the session's end, closing device %s\n",
 			s->hello.client, s->peer_name,
 			s->fabric->info->domain_attr->name);
-		kb_fabric_lost(s->fabric);
+		kulp_fabric_lost(s->fabric);
 	}
 	wait_event(kb_srv_wait, kb_session_idle(s, &posted));
 }
 
 static void kb_session_free_fabric(struct kb_session *s)
 {
-	struct kb_fabric *f = s->fabric;
+	struct kulp_fabric *f = s->fabric;
 	u16 i;
 
 	for (i = 0; i < s->nqueues; i++) {
@@ -302,14 +303,14 @@ static void kb_session_free_fabric(struct kb_session *s)
 		if (!sq->s)
 			break;
 		kb_squeue_exit(sq);
-		kb_credits_give(sq->q, sq->credits);
+		kulp_credits_give(sq->q, sq->credits);
 		if (sq->has_peer)
-			kb_peer_put(f, sq->peer);
+			kulp_peer_put(f, sq->peer);
 	}
 	kb_session_on(s, NULL);
 	kfree(s->queues);
 	kfree(s->ping.wire);
-	kb_fabric_put(f);
+	kulp_fabric_put(f);
 }
 
 static void kb_session_gone(struct kb_session *s)
@@ -318,8 +319,8 @@ static void kb_session_gone(struct kb_session *s)
 	list_del(&s->list);
 	spin_unlock_bh(&kb_sessions_lock);
 	cancel_work_sync(&s->stop_work);
-	kb_net_close(&s->net);
-	kb_key_put(s->key);
+	kulp_net_close(&s->net);
+	kulp_key_put(s->key);
 	mutex_lock(&kb_srv_lock);
 	WRITE_ONCE(s->port->conf.nsessions, s->port->conf.nsessions - 1);
 	if (s->export)
@@ -371,7 +372,7 @@ struct kb_session *kb_session_new(struct kb_port *port)
 
 void kb_session_forget(struct kb_session *s)
 {
-	kb_net_close(&s->net);
+	kulp_net_close(&s->net);
 	kfree(s);
 }
 
@@ -381,7 +382,7 @@ void kb_session_start(struct kb_session *s)
 	struct task_struct *task;
 	const char *why;
 
-	s->peer = kb_net_peer(&s->net, s->peer_name);
+	s->peer = kulp_net_peer(&s->net, s->peer_name);
 	why = kb_session_admit(s);
 	if (why) {
 		kb_reject(s, -EBUSY, why);

@@ -19,13 +19,13 @@ struct kb_setup {
 	size_t	hello_len;
 	size_t	challenge_len;
 	int	nkeys;		/* -EACCES for an unknown client, which must not learn that */
-	struct kb_key *keys[KB_SECRETS];
+	struct kulp_key *keys[KB_SECRETS];
 	u8	hello[KB_NET_MAX];
 	u8	challenge[sizeof(struct kb_challenge)];
 	u8	accept[KB_NET_MAX];
 	struct kb_accept_msg msg;
 	struct kb_hello_msg asked;
-	u8	addrs[KB_QUEUES_MAX * KB_ADDR_MAX];
+	u8	addrs[KB_QUEUES_MAX * KULP_ADDR_MAX];
 };
 
 void kb_reject(struct kb_session *s, int err, const char *why)
@@ -40,8 +40,8 @@ void kb_reject(struct kb_session *s, int err, const char *why)
 
 	strscpy(msg.why, why, sizeof(msg.why));
 	len = kb_build_reject(buf, &msg);
-	if (!kb_auth_sign(s->key, KB_AUTH_REJECT, s->proof, buf, len))
-		kb_net_send(&s->net, buf, len);
+	if (!kulp_auth_sign(s->key, KB_AUTH_REJECT, s->proof, buf, len))
+		kulp_net_send(&s->net, buf, len);
 }
 
 static int kb_refuse(struct kb_session *s, int err, const char *why)
@@ -60,7 +60,7 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	struct kb_hello_msg *asked = &set->asked;
 	int len;
 
-	len = kb_net_recv(&s->net, set->hello, sizeof(set->hello), KB_SETUP_MS);
+	len = kulp_net_recv(&s->net, set->hello, sizeof(set->hello), KB_SETUP_MS);
 	if (len < 0)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
@@ -73,15 +73,15 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	return 0;
 }
 
-static int kb_setup_mac(struct kb_setup *set, const struct kb_key *key,
-			const char *label, u8 mac[KB_MAC])
+static int kb_setup_mac(struct kb_setup *set, const struct kulp_key *key,
+			const char *label, u8 mac[KULP_MAC])
 {
 	const struct kvec parts[] = {
 		{ set->hello, set->hello_len },
 		{ set->challenge, set->challenge_len },
 	};
 
-	return kb_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
+	return kulp_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
 }
 
 /*
@@ -97,7 +97,7 @@ static int kb_setup_challenge(struct kb_session *s, struct kb_setup *set)
 	set->challenge_len = kb_build_challenge(set->challenge, &msg);
 	for (i = 0; i < KB_SECRETS && msg.auth; i++) {
 		if (i >= set->nkeys) {
-			get_random_bytes(msg.macs[i], KB_MAC);
+			get_random_bytes(msg.macs[i], KULP_MAC);
 			continue;
 		}
 		ret = kb_setup_mac(set, set->keys[i], KB_AUTH_CHALLENGE,
@@ -106,25 +106,25 @@ static int kb_setup_challenge(struct kb_session *s, struct kb_setup *set)
 			return ret;
 	}
 	kb_build_challenge(set->challenge, &msg);
-	return kb_net_send(&s->net, set->challenge, set->challenge_len);
+	return kulp_net_send(&s->net, set->challenge, set->challenge_len);
 }
 
 /* Return: 0 if @mac is of one of the client's keys, which becomes the session's. */
 static int kb_setup_check(struct kb_session *s, struct kb_setup *set,
-			  const u8 said[KB_MAC])
+			  const u8 said[KULP_MAC])
 {
-	u8 mac[KB_MAC] = {};
+	u8 mac[KULP_MAC] = {};
 	int i, ret;
 
 	if (!set->nkeys)
-		return kb_auth_equal(mac, said) ? 0 : -EACCES;
+		return kulp_auth_equal(mac, said) ? 0 : -EACCES;
 	for (i = 0; i < set->nkeys; i++) {
 		ret = kb_setup_mac(set, set->keys[i], KB_AUTH_CLIENT, mac);
 		if (ret)
 			return ret;
-		if (kb_auth_equal(mac, said)) {
+		if (kulp_auth_equal(mac, said)) {
 			memcpy(s->proof, mac, sizeof(s->proof));
-			s->key = kb_key_get(set->keys[i]);
+			s->key = kulp_key_get(set->keys[i]);
 			return 0;
 		}
 	}
@@ -141,7 +141,7 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 	if (ret)
 		return ret;
 	/* The buffer of ACCEPT isn't used yet, and has room for any message. */
-	ret = kb_net_recv(&s->net, set->accept, sizeof(set->accept),
+	ret = kulp_net_recv(&s->net, set->accept, sizeof(set->accept),
 			  KB_SETUP_MS);
 	if (ret < 0) {
 		pr_info_ratelimited("%s at %s, export %s: no proof from the client: %s\n",
@@ -203,11 +203,11 @@ static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
 
 	sq->s = s;
 	sq->q = &s->fabric->queues[i];
-	ret = kb_peer_get(s->fabric, addr, &sq->peer);
+	ret = kulp_peer_get(s->fabric, addr, &sq->peer);
 	if (ret)
 		return ret;
 	sq->has_peer = true;
-	sq->credits = kb_credits_take(sq->q, s->limits.depth + 1);
+	sq->credits = kulp_credits_take(sq->q, s->limits.depth + 1);
 	if (sq->credits < 2)
 		return -EBUSY;
 	s->limits.depth = sq->credits - 1;
@@ -232,22 +232,22 @@ static void kb_setup_inline(struct kb_session *s)
 }
 
 /* With own_domains, clients share a domain only with clients of the same secret. */
-static struct kb_fabric *kb_setup_device(const struct kb_session *s)
+static struct kulp_fabric *kb_setup_device(const struct kb_session *s)
 {
-	struct kb_select select = s->port->select;
-	char owner[KB_MAC + 1];
+	struct kulp_select select = s->port->select;
+	char owner[KULP_MAC + 1];
 
 	if (s->port->own_domains && s->key) {
-		*bin2hex(owner, s->key->print, KB_MAC / 2) = '\0';
+		*bin2hex(owner, s->key->print, KULP_MAC / 2) = '\0';
 		select.owner = owner;
 	}
-	return kb_fabric_get(&kb_srv_role, &select);
+	return kulp_fabric_get(&kb_srv_role, &select);
 }
 
 static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 {
 	const struct kb_hello_msg *asked = &set->asked;
-	struct kb_fabric *f;
+	struct kulp_fabric *f;
 	u32 credits;
 	int ret = 0;
 	u16 i;
@@ -305,12 +305,12 @@ static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 	for (i = 0; i < s->nqueues; i++)
 		memcpy(set->addrs + i * addrlen, s->queues[i].q->addr, addrlen);
 	len = kb_build_accept(set->accept, msg);
-	ret = kb_auth_sign(s->key, KB_AUTH_ACCEPT, s->proof, set->accept, len);
+	ret = kulp_auth_sign(s->key, KB_AUTH_ACCEPT, s->proof, set->accept, len);
 	if (ret)
 		return ret;
 	/* Before sending ACCEPT, because the client may send commands as soon as it has it. */
 	kb_session_live(s);
-	return kb_net_send(&s->net, set->accept, len);
+	return kulp_net_send(&s->net, set->accept, len);
 }
 
 /* Set up a session whose client has proved its identity, and replace older ones. */
@@ -352,7 +352,7 @@ int kb_set_up(struct kb_session *s)
 		memalloc_noio_restore(noio);
 	}
 	for (i = 0; i < KB_SECRETS; i++)
-		kb_key_put(set->keys[i]);
+		kulp_key_put(set->keys[i]);
 	kfree(set);
 	return ret;
 }

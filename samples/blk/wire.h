@@ -8,19 +8,17 @@
 #define KOFIBLK_WIRE_H
 
 #include <linux/types.h>
+#include <kofi/ulp_msg.h>
 
 #define KB_MAGIC	0x4b4c424b	/* "KBLK" */
 #define KB_VERSION	3
 
 #define KB_NAME_MAX	64	/* of clients and exports, with the NUL */
-#define KB_ADDR_MAX	64	/* bytes of an endpoint's address */
 #define KB_QUEUES_MAX	16
 #define KB_DEPTH_MAX	256	/* outstanding commands of a queue */
 #define KB_INLINE_MAX	4096	/* bytes of inline data of a command */
 #define KB_INLINE_READ_MAX 8192	/* bytes of inline data of a reply */
 #define KB_IO_MAX	(4U << 20)
-#define KB_NONCE	32
-#define KB_MAC		32	/* HMAC-SHA-256 */
 #define KB_SECRETS	2	/* secrets of a client at a time */
 #define KB_HOST		16	/* bytes of a host ID */
 #define KB_NET_MAX	4096	/* longest message on TCP, with its header */
@@ -38,13 +36,14 @@ enum kb_net_type {
 	KB_BYE		= 7,	/* either: the session ends on purpose */
 };
 
-struct kb_net_hdr {
-	__le32	magic;
-	__le16	version;
-	__le16	type;
-	__le32	len;		/* bytes of the message, with this header */
-	__le32	reserved;	/* 0 */
-};
+/* Labels that MACs begin with, see kulp_auth_mac(). */
+#define KB_AUTH_CHALLENGE	"kofiblk server challenge"
+#define KB_AUTH_CLIENT		"kofiblk client"
+#define KB_AUTH_ACCEPT		"kofiblk server accept"
+#define KB_AUTH_REJECT		"kofiblk server reject"
+#define KB_AUTH_RESIZE		"kofiblk server resize"
+#define KB_AUTH_BYE		"kofiblk server bye"
+#define KB_AUTH_CLIENT_BYE	"kofiblk client bye"
 
 /* Capabilities, in effect if the client asks for them and the server grants them. */
 #define KB_CAP_RDMA_WRITE	0x1	/* server writes into the client's memory */
@@ -56,8 +55,8 @@ struct kb_net_hdr {
 #define KB_CAPS			0x3f
 
 struct kb_hello {
-	struct kb_net_hdr hdr;
-	__u8	nonce[KB_NONCE];
+	struct kulp_hdr hdr;
+	__u8	nonce[KULP_NONCE];
 	char	client[KB_NAME_MAX];	/* NUL-terminated, the rest 0 */
 	char	export[KB_NAME_MAX];
 	__u8	host[KB_HOST];		/* permanent ID of the client's machine; not 0 */
@@ -76,16 +75,16 @@ struct kb_hello {
 };
 
 struct kb_challenge {
-	struct kb_net_hdr hdr;
-	__u8	nonce[KB_NONCE];
-	__u8	macs[KB_SECRETS][KB_MAC];	/* random for secrets that don't exist */
+	struct kulp_hdr hdr;
+	__u8	nonce[KULP_NONCE];
+	__u8	macs[KB_SECRETS][KULP_MAC];	/* random for secrets that don't exist */
 	__u8	auth;			/* 1: there is a secret, 0: all MACs are 0 */
 	__u8	reserved[7];		/* 0 */
 };
 
 struct kb_auth {
-	struct kb_net_hdr hdr;
-	__u8	mac[KB_MAC];		/* identifies the session in all later MACs */
+	struct kulp_hdr hdr;
+	__u8	mac[KULP_MAC];		/* identifies the session in all later MACs */
 };
 
 #define KB_DISK_READ_ONLY	0x1
@@ -106,8 +105,8 @@ struct kb_disk {
 };
 
 struct kb_accept {
-	struct kb_net_hdr hdr;
-	__u8	mac[KB_MAC];
+	struct kulp_hdr hdr;
+	__u8	mac[KULP_MAC];
 	__u8	content[16];		/* UUID of the export */
 	__le64	session;		/* random, not 0 */
 	__le64	epoch;			/* random, not 0; new when the store is opened */
@@ -124,8 +123,8 @@ struct kb_accept {
 };
 
 struct kb_reject {
-	struct kb_net_hdr hdr;
-	__u8	mac[KB_MAC];		/* 0 before AUTH was checked */
+	struct kulp_hdr hdr;
+	__u8	mac[KULP_MAC];		/* 0 before AUTH was checked */
 	__le16	status;			/* enum kb_status */
 	__u8	again;			/* 1: the client may try again later */
 	__u8	reserved[5];		/* 0 */
@@ -133,15 +132,15 @@ struct kb_reject {
 };
 
 struct kb_resize {
-	struct kb_net_hdr hdr;
-	__u8	mac[KB_MAC];
+	struct kulp_hdr hdr;
+	__u8	mac[KULP_MAC];
 	__le64	number;			/* serial number in the session: 1, 2, ... */
 	__le64	bytes;
 };
 
 struct kb_bye {
-	struct kb_net_hdr hdr;
-	__u8	mac[KB_MAC];
+	struct kulp_hdr hdr;
+	__u8	mac[KULP_MAC];
 	__u8	again;			/* 1: the client may reconnect, 0: it must not */
 	__u8	flushed;		/* 1: all writes with a reply are in stable storage */
 	__u8	reserved[6];		/* 0 */
@@ -279,7 +278,7 @@ static inline bool kb_limits_within(const struct kb_limits *granted, const struc
 }
 
 struct kb_hello_msg {
-	u8		nonce[KB_NONCE];
+	u8		nonce[KULP_NONCE];
 	char		client[KB_NAME_MAX];
 	char		export[KB_NAME_MAX];
 	u8		host[KB_HOST];
@@ -291,13 +290,13 @@ struct kb_hello_msg {
 };
 
 struct kb_challenge_msg {
-	u8	nonce[KB_NONCE];
-	u8	macs[KB_SECRETS][KB_MAC];
+	u8	nonce[KULP_NONCE];
+	u8	macs[KB_SECRETS][KULP_MAC];
 	bool	auth;
 };
 
 struct kb_auth_msg {
-	u8	mac[KB_MAC];
+	u8	mac[KULP_MAC];
 };
 
 struct kb_disk_msg {
@@ -372,7 +371,7 @@ struct kb_reply_msg {
  * which @msg is undefined. kb_parse_net() returns -EPROTONOSUPPORT for another
  * version. Builders take what a parser would accept and room for KB_NET_MAX,
  * KB_CMD_MAX(0) or KB_REPLY_MAX(0) bytes, and return the message's length; the caller
- * appends inline data. MACs are neither parsed, except that of AUTH, nor built: see auth.h.
+ * appends inline data. MACs are neither parsed, except that of AUTH, nor built: see <kofi/ulp_auth.h>.
  * None of them sleeps or allocates.
  */
 int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole);

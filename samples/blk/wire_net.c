@@ -13,7 +13,7 @@
 #include <asm/byteorder.h>
 #include "wire.h"
 
-static_assert(sizeof(struct kb_net_hdr) == 16);
+static_assert(sizeof(struct kulp_hdr) == 16);
 static_assert(sizeof(struct kb_hello) == 240);
 static_assert(sizeof(struct kb_challenge) == 120);
 static_assert(sizeof(struct kb_auth) == 48);
@@ -22,14 +22,14 @@ static_assert(sizeof(struct kb_accept) == 152);
 static_assert(sizeof(struct kb_reject) == 120);
 static_assert(sizeof(struct kb_resize) == 64);
 static_assert(sizeof(struct kb_bye) == 56);
-/* kb_auth_sign() relies on this position of the MAC. */
-static_assert(offsetof(struct kb_auth, mac) == sizeof(struct kb_net_hdr));
-static_assert(offsetof(struct kb_accept, mac) == sizeof(struct kb_net_hdr));
-static_assert(offsetof(struct kb_reject, mac) == sizeof(struct kb_net_hdr));
-static_assert(offsetof(struct kb_resize, mac) == sizeof(struct kb_net_hdr));
-static_assert(offsetof(struct kb_bye, mac) == sizeof(struct kb_net_hdr));
+/* kulp_auth_sign() relies on this position of the MAC. */
+static_assert(offsetof(struct kb_auth, mac) == sizeof(struct kulp_hdr));
+static_assert(offsetof(struct kb_accept, mac) == sizeof(struct kulp_hdr));
+static_assert(offsetof(struct kb_reject, mac) == sizeof(struct kulp_hdr));
+static_assert(offsetof(struct kb_resize, mac) == sizeof(struct kulp_hdr));
+static_assert(offsetof(struct kb_bye, mac) == sizeof(struct kulp_hdr));
 
-#define KB_ADDRS_MAX	(KB_QUEUES_MAX * KB_ADDR_MAX)
+#define KB_ADDRS_MAX	(KB_QUEUES_MAX * KULP_ADDR_MAX)
 
 static_assert(sizeof(struct kb_hello) + KB_ADDRS_MAX <= KB_NET_MAX);
 static_assert(sizeof(struct kb_accept) + KB_ADDRS_MAX <= KB_NET_MAX);
@@ -188,7 +188,7 @@ static bool kb_limits_ok(const struct kb_limits *l)
 
 static bool kb_addrs_ok(const struct kb_limits *l, u16 addr_len, size_t len)
 {
-	return addr_len && addr_len <= KB_ADDR_MAX && (size_t)l->queues * addr_len == len;
+	return addr_len && addr_len <= KULP_ADDR_MAX && (size_t)l->queues * addr_len == len;
 }
 
 static bool kb_hello_ok(void *parsed, const void *addrs, size_t len)
@@ -275,7 +275,7 @@ static const struct kb_net_type_row {
 
 /**
  * kb_parse_net() - parse the header of a message
- * @buf: a struct kb_net_hdr, or more of the message
+ * @buf: a struct kulp_hdr, or more of the message
  * @len: bytes of @buf
  * @type: takes the type, a valid enum kb_net_type
  * @whole: takes the bytes of the message with its header, at most KB_NET_MAX
@@ -286,7 +286,7 @@ static const struct kb_net_type_row {
 int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole)
 {
 	const struct kb_net_type_row *row;
-	const struct kb_net_hdr *hdr = buf;
+	const struct kulp_hdr *hdr = buf;
 
 	if (len < sizeof(*hdr) || le32_to_cpu(hdr->magic) != KB_MAGIC)
 		return -EPROTO;
@@ -343,7 +343,7 @@ EXPORT_SYMBOL_NS_GPL(kb_parse_msg, KOFIBLK);
 size_t kb_build_msg(u16 type, void *buf, const void *msg, const void *addrs, size_t len)
 {
 	const struct kb_net_type_row *row = &kb_net_types[type];
-	struct kb_net_hdr *hdr = buf;
+	struct kulp_hdr *hdr = buf;
 	const struct kb_field *f;
 
 	memset(buf, 0, row->min);

@@ -20,8 +20,8 @@ installed()
 expected()
 {
 	local module
-	for module in efasim kofi kofi_efa kofi_loop kofi_pingpong kofiblk kofiblk_common \
-			kofiblk_srv; do
+	for module in efasim kofi kofi_efa kofi_loop kofi_pingpong kofi_ulp kofiblk \
+			kofiblk_common kofiblk_srv; do
 		echo "./updates/dkms/$module.ko"
 	done
 }

@@ -39,6 +39,8 @@ LAYERS = {
     # The same; and the core itself has no use for it.
     "kofi/match": Layer(("include/kofi",), provider_api=True,
                         namespaces=("KOFI_PROVIDER",)),
+    # A ULP as far as the rules go.
+    "kofi/ulp": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
     "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
                       rdma_files=("hw.h", "hw.c", "device.c"),

@@ -47,8 +47,8 @@ do {									\
 	n = kb_build_##name(out, &msg.name);				\
 	/* Only AUTH's MAC is parsed. All have it at the same place. */	\
 	if (index >= KB_ACCEPT)						\
-		memcpy(out + sizeof(struct kb_net_hdr),			\
-		       in + sizeof(struct kb_net_hdr), KB_MAC);		\
+		memcpy(out + sizeof(struct kulp_hdr),			\
+		       in + sizeof(struct kulp_hdr), KULP_MAC);		\
 	same(#name, in, len, out, n);					\
 } while (0)
 

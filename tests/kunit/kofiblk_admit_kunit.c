@@ -13,8 +13,8 @@
 
 static struct kb_port port;
 static struct kb_export exports[2];
-static struct kb_fabric fabric;
-static struct kb_key key;
+static struct kulp_fabric fabric;
+static struct kulp_key key;
 
 DEFINE_MUTEX(kb_srv_lock);	/* needed by the server's code */
 

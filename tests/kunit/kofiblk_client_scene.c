@@ -28,13 +28,13 @@
 static struct scene {
 	struct kbc_disk		d;
 	struct kbc_queue	kq;
-	struct kb_fabric	fabric;
+	struct kulp_fabric	fabric;
 	struct fi_info		info;
 	struct fi_tx_attr	tx;
-	struct kb_queue		q;
+	struct kulp_queue		q;
 	struct kbc_stats __percpu *stats;
-	struct kb_op		*op;		/* latest posted operation */
-	struct kb_rma		*rma;		/* latest posted transfer */
+	struct kulp_op		*op;		/* latest posted operation */
+	struct kulp_rma		*rma;		/* latest posted transfer */
 	unsigned int		nops, nrmas;
 	unsigned int		ended;		/* number of ended requests */
 	blk_status_t		status;		/* status of the latest ended request */
@@ -49,13 +49,13 @@ static struct scene {
 	struct request		*rq;
 } *scene;
 
-static void kunit_submit(struct kb_queue *q, struct kb_op *op)
+static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 {
 	scene->op = op;
 	scene->nops++;
 }
 
-static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
+static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
 {
 	scene->nrmas++;
 	scene->rma = rma;
@@ -79,9 +79,9 @@ static void kunit_start_request(struct request *rq)
 {
 }
 
-#define kb_submit		kunit_submit
-#define kb_rma_submit		kunit_rma_submit
-#define kb_fabric_lost(f)	((void)(f))
+#define kulp_submit		kunit_submit
+#define kulp_rma_submit		kunit_rma_submit
+#define kulp_fabric_lost(f)	((void)(f))
 #define blk_mq_start_request	kunit_start_request
 #include "../../samples/blk/blk_rules.c"
 #include "../../samples/blk/blk_memory.c"

@@ -71,7 +71,7 @@ static void registers_a_part(struct kunit *test)
 /* Data that the server offers is fetched to the request's memory. */
 static void fetched(struct kunit *test, u64 addr, size_t bytes, u8 from)
 {
-	struct kb_rma *rma = scene->rma;
+	struct kulp_rma *rma = scene->rma;
 	u8 *data = kunit_kmalloc(test, bytes, GFP_KERNEL);
 	struct iov_iter iter = rma->iter;
 	size_t i;

@@ -18,7 +18,7 @@ static void *page_of(struct kunit *test, u8 byte)
 static void reads(struct kunit *test)
 {
 	const struct kb_store_io *io;
-	const struct kb_rma *rma;
+	const struct kulp_rma *rma;
 
 	ask(KB_OP_READ, 1, 5);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
@@ -474,7 +474,7 @@ static void untaken_replies(struct kunit *test)
 
 static void lost_reply(struct kunit *test)
 {
-	struct kb_op *op;
+	struct kulp_op *op;
 
 	ask(KB_OP_FLUSH, 0, 1);
 	op = take_op(test);

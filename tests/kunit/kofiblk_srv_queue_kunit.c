@@ -17,7 +17,7 @@ static struct kb_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
 static void immediate_data(struct kunit *test)
 {
 	struct kb_cmd_msg msg = imm_read(0, 1, 65536);
-	const struct kb_rma *rma;
+	const struct kulp_rma *rma;
 	struct page *page;
 
 	say(&msg);
@@ -167,9 +167,9 @@ static void pass_through(struct kunit *test, u64 gen)
 {
 	struct kb_cmd_msg msg = command(KB_OP_READ, 0, gen);
 	struct kb_store_io *io;
-	struct kb_rma *rma;
+	struct kulp_rma *rma;
 	struct kb_req *req;
-	struct kb_op *op;
+	struct kulp_op *op;
 
 	msg.flags = KB_CMD_INLINE;
 	msg.addr = 0;

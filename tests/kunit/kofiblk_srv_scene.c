@@ -29,13 +29,13 @@ static struct scene {
 	struct kb_session	s;
 	struct kb_port		port;
 	struct kb_export	export;
-	struct kb_fabric	fabric;
-	struct kb_queue		queue;
-	struct kb_queue		other;
+	struct kulp_fabric	fabric;
+	struct kulp_queue		queue;
+	struct kulp_queue		other;
 	struct kb_squeue	sqs[QUEUES];	/* only the first by default */
 	/* Posted operations that aren't done. */
-	struct kb_op		*ops[OPS];
-	struct kb_rma		*rmas[OPS];
+	struct kulp_op		*ops[OPS];
+	struct kulp_rma		*rmas[OPS];
 	struct kb_store_io	*ios[OPS];
 	unsigned int		nops, nrmas, nios;
 	unsigned int		others;		/* other commands at the store */
@@ -56,7 +56,7 @@ DEFINE_MUTEX(kb_srv_lock);	/* needed by the server's code */
 struct workqueue_struct *kb_done_wq;
 static struct workqueue_struct *io_wq;
 
-static void kunit_submit(struct kb_queue *q, struct kb_op *op)
+static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 {
 	spin_lock_bh(&scene_lock);
 	if (!WARN_ON(scene->nops == OPS))
@@ -64,7 +64,7 @@ static void kunit_submit(struct kb_queue *q, struct kb_op *op)
 	spin_unlock_bh(&scene_lock);
 }
 
-static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
+static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
 {
 	spin_lock_bh(&scene_lock);
 	if (!WARN_ON(scene->nrmas == OPS))
@@ -72,8 +72,8 @@ static void kunit_rma_submit(struct kb_queue *q, struct kb_rma *rma)
 	spin_unlock_bh(&scene_lock);
 }
 
-#define kb_submit	kunit_submit
-#define kb_rma_submit	kunit_rma_submit
+#define kulp_submit	kunit_submit
+#define kulp_rma_submit	kunit_rma_submit
 #include "../../samples/blk/srv_cmd.c"
 #include "../../samples/blk/srv_io.c"
 #include "../../samples/blk/srv_queue.c"
@@ -208,8 +208,8 @@ static type *take_##name(struct kunit *test)				\
 	return first;							\
 }
 
-TAKE(op, struct kb_op)
-TAKE(rma, struct kb_rma)
+TAKE(op, struct kulp_op)
+TAKE(rma, struct kulp_rma)
 TAKE(io, struct kb_store_io)
 
 /* Return: numbers of active operations of the session. */
@@ -232,7 +232,7 @@ static void store_done(struct kunit *test, int err)
 
 static void rma_done(struct kunit *test, int err)
 {
-	struct kb_rma *rma = take_rma(test);
+	struct kulp_rma *rma = take_rma(test);
 
 	rma->op.done(&scene->queue, &rma->op, err, 0);
 	settle();
@@ -270,7 +270,7 @@ static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 
 static void reply_arrived(struct kunit *test)
 {
-	struct kb_op *op = take_op(test);
+	struct kulp_op *op = take_op(test);
 
 	op->done(&scene->queue, op, 0, 0);
 	settle();

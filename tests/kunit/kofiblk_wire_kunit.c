@@ -238,12 +238,12 @@ struct change {
 	offsetof(struct type, field), sizeof_field(struct type, field)
 
 static const struct change changes[] = {
-	{ "magic", HELLO, AT(kb_net_hdr, magic), 1 },
-	{ "version", HELLO, AT(kb_net_hdr, version), 1 },
-	{ "type 0", HELLO, AT(kb_net_hdr, type), 0 },
-	{ "type 8", HELLO, AT(kb_net_hdr, type), 8 },
-	{ "length", HELLO, AT(kb_net_hdr, len), U32_MAX },
-	{ "header's reserved", HELLO, AT(kb_net_hdr, reserved), 1 },
+	{ "magic", HELLO, AT(kulp_hdr, magic), 1 },
+	{ "version", HELLO, AT(kulp_hdr, version), 1 },
+	{ "type 0", HELLO, AT(kulp_hdr, type), 0 },
+	{ "type 8", HELLO, AT(kulp_hdr, type), 8 },
+	{ "length", HELLO, AT(kulp_hdr, len), U32_MAX },
+	{ "header's reserved", HELLO, AT(kulp_hdr, reserved), 1 },
 	{ "no client", HELLO, offsetof(struct kb_hello, client), 8, 0 },
 	{ "client a/b", HELLO, offsetof(struct kb_hello, client) + 1, 1, '/' },
 	{ "client with a blank", HELLO, offsetof(struct kb_hello, client), 1,
@@ -391,13 +391,13 @@ static void changed_field(struct kunit *test)
 /* Another version is distinguished from garbage, for the log. */
 static void other_version(struct kunit *test)
 {
-	struct kb_net_hdr *hdr;
+	struct kulp_hdr *hdr;
 	size_t len, whole;
 	u16 type;
 	u8 *buf;
 
 	buf = message(test, REJECT, &len);
-	hdr = (struct kb_net_hdr *)buf;
+	hdr = (struct kulp_hdr *)buf;
 	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole), 0);
 	hdr->version = cpu_to_le16(KB_VERSION + 1);
 	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* kofiblk's TCP connections. A socket is published in kb_net.sock before anything waits for it. */
+/*
+ * TCP connections: see <kofi/ulp_net.h>. A socket is published in kulp_net.sock before anything
+ * waits for it.
+ */
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/inet.h>
@@ -11,19 +14,19 @@
 #include <linux/uio.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
-#include "net.h"
-#include "wire.h"
+#include <kofi/ulp_msg.h>
+#include <kofi/ulp_net.h>
 
-#define KB_NET_BACKLOG	16
+#define KULP_NET_BACKLOG	16
 /* Time-out of a message after its first byte. */
-#define KB_NET_MS	5000
+#define KULP_NET_MS	5000
 /* TCP keep-alive, in seconds: detects a dead peer after about 20. */
-#define KB_NET_IDLE	5
-#define KB_NET_INTERVAL	5
-#define KB_NET_PROBES	3
+#define KULP_NET_IDLE	5
+#define KULP_NET_INTERVAL	5
+#define KULP_NET_PROBES	3
 
 /* Convert an IPv4-mapped IPv6 address to IPv4, so that equal addresses compare equal. */
-static void kb_net_unmap(struct sockaddr_storage *addr)
+static void kulp_net_unmap(struct sockaddr_storage *addr)
 {
 	struct sockaddr_in6 six = *(struct sockaddr_in6 *)addr;
 	struct sockaddr_in *four = (struct sockaddr_in *)addr;
@@ -36,9 +39,9 @@ static void kb_net_unmap(struct sockaddr_storage *addr)
 	four->sin_addr.s_addr = six.sin6_addr.s6_addr32[3];
 }
 
-int kb_net_parse(const char *text, struct sockaddr_storage *addr)
+int kulp_net_parse(const char *text, struct sockaddr_storage *addr)
 {
-	char host[KB_NET_NAME];
+	char host[KULP_NET_NAME];
 	const char *port = strrchr(text, ':');
 	bool six = *text == '[';
 	size_t len;
@@ -60,12 +63,12 @@ int kb_net_parse(const char *text, struct sockaddr_storage *addr)
 	if (inet_pton_with_scope(&init_net, six ? AF_INET6 : AF_INET, host,
 				 port + 1, addr))
 		return -EINVAL;
-	kb_net_unmap(addr);
+	kulp_net_unmap(addr);
 	return 0;
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_parse, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_parse, KOFI_ULP);
 
-static int kb_net_publish(struct kb_net *net, struct socket *sock)
+static int kulp_net_publish(struct kulp_net *net, struct socket *sock)
 {
 	bool shut;
 
@@ -80,113 +83,113 @@ static int kb_net_publish(struct kb_net *net, struct socket *sock)
 	return -ESHUTDOWN;
 }
 
-static int kb_net_socket(struct kb_net *net, const struct sockaddr_storage *addr)
+static int kulp_net_socket(struct kulp_net *net, const struct sockaddr_storage *addr)
 {
 	struct socket *sock;
 	int ret;
 
 	ret = sock_create_kern(&init_net, addr->ss_family, SOCK_STREAM,
 			       IPPROTO_TCP, &sock);
-	return ret ?: kb_net_publish(net, sock);
+	return ret ?: kulp_net_publish(net, sock);
 }
 
 /* Memory reclaim may wait for a client's disk, so its socket must not start I/O. */
-static void kb_net_set_up(struct socket *sock)
+static void kulp_net_set_up(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 
 	sk->sk_allocation = GFP_NOIO;
 	tcp_sock_set_nodelay(sk);
 	sock_set_keepalive(sk);
-	tcp_sock_set_keepidle(sk, KB_NET_IDLE);
-	tcp_sock_set_keepintvl(sk, KB_NET_INTERVAL);
-	tcp_sock_set_keepcnt(sk, KB_NET_PROBES);
+	tcp_sock_set_keepidle(sk, KULP_NET_IDLE);
+	tcp_sock_set_keepintvl(sk, KULP_NET_INTERVAL);
+	tcp_sock_set_keepcnt(sk, KULP_NET_PROBES);
 }
 
 /* After a shutdown, a socket returns various errors: replace them by -ESHUTDOWN. */
-static int kb_net_err(struct kb_net *net, int err)
+static int kulp_net_err(struct kulp_net *net, int err)
 {
 	if (READ_ONCE(net->shut))
 		return -ESHUTDOWN;
 	return err == -EAGAIN || err == -EINPROGRESS ? -ETIMEDOUT : err;
 }
 
-int kb_net_connect(struct kb_net *net, const struct sockaddr_storage *addr,
+int kulp_net_connect(struct kulp_net *net, const struct sockaddr_storage *addr,
 		   unsigned int ms)
 {
 	struct sockaddr_storage copy = *addr;
 	int ret;
 
-	ret = kb_net_socket(net, addr);
+	ret = kulp_net_socket(net, addr);
 	if (ret)
 		return ret;
-	kb_net_set_up(net->sock);
+	kulp_net_set_up(net->sock);
 	net->sock->sk->sk_sndtimeo = max(msecs_to_jiffies(ms), 1UL);
 	ret = kernel_connect(net->sock, (struct compat_sockaddr *)&copy, sizeof(copy), 0);
-	return ret ? kb_net_err(net, ret) : 0;
+	return ret ? kulp_net_err(net, ret) : 0;
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_connect, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_connect, KOFI_ULP);
 
-int kb_net_listen(struct kb_net *net, const struct sockaddr_storage *addr)
+int kulp_net_listen(struct kulp_net *net, const struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage copy = *addr;
 	int ret;
 
-	ret = kb_net_socket(net, addr);
+	ret = kulp_net_socket(net, addr);
 	if (ret)
 		return ret;
 	sock_set_reuseaddr(net->sock->sk);
 	ret = kernel_bind(net->sock, (struct compat_sockaddr *)&copy, sizeof(copy)) ?:
-	      kernel_listen(net->sock, KB_NET_BACKLOG);
-	return ret ? kb_net_err(net, ret) : 0;
+	      kernel_listen(net->sock, KULP_NET_BACKLOG);
+	return ret ? kulp_net_err(net, ret) : 0;
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_listen, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_listen, KOFI_ULP);
 
-int kb_net_accept(struct kb_net *listener, struct kb_net *net)
+int kulp_net_accept(struct kulp_net *listener, struct kulp_net *net)
 {
 	struct socket *sock;
 	int ret;
 
 	ret = kernel_accept(listener->sock, &sock, 0);
 	if (ret)
-		return kb_net_err(listener, ret);
-	kb_net_set_up(sock);
-	return kb_net_publish(net, sock);
+		return kulp_net_err(listener, ret);
+	kulp_net_set_up(sock);
+	return kulp_net_publish(net, sock);
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_accept, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_accept, KOFI_ULP);
 
-u64 kb_net_peer(struct kb_net *net, char name[KB_NET_NAME])
+u64 kulp_net_peer(struct kulp_net *net, char name[KULP_NET_NAME])
 {
 	struct sockaddr_storage addr;
 	const struct in6_addr *six = &((struct sockaddr_in6 *)&addr)->sin6_addr;
 
 	if (kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0) {
-		strscpy(name, "?", KB_NET_NAME);
+		strscpy(name, "?", KULP_NET_NAME);
 		return 0;
 	}
-	snprintf(name, KB_NET_NAME, "%pISpc", &addr);
-	kb_net_unmap(&addr);
+	snprintf(name, KULP_NET_NAME, "%pISpc", &addr);
+	kulp_net_unmap(&addr);
 	if (addr.ss_family == AF_INET)
 		return be32_to_cpu(((struct sockaddr_in *)&addr)->sin_addr.s_addr);
 	return (u64)be32_to_cpu(six->s6_addr32[0]) << 32 | be32_to_cpu(six->s6_addr32[1]);
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_peer, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_peer, KOFI_ULP);
 
 /* TCP applies sk_sndtimeo and sk_rcvtimeo to all waits of a call together. */
-int kb_net_send(struct kb_net *net, const void *buf, size_t len)
+int kulp_net_send(struct kulp_net *net, const void *buf, size_t len)
 {
 	struct kvec vec = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
 	int ret;
 
-	WRITE_ONCE(net->sock->sk->sk_sndtimeo, msecs_to_jiffies(KB_NET_MS));
+	WRITE_ONCE(net->sock->sk->sk_sndtimeo, msecs_to_jiffies(KULP_NET_MS));
 	ret = kernel_sendmsg(net->sock, &msg, &vec, 1, len);
-	return ret == len ? 0 : kb_net_err(net, ret < 0 ? ret : -ETIMEDOUT);
+	return ret == len ? 0 : kulp_net_err(net, ret < 0 ? ret : -ETIMEDOUT);
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_send, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_send, KOFI_ULP);
 
 /* Receive @len bytes. Return: 0, -ETIMEDOUT if there are less after @timeout, or an errno. */
-static int kb_net_get(struct kb_net *net, void *buf, size_t len, long timeout, int flags)
+static int kulp_net_get(struct kulp_net *net, void *buf, size_t len, long timeout, int flags)
 {
 	struct kvec vec = { .iov_base = buf, .iov_len = len };
 	struct msghdr msg = {};
@@ -198,36 +201,36 @@ static int kb_net_get(struct kb_net *net, void *buf, size_t len, long timeout, i
 	ret = kernel_recvmsg(net->sock, &msg, &vec, 1, len, flags);
 	if (ret == len)
 		return 0;
-	return kb_net_err(net, ret > 0 ? -ETIMEDOUT : ret ?: -ECONNRESET);
+	return kulp_net_err(net, ret > 0 ? -ETIMEDOUT : ret ?: -ECONNRESET);
 }
 
-int kb_net_recv(struct kb_net *net, void *buf, size_t room, unsigned int ms)
+int kulp_net_recv(struct kulp_net *net, void *buf, size_t room, unsigned int ms)
 {
-	const struct kb_net_hdr *hdr = buf;
+	const struct kulp_hdr *hdr = buf;
 	unsigned long end;
 	size_t len = 0;
 	int ret;
 
-	ret = kb_net_get(net, buf, 1, ms ? max(msecs_to_jiffies(ms), 1UL) : MAX_SCHEDULE_TIMEOUT,
+	ret = kulp_net_get(net, buf, 1, ms ? max(msecs_to_jiffies(ms), 1UL) : MAX_SCHEDULE_TIMEOUT,
 			 MSG_PEEK);
 	if (ret)
 		return ret;
-	end = jiffies + msecs_to_jiffies(KB_NET_MS);
-	ret = kb_net_get(net, buf, sizeof(*hdr), end - jiffies, MSG_WAITALL);
+	end = jiffies + msecs_to_jiffies(KULP_NET_MS);
+	ret = kulp_net_get(net, buf, sizeof(*hdr), end - jiffies, MSG_WAITALL);
 	if (!ret) {
 		len = le32_to_cpu(hdr->len);
 		if (len < sizeof(*hdr) || len > room)
 			return -EPROTO;
-		ret = kb_net_get(net, buf + sizeof(*hdr), len - sizeof(*hdr), end - jiffies,
+		ret = kulp_net_get(net, buf + sizeof(*hdr), len - sizeof(*hdr), end - jiffies,
 				 MSG_WAITALL);
 	}
 	if (ret)
 		return ret == -ETIMEDOUT ? -ECONNABORTED : ret;
 	return len;
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_recv, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_recv, KOFI_ULP);
 
-void kb_net_shutdown(struct kb_net *net)
+void kulp_net_shutdown(struct kulp_net *net)
 {
 	mutex_lock(&net->lock);
 	WRITE_ONCE(net->shut, true);
@@ -236,9 +239,9 @@ void kb_net_shutdown(struct kb_net *net)
 		kernel_sock_shutdown(net->sock, SHUT_RD);
 	mutex_unlock(&net->lock);
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_shutdown, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_shutdown, KOFI_ULP);
 
-void kb_net_close(struct kb_net *net)
+void kulp_net_close(struct kulp_net *net)
 {
 	struct socket *sock;
 
@@ -250,4 +253,4 @@ void kb_net_close(struct kb_net *net)
 	if (sock)
 		sock_release(sock);
 }
-EXPORT_SYMBOL_NS_GPL(kb_net_close, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kulp_net_close, KOFI_ULP);

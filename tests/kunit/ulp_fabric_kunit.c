@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofiblk's transport on a queue without a device: operations that are refused and wait.
+ * kofi_ulp's operations on a queue without a device: operations that are refused and wait.
  */
-#define pr_fmt(fmt) "kofiblk: " fmt
 #include <kofi/fabric.h>
 
 /* Endpoints of this suite are unknown to the core. */
 static int scene_close(struct fid *fid);
 #define fi_close scene_close
-#include "../../samples/blk/fabric.c"
+#include "../../kofi/ulp/fabric.c"
 #undef fi_close
 
 #include <kunit/test.h>
@@ -20,9 +19,9 @@ static int scene_close(struct fid *fid);
 #define PIECES		40
 
 static struct scene {
-	struct kb_fabric	fabric;
-	struct kb_queue		queue;
-	struct kb_op		op;
+	struct kulp_fabric	fabric;
+	struct kulp_queue		queue;
+	struct kulp_op		op;
 	struct fid_cq		cq;
 	struct fi_cq_data_entry	entry;
 	unsigned int		entries;
@@ -35,7 +34,7 @@ static struct scene {
 	int			err;
 	/* Transfers. */
 	struct fid_ep		ep;
-	struct kb_rma		rma;
+	struct kulp_rma		rma;
 	struct bio_vec		bvec[PIECES];
 	bool			wrote;
 	bool			wrong;		/* an unexpected call was made */
@@ -48,23 +47,23 @@ static struct scene {
 	u32			data;
 } *scene;
 
-static int scene_post(struct kb_queue *q, struct kb_op *op)
+static int scene_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	return ++scene->posts > scene->refusals ? 0 : scene->refused;
 }
 
-static void scene_done(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void scene_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	scene->dones++;
 	scene->err = err;
 }
 
-static void scene_gone(struct kb_fabric *f)
+static void scene_gone(struct kulp_fabric *f)
 {
 	scene->gones++;
 }
 
-static void scene_received(struct kb_queue *q, void *buf, size_t len)
+static void scene_received(struct kulp_queue *q, void *buf, size_t len)
 {
 	scene->received++;
 }
@@ -76,7 +75,7 @@ static void scene_written(void *user, u32 data)
 	scene->data = data;
 }
 
-static const struct kb_role scene_role = {
+static const struct kulp_role scene_role = {
 	.name		= "scene",
 	.received	= scene_received,
 	.written	= scene_written,
@@ -118,18 +117,18 @@ static const struct fi_ops_cq scene_cq_ops = {
 /* When done() gets -ENODEV, the endpoints are closed: it isn't enough that they refuse calls. */
 static void refused_by_a_dead_device(struct kunit *test)
 {
-	struct kb_queue *q = &scene->queue;
+	struct kulp_queue *q = &scene->queue;
 
 	scene->refused = -ENODEV;
 	/* A work item handles the removal. */
 	scene->fabric.gone = 1;
-	kb_submit(q, &scene->op);
+	kulp_submit(q, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
-	kb_fabric_down(&scene->fabric);
+	kulp_fabric_down(&scene->fabric);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
 	/* Later operations fail at once. */
-	kb_submit(q, &scene->op);
+	kulp_submit(q, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
 }
@@ -137,7 +136,7 @@ static void refused_by_a_dead_device(struct kunit *test)
 static void refusal_is_a_loss(struct kunit *test)
 {
 	scene->refused = -ENODEV;
-	kb_submit(&scene->queue, &scene->op);
+	kulp_submit(&scene->queue, &scene->op);
 	flush_work(&scene->fabric.gone_work);
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
@@ -146,7 +145,7 @@ static void refusal_is_a_loss(struct kunit *test)
 
 static void scene_goes_down(struct kofi_thread *thread)
 {
-	kb_fabric_down(&scene->fabric);
+	kulp_fabric_down(&scene->fabric);
 }
 
 /* The last user puts the device during a removal, before the work item runs. */
@@ -171,13 +170,13 @@ static void closed_by_two(struct kunit *test)
 /* Completions during the close aren't handled, as the handler may still run. */
 static void received_while_closed(struct kunit *test)
 {
-	struct kb_recv recv = { .op.post = scene_post };
+	struct kulp_recv recv = { .op.post = scene_post };
 
 	scene->refusals = 0;
-	kb_recv_done(&scene->queue, &recv.op, 0, 64);
+	kulp_recv_done(&scene->queue, &recv.op, 0, 64);
 	KUNIT_EXPECT_EQ(test, scene->received, 1U);
 	scene->queue.up = false;
-	kb_recv_done(&scene->queue, &recv.op, 0, 64);
+	kulp_recv_done(&scene->queue, &recv.op, 0, 64);
 	KUNIT_EXPECT_EQ(test, scene->received, 1U);
 }
 
@@ -185,7 +184,7 @@ static bool scene_waits(void)
 {
 	unsigned int i, n = 0;
 
-	for (i = 0; i < KB_LANES; i++)
+	for (i = 0; i < KULP_LANES; i++)
 		n += !list_empty(&scene->queue.lanes[i]);
 	return n;
 }
@@ -193,20 +192,20 @@ static bool scene_waits(void)
 /* The provider calls the handler when there is room, maybe without completions. */
 static void scene_told(void)
 {
-	kb_cq_drain(&scene->cq, &scene->queue);
+	kulp_cq_drain(&scene->cq, &scene->queue);
 }
 
 static void waits_end(struct kunit *test)
 {
-	struct kb_queue *q = &scene->queue;
+	struct kulp_queue *q = &scene->queue;
 
 	scene->refused = -EAGAIN;
-	kb_submit(q, &scene->op);
+	kulp_submit(q, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
-	kb_fabric_down(&scene->fabric);
+	kulp_fabric_down(&scene->fabric);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
-	kb_submit(q, &scene->op);
+	kulp_submit(q, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 2U);
 	scene_told();
 	KUNIT_EXPECT_FALSE(test, scene_waits());
@@ -216,7 +215,7 @@ static void room_comes_later(struct kunit *test)
 {
 	scene->refused = -EAGAIN;
 	scene->refusals = 2;
-	kb_submit(&scene->queue, &scene->op);
+	kulp_submit(&scene->queue, &scene->op);
 	/* The operation is tried again before it waits: the handler may have run already. */
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_TRUE(test, scene_waits());
@@ -231,17 +230,17 @@ static void room_came_before(struct kunit *test)
 {
 	scene->refused = -EAGAIN;
 	scene->refusals = 1;
-	kb_submit(&scene->queue, &scene->op);
+	kulp_submit(&scene->queue, &scene->op);
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
 struct numbered {
-	struct kb_op	op;
+	struct kulp_op	op;
 	unsigned int	posted;
 };
 
-static int numbered_post(struct kb_queue *q, struct kb_op *op)
+static int numbered_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	if (++scene->posts <= scene->refusals)
 		return -EAGAIN;
@@ -255,8 +254,8 @@ static void room_in_order(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(n); i++) {
-		n[i].op = (struct kb_op) { .post = numbered_post, .done = scene_done };
-		kb_submit(&scene->queue, &n[i].op);
+		n[i].op = (struct kulp_op) { .post = numbered_post, .done = scene_done };
+		kulp_submit(&scene->queue, &n[i].op);
 	}
 	/* Later operations wait behind the refused one without being posted. */
 	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
@@ -274,45 +273,45 @@ static void room_in_order(struct kunit *test)
 /* Invalidations don't wait for registrations, because they may free resources for these. */
 static void lanes_are_apart(struct kunit *test)
 {
-	enum kb_lane lane;
+	enum kulp_lane lane;
 	struct numbered n;
 
 	scene->refused = -EAGAIN;
-	scene->op.lane = KB_LANE_REG;
-	kb_submit(&scene->queue, &scene->op);
+	scene->op.lane = KULP_LANE_REG;
+	kulp_submit(&scene->queue, &scene->op);
 	KUNIT_EXPECT_TRUE(test, scene_waits());
-	for (lane = 0; lane < KB_LANES; lane++) {
+	for (lane = 0; lane < KULP_LANES; lane++) {
 		n = (struct numbered) {
 			.op.post = numbered_post, .op.done = scene_done, .op.lane = lane,
 		};
-		if (lane == KB_LANE_REG)
+		if (lane == KULP_LANE_REG)
 			continue;
 		scene->refusals = 0;
-		kb_submit(&scene->queue, &n.op);
+		kulp_submit(&scene->queue, &n.op);
 		KUNIT_EXPECT_GT(test, n.posted, 0U);
 	}
 	scene_told();
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
-static int posts_and_fails(struct kb_queue *q, struct kb_op *op)
+static int posts_and_fails(struct kulp_queue *q, struct kulp_op *op)
 {
 	return scene->posts++ ? -EIO : -EAGAIN;
 }
 
-static void submits_next(struct kb_queue *q, struct kb_op *op, int err, size_t len)
+static void submits_next(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	scene->dones++;
-	kb_submit(q, &scene->op);
+	kulp_submit(q, &scene->op);
 }
 
 /* done() may submit the next operation, in any context of its call. */
 static void ends_lead_to_the_next(struct kunit *test)
 {
-	struct kb_op op = { .post = posts_and_fails, .done = submits_next };
+	struct kulp_op op = { .post = posts_and_fails, .done = submits_next };
 
 	scene->refusals = 0;
-	kb_submit(&scene->queue, &op);
+	kulp_submit(&scene->queue, &op);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->posts, 3U);
 	KUNIT_EXPECT_FALSE(test, scene_waits());
@@ -327,50 +326,50 @@ static void imm_comes(u32 data)
 		.data		= data,
 	};
 	scene->entries = 1;
-	kb_cq_drain(&scene->cq, &scene->queue);
+	kulp_cq_drain(&scene->cq, &scene->queue);
 }
 
 /* Immediate data consumes a receive, which is posted again even if no user takes the data. */
 static void no_message(struct kunit *test)
 {
-	static const struct kb_role deaf = { .name = "deaf", .received = scene_received };
-	struct kb_queue *q = &scene->queue;
-	int users[KB_USERS + 1], i;
+	static const struct kulp_role deaf = { .name = "deaf", .received = scene_received };
+	struct kulp_queue *q = &scene->queue;
+	int users[KULP_USERS + 1], i;
 
 	scene->refusals = 0;
 	imm_comes(3);
 	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
 	KUNIT_EXPECT_EQ(test, scene->written, 0U);
-	for (i = 0; i < KB_USERS; i++)
-		KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[i]), i);
-	KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[i]), -ENOSPC);
-	kb_user_del(q, &users[i]);
-	for (i = 0; i < KB_USERS; i++) {
-		imm_comes(KB_IMM_USER(i) | 0xabcdef0);
+	for (i = 0; i < KULP_USERS; i++)
+		KUNIT_EXPECT_EQ(test, kulp_user_add(q, &users[i]), i);
+	KUNIT_EXPECT_EQ(test, kulp_user_add(q, &users[i]), -ENOSPC);
+	kulp_user_del(q, &users[i]);
+	for (i = 0; i < KULP_USERS; i++) {
+		imm_comes(KULP_IMM_USER(i) | 0xabcdef0);
 		KUNIT_EXPECT_EQ(test, scene->written, i + 1U);
 		KUNIT_EXPECT_PTR_EQ(test, scene->user, (void *)&users[i]);
-		KUNIT_EXPECT_EQ(test, scene->data, KB_IMM_USER(i) | 0xabcdef0);
+		KUNIT_EXPECT_EQ(test, scene->data, KULP_IMM_USER(i) | 0xabcdef0);
 	}
-	kb_user_del(q, &users[2]);
-	imm_comes(KB_IMM_USER(2));
-	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
-	KUNIT_EXPECT_EQ(test, kb_user_add(q, &users[2]), 2);
+	kulp_user_del(q, &users[2]);
+	imm_comes(KULP_IMM_USER(2));
+	KUNIT_EXPECT_EQ(test, scene->written, KULP_USERS + 0U);
+	KUNIT_EXPECT_EQ(test, kulp_user_add(q, &users[2]), 2);
 	/* A role without written(), like the server. */
 	scene->fabric.role = &deaf;
-	imm_comes(KB_IMM_USER(2));
+	imm_comes(KULP_IMM_USER(2));
 	scene->fabric.role = &scene_role;
-	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
-	KUNIT_EXPECT_EQ(test, scene->posts, KB_USERS + 3U);
+	KUNIT_EXPECT_EQ(test, scene->written, KULP_USERS + 0U);
+	KUNIT_EXPECT_EQ(test, scene->posts, KULP_USERS + 3U);
 	/* The handler may still run. */
 	q->up = false;
-	imm_comes(KB_IMM_USER(2));
+	imm_comes(KULP_IMM_USER(2));
 	q->up = true;
-	KUNIT_EXPECT_EQ(test, scene->written, KB_USERS + 0U);
-	KUNIT_EXPECT_EQ(test, scene->posts, KB_USERS + 3U);
+	KUNIT_EXPECT_EQ(test, scene->written, KULP_USERS + 0U);
+	KUNIT_EXPECT_EQ(test, scene->posts, KULP_USERS + 3U);
 	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
 	scene->entry.flags = FI_MSG | FI_RECV;
 	scene->entries = 1;
-	kb_cq_drain(&scene->cq, q);
+	kulp_cq_drain(&scene->cq, q);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, 0);
 }
@@ -383,7 +382,7 @@ static void peer_is_never_ready(struct kunit *test)
 		.flags		= FI_MSG | FI_SEND,
 		.err		= EAGAIN,
 	};
-	kb_cq_drain(&scene->cq, &scene->queue);
+	kulp_cq_drain(&scene->cq, &scene->queue);
 	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->err, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, scene->posts, 0U);
@@ -435,7 +434,7 @@ static void transfer_begin(struct kunit *test, bool write, bool imm)
 		bvec_set_virt(&scene->bvec[i], memory, 512);
 	scene->ep.rma = &scene_rma_ops;
 	scene->queue.ep = &scene->ep;
-	scene->rma = (struct kb_rma) {
+	scene->rma = (struct kulp_rma) {
 		.op.done	= scene_done,
 		.peer		= 3,
 		.iov		= { .addr = REMOTE, .key = 9 },
@@ -444,7 +443,7 @@ static void transfer_begin(struct kunit *test, bool write, bool imm)
 	};
 	iov_iter_bvec(&scene->rma.iter, write ? ITER_SOURCE : ITER_DEST, scene->bvec,
 		      PIECES, PIECES * 512);
-	kb_rma_submit(&scene->queue, &scene->rma);
+	kulp_rma_submit(&scene->queue, &scene->rma);
 }
 
 /* A transfer is one call for any number of pieces. */
@@ -479,8 +478,8 @@ static void transfer_is_refused(struct kunit *test)
 
 static int fabric_init(struct kunit *test)
 {
-	struct kb_fabric *f;
-	struct kb_queue *q;
+	struct kulp_fabric *f;
+	struct kulp_queue *q;
 
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
@@ -490,11 +489,11 @@ static int fabric_init(struct kunit *test)
 	f->nqueues = 1;
 	f->info = fi_allocinfo();
 	KUNIT_ASSERT_NOT_NULL(test, f->info);
-	INIT_WORK(&f->gone_work, kb_gone);
+	INIT_WORK(&f->gone_work, kulp_gone);
 	mutex_init(&f->down_lock);
 	init_completion(&scene->may_close);
 	q = f->queues;
-	kb_queue_init(f, 0);
+	kulp_queue_init(f, 0);
 	scene->cq.ops = &scene_cq_ops;
 	q->cq = &scene->cq;
 	q->up = true;
@@ -511,7 +510,7 @@ static void fabric_exit(struct kunit *test)
 	scene->refusals = 0;
 	scene->queue.ep = NULL;
 	flush_work(&scene->fabric.gone_work);
-	kb_fabric_down(&scene->fabric);
+	kulp_fabric_down(&scene->fabric);
 	fi_freeinfo(scene->fabric.info);
 }
 
@@ -534,7 +533,7 @@ static struct kunit_case cases[] = {
 };
 
 static struct kunit_suite suite = {
-	.name		= "kofiblk_fabric",
+	.name		= "kofi_ulp_fabric",
 	.init		= fabric_init,
 	.exit		= fabric_exit,
 	.test_cases	= cases,

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What ULPs share, in kofi_ulp.ko, namespace KOFI_ULP: a device's objects and its queues, and
+ * posting of operations that wait if a queue is full.
+ *
+ * A kulp_fabric is a device, opened once for a role and shared by disks or sessions,
+ * with one kulp_queue (an endpoint and its completion queue) for each interrupt
+ * vector. Every operation is a kulp_op, whose done() is called exactly once.
+ *
+ * kulp_fabrics_lock (mutex), kulp_queue.credits_lock (mutex) > kulp_queue.lock (spinlock,
+ * BH off). fi_*() control calls aren't made under kulp_queue.lock, and callbacks of roles
+ * or ops aren't made under any of these locks. The mutexes are held in a noio scope, because
+ * a client may have to open a device in order to write memory out. kulp_fabric.down_lock
+ * (mutex) isn't taken under these locks; done() is called under it.
+ */
+#ifndef KOFI_ULP_H
+#define KOFI_ULP_H
+
+#include <linux/atomic.h>
+#include <linux/bvec.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/uio.h>
+#include <linux/workqueue.h>
+#include <kofi/domain.h>
+#include <kofi/endpoint.h>
+#include <kofi/eq.h>
+#include <kofi/rma.h>
+#include <kofi/ulp_msg.h>
+
+struct kulp_fabric;
+struct kulp_queue;
+
+/**
+ * struct kulp_role - what a user of devices decides: one for a ULP, or for each of its sides
+ * @name: name for log messages
+ * @recv_len: longest message in bytes; limited to what the device supports
+ * @max_queues: maximum number of queues of a device
+ * @received: handles a message. The queue reuses the buffer after the return. Process context,
+ *	not concurrently for one queue; must not sleep for long
+ * @written: handles immediate data of an RDMA write for a user of the queue. The written data has
+ *	arrived. Under RCU, and otherwise as @received. NULL: ignore such data
+ * @gone: the device was removed or has failed. Called once, from a work item, so control calls
+ *	are allowed. The users of the fabric put it later
+ */
+struct kulp_role {
+	const char	*name;
+	size_t		recv_len;
+	u16		max_queues;
+	void		(*received)(struct kulp_queue *q, void *buf, size_t len);
+	void		(*written)(void *user, u32 data);
+	void		(*gone)(struct kulp_fabric *f);
+};
+
+/**
+ * struct kulp_select - names that select a device, NULL for any
+ * @prov: name of the provider
+ * @fabric: name of the fabric
+ * @domain: name of the domain
+ * @owner: name of the only user of the kulp_fabric, or NULL for one that all others share. A peer
+ *	can only reach memory of its own domain, so owners are protected from each other's peers
+ */
+struct kulp_select {
+	char		*prov;
+	char		*fabric;
+	char		*domain;
+	const char	*owner;
+};
+
+/**
+ * struct kulp_fabric - an open device
+ * @role: its users' role
+ * @info: what it was opened with
+ * @domain: the device's domain
+ * @av: the peers of all queues
+ * @max_msg: longest message in bytes
+ * @max_rma: longest RDMA transfer in bytes
+ * @can_write: the device supports RDMA writes
+ * @can_imm: the device supports RDMA writes with 32 bits of immediate data
+ * @owner: name of the only user, or NULL
+ * @gone: nothing more can be posted. An int, as some architectures have no 8-bit xchg()
+ * @nqueues: number of @queues
+ * @queues: one for each interrupt vector
+ * @fabric: private to kofi_ulp, as all below
+ * @eq: tells of the device's removal
+ * @gone_work: calls kulp_role.gone
+ * @down_lock: serializes closing of endpoints
+ * @list: in kulp_fabrics, under kulp_fabrics_lock
+ * @refs: number of users, under kulp_fabrics_lock
+ */
+struct kulp_fabric {
+	const struct kulp_role	*role;
+	struct fi_info		*info;
+	struct fid_domain	*domain;
+	struct fid_av		*av;
+	size_t			max_msg;
+	size_t			max_rma;
+	bool			can_write;
+	bool			can_imm;
+	char			*owner;
+	int			gone;
+	u16			nqueues;
+	struct kulp_queue	*queues;
+	struct fid_fabric	*fabric;
+	struct fid_eq		*eq;
+	struct work_struct	gone_work;
+	struct mutex		down_lock;	/* serializes closing of endpoints */
+	struct list_head	list;
+	unsigned int		refs;
+};
+
+/**
+ * enum kulp_lane - FIFOs of operations that wait for the same resource
+ * @KULP_LANE_SEND: sends, reads and writes
+ * @KULP_LANE_RECV: receives
+ * @KULP_LANE_REG: registrations
+ * @KULP_LANE_INVAL: invalidations, which free the room that registrations may wait for
+ * @KULP_LANES: number of lanes
+ */
+enum kulp_lane {
+	KULP_LANE_SEND,
+	KULP_LANE_RECV,
+	KULP_LANE_REG,
+	KULP_LANE_INVAL,
+	KULP_LANES,
+};
+
+/**
+ * struct kulp_op - an operation
+ * @post: makes the fi_*() call with the operation as its context, and returns its result. After
+ *	-EAGAIN, it is called again later. After -ENODEV, @done is called when the endpoints are
+ *	closed; after another error, at once. Called in any context but hard IRQ, under RCU,
+ *	without locks of kofi_ulp
+ * @done: called once for each kulp_submit(): @err is 0 or a negative errno, @len the bytes of a
+ *	receive. In process context with BH on or, if posting failed, from kulp_submit() itself.
+ *	-ENODEV means that the operation wasn't posted and the endpoints are closed
+ * @lane: what it waits for
+ * @list: private to kofi_ulp
+ */
+struct kulp_op {
+	int			(*post)(struct kulp_queue *q, struct kulp_op *op);
+	void			(*done)(struct kulp_queue *q, struct kulp_op *op,
+					int err, size_t len);
+	enum kulp_lane		lane;
+	struct list_head	list;
+};
+
+/* The upper bits of immediate data are the user number of kulp_user_add(). */
+#define KULP_USERS		16
+#define KULP_IMM_USER(user)	((u32)(user) << 28)
+
+/**
+ * struct kulp_queue - an endpoint and its completion queue
+ * @fabric: the device
+ * @ep: the endpoint, to which operations are posted
+ * @cq: completion queue of the endpoint and of regions
+ * @addrlen: bytes of @addr
+ * @addr: the endpoint's address, for peers
+ * @up: data calls are allowed, under RCU. Private to kofi_ulp, as all below
+ * @lock: protects @closed, @lanes, @pumping and @pump_again
+ * @closed: operations fail instead of waiting
+ * @lanes: waiting operations
+ * @pumping: a thread is posting waiting operations
+ * @pump_again: that thread must start over
+ * @users: users of immediate data, under @credits_lock, or RCU
+ * @credits_lock: protects @users and what follows
+ * @promised: receives reserved for peers
+ * @recvs: receives that are posted or being handled
+ * @recvs_max: maximum of @recvs
+ * @recv_len: bytes of a receive
+ * @bufs: memory of receives
+ */
+struct kulp_queue {
+	struct kulp_fabric	*fabric;
+	struct fid_ep		*ep;
+	struct fid_cq		*cq;
+	size_t			addrlen;
+	u8			addr[KULP_ADDR_MAX];
+	bool			up;
+	spinlock_t		lock;		/* protects closed to pump_again */
+	bool			closed;
+	struct list_head	lanes[KULP_LANES];
+	bool			pumping;
+	bool			pump_again;
+	void __rcu		*users[KULP_USERS];
+	struct mutex		credits_lock;	/* protects users and what follows */
+	u32			promised;
+	u32			recvs;
+	u32			recvs_max;
+	size_t			recv_len;
+	struct list_head	bufs;
+};
+
+/**
+ * kulp_fabric_get() - get a device for a role, and open it if necessary
+ * @role: the role; roles don't share kulp_fabrics
+ * @select: selects the device
+ * Context: Process, sleeps.
+ * Return: the device with a reference; or an error pointer: -ENODATA if there is none.
+ */
+struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role,
+				const struct kulp_select *select);
+
+/**
+ * kulp_fabric_put() - undo kulp_fabric_get()
+ * @f: the device. Before the last reference is put, all ops must be done, all peers put
+ *	and all regions closed
+ * Context: Process, sleeps. Not from a callback of a role or an op.
+ */
+void kulp_fabric_put(struct kulp_fabric *f);
+
+/**
+ * kulp_fabric_lost() - handle a device as if it had been removed
+ * @f: the device. All its ops end soon, even those that a peer keeps from completing,
+ *	and kulp_role.gone is called
+ * Context: Process or softirq.
+ */
+void kulp_fabric_lost(struct kulp_fabric *f);
+
+/**
+ * kulp_peer_get() - insert a peer's address
+ * @f: the device
+ * @addr: the address, of the length of the queues' addresses
+ * @peer: takes the peer, which is the same for all insertions of an address
+ * Context: Process, sleeps.
+ * Return: 0, or a negative errno: -EADDRNOTAVAIL if the device can't reach it.
+ */
+int kulp_peer_get(struct kulp_fabric *f, const void *addr, fi_addr_t *peer);
+
+/**
+ * kulp_peer_put() - undo kulp_peer_get()
+ * @f: the device
+ * @peer: the peer
+ * Context: Process, sleeps.
+ */
+void kulp_peer_put(struct kulp_fabric *f, fi_addr_t peer);
+
+/**
+ * kulp_credits_take() - reserve receives for a peer, and post them
+ * @q: the queue
+ * @want: number of messages that the peer may have outstanding
+ * Context: Process, sleeps.
+ * Return: the number of receives reserved, at most @want; 0 if the queue is full.
+ */
+u32 kulp_credits_take(struct kulp_queue *q, u32 want);
+
+/**
+ * kulp_credits_give() - undo kulp_credits_take()
+ * @q: the queue
+ * @n: number of receives to release
+ * Context: Process, sleeps.
+ */
+void kulp_credits_give(struct kulp_queue *q, u32 n);
+
+/**
+ * kulp_user_add() - register a user for immediate data on a queue
+ * @q: the queue
+ * @user: argument of kulp_role.written
+ * Context: Process, sleeps.
+ * Return: the user number; immediate data with its KULP_IMM_USER() is for @user. Or -ENOSPC.
+ */
+int kulp_user_add(struct kulp_queue *q, void *user);
+
+/**
+ * kulp_user_del() - undo kulp_user_add()
+ * @q: the queue
+ * @user: the user, registered or not. kulp_role.written may run for it until an RCU grace
+ *	period has passed
+ * Context: Process, sleeps.
+ */
+void kulp_user_del(struct kulp_queue *q, void *user);
+
+/**
+ * kulp_submit() - post an operation, now or as soon as the queue has room
+ * @q: the queue
+ * @op: the operation; valid until it is done
+ * Context: Process or softirq; doesn't sleep.
+ */
+void kulp_submit(struct kulp_queue *q, struct kulp_op *op);
+
+/**
+ * struct kulp_rma - a transfer between local pages and a peer's region
+ * @op: the operation, whose kulp_op.done the caller sets
+ * @peer: the peer
+ * @iov: address and key of the peer's memory
+ * @has_imm: for a write, send @imm after the data
+ * @imm: immediate data
+ * @iter: the local pages, as bvecs that the caller keeps until @op is done: ITER_SOURCE for a
+ *	write to the peer, ITER_DEST for a read
+ */
+struct kulp_rma {
+	struct kulp_op		op;
+	fi_addr_t		peer;
+	struct fi_rma_iov	iov;
+	bool			has_imm;
+	u32			imm;
+	struct iov_iter		iter;
+};
+
+/**
+ * kulp_rma_submit() - begin a transfer
+ * @q: the queue
+ * @rma: the transfer, of at most kulp_fabric.max_rma bytes; op.post is set here
+ * Context: Process or softirq; doesn't sleep.
+ */
+void kulp_rma_submit(struct kulp_queue *q, struct kulp_rma *rma);
+
+#endif /* KOFI_ULP_H */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Proofs that a peer knows the secret: HMAC-SHA-256 over the messages of both sides.
+ */
+#ifndef KOFI_ULP_AUTH_H
+#define KOFI_ULP_AUTH_H
+
+#include <linux/kref.h>
+#include <linux/types.h>
+#include <crypto/algapi.h>
+#include <kofi/ulp_msg.h>
+
+struct crypto_shash;
+struct kvec;
+
+/* Length of a secret in bytes. As text it has two hexadecimal digits per byte. */
+#define KULP_SECRET_MIN	32
+#define KULP_SECRET_MAX	128
+
+/**
+ * struct kulp_key - a key made of a secret, which isn't stored elsewhere
+ * @ref: references
+ * @tfm: HMAC-SHA-256 with the secret
+ * @print: the same for the same secret; not a secret
+ */
+struct kulp_key {
+	struct kref		ref;
+	struct crypto_shash	*tfm;
+	u8			print[KULP_MAC];
+};
+
+/**
+ * kulp_key_new() - make a key of a secret
+ * @secret: the secret, in hexadecimal digits; not needed afterwards
+ *
+ * The call may load modules, so it must not be made during memory reclaim.
+ * Context: Process, sleeps.
+ * Return: the key, with a reference; or an error pointer: -EINVAL unless @secret
+ * has KULP_SECRET_MIN to KULP_SECRET_MAX bytes.
+ */
+struct kulp_key *kulp_key_new(const char *secret);
+
+/**
+ * kulp_key_get() - take a reference
+ * @key: the key, or NULL
+ * Context: Any.
+ * Return: @key.
+ */
+static inline struct kulp_key *kulp_key_get(struct kulp_key *key)
+{
+	if (key)
+		kref_get(&key->ref);
+	return key;
+}
+
+/**
+ * kulp_key_put() - drop a reference
+ * @key: the key, or NULL
+ * Context: Process, sleeps.
+ */
+void kulp_key_put(struct kulp_key *key);
+
+/**
+ * kulp_auth_mac() - compute a MAC
+ * @key: from kulp_key_new()
+ * @label: begins the data. Each type of message has a label for each sender, so that a MAC
+ *	can't be reflected or replayed in another message
+ * @parts: data that the MAC covers after the label
+ * @count: number of @parts
+ * @mac: takes the MAC
+ * Context: Process; doesn't allocate. Concurrent calls for a key are fine.
+ * Return: 0 or a negative errno.
+ */
+int kulp_auth_mac(const struct kulp_key *key, const char *label,
+		const struct kvec *parts, unsigned int count, u8 mac[KULP_MAC]);
+
+/**
+ * kulp_auth_sign() - put a MAC into a message
+ * @key: key of the session, or NULL for a MAC of 0
+ * @label: label of the type of message
+ * @session: MAC that the peer proved its identity with
+ * @msg: the message, which has its MAC after the header
+ * @len: length of @msg
+ * Context: Process; doesn't allocate.
+ * Return: 0 or a negative errno.
+ */
+int kulp_auth_sign(const struct kulp_key *key, const char *label,
+		 const u8 session[KULP_MAC], void *msg, size_t len);
+
+/**
+ * kulp_auth_check() - verify the MAC of a message
+ * @key: key of the session, or NULL for a MAC of 0
+ * @label: label of the type of message
+ * @session: MAC that the peer proved its identity with
+ * @msg: the message, whose MAC is set to 0
+ * @len: length of @msg
+ * Context: Process; doesn't allocate.
+ * Return: 0, -EACCES if the MAC is wrong, or another negative errno.
+ */
+int kulp_auth_check(const struct kulp_key *key, const char *label,
+		  const u8 session[KULP_MAC], void *msg, size_t len);
+
+/**
+ * kulp_auth_equal() - compare two MACs in constant time
+ * @a: a MAC
+ * @b: another MAC
+ * Context: Any.
+ * Return: whether they are equal.
+ */
+static inline bool kulp_auth_equal(const u8 a[KULP_MAC], const u8 b[KULP_MAC])
+{
+	return !crypto_memneq(a, b, KULP_MAC);
+}
+
+#endif /* KOFI_ULP_AUTH_H */

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Proofs that a peer knows the secret: see <kofi/ulp_auth.h>.
+ */
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uio.h>
+#include <crypto/hash.h>
+#include <kofi/ulp_auth.h>
+
+/* The algorithms are requested by name, so depmod can't find this dependency itself. */
+MODULE_SOFTDEP("pre: crypto-hmac crypto-sha256");
+
+#define KULP_AUTH_PRINT	"kofi_ulp key"
+
+static int kulp_key_set(struct kulp_key *key, const char *secret)
+{
+	size_t digits = strlen(secret), len = digits / 2;
+	u8 bytes[KULP_SECRET_MAX];
+	int ret;
+
+	if (digits % 2 || len < KULP_SECRET_MIN || len > KULP_SECRET_MAX ||
+	    hex2bin(bytes, secret, len))
+		return -EINVAL;
+	ret = crypto_shash_setkey(key->tfm, bytes, len);
+	memzero_explicit(bytes, sizeof(bytes));
+	if (ret)
+		return ret;
+	return kulp_auth_mac(key, KULP_AUTH_PRINT, NULL, 0, key->print);
+}
+
+struct kulp_key *kulp_key_new(const char *secret)
+{
+	struct kulp_key *key = kzalloc(sizeof(*key), GFP_KERNEL);
+	int ret;
+
+	if (!key)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&key->ref);
+	key->tfm = crypto_alloc_shash("hmac(sha256)", 0, 0);
+	if (IS_ERR(key->tfm)) {
+		ret = PTR_ERR(key->tfm);
+		kfree(key);
+		return ERR_PTR(ret);
+	}
+	ret = kulp_key_set(key, secret);
+	if (ret) {
+		kulp_key_put(key);
+		return ERR_PTR(ret);
+	}
+	return key;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_key_new, KOFI_ULP);
+
+static void kulp_key_free(struct kref *ref)
+{
+	struct kulp_key *key = container_of(ref, struct kulp_key, ref);
+
+	crypto_free_shash(key->tfm);
+	kfree(key);
+}
+
+void kulp_key_put(struct kulp_key *key)
+{
+	if (key)
+		kref_put(&key->ref, kulp_key_free);
+}
+EXPORT_SYMBOL_NS_GPL(kulp_key_put, KOFI_ULP);
+
+int kulp_auth_mac(const struct kulp_key *key, const char *label,
+		const struct kvec *parts, unsigned int count, u8 mac[KULP_MAC])
+{
+	SHASH_DESC_ON_STACK(desc, key->tfm);
+	unsigned int i;
+	int ret;
+
+	desc->tfm = key->tfm;
+	ret = crypto_shash_init(desc) ?:
+	      crypto_shash_update(desc, label, strlen(label) + 1);
+	for (i = 0; i < count && !ret; i++)
+		ret = crypto_shash_update(desc, parts[i].iov_base,
+					  parts[i].iov_len);
+	ret = ret ?: crypto_shash_final(desc, mac);
+	shash_desc_zero(desc);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_auth_mac, KOFI_ULP);
+
+int kulp_auth_sign(const struct kulp_key *key, const char *label,
+		 const u8 session[KULP_MAC], void *msg, size_t len)
+{
+	const struct kvec parts[] = {
+		{ (void *)session, KULP_MAC },
+		{ msg, len },
+	};
+	u8 *mac = msg + sizeof(struct kulp_hdr);
+	u8 value[KULP_MAC];
+	int ret;
+
+	memset(mac, 0, KULP_MAC);
+	if (!key)
+		return 0;
+	ret = kulp_auth_mac(key, label, parts, ARRAY_SIZE(parts), value);
+	if (!ret)
+		memcpy(mac, value, KULP_MAC);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_auth_sign, KOFI_ULP);
+
+int kulp_auth_check(const struct kulp_key *key, const char *label,
+		  const u8 session[KULP_MAC], void *msg, size_t len)
+{
+	u8 *mac = msg + sizeof(struct kulp_hdr);
+	u8 said[KULP_MAC];
+	bool same;
+	int ret;
+
+	memcpy(said, mac, KULP_MAC);
+	ret = kulp_auth_sign(key, label, session, msg, len);
+	same = kulp_auth_equal(said, mac);
+	memset(mac, 0, KULP_MAC);
+	if (ret)
+		return ret;
+	return same ? 0 : -EACCES;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_auth_check, KOFI_ULP);
