@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the messages have in common that the two sides of a ULP exchange over TCP. This header
- * needs only types of the kernel, so that a ULP's messages can be parsed in user space for fuzzing.
+ * Messages that the two sides of a ULP exchange over TCP. A table for each type of message says
+ * where its fields are on the wire and in the host's structure. This header needs only types of the
+ * kernel, so that a ULP's messages can be parsed in user space for fuzzing.
  */
 #ifndef KOFI_ULP_MSG_H
 #define KOFI_ULP_MSG_H
 
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
 #include <linux/types.h>
 
 #define KULP_ADDR_MAX	64	/* bytes of an endpoint's address */
@@ -27,5 +30,76 @@ struct kulp_hdr {
 	__le32	len;
 	__le32	reserved;
 };
+
+/**
+ * enum kulp_how - how a field is converted
+ * @KULP_NUMBER: a number of 2, 4 or 8 bytes, little-endian on the wire
+ * @KULP_BYTES: bytes
+ * @KULP_FLAG: a bool, on the wire a byte of 0 or 1
+ * @KULP_TEXT: a text that ends with a NUL; the rest is 0
+ * @KULP_ZERO: bytes of 0 that are only on the wire
+ */
+enum kulp_how {
+	KULP_NUMBER,
+	KULP_BYTES,
+	KULP_FLAG,
+	KULP_TEXT,
+	KULP_ZERO,
+};
+
+/**
+ * struct kulp_field - where a field is on the wire and in the host's structure
+ * @wire: offset on the wire
+ * @host: offset in the host's structure
+ * @len: length of both; 0 at the end of a table
+ * @how: enum kulp_how
+ */
+struct kulp_field {
+	u16	wire;
+	u16	host;
+	u16	len;
+	u16	how;
+};
+
+/* A field: a member of a structure on the wire, and the one that it becomes. */
+#define KULP_FIELD(how, wire, field, host, member)				\
+	{ offsetof(wire, field), offsetof(host, member), sizeof_field(wire, field) +	\
+	  BUILD_BUG_ON_ZERO(sizeof_field(wire, field) != sizeof_field(host, member)), how }
+#define KULP_RESERVED(wire, field)						\
+	{ offsetof(wire, field), 0, sizeof_field(wire, field), KULP_ZERO }
+
+/**
+ * struct kulp_type - a type of message
+ * @fields: its fields after the header; NULL if there is no such type
+ * @ok: checks what concerns several fields, or what follows them; may be NULL. It may set members
+ *	of the parsed message
+ * @len: bytes of the fields, with the header
+ * @tail: maximum bytes that follow the fields
+ */
+struct kulp_type {
+	const struct kulp_field	*fields;
+	bool			(*ok)(void *parsed, const void *tail, size_t len);
+	u16			len;
+	u16			tail;
+};
+
+/**
+ * struct kulp_proto - a protocol
+ * @magic: kulp_hdr.magic
+ * @version: kulp_hdr.version
+ * @ntypes: number of @types
+ * @types: by kulp_hdr.type
+ */
+struct kulp_proto {
+	u32			magic;
+	u16			version;
+	u16			ntypes;
+	const struct kulp_type	*types;
+};
+
+int kulp_parse_hdr(const struct kulp_proto *proto, const void *buf, size_t len, u16 *type);
+int kulp_parse(const struct kulp_proto *proto, u16 want, const void *buf, size_t len, void *msg);
+size_t kulp_build(const struct kulp_proto *proto, u16 type, void *buf, const void *msg,
+		  const void *tail, size_t len);
 
 #endif /* KOFI_ULP_MSG_H */

@@ -114,11 +114,10 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 
 static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 {
-	size_t whole;
 	u16 type;
 	int ret;
 
-	ret = kb_parse_net(buf, len, &type, &whole);
+	ret = kulp_parse_hdr(&kb_proto, buf, len, &type);
 	if (!ret && type == KB_RESIZE)
 		ret = kbc_resized(d, buf, len);
 	else if (!ret && type == KB_BYE)

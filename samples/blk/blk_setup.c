@@ -248,14 +248,13 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
 {
 	const struct kulp_hdr *hdr = buf;
-	size_t whole;
 	u16 got;
 	int len, ret;
 
 	len = kulp_net_recv(&d->net, buf, KB_NET_MAX, KBC_ANSWER_MS);
 	if (len < 0)
 		return len;
-	ret = kb_parse_net(buf, len, &got, &whole);
+	ret = kulp_parse_hdr(&kb_proto, buf, len, &got);
 	if (ret == -EPROTONOSUPPORT)
 		kbc_err(d, "%s speaks version %u of the protocol, not %u\n",
 			d->options.address, le16_to_cpu(hdr->version),

@@ -367,27 +367,23 @@ struct kb_reply_msg {
 };
 
 /*
- * Parsers take a whole message and return 0, or -EPROTO for an invalid one, after
- * which @msg is undefined. kb_parse_net() returns -EPROTONOSUPPORT for another
- * version. Builders take what a parser would accept and room for KB_NET_MAX,
- * KB_CMD_MAX(0) or KB_REPLY_MAX(0) bytes, and return the message's length; the caller
- * appends inline data. MACs are neither parsed, except that of AUTH, nor built: see <kofi/ulp_auth.h>.
- * None of them sleeps or allocates.
+ * Parsers take a whole message and return 0, or -EPROTO for an invalid one, after which @msg is
+ * undefined. Builders take what a parser would accept and room for KB_NET_MAX, KB_CMD_MAX(0) or
+ * KB_REPLY_MAX(0) bytes, and return the message's length; the caller appends inline data. MACs are
+ * neither parsed, except that of AUTH, nor built: see <kofi/ulp_auth.h>.
  */
-int kb_parse_net(const void *buf, size_t len, u16 *type, size_t *whole);
-int kb_parse_msg(u16 want, const void *buf, size_t len, void *msg);
-size_t kb_build_msg(u16 type, void *buf, const void *msg, const void *addrs, size_t len);
+extern const struct kulp_proto kb_proto;
 
 /* @addrs, @bytes: the addresses that follow the message. */
 #define KB_MESSAGE(type, name, addrs, bytes)						\
 static inline int kb_parse_##name(const void *buf, size_t len, struct kb_##name##_msg *msg) \
 {											\
-	return kb_parse_msg(type, buf, len, msg);					\
+	return kulp_parse(&kb_proto, type, buf, len, msg);					\
 }											\
 											\
 static inline size_t kb_build_##name(void *buf, const struct kb_##name##_msg *msg)	\
 {											\
-	return kb_build_msg(type, buf, msg, addrs, bytes);				\
+	return kulp_build(&kb_proto, type, buf, msg, addrs, bytes);				\
 }
 
 KB_MESSAGE(KB_HELLO, hello, msg->addr, (size_t)msg->limits.queues * msg->addr_len)

@@ -7,6 +7,7 @@
 
 #define EXPORT_SYMBOL_NS_GPL(sym, ns)	extern int kb_unused
 
+#include "../../kofi/ulp/msg.c"
 #include "../../samples/blk/wire.c"
 #include "../../samples/blk/wire_net.c"
 
@@ -104,11 +105,10 @@ static void parse(const u8 *in, size_t len)
 {
 	static u8 out[ROOM];
 	union message msg;
-	size_t whole;
 	u16 type;
 
-	if (!kb_parse_net(in, len, &type, &whole) &&
-	    (whole > KB_NET_MAX || type < KB_HELLO || type > KB_BYE))
+	if (!kulp_parse_hdr(&kb_proto, in, len, &type) &&
+	    (len > KB_NET_MAX || type < KB_HELLO || type > KB_BYE))
 		abort();
 	try_hello(in, len);
 	TRY(challenge, KB_CHALLENGE);

@@ -3,6 +3,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include "../../kofi/ulp/msg.c"
 #include "../../samples/blk/wire.c"
 #include "../../samples/blk/wire_net.c"
 
@@ -392,18 +393,18 @@ static void changed_field(struct kunit *test)
 static void other_version(struct kunit *test)
 {
 	struct kulp_hdr *hdr;
-	size_t len, whole;
+	size_t len;
 	u16 type;
 	u8 *buf;
 
 	buf = message(test, REJECT, &len);
 	hdr = (struct kulp_hdr *)buf;
-	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole), 0);
+	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kb_proto, buf, len, &type), 0);
 	hdr->version = cpu_to_le16(KB_VERSION + 1);
-	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole),
+	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kb_proto, buf, len, &type),
 			-EPROTONOSUPPORT);
 	hdr->magic = 0;
-	KUNIT_EXPECT_EQ(test, kb_parse_net(buf, len, &type, &whole), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kb_proto, buf, len, &type), -EPROTO);
 }
 
 static void inline_data(struct kunit *test)
