@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Proofs that a peer knows the secret: HMAC-SHA-256 over the messages of both sides.
+ *
+ *	client				server
+ *	first message  ->
+ *			<-	challenge	the server's proof
+ *	proof	       ->				the client's proof
+ *
+ * Later messages have a MAC after their header, which covers the client's proof. The server proves
+ * its identity first, so that a stranger who listens at its address gets nothing to try secrets
+ * on. A server has a nonce in its challenge, and a client one in its first message.
  */
 #ifndef KOFI_ULP_AUTH_H
 #define KOFI_ULP_AUTH_H
@@ -11,6 +20,7 @@
 #include <kofi/ulp_msg.h>
 
 struct crypto_shash;
+struct kulp_net;
 struct kvec;
 
 /* Length of a secret in bytes. As text it has two hexadecimal digits per byte. */
@@ -111,5 +121,80 @@ static inline bool kulp_auth_equal(const u8 a[KULP_MAC], const u8 b[KULP_MAC])
 {
 	return !crypto_memneq(a, b, KULP_MAC);
 }
+
+/**
+ * struct kulp_shake - proofs at the beginning of a session
+ * @proto: protocol of the messages
+ * @challenge_type: type of a struct kulp_challenge
+ * @proof_type: type of a struct kulp_proof
+ * @server: label of the server's proof
+ * @client: label of the client's proof
+ * @first: the client's first message, as it was sent or received
+ * @len: length of @first
+ * @challenge: the server's answer, as it was sent or received
+ */
+struct kulp_shake {
+	const struct kulp_proto	*proto;
+	u16			challenge_type;
+	u16			proof_type;
+	const char		*server;
+	const char		*client;
+	const void		*first;
+	size_t			len;
+	struct kulp_challenge	challenge;
+};
+
+/**
+ * kulp_challenge_send() - as a server, answer the first message
+ * @shake: with all members set but the challenge
+ * @net: connected
+ * @keys: keys of the client's secrets
+ * @nkeys: number of @keys; 0 if the client needs no secret; negative for an unknown client, who
+ *	must not learn that it is unknown
+ *
+ * For secrets that don't exist the MAC is random, so that a stranger learns neither the names of
+ * clients nor how many secrets one has.
+ * Context: Process, sleeps; doesn't allocate except as kulp_net_send().
+ * Return: 0 or a negative errno.
+ */
+int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
+			struct kulp_key *const keys[KULP_SECRETS], int nkeys);
+
+/**
+ * kulp_proof_check() - as a server, verify a client's proof
+ * @shake: after kulp_challenge_send()
+ * @keys: as for kulp_challenge_send()
+ * @nkeys: as for kulp_challenge_send()
+ * @mac: what the client sent
+ * Context: Process; doesn't allocate.
+ * Return: index of the key that the client knows, 0 if it needs none; -EACCES; or another errno.
+ */
+int kulp_proof_check(const struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
+		     int nkeys, const u8 mac[KULP_MAC]);
+
+/**
+ * kulp_challenge_check() - as a client, verify the server's proof
+ * @shake: with all members set but the challenge
+ * @buf: the message, which is copied into @shake
+ * @len: its length
+ * @key: key of the secret, or NULL
+ * Context: Process; doesn't allocate.
+ * Return: 0; -EPROTO; -ENOKEY if the server asks for a secret and there is none; -ENODATA if it has
+ * no secret for this client; -EKEYREJECTED if it doesn't know the secret; or another errno.
+ */
+int kulp_challenge_check(struct kulp_shake *shake, const void *buf, size_t len,
+			 const struct kulp_key *key);
+
+/**
+ * kulp_proof_send() - as a client, send the proof
+ * @shake: after kulp_challenge_check()
+ * @net: connected
+ * @key: key of the secret, or NULL
+ * @mac: takes the proof
+ * Context: Process, sleeps; doesn't allocate except as kulp_net_send().
+ * Return: 0 or a negative errno.
+ */
+int kulp_proof_send(const struct kulp_shake *shake, struct kulp_net *net,
+		    const struct kulp_key *key, u8 mac[KULP_MAC]);
 
 #endif /* KOFI_ULP_AUTH_H */

@@ -14,6 +14,7 @@
 #define KULP_ADDR_MAX	64	/* bytes of an endpoint's address */
 #define KULP_NONCE	32
 #define KULP_MAC	32	/* HMAC-SHA-256 */
+#define KULP_SECRETS	2	/* secrets of a client at a time, to replace one by the other */
 
 /**
  * struct kulp_hdr - the beginning of each message, little-endian; a MAC, if there is one, follows
@@ -101,5 +102,61 @@ int kulp_parse_hdr(const struct kulp_proto *proto, const void *buf, size_t len, 
 int kulp_parse(const struct kulp_proto *proto, u16 want, const void *buf, size_t len, void *msg);
 size_t kulp_build(const struct kulp_proto *proto, u16 type, void *buf, const void *msg,
 		  const void *tail, size_t len);
+
+/**
+ * struct kulp_challenge - a server's answer to the first message of a client
+ * @hdr: header, with the protocol's type
+ * @nonce: random
+ * @macs: the server's proofs, one for each secret; random for secrets that don't exist
+ * @auth: 1 if there is a secret, 0 if all MACs are 0
+ * @reserved: 0
+ */
+struct kulp_challenge {
+	struct kulp_hdr hdr;
+	__u8	nonce[KULP_NONCE];
+	__u8	macs[KULP_SECRETS][KULP_MAC];
+	__u8	auth;
+	__u8	reserved[7];
+};
+
+/**
+ * struct kulp_proof - a client's proof
+ * @hdr: header, with the protocol's type
+ * @mac: the proof, or 0 without a secret
+ */
+struct kulp_proof {
+	struct kulp_hdr hdr;
+	__u8	mac[KULP_MAC];
+};
+
+/**
+ * struct kulp_challenge_msg - a parsed struct kulp_challenge
+ * @nonce: random
+ * @macs: proofs
+ * @auth: there is a secret
+ */
+struct kulp_challenge_msg {
+	u8	nonce[KULP_NONCE];
+	u8	macs[KULP_SECRETS][KULP_MAC];
+	bool	auth;
+};
+
+/**
+ * struct kulp_proof_msg - a parsed struct kulp_proof
+ * @mac: the proof
+ */
+struct kulp_proof_msg {
+	u8	mac[KULP_MAC];
+};
+
+/* Rows of both for kulp_proto.types. */
+#define KULP_CHALLENGE_TYPE \
+	{ kulp_challenge_fields, kulp_challenge_ok, sizeof(struct kulp_challenge) }
+#define KULP_PROOF_TYPE \
+	{ kulp_proof_fields, NULL, sizeof(struct kulp_proof) }
+
+extern const struct kulp_field kulp_challenge_fields[];
+extern const struct kulp_field kulp_proof_fields[];
+bool kulp_challenge_ok(void *parsed, const void *tail, size_t len);
 
 #endif /* KOFI_ULP_MSG_H */

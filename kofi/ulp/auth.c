@@ -5,11 +5,13 @@
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uio.h>
 #include <crypto/hash.h>
 #include <kofi/ulp_auth.h>
+#include <kofi/ulp_net.h>
 
 /* The algorithms are requested by name, so depmod can't find this dependency itself. */
 MODULE_SOFTDEP("pre: crypto-hmac crypto-sha256");
@@ -127,3 +129,98 @@ int kulp_auth_check(const struct kulp_key *key, const char *label,
 	return same ? 0 : -EACCES;
 }
 EXPORT_SYMBOL_NS_GPL(kulp_auth_check, KOFI_ULP);
+
+static int kulp_shake_mac(const struct kulp_shake *shake, const struct kulp_key *key,
+			  const char *label, u8 mac[KULP_MAC])
+{
+	const struct kvec parts[] = {
+		{ (void *)shake->first, shake->len },
+		{ (void *)&shake->challenge, sizeof(shake->challenge) },
+	};
+
+	return kulp_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
+}
+
+int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
+			struct kulp_key *const keys[KULP_SECRETS], int nkeys)
+{
+	struct kulp_challenge_msg msg = { .auth = nkeys };
+	int i, ret;
+
+	/* The proofs cover the challenge without proofs. */
+	get_random_bytes(msg.nonce, sizeof(msg.nonce));
+	kulp_build(shake->proto, shake->challenge_type, &shake->challenge, &msg, NULL, 0);
+	for (i = 0; i < KULP_SECRETS && msg.auth; i++) {
+		if (i >= nkeys) {
+			get_random_bytes(msg.macs[i], KULP_MAC);
+			continue;
+		}
+		ret = kulp_shake_mac(shake, keys[i], shake->server, msg.macs[i]);
+		if (ret)
+			return ret;
+	}
+	kulp_build(shake->proto, shake->challenge_type, &shake->challenge, &msg, NULL, 0);
+	return kulp_net_send(net, &shake->challenge, sizeof(shake->challenge));
+}
+EXPORT_SYMBOL_NS_GPL(kulp_challenge_send, KOFI_ULP);
+
+int kulp_proof_check(const struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
+		     int nkeys, const u8 mac[KULP_MAC])
+{
+	u8 right[KULP_MAC] = {};
+	int i, ret;
+
+	if (!nkeys)
+		return kulp_auth_equal(right, mac) ? 0 : -EACCES;
+	for (i = 0; i < nkeys; i++) {
+		ret = kulp_shake_mac(shake, keys[i], shake->client, right);
+		if (ret)
+			return ret;
+		if (kulp_auth_equal(right, mac))
+			return i;
+	}
+	return -EACCES;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_proof_check, KOFI_ULP);
+
+int kulp_challenge_check(struct kulp_shake *shake, const void *buf, size_t len,
+			 const struct kulp_key *key)
+{
+	struct kulp_challenge *challenge = &shake->challenge;
+	struct kulp_challenge_msg msg;
+	u8 right[KULP_MAC];
+	int i, ret;
+
+	ret = kulp_parse(shake->proto, shake->challenge_type, buf, len, &msg);
+	if (ret)
+		return ret;
+	memcpy(challenge, buf, sizeof(*challenge));
+	if (msg.auth != !!key)
+		return msg.auth ? -ENOKEY : -ENODATA;
+	if (!key)
+		return 0;
+	memset(challenge->macs, 0, sizeof(challenge->macs));
+	ret = kulp_shake_mac(shake, key, shake->server, right);
+	memcpy(challenge->macs, msg.macs, sizeof(challenge->macs));
+	for (i = 0; i < KULP_SECRETS && !ret; i++)
+		if (kulp_auth_equal(right, msg.macs[i]))
+			return 0;
+	return ret ?: -EKEYREJECTED;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_challenge_check, KOFI_ULP);
+
+int kulp_proof_send(const struct kulp_shake *shake, struct kulp_net *net,
+		    const struct kulp_key *key, u8 mac[KULP_MAC])
+{
+	struct kulp_proof_msg msg = {};
+	struct kulp_proof wire;
+	int ret;
+
+	ret = key ? kulp_shake_mac(shake, key, shake->client, msg.mac) : 0;
+	if (ret)
+		return ret;
+	memcpy(mac, msg.mac, KULP_MAC);
+	kulp_build(shake->proto, shake->proof_type, &wire, &msg, NULL, 0);
+	return kulp_net_send(net, &wire, sizeof(wire));
+}
+EXPORT_SYMBOL_NS_GPL(kulp_proof_send, KOFI_ULP);

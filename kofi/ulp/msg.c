@@ -12,6 +12,8 @@
 #include <kofi/ulp_msg.h>
 
 static_assert(sizeof(struct kulp_hdr) == 16);
+static_assert(sizeof(struct kulp_challenge) == 120);
+static_assert(sizeof(struct kulp_proof) == 48);
 
 static bool kulp_get_field(const struct kulp_field *f, const void *from, void *to)
 {
@@ -144,3 +146,37 @@ size_t kulp_build(const struct kulp_proto *proto, u16 type, void *buf, const voi
 	return row->len + len;
 }
 EXPORT_SYMBOL_NS_GPL(kulp_build, KOFI_ULP);
+
+#define KULP_SAME(how, msg, field) \
+	KULP_FIELD(how, struct msg, field, struct msg##_msg, field)
+
+const struct kulp_field kulp_challenge_fields[] = {
+	KULP_SAME(KULP_BYTES, kulp_challenge, nonce),
+	KULP_SAME(KULP_BYTES, kulp_challenge, macs),
+	KULP_SAME(KULP_FLAG, kulp_challenge, auth),
+	KULP_RESERVED(struct kulp_challenge, reserved),
+	{}
+};
+EXPORT_SYMBOL_NS_GPL(kulp_challenge_fields, KOFI_ULP);
+
+const struct kulp_field kulp_proof_fields[] = {
+	KULP_SAME(KULP_BYTES, kulp_proof, mac),
+	{}
+};
+EXPORT_SYMBOL_NS_GPL(kulp_proof_fields, KOFI_ULP);
+
+/**
+ * kulp_challenge_ok() - check that there are no proofs without a secret
+ * @parsed: a struct kulp_challenge_msg
+ * @tail: what follows the message
+ * @len: bytes of @tail, 0
+ * Context: Any.
+ * Return: whether the message is valid.
+ */
+bool kulp_challenge_ok(void *parsed, const void *tail, size_t len)
+{
+	const struct kulp_challenge_msg *msg = parsed;
+
+	return msg->auth || !memchr_inv(msg->macs, 0, sizeof(msg->macs));
+}
+EXPORT_SYMBOL_NS_GPL(kulp_challenge_ok, KOFI_ULP);

@@ -212,10 +212,9 @@ struct kbc_stats {
 #define kbc_add(d, name, more)	this_cpu_add((d)->stats->n[KBC_STAT(name)], more)
 #define kbc_inc(d, name)	kbc_add(d, name, 1)
 
-/* Messages of session set-up, which the proofs are computed over. */
+/* Messages of session set-up. */
 struct kbc_setup {
-	u8	hello[KB_NET_MAX];	/* as it was sent */
-	u8	challenge[KB_NET_MAX];	/* as it was received */
+	u8	hello[KB_NET_MAX];	/* as it was sent, for the proofs */
 	u8	msg[KB_NET_MAX];	/* all other messages */
 };
 

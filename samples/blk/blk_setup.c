@@ -242,11 +242,12 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 }
 
 /*
- * Receive an answer. @asked: AUTH was sent, so a REJECT may have a MAC.
+ * Receive an answer into kbc_setup.msg. @asked: AUTH was sent, so a REJECT may have a MAC.
  * Return: length of the message, or a negative errno.
  */
-static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
+static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 {
+	void *buf = d->setup->msg;
 	const struct kulp_hdr *hdr = buf;
 	u16 got;
 	int len, ret;
@@ -269,79 +270,43 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked, void *buf)
 }
 
 /* Check the server's proof before sending anything that depends on the secret. */
-static int kbc_check_challenge(struct kbc_disk *d, const struct kvec *parts,
-			       const struct kb_challenge_msg *challenge)
+static int kbc_prove(struct kbc_disk *d, struct kulp_shake *shake, size_t len)
 {
-	struct kb_challenge *wire = parts[1].iov_base;
-	unsigned int i;
-	u8 mac[KULP_MAC];
-	int ret;
+	int ret = kulp_challenge_check(shake, d->setup->msg, len, d->key);
 
-	if (challenge->auth && !d->key) {
+	switch (ret) {
+	case 0:
+		return kulp_proof_send(shake, &d->net, d->key, d->proof);
+	case -ENOKEY:
 		kbc_err(d, "the server asks for a secret: set secret=\n");
 		return -EACCES;
-	}
-	if (!challenge->auth && d->key) {
+	case -ENODATA:
 		kbc_err(d, "the server has no secret for this client: set one there, or omit secret=\n");
 		return -EACCES;
+	case -EKEYREJECTED:
+		kbc_err(d, "%s doesn't know the secret or this client: see the server's log\n",
+			d->options.address);
+		return -EACCES;
 	}
-	if (!d->key)
-		return 0;
-	memset(wire->macs, 0, sizeof(wire->macs));
-	ret = kulp_auth_mac(d->key, KB_AUTH_CHALLENGE, parts, 2, mac);
-	memcpy(wire->macs, challenge->macs, sizeof(wire->macs));
-	for (i = 0; i < KB_SECRETS && !ret; i++)
-		if (kulp_auth_equal(mac, challenge->macs[i]))
-			return 0;
-	if (ret)
-		return ret;
-	kbc_err(d, "%s doesn't know the secret or this client: see the server's log\n",
-		d->options.address);
-	return -EACCES;
-}
-
-static noinline_for_stack int kbc_prove(struct kbc_disk *d,
-					const struct kvec *parts)
-{
-	struct kb_challenge_msg challenge;
-	struct kb_auth_msg auth = {};
-	size_t len;
-	int ret;
-
-	ret = kb_parse_challenge(parts[1].iov_base, parts[1].iov_len,
-				 &challenge) ?:
-	      kbc_check_challenge(d, parts, &challenge);
-	if (!ret && d->key)
-		ret = kulp_auth_mac(d->key, KB_AUTH_CLIENT, parts, 2, auth.mac);
-	if (ret)
-		return ret;
-	memcpy(d->proof, auth.mac, sizeof(d->proof));
-	len = kb_build_auth(d->setup->msg, &auth);
-	return kulp_net_send(&d->net, d->setup->msg, len);
+	return ret;
 }
 
 static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
 		    struct kb_accept_msg *accept)
 {
 	struct kbc_setup *setup = d->setup;
-	struct kvec parts[] = {
-		{ .iov_base = setup->hello },
-		{ .iov_base = setup->challenge },
-	};
+	struct kulp_shake shake = KB_SHAKE(setup->hello, kbc_hello_build(d, limits));
 	int ret;
 
-	parts[0].iov_len = kbc_hello_build(d, limits);
-	ret = kulp_net_send(&d->net, setup->hello, parts[0].iov_len);
+	ret = kulp_net_send(&d->net, setup->hello, shake.len);
 	if (ret)
 		return ret;
-	ret = kbc_answer(d, KB_CHALLENGE, false, setup->challenge);
-	if (ret < 0)
-		return ret;
-	parts[1].iov_len = ret;
-	ret = kbc_prove(d, parts);
+	ret = kbc_answer(d, KB_CHALLENGE, false);
+	if (ret > 0)
+		ret = kbc_prove(d, &shake, ret);
 	if (ret)
 		return ret;
-	ret = kbc_answer(d, KB_ACCEPT, true, setup->msg);
+	ret = kbc_answer(d, KB_ACCEPT, true);
 	if (ret < 0)
 		return ret;
 	return kb_parse_accept(setup->msg, ret, accept) ?:

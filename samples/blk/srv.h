@@ -102,7 +102,7 @@ struct kb_client {
 	struct config_item	item;
 	struct kb_export	*export;
 	struct list_head	list;	/* in kb_export.client_list; under kb_srv_lock */
-	struct kulp_key		*keys[KB_SECRETS];	/* NULL for no secret; under kb_srv_lock */
+	struct kulp_key		*keys[KULP_SECRETS];	/* NULL for no secret; under kb_srv_lock */
 };
 
 struct kb_export {
@@ -147,7 +147,7 @@ void kb_configfs_exit(void);
 extern const struct config_item_type kb_clients_type;
 
 int kb_export_keys(struct kb_export *export, const char *client,
-		   struct kulp_key *keys[KB_SECRETS]);
+		   struct kulp_key *keys[KULP_SECRETS]);
 
 /* --- srv_port.c --- */
 

@@ -33,7 +33,7 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 		    strcmp(s->hello.client, name))
 			continue;
 		may = false;
-		for (i = 0; i < KB_SECRETS && s->key; i++)
+		for (i = 0; i < KULP_SECRETS && s->key; i++)
 			may |= client->keys[i] &&
 			       kulp_auth_equal(s->key->print, client->keys[i]->print);
 		if (removed || !may)
@@ -89,7 +89,7 @@ static void kb_client_release(struct config_item *item)
 	struct kb_client *client = to_kb_client(item);
 	unsigned int i;
 
-	for (i = 0; i < KB_SECRETS; i++)
+	for (i = 0; i < KULP_SECRETS; i++)
 		kulp_key_put(client->keys[i]);
 	kfree(client);
 }
@@ -149,18 +149,18 @@ const struct config_item_type kb_clients_type = {
  * client that needs no secret; -EACCES for one that isn't allowed to use the export.
  */
 int kb_export_keys(struct kb_export *export, const char *name,
-		   struct kulp_key *keys[KB_SECRETS])
+		   struct kulp_key *keys[KULP_SECRETS])
 {
 	int n = export->allow_any ? 0 : -EACCES;
 	struct kb_client *client;
 	unsigned int i;
 
-	memset(keys, 0, KB_SECRETS * sizeof(*keys));
+	memset(keys, 0, KULP_SECRETS * sizeof(*keys));
 	mutex_lock(&kb_srv_lock);
 	list_for_each_entry(client, &export->client_list, list) {
 		if (strcmp(config_item_name(&client->item), name))
 			continue;
-		for (i = 0, n = 0; i < KB_SECRETS; i++)
+		for (i = 0, n = 0; i < KULP_SECRETS; i++)
 			if (client->keys[i])
 				keys[n++] = kulp_key_get(client->keys[i]);
 		break;

@@ -16,12 +16,10 @@
 
 /* Messages and state of set-up. */
 struct kb_setup {
-	size_t	hello_len;
-	size_t	challenge_len;
-	int	nkeys;		/* -EACCES for an unknown client, which must not learn that */
-	struct kulp_key *keys[KB_SECRETS];
+	struct kulp_shake shake;
+	int	nkeys;		/* -EACCES for an unknown client */
+	struct kulp_key *keys[KULP_SECRETS];
 	u8	hello[KB_NET_MAX];
-	u8	challenge[sizeof(struct kb_challenge)];
 	u8	accept[KB_NET_MAX];
 	struct kb_accept_msg msg;
 	struct kb_hello_msg asked;
@@ -65,7 +63,7 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
 		return kb_refuse(s, -EPROTO, "not a HELLO of the server's version");
-	set->hello_len = len;
+	set->shake = (struct kulp_shake)KB_SHAKE(set->hello, len);
 	s->hello = *asked;
 	s->hello.addr = NULL;
 	if (kb_port_export(s->port, asked->export, &s->export))
@@ -73,71 +71,13 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	return 0;
 }
 
-static int kb_setup_mac(struct kb_setup *set, const struct kulp_key *key,
-			const char *label, u8 mac[KULP_MAC])
-{
-	const struct kvec parts[] = {
-		{ set->hello, set->hello_len },
-		{ set->challenge, set->challenge_len },
-	};
-
-	return kulp_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
-}
-
-/*
- * The server proves its identity first. For secrets that don't exist the MAC is random, so
- * that a stranger learns neither the names of clients nor how many secrets one has.
- */
-static int kb_setup_challenge(struct kb_session *s, struct kb_setup *set)
-{
-	struct kb_challenge_msg msg = { .auth = set->nkeys };
-	int i, ret;
-
-	get_random_bytes(msg.nonce, sizeof(msg.nonce));
-	set->challenge_len = kb_build_challenge(set->challenge, &msg);
-	for (i = 0; i < KB_SECRETS && msg.auth; i++) {
-		if (i >= set->nkeys) {
-			get_random_bytes(msg.macs[i], KULP_MAC);
-			continue;
-		}
-		ret = kb_setup_mac(set, set->keys[i], KB_AUTH_CHALLENGE,
-				   msg.macs[i]);
-		if (ret)
-			return ret;
-	}
-	kb_build_challenge(set->challenge, &msg);
-	return kulp_net_send(&s->net, set->challenge, set->challenge_len);
-}
-
-/* Return: 0 if @mac is of one of the client's keys, which becomes the session's. */
-static int kb_setup_check(struct kb_session *s, struct kb_setup *set,
-			  const u8 said[KULP_MAC])
-{
-	u8 mac[KULP_MAC] = {};
-	int i, ret;
-
-	if (!set->nkeys)
-		return kulp_auth_equal(mac, said) ? 0 : -EACCES;
-	for (i = 0; i < set->nkeys; i++) {
-		ret = kb_setup_mac(set, set->keys[i], KB_AUTH_CLIENT, mac);
-		if (ret)
-			return ret;
-		if (kulp_auth_equal(mac, said)) {
-			memcpy(s->proof, mac, sizeof(s->proof));
-			s->key = kulp_key_get(set->keys[i]);
-			return 0;
-		}
-	}
-	return -EACCES;
-}
-
 static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 {
-	struct kb_auth_msg auth;
+	struct kulp_proof_msg auth;
 	int ret;
 
 	set->nkeys = kb_export_keys(s->export, s->hello.client, set->keys);
-	ret = kb_setup_challenge(s, set);
+	ret = kulp_challenge_send(&set->shake, &s->net, set->keys, set->nkeys);
 	if (ret)
 		return ret;
 	/* The buffer of ACCEPT isn't used yet, and has room for any message. */
@@ -150,10 +90,13 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 				    "unknown client" : "its secret may differ");
 		return ret;
 	}
-	if (kb_parse_auth(set->accept, ret, &auth))
+	if (kulp_parse(&kb_proto, KB_AUTH, set->accept, ret, &auth))
 		return kb_refuse(s, -EPROTO, "not an AUTH");
-	if (kb_setup_check(s, set, auth.mac))
+	ret = kulp_proof_check(&set->shake, set->keys, set->nkeys, auth.mac);
+	if (ret < 0)
 		return kb_refuse(s, -EACCES, "wrong secret");
+	memcpy(s->proof, auth.mac, sizeof(s->proof));
+	s->key = kulp_key_get(set->keys[ret]);
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
 		return kb_refuse(s, -ESTALE, "the export is a different disk now");
@@ -351,7 +294,7 @@ int kb_set_up(struct kb_session *s)
 		ret = kb_setup_proven(s, set);
 		memalloc_noio_restore(noio);
 	}
-	for (i = 0; i < KB_SECRETS; i++)
+	for (i = 0; i < KULP_SECRETS; i++)
 		kulp_key_put(set->keys[i]);
 	kfree(set);
 	return ret;

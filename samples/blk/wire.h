@@ -19,7 +19,6 @@
 #define KB_INLINE_MAX	4096	/* bytes of inline data of a command */
 #define KB_INLINE_READ_MAX 8192	/* bytes of inline data of a reply */
 #define KB_IO_MAX	(4U << 20)
-#define KB_SECRETS	2	/* secrets of a client at a time */
 #define KB_HOST		16	/* bytes of a host ID */
 #define KB_NET_MAX	4096	/* longest message on TCP, with its header */
 #define KB_OFFSET_MAX	0x8000000000000000ULL	/* all ranges end below this offset */
@@ -28,8 +27,8 @@
 
 enum kb_net_type {
 	KB_HELLO	= 1,	/* client: names, addresses, requested limits */
-	KB_CHALLENGE	= 2,	/* server: the server's proof, and a nonce */
-	KB_AUTH		= 3,	/* client: the client's proof */
+	KB_CHALLENGE	= 2,	/* server: struct kulp_challenge */
+	KB_AUTH		= 3,	/* client: struct kulp_proof, whose MAC all later MACs cover */
 	KB_ACCEPT	= 4,	/* server: session, granted limits, disk */
 	KB_REJECT	= 5,	/* server: reason of the refusal, then it closes */
 	KB_RESIZE	= 6,	/* server: the disk's size has changed */
@@ -44,6 +43,11 @@ enum kb_net_type {
 #define KB_AUTH_RESIZE		"kofiblk server resize"
 #define KB_AUTH_BYE		"kofiblk server bye"
 #define KB_AUTH_CLIENT_BYE	"kofiblk client bye"
+
+/* A struct kulp_shake for a HELLO. */
+#define KB_SHAKE(hello, bytes)								\
+	{ .proto = &kb_proto, .challenge_type = KB_CHALLENGE, .proof_type = KB_AUTH,	\
+	  .server = KB_AUTH_CHALLENGE, .client = KB_AUTH_CLIENT, .first = hello, .len = bytes }
 
 /* Capabilities, in effect if the client asks for them and the server grants them. */
 #define KB_CAP_RDMA_WRITE	0x1	/* server writes into the client's memory */
@@ -72,19 +76,6 @@ struct kb_hello {
 	__le16	inline_read;		/* bytes of inline data of a reply */
 	__le16	reserved[2];		/* 0 */
 	/* __u8 addr[queues][addr_len] */
-};
-
-struct kb_challenge {
-	struct kulp_hdr hdr;
-	__u8	nonce[KULP_NONCE];
-	__u8	macs[KB_SECRETS][KULP_MAC];	/* random for secrets that don't exist */
-	__u8	auth;			/* 1: there is a secret, 0: all MACs are 0 */
-	__u8	reserved[7];		/* 0 */
-};
-
-struct kb_auth {
-	struct kulp_hdr hdr;
-	__u8	mac[KULP_MAC];		/* identifies the session in all later MACs */
 };
 
 #define KB_DISK_READ_ONLY	0x1
@@ -289,16 +280,6 @@ struct kb_hello_msg {
 	const u8	*addr;		/* limits.queues of them, within the parsed message */
 };
 
-struct kb_challenge_msg {
-	u8	nonce[KULP_NONCE];
-	u8	macs[KB_SECRETS][KULP_MAC];
-	bool	auth;
-};
-
-struct kb_auth_msg {
-	u8	mac[KULP_MAC];
-};
-
 struct kb_disk_msg {
 	u64	bytes;		/* a multiple of @logical_block, as all but @physical_block */
 	u32	flags;
@@ -369,8 +350,8 @@ struct kb_reply_msg {
 /*
  * Parsers take a whole message and return 0, or -EPROTO for an invalid one, after which @msg is
  * undefined. Builders take what a parser would accept and room for KB_NET_MAX, KB_CMD_MAX(0) or
- * KB_REPLY_MAX(0) bytes, and return the message's length; the caller appends inline data. MACs are
- * neither parsed, except that of AUTH, nor built: see <kofi/ulp_auth.h>.
+ * KB_REPLY_MAX(0) bytes, and return the message's length; the caller appends inline data. Other
+ * MACs than that of AUTH are neither parsed nor built: see <kofi/ulp_auth.h>.
  */
 extern const struct kulp_proto kb_proto;
 
@@ -387,8 +368,6 @@ static inline size_t kb_build_##name(void *buf, const struct kb_##name##_msg *ms
 }
 
 KB_MESSAGE(KB_HELLO, hello, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
-KB_MESSAGE(KB_CHALLENGE, challenge, NULL, 0)
-KB_MESSAGE(KB_AUTH, auth, NULL, 0)
 KB_MESSAGE(KB_ACCEPT, accept, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
 KB_MESSAGE(KB_REJECT, reject, NULL, 0)
 KB_MESSAGE(KB_RESIZE, resize, NULL, 0)

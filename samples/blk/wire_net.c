@@ -9,15 +9,12 @@
 #include "wire.h"
 
 static_assert(sizeof(struct kb_hello) == 240);
-static_assert(sizeof(struct kb_challenge) == 120);
-static_assert(sizeof(struct kb_auth) == 48);
 static_assert(sizeof(struct kb_disk) == 48);
 static_assert(sizeof(struct kb_accept) == 152);
 static_assert(sizeof(struct kb_reject) == 120);
 static_assert(sizeof(struct kb_resize) == 64);
 static_assert(sizeof(struct kb_bye) == 56);
 /* kulp_auth_sign() relies on this position of the MAC. */
-static_assert(offsetof(struct kb_auth, mac) == sizeof(struct kulp_hdr));
 static_assert(offsetof(struct kb_accept, mac) == sizeof(struct kulp_hdr));
 static_assert(offsetof(struct kb_reject, mac) == sizeof(struct kulp_hdr));
 static_assert(offsetof(struct kb_resize, mac) == sizeof(struct kulp_hdr));
@@ -48,19 +45,6 @@ static const struct kulp_field kb_hello_fields[] = {
 	KB_SAME(KULP_NUMBER, hello, addr_format),
 	KB_LIMITS(hello),
 	KB_RESERVED(hello),
-	{}
-};
-
-static const struct kulp_field kb_challenge_fields[] = {
-	KB_SAME(KULP_BYTES, challenge, nonce),
-	KB_SAME(KULP_BYTES, challenge, macs),
-	KB_SAME(KULP_FLAG, challenge, auth),
-	KB_RESERVED(challenge),
-	{}
-};
-
-static const struct kulp_field kb_auth_fields[] = {
-	KB_SAME(KULP_BYTES, auth, mac),
 	{}
 };
 
@@ -123,14 +107,6 @@ static bool kb_hello_ok(void *parsed, const void *addrs, size_t len)
 	       kb_addrs_ok(&msg->limits, msg->addr_len, len);
 }
 
-/* Without a secret there are no proofs. */
-static bool kb_challenge_ok(void *parsed, const void *addrs, size_t len)
-{
-	const struct kb_challenge_msg *msg = parsed;
-
-	return msg->auth || !memchr_inv(msg->macs, 0, sizeof(msg->macs));
-}
-
 static bool kb_disk_ok(const struct kb_disk_msg *disk, u32 caps)
 {
 	u64 sizes = disk->bytes | disk->io_min | disk->io_opt | disk->discard_granularity |
@@ -180,8 +156,8 @@ static bool kb_resize_ok(void *parsed, const void *addrs, size_t len)
 
 static const struct kulp_type kb_types[] = {
 	[KB_HELLO]	= { kb_hello_fields, kb_hello_ok, sizeof(struct kb_hello), KB_ADDRS_MAX },
-	[KB_CHALLENGE]	= { kb_challenge_fields, kb_challenge_ok, sizeof(struct kb_challenge) },
-	[KB_AUTH]	= { kb_auth_fields, NULL, sizeof(struct kb_auth) },
+	[KB_CHALLENGE]	= KULP_CHALLENGE_TYPE,
+	[KB_AUTH]	= KULP_PROOF_TYPE,
 	[KB_ACCEPT]	= { kb_accept_fields, kb_accept_ok, sizeof(struct kb_accept),
 			    KB_ADDRS_MAX },
 	[KB_REJECT]	= { kb_reject_fields, kb_reject_ok, sizeof(struct kb_reject) },

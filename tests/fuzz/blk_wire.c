@@ -19,8 +19,8 @@ static unsigned long passed[PASSED];
 
 union message {
 	struct kb_hello_msg	hello;
-	struct kb_challenge_msg	challenge;
-	struct kb_auth_msg	auth;
+	struct kulp_challenge_msg	challenge;
+	struct kulp_proof_msg	auth;
 	struct kb_accept_msg	accept;
 	struct kb_reject_msg	reject;
 	struct kb_resize_msg	resize;
@@ -36,6 +36,21 @@ static void same(const char *what, const void *in, size_t len, const void *out,
 		out_len);
 	abort();
 }
+
+/* kofi_ulp's messages, which kofiblk has no functions for. */
+#define KULP_MESSAGE(name, type, msg_of)						\
+static int kb_parse_##name(const void *in, size_t len, struct msg_of *msg)	\
+{										\
+	return kulp_parse(&kb_proto, type, in, len, msg);			\
+}										\
+										\
+static size_t kb_build_##name(void *out, const struct msg_of *msg)		\
+{										\
+	return kulp_build(&kb_proto, type, out, msg, NULL, 0);			\
+}
+
+KULP_MESSAGE(challenge, KB_CHALLENGE, kulp_challenge_msg)
+KULP_MESSAGE(auth, KB_AUTH, kulp_proof_msg)
 
 #define TRY(name, index)						\
 do {									\

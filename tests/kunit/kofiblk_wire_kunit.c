@@ -41,7 +41,7 @@ static const struct kb_accept_msg accept = {
 	},
 };
 
-static const struct kb_challenge_msg challenge = {
+static const struct kulp_challenge_msg challenge = {
 	.nonce	= { 9 },
 	.macs	= { { 1 }, { 2 } },
 	.auth	= true,
@@ -89,8 +89,8 @@ static const struct kb_reply_msg reply = {
 /* Any parsed message. */
 union any {
 	struct kb_hello_msg	hello;
-	struct kb_challenge_msg	challenge;
-	struct kb_auth_msg	auth;
+	struct kulp_challenge_msg	challenge;
+	struct kulp_proof_msg	auth;
 	struct kb_accept_msg	accept;
 	struct kb_reject_msg	reject;
 	struct kb_resize_msg	resize;
@@ -107,9 +107,10 @@ static size_t build(enum kind kind, void *buf)
 	case HELLO:
 		return kb_build_hello(buf, &hello);
 	case CHALLENGE:
-		return kb_build_challenge(buf, &challenge);
+		return kulp_build(&kb_proto, KB_CHALLENGE, buf, &challenge, NULL, 0);
 	case AUTH:
-		return kb_build_auth(buf, &(struct kb_auth_msg){ { 9 } });
+		return kulp_build(&kb_proto, KB_AUTH, buf, &(struct kulp_proof_msg){ { 9 } },
+				  NULL, 0);
 	case ACCEPT:
 		return kb_build_accept(buf, &accept);
 	case REJECT:
@@ -131,9 +132,9 @@ static int parse(enum kind kind, const void *buf, size_t len, union any *any)
 	case HELLO:
 		return kb_parse_hello(buf, len, &any->hello);
 	case CHALLENGE:
-		return kb_parse_challenge(buf, len, &any->challenge);
+		return kulp_parse(&kb_proto, KB_CHALLENGE, buf, len, &any->challenge);
 	case AUTH:
-		return kb_parse_auth(buf, len, &any->auth);
+		return kulp_parse(&kb_proto, KB_AUTH, buf, len, &any->auth);
 	case ACCEPT:
 		return kb_parse_accept(buf, len, &any->accept);
 	case REJECT:
@@ -282,9 +283,9 @@ static const struct change changes[] = {
 	{ "addr_len 0", HELLO, AT(kb_hello, addr_len), 0 },
 	{ "addr_len 31", HELLO, AT(kb_hello, addr_len), 31 },
 	{ "hello's reserved", HELLO, AT(kb_hello, reserved[1]), 1 },
-	{ "challenge: auth 2", CHALLENGE, AT(kb_challenge, auth), 2 },
-	{ "challenge: proofs by no secret", CHALLENGE, AT(kb_challenge, auth), 0 },
-	{ "challenge: reserved", CHALLENGE, AT(kb_challenge, reserved[6]), 1 },
+	{ "challenge: auth 2", CHALLENGE, AT(kulp_challenge, auth), 2 },
+	{ "challenge: proofs by no secret", CHALLENGE, AT(kulp_challenge, auth), 0 },
+	{ "challenge: reserved", CHALLENGE, AT(kulp_challenge, reserved[6]), 1 },
 	{ "accept: session 0", ACCEPT, AT(kb_accept, session), 0 },
 	{ "accept: epoch 0", ACCEPT, AT(kb_accept, epoch), 0 },
 	{ "accept: no content", ACCEPT, offsetof(struct kb_accept, content), 8,
