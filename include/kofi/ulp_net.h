@@ -10,11 +10,13 @@
 #ifndef KOFI_ULP_NET_H
 #define KOFI_ULP_NET_H
 
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/socket.h>
 #include <linux/types.h>
 
 struct socket;
+struct task_struct;
 
 #define KULP_NET_NAME	64	/* an address as text */
 
@@ -48,8 +50,7 @@ int kulp_net_parse(const char *text, struct sockaddr_storage *addr);
  * for I/O needs a noio scope for all other allocations.
  * Return: 0, -ESHUTDOWN after kulp_net_shutdown(), -ETIMEDOUT, or another errno.
  */
-int kulp_net_connect(struct kulp_net *net, const struct sockaddr_storage *addr,
-		   unsigned int ms);
+int kulp_net_connect(struct kulp_net *net, const struct sockaddr_storage *addr, unsigned int ms);
 
 /**
  * kulp_net_listen() - accept connections at an address
@@ -127,5 +128,81 @@ void kulp_net_shutdown(struct kulp_net *net);
  * Context: Process, sleeps.
  */
 void kulp_net_close(struct kulp_net *net);
+
+/**
+ * struct kulp_conn - a connection that a listener accepted
+ * @net: the connection
+ * @name: the peer's address as text
+ * @peer: the peer's address as a number, see kulp_net_peer()
+ * @half_open: private to kofi_ulp
+ */
+struct kulp_conn {
+	struct kulp_net		net;
+	char			name[KULP_NET_NAME];
+	u64			peer;
+	struct list_head	half_open;
+};
+
+/**
+ * struct kulp_listener - a thread that accepts connections
+ * @alloc: allocates a connection for the next peer, zeroed with kulp_net.lock initialized. Process
+ *	context. NULL: there is no memory, the thread tries again later
+ * @free: frees a connection that @start wasn't called for. Process context
+ * @start: takes over a connection, which is half-open until kulp_conn_settled(). Process context;
+ *	other peers wait meanwhile
+ * @net: private to kofi_ulp, as all below
+ * @thread: calls the functions above
+ * @lock: protects @half_open
+ * @half_open: list of kulp_conn, oldest first
+ */
+struct kulp_listener {
+	struct kulp_conn	*(*alloc)(struct kulp_listener *l);
+	void			(*free)(struct kulp_conn *conn);
+	void			(*start)(struct kulp_listener *l, struct kulp_conn *conn);
+	struct kulp_net		net;
+	struct task_struct	*thread;
+	struct mutex		lock;	/* protects half_open */
+	struct list_head	half_open;
+};
+
+/* Maximum half-open connections of a listener. */
+#define KULP_HALF_OPEN	64
+
+/**
+ * kulp_listener_init() - initialize a listener, once
+ * @l: its functions are set
+ * Context: Any.
+ */
+void kulp_listener_init(struct kulp_listener *l);
+
+/**
+ * kulp_listen() - start a listener
+ * @l: initialized, not started
+ * @text: an address for kulp_net_parse()
+ * @name: name of the thread
+ *
+ * A connection is half-open until its peer has proved who it is. If there are more than
+ * KULP_HALF_OPEN, the listener shuts down the oldest one of the address that has the most, so that
+ * no address can keep others out.
+ * Context: Process, sleeps.
+ * Return: 0 or a negative errno.
+ */
+int kulp_listen(struct kulp_listener *l, const char *text, const char *name);
+
+/**
+ * kulp_listener_stop() - stop a listener
+ * @l: the listener. It can be started again, and must stay until all its connections are settled
+ * Context: Process, sleeps.
+ */
+void kulp_listener_stop(struct kulp_listener *l);
+
+/**
+ * kulp_conn_settled() - a connection isn't half-open any more
+ * @l: the listener
+ * @conn: the connection, whose peer has proved who it is, or that is about to be closed; any
+ *	number of times
+ * Context: Process, sleeps.
+ */
+void kulp_conn_settled(struct kulp_listener *l, struct kulp_conn *conn);
 
 #endif /* KOFI_ULP_NET_H */

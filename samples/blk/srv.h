@@ -56,8 +56,7 @@ struct kb_store {
 	u64			epoch;	/* random, new whenever the store is opened */
 };
 
-int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct,
-		  int lost);
+int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct, int lost);
 int kb_store_close(struct kb_store *store);
 u64 kb_store_bytes(const struct kb_store *store);
 
@@ -80,8 +79,7 @@ bool kb_store_try(struct kb_store_io *io);
 void kb_store_rw(struct kb_store_io *io);
 int kb_store_flush(struct kb_store *store);
 int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes);
-int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
-		    bool nounmap, bool fua);
+int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap, bool fua);
 
 /* --- exports and ports, srv_configfs.c --- */
 
@@ -129,8 +127,7 @@ struct kb_port {
 	u32			max_client_sessions;	/* sessions of one client name and export */
 	u32			max_memory;	/* bytes of data per session */
 	u32			max_keep_alive;	/* ms */
-	struct kulp_net		net;		/* under conf.enabling, as is @thread */
-	struct task_struct	*thread;
+	struct kulp_listener	listener;	/* started and stopped under conf.enabling */
 	struct list_head	links;		/* under kb_srv_lock */
 };
 
@@ -148,11 +145,6 @@ extern const struct config_item_type kb_clients_type;
 
 int kb_export_keys(struct kb_export *export, const char *client,
 		   struct kulp_key *keys[KULP_SECRETS]);
-
-/* --- srv_port.c --- */
-
-int kb_port_start(struct kb_conf *conf);
-void kb_port_stop(struct kb_conf *conf);
 
 /* --- srv_session.c --- */
 
@@ -268,9 +260,7 @@ struct kb_session {
 	u64			id;
 	struct kb_port		*port;
 	struct kb_export	*export;
-	struct kulp_net		net;
-	char			peer_name[KULP_NET_NAME];
-	u64			peer;		/* the client's address, for limits */
+	struct kulp_conn	conn;
 	struct hlist_node	hash;		/* under kb_sessions_lock, or RCU */
 	struct rcu_head		rcu;
 	struct work_struct	stop_work;
@@ -308,13 +298,13 @@ static inline struct workqueue_struct *kb_store_wq(const struct kb_req *req)
 	return req->sq->s->export->store.wq;
 }
 
-struct kb_session *kb_session_new(struct kb_port *port);
-void kb_session_forget(struct kb_session *s);
-void kb_session_start(struct kb_session *s);
 void kb_session_stop(struct kb_session *s, bool orderly);
 void kb_sessions_stop(const struct kb_port *port, const struct kb_export *export,
 		      const struct kulp_fabric *f);
 void kb_sessions_exit(void);
+void kb_port_init(struct kb_port *port);
+int kb_port_start(struct kb_conf *conf);
+void kb_port_stop(struct kb_conf *conf);
 void kb_sessions_resize(struct kb_export *export);
 void kb_session_violated(struct kb_session *s, const char *how);
 int kb_sessions_show(struct seq_file *m, void *unused);
@@ -341,8 +331,7 @@ int kb_set_up(struct kb_session *s);
 int kb_squeue_init(struct kb_squeue *sq);
 void kb_squeue_exit(struct kb_squeue *sq);
 void kb_session_ending(struct kb_session *s);
-void kb_session_load(struct kb_session *s, struct kb_load *load,
-		     struct kb_session_stats *stats);
+void kb_session_load(struct kb_session *s, struct kb_load *load, struct kb_session_stats *stats);
 void kb_session_abort(struct kb_session *s);
 bool kb_session_untaken(struct kb_session *s, unsigned long age);
 
@@ -351,8 +340,7 @@ bool kb_session_untaken(struct kb_session *s, unsigned long age);
 void kb_reply_prepare(struct kb_reply_op *reply);
 void kb_req_work(struct work_struct *work);
 void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg);
-void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
-		 void (*run)(struct kb_req *req));
+void kb_req_next(struct kb_req *req, struct workqueue_struct *wq, void (*run)(struct kb_req *req));
 void kb_req_begin(struct kb_req *req);
 void kb_run_begin(struct kb_req *req);
 void kb_req_inval(struct kb_req *req);

@@ -1,59 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admission of sessions. A connection is half-open until its client has proved its identity. If
- * a port has too many of these, the server closes the oldest one of the address that has the
- * most, so that no address can keep others out. Export, client name and host identify a session.
- * A new one waits for older ones with the same identity without a lock, so it delays no others.
+ * Admission of sessions. A session is half-open until its client has proved its identity: export,
+ * client name and host. A new session waits for older ones with the same identity without a lock,
+ * so it delays no others.
  */
 #include <linux/string.h>
 #include "srv.h"
-
-#define KB_HALF_OPEN	64	/* maximum half-open connections of a port */
 
 DEFINE_SPINLOCK(kb_sessions_lock);
 LIST_HEAD(kb_sessions);
 static u64 kb_turns;	/* number of proved sessions; under kb_sessions_lock */
 
-static bool kb_half_open(const struct kb_session *s, const struct kb_port *port)
-{
-	return s->port == port && !s->proven && !READ_ONCE(s->stop);
-}
-
-static u32 kb_half_open_of(const struct kb_port *port, u64 peer)
-{
-	struct kb_session *s;
-	u32 n = 0;
-
-	list_for_each_entry(s, &kb_sessions, list)
-		n += kb_half_open(s, port) && s->peer == peer;
-	return n;
-}
-
-/* Return: the oldest half-open session of the address that has the most, or NULL. */
-static struct kb_session *kb_half_open_victim(const struct kb_port *port)
-{
-	struct kb_session *s, *victim = NULL;
-	u32 n, most = 0, all = 0;
-
-	lockdep_assert_held(&kb_sessions_lock);
-	list_for_each_entry(s, &kb_sessions, list) {
-		if (!kb_half_open(s, port))
-			continue;
-		all++;
-		n = kb_half_open_of(port, s->peer);
-		if (n > most) {
-			most = n;
-			victim = s;
-		}
-	}
-	return all > KB_HALF_OPEN ? victim : NULL;
-}
-
 /* Add a half-open session to the list. Return: NULL, or why it was refused. */
 const char *kb_session_admit(struct kb_session *s)
 {
 	struct kb_port *port = s->port;
-	struct kb_session *victim;
 
 	mutex_lock(&kb_srv_lock);
 	if (!port->conf.enabled) {
@@ -63,9 +24,6 @@ const char *kb_session_admit(struct kb_session *s)
 	port->conf.nsessions++;
 	spin_lock_bh(&kb_sessions_lock);
 	list_add_tail(&s->list, &kb_sessions);
-	victim = kb_half_open_victim(port);
-	if (victim)
-		kb_session_stop(victim, false);
 	spin_unlock_bh(&kb_sessions_lock);
 	mutex_unlock(&kb_srv_lock);
 	return NULL;
@@ -82,8 +40,7 @@ static bool kb_same_client(const struct kb_session *a, const struct kb_session *
  * are compared by name: one that was removed and created again may have the same store, which
  * sessions of the removed one still write to.
  */
-static bool kb_session_kin(const struct kb_session *s,
-			   const struct kb_session *old)
+static bool kb_session_kin(const struct kb_session *s, const struct kb_session *old)
 {
 	return old != s && old->proven && !strcmp(s->hello.export, old->hello.export) &&
 	       !strcmp(s->hello.client, old->hello.client) &&
@@ -156,8 +113,7 @@ bool kb_session_alone(struct kb_session *s)
 }
 
 /* Clients without a secret share one limit, because they can choose any name. */
-static bool kb_session_shares(const struct kb_session *s,
-			      const struct kb_session *other)
+static bool kb_session_shares(const struct kb_session *s, const struct kb_session *other)
 {
 	if (other == s || other->fabric != s->fabric)
 		return false;

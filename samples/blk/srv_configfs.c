@@ -542,7 +542,7 @@ static struct config_group *kb_port_make(struct config_group *group, const char 
 	port->conf.start = kb_port_start;
 	port->conf.stop = kb_port_stop;
 	INIT_LIST_HEAD(&port->links);
-	mutex_init(&port->net.lock);
+	kb_port_init(port);
 	port->addr = addr;
 	port->port = KB_PORT;
 	port->max_sessions = KB_SESSIONS;

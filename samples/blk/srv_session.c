@@ -28,8 +28,7 @@ static atomic64_t kb_stray;	/* commands without a session */
 
 static void kb_stop_work(struct work_struct *work)
 {
-	kulp_net_shutdown(&container_of(work, struct kb_session,
-				      stop_work)->net);
+	kulp_net_shutdown(&container_of(work, struct kb_session, stop_work)->conn.net);
 	/* The session may be waiting for sessions that it replaces. */
 	wake_up_all(&kb_srv_wait);
 }
@@ -55,7 +54,7 @@ void kb_session_violated(struct kb_session *s, const char *how)
 	trace_kb_srv_violation(s->hello.client, how);
 	if (!READ_ONCE(s->stop))
 		pr_warn_ratelimited("%s at %s violates the protocol, ending its session: %s\n",
-				    s->hello.client, s->peer_name, how);
+				    s->hello.client, s->conn.name, how);
 	kb_session_stop(s, false);
 }
 
@@ -171,7 +170,7 @@ static int kb_tell_size(struct kb_session *s)
 	size_t len = kb_build_resize(buf, &msg);
 
 	return kulp_auth_sign(s->key, KB_AUTH_RESIZE, s->proof, buf, len) ?:
-	       kulp_net_send(&s->net, buf, len);
+	       kulp_net_send(&s->conn.net, buf, len);
 }
 
 /* Always allow a client to reconnect, because its disk has users. */
@@ -182,7 +181,7 @@ static void kb_say_bye(struct kb_session *s, bool flushed)
 	size_t len = kb_build_bye(buf, &msg);
 
 	if (!kulp_auth_sign(s->key, KB_AUTH_BYE, s->proof, buf, len))
-		kulp_net_send(&s->net, buf, len);
+		kulp_net_send(&s->conn.net, buf, len);
 }
 
 static bool kb_session_silent(struct kb_session *s, unsigned long age)
@@ -205,7 +204,7 @@ static const char *kb_watch(struct kb_session *s)
 	int ret;
 
 	while (!why) {
-		ret = kulp_net_recv(&s->net, buf, sizeof(buf), clamp(ms / 4, 25U, KB_WATCH_MS));
+		ret = kulp_net_recv(&s->conn.net, buf, sizeof(buf), clamp(ms / 4, 25U, KB_WATCH_MS));
 		/* Pairs with kb_session_stop(), which sets @orderly. */
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)
@@ -278,15 +277,13 @@ static void kb_session_drain(struct kb_session *s)
 	kb_session_abort(s);
 	if (s->orderly)
 		kb_session_part(s);
-	kulp_net_close(&s->net);
-	if (wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted),
-			       KB_END_S * HZ))
+	kulp_net_close(&s->conn.net);
+	if (wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted), KB_END_S * HZ))
 		return;
 	/* If only the store is slow, wait: a request posts nothing after its I/O. */
 	if (posted) {
 		pr_warn("operations for %s at %s didn't complete after the session's end, closing device %s\n",
-			s->hello.client, s->peer_name,
-			s->fabric->info->domain_attr->name);
+			s->hello.client, s->conn.name, s->fabric->info->domain_attr->name);
 		kulp_fabric_lost(s->fabric);
 	}
 	wait_event(kb_srv_wait, kb_session_idle(s, &posted));
@@ -315,11 +312,12 @@ static void kb_session_free_fabric(struct kb_session *s)
 
 static void kb_session_gone(struct kb_session *s)
 {
+	kulp_conn_settled(&s->port->listener, &s->conn);
 	spin_lock_bh(&kb_sessions_lock);
 	list_del(&s->list);
 	spin_unlock_bh(&kb_sessions_lock);
 	cancel_work_sync(&s->stop_work);
-	kulp_net_close(&s->net);
+	kulp_net_close(&s->conn.net);
 	kulp_key_put(s->key);
 	mutex_lock(&kb_srv_lock);
 	WRITE_ONCE(s->port->conf.nsessions, s->port->conf.nsessions - 1);
@@ -339,12 +337,12 @@ static int kb_session_thread(void *arg)
 	ret = kb_set_up(s);
 	if (!ret) {
 		pr_info("%s at %s, export %s: session begins, %u queues of depth %u\n",
-			s->hello.client, s->peer_name, s->hello.export, s->nqueues,
+			s->hello.client, s->conn.name, s->hello.export, s->nqueues,
 			s->limits.depth);
 		trace_kb_srv_session(s, "live");
 		why = kb_watch(s);
 		pr_info("%s at %s, export %s: session ends: %s\n", s->hello.client,
-			s->peer_name, s->hello.export, why);
+			s->conn.name, s->hello.export, why);
 	}
 	if (s->state != KB_SESSION_NEW)
 		kb_session_drain(s);
@@ -356,37 +354,44 @@ static int kb_session_thread(void *arg)
 	kthread_complete_and_exit(&kb_thread_end, 0);
 }
 
-struct kb_session *kb_session_new(struct kb_port *port)
+void kb_sessions_exit(void)
+{
+	while (atomic_dec_return(&kb_threads) >= 0)
+		wait_for_completion(&kb_thread_end);
+}
+
+/* --- ports --- */
+
+static struct kulp_conn *kb_conn_alloc(struct kulp_listener *l)
 {
 	struct kb_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
 
 	if (!s)
 		return NULL;
-	s->port = port;
-	mutex_init(&s->net.lock);
+	s->port = container_of(l, struct kb_port, listener);
+	mutex_init(&s->conn.net.lock);
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
 	INIT_WORK(&s->stop_work, kb_stop_work);
-	return s;
+	return &s->conn;
 }
 
-void kb_session_forget(struct kb_session *s)
+static void kb_conn_free(struct kulp_conn *conn)
 {
-	kulp_net_close(&s->net);
-	kfree(s);
+	kulp_net_close(&conn->net);
+	kfree(container_of(conn, struct kb_session, conn));
 }
 
-/* Start a connected session, which the caller must not use afterwards. */
-void kb_session_start(struct kb_session *s)
+static void kb_conn_start(struct kulp_listener *l, struct kulp_conn *conn)
 {
+	struct kb_session *s = container_of(conn, struct kb_session, conn);
+	const char *why = kb_session_admit(s);
 	struct task_struct *task;
-	const char *why;
 
-	s->peer = kulp_net_peer(&s->net, s->peer_name);
-	why = kb_session_admit(s);
 	if (why) {
 		kb_reject(s, -EBUSY, why);
-		kb_session_forget(s);
+		kulp_conn_settled(l, conn);
+		kb_conn_free(conn);
 		return;
 	}
 	atomic_inc(&kb_threads);
@@ -397,10 +402,38 @@ void kb_session_start(struct kb_session *s)
 	atomic_dec(&kb_threads);
 }
 
-void kb_sessions_exit(void)
+void kb_port_init(struct kb_port *port)
 {
-	while (atomic_dec_return(&kb_threads) >= 0)
-		wait_for_completion(&kb_thread_end);
+	port->listener.alloc = kb_conn_alloc;
+	port->listener.free = kb_conn_free;
+	port->listener.start = kb_conn_start;
+	kulp_listener_init(&port->listener);
+}
+
+/* Start listening; under kb_conf.enabling. */
+int kb_port_start(struct kb_conf *conf)
+{
+	struct kb_port *port = container_of(conf, struct kb_port, conf);
+	const char *host = port->addr ?: "";
+	char text[KULP_NET_NAME + 16];
+	int ret;
+
+	snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port->port);
+	/* The first session may begin before the return. */
+	kb_conf_set(conf, true);
+	ret = kulp_listen(&port->listener, text, "kofiblk_port");
+	if (ret)
+		kb_conf_set(conf, false);
+	return ret;
+}
+
+/* Stop listening, and stop all sessions without waiting; under kb_conf.enabling. */
+void kb_port_stop(struct kb_conf *conf)
+{
+	struct kb_port *port = container_of(conf, struct kb_port, conf);
+
+	kulp_listener_stop(&port->listener);
+	kb_sessions_stop(port, NULL, NULL);
 }
 
 /* --- debugfs --- */
@@ -426,13 +459,12 @@ int kb_sessions_show(struct seq_file *m, void *unused)
 			kb_session_load(s, &load, &stats);
 		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
 			   s->proven ? s->hello.client : "?",
-			   s->proven ? s->hello.export : "?", s->peer_name,
+			   s->proven ? s->hello.export : "?", s->conn.name,
 			   kb_session_states[s->state], s->nqueues,
 			   s->limits.depth, s->limits.caps, load.io,
 			   load.in_flight, load.memory, stats.reads,
 			   stats.read_bytes, stats.writes, stats.write_bytes,
-			   stats.others, stats.errors,
-			   stats.mem_waits, stats.checksums);
+			   stats.others, stats.errors, stats.mem_waits, stats.checksums);
 	}
 	spin_unlock_bh(&kb_sessions_lock);
 	seq_printf(m, "stray=%llu\n", (u64)atomic64_read(&kb_stray));

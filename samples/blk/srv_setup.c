@@ -39,14 +39,13 @@ void kb_reject(struct kb_session *s, int err, const char *why)
 	strscpy(msg.why, why, sizeof(msg.why));
 	len = kb_build_reject(buf, &msg);
 	if (!kulp_auth_sign(s->key, KB_AUTH_REJECT, s->proof, buf, len))
-		kulp_net_send(&s->net, buf, len);
+		kulp_net_send(&s->conn.net, buf, len);
 }
 
 static int kb_refuse(struct kb_session *s, int err, const char *why)
 {
 	pr_info_ratelimited("%s at %s, export %s: refused: %s\n",
-			    s->hello.client[0] ? s->hello.client : "?",
-			    s->peer_name,
+			    s->hello.client[0] ? s->hello.client : "?", s->conn.name,
 			    s->hello.export[0] ? s->hello.export : "?", why);
 	trace_kb_srv_violation(s->hello.client, why);
 	kb_reject(s, err, why);
@@ -58,7 +57,7 @@ static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
 	struct kb_hello_msg *asked = &set->asked;
 	int len;
 
-	len = kulp_net_recv(&s->net, set->hello, sizeof(set->hello), KB_SETUP_MS);
+	len = kulp_net_recv(&s->conn.net, set->hello, sizeof(set->hello), KB_SETUP_MS);
 	if (len < 0)
 		return len;
 	if (kb_parse_hello(set->hello, len, asked))
@@ -77,16 +76,14 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 	int ret;
 
 	set->nkeys = kb_export_keys(s->export, s->hello.client, set->keys);
-	ret = kulp_challenge_send(&set->shake, &s->net, set->keys, set->nkeys);
+	ret = kulp_challenge_send(&set->shake, &s->conn.net, set->keys, set->nkeys);
 	if (ret)
 		return ret;
 	/* The buffer of ACCEPT isn't used yet, and has room for any message. */
-	ret = kulp_net_recv(&s->net, set->accept, sizeof(set->accept),
-			  KB_SETUP_MS);
+	ret = kulp_net_recv(&s->conn.net, set->accept, sizeof(set->accept), KB_SETUP_MS);
 	if (ret < 0) {
 		pr_info_ratelimited("%s at %s, export %s: no proof from the client: %s\n",
-				    s->hello.client, s->peer_name,
-				    s->hello.export, set->nkeys < 0 ?
+				    s->hello.client, s->conn.name, s->hello.export, set->nkeys < 0 ?
 				    "unknown client" : "its secret may differ");
 		return ret;
 	}
@@ -97,6 +94,7 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 		return kb_refuse(s, -EACCES, "wrong secret");
 	memcpy(s->proof, auth.mac, sizeof(s->proof));
 	s->key = kulp_key_get(set->keys[ret]);
+	kulp_conn_settled(&s->port->listener, &s->conn);
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
 		return kb_refuse(s, -ESTALE, "the export is a different disk now");
@@ -122,13 +120,10 @@ static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
 	/* Immediate data has no room for a checksum. */
 	if (!(l->caps & KB_CAP_RDMA_WRITE) || l->caps & KB_CAP_CHECKSUM)
 		l->caps &= ~KB_CAP_IMM;
-	l->max_io = min(l->max_io, max(round_down(s->port->max_memory,
-						  KB_IO_MIN), KB_IO_MIN));
+	l->max_io = min(l->max_io, max(round_down(s->port->max_memory, KB_IO_MIN), KB_IO_MIN));
 	l->max_io = min_t(size_t, l->max_io, round_down(s->fabric->max_rma, KB_IO_MIN));
-	l->inline_max = round_down(min_t(size_t, l->inline_max, room),
-				   KB_SECTOR);
-	l->inline_read = min_t(size_t, l->inline_read,
-			       s->fabric->max_msg - KB_REPLY_MAX(0));
+	l->inline_max = round_down(min_t(size_t, l->inline_max, room), KB_SECTOR);
+	l->inline_read = min_t(size_t, l->inline_read, s->fabric->max_msg - KB_REPLY_MAX(0));
 	/* A reply with inline data has two pieces. */
 	if (s->fabric->info->tx_attr->iov_limit < 2)
 		l->inline_read = 0;
@@ -201,8 +196,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 	kb_session_on(s, f);
 	if (READ_ONCE(f->gone))
 		return kb_refuse(s, -ENODEV, "the server's device was removed");
-	if (asked->addr_format != f->info->addr_format ||
-	    asked->addr_len != f->queues[0].addrlen)
+	if (asked->addr_format != f->info->addr_format || asked->addr_len != f->queues[0].addrlen)
 		/* Let the client try again: the server may have another device then. */
 		return kb_refuse(s, -EOPNOTSUPP, "the server is on another kind of fabric");
 	s->limits = asked->limits;
@@ -212,8 +206,7 @@ static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
 	if (!s->queues || !s->ping.wire)
 		return kb_refuse(s, -ENOMEM, "no memory");
 	s->nqueues = s->limits.queues;
-	credits = kb_session_credits(s, s->limits.depth + 1,
-				     f->info->rx_attr->size);
+	credits = kb_session_credits(s, s->limits.depth + 1, f->info->rx_attr->size);
 	if (credits < 2)
 		return kb_refuse(s, -EBUSY, "the client's share of receives is used up");
 	s->limits.depth = credits - 1;
@@ -253,7 +246,7 @@ static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 		return ret;
 	/* Before sending ACCEPT, because the client may send commands as soon as it has it. */
 	kb_session_live(s);
-	return kulp_net_send(&s->net, set->accept, len);
+	return kulp_net_send(&s->conn.net, set->accept, len);
 }
 
 /* Set up a session whose client has proved its identity, and replace older ones. */
@@ -264,8 +257,7 @@ static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
 
 	if (why)
 		return kb_refuse(s, -EBUSY, why);
-	if (!wait_event_timeout(kb_srv_wait,
-				kb_session_alone(s) || READ_ONCE(s->stop),
+	if (!wait_event_timeout(kb_srv_wait, kb_session_alone(s) || READ_ONCE(s->stop),
 				msecs_to_jiffies(KB_REPLACE_MS)))
 		return kb_refuse(s, -EBUSY,
 				 "the client's previous session still has I/O in progress");

@@ -29,7 +29,7 @@ int kb_sum_check(struct kb_req *req, bool write)
 	spin_unlock_bh(&sq->lock);
 	trace_kb_srv_checksum(s, cmd, sum);
 	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at offset %llu has a wrong checksum, asking for a retry\n",
-			   s->hello.client, s->peer_name, s->hello.export,
+			   s->hello.client, s->conn.name, s->hello.export,
 			   kb_op_name(cmd->op), cmd->bytes, cmd->offset);
 	return -EILSEQ;
 }

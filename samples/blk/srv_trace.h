@@ -15,13 +15,13 @@ TRACE_EVENT(kb_srv_session,
 	TP_STRUCT__entry(
 		__string(client, s->hello.client)
 		__string(export, s->hello.export)
-		__string(peer, s->peer_name)
+		__string(peer, s->conn.name)
 		__string(state, state)
 	),
 	TP_fast_assign(
 		kofi_assign_str(client, s->hello.client);
 		kofi_assign_str(export, s->hello.export);
-		kofi_assign_str(peer, s->peer_name);
+		kofi_assign_str(peer, s->conn.name);
 		kofi_assign_str(state, state);
 	),
 	TP_printk("client=%s export=%s peer=%s %s", __get_str(client),
