@@ -199,8 +199,7 @@ struct kulp_queue {
  * Context: Process, sleeps.
  * Return: the device with a reference; or an error pointer: -ENODATA if there is none.
  */
-struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role,
-				const struct kulp_select *select);
+struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role, const struct kulp_select *select);
 
 /**
  * kulp_fabric_put() - undo kulp_fabric_get()

@@ -82,7 +82,7 @@ void kulp_key_put(struct kulp_key *key);
  * Return: 0 or a negative errno.
  */
 int kulp_auth_mac(const struct kulp_key *key, const char *label,
-		const struct kvec *parts, unsigned int count, u8 mac[KULP_MAC]);
+		  const struct kvec *parts, unsigned int count, u8 mac[KULP_MAC]);
 
 /**
  * kulp_auth_sign() - put a MAC into a message
@@ -95,7 +95,7 @@ int kulp_auth_mac(const struct kulp_key *key, const char *label,
  * Return: 0 or a negative errno.
  */
 int kulp_auth_sign(const struct kulp_key *key, const char *label,
-		 const u8 session[KULP_MAC], void *msg, size_t len);
+		   const u8 session[KULP_MAC], void *msg, size_t len);
 
 /**
  * kulp_auth_check() - verify the MAC of a message
@@ -108,7 +108,7 @@ int kulp_auth_sign(const struct kulp_key *key, const char *label,
  * Return: 0, -EACCES if the MAC is wrong, or another negative errno.
  */
 int kulp_auth_check(const struct kulp_key *key, const char *label,
-		  const u8 session[KULP_MAC], void *msg, size_t len);
+		    const u8 session[KULP_MAC], void *msg, size_t len);
 
 /**
  * kulp_auth_equal() - compare two MACs in constant time

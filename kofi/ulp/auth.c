@@ -73,7 +73,7 @@ void kulp_key_put(struct kulp_key *key)
 EXPORT_SYMBOL_NS_GPL(kulp_key_put, KOFI_ULP);
 
 int kulp_auth_mac(const struct kulp_key *key, const char *label,
-		const struct kvec *parts, unsigned int count, u8 mac[KULP_MAC])
+		  const struct kvec *parts, unsigned int count, u8 mac[KULP_MAC])
 {
 	SHASH_DESC_ON_STACK(desc, key->tfm);
 	unsigned int i;
@@ -83,8 +83,7 @@ int kulp_auth_mac(const struct kulp_key *key, const char *label,
 	ret = crypto_shash_init(desc) ?:
 	      crypto_shash_update(desc, label, strlen(label) + 1);
 	for (i = 0; i < count && !ret; i++)
-		ret = crypto_shash_update(desc, parts[i].iov_base,
-					  parts[i].iov_len);
+		ret = crypto_shash_update(desc, parts[i].iov_base, parts[i].iov_len);
 	ret = ret ?: crypto_shash_final(desc, mac);
 	shash_desc_zero(desc);
 	return ret;
@@ -92,7 +91,7 @@ int kulp_auth_mac(const struct kulp_key *key, const char *label,
 EXPORT_SYMBOL_NS_GPL(kulp_auth_mac, KOFI_ULP);
 
 int kulp_auth_sign(const struct kulp_key *key, const char *label,
-		 const u8 session[KULP_MAC], void *msg, size_t len)
+		   const u8 session[KULP_MAC], void *msg, size_t len)
 {
 	const struct kvec parts[] = {
 		{ (void *)session, KULP_MAC },
@@ -113,7 +112,7 @@ int kulp_auth_sign(const struct kulp_key *key, const char *label,
 EXPORT_SYMBOL_NS_GPL(kulp_auth_sign, KOFI_ULP);
 
 int kulp_auth_check(const struct kulp_key *key, const char *label,
-		  const u8 session[KULP_MAC], void *msg, size_t len)
+		    const u8 session[KULP_MAC], void *msg, size_t len)
 {
 	u8 *mac = msg + sizeof(struct kulp_hdr);
 	u8 said[KULP_MAC];

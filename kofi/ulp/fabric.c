@@ -304,8 +304,7 @@ static int kulp_recv_post(struct kulp_queue *q, struct kulp_op *op)
 }
 
 /* A message that is too long is the peer's fault. Any other error is the device's. */
-static void kulp_recv_done(struct kulp_queue *q, struct kulp_op *op, int err,
-			 size_t len)
+static void kulp_recv_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kulp_recv *recv = container_of(op, struct kulp_recv, op);
 
@@ -470,8 +469,7 @@ EXPORT_SYMBOL_NS_GPL(kulp_peer_put, KOFI_ULP);
 
 /* --- opening and closing --- */
 
-static int kulp_find(const struct kulp_select *select, u64 caps,
-		   struct fi_info **info)
+static int kulp_find(const struct kulp_select *select, u64 caps, struct fi_info **info)
 {
 	struct fi_info *hints;
 	int ret;
@@ -495,8 +493,7 @@ static size_t kulp_option(struct kulp_fabric *f, int option)
 {
 	size_t value, len = sizeof(value);
 
-	if (fi_getopt(&f->queues[0].ep->fid, FI_OPT_ENDPOINT, option, &value,
-		      &len))
+	if (fi_getopt(&f->queues[0].ep->fid, FI_OPT_ENDPOINT, option, &value, &len))
 		return f->info->ep_attr->max_msg_size;
 	return value;
 }
@@ -505,8 +502,7 @@ static size_t kulp_option(struct kulp_fabric *f, int option)
 static int kulp_bound_rnr(struct fid_ep *ep)
 {
 	const size_t ms = KULP_RNR_MS;
-	int ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT, &ms,
-			    sizeof(ms));
+	int ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT, &ms, sizeof(ms));
 
 	/* Providers without the option have their own limit. */
 	return ret == -ENOPROTOOPT || ret == -EOPNOTSUPP ? 0 : ret;
@@ -636,7 +632,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 }
 
 static struct kulp_fabric *kulp_fabric_new(const struct kulp_role *role,
-				       const struct kulp_select *select)
+					   const struct kulp_select *select)
 {
 	struct kulp_fabric *f = kzalloc(sizeof(*f), GFP_KERNEL);
 	int ret;
@@ -672,8 +668,7 @@ static bool kulp_owned_by(const struct kulp_fabric *f, const char *owner)
 	return f->owner && owner ? !strcmp(f->owner, owner) : !f->owner && !owner;
 }
 
-struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role,
-				const struct kulp_select *select)
+struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role, const struct kulp_select *select)
 {
 	unsigned int noio = memalloc_noio_save();
 	struct kulp_fabric *f;

@@ -60,8 +60,7 @@ int kulp_net_parse(const char *text, struct sockaddr_storage *addr)
 	memcpy(host, text, len);
 	host[len] = '\0';
 	memset(addr, 0, sizeof(*addr));
-	if (inet_pton_with_scope(&init_net, six ? AF_INET6 : AF_INET, host,
-				 port + 1, addr))
+	if (inet_pton_with_scope(&init_net, six ? AF_INET6 : AF_INET, host, port + 1, addr))
 		return -EINVAL;
 	kulp_net_unmap(addr);
 	return 0;
@@ -88,8 +87,7 @@ static int kulp_net_socket(struct kulp_net *net, const struct sockaddr_storage *
 	struct socket *sock;
 	int ret;
 
-	ret = sock_create_kern(&init_net, addr->ss_family, SOCK_STREAM,
-			       IPPROTO_TCP, &sock);
+	ret = sock_create_kern(&init_net, addr->ss_family, SOCK_STREAM, IPPROTO_TCP, &sock);
 	return ret ?: kulp_net_publish(net, sock);
 }
 
@@ -114,8 +112,7 @@ static int kulp_net_err(struct kulp_net *net, int err)
 	return err == -EAGAIN || err == -EINPROGRESS ? -ETIMEDOUT : err;
 }
 
-int kulp_net_connect(struct kulp_net *net, const struct sockaddr_storage *addr,
-		   unsigned int ms)
+int kulp_net_connect(struct kulp_net *net, const struct sockaddr_storage *addr, unsigned int ms)
 {
 	struct sockaddr_storage copy = *addr;
 	int ret;
@@ -212,7 +209,7 @@ int kulp_net_recv(struct kulp_net *net, void *buf, size_t room, unsigned int ms)
 	int ret;
 
 	ret = kulp_net_get(net, buf, 1, ms ? max(msecs_to_jiffies(ms), 1UL) : MAX_SCHEDULE_TIMEOUT,
-			 MSG_PEEK);
+			   MSG_PEEK);
 	if (ret)
 		return ret;
 	end = jiffies + msecs_to_jiffies(KULP_NET_MS);
@@ -222,7 +219,7 @@ int kulp_net_recv(struct kulp_net *net, void *buf, size_t room, unsigned int ms)
 		if (len < sizeof(*hdr) || len > room)
 			return -EPROTO;
 		ret = kulp_net_get(net, buf + sizeof(*hdr), len - sizeof(*hdr), end - jiffies,
-				 MSG_WAITALL);
+				   MSG_WAITALL);
 	}
 	if (ret)
 		return ret == -ETIMEDOUT ? -ECONNABORTED : ret;

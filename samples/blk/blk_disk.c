@@ -15,8 +15,7 @@ static const struct block_device_operations kbc_fops = {
 	.owner	= THIS_MODULE,
 };
 
-static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx,
-				 const struct blk_mq_queue_data *bd)
+static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *bd)
 {
 	struct kbc_queue *kq = hctx->driver_data;
 	struct kbc_disk *d = kq->disk;
@@ -52,8 +51,7 @@ static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
 	return BLK_EH_RESET_TIMER;
 }
 
-static int kbc_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
-			 unsigned int index)
+static int kbc_init_hctx(struct blk_mq_hw_ctx *hctx, void *data, unsigned int index)
 {
 	struct kbc_disk *d = data;
 

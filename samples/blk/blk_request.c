@@ -41,8 +41,7 @@ static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op, c
 	kbc_inc(d, checksum_errors);
 	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
 	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu reached the %s with a wrong checksum\n",
-			   d->name, kb_op_name(op), blk_rq_bytes(rq),
-			   (u64)blk_rq_pos(rq), side);
+			   d->name, kb_op_name(op), blk_rq_bytes(rq), (u64)blk_rq_pos(rq), side);
 }
 
 static u32 kbc_sum_data(u32 sum, struct request *rq)
@@ -186,8 +185,7 @@ static void kbc_slot_note(struct kbc_slot *slot)
 	if (op == KB_OP_FLUSH && !done)
 		kbc_epoch_flush_failed(&d->epoch, slot->unflushed);
 	else if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) && done &&
-		 !(rq->cmd_flags & REQ_FUA) &&
-		 d->geometry.flags & KB_DISK_WRITE_CACHE)
+		 !(rq->cmd_flags & REQ_FUA) && d->geometry.flags & KB_DISK_WRITE_CACHE)
 		kbc_epoch_wrote(&d->epoch);
 }
 

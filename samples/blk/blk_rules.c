@@ -65,8 +65,7 @@ const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_a
 		return "the export is a different disk now";
 	if (now->disk.logical_block != made->disk.logical_block)
 		return "the block size has changed";
-	if (now->limits.queues < made->limits.queues ||
-	    now->limits.depth < made->limits.depth ||
+	if (now->limits.queues < made->limits.queues || now->limits.depth < made->limits.depth ||
 	    now->limits.max_io < made->limits.max_io)
 		return "the server grants less than before";
 	if (now->disk.flags & KB_DISK_READ_ONLY)

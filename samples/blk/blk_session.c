@@ -68,8 +68,7 @@ void kbc_session_fail(struct kbc_disk *d, int err)
 
 static void kbc_fast_fail(struct work_struct *work)
 {
-	struct kbc_disk *d = container_of(work, struct kbc_disk,
-					  fast_fail.work);
+	struct kbc_disk *d = container_of(work, struct kbc_disk, fast_fail.work);
 
 	kbc_err(d, "no session within fast_io_fail_tmo, failing I/O until the server is back\n");
 	kbc_gate_fail(d);
@@ -211,8 +210,7 @@ static bool kbc_given_up(const struct kbc_disk *d)
 {
 	int tmo = READ_ONCE(d->options.ctrl_loss_tmo);
 
-	return d->final || (tmo >= 0 && time_after_eq(jiffies, d->since +
-						      (unsigned long)tmo * HZ));
+	return d->final || (tmo >= 0 && time_after_eq(jiffies, d->since + (unsigned long)tmo * HZ));
 }
 
 static void kbc_session_try(struct kbc_disk *d)

@@ -161,8 +161,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 		return -ENODATA;
 	}
 	if (!d->known)
-		d->nqueues = min3(d->options.queues, (unsigned int)f->nqueues,
-				  num_online_cpus());
+		d->nqueues = min3(d->options.queues, (unsigned int)f->nqueues, num_online_cpus());
 	ret = kbc_credits_take(d);
 	if (ret)
 		kbc_fabric_forget(d);
@@ -186,14 +185,12 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 		.max_io		= d->known ? d->as_made.limits.max_io :
 				  min_t(size_t, d->options.max_io,
 					round_down(f->max_rma, KB_IO_MIN)),
-		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg -
-					KB_CMD_MAX(0)),
+		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg - KB_CMD_MAX(0)),
 		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,
 		.queues		= d->nqueues,
 		.depth		= credits - 1,
 		.inline_read	= round_down(min_t(size_t, KB_INLINE_READ_MAX,
-						   f->max_msg - KB_REPLY_MAX(0)),
-					     KB_SECTOR),
+						   f->max_msg - KB_REPLY_MAX(0)), KB_SECTOR),
 	};
 }
 
@@ -233,8 +230,7 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 	if (ret)
 		return ret;
 	if (asked && d->key)
-		proven = !kulp_auth_check(d->key, KB_AUTH_REJECT, d->proof, buf,
-					len);
+		proven = !kulp_auth_check(d->key, KB_AUTH_REJECT, d->proof, buf, len);
 	ret = kb_status_errno(msg.status);
 	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
 	d->final = proven && !msg.again;
@@ -258,8 +254,7 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 	ret = kulp_parse_hdr(&kb_proto, buf, len, &got);
 	if (ret == -EPROTONOSUPPORT)
 		kbc_err(d, "%s speaks version %u of the protocol, not %u\n",
-			d->options.address, le16_to_cpu(hdr->version),
-			KB_VERSION);
+			d->options.address, le16_to_cpu(hdr->version), KB_VERSION);
 	if (ret)
 		return ret;
 	if (got == type)
@@ -379,11 +374,10 @@ static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
 
 	for (i = 0; i < d->nqueues; i++) {
 		ret = kulp_peer_get(d->fabric, accept->addr +
-				  i * accept->addr_len, &d->queues[i].peer);
+				    i * accept->addr_len, &d->queues[i].peer);
 		if (ret) {
 			d->queues[i].peer = FI_ADDR_UNSPEC;
-			kbc_err(d, "can't reach the server's endpoint: %d\n",
-				ret);
+			kbc_err(d, "can't reach the server's endpoint: %d\n", ret);
 			return ret;
 		}
 	}
@@ -475,8 +469,7 @@ static void kbc_say_bye(struct kbc_disk *d)
 
 	len = kb_build_bye(d->setup->msg, &bye);
 	/* Ignore errors: without a BYE the server notices the end by itself. */
-	if (!kulp_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg,
-			  len))
+	if (!kulp_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg, len))
 		kulp_net_send(&d->net, d->setup->msg, len);
 }
 

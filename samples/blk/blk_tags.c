@@ -41,12 +41,10 @@ static int kbc_alive_post(struct kulp_queue *q, struct kulp_op *op)
 
 	if (!READ_ONCE(d->up))
 		return -ECANCELED;
-	return fi_send(q->ep, d->alive.msg, sizeof(struct kb_cmd), NULL,
-		       d->queues[0].peer, op);
+	return fi_send(q->ep, d->alive.msg, sizeof(struct kb_cmd), NULL, d->queues[0].peer, op);
 }
 
-static void kbc_alive_done(struct kulp_queue *q, struct kulp_op *op, int err,
-			   size_t len)
+static void kbc_alive_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
 
@@ -153,8 +151,7 @@ int kbc_regions_alloc(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++)
 		for (j = 0; j < d->depth && !ret; j++)
-			ret = kbc_region_alloc(&d->queues[i],
-					       &d->queues[i].tags[j]);
+			ret = kbc_region_alloc(&d->queues[i], &d->queues[i].tags[j]);
 	return ret;
 }
 

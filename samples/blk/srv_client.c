@@ -29,8 +29,7 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 	lockdep_assert_held(&kb_srv_lock);
 	spin_lock_bh(&kb_sessions_lock);
 	list_for_each_entry(s, &kb_sessions, list) {
-		if (s->export != client->export ||
-		    strcmp(s->hello.client, name))
+		if (s->export != client->export || strcmp(s->hello.client, name))
 			continue;
 		may = false;
 		for (i = 0; i < KULP_SECRETS && s->key; i++)
@@ -64,15 +63,13 @@ static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
 	return count;
 }
 
-static ssize_t kb_client_secret_store(struct config_item *item,
-				      const char *page, size_t count)
+static ssize_t kb_client_secret_store(struct config_item *item, const char *page, size_t count)
 {
 	return kb_client_key_store(to_kb_client(item), 0, page, count);
 }
 CONFIGFS_ATTR_WO(kb_client_, secret);
 
-static ssize_t kb_client_secret_alt_store(struct config_item *item,
-					  const char *page, size_t count)
+static ssize_t kb_client_secret_alt_store(struct config_item *item, const char *page, size_t count)
 {
 	return kb_client_key_store(to_kb_client(item), 1, page, count);
 }
@@ -104,8 +101,7 @@ static const struct config_item_type kb_client_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct config_item *kb_client_make(struct config_group *group,
-					  const char *name)
+static struct config_item *kb_client_make(struct config_group *group, const char *name)
 {
 	struct kb_client *client;
 
@@ -148,8 +144,7 @@ const struct config_item_type kb_clients_type = {
  * Get references to a client's keys; unused entries are NULL. Return: the number of keys; 0 for a
  * client that needs no secret; -EACCES for one that isn't allowed to use the export.
  */
-int kb_export_keys(struct kb_export *export, const char *name,
-		   struct kulp_key *keys[KULP_SECRETS])
+int kb_export_keys(struct kb_export *export, const char *name, struct kulp_key *keys[KULP_SECRETS])
 {
 	int n = export->allow_any ? 0 : -EACCES;
 	struct kb_client *client;

@@ -6,8 +6,7 @@
 #include "srv_trace.h"
 
 /* Return: the errno of a command that is valid but fails, or 0. */
-static int kb_cmd_refused(const struct kb_session *s,
-			  const struct kb_cmd_msg *msg)
+static int kb_cmd_refused(const struct kb_session *s, const struct kb_cmd_msg *msg)
 {
 	const struct kb_store *store = &s->export->store;
 
@@ -22,13 +21,11 @@ static int kb_cmd_refused(const struct kb_session *s,
 }
 
 /* Return: how a command violates what the client was granted, or NULL. */
-static const char *kb_cmd_violates(const struct kb_session *s,
-				   const struct kb_cmd_msg *msg)
+static const char *kb_cmd_violates(const struct kb_session *s, const struct kb_cmd_msg *msg)
 {
 	u32 caps = s->limits.caps;
 
-	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) &&
-	    msg->bytes > s->limits.max_io)
+	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) && msg->bytes > s->limits.max_io)
 		return "too many bytes";
 	if (msg->flags & KB_CMD_INLINE &&
 	    msg->bytes > (msg->op == KB_OP_READ ? s->limits.inline_read :
@@ -36,8 +33,7 @@ static const char *kb_cmd_violates(const struct kb_session *s,
 		return "too many bytes inline";
 	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
 	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||
-	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ &&
-	     !(caps & KB_CAP_FUA)) ||
+	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ && !(caps & KB_CAP_FUA)) ||
 	    (msg->flags & KB_CMD_IMM && !(caps & KB_CAP_IMM)))
 		return "an operation that wasn't granted";
 	if (!(msg->flags & KB_CMD_SUM) != !(caps & KB_CAP_CHECKSUM))
@@ -59,8 +55,7 @@ static void kb_count(struct kb_session_stats *stats, const struct kb_cmd_msg *ms
 }
 
 /* Return: how the client violated the protocol, or NULL. */
-static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg,
-			       bool *taken)
+static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg, bool *taken)
 {
 	struct kb_squeue *sq = req->sq;
 	const char *wrong = NULL;

@@ -33,8 +33,7 @@ void kb_req_work(struct work_struct *work)
 }
 
 /* Run a request's next step in kb_store_wq() if it may wait for the store, else in kb_done_wq. */
-void kb_req_next(struct kb_req *req, struct workqueue_struct *wq,
-		 void (*run)(struct kb_req *req))
+void kb_req_next(struct kb_req *req, struct workqueue_struct *wq, void (*run)(struct kb_req *req))
 {
 	req->run = run;
 	queue_work(wq, &req->work);
@@ -90,8 +89,7 @@ static int kb_reply_post(struct kulp_queue *q, struct kulp_op *op)
 		return -ECANCELED;
 	if (reply->bytes)
 		return kb_reply_post_data(q, reply);
-	return fi_send(q->ep, reply->wire, reply->len, NULL,
-		       reply->sq->peer, op);
+	return fi_send(q->ep, reply->wire, reply->len, NULL, reply->sq->peer, op);
 }
 
 static bool kb_req_inline(const struct kb_req *req, u8 op)
@@ -99,8 +97,7 @@ static bool kb_req_inline(const struct kb_req *req, u8 op)
 	return req->cmd.op == op && req->cmd.flags & KB_CMD_INLINE;
 }
 
-static void kb_reply_fill(const struct kb_req *req, u16 flags,
-			  struct kb_reply_msg *msg)
+static void kb_reply_fill(const struct kb_req *req, u16 flags, struct kb_reply_msg *msg)
 {
 	size_t len = sizeof(msg->key);
 
@@ -130,8 +127,7 @@ static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 	lockdep_assert_held(&sq->lock);
 	if (!kb_squeue_live(sq))
 		return ERR_PTR(-ESHUTDOWN);
-	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op,
-					 list);
+	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op, list);
 	if (!reply) {
 		list_add_tail(&req->list, &sq->want_reply);
 		return ERR_PTR(-EAGAIN);
@@ -218,8 +214,7 @@ void kb_req_end(struct kb_req *req, int err)
 	kb_run_reply(req);
 }
 
-static void kb_reply_done(struct kulp_queue *q, struct kulp_op *op, int err,
-			  size_t len)
+static void kb_reply_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 	struct kb_squeue *sq = reply->sq;
@@ -251,8 +246,7 @@ void kb_reply_prepare(struct kb_reply_op *reply)
 	reply->rma.has_imm = true;
 }
 
-static void kb_ping_done(struct kulp_queue *q, struct kulp_op *op, int err,
-			 size_t len)
+static void kb_ping_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
 	struct kb_squeue *sq = reply->sq;
@@ -460,7 +454,7 @@ static void kb_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t 
 		 * a retry would fail, too.
 		 */
 		if (op->lane == KULP_LANE_SEND || (op->lane == KULP_LANE_REG && err != -EINVAL &&
-						 err != -EMSGSIZE && err != -EOPNOTSUPP))
+						   err != -EMSGSIZE && err != -EOPNOTSUPP))
 			kb_session_broken(s);
 		kb_req_end(req, err);
 	}

@@ -42,8 +42,7 @@ static int __init kb_srv_init(void)
 	if (ret)
 		goto out_reserve;
 	kb_debugfs = debugfs_create_dir("kofiblk_srv", NULL);
-	debugfs_create_file("sessions", 0400, kb_debugfs, NULL,
-			    &kb_sessions_fops);
+	debugfs_create_file("sessions", 0400, kb_debugfs, NULL, &kb_sessions_fops);
 	return 0;
 
 out_reserve:

@@ -59,8 +59,7 @@ static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
 }
 
 /* Keep pages, but free those that a store on a network may reference for retransmission. */
-static void kb_chunk_give(struct kb_squeue *sq, struct page *page,
-			  unsigned int order)
+static void kb_chunk_give(struct kb_squeue *sq, struct page *page, unsigned int order)
 {
 	u32 bytes = PAGE_SIZE << order;
 	bool keep = false;
@@ -104,8 +103,7 @@ void kb_mem_trim(struct kb_session *s)
 	kb_mem_collect(s);
 }
 
-static void kb_pages_free(struct kb_squeue *sq, struct bio_vec *bvec,
-			  unsigned int nbvec)
+static void kb_pages_free(struct kb_squeue *sq, struct bio_vec *bvec, unsigned int nbvec)
 {
 	unsigned int i;
 
@@ -119,13 +117,11 @@ static struct page *kb_chunk_alloc(struct kb_squeue *sq, unsigned int order)
 	struct page *page = kb_chunk_take(sq, order);
 
 	/* Compound, because a store on a network takes references to pages. */
-	return page ?: alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN |
-				   __GFP_COMP, order);
+	return page ?: alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN | __GFP_COMP, order);
 }
 
 /* Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. */
-static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes,
-				      unsigned int *nbvec)
+static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes, unsigned int *nbvec)
 {
 	unsigned int n = 0, order = KB_CHUNK_ORDER;
 	size_t left = PAGE_ALIGN(bytes);
@@ -164,8 +160,7 @@ static unsigned int kb_reserve_use(struct kb_req *req)
 
 	for (n = 0; left; n++) {
 		kb_reserve.used[n] = kb_reserve.bvec[n];
-		kb_reserve.used[n].bv_len = min_t(size_t, left,
-						  kb_reserve.bvec[n].bv_len);
+		kb_reserve.used[n].bv_len = min_t(size_t, left, kb_reserve.bvec[n].bv_len);
 		left -= kb_reserve.used[n].bv_len;
 	}
 	return n;
@@ -197,8 +192,7 @@ static void kb_reserve_give(struct kb_req *req)
 
 	req->reserved = false;
 	spin_lock_bh(&kb_reserve.lock);
-	next = list_first_entry_or_null(&kb_reserve.waiting, struct kb_req,
-					list);
+	next = list_first_entry_or_null(&kb_reserve.waiting, struct kb_req, list);
 	if (next) {
 		list_del(&next->list);
 		next->reserved = true;
@@ -339,8 +333,7 @@ int kb_req_pages(struct kb_req *req)
 	int ret = req->charged ? 0 : kb_mem_charge(req);
 
 	if (!ret && !req->reserved)
-		req->bvec = kb_pages_alloc(req->sq, req->cmd.bytes,
-					   &req->nbvec);
+		req->bvec = kb_pages_alloc(req->sq, req->cmd.bytes, &req->nbvec);
 	if (ret || req->bvec)
 		return ret;
 	ret = req->reserved ? 0 : kb_reserve_take(req);
@@ -381,8 +374,7 @@ void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req)
 
 void kb_reply_free_pages(struct kb_reply_op *reply)
 {
-	kb_chunk_give(reply->sq, reply->bvecs[0].bv_page,
-		      get_order(reply->bvecs[0].bv_len));
+	kb_chunk_give(reply->sq, reply->bvecs[0].bv_page, get_order(reply->bvecs[0].bv_len));
 	kb_mem_uncharge(reply->sq, reply->charged);
 	reply->charged = 0;
 }
@@ -406,12 +398,10 @@ int kb_reserve_init(void)
 {
 	spin_lock_init(&kb_reserve.lock);
 	INIT_LIST_HEAD(&kb_reserve.waiting);
-	kb_reserve.bvec = kb_pages_alloc(NULL, KB_IO_MAX,
-					 &kb_reserve.nbvec);
+	kb_reserve.bvec = kb_pages_alloc(NULL, KB_IO_MAX, &kb_reserve.nbvec);
 	if (!kb_reserve.bvec)
 		return -ENOMEM;
-	kb_reserve.used = kcalloc(kb_reserve.nbvec, sizeof(*kb_reserve.used),
-				  GFP_KERNEL);
+	kb_reserve.used = kcalloc(kb_reserve.nbvec, sizeof(*kb_reserve.used), GFP_KERNEL);
 	if (kb_reserve.used)
 		return 0;
 	kb_pages_free(NULL, kb_reserve.bvec, kb_reserve.nbvec);

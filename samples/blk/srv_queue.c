@@ -91,8 +91,7 @@ void kb_squeue_exit(struct kb_squeue *sq)
 			kb_req_exit(&sq->reqs[i]);
 	for (i = 0; sq->replies && i < sq->s->limits.depth; i++)
 		if (sq->replies[i].page)
-			__free_pages(sq->replies[i].page,
-				     kb_inline_order(sq->s));
+			__free_pages(sq->replies[i].page, kb_inline_order(sq->s));
 	if (sq->reqs)
 		kb_chunks_free(sq);
 	kvfree(sq->reqs);
@@ -120,8 +119,7 @@ void kb_session_ending(struct kb_session *s)
  * Sum up the counters of a session's queues. @stats may be NULL. After kb_session_ending(),
  * in_flight stays 0 once it is 0. The caller holds no queue's lock.
  */
-void kb_session_load(struct kb_session *s, struct kb_load *load,
-		     struct kb_session_stats *stats)
+void kb_session_load(struct kb_session *s, struct kb_load *load, struct kb_session_stats *stats)
 {
 	struct kb_squeue *sq;
 	unsigned int i;
@@ -142,10 +140,8 @@ static bool kb_squeue_untaken(const struct kb_squeue *sq, unsigned long then)
 	u16 i;
 
 	for (i = 0; i < sq->s->limits.depth; i++)
-		if ((sq->replies[i].out &&
-		     time_before(sq->replies[i].since, then)) ||
-		    (sq->reqs[i].state == KB_REQ_READY &&
-		     time_before(sq->reqs[i].since, then)))
+		if ((sq->replies[i].out && time_before(sq->replies[i].since, then)) ||
+		    (sq->reqs[i].state == KB_REQ_READY && time_before(sq->reqs[i].since, then)))
 			return true;
 	return false;
 }

@@ -14,7 +14,7 @@
 
 #define KB_TAKE_S	30	/* time-out for a client to take replies and data */
 #define KB_END_S	60	/* time-out of operations after the end of a session */
-#define KB_WATCH_MS	1000
+#define KB_WATCH_MS	1000U
 
 static DEFINE_HASHTABLE(kb_sessions_by_id, 6);	/* under kb_sessions_lock */
 
@@ -197,14 +197,14 @@ static bool kb_session_silent(struct kb_session *s, unsigned long age)
 /* Return: why the session must end. */
 static const char *kb_watch(struct kb_session *s)
 {
-	u32 ms = s->limits.keep_alive;
+	const u32 ms = s->limits.keep_alive, tick = clamp(ms / 4, 25U, KB_WATCH_MS);
 	u8 buf[sizeof(struct kb_bye)];
 	const char *why = NULL;
 	struct kb_bye_msg bye;
 	int ret;
 
 	while (!why) {
-		ret = kulp_net_recv(&s->conn.net, buf, sizeof(buf), clamp(ms / 4, 25U, KB_WATCH_MS));
+		ret = kulp_net_recv(&s->conn.net, buf, sizeof(buf), tick);
 		/* Pairs with kb_session_stop(), which sets @orderly. */
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)

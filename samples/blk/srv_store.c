@@ -36,10 +36,8 @@ static void kb_store_limits_bdev(struct kb_store *store)
 	disk->io_opt = round_down((u32)bdev_io_opt(bdev), block);
 	if (bdev_rot(bdev))
 		disk->flags |= KB_DISK_ROTATIONAL;
-	disk->discard_granularity = round_down(bdev_discard_granularity(bdev),
-					       block);
-	disk->discard_max = round_down((u64)bdev_max_discard_sectors(bdev) <<
-				       SECTOR_SHIFT, block);
+	disk->discard_granularity = round_down(bdev_discard_granularity(bdev), block);
+	disk->discard_max = round_down((u64)bdev_max_discard_sectors(bdev) << SECTOR_SHIFT, block);
 	if (disk->discard_max && !disk->discard_granularity)
 		disk->discard_granularity = block;
 	/* If the device can't write zeroes, the kernel writes them as data, so limit the size. */
@@ -87,8 +85,7 @@ u64 kb_store_bytes(const struct kb_store *store)
 
 static int kb_store_alloc(struct kb_store *store)
 {
-	store->wq = alloc_workqueue("kofiblk_srv_io",
-				    WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	store->wq = alloc_workqueue("kofiblk_srv_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!store->wq)
 		return -ENOMEM;
 	return bioset_init(&store->bios, KB_BIOS, 0, 0);
@@ -106,13 +103,11 @@ static void kb_store_free(struct kb_store *store)
 static int kb_store_usable(struct inode *inode)
 {
 	if (S_ISBLK(inode->i_mode) && bdev_is_zoned(I_BDEV(inode))) {
-		pr_err("%pg is zoned, which isn't supported\n",
-		       I_BDEV(inode));
+		pr_err("%pg is zoned, which isn't supported\n", I_BDEV(inode));
 		return -EOPNOTSUPP;
 	}
-	if (S_ISBLK(inode->i_mode) ||
-	    (S_ISREG(inode->i_mode) && inode->i_fop->read_iter &&
-	     inode->i_fop->write_iter))
+	if (S_ISBLK(inode->i_mode) || (S_ISREG(inode->i_mode) && inode->i_fop->read_iter &&
+				       inode->i_fop->write_iter))
 		return 0;
 	return -EINVAL;
 }
@@ -121,8 +116,7 @@ static int kb_store_usable(struct inode *inode)
  * Open a block device exclusively, or a file. @lost: from the last kb_store_close(), or 0 if it
  * was cleared.
  */
-int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct,
-		  int lost)
+int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct, int lost)
 {
 	struct inode *inode;
 	int ret;
@@ -134,7 +128,7 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool
 		get_random_bytes(&store->epoch, sizeof(store->epoch));
 	while (!store->epoch);
 	store->file = filp_open(path, O_LARGEFILE | O_EXCL | (direct ? O_DIRECT : 0) |
-				      (read_only ? O_RDONLY : O_RDWR), 0);
+				(read_only ? O_RDONLY : O_RDWR), 0);
 	if (IS_ERR(store->file))
 		return PTR_ERR(store->file);
 	store->since = filemap_sample_wb_err(store->file->f_mapping);
@@ -257,12 +251,10 @@ static int kb_store_rw_once(struct kb_store_io *io)
 	struct iov_iter iter;
 	ssize_t ret;
 
-	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->bvec,
-		      io->nbvec, io->bytes);
+	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->bvec, io->nbvec, io->bytes);
 	while (iov_iter_count(&iter)) {
 		if (io->write)
-			ret = compat_iter_write(io->store->file, &iter, &pos,
-						0);
+			ret = compat_iter_write(io->store->file, &iter, &pos, 0);
 		else
 			ret = vfs_iter_read(io->store->file, &iter, &pos, 0);
 		/* The file may have been truncated. */
@@ -292,14 +284,12 @@ void kb_store_rw(struct kb_store_io *io)
 	io->done(io);
 }
 
-static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset,
-			      u64 bytes)
+static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset, u64 bytes)
 {
 	unsigned int flags = kb_file_enter();
 	int ret;
 
-	ret = vfs_fallocate(store->file, mode | FALLOC_FL_KEEP_SIZE, offset,
-			    bytes);
+	ret = vfs_fallocate(store->file, mode | FALLOC_FL_KEEP_SIZE, offset, bytes);
 	kb_file_leave(flags);
 	return ret;
 }
@@ -339,8 +329,7 @@ int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
 	return kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
 }
 
-int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
-		    bool nounmap, bool fua)
+int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap, bool fua)
 {
 	int ret;
 
@@ -349,11 +338,9 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes,
 					   bytes >> SECTOR_SHIFT, GFP_NOIO,
 					   nounmap ? BLKDEV_ZERO_NOUNMAP : 0);
 	} else {
-		ret = kb_store_fallocate(store, FALLOC_FL_ZERO_RANGE, offset,
-					 bytes);
+		ret = kb_store_fallocate(store, FALLOC_FL_ZERO_RANGE, offset, bytes);
 		if (ret == -EOPNOTSUPP && !nounmap)
-			ret = kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE,
-						 offset, bytes);
+			ret = kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
 	}
 	return ret ?: fua ? kb_store_flush(store) : 0;
 }

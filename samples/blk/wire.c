@@ -138,8 +138,7 @@ static bool kb_id_ok(u8 op, u64 id)
 					slot < KB_DEPTH_MAX;
 }
 
-static bool kb_range_ok(const struct kb_op_row *row,
-			const struct kb_cmd_msg *msg)
+static bool kb_range_ok(const struct kb_op_row *row, const struct kb_cmd_msg *msg)
 {
 	if (!(row->has & KB_HAS_RANGE))
 		return !msg->offset && !msg->bytes;
@@ -197,8 +196,7 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	size_t head, data = 0;
 	u32 word;
 
-	if (len < sizeof(*wire) || wire->version != KB_VERSION ||
-	    wire->reserved)
+	if (len < sizeof(*wire) || wire->version != KB_VERSION || wire->reserved)
 		return -EPROTO;
 	row = kb_op_row(wire->op);
 	msg->op = wire->op;
@@ -226,8 +224,7 @@ int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg)
 	}
 	if (msg->flags & KB_CMD_INLINE && msg->bytes > kb_inline_max(msg->op))
 		return -EPROTO;
-	if ((msg->flags & KB_CMD_INLINE || !(row->has & KB_HAS_DATA)) &&
-	    (msg->addr || msg->key))
+	if ((msg->flags & KB_CMD_INLINE || !(row->has & KB_HAS_DATA)) && (msg->addr || msg->key))
 		return -EPROTO;
 	return len == head + data ? 0 : -EPROTO;
 }
