@@ -102,6 +102,7 @@ void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		return;
 	}
 	list_add_tail(&rop->link, &rdm->reading);
+	rdm->waits = true;
 }
 
 /* Does the error mean that the peer is lost? Otherwise its device refused this read. */

@@ -70,6 +70,13 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
 }
 
+/* The pump tries the next message of a peer again. */
+static void kefa_rdm_starve(struct kefa_rdm *rdm)
+{
+	rdm->starved = true;
+	rdm->waits = true;
+}
+
 /* Return: the answer that the sender of the message waits for, or 0. */
 static u8 kefa_rop_answer(const struct kefa_rop *rop)
 {
@@ -364,8 +371,7 @@ static bool kefa_node_early(const struct kefa_rdm *rdm, struct kefa_index_node *
 
 /* Return: with @early, a packet whose turn hasn't come, else the begun message; or NULL. */
 static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
-					     const struct kefa_rpeer *peer, u32 msg_id,
-					     bool early)
+					     const struct kefa_rpeer *peer, u32 msg_id, bool early)
 {
 	struct kefa_index_node *n;
 
@@ -492,7 +498,7 @@ static enum kefa_took kefa_take_now(struct kefa_rdm *rdm, struct kefa_rpeer *pee
 	enum kefa_took took = pkt->row->ops->received(rdm, peer, pkt, held);
 
 	if (took == KEFA_TOOK_NOT) {
-		rdm->starved = true;
+		kefa_rdm_starve(rdm);
 		rdm->stats.starved++;
 		return kefa_keep_early(rdm, peer, pkt, held);
 	}
@@ -530,7 +536,7 @@ static enum kefa_took kefa_take_any(struct kefa_rdm *rdm, struct kefa_rpeer *pee
 
 	if (took != KEFA_TOOK_NOT)
 		return took;
-	rdm->starved = true;
+	kefa_rdm_starve(rdm);
 	rdm->stats.starved++;
 	return kefa_keep_early(rdm, peer, pkt, held);
 }
@@ -575,7 +581,7 @@ static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 		early->where = KEFA_HELD_EARLY;
 		list_add_tail(&early->link, &rdm->early);
 		kefa_index_add(&rdm->msgs, &early->node, kefa_rop_key(peer->id, pkt.msg_id));
-		rdm->starved = true;
+		kefa_rdm_starve(rdm);
 		return false;
 	}
 	if (took == KEFA_TOOK_DONE)
@@ -603,7 +609,7 @@ void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	for (done = 0; !list_empty(&rdm->early); done++) {
 		next = peer->order.exp_id;
 		if (done == KEFA_DRAIN_MAX) {
-			rdm->starved = true;
+			kefa_rdm_starve(rdm);
 			kefa_ep_kick(&rdm->ep);
 			return;
 		}
@@ -700,8 +706,7 @@ static noinline enum kefa_took kefa_packet_strange(struct kefa_rdm *rdm,
 }
 
 /* Drop an invalid packet, and its sender, because later messages may wait for its number. */
-static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held,
-			    enum kefa_bad bad)
+static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held, enum kefa_bad bad)
 {
 	const struct kefa_src src = { .slid = held->slid, .qpn = held->src_qpn };
 	struct kefa_rpeer *peer = kefa_peers_find(&rdm->peers, &src);
@@ -721,8 +726,7 @@ static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held,
  * Context: Any.
  * Return: false if the raw address in the packet contradicts the completion.
  */
-bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,
-		  struct kefa_src *src)
+bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held, struct kefa_src *src)
 {
 	const struct kefa_raw_addr *raw = pkt->raw;
 

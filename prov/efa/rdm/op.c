@@ -401,6 +401,7 @@ void kefa_rdm_owe(struct kefa_rdm *rdm, struct kefa_rop *rop, u8 what)
 {
 	lockdep_assert_held(&rdm->ep.lock);
 	rop->owes |= what;
+	rdm->waits = true;
 	if (list_empty(&rop->link))
 		list_add_tail(&rop->link, &rdm->owing);
 }

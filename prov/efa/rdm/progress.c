@@ -71,6 +71,24 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 }
 
 /**
+ * kefa_rdm_waits() - check whether kefa_rdm_pump() has more to do than post and free receives
+ * @rdm: the endpoint
+ *
+ * What makes this true sets kefa_rdm.waits, too.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it has.
+ */
+bool kefa_rdm_waits(const struct kefa_rdm *rdm)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	return rdm->starved || rdm->shut || !list_empty(&rdm->todo) ||
+	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
+	       !list_empty(&rdm->reading) ||
+	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
+}
+
+/**
  * kefa_rdm_pump() - send and post everything that can be sent and posted now
  * @rdm: the endpoint, enabled
  *
@@ -95,6 +113,7 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_relieve(rdm);
 	kefa_rx_refill(rdm);
 	kefa_tx_flush(rdm);
+	rdm->waits = kefa_rdm_waits(rdm);
 	kefa_rdm_arm_timer(rdm);
 }
 

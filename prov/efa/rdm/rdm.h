@@ -399,6 +399,8 @@ struct kefa_chunk {
  * @budget: maximum of @kept
  * @early: packets that arrived before their turn
  * @strange: packets of strangers
+ * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
+ *	corrects
  * @starved: the next message of a peer waits for an operation, or for room in the completion queue
  * @shut: fewer receives than @target are posted because of the budget
  * @cq_starved: entry in kefa_cq.starved; protected by kefa_cq.starved_lock
@@ -465,6 +467,7 @@ struct kefa_rdm {
 	u64			budget;
 	struct list_head	early;
 	struct list_head	strange;
+	bool			waits;
 	bool			starved;
 	bool			shut;
 	struct list_head	cq_starved;
@@ -673,6 +676,7 @@ void kefa_rdm_work(struct work_struct *work);
 bool kefa_rdm_read(void *arg, bool last);
 void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc);
 void kefa_rdm_pump(struct kefa_rdm *rdm);
+bool kefa_rdm_waits(const struct kefa_rdm *rdm);
 
 /**
  * kefa_rdm_due() - check whether kefa_rdm_pump() has anything to do
@@ -686,11 +690,9 @@ void kefa_rdm_pump(struct kefa_rdm *rdm);
 static inline bool kefa_rdm_due(const struct kefa_rdm *rdm)
 {
 	lockdep_assert_held(&rdm->ep.lock);
-	return rdm->starved | rdm->shut || rdm->nposted < rdm->target ||
-	       rdm->kept >= rdm->budget || !list_empty(&rdm->todo) ||
-	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
-	       !list_empty(&rdm->reading) ||
-	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
+	if (IS_ENABLED(CONFIG_PROVE_LOCKING))
+		WARN_ON_ONCE(!rdm->waits && kefa_rdm_waits(rdm));
+	return rdm->waits || rdm->nposted < rdm->target || rdm->kept >= rdm->budget;
 }
 
 /**
@@ -789,6 +791,7 @@ static __always_inline void kefa_ts_set_state(const struct kefa_rdm *rdm, struct
 static inline void kefa_rdm_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	lockdep_assert_held(&rdm->ep.lock);
+	rdm->waits = true;
 	if (list_empty(&peer->todo))
 		list_add_tail(&peer->todo, &rdm->todo);
 }

@@ -267,6 +267,7 @@ void kefa_rx_refill(struct kefa_rdm *rdm)
 	lockdep_assert_held(&rdm->ep.lock);
 	rdm->stats.full += target < rdm->target;
 	rdm->shut = target < rdm->target;
+	rdm->waits |= rdm->shut;
 	while (rdm->nposted < target) {
 		rs = kefa_rs_free(rdm);
 		if (!rs)

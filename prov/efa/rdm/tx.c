@@ -251,6 +251,12 @@ void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov)
 	ts->prov = prov;
 }
 
+static void kefa_rdm_back_off(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+	rdm->waits = true;
+}
+
 /* A packet won't arrive. The peer is dead then, because it would handle no later packet. */
 static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 status)
 {
@@ -265,7 +271,7 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 	/* A HANDSHAKE that the device refused is still due: the peer would wait for ever. */
 	if (lives && !fatal && !status) {
 		kefa_shake_untold(peer);
-		kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+		kefa_rdm_back_off(rdm, peer);
 	} else if (ts->type == KEFA_HANDSHAKE_PKT && peer->state != KEFA_RPEER_DEAD) {
 		kefa_peers_untold(&rdm->peers, peer);
 	}
@@ -404,7 +410,7 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		kefa_ts_post(rdm, ts);
 		return;
 	}
-	kefa_backoff_begin(&rdm->backoffs, &peer->backoff, ktime_get());
+	kefa_rdm_back_off(rdm, peer);
 	if (kefa_ts_waits(ts)) {
 		ts->again = true;
 		kefa_ts_set_state(rdm, ts, KEFA_TS_PARKED);
