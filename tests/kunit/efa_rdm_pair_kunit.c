@@ -9,7 +9,8 @@
 
 #define TAGS		3
 #define REGIONS	3	/* that messages can be read from, of each endpoint */
-#define ROUNDS		200
+#define ROUNDS		200	/* at least */
+#define LEAST		201	/* messages of each endpoint */
 #define MOST		1200
 #define LONGEST		20000
 
@@ -205,6 +206,11 @@ static void some_round(struct kunit *test, struct rdm_model *m)
 	check_all(test, m, 1);
 }
 
+static bool few_messages(const struct rdm_model *m)
+{
+	return m->way[0].nmsg < LEAST || m->way[1].nmsg < LEAST;
+}
+
 /* Post a receive for each message without one, and run until all has completed. */
 static void finish(struct kunit *test, struct rdm_model *m)
 {
@@ -320,12 +326,13 @@ static void run_model_long(struct kunit *test, const struct rdm_opts *opts, u32 
 		hold_regions(rdm_of(&m->pair->end[i]), &m->held[i]);
 	}
 	m->pair->net.bad_read = read ? 50 : 0;
-	for (i = 0; i < ROUNDS; i++)
+	/* How many sends find a free slot depends on when the worker runs. */
+	for (i = 0; i < ROUNDS || (i < 10 * ROUNDS && few_messages(m)); i++)
 		some_round(test, m);
 	finish(test, m);
 	for (i = 0; i < 2; i++) {
 		rdm = rdm_of(&m->pair->end[i]);
-		KUNIT_EXPECT_GT(test, m->way[i].nmsg, 200U);
+		KUNIT_EXPECT_GE(test, m->way[i].nmsg, LEAST);
 		KUNIT_EXPECT_EQ(test, m->way[i].nsent, m->way[i].nmsg);
 		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
 		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
