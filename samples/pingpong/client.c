@@ -241,7 +241,7 @@ static int pp_client_tests(struct pp_session *s)
 	return ret;
 }
 
-static int pp_client_session(struct pp_instance *inst, struct socket *sock)
+static int pp_client_session(struct pp_instance *inst)
 {
 	struct pp_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
 	int ret;
@@ -249,7 +249,6 @@ static int pp_client_session(struct pp_instance *inst, struct socket *sock)
 	if (!s)
 		return -ENOMEM;
 	s->inst = inst;
-	s->sock = sock;
 	pp_report_state(inst, PP_RUNNING);
 	ret = pp_open(s) ?: pp_hello(s) ?: pp_meet(s) ?: pp_client_tests(s);
 	pp_bye(s, ret);
@@ -266,16 +265,15 @@ static int pp_client_session(struct pp_instance *inst, struct socket *sock)
  */
 int pp_client_run(struct pp_instance *inst)
 {
-	struct socket *sock;
 	int ret;
 
-	ret = pp_connect(inst, &sock);
+	ret = pp_connect(inst);
 	if (ret) {
 		pp_report_error(inst, ret, "can't connect to the server at %s port %u",
 				pp_config.addr, pp_config.port);
 	} else {
-		ret = pp_client_session(inst, sock);
-		pp_hang_up(inst, &inst->sock);
+		ret = pp_client_session(inst);
+		kulp_net_close(&inst->net);
 	}
 	if (ret && ret != -ESHUTDOWN)
 		pp_report_error(inst, ret, "the run ended before all tests were done");

@@ -17,6 +17,7 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_ULP);
 
 #define PP_MAX_MEMORY	2048	/* KiB that kmalloc() gives in one piece */
 #define PP_MAX_TIMEOUT	3600
@@ -157,6 +158,8 @@ static int __init pp_init(void)
 	for (i = 0; i < ARRAY_SIZE(pp_instances) && !ret; i++) {
 		init_waitqueue_head(&pp_instances[i].wait);
 		mutex_init(&pp_instances[i].lock);
+		mutex_init(&pp_instances[i].listener.lock);
+		mutex_init(&pp_instances[i].net.lock);
 		if (pp_wanted(&pp_instances[i]))
 			ret = pp_start(&pp_instances[i]);
 	}

@@ -14,7 +14,7 @@
  *	server.c	the server's side of the tests
  *	report.c	debugfs
  *
- * pp_instance.lock is the only lock; no fi_*() call is made under it.
+ * pp_instance.lock is the only lock but those of kofi_ulp; no fi_*() call is made under it.
  */
 #ifndef PINGPONG_H
 #define PINGPONG_H
@@ -27,11 +27,11 @@
 #include <kofi/eq.h>
 #include <kofi/rma.h>
 #include <kofi/tagged.h>
+#include <kofi/ulp_net.h>
 #include "wire.h"
 
 struct dentry;
 struct seq_file;
-struct socket;
 struct task_struct;
 
 #define PP_MAX_SIZES	32
@@ -156,9 +156,9 @@ struct pp_report {
  * @task: the thread
  * @wait: wait queue of the thread
  * @stopping: the thread must end
- * @lock: protects @listener, @sock and @report
- * @listener: listening socket, which is shut down to stop the thread
- * @sock: connected socket, which is shut down to stop the thread
+ * @lock: protects @report
+ * @listener: listens for clients; shut down to stop the thread
+ * @net: connection to the other side; shut down to stop the thread
  * @report: results for debugfs
  */
 struct pp_instance {
@@ -167,9 +167,9 @@ struct pp_instance {
 	struct task_struct	*task;
 	wait_queue_head_t	wait;
 	bool			stopping;
-	struct mutex		lock;	/* protects listener, sock, report */
-	struct socket		*listener;
-	struct socket		*sock;
+	struct mutex		lock;	/* protects report */
+	struct kulp_net		listener;
+	struct kulp_net		net;
 	struct pp_report	report;
 };
 
@@ -263,7 +263,6 @@ enum {
 /**
  * struct pp_session - an endpoint and a peer
  * @inst: the instance
- * @sock: connection to the peer
  * @self: HELLO message to the peer
  * @peer: HELLO message from the peer
  * @info: entry of fi_getinfo()
@@ -285,7 +284,6 @@ enum {
  */
 struct pp_session {
 	struct pp_instance	*inst;
-	struct socket		*sock;
 	struct pp_hello		self;
 	struct pp_hello		peer;
 	struct fi_info		*info;
@@ -313,9 +311,7 @@ int pp_nap(struct pp_instance *inst, unsigned int ms);
 /* session.c */
 
 int pp_listen(struct pp_instance *inst);
-int pp_accept(struct pp_instance *inst, struct socket **sock);
-int pp_connect(struct pp_instance *inst, struct socket **sock);
-void pp_hang_up(struct pp_instance *inst, struct socket **published);
+int pp_connect(struct pp_instance *inst);
 void pp_shut_down(struct pp_instance *inst);
 bool pp_connected(const struct pp_session *s);
 int pp_msg_send(struct pp_session *s, const struct pp_msg *msg);

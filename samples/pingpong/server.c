@@ -140,7 +140,7 @@ static int pp_server_tests(struct pp_session *s)
 	return ret;
 }
 
-static void pp_server_session(struct pp_instance *inst, struct socket *sock)
+static void pp_server_session(struct pp_instance *inst)
 {
 	struct pp_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
 	int ret;
@@ -148,7 +148,6 @@ static void pp_server_session(struct pp_instance *inst, struct socket *sock)
 	if (!s)
 		return;
 	s->inst = inst;
-	s->sock = sock;
 	pp_report_state(inst, PP_RUNNING);
 	ret = pp_open(s) ?: pp_hello(s) ?: pp_meet(s) ?: pp_server_tests(s);
 	if (ret && ret != -ESHUTDOWN)
@@ -167,7 +166,6 @@ static void pp_server_session(struct pp_instance *inst, struct socket *sock)
  */
 int pp_server_run(struct pp_instance *inst)
 {
-	struct socket *sock;
 	int ret;
 
 	ret = pp_listen(inst);
@@ -178,14 +176,13 @@ int pp_server_run(struct pp_instance *inst)
 		return ret;
 	}
 	while (!READ_ONCE(inst->stopping)) {
-		ret = pp_accept(inst, &sock);
-		if (ret) {
+		if (kulp_net_accept(&inst->listener, &inst->net)) {
 			pp_nap(inst, PP_PAUSE_MS);
 			continue;
 		}
-		pp_server_session(inst, sock);
-		pp_hang_up(inst, &inst->sock);
+		pp_server_session(inst);
+		kulp_net_close(&inst->net);
 	}
-	pp_hang_up(inst, &inst->listener);
+	kulp_net_close(&inst->listener);
 	return 0;
 }

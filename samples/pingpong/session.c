@@ -1,64 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * TCP between the two sides. The instance's thread blocks in these functions; pp_shut_down()
- * wakes it by shutting down the sockets that it has published.
+ * wakes it.
  */
-#include <linux/in.h>
-#include <linux/in6.h>
-#include <linux/inet.h>
+#include <linux/jiffies.h>
 #include <linux/net.h>
 #include <linux/tcp.h>
-#include <net/ipv6.h>
 #include <net/sock.h>
 #include "pingpong.h"
 
-#define PP_BACKLOG	4
 #define PP_RETRY_MS	200
 
 static int pp_address(struct sockaddr_storage *addr)
 {
-	char port[8];
+	char text[KULP_NET_NAME + 16];
 
-	snprintf(port, sizeof(port), "%u", pp_config.port);
-	return inet_pton_with_scope(&init_net, AF_UNSPEC, pp_config.addr, port,
-				    addr);
-}
-
-static int pp_address_len(const struct sockaddr_storage *addr)
-{
-	return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-					     sizeof(struct sockaddr_in);
-}
-
-/* Publish a socket, so that pp_shut_down() can wake the thread that waits for it. */
-static int pp_publish(struct pp_instance *inst, struct socket **where,
-		      struct socket *sock)
-{
-	int ret = 0;
-
-	mutex_lock(&inst->lock);
-	if (READ_ONCE(inst->stopping))
-		ret = -ESHUTDOWN;
-	else
-		*where = sock;
-	mutex_unlock(&inst->lock);
-	if (ret)
-		sock_release(sock);
-	return ret;
-}
-
-static int pp_socket(const struct sockaddr_storage *addr, struct socket **sock)
-{
-	return sock_create_kern(&init_net, addr->ss_family, SOCK_STREAM,
-				IPPROTO_TCP, sock);
-}
-
-/* Wait for a silent peer no longer than the parameter timeout. */
-static void pp_socket_set_up(struct socket *sock)
-{
-	sock->sk->sk_rcvtimeo = pp_config.timeout * HZ;
-	sock->sk->sk_sndtimeo = pp_config.timeout * HZ;
-	tcp_sock_set_nodelay(sock->sk);
+	snprintf(text, sizeof(text), strchr(pp_config.addr, ':') ? "[%s]:%u" : "%s:%u",
+		 pp_config.addr, pp_config.port);
+	return kulp_net_parse(text, addr);
 }
 
 /**
@@ -70,97 +29,45 @@ static void pp_socket_set_up(struct socket *sock)
 int pp_listen(struct pp_instance *inst)
 {
 	struct sockaddr_storage addr;
-	struct socket *sock;
 	int ret;
 
-	ret = pp_address(&addr) ?: pp_socket(&addr, &sock);
+	ret = pp_address(&addr) ?: kulp_net_listen(&inst->listener, &addr);
 	if (ret)
-		return ret;
-	sock_set_reuseaddr(sock->sk);
-	ret = kernel_bind(sock, (struct compat_sockaddr *)&addr,
-			  pp_address_len(&addr)) ?:
-	      kernel_listen(sock, PP_BACKLOG);
-	if (ret) {
-		sock_release(sock);
-		return ret;
-	}
-	return pp_publish(inst, &inst->listener, sock);
+		kulp_net_close(&inst->listener);
+	return ret;
 }
 
-/**
- * pp_accept() - wait for a client
- * @inst: the server, which listens
- * @sock: takes the connection, for pp_hang_up()
- *
- * Return: 0, or a negative errno.
- */
-int pp_accept(struct pp_instance *inst, struct socket **sock)
-{
-	int ret;
-
-	ret = kernel_accept(inst->listener, sock, 0);
-	if (ret)
-		return READ_ONCE(inst->stopping) ? -ESHUTDOWN : ret;
-	pp_socket_set_up(*sock);
-	return pp_publish(inst, &inst->sock, *sock);
-}
-
-static int pp_connect_once(struct pp_instance *inst, struct socket **sock)
+static int pp_connect_once(struct pp_instance *inst)
 {
 	struct sockaddr_storage addr;
 	int ret;
 
-	ret = pp_address(&addr) ?: pp_socket(&addr, sock);
+	ret = pp_address(&addr) ?:
+	      kulp_net_connect(&inst->net, &addr, pp_config.timeout * MSEC_PER_SEC);
 	if (ret)
-		return ret;
-	pp_socket_set_up(*sock);
-	ret = pp_publish(inst, &inst->sock, *sock);
-	if (ret)
-		return ret;
-	ret = kernel_connect(*sock, (struct compat_sockaddr *)&addr,
-			     pp_address_len(&addr), 0);
-	if (ret)
-		pp_hang_up(inst, &inst->sock);
+		kulp_net_close(&inst->net);
 	return ret;
 }
 
 /**
  * pp_connect() - connect to the server, which may not be there yet
  * @inst: the client
- * @sock: takes the connection, for pp_hang_up()
  *
  * Return: 0, or a negative errno.
  */
-int pp_connect(struct pp_instance *inst, struct socket **sock)
+int pp_connect(struct pp_instance *inst)
 {
 	unsigned long end = jiffies + pp_config.timeout * HZ;
 	int ret;
 
 	for (;;) {
-		ret = pp_connect_once(inst, sock);
+		ret = pp_connect_once(inst);
 		if (!ret || ret == -EINVAL || time_after(jiffies, end))
 			return ret;
 		ret = pp_nap(inst, PP_RETRY_MS);
 		if (ret)
 			return ret;
 	}
-}
-
-/**
- * pp_hang_up() - close a socket
- * @inst: the instance
- * @published: the published socket
- */
-void pp_hang_up(struct pp_instance *inst, struct socket **published)
-{
-	struct socket *sock;
-
-	mutex_lock(&inst->lock);
-	sock = *published;
-	*published = NULL;
-	mutex_unlock(&inst->lock);
-	if (sock)
-		sock_release(sock);
 }
 
 /**
@@ -171,14 +78,9 @@ void pp_hang_up(struct pp_instance *inst, struct socket **published)
  */
 void pp_shut_down(struct pp_instance *inst)
 {
-	mutex_lock(&inst->lock);
 	WRITE_ONCE(inst->stopping, true);
-	/* Keep the other direction for sending BYE. */
-	if (inst->listener)
-		kernel_sock_shutdown(inst->listener, SHUT_RD);
-	if (inst->sock)
-		kernel_sock_shutdown(inst->sock, SHUT_RD);
-	mutex_unlock(&inst->lock);
+	kulp_net_shutdown(&inst->listener);
+	kulp_net_shutdown(&inst->net);
 	wake_up_all(&inst->wait);
 }
 
@@ -190,23 +92,7 @@ void pp_shut_down(struct pp_instance *inst)
  */
 bool pp_connected(const struct pp_session *s)
 {
-	return READ_ONCE(s->sock->sk->sk_state) == TCP_ESTABLISHED;
-}
-
-static int pp_recv(struct pp_session *s, void *buf, size_t len)
-{
-	struct kvec vec = { .iov_base = buf, .iov_len = len };
-	struct msghdr msg = {};
-	int ret;
-
-	ret = kernel_recvmsg(s->sock, &msg, &vec, 1, len, MSG_WAITALL);
-	if (READ_ONCE(s->inst->stopping))
-		return -ESHUTDOWN;
-	if (ret == -EAGAIN)
-		return -ETIMEDOUT;
-	if (ret < 0)
-		return ret;
-	return ret == len ? 0 : -ECONNRESET;
+	return READ_ONCE(s->inst->net.sock->sk->sk_state) == TCP_ESTABLISHED;
 }
 
 /**
@@ -218,20 +104,11 @@ static int pp_recv(struct pp_session *s, void *buf, size_t len)
  */
 int pp_msg_send(struct pp_session *s, const struct pp_msg *msg)
 {
-	u8 buf[PP_WIRE_MAX];
-	struct kvec vec = { .iov_base = buf };
-	struct msghdr hdr = { .msg_flags = MSG_NOSIGNAL };
-	int ret;
+	u8 buf[PP_WIRE_MAX] __aligned(8);
 
-	vec.iov_len = pp_wire_build(msg, buf);
-	ret = kernel_sendmsg(s->sock, &hdr, &vec, 1, vec.iov_len);
-	if (READ_ONCE(s->inst->stopping))
-		return -ESHUTDOWN;
-	if (ret == -EAGAIN)
-		return -ETIMEDOUT;
-	if (ret < 0)
-		return ret;
-	return ret == vec.iov_len ? 0 : -ECONNRESET;
+	int ret = kulp_net_send(&s->inst->net, buf, pp_wire_build(msg, buf));
+
+	return READ_ONCE(s->inst->stopping) ? -ESHUTDOWN : ret;
 }
 
 /**
@@ -243,18 +120,14 @@ int pp_msg_send(struct pp_session *s, const struct pp_msg *msg)
  */
 int pp_msg_recv(struct pp_session *s, struct pp_msg *msg)
 {
-	u8 buf[PP_WIRE_MAX];
-	int ret, body;
+	u8 buf[PP_WIRE_MAX] __aligned(8);
+	int ret;
 
-	ret = pp_recv(s, buf, sizeof(struct pp_wire_header));
-	if (ret)
-		return ret;
-	body = pp_wire_body(buf);
-	ret = body < 0 ? body :
-			 pp_recv(s, buf + sizeof(struct pp_wire_header), body);
-	if (!ret)
-		ret = pp_wire_parse(buf, sizeof(struct pp_wire_header) + body,
-				    msg);
+	ret = kulp_net_recv(&s->inst->net, buf, sizeof(buf), pp_config.timeout * MSEC_PER_SEC);
+	if (READ_ONCE(s->inst->stopping))
+		return -ESHUTDOWN;
+	if (ret > 0)
+		ret = pp_wire_parse(buf, ret, msg);
 	if (ret == -EPROTO)
 		pp_report_refused(s->inst);
 	return ret;

@@ -4,221 +4,126 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-#include <asm/byteorder.h>
 #include "wire.h"
 
-static_assert(sizeof(struct pp_wire_header) == 12);
-static_assert(sizeof(struct pp_wire_hello) == 100);
-static_assert(sizeof(struct pp_wire_test) == 24);
-static_assert(sizeof(struct pp_wire_ready) == 16);
-static_assert(sizeof(struct pp_wire_done) == 12);
-static_assert(sizeof(struct pp_wire_bye) == 4);
+static_assert(sizeof(struct pp_wire_hello) == 116);
+static_assert(sizeof(struct pp_wire_test) == 40);
+static_assert(sizeof(struct pp_wire_ready) == 32);
+static_assert(sizeof(struct pp_wire_done) == 28);
+static_assert(sizeof(struct pp_wire_bye) == 20);
 
-static int pp_parse_hello(const void *buf, struct pp_msg *msg)
-{
-	const struct pp_wire_hello *wire = buf;
-	struct pp_hello *hello = &msg->hello;
+#define PP_FIELD(how, msg, field) \
+	KULP_FIELD(how, struct pp_wire_##msg, field, struct pp_##msg, field)
+#define PP_NUMBER(msg, field)	PP_FIELD(KULP_NUMBER, msg, field)
 
-	hello->max_msg = le64_to_cpu(wire->max_msg);
-	hello->max_rma = le64_to_cpu(wire->max_rma);
-	hello->memory = le64_to_cpu(wire->memory);
-	hello->depth = le32_to_cpu(wire->depth);
-	hello->can = le32_to_cpu(wire->can);
-	hello->addrlen = le32_to_cpu(wire->addrlen);
-	if (!hello->memory || !hello->depth || hello->depth > PP_DEPTH_MAX ||
-	    hello->can & ~PP_CAN_ALL)
-		return -EPROTO;
-	if (!hello->addrlen || hello->addrlen > PP_ADDR_MAX ||
-	    memchr_inv(wire->addr + hello->addrlen, 0,
-		       PP_ADDR_MAX - hello->addrlen))
-		return -EPROTO;
-	memcpy(hello->addr, wire->addr, PP_ADDR_MAX);
-	return 0;
-}
+static const struct kulp_field pp_hello_fields[] = {
+	PP_NUMBER(hello, max_msg), PP_NUMBER(hello, max_rma), PP_NUMBER(hello, memory),
+	PP_NUMBER(hello, depth), PP_NUMBER(hello, can), PP_NUMBER(hello, addrlen),
+	PP_FIELD(KULP_BYTES, hello, addr),
+	{}
+};
 
-static void pp_build_hello(const struct pp_msg *msg, void *buf)
-{
-	const struct pp_hello *hello = &msg->hello;
-	struct pp_wire_hello *wire = buf;
-
-	wire->max_msg = cpu_to_le64(hello->max_msg);
-	wire->max_rma = cpu_to_le64(hello->max_rma);
-	wire->memory = cpu_to_le64(hello->memory);
-	wire->depth = cpu_to_le32(hello->depth);
-	wire->can = cpu_to_le32(hello->can);
-	wire->addrlen = cpu_to_le32(hello->addrlen);
-	memcpy(wire->addr, hello->addr, PP_ADDR_MAX);
-}
-
-static int pp_parse_test(const void *buf, struct pp_msg *msg)
-{
-	const struct pp_wire_test *wire = buf;
-	struct pp_test *test = &msg->test;
-
-	test->op = le16_to_cpu(wire->op);
-	test->mode = le16_to_cpu(wire->mode);
-	test->size = le32_to_cpu(wire->size);
-	test->count = le32_to_cpu(wire->count);
-	test->depth = le32_to_cpu(wire->depth);
-	test->seed = le64_to_cpu(wire->seed);
-	if (test->op >= PP_OPS || test->mode >= PP_MODES ||
-	    test->size > PP_SIZE_MAX || !test->count ||
-	    test->count > PP_COUNT_MAX || !test->depth ||
-	    test->depth > PP_DEPTH_MAX)
-		return -EPROTO;
-	if (test->mode == PP_LATENCY && test->depth != 1)
-		return -EPROTO;
-	/* Checked RMA uses each slot once, because the target can't tell when to reuse it. */
-	if (test->mode == PP_CHECK && test->op != PP_SEND &&
-	    test->count > test->depth)
-		return -EPROTO;
-	return 0;
-}
-
-static void pp_build_test(const struct pp_msg *msg, void *buf)
-{
-	const struct pp_test *test = &msg->test;
-	struct pp_wire_test *wire = buf;
-
-	wire->op = cpu_to_le16(test->op);
-	wire->mode = cpu_to_le16(test->mode);
-	wire->size = cpu_to_le32(test->size);
-	wire->count = cpu_to_le32(test->count);
-	wire->depth = cpu_to_le32(test->depth);
-	wire->seed = cpu_to_le64(test->seed);
-}
+static const struct kulp_field pp_test_fields[] = {
+	PP_NUMBER(test, op), PP_NUMBER(test, mode), PP_NUMBER(test, size),
+	PP_NUMBER(test, count), PP_NUMBER(test, depth), PP_NUMBER(test, seed),
+	{}
+};
 
 /* The provider checks address and key when they are used. */
-static int pp_parse_ready(const void *buf, struct pp_msg *msg)
-{
-	const struct pp_wire_ready *wire = buf;
+static const struct kulp_field pp_ready_fields[] = {
+	PP_NUMBER(ready, base), PP_NUMBER(ready, key),
+	{}
+};
 
-	msg->ready.base = le64_to_cpu(wire->base);
-	msg->ready.key = le64_to_cpu(wire->key);
-	return 0;
+static const struct kulp_field pp_done_fields[] = {
+	PP_NUMBER(done, arrived), PP_NUMBER(done, checked), PP_NUMBER(done, bad),
+	{}
+};
+
+static const struct kulp_field pp_bye_fields[] = {
+	PP_NUMBER(bye, reason),
+	{}
+};
+
+static bool pp_hello_ok(void *parsed, const void *tail, size_t len)
+{
+	const struct pp_hello *hello = parsed;
+
+	return hello->memory && hello->depth && hello->depth <= PP_DEPTH_MAX &&
+	       !(hello->can & ~PP_CAN_ALL) && hello->addrlen && hello->addrlen <= PP_ADDR_MAX &&
+	       !memchr_inv(hello->addr + hello->addrlen, 0, PP_ADDR_MAX - hello->addrlen);
 }
 
-static void pp_build_ready(const struct pp_msg *msg, void *buf)
+static bool pp_test_ok(void *parsed, const void *tail, size_t len)
 {
-	struct pp_wire_ready *wire = buf;
+	const struct pp_test *test = parsed;
 
-	wire->base = cpu_to_le64(msg->ready.base);
-	wire->key = cpu_to_le64(msg->ready.key);
+	if (test->op >= PP_OPS || test->mode >= PP_MODES || test->size > PP_SIZE_MAX ||
+	    !test->count || test->count > PP_COUNT_MAX || !test->depth ||
+	    test->depth > PP_DEPTH_MAX || (test->mode == PP_LATENCY && test->depth != 1))
+		return false;
+	/* Checked RMA uses each slot once, because the target can't tell when to reuse it. */
+	return test->mode != PP_CHECK || test->op == PP_SEND || test->count <= test->depth;
 }
 
-static int pp_parse_done(const void *buf, struct pp_msg *msg)
+static bool pp_done_ok(void *parsed, const void *tail, size_t len)
 {
-	const struct pp_wire_done *wire = buf;
-	struct pp_done *done = &msg->done;
+	const struct pp_done *done = parsed;
 
-	done->arrived = le32_to_cpu(wire->arrived);
-	done->checked = le32_to_cpu(wire->checked);
-	done->bad = le32_to_cpu(wire->bad);
-	if (done->arrived > PP_COUNT_MAX || done->checked > PP_COUNT_MAX ||
-	    done->bad > done->checked)
-		return -EPROTO;
-	return 0;
+	return done->arrived <= PP_COUNT_MAX && done->checked <= PP_COUNT_MAX &&
+	       done->bad <= done->checked;
 }
 
-static void pp_build_done(const struct pp_msg *msg, void *buf)
+static bool pp_bye_ok(void *parsed, const void *tail, size_t len)
 {
-	struct pp_wire_done *wire = buf;
+	const struct pp_bye *bye = parsed;
 
-	wire->arrived = cpu_to_le32(msg->done.arrived);
-	wire->checked = cpu_to_le32(msg->done.checked);
-	wire->bad = cpu_to_le32(msg->done.bad);
+	return bye->reason < PP_REASONS;
 }
 
-static int pp_parse_bye(const void *buf, struct pp_msg *msg)
-{
-	const struct pp_wire_bye *wire = buf;
+static const struct kulp_type pp_types[PP_TYPES] = {
+	[PP_HELLO] = { pp_hello_fields, pp_hello_ok, sizeof(struct pp_wire_hello) },
+	[PP_TEST] = { pp_test_fields, pp_test_ok, sizeof(struct pp_wire_test) },
+	[PP_READY] = { pp_ready_fields, NULL, sizeof(struct pp_wire_ready) },
+	[PP_DONE] = { pp_done_fields, pp_done_ok, sizeof(struct pp_wire_done) },
+	[PP_BYE] = { pp_bye_fields, pp_bye_ok, sizeof(struct pp_wire_bye) },
+};
 
-	msg->bye.reason = le32_to_cpu(wire->reason);
-	return msg->bye.reason < PP_REASONS ? 0 : -EPROTO;
-}
-
-static void pp_build_bye(const struct pp_msg *msg, void *buf)
-{
-	struct pp_wire_bye *wire = buf;
-
-	wire->reason = cpu_to_le32(msg->bye.reason);
-}
-
-/* Messages by type. Type 0 doesn't exist. */
-static const struct {
-	size_t	size;
-	int	(*parse)(const void *buf, struct pp_msg *msg);
-	void	(*build)(const struct pp_msg *msg, void *buf);
-} pp_types[PP_TYPES] = {
-	[PP_HELLO] = { sizeof(struct pp_wire_hello), pp_parse_hello,
-		       pp_build_hello },
-	[PP_TEST] = { sizeof(struct pp_wire_test), pp_parse_test,
-		      pp_build_test },
-	[PP_READY] = { sizeof(struct pp_wire_ready), pp_parse_ready,
-		       pp_build_ready },
-	[PP_DONE] = { sizeof(struct pp_wire_done), pp_parse_done,
-		      pp_build_done },
-	[PP_BYE] = { sizeof(struct pp_wire_bye), pp_parse_bye, pp_build_bye },
+static const struct kulp_proto pp_proto = {
+	.magic		= PP_MAGIC,
+	.version	= PP_VERSION,
+	.ntypes		= PP_TYPES,
+	.types		= pp_types,
 };
 
 /**
- * pp_wire_body() - length of the body after a header
- * @buf: bytes of a struct pp_wire_header
- *
- * Return: length in bytes, or -EPROTO for an invalid header.
- */
-int pp_wire_body(const void *buf)
-{
-	const struct pp_wire_header *wire = buf;
-	u16 type = le16_to_cpu(wire->type);
-
-	if (wire->magic != cpu_to_le32(PP_MAGIC) ||
-	    wire->version != cpu_to_le16(PP_VERSION) ||
-	    !type || type >= PP_TYPES ||
-	    le32_to_cpu(wire->length) != pp_types[type].size)
-		return -EPROTO;
-	return pp_types[type].size;
-}
-
-/**
  * pp_wire_parse() - parse a message
- * @buf: header and body
- * @len: length of header and body
+ * @buf: the message, aligned for its numbers
+ * @len: length of the message
  * @msg: takes the message; valid on success
  *
  * Return: 0, or -EPROTO for an invalid message.
  */
 int pp_wire_parse(const void *buf, size_t len, struct pp_msg *msg)
 {
-	const struct pp_wire_header *wire = buf;
-	int body;
+	u16 type;
 
-	if (len < sizeof(*wire))
+	if (kulp_parse_hdr(&pp_proto, buf, len, &type))
 		return -EPROTO;
-	body = pp_wire_body(wire);
-	if (body < 0 || len != sizeof(*wire) + body)
-		return -EPROTO;
-	msg->type = le16_to_cpu(wire->type);
-	return pp_types[msg->type].parse(wire + 1, msg);
+	msg->type = type;
+	return kulp_parse(&pp_proto, type, buf, len, &msg->hello);
 }
 
 /**
  * pp_wire_build() - write a message
  * @msg: the message
- * @buf: takes the message; PP_WIRE_MAX bytes
+ * @buf: takes the message; PP_WIRE_MAX bytes, aligned for its numbers
  *
  * Return: length of the message.
  */
 size_t pp_wire_build(const struct pp_msg *msg, void *buf)
 {
-	struct pp_wire_header *wire = buf;
-
-	wire->magic = cpu_to_le32(PP_MAGIC);
-	wire->version = cpu_to_le16(PP_VERSION);
-	wire->type = cpu_to_le16(msg->type);
-	wire->length = cpu_to_le32(pp_types[msg->type].size);
-	pp_types[msg->type].build(msg, wire + 1);
-	return sizeof(*wire) + pp_types[msg->type].size;
+	return kulp_build(&pp_proto, msg->type, buf, &msg->hello, NULL, 0);
 }
 
 /**

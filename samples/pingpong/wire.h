@@ -16,7 +16,7 @@
  * Either side may send BYE with a reason at any time, and hang up.
  *
  * Messages aren't trusted: pp_wire_parse() checks each field of a message, and
- * pp_test_fits() checks whether a side supports a test.
+ * pp_test_fits() checks whether a side supports a test. Each begins with a struct kulp_hdr.
  */
 #ifndef PP_WIRE_H
 #define PP_WIRE_H
@@ -24,11 +24,12 @@
 #include <linux/bits.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
+#include <kofi/ulp_msg.h>
 
 #define PP_MAGIC	0x70696b6f	/* "okip" */
-#define PP_VERSION	1
+#define PP_VERSION	2
 
-#define PP_ADDR_MAX	64		/* bytes of a fabric's address */
+#define PP_ADDR_MAX	KULP_ADDR_MAX	/* bytes of a fabric's address */
 #define PP_SIZE_MAX	SZ_1G	/* bytes of an operation */
 #define PP_COUNT_MAX	(1024 * 1024)	/* operations of a test */
 #define PP_DEPTH_MAX	1024		/* outstanding operations */
@@ -76,21 +77,8 @@ enum pp_reason {
 #define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED)
 
 /**
- * struct pp_wire_header - in front of each message
- * @magic: PP_MAGIC
- * @version: PP_VERSION
- * @type: enum pp_type
- * @length: bytes that follow, the size of the type's struct
- */
-struct pp_wire_header {
-	__le32	magic;
-	__le16	version;
-	__le16	type;
-	__le32	length;
-} __packed;
-
-/**
  * struct pp_wire_hello - address and limits of a side
+ * @hdr: header
  * @max_msg: largest message that the side can send and receive, in bytes
  * @max_rma: largest RMA operation in bytes
  * @memory: bytes of slots that a test may use
@@ -100,6 +88,7 @@ struct pp_wire_header {
  * @addr: address of the side's endpoint
  */
 struct pp_wire_hello {
+	struct kulp_hdr	hdr;
 	__le64	max_msg;
 	__le64	max_rma;
 	__le64	memory;
@@ -111,6 +100,7 @@ struct pp_wire_hello {
 
 /**
  * struct pp_wire_test - the next test
+ * @hdr: header
  * @op: enum pp_op
  * @mode: enum pp_mode
  * @size: size of an operation in bytes
@@ -119,6 +109,7 @@ struct pp_wire_hello {
  * @seed: seed of the data
  */
 struct pp_wire_test {
+	struct kulp_hdr	hdr;
 	__le16	op;
 	__le16	mode;
 	__le32	size;
@@ -129,21 +120,25 @@ struct pp_wire_test {
 
 /**
  * struct pp_wire_ready - the server is ready for a test
+ * @hdr: header
  * @base: remote address of the first slot, for RMA
  * @key: key of the slots' region
  */
 struct pp_wire_ready {
+	struct kulp_hdr	hdr;
 	__le64	base;
 	__le64	key;
 } __packed;
 
 /**
  * struct pp_wire_done - a side is done with a test
+ * @hdr: header
  * @arrived: number of messages and remote CQ data that arrived
  * @checked: number of buffers that were checked
  * @bad: number of buffers with wrong data
  */
 struct pp_wire_done {
+	struct kulp_hdr	hdr;
 	__le32	arrived;
 	__le32	checked;
 	__le32	bad;
@@ -151,9 +146,11 @@ struct pp_wire_done {
 
 /**
  * struct pp_wire_bye - the end
+ * @hdr: header
  * @reason: enum pp_reason
  */
 struct pp_wire_bye {
+	struct kulp_hdr	hdr;
 	__le32	reason;
 } __packed;
 
@@ -170,12 +167,12 @@ struct pp_hello {
 };
 
 struct pp_test {
-	enum pp_op	op;
-	enum pp_mode	mode;
-	u32		size;
-	u32		count;
-	u32		depth;
-	u64		seed;
+	u16	op;	/* enum pp_op */
+	u16	mode;	/* enum pp_mode */
+	u32	size;
+	u32	count;
+	u32	depth;
+	u64	seed;
 };
 
 struct pp_ready {
@@ -190,7 +187,7 @@ struct pp_done {
 };
 
 struct pp_bye {
-	enum pp_reason	reason;
+	u32	reason;	/* enum pp_reason */
 };
 
 struct pp_msg {
@@ -204,10 +201,8 @@ struct pp_msg {
 	};
 };
 
-#define PP_WIRE_MAX \
-	(sizeof(struct pp_wire_header) + sizeof(struct pp_wire_hello))
+#define PP_WIRE_MAX	sizeof(struct pp_wire_hello)	/* longest message */
 
-int pp_wire_body(const void *buf);
 int pp_wire_parse(const void *buf, size_t len, struct pp_msg *msg);
 size_t pp_wire_build(const struct pp_msg *msg, void *buf);
 int pp_test_fits(const struct pp_test *test, const struct pp_hello *side);
