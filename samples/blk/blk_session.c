@@ -86,7 +86,7 @@ static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 	      kulp_auth_check(d->key, KB_AUTH_RESIZE, d->proof, buf, len);
 	if (ret)
 		return ret;
-	if (msg.number <= d->resizes)
+	if (msg.number != d->resizes + 1)
 		return -EPROTO;
 	d->resizes = msg.number;
 	if (msg.bytes % d->geometry.logical_block)

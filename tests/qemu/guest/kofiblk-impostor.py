@@ -666,6 +666,14 @@ def fetches(server):
                server.sessions > before, f"a request fails if its data can't be read: {disk_error}")
 
 
+def next_session(server, before):
+    """Wait until there are more sessions than before."""
+    end = time.monotonic() + 10
+    while server.sessions <= before and time.monotonic() < end:
+        time.sleep(0.05)
+    return server.sessions > before
+
+
 def silence(server):
     """A server that stops answering."""
     class Silent(Behaviour):
@@ -683,21 +691,23 @@ def silence(server):
         reader.start()
         report(disk.read(0, 4096) == server.store[:4096] and server.sessions > before,
                "after a server falls silent, the data comes by another session")
+        before = server.sessions
         server.talk.send(header(REJECT, 120) + bytes(104))
         server.talk.send(os.urandom(100))
-        report(disk.read(4096, 4096) == server.store[4096:8192],
+        report(next_session(server, before) and
+               disk.read(4096, 4096) == server.store[4096:8192],
                "noise on the connection ends the session, not the disk")
         sizes(server, disk)
 
 
 def sizes(server, disk):
-    """A RESIZE with a wrong number or an invalid size is ignored."""
-    for number, size in ((5, 8 << 20), (0, 8 << 20), (1, 1000), (1, 1 << 63)):
+    """A RESIZE with a wrong number or an invalid size ends the session."""
+    for number, size in ((2, 8 << 20), (0, 8 << 20), (1, 1000), (1, 1 << 63)):
+        before = server.sessions
         server.talk.send(header(RESIZE, 64) + bytes(32) + struct.pack("<QQ", number, size))
-        time.sleep(0.5)
-        report(disk.read(0, 4096) == server.store[:4096] and
+        report(next_session(server, before) and disk.read(0, 4096) == server.store[:4096] and
                int((disk.sys / "size").read_text()) * 512 == DISK,
-               f"RESIZE {number} to {size} is ignored")
+               f"RESIZE {number} to {size} is refused")
 
 
 # --- cases: checksums ---
