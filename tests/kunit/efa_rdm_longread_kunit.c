@@ -499,6 +499,7 @@ static void expect_lost(struct kunit *test, struct rdm_pair *pair, int at, enum 
 
 	if (in == IN_REGISTERING || in == IN_READING || in == IN_INVALIDATING)
 		rdm_expect_nothing(test, &pair->end[at]);
+	efake_settle_all();
 	for (n = 0; (wr = efake_sent(qp, 0)) && n < 100; n++) {
 		efake_wr_done(wr, wr->mr ? 0 : 9);
 		efake_settle_all();
