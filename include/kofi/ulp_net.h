@@ -6,6 +6,8 @@
  *
  * Only one thread at a time uses a connection. Any other thread may shut the connection
  * down, which wakes a thread that waits for a message or a connection.
+ *
+ * kulp_listener.lock (mutex) > kulp_net.lock (mutex)
  */
 #ifndef KOFI_ULP_NET_H
 #define KOFI_ULP_NET_H
@@ -202,7 +204,9 @@ void kulp_listener_stop(struct kulp_listener *l);
  * @conn: the connection, whose peer has proved who it is, or that is about to be closed; any
  *	number of times
  * Context: Process, sleeps.
+ * Return: true if it was half-open. False at the first call means that the listener has shut it
+ * down: what its peer has proved must have no effect.
  */
-void kulp_conn_settled(struct kulp_listener *l, struct kulp_conn *conn);
+bool kulp_conn_settled(struct kulp_listener *l, struct kulp_conn *conn);
 
 #endif /* KOFI_ULP_NET_H */

@@ -53,11 +53,15 @@ static void kulp_conn_admit(struct kulp_listener *l, struct kulp_conn *conn)
 	mutex_unlock(&l->lock);
 }
 
-void kulp_conn_settled(struct kulp_listener *l, struct kulp_conn *conn)
+bool kulp_conn_settled(struct kulp_listener *l, struct kulp_conn *conn)
 {
+	bool was_half_open;
+
 	mutex_lock(&l->lock);
+	was_half_open = !list_empty(&conn->half_open);
 	list_del_init(&conn->half_open);
 	mutex_unlock(&l->lock);
+	return was_half_open;
 }
 EXPORT_SYMBOL_NS_GPL(kulp_conn_settled, KOFI_ULP);
 

@@ -94,7 +94,8 @@ static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
 		return kb_refuse(s, -EACCES, "wrong secret");
 	memcpy(s->proof, auth.mac, sizeof(s->proof));
 	s->key = kulp_key_get(set->keys[ret]);
-	kulp_conn_settled(&s->port->listener, &s->conn);
+	if (!kulp_conn_settled(&s->port->listener, &s->conn))
+		return -ESHUTDOWN;
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
 		return kb_refuse(s, -ESTALE, "the export is a different disk now");

@@ -58,6 +58,9 @@ static void many_addresses(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, first->net.shut);
 	KUNIT_EXPECT_FALSE(test, second->net.shut);
 	KUNIT_EXPECT_FALSE(test, conn->net.shut);
+	/* A proof that the first peer has sent meanwhile comes too late. */
+	KUNIT_EXPECT_FALSE(test, kulp_conn_settled(&listener, first));
+	KUNIT_EXPECT_TRUE(test, kulp_conn_settled(&listener, second));
 }
 
 /* A peer that has proved who it is doesn't count, nor does one that has left. */
