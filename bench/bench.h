@@ -135,6 +135,7 @@ struct kb_op {
  * @list: in the list of registered ULPs
  * @name: name of the ULP
  * @alone: the ULP brings its own peer
+ * @max_batch: number of operations that a batch can have, or 0 for KB_MAX_BATCH
  * @open: set up an end for a test, and set its address
  * @connect: make the peer reachable
  * @close: undo @open and @connect
@@ -153,6 +154,7 @@ struct kb_ulp {
 	struct list_head	list;
 	const char		*name;
 	bool			alone;
+	u32			max_batch;
 	struct kb_end *(*open)(const struct kb_test *test);
 	int (*connect)(struct kb_end *end);
 	void (*close)(struct kb_end *end);

@@ -150,7 +150,7 @@ static int kb_parse(const char *line, struct kb_test *test)
 	n = sscanf(line, "%15s %15s %15s %15s %15s %u %u %u %u %u", test->ulp,
 		   test->device, test->peer, kind, mode, &test->size,
 		   &test->batch, &test->windows, &test->addrs, &test->eps);
-	if (n != 10 || !test->batch || test->batch > KB_MAX_BATCH)
+	if (n != 10 || !test->batch)
 		return -EINVAL;
 	n = match_string(kb_modes, KB_MODES, mode);
 	if (n < 0)
@@ -198,7 +198,11 @@ static int kb_command(const char *line)
 	if (ret)
 		return ret;
 	ulp = kb_find(test.ulp);
-	return ulp ? kb_run_nice(ulp, &test) : -ENOENT;
+	if (!ulp)
+		return -ENOENT;
+	if (test.batch > (ulp->max_batch ?: KB_MAX_BATCH))
+		return -EINVAL;
+	return kb_run_nice(ulp, &test);
 }
 
 static ssize_t kb_run_write(struct file *file, const char __user *ubuf,

@@ -115,6 +115,7 @@ static int kbm_poll(struct kb_end *end)
 static struct kb_ulp kbm_ulp = {
 	.name		= "match",
 	.alone		= true,
+	.max_batch	= U32_MAX,
 	.open		= kbm_open,
 	.connect	= kbm_connect,
 	.close		= kbm_close,

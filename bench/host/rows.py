@@ -29,7 +29,7 @@ SINGLE = (("send", 8), ("recv", 8), ("write", 4 * KIB), ("read", 4 * KIB), ("reg
 ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
-MATCHED = 64
+MATCHED = 4096          # messages of a batch: so many that their buckets are an average
 PAIRS = ("rdmpair", "rdmtx", "rdmrx")  # both sides are kOFI's
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "kofiblk")
