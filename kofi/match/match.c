@@ -28,10 +28,12 @@ static_assert(sizeof(struct kofi_match_recv) <= 80);
  *
  * Multiplication by a secret odd number is universal hashing: two tags that are chosen without
  * knowing the number get the same top n bits with a probability of at most 2 / 2^n. The steps
- * before it lose nothing, and keep consecutive tags from gathering at regular distances.
+ * before it lose nothing. They keep tags at regular distances from gathering in few buckets,
+ * also if the tags differ only in high bits.
  */
 static u32 kofi_match_hash(const struct kofi_match *match, u64 tag)
 {
+	tag ^= tag >> 32;
 	tag *= match->secret[0];
 	tag ^= tag >> 32;
 	return upper_32_bits(tag * match->secret[1]);
