@@ -12,7 +12,7 @@ MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI_ULP);
 
 /* The fields of a command that its checksum covers, in wire format. */
-struct kb_sum_head {
+struct kofiblk_sum_head {
 	__le64	session;
 	__le64	id;
 	__le64	offset;
@@ -22,9 +22,9 @@ struct kb_sum_head {
 	__u8	reserved[5];
 };
 
-u32 kb_sum_cmd(const struct kb_cmd_msg *cmd)
+u32 kofiblk_sum_cmd(const struct kofiblk_cmd_msg *cmd)
 {
-	const struct kb_sum_head head = {
+	const struct kofiblk_sum_head head = {
 		.session	= cpu_to_le64(cmd->session),
 		.id		= cpu_to_le64(cmd->id),
 		.offset		= cpu_to_le64(cmd->offset),
@@ -35,9 +35,9 @@ u32 kb_sum_cmd(const struct kb_cmd_msg *cmd)
 
 	return crc32c(~0U, &head, sizeof(head));
 }
-EXPORT_SYMBOL_NS_GPL(kb_sum_cmd, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kofiblk_sum_cmd, KOFIBLK);
 
-u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes)
+u32 kofiblk_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes)
 {
 	struct bvec_iter iter, start = { .bi_size = bytes };
 	struct bio_vec bv;
@@ -50,4 +50,4 @@ u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes)
 	}
 	return sum;
 }
-EXPORT_SYMBOL_NS_GPL(kb_sum_bvecs, KOFIBLK);
+EXPORT_SYMBOL_NS_GPL(kofiblk_sum_bvecs, KOFIBLK);

@@ -16,22 +16,22 @@
 #include "wire.h"
 
 /**
- * kb_sum_cmd() - compute the checksum of a command without data
+ * kofiblk_sum_cmd() - compute the checksum of a command without data
  * @cmd: the command. The checksum covers its session, id, op, flags and range. It needn't
  *	cover address and key: if these are wrong, so is the data
  * Context: Any.
- * Return: the checksum, which kb_sum_bvecs() continues.
+ * Return: the checksum, which kofiblk_sum_bvecs() continues.
  */
-u32 kb_sum_cmd(const struct kb_cmd_msg *cmd);
+u32 kofiblk_sum_cmd(const struct kofiblk_cmd_msg *cmd);
 
 /**
- * kb_sum_bvecs() - continue a checksum over pieces of data
+ * kofiblk_sum_bvecs() - continue a checksum over pieces of data
  * @sum: checksum of the preceding data
  * @bvec: the data; an entry may cross pages
  * @bytes: number of bytes to cover
  * Context: Any but hard IRQ.
  * Return: the checksum.
  */
-u32 kb_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes);
+u32 kofiblk_sum_bvecs(u32 sum, const struct bio_vec *bvec, size_t bytes);
 
 #endif /* KOFIBLK_CHECKSUM_H */

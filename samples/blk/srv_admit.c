@@ -7,29 +7,29 @@
 #include <linux/string.h>
 #include "srv.h"
 
-DEFINE_SPINLOCK(kb_sessions_lock);
-LIST_HEAD(kb_sessions);
-static u64 kb_turns;	/* number of proved sessions; under kb_sessions_lock */
+DEFINE_SPINLOCK(kbs_sessions_lock);
+LIST_HEAD(kbs_sessions);
+static u64 kbs_turns;	/* number of proved sessions; under kbs_sessions_lock */
 
 /* Add a half-open session to the list. Return: NULL, or why it was refused. */
-const char *kb_session_admit(struct kb_session *s)
+const char *kbs_session_admit(struct kbs_session *s)
 {
-	struct kb_port *port = s->port;
+	struct kbs_port *port = s->port;
 
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	if (!port->conf.enabled) {
-		mutex_unlock(&kb_srv_lock);
+		mutex_unlock(&kbs_lock);
 		return "the port is being closed";
 	}
 	port->conf.nsessions++;
-	spin_lock_bh(&kb_sessions_lock);
-	list_add_tail(&s->list, &kb_sessions);
-	spin_unlock_bh(&kb_sessions_lock);
-	mutex_unlock(&kb_srv_lock);
+	spin_lock_bh(&kbs_sessions_lock);
+	list_add_tail(&s->list, &kbs_sessions);
+	spin_unlock_bh(&kbs_sessions_lock);
+	mutex_unlock(&kbs_lock);
 	return NULL;
 }
 
-static bool kb_same_client(const struct kb_session *a, const struct kb_session *b)
+static bool kbs_same_client(const struct kbs_session *a, const struct kbs_session *b)
 {
 	return a->export == b->export &&
 	       !strcmp(a->hello.client, b->hello.client);
@@ -40,7 +40,7 @@ static bool kb_same_client(const struct kb_session *a, const struct kb_session *
  * are compared by name: one that was removed and created again may have the same store, which
  * sessions of the removed one still write to.
  */
-static bool kb_session_kin(const struct kb_session *s, const struct kb_session *old)
+static bool kbs_session_kin(const struct kbs_session *s, const struct kbs_session *old)
 {
 	return old != s && old->proven && !strcmp(s->hello.export, old->hello.export) &&
 	       !strcmp(s->hello.client, old->hello.client) &&
@@ -52,18 +52,18 @@ static bool kb_session_kin(const struct kb_session *s, const struct kb_session *
  * that a client can reconnect all its sessions. Sessions are counted by client name and
  * export, because a client proves its name for one export only.
  */
-static const char *kb_session_over(const struct kb_session *s)
+static const char *kbs_session_over(const struct kbs_session *s)
 {
-	const struct kb_session *other;
+	const struct kbs_session *other;
 	u32 all = 0, client = 0;
 
-	lockdep_assert_held(&kb_sessions_lock);
-	list_for_each_entry(other, &kb_sessions, list) {
+	lockdep_assert_held(&kbs_sessions_lock);
+	list_for_each_entry(other, &kbs_sessions, list) {
 		if (!other->proven || other->superseded ||
-		    other->port != s->port || kb_session_kin(s, other))
+		    other->port != s->port || kbs_session_kin(s, other))
 			continue;
 		all++;
-		client += kb_same_client(s, other);
+		client += kbs_same_client(s, other);
 	}
 	if (client >= s->port->max_client_sessions)
 		return "too many sessions of this client";
@@ -74,50 +74,50 @@ static const char *kb_session_over(const struct kb_session *s)
  * Note that a session's client has proved its identity, and stop the sessions that it replaces.
  * Return: NULL, or why the session is refused.
  */
-const char *kb_session_prove(struct kb_session *s)
+const char *kbs_session_prove(struct kbs_session *s)
 {
-	struct kb_session *old;
+	struct kbs_session *old;
 	const char *why;
 
-	spin_lock_bh(&kb_sessions_lock);
-	why = kb_session_over(s);
+	spin_lock_bh(&kbs_sessions_lock);
+	why = kbs_session_over(s);
 	if (!why) {
 		s->proven = true;
-		s->turn = ++kb_turns;
+		s->turn = ++kbs_turns;
 	}
-	list_for_each_entry(old, &kb_sessions, list)
-		if (!why && kb_session_kin(s, old)) {
+	list_for_each_entry(old, &kbs_sessions, list)
+		if (!why && kbs_session_kin(s, old)) {
 			old->superseded = true;
-			kb_session_stop(old, false);
+			kbs_session_stop(old, false);
 		}
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 	return why;
 }
 
 /*
  * Return: whether the sessions that @s replaces are gone. They must no longer access the store,
  * or the client's memory, whose keys may be reused. Their receives become available to @s.
- * kb_srv_wait is woken when a session ends.
+ * kbs_wait is woken when a session ends.
  */
-bool kb_session_alone(struct kb_session *s)
+bool kbs_session_alone(struct kbs_session *s)
 {
-	struct kb_session *old;
+	struct kbs_session *old;
 	bool alone = true;
 
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(old, &kb_sessions, list)
-		if (kb_session_kin(s, old) && old->turn < s->turn)
+	spin_lock_bh(&kbs_sessions_lock);
+	list_for_each_entry(old, &kbs_sessions, list)
+		if (kbs_session_kin(s, old) && old->turn < s->turn)
 			alone = false;
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 	return alone;
 }
 
 /* Clients without a secret share one limit, because they can choose any name. */
-static bool kb_session_shares(const struct kb_session *s, const struct kb_session *other)
+static bool kbs_session_shares(const struct kbs_session *s, const struct kbs_session *other)
 {
 	if (other == s || other->fabric != s->fabric)
 		return false;
-	return s->key ? other->key && kb_same_client(s, other) : !other->key;
+	return s->key ? other->key && kbs_same_client(s, other) : !other->key;
 }
 
 /*
@@ -125,16 +125,16 @@ static bool kb_session_shares(const struct kb_session *s, const struct kb_sessio
  * get at most a half, and those of all clients without a secret three quarters, so that receives
  * are left for others. Return: the number of receives that the session may use; may be 0.
  */
-u32 kb_session_credits(struct kb_session *s, u32 want, u32 room)
+u32 kbs_session_credits(struct kbs_session *s, u32 want, u32 room)
 {
 	u32 share = s->key ? room / 2 : room - room / 4, taken = 0;
-	struct kb_session *other;
+	struct kbs_session *other;
 
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(other, &kb_sessions, list)
-		if (kb_session_shares(s, other))
+	spin_lock_bh(&kbs_sessions_lock);
+	list_for_each_entry(other, &kbs_sessions, list)
+		if (kbs_session_shares(s, other))
 			taken += other->promised;
 	s->promised = min(want, share - min(taken, share));
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 	return s->promised;
 }

@@ -9,9 +9,9 @@
 #include <linux/string.h>
 #include "srv.h"
 
-static struct kb_client *to_kb_client(struct config_item *item)
+static struct kbs_client *to_kbs_client(struct config_item *item)
 {
-	return container_of(item, struct kb_client, item);
+	return container_of(item, struct kbs_client, item);
 }
 
 /*
@@ -19,16 +19,16 @@ static struct kb_client *to_kb_client(struct config_item *item)
  * removed, else those that didn't begin with one of its current secrets. This includes
  * sessions without a secret, which began before the client had one.
  */
-static void kb_client_changed(struct kb_client *client, bool removed)
+static void kbs_client_changed(struct kbs_client *client, bool removed)
 {
 	const char *name = config_item_name(&client->item);
-	struct kb_session *s;
+	struct kbs_session *s;
 	unsigned int i;
 	bool may;
 
-	lockdep_assert_held(&kb_srv_lock);
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(s, &kb_sessions, list) {
+	lockdep_assert_held(&kbs_lock);
+	spin_lock_bh(&kbs_sessions_lock);
+	list_for_each_entry(s, &kbs_sessions, list) {
 		if (s->export != client->export || strcmp(s->hello.client, name))
 			continue;
 		may = false;
@@ -36,17 +36,17 @@ static void kb_client_changed(struct kb_client *client, bool removed)
 			may |= client->keys[i] &&
 			       kulp_auth_equal(s->key->print, client->keys[i]->print);
 		if (removed || !may)
-			kb_session_stop(s, false);
+			kbs_session_stop(s, false);
 	}
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 }
 
 /* An empty line removes the secret. */
-static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
-				   const char *page, size_t count)
+static ssize_t kbs_client_key_store(struct kbs_client *client, unsigned int which,
+				    const char *page, size_t count)
 {
 	struct kulp_key *key = NULL;
-	char *line = kb_line(page, count);
+	char *line = kbs_line(page, count);
 
 	if (!line)
 		return -ENOMEM;
@@ -55,35 +55,35 @@ static ssize_t kb_client_key_store(struct kb_client *client, unsigned int which,
 	kfree_sensitive(line);
 	if (IS_ERR(key))
 		return PTR_ERR(key);
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	swap(key, client->keys[which]);
-	kb_client_changed(client, false);
-	mutex_unlock(&kb_srv_lock);
+	kbs_client_changed(client, false);
+	mutex_unlock(&kbs_lock);
 	kulp_key_put(key);
 	return count;
 }
 
-static ssize_t kb_client_secret_store(struct config_item *item, const char *page, size_t count)
+static ssize_t kbs_client_secret_store(struct config_item *item, const char *page, size_t count)
 {
-	return kb_client_key_store(to_kb_client(item), 0, page, count);
+	return kbs_client_key_store(to_kbs_client(item), 0, page, count);
 }
-CONFIGFS_ATTR_WO(kb_client_, secret);
+CONFIGFS_ATTR_WO(kbs_client_, secret);
 
-static ssize_t kb_client_secret_alt_store(struct config_item *item, const char *page, size_t count)
+static ssize_t kbs_client_secret_alt_store(struct config_item *item, const char *page, size_t count)
 {
-	return kb_client_key_store(to_kb_client(item), 1, page, count);
+	return kbs_client_key_store(to_kbs_client(item), 1, page, count);
 }
-CONFIGFS_ATTR_WO(kb_client_, secret_alt);
+CONFIGFS_ATTR_WO(kbs_client_, secret_alt);
 
-static struct configfs_attribute *kb_client_attrs[] = {
-	&kb_client_attr_secret,
-	&kb_client_attr_secret_alt,
+static struct configfs_attribute *kbs_client_attrs[] = {
+	&kbs_client_attr_secret,
+	&kbs_client_attr_secret_alt,
 	NULL,
 };
 
-static void kb_client_release(struct config_item *item)
+static void kbs_client_release(struct config_item *item)
 {
-	struct kb_client *client = to_kb_client(item);
+	struct kbs_client *client = to_kbs_client(item);
 	unsigned int i;
 
 	for (i = 0; i < KULP_SECRETS; i++)
@@ -91,52 +91,52 @@ static void kb_client_release(struct config_item *item)
 	kfree(client);
 }
 
-static struct configfs_item_operations kb_client_item_ops = {
-	.release	= kb_client_release,
+static struct configfs_item_operations kbs_client_item_ops = {
+	.release	= kbs_client_release,
 };
 
-static const struct config_item_type kb_client_type = {
-	.ct_item_ops	= &kb_client_item_ops,
-	.ct_attrs	= kb_client_attrs,
+static const struct config_item_type kbs_client_type = {
+	.ct_item_ops	= &kbs_client_item_ops,
+	.ct_attrs	= kbs_client_attrs,
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct config_item *kb_client_make(struct config_group *group, const char *name)
+static struct config_item *kbs_client_make(struct config_group *group, const char *name)
 {
-	struct kb_client *client;
+	struct kbs_client *client;
 
-	if (!kb_name_ok(name))
+	if (!kofiblk_name_ok(name))
 		return ERR_PTR(-EINVAL);
 	client = kzalloc(sizeof(*client), GFP_KERNEL);
 	if (!client)
 		return ERR_PTR(-ENOMEM);
-	config_item_init_type_name(&client->item, name, &kb_client_type);
-	client->export = container_of(group, struct kb_export, clients);
-	mutex_lock(&kb_srv_lock);
+	config_item_init_type_name(&client->item, name, &kbs_client_type);
+	client->export = container_of(group, struct kbs_export, clients);
+	mutex_lock(&kbs_lock);
 	list_add(&client->list, &client->export->client_list);
-	mutex_unlock(&kb_srv_lock);
+	mutex_unlock(&kbs_lock);
 	return &client->item;
 }
 
-static void kb_client_drop(struct config_group *group, struct config_item *item)
+static void kbs_client_drop(struct config_group *group, struct config_item *item)
 {
-	struct kb_client *client = to_kb_client(item);
+	struct kbs_client *client = to_kbs_client(item);
 
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	list_del(&client->list);
-	kb_client_changed(client, true);
-	mutex_unlock(&kb_srv_lock);
+	kbs_client_changed(client, true);
+	mutex_unlock(&kbs_lock);
 	config_item_put(item);
 }
 
-static struct configfs_group_operations kb_clients_group_ops = {
-	.make_item	= kb_client_make,
-	.drop_item	= kb_client_drop,
+static struct configfs_group_operations kbs_clients_group_ops = {
+	.make_item	= kbs_client_make,
+	.drop_item	= kbs_client_drop,
 };
 
 /* Type of an export's directory "clients". */
-const struct config_item_type kb_clients_type = {
-	.ct_group_ops	= &kb_clients_group_ops,
+const struct config_item_type kbs_clients_type = {
+	.ct_group_ops	= &kbs_clients_group_ops,
 	.ct_owner	= THIS_MODULE,
 };
 
@@ -144,14 +144,15 @@ const struct config_item_type kb_clients_type = {
  * Get references to a client's keys; unused entries are NULL. Return: the number of keys; 0 for a
  * client that needs no secret; -EACCES for one that isn't allowed to use the export.
  */
-int kb_export_keys(struct kb_export *export, const char *name, struct kulp_key *keys[KULP_SECRETS])
+int kbs_export_keys(struct kbs_export *export, const char *name,
+		    struct kulp_key *keys[KULP_SECRETS])
 {
 	int n = export->allow_any ? 0 : -EACCES;
-	struct kb_client *client;
+	struct kbs_client *client;
 	unsigned int i;
 
 	memset(keys, 0, KULP_SECRETS * sizeof(*keys));
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	list_for_each_entry(client, &export->client_list, list) {
 		if (strcmp(config_item_name(&client->item), name))
 			continue;
@@ -160,6 +161,6 @@ int kb_export_keys(struct kb_export *export, const char *name, struct kulp_key *
 				keys[n++] = kulp_key_get(client->keys[i]);
 		break;
 	}
-	mutex_unlock(&kb_srv_lock);
+	mutex_unlock(&kbs_lock);
 	return n;
 }

@@ -6,11 +6,11 @@
 #include "srv_trace.h"
 
 /* Return: the errno of a command that is valid but fails, or 0. */
-static int kb_cmd_refused(const struct kb_session *s, const struct kb_cmd_msg *msg)
+static int kbs_cmd_refused(const struct kbs_session *s, const struct kofiblk_cmd_msg *msg)
 {
-	const struct kb_store *store = &s->export->store;
+	const struct kbs_store *store = &s->export->store;
 
-	if (store->read_only && msg->op != KB_OP_READ && msg->op != KB_OP_FLUSH)
+	if (store->read_only && msg->op != KOFIBLK_OP_READ && msg->op != KOFIBLK_OP_FLUSH)
 		return -EROFS;
 	if ((msg->offset | msg->bytes) & (store->disk.logical_block - 1))
 		return -EINVAL;
@@ -21,32 +21,34 @@ static int kb_cmd_refused(const struct kb_session *s, const struct kb_cmd_msg *m
 }
 
 /* Return: how a command violates what the client was granted, or NULL. */
-static const char *kb_cmd_violates(const struct kb_session *s, const struct kb_cmd_msg *msg)
+static const char *kbs_cmd_violates(const struct kbs_session *s, const struct kofiblk_cmd_msg *msg)
 {
 	u32 caps = s->limits.caps;
 
-	if ((msg->op == KB_OP_READ || msg->op == KB_OP_WRITE) && msg->bytes > s->limits.max_io)
+	if ((msg->op == KOFIBLK_OP_READ || msg->op == KOFIBLK_OP_WRITE) &&
+	    msg->bytes > s->limits.max_io)
 		return "too many bytes";
-	if (msg->flags & KB_CMD_INLINE &&
-	    msg->bytes > (msg->op == KB_OP_READ ? s->limits.inline_read :
+	if (msg->flags & KOFIBLK_CMD_INLINE &&
+	    msg->bytes > (msg->op == KOFIBLK_OP_READ ? s->limits.inline_read :
 						  s->limits.inline_max))
 		return "too many bytes inline";
-	if ((msg->op == KB_OP_DISCARD && !(caps & KB_CAP_DISCARD)) ||
-	    (msg->op == KB_OP_WRITE_ZEROES && !(caps & KB_CAP_WRITE_ZEROES)) ||
-	    (msg->flags & KB_CMD_FUA && msg->op != KB_OP_READ && !(caps & KB_CAP_FUA)) ||
-	    (msg->flags & KB_CMD_IMM && !(caps & KB_CAP_IMM)))
+	if ((msg->op == KOFIBLK_OP_DISCARD && !(caps & KOFIBLK_CAP_DISCARD)) ||
+	    (msg->op == KOFIBLK_OP_WRITE_ZEROES && !(caps & KOFIBLK_CAP_WRITE_ZEROES)) ||
+	    (msg->flags & KOFIBLK_CMD_FUA && msg->op != KOFIBLK_OP_READ &&
+	     !(caps & KOFIBLK_CAP_FUA)) ||
+	    (msg->flags & KOFIBLK_CMD_IMM && !(caps & KOFIBLK_CAP_IMM)))
 		return "an operation that wasn't granted";
-	if (!(msg->flags & KB_CMD_SUM) != !(caps & KB_CAP_CHECKSUM))
+	if (!(msg->flags & KOFIBLK_CMD_SUM) != !(caps & KOFIBLK_CAP_CHECKSUM))
 		return "a checksum that is missing or wasn't granted";
 	return NULL;
 }
 
-static void kb_count(struct kb_session_stats *stats, const struct kb_cmd_msg *msg)
+static void kbs_count(struct kbs_session_stats *stats, const struct kofiblk_cmd_msg *msg)
 {
-	if (msg->op == KB_OP_READ) {
+	if (msg->op == KOFIBLK_OP_READ) {
 		stats->reads++;
 		stats->read_bytes += msg->bytes;
-	} else if (msg->op == KB_OP_WRITE) {
+	} else if (msg->op == KOFIBLK_OP_WRITE) {
 		stats->writes++;
 		stats->write_bytes += msg->bytes;
 	} else {
@@ -55,96 +57,96 @@ static void kb_count(struct kb_session_stats *stats, const struct kb_cmd_msg *ms
 }
 
 /* Return: how the client violated the protocol, or NULL. */
-static const char *kb_req_take(struct kb_req *req, const struct kb_cmd_msg *msg, bool *taken)
+static const char *kbs_req_take(struct kbs_req *req, const struct kofiblk_cmd_msg *msg, bool *taken)
 {
-	struct kb_squeue *sq = req->sq;
+	struct kbs_squeue *sq = req->sq;
 	const char *wrong = NULL;
 	bool live;
 
 	spin_lock_bh(&sq->lock);
-	live = READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
-	if (live && req->state != KB_REQ_FREE) {
+	live = READ_ONCE(sq->s->state) == KBS_SESSION_LIVE;
+	if (live && req->state != KBS_REQ_FREE) {
 		wrong = "a slot in use";
-	} else if (live && req->used && KB_ID_GEN(msg->id) <= KB_ID_GEN(req->cmd.id)) {
+	} else if (live && req->used && KOFIBLK_ID_GEN(msg->id) <= KOFIBLK_ID_GEN(req->cmd.id)) {
 		wrong = "an old generation";
 	} else if (live) {
 		*taken = true;
-		req->state = KB_REQ_BUSY;
+		req->state = KBS_REQ_BUSY;
 		req->used = true;
 		req->cmd = *msg;
 		sq->load.in_flight++;
-		kb_count(&sq->stats, msg);
+		kbs_count(&sq->stats, msg);
 	}
 	spin_unlock_bh(&sq->lock);
 	return wrong;
 }
 
-static const char *kb_request(struct kb_req *req, const struct kb_cmd_msg *msg,
-			      struct kb_req **begin)
+static const char *kbs_request(struct kbs_req *req, const struct kofiblk_cmd_msg *msg,
+			       struct kbs_req **begin)
 {
-	struct kb_session *s = req->sq->s;
-	const char *wrong = kb_cmd_violates(s, msg);
+	struct kbs_session *s = req->sq->s;
+	const char *wrong = kbs_cmd_violates(s, msg);
 	bool taken = false;
 	int err;
 
-	wrong = wrong ?: kb_req_take(req, msg, &taken);
+	wrong = wrong ?: kbs_req_take(req, msg, &taken);
 	if (!taken)
 		return wrong;
 	if (msg->data)
 		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
-	err = kb_sum_check(req, false) ?: kb_cmd_refused(s, msg);
+	err = kbs_sum_check(req, false) ?: kbs_cmd_refused(s, msg);
 	if (err)
-		kb_req_end(req, err);
+		kbs_req_end(req, err);
 	else
 		*begin = req;
 	return NULL;
 }
 
-static const char *kb_fetched(struct kb_req *req, const struct kb_cmd_msg *msg)
+static const char *kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg *msg)
 {
-	struct kb_squeue *sq = req->sq;
+	struct kbs_squeue *sq = req->sq;
 	bool ready, live;
 
 	spin_lock_bh(&sq->lock);
-	live = READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
-	ready = live && req->state == KB_REQ_READY && req->cmd.id == msg->id;
+	live = READ_ONCE(sq->s->state) == KBS_SESSION_LIVE;
+	ready = live && req->state == KBS_REQ_READY && req->cmd.id == msg->id;
 	if (ready)
-		req->state = KB_REQ_BUSY;
+		req->state = KBS_REQ_BUSY;
 	spin_unlock_bh(&sq->lock);
 	if (ready)
-		kb_req_inval(req);
+		kbs_req_inval(req);
 	return ready || !live ? NULL : "a FETCHED without an offer of data";
 }
 
 /*
  * Called under rcu_read_lock(), which keeps the session from being freed. Return: the request
- * that the command starts, or NULL. The caller calls kb_req_begin() for it after
+ * that the command starts, or NULL. The caller calls kbs_req_begin() for it after
  * rcu_read_unlock(), because the active request then keeps the session.
  */
-struct kb_req *kb_session_command(struct kb_session *s, struct kulp_queue *q,
-				  const struct kb_cmd_msg *msg)
+struct kbs_req *kbs_session_command(struct kbs_session *s, struct kulp_queue *q,
+				    const struct kofiblk_cmd_msg *msg)
 {
-	struct kb_req *req, *begin = NULL;
+	struct kbs_req *req, *begin = NULL;
 	const char *wrong = NULL;
-	struct kb_squeue *sq;
+	struct kbs_squeue *sq;
 
 	if (msg->queue >= s->nqueues || s->queues[msg->queue].q != q) {
-		kb_session_violated(s, "a command on another queue");
+		kbs_session_violated(s, "a command on another queue");
 		return NULL;
 	}
-	trace_kb_srv_cmd(msg);
+	trace_kofiblk_srv_cmd(msg);
 	sq = &s->queues[msg->queue];
 	WRITE_ONCE(sq->heard, jiffies);
-	req = &sq->reqs[KB_ID_SLOT(msg->id)];
-	if (msg->op == KB_OP_KEEP_ALIVE)
-		kb_ping(sq, msg);
-	else if (KB_ID_SLOT(msg->id) >= s->limits.depth)
+	req = &sq->reqs[KOFIBLK_ID_SLOT(msg->id)];
+	if (msg->op == KOFIBLK_OP_KEEP_ALIVE)
+		kbs_ping(sq, msg);
+	else if (KOFIBLK_ID_SLOT(msg->id) >= s->limits.depth)
 		wrong = "a slot out of range";
-	else if (msg->op == KB_OP_FETCHED)
-		wrong = kb_fetched(req, msg);
+	else if (msg->op == KOFIBLK_OP_FETCHED)
+		wrong = kbs_fetched(req, msg);
 	else
-		wrong = kb_request(req, msg, &begin);
+		wrong = kbs_request(req, msg, &begin);
 	if (wrong)
-		kb_session_violated(s, wrong);
+		kbs_session_violated(s, wrong);
 	return begin;
 }

@@ -9,29 +9,29 @@
 #include <linux/string.h>
 #include "srv.h"
 
-#define KB_PORT			4420
-#define KB_SESSIONS		64
-#define KB_CLIENT_SESSIONS	16
-#define KB_MEMORY		SZ_32M
-#define KB_KEEP_ALIVE		60000	/* ms */
+#define KBS_PORT		4420
+#define KBS_SESSIONS		64
+#define KBS_CLIENT_SESSIONS	16
+#define KBS_MEMORY		SZ_32M
+#define KBS_KEEP_ALIVE		60000	/* ms */
 
-static struct kb_conf *to_kb_conf(struct config_item *item)
+static struct kbs_conf *to_kbs_conf(struct config_item *item)
 {
-	return container_of(to_config_group(item), struct kb_conf, group);
+	return container_of(to_config_group(item), struct kbs_conf, group);
 }
 
-static struct kb_export *to_kb_export(struct config_item *item)
+static struct kbs_export *to_kbs_export(struct config_item *item)
 {
-	return container_of(to_kb_conf(item), struct kb_export, conf);
+	return container_of(to_kbs_conf(item), struct kbs_export, conf);
 }
 
-static struct kb_port *to_kb_port(struct config_item *item)
+static struct kbs_port *to_kbs_port(struct config_item *item)
 {
-	return container_of(to_kb_conf(item), struct kb_port, conf);
+	return container_of(to_kbs_conf(item), struct kbs_port, conf);
 }
 
 /* Return: a copy of a line without trailing blanks, which the caller frees; or NULL. */
-char *kb_line(const char *page, size_t count)
+char *kbs_line(const char *page, size_t count)
 {
 	char *line = kstrndup(page, count, GFP_KERNEL);
 
@@ -43,7 +43,7 @@ char *kb_line(const char *page, size_t count)
 /* --- attributes of exports and ports --- */
 
 /* Return: 0 with @conf->enabling held if attributes can be changed, or -EBUSY. */
-static int kb_conf_change(struct kb_conf *conf)
+static int kbs_conf_change(struct kbs_conf *conf)
 {
 	mutex_lock(&conf->enabling);
 	if (!conf->enabled && !conf->open && !READ_ONCE(conf->nsessions))
@@ -52,7 +52,7 @@ static int kb_conf_change(struct kb_conf *conf)
 	return -EBUSY;
 }
 
-static ssize_t kb_text_show(struct kb_conf *conf, char **field, char *page)
+static ssize_t kbs_text_show(struct kbs_conf *conf, char **field, char *page)
 {
 	ssize_t ret;
 
@@ -63,15 +63,15 @@ static ssize_t kb_text_show(struct kb_conf *conf, char **field, char *page)
 }
 
 /* An empty line sets NULL. @first: the character that the text must begin with, or 0 for any. */
-static ssize_t kb_text_store(struct kb_conf *conf, char **field, char first, const char *page,
-			     size_t count)
+static ssize_t kbs_text_store(struct kbs_conf *conf, char **field, char first, const char *page,
+			      size_t count)
 {
-	char *line = kb_line(page, count);
+	char *line = kbs_line(page, count);
 	int ret;
 
 	if (!line)
 		return -ENOMEM;
-	ret = first && *line != first ? -EINVAL : kb_conf_change(conf);
+	ret = first && *line != first ? -EINVAL : kbs_conf_change(conf);
 	if (!ret) {
 		swap(line, *field);
 		if (!**field) {
@@ -84,8 +84,8 @@ static ssize_t kb_text_store(struct kb_conf *conf, char **field, char first, con
 	return ret ?: count;
 }
 
-static ssize_t kb_number_store(struct kb_conf *conf, u32 *field, u32 least, u32 most,
-			       const char *page, size_t count)
+static ssize_t kbs_number_store(struct kbs_conf *conf, u32 *field, u32 least, u32 most,
+				const char *page, size_t count)
 {
 	bool flag = false;
 	u32 value = 0;
@@ -98,7 +98,7 @@ static ssize_t kb_number_store(struct kb_conf *conf, u32 *field, u32 least, u32 
 		ret = -EINVAL;
 	if (!ret && value > most)
 		ret = -ERANGE;
-	ret = ret ?: kb_conf_change(conf);
+	ret = ret ?: kbs_conf_change(conf);
 	if (ret)
 		return ret;
 	*field = value;
@@ -106,60 +106,60 @@ static ssize_t kb_number_store(struct kb_conf *conf, u32 *field, u32 least, u32 
 	return count;
 }
 
-#define KB_TEXT(owner, name, member, first)						\
-static ssize_t kb_##owner##_##name##_show(struct config_item *item, char *page)		\
+#define KBS_TEXT(owner, name, member, first)						\
+static ssize_t kbs_##owner##_##name##_show(struct config_item *item, char *page)		\
 {											\
-	return kb_text_show(to_kb_conf(item), &to_kb_##owner(item)->member, page);	\
+	return kbs_text_show(to_kbs_conf(item), &to_kbs_##owner(item)->member, page);	\
 }											\
 											\
-static ssize_t kb_##owner##_##name##_store(struct config_item *item, const char *page,	\
+static ssize_t kbs_##owner##_##name##_store(struct config_item *item, const char *page,	\
 					   size_t count)				\
 {											\
-	return kb_text_store(to_kb_conf(item), &to_kb_##owner(item)->member, first,	\
+	return kbs_text_store(to_kbs_conf(item), &to_kbs_##owner(item)->member, first,	\
 			     page, count);						\
 }											\
-CONFIGFS_ATTR(kb_##owner##_, name)
+CONFIGFS_ATTR(kbs_##owner##_, name)
 
-#define KB_NUMBER(owner, name, least, most)						\
-static ssize_t kb_##owner##_##name##_show(struct config_item *item, char *page)		\
+#define KBS_NUMBER(owner, name, least, most)						\
+static ssize_t kbs_##owner##_##name##_show(struct config_item *item, char *page)		\
 {											\
-	return sysfs_emit(page, "%u\n", to_kb_##owner(item)->name);			\
+	return sysfs_emit(page, "%u\n", to_kbs_##owner(item)->name);			\
 }											\
 											\
-static ssize_t kb_##owner##_##name##_store(struct config_item *item, const char *page,	\
+static ssize_t kbs_##owner##_##name##_store(struct config_item *item, const char *page,	\
 					   size_t count)				\
 {											\
-	return kb_number_store(to_kb_conf(item), &to_kb_##owner(item)->name, least,	\
+	return kbs_number_store(to_kbs_conf(item), &to_kbs_##owner(item)->name, least,	\
 			       most, page, count);					\
 }											\
-CONFIGFS_ATTR(kb_##owner##_, name)
+CONFIGFS_ATTR(kbs_##owner##_, name)
 
 /* --- enabling and removal of exports and ports --- */
 
-void kb_conf_set(struct kb_conf *conf, bool enabled)
+void kbs_conf_set(struct kbs_conf *conf, bool enabled)
 {
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	conf->enabled = enabled;
-	mutex_unlock(&kb_srv_lock);
+	mutex_unlock(&kbs_lock);
 }
 
-static void kb_conf_stop(struct kb_conf *conf)
+static void kbs_conf_stop(struct kbs_conf *conf)
 {
 	lockdep_assert_held(&conf->enabling);
 	if (!conf->enabled)
 		return;
-	kb_conf_set(conf, false);
+	kbs_conf_set(conf, false);
 	conf->stop(conf);
 }
 
 /* Close an export's store. A port is never open. */
-static void kb_conf_close(struct kb_conf *conf)
+static void kbs_conf_close(struct kbs_conf *conf)
 {
-	struct kb_export *export = container_of(conf, struct kb_export, conf);
+	struct kbs_export *export = container_of(conf, struct kbs_export, conf);
 
 	lockdep_assert_held(&conf->enabling);
 	if (conf->open)
-		export->lost = kb_store_close(&export->store);
+		export->lost = kbs_store_close(&export->store);
 	conf->open = false;
 }
 
@@ -167,23 +167,23 @@ static void kb_conf_close(struct kb_conf *conf)
  * The store may hang, so waiting is killable. The user may then disable the export or port, which
  * may still have sessions, again.
  */
-static int kb_conf_disable(struct kb_conf *conf)
+static int kbs_conf_disable(struct kbs_conf *conf)
 {
-	kb_conf_stop(conf);
-	if (wait_event_killable(kb_srv_wait, !READ_ONCE(conf->nsessions)))
+	kbs_conf_stop(conf);
+	if (wait_event_killable(kbs_wait, !READ_ONCE(conf->nsessions)))
 		return -EINTR;
-	kb_conf_close(conf);
+	kbs_conf_close(conf);
 	return 0;
 }
 
-static ssize_t kb_conf_enable_show(struct config_item *item, char *page)
+static ssize_t kbs_conf_enable_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", to_kb_conf(item)->enabled);
+	return sysfs_emit(page, "%d\n", to_kbs_conf(item)->enabled);
 }
 
-static ssize_t kb_conf_enable_store(struct config_item *item, const char *page, size_t count)
+static ssize_t kbs_conf_enable_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kb_conf *conf = to_kb_conf(item);
+	struct kbs_conf *conf = to_kbs_conf(item);
 	bool enable;
 	int ret = kstrtobool(page, &enable);
 
@@ -191,21 +191,21 @@ static ssize_t kb_conf_enable_store(struct config_item *item, const char *page, 
 		return ret;
 	mutex_lock(&conf->enabling);
 	if (!enable)
-		ret = kb_conf_disable(conf);
+		ret = kbs_conf_disable(conf);
 	else if (!conf->enabled)
 		ret = conf->start(conf);
 	mutex_unlock(&conf->enabling);
 	return ret ?: count;
 }
-CONFIGFS_ATTR(kb_conf_, enable);
+CONFIGFS_ATTR(kbs_conf_, enable);
 
-static void kb_conf_drop_work(struct work_struct *work)
+static void kbs_conf_drop_work(struct work_struct *work)
 {
-	struct kb_conf *conf = container_of(work, struct kb_conf, drop_work);
+	struct kbs_conf *conf = container_of(work, struct kbs_conf, drop_work);
 
-	wait_event(kb_srv_wait, !READ_ONCE(conf->nsessions));
+	wait_event(kbs_wait, !READ_ONCE(conf->nsessions));
 	mutex_lock(&conf->enabling);
-	kb_conf_close(conf);
+	kbs_conf_close(conf);
 	mutex_unlock(&conf->enabling);
 	config_item_put(&conf->group.cg_item);
 }
@@ -214,23 +214,23 @@ static void kb_conf_drop_work(struct work_struct *work)
  * configfs makes sure that no port links to an export. It calls this function under its
  * mutex, so leave waiting for the store, which may hang, to a work item.
  */
-static void kb_conf_drop(struct config_group *group, struct config_item *item)
+static void kbs_conf_drop(struct config_group *group, struct config_item *item)
 {
-	struct kb_conf *conf = to_kb_conf(item);
+	struct kbs_conf *conf = to_kbs_conf(item);
 
 	mutex_lock(&conf->enabling);
-	kb_conf_stop(conf);
+	kbs_conf_stop(conf);
 	mutex_unlock(&conf->enabling);
-	queue_work(kb_drop_wq, &conf->drop_work);
+	queue_work(kbs_drop_wq, &conf->drop_work);
 }
 
-static struct config_group *kb_conf_init(struct kb_conf *conf, const char *name,
-					 const struct config_item_type *type,
-					 struct config_group *child, const char *child_name,
-					 const struct config_item_type *child_type)
+static struct config_group *kbs_conf_init(struct kbs_conf *conf, const char *name,
+					  const struct config_item_type *type,
+					  struct config_group *child, const char *child_name,
+					  const struct config_item_type *child_type)
 {
 	mutex_init(&conf->enabling);
-	INIT_WORK(&conf->drop_work, kb_conf_drop_work);
+	INIT_WORK(&conf->drop_work, kbs_conf_drop_work);
 	config_group_init_type_name(&conf->group, name, type);
 	config_group_init_type_name(child, child_name, child_type);
 	configfs_add_default_group(child, &conf->group);
@@ -239,36 +239,36 @@ static struct config_group *kb_conf_init(struct kb_conf *conf, const char *name,
 
 /* --- exports --- */
 
-KB_TEXT(export, path, path, '/');
-KB_NUMBER(export, read_only, 0, 1);
-KB_NUMBER(export, direct, 0, 1);
-KB_NUMBER(export, allow_any, 0, 1);
+KBS_TEXT(export, path, path, '/');
+KBS_NUMBER(export, read_only, 0, 1);
+KBS_NUMBER(export, direct, 0, 1);
+KBS_NUMBER(export, allow_any, 0, 1);
 
-static ssize_t kb_export_uuid_show(struct config_item *item, char *page)
+static ssize_t kbs_export_uuid_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%pUb\n", &to_kb_export(item)->uuid);
+	return sysfs_emit(page, "%pUb\n", &to_kbs_export(item)->uuid);
 }
 
-static ssize_t kb_export_uuid_store(struct config_item *item, const char *page, size_t count)
+static ssize_t kbs_export_uuid_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kb_export *export = to_kb_export(item);
+	struct kbs_export *export = to_kbs_export(item);
 	uuid_t uuid;
 	int ret = uuid_parse(page, &uuid);
 
 	if (!ret && uuid_is_null(&uuid))
 		ret = -EINVAL;
-	ret = ret ?: kb_conf_change(&export->conf);
+	ret = ret ?: kbs_conf_change(&export->conf);
 	if (ret)
 		return ret;
 	export->uuid = uuid;
 	mutex_unlock(&export->conf.enabling);
 	return count;
 }
-CONFIGFS_ATTR(kb_export_, uuid);
+CONFIGFS_ATTR(kbs_export_, uuid);
 
-static ssize_t kb_export_lost_show(struct config_item *item, char *page)
+static ssize_t kbs_export_lost_show(struct config_item *item, char *page)
 {
-	struct kb_export *export = to_kb_export(item);
+	struct kbs_export *export = to_kbs_export(item);
 	int lost;
 
 	mutex_lock(&export->conf.enabling);
@@ -278,28 +278,28 @@ static ssize_t kb_export_lost_show(struct config_item *item, char *page)
 }
 
 /* By writing 0 the administrator confirms that the file's content was checked. */
-static ssize_t kb_export_lost_store(struct config_item *item, const char *page, size_t count)
+static ssize_t kbs_export_lost_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kb_export *export = to_kb_export(item);
+	struct kbs_export *export = to_kbs_export(item);
 	int value, ret = kstrtoint(page, 0, &value);
 
 	if (!ret && value)
 		ret = -EINVAL;
-	ret = ret ?: kb_conf_change(&export->conf);
+	ret = ret ?: kbs_conf_change(&export->conf);
 	if (ret)
 		return ret;
 	export->lost = 0;
 	mutex_unlock(&export->conf.enabling);
 	return count;
 }
-CONFIGFS_ATTR(kb_export_, lost);
+CONFIGFS_ATTR(kbs_export_, lost);
 
-static int kb_export_start(struct kb_conf *conf)
+static int kbs_export_start(struct kbs_conf *conf)
 {
-	struct kb_export *export = container_of(conf, struct kb_export, conf);
+	struct kbs_export *export = container_of(conf, struct kbs_export, conf);
 	int ret;
 
-	/* kb_conf_disable() was killed while it waited, so sessions may not have ended. */
+	/* kbs_conf_disable() was killed while it waited, so sessions may not have ended. */
 	if (conf->open)
 		return -EBUSY;
 	if (uuid_is_null(&export->uuid)) {
@@ -309,164 +309,164 @@ static int kb_export_start(struct kb_conf *conf)
 	}
 	if (!export->path)
 		return -EINVAL;
-	ret = kb_store_open(&export->store, export->path, export->read_only, export->direct,
-			    export->lost);
+	ret = kbs_store_open(&export->store, export->path, export->read_only, export->direct,
+			     export->lost);
 	if (ret)
 		return ret;
 	conf->open = true;
-	kb_conf_set(conf, true);
+	kbs_conf_set(conf, true);
 	return 0;
 }
 
-static void kb_export_stop(struct kb_conf *conf)
+static void kbs_export_stop(struct kbs_conf *conf)
 {
-	kb_sessions_stop(NULL, container_of(conf, struct kb_export, conf), NULL);
+	kbs_sessions_stop(NULL, container_of(conf, struct kbs_export, conf), NULL);
 }
 
 /* Any write makes the server read the store's size again. */
-static ssize_t kb_export_resize_store(struct config_item *item, const char *page, size_t count)
+static ssize_t kbs_export_resize_store(struct config_item *item, const char *page, size_t count)
 {
-	struct kb_export *export = to_kb_export(item);
+	struct kbs_export *export = to_kbs_export(item);
 	ssize_t ret = -ENODEV;
 	u64 bytes;
 
 	mutex_lock(&export->conf.enabling);
 	if (export->conf.enabled) {
-		bytes = kb_store_bytes(&export->store);
+		bytes = kbs_store_bytes(&export->store);
 		if (bytes != export->store.disk.bytes) {
 			WRITE_ONCE(export->store.disk.bytes, bytes);
-			kb_sessions_resize(export);
+			kbs_sessions_resize(export);
 		}
 		ret = count;
 	}
 	mutex_unlock(&export->conf.enabling);
 	return ret;
 }
-CONFIGFS_ATTR_WO(kb_export_, resize);
+CONFIGFS_ATTR_WO(kbs_export_, resize);
 
-static struct configfs_attribute *kb_export_attrs[] = {
-	&kb_export_attr_path,
-	&kb_export_attr_read_only,
-	&kb_export_attr_direct,
-	&kb_export_attr_uuid,
-	&kb_export_attr_allow_any,
-	&kb_export_attr_lost,
-	&kb_conf_attr_enable,
-	&kb_export_attr_resize,
+static struct configfs_attribute *kbs_export_attrs[] = {
+	&kbs_export_attr_path,
+	&kbs_export_attr_read_only,
+	&kbs_export_attr_direct,
+	&kbs_export_attr_uuid,
+	&kbs_export_attr_allow_any,
+	&kbs_export_attr_lost,
+	&kbs_conf_attr_enable,
+	&kbs_export_attr_resize,
 	NULL,
 };
 
-static void kb_export_release(struct config_item *item)
+static void kbs_export_release(struct config_item *item)
 {
-	struct kb_export *export = to_kb_export(item);
+	struct kbs_export *export = to_kbs_export(item);
 
 	kfree(export->path);
 	kfree(export);
 }
 
-static struct configfs_item_operations kb_export_item_ops = {
-	.release	= kb_export_release,
+static struct configfs_item_operations kbs_export_item_ops = {
+	.release	= kbs_export_release,
 };
 
-static const struct config_item_type kb_export_type = {
-	.ct_item_ops	= &kb_export_item_ops,
-	.ct_attrs	= kb_export_attrs,
+static const struct config_item_type kbs_export_type = {
+	.ct_item_ops	= &kbs_export_item_ops,
+	.ct_attrs	= kbs_export_attrs,
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct config_group *kb_export_make(struct config_group *group, const char *name)
+static struct config_group *kbs_export_make(struct config_group *group, const char *name)
 {
-	struct kb_export *export;
+	struct kbs_export *export;
 
-	if (!kb_name_ok(name))
+	if (!kofiblk_name_ok(name))
 		return ERR_PTR(-EINVAL);
 	export = kzalloc(sizeof(*export), GFP_KERNEL);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	export->conf.start = kb_export_start;
-	export->conf.stop = kb_export_stop;
+	export->conf.start = kbs_export_start;
+	export->conf.stop = kbs_export_stop;
 	INIT_LIST_HEAD(&export->client_list);
-	return kb_conf_init(&export->conf, name, &kb_export_type, &export->clients, "clients",
-			    &kb_clients_type);
+	return kbs_conf_init(&export->conf, name, &kbs_export_type, &export->clients, "clients",
+			     &kbs_clients_type);
 }
 
-static struct configfs_group_operations kb_exports_group_ops = {
-	.make_group	= kb_export_make,
-	.drop_item	= kb_conf_drop,
+static struct configfs_group_operations kbs_exports_group_ops = {
+	.make_group	= kbs_export_make,
+	.drop_item	= kbs_conf_drop,
 };
 
-static const struct config_item_type kb_exports_type = {
-	.ct_group_ops	= &kb_exports_group_ops,
+static const struct config_item_type kbs_exports_type = {
+	.ct_group_ops	= &kbs_exports_group_ops,
 	.ct_owner	= THIS_MODULE,
 };
 
 /* --- a port's links to exports --- */
 
-struct kb_link {
-	struct list_head	list;	/* kb_port.links, under kb_srv_lock */
-	struct kb_export	*export;
+struct kbs_link {
+	struct list_head	list;	/* kbs_port.links, under kbs_lock */
+	struct kbs_export	*export;
 };
 
-static struct kb_port *kb_links_port(struct config_item *item)
+static struct kbs_port *kbs_links_port(struct config_item *item)
 {
-	return container_of(to_config_group(item), struct kb_port, exports);
+	return container_of(to_config_group(item), struct kbs_port, exports);
 }
 
-static int kb_link_allow(struct config_item *src, struct config_item *target)
+static int kbs_link_allow(struct config_item *src, struct config_item *target)
 {
-	struct kb_port *port = kb_links_port(src);
-	struct kb_link *link;
+	struct kbs_port *port = kbs_links_port(src);
+	struct kbs_link *link;
 
-	if (target->ci_type != &kb_export_type)
+	if (target->ci_type != &kbs_export_type)
 		return -EINVAL;
 	link = kzalloc(sizeof(*link), GFP_KERNEL);
 	if (!link)
 		return -ENOMEM;
-	link->export = to_kb_export(target);
-	mutex_lock(&kb_srv_lock);
+	link->export = to_kbs_export(target);
+	mutex_lock(&kbs_lock);
 	list_add(&link->list, &port->links);
-	mutex_unlock(&kb_srv_lock);
+	mutex_unlock(&kbs_lock);
 	return 0;
 }
 
-static void kb_link_drop(struct config_item *src, struct config_item *target)
+static void kbs_link_drop(struct config_item *src, struct config_item *target)
 {
-	struct kb_export *export = to_kb_export(target);
-	struct kb_port *port = kb_links_port(src);
-	struct kb_link *link;
+	struct kbs_export *export = to_kbs_export(target);
+	struct kbs_port *port = kbs_links_port(src);
+	struct kbs_link *link;
 
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	list_for_each_entry(link, &port->links, list)
 		if (link->export == export) {
 			list_del(&link->list);
 			kfree(link);
 			break;
 		}
-	mutex_unlock(&kb_srv_lock);
-	kb_sessions_stop(port, export, NULL);
+	mutex_unlock(&kbs_lock);
+	kbs_sessions_stop(port, export, NULL);
 }
 
-static struct configfs_item_operations kb_links_item_ops = {
-	.allow_link	= kb_link_allow,
-	.drop_link	= kb_link_drop,
+static struct configfs_item_operations kbs_links_item_ops = {
+	.allow_link	= kbs_link_allow,
+	.drop_link	= kbs_link_drop,
 };
 
-static const struct config_item_type kb_links_type = {
-	.ct_item_ops	= &kb_links_item_ops,
+static const struct config_item_type kbs_links_type = {
+	.ct_item_ops	= &kbs_links_item_ops,
 	.ct_owner	= THIS_MODULE,
 };
 
 /*
- * Set *@export, under kb_srv_lock so that disabling the export stops the session, and count the
+ * Set *@export, under kbs_lock so that disabling the export stops the session, and count the
  * session. Return: 0, or -ENOENT.
  */
-int kb_port_export(struct kb_port *port, const char *name, struct kb_export **export)
+int kbs_port_export(struct kbs_port *port, const char *name, struct kbs_export **export)
 {
-	struct kb_link *link;
-	struct kb_conf *conf;
+	struct kbs_link *link;
+	struct kbs_conf *conf;
 	int ret = -ENOENT;
 
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	list_for_each_entry(link, &port->links, list) {
 		conf = &link->export->conf;
 		if (conf->enabled && !strcmp(config_item_name(&conf->group.cg_item), name)) {
@@ -476,41 +476,41 @@ int kb_port_export(struct kb_port *port, const char *name, struct kb_export **ex
 			break;
 		}
 	}
-	mutex_unlock(&kb_srv_lock);
+	mutex_unlock(&kbs_lock);
 	return ret;
 }
 
 /* --- ports --- */
 
-KB_TEXT(port, addr, addr, 0);
-KB_TEXT(port, prov, select.prov, 0);
-KB_TEXT(port, fabric, select.fabric, 0);
-KB_TEXT(port, domain, select.domain, 0);
-KB_NUMBER(port, port, 0, U16_MAX);
-KB_NUMBER(port, own_domains, 0, 1);
-KB_NUMBER(port, max_sessions, 1, U32_MAX);
-KB_NUMBER(port, max_client_sessions, 1, U32_MAX);
-KB_NUMBER(port, max_memory, KB_IO_MIN, U32_MAX);
-KB_NUMBER(port, max_keep_alive, KB_KEEP_ALIVE_MIN, U32_MAX);
+KBS_TEXT(port, addr, addr, 0);
+KBS_TEXT(port, prov, select.prov, 0);
+KBS_TEXT(port, fabric, select.fabric, 0);
+KBS_TEXT(port, domain, select.domain, 0);
+KBS_NUMBER(port, port, 0, U16_MAX);
+KBS_NUMBER(port, own_domains, 0, 1);
+KBS_NUMBER(port, max_sessions, 1, U32_MAX);
+KBS_NUMBER(port, max_client_sessions, 1, U32_MAX);
+KBS_NUMBER(port, max_memory, KOFIBLK_IO_MIN, U32_MAX);
+KBS_NUMBER(port, max_keep_alive, KOFIBLK_KEEP_ALIVE_MIN, U32_MAX);
 
-static struct configfs_attribute *kb_port_attrs[] = {
-	&kb_port_attr_addr,
-	&kb_port_attr_port,
-	&kb_port_attr_prov,
-	&kb_port_attr_fabric,
-	&kb_port_attr_domain,
-	&kb_port_attr_own_domains,
-	&kb_port_attr_max_sessions,
-	&kb_port_attr_max_client_sessions,
-	&kb_port_attr_max_memory,
-	&kb_port_attr_max_keep_alive,
-	&kb_conf_attr_enable,
+static struct configfs_attribute *kbs_port_attrs[] = {
+	&kbs_port_attr_addr,
+	&kbs_port_attr_port,
+	&kbs_port_attr_prov,
+	&kbs_port_attr_fabric,
+	&kbs_port_attr_domain,
+	&kbs_port_attr_own_domains,
+	&kbs_port_attr_max_sessions,
+	&kbs_port_attr_max_client_sessions,
+	&kbs_port_attr_max_memory,
+	&kbs_port_attr_max_keep_alive,
+	&kbs_conf_attr_enable,
 	NULL,
 };
 
-static void kb_port_release(struct config_item *item)
+static void kbs_port_release(struct config_item *item)
 {
-	struct kb_port *port = to_kb_port(item);
+	struct kbs_port *port = to_kbs_port(item);
 
 	kfree(port->addr);
 	kfree(port->select.prov);
@@ -519,19 +519,19 @@ static void kb_port_release(struct config_item *item)
 	kfree(port);
 }
 
-static struct configfs_item_operations kb_port_item_ops = {
-	.release	= kb_port_release,
+static struct configfs_item_operations kbs_port_item_ops = {
+	.release	= kbs_port_release,
 };
 
-static const struct config_item_type kb_port_type = {
-	.ct_item_ops	= &kb_port_item_ops,
-	.ct_attrs	= kb_port_attrs,
+static const struct config_item_type kbs_port_type = {
+	.ct_item_ops	= &kbs_port_item_ops,
+	.ct_attrs	= kbs_port_attrs,
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct config_group *kb_port_make(struct config_group *group, const char *name)
+static struct config_group *kbs_port_make(struct config_group *group, const char *name)
 {
-	struct kb_port *port = kzalloc(sizeof(*port), GFP_KERNEL);
+	struct kbs_port *port = kzalloc(sizeof(*port), GFP_KERNEL);
 	char *addr = kstrdup("0.0.0.0", GFP_KERNEL);
 
 	if (!port || !addr) {
@@ -539,59 +539,59 @@ static struct config_group *kb_port_make(struct config_group *group, const char 
 		kfree(addr);
 		return ERR_PTR(-ENOMEM);
 	}
-	port->conf.start = kb_port_start;
-	port->conf.stop = kb_port_stop;
+	port->conf.start = kbs_port_start;
+	port->conf.stop = kbs_port_stop;
 	INIT_LIST_HEAD(&port->links);
-	kb_port_init(port);
+	kbs_port_init(port);
 	port->addr = addr;
-	port->port = KB_PORT;
-	port->max_sessions = KB_SESSIONS;
-	port->max_client_sessions = KB_CLIENT_SESSIONS;
-	port->max_memory = KB_MEMORY;
-	port->max_keep_alive = KB_KEEP_ALIVE;
-	return kb_conf_init(&port->conf, name, &kb_port_type, &port->exports, "exports",
-			    &kb_links_type);
+	port->port = KBS_PORT;
+	port->max_sessions = KBS_SESSIONS;
+	port->max_client_sessions = KBS_CLIENT_SESSIONS;
+	port->max_memory = KBS_MEMORY;
+	port->max_keep_alive = KBS_KEEP_ALIVE;
+	return kbs_conf_init(&port->conf, name, &kbs_port_type, &port->exports, "exports",
+			     &kbs_links_type);
 }
 
-static struct configfs_group_operations kb_ports_group_ops = {
-	.make_group	= kb_port_make,
-	.drop_item	= kb_conf_drop,
+static struct configfs_group_operations kbs_ports_group_ops = {
+	.make_group	= kbs_port_make,
+	.drop_item	= kbs_conf_drop,
 };
 
-static const struct config_item_type kb_ports_type = {
-	.ct_group_ops	= &kb_ports_group_ops,
+static const struct config_item_type kbs_ports_type = {
+	.ct_group_ops	= &kbs_ports_group_ops,
 	.ct_owner	= THIS_MODULE,
 };
 
 /* --- the subsystem --- */
 
-static const struct config_item_type kb_root_type = {
+static const struct config_item_type kbs_root_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-static struct configfs_subsystem kb_configfs = {
+static struct configfs_subsystem kbs_configfs = {
 	.su_group = {
 		.cg_item = {
 			.ci_namebuf	= "kofiblk",
-			.ci_type	= &kb_root_type,
+			.ci_type	= &kbs_root_type,
 		},
 	},
 };
 
-static struct config_group kb_exports, kb_ports;
+static struct config_group kbs_exports, kbs_ports;
 
-int kb_configfs_init(void)
+int kbs_configfs_init(void)
 {
-	config_group_init(&kb_configfs.su_group);
-	mutex_init(&kb_configfs.su_mutex);
-	config_group_init_type_name(&kb_exports, "exports", &kb_exports_type);
-	configfs_add_default_group(&kb_exports, &kb_configfs.su_group);
-	config_group_init_type_name(&kb_ports, "ports", &kb_ports_type);
-	configfs_add_default_group(&kb_ports, &kb_configfs.su_group);
-	return configfs_register_subsystem(&kb_configfs);
+	config_group_init(&kbs_configfs.su_group);
+	mutex_init(&kbs_configfs.su_mutex);
+	config_group_init_type_name(&kbs_exports, "exports", &kbs_exports_type);
+	configfs_add_default_group(&kbs_exports, &kbs_configfs.su_group);
+	config_group_init_type_name(&kbs_ports, "ports", &kbs_ports_type);
+	configfs_add_default_group(&kbs_ports, &kbs_configfs.su_group);
+	return configfs_register_subsystem(&kbs_configfs);
 }
 
-void kb_configfs_exit(void)
+void kbs_configfs_exit(void)
 {
-	configfs_unregister_subsystem(&kb_configfs);
+	configfs_unregister_subsystem(&kbs_configfs);
 }

@@ -25,15 +25,16 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-void kb_req_work(struct work_struct *work)
+void kbs_req_work(struct work_struct *work)
 {
-	struct kb_req *req = container_of(work, struct kb_req, work);
+	struct kbs_req *req = container_of(work, struct kbs_req, work);
 
 	req->run(req);
 }
 
-/* Run a request's next step in kb_store_wq() if it may wait for the store, else in kb_done_wq. */
-void kb_req_next(struct kb_req *req, struct workqueue_struct *wq, void (*run)(struct kb_req *req))
+/* Run a request's next step in kbs_store_wq() if it may wait for the store, else in kbs_done_wq. */
+void kbs_req_next(struct kbs_req *req, struct workqueue_struct *wq,
+		  void (*run)(struct kbs_req *req))
 {
 	req->run = run;
 	queue_work(wq, &req->work);
@@ -43,29 +44,29 @@ void kb_req_next(struct kb_req *req, struct workqueue_struct *wq, void (*run)(st
 
 /*
  * Count posted operations, whose completion depends on the client and the device, so that
- * kb_session_drain() can distinguish waiting for them from waiting for the store.
+ * kbs_session_drain() can distinguish waiting for them from waiting for the store.
  */
-static void kb_squeue_post(struct kb_squeue *sq, int n)
+static void kbs_squeue_post(struct kbs_squeue *sq, int n)
 {
 	spin_lock_bh(&sq->lock);
 	sq->load.posted += n;
 	spin_unlock_bh(&sq->lock);
 }
 
-static bool kb_squeue_live(const struct kb_squeue *sq)
+static bool kbs_squeue_live(const struct kbs_squeue *sq)
 {
-	return READ_ONCE(sq->s->state) == KB_SESSION_LIVE;
+	return READ_ONCE(sq->s->state) == KBS_SESSION_LIVE;
 }
 
 /* Wakes the waiter under the lock, because the waiter may free the session. */
-static void kb_squeue_done(struct kb_squeue *sq)
+static void kbs_squeue_done(struct kbs_squeue *sq)
 {
 	lockdep_assert_held(&sq->lock);
-	if (!--sq->load.in_flight && !kb_squeue_live(sq))
-		wake_up_all(&kb_srv_wait);
+	if (!--sq->load.in_flight && !kbs_squeue_live(sq))
+		wake_up_all(&kbs_wait);
 }
 
-static int kb_reply_post_data(struct kulp_queue *q, struct kb_reply_op *reply)
+static int kbs_reply_post_data(struct kulp_queue *q, struct kbs_reply_op *reply)
 {
 	struct fi_msg msg = {
 		.addr		= reply->sq->peer,
@@ -80,54 +81,54 @@ static int kb_reply_post_data(struct kulp_queue *q, struct kb_reply_op *reply)
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
-static int kb_reply_post(struct kulp_queue *q, struct kulp_op *op)
+static int kbs_reply_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
+	struct kbs_reply_op *reply = container_of(op, struct kbs_reply_op, rma.op);
 
 	/* The session may have ended while the reply waited in its lane. */
-	if (!kb_squeue_live(reply->sq))
+	if (!kbs_squeue_live(reply->sq))
 		return -ECANCELED;
 	if (reply->bytes)
-		return kb_reply_post_data(q, reply);
+		return kbs_reply_post_data(q, reply);
 	return fi_send(q->ep, reply->wire, reply->len, NULL, reply->sq->peer, op);
 }
 
-static bool kb_req_inline(const struct kb_req *req, u8 op)
+static bool kbs_req_inline(const struct kbs_req *req, u8 op)
 {
-	return req->cmd.op == op && req->cmd.flags & KB_CMD_INLINE;
+	return req->cmd.op == op && req->cmd.flags & KOFIBLK_CMD_INLINE;
 }
 
-static void kb_reply_fill(const struct kb_req *req, u16 flags, struct kb_reply_msg *msg)
+static void kbs_reply_fill(const struct kbs_req *req, u16 flags, struct kofiblk_reply_msg *msg)
 {
 	size_t len = sizeof(msg->key);
 
-	*msg = (struct kb_reply_msg) {
+	*msg = (struct kofiblk_reply_msg) {
 		.op		= req->cmd.op,
 		.flags		= flags,
-		.status		= kb_errno_status(req->err),
+		.status		= kofiblk_errno_status(req->err),
 		.queue		= req->cmd.queue,
 		.session	= req->sq->s->id,
 		.id		= req->cmd.id,
 	};
-	if (!msg->status && (msg->op == KB_OP_READ || msg->op == KB_OP_WRITE))
+	if (!msg->status && (msg->op == KOFIBLK_OP_READ || msg->op == KOFIBLK_OP_WRITE))
 		msg->bytes = req->cmd.bytes;
-	if (flags & KB_REPLY_READY)
+	if (flags & KOFIBLK_REPLY_READY)
 		fi_mr_raw_attr(req->mr, &msg->addr, (u8 *)&msg->key, &len, 0);
-	if (!msg->status && kb_req_inline(req, KB_OP_READ))
-		msg->flags = KB_REPLY_INLINE;
-	kb_sum_reply(req, msg);
+	if (!msg->status && kbs_req_inline(req, KOFIBLK_OP_READ))
+		msg->flags = KOFIBLK_REPLY_INLINE;
+	kbs_sum_reply(req, msg);
 }
 
-/* Return: a reply for a request; or -EAGAIN or -ESHUTDOWN, see kb_req_reply(). */
-static struct kb_reply_op *kb_reply_get(struct kb_req *req)
+/* Return: a reply for a request; or -EAGAIN or -ESHUTDOWN, see kbs_req_reply(). */
+static struct kbs_reply_op *kbs_reply_get(struct kbs_req *req)
 {
-	struct kb_squeue *sq = req->sq;
-	struct kb_reply_op *reply;
+	struct kbs_squeue *sq = req->sq;
+	struct kbs_reply_op *reply;
 
 	lockdep_assert_held(&sq->lock);
-	if (!kb_squeue_live(sq))
+	if (!kbs_squeue_live(sq))
 		return ERR_PTR(-ESHUTDOWN);
-	reply = list_first_entry_or_null(&sq->free_replies, struct kb_reply_op, list);
+	reply = list_first_entry_or_null(&sq->free_replies, struct kbs_reply_op, list);
 	if (!reply) {
 		list_add_tail(&req->list, &sq->want_reply);
 		return ERR_PTR(-EAGAIN);
@@ -141,122 +142,122 @@ static struct kb_reply_op *kb_reply_get(struct kb_req *req)
 }
 
 /*
- * Submit a reply, with @imm by an RDMA write with immediate data. With KB_REPLY_READY, request and
+ * Submit a reply, with @imm by an RDMA write with immediate data. With READY, request and
  * reply both count as in flight. Without it the slot is freed, and the reply counts instead of the
  * request. The slot may be reused before the device has sent the data, so its pages move to the
  * reply.
  * Return: 0; -EAGAIN if there is no free reply: @req waits for one, and then its step is run
  * again; -ESHUTDOWN if the session isn't live.
  */
-static int kb_req_reply(struct kb_req *req, u16 flags, bool imm)
+static int kbs_req_reply(struct kbs_req *req, u16 flags, bool imm)
 {
-	struct kb_squeue *sq = req->sq;
-	struct kb_reply_op *reply;
-	struct kb_reply_msg msg;
+	struct kbs_squeue *sq = req->sq;
+	struct kbs_reply_op *reply;
+	struct kofiblk_reply_msg msg;
 	struct kulp_rma *rma;
 
-	kb_reply_fill(req, flags, &msg);
+	kbs_reply_fill(req, flags, &msg);
 	spin_lock_bh(&sq->lock);
-	reply = kb_reply_get(req);
+	reply = kbs_reply_get(req);
 	if (IS_ERR(reply)) {
 		spin_unlock_bh(&sq->lock);
 		return PTR_ERR(reply);
 	}
 	rma = &reply->rma;
-	reply->bytes = msg.flags & KB_REPLY_INLINE ? msg.bytes : 0;
+	reply->bytes = msg.flags & KOFIBLK_REPLY_INLINE ? msg.bytes : 0;
 	if (reply->bytes)
 		swap(reply->page, req->inline_page);
 	if (imm) {
-		kb_reply_take_pages(reply, req);
+		kbs_reply_take_pages(reply, req);
 		rma->iov.addr = req->cmd.addr;
 		rma->iov.key = req->cmd.key;
 		rma->imm = req->cmd.imm;
 	}
-	sq->load.in_flight += !!(flags & KB_REPLY_READY);
+	sq->load.in_flight += !!(flags & KOFIBLK_REPLY_READY);
 	sq->stats.errors += !!msg.status;
-	req->state = flags & KB_REPLY_READY ? KB_REQ_READY : KB_REQ_FREE;
+	req->state = flags & KOFIBLK_REPLY_READY ? KBS_REQ_READY : KBS_REQ_FREE;
 	spin_unlock_bh(&sq->lock);
-	trace_kb_srv_reply(&msg);
+	trace_kofiblk_srv_reply(&msg);
 	if (imm) {
 		iov_iter_bvec(&rma->iter, ITER_SOURCE, reply->bvecs, 1, reply->bvecs[0].bv_len);
 		kulp_rma_submit(sq->q, rma);
 	} else {
-		reply->len = kb_build_reply(&reply->wire->reply, &msg);
-		rma->op.post = kb_reply_post;
+		reply->len = kofiblk_build_reply(&reply->wire->reply, &msg);
+		rma->op.post = kbs_reply_post;
 		kulp_submit(sq->q, &rma->op);
 	}
 	return 0;
 }
 
-static void kb_run_notify(struct kb_req *req)
+static void kbs_run_notify(struct kbs_req *req)
 {
-	if (kb_req_reply(req, 0, true) == -ESHUTDOWN)
-		kb_req_end(req, -ESHUTDOWN);
+	if (kbs_req_reply(req, 0, true) == -ESHUTDOWN)
+		kbs_req_end(req, -ESHUTDOWN);
 }
 
-static void kb_run_reply(struct kb_req *req)
+static void kbs_run_reply(struct kbs_req *req)
 {
-	struct kb_squeue *sq = req->sq;
+	struct kbs_squeue *sq = req->sq;
 
-	if (kb_req_reply(req, 0, false) != -ESHUTDOWN)
+	if (kbs_req_reply(req, 0, false) != -ESHUTDOWN)
 		return;
 	spin_lock_bh(&sq->lock);
-	kb_squeue_done(sq);
+	kbs_squeue_done(sq);
 	spin_unlock_bh(&sq->lock);
 }
 
 /* End a request with a reply. The slot may be reused at once. Any context but hard IRQ. */
-void kb_req_end(struct kb_req *req, int err)
+void kbs_req_end(struct kbs_req *req, int err)
 {
 	req->err = err;
-	kb_req_free_pages(req);
-	req->run = kb_run_reply;
-	kb_run_reply(req);
+	kbs_req_free_pages(req);
+	req->run = kbs_run_reply;
+	kbs_run_reply(req);
 }
 
-static void kb_reply_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
+static void kbs_reply_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
-	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
-	struct kb_squeue *sq = reply->sq;
-	struct kb_req *req;
+	struct kbs_reply_op *reply = container_of(op, struct kbs_reply_op, rma.op);
+	struct kbs_squeue *sq = reply->sq;
+	struct kbs_req *req;
 
 	/* The client won't get this reply, so end the session and let it reconnect. */
 	if (err)
-		kb_session_stop(sq->s, false);
+		kbs_session_stop(sq->s, false);
 	if (reply->charged)
-		kb_reply_free_pages(reply);
+		kbs_reply_free_pages(reply);
 	spin_lock_bh(&sq->lock);
 	sq->load.posted--;
 	reply->out = false;
 	list_add(&reply->list, &sq->free_replies);
-	req = list_first_entry_or_null(&sq->want_reply, struct kb_req, list);
+	req = list_first_entry_or_null(&sq->want_reply, struct kbs_req, list);
 	if (req)
 		list_del(&req->list);
-	kb_squeue_done(sq);
+	kbs_squeue_done(sq);
 	spin_unlock_bh(&sq->lock);
 	/* @req is in flight, so it keeps the session. */
 	if (req)
-		queue_work(kb_done_wq, &req->work);
+		queue_work(kbs_done_wq, &req->work);
 }
 
-void kb_reply_prepare(struct kb_reply_op *reply)
+void kbs_reply_prepare(struct kbs_reply_op *reply)
 {
-	reply->rma.op.done = kb_reply_done;
+	reply->rma.op.done = kbs_reply_done;
 	reply->rma.peer = reply->sq->peer;
 	reply->rma.has_imm = true;
 }
 
-static void kb_ping_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
+static void kbs_ping_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
-	struct kb_reply_op *reply = container_of(op, struct kb_reply_op, rma.op);
-	struct kb_squeue *sq = reply->sq;
+	struct kbs_reply_op *reply = container_of(op, struct kbs_reply_op, rma.op);
+	struct kbs_squeue *sq = reply->sq;
 
 	spin_lock_bh(&sq->lock);
 	sq->load.posted--;
 	spin_lock(&sq->s->lock);
 	sq->s->pinging = false;
 	spin_unlock(&sq->s->lock);
-	kb_squeue_done(sq);
+	kbs_squeue_done(sq);
 	spin_unlock_bh(&sq->lock);
 }
 
@@ -264,20 +265,20 @@ static void kb_ping_done(struct kulp_queue *q, struct kulp_op *op, int err, size
  * Reply to a keep-alive message. Only one such reply is sent at a time. Keep-alive messages that
  * arrive meanwhile get none.
  */
-void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
+void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 {
-	const struct kb_reply_msg reply = {
+	const struct kofiblk_reply_msg reply = {
 		.op		= msg->op,
 		.queue		= msg->queue,
 		.session	= msg->session,
 		.id		= msg->id,
 	};
-	struct kb_session *s = sq->s;
+	struct kbs_session *s = sq->s;
 	bool answer;
 
 	spin_lock_bh(&sq->lock);
 	spin_lock(&s->lock);
-	answer = kb_squeue_live(sq) && !s->pinging;
+	answer = kbs_squeue_live(sq) && !s->pinging;
 	s->pinging |= answer;
 	spin_unlock(&s->lock);
 	sq->load.in_flight += answer;
@@ -286,9 +287,9 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
 	if (!answer)
 		return;
 	s->ping.sq = sq;
-	s->ping.rma.op.post = kb_reply_post;
-	s->ping.rma.op.done = kb_ping_done;
-	s->ping.len = kb_build_reply(&s->ping.wire->reply, &reply);
+	s->ping.rma.op.post = kbs_reply_post;
+	s->ping.rma.op.done = kbs_ping_done;
+	s->ping.len = kofiblk_build_reply(&s->ping.wire->reply, &reply);
 	kulp_submit(sq->q, &s->ping.rma.op);
 }
 
@@ -298,88 +299,88 @@ void kb_ping(struct kb_squeue *sq, const struct kb_cmd_msg *msg)
  * Count I/O at the store.
  * Return: whether the session is live. If it isn't, no I/O may begin, and none is counted.
  */
-static bool kb_io_count(struct kb_req *req, bool begin)
+static bool kbs_io_count(struct kbs_req *req, bool begin)
 {
-	struct kb_squeue *sq = req->sq;
+	struct kbs_squeue *sq = req->sq;
 	bool live;
 
 	spin_lock_bh(&sq->lock);
-	live = kb_squeue_live(sq);
+	live = kbs_squeue_live(sq);
 	sq->load.io += begin ? live : -1;
 	spin_unlock_bh(&sq->lock);
 	return live;
 }
 
-static void kb_req_push(struct kb_req *req);
+static void kbs_req_push(struct kbs_req *req);
 
-static void kb_run_stored(struct kb_req *req)
+static void kbs_run_stored(struct kbs_req *req)
 {
 	int err = req->sio.err;
 
 	/* The client may reuse its keys in the next session, so don't use this request's key. */
-	if (!kb_io_count(req, false))
+	if (!kbs_io_count(req, false))
 		err = -ESHUTDOWN;
 	if (!err)
-		kb_sum_read(req);
-	if (err || req->cmd.op != KB_OP_READ || kb_req_inline(req, KB_OP_READ))
-		kb_req_end(req, err);
+		kbs_sum_read(req);
+	if (err || req->cmd.op != KOFIBLK_OP_READ || kbs_req_inline(req, KOFIBLK_OP_READ))
+		kbs_req_end(req, err);
 	else
-		kb_req_push(req);
+		kbs_req_push(req);
 }
 
-/* Do I/O that would have waited in kb_store_try(). kb_load.io counts it already. */
-static void kb_run_again(struct kb_req *req)
+/* Do I/O that would have waited in kbs_store_try(). kbs_load.io counts it already. */
+static void kbs_run_again(struct kbs_req *req)
 {
-	if (kb_squeue_live(req->sq)) {
-		kb_store_rw(&req->sio);
+	if (kbs_squeue_live(req->sq)) {
+		kbs_store_rw(&req->sio);
 		return;
 	}
 	req->sio.err = -ESHUTDOWN;
-	kb_run_stored(req);
+	kbs_run_stored(req);
 }
 
-static void kb_stored(struct kb_store_io *io)
+static void kbs_stored(struct kbs_store_io *io)
 {
-	struct kb_req *req = container_of(io, struct kb_req, sio);
+	struct kbs_req *req = container_of(io, struct kbs_req, sio);
 
 	if (io->nowait && io->err == -EAGAIN)
-		kb_req_next(req, kb_store_wq(req), kb_run_again);
+		kbs_req_next(req, kbs_store_wq(req), kbs_run_again);
 	else if (in_hardirq() || irqs_disabled())
-		kb_req_next(req, kb_done_wq, kb_run_stored);
+		kbs_req_next(req, kbs_done_wq, kbs_run_stored);
 	else
-		kb_run_stored(req);
+		kbs_run_stored(req);
 }
 
 /* Start I/O at the store. @wait: whether this may sleep. */
-static void kb_req_store(struct kb_req *req, bool wait)
+static void kbs_req_store(struct kbs_req *req, bool wait)
 {
-	int err = kb_sum_check(req, true);
+	int err = kbs_sum_check(req, true);
 
-	if (!err && !kb_io_count(req, true))
+	if (!err && !kbs_io_count(req, true))
 		err = -ESHUTDOWN;
 	if (err) {
-		kb_req_end(req, err);
+		kbs_req_end(req, err);
 		return;
 	}
-	req->sio = (struct kb_store_io) {
+	req->sio = (struct kbs_store_io) {
 		.store	= &req->sq->s->export->store,
-		.write	= req->cmd.op == KB_OP_WRITE,
-		.fua	= req->cmd.flags & KB_CMD_FUA,
+		.write	= req->cmd.op == KOFIBLK_OP_WRITE,
+		.fua	= req->cmd.flags & KOFIBLK_CMD_FUA,
 		.offset	= req->cmd.offset,
 		.bvec	= req->bvec,
 		.nbvec	= req->nbvec,
 		.bytes	= req->cmd.bytes,
-		.done	= kb_stored,
+		.done	= kbs_stored,
 	};
 	if (wait)
-		kb_store_rw(&req->sio);
-	else if (!kb_store_try(&req->sio))
-		kb_req_next(req, kb_store_wq(req), kb_run_again);
+		kbs_store_rw(&req->sio);
+	else if (!kbs_store_try(&req->sio))
+		kbs_req_next(req, kbs_store_wq(req), kbs_run_again);
 }
 
-static void kb_run_store(struct kb_req *req)
+static void kbs_run_store(struct kbs_req *req)
 {
-	kb_req_store(req, true);
+	kbs_req_store(req, true);
 }
 
 /*
@@ -387,66 +388,66 @@ static void kb_run_store(struct kb_req *req)
  * range may exceed the current limits, if the client's disk was created when they were
  * larger.
  */
-static int kb_run_range(struct kb_req *req)
+static int kbs_run_range(struct kbs_req *req)
 {
-	struct kb_store *store = &req->sq->s->export->store;
-	const struct kb_cmd_msg *cmd = &req->cmd;
-	bool discard = cmd->op == KB_OP_DISCARD;
+	struct kbs_store *store = &req->sq->s->export->store;
+	const struct kofiblk_cmd_msg *cmd = &req->cmd;
+	bool discard = cmd->op == KOFIBLK_OP_DISCARD;
 	u64 most = discard ? store->disk.discard_max : store->disk.zeroes_max;
 	u64 done, len;
 	int err = 0;
 
 	for (done = 0; done < cmd->bytes && !err; done += len) {
-		if (!kb_squeue_live(req->sq))
+		if (!kbs_squeue_live(req->sq))
 			return -ESHUTDOWN;
 		len = min(cmd->bytes - done, most);
-		err = discard ? kb_store_discard(store, cmd->offset + done, len) :
-				kb_store_zeroes(store, cmd->offset + done, len,
-						cmd->flags & KB_CMD_NOUNMAP,
-						cmd->flags & KB_CMD_FUA);
+		err = discard ? kbs_store_discard(store, cmd->offset + done, len) :
+				kbs_store_zeroes(store, cmd->offset + done, len,
+						 cmd->flags & KOFIBLK_CMD_NOUNMAP,
+						 cmd->flags & KOFIBLK_CMD_FUA);
 	}
 	return err;
 }
 
-static void kb_run_other(struct kb_req *req)
+static void kbs_run_other(struct kbs_req *req)
 {
 	int err;
 
-	if (!kb_io_count(req, true)) {
-		kb_req_end(req, -ESHUTDOWN);
+	if (!kbs_io_count(req, true)) {
+		kbs_req_end(req, -ESHUTDOWN);
 		return;
 	}
-	if (req->cmd.op == KB_OP_FLUSH)
-		err = kb_store_flush(&req->sq->s->export->store);
+	if (req->cmd.op == KOFIBLK_OP_FLUSH)
+		err = kbs_store_flush(&req->sq->s->export->store);
 	else
-		err = kb_run_range(req);
-	kb_io_count(req, false);
-	kb_req_end(req, err);
+		err = kbs_run_range(req);
+	kbs_io_count(req, false);
+	kbs_req_end(req, err);
 }
 
 /* --- data from and to the client --- */
 
 /* End the session without further replies. The client sends unanswered commands again. */
-static void kb_session_broken(struct kb_session *s)
+static void kbs_session_broken(struct kbs_session *s)
 {
-	kb_session_ending(s);
-	kb_session_stop(s, false);
+	kbs_session_ending(s);
+	kbs_session_stop(s, false);
 }
 
-static void kb_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
+static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
-	struct kb_req *req = container_of(op, struct kb_req, rma.op);
-	struct kb_session *s = req->sq->s;
+	struct kbs_req *req = container_of(op, struct kbs_req, rma.op);
+	struct kbs_session *s = req->sq->s;
 
-	kb_squeue_post(req->sq, -1);
+	kbs_squeue_post(req->sq, -1);
 	if (!err) {
 		req->run(req);
 	} else if (op->lane == KULP_LANE_INVAL && err != -ENODEV) {
 		/* The client may still reach the pages, so keep them until the region is closed. */
-		kb_session_broken(s);
+		kbs_session_broken(s);
 		req->err = err;
-		req->run = kb_run_reply;
-		kb_run_reply(req);
+		req->run = kbs_run_reply;
+		kbs_run_reply(req);
 	} else {
 		/*
 		 * After an invalidation's -ENODEV the endpoints are closed, so the client can't
@@ -455,76 +456,76 @@ static void kb_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t 
 		 */
 		if (op->lane == KULP_LANE_SEND || (op->lane == KULP_LANE_REG && err != -EINVAL &&
 						   err != -EMSGSIZE && err != -EOPNOTSUPP))
-			kb_session_broken(s);
-		kb_req_end(req, err);
+			kbs_session_broken(s);
+		kbs_req_end(req, err);
 	}
 }
 
-static void kb_run_pulled(struct kb_req *req)
+static void kbs_run_pulled(struct kbs_req *req)
 {
-	kb_req_next(req, kb_store_wq(req), kb_run_store);
+	kbs_req_next(req, kbs_store_wq(req), kbs_run_store);
 }
 
-static void kb_run_end(struct kb_req *req)
+static void kbs_run_end(struct kbs_req *req)
 {
-	kb_req_end(req, 0);
+	kbs_req_end(req, 0);
 }
 
 /* Move data from or, with @write, to the client. */
-static void kb_req_move(struct kb_req *req, bool write)
+static void kbs_req_move(struct kbs_req *req, bool write)
 {
-	req->run = write ? kb_run_end : kb_run_pulled;
+	req->run = write ? kbs_run_end : kbs_run_pulled;
 	req->rma = (struct kulp_rma) {
-		.op.done	= kb_posted,
+		.op.done	= kbs_posted,
 		.peer		= req->sq->peer,
 		.iov		= { .addr = req->cmd.addr, .key = req->cmd.key },
 	};
 	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
 		      req->bvec, req->nbvec, req->cmd.bytes);
-	kb_squeue_post(req->sq, 1);
+	kbs_squeue_post(req->sq, 1);
 	kulp_rma_submit(req->sq->q, &req->rma);
 }
 
 /* --- data that the client fetches --- */
 
 /* Register data or invalidate its registration; then the request continues with @run. */
-static void kb_req_map(struct kb_req *req, enum kulp_lane lane,
-		       int (*post)(struct kulp_queue *q, struct kulp_op *op),
-		       void (*run)(struct kb_req *req))
+static void kbs_req_map(struct kbs_req *req, enum kulp_lane lane,
+			int (*post)(struct kulp_queue *q, struct kulp_op *op),
+			void (*run)(struct kbs_req *req))
 {
 	req->run = run;
 	req->rma.op.lane = lane;
 	req->rma.op.post = post;
-	req->rma.op.done = kb_posted;
-	kb_squeue_post(req->sq, 1);
+	req->rma.op.done = kbs_posted;
+	kbs_squeue_post(req->sq, 1);
 	kulp_submit(req->sq->q, &req->rma.op);
 }
 
-static int kb_inval_post(struct kulp_queue *q, struct kulp_op *op)
+static int kbs_inval_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kb_req *req = container_of(op, struct kb_req, rma.op);
+	struct kbs_req *req = container_of(op, struct kbs_req, rma.op);
 
 	return fi_mr_post_inval(req->mr, FI_COMPLETION, op);
 }
 
 /* Invalidate the registration of data that a client fetched, and end the request. */
-void kb_req_inval(struct kb_req *req)
+void kbs_req_inval(struct kbs_req *req)
 {
-	kb_req_map(req, KULP_LANE_INVAL, kb_inval_post, kb_run_end);
+	kbs_req_map(req, KULP_LANE_INVAL, kbs_inval_post, kbs_run_end);
 }
 
-static void kb_run_ready(struct kb_req *req)
+static void kbs_run_ready(struct kbs_req *req)
 {
-	if (kb_req_reply(req, KB_REPLY_READY, false) == -ESHUTDOWN)
-		kb_req_inval(req);
+	if (kbs_req_reply(req, KOFIBLK_REPLY_READY, false) == -ESHUTDOWN)
+		kbs_req_inval(req);
 }
 
-static int kb_reg_post(struct kulp_queue *q, struct kulp_op *op)
+static int kbs_reg_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kb_req *req = container_of(op, struct kb_req, rma.op);
+	struct kbs_req *req = container_of(op, struct kbs_req, rma.op);
 	const struct fi_mr_attr attr = {
 		.type		= FI_MR_BVEC,
-		.bvec		= req->bvec,
+		.bvec	= req->bvec,
 		.iov_count	= req->nbvec,
 		.access		= FI_REMOTE_READ,
 		.context	= op,
@@ -533,50 +534,50 @@ static int kb_reg_post(struct kulp_queue *q, struct kulp_op *op)
 	return fi_mr_post_reg(req->mr, &attr, FI_COMPLETION);
 }
 
-static void kb_req_push(struct kb_req *req)
+static void kbs_req_push(struct kbs_req *req)
 {
-	if (req->cmd.flags & KB_CMD_IMM && kb_reply_may_have(req)) {
-		req->run = kb_run_notify;
-		kb_run_notify(req);
+	if (req->cmd.flags & KOFIBLK_CMD_IMM && kbs_reply_may_have(req)) {
+		req->run = kbs_run_notify;
+		kbs_run_notify(req);
 	} else if (!req->mr) {
-		kb_req_move(req, true);
+		kbs_req_move(req, true);
 	} else {
-		kb_req_map(req, KULP_LANE_REG, kb_reg_post, kb_run_ready);
+		kbs_req_map(req, KULP_LANE_REG, kbs_reg_post, kbs_run_ready);
 	}
 }
 
 /* --- start --- */
 
-/* The first step of a new request, and of one that waited for memory. In kb_store_wq(). */
-void kb_run_begin(struct kb_req *req)
+/* The first step of a new request, and of one that waited for memory. In kbs_store_wq(). */
+void kbs_run_begin(struct kbs_req *req)
 {
 	int err;
 
 	/* The session may have ended while the request waited. */
-	if (!kb_squeue_live(req->sq)) {
-		kb_req_end(req, -ESHUTDOWN);
-	} else if (req->cmd.op != KB_OP_READ && req->cmd.op != KB_OP_WRITE) {
-		kb_run_other(req);
+	if (!kbs_squeue_live(req->sq)) {
+		kbs_req_end(req, -ESHUTDOWN);
+	} else if (req->cmd.op != KOFIBLK_OP_READ && req->cmd.op != KOFIBLK_OP_WRITE) {
+		kbs_run_other(req);
 	} else {
-		err = kb_req_pages(req);
+		err = kbs_req_pages(req);
 		if (err && err != -EAGAIN)
-			kb_req_end(req, err);
-		else if (!err && req->cmd.op == KB_OP_WRITE)
-			kb_req_move(req, false);
+			kbs_req_end(req, err);
+		else if (!err && req->cmd.op == KOFIBLK_OP_WRITE)
+			kbs_req_move(req, false);
 		else if (!err)
-			kb_run_store(req);
+			kbs_run_store(req);
 	}
 }
 
 /* Doesn't sleep. */
-void kb_req_begin(struct kb_req *req)
+void kbs_req_begin(struct kbs_req *req)
 {
-	if (!kb_req_inline(req, KB_OP_READ) && !kb_req_inline(req, KB_OP_WRITE)) {
-		kb_req_next(req, kb_store_wq(req), kb_run_begin);
+	if (!kbs_req_inline(req, KOFIBLK_OP_READ) && !kbs_req_inline(req, KOFIBLK_OP_WRITE)) {
+		kbs_req_next(req, kbs_store_wq(req), kbs_run_begin);
 		return;
 	}
 	bvec_set_page(&req->inline_bvec, req->inline_page, req->cmd.bytes, 0);
 	req->bvec = &req->inline_bvec;
 	req->nbvec = 1;
-	kb_req_store(req, false);
+	kbs_req_store(req, false);
 }

@@ -15,54 +15,54 @@ MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_ULP);
 MODULE_IMPORT_NS(KOFIBLK);
 
-DEFINE_MUTEX(kb_srv_lock);	/* protects exports, ports, and their counts of sessions */
-DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
-struct workqueue_struct *kb_done_wq;
-struct workqueue_struct *kb_drop_wq;
+DEFINE_MUTEX(kbs_lock);		/* protects exports, ports, and their counts of sessions */
+DECLARE_WAIT_QUEUE_HEAD(kbs_wait);
+struct workqueue_struct *kbs_done_wq;
+struct workqueue_struct *kbs_drop_wq;
 
-static struct dentry *kb_debugfs;
+static struct dentry *kbs_debugfs;
 
-DEFINE_SHOW_ATTRIBUTE(kb_sessions);
+DEFINE_SHOW_ATTRIBUTE(kbs_sessions);
 
-static int __init kb_srv_init(void)
+static int __init kbs_init(void)
 {
 	int ret = -ENOMEM;
 
-	/* Work that may wait for a store uses kb_store.wq instead. */
-	kb_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
-	if (!kb_done_wq)
+	/* Work that may wait for a store uses kbs_store.wq instead. */
+	kbs_done_wq = alloc_workqueue("kofiblk_srv", WQ_MEM_RECLAIM | COMPAT_WQ_PERCPU, 0);
+	if (!kbs_done_wq)
 		return ret;
-	kb_drop_wq = alloc_workqueue("kofiblk_srv_drop", WQ_UNBOUND, 0);
-	if (!kb_drop_wq)
+	kbs_drop_wq = alloc_workqueue("kofiblk_srv_drop", WQ_UNBOUND, 0);
+	if (!kbs_drop_wq)
 		goto out_wq;
-	ret = kb_reserve_init();
+	ret = kbs_reserve_init();
 	if (ret)
 		goto out_drop;
-	ret = kb_configfs_init();
+	ret = kbs_configfs_init();
 	if (ret)
 		goto out_reserve;
-	kb_debugfs = debugfs_create_dir("kofiblk_srv", NULL);
-	debugfs_create_file("sessions", 0400, kb_debugfs, NULL, &kb_sessions_fops);
+	kbs_debugfs = debugfs_create_dir("kofiblk_srv", NULL);
+	debugfs_create_file("sessions", 0400, kbs_debugfs, NULL, &kbs_sessions_fops);
 	return 0;
 
 out_reserve:
-	kb_reserve_exit();
+	kbs_reserve_exit();
 out_drop:
-	destroy_workqueue(kb_drop_wq);
+	destroy_workqueue(kbs_drop_wq);
 out_wq:
-	destroy_workqueue(kb_done_wq);
+	destroy_workqueue(kbs_done_wq);
 	return ret;
 }
-module_init(kb_srv_init);
+module_init(kbs_init);
 
 /* Ports and exports pin the module until they are removed, but their work may still run. */
-static void __exit kb_srv_exit(void)
+static void __exit kbs_exit(void)
 {
-	debugfs_remove_recursive(kb_debugfs);
-	kb_configfs_exit();
-	destroy_workqueue(kb_drop_wq);
-	kb_sessions_exit();
-	destroy_workqueue(kb_done_wq);
-	kb_reserve_exit();
+	debugfs_remove_recursive(kbs_debugfs);
+	kbs_configfs_exit();
+	destroy_workqueue(kbs_drop_wq);
+	kbs_sessions_exit();
+	destroy_workqueue(kbs_done_wq);
+	kbs_reserve_exit();
 }
-module_exit(kb_srv_exit);
+module_exit(kbs_exit);

@@ -12,9 +12,9 @@
 #include <linux/slab.h>
 #include "srv.h"
 
-#define KB_CHUNKS_BYTES	SZ_4M	/* maximum bytes that a session keeps */
+#define KBS_CHUNKS_BYTES	SZ_4M	/* maximum bytes that a session keeps */
 
-static void kb_mem_collect(struct kb_session *s);
+static void kbs_mem_collect(struct kbs_session *s);
 
 /*
  * Pages for a request whose allocation failed. Only one request at a time uses them, and the
@@ -23,25 +23,25 @@ static void kb_mem_collect(struct kb_session *s);
 static struct {
 	spinlock_t		lock;		/* protects busy and waiting */
 	bool			busy;
-	struct list_head	waiting;	/* kb_req that wait for the reserve */
+	struct list_head	waiting;	/* kbs_req that wait for the reserve */
 	struct bio_vec		*bvec;
 	unsigned int		nbvec;
 	struct bio_vec		*used;		/* the pieces of bvec that the request uses */
-} kb_reserve;
+} kbs_reserve;
 
-void kb_chunks_init(struct kb_squeue *sq)
+void kbs_chunks_init(struct kbs_squeue *sq)
 {
 	unsigned int i;
 
 	spin_lock_init(&sq->chunks.lock);
-	for (i = 0; i <= KB_CHUNK_ORDER; i++)
+	for (i = 0; i <= KBS_CHUNK_ORDER; i++)
 		INIT_LIST_HEAD(&sq->chunks.free[i]);
 }
 
 /* Return: a kept page, or NULL. */
-static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
+static struct page *kbs_chunk_take(struct kbs_squeue *sq, unsigned int order)
 {
-	struct kb_chunks *chunks;
+	struct kbs_chunks *chunks;
 	struct page *page;
 
 	if (!sq)
@@ -59,7 +59,7 @@ static struct page *kb_chunk_take(struct kb_squeue *sq, unsigned int order)
 }
 
 /* Keep pages, but free those that a store on a network may reference for retransmission. */
-static void kb_chunk_give(struct kb_squeue *sq, struct page *page, unsigned int order)
+static void kbs_chunk_give(struct kbs_squeue *sq, struct page *page, unsigned int order)
 {
 	u32 bytes = PAGE_SIZE << order;
 	bool keep = false;
@@ -67,7 +67,7 @@ static void kb_chunk_give(struct kb_squeue *sq, struct page *page, unsigned int 
 	if (sq && page_ref_count(page) == 1) {
 		spin_lock_bh(&sq->chunks.lock);
 		keep = sq->chunks.bytes + bytes <=
-		       KB_CHUNKS_BYTES / sq->s->nqueues;
+		       KBS_CHUNKS_BYTES / sq->s->nqueues;
 		if (keep) {
 			list_add(&page->lru, &sq->chunks.free[order]);
 			sq->chunks.bytes += bytes;
@@ -78,52 +78,52 @@ static void kb_chunk_give(struct kb_squeue *sq, struct page *page, unsigned int 
 		__free_pages(page, order);
 }
 
-void kb_chunks_free(struct kb_squeue *sq)
+void kbs_chunks_free(struct kbs_squeue *sq)
 {
 	struct page *page;
 	unsigned int i;
 
-	for (i = 0; i <= KB_CHUNK_ORDER; i++)
-		while ((page = kb_chunk_take(sq, i)))
+	for (i = 0; i <= KBS_CHUNK_ORDER; i++)
+		while ((page = kbs_chunk_take(sq, i)))
 			__free_pages(page, i);
 }
 
 /* Free the kept pages of idle queues, and take back unused leases. Called periodically. */
-void kb_mem_trim(struct kb_session *s)
+void kbs_mem_trim(struct kbs_session *s)
 {
-	struct kb_chunks *chunks;
+	struct kbs_chunks *chunks;
 	u16 i;
 
 	for (i = 0; i < s->nqueues; i++) {
 		chunks = &s->queues[i].chunks;
 		if (!READ_ONCE(chunks->taken))
-			kb_chunks_free(&s->queues[i]);
+			kbs_chunks_free(&s->queues[i]);
 		WRITE_ONCE(chunks->taken, false);
 	}
-	kb_mem_collect(s);
+	kbs_mem_collect(s);
 }
 
-static void kb_pages_free(struct kb_squeue *sq, struct bio_vec *bvec, unsigned int nbvec)
+static void kbs_pages_free(struct kbs_squeue *sq, struct bio_vec *bvec, unsigned int nbvec)
 {
 	unsigned int i;
 
 	for (i = 0; i < nbvec; i++)
-		kb_chunk_give(sq, bvec[i].bv_page, get_order(bvec[i].bv_len));
+		kbs_chunk_give(sq, bvec[i].bv_page, get_order(bvec[i].bv_len));
 	kfree(bvec);
 }
 
-static struct page *kb_chunk_alloc(struct kb_squeue *sq, unsigned int order)
+static struct page *kbs_chunk_alloc(struct kbs_squeue *sq, unsigned int order)
 {
-	struct page *page = kb_chunk_take(sq, order);
+	struct page *page = kbs_chunk_take(sq, order);
 
 	/* Compound, because a store on a network takes references to pages. */
 	return page ?: alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN | __GFP_COMP, order);
 }
 
 /* Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. */
-static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes, unsigned int *nbvec)
+static struct bio_vec *kbs_pages_alloc(struct kbs_squeue *sq, size_t bytes, unsigned int *nbvec)
 {
-	unsigned int n = 0, order = KB_CHUNK_ORDER;
+	unsigned int n = 0, order = KBS_CHUNK_ORDER;
 	size_t left = PAGE_ALIGN(bytes);
 	struct bio_vec *bvec;
 	struct page *page;
@@ -134,13 +134,13 @@ static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes, unsign
 		return NULL;
 	while (left) {
 		order = min_t(unsigned int, order, ilog2(left >> PAGE_SHIFT));
-		page = kb_chunk_alloc(sq, order);
+		page = kbs_chunk_alloc(sq, order);
 		if (!page && order) {
 			order--;
 			continue;
 		}
 		if (!page) {
-			kb_pages_free(sq, bvec, n);
+			kbs_pages_free(sq, bvec, n);
 			return NULL;
 		}
 		bvec_set_page(&bvec[n++], page, PAGE_SIZE << order, 0);
@@ -153,64 +153,64 @@ static struct bio_vec *kb_pages_alloc(struct kb_squeue *sq, size_t bytes, unsign
 }
 
 /* Return: the number of pieces of the reserve that hold the data of @req, its user. */
-static unsigned int kb_reserve_use(struct kb_req *req)
+static unsigned int kbs_reserve_use(struct kbs_req *req)
 {
 	size_t left = req->cmd.bytes;
 	unsigned int n;
 
 	for (n = 0; left; n++) {
-		kb_reserve.used[n] = kb_reserve.bvec[n];
-		kb_reserve.used[n].bv_len = min_t(size_t, left, kb_reserve.bvec[n].bv_len);
-		left -= kb_reserve.used[n].bv_len;
+		kbs_reserve.used[n] = kbs_reserve.bvec[n];
+		kbs_reserve.used[n].bv_len = min_t(size_t, left, kbs_reserve.bvec[n].bv_len);
+		left -= kbs_reserve.used[n].bv_len;
 	}
 	return n;
 }
 
 /* Return: 0, -EAGAIN if @req was queued to wait, or -ESHUTDOWN. */
-static int kb_reserve_take(struct kb_req *req)
+static int kbs_reserve_take(struct kbs_req *req)
 {
 	int ret = 0;
 
-	spin_lock_bh(&kb_reserve.lock);
-	/* Don't queue @req after kb_mem_waiters() has emptied the list. */
-	if (READ_ONCE(req->sq->s->state) != KB_SESSION_LIVE) {
+	spin_lock_bh(&kbs_reserve.lock);
+	/* Don't queue @req after kbs_mem_waiters() has emptied the list. */
+	if (READ_ONCE(req->sq->s->state) != KBS_SESSION_LIVE) {
 		ret = -ESHUTDOWN;
-	} else if (kb_reserve.busy) {
+	} else if (kbs_reserve.busy) {
 		ret = -EAGAIN;
-		list_add_tail(&req->list, &kb_reserve.waiting);
+		list_add_tail(&req->list, &kbs_reserve.waiting);
 	} else {
 		req->reserved = true;
-		kb_reserve.busy = true;
+		kbs_reserve.busy = true;
 	}
-	spin_unlock_bh(&kb_reserve.lock);
+	spin_unlock_bh(&kbs_reserve.lock);
 	return ret;
 }
 
-static void kb_reserve_give(struct kb_req *req)
+static void kbs_reserve_give(struct kbs_req *req)
 {
-	struct kb_req *next;
+	struct kbs_req *next;
 
 	req->reserved = false;
-	spin_lock_bh(&kb_reserve.lock);
-	next = list_first_entry_or_null(&kb_reserve.waiting, struct kb_req, list);
+	spin_lock_bh(&kbs_reserve.lock);
+	next = list_first_entry_or_null(&kbs_reserve.waiting, struct kbs_req, list);
 	if (next) {
 		list_del(&next->list);
 		next->reserved = true;
 	} else {
-		kb_reserve.busy = false;
+		kbs_reserve.busy = false;
 	}
-	spin_unlock_bh(&kb_reserve.lock);
+	spin_unlock_bh(&kbs_reserve.lock);
 	if (next)
-		kb_req_next(next, kb_store_wq(next), kb_run_begin);
+		kbs_req_next(next, kbs_store_wq(next), kbs_run_begin);
 }
 
 /* Charge whole pages, because requests don't share pages. */
-static u32 kb_mem_bytes(const struct kb_req *req)
+static u32 kbs_mem_bytes(const struct kbs_req *req)
 {
 	return PAGE_ALIGN(req->cmd.bytes);
 }
 
-static bool kb_mem_fits(const struct kb_session *s, u32 bytes)
+static bool kbs_mem_fits(const struct kbs_session *s, u32 bytes)
 {
 	return !s->leased || (u64)s->leased + bytes <= s->port->max_memory;
 }
@@ -219,14 +219,14 @@ static bool kb_mem_fits(const struct kb_session *s, u32 bytes)
  * Queues lease memory of the session's limit as they need it, and keep the lease until
  * another queue runs short. So a busy queue takes only its own lock.
  */
-static int kb_mem_lease(struct kb_squeue *sq, u32 bytes, struct kb_req *req)
+static int kbs_mem_lease(struct kbs_squeue *sq, u32 bytes, struct kbs_req *req)
 {
-	struct kb_session *s = sq->s;
+	struct kbs_session *s = sq->s;
 	bool fits;
 
 	lockdep_assert_held(&sq->lock);
 	spin_lock(&s->lock);
-	fits = kb_mem_fits(s, bytes) && list_empty(&s->mem_wait);
+	fits = kbs_mem_fits(s, bytes) && list_empty(&s->mem_wait);
 	if (fits)
 		s->leased += bytes;
 	else
@@ -240,36 +240,36 @@ static int kb_mem_lease(struct kb_squeue *sq, u32 bytes, struct kb_req *req)
 }
 
 /* Return @spare bytes to the session, and start waiting requests that fit, in order. */
-static void kb_mem_grant(struct kb_session *s, u32 spare)
+static void kbs_mem_grant(struct kbs_session *s, u32 spare)
 {
-	struct kb_req *req, *next;
-	struct kb_squeue *sq;
+	struct kbs_req *req, *next;
+	struct kbs_squeue *sq;
 	LIST_HEAD(granted);
 
 	spin_lock_bh(&s->lock);
 	s->leased -= spare;
 	list_for_each_entry_safe(req, next, &s->mem_wait, list) {
-		if (!kb_mem_fits(s, kb_mem_bytes(req)))
+		if (!kbs_mem_fits(s, kbs_mem_bytes(req)))
 			break;
-		s->leased += kb_mem_bytes(req);
+		s->leased += kbs_mem_bytes(req);
 		list_move_tail(&req->list, &granted);
 	}
 	spin_unlock_bh(&s->lock);
 	list_for_each_entry_safe(req, next, &granted, list) {
 		sq = req->sq;
 		spin_lock_bh(&sq->lock);
-		sq->leased += kb_mem_bytes(req);
-		sq->load.memory += kb_mem_bytes(req);
+		sq->leased += kbs_mem_bytes(req);
+		sq->load.memory += kbs_mem_bytes(req);
 		req->charged = true;
 		spin_unlock_bh(&sq->lock);
-		kb_req_next(req, kb_store_wq(req), kb_run_begin);
+		kbs_req_next(req, kbs_store_wq(req), kbs_run_begin);
 	}
 }
 
 /* Take back unused leases of all queues, for waiting requests. */
-static void kb_mem_collect(struct kb_session *s)
+static void kbs_mem_collect(struct kbs_session *s)
 {
-	struct kb_squeue *sq;
+	struct kbs_squeue *sq;
 	u32 spare = 0;
 
 	for (sq = s->queues; sq < s->queues + s->nqueues; sq++) {
@@ -278,27 +278,27 @@ static void kb_mem_collect(struct kb_session *s)
 		sq->leased = sq->load.memory;
 		spin_unlock_bh(&sq->lock);
 	}
-	kb_mem_grant(s, spare);
+	kbs_mem_grant(s, spare);
 }
 
 /*
  * Charge a request's memory. A session's first request may exceed the limit.
  * Return: 0, -EAGAIN if @req was queued to wait, or -ESHUTDOWN.
  */
-static int kb_mem_charge(struct kb_req *req)
+static int kbs_mem_charge(struct kbs_req *req)
 {
-	struct kb_squeue *sq = req->sq;
-	u32 left, bytes = kb_mem_bytes(req);
+	struct kbs_squeue *sq = req->sq;
+	u32 left, bytes = kbs_mem_bytes(req);
 	int ret = 0;
 
-	/* A waiting request may be ended at once. But kb_session_drain() waits for this reader. */
+	/* A waiting request may be ended at once. But kbs_session_drain() waits for this reader. */
 	rcu_read_lock();
 	spin_lock_bh(&sq->lock);
 	left = sq->leased - sq->load.memory;
-	if (READ_ONCE(sq->s->state) != KB_SESSION_LIVE)
+	if (READ_ONCE(sq->s->state) != KBS_SESSION_LIVE)
 		ret = -ESHUTDOWN;
 	else if (left < bytes || !list_empty_careful(&sq->s->mem_wait))
-		ret = kb_mem_lease(sq, left < bytes ? bytes - left : 0, req);
+		ret = kbs_mem_lease(sq, left < bytes ? bytes - left : 0, req);
 	if (!ret) {
 		sq->load.memory += bytes;
 		req->charged = true;
@@ -306,110 +306,110 @@ static int kb_mem_charge(struct kb_req *req)
 	spin_unlock_bh(&sq->lock);
 	/* Other queues may have leases that they don't use. */
 	if (ret == -EAGAIN)
-		kb_mem_collect(sq->s);
+		kbs_mem_collect(sq->s);
 	rcu_read_unlock();
 	return ret;
 }
 
-static void kb_mem_uncharge(struct kb_squeue *sq, u32 bytes)
+static void kbs_mem_uncharge(struct kbs_squeue *sq, u32 bytes)
 {
 	bool wanted;
 
 	spin_lock_bh(&sq->lock);
 	sq->load.memory -= bytes;
-	/* A waiting request was added to the list before kb_mem_collect() read this queue. */
+	/* A waiting request was added to the list before kbs_mem_collect() read this queue. */
 	wanted = !list_empty_careful(&sq->s->mem_wait);
 	spin_unlock_bh(&sq->lock);
 	if (wanted)
-		kb_mem_collect(sq->s);
+		kbs_mem_collect(sq->s);
 }
 
 /*
  * Allocate pages for a request's data. Return: 0; -EAGAIN if the request waits for memory, and
- * will be started again; -ESHUTDOWN if the session isn't live. In kb_store_wq(), sleeps.
+ * will be started again; -ESHUTDOWN if the session isn't live. In kbs_store_wq(), sleeps.
  */
-int kb_req_pages(struct kb_req *req)
+int kbs_req_pages(struct kbs_req *req)
 {
-	int ret = req->charged ? 0 : kb_mem_charge(req);
+	int ret = req->charged ? 0 : kbs_mem_charge(req);
 
 	if (!ret && !req->reserved)
-		req->bvec = kb_pages_alloc(req->sq, req->cmd.bytes, &req->nbvec);
+		req->bvec = kbs_pages_alloc(req->sq, req->cmd.bytes, &req->nbvec);
 	if (ret || req->bvec)
 		return ret;
-	ret = req->reserved ? 0 : kb_reserve_take(req);
+	ret = req->reserved ? 0 : kbs_reserve_take(req);
 	if (ret)
 		return ret;
-	req->nbvec = kb_reserve_use(req);
-	req->bvec = kb_reserve.used;
+	req->nbvec = kbs_reserve_use(req);
+	req->bvec = kbs_reserve.used;
 	return 0;
 }
 
-void kb_req_free_pages(struct kb_req *req)
+void kbs_req_free_pages(struct kbs_req *req)
 {
 	if (req->reserved)
-		kb_reserve_give(req);
+		kbs_reserve_give(req);
 	else if (req->bvec && req->bvec != &req->inline_bvec)
-		kb_pages_free(req->sq, req->bvec, req->nbvec);
+		kbs_pages_free(req->sq, req->bvec, req->nbvec);
 	req->bvec = NULL;
 	if (req->charged)
-		kb_mem_uncharge(req->sq, kb_mem_bytes(req));
+		kbs_mem_uncharge(req->sq, kbs_mem_bytes(req));
 	req->charged = false;
 }
 
 /* Return: whether @req's pages can move to its reply: one piece, not of the reserve. */
-bool kb_reply_may_have(const struct kb_req *req)
+bool kbs_reply_may_have(const struct kbs_req *req)
 {
 	return req->nbvec == 1 && !req->reserved;
 }
 
 /* Move the pages to the reply, because the slot may be reused before it has completed. */
-void kb_reply_take_pages(struct kb_reply_op *reply, struct kb_req *req)
+void kbs_reply_take_pages(struct kbs_reply_op *reply, struct kbs_req *req)
 {
 	reply->bvecs[0] = req->bvec[0];
-	reply->charged = kb_mem_bytes(req);
+	reply->charged = kbs_mem_bytes(req);
 	kfree(req->bvec);
 	req->bvec = NULL;
 	req->charged = false;
 }
 
-void kb_reply_free_pages(struct kb_reply_op *reply)
+void kbs_reply_free_pages(struct kbs_reply_op *reply)
 {
-	kb_chunk_give(reply->sq, reply->bvecs[0].bv_page, get_order(reply->bvecs[0].bv_len));
-	kb_mem_uncharge(reply->sq, reply->charged);
+	kbs_chunk_give(reply->sq, reply->bvecs[0].bv_page, get_order(reply->bvecs[0].bv_len));
+	kbs_mem_uncharge(reply->sq, reply->charged);
 	reply->charged = 0;
 }
 
 /* Take a session's requests that wait for memory off their lists. The caller ends each. */
-void kb_mem_waiters(struct kb_session *s, struct list_head *list)
+void kbs_mem_waiters(struct kbs_session *s, struct list_head *list)
 {
-	struct kb_req *req, *next;
+	struct kbs_req *req, *next;
 
 	spin_lock_bh(&s->lock);
 	list_splice_tail_init(&s->mem_wait, list);
 	spin_unlock_bh(&s->lock);
-	spin_lock_bh(&kb_reserve.lock);
-	list_for_each_entry_safe(req, next, &kb_reserve.waiting, list)
+	spin_lock_bh(&kbs_reserve.lock);
+	list_for_each_entry_safe(req, next, &kbs_reserve.waiting, list)
 		if (req->sq->s == s)
 			list_move_tail(&req->list, list);
-	spin_unlock_bh(&kb_reserve.lock);
+	spin_unlock_bh(&kbs_reserve.lock);
 }
 
-int kb_reserve_init(void)
+int kbs_reserve_init(void)
 {
-	spin_lock_init(&kb_reserve.lock);
-	INIT_LIST_HEAD(&kb_reserve.waiting);
-	kb_reserve.bvec = kb_pages_alloc(NULL, KB_IO_MAX, &kb_reserve.nbvec);
-	if (!kb_reserve.bvec)
+	spin_lock_init(&kbs_reserve.lock);
+	INIT_LIST_HEAD(&kbs_reserve.waiting);
+	kbs_reserve.bvec = kbs_pages_alloc(NULL, KOFIBLK_IO_MAX, &kbs_reserve.nbvec);
+	if (!kbs_reserve.bvec)
 		return -ENOMEM;
-	kb_reserve.used = kcalloc(kb_reserve.nbvec, sizeof(*kb_reserve.used), GFP_KERNEL);
-	if (kb_reserve.used)
+	kbs_reserve.used = kcalloc(kbs_reserve.nbvec, sizeof(*kbs_reserve.used), GFP_KERNEL);
+	if (kbs_reserve.used)
 		return 0;
-	kb_pages_free(NULL, kb_reserve.bvec, kb_reserve.nbvec);
+	kbs_pages_free(NULL, kbs_reserve.bvec, kbs_reserve.nbvec);
 	return -ENOMEM;
 }
 
-void kb_reserve_exit(void)
+void kbs_reserve_exit(void)
 {
-	kfree(kb_reserve.used);
-	kb_pages_free(NULL, kb_reserve.bvec, kb_reserve.nbvec);
+	kfree(kbs_reserve.used);
+	kbs_pages_free(NULL, kbs_reserve.bvec, kbs_reserve.nbvec);
 }

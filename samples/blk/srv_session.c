@@ -12,179 +12,179 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-#define KB_TAKE_S	30	/* time-out for a client to take replies and data */
-#define KB_END_S	60	/* time-out of operations after the end of a session */
-#define KB_WATCH_MS	1000U
+#define KBS_TAKE_S	30	/* time-out for a client to take replies and data */
+#define KBS_END_S	60	/* time-out of operations after the end of a session */
+#define KBS_WATCH_MS	1000U
 
-static DEFINE_HASHTABLE(kb_sessions_by_id, 6);	/* under kb_sessions_lock */
+static DEFINE_HASHTABLE(kbs_sessions_by_id, 6);	/* under kbs_sessions_lock */
 
-/* Number of session threads. Each completes kb_thread_end when it exits. */
-static atomic_t kb_threads;
-static DECLARE_COMPLETION(kb_thread_end);
+/* Number of session threads. Each completes kbs_thread_end when it exits. */
+static atomic_t kbs_threads;
+static DECLARE_COMPLETION(kbs_thread_end);
 
-static atomic64_t kb_stray;	/* commands without a session */
+static atomic64_t kbs_stray;	/* commands without a session */
 
 /* --- ending --- */
 
-static void kb_stop_work(struct work_struct *work)
+static void kbs_stop_work(struct work_struct *work)
 {
-	kulp_net_shutdown(&container_of(work, struct kb_session, stop_work)->conn.net);
+	kulp_net_shutdown(&container_of(work, struct kbs_session, stop_work)->conn.net);
 	/* The session may be waiting for sessions that it replaces. */
-	wake_up_all(&kb_srv_wait);
+	wake_up_all(&kbs_wait);
 }
 
 /*
  * Make a session end, without waiting for it. @orderly: flush the store first, and tell the
  * client in BYE that it was flushed. Any context but hard IRQ.
  */
-void kb_session_stop(struct kb_session *s, bool orderly)
+void kbs_session_stop(struct kbs_session *s, bool orderly)
 {
 	spin_lock_bh(&s->lock);
 	if (!s->stop) {
 		s->orderly = orderly;
-		/* Pairs with kb_watch(), which reads @orderly. */
+		/* Pairs with kbs_watch(), which reads @orderly. */
 		smp_store_release(&s->stop, true);
-		queue_work(kb_done_wq, &s->stop_work);
+		queue_work(kbs_done_wq, &s->stop_work);
 	}
 	spin_unlock_bh(&s->lock);
 }
 
-void kb_session_violated(struct kb_session *s, const char *how)
+void kbs_session_violated(struct kbs_session *s, const char *how)
 {
-	trace_kb_srv_violation(s->hello.client, how);
+	trace_kofiblk_srv_violation(s->hello.client, how);
 	if (!READ_ONCE(s->stop))
 		pr_warn_ratelimited("%s at %s violates the protocol, ending its session: %s\n",
 				    s->hello.client, s->conn.name, how);
-	kb_session_stop(s, false);
+	kbs_session_stop(s, false);
 }
 
 /* Stop the sessions of a port, an export, or a device that is gone. NULL stands for any. */
-void kb_sessions_stop(const struct kb_port *port, const struct kb_export *export,
-		      const struct kulp_fabric *f)
+void kbs_sessions_stop(const struct kbs_port *port, const struct kbs_export *export,
+		       const struct kulp_fabric *f)
 {
-	struct kb_session *s;
+	struct kbs_session *s;
 
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(s, &kb_sessions, list)
+	spin_lock_bh(&kbs_sessions_lock);
+	list_for_each_entry(s, &kbs_sessions, list)
 		if ((!port || s->port == port) && (!export || s->export == export) &&
 		    (!f || s->fabric == f))
-			kb_session_stop(s, !f);
-	spin_unlock_bh(&kb_sessions_lock);
+			kbs_session_stop(s, !f);
+	spin_unlock_bh(&kbs_sessions_lock);
 }
 
-void kb_sessions_resize(struct kb_export *export)
+void kbs_sessions_resize(struct kbs_export *export)
 {
-	struct kb_session *s;
+	struct kbs_session *s;
 
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(s, &kb_sessions, list)
+	spin_lock_bh(&kbs_sessions_lock);
+	list_for_each_entry(s, &kbs_sessions, list)
 		if (s->export == export)
 			WRITE_ONCE(s->resize, 1);
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 }
 
-static void kb_srv_gone(struct kulp_fabric *f)
+static void kbs_gone(struct kulp_fabric *f)
 {
 	pr_warn("device %s was removed or has failed, ending its sessions\n",
 		f->info->domain_attr->name);
-	kb_sessions_stop(NULL, NULL, f);
+	kbs_sessions_stop(NULL, NULL, f);
 }
 
 /* --- commands --- */
 
-static struct kb_session *kb_session_find(u64 id)
+static struct kbs_session *kbs_session_find(u64 id)
 {
-	struct kb_session *s;
+	struct kbs_session *s;
 
-	hash_for_each_possible_rcu(kb_sessions_by_id, s, hash, id)
+	hash_for_each_possible_rcu(kbs_sessions_by_id, s, hash, id)
 		if (s->id == id)
 			return s;
 	return NULL;
 }
 
 /* Messages don't name their sender, but only the client knows the session ID. */
-static void kb_srv_received(struct kulp_queue *q, void *buf, size_t len)
+static void kbs_received(struct kulp_queue *q, void *buf, size_t len)
 {
-	const struct kb_cmd *wire = buf;
-	struct kb_req *req = NULL;
-	struct kb_cmd_msg msg;
-	struct kb_session *s;
-	bool bad = kb_parse_cmd(buf, len, &msg);
+	const struct kofiblk_cmd *wire = buf;
+	struct kbs_req *req = NULL;
+	struct kofiblk_cmd_msg msg;
+	struct kbs_session *s;
+	bool bad = kofiblk_parse_cmd(buf, len, &msg);
 
 	rcu_read_lock();
 	s = len >= sizeof(*wire) ?
-		    kb_session_find(le64_to_cpu(wire->session)) : NULL;
+		    kbs_session_find(le64_to_cpu(wire->session)) : NULL;
 	if (!s) {
-		atomic64_inc(&kb_stray);
-		trace_kb_srv_stray(len);
+		atomic64_inc(&kbs_stray);
+		trace_kofiblk_srv_stray(len);
 	} else if (bad) {
-		kb_session_violated(s, "a malformed command");
+		kbs_session_violated(s, "a malformed command");
 	} else {
-		req = kb_session_command(s, q, &msg);
+		req = kbs_session_command(s, q, &msg);
 	}
 	rcu_read_unlock();
 	if (req)
-		kb_req_begin(req);
+		kbs_req_begin(req);
 }
 
-const struct kulp_role kb_srv_role = {
+const struct kulp_role kbs_role = {
 	.name		= "kofiblk_srv",
-	.recv_len	= KB_CMD_MAX(KB_INLINE_MAX),
-	.max_queues	= KB_QUEUES_MAX,
-	.received	= kb_srv_received,
-	.gone		= kb_srv_gone,
+	.recv_len	= KOFIBLK_CMD_MAX(KOFIBLK_INLINE_MAX),
+	.max_queues	= KOFIBLK_QUEUES_MAX,
+	.received	= kbs_received,
+	.gone		= kbs_gone,
 };
 
 /* --- start --- */
 
 /* Set the device of a session, whose removal ends the session; or NULL. */
-void kb_session_on(struct kb_session *s, struct kulp_fabric *f)
+void kbs_session_on(struct kbs_session *s, struct kulp_fabric *f)
 {
-	spin_lock_bh(&kb_sessions_lock);
+	spin_lock_bh(&kbs_sessions_lock);
 	s->fabric = f;
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 }
 
-void kb_session_live(struct kb_session *s)
+void kbs_session_live(struct kbs_session *s)
 {
 	u16 i;
 
 	for (i = 0; i < s->nqueues; i++)
 		s->queues[i].heard = jiffies;
-	/* kb_sessions_show() reads the queues under the lock if the state isn't NEW. */
-	spin_lock_bh(&kb_sessions_lock);
-	WRITE_ONCE(s->state, KB_SESSION_LIVE);
-	hash_add_rcu(kb_sessions_by_id, &s->hash, s->id);
-	spin_unlock_bh(&kb_sessions_lock);
+	/* kbs_sessions_show() reads the queues under the lock if the state isn't NEW. */
+	spin_lock_bh(&kbs_sessions_lock);
+	WRITE_ONCE(s->state, KBS_SESSION_LIVE);
+	hash_add_rcu(kbs_sessions_by_id, &s->hash, s->id);
+	spin_unlock_bh(&kbs_sessions_lock);
 }
 
 /* --- a session's life --- */
 
-static int kb_tell_size(struct kb_session *s)
+static int kbs_tell_size(struct kbs_session *s)
 {
-	struct kb_resize_msg msg = {
+	struct kofiblk_resize_msg msg = {
 		.number = ++s->resizes,
 		.bytes = READ_ONCE(s->export->store.disk.bytes),
 	};
-	u8 buf[sizeof(struct kb_resize)];
-	size_t len = kb_build_resize(buf, &msg);
+	u8 buf[sizeof(struct kofiblk_resize)];
+	size_t len = kofiblk_build_resize(buf, &msg);
 
-	return kulp_auth_sign(s->key, KB_AUTH_RESIZE, s->proof, buf, len) ?:
+	return kulp_auth_sign(s->key, KOFIBLK_AUTH_RESIZE, s->proof, buf, len) ?:
 	       kulp_net_send(&s->conn.net, buf, len);
 }
 
 /* Always allow a client to reconnect, because its disk has users. */
-static void kb_say_bye(struct kb_session *s, bool flushed)
+static void kbs_say_bye(struct kbs_session *s, bool flushed)
 {
-	struct kb_bye_msg msg = { .again = true, .flushed = flushed };
-	u8 buf[sizeof(struct kb_bye)];
-	size_t len = kb_build_bye(buf, &msg);
+	struct kofiblk_bye_msg msg = { .again = true, .flushed = flushed };
+	u8 buf[sizeof(struct kofiblk_bye)];
+	size_t len = kofiblk_build_bye(buf, &msg);
 
-	if (!kulp_auth_sign(s->key, KB_AUTH_BYE, s->proof, buf, len))
+	if (!kulp_auth_sign(s->key, KOFIBLK_AUTH_BYE, s->proof, buf, len))
 		kulp_net_send(&s->conn.net, buf, len);
 }
 
-static bool kb_session_silent(struct kb_session *s, unsigned long age)
+static bool kbs_session_silent(struct kbs_session *s, unsigned long age)
 {
 	u16 i;
 
@@ -195,50 +195,50 @@ static bool kb_session_silent(struct kb_session *s, unsigned long age)
 }
 
 /* Return: why the session must end. */
-static const char *kb_watch(struct kb_session *s)
+static const char *kbs_watch(struct kbs_session *s)
 {
-	const u32 ms = s->limits.keep_alive, tick = clamp(ms / 4, 25U, KB_WATCH_MS);
-	u8 buf[sizeof(struct kb_bye)];
+	const u32 ms = s->limits.keep_alive, tick = clamp(ms / 4, 25U, KBS_WATCH_MS);
+	u8 buf[sizeof(struct kofiblk_bye)];
 	const char *why = NULL;
-	struct kb_bye_msg bye;
+	struct kofiblk_bye_msg bye;
 	int ret;
 
 	while (!why) {
 		ret = kulp_net_recv(&s->conn.net, buf, sizeof(buf), tick);
-		/* Pairs with kb_session_stop(), which sets @orderly. */
+		/* Pairs with kbs_session_stop(), which sets @orderly. */
 		if (smp_load_acquire(&s->stop)) {
 			if (!s->orderly)
-				kb_say_bye(s, false);
+				kbs_say_bye(s, false);
 			return "stopped by the server";
 		}
-		if (ret >= 0 && !kb_parse_bye(buf, ret, &bye) &&
-		    !kulp_auth_check(s->key, KB_AUTH_CLIENT_BYE, s->proof, buf, ret))
+		if (ret >= 0 && !kofiblk_parse_bye(buf, ret, &bye) &&
+		    !kulp_auth_check(s->key, KOFIBLK_AUTH_CLIENT_BYE, s->proof, buf, ret))
 			return "the client left";
 		if (ret >= 0 || ret == -EPROTO) {
-			kb_session_violated(s, "an unexpected message over TCP");
+			kbs_session_violated(s, "an unexpected message over TCP");
 			why = "the client violated the protocol";
 			break;
 		}
 		if (ret != -ETIMEDOUT)
 			return "the connection is lost";
-		kb_mem_trim(s);
-		if (xchg(&s->resize, 0) && kb_tell_size(s))
+		kbs_mem_trim(s);
+		if (xchg(&s->resize, 0) && kbs_tell_size(s))
 			return "the connection is lost";
-		if (kb_session_silent(s, msecs_to_jiffies(ms)))
+		if (kbs_session_silent(s, msecs_to_jiffies(ms)))
 			why = "no message from the client within its keep-alive time-out";
-		else if (kb_session_untaken(s, KB_TAKE_S * HZ))
+		else if (kbs_session_untaken(s, KBS_TAKE_S * HZ))
 			why = "the client doesn't take its replies or data";
 	}
-	kb_session_stop(s, false);
-	kb_say_bye(s, false);
+	kbs_session_stop(s, false);
+	kbs_say_bye(s, false);
 	return why;
 }
 
-static bool kb_session_idle(struct kb_session *s, u32 *posted)
+static bool kbs_session_idle(struct kbs_session *s, u32 *posted)
 {
-	struct kb_load load;
+	struct kbs_load load;
 
-	kb_session_load(s, &load, NULL);
+	kbs_session_load(s, &load, NULL);
 	*posted = load.posted;
 	return !load.in_flight;
 }
@@ -248,37 +248,37 @@ static bool kb_session_idle(struct kb_session *s, u32 *posted)
  * client reconnects. Wait for half of the keep-alive time-out at most: after all of it the
  * client considers the server dead.
  */
-static void kb_session_part(struct kb_session *s)
+static void kbs_session_part(struct kbs_session *s)
 {
 	u32 posted;
 	bool idle;
 
-	idle = wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted),
+	idle = wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted),
 				  msecs_to_jiffies(s->limits.keep_alive / 2));
-	kb_say_bye(s, idle && !kb_store_flush(&s->export->store));
+	kbs_say_bye(s, idle && !kbs_store_flush(&s->export->store));
 }
 
 /*
  * End a session that was live. Active operations complete by themselves, unless the client
  * or the device prevents it.
  */
-static void kb_session_drain(struct kb_session *s)
+static void kbs_session_drain(struct kbs_session *s)
 {
 	u32 posted;
 
 	/* Flush most of the data while the session still answers each keep-alive. */
 	if (s->orderly)
-		kb_store_flush(&s->export->store);
-	kb_session_ending(s);
-	spin_lock_bh(&kb_sessions_lock);
+		kbs_store_flush(&s->export->store);
+	kbs_session_ending(s);
+	spin_lock_bh(&kbs_sessions_lock);
 	hash_del_rcu(&s->hash);
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 	synchronize_rcu();
-	kb_session_abort(s);
+	kbs_session_abort(s);
 	if (s->orderly)
-		kb_session_part(s);
+		kbs_session_part(s);
 	kulp_net_close(&s->conn.net);
-	if (wait_event_timeout(kb_srv_wait, kb_session_idle(s, &posted), KB_END_S * HZ))
+	if (wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ))
 		return;
 	/* If only the store is slow, wait: a request posts nothing after its I/O. */
 	if (posted) {
@@ -286,187 +286,188 @@ static void kb_session_drain(struct kb_session *s)
 			s->hello.client, s->conn.name, s->fabric->info->domain_attr->name);
 		kulp_fabric_lost(s->fabric);
 	}
-	wait_event(kb_srv_wait, kb_session_idle(s, &posted));
+	wait_event(kbs_wait, kbs_session_idle(s, &posted));
 }
 
-static void kb_session_free_fabric(struct kb_session *s)
+static void kbs_session_free_fabric(struct kbs_session *s)
 {
 	struct kulp_fabric *f = s->fabric;
 	u16 i;
 
 	for (i = 0; i < s->nqueues; i++) {
-		struct kb_squeue *sq = &s->queues[i];
+		struct kbs_squeue *sq = &s->queues[i];
 
 		if (!sq->s)
 			break;
-		kb_squeue_exit(sq);
+		kbs_squeue_exit(sq);
 		kulp_credits_give(sq->q, sq->credits);
 		if (sq->has_peer)
 			kulp_peer_put(f, sq->peer);
 	}
-	kb_session_on(s, NULL);
+	kbs_session_on(s, NULL);
 	kfree(s->queues);
 	kfree(s->ping.wire);
 	kulp_fabric_put(f);
 }
 
-static void kb_session_gone(struct kb_session *s)
+static void kbs_session_gone(struct kbs_session *s)
 {
 	kulp_conn_settled(&s->port->listener, &s->conn);
-	spin_lock_bh(&kb_sessions_lock);
+	spin_lock_bh(&kbs_sessions_lock);
 	list_del(&s->list);
-	spin_unlock_bh(&kb_sessions_lock);
+	spin_unlock_bh(&kbs_sessions_lock);
 	cancel_work_sync(&s->stop_work);
 	kulp_net_close(&s->conn.net);
 	kulp_key_put(s->key);
-	mutex_lock(&kb_srv_lock);
+	mutex_lock(&kbs_lock);
 	WRITE_ONCE(s->port->conf.nsessions, s->port->conf.nsessions - 1);
 	if (s->export)
 		WRITE_ONCE(s->export->conf.nsessions, s->export->conf.nsessions - 1);
-	wake_up_all(&kb_srv_wait);
-	mutex_unlock(&kb_srv_lock);
+	wake_up_all(&kbs_wait);
+	mutex_unlock(&kbs_lock);
 	kfree_rcu(s, rcu);
 }
 
-static int kb_session_thread(void *arg)
+static int kbs_session_thread(void *arg)
 {
-	struct kb_session *s = arg;
+	struct kbs_session *s = arg;
 	const char *why;
 	int ret;
 
-	ret = kb_set_up(s);
+	ret = kbs_set_up(s);
 	if (!ret) {
 		pr_info("%s at %s, export %s: session begins, %u queues of depth %u\n",
 			s->hello.client, s->conn.name, s->hello.export, s->nqueues,
 			s->limits.depth);
-		trace_kb_srv_session(s, "live");
-		why = kb_watch(s);
+		trace_kofiblk_srv_session(s, "live");
+		why = kbs_watch(s);
 		pr_info("%s at %s, export %s: session ends: %s\n", s->hello.client,
 			s->conn.name, s->hello.export, why);
 	}
-	if (s->state != KB_SESSION_NEW)
-		kb_session_drain(s);
+	if (s->state != KBS_SESSION_NEW)
+		kbs_session_drain(s);
 	if (s->fabric)
-		kb_session_free_fabric(s);
-	trace_kb_srv_session(s, "gone");
-	kb_session_gone(s);
+		kbs_session_free_fabric(s);
+	trace_kofiblk_srv_session(s, "gone");
+	kbs_session_gone(s);
 	/* This runs the kernel's code, so the module may be unloaded after the completion. */
-	kthread_complete_and_exit(&kb_thread_end, 0);
+	kthread_complete_and_exit(&kbs_thread_end, 0);
 }
 
-void kb_sessions_exit(void)
+void kbs_sessions_exit(void)
 {
-	while (atomic_dec_return(&kb_threads) >= 0)
-		wait_for_completion(&kb_thread_end);
+	while (atomic_dec_return(&kbs_threads) >= 0)
+		wait_for_completion(&kbs_thread_end);
 }
 
 /* --- ports --- */
 
-static struct kulp_conn *kb_conn_alloc(struct kulp_listener *l)
+static struct kulp_conn *kbs_conn_alloc(struct kulp_listener *l)
 {
-	struct kb_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct kbs_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
 
 	if (!s)
 		return NULL;
-	s->port = container_of(l, struct kb_port, listener);
+	s->port = container_of(l, struct kbs_port, listener);
 	mutex_init(&s->conn.net.lock);
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
-	INIT_WORK(&s->stop_work, kb_stop_work);
+	INIT_WORK(&s->stop_work, kbs_stop_work);
 	return &s->conn;
 }
 
-static void kb_conn_free(struct kulp_conn *conn)
+static void kbs_conn_free(struct kulp_conn *conn)
 {
 	kulp_net_close(&conn->net);
-	kfree(container_of(conn, struct kb_session, conn));
+	kfree(container_of(conn, struct kbs_session, conn));
 }
 
-static void kb_conn_start(struct kulp_listener *l, struct kulp_conn *conn)
+static void kbs_conn_start(struct kulp_listener *l, struct kulp_conn *conn)
 {
-	struct kb_session *s = container_of(conn, struct kb_session, conn);
-	const char *why = kb_session_admit(s);
+	struct kbs_session *s = container_of(conn, struct kbs_session, conn);
+	const char *why = kbs_session_admit(s);
 	struct task_struct *task;
 
 	if (why) {
-		kb_reject(s, -EBUSY, why);
+		kbs_reject(s, -EBUSY, why);
 		kulp_conn_settled(l, conn);
-		kb_conn_free(conn);
+		kbs_conn_free(conn);
 		return;
 	}
-	atomic_inc(&kb_threads);
-	task = kthread_run(kb_session_thread, s, "kofiblk_srv");
+	atomic_inc(&kbs_threads);
+	task = kthread_run(kbs_session_thread, s, "kofiblk_srv");
 	if (!IS_ERR(task))
 		return;
-	kb_session_gone(s);
-	atomic_dec(&kb_threads);
+	kbs_session_gone(s);
+	atomic_dec(&kbs_threads);
 }
 
-void kb_port_init(struct kb_port *port)
+void kbs_port_init(struct kbs_port *port)
 {
-	port->listener.alloc = kb_conn_alloc;
-	port->listener.free = kb_conn_free;
-	port->listener.start = kb_conn_start;
+	port->listener.alloc = kbs_conn_alloc;
+	port->listener.free = kbs_conn_free;
+	port->listener.start = kbs_conn_start;
 	kulp_listener_init(&port->listener);
 }
 
-/* Start listening; under kb_conf.enabling. */
-int kb_port_start(struct kb_conf *conf)
+/* Start listening; under kbs_conf.enabling. */
+int kbs_port_start(struct kbs_conf *conf)
 {
-	struct kb_port *port = container_of(conf, struct kb_port, conf);
+	struct kbs_port *port = container_of(conf, struct kbs_port, conf);
 	const char *host = port->addr ?: "";
 	char text[KULP_NET_NAME + 16];
 	int ret;
 
 	snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port->port);
 	/* The first session may begin before the return. */
-	kb_conf_set(conf, true);
+	kbs_conf_set(conf, true);
 	ret = kulp_listen(&port->listener, text, "kofiblk_port");
 	if (ret)
-		kb_conf_set(conf, false);
+		kbs_conf_set(conf, false);
 	return ret;
 }
 
-/* Stop listening, and stop all sessions without waiting; under kb_conf.enabling. */
-void kb_port_stop(struct kb_conf *conf)
+/* Stop listening, and stop all sessions without waiting; under kbs_conf.enabling. */
+void kbs_port_stop(struct kbs_conf *conf)
 {
-	struct kb_port *port = container_of(conf, struct kb_port, conf);
+	struct kbs_port *port = container_of(conf, struct kbs_port, conf);
 
 	kulp_listener_stop(&port->listener);
-	kb_sessions_stop(port, NULL, NULL);
+	kbs_sessions_stop(port, NULL, NULL);
 }
 
 /* --- debugfs --- */
 
-static const char * const kb_session_states[] = {
-	[KB_SESSION_NEW]	= "new",
-	[KB_SESSION_LIVE]	= "live",
-	[KB_SESSION_ENDING]	= "ending",
+static const char * const kbs_session_states[] = {
+	[KBS_SESSION_NEW]	= "new",
+	[KBS_SESSION_LIVE]	= "live",
+	[KBS_SESSION_ENDING]	= "ending",
 };
 
 /* A line for each session, without the ID, which is a secret. */
-int kb_sessions_show(struct seq_file *m, void *unused)
+int kbs_sessions_show(struct seq_file *m, void *unused)
 {
-	struct kb_session *s;
+	struct kbs_session *s;
 
-	spin_lock_bh(&kb_sessions_lock);
-	list_for_each_entry(s, &kb_sessions, list) {
-		struct kb_session_stats stats = {};
-		struct kb_load load = {};
+	spin_lock_bh(&kbs_sessions_lock);
+	list_for_each_entry(s, &kbs_sessions, list) {
+		struct kbs_session_stats stats = {};
+		struct kbs_load load = {};
 
 		/* Before LIVE the queues aren't set up yet. Without a fabric they are freed. */
-		if (s->state != KB_SESSION_NEW && s->fabric)
-			kb_session_load(s, &load, &stats);
-		seq_printf(m, "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
+		if (s->state != KBS_SESSION_NEW && s->fabric)
+			kbs_session_load(s, &load, &stats);
+		seq_printf(m,
+			   "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
 			   s->proven ? s->hello.client : "?",
 			   s->proven ? s->hello.export : "?", s->conn.name,
-			   kb_session_states[s->state], s->nqueues,
+			   kbs_session_states[s->state], s->nqueues,
 			   s->limits.depth, s->limits.caps, load.io,
 			   load.in_flight, load.memory, stats.reads,
 			   stats.read_bytes, stats.writes, stats.write_bytes,
 			   stats.others, stats.errors, stats.mem_waits, stats.checksums);
 	}
-	spin_unlock_bh(&kb_sessions_lock);
-	seq_printf(m, "stray=%llu\n", (u64)atomic64_read(&kb_stray));
+	spin_unlock_bh(&kbs_sessions_lock);
+	seq_printf(m, "stray=%llu\n", (u64)atomic64_read(&kbs_stray));
 	return 0;
 }

@@ -10,134 +10,135 @@
 #include "srv.h"
 #include "srv_trace.h"
 
-#define KB_SETUP_MS	5000	/* time-out of each message */
+#define KBS_SETUP_MS	5000	/* time-out of each message */
 /* Time-out for I/O of replaced sessions. The client waits longer, see KBC_ANSWER_MS. */
-#define KB_REPLACE_MS	20000
+#define KBS_REPLACE_MS	20000
 
 /* Messages and state of set-up. */
-struct kb_setup {
+struct kbs_setup {
 	struct kulp_shake shake;
 	int	nkeys;		/* -EACCES for an unknown client */
 	struct kulp_key *keys[KULP_SECRETS];
-	u8	hello[KB_NET_MAX];
-	u8	accept[KB_NET_MAX];
-	struct kb_accept_msg msg;
-	struct kb_hello_msg asked;
-	u8	addrs[KB_QUEUES_MAX * KULP_ADDR_MAX];
+	u8	hello[KOFIBLK_NET_MAX];
+	u8	accept[KOFIBLK_NET_MAX];
+	struct kofiblk_accept_msg msg;
+	struct kofiblk_hello_msg asked;
+	u8	addrs[KOFIBLK_QUEUES_MAX * KULP_ADDR_MAX];
 };
 
-void kb_reject(struct kb_session *s, int err, const char *why)
+void kbs_reject(struct kbs_session *s, int err, const char *why)
 {
-	struct kb_reject_msg msg = {
-		.status	= kb_errno_status(err),
+	struct kofiblk_reject_msg msg = {
+		.status	= kofiblk_errno_status(err),
 		/* Later the server may have room, a device or the export. */
 		.again	= err != -ESTALE,
 	};
-	u8 buf[sizeof(struct kb_reject)];
+	u8 buf[sizeof(struct kofiblk_reject)];
 	size_t len;
 
 	strscpy(msg.why, why, sizeof(msg.why));
-	len = kb_build_reject(buf, &msg);
-	if (!kulp_auth_sign(s->key, KB_AUTH_REJECT, s->proof, buf, len))
+	len = kofiblk_build_reject(buf, &msg);
+	if (!kulp_auth_sign(s->key, KOFIBLK_AUTH_REJECT, s->proof, buf, len))
 		kulp_net_send(&s->conn.net, buf, len);
 }
 
-static int kb_refuse(struct kb_session *s, int err, const char *why)
+static int kbs_refuse(struct kbs_session *s, int err, const char *why)
 {
 	pr_info_ratelimited("%s at %s, export %s: refused: %s\n",
 			    s->hello.client[0] ? s->hello.client : "?", s->conn.name,
 			    s->hello.export[0] ? s->hello.export : "?", why);
-	trace_kb_srv_violation(s->hello.client, why);
-	kb_reject(s, err, why);
+	trace_kofiblk_srv_violation(s->hello.client, why);
+	kbs_reject(s, err, why);
 	return err;
 }
 
-static int kb_setup_hello(struct kb_session *s, struct kb_setup *set)
+static int kbs_setup_hello(struct kbs_session *s, struct kbs_setup *set)
 {
-	struct kb_hello_msg *asked = &set->asked;
+	struct kofiblk_hello_msg *asked = &set->asked;
 	int len;
 
-	len = kulp_net_recv(&s->conn.net, set->hello, sizeof(set->hello), KB_SETUP_MS);
+	len = kulp_net_recv(&s->conn.net, set->hello, sizeof(set->hello), KBS_SETUP_MS);
 	if (len < 0)
 		return len;
-	if (kb_parse_hello(set->hello, len, asked))
-		return kb_refuse(s, -EPROTO, "not a HELLO of the server's version");
-	set->shake = (struct kulp_shake)KB_SHAKE(set->hello, len);
+	if (kofiblk_parse_hello(set->hello, len, asked))
+		return kbs_refuse(s, -EPROTO, "not a HELLO of the server's version");
+	set->shake = (struct kulp_shake)KOFIBLK_SHAKE(set->hello, len);
 	s->hello = *asked;
 	s->hello.addr = NULL;
-	if (kb_port_export(s->port, asked->export, &s->export))
-		return kb_refuse(s, -ENOENT, "no such export");
+	if (kbs_port_export(s->port, asked->export, &s->export))
+		return kbs_refuse(s, -ENOENT, "no such export");
 	return 0;
 }
 
-static int kb_setup_auth(struct kb_session *s, struct kb_setup *set)
+static int kbs_setup_auth(struct kbs_session *s, struct kbs_setup *set)
 {
 	struct kulp_proof_msg auth;
 	int ret;
 
-	set->nkeys = kb_export_keys(s->export, s->hello.client, set->keys);
+	set->nkeys = kbs_export_keys(s->export, s->hello.client, set->keys);
 	ret = kulp_challenge_send(&set->shake, &s->conn.net, set->keys, set->nkeys);
 	if (ret)
 		return ret;
 	/* The buffer of ACCEPT isn't used yet, and has room for any message. */
-	ret = kulp_net_recv(&s->conn.net, set->accept, sizeof(set->accept), KB_SETUP_MS);
+	ret = kulp_net_recv(&s->conn.net, set->accept, sizeof(set->accept), KBS_SETUP_MS);
 	if (ret < 0) {
 		pr_info_ratelimited("%s at %s, export %s: no proof from the client: %s\n",
 				    s->hello.client, s->conn.name, s->hello.export, set->nkeys < 0 ?
 				    "unknown client" : "its secret may differ");
 		return ret;
 	}
-	if (kulp_parse(&kb_proto, KB_AUTH, set->accept, ret, &auth))
-		return kb_refuse(s, -EPROTO, "not an AUTH");
+	if (kulp_parse(&kofiblk_proto, KOFIBLK_AUTH, set->accept, ret, &auth))
+		return kbs_refuse(s, -EPROTO, "not an AUTH");
 	ret = kulp_proof_check(&set->shake, set->keys, set->nkeys, auth.mac);
 	if (ret < 0)
-		return kb_refuse(s, -EACCES, "wrong secret");
+		return kbs_refuse(s, -EACCES, "wrong secret");
 	memcpy(s->proof, auth.mac, sizeof(s->proof));
 	s->key = kulp_key_get(set->keys[ret]);
 	if (!kulp_conn_settled(&s->port->listener, &s->conn))
 		return -ESHUTDOWN;
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
 	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
-		return kb_refuse(s, -ESTALE, "the export is a different disk now");
+		return kbs_refuse(s, -ESTALE, "the export is a different disk now");
 	return 0;
 }
 
-static void kb_setup_limits(struct kb_session *s, struct kb_limits *l)
+static void kbs_setup_limits(struct kbs_session *s, struct kofiblk_limits *l)
 {
-	const struct kb_disk_msg *disk = &s->export->store.disk;
-	size_t room = s->fabric->max_msg - KB_CMD_MAX(0);
-	u32 caps = KB_CAP_FUA | KB_CAP_CHECKSUM;
+	const struct kofiblk_disk_msg *disk = &s->export->store.disk;
+	size_t room = s->fabric->max_msg - KOFIBLK_CMD_MAX(0);
+	u32 caps = KOFIBLK_CAP_FUA | KOFIBLK_CAP_CHECKSUM;
 
 	if (s->fabric->can_write)
-		caps |= KB_CAP_RDMA_WRITE;
+		caps |= KOFIBLK_CAP_RDMA_WRITE;
 	if (s->fabric->can_imm)
-		caps |= KB_CAP_IMM;
+		caps |= KOFIBLK_CAP_IMM;
 	/* Also for a read-only store, which may be writable in the client's next session. */
 	if (disk->discard_max)
-		caps |= KB_CAP_DISCARD;
+		caps |= KOFIBLK_CAP_DISCARD;
 	if (disk->zeroes_max)
-		caps |= KB_CAP_WRITE_ZEROES;
+		caps |= KOFIBLK_CAP_WRITE_ZEROES;
 	l->caps &= caps;
 	/* Immediate data has no room for a checksum. */
-	if (!(l->caps & KB_CAP_RDMA_WRITE) || l->caps & KB_CAP_CHECKSUM)
-		l->caps &= ~KB_CAP_IMM;
-	l->max_io = min(l->max_io, max(round_down(s->port->max_memory, KB_IO_MIN), KB_IO_MIN));
-	l->max_io = min_t(size_t, l->max_io, round_down(s->fabric->max_rma, KB_IO_MIN));
-	l->inline_max = round_down(min_t(size_t, l->inline_max, room), KB_SECTOR);
-	l->inline_read = min_t(size_t, l->inline_read, s->fabric->max_msg - KB_REPLY_MAX(0));
+	if (!(l->caps & KOFIBLK_CAP_RDMA_WRITE) || l->caps & KOFIBLK_CAP_CHECKSUM)
+		l->caps &= ~KOFIBLK_CAP_IMM;
+	l->max_io = min(l->max_io,
+			max(round_down(s->port->max_memory, KOFIBLK_IO_MIN), KOFIBLK_IO_MIN));
+	l->max_io = min_t(size_t, l->max_io, round_down(s->fabric->max_rma, KOFIBLK_IO_MIN));
+	l->inline_max = round_down(min_t(size_t, l->inline_max, room), KOFIBLK_SECTOR);
+	l->inline_read = min_t(size_t, l->inline_read, s->fabric->max_msg - KOFIBLK_REPLY_MAX(0));
 	/* A reply with inline data has two pieces. */
 	if (s->fabric->info->tx_attr->iov_limit < 2)
 		l->inline_read = 0;
-	l->inline_read = round_down(l->inline_read, KB_SECTOR);
+	l->inline_read = round_down(l->inline_read, KOFIBLK_SECTOR);
 	l->queues = min(l->queues, s->fabric->nqueues);
 	/* The keep-alive time-out limits how long a dead client keeps its resources. */
 	l->keep_alive = min(l->keep_alive, s->port->max_keep_alive);
 }
 
 /* Reserve a receive for each command, and one for a keep-alive or FETCHED. */
-static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
+static int kbs_setup_queue(struct kbs_session *s, u16 i, const u8 *addr)
 {
-	struct kb_squeue *sq = &s->queues[i];
+	struct kbs_squeue *sq = &s->queues[i];
 	int ret;
 
 	sq->s = s;
@@ -157,10 +158,10 @@ static int kb_setup_queue(struct kb_session *s, u16 i, const u8 *addr)
  * Limit inline data, because each slot has memory for it, and with inline reads so does
  * each reply.
  */
-static void kb_setup_inline(struct kb_session *s)
+static void kbs_setup_inline(struct kbs_session *s)
 {
 	u32 room = s->port->max_memory / 4 / (s->limits.depth * s->nqueues);
-	struct kb_limits *l = &s->limits;
+	struct kofiblk_limits *l = &s->limits;
 
 	if (room < 2 * PAGE_ALIGN(l->inline_read))
 		l->inline_read = min_t(size_t, l->inline_read, PAGE_SIZE);
@@ -171,7 +172,7 @@ static void kb_setup_inline(struct kb_session *s)
 }
 
 /* With own_domains, clients share a domain only with clients of the same secret. */
-static struct kulp_fabric *kb_setup_device(const struct kb_session *s)
+static struct kulp_fabric *kbs_setup_device(const struct kbs_session *s)
 {
 	struct kulp_select select = s->port->select;
 	char owner[KULP_MAC + 1];
@@ -180,50 +181,50 @@ static struct kulp_fabric *kb_setup_device(const struct kb_session *s)
 		*bin2hex(owner, s->key->print, KULP_MAC / 2) = '\0';
 		select.owner = owner;
 	}
-	return kulp_fabric_get(&kb_srv_role, &select);
+	return kulp_fabric_get(&kbs_role, &select);
 }
 
-static int kb_setup_fabric(struct kb_session *s, struct kb_setup *set)
+static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 {
-	const struct kb_hello_msg *asked = &set->asked;
+	const struct kofiblk_hello_msg *asked = &set->asked;
 	struct kulp_fabric *f;
 	u32 credits;
 	int ret = 0;
 	u16 i;
 
-	f = kb_setup_device(s);
+	f = kbs_setup_device(s);
 	if (IS_ERR(f))
-		return kb_refuse(s, -ENODEV, "the server has no usable device");
-	kb_session_on(s, f);
+		return kbs_refuse(s, -ENODEV, "the server has no usable device");
+	kbs_session_on(s, f);
 	if (READ_ONCE(f->gone))
-		return kb_refuse(s, -ENODEV, "the server's device was removed");
+		return kbs_refuse(s, -ENODEV, "the server's device was removed");
 	if (asked->addr_format != f->info->addr_format || asked->addr_len != f->queues[0].addrlen)
 		/* Let the client try again: the server may have another device then. */
-		return kb_refuse(s, -EOPNOTSUPP, "the server is on another kind of fabric");
+		return kbs_refuse(s, -EOPNOTSUPP, "the server is on another kind of fabric");
 	s->limits = asked->limits;
-	kb_setup_limits(s, &s->limits);
+	kbs_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);
 	s->ping.wire = kzalloc(sizeof(*s->ping.wire), GFP_KERNEL);
 	if (!s->queues || !s->ping.wire)
-		return kb_refuse(s, -ENOMEM, "no memory");
+		return kbs_refuse(s, -ENOMEM, "no memory");
 	s->nqueues = s->limits.queues;
-	credits = kb_session_credits(s, s->limits.depth + 1, f->info->rx_attr->size);
+	credits = kbs_session_credits(s, s->limits.depth + 1, f->info->rx_attr->size);
 	if (credits < 2)
-		return kb_refuse(s, -EBUSY, "the client's share of receives is used up");
+		return kbs_refuse(s, -EBUSY, "the client's share of receives is used up");
 	s->limits.depth = credits - 1;
 	for (i = 0; i < s->nqueues && !ret; i++)
-		ret = kb_setup_queue(s, i, asked->addr + i * asked->addr_len);
-	kb_setup_inline(s);
+		ret = kbs_setup_queue(s, i, asked->addr + i * asked->addr_len);
+	kbs_setup_inline(s);
 	for (i = 0; i < s->nqueues && !ret; i++)
-		ret = kb_squeue_init(&s->queues[i]);
+		ret = kbs_squeue_init(&s->queues[i]);
 	if (ret)
-		return kb_refuse(s, ret, "no room for a session");
+		return kbs_refuse(s, ret, "no room for a session");
 	return 0;
 }
 
-static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
+static int kbs_setup_accept(struct kbs_session *s, struct kbs_setup *set)
 {
-	struct kb_accept_msg *msg = &set->msg;
+	struct kofiblk_accept_msg *msg = &set->msg;
 	size_t len, addrlen = s->fabric->queues[0].addrlen;
 	int ret;
 	u16 i;
@@ -233,45 +234,45 @@ static int kb_setup_accept(struct kb_session *s, struct kb_setup *set)
 	msg->limits = s->limits;
 	memcpy(msg->content, &s->export->uuid, sizeof(msg->content));
 	msg->disk = s->export->store.disk;
-	if (!(s->limits.caps & KB_CAP_DISCARD))
+	if (!(s->limits.caps & KOFIBLK_CAP_DISCARD))
 		msg->disk.discard_max = 0;
-	if (!(s->limits.caps & KB_CAP_WRITE_ZEROES))
+	if (!(s->limits.caps & KOFIBLK_CAP_WRITE_ZEROES))
 		msg->disk.zeroes_max = 0;
 	msg->addr_len = addrlen;
 	msg->addr = set->addrs;
 	for (i = 0; i < s->nqueues; i++)
 		memcpy(set->addrs + i * addrlen, s->queues[i].q->addr, addrlen);
-	len = kb_build_accept(set->accept, msg);
-	ret = kulp_auth_sign(s->key, KB_AUTH_ACCEPT, s->proof, set->accept, len);
+	len = kofiblk_build_accept(set->accept, msg);
+	ret = kulp_auth_sign(s->key, KOFIBLK_AUTH_ACCEPT, s->proof, set->accept, len);
 	if (ret)
 		return ret;
 	/* Before sending ACCEPT, because the client may send commands as soon as it has it. */
-	kb_session_live(s);
+	kbs_session_live(s);
 	return kulp_net_send(&s->conn.net, set->accept, len);
 }
 
 /* Set up a session whose client has proved its identity, and replace older ones. */
-static int kb_setup_proven(struct kb_session *s, struct kb_setup *set)
+static int kbs_setup_proven(struct kbs_session *s, struct kbs_setup *set)
 {
-	const char *why = kb_session_prove(s);
+	const char *why = kbs_session_prove(s);
 	int ret;
 
 	if (why)
-		return kb_refuse(s, -EBUSY, why);
-	if (!wait_event_timeout(kb_srv_wait, kb_session_alone(s) || READ_ONCE(s->stop),
-				msecs_to_jiffies(KB_REPLACE_MS)))
-		return kb_refuse(s, -EBUSY,
-				 "the client's previous session still has I/O in progress");
+		return kbs_refuse(s, -EBUSY, why);
+	if (!wait_event_timeout(kbs_wait, kbs_session_alone(s) || READ_ONCE(s->stop),
+				msecs_to_jiffies(KBS_REPLACE_MS)))
+		return kbs_refuse(s, -EBUSY,
+				  "the client's previous session still has I/O in progress");
 	if (READ_ONCE(s->stop))
-		return kb_refuse(s, -EBUSY, "the session was stopped during set-up");
-	ret = kb_setup_fabric(s, set);
-	return ret ?: kb_setup_accept(s, set);
+		return kbs_refuse(s, -EBUSY, "the session was stopped during set-up");
+	ret = kbs_setup_fabric(s, set);
+	return ret ?: kbs_setup_accept(s, set);
 }
 
 /* Even after an error the session may be live or have a fabric. */
-int kb_set_up(struct kb_session *s)
+int kbs_set_up(struct kbs_session *s)
 {
-	struct kb_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);
+	struct kbs_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);
 	unsigned int i, noio;
 	int ret;
 
@@ -280,11 +281,11 @@ int kb_set_up(struct kb_session *s)
 	do
 		get_random_bytes(&s->id, sizeof(s->id));
 	while (!s->id);
-	ret = kb_setup_hello(s, set) ?: kb_setup_auth(s, set);
+	ret = kbs_setup_hello(s, set) ?: kbs_setup_auth(s, set);
 	if (!ret) {
 		/* noio: the client's disk may be attached to this machine. */
 		noio = memalloc_noio_save();
-		ret = kb_setup_proven(s, set);
+		ret = kbs_setup_proven(s, set);
 		memalloc_noio_restore(noio);
 	}
 	for (i = 0; i < KULP_SECRETS; i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The store of an export: a block device, accessed by bios, or a file. All functions may
- * sleep and are called from work items, except kb_store_try(), which uses REQ_NOWAIT.
+ * sleep and are called from work items, except kbs_store_try(), which uses REQ_NOWAIT.
  *
  * The kernel reports a writeback error once, maybe not to the client whose write was lost. So
  * all flushes of a file fail then until an administrator clears the attribute "lost".
@@ -20,14 +20,14 @@
 #include <linux/uio.h>
 #include "srv.h"
 
-#define KB_FILE_BLOCK	512U
-#define KB_FILE_MAX	SZ_1G	/* maximum bytes of a discard or write of zeroes */
-#define KB_BIOS		16	/* bios in the pool */
+#define KBS_FILE_BLOCK	512U
+#define KBS_FILE_MAX	SZ_1G	/* maximum bytes of a discard or write of zeroes */
+#define KBS_BIOS	16	/* bios in the pool */
 
-static void kb_store_limits_bdev(struct kb_store *store)
+static void kbs_store_limits_bdev(struct kbs_store *store)
 {
 	struct block_device *bdev = store->bdev;
-	struct kb_disk_msg *disk = &store->disk;
+	struct kofiblk_disk_msg *disk = &store->disk;
 	u32 block = bdev_logical_block_size(bdev);
 
 	disk->logical_block = block;
@@ -35,47 +35,47 @@ static void kb_store_limits_bdev(struct kb_store *store)
 	disk->io_min = round_down(bdev_io_min(bdev), block);
 	disk->io_opt = round_down((u32)bdev_io_opt(bdev), block);
 	if (bdev_rot(bdev))
-		disk->flags |= KB_DISK_ROTATIONAL;
+		disk->flags |= KOFIBLK_DISK_ROTATIONAL;
 	disk->discard_granularity = round_down(bdev_discard_granularity(bdev), block);
 	disk->discard_max = round_down((u64)bdev_max_discard_sectors(bdev) << SECTOR_SHIFT, block);
 	if (disk->discard_max && !disk->discard_granularity)
 		disk->discard_granularity = block;
 	/* If the device can't write zeroes, the kernel writes them as data, so limit the size. */
-	disk->zeroes_max = KB_IO_MAX;
+	disk->zeroes_max = KOFIBLK_IO_MAX;
 	if (bdev_write_zeroes_sectors(bdev))
-		disk->zeroes_max = round_down(min_t(u64, KB_FILE_MAX, (u64)
+		disk->zeroes_max = round_down(min_t(u64, KBS_FILE_MAX, (u64)
 			bdev_write_zeroes_sectors(bdev) << SECTOR_SHIFT), block);
 }
 
 /* Offset alignment of O_DIRECT. Memory is in whole pages, which satisfies any device. */
-static u32 kb_store_direct_block(const struct kb_store *store)
+static u32 kbs_store_direct_block(const struct kbs_store *store)
 {
 	struct super_block *sb = file_inode(store->file)->i_sb;
 	struct kstat stat;
 
 	if (!vfs_getattr(&store->file->f_path, &stat, STATX_DIOALIGN, AT_STATX_SYNC_AS_STAT) &&
 	    stat.result_mask & STATX_DIOALIGN)
-		return max(stat.dio_offset_align, KB_FILE_BLOCK);
+		return max(stat.dio_offset_align, KBS_FILE_BLOCK);
 	/* Not all filesystems report the alignment. */
-	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KB_IO_MIN;
+	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KOFIBLK_IO_MIN;
 }
 
-static void kb_store_limits_file(struct kb_store *store)
+static void kbs_store_limits_file(struct kbs_store *store)
 {
-	struct kb_disk_msg *disk = &store->disk;
+	struct kofiblk_disk_msg *disk = &store->disk;
 
 	disk->logical_block = store->file->f_flags & O_DIRECT ?
-			      kb_store_direct_block(store) : KB_FILE_BLOCK;
-	disk->physical_block = max(KB_IO_MIN, disk->logical_block);
-	disk->io_min = KB_IO_MIN;
+			      kbs_store_direct_block(store) : KBS_FILE_BLOCK;
+	disk->physical_block = max(KOFIBLK_IO_MIN, disk->logical_block);
+	disk->io_min = KOFIBLK_IO_MIN;
 	if (store->file->f_op->fallocate) {
-		disk->discard_granularity = KB_IO_MIN;
-		disk->discard_max = KB_FILE_MAX;
-		disk->zeroes_max = KB_FILE_MAX;
+		disk->discard_granularity = KOFIBLK_IO_MIN;
+		disk->discard_max = KBS_FILE_MAX;
+		disk->zeroes_max = KBS_FILE_MAX;
 	}
 }
 
-u64 kb_store_bytes(const struct kb_store *store)
+u64 kbs_store_bytes(const struct kbs_store *store)
 {
 	u64 bytes = store->bdev ? bdev_nr_bytes(store->bdev) :
 				  i_size_read(file_inode(store->file));
@@ -83,15 +83,15 @@ u64 kb_store_bytes(const struct kb_store *store)
 	return round_down(bytes, (u64)store->disk.logical_block);
 }
 
-static int kb_store_alloc(struct kb_store *store)
+static int kbs_store_alloc(struct kbs_store *store)
 {
 	store->wq = alloc_workqueue("kofiblk_srv_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!store->wq)
 		return -ENOMEM;
-	return bioset_init(&store->bios, KB_BIOS, 0, 0);
+	return bioset_init(&store->bios, KBS_BIOS, 0, 0);
 }
 
-static void kb_store_free(struct kb_store *store)
+static void kbs_store_free(struct kbs_store *store)
 {
 	if (store->wq)
 		destroy_workqueue(store->wq);
@@ -100,7 +100,7 @@ static void kb_store_free(struct kb_store *store)
 	store->file = NULL;
 }
 
-static int kb_store_usable(struct inode *inode)
+static int kbs_store_usable(struct inode *inode)
 {
 	if (S_ISBLK(inode->i_mode) && bdev_is_zoned(I_BDEV(inode))) {
 		pr_err("%pg is zoned, which isn't supported\n", I_BDEV(inode));
@@ -113,10 +113,10 @@ static int kb_store_usable(struct inode *inode)
 }
 
 /*
- * Open a block device exclusively, or a file. @lost: from the last kb_store_close(), or 0 if it
+ * Open a block device exclusively, or a file. @lost: from the last kbs_store_close(), or 0 if it
  * was cleared.
  */
-int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool direct, int lost)
+int kbs_store_open(struct kbs_store *store, const char *path, bool read_only, bool direct, int lost)
 {
 	struct inode *inode;
 	int ret;
@@ -133,36 +133,36 @@ int kb_store_open(struct kb_store *store, const char *path, bool read_only, bool
 		return PTR_ERR(store->file);
 	store->since = filemap_sample_wb_err(store->file->f_mapping);
 	inode = store->file->f_mapping->host;
-	ret = kb_store_usable(inode);
+	ret = kbs_store_usable(inode);
 	if (ret)
 		goto out;
 	if (S_ISBLK(inode->i_mode)) {
 		store->bdev = I_BDEV(inode);
 		if (bdev_read_only(store->bdev))
 			store->read_only = true;
-		kb_store_limits_bdev(store);
+		kbs_store_limits_bdev(store);
 	} else {
-		kb_store_limits_file(store);
+		kbs_store_limits_file(store);
 	}
 	/* A drive's cache can be switched on later, and flushing without one is cheap. */
-	store->disk.flags |= KB_DISK_WRITE_CACHE;
+	store->disk.flags |= KOFIBLK_DISK_WRITE_CACHE;
 	if (store->read_only)
-		store->disk.flags |= KB_DISK_READ_ONLY;
-	store->disk.bytes = kb_store_bytes(store);
+		store->disk.flags |= KOFIBLK_DISK_READ_ONLY;
+	store->disk.bytes = kbs_store_bytes(store);
 	ret = -EINVAL;
-	if (store->disk.logical_block <= KB_IO_MIN && store->disk.bytes)
-		ret = kb_store_alloc(store);
+	if (store->disk.logical_block <= KOFIBLK_IO_MIN && store->disk.bytes)
+		ret = kbs_store_alloc(store);
 out:
 	if (ret)
-		kb_store_free(store);
+		kbs_store_free(store);
 	return ret;
 }
 
 /* --- block devices --- */
 
-static void kb_store_end_io(struct bio *bio)
+static void kbs_store_end_io(struct bio *bio)
 {
-	struct kb_store_io *io = bio->bi_private;
+	struct kbs_store_io *io = bio->bi_private;
 
 	io->err = blk_status_to_errno(bio->bi_status);
 	bio_put(bio);
@@ -173,7 +173,7 @@ static void kb_store_end_io(struct bio *bio)
  * Submit a bio that borrows the pieces of @io, as a clone borrows those of its original. The block
  * layer splits it if the device needs that. Return: false only with @nowait.
  */
-static bool kb_store_submit(struct kb_store_io *io, bool nowait)
+static bool kbs_store_submit(struct kbs_store_io *io, bool nowait)
 {
 	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE : REQ_OP_READ;
 	struct bio *bio;
@@ -189,7 +189,7 @@ static bool kb_store_submit(struct kb_store_io *io, bool nowait)
 	bio->bi_iter.bi_sector = io->offset >> SECTOR_SHIFT;
 	bio->bi_iter.bi_size = io->bytes;
 	bio->bi_private = io;
-	bio->bi_end_io = kb_store_end_io;
+	bio->bi_end_io = kbs_store_end_io;
 	io->nowait = nowait;
 	submit_bio(bio);
 	return true;
@@ -197,14 +197,14 @@ static bool kb_store_submit(struct kb_store_io *io, bool nowait)
 
 /*
  * Start to read or write without waiting. Return: whether it was started; if not, done() isn't
- * called and the caller must use kb_store_rw(). In done(), an err of -EAGAIN means that it would
+ * called and the caller must use kbs_store_rw(). In done(), an err of -EAGAIN means that it would
  * have waited.
  */
-bool kb_store_try(struct kb_store_io *io)
+bool kbs_store_try(struct kbs_store_io *io)
 {
 	struct block_device *bdev = io->store->bdev;
 
-	return bdev && bdev_nowait(bdev) && io->nbvec == 1 && kb_store_submit(io, true);
+	return bdev && bdev_nowait(bdev) && io->nbvec == 1 && kbs_store_submit(io, true);
 }
 
 /* --- files --- */
@@ -214,7 +214,7 @@ bool kb_store_try(struct kb_store_io *io)
  * write must not be throttled for pages that others have dirtied, and must not start other
  * I/O in order to allocate memory.
  */
-static unsigned int kb_file_enter(void)
+static unsigned int kbs_file_enter(void)
 {
 	unsigned int old = current->flags;
 
@@ -222,7 +222,7 @@ static unsigned int kb_file_enter(void)
 	return old;
 }
 
-static void kb_file_leave(unsigned int old)
+static void kbs_file_leave(unsigned int old)
 {
 	current_restore_flags(old, PF_LOCAL_THROTTLE | PF_MEMALLOC_NOIO);
 }
@@ -232,7 +232,7 @@ static void kb_file_leave(unsigned int old)
  * error, so check the mapping's errors since open too. The mapping alone isn't enough, as
  * it doesn't record all errors of the filesystem.
  */
-static int kb_store_sync(struct kb_store *store, loff_t first, loff_t last)
+static int kbs_store_sync(struct kbs_store *store, loff_t first, loff_t last)
 {
 	struct file *file = store->file;
 	int err;
@@ -245,7 +245,7 @@ static int kb_store_sync(struct kb_store *store, loff_t first, loff_t last)
 	return READ_ONCE(store->lost);
 }
 
-static int kb_store_rw_once(struct kb_store_io *io)
+static int kbs_store_rw_once(struct kbs_store_io *io)
 {
 	loff_t pos = io->offset;
 	struct iov_iter iter;
@@ -263,73 +263,73 @@ static int kb_store_rw_once(struct kb_store_io *io)
 	}
 	/* Not RWF_DSYNC, which doesn't tell whether the write or the flush failed. */
 	return io->write && io->fua ?
-	       kb_store_sync(io->store, io->offset, pos - 1) : 0;
+	       kbs_store_sync(io->store, io->offset, pos - 1) : 0;
 }
 
-void kb_store_rw(struct kb_store_io *io)
+void kbs_store_rw(struct kbs_store_io *io)
 {
 	struct blk_plug plug;
 	unsigned int flags;
 
 	if (io->store->bdev) {
 		blk_start_plug(&plug);
-		kb_store_submit(io, false);
+		kbs_store_submit(io, false);
 		blk_finish_plug(&plug);
 		return;
 	}
 	io->nowait = false;
-	flags = kb_file_enter();
-	io->err = kb_store_rw_once(io);
-	kb_file_leave(flags);
+	flags = kbs_file_enter();
+	io->err = kbs_store_rw_once(io);
+	kbs_file_leave(flags);
 	io->done(io);
 }
 
-static int kb_store_fallocate(struct kb_store *store, int mode, u64 offset, u64 bytes)
+static int kbs_store_fallocate(struct kbs_store *store, int mode, u64 offset, u64 bytes)
 {
-	unsigned int flags = kb_file_enter();
+	unsigned int flags = kbs_file_enter();
 	int ret;
 
 	ret = vfs_fallocate(store->file, mode | FALLOC_FL_KEEP_SIZE, offset, bytes);
-	kb_file_leave(flags);
+	kbs_file_leave(flags);
 	return ret;
 }
 
 /* --- block devices and files --- */
 
-int kb_store_flush(struct kb_store *store)
+int kbs_store_flush(struct kbs_store *store)
 {
 	unsigned int flags;
 	int ret;
 
 	if (store->bdev)
 		return blkdev_issue_flush(store->bdev);
-	flags = kb_file_enter();
-	ret = kb_store_sync(store, 0, LLONG_MAX);
-	kb_file_leave(flags);
+	flags = kbs_file_enter();
+	ret = kbs_store_sync(store, 0, LLONG_MAX);
+	kbs_file_leave(flags);
 	return ret;
 }
 
-/* Return: errno of the first write that a file lost, maybe before kb_store_open(); or 0. */
-int kb_store_close(struct kb_store *store)
+/* Return: errno of the first write that a file lost, maybe before kbs_store_open(); or 0. */
+int kbs_store_close(struct kbs_store *store)
 {
-	int err = store->read_only ? 0 : kb_store_flush(store);
+	int err = store->read_only ? 0 : kbs_store_flush(store);
 
 	if (err && store->bdev)
 		pr_err("%pg: the flush before closing failed, writes may be lost: %d\n",
 		       store->bdev, err);
-	kb_store_free(store);
+	kbs_store_free(store);
 	return store->lost;
 }
 
-int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
+int kbs_store_discard(struct kbs_store *store, u64 offset, u64 bytes)
 {
 	if (store->bdev)
 		return blkdev_issue_discard(store->bdev, offset >> SECTOR_SHIFT,
 					    bytes >> SECTOR_SHIFT, GFP_NOIO);
-	return kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
+	return kbs_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
 }
 
-int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap, bool fua)
+int kbs_store_zeroes(struct kbs_store *store, u64 offset, u64 bytes, bool nounmap, bool fua)
 {
 	int ret;
 
@@ -338,9 +338,9 @@ int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap,
 					   bytes >> SECTOR_SHIFT, GFP_NOIO,
 					   nounmap ? BLKDEV_ZERO_NOUNMAP : 0);
 	} else {
-		ret = kb_store_fallocate(store, FALLOC_FL_ZERO_RANGE, offset, bytes);
+		ret = kbs_store_fallocate(store, FALLOC_FL_ZERO_RANGE, offset, bytes);
 		if (ret == -EOPNOTSUPP && !nounmap)
-			ret = kb_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
+			ret = kbs_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
 	}
-	return ret ?: fua ? kb_store_flush(store) : 0;
+	return ret ?: fua ? kbs_store_flush(store) : 0;
 }

@@ -11,44 +11,44 @@
  * arrived. Without the queue's lock. Return: 0; or -EILSEQ for a wrong checksum, which is counted
  * and logged. The data must not be written then.
  */
-int kb_sum_check(struct kb_req *req, bool write)
+int kbs_sum_check(struct kbs_req *req, bool write)
 {
-	const struct kb_cmd_msg *cmd = &req->cmd;
-	struct kb_squeue *sq = req->sq;
-	struct kb_session *s = sq->s;
-	bool with_data = cmd->op == KB_OP_WRITE;
+	const struct kofiblk_cmd_msg *cmd = &req->cmd;
+	struct kbs_squeue *sq = req->sq;
+	struct kbs_session *s = sq->s;
+	bool with_data = cmd->op == KOFIBLK_OP_WRITE;
 	u32 sum;
 
-	if (!(cmd->flags & KB_CMD_SUM) || with_data != write)
+	if (!(cmd->flags & KOFIBLK_CMD_SUM) || with_data != write)
 		return 0;
-	sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, write ? cmd->bytes : 0);
+	sum = kofiblk_sum_bvecs(kofiblk_sum_cmd(cmd), req->bvec, write ? cmd->bytes : 0);
 	if (likely(sum == cmd->sum))
 		return 0;
 	spin_lock_bh(&sq->lock);
 	sq->stats.checksums++;
 	spin_unlock_bh(&sq->lock);
-	trace_kb_srv_checksum(s, cmd, sum);
+	trace_kofiblk_srv_checksum(s, cmd, sum);
 	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at offset %llu has a wrong checksum, asking for a retry\n",
 			   s->hello.client, s->conn.name, s->hello.export,
-			   kb_op_name(cmd->op), cmd->bytes, cmd->offset);
+			   kofiblk_op_name(cmd->op), cmd->bytes, cmd->offset);
 	return -EILSEQ;
 }
 
 /* Compute the checksum of data that the store has read. */
-void kb_sum_read(struct kb_req *req)
+void kbs_sum_read(struct kbs_req *req)
 {
-	const struct kb_cmd_msg *cmd = &req->cmd;
+	const struct kofiblk_cmd_msg *cmd = &req->cmd;
 
-	if (cmd->flags & KB_CMD_SUM && cmd->op == KB_OP_READ)
-		req->sum = kb_sum_bvecs(kb_sum_cmd(cmd), req->bvec, cmd->bytes);
+	if (cmd->flags & KOFIBLK_CMD_SUM && cmd->op == KOFIBLK_OP_READ)
+		req->sum = kofiblk_sum_bvecs(kofiblk_sum_cmd(cmd), req->bvec, cmd->bytes);
 }
 
 /* Add the checksum of the data to the last reply to a read. */
-void kb_sum_reply(const struct kb_req *req, struct kb_reply_msg *msg)
+void kbs_sum_reply(const struct kbs_req *req, struct kofiblk_reply_msg *msg)
 {
-	if (!(req->cmd.flags & KB_CMD_SUM) || msg->op != KB_OP_READ || msg->status ||
-	    msg->flags & KB_REPLY_READY)
+	if (!(req->cmd.flags & KOFIBLK_CMD_SUM) || msg->op != KOFIBLK_OP_READ || msg->status ||
+	    msg->flags & KOFIBLK_REPLY_READY)
 		return;
-	msg->flags |= KB_REPLY_SUM;
+	msg->flags |= KOFIBLK_REPLY_SUM;
 	msg->sum = req->sum;
 }

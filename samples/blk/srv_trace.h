@@ -9,8 +9,8 @@
 #include <linux/tracepoint.h>
 #include "srv.h"
 
-TRACE_EVENT(kb_srv_session,
-	TP_PROTO(const struct kb_session *s, const char *state),
+TRACE_EVENT(kofiblk_srv_session,
+	TP_PROTO(const struct kbs_session *s, const char *state),
 	TP_ARGS(s, state),
 	TP_STRUCT__entry(
 		__string(client, s->hello.client)
@@ -28,8 +28,8 @@ TRACE_EVENT(kb_srv_session,
 		  __get_str(export), __get_str(peer), __get_str(state))
 );
 
-TRACE_EVENT(kb_srv_cmd,
-	TP_PROTO(const struct kb_cmd_msg *msg),
+TRACE_EVENT(kofiblk_srv_cmd,
+	TP_PROTO(const struct kofiblk_cmd_msg *msg),
 	TP_ARGS(msg),
 	TP_STRUCT__entry(
 		__field(u16, queue)
@@ -48,13 +48,13 @@ TRACE_EVENT(kb_srv_cmd,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x offset=%llu bytes=%llu",
-		  __entry->queue, KB_ID_SLOT(__entry->id),
-		  KB_ID_GEN(__entry->id), KB_SHOW_OP(__entry->op),
+		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
+		  KOFIBLK_ID_GEN(__entry->id), KOFIBLK_SHOW_OP(__entry->op),
 		  __entry->flags, __entry->offset, __entry->bytes)
 );
 
-TRACE_EVENT(kb_srv_reply,
-	TP_PROTO(const struct kb_reply_msg *msg),
+TRACE_EVENT(kofiblk_srv_reply,
+	TP_PROTO(const struct kofiblk_reply_msg *msg),
 	TP_ARGS(msg),
 	TP_STRUCT__entry(
 		__field(u16, queue)
@@ -73,12 +73,12 @@ TRACE_EVENT(kb_srv_reply,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x status=%u bytes=%llu",
-		  __entry->queue, KB_ID_SLOT(__entry->id),
-		  KB_ID_GEN(__entry->id), KB_SHOW_OP(__entry->op),
+		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
+		  KOFIBLK_ID_GEN(__entry->id), KOFIBLK_SHOW_OP(__entry->op),
 		  __entry->flags, __entry->status, __entry->bytes)
 );
 
-TRACE_EVENT(kb_srv_violation,
+TRACE_EVENT(kofiblk_srv_violation,
 	TP_PROTO(const char *client, const char *how),
 	TP_ARGS(client, how),
 	TP_STRUCT__entry(
@@ -92,8 +92,8 @@ TRACE_EVENT(kb_srv_violation,
 	TP_printk("client=%s %s", __get_str(client), __get_str(how))
 );
 
-TRACE_EVENT(kb_srv_checksum,
-	TP_PROTO(const struct kb_session *s, const struct kb_cmd_msg *msg, u32 sum),
+TRACE_EVENT(kofiblk_srv_checksum,
+	TP_PROTO(const struct kbs_session *s, const struct kofiblk_cmd_msg *msg, u32 sum),
 	TP_ARGS(s, msg, sum),
 	TP_STRUCT__entry(
 		__string(client, s->hello.client)
@@ -112,11 +112,11 @@ TRACE_EVENT(kb_srv_checksum,
 		__entry->sum = sum;
 	),
 	TP_printk("client=%s %s offset=%llu bytes=%llu said=%#x is=%#x",
-		  __get_str(client), KB_SHOW_OP(__entry->op), __entry->offset,
+		  __get_str(client), KOFIBLK_SHOW_OP(__entry->op), __entry->offset,
 		  __entry->bytes, __entry->said, __entry->sum)
 );
 
-TRACE_EVENT(kb_srv_stray,
+TRACE_EVENT(kofiblk_srv_stray,
 	TP_PROTO(size_t len),
 	TP_ARGS(len),
 	TP_STRUCT__entry(

@@ -10,60 +10,61 @@
 #include <linux/types.h>
 #include <kofi/ulp_msg.h>
 
-#define KB_MAGIC	0x4b4c424b	/* "KBLK" */
-#define KB_VERSION	3
+#define KOFIBLK_MAGIC		0x4b4c424b	/* "KBLK" */
+#define KOFIBLK_VERSION		3
 
-#define KB_NAME_MAX	64	/* of clients and exports, with the NUL */
-#define KB_QUEUES_MAX	16
-#define KB_DEPTH_MAX	256	/* outstanding commands of a queue */
-#define KB_INLINE_MAX	4096	/* bytes of inline data of a command */
-#define KB_INLINE_READ_MAX 8192	/* bytes of inline data of a reply */
-#define KB_IO_MAX	(4U << 20)
-#define KB_HOST		16	/* bytes of a host ID */
-#define KB_NET_MAX	4096	/* longest message on TCP, with its header */
-#define KB_OFFSET_MAX	0x8000000000000000ULL	/* all ranges end below this offset */
+#define KOFIBLK_NAME_MAX	64	/* of clients and exports, with the NUL */
+#define KOFIBLK_QUEUES_MAX	16
+#define KOFIBLK_DEPTH_MAX	256	/* outstanding commands of a queue */
+#define KOFIBLK_INLINE_MAX	4096	/* bytes of inline data of a command */
+#define KOFIBLK_INLINE_READ_MAX	8192	/* bytes of inline data of a reply */
+#define KOFIBLK_IO_MAX		(4U << 20)
+#define KOFIBLK_HOST		16	/* bytes of a host ID */
+#define KOFIBLK_NET_MAX		4096	/* longest message on TCP, with its header */
+#define KOFIBLK_OFFSET_MAX	0x8000000000000000ULL	/* all ranges end below this offset */
 
 /* Set-up, over TCP */
 
-enum kb_net_type {
-	KB_HELLO	= 1,	/* client: names, addresses, requested limits */
-	KB_CHALLENGE	= 2,	/* server: struct kulp_challenge */
-	KB_AUTH		= 3,	/* client: struct kulp_proof, whose MAC all later MACs cover */
-	KB_ACCEPT	= 4,	/* server: session, granted limits, disk */
-	KB_REJECT	= 5,	/* server: reason of the refusal, then it closes */
-	KB_RESIZE	= 6,	/* server: the disk's size has changed */
-	KB_BYE		= 7,	/* either: the session ends on purpose */
+enum kofiblk_net_type {
+	KOFIBLK_HELLO		= 1,	/* client: names, addresses, requested limits */
+	KOFIBLK_CHALLENGE	= 2,	/* server: struct kulp_challenge */
+	KOFIBLK_AUTH		= 3,	/* client: struct kulp_proof; all later MACs cover it */
+	KOFIBLK_ACCEPT		= 4,	/* server: session, granted limits, disk */
+	KOFIBLK_REJECT		= 5,	/* server: reason of the refusal, then it closes */
+	KOFIBLK_RESIZE		= 6,	/* server: the disk's size has changed */
+	KOFIBLK_BYE		= 7,	/* either: the session ends on purpose */
 };
 
 /* Labels that MACs begin with, see kulp_auth_mac(). */
-#define KB_AUTH_CHALLENGE	"kofiblk server challenge"
-#define KB_AUTH_CLIENT		"kofiblk client"
-#define KB_AUTH_ACCEPT		"kofiblk server accept"
-#define KB_AUTH_REJECT		"kofiblk server reject"
-#define KB_AUTH_RESIZE		"kofiblk server resize"
-#define KB_AUTH_BYE		"kofiblk server bye"
-#define KB_AUTH_CLIENT_BYE	"kofiblk client bye"
+#define KOFIBLK_AUTH_CHALLENGE	"kofiblk server challenge"
+#define KOFIBLK_AUTH_CLIENT	"kofiblk client"
+#define KOFIBLK_AUTH_ACCEPT	"kofiblk server accept"
+#define KOFIBLK_AUTH_REJECT	"kofiblk server reject"
+#define KOFIBLK_AUTH_RESIZE	"kofiblk server resize"
+#define KOFIBLK_AUTH_BYE	"kofiblk server bye"
+#define KOFIBLK_AUTH_CLIENT_BYE	"kofiblk client bye"
 
 /* A struct kulp_shake for a HELLO. */
-#define KB_SHAKE(hello, bytes)								\
-	{ .proto = &kb_proto, .challenge_type = KB_CHALLENGE, .proof_type = KB_AUTH,	\
-	  .server = KB_AUTH_CHALLENGE, .client = KB_AUTH_CLIENT, .first = hello, .len = bytes }
+#define KOFIBLK_SHAKE(hello, bytes)							\
+	{ .proto = &kofiblk_proto, .first = hello, .len = bytes,			\
+	  .challenge_type = KOFIBLK_CHALLENGE, .server = KOFIBLK_AUTH_CHALLENGE,	\
+	  .proof_type = KOFIBLK_AUTH, .client = KOFIBLK_AUTH_CLIENT }
 
 /* Capabilities, in effect if the client asks for them and the server grants them. */
-#define KB_CAP_RDMA_WRITE	0x1	/* server writes into the client's memory */
-#define KB_CAP_DISCARD		0x2
-#define KB_CAP_WRITE_ZEROES	0x4
-#define KB_CAP_FUA		0x8
-#define KB_CAP_CHECKSUM		0x10	/* commands and last replies to READ have one */
-#define KB_CAP_IMM		0x20	/* immediate data instead of a reply; see below */
-#define KB_CAPS			0x3f
+#define KOFIBLK_CAP_RDMA_WRITE		0x1	/* server writes into the client's memory */
+#define KOFIBLK_CAP_DISCARD		0x2
+#define KOFIBLK_CAP_WRITE_ZEROES	0x4
+#define KOFIBLK_CAP_FUA			0x8
+#define KOFIBLK_CAP_CHECKSUM		0x10	/* commands and last replies to READ have one */
+#define KOFIBLK_CAP_IMM			0x20	/* immediate data instead of a reply; see below */
+#define KOFIBLK_CAPS			0x3f
 
-struct kb_hello {
+struct kofiblk_hello {
 	struct kulp_hdr hdr;
 	__u8	nonce[KULP_NONCE];
-	char	client[KB_NAME_MAX];	/* NUL-terminated, the rest 0 */
-	char	export[KB_NAME_MAX];
-	__u8	host[KB_HOST];		/* permanent ID of the client's machine; not 0 */
+	char	client[KOFIBLK_NAME_MAX];	/* NUL-terminated, the rest 0 */
+	char	export[KOFIBLK_NAME_MAX];
+	__u8	host[KOFIBLK_HOST];	/* permanent ID of the client's machine; not 0 */
 	__u8	content[16];		/* UUID of the export in the last session, or 0 */
 	__le32	caps;
 	__le32	max_io;			/* bytes of a command */
@@ -78,12 +79,12 @@ struct kb_hello {
 	/* __u8 addr[queues][addr_len] */
 };
 
-#define KB_DISK_READ_ONLY	0x1
-#define KB_DISK_WRITE_CACHE	0x2	/* written data needs a flush to be stable */
-#define KB_DISK_ROTATIONAL	0x4
-#define KB_DISK_FLAGS		0x7
+#define KOFIBLK_DISK_READ_ONLY		0x1
+#define KOFIBLK_DISK_WRITE_CACHE	0x2	/* written data needs a flush to be stable */
+#define KOFIBLK_DISK_ROTATIONAL		0x4
+#define KOFIBLK_DISK_FLAGS		0x7
 
-struct kb_disk {
+struct kofiblk_disk {
 	__le64	bytes;
 	__le32	flags;
 	__le32	logical_block;		/* power of two, 512 to 4096 */
@@ -91,11 +92,11 @@ struct kb_disk {
 	__le32	io_min;
 	__le32	io_opt;
 	__le32	discard_granularity;
-	__le64	discard_max;		/* bytes; 0 without KB_CAP_DISCARD */
-	__le64	zeroes_max;		/* bytes; 0 without KB_CAP_WRITE_ZEROES */
+	__le64	discard_max;		/* bytes; 0 without KOFIBLK_CAP_DISCARD */
+	__le64	zeroes_max;		/* bytes; 0 without KOFIBLK_CAP_WRITE_ZEROES */
 };
 
-struct kb_accept {
+struct kofiblk_accept {
 	struct kulp_hdr hdr;
 	__u8	mac[KULP_MAC];
 	__u8	content[16];		/* UUID of the export */
@@ -109,27 +110,27 @@ struct kb_accept {
 	__le16	depth;
 	__le16	addr_len;
 	__le16	inline_read;
-	struct kb_disk disk;
+	struct kofiblk_disk disk;
 	/* __u8 addr[queues][addr_len] */
 };
 
-struct kb_reject {
+struct kofiblk_reject {
 	struct kulp_hdr hdr;
 	__u8	mac[KULP_MAC];		/* 0 before AUTH was checked */
-	__le16	status;			/* enum kb_status */
+	__le16	status;			/* enum kofiblk_status */
 	__u8	again;			/* 1: the client may try again later */
 	__u8	reserved[5];		/* 0 */
-	char	why[KB_NAME_MAX];
+	char	why[KOFIBLK_NAME_MAX];
 };
 
-struct kb_resize {
+struct kofiblk_resize {
 	struct kulp_hdr hdr;
 	__u8	mac[KULP_MAC];
 	__le64	number;			/* serial number in the session: 1, 2, ... */
 	__le64	bytes;
 };
 
-struct kb_bye {
+struct kofiblk_bye {
 	struct kulp_hdr hdr;
 	__u8	mac[KULP_MAC];
 	__u8	again;			/* 1: the client may reconnect, 0: it must not */
@@ -140,42 +141,42 @@ struct kb_bye {
 /* Commands and replies, over the fabric */
 
 /* No enum, because user space gets the numbers in the format of trace events. */
-#define KB_OP_READ		1
-#define KB_OP_WRITE		2
-#define KB_OP_FLUSH		3
-#define KB_OP_DISCARD		4
-#define KB_OP_WRITE_ZEROES	5
-#define KB_OP_KEEP_ALIVE	6
-#define KB_OP_FETCHED		7	/* the data that KB_REPLY_READY offered was read */
+#define KOFIBLK_OP_READ		1
+#define KOFIBLK_OP_WRITE	2
+#define KOFIBLK_OP_FLUSH	3
+#define KOFIBLK_OP_DISCARD	4
+#define KOFIBLK_OP_WRITE_ZEROES	5
+#define KOFIBLK_OP_KEEP_ALIVE	6
+#define KOFIBLK_OP_FETCHED	7	/* the data that a reply offered as READY was read */
 
 /* For trace events. */
-#define KB_SHOW_OP(op)								\
-	__print_symbolic(op, { KB_OP_READ, "read" }, { KB_OP_WRITE, "write" },	\
-			 { KB_OP_FLUSH, "flush" }, { KB_OP_DISCARD, "discard" },	\
-			 { KB_OP_WRITE_ZEROES, "write_zeroes" },		\
-			 { KB_OP_KEEP_ALIVE, "keep_alive" }, { KB_OP_FETCHED, "fetched" })
+#define KOFIBLK_SHOW_OP(op)								\
+	__print_symbolic(op, { KOFIBLK_OP_READ, "read" }, { KOFIBLK_OP_WRITE, "write" },	\
+			 { KOFIBLK_OP_FLUSH, "flush" }, { KOFIBLK_OP_DISCARD, "discard" },	\
+			 { KOFIBLK_OP_WRITE_ZEROES, "write_zeroes" },			\
+			 { KOFIBLK_OP_KEEP_ALIVE, "keep_alive" }, { KOFIBLK_OP_FETCHED, "fetched" })
 
-#define KB_CMD_FUA	0x1	/* WRITE, WRITE_ZEROES: reply when the data is stable */
-#define KB_CMD_INLINE	0x2	/* data follows the command of a WRITE, the reply to a READ */
-#define KB_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
-#define KB_CMD_SUM	0x8	/* a struct kb_word follows the command, before any data */
-#define KB_CMD_IMM	0x10	/* READ without other flags: a struct kb_word follows */
+#define KOFIBLK_CMD_FUA		0x1	/* WRITE, WRITE_ZEROES: reply when the data is stable */
+#define KOFIBLK_CMD_INLINE	0x2	/* WRITE: data follows; READ: data follows the reply */
+#define KOFIBLK_CMD_NOUNMAP	0x4	/* WRITE_ZEROES: keep the blocks allocated */
+#define KOFIBLK_CMD_SUM		0x8	/* a struct kofiblk_word follows, before any data */
+#define KOFIBLK_CMD_IMM		0x10	/* READ, as the only flag: a struct kofiblk_word follows */
 
-#define KB_REPLY_READY	0x1	/* data is at addr, to be fetched; another reply follows */
-#define KB_REPLY_INLINE	0x2	/* data follows the reply */
-#define KB_REPLY_SUM	0x4	/* READ: a struct kb_word follows the reply, before any data */
-#define KB_REPLY_FLAGS	0x7
+#define KOFIBLK_REPLY_READY	0x1	/* data is at addr, to be fetched; another reply follows */
+#define KOFIBLK_REPLY_INLINE	0x2	/* data follows the reply */
+#define KOFIBLK_REPLY_SUM	0x4	/* READ: a struct kofiblk_word follows, before any data */
+#define KOFIBLK_REPLY_FLAGS	0x7
 
 /* ID of a request: its slot on the queue, and the generation of the slot. */
-#define KB_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
-#define KB_ID_SLOT(id)		((__u16)(id))
-#define KB_ID_GEN(id)		((id) >> 16)
+#define KOFIBLK_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
+#define KOFIBLK_ID_SLOT(id)	((__u16)(id))
+#define KOFIBLK_ID_GEN(id)	((id) >> 16)
 /* The slot of keep-alive messages. All other slots are below the depth of the queue. */
-#define KB_SLOT_KEEP_ALIVE	0xffff
+#define KOFIBLK_SLOT_KEEP_ALIVE	0xffff
 
-struct kb_cmd {
+struct kofiblk_cmd {
 	__u8	version;
-	__u8	op;			/* KB_OP_* */
+	__u8	op;			/* KOFIBLK_OP_* */
 	__le16	flags;
 	__le16	queue;
 	__le16	reserved;		/* 0 */
@@ -188,11 +189,11 @@ struct kb_cmd {
 	/* data of an INLINE write */
 };
 
-struct kb_reply {
+struct kofiblk_reply {
 	__u8	version;
 	__u8	op;			/* op of the command */
 	__le16	flags;
-	__le16	status;			/* enum kb_status */
+	__le16	status;			/* enum kofiblk_status */
 	__le16	queue;			/* queue of the command */
 	__le64	session;
 	__le64	id;			/* id of the command */
@@ -203,63 +204,65 @@ struct kb_reply {
 };
 
 /*
- * After a command with KB_CMD_SUM or a reply with KB_REPLY_SUM, a CRC-32C: see checksum.h. After a
- * command with KB_CMD_IMM, the immediate data of the RDMA write that replies to it. So KB_CAP_IMM
- * needs KB_CAP_RDMA_WRITE and excludes KB_CAP_CHECKSUM.
+ * After a command with KOFIBLK_CMD_SUM or a reply with KOFIBLK_REPLY_SUM, a CRC-32C: see
+ * checksum.h. After a command with KOFIBLK_CMD_IMM, the immediate data of the RDMA write that
+ * replies to it. So KOFIBLK_CAP_IMM needs KOFIBLK_CAP_RDMA_WRITE and excludes
+ * KOFIBLK_CAP_CHECKSUM.
  */
-struct kb_word {
+struct kofiblk_word {
 	__le32	value;
 	__le32	reserved;		/* 0 */
 };
 
 /* Status numbers of the protocol, because errnos differ between architectures. */
-enum kb_status {
-	KB_OK			= 0,
-	KB_IO			= 1,	/* EIO, and errnos that aren't listed here */
-	KB_NOTSUPP		= 2,	/* EOPNOTSUPP */
-	KB_TIMEOUT		= 3,	/* ETIMEDOUT */
-	KB_NOSPC		= 4,	/* ENOSPC */
-	KB_TRANSPORT		= 5,	/* ENOLINK */
-	KB_TARGET		= 6,	/* EREMOTEIO */
-	KB_RESV_CONFLICT	= 7,	/* EBADE */
-	KB_MEDIUM		= 8,	/* ENODATA */
-	KB_PROTECTION		= 9,	/* EILSEQ */
-	KB_NOMEM		= 10,	/* ENOMEM */
-	KB_INVAL		= 11,	/* EINVAL */
-	KB_READ_ONLY		= 12,	/* EROFS */
-	KB_NODEV		= 13,	/* ENODEV */
-	KB_NOENT		= 14,	/* ENOENT: no such export */
-	KB_ACCESS		= 15,	/* EACCES: unknown client or wrong secret */
-	KB_BUSY			= 16,	/* EBUSY: no room for another session */
-	KB_STALE		= 17,	/* ESTALE: the export is a different disk now */
-	KB_PROTO		= 18,	/* EPROTO */
-	KB_STATUSES,
+enum kofiblk_status {
+	KOFIBLK_OK		= 0,
+	KOFIBLK_IO		= 1,	/* EIO, and errnos that aren't listed here */
+	KOFIBLK_NOTSUPP		= 2,	/* EOPNOTSUPP */
+	KOFIBLK_TIMEOUT		= 3,	/* ETIMEDOUT */
+	KOFIBLK_NOSPC		= 4,	/* ENOSPC */
+	KOFIBLK_TRANSPORT	= 5,	/* ENOLINK */
+	KOFIBLK_TARGET		= 6,	/* EREMOTEIO */
+	KOFIBLK_RESV_CONFLICT	= 7,	/* EBADE */
+	KOFIBLK_MEDIUM		= 8,	/* ENODATA */
+	KOFIBLK_PROTECTION	= 9,	/* EILSEQ */
+	KOFIBLK_NOMEM		= 10,	/* ENOMEM */
+	KOFIBLK_INVAL		= 11,	/* EINVAL */
+	KOFIBLK_READ_ONLY	= 12,	/* EROFS */
+	KOFIBLK_NODEV		= 13,	/* ENODEV */
+	KOFIBLK_NOENT		= 14,	/* ENOENT: no such export */
+	KOFIBLK_ACCESS		= 15,	/* EACCES: unknown client or wrong secret */
+	KOFIBLK_BUSY		= 16,	/* EBUSY: no room for another session */
+	KOFIBLK_STALE		= 17,	/* ESTALE: the export is a different disk now */
+	KOFIBLK_PROTO		= 18,	/* EPROTO */
+	KOFIBLK_STATUSES,
 };
 
 /* Parsed messages, in host byte order, with all fields checked */
 
-#define KB_IO_MIN		4096U	/* of max_io */
-#define KB_KEEP_ALIVE_MIN	100U	/* ms */
-#define KB_KEEP_ALIVE_MAX	3600000U
-#define KB_SECTOR		512U	/* offsets and lengths are multiples of it */
+#define KOFIBLK_IO_MIN		4096U	/* of max_io */
+#define KOFIBLK_KEEP_ALIVE_MIN	100U	/* ms */
+#define KOFIBLK_KEEP_ALIVE_MAX	3600000U
+#define KOFIBLK_SECTOR		512U	/* offsets and lengths are multiples of it */
 /* Longest command and longest reply, the minimum sizes of receive buffers. */
-#define KB_CMD_MAX(inline_max) \
-	(sizeof(struct kb_cmd) + sizeof(struct kb_word) + (inline_max))
-#define KB_REPLY_MAX(inline_read) \
-	(sizeof(struct kb_reply) + sizeof(struct kb_word) + (inline_read))
+#define KOFIBLK_CMD_MAX(inline_max) \
+	(sizeof(struct kofiblk_cmd) + sizeof(struct kofiblk_word) + (inline_max))
+#define KOFIBLK_REPLY_MAX(inline_read) \
+	(sizeof(struct kofiblk_reply) + sizeof(struct kofiblk_word) + (inline_read))
 
-struct kb_limits {
-	u32	caps;		/* KB_CAP bits */
-	u32	max_io;		/* bytes of a command, a multiple of KB_IO_MIN */
+struct kofiblk_limits {
+	u32	caps;		/* KOFIBLK_CAP bits */
+	u32	max_io;		/* bytes of a command, a multiple of KOFIBLK_IO_MIN */
 	u32	inline_max;
 	u32	keep_alive;	/* ms */
-	u16	queues;		/* 1 to KB_QUEUES_MAX */
-	u16	depth;		/* 1 to KB_DEPTH_MAX */
+	u16	queues;		/* 1 to KOFIBLK_QUEUES_MAX */
+	u16	depth;		/* 1 to KOFIBLK_DEPTH_MAX */
 	u16	inline_read;
 };
 
 /* Return: true if no limit of @granted exceeds that of @asked. */
-static inline bool kb_limits_within(const struct kb_limits *granted, const struct kb_limits *asked)
+static inline bool kofiblk_limits_within(const struct kofiblk_limits *granted,
+					 const struct kofiblk_limits *asked)
 {
 	return !(granted->caps & ~asked->caps) && granted->max_io <= asked->max_io &&
 	       granted->inline_max <= asked->inline_max &&
@@ -268,19 +271,19 @@ static inline bool kb_limits_within(const struct kb_limits *granted, const struc
 	       granted->depth <= asked->depth;
 }
 
-struct kb_hello_msg {
+struct kofiblk_hello_msg {
 	u8		nonce[KULP_NONCE];
-	char		client[KB_NAME_MAX];
-	char		export[KB_NAME_MAX];
-	u8		host[KB_HOST];
+	char		client[KOFIBLK_NAME_MAX];
+	char	export[KOFIBLK_NAME_MAX];
+	u8		host[KOFIBLK_HOST];
 	u8		content[16];
-	struct kb_limits limits;	/* without unknown capabilities */
+	struct kofiblk_limits limits;	/* without unknown capabilities */
 	u32		addr_format;
 	u16		addr_len;
 	const u8	*addr;		/* limits.queues of them, within the parsed message */
 };
 
-struct kb_disk_msg {
+struct kofiblk_disk_msg {
 	u64	bytes;		/* a multiple of @logical_block, as all but @physical_block */
 	u32	flags;
 	u32	logical_block;
@@ -292,96 +295,98 @@ struct kb_disk_msg {
 	u64	zeroes_max;
 };
 
-struct kb_accept_msg {
+struct kofiblk_accept_msg {
 	u8		content[16];
 	u64		session;
 	u64		epoch;
-	struct kb_limits limits;	/* not yet compared by kb_limits_within() */
+	struct kofiblk_limits limits;	/* not yet compared by kofiblk_limits_within() */
 	u16		addr_len;
 	const u8	*addr;		/* limits.queues of them, within the parsed message */
-	struct kb_disk_msg disk;
+	struct kofiblk_disk_msg disk;
 };
 
-struct kb_reject_msg {
+struct kofiblk_reject_msg {
 	u16	status;
 	bool	again;
-	char	why[KB_NAME_MAX];	/* printable, may be empty */
+	char	why[KOFIBLK_NAME_MAX];	/* printable, may be empty */
 };
 
-struct kb_resize_msg {
+struct kofiblk_resize_msg {
 	u64	number;
 	u64	bytes;		/* not checked to be a multiple of the block size */
 };
 
-struct kb_bye_msg {
+struct kofiblk_bye_msg {
 	bool	again;
 	bool	flushed;
 };
 
-struct kb_cmd_msg {
+struct kofiblk_cmd_msg {
 	u8		op;
 	u16		flags;		/* valid for @op */
-	u16		queue;		/* below KB_QUEUES_MAX */
+	u16		queue;		/* below KOFIBLK_QUEUES_MAX */
 	u64		session;
-	u64		id;		/* the slot is below KB_DEPTH_MAX, except for KEEP_ALIVE */
+	u64		id;		/* slot below KOFIBLK_DEPTH_MAX, except for KEEP_ALIVE */
 	u64		offset;		/* the range is in sectors, and ends below 2^63 */
 	u64		bytes;
 	u64		addr;
 	u64		key;
-	u32		sum;		/* 0 without KB_CMD_SUM */
-	u32		imm;		/* 0 without KB_CMD_IMM */
+	u32		sum;		/* 0 without KOFIBLK_CMD_SUM */
+	u32		imm;		/* 0 without KOFIBLK_CMD_IMM */
 	const void	*data;		/* @bytes of an inline write, within the parsed message */
 };
 
-struct kb_reply_msg {
-	u8	op;		/* not KB_OP_FETCHED */
-	u16	flags;		/* valid for @op */
+struct kofiblk_reply_msg {
+	u8	op;		/* not KOFIBLK_OP_FETCHED */
+	u16		flags;		/* valid for @op */
 	u16	status;
-	u16	queue;		/* below KB_QUEUES_MAX */
-	u64	session;
+	u16		queue;		/* below KOFIBLK_QUEUES_MAX */
+	u64		session;
 	u64	id;
-	u64	bytes;		/* 0 unless @status is KB_OK */
-	u64	addr;		/* 0 without KB_REPLY_READY, as @key */
-	u64	key;
-	u32	sum;		/* 0 without KB_REPLY_SUM */
-	const void *data;	/* with KB_REPLY_INLINE, within the parsed message; or NULL */
+	u64	bytes;		/* 0 unless @status is KOFIBLK_OK */
+	u64	addr;		/* 0 without KOFIBLK_REPLY_READY, as @key */
+	u64		key;
+	u32	sum;		/* 0 without KOFIBLK_REPLY_SUM */
+	const void *data;	/* with KOFIBLK_REPLY_INLINE, within the parsed message; or NULL */
 };
 
 /*
  * Parsers take a whole message and return 0, or -EPROTO for an invalid one, after which @msg is
- * undefined. Builders take what a parser would accept and room for KB_NET_MAX, KB_CMD_MAX(0) or
- * KB_REPLY_MAX(0) bytes, and return the message's length; the caller appends inline data. Other
- * MACs than that of AUTH are neither parsed nor built: see <kofi/ulp_auth.h>.
+ * undefined. Builders take what a parser would accept and room for KOFIBLK_NET_MAX,
+ * KOFIBLK_CMD_MAX(0) or KOFIBLK_REPLY_MAX(0) bytes, and return the message's length; the caller
+ * appends inline data. Other MACs than that of AUTH are neither parsed nor built: see
+ * <kofi/ulp_auth.h>.
  */
-extern const struct kulp_proto kb_proto;
+extern const struct kulp_proto kofiblk_proto;
 
 /* @addrs, @bytes: the addresses that follow the message. */
-#define KB_MESSAGE(type, name, addrs, bytes)						\
-static inline int kb_parse_##name(const void *buf, size_t len, struct kb_##name##_msg *msg) \
+#define KOFIBLK_MESSAGE(type, name, addrs, bytes)					\
+static inline int kofiblk_parse_##name(const void *buf, size_t len,			\
+				       struct kofiblk_##name##_msg *msg)		\
 {											\
-	return kulp_parse(&kb_proto, type, buf, len, msg);					\
+	return kulp_parse(&kofiblk_proto, type, buf, len, msg);				\
 }											\
 											\
-static inline size_t kb_build_##name(void *buf, const struct kb_##name##_msg *msg)	\
+static inline size_t kofiblk_build_##name(void *buf, const struct kofiblk_##name##_msg *msg) \
 {											\
-	return kulp_build(&kb_proto, type, buf, msg, addrs, bytes);				\
+	return kulp_build(&kofiblk_proto, type, buf, msg, addrs, bytes);		\
 }
 
-KB_MESSAGE(KB_HELLO, hello, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
-KB_MESSAGE(KB_ACCEPT, accept, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
-KB_MESSAGE(KB_REJECT, reject, NULL, 0)
-KB_MESSAGE(KB_RESIZE, resize, NULL, 0)
-KB_MESSAGE(KB_BYE, bye, NULL, 0)
+KOFIBLK_MESSAGE(KOFIBLK_HELLO, hello, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
+KOFIBLK_MESSAGE(KOFIBLK_ACCEPT, accept, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
+KOFIBLK_MESSAGE(KOFIBLK_REJECT, reject, NULL, 0)
+KOFIBLK_MESSAGE(KOFIBLK_RESIZE, resize, NULL, 0)
+KOFIBLK_MESSAGE(KOFIBLK_BYE, bye, NULL, 0)
 
-int kb_parse_cmd(const void *buf, size_t len, struct kb_cmd_msg *msg);
-int kb_parse_reply(const void *buf, size_t len, struct kb_reply_msg *msg);
+int kofiblk_parse_cmd(const void *buf, size_t len, struct kofiblk_cmd_msg *msg);
+int kofiblk_parse_reply(const void *buf, size_t len, struct kofiblk_reply_msg *msg);
 
-size_t kb_build_cmd(void *buf, const struct kb_cmd_msg *msg);
-size_t kb_build_reply(void *buf, const struct kb_reply_msg *msg);
+size_t kofiblk_build_cmd(void *buf, const struct kofiblk_cmd_msg *msg);
+size_t kofiblk_build_reply(void *buf, const struct kofiblk_reply_msg *msg);
 
-bool kb_name_ok(const char *name);
-int kb_status_errno(u16 status);
-u16 kb_errno_status(int err);
-const char *kb_op_name(u8 op);
+bool kofiblk_name_ok(const char *name);
+int kofiblk_status_errno(u16 status);
+u16 kofiblk_errno_status(int err);
+const char *kofiblk_op_name(u8 op);
 
 #endif /* KOFIBLK_WIRE_H */

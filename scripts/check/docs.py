@@ -130,7 +130,7 @@ def parameters(top, report):
 
 ABI_TAGS = ("What:", "Date:", "KernelVersion:", "Contact:", "Description:")
 ATTRIBUTE = re.compile(r"^(?:CONFIGFS_ATTR(?:_WO|_RO)?\(\w+, (?!_?name\b)(\w+)\)|"
-                       r"KB_(?:TEXT|NUMBER)\(\w+, (\w+)|"
+                       r"KBS_(?:TEXT|NUMBER)\(\w+, (\w+)|"
                        r"(?:static DEVICE_ATTR\w*|KBC_ATTR_\w+)\((\w+))", re.M)
 
 

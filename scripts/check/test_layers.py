@@ -8,7 +8,7 @@ HOUSE = {path: "" for path in (
     "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h",
     "kofi/kofi.h",
     "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "sim/engine.h", "compat/efa_verbs.h",
-    "samples/blk/blk.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
+    "samples/blk/cli.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
 
 
 class Includes(TreeTest):
@@ -44,7 +44,7 @@ class Includes(TreeTest):
         self.may_not("kofi/cq.c", '"nosuch.h"')
 
     def test_samples(self):
-        self.may("samples/blk/main.c", '"blk.h"', "<kofi/fabric.h>")
+        self.may("samples/blk/main.c", '"cli.h"', "<kofi/fabric.h>")
         self.may_not("samples/blk/main.c", "<kofi/provider.h>")
         self.may_not("samples/blk/main.c", "<rdma/ib_verbs.h>")
         self.may_not("samples/blk/main.c", '"../../kofi/kofi.h"')

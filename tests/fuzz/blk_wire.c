@@ -5,26 +5,26 @@
  */
 #include "kernel.h"
 
-#define EXPORT_SYMBOL_NS_GPL(sym, ns)	extern int kb_unused
+#define EXPORT_SYMBOL_NS_GPL(sym, ns)	extern int kbs_unused
 
 #include "../../kofi/ulp/msg.c"
 #include "../../samples/blk/wire.c"
 #include "../../samples/blk/wire_net.c"
 
-#define ROOM	(KB_NET_MAX + KB_REPLY_MAX(KB_INLINE_READ_MAX))
+#define ROOM	(KOFIBLK_NET_MAX + KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX))
 
 /* Number of messages that each parser accepted. */
-#define PASSED	(KB_BYE + 3)
+#define PASSED	(KOFIBLK_BYE + 3)
 static unsigned long passed[PASSED];
 
 union message {
-	struct kb_hello_msg	hello;
+	struct kofiblk_hello_msg	hello;
 	struct kulp_challenge_msg	challenge;
 	struct kulp_proof_msg	auth;
-	struct kb_accept_msg	accept;
-	struct kb_reject_msg	reject;
-	struct kb_resize_msg	resize;
-	struct kb_bye_msg	bye;
+	struct kofiblk_accept_msg	accept;
+	struct kofiblk_reject_msg	reject;
+	struct kofiblk_resize_msg	resize;
+	struct kofiblk_bye_msg	bye;
 };
 
 static void same(const char *what, const void *in, size_t len, const void *out,
@@ -39,30 +39,30 @@ static void same(const char *what, const void *in, size_t len, const void *out,
 
 /* kofi_ulp's messages, which kofiblk has no functions for. */
 #define KULP_MESSAGE(name, type, msg_of)						\
-static int kb_parse_##name(const void *in, size_t len, struct msg_of *msg)	\
+static int kofiblk_parse_##name(const void *in, size_t len, struct msg_of *msg)	\
 {										\
-	return kulp_parse(&kb_proto, type, in, len, msg);			\
+	return kulp_parse(&kofiblk_proto, type, in, len, msg);			\
 }										\
 										\
-static size_t kb_build_##name(void *out, const struct msg_of *msg)		\
+static size_t kofiblk_build_##name(void *out, const struct msg_of *msg)		\
 {										\
-	return kulp_build(&kb_proto, type, out, msg, NULL, 0);			\
+	return kulp_build(&kofiblk_proto, type, out, msg, NULL, 0);			\
 }
 
-KULP_MESSAGE(challenge, KB_CHALLENGE, kulp_challenge_msg)
-KULP_MESSAGE(auth, KB_AUTH, kulp_proof_msg)
+KULP_MESSAGE(challenge, KOFIBLK_CHALLENGE, kulp_challenge_msg)
+KULP_MESSAGE(auth, KOFIBLK_AUTH, kulp_proof_msg)
 
 #define TRY(name, index)						\
 do {									\
 	size_t n;							\
 									\
-	if (kb_parse_##name(in, len, &msg.name))			\
+	if (kofiblk_parse_##name(in, len, &msg.name))			\
 		break;							\
 	passed[index]++;						\
 	memset(out, 0xa5, sizeof(out));					\
-	n = kb_build_##name(out, &msg.name);				\
+	n = kofiblk_build_##name(out, &msg.name);				\
 	/* Only AUTH's MAC is parsed. All have it at the same place. */	\
-	if (index >= KB_ACCEPT)						\
+	if (index >= KOFIBLK_ACCEPT)						\
 		memcpy(out + sizeof(struct kulp_hdr),			\
 		       in + sizeof(struct kulp_hdr), KULP_MAC);		\
 	same(#name, in, len, out, n);					\
@@ -71,29 +71,29 @@ do {									\
 static void try_hello(const u8 *in, size_t len)
 {
 	static u8 copy[ROOM], out[ROOM];
-	struct kb_hello_msg msg;
+	struct kofiblk_hello_msg msg;
 
-	if (kb_parse_hello(in, len, &msg))
+	if (kofiblk_parse_hello(in, len, &msg))
 		return;
-	passed[KB_HELLO]++;
+	passed[KOFIBLK_HELLO]++;
 	/* The parser drops unknown capabilities. */
 	memcpy(copy, in, len);
-	((struct kb_hello *)copy)->caps &= cpu_to_le32(KB_CAPS);
-	same("hello", copy, len, out, kb_build_hello(out, &msg));
-	if (!kb_name_ok(msg.client) || !kb_name_ok(msg.export))
+	((struct kofiblk_hello *)copy)->caps &= cpu_to_le32(KOFIBLK_CAPS);
+	same("hello", copy, len, out, kofiblk_build_hello(out, &msg));
+	if (!kofiblk_name_ok(msg.client) || !kofiblk_name_ok(msg.export))
 		abort();
 }
 
 static void try_cmd(const u8 *in, size_t len)
 {
 	static u8 out[ROOM];
-	struct kb_cmd_msg msg;
+	struct kofiblk_cmd_msg msg;
 	size_t n;
 
-	if (kb_parse_cmd(in, len, &msg))
+	if (kofiblk_parse_cmd(in, len, &msg))
 		return;
-	passed[KB_BYE + 1]++;
-	n = kb_build_cmd(out, &msg);
+	passed[KOFIBLK_BYE + 1]++;
+	n = kofiblk_build_cmd(out, &msg);
 	if (msg.data)
 		memcpy(out + n, msg.data, msg.bytes);
 	same("cmd", in, len, out, n + (msg.data ? msg.bytes : 0));
@@ -104,13 +104,13 @@ static void try_cmd(const u8 *in, size_t len)
 static void try_reply(const u8 *in, size_t len)
 {
 	static u8 out[ROOM];
-	struct kb_reply_msg msg;
+	struct kofiblk_reply_msg msg;
 	size_t n;
 
-	if (kb_parse_reply(in, len, &msg))
+	if (kofiblk_parse_reply(in, len, &msg))
 		return;
-	passed[KB_BYE + 2]++;
-	n = kb_build_reply(out, &msg);
+	passed[KOFIBLK_BYE + 2]++;
+	n = kofiblk_build_reply(out, &msg);
 	if (msg.data)
 		memcpy(out + n, msg.data, msg.bytes);
 	same("reply", in, len, out, n + (msg.data ? msg.bytes : 0));
@@ -122,16 +122,16 @@ static void parse(const u8 *in, size_t len)
 	union message msg;
 	u16 type;
 
-	if (!kulp_parse_hdr(&kb_proto, in, len, &type) &&
-	    (len > KB_NET_MAX || type < KB_HELLO || type > KB_BYE))
+	if (!kulp_parse_hdr(&kofiblk_proto, in, len, &type) &&
+	    (len > KOFIBLK_NET_MAX || type < KOFIBLK_HELLO || type > KOFIBLK_BYE))
 		abort();
 	try_hello(in, len);
-	TRY(challenge, KB_CHALLENGE);
-	TRY(auth, KB_AUTH);
-	TRY(accept, KB_ACCEPT);
-	TRY(reject, KB_REJECT);
-	TRY(resize, KB_RESIZE);
-	TRY(bye, KB_BYE);
+	TRY(challenge, KOFIBLK_CHALLENGE);
+	TRY(auth, KOFIBLK_AUTH);
+	TRY(accept, KOFIBLK_ACCEPT);
+	TRY(reject, KOFIBLK_REJECT);
+	TRY(resize, KOFIBLK_RESIZE);
+	TRY(bye, KOFIBLK_BYE);
 	try_cmd(in, len);
 	try_reply(in, len);
 }

@@ -9,32 +9,32 @@
 #include <linux/slab.h>
 #include "../../samples/blk/srv_admit.c"
 
-static struct kb_port port;
-static struct kb_export exports[2];
+static struct kbs_port port;
+static struct kbs_export exports[2];
 static struct kulp_fabric fabric;
 static struct kulp_key key;
 
-DEFINE_MUTEX(kb_srv_lock);	/* needed by the server's code */
+DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
 
-void kb_session_stop(struct kb_session *s, bool orderly)
+void kbs_session_stop(struct kbs_session *s, bool orderly)
 {
 	s->stop = true;
 }
 
-static struct kb_session *connect(struct kunit *test)
+static struct kbs_session *connect(struct kunit *test)
 {
-	struct kb_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct kbs_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->port = &port;
-	KUNIT_EXPECT_NULL(test, kb_session_admit(s));
+	KUNIT_EXPECT_NULL(test, kbs_session_admit(s));
 	return s;
 }
 
-static struct kb_session *session(struct kunit *test, unsigned int export,
-				  const char *client, u8 host)
+static struct kbs_session *session(struct kunit *test, unsigned int export,
+				   const char *client, u8 host)
 {
-	struct kb_session *s = connect(test);
+	struct kbs_session *s = connect(test);
 
 	s->export = &exports[export];
 	snprintf(s->hello.export, sizeof(s->hello.export), "export%u", export);
@@ -43,16 +43,16 @@ static struct kb_session *session(struct kunit *test, unsigned int export,
 	return s;
 }
 
-static struct kb_session *proved(struct kunit *test, unsigned int export,
-				 const char *client, u8 host)
+static struct kbs_session *proved(struct kunit *test, unsigned int export,
+				  const char *client, u8 host)
 {
-	struct kb_session *s = session(test, export, client, host);
+	struct kbs_session *s = session(test, export, client, host);
 
-	KUNIT_EXPECT_NULL(test, kb_session_prove(s));
+	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
 	return s;
 }
 
-static void gone(struct kb_session *s)
+static void gone(struct kbs_session *s)
 {
 	list_del(&s->list);
 }
@@ -60,45 +60,45 @@ static void gone(struct kb_session *s)
 /* The export was removed and created again meanwhile, with the same store. */
 static void successor_at_a_new_export(struct kunit *test)
 {
-	struct kb_session *a = proved(test, 0, "a", 1);
-	struct kb_session *b = session(test, 0, "a", 1);
+	struct kbs_session *a = proved(test, 0, "a", 1);
+	struct kbs_session *b = session(test, 0, "a", 1);
 
 	b->export = &exports[1];
-	KUNIT_EXPECT_NULL(test, kb_session_prove(b));
+	KUNIT_EXPECT_NULL(test, kbs_session_prove(b));
 	KUNIT_EXPECT_TRUE(test, a->stop);
-	KUNIT_EXPECT_FALSE(test, kb_session_alone(b));
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
 	gone(a);
-	KUNIT_EXPECT_TRUE(test, kb_session_alone(b));
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(b));
 }
 
 /* A new session waits for the old one, which may have outstanding writes. */
 static void successor_replaces(struct kunit *test)
 {
-	struct kb_session *a = proved(test, 0, "a", 1);
-	struct kb_session *b = session(test, 0, "a", 1);
-	struct kb_session *c;
+	struct kbs_session *a = proved(test, 0, "a", 1);
+	struct kbs_session *b = session(test, 0, "a", 1);
+	struct kbs_session *c;
 
-	KUNIT_EXPECT_TRUE(test, kb_session_alone(a));
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(a));
 	KUNIT_EXPECT_FALSE(test, a->stop);
-	KUNIT_EXPECT_NULL(test, kb_session_prove(b));
+	KUNIT_EXPECT_NULL(test, kbs_session_prove(b));
 	KUNIT_EXPECT_TRUE(test, a->stop);
-	KUNIT_EXPECT_FALSE(test, kb_session_alone(b));
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
 	/* A waiting session is replaced by the next one, which waits for both. */
 	c = proved(test, 0, "a", 1);
 	KUNIT_EXPECT_TRUE(test, b->stop);
-	KUNIT_EXPECT_FALSE(test, kb_session_alone(c));
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 	gone(b);
-	KUNIT_EXPECT_FALSE(test, kb_session_alone(c));
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 	gone(a);
-	KUNIT_EXPECT_TRUE(test, kb_session_alone(c));
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(c));
 	KUNIT_EXPECT_FALSE(test, c->stop);
 }
 
 static void others_stay(struct kunit *test)
 {
-	struct kb_session *a = proved(test, 0, "a", 1);
-	struct kb_session *unproved = session(test, 0, "a", 1);
-	struct kb_session *other[] = {
+	struct kbs_session *a = proved(test, 0, "a", 1);
+	struct kbs_session *unproved = session(test, 0, "a", 1);
+	struct kbs_session *other[] = {
 		proved(test, 1, "a", 1),
 		proved(test, 0, "b", 1),
 		proved(test, 0, "a", 2),
@@ -106,39 +106,37 @@ static void others_stay(struct kunit *test)
 	unsigned int i;
 
 	KUNIT_EXPECT_FALSE(test, a->stop);
-	KUNIT_EXPECT_TRUE(test, kb_session_alone(a));
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(a));
 	for (i = 0; i < ARRAY_SIZE(other); i++)
-		KUNIT_EXPECT_TRUE(test, kb_session_alone(other[i]));
+		KUNIT_EXPECT_TRUE(test, kbs_session_alone(other[i]));
 	/* A half-open session doesn't make others wait. */
-	KUNIT_EXPECT_TRUE(test, kb_session_alone(proved(test, 1, "b", 1)));
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(proved(test, 1, "b", 1)));
 	KUNIT_EXPECT_FALSE(test, unproved->stop);
 }
 
 /* A client doesn't replace sessions of a client with the same name on another export. */
 static void limits_are_of_proved_names(struct kunit *test)
 {
-	struct kb_session *s;
+	struct kbs_session *s;
 	u8 host;
 
 	port.max_client_sessions = 3;
 	for (host = 1; host <= 3; host++)
 		proved(test, 0, "a", host);
 	s = session(test, 0, "a", 4);
-	KUNIT_EXPECT_STREQ(test, kb_session_prove(s),
-			   "too many sessions of this client");
+	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions of this client");
 	KUNIT_EXPECT_FALSE(test, s->proven);
 	proved(test, 1, "a", 4);
 	/* A reconnecting client doesn't count twice. */
 	proved(test, 0, "a", 2);
 	proved(test, 0, "a", 2);
 	s = session(test, 0, "a", 5);
-	KUNIT_EXPECT_STREQ(test, kb_session_prove(s),
-			   "too many sessions of this client");
+	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions of this client");
 }
 
 static void limit_of_a_port(struct kunit *test)
 {
-	struct kb_session *s, *a;
+	struct kbs_session *s, *a;
 	unsigned int i;
 
 	port.max_sessions = 2;
@@ -148,24 +146,24 @@ static void limit_of_a_port(struct kunit *test)
 	a = proved(test, 0, "a", 1);
 	proved(test, 0, "b", 1);
 	s = session(test, 0, "c", 1);
-	KUNIT_EXPECT_STREQ(test, kb_session_prove(s), "too many sessions");
+	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
 	/* A refused session doesn't stop others. */
 	KUNIT_EXPECT_FALSE(test, a->stop);
 	proved(test, 0, "a", 1);
 	KUNIT_EXPECT_TRUE(test, a->stop);
-	KUNIT_EXPECT_STREQ(test, kb_session_prove(s), "too many sessions");
+	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
 }
 
-static u32 credits(struct kb_session *s, u32 want)
+static u32 credits(struct kbs_session *s, u32 want)
 {
 	s->fabric = &fabric;
-	return kb_session_credits(s, want, 1024);
+	return kbs_session_credits(s, want, 1024);
 }
 
 static void receives_are_shared(struct kunit *test)
 {
 	static const char * const names[] = { "x", "y", "z" };
-	struct kb_session *any[3], *a[2], *b, *c;
+	struct kbs_session *any[3], *a[2], *b, *c;
 	unsigned int i;
 
 	/* All clients without a secret share three quarters, whatever their names. */
@@ -194,19 +192,19 @@ static void receives_are_shared(struct kunit *test)
 
 static void closed_port(struct kunit *test)
 {
-	struct kb_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct kbs_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->port = &port;
 	port.conf.enabled = false;
-	KUNIT_EXPECT_NOT_NULL(test, kb_session_admit(s));
-	KUNIT_EXPECT_TRUE(test, list_empty(&kb_sessions));
+	KUNIT_EXPECT_NOT_NULL(test, kbs_session_admit(s));
+	KUNIT_EXPECT_TRUE(test, list_empty(&kbs_sessions));
 }
 
 static int admit_init(struct kunit *test)
 {
-	INIT_LIST_HEAD(&kb_sessions);
-	port = (struct kb_port) {
+	INIT_LIST_HEAD(&kbs_sessions);
+	port = (struct kbs_port) {
 		.conf.enabled		= true,
 		.max_sessions		= 100,
 		.max_client_sessions	= 16,

@@ -3,7 +3,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
-#include "../../samples/blk/blk_rules.c"
+#include "../../samples/blk/cli_rules.c"
 
 static bool flush(struct kbc_epoch *e, bool succeeds)
 {
@@ -84,7 +84,7 @@ static void write_beside_a_flush(struct kunit *test)
 
 /* --- granted limits --- */
 
-#define FULL	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
+#define FULL	(KOFIBLK_CAP_DISCARD | KOFIBLK_CAP_WRITE_ZEROES | KOFIBLK_CAP_FUA)
 
 /* Properties of an export in consecutive sessions. */
 static const struct grant {
@@ -96,23 +96,23 @@ static const struct grant {
 	u8		content;
 	bool		fine;
 } grants[] = {
-	{ "the same", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
-	{ "read-only now", KB_DISK_WRITE_CACHE | KB_DISK_READ_ONLY, KB_CAP_FUA,
+	{ "the same", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "read-only now", KOFIBLK_DISK_WRITE_CACHE | KOFIBLK_DISK_READ_ONLY, KOFIBLK_CAP_FUA,
 	  64, 512, 1, true },
-	{ "to be written to again", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "to be written to again", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
 	{ "without its cache", 0, FULL, 64, 512, 1, true },
-	{ "with it again", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
-	{ "more depth", KB_DISK_WRITE_CACHE, FULL, 128, 512, 1, true },
-	{ "as much as at first", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
-	{ "less depth", KB_DISK_WRITE_CACHE, FULL, 63, 512, 1 },
-	{ "no discards", KB_DISK_WRITE_CACHE, FULL & ~KB_CAP_DISCARD, 64, 512, 1 },
-	{ "other blocks", KB_DISK_WRITE_CACHE, FULL, 64, 4096, 1 },
-	{ "another disk", KB_DISK_WRITE_CACHE, FULL, 64, 512, 2 },
+	{ "with it again", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "more depth", KOFIBLK_DISK_WRITE_CACHE, FULL, 128, 512, 1, true },
+	{ "as much as at first", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 512, 1, true },
+	{ "less depth", KOFIBLK_DISK_WRITE_CACHE, FULL, 63, 512, 1 },
+	{ "no discards", KOFIBLK_DISK_WRITE_CACHE, FULL & ~KOFIBLK_CAP_DISCARD, 64, 512, 1 },
+	{ "other blocks", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 4096, 1 },
+	{ "another disk", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 512, 2 },
 };
 
-static struct kb_accept_msg granted(const struct grant *grant)
+static struct kofiblk_accept_msg granted(const struct grant *grant)
 {
-	return (struct kb_accept_msg) {
+	return (struct kofiblk_accept_msg) {
 		.content = { grant->content },
 		.limits = {
 			.caps	= grant->caps,
@@ -129,7 +129,7 @@ static struct kb_accept_msg granted(const struct grant *grant)
 
 static void grants_are_compared_with_the_first(struct kunit *test)
 {
-	struct kb_accept_msg accept, made = granted(&grants[0]);
+	struct kofiblk_accept_msg accept, made = granted(&grants[0]);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(grants); i++) {
@@ -143,13 +143,13 @@ static void grants_are_compared_with_the_first(struct kunit *test)
 static void made_read_only(struct kunit *test)
 {
 	static const struct grant first = {
-		"", KB_DISK_READ_ONLY, KB_CAP_FUA, 64, 512, 1
+		"", KOFIBLK_DISK_READ_ONLY, KOFIBLK_CAP_FUA, 64, 512, 1
 	};
 	static const struct grant writable = { "", 0, FULL, 64, 512, 1 };
 	static const struct grant cached = {
-		"", KB_DISK_WRITE_CACHE, FULL, 64, 512, 1
+		"", KOFIBLK_DISK_WRITE_CACHE, FULL, 64, 512, 1
 	};
-	struct kb_accept_msg accept, made = granted(&first);
+	struct kofiblk_accept_msg accept, made = granted(&first);
 
 	accept = granted(&writable);
 	KUNIT_EXPECT_NULL(test, kbc_made_differs(&made, &accept));
@@ -164,9 +164,9 @@ static void short_of_something(struct kunit *test)
 {
 	u16 status;
 
-	for (status = 0; status < KB_STATUSES; status++)
+	for (status = 0; status < KOFIBLK_STATUSES; status++)
 		KUNIT_EXPECT_EQ(test, kbc_transient(status),
-				status == KB_NOMEM || status == KB_BUSY);
+				status == KOFIBLK_NOMEM || status == KOFIBLK_BUSY);
 }
 
 static struct kunit_case cases[] = {

@@ -12,14 +12,14 @@
 #include <linux/slab.h>
 
 /* Instead of the module's tracepoints. */
-#define KOFIBLK_BLK_TRACE_H
+#define KOFIBLK_CLI_TRACE_H
 #define trace_kofiblk_command(...)	do { } while (0)
 #define trace_kofiblk_reply(name, msg)	((void)(name), (void)(msg))
 #define trace_kofiblk_refused(...)	do { } while (0)
 #define trace_kofiblk_stray_imm(...)	do { } while (0)
 #define trace_kofiblk_end(...)		do { } while (0)
 #define trace_kofiblk_checksum(...)	do { } while (0)
-#include "../../samples/blk/blk.h"
+#include "../../samples/blk/cli.h"
 
 #define SESSION	0x1122334455667788ULL
 #define DEPTH	2
@@ -83,10 +83,10 @@ static void kunit_start_request(struct request *rq)
 #define kulp_rma_submit		kunit_rma_submit
 #define kulp_fabric_lost(f)	((void)(f))
 #define blk_mq_start_request	kunit_start_request
-#include "../../samples/blk/blk_rules.c"
-#include "../../samples/blk/blk_memory.c"
-#include "../../samples/blk/blk_tags.c"
-#include "../../samples/blk/blk_request.c"
+#include "../../samples/blk/cli_rules.c"
+#include "../../samples/blk/cli_memory.c"
+#include "../../samples/blk/cli_tags.c"
+#include "../../samples/blk/cli_request.c"
 #include "../../samples/blk/checksum.c"
 #include "../../samples/blk/wire.c"
 
@@ -164,26 +164,26 @@ static void begin(struct kunit *test, blk_opf_t op)
 }
 
 /* Parse the outstanding command, as the server would. */
-static struct kb_cmd_msg sent(struct kunit *test)
+static struct kofiblk_cmd_msg sent(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
-	struct kb_cmd_msg msg = {};
+	struct kofiblk_cmd_msg msg = {};
 
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
-	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
-					   slot->bvecs[0].bv_len, &msg), 0);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd,
+						slot->bvecs[0].bv_len, &msg), 0);
 	/* As kbc_send_post() would, which needs an endpoint. */
 	slot->posted = true;
 	slot->send.done(&scene->q, &slot->send, 0, 0);
 	return msg;
 }
 
-static struct kb_reply_msg answer(const struct kb_cmd_msg *cmd)
+static struct kofiblk_reply_msg answer(const struct kofiblk_cmd_msg *cmd)
 {
-	return (struct kb_reply_msg) {
+	return (struct kofiblk_reply_msg) {
 		.op		= cmd->op,
-		.flags		= KB_REPLY_INLINE,
+		.flags		= KOFIBLK_REPLY_INLINE,
 		.queue		= cmd->queue,
 		.session	= cmd->session,
 		.id		= cmd->id,
@@ -192,11 +192,11 @@ static struct kb_reply_msg answer(const struct kb_cmd_msg *cmd)
 }
 
 /* Receive a message in a buffer that is overwritten afterwards. */
-static void hear(struct kunit *test, const struct kb_reply_msg *msg)
+static void hear(struct kunit *test, const struct kofiblk_reply_msg *msg)
 {
-	size_t data = msg->flags & KB_REPLY_INLINE ? msg->bytes : 0;
-	u8 *buf = kunit_kzalloc(test, KB_REPLY_MAX(data), GFP_KERNEL);
-	size_t i, len = kb_build_reply(buf, msg);
+	size_t data = msg->flags & KOFIBLK_REPLY_INLINE ? msg->bytes : 0;
+	u8 *buf = kunit_kzalloc(test, KOFIBLK_REPLY_MAX(data), GFP_KERNEL);
+	size_t i, len = kofiblk_build_reply(buf, msg);
 
 	for (i = 0; i < data; i++)
 		buf[len + i] = i / 16;
@@ -236,10 +236,8 @@ static int request_init(struct kunit *test)
 	scene->rq = kunit_kzalloc(test, sizeof(struct request) +
 				  sizeof(struct kbc_slot), GFP_KERNEL);
 	scene->data = (u8 *)__get_free_pages(GFP_KERNEL, get_order(ROOM));
-	scene->kq.tags = kunit_kcalloc(test, DEPTH, sizeof(*scene->kq.tags),
-				       GFP_KERNEL);
-	scene->kq.bvecs = kunit_kcalloc(test, BVECS, sizeof(*scene->kq.bvecs),
-					GFP_KERNEL);
+	scene->kq.tags = kunit_kcalloc(test, DEPTH, sizeof(*scene->kq.tags), GFP_KERNEL);
+	scene->kq.bvecs = kunit_kcalloc(test, BVECS, sizeof(*scene->kq.bvecs), GFP_KERNEL);
 	if (!scene->rq || !scene->data || !scene->kq.tags || !scene->kq.bvecs)
 		return -ENOMEM;
 	scene->info.tx_attr = &scene->tx;
@@ -258,7 +256,7 @@ static int request_init(struct kunit *test)
 	d->queues = &scene->kq;
 	d->depth = DEPTH;
 	d->max_bvecs = BVECS;
-	d->limits.caps = KB_CAPS & ~KB_CAP_CHECKSUM;
+	d->limits.caps = KOFIBLK_CAPS & ~KOFIBLK_CAP_CHECKSUM;
 	d->limits.inline_max = 4096;
 	d->limits.inline_read = 8192;
 	scene->kq.disk = d;

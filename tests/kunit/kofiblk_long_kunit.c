@@ -87,15 +87,15 @@ static void fetched(struct kunit *test, u64 addr, size_t bytes, u8 from)
 
 static void fetches_two_bios(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps &= ~KB_CAP_RDMA_WRITE;
+	scene->d.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
 	scene->d.limits.inline_read = 0;
 	begin_of(test, REQ_OP_READ, true);
 	cmd = sent(test);
 	msg = answer(&cmd);
-	msg.flags = KB_REPLY_READY;
+	msg.flags = KOFIBLK_REPLY_READY;
 	msg.addr = 0x7000;
 	msg.key = 99;
 	hear(test, &msg);
@@ -173,12 +173,12 @@ static void stale_are(struct kunit *test, unsigned long n)
 
 static void imm_is_a_reply(struct kunit *test)
 {
-	struct kb_reply_msg msg;
-	struct kb_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
 
 	begin_long(test);
 	cmd = sent(test);
-	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KB_CMD_IMM);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KOFIBLK_CMD_IMM);
 	KUNIT_EXPECT_NE(test, cmd.key, 0ULL);
 	kbc_written(&scene->kq, cmd.imm);
 	invalidates(test);
@@ -198,10 +198,10 @@ static void imm_is_a_reply(struct kunit *test)
 static void imm_before_the_send(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
-	struct kb_cmd_msg cmd;
+	struct kofiblk_cmd_msg cmd;
 
 	begin_long(test);
-	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd, KB_CMD_MAX(0), &cmd), 0);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd, KOFIBLK_CMD_MAX(0), &cmd), 0);
 	/* It can't come before the command is posted. */
 	kbc_written(&scene->kq, cmd.imm);
 	stale_are(test, 1);
@@ -217,8 +217,8 @@ static void imm_before_the_send(struct kunit *test)
 /* The server may reply by a message instead, and must do so for an error. */
 static void reply_instead_of_imm(struct kunit *test)
 {
-	struct kb_reply_msg msg;
-	struct kb_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
 	bool failed;
 
 	for (failed = false; ; failed = true) {
@@ -227,15 +227,14 @@ static void reply_instead_of_imm(struct kunit *test)
 		msg = answer(&cmd);
 		msg.flags = 0;
 		if (failed) {
-			msg.status = KB_MEDIUM;
+			msg.status = KOFIBLK_MEDIUM;
 			msg.bytes = 0;
 		}
 		hear(test, &msg);
 		kbc_written(&scene->kq, cmd.imm);
 		invalidates(test);
 		is_over(test);
-		KUNIT_EXPECT_EQ(test, scene->status,
-				failed ? BLK_STS_MEDIUM : BLK_STS_OK);
+		KUNIT_EXPECT_EQ(test, scene->status, failed ? BLK_STS_MEDIUM : BLK_STS_OK);
 		stale_are(test, 1 + failed);
 		if (failed)
 			break;
@@ -246,7 +245,7 @@ static void reply_instead_of_imm(struct kunit *test)
 static void imm_of_others(struct kunit *test)
 {
 	struct kbc_slot *slot = kbc_slot(scene->rq);
-	struct kb_cmd_msg before, cmd;
+	struct kofiblk_cmd_msg before, cmd;
 	int bit;
 
 	begin_long(test);
@@ -279,7 +278,7 @@ static void imm_without_tags(struct kunit *test)
 /* Immediate data after the end of the session is ignored. */
 static void imm_is_late(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
+	struct kofiblk_cmd_msg cmd;
 
 	begin_long(test);
 	cmd = sent(test);
@@ -301,10 +300,11 @@ static void imm_not_asked_for(struct kunit *test)
 {
 	const u32 caps = scene->d.limits.caps;
 	const u32 tried[] = {
-		caps & ~KB_CAP_IMM, caps & ~KB_CAP_RDMA_WRITE, caps | KB_CAP_CHECKSUM, caps,
+		caps & ~KOFIBLK_CAP_IMM, caps & ~KOFIBLK_CAP_RDMA_WRITE,
+		caps | KOFIBLK_CAP_CHECKSUM, caps,
 	};
 	struct kbc_slot *slot = kbc_slot(scene->rq);
-	struct kb_cmd_msg cmd;
+	struct kofiblk_cmd_msg cmd;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(tried); i++) {
@@ -317,7 +317,7 @@ static void imm_not_asked_for(struct kunit *test)
 			begin_long(test);
 		}
 		cmd = sent(test);
-		KUNIT_EXPECT_EQ(test, cmd.flags, (u16)(i == 2 ? KB_CMD_SUM : 0));
+		KUNIT_EXPECT_EQ(test, cmd.flags, (u16)(i == 2 ? KOFIBLK_CMD_SUM : 0));
 		kbc_written(&scene->kq, kbc_imm(&scene->kq, &scene->kq.tags[1]));
 		stale_are(test, i + 1);
 		KUNIT_EXPECT_EQ(test, slot->phase, KBC_REPLY);

@@ -8,21 +8,21 @@ static void memory_is_bounded(struct kunit *test)
 
 	scene->port.max_memory = 8192;
 	for (i = 0; i < DEPTH; i++)
-		ask(KB_OP_READ, i, 1);
+		ask(KOFIBLK_OP_READ, i, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 2U);
 	KUNIT_EXPECT_EQ(test, load().memory, 8192U);
 	for (i = 0; i < DEPTH; i++) {
 		store_done(test, 0);
 		rma_done(test, 0);
 		KUNIT_EXPECT_LE(test, load().memory, 8192U);
-		replied(test, KB_OP_READ, KB_ID(i, 1ULL), KB_OK, 4096);
+		replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(i, 1ULL), KOFIBLK_OK, 4096);
 		reply_arrived(test);
 	}
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	/* A session's first request may exceed the limit. */
 	scene->port.max_memory = 1;
-	ask(KB_OP_READ, 0, 2);
+	ask(KOFIBLK_OP_READ, 0, 2);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	store_done(test, 0);
 	rma_done(test, 0);
@@ -31,7 +31,7 @@ static void memory_is_bounded(struct kunit *test)
 
 static void read_on(u16 queue, u16 slot, u64 gen, u32 bytes)
 {
-	struct kb_cmd_msg msg = command(KB_OP_READ, slot, gen);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, slot, gen);
 
 	msg.queue = queue;
 	msg.bytes = bytes;
@@ -78,7 +78,7 @@ static void memory_moves_between_queues(struct kunit *test)
 	read_over(test);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	/* Unused leases are taken back after a while. */
-	kb_mem_trim(&scene->s);
+	kbs_mem_trim(&scene->s);
 	KUNIT_EXPECT_EQ(test, scene->s.leased, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
@@ -86,13 +86,13 @@ static void memory_moves_between_queues(struct kunit *test)
 /* A part of a page is charged as a page. */
 static void memory_is_of_pages(struct kunit *test)
 {
-	struct kb_cmd_msg msg;
+	struct kofiblk_cmd_msg msg;
 	u16 i;
 
 	scene->export.store.disk.logical_block = 512;
 	scene->port.max_memory = 2 * PAGE_SIZE;
 	for (i = 0; i < 3; i++) {
-		msg = command(KB_OP_READ, i, 1);
+		msg = command(KOFIBLK_OP_READ, i, 1);
 		msg.bytes = 512;
 		say(&msg);
 	}
@@ -110,9 +110,9 @@ static void memory_is_of_pages(struct kunit *test)
 static void stale_waiting(struct kunit *test)
 {
 	scene->port.max_memory = 4096;
-	ask(KB_OP_WRITE, 0, 1);
-	ask(KB_OP_WRITE, 1, 1);
-	ask(KB_OP_READ, 2, 1);
+	ask(KOFIBLK_OP_WRITE, 0, 1);
+	ask(KOFIBLK_OP_WRITE, 1, 1);
+	ask(KOFIBLK_OP_READ, 2, 1);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
 	end_session();
 	rma_done(test, 0);
@@ -126,40 +126,40 @@ static void memory_does_not_wrap(struct kunit *test)
 {
 	scene->port.max_memory = U32_MAX;
 	scene->s.leased = round_down(U32_MAX, PAGE_SIZE);
-	ask(KB_OP_READ, 0, 1);
+	ask(KOFIBLK_OP_READ, 0, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
 	KUNIT_EXPECT_EQ(test, scene->s.leased, round_down(U32_MAX, PAGE_SIZE));
 	end_session();
-	kb_session_abort(&scene->s);
+	kbs_session_abort(&scene->s);
 	scene->s.leased = 0;
 }
 
 /* A session that ends doesn't wait for memory of other sessions. */
 static void waiters_end(struct kunit *test)
 {
-	struct kb_req *reqs = scene->sqs[0].reqs;
+	struct kbs_req *reqs = scene->sqs[0].reqs;
 
 	scene->port.max_memory = 4096;
-	ask(KB_OP_READ, 0, 1);
-	ask(KB_OP_READ, 1, 1);
+	ask(KOFIBLK_OP_READ, 0, 1);
+	ask(KOFIBLK_OP_READ, 1, 1);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 2U);
 	/* Another session uses the reserve. */
-	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[3]), 0);
-	reqs[2].cmd = command(KB_OP_READ, 2, 1);
-	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kbs_reserve_take(&reqs[3]), 0);
+	reqs[2].cmd = command(KOFIBLK_OP_READ, 2, 1);
+	KUNIT_EXPECT_EQ(test, kbs_reserve_take(&reqs[2]), -EAGAIN);
 	scene->sqs[0].load.in_flight++;
 	end_session();
-	kb_session_abort(&scene->s);
+	kbs_session_abort(&scene->s);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
 	KUNIT_EXPECT_TRUE(test, list_empty(&scene->s.mem_wait));
 	/* A request that starts now doesn't wait either. */
 	scene->sqs[0].load.in_flight++;
-	kb_run_begin(&reqs[2]);
+	kbs_run_begin(&reqs[2]);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 1U);
-	KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[2]), -ESHUTDOWN);
-	kb_reserve_give(&reqs[3]);
-	KUNIT_EXPECT_FALSE(test, kb_reserve.busy);
+	KUNIT_EXPECT_EQ(test, kbs_reserve_take(&reqs[2]), -ESHUTDOWN);
+	kbs_reserve_give(&reqs[3]);
+	KUNIT_EXPECT_FALSE(test, kbs_reserve.busy);
 	store_done(test, 0);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
@@ -168,37 +168,35 @@ static void waiters_end(struct kunit *test)
 /* If allocations fail, one request at a time proceeds with the reserve. */
 static void reserve(struct kunit *test)
 {
-	struct kb_req *reqs = scene->sqs[0].reqs;
+	struct kbs_req *reqs = scene->sqs[0].reqs;
 	u16 i;
 
 	for (i = 0; i < 3; i++) {
-		reqs[i].cmd = command(KB_OP_READ, i, 1);
-		KUNIT_EXPECT_EQ(test, kb_reserve_take(&reqs[i]),
-				i ? -EAGAIN : 0);
+		reqs[i].cmd = command(KOFIBLK_OP_READ, i, 1);
+		KUNIT_EXPECT_EQ(test, kbs_reserve_take(&reqs[i]), i ? -EAGAIN : 0);
 	}
-	KUNIT_EXPECT_EQ(test, kb_reserve_use(&reqs[0]), 1U);
-	KUNIT_EXPECT_EQ(test, kb_reserve.used[0].bv_len, 4096U);
-	reqs[0].cmd.bytes = KB_IO_MAX;
-	KUNIT_EXPECT_EQ(test, kb_reserve_use(&reqs[0]), kb_reserve.nbvec);
+	KUNIT_EXPECT_EQ(test, kbs_reserve_use(&reqs[0]), 1U);
+	KUNIT_EXPECT_EQ(test, kbs_reserve.used[0].bv_len, 4096U);
+	reqs[0].cmd.bytes = KOFIBLK_IO_MAX;
+	KUNIT_EXPECT_EQ(test, kbs_reserve_use(&reqs[0]), kbs_reserve.nbvec);
 	spin_lock_bh(&scene->sqs[0].lock);
 	scene->sqs[0].load.in_flight = 2;
 	scene->sqs[0].load.memory = 1 << 20;
 	scene->sqs[0].leased = 1 << 20;
 	scene->s.leased = 1 << 20;
-	reqs[1].state = KB_REQ_BUSY;
-	reqs[2].state = KB_REQ_BUSY;
+	reqs[1].state = KBS_REQ_BUSY;
+	reqs[2].state = KBS_REQ_BUSY;
 	spin_unlock_bh(&scene->sqs[0].lock);
-	kb_reserve_give(&reqs[0]);
+	kbs_reserve_give(&reqs[0]);
 	settle();
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
-	KUNIT_EXPECT_PTR_EQ(test, scene->ios[0]->bvec,
-			    (const struct bio_vec *)kb_reserve.used);
+	KUNIT_EXPECT_PTR_EQ(test, scene->ios[0]->bvec, (const struct bio_vec *)kbs_reserve.used);
 	store_done(test, 0);
 	rma_done(test, 0);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	store_done(test, 0);
 	rma_done(test, 0);
-	KUNIT_EXPECT_FALSE(test, kb_reserve.busy);
+	KUNIT_EXPECT_FALSE(test, kbs_reserve.busy);
 	reply_arrived(test);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().memory, 1U << 20);
@@ -206,7 +204,7 @@ static void reserve(struct kunit *test)
 
 static struct page *read_into(struct kunit *test, u64 gen, u32 bytes)
 {
-	struct kb_cmd_msg msg = command(KB_OP_READ, 0, gen);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 0, gen);
 	struct page *page;
 
 	msg.bytes = bytes;
@@ -222,7 +220,7 @@ static struct page *read_into(struct kunit *test, u64 gen, u32 bytes)
 /* A busy session keeps pages for later requests, up to a limit. */
 static void pages_are_kept(struct kunit *test)
 {
-	struct kb_chunks *chunks = &scene->sqs[0].chunks;
+	struct kbs_chunks *chunks = &scene->sqs[0].chunks;
 	struct page *page;
 	unsigned int i;
 
@@ -238,17 +236,17 @@ static void pages_are_kept(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, read_into(test, 4, 65536), page);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 8192U);
 	put_page(page);
-	kb_mem_trim(&scene->s);
+	kbs_mem_trim(&scene->s);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 8192U);
-	kb_mem_trim(&scene->s);
+	kbs_mem_trim(&scene->s);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 0U);
-	for (i = 0; i <= KB_CHUNKS_BYTES / SZ_64K; i++) {
+	for (i = 0; i <= KBS_CHUNKS_BYTES / SZ_64K; i++) {
 		page = alloc_pages(GFP_KERNEL | __GFP_COMP, get_order(SZ_64K));
 		KUNIT_ASSERT_NOT_NULL(test, page);
-		kb_chunk_give(&scene->sqs[0], page, get_order(SZ_64K));
+		kbs_chunk_give(&scene->sqs[0], page, get_order(SZ_64K));
 	}
-	KUNIT_EXPECT_EQ(test, chunks->bytes, (u32)KB_CHUNKS_BYTES);
-	kb_chunks_free(&scene->sqs[0]);
+	KUNIT_EXPECT_EQ(test, chunks->bytes, (u32)KBS_CHUNKS_BYTES);
+	kbs_chunks_free(&scene->sqs[0]);
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 0U);
 }
 

@@ -5,12 +5,12 @@
 
 static void small_read(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
-	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KB_CMD_INLINE);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KOFIBLK_CMD_INLINE);
 	KUNIT_EXPECT_EQ(test, cmd.bytes, (u64)BYTES);
 	KUNIT_EXPECT_EQ(test, cmd.addr, 0ULL);
 	KUNIT_EXPECT_EQ(test, cmd.key, 0ULL);
@@ -26,15 +26,15 @@ static void small_read(struct kunit *test)
 
 static void failed_read(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
-	msg.status = KB_MEDIUM;
+	msg.status = KOFIBLK_MEDIUM;
 	hear(test, &msg);
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_MEDIUM);
@@ -55,8 +55,8 @@ static void not_granted(struct kunit *test)
 /* Each invalid reply ends the session, without changing the request or its memory. */
 static void wrong_replies(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 	unsigned int wrong = 0;
 
 	begin(test, REQ_OP_READ);
@@ -74,18 +74,18 @@ static void wrong_replies(struct kunit *test)
 	WRONG(msg.bytes = BYTES - 512);
 	WRONG(msg.bytes = BYTES + 512);
 	WRONG(msg.flags = 0);
-	WRONG(msg.flags = KB_REPLY_READY);
+	WRONG(msg.flags = KOFIBLK_REPLY_READY);
 	WRONG(msg.queue = 1);
-	WRONG(msg.id = KB_ID(DEPTH, 1ULL));
-	WRONG((msg.op = KB_OP_WRITE, msg.flags = 0));
+	WRONG(msg.id = KOFIBLK_ID(DEPTH, 1ULL));
+	WRONG((msg.op = KOFIBLK_OP_WRITE, msg.flags = 0));
 	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(refused)), wrong);
 	/* A reply that no request waits for is ignored. */
 	msg = answer(&cmd);
-	msg.id -= KB_ID(0, 1ULL);
+	msg.id -= KOFIBLK_ID(0, 1ULL);
 	hear(test, &msg);
-	msg.id += KB_ID(0, 2ULL);
+	msg.id += KOFIBLK_ID(0, 2ULL);
 	hear(test, &msg);
-	msg.id = KB_ID(0, 1ULL);
+	msg.id = KOFIBLK_ID(0, 1ULL);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->failures, wrong);
 	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(stale)), 3UL);
@@ -106,8 +106,8 @@ static void wrong_replies(struct kunit *test)
 /* A reply to an aborted request is ignored. */
 static void late_reply(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
@@ -139,10 +139,10 @@ static void readahead_and_merged(struct kunit *test)
 /* Inline data in the reply to a command that didn't ask for it. */
 static void data_unasked(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps &= ~KB_CAP_RDMA_WRITE;
+	scene->d.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
 	scene->d.limits.inline_read = 0;
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
@@ -157,7 +157,7 @@ static void data_unasked(struct kunit *test)
 /* --- checksums --- */
 
 /* Compute the checksum of the server's reply in hear(). */
-static u32 read_sum(struct kunit *test, const struct kb_cmd_msg *cmd)
+static u32 read_sum(struct kunit *test, const struct kofiblk_cmd_msg *cmd)
 {
 	u8 *data = kunit_kmalloc(test, cmd->bytes, GFP_KERNEL);
 	struct bio_vec bv;
@@ -167,28 +167,28 @@ static u32 read_sum(struct kunit *test, const struct kb_cmd_msg *cmd)
 	for (i = 0; i < cmd->bytes; i++)
 		data[i] = i / 16;
 	bvec_set_virt(&bv, data, cmd->bytes);
-	return kb_sum_bvecs(kb_sum_cmd(cmd), &bv, bv.bv_len);
+	return kofiblk_sum_bvecs(kofiblk_sum_cmd(cmd), &bv, bv.bv_len);
 }
 
-static struct kb_reply_msg summed_answer(struct kunit *test, const struct kb_cmd_msg *cmd)
+static struct kofiblk_reply_msg summed_answer(struct kunit *test, const struct kofiblk_cmd_msg *cmd)
 {
-	struct kb_reply_msg msg = answer(cmd);
+	struct kofiblk_reply_msg msg = answer(cmd);
 
-	msg.flags |= KB_REPLY_SUM;
+	msg.flags |= KOFIBLK_REPLY_SUM;
 	msg.sum = read_sum(test, cmd);
 	return msg;
 }
 
 static void sum_of_a_read(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
-	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)(KB_CMD_INLINE | KB_CMD_SUM));
-	KUNIT_EXPECT_EQ(test, cmd.sum, kb_sum_cmd(&cmd));
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)(KOFIBLK_CMD_INLINE | KOFIBLK_CMD_SUM));
+	KUNIT_EXPECT_EQ(test, cmd.sum, kofiblk_sum_cmd(&cmd));
 	msg = summed_answer(test, &cmd);
 	hear(test, &msg);
 	is_over(test);
@@ -200,11 +200,11 @@ static void sum_of_a_read(struct kunit *test)
 /* Data with a wrong checksum is read again, and fails after several attempts. */
 static void wrong_sum_of_a_read(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 	unsigned int i;
 
-	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	for (i = 1; i <= KBC_FAULTS_MAX + 1; i++) {
 		begin(test, REQ_OP_READ);
 		cmd = sent(test);
@@ -224,10 +224,10 @@ static void wrong_sum_of_a_read(struct kunit *test)
 /* Intact data of another offset, as if the server had misread the command. */
 static void sum_of_another_read(struct kunit *test)
 {
-	struct kb_cmd_msg cmd, other;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd, other;
+	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	other = cmd;
@@ -241,26 +241,26 @@ static void sum_of_another_read(struct kunit *test)
 
 static void sum_of_a_write(struct kunit *test)
 {
-	struct kb_reply_msg msg;
-	struct kb_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
 	struct bio_vec bv;
 	unsigned int i;
 	struct kbc_slot *slot = kbc_slot(scene->rq);
 	u32 sum;
 
-	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	begin(test, REQ_OP_WRITE);
 	/* The memory is registered, and then the command is sent. */
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->region);
 	slot->phase = KBC_IDLE;
 	kbc_command(slot, false);
-	KUNIT_ASSERT_EQ(test, kb_parse_cmd(&slot->msgs[0].cmd,
-					   slot->bvecs[0].bv_len, &cmd), 0);
-	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KB_CMD_SUM);
-	sum = kb_sum_cmd(&cmd);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd,
+						slot->bvecs[0].bv_len, &cmd), 0);
+	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KOFIBLK_CMD_SUM);
+	sum = kofiblk_sum_cmd(&cmd);
 	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
 		bvec_set_virt(&bv, scene->data + pieces[i].at, pieces[i].len);
-		sum = kb_sum_bvecs(sum, &bv, bv.bv_len);
+		sum = kofiblk_sum_bvecs(sum, &bv, bv.bv_len);
 	}
 	KUNIT_EXPECT_EQ(test, cmd.sum, sum);
 	/* The server received corrupted data, and wrote none of it. */
@@ -270,25 +270,25 @@ static void sum_of_a_write(struct kunit *test)
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
-	msg.status = KB_PROTECTION;
+	msg.status = KOFIBLK_PROTECTION;
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
 	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)), 1UL);
 }
 
-/* Without checksums, KB_PROTECTION is an error of the server's disk. */
+/* Without checksums, KOFIBLK_PROTECTION is an error of the server's disk. */
 static void protection_error_of_a_disk(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
-	msg.status = KB_PROTECTION;
+	msg.status = KOFIBLK_PROTECTION;
 	hear(test, &msg);
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);
@@ -298,15 +298,15 @@ static void protection_error_of_a_disk(struct kunit *test)
 /* A missing or unexpected checksum violates the protocol. */
 static void sums_that_were_not_granted(struct kunit *test)
 {
-	struct kb_cmd_msg cmd;
-	struct kb_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
 
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	msg = summed_answer(test, &cmd);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->failures, 1U);
-	scene->d.limits.caps |= KB_CAP_CHECKSUM;
+	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	msg = answer(&cmd);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->failures, 2U);

@@ -17,10 +17,10 @@ static void *page_of(struct kunit *test, u8 byte)
 
 static void reads(struct kunit *test)
 {
-	const struct kb_store_io *io;
+	const struct kbs_store_io *io;
 	const struct kulp_rma *rma;
 
-	ask(KB_OP_READ, 1, 5);
+	ask(KOFIBLK_OP_READ, 1, 5);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	io = scene->ios[0];
 	KUNIT_EXPECT_FALSE(test, io->write);
@@ -38,10 +38,10 @@ static void reads(struct kunit *test)
 	/* No reply is sent before the data has been written. */
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
-	replied(test, KB_OP_READ, KB_ID(1, 5ULL), KB_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(1, 5ULL), KOFIBLK_OK, 4096);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	/* The client may get the reply before the send completes. */
-	ask(KB_OP_READ, 1, 6);
+	ask(KOFIBLK_OP_READ, 1, 6);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	reply_arrived(test);
@@ -52,7 +52,7 @@ static void reads(struct kunit *test)
 
 static void writes(struct kunit *test)
 {
-	ask(KB_OP_WRITE, 0, 1);
+	ask(KOFIBLK_OP_WRITE, 0, 1);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	KUNIT_EXPECT_EQ(test, iov_iter_rw(&scene->rmas[0]->iter), READ);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
@@ -61,15 +61,15 @@ static void writes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, scene->ios[0]->write);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	store_done(test, -ENOSPC);
-	replied(test, KB_OP_WRITE, KB_ID(0, 1ULL), KB_NOSPC, 0);
+	replied(test, KOFIBLK_OP_WRITE, KOFIBLK_ID(0, 1ULL), KOFIBLK_NOSPC, 0);
 	reply_arrived(test);
 }
 
 /* Nothing is written or answered, as the client retries in another session. */
 static void lost_data(struct kunit *test)
 {
-	ask(KB_OP_WRITE, 0, 1);
-	ask(KB_OP_READ, 1, 1);
+	ask(KOFIBLK_OP_WRITE, 0, 1);
+	ask(KOFIBLK_OP_READ, 1, 1);
 	store_done(test, 0);
 	rma_done(test, -EACCES);
 	KUNIT_EXPECT_EQ(test, scene->stops, 1U);
@@ -81,13 +81,13 @@ static void lost_data(struct kunit *test)
 
 static void inline_writes(struct kunit *test)
 {
-	struct kb_cmd_msg msg = command(KB_OP_WRITE, 0, 1);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_WRITE, 0, 1);
 	u8 *data = kunit_kzalloc(test, 512, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, data);
 	memset(data, 0x5a, 512);
 	scene->export.store.disk.logical_block = 512;
-	msg.flags = KB_CMD_INLINE;
+	msg.flags = KOFIBLK_CMD_INLINE;
 	msg.bytes = 512;
 	msg.data = data;
 	say(&msg);
@@ -95,19 +95,17 @@ static void inline_writes(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	/* The receive buffer may be reused. */
 	memset(data, 0, 512);
-	KUNIT_EXPECT_TRUE(test,
-			  !memchr_inv(page_address(scene->ios[0]->bvec->bv_page),
-				      0x5a, 512));
+	KUNIT_EXPECT_TRUE(test, !memchr_inv(page_address(scene->ios[0]->bvec->bv_page), 0x5a, 512));
 	store_done(test, 0);
-	replied(test, KB_OP_WRITE, KB_ID(0, 1ULL), KB_OK, 512);
+	replied(test, KOFIBLK_OP_WRITE, KOFIBLK_ID(0, 1ULL), KOFIBLK_OK, 512);
 	reply_arrived(test);
 }
 
-static struct kb_cmd_msg inline_read(u16 slot, u64 gen)
+static struct kofiblk_cmd_msg inline_read(u16 slot, u64 gen)
 {
-	struct kb_cmd_msg msg = command(KB_OP_READ, slot, gen);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, slot, gen);
 
-	msg.flags = KB_CMD_INLINE;
+	msg.flags = KOFIBLK_CMD_INLINE;
 	msg.addr = 0;
 	msg.key = 0;
 	return msg;
@@ -116,13 +114,12 @@ static struct kb_cmd_msg inline_read(u16 slot, u64 gen)
 /* Check that the inline data of the oldest reply is filled with a byte. */
 static void reply_has(struct kunit *test, u8 byte, u32 bytes)
 {
-	struct kb_reply_op *reply;
+	struct kbs_reply_op *reply;
 
 	KUNIT_ASSERT_GT(test, scene->nops, 0U);
-	reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
+	reply = container_of(scene->ops[0], struct kbs_reply_op, rma.op);
 	KUNIT_ASSERT_EQ(test, reply->bytes, bytes);
-	KUNIT_EXPECT_TRUE(test, !bytes || !memchr_inv(page_address(reply->page),
-						      byte, bytes));
+	KUNIT_EXPECT_TRUE(test, !bytes || !memchr_inv(page_address(reply->page), byte, bytes));
 }
 
 static void stored(struct kunit *test, u8 byte)
@@ -136,7 +133,7 @@ static void stored(struct kunit *test, u8 byte)
 
 static void inline_reads(struct kunit *test)
 {
-	struct kb_cmd_msg msg = inline_read(0, 1);
+	struct kofiblk_cmd_msg msg = inline_read(0, 1);
 
 	say(&msg);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
@@ -144,7 +141,7 @@ static void inline_reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	stored(test, 0x11);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
-	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
 	reply_has(test, 0x11, 4096);
 	/* The client gets the reply before its completion, and reuses the slot. */
 	msg = inline_read(0, 2);
@@ -152,17 +149,17 @@ static void inline_reads(struct kunit *test)
 	stored(test, 0x22);
 	reply_has(test, 0x11, 4096);
 	reply_arrived(test);
-	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
 	reply_has(test, 0x22, 4096);
 	reply_arrived(test);
 	/* An error has no inline data, and neither has a reply to data by RDMA. */
 	msg = inline_read(0, 3);
 	say(&msg);
 	store_done(test, -EIO);
-	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_IO, 0);
 	reply_has(test, 0, 0);
 	reply_arrived(test);
-	ask(KB_OP_READ, 0, 4);
+	ask(KOFIBLK_OP_READ, 0, 4);
 	store_done(test, 0);
 	rma_done(test, 0);
 	reply_has(test, 0, 0);
@@ -178,22 +175,22 @@ static void inline_reads(struct kunit *test)
 /* Inline data needs no work item, unless the store would have to wait. */
 static void begun_at_once(struct kunit *test)
 {
-	struct kb_cmd_msg msg = inline_read(0, 1);
-	struct kb_store_io *io;
-	struct kb_req *req;
+	struct kofiblk_cmd_msg msg = inline_read(0, 1);
+	struct kbs_store_io *io;
+	struct kbs_req *req;
 
 	scene->nowait = true;
 	rcu_read_lock();
-	req = kb_session_command(&scene->s, &scene->queue, &msg);
+	req = kbs_session_command(&scene->s, &scene->queue, &msg);
 	rcu_read_unlock();
 	KUNIT_ASSERT_NOT_NULL(test, req);
-	kb_req_begin(req);
+	kbs_req_begin(req);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	io = take_io(test);
 	io->done(io);
 	KUNIT_EXPECT_EQ(test, load().io, 0U);
-	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	/* -EAGAIN of the first attempt is no error; of the second one it is. */
@@ -203,7 +200,7 @@ static void begun_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	store_done(test, -EAGAIN);
-	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_IO, 0);
 	reply_arrived(test);
 	/* No I/O starts after the session has ended. */
 	msg = inline_read(0, 3);
@@ -218,8 +215,8 @@ static void begun_at_once(struct kunit *test)
 /* The store may complete in hard IRQ context, where neither locks nor posts are possible. */
 static void stored_by_an_interrupt(struct kunit *test)
 {
-	struct kb_cmd_msg msg = inline_read(0, 1);
-	struct kb_store_io *io;
+	struct kofiblk_cmd_msg msg = inline_read(0, 1);
+	struct kbs_store_io *io;
 	unsigned long flags;
 
 	say(&msg);
@@ -229,22 +226,22 @@ static void stored_by_an_interrupt(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	local_irq_restore(flags);
 	settle();
-	replied(test, KB_OP_READ, msg.id, KB_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
 	reply_arrived(test);
 }
 
 static void other_operations(struct kunit *test)
 {
-	static const u8 ops[] = { KB_OP_FLUSH, KB_OP_DISCARD,
-				  KB_OP_WRITE_ZEROES };
+	static const u8 ops[] = { KOFIBLK_OP_FLUSH, KOFIBLK_OP_DISCARD,
+				  KOFIBLK_OP_WRITE_ZEROES };
 	u16 i;
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		scene->other_err = i == 1 ? -EOPNOTSUPP : 0;
 		ask(ops[i], i, 1);
 		KUNIT_EXPECT_EQ(test, scene->others, i + 1U);
-		replied(test, ops[i], KB_ID(i, 1ULL),
-			i == 1 ? KB_NOTSUPP : KB_OK, 0);
+		replied(test, ops[i], KOFIBLK_ID(i, 1ULL),
+			i == 1 ? KOFIBLK_NOTSUPP : KOFIBLK_OK, 0);
 		reply_arrived(test);
 	}
 }
@@ -252,8 +249,8 @@ static void other_operations(struct kunit *test)
 /* A range of more than the store's limit, as a client may have an older, larger limit. */
 static void large_ranges(struct kunit *test)
 {
-	static const u8 ops[] = { KB_OP_DISCARD, KB_OP_WRITE_ZEROES };
-	struct kb_cmd_msg msg;
+	static const u8 ops[] = { KOFIBLK_OP_DISCARD, KOFIBLK_OP_WRITE_ZEROES };
+	struct kofiblk_cmd_msg msg;
 	u16 i;
 
 	scene->export.store.disk.discard_max = 65536;
@@ -269,19 +266,19 @@ static void large_ranges(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, scene->end, msg.offset + msg.bytes);
 		KUNIT_EXPECT_EQ(test, scene->sum, msg.bytes);
 		KUNIT_EXPECT_EQ(test, scene->most, 65536ULL);
-		replied(test, ops[i], msg.id, KB_OK, 0);
+		replied(test, ops[i], msg.id, KOFIBLK_OK, 0);
 		reply_arrived(test);
 		/* The rest isn't tried after an error. */
-		msg.id = KB_ID(i, 2ULL);
+		msg.id = KOFIBLK_ID(i, 2ULL);
 		scene->others = 0;
 		scene->other_err = -ENOSPC;
 		say(&msg);
 		KUNIT_EXPECT_EQ(test, scene->others, 1U);
-		replied(test, ops[i], msg.id, KB_NOSPC, 0);
+		replied(test, ops[i], msg.id, KOFIBLK_NOSPC, 0);
 		reply_arrived(test);
 	}
 	/* The rest isn't tried after the end of the session. */
-	msg.id = KB_ID(0, 3ULL);
+	msg.id = KOFIBLK_ID(0, 3ULL);
 	scene->others = 0;
 	scene->other_err = 0;
 	scene->last = 2;
@@ -305,34 +302,34 @@ struct wrong {
 };
 
 static const struct wrong wrongs[] = {
-	{ "slot", KB_OP_READ, .slot = DEPTH },
-	{ "the last slot that can be said", KB_OP_WRITE,
-	  .slot = KB_DEPTH_MAX - 1 },
-	{ "slot of FETCHED", KB_OP_FETCHED, .slot = DEPTH },
-	{ "queue", KB_OP_READ, .queue = 1 },
-	{ "FETCHED of nothing", KB_OP_FETCHED },
-	{ "too many bytes", KB_OP_READ, .bytes = 131072 },
-	{ "too many bytes to be written", KB_OP_WRITE, .bytes = 131072 },
-	{ "DISCARD not granted", KB_OP_DISCARD, .caps = KB_CAP_DISCARD },
-	{ "WRITE_ZEROES not granted", KB_OP_WRITE_ZEROES,
-	  .caps = KB_CAP_WRITE_ZEROES },
-	{ "FUA not granted", KB_OP_WRITE, .flags = KB_CMD_FUA,
-	  .caps = KB_CAP_FUA },
-	{ "unaligned offset", KB_OP_READ, .offset = 512, .status = KB_INVAL },
-	{ "unaligned bytes", KB_OP_WRITE, .bytes = 512, .status = KB_INVAL },
-	{ "behind the end", KB_OP_READ, .offset = DISK, .status = KB_IO },
-	{ "across the end", KB_OP_WRITE, .offset = DISK - 4096, .bytes = 8192,
-	  .status = KB_IO },
-	{ "far behind the end", KB_OP_READ, .offset = BIT_ULL(63) - 8192,
-	  .status = KB_IO },
-	{ "a large discard", KB_OP_DISCARD, .bytes = BIT_ULL(62),
-	  .status = KB_IO },
-	{ "read-only: write", KB_OP_WRITE, .read_only = true,
-	  .status = KB_READ_ONLY },
-	{ "read-only: discard", KB_OP_DISCARD, .read_only = true,
-	  .status = KB_READ_ONLY },
-	{ "read-only: zeroes", KB_OP_WRITE_ZEROES, .read_only = true,
-	  .status = KB_READ_ONLY },
+	{ "slot", KOFIBLK_OP_READ, .slot = DEPTH },
+	{ "the last slot that can be said", KOFIBLK_OP_WRITE,
+	  .slot = KOFIBLK_DEPTH_MAX - 1 },
+	{ "slot of FETCHED", KOFIBLK_OP_FETCHED, .slot = DEPTH },
+	{ "queue", KOFIBLK_OP_READ, .queue = 1 },
+	{ "FETCHED of nothing", KOFIBLK_OP_FETCHED },
+	{ "too many bytes", KOFIBLK_OP_READ, .bytes = 131072 },
+	{ "too many bytes to be written", KOFIBLK_OP_WRITE, .bytes = 131072 },
+	{ "DISCARD not granted", KOFIBLK_OP_DISCARD, .caps = KOFIBLK_CAP_DISCARD },
+	{ "WRITE_ZEROES not granted", KOFIBLK_OP_WRITE_ZEROES,
+	  .caps = KOFIBLK_CAP_WRITE_ZEROES },
+	{ "FUA not granted", KOFIBLK_OP_WRITE, .flags = KOFIBLK_CMD_FUA,
+	  .caps = KOFIBLK_CAP_FUA },
+	{ "unaligned offset", KOFIBLK_OP_READ, .offset = 512, .status = KOFIBLK_INVAL },
+	{ "unaligned bytes", KOFIBLK_OP_WRITE, .bytes = 512, .status = KOFIBLK_INVAL },
+	{ "behind the end", KOFIBLK_OP_READ, .offset = DISK, .status = KOFIBLK_IO },
+	{ "across the end", KOFIBLK_OP_WRITE, .offset = DISK - 4096, .bytes = 8192,
+	  .status = KOFIBLK_IO },
+	{ "far behind the end", KOFIBLK_OP_READ, .offset = BIT_ULL(63) - 8192,
+	  .status = KOFIBLK_IO },
+	{ "a large discard", KOFIBLK_OP_DISCARD, .bytes = BIT_ULL(62),
+	  .status = KOFIBLK_IO },
+	{ "read-only: write", KOFIBLK_OP_WRITE, .read_only = true,
+	  .status = KOFIBLK_READ_ONLY },
+	{ "read-only: discard", KOFIBLK_OP_DISCARD, .read_only = true,
+	  .status = KOFIBLK_READ_ONLY },
+	{ "read-only: zeroes", KOFIBLK_OP_WRITE_ZEROES, .read_only = true,
+	  .status = KOFIBLK_READ_ONLY },
 };
 
 static void wrong_name(const struct wrong *wrong, char *desc)
@@ -345,9 +342,9 @@ KUNIT_ARRAY_PARAM(wrongs, wrongs, wrong_name);
 static void wrong_commands(struct kunit *test)
 {
 	const struct wrong *wrong = test->param_value;
-	struct kb_cmd_msg msg = command(wrong->op, wrong->slot, 1);
+	struct kofiblk_cmd_msg msg = command(wrong->op, wrong->slot, 1);
 
-	if (wrong->op == KB_OP_FETCHED) {
+	if (wrong->op == KOFIBLK_OP_FETCHED) {
 		msg.offset = 0;
 		msg.bytes = 0;
 	}
@@ -373,8 +370,8 @@ static void wrong_commands(struct kunit *test)
 
 static void slots(struct kunit *test)
 {
-	ask(KB_OP_READ, 2, 7);
-	ask(KB_OP_READ, 2, 8);
+	ask(KOFIBLK_OP_READ, 2, 7);
+	ask(KOFIBLK_OP_READ, 2, 8);
 	KUNIT_EXPECT_STREQ(test, scene->violation, "a slot in use");
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	scene->violation = NULL;
@@ -382,9 +379,9 @@ static void slots(struct kunit *test)
 	rma_done(test, 0);
 	reply_arrived(test);
 	/* A duplicated command is a violation. */
-	ask(KB_OP_READ, 2, 7);
+	ask(KOFIBLK_OP_READ, 2, 7);
 	KUNIT_EXPECT_STREQ(test, scene->violation, "an old generation");
-	ask(KB_OP_READ, 2, 6);
+	ask(KOFIBLK_OP_READ, 2, 6);
 	nothing_happened(test);
 }
 
@@ -394,18 +391,18 @@ static void replies_run_out(struct kunit *test)
 	u16 i;
 
 	for (i = 0; i < DEPTH; i++)
-		ask(KB_OP_FLUSH, i, 1);
+		ask(KOFIBLK_OP_FLUSH, i, 1);
 	KUNIT_EXPECT_EQ(test, scene->nops, (unsigned int)DEPTH);
 	for (i = 0; i < DEPTH; i++)
-		ask(KB_OP_FLUSH, i, 2);
+		ask(KOFIBLK_OP_FLUSH, i, 2);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_EXPECT_EQ(test, scene->nops, (unsigned int)DEPTH);
 	/* The requests wait, and their slots stay busy. */
-	ask(KB_OP_FLUSH, 0, 3);
+	ask(KOFIBLK_OP_FLUSH, 0, 3);
 	KUNIT_EXPECT_STREQ(test, scene->violation, "a slot in use");
 	for (i = 0; i < 2 * DEPTH; i++) {
-		replied(test, KB_OP_FLUSH, KB_ID(i % DEPTH, 1ULL + i / DEPTH),
-			KB_OK, 0);
+		replied(test, KOFIBLK_OP_FLUSH, KOFIBLK_ID(i % DEPTH, 1ULL + i / DEPTH),
+			KOFIBLK_OK, 0);
 		reply_arrived(test);
 	}
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
@@ -415,15 +412,15 @@ static void replies_run_out(struct kunit *test)
 /* If the session ends during the transfer, the data isn't written. */
 static void stale_writes(struct kunit *test)
 {
-	ask(KB_OP_WRITE, 0, 1);
-	ask(KB_OP_WRITE, 1, 1);
+	ask(KOFIBLK_OP_WRITE, 0, 1);
+	ask(KOFIBLK_OP_WRITE, 1, 1);
 	rma_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	end_session();
 	rma_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
 	KUNIT_EXPECT_EQ(test, load().io, 1U);
-	ask(KB_OP_WRITE, 2, 1);
+	ask(KOFIBLK_OP_WRITE, 2, 1);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
 	store_done(test, 0);
 	KUNIT_EXPECT_EQ(test, load().io, 0U);
@@ -435,8 +432,8 @@ static void stale_writes(struct kunit *test)
 /* The server must not write to the client's memory, whose key may have been reused. */
 static void stale_reads(struct kunit *test)
 {
-	ask(KB_OP_READ, 0, 1);
-	ask(KB_OP_READ, 1, 1);
+	ask(KOFIBLK_OP_READ, 0, 1);
+	ask(KOFIBLK_OP_READ, 1, 1);
 	store_done(test, 0);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
 	KUNIT_EXPECT_EQ(test, load().posted, 1U);
@@ -453,30 +450,30 @@ static void stale_reads(struct kunit *test)
 
 static void untaken_replies(struct kunit *test)
 {
-	struct kb_reply_op *reply;
+	struct kbs_reply_op *reply;
 
-	ask(KB_OP_FLUSH, 0, 1);
+	ask(KOFIBLK_OP_FLUSH, 0, 1);
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
 	KUNIT_EXPECT_EQ(test, load().posted, 1U);
-	KUNIT_EXPECT_FALSE(test, kb_session_untaken(&scene->s, 10 * HZ));
-	reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
+	KUNIT_EXPECT_FALSE(test, kbs_session_untaken(&scene->s, 10 * HZ));
+	reply = container_of(scene->ops[0], struct kbs_reply_op, rma.op);
 	reply->since -= 11 * HZ;
-	KUNIT_EXPECT_TRUE(test, kb_session_untaken(&scene->s, 10 * HZ));
+	KUNIT_EXPECT_TRUE(test, kbs_session_untaken(&scene->s, 10 * HZ));
 	reply_arrived(test);
-	KUNIT_EXPECT_FALSE(test, kb_session_untaken(&scene->s, 10 * HZ));
+	KUNIT_EXPECT_FALSE(test, kbs_session_untaken(&scene->s, 10 * HZ));
 	KUNIT_EXPECT_EQ(test, load().posted, 0U);
 	/* Data that the client must fetch. */
-	scene->sqs[0].reqs[1].state = KB_REQ_READY;
+	scene->sqs[0].reqs[1].state = KBS_REQ_READY;
 	scene->sqs[0].reqs[1].since = jiffies - 11 * HZ;
-	KUNIT_EXPECT_TRUE(test, kb_session_untaken(&scene->s, 10 * HZ));
-	scene->sqs[0].reqs[1].state = KB_REQ_FREE;
+	KUNIT_EXPECT_TRUE(test, kbs_session_untaken(&scene->s, 10 * HZ));
+	scene->sqs[0].reqs[1].state = KBS_REQ_FREE;
 }
 
 static void lost_reply(struct kunit *test)
 {
 	struct kulp_op *op;
 
-	ask(KB_OP_FLUSH, 0, 1);
+	ask(KOFIBLK_OP_FLUSH, 0, 1);
 	op = take_op(test);
 	op->done(&scene->queue, op, -ETIMEDOUT, 0);
 	settle();
@@ -486,16 +483,16 @@ static void lost_reply(struct kunit *test)
 
 static void keep_alives(struct kunit *test)
 {
-	struct kb_cmd_msg msg = {
-		.op		= KB_OP_KEEP_ALIVE,
+	struct kofiblk_cmd_msg msg = {
+		.op		= KOFIBLK_OP_KEEP_ALIVE,
 		.session	= SESSION,
-		.id		= KB_ID(KB_SLOT_KEEP_ALIVE, 1ULL),
+		.id		= KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL),
 	};
 
 	scene->sqs[0].heard = jiffies - 100 * HZ;
 	say(&msg);
 	KUNIT_EXPECT_TRUE(test, time_after(scene->sqs[0].heard, jiffies - 50 * HZ));
-	replied(test, KB_OP_KEEP_ALIVE, msg.id, KB_OK, 0);
+	replied(test, KOFIBLK_OP_KEEP_ALIVE, msg.id, KOFIBLK_OK, 0);
 	/* Only one keep-alive at a time is answered. */
 	say(&msg);
 	say(&msg);
@@ -511,29 +508,29 @@ static void keep_alives(struct kunit *test)
 
 static void sum_granted(void)
 {
-	scene->s.limits.caps |= KB_CAP_CHECKSUM;
+	scene->s.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	scene->export.store.disk.logical_block = 512;
 }
 
 /* Compute the checksum of a command whose data is filled with @byte. */
-static void sum_sign(struct kunit *test, struct kb_cmd_msg *msg, u8 byte)
+static void sum_sign(struct kunit *test, struct kofiblk_cmd_msg *msg, u8 byte)
 {
 	u8 *data = kunit_kmalloc(test, msg->bytes + 1, GFP_KERNEL);
 	struct bio_vec bv;
 
 	KUNIT_ASSERT_NOT_NULL(test, data);
 	memset(data, byte, msg->bytes);
-	msg->flags |= KB_CMD_SUM;
-	msg->sum = kb_sum_cmd(msg);
-	if (msg->op != KB_OP_WRITE)
+	msg->flags |= KOFIBLK_CMD_SUM;
+	msg->sum = kofiblk_sum_cmd(msg);
+	if (msg->op != KOFIBLK_OP_WRITE)
 		return;
 	bvec_set_virt(&bv, data, msg->bytes);
-	msg->sum = kb_sum_bvecs(msg->sum, &bv, bv.bv_len);
+	msg->sum = kofiblk_sum_bvecs(msg->sum, &bv, bv.bv_len);
 }
 
 static void pulled(struct kunit *test, u8 byte)
 {
-	struct kb_req *req = container_of(scene->rmas[0], struct kb_req, rma);
+	struct kbs_req *req = container_of(scene->rmas[0], struct kbs_req, rma);
 	unsigned int i;
 
 	for (i = 0; i < req->nbvec; i++)
@@ -544,7 +541,7 @@ static void pulled(struct kunit *test, u8 byte)
 /* Corrupted commands and data don't reach the store. */
 static void sums_of_writes(struct kunit *test)
 {
-	struct kb_cmd_msg msg = command(KB_OP_WRITE, 0, 1);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_WRITE, 0, 1);
 
 	sum_granted();
 	sum_sign(test, &msg, 0x5a);
@@ -552,25 +549,25 @@ static void sums_of_writes(struct kunit *test)
 	pulled(test, 0x5a);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	store_done(test, 0);
-	replied(test, KB_OP_WRITE, msg.id, KB_OK, 4096);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 0ULL);
 	/* A byte of the data differs. */
-	msg.id = KB_ID(0, 2ULL);
+	msg.id = KOFIBLK_ID(0, 2ULL);
 	sum_sign(test, &msg, 0x5a);
 	say(&msg);
 	pulled(test, 0x5b);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_PROTECTION, 0);
 	reply_arrived(test);
 	/* The same data for another offset. */
-	msg.id = KB_ID(0, 3ULL);
+	msg.id = KOFIBLK_ID(0, 3ULL);
 	sum_sign(test, &msg, 0x5a);
 	msg.offset += 4096;
 	say(&msg);
 	pulled(test, 0x5a);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_PROTECTION, 0);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 2ULL);
 	KUNIT_EXPECT_EQ(test, load().io, 0U);
@@ -580,12 +577,12 @@ static void sums_of_writes(struct kunit *test)
 
 static void sums_of_inline_writes(struct kunit *test)
 {
-	struct kb_cmd_msg msg = command(KB_OP_WRITE, 0, 1);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_WRITE, 0, 1);
 	u8 *data = kunit_kzalloc(test, 512, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, data);
 	sum_granted();
-	msg.flags = KB_CMD_INLINE;
+	msg.flags = KOFIBLK_CMD_INLINE;
 	msg.bytes = 512;
 	msg.addr = 0;
 	msg.key = 0;
@@ -594,14 +591,14 @@ static void sums_of_inline_writes(struct kunit *test)
 	say(&msg);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	store_done(test, 0);
-	replied(test, KB_OP_WRITE, msg.id, KB_OK, 512);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_OK, 512);
 	reply_arrived(test);
-	msg.id = KB_ID(0, 2ULL);
+	msg.id = KOFIBLK_ID(0, 2ULL);
 	sum_sign(test, &msg, 0);
 	data[511] = 1;
 	say(&msg);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	replied(test, KB_OP_WRITE, msg.id, KB_PROTECTION, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_PROTECTION, 0);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 1ULL);
 }
@@ -609,9 +606,9 @@ static void sums_of_inline_writes(struct kunit *test)
 /* A corrupted range is neither read nor discarded. */
 static void sums_of_commands(struct kunit *test)
 {
-	static const u8 ops[] = { KB_OP_READ, KB_OP_FLUSH, KB_OP_DISCARD,
-				  KB_OP_WRITE_ZEROES };
-	struct kb_cmd_msg msg;
+	static const u8 ops[] = { KOFIBLK_OP_READ, KOFIBLK_OP_FLUSH, KOFIBLK_OP_DISCARD,
+				  KOFIBLK_OP_WRITE_ZEROES };
+	struct kofiblk_cmd_msg msg;
 	u16 i;
 
 	sum_granted();
@@ -620,7 +617,7 @@ static void sums_of_commands(struct kunit *test)
 		sum_sign(test, &msg, 0);
 		msg.sum ^= 1;
 		say(&msg);
-		replied(test, ops[i], msg.id, KB_PROTECTION, 0);
+		replied(test, ops[i], msg.id, KOFIBLK_PROTECTION, 0);
 		reply_arrived(test);
 		nothing_happened(test);
 	}
@@ -630,10 +627,10 @@ static void sums_of_commands(struct kunit *test)
 /* The last reply to a read has the checksum, however the data is transferred. */
 static void sums_of_reads(struct kunit *test)
 {
-	struct kb_cmd_msg msg = inline_read(0, 1);
-	struct kb_reply_op *reply;
-	struct kb_reply_msg got;
-	struct kb_cmd_msg want;
+	struct kofiblk_cmd_msg msg = inline_read(0, 1);
+	struct kbs_reply_op *reply;
+	struct kofiblk_reply_msg got;
+	struct kofiblk_cmd_msg want;
 	unsigned int i;
 
 	sum_granted();
@@ -644,28 +641,28 @@ static void sums_of_reads(struct kunit *test)
 		if (i)
 			rma_done(test, 0);
 		KUNIT_ASSERT_EQ(test, scene->nops, 1U);
-		reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
-		KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
-						     reply->len + reply->bytes, &got), 0);
-		KUNIT_EXPECT_TRUE(test, got.flags & KB_REPLY_SUM);
+		reply = container_of(scene->ops[0], struct kbs_reply_op, rma.op);
+		KUNIT_ASSERT_EQ(test, kofiblk_parse_reply(whole_reply(test, reply),
+							  reply->len + reply->bytes, &got), 0);
+		KUNIT_EXPECT_TRUE(test, got.flags & KOFIBLK_REPLY_SUM);
 		/* The checksum is that of the command and the data. */
 		want = msg;
-		want.op = KB_OP_WRITE;
+		want.op = KOFIBLK_OP_WRITE;
 		sum_sign(test, &want, 0x33);
 		KUNIT_EXPECT_NE(test, got.sum, want.sum);
-		want.sum = kb_sum_cmd(&msg);
-		want.sum = kb_sum_bvecs(want.sum, &(struct bio_vec){
+		want.sum = kofiblk_sum_cmd(&msg);
+		want.sum = kofiblk_sum_bvecs(want.sum, &(struct bio_vec){
 			.bv_page = virt_to_page(page_of(test, 0x33)), .bv_len = 4096 }, 4096);
 		KUNIT_EXPECT_EQ(test, got.sum, want.sum);
 		reply_arrived(test);
-		msg = command(KB_OP_READ, 1, 1);
+		msg = command(KOFIBLK_OP_READ, 1, 1);
 	}
 }
 
 /* Either all commands must have a checksum, or none. */
 static void sums_that_were_not_granted(struct kunit *test)
 {
-	struct kb_cmd_msg msg = command(KB_OP_READ, 0, 1);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 0, 1);
 
 	sum_sign(test, &msg, 0);
 	say(&msg);
@@ -673,7 +670,7 @@ static void sums_that_were_not_granted(struct kunit *test)
 	nothing_happened(test);
 	scene->violation = NULL;
 	sum_granted();
-	ask(KB_OP_READ, 0, 2);
+	ask(KOFIBLK_OP_READ, 0, 2);
 	KUNIT_EXPECT_NOT_NULL(test, scene->violation);
 	nothing_happened(test);
 }

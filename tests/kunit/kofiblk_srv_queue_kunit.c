@@ -3,11 +3,11 @@
 #include "kofiblk_srv_scene.c"
 #include "crew.h"
 
-static struct kb_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
+static struct kofiblk_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
 {
-	struct kb_cmd_msg msg = command(KB_OP_READ, slot, gen);
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, slot, gen);
 
-	msg.flags = KB_CMD_IMM;
+	msg.flags = KOFIBLK_CMD_IMM;
 	msg.imm = 0x80001234 + gen;
 	msg.bytes = bytes;
 	return msg;
@@ -16,7 +16,7 @@ static struct kb_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
 /* The RDMA write is the reply, so the slot is free before its completion. */
 static void immediate_data(struct kunit *test)
 {
-	struct kb_cmd_msg msg = imm_read(0, 1, 65536);
+	struct kofiblk_cmd_msg msg = imm_read(0, 1, 65536);
 	const struct kulp_rma *rma;
 	struct page *page;
 
@@ -50,13 +50,13 @@ static void immediate_data(struct kunit *test)
 	store_done(test, 0);
 	rma_done(test, 0);
 	nothing_happened(test);
-	/* Without KB_CMD_IMM the reply is a message. */
-	ask(KB_OP_READ, 0, 3);
+	/* Without KOFIBLK_CMD_IMM the reply is a message. */
+	ask(KOFIBLK_OP_READ, 0, 3);
 	store_done(test, 0);
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->has_imm);
 	rma_done(test, 0);
-	replied(test, KB_OP_READ, KB_ID(0, 3ULL), KB_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(0, 3ULL), KOFIBLK_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
@@ -66,7 +66,7 @@ static void immediate_data(struct kunit *test)
 /* Pieces of a write may arrive in any order, so the reply is a message after all of them. */
 static void immediate_data_of_pieces(struct kunit *test)
 {
-	struct kb_cmd_msg msg = imm_read(0, 1, 3 * PAGE_SIZE);
+	struct kofiblk_cmd_msg msg = imm_read(0, 1, 3 * PAGE_SIZE);
 
 	say(&msg);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
@@ -76,19 +76,19 @@ static void immediate_data_of_pieces(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->has_imm);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
-	replied(test, KB_OP_READ, msg.id, KB_OK, 3 * PAGE_SIZE);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 3 * PAGE_SIZE);
 	reply_arrived(test);
 	/* An error is replied to by a message. */
 	msg = imm_read(0, 2, 65536);
 	say(&msg);
 	store_done(test, -EIO);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
-	replied(test, KB_OP_READ, msg.id, KB_IO, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_IO, 0);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	/* It is a violation without the capability. */
-	scene->s.limits.caps &= ~KB_CAP_IMM;
+	scene->s.limits.caps &= ~KOFIBLK_CAP_IMM;
 	msg = imm_read(0, 3, 65536);
 	say(&msg);
 	KUNIT_EXPECT_STREQ(test, scene->violation, "an operation that wasn't granted");
@@ -98,7 +98,7 @@ static void immediate_data_of_pieces(struct kunit *test)
 /* Without a free reply the request waits; after the end of the session nothing is written. */
 static void immediate_data_runs_out(struct kunit *test)
 {
-	struct kb_cmd_msg msg;
+	struct kofiblk_cmd_msg msg;
 	u16 i;
 
 	for (i = 0; i < 2 * DEPTH; i++) {
@@ -153,41 +153,41 @@ static void hold_locks(struct kofi_thread *thread)
 }
 
 /* Run without a work item, which could be queued on the blocked CPU. */
-static struct kb_req *begin_on(const struct kb_cmd_msg *msg)
+static struct kbs_req *begin_on(const struct kofiblk_cmd_msg *msg)
 {
-	struct kb_req *req;
+	struct kbs_req *req;
 
 	rcu_read_lock();
-	req = kb_session_command(&scene->s, &scene->queue, msg);
+	req = kbs_session_command(&scene->s, &scene->queue, msg);
 	rcu_read_unlock();
 	return req;
 }
 
 static void pass_through(struct kunit *test, u64 gen)
 {
-	struct kb_cmd_msg msg = command(KB_OP_READ, 0, gen);
-	struct kb_store_io *io;
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 0, gen);
+	struct kbs_store_io *io;
 	struct kulp_rma *rma;
-	struct kb_req *req;
+	struct kbs_req *req;
 	struct kulp_op *op;
 
-	msg.flags = KB_CMD_INLINE;
+	msg.flags = KOFIBLK_CMD_INLINE;
 	msg.addr = 0;
 	msg.key = 0;
 	msg.queue = 1;
 	req = begin_on(&msg);
 	KUNIT_ASSERT_NOT_NULL(test, req);
-	kb_req_begin(req);
+	kbs_req_begin(req);
 	io = take_io(test);
 	io->done(io);
 	op = take_op(test);
 	op->done(&scene->queue, op, 0, 0);
 	/* A request that uses memory of the session. */
-	msg = command(KB_OP_READ, 1, gen);
+	msg = command(KOFIBLK_OP_READ, 1, gen);
 	msg.queue = 1;
 	req = begin_on(&msg);
 	KUNIT_ASSERT_NOT_NULL(test, req);
-	kb_run_begin(req);
+	kbs_run_begin(req);
 	io = take_io(test);
 	io->done(io);
 	rma = take_rma(test);
@@ -218,7 +218,7 @@ static void queues_are_apart(struct kunit *test)
 	/* Queues don't share cache lines that they write to. */
 	KUNIT_EXPECT_NE(test, (unsigned long)&scene->sqs[0].chunks / SMP_CACHE_BYTES,
 			(unsigned long)&scene->sqs[1].lock / SMP_CACHE_BYTES);
-	KUNIT_EXPECT_EQ(test, sizeof(struct kb_squeue) % SMP_CACHE_BYTES, 0UL);
+	KUNIT_EXPECT_EQ(test, sizeof(struct kbs_squeue) % SMP_CACHE_BYTES, 0UL);
 }
 
 static struct kunit_case cases[] = {

@@ -14,9 +14,9 @@
 
 /* Instead of the module's tracepoints. */
 #define KOFIBLK_SRV_TRACE_H
-#define trace_kb_srv_cmd(msg)	((void)(msg))
-#define trace_kb_srv_reply(msg)	((void)(msg))
-#define trace_kb_srv_checksum(...)	do { } while (0)
+#define trace_kofiblk_srv_cmd(msg)	((void)(msg))
+#define trace_kofiblk_srv_reply(msg)	((void)(msg))
+#define trace_kofiblk_srv_checksum(...)	do { } while (0)
 #include "../../samples/blk/srv.h"
 
 #define DEPTH	4
@@ -26,17 +26,17 @@
 #define OPS	32
 
 static struct scene {
-	struct kb_session	s;
-	struct kb_port		port;
-	struct kb_export	export;
+	struct kbs_session	s;
+	struct kbs_port		port;
+	struct kbs_export	export;
 	struct kulp_fabric	fabric;
 	struct kulp_queue		queue;
 	struct kulp_queue		other;
-	struct kb_squeue	sqs[QUEUES];	/* only the first by default */
+	struct kbs_squeue	sqs[QUEUES];	/* only the first by default */
 	/* Posted operations that aren't done. */
 	struct kulp_op		*ops[OPS];
 	struct kulp_rma		*rmas[OPS];
-	struct kb_store_io	*ios[OPS];
+	struct kbs_store_io	*ios[OPS];
 	unsigned int		nops, nrmas, nios;
 	unsigned int		others;		/* other commands at the store */
 	unsigned int		last;		/* value of others at which the session ends */
@@ -44,16 +44,16 @@ static struct scene {
 	u64			sum;		/* sum of bytes of all ranges */
 	u64			most;		/* largest range in bytes */
 	int			other_err;
-	bool			nowait;		/* the store supports kb_store_try() */
+	bool			nowait;		/* the store supports kbs_store_try() */
 	const char		*violation;
 	unsigned int		stops;
 } *scene;
 
 static DEFINE_SPINLOCK(scene_lock);	/* protects the lists */
 
-DECLARE_WAIT_QUEUE_HEAD(kb_srv_wait);
-DEFINE_MUTEX(kb_srv_lock);	/* needed by the server's code */
-struct workqueue_struct *kb_done_wq;
+DECLARE_WAIT_QUEUE_HEAD(kbs_wait);
+DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
+struct workqueue_struct *kbs_done_wq;
 static struct workqueue_struct *io_wq;
 
 static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
@@ -82,7 +82,7 @@ static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
 #include "../../samples/blk/checksum.c"
 #include "../../samples/blk/wire.c"
 
-void kb_store_rw(struct kb_store_io *io)
+void kbs_store_rw(struct kbs_store_io *io)
 {
 	io->err = 0;
 	io->nowait = false;
@@ -93,18 +93,18 @@ void kb_store_rw(struct kb_store_io *io)
 }
 
 /* The store of the scene never waits. */
-bool kb_store_try(struct kb_store_io *io)
+bool kbs_store_try(struct kbs_store_io *io)
 {
 	if (!scene->nowait)
 		return false;
-	kb_store_rw(io);
+	kbs_store_rw(io);
 	io->nowait = true;
 	return true;
 }
 
 static void end_session(void)
 {
-	kb_session_ending(&scene->s);
+	kbs_session_ending(&scene->s);
 }
 
 static int other(u64 offset, u64 bytes)
@@ -117,29 +117,28 @@ static int other(u64 offset, u64 bytes)
 	return scene->other_err;
 }
 
-int kb_store_flush(struct kb_store *store)
+int kbs_store_flush(struct kbs_store *store)
 {
 	scene->others++;
 	return scene->other_err;
 }
 
-int kb_store_discard(struct kb_store *store, u64 offset, u64 bytes)
+int kbs_store_discard(struct kbs_store *store, u64 offset, u64 bytes)
 {
 	return other(offset, bytes);
 }
 
-int kb_store_zeroes(struct kb_store *store, u64 offset, u64 bytes, bool nounmap,
-		    bool fua)
+int kbs_store_zeroes(struct kbs_store *store, u64 offset, u64 bytes, bool nounmap, bool fua)
 {
 	return other(offset, bytes);
 }
 
-void kb_session_stop(struct kb_session *s, bool orderly)
+void kbs_session_stop(struct kbs_session *s, bool orderly)
 {
 	scene->stops++;
 }
 
-void kb_session_violated(struct kb_session *s, const char *how)
+void kbs_session_violated(struct kbs_session *s, const char *how)
 {
 	scene->violation = how;
 }
@@ -153,44 +152,44 @@ static void settle(void)
 
 	for (i = 0; i < 4; i++) {
 		flush_workqueue(scene->export.store.wq);
-		flush_workqueue(kb_done_wq);
+		flush_workqueue(kbs_done_wq);
 	}
 }
 
-static struct kb_cmd_msg command(u8 op, u16 slot, u64 gen)
+static struct kofiblk_cmd_msg command(u8 op, u16 slot, u64 gen)
 {
-	struct kb_cmd_msg msg = {
+	struct kofiblk_cmd_msg msg = {
 		.op		= op,
 		.session	= SESSION,
-		.id		= KB_ID(slot, gen),
+		.id		= KOFIBLK_ID(slot, gen),
 	};
 
-	if (op == KB_OP_FLUSH)
+	if (op == KOFIBLK_OP_FLUSH)
 		return msg;
 	msg.offset = 8192;
 	msg.bytes = 4096;
-	if (op == KB_OP_READ || op == KB_OP_WRITE) {
+	if (op == KOFIBLK_OP_READ || op == KOFIBLK_OP_WRITE) {
 		msg.addr = 0x5000;
 		msg.key = 77;
 	}
 	return msg;
 }
 
-static void say(const struct kb_cmd_msg *msg)
+static void say(const struct kofiblk_cmd_msg *msg)
 {
-	struct kb_req *req;
+	struct kbs_req *req;
 
 	rcu_read_lock();
-	req = kb_session_command(&scene->s, &scene->queue, msg);
+	req = kbs_session_command(&scene->s, &scene->queue, msg);
 	rcu_read_unlock();
 	if (req)
-		kb_req_begin(req);
+		kbs_req_begin(req);
 	settle();
 }
 
 static void ask(u8 op, u16 slot, u64 gen)
 {
-	struct kb_cmd_msg msg = command(op, slot, gen);
+	struct kofiblk_cmd_msg msg = command(op, slot, gen);
 
 	say(&msg);
 }
@@ -210,20 +209,20 @@ static type *take_##name(struct kunit *test)				\
 
 TAKE(op, struct kulp_op)
 TAKE(rma, struct kulp_rma)
-TAKE(io, struct kb_store_io)
+TAKE(io, struct kbs_store_io)
 
 /* Return: numbers of active operations of the session. */
-static struct kb_load load(void)
+static struct kbs_load load(void)
 {
-	struct kb_load load;
+	struct kbs_load load;
 
-	kb_session_load(&scene->s, &load, NULL);
+	kbs_session_load(&scene->s, &load, NULL);
 	return load;
 }
 
 static void store_done(struct kunit *test, int err)
 {
-	struct kb_store_io *io = take_io(test);
+	struct kbs_store_io *io = take_io(test);
 
 	io->err = err;
 	io->done(io);
@@ -239,28 +238,26 @@ static void rma_done(struct kunit *test, int err)
 }
 
 /* Send a command with its data in wire format. */
-static u8 *whole_reply(struct kunit *test, const struct kb_reply_op *reply)
+static u8 *whole_reply(struct kunit *test, const struct kbs_reply_op *reply)
 {
-	u8 *buf = kunit_kzalloc(test, KB_REPLY_MAX(KB_INLINE_READ_MAX),
-				GFP_KERNEL);
+	u8 *buf = kunit_kzalloc(test, KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	memcpy(buf, reply->wire, reply->len);
 	if (reply->bytes)
-		memcpy(buf + reply->len,
-		       page_address(reply->page), reply->bytes);
+		memcpy(buf + reply->len, page_address(reply->page), reply->bytes);
 	return buf;
 }
 
 static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 {
-	struct kb_reply_op *reply;
-	struct kb_reply_msg msg;
+	struct kbs_reply_op *reply;
+	struct kofiblk_reply_msg msg;
 
 	KUNIT_ASSERT_GT(test, scene->nops, 0U);
-	reply = container_of(scene->ops[0], struct kb_reply_op, rma.op);
-	KUNIT_ASSERT_EQ(test, kb_parse_reply(whole_reply(test, reply),
-					     reply->len + reply->bytes, &msg), 0);
+	reply = container_of(scene->ops[0], struct kbs_reply_op, rma.op);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_reply(whole_reply(test, reply),
+						  reply->len + reply->bytes, &msg), 0);
 	KUNIT_EXPECT_EQ(test, msg.op, op);
 	KUNIT_EXPECT_EQ(test, msg.id, id);
 	KUNIT_EXPECT_EQ(test, msg.status, status);
@@ -288,7 +285,7 @@ static void nothing_happened(struct kunit *test)
 
 static int srv_init(struct kunit *test)
 {
-	struct kb_session *s;
+	struct kbs_session *s;
 	int i, ret = 0;
 
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -304,12 +301,12 @@ static int srv_init(struct kunit *test)
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
 	s->id = SESSION;
-	s->state = KB_SESSION_LIVE;
+	s->state = KBS_SESSION_LIVE;
 	s->port = &scene->port;
 	s->export = &scene->export;
 	s->fabric = &scene->fabric;
-	s->limits = (struct kb_limits) {
-		.caps		= KB_CAPS & ~KB_CAP_CHECKSUM,
+	s->limits = (struct kofiblk_limits) {
+		.caps		= KOFIBLK_CAPS & ~KOFIBLK_CAP_CHECKSUM,
 		.max_io		= 65536,
 		.inline_max	= 512,
 		.keep_alive	= 5000,
@@ -324,7 +321,7 @@ static int srv_init(struct kunit *test)
 	for (i = 0; i < QUEUES && !ret; i++) {
 		scene->sqs[i].s = s;
 		scene->sqs[i].q = &scene->queue;
-		ret = kb_squeue_init(&scene->sqs[i]);
+		ret = kbs_squeue_init(&scene->sqs[i]);
 	}
 	return ret;
 }
@@ -334,19 +331,19 @@ static void srv_exit(struct kunit *test)
 	int i;
 
 	for (i = 0; i < QUEUES && scene->sqs[i].s; i++)
-		kb_squeue_exit(&scene->sqs[i]);
+		kbs_squeue_exit(&scene->sqs[i]);
 }
 
 static int srv_suite_init(struct kunit_suite *suite)
 {
 	io_wq = alloc_workqueue("kunit_io", WQ_UNBOUND, 0);
-	kb_done_wq = alloc_workqueue("kunit_done", COMPAT_WQ_PERCPU, 0);
-	return io_wq && kb_done_wq ? kb_reserve_init() : -ENOMEM;
+	kbs_done_wq = alloc_workqueue("kunit_done", COMPAT_WQ_PERCPU, 0);
+	return io_wq && kbs_done_wq ? kbs_reserve_init() : -ENOMEM;
 }
 
 static void srv_suite_exit(struct kunit_suite *suite)
 {
-	kb_reserve_exit();
+	kbs_reserve_exit();
 	destroy_workqueue(io_wq);
-	destroy_workqueue(kb_done_wq);
+	destroy_workqueue(kbs_done_wq);
 }

@@ -16,7 +16,7 @@
 #define ROOM	SZ_1M
 
 static struct scene {
-	struct kb_store	store;
+	struct kbs_store	store;
 	struct page	*page;
 	struct bio_vec	bvec;
 	int		fsync_err;	/* returned once, and not recorded in the mapping */
@@ -60,26 +60,26 @@ static const struct file_operations file_ops = {
 	.fsync		= file_fsync,
 };
 
-/* Set up a store as kb_store_open() would for a path. */
+/* Set up a store as kbs_store_open() would for a path. */
 static void open_file(struct kunit *test)
 {
 	struct file *file = shmem_file_setup("kunit", ROOM, 0);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
 	file->f_op = &file_ops;
-	scene->store = (struct kb_store) { .file = file };
+	scene->store = (struct kbs_store) { .file = file };
 	scene->store.since = filemap_sample_wb_err(file->f_mapping);
-	kb_store_limits_file(&scene->store);
+	kbs_store_limits_file(&scene->store);
 }
 
-static void file_done(struct kb_store_io *io)
+static void file_done(struct kbs_store_io *io)
 {
 	scene->dones++;
 }
 
 static int file_rw(struct kunit *test, bool write, bool fua)
 {
-	struct kb_store_io io = {
+	struct kbs_store_io io = {
 		.store	= &scene->store,
 		.write	= write,
 		.fua	= fua,
@@ -90,7 +90,7 @@ static int file_rw(struct kunit *test, bool write, bool fua)
 	};
 	unsigned int dones = scene->dones;
 
-	kb_store_rw(&io);
+	kbs_store_rw(&io);
 	KUNIT_EXPECT_EQ(test, scene->dones, dones + 1);
 	return io.err;
 }
@@ -109,7 +109,7 @@ static void keeps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 0U);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), 0);
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), 0);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), 0);
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 2U);
 	KUNIT_EXPECT_EQ(test, file_rw(test, false, true), 0);
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 2U);
@@ -121,8 +121,8 @@ static void loses(struct kunit *test)
 	open_file(test);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	writeback_fails();
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EIO);
 	/* Writes without FUA still succeed. */
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
@@ -134,17 +134,17 @@ static void loses_at_the_end(struct kunit *test)
 {
 	open_file(test);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
-	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), 0);
+	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), 0);
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
 	open_file(test);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	writeback_fails();
-	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), -EIO);
-	/* As kb_store_open() with a lost error. */
+	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), -EIO);
+	/* As kbs_store_open() with a lost error. */
 	open_file(test);
 	scene->store.lost = -EIO;
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
-	KUNIT_EXPECT_EQ(test, kb_store_close(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), -EIO);
 }
 
 /* A write with FUA gets the error of another write, and so do later flushes. */
@@ -153,7 +153,7 @@ static void loses_before_fua(struct kunit *test)
 	open_file(test);
 	writeback_fails();
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EIO);
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
 }
 
 /* The error is reported to another caller during this flush. */
@@ -162,7 +162,7 @@ static void loses_unheard(struct kunit *test)
 	open_file(test);
 	writeback_fails();
 	KUNIT_EXPECT_EQ(test, vfs_fsync(scene->store.file, 1), -EIO);
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
 }
 
 /* An error that only fsync() reports, as of a journal or the device's cache. */
@@ -170,9 +170,9 @@ static void fsync_fails(struct kunit *test)
 {
 	open_file(test);
 	scene->fsync_err = -EROFS;
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EROFS);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EROFS);
 	writeback_fails();
-	KUNIT_EXPECT_EQ(test, kb_store_flush(&scene->store), -EROFS);
+	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EROFS);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, true), -EROFS);
 }
 
@@ -192,31 +192,30 @@ static void writes_for_others(struct kunit *test)
 
 static void bdev_limits(struct kunit *test)
 {
-	const struct kb_disk_msg *disk = &scene->store.disk;
+	const struct kofiblk_disk_msg *disk = &scene->store.disk;
 	struct request_queue *q;
 
 	q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
-	scene->store.bdev = kunit_kzalloc(test, sizeof(*scene->store.bdev),
-					  GFP_KERNEL);
+	scene->store.bdev = kunit_kzalloc(test, sizeof(*scene->store.bdev), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, q);
 	KUNIT_ASSERT_NOT_NULL(test, scene->store.bdev);
 	scene->store.bdev->bd_queue = q;
 	q->limits.logical_block_size = 4096;
 	q->limits.physical_block_size = 4096;
-	kb_store_limits_bdev(&scene->store);
+	kbs_store_limits_bdev(&scene->store);
 	KUNIT_EXPECT_EQ(test, disk->logical_block, 4096U);
 	KUNIT_EXPECT_EQ(test, disk->discard_max, 0ULL);
-	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KB_IO_MAX);
+	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KOFIBLK_IO_MAX);
 	/* Limits that aren't multiples of a block, as for SCSI with a transport's limit. */
 	q->limits.max_discard_sectors = 8191;
 	q->limits.max_write_zeroes_sectors = 8191;
-	kb_store_limits_bdev(&scene->store);
+	kbs_store_limits_bdev(&scene->store);
 	KUNIT_EXPECT_EQ(test, disk->discard_max, 8184ULL << SECTOR_SHIFT);
 	KUNIT_EXPECT_EQ(test, disk->discard_granularity, 4096U);
 	KUNIT_EXPECT_EQ(test, disk->zeroes_max, 8184ULL << SECTOR_SHIFT);
 	q->limits.max_write_zeroes_sectors = UINT_MAX;
-	kb_store_limits_bdev(&scene->store);
-	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KB_FILE_MAX);
+	kbs_store_limits_bdev(&scene->store);
+	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KBS_FILE_MAX);
 }
 
 /* --- the scene --- */

@@ -9,28 +9,28 @@
 
 static const u8 addrs[2 * 32] = { 1, 2, 3, [32] = 4 };
 
-static const struct kb_hello_msg hello = {
+static const struct kofiblk_hello_msg hello = {
 	.nonce		= { 1 },
 	.client		= "host-a",
 	.export		= "disk0",
 	.host		= { 2 },
 	.content	= { 3 },
-	.limits		= { KB_CAPS, 1 << 20, 4096, 5000, 2, KB_DEPTH_MAX, 8192 },
+	.limits		= { KOFIBLK_CAPS, 1 << 20, 4096, 5000, 2, KOFIBLK_DEPTH_MAX, 8192 },
 	.addr_format	= 7,
 	.addr_len	= 32,
 	.addr		= addrs,
 };
 
-static const struct kb_accept_msg accept = {
+static const struct kofiblk_accept_msg accept = {
 	.content	= { 2 },
 	.session	= U64_MAX,
 	.epoch		= U64_MAX - 1,
-	.limits		= { KB_CAPS, KB_IO_MAX, 0, 100, 2, 1 },
+	.limits		= { KOFIBLK_CAPS, KOFIBLK_IO_MAX, 0, 100, 2, 1 },
 	.addr_len	= 32,
 	.addr		= addrs,
 	.disk = {
 		.bytes			= 1 << 30,
-		.flags			= KB_DISK_FLAGS,
+		.flags			= KOFIBLK_DISK_FLAGS,
 		.logical_block		= 4096,
 		.physical_block		= 4096,
 		.io_min			= 4096,
@@ -47,56 +47,56 @@ static const struct kulp_challenge_msg challenge = {
 	.auth	= true,
 };
 
-static const struct kb_reject_msg reject = {
-	.status	= KB_BUSY,
+static const struct kofiblk_reject_msg reject = {
+	.status	= KOFIBLK_BUSY,
 	.again	= true,
 	.why	= "full",
 };
 
-static const struct kb_resize_msg resize = {
+static const struct kofiblk_resize_msg resize = {
 	.number	= 1,
 	.bytes	= 4096,
 };
 
-static const struct kb_bye_msg bye = {
-	.again		= true,
+static const struct kofiblk_bye_msg bye = {
+	.again	= true,
 	.flushed	= true,
 };
 
-static const struct kb_cmd_msg cmd = {
-	.op		= KB_OP_WRITE,
-	.flags		= KB_CMD_FUA,
+static const struct kofiblk_cmd_msg cmd = {
+	.op		= KOFIBLK_OP_WRITE,
+	.flags		= KOFIBLK_CMD_FUA,
 	.queue		= 1,
 	.session	= 0x0123456789abcdef,
-	.id		= KB_ID(KB_DEPTH_MAX - 1, 77ULL),
+	.id		= KOFIBLK_ID(KOFIBLK_DEPTH_MAX - 1, 77ULL),
 	.offset		= 1 << 20,
-	.bytes		= 4096,
+	.bytes	= 4096,
 	.addr		= 0x1000,
 	.key		= 5,
 };
 
-static const struct kb_reply_msg reply = {
-	.op		= KB_OP_READ,
-	.flags		= KB_REPLY_READY,
+static const struct kofiblk_reply_msg reply = {
+	.op		= KOFIBLK_OP_READ,
+	.flags		= KOFIBLK_REPLY_READY,
 	.queue		= 1,
 	.session	= 0x0123456789abcdef,
-	.id		= KB_ID(3, 77ULL),
-	.bytes		= 4096,
+	.id		= KOFIBLK_ID(3, 77ULL),
+	.bytes	= 4096,
 	.addr		= 0x1000,
 	.key		= 5,
 };
 
 /* Any parsed message. */
 union any {
-	struct kb_hello_msg	hello;
+	struct kofiblk_hello_msg	hello;
 	struct kulp_challenge_msg	challenge;
 	struct kulp_proof_msg	auth;
-	struct kb_accept_msg	accept;
-	struct kb_reject_msg	reject;
-	struct kb_resize_msg	resize;
-	struct kb_bye_msg	bye;
-	struct kb_cmd_msg	cmd;
-	struct kb_reply_msg	reply;
+	struct kofiblk_accept_msg	accept;
+	struct kofiblk_reject_msg	reject;
+	struct kofiblk_resize_msg	resize;
+	struct kofiblk_bye_msg	bye;
+	struct kofiblk_cmd_msg	cmd;
+	struct kofiblk_reply_msg	reply;
 };
 
 enum kind { HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE, CMD, REPLY };
@@ -105,24 +105,24 @@ static size_t build(enum kind kind, void *buf)
 {
 	switch (kind) {
 	case HELLO:
-		return kb_build_hello(buf, &hello);
+		return kofiblk_build_hello(buf, &hello);
 	case CHALLENGE:
-		return kulp_build(&kb_proto, KB_CHALLENGE, buf, &challenge, NULL, 0);
+		return kulp_build(&kofiblk_proto, KOFIBLK_CHALLENGE, buf, &challenge, NULL, 0);
 	case AUTH:
-		return kulp_build(&kb_proto, KB_AUTH, buf, &(struct kulp_proof_msg){ { 9 } },
-				  NULL, 0);
+		return kulp_build(&kofiblk_proto, KOFIBLK_AUTH, buf,
+				  &(struct kulp_proof_msg){ { 9 } }, NULL, 0);
 	case ACCEPT:
-		return kb_build_accept(buf, &accept);
+		return kofiblk_build_accept(buf, &accept);
 	case REJECT:
-		return kb_build_reject(buf, &reject);
+		return kofiblk_build_reject(buf, &reject);
 	case RESIZE:
-		return kb_build_resize(buf, &resize);
+		return kofiblk_build_resize(buf, &resize);
 	case BYE:
-		return kb_build_bye(buf, &bye);
+		return kofiblk_build_bye(buf, &bye);
 	case CMD:
-		return kb_build_cmd(buf, &cmd);
+		return kofiblk_build_cmd(buf, &cmd);
 	default:
-		return kb_build_reply(buf, &reply);
+		return kofiblk_build_reply(buf, &reply);
 	}
 }
 
@@ -130,23 +130,23 @@ static int parse(enum kind kind, const void *buf, size_t len, union any *any)
 {
 	switch (kind) {
 	case HELLO:
-		return kb_parse_hello(buf, len, &any->hello);
+		return kofiblk_parse_hello(buf, len, &any->hello);
 	case CHALLENGE:
-		return kulp_parse(&kb_proto, KB_CHALLENGE, buf, len, &any->challenge);
+		return kulp_parse(&kofiblk_proto, KOFIBLK_CHALLENGE, buf, len, &any->challenge);
 	case AUTH:
-		return kulp_parse(&kb_proto, KB_AUTH, buf, len, &any->auth);
+		return kulp_parse(&kofiblk_proto, KOFIBLK_AUTH, buf, len, &any->auth);
 	case ACCEPT:
-		return kb_parse_accept(buf, len, &any->accept);
+		return kofiblk_parse_accept(buf, len, &any->accept);
 	case REJECT:
-		return kb_parse_reject(buf, len, &any->reject);
+		return kofiblk_parse_reject(buf, len, &any->reject);
 	case RESIZE:
-		return kb_parse_resize(buf, len, &any->resize);
+		return kofiblk_parse_resize(buf, len, &any->resize);
 	case BYE:
-		return kb_parse_bye(buf, len, &any->bye);
+		return kofiblk_parse_bye(buf, len, &any->bye);
 	case CMD:
-		return kb_parse_cmd(buf, len, &any->cmd);
+		return kofiblk_parse_cmd(buf, len, &any->cmd);
 	default:
-		return kb_parse_reply(buf, len, &any->reply);
+		return kofiblk_parse_reply(buf, len, &any->reply);
 	}
 }
 
@@ -160,7 +160,7 @@ static union any *any_message(struct kunit *test)
 
 static u8 *message(struct kunit *test, enum kind kind, size_t *len)
 {
-	u8 *buf = kunit_kzalloc(test, KB_NET_MAX, GFP_KERNEL);
+	u8 *buf = kunit_kzalloc(test, KOFIBLK_NET_MAX, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	*len = build(kind, buf);
@@ -175,18 +175,15 @@ static void round_trip(struct kunit *test)
 
 	buf = message(test, HELLO, &len);
 	KUNIT_ASSERT_EQ(test, parse(HELLO, buf, len, any), 0);
-	KUNIT_EXPECT_PTR_EQ(test, any->hello.addr,
-			    (const u8 *)buf + sizeof(struct kb_hello));
+	KUNIT_EXPECT_PTR_EQ(test, any->hello.addr, (const u8 *)buf + sizeof(struct kofiblk_hello));
 	KUNIT_EXPECT_MEMEQ(test, any->hello.addr, addrs, sizeof(addrs));
 	any->hello.addr = addrs;
 	KUNIT_EXPECT_STREQ(test, any->hello.client, hello.client);
-	KUNIT_EXPECT_MEMEQ(test, &any->hello.limits, &hello.limits,
-			   sizeof(hello.limits));
+	KUNIT_EXPECT_MEMEQ(test, &any->hello.limits, &hello.limits, sizeof(hello.limits));
 	buf = message(test, ACCEPT, &len);
 	KUNIT_ASSERT_EQ(test, parse(ACCEPT, buf, len, any), 0);
 	KUNIT_EXPECT_MEMEQ(test, any->accept.addr, addrs, sizeof(addrs));
-	KUNIT_EXPECT_MEMEQ(test, &any->accept.disk, &accept.disk,
-			   sizeof(accept.disk));
+	KUNIT_EXPECT_MEMEQ(test, &any->accept.disk, &accept.disk, sizeof(accept.disk));
 	KUNIT_EXPECT_EQ(test, any->accept.session, accept.session);
 	KUNIT_EXPECT_EQ(test, any->accept.epoch, accept.epoch);
 	buf = message(test, REJECT, &len);
@@ -215,14 +212,11 @@ static void lengths(struct kunit *test)
 	for (kind = HELLO; kind <= REPLY; kind++) {
 		buf = message(test, kind, &len);
 		for (n = 0; n < len + 64; n++)
-			KUNIT_EXPECT_EQ_MSG(test, parse(kind, buf, n, any),
-					    n == len ? 0 : -EPROTO,
+			KUNIT_EXPECT_EQ_MSG(test, parse(kind, buf, n, any), n == len ? 0 : -EPROTO,
 					    "%d, %zu of %zu", kind, n, len);
 		for (other = HELLO; other <= REPLY; other++)
-			KUNIT_EXPECT_EQ_MSG(test,
-					    !parse(other, buf, len, any),
-					    kind == other, "%d as %d", kind,
-					    other);
+			KUNIT_EXPECT_EQ_MSG(test, !parse(other, buf, len, any),
+					    kind == other, "%d as %d", kind, other);
 	}
 }
 
@@ -246,125 +240,125 @@ static const struct change changes[] = {
 	{ "type 8", HELLO, AT(kulp_hdr, type), 8 },
 	{ "length", HELLO, AT(kulp_hdr, len), U32_MAX },
 	{ "header's reserved", HELLO, AT(kulp_hdr, reserved), 1 },
-	{ "no client", HELLO, offsetof(struct kb_hello, client), 8, 0 },
-	{ "client a/b", HELLO, offsetof(struct kb_hello, client) + 1, 1, '/' },
-	{ "client with a blank", HELLO, offsetof(struct kb_hello, client), 1,
+	{ "no client", HELLO, offsetof(struct kofiblk_hello, client), 8, 0 },
+	{ "client a/b", HELLO, offsetof(struct kofiblk_hello, client) + 1, 1, '/' },
+	{ "client with a blank", HELLO, offsetof(struct kofiblk_hello, client), 1,
 	  ' ' },
-	{ "client with a newline", HELLO, offsetof(struct kb_hello, client), 1,
+	{ "client with a newline", HELLO, offsetof(struct kofiblk_hello, client), 1,
 	  '\n' },
-	{ "client of 8 bits", HELLO, offsetof(struct kb_hello, client), 1,
+	{ "client of 8 bits", HELLO, offsetof(struct kofiblk_hello, client), 1,
 	  0xe4 },
-	{ "no end of client", HELLO, offsetof(struct kb_hello, client) + 63, 1,
+	{ "no end of client", HELLO, offsetof(struct kofiblk_hello, client) + 63, 1,
 	  'x' },
 	{ "something behind client", HELLO,
-	  offsetof(struct kb_hello, client) + 62, 1, 'x' },
-	{ "export ..", HELLO, offsetof(struct kb_hello, export), 8,
+	  offsetof(struct kofiblk_hello, client) + 62, 1, 'x' },
+	{ "export ..", HELLO, offsetof(struct kofiblk_hello, export), 8,
 	  '.' | '.' << 8 },
-	{ "no host", HELLO, offsetof(struct kb_hello, host), 8, 0 },
-	{ "unknown capability", HELLO, AT(kb_hello, caps), U32_MAX, true },
-	{ "max_io 0", HELLO, AT(kb_hello, max_io), 0 },
-	{ "max_io 512", HELLO, AT(kb_hello, max_io), 512 },
-	{ "max_io odd", HELLO, AT(kb_hello, max_io), 4097 },
-	{ "max_io too large", HELLO, AT(kb_hello, max_io), KB_IO_MAX + 4096 },
-	{ "inline_max too large", HELLO, AT(kb_hello, inline_max),
-	  KB_INLINE_MAX + 1 },
-	{ "inline_max 0", HELLO, AT(kb_hello, inline_max), 0, true },
-	{ "inline_read too large", HELLO, AT(kb_hello, inline_read),
-	  KB_INLINE_READ_MAX + 1 },
-	{ "inline_read 0", HELLO, AT(kb_hello, inline_read), 0, true },
-	{ "keep_alive 0", HELLO, AT(kb_hello, keep_alive), 0 },
-	{ "keep_alive too long", HELLO, AT(kb_hello, keep_alive),
-	  KB_KEEP_ALIVE_MAX + 1 },
-	{ "no queue", HELLO, AT(kb_hello, queues), 0 },
-	{ "another queue", HELLO, AT(kb_hello, queues), 3 },
-	{ "too many queues", HELLO, AT(kb_hello, queues), KB_QUEUES_MAX + 1 },
-	{ "depth 0", HELLO, AT(kb_hello, depth), 0 },
-	{ "depth too large", HELLO, AT(kb_hello, depth), KB_DEPTH_MAX + 1 },
-	{ "addr_len 0", HELLO, AT(kb_hello, addr_len), 0 },
-	{ "addr_len 31", HELLO, AT(kb_hello, addr_len), 31 },
-	{ "hello's reserved", HELLO, AT(kb_hello, reserved[1]), 1 },
+	{ "no host", HELLO, offsetof(struct kofiblk_hello, host), 8, 0 },
+	{ "unknown capability", HELLO, AT(kofiblk_hello, caps), U32_MAX, true },
+	{ "max_io 0", HELLO, AT(kofiblk_hello, max_io), 0 },
+	{ "max_io 512", HELLO, AT(kofiblk_hello, max_io), 512 },
+	{ "max_io odd", HELLO, AT(kofiblk_hello, max_io), 4097 },
+	{ "max_io too large", HELLO, AT(kofiblk_hello, max_io), KOFIBLK_IO_MAX + 4096 },
+	{ "inline_max too large", HELLO, AT(kofiblk_hello, inline_max),
+	  KOFIBLK_INLINE_MAX + 1 },
+	{ "inline_max 0", HELLO, AT(kofiblk_hello, inline_max), 0, true },
+	{ "inline_read too large", HELLO, AT(kofiblk_hello, inline_read),
+	  KOFIBLK_INLINE_READ_MAX + 1 },
+	{ "inline_read 0", HELLO, AT(kofiblk_hello, inline_read), 0, true },
+	{ "keep_alive 0", HELLO, AT(kofiblk_hello, keep_alive), 0 },
+	{ "keep_alive too long", HELLO, AT(kofiblk_hello, keep_alive),
+	  KOFIBLK_KEEP_ALIVE_MAX + 1 },
+	{ "no queue", HELLO, AT(kofiblk_hello, queues), 0 },
+	{ "another queue", HELLO, AT(kofiblk_hello, queues), 3 },
+	{ "too many queues", HELLO, AT(kofiblk_hello, queues), KOFIBLK_QUEUES_MAX + 1 },
+	{ "depth 0", HELLO, AT(kofiblk_hello, depth), 0 },
+	{ "depth too large", HELLO, AT(kofiblk_hello, depth), KOFIBLK_DEPTH_MAX + 1 },
+	{ "addr_len 0", HELLO, AT(kofiblk_hello, addr_len), 0 },
+	{ "addr_len 31", HELLO, AT(kofiblk_hello, addr_len), 31 },
+	{ "hello's reserved", HELLO, AT(kofiblk_hello, reserved[1]), 1 },
 	{ "challenge: auth 2", CHALLENGE, AT(kulp_challenge, auth), 2 },
 	{ "challenge: proofs by no secret", CHALLENGE, AT(kulp_challenge, auth), 0 },
 	{ "challenge: reserved", CHALLENGE, AT(kulp_challenge, reserved[6]), 1 },
-	{ "accept: session 0", ACCEPT, AT(kb_accept, session), 0 },
-	{ "accept: epoch 0", ACCEPT, AT(kb_accept, epoch), 0 },
-	{ "accept: no content", ACCEPT, offsetof(struct kb_accept, content), 8,
+	{ "accept: session 0", ACCEPT, AT(kofiblk_accept, session), 0 },
+	{ "accept: epoch 0", ACCEPT, AT(kofiblk_accept, epoch), 0 },
+	{ "accept: no content", ACCEPT, offsetof(struct kofiblk_accept, content), 8,
 	  0 },
-	{ "accept: unknown capability", ACCEPT, AT(kb_accept, caps),
-	  KB_CAPS + 1 },
-	{ "accept: caps without discard", ACCEPT, AT(kb_accept, caps),
-	  KB_CAPS & ~KB_CAP_DISCARD },
-	{ "accept: max_io", ACCEPT, AT(kb_accept, max_io), 0 },
-	{ "accept: queues", ACCEPT, AT(kb_accept, queues), 1 },
-	{ "accept: depth", ACCEPT, AT(kb_accept, depth), 0 },
-	{ "accept: inline_read", ACCEPT, AT(kb_accept, inline_read),
-	  KB_INLINE_READ_MAX + 1 },
-	{ "disk: odd size", ACCEPT, AT(kb_accept, disk.bytes), 4097 },
-	{ "disk: 2^63 bytes", ACCEPT, AT(kb_accept, disk.bytes), BIT_ULL(63) },
-	{ "disk: flags", ACCEPT, AT(kb_accept, disk.flags), 8 },
-	{ "disk: block 0", ACCEPT, AT(kb_accept, disk.logical_block), 0 },
-	{ "disk: block 513", ACCEPT, AT(kb_accept, disk.logical_block), 513 },
-	{ "disk: block 8192", ACCEPT, AT(kb_accept, disk.logical_block), 8192 },
-	{ "disk: physical 512", ACCEPT, AT(kb_accept, disk.physical_block),
+	{ "accept: unknown capability", ACCEPT, AT(kofiblk_accept, caps),
+	  KOFIBLK_CAPS + 1 },
+	{ "accept: caps without discard", ACCEPT, AT(kofiblk_accept, caps),
+	  KOFIBLK_CAPS & ~KOFIBLK_CAP_DISCARD },
+	{ "accept: max_io", ACCEPT, AT(kofiblk_accept, max_io), 0 },
+	{ "accept: queues", ACCEPT, AT(kofiblk_accept, queues), 1 },
+	{ "accept: depth", ACCEPT, AT(kofiblk_accept, depth), 0 },
+	{ "accept: inline_read", ACCEPT, AT(kofiblk_accept, inline_read),
+	  KOFIBLK_INLINE_READ_MAX + 1 },
+	{ "disk: odd size", ACCEPT, AT(kofiblk_accept, disk.bytes), 4097 },
+	{ "disk: 2^63 bytes", ACCEPT, AT(kofiblk_accept, disk.bytes), BIT_ULL(63) },
+	{ "disk: flags", ACCEPT, AT(kofiblk_accept, disk.flags), 8 },
+	{ "disk: block 0", ACCEPT, AT(kofiblk_accept, disk.logical_block), 0 },
+	{ "disk: block 513", ACCEPT, AT(kofiblk_accept, disk.logical_block), 513 },
+	{ "disk: block 8192", ACCEPT, AT(kofiblk_accept, disk.logical_block), 8192 },
+	{ "disk: physical 512", ACCEPT, AT(kofiblk_accept, disk.physical_block),
 	  512 },
-	{ "disk: io_min", ACCEPT, AT(kb_accept, disk.io_min), 512 },
-	{ "disk: no discard_max", ACCEPT, AT(kb_accept, disk.discard_max), 0 },
+	{ "disk: io_min", ACCEPT, AT(kofiblk_accept, disk.io_min), 512 },
+	{ "disk: no discard_max", ACCEPT, AT(kofiblk_accept, disk.discard_max), 0 },
 	{ "disk: no granularity", ACCEPT,
-	  AT(kb_accept, disk.discard_granularity), 0 },
-	{ "disk: zeroes_max", ACCEPT, AT(kb_accept, disk.zeroes_max), 1 },
-	{ "reject: status OK", REJECT, AT(kb_reject, status), 0 },
-	{ "reject: unknown status", REJECT, AT(kb_reject, status),
-	  KB_STATUSES },
-	{ "reject: again 2", REJECT, AT(kb_reject, again), 2 },
-	{ "reject: why with an escape", REJECT, offsetof(struct kb_reject, why),
+	  AT(kofiblk_accept, disk.discard_granularity), 0 },
+	{ "disk: zeroes_max", ACCEPT, AT(kofiblk_accept, disk.zeroes_max), 1 },
+	{ "reject: status OK", REJECT, AT(kofiblk_reject, status), 0 },
+	{ "reject: unknown status", REJECT, AT(kofiblk_reject, status),
+	  KOFIBLK_STATUSES },
+	{ "reject: again 2", REJECT, AT(kofiblk_reject, again), 2 },
+	{ "reject: why with an escape", REJECT, offsetof(struct kofiblk_reject, why),
 	  1, 0x1b },
-	{ "resize: odd", RESIZE, AT(kb_resize, bytes), 511 },
-	{ "resize: 2^63", RESIZE, AT(kb_resize, bytes), BIT_ULL(63) },
-	{ "resize: the 0th", RESIZE, AT(kb_resize, number), 0 },
-	{ "bye: flushed 2", BYE, AT(kb_bye, flushed), 2 },
-	{ "bye: again 2", BYE, AT(kb_bye, again), 2 },
-	{ "bye: reserved", BYE, AT(kb_bye, reserved[0]), 1 },
-	{ "cmd: version", CMD, AT(kb_cmd, version), 1 },
-	{ "cmd: op 0", CMD, AT(kb_cmd, op), 0 },
-	{ "cmd: op 8", CMD, AT(kb_cmd, op), 8 },
-	{ "cmd: unknown flag", CMD, AT(kb_cmd, flags), 32 },
-	{ "cmd: SUM without one", CMD, AT(kb_cmd, flags), KB_CMD_SUM },
-	{ "cmd: IMM on a write", CMD, AT(kb_cmd, flags), KB_CMD_IMM },
-	{ "cmd: NOUNMAP on a write", CMD, AT(kb_cmd, flags), KB_CMD_NOUNMAP },
-	{ "cmd: INLINE without data", CMD, AT(kb_cmd, flags), KB_CMD_INLINE },
-	{ "cmd: FUA on a read", CMD, AT(kb_cmd, op), KB_OP_READ },
-	{ "cmd: queue", CMD, AT(kb_cmd, queue), KB_QUEUES_MAX },
-	{ "cmd: reserved", CMD, AT(kb_cmd, reserved), 1 },
-	{ "cmd: session 0", CMD, AT(kb_cmd, session), 0 },
-	{ "cmd: slot", CMD, AT(kb_cmd, id), KB_DEPTH_MAX },
-	{ "cmd: keep-alive's slot", CMD, AT(kb_cmd, id), KB_SLOT_KEEP_ALIVE },
-	{ "cmd: offset unaligned", CMD, AT(kb_cmd, offset), 1 },
-	{ "cmd: offset of the end", CMD, AT(kb_cmd, offset),
+	{ "resize: odd", RESIZE, AT(kofiblk_resize, bytes), 511 },
+	{ "resize: 2^63", RESIZE, AT(kofiblk_resize, bytes), BIT_ULL(63) },
+	{ "resize: the 0th", RESIZE, AT(kofiblk_resize, number), 0 },
+	{ "bye: flushed 2", BYE, AT(kofiblk_bye, flushed), 2 },
+	{ "bye: again 2", BYE, AT(kofiblk_bye, again), 2 },
+	{ "bye: reserved", BYE, AT(kofiblk_bye, reserved[0]), 1 },
+	{ "cmd: version", CMD, AT(kofiblk_cmd, version), 1 },
+	{ "cmd: op 0", CMD, AT(kofiblk_cmd, op), 0 },
+	{ "cmd: op 8", CMD, AT(kofiblk_cmd, op), 8 },
+	{ "cmd: unknown flag", CMD, AT(kofiblk_cmd, flags), 32 },
+	{ "cmd: SUM without one", CMD, AT(kofiblk_cmd, flags), KOFIBLK_CMD_SUM },
+	{ "cmd: IMM on a write", CMD, AT(kofiblk_cmd, flags), KOFIBLK_CMD_IMM },
+	{ "cmd: NOUNMAP on a write", CMD, AT(kofiblk_cmd, flags), KOFIBLK_CMD_NOUNMAP },
+	{ "cmd: INLINE without data", CMD, AT(kofiblk_cmd, flags), KOFIBLK_CMD_INLINE },
+	{ "cmd: FUA on a read", CMD, AT(kofiblk_cmd, op), KOFIBLK_OP_READ },
+	{ "cmd: queue", CMD, AT(kofiblk_cmd, queue), KOFIBLK_QUEUES_MAX },
+	{ "cmd: reserved", CMD, AT(kofiblk_cmd, reserved), 1 },
+	{ "cmd: session 0", CMD, AT(kofiblk_cmd, session), 0 },
+	{ "cmd: slot", CMD, AT(kofiblk_cmd, id), KOFIBLK_DEPTH_MAX },
+	{ "cmd: keep-alive's slot", CMD, AT(kofiblk_cmd, id), KOFIBLK_SLOT_KEEP_ALIVE },
+	{ "cmd: offset unaligned", CMD, AT(kofiblk_cmd, offset), 1 },
+	{ "cmd: offset of the end", CMD, AT(kofiblk_cmd, offset),
 	  BIT_ULL(63) - 4096 },
-	{ "cmd: offset wraps", CMD, AT(kb_cmd, offset), U64_MAX - 4095 },
-	{ "cmd: no bytes", CMD, AT(kb_cmd, bytes), 0 },
-	{ "cmd: bytes unaligned", CMD, AT(kb_cmd, bytes), 513 },
-	{ "cmd: too many bytes", CMD, AT(kb_cmd, bytes), KB_IO_MAX + 512 },
-	{ "cmd: bytes wrap", CMD, AT(kb_cmd, bytes), U64_MAX - 511 },
-	{ "cmd: any address", CMD, AT(kb_cmd, addr), U64_MAX, true },
-	{ "cmd: any key", CMD, AT(kb_cmd, key), U64_MAX, true },
-	{ "cmd: a flush of a range", CMD, AT(kb_cmd, op), KB_OP_FLUSH },
-	{ "reply: version", REPLY, AT(kb_reply, version), 0 },
-	{ "reply: FETCHED", REPLY, AT(kb_reply, op), KB_OP_FETCHED },
-	{ "reply: READY write", REPLY, AT(kb_reply, op), KB_OP_WRITE },
-	{ "reply: address, not READY", REPLY, AT(kb_reply, flags), 0 },
-	{ "reply: unknown flag", REPLY, AT(kb_reply, flags), 8 },
-	{ "reply: READY and INLINE", REPLY, AT(kb_reply, flags), 3 },
-	{ "reply: READY and SUM", REPLY, AT(kb_reply, flags), 5 },
-	{ "reply: SUM without one", REPLY, AT(kb_reply, flags), KB_REPLY_SUM },
-	{ "reply: READY with an error", REPLY, AT(kb_reply, status), KB_IO },
-	{ "reply: unknown status", REPLY, AT(kb_reply, status), KB_STATUSES },
-	{ "reply: queue", REPLY, AT(kb_reply, queue), U16_MAX },
-	{ "reply: session 0", REPLY, AT(kb_reply, session), 0 },
-	{ "reply: slot", REPLY, AT(kb_reply, id), KB_DEPTH_MAX },
-	{ "reply: no bytes", REPLY, AT(kb_reply, bytes), 0 },
-	{ "reply: too many bytes", REPLY, AT(kb_reply, bytes),
-	  KB_IO_MAX + 512 },
+	{ "cmd: offset wraps", CMD, AT(kofiblk_cmd, offset), U64_MAX - 4095 },
+	{ "cmd: no bytes", CMD, AT(kofiblk_cmd, bytes), 0 },
+	{ "cmd: bytes unaligned", CMD, AT(kofiblk_cmd, bytes), 513 },
+	{ "cmd: too many bytes", CMD, AT(kofiblk_cmd, bytes), KOFIBLK_IO_MAX + 512 },
+	{ "cmd: bytes wrap", CMD, AT(kofiblk_cmd, bytes), U64_MAX - 511 },
+	{ "cmd: any address", CMD, AT(kofiblk_cmd, addr), U64_MAX, true },
+	{ "cmd: any key", CMD, AT(kofiblk_cmd, key), U64_MAX, true },
+	{ "cmd: a flush of a range", CMD, AT(kofiblk_cmd, op), KOFIBLK_OP_FLUSH },
+	{ "reply: version", REPLY, AT(kofiblk_reply, version), 0 },
+	{ "reply: FETCHED", REPLY, AT(kofiblk_reply, op), KOFIBLK_OP_FETCHED },
+	{ "reply: READY write", REPLY, AT(kofiblk_reply, op), KOFIBLK_OP_WRITE },
+	{ "reply: address, not READY", REPLY, AT(kofiblk_reply, flags), 0 },
+	{ "reply: unknown flag", REPLY, AT(kofiblk_reply, flags), 8 },
+	{ "reply: READY and INLINE", REPLY, AT(kofiblk_reply, flags), 3 },
+	{ "reply: READY and SUM", REPLY, AT(kofiblk_reply, flags), 5 },
+	{ "reply: SUM without one", REPLY, AT(kofiblk_reply, flags), KOFIBLK_REPLY_SUM },
+	{ "reply: READY with an error", REPLY, AT(kofiblk_reply, status), KOFIBLK_IO },
+	{ "reply: unknown status", REPLY, AT(kofiblk_reply, status), KOFIBLK_STATUSES },
+	{ "reply: queue", REPLY, AT(kofiblk_reply, queue), U16_MAX },
+	{ "reply: session 0", REPLY, AT(kofiblk_reply, session), 0 },
+	{ "reply: slot", REPLY, AT(kofiblk_reply, id), KOFIBLK_DEPTH_MAX },
+	{ "reply: no bytes", REPLY, AT(kofiblk_reply, bytes), 0 },
+	{ "reply: too many bytes", REPLY, AT(kofiblk_reply, bytes),
+	  KOFIBLK_IO_MAX + 512 },
 };
 
 static void change_name(const struct change *change, char *desc)
@@ -384,10 +378,9 @@ static void changed_field(struct kunit *test)
 
 	buf = message(test, change->kind, &len);
 	memcpy(buf + change->offset, &value, change->size);
-	KUNIT_EXPECT_EQ(test, parse(change->kind, buf, len, any),
-			change->fine ? 0 : -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(change->kind, buf, len, any), change->fine ? 0 : -EPROTO);
 	if (change->kind == HELLO && change->fine)
-		KUNIT_EXPECT_EQ(test, any->hello.limits.caps & ~KB_CAPS, 0);
+		KUNIT_EXPECT_EQ(test, any->hello.limits.caps & ~KOFIBLK_CAPS, 0);
 }
 
 /* Another version is distinguished from garbage, for the log. */
@@ -400,81 +393,78 @@ static void other_version(struct kunit *test)
 
 	buf = message(test, REJECT, &len);
 	hdr = (struct kulp_hdr *)buf;
-	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kb_proto, buf, len, &type), 0);
-	hdr->version = cpu_to_le16(KB_VERSION + 1);
-	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kb_proto, buf, len, &type),
-			-EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kofiblk_proto, buf, len, &type), 0);
+	hdr->version = cpu_to_le16(KOFIBLK_VERSION + 1);
+	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kofiblk_proto, buf, len, &type), -EPROTONOSUPPORT);
 	hdr->magic = 0;
-	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kb_proto, buf, len, &type), -EPROTO);
+	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kofiblk_proto, buf, len, &type), -EPROTO);
 }
 
 static void inline_data(struct kunit *test)
 {
-	struct kb_cmd_msg in = cmd;
+	struct kofiblk_cmd_msg in = cmd;
 	union any *any = any_message(test);
 	size_t len;
 	u8 *buf = message(test, CMD, &len);
-	struct kb_cmd *wire = (struct kb_cmd *)buf;
+	struct kofiblk_cmd *wire = (struct kofiblk_cmd *)buf;
 
-	in.flags = KB_CMD_INLINE;
+	in.flags = KOFIBLK_CMD_INLINE;
 	in.bytes = 512;
 	in.addr = 0;
 	in.key = 0;
-	len = kb_build_cmd(buf, &in) + 512;
+	len = kofiblk_build_cmd(buf, &in) + 512;
 	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
-	KUNIT_EXPECT_PTR_EQ(test, any->cmd.data,
-			    (const void *)(buf + sizeof(*wire)));
+	KUNIT_EXPECT_PTR_EQ(test, any->cmd.data, (const void *)(buf + sizeof(*wire)));
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len - 1, any), -EPROTO);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 1, any), -EPROTO);
 	wire->addr = cpu_to_le64(1);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 	wire->addr = 0;
-	wire->bytes = cpu_to_le64(KB_INLINE_MAX + 512);
-	KUNIT_EXPECT_EQ(test,
-			parse(CMD, buf, sizeof(*wire) + KB_INLINE_MAX + 512,
-			      any), -EPROTO);
+	wire->bytes = cpu_to_le64(KOFIBLK_INLINE_MAX + 512);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(*wire) + KOFIBLK_INLINE_MAX + 512,
+				    any), -EPROTO);
 }
 
 /* The command of a read with inline data has no address. */
 static void inline_read(struct kunit *test)
 {
-	struct kb_cmd_msg in = cmd;
+	struct kofiblk_cmd_msg in = cmd;
 	union any *any = any_message(test);
 	size_t len;
 	u8 *buf = message(test, CMD, &len);
-	struct kb_cmd *wire = (struct kb_cmd *)buf;
+	struct kofiblk_cmd *wire = (struct kofiblk_cmd *)buf;
 
-	in.op = KB_OP_READ;
-	in.flags = KB_CMD_INLINE;
-	in.bytes = KB_INLINE_READ_MAX;
+	in.op = KOFIBLK_OP_READ;
+	in.flags = KOFIBLK_CMD_INLINE;
+	in.bytes = KOFIBLK_INLINE_READ_MAX;
 	in.addr = 0;
 	in.key = 0;
-	len = kb_build_cmd(buf, &in);
+	len = kofiblk_build_cmd(buf, &in);
 	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
 	KUNIT_EXPECT_NULL(test, any->cmd.data);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 512, any), -EPROTO);
 	wire->key = cpu_to_le64(1);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 	wire->key = 0;
-	wire->bytes = cpu_to_le64(KB_INLINE_READ_MAX + 512);
+	wire->bytes = cpu_to_le64(KOFIBLK_INLINE_READ_MAX + 512);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 }
 
 /* Immediate data may follow the command of a read, and no other. */
 static void immediate_data(struct kunit *test)
 {
-	struct kb_cmd_msg in = cmd;
+	struct kofiblk_cmd_msg in = cmd;
 	union any *any = any_message(test);
 	size_t len;
 	u8 *buf = message(test, CMD, &len);
-	struct kb_cmd *wire = (struct kb_cmd *)buf;
-	struct kb_word *imm = (struct kb_word *)(wire + 1);
+	struct kofiblk_cmd *wire = (struct kofiblk_cmd *)buf;
+	struct kofiblk_word *imm = (struct kofiblk_word *)(wire + 1);
 
-	in.op = KB_OP_READ;
-	in.flags = KB_CMD_IMM;
+	in.op = KOFIBLK_OP_READ;
+	in.flags = KOFIBLK_CMD_IMM;
 	in.imm = 0x87654321;
-	len = kb_build_cmd(buf, &in);
-	KUNIT_EXPECT_EQ(test, len, KB_CMD_MAX(0));
+	len = kofiblk_build_cmd(buf, &in);
+	KUNIT_EXPECT_EQ(test, len, KOFIBLK_CMD_MAX(0));
 	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
 	KUNIT_EXPECT_EQ(test, any->cmd.imm, 0x87654321U);
 	KUNIT_EXPECT_NULL(test, any->cmd.data);
@@ -484,14 +474,14 @@ static void immediate_data(struct kunit *test)
 	imm->reserved = cpu_to_le32(1);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 	imm->reserved = 0;
-	wire->op = KB_OP_WRITE;
+	wire->op = KOFIBLK_OP_WRITE;
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
-	wire->op = KB_OP_READ;
-	wire->flags = cpu_to_le16(KB_CMD_IMM | KB_CMD_INLINE);
+	wire->op = KOFIBLK_OP_READ;
+	wire->flags = cpu_to_le16(KOFIBLK_CMD_IMM | KOFIBLK_CMD_INLINE);
 	wire->addr = 0;
 	wire->key = 0;
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
-	wire->flags = cpu_to_le16(KB_CMD_IMM | KB_CMD_SUM);
+	wire->flags = cpu_to_le16(KOFIBLK_CMD_IMM | KOFIBLK_CMD_SUM);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 	/* Without the flag the command is too long. */
 	wire->flags = 0;
@@ -502,18 +492,18 @@ static void immediate_data(struct kunit *test)
 
 static void inline_reply(struct kunit *test)
 {
-	struct kb_reply_msg in = reply;
+	struct kofiblk_reply_msg in = reply;
 	union any *any = any_message(test);
 	size_t head, len;
-	u8 *buf = kunit_kzalloc(test, 2 * KB_INLINE_READ_MAX, GFP_KERNEL);
-	struct kb_reply *wire = (struct kb_reply *)buf;
+	u8 *buf = kunit_kzalloc(test, 2 * KOFIBLK_INLINE_READ_MAX, GFP_KERNEL);
+	struct kofiblk_reply *wire = (struct kofiblk_reply *)buf;
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
-	in.flags = KB_REPLY_INLINE;
-	in.bytes = KB_INLINE_READ_MAX;
+	in.flags = KOFIBLK_REPLY_INLINE;
+	in.bytes = KOFIBLK_INLINE_READ_MAX;
 	in.addr = 0;
 	in.key = 0;
-	head = kb_build_reply(buf, &in);
+	head = kofiblk_build_reply(buf, &in);
 	len = head + in.bytes;
 	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len, any), 0);
 	KUNIT_EXPECT_PTR_EQ(test, any->reply.data, (const void *)(buf + head));
@@ -527,16 +517,16 @@ static void inline_reply(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
 	wire->bytes = cpu_to_le64(in.bytes);
 	/* Inline data needs a successful read, and excludes READY. */
-	wire->op = KB_OP_WRITE;
+	wire->op = KOFIBLK_OP_WRITE;
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
-	wire->op = KB_OP_READ;
-	wire->flags = cpu_to_le16(KB_REPLY_INLINE | KB_REPLY_READY);
+	wire->op = KOFIBLK_OP_READ;
+	wire->flags = cpu_to_le16(KOFIBLK_REPLY_INLINE | KOFIBLK_REPLY_READY);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
-	wire->flags = cpu_to_le16(KB_REPLY_INLINE);
+	wire->flags = cpu_to_le16(KOFIBLK_REPLY_INLINE);
 	wire->addr = cpu_to_le64(1);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
 	wire->addr = 0;
-	wire->status = cpu_to_le16(KB_IO);
+	wire->status = cpu_to_le16(KOFIBLK_IO);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
 	wire->bytes = 0;
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
@@ -548,52 +538,52 @@ static void inline_reply(struct kunit *test)
 /* A checksum follows the header, and data follows the checksum. */
 static void checksums(struct kunit *test)
 {
-	struct kb_cmd_msg in = cmd;
-	struct kb_reply_msg back = reply;
+	struct kofiblk_cmd_msg in = cmd;
+	struct kofiblk_reply_msg back = reply;
 	union any *any = any_message(test);
 	size_t len;
 	u8 *buf = message(test, CMD, &len);
 
-	in.flags = KB_CMD_INLINE | KB_CMD_SUM;
+	in.flags = KOFIBLK_CMD_INLINE | KOFIBLK_CMD_SUM;
 	in.bytes = 512;
 	in.addr = 0;
 	in.key = 0;
 	in.sum = 0x89abcdef;
-	len = kb_build_cmd(buf, &in);
-	KUNIT_EXPECT_EQ(test, len, KB_CMD_MAX(0));
+	len = kofiblk_build_cmd(buf, &in);
+	KUNIT_EXPECT_EQ(test, len, KOFIBLK_CMD_MAX(0));
 	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len + 512, any), 0);
 	KUNIT_EXPECT_EQ(test, any->cmd.sum, in.sum);
 	KUNIT_EXPECT_PTR_EQ(test, any->cmd.data, (const void *)(buf + len));
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 511, any), -EPROTO);
-	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kb_cmd) + 512, any), -EPROTO);
-	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kb_cmd) + 7, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kofiblk_cmd) + 512, any), -EPROTO);
+	KUNIT_EXPECT_EQ(test, parse(CMD, buf, sizeof(struct kofiblk_cmd) + 7, any), -EPROTO);
 	buf[len - 1] = 1;
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len + 512, any), -EPROTO);
 	/* Commands that aren't requests have no checksum. */
-	in = (struct kb_cmd_msg) {
-		.op = KB_OP_KEEP_ALIVE, .flags = KB_CMD_SUM, .session = 1,
-		.id = KB_ID(KB_SLOT_KEEP_ALIVE, 1ULL),
+	in = (struct kofiblk_cmd_msg) {
+		.op = KOFIBLK_OP_KEEP_ALIVE, .flags = KOFIBLK_CMD_SUM, .session = 1,
+		.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL),
 	};
-	len = kb_build_cmd(buf, &in);
+	len = kofiblk_build_cmd(buf, &in);
 	KUNIT_EXPECT_EQ(test, parse(CMD, buf, len, any), -EPROTO);
 
-	back.flags = KB_REPLY_SUM;
+	back.flags = KOFIBLK_REPLY_SUM;
 	back.addr = 0;
 	back.key = 0;
 	back.sum = 0x12345678;
-	len = kb_build_reply(buf, &back);
-	KUNIT_EXPECT_EQ(test, len, KB_REPLY_MAX(0));
+	len = kofiblk_build_reply(buf, &back);
+	KUNIT_EXPECT_EQ(test, len, KOFIBLK_REPLY_MAX(0));
 	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len, any), 0);
 	KUNIT_EXPECT_EQ(test, any->reply.sum, back.sum);
 	KUNIT_EXPECT_NULL(test, any->reply.data);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len - 1, any), -EPROTO);
-	back.op = KB_OP_WRITE;
-	len = kb_build_reply(buf, &back);
+	back.op = KOFIBLK_OP_WRITE;
+	len = kofiblk_build_reply(buf, &back);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
-	back.op = KB_OP_READ;
-	back.flags |= KB_REPLY_INLINE;
+	back.op = KOFIBLK_OP_READ;
+	back.flags |= KOFIBLK_REPLY_INLINE;
 	back.bytes = 512;
-	len = kb_build_reply(buf, &back);
+	len = kofiblk_build_reply(buf, &back);
 	KUNIT_ASSERT_EQ(test, parse(REPLY, buf, len + 512, any), 0);
 	KUNIT_EXPECT_PTR_EQ(test, any->reply.data, (const void *)(buf + len));
 }
@@ -602,30 +592,28 @@ static void statuses(struct kunit *test)
 {
 	u16 status;
 
-	for (status = 0; status < KB_STATUSES; status++)
-		KUNIT_EXPECT_EQ(test,
-				kb_errno_status(kb_status_errno(status)),
-				status);
-	KUNIT_EXPECT_EQ(test, kb_status_errno(0), 0);
-	KUNIT_EXPECT_EQ(test, kb_status_errno(KB_STATUSES), -EIO);
-	KUNIT_EXPECT_EQ(test, kb_errno_status(-ENOTTY), KB_IO);
-	KUNIT_EXPECT_EQ(test, kb_errno_status(-ENOSPC), KB_NOSPC);
+	for (status = 0; status < KOFIBLK_STATUSES; status++)
+		KUNIT_EXPECT_EQ(test, kofiblk_errno_status(kofiblk_status_errno(status)), status);
+	KUNIT_EXPECT_EQ(test, kofiblk_status_errno(0), 0);
+	KUNIT_EXPECT_EQ(test, kofiblk_status_errno(KOFIBLK_STATUSES), -EIO);
+	KUNIT_EXPECT_EQ(test, kofiblk_errno_status(-ENOTTY), KOFIBLK_IO);
+	KUNIT_EXPECT_EQ(test, kofiblk_errno_status(-ENOSPC), KOFIBLK_NOSPC);
 }
 
 static void granted(struct kunit *test)
 {
-	struct kb_limits less = hello.limits;
+	struct kofiblk_limits less = hello.limits;
 
-	KUNIT_EXPECT_TRUE(test, kb_limits_within(&less, &hello.limits));
+	KUNIT_EXPECT_TRUE(test, kofiblk_limits_within(&less, &hello.limits));
 	less.caps = 0;
 	less.max_io--;
-	KUNIT_EXPECT_TRUE(test, kb_limits_within(&less, &hello.limits));
+	KUNIT_EXPECT_TRUE(test, kofiblk_limits_within(&less, &hello.limits));
 #define MORE(field)							\
 	do {								\
 		less = hello.limits;					\
 		less.field++;						\
 		KUNIT_EXPECT_FALSE(test,				\
-				   kb_limits_within(&less,		\
+				   kofiblk_limits_within(&less,		\
 						    &hello.limits));	\
 	} while (0)
 	MORE(caps);

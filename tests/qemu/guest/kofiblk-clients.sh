@@ -28,7 +28,7 @@ server_starts()
 	check "a RAM disk is created" ram_disk n0 64
 	check "a server for three clients is loaded" serve_one /dev/n0 max_sessions=3 max_memory=$MEMORY
 	mount -t tracefs tracefs $TRACING 2> /dev/null
-	echo 1 > $TRACING/events/kofiblk_srv/kb_srv_cmd/enable
+	echo 1 > $TRACING/events/kofiblk_srv/kofiblk_srv_cmd/enable
 }
 
 # seen COUNT FIELD: check that FIELD of COUNT sessions is above 0
@@ -63,7 +63,7 @@ server_watches()
 	read -r most < /tmp/most
 	check "each session had memory: $most" [ "$most" -gt 0 ]
 	check "no session had more memory than permitted" [ "$most" -le $MEMORY ]
-	echo 0 > $TRACING/events/kofiblk_srv/kb_srv_cmd/enable
+	echo 0 > $TRACING/events/kofiblk_srv/kofiblk_srv_cmd/enable
 	check "there were commands on the first queue" grep -q "queue=0 .* write" $TRACING/trace
 	check "there were commands on the second queue" grep -q "queue=1 .* write" $TRACING/trace
 	echo > $TRACING/trace

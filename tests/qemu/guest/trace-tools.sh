@@ -84,8 +84,8 @@ tracepoint:kofiblk:kofiblk_reply /@at[str(args->disk), args->queue, args->id]/ {
 	@us[args->op] = hist((nsecs - @at[str(args->disk), args->queue, args->id]) / 1000);
 	delete(@at[str(args->disk), args->queue, args->id]);
 }
-tracepoint:kofiblk_srv:kb_srv_cmd { @commands[args->op] = count(); }
-tracepoint:kofiblk_srv:kb_srv_reply { @replies[args->status] = count(); }
+tracepoint:kofiblk_srv:kofiblk_srv_cmd { @commands[args->op] = count(); }
+tracepoint:kofiblk_srv:kofiblk_srv_reply { @replies[args->status] = count(); }
 interval:s:5 { exit(); }
 END { clear(@at); }'
 umount /host/sys/kernel/tracing

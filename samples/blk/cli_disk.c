@@ -9,7 +9,7 @@
 #include <linux/blkdev.h>
 #include <linux/module.h>
 #include "../../compat/disk.h"
-#include "blk.h"
+#include "cli.h"
 
 static const struct block_device_operations kbc_fops = {
 	.owner	= THIS_MODULE,
@@ -91,7 +91,7 @@ static unsigned int kbc_sectors(u64 bytes)
 
 static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
 {
-	const struct kb_disk_msg *geometry = &d->geometry;
+	const struct kofiblk_disk_msg *geometry = &d->geometry;
 	struct queue_limits lim = {
 		.logical_block_size	= geometry->logical_block,
 		.physical_block_size	= geometry->physical_block,
@@ -103,17 +103,17 @@ static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
 	};
 	unsigned int flags = 0;
 
-	if (d->limits.caps & KB_CAP_DISCARD) {
+	if (d->limits.caps & KOFIBLK_CAP_DISCARD) {
 		lim.max_hw_discard_sectors = kbc_sectors(geometry->discard_max);
 		lim.discard_granularity = geometry->discard_granularity;
 	}
-	if (d->limits.caps & KB_CAP_WRITE_ZEROES)
+	if (d->limits.caps & KOFIBLK_CAP_WRITE_ZEROES)
 		lim.max_write_zeroes_sectors = kbc_sectors(geometry->zeroes_max);
-	if (geometry->flags & KB_DISK_WRITE_CACHE)
+	if (geometry->flags & KOFIBLK_DISK_WRITE_CACHE)
 		flags |= COMPAT_DISK_WRITE_CACHE;
-	if (flags && d->limits.caps & KB_CAP_FUA)
+	if (flags && d->limits.caps & KOFIBLK_CAP_FUA)
 		flags |= COMPAT_DISK_FUA;
-	if (geometry->flags & KB_DISK_ROTATIONAL)
+	if (geometry->flags & KOFIBLK_DISK_ROTATIONAL)
 		flags |= COMPAT_DISK_ROTATIONAL;
 	/* Data must not change between computation of its checksum and its transfer. */
 	if (d->options.checksum)
@@ -183,7 +183,7 @@ void kbc_disk_update(struct kbc_disk *d)
 {
 	sector_t sectors = d->geometry.bytes >> SECTOR_SHIFT;
 
-	set_disk_ro(d->disk, d->geometry.flags & KB_DISK_READ_ONLY);
+	set_disk_ro(d->disk, d->geometry.flags & KOFIBLK_DISK_READ_ONLY);
 	if (set_capacity_and_notify(d->disk, sectors))
 		kbc_info(d, "the size is now %llu bytes\n", d->geometry.bytes);
 }

@@ -20,19 +20,19 @@
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
-#include "blk.h"
-#include "blk_trace.h"
+#include "cli.h"
+#include "cli_trace.h"
 #include "checksum.h"
 
 /* Delay before a request is sent again that failed because the server lacked a resource. */
 #define KBC_TRANSIENT_MS	100
 
 /* The server may reply by immediate data if it granted exactly KBC_CAPS_IMM_ON of KBC_CAPS_IMM. */
-#define KBC_CAPS_IMM		(KB_CAP_IMM | KB_CAP_RDMA_WRITE | KB_CAP_CHECKSUM)
-#define KBC_CAPS_IMM_ON		(KB_CAP_IMM | KB_CAP_RDMA_WRITE)
+#define KBC_CAPS_IMM		(KOFIBLK_CAP_IMM | KOFIBLK_CAP_RDMA_WRITE | KOFIBLK_CAP_CHECKSUM)
+#define KBC_CAPS_IMM_ON		(KOFIBLK_CAP_IMM | KOFIBLK_CAP_RDMA_WRITE)
 
 /* The number of the tag in immediate data of kbc_imm(). */
-#define KBC_IMM_TAG(data)	((data) >> 20 & (KB_DEPTH_MAX - 1))
+#define KBC_IMM_TAG(data)	((data) >> 20 & (KOFIBLK_DEPTH_MAX - 1))
 
 /* --- checksums: added to commands and written data, verified for read data --- */
 
@@ -41,7 +41,8 @@ static void kbc_sum_count(struct kbc_disk *d, const struct request *rq, u8 op, c
 	kbc_inc(d, checksum_errors);
 	trace_kofiblk_checksum(d->name, op, blk_rq_pos(rq), blk_rq_bytes(rq));
 	pr_err_ratelimited("%s: a %s of %u bytes at sector %llu reached the %s with a wrong checksum\n",
-			   d->name, kb_op_name(op), blk_rq_bytes(rq), (u64)blk_rq_pos(rq), side);
+			   d->name, kofiblk_op_name(op), blk_rq_bytes(rq),
+			   (u64)blk_rq_pos(rq), side);
 }
 
 static u32 kbc_sum_data(u32 sum, struct request *rq)
@@ -50,36 +51,37 @@ static u32 kbc_sum_data(u32 sum, struct request *rq)
 	struct bio_vec bv;
 
 	rq_for_each_bvec(bv, rq, iter)
-		sum = kb_sum_bvecs(sum, &bv, bv.bv_len);
+		sum = kofiblk_sum_bvecs(sum, &bv, bv.bv_len);
 	return sum;
 }
 
 /* Add the checksum to a command that lacks only the checksum, the address and the key. */
-static void kbc_sum_command(const struct kbc_disk *d, struct request *rq, struct kb_cmd_msg *msg)
+static void kbc_sum_command(const struct kbc_disk *d, struct request *rq,
+			    struct kofiblk_cmd_msg *msg)
 {
-	if (!(d->limits.caps & KB_CAP_CHECKSUM))
+	if (!(d->limits.caps & KOFIBLK_CAP_CHECKSUM))
 		return;
-	msg->flags |= KB_CMD_SUM;
-	kbc_slot(rq)->seed = kb_sum_cmd(msg);
+	msg->flags |= KOFIBLK_CMD_SUM;
+	kbc_slot(rq)->seed = kofiblk_sum_cmd(msg);
 	msg->sum = kbc_slot(rq)->seed;
-	if (msg->op == KB_OP_WRITE)
+	if (msg->op == KOFIBLK_OP_WRITE)
 		msg->sum = kbc_sum_data(msg->sum, rq);
 }
 
 /* Return: whether a checksum is missing or unexpected, which violates the protocol. */
-static bool kbc_sum_missing(const struct kbc_disk *d, const struct kb_reply_msg *msg)
+static bool kbc_sum_missing(const struct kbc_disk *d, const struct kofiblk_reply_msg *msg)
 {
-	bool due = d->limits.caps & KB_CAP_CHECKSUM && msg->op == KB_OP_READ &&
-		   msg->status == KB_OK && !(msg->flags & KB_REPLY_READY);
+	bool due = d->limits.caps & KOFIBLK_CAP_CHECKSUM && msg->op == KOFIBLK_OP_READ &&
+		   msg->status == KOFIBLK_OK && !(msg->flags & KOFIBLK_REPLY_READY);
 
-	return due != !!(msg->flags & KB_REPLY_SUM);
+	return due != !!(msg->flags & KOFIBLK_REPLY_SUM);
 }
 
 /* Return: whether the server refused a wrong checksum, so the request must be sent again. */
 static bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
-			    const struct kb_reply_msg *msg)
+			    const struct kofiblk_reply_msg *msg)
 {
-	if (msg->status != KB_PROTECTION || !(d->limits.caps & KB_CAP_CHECKSUM))
+	if (msg->status != KOFIBLK_PROTECTION || !(d->limits.caps & KOFIBLK_CAP_CHECKSUM))
 		return false;
 	/* For a read, the checksum of the command was wrong. */
 	kbc_sum_count(d, rq, msg->op, "server");
@@ -89,10 +91,10 @@ static bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 /* Check data that was read. The server can't write to the memory any more. */
 static bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 {
-	if (!(d->limits.caps & KB_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
+	if (!(d->limits.caps & KOFIBLK_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
 	    likely(kbc_sum_data(kbc_slot(rq)->seed, rq) == kbc_slot(rq)->sum))
 		return false;
-	kbc_sum_count(d, rq, KB_OP_READ, "client");
+	kbc_sum_count(d, rq, KOFIBLK_OP_READ, "client");
 	return true;
 }
 
@@ -100,24 +102,24 @@ static bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 
 static bool kbc_op_moves(u8 op)
 {
-	return op == KB_OP_READ || op == KB_OP_WRITE;
+	return op == KOFIBLK_OP_READ || op == KOFIBLK_OP_WRITE;
 }
 
 static bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 {
-	return op && (op != KB_OP_DISCARD || d->limits.caps & KB_CAP_DISCARD) &&
-	       (op != KB_OP_WRITE_ZEROES || d->limits.caps & KB_CAP_WRITE_ZEROES);
+	return op && (op != KOFIBLK_OP_DISCARD || d->limits.caps & KOFIBLK_CAP_DISCARD) &&
+	       (op != KOFIBLK_OP_WRITE_ZEROES || d->limits.caps & KOFIBLK_CAP_WRITE_ZEROES);
 }
 
 static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
 {
 	const struct request *rq = kbc_rq(slot);
-	u16 flags = slot->inl ? KB_CMD_INLINE : slot->imm ? KB_CMD_IMM : 0;
+	u16 flags = slot->inl ? KOFIBLK_CMD_INLINE : slot->imm ? KOFIBLK_CMD_IMM : 0;
 
-	if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) && rq->cmd_flags & REQ_FUA)
-		flags |= KB_CMD_FUA;
-	if (op == KB_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
-		flags |= KB_CMD_NOUNMAP;
+	if ((op == KOFIBLK_OP_WRITE || op == KOFIBLK_OP_WRITE_ZEROES) && rq->cmd_flags & REQ_FUA)
+		flags |= KOFIBLK_CMD_FUA;
+	if (op == KOFIBLK_OP_WRITE_ZEROES && rq->cmd_flags & REQ_NOUNMAP)
+		flags |= KOFIBLK_CMD_NOUNMAP;
 	return flags;
 }
 
@@ -145,17 +147,17 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 	const struct kbc_disk *d = slot->kq->disk;
 	struct request *rq = kbc_rq(slot);
 	u8 op = kbc_opcode(rq);
-	struct kb_cmd_msg msg = {
-		.op		= thank ? KB_OP_FETCHED : op,
+	struct kofiblk_cmd_msg msg = {
+		.op		= thank ? KOFIBLK_OP_FETCHED : op,
 		.queue		= slot->kq->index,
 		.session	= d->session,
-		.id		= KB_ID(rq->tag, slot->tag->gen),
+		.id		= KOFIBLK_ID(rq->tag, slot->tag->gen),
 	};
 	size_t len, keylen = sizeof(msg.key);
 
 	if (!thank) {
 		msg.flags = kbc_cmd_flags(slot, op);
-		if (op != KB_OP_FLUSH) {
+		if (op != KOFIBLK_OP_FLUSH) {
 			msg.offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 			msg.bytes = blk_rq_bytes(rq);
 		}
@@ -163,10 +165,10 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 	}
 	if (slot->registered)
 		fi_mr_raw_attr(slot->tag->mr, &msg.addr, (u8 *)&msg.key, &keylen, 0);
-	if (msg.flags & KB_CMD_IMM)
+	if (msg.flags & KOFIBLK_CMD_IMM)
 		msg.imm = kbc_imm(slot->kq, slot->tag);
 	trace_kofiblk_command(d->name, &msg);
-	len = kb_build_cmd(&slot->msgs[thank].cmd, &msg);
+	len = kofiblk_build_cmd(&slot->msgs[thank].cmd, &msg);
 	if (!thank)
 		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
 			      offset_in_page(slot->msgs));
@@ -182,10 +184,10 @@ static void kbc_slot_note(struct kbc_slot *slot)
 	struct kbc_disk *d = slot->kq->disk;
 	u8 op = kbc_opcode(rq);
 
-	if (op == KB_OP_FLUSH && !done)
+	if (op == KOFIBLK_OP_FLUSH && !done)
 		kbc_epoch_flush_failed(&d->epoch, slot->unflushed);
-	else if ((op == KB_OP_WRITE || op == KB_OP_WRITE_ZEROES) && done &&
-		 !(rq->cmd_flags & REQ_FUA) && d->geometry.flags & KB_DISK_WRITE_CACHE)
+	else if ((op == KOFIBLK_OP_WRITE || op == KOFIBLK_OP_WRITE_ZEROES) && done &&
+		 !(rq->cmd_flags & REQ_FUA) && d->geometry.flags & KOFIBLK_DISK_WRITE_CACHE)
 		kbc_epoch_wrote(&d->epoch);
 }
 
@@ -367,7 +369,7 @@ static int kbc_thank_post(struct kulp_queue *q, struct kulp_op *op)
 
 	if (READ_ONCE(slot->aborted))
 		return -ECANCELED;
-	return fi_send(q->ep, &slot->msgs[1], sizeof(struct kb_cmd), NULL, slot->kq->peer, op);
+	return fi_send(q->ep, &slot->msgs[1], sizeof(struct kofiblk_cmd), NULL, slot->kq->peer, op);
 }
 
 /* After an error the server may or may not have received the command, so end the session. */
@@ -424,36 +426,37 @@ static void kbc_fetch_done(struct kulp_queue *q, struct kulp_op *op, int err, si
 /* --- replies --- */
 
 /* Return: what is wrong with the reply, or NULL. */
-static const char *kbc_reply_fault(const struct kbc_slot *slot, const struct kb_reply_msg *msg)
+static const char *kbc_reply_fault(const struct kbc_slot *slot, const struct kofiblk_reply_msg *msg)
 {
 	const struct kbc_disk *d = slot->kq->disk;
 	u8 op = kbc_opcode(kbc_rq(slot));
-	bool inl = op == KB_OP_READ && slot->inl;
-	bool fetches = op == KB_OP_READ && !inl && !(d->limits.caps & KB_CAP_RDMA_WRITE);
+	bool inl = op == KOFIBLK_OP_READ && slot->inl;
+	bool fetches = op == KOFIBLK_OP_READ && !inl && !(d->limits.caps & KOFIBLK_CAP_RDMA_WRITE);
 
 	if (msg->op != op)
 		return "reply to a different command";
-	if (msg->flags & KB_REPLY_INLINE && !inl)
+	if (msg->flags & KOFIBLK_REPLY_INLINE && !inl)
 		return "unexpected inline data";
-	if (msg->flags & KB_REPLY_READY && (!fetches || slot->fetched))
+	if (msg->flags & KOFIBLK_REPLY_READY && (!fetches || slot->fetched))
 		return "unexpected offer of data";
 	if (kbc_sum_missing(d, msg))
 		return "checksum missing or not negotiated";
-	if (msg->status != KB_OK)
+	if (msg->status != KOFIBLK_OK)
 		return NULL;
 	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
 		return "reply with a wrong number of bytes";
-	if ((fetches && !slot->fetched && !(msg->flags & KB_REPLY_READY)) || (inl && !msg->data))
+	if ((fetches && !slot->fetched && !(msg->flags & KOFIBLK_REPLY_READY)) ||
+	    (inl && !msg->data))
 		return "reply without data";
 	return NULL;
 }
 
-static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot, const struct kb_reply_msg *msg)
+static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot, const struct kofiblk_reply_msg *msg)
 {
 	struct kbc_disk *d = slot->kq->disk;
 
 	lockdep_assert_held(&slot->tag->lock);
-	if (msg->flags & KB_REPLY_READY) {
+	if (msg->flags & KOFIBLK_REPLY_READY) {
 		slot->fetch.peer = slot->kq->peer;
 		slot->fetch.iov.addr = msg->addr;
 		slot->fetch.iov.key = msg->key;
@@ -468,8 +471,8 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot, const struct kb_rep
 	slot->sum = msg->sum;
 	slot->transient = kbc_transient(msg->status) || kbc_sum_refused(d, kbc_rq(slot), msg);
 	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
-		       errno_to_blk_status(kb_status_errno(msg->status));
-	if (msg->status != KB_OK)
+		       errno_to_blk_status(kofiblk_status_errno(msg->status));
+	if (msg->status != KOFIBLK_OK)
 		kbc_inc(d, errors);
 	return slot->registered ? KBC_INVALIDATE : KBC_END;
 }
@@ -489,15 +492,15 @@ static bool kbc_waits(const struct kbc_slot *slot)
 	return slot && slot->phase == KBC_REPLY && READ_ONCE(slot->posted);
 }
 
-static void kbc_reply(struct kbc_queue *kq, const struct kb_reply_msg *msg)
+static void kbc_reply(struct kbc_queue *kq, const struct kofiblk_reply_msg *msg)
 {
-	struct kbc_tag *tag = &kq->tags[KB_ID_SLOT(msg->id)];
+	struct kbc_tag *tag = &kq->tags[KOFIBLK_ID_SLOT(msg->id)];
 	const char *fault = NULL;
 	struct kbc_slot *slot;
 
 	spin_lock_bh(&tag->lock);
 	slot = tag->slot;
-	if (kbc_waits(slot) && KB_ID_GEN(msg->id) == KB_ID_GEN(KB_ID(0, tag->gen))) {
+	if (kbc_waits(slot) && KOFIBLK_ID_GEN(msg->id) == KOFIBLK_ID_GEN(KOFIBLK_ID(0, tag->gen))) {
 		fault = kbc_reply_fault(slot, msg);
 		if (!fault) {
 			kbc_slot_go(slot, kbc_reply_taken(slot, msg));
@@ -518,13 +521,13 @@ void kbc_written(void *user, u32 data)
 	struct kbc_disk *d = kq->disk;
 	/* Pairs with kbc_queue_alloc(). */
 	struct kbc_tag *tag = smp_load_acquire(&kq->tags);
-	struct kb_reply_msg msg = { .op = KB_OP_READ, .queue = kq->index };
+	struct kofiblk_reply_msg msg = { .op = KOFIBLK_OP_READ, .queue = kq->index };
 
 	if (tag && KBC_IMM_TAG(data) < d->depth) {
 		tag += KBC_IMM_TAG(data);
 		spin_lock_bh(&tag->lock);
 		if (kbc_waits(tag->slot) && tag->slot->imm && data == kbc_imm(kq, tag)) {
-			msg.id = KB_ID(KBC_IMM_TAG(data), tag->gen);
+			msg.id = KOFIBLK_ID(KBC_IMM_TAG(data), tag->gen);
 			trace_kofiblk_reply(d->name, &msg);
 			kbc_inc(d, immediates);
 			kbc_slot_go(tag->slot, KBC_INVALIDATE);
@@ -539,7 +542,7 @@ void kbc_written(void *user, u32 data)
 static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 {
 	/* Only one keep-alive message is outstanding, so ignore other generations. */
-	if (gen == KB_ID_GEN(KB_ID(0, READ_ONCE(d->alive.gen))))
+	if (gen == KOFIBLK_ID_GEN(KOFIBLK_ID(0, READ_ONCE(d->alive.gen))))
 		WRITE_ONCE(d->alive.seen, d->alive.gen);
 	else
 		kbc_inc(d, stale);
@@ -548,11 +551,11 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 /* Only client and server know the session ID, so it identifies the sender of a message. */
 void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 {
-	struct kb_reply_msg msg;
+	struct kofiblk_reply_msg msg;
 	struct kbc_queue *kq;
 	struct kbc_disk *d;
 
-	if (kb_parse_reply(buf, len, &msg)) {
+	if (kofiblk_parse_reply(buf, len, &msg)) {
 		trace_kofiblk_refused("", "malformed reply");
 		pr_err_ratelimited("dropped a malformed reply, whose session is unknown\n");
 		return;
@@ -565,9 +568,9 @@ void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 	kq = msg.queue < d->nqueues ? &d->queues[msg.queue] : NULL;
 	if (!kq || kq->q != q)
 		kbc_refuse(d, "reply on the wrong queue");
-	else if (msg.op == KB_OP_KEEP_ALIVE)
-		kbc_alive_answered(d, KB_ID_GEN(msg.id));
-	else if (KB_ID_SLOT(msg.id) >= d->depth)
+	else if (msg.op == KOFIBLK_OP_KEEP_ALIVE)
+		kbc_alive_answered(d, KOFIBLK_ID_GEN(msg.id));
+	else if (KOFIBLK_ID_SLOT(msg.id) >= d->depth)
 		kbc_refuse(d, "reply with a slot out of range");
 	else
 		kbc_reply(kq, &msg);
@@ -579,7 +582,7 @@ unlock:
 
 static bool kbc_fits_inline(struct kbc_slot *slot, const struct request *rq)
 {
-	const struct kb_limits *limits = &slot->kq->disk->limits;
+	const struct kofiblk_limits *limits = &slot->kq->disk->limits;
 
 	if (req_op(rq) == REQ_OP_READ)
 		return blk_rq_bytes(rq) <= limits->inline_read;
@@ -592,7 +595,7 @@ static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
 {
 	if (slot->inl || !kbc_op_moves(op))
 		return KBC_REPLY;
-	if (op == KB_OP_READ && !(slot->kq->disk->limits.caps & KB_CAP_RDMA_WRITE))
+	if (op == KOFIBLK_OP_READ && !(slot->kq->disk->limits.caps & KOFIBLK_CAP_RDMA_WRITE))
 		return KBC_REPLY;
 	return KBC_REGISTER;
 }
@@ -609,18 +612,18 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->fetched = false;
 	slot->inl = kbc_fits_inline(slot, rq);
 	slot->imm = !slot->inl && kbc_imm_will_do(slot);
-	slot->unflushed = kbc_opcode(rq) == KB_OP_FLUSH && kbc_epoch_flush(&slot->kq->disk->epoch);
+	slot->unflushed = req_op(rq) == REQ_OP_FLUSH && kbc_epoch_flush(&slot->kq->disk->epoch);
 }
 
 /* Return: whether a request that makes data stable must fail because writes were lost. */
 static bool kbc_request_lost(struct kbc_disk *d, const struct request *rq, u8 op)
 {
-	bool fua = op != KB_OP_READ && rq->cmd_flags & REQ_FUA;
+	bool fua = op != KOFIBLK_OP_READ && rq->cmd_flags & REQ_FUA;
 
-	if (!kbc_epoch_fails(&d->epoch, op == KB_OP_FLUSH, fua))
+	if (!kbc_epoch_fails(&d->epoch, op == KOFIBLK_OP_FLUSH, fua))
 		return false;
 	pr_err_ratelimited("%s: failing a %s, because earlier writes may be lost; once their data was restored, write 0 to kofiblk/lost\n",
-			   d->name, op == KB_OP_FLUSH ? "flush" : "write with FUA");
+			   d->name, op == KOFIBLK_OP_FLUSH ? "flush" : "write with FUA");
 	return true;
 }
 
@@ -648,7 +651,7 @@ blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq)
 	kbc_inc(d, requests);
 	if (kbc_op_moves(op))
 		kbc_add(d, bytes, blk_rq_bytes(rq));
-	if (slot->inl && op == KB_OP_WRITE)
+	if (slot->inl && op == KOFIBLK_OP_WRITE)
 		kbc_inc(d, inlined);
 	kbc_slot_go(slot, kbc_slot_first(slot, op));
 	return BLK_STS_OK;

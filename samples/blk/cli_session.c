@@ -16,8 +16,8 @@
 #include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
-#include "blk.h"
-#include "blk_trace.h"
+#include "cli.h"
+#include "cli_trace.h"
 
 const char * const kbc_state_names[KBC_STATES] = {
 	[KBC_CONNECTING]	= "connecting",
@@ -79,11 +79,11 @@ static void kbc_fast_fail(struct work_struct *work)
 /* RESIZE messages are numbered, so that a recorded one can't be replayed. */
 static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 {
-	struct kb_resize_msg msg;
+	struct kofiblk_resize_msg msg;
 	int ret;
 
-	ret = kb_parse_resize(buf, len, &msg) ?:
-	      kulp_auth_check(d->key, KB_AUTH_RESIZE, d->proof, buf, len);
+	ret = kofiblk_parse_resize(buf, len, &msg) ?:
+	      kulp_auth_check(d->key, KOFIBLK_AUTH_RESIZE, d->proof, buf, len);
 	if (ret)
 		return ret;
 	if (msg.number != d->resizes + 1)
@@ -98,11 +98,11 @@ static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 
 static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 {
-	struct kb_bye_msg msg;
+	struct kofiblk_bye_msg msg;
 	int ret;
 
-	ret = kb_parse_bye(buf, len, &msg) ?:
-	      kulp_auth_check(d->key, KB_AUTH_BYE, d->proof, buf, len);
+	ret = kofiblk_parse_bye(buf, len, &msg) ?:
+	      kulp_auth_check(d->key, KOFIBLK_AUTH_BYE, d->proof, buf, len);
 	if (ret)
 		return ret;
 	d->flushed = msg.flushed;
@@ -116,10 +116,10 @@ static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 	u16 type;
 	int ret;
 
-	ret = kulp_parse_hdr(&kb_proto, buf, len, &type);
-	if (!ret && type == KB_RESIZE)
+	ret = kulp_parse_hdr(&kofiblk_proto, buf, len, &type);
+	if (!ret && type == KOFIBLK_RESIZE)
 		ret = kbc_resized(d, buf, len);
-	else if (!ret && type == KB_BYE)
+	else if (!ret && type == KOFIBLK_BYE)
 		ret = kbc_parted(d, buf, len);
 	else
 		ret = -EPROTO;
@@ -149,7 +149,7 @@ static int kbc_session_run(struct kbc_disk *d)
 			next = jiffies + tick;
 			continue;
 		}
-		ret = kulp_net_recv(&d->net, buf, KB_NET_MAX, jiffies_to_msecs(left));
+		ret = kulp_net_recv(&d->net, buf, KOFIBLK_NET_MAX, jiffies_to_msecs(left));
 		if (READ_ONCE(d->failure))
 			return READ_ONCE(d->failure);
 		if (ret > 0)

@@ -3,7 +3,7 @@
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include <linux/slab.h>
-#include "blk.h"
+#include "cli.h"
 
 /*
  * A request or keep-alive message has ended. As soon as kbc_queue.busy is 0, kbc_requests_abort()
@@ -41,7 +41,8 @@ static int kbc_alive_post(struct kulp_queue *q, struct kulp_op *op)
 
 	if (!READ_ONCE(d->up))
 		return -ECANCELED;
-	return fi_send(q->ep, d->alive.msg, sizeof(struct kb_cmd), NULL, d->queues[0].peer, op);
+	return fi_send(q->ep, d->alive.msg, sizeof(struct kofiblk_cmd), NULL,
+		       d->queues[0].peer, op);
 }
 
 static void kbc_alive_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
@@ -57,8 +58,8 @@ static void kbc_alive_done(struct kulp_queue *q, struct kulp_op *op, int err, si
 
 void kbc_keep_alive(struct kbc_disk *d)
 {
-	struct kb_cmd_msg msg = {
-		.op		= KB_OP_KEEP_ALIVE,
+	struct kofiblk_cmd_msg msg = {
+		.op		= KOFIBLK_OP_KEEP_ALIVE,
 		.session	= d->session,
 	};
 
@@ -66,8 +67,8 @@ void kbc_keep_alive(struct kbc_disk *d)
 	if (smp_load_acquire(&d->alive.sending))
 		return;
 	WRITE_ONCE(d->alive.gen, d->alive.gen + 1);
-	msg.id = KB_ID(KB_SLOT_KEEP_ALIVE, d->alive.gen);
-	kb_build_cmd(&d->alive.msg->cmd, &msg);
+	msg.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, d->alive.gen);
+	kofiblk_build_cmd(&d->alive.msg->cmd, &msg);
 	d->alive.when = jiffies;
 	d->alive.sending = true;
 	atomic_inc(&d->queues[0].busy);

@@ -11,8 +11,8 @@
 #include <linux/rculist.h>
 #include <linux/string.h>
 #include <linux/uio.h>
-#include "blk.h"
-#include "blk_trace.h"
+#include "cli.h"
+#include "cli_trace.h"
 
 #define KBC_CONNECT_MS	5000
 /* Time-out of each answer during set-up. It is long because the server may wait for a disk. */
@@ -170,7 +170,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 
 /* --- requested limits --- */
 
-static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
+static void kbc_wanted(const struct kbc_disk *d, struct kofiblk_limits *limits)
 {
 	const struct kulp_fabric *f = d->fabric;
 	u32 credits = d->queues[0].credits;
@@ -178,28 +178,30 @@ static void kbc_wanted(const struct kbc_disk *d, struct kb_limits *limits)
 
 	for (i = 1; i < d->nqueues; i++)
 		credits = min(credits, d->queues[i].credits);
-	*limits = (struct kb_limits) {
-		.caps		= KB_CAPS & ~(f->can_write ? 0 : KB_CAP_RDMA_WRITE) &
-				  ~(d->options.checksum ? 0 : KB_CAP_CHECKSUM) &
-				  ~(f->can_imm ? 0 : KB_CAP_IMM),
+	*limits = (struct kofiblk_limits) {
+		.caps		= KOFIBLK_CAPS & ~(f->can_write ? 0 : KOFIBLK_CAP_RDMA_WRITE) &
+				  ~(d->options.checksum ? 0 : KOFIBLK_CAP_CHECKSUM) &
+				  ~(f->can_imm ? 0 : KOFIBLK_CAP_IMM),
 		.max_io		= d->known ? d->as_made.limits.max_io :
 				  min_t(size_t, d->options.max_io,
-					round_down(f->max_rma, KB_IO_MIN)),
-		.inline_max	= min_t(size_t, KB_INLINE_MAX, f->max_msg - KB_CMD_MAX(0)),
+					round_down(f->max_rma, KOFIBLK_IO_MIN)),
+		.inline_max	= min_t(size_t, KOFIBLK_INLINE_MAX,
+					f->max_msg - KOFIBLK_CMD_MAX(0)),
 		.keep_alive	= d->options.keep_alive_tmo * MSEC_PER_SEC,
 		.queues		= d->nqueues,
 		.depth		= credits - 1,
-		.inline_read	= round_down(min_t(size_t, KB_INLINE_READ_MAX,
-						   f->max_msg - KB_REPLY_MAX(0)), KB_SECTOR),
+		.inline_read	= round_down(min_t(size_t, KOFIBLK_INLINE_READ_MAX,
+						   f->max_msg - KOFIBLK_REPLY_MAX(0)),
+					     KOFIBLK_SECTOR),
 	};
 }
 
 /* Return: length of the message, which stays in kbc_setup.hello for the proofs. */
-static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits)
+static size_t kbc_hello_build(struct kbc_disk *d, const struct kofiblk_limits *limits)
 {
 	size_t addrlen = d->queues[0].q->addrlen;
 	u8 *addrs = d->setup->msg;
-	struct kb_hello_msg hello = {
+	struct kofiblk_hello_msg hello = {
 		.limits		= *limits,
 		.addr_format	= d->fabric->info->addr_format,
 		.addr_len	= addrlen,
@@ -214,7 +216,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 	memcpy(hello.content, d->as_made.content, sizeof(hello.content));
 	for (i = 0; i < d->nqueues; i++)
 		memcpy(addrs + i * addrlen, d->queues[i].q->addr, addrlen);
-	return kb_build_hello(d->setup->hello, &hello);
+	return kofiblk_build_hello(d->setup->hello, &hello);
 }
 
 /* --- messages over TCP --- */
@@ -222,16 +224,16 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kb_limits *limits
 /* A REJECT is final only with a valid MAC: without a secret anyone could send it. */
 static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 {
-	struct kb_reject_msg msg;
+	struct kofiblk_reject_msg msg;
 	bool proven = false;
 	int ret;
 
-	ret = kb_parse_reject(buf, len, &msg);
+	ret = kofiblk_parse_reject(buf, len, &msg);
 	if (ret)
 		return ret;
 	if (asked && d->key)
-		proven = !kulp_auth_check(d->key, KB_AUTH_REJECT, d->proof, buf, len);
-	ret = kb_status_errno(msg.status);
+		proven = !kulp_auth_check(d->key, KOFIBLK_AUTH_REJECT, d->proof, buf, len);
+	ret = kofiblk_status_errno(msg.status);
 	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
 	d->final = proven && !msg.again;
 	return ret;
@@ -248,18 +250,18 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 	u16 got;
 	int len, ret;
 
-	len = kulp_net_recv(&d->net, buf, KB_NET_MAX, KBC_ANSWER_MS);
+	len = kulp_net_recv(&d->net, buf, KOFIBLK_NET_MAX, KBC_ANSWER_MS);
 	if (len < 0)
 		return len;
-	ret = kulp_parse_hdr(&kb_proto, buf, len, &got);
+	ret = kulp_parse_hdr(&kofiblk_proto, buf, len, &got);
 	if (ret == -EPROTONOSUPPORT)
 		kbc_err(d, "%s speaks version %u of the protocol, not %u\n",
-			d->options.address, le16_to_cpu(hdr->version), KB_VERSION);
+			d->options.address, le16_to_cpu(hdr->version), KOFIBLK_VERSION);
 	if (ret)
 		return ret;
 	if (got == type)
 		return len;
-	if (got != KB_REJECT)
+	if (got != KOFIBLK_REJECT)
 		return -EPROTO;
 	return kbc_rejected(d, buf, len, asked) ?: -EPROTO;
 }
@@ -286,36 +288,36 @@ static int kbc_prove(struct kbc_disk *d, struct kulp_shake *shake, size_t len)
 	return ret;
 }
 
-static int kbc_talk(struct kbc_disk *d, const struct kb_limits *limits,
-		    struct kb_accept_msg *accept)
+static int kbc_talk(struct kbc_disk *d, const struct kofiblk_limits *limits,
+		    struct kofiblk_accept_msg *accept)
 {
 	struct kbc_setup *setup = d->setup;
-	struct kulp_shake shake = KB_SHAKE(setup->hello, kbc_hello_build(d, limits));
+	struct kulp_shake shake = KOFIBLK_SHAKE(setup->hello, kbc_hello_build(d, limits));
 	int ret;
 
 	ret = kulp_net_send(&d->net, setup->hello, shake.len);
 	if (ret)
 		return ret;
-	ret = kbc_answer(d, KB_CHALLENGE, false);
+	ret = kbc_answer(d, KOFIBLK_CHALLENGE, false);
 	if (ret > 0)
 		ret = kbc_prove(d, &shake, ret);
 	if (ret)
 		return ret;
-	ret = kbc_answer(d, KB_ACCEPT, true);
+	ret = kbc_answer(d, KOFIBLK_ACCEPT, true);
 	if (ret < 0)
 		return ret;
-	return kb_parse_accept(setup->msg, ret, accept) ?:
-	       kulp_auth_check(d->key, KB_AUTH_ACCEPT, d->proof, setup->msg, ret);
+	return kofiblk_parse_accept(setup->msg, ret, accept) ?:
+	       kulp_auth_check(d->key, KOFIBLK_AUTH_ACCEPT, d->proof, setup->msg, ret);
 }
 
 /* --- granted limits --- */
 
-static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
-			    const struct kb_accept_msg *accept)
+static int kbc_check_accept(struct kbc_disk *d, const struct kofiblk_limits *limits,
+			    const struct kofiblk_accept_msg *accept)
 {
 	const char *changed;
 
-	if (!kb_limits_within(&accept->limits, limits) ||
+	if (!kofiblk_limits_within(&accept->limits, limits) ||
 	    accept->addr_len != d->queues[0].q->addrlen) {
 		kbc_err(d, "the server granted more than requested, or sent addresses of the wrong length\n");
 		return -EPROTO;
@@ -326,7 +328,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 			accept->limits.max_io);
 		return -EPROTO;
 	}
-	if (d->options.checksum && !(accept->limits.caps & KB_CAP_CHECKSUM)) {
+	if (d->options.checksum && !(accept->limits.caps & KOFIBLK_CAP_CHECKSUM)) {
 		kbc_err(d, "the server doesn't support checksums: omit checksum=\n");
 		return -EOPNOTSUPP;
 	}
@@ -338,7 +340,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kb_limits *limits,
 }
 
 /* Take over what the server grants. The first session sets what never changes. */
-static int kbc_settle(struct kbc_disk *d, const struct kb_accept_msg *accept)
+static int kbc_settle(struct kbc_disk *d, const struct kofiblk_accept_msg *accept)
 {
 	d->limits = accept->limits;
 	d->geometry = accept->disk;
@@ -367,7 +369,7 @@ static void kbc_peers_put(struct kbc_disk *d)
 }
 
 /* @accept->addr points into kbc_setup.msg. */
-static int kbc_peers_get(struct kbc_disk *d, const struct kb_accept_msg *accept)
+static int kbc_peers_get(struct kbc_disk *d, const struct kofiblk_accept_msg *accept)
 {
 	unsigned int i;
 	int ret;
@@ -407,8 +409,8 @@ static void kbc_key_take(struct kbc_disk *d)
 
 static int kbc_establish(struct kbc_disk *d)
 {
-	struct kb_accept_msg accept;
-	struct kb_limits limits;
+	struct kofiblk_accept_msg accept;
+	struct kofiblk_limits limits;
 	int ret;
 
 	kbc_wanted(d, &limits);
@@ -443,7 +445,7 @@ int kbc_connect(struct kbc_disk *d)
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
 	kbc_inc(d, attempts);
-	for (i = 0; i < KB_QUEUES_MAX; i++)
+	for (i = 0; i < KOFIBLK_QUEUES_MAX; i++)
 		d->queues[i].peer = FI_ADDR_UNSPEC;
 	ret = kbc_fabric_find(d);
 	if (ret)
@@ -464,12 +466,12 @@ int kbc_connect(struct kbc_disk *d)
 
 static void kbc_say_bye(struct kbc_disk *d)
 {
-	struct kb_bye_msg bye = {};
+	struct kofiblk_bye_msg bye = {};
 	size_t len;
 
-	len = kb_build_bye(d->setup->msg, &bye);
+	len = kofiblk_build_bye(d->setup->msg, &bye);
 	/* Ignore errors: without a BYE the server notices the end by itself. */
-	if (!kulp_auth_sign(d->key, KB_AUTH_CLIENT_BYE, d->proof, d->setup->msg, len))
+	if (!kulp_auth_sign(d->key, KOFIBLK_AUTH_CLIENT_BYE, d->proof, d->setup->msg, len))
 		kulp_net_send(&d->net, d->setup->msg, len);
 }
 

@@ -16,8 +16,8 @@
  * under kbc_queue.lock. The block layer is called under two of these locks: to quiesce or
  * unquiesce a queue under kbc_disk.gate, and by blk_mq_start_request() under kbc_tag.lock.
  */
-#ifndef KOFIBLK_BLK_H
-#define KOFIBLK_BLK_H
+#ifndef KOFIBLK_CLI_H
+#define KOFIBLK_CLI_H
 
 #include <linux/blk-mq.h>
 #include <linux/cache.h>
@@ -44,9 +44,9 @@ struct task_struct;
 struct kbc_options {
 	struct sockaddr_storage	addr;
 	char			address[KULP_NET_NAME];	/* addr as text */
-	char			export[KB_NAME_MAX];
-	char			client[KB_NAME_MAX];
-	u8			host[KB_HOST];	/* a new session replaces one of this host */
+	char			export[KOFIBLK_NAME_MAX];
+	char			client[KOFIBLK_NAME_MAX];
+	u8			host[KOFIBLK_HOST];	/* new sessions replace those of it */
 	struct kulp_key		*key;		/* or NULL; later under kbc_disk.lock */
 	struct kulp_select	select;
 	unsigned int		queues;
@@ -84,8 +84,8 @@ enum kbc_phase {
 
 /* A command in wire format, with room for a checksum or immediate data. */
 union kbc_msg {
-	struct kb_cmd	cmd;
-	u8		room[KB_CMD_MAX(0)];
+	struct kofiblk_cmd	cmd;
+	u8		room[KOFIBLK_CMD_MAX(0)];
 };
 
 /* Maximum pieces of inline data. The provider would copy messages of more pieces. */
@@ -131,20 +131,20 @@ static inline struct request *kbc_rq(const struct kbc_slot *slot)
 	return blk_mq_rq_from_pdu((void *)slot);
 }
 
-/* Return: KB_OP_READ and so on, or 0 for a request without a command. */
+/* Return: KOFIBLK_OP_READ and so on, or 0 for a request without a command. */
 static inline u8 kbc_opcode(const struct request *rq)
 {
 	switch (req_op(rq)) {
 	case REQ_OP_READ:
-		return KB_OP_READ;
+		return KOFIBLK_OP_READ;
 	case REQ_OP_WRITE:
-		return KB_OP_WRITE;
+		return KOFIBLK_OP_WRITE;
 	case REQ_OP_FLUSH:
-		return KB_OP_FLUSH;
+		return KOFIBLK_OP_FLUSH;
 	case REQ_OP_DISCARD:
-		return KB_OP_DISCARD;
+		return KOFIBLK_OP_DISCARD;
 	case REQ_OP_WRITE_ZEROES:
-		return KB_OP_WRITE_ZEROES;
+		return KOFIBLK_OP_WRITE_ZEROES;
 	default:
 		return 0;
 	}
@@ -214,8 +214,8 @@ struct kbc_stats {
 
 /* Messages of session set-up. */
 struct kbc_setup {
-	u8	hello[KB_NET_MAX];	/* as it was sent, for the proofs */
-	u8	msg[KB_NET_MAX];	/* all other messages */
+	u8	hello[KOFIBLK_NET_MAX];	/* as it was sent, for the proofs */
+	u8	msg[KOFIBLK_NET_MAX];	/* all other messages */
 };
 
 /*
@@ -263,11 +263,11 @@ struct kbc_disk {
 	struct hlist_node	node;		/* in kbc_sessions */
 	struct kbc_epoch	epoch;
 	bool			flushed;	/* as the server said at the end of the session */
-	struct kb_limits	limits;
-	struct kb_disk_msg	geometry;
+	struct kofiblk_limits	limits;
+	struct kofiblk_disk_msg	geometry;
 	/* Set by the first session, and never changed. */
 	bool			known;
-	struct kb_accept_msg	as_made;	/* without addr */
+	struct kofiblk_accept_msg	as_made;	/* without addr */
 	u32			addr_format;
 	size_t			addrlen;
 	u16			depth;
@@ -302,20 +302,20 @@ static inline unsigned long kbc_count(const struct kbc_disk *d, enum kbc_stat st
 #define kbc_info(d, fmt, ...) \
 	pr_info("%s: " fmt, (d)->name, ##__VA_ARGS__)
 
-/* blk_options.c */
+/* cli_options.c */
 
 int kbc_number(void *field, const char *text, unsigned int base, int least, int most);
 int kbc_options_parse(struct kbc_options *opts, char *text);
 void kbc_options_free(struct kbc_options *opts);
 
-/* blk_main.c */
+/* cli_main.c */
 
 extern const struct kulp_role kbc_role;
 extern struct workqueue_struct *kbc_wq;
 
 void kbc_disk_delete(struct kbc_disk *d);
 
-/* blk_session.c */
+/* cli_session.c */
 
 extern const char * const kbc_state_names[KBC_STATES];
 
@@ -326,14 +326,14 @@ void kbc_session_init(struct kbc_disk *d);
 int kbc_session_start(struct kbc_disk *d);
 void kbc_session_stop(struct kbc_disk *d);
 
-/* blk_setup.c */
+/* cli_setup.c */
 
 int kbc_connect(struct kbc_disk *d);
 void kbc_disconnect(struct kbc_disk *d);
 void kbc_setup_free(struct kbc_disk *d);
 struct kbc_disk *kbc_session_find(u64 session);
 
-/* blk_disk.c */
+/* cli_disk.c */
 
 int kbc_disk_alloc(struct kbc_disk *d);
 int kbc_disk_add(struct kbc_disk *d);
@@ -346,7 +346,7 @@ void kbc_gate_open(struct kbc_disk *d);
 void kbc_gate_close(struct kbc_disk *d);
 void kbc_gate_fail(struct kbc_disk *d);
 
-/* blk_tags.c */
+/* cli_tags.c */
 
 void kbc_busy_put(struct kbc_queue *kq);
 void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
@@ -356,7 +356,7 @@ void kbc_tags_free(struct kbc_disk *d);
 void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);
 int kbc_regions_alloc(struct kbc_disk *d);
 
-/* blk_rules.c */
+/* cli_rules.c */
 
 bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch);
 void kbc_epoch_flushed(struct kbc_epoch *e);
@@ -365,17 +365,18 @@ bool kbc_epoch_flush(struct kbc_epoch *e);
 void kbc_epoch_flush_failed(struct kbc_epoch *e, bool unflushed);
 bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua);
 void kbc_epoch_accept(struct kbc_epoch *e);
-const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_accept_msg *now);
+const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
+			     const struct kofiblk_accept_msg *now);
 bool kbc_transient(u16 status);
 
-/* blk_memory.c */
+/* cli_memory.c */
 
 int kbc_memory_register(struct kbc_slot *slot, struct kulp_op *op);
 void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter);
 bool kbc_memory_carried(struct kbc_slot *slot);
 void kbc_memory_fill(const struct request *rq, const void *data);
 
-/* blk_request.c */
+/* cli_request.c */
 
 void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq);
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
@@ -383,11 +384,11 @@ void kbc_requests_abort(struct kbc_disk *d);
 void kbc_received(struct kulp_queue *q, void *buf, size_t len);
 void kbc_written(void *user, u32 data);
 
-/* blk_attrs.c */
+/* cli_attrs.c */
 
 extern const struct attribute_group *kbc_attr_groups[];
 extern struct dentry *kbc_debugfs;
 
 void kbc_debugfs_add(struct kbc_disk *d);
 
-#endif /* KOFIBLK_BLK_H */
+#endif /* KOFIBLK_CLI_H */

@@ -16,9 +16,9 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include "blk.h"
+#include "cli.h"
 #define CREATE_TRACE_POINTS
-#include "blk_trace.h"
+#include "cli_trace.h"
 
 MODULE_DESCRIPTION("kofiblk: block devices of another machine, over kOFI");
 MODULE_AUTHOR("kOFI maintainers");
@@ -54,8 +54,8 @@ static void kbc_gone(struct kulp_fabric *f)
 
 const struct kulp_role kbc_role = {
 	.name		= "kofiblk",
-	.recv_len	= KB_REPLY_MAX(KB_INLINE_READ_MAX),
-	.max_queues	= KB_QUEUES_MAX,
+	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),
+	.max_queues	= KOFIBLK_QUEUES_MAX,
 	.received	= kbc_received,
 	.written	= kbc_written,
 	.gone		= kbc_gone,
@@ -131,13 +131,13 @@ static struct kbc_disk *kbc_alloc(void)
 	INIT_WORK(&d->delete_work, kbc_delete);
 	kbc_session_init(d);
 	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
-	d->queues = kcalloc(KB_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
+	d->queues = kcalloc(KOFIBLK_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
 	d->stats = alloc_percpu(struct kbc_stats);
 	if (!d->setup || !d->queues || !d->stats) {
 		kbc_free(d);
 		return NULL;
 	}
-	for (i = 0; i < KB_QUEUES_MAX; i++) {
+	for (i = 0; i < KOFIBLK_QUEUES_MAX; i++) {
 		d->queues[i].disk = d;
 		d->queues[i].index = i;
 	}

@@ -6,11 +6,11 @@
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofiblk
 
-#if !defined(KOFIBLK_BLK_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
-#define KOFIBLK_BLK_TRACE_H
+#if !defined(KOFIBLK_CLI_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define KOFIBLK_CLI_TRACE_H
 
 #include <linux/tracepoint.h>
-#include "blk.h"
+#include "cli.h"
 
 TRACE_EVENT(kofiblk_state,
 	TP_PROTO(const char *disk, const char *from, const char *to),
@@ -46,7 +46,7 @@ TRACE_EVENT(kofiblk_session,
 );
 
 TRACE_EVENT(kofiblk_command,
-	TP_PROTO(const char *disk, const struct kb_cmd_msg *msg),
+	TP_PROTO(const char *disk, const struct kofiblk_cmd_msg *msg),
 	TP_ARGS(disk, msg),
 	TP_STRUCT__entry(
 		__string(disk, disk)
@@ -67,14 +67,14 @@ TRACE_EVENT(kofiblk_command,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x offset=%llu bytes=%llu",
-		  __get_str(disk), KB_SHOW_OP(__entry->op),
-		  __entry->queue, KB_ID_SLOT(__entry->id),
-		  KB_ID_GEN(__entry->id), __entry->flags, __entry->offset,
+		  __get_str(disk), KOFIBLK_SHOW_OP(__entry->op),
+		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
+		  KOFIBLK_ID_GEN(__entry->id), __entry->flags, __entry->offset,
 		  __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_reply,
-	TP_PROTO(const char *disk, const struct kb_reply_msg *msg),
+	TP_PROTO(const char *disk, const struct kofiblk_reply_msg *msg),
 	TP_ARGS(disk, msg),
 	TP_STRUCT__entry(
 		__string(disk, disk)
@@ -95,9 +95,9 @@ TRACE_EVENT(kofiblk_reply,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x status=%u bytes=%llu",
-		  __get_str(disk), KB_SHOW_OP(__entry->op),
-		  __entry->queue, KB_ID_SLOT(__entry->id),
-		  KB_ID_GEN(__entry->id), __entry->flags, __entry->status,
+		  __get_str(disk), KOFIBLK_SHOW_OP(__entry->op),
+		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
+		  KOFIBLK_ID_GEN(__entry->id), __entry->flags, __entry->status,
 		  __entry->bytes)
 );
 
@@ -119,7 +119,7 @@ TRACE_EVENT(kofiblk_end,
 		__entry->err = err;
 	),
 	TP_printk("disk=%s %s sector=%llu%s err=%d", __get_str(disk),
-		  KB_SHOW_OP(__entry->op), __entry->sector,
+		  KOFIBLK_SHOW_OP(__entry->op), __entry->sector,
 		  __entry->aborted ? " aborted" : "", __entry->err)
 );
 
@@ -139,7 +139,7 @@ TRACE_EVENT(kofiblk_checksum,
 		__entry->bytes = bytes;
 	),
 	TP_printk("disk=%s %s sector=%llu bytes=%u", __get_str(disk),
-		  KB_SHOW_OP(__entry->op), __entry->sector, __entry->bytes)
+		  KOFIBLK_SHOW_OP(__entry->op), __entry->sector, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_lost,
@@ -182,10 +182,10 @@ TRACE_EVENT(kofiblk_refused,
 	TP_printk("disk=%s: %s", __get_str(disk), __get_str(fault))
 );
 
-#endif /* KOFIBLK_BLK_TRACE_H */
+#endif /* KOFIBLK_CLI_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .
 #undef TRACE_INCLUDE_FILE
-#define TRACE_INCLUDE_FILE blk_trace
+#define TRACE_INCLUDE_FILE cli_trace
 #include <trace/define_trace.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Detection of lost writes, and checks of what a later session grants: pure, for KUnit. */
-#include "blk.h"
+#include "cli.h"
 
 /* Capabilities that a writable disk must keep, as the block layer relies on them. */
-#define KBC_CAPS_KEPT	(KB_CAP_DISCARD | KB_CAP_WRITE_ZEROES | KB_CAP_FUA)
+#define KBC_CAPS_KEPT	(KOFIBLK_CAP_DISCARD | KOFIBLK_CAP_WRITE_ZEROES | KOFIBLK_CAP_FUA)
 
 /* A session begins. Return: whether writes of earlier ones may have been lost. */
 bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch)
@@ -59,7 +59,8 @@ void kbc_epoch_accept(struct kbc_epoch *e)
  * Compare a later session with the one that the disk was made with. What matters only for writes
  * isn't checked if the disk is read-only now. Return: NULL, or why the disk can't use the session.
  */
-const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_accept_msg *now)
+const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
+			     const struct kofiblk_accept_msg *now)
 {
 	if (memcmp(now->content, made->content, sizeof(made->content)))
 		return "the export is a different disk now";
@@ -68,10 +69,10 @@ const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_a
 	if (now->limits.queues < made->limits.queues || now->limits.depth < made->limits.depth ||
 	    now->limits.max_io < made->limits.max_io)
 		return "the server grants less than before";
-	if (now->disk.flags & KB_DISK_READ_ONLY)
+	if (now->disk.flags & KOFIBLK_DISK_READ_ONLY)
 		return NULL;
 	/* The block layer doesn't send flushes to a disk that was made without a cache. */
-	if (now->disk.flags & ~made->disk.flags & KB_DISK_WRITE_CACHE)
+	if (now->disk.flags & ~made->disk.flags & KOFIBLK_DISK_WRITE_CACHE)
 		return "the store has a write cache now";
 	if (made->limits.caps & ~now->limits.caps & KBC_CAPS_KEPT)
 		return "the server no longer supports an operation that the disk uses";
@@ -81,5 +82,5 @@ const char *kbc_made_differs(const struct kb_accept_msg *made, const struct kb_a
 /* The server lacked a resource, so the client sends the request again. */
 bool kbc_transient(u16 status)
 {
-	return status == KB_NOMEM || status == KB_BUSY;
+	return status == KOFIBLK_NOMEM || status == KOFIBLK_BUSY;
 }

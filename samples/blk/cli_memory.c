@@ -7,7 +7,7 @@
 
 #include <linux/bvec.h>
 #include <linux/uio.h>
-#include "blk.h"
+#include "cli.h"
 
 static const struct bio_vec *kbc_bio_bvecs(const struct bio *bio)
 {

@@ -8,7 +8,7 @@
 #include <linux/string.h>
 #include <linux/utsname.h>
 #include <linux/uuid.h>
-#include "blk.h"
+#include "cli.h"
 
 struct kbc_option {
 	const char	*name;
@@ -38,10 +38,12 @@ static int kbc_set_number(void *field, const char *text, const struct kbc_option
 	return kbc_number(field, text, 0, o->least, o->most);
 }
 
-/* A disk must accept requests of a page, and KB_IO_MIN isn't more than that. */
+/* A disk must accept requests of a page, and KOFIBLK_IO_MIN isn't more than that. */
 static int kbc_set_max_io(void *field, const char *text, const struct kbc_option *o)
 {
-	return kbc_set_number(field, text, o) ?: *(unsigned int *)field % KB_IO_MIN ? -EINVAL : 0;
+	int ret = kbc_set_number(field, text, o);
+
+	return ret ?: *(unsigned int *)field % KOFIBLK_IO_MIN ? -EINVAL : 0;
 }
 
 static int kbc_set_bool(void *field, const char *text, const struct kbc_option *o)
@@ -51,9 +53,9 @@ static int kbc_set_bool(void *field, const char *text, const struct kbc_option *
 
 static int kbc_set_name(void *field, const char *text, const struct kbc_option *o)
 {
-	if (!kb_name_ok(text))
+	if (!kofiblk_name_ok(text))
 		return -EINVAL;
-	strscpy(field, text, KB_NAME_MAX);
+	strscpy(field, text, KOFIBLK_NAME_MAX);
 	return 0;
 }
 
@@ -76,8 +78,8 @@ static int kbc_set_host_id(void *field, const char *text, const struct kbc_optio
 		return ret;
 	if (uuid_is_null(&uuid))
 		return -EINVAL;
-	static_assert(sizeof(uuid) == KB_HOST);
-	memcpy(field, &uuid, KB_HOST);
+	static_assert(sizeof(uuid) == KOFIBLK_HOST);
+	memcpy(field, &uuid, KOFIBLK_HOST);
 	return 0;
 }
 
@@ -113,13 +115,14 @@ static const struct kbc_option kbc_option_table[] = {
 	KBC_OPTION("prov", string, select.prov),
 	KBC_OPTION("fabric", string, select.fabric),
 	KBC_OPTION("domain", string, select.domain),
-	KBC_OPTION("queues", number, queues, 1, KB_QUEUES_MAX),
-	KBC_OPTION("depth", number, depth, 1, KB_DEPTH_MAX),
-	KBC_OPTION("max_io", max_io, max_io, PAGE_SIZE, KB_IO_MAX),
+	KBC_OPTION("queues", number, queues, 1, KOFIBLK_QUEUES_MAX),
+	KBC_OPTION("depth", number, depth, 1, KOFIBLK_DEPTH_MAX),
+	KBC_OPTION("max_io", max_io, max_io, PAGE_SIZE, KOFIBLK_IO_MAX),
 	KBC_OPTION("reconnect_delay", number, reconnect_delay, 1, KBC_SECONDS_MAX),
 	KBC_OPTION("ctrl_loss_tmo", number, ctrl_loss_tmo, -1, KBC_SECONDS_MAX),
 	KBC_OPTION("fast_io_fail_tmo", number, fast_io_fail_tmo, -1, KBC_SECONDS_MAX),
-	KBC_OPTION("keep_alive_tmo", number, keep_alive_tmo, 1, KB_KEEP_ALIVE_MAX / MSEC_PER_SEC),
+	KBC_OPTION("keep_alive_tmo", number, keep_alive_tmo, 1,
+		   KOFIBLK_KEEP_ALIVE_MAX / MSEC_PER_SEC),
 	KBC_OPTION("checksum", bool, checksum),
 	KBC_OPTION("own_domain", bool, own_domain),
 	{}
@@ -147,7 +150,7 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 	char *option;
 	int ret = 0;
 
-	opts->queues = KB_QUEUES_MAX;
+	opts->queues = KOFIBLK_QUEUES_MAX;
 	opts->depth = 64;
 	opts->max_io = SZ_1M;
 	/* The times are those of nvme. */

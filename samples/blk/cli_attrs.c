@@ -7,7 +7,7 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include "blk.h"
+#include "cli.h"
 
 static struct kbc_disk *kbc_of(struct device *dev)
 {
@@ -46,7 +46,7 @@ KBC_ATTR_RO(client, "%s", d->options.client);
 KBC_ATTR_RO(content, "%pUb", d->as_made.content);
 /* For udev: identifies the disk independently of its number. */
 KBC_ATTR_RO(wwid, "uuid.%pUb", d->as_made.content);
-KBC_ATTR_RO(rdma_write, "%d", !!(d->limits.caps & KB_CAP_RDMA_WRITE));
+KBC_ATTR_RO(rdma_write, "%d", !!(d->limits.caps & KOFIBLK_CAP_RDMA_WRITE));
 KBC_ATTR_RO(checksum, "%d", d->options.checksum);
 KBC_ATTR_RO(queues, "%u", d->nqueues);
 KBC_ATTR_RO(depth, "%u", d->depth);
