@@ -9,8 +9,8 @@
  *
  * A session preallocates a request for each slot. A client can make the server allocate
  * only memory for the data of active requests, which is limited. A request is never
- * abandoned: every operation that it waits for completes. After the session has left
- * KBS_SESSION_LIVE, its requests finish without starting I/O at the store or transfers.
+ * abandoned: every operation that it waits for completes. From KBS_SESSION_STOPPED on, a
+ * session's requests finish without starting I/O at the store or transfers.
  *
  * kbs_conf.enabling (mutex) > kbs_lock (mutex) >
  * kbs_sessions_lock (spinlock, BH off) > kbs_squeue.lock (spinlock, BH off) >
@@ -149,10 +149,15 @@ int kbs_export_keys(struct kbs_export *export, const char *client,
 
 /* --- srv_session.c --- */
 
+/* A session only goes down this list. */
 enum kbs_session_state {
-	KBS_SESSION_NEW,
-	KBS_SESSION_LIVE,
-	KBS_SESSION_ENDING,	/* no operation starts any more */
+	KBS_SESSION_NEW,	/* half-open: the client hasn't proved its identity */
+	KBS_SESSION_PROVEN,	/* is being set up */
+	KBS_SESSION_REFUSED,	/* must end before it was live */
+	KBS_SESSION_LIVE,	/* commands find it by its ID */
+	KBS_SESSION_PARTING,	/* as LIVE, but must end, and flush the store first */
+	KBS_SESSION_STOPPED,	/* must end without that; no operation starts any more */
+	KBS_SESSION_ENDING,	/* its thread ends it; no operation starts any more */
 };
 
 enum kbs_req_state {
@@ -277,16 +282,13 @@ struct kbs_session {
 
 	/* Under kbs_sessions_lock, as is fabric when it changes */
 	struct list_head	list;
-	bool			proven;		/* the client has proved its identity */
-	bool			superseded;	/* a newer session replaces this one */
-	u64			turn;		/* serial number of the proof */
+	u64			turn;		/* serial number of the client's proof, or 0 */
+	bool			counts;		/* for limits: proved, and no other replaces it */
 	u32			promised;	/* receives promised on each queue */
 
-	enum kbs_session_state	state;		/* see kbs_session_ending() */
+	enum kbs_session_state	state;		/* changes under lock; read by all requests */
 
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
-	bool			stop;		/* the thread must end the session */
-	bool			orderly;	/* the thread must flush the store first */
 	u32			leased;		/* bytes leased to queues */
 	struct list_head	mem_wait;	/* kbs_req that wait for a lease */
 	bool			pinging;	/* the reply to a keep-alive is outstanding */
@@ -299,7 +301,21 @@ static inline struct workqueue_struct *kbs_store_wq(const struct kbs_req *req)
 	return req->sq->s->export->store.wq;
 }
 
-void kbs_session_stop(struct kbs_session *s, bool orderly);
+/* Whether its thread must end a session. */
+static inline bool kbs_session_stopped(const struct kbs_session *s)
+{
+	enum kbs_session_state state = READ_ONCE(s->state);
+
+	return state == KBS_SESSION_REFUSED || state > KBS_SESSION_LIVE;
+}
+
+/* Whether operations may start, of a session that has been live. See kbs_session_ending(). */
+static inline bool kbs_session_works(const struct kbs_session *s)
+{
+	return READ_ONCE(s->state) <= KBS_SESSION_PARTING;
+}
+
+void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how);
 void kbs_sessions_stop(const struct kbs_port *port, const struct kbs_export *export,
 		       const struct kulp_fabric *f);
 void kbs_sessions_exit(void);
@@ -310,13 +326,14 @@ void kbs_sessions_resize(struct kbs_export *export);
 void kbs_session_violated(struct kbs_session *s, const char *how);
 int kbs_sessions_show(struct seq_file *m, void *unused);
 void kbs_session_on(struct kbs_session *s, struct kulp_fabric *f);
-void kbs_session_live(struct kbs_session *s);
+bool kbs_session_live(struct kbs_session *s);
 
 /* --- srv_admit.c --- */
 
 extern spinlock_t kbs_sessions_lock;	/* protects kbs_sessions, BH off */
 extern struct list_head kbs_sessions;
 
+bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state);
 const char *kbs_session_admit(struct kbs_session *s);
 const char *kbs_session_prove(struct kbs_session *s);
 bool kbs_session_alone(struct kbs_session *s);

@@ -11,6 +11,27 @@ DEFINE_SPINLOCK(kbs_sessions_lock);
 LIST_HEAD(kbs_sessions);
 static u64 kbs_turns;	/* number of proved sessions; under kbs_sessions_lock */
 
+/*
+ * Move a session to a later state. One that must end before it is live is refused. The first who
+ * stops it decides whether it flushes the store. Return: whether its state changed. Any context
+ * but hard IRQ.
+ */
+bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state)
+{
+	bool may;
+
+	spin_lock_bh(&s->lock);
+	if (state > KBS_SESSION_LIVE && s->state < KBS_SESSION_LIVE)
+		state = KBS_SESSION_REFUSED;
+	may = state > s->state &&
+	      !(s->state == KBS_SESSION_REFUSED && state == KBS_SESSION_LIVE) &&
+	      !(s->state == KBS_SESSION_PARTING && state == KBS_SESSION_STOPPED);
+	if (may)
+		WRITE_ONCE(s->state, state);
+	spin_unlock_bh(&s->lock);
+	return may;
+}
+
 /* Add a half-open session to the list. Return: NULL, or why it was refused. */
 const char *kbs_session_admit(struct kbs_session *s)
 {
@@ -42,7 +63,7 @@ static bool kbs_same_client(const struct kbs_session *a, const struct kbs_sessio
  */
 static bool kbs_session_kin(const struct kbs_session *s, const struct kbs_session *old)
 {
-	return old != s && old->proven && !strcmp(s->hello.export, old->hello.export) &&
+	return old != s && old->turn && !strcmp(s->hello.export, old->hello.export) &&
 	       !strcmp(s->hello.client, old->hello.client) &&
 	       !memcmp(old->hello.host, s->hello.host, sizeof(s->hello.host));
 }
@@ -59,8 +80,7 @@ static const char *kbs_session_over(const struct kbs_session *s)
 
 	lockdep_assert_held(&kbs_sessions_lock);
 	list_for_each_entry(other, &kbs_sessions, list) {
-		if (!other->proven || other->superseded ||
-		    other->port != s->port || kbs_session_kin(s, other))
+		if (!other->counts || other->port != s->port || kbs_session_kin(s, other))
 			continue;
 		all++;
 		client += kbs_same_client(s, other);
@@ -81,14 +101,16 @@ const char *kbs_session_prove(struct kbs_session *s)
 
 	spin_lock_bh(&kbs_sessions_lock);
 	why = kbs_session_over(s);
+	if (!why && !kbs_session_go(s, KBS_SESSION_PROVEN))
+		why = "the session was stopped during set-up";
 	if (!why) {
-		s->proven = true;
 		s->turn = ++kbs_turns;
+		s->counts = true;
 	}
 	list_for_each_entry(old, &kbs_sessions, list)
 		if (!why && kbs_session_kin(s, old)) {
-			old->superseded = true;
-			kbs_session_stop(old, false);
+			old->counts = false;
+			kbs_session_stop(old, KBS_SESSION_STOPPED);
 		}
 	spin_unlock_bh(&kbs_sessions_lock);
 	return why;

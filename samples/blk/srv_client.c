@@ -36,7 +36,7 @@ static void kbs_client_changed(struct kbs_client *client, bool removed)
 			may |= client->keys[i] &&
 			       kulp_auth_equal(s->key->print, client->keys[i]->print);
 		if (removed || !may)
-			kbs_session_stop(s, false);
+			kbs_session_stop(s, KBS_SESSION_STOPPED);
 	}
 	spin_unlock_bh(&kbs_sessions_lock);
 }

@@ -64,7 +64,7 @@ static const char *kbs_req_take(struct kbs_req *req, const struct kofiblk_cmd_ms
 	bool live;
 
 	spin_lock_bh(&sq->lock);
-	live = READ_ONCE(sq->s->state) == KBS_SESSION_LIVE;
+	live = kbs_session_works(sq->s);
 	if (live && req->state != KBS_REQ_FREE) {
 		wrong = "a slot in use";
 	} else if (live && req->used && KOFIBLK_ID_GEN(msg->id) <= KOFIBLK_ID_GEN(req->cmd.id)) {
@@ -108,7 +108,7 @@ static const char *kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg
 	bool ready, live;
 
 	spin_lock_bh(&sq->lock);
-	live = READ_ONCE(sq->s->state) == KBS_SESSION_LIVE;
+	live = kbs_session_works(sq->s);
 	ready = live && req->state == KBS_REQ_READY && req->cmd.id == msg->id;
 	if (ready)
 		req->state = KBS_REQ_BUSY;

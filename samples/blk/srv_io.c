@@ -53,16 +53,11 @@ static void kbs_squeue_post(struct kbs_squeue *sq, int n)
 	spin_unlock_bh(&sq->lock);
 }
 
-static bool kbs_squeue_live(const struct kbs_squeue *sq)
-{
-	return READ_ONCE(sq->s->state) == KBS_SESSION_LIVE;
-}
-
 /* Wakes the waiter under the lock, because the waiter may free the session. */
 static void kbs_squeue_done(struct kbs_squeue *sq)
 {
 	lockdep_assert_held(&sq->lock);
-	if (!--sq->load.in_flight && !kbs_squeue_live(sq))
+	if (!--sq->load.in_flight && !kbs_session_works(sq->s))
 		wake_up_all(&kbs_wait);
 }
 
@@ -86,7 +81,7 @@ static int kbs_reply_post(struct kulp_queue *q, struct kulp_op *op)
 	struct kbs_reply_op *reply = container_of(op, struct kbs_reply_op, rma.op);
 
 	/* The session may have ended while the reply waited in its lane. */
-	if (!kbs_squeue_live(reply->sq))
+	if (!kbs_session_works(reply->sq->s))
 		return -ECANCELED;
 	if (reply->bytes)
 		return kbs_reply_post_data(q, reply);
@@ -126,7 +121,7 @@ static struct kbs_reply_op *kbs_reply_get(struct kbs_req *req)
 	struct kbs_reply_op *reply;
 
 	lockdep_assert_held(&sq->lock);
-	if (!kbs_squeue_live(sq))
+	if (!kbs_session_works(sq->s))
 		return ERR_PTR(-ESHUTDOWN);
 	reply = list_first_entry_or_null(&sq->free_replies, struct kbs_reply_op, list);
 	if (!reply) {
@@ -223,7 +218,7 @@ static void kbs_reply_done(struct kulp_queue *q, struct kulp_op *op, int err, si
 
 	/* The client won't get this reply, so end the session and let it reconnect. */
 	if (err)
-		kbs_session_stop(sq->s, false);
+		kbs_session_stop(sq->s, KBS_SESSION_STOPPED);
 	if (reply->charged)
 		kbs_reply_free_pages(reply);
 	spin_lock_bh(&sq->lock);
@@ -278,7 +273,7 @@ void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 
 	spin_lock_bh(&sq->lock);
 	spin_lock(&s->lock);
-	answer = kbs_squeue_live(sq) && !s->pinging;
+	answer = kbs_session_works(sq->s) && !s->pinging;
 	s->pinging |= answer;
 	spin_unlock(&s->lock);
 	sq->load.in_flight += answer;
@@ -305,7 +300,7 @@ static bool kbs_io_count(struct kbs_req *req, bool begin)
 	bool live;
 
 	spin_lock_bh(&sq->lock);
-	live = kbs_squeue_live(sq);
+	live = kbs_session_works(sq->s);
 	sq->load.io += begin ? live : -1;
 	spin_unlock_bh(&sq->lock);
 	return live;
@@ -331,7 +326,7 @@ static void kbs_run_stored(struct kbs_req *req)
 /* Do I/O that would have waited in kbs_store_try(). kbs_load.io counts it already. */
 static void kbs_run_again(struct kbs_req *req)
 {
-	if (kbs_squeue_live(req->sq)) {
+	if (kbs_session_works(req->sq->s)) {
 		kbs_store_rw(&req->sio);
 		return;
 	}
@@ -398,7 +393,7 @@ static int kbs_run_range(struct kbs_req *req)
 	int err = 0;
 
 	for (done = 0; done < cmd->bytes && !err; done += len) {
-		if (!kbs_squeue_live(req->sq))
+		if (!kbs_session_works(req->sq->s))
 			return -ESHUTDOWN;
 		len = min(cmd->bytes - done, most);
 		err = discard ? kbs_store_discard(store, cmd->offset + done, len) :
@@ -427,13 +422,7 @@ static void kbs_run_other(struct kbs_req *req)
 
 /* --- data from and to the client --- */
 
-/* End the session without further replies. The client sends unanswered commands again. */
-static void kbs_session_broken(struct kbs_session *s)
-{
-	kbs_session_ending(s);
-	kbs_session_stop(s, false);
-}
-
+/* After most errors the session ends without further replies: the client sends commands again. */
 static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kbs_req *req = container_of(op, struct kbs_req, rma.op);
@@ -444,7 +433,7 @@ static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t
 		req->run(req);
 	} else if (op->lane == KULP_LANE_INVAL && err != -ENODEV) {
 		/* The client may still reach the pages, so keep them until the region is closed. */
-		kbs_session_broken(s);
+		kbs_session_stop(s, KBS_SESSION_ENDING);
 		req->err = err;
 		req->run = kbs_run_reply;
 		kbs_run_reply(req);
@@ -456,7 +445,7 @@ static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t
 		 */
 		if (op->lane == KULP_LANE_SEND || (op->lane == KULP_LANE_REG && err != -EINVAL &&
 						   err != -EMSGSIZE && err != -EOPNOTSUPP))
-			kbs_session_broken(s);
+			kbs_session_stop(s, KBS_SESSION_ENDING);
 		kbs_req_end(req, err);
 	}
 }
@@ -554,7 +543,7 @@ void kbs_run_begin(struct kbs_req *req)
 	int err;
 
 	/* The session may have ended while the request waited. */
-	if (!kbs_squeue_live(req->sq)) {
+	if (!kbs_session_works(req->sq->s)) {
 		kbs_req_end(req, -ESHUTDOWN);
 	} else if (req->cmd.op != KOFIBLK_OP_READ && req->cmd.op != KOFIBLK_OP_WRITE) {
 		kbs_run_other(req);

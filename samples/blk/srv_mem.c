@@ -173,7 +173,7 @@ static int kbs_reserve_take(struct kbs_req *req)
 
 	spin_lock_bh(&kbs_reserve.lock);
 	/* Don't queue @req after kbs_mem_waiters() has emptied the list. */
-	if (READ_ONCE(req->sq->s->state) != KBS_SESSION_LIVE) {
+	if (!kbs_session_works(req->sq->s)) {
 		ret = -ESHUTDOWN;
 	} else if (kbs_reserve.busy) {
 		ret = -EAGAIN;
@@ -295,7 +295,7 @@ static int kbs_mem_charge(struct kbs_req *req)
 	rcu_read_lock();
 	spin_lock_bh(&sq->lock);
 	left = sq->leased - sq->load.memory;
-	if (READ_ONCE(sq->s->state) != KBS_SESSION_LIVE)
+	if (!kbs_session_works(sq->s))
 		ret = -ESHUTDOWN;
 	else if (left < bytes || !list_empty_careful(&sq->s->mem_wait))
 		ret = kbs_mem_lease(sq, left < bytes ? bytes - left : 0, req);

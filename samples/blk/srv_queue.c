@@ -101,14 +101,14 @@ void kbs_squeue_exit(struct kbs_squeue *sq)
 
 /*
  * Prevent the start of new operations. An operation checks the state under its queue's lock and is
- * counted there if the session is live. So once this function has taken each lock, all operations
+ * counted there if the session works. So once this function has taken each lock, all operations
  * that will run are counted.
  */
 void kbs_session_ending(struct kbs_session *s)
 {
 	u16 i;
 
-	WRITE_ONCE(s->state, KBS_SESSION_ENDING);
+	kbs_session_go(s, KBS_SESSION_ENDING);
 	for (i = 0; i < s->nqueues; i++) {
 		spin_lock_bh(&s->queues[i].lock);
 		spin_unlock_bh(&s->queues[i].lock);

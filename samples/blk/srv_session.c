@@ -34,28 +34,22 @@ static void kbs_stop_work(struct work_struct *work)
 }
 
 /*
- * Make a session end, without waiting for it. @orderly: flush the store first, and tell the
- * client in BYE that it was flushed. Any context but hard IRQ.
+ * Make a session end, without waiting for it. @how: PARTING; STOPPED; or ENDING, if even a session
+ * that is PARTING must not send another reply. Any context but hard IRQ.
  */
-void kbs_session_stop(struct kbs_session *s, bool orderly)
+void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)
 {
-	spin_lock_bh(&s->lock);
-	if (!s->stop) {
-		s->orderly = orderly;
-		/* Pairs with kbs_watch(), which reads @orderly. */
-		smp_store_release(&s->stop, true);
+	if (kbs_session_go(s, how))
 		queue_work(kbs_done_wq, &s->stop_work);
-	}
-	spin_unlock_bh(&s->lock);
 }
 
 void kbs_session_violated(struct kbs_session *s, const char *how)
 {
 	trace_kofiblk_srv_violation(s->hello.client, how);
-	if (!READ_ONCE(s->stop))
+	if (!kbs_session_stopped(s))
 		pr_warn_ratelimited("%s at %s violates the protocol, ending its session: %s\n",
 				    s->hello.client, s->conn.name, how);
-	kbs_session_stop(s, false);
+	kbs_session_stop(s, KBS_SESSION_STOPPED);
 }
 
 /* Stop the sessions of a port, an export, or a device that is gone. NULL stands for any. */
@@ -68,7 +62,7 @@ void kbs_sessions_stop(const struct kbs_port *port, const struct kbs_export *exp
 	list_for_each_entry(s, &kbs_sessions, list)
 		if ((!port || s->port == port) && (!export || s->export == export) &&
 		    (!f || s->fabric == f))
-			kbs_session_stop(s, !f);
+			kbs_session_stop(s, f ? KBS_SESSION_STOPPED : KBS_SESSION_PARTING);
 	spin_unlock_bh(&kbs_sessions_lock);
 }
 
@@ -145,17 +139,21 @@ void kbs_session_on(struct kbs_session *s, struct kulp_fabric *f)
 	spin_unlock_bh(&kbs_sessions_lock);
 }
 
-void kbs_session_live(struct kbs_session *s)
+/* Return: whether the session is live now. It isn't if it was stopped before. */
+bool kbs_session_live(struct kbs_session *s)
 {
+	bool live;
 	u16 i;
 
 	for (i = 0; i < s->nqueues; i++)
 		s->queues[i].heard = jiffies;
-	/* kbs_sessions_show() reads the queues under the lock if the state isn't NEW. */
+	/* kbs_sessions_show() reads the queues under the lock from LIVE on. */
 	spin_lock_bh(&kbs_sessions_lock);
-	WRITE_ONCE(s->state, KBS_SESSION_LIVE);
-	hash_add_rcu(kbs_sessions_by_id, &s->hash, s->id);
+	live = kbs_session_go(s, KBS_SESSION_LIVE);
+	if (live)
+		hash_add_rcu(kbs_sessions_by_id, &s->hash, s->id);
 	spin_unlock_bh(&kbs_sessions_lock);
+	return live;
 }
 
 /* --- a session's life --- */
@@ -205,19 +203,14 @@ static const char *kbs_watch(struct kbs_session *s)
 
 	while (!why) {
 		ret = kulp_net_recv(&s->conn.net, buf, sizeof(buf), tick);
-		/* Pairs with kbs_session_stop(), which sets @orderly. */
-		if (smp_load_acquire(&s->stop)) {
-			if (!s->orderly)
-				kbs_say_bye(s, false);
+		if (kbs_session_stopped(s))
 			return "stopped by the server";
-		}
 		if (ret >= 0 && !kofiblk_parse_bye(buf, ret, &bye) &&
 		    !kulp_auth_check(s->key, KOFIBLK_AUTH_CLIENT_BYE, s->proof, buf, ret))
 			return "the client left";
 		if (ret >= 0 || ret == -EPROTO) {
 			kbs_session_violated(s, "an unexpected message over TCP");
-			why = "the client violated the protocol";
-			break;
+			return "the client violated the protocol";
 		}
 		if (ret != -ETIMEDOUT)
 			return "the connection is lost";
@@ -229,8 +222,7 @@ static const char *kbs_watch(struct kbs_session *s)
 		else if (kbs_session_untaken(s, KBS_TAKE_S * HZ))
 			why = "the client doesn't take its replies or data";
 	}
-	kbs_session_stop(s, false);
-	kbs_say_bye(s, false);
+	kbs_session_stop(s, KBS_SESSION_STOPPED);
 	return why;
 }
 
@@ -264,18 +256,22 @@ static void kbs_session_part(struct kbs_session *s)
  */
 static void kbs_session_drain(struct kbs_session *s)
 {
+	const enum kbs_session_state state = READ_ONCE(s->state);
+	const bool parting = state == KBS_SESSION_PARTING;
 	u32 posted;
 
 	/* Flush most of the data while the session still answers each keep-alive. */
-	if (s->orderly)
+	if (parting)
 		kbs_store_flush(&s->export->store);
+	else if (state != KBS_SESSION_LIVE)
+		kbs_say_bye(s, false);
 	kbs_session_ending(s);
 	spin_lock_bh(&kbs_sessions_lock);
 	hash_del_rcu(&s->hash);
 	spin_unlock_bh(&kbs_sessions_lock);
 	synchronize_rcu();
 	kbs_session_abort(s);
-	if (s->orderly)
+	if (parting)
 		kbs_session_part(s);
 	kulp_net_close(&s->conn.net);
 	if (wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ))
@@ -344,7 +340,7 @@ static int kbs_session_thread(void *arg)
 		pr_info("%s at %s, export %s: session ends: %s\n", s->hello.client,
 			s->conn.name, s->hello.export, why);
 	}
-	if (s->state != KBS_SESSION_NEW)
+	if (READ_ONCE(s->state) >= KBS_SESSION_LIVE)
 		kbs_session_drain(s);
 	if (s->fabric)
 		kbs_session_free_fabric(s);
@@ -440,7 +436,11 @@ void kbs_port_stop(struct kbs_conf *conf)
 
 static const char * const kbs_session_states[] = {
 	[KBS_SESSION_NEW]	= "new",
+	[KBS_SESSION_PROVEN]	= "proven",
+	[KBS_SESSION_REFUSED]	= "refused",
 	[KBS_SESSION_LIVE]	= "live",
+	[KBS_SESSION_PARTING]	= "parting",
+	[KBS_SESSION_STOPPED]	= "stopped",
 	[KBS_SESSION_ENDING]	= "ending",
 };
 
@@ -451,17 +451,18 @@ int kbs_sessions_show(struct seq_file *m, void *unused)
 
 	spin_lock_bh(&kbs_sessions_lock);
 	list_for_each_entry(s, &kbs_sessions, list) {
+		const enum kbs_session_state state = READ_ONCE(s->state);
 		struct kbs_session_stats stats = {};
 		struct kbs_load load = {};
 
 		/* Before LIVE the queues aren't set up yet. Without a fabric they are freed. */
-		if (s->state != KBS_SESSION_NEW && s->fabric)
+		if (state >= KBS_SESSION_LIVE && s->fabric)
 			kbs_session_load(s, &load, &stats);
 		seq_printf(m,
 			   "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
-			   s->proven ? s->hello.client : "?",
-			   s->proven ? s->hello.export : "?", s->conn.name,
-			   kbs_session_states[s->state], s->nqueues,
+			   s->turn ? s->hello.client : "?",
+			   s->turn ? s->hello.export : "?", s->conn.name,
+			   kbs_session_states[state], s->nqueues,
 			   s->limits.depth, s->limits.caps, load.io,
 			   load.in_flight, load.memory, stats.reads,
 			   stats.read_bytes, stats.writes, stats.write_bytes,

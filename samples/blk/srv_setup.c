@@ -247,7 +247,8 @@ static int kbs_setup_accept(struct kbs_session *s, struct kbs_setup *set)
 	if (ret)
 		return ret;
 	/* Before sending ACCEPT, because the client may send commands as soon as it has it. */
-	kbs_session_live(s);
+	if (!kbs_session_live(s))
+		return kbs_refuse(s, -EBUSY, "the session was stopped during set-up");
 	return kulp_net_send(&s->conn.net, set->accept, len);
 }
 
@@ -259,17 +260,17 @@ static int kbs_setup_proven(struct kbs_session *s, struct kbs_setup *set)
 
 	if (why)
 		return kbs_refuse(s, -EBUSY, why);
-	if (!wait_event_timeout(kbs_wait, kbs_session_alone(s) || READ_ONCE(s->stop),
+	if (!wait_event_timeout(kbs_wait, kbs_session_alone(s) || kbs_session_stopped(s),
 				msecs_to_jiffies(KBS_REPLACE_MS)))
 		return kbs_refuse(s, -EBUSY,
 				  "the client's previous session still has I/O in progress");
-	if (READ_ONCE(s->stop))
+	if (kbs_session_stopped(s))
 		return kbs_refuse(s, -EBUSY, "the session was stopped during set-up");
 	ret = kbs_setup_fabric(s, set);
 	return ret ?: kbs_setup_accept(s, set);
 }
 
-/* Even after an error the session may be live or have a fabric. */
+/* Even after an error the session may have been live, or have a fabric. */
 int kbs_set_up(struct kbs_session *s)
 {
 	struct kbs_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);

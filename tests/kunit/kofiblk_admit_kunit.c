@@ -16,9 +16,9 @@ static struct kulp_key key;
 
 DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
 
-void kbs_session_stop(struct kbs_session *s, bool orderly)
+void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)
 {
-	s->stop = true;
+	kbs_session_go(s, how);
 }
 
 static struct kbs_session *connect(struct kunit *test)
@@ -27,6 +27,7 @@ static struct kbs_session *connect(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->port = &port;
+	spin_lock_init(&s->lock);
 	KUNIT_EXPECT_NULL(test, kbs_session_admit(s));
 	return s;
 }
@@ -57,6 +58,52 @@ static void gone(struct kbs_session *s)
 	list_del(&s->list);
 }
 
+/* For each state, the states that a session goes to when it is told to go to each. */
+static void states_only_advance(struct kunit *test)
+{
+	enum {
+		NEW = KBS_SESSION_NEW, PROV = KBS_SESSION_PROVEN, REF = KBS_SESSION_REFUSED,
+		LIVE = KBS_SESSION_LIVE, PART = KBS_SESSION_PARTING, STOP = KBS_SESSION_STOPPED,
+		END = KBS_SESSION_ENDING,
+	};
+	static const u8 then[END + 1][END + 1] = {
+		[NEW]	= { NEW,  PROV, REF,  LIVE, REF,  REF,  REF },
+		[PROV]	= { PROV, PROV, REF,  LIVE, REF,  REF,  REF },
+		[REF]	= { REF,  REF,  REF,  REF,  REF,  REF,  REF },
+		[LIVE]	= { LIVE, LIVE, LIVE, LIVE, PART, STOP, END },
+		[PART]	= { PART, PART, PART, PART, PART, PART, END },
+		[STOP]	= { STOP, STOP, STOP, STOP, STOP, STOP, END },
+		[END]	= { END,  END,  END,  END,  END,  END,  END },
+	};
+	struct kbs_session *s = connect(test);
+	unsigned int from, to;
+
+	for (from = NEW; from <= END; from++)
+		for (to = NEW; to <= END; to++) {
+			s->state = from;
+			KUNIT_EXPECT_EQ(test, kbs_session_go(s, to), then[from][to] != from);
+			KUNIT_EXPECT_EQ_MSG(test, s->state, then[from][to], "%u to %u", from, to);
+		}
+}
+
+/* A session that ends may have I/O in progress. One that was stopped replaces no other. */
+static void ending_sessions_count(struct kunit *test)
+{
+	struct kbs_session *a, *late = session(test, 0, "a", 1), *s = session(test, 0, "b", 1);
+
+	port.max_sessions = 1;
+	a = proved(test, 0, "a", 1);
+	kbs_session_go(a, KBS_SESSION_LIVE);
+	kbs_session_stop(late, KBS_SESSION_PARTING);
+	KUNIT_EXPECT_STREQ(test, kbs_session_prove(late), "the session was stopped during set-up");
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
+	kbs_session_stop(a, KBS_SESSION_STOPPED);
+	kbs_session_go(a, KBS_SESSION_ENDING);
+	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
+	gone(a);
+	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
+}
+
 /* The export was removed and created again meanwhile, with the same store. */
 static void successor_at_a_new_export(struct kunit *test)
 {
@@ -65,7 +112,7 @@ static void successor_at_a_new_export(struct kunit *test)
 
 	b->export = &exports[1];
 	KUNIT_EXPECT_NULL(test, kbs_session_prove(b));
-	KUNIT_EXPECT_TRUE(test, a->stop);
+	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
 	gone(a);
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(b));
@@ -79,19 +126,19 @@ static void successor_replaces(struct kunit *test)
 	struct kbs_session *c;
 
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(a));
-	KUNIT_EXPECT_FALSE(test, a->stop);
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_NULL(test, kbs_session_prove(b));
-	KUNIT_EXPECT_TRUE(test, a->stop);
+	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
 	/* A waiting session is replaced by the next one, which waits for both. */
 	c = proved(test, 0, "a", 1);
-	KUNIT_EXPECT_TRUE(test, b->stop);
+	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(b));
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 	gone(b);
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 	gone(a);
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(c));
-	KUNIT_EXPECT_FALSE(test, c->stop);
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(c));
 }
 
 static void others_stay(struct kunit *test)
@@ -105,13 +152,13 @@ static void others_stay(struct kunit *test)
 	};
 	unsigned int i;
 
-	KUNIT_EXPECT_FALSE(test, a->stop);
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(a));
 	for (i = 0; i < ARRAY_SIZE(other); i++)
 		KUNIT_EXPECT_TRUE(test, kbs_session_alone(other[i]));
 	/* A half-open session doesn't make others wait. */
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(proved(test, 1, "b", 1)));
-	KUNIT_EXPECT_FALSE(test, unproved->stop);
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(unproved));
 }
 
 /* A client doesn't replace sessions of a client with the same name on another export. */
@@ -125,7 +172,7 @@ static void limits_are_of_proved_names(struct kunit *test)
 		proved(test, 0, "a", host);
 	s = session(test, 0, "a", 4);
 	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions of this client");
-	KUNIT_EXPECT_FALSE(test, s->proven);
+	KUNIT_EXPECT_EQ(test, s->turn, 0);
 	proved(test, 1, "a", 4);
 	/* A reconnecting client doesn't count twice. */
 	proved(test, 0, "a", 2);
@@ -148,9 +195,9 @@ static void limit_of_a_port(struct kunit *test)
 	s = session(test, 0, "c", 1);
 	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
 	/* A refused session doesn't stop others. */
-	KUNIT_EXPECT_FALSE(test, a->stop);
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
 	proved(test, 0, "a", 1);
-	KUNIT_EXPECT_TRUE(test, a->stop);
+	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
 }
 
@@ -213,6 +260,8 @@ static int admit_init(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
+	KUNIT_CASE(states_only_advance),
+	KUNIT_CASE(ending_sessions_count),
 	KUNIT_CASE(successor_replaces),
 	KUNIT_CASE(successor_at_a_new_export),
 	KUNIT_CASE(others_stay),

@@ -120,10 +120,10 @@ static void immediate_data_runs_out(struct kunit *test)
 	msg = imm_read(0, 3, 4096);
 	say(&msg);
 	store_done(test, 0);
+	msg = imm_read(1, 3, 4096);
+	say(&msg);
 	rma_done(test, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, scene->stops, 1U);
-	msg = imm_read(0, 4, 4096);
-	say(&msg);
 	end_session();
 	store_done(test, 0);
 	nothing_happened(test);

@@ -133,9 +133,18 @@ int kbs_store_zeroes(struct kbs_store *store, u64 offset, u64 bytes, bool nounma
 	return other(offset, bytes);
 }
 
-void kbs_session_stop(struct kbs_session *s, bool orderly)
+bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state)
 {
-	scene->stops++;
+	bool later = state > s->state;
+
+	if (later)
+		s->state = state;
+	return later;
+}
+
+void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)
+{
+	scene->stops += kbs_session_go(s, how);
 }
 
 void kbs_session_violated(struct kbs_session *s, const char *how)
