@@ -98,6 +98,55 @@ struct kulp_proto {
 	const struct kulp_type	*types;
 };
 
+/**
+ * enum kulp_status - results in messages, because errnos differ between architectures
+ * @KULP_STS_OK: success
+ * @KULP_STS_IO: EIO, and errnos that have no status
+ * @KULP_STS_NOTSUPP: EOPNOTSUPP
+ * @KULP_STS_TIMEOUT: ETIMEDOUT
+ * @KULP_STS_NOSPC: ENOSPC
+ * @KULP_STS_TRANSPORT: ENOLINK
+ * @KULP_STS_TARGET: EREMOTEIO
+ * @KULP_STS_RESV_CONFLICT: EBADE
+ * @KULP_STS_MEDIUM: ENODATA
+ * @KULP_STS_PROTECTION: EILSEQ
+ * @KULP_STS_NOMEM: ENOMEM
+ * @KULP_STS_INVAL: EINVAL
+ * @KULP_STS_READ_ONLY: EROFS
+ * @KULP_STS_NODEV: ENODEV
+ * @KULP_STS_NOENT: ENOENT
+ * @KULP_STS_ACCESS: EACCES
+ * @KULP_STS_BUSY: EBUSY
+ * @KULP_STS_STALE: ESTALE
+ * @KULP_STS_PROTO: EPROTO
+ * @KULP_STATUSES: number of these
+ */
+enum kulp_status {
+	KULP_STS_OK		= 0,
+	KULP_STS_IO		= 1,
+	KULP_STS_NOTSUPP	= 2,
+	KULP_STS_TIMEOUT	= 3,
+	KULP_STS_NOSPC		= 4,
+	KULP_STS_TRANSPORT	= 5,
+	KULP_STS_TARGET		= 6,
+	KULP_STS_RESV_CONFLICT	= 7,
+	KULP_STS_MEDIUM		= 8,
+	KULP_STS_PROTECTION	= 9,
+	KULP_STS_NOMEM		= 10,
+	KULP_STS_INVAL		= 11,
+	KULP_STS_READ_ONLY	= 12,
+	KULP_STS_NODEV		= 13,
+	KULP_STS_NOENT		= 14,
+	KULP_STS_ACCESS		= 15,
+	KULP_STS_BUSY		= 16,
+	KULP_STS_STALE		= 17,
+	KULP_STS_PROTO		= 18,
+	KULP_STATUSES,
+};
+
+int kulp_status_errno(u16 status);
+u16 kulp_errno_status(int err);
+
 int kulp_parse_hdr(const struct kulp_proto *proto, const void *buf, size_t len, u16 *type);
 int kulp_parse(const struct kulp_proto *proto, u16 want, const void *buf, size_t len, void *msg);
 size_t kulp_build(const struct kulp_proto *proto, u16 type, void *buf, const void *msg,

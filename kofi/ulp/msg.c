@@ -180,3 +180,55 @@ bool kulp_challenge_ok(void *parsed, const void *tail, size_t len)
 	return msg->auth || !memchr_inv(msg->macs, 0, sizeof(msg->macs));
 }
 EXPORT_SYMBOL_NS_GPL(kulp_challenge_ok, KOFI_ULP);
+
+/* Several errnos may map to one status, but each status maps to one errno. */
+static const int kulp_errnos[KULP_STATUSES] = {
+	[KULP_STS_OK]			= 0,
+	[KULP_STS_IO]			= -EIO,
+	[KULP_STS_NOTSUPP]		= -EOPNOTSUPP,
+	[KULP_STS_TIMEOUT]		= -ETIMEDOUT,
+	[KULP_STS_NOSPC]		= -ENOSPC,
+	[KULP_STS_TRANSPORT]		= -ENOLINK,
+	[KULP_STS_TARGET]		= -EREMOTEIO,
+	[KULP_STS_RESV_CONFLICT]	= -EBADE,
+	[KULP_STS_MEDIUM]		= -ENODATA,
+	[KULP_STS_PROTECTION]		= -EILSEQ,
+	[KULP_STS_NOMEM]		= -ENOMEM,
+	[KULP_STS_INVAL]		= -EINVAL,
+	[KULP_STS_READ_ONLY]		= -EROFS,
+	[KULP_STS_NODEV]		= -ENODEV,
+	[KULP_STS_NOENT]		= -ENOENT,
+	[KULP_STS_ACCESS]		= -EACCES,
+	[KULP_STS_BUSY]			= -EBUSY,
+	[KULP_STS_STALE]		= -ESTALE,
+	[KULP_STS_PROTO]		= -EPROTO,
+};
+
+/**
+ * kulp_status_errno() - errno of a status
+ * @status: enum kulp_status
+ * Context: Any.
+ * Return: 0, or a negative errno; -EIO for an unknown status.
+ */
+int kulp_status_errno(u16 status)
+{
+	return status < KULP_STATUSES ? kulp_errnos[status] : -EIO;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_status_errno, KOFI_ULP);
+
+/**
+ * kulp_errno_status() - status of an errno
+ * @err: 0, or a negative errno
+ * Context: Any.
+ * Return: enum kulp_status; KULP_STS_IO for an errno that has none.
+ */
+u16 kulp_errno_status(int err)
+{
+	u16 i;
+
+	for (i = 0; i < KULP_STATUSES; i++)
+		if (kulp_errnos[i] == err)
+			return i;
+	return KULP_STS_IO;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_errno_status, KOFI_ULP);

@@ -72,7 +72,7 @@ static void kbc_sum_command(const struct kbc_disk *d, struct request *rq,
 static bool kbc_sum_missing(const struct kbc_disk *d, const struct kofiblk_reply_msg *msg)
 {
 	bool due = d->limits.caps & KOFIBLK_CAP_CHECKSUM && msg->op == KOFIBLK_OP_READ &&
-		   msg->status == KOFIBLK_OK && !(msg->flags & KOFIBLK_REPLY_READY);
+		   msg->status == KULP_STS_OK && !(msg->flags & KOFIBLK_REPLY_READY);
 
 	return due != !!(msg->flags & KOFIBLK_REPLY_SUM);
 }
@@ -81,7 +81,7 @@ static bool kbc_sum_missing(const struct kbc_disk *d, const struct kofiblk_reply
 static bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 			    const struct kofiblk_reply_msg *msg)
 {
-	if (msg->status != KOFIBLK_PROTECTION || !(d->limits.caps & KOFIBLK_CAP_CHECKSUM))
+	if (msg->status != KULP_STS_PROTECTION || !(d->limits.caps & KOFIBLK_CAP_CHECKSUM))
 		return false;
 	/* For a read, the checksum of the command was wrong. */
 	kbc_sum_count(d, rq, msg->op, "server");
@@ -441,7 +441,7 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot, const struct kof
 		return "unexpected offer of data";
 	if (kbc_sum_missing(d, msg))
 		return "checksum missing or not negotiated";
-	if (msg->status != KOFIBLK_OK)
+	if (msg->status != KULP_STS_OK)
 		return NULL;
 	if (kbc_op_moves(op) && msg->bytes != blk_rq_bytes(kbc_rq(slot)))
 		return "reply with a wrong number of bytes";
@@ -471,8 +471,8 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot, const struct kofibl
 	slot->sum = msg->sum;
 	slot->transient = kbc_transient(msg->status) || kbc_sum_refused(d, kbc_rq(slot), msg);
 	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
-		       errno_to_blk_status(kofiblk_status_errno(msg->status));
-	if (msg->status != KOFIBLK_OK)
+		       errno_to_blk_status(kulp_status_errno(msg->status));
+	if (msg->status != KULP_STS_OK)
 		kbc_inc(d, errors);
 	return slot->registered ? KBC_INVALIDATE : KBC_END;
 }

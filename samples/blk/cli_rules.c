@@ -82,5 +82,5 @@ const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 /* The server lacked a resource, so the client sends the request again. */
 bool kbc_transient(u16 status)
 {
-	return status == KOFIBLK_NOMEM || status == KOFIBLK_BUSY;
+	return status == KULP_STS_NOMEM || status == KULP_STS_BUSY;
 }

@@ -233,7 +233,7 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 		return ret;
 	if (asked && d->key)
 		proven = !kulp_auth_check(d->key, KOFIBLK_AUTH_REJECT, d->proof, buf, len);
-	ret = kofiblk_status_errno(msg.status);
+	ret = kulp_status_errno(msg.status);
 	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
 	d->final = proven && !msg.again;
 	return ret;

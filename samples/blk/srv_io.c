@@ -100,7 +100,7 @@ static void kbs_reply_fill(const struct kbs_req *req, u16 flags, struct kofiblk_
 	*msg = (struct kofiblk_reply_msg) {
 		.op		= req->cmd.op,
 		.flags		= flags,
-		.status		= kofiblk_errno_status(req->err),
+		.status		= kulp_errno_status(req->err),
 		.queue		= req->cmd.queue,
 		.session	= req->sq->s->id,
 		.id		= req->cmd.id,

@@ -29,7 +29,7 @@ struct kbs_setup {
 void kbs_reject(struct kbs_session *s, int err, const char *why)
 {
 	struct kofiblk_reject_msg msg = {
-		.status	= kofiblk_errno_status(err),
+		.status	= kulp_errno_status(err),
 		/* Later the server may have room, a device or the export. */
 		.again	= err != -ESTALE,
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Names, status, commands and replies: see wire.h. */
+/* Names, commands and replies: see wire.h. */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/export.h>
@@ -11,8 +11,6 @@
 static_assert(sizeof(struct kofiblk_cmd) == 56);
 static_assert(sizeof(struct kofiblk_reply) == 48);
 static_assert(sizeof(struct kofiblk_word) == 8);
-
-/* --- names, status --- */
 
 /**
  * kofiblk_name_ok() - check the name of a client or export
@@ -34,58 +32,6 @@ bool kofiblk_name_ok(const char *name)
 	return len && strcmp(name, ".") && strcmp(name, "..");
 }
 EXPORT_SYMBOL_NS_GPL(kofiblk_name_ok, KOFIBLK);
-
-/* Several errnos may map to one status, but each status maps to one errno. */
-static const int kofiblk_errnos[KOFIBLK_STATUSES] = {
-	[KOFIBLK_OK]			= 0,
-	[KOFIBLK_IO]			= -EIO,
-	[KOFIBLK_NOTSUPP]		= -EOPNOTSUPP,
-	[KOFIBLK_TIMEOUT]		= -ETIMEDOUT,
-	[KOFIBLK_NOSPC]			= -ENOSPC,
-	[KOFIBLK_TRANSPORT]		= -ENOLINK,
-	[KOFIBLK_TARGET]		= -EREMOTEIO,
-	[KOFIBLK_RESV_CONFLICT]		= -EBADE,
-	[KOFIBLK_MEDIUM]		= -ENODATA,
-	[KOFIBLK_PROTECTION]		= -EILSEQ,
-	[KOFIBLK_NOMEM]			= -ENOMEM,
-	[KOFIBLK_INVAL]			= -EINVAL,
-	[KOFIBLK_READ_ONLY]		= -EROFS,
-	[KOFIBLK_NODEV]			= -ENODEV,
-	[KOFIBLK_NOENT]			= -ENOENT,
-	[KOFIBLK_ACCESS]		= -EACCES,
-	[KOFIBLK_BUSY]			= -EBUSY,
-	[KOFIBLK_STALE]			= -ESTALE,
-	[KOFIBLK_PROTO]			= -EPROTO,
-};
-
-/**
- * kofiblk_status_errno() - errno of a status
- * @status: enum kofiblk_status
- * Context: Any.
- * Return: 0, or a negative errno; -EIO for an unknown status.
- */
-int kofiblk_status_errno(u16 status)
-{
-	return status < KOFIBLK_STATUSES ? kofiblk_errnos[status] : -EIO;
-}
-EXPORT_SYMBOL_NS_GPL(kofiblk_status_errno, KOFIBLK);
-
-/**
- * kofiblk_errno_status() - status of an errno
- * @err: 0, or a negative errno
- * Context: Any.
- * Return: enum kofiblk_status; KOFIBLK_IO for an errno that has none.
- */
-u16 kofiblk_errno_status(int err)
-{
-	u16 i;
-
-	for (i = 0; i < KOFIBLK_STATUSES; i++)
-		if (kofiblk_errnos[i] == err)
-			return i;
-	return KOFIBLK_IO;
-}
-EXPORT_SYMBOL_NS_GPL(kofiblk_errno_status, KOFIBLK);
 
 /* --- commands and replies --- */
 
@@ -288,7 +234,7 @@ int kofiblk_parse_reply(const void *buf, size_t len, struct kofiblk_reply_msg *m
 	msg->addr = le64_to_cpu(wire->addr);
 	msg->key = le64_to_cpu(wire->key);
 	if (!row || row->has & KOFIBLK_NO_REPLY || msg->flags & ~KOFIBLK_REPLY_FLAGS ||
-	    msg->status >= KOFIBLK_STATUSES || msg->queue >= KOFIBLK_QUEUES_MAX ||
+	    msg->status >= KULP_STATUSES || msg->queue >= KOFIBLK_QUEUES_MAX ||
 	    !msg->session || !kofiblk_id_ok(msg->op, msg->id))
 		return -EPROTO;
 	/* A reply without an error means that all bytes were moved. */

@@ -117,7 +117,7 @@ struct kofiblk_accept {
 struct kofiblk_reject {
 	struct kulp_hdr hdr;
 	__u8	mac[KULP_MAC];		/* 0 before AUTH was checked */
-	__le16	status;			/* enum kofiblk_status */
+	__le16	status;			/* enum kulp_status */
 	__u8	again;			/* 1: the client may try again later */
 	__u8	reserved[5];		/* 0 */
 	char	why[KOFIBLK_NAME_MAX];
@@ -193,7 +193,7 @@ struct kofiblk_reply {
 	__u8	version;
 	__u8	op;			/* op of the command */
 	__le16	flags;
-	__le16	status;			/* enum kofiblk_status */
+	__le16	status;			/* enum kulp_status */
 	__le16	queue;			/* queue of the command */
 	__le64	session;
 	__le64	id;			/* id of the command */
@@ -212,30 +212,6 @@ struct kofiblk_reply {
 struct kofiblk_word {
 	__le32	value;
 	__le32	reserved;		/* 0 */
-};
-
-/* Status numbers of the protocol, because errnos differ between architectures. */
-enum kofiblk_status {
-	KOFIBLK_OK		= 0,
-	KOFIBLK_IO		= 1,	/* EIO, and errnos that aren't listed here */
-	KOFIBLK_NOTSUPP		= 2,	/* EOPNOTSUPP */
-	KOFIBLK_TIMEOUT		= 3,	/* ETIMEDOUT */
-	KOFIBLK_NOSPC		= 4,	/* ENOSPC */
-	KOFIBLK_TRANSPORT	= 5,	/* ENOLINK */
-	KOFIBLK_TARGET		= 6,	/* EREMOTEIO */
-	KOFIBLK_RESV_CONFLICT	= 7,	/* EBADE */
-	KOFIBLK_MEDIUM		= 8,	/* ENODATA */
-	KOFIBLK_PROTECTION	= 9,	/* EILSEQ */
-	KOFIBLK_NOMEM		= 10,	/* ENOMEM */
-	KOFIBLK_INVAL		= 11,	/* EINVAL */
-	KOFIBLK_READ_ONLY	= 12,	/* EROFS */
-	KOFIBLK_NODEV		= 13,	/* ENODEV */
-	KOFIBLK_NOENT		= 14,	/* ENOENT: no such export */
-	KOFIBLK_ACCESS		= 15,	/* EACCES: unknown client or wrong secret */
-	KOFIBLK_BUSY		= 16,	/* EBUSY: no room for another session */
-	KOFIBLK_STALE		= 17,	/* ESTALE: the export is a different disk now */
-	KOFIBLK_PROTO		= 18,	/* EPROTO */
-	KOFIBLK_STATUSES,
 };
 
 /* Parsed messages, in host byte order, with all fields checked */
@@ -343,7 +319,7 @@ struct kofiblk_reply_msg {
 	u16		queue;		/* below KOFIBLK_QUEUES_MAX */
 	u64		session;
 	u64	id;
-	u64	bytes;		/* 0 unless @status is KOFIBLK_OK */
+	u64	bytes;		/* 0 unless @status is KULP_STS_OK */
 	u64	addr;		/* 0 without KOFIBLK_REPLY_READY, as @key */
 	u64		key;
 	u32	sum;		/* 0 without KOFIBLK_REPLY_SUM */
@@ -385,8 +361,6 @@ size_t kofiblk_build_cmd(void *buf, const struct kofiblk_cmd_msg *msg);
 size_t kofiblk_build_reply(void *buf, const struct kofiblk_reply_msg *msg);
 
 bool kofiblk_name_ok(const char *name);
-int kofiblk_status_errno(u16 status);
-u16 kofiblk_errno_status(int err);
 const char *kofiblk_op_name(u8 op);
 
 #endif /* KOFIBLK_WIRE_H */

@@ -144,7 +144,7 @@ static bool kofiblk_reject_ok(void *parsed, const void *addrs, size_t len)
 	for (c = msg->why; *c; c++)
 		if (*c < ' ' || *c > '~')
 			return false;
-	return msg->status && msg->status < KOFIBLK_STATUSES;
+	return msg->status && msg->status < KULP_STATUSES;
 }
 
 static bool kofiblk_resize_ok(void *parsed, const void *addrs, size_t len)

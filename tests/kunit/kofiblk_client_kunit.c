@@ -164,9 +164,9 @@ static void short_of_something(struct kunit *test)
 {
 	u16 status;
 
-	for (status = 0; status < KOFIBLK_STATUSES; status++)
+	for (status = 0; status < KULP_STATUSES; status++)
 		KUNIT_EXPECT_EQ(test, kbc_transient(status),
-				status == KOFIBLK_NOMEM || status == KOFIBLK_BUSY);
+				status == KULP_STS_NOMEM || status == KULP_STS_BUSY);
 }
 
 static struct kunit_case cases[] = {

@@ -227,7 +227,7 @@ static void reply_instead_of_imm(struct kunit *test)
 		msg = answer(&cmd);
 		msg.flags = 0;
 		if (failed) {
-			msg.status = KOFIBLK_MEDIUM;
+			msg.status = KULP_STS_MEDIUM;
 			msg.bytes = 0;
 		}
 		hear(test, &msg);

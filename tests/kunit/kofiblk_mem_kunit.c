@@ -15,7 +15,7 @@ static void memory_is_bounded(struct kunit *test)
 		store_done(test, 0);
 		rma_done(test, 0);
 		KUNIT_EXPECT_LE(test, load().memory, 8192U);
-		replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(i, 1ULL), KOFIBLK_OK, 4096);
+		replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(i, 1ULL), KULP_STS_OK, 4096);
 		reply_arrived(test);
 	}
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);

@@ -34,7 +34,7 @@ static void failed_read(struct kunit *test)
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
-	msg.status = KOFIBLK_MEDIUM;
+	msg.status = KULP_STS_MEDIUM;
 	hear(test, &msg);
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_MEDIUM);
@@ -270,14 +270,14 @@ static void sum_of_a_write(struct kunit *test)
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
-	msg.status = KOFIBLK_PROTECTION;
+	msg.status = KULP_STS_PROTECTION;
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
 	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)), 1UL);
 }
 
-/* Without checksums, KOFIBLK_PROTECTION is an error of the server's disk. */
+/* Without checksums, KULP_STS_PROTECTION is an error of the server's disk. */
 static void protection_error_of_a_disk(struct kunit *test)
 {
 	struct kofiblk_cmd_msg cmd;
@@ -288,7 +288,7 @@ static void protection_error_of_a_disk(struct kunit *test)
 	msg = answer(&cmd);
 	msg.flags = 0;
 	msg.bytes = 0;
-	msg.status = KOFIBLK_PROTECTION;
+	msg.status = KULP_STS_PROTECTION;
 	hear(test, &msg);
 	is_over(test);
 	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_PROTECTION);

@@ -38,7 +38,7 @@ static void reads(struct kunit *test)
 	/* No reply is sent before the data has been written. */
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
-	replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(1, 5ULL), KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(1, 5ULL), KULP_STS_OK, 4096);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	/* The client may get the reply before the send completes. */
 	ask(KOFIBLK_OP_READ, 1, 6);
@@ -61,7 +61,7 @@ static void writes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, scene->ios[0]->write);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	store_done(test, -ENOSPC);
-	replied(test, KOFIBLK_OP_WRITE, KOFIBLK_ID(0, 1ULL), KOFIBLK_NOSPC, 0);
+	replied(test, KOFIBLK_OP_WRITE, KOFIBLK_ID(0, 1ULL), KULP_STS_NOSPC, 0);
 	reply_arrived(test);
 }
 
@@ -97,7 +97,7 @@ static void inline_writes(struct kunit *test)
 	memset(data, 0, 512);
 	KUNIT_EXPECT_TRUE(test, !memchr_inv(page_address(scene->ios[0]->bvec->bv_page), 0x5a, 512));
 	store_done(test, 0);
-	replied(test, KOFIBLK_OP_WRITE, KOFIBLK_ID(0, 1ULL), KOFIBLK_OK, 512);
+	replied(test, KOFIBLK_OP_WRITE, KOFIBLK_ID(0, 1ULL), KULP_STS_OK, 512);
 	reply_arrived(test);
 }
 
@@ -141,7 +141,7 @@ static void inline_reads(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	stored(test, 0x11);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_OK, 4096);
 	reply_has(test, 0x11, 4096);
 	/* The client gets the reply before its completion, and reuses the slot. */
 	msg = inline_read(0, 2);
@@ -149,14 +149,14 @@ static void inline_reads(struct kunit *test)
 	stored(test, 0x22);
 	reply_has(test, 0x11, 4096);
 	reply_arrived(test);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_OK, 4096);
 	reply_has(test, 0x22, 4096);
 	reply_arrived(test);
 	/* An error has no inline data, and neither has a reply to data by RDMA. */
 	msg = inline_read(0, 3);
 	say(&msg);
 	store_done(test, -EIO);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_IO, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_IO, 0);
 	reply_has(test, 0, 0);
 	reply_arrived(test);
 	ask(KOFIBLK_OP_READ, 0, 4);
@@ -190,7 +190,7 @@ static void begun_at_once(struct kunit *test)
 	io = take_io(test);
 	io->done(io);
 	KUNIT_EXPECT_EQ(test, load().io, 0U);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	/* -EAGAIN of the first attempt is no error; of the second one it is. */
@@ -200,7 +200,7 @@ static void begun_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	KUNIT_EXPECT_EQ(test, load().io, 1U);
 	store_done(test, -EAGAIN);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_IO, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_IO, 0);
 	reply_arrived(test);
 	/* No I/O starts after the session has ended. */
 	msg = inline_read(0, 3);
@@ -226,7 +226,7 @@ static void stored_by_an_interrupt(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	local_irq_restore(flags);
 	settle();
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_OK, 4096);
 	reply_arrived(test);
 }
 
@@ -241,7 +241,7 @@ static void other_operations(struct kunit *test)
 		ask(ops[i], i, 1);
 		KUNIT_EXPECT_EQ(test, scene->others, i + 1U);
 		replied(test, ops[i], KOFIBLK_ID(i, 1ULL),
-			i == 1 ? KOFIBLK_NOTSUPP : KOFIBLK_OK, 0);
+			i == 1 ? KULP_STS_NOTSUPP : KULP_STS_OK, 0);
 		reply_arrived(test);
 	}
 }
@@ -266,7 +266,7 @@ static void large_ranges(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, scene->end, msg.offset + msg.bytes);
 		KUNIT_EXPECT_EQ(test, scene->sum, msg.bytes);
 		KUNIT_EXPECT_EQ(test, scene->most, 65536ULL);
-		replied(test, ops[i], msg.id, KOFIBLK_OK, 0);
+		replied(test, ops[i], msg.id, KULP_STS_OK, 0);
 		reply_arrived(test);
 		/* The rest isn't tried after an error. */
 		msg.id = KOFIBLK_ID(i, 2ULL);
@@ -274,7 +274,7 @@ static void large_ranges(struct kunit *test)
 		scene->other_err = -ENOSPC;
 		say(&msg);
 		KUNIT_EXPECT_EQ(test, scene->others, 1U);
-		replied(test, ops[i], msg.id, KOFIBLK_NOSPC, 0);
+		replied(test, ops[i], msg.id, KULP_STS_NOSPC, 0);
 		reply_arrived(test);
 	}
 	/* The rest isn't tried after the end of the session. */
@@ -315,21 +315,21 @@ static const struct wrong wrongs[] = {
 	  .caps = KOFIBLK_CAP_WRITE_ZEROES },
 	{ "FUA not granted", KOFIBLK_OP_WRITE, .flags = KOFIBLK_CMD_FUA,
 	  .caps = KOFIBLK_CAP_FUA },
-	{ "unaligned offset", KOFIBLK_OP_READ, .offset = 512, .status = KOFIBLK_INVAL },
-	{ "unaligned bytes", KOFIBLK_OP_WRITE, .bytes = 512, .status = KOFIBLK_INVAL },
-	{ "behind the end", KOFIBLK_OP_READ, .offset = DISK, .status = KOFIBLK_IO },
+	{ "unaligned offset", KOFIBLK_OP_READ, .offset = 512, .status = KULP_STS_INVAL },
+	{ "unaligned bytes", KOFIBLK_OP_WRITE, .bytes = 512, .status = KULP_STS_INVAL },
+	{ "behind the end", KOFIBLK_OP_READ, .offset = DISK, .status = KULP_STS_IO },
 	{ "across the end", KOFIBLK_OP_WRITE, .offset = DISK - 4096, .bytes = 8192,
-	  .status = KOFIBLK_IO },
+	  .status = KULP_STS_IO },
 	{ "far behind the end", KOFIBLK_OP_READ, .offset = BIT_ULL(63) - 8192,
-	  .status = KOFIBLK_IO },
+	  .status = KULP_STS_IO },
 	{ "a large discard", KOFIBLK_OP_DISCARD, .bytes = BIT_ULL(62),
-	  .status = KOFIBLK_IO },
+	  .status = KULP_STS_IO },
 	{ "read-only: write", KOFIBLK_OP_WRITE, .read_only = true,
-	  .status = KOFIBLK_READ_ONLY },
+	  .status = KULP_STS_READ_ONLY },
 	{ "read-only: discard", KOFIBLK_OP_DISCARD, .read_only = true,
-	  .status = KOFIBLK_READ_ONLY },
+	  .status = KULP_STS_READ_ONLY },
 	{ "read-only: zeroes", KOFIBLK_OP_WRITE_ZEROES, .read_only = true,
-	  .status = KOFIBLK_READ_ONLY },
+	  .status = KULP_STS_READ_ONLY },
 };
 
 static void wrong_name(const struct wrong *wrong, char *desc)
@@ -402,7 +402,7 @@ static void replies_run_out(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, scene->violation, "a slot in use");
 	for (i = 0; i < 2 * DEPTH; i++) {
 		replied(test, KOFIBLK_OP_FLUSH, KOFIBLK_ID(i % DEPTH, 1ULL + i / DEPTH),
-			KOFIBLK_OK, 0);
+			KULP_STS_OK, 0);
 		reply_arrived(test);
 	}
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
@@ -492,7 +492,7 @@ static void keep_alives(struct kunit *test)
 	scene->sqs[0].heard = jiffies - 100 * HZ;
 	say(&msg);
 	KUNIT_EXPECT_TRUE(test, time_after(scene->sqs[0].heard, jiffies - 50 * HZ));
-	replied(test, KOFIBLK_OP_KEEP_ALIVE, msg.id, KOFIBLK_OK, 0);
+	replied(test, KOFIBLK_OP_KEEP_ALIVE, msg.id, KULP_STS_OK, 0);
 	/* Only one keep-alive at a time is answered. */
 	say(&msg);
 	say(&msg);
@@ -549,7 +549,7 @@ static void sums_of_writes(struct kunit *test)
 	pulled(test, 0x5a);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	store_done(test, 0);
-	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 0ULL);
 	/* A byte of the data differs. */
@@ -558,7 +558,7 @@ static void sums_of_writes(struct kunit *test)
 	say(&msg);
 	pulled(test, 0x5b);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_PROTECTION, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_PROTECTION, 0);
 	reply_arrived(test);
 	/* The same data for another offset. */
 	msg.id = KOFIBLK_ID(0, 3ULL);
@@ -567,7 +567,7 @@ static void sums_of_writes(struct kunit *test)
 	say(&msg);
 	pulled(test, 0x5a);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_PROTECTION, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_PROTECTION, 0);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 2ULL);
 	KUNIT_EXPECT_EQ(test, load().io, 0U);
@@ -591,14 +591,14 @@ static void sums_of_inline_writes(struct kunit *test)
 	say(&msg);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
 	store_done(test, 0);
-	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_OK, 512);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_OK, 512);
 	reply_arrived(test);
 	msg.id = KOFIBLK_ID(0, 2ULL);
 	sum_sign(test, &msg, 0);
 	data[511] = 1;
 	say(&msg);
 	KUNIT_EXPECT_EQ(test, scene->nios, 0U);
-	replied(test, KOFIBLK_OP_WRITE, msg.id, KOFIBLK_PROTECTION, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_PROTECTION, 0);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, scene->sqs[0].stats.checksums, 1ULL);
 }
@@ -617,7 +617,7 @@ static void sums_of_commands(struct kunit *test)
 		sum_sign(test, &msg, 0);
 		msg.sum ^= 1;
 		say(&msg);
-		replied(test, ops[i], msg.id, KOFIBLK_PROTECTION, 0);
+		replied(test, ops[i], msg.id, KULP_STS_PROTECTION, 0);
 		reply_arrived(test);
 		nothing_happened(test);
 	}

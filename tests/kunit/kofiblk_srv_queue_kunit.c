@@ -56,7 +56,7 @@ static void immediate_data(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
 	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->has_imm);
 	rma_done(test, 0);
-	replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(0, 3ULL), KOFIBLK_OK, 4096);
+	replied(test, KOFIBLK_OP_READ, KOFIBLK_ID(0, 3ULL), KULP_STS_OK, 4096);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
@@ -76,14 +76,14 @@ static void immediate_data_of_pieces(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene->rmas[0]->has_imm);
 	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
 	rma_done(test, 0);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_OK, 3 * PAGE_SIZE);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_OK, 3 * PAGE_SIZE);
 	reply_arrived(test);
 	/* An error is replied to by a message. */
 	msg = imm_read(0, 2, 65536);
 	say(&msg);
 	store_done(test, -EIO);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 0U);
-	replied(test, KOFIBLK_OP_READ, msg.id, KOFIBLK_IO, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_IO, 0);
 	reply_arrived(test);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_EQ(test, load().memory, 0U);

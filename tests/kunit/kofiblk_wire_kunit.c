@@ -48,7 +48,7 @@ static const struct kulp_challenge_msg challenge = {
 };
 
 static const struct kofiblk_reject_msg reject = {
-	.status	= KOFIBLK_BUSY,
+	.status	= KULP_STS_BUSY,
 	.again	= true,
 	.why	= "full",
 };
@@ -308,7 +308,7 @@ static const struct change changes[] = {
 	{ "disk: zeroes_max", ACCEPT, AT(kofiblk_accept, disk.zeroes_max), 1 },
 	{ "reject: status OK", REJECT, AT(kofiblk_reject, status), 0 },
 	{ "reject: unknown status", REJECT, AT(kofiblk_reject, status),
-	  KOFIBLK_STATUSES },
+	  KULP_STATUSES },
 	{ "reject: again 2", REJECT, AT(kofiblk_reject, again), 2 },
 	{ "reject: why with an escape", REJECT, offsetof(struct kofiblk_reject, why),
 	  1, 0x1b },
@@ -351,8 +351,8 @@ static const struct change changes[] = {
 	{ "reply: READY and INLINE", REPLY, AT(kofiblk_reply, flags), 3 },
 	{ "reply: READY and SUM", REPLY, AT(kofiblk_reply, flags), 5 },
 	{ "reply: SUM without one", REPLY, AT(kofiblk_reply, flags), KOFIBLK_REPLY_SUM },
-	{ "reply: READY with an error", REPLY, AT(kofiblk_reply, status), KOFIBLK_IO },
-	{ "reply: unknown status", REPLY, AT(kofiblk_reply, status), KOFIBLK_STATUSES },
+	{ "reply: READY with an error", REPLY, AT(kofiblk_reply, status), KULP_STS_IO },
+	{ "reply: unknown status", REPLY, AT(kofiblk_reply, status), KULP_STATUSES },
 	{ "reply: queue", REPLY, AT(kofiblk_reply, queue), U16_MAX },
 	{ "reply: session 0", REPLY, AT(kofiblk_reply, session), 0 },
 	{ "reply: slot", REPLY, AT(kofiblk_reply, id), KOFIBLK_DEPTH_MAX },
@@ -526,7 +526,7 @@ static void inline_reply(struct kunit *test)
 	wire->addr = cpu_to_le64(1);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
 	wire->addr = 0;
-	wire->status = cpu_to_le16(KOFIBLK_IO);
+	wire->status = cpu_to_le16(KULP_STS_IO);
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, len, any), -EPROTO);
 	wire->bytes = 0;
 	KUNIT_EXPECT_EQ(test, parse(REPLY, buf, head, any), -EPROTO);
@@ -592,12 +592,12 @@ static void statuses(struct kunit *test)
 {
 	u16 status;
 
-	for (status = 0; status < KOFIBLK_STATUSES; status++)
-		KUNIT_EXPECT_EQ(test, kofiblk_errno_status(kofiblk_status_errno(status)), status);
-	KUNIT_EXPECT_EQ(test, kofiblk_status_errno(0), 0);
-	KUNIT_EXPECT_EQ(test, kofiblk_status_errno(KOFIBLK_STATUSES), -EIO);
-	KUNIT_EXPECT_EQ(test, kofiblk_errno_status(-ENOTTY), KOFIBLK_IO);
-	KUNIT_EXPECT_EQ(test, kofiblk_errno_status(-ENOSPC), KOFIBLK_NOSPC);
+	for (status = 0; status < KULP_STATUSES; status++)
+		KUNIT_EXPECT_EQ(test, kulp_errno_status(kulp_status_errno(status)), status);
+	KUNIT_EXPECT_EQ(test, kulp_status_errno(0), 0);
+	KUNIT_EXPECT_EQ(test, kulp_status_errno(KULP_STATUSES), -EIO);
+	KUNIT_EXPECT_EQ(test, kulp_errno_status(-ENOTTY), KULP_STS_IO);
+	KUNIT_EXPECT_EQ(test, kulp_errno_status(-ENOSPC), KULP_STS_NOSPC);
 }
 
 static void granted(struct kunit *test)
