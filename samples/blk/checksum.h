@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * End-to-end checksums, used if both sides support them: CRC-32C over the fields that
- * identify a command, and its data. The source of the data computes the checksum. The
- * server verifies it before it writes to the store, the client when the server can no
- * longer write to the client's memory. A checksum detects faults but not forgery, because it
- * has no key.
+ * End-to-end checksums, used if both sides support them: CRC-32C over the fields that identify a
+ * command, and its data. The source of the data computes the checksum. The server verifies it
+ * before it writes to the store, the client when the server can no longer write to the client's
+ * memory. A checksum detects faults but not forgery, because it has no key.
  *
- * Since it covers the command, the checksum also detects intact data of another request,
- * another offset of the disk or an earlier session.
+ * Since it covers the command, the checksum also detects intact data of another request, another
+ * offset of the disk or an earlier session.
  */
 #ifndef KOFIBLK_CHECKSUM_H
 #define KOFIBLK_CHECKSUM_H

@@ -2,19 +2,19 @@
 /*
  * kofiblk.ko: attaches block devices that another machine's kofiblk_srv exports.
  *
- * Only the disk's thread begins and ends sessions. Other code calls kbc_session_fail(),
- * which makes the thread end the session.
+ * Only the disk's thread begins and ends sessions. Other code calls kbc_session_fail(), which makes
+ * the thread end the session.
  *
  * kbc_disks_lock (mutex)		the list of disks
  *  > kbc_disk.lock (spinlock, BH off)
- * kbc_disk.gate (mutex)		held while the block layer's queue is stopped or started
+ * kbc_gate.lock (mutex)		held while the block layer's queue is stopped or started
  * kbc_tag.lock (spinlock, BH off)
  *  > kbc_disk.lock
  * kbc_sessions_lock (spinlock, BH off)
  * kbc_queue.lock (spinlock, BH off)
- * fi_*() calls and kulp_submit() aren't made under these locks, except fi_mr_post_reg()
- * under kbc_queue.lock. The block layer is called under two of these locks: to quiesce or
- * unquiesce a queue under kbc_disk.gate, and by blk_mq_start_request() under kbc_tag.lock.
+ * fi_*() calls and kulp_submit() aren't made under these locks, except fi_mr_post_reg() under
+ * kbc_queue.lock. The block layer is called under two of these locks: to quiesce or unquiesce a
+ * queue under kbc_gate.lock, and by blk_mq_start_request() under kbc_tag.lock.
  */
 #ifndef KOFIBLK_CLI_H
 #define KOFIBLK_CLI_H
@@ -174,8 +174,8 @@ struct kbc_queue {
 	fi_addr_t		peer;		/* the server's endpoint for this queue */
 	int			user;		/* on q; negative without immediate data */
 	u32			salt;		/* added to generations in immediate data */
-	struct kbc_tag		*tags;		/* kbc_disk.depth */
-	struct bio_vec		*bvecs;		/* kbc_disk.max_bvecs */
+	struct kbc_tag		*tags;		/* kbc_made.depth */
+	struct bio_vec		*bvecs;		/* kbc_made.max_bvecs */
 	/* Requests write to what follows, so it has cache lines of its own. */
 	atomic_t		busy ____cacheline_aligned_in_smp; /* with keep-alive messages */
 	spinlock_t		lock;		/* protects bvecs */
@@ -219,12 +219,12 @@ struct kbc_setup {
 };
 
 /*
- * State for detection of writes that were lost in a server's crash: those that the server
- * replied to and that no flush has followed. The server's epoch changes whenever it opens its
- * store, as the write verifier of NFS. But an NFS client still has the data and writes it again,
- * while a user of a block device learns of the loss when a flush fails. A disk has many users,
- * such as its partitions and the files on it, and the client doesn't know whose writes were lost.
- * So all flushes fail until an administrator accepts the loss.
+ * State for detection of writes that were lost in a server's crash: those that the server replied
+ * to and that no flush has followed. The server's epoch changes whenever it opens its store, as the
+ * write verifier of NFS. But an NFS client still has the data and writes it again, while a user of
+ * a block device learns of the loss when a flush fails. A disk has many users, such as its
+ * partitions and the files on it, and the client doesn't know whose writes were lost. So all
+ * flushes fail until an administrator accepts the loss.
  */
 struct kbc_epoch {
 	u64		epoch;		/* of the server in the latest session; at first 0 */
@@ -233,55 +233,78 @@ struct kbc_epoch {
 	bool		lost;		/* writes may be lost, and nobody has accepted that */
 };
 
-struct kbc_disk {
-	struct list_head	list;
-	int			index;
-	char			name[DISK_NAME_LEN];
-	struct kbc_options	options;
-	struct kbc_stats __percpu *stats;
-	struct dentry		*debugfs;
-	spinlock_t		lock;		/* state, attempt, failure, deleting, options.key */
-	enum kbc_state		state;
-	struct task_struct	*thread;
-	wait_queue_head_t	wait;		/* thread sleeps here, also for requests */
-	bool			stopping;	/* thread must exit */
-	bool			deleting;	/* delete_work was queued */
-	struct work_struct	delete_work;
-	struct completion	made;		/* creation of the disk has ended */
-	struct work_struct	kick;		/* wakes thread after a failure of the session */
-	unsigned int		attempt;	/* failures of earlier ones are ignored */
-	int			failure;	/* first errno of this attempt, or 0 */
-	bool			again;		/* connect without delay */
-	bool			final;		/* the server proved that it refuses this client */
+/* What begins and ends with a session, in the disk's thread or when the disk is created. */
+struct kbc_session {
+	u64			id;		/* or 0 */
+	struct hlist_node	node;		/* in kbc_sessions */
 	struct kulp_net		net;
-	struct kbc_setup	*setup;
 	struct kulp_key		*key;		/* key that the session began with, or NULL */
 	u8			proof[KULP_MAC];	/* of AUTH; all later MACs cover it */
 	u64			resizes;	/* number of the latest RESIZE */
-	struct kulp_fabric	*fabric;	/* kept between sessions, as are its objects */
-	u64			session;	/* ID, or 0 */
-	struct hlist_node	node;		/* in kbc_sessions */
-	struct kbc_epoch	epoch;
-	bool			flushed;	/* as the server said at the end of the session */
-	struct kofiblk_limits	limits;
+	struct kofiblk_limits	limits;		/* of the latest session, as geometry */
 	struct kofiblk_disk_msg	geometry;
-	/* Set by the first session, and never changed. */
+	bool			flushed;	/* as the server said at the end */
+};
+
+/* What the first session sets, and no other changes. */
+struct kbc_made {
 	bool			known;
-	struct kofiblk_accept_msg	as_made;	/* without addr */
+	struct kofiblk_accept_msg accept;	/* without addr */
 	u32			addr_format;
 	size_t			addrlen;
 	u16			depth;
 	u16			max_bvecs;	/* maximum pieces of a request */
-	u16			nqueues;
-	int			requeued;	/* the requeue list may have requests */
-	struct kbc_queue	*queues;
-	struct kbc_alive	alive;
-	unsigned long		since;		/* when the session began or ended, in jiffies */
-	struct delayed_work	fast_fail;
-	struct mutex		gate;		/* protects what follows, up to failing */
+};
+
+/* Whether the block layer's queue runs. */
+struct kbc_gate {
+	struct mutex		lock;		/* protects what follows */
 	bool			quiesced;
 	bool			up;		/* requests can be sent */
 	bool			failing;	/* requests that can't be sent fail */
+};
+
+struct kbc_disk {
+	/* Never changed */
+	struct list_head	list;
+	int			index;
+	char			name[DISK_NAME_LEN];
+	struct kbc_options	options;	/* but for the times and the key */
+	struct kbc_stats __percpu *stats;
+	struct dentry		*debugfs;
+
+	/* For anybody who ends a session or the disk */
+	spinlock_t		lock;		/* state, attempt, failure, deleting, options.key */
+	enum kbc_state		state;
+	unsigned int		attempt;	/* failures of earlier ones are ignored */
+	int			failure;	/* first errno of this attempt, or 0 */
+	struct work_struct	kick;		/* wakes thread after a failure of the session */
+	bool			deleting;	/* delete_work was queued */
+	struct work_struct	delete_work;
+	struct completion	created;	/* creation of the disk has ended */
+
+	/* The thread's */
+	struct task_struct	*thread;
+	wait_queue_head_t	wait;		/* thread sleeps here, also for requests */
+	bool			stopping;	/* thread must exit */
+	bool			again;		/* connect without delay */
+	bool			final;		/* the server proved that it refuses this client */
+	unsigned long		since;		/* when the session began or ended, in jiffies */
+	struct delayed_work	fast_fail;
+	struct kbc_setup	*setup;
+	struct kulp_fabric	*fabric;	/* kept between sessions, as are its objects */
+	struct kbc_session	session;
+	struct kbc_made		made;
+	struct kbc_alive	alive;
+
+	/* The requests' */
+	struct kbc_epoch	epoch;
+	u16			nqueues;
+	struct kbc_queue	*queues;
+	int			requeued;	/* the requeue list may have requests */
+
+	/* The block layer's */
+	struct kbc_gate		gate;
 	struct blk_mq_tag_set	set;
 	struct gendisk		*disk;		/* or NULL */
 	bool			added;

@@ -43,14 +43,14 @@ KBC_ATTR_RO(state, "%s", kbc_state_names[READ_ONCE(d->state)]);
 KBC_ATTR_RO(address, "%s", d->options.address);
 KBC_ATTR_RO(export, "%s", d->options.export);
 KBC_ATTR_RO(client, "%s", d->options.client);
-KBC_ATTR_RO(content, "%pUb", d->as_made.content);
+KBC_ATTR_RO(content, "%pUb", d->made.accept.content);
 /* For udev: identifies the disk independently of its number. */
-KBC_ATTR_RO(wwid, "uuid.%pUb", d->as_made.content);
-KBC_ATTR_RO(rdma_write, "%d", !!(d->limits.caps & KOFIBLK_CAP_RDMA_WRITE));
+KBC_ATTR_RO(wwid, "uuid.%pUb", d->made.accept.content);
+KBC_ATTR_RO(rdma_write, "%d", !!(d->session.limits.caps & KOFIBLK_CAP_RDMA_WRITE));
 KBC_ATTR_RO(checksum, "%d", d->options.checksum);
 KBC_ATTR_RO(queues, "%u", d->nqueues);
-KBC_ATTR_RO(depth, "%u", d->depth);
-KBC_ATTR_RO(max_io, "%u", d->as_made.limits.max_io);
+KBC_ATTR_RO(depth, "%u", d->made.depth);
+KBC_ATTR_RO(max_io, "%u", d->made.accept.limits.max_io);
 /* Number of sessions after the first. */
 KBC_ATTR_RO(reconnects, "%ld", (long)kbc_count(d, KBC_STAT_connects) - 1);
 KBC_ATTR_RO(keep_alive_tmo, "%u", d->options.keep_alive_tmo);
@@ -223,7 +223,7 @@ static int requests_show(struct seq_file *m, void *v)
 	unsigned int i, j;
 
 	for (i = 0; i < d->nqueues; i++)
-		for (j = 0; j < d->depth; j++)
+		for (j = 0; j < d->made.depth; j++)
 			kbc_tag_show(m, &d->queues[i], &d->queues[i].tags[j]);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Interface to the block layer: a disk, its queues, and the gate in front of them. While
- * there is no session the gate is closed and requests wait. After fast_io_fail_tmo the
- * gate opens and requests fail.
+ * Interface to the block layer: a disk, its queues, and the gate in front of them. While there is
+ * no session the gate is closed and requests wait. After fast_io_fail_tmo the gate opens and
+ * requests fail.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -25,9 +25,9 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq
 		bd->rq->rq_flags |= RQF_DONTPREP;
 	}
 	/* Pairs with kbc_gate_open(): the members that kbc_connect() has set are visible. */
-	if (likely(smp_load_acquire(&d->up)))
+	if (likely(smp_load_acquire(&d->gate.up)))
 		return kbc_request_start(kq, bd->rq);
-	if (!READ_ONCE(d->failing))
+	if (!READ_ONCE(d->gate.failing))
 		return BLK_STS_RESOURCE;
 	kbc_inc(d, failures);
 	return BLK_STS_TRANSPORT;
@@ -91,27 +91,27 @@ static unsigned int kbc_sectors(u64 bytes)
 
 static struct gendisk *kbc_gendisk_alloc(struct kbc_disk *d)
 {
-	const struct kofiblk_disk_msg *geometry = &d->geometry;
+	const struct kofiblk_disk_msg *geometry = &d->session.geometry;
 	struct queue_limits lim = {
 		.logical_block_size	= geometry->logical_block,
 		.physical_block_size	= geometry->physical_block,
 		.io_min			= geometry->io_min,
 		.io_opt			= geometry->io_opt,
-		.max_hw_sectors		= kbc_sectors(d->limits.max_io),
-		.max_segments		= d->max_bvecs,
+		.max_hw_sectors		= kbc_sectors(d->session.limits.max_io),
+		.max_segments		= d->made.max_bvecs,
 		.virt_boundary_mask	= PAGE_SIZE - 1,
 	};
 	unsigned int flags = 0;
 
-	if (d->limits.caps & KOFIBLK_CAP_DISCARD) {
+	if (d->session.limits.caps & KOFIBLK_CAP_DISCARD) {
 		lim.max_hw_discard_sectors = kbc_sectors(geometry->discard_max);
 		lim.discard_granularity = geometry->discard_granularity;
 	}
-	if (d->limits.caps & KOFIBLK_CAP_WRITE_ZEROES)
+	if (d->session.limits.caps & KOFIBLK_CAP_WRITE_ZEROES)
 		lim.max_write_zeroes_sectors = kbc_sectors(geometry->zeroes_max);
 	if (geometry->flags & KOFIBLK_DISK_WRITE_CACHE)
 		flags |= COMPAT_DISK_WRITE_CACHE;
-	if (flags && d->limits.caps & KOFIBLK_CAP_FUA)
+	if (flags && d->session.limits.caps & KOFIBLK_CAP_FUA)
 		flags |= COMPAT_DISK_FUA;
 	if (geometry->flags & KOFIBLK_DISK_ROTATIONAL)
 		flags |= COMPAT_DISK_ROTATIONAL;
@@ -129,7 +129,7 @@ int kbc_disk_alloc(struct kbc_disk *d)
 
 	d->set.ops = &kbc_mq_ops;
 	d->set.nr_hw_queues = d->nqueues;
-	d->set.queue_depth = d->depth;
+	d->set.queue_depth = d->made.depth;
 	d->set.numa_node = NUMA_NO_NODE;
 	d->set.cmd_size = sizeof(struct kbc_slot);
 	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
@@ -163,7 +163,7 @@ void kbc_disk_remove(struct kbc_disk *d)
 {
 	if (!d->added)
 		return;
-	if (!READ_ONCE(d->up))
+	if (!READ_ONCE(d->gate.up))
 		blk_mark_disk_dead(d->disk);
 	del_gendisk(d->disk);
 }
@@ -181,11 +181,11 @@ void kbc_disk_free(struct kbc_disk *d)
 
 void kbc_disk_update(struct kbc_disk *d)
 {
-	sector_t sectors = d->geometry.bytes >> SECTOR_SHIFT;
+	sector_t sectors = d->session.geometry.bytes >> SECTOR_SHIFT;
 
-	set_disk_ro(d->disk, d->geometry.flags & KOFIBLK_DISK_READ_ONLY);
+	set_disk_ro(d->disk, d->session.geometry.flags & KOFIBLK_DISK_READ_ONLY);
 	if (set_capacity_and_notify(d->disk, sectors))
-		kbc_info(d, "the size is now %llu bytes\n", d->geometry.bytes);
+		kbc_info(d, "the size is now %llu bytes\n", d->session.geometry.bytes);
 }
 
 /* --- the gate --- */
@@ -198,7 +198,7 @@ static void kbc_kick_requeued(struct kbc_disk *d)
 }
 
 /*
- * Requeue a request, to be sent in this or the next session, or to fail if kbc_disk.failing is set.
+ * Requeue a request, to be sent in this or the next session, or to fail if kbc_gate.failing is set.
  * @ms: minimum delay if the session continues; 0 if it has ended.
  */
 void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
@@ -206,11 +206,11 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 	blk_mq_requeue_request(rq, false);
 	WRITE_ONCE(d->requeued, 1);
 	/*
-	 * kbc_gate_fail() sets @failing before xchg() in kbc_kick_requeued() reads @requeued.
-	 * So either that xchg() sees @requeued, or this function sees @failing.
+	 * kbc_gate_fail() sets @failing before xchg() in kbc_kick_requeued() reads @requeued. So
+	 * either that xchg() sees @requeued, or this function sees @failing.
 	 */
 	smp_mb();
-	if (READ_ONCE(d->failing))
+	if (READ_ONCE(d->gate.failing))
 		kbc_kick_requeued(d);
 	else if (ms && !delayed_work_pending(&d->disk->queue->requeue_work))
 		/* A pending work item sends this request, too, and must not be delayed. */
@@ -219,43 +219,43 @@ void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 
 static void kbc_gate_set(struct kbc_disk *d, bool closed)
 {
-	lockdep_assert_held(&d->gate);
-	if (d->quiesced == closed)
+	lockdep_assert_held(&d->gate.lock);
+	if (d->gate.quiesced == closed)
 		return;
 	if (closed)
 		blk_mq_quiesce_queue(d->disk->queue);
 	else
 		blk_mq_unquiesce_queue(d->disk->queue);
-	d->quiesced = closed;
+	d->gate.quiesced = closed;
 }
 
 void kbc_gate_open(struct kbc_disk *d)
 {
-	mutex_lock(&d->gate);
-	WRITE_ONCE(d->failing, READ_ONCE(d->state) == KBC_DELETING);
+	mutex_lock(&d->gate.lock);
+	WRITE_ONCE(d->gate.failing, READ_ONCE(d->state) == KBC_DELETING);
 	/* Pairs with kbc_queue_rq(), which uses the session's members. */
-	smp_store_release(&d->up, true);
+	smp_store_release(&d->gate.up, true);
 	kbc_gate_set(d, false);
-	mutex_unlock(&d->gate);
+	mutex_unlock(&d->gate.lock);
 	kbc_kick_requeued(d);
 }
 
 /* After the return kbc_request_start() neither runs nor is called. */
 void kbc_gate_close(struct kbc_disk *d)
 {
-	mutex_lock(&d->gate);
-	WRITE_ONCE(d->up, false);
+	mutex_lock(&d->gate.lock);
+	WRITE_ONCE(d->gate.up, false);
 	kbc_gate_set(d, true);
-	mutex_unlock(&d->gate);
+	mutex_unlock(&d->gate.lock);
 }
 
 /* Let requests fail, unless there is a session. */
 void kbc_gate_fail(struct kbc_disk *d)
 {
-	mutex_lock(&d->gate);
-	WRITE_ONCE(d->failing, true);
-	if (!d->up)
+	mutex_lock(&d->gate.lock);
+	WRITE_ONCE(d->gate.failing, true);
+	if (!d->gate.up)
 		kbc_gate_set(d, false);
-	mutex_unlock(&d->gate);
+	mutex_unlock(&d->gate.lock);
 	kbc_kick_requeued(d);
 }

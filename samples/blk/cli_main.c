@@ -2,9 +2,9 @@
 /*
  * The control device, which creates disks, and the list of disks.
  *
- * The writer of the control device creates the disk and connects its first session, and so
- * gets the error if that fails. A work item removes the disk, because the removal may be
- * requested through an attribute of the disk itself.
+ * The writer of the control device creates the disk and connects its first session, and so gets the
+ * error if that fails. A work item removes the disk, because the removal may be requested through
+ * an attribute of the disk itself.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -89,7 +89,7 @@ static void kbc_delete(struct work_struct *work)
 	struct kbc_disk *d = container_of(work, struct kbc_disk, delete_work);
 
 	kbc_gate_fail(d);
-	wait_for_completion(&d->made);
+	wait_for_completion(&d->created);
 	kbc_disk_remove(d);
 	kbc_session_stop(d);
 	/* From here on another disk may use the export: this disk's thread has stopped. */
@@ -126,8 +126,8 @@ static struct kbc_disk *kbc_alloc(void)
 		return NULL;
 	}
 	snprintf(d->name, sizeof(d->name), "kofiblk%d", d->index);
-	mutex_init(&d->gate);
-	init_completion(&d->made);
+	mutex_init(&d->gate.lock);
+	init_completion(&d->created);
 	INIT_WORK(&d->delete_work, kbc_delete);
 	kbc_session_init(d);
 	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
@@ -196,7 +196,7 @@ static int kbc_create(char *text, char *name)
 	ret = kbc_connect(d) ?: kbc_disk_alloc(d) ?: kbc_session_start(d);
 	if (ret) {
 		kbc_disk_free(d);
-		if (d->session)
+		if (d->session.id)
 			kbc_disconnect(d);
 	}
 	memalloc_noio_restore(noio);
@@ -207,7 +207,7 @@ static int kbc_create(char *text, char *name)
 	ret = kbc_disk_add(d);
 	if (ret)
 		kbc_disk_delete(d);
-	complete(&d->made);
+	complete(&d->created);
 	return ret;
 
 err_list:

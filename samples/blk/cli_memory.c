@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory of a request. Fetches, and most registrations of a single bio, use the bio's own list
- * of pieces. Other registrations build a list in kbc_queue.bvecs, used only during the call.
+ * Memory of a request. Fetches, and most registrations of a single bio, use the bio's own list of
+ * pieces. Other registrations build a list in kbc_queue.bvecs, used only during the call.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -43,7 +43,7 @@ static int kbc_memory_list(struct kbc_queue *kq, const struct request *rq)
 
 	lockdep_assert_held(&kq->lock);
 	rq_for_each_bvec(bv, rq, iter) {
-		if (n == kq->disk->max_bvecs)
+		if (n == kq->disk->made.max_bvecs)
 			return -EMSGSIZE;
 		kq->bvecs[n++] = bv;
 	}

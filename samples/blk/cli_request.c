@@ -4,19 +4,19 @@
  *
  *	REGISTER --> REPLY --> INVALIDATE --> END
  *
- * are the phases of a read or write whose memory the server accesses. A request without
- * data, or with inline data in the command or reply, goes from REPLY to END. On a device
- * without RDMA write, the phases of a read without inline data are
+ * are the phases of a read or write whose memory the server accesses. A request without data, or
+ * with inline data in the command or reply, goes from REPLY to END. On a device without RDMA write,
+ * the phases of a read without inline data are
  *
  *	REPLY --> FETCH --> REPLY --> END
  *
- * The server may reply before the command's send has completed. A request is completed to
- * the block layer only when all its operations have completed.
+ * The server may reply before the command's send has completed. A request is completed to the block
+ * layer only when all its operations have completed.
  *
  * When the session ends, requests that wait for the server are aborted: their memory is
- * invalidated, and they are requeued in the block layer, to be sent again in the next
- * session. If the invalidation fails, the region is closed before the request is
- * completed, so that the server can't reach memory that is reused.
+ * invalidated, and they are requeued in the block layer, to be sent again in the next session. If
+ * the invalidation fails, the region is closed before the request is completed, so that the server
+ * can't reach memory that is reused.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -59,7 +59,7 @@ static u32 kbc_sum_data(u32 sum, struct request *rq)
 static void kbc_sum_command(const struct kbc_disk *d, struct request *rq,
 			    struct kofiblk_cmd_msg *msg)
 {
-	if (!(d->limits.caps & KOFIBLK_CAP_CHECKSUM))
+	if (!(d->session.limits.caps & KOFIBLK_CAP_CHECKSUM))
 		return;
 	msg->flags |= KOFIBLK_CMD_SUM;
 	kbc_slot(rq)->seed = kofiblk_sum_cmd(msg);
@@ -71,7 +71,7 @@ static void kbc_sum_command(const struct kbc_disk *d, struct request *rq,
 /* Return: whether a checksum is missing or unexpected, which violates the protocol. */
 static bool kbc_sum_missing(const struct kbc_disk *d, const struct kofiblk_reply_msg *msg)
 {
-	bool due = d->limits.caps & KOFIBLK_CAP_CHECKSUM && msg->op == KOFIBLK_OP_READ &&
+	bool due = d->session.limits.caps & KOFIBLK_CAP_CHECKSUM && msg->op == KOFIBLK_OP_READ &&
 		   msg->status == KULP_STS_OK && !(msg->flags & KOFIBLK_REPLY_READY);
 
 	return due != !!(msg->flags & KOFIBLK_REPLY_SUM);
@@ -81,7 +81,7 @@ static bool kbc_sum_missing(const struct kbc_disk *d, const struct kofiblk_reply
 static bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 			    const struct kofiblk_reply_msg *msg)
 {
-	if (msg->status != KULP_STS_PROTECTION || !(d->limits.caps & KOFIBLK_CAP_CHECKSUM))
+	if (msg->status != KULP_STS_PROTECTION || !(d->session.limits.caps & KOFIBLK_CAP_CHECKSUM))
 		return false;
 	/* For a read, the checksum of the command was wrong. */
 	kbc_sum_count(d, rq, msg->op, "server");
@@ -91,7 +91,7 @@ static bool kbc_sum_refused(struct kbc_disk *d, const struct request *rq,
 /* Check data that was read. The server can't write to the memory any more. */
 static bool kbc_sum_wrong(struct kbc_disk *d, struct request *rq)
 {
-	if (!(d->limits.caps & KOFIBLK_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
+	if (!(d->session.limits.caps & KOFIBLK_CAP_CHECKSUM) || req_op(rq) != REQ_OP_READ ||
 	    likely(kbc_sum_data(kbc_slot(rq)->seed, rq) == kbc_slot(rq)->sum))
 		return false;
 	kbc_sum_count(d, rq, KOFIBLK_OP_READ, "client");
@@ -107,8 +107,8 @@ static bool kbc_op_moves(u8 op)
 
 static bool kbc_op_allowed(const struct kbc_disk *d, u8 op)
 {
-	return op && (op != KOFIBLK_OP_DISCARD || d->limits.caps & KOFIBLK_CAP_DISCARD) &&
-	       (op != KOFIBLK_OP_WRITE_ZEROES || d->limits.caps & KOFIBLK_CAP_WRITE_ZEROES);
+	return op && (op != KOFIBLK_OP_DISCARD || d->session.limits.caps & KOFIBLK_CAP_DISCARD) &&
+	       (op != KOFIBLK_OP_WRITE_ZEROES || d->session.limits.caps & KOFIBLK_CAP_WRITE_ZEROES);
 }
 
 static u16 kbc_cmd_flags(const struct kbc_slot *slot, u8 op)
@@ -128,7 +128,7 @@ static bool kbc_imm_will_do(const struct kbc_slot *slot)
 	const struct kbc_queue *kq = slot->kq;
 
 	return req_op(kbc_rq(slot)) == REQ_OP_READ && kq->user >= 0 &&
-	       (kq->disk->limits.caps & KBC_CAPS_IMM) == KBC_CAPS_IMM_ON;
+	       (kq->disk->session.limits.caps & KBC_CAPS_IMM) == KBC_CAPS_IMM_ON;
 }
 
 /*
@@ -150,7 +150,7 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 	struct kofiblk_cmd_msg msg = {
 		.op		= thank ? KOFIBLK_OP_FETCHED : op,
 		.queue		= slot->kq->index,
-		.session	= d->session,
+		.session	= d->session.id,
 		.id		= KOFIBLK_ID(rq->tag, slot->tag->gen),
 	};
 	size_t len, keylen = sizeof(msg.key);
@@ -187,7 +187,7 @@ static void kbc_slot_note(struct kbc_slot *slot)
 	if (op == KOFIBLK_OP_FLUSH && !done)
 		kbc_epoch_flush_failed(&d->epoch, slot->unflushed);
 	else if ((op == KOFIBLK_OP_WRITE || op == KOFIBLK_OP_WRITE_ZEROES) && done &&
-		 !(rq->cmd_flags & REQ_FUA) && d->geometry.flags & KOFIBLK_DISK_WRITE_CACHE)
+		 !(rq->cmd_flags & REQ_FUA) && d->session.geometry.flags & KOFIBLK_DISK_WRITE_CACHE)
 		kbc_epoch_wrote(&d->epoch);
 }
 
@@ -213,7 +213,7 @@ static void kbc_request_end(struct kbc_slot *slot)
 			  blk_status_to_errno(slot->status));
 	if (slot->transient)
 		kbc_fault(slot);
-	if ((slot->aborted || slot->transient) && !kbc_noretry(rq) && !READ_ONCE(d->failing) &&
+	if ((slot->aborted || slot->transient) && !kbc_noretry(rq) && !READ_ONCE(d->gate.failing) &&
 	    READ_ONCE(slot->faults) <= KBC_FAULTS_MAX) {
 		kbc_inc(d, replays);
 		kbc_requeue(d, rq, slot->transient ? KBC_TRANSIENT_MS : 0);
@@ -431,7 +431,8 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot, const struct kof
 	const struct kbc_disk *d = slot->kq->disk;
 	u8 op = kbc_opcode(kbc_rq(slot));
 	bool inl = op == KOFIBLK_OP_READ && slot->inl;
-	bool fetches = op == KOFIBLK_OP_READ && !inl && !(d->limits.caps & KOFIBLK_CAP_RDMA_WRITE);
+	bool fetches = op == KOFIBLK_OP_READ && !inl &&
+		       !(d->session.limits.caps & KOFIBLK_CAP_RDMA_WRITE);
 
 	if (msg->op != op)
 		return "reply to a different command";
@@ -523,7 +524,7 @@ void kbc_written(void *user, u32 data)
 	struct kbc_tag *tag = smp_load_acquire(&kq->tags);
 	struct kofiblk_reply_msg msg = { .op = KOFIBLK_OP_READ, .queue = kq->index };
 
-	if (tag && KBC_IMM_TAG(data) < d->depth) {
+	if (tag && KBC_IMM_TAG(data) < d->made.depth) {
 		tag += KBC_IMM_TAG(data);
 		spin_lock_bh(&tag->lock);
 		if (kbc_waits(tag->slot) && tag->slot->imm && data == kbc_imm(kq, tag)) {
@@ -570,7 +571,7 @@ void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 		kbc_refuse(d, "reply on the wrong queue");
 	else if (msg.op == KOFIBLK_OP_KEEP_ALIVE)
 		kbc_alive_answered(d, KOFIBLK_ID_GEN(msg.id));
-	else if (KOFIBLK_ID_SLOT(msg.id) >= d->depth)
+	else if (KOFIBLK_ID_SLOT(msg.id) >= d->made.depth)
 		kbc_refuse(d, "reply with a slot out of range");
 	else
 		kbc_reply(kq, &msg);
@@ -582,7 +583,7 @@ unlock:
 
 static bool kbc_fits_inline(struct kbc_slot *slot, const struct request *rq)
 {
-	const struct kofiblk_limits *limits = &slot->kq->disk->limits;
+	const struct kofiblk_limits *limits = &slot->kq->disk->session.limits;
 
 	if (req_op(rq) == REQ_OP_READ)
 		return blk_rq_bytes(rq) <= limits->inline_read;
@@ -595,7 +596,8 @@ static enum kbc_phase kbc_slot_first(struct kbc_slot *slot, u8 op)
 {
 	if (slot->inl || !kbc_op_moves(op))
 		return KBC_REPLY;
-	if (op == KOFIBLK_OP_READ && !(slot->kq->disk->limits.caps & KOFIBLK_CAP_RDMA_WRITE))
+	if (op == KOFIBLK_OP_READ &&
+	    !(slot->kq->disk->session.limits.caps & KOFIBLK_CAP_RDMA_WRITE))
 		return KBC_REPLY;
 	return KBC_REGISTER;
 }

@@ -2,10 +2,10 @@
 /*
  * A disk's thread: it runs a session until that fails, and then connects again.
  *
- * Everything that ends a session (loss of the TCP connection, removal of the device, a
- * request's time-out, a bad message from the server) only shuts down the connection, on
- * which the thread waits. The thread then stops the block layer's queue, aborts all
- * requests, and connects again when nothing of the session is left.
+ * Everything that ends a session (loss of the TCP connection, removal of the device, a request's
+ * time-out, a bad message from the server) only shuts down the connection, on which the thread
+ * waits. The thread then stops the block layer's queue, aborts all requests, and connects again
+ * when nothing of the session is left.
  *
  * Write-out of memory may wait for the thread, so the thread runs in a noio scope.
  */
@@ -45,7 +45,7 @@ static void kbc_kick(struct work_struct *work)
 {
 	struct kbc_disk *d = container_of(work, struct kbc_disk, kick);
 
-	kulp_net_shutdown(&d->net);
+	kulp_net_shutdown(&d->session.net);
 	wake_up(&d->wait);
 }
 
@@ -83,15 +83,15 @@ static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 	int ret;
 
 	ret = kofiblk_parse_resize(buf, len, &msg) ?:
-	      kulp_auth_check(d->key, KOFIBLK_AUTH_RESIZE, d->proof, buf, len);
+	      kulp_auth_check(d->session.key, KOFIBLK_AUTH_RESIZE, d->session.proof, buf, len);
 	if (ret)
 		return ret;
-	if (msg.number != d->resizes + 1)
+	if (msg.number != d->session.resizes + 1)
 		return -EPROTO;
-	d->resizes = msg.number;
-	if (msg.bytes % d->geometry.logical_block)
+	d->session.resizes = msg.number;
+	if (msg.bytes % d->session.geometry.logical_block)
 		return -EPROTO;
-	WRITE_ONCE(d->geometry.bytes, msg.bytes);
+	WRITE_ONCE(d->session.geometry.bytes, msg.bytes);
 	kbc_disk_update(d);
 	return 0;
 }
@@ -102,12 +102,12 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 	int ret;
 
 	ret = kofiblk_parse_bye(buf, len, &msg) ?:
-	      kulp_auth_check(d->key, KOFIBLK_AUTH_BYE, d->proof, buf, len);
+	      kulp_auth_check(d->session.key, KOFIBLK_AUTH_BYE, d->session.proof, buf, len);
 	if (ret)
 		return ret;
-	d->flushed = msg.flushed;
+	d->session.flushed = msg.flushed;
 	/* Without a secret anyone could have sent the BYE, so reconnect in any case. */
-	d->final = d->key && !msg.again;
+	d->final = d->session.key && !msg.again;
 	return -ECONNABORTED;
 }
 
@@ -132,7 +132,7 @@ static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
 static int kbc_session_run(struct kbc_disk *d)
 {
 	/* Half of the keep-alive time-out. */
-	unsigned long tick = msecs_to_jiffies(d->limits.keep_alive / 2) ?: 1;
+	unsigned long tick = msecs_to_jiffies(d->session.limits.keep_alive / 2) ?: 1;
 	unsigned long next = jiffies + tick;
 	void *buf = d->setup->msg;
 	long left;
@@ -144,12 +144,12 @@ static int kbc_session_run(struct kbc_disk *d)
 			if (READ_ONCE(d->alive.seen) == d->alive.gen)
 				kbc_keep_alive(d);
 			else if (time_after(jiffies, d->alive.when +
-					    msecs_to_jiffies(d->limits.keep_alive)))
+					    msecs_to_jiffies(d->session.limits.keep_alive)))
 				return -ETIMEDOUT;
 			next = jiffies + tick;
 			continue;
 		}
-		ret = kulp_net_recv(&d->net, buf, KOFIBLK_NET_MAX, jiffies_to_msecs(left));
+		ret = kulp_net_recv(&d->session.net, buf, KOFIBLK_NET_MAX, jiffies_to_msecs(left));
 		if (READ_ONCE(d->failure))
 			return READ_ONCE(d->failure);
 		if (ret > 0)
@@ -246,12 +246,12 @@ static int kbc_thread(void *data)
 	struct kbc_disk *d = data;
 
 	while (!READ_ONCE(d->stopping)) {
-		if (d->session)
+		if (d->session.id)
 			kbc_session_end(d, kbc_session_run(d));
 		else
 			kbc_session_try(d);
 	}
-	if (d->session)
+	if (d->session.id)
 		kbc_session_end(d, 0);
 	memalloc_noio_restore(noio);
 	return 0;
@@ -263,7 +263,7 @@ void kbc_session_init(struct kbc_disk *d)
 	init_waitqueue_head(&d->wait);
 	INIT_WORK(&d->kick, kbc_kick);
 	INIT_DELAYED_WORK(&d->fast_fail, kbc_fast_fail);
-	mutex_init(&d->net.lock);
+	mutex_init(&d->session.net.lock);
 	d->state = KBC_CONNECTING;
 }
 
@@ -284,7 +284,7 @@ int kbc_session_start(struct kbc_disk *d)
 void kbc_session_stop(struct kbc_disk *d)
 {
 	WRITE_ONCE(d->stopping, true);
-	kulp_net_shutdown(&d->net);
+	kulp_net_shutdown(&d->session.net);
 	wake_up(&d->wait);
 	kthread_stop(d->thread);
 	put_task_struct(d->thread);

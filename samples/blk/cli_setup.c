@@ -26,8 +26,8 @@ struct kbc_disk *kbc_session_find(u64 session)
 {
 	struct kbc_disk *d;
 
-	hash_for_each_possible_rcu(kbc_sessions, d, node, session)
-		if (d->session == session)
+	hash_for_each_possible_rcu(kbc_sessions, d, session.node, session)
+		if (d->session.id == session)
 			return d;
 	return NULL;
 }
@@ -42,8 +42,8 @@ static int kbc_publish(struct kbc_disk *d, u64 session)
 	other = kbc_session_find(session);
 	rcu_read_unlock();
 	if (!other) {
-		d->session = session;
-		hash_add_rcu(kbc_sessions, &d->node, session);
+		d->session.id = session;
+		hash_add_rcu(kbc_sessions, &d->session.node, session);
 	}
 	spin_unlock_bh(&kbc_sessions_lock);
 	return other ? -EPROTO : 0;
@@ -53,7 +53,7 @@ static int kbc_publish(struct kbc_disk *d, u64 session)
 static void kbc_unpublish(struct kbc_disk *d)
 {
 	spin_lock_bh(&kbc_sessions_lock);
-	hash_del_rcu(&d->node);
+	hash_del_rcu(&d->session.node);
 	spin_unlock_bh(&kbc_sessions_lock);
 	synchronize_rcu();
 }
@@ -63,7 +63,7 @@ static void kbc_unpublish(struct kbc_disk *d)
 /* One receive for the reply to each command, and one for the reply to a keep-alive message. */
 static u32 kbc_credits(const struct kbc_disk *d)
 {
-	return (d->known ? d->depth : d->options.depth) + 1;
+	return (d->made.known ? d->made.depth : d->options.depth) + 1;
 }
 
 static void kbc_credits_give(struct kbc_disk *d)
@@ -94,7 +94,7 @@ static int kbc_credits_take(struct kbc_disk *d)
 		kq->credits = kulp_credits_take(kq->q, want);
 		kq->user = d->fabric->can_imm ? kulp_user_add(kq->q, kq) : -1;
 		kq->salt = get_random_u32();
-		if (kq->credits < (d->known ? want : 2)) {
+		if (kq->credits < (d->made.known ? want : 2)) {
 			kbc_err(d, "too few receives are left on the device: reduce depth= of its disks\n");
 			return -EBUSY;
 		}
@@ -155,12 +155,12 @@ static int kbc_fabric_find(struct kbc_disk *d)
 		return PTR_ERR(f);
 	}
 	WRITE_ONCE(d->fabric, f);
-	if (d->known && (f->info->addr_format != d->addr_format ||
-			 f->queues[0].addrlen != d->addrlen)) {
+	if (d->made.known && (f->info->addr_format != d->made.addr_format ||
+			      f->queues[0].addrlen != d->made.addrlen)) {
 		kbc_fabric_forget(d);
 		return -ENODATA;
 	}
-	if (!d->known)
+	if (!d->made.known)
 		d->nqueues = min3(d->options.queues, (unsigned int)f->nqueues, num_online_cpus());
 	ret = kbc_credits_take(d);
 	if (ret)
@@ -182,7 +182,7 @@ static void kbc_wanted(const struct kbc_disk *d, struct kofiblk_limits *limits)
 		.caps		= KOFIBLK_CAPS & ~(f->can_write ? 0 : KOFIBLK_CAP_RDMA_WRITE) &
 				  ~(d->options.checksum ? 0 : KOFIBLK_CAP_CHECKSUM) &
 				  ~(f->can_imm ? 0 : KOFIBLK_CAP_IMM),
-		.max_io		= d->known ? d->as_made.limits.max_io :
+		.max_io		= d->made.known ? d->made.accept.limits.max_io :
 				  min_t(size_t, d->options.max_io,
 					round_down(f->max_rma, KOFIBLK_IO_MIN)),
 		.inline_max	= min_t(size_t, KOFIBLK_INLINE_MAX,
@@ -213,7 +213,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kofiblk_limits *l
 	strscpy(hello.client, d->options.client, sizeof(hello.client));
 	strscpy(hello.export, d->options.export, sizeof(hello.export));
 	memcpy(hello.host, d->options.host, sizeof(hello.host));
-	memcpy(hello.content, d->as_made.content, sizeof(hello.content));
+	memcpy(hello.content, d->made.accept.content, sizeof(hello.content));
 	for (i = 0; i < d->nqueues; i++)
 		memcpy(addrs + i * addrlen, d->queues[i].q->addr, addrlen);
 	return kofiblk_build_hello(d->setup->hello, &hello);
@@ -231,8 +231,9 @@ static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
 	ret = kofiblk_parse_reject(buf, len, &msg);
 	if (ret)
 		return ret;
-	if (asked && d->key)
-		proven = !kulp_auth_check(d->key, KOFIBLK_AUTH_REJECT, d->proof, buf, len);
+	if (asked && d->session.key)
+		proven = !kulp_auth_check(d->session.key, KOFIBLK_AUTH_REJECT, d->session.proof,
+					  buf, len);
 	ret = kulp_status_errno(msg.status);
 	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
 	d->final = proven && !msg.again;
@@ -250,7 +251,7 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 	u16 got;
 	int len, ret;
 
-	len = kulp_net_recv(&d->net, buf, KOFIBLK_NET_MAX, KBC_ANSWER_MS);
+	len = kulp_net_recv(&d->session.net, buf, KOFIBLK_NET_MAX, KBC_ANSWER_MS);
 	if (len < 0)
 		return len;
 	ret = kulp_parse_hdr(&kofiblk_proto, buf, len, &got);
@@ -269,11 +270,11 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 /* Check the server's proof before sending anything that depends on the secret. */
 static int kbc_prove(struct kbc_disk *d, struct kulp_shake *shake, size_t len)
 {
-	int ret = kulp_challenge_check(shake, d->setup->msg, len, d->key);
+	int ret = kulp_challenge_check(shake, d->setup->msg, len, d->session.key);
 
 	switch (ret) {
 	case 0:
-		return kulp_proof_send(shake, &d->net, d->key, d->proof);
+		return kulp_proof_send(shake, &d->session.net, d->session.key, d->session.proof);
 	case -ENOKEY:
 		kbc_err(d, "the server asks for a secret: set secret=\n");
 		return -EACCES;
@@ -295,7 +296,7 @@ static int kbc_talk(struct kbc_disk *d, const struct kofiblk_limits *limits,
 	struct kulp_shake shake = KOFIBLK_SHAKE(setup->hello, kbc_hello_build(d, limits));
 	int ret;
 
-	ret = kulp_net_send(&d->net, setup->hello, shake.len);
+	ret = kulp_net_send(&d->session.net, setup->hello, shake.len);
 	if (ret)
 		return ret;
 	ret = kbc_answer(d, KOFIBLK_CHALLENGE, false);
@@ -307,7 +308,8 @@ static int kbc_talk(struct kbc_disk *d, const struct kofiblk_limits *limits,
 	if (ret < 0)
 		return ret;
 	return kofiblk_parse_accept(setup->msg, ret, accept) ?:
-	       kulp_auth_check(d->key, KOFIBLK_AUTH_ACCEPT, d->proof, setup->msg, ret);
+	       kulp_auth_check(d->session.key, KOFIBLK_AUTH_ACCEPT, d->session.proof, setup->msg,
+			       ret);
 }
 
 /* --- granted limits --- */
@@ -332,7 +334,7 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kofiblk_limits *lim
 		kbc_err(d, "the server doesn't support checksums: omit checksum=\n");
 		return -EOPNOTSUPP;
 	}
-	changed = d->known ? kbc_made_differs(&d->as_made, accept) : NULL;
+	changed = d->made.known ? kbc_made_differs(&d->made.accept, accept) : NULL;
 	if (!changed)
 		return 0;
 	kbc_err(d, "can't use the new session: %s\n", changed);
@@ -342,17 +344,17 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kofiblk_limits *lim
 /* Take over what the server grants. The first session sets what never changes. */
 static int kbc_settle(struct kbc_disk *d, const struct kofiblk_accept_msg *accept)
 {
-	d->limits = accept->limits;
-	d->geometry = accept->disk;
-	if (d->known)
+	d->session.limits = accept->limits;
+	d->session.geometry = accept->disk;
+	if (d->made.known)
 		return 0;
-	d->depth = accept->limits.depth;
-	d->max_bvecs = DIV_ROUND_UP(accept->limits.max_io, PAGE_SIZE) + 1;
-	d->addr_format = d->fabric->info->addr_format;
-	d->addrlen = d->fabric->queues[0].addrlen;
-	d->as_made = *accept;
-	d->as_made.addr = NULL;
-	d->known = true;
+	d->made.depth = accept->limits.depth;
+	d->made.max_bvecs = DIV_ROUND_UP(accept->limits.max_io, PAGE_SIZE) + 1;
+	d->made.addr_format = d->fabric->info->addr_format;
+	d->made.addrlen = d->fabric->queues[0].addrlen;
+	d->made.accept = *accept;
+	d->made.accept.addr = NULL;
+	d->made.known = true;
 	kbc_credits_trim(d, accept->limits.queues);
 	return kbc_tags_alloc(d);
 }
@@ -399,10 +401,10 @@ static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
 /* The secret may be replaced at any time. A session keeps the key that it began with. */
 static void kbc_key_take(struct kbc_disk *d)
 {
-	struct kulp_key *old = d->key;
+	struct kulp_key *old = d->session.key;
 
 	spin_lock_bh(&d->lock);
-	d->key = kulp_key_get(d->options.key);
+	d->session.key = kulp_key_get(d->options.key);
 	spin_unlock_bh(&d->lock);
 	kulp_key_put(old);
 }
@@ -415,7 +417,7 @@ static int kbc_establish(struct kbc_disk *d)
 
 	kbc_wanted(d, &limits);
 	kbc_key_take(d);
-	ret = kulp_net_connect(&d->net, &d->options.addr, KBC_CONNECT_MS) ?:
+	ret = kulp_net_connect(&d->session.net, &d->options.addr, KBC_CONNECT_MS) ?:
 	      kbc_talk(d, &limits, &accept) ?:
 	      kbc_check_accept(d, &limits, &accept) ?:
 	      kbc_settle(d, &accept) ?:
@@ -424,7 +426,7 @@ static int kbc_establish(struct kbc_disk *d)
 	if (ret)
 		return ret;
 	d->alive.seen = d->alive.gen;
-	d->resizes = 0;
+	d->session.resizes = 0;
 	kbc_epoch_check(d, accept.epoch);
 	return kbc_publish(d, accept.session);
 }
@@ -440,7 +442,7 @@ int kbc_connect(struct kbc_disk *d)
 	WRITE_ONCE(d->failure, 0);
 	spin_unlock_bh(&d->lock);
 	cancel_work_sync(&d->kick);
-	kulp_net_close(&d->net);
+	kulp_net_close(&d->session.net);
 	/* kulp_net_close() clears a shutdown, before which kbc_session_stop() sets @stopping. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
@@ -455,7 +457,7 @@ int kbc_connect(struct kbc_disk *d)
 		if (ret == -EPROTO)
 			kbc_inc(d, refused);
 		kbc_peers_put(d);
-		kulp_net_close(&d->net);
+		kulp_net_close(&d->session.net);
 		if (READ_ONCE(d->fabric->gone))
 			kbc_fabric_forget(d);
 		return ret;
@@ -471,8 +473,9 @@ static void kbc_say_bye(struct kbc_disk *d)
 
 	len = kofiblk_build_bye(d->setup->msg, &bye);
 	/* Ignore errors: without a BYE the server notices the end by itself. */
-	if (!kulp_auth_sign(d->key, KOFIBLK_AUTH_CLIENT_BYE, d->proof, d->setup->msg, len))
-		kulp_net_send(&d->net, d->setup->msg, len);
+	if (!kulp_auth_sign(d->session.key, KOFIBLK_AUTH_CLIENT_BYE, d->session.proof,
+			    d->setup->msg, len))
+		kulp_net_send(&d->session.net, d->setup->msg, len);
 }
 
 /* End a session. kbc_request_start() neither runs nor is called. */
@@ -483,13 +486,13 @@ void kbc_disconnect(struct kbc_disk *d)
 	if (READ_ONCE(d->stopping))
 		kbc_say_bye(d);
 	/* No reply is handled any more, so the flush covered all writes that had a reply. */
-	if (d->flushed)
+	if (d->session.flushed)
 		kbc_epoch_flushed(&d->epoch);
-	d->flushed = false;
+	d->session.flushed = false;
 	cancel_work_sync(&d->kick);
-	kulp_net_close(&d->net);
+	kulp_net_close(&d->session.net);
 	kbc_peers_put(d);
-	d->session = 0;
+	d->session.id = 0;
 	if (READ_ONCE(d->fabric->gone))
 		kbc_fabric_forget(d);
 }
@@ -499,6 +502,6 @@ void kbc_setup_free(struct kbc_disk *d)
 {
 	kbc_fabric_forget(d);
 	kbc_tags_free(d);
-	kulp_key_put(d->key);
-	d->key = NULL;
+	kulp_key_put(d->session.key);
+	d->session.key = NULL;
 }

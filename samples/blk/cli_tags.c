@@ -15,10 +15,10 @@ void kbc_busy_put(struct kbc_queue *kq)
 
 	rcu_read_lock();
 	/*
-	 * The caller of kbc_requests_abort() clears @up before that function reads @busy.
-	 * Here @busy is decremented before @up is read, so no wake-up is missed.
+	 * The caller of kbc_requests_abort() clears @up before that function reads @busy. Here
+	 * @busy is decremented before @up is read, so no wake-up is missed.
 	 */
-	if (atomic_dec_and_test(&kq->busy) && !READ_ONCE(d->up))
+	if (atomic_dec_and_test(&kq->busy) && !READ_ONCE(d->gate.up))
 		wake_up(&d->wait);
 	rcu_read_unlock();
 }
@@ -29,7 +29,7 @@ void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kb
 	unsigned int i, j;
 
 	for (i = 0; i < d->nqueues; i++)
-		for (j = 0; d->queues[i].tags && j < d->depth; j++)
+		for (j = 0; d->queues[i].tags && j < d->made.depth; j++)
 			fn(&d->queues[i], &d->queues[i].tags[j]);
 }
 
@@ -39,7 +39,7 @@ static int kbc_alive_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
 
-	if (!READ_ONCE(d->up))
+	if (!READ_ONCE(d->gate.up))
 		return -ECANCELED;
 	return fi_send(q->ep, d->alive.msg, sizeof(struct kofiblk_cmd), NULL,
 		       d->queues[0].peer, op);
@@ -60,7 +60,7 @@ void kbc_keep_alive(struct kbc_disk *d)
 {
 	struct kofiblk_cmd_msg msg = {
 		.op		= KOFIBLK_OP_KEEP_ALIVE,
-		.session	= d->session,
+		.session	= d->session.id,
 	};
 
 	/* The previous message is still being sent. */
@@ -85,14 +85,14 @@ static int kbc_queue_alloc(struct kbc_queue *kq)
 	u16 i;
 
 	spin_lock_init(&kq->lock);
-	tags = kvcalloc(d->depth, sizeof(*tags), GFP_KERNEL);
+	tags = kvcalloc(d->made.depth, sizeof(*tags), GFP_KERNEL);
 	if (!tags)
 		return -ENOMEM;
-	for (i = 0; i < d->depth; i++)
+	for (i = 0; i < d->made.depth; i++)
 		spin_lock_init(&tags[i].lock);
 	/* Pairs with kbc_written(): stray immediate data may come before there are tags. */
 	smp_store_release(&kq->tags, tags);
-	kq->bvecs = kvcalloc(d->max_bvecs, sizeof(*kq->bvecs), GFP_KERNEL);
+	kq->bvecs = kvcalloc(d->made.max_bvecs, sizeof(*kq->bvecs), GFP_KERNEL);
 	return kq->bvecs ? 0 : -ENOMEM;
 }
 
@@ -134,9 +134,8 @@ static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	const struct kbc_disk *d = kq->disk;
 	const struct fi_mr_alloc_attr attr = {
-		.max_pages	= d->max_bvecs,
-		.access		= FI_REMOTE_READ |
-				  (d->fabric->can_write ? FI_REMOTE_WRITE : 0),
+		.max_pages	= d->made.max_bvecs,
+		.access		= FI_REMOTE_READ | (d->fabric->can_write ? FI_REMOTE_WRITE : 0),
 		.cq		= kq->q->cq,
 	};
 
@@ -151,7 +150,7 @@ int kbc_regions_alloc(struct kbc_disk *d)
 	int ret = 0;
 
 	for (i = 0; i < d->nqueues; i++)
-		for (j = 0; j < d->depth && !ret; j++)
+		for (j = 0; j < d->made.depth && !ret; j++)
 			ret = kbc_region_alloc(&d->queues[i], &d->queues[i].tags[j]);
 	return ret;
 }

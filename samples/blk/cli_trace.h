@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Trace events of the client. A reply has the same disk, queue, slot and generation as its
- * command.
+ * Trace events of the client. A reply has the same disk, queue, slot and generation as its command.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kofiblk
@@ -41,8 +40,8 @@ TRACE_EVENT(kofiblk_session,
 		__entry->begins = begins;
 		__entry->err = err;
 	),
-	TP_printk("disk=%s %s err=%d", __get_str(disk),
-		  __entry->begins ? "begins" : "ends", __entry->err)
+	TP_printk("disk=%s %s err=%d", __get_str(disk), __entry->begins ? "begins" : "ends",
+		  __entry->err)
 );
 
 TRACE_EVENT(kofiblk_command,
@@ -67,10 +66,9 @@ TRACE_EVENT(kofiblk_command,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x offset=%llu bytes=%llu",
-		  __get_str(disk), KOFIBLK_SHOW_OP(__entry->op),
-		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
-		  KOFIBLK_ID_GEN(__entry->id), __entry->flags, __entry->offset,
-		  __entry->bytes)
+		  __get_str(disk), KOFIBLK_SHOW_OP(__entry->op), __entry->queue,
+		  KOFIBLK_ID_SLOT(__entry->id), KOFIBLK_ID_GEN(__entry->id), __entry->flags,
+		  __entry->offset, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_reply,
@@ -95,10 +93,9 @@ TRACE_EVENT(kofiblk_reply,
 		__entry->bytes = msg->bytes;
 	),
 	TP_printk("disk=%s %s queue=%u slot=%u gen=%llu flags=%#x status=%u bytes=%llu",
-		  __get_str(disk), KOFIBLK_SHOW_OP(__entry->op),
-		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
-		  KOFIBLK_ID_GEN(__entry->id), __entry->flags, __entry->status,
-		  __entry->bytes)
+		  __get_str(disk), KOFIBLK_SHOW_OP(__entry->op), __entry->queue,
+		  KOFIBLK_ID_SLOT(__entry->id), KOFIBLK_ID_GEN(__entry->id), __entry->flags,
+		  __entry->status, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_end,
@@ -118,9 +115,8 @@ TRACE_EVENT(kofiblk_end,
 		__entry->aborted = aborted;
 		__entry->err = err;
 	),
-	TP_printk("disk=%s %s sector=%llu%s err=%d", __get_str(disk),
-		  KOFIBLK_SHOW_OP(__entry->op), __entry->sector,
-		  __entry->aborted ? " aborted" : "", __entry->err)
+	TP_printk("disk=%s %s sector=%llu%s err=%d", __get_str(disk), KOFIBLK_SHOW_OP(__entry->op),
+		  __entry->sector, __entry->aborted ? " aborted" : "", __entry->err)
 );
 
 TRACE_EVENT(kofiblk_checksum,
@@ -138,8 +134,8 @@ TRACE_EVENT(kofiblk_checksum,
 		__entry->sector = sector;
 		__entry->bytes = bytes;
 	),
-	TP_printk("disk=%s %s sector=%llu bytes=%u", __get_str(disk),
-		  KOFIBLK_SHOW_OP(__entry->op), __entry->sector, __entry->bytes)
+	TP_printk("disk=%s %s sector=%llu bytes=%u", __get_str(disk), KOFIBLK_SHOW_OP(__entry->op),
+		  __entry->sector, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_lost,

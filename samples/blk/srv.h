@@ -2,23 +2,21 @@
 /*
  * kofiblk's server.
  *
- * An export has a name and a store, which is a block device or file. A port is a TCP
- * address and a device. Each connection is a session, with a thread that sets it up,
- * watches it, and ends it. To end a session, other code shuts down its connection and
- * waits.
+ * An export has a name and a store, which is a block device or file. A port is a TCP address and a
+ * device. Each connection is a session, with a thread that sets it up, watches it, and ends it. To
+ * end a session, other code shuts down its connection and waits.
  *
- * A session preallocates a request for each slot. A client can make the server allocate
- * only memory for the data of active requests, which is limited. A request is never
- * abandoned: every operation that it waits for completes. From KBS_SESSION_STOPPED on, a
- * session's requests finish without starting I/O at the store or transfers.
+ * A session preallocates a request for each slot. A client can make the server allocate only memory
+ * for the data of active requests, which is limited. A request is never abandoned: every operation
+ * that it waits for completes. From KBS_SESSION_STOPPED on, a session's requests finish without
+ * starting I/O at the store or transfers.
  *
- * kbs_conf.enabling (mutex) > kbs_lock (mutex) >
- * kbs_sessions_lock (spinlock, BH off) > kbs_squeue.lock (spinlock, BH off) >
- * kbs_session.lock (spinlock, BH off).
- * kbs_reserve.lock and kbs_chunks.lock (spinlocks, BH off) are leaves.
+ * kbs_conf.enabling (mutex) > kbs_lock (mutex) > kbs_sessions_lock (spinlock, BH off) >
+ * kbs_squeue.lock (spinlock, BH off) > kbs_session.lock (spinlock, BH off). kbs_reserve.lock and
+ * kbs_chunks.lock (spinlocks, BH off) are leaves.
  *
- * A request takes only its queue's lock, and writes only to its queue. It takes the lock of
- * the session when its queue has leased too little of the session's memory.
+ * A request takes only its queue's lock, and writes only to its queue. It takes the lock of the
+ * session when its queue has leased too little of the session's memory.
  */
 #ifndef KOFIBLK_SRV_H
 #define KOFIBLK_SRV_H

@@ -52,14 +52,13 @@ const char *kbs_session_admit(struct kbs_session *s)
 
 static bool kbs_same_client(const struct kbs_session *a, const struct kbs_session *b)
 {
-	return a->export == b->export &&
-	       !strcmp(a->hello.client, b->hello.client);
+	return a->export == b->export && !strcmp(a->hello.client, b->hello.client);
 }
 
 /*
- * Return: true if @old is another session with the same export, client name and host. Exports
- * are compared by name: one that was removed and created again may have the same store, which
- * sessions of the removed one still write to.
+ * Return: true if @old is another session with the same export, client name and host. Exports are
+ * compared by name: one that was removed and created again may have the same store, which sessions
+ * of the removed one still write to.
  */
 static bool kbs_session_kin(const struct kbs_session *s, const struct kbs_session *old)
 {
@@ -69,9 +68,9 @@ static bool kbs_session_kin(const struct kbs_session *s, const struct kbs_sessio
 }
 
 /*
- * Check a new session against the port's limits. Sessions that it replaces don't count, so
- * that a client can reconnect all its sessions. Sessions are counted by client name and
- * export, because a client proves its name for one export only.
+ * Check a new session against the port's limits. Sessions that it replaces don't count, so that a
+ * client can reconnect all its sessions. Sessions are counted by client name and export, because a
+ * client proves its name for one export only.
  */
 static const char *kbs_session_over(const struct kbs_session *s)
 {
@@ -117,9 +116,9 @@ const char *kbs_session_prove(struct kbs_session *s)
 }
 
 /*
- * Return: whether the sessions that @s replaces are gone. They must no longer access the store,
- * or the client's memory, whose keys may be reused. Their receives become available to @s.
- * kbs_wait is woken when a session ends.
+ * Return: whether the sessions that @s replaces are gone. They must no longer access the store, or
+ * the client's memory, whose keys may be reused. Their receives become available to @s. kbs_wait is
+ * woken when a session ends.
  */
 bool kbs_session_alone(struct kbs_session *s)
 {
@@ -143,9 +142,9 @@ static bool kbs_session_shares(const struct kbs_session *s, const struct kbs_ses
 }
 
 /*
- * Reserve a share of a queue's @room receives. All sessions of a client with a secret together
- * get at most a half, and those of all clients without a secret three quarters, so that receives
- * are left for others. Return: the number of receives that the session may use; may be 0.
+ * Reserve a share of a queue's @room receives. All sessions of a client with a secret together get
+ * at most a half, and those of all clients without a secret three quarters, so that receives are
+ * left for others. Return: the number of receives that the session may use; may be 0.
  */
 u32 kbs_session_credits(struct kbs_session *s, u32 want, u32 room)
 {

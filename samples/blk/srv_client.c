@@ -15,9 +15,9 @@ static struct kbs_client *to_kbs_client(struct config_item *item)
 }
 
 /*
- * End sessions that a client is no longer entitled to: all sessions if the client was
- * removed, else those that didn't begin with one of its current secrets. This includes
- * sessions without a secret, which began before the client had one.
+ * End sessions that a client is no longer entitled to: all sessions if the client was removed, else
+ * those that didn't begin with one of its current secrets. This includes sessions without a secret,
+ * which began before the client had one.
  */
 static void kbs_client_changed(struct kbs_client *client, bool removed)
 {

@@ -119,9 +119,9 @@ static const char *kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg
 }
 
 /*
- * Called under rcu_read_lock(), which keeps the session from being freed. Return: the request
- * that the command starts, or NULL. The caller calls kbs_req_begin() for it after
- * rcu_read_unlock(), because the active request then keeps the session.
+ * Called under rcu_read_lock(), which keeps the session from being freed. Return: the request that
+ * the command starts, or NULL. The caller calls kbs_req_begin() for it after rcu_read_unlock(),
+ * because the active request then keeps the session.
  */
 struct kbs_req *kbs_session_command(struct kbs_session *s, struct kulp_queue *q,
 				    const struct kofiblk_cmd_msg *msg)

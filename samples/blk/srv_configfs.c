@@ -211,8 +211,8 @@ static void kbs_conf_drop_work(struct work_struct *work)
 }
 
 /*
- * configfs makes sure that no port links to an export. It calls this function under its
- * mutex, so leave waiting for the store, which may hang, to a work item.
+ * configfs makes sure that no port links to an export. It calls this function under its mutex, so
+ * leave waiting for the store, which may hang, to a work item.
  */
 static void kbs_conf_drop(struct config_group *group, struct config_item *item)
 {

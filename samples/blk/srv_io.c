@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Execution of commands. A request goes through a sequence of asynchronous steps, each of
- * which starts the next:
+ * Execution of commands. A request goes through a sequence of asynchronous steps, each of which
+ * starts the next:
  *
  *	READ		pages -> store -> write to the client -> reply
  *	 immediate data	pages -> store -> write to the client, which is the reply
@@ -12,11 +12,11 @@
  *	 inline		store -> reply
  *	others		store -> reply
  *
- * A request with inline data starts at the store at once if it needn't wait, and continues
- * in the context in which the store completes it. Only steps that may wait use work items.
+ * A request with inline data starts at the store at once if it needn't wait, and continues in the
+ * context in which the store completes it. Only steps that may wait use work items.
  *
- * A slot is freed before its reply is posted, because the client may use the slot again
- * before the reply's completion.
+ * A slot is freed before its reply is posted, because the client may use the slot again before the
+ * reply's completion.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -137,12 +137,12 @@ static struct kbs_reply_op *kbs_reply_get(struct kbs_req *req)
 }
 
 /*
- * Submit a reply, with @imm by an RDMA write with immediate data. With READY, request and
- * reply both count as in flight. Without it the slot is freed, and the reply counts instead of the
+ * Submit a reply, with @imm by an RDMA write with immediate data. With READY, request and reply
+ * both count as in flight. Without it the slot is freed, and the reply counts instead of the
  * request. The slot may be reused before the device has sent the data, so its pages move to the
  * reply.
- * Return: 0; -EAGAIN if there is no free reply: @req waits for one, and then its step is run
- * again; -ESHUTDOWN if the session isn't live.
+ * Return: 0; -EAGAIN if there is no free reply: @req waits for one, and then its step is run again;
+ * -ESHUTDOWN if the session isn't live.
  */
 static int kbs_req_reply(struct kbs_req *req, u16 flags, bool imm)
 {
@@ -379,9 +379,8 @@ static void kbs_run_store(struct kbs_req *req)
 }
 
 /*
- * Handle a range in parts, so that the end of the session needn't wait for all of it. The
- * range may exceed the current limits, if the client's disk was created when they were
- * larger.
+ * Handle a range in parts, so that the end of the session needn't wait for all of it. The range may
+ * exceed the current limits, if the client's disk was created when they were larger.
  */
 static int kbs_run_range(struct kbs_req *req)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory for data: limited for each session, with a reserve for allocation failures. A busy
- * session keeps some pages for reuse, because on kernels that clear all allocated memory,
- * clearing would cost more than the rest of a read.
+ * Memory for data: limited for each session, with a reserve for allocation failures. A busy session
+ * keeps some pages for reuse, because on kernels that clear all allocated memory, clearing would
+ * cost more than the rest of a read.
  */
 #include <linux/bvec.h>
 #include <linux/gfp.h>
@@ -17,8 +17,8 @@
 static void kbs_mem_collect(struct kbs_session *s);
 
 /*
- * Pages for a request whose allocation failed. Only one request at a time uses them, and the
- * others wait, so that at least one request can always proceed.
+ * Pages for a request whose allocation failed. Only one request at a time uses them, and the others
+ * wait, so that at least one request can always proceed.
  */
 static struct {
 	spinlock_t		lock;		/* protects busy and waiting */
@@ -216,8 +216,8 @@ static bool kbs_mem_fits(const struct kbs_session *s, u32 bytes)
 }
 
 /*
- * Queues lease memory of the session's limit as they need it, and keep the lease until
- * another queue runs short. So a busy queue takes only its own lock.
+ * Queues lease memory of the session's limit as they need it, and keep the lease until another
+ * queue runs short. So a busy queue takes only its own lock.
  */
 static int kbs_mem_lease(struct kbs_squeue *sq, u32 bytes, struct kbs_req *req)
 {
@@ -325,8 +325,8 @@ static void kbs_mem_uncharge(struct kbs_squeue *sq, u32 bytes)
 }
 
 /*
- * Allocate pages for a request's data. Return: 0; -EAGAIN if the request waits for memory, and
- * will be started again; -ESHUTDOWN if the session isn't live. In kbs_store_wq(), sleeps.
+ * Allocate pages for a request's data. Return: 0; -EAGAIN if the request waits for memory, and will
+ * be started again; -ESHUTDOWN if the session isn't live. In kbs_store_wq(), sleeps.
  */
 int kbs_req_pages(struct kbs_req *req)
 {

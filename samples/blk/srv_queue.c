@@ -148,8 +148,8 @@ static bool kbs_squeue_untaken(const struct kbs_squeue *sq, unsigned long then)
 
 /*
  * Return: whether there is a reply, or data to fetch, that the client hasn't taken for @age
- * jiffies. Outstanding replies fill a queue that the client shares with others, and data that
- * isn't fetched may occupy the reserve.
+ * jiffies. Outstanding replies fill a queue that the client shares with others, and data that isn't
+ * fetched may occupy the reserve.
  */
 bool kbs_session_untaken(struct kbs_session *s, unsigned long age)
 {
@@ -165,8 +165,8 @@ bool kbs_session_untaken(struct kbs_session *s, unsigned long age)
 }
 
 /*
- * End requests that wait for the client or for memory. The session isn't live, and no longer in
- * the hash table.
+ * End requests that wait for the client or for memory. The session isn't live, and no longer in the
+ * hash table.
  */
 void kbs_session_abort(struct kbs_session *s)
 {

@@ -106,8 +106,7 @@ static void kbs_received(struct kulp_queue *q, void *buf, size_t len)
 	bool bad = kofiblk_parse_cmd(buf, len, &msg);
 
 	rcu_read_lock();
-	s = len >= sizeof(*wire) ?
-		    kbs_session_find(le64_to_cpu(wire->session)) : NULL;
+	s = len >= sizeof(*wire) ? kbs_session_find(le64_to_cpu(wire->session)) : NULL;
 	if (!s) {
 		atomic64_inc(&kbs_stray);
 		trace_kofiblk_srv_stray(len);
@@ -236,9 +235,9 @@ static bool kbs_session_idle(struct kbs_session *s, u32 *posted)
 }
 
 /*
- * Flush the store, so that no write with a reply is lost if the store is reopened before the
- * client reconnects. Wait for half of the keep-alive time-out at most: after all of it the
- * client considers the server dead.
+ * Flush the store, so that no write with a reply is lost if the store is reopened before the client
+ * reconnects. Wait for half of the keep-alive time-out at most: after all of it the client
+ * considers the server dead.
  */
 static void kbs_session_part(struct kbs_session *s)
 {
@@ -251,8 +250,8 @@ static void kbs_session_part(struct kbs_session *s)
 }
 
 /*
- * End a session that was live. Active operations complete by themselves, unless the client
- * or the device prevents it.
+ * End a session that was live. One that nobody stopped has lost its client, so it gets no BYE.
+ * Active operations complete by themselves, unless the client or the device prevents it.
  */
 static void kbs_session_drain(struct kbs_session *s)
 {

@@ -155,8 +155,7 @@ static int kbs_setup_queue(struct kbs_session *s, u16 i, const u8 *addr)
 }
 
 /*
- * Limit inline data, because each slot has memory for it, and with inline reads so does
- * each reply.
+ * Limit inline data, because each slot has memory for it, and with inline reads so does each reply.
  */
 static void kbs_setup_inline(struct kbs_session *s)
 {

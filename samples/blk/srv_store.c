@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The store of an export: a block device, accessed by bios, or a file. All functions may
- * sleep and are called from work items, except kbs_store_try(), which uses REQ_NOWAIT.
+ * The store of an export: a block device, accessed by bios, or a file. All functions may sleep and
+ * are called from work items, except kbs_store_try(), which uses REQ_NOWAIT.
  *
- * The kernel reports a writeback error once, maybe not to the client whose write was lost. So
- * all flushes of a file fail then until an administrator clears the attribute "lost".
+ * The kernel reports a writeback error once, maybe not to the client whose write was lost. So all
+ * flushes of a file fail then until an administrator clears the attribute "lost".
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
@@ -210,9 +210,9 @@ bool kbs_store_try(struct kbs_store_io *io)
 /* --- files --- */
 
 /*
- * The client may be on this machine, and memory reclaim may wait for this write. So the
- * write must not be throttled for pages that others have dirtied, and must not start other
- * I/O in order to allocate memory.
+ * The client may be on this machine, and memory reclaim may wait for this write. So the write must
+ * not be throttled for pages that others have dirtied, and must not start other I/O in order to
+ * allocate memory.
  */
 static unsigned int kbs_file_enter(void)
 {
@@ -228,9 +228,9 @@ static void kbs_file_leave(unsigned int old)
 }
 
 /*
- * Flush bytes @first to @last. Of two concurrent calls of vfs_fsync_range() only one gets an
- * error, so check the mapping's errors since open too. The mapping alone isn't enough, as
- * it doesn't record all errors of the filesystem.
+ * Flush bytes @first to @last. Of two concurrent calls of vfs_fsync_range() only one gets an error,
+ * so check the mapping's errors since open too. The mapping alone isn't enough, as it doesn't
+ * record all errors of the filesystem.
  */
 static int kbs_store_sync(struct kbs_store *store, loff_t first, loff_t last)
 {
@@ -262,8 +262,7 @@ static int kbs_store_rw_once(struct kbs_store_io *io)
 			return ret ?: -EIO;
 	}
 	/* Not RWF_DSYNC, which doesn't tell whether the write or the flush failed. */
-	return io->write && io->fua ?
-	       kbs_store_sync(io->store, io->offset, pos - 1) : 0;
+	return io->write && io->fua ? kbs_store_sync(io->store, io->offset, pos - 1) : 0;
 }
 
 void kbs_store_rw(struct kbs_store_io *io)

@@ -24,8 +24,8 @@ TRACE_EVENT(kofiblk_srv_session,
 		kofi_assign_str(peer, s->conn.name);
 		kofi_assign_str(state, state);
 	),
-	TP_printk("client=%s export=%s peer=%s %s", __get_str(client),
-		  __get_str(export), __get_str(peer), __get_str(state))
+	TP_printk("client=%s export=%s peer=%s %s", __get_str(client), __get_str(export),
+		  __get_str(peer), __get_str(state))
 );
 
 TRACE_EVENT(kofiblk_srv_cmd,
@@ -47,10 +47,9 @@ TRACE_EVENT(kofiblk_srv_cmd,
 		__entry->offset = msg->offset;
 		__entry->bytes = msg->bytes;
 	),
-	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x offset=%llu bytes=%llu",
-		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
-		  KOFIBLK_ID_GEN(__entry->id), KOFIBLK_SHOW_OP(__entry->op),
-		  __entry->flags, __entry->offset, __entry->bytes)
+	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x offset=%llu bytes=%llu", __entry->queue,
+		  KOFIBLK_ID_SLOT(__entry->id), KOFIBLK_ID_GEN(__entry->id),
+		  KOFIBLK_SHOW_OP(__entry->op), __entry->flags, __entry->offset, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_srv_reply,
@@ -72,10 +71,9 @@ TRACE_EVENT(kofiblk_srv_reply,
 		__entry->id = msg->id;
 		__entry->bytes = msg->bytes;
 	),
-	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x status=%u bytes=%llu",
-		  __entry->queue, KOFIBLK_ID_SLOT(__entry->id),
-		  KOFIBLK_ID_GEN(__entry->id), KOFIBLK_SHOW_OP(__entry->op),
-		  __entry->flags, __entry->status, __entry->bytes)
+	TP_printk("queue=%u slot=%u gen=%llu %s flags=%#x status=%u bytes=%llu", __entry->queue,
+		  KOFIBLK_ID_SLOT(__entry->id), KOFIBLK_ID_GEN(__entry->id),
+		  KOFIBLK_SHOW_OP(__entry->op), __entry->flags, __entry->status, __entry->bytes)
 );
 
 TRACE_EVENT(kofiblk_srv_violation,
@@ -111,9 +109,9 @@ TRACE_EVENT(kofiblk_srv_checksum,
 		__entry->said = msg->sum;
 		__entry->sum = sum;
 	),
-	TP_printk("client=%s %s offset=%llu bytes=%llu said=%#x is=%#x",
-		  __get_str(client), KOFIBLK_SHOW_OP(__entry->op), __entry->offset,
-		  __entry->bytes, __entry->said, __entry->sum)
+	TP_printk("client=%s %s offset=%llu bytes=%llu said=%#x is=%#x", __get_str(client),
+		  KOFIBLK_SHOW_OP(__entry->op), __entry->offset, __entry->bytes, __entry->said,
+		  __entry->sum)
 );
 
 TRACE_EVENT(kofiblk_srv_stray,

@@ -155,8 +155,7 @@ int kofiblk_parse_cmd(const void *buf, size_t len, struct kofiblk_cmd_msg *msg)
 	msg->key = le64_to_cpu(wire->key);
 	msg->data = NULL;
 	if (!row || msg->flags & ~row->flags || msg->queue >= KOFIBLK_QUEUES_MAX ||
-	    !msg->session || !kofiblk_id_ok(msg->op, msg->id) ||
-	    !kofiblk_range_ok(row, msg) ||
+	    !msg->session || !kofiblk_id_ok(msg->op, msg->id) || !kofiblk_range_ok(row, msg) ||
 	    (msg->flags & KOFIBLK_CMD_IMM && msg->flags != KOFIBLK_CMD_IMM))
 		return -EPROTO;
 	head = kofiblk_get_word(buf, sizeof(*wire), len,
@@ -241,8 +240,7 @@ int kofiblk_parse_reply(const void *buf, size_t len, struct kofiblk_reply_msg *m
 	if (msg->status || !(row->has & KOFIBLK_HAS_DATA)) {
 		if (msg->bytes)
 			return -EPROTO;
-	} else if (!msg->bytes || msg->bytes > KOFIBLK_IO_MAX ||
-		   msg->bytes % KOFIBLK_SECTOR) {
+	} else if (!msg->bytes || msg->bytes > KOFIBLK_IO_MAX || msg->bytes % KOFIBLK_SECTOR) {
 		return -EPROTO;
 	}
 	/*

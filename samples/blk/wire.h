@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Wire format of kofiblk, see Documentation/kofiblk-protocol.rst. Pure functions without state
- * or allocation, which need only types of the kernel, so that the same files can be built in user
+ * Wire format of kofiblk, see Documentation/kofiblk-protocol.rst. Pure functions without state or
+ * allocation, which need only types of the kernel, so that the same files can be built in user
  * space for fuzzing. All numbers are little-endian.
  */
 #ifndef KOFIBLK_WIRE_H
@@ -206,8 +206,7 @@ struct kofiblk_reply {
 /*
  * After a command with KOFIBLK_CMD_SUM or a reply with KOFIBLK_REPLY_SUM, a CRC-32C: see
  * checksum.h. After a command with KOFIBLK_CMD_IMM, the immediate data of the RDMA write that
- * replies to it. So KOFIBLK_CAP_IMM needs KOFIBLK_CAP_RDMA_WRITE and excludes
- * KOFIBLK_CAP_CHECKSUM.
+ * replies to it. So KOFIBLK_CAP_IMM needs KOFIBLK_CAP_RDMA_WRITE and excludes KOFIBLK_CAP_CHECKSUM.
  */
 struct kofiblk_word {
 	__le32	value;

@@ -116,8 +116,7 @@ static bool kofiblk_disk_ok(const struct kofiblk_disk_msg *disk, u32 caps)
 
 	return !(disk->flags & ~KOFIBLK_DISK_FLAGS) && is_power_of_2(disk->logical_block) &&
 	       disk->logical_block >= KOFIBLK_SECTOR && disk->logical_block <= KOFIBLK_IO_MIN &&
-	       is_power_of_2(disk->physical_block) &&
-	       disk->physical_block >= disk->logical_block &&
+	       is_power_of_2(disk->physical_block) && disk->physical_block >= disk->logical_block &&
 	       disk->bytes < KOFIBLK_OFFSET_MAX && !(sizes & (disk->logical_block - 1)) &&
 	       !(caps & KOFIBLK_CAP_DISCARD) == !disk->discard_max &&
 	       !(caps & KOFIBLK_CAP_WRITE_ZEROES) == !disk->zeroes_max &&

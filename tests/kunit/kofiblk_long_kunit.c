@@ -20,7 +20,7 @@ static void pieces_are(struct kunit *test, const struct bio_vec *bvec,
 /* The memory is registered from the bio's list, which isn't copied. */
 static void registers_one_bio(struct kunit *test)
 {
-	scene->d.limits.inline_read = 0;
+	scene->d.session.limits.inline_read = 0;
 	begin(test, REQ_OP_READ);
 	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), 0);
 	KUNIT_EXPECT_EQ(test, scene->reg.iov_count, ARRAY_SIZE(pieces));
@@ -33,7 +33,7 @@ static void registers_two_bios(struct kunit *test)
 {
 	struct bio_vec want[4];
 
-	scene->d.limits.inline_read = 0;
+	scene->d.session.limits.inline_read = 0;
 	begin_of(test, REQ_OP_READ, true);
 	want[0] = scene->bvecs[0];
 	want[1] = scene->bvecs[1];
@@ -46,7 +46,7 @@ static void registers_two_bios(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, scene->reg.iov_count, 4UL);
 	pieces_are(test, scene->list, want, 4);
 	/* More pieces than a region has room for. */
-	scene->d.max_bvecs = 3;
+	scene->d.made.max_bvecs = 3;
 	KUNIT_EXPECT_EQ(test, scene->op->post(&scene->q, scene->op), -EMSGSIZE);
 }
 
@@ -55,7 +55,7 @@ static void registers_a_part(struct kunit *test)
 {
 	struct bio_vec want;
 
-	scene->d.limits.inline_read = 0;
+	scene->d.session.limits.inline_read = 0;
 	begin(test, REQ_OP_READ);
 	want = scene->bvecs[1];
 	scene->bio.bi_iter.bi_size = FIRST;
@@ -90,8 +90,8 @@ static void fetches_two_bios(struct kunit *test)
 	struct kofiblk_cmd_msg cmd;
 	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
-	scene->d.limits.inline_read = 0;
+	scene->d.session.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
+	scene->d.session.limits.inline_read = 0;
 	begin_of(test, REQ_OP_READ, true);
 	cmd = sent(test);
 	msg = answer(&cmd);
@@ -146,7 +146,7 @@ static void carries_few_pieces(struct kunit *test)
 /* Start a read to whose memory the server writes. */
 static void begin_long(struct kunit *test)
 {
-	scene->d.limits.inline_read = 0;
+	scene->d.session.limits.inline_read = 0;
 	begin(test, REQ_OP_READ);
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &kbc_slot(scene->rq)->region);
 	scene->nops = 0;
@@ -298,7 +298,7 @@ static void imm_is_late(struct kunit *test)
 /* Immediate data isn't used without the capabilities, with checksums, or with too many users. */
 static void imm_not_asked_for(struct kunit *test)
 {
-	const u32 caps = scene->d.limits.caps;
+	const u32 caps = scene->d.session.limits.caps;
 	const u32 tried[] = {
 		caps & ~KOFIBLK_CAP_IMM, caps & ~KOFIBLK_CAP_RDMA_WRITE,
 		caps | KOFIBLK_CAP_CHECKSUM, caps,
@@ -308,7 +308,7 @@ static void imm_not_asked_for(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(tried); i++) {
-		scene->d.limits.caps = tried[i];
+		scene->d.session.limits.caps = tried[i];
 		scene->kq.user = i == 3 ? -ENOSPC : 1;
 		if (i == 1) {
 			begin(test, REQ_OP_READ);

@@ -45,7 +45,7 @@ static void failed_read(struct kunit *test)
 /* Data of more than a reply's maximum or the device's limit isn't inline. */
 static void not_granted(struct kunit *test)
 {
-	scene->d.limits.inline_read = BYTES - 512;
+	scene->d.session.limits.inline_read = BYTES - 512;
 	begin(test, REQ_OP_READ);
 	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
 	KUNIT_EXPECT_PTR_EQ(test, scene->op, &kbc_slot(scene->rq)->region);
@@ -142,8 +142,8 @@ static void data_unasked(struct kunit *test)
 	struct kofiblk_cmd_msg cmd;
 	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
-	scene->d.limits.inline_read = 0;
+	scene->d.session.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
+	scene->d.session.limits.inline_read = 0;
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)0);
@@ -184,7 +184,7 @@ static void sum_of_a_read(struct kunit *test)
 	struct kofiblk_cmd_msg cmd;
 	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
+	scene->d.session.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)(KOFIBLK_CMD_INLINE | KOFIBLK_CMD_SUM));
@@ -204,7 +204,7 @@ static void wrong_sum_of_a_read(struct kunit *test)
 	struct kofiblk_reply_msg msg;
 	unsigned int i;
 
-	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
+	scene->d.session.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	for (i = 1; i <= KBC_FAULTS_MAX + 1; i++) {
 		begin(test, REQ_OP_READ);
 		cmd = sent(test);
@@ -227,7 +227,7 @@ static void sum_of_another_read(struct kunit *test)
 	struct kofiblk_cmd_msg cmd, other;
 	struct kofiblk_reply_msg msg;
 
-	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
+	scene->d.session.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	begin(test, REQ_OP_READ);
 	cmd = sent(test);
 	other = cmd;
@@ -248,7 +248,7 @@ static void sum_of_a_write(struct kunit *test)
 	struct kbc_slot *slot = kbc_slot(scene->rq);
 	u32 sum;
 
-	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
+	scene->d.session.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	begin(test, REQ_OP_WRITE);
 	/* The memory is registered, and then the command is sent. */
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->region);
@@ -306,7 +306,7 @@ static void sums_that_were_not_granted(struct kunit *test)
 	msg = summed_answer(test, &cmd);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->failures, 1U);
-	scene->d.limits.caps |= KOFIBLK_CAP_CHECKSUM;
+	scene->d.session.limits.caps |= KOFIBLK_CAP_CHECKSUM;
 	msg = answer(&cmd);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->failures, 2U);
@@ -349,7 +349,7 @@ static void requests_are_apart(struct kunit *test)
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one CPU");
 	memset(&holder, 0, sizeof(holder));
-	scene->d.up = true;
+	scene->d.gate.up = true;
 	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
 	kofi_thread_start(test, &thread, hold_locks, NULL);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(holder.held)));
