@@ -216,7 +216,6 @@ static bool kbc_given_up(const struct kbc_disk *d)
 static void kbc_session_try(struct kbc_disk *d)
 {
 	unsigned long delay = READ_ONCE(d->options.reconnect_delay) * HZ;
-	int ret;
 
 	if (kbc_given_up(d)) {
 		kbc_err(d, "no session within ctrl_loss_tmo, or permanently refused: removing the disk\n");
@@ -233,11 +232,8 @@ static void kbc_session_try(struct kbc_disk *d)
 		wait_event_idle(d->wait, READ_ONCE(d->stopping));
 	if (READ_ONCE(d->stopping))
 		return;
-	ret = kbc_connect(d);
-	if (!ret)
+	if (!kbc_connect(d))
 		kbc_session_begin(d);
-	else if (!READ_ONCE(d->stopping))
-		kbc_err(d, "can't connect to %s: %d\n", d->options.address, ret);
 }
 
 static int kbc_thread(void *data)

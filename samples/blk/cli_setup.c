@@ -409,7 +409,7 @@ static void kbc_key_take(struct kbc_disk *d)
 	kulp_key_put(old);
 }
 
-static int kbc_establish(struct kbc_disk *d)
+static int kbc_establish(struct kbc_disk *d, const char **step)
 {
 	struct kofiblk_accept_msg accept;
 	struct kofiblk_limits limits;
@@ -417,22 +417,28 @@ static int kbc_establish(struct kbc_disk *d)
 
 	kbc_wanted(d, &limits);
 	kbc_key_take(d);
-	ret = kulp_net_connect(&d->session.net, &d->options.addr, KBC_CONNECT_MS) ?:
-	      kbc_talk(d, &limits, &accept) ?:
-	      kbc_check_accept(d, &limits, &accept) ?:
-	      kbc_settle(d, &accept) ?:
-	      kbc_peers_get(d, &accept) ?:
-	      kbc_regions_alloc(d);
+	*step = "TCP connection";
+	ret = kulp_net_connect(&d->session.net, &d->options.addr, KBC_CONNECT_MS);
+	if (ret)
+		return ret;
+	*step = "messages of set-up";
+	ret = kbc_talk(d, &limits, &accept) ?: kbc_check_accept(d, &limits, &accept);
+	if (ret)
+		return ret;
+	*step = "fabric objects";
+	ret = kbc_settle(d, &accept) ?: kbc_peers_get(d, &accept) ?: kbc_regions_alloc(d);
 	if (ret)
 		return ret;
 	d->alive.seen = d->alive.gen;
 	d->session.resizes = 0;
 	kbc_epoch_check(d, accept.epoch);
+	*step = "session ID";
 	return kbc_publish(d, accept.session);
 }
 
 int kbc_connect(struct kbc_disk *d)
 {
+	const char *step = "device";
 	unsigned int i;
 	int ret;
 
@@ -449,21 +455,22 @@ int kbc_connect(struct kbc_disk *d)
 	kbc_inc(d, attempts);
 	for (i = 0; i < KOFIBLK_QUEUES_MAX; i++)
 		d->queues[i].peer = FI_ADDR_UNSPEC;
-	ret = kbc_fabric_find(d);
-	if (ret)
-		return ret;
-	ret = kbc_establish(d);
-	if (ret) {
-		if (ret == -EPROTO)
-			kbc_inc(d, refused);
-		kbc_peers_put(d);
-		kulp_net_close(&d->session.net);
-		if (READ_ONCE(d->fabric->gone))
-			kbc_fabric_forget(d);
-		return ret;
+	ret = kbc_fabric_find(d) ?: kbc_establish(d, &step);
+	if (!ret) {
+		kbc_inc(d, connects);
+		return 0;
 	}
-	kbc_inc(d, connects);
-	return 0;
+	if (!READ_ONCE(d->stopping))
+		kbc_err(d, "no session with %s: %s: %d\n", d->options.address, step, ret);
+	if (ret == -EPROTO)
+		kbc_inc(d, refused);
+	if (!d->fabric)
+		return ret;
+	kbc_peers_put(d);
+	kulp_net_close(&d->session.net);
+	if (READ_ONCE(d->fabric->gone))
+		kbc_fabric_forget(d);
+	return ret;
 }
 
 static void kbc_say_bye(struct kbc_disk *d)

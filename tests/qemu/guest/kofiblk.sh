@@ -59,6 +59,8 @@ connects()
 		attach disk0 "client=b,secret=$SECRET,what=1"
 	fails "a port without a listener" Connection_refused sh -c \
 		"echo addr=${SERVER%:*}:4421,host_id=$HOST_ID,export=disk0 > /dev/kofiblk-control"
+	check "the log says which step failed" \
+		sh -c "dmesg | grep -q 'no session with ${SERVER%:*}:4421: TCP connection: -111'"
 	check "the client attaches a disk" attach disk0 "$MINE"
 	check "the disk is live" state_is live
 	check "the disk has the size of the store" [ "$(cat "/sys/block/$DISK/size")" = $((64 * 2048)) ]
