@@ -77,7 +77,7 @@ static void kbc_fast_fail(struct work_struct *work)
 /* --- while there is a session --- */
 
 /* RESIZE messages are numbered, so that a recorded one can't be replayed. */
-static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
+static int kbc_take_resize(struct kbc_disk *d, void *buf, size_t len)
 {
 	struct kofiblk_resize_msg msg;
 	int ret;
@@ -96,7 +96,7 @@ static int kbc_resized(struct kbc_disk *d, void *buf, size_t len)
 	return 0;
 }
 
-static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
+static int kbc_take_bye(struct kbc_disk *d, void *buf, size_t len)
 {
 	struct kofiblk_bye_msg msg;
 	int ret;
@@ -111,16 +111,16 @@ static int kbc_parted(struct kbc_disk *d, void *buf, size_t len)
 	return -ECONNABORTED;
 }
 
-static int kbc_told(struct kbc_disk *d, void *buf, size_t len)
+static int kbc_take_message(struct kbc_disk *d, void *buf, size_t len)
 {
 	u16 type;
 	int ret;
 
 	ret = kulp_parse_hdr(&kofiblk_proto, buf, len, &type);
 	if (!ret && type == KOFIBLK_RESIZE)
-		ret = kbc_resized(d, buf, len);
+		ret = kbc_take_resize(d, buf, len);
 	else if (!ret && type == KOFIBLK_BYE)
-		ret = kbc_parted(d, buf, len);
+		ret = kbc_take_bye(d, buf, len);
 	else
 		ret = -EPROTO;
 	if (ret == -EPROTO || ret == -EACCES)
@@ -153,7 +153,7 @@ static int kbc_session_run(struct kbc_disk *d)
 		if (READ_ONCE(d->failure))
 			return READ_ONCE(d->failure);
 		if (ret > 0)
-			ret = kbc_told(d, buf, ret);
+			ret = kbc_take_message(d, buf, ret);
 		if (ret < 0 && ret != -ETIMEDOUT)
 			return ret;
 	}

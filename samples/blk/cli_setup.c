@@ -222,7 +222,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kofiblk_limits *l
 /* --- messages over TCP --- */
 
 /* A REJECT is final only with a valid MAC: without a secret anyone could send it. */
-static int kbc_rejected(struct kbc_disk *d, void *buf, size_t len, bool asked)
+static int kbc_take_reject(struct kbc_disk *d, void *buf, size_t len, bool asked)
 {
 	struct kofiblk_reject_msg msg;
 	bool proven = false;
@@ -264,7 +264,7 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 		return len;
 	if (got != KOFIBLK_REJECT)
 		return -EPROTO;
-	return kbc_rejected(d, buf, len, asked) ?: -EPROTO;
+	return kbc_take_reject(d, buf, len, asked) ?: -EPROTO;
 }
 
 /* Check the server's proof before sending anything that depends on the secret. */
