@@ -282,13 +282,20 @@ static noinline struct kofi_match_msg *kofi_match_post_any(struct kofi_match *ma
 struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 				       struct kofi_match_recv *recv)
 {
+	const u64 tag = recv->link.tag, src = recv->link.src;
+	struct kofi_match_link *link;
 	struct hlist_head *bucket;
 
 	lockdep_assert_held(match->lock);
-	bucket = kofi_match_bucket(match, recv->link.tag, recv->link.src);
-	if (unlikely(!hlist_empty(bucket) || recv->ignore))
+	bucket = kofi_match_bucket(match, tag, src);
+	if (unlikely(recv->ignore))
 		return kofi_match_post_any(match, bucket, recv);
-	/* There is nothing in the bucket, so nothing that matches. */
+	hlist_for_each_entry(link, bucket, bucket) {
+		KOFI_MATCH_COMPARED();
+		if (link->tag == tag && link->src == src)
+			return kofi_match_post_any(match, bucket, recv);
+	}
+	/* Nothing in the bucket has the receive's key. */
 	recv->seq = ++match->seq;
 	hlist_add_head(&recv->link.bucket, bucket);
 	if (recv->link.src != FI_ADDR_UNSPEC)
