@@ -107,30 +107,30 @@ static ssize_t kbs_number_store(struct kbs_conf *conf, u32 *field, u32 least, u3
 }
 
 #define KBS_TEXT(owner, name, member, first)						\
-static ssize_t kbs_##owner##_##name##_show(struct config_item *item, char *page)		\
+static ssize_t kbs_##owner##_##name##_show(struct config_item *item, char *page)	\
 {											\
 	return kbs_text_show(to_kbs_conf(item), &to_kbs_##owner(item)->member, page);	\
 }											\
 											\
 static ssize_t kbs_##owner##_##name##_store(struct config_item *item, const char *page,	\
-					   size_t count)				\
+					    size_t count)				\
 {											\
 	return kbs_text_store(to_kbs_conf(item), &to_kbs_##owner(item)->member, first,	\
-			     page, count);						\
+			      page, count);						\
 }											\
 CONFIGFS_ATTR(kbs_##owner##_, name)
 
 #define KBS_NUMBER(owner, name, least, most)						\
-static ssize_t kbs_##owner##_##name##_show(struct config_item *item, char *page)		\
+static ssize_t kbs_##owner##_##name##_show(struct config_item *item, char *page)	\
 {											\
 	return sysfs_emit(page, "%u\n", to_kbs_##owner(item)->name);			\
 }											\
 											\
 static ssize_t kbs_##owner##_##name##_store(struct config_item *item, const char *page,	\
-					   size_t count)				\
+					    size_t count)				\
 {											\
 	return kbs_number_store(to_kbs_conf(item), &to_kbs_##owner(item)->name, least,	\
-			       most, page, count);					\
+				most, page, count);					\
 }											\
 CONFIGFS_ATTR(kbs_##owner##_, name)
 
