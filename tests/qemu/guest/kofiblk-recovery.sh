@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: stock-6.12
+# kernel: stock-6.12 stock-6.1
 # guests: 2
 # mem: 1G
 # host-root: yes
