@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test
+# kernel: test stock-6.1
 # guests: 2
 # lives: 6
 # drive: 64M
