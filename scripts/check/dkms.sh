@@ -63,7 +63,8 @@ overlay_works()
 		overlay "$1/merged" 2> /dev/null
 }
 
-# in_overlay DIR HEADERS: have dpkg install and remove DIR/upper/kofi-dkms.deb, with / below.
+# in_overlay DIR HEADERS: have dpkg install and remove DIR/upper/kofi-dkms.deb, with / below, but
+# without the modules of this machine's own kernel if that is the same release.
 in_overlay()
 {
 	# shellcheck disable=SC2016
@@ -75,6 +76,7 @@ in_overlay()
 		done
 		modules=/lib/modules/${2##*/linux-headers-}
 		exec chroot "$1/merged" sh -e -c "
+			rm -rf $modules
 			mkdir -p $modules /etc/dkms
 			ln -sfn $2 $modules/build
 			echo autoinstall_all_kernels=yes > /etc/dkms/framework.conf
