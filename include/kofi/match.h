@@ -66,20 +66,6 @@ struct kofi_match_msg {
 };
 
 /**
- * struct kofi_match_key - key of a message, from kofi_match_find() for kofi_match_wait()
- * @tag: tag of the message
- * @src: sender of the message
- * @kind: KOFI_MATCH_KIND_TAGGED and so on
- * @hash: hash of @tag
- */
-struct kofi_match_key {
-	u64	tag;
-	u64	src;
-	u32	kind;
-	u32	hash;
-};
-
-/**
  * enum kofi_match_list - the lists of messages
  * @KOFI_MATCH_UNTAGGED: untagged messages that no receive has taken
  * @KOFI_MATCH_TAGGED: tagged messages that no receive has taken
@@ -140,10 +126,9 @@ void kofi_match_msg_init(struct kofi_match_msg *msg, u64 what, fi_addr_t src, u6
 
 struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 				       struct kofi_match_recv *recv);
-struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_match_key *key,
-					u64 what, fi_addr_t src, u64 tag);
-void kofi_match_wait(struct kofi_match *match, const struct kofi_match_key *key,
-		     struct kofi_match_msg *msg);
+struct kofi_match_recv *kofi_match_find(struct kofi_match *match, u64 what, fi_addr_t src,
+					u64 tag);
+void kofi_match_wait(struct kofi_match *match, struct kofi_match_msg *msg);
 struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 					  struct kofi_match_msg *msg);
 struct kofi_match_msg *kofi_match_peek(struct kofi_match *match,

@@ -152,27 +152,26 @@ static bool kofi_match_fits(const struct kofi_match_recv *recv, u64 tag, u64 src
 }
 
 /* Return: the oldest receive that matches, or NULL. */
-static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *match,
-						    const struct kofi_match_key *key)
+static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *match, u64 tag,
+						    u64 src, u32 kind)
 {
+	const u32 hash = kofi_match_hash(match, tag);
 	struct kofi_match_recv *found, *recv;
 
-	found = kofi_match_recv_of(kofi_match_first(kofi_match_head(match, key->hash,
-								    FI_ADDR_UNSPEC),
-						    key->tag, FI_ADDR_UNSPEC, key->kind));
-	if (match->directed && key->src != FI_ADDR_UNSPEC) {
-		recv = kofi_match_recv_of(kofi_match_first(kofi_match_head(match, key->hash,
-									   key->src),
-							   key->tag, key->src, key->kind));
+	found = kofi_match_recv_of(kofi_match_first(kofi_match_head(match, hash, FI_ADDR_UNSPEC),
+						    tag, FI_ADDR_UNSPEC, kind));
+	if (match->directed && src != FI_ADDR_UNSPEC) {
+		recv = kofi_match_recv_of(kofi_match_first(kofi_match_head(match, hash, src),
+							   tag, src, kind));
 		if (!found || (recv && recv->seq < found->seq))
 			found = recv;
 	}
-	if (!key->kind || list_empty(&match->wild))
+	if (!kind || list_empty(&match->wild))
 		return found;
 	list_for_each_entry(recv, &match->wild, link.same) {
 		if (found && found->seq < recv->seq)
 			break;
-		if (kofi_match_fits(recv, key->tag, key->src))
+		if (kofi_match_fits(recv, tag, src))
 			return recv;
 	}
 	return found;
@@ -307,10 +306,9 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_post, KOFI_PROVIDER);
 /**
  * kofi_match_find() - find a receive for a message that arrived
  * @match: the endpoint's table
- * @key: set to the message's key, for kofi_match_wait()
- * @what: FI_TAGGED if the message is tagged
+ * @what: has FI_TAGGED if the message is tagged
  * @src: the sender, as in kofi_match_msg_init()
- * @tag: the message's tag
+ * @tag: the tag; 0 for untagged messages
  *
  * The oldest receive that matches takes the message and is removed. A multi-receive buffer
  * stays posted until kofi_match_remove(), which the provider calls when less than
@@ -319,18 +317,14 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_post, KOFI_PROVIDER);
  * Context: Under the provider's lock.
  * Return: the receive; or NULL, and the provider calls kofi_match_wait() or drops the message.
  */
-struct kofi_match_recv *kofi_match_find(struct kofi_match *match, struct kofi_match_key *key,
-					u64 what, fi_addr_t src, u64 tag)
+struct kofi_match_recv *kofi_match_find(struct kofi_match *match, u64 what, fi_addr_t src,
+					u64 tag)
 {
-	const bool tagged = what & FI_TAGGED;
 	struct kofi_match_recv *recv;
 
 	lockdep_assert_held(match->lock);
-	key->tag = tagged ? tag : 0;
-	key->src = src;
-	key->kind = tagged ? KOFI_MATCH_KIND_TAGGED : 0;
-	key->hash = kofi_match_hash(match, key->tag);
-	recv = kofi_match_find_recv(match, key);
+	recv = kofi_match_find_recv(match, tag, src,
+				    what & FI_TAGGED ? KOFI_MATCH_KIND_TAGGED : 0);
 	if (recv && !recv->link.multi)
 		kofi_match_take(match, recv);
 	return recv;
@@ -340,25 +334,22 @@ EXPORT_SYMBOL_NS_GPL(kofi_match_find, KOFI_PROVIDER);
 /**
  * kofi_match_wait() - add a message that waits for a receive
  * @match: the endpoint's table
- * @key: the message's key from kofi_match_find(), which returned NULL; no receive was posted
- *	since then
- * @msg: the message's entry, not initialised
+ * @msg: the message, initialised by kofi_match_msg_init(). kofi_match_find() has returned NULL
+ *	for it, and no receive was posted since then
  *
  * Context: Under the provider's lock.
  */
-void kofi_match_wait(struct kofi_match *match, const struct kofi_match_key *key,
-		     struct kofi_match_msg *msg)
+void kofi_match_wait(struct kofi_match *match, struct kofi_match_msg *msg)
 {
-	const u32 kind = KOFI_MATCH_KIND_MSG | key->kind;
+	const u32 hash = kofi_match_hash(match, msg->from.tag);
+	const bool tagged = msg->from.kind & KOFI_MATCH_KIND_TAGGED;
 
 	lockdep_assert_held(match->lock);
-	kofi_match_link_init(&msg->any, key->tag, FI_ADDR_UNSPEC, kind);
-	kofi_match_link_init(&msg->from, key->tag, key->src, kind);
-	kofi_match_add(kofi_match_head(match, key->hash, FI_ADDR_UNSPEC), &msg->any);
-	if (key->src != FI_ADDR_UNSPEC)
-		kofi_match_add(kofi_match_head(match, key->hash, key->src), &msg->from);
+	kofi_match_add(kofi_match_head(match, hash, FI_ADDR_UNSPEC), &msg->any);
+	if (msg->from.src != FI_ADDR_UNSPEC)
+		kofi_match_add(kofi_match_head(match, hash, msg->from.src), &msg->from);
 	list_add_tail(&msg->list,
-		      &match->msgs[key->kind ? KOFI_MATCH_TAGGED : KOFI_MATCH_UNTAGGED]);
+		      &match->msgs[tagged ? KOFI_MATCH_TAGGED : KOFI_MATCH_UNTAGGED]);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_wait, KOFI_PROVIDER);
 
@@ -377,11 +368,10 @@ struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 {
 	const u64 what = msg->from.kind & KOFI_MATCH_KIND_TAGGED ? FI_TAGGED : FI_MSG;
 	struct kofi_match_recv *recv;
-	struct kofi_match_key key;
 
-	recv = kofi_match_find(match, &key, what, msg->from.src, msg->from.tag);
+	recv = kofi_match_find(match, what, msg->from.src, msg->from.tag);
 	if (!recv)
-		kofi_match_wait(match, &key, msg);
+		kofi_match_wait(match, msg);
 	return recv;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_arrive, KOFI_PROVIDER);

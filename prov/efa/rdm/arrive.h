@@ -36,6 +36,12 @@ static __always_inline bool kefa_wc_from(const struct ib_wc *wc, const struct ke
 	       kefa_rpeer_qpn(peer) == wc->src_qp && kefa_rpeer_connid(peer) == connid;
 }
 
+/* Return: kind of the message for kofi_match_find(). */
+static __always_inline u64 kefa_eager_what(const struct kefa_eager *e)
+{
+	return e->tagged ? FI_TAGGED : FI_MSG;
+}
+
 /**
  * kefa_turn_of() - who has sent a message, if nothing has to be done about the peer, and its
  * turn is now

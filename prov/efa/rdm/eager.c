@@ -209,13 +209,13 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 
 /* Keep an unexpected message. Return: whether its receive slot can be posted again. */
 static noinline bool kefa_eager_keep(struct kefa_rdm *rdm, struct kefa_rs *rs,
-				     struct kefa_rpeer *peer, const struct kefa_eager *e,
-				     const struct kofi_match_key *key)
+				     struct kefa_rpeer *peer, const struct kefa_eager *e)
 {
 	struct kefa_held *kept = kefa_keep_packet(rdm, &rs->held, peer);
 
 	rdm->stats.unexpected++;
-	kofi_match_wait(&rdm->match, key, &kept->msg);
+	kofi_match_msg_init(&kept->msg, kefa_eager_what(e), kefa_msg_src(rdm, peer), e->tag);
+	kofi_match_wait(&rdm->match, &kept->msg);
 	kept->where = KEFA_HELD_UNEXP;
 	kept->total = e->len;
 	kept->parts = e->len;
@@ -240,7 +240,6 @@ static __always_inline struct kefa_rs *kefa_rs_of(struct kefa_rdm *rdm, const st
 static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struct ib_wc *wc)
 {
 	struct kefa_rs *rs = kefa_rs_of(rdm, wc);
-	struct kofi_match_key __uninitialized key;
 	struct kefa_eager __uninitialized e;
 	struct kofi_match_recv *recv;
 	struct kefa_rpeer *peer;
@@ -255,8 +254,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 	peer = kefa_turn_of(rdm, wc, &e);
 	if (unlikely(!peer))
 		return false;
-	recv = kofi_match_find(&rdm->match, &key, e.tagged ? FI_TAGGED : FI_MSG,
-			       kefa_msg_src(rdm, peer), e.tag);
+	recv = kofi_match_find(&rdm->match, kefa_eager_what(&e), kefa_msg_src(rdm, peer), e.tag);
 	/* The match hasn't removed a multi-receive buffer, so msg.c will find it again. */
 	if (unlikely(recv && recv->link.multi))
 		return false;
@@ -269,7 +267,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		rs->held.len = wc->byte_len;
 		rs->held.src_qpn = wc->src_qp;
 		rs->held.slid = wc->slid;
-		again = kefa_eager_keep(rdm, rs, peer, &e, &key);
+		again = kefa_eager_keep(rdm, rs, peer, &e);
 	}
 	if (likely(again))
 		kefa_rs_again(rdm, rs);

@@ -297,15 +297,20 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 	kefa_held_free(rdm, held);
 }
 
+static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
+{
+	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;
+}
+
 /* Keep the first packet of a message that matches no receive. */
 static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					  const struct kefa_pkt *pkt, struct kefa_held *held,
-					  const struct kofi_match_key *key)
+					  const struct kefa_pkt *pkt, struct kefa_held *held)
 {
 	struct kefa_held *kept = kefa_keep_packet(rdm, held, peer);
 
 	rdm->stats.unexpected++;
-	kofi_match_wait(&rdm->match, key, &kept->msg);
+	kofi_match_msg_init(&kept->msg, kefa_pkt_what(pkt), kefa_msg_src(rdm, peer), pkt->tag);
+	kofi_match_wait(&rdm->match, &kept->msg);
 	kept->where = KEFA_HELD_UNEXP;
 	kept->total = kefa_pkt_total(pkt);
 	kept->parts = kefa_pkt_parts(pkt);
@@ -315,25 +320,18 @@ static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpee
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
-static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
-{
-	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;
-}
-
 /* Handle the packet of a message that arrives first. */
 static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				     const struct kefa_pkt *pkt, struct kefa_held *held)
 {
 	struct kofi_match_recv *recv;
 	enum kefa_took took = KEFA_TOOK_DONE;
-	struct kofi_match_key __uninitialized key;
 	struct kefa_rop *rop, *part;
 	struct kefa_held *kept;
 
-	recv = kofi_match_find(&rdm->match, &key, kefa_pkt_what(pkt),
-			       kefa_msg_src(rdm, peer), pkt->tag);
+	recv = kofi_match_find(&rdm->match, kefa_pkt_what(pkt), kefa_msg_src(rdm, peer), pkt->tag);
 	if (!recv)
-		return kefa_msg_unexpected(rdm, peer, pkt, held, &key);
+		return kefa_msg_unexpected(rdm, peer, pkt, held);
 	rop = container_of(recv, struct kefa_rop, recv);
 	if (rop->flags & KEFA_ROP_MULTI) {
 		part = kefa_multi_take(rdm, rop, kefa_pkt_total(pkt));

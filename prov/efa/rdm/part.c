@@ -81,7 +81,6 @@ static void kefa_part_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct k
 static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct kefa_part *p,
 			    const struct ib_wc *wc)
 {
-	struct kofi_match_key __uninitialized key;
 	struct kofi_match_recv *recv;
 	struct kefa_rpeer *peer;
 	struct kefa_rop *rop;
@@ -92,8 +91,8 @@ static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 	peer = kefa_turn_of(rdm, wc, &p->e);
 	if (!peer)
 		return false;
-	recv = kofi_match_find(&rdm->match, &key, p->e.tagged ? FI_TAGGED : FI_MSG,
-			       kefa_msg_src(rdm, peer), p->e.tag);
+	recv = kofi_match_find(&rdm->match, kefa_eager_what(&p->e), kefa_msg_src(rdm, peer),
+			       p->e.tag);
 	if (!recv || recv->link.multi)
 		return false;
 	rop = container_of(recv, struct kefa_rop, recv);

@@ -278,7 +278,6 @@ static bool kefa_read_may_read(struct kefa_rdm *rdm, const struct kefa_rpeer *pe
 static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs *rs,
 					    const struct kefa_read *r, const struct ib_wc *wc)
 {
-	struct kofi_match_key __uninitialized key;
 	struct kofi_match_recv *recv;
 	struct kefa_rpeer *peer;
 	struct kefa_rop *rop;
@@ -289,8 +288,8 @@ static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs
 	peer = kefa_turn_of(rdm, wc, &r->e);
 	if (unlikely(!peer || !kefa_read_may_read(rdm, peer, r)))
 		return false;
-	recv = kofi_match_find(&rdm->match, &key, r->e.tagged ? FI_TAGGED : FI_MSG,
-			       kefa_msg_src(rdm, peer), r->e.tag);
+	recv = kofi_match_find(&rdm->match, kefa_eager_what(&r->e), kefa_msg_src(rdm, peer),
+			       r->e.tag);
 	if (unlikely(!recv || recv->link.multi))
 		return false;
 	rop = container_of(recv, struct kefa_rop, recv);
