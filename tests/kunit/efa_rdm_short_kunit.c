@@ -191,10 +191,14 @@ static void short_waits(struct kunit *test)
 static void short_window(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
 	struct efake_qp *qp = pair->end[0].qp;
-	unsigned int i;
+	unsigned int i, window = KEFA_ORDER_SEND_WINDOW;
 
-	for (i = 0; i < KEFA_ORDER_SEND_WINDOW; i++) {
+	spin_lock_bh(&rdm->ep.lock);
+	window -= kefa_peers_at(&rdm->peers, pair->end[0].peer)->order.next_id % KEFA_ORDER_PART;
+	spin_unlock_bh(&rdm->ep.lock);
+	for (i = 0; i < window; i++) {
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, i), 0);
 		KUNIT_ASSERT_EQ(test, qp->nsent, i ? 2U : 1U);
 		if (!i)
@@ -206,7 +210,7 @@ static void short_window(struct kunit *test)
 	expect_slots(test, &pair->end[0], 1);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, i), 0);
 	KUNIT_EXPECT_EQ(test, qp->nsent, 1U);
-	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->rops.used, 1U);
+	KUNIT_EXPECT_EQ(test, rdm->rops.used, 1U);
 	efake_wr_done(efake_sent(qp, 0), 0);
 	efake_settle();
 	rdm_expect(test, &pair->end[0], 0, 8);
@@ -256,6 +260,47 @@ static void short_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, next, 39U);
 	/* Messages in order took the fast path, before and after the wrap. */
 	KUNIT_EXPECT_LT(test, rdm_uses(rdm) - was, 30U);
+	rdm_expect_whole(test, pair);
+}
+
+/* Messages that found no receive are sent again in their order, whatever that of the reports. */
+static void short_again(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct efake_qp *qp = pair->end[0].qp;
+	struct kefa_eager_tagrtm_hdr hdr;
+	const unsigned int n = 6;
+	unsigned int i;
+	u32 first = 0;
+
+	/* Long enough for all to be parked before the delay is over. */
+	rdm->backoffs.first_us = USEC_PER_SEC;
+	rdm->backoffs.max_us = USEC_PER_SEC;
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, i), 0);
+	/* The first report sends its message again at once. */
+	for (i = 0; i < 10 * n && qp->nsent; i++) {
+		efake_wr_done(efake_sent(qp, i % 3 % qp->nsent), KEFA_STATUS_RNR);
+		efake_settle();
+	}
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->parked), n);
+	for (i = 0; i < 200 && !qp->nsent; i++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	KUNIT_ASSERT_EQ(test, qp->nsent, n);
+	for (i = 0; i < n; i++) {
+		efake_wr_read(efake_sent(qp, i), (u8 *)&hdr, sizeof(hdr));
+		first = i ? first : le32_to_cpu(hdr.hdr.msg_id);
+		KUNIT_EXPECT_EQ(test, le32_to_cpu(hdr.hdr.msg_id), first + i);
+	}
+	rdm_run(pair);
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_read(&pair->end[0]).ret, 1);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, BYTES, 5, i), 0);
+		rdm_expect(test, &pair->end[1], i, 8);
+	}
 	rdm_expect_whole(test, pair);
 }
 
@@ -565,6 +610,7 @@ static struct kunit_case short_cases[] = {
 	KUNIT_CASE(short_waits),
 	KUNIT_CASE(short_window),
 	KUNIT_CASE(short_wraps),
+	KUNIT_CASE(short_again),
 	KUNIT_CASE(short_ends),
 	KUNIT_CASE(short_refused),
 	KUNIT_CASE(short_unposted),

@@ -6,6 +6,7 @@
 #include "../path.h"
 #include "eager.h"
 #include "rdm.h"
+#include "tx.h"
 
 /**
  * kefa_rpeer_usual() - check that nothing has to be done about a peer that has sent a packet

@@ -153,7 +153,7 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len, DMA_TO_DEVICE);
 		ts->seg.len = 0;
 	}
-	kefa_order_arrived(&ts->out);
+	kefa_ts_arrived(ts);
 	ts->whole = false;
 	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
 	ts->id += KEFA_OP_USE;

@@ -7,7 +7,6 @@
 #ifndef KEFA_RDM_ORDER_H
 #define KEFA_RDM_ORDER_H
 
-#include <linux/list.h>
 #include <linux/types.h>
 
 /*
@@ -15,6 +14,9 @@
  * aborts its process at a distance of 8192 or, up to 2.3, of 16384.
  */
 #define KEFA_ORDER_SEND_WINDOW	1024
+/* The window has this number of parts, each with as many numbers. */
+#define KEFA_ORDER_PARTS	8
+#define KEFA_ORDER_PART		(KEFA_ORDER_SEND_WINDOW / KEFA_ORDER_PARTS)
 
 /* Maximum distance of a peer's number. Later versions of libfabric send without a limit. */
 #define KEFA_ORDER_RECV_WINDOW	16384
@@ -23,24 +25,14 @@
  * struct kefa_order - numbers of messages to and from one peer
  * @next_id: number of the next message to the peer
  * @exp_id: number of the next message expected from the peer
- * @out: requests to the peer that may not have arrived, &struct kefa_order_out, oldest first
+ * @out: for each part of the window, number of requests to the peer that may not have arrived
  *
  * Protected by the endpoint's lock.
  */
 struct kefa_order {
-	u32			next_id;
-	u32			exp_id;
-	struct list_head	out;
-};
-
-/**
- * struct kefa_order_out - a request packet that was passed to the device, embedded in its slot
- * @list: entry in kefa_order.out, also while the packet waits to be sent again
- * @msg_id: message number, which several packets may have
- */
-struct kefa_order_out {
-	struct list_head	list;
-	u32			msg_id;
+	u32	next_id;
+	u32	exp_id;
+	u16	out[KEFA_ORDER_PARTS];
 };
 
 /**
@@ -59,9 +51,13 @@ enum kefa_order_turn {
 };
 
 void kefa_order_init(struct kefa_order *order, u32 next_id, u32 exp_id);
-void kefa_order_sent(struct kefa_order *order, struct kefa_order_out *out, u32 msg_id);
-u32 kefa_order_give(struct kefa_order *order);
 enum kefa_order_turn kefa_order_whose(const struct kefa_order *order, u32 msg_id);
+
+/* Part of the window that has a number. A part is used again when its requests have arrived. */
+static inline u32 kefa_order_part(u32 msg_id)
+{
+	return msg_id / KEFA_ORDER_PART % KEFA_ORDER_PARTS;
+}
 
 /**
  * kefa_order_may_give() - check whether one more message may be numbered
@@ -77,53 +73,45 @@ enum kefa_order_turn kefa_order_whose(const struct kefa_order *order, u32 msg_id
  */
 static inline bool kefa_order_may_give(const struct kefa_order *order)
 {
-	const struct kefa_order_out *first;
-
-	if (list_empty(&order->out))
-		return true;
-	first = list_first_entry(&order->out, struct kefa_order_out, list);
-	return order->next_id - first->msg_id < KEFA_ORDER_SEND_WINDOW;
+	return order->next_id % KEFA_ORDER_PART || !order->out[kefa_order_part(order->next_id)];
 }
 
 /**
- * kefa_order_next() - number a message of one packet that is passed to the device
+ * kefa_order_give() - number a message
  * @order: numbers of the peer, for which kefa_order_may_give() returned true
- * @out: entry of the packet, in no list; takes the number
- *
- * Combines kefa_order_give() and kefa_order_sent().
  *
  * Context: Under the endpoint's lock.
+ * Return: the number.
  */
-static inline void kefa_order_next(struct kefa_order *order, struct kefa_order_out *out)
+static inline u32 kefa_order_give(struct kefa_order *order)
 {
-	out->msg_id = order->next_id++;
-	list_add_tail(&out->list, &order->out);
+	return order->next_id++;
 }
 
 /**
- * kefa_order_more() - add another packet of the message that was numbered last
- * @order: of the peer
- * @out: entry of the packet, in no list; set to the number
+ * kefa_order_sent() - note that a request packet is passed to the device
+ * @order: numbers of the peer
+ * @msg_id: number that was given last; several packets of a message have the same
  *
  * Context: Under the endpoint's lock.
  */
-static inline void kefa_order_more(struct kefa_order *order, struct kefa_order_out *out)
+static inline void kefa_order_sent(struct kefa_order *order, u32 msg_id)
 {
-	out->msg_id = order->next_id - 1;
-	list_add_tail(&out->list, &order->out);
+	order->out[kefa_order_part(msg_id)]++;
 }
 
 /**
  * kefa_order_arrived() - note that the device has delivered a request packet, or never will
- * @out: entry of the packet
+ * @order: numbers of the peer
+ * @msg_id: number of the packet
  *
  * Don't call it for a packet that will be sent again.
  *
  * Context: Under the endpoint's lock.
  */
-static inline void kefa_order_arrived(struct kefa_order_out *out)
+static inline void kefa_order_arrived(struct kefa_order *order, u32 msg_id)
 {
-	list_del_init(&out->list);
+	order->out[kefa_order_part(msg_id)]--;
 }
 
 #endif /* KEFA_RDM_ORDER_H */

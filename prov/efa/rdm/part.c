@@ -173,7 +173,7 @@ bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 	lockdep_assert_held(&rdm->ep.lock);
 	if (!kefa_part_plain(ts, wc))
 		return false;
-	kefa_order_arrived(&ts->out);
+	kefa_ts_arrived(ts);
 	peer = ts->peer;
 	rop = ts->rop;
 	ts->seg.len = 0;

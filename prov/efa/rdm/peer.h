@@ -310,8 +310,7 @@ static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
  */
 static inline bool kefa_rpeer_idle(const struct kefa_rpeer *peer)
 {
-	return !peer->nops && list_empty(&peer->wait) &&
-	       list_empty(&peer->order.out) && !peer->kept && !peer->wrs &&
+	return !peer->nops && list_empty(&peer->wait) && !peer->kept && !peer->wrs &&
 	       !peer->owes && !peer->backoff.waiting;
 }
 

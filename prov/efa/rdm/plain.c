@@ -165,14 +165,14 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	ts->cq_flags = p->what;
 	ts->tag = p->tag;
 	ts->total = p->len;
-	kefa_order_next(&peer->order, &ts->out);
-	hdr->hdr.msg_id = cpu_to_le32(ts->out.msg_id);
+	kefa_ts_order(ts, kefa_order_give(&peer->order));
+	hdr->hdr.msg_id = cpu_to_le32(ts->msg_id);
 	if (p->what & FI_TAGGED)
 		hdr->tag = cpu_to_le64(p->tag);
 	rdm->stats.sent[type]++;
 	ep->stats.sends++;
 	ep->stats.tx_bytes += p->len;
-	trace_kefa_packet(ep, peer, type, ts->out.msg_id, p->len, true);
+	trace_kefa_packet(ep, peer, type, ts->msg_id, p->len, true);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
 	ep->held[nheld] = wr;
 	kefa_rplain_wr(rdm, ts, peer, wr);
@@ -336,7 +336,7 @@ static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_ro
 		ts->type = rop->type;
 		ts->len = hdr;
 		kefa_rmedium_hdr(ts->hdr, rdm, rop, tagged, hdr, off);
-		kefa_order_more(&peer->order, &ts->out);
+		kefa_ts_order(ts, rop->msg_id);
 		kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
 		kefa_dma_sync_for_device(ep->dma, ts->dma, hdr, DMA_TO_DEVICE);
 		wr = &ep->wrs[nheld];

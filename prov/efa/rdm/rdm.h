@@ -177,7 +177,6 @@ enum kefa_ts_what {
  * struct kefa_ts - a send slot, in use until the device has delivered the packet
  * @next: in KEFA_TS_FREE, the next free slot, or the next one that eager.c reports
  * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked
- * @out: for a request, entry in the peer's order
  * @rop: the operation; NULL for packets without one, such as HANDSHAKE, and with @whole
  * @peer: receiver of the packet
  * @id: id of the work request: the slot, and in the upper half the number of its uses
@@ -193,22 +192,24 @@ enum kefa_ts_what {
  * @err: with @whole, positive errno of the first failure
  * @prov: with @whole, status of the device for the first failure
  * @imm: remote CQ data of a message without a header
+ * @msg_id: with @ordered, number of the message
  * @len: bytes at @hdr or @copy
  * @type: enum kefa_pkt_type, or 0 for a message without a header
  * @state: enum kefa_ts_state
  * @what: enum kefa_ts_what
  * @again: the packet was sent before, and found the peer without a receive
  * @has_imm: @imm is valid
+ * @ordered: the packet is counted in the peer's order
  * @shared: @seg is a part of the mapping of its operation
  * @whole: the slot has a whole message of the ULP's, which has no other operation
  * @quiet: with @whole, the message has no completion on success
  *
- * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @shared, @whole are clear.
+ * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared and
+ * @whole are clear.
  */
 struct kefa_ts {
 	struct kefa_ts		*next;
 	struct list_head	list;
-	struct kefa_order_out	out;
 	struct kefa_rop		*rop;
 	struct kefa_rpeer	*peer;
 	u64			id;
@@ -223,31 +224,18 @@ struct kefa_ts {
 	int			err;
 	u32			prov;
 	u32			imm;
+	u32			msg_id;
 	u16			len;
 	u8			type;
 	u8			state;
 	u8			what;
 	bool			again;
 	bool			has_imm;
+	bool			ordered;
 	bool			shared;
 	bool			whole;
 	bool			quiet;
 };
-
-/* Return: whether a transition between two states is allowed. */
-static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_state to)
-{
-	switch (to) {
-	case KEFA_TS_FREE:
-	case KEFA_TS_POSTED:
-		/* A slot that was taken but not posted is still free. Parked ones are reposted. */
-		return true;
-	case KEFA_TS_PARKED:
-		return from == KEFA_TS_POSTED;
-	default:
-		return false;
-	}
-}
 
 /**
  * enum kefa_held_where - place of a kept packet
@@ -763,22 +751,6 @@ static inline void kefa_rs_again(struct kefa_rdm *rdm, struct kefa_rs *rs)
 	kefa_rs_hold(rdm, rs);
 	if (unlikely(rdm->ep.nrecvs == KEFA_RECVS_MAX))
 		kefa_rx_give(rdm);
-}
-
-/**
- * kefa_ts_set_state() - change the state of a send slot
- * @rdm: the endpoint
- * @ts: the send slot
- * @state: new state of the slot
- *
- * Context: Under kefa_ep.lock.
- */
-static __always_inline void kefa_ts_set_state(const struct kefa_rdm *rdm, struct kefa_ts *ts,
-					      enum kefa_ts_state state)
-{
-	lockdep_assert_held(&rdm->ep.lock);
-	WARN_ON_ONCE(!kefa_ts_may(ts->state, state));
-	ts->state = state;
 }
 
 /**

@@ -11,7 +11,6 @@
  */
 #include "arrive.h"
 #include "read.h"
-#include "tx.h"
 
 /* --- slots --- */
 
@@ -126,8 +125,8 @@ static noinline bool kefa_read_registered(struct kefa_rdm *rdm, struct kefa_ts *
 	list_del_init(&rop->peer_link);
 	if (unlikely(kefa_rpeer_waits(peer)))
 		kefa_rdm_todo(rdm, peer);
-	kefa_order_next(&peer->order, &ts->out);
-	rop->msg_id = ts->out.msg_id;
+	rop->msg_id = kefa_order_give(&peer->order);
+	kefa_ts_order(ts, rop->msg_id);
 	rop->type = tagged ? KEFA_LONGREAD_TAGRTM_PKT : KEFA_LONGREAD_MSGRTM_PKT;
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_ACK);
 	kefa_silent_arm(rdm);
@@ -150,7 +149,7 @@ static noinline bool kefa_read_requested(struct kefa_rdm *rdm, struct kefa_ts *t
 	    rop->flags & KEFA_ROP_OVER ||
 	    (rop->state != KEFA_ROP_ACK && rop->state != KEFA_ROP_INVAL))
 		return false;
-	kefa_order_arrived(&ts->out);
+	kefa_ts_arrived(ts);
 	rop->wrs--;
 	kefa_read_slot_over(rdm, ts);
 	kefa_ts_unused(rdm, ts);

@@ -302,7 +302,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 			kefa_ts_seal_next(rdm, ts[i], ts[0], &out);
 		else
 			kefa_ts_seal(rdm, ts[0], &out.pkt);
-		kefa_order_sent(&peer->order, &ts[i]->out, rop->msg_id);
+		kefa_ts_order(ts[i], rop->msg_id);
 		kefa_ts_post(rdm, ts[i]);
 	}
 	trace_kefa_packet(&rdm->ep, peer, out.pkt.row->type, rop->msg_id, rop->total, true);
@@ -344,7 +344,7 @@ static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	kefa_shape_write(shape, to, rop->msg_id, rop->tag);
 	if (ts->copy)
 		kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
-	kefa_order_sent(&peer->order, &ts->out, rop->msg_id);
+	kefa_ts_order(ts, rop->msg_id);
 	kefa_ts_post(rdm, ts);
 	trace_kefa_packet(&rdm->ep, peer, shape->type, rop->msg_id, rop->total, true);
 	return 0;

@@ -11,6 +11,7 @@
  * KEFA_TS_ROOM bytes is copied next to the headers. The data of a longer packet is sent without a
  * copy if it is physically contiguous; otherwise the whole packet is copied to a bounce buffer.
  */
+#include <linux/list_sort.h>
 #include <linux/slab.h>
 #include "../dma.h"
 #include "../path.h"
@@ -58,7 +59,6 @@ int kefa_tx_init(struct kefa_rdm *rdm)
 		if (i % KEFA_TS_PER_PAGE == 0 && kefa_ts_page(rdm, i))
 			return -ENOMEM;
 		rdm->ts[i].id = i;
-		INIT_LIST_HEAD(&rdm->ts[i].out.list);
 		INIT_LIST_HEAD(&rdm->ts[i].list);
 		rdm->ts[i].next = rdm->ts_free;
 		rdm->ts_free = &rdm->ts[i];
@@ -129,7 +129,7 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		kefa_copy_free(&rdm->ep, ts->copy);
 	if (ts->whole)
 		kefa_ts_tell(rdm, ts);
-	kefa_order_arrived(&ts->out);
+	kefa_ts_arrived(ts);
 	list_del_init(&ts->list);
 	kefa_ts_clear(ts);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
@@ -275,7 +275,7 @@ static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 
 	} else if (ts->type == KEFA_HANDSHAKE_PKT && peer->state != KEFA_RPEER_DEAD) {
 		kefa_peers_untold(&rdm->peers, peer);
 	}
-	if (peer->state == KEFA_RPEER_GONE && !list_empty(&ts->out.list))
+	if (peer->state == KEFA_RPEER_GONE && ts->ordered)
 		kefa_rdm_lost(rdm, peer);
 	kefa_ts_fail(rdm, ts, err, status);
 	kefa_ts_free(rdm, ts);
@@ -485,12 +485,21 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 	kefa_rdm_end(rdm, rop);
 }
 
+/* Requests go first, in the order of their messages, so that the peer has to keep few of them. */
+static int kefa_ts_compare(void *priv, const struct list_head *a, const struct list_head *b)
+{
+	const struct kefa_ts *x = list_entry(a, struct kefa_ts, list);
+	const struct kefa_ts *y = list_entry(b, struct kefa_ts, list);
+
+	if (x->ordered && y->ordered)
+		return (s32)(x->msg_id - y->msg_id);
+	return y->ordered - x->ordered;
+}
+
 /**
  * kefa_tx_again() - post the parked packets of a peer again
  * @rdm: the endpoint, enabled
  * @peer: the peer, whose delay is over
- *
- * Requests go first, in the order of their messages, so that the peer has to keep few of them.
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  */
@@ -500,12 +509,10 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	LIST_HEAD(again);
 
 	lockdep_assert_held(&rdm->ep.lock);
-	list_for_each_entry(ts, &peer->order.out, out.list)
-		if (ts->state == KEFA_TS_PARKED)
-			list_move_tail(&ts->list, &again);
 	list_for_each_entry_safe(ts, next, &rdm->parked, list)
 		if (ts->peer == peer)
 			list_move_tail(&ts->list, &again);
+	list_sort(NULL, &again, kefa_ts_compare);
 	while ((ts = list_first_entry_or_null(&again, struct kefa_ts, list))) {
 		list_del_init(&ts->list);
 		kefa_ts_post(rdm, ts);

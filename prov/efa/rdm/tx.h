@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Who may have a send slot, and taking one. The rest of what is done with them is in tx.c. */
+/* Send slots: who may have one, and what the fast paths do with one. The rest is in tx.c. */
 #ifndef KEFA_RDM_TX_H
 #define KEFA_RDM_TX_H
 
@@ -81,6 +81,65 @@ static inline struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpe
 	if (rdm->ts_nfree <= (control ? 0 : rdm->ts_ctl))
 		return NULL;
 	return kefa_ts_pop(rdm, peer);
+}
+
+/* Return: whether a transition between two states is allowed. */
+static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_state to)
+{
+	switch (to) {
+	case KEFA_TS_FREE:
+	case KEFA_TS_POSTED:
+		/* A slot that was taken but not posted is still free. Parked ones are reposted. */
+		return true;
+	case KEFA_TS_PARKED:
+		return from == KEFA_TS_POSTED;
+	default:
+		return false;
+	}
+}
+
+/**
+ * kefa_ts_set_state() - change the state of a send slot
+ * @rdm: the endpoint
+ * @ts: the send slot
+ * @state: new state of the slot
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_set_state(const struct kefa_rdm *rdm, struct kefa_ts *ts,
+					      enum kefa_ts_state state)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	WARN_ON_ONCE(!kefa_ts_may(ts->state, state));
+	ts->state = state;
+}
+
+/**
+ * kefa_ts_order() - count a request packet in its peer's order
+ * @ts: slot of the packet, about to be posted
+ * @msg_id: number of the message, from kefa_order_give()
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_order(struct kefa_ts *ts, u32 msg_id)
+{
+	ts->msg_id = msg_id;
+	ts->ordered = true;
+	kefa_order_sent(&ts->peer->order, msg_id);
+}
+
+/**
+ * kefa_ts_arrived() - note that a packet was delivered, or never will be
+ * @ts: slot of the packet, which may be one that isn't in its peer's order
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_arrived(struct kefa_ts *ts)
+{
+	if (!ts->ordered)
+		return;
+	ts->ordered = false;
+	kefa_order_arrived(&ts->peer->order, ts->msg_id);
 }
 
 #endif /* KEFA_RDM_TX_H */
