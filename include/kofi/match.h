@@ -112,12 +112,16 @@ struct kofi_match {
  * @recvs: maximum number of posted receives
  * @msgs: expected number of waiting messages; more of them take longer to find
  *
+ * A comparison with another entry of a bucket is likely to miss the cache, so few buckets should
+ * have more than one.
+ *
  * Context: Any.
- * Return: a power of two, so that a bucket has half an entry on average.
+ * Return: a power of two, so that a bucket has at most a quarter of a receive and half a message
+ * on average.
  */
 static inline size_t kofi_match_heads(size_t recvs, size_t msgs)
 {
-	return roundup_pow_of_two(max_t(size_t, 2 * recvs + 4 * msgs, 2));
+	return roundup_pow_of_two(max_t(size_t, 4 * recvs + 4 * msgs, 2));
 }
 
 void kofi_match_init(struct kofi_match *match, spinlock_t *lock,
