@@ -151,7 +151,7 @@ def messages():
     for size in (8, KIB, 64 * KIB, KIB * KIB):
         yield Row("rdmpair", "send", size, "polled", batch_for(size))
     # Likewise, but only one side of the two is counted.
-    for size, batch in ((64 * KIB, BATCH), (KIB * KIB, READ_REGIONS)):
+    for size, batch in ((8, BATCH), (KIB, BATCH), (64 * KIB, BATCH), (KIB * KIB, READ_REGIONS)):
         yield Row("rdmtx", "send", size, "polled", batch)
         yield Row("rdmrx", "recv", size, "polled", batch)
 
