@@ -12,6 +12,7 @@
  * because it has got our HANDSHAKE before.
  */
 #include <linux/slab.h>
+#include <linux/string.h>
 #include "peer.h"
 
 static struct kmem_cache *kefa_rpeer_cache;
@@ -272,6 +273,7 @@ void kefa_rpeer_free(struct kefa_peers *peers, struct kefa_rpeer *peer)
 	if (!peer)
 		return;
 	WARN_ON_ONCE(peer->state != KEFA_RPEER_NEW && peer->state != KEFA_RPEER_GONE);
+	WARN_ON_ONCE(memchr_inv(peer->order.out, 0, sizeof(peer->order.out)));
 	ida_free(&peers->ids, peer->id);
 	kmem_cache_free(kefa_rpeer_cache, peer);
 }
