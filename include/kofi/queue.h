@@ -48,6 +48,7 @@ void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 
 /* cq.c, source.c */
 
+struct kofi_cq_reader;
 struct kofi_cq_slot;
 
 /**
@@ -58,19 +59,42 @@ struct kofi_cq_slot;
  *	for a lock unless the argument last is true. With last, the reader sleeps if there
  *	were no completions, so the next one must be reported by kofi_cq_poke() or
  *	kofi_cq_notify(). If there were completions, events may stay off, because the reader
- *	polls again before it sleeps
+ *	polls again before it sleeps. Completions may be given to the argument reader, if it
+ *	isn't NULL, see struct kofi_cq_reader
  * @arg: first argument of @poll
  */
 struct kofi_source {
 	struct list_head	list;
-	bool			(*poll)(void *arg, bool last);
+	bool			(*poll)(void *arg, bool last, struct kofi_cq_reader *reader);
 	void			*arg;
+};
+
+/**
+ * struct kofi_cq_reader - a reader that found a completion queue empty, and polls its sources
+ * @cq: the completion queue
+ * @buf: where the next completion goes, in the queue's format
+ * @size: size of a completion in that format
+ * @src_addr: where the sender of its message goes, or NULL
+ * @room: number of completions that still fit into @buf
+ *
+ * A source may give the reader completions directly, which costs less than to write them to the
+ * queue and read them from there: if kofi_cq_takes() returns true, it calls kofi_cq_give(). It
+ * doesn't notify anybody of completions that it has given to a reader. Errors and unsolicited
+ * completions are always written to the queue.
+ */
+struct kofi_cq_reader {
+	struct kofi_cq	*cq;
+	void		*buf;
+	size_t		size;
+	fi_addr_t	*src_addr;
+	size_t		room;
 };
 
 /**
  * struct kofi_cq - a completion queue, for providers to embed or use
  * @cq_fid: the object
  * @attr: attributes with which the queue was opened
+ * @entry_size: size of a completion in the queue's format
  * @lock: protects @ring to @room and the state of @notifier. Taken in process
  *	and softirq context, inside the locks of a provider
  * @ring: slots of the completions to be read
@@ -101,6 +125,7 @@ struct kofi_source {
 struct kofi_cq {
 	struct fid_cq		cq_fid;
 	struct fi_cq_attr	attr;
+	size_t			entry_size;
 	spinlock_t		lock;	/* protects ring to room, notifier */
 	struct kofi_cq_slot	*ring;
 	u32			mask;
@@ -280,6 +305,64 @@ static inline void kofi_cq_add(struct kofi_cq *cq,
 			       fi_addr_t src_addr)
 {
 	kofi_cq_add_slot(cq, entry, src_addr, false);
+}
+
+/**
+ * kofi_cq_takes() - check whether a reader takes completions directly
+ * @cq: the queue to which the completions would be written otherwise
+ * @reader: argument of kofi_source.poll, or NULL
+ * @n: number of completions
+ *
+ * Completions in the queue come first, so a reader takes nothing while there are any. The
+ * caller's own earlier completions are seen there without the queue's lock, and those of other
+ * sources have no order relative to the caller's.
+ *
+ * Context: Under the lock under which the source writes all its completions.
+ * Return: whether kofi_cq_give() may be called @n times.
+ */
+static inline bool kofi_cq_takes(const struct kofi_cq *cq, const struct kofi_cq_reader *reader,
+				 size_t n)
+{
+	return reader && reader->cq == cq && reader->room >= n &&
+	       READ_ONCE(cq->head) == READ_ONCE(cq->tail);
+}
+
+/**
+ * kofi_cq_give() - give a reader a completion
+ * @reader: the reader, with room
+ * @entry: the completion, in the longest format
+ * @src_addr: sender of the message, or FI_ADDR_NOTAVAIL
+ *
+ * Uses an entry from kofi_cq_reserve(). For several completions pass a local copy of the reader,
+ * which the compiler can keep in registers, and copy it back.
+ *
+ * Context: As kofi_cq_takes().
+ */
+static inline void kofi_cq_give(struct kofi_cq_reader *reader,
+				const struct fi_cq_tagged_entry *entry, fi_addr_t src_addr)
+{
+	struct fi_cq_tagged_entry *to = reader->buf;
+
+	/* Each format has the layout of the first part of the longest one. */
+	switch (reader->size) {
+	case sizeof(struct fi_cq_tagged_entry):
+		to->tag = entry->tag;
+		fallthrough;
+	case sizeof(struct fi_cq_data_entry):
+		to->buf = entry->buf;
+		to->data = entry->data;
+		fallthrough;
+	case sizeof(struct fi_cq_msg_entry):
+		to->flags = entry->flags;
+		to->len = entry->len;
+		fallthrough;
+	default:
+		to->op_context = entry->op_context;
+	}
+	reader->buf += reader->size;
+	if (reader->src_addr)
+		*reader->src_addr++ = src_addr;
+	reader->room--;
 }
 
 /**
@@ -546,7 +629,8 @@ int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
 int kofi_ep_opsflag(struct kofi_side *tx, struct kofi_side *rx, int command,
 		    u64 *arg);
 void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
-			bool (*poll)(void *arg, bool last), void *arg);
+			bool (*poll)(void *arg, bool last, struct kofi_cq_reader *reader),
+			void *arg);
 void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx);
 
 /**

@@ -10,16 +10,24 @@
 #include <linux/string.h>
 #include "queue.h"
 
-/* Each format has the layout of the first part of an error entry: kofi_cq_copy() copies that. */
+/*
+ * Each format has the layout of the first part of the longest one, and that of an error entry, so
+ * kofi_cq_give() can read a slot and write any format as a struct fi_cq_tagged_entry. All members
+ * have the same size, so the last ones show it.
+ */
 #define KOFI_SAME_PLACE(type, field)				\
 	static_assert(offsetof(struct type, field) ==		\
 		      offsetof(struct fi_cq_err_entry, field))
-KOFI_SAME_PLACE(fi_cq_entry, op_context);
-KOFI_SAME_PLACE(fi_cq_msg_entry, flags);
 KOFI_SAME_PLACE(fi_cq_msg_entry, len);
-KOFI_SAME_PLACE(fi_cq_data_entry, buf);
 KOFI_SAME_PLACE(fi_cq_data_entry, data);
 KOFI_SAME_PLACE(fi_cq_tagged_entry, tag);
+
+static const size_t kofi_cq_entry_size[] = {
+	[FI_CQ_FORMAT_CONTEXT]	= sizeof(struct fi_cq_entry),
+	[FI_CQ_FORMAT_MSG]	= sizeof(struct fi_cq_msg_entry),
+	[FI_CQ_FORMAT_DATA]	= sizeof(struct fi_cq_data_entry),
+	[FI_CQ_FORMAT_TAGGED]	= sizeof(struct fi_cq_tagged_entry),
+};
 
 static struct kofi_cq *to_kofi_cq(struct fid_cq *cq)
 {
@@ -72,47 +80,37 @@ static __always_inline void kofi_cq_release(struct kofi_cq *cq, unsigned int pos
 }
 
 /*
- * Take up to @count completions, until one is an error. @size, that of the format's entry, is a
- * constant, so that the compiler needs no call of memcpy(). Return: the number of completions.
+ * Give the reader completions from the ring until one is an error. @reader is a copy, because the
+ * compiler must assume that writes to the buffer change what it doesn't keep in registers.
+ * Return: the number of completions.
  */
-static __always_inline size_t kofi_cq_copy(const struct kofi_cq *cq, size_t size, void *buf,
-					   size_t count, fi_addr_t *src_addr,
+static __always_inline size_t kofi_cq_copy(const struct kofi_cq *cq, struct kofi_cq_reader reader,
 					   unsigned int *unsolicited)
 {
-	/* Local copies, because the compiler must assume that writes to @buf change @cq. */
 	const struct kofi_cq_slot *slot, *ring = cq->ring;
 	const u32 head = cq->head, mask = cq->mask;
+	const size_t count = min_t(size_t, reader.room, cq->tail - head);
 	size_t n;
 
-	for (n = 0; n < count; n++, buf += size) {
+	for (n = 0; n < count; n++) {
 		slot = &ring[(head + n) & mask];
 		if (unlikely(slot->entry.err))
 			break;
-		memcpy(buf, &slot->entry, size);
-		if (src_addr)
-			src_addr[n] = slot->entry.src_addr;
+		kofi_cq_give(&reader, (const void *)&slot->entry, slot->entry.src_addr);
 		*unsolicited += slot->unsolicited;
 	}
 	return n;
 }
 
-static size_t kofi_cq_take(const struct kofi_cq *cq, void *buf, size_t count,
-			   fi_addr_t *src_addr, unsigned int *unsolicited)
+/* As kofi_cq_copy(), which is inlined for the longer formats, so that the size is a constant. */
+static __always_inline size_t kofi_cq_take(const struct kofi_cq *cq, struct kofi_cq_reader reader,
+					   unsigned int *unsolicited)
 {
-	switch (cq->attr.format) {
-	case FI_CQ_FORMAT_CONTEXT:
-		return kofi_cq_copy(cq, sizeof(struct fi_cq_entry), buf, count, src_addr,
-				    unsolicited);
-	case FI_CQ_FORMAT_MSG:
-		return kofi_cq_copy(cq, sizeof(struct fi_cq_msg_entry), buf, count, src_addr,
-				    unsolicited);
-	case FI_CQ_FORMAT_DATA:
-		return kofi_cq_copy(cq, sizeof(struct fi_cq_data_entry), buf, count, src_addr,
-				    unsolicited);
-	default:
-		return kofi_cq_copy(cq, sizeof(struct fi_cq_tagged_entry), buf, count, src_addr,
-				    unsolicited);
-	}
+	if (reader.size == sizeof(struct fi_cq_tagged_entry))
+		return kofi_cq_copy(cq, reader, unsolicited);
+	if (reader.size == sizeof(struct fi_cq_data_entry))
+		return kofi_cq_copy(cq, reader, unsolicited);
+	return kofi_cq_copy(cq, reader, unsolicited);
 }
 
 static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
@@ -121,22 +119,23 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 	struct kofi_cq *cq = to_kofi_cq(cq_fid);
 	unsigned int unsolicited = 0;
 	ssize_t n, ret;
-	u32 ready;
 
 	/* An empty queue: poll the devices, except in a handler, whose worker has polled them. */
 	if (READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
-		if (in_task() && READ_ONCE(cq->notifier.runner) != current)
-			kofi_cq_poll(cq);
+		if (in_task() && READ_ONCE(cq->notifier.runner) != current) {
+			n = kofi_cq_poll(cq, buf, count, src_addr);
+			if (n)
+				return n;
+		}
 		/* If the queue has a handler, continue below and arm it under the lock. */
 		if (!cq->attr.handler && READ_ONCE(cq->head) == READ_ONCE(cq->tail))
 			return -EAGAIN;
 	}
 	kofi_cq_read_begin(cq);
-	ready = cq->tail - cq->head;
-	n = kofi_cq_take(cq, buf, min_t(size_t, count, ready), src_addr, &unsolicited);
+	n = kofi_cq_take(cq, kofi_cq_reader_init(cq, buf, count, src_addr), &unsolicited);
 	cq->head += n;
 	ret = n;
-	if (!ready) {
+	if (!n && !kofi_cq_head(cq)) {
 		cq->notifier.armed = true;
 		ret = -EAGAIN;
 	} else if (!n && kofi_cq_head(cq)->entry.err) {
@@ -448,6 +447,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 	if (attr->format == FI_CQ_FORMAT_UNSPEC)
 		attr->format = FI_CQ_FORMAT_CONTEXT;
 	cq->attr = *attr;
+	cq->entry_size = kofi_cq_entry_size[attr->format];
 	cq->mask = ring - 1;
 	cq->cq_fid.ops = &kofi_cq_ops;
 	spin_lock_init(&cq->lock);

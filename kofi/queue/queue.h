@@ -75,9 +75,31 @@ int kofi_wait_begin(enum fi_wait_obj wait_obj, int timeout, long *left);
 int kofi_work_start(void);
 void kofi_work_stop(void);
 
+/**
+ * kofi_cq_reader_init() - describe what a reader has room for
+ * @cq: the completion queue
+ * @buf: the reader's buffer
+ * @count: number of completions that fit into it
+ * @src_addr: the reader's buffer for senders, or NULL
+ *
+ * Context: Any.
+ * Return: the reader.
+ */
+static __always_inline struct kofi_cq_reader
+kofi_cq_reader_init(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
+{
+	return (struct kofi_cq_reader) {
+		.cq		= cq,
+		.buf		= buf,
+		.size		= cq->entry_size,
+		.src_addr	= src_addr,
+		.room		= count,
+	};
+}
+
 /* source.c */
 
-void kofi_cq_poll(struct kofi_cq *cq);
+size_t kofi_cq_poll(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
 bool kofi_cq_poll_last(struct kofi_cq *cq, bool always);
 /* Shortest time to poll: polling for less costs little more than reading the clock. */
 #define KOFI_SPIN_LEAST_NS	2000

@@ -16,24 +16,38 @@
 /* Of more sources most are idle, so that polling all of them costs more than events. */
 #define KOFI_SOURCES_MAX	4
 
+static bool kofi_cq_walk(struct kofi_cq *cq, bool last, struct kofi_cq_reader *reader)
+{
+	struct kofi_source *source;
+	bool found = false;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(source, &cq->sources, list)
+		found |= source->poll(source->arg, last, reader);
+	rcu_read_unlock();
+	return found;
+}
+
 /**
- * kofi_cq_poll() - make the sources of a completion queue write their completions
+ * kofi_cq_poll() - make the sources of a completion queue write or give their completions
  * @cq: the completion queue
+ * @buf: buffer of the reader, unused if @count is 0
+ * @count: number of completions that fit into @buf
+ * @src_addr: the reader's buffer for senders, or NULL
  *
  * Does nothing if there are more than KOFI_SOURCES_MAX sources.
  *
  * Context: Process context, atomic or not.
+ * Return: number of completions that the reader was given.
  */
-void kofi_cq_poll(struct kofi_cq *cq)
+size_t kofi_cq_poll(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
 {
-	struct kofi_source *source;
+	struct kofi_cq_reader reader = kofi_cq_reader_init(cq, buf, count, src_addr);
 
-	if (READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
-		return;
-	rcu_read_lock();
-	list_for_each_entry_rcu(source, &cq->sources, list)
-		source->poll(source->arg, false);
-	rcu_read_unlock();
+	if (READ_ONCE(cq->nsources) <= KOFI_SOURCES_MAX)
+		kofi_cq_walk(cq, false, &reader);
+	kofi_cq_unreserve_some(cq, count - reader.room);
+	return count - reader.room;
 }
 
 /**
@@ -48,16 +62,9 @@ void kofi_cq_poll(struct kofi_cq *cq)
  */
 bool kofi_cq_poll_last(struct kofi_cq *cq, bool always)
 {
-	struct kofi_source *source;
-	bool found = false;
-
 	if (!always && READ_ONCE(cq->nsources) > KOFI_SOURCES_MAX)
 		return false;
-	rcu_read_lock();
-	list_for_each_entry_rcu(source, &cq->sources, list)
-		found |= source->poll(source->arg, true);
-	rcu_read_unlock();
-	return found;
+	return kofi_cq_walk(cq, true, NULL);
 }
 
 /* Longest time in microseconds for which a reader polls before it sleeps. */
@@ -102,7 +109,7 @@ bool kofi_cq_spin(struct kofi_cq *cq, u32 max)
 		return false;
 	end = ktime_get_ns() + spin;
 	do {
-		kofi_cq_poll(cq);
+		kofi_cq_poll(cq, NULL, 0, NULL);
 		if (READ_ONCE(cq->head) != READ_ONCE(cq->tail))
 			return true;
 		cpu_relax();
@@ -159,7 +166,8 @@ static void kofi_source_del(struct kofi_cq *cq, struct kofi_source *source)
  * Context: Process context.
  */
 void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
-			bool (*poll)(void *arg, bool last), void *arg)
+			bool (*poll)(void *arg, bool last, struct kofi_cq_reader *reader),
+			void *arg)
 {
 	tx->source = (struct kofi_source) { .poll = poll, .arg = arg };
 	rx->source = tx->source;

@@ -198,7 +198,7 @@ struct kefa_ep_kind {
 	void (*revoked)(struct kefa_mr *mr, int err);
 	void (*end)(struct kefa_ep *ep, bool reaches);
 	void (*scan)(struct kefa_ep *ep, u32 scan);
-	bool (*read)(void *arg, bool last);
+	bool (*read)(void *arg, bool last, struct kofi_cq_reader *reader);
 	void (*show)(struct seq_file *s, struct kefa_ep *ep);
 };
 
@@ -246,6 +246,7 @@ struct kefa_ep_kind {
  * @recvs: the @nrecvs receives that wait for a doorbell, followed by the one that is being
  *	posted
  * @wrs: memory of the work requests of @held that aren't kept in @again
+ * @reader: the reader that polls, if it can take completions, see struct kofi_cq_reader
  * @wcs: completions being processed; not on the stack, which would have to be cleared
  * @rnr_first: slot of the first work request to be resent, plus 1; 0 for none
  * @rnr_tail: pointer to which the next work request to be resent is linked
@@ -305,6 +306,7 @@ struct kefa_ep {
 	struct kefa_wr		*held[KEFA_HELD_MAX];
 	struct kefa_recv_wr	recvs[KEFA_RECVS_MAX];
 	struct kefa_wr		wrs[KEFA_HELD_MAX];
+	struct kofi_cq_reader	*reader;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	u32			rnr_first;
 	u32			*rnr_tail;
@@ -372,7 +374,7 @@ void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self) __releases(&ep->
 struct kefa_news kefa_ep_news(struct kefa_ep *ep);
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
 void kefa_ep_idle(struct work_struct *work);
-bool kefa_ep_read(void *arg, bool last);
+bool kefa_ep_read(void *arg, bool last, struct kofi_cq_reader *reader);
 void kefa_ep_map_retry(struct work_struct *work);
 
 /* post.c */

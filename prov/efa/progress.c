@@ -161,6 +161,16 @@ static noinline void kefa_ep_flush_all(struct kefa_ep *ep)
 
 /* --- operations that succeed --- */
 
+static __always_inline struct fi_cq_tagged_entry kefa_op_entry(const struct kefa_op *op)
+{
+	return (struct fi_cq_tagged_entry) {
+		.op_context	= op->context,
+		.flags		= op->flags,
+		.len		= op->len,
+		.data		= op->data,
+	};
+}
+
 /*
  * Operations that ended are reported together, so that the completion queue's lock is
  * taken once for all of them, and isn't held while memory is unmapped. Their slots are
@@ -174,30 +184,44 @@ static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
 
 	kofi_cq_begin_nested(cq);
 	for (i = 0; i < n; i++, op = op->next) {
-		const struct fi_cq_tagged_entry entry = {
-			.op_context	= op->context,
-			.flags		= op->flags,
-			.len		= op->len,
-			.data		= op->data,
-		};
+		const struct fi_cq_tagged_entry entry = kefa_op_entry(op);
 
-		if (op->quiet) {
+		if (op->quiet)
 			quiet++;
-			continue;
-		}
-		kofi_cq_add(cq, &entry, FI_ADDR_NOTAVAIL);
+		else
+			kofi_cq_add(cq, &entry, FI_ADDR_NOTAVAIL);
 	}
 	kofi_cq_end_nested(cq);
 	side->notify |= quiet < n;
 	kofi_cq_unreserve_some(cq, quiet);
 }
 
-static void kefa_side_report(struct kefa_side *side)
+static void kefa_side_give(struct kefa_side *side, const struct kefa_op *op, unsigned int n,
+			   struct kofi_cq_reader *reader)
+{
+	struct kofi_cq_reader to = *reader;
+	unsigned int quiet = 0;
+
+	for (; n; n--, op = op->next) {
+		const struct fi_cq_tagged_entry entry = kefa_op_entry(op);
+
+		if (op->quiet)
+			quiet++;
+		else
+			kofi_cq_give(&to, &entry, FI_ADDR_NOTAVAIL);
+	}
+	*reader = to;
+	kofi_cq_unreserve_some(side->base.cq, quiet);
+}
+
+static void kefa_side_report(struct kefa_side *side, struct kofi_cq_reader *reader)
 {
 	unsigned int i, n = side->nended;
 	const struct kefa_op *op;
 
-	if (side->base.cq)
+	if (kofi_cq_takes(side->base.cq, reader, n))
+		kefa_side_give(side, side->ended, n, reader);
+	else if (side->base.cq)
 		kefa_side_write(side, side->ended, n);
 	for (op = side->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
@@ -211,9 +235,9 @@ static void kefa_side_report(struct kefa_side *side)
 static __always_inline void kefa_ep_report(struct kefa_ep *ep)
 {
 	if (ep->tx.nended)
-		kefa_side_report(&ep->tx);
+		kefa_side_report(&ep->tx, ep->reader);
 	if (ep->rx.nended)
-		kefa_side_report(&ep->rx);
+		kefa_side_report(&ep->rx, ep->reader);
 }
 
 /* --- completions of the device --- */
@@ -598,14 +622,16 @@ void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
 	__kefa_ep_read_end(ep, found, self);
 }
 
-static bool kefa_ep_read_now(struct kefa_ep *ep)
+static bool kefa_ep_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader)
 {
 	unsigned int n = 0;
 
 	if (!spin_trylock_bh(&ep->lock))
 		return false;
 	if (likely(ep->state == KEFA_EP_ENABLED)) {
+		ep->reader = reader;
 		n = kefa_ep_take(ep);
+		ep->reader = NULL;
 		WRITE_ONCE(ep->polled, true);
 	}
 	__kefa_ep_read_end(ep, n, 0);
@@ -631,15 +657,16 @@ static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
  * kefa_ep_read() - poll for a reader
  * @arg: the endpoint
  * @last: the reader sleeps if there are no completions, so arm the queue
+ * @reader: the reader, if it can take completions directly
  *
  * Serves as kofi_source.poll.
  *
  * Context: Process context, under RCU.
  * Return: whether there were completions.
  */
-bool kefa_ep_read(void *arg, bool last)
+bool kefa_ep_read(void *arg, bool last, struct kofi_cq_reader *reader)
 {
-	return last ? kefa_ep_read_last(arg) : kefa_ep_read_now(arg);
+	return last ? kefa_ep_read_last(arg) : kefa_ep_read_now(arg, reader);
 }
 
 /* Return: whether there are more completions; if not, the queue is armed or needn't be. */

@@ -25,7 +25,7 @@ static bool device_take(struct source_device *dev)
 	return true;
 }
 
-static bool device_poll(void *arg, bool last)
+static bool device_poll(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_device *dev = arg;
 
@@ -115,7 +115,7 @@ static void source_sleep(struct kunit *test)
 }
 
 /* A device that has a completion at the nth poll. */
-static bool device_poll_nth(void *arg, bool last)
+static bool device_poll_nth(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_device *dev = arg;
 
@@ -221,7 +221,7 @@ struct source_steps {
 };
 
 static void steps_init(struct kunit *test, struct source_steps *dev,
-		       bool (*poll)(void *arg, bool last))
+		       bool (*poll)(void *arg, bool last, struct kofi_cq_reader *reader))
 {
 	dev->cq = cq_make(test);
 	dev->tx.cq = dev->cq;
@@ -237,7 +237,7 @@ static void steps_fini(struct source_steps *dev)
 }
 
 /* A device that has a completion for another queue, then one for this queue. */
-static bool steps_found(void *arg, bool last)
+static bool steps_found(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_steps *dev = arg;
 
@@ -261,7 +261,7 @@ static void source_found(struct kunit *test)
 }
 
 /* A device that has a completion, and raises an event while the reader counts as a sleeper. */
-static bool steps_event(void *arg, bool last)
+static bool steps_event(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_steps *dev = arg;
 
@@ -292,7 +292,7 @@ static void source_event_at_end(struct kunit *test)
 }
 
 /* Like steps_event(), for the second reader. The event hasn't woken a reader yet. */
-static bool steps_event_of_second(void *arg, bool last)
+static bool steps_event_of_second(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_steps *dev = arg;
 
@@ -324,13 +324,13 @@ static void source_found_for_sleeper(struct kunit *test)
 /* The directions of other endpoints. */
 static struct kofi_side others[4][2];
 
-static bool others_poll(void *arg, bool last)
+static bool others_poll(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	return false;
 }
 
 /* A device that raises an event, after which the queue gets too many sources to be polled. */
-static bool steps_event_then_others(void *arg, bool last)
+static bool steps_event_then_others(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_steps *dev = arg;
 	int i;
@@ -366,7 +366,7 @@ static void source_event_then_others(struct kunit *test)
 }
 
 /* A device that always has a completion for another queue. */
-static bool device_of_others(void *arg, bool last)
+static bool device_of_others(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct source_device *dev = arg;
 
@@ -416,7 +416,158 @@ static void source_hand_over(struct kunit *test)
 	device_fini(&dev);
 }
 
+/* A device that gives its completions to a reader if it can. */
+struct source_giver {
+	struct kofi_cq		*cq;
+	struct kofi_side	tx, rx;
+	unsigned long		id;		/* of the next completion */
+	unsigned int		n;		/* number of completions of the next poll */
+	bool			writes;		/* write the first of them to the queue */
+	unsigned int		given;
+};
+
+static void giver_write(struct source_giver *dev)
+{
+	cq_write(dev->cq, dev->id++);
+	dev->n--;
+}
+
+static bool giver_poll(void *arg, bool last, struct kofi_cq_reader *reader)
+{
+	struct fi_cq_tagged_entry entry;
+	struct source_giver *dev = arg;
+	bool found = dev->n;
+
+	if (dev->n && dev->writes)
+		giver_write(dev);
+	if (!kofi_cq_takes(dev->cq, reader, dev->n)) {
+		while (dev->n)
+			giver_write(dev);
+		return found;
+	}
+	for (; dev->n; dev->n--) {
+		entry = cq_entry(dev->id);
+		kofi_cq_give(reader, &entry, dev->id++ * 13 + 5);
+		dev->given++;
+	}
+	return found;
+}
+
+static void giver_init(struct kunit *test, struct source_giver *dev, enum fi_cq_format format)
+{
+	*dev = (struct source_giver) {
+		.cq	= cq_make_attr(test, (struct fi_cq_attr) {
+			.format		= format,
+			.wait_obj	= FI_WAIT_UNSPEC,
+		}),
+		.id	= 1,
+	};
+	dev->tx.cq = dev->cq;
+	kofi_ep_add_source(&dev->tx, &dev->rx, giver_poll, dev);
+}
+
+static void giver_fini(struct kunit *test, struct source_giver *dev)
+{
+	KUNIT_EXPECT_EQ(test, dev->n, 0U);
+	cq_expect_idle(test, dev->cq);
+	kofi_ep_del_source(&dev->tx, &dev->rx);
+	synchronize_rcu();
+}
+
+static void giver_post(struct kunit *test, struct source_giver *dev, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve(dev->cq), 0);
+	dev->n = n;
+}
+
+static void give_of_size(struct kunit *test, enum fi_cq_format format, size_t size, bool sources)
+{
+	struct fi_cq_tagged_entry want;
+	struct source_giver dev;
+	fi_addr_t src[4] = { };
+	u8 buf[4 * sizeof(want)] __aligned(8);
+	int i;
+
+	giver_init(test, &dev, format);
+	giver_post(test, &dev, 3);
+	memset(buf, 0xa5, sizeof(buf));
+	KUNIT_EXPECT_EQ(test, fi_cq_readfrom(&dev.cq->cq_fid, buf, 4, sources ? src : NULL), 3);
+	KUNIT_EXPECT_EQ(test, dev.given, 3U);
+	for (i = 0; i < 3; i++) {
+		want = cq_entry(i + 1);
+		KUNIT_EXPECT_MEMEQ(test, buf + i * size, &want, size);
+		KUNIT_EXPECT_EQ(test, src[i], sources ? (i + 1) * 13 + 5 : 0);
+	}
+	KUNIT_EXPECT_EQ(test, src[3], 0);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(buf + 3 * size, 0xa5, sizeof(buf) - 3 * size), NULL);
+	giver_fini(test, &dev);
+}
+
+/* A reader takes completions of each format directly, and no byte behind them is written. */
+static void source_gives(struct kunit *test)
+{
+	int sources;
+
+	for (sources = 0; sources < 2; sources++) {
+		give_of_size(test, FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry), sources);
+		give_of_size(test, FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry), sources);
+		give_of_size(test, FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry), sources);
+		give_of_size(test, FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry),
+			     sources);
+	}
+}
+
+static void giver_expect(struct kunit *test, struct source_giver *dev, size_t count, int from,
+			 int n)
+{
+	struct fi_cq_tagged_entry entry[4];
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_cq_read(&dev->cq->cq_fid, entry, count), n);
+	for (i = 0; i < n; i++) {
+		KUNIT_EXPECT_PTR_EQ(test, entry[i].op_context, (void *)(long)(from + i));
+		KUNIT_EXPECT_TRUE(test, cq_entry_ok(&entry[i]));
+	}
+}
+
+/* What a reader can't take directly is in the queue, in order. */
+static void source_gives_no(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry;
+	struct source_giver dev;
+	struct kofi_cq *other;
+
+	giver_init(test, &dev, FI_CQ_FORMAT_TAGGED);
+	/* More completions than fit into the reader's buffer. */
+	giver_post(test, &dev, 3);
+	giver_expect(test, &dev, 2, 1, 2);
+	giver_expect(test, &dev, 2, 3, 1);
+	/* A completion that was written first. */
+	giver_post(test, &dev, 3);
+	dev.writes = true;
+	giver_expect(test, &dev, 4, 4, 3);
+	dev.writes = false;
+	KUNIT_EXPECT_EQ(test, dev.given, 0U);
+	/* A reader of another queue. */
+	other = cq_make(test);
+	kofi_ep_del_source(&dev.tx, &dev.rx);
+	synchronize_rcu();
+	dev.rx.cq = other;
+	kofi_ep_add_source(&dev.tx, &dev.rx, giver_poll, &dev);
+	giver_post(test, &dev, 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(&other->cq_fid, &entry, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, dev.n, 0U);
+	giver_expect(test, &dev, 4, 7, 1);
+	KUNIT_EXPECT_EQ(test, dev.given, 0U);
+	giver_fini(test, &dev);
+}
+
 static struct kunit_case source_cases[] = {
+	KUNIT_CASE(source_gives),
+	KUNIT_CASE(source_gives_no),
 	KUNIT_CASE(source_never_mine),
 	KUNIT_CASE(source_hand_over),
 	KUNIT_CASE(source_read),

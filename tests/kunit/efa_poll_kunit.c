@@ -43,6 +43,63 @@ static void poll_reader(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, events, 1);
 }
 
+/* Two sends, then reads of up to @count. Return: the contexts that were read, in order. */
+static int give_two(struct efa_scene *scene, size_t count)
+{
+	struct fi_cq_data_entry entry[4];
+	int i, n = 0, read = 0;
+
+	preempt_disable();
+	for (i = 1; i <= 2; i++) {
+		if (efa_send(scene, 64, i))
+			goto out;
+		done(scene);
+	}
+	while ((n = fi_cq_read(scene->cq, entry, count)) > 0)
+		for (i = 0; i < n; i++)
+			read = read * 10 + (long)entry[i].op_context;
+out:
+	preempt_enable();
+	return read;
+}
+
+/* A reader with room for all completions takes them directly, and one without from the queue. */
+static void poll_gives(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, give_two(scene, 2), 12);
+	KUNIT_EXPECT_EQ(test, efa_cq(scene)->tail, 0U);
+	KUNIT_EXPECT_EQ(test, give_two(scene, 1), 12);
+	KUNIT_EXPECT_EQ(test, efa_cq(scene)->tail, 2U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
+			(int)efa_cq(scene)->attr.size);
+}
+
+/* An error that is polled with a completion comes after it. */
+static void poll_gives_error(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_cq_data_entry entry[2] = { };
+	ssize_t first, second;
+
+	efake_settle();
+	preempt_disable();
+	efa_send(scene, 64, 1);
+	efa_send(scene, 64, 2);
+	done(scene);
+	efake_wr_done(efake_sent(scene->qp, 0), 7);
+	first = fi_cq_read(scene->cq, entry, 2);
+	second = fi_cq_read(scene->cq, entry + 1, 1);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, first, 1);
+	KUNIT_EXPECT_EQ(test, (long)entry[0].op_context, 1L);
+	KUNIT_EXPECT_EQ(test, second, -FI_EAVAIL);
+	efa_expect_error_now(test, scene, 2, kefa_status_errno(7), 7);
+	efa_expect_nothing(test, scene);
+}
+
 /* More completions than a read polls: the worker notifies of all. */
 static void poll_many_endpoints(struct kunit *test)
 {
@@ -166,7 +223,7 @@ static void poll_missed(struct kunit *test)
 	/* fi_cq_sread() polls at its time-out, which would hide a missing notification. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), 0);
 	scene->fake->late = 1;
-	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true));
+	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true, NULL));
 	/* The worker polls it if no reader does. */
 	efake_settle_all();
 	KUNIT_EXPECT_EQ(test, written(scene), 1U);
@@ -329,6 +386,36 @@ static void poll_tells_handler(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&handler_read) == 2 - n));
 }
 
+static void count_calls(struct fid_cq *cq, void *context)
+{
+	atomic_inc(&handler_read);
+}
+
+/* The handler isn't called for what a reader took itself, but for what comes next. */
+static void poll_gives_before_handler(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = count_calls,
+	});
+	struct fi_cq_data_entry entry;
+
+	atomic_set(&handler_read, 0);
+	efake_settle();
+	preempt_disable();
+	efa_send(scene, 64, 1);
+	done(scene);
+	entry.op_context = NULL;
+	fi_cq_read(scene->cq, &entry, 1);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, (long)entry.op_context, 1L);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&handler_read), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	done(scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&handler_read) == 1));
+	efa_expect_done(test, scene, 2);
+}
+
 /* Reader and sleeper: a reader notifies sleepers of completions that it polls for them. */
 static void poll_tells_sleeper(struct kunit *test)
 {
@@ -368,7 +455,7 @@ static void poll_last_tells_sleeper(struct kunit *test)
 	done(scene);
 	/* Act as the second reader. */
 	atomic_inc(&cq->sleepers);
-	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true));
+	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true, NULL));
 	atomic_dec(&cq->sleepers);
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, thread.ret, 1);
@@ -441,8 +528,8 @@ static void poll_found_before_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
 	efake_remove(scene->fake);
 	/* The fake reports polling or arming of a destroyed queue pair. */
-	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), false));
-	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), true));
+	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), false, NULL));
+	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), true, NULL));
 	efa_expect_error_now(test, scene, 1, ENODEV, 0);
 }
 
@@ -491,7 +578,7 @@ static void poll_found_before_close(struct kunit *test)
 	rcu_read_lock();
 	WRITE_ONCE(thread.arg, &fid->fid);
 	waits = closer_gets_there(&thread, ep);
-	found = kefa_ep_read(ep, false);
+	found = kefa_ep_read(ep, false, NULL);
 	during = efake_calls(scene->fake, EFAKE_QP_DESTROY);
 	rcu_read_unlock();
 	kofi_thread_join(test, &thread);
@@ -518,7 +605,7 @@ static void poll_found_before_free(struct kunit *test)
 	WRITE_ONCE(thread.arg, &fid->fid);
 	closed = closer_gets_there(&thread, NULL);
 	/* KASAN reports the access if the memory was freed. */
-	found = kefa_ep_read(ep, false);
+	found = kefa_ep_read(ep, false, NULL);
 	rcu_read_unlock();
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_TRUE(test, closed);
@@ -528,6 +615,9 @@ static void poll_found_before_free(struct kunit *test)
 
 static struct kunit_case poll_cases[] = {
 	KUNIT_CASE(poll_reader),
+	KUNIT_CASE(poll_gives),
+	KUNIT_CASE(poll_gives_error),
+	KUNIT_CASE(poll_gives_before_handler),
 	KUNIT_CASE(poll_many_endpoints),
 	KUNIT_CASE(poll_ends),
 	KUNIT_CASE(poll_sleeper),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Fabric efa, both ends: what a ULP sees, and which packets are sent. */
+#include <linux/preempt.h>
 #include "efa_rdm_scene.h"
 
 static unsigned int *seen(struct rdm_pair *pair)
@@ -136,6 +137,60 @@ static void rdm_truncated(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, comp.error.olen, lens[i] - 60);
 		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 60, i));
 	}
+}
+
+/* Both ends send and receive two messages. Return: the number of completions of the second end. */
+static ssize_t give_four(struct rdm_pair *pair, struct fi_cq_tagged_entry *entry, fi_addr_t *src)
+{
+	struct rdm_end *end = &pair->end[1];
+	ssize_t ret;
+	int i;
+
+	/* Without preemption the worker can't be faster than the reader. */
+	preempt_disable();
+	for (i = 1; i <= 2; i++) {
+		rdm_trecv(pair, 8, i, 10 + i);
+		fi_tsend(end->ep, pair->out, 8, NULL, end->peer, i, (void *)(20L + i));
+		rdm_tsend(pair, 8, i, 30 + i);
+	}
+	while (rdm_step(pair))
+		;
+	ret = fi_cq_readfrom(end->cq, entry, 8, src);
+	preempt_enable();
+	return ret;
+}
+
+/* A reader with room takes sends and receives directly, with their tags and senders. */
+static void rdm_gives(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct fi_cq_tagged_entry entry[8] = { };
+	struct rdm_end *end = &pair->end[1];
+	struct kofi_cq *cq = to_kefa_ep(end->ep)->rx.base.cq;
+	fi_addr_t src[8];
+	u32 tail;
+	int i;
+
+	rdm_run(pair);
+	rdm_read_all(end, 0);
+	tail = cq->tail;
+	KUNIT_EXPECT_EQ(test, give_four(pair, entry, src), 4);
+	KUNIT_EXPECT_EQ(test, cq->tail, tail);
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, (long)entry[i].op_context, i < 2 ? 21L + i : 9L + i);
+		KUNIT_EXPECT_EQ(test, entry[i].flags & (FI_SEND | FI_RECV),
+				i < 2 ? FI_SEND : FI_RECV);
+		KUNIT_EXPECT_EQ(test, entry[i].len, 8UL);
+		KUNIT_EXPECT_EQ(test, entry[i].tag, 1ULL + i % 2);
+		KUNIT_EXPECT_EQ(test, src[i], i < 2 ? FI_ADDR_NOTAVAIL : end->peer);
+	}
+	rdm_run(pair);
+	rdm_expect_nothing(test, end);
+	for (i = 1; i <= 2; i++)
+		KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[0].ep, pair->in, 8, NULL, FI_ADDR_UNSPEC,
+					       i, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(&pair->end[0], 0), 4U);
+	rdm_expect_whole(test, pair);
 }
 
 /* A completion has the sender's address, and a directed receive takes only its peer's messages. */
@@ -518,6 +573,7 @@ static struct kunit_case rdm_cases[] = {
 	KUNIT_CASE(rdm_sizes),
 	KUNIT_CASE(rdm_delivery),
 	KUNIT_CASE(rdm_truncated),
+	KUNIT_CASE(rdm_gives),
 	KUNIT_CASE(rdm_source),
 	KUNIT_CASE(rdm_stranger),
 	KUNIT_CASE(rdm_death),

@@ -31,6 +31,16 @@ void kefa_eager_init(struct kefa_rdm *rdm)
 
 /* --- the report --- */
 
+static __always_inline struct fi_cq_tagged_entry kefa_ts_entry(const struct kefa_ts *ts)
+{
+	return (struct fi_cq_tagged_entry) {
+		.op_context	= ts->context,
+		.flags		= ts->cq_flags,
+		.len		= ts->total,
+		.tag		= ts->tag,
+	};
+}
+
 static void kefa_sent_write(struct kefa_side *side, const struct kefa_ts *ts, unsigned int n)
 {
 	struct kofi_cq *cq = side->base.cq;
@@ -38,12 +48,7 @@ static void kefa_sent_write(struct kefa_side *side, const struct kefa_ts *ts, un
 
 	kofi_cq_begin_nested(cq);
 	for (i = 0; i < n; i++, ts = ts->next) {
-		const struct fi_cq_tagged_entry entry = {
-			.op_context	= ts->context,
-			.flags		= ts->cq_flags,
-			.len		= ts->total,
-			.tag		= ts->tag,
-		};
+		const struct fi_cq_tagged_entry entry = kefa_ts_entry(ts);
 
 		if (ts->quiet)
 			quiet++;
@@ -55,6 +60,24 @@ static void kefa_sent_write(struct kefa_side *side, const struct kefa_ts *ts, un
 	kofi_cq_unreserve_some(cq, quiet);
 }
 
+static void kefa_sent_give(struct kefa_side *side, const struct kefa_ts *ts, unsigned int n,
+			   struct kofi_cq_reader *reader)
+{
+	struct kofi_cq_reader to = *reader;
+	unsigned int quiet = 0;
+
+	for (; n; n--, ts = ts->next) {
+		const struct fi_cq_tagged_entry entry = kefa_ts_entry(ts);
+
+		if (ts->quiet)
+			quiet++;
+		else
+			kofi_cq_give(&to, &entry, FI_ADDR_NOTAVAIL);
+	}
+	*reader = to;
+	kofi_cq_unreserve_some(side->base.cq, quiet);
+}
+
 static void kefa_sent_report(struct kefa_rdm *rdm)
 {
 	const unsigned int n = rdm->nsent;
@@ -62,7 +85,9 @@ static void kefa_sent_report(struct kefa_rdm *rdm)
 	const struct kefa_ts *ts;
 	unsigned int i;
 
-	if (side->base.cq)
+	if (kofi_cq_takes(side->base.cq, rdm->ep.reader, n))
+		kefa_sent_give(side, rdm->sent, n, rdm->ep.reader);
+	else if (side->base.cq)
 		kefa_sent_write(side, rdm->sent, n);
 	for (ts = rdm->sent, i = 0; side->base.counted && i < n; i++, ts = ts->next)
 		kofi_side_count(&side->base, ts->cq_flags, ts->total, false);
@@ -75,6 +100,16 @@ static void kefa_sent_report(struct kefa_rdm *rdm)
 	side->room |= side->wanted;
 }
 
+static __always_inline struct fi_cq_tagged_entry kefa_rop_entry(const struct kefa_rop *rop)
+{
+	return (struct fi_cq_tagged_entry) {
+		.op_context	= rop->context,
+		.flags		= rop->cq_flags,
+		.len		= rop->total,
+		.tag		= rop->tag,
+	};
+}
+
 static void kefa_taken_write(struct kefa_rdm *rdm, const struct kefa_rop *rop, unsigned int n)
 {
 	struct kefa_side *side = &rdm->ep.rx;
@@ -83,12 +118,7 @@ static void kefa_taken_write(struct kefa_rdm *rdm, const struct kefa_rop *rop, u
 
 	kofi_cq_begin_nested(cq);
 	for (i = 0; i < n; i++, rop = rop->next) {
-		const struct fi_cq_tagged_entry entry = {
-			.op_context	= rop->context,
-			.flags		= rop->cq_flags,
-			.len		= rop->total,
-			.tag		= rop->tag,
-		};
+		const struct fi_cq_tagged_entry entry = kefa_rop_entry(rop);
 
 		if (rop->flags & KEFA_ROP_QUIET)
 			quiet++;
@@ -100,6 +130,25 @@ static void kefa_taken_write(struct kefa_rdm *rdm, const struct kefa_rop *rop, u
 	kofi_cq_unreserve_some(cq, quiet);
 }
 
+static void kefa_taken_give(struct kefa_rdm *rdm, const struct kefa_rop *rop, unsigned int n,
+			    struct kofi_cq_reader *reader)
+{
+	struct kofi_cq_reader to = *reader;
+	unsigned int quiet = 0;
+
+	for (; n; n--, rop = rop->next) {
+		const struct fi_cq_tagged_entry entry = kefa_rop_entry(rop);
+
+		if (rop->flags & KEFA_ROP_QUIET)
+			quiet++;
+		else
+			kofi_cq_give(&to, &entry,
+				     to.src_addr ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
+	}
+	*reader = to;
+	kofi_cq_unreserve_some(rdm->ep.rx.base.cq, quiet);
+}
+
 static void kefa_taken_report(struct kefa_rdm *rdm)
 {
 	const unsigned int n = rdm->ntaken;
@@ -107,7 +156,9 @@ static void kefa_taken_report(struct kefa_rdm *rdm)
 	const struct kefa_rop *rop;
 	unsigned int i;
 
-	if (side->base.cq)
+	if (kofi_cq_takes(side->base.cq, rdm->ep.reader, n))
+		kefa_taken_give(rdm, rdm->taken, n, rdm->ep.reader);
+	else if (side->base.cq)
 		kefa_taken_write(rdm, rdm->taken, n);
 	for (rop = rdm->taken, i = 0; side->base.counted && i < n; i++, rop = rop->next)
 		kofi_side_count(&side->base, rop->cq_flags, rop->total, false);

@@ -186,7 +186,7 @@ static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 
 /* --- readers and worker --- */
 
-static bool kefa_rdm_read_now(struct kefa_rdm *rdm)
+static bool kefa_rdm_read_now(struct kefa_rdm *rdm, struct kofi_cq_reader *reader)
 {
 	struct kefa_ep *ep = &rdm->ep;
 	unsigned int n = 0;
@@ -194,7 +194,9 @@ static bool kefa_rdm_read_now(struct kefa_rdm *rdm)
 	if (!spin_trylock_bh(&ep->lock))
 		return false;
 	if (likely(ep->state == KEFA_EP_ENABLED)) {
+		ep->reader = reader;
 		n = kefa_rdm_take(rdm);
+		ep->reader = NULL;
 		WRITE_ONCE(ep->polled, true);
 	}
 	kefa_ep_read_end(ep, n, 0);
@@ -221,17 +223,18 @@ static bool kefa_rdm_read_last(struct kefa_rdm *rdm)
  * kefa_rdm_read() - handle the device's completions for a reader of the completion queue
  * @arg: the endpoint
  * @last: the reader will sleep if there are no completions, so events are enabled
+ * @reader: the reader, if it can take completions directly
  *
  * Serves as kofi_source.poll.
  *
  * Context: Process context, under RCU.
  * Return: whether there were any completions.
  */
-bool kefa_rdm_read(void *arg, bool last)
+bool kefa_rdm_read(void *arg, bool last, struct kofi_cq_reader *reader)
 {
 	struct kefa_rdm *rdm = to_kefa_rdm(arg);
 
-	return last ? kefa_rdm_read_last(rdm) : kefa_rdm_read_now(rdm);
+	return last ? kefa_rdm_read_last(rdm) : kefa_rdm_read_now(rdm, reader);
 }
 
 /* Return: whether there may be more completions. */

@@ -661,7 +661,7 @@ void kefa_rdm_silent(struct work_struct *work);
 /* progress.c */
 
 void kefa_rdm_work(struct work_struct *work);
-bool kefa_rdm_read(void *arg, bool last);
+bool kefa_rdm_read(void *arg, bool last, struct kofi_cq_reader *reader);
 void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc);
 void kefa_rdm_pump(struct kefa_rdm *rdm);
 bool kefa_rdm_waits(const struct kefa_rdm *rdm);
