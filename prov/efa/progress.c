@@ -611,7 +611,7 @@ static __always_inline void __kefa_ep_read_end(struct kefa_ep *ep, bool found, i
 /**
  * kefa_ep_read_end() - release the lock after polling for a reader of fabric efa
  * @ep: the endpoint
- * @found: there were completions
+ * @found: there were completions, or something else has left notifications
  * @self: number of sleepers that the reader counts as
  *
  * Context: Process context, under kefa_ep.lock, which is released.

@@ -163,8 +163,11 @@ static __always_inline void kefa_rdm_burst(struct kefa_rdm *rdm, unsigned int n)
 		rdm->burst = 0;
 }
 
-/* Inline, because most polls of a reader find no completion. */
-static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
+/*
+ * Inline, because most polls of a reader find no completion. @news is set if there may be
+ * notifications to send. Return: number of completions.
+ */
+static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm, bool *news)
 {
 	unsigned int n;
 
@@ -177,10 +180,13 @@ static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm)
 	} else {
 		rdm->burst = 0;
 	}
-	if (unlikely(kefa_rdm_due(rdm)))
+	*news = n;
+	if (unlikely(kefa_rdm_due(rdm))) {
 		kefa_rdm_pump(rdm);
-	else if (unlikely(rdm->ep.nheld))
+		*news = true;
+	} else if (unlikely(rdm->ep.nheld)) {
 		kefa_tx_flush(rdm);
+	}
 	return n;
 }
 
@@ -190,32 +196,33 @@ static bool kefa_rdm_read_now(struct kefa_rdm *rdm, struct kofi_cq_reader *reade
 {
 	struct kefa_ep *ep = &rdm->ep;
 	unsigned int n = 0;
+	bool news = false;
 
 	if (!spin_trylock_bh(&ep->lock))
 		return false;
 	if (likely(ep->state == KEFA_EP_ENABLED)) {
 		ep->reader = reader;
-		n = kefa_rdm_take(rdm);
+		n = kefa_rdm_take(rdm, &news);
 		ep->reader = NULL;
 		WRITE_ONCE(ep->polled, true);
 	}
-	kefa_ep_read_end(ep, n, 0);
+	kefa_ep_read_end(ep, news, 0);
 	return n;
 }
 
 static bool kefa_rdm_read_last(struct kefa_rdm *rdm)
 {
 	struct kefa_ep *ep = &rdm->ep;
-	bool found = false;
+	bool found = false, news = false;
 
 	spin_lock_bh(&ep->lock);
 	if (ep->state == KEFA_EP_ENABLED) {
-		found = kefa_rdm_take(rdm) || kefa_hw_arm(&ep->hq) > 0;
+		found = kefa_rdm_take(rdm, &news) || kefa_hw_arm(&ep->hq) > 0;
 		WRITE_ONCE(ep->polled, false);
 		if (found)
 			kefa_ep_watch(ep);
 	}
-	kefa_ep_read_end(ep, found, 1);
+	kefa_ep_read_end(ep, news, 1);
 	return found;
 }
 
@@ -241,13 +248,13 @@ bool kefa_rdm_read(void *arg, bool last, struct kofi_cq_reader *reader)
 static bool kefa_rdm_serve_once(struct kefa_rdm *rdm)
 {
 	struct kefa_ep *ep = &rdm->ep;
-	bool more = false;
+	bool more = false, news;
 	unsigned int n;
 
 	spin_lock_bh(&ep->lock);
 	ep->worker = NULL;
 	if (ep->state == KEFA_EP_ENABLED) {
-		n = kefa_rdm_take(rdm);
+		n = kefa_rdm_take(rdm, &news);
 		more = n < KEFA_POLL_BATCH ? kefa_ep_arm(ep) : true;
 		/* There may be room in the completion queue. */
 		ep->rx.room |= ep->rx.wanted;

@@ -532,7 +532,7 @@ ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 		goto refused;
 	spin_lock_bh(&ep->lock);
 	ret = kefa_rdm_tx_go(rdm, req);
-	spin_unlock_bh(&ep->lock);
+	kefa_ep_unlock_news(ep);
 	if (!ret)
 		return 0;
 	kofi_side_unreserve(&ep->tx.base);
