@@ -258,19 +258,22 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 	kefa_took(rdm, rop);
 }
 
-/* Keep an unexpected message. Return: whether its receive slot can be posted again. */
+/*
+ * Keep an unexpected message. @e isn't a pointer, so that the caller can keep it in registers.
+ * Return: whether its receive slot can be posted again.
+ */
 static noinline bool kefa_eager_keep(struct kefa_rdm *rdm, struct kefa_rs *rs,
-				     struct kefa_rpeer *peer, const struct kefa_eager *e)
+				     struct kefa_rpeer *peer, struct kefa_eager e)
 {
 	struct kefa_held *kept = kefa_keep_packet(rdm, &rs->held, peer);
 
 	rdm->stats.unexpected++;
-	kofi_match_msg_init(&kept->msg, kefa_eager_what(e), kefa_msg_src(rdm, peer), e->tag);
+	kofi_match_msg_init(&kept->msg, kefa_eager_what(&e), kefa_msg_src(rdm, peer), e.tag);
 	kofi_match_wait(&rdm->match, &kept->msg);
 	kept->where = KEFA_HELD_UNEXP;
-	kept->total = e->len;
-	kept->parts = e->len;
-	kept->done = e->len;
+	kept->total = e.len;
+	kept->parts = e.len;
+	kept->done = e.len;
 	return kept != &rs->held;
 }
 
@@ -318,7 +321,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		rs->held.len = wc->byte_len;
 		rs->held.src_qpn = wc->src_qp;
 		rs->held.slid = wc->slid;
-		again = kefa_eager_keep(rdm, rs, peer, &e);
+		again = kefa_eager_keep(rdm, rs, peer, e);
 	}
 	if (likely(again))
 		kefa_rs_again(rdm, rs);

@@ -384,6 +384,8 @@ void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err)
 		rop->flags |= KEFA_ROP_SPENT;
 		return;
 	}
+	/* Not for a multi-receive buffer with messages, which has them in @wrs. */
+	kefa_rop_unlist(rop);
 	rop->flags |= KEFA_ROP_OVER;
 	kefa_rdm_tell_rx(rdm, rop, err, 0);
 	kefa_rdm_end(rdm, rop);

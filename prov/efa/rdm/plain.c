@@ -104,6 +104,16 @@ static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm
 	return peer;
 }
 
+/* In the usual case the address is a constant. */
+static __always_inline const struct kefa_shape *
+kefa_rplain_shape(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer, bool tagged)
+{
+	const enum kefa_signs how = kefa_shake_signs(peer);
+
+	return likely(how == KEFA_SIGNS_CONNID) ? &rdm->shapes[KEFA_SIGNS_CONNID][tagged] :
+						  &rdm->shapes[how][tagged];
+}
+
 /* Copy or map the data of a packet. Return: false if it can be neither. */
 static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 hdr,
 					     const struct kefa_rplain *p)
@@ -149,6 +159,7 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 					  unsigned int nheld)
 {
 	struct kefa_eager_tagrtm_hdr *hdr = (void *)ts->hdr;
+	const u32 msg_id = kefa_order_give(&peer->order);
 	const u8 type = kefa_rplain_type(p);
 	struct kefa_ep *ep = &rdm->ep;
 	struct kefa_wr *wr = &ep->wrs[nheld];
@@ -157,6 +168,9 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	rdm->ts_nfree--;
 	ep->tx.nfree--;
 	peer->wrs++;
+	hdr->hdr.msg_id = cpu_to_le32(msg_id);
+	if (p->what & FI_TAGGED)
+		hdr->tag = cpu_to_le64(p->tag);
 	ts->whole = true;
 	ts->peer = peer;
 	ts->type = type;
@@ -165,14 +179,11 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	ts->cq_flags = p->what;
 	ts->tag = p->tag;
 	ts->total = p->len;
-	kefa_ts_order(ts, kefa_order_give(&peer->order));
-	hdr->hdr.msg_id = cpu_to_le32(ts->msg_id);
-	if (p->what & FI_TAGGED)
-		hdr->tag = cpu_to_le64(p->tag);
+	kefa_ts_order(ts, msg_id);
 	rdm->stats.sent[type]++;
 	ep->stats.sends++;
 	ep->stats.tx_bytes += p->len;
-	trace_kefa_packet(ep, peer, type, ts->msg_id, p->len, true);
+	trace_kefa_packet(ep, peer, type, msg_id, p->len, true);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
 	ep->held[nheld] = wr;
 	kefa_rplain_wr(rdm, ts, peer, wr);
@@ -212,7 +223,7 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 	peer = kefa_rplain_peer(rdm, p);
 	if (unlikely(!peer))
 		return false;
-	shape = &rdm->shapes[kefa_shake_signs(peer)][!!(p->what & FI_TAGGED)];
+	shape = kefa_rplain_shape(rdm, peer, p->what & FI_TAGGED);
 	if (unlikely(p->len > shape->room || kofi_side_reserve(&ep->tx.base)))
 		return false;
 	kefa_shape_begin(shape, ts->hdr);
@@ -245,12 +256,11 @@ static __always_inline bool kefa_rplain_send_it(struct fid_ep *ep_fid,
 
 /* --- sending in several packets --- */
 
+/* Initialize an operation, except what kefa_rop_unlist() does. */
 static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct kefa_rplain *p,
 					    bool quiet)
 {
 	rop->flags = quiet ? KEFA_ROP_QUIET : 0;
-	rop->owes = 0;
-	rop->wrs = 0;
 	rop->peer = NULL;
 	rop->context = p->context;
 	rop->cq_flags = p->what;
@@ -258,10 +268,6 @@ static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct k
 	rop->prov = 0;
 	rop->data = 0;
 	rop->tag = p->tag;
-	rop->done = 0;
-	rop->sent = 0;
-	rop->window = 0;
-	rop->no_read = false;
 	rop->buf = (struct kefa_rbuf){ .base = p->buf, .len = p->len };
 }
 
@@ -565,7 +571,9 @@ static noinline void kefa_rplain_feed(struct kefa_rdm *rdm, struct kefa_rop *rop
 		rdm->ep.rx.notify = false;
 }
 
-static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+/* Return: false if it takes the slow path. @fed is set if a message had arrived for it. */
+static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct kefa_rplain *p,
+					   bool *fed)
 {
 	struct kefa_ep *ep = &rdm->ep;
 	struct kofi_match_msg *msg;
@@ -591,6 +599,7 @@ static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct ke
 	ep->stats.recvs++;
 	kofi_match_recv_init(&rop->recv, p->what, src, p->tag, p->ignore, p->context);
 	msg = kofi_match_post(&rdm->match, &rop->recv);
+	*fed = msg;
 	if (unlikely(msg))
 		kefa_rplain_feed(rdm, rop, msg);
 	return true;
@@ -600,11 +609,15 @@ static __always_inline bool kefa_rplain_recv_it(struct fid_ep *ep_fid,
 						const struct kefa_rplain *p)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	bool done;
+	bool done, fed = false;
 
 	spin_lock_bh(&ep->lock);
-	done = kefa_rplain_rx(to_kefa_rdm(ep), p);
-	kefa_ep_unlock_news(ep);
+	done = kefa_rplain_rx(to_kefa_rdm(ep), p, &fed);
+	/* Only taking a message can have left notifications to send. */
+	if (unlikely(fed))
+		kefa_ep_unlock_news(ep);
+	else
+		spin_unlock_bh(&ep->lock);
 	return done;
 }
 

@@ -720,15 +720,18 @@ static inline fi_addr_t kefa_rop_src(const struct kefa_rdm *rdm, const struct ke
  */
 static inline void kefa_rs_hold(struct kefa_rdm *rdm, struct kefa_rs *rs)
 {
-	struct kefa_recv_wr *recv = &rdm->ep.recvs[rdm->ep.nrecvs++];
+	/* A local copy, because the compiler must assume that writes to @recv change @rs. */
+	const u64 id = rs->id, dma = rs->dma;
+	struct kefa_recv_wr *recv = &rdm->ep.recvs[rdm->ep.nrecvs];
 
 	lockdep_assert_held(&rdm->ep.lock);
-	rs->state = KEFA_RS_POSTED;
-	kefa_dma_sync_for_device(rdm->ep.dma, rs->dma, rdm->stride, DMA_FROM_DEVICE);
-	/* The length is constant, and was set when the work request was initialized. */
-	recv->wr.wr_id = rs->id;
-	recv->sge[0].addr = rs->dma;
+	rdm->ep.nrecvs++;
 	rdm->nposted++;
+	rs->state = KEFA_RS_POSTED;
+	kefa_dma_sync_for_device(rdm->ep.dma, dma, rdm->stride, DMA_FROM_DEVICE);
+	/* The length is constant, and was set when the work request was initialized. */
+	recv->wr.wr_id = id;
+	recv->sge[0].addr = dma;
 }
 
 /**

@@ -228,7 +228,7 @@ static inline void kefa_rop_set_state(const struct kefa_rops *rops, struct kefa_
  * @rops: operations of the endpoint, at least one of which is free
  *
  * Context: Under the endpoint's lock.
- * Return: the operation, all fields of which the caller must set.
+ * Return: the operation, all fields of which the caller or kefa_rop_unlist() must set.
  */
 static inline struct kefa_rop *kefa_rop_pop(struct kefa_rops *rops)
 {
@@ -247,7 +247,7 @@ static inline struct kefa_rop *kefa_rop_pop(struct kefa_rops *rops)
  * @rops: operations of the endpoint
  *
  * Context: Under the endpoint's lock.
- * Return: the operation, all fields of which the caller must set, or NULL if none is free.
+ * Return: the operation as from kefa_rop_pop(), or NULL if none is free.
  */
 static inline struct kefa_rop *kefa_rop_get(struct kefa_rops *rops)
 {
@@ -277,14 +277,23 @@ static inline void kefa_rops_put(struct kefa_rops *rops, struct kefa_rop *first,
 }
 
 /**
- * kefa_rop_unlist() - initialize the list entries of an operation
+ * kefa_rop_unlist() - initialize the list entries of an operation, and what else only some need
  * @rop: the operation, which may have been a receive in the match, whose entry there shares memory
  *	with the list entries
+ *
+ * In the match these members have old values. A receive that takes a message of one packet ends
+ * without this.
  *
  * Context: Under the endpoint's lock.
  */
 static inline void kefa_rop_unlist(struct kefa_rop *rop)
 {
+	rop->owes = 0;
+	rop->wrs = 0;
+	rop->done = 0;
+	rop->sent = 0;
+	rop->window = 0;
+	rop->no_read = false;
 	INIT_LIST_HEAD(&rop->link);
 	INIT_LIST_HEAD(&rop->peer_link);
 	INIT_HLIST_NODE(&rop->msg.node);

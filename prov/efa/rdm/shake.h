@@ -81,12 +81,18 @@ static inline bool kefa_shake_ready(const struct kefa_self *self, const struct k
  * Context: Under the endpoint's lock.
  * Return: the form.
  */
-static inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer *peer)
+static __always_inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer *peer)
 {
+	const u64 form = KEFA_REQUEST_CONSTANT_HEADER_LENGTH | KEFA_REQUEST_CONNID_HEADER;
+
+	/* The usual form first, so that what depends on it is a constant. */
+	if (likely(peer->flags & KEFA_RPEER_SHAKEN &&
+		   (peer->features & form) == KEFA_REQUEST_CONNID_HEADER))
+		return KEFA_SIGNS_CONNID;
 	if (!(peer->flags & KEFA_RPEER_SHAKEN) ||
 	    peer->features & KEFA_REQUEST_CONSTANT_HEADER_LENGTH)
 		return KEFA_SIGNS_RAW;
-	return peer->features & KEFA_REQUEST_CONNID_HEADER ? KEFA_SIGNS_CONNID : KEFA_SIGNS_NOT;
+	return KEFA_SIGNS_NOT;
 }
 
 /**
