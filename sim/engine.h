@@ -559,12 +559,10 @@ static inline void efasim_cq_consumed(struct efasim_cq *cq, enum efasim_sub sub,
 	smp_store_release(&cq->sub[sub].cons, cons);
 }
 
-/* Return: the serial of the queue pair that completed the entry at an index. */
-static inline u32 efasim_cq_serial(struct efasim_cq *cq, enum efasim_sub sub,
-				   u32 index)
+/* Return: serial of the queue pair that completed an entry; @slot is its index in both rings. */
+static inline u32 efasim_cq_serial(struct efasim_cq *cq, u32 slot)
 {
-	return READ_ONCE(cq->serials[sub * cq->depth +
-				     (index & (cq->depth - 1))]);
+	return READ_ONCE(cq->serials[slot]);
 }
 
 /* mr.c */

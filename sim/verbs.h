@@ -64,6 +64,7 @@ struct efasim_ring {
 /* One of the two rings of a completion queue; under vcq.lock. */
 struct efasim_vsub {
 	u32 ref_cnt;		/* number of queue pairs that complete to the ring */
+	u32 first;		/* its first entry in efasim_vcq.ring */
 	u32 consumed_cnt;
 	u8 phase;
 };

@@ -130,8 +130,10 @@ static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 				DMA_FROM_DEVICE);
 	if (err)
 		return err;
-	for (i = 0; i < EFASIM_SUBS; i++)
+	for (i = 0; i < EFASIM_SUBS; i++) {
 		cq->sub[i].phase = EFASIM_CQE_PHASE;
+		cq->sub[i].first = i * (cq->queue_mask + 1);
+	}
 	spin_lock_init(&cq->lock);
 	cq->irq = IRQ_WORK_INIT_HARD(cq_event);
 	INIT_LIST_HEAD(&cq->event);
@@ -193,19 +195,22 @@ void efasim_release_cqs(struct efasim_vdev *dev)
 	}
 }
 
-/* Return: the next entry of a ring, or NULL. */
-static const struct efasim_rx_cdesc_ex *next_cqe(struct efasim_vcq *cq, int which)
+static u32 next_slot(const struct efasim_vcq *cq, const struct efasim_vsub *sub)
+{
+	return sub->first + (sub->consumed_cnt & cq->queue_mask);
+}
+
+/* Return: the next entry of a ring, or NULL. Inline, because one of two rings is often empty. */
+static __always_inline const struct efasim_rx_cdesc_ex *
+next_cqe(const struct efasim_vcq *cq, const struct efasim_vsub *sub)
 {
 	struct efasim_vdev *dev = to_vdev(cq->ibcq.device);
-	u32 index = cq->sub[which].consumed_cnt & cq->queue_mask;
-	size_t off = (which * (cq->queue_mask + 1) + index) *
-		     sizeof(struct efasim_rx_cdesc);
+	const size_t off = next_slot(cq, sub) * sizeof(struct efasim_rx_cdesc);
 	const struct efasim_rx_cdesc *cqe = cq->ring.buf + off;
 
 	dma_sync_single_for_cpu(&dev->pdev->dev, cq->ring.dma + off,
 				sizeof(*cqe), DMA_FROM_DEVICE);
-	if ((READ_ONCE(cqe->common.flags) & EFASIM_CQE_PHASE) !=
-	    cq->sub[which].phase)
+	if ((READ_ONCE(cqe->common.flags) & EFASIM_CQE_PHASE) != sub->phase)
 		return NULL;
 	/* Read the phase before the rest of the entry. */
 	dma_rmb();
@@ -264,9 +269,10 @@ static bool retire(struct efasim_vwq *wq, u32 id, struct ib_wc *wc)
 
 static enum ib_wc_status to_ib_status(u8 status)
 {
-	return status < ARRAY_SIZE(wc_status) &&
-	       (status == EFASIM_OK || wc_status[status]) ?
-	       wc_status[status] : IB_WC_GENERAL_ERR;
+	if (likely(status == EFASIM_OK))
+		return IB_WC_SUCCESS;
+	return status < ARRAY_SIZE(wc_status) && wc_status[status] ? wc_status[status] :
+								     IB_WC_GENERAL_ERR;
 }
 
 /* Convert an entry to a work completion, as the driver does. */
@@ -306,33 +312,34 @@ static int take_cqe(struct efasim_vcq *cq, const struct efasim_rx_cdesc_ex *cqe,
 	return -EINVAL;
 }
 
-static int poll_sub(struct efasim_vcq *cq, int which, struct ib_wc *wc)
+static __always_inline int poll_sub(struct efasim_vcq *cq, struct efasim_vsub *sub,
+				    struct ib_wc *wc)
 {
-	const struct efasim_rx_cdesc_ex *cqe = next_cqe(cq, which);
-	struct efasim_vsub *sub = &cq->sub[which];
+	const struct efasim_rx_cdesc_ex *cqe = next_cqe(cq, sub);
 	u32 serial;
 	int ret;
 
 	if (!cqe)
 		return 0;
-	serial = efasim_cq_serial(cq->hw, which, sub->consumed_cnt);
+	serial = efasim_cq_serial(cq->hw, next_slot(cq, sub));
 	if (!(++sub->consumed_cnt & cq->queue_mask))
 		sub->phase ^= EFASIM_CQE_PHASE;
 	ret = take_cqe(cq, cqe, serial, wc);
 	/* The device may reuse the entry. */
-	efasim_cq_consumed(cq->hw, which, sub->consumed_cnt);
+	efasim_cq_consumed(cq->hw, sub - cq->sub, sub->consumed_cnt);
 	return ret;
 }
 
-static int poll_one(struct efasim_vcq *cq, struct ib_wc *wc)
+static __always_inline int poll_one(struct efasim_vcq *cq, struct ib_wc *wc)
 {
-	int i, which, ret = 0;
+	struct efasim_vsub *sub;
+	int i, ret = 0;
 
 	for (i = 0; i < EFASIM_SUBS && !ret; i++) {
-		which = cq->next_poll;
-		cq->next_poll = (which + 1) % EFASIM_SUBS;
-		if (cq->sub[which].ref_cnt)
-			ret = poll_sub(cq, which, wc);
+		sub = &cq->sub[cq->next_poll];
+		cq->next_poll = (cq->next_poll + 1) % EFASIM_SUBS;
+		if (sub->ref_cnt)
+			ret = poll_sub(cq, sub, wc);
 	}
 	return ret;
 }
@@ -359,7 +366,7 @@ static bool cq_empty(struct efasim_vcq *cq)
 
 	spin_lock(&cq->lock);
 	for (i = 0; i < EFASIM_SUBS; i++)
-		if (cq->sub[i].ref_cnt && next_cqe(cq, i))
+		if (cq->sub[i].ref_cnt && next_cqe(cq, &cq->sub[i]))
 			empty = false;
 	spin_unlock(&cq->lock);
 	return empty;

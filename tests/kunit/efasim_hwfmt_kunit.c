@@ -361,7 +361,7 @@ static void hwfmt_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring[2], 9);
 	KUNIT_EXPECT_EQ(test, ring[3], 1 | 1 << 1 | EFASIM_OP_READ << 4);
 	KUNIT_EXPECT_EQ(test, get16(ring + 4), 0x8001);
-	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, EFASIM_SUB_SEND, 0), 5);
+	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, 0), 5);
 
 	/* The ring of receive completions follows that of sends. */
 	write_cqe(&p->a, cq, &got);
@@ -375,7 +375,7 @@ static void hwfmt_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get32(d + 12), 0xa1b2c3d4);
 	/* Only large entries have the upper half of the length. */
 	KUNIT_EXPECT_EQ(test, get16(d + 16), bytes == 32 ? 1 : 0);
-	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, EFASIM_SUB_RECV, 0), 6);
+	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, cq->depth), 6);
 
 	/* The phase changes with each pass over the ring. */
 	for (i = 1; i < 3 * SMALL; i++) {
