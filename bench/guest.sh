@@ -8,6 +8,8 @@
 . /bed/lib.sh
 # shellcheck source=bench/blk.sh
 . /bed/blk.sh
+# shellcheck source=tests/qemu/efa_ko.sh
+. /bed/efa_ko.sh
 
 PATH=$PATH:/usr/bin:/usr/sbin
 BENCH=/sys/kernel/debug/kofi_bench
@@ -36,7 +38,7 @@ wait_for_provider()
 	done
 }
 
-set_up()
+soft_devices()
 {
 	modprobe efasim seed=1 max_qp=4096 max_cq=8192 max_pd=4096
 	modprobe kofi_efa
@@ -44,6 +46,28 @@ set_up()
 	device es1 efasim lo
 	no_faults es0
 	no_faults es1
+}
+
+# The same names, with Amazon's driver on PCI functions of the soft device.
+amazon_devices()
+{
+	ip link set lo up
+	modprobe efasim seed=1 max_qp=4096 max_cq=8192 max_pd=4096 pci=lo,lo pci_mem=0x20000000
+	amazon_up lo lo
+	rdma dev set efa_0 name es0
+	rdma dev set efa_1 name es1
+	modprobe kofi_efa
+	no_faults pci0
+	no_faults pci1
+}
+
+set_up()
+{
+	if [ -e /bed/efa.ko ]; then
+		amazon_devices
+	else
+		soft_devices
+	fi
 	wait_for_provider
 	modprobe dummy numdummies=1
 	ip addr add 10.9.0.1/24 dev dummy0
@@ -81,6 +105,10 @@ run_tests()
 } > /tmp/results
 cat /tmp/results
 grep -i ' [tw] ' /proc/kallsyms
-rdma link delete es0
-rdma link delete es1
+if [ -e /bed/efa.ko ]; then
+	rmmod efa
+else
+	rdma link delete es0
+	rdma link delete es1
+fi
 rdma link delete rxe0

@@ -5,6 +5,7 @@
 import argparse
 import concurrent.futures
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -149,12 +150,14 @@ def choose(words, rows=all_about_rows.all_rows):
 
 
 def profile(args):
-    """One boot; for each row the functions that an operation's instructions are in."""
+    """One boot; for each row the functions that an operation's instructions are in.
+    EFA_KO is a build of Amazon's driver to use instead of the soft device's verbs."""
     rows = choose(args.only)
     built = tree.Tree(guest.KERNEL)
     logs = all_logs.new_directory("bench")
     guest.build_plugin(logs)
-    boot = guest.run_tests(built, [VALIDATE, *(row.command() for row in rows)], logs, "profile")
+    boot = guest.run_tests(built, [VALIDATE, *(row.command() for row in rows)], logs, "profile",
+                           driver=os.environ.get("EFA_KO"))
     measured = Measurement(boot, built.build)
     for row in rows:
         figures, window = measured.figures(row)

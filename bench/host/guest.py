@@ -25,8 +25,8 @@ FOR_EVER = 10 ** 9      # seconds of the guest's
 # byte, so the CPU gets none that the kernel prefers for that reason.
 CPU = f"{boots.CPU},erms=off,fsrm=off"
 
-MODULES = ("rdma_rxe", "dummy", "crc32_generic", "crc32c_generic", "configfs", "null_blk",
-           "nvme_loop", "nvme_tcp", "nvmet_tcp")
+MODULES = ("ib_uverbs", "rdma_rxe", "dummy", "crc32_generic", "crc32c_generic", "configfs",
+           "null_blk", "nvme_loop", "nvme_tcp", "nvmet_tcp")
 
 PLUGIN = "plugin.so"
 
@@ -98,7 +98,12 @@ def run(built, script, logs, name, options="", plugin="", archive=b"", **more):
     return Run(outcome.sections["guest/bench"], counts, outcome.seconds)
 
 
-def run_tests(built, tests, logs, name, pair=False):
-    """Boots, and runs these tests. With two CPUs, by turns, the plugin looks what both write."""
-    return run(built, "guest.sh", logs, name, smp=2 if pair else 1, mem="2G", modules=MODULES,
-               plugin=",lines=on" * pair, archive=files(tests))
+def run_tests(built, tests, logs, name, pair=False, driver=None):
+    """Boots, and runs these tests. With two CPUs, by turns, the plugin looks what both write.
+    driver: a build of Amazon's driver, which then drives the soft device's PCI functions."""
+    archive, options = files(tests), ""
+    if driver:
+        archive += tree.archive_file("bed/efa.ko", pathlib.Path(driver).read_bytes())
+        options = "memmap=64M$0x20000000"
+    return run(built, "guest.sh", logs, name, options, smp=2 if pair else 1, mem="2G",
+               modules=MODULES, plugin=",lines=on" * pair, archive=archive)
