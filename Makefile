@@ -13,6 +13,13 @@ RELEASE = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generat
 INSTALLED = $(INSTALL_MOD_PATH)/lib/modules/$(RELEASE)
 DEVEL = $(INSTALLED)/kofi
 
+# A module's BTF takes pahole, which not every machine has.
+KBUILD = $(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=)
+
+# The key that signs modules. Headers of a distribution name one that only its builders have.
+KEY = $(or $(CONFIG_MODULE_SIG_KEY),$(shell sed -n 's/^CONFIG_MODULE_SIG_KEY="\(.*\)"/\1/p' $(KDIR)/include/config/auto.conf))
+HAS_KEY = $(filter pkcs11:%,$(KEY))$(and $(KEY),$(wildcard $(filter /%,$(KEY)) $(KDIR)/$(KEY)))
+
 # Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, perftest, and the
 # libfabric of Debian 12, which the host has, and of Debian 13.
 INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-versions \
@@ -22,18 +29,22 @@ KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
 .PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint docs clean help
 
-# A module's BTF takes pahole, which not every machine has.
 modules: | kdir
-	$(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=) $@
+	$(KBUILD) $@
 
 # The modules, and beside the kernel's build directory what a module needs that is built
-# against them: samples/template/Makefile takes it from there. The kernel's makefile runs depmod
-# only beside a System.map, which Debian's headers don't have.
+# against them: samples/template/Makefile takes it from there. The kernel's makefile would run
+# depmod only beside a System.map, which Debian's headers don't have, so it isn't asked to.
 modules_install: | kdir
 	@test -e Module.symvers || { echo "Nothing was built: make modules" >&2; exit 1; }
-	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=$(MOD_DIR) $@
-	@! test -e $(INSTALLED)/modules.builtin || PATH=$$PATH:/usr/sbin:/sbin \
-		depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(RELEASE)
+	$(KBUILD) INSTALL_MOD_DIR=$(MOD_DIR) cmd_depmod=: $(if $(HAS_KEY),,CONFIG_MODULE_SIG_ALL=) $@
+	@if test -e $(INSTALLED)/modules.builtin; then \
+		PATH=$$PATH:/usr/sbin:/sbin depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(RELEASE) && \
+			echo "depmod: done for $(RELEASE)"; \
+	else \
+		echo "depmod: not run, there is no kernel in $(INSTALLED)"; \
+	fi
+	@$(if $(HAS_KEY),:,echo "The modules aren't signed: $(KDIR) has no key.")
 	install -D -m 644 -t $(DEVEL)/include/kofi include/kofi/*.h
 	install -D -m 644 -t $(DEVEL)/compat compat/compat.h
 	install -D -m 644 -t $(DEVEL) Module.symvers
@@ -146,6 +157,13 @@ clean:
 	@scripts/build.sh clean
 	@if [ -e Documentation/Makefile ]; then $(MAKE) -C Documentation clean; fi
 
+# Any other target is the kernel's: kofi/main.i, prov/efa/ep.o, and where KDIR has the source
+# compile_commands.json, tags, nsdeps.
+MAKEFLAGS += --no-builtin-rules
+Makefile: ;
+%: kdir
+	$(KBUILD) $@
+
 help:
 	@echo "  modules          build for the running kernel, or KDIR=<kernel build directory>"
 	@echo "                   (KOFI_LAB=1: also tests, benchmarks and examples)"
@@ -171,3 +189,4 @@ help:
 	@echo "  lint             run all static checks"
 	@echo "  docs             build the documentation as HTML"
 	@echo "  clean            remove build results, but not the kernels in the cache"
+	@echo "  others           targets of the kernel: kofi/main.i; beside its source compile_commands.json, tags, nsdeps"

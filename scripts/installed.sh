@@ -18,7 +18,7 @@ install_all()
 	mkdir -p "$out/lib/modules/$release"
 	touch "$out/lib/modules/$release/modules."{builtin,builtin.modinfo,order}
 	make -s -C "$built" KDIR="$kernel" INSTALL_MOD_PATH="$out" DESTDIR="$out" \
-		modules_install install
+		modules_install install 2>&1 | tee "$out/install.log"
 	# Beside the modules, where modprobe of the kernel looks for them.
 	devel=$(echo "$out"/lib/modules/*/updates)/../kofi
 	cp -r "$built/samples/template" "$out/my_ulp"

@@ -20,6 +20,13 @@ check "depmod" depmod "$release"
 check "make modules_install has let modprobe know the modules" \
 	grep -q '^updates/kofi/.*kofi_efa.ko' "/installed/lib/modules/$release/modules.dep"
 
+refuse "make modules_install reports no error" \
+	grep -i -e error -e warning -e skipping /installed/install.log
+check "make modules_install says that it has run depmod" \
+	grep -q "^depmod: done for $release" /installed/install.log
+check "make modules_install says that it has signed nothing" \
+	grep -q "^The modules aren't signed: " /installed/install.log
+
 check "the product is installed, and nothing else" [ \
 	"$(cd "/lib/modules/$release/updates/kofi" && find . -name '*.ko' | sed 's,.*/,,' | sort | xargs)" = \
 	"efasim.ko kofi.ko kofi_efa.ko kofi_loop.ko kofi_pingpong.ko kofi_ulp.ko kofiblk.ko kofiblk_common.ko kofiblk_srv.ko" ]
