@@ -15,7 +15,7 @@ import tree
 FILE_LINES = 800
 FUNCTION_LINES = 80
 # The longest directory that a file is in counts.
-CODE_LINES = {"kofi/": 3200, "kofi/match/": 500, "kofi/ulp/": 1500}
+CODE_LINES = {"kofi/": 3300, "kofi/match/": 500, "kofi/ulp/": 1500}
 
 
 def code_lines(text):
