@@ -259,10 +259,12 @@ static long kofi_cq_doze(struct kofi_cq *cq, u32 want, bool *signaled, bool *roo
 	atomic_dec(&cq->sleepers);
 	/* Pairs with kofi_cq_poke(), which may have left completions to this reader. */
 	smp_mb__after_atomic();
-	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq, true))
+	if (kofi_cq_poked(cq) && kofi_cq_poll_last(cq, true)) {
 		/* The source left its completions to this reader: notify other readers. */
 		kofi_cq_notify(cq);
-	/* The sources report nothing to a reader that polls: have another one go on polling. */
+		found = true;
+	}
+	/* A source that found completions didn't enable events: have another reader poll it. */
 	if (found)
 		kofi_cq_poke(cq);
 	return left;

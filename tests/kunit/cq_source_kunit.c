@@ -321,6 +321,42 @@ static void source_found_for_sleeper(struct kunit *test)
 	steps_fini(&dev);
 }
 
+/* As steps_event_of_second(), but the second reader's last poll finds nothing for this queue. */
+static bool steps_found_for_others(void *arg, bool last, struct kofi_cq_reader *reader)
+{
+	struct source_steps *dev = arg;
+	unsigned int look;
+
+	if (!last)
+		return false;
+	look = ++dev->looks;
+	if (look == 2) {
+		cq_write(dev->cq, look);
+		WRITE_ONCE(dev->cq->poked, true);
+	}
+	return look == 3;
+}
+
+/*
+ * A source that found completions hasn't enabled events. If that was the last poll of a reader that
+ * leaves, another reader must poll again before it goes on sleeping.
+ */
+static void source_left_unarmed(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry;
+	struct source_steps dev = { };
+	struct kofi_thread thread;
+
+	steps_init(test, &dev, steps_found_for_others);
+	source_start(test, &thread, dev.cq);
+	KUNIT_EXPECT_EQ(test, dev.looks, 1U);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 200), 1);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(dev.looks) >= 4));
+	kofi_thread_kill(&thread);
+	kofi_thread_join(test, &thread);
+	steps_fini(&dev);
+}
+
 /* The directions of other endpoints. */
 static struct kofi_side others[4][2];
 
@@ -579,6 +615,7 @@ static struct kunit_case source_cases[] = {
 	KUNIT_CASE(source_event_at_end),
 	KUNIT_CASE(source_event_then_others),
 	KUNIT_CASE(source_found_for_sleeper),
+	KUNIT_CASE(source_left_unarmed),
 	{}
 };
 
