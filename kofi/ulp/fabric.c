@@ -117,6 +117,24 @@ static void kulp_lane_pump(struct kulp_queue *q, struct list_head *lane)
 }
 
 /*
+ * Return: whether no operation waits. The pump takes an operation out of its lane while it posts
+ * it, so look at q->pumping first: if the pump begins later, it posts after what the caller knows
+ * of.
+ */
+static bool kulp_none_waits(struct kulp_queue *q)
+{
+	int i;
+
+	/* Pairs with kulp_pump(), which has put back what was refused. */
+	if (smp_load_acquire(&q->pumping))
+		return false;
+	for (i = 0; i < KULP_LANES; i++)
+		if (!list_empty_careful(&q->lanes[i]))
+			return false;
+	return true;
+}
+
+/*
  * Post waiting operations. Only one thread at a time does so, and puts a refused operation
  * back into its lane before the next one is tried.
  */
@@ -124,18 +142,17 @@ static void kulp_pump(struct kulp_queue *q)
 {
 	int i;
 
-	for (i = 0; i < KULP_LANES && list_empty_careful(&q->lanes[i]); i++)
-		;
-	if (i == KULP_LANES)
+	if (kulp_none_waits(q))
 		return;
 	spin_lock_bh(&q->lock);
 	q->pump_again = true;
 	while (q->pump_again && !q->pumping && READ_ONCE(q->up)) {
 		q->pump_again = false;
-		q->pumping = true;
+		WRITE_ONCE(q->pumping, true);
 		for (i = 0; i < KULP_LANES; i++)
 			kulp_lane_pump(q, &q->lanes[i]);
-		q->pumping = false;
+		/* Pairs with kulp_none_waits(). */
+		smp_store_release(&q->pumping, false);
 	}
 	spin_unlock_bh(&q->lock);
 }

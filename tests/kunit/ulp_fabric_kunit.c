@@ -235,6 +235,23 @@ static void room_came_before(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
+/* The room that the second post lacks appears before the pump has put the operation back. */
+static int refused_until_told(struct kulp_queue *q, struct kulp_op *op)
+{
+	if (++scene->posts == 2)
+		scene_told();
+	return scene->posts <= 2 ? -EAGAIN : 0;
+}
+
+/* The provider notifies once, so a notification while the pump posts must not be lost. */
+static void room_came_meanwhile(struct kunit *test)
+{
+	scene->op.post = refused_until_told;
+	kulp_submit(&scene->queue, &scene->op);
+	KUNIT_EXPECT_EQ(test, scene->posts, 3U);
+	KUNIT_EXPECT_FALSE(test, scene_waits());
+}
+
 struct numbered {
 	struct kulp_op	op;
 	unsigned int	posted;
@@ -522,6 +539,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(waits_end),
 	KUNIT_CASE(room_comes_later),
 	KUNIT_CASE(room_came_before),
+	KUNIT_CASE(room_came_meanwhile),
 	KUNIT_CASE(room_in_order),
 	KUNIT_CASE(lanes_are_apart),
 	KUNIT_CASE(ends_lead_to_the_next),
