@@ -232,14 +232,15 @@ static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
  * @context: the caller's context
  *
  * Context: Process context; sleeps.
- * Return: 0, or -EPROTO when the provider returned no valid object.
+ * Return: 0, or -EPROTO when the provider returned no valid object. An object that is new and can
+ * be closed is closed then.
  */
 int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 		      enum fi_class fclass, void *context)
 {
 	const char *why = !fid || !fid->ops || !fid->ops->close ? "can't be closed" :
-			  fid->node ? "is open already" :
-			  !kofi_data_calls_whole(fid, fclass) ? "lacks data calls" : NULL;
+			  fid->node ? "is open already" : NULL;
+	const bool is_new = !why;
 
 	if (why) {
 		pr_err("provider %s: opened a %s that %s\n", node->reg->provider->name,

@@ -192,7 +192,8 @@ static void one_missing(struct kunit *test)
 	fake->tagged_ops = &vectors->tagged;
 	fake->rma_ops = &vectors->rma;
 	KUNIT_EXPECT_EQ(test, fi_endpoint(set.domain, fake->info, &ep, NULL), -EPROTO);
-	kofi_fake_reap(fake);
+	/* The refused object is closed. */
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CLOSE), 1);
 }
 
 static void vectors_missing(struct kunit *test)
@@ -215,7 +216,7 @@ static void vectors_missing(struct kunit *test)
 		fake->req_ops = i == 3 ? NULL : i == 4 ? &half : req;
 		KUNIT_EXPECT_EQ_MSG(test, fi_endpoint(set.domain, fake->info, &ep, NULL),
 				    -EPROTO, "%u", i);
-		kofi_fake_reap(fake);
+		KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CLOSE), i + 1);
 	}
 }
 
@@ -313,10 +314,9 @@ static void regions(struct kunit *test)
 	alloc.cq = set.cq;
 	fake->mr_ops = NULL;
 	KUNIT_EXPECT_EQ(test, fi_mr_alloc(set.domain, &alloc, &mr, NULL), -EPROTO);
-	kofi_fake_reap(fake);
 	fake->mr_ops = &half;
 	KUNIT_EXPECT_EQ(test, fi_mr_alloc(set.domain, &alloc, &mr, NULL), -EPROTO);
-	kofi_fake_reap(fake);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CLOSE), 2);
 }
 
 static void region_values(struct kunit *test)
@@ -356,10 +356,12 @@ static void region_values(struct kunit *test)
 
 static struct fid_cntr plain_cntr;
 static struct fid_cq plain_cq;
+static unsigned int plain_closed;
 
+/* That of the last queue fails. */
 static int plain_close(struct fid *fid)
 {
-	return 0;
+	return ++plain_closed == 2 ? -EBUSY : 0;
 }
 
 static const struct fi_ops plain_ops = { .close = plain_close };
@@ -407,6 +409,7 @@ static void queues_missing(struct kunit *test)
 	some_cntr = *set.cntr->ops;
 	some_cntr.wait = NULL;
 	fake->domain_ops = &plain_domain_ops;
+	plain_closed = 0;
 	domain = kofi_fake_domain(test, fake, kofi_fake_fabric(test, fake));
 #define EXPECT(value, call)	KUNIT_EXPECT_EQ_MSG(test, call, value, #call)
 	plain_cq_ops = NULL;
@@ -417,6 +420,7 @@ static void queues_missing(struct kunit *test)
 	EXPECT(-EPROTO, fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
 	plain_cntr_ops = &some_cntr;
 	EXPECT(-EPROTO, fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
+	EXPECT(4U, plain_closed);
 #undef EXPECT
 }
 
