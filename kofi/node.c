@@ -242,9 +242,15 @@ int kofi_node_publish(struct kofi_node *node, struct fid *fid,
 			  fid->node ? "is open already" : NULL;
 	const bool is_new = !why;
 
+	if (is_new && !kofi_data_calls_whole(fid, fclass))
+		why = "lacks data calls";
 	if (why) {
 		pr_err("provider %s: opened a %s that %s\n", node->reg->provider->name,
 		       kofi_class_name(fclass), why);
+		/* Only the provider knows the object, which would outlive its parent. */
+		if (is_new && fid->ops->close(fid))
+			pr_err("provider %s: didn't close that %s\n",
+			       node->reg->provider->name, kofi_class_name(fclass));
 		return -EPROTO;
 	}
 	fid->fclass = fclass;
@@ -456,7 +462,8 @@ static void kofi_node_show(struct seq_file *s, const struct kofi_node *node, int
 			   kofi_class_name(bind->node->fid->fclass),
 			   bind->node->id);
 	if (node->held)
-		seq_printf(s, ", %s %u", kofi_class_name(FI_CLASS_CQ),
+		seq_printf(s, ", %s %u",
+			   kofi_class_name(node->held->fid->fclass),
 			   node->held->id);
 	seq_putc(s, '\n');
 	list_for_each_entry(child, &node->children, sibling)
