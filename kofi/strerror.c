@@ -86,20 +86,22 @@ EXPORT_SYMBOL_NS_GPL(fi_to_errno, KOFI);
  * @buf: takes the text, cut to @len; or NULL
  * @len: size of @buf in bytes
  *
+ * A number that the provider doesn't know isn't an errno, and the text in @buf contains it. Only
+ * the numbers of a provider without texts are errnos.
+ *
  * Context: Any.
- * Return: the provider's text, or that of fi_strerror().
+ * Return: the text without a number, a constant.
  */
 const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf, size_t len)
 {
 	const struct kofi_provider *provider = fid->node->reg->provider;
-	const char *text = NULL;
+	const char *text, *unknown = "unknown provider error";
 
-	if (provider->strerror)
-		text = provider->strerror(prov_errno);
-	if (!text)
-		text = fi_strerror(prov_errno);
-	if (buf && len)
+	text = provider->strerror ? provider->strerror(prov_errno) : fi_strerror(prov_errno);
+	if (buf && len && text)
 		strscpy(buf, text, len);
-	return text;
+	else if (buf && len)
+		scnprintf(buf, len, "%s %d", unknown, prov_errno);
+	return text ?: unknown;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_strerror, KOFI);

@@ -150,7 +150,7 @@ const char *kofi_strerror(const struct fid *fid, int prov_errno, char *buf, size
  * @len: room at @buf
  *
  * Context: Any.
- * Return: the text.
+ * Return: the text. The number of an error that the provider doesn't know is only in @buf.
  */
 static inline const char *fi_eq_strerror(struct fid_eq *eq, int prov_errno,
 					 const void *err_data, char *buf, size_t len)
@@ -362,7 +362,7 @@ int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
  * @len: room at @buf
  *
  * Context: Any.
- * Return: the text.
+ * Return: the text. The number of an error that the provider doesn't know is only in @buf.
  */
 static inline const char *fi_cq_strerror(struct fid_cq *cq, int prov_errno,
 					 const void *err_data, char *buf, size_t len)

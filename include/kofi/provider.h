@@ -39,7 +39,8 @@
  *	Every entry has all five attributes
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
- * @strerror: return the text for an error number of the provider; may be NULL
+ * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
+ *	may be NULL if these numbers are errnos
  *
  * @name to @fabric are mandatory. The calls may sleep. The core holds no lock, so they may
  * call the core, even to register another provider.

@@ -84,10 +84,13 @@ static const char *fake_strerror(int prov_errno)
 
 static void of_provider(struct kunit *test)
 {
+	static const int unknown[] = { FI_EBUSY, -FI_EPERM, FI_ETRUNC, 777, INT_MIN };
 	struct kofi_fake *fake = kofi_fake_make(test, "fake");
 	struct fid_fabric *fabric;
+	char buf[40], text[40];
 	struct fid_cq *cq;
 	struct fid_eq *eq;
+	unsigned int i;
 
 	fake->provider.strerror = fake_strerror;
 	KUNIT_ASSERT_EQ(test, kofi_fake_register(fake), 0);
@@ -97,12 +100,19 @@ static void of_provider(struct kunit *test)
 
 	KUNIT_EXPECT_STREQ(test, fi_cq_strerror(cq, 7, NULL, NULL, 0), "lucky");
 	KUNIT_EXPECT_STREQ(test, fi_eq_strerror(eq, 7, NULL, NULL, 0), "lucky");
-	KUNIT_EXPECT_STREQ(test, fi_cq_strerror(cq, FI_ETRUNC, NULL, NULL, 0),
-			   fi_strerror(FI_ETRUNC));
-	KUNIT_EXPECT_STREQ(test, fi_eq_strerror(eq, FI_ETRUNC, NULL, NULL, 0),
-			   fi_strerror(FI_ETRUNC));
-	KUNIT_EXPECT_STREQ(test, fi_cq_strerror(cq, 777, NULL, NULL, 0),
-			   "unknown error");
+	/* A number that the provider doesn't know isn't taken for an errno. */
+	for (i = 0; i < ARRAY_SIZE(unknown); i++) {
+		snprintf(text, sizeof(text), "unknown provider error %d", unknown[i]);
+		KUNIT_EXPECT_STREQ(test, fi_cq_strerror(cq, unknown[i], NULL, NULL, 0),
+				   "unknown provider error");
+		KUNIT_EXPECT_STREQ(test, fi_eq_strerror(eq, unknown[i], NULL, buf, sizeof(buf)),
+				   "unknown provider error");
+		KUNIT_EXPECT_STREQ(test, buf, text);
+	}
+	memset(buf, '#', sizeof(buf));
+	fi_cq_strerror(cq, 777, NULL, buf, 25);
+	KUNIT_EXPECT_STREQ(test, buf, "unknown provider error 7");
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 25, '#', sizeof(buf) - 25));
 }
 
 static void without_provider(struct kunit *test)
