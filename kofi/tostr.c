@@ -29,17 +29,15 @@ static void print_bits(struct seq_buf *s, const struct kofi_name *names, u64 v)
 {
 	const char *comma = "";
 
-	seq_buf_printf(s, "[");
 	for (; names->name; names++) {
 		if (!(v & names->value))
 			continue;
-		seq_buf_printf(s, "%s %s", comma, names->name);
+		seq_buf_printf(s, "%s%s", comma, names->name);
 		v &= ~names->value;
-		comma = ",";
+		comma = ", ";
 	}
 	if (v)
-		seq_buf_printf(s, "%s 0x%llx", comma, v);
-	seq_buf_printf(s, " ]");
+		seq_buf_printf(s, "%s0x%llx", comma, v);
 }
 
 static void print_field(struct seq_buf *s, const struct kofi_field *field,
@@ -77,15 +75,19 @@ static void print_struct(struct seq_buf *s, int level,
 			 const struct kofi_struct *type, const void *data)
 {
 	const struct kofi_field *field;
+	bool bits;
 
 	if (!data)
 		return;
 	seq_buf_printf(s, "%*s%s:\n", level * KOFI_INDENT, "", type->title);
 	for (field = type->fields; field->name; field++) {
-		seq_buf_printf(s, "%*s%s: ", (level + 1) * KOFI_INDENT, "",
-			       field->name);
+		/* Only within a structure bits are in brackets, as in libfabric. */
+		bits = field->show == KOFI_BITS;
+		seq_buf_printf(s, "%*s%s: %s", (level + 1) * KOFI_INDENT, "",
+			       field->name, bits ? "[ " : "");
 		print_field(s, field, data);
-		seq_buf_printf(s, "\n");
+		seq_buf_printf(s, "%s\n", !bits ? "" :
+			       kofi_field_get(field, data) ? " ]" : "]");
 	}
 }
 
