@@ -264,6 +264,7 @@ int fi_enable(struct fid_ep *ep)
 	ret = ep->fid.ops->control(&ep->fid, FI_ENABLE, NULL);
 
 	mutex_lock(&kofi_tree_lock);
+	node->was_enabled = !ret;
 	if (node->state == KOFI_DEAD)
 		ret = -ENODEV;
 	else
@@ -278,8 +279,9 @@ static int kofi_disable_check(const struct kofi_node *node)
 	int ret = 0;
 
 	mutex_lock(&kofi_tree_lock);
+	/* The operations of a dead endpoint may still be completing. */
 	if (node->state == KOFI_DEAD)
-		ret = -ENODEV;
+		ret = node->was_enabled ? 0 : -ENODEV;
 	else if (node->state != KOFI_ENABLED)
 		ret = -FI_EOPBADSTATE;
 	mutex_unlock(&kofi_tree_lock);
@@ -297,9 +299,12 @@ static int kofi_disable_check(const struct kofi_node *node)
  * access registered regions, until these are closed. From then on posting fails with
  * -FI_EOPBADSTATE. Other CPUs may post during the call.
  *
+ * If the device went away, the call waits until its removal has completed all operations.
+ *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, also when it was called before; -FI_EOPBADSTATE for an endpoint that isn't
- * enabled, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENODEV.
+ * Return: 0, also when it was called before or the device went away; for an endpoint that was
+ * never enabled -FI_EOPBADSTATE, or -ENODEV when the device went away; -EINVAL, -EOPNOTSUPP,
+ * -EDEADLK.
  */
 int fi_disable(struct fid_ep *ep)
 {
@@ -308,9 +313,9 @@ int fi_disable(struct fid_ep *ep)
 	if (!ep)
 		return -EINVAL;
 	ret = kofi_enter(&ep->fid, FI_CLASS_EP);
-	if (!ret && !ep->fid.ops->control)
-		ret = -EOPNOTSUPP;
-	ret = ret ?: kofi_disable_check(ep->fid.node);
+	if (ret && ret != -ENODEV)
+		return ret;
+	ret = ep->fid.ops->control ? kofi_disable_check(ep->fid.node) : -EOPNOTSUPP;
 	if (ret)
 		return ret;
 	return ep->fid.ops->control(&ep->fid, FI_DISABLE, NULL);
@@ -364,7 +369,8 @@ int fi_control(struct fid *fid, int command, void *arg)
 {
 	int ret = kofi_enter(fid, FI_CLASS_UNSPEC);
 
-	if (ret)
+	/* fi_disable() is for dead endpoints, too. */
+	if (ret && !(ret == -ENODEV && command == FI_DISABLE))
 		return ret;
 	/* The core checks and changes the state of endpoints. */
 	if (command == FI_ENABLE)

@@ -85,6 +85,7 @@ enum kofi_state {
  * @ep_type: type of an endpoint
  * @held: for a region of fi_mr_alloc(), the pinned node of its endpoint, or of its CQ if it
  *	has no endpoint
+ * @was_enabled: the provider has enabled the endpoint; under kofi_tree_lock
  * @device_events: the object is an event queue to which a domain was bound at some time; under
  *	kofi_tree_lock
  */
@@ -101,6 +102,7 @@ struct kofi_node {
 	u64				caps;
 	enum fi_ep_type			ep_type;
 	struct kofi_node		*held;
+	bool				was_enabled;
 	bool				device_events;
 };
 

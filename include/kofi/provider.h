@@ -83,8 +83,8 @@ u64 kofi_ep_caps(u64 caps, u64 all);
  *	error the object stays unchanged
  * @bind: bind @bfid to the object. May be NULL for domains
  * @control: commands of fi_control(), for endpoints also FI_ENABLE and FI_DISABLE. FI_DISABLE
- *	comes only after FI_ENABLE, but may come repeatedly; when it returns 0, no operation
- *	is outstanding
+ *	comes only after FI_ENABLE, but may come repeatedly, also during and after the removal of
+ *	the device; when it returns 0, no operation is outstanding
  */
 struct fi_ops {
 	int (*close)(struct fid *fid);

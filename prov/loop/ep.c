@@ -112,7 +112,11 @@ static int loop_ep_control(struct fid *fid, int command, void *arg)
 	if (command == FI_ENABLE)
 		return loop_ep_enable(ep);
 	if (command == FI_DISABLE) {
+		/* A removal in progress has not yet queued the domain's work. */
+		mutex_lock(&loop_lock_control);
+		mutex_unlock(&loop_lock_control);
 		loop_ep_end(ep);
+		flush_work(&ep->dom->mr_work);
 		return 0;
 	}
 	return kofi_ep_opsflag(&ep->tx.base, &ep->rx.base, command, arg);

@@ -355,6 +355,61 @@ static void disable_enabled(struct kunit *test)
 	kofi_fake_close(test, &set->cntr->fid);
 }
 
+static void remove_domain(struct kofi_fake *fake, struct fid *fid, void *arg)
+{
+	struct kofi_fake_set *set = arg;
+
+	if (fake->call[FAKE_CONTROL].arg[0] == FI_ENABLE)
+		kofi_device_removed(&set->domain->fid, "fake-dev0");
+}
+
+/* When the device goes away, and what the provider's enabling returns. */
+static const struct dying {
+	const char	*desc;
+	bool		enable;
+	bool		meanwhile;
+	int		ret;
+	int		expected;	/* of fi_disable() */
+} dyings[] = {
+	{ "never enabled", false, false, 0, -ENODEV },
+	{ "enabled", true, false, 0, 0 },
+	{ "while it is enabled", true, true, 0, 0 },
+	{ "while enabling fails", true, true, -EIO, -ENODEV },
+	{ "after enabling failed", true, false, -EIO, -ENODEV },
+};
+
+KUNIT_ARRAY_PARAM_DESC(dying, dyings, desc);
+
+/* The operations of a dead endpoint may still be completing, so the provider is asked to wait. */
+static void disable_dead(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set *set = open_set(test, fake);
+	struct kofi_fake_call *call = &fake->call[FAKE_CONTROL];
+	const struct dying *dying = test->param_value;
+
+	kofi_fake_bind_ep(test, set);
+	call->ret = dying->ret;
+	if (dying->meanwhile) {
+		call->hook_arg = set;
+		call->hook = remove_domain;
+	}
+	if (dying->enable)
+		KUNIT_EXPECT_EQ(test, fi_enable(set->ep),
+				dying->meanwhile ? -ENODEV : dying->ret);
+	call->ret = 0;
+	if (!dying->meanwhile)
+		kofi_device_removed(&set->domain->fid, "fake-dev0");
+	atomic_set(&call->count, 0);
+	KUNIT_EXPECT_EQ(test, fi_disable(set->ep), dying->expected);
+	KUNIT_EXPECT_EQ(test, fi_control(&set->ep->fid, FI_DISABLE, NULL), dying->expected);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CONTROL), dying->expected ? 0 : 2);
+	if (!dying->expected)
+		KUNIT_EXPECT_EQ(test, call->arg[0], FI_DISABLE);
+	KUNIT_EXPECT_EQ(test, fi_enable(set->ep), -ENODEV);
+	kofi_fake_close(test, &set->cntr->fid);
+}
+
 static void enable_fails(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");
@@ -443,6 +498,7 @@ static struct kunit_case bind_cases[] = {
 	KUNIT_CASE(enable_types),
 	KUNIT_CASE(enable_once),
 	KUNIT_CASE(disable_enabled),
+	KUNIT_CASE_PARAM(disable_dead, dying_gen_params),
 	KUNIT_CASE(enable_fails),
 	KUNIT_CASE(enabling),
 	KUNIT_CASE(binding),

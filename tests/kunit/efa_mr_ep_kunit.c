@@ -364,8 +364,57 @@ static void ends_and_is_removed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
 	efake_remove(scene->fake);
 	KUNIT_EXPECT_EQ(test, kmr(mr)->nsegs, 0);
-	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	EFA_CLOSE(test, scene->ep);
+}
+
+struct gone {
+	struct efa_scene	*scene;
+	unsigned int		ended;	/* operations that had completed then */
+};
+
+static void disable_when_dead(struct kofi_thread *thread)
+{
+	struct gone *gone = thread->arg;
+
+	while (!READ_ONCE(gone->scene->ep->fid.dead))
+		cpu_relax();
+	thread->ret = fi_disable(gone->scene->ep);
+	gone->ended = efa_drain(gone->scene);
+}
+
+/*
+ * The device goes away with operations of each kind outstanding. When fi_disable() returns, also
+ * in the middle of the removal, all of them have completed, and the ULP may free their memory.
+ */
+static void removed_while_outstanding(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *registering = mr_in(test, scene, KEFA_MR_REGISTERING);
+	struct fid_mr *other = alloc(test, scene);
+	struct gone gone = { .scene = scene };
+	struct kofi_thread thread;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 10 + i), 0);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 20 + i), 0);
+		KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 30 + i), 0);
+	}
+	KUNIT_EXPECT_EQ(test, post_reg(scene, other, 4, FI_COMPLETION), 0);
+	kofi_thread_start(test, &thread, disable_when_dead, &gone);
+	efake_remove(scene->fake);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	KUNIT_EXPECT_EQ(test, gone.ended, 3 * 8 + 2);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.base.size);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->rx.nfree, efa_ep(scene)->rx.base.size);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 9), -ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&registering->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&other->fid), 0);
 	EFA_CLOSE(test, scene->ep);
 }
 
@@ -426,6 +475,7 @@ static struct kunit_case mr_ep_cases[] = {
 	KUNIT_CASE_PARAM(ends_before_regions, ending_gen_params),
 	KUNIT_CASE(ends_but_is_reached),
 	KUNIT_CASE(ends_and_is_removed),
+	KUNIT_CASE(removed_while_outstanding),
 	KUNIT_CASE(other_queue),
 	KUNIT_CASE(not_counted),
 	{}

@@ -409,6 +409,33 @@ static void loop_disable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 0);
 }
 
+/* The registrations of an endpoint's regions are operations, too. */
+static void loop_disable_regions(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	const struct kvec iov = { p->a.buf, 8 };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_READ,
+	};
+	const struct fi_mr_alloc_attr alloc = {
+		.max_pages = 1, .access = FI_REMOTE_READ, .cq = p->a.cq, .ep = p->a.ep,
+	};
+	struct fid_mr *mr[16];
+	struct loop_comp comp;
+	int i, n = 0;
+
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		KUNIT_ASSERT_EQ(test, fi_mr_alloc(p->domain, &alloc, &mr[i], NULL), 0);
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		KUNIT_EXPECT_EQ(test, fi_mr_post_reg(mr[i], &attr, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, fi_disable(p->a.ep), 0);
+	while (loop_read(&p->a, &comp))
+		n++;
+	KUNIT_EXPECT_EQ(test, n, ARRAY_SIZE(mr));
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&mr[i]->fid), 0);
+}
+
 static const struct loop_av_param {
 	const char	*name;
 	enum fi_av_type	type;
@@ -555,6 +582,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_taken_back),
 	KUNIT_CASE(loop_close),
 	KUNIT_CASE(loop_disable),
+	KUNIT_CASE(loop_disable_regions),
 	KUNIT_CASE_PARAM(loop_addresses, loop_av_gen_params),
 	KUNIT_CASE(loop_stranger),
 	KUNIT_CASE(loop_options),
