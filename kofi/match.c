@@ -284,7 +284,8 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 		kofi_needed_mr_mode(info->domain_attr->mr_mode, info->caps);
 	/*
 	 * Unlike limits, default flags are copied even if zero. Without hints FI_INJECT
-	 * must not be a default, because it limits the size of messages.
+	 * must not be a default, because it limits the size of messages, nor FI_MULTI_RECV,
+	 * because a plain receive is for one message.
 	 */
 	if (tx)
 		info->tx_attr->op_flags = tx->op_flags;
@@ -292,6 +293,8 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 		info->tx_attr->op_flags &= ~FI_INJECT;
 	if (rx)
 		info->rx_attr->op_flags = rx->op_flags;
+	else
+		info->rx_attr->op_flags &= ~FI_MULTI_RECV;
 	kofi_narrow_struct(&kofi_tx_struct, info->tx_attr, tx);
 	kofi_narrow_struct(&kofi_rx_struct, info->rx_attr, rx);
 	if (hints->ep_attr) {

@@ -476,10 +476,12 @@ static void narrow_nothing(struct kunit *test)
 	struct kofi_fake *fake = new_narrow(test);
 	struct fi_info *list, *info;
 
-	/* One exception: FI_INJECT isn't a default flag unless requested. */
+	/* Exceptions: FI_INJECT and FI_MULTI_RECV aren't default flags unless requested. */
 	fake->info->tx_attr->op_flags = FI_COMPLETION | FI_INJECT;
+	fake->info->rx_attr->op_flags = FI_COMPLETION | FI_MULTI_RECV;
 	list = get(test, NULL);
 	fake->info->tx_attr->op_flags = FI_COMPLETION;
+	fake->info->rx_attr->op_flags = FI_COMPLETION;
 	for (info = list; info; info = info->next)
 		if (!strcmp(info->fabric_attr->prov_name, "narrow"))
 			break;
