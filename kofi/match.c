@@ -92,6 +92,12 @@ static u32 kofi_needed_mr_mode(u32 mr_mode, u64 caps)
 	return caps ? mr_mode & ~KOFI_MR_TARGET : mr_mode;
 }
 
+/* A table serves as a map: a caller that asks for a map must take any fi_addr_t. */
+static bool kofi_av_type_serves(enum fi_av_type have, enum fi_av_type want)
+{
+	return have != FI_AV_MAP || want != FI_AV_TABLE;
+}
+
 static const char *kofi_domain_mismatch(const struct fi_domain_attr *have,
 					const struct fi_domain_attr *want,
 					u64 caps)
@@ -101,6 +107,8 @@ static const char *kofi_domain_mismatch(const struct fi_domain_attr *have,
 
 	if (why || !want)
 		return why;
+	if (!kofi_av_type_serves(have->av_type, want->av_type))
+		return "av_type";
 	if (want->mr_mode && mr_mode & ~want->mr_mode)
 		return "mr_mode";
 	/* Zero hints don't imply that the caller registers all local memory. */
@@ -303,4 +311,6 @@ void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints)
 	}
 	kofi_narrow_struct(&kofi_domain_struct, info->domain_attr,
 			   hints->domain_attr);
+	if (hints->domain_attr && !info->domain_attr->av_type)
+		info->domain_attr->av_type = hints->domain_attr->av_type;
 }

@@ -107,8 +107,8 @@ static inline int fi_domain_vector_mask(struct fid_domain *domain,
 
 /**
  * struct fi_av_attr - an address vector to be opened
- * @type: FI_AV_TABLE, FI_AV_MAP, or FI_AV_UNSPEC for the provider's choice,
- *	which is then stored here
+ * @type: FI_AV_TABLE, FI_AV_MAP, or FI_AV_UNSPEC for the provider's choice; takes the actual type.
+ *	A provider may use a table for FI_AV_MAP
  * @rx_ctx_bits: bits of an fi_addr_t that select a receive context; must be 0
  * @count: expected number of addresses, a hint
  * @flags: must be 0

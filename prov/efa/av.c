@@ -448,9 +448,6 @@ int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	struct kefa_av_table *table;
 	struct kefa_av *new;
 
-	/* Posts check an fi_addr_t, which is cheap only for an index. */
-	if (attr->type == FI_AV_MAP)
-		return -EOPNOTSUPP;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	table = kefa_av_table_new(0);
 	if (!new || !table) {
@@ -458,6 +455,7 @@ int kefa_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 		kfree(new);
 		return -ENOMEM;
 	}
+	/* For any type: posts check an fi_addr_t, which is cheap only for an index. */
 	attr->type = FI_AV_TABLE;
 	new->av_fid.fid.ops = &kefa_av_fid_ops;
 	new->av_fid.ops = &kefa_av_ops;

@@ -41,15 +41,21 @@ static void av_lookup(struct kunit *test)
 static void av_types(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
-	struct fi_av_attr attr = { .type = FI_AV_MAP };
+	static const enum fi_av_type types[] = { FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE };
+	const struct fi_efa_addr addr = efa_addr(2, 7);
+	struct fi_av_attr attr = { };
+	fi_addr_t fi_addr;
 	struct fid_av *av;
+	int i;
 
-	KUNIT_EXPECT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL),
-			-EOPNOTSUPP);
-	attr.type = FI_AV_UNSPEC;
-	KUNIT_ASSERT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL), 0);
-	KUNIT_EXPECT_EQ(test, attr.type, FI_AV_TABLE);
-	KUNIT_EXPECT_EQ(test, fi_close(&av->fid), 0);
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		attr.type = types[i];
+		KUNIT_ASSERT_EQ(test, fi_av_open(scene->domain, &attr, &av, NULL), 0);
+		KUNIT_EXPECT_EQ(test, attr.type, FI_AV_TABLE);
+		KUNIT_EXPECT_EQ(test, fi_av_insert(av, &addr, 1, &fi_addr, 0, NULL), 1);
+		KUNIT_EXPECT_EQ(test, fi_addr, 0);
+		KUNIT_EXPECT_EQ(test, fi_close(&av->fid), 0);
+	}
 }
 
 /* Addresses are equal only if all their fields are. */

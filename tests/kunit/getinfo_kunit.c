@@ -178,6 +178,8 @@ static const struct row rows[] = {
 	  .have = FI_AV_MAP, .want = FI_AV_MAP, .match = true },
 	{ "domain_attr.av_type other", FIELD(domain_attr, av_type),
 	  .have = FI_AV_MAP, .want = FI_AV_TABLE, .match = false },
+	{ "domain_attr.av_type map, by a table", FIELD(domain_attr, av_type),
+	  .have = FI_AV_TABLE, .want = FI_AV_MAP, .match = true },
 	{ "domain_attr.av_type any", FIELD(domain_attr, av_type),
 	  .want = FI_AV_TABLE, .match = true },
 	{ "domain_attr.mr_mode accepted", FIELD(domain_attr, mr_mode),
