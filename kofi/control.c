@@ -480,7 +480,8 @@ EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
 /**
  * fi_av_insert() - insert addresses
  * @av: the address vector
- * @addr: addresses, one after the other, in the domain's format
+ * @addr: addresses, one after the other, in the domain's format: those of the peers'
+ *	fi_getname(), or a dest_addr of fi_getinfo()
  * @count: number of addresses
  * @fi_addr: takes an fi_addr_t for each address, FI_ADDR_NOTAVAIL for those that
  *	failed; may be NULL for FI_AV_TABLE

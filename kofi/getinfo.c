@@ -17,7 +17,7 @@
 /**
  * struct kofi_query - a call of fi_getinfo()
  * @version: API version of the caller
- * @node: host or address
+ * @node: address of a peer, or with FI_SOURCE a local device
  * @service: service or port
  * @flags: FI_SOURCE and so on
  * @hints: the caller's hints, or NULL
@@ -148,14 +148,16 @@ static int kofi_ask_all(struct kofi_query *query)
 /**
  * fi_getinfo() - find ways to communicate
  * @version: API version that the caller was written for, FI_VERSION(2, 0)
- * @node: remote host or address, or with FI_SOURCE the local one; or NULL
- * @service: service or port; or NULL
+ * @node: a peer's address as text, as fi_av_straddr() prints it; with FI_SOURCE the name of a local
+ *	device, or its address; or NULL
+ * @service: service or port, which today's providers don't have; or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, FI_PROV_ATTR_ONLY, FI_RESCAN
  * @hints: requirements of the caller, or NULL for all entries
  * @info: takes a list, for fi_freeinfo()
  *
  * Loads the provider that the hints name, if necessary. Entries come in the order in which
- * providers were registered. fi_getinfo(3).
+ * providers were registered. Names of hosts aren't resolved. For a peer, the entries have a
+ * dest_addr, which the caller passes to fi_av_insert(). fi_getinfo(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -ENODATA when nothing matches, -EINVAL, -FI_EBADFLAGS, -ENOSYS

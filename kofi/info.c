@@ -136,6 +136,55 @@ struct fi_info *fi_dupinfo(const struct fi_info *info)
 EXPORT_SYMBOL_NS_GPL(fi_dupinfo, KOFI);
 
 /**
+ * kofi_hints_addrs() - find the addresses that hints ask for
+ * @node: from fi_getinfo()
+ * @service: from fi_getinfo()
+ * @flags: from fi_getinfo()
+ * @hints: from fi_getinfo(), or NULL
+ * @len: length of the provider's addresses
+ * @src: takes the local address, or NULL
+ * @dest: takes the peer's address, or NULL
+ *
+ * fi_getinfo(3): @node and @service name the local side with FI_SOURCE, otherwise the peer, and
+ * then that side's address in the hints doesn't count.
+ *
+ * Context: Any.
+ * Return: 0, or -ENODATA for an address of another length.
+ */
+int kofi_hints_addrs(const char *node, const char *service, u64 flags,
+		     const struct fi_info *hints, size_t len, const void **src, const void **dest)
+{
+	bool local = flags & FI_SOURCE, peer = !local && (node || service);
+
+	*src = hints && !local ? hints->src_addr : NULL;
+	*dest = hints && !peer ? hints->dest_addr : NULL;
+	return (*src && hints->src_addrlen != len) ||
+	       (*dest && hints->dest_addrlen != len) ? -ENODATA : 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_hints_addrs, KOFI_PROVIDER);
+
+/**
+ * kofi_info_set_dest() - set the peer's address in the entries of a list
+ * @info: the list, whose entries have no such address
+ * @dest: the address, or NULL for none
+ * @len: its length
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: 0, or -ENOMEM.
+ */
+int kofi_info_set_dest(struct fi_info *info, const void *dest, size_t len)
+{
+	for (; dest && info; info = info->next) {
+		info->dest_addr = kmemdup(dest, len, GFP_KERNEL);
+		if (!info->dest_addr)
+			return -ENOMEM;
+		info->dest_addrlen = len;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_info_set_dest, KOFI_PROVIDER);
+
+/**
  * fi_allocinfo_for() - allocate hints with names (kernel only)
  * @prov: name of the provider, or NULL for any
  * @fabric: name of the fabric, or NULL for any

@@ -453,8 +453,10 @@ struct fid_nic {
  * @addr_format: format of addresses
  * @src_addrlen: size in bytes of @src_addr
  * @dest_addrlen: size in bytes of @dest_addr
- * @src_addr: local address
- * @dest_addr: remote address
+ * @src_addr: local address; in hints it selects the device that has it, unless with FI_SOURCE
+ * @dest_addr: a peer's address, in @addr_format: that of the node that fi_getinfo() was asked for,
+ *	or that of the hints. Insert it with fi_av_insert(); opening a domain or an endpoint with
+ *	the entry doesn't
  * @tx_attr: attributes of the endpoint's sending side
  * @rx_attr: attributes of the endpoint's receiving side
  * @ep_attr: attributes of the endpoint

@@ -35,8 +35,9 @@
  *	long as a fabric of the provider is open
  * @getinfo: return a list of all entries, or -ENODATA if there is none. The core
  *	filters the list by @hints and fills in the provider's name and version, so the
- *	list may be the same for all callers. The provider resolves @node and @service.
- *	Every entry has all five attributes
+ *	list may be the same for all callers, except for addresses: the provider resolves
+ *	@node and @service, and the addresses in @hints, see kofi_hints_addrs(). Every entry
+ *	has all five attributes
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
  * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
@@ -63,6 +64,12 @@ int kofi_provider_deregister(const struct kofi_provider *provider);
 void kofi_device_arrived(const struct kofi_provider *provider,
 			 const char *domain_name);
 void kofi_device_removed(struct fid *fid, const char *domain_name);
+
+/* info.c */
+
+int kofi_hints_addrs(const char *node, const char *service, u64 flags,
+		     const struct fi_info *hints, size_t len, const void **src, const void **dest);
+int kofi_info_set_dest(struct fi_info *info, const void *dest, size_t len);
 
 /* match.c */
 

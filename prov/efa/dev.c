@@ -86,13 +86,20 @@ void kefa_devs_wait(const char *name)
 	}
 }
 
-/* Append the entries of one fabric, for @node or for all usable devices. */
-static int kefa_fabric_info(const char *node, bool rdm, struct fi_info ***last)
+static bool kefa_dev_picked(const struct kefa_dev *dev, const struct kefa_pick *pick)
+{
+	return dev->state == KEFA_DEV_USABLE &&
+	       (!pick->name || !strcmp(pick->name, dev->name)) &&
+	       (!pick->gid || !memcmp(pick->gid, dev->gid, sizeof(dev->gid)));
+}
+
+/* Append the entries of one fabric, for all usable devices that are picked. */
+static int kefa_fabric_info(const struct kefa_pick *pick, bool rdm, struct fi_info ***last)
 {
 	struct kefa_dev *dev;
 
 	list_for_each_entry(dev, &kefa_devs, list) {
-		if (dev->state != KEFA_DEV_USABLE || (node && strcmp(node, dev->name)))
+		if (!kefa_dev_picked(dev, pick))
 			continue;
 		**last = kefa_info(dev, rdm);
 		if (!**last)
@@ -103,15 +110,15 @@ static int kefa_fabric_info(const char *node, bool rdm, struct fi_info ***last)
 }
 
 /**
- * kefa_devs_info() - describe all devices, or one
- * @node: name of a device, or NULL for all
+ * kefa_devs_info() - describe devices
+ * @pick: which devices
  * @list: takes the entries. Those of fabric efa-direct come first, as in libfabric, because
  *	its calls cost less; a ULP that needs more features asks for them in the hints
  *
  * Context: Process context; sleeps.
  * Return: 0, -ENODATA, -ENOMEM.
  */
-int kefa_devs_info(const char *node, struct fi_info **list)
+int kefa_devs_info(const struct kefa_pick *pick, struct fi_info **list)
 {
 	struct fi_info **last = list;
 	unsigned int noio;
@@ -120,7 +127,7 @@ int kefa_devs_info(const char *node, struct fi_info **list)
 	*list = NULL;
 	mutex_lock(&kefa_devs_lock);
 	noio = memalloc_noio_save();
-	ret = kefa_fabric_info(node, false, &last) ?: kefa_fabric_info(node, true, &last);
+	ret = kefa_fabric_info(pick, false, &last) ?: kefa_fabric_info(pick, true, &last);
 	memalloc_noio_restore(noio);
 	mutex_unlock(&kefa_devs_lock);
 	if (ret) {

@@ -130,7 +130,18 @@ void kefa_dev_retire(struct kefa_dev *dev);
 void kefa_dev_put(struct kefa_dev *dev);
 struct kefa_dev *kefa_dev_find(const char *name);
 struct kefa_dev *kefa_dev_find_any(const char *name);
-int kefa_devs_info(const char *node, struct fi_info **list);
+
+/**
+ * struct kefa_pick - the devices that a caller of fi_getinfo() asks for
+ * @name: name of the device, or NULL for any
+ * @gid: GID of the device, or NULL for any
+ */
+struct kefa_pick {
+	const char	*name;
+	const u8	*gid;
+};
+
+int kefa_devs_info(const struct kefa_pick *pick, struct fi_info **list);
 u32 kefa_dev_vector(struct kefa_dev *dev, int cpu);
 u32 kefa_cpu_vector(const struct kefa_dev *dev, unsigned int cpu);
 void kefa_dev_name(struct kefa_dev *dev, char name[FI_NAME_MAX]);
@@ -192,6 +203,8 @@ int kefa_probe(struct kefa_dev *dev);
 /* info.c */
 
 struct fi_info *kefa_info(const struct kefa_dev *dev, bool rdm);
+int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		 const struct fi_info *hints, struct fi_info **info);
 u64 kefa_caps(const struct kefa_dev *dev);
 
 #endif /* KEFA_DEV_H */

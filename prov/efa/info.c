@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Description of a device, as an entry of fi_getinfo(). */
+/* Descriptions of devices, as entries of fi_getinfo(). */
+#define pr_fmt(fmt) "kofi_efa: " fmt
+
+#include <linux/inet.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include "dev.h"
 #include "ep.h"
 #include "rdm/rdm.h"
@@ -198,4 +202,115 @@ struct fi_info *kefa_info(const struct kefa_dev *dev, bool rdm)
 	info = fi_dupinfo(&e->info);
 	kfree(e);
 	return info;
+}
+
+/* --- fi_getinfo() --- */
+
+/*
+ * Read an address in the format of fi_av_straddr(), or a GID alone. sscanf() doesn't report an
+ * overflow, so limit the digits.
+ */
+static bool kefa_addr_parse(const char *text, bool gid_only, struct fi_efa_addr *addr)
+{
+	static const char prefix[] = "fi_addr_efa://[";
+	unsigned long long qkey;
+	unsigned int qpn;
+	const char *rest;
+	int end = 0;
+
+	*addr = (struct fi_efa_addr){ };
+	if (strncasecmp(text, prefix, strlen(prefix)))
+		return gid_only && in6_pton(text, -1, addr->gid, -1, NULL);
+	if (!in6_pton(text + strlen(prefix), -1, addr->gid, ']', &rest) ||
+	    sscanf(rest, "]:%5u:%10llu%n", &qpn, &qkey, &end) != 2 || rest[end] ||
+	    qpn > U16_MAX || qkey > U32_MAX)
+		return false;
+	addr->qpn = qpn;
+	addr->qkey = qkey;
+	return true;
+}
+
+/**
+ * struct kefa_query - arguments of fi_getinfo() that depend on addresses
+ * @pick: the local devices
+ * @node: the address that the caller's node stands for
+ * @dest: the peer's address, or NULL
+ */
+struct kefa_query {
+	struct kefa_pick	pick;
+	struct fi_efa_addr	node;
+	const void		*dest;
+};
+
+/* The kernel doesn't resolve names of hosts, and there are no services. */
+static int kefa_query(struct kefa_query *query, const char *node, const char *service,
+		      u64 flags, const struct fi_info *hints)
+{
+	const struct fi_efa_addr *src;
+	bool parsed, local = flags & FI_SOURCE;
+
+	*query = (struct kefa_query){ };
+	if (service || kofi_hints_addrs(node, service, flags, hints, sizeof(*src),
+					(const void **)&src, &query->dest))
+		return -ENODATA;
+	if (src)
+		query->pick.gid = src->gid;
+	if (!node)
+		return 0;
+	parsed = kefa_addr_parse(node, local, &query->node);
+	if (local && parsed)
+		query->pick.gid = query->node.gid;
+	else if (local)
+		query->pick.name = node;
+	else if (parsed)
+		query->dest = &query->node;
+	else
+		pr_debug("node %s is no address of a peer, as fi_av_straddr() prints it, and names aren't resolved\n",
+			 node);
+	return local || parsed ? 0 : -ENODATA;
+}
+
+/**
+ * kefa_getinfo() - describe the devices that a caller of fi_getinfo() asks for
+ * @version: version of the API
+ * @node: with FI_SOURCE name or address of a local device, otherwise a peer's address; or NULL
+ * @service: NULL
+ * @flags: flags of fi_getinfo()
+ * @hints: the caller's hints, or NULL
+ * @info: takes the entries
+ *
+ * Serves as kofi_provider.getinfo.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -ENODATA, -ENOMEM.
+ */
+int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
+		 const struct fi_info *hints, struct fi_info **info)
+{
+	const struct fi_domain_attr *domain = hints ? hints->domain_attr : NULL;
+	struct kefa_query query;
+	struct fi_info *entry;
+	int ret;
+
+	ret = kefa_query(&query, node, service, flags, hints);
+	if (ret)
+		return ret;
+	/* Devices that were present when the module was loaded may not be probed yet. */
+	kefa_devs_wait(query.pick.name ?: domain ? domain->name : NULL);
+	ret = kefa_devs_info(&query.pick, info);
+	if (ret)
+		return ret;
+	ret = kofi_info_set_dest(*info, query.dest, sizeof(query.node));
+	if (ret) {
+		fi_freeinfo(*info);
+		return ret;
+	}
+	/* Without RMA there are no writes with data, which consume receives. */
+	if (!hints || !hints->caps || hints->caps & FI_RMA)
+		return 0;
+	for (entry = *info; entry; entry = entry->next) {
+		entry->mode &= ~FI_RX_CQ_DATA;
+		entry->rx_attr->mode &= ~FI_RX_CQ_DATA;
+	}
+	return 0;
 }

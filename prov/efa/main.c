@@ -23,30 +23,6 @@ struct workqueue_struct *kefa_wq;
 /* Unbound, for commands to a device, which take long. */
 struct workqueue_struct *kefa_cmd_wq;
 
-/* A node is the name of a device. There are no services. */
-static int kefa_getinfo(u32 version, const char *node, const char *service,
-			u64 flags, const struct fi_info *hints,
-			struct fi_info **info)
-{
-	const struct fi_domain_attr *domain = hints ? hints->domain_attr : NULL;
-	struct fi_info *entry;
-	int ret = -ENODATA;
-
-	if (!service) {
-		/* Devices that were present when the module was loaded may not be probed yet. */
-		kefa_devs_wait(node ?: domain ? domain->name : NULL);
-		ret = kefa_devs_info(node, info);
-	}
-	/* Without RMA there are no writes with data, which consume receives. */
-	if (ret || !hints || !hints->caps || hints->caps & FI_RMA)
-		return ret;
-	for (entry = *info; entry; entry = entry->next) {
-		entry->mode &= ~FI_RX_CQ_DATA;
-		entry->rx_attr->mode &= ~FI_RX_CQ_DATA;
-	}
-	return 0;
-}
-
 static int kefa_fabric_close(struct fid *fid)
 {
 	kfree(container_of(fid, struct kefa_fabric, fabric_fid.fid));

@@ -133,35 +133,61 @@ static struct fi_info *loop_info(const struct loop_device *dev)
 	return fi_dupinfo(&info);
 }
 
-/* A node is the name of a device. There are no services. */
+static int loop_infos(const char *name, struct fi_info **last)
+{
+	struct loop_device *dev;
+
+	lockdep_assert_held(&loop_lock_control);
+	for (dev = loop_devices; dev < loop_devices + ARRAY_SIZE(loop_devices); dev++) {
+		if (!dev->present || (name && strcmp(name, dev->name)))
+			continue;
+		*last = loop_info(dev);
+		if (!*last)
+			return -ENOMEM;
+		last = &(*last)->next;
+	}
+	return 0;
+}
+
+/* Read an address in the format of fi_av_straddr(). sscanf() doesn't report an overflow. */
+static bool loop_addr_parse(const char *text, struct loop_addr *addr)
+{
+	unsigned long long id;
+	int end = 0;
+
+	if (sscanf(text, LOOP_NAME ":%10llu%n", &id, &end) != 1 || text[end] || id > U32_MAX)
+		return false;
+	*addr = (struct loop_addr){ .magic = LOOP_ADDR_MAGIC, .id = id };
+	return true;
+}
+
+/* A local node is the name of a device, which has no address. There are no services. */
 static int loop_getinfo(u32 version, const char *node, const char *service,
 			u64 flags, const struct fi_info *hints,
 			struct fi_info **info)
 {
-	struct fi_info *list = NULL, **last = &list;
-	struct loop_device *dev;
-	int i, ret = 0;
+	const void *src, *dest;
+	struct loop_addr peer;
+	int ret;
 
-	if (service)
+	*info = NULL;
+	if (service || kofi_hints_addrs(node, service, flags, hints, sizeof(peer), &src, &dest) ||
+	    src)
 		return -ENODATA;
-	mutex_lock(&loop_lock_control);
-	for (i = 0; i < ARRAY_SIZE(loop_devices) && !ret; i++) {
-		dev = &loop_devices[i];
-		if (!dev->present || (node && strcmp(node, dev->name)))
-			continue;
-		*last = loop_info(dev);
-		if (*last)
-			last = &(*last)->next;
-		else
-			ret = -ENOMEM;
+	if (node && !(flags & FI_SOURCE)) {
+		if (!loop_addr_parse(node, &peer))
+			return -ENODATA;
+		dest = &peer;
 	}
+	mutex_lock(&loop_lock_control);
+	ret = loop_infos(flags & FI_SOURCE ? node : NULL, info);
 	mutex_unlock(&loop_lock_control);
+	ret = ret ?: kofi_info_set_dest(*info, dest, sizeof(peer));
 	if (ret) {
-		fi_freeinfo(list);
+		fi_freeinfo(*info);
 		return ret;
 	}
-	*info = list;
-	return list ? 0 : -ENODATA;
+	return *info ? 0 : -ENODATA;
 }
 
 static int loop_fabric_close(struct fid *fid)

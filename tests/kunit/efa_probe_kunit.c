@@ -240,7 +240,7 @@ static int find(const char *node, u64 caps, struct fi_info **info)
 		.fabric_attr = &fabric, .caps = caps, .mode = FI_RX_CQ_DATA,
 	};
 
-	return fi_getinfo(fi_version(), node, NULL, 0, &hints, info);
+	return fi_getinfo(fi_version(), node, NULL, node ? FI_SOURCE : 0, &hints, info);
 }
 
 /* fi_getinfo() waits until present devices are probed. */

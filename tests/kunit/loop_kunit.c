@@ -409,6 +409,64 @@ static void loop_disable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 0);
 }
 
+/* What fi_getinfo() is asked for, and the number of devices found. */
+static const struct asked {
+	const char	*desc;
+	const char	*node;
+	const char	*service;
+	u64		flags;
+	bool		src;		/* hints have a source address */
+	bool		dest;		/* hints have a peer's address */
+	size_t		len;		/* length of these, if it is wrong */
+	int		ret;
+	int		found;
+	u32		peer;		/* id of the entries' dest_addr, or 0 */
+} askeds[] = {
+	{ "nothing", .found = 2 },
+	{ "device", "loop1", NULL, FI_SOURCE, .found = 1 },
+	{ "device as a peer", "loop1", .ret = -ENODATA },
+	{ "no device", "loop2", NULL, FI_SOURCE, .ret = -ENODATA },
+	{ "peer", "loop:7", .found = 2, .peer = 7 },
+	{ "peer, text behind", "loop:7x", .ret = -ENODATA },
+	{ "peer, long number", "loop:4294967303", .ret = -ENODATA },
+	{ "peer, longer number", "loop:18446744073709551623", .ret = -ENODATA },
+	{ "address as a device", "loop:7", NULL, FI_SOURCE, .ret = -ENODATA },
+	{ "service", NULL, "7", .ret = -ENODATA },
+	{ "peer in the hints", .dest = true, .found = 2, .peer = 9 },
+	{ "peer in the hints, and device", "loop1", NULL, FI_SOURCE, .dest = true, .found = 1,
+	  .peer = 9 },
+	{ "peer, and another in the hints", "loop:7", .dest = true, .found = 2, .peer = 7 },
+	{ "long peer in the hints", .dest = true, .len = 9, .ret = -ENODATA },
+	{ "source in the hints", .src = true, .ret = -ENODATA },
+	{ "source in the hints, and device", "loop1", NULL, FI_SOURCE, .src = true, .found = 1 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(asked, askeds, desc);
+
+static void loop_getinfo(struct kunit *test)
+{
+	const struct asked *asked = test->param_value;
+	struct fi_fabric_attr fabric = { .prov_name = "loop" };
+	u32 addr[4] = { 0x706f6f6c, 9 };	/* struct loop_addr */
+	struct fi_info hints = { .fabric_attr = &fabric }, *list, *info;
+	int found = 0;
+
+	hints.src_addr = asked->src ? addr : NULL;
+	hints.src_addrlen = 8;
+	hints.dest_addr = asked->dest ? addr : NULL;
+	hints.dest_addrlen = asked->len ?: 8;
+	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), asked->node, asked->service, asked->flags,
+					 &hints, &list), asked->ret);
+	for (info = list; info; info = info->next, found++) {
+		KUNIT_EXPECT_EQ(test, !!info->dest_addr, !!asked->peer);
+		KUNIT_EXPECT_EQ(test, info->dest_addrlen, asked->peer ? 8 : 0);
+		if (info->dest_addr)
+			KUNIT_EXPECT_EQ(test, ((u32 *)info->dest_addr)[1], asked->peer);
+	}
+	KUNIT_EXPECT_EQ(test, found, asked->found);
+	fi_freeinfo(list);
+}
+
 /* The registrations of an endpoint's regions are operations, too. */
 static void loop_disable_regions(struct kunit *test)
 {
@@ -581,6 +639,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_counters),
 	KUNIT_CASE(loop_taken_back),
 	KUNIT_CASE(loop_close),
+	KUNIT_CASE_PARAM(loop_getinfo, asked_gen_params),
 	KUNIT_CASE(loop_disable),
 	KUNIT_CASE(loop_disable_regions),
 	KUNIT_CASE_PARAM(loop_addresses, loop_av_gen_params),
