@@ -270,6 +270,30 @@ static int kefa_query(struct kefa_query *query, const char *node, const char *se
 	return local || parsed ? 0 : -ENODATA;
 }
 
+/*
+ * Return: whether the caller gets RMA. fi_getinfo(3): without capabilities in the hints, an entry
+ * has those that are possible with the caller's modes.
+ */
+static bool kefa_rma_wanted(const struct fi_info *entry, const struct fi_info *hints)
+{
+	if (!hints)
+		return true;
+	return hints->caps ? hints->caps & FI_RMA : !(entry->mode & ~hints->mode);
+}
+
+/* Without RMA no write with data consumes a receive, and the limit of messages is the only one. */
+static void kefa_info_no_rma(struct fi_info *entry)
+{
+	const u64 rma = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+	entry->caps &= ~rma;
+	entry->tx_attr->caps &= ~rma;
+	entry->rx_attr->caps &= ~rma;
+	entry->mode &= ~FI_RX_CQ_DATA;
+	entry->rx_attr->mode &= ~FI_RX_CQ_DATA;
+	entry->ep_attr->max_msg_size = entry->nic->link_attr.mtu;
+}
+
 /**
  * kefa_getinfo() - describe the devices that a caller of fi_getinfo() asks for
  * @version: version of the API
@@ -305,12 +329,8 @@ int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		fi_freeinfo(*info);
 		return ret;
 	}
-	/* Without RMA there are no writes with data, which consume receives. */
-	if (!hints || !hints->caps || hints->caps & FI_RMA)
-		return 0;
-	for (entry = *info; entry; entry = entry->next) {
-		entry->mode &= ~FI_RX_CQ_DATA;
-		entry->rx_attr->mode &= ~FI_RX_CQ_DATA;
-	}
+	for (entry = *info; entry; entry = entry->next)
+		if (entry->caps & FI_RMA && !kefa_rma_wanted(entry, hints))
+			kefa_info_no_rma(entry);
 	return 0;
 }

@@ -1,6 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* fi_getinfo() of the EFA provider: what addresses select. */
+/* fi_getinfo() of the EFA provider: capabilities and limits, and what addresses select. */
 #include "efa_scene.h"
+#include "../../prov/efa/rdm/rdm.h"
+
+#define RMA	(FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+/* --- RMA --- */
+
+/* Whether the first entry is of efa-direct, and then whether it has RMA. */
+static const struct asked {
+	const char	*desc;
+	bool		no_hints;
+	u64		caps;
+	u64		mode;
+	size_t		msg_size;
+	bool		write;		/* the device can write */
+	bool		direct;
+	bool		rma;
+} asked[] = {
+	{ "no hints", .no_hints = true, .write = true, .direct = true, .rma = true },
+	{ "empty hints", .write = true, .direct = true },
+	{ "empty hints, no write", .direct = true, .rma = true },
+	{ "the mode alone", .mode = FI_RX_CQ_DATA, .write = true, .direct = true, .rma = true },
+	{ "RMA", .caps = FI_RMA, .mode = FI_RX_CQ_DATA, .write = true, .direct = true,
+	  .rma = true },
+	{ "messages", .caps = FI_MSG, .write = true, .direct = true },
+	{ "messages, with the mode", .caps = FI_MSG, .mode = FI_RX_CQ_DATA, .write = true,
+	  .direct = true },
+	{ "messages of one packet", .caps = FI_MSG, .msg_size = EFAKE_MTU, .write = true,
+	  .direct = true },
+	{ "messages of more than a packet", .caps = FI_MSG, .msg_size = EFAKE_MTU + 1,
+	  .write = true },
+	{ "messages of more than a packet, no write", .caps = FI_MSG, .msg_size = EFAKE_MTU + 1 },
+	{ "any of more than a packet", .mode = FI_RX_CQ_DATA, .msg_size = EFAKE_MTU + 1,
+	  .write = true, .direct = true, .rma = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(asked, asked, desc);
+
+/* An entry promises no more than an endpoint opened with it has. */
+static void with_rma(struct kunit *test)
+{
+	const struct asked *row = test->param_value;
+	struct fi_fabric_attr fabric = { .prov_name = FI_EFA_PROV_NAME };
+	struct fi_ep_attr ep = { .max_msg_size = row->msg_size };
+	struct fi_info hints = {
+		.fabric_attr = &fabric, .ep_attr = &ep, .caps = row->caps, .mode = row->mode,
+	};
+	struct efake *fake = efake_make(test, EFA_DEVICE);
+	struct fi_info *list, *info;
+
+	fake->dev->rdma_write = row->write;
+	efake_publish(fake);
+	KUNIT_ASSERT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0,
+					 row->no_hints ? NULL : &hints, &list), 0);
+	/* Without hints, there may be other providers. */
+	for (info = list; info; info = info->next)
+		if (!strcmp(info->fabric_attr->prov_name, FI_EFA_PROV_NAME))
+			break;
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name,
+			   row->direct ? FI_EFA_FABRIC_DIRECT : FI_EFA_FABRIC);
+	KUNIT_EXPECT_EQ(test, !!(info->caps & RMA), row->rma);
+	KUNIT_EXPECT_EQ(test, !!(info->tx_attr->caps & RMA), row->rma);
+	KUNIT_EXPECT_EQ(test, !!(info->rx_attr->caps & RMA), row->rma);
+	KUNIT_EXPECT_EQ(test, info->mode, row->rma && row->write ? FI_RX_CQ_DATA : 0);
+	KUNIT_EXPECT_EQ(test, info->rx_attr->mode, info->mode);
+	if (row->direct)
+		KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size,
+				row->rma ? KEFA_MAX_RDMA : EFAKE_MTU);
+	else
+		KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size, KEFA_RDM_MAX_MSG);
+	fi_freeinfo(list);
+}
 
 /* A plain receive of fabric efa must not become a buffer for several messages. */
 static void default_flags(struct kunit *test)
@@ -181,6 +253,7 @@ static void address_of_endpoint(struct kunit *test)
 }
 
 static struct kunit_case info_cases[] = {
+	KUNIT_CASE_PARAM(with_rma, asked_gen_params),
 	KUNIT_CASE(default_flags),
 	KUNIT_CASE(map_is_table),
 	KUNIT_CASE_PARAM(addresses, place_gen_params),
