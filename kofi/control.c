@@ -492,8 +492,9 @@ EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
  * until it has been removed as often as it was inserted.
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: number of addresses inserted, or a negative errno: -EINVAL, -FI_EBADFLAGS,
- * -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
+ * Return: number of addresses inserted, less than @count if some failed. If none was inserted, a
+ * negative errno: that of the first address, or -EINVAL, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK,
+ * -ENOMEM, -ENODEV.
  */
 int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
 		 fi_addr_t *fi_addr, u64 flags, void *context)

@@ -138,7 +138,7 @@ struct fi_ops_domain {
 
 /**
  * struct fi_ops_av - calls of an address vector
- * @insert: see fi_av_insert()
+ * @insert: see fi_av_insert(); if it inserts nothing, it returns the error of the first address
  * @remove: see fi_av_remove()
  * @lookup: see fi_av_lookup()
  * @straddr: see fi_av_straddr()

@@ -321,7 +321,6 @@ static int kefa_av_insert_one(struct kefa_av *av,
 	return PTR_ERR(ah);
 }
 
-/* If no address could be inserted, return the error instead of 0. */
 static int kefa_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 			  fi_addr_t *fi_addr, u64 flags, void *context)
 {

@@ -115,7 +115,7 @@ static int loop_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 {
 	struct loop_av *av = container_of(av_fid, struct loop_av, av_fid);
 	const struct loop_addr *from = addr;
-	int ret, inserted = 0;
+	int ret, err = 0, inserted = 0;
 	size_t i;
 
 	mutex_lock(&av->lock);
@@ -123,12 +123,13 @@ static int loop_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 		ret = from[i].magic == LOOP_ADDR_MAGIC ?
 		      loop_av_insert_one(av, from[i].id) : -EINVAL;
 		inserted += !ret;
+		err = err ?: ret;
 		if (fi_addr)
 			fi_addr[i] = ret ? FI_ADDR_NOTAVAIL :
 					   loop_av_to_addr(av, from[i].id);
 	}
 	mutex_unlock(&av->lock);
-	return inserted;
+	return inserted ?: err;
 }
 
 static int loop_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,

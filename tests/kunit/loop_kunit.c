@@ -529,6 +529,9 @@ static void loop_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_av_insert(p->av, name, 2, addr, 0, NULL), 1);
 	KUNIT_EXPECT_EQ(test, addr[0], p->a.addr);
 	KUNIT_EXPECT_EQ(test, addr[1], FI_ADDR_NOTAVAIL);
+	/* If nothing was inserted, the reason is returned instead of 0. */
+	KUNIT_EXPECT_EQ(test, fi_av_insert(p->av, name + len, 1, addr, 0, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, addr[0], FI_ADDR_NOTAVAIL);
 	if (param->type == FI_AV_TABLE)
 		KUNIT_EXPECT_LT(test, p->a.addr + p->b.addr, 2);
 
