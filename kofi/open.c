@@ -292,7 +292,8 @@ EXPORT_SYMBOL_NS_GPL(fi_endpoint, KOFI);
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for memory with inner gaps and invalid arguments, -EMSGSIZE
- * for more pages than a region holds, -FI_EBADFLAGS, -EOPNOTSUPP, -EDEADLK,
+ * for more pages than a region holds, -FI_EBADFLAGS, -EOPNOTSUPP, also for memory that the device
+ * can't reach, -EDEADLK,
  * -ENOMEM, -FI_ENOMR when all regions are taken, -ENODEV.
  */
 int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,

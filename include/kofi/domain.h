@@ -48,9 +48,10 @@ int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags);
  * fi_domain_device() - the device for which a domain's memory is mapped (kernel only)
  * @domain: the domain
  *
- * The device's attributes say what memory suits it: DMA mask, segment sizes, NUMA node,
- * distance to the memory of other devices. It may be used as long as the domain is open and its
- * event queue hasn't reported FI_DEVICE_REMOVED.
+ * The device's attributes say what memory suits it: DMA mask, segment sizes, NUMA node. Providers
+ * don't support memory of other PCI devices: operations and regions with its pages fail with
+ * -EOPNOTSUPP. The device may be used as long as the domain is open and its event queue hasn't
+ * reported FI_DEVICE_REMOVED.
  *
  * Context: Any; doesn't sleep.
  * Return: the device, not referenced for the caller, or NULL if the provider has none.
@@ -311,7 +312,7 @@ static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t l
  * Return: 0, -EAGAIN when the queue is full or DMA space is short for now,
  * -EMSGSIZE for more pages than the region holds, -EINVAL for memory with inner
  * gaps or for access that the region doesn't allow, -EOPNOTSUPP for memory that
- * the device can reach only through bounce buffers, -EBUSY when the region is in use,
+ * the device can reach only through bounce buffers or not at all, -EBUSY when the region is in use,
  * -FI_EBADFLAGS, -ENODEV after the device went away.
  */
 static inline int fi_mr_post_reg(struct fid_mr *mr,

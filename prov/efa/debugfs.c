@@ -51,9 +51,9 @@ static void kefa_show_domain(struct seq_file *s, struct kefa_domain *dom)
 		ahs++;
 	seq_printf(s, "domain: address_handles %u regions %u\n", ahs,
 		   dom->nfrmrs);
-	seq_printf(s, "  regs %llu invals %llu revoked %llu again %llu map_failed %llu bounced %llu dry %llu errors %llu stale %llu\n",
+	seq_printf(s, "  regs %llu invals %llu revoked %llu again %llu map_failed %llu bounced %llu unreachable %llu dry %llu errors %llu stale %llu\n",
 		   st->regs, st->invals, st->revoked, st->again, st->map_failed,
-		   st->bounced, st->dry, st->errors, st->stale);
+		   st->bounced, st->unreachable, st->dry, st->errors, st->stale);
 	list_for_each_entry(ep, &dom->eps, list)
 		kefa_show_ep(s, ep);
 }

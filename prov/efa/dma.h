@@ -8,7 +8,9 @@
 #define KEFA_DMA_H
 
 #include <linux/dma-mapping.h>
+#include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/scatterlist.h>
 #include <linux/types.h>
 
 /*
@@ -18,8 +20,11 @@
  *
  * kefa_dma_map() and kefa_dma_map_page() map contiguous memory. They may fail if that is more than
  * kefa_dma_max_map() bytes.
- * kefa_dma_map_sg() returns the number of mapped entries, 0 without DMA space. A mapping
- * must be unmapped with the same size and direction.
+ * kefa_dma_map_sg() returns the number of mapped entries, or the errno of dma_map_sgtable(). A
+ * mapping must be unmapped with the same size and direction.
+ *
+ * kefa_dma_p2p() returns whether a page is memory of a PCI device, which dma_map_page() would map
+ * to an address where the device may not find it.
  *
  * kefa_dma_need_sync() is false if the device is certain to access the memory directly.
  * kefa_dma_iommu() returns whether an IOMMU translates for the device, and the physical
@@ -46,6 +51,7 @@ void kefa_dma_sync_for_cpu(struct device *dma, dma_addr_t addr, size_t len,
 void kefa_dma_sync_for_device(struct device *dma, dma_addr_t addr, size_t len,
 			      enum dma_data_direction dir);
 bool kefa_dma_need_sync(struct device *dma, dma_addr_t addr);
+bool kefa_dma_p2p(const struct page *page);
 
 #else
 
@@ -71,7 +77,9 @@ static inline void kefa_dma_unmap(struct device *dma, dma_addr_t addr, size_t le
 static inline int kefa_dma_map_sg(struct device *dma, struct scatterlist *sg, int n,
 				  enum dma_data_direction dir)
 {
-	return dma_map_sg(dma, sg, n, dir);
+	struct sg_table table = { .sgl = sg, .orig_nents = n };
+
+	return dma_map_sgtable(dma, &table, dir, 0) ?: table.nents;
 }
 
 static inline void kefa_dma_unmap_sg(struct device *dma, struct scatterlist *sg, int n,
@@ -95,6 +103,11 @@ static inline void kefa_dma_sync_for_device(struct device *dma, dma_addr_t addr,
 static inline bool kefa_dma_need_sync(struct device *dma, dma_addr_t addr)
 {
 	return dma_need_sync(dma, addr);
+}
+
+static inline bool kefa_dma_p2p(const struct page *page)
+{
+	return is_pci_p2pdma_page(page);
 }
 
 #endif /* KEFA_DMA_FAKE */

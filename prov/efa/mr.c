@@ -60,6 +60,8 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 		off = offset_in_page(buf);
 	} else if (attr->type == FI_MR_BVEC) {
 		page = attr->bvec->bv_page;
+		if (unlikely(kefa_dma_p2p(page)))
+			return false;
 		len = attr->bvec->bv_len;
 		off = attr->bvec->bv_offset;
 	} else {
@@ -68,7 +70,10 @@ static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
 	return kefa_mr_gather_page(mr, page, off, len);
 }
 
-/* For one piece dma_map_page() takes fewer instructions than dma_map_sg(). */
+/*
+ * For one piece dma_map_page() takes fewer instructions than dma_map_sg(). Return: number of mapped
+ * entries, or an errno, as dma_map_sgtable().
+ */
 static __always_inline int kefa_mr_map_list(struct kefa_mr *mr)
 {
 	struct device *dma = mr->dom->dev->dma;
@@ -79,7 +84,7 @@ static __always_inline int kefa_mr_map_list(struct kefa_mr *mr)
 		return kefa_dma_map_sg(dma, sg, mr->nents, mr->dir);
 	addr = kefa_dma_map_page(dma, sg_page(sg), sg->offset, sg->length, mr->dir);
 	if (unlikely(dma_mapping_error(dma, addr)))
-		return 0;
+		return -EIO;
 	sg_dma_address(sg) = addr;
 	sg_dma_len(sg) = sg->length;
 	return 1;
@@ -89,15 +94,17 @@ static __always_inline int kefa_mr_map_list(struct kefa_mr *mr)
 static __always_inline int kefa_mr_map_gathered(struct kefa_mr *mr, u64 access, int ret)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
+	int n;
 
 	mr->dir = access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	if (unlikely(ret))
 		goto err;
-	mr->nsegs = kefa_mr_map_list(mr);
-	if (unlikely(!mr->nsegs)) {
-		ret = kefa_mr_map_failed(mr);
+	n = kefa_mr_map_list(mr);
+	if (unlikely(n < 0)) {
+		ret = kefa_mr_map_failed(mr, n);
 		goto err;
 	}
+	mr->nsegs = n;
 	if ((mr->nents > 1 ||
 	     unlikely(kefa_dma_need_sync(mr->dom->dev->dma, sg_dma_address(mr->sg)))) &&
 	    unlikely(kefa_mr_bounces(mr))) {

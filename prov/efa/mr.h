@@ -168,7 +168,7 @@ int kefa_mr_walk(const struct fi_mr_attr *attr, kefa_walk_fn fn, void *arg);
 void kefa_mr_end(struct kefa_mr *mr, unsigned int n);
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr);
 int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter);
-int kefa_mr_map_failed(struct kefa_mr *mr);
+int kefa_mr_map_failed(struct kefa_mr *mr, int err);
 bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);
 u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,

@@ -54,6 +54,9 @@ static __always_inline int kefa_gather_add(struct kefa_gather *g, struct page *p
 			return -EINVAL;
 		if (g->n == g->mr->max_ents)
 			return -EMSGSIZE;
+		/* dma_map_sgtable() checks the other entries. */
+		if (!g->n && unlikely(kefa_dma_p2p(page)))
+			return -EOPNOTSUPP;
 		sg_set_page(sg, page, len, off);
 		g->n++;
 	}
@@ -79,6 +82,8 @@ static void kefa_gather_begin(struct kefa_gather *g, struct kefa_mr *mr)
 
 static int kefa_gather_end(struct kefa_gather *g, int ret)
 {
+	if (ret == -EOPNOTSUPP)
+		kefa_mrq_count(&g->mr->dom->mrq, &g->mr->dom->mrq.stats.unreachable);
 	if (ret || !g->n)
 		return ret ?: -EINVAL;
 	kefa_mr_end(g->mr, g->n);
@@ -164,7 +169,8 @@ void kefa_mr_end(struct kefa_mr *mr, unsigned int n)
  * @attr: attributes with the memory
  *
  * Context: Any. No other task uses the region.
- * Return: 0, -EINVAL, or -EMSGSIZE when the region has no room for the list.
+ * Return: 0, -EINVAL, -EMSGSIZE when the region has no room for the list, or -EOPNOTSUPP for memory
+ * of a PCI device.
  */
 int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 {
@@ -185,7 +191,8 @@ int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
  * @iter: the memory
  *
  * Context: Any. No other task uses the region.
- * Return: 0, -EINVAL, or -EMSGSIZE when the region has no room for the list.
+ * Return: 0, -EINVAL, -EMSGSIZE when the region has no room for the list, or -EOPNOTSUPP for memory
+ * of a PCI device.
  */
 int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
 {
@@ -195,29 +202,48 @@ int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
 	return kefa_gather_end(&g, kefa_walk(iter, kefa_gather_piece, &g));
 }
 
+static bool kefa_mr_iommu(const struct kefa_mr *mr)
+{
+	phys_addr_t reached;
+
+	return kefa_dma_iommu(mr->dom->dev->dma, 0, &reached);
+}
+
+/* Return: whether an entry of a region's list is longer than any bounce buffer. */
+static bool kefa_mr_is_long(const struct kefa_mr *mr)
+{
+	size_t max = kefa_dma_max_map(mr->dom->dev->dma);
+	const struct scatterlist *sg;
+
+	for (sg = mr->sg; sg < mr->sg + mr->nents; sg++)
+		if (sg->length > max)
+			return true;
+	return false;
+}
+
 /**
  * kefa_mr_map_failed() - choose the errno of a failed mapping
  * @mr: the region, not mapped, with its list
+ * @err: negative errno of dma_map_sgtable(), or -EIO for a failure of dma_map_page()
  *
- * Only bounce buffers limit the length of a mapping, so a piece that is longer would be bounced.
+ * Only -ENOMEM is known to be temporary, and -EIO may be. Without an IOMMU, nothing but a bounce
+ * buffer can be lacking, and only bounce buffers limit the length of a mapping: the region would be
+ * refused even if there were one.
  *
  * Context: Any. No other task uses the region.
- * Return: -EAGAIN for lack of DMA space, -EOPNOTSUPP for bounce buffers.
+ * Return: -EAGAIN for lack of DMA space, -EOPNOTSUPP for bounce buffers and for memory that the
+ * device can't reach.
  */
-int kefa_mr_map_failed(struct kefa_mr *mr)
+int kefa_mr_map_failed(struct kefa_mr *mr, int err)
 {
 	struct kefa_mrq *mrq = &mr->dom->mrq;
-	size_t max = kefa_dma_max_map(mr->dom->dev->dma);
-	struct scatterlist *sg;
 
-	for (sg = mr->sg; sg < mr->sg + mr->nents; sg++) {
-		if (sg->length > max) {
-			kefa_mrq_count(mrq, &mrq->stats.bounced);
-			return -EOPNOTSUPP;
-		}
+	if (err == -ENOMEM || (err == -EIO && kefa_mr_iommu(mr) && !kefa_mr_is_long(mr))) {
+		kefa_mrq_count(mrq, &mrq->stats.map_failed);
+		return -EAGAIN;
 	}
-	kefa_mrq_count(mrq, &mrq->stats.map_failed);
-	return -EAGAIN;
+	kefa_mrq_count(mrq, err == -EIO ? &mrq->stats.bounced : &mrq->stats.unreachable);
+	return -EOPNOTSUPP;
 }
 
 /**

@@ -73,6 +73,7 @@ struct kefa_mrq {
 		u64	again;
 		u64	map_failed;
 		u64	bounced;
+		u64	unreachable;
 		u64	dry;
 		u64	errors;
 		u64	stale;

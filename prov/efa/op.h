@@ -10,6 +10,7 @@
 #include <linux/types.h>
 #include <linux/uio.h>
 #include <kofi/rma.h>
+#include "dma.h"
 #include "hw.h"
 
 struct kefa_ah;
@@ -129,16 +130,13 @@ static_assert(offsetof(struct kefa_op, seg) <= 64);
 #define KEFA_OP_USE	BIT_ULL(32)
 
 /**
- * kefa_one_piece() - check whether a kernel buffer is physically contiguous
- * @buf: the buffer
- *
- * A buffer is, if it begins in memory that the kernel maps at a fixed distance from its physical
- * address.
+ * kefa_linear() - check whether memory is at a fixed distance from its physical address
+ * @buf: the memory
  *
  * Context: Any.
- * Return: true if it is contiguous and can be transferred.
+ * Return: whether it is.
  */
-static __always_inline bool kefa_one_piece(const void *buf)
+static __always_inline bool kefa_linear(const void *buf)
 {
 	/* virt_addr_valid() looks up the section of the page, which takes 50 instructions. */
 	if (likely((unsigned long)buf >= PAGE_OFFSET && buf < high_memory))
@@ -146,10 +144,28 @@ static __always_inline bool kefa_one_piece(const void *buf)
 	return virt_addr_valid(buf);
 }
 
+/**
+ * kefa_one_piece() - check whether a kernel buffer is physically contiguous
+ * @buf: the buffer
+ *
+ * A buffer is, if it begins in memory that the kernel maps at a fixed distance from its physical
+ * address. As for buffers on the stack, only kernels that debug DMA look for memory of PCI
+ * devices: that reads the page's flags, which no other step of a plain call needs.
+ *
+ * Context: Any.
+ * Return: true if it is contiguous and can be transferred.
+ */
+static __always_inline bool kefa_one_piece(const void *buf)
+{
+	return kefa_linear(buf) &&
+	       !(IS_ENABLED(CONFIG_DMA_API_DEBUG) && kefa_dma_p2p(virt_to_page(buf)));
+}
+
 typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
 
 int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg);
 int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg);
+bool kefa_iter_p2p(const struct iov_iter *iter);
 int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
 	      struct kefa_run *run, unsigned int max);
 int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,

@@ -33,7 +33,7 @@ int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg)
 
 	for (; len && !ret; addr += part, len -= part) {
 		part = min_t(size_t, len, KEFA_MAX_RDMA);
-		if (kefa_one_piece(addr)) {
+		if (kefa_linear(addr)) {
 			page = virt_to_page(addr);
 		} else {
 			page = is_vmalloc_addr(addr) ? vmalloc_to_page(addr) :
@@ -74,6 +74,28 @@ int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg)
 	return ret;
 }
 
+/**
+ * kefa_iter_p2p() - check whether a buffer has pages of a PCI device
+ * @iter: the buffer, ITER_KVEC or ITER_BVEC
+ *
+ * Kernel addresses aren't checked, see kefa_one_piece().
+ *
+ * Context: Any.
+ * Return: whether it has.
+ */
+bool kefa_iter_p2p(const struct iov_iter *iter)
+{
+	size_t left = iov_iter_count(iter), skip = iter->iov_offset;
+	const struct bio_vec *bv = iter->bvec;
+
+	if (!iov_iter_is_bvec(iter))
+		return false;
+	for (; left; left -= min(left, bv->bv_len - skip), skip = 0, bv++)
+		if (kefa_dma_p2p(bv->bv_page))
+			return true;
+	return false;
+}
+
 struct kefa_runs {
 	struct kefa_run	*run;
 	unsigned int	n;
@@ -91,6 +113,8 @@ static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
 		last->len += len;
 		return 0;
 	}
+	if (unlikely(kefa_dma_p2p(page)))
+		return -EOPNOTSUPP;
 	while (len) {
 		if (runs->n == runs->max)
 			return -EMSGSIZE;
@@ -111,7 +135,8 @@ static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
  *
  * Context: Any.
  * Return: number of pieces, -EMSGSIZE if there are more than @max (the first @max are in
- * @run then), or -EINVAL for memory that can't be transferred.
+ * @run then), -EINVAL for memory that can't be transferred, or -EOPNOTSUPP for memory of a PCI
+ * device.
  */
 int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
 	      struct kefa_run *run, unsigned int max)
@@ -146,7 +171,7 @@ void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
  * @dir: DMA direction
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, or -EAGAIN for lack of DMA space.
+ * Return: 0, or -EAGAIN: dma_map_page() doesn't tell lack of space from other failures.
  */
 int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
 	     struct kefa_seg *segs, enum dma_data_direction dir)

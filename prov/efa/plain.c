@@ -338,6 +338,8 @@ static __always_inline bool kefa_plain_iter(struct kefa_plain *p, const struct i
 	if (unlikely(!p->len || iov_iter_rw(iter) != dir))
 		return false;
 	if (likely(iov_iter_is_bvec(iter))) {
+		if (unlikely(kefa_dma_p2p(iter->bvec->bv_page)))
+			return false;
 		p->phys = page_to_phys(iter->bvec->bv_page) + iter->bvec->bv_offset + skip;
 		p->buf = phys_to_virt(p->phys);
 		return p->len <= iter->bvec->bv_len - skip;

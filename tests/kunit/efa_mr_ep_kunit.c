@@ -174,6 +174,7 @@ static void no_dma_space(struct kunit *test)
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	struct fid_mr *mr = alloc(test, scene);
 
+	scene->fake->iommu = true;
 	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, 0);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.map_failed, 1ULL);

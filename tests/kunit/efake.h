@@ -292,6 +292,8 @@ u32 efake_wr_rdma(struct efake_wr *wr);
 /* Access all memory that the device may still reach. Return: number of accesses. */
 unsigned int efake_haunt(struct efake *fake);
 
+/* Make a page that of another PCI device, until the next call; NULL for none. */
+void efake_p2p(const struct page *page);
 /* Return: the GID of an address handle. */
 const u8 *efake_ah_gid(struct ib_ah *ah);
 /* Find a region by its key; number of its pages; whether peers can reach it. */

@@ -138,6 +138,7 @@ void kefa_dma_unmap(struct device *dma, dma_addr_t addr, size_t len,
 		efake_breach(fake, "memory is unmapped that wasn't mapped so");
 }
 
+/* dma_map_sgtable() refuses pages of PCI devices, too, unless the host can reach them. */
 int kefa_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
 		    enum dma_data_direction dir)
 {
@@ -147,12 +148,15 @@ int kefa_dma_map_sg(struct device *dma, struct scatterlist *sgl, int n,
 	int i, err;
 
 	if (efake_fails(fake, EFAKE_DMA_MAP, &err))
-		return 0;
+		return err ?: -EIO;
 	if (sg_nents(sgl) != n)
 		efake_breach(fake, "a list doesn't end where it should");
-	for_each_sg(sgl, sg, n, i)
+	for_each_sg(sgl, sg, n, i) {
 		if (sg->length > fake->max_map)
-			return 0;
+			return -EIO;
+		if (kefa_dma_p2p(sg_page(sg)))
+			return -EREMOTEIO;
+	}
 	spin_lock_irqsave(&fake->lock, flags);
 	for_each_sg(sgl, sg, n, i) {
 		sg_dma_address(sg) = map_one(fake, sg_phys(sg), sg->length,
@@ -233,4 +237,17 @@ bool kefa_dma_stop(struct device *parent)
 {
 	efake_of(parent)->master &= !efake_of(parent)->pci;
 	return efake_of(parent)->pci;
+}
+
+/* Memory of another PCI device: a page that a test chooses. */
+static const struct page *efake_p2p_page;
+
+void efake_p2p(const struct page *page)
+{
+	WRITE_ONCE(efake_p2p_page, page);
+}
+
+bool kefa_dma_p2p(const struct page *page)
+{
+	return page == READ_ONCE(efake_p2p_page);
 }

@@ -22,7 +22,9 @@ static int kefa_rdm_rx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 	}
 	if (!iov_iter_is_kvec(&req->iter) && !iov_iter_is_bvec(&req->iter))
 		return -EINVAL;
-	return iov_iter_rw(&req->iter) == ITER_DEST ? 0 : -EINVAL;
+	if (iov_iter_rw(&req->iter) != ITER_DEST)
+		return -EINVAL;
+	return kefa_iter_p2p(&req->iter) ? -EOPNOTSUPP : 0;
 }
 
 /* Get the source for the match: kefa_rpeer.id, as peers in no address vector have no address. */

@@ -25,7 +25,9 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 		return -EINVAL;
 	if (req->flags & FI_INJECT && len > kefa_inject_size(ep->dom->dev))
 		return -EMSGSIZE;
-	return len > KEFA_RDM_MAX_MSG ? -EMSGSIZE : 0;
+	if (len > KEFA_RDM_MAX_MSG)
+		return -EMSGSIZE;
+	return kefa_iter_p2p(&req->iter) ? -EOPNOTSUPP : 0;
 }
 
 /*
