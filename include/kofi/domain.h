@@ -309,8 +309,8 @@ static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t l
  * again.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
- * Return: 0, -EAGAIN when the queue is full or DMA space is short for now,
- * -EMSGSIZE for more pages than the region holds, -EINVAL for memory with inner
+ * Return: 0, -EAGAIN when the queue is full, or when for now DMA space is short or the region is
+ * being replaced, -EMSGSIZE for more pages than the region holds, -EINVAL for memory with inner
  * gaps or for access that the region doesn't allow, -EOPNOTSUPP for memory that
  * the device can reach only through bounce buffers or not at all, -EBUSY when the region is in use,
  * -FI_EBADFLAGS, -ENODEV after the device went away.

@@ -34,6 +34,8 @@ enum {
 
 /* Time after which a ULP is notified after a post failed for lack of DMA space. */
 #define KEFA_MAP_RETRY_MS	5
+/* Delay after which a ULP is told to try again for which the device has no region. */
+#define KEFA_REGION_RETRY_MS	100
 
 /* Completions that a worker polls at a time, and in all before it yields. */
 #define KEFA_POLL_BATCH		16

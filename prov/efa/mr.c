@@ -309,6 +309,7 @@ void kefa_mrs_revoke(struct work_struct *work)
 {
 	struct kefa_domain *dom = container_of(work, struct kefa_domain,
 					       mrq.revoke);
+	bool failed = false;
 	struct kefa_mr *mr;
 
 	kefa_dev_lock(dom->dev);
@@ -319,8 +320,9 @@ void kefa_mrs_revoke(struct work_struct *work)
 		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING)
 			kefa_mr_revoke(mr);
 		else if ((mr->cq || mr->ep) && !mr->fr && !mr->internal)
-			kefa_mr_refill(mr);
+			failed |= kefa_mr_refill(mr);
 	}
+	kefa_mrq_replaced(&dom->mrq, failed && !dom->gone);
 	kefa_dev_unlock(dom->dev);
 }
 
@@ -376,6 +378,7 @@ static int kefa_mr_not_open(const struct kefa_mr *mr)
  * Check whether a region can be registered. This needs no lock, so that other tasks can post
  * while this one maps memory: an idle region has no outstanding request, and only the
  * caller may post one. Removal of the device waits for the caller's RCU section.
+ * Return: 0, -ENOMEM without a region of the device, or another errno for the ULP.
  */
 static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 {
@@ -392,7 +395,6 @@ static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 	/* Pairs with kefa_mr_refill(). */
 	if (likely(smp_load_acquire(&mr->fr)))
 		return 0;
-	queue_work(kefa_cmd_wq, &mr->dom->mrq.revoke);
 	return -ENOMEM;
 }
 
@@ -447,6 +449,10 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	ret = kefa_mr_may_reg(mr, flags) ?: kefa_mr_map(mr, attr);
 	if (unlikely(ret == -EAGAIN))
 		ret = kefa_mr_again(mr, true);
+	if (unlikely(ret == -ENOMEM)) {
+		kefa_mrq_want_region(mr);
+		ret = -EAGAIN;
+	}
 	if (!ret) {
 		ret = kefa_mr_post_mapped(mr, attr, flags);
 		if (unlikely(ret))

@@ -231,6 +231,43 @@ void kefa_mrq_again(struct kefa_mr *mr, bool dma)
 	spin_unlock_bh(&mrq->lock);
 }
 
+/**
+ * kefa_mrq_want_region() - replace a region of the device, and then notify the ULP
+ * @mr: a region of fi_mr_alloc() that has lost its region of the device
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_mrq_want_region(struct kefa_mr *mr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+
+	spin_lock_bh(&mrq->lock);
+	mrq->stats.again++;
+	if (list_empty(&mr->wanting))
+		list_add_tail(&mr->wanting, &mrq->wanting);
+	/* Queued after the ULP is in the list, so that it isn't missed. */
+	queue_work(kefa_cmd_wq, &mrq->revoke);
+	spin_unlock_bh(&mrq->lock);
+}
+
+/**
+ * kefa_mrq_replaced() - notify the ULPs that wait for regions of the device
+ * @mrq: the queue pair of their domain
+ * @failed: there are regions that couldn't be replaced: let the ULPs try again later
+ *
+ * Context: Process context; doesn't sleep.
+ */
+void kefa_mrq_replaced(struct kefa_mrq *mrq, bool failed)
+{
+	spin_lock_bh(&mrq->lock);
+	if (failed)
+		queue_delayed_work(kefa_wq, &mrq->map_retry,
+				   msecs_to_jiffies(KEFA_REGION_RETRY_MS));
+	else
+		kefa_mrq_tell_room(mrq);
+	spin_unlock_bh(&mrq->lock);
+}
+
 static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 {
 	unsigned int i, n;

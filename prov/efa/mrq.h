@@ -90,6 +90,8 @@ int kefa_mrq_inval(struct kefa_mr *mr);
 void kefa_mrq_revoked(struct kefa_mr *mr, int err);
 int kefa_mrq_room(struct kefa_mrq *mrq);
 void kefa_mrq_again(struct kefa_mr *mr, bool dma);
+void kefa_mrq_want_region(struct kefa_mr *mr);
+void kefa_mrq_replaced(struct kefa_mrq *mrq, bool failed);
 
 /**
  * kefa_mrq_count() - count an event

@@ -209,16 +209,21 @@ static void no_other_region(struct kunit *test)
 {
 	struct revoked *r = revoked_make(test);
 	struct efake *fake = r->scene->fake;
+	struct kofi_cq *cq = efa_cq(r->scene);
 
 	fake->max_mrs = 0;
 	answer(test, r, 2);
 	efa_expect_done(test, r->scene, 2);
-	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, post_inval(r, 3), -EINVAL);
+	/* The ULP is told to try again, also while the device has no other region. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(cq->room)));
+	WRITE_ONCE(cq->room, false);
 	efake_settle_all();
 	fake->max_mrs = 1;
-	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -ENOMEM);
-	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(cq->room)));
+	WRITE_ONCE(cq->room, false);
 	expect_usable(test, r);
 	close_all(test, r);
 }
