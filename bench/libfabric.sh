@@ -12,8 +12,7 @@ export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_EFA_USE_DEVICE_RDMA=1
 mkdir -p /dev/shm
 cp /bed/tools/fi_kinds $OUT
 set_up_theirs
-# max_rq_depth: see interop.sh.
-modprobe efasim pci=lo pci_mem=0x20000000 max_rq_depth=16384 seed=1
+modprobe efasim pci=lo pci_mem=0x20000000 seed=1
 echo 0 > $SIM/pci0/faults/reorder
 modprobe efa
 modprobe ib_uverbs

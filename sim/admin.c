@@ -142,7 +142,7 @@ static struct efasim_cq *alloc_cq(struct efasim_dev *dev, const struct efasim_cq
 	cq->untold = params->untold;
 	cq->src_addr = params->src_addr;
 	cq->ctx = params->ctx;
-	cq->serials = kvcalloc(EFASIM_SUBS * cq->depth, sizeof(*cq->serials),
+	cq->serials = kvcalloc(dev->limits.subs * cq->depth, sizeof(*cq->serials),
 			       GFP_KERNEL);
 	if (!cq->serials) {
 		kfree(cq);

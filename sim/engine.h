@@ -104,6 +104,7 @@ struct efasim_limits {
 	u32 max_rdma_size;
 	u32 max_peers;
 	u32 vectors;
+	u32 subs;		/* rings of a completion queue, at most EFASIM_MAX_SUBS */
 	bool rdma_read;
 	bool rdma_write;
 };
@@ -239,7 +240,9 @@ struct efasim_cqe {
 	const u8 *src_gid;	/* sender of a receive; NULL if flushed */
 };
 
-enum efasim_sub { EFASIM_SUB_SEND, EFASIM_SUB_RECV, EFASIM_SUBS };
+/* Rings of a completion queue: sends complete to the first one, receives to the last one. */
+#define EFASIM_SUB_SEND		0
+#define EFASIM_MAX_SUBS		2
 
 struct efasim_sub_cq {
 	u32 prod;
@@ -247,7 +250,7 @@ struct efasim_sub_cq {
 };
 
 /*
- * A completion queue: two rings, one behind the other. Members that a real device doesn't
+ * A completion queue: one ring, or two, one behind the other. Members that a real device doesn't
  * have (the host's index, the queue pair of each entry) are for detecting errors of the
  * host, and don't change what the host sees.
  */
@@ -260,7 +263,7 @@ struct efasim_cq {
 	u32 entry_size;
 	bool untold;		/* the host doesn't call efasim_cq_consumed() */
 	bool src_addr;		/* entries have the GIDs of unknown senders; @entry_size is 32 */
-	struct efasim_sub_cq sub[EFASIM_SUBS];
+	struct efasim_sub_cq sub[EFASIM_MAX_SUBS];
 	u32 *serials;		/* serial of the queue pair, for each entry */
 	atomic_t armed;
 	void *ctx;		/* the front end's queue, or NULL; dev->lock */
@@ -445,6 +448,12 @@ struct efasim_dev {
 	bool udp_only;
 };
 
+/* Return: index of the ring to which receives complete. */
+static inline u32 efasim_recv_sub(const struct efasim_dev *dev)
+{
+	return dev->limits.subs - 1;
+}
+
 static inline void efasim_add(struct efasim_dev *dev, enum efasim_stat stat,
 			      u64 n)
 {
@@ -489,7 +498,7 @@ struct efasim_qp_params {
 };
 
 struct efasim_cq_params {
-	u64 addr;		/* DMA address of both rings */
+	u64 addr;		/* DMA address of the rings */
 	u32 depth;		/* entries of each ring */
 	u32 entry_size;
 	bool untold;		/* efasim_cq_consumed() is never called */
@@ -552,14 +561,13 @@ static inline void efasim_cq_arm(struct efasim_cq *cq)
 }
 
 /* The host has read the entries of a ring before index @cons. */
-static inline void efasim_cq_consumed(struct efasim_cq *cq, enum efasim_sub sub,
-				      u32 cons)
+static inline void efasim_cq_consumed(struct efasim_cq *cq, u32 sub, u32 cons)
 {
 	/* Entries must be read before the device may overwrite them. */
 	smp_store_release(&cq->sub[sub].cons, cons);
 }
 
-/* Return: serial of the queue pair that completed an entry; @slot is its index in both rings. */
+/* Return: serial of the queue pair that completed an entry; @slot is its index in all rings. */
 static inline u32 efasim_cq_serial(struct efasim_cq *cq, u32 slot)
 {
 	return READ_ONCE(cq->serials[slot]);

@@ -5,7 +5,7 @@
  *
  * Send queue entries are in the device's memory. Receive descriptors and completion queues
  * are in host memory, which the device accesses by DMA only. A completion queue consists of
- * two rings of the same size, one per direction. An entry is new if its phase bit equals
+ * one ring, or two of the same size for sends and receives. An entry is new if its phase bit equals
  * that of the current pass over the ring, which is 1 in the first pass.
  */
 #include <linux/bitfield.h>
@@ -226,7 +226,7 @@ static void efasim_dev_write_cqe(struct efasim_cq *cq, u64 addr,
  */
 void efasim_dev_cqe(struct efasim_cq *cq, const struct efasim_cqe *cqe)
 {
-	u32 which = cqe->recv ? EFASIM_SUB_RECV : EFASIM_SUB_SEND;
+	u32 which = cqe->recv ? efasim_recv_sub(cq->dev) : EFASIM_SUB_SEND;
 	struct efasim_sub_cq *sub = &cq->sub[which];
 	u32 slot = which * cq->depth + (sub->prod & (cq->depth - 1));
 	struct efasim_rx_cdesc_ex d = { };

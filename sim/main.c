@@ -39,7 +39,7 @@ EFASIM_PARAM(max_mr_pages, 1 << 20, "maximum number of pages of all memory regio
 EFASIM_PARAM(max_ah, 4096, "maximum number of address handles of a device");
 EFASIM_PARAM(max_pd, 256, "maximum number of protection domains of a device");
 EFASIM_PARAM(max_sq_depth, 4096, "maximum number of send queue entries of a queue pair");
-EFASIM_PARAM(max_rq_depth, 32768, "maximum number of receive queue entries of a queue pair");
+EFASIM_PARAM(max_rq_depth, 16384, "maximum number of receive queue entries of a queue pair");
 EFASIM_PARAM(min_sq_depth, 0, "minimum number of send queue entries of a queue pair");
 EFASIM_PARAM(max_cq_depth, 32768, "maximum number of entries of a completion queue");
 EFASIM_PARAM(mtu, 8928, "largest message, and largest segment of an RDMA, in bytes");
@@ -162,7 +162,7 @@ static struct platform_device *create_pdev(void)
 /**
  * efasim_params() - get a new device's attributes from the module's parameters
  * @params: result; the caller sets the front end's part
- * @limits: result, to which @params points
+ * @limits: result, to which @params points, without the number of rings
  *
  * Context: Any.
  * Return: 0, or -EINVAL if a parameter is invalid.
@@ -189,6 +189,7 @@ static int create_engine(struct efasim_vdev *dev)
 	err = efasim_params(&params, &limits);
 	if (err)
 		return err;
+	limits.subs = limits.rdma_read ? 1 : EFASIM_MAX_SUBS;
 	params.ops = &efasim_verbs_fe_ops;
 	params.dma_dev = &dev->pdev->dev;
 	slots = roundup_pow_of_two(limits.max_qp);

@@ -9,6 +9,8 @@
 #include "verbs.h"
 #include <efa_verbs_check.h>
 
+/* The first generation of the device has no RDMA read. */
+#define EFA_PART_FIRST	0xefa0
 #define EFA_PART_ID	0xefa1
 
 /* Allocate a ring as the driver does: contiguous whole pages, zeroed and mapped. */
@@ -53,8 +55,8 @@ static int efasim_query_device(struct ib_device *ibdev,
 	attr->max_mr_size = (u64)limits->max_mr_pages * PAGE_SIZE;
 	attr->page_size_cap = GENMASK_ULL(30, 12);
 	attr->vendor_id = PCI_VENDOR_ID_AMAZON;
-	attr->vendor_part_id = EFA_PART_ID;
-	attr->hw_ver = EFA_PART_ID;
+	attr->vendor_part_id = limits->rdma_read ? EFA_PART_ID : EFA_PART_FIRST;
+	attr->hw_ver = attr->vendor_part_id;
 	attr->max_qp = limits->max_qp;
 	attr->max_cq = limits->max_cq;
 	attr->max_pd = limits->max_pd;

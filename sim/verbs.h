@@ -61,7 +61,7 @@ struct efasim_ring {
 	enum dma_data_direction dir;
 };
 
-/* One of the two rings of a completion queue; under vcq.lock. */
+/* A ring of a completion queue; under vcq.lock. */
 struct efasim_vsub {
 	u32 ref_cnt;		/* number of queue pairs that complete to the ring */
 	u32 first;		/* its first entry in efasim_vcq.ring */
@@ -74,7 +74,8 @@ struct efasim_vcq {
 	struct efasim_cq *hw;
 	spinlock_t lock;	/* protects sub and next_poll */
 	struct efasim_ring ring;
-	struct efasim_vsub sub[EFASIM_SUBS];
+	struct efasim_vsub sub[EFASIM_MAX_SUBS];
+	u32 subs;		/* number of rings */
 	u32 next_poll;
 	u32 queue_mask;
 	bool has_events;

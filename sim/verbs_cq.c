@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: two rings, for sends and receives, which the device fills and the host
- * polls in turn. Like the driver, this front end recognizes a new entry by its phase. It
- * passes its index to the engine only so that the engine can detect a full ring.
+ * Completion queues: one ring, or on a device of the first generation two, for sends and
+ * receives, which the device fills and the host polls in turn. Like the driver, this front end
+ * recognizes a new entry by its phase. It passes its index to the engine only so that the engine
+ * can detect a full ring.
  *
  * Events come in hard interrupt context, once for each arming, and only for completions
  * written after the arming. They come on the CPU on which the device's work runs: a queue's
@@ -119,18 +120,20 @@ static int create_hw(struct efasim_vdev *dev, struct efasim_vcq *cq)
 static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 		     const struct ib_cq_init_attr *attr)
 {
-	int i, err;
+	int err;
+	u32 i;
 
 	err = check_cq(dev, &cq->ibcq, attr);
 	if (err)
 		return err;
 	cq->queue_mask = roundup_pow_of_two(attr->cqe) - 1;
+	cq->subs = dev->eng.limits.subs;
 	err = efasim_ring_alloc(dev, &cq->ring, (cq->queue_mask + 1) *
-				EFASIM_SUBS * sizeof(struct efasim_rx_cdesc),
+				cq->subs * sizeof(struct efasim_rx_cdesc),
 				DMA_FROM_DEVICE);
 	if (err)
 		return err;
-	for (i = 0; i < EFASIM_SUBS; i++) {
+	for (i = 0; i < cq->subs; i++) {
 		cq->sub[i].phase = EFASIM_CQE_PHASE;
 		cq->sub[i].first = i * (cq->queue_mask + 1);
 	}
@@ -200,7 +203,7 @@ static u32 next_slot(const struct efasim_vcq *cq, const struct efasim_vsub *sub)
 	return sub->first + (sub->consumed_cnt & cq->queue_mask);
 }
 
-/* Return: the next entry of a ring, or NULL. Inline, because one of two rings is often empty. */
+/* Return: the next entry of a ring, or NULL. Inline, because a ring is often empty. */
 static __always_inline const struct efasim_rx_cdesc_ex *
 next_cqe(const struct efasim_vcq *cq, const struct efasim_vsub *sub)
 {
@@ -333,11 +336,13 @@ static __always_inline int poll_sub(struct efasim_vcq *cq, struct efasim_vsub *s
 static __always_inline int poll_one(struct efasim_vcq *cq, struct ib_wc *wc)
 {
 	struct efasim_vsub *sub;
-	int i, ret = 0;
+	int ret = 0;
+	u32 i;
 
-	for (i = 0; i < EFASIM_SUBS && !ret; i++) {
+	for (i = 0; i < cq->subs && !ret; i++) {
 		sub = &cq->sub[cq->next_poll];
-		cq->next_poll = (cq->next_poll + 1) % EFASIM_SUBS;
+		if (++cq->next_poll == cq->subs)
+			cq->next_poll = 0;
 		if (sub->ref_cnt)
 			ret = poll_sub(cq, sub, wc);
 	}
@@ -362,10 +367,10 @@ int efasim_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 static bool cq_empty(struct efasim_vcq *cq)
 {
 	bool empty = true;
-	int i;
+	u32 i;
 
 	spin_lock(&cq->lock);
-	for (i = 0; i < EFASIM_SUBS; i++)
+	for (i = 0; i < cq->subs; i++)
 		if (cq->sub[i].ref_cnt && next_cqe(cq, &cq->sub[i]))
 			empty = false;
 	spin_unlock(&cq->lock);

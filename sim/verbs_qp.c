@@ -97,14 +97,14 @@ static int create_hw(struct efasim_vdev *dev, struct efasim_vqp *qp,
 	return 0;
 }
 
-/* Add or remove a queue pair as user of two rings. The caller locks both queues. */
+/* Add or remove a queue pair as user of its rings. The caller locks both queues. */
 static void count_users(struct efasim_vcq *send, struct efasim_vcq *recv, int by,
 			struct efasim_vqp **slot)
 {
 	lockdep_assert_held(&send->lock);
 	lockdep_assert_held(&recv->lock);
 	send->sub[EFASIM_SUB_SEND].ref_cnt += by;
-	recv->sub[EFASIM_SUB_RECV].ref_cnt += by;
+	recv->sub[recv->subs - 1].ref_cnt += by;
 	if (slot)
 		WRITE_ONCE(*slot, NULL);
 }

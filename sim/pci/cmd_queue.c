@@ -166,7 +166,7 @@ int efasim_cmd_create_qp(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 	to->handle = cpu_to_le32(qp->hw->qpn);
 	to->qpn = cpu_to_le16(qp->hw->qpn);
 	to->send_sub = cpu_to_le16(EFASIM_SUB_SEND);
-	to->recv_sub = cpu_to_le16(EFASIM_SUB_RECV);
+	to->recv_sub = cpu_to_le16(efasim_recv_sub(&fn->eng));
 	to->sq_db = cpu_to_le32(uar * SZ_4K + EFASIM_QP_DB(index));
 	to->rq_db = cpu_to_le32(uar * SZ_4K + EFASIM_QP_DB(index) + 4);
 	to->llq = cpu_to_le32(qp->llq_page * SZ_4K);
@@ -272,7 +272,7 @@ static int cq_params(struct efasim_fn *fn, const struct efasim_create_cq_cmd *cm
 		.src_addr = cmd->caps2 & EFASIM_CQ_CMD_SRC_ADDR,
 	};
 	if (cmd->caps1 & EFASIM_CQ_CMD_VIRT ||
-	    le16_to_cpu(cmd->subs) != EFASIM_SUBS ||
+	    le16_to_cpu(cmd->subs) != fn->eng.limits.subs ||
 	    !uar_is_valid(fn, cmd->uar) ||
 	    (interrupts && (eq >= fn->vectors || !fn->eqs[eq].depth)) ||
 	    (params->src_addr &&

@@ -8,6 +8,24 @@
 #define PAGE_SIZES	GENMASK_ULL(30, 12)
 #define MAX_TX_BATCH	0	/* limited only by the queue's depth */
 
+/**
+ * efasim_fn_limits() - adapt the module's limits to what a function can do
+ * @fn: the function, with its device id
+ * @limits: in: the limits of the module's parameters; out: the function's
+ *
+ * Context: Any.
+ */
+void efasim_fn_limits(const struct efasim_fn *fn, struct efasim_limits *limits)
+{
+	bool first = fn->device_id == EFASIM_DEVICE_FIRST;
+
+	limits->max_qp = min_t(u32, limits->max_qp, EFASIM_FN_MAX_QP);
+	limits->max_cq = min_t(u32, limits->max_cq, EFASIM_FN_MAX_CQ);
+	limits->subs = first ? EFASIM_MAX_SUBS : 1;
+	limits->rdma_read &= !first;
+	limits->rdma_write &= !first;
+}
+
 static void device_attr(struct efasim_fn *fn, struct efasim_device_attr *a)
 {
 	const struct efasim_limits *l = &fn->eng.limits;
@@ -40,7 +58,7 @@ static void queue_attr(struct efasim_fn *fn, struct efasim_queue_attr *a)
 	a->max_rq_depth = cpu_to_le32(l->max_rq_depth);
 	a->max_cq = cpu_to_le32(l->max_cq);
 	a->max_cq_depth = cpu_to_le32(l->max_cq_depth);
-	a->subs = cpu_to_le16(EFASIM_SUBS);
+	a->subs = cpu_to_le16(l->subs);
 	a->min_sq_depth = cpu_to_le16(l->min_sq_depth);
 	a->send_sges = cpu_to_le16(EFASIM_MAX_SGE);
 	a->recv_sges = cpu_to_le16(EFASIM_MAX_SGE);

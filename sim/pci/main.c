@@ -11,9 +11,6 @@
 #include "../main.h"
 #include "pci.h"
 
-#define DEVICE_FIRST	0xefa0
-#define DEVICE_LAST	0xefa3
-
 static char *pci[EFASIM_PCI_FNS];
 static int num_pci;
 module_param_array(pci, charp, &num_pci, 0444);
@@ -25,7 +22,7 @@ MODULE_PARM_DESC(pci_mem, "physical address of the memory of the PCI functions, 
 
 static unsigned int pci_device = 0xefa1;
 module_param(pci_device, uint, 0444);
-MODULE_PARM_DESC(pci_device, "PCI device id of the PCI functions, 0xefa0 to 0xefa3; 0xefa0 has no RDMA (default: 0xefa1)");
+MODULE_PARM_DESC(pci_device, "PCI device id of the PCI functions, 0xefa0 to 0xefa3; 0xefa0 has no RDMA, and completion queues of two rings (default: 0xefa1)");
 
 static DEFINE_MUTEX(functions_lock);	/* protects functions from the notifier */
 static struct efasim_fn *functions[EFASIM_PCI_FNS];
@@ -39,12 +36,7 @@ static int create_engine(struct efasim_fn *fn)
 	err = efasim_params(&params, &limits);
 	if (err)
 		return err;
-	limits.max_qp = min_t(u32, limits.max_qp, EFASIM_FN_MAX_QP);
-	limits.max_cq = min_t(u32, limits.max_cq, EFASIM_FN_MAX_CQ);
-	if (fn->device_id == DEVICE_FIRST) {
-		limits.rdma_read = false;
-		limits.rdma_write = false;
-	}
+	efasim_fn_limits(fn, &limits);
 	params.ops = &efasim_pci_fe_ops;
 	return efasim_engine_create(&fn->eng, &params);
 }
@@ -202,7 +194,7 @@ int efasim_pci_init(struct dentry *debugfs)
 
 	if (!num_pci)
 		return 0;
-	if (pci_device < DEVICE_FIRST || pci_device > DEVICE_LAST ||
+	if (pci_device < EFASIM_DEVICE_FIRST || pci_device > EFASIM_DEVICE_LAST ||
 	    !IS_ALIGNED(pci_mem, EFASIM_FN_WINDOW))
 		return -EINVAL;
 	err = efasim_bus_claim(pci_mem, num_pci);

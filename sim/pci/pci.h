@@ -30,6 +30,8 @@ struct efasim_fn;
 struct net_device;
 
 #define EFASIM_PCI_FNS		4
+#define EFASIM_DEVICE_FIRST	0xefa0
+#define EFASIM_DEVICE_LAST	0xefa3
 #define EFASIM_FN_WINDOW	SZ_32M
 
 /*
@@ -202,6 +204,7 @@ int efasim_cmd_dereg_mr(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			union efasim_aq_resp *resp);
 
 /* feature.c */
+void efasim_fn_limits(const struct efasim_fn *fn, struct efasim_limits *limits);
 int efasim_cmd_get_feature(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,
 			   union efasim_aq_resp *resp);
 int efasim_cmd_set_feature(struct efasim_fn *fn, const union efasim_aq_cmd *cmd,

@@ -70,8 +70,12 @@ static void put_event(struct efasim_fn *fn, const struct efasim_pcq *cq)
 
 static u16 posted(const struct efasim_cq *cq)
 {
-	return READ_ONCE(cq->sub[EFASIM_SUB_SEND].prod) +
-	       READ_ONCE(cq->sub[EFASIM_SUB_RECV].prod);
+	u16 n = 0;
+	u32 i;
+
+	for (i = 0; i < cq->dev->limits.subs; i++)
+		n += READ_ONCE(cq->sub[i].prod);
+	return n;
 }
 
 /* Send events for completion queues with entries that the host hasn't consumed. */

@@ -26,7 +26,7 @@
 
 #define DEPTH		256
 #define CQ_DEPTH	(2 * DEPTH)
-#define CQ_SIZE		(EFASIM_SUBS * CQ_DEPTH * sizeof(struct efasim_rx_cdesc))
+#define CQ_SIZE		(CQ_DEPTH * sizeof(struct efasim_rx_cdesc))
 #define RQ_SIZE		(DEPTH * sizeof(struct efasim_rx_desc))
 #define QKEY		0x1234
 #define IOVA		0x10000
@@ -78,24 +78,20 @@ static void collect(struct cq *cq, const struct efasim_rx_cdesc *d)
 					cq->seen);
 }
 
-/* Poll all completions, those of receives first. */
+/* Poll all completions of the queue, which has one ring. */
 static void drain(struct end *end)
 {
 	struct efasim_cq *cq = end->hw_cq;
 	const struct efasim_rx_cdesc *d;
-	int sub;
 	u32 n;
 
-	for (sub = EFASIM_SUB_RECV; sub >= EFASIM_SUB_SEND; sub--) {
-		for (n = cq->sub[sub].cons;; n++) {
-			d = &end->cqes[sub * CQ_DEPTH + n % CQ_DEPTH];
-			if ((d->common.flags & EFASIM_CQE_PHASE) ==
-			    n / CQ_DEPTH % 2)
-				break;
-			collect(&end->cq, d);
-		}
-		efasim_cq_consumed(cq, sub, n);
+	for (n = cq->sub[0].cons;; n++) {
+		d = &end->cqes[n % CQ_DEPTH];
+		if ((d->common.flags & EFASIM_CQE_PHASE) == n / CQ_DEPTH % 2)
+			break;
+		collect(&end->cq, d);
 	}
+	efasim_cq_consumed(cq, 0, n);
 }
 
 static void no_event(struct efasim_cq *cq)
@@ -106,7 +102,7 @@ static const struct efasim_fe_ops fe_ops = { .event = no_event };
 
 static const struct efasim_limits limits = {
 	.max_qp = 16, .max_cq = 16, .max_cq_depth = CQ_DEPTH, .max_mr = 16,
-	.max_mr_pages = 64, .max_ah = 16,
+	.max_mr_pages = 64, .max_ah = 16, .subs = 1,
 	.max_pd = 4, .mtu = 4096, .max_rdma_size = 1 << 20, .max_peers = 8,
 	.rdma_read = true, .rdma_write = true,
 };

@@ -308,19 +308,23 @@ static void hwfmt_receive(struct kunit *test)
 
 #define SMALL		4
 
-struct cq_size {
+struct cq_shape {
 	const char *name;
 	u32 bytes;
+	u32 subs;
 };
 
-static const struct cq_size cq_sizes[] = { { "16 bytes", 16 }, { "32 bytes", 32 } };
+static const struct cq_shape cq_shapes[] = {
+	{ "16 bytes", 16, 1 }, { "32 bytes", 32, 1 },
+	{ "16 bytes, two rings", 16, 2 }, { "32 bytes, two rings", 32, 2 },
+};
 
-static void cq_size_name(const struct cq_size *size, char *desc)
+static void cq_shape_name(const struct cq_shape *shape, char *desc)
 {
-	strscpy(desc, size->name, KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, shape->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(cq_size, cq_sizes, cq_size_name);
+KUNIT_ARRAY_PARAM(cq_shape, cq_shapes, cq_shape_name);
 
 static void write_cqe(struct end *end, struct efasim_cq *cq,
 		      const struct efasim_cqe *cqe)
@@ -341,8 +345,10 @@ static void hwfmt_completion(struct kunit *test)
 		.recv = true, .has_imm = true, .imm = 0xa1b2c3d4, .ah = 0x0607,
 		.src_qpn = 0x0809, .length = 0x12345, .serial = 6,
 	};
-	const struct cq_size *size = test->param_value;
-	u32 bytes = size->bytes, all = EFASIM_SUBS * SMALL * bytes;
+	const struct cq_shape *shape = test->param_value;
+	u32 bytes = shape->bytes, all = EFASIM_MAX_SUBS * SMALL * bytes;
+	/* The receive's entry, and how many the ring of sends has before the loop. */
+	u32 recv = shape->subs == 1 ? 1 : SMALL, first = 3 - shape->subs;
 	struct pair *p = test->priv;
 	u8 *ring = kunit_kzalloc(test, all + 2, GFP_KERNEL), *d;
 	struct efasim_cq_params params = {
@@ -353,6 +359,7 @@ static void hwfmt_completion(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ring);
 	params.addr = virt_to_phys(ring);
+	p->a.dev.limits.subs = shape->subs;
 	cq = efasim_adm_create_cq(&p->a.dev, &params);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 
@@ -363,9 +370,9 @@ static void hwfmt_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get16(ring + 4), 0x8001);
 	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, 0), 5);
 
-	/* The ring of receive completions follows that of sends. */
+	/* A ring of receive completions follows that of sends. */
 	write_cqe(&p->a, cq, &got);
-	d = ring + SMALL * bytes;
+	d = ring + recv * bytes;
 	KUNIT_EXPECT_EQ(test, get16(d), 0x3344);
 	KUNIT_EXPECT_EQ(test, d[2], 0);
 	KUNIT_EXPECT_EQ(test, d[3], 1 | 2 << 1 | 1 << 3 | EFASIM_OP_WRITE << 4);
@@ -375,10 +382,10 @@ static void hwfmt_completion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, get32(d + 12), 0xa1b2c3d4);
 	/* Only large entries have the upper half of the length. */
 	KUNIT_EXPECT_EQ(test, get16(d + 16), bytes == 32 ? 1 : 0);
-	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, cq->depth), 6);
+	KUNIT_EXPECT_EQ(test, efasim_cq_serial(cq, recv), 6);
 
 	/* The phase changes with each pass over the ring. */
-	for (i = 1; i < 3 * SMALL; i++) {
+	for (i = first; i < 3 * SMALL; i++) {
 		efasim_cq_consumed(cq, EFASIM_SUB_SEND, i);
 		write_cqe(&p->a, cq, &sent);
 		KUNIT_EXPECT_EQ(test, ring[i % SMALL * bytes + 3] & 1,
@@ -388,7 +395,7 @@ static void hwfmt_completion(struct kunit *test)
 	for (i = 0; i < SMALL; i++)
 		write_cqe(&p->a, cq, &sent);
 	KUNIT_EXPECT_EQ(test, stat(&p->a, EFASIM_S_cq_overflow), 1);
-	KUNIT_EXPECT_EQ(test, cq->sub[EFASIM_SUB_RECV].prod, 1);
+	KUNIT_EXPECT_EQ(test, cq->sub[1].prod, shape->subs - 1);
 	KUNIT_EXPECT_EQ(test, efasim_adm_destroy_cq(cq), 0);
 }
 
@@ -482,7 +489,7 @@ static struct kunit_case hwfmt_cases[] = {
 	KUNIT_CASE(hwfmt_ids_repeat),
 	KUNIT_CASE(hwfmt_receive),
 	KUNIT_CASE(hwfmt_receive_in_time),
-	KUNIT_CASE_PARAM(hwfmt_completion, cq_size_gen_params),
+	KUNIT_CASE_PARAM(hwfmt_completion, cq_shape_gen_params),
 	KUNIT_CASE(hwfmt_queues),
 	KUNIT_CASE(hwfmt_numbers),
 	{ }

@@ -93,7 +93,7 @@ static int create_eq(struct host *h)
 	return run(h, EFASIM_AQ_CREATE_EQ);
 }
 
-static int create_cq_as(struct host *h, u32 depth, u32 words, u8 caps1)
+static void fill_create_cq(struct host *h, u32 depth, u32 words, u8 caps1)
 {
 	struct efasim_create_cq_cmd *c = &new_cmd(h)->create_cq;
 
@@ -101,8 +101,21 @@ static int create_cq_as(struct host *h, u32 depth, u32 words, u8 caps1)
 	c->caps2 = words;
 	c->depth = cpu_to_le16(depth);
 	put_addr(&c->addr_lo, &c->addr_hi, h->cq);
-	c->subs = cpu_to_le16(EFASIM_SUBS);
+	c->subs = cpu_to_le16(h->fn.eng.limits.subs);
 	c->uar = cpu_to_le16(h->uar);
+}
+
+static int create_cq_as(struct host *h, u32 depth, u32 words, u8 caps1)
+{
+	fill_create_cq(h, depth, words, caps1);
+	return run(h, EFASIM_AQ_CREATE_CQ);
+}
+
+/* Create a completion queue of @subs rings. */
+static int create_cq_of(struct host *h, u32 depth, u32 subs)
+{
+	fill_create_cq(h, depth, 4, 0);
+	h->cmd.create_cq.subs = cpu_to_le16(subs);
 	return run(h, EFASIM_AQ_CREATE_CQ);
 }
 
@@ -175,6 +188,84 @@ static void pci_objects(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, bitmap_empty(h->fn.llq_pages, EFASIM_LLQ_PAGES));
 }
 
+static int get_feature_of(struct host *h, u8 id)
+{
+	new_cmd(h)->feature.id = id;
+	return run(h, EFASIM_AQ_GET_FEATURE);
+}
+
+/* Check the rings of a completion queue and the RDMA operations that the device reports. */
+static void expect_attr(struct kunit *test, u32 subs, u32 rdma)
+{
+	const u32 any = EFASIM_CAP_RDMA_READ | EFASIM_CAP_RDMA_WRITE;
+	struct host *h = test->priv;
+
+	KUNIT_ASSERT_EQ(test, get_feature_of(h, EFASIM_FEATURE_QUEUE), 0);
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(h->resp.feature.queue.subs), subs);
+	KUNIT_ASSERT_EQ(test, get_feature_of(h, EFASIM_FEATURE_DEVICE), 0);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(h->resp.feature.device.caps) & any, rdma);
+}
+
+static void pci_attr(struct kunit *test)
+{
+	expect_attr(test, 1, EFASIM_CAP_RDMA_READ | EFASIM_CAP_RDMA_WRITE);
+}
+
+static void pci_first_attr(struct kunit *test)
+{
+	expect_attr(test, 2, 0);
+}
+
+/* Complete an invalid send and a flushed receive. Their entries are @apart. */
+static void expect_rings(struct kunit *test, u32 apart)
+{
+	struct host *h = test->priv;
+	struct efasim_rx_cdesc *cqes = h->cq;
+	struct efasim_create_qp_resp qp;
+	struct efasim_modify_qp_cmd *c;
+	u8 *at;
+
+	KUNIT_ASSERT_EQ(test, create_cq_as(h, DEPTH, 4, 0), 0);
+	KUNIT_ASSERT_EQ(test, create_qp(h), 0);
+	qp = h->resp.create_qp;
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(qp.send_sub), 0);
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(qp.recv_sub), apart == 1 ? 0 : 1);
+	KUNIT_ASSERT_EQ(test, qp_to_rts(h, le32_to_cpu(qp.handle)), 0);
+	at = (__force u8 *)h->fn.llq + le32_to_cpu(qp.llq);
+	at[2] |= EFASIM_TX_META_DESC;
+	ring(h, qp.sq_db, 1);
+	work(h);
+	KUNIT_EXPECT_EQ(test, FIELD_GET(EFASIM_CQE_Q_TYPE, cqes[0].common.flags),
+			EFASIM_Q_SEND);
+
+	h->rq[0].lkey_ctrl = cpu_to_le32(EFASIM_RX_FIRST | EFASIM_RX_LAST);
+	ring(h, qp.rq_db, 1);
+	work(h);
+	h->fn.eng.fault[EFASIM_F_err_flush] = 1000;
+	c = &new_cmd(h)->modify_qp;
+	c->mask = cpu_to_le32(EFASIM_MODIFY_CMD_STATE);
+	c->handle = qp.handle;
+	c->state = cpu_to_le32(EFASIM_QPS_ERR);
+	KUNIT_ASSERT_EQ(test, run(h, EFASIM_AQ_MODIFY_QP), 0);
+	KUNIT_EXPECT_EQ(test, FIELD_GET(EFASIM_CQE_Q_TYPE, cqes[apart].common.flags),
+			EFASIM_Q_RECV);
+	KUNIT_EXPECT_EQ(test, cqes[apart].common.flags & EFASIM_CQE_PHASE,
+			EFASIM_CQE_PHASE);
+	KUNIT_EXPECT_EQ(test, h->fn.eng.injected[EFASIM_F_err_flush].counter, 1);
+}
+
+/* A completion queue has one ring, in the order in which work completes. */
+static void pci_rings(struct kunit *test)
+{
+	expect_rings(test, 1);
+}
+
+/* In the first generation receives have a ring of their own, behind that of sends. */
+static void pci_first_rings(struct kunit *test)
+{
+	expect_rings(test, DEPTH);
+}
+
 /* Commands with one invalid field each. */
 static void pci_bad_queues(struct kunit *test)
 {
@@ -185,6 +276,8 @@ static void pci_bad_queues(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, create_cq_as(h, 2 * DEPTH, 4, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, create_cq_as(h, 0, 4, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, create_cq_as(h, DEPTH, 5, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create_cq_of(h, DEPTH, 2), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create_cq_of(h, DEPTH, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, create_cq_as(h, DEPTH, 4,
 					   EFASIM_CQ_CMD_INTERRUPT), -EINVAL);
 	KUNIT_ASSERT_EQ(test, create_cq_as(h, DEPTH, 4, 0), 0);
@@ -327,7 +420,7 @@ static void pci_events(struct kunit *test)
 	hw = h->fn.cq_table[0]->hw;
 	efasim_fn_events(&h->fn);
 	KUNIT_EXPECT_EQ(test, eq->prod, 0);
-	hw->sub[EFASIM_SUB_RECV].prod++;
+	hw->sub[efasim_recv_sub(&h->fn.eng)].prod++;
 	efasim_fn_events(&h->fn);
 	efasim_fn_events(&h->fn);
 	KUNIT_EXPECT_EQ(test, eq->prod, 1);
@@ -409,15 +502,18 @@ static void no_work(struct work_struct *work)
 {
 }
 
-static int start(struct host *h)
+static int start(struct host *h, u16 device_id)
 {
+	struct efasim_limits mine = limits;
 	const struct efasim_dev_params params = {
-		.ops = &efasim_pci_fe_ops, .limits = &limits, .seed = 1,
+		.ops = &efasim_pci_fe_ops, .limits = &mine, .seed = 1,
 		.unresp_ms = 60000, .sock_buf = 1 << 20,
 	};
 	void *mem, *llq;
 	int err;
 
+	h->fn.device_id = device_id;
+	efasim_fn_limits(&h->fn, &mine);
 	err = efasim_engine_create(&h->fn.eng, &params);
 	if (err)
 		return err;
@@ -431,7 +527,7 @@ static int start(struct host *h)
 	llq = vzalloc(EFASIM_LLQ_SIZE);
 	h->fn.mem = (void __force __iomem *)mem;
 	h->fn.llq = (void __force __iomem *)llq;
-	h->cq = kzalloc(EFASIM_SUBS * DEPTH * 32, GFP_KERNEL);
+	h->cq = kzalloc(EFASIM_MAX_SUBS * DEPTH * 32, GFP_KERNEL);
 	h->eqes = kcalloc(EFASIM_MAX_EQ_DEPTH, sizeof(*h->eqes), GFP_KERNEL);
 	h->rq = kcalloc(DEPTH, sizeof(*h->rq), GFP_KERNEL);
 	if (!h->fn.mem || !h->fn.llq || !h->cq || !h->eqes || !h->rq)
@@ -445,7 +541,7 @@ static int start(struct host *h)
 	return err;
 }
 
-static int pci_setup(struct kunit *test)
+static int setup_as(struct kunit *test, u16 device_id)
 {
 	struct host *h = kvzalloc(sizeof(*h), GFP_KERNEL);
 
@@ -453,7 +549,12 @@ static int pci_setup(struct kunit *test)
 		return -ENOMEM;
 	test->priv = h;
 	prandom_seed_state(&h->rnd, 1);
-	return start(h);
+	return start(h, device_id);
+}
+
+static int pci_setup(struct kunit *test)
+{
+	return setup_as(test, 0xefa1);
 }
 
 static void pci_teardown(struct kunit *test)
@@ -484,6 +585,8 @@ static void pci_exit(struct kunit_suite *suite)
 }
 
 static struct kunit_case pci_cases[] = {
+	KUNIT_CASE(pci_attr),
+	KUNIT_CASE(pci_rings),
 	KUNIT_CASE(pci_objects),
 	KUNIT_CASE(pci_bad_queues),
 	KUNIT_CASE(pci_bad_doorbells),
@@ -503,7 +606,31 @@ static struct kunit_suite pci_suite = {
 	.test_cases = pci_cases,
 };
 
-kunit_test_suite(pci_suite);
+static int first_setup(struct kunit *test)
+{
+	return setup_as(test, EFASIM_DEVICE_FIRST);
+}
+
+static struct kunit_case first_cases[] = {
+	KUNIT_CASE(pci_first_attr),
+	KUNIT_CASE(pci_first_rings),
+	KUNIT_CASE(pci_objects),
+	KUNIT_CASE(pci_wild_entries),
+	KUNIT_CASE(pci_events),
+	{ }
+};
+
+/* A function of the first generation. */
+static struct kunit_suite first_suite = {
+	.name = "efasim_pci_first",
+	.suite_init = pci_init,
+	.suite_exit = pci_exit,
+	.init = first_setup,
+	.exit = pci_teardown,
+	.test_cases = first_cases,
+};
+
+kunit_test_suites(&pci_suite, &first_suite);
 
 MODULE_DESCRIPTION("Tests of the software EFA device's PCI function");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -69,9 +69,7 @@ set_up_process()
 	export FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_FORK_SAFE=0 FI_EFA_RX_SIZE=1024
 	mkdir -p /dev/shm
 	set_up_theirs
-	# libfabric 2.1 posts as many receives at once as the depth divided by the segments of a
-	# work request, but has memory for only 8192.
-	modprobe efasim pci="$set_up_netdev" pci_mem=0x20000000 max_rq_depth=16384 "$@"
+	modprobe efasim pci="$set_up_netdev" pci_mem=0x20000000 "$@"
 	modprobe efa
 	modprobe ib_uverbs
 	check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]

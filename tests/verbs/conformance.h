@@ -29,6 +29,7 @@
 #define EP_RX			(EP_BUF / 2)	/* offset of received data */
 #define EP_DEPTH		64
 #define NO_SLID			0xffff
+#define FIRST_PART_ID		0xefa0
 
 struct ct;
 

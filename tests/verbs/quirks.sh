@@ -14,7 +14,7 @@ TOP=$(realpath "$(dirname "$0")/../..")
 . "$TOP/scripts/common.sh"
 WORK=$KOFI_CACHE/quirks/$(echo "$TOP" | md5sum | cut -c 1-8)
 
-# CASE FILE SED-EXPRESSION
+# CASE FILE SED-EXPRESSION [PARAMETER=VALUE of the module]
 QUIRKS='
 unsignaled_refused	verbs_post.c	s/qp->sig_type != IB_SIGNAL_ALL_WR/false/
 flags_refused	verbs_post.c	s/~(IB_SEND_SIGNALED . IB_SEND_INLINE)/0/
@@ -30,8 +30,9 @@ solicited_refused	verbs_cq.c	s/if (flags & IB_CQ_SOLICITED)/if (false)/
 event_once	verbs_cq.c	s/irq_work_queue(&cq->irq);/cq_event(\&cq->irq);/
 missed_events	verbs_cq.c	s/return !cq_empty(cq);/return 0 * !cq_empty(cq);/
 destroyed_qp_costs_a_poll	verbs_cq.c	/EFASIM_S_cqe_of_dead_qp/{n;s/-EINVAL/0/}
-no_qp_no_completions	verbs_cq.c	s/if (cq->sub.which..ref_cnt)/if (true)/
-polls_in_turn	verbs_cq.c	s/which = cq->next_poll;/which = i;/
+no_qp_no_completions	verbs_cq.c	s/if (sub->ref_cnt)/if (true)/
+poll_order	main.c	s/limits.rdma_read ? 1 :/false ? 1 :/
+poll_order	verbs_cq.c	s/sub\[cq->next_poll\]/sub[i]/	rdma_read=0
 recv_length_has_16_bits	verbs_post.c	s/cpu_to_le16(sge->length)/cpu_to_le16(min(sge->length, 65535U))/
 sqd_waits	request.c	s/qp->state == EFASIM_QPS_RTS &&/qp->state != EFASIM_QPS_ERR \&\&/
 send_largest	request.c	s/op->len > dev->limits.mtu ?/false ?/
@@ -53,7 +54,7 @@ guest_test()
 # timeout: 120
 . /bed/lib.sh
 ip link set lo up
-modprobe efasim
+modprobe efasim $2
 modprobe efa_verbs_conformance
 host rdma link add es0 type efasim netdev lo
 host rdma link add es1 type efasim netdev lo
@@ -73,14 +74,14 @@ fresh()
 
 try()
 {
-	local case=$1 file=$2 edit=$3 out
+	local case=$1 file=$2 edit=$3 parameter=$4 out
 	fresh
 	sed -i "$edit" "$WORK/sim/$file"
 	if cmp -s "$TOP/sim/$file" "$WORK/sim/$file"; then
 		echo "not ok - $case: $file doesn't have the quirk"
 		return 1
 	fi
-	guest_test "$case" > "$WORK/tests/qemu/guest/efasim-quirk.sh"
+	guest_test "$case" "$parameter" > "$WORK/tests/qemu/guest/efasim-quirk.sh"
 	chmod +x "$WORK/tests/qemu/guest/efasim-quirk.sh"
 	out=$(cd "$WORK" && python3 -B tests/qemu/bed check efasim-quirk 2>&1)
 	if grep -q "not ok .*- $case" <<< "$out"; then
@@ -94,15 +95,15 @@ try()
 
 try_all()
 {
-	local failed=0 tried=0 case file edit
+	local failed=0 tried=0 case file edit parameter
 	for case in "$@"; do
 		grep -q "^$case"$'\t' <<< "$QUIRKS" || die "no quirk is for a case $case"
 	done
-	while IFS=$'\t' read -r case file edit; do
+	while IFS=$'\t' read -r case file edit parameter; do
 		[ -n "$case" ] || continue
 		[ $# = 0 ] || [[ " $* " == *" $case "* ]] || continue
 		tried=$((tried + 1))
-		try "$case" "$file" "$edit" || failed=$((failed + 1))
+		try "$case" "$file" "$edit" "$parameter" || failed=$((failed + 1))
 	done <<< "$QUIRKS"
 	echo "$tried quirks, $failed undetected"
 	[ "$tried" -gt 0 ] && [ "$failed" = 0 ]

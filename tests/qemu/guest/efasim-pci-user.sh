@@ -107,3 +107,14 @@ check "no key was wrong" [ "$(counter bad_lkey)$(counter bad_rkey)" = 00 ]
 note "$(tr '\n' ' ' < $SIM/counters)"
 check "unload the driver" rmmod efa
 check "unload" rmmod efasim
+
+# The first generation has completion queues of two rings, and no RDMA.
+modprobe efasim pci=lo,lo pci_mem=0x20000000 pci_device=0xefa0
+modprobe efa
+check "devices of the first generation" wait_for 20 [ -e /dev/infiniband/uverbs1 ]
+both "first generation: datagrams with events" ibv_ud_pingpong -d efa_0 -g 0 -n 100 -s 1024 -e
+both "first generation: perftest" ib_send_bw -d efa_0 -x 0 -c SRD -n 500 -s 4096 -F
+FI_EFA_USE_DEVICE_RDMA=0
+both "first generation: libfabric" fi_pingpong -p efa -e rdm -c -I 5 -S 1048576
+check "unload the driver again" rmmod efa
+check "unload again" rmmod efasim

@@ -55,5 +55,8 @@ check "the bus is removed under the driver" rmmod efasim
 check "no device is left" [ "$(devices)" = 0 ]
 check "the bus is created again" modprobe efasim pci=lo pci_mem=0x20000000 pci_device=0xefa2
 check "the driver has the new device" wait_for 20 [ "$(devices)" = 1 ]
+limit=/sys/module/efasim/parameters
+check "a completion queue has room for both queues of a queue pair" \
+	[ $(($(cat $limit/max_sq_depth) + $(cat $limit/max_rq_depth))) -le "$(cat $limit/max_cq_depth)" ]
 check "unload the driver" rmmod efa
 check "unload" rmmod efasim
