@@ -21,9 +21,10 @@ KEY = $(or $(CONFIG_MODULE_SIG_KEY),$(shell sed -n 's/^CONFIG_MODULE_SIG_KEY="\(
 HAS_KEY = $(filter pkcs11:%,$(KEY))$(and $(KEY),$(wildcard $(filter /%,$(KEY)) $(KDIR)/$(KEY)))
 
 # Tests with drivers and programs that nobody here wrote: efa.ko, rdma-core, perftest, and the
-# libfabric of Debian 12, which the host has, and of Debian 13.
+# libfabric of Debian 12, which the host has, of Debian 13, and of Debian testing.
 INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-versions \
-	rdm-libfabric rdm-libfabric-2 rdm-protocols rdm-protocols-2
+	rdm-versions-new rdm-libfabric rdm-libfabric-2 rdm-libfabric-new rdm-protocols \
+	rdm-protocols-2 rdm-protocols-new
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
@@ -93,7 +94,8 @@ check-blk: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(KOFIBLK_TESTS))
 
 # Drivers and programs of others on PCI functions of the soft device, and fabric efa against
-# libfabric. ONLY="rdm-protocols" runs just it.
+# libfabric. ONLY="rdm-protocols" runs just it. LIBFABRIC=/ROOT runs the libfabric in that root
+# directory in place of Debian testing's.
 interop: packages
 	@$(BED) check --level full $(if $(V),--verbose) $(or $(ONLY),$(INTEROP_TESTS))
 
@@ -121,9 +123,10 @@ quirks: packages
 fuzz:
 	@$(MAKE) -s -C tests/fuzz libfuzzer
 
-# What libfabric sends, for tests/captures: a packet of each type, of Debian 12's and 13's.
+# What libfabric sends, for tests/captures: a packet of each type, of Debian 12's and 13's, and of
+# that in LIBFABRIC=/ROOT.
 captures: packages
-	@$(BED) check --level full rdm-captures rdm-captures-2
+	@$(BED) check --level full rdm-captures rdm-captures-2 $(if $(LIBFABRIC),rdm-captures-new)
 	@python3 -B tests/interop/captures.py
 
 bench: packages
@@ -174,6 +177,7 @@ help:
 	@echo "  check-more       run longer tests, most of them on Debian's kernels"
 	@echo "  check-blk        run the tests of kofiblk between guests, including long ones"
 	@echo "  interop          run the tests with efa.ko, rdma-core and libfabric, including long ones"
+	@echo "                   (LIBFABRIC=/ROOT: also with the libfabric in that root directory)"
 	@echo "  check-full       run all of these, and the long tests (SOAK=messages)"
 	@echo "  kcsan            detect data races in the suites and guest tests (ONLY=\"NAME...\")"
 	@echo "  coverage         show which lines of the EFA provider the tests run (ONLY=\"NAME...\")"

@@ -9,8 +9,9 @@
 #   newest.sh make DIR ARG...   runs make for these headers; DIR is accessible
 #   newest.sh efa               does the same as root, and builds efa.ko, which Debian's
 #                                 kernel lacks, among the kernel's modules
-#   newest.sh user              prints a directory with libfabric and rdma-core of Debian 13,
-#                                 for processes to have as their root
+#   newest.sh user SUITE        prints a directory with libfabric and rdma-core of Debian 13
+#                                 (trixie) or of Debian testing, for processes to have as their
+#                                 root
 #
 # Packages are fetched by apt with separate lists, and unpacked, not installed. The build
 # runs in a separate mount namespace, because the compiler needs its libraries.
@@ -19,7 +20,8 @@
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-APT=$KOFI_CACHE/apt-newest
+# apt's directory, with the lists of some suites; set by use_suites().
+APT=
 KEYS=/usr/share/keyrings/debian-archive-keyring.gpg
 MIRROR=http://deb.debian.org/debian
 NOT_HERE=3
@@ -33,15 +35,28 @@ newest_apt()
 	APT_CONFIG=$APT/apt.conf "$@"
 }
 
+# use_suites NAME SUITE...: have newest_apt() use only these suites from now on. Fails if one of them
+# isn't available. The list of testing is valid for a week, but that of a mirror may be older. What
+# comes from testing runs only in guests.
+use_suites()
+{
+	local name=$1 suite options
+	APT=$KOFI_CACHE/$name
+	shift
+	mkdir -p "$APT/etc"
+	for suite in "$@"; do
+		options=signed-by=$KEYS
+		[ "$suite" != testing ] || options+=" check-valid-until=no"
+		echo "deb [$options] $MIRROR $suite main"
+	done > "$APT/etc/sources.list"
+	[ -e "$KEYS" ] && locked "$name" set_up_apt
+}
+
 set_up_apt()
 {
 	mkdir -p "$APT"/{etc/apt.conf.d,etc/preferences.d,state/lists/partial} \
 		"$APT/cache/archives/partial"
 	: > "$APT/status"
-	cat > "$APT/etc/sources.list" <<-END
-		deb [signed-by=$KEYS] $MIRROR trixie main
-		deb [signed-by=$KEYS] $MIRROR trixie-backports main
-	END
 	cat > "$APT/apt.conf" <<-END
 		Dir::Etc "$APT/etc";
 		Dir::State "$APT/state";
@@ -126,7 +141,7 @@ root_dir()
 {
 	local release out
 	release=
-	if [ -e "$KEYS" ] && locked apt-newest set_up_apt; then
+	if use_suites apt-newest trixie trixie-backports; then
 		release=$(find_newest)
 	fi
 	if [ -z "$release" ]; then
@@ -179,29 +194,37 @@ efa_dir()
 	echo "$root"
 }
 
+# candidate PACKAGE: print the version that would be installed
+candidate()
+{
+	newest_apt apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9].*\)/\1/p'
+}
+
+# fetch_user SUITE DIR
 fetch_user()
 {
 	[ ! -e "$2" ] || return 0
-	say "fetching libfabric $1"
-	unpack_into "$2".tmp trixie "${USER_TOOLS[@]}"
+	say "fetching libfabric of Debian's $1"
+	unpack_into "$2".tmp "$1" "${USER_TOOLS[@]}"
 	mv "$2".tmp "$2"
-	find "${2%/*}" -maxdepth 1 -name 'libfabric-*' ! -path "$2" -mmin +360 -exec rm -rf {} +
+	find "${2%/*}" -maxdepth 1 -name "$1-*" ! -path "$2" -mmin +360 -exec rm -rf {} +
 }
 
+# user_dir SUITE
 user_dir()
 {
-	local version out
+	local suite=$1 version out
 	version=
-	if [ -e "$KEYS" ] && locked apt-newest set_up_apt; then
-		version=$(newest_apt apt-cache policy libfabric1 | sed -n 's/^ *Candidate: \([0-9].*\)/\1/p')
+	if use_suites "apt-user-$suite" "$suite"; then
+		version=$(candidate libfabric1)
 	fi
 	if [ -z "$version" ]; then
-		say "the libfabric of Debian 13 can't be had here"
+		say "the libfabric of Debian's $suite can't be had here"
 		exit $NOT_HERE
 	fi
-	out=$KOFI_CACHE/user/libfabric-$version
+	out=$KOFI_CACHE/user/$suite-$version-$(candidate ibverbs-providers)
 	mkdir -p "${out%/*}"
-	[ -e "$out" ] || locked newest fetch_user "$version" "$out"
+	[ -e "$out" ] || locked newest fetch_user "$suite" "$out"
 	touch -c "$out"
 	echo "$out"
 }
@@ -229,10 +252,10 @@ make_within()
 case ${1-} in
 root) root_dir ;;
 efa) efa_dir ;;
-user) user_dir ;;
+user) user_dir "${2:?newest.sh user trixie | testing}" ;;
 make)
 	root=$(root_dir)
 	shift
 	make_within "$root" "$@" ;;
-*) die "usage: newest.sh root | efa | make DIR ARGUMENT... | user" ;;
+*) die "usage: newest.sh root | efa | make DIR ARGUMENT... | user SUITE" ;;
 esac

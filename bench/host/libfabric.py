@@ -71,7 +71,7 @@ def known(figures, insns, calls):
 
 def measure(logs):
     """{(version, kind, bytes): {figure: median, for one message}}"""
-    os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user"))
+    os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user", "trixie"))
     guest.build_plugin(logs)
     built = tree.Tree(KERNEL)
     run = guest.run(built, "libfabric.sh", logs, "libfabric", smp=1, mem="3G", host_root=True,

@@ -9,8 +9,11 @@ SIM=/sys/kernel/debug/efasim
 EFA=/sys/kernel/debug/kofi_efa/es0
 ECHO=/sys/module/kofi_echo/parameters
 OUT=/tmp/shared
-# Root directory on the host with libfabric of Debian 13; empty for the host's own.
+# Root directories on the host with libfabric of Debian 13, and of Debian testing or another one.
 DEBIAN13=${DEBIAN13:-}
+LIBFABRIC=${LIBFABRIC:-}
+# The one that is used; empty for the host's own.
+ROOT=${LIBFABRIC:-$DEBIAN13}
 
 # counted WORD: print the number after a word in the endpoint's debugfs file
 counted()
@@ -29,24 +32,25 @@ counted_of()
 # theirs COMMAND...: run a program that uses libfabric
 theirs()
 {
-	if [ "$DEBIAN13" ]; then
-		chroot "/host$DEBIAN13" /usr/bin/env PATH=/usr/bin "$@"
+	if [ "$ROOT" ]; then
+		chroot "/host$ROOT" /usr/bin/env PATH=/usr/local/bin:/usr/bin "$@"
 	else
 		host "$@"
 	fi
 }
 
-# set_up_theirs: mount what libfabric's processes need in their root
+# set_up_theirs: mount what libfabric's processes need in their roots
 set_up_theirs()
 {
-	[ "$DEBIAN13" ] || mount -o bind /sys/kernel/debug /host/sys/kernel/debug
-	[ "$DEBIAN13" ] || return 0
-	for dir in proc sys dev sys/kernel/debug; do
-		mount -o bind "/$dir" "/host$DEBIAN13/$dir"
+	[ "$ROOT" ] || mount -o bind /sys/kernel/debug /host/sys/kernel/debug
+	for root in $DEBIAN13 $LIBFABRIC; do
+		for dir in proc sys dev sys/kernel/debug; do
+			mount -o bind "/$dir" "/host$root/$dir"
+		done
+		mount -t tmpfs tmpfs "/host$root/tmp"
+		mkdir -p "/host$root$OUT"
+		mount -o bind $OUT "/host$root$OUT"
 	done
-	mount -t tmpfs tmpfs "/host$DEBIAN13/tmp"
-	mkdir -p "/host$DEBIAN13$OUT"
-	mount -o bind $OUT "/host$DEBIAN13$OUT"
 }
 
 # talk WHAT ARGUMENT...: run fi_echo with these arguments against the kernel's endpoint

@@ -152,9 +152,16 @@ def require_tools(test):
 
 
 def require_programs(test):
-    """Set DEBIAN13 to the directory with programs of Debian 13, for tests that need it."""
-    if any(setting.startswith("DEBIAN13=") for setting in test.offers.settings):
-        os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user"))
+    """For tests that need them, set DEBIAN13 to the directory with programs of Debian 13, and
+    LIBFABRIC, unless it names another one, to that with those of Debian testing."""
+    if "DEBIAN13=" in test.offers.settings:
+        os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user", "trixie"))
+    if "LIBFABRIC=" in test.offers.settings:
+        root = os.environ.get("LIBFABRIC")
+        if not root:
+            os.environ["LIBFABRIC"] = str(tree.script("newest.sh", "user", "testing"))
+        elif not os.path.isdir(f"{root}/tmp"):
+            raise SystemExit(f"LIBFABRIC={root}: this isn't a root directory")
 
 
 def require_driver(test, release):
