@@ -187,6 +187,116 @@ static void runt_truncated(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+/* A message that its sender ends by itself, because all of it is sent with its requests. */
+struct whole {
+	const char	*name;
+	unsigned int	parts;
+	bool		backwards;	/* the last part arrives first */
+	bool		late;		/* the receive is posted afterwards */
+	size_t		room;		/* of the receive */
+	u64		flags;		/* of the receive; without, the buffer takes it */
+	bool		may_not_read;
+};
+
+static const struct whole wholes[] = {
+	{ "one part",		1, false, false, WHOLE },
+	{ "three parts",	3, false, false, WHOLE },
+	{ "backwards",		3, true, false, WHOLE },
+	{ "unexpected",		3, false, true, WHOLE },
+	{ "short buffer",	3, false, false, 100 },
+	{ "no buffer",		1, false, false, 0 },
+	{ "discarded",		3, true, true, WHOLE, FI_PEEK | FI_DISCARD },
+	{ "may not read",	3, false, false, WHOLE, 0, true },
+};
+
+#define PART	4000
+
+static ssize_t receive_whole(struct rdm_pair *pair, const struct whole *w)
+{
+	struct kvec iov = { pair->in, w->room };
+	struct fi_msg_tagged msg = { .addr = FI_ADDR_UNSPEC, .tag = 5, .context = (void *)1 };
+
+	if (!w->flags)
+		return rdm_trecv(pair, w->room, 5, 1);
+	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, w->room);
+	return fi_trecvmsg(pair->end[1].ep, &msg, w->flags);
+}
+
+/* libfabric sends such messages if its runt is longer than the message. */
+static void inject_whole(struct rdm_pair *pair, const struct whole *w)
+{
+	const u64 total = (u64)w->parts * PART;
+	const struct kefa_rma_iov iov = {
+		cpu_to_le64(0x10000), cpu_to_le64(total), cpu_to_le64(7),
+	};
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_RUNTREAD_TAGRTM_PKT),
+		.flags		= KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= pair->end[0].name.qkey,
+		.msg_length	= total,
+		.runt_length	= total,
+		.send_id	= 1234,
+		.read_iov	= &iov,
+		.read_iov_count	= 1,
+		.tag		= 5,
+	};
+	static u8 packet[SZ_8K];
+	unsigned int i;
+	size_t hdr;
+
+	spin_lock_bh(&rdm->ep.lock);
+	pkt.msg_id = kefa_peers_at(&rdm->peers, pair->end[1].peer)->order.exp_id;
+	spin_unlock_bh(&rdm->ep.lock);
+	for (i = 0; i < w->parts; i++) {
+		pkt.seg_offset = (u64)(w->backwards ? w->parts - 1 - i : i) * PART;
+		hdr = kefa_build(&pkt, packet, sizeof(packet));
+		memcpy(packet + hdr, pair->out + pkt.seg_offset, PART);
+		rdm_inject(pair, packet, hdr + PART);
+	}
+}
+
+/*
+ * The sender's operation ends with its last packet, so an EOR or a READ_NACK would name another
+ * operation by then.
+ */
+static void runt_whole(struct kunit *test)
+{
+	const struct whole *w = test->param_value;
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	const size_t total = w->parts * PART;
+	struct rdm_comp comp;
+
+	if (w->may_not_read)
+		rdm->self.features &= ~KEFA_FEATURE_RDMA_READ;
+	efa_fill(pair->out, total, 3);
+	if (!w->late)
+		KUNIT_EXPECT_EQ(test, receive_whole(pair, w), 0);
+	inject_whole(pair, w);
+	if (w->late)
+		KUNIT_EXPECT_EQ(test, receive_whole(pair, w), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_NULL(test, efake_sent(pair->end[1].qp, 0));
+	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_EOR_PKT], 0ULL);
+	KUNIT_EXPECT_EQ(test, rdm->stats.sent[KEFA_READ_NACK_PKT], 0ULL);
+	comp = rdm_read(&pair->end[1]);
+	KUNIT_EXPECT_EQ(test, comp.error.err, w->room < total ? FI_ETRUNC : 0);
+	if (!w->flags)
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, min(w->room, total), 3));
+	rdm_expect_nothing(test, &pair->end[1]);
+	rdm_expect_whole(test, pair);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+}
+
+static void whole_name(const struct whole *w, char *name)
+{
+	strscpy(name, w->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(whole, wholes, whole_name);
+
 /* A receiver that may not read asks for the data, if its peer supports READ_NACK. */
 static void runt_may_not_read(struct kunit *test)
 {
@@ -226,6 +336,7 @@ static struct kunit_case runt_cases[] = {
 	KUNIT_CASE(runt_nack),
 	KUNIT_CASE(runt_again),
 	KUNIT_CASE(runt_truncated),
+	KUNIT_CASE_PARAM(runt_whole, whole_gen_params),
 	KUNIT_CASE(runt_may_not_read),
 	{}
 };

@@ -80,8 +80,9 @@ static void kefa_rdm_starve(struct kefa_rdm *rdm)
 /* Return: the answer that the sender of the message waits for, or 0. */
 static u8 kefa_rop_answer(const struct kefa_rop *rop)
 {
+	/* If the requests had the whole message, the sender's operation has ended with them. */
 	if (unlikely(kefa_row_of(rop->type)->flags & KEFA_ROW_READ))
-		return KEFA_ROP_OWES_EOR;
+		return rop->runt < rop->total ? KEFA_ROP_OWES_EOR : 0;
 	return rop->flags & KEFA_ROP_DC ? KEFA_ROP_OWES_RECEIPT : 0;
 }
 

@@ -138,6 +138,18 @@ went RUNTREAD_MSGRTM RUNTREAD_TAGRTM EOR
 check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
 end
 
+# The whole message is its runt, unless it is longer or another one is being read. libfabric's send
+# ends with its last packet then: an EOR would end another operation.
+export FI_EFA_RUNT_SIZE=300000 FI_EFA_INTER_MIN_READ_MESSAGE_SIZE=9000
+begin 1048576 8
+talk "whole runts, one at a time" sizes 9000 16000 20000 100000 262144
+talk "whole runts, many at a time" many 300
+came RUNTREAD_MSGRTM RUNTREAD_TAGRTM
+went EOR
+check "no operation failed" [ "$(cat $ECHO/failed)" = 0 ]
+end
+export FI_EFA_INTER_MIN_READ_MESSAGE_SIZE=100000
+
 # refused kernel|libfabric: messages that can't be read must arrive, with and without runts
 refused()
 {
