@@ -524,6 +524,7 @@ static void rdm_wraps(struct kunit *test)
 			rdm->ts[n].id |= (u64)U32_MAX << 32;
 		spin_unlock_bh(&rdm->ep.lock);
 	}
+	rdm_theirs_forget(&pair->theirs);
 	pair->net.reorder = 500;
 	pair->net.late = 300;
 	for (n = 0; n < 60; n += 20) {

@@ -26,6 +26,7 @@ static void pair_close(void *data)
 	fi_freeinfo(pair->info);
 	kfree(pair->out);
 	kfree(pair->in);
+	rdm_theirs_forget(&pair->theirs);
 }
 
 static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
@@ -90,6 +91,9 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	pair->fake->max_map = opts->max_map ?: SIZE_MAX;
 	efake_publish(pair->fake);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_close, pair), 0);
+	pair->test = test;
+	rdm_theirs_init(&pair->theirs);
+	pair->theirs.homogeneous = opts->homogeneous;
 	prandom_seed_state(&pair->net.rnd, 1);
 	pair->out = kzalloc(SZ_128K, GFP_KERNEL);
 	pair->in = kzalloc(SZ_128K, GFP_KERNEL);
@@ -130,13 +134,45 @@ static bool was_read(struct rdm_pair *pair, struct efake_wr *wr)
 	return true;
 }
 
+/* Return: false if the test itself has delivered packets, or left some out. */
+static bool judged(struct rdm_pair *pair)
+{
+	struct rdm_end *end;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		end = &pair->end[i];
+		if (!end->ep || efake_qp(pair->fake, end->name.qpn) != end->qp ||
+		    end->qp->packets != end->packets)
+			pair->theirs.off = true;
+	}
+	return !pair->theirs.off;
+}
+
+/* A packet arrives. Fail the case if libfabric wouldn't expect it. */
+static void judge(struct rdm_pair *pair, const struct efake_wr *wr, const u8 *buf, size_t len)
+{
+	const int from = wr->qp == pair->end[1].qp;
+	const char *why;
+
+	if (!judged(pair))
+		return;
+	pair->end[0].packets++;
+	pair->end[1].packets++;
+	if (!len)
+		return;
+	why = rdm_theirs_packet(&pair->theirs, from, buf, len);
+	if (why)
+		KUNIT_FAIL(pair->test, "end %d sends %s", from, why);
+}
+
 static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 {
 	const struct kefa_wc late = { .status = 0 };
 	struct rdm_net *net = &pair->net;
 	struct efake_qp *to = efake_qp(pair->fake, wr->qpn);
 	struct efake_wr *recv = to ? efake_recv(to, 0) : NULL;
-	static u8 buf[SZ_16K];
+	static u8 buf[SZ_16K] __aligned(8);
 	struct kefa_wc wc = {
 		.src_qpn	= wr->qp->hq->qpn,
 		.slid		= RDM_SLID,
@@ -161,6 +197,7 @@ static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 		return true;
 	}
 	net->seen[buf[0]]++;
+	judge(pair, wr, buf, wc.len);
 	efake_wr_write(recv, buf, wc.len);
 	efake_recv_done(recv, &wc);
 	/* Let the receiver answer before the sender gets its completion. */
@@ -202,8 +239,8 @@ bool rdm_step(struct rdm_pair *pair)
 	return false;
 }
 
-/* Return: whether an end sends packets again soon. Longer delays are set by cases on purpose. */
-static bool waits(struct rdm_end *end)
+/* Longer delays are set by cases on purpose. */
+bool rdm_waits(struct rdm_end *end)
 {
 	struct kefa_ep *ep;
 	bool soon = false;
@@ -233,7 +270,7 @@ void rdm_run(struct rdm_pair *pair)
 			continue;
 		}
 		/* A timer may have expired just now: check several times. */
-		idle = waits(&pair->end[0]) || waits(&pair->end[1]) ? 0 : idle + 1;
+		idle = rdm_waits(&pair->end[0]) || rdm_waits(&pair->end[1]) ? 0 : idle + 1;
 		usleep_range(200, 300);
 	}
 }
@@ -386,12 +423,14 @@ u32 rdm_regions(struct rdm_end *end)
 void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
 {
 	struct kefa_rdm *rdm;
+	u64 deaths = 0;
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		if (!pair->end[i].ep)
 			continue;
 		rdm = rdm_of(&pair->end[i]);
+		deaths += rdm->stats.deaths;
 		KUNIT_EXPECT_EQ(test, rdm->rops.used, 0U);
 		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
 		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
@@ -403,4 +442,7 @@ void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
 		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);
 		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);
 	}
+	/* A dead peer is owed nothing. */
+	for (i = 0; i < 2 && !deaths && judged(pair); i++)
+		KUNIT_EXPECT_EQ(test, rdm_theirs_waiting(&pair->theirs, i), 0U);
 }

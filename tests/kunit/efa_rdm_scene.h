@@ -5,6 +5,7 @@
 
 #include <linux/prandom.h>
 #include <kofi/tagged.h>
+#include "efa_rdm_theirs.h"
 #include "efa_scene.h"
 #include "../../prov/efa/rdm/rdm.h"
 
@@ -49,6 +50,7 @@ struct rdm_opts {
  * @qp: queue pair of the endpoint
  * @peer: address of the other endpoint, if it was inserted
  * @name: raw address of the endpoint
+ * @packets: number of packets from it and to it that the network has delivered
  */
 struct rdm_end {
 	struct fid_av		*av;
@@ -58,6 +60,7 @@ struct rdm_end {
 	struct efake_qp		*qp;
 	fi_addr_t		peer;
 	struct fi_efa_addr	name;
+	unsigned int		packets;
 };
 
 /**
@@ -90,22 +93,27 @@ struct rdm_net {
 
 /**
  * struct rdm_pair - two endpoints and the network between them
+ * @test: the test that owns the pair
  * @fake: the device
  * @info: info that the objects are opened with
  * @fabric: fabric of both endpoints
  * @domain: domain of both endpoints
  * @end: the endpoints
  * @net: the network
+ * @theirs: what libfabric would have at both ends. A packet that it wouldn't expect when it arrives
+ *	fails the case, until the test itself has completed a packet
  * @out: memory to send from
  * @in: memory to receive into
  */
 struct rdm_pair {
+	struct kunit		*test;
 	struct efake		*fake;
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
 	struct fid_domain	*domain;
 	struct rdm_end		end[2];
 	struct rdm_net		net;
+	struct rdm_theirs	theirs;
 	u8			*out;
 	u8			*in;
 };
@@ -134,6 +142,8 @@ unsigned int rdm_read_all(struct rdm_end *end, unsigned int n);
 u32 rdm_uses(const struct kefa_rdm *rdm);
 /* Deliver one packet. Return: whether there was one. */
 bool rdm_step(struct rdm_pair *pair);
+/* Return: whether an end sends packets again soon. */
+bool rdm_waits(struct rdm_end *end);
 /* Deliver packets and let the provider handle them until nothing is in flight. */
 void rdm_run(struct rdm_pair *pair);
 /*

@@ -239,6 +239,7 @@ static void short_wraps(struct kunit *test)
 			rdm->ts[n].id |= (u64)U32_MAX << 32;
 		spin_unlock_bh(&rdm->ep.lock);
 	}
+	rdm_theirs_forget(&pair->theirs);
 	pair->net.late = 300;
 	for (n = 0; n < 60; n += 20) {
 		pair->net.reorder = n ? 500 : 0;

@@ -126,6 +126,7 @@ struct efake_wr {
  * @doorbells: number of posted lists of work requests
  * @rx_doorbells: number of posted lists of receives
  * @events: number of events raised
+ * @packets: number of packets that were sent or received without an error
  */
 struct efake_qp {
 	struct list_head	list;
@@ -150,6 +151,7 @@ struct efake_qp {
 	unsigned int		doorbells;
 	unsigned int		rx_doorbells;
 	unsigned int		events;
+	unsigned int		packets;
 };
 
 /**

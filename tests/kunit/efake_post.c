@@ -97,6 +97,9 @@ static void wr_done(struct efake_wr *wr, const struct kefa_wc *wc)
 		qp->nrecvs--;
 	else
 		qp->nsent--;
+	if (!wc->status && (wr->recv || wr->opcode == IB_WR_SEND ||
+			    wr->opcode == IB_WR_SEND_WITH_IMM))
+		qp->packets++;
 	done.id = wr->id;
 	qp_push(qp, &done);
 }
