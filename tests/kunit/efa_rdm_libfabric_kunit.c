@@ -115,7 +115,8 @@ static void say(struct theirs *t, struct kefa_pkt *pkt, size_t data)
 
 	pkt->has_connid = true;
 	pkt->connid = t->name.qkey;
-	pkt->flags |= KEFA_PKT_CONNID_HDR;
+	if (!pkt->raw)
+		pkt->flags |= KEFA_PKT_CONNID_HDR;
 	memset(buf, 0, sizeof(buf));
 	wc.len = kefa_build(pkt, buf, sizeof(buf)) + data;
 	why = rdm_theirs_packet(&t->pair->theirs, !OURS, buf, wc.len);
@@ -140,6 +141,26 @@ static void say_handshake(struct theirs *t)
 		},
 	};
 
+	say(t, &pkt, 0);
+}
+
+/* Ask for the engine's HANDSHAKE. */
+static void say_question(struct theirs *t)
+{
+	struct kefa_raw_addr raw = {
+		.qpn	= cpu_to_le16(t->name.qpn),
+		.qkey	= cpu_to_le32(t->name.qkey),
+	};
+	u8 padded[KEFA_RAW_ADDR_LEN] = { };
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_EAGER_RTW_PKT),
+		.flags		= KEFA_REQ_OPT_RAW_ADDR_HDR,
+		.raw		= padded,
+		.raw_len	= sizeof(padded),
+	};
+
+	memcpy(raw.gid, t->name.gid, sizeof(raw.gid));
+	memcpy(padded, &raw, sizeof(raw));
 	say(t, &pkt, 0);
 }
 
@@ -485,6 +506,39 @@ static void received_name(const struct received *r, char *name)
 
 KUNIT_ARRAY_PARAM(received, receiveds, received_name);
 
+/*
+ * A message may overtake the HANDSHAKE of its sender, so that its features aren't known yet. A
+ * READ_NACK has to wait for them.
+ */
+static void libfabric_overtaken(struct kunit *test)
+{
+	const struct received *r = test->param_value;
+	struct theirs *t = theirs_new(test);
+	struct rdm_comp comp;
+	bool gone;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(versions); i++) {
+		gone = r->refused && r->answers[0] &&
+		       !(versions[i].features & KEFA_FEATURE_READ_NACK);
+		meet(test, t, &versions[i]);
+		say_question(t);
+		run(t);
+		expect_log(test, t, "H");
+		message_of(t, r);
+		receive(test, t, r->total, false);
+		say_message(t, false);
+		run(t);
+		expect_log(test, t, r->refused ? "" : r->answers);
+		say_handshake(t);
+		run(t);
+		comp = rdm_read(&t->pair->end[OURS]);
+		KUNIT_EXPECT_EQ(test, comp.error.err, gone ? EOPNOTSUPP : 0);
+		expect_log(test, t, r->refused && !gone ? r->answers : "");
+		part(test, t, gone);
+	}
+}
+
 /* --- messages from the engine --- */
 
 /**
@@ -655,6 +709,7 @@ static void libfabric_inserted_again(struct kunit *test)
 
 static struct kunit_case libfabric_cases[] = {
 	KUNIT_CASE_PARAM(libfabric_received, received_gen_params),
+	KUNIT_CASE_PARAM(libfabric_overtaken, received_gen_params),
 	KUNIT_CASE_PARAM(libfabric_sent, sent_gen_params),
 	KUNIT_CASE(libfabric_asked),
 	KUNIT_CASE(libfabric_inserted_again),

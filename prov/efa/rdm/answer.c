@@ -56,6 +56,7 @@ static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_
 	if (!kefa_shake_take(&rdm->peers, peer, pkt))
 		return KEFA_TOOK_DONE;
 	kefa_rdm_todo(rdm, peer);
+	kefa_read_shaken(rdm, peer);
 	/* Injects that were refused before the handshake may be tried again. */
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 	return KEFA_TOOK_DONE;

@@ -52,18 +52,42 @@ void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 /*
  * No read of @rop is outstanding, so send a READ_NACK. A peer without that feature can't send the
- * message in another way and is given up.
+ * message in another way and is given up. The message may have overtaken its sender's HANDSHAKE:
+ * then kefa_read_shaken() continues.
  */
 static void kefa_read_nack(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
 {
 	struct kefa_rpeer *peer = rop->peer;
 
+	if (!(peer->flags & KEFA_RPEER_SHAKEN) && !rdm->self.homogeneous)
+		return;
 	if (!(kefa_shake_can(&rdm->self, peer) & KEFA_FEATURE_READ_NACK)) {
 		kefa_rdm_kill(rdm, peer, err, status);
 		return;
 	}
 	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(peer->id, rop->msg_id));
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
+}
+
+/**
+ * kefa_read_shaken() - send the READ_NACKs that waited for a peer's features
+ * @rdm: the endpoint
+ * @peer: the peer, whose HANDSHAKE has arrived
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	for (i = 0; rdm->stats.unread && i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state == KEFA_ROP_NACKED && rop->peer == peer && !rop->wrs &&
+		    hlist_unhashed(&rop->msg.node))
+			kefa_read_nack(rdm, rop, EOPNOTSUPP, 0);
+	}
 }
 
 /* The message can't be read. @left is the number of outstanding reads. */

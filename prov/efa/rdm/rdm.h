@@ -527,6 +527,7 @@ void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status);
+void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, struct kefa_rop *rop);
 
