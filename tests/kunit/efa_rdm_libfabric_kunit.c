@@ -707,12 +707,51 @@ static void libfabric_inserted_again(struct kunit *test)
 	}
 }
 
+/*
+ * The last check before a packet is sent: if the engine has selected a type that the peer doesn't
+ * support, the packet isn't sent, and the peer is dead here.
+ */
+static void libfabric_unsupported(struct kunit *test)
+{
+	static const u8 types[] = {
+		KEFA_READ_NACK_PKT, KEFA_DC_LONGCTS_TAGRTM_PKT, KEFA_LONGREAD_TAGRTM_PKT,
+		KEFA_RUNTREAD_TAGRTM_PKT,
+	};
+	const struct version old = { "old", KEFA_REQUEST_CONNID_HEADER };
+	struct theirs *t = theirs_new(test);
+	struct kefa_rdm *rdm = rdm_of(&t->pair->end[OURS]);
+	struct kefa_pkt pkt = { };
+	struct kefa_rpeer *peer;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		meet_and_shake(test, t, &old);
+		send_to(test, t, LONGEST, FI_DELIVERY_COMPLETE);
+		t->silent = true;
+		run(t);
+		expect_log(test, t, "l");
+		pkt.row = kefa_row_of(types[i]);
+		spin_lock_bh(&rdm->ep.lock);
+		peer = kefa_peers_at(&rdm->peers, t->addr);
+		KUNIT_EXPECT_TRUE(test, kefa_tx_may(rdm, peer, kefa_row_of(KEFA_EOR_PKT)));
+		KUNIT_EXPECT_TRUE(test, kefa_tx_control(rdm, peer, NULL, &pkt));
+		KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_DEAD);
+		spin_unlock_bh(&rdm->ep.lock);
+		run(t);
+		expect_log(test, t, "");
+		rdm_expect_error(test, &t->pair->end[OURS], 2, EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, rdm->stats.unsupported, i + 1ULL);
+		part(test, t, true);
+	}
+}
+
 static struct kunit_case libfabric_cases[] = {
 	KUNIT_CASE_PARAM(libfabric_received, received_gen_params),
 	KUNIT_CASE_PARAM(libfabric_overtaken, received_gen_params),
 	KUNIT_CASE_PARAM(libfabric_sent, sent_gen_params),
 	KUNIT_CASE(libfabric_asked),
 	KUNIT_CASE(libfabric_inserted_again),
+	KUNIT_CASE(libfabric_unsupported),
 	{}
 };
 

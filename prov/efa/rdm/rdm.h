@@ -130,6 +130,7 @@ enum kefa_drop {
  * @reads: reads that were posted
  * @unread: messages that couldn't be read
  * @sources: messages that were registered for reading
+ * @unsupported: packets that weren't sent because the peer doesn't support their type
  */
 struct kefa_rdm_stats {
 	u64	sent[KEFA_PKT_TYPES];
@@ -149,6 +150,7 @@ struct kefa_rdm_stats {
 	u64	reads;
 	u64	unread;
 	u64	sources;
+	u64	unsupported;
 };
 
 enum kefa_ts_state {
@@ -604,6 +606,8 @@ void kefa_tx_posted(struct kefa_rdm *rdm, bool more);
 size_t kefa_tx_keep(struct kefa_rdm *rdm);
 void kefa_tx_forget(struct kefa_rdm *rdm);
 bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n);
+bool kefa_tx_may(struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+		 const struct kefa_pkt_row *row);
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
 		     struct kefa_pkt *pkt);
 

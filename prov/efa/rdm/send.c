@@ -250,7 +250,7 @@ static enum kefa_rop_state kefa_sent_state(const struct kefa_msg_out *out)
 	return out->c.dc || out->pkt.row->flags & KEFA_ROW_READ ? KEFA_ROP_ACK : KEFA_ROP_POSTED;
 }
 
-/* Return: 0, -EAGAIN, or -EINPROGRESS while memory is being registered. */
+/* Return: 0, -EINPROGRESS while memory is being registered, or another negative errno. */
 static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 {
 	struct kefa_ts *__uninitialized ts[KEFA_HELD_MAX];
@@ -270,6 +270,8 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 		rop->no_read = true;
 		kefa_msg_plan(rdm, rop, &out);
 	}
+	if (unlikely(!kefa_tx_may(rdm, peer, out.pkt.row)))
+		return -EOPNOTSUPP;
 	if (out.pkt.read_iov_count) {
 		kefa_source_iov(rop, &iov);
 		out.pkt.read_iov = &iov;

@@ -55,8 +55,9 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 		   st->deaths, st->cut, rdm->peers.stats.evicted, rdm->peers.stats.recalled,
 		   rdm->peers.stats.forgotten, rdm->peers.stats.liars,
 		   rdm->peers.stats.doubtful);
-	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu\n", st->sources,
-		   rdm->nsources, st->reads, st->unread, st->asked);
+	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu unsupported %llu\n",
+		   st->sources, rdm->nsources, st->reads, st->unread, st->asked,
+		   st->unsupported);
 	kefa_show_types(s, "sent", st->sent);
 	kefa_show_types(s, "received", st->received);
 	seq_puts(s, "    refused");

@@ -539,20 +539,53 @@ bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n
 }
 
 /**
+ * kefa_tx_may() - check once more that a peer supports a type of packet
+ * @rdm: the endpoint
+ * @peer: receiver of the packet
+ * @row: row of the type
+ *
+ * The types that may be selected depend on the peer's features, so a refusal is a bug of the
+ * provider, but a packet of an unknown type could end the process that receives it.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: false if the packet must not be sent.
+ */
+bool kefa_tx_may(struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+		 const struct kefa_pkt_row *row)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (likely(kefa_pkt_may_send(row, kefa_shake_can(&rdm->self, peer))))
+		return true;
+	rdm->stats.unsupported++;
+	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "unsupported", EOPNOTSUPP);
+	dev_warn_ratelimited(&rdm->ep.dom->dev->ibdev->dev,
+			     "kofi_efa: bug: %s not sent to a peer that doesn't support it\n",
+			     row->name);
+	return false;
+}
+
+/**
  * kefa_tx_control() - send a packet without data
  * @rdm: the endpoint, enabled
  * @peer: receiver of the packet
  * @rop: operation of the packet, or NULL
  * @pkt: contents of the packet
  *
- * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * A peer that doesn't support the type is dead, because it waits for an answer that can't be sent.
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due. The caller holds a reference on the peer.
  * Return: false if no slot was free.
  */
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
 		     struct kefa_pkt *pkt)
 {
-	struct kefa_ts *ts = kefa_ts_take(rdm, peer, true);
+	struct kefa_ts *ts;
 
+	if (unlikely(!kefa_tx_may(rdm, peer, pkt->row))) {
+		kefa_rdm_kill(rdm, peer, EOPNOTSUPP, 0);
+		return true;
+	}
+	ts = kefa_ts_take(rdm, peer, true);
 	if (!ts)
 		return false;
 	ts->type = pkt->row->type;
