@@ -120,8 +120,8 @@ MEMBERS(ep, "fi_ep_attr",
 	EP(protocol_version, NUM, .rule = KOFI_MAX), EP(max_msg_size, NUM, .rule = KOFI_MAX),
 	EP(msg_prefix_size, NUM), EP(max_order_raw_size, NUM, LIMIT),
 	EP(max_order_war_size, NUM, LIMIT), EP(max_order_waw_size, NUM, LIMIT),
-	EP(mem_tag_format, HEX), EP(tx_ctx_cnt, NUM, .take = true),
-	EP(rx_ctx_cnt, NUM, .take = true));
+	EP(mem_tag_format, HEX), EP(tx_ctx_cnt, NUM, LIMIT),
+	EP(rx_ctx_cnt, NUM, LIMIT));
 
 #define DOM(...) FIELD(fi_domain_attr, __VA_ARGS__)
 #define BEST	.rule = KOFI_LEVEL, .take = true

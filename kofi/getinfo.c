@@ -54,13 +54,29 @@ static bool kofi_entry_whole(const struct fi_info *info)
 	       info->domain_attr && info->fabric_attr;
 }
 
+/* Return: whether an entry matches the hints. If not, the log and the trace say why. */
+static bool kofi_entry_serves(const struct kofi_query *query, const struct fi_info *info)
+{
+	const char *fabric = info->fabric_attr->name, *domain = info->domain_attr->name;
+	const char *provider = info->fabric_attr->prov_name;
+	struct kofi_mismatch why = { };
+
+	if (kofi_info_serves(info, query->hints, &why)) {
+		trace_kofi_getinfo_entry(provider, fabric, domain, NULL);
+		return true;
+	}
+	trace_kofi_getinfo_entry(provider, fabric, domain, &why);
+	pr_debug("fi_getinfo: provider %s, fabric %s, domain %s: %s.%s is %s, the hints have %s\n",
+		 provider, fabric, domain, why.type, why.field, why.offer, why.hint);
+	return false;
+}
+
 /* The core fills in the provider's name and version, whatever the provider returned. */
 static int kofi_add_entry(struct kofi_query *query,
 			  const struct kofi_provider *provider,
 			  const struct fi_info *info)
 {
 	struct fi_info *new = fi_dupinfo(info);
-	const char *why;
 
 	if (!new)
 		return -ENOMEM;
@@ -72,9 +88,7 @@ static int kofi_add_entry(struct kofi_query *query,
 	}
 	new->fabric_attr->prov_version = provider->version;
 	if (info) {
-		why = kofi_info_mismatch(new, query->hints);
-		trace_kofi_getinfo_entry(provider->name, info->domain_attr->name, why);
-		if (why) {
+		if (!kofi_entry_serves(query, new)) {
 			fi_freeinfo(new);
 			return 0;
 		}
@@ -114,6 +128,8 @@ static int kofi_ask(struct kofi_query *query,
 	ret = provider->getinfo(query->version, query->node, query->service,
 				query->flags, query->hints, &list);
 	trace_kofi_getinfo_provider(provider->name, ret);
+	if (ret)
+		pr_debug("fi_getinfo: provider %s has no entry: error %d\n", provider->name, ret);
 	/* Don't trust the list of a provider that failed. */
 	if (ret || !list)
 		return ret;
@@ -130,6 +146,8 @@ static int kofi_ask_all(struct kofi_query *query)
 	struct kofi_reg *reg = kofi_reg_get(name);
 	int failed = 0, ret;
 
+	if (!reg)
+		trace_kofi_getinfo_provider(name ?: "", -ENODEV);
 	while (reg) {
 		ret = kofi_ask(query, reg->provider);
 		if (ret && ret != -ENODATA && !failed)
@@ -160,9 +178,9 @@ static int kofi_ask_all(struct kofi_query *query)
  * dest_addr, which the caller passes to fi_av_insert(). fi_getinfo(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -ENODATA when nothing matches, -EINVAL, -FI_EBADFLAGS, -ENOSYS
- * for an API version newer than this one, -EDEADLK, -ENOMEM, or a provider's
- * error if no other had an entry.
+ * Return: 0, -ENODATA when nothing matches (a pr_debug() and a tracepoint say why), -EINVAL,
+ * -FI_EBADFLAGS, -ENOSYS for an API version newer than this one, -EDEADLK, -ENOMEM, or a
+ * provider's error if no other had an entry.
  */
 int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	       const struct fi_info *hints, struct fi_info **info)

@@ -47,8 +47,25 @@ int kofi_registry_show(struct seq_file *s, void *unused);
 
 /* match.c */
 
-const char *kofi_info_mismatch(const struct fi_info *info,
-			       const struct fi_info *hints);
+/* Longer values are cut. The longest is a list of capabilities. */
+#define KOFI_VALUE_SIZE	192
+
+/**
+ * struct kofi_mismatch - the first field of an entry that doesn't match the hints
+ * @type: name of the structure that has the field
+ * @field: name of the field
+ * @offer: the entry's value, as text
+ * @hint: the hints' value, as text
+ */
+struct kofi_mismatch {
+	const char	*type;
+	const char	*field;
+	char		offer[KOFI_VALUE_SIZE];
+	char		hint[KOFI_VALUE_SIZE];
+};
+
+bool kofi_info_serves(const struct fi_info *info, const struct fi_info *hints,
+		      struct kofi_mismatch *why);
 void kofi_info_narrow(struct fi_info *info, const struct fi_info *hints);
 
 /* node.c */

@@ -67,9 +67,30 @@ static bool kofi_name_serves(const struct kofi_field *field, const void *have,
 	return field->rule != KOFI_IS || !w || (h && !strcasecmp(h, w));
 }
 
-/* Return: the name of the first field that doesn't match, or NULL. */
-static const char *kofi_struct_mismatch(const struct kofi_struct *type,
-					const void *have, const void *want)
+/* Report a field that doesn't match. Return: false. */
+static bool kofi_refuse(struct kofi_mismatch *why, const struct kofi_struct *type,
+			const struct kofi_field *field, const void *have, const void *want)
+{
+	why->type = type->title;
+	why->field = field->name;
+	kofi_field_text(field, have, why->offer, sizeof(why->offer));
+	kofi_field_text(field, want, why->hint, sizeof(why->hint));
+	return false;
+}
+
+/* The same for a field whose rule is code. */
+static bool kofi_refuse_named(struct kofi_mismatch *why, const struct kofi_struct *type,
+			      const char *name, const void *have, const void *want)
+{
+	const struct kofi_field *field = type->fields;
+
+	while (strcmp(field->name, name))
+		field++;
+	return kofi_refuse(why, type, field, have, want);
+}
+
+static bool kofi_struct_serves(const struct kofi_struct *type, const void *have,
+			       const void *want, struct kofi_mismatch *why)
 {
 	const struct kofi_field *field;
 
@@ -77,8 +98,8 @@ static const char *kofi_struct_mismatch(const struct kofi_struct *type,
 		if (!(field->show == KOFI_STR ? kofi_name_serves :
 						kofi_field_serves)(field, have,
 								   want))
-			return field->name;
-	return NULL;
+			return kofi_refuse(why, type, field, have, want);
+	return true;
 }
 
 /* Modes for targets of RMA don't concern a caller that isn't a target. */
@@ -98,23 +119,25 @@ static bool kofi_av_type_serves(enum fi_av_type have, enum fi_av_type want)
 	return have != FI_AV_MAP || want != FI_AV_TABLE;
 }
 
-static const char *kofi_domain_mismatch(const struct fi_domain_attr *have,
-					const struct fi_domain_attr *want,
-					u64 caps)
+static bool kofi_domain_serves(const struct fi_domain_attr *have,
+			       const struct fi_domain_attr *want, u64 caps,
+			       struct kofi_mismatch *why)
 {
-	const char *why = kofi_struct_mismatch(&kofi_domain_struct, have, want);
 	u32 mr_mode = kofi_needed_mr_mode(have->mr_mode, caps);
 
-	if (why || !want)
-		return why;
+	if (!want)
+		return true;
+	if (!kofi_struct_serves(&kofi_domain_struct, have, want, why))
+		return false;
 	if (!kofi_av_type_serves(have->av_type, want->av_type))
-		return "av_type";
-	if (want->mr_mode && mr_mode & ~want->mr_mode)
-		return "mr_mode";
+		return kofi_refuse_named(why, &kofi_domain_struct, "av_type", have, want);
 	/* Zero hints don't imply that the caller registers all local memory. */
-	if (mr_mode & ~want->mr_mode & FI_MR_LOCAL)
-		return "mr_mode";
-	return want->mode && have->mode & ~want->mode ? "domain mode" : NULL;
+	if ((want->mr_mode && mr_mode & ~want->mr_mode) ||
+	    mr_mode & ~want->mr_mode & FI_MR_LOCAL)
+		return kofi_refuse_named(why, &kofi_domain_struct, "mr_mode", have, want);
+	if (want->mode && have->mode & ~want->mode)
+		return kofi_refuse_named(why, &kofi_domain_struct, "mode", have, want);
+	return true;
 }
 
 /* Without RMA the order of transfers to a peer's memory has no meaning. */
@@ -130,49 +153,45 @@ static struct fi_ep_attr kofi_ep_hints(const struct fi_info *hints)
 	return want;
 }
 
-/* The highest bit of a tag format is the number of bits in a tag. */
-static const char *kofi_ep_mismatch(const struct fi_info *info,
-				    const struct fi_info *hints)
+static bool kofi_ep_serves(const struct fi_info *info, const struct fi_info *hints,
+			   struct kofi_mismatch *why)
 {
-	const struct fi_ep_attr *have = info->ep_attr, *want = hints->ep_attr;
-	const struct fi_domain_attr *domain = info->domain_attr;
-	struct fi_ep_attr limits;
+	struct fi_ep_attr have = *info->ep_attr, want;
 
-	if (!want)
-		return NULL;
-	if (want->tx_ctx_cnt > domain->max_ep_tx_ctx)
-		return "tx_ctx_cnt";
-	if (want->rx_ctx_cnt > domain->max_ep_rx_ctx)
-		return "rx_ctx_cnt";
-	if (hints->caps & FI_TAGGED &&
-	    fls64(want->mem_tag_format) > fls64(have->mem_tag_format))
-		return "mem_tag_format";
-	limits = kofi_ep_hints(hints);
-	return kofi_struct_mismatch(&kofi_ep_struct, have, &limits);
+	if (!hints->ep_attr)
+		return true;
+	want = kofi_ep_hints(hints);
+	/* The domain limits the contexts of an endpoint. */
+	have.tx_ctx_cnt = info->domain_attr->max_ep_tx_ctx;
+	have.rx_ctx_cnt = info->domain_attr->max_ep_rx_ctx;
+	/* The highest bit of a tag format is the number of bits in a tag. */
+	if (hints->caps & FI_TAGGED && fls64(want.mem_tag_format) > fls64(have.mem_tag_format))
+		return kofi_refuse_named(why, &kofi_ep_struct, "mem_tag_format", &have, &want);
+	return kofi_struct_serves(&kofi_ep_struct, &have, &want, why);
 }
 
-static const char *kofi_tx_mismatch(const struct fi_tx_attr *have,
-				    const struct fi_tx_attr *want, u64 mode)
+static bool kofi_tx_serves(const struct fi_tx_attr *have, const struct fi_tx_attr *want,
+			   u64 mode, struct kofi_mismatch *why)
 {
 	if (!want)
-		return NULL;
+		return true;
 	if (want->caps & ~have->caps & ~KOFI_RX_ONLY)
-		return "tx caps";
+		return kofi_refuse_named(why, &kofi_tx_struct, "caps", have, want);
 	if (have->mode & ~(want->mode ?: mode))
-		return "tx mode";
-	return kofi_struct_mismatch(&kofi_tx_struct, have, want);
+		return kofi_refuse_named(why, &kofi_tx_struct, "mode", have, want);
+	return kofi_struct_serves(&kofi_tx_struct, have, want, why);
 }
 
-static const char *kofi_rx_mismatch(const struct fi_rx_attr *have,
-				    const struct fi_rx_attr *want, u64 mode)
+static bool kofi_rx_serves(const struct fi_rx_attr *have, const struct fi_rx_attr *want,
+			   u64 mode, struct kofi_mismatch *why)
 {
 	if (!want)
-		return NULL;
+		return true;
 	if (want->caps & ~have->caps & ~KOFI_TX_ONLY)
-		return "rx caps";
+		return kofi_refuse_named(why, &kofi_rx_struct, "caps", have, want);
 	if (have->mode & ~(want->mode ?: mode))
-		return "rx mode";
-	return kofi_struct_mismatch(&kofi_rx_struct, have, want);
+		return kofi_refuse_named(why, &kofi_rx_struct, "mode", have, want);
+	return kofi_struct_serves(&kofi_rx_struct, have, want, why);
 }
 
 static bool kofi_is_sockaddr(u32 format)
@@ -190,30 +209,30 @@ static bool kofi_addr_format_serves(u32 have, u32 want)
 }
 
 /**
- * kofi_info_mismatch() - compare an entry with hints
+ * kofi_info_serves() - compare an entry with hints
  * @info: a provider's entry, with all its attributes
  * @hints: the caller's hints, or NULL
+ * @why: takes the first field that doesn't match
  *
  * Context: Any.
- * Return: NULL if the entry matches, else the name of the first field that doesn't.
+ * Return: whether the entry matches.
  */
-const char *kofi_info_mismatch(const struct fi_info *info,
-			       const struct fi_info *hints)
+bool kofi_info_serves(const struct fi_info *info, const struct fi_info *hints,
+		      struct kofi_mismatch *why)
 {
 	if (!hints)
-		return NULL;
+		return true;
 	if (info->mode & ~hints->mode)
-		return "mode";
+		return kofi_refuse_named(why, &kofi_info_struct, "mode", info, hints);
 	if (!kofi_addr_format_serves(info->addr_format, hints->addr_format))
-		return "addr_format";
-	return kofi_struct_mismatch(&kofi_info_struct, info, hints) ?:
-	       kofi_struct_mismatch(&kofi_fabric_struct, info->fabric_attr,
-				    hints->fabric_attr) ?:
-	       kofi_domain_mismatch(info->domain_attr, hints->domain_attr,
-				    hints->caps) ?:
-	       kofi_ep_mismatch(info, hints) ?:
-	       kofi_tx_mismatch(info->tx_attr, hints->tx_attr, hints->mode) ?:
-	       kofi_rx_mismatch(info->rx_attr, hints->rx_attr, hints->mode);
+		return kofi_refuse_named(why, &kofi_info_struct, "addr_format", info, hints);
+	return kofi_struct_serves(&kofi_info_struct, info, hints, why) &&
+	       kofi_struct_serves(&kofi_fabric_struct, info->fabric_attr,
+				  hints->fabric_attr, why) &&
+	       kofi_domain_serves(info->domain_attr, hints->domain_attr, hints->caps, why) &&
+	       kofi_ep_serves(info, hints, why) &&
+	       kofi_tx_serves(info->tx_attr, hints->tx_attr, hints->mode, why) &&
+	       kofi_rx_serves(info->rx_attr, hints->rx_attr, hints->mode, why);
 }
 
 static u64 kofi_both_ways(u64 caps, u64 all)

@@ -18,6 +18,9 @@ static DEFINE_MUTEX(kofi_registry_lock);
 static LIST_HEAD(kofi_registry);	/* kofi_registry_lock */
 static u64 kofi_last_id;		/* kofi_registry_lock */
 
+/* The provider that the log called missing last, so that it says so once to a ULP that polls. */
+static char kofi_missing[FI_NAME_MAX];	/* kofi_registry_lock */
+
 static struct kofi_reg *kofi_reg_find(const char *name)
 {
 	struct kofi_reg *reg;
@@ -138,6 +141,23 @@ static struct kofi_reg *kofi_reg_pin(const char *name, u64 after)
 	return found;
 }
 
+static void kofi_reg_missing(const char *name, int ret)
+{
+	bool again;
+
+	mutex_lock(&kofi_registry_lock);
+	again = !strcmp(kofi_missing, name);
+	strscpy(kofi_missing, name, sizeof(kofi_missing));
+	mutex_unlock(&kofi_registry_lock);
+	if (again)
+		return;
+	if (ret)
+		pr_info("no provider is called %s, and modprobe kofi-prov-%s failed: %d\n",
+			name, name, ret);
+	else
+		pr_info("no provider is called %s\n", name);
+}
+
 /**
  * kofi_reg_get() - pin a provider in order to call it
  * @name: name of the provider in any case, loaded if necessary, or NULL for the first of
@@ -150,6 +170,7 @@ struct kofi_reg *kofi_reg_get(const char *name)
 {
 	char lower[FI_NAME_MAX];
 	struct kofi_reg *reg;
+	int ret = 0;
 
 	if (!name)
 		return kofi_reg_pin(NULL, 0);
@@ -157,10 +178,13 @@ struct kofi_reg *kofi_reg_get(const char *name)
 		return NULL;
 	string_lower(lower, name);
 	reg = kofi_reg_pin(lower, 0);
-	if (reg || !kofi_name_ok(lower))
-		return reg;
-	request_module("kofi-prov-%s", lower);
-	return kofi_reg_pin(lower, 0);
+	if (!reg && kofi_name_ok(lower)) {
+		ret = request_module("kofi-prov-%s", lower);
+		reg = kofi_reg_pin(lower, 0);
+	}
+	if (!reg)
+		kofi_reg_missing(lower, ret);
+	return reg;
 }
 
 /**

@@ -71,23 +71,53 @@ static void print_field(struct seq_buf *s, const struct kofi_field *field,
 	}
 }
 
+/* Print a structure's field: only there bits are in brackets, as in libfabric. */
+static void print_member(struct seq_buf *s, const struct kofi_field *field, const void *data)
+{
+	bool bits = field->show == KOFI_BITS;
+
+	seq_buf_printf(s, "%s", bits ? "[ " : "");
+	print_field(s, field, data);
+	seq_buf_printf(s, "%s", !bits ? "" : kofi_field_get(field, data) ? " ]" : "]");
+}
+
+/* Terminate the text. After an overflow the length of a seq_buf exceeds its size. */
+static void print_end(struct seq_buf *s, char *buf, size_t len)
+{
+	buf[min(s->len, len - 1)] = '\0';
+}
+
+/**
+ * kofi_field_text() - print the value of a field into a buffer
+ * @field: the field
+ * @data: the structure that has the field
+ * @buf: takes the text, cut to @len
+ * @len: size of @buf in bytes
+ *
+ * Context: Any.
+ */
+void kofi_field_text(const struct kofi_field *field, const void *data, char *buf, size_t len)
+{
+	struct seq_buf s;
+
+	seq_buf_init(&s, buf, len);
+	print_member(&s, field, data);
+	print_end(&s, buf, len);
+}
+
 static void print_struct(struct seq_buf *s, int level,
 			 const struct kofi_struct *type, const void *data)
 {
 	const struct kofi_field *field;
-	bool bits;
 
 	if (!data)
 		return;
 	seq_buf_printf(s, "%*s%s:\n", level * KOFI_INDENT, "", type->title);
 	for (field = type->fields; field->name; field++) {
-		/* Only within a structure bits are in brackets, as in libfabric. */
-		bits = field->show == KOFI_BITS;
-		seq_buf_printf(s, "%*s%s: %s", (level + 1) * KOFI_INDENT, "",
-			       field->name, bits ? "[ " : "");
-		print_field(s, field, data);
-		seq_buf_printf(s, "%s\n", !bits ? "" :
-			       kofi_field_get(field, data) ? " ]" : "]");
+		seq_buf_printf(s, "%*s%s: ", (level + 1) * KOFI_INDENT, "",
+			       field->name);
+		print_member(s, field, data);
+		seq_buf_printf(s, "\n");
 	}
 }
 
@@ -206,8 +236,7 @@ char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type)
 	buf[0] = '\0';
 	seq_buf_init(&s, buf, len);
 	print_type(&s, data, type);
-	/* After an overflow the length of a seq_buf exceeds its size. */
-	buf[min(s.len, len - 1)] = '\0';
+	print_end(&s, buf, len);
 	return buf;
 }
 EXPORT_SYMBOL_NS_GPL(fi_tostr_r, KOFI);

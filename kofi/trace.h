@@ -39,20 +39,30 @@ DEFINE_EVENT(kofi_provider, kofi_getinfo_provider,
 	TP_ARGS(provider, ret));
 
 TRACE_EVENT(kofi_getinfo_entry,
-	TP_PROTO(const char *provider, const char *domain, const char *why),
-	TP_ARGS(provider, domain, why),
+	TP_PROTO(const char *provider, const char *fabric, const char *domain,
+		 const struct kofi_mismatch *why),
+	TP_ARGS(provider, fabric, domain, why),
 	TP_STRUCT__entry(
 		__string(provider, provider)
+		__string(fabric, fabric ? fabric : "")
 		__string(domain, domain ? domain : "")
-		__string(why, why ? why : "")
+		__string(type, why ? why->type : "")
+		__string(why, why ? why->field : "")
+		__string(offer, why ? why->offer : "")
+		__string(hint, why ? why->hint : "")
 	),
 	TP_fast_assign(
 		kofi_assign_str(provider, provider);
+		kofi_assign_str(fabric, fabric ? fabric : "");
 		kofi_assign_str(domain, domain ? domain : "");
-		kofi_assign_str(why, why ? why : "");
+		kofi_assign_str(type, why ? why->type : "");
+		kofi_assign_str(why, why ? why->field : "");
+		kofi_assign_str(offer, why ? why->offer : "");
+		kofi_assign_str(hint, why ? why->hint : "");
 	),
-	TP_printk("provider=%s domain=%s mismatch=%s", __get_str(provider),
-		  __get_str(domain), __get_str(why))
+	TP_printk("provider=%s fabric=%s domain=%s mismatch=%s.%s offer=%s hint=%s",
+		  __get_str(provider), __get_str(fabric), __get_str(domain), __get_str(type),
+		  __get_str(why), __get_str(offer), __get_str(hint))
 );
 
 TRACE_EVENT(kofi_node_open,

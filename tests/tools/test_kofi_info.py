@@ -8,6 +8,7 @@ import importlib.util
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -155,6 +156,38 @@ class Command(unittest.TestCase):
                 status, out, err = self.run_tool(*args, info=info, providers=providers)
                 self.assertEqual((status, out), (errno.ENODATA, ""))
                 self.assertIn(text, err)
+
+    def test_why(self):
+        for args, text in (
+                (("-p", "efa"), "loop, loop, loop0: --provider is efa, the entry has loop\n"
+                 "loop, loop, loop1: --provider is efa, the entry has loop\n"),
+                (("-f", "x"), "loop0: --fabric is x, the entry has loop\n"),
+                (("-d", "loop1"), "loop0: --domain is loop1, the entry has loop0\n"),
+                (("-t", "fi_ep_dgram"), "loop0: --ep-type is fi_ep_dgram, the entry has FI_EP_RDM\n"),
+                (("-c", "FI_MSG|FI_ATOMIC"), "loop0: --caps has FI_ATOMIC, the entry lacks it\n")):
+            with self.subTest(args):
+                self.assertIn(text, self.run_tool("--why", *args)[2])
+                self.assertNotIn("the entry", self.run_tool(*args)[2])
+        info = INFO.replace("    mode: [ ]\n", "    mode: [ FI_CONTEXT ]\n", 1)
+        self.assertIn("loop0: --mode lacks FI_CONTEXT, the entry requires it\n",
+                      self.run_tool("--why", "-m", "", info=info)[2])
+        self.assertEqual(self.run_tool("--why")[2], "")
+
+    def test_unknown_names_are_refused(self):
+        for option, name in (("-c", "FI_RAM"), ("-c", "FI_MSG|RMA"), ("-m", "FI_CONTEXT3"),
+                             ("-t", "FI_EP_STREAM")):
+            with self.subTest(name), self.assertRaises(SystemExit) as caught, \
+                    contextlib.redirect_stderr(io.StringIO()) as err:
+                tool.main([option, name])
+            self.assertEqual(caught.exception.code, 2)
+            self.assertIn(name.split("|")[-1], err.getvalue())
+
+    def test_known_names_are_the_core_s(self):
+        attr = (HERE.parents[1] / "kofi" / "attr.c").read_text()
+        for table, names in (("caps", tool.CAPS), ("modes", tool.MODES), ("ep_types", tool.EP_TYPES)):
+            rows = re.search(rf"kofi_{table}\[\] = {{(.*?)}}\n?;", attr, re.S)[1]
+            with self.subTest(table):
+                self.assertEqual(set(re.findall(r"NAME\((\w+)\)", rows)), names)
 
     def test_unreadable(self):
         status, out, err = self.run_tool(info=None)

@@ -49,6 +49,9 @@ check "an endpoint type without entries: ENODATA" status 61 -t FI_EP_DGRAM
 check "the list of providers is printed" status 0 -l
 cat said
 check "the list names the modules" says "module: kofi_loop"
+check "a capability that doesn't exist is wrong usage" status 2 -c FI_RAM
+check "--why: ENODATA" status 61 --why -c FI_ATOMIC
+check "--why names the capability" says "loop, loop, loop1: --caps has FI_ATOMIC, the entry lacks it"
 check "the versions are printed" status 0 --version
 check "the module's version is printed" says "kofi: 0.1"
 
@@ -59,3 +62,23 @@ check "only the other domain is printed" [ "$(grep domain said)" = "    domain: 
 check "as another user: EACCES" [ "$(host setpriv --reuid 65534 --clear-groups /tmp/shared/kofi_info 2>&1; echo $?)" = "kofi_info: /sys/kernel/debug/kofi/providers: only root may read this
 13" ]
 umount /host/sys/kernel/debug
+
+# A ULP's hints.
+TRACE=/sys/kernel/tracing
+echo 'module kofi +p' > /sys/kernel/debug/dynamic_debug/control
+echo 1 > $TRACE/events/kofi/enable
+modprobe kofi_pingpong prov=nonsense
+sleep 1
+modprobe -r kofi_pingpong
+modprobe kofi_pingpong prov=loop domain=loop7
+sleep 1
+modprobe -r kofi_pingpong
+check "the log names the provider that is missing" \
+	sh -c 'dmesg | grep "kofi: no provider is called nonsense, and modprobe kofi-prov-nonsense failed"'
+check "the log says so once" [ "$(dmesg | grep -c 'no provider is called nonsense')" = 1 ]
+check "the log says which field of an entry doesn't match" \
+	sh -c 'dmesg | grep "kofi: fi_getinfo: provider loop, fabric loop, domain loop1: fi_domain_attr.name is loop1, the hints have loop7"'
+check "the trace says which field of an entry doesn't match" \
+	grep -q 'kofi_getinfo_entry: provider=loop fabric=loop domain=loop1 mismatch=fi_domain_attr.name offer=loop1 hint=loop7' $TRACE/trace
+check "the trace says which provider isn't there" \
+	grep -q 'kofi_getinfo_provider: provider=nonsense ret=-19' $TRACE/trace
