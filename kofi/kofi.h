@@ -103,7 +103,7 @@ enum kofi_state {
  * @held: for a region of fi_mr_alloc(), the pinned node of its endpoint, or of its CQ if it
  *	has no endpoint
  * @was_enabled: the provider has enabled the endpoint; under kofi_tree_lock
- * @device_events: the object is an event queue to which a domain was bound at some time; under
+ * @device_events: the object is an event queue that gets FI_DEVICE_ARRIVED; under
  *	kofi_tree_lock
  */
 struct kofi_node {

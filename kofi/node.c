@@ -424,8 +424,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_device_removed, KOFI_PROVIDER);
  * @provider: the provider
  * @domain_name: name of the device, as in fi_getinfo()
  *
- * Writes FI_DEVICE_ARRIVED to each event queue of the provider's fabrics to which a domain
- * was bound at some time.
+ * Writes FI_DEVICE_ARRIVED to each event queue of the provider's fabrics that was opened with
+ * FI_DEVICE_EVENTS, or to which a domain was bound at some time.
  *
  * Context: Process context; sleeps, but never waits for a ULP.
  */

@@ -122,11 +122,12 @@ int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 
 	if (!fabric || !attr || !eq || attr->wait_obj > FI_WAIT_UNSPEC)
 		return -EINVAL;
-	if (attr->flags & ~FI_WRITE)
+	if (attr->flags & ~(FI_WRITE | FI_DEVICE_EVENTS))
 		return -FI_EBADFLAGS;
 	node = kofi_open_begin(&fabric->fid, FI_CLASS_FABRIC);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
+	node->device_events = attr->flags & FI_DEVICE_EVENTS;
 	ret = kofi_eq_open(attr, &new);
 	ret = kofi_open_end(node, ret, new ? &new->fid : NULL, FI_CLASS_EQ, context);
 	if (!ret)

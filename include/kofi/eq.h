@@ -44,7 +44,8 @@ typedef void (*fi_eq_handler_t)(struct fid_eq *eq, void *context);
 /**
  * struct fi_eq_attr - an event queue to be opened
  * @size: maximum number of events in the queue; 0 for a default
- * @flags: FI_WRITE to allow fi_eq_write(), or 0
+ * @flags: FI_WRITE to allow fi_eq_write(); FI_DEVICE_EVENTS to get FI_DEVICE_ARRIVED before a
+ *	domain is bound to the queue (kernel only)
  * @wait_obj: FI_WAIT_UNSPEC to allow fi_eq_sread(), else FI_WAIT_NONE
  * @handler: called when there are events to read, or NULL (kernel only)
  * @handler_context: second argument of @handler
@@ -66,8 +67,10 @@ struct fi_eq_attr {
  *	struct fi_eq_device_entry, whose fid is the fabric (kernel only)
  *
  * A removal reaches the event queue that the domain is bound to, and is never lost.
- * An arrival reaches each event queue that a domain was ever bound to. An arrival is lost
- * if the queue is full; the reader then gets -FI_EOVERRUN.
+ * An arrival reaches each event queue of the provider's fabrics that was opened with
+ * FI_DEVICE_EVENTS, or that a domain was ever bound to. It is lost if the queue is full; the
+ * reader then gets -FI_EOVERRUN. Devices that were there when the queue was opened have no
+ * event: open the queue first, and then call fi_getinfo().
  */
 enum fi_eq_event {
 	FI_NOTIFY		= 0,

@@ -67,6 +67,7 @@ struct kofi_node;
 #define FI_SELECTIVE_COMPLETION	BIT_ULL(59)	/* fi_ep_bind() with a CQ */
 #define FI_DISCARD		BIT_ULL(58)	/* fi_trecvmsg() */
 #define FI_CLAIM		BIT_ULL(59)	/* fi_trecvmsg() */
+#define FI_DEVICE_EVENTS	BIT_ULL(60)	/* fi_eq_open(), kernel only */
 
 /* Mode bits: requirements of a provider on its caller. See struct fi_context. */
 #define FI_CONTEXT		BIT_ULL(59)

@@ -226,7 +226,7 @@ static void eq_args(struct kunit *test)
 {
 	struct scene *s = new_scene(test);
 	struct fid_fabric *fabric = s->set.fabric;
-	struct fi_eq_attr attr = { .flags = FI_WRITE };
+	struct fi_eq_attr attr = { .flags = FI_WRITE | FI_DEVICE_EVENTS };
 	struct fid_eq *eq;
 
 #define BAD(err, field, value)						\

@@ -273,6 +273,33 @@ static void eq_arrival(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, eq_get(deaf), -EAGAIN);
 }
 
+/* A queue that was opened for arrivals needs no domain. */
+static void eq_arrival_first(struct kunit *test)
+{
+	struct eq_bench *bench = eq_bench_attr(test, (struct fi_eq_attr) {
+		.size	= EQ_SIZE,
+		.flags	= FI_WRITE | FI_DEVICE_EVENTS,
+	});
+	struct fid_domain *domain;
+	int i;
+
+	kofi_device_arrived(&bench->fake->provider, "new");
+	KUNIT_EXPECT_EQ(test, eq_get_arrival(bench, bench->eq), 0);
+	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
+	/* It tells the removal of a domain only if that is bound to it. */
+	domain = eq_domain(test, bench);
+	kofi_device_removed(&domain->fid, "gone");
+	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
+	eq_close(test, domain);
+
+	for (i = 0; i <= EQ_SIZE; i++)
+		kofi_device_arrived(&bench->fake->provider, "new");
+	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -FI_EOVERRUN);
+	for (i = 0; i < EQ_SIZE; i++)
+		KUNIT_EXPECT_EQ(test, eq_get_arrival(bench, bench->eq), 0);
+	KUNIT_EXPECT_EQ(test, eq_get(bench->eq), -EAGAIN);
+}
+
 /* Several arrivals without room: reported once, before the events in the ring. */
 static void eq_arrival_lost(struct kunit *test)
 {
@@ -466,6 +493,7 @@ static struct kunit_case eq_device_cases[] = {
 	KUNIT_CASE(eq_return_in_bind),
 	KUNIT_CASE(eq_forget),
 	KUNIT_CASE(eq_arrival),
+	KUNIT_CASE(eq_arrival_first),
 	KUNIT_CASE(eq_arrival_lost),
 	KUNIT_CASE(eq_removal_wakes),
 	KUNIT_CASE(eq_model),
