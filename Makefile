@@ -47,7 +47,6 @@ modules_install: | kdir
 	fi
 	@$(if $(HAS_KEY),:,echo "The modules aren't signed: $(KDIR) has no key.")
 	install -D -m 644 -t $(DEVEL)/include/kofi include/kofi/*.h
-	install -D -m 644 -t $(DEVEL)/compat compat/compat.h
 	install -D -m 644 -t $(DEVEL) Module.symvers
 
 # The commands and systemd's units, and manual pages if Sphinx is there to make them.

@@ -133,6 +133,12 @@ single_flags()
 	echo "ccflags-y := -I$1/include -I$1/compat/efa -include $1/compat/compat.h"
 }
 
+# Flags of somebody else's module, which has only the headers that are installed.
+user_flags()
+{
+	echo "ccflags-y := -I$1/include"
+}
+
 # put FILE: write stdin to FILE unless it has that content already, to keep its time for make.
 put()
 {
@@ -154,16 +160,16 @@ check_sparse()
 	build 6.12 C=2 CF=-Wsparse-error
 }
 
-# headers TREE PATTERN...: build a source for each header, which includes it twice.
+# headers TREE FLAGS PATTERN...: build a source for each header, which includes it twice.
 headers()
 {
-	local kernel=$1 copy dir f n
+	local kernel=$1 flags=$2 copy dir f n
 	copy=$(sources)
-	dir=$WORK/headers-$kernel
+	dir=$WORK/headers-$kernel-$flags
 	mkdir -p "$dir"
-	shift
+	shift 2
 	{
-		single_flags "$copy"
+		"$flags" "$copy"
 		echo "obj-m := headers.o"
 		tree_files "$@" | while read -r f; do
 			n=$(echo "$f" | tr -c 'a-z0-9\n' _)
@@ -175,14 +181,19 @@ headers()
 }
 
 # Headers in tests/ need KUnit, which Debian's kernels lack; those in tests/fuzz a C library.
-# One kernel is enough: the builds for the others include them all.
+# One kernel is enough: the builds for the others include them all. The public ones are also
+# built as others' modules include them.
 check_headers()
 {
+	local kernel
+	for kernel in 6.1 6.12; do
+		! is_here "$kernel" 2> /dev/null || headers "$kernel" user_flags 'include/kofi/*.h'
+	done
 	if is_here test 2> /dev/null; then
-		headers test '*.h' ':!tests/fuzz/*'
+		headers test single_flags '*.h' ':!tests/fuzz/*'
 		echo "$(tree_files '*.h' ':!tests/fuzz/*' | wc -l) headers"
 	elif is_here 6.12 2> /dev/null; then
-		headers 6.12 '*.h' ':!tests/*'
+		headers 6.12 single_flags '*.h' ':!tests/*'
 		echo "$(tree_files '*.h' ':!tests/*' | wc -l) headers, none of those in tests/"
 	else
 		echo "no kernel to compile them for"
@@ -224,7 +235,7 @@ check_readme()
 		return 1
 	fi
 	{
-		single_flags "$copy"
+		user_flags "$copy"
 		for f in $made; do
 			echo "obj-m += $f.o"
 			# A guide shows more than its module uses.

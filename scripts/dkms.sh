@@ -11,9 +11,8 @@ set -e
 
 case $1 in
 build)
-	mkdir -p "$2/devel/include/kofi" "$2/devel/compat"
+	mkdir -p "$2/devel/include/kofi"
 	cp include/kofi/*.h "$2/devel/include/kofi"
-	cp compat/compat.h "$2/devel/compat"
 	cp Module.symvers "$2/devel"
 	;;
 install)

@@ -23,6 +23,15 @@
 #define FI_VERSION_GE(v1, v2)		((v1) >= (v2))
 #define FI_VERSION_LT(v1, v2)		((v1) < (v2))
 
+/**
+ * KOFI_IMPORT_NS() - import a symbol namespace of kOFI
+ * @ns: KOFI, KOFI_ULP, KOFI_CM or KOFI_PROVIDER
+ *
+ * For a module that is built for several kernels: the argument of MODULE_IMPORT_NS() is a word
+ * before Linux 6.13 and a string from then on. For a file that includes <linux/module.h>.
+ */
+#define KOFI_IMPORT_NS(ns)		MODULE_INFO(import_ns, #ns)
+
 /* Largest size of the name of a provider, fabric or domain, including its NUL. */
 #define FI_NAME_MAX		64
 

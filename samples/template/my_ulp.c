@@ -122,4 +122,4 @@ module_exit(close_all);
 
 MODULE_DESCRIPTION("Sends a message to itself");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_IMPORT_NS(KOFI);
+KOFI_IMPORT_NS(KOFI);
