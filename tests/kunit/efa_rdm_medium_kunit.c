@@ -415,6 +415,53 @@ static void medium_order(struct kunit *test)
 	rdm_expect_nothing(test, &pair->end[0]);
 }
 
+static void retry(struct rdm_pair *pair)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		flush_delayed_work(&rdm_of(&pair->end[0])->ep.map_retry);
+		rdm_run(pair);
+	}
+}
+
+/* Nothing is copied before there are buffers for the whole message. */
+static void medium_scarce(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct kefa_copy *held[KEFA_COPIES - PARTS + 1];
+	const u64 copied = rdm->stats.copied;
+	u8 *pages = alloc_pages_exact(BYTES, GFP_KERNEL), *from;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	from = rdm_scattered(test, pages, BYTES);
+	efa_fill(from, BYTES, 7);
+	spin_lock_bh(&rdm->ep.lock);
+	for (i = 0; i < ARRAY_SIZE(held); i++)
+		held[i] = kefa_copy_take(&rdm->ep);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, BYTES, TAG, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(pair->end[0].ep, from, BYTES, NULL, pair->end[0].peer, TAG,
+				       (void *)2), 0);
+	retry(pair);
+	rdm_expect_nothing(test, &pair->end[0]);
+	KUNIT_EXPECT_EQ(test, rdm->stats.copied, copied);
+	KUNIT_EXPECT_EQ(test, rdm->ep.stats.bounced, 0ULL);
+	for (i = 0; i < ARRAY_SIZE(held); i++)
+		kefa_copy_put(&rdm->ep, held[i]);
+	retry(pair);
+	rdm_expect(test, &pair->end[0], 2, BYTES);
+	rdm_expect(test, &pair->end[1], 1, BYTES);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, BYTES, 7));
+	KUNIT_EXPECT_EQ(test, rdm->stats.copied, copied + BYTES);
+	KUNIT_EXPECT_EQ(test, rdm->ep.stats.bounced, (u64)PARTS);
+	rdm_expect_whole(test, pair);
+	vunmap(from);
+	free_pages_exact(pages, BYTES);
+}
+
 /* What waits for slots goes when a packet is done. */
 static void medium_waits(struct kunit *test)
 {
@@ -443,6 +490,7 @@ static struct kunit_case medium_cases[] = {
 	KUNIT_CASE_SLOW(medium_ends),
 	KUNIT_CASE(medium_refused),
 	KUNIT_CASE(medium_order),
+	KUNIT_CASE(medium_scarce),
 	KUNIT_CASE(medium_waits),
 	{}
 };

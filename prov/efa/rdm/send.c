@@ -107,6 +107,47 @@ static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct k
 	return false;
 }
 
+/*
+ * Decide where a packet's data is sent from: the ULP's memory, the slot, or a bounce buffer.
+ * Return: false if no bounce buffer is free.
+ */
+static __always_inline bool kefa_ts_place(struct kefa_rdm *rdm, struct kefa_ts *ts,
+					  const struct kefa_rop *rop, u64 off, u32 len, u32 hdr,
+					  bool keep)
+{
+	ts->len = hdr;
+	if (hdr + len <= KEFA_TS_ROOM)
+		return true;
+	if (keep && kefa_ts_map(rdm, ts, rop, off, len))
+		return true;
+	ts->copy = kefa_copy_take(&rdm->ep);
+	return ts->copy;
+}
+
+/* Copy the data of a packet that has its place, unless it is sent from the ULP's memory. */
+static __always_inline bool kefa_ts_copy(struct kefa_rdm *rdm, struct kefa_ts *ts,
+					 const struct kefa_rop *rop, u64 off, u32 len, u32 hdr)
+{
+	struct iov_iter __uninitialized iter;
+	struct kvec __uninitialized kvec;
+	u8 *to = ts->hdr + hdr;
+
+	if (!len || ts->seg.len)
+		return true;
+	if (ts->copy) {
+		rdm->ep.stats.bounced++;
+		to = ts->copy->data + hdr;
+	}
+	rdm->stats.copied += len;
+	ts->len += len;
+	if (likely(!rop->buf.segs)) {
+		memcpy(to, rop->buf.base + off, len);
+		return true;
+	}
+	kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
+	return copy_from_iter(to, len, &iter) == len;
+}
+
 /**
  * kefa_ts_data() - add data to a packet
  * @rdm: the endpoint
@@ -123,43 +164,27 @@ static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct k
 bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop, u64 off,
 		  u32 len, u32 hdr, bool keep)
 {
-	struct iov_iter __uninitialized iter;
-	struct kvec __uninitialized kvec;
-	u8 *to = ts->hdr + hdr;
+	return kefa_ts_place(rdm, ts, rop, off, len, hdr, keep) &&
+	       kefa_ts_copy(rdm, ts, rop, off, len, hdr);
+}
 
-	ts->len = hdr;
-	if (!len)
-		return true;
-	if (hdr + len > KEFA_TS_ROOM) {
-		if (keep && kefa_ts_map(rdm, ts, rop, off, len))
-			return true;
-		ts->copy = kefa_copy_take(&rdm->ep);
-		if (!ts->copy)
-			return false;
-		rdm->ep.stats.bounced++;
-		to = ts->copy->data + hdr;
-	}
-	rdm->stats.copied += len;
-	ts->len += len;
-	if (likely(!rop->buf.segs)) {
-		memcpy(to, rop->buf.base + off, len);
-		return true;
-	}
-	kefa_rop_iter(rop, ITER_SOURCE, off, len, &iter, &kvec);
-	return copy_from_iter(to, len, &iter) == len;
+/* Return: length of the data of a message's packet @i. */
+static u32 kefa_msg_len(const struct kefa_msg_out *out, unsigned int i)
+{
+	return min_t(u64, out->segment, out->bytes - (u64)i * out->segment);
 }
 
 static struct kefa_ts *kefa_msg_slot(struct kefa_rdm *rdm, struct kefa_rop *rop,
-				     struct kefa_msg_out *out, u64 off, bool keep)
+				     const struct kefa_msg_out *out, unsigned int i, bool keep)
 {
-	const u32 len = min_t(u64, out->segment, out->bytes - off);
 	struct kefa_ts *ts = kefa_ts_take(rdm, rop->peer, false);
 
 	if (!ts)
 		return NULL;
 	ts->type = out->pkt.row->type;
 	ts->rop = rop;
-	if (kefa_ts_data(rdm, ts, rop, off, len, out->hdr, keep))
+	if (kefa_ts_place(rdm, ts, rop, (u64)i * out->segment, kefa_msg_len(out, i), out->hdr,
+			  keep))
 		return ts;
 	kefa_ts_free(rdm, ts);
 	return NULL;
@@ -169,6 +194,32 @@ static void kefa_msg_undo(struct kefa_rdm *rdm, struct kefa_ts **ts, unsigned in
 {
 	while (n--)
 		kefa_ts_free(rdm, ts[n]);
+}
+
+/*
+ * Take slots for all packets of a message, and then copy what must be copied: a message that lacks
+ * a bounce buffer would otherwise be copied again with each attempt.
+ */
+static bool kefa_msg_slots(struct kefa_rdm *rdm, struct kefa_rop *rop,
+			   const struct kefa_msg_out *out, struct kefa_ts **ts, bool keep)
+{
+	unsigned int i;
+
+	for (i = 0; i < out->n; i++) {
+		ts[i] = kefa_msg_slot(rdm, rop, out, i, keep);
+		if (!ts[i]) {
+			kefa_msg_undo(rdm, ts, i);
+			return false;
+		}
+	}
+	for (i = 0; i < out->n; i++) {
+		if (!kefa_ts_copy(rdm, ts[i], rop, (u64)i * out->segment, kefa_msg_len(out, i),
+				  out->hdr)) {
+			kefa_msg_undo(rdm, ts, out->n);
+			return false;
+		}
+	}
+	return true;
 }
 
 /**
@@ -278,15 +329,10 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	}
 	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))
 		return -EAGAIN;
-	for (i = 0; i < out.n; i++) {
-		ts[i] = kefa_msg_slot(rdm, rop, &out, (u64)i * out.segment, keep);
-		if (!ts[i]) {
-			kefa_msg_undo(rdm, ts, i);
-			return -EAGAIN;
-		}
-	}
+	if (!kefa_msg_slots(rdm, rop, &out, ts, keep))
+		return -EAGAIN;
 	if (!kefa_tx_ready(rdm, peer, out.n)) {
-		kefa_msg_undo(rdm, ts, i);
+		kefa_msg_undo(rdm, ts, out.n);
 		return 0;
 	}
 	rop->msg_id = kefa_order_give(&peer->order);
