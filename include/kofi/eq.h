@@ -305,7 +305,8 @@ struct fi_cq_tagged_entry {
  *	caller's buffer if @err_data_size isn't 0; otherwise the queue supplies a buffer,
  *	which is valid until the next read of the queue
  * @err_data_size: size in bytes of @err_data, on input and on output
- * @src_addr: the sender, or FI_ADDR_NOTAVAIL
+ * @src_addr: for a receive the sender, for another operation the peer that it was for, or
+ *	FI_ADDR_NOTAVAIL if the provider doesn't know
  *
  * Set @err_data_size before each fi_cq_readerr(); otherwise the value that the previous call
  * stored counts as the size of a buffer. If several CPUs read a queue, supply a buffer.

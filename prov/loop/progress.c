@@ -21,7 +21,7 @@ static void loop_op_complete_cq(struct loop_op *op, struct kofi_cq *cq)
 		.olen		= op->olen,
 		.err		= op->err,
 		.prov_errno	= op->prov_errno,
-		.src_addr	= op->src_addr,
+		.src_addr	= op->req.what & FI_RECV ? op->src_addr : op->req.addr,
 	};
 	const struct fi_cq_tagged_entry entry = {
 		.op_context	= op->req.context,

@@ -85,6 +85,30 @@ static void short_slot(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+/* The error of a send says which peer it was for: an inject has no context to tell it. */
+static void short_to_whom(struct kunit *test)
+{
+	const u32 refused = 9;	/* The device's status for a peer that went away. */
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct fid_ep *from = pair->end[0].ep;
+	const fi_addr_t peer = pair->end[0].peer;
+	struct rdm_comp comp;
+	unsigned int i;
+
+	/* Without an operation, and with one. */
+	KUNIT_EXPECT_EQ(test, fi_inject(from, pair->out, 8, peer), 0);
+	KUNIT_EXPECT_EQ(test, fi_injectdata(from, pair->out, 8, 1, peer), 0);
+	rdm_finish_sent(pair, 0, refused);
+	for (i = 0; i < 2; i++) {
+		comp = rdm_read(&pair->end[0]);
+		KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+		KUNIT_EXPECT_NULL(test, comp.error.op_context);
+		KUNIT_EXPECT_EQ(test, comp.error.err, ECONNRESET);
+		KUNIT_EXPECT_EQ(test, comp.error.src_addr, peer);
+	}
+	rdm_expect_nothing(test, &pair->end[0]);
+}
+
 /* --- order among short and long messages --- */
 
 static const size_t lens[] = { 8, 9000, 16, 0, 30000, 600, 12000, 7, BYTES, 20000, 20, 8 };
@@ -607,6 +631,7 @@ static void short_held(struct kunit *test)
 
 static struct kunit_case short_cases[] = {
 	KUNIT_CASE(short_slot),
+	KUNIT_CASE(short_to_whom),
 	KUNIT_CASE(short_between),
 	KUNIT_CASE(short_waits),
 	KUNIT_CASE(short_window),

@@ -138,7 +138,7 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
 		.tag		= rop->tag,
 		.err		= rop->err,
 		.prov_errno	= rop->prov,
-		.src_addr	= FI_ADDR_NOTAVAIL,
+		.src_addr	= kefa_rpeer_addr(rop->peer),
 	};
 
 	kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
@@ -162,7 +162,7 @@ void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts)
 		.tag		= ts->tag,
 		.err		= ts->err,
 		.prov_errno	= ts->prov,
-		.src_addr	= FI_ADDR_NOTAVAIL,
+		.src_addr	= kefa_rpeer_addr(ts->peer),
 	};
 	struct kefa_side *side = &rdm->ep.tx;
 

@@ -702,6 +702,18 @@ static inline fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct ke
 }
 
 /**
+ * kefa_rpeer_addr() - get a peer's address for a completion
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: index in the address vector, or FI_ADDR_NOTAVAIL.
+ */
+static inline fi_addr_t kefa_rpeer_addr(const struct kefa_rpeer *peer)
+{
+	return peer->addr == KEFA_NO_ADDR ? FI_ADDR_NOTAVAIL : peer->addr;
+}
+
+/**
  * kefa_rop_src() - get the source of a message for its completion
  * @rdm: the endpoint
  * @rop: receive of the message
@@ -711,9 +723,9 @@ static inline fi_addr_t kefa_msg_src(const struct kefa_rdm *rdm, const struct ke
  */
 static inline fi_addr_t kefa_rop_src(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
 {
-	if (!rop->peer || !(rdm->ep.caps & FI_SOURCE) || rop->peer->addr == KEFA_NO_ADDR)
+	if (!rop->peer || !(rdm->ep.caps & FI_SOURCE))
 		return FI_ADDR_NOTAVAIL;
-	return rop->peer->addr;
+	return kefa_rpeer_addr(rop->peer);
 }
 
 /**
