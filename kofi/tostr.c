@@ -11,8 +11,6 @@
 
 /* Larger than any text of fi_tostr(). */
 #define KOFI_TOSTR_SIZE	8192
-/* Longer addresses are cut, because vsprintf() prints at most 64 bytes. */
-#define KOFI_ADDR_SIZE	64
 #define KOFI_INDENT	4
 
 static void print_enum(struct seq_buf *s, const struct kofi_name *names, u64 v)
@@ -127,7 +125,7 @@ static void print_addr(struct seq_buf *s, const char *name, const void *addr,
 	seq_buf_printf(s, "%*s%s: ", KOFI_INDENT, "", name);
 	if (addr && len)
 		seq_buf_printf(s, "%*phN\n",
-			       (int)min_t(size_t, len, KOFI_ADDR_SIZE), addr);
+			       (int)min_t(size_t, len, FI_ADDR_MAX), addr);
 	else
 		seq_buf_printf(s, "(null)\n");
 }

@@ -35,6 +35,9 @@
 /* Largest size of the name of a provider, fabric or domain, including its NUL. */
 #define FI_NAME_MAX		64
 
+/* Largest size in bytes of an endpoint's address, whatever its format. */
+#define FI_ADDR_MAX		64
+
 struct fi_ops;
 struct fi_ops_fabric;
 struct kofi_node;

@@ -11,7 +11,7 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 
-#define KULP_ADDR_MAX	64	/* bytes of an endpoint's address */
+#define KULP_ADDR_MAX	64	/* bytes for an endpoint's address, FI_ADDR_MAX or more */
 #define KULP_NONCE	32
 #define KULP_MAC	32	/* HMAC-SHA-256 */
 #define KULP_SECRETS	2	/* secrets of a client at a time, to replace one by the other */

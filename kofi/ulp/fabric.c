@@ -20,6 +20,8 @@
 #include <kofi/cm.h>
 #include <kofi/ulp.h>
 
+static_assert(KULP_ADDR_MAX >= FI_ADDR_MAX);
+
 MODULE_DESCRIPTION("kOFI: what ULPs share");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -6,7 +6,6 @@
 #define pr_fmt(fmt) "kofi_hello: " fmt
 
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <kofi/cm.h>
@@ -16,7 +15,7 @@
 MODULE_DESCRIPTION("kOFI sample: an endpoint sends itself a message");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_IMPORT_NS(KOFI);
+KOFI_IMPORT_NS(KOFI);
 
 static char *provider;
 module_param(provider, charp, 0444);
@@ -108,7 +107,7 @@ static int hello_open(struct hello *h)
 /* Insert the endpoint's own address. Two machines would have to exchange their addresses. */
 static int hello_meet(struct hello *h)
 {
-	u8 name[64];
+	u8 name[FI_ADDR_MAX];
 	size_t len = sizeof(name);
 	int ret;
 
@@ -132,13 +131,10 @@ static int hello_talk(struct hello *h)
 {
 	ssize_t ret;
 
-	ret = fi_recv(h->ep, h->in, PAGE_SIZE, NULL, FI_ADDR_UNSPEC, &h->recv);
-	if (ret)
-		return ret;
 	strscpy(h->out, HELLO_TEXT, PAGE_SIZE);
-	while ((ret = fi_send(h->ep, h->out, sizeof(HELLO_TEXT), NULL, h->self,
-			      &h->send)) == -EAGAIN)
-		fsleep(1000);
+	/* A new endpoint has room for one of each, so -EAGAIN is an error here. */
+	ret = fi_recv(h->ep, h->in, PAGE_SIZE, NULL, FI_ADDR_UNSPEC, &h->recv) ?:
+	      fi_send(h->ep, h->out, sizeof(HELLO_TEXT), NULL, h->self, &h->send);
 	if (ret)
 		return ret;
 	ret = hello_wait(&h->send) ?: hello_wait(&h->recv);

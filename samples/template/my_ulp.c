@@ -50,7 +50,7 @@ static void close_all(void)
 /* An endpoint may send to itself, once its own address is in the vector. */
 static int find_self(fi_addr_t *self)
 {
-	u8 name[64];
+	u8 name[FI_ADDR_MAX];
 	size_t len = sizeof(name);
 	int ret = fi_getname(&ep->fid, name, &len);
 
@@ -112,7 +112,7 @@ static int __init my_ulp_init(void)
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 	if (ret) {
-		pr_err("failed: %s\n", fi_strerror(ret));
+		pr_err("failed: %s\n", fi_strerror(-ret));
 		close_all();
 	}
 	return fi_to_errno(ret);
