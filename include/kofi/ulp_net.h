@@ -23,7 +23,7 @@ struct task_struct;
 #define KULP_NET_NAME	64	/* an address as text */
 
 /**
- * struct kulp_net - a connection or listener: zeroed, with @lock initialized, before its first use
+ * struct kulp_net - a connection or listener: kulp_net_init() before its first use
  * @lock: protects what follows against kulp_net_shutdown()
  * @sock: the socket, or NULL
  * @shut: kulp_net_shutdown() was called; cleared by kulp_net_close()
@@ -33,6 +33,17 @@ struct kulp_net {
 	struct socket	*sock;
 	bool		shut;
 };
+
+/**
+ * kulp_net_init() - initialize a connection or listener, once
+ * @net: the connection
+ * Context: Any.
+ */
+static inline void kulp_net_init(struct kulp_net *net)
+{
+	*net = (struct kulp_net) { };
+	mutex_init(&net->lock);
+}
 
 /**
  * kulp_net_parse() - parse an address
@@ -147,7 +158,7 @@ struct kulp_conn {
 
 /**
  * struct kulp_listener - a thread that accepts connections
- * @alloc: allocates a connection for the next peer, zeroed with kulp_net.lock initialized. Process
+ * @alloc: allocates a connection for the next peer, zeroed and with kulp_net_init(). Process
  *	context. NULL: there is no memory, the thread tries again later
  * @free: frees a connection that @start wasn't called for. Process context
  * @start: takes over a connection, which is half-open until kulp_conn_settled(). Process context;

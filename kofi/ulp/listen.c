@@ -89,7 +89,7 @@ static int kulp_listener_thread(void *arg)
 void kulp_listener_init(struct kulp_listener *l)
 {
 	mutex_init(&l->lock);
-	mutex_init(&l->net.lock);
+	kulp_net_init(&l->net);
 	INIT_LIST_HEAD(&l->half_open);
 }
 EXPORT_SYMBOL_NS_GPL(kulp_listener_init, KOFI_ULP);

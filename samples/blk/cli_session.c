@@ -259,7 +259,7 @@ void kbc_session_init(struct kbc_disk *d)
 	init_waitqueue_head(&d->wait);
 	INIT_WORK(&d->kick, kbc_kick);
 	INIT_DELAYED_WORK(&d->fast_fail, kbc_fast_fail);
-	mutex_init(&d->session.net.lock);
+	kulp_net_init(&d->session.net);
 	d->state = KBC_CONNECTING;
 }
 

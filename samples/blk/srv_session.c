@@ -364,7 +364,7 @@ static struct kulp_conn *kbs_conn_alloc(struct kulp_listener *l)
 	if (!s)
 		return NULL;
 	s->port = container_of(l, struct kbs_port, listener);
-	mutex_init(&s->conn.net.lock);
+	kulp_net_init(&s->conn.net);
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
 	INIT_WORK(&s->stop_work, kbs_stop_work);

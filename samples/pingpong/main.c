@@ -159,7 +159,7 @@ static int __init pp_init(void)
 		init_waitqueue_head(&pp_instances[i].wait);
 		mutex_init(&pp_instances[i].lock);
 		mutex_init(&pp_instances[i].listener.lock);
-		mutex_init(&pp_instances[i].net.lock);
+		kulp_net_init(&pp_instances[i].net);
 		if (pp_wanted(&pp_instances[i]))
 			ret = pp_start(&pp_instances[i]);
 	}

@@ -14,7 +14,7 @@ static struct kulp_conn *connect(struct kunit *test, u64 peer)
 	struct kulp_conn *conn = kunit_kzalloc(test, sizeof(*conn), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, conn);
-	mutex_init(&conn->net.lock);
+	kulp_net_init(&conn->net);
 	conn->peer = peer;
 	kulp_conn_admit(&listener, conn);
 	return conn;
