@@ -363,6 +363,7 @@ check_docs()
 	local rc=0
 	"$PYTHON" "$LIB/docs.py" api || rc=1
 	"$PYTHON" "$LIB/docs.py" parameters || rc=1
+	"$PYTHON" "$LIB/docs.py" counters || rc=1
 	"$PYTHON" "$LIB/docs.py" versions || rc=1
 	"$PYTHON" "$LIB/docs.py" abi || rc=1
 	make -s -C "$KOFI_TOP/Documentation" BUILDDIR="$WORK/docs" man || rc=1

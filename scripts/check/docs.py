@@ -6,6 +6,7 @@
   docs.py api           every public header has its page below Documentation/api
   docs.py extract DIR   writes the C of README.md and of the guides to DIR
   docs.py parameters    each module parameter is in a manual page
+  docs.py counters      the numbers in debugfs of the EFA provider are in a table
   docs.py abi           sysfs and configfs attributes are in Documentation/ABI
   docs.py versions      modules, tools and packages have the version of CHANGELOG.md
   docs.py template      README.md shows samples/template
@@ -128,6 +129,25 @@ def parameters(top, report):
                            f"parameter {name} is in no manual page")
 
 
+def counters(top, report):
+    """Each number that the EFA provider shows in debugfs is in the first column of a table."""
+    terms = {term for path in tree.files(top, ".rst")
+             if os.path.basename(path) in ("efa.rst", "efa-users.rst")
+             for line in tree.read(top, path).splitlines() if line.startswith("``")
+             for term in re.findall(r"``(\w+)``", re.split(r"\s{2,}", line)[0])}
+    for path in ("prov/efa/debugfs.c", "prov/efa/rdm/show.c", "prov/efa/rdm/packet.c"):
+        text = tree.read(top, path)
+        shown = [(m.start(), word) for m in re.finditer(r'seq_printf\(s, "[^;]*', text)
+                 for word in re.findall(r"(?<!%)\b(\w+) %(?!s)", m[0])]
+        shown += [(m.start(), m[1])
+                  for m in re.finditer(r'\[KEFA_(?:DROP|BAD)_\w+\]\s*= "(\w+)"', text)]
+        for at, word in shown:
+            # "used of all".
+            if word != "of" and word not in terms:
+                report.add(path, text.count("\n", 0, at) + 1,
+                           f"debugfs shows {word}, which no table in efa.rst and efa-users.rst explains")
+
+
 ABI_TAGS = ("What:", "Date:", "KernelVersion:", "Contact:", "Description:")
 ATTRIBUTE = re.compile(r"^(?:CONFIGFS_ATTR(?:_WO|_RO)?\(\w+, (?!_?name\b)(\w+)\)|"
                        r"KBS_(?:TEXT|NUMBER)\(\w+, (\w+)|"
@@ -223,5 +243,5 @@ if __name__ == "__main__":
         print(" ".join(extract(tree.TOP, sys.argv[2])))
     else:
         {"links": links, "api": api, "template": template,
-         "parameters": parameters, "versions": versions, "abi": abi, "maintainers": maintainers}[what](tree.TOP, rep)
+         "parameters": parameters, "counters": counters, "versions": versions, "abi": abi, "maintainers": maintainers}[what](tree.TOP, rep)
     rep.finish()

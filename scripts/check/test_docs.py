@@ -73,6 +73,18 @@ class Api(TreeTest):
                      "doesn't show include/kofi/x.h")
 
 
+class Counters(TreeTest):
+    def test_tables(self):
+        house = {"prov/efa/debugfs.c": 'seq_printf(s, "qp %u of %u name %s\\n",\n\t   qp->n);\n',
+                 "prov/efa/rdm/show.c": '\t[KEFA_DROP_DUP]\t= "dup",\n',
+                 "prov/efa/rdm/packet.c": '\t[KEFA_BAD_ADDR]\t\t= "addr",\n'}
+        table = "``qp``   number\n``dup``,  reasons, not ``x``\n``addr``\n"
+        self.accepts(docs.counters, house | {"Documentation/efa.rst": table})
+        for word in ("qp", "dup", "addr"):
+            self.refuses(docs.counters, house | {"Documentation/efa.rst": table.replace(word, "x")},
+                         f"debugfs shows {word},")
+
+
 class Maintainers(TreeTest):
     def test_entries(self):
         self.accepts(docs.maintainers, {"MAINTAINERS": "F:\tkofi/\nF:\t*\n", "kofi/x.c": ""})
