@@ -3,7 +3,11 @@
 
 import glob
 import os
+import re
 import sys
+
+from docutils import nodes
+from sphinx import addnodes
 
 project = "kOFI"
 author = "kOFI maintainers"
@@ -23,6 +27,23 @@ else:
     suppress_warnings = ["ref.myst", "myst.xref_missing"]
     kerneldoc_bin = os.path.join(kernel_source, "scripts/kernel-doc")
     kerneldoc_srctree = os.path.abspath("..")
+
+def link_calls(app, doctree):
+    """Have the calls that a page names as literals lead to their reference, if there is one."""
+    if app.builder.format != "html":
+        return
+    for literal in list(doctree.findall(nodes.literal)):
+        call = re.fullmatch(r"((?:fi|kofi|kulp)_\w+)\(\)", literal.astext())
+        if call and not isinstance(literal.parent, (nodes.reference, addnodes.pending_xref)):
+            link = addnodes.pending_xref("", refdomain="c", reftype="func", reftarget=call[1],
+                                         refexplicit=True, refwarn=False, refdoc=app.env.docname)
+            literal.replace_self(link)
+            link += literal
+
+
+def setup(app):
+    app.connect("doctree-read", link_calls)
+
 
 primary_domain = "c"
 highlight_language = "c"

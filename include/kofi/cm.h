@@ -5,6 +5,7 @@
 
 #include <kofi/fabric.h>
 
+/* Reference: page api/cm of kOFI's documentation; libfabric's fi_cm(3) */
 int fi_getname(struct fid *fid, void *addr, size_t *addrlen);
 
 #endif /* KOFI_CM_H */

@@ -40,6 +40,7 @@ struct fid_domain {
 			    struct cpumask *mask);
 };
 
+/* Reference: page api/domain of kOFI's documentation; libfabric's fi_domain(3) */
 int fi_domain(struct fid_fabric *fabric, struct fi_info *info,
 	      struct fid_domain **domain, void *context);
 int fi_domain_bind(struct fid_domain *domain, struct fid *bfid, u64 flags);
@@ -131,6 +132,7 @@ struct fid_av {
 	const struct fi_ops_av	*ops;
 };
 
+/* Reference: page api/domain of kOFI's documentation; libfabric's fi_av(3) */
 int fi_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	       struct fid_av **av, void *context);
 int fi_av_insert(struct fid_av *av, const void *addr, size_t count,
@@ -188,9 +190,10 @@ struct fi_mr_attr {
  * @max_pages: maximum number of pages of PAGE_SIZE in a registration
  * @access: access that fi_mr_post_reg() may grant
  * @cq: completion queue of the region's registrations and invalidations
- * @ep: endpoint that issues the region's requests, or NULL for the domain. The endpoint's
- *	sends must complete in @cq as well. Registrations take room as sends do, and the
- *	endpoint can't be closed before the region. A provider may ignore @ep
+ * @ep: endpoint that issues the region's requests, or NULL for the domain, whose regions all
+ *	share one queue of the device. The endpoint's sends must complete in @cq as well.
+ *	Registrations take room as sends do, and the endpoint can't be closed before the region.
+ *	A provider may ignore @ep
  */
 struct fi_mr_alloc_attr {
 	size_t		max_pages;
@@ -230,6 +233,7 @@ struct fid_mr {
 	u64			base_addr;
 };
 
+/* Reference: page api/domain of kOFI's documentation; libfabric's fi_mr(3) */
 int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 		  u64 flags, struct fid_mr **mr);
 int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,

@@ -18,8 +18,9 @@ struct kofi_req_ops;
 
 /**
  * struct fi_msg - a message to be sent or received with flags, fi_msg(3)
- * @msg_iter: the buffer: ITER_KVEC or ITER_BVEC, anything else is -EINVAL. The call
- *	doesn't advance it. Buffers and segment array stay valid until the completion
+ * @msg_iter: the buffer: ITER_KVEC or ITER_BVEC, with the direction ITER_SOURCE for a send or a
+ *	write and ITER_DEST for a receive or a read; anything else is -EINVAL. The call doesn't
+ *	advance it. Buffers and segment array stay valid until the completion, this struct needn't
  * @desc: descriptors from fi_mr_desc(), one per segment of @msg_iter, or NULL
  * @addr: the peer
  * @context: the caller's context, returned in the completion
@@ -116,6 +117,7 @@ enum {
 	FI_OPT_RNR_TIMEOUT	= 0x10000,
 };
 
+/* Reference: page api/endpoint of kOFI's documentation; libfabric's fi_endpoint(3) */
 int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		struct fid_ep **ep, void *context);
 int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags);
@@ -267,7 +269,9 @@ static inline ssize_t fi_sendmsg(struct fid_ep *ep, const struct fi_msg *msg,
  * @len: length of @buf in bytes
  * @dest_addr: the peer, from fi_av_insert()
  *
- * There is no completion on success; a failure is reported.
+ * There is no completion on success. A failure has an error entry without context, whose src_addr
+ * is the peer if the provider knows it. Injected data can't wait: a provider that first has to
+ * find out about a peer returns -EAGAIN until it has.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno: see :ref:`data-call-errors`.

@@ -132,6 +132,7 @@ struct fid_eq {
 	struct fid	fid;
 };
 
+/* Reference: page api/eq of kOFI's documentation; libfabric's fi_eq(3) */
 int fi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	       struct fid_eq **eq, void *context);
 ssize_t fi_eq_read(struct fid_eq *eq, u32 *event, void *buf, size_t len,
@@ -354,6 +355,7 @@ struct fid_cq {
 	const struct fi_ops_cq		*ops;
 };
 
+/* Reference: page api/eq of kOFI's documentation; libfabric's fi_cq(3) */
 int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	       struct fid_cq **cq, void *context);
 
@@ -432,11 +434,11 @@ static inline ssize_t fi_cq_readerr(struct fid_cq *cq,
  * @timeout: milliseconds; negative waits for ever
  *
  * Context: Process context; sleeps. Not from a completion handler.
- * Return: as fi_cq_read(), where -EAGAIN means that the timeout expired, that
- * fi_cq_signal() was called, or that a post that was refused with -EAGAIN may succeed now,
- * in which case the queue may have entries as well; -ENODEV when the queue is empty and
- * the device went away, although outstanding operations will still complete; -EINTR,
- * -EDEADLK, -EOPNOTSUPP for a queue without a wait object.
+ * Return: as fi_cq_read(). -EAGAIN has three causes, which the caller can't tell apart: the
+ * timeout expired; fi_cq_signal() was called; or a post that was refused with -EAGAIN may succeed
+ * now. In the last case the queue may have entries as well, so post again and then read again.
+ * -ENODEV when the queue is empty and the device went away, although outstanding operations will
+ * still complete; -EINTR, -EDEADLK, -EOPNOTSUPP for a queue without a wait object.
  */
 static inline ssize_t fi_cq_sread(struct fid_cq *cq, void *buf, size_t count,
 				  const void *cond, int timeout)
@@ -547,6 +549,7 @@ struct fid_cntr {
 	const struct fi_ops_cntr	*ops;
 };
 
+/* Reference: page api/eq of kOFI's documentation; libfabric's fi_cntr(3) */
 int fi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 		 struct fid_cntr **cntr, void *context);
 

@@ -85,6 +85,7 @@ enum fi_errno {
 	FI_ENOMR	= 270,
 };
 
+/* Reference: page api/errno of kOFI's documentation; libfabric's fi_errno(3) */
 const char *fi_strerror(int errnum);
 int fi_to_errno(int err);
 

@@ -559,6 +559,7 @@ enum fi_type {
 	FI_TYPE_MAX,
 };
 
+/* Reference: page api/fabric of kOFI's documentation; libfabric's fi_version(3), fi_getinfo(3) */
 u32 fi_version(void);
 
 int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
@@ -582,6 +583,7 @@ static inline struct fi_info *fi_allocinfo(void)
 	return fi_dupinfo(NULL);
 }
 
+/* Reference: page api/fabric of kOFI's documentation; libfabric's fi_fabric(3), fi_control(3) */
 int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	      void *context);
 int fi_close(struct fid *fid);
