@@ -44,6 +44,7 @@
 #include "../../prov/efa/rdm/tx.c"
 #include "../../prov/efa/rdm/rx.c"
 #include "../../prov/efa/rdm/msg.c"
+#include "../../prov/efa/rdm/early.c"
 #include "../../prov/efa/rdm/part.c"
 #include "../../prov/efa/rdm/read.c"
 #include "../../prov/efa/rdm/answer.c"

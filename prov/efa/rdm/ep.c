@@ -467,6 +467,7 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->rs_free);
 	INIT_LIST_HEAD(&rdm->chunks);
 	INIT_LIST_HEAD(&rdm->early);
+	INIT_LIST_HEAD(&rdm->due);
 	INIT_LIST_HEAD(&rdm->strange);
 	INIT_LIST_HEAD(&rdm->cq_starved);
 	INIT_DELAYED_WORK(&rdm->join, kefa_rdm_join);

@@ -132,6 +132,8 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool a
 		return;
 	list_for_each_entry_safe(held, next, &rdm->early, link)
 		if (held->peer == peer) {
+			/* The peer won't send it again, and its later messages wait for it. */
+			peer->flags |= KEFA_RPEER_LOST;
 			kefa_rdm_drop(rdm, peer, why);
 			kefa_msg_drop(rdm, held);
 		}
@@ -197,7 +199,7 @@ static void kefa_relieve_early(struct kefa_rdm *rdm)
 		worst = NULL;
 		all = 0;
 		list_for_each_entry(held, &rdm->early, link) {
-			all += held->cost;
+			all += kefa_early_cost(held);
 			if (!worst || held->peer->kept > worst->kept)
 				worst = held->peer;
 		}

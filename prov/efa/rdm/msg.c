@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Arrival of packets. The sender of a packet is identified first; a packet of an unknown sender
- * waits until there is an address handle. Then the packet's turn is checked, and the row of its
- * type handles it.
+ * waits until there is an address handle. Then early.c checks the packet's turn, and the row of
+ * its type handles it.
  *
  * The first packet of a message looks for a receive. If there is none, the packet is kept, and so
  * are the other packets of the message, until a matching receive is posted. A message that has a
  * receive is an operation, which later packets of the message find by its number.
  */
 #include "../path.h"
-#include "rdm.h"
+#include "msg.h"
 
 /* --- messages that have a receive --- */
 
@@ -70,13 +70,6 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
 }
 
-/* The pump tries the next message of a peer again. */
-static void kefa_rdm_starve(struct kefa_rdm *rdm)
-{
-	rdm->starved = true;
-	rdm->waits = true;
-}
-
 /* Return: the answer that the sender of the message waits for, or 0. */
 static u8 kefa_rop_answer(const struct kefa_rop *rop)
 {
@@ -118,11 +111,6 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	kefa_rdm_end(rdm, rop);
 }
 
-static u64 kefa_pkt_total(const struct kefa_pkt *pkt)
-{
-	return pkt->row->data == KEFA_DATA_ALL ? pkt->data_len : pkt->msg_length;
-}
-
 /* Set the fields of a receive that has taken the packet's message. */
 static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer,
 			   const struct kefa_pkt *pkt)
@@ -142,12 +130,6 @@ static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct ke
 	}
 	if (pkt->row->flags & KEFA_ROW_DC)
 		rop->flags |= KEFA_ROP_DC;
-}
-
-/* Return: bytes of the packet's message that the sender sends; the receiver reads the rest. */
-static u64 kefa_pkt_parts(const struct kefa_pkt *pkt)
-{
-	return pkt->row->flags & KEFA_ROW_READ ? pkt->runt_length : kefa_pkt_total(pkt);
 }
 
 /* Return: bytes of the operation's message that the sender sends. */
@@ -178,14 +160,6 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	}
 	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(rop->peer->id, rop->msg_id));
 	rdm->part = rop;
-}
-
-/* Return: whether a packet fits a message of which @done bytes have arrived. */
-static bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 parts, u64 done)
-{
-	/* @done exceeds @parts if the message couldn't be read, and its rest is sent. */
-	return kefa_pkt_total(pkt) == total && kefa_pkt_parts(pkt) == parts &&
-	       done < parts && pkt->data_len <= parts - done;
 }
 
 /**
@@ -291,6 +265,8 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 			kefa_held_free(rdm, more);
 		}
 	} else {
+		if (held->where == KEFA_HELD_EARLY)
+			kefa_early_forget(rdm, held);
 		list_del(&held->link);
 	}
 	kefa_index_del(&rdm->msgs, &held->node);
@@ -354,28 +330,23 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	return took;
 }
 
-/* Return: the operation of an entry of kefa_rdm.msgs, or NULL if the entry is a packet. */
-static struct kefa_rop *kefa_node_rop(const struct kefa_rdm *rdm, struct kefa_index_node *n)
-{
-	struct kefa_rop *rop = container_of(n, struct kefa_rop, msg);
-
-	return rop >= rdm->rops.ops && rop < rdm->rops.ops + rdm->rops.size ? rop : NULL;
-}
-
-static bool kefa_node_early(const struct kefa_rdm *rdm, struct kefa_index_node *n)
-{
-	return !kefa_node_rop(rdm, n) &&
-	       container_of(n, struct kefa_held, node)->where == KEFA_HELD_EARLY;
-}
-
-/* Return: with @early, a packet whose turn hasn't come, else the begun message; or NULL. */
-static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
-					     const struct kefa_rpeer *peer, u32 msg_id, bool early)
+/**
+ * kefa_msg_begun() - find a message that has begun and is expected to have more packets
+ * @rdm: the endpoint
+ * @peer: sender of the message
+ * @msg_id: number of the message
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the entry in kefa_rdm.msgs of its operation, or of its first packet if no receive has
+ * matched; or NULL.
+ */
+struct kefa_index_node *kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+				       u32 msg_id)
 {
 	struct kefa_index_node *n;
 
 	kefa_index_for_each(n, &rdm->msgs, kefa_rop_key(peer->id, msg_id))
-		if (kefa_node_early(rdm, n) == early)
+		if (!kefa_node_early(rdm, n))
 			return n;
 	return NULL;
 }
@@ -384,7 +355,7 @@ static struct kefa_index_node *kefa_msg_find(const struct kefa_rdm *rdm,
 static struct kefa_rop *kefa_msg_rop(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
 				     u32 msg_id)
 {
-	struct kefa_index_node *n = kefa_msg_find(rdm, peer, msg_id, false);
+	struct kefa_index_node *n = kefa_msg_begun(rdm, peer, msg_id);
 
 	return n ? kefa_node_rop(rdm, n) : NULL;
 }
@@ -428,7 +399,7 @@ static enum kefa_took kefa_rtm_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 	struct kefa_index_node *n = NULL;
 
 	if (pkt->row->flags & KEFA_ROW_MULTI)
-		n = kefa_msg_find(rdm, peer, pkt->msg_id, false);
+		n = kefa_msg_begun(rdm, peer, pkt->msg_id);
 	return n ? kefa_msg_next(rdm, peer, pkt, held, n) :
 		   kefa_msg_first(rdm, peer, pkt, held);
 }
@@ -459,87 +430,6 @@ const struct kefa_pkt_ops kefa_rtm_ops = {
 	.received	= kefa_rtm_received,
 };
 
-/* --- order of messages --- */
-
-/* Return: whether one more early packet may be kept. The limit keeps the search short. */
-static bool kefa_early_ok(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
-			  const struct kefa_pkt *pkt)
-{
-	const u32 most = pkt->row->flags & KEFA_ROW_MULTI ? KEFA_EARLY_PARTS : 1;
-	struct kefa_index_node *n;
-	u32 have = 0;
-
-	kefa_index_for_each(n, &rdm->msgs, kefa_rop_key(peer->id, pkt->msg_id))
-		have += kefa_node_early(rdm, n);
-	return have < most;
-}
-
-static enum kefa_took kefa_keep_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				      const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	struct kefa_held *kept;
-
-	if (!kefa_early_ok(rdm, peer, pkt)) {
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
-		return KEFA_TOOK_DONE;
-	}
-	kept = kefa_keep_packet(rdm, held, peer);
-	kept->where = KEFA_HELD_EARLY;
-	list_add_tail(&kept->link, &rdm->early);
-	kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));
-	rdm->stats.early++;
-	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
-}
-
-static enum kefa_took kefa_take_now(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				    const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	enum kefa_took took = pkt->row->ops->received(rdm, peer, pkt, held);
-
-	if (took == KEFA_TOOK_NOT) {
-		kefa_rdm_starve(rdm);
-		rdm->stats.starved++;
-		return kefa_keep_early(rdm, peer, pkt, held);
-	}
-	peer->order.exp_id++;
-	kefa_rdm_drain(rdm, peer);
-	return took;
-}
-
-static enum kefa_took kefa_take_ordered(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	switch (kefa_order_whose(&peer->order, pkt->msg_id)) {
-	case KEFA_ORDER_NOW:
-		return kefa_take_now(rdm, peer, pkt, held);
-	case KEFA_ORDER_LATER:
-		return kefa_keep_early(rdm, peer, pkt, held);
-	case KEFA_ORDER_PAST:
-		if (pkt->row->flags & KEFA_ROW_MULTI &&
-		    kefa_msg_find(rdm, peer, pkt->msg_id, false))
-			return pkt->row->ops->received(rdm, peer, pkt, held);
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
-		return KEFA_TOOK_DONE;
-	default:
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_FAR);
-		kefa_rdm_kill(rdm, peer, EPROTO, 0);
-		return KEFA_TOOK_DONE;
-	}
-}
-
-/* Without FI_ORDER_SAS, a message is kept as an early one only if it can't be handled for now. */
-static enum kefa_took kefa_take_any(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				    const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	enum kefa_took took = pkt->row->ops->received(rdm, peer, pkt, held);
-
-	if (took != KEFA_TOOK_NOT)
-		return took;
-	kefa_rdm_starve(rdm);
-	rdm->stats.starved++;
-	return kefa_keep_early(rdm, peer, pkt, held);
-}
-
 static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				       const struct kefa_pkt *pkt, struct kefa_held *held)
 {
@@ -557,111 +447,8 @@ static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *
 	/* A request that is repeated after a READ_NACK had its turn the first time. */
 	if (unlikely(pkt->flags & row->may & KEFA_REQ_READ_NACK))
 		return kefa_again_received(rdm, peer, pkt, kefa_msg_rop(rdm, peer, pkt->msg_id));
-	return rdm->ordered ? kefa_take_ordered(rdm, peer, pkt, held) :
-			      kefa_take_any(rdm, peer, pkt, held);
-}
-
-/* Return: whether an early packet was handled or dropped. Otherwise it is kept as before. */
-static bool kefa_take_early(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-			    struct kefa_held *early, bool begun)
-{
-	enum kefa_took took = KEFA_TOOK_DONE;
-	struct kefa_pkt __uninitialized pkt;
-
-	kefa_parse(early->buf, early->len, &pkt);
-	kefa_index_del(&rdm->msgs, &early->node);
-	list_del_init(&early->link);
-	if (!begun || (pkt.row->flags & KEFA_ROW_MULTI &&
-		       kefa_msg_find(rdm, peer, pkt.msg_id, false)))
-		took = pkt.row->ops->received(rdm, peer, &pkt, early);
-	else
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
-	if (took == KEFA_TOOK_NOT) {
-		early->where = KEFA_HELD_EARLY;
-		list_add_tail(&early->link, &rdm->early);
-		kefa_index_add(&rdm->msgs, &early->node, kefa_rop_key(peer->id, pkt.msg_id));
-		kefa_rdm_starve(rdm);
-		return false;
-	}
-	if (took == KEFA_TOOK_DONE)
-		kefa_held_free(rdm, early);
-	return true;
-}
-
-/**
- * kefa_rdm_drain() - handle the kept packets of a peer whose turn has come
- * @rdm: the endpoint
- * @peer: the peer
- *
- * The peer determines their number, so this handles KEFA_DRAIN_MAX, and the worker the others.
- *
- * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
- */
-void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
-{
-	struct kefa_index_node *n;
-	struct kefa_held *early;
-	unsigned int done;
-	u32 next;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	for (done = 0; !list_empty(&rdm->early); done++) {
-		next = peer->order.exp_id;
-		if (done == KEFA_DRAIN_MAX) {
-			kefa_rdm_starve(rdm);
-			kefa_ep_kick(&rdm->ep);
-			return;
-		}
-		/* Handle other packets of the last begun message before the next message. */
-		n = kefa_msg_find(rdm, peer, next - 1, true);
-		if (n) {
-			early = container_of(n, struct kefa_held, node);
-			kefa_take_early(rdm, peer, early, true);
-			continue;
-		}
-		n = kefa_msg_find(rdm, peer, next, true);
-		if (!n)
-			return;
-		early = container_of(n, struct kefa_held, node);
-		if (!kefa_take_early(rdm, peer, early, false))
-			return;
-		peer->order.exp_id++;
-	}
-}
-
-/* Without FI_ORDER_SAS, early packets are messages that couldn't be handled. */
-static void kefa_retry_one(struct kefa_rdm *rdm, struct kefa_held *early)
-{
-	struct kefa_rpeer *peer = early->peer;
-
-	if (!rdm->ordered)
-		kefa_take_early(rdm, peer, early, false);
-	else if (lower_32_bits(early->node.key) - (peer->order.exp_id - 1) <= 1)
-		kefa_rdm_drain(rdm, peer);
-}
-
-/**
- * kefa_rdm_retry() - handle messages that waited for an operation, or room for the completion
- * @rdm: the endpoint
- *
- * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
- */
-void kefa_rdm_retry(struct kefa_rdm *rdm)
-{
-	struct kefa_held *early;
-	struct list_head *at;
-	u32 left = 0;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	rdm->starved = false;
-	list_for_each(at, &rdm->early)
-		left++;
-	/* Try each one once, although one may drain others. Stop at the first that fails again. */
-	while (left-- && !list_empty(&rdm->early) && !rdm->starved) {
-		early = list_first_entry(&rdm->early, struct kefa_held, link);
-		list_move_tail(&early->link, &rdm->early);
-		kefa_retry_one(rdm, early);
-	}
+	return rdm->ordered ? kefa_ordered_received(rdm, peer, pkt, held) :
+			      kefa_unordered_received(rdm, peer, pkt, held);
 }
 
 /* --- senders --- */

@@ -82,7 +82,7 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 bool kefa_rdm_waits(const struct kefa_rdm *rdm)
 {
 	lockdep_assert_held(&rdm->ep.lock);
-	return rdm->starved || rdm->shut || !list_empty(&rdm->todo) ||
+	return rdm->shut || !list_empty(&rdm->due) || !list_empty(&rdm->todo) ||
 	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
 	       !list_empty(&rdm->reading) ||
 	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
@@ -101,7 +101,7 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_backoffs(rdm);
 	if (!list_empty(&rdm->owing))
 		kefa_rdm_answer(rdm);
-	if (unlikely(rdm->starved))
+	if (unlikely(!list_empty(&rdm->due)))
 		kefa_rdm_retry(rdm);
 	if (!list_empty(&rdm->todo))
 		kefa_rdm_serve_all(rdm);

@@ -42,9 +42,7 @@ enum {
 	KEFA_TS_ROOM		= 512,
 	/* Maximum length of a packet that is copied to be kept, so that its buffer is free. */
 	KEFA_KEEP_COPY		= 1024,
-	/* Maximum number of early packets of one message. */
-	KEFA_EARLY_PARTS	= 256,
-	/* Maximum number of kept packets that are handled at a time when their turn has come. */
+	/* Number of early packets after which other messages that are due wait for the worker. */
 	KEFA_DRAIN_MAX		= 64,
 	/* Maximum number of RECEIPTs that are due to a peer that isn't ready. */
 	KEFA_OWED_MAX		= 32,
@@ -242,9 +240,11 @@ struct kefa_ts {
 /**
  * enum kefa_held_where - place of a kept packet
  * @KEFA_HELD_NOT: the packet isn't kept
- * @KEFA_HELD_EARLY: in kefa_rdm.msgs and .early, because its turn hasn't come
+ * @KEFA_HELD_EARLY: in kefa_rdm.msgs and .early, because its turn hasn't come; the first packet of
+ *	a message
  * @KEFA_HELD_UNEXP: in kefa_rdm.match, and also in .msgs if more of the message is expected
- * @KEFA_HELD_MORE: in kefa_held.link of the first packet of an unexpected message
+ * @KEFA_HELD_MORE: in kefa_held.link of the first packet of an unexpected message, or in
+ *	kefa_held.rest of an early one
  * @KEFA_HELD_STRANGE: in kefa_rdm.strange, because the sender has no address handle yet
  */
 enum kefa_held_where {
@@ -257,7 +257,9 @@ enum kefa_held_where {
 
 /**
  * struct kefa_held - a received packet that is or may be kept
- * @msg: for the first packet of an unexpected message, entry in the match
+ * @msg: in KEFA_HELD_UNEXP, entry in the match
+ * @rest: in KEFA_HELD_EARLY, list of the message's packets in KEFA_HELD_MORE
+ * @due: in KEFA_HELD_EARLY, entry in kefa_rdm.due, if it is the message's turn
  * @node: entry in kefa_rdm.msgs, by (peer, msg_id)
  * @link: entry in the list of @where; in KEFA_HELD_UNEXP the list of the message's packets in
  *	KEFA_HELD_MORE
@@ -265,7 +267,7 @@ enum kefa_held_where {
  * @buf: the packet
  * @len: length of the packet
  * @cost: bytes of memory that the kept packet uses
- * @total: length of an unexpected message
+ * @total: length of a message that is unexpected or early
  * @parts: bytes of the message that are sent without a request by the receiver
  * @done: bytes of the message that have arrived
  * @src_qpn: queue pair of the sender
@@ -274,7 +276,13 @@ enum kefa_held_where {
  * @copied: @buf follows this structure, in one kmalloc() object; otherwise it is a receive slot's
  */
 struct kefa_held {
-	struct kofi_match_msg	msg;
+	union {
+		struct kofi_match_msg	msg;
+		struct {
+			struct list_head	rest;
+			struct list_head	due;
+		};
+	};
 	struct kefa_index_node	node;
 	struct list_head	link;
 	struct kefa_rpeer	*peer;
@@ -387,11 +395,12 @@ struct kefa_chunk {
  * @chunks: memory of receive slots
  * @kept: bytes of memory that kept packets use
  * @budget: maximum of @kept
- * @early: packets that arrived before their turn
+ * @early: messages that arrived before their turn, by their first packets
+ * @due: those of @early whose turn has come, and that wait for an operation, for room in the
+ *	completion queue, or for the worker
  * @strange: packets of strangers
  * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
  *	corrects
- * @starved: the next message of a peer waits for an operation, or for room in the completion queue
  * @shut: fewer receives than @target are posted because of the budget
  * @cq_starved: entry in kefa_cq.starved; protected by kefa_cq.starved_lock
  * @join: work that creates address handles for strangers
@@ -456,9 +465,9 @@ struct kefa_rdm {
 	u64			kept;
 	u64			budget;
 	struct list_head	early;
+	struct list_head	due;
 	struct list_head	strange;
 	bool			waits;
-	bool			starved;
 	bool			shut;
 	struct list_head	cq_starved;
 	struct delayed_work	join;
@@ -632,11 +641,15 @@ void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop
 bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
 bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
 
+/* early.c */
+
+bool kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_rdm_retry(struct kefa_rdm *rdm);
+u64 kefa_early_cost(const struct kefa_held *first);
+
 /* msg.c */
 
 void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held);
-void kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
-void kefa_rdm_retry(struct kefa_rdm *rdm);
 void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, u64 off, u32 len);
 void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt);
 void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop);

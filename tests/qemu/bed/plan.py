@@ -237,6 +237,8 @@ def suite_modules(built):
 
 def suites_of(boot, listed):
     """The suites that must run in a boot."""
+    if boot == "kunit-models":
+        return ["kefa_rdm_chaos", "kefa_rdm_shaking"]
     split = {"kunit": False, "kunit-efa": True}
     return [name for name in listed
             if boot not in split or split[boot] == name.startswith("kefa_")]
@@ -252,6 +254,10 @@ def suite_boots(built, at, only):
     boots = (("check", Boot("kunit-efa", suites=efa, **quick)),
              ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa), **quick)),
              ("full", Boot("kunit-parallel", **common)),
+             # Models with many more steps.
+             ("full", Boot("kunit-models", suites=efa, timeout=3600,
+                           suite_parameters="chaos_seeds=10 chaos_steps=100000 shaking_all=1",
+                           cmdline="kunit.filter_glob=kefa_rdm_[cs]ha*")),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots
             if runs(level, at, only) and (not only or boot.name in only)]

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Messages that arrive: what msg.c and early.c share. */
+#ifndef KEFA_RDM_MSG_H
+#define KEFA_RDM_MSG_H
+
+#include "rdm.h"
+
+/* early.c */
+
+enum kefa_took kefa_ordered_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				     const struct kefa_pkt *pkt, struct kefa_held *held);
+enum kefa_took kefa_unordered_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				       const struct kefa_pkt *pkt, struct kefa_held *held);
+void kefa_early_forget(struct kefa_rdm *rdm, struct kefa_held *first);
+
+/* msg.c */
+
+struct kefa_index_node *kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+				       u32 msg_id);
+
+/**
+ * kefa_node_rop() - get the operation of an entry of kefa_rdm.msgs
+ * @rdm: the endpoint
+ * @n: the entry
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the operation, or NULL if the entry is a packet.
+ */
+static inline struct kefa_rop *kefa_node_rop(const struct kefa_rdm *rdm, struct kefa_index_node *n)
+{
+	struct kefa_rop *rop = container_of(n, struct kefa_rop, msg);
+
+	return rop >= rdm->rops.ops && rop < rdm->rops.ops + rdm->rops.size ? rop : NULL;
+}
+
+/**
+ * kefa_node_early() - check whether an entry of kefa_rdm.msgs is a packet that arrived early
+ * @rdm: the endpoint
+ * @n: the entry
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is.
+ */
+static inline bool kefa_node_early(const struct kefa_rdm *rdm, struct kefa_index_node *n)
+{
+	return !kefa_node_rop(rdm, n) &&
+	       container_of(n, struct kefa_held, node)->where == KEFA_HELD_EARLY;
+}
+
+/**
+ * kefa_pkt_total() - get the length of a packet's message
+ * @pkt: a request
+ *
+ * Context: Any.
+ * Return: the number of bytes.
+ */
+static inline u64 kefa_pkt_total(const struct kefa_pkt *pkt)
+{
+	return pkt->row->data == KEFA_DATA_ALL ? pkt->data_len : pkt->msg_length;
+}
+
+/**
+ * kefa_pkt_parts() - get the part of a packet's message that the sender sends
+ * @pkt: a request
+ *
+ * Context: Any.
+ * Return: the number of bytes; the receiver reads the rest.
+ */
+static inline u64 kefa_pkt_parts(const struct kefa_pkt *pkt)
+{
+	return pkt->row->flags & KEFA_ROW_READ ? pkt->runt_length : kefa_pkt_total(pkt);
+}
+
+/**
+ * kefa_part_ok() - check that a packet fits the message to which it claims to belong
+ * @pkt: another packet of the message
+ * @total: length of the message
+ * @parts: bytes of the message that the sender sends
+ * @done: bytes of the message that have arrived; more than @parts if the message couldn't be read,
+ *	and its rest is sent
+ *
+ * Context: Any.
+ * Return: whether it fits.
+ */
+static inline bool kefa_part_ok(const struct kefa_pkt *pkt, u64 total, u64 parts, u64 done)
+{
+	return kefa_pkt_total(pkt) == total && kefa_pkt_parts(pkt) == parts &&
+	       done < parts && pkt->data_len <= parts - done;
+}
+
+#endif /* KEFA_RDM_MSG_H */
