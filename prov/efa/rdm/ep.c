@@ -47,6 +47,10 @@ static unsigned int kefa_implicit_max = 1024;
 module_param_named(implicit_av_size, kefa_implicit_max, uint, 0644);
 MODULE_PARM_DESC(implicit_av_size, "Maximum number of peers of an endpoint of fabric efa that are in no address vector");
 
+static unsigned int kefa_handshake_s = 60;
+module_param_named(handshake_timeout, kefa_handshake_s, uint, 0644);
+MODULE_PARM_DESC(handshake_timeout, "Seconds after which a peer of fabric efa that receives packets without sending its HANDSHAKE is dead, up to 120; 0 for no limit");
+
 /* Maximum number of removed peers whose message numbers are remembered. */
 #define KEFA_TOMBS_MAX	4096
 
@@ -508,6 +512,7 @@ int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;
 	rdm->ordered = info->rx_attr->msg_order & FI_ORDER_SAS;
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
+	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
 	rdm->use_rdma = dom->dev->rdma_read;
 	kefa_rdm_lists(rdm);
 	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_rnr_first_us),

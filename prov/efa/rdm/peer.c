@@ -321,8 +321,12 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 {
 	struct kefa_tomb *tomb;
 
-	/* Without any exchange of packets there is no state to remember. */
-	if (!peer->order.next_id && !peer->order.exp_id && !(peer->flags & ~KEFA_RPEER_IMPLICIT))
+	/*
+	 * Without any exchange of packets there is no state to remember. A peer that was asked for
+	 * its HANDSHAKE will send it, only once, and without a raw address.
+	 */
+	if (!peer->order.next_id && !peer->order.exp_id && !(peer->flags & ~KEFA_RPEER_IMPLICIT) &&
+	    peer->state != KEFA_RPEER_SHAKING)
 		return true;
 	tomb = peers->tombs_max ? kzalloc(sizeof(*tomb), GFP_ATOMIC | __GFP_NOWARN) : NULL;
 	if (!tomb) {

@@ -74,6 +74,7 @@ enum kefa_rpeer_state {
  * @state: enum kefa_rpeer_state
  * @owes: KEFA_OWES_HANDSHAKE and so on: packets to the peer that are due
  * @flags: KEFA_RPEER_IMPLICIT and so on
+ * @checks: in KEFA_RPEER_SHAKING, number of checks by silent.c
  * @kept: bytes of memory that kept packets of the peer use
  * @wrs: number of work requests to the peer that the device has or that are parked
  * @nops: number of operations with the peer
@@ -100,6 +101,7 @@ struct kefa_rpeer {
 	u8			state;
 	u8			owes;
 	u8			flags;
+	u8			checks;
 	u32			kept;
 	u16			wrs;
 	u16			nops;

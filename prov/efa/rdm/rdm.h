@@ -406,6 +406,8 @@ struct kefa_chunk {
  * @join: work that creates address handles for strangers
  * @silent: work that asks silent peers for a sign of life
  * @listening: @silent is queued
+ * @shake_checks: number of checks by @silent after which a peer that owes its HANDSHAKE is dead;
+ *	0 for no limit
  * @refused: an injected message was refused, as its peer owes its HANDSHAKE
  * @join_tries: number of failed attempts for the current address handle; used by @join only
  * @stats: counters
@@ -474,6 +476,7 @@ struct kefa_rdm {
 	u32			join_tries;
 	struct delayed_work	silent;
 	bool			listening;
+	u8			shake_checks;
 	bool			refused;
 	struct kefa_rdm_stats	stats;
 };

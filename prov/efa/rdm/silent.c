@@ -4,6 +4,9 @@
  * for that peer, so nothing would show that the peer is gone. Such a peer is sent a packet without
  * effect, the one that asks for a HANDSHAKE, and the device reports whether the peer took it. A
  * peer that takes it is alive, however long the operation takes.
+ *
+ * But a peer sends its HANDSHAKE only once. If it was lost, nothing else would end the wait: a peer
+ * that owes it for too long is dead.
  */
 #include "../path.h"
 #include "rdm.h"
@@ -66,14 +69,30 @@ static struct kefa_rop *kefa_silent_next(struct kefa_rdm *rdm, u32 *i)
 	return NULL;
 }
 
+/* Count a check of a peer that owes its HANDSHAKE. Return: false if that was the last one. */
+static bool kefa_silent_count(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (peer->state != KEFA_RPEER_SHAKING || !rdm->shake_checks ||
+	    ++peer->checks < rdm->shake_checks)
+		return true;
+	kefa_rdm_kill(rdm, peer, ETIMEDOUT, 0);
+	return false;
+}
+
+/* Return: whether the device has a packet for the peer, or will have. */
+static bool kefa_silent_busy(const struct kefa_rpeer *peer)
+{
+	return peer->wrs || peer->backoff.waiting || peer->owes & KEFA_OWES_TRIGGER;
+}
+
 /*
  * Ask a peer for a sign of life, unless it has sent a packet since the last check, or the device
  * has a packet for it, whose completion will show whether the peer is gone.
  */
 static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
-	if (!(peer->flags & KEFA_RPEER_SILENT) || peer->wrs || peer->backoff.waiting ||
-	    peer->owes & KEFA_OWES_TRIGGER)
+	if (!(peer->flags & KEFA_RPEER_SILENT) || kefa_silent_busy(peer) ||
+	    !kefa_silent_count(rdm, peer))
 		return;
 	peer->owes |= KEFA_OWES_TRIGGER;
 	rdm->stats.asked++;
@@ -92,6 +111,17 @@ static void kefa_silent_ask_all(struct kefa_rdm *rdm)
 		kefa_silent_ask(rdm, peer);
 }
 
+/* Note that a peer hasn't sent a packet since this check. */
+static void kefa_silent_mark(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (peer->flags & KEFA_RPEER_SILENT)
+		return;
+	peer->flags |= KEFA_RPEER_SILENT;
+	/* Other packets of the peer don't replace its HANDSHAKE. */
+	if (!kefa_silent_busy(peer))
+		kefa_silent_count(rdm, peer);
+}
+
 /* Return: whether the ULP waits for any peer. */
 static bool kefa_silent_look(struct kefa_rdm *rdm)
 {
@@ -102,14 +132,14 @@ static bool kefa_silent_look(struct kefa_rdm *rdm)
 
 	kefa_silent_ask_all(rdm);
 	while ((rop = kefa_silent_next(rdm, &i))) {
-		rop->peer->flags |= KEFA_RPEER_SILENT;
+		kefa_silent_mark(rdm, rop->peer);
 		more = true;
 	}
 	if (!rdm->refused)
 		return more;
 	rdm->refused = false;
 	for (i = 0; (peer = kefa_silent_shaking(rdm, &i)); rdm->refused = true)
-		peer->flags |= KEFA_RPEER_SILENT;
+		kefa_silent_mark(rdm, peer);
 	return more || rdm->refused;
 }
 
