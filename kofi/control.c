@@ -386,12 +386,14 @@ int fi_control(struct fid *fid, int command, void *arg)
 EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
 
 /**
- * fi_cancel() - cancel an operation that has not begun
+ * fi_cancel() - cancel an operation
  * @fid: the endpoint
  * @context: context of the operation
  *
- * The operation still completes: with ECANCELED, or as usual if it was too late to cancel it.
- * fi_endpoint(3).
+ * The operation still completes: with ECANCELED, or as usual if it was too late to cancel it. A
+ * send can be cancelled until it has begun. A receive can be cancelled even while its message
+ * arrives, if the provider supports that, as fabric efa does; the memory belongs to the ULP from
+ * the completion on, which may be later. fi_endpoint(3).
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, -ENOENT when no operation with that context can be canceled,

@@ -207,10 +207,58 @@ static void early_removed(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+/* --- messages that never end --- */
+
+/*
+ * A peer begins messages and doesn't end them. The ULP can cancel their receives; what comes of the
+ * messages after that is dropped. A peer that leaves too many behind is dead.
+ */
+static void early_cancelled(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct fi_efa_addr from;
+	fi_addr_t to;
+	long i;
+
+	from = meet(test, pair, 0, &to);
+	for (i = 0; i <= KEFA_OWED_MAX; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 2, 77, i), 0);
+		KUNIT_EXPECT_TRUE(test, part(pair, &from, 1 + i, 2, 0));
+		efake_settle_all();
+	}
+	rdm_expect_nothing(test, &pair->end[1]);
+	for (i = 0; i < KEFA_OWED_MAX; i++) {
+		KUNIT_EXPECT_EQ(test, fi_cancel(&pair->end[1].ep->fid, (void *)i), 0);
+		rdm_expect_error(test, &pair->end[1], i, ECANCELED);
+		KUNIT_EXPECT_EQ(test, fi_cancel(&pair->end[1].ep->fid, (void *)i), -ENOENT);
+	}
+	KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size - 1);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+	/* The rest of one comes after all, and isn't written to the ULP's memory. */
+	pair->in[1] = 0x5a;
+	KUNIT_EXPECT_TRUE(test, part(pair, &from, 1, 2, 1));
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, pair->in[1], 0x5a);
+	KUNIT_EXPECT_EQ(test, rdm->rops.used, (u32)KEFA_OWED_MAX);
+	/* Not the ULP's last receive, nor one more that it posts, may be one too many. */
+	KUNIT_EXPECT_EQ(test, fi_cancel(&pair->end[1].ep->fid, (void *)i), 0);
+	rdm_expect_error(test, &pair->end[1], i, ECANCELED);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 2, 77, 100), 0);
+	KUNIT_EXPECT_TRUE(test, part(pair, &from, 2 + i, 2, 0));
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, fi_cancel(&pair->end[1].ep->fid, (void *)100), 0);
+	rdm_expect_error(test, &pair->end[1], 100, ECANCELED);
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
+	rdm_expect_whole(test, pair);
+}
+
 static struct kunit_case early_cases[] = {
 	KUNIT_CASE(early_limit),
 	KUNIT_CASE(early_parts),
 	KUNIT_CASE(early_removed),
+	KUNIT_CASE(early_cancelled),
 	{}
 };
 

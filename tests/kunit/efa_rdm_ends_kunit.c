@@ -231,6 +231,78 @@ static void carrier_name(const enum carrier *carrier, char *name)
 
 KUNIT_ARRAY_PARAM(carrier, carriers, carrier_name);
 
+/*
+ * Cancel the receive at a moment, and let the message end. From the completion on, the memory
+ * belongs to the ULP. Return: whether the message was still in progress at that moment.
+ */
+static bool cancel_at(struct kunit *test, struct moment *m, unsigned int *cancelled)
+{
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	bool more = true, ours = false;
+	ssize_t ret = -ENOENT;
+	unsigned int n;
+
+	m->completed[0] = 0;
+	m->completed[1] = 0;
+	begin(test, pair, m);
+	for (n = 0; n < m->steps && more; n++)
+		more = step(pair);
+	m->states |= states(pair);
+	read_all(pair, m);
+	if (!m->completed[1]) {
+		ret = fi_cancel(&pair->end[1].ep->fid, (void *)1);
+		KUNIT_EXPECT_EQ(test, fi_cancel(&pair->end[1].ep->fid, (void *)1), -ENOENT);
+	}
+	*cancelled += !ret;
+	do {
+		read_all(pair, m);
+		if (m->completed[1] && !ours)
+			memset(pair->in, 0x5a, BYTES);
+		ours = m->completed[1];
+	} while (step(pair));
+	read_all(pair, m);
+	if (!ret)
+		KUNIT_EXPECT_FALSE(test, m->told[1]);
+	else
+		KUNIT_EXPECT_TRUE(test, m->told[1]);
+	for (n = 0; n < BYTES && ours && pair->in[n] == 0x5a; n++)
+		;
+	KUNIT_EXPECT_EQ(test, n, ours ? (unsigned int)BYTES : 0U);
+	KUNIT_EXPECT_EQ(test, m->completed[1], 1U);
+	/* The message of a receive that had got none is unexpected now, and waits for another. */
+	if (!ret && !m->completed[0]) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, BYTES, 5, 1), 0);
+		while (step(pair))
+			;
+		read_all(pair, m);
+		KUNIT_EXPECT_EQ(test, m->completed[1], 2U);
+	}
+	KUNIT_EXPECT_EQ(test, m->completed[0], 1U);
+	KUNIT_EXPECT_TRUE(test, m->told[0]);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.deaths, 0ULL);
+	rdm_expect_whole(test, pair);
+	EFA_CLOSE(test, pair->end[0].ep);
+	EFA_CLOSE(test, pair->end[1].ep);
+	efake_remove(pair->fake);
+	return more;
+}
+
+/* The receive can be cancelled at any moment until it completes, and its sender isn't affected. */
+static void ends_cancelled(struct kunit *test)
+{
+	struct moment m = { .carrier = *(const enum carrier *)test->param_value };
+	unsigned int cancelled = 0;
+
+	for (m.steps = 0; cancel_at(test, &m, &cancelled); m.steps++) {
+		if (test->status == KUNIT_FAILURE) {
+			kunit_info(test, "cancelled after %u steps\n", m.steps);
+			return;
+		}
+		KUNIT_ASSERT_LT(test, m.steps, 100U);
+	}
+	KUNIT_EXPECT_GE(test, cancelled, 3U);
+}
+
 /* The device refuses what a handler has posted while the retry after a failed mapping is due. */
 static void ends_held(struct kunit *test)
 {
@@ -251,6 +323,7 @@ static void ends_held(struct kunit *test)
 static struct kunit_case ends_cases[] = {
 	KUNIT_CASE(ends_held),
 	KUNIT_CASE_PARAM(ends_anywhere, carrier_gen_params),
+	KUNIT_CASE_PARAM(ends_cancelled, carrier_gen_params),
 	{}
 };
 

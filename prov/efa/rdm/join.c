@@ -37,8 +37,8 @@ static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, bool re
 /* Fail an operation. Its slot stays in use as long as the device has work requests of it. */
 static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
-	const bool read = rop->state == KEFA_ROP_READING || rop->state == KEFA_ROP_NACKED;
-
+	const u32 reads = BIT(KEFA_ROP_READING) | BIT(KEFA_ROP_NACKED) | BIT(KEFA_ROP_SINK);
+	const bool read = reads & BIT(rop->state);
 	const bool was_read = kefa_rop_was_read(rop);
 
 	/* The operation ends when its registration has ended. */

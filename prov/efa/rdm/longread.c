@@ -152,7 +152,14 @@ void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err
 		return;
 	}
 	if (rop->state == KEFA_ROP_NACKED && rop->wrs == 1) {
+		if (rop->err)
+			kefa_rdm_abandoned(rdm, rop);
 		kefa_read_nack(rdm, rop, err ?: EIO, status);
+		return;
+	}
+	if (rop->state == KEFA_ROP_SINK && rop->wrs == 1) {
+		kefa_rdm_abandoned(rdm, rop);
+		kefa_rop_whole(rdm, rop);
 		return;
 	}
 	if (rop->state != KEFA_ROP_READING)

@@ -391,6 +391,79 @@ void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err)
 	kefa_rdm_end(rdm, rop);
 }
 
+/* Return: whether a peer has too many messages that are dropped, as each keeps an operation. */
+static bool kefa_sinks_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < rdm->rops.size; i++)
+		n += rdm->rops.ops[i].state == KEFA_ROP_SINK && rdm->rops.ops[i].peer == peer;
+	return n > KEFA_OWED_MAX;
+}
+
+/**
+ * kefa_rdm_abandoned() - complete a cancelled receive whose memory isn't written to any more
+ * @rdm: the endpoint
+ * @rop: the receive
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_abandoned(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	kefa_rdm_tell_rx(rdm, rop, ECANCELED, 0);
+	rop->buf.len = 0;
+}
+
+/* Return: whether the device may still write to the memory of a receive with a peer. */
+static bool kefa_rop_reads(const struct kefa_rop *rop)
+{
+	if (rop->state == KEFA_ROP_READING)
+		return rop->wrs;
+	/* The message is in the table when its last read has ended: then it has a READ_NACK. */
+	return rop->state == KEFA_ROP_NACKED && rop->wrs && hlist_unhashed(&rop->msg.node);
+}
+
+/**
+ * kefa_rdm_abandon() - cancel a receive whose message is arriving
+ * @rdm: the endpoint, enabled
+ * @rop: a receive with a peer, not of a multi-receive buffer
+ *
+ * The rest of the message is received and dropped, because its sender waits for grants and answers.
+ * The completion waits for the device's reads, which write to the ULP's memory.
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ * Return: false if it's too late, or if the receive was cancelled before.
+ */
+bool kefa_rdm_abandon(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_rpeer *peer = rop->peer;
+	const u8 state = rop->state;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rop->flags & KEFA_ROP_TOLD || rop->err ||
+	    !(BIT(state) & (BIT(KEFA_ROP_DATA_RX) | BIT(KEFA_ROP_READING) | BIT(KEFA_ROP_NACKED))))
+		return false;
+	rop->err = ECANCELED;
+	kefa_rop_unhold(rdm, rop);
+	if (!kefa_rop_reads(rop))
+		kefa_rdm_abandoned(rdm, rop);
+	/* This one waits for the request that is repeated. */
+	if (state == KEFA_ROP_NACKED)
+		return true;
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_SINK);
+	if (state == KEFA_ROP_READING) {
+		/* It may have had more to read. */
+		list_del_init(&rop->link);
+		if (!rop->wrs)
+			kefa_rop_whole(rdm, rop);
+	}
+	if (kefa_sinks_overdue(rdm, peer)) {
+		rdm->stats.cut++;
+		kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+	}
+	return true;
+}
+
 /**
  * kefa_rdm_owe() - note that an answer of an operation is due
  * @rdm: the endpoint

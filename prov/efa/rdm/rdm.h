@@ -596,6 +596,8 @@ void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 le
 struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
 				   enum kefa_rop_state state);
 void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err);
+bool kefa_rdm_abandon(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_rdm_abandoned(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_end_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop);

@@ -593,37 +593,44 @@ refused:
 
 /* --- cancelling --- */
 
-static struct kefa_rop *kefa_cancel_recv(struct kefa_rdm *rdm, void *context)
+static bool kefa_cancel_posted(struct kefa_rdm *rdm, void *context)
 {
 	struct kofi_match_recv *recv = kofi_match_cancel(&rdm->match, context);
-	struct kefa_rop *rop;
 
-	if (!recv)
-		return NULL;
-	rop = container_of(recv, struct kefa_rop, recv);
-	kefa_rdm_unposted(rdm, rop, ECANCELED);
-	return rop;
+	if (recv)
+		kefa_rdm_unposted(rdm, container_of(recv, struct kefa_rop, recv), ECANCELED);
+	return recv;
 }
 
 /* Cancel a send that waits. Numbered ones can't be cancelled: later messages wait for them. */
-static struct kefa_rop *kefa_cancel_send(struct kefa_rdm *rdm, void *context)
+static bool kefa_cancel_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (rop->state != KEFA_ROP_WAIT || rop->source)
+		return false;
+	list_del_init(&rop->peer_link);
+	kefa_rdm_end_tx(rdm, rop, ECANCELED, 0);
+	return true;
+}
+
+/* Cancel an operation that has a peer. A message in a multi-receive buffer has no context. */
+static bool kefa_cancel_begun(struct kefa_rdm *rdm, void *context)
 {
 	struct kefa_rop *rop;
 	u32 i;
 
 	for (i = 0; i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
-		if (rop->state != KEFA_ROP_WAIT || rop->source || rop->context != context)
+		if (rop->context != context || rop->flags & KEFA_ROP_PART)
 			continue;
-		list_del_init(&rop->peer_link);
-		kefa_rdm_end_tx(rdm, rop, ECANCELED, 0);
-		return rop;
+		if (rop->flags & KEFA_ROP_TX ? kefa_cancel_send(rdm, rop) :
+					       kefa_rdm_abandon(rdm, rop))
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 /**
- * kefa_rdm_cancel() - cancel a receive, or a send that waits
+ * kefa_rdm_cancel() - cancel a receive, even if its message is arriving, or a send that waits
  * @fid: the endpoint
  * @context: context of the operation
  *
@@ -636,14 +643,18 @@ ssize_t kefa_rdm_cancel(struct fid *fid, void *context)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
-	struct kefa_rop *rop = NULL;
 	struct kefa_news news;
+	bool found = false;
 
 	spin_lock_bh(&ep->lock);
-	if (ep->state == KEFA_EP_ENABLED)
-		rop = kefa_cancel_recv(rdm, context) ?: kefa_cancel_send(rdm, context);
+	if (ep->state == KEFA_EP_ENABLED) {
+		found = kefa_cancel_posted(rdm, context) || kefa_cancel_begun(rdm, context);
+		/* An answer may be due to the sender, and memory of kept packets was freed. */
+		if (found && kefa_rdm_due(rdm))
+			kefa_rdm_pump(rdm);
+	}
 	news = kefa_ep_news(ep);
 	spin_unlock_bh(&ep->lock);
 	kefa_ep_tell(ep, news, false);
-	return rop ? 0 : -ENOENT;
+	return found ? 0 : -ENOENT;
 }
