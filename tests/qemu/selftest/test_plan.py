@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a run consists of, and whether programs' tests all count."""
 
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bed"))
 
@@ -52,6 +54,29 @@ class Order(unittest.TestCase):
                  Boot("two", guests=2, timeout=5), Boot("two long", guests=2, timeout=7)]
         self.assertEqual([boot.name for boot in plan.in_turn(boots)],
                          ["two long", "leaks", "two", "long", "short"])
+
+
+class Libfabric(unittest.TestCase):
+    """LIBFABRIC=/ROOT"""
+
+    test = plan.GuestTest("t", plan.Needs(), plan.Offers(settings=("LIBFABRIC=",)))
+
+    def test_it_must_be_a_root(self):
+        with (unittest.mock.patch.dict(os.environ, LIBFABRIC="/nowhere"),
+              self.assertRaises(SystemExit)):
+            plan.require_programs(self.test)
+
+    def test_it_is_used(self):
+        with tempfile.TemporaryDirectory() as root:
+            os.mkdir(f"{root}/tmp")
+            with unittest.mock.patch.dict(os.environ, LIBFABRIC=root):
+                plan.require_programs(self.test)
+                self.assertEqual(os.environ["LIBFABRIC"], root)
+
+    def test_only_some_tests_get_it(self):
+        boots = plan.guest_boots(plan.guest_tests("full"), "full")
+        self.assertEqual({test for boot in boots if "LIBFABRIC=" in boot.settings
+                          for test in boot.tests if not test.endswith("-new")}, set())
 
 
 TESTS = """
