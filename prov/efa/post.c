@@ -173,7 +173,6 @@ static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
 
 	if (!copy)
 		return kefa_again(ep, &ep->tx, KEFA_SHORT_COPY);
-	kefa_dma_sync_for_cpu(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->len = copy_from_iter(copy->data, tx->len, &iter);
 	kefa_dma_sync_for_device(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->copy = copy;
