@@ -141,9 +141,13 @@ static bool fake_init(struct efake *fake, const char *name)
 	fake->ibdev.dev.parent = fake->root;
 	fake->ibdev.dev.init_name = "efake";
 	fake->mem = kvzalloc(sizeof(*fake->mem), GFP_KERNEL);
-	for (i = 0; fake->mem && i < EFAKE_MAPS; i++)
+	if (!fake->mem)
+		return false;
+	INIT_LIST_HEAD(&fake->mem->written);
+	INIT_LIST_HEAD(&fake->mem->taken);
+	for (i = 0; i < EFAKE_MAPS; i++)
 		hlist_add_head(&fake->mem->map[i].node, &fake->mem->free);
-	fake->dev = fake->mem ? dev_make(fake, name) : NULL;
+	fake->dev = dev_make(fake, name);
 	return fake->dev;
 }
 
@@ -156,6 +160,8 @@ static void fake_free(struct efake *fake)
 		efake_qp_free(qp);
 	list_for_each_entry_safe(obj, next, &fake->lost, list)
 		kvfree(obj);
+	if (fake->mem)
+		efake_ranges_free(fake);
 	kvfree(fake->mem);
 	if (!IS_ERR_OR_NULL(fake->root))
 		root_device_unregister(fake->root);

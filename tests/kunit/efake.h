@@ -210,6 +210,7 @@ struct efake_fail {
  * @next_key: key of the last region
  * @mem: mapped memory
  * @nmaps: number of mappings
+ * @shadow: bytes of memory that the fake uses to check syncs
  */
 struct efake {
 	struct kunit			*test;
@@ -253,6 +254,7 @@ struct efake {
 	u32				next_key;
 	struct efake_mem		*mem;
 	unsigned int			nmaps;
+	size_t				shadow;
 };
 
 /* Create a device that isn't published; the end of the case removes it. */

@@ -419,19 +419,20 @@ bool efake_valid(struct efake *fake, u32 rkey)
 	return valid;
 }
 
-void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t *len)
+bool efake_mr_reach(struct efake_mr *mr, u64 raddr, dma_addr_t *addr, size_t *len)
 {
 	u64 off = raddr - mr->mr.iova;
 	struct efake_seg *seg;
 
 	if (!mr->valid)
-		return NULL;
+		return false;
 	for (seg = mr->segs; seg < mr->segs + mr->nsegs; off -= seg++->len)
 		if (off < seg->len) {
 			*len = min_t(u64, *len, seg->len - off);
-			return efake_dma_virt(seg->addr + off);
+			*addr = seg->addr + off;
+			return true;
 		}
-	return NULL;
+	return false;
 }
 
 static bool mr_misses(struct efake_mr *mr, dma_addr_t addr, size_t len)

@@ -47,6 +47,21 @@ static bool wr_reaches(struct efake_wr *wr)
 	return true;
 }
 
+/* Return: which sync is missing between the CPU's accesses and a post, or NULL. */
+static const char *wr_unsynced(const struct efake_wr *wr)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge && !(wr->flags & IB_SEND_INLINE); i++) {
+		if (efake_dma_taken(wr->qp->fake, wr->sge[i].addr, wr->sge[i].length))
+			return "memory is posted that the CPU has";
+		if (!wr_sinks(wr) &&
+		    efake_dma_stale(wr->qp->fake, wr->sge[i].addr, wr->sge[i].length))
+			return "memory is posted that was written after its sync";
+	}
+	return NULL;
+}
+
 static bool wrs_miss(const struct list_head *wrs, dma_addr_t addr, size_t len)
 {
 	struct efake_wr *wr;
@@ -249,6 +264,8 @@ static const char *check_wr(struct efake_wr *wr, const struct kefa_wr *from)
 		return "there is no such address handle";
 	if (!wr_reaches(wr))
 		return "memory is posted that isn't mapped so";
+	if (wr_unsynced(wr))
+		return wr_unsynced(wr);
 	switch (wr->opcode) {
 	case IB_WR_SEND:
 	case IB_WR_SEND_WITH_IMM:
@@ -293,20 +310,19 @@ static bool rdma_move(struct efake_wr *wr)
 {
 	struct efake_mr *mr = efake_mr_find(wr->qp->fake, wr->rkey);
 	size_t part, done;
-	void *there, *here;
+	dma_addr_t there, here;
 
 	for (done = 0; mr && done < wr->len; done += part) {
 		part = wr->len - done;
-		there = efake_mr_virt(mr, wr->raddr + done, &part);
-		if (!there)
+		if (!efake_mr_reach(mr, wr->raddr + done, &there, &part))
 			return false;
-		here = efake_dma_virt(wr->sge[0].addr + done);
+		here = wr->sge[0].addr + done;
 		if (wr->qp->fake->no_rdma_data)
 			continue;
 		if (wr->opcode == IB_WR_RDMA_READ)
-			memcpy(here, there, part);
+			efake_dma_write(wr->qp->fake, here, efake_dma_virt(there), part);
 		else
-			memcpy(there, here, part);
+			efake_dma_write(wr->qp->fake, there, efake_dma_virt(here), part);
 	}
 	return mr;
 }
@@ -380,6 +396,7 @@ static int post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
 	struct efake_qp *qp = efake_to_qp(hq);
 	struct efake *fake = qp->fake;
 	unsigned long flags;
+	const char *unsynced;
 	struct efake_wr *wr;
 	int err;
 
@@ -400,6 +417,9 @@ static int post_recv(struct kefa_hw_qp *hq, const struct ib_recv_wr *from)
 	wr_memory(wr, from->sg_list, from->num_sge);
 	if (!wr_reaches(wr))
 		efake_breach(fake, "memory is posted that isn't mapped so");
+	unsynced = wr_unsynced(wr);
+	if (unsynced)
+		efake_breach(fake, unsynced);
 	/* The descriptor's field has 16 bits. */
 	if (wr->sge[0].length > U16_MAX || wr->sge[1].length > U16_MAX)
 		efake_breach(fake, "a receive is longer than can be said");
@@ -549,13 +569,17 @@ size_t efake_wr_read(const struct efake_wr *wr, u8 *buf, size_t len)
 
 void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len)
 {
+	struct efake *fake = wr->qp->fake;
 	size_t part, done = 0;
+	unsigned long flags;
 	int i;
 
+	spin_lock_irqsave(&fake->lock, flags);
 	for (i = 0; i < wr->num_sge && done < len; i++, done += part) {
 		part = min_t(size_t, len - done, wr->sge[i].length);
-		memcpy(efake_dma_virt(wr->sge[i].addr), buf + done, part);
+		efake_dma_write(fake, wr->sge[i].addr, buf + done, part);
 	}
+	spin_unlock_irqrestore(&fake->lock, flags);
 }
 
 static unsigned int haunt_wrs(struct list_head *wrs)
@@ -566,7 +590,8 @@ static unsigned int haunt_wrs(struct list_head *wrs)
 
 	list_for_each_entry(wr, wrs, list) {
 		if (wr_sinks(wr))
-			efake_wr_write(wr, "ghost", 6);
+			memcpy(efake_dma_virt(wr->sge[0].addr), "ghost",
+			       min_t(u32, wr->sge[0].length, 6));
 		else
 			efake_wr_read(wr, &byte, 1);
 		n++;

@@ -15,6 +15,7 @@ enum efake_use {
 	EFAKE_READS,
 	EFAKE_WRITES,
 	EFAKE_EITHER,
+	EFAKE_DIRECT,	/* in either direction, of memory that needs no sync */
 };
 
 /* Memory that is mapped. */
@@ -23,11 +24,24 @@ struct efake_map {
 	dma_addr_t		addr;
 	size_t			len;
 	enum dma_data_direction	dir;
+	bool			direct;	/* of a region, whose memory needs no sync */
+	u8			*synced; /* what the device reads: the memory at its last sync */
+};
+
+/* Part of a mapping. */
+struct efake_range {
+	struct list_head	list;
+	dma_addr_t		addr;
+	size_t			len;
+	size_t			bytes;	/* len, or 0 in efake_mem.taken */
+	u8			data[];
 };
 
 struct efake_mem {
 	struct hlist_head	maps[EFAKE_MAP_BUCKETS + 1];
 	struct hlist_head	free;
+	struct list_head	written; /* by the device; the CPU sees it after a sync */
+	struct list_head	taken;	/* synced for the CPU, and not for the device since */
 	struct efake_map	map[EFAKE_MAPS];
 };
 
@@ -91,8 +105,8 @@ void efake_qp_free(struct efake_qp *qp);
 /* Return: whether an object exists. Under the lock, as the next two functions. */
 bool efake_lives(struct efake *fake, const struct efake_obj *obj);
 struct efake_mr *efake_mr_find(struct efake *fake, u32 rkey);
-/* Return: memory at a remote address, contiguous for at most *len bytes; or NULL. */
-void *efake_mr_virt(struct efake_mr *mr, u64 raddr, size_t *len);
+/* Find the memory at a remote address, contiguous for at most *len bytes. Return: if it exists. */
+bool efake_mr_reach(struct efake_mr *mr, u64 raddr, dma_addr_t *addr, size_t *len);
 /* Return: whether a registered region has a part of this range that isn't mapped. */
 bool efake_mrs_miss(struct efake *fake, dma_addr_t addr, size_t len);
 
@@ -108,5 +122,12 @@ bool efake_dma_reach(struct efake *fake, dma_addr_t addr, size_t len,
 		     enum efake_use use);
 /* Return: the virtual address of mapped memory. */
 void *efake_dma_virt(dma_addr_t addr);
+/* Write as the device. Under the lock. */
+void efake_dma_write(struct efake *fake, dma_addr_t addr, const void *from, size_t len);
+/* Return: whether the CPU wrote to memory after it was synced for the device. Under the lock. */
+bool efake_dma_stale(struct efake *fake, dma_addr_t addr, size_t len);
+/* Return: whether the CPU has a part of this memory. Under the lock. */
+bool efake_dma_taken(struct efake *fake, dma_addr_t addr, size_t len);
+void efake_ranges_free(struct efake *fake);
 
 #endif /* KOFI_EFAKE_PRIV_H */
