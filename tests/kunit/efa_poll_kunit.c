@@ -77,6 +77,65 @@ static void poll_gives(struct kunit *test)
 			(int)efa_cq(scene)->attr.size);
 }
 
+static ssize_t post_quiet(struct efa_scene *scene, int which, u64 flags)
+{
+	struct kvec iov = { scene->buf, 64 };
+	struct fi_msg msg = { .addr = scene->peer };
+
+	switch (which) {
+	case 0:
+		return fi_inject(scene->ep, scene->buf, 8, scene->peer);
+	case 1:
+		return fi_inject_write(scene->ep, scene->buf, 8, scene->peer, EFA_RADDR, EFA_KEY);
+	case 2:
+		iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 64);
+		return fi_sendmsg(scene->ep, &msg, flags);
+	default:
+		msg.addr = FI_ADDR_UNSPEC;
+		iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, 64);
+		return fi_recvmsg(scene->ep, &msg, flags);
+	}
+}
+
+static int poll_credits(struct efa_scene *scene)
+{
+	return atomic_read(&efa_cq(scene)->credits);
+}
+
+/* A reader that takes completions directly gives the entries of quiet operations back, too. */
+static void poll_gives_quiet(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.size = 4, .bind = FI_SELECTIVE_COMPLETION,
+	});
+	struct fi_cq_data_entry entry[4];
+	int which, loud, left;
+	ssize_t ret[2], n;
+
+	efake_settle();
+	/* One quiet operation, and then with another one that has a completion. */
+	for (which = 0; which < 8; which++) {
+		loud = which / 4;
+		preempt_disable();
+		ret[0] = post_quiet(scene, which % 4, 0);
+		ret[1] = loud ? post_quiet(scene, max(which % 4, 2), FI_COMPLETION) : 0;
+		left = poll_credits(scene);
+		while (efake_sent(scene->qp, 0))
+			done(scene);
+		while (efake_recv(scene->qp, 0))
+			efake_wr_done(efake_recv(scene->qp, 0), 0);
+		n = fi_cq_read(scene->cq, entry, ARRAY_SIZE(entry));
+		preempt_enable();
+		KUNIT_EXPECT_EQ(test, ret[0], 0);
+		KUNIT_EXPECT_EQ(test, ret[1], 0);
+		KUNIT_EXPECT_EQ(test, left, 3 - loud);
+		KUNIT_EXPECT_EQ(test, n, loud ? 1 : -EAGAIN);
+		KUNIT_EXPECT_EQ_MSG(test, poll_credits(scene), 4, "operation %d", which);
+	}
+	/* None of them was written to the queue. */
+	KUNIT_EXPECT_EQ(test, efa_cq(scene)->tail, 0U);
+}
+
 /* An error that is polled with a completion comes after it. */
 static void poll_gives_error(struct kunit *test)
 {
@@ -616,6 +675,7 @@ static void poll_found_before_free(struct kunit *test)
 static struct kunit_case poll_cases[] = {
 	KUNIT_CASE(poll_reader),
 	KUNIT_CASE(poll_gives),
+	KUNIT_CASE(poll_gives_quiet),
 	KUNIT_CASE(poll_gives_error),
 	KUNIT_CASE(poll_gives_before_handler),
 	KUNIT_CASE(poll_many_endpoints),

@@ -302,7 +302,7 @@ static void end_it(struct kunit *test, enum way way, unsigned int done, bool par
 	unsigned int i;
 
 	rdm->backoffs.first_us = way == ARRIVED ? 1000 : 10 * USEC_PER_SEC;
-	rdm->backoffs.max_us = rdm->backoffs.first_us;
+	rdm->backoffs.max_us = 4 * rdm->backoffs.first_us;
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, BYTES, TAG, 1), 0);
 	for (i = 0; i < done; i++) {
 		efake_wr_done(efake_sent(qp, 0), 0);

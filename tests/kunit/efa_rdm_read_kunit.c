@@ -324,7 +324,7 @@ static void read_eor_lost(struct kunit *test)
 		pair = rdm_reading_pair(test);
 		rx = rdm_of(&pair->end[1]);
 		rx->backoffs.first_us = 10 * USEC_PER_SEC;
-		rx->backoffs.max_us = rx->backoffs.first_us;
+		rx->backoffs.max_us = 4 * rx->backoffs.first_us;
 		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, WHOLE, TAG, 1), 0);
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, WHOLE, TAG, 2), 0);
 		wr = rdm_run_until(pair, 1, KEFA_EOR_PKT);
@@ -487,7 +487,7 @@ static void read_eors_overdue(struct kunit *test)
 	unsigned int n;
 
 	rx->backoffs.first_us = 10 * USEC_PER_SEC;
-	rx->backoffs.max_us = rx->backoffs.first_us;
+	rx->backoffs.max_us = 4 * rx->backoffs.first_us;
 	for (n = 0; n <= KEFA_OWED_MAX; n++) {
 		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, TAG, 1), 0);
 		/* rdm_ready_pair() has sent the first message. */

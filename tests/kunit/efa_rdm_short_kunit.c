@@ -301,7 +301,7 @@ static void short_again(struct kunit *test)
 
 	/* Long enough for all to be parked before the delay is over. */
 	rdm->backoffs.first_us = USEC_PER_SEC;
-	rdm->backoffs.max_us = USEC_PER_SEC;
+	rdm->backoffs.max_us = 4 * USEC_PER_SEC;
 	for (i = 0; i < n; i++)
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, i), 0);
 	/* The first report sends its message again at once. */
@@ -329,6 +329,64 @@ static void short_again(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+/* Let the peer's delay run out. Return: the packet that is sent again, or NULL. */
+static struct efake_wr *sent_again(struct rdm_pair *pair)
+{
+	struct efake_qp *qp = pair->end[0].qp;
+	unsigned int i;
+
+	for (i = 0; i < 200 && !qp->nsent; i++) {
+		msleep(20);
+		efake_settle_all();
+	}
+	return efake_sent(qp, 0);
+}
+
+/* A message that was sent before a delay and arrives while it runs doesn't shorten the next one. */
+static void short_backoff(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct efake_qp *qp = pair->end[0].qp;
+	struct kefa_backoff *delay = NULL;
+	struct kefa_ts *parked;
+	unsigned int i;
+
+	/* Longer than it takes to complete the second message. */
+	rdm->backoffs.first_us = 200000;
+	rdm->backoffs.max_us = 10 * USEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), 0);
+	/* The first report sends the message again at once, behind the second message. */
+	for (i = 0; i < 2; i++) {
+		efake_wr_done(efake_sent(qp, i), KEFA_STATUS_RNR);
+		efake_settle();
+	}
+	parked = list_first_entry_or_null(&rdm->parked, struct kefa_ts, list);
+	KUNIT_ASSERT_NOT_NULL(test, parked);
+	delay = &parked->peer->backoff;
+	KUNIT_EXPECT_EQ(test, delay->delay_us, 200000U);
+	KUNIT_ASSERT_EQ(test, qp->nsent, 1U);
+	efake_wr_done(efake_sent(qp, 0), 0);
+	efake_settle();
+	rdm_expect(test, &pair->end[0], 2, 8);
+	KUNIT_EXPECT_TRUE(test, delay->waiting);
+	for (i = 2; i <= 4; i *= 2) {
+		KUNIT_ASSERT_NOT_NULL(test, sent_again(pair));
+		efake_wr_done(efake_sent(qp, 0), KEFA_STATUS_RNR);
+		efake_settle();
+		KUNIT_EXPECT_TRUE(test, delay->waiting);
+		KUNIT_EXPECT_EQ(test, delay->delay_us, i * 200000);
+	}
+	/* It arrives at last, so the next delay is the first one again. */
+	KUNIT_ASSERT_NOT_NULL(test, sent_again(pair));
+	efake_wr_done(efake_sent(qp, 0), 0);
+	efake_settle();
+	rdm_expect(test, &pair->end[0], 1, 8);
+	KUNIT_EXPECT_EQ(test, delay->delay_us, 0U);
+	rdm_expect_whole(test, pair);
+}
+
 /* --- ends of messages --- */
 
 enum way { ARRIVED, KILLED, REMOVED, CLOSED, UNPLUGGED, WAYS };
@@ -339,14 +397,20 @@ static const int way_errs[WAYS] = { 0, EPROTO, ECANCELED, ECANCELED, ENODEV };
 /* Have each message find no receive twice, so that it is parked. */
 static void park_all(struct kunit *test, struct rdm_pair *pair)
 {
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
 	struct efake_qp *qp = pair->end[0].qp;
+	struct kefa_ts *parked;
 	unsigned int n;
 
 	for (n = 0; qp->nsent && n < 20; n++) {
 		efake_wr_done(efake_sent(qp, 0), KEFA_STATUS_RNR);
 		efake_settle();
 	}
-	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm_of(&pair->end[0])->parked), 3UL);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->parked), 3UL);
+	/* However many packets come back, the peer has one delay. */
+	parked = list_first_entry_or_null(&rdm->parked, struct kefa_ts, list);
+	KUNIT_ASSERT_NOT_NULL(test, parked);
+	KUNIT_EXPECT_EQ(test, parked->peer->backoff.delay_us, rdm->backoffs.first_us);
 }
 
 static void end_by(struct kunit *test, struct rdm_pair *pair, enum way way)
@@ -388,7 +452,7 @@ static void end_it(struct kunit *test, enum way way, bool parked)
 
 	/* The delay must exceed the time of the case on a slow machine, unless it is waited for. */
 	rdm->backoffs.first_us = way == ARRIVED ? 100000 : 10 * USEC_PER_SEC;
-	rdm->backoffs.max_us = rdm->backoffs.first_us;
+	rdm->backoffs.max_us = 4 * rdm->backoffs.first_us;
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, BYTES, 5, 2), 0);
 	KUNIT_EXPECT_EQ(test, fi_tinject(pair->end[0].ep, pair->out, 100, pair->end[0].peer, 5), 0);
@@ -637,6 +701,7 @@ static struct kunit_case short_cases[] = {
 	KUNIT_CASE(short_window),
 	KUNIT_CASE(short_wraps),
 	KUNIT_CASE(short_again),
+	KUNIT_CASE(short_backoff),
 	KUNIT_CASE(short_ends),
 	KUNIT_CASE(short_refused),
 	KUNIT_CASE(short_unposted),
