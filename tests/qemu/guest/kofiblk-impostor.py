@@ -700,14 +700,35 @@ def silence(server):
         sizes(server, disk)
 
 
+def resize(server, number, size):
+    server.talk.send(header(RESIZE, 64) + bytes(32) + struct.pack("<QQ", number, size))
+
+
+def size_of(disk):
+    return int((disk.sys / "size").read_text()) * 512
+
+
+def grows(server, disk, number, size):
+    """A RESIZE that must be accepted, in the same session."""
+    before = server.sessions
+    resize(server, number, size)
+    end = time.monotonic() + 10
+    while size_of(disk) != size and time.monotonic() < end:
+        time.sleep(0.05)
+    report(size_of(disk) == size and disk.read(0, 4096) == server.store[:4096] and
+           server.sessions == before, f"RESIZE {number} to {size} is accepted")
+
+
 def sizes(server, disk):
-    """A RESIZE with a wrong number or an invalid size ends the session."""
+    """RESIZEs are numbered in each session; a wrong number or an invalid size ends it."""
     for number, size in ((2, 8 << 20), (0, 8 << 20), (1, 1000), (1, 1 << 63)):
+        grows(server, disk, 1, DISK + 4096)
+        grows(server, disk, 2, DISK - 4096)
         before = server.sessions
-        server.talk.send(header(RESIZE, 64) + bytes(32) + struct.pack("<QQ", number, size))
+        # The number is the next one, or off by one.
+        resize(server, 2 + number, size)
         report(next_session(server, before) and disk.read(0, 4096) == server.store[:4096] and
-               int((disk.sys / "size").read_text()) * 512 == DISK,
-               f"RESIZE {number} to {size} is refused")
+               size_of(disk) == DISK, f"RESIZE {2 + number} to {size} is refused")
 
 
 # --- cases: checksums ---
