@@ -154,6 +154,117 @@ static void data_unasked(struct kunit *test)
 	memory_is(test, false);
 }
 
+/* --- writes that a crash of the server would lose --- */
+
+/* A write registers its memory before it sends its command, and invalidates it after the reply. */
+static void region_done(void)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+
+	if (scene->op != &slot->region)
+		return;
+	scene->nops = 0;
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+}
+
+/* Do a request, which the server answers with a status. */
+static void do_write(struct kunit *test, blk_opf_t op, u16 status)
+{
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
+
+	begin(test, op);
+	region_done();
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	msg.status = status;
+	/* Only reads and writes move bytes. */
+	if (status || cmd.op != KOFIBLK_OP_WRITE)
+		msg.bytes = 0;
+	hear(test, &msg);
+	region_done();
+	is_over(test);
+}
+
+struct noted {
+	const char *name;
+	blk_opf_t op;
+	u32 flags;	/* of the disk */
+	u16 status;
+	bool unflushed;
+};
+
+static const struct noted noted[] = {
+	{ "write", REQ_OP_WRITE, KOFIBLK_DISK_WRITE_CACHE, 0, true },
+	{ "write zeroes", REQ_OP_WRITE_ZEROES, KOFIBLK_DISK_WRITE_CACHE, 0, true },
+	{ "write, FUA", REQ_OP_WRITE | REQ_FUA, KOFIBLK_DISK_WRITE_CACHE, 0, false },
+	{ "write zeroes, FUA", REQ_OP_WRITE_ZEROES | REQ_FUA, KOFIBLK_DISK_WRITE_CACHE, 0, false },
+	{ "write, no cache", REQ_OP_WRITE, 0, 0, false },
+	{ "write zeroes, no cache", REQ_OP_WRITE_ZEROES, 0, 0, false },
+	{ "failed write", REQ_OP_WRITE, KOFIBLK_DISK_WRITE_CACHE, KULP_STS_MEDIUM, false },
+	{ "failed write zeroes", REQ_OP_WRITE_ZEROES, KOFIBLK_DISK_WRITE_CACHE, KULP_STS_MEDIUM,
+	  false },
+	{ "discard", REQ_OP_DISCARD, KOFIBLK_DISK_WRITE_CACHE, 0, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(noted, noted, name);
+
+static struct kbc_epoch *scene_epoch(void)
+{
+	struct kbc_disk *d = &scene->d;
+
+	d->session.limits.caps |= KOFIBLK_CAP_DISCARD | KOFIBLK_CAP_WRITE_ZEROES;
+	d->session.geometry.flags = KOFIBLK_DISK_WRITE_CACHE;
+	kbc_epoch_begin(&d->epoch, 1);
+	return &d->epoch;
+}
+
+/* Completed writes are noted, and another epoch of the server makes later flushes fail. */
+static void notes_writes(struct kunit *test)
+{
+	const struct noted *param = test->param_value;
+	struct kbc_epoch *epoch = scene_epoch();
+
+	scene->d.session.geometry.flags = param->flags;
+	do_write(test, param->op, param->status);
+	KUNIT_EXPECT_EQ(test, !!epoch->unflushed, param->unflushed);
+	KUNIT_EXPECT_EQ(test, kbc_epoch_begin(epoch, 2), param->unflushed);
+	KUNIT_EXPECT_EQ(test, kbc_request_lost(&scene->d, scene->rq, KOFIBLK_OP_FLUSH),
+			param->unflushed);
+}
+
+/* The write may have been done, but it wasn't completed, so it will be sent again. */
+static void notes_no_aborted_write(struct kunit *test)
+{
+	struct kbc_epoch *epoch = scene_epoch();
+
+	begin(test, REQ_OP_WRITE_ZEROES);
+	sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	KUNIT_EXPECT_EQ(test, epoch->unflushed, 0);
+}
+
+/* A flush covers earlier writes only if it succeeds. */
+static void notes_flushes(struct kunit *test)
+{
+	struct kbc_epoch *epoch = scene_epoch();
+
+	do_write(test, REQ_OP_WRITE, 0);
+	do_write(test, REQ_OP_FLUSH, KULP_STS_MEDIUM);
+	KUNIT_EXPECT_NE(test, epoch->unflushed, 0);
+	begin(test, REQ_OP_FLUSH);
+	sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_NE(test, epoch->unflushed, 0);
+	do_write(test, REQ_OP_FLUSH, 0);
+	KUNIT_EXPECT_EQ(test, epoch->unflushed, 0);
+	do_write(test, REQ_OP_FLUSH, KULP_STS_MEDIUM);
+	KUNIT_EXPECT_EQ(test, epoch->unflushed, 0);
+	KUNIT_EXPECT_FALSE(test, kbc_epoch_begin(epoch, 2));
+}
+
 /* --- checksums --- */
 
 /* Compute the checksum of the server's reply in hear(). */
@@ -369,6 +480,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(late_reply),
 	KUNIT_CASE(readahead_and_merged),
 	KUNIT_CASE(data_unasked),
+	KUNIT_CASE_PARAM(notes_writes, noted_gen_params),
+	KUNIT_CASE(notes_no_aborted_write),
+	KUNIT_CASE(notes_flushes),
 	KUNIT_CASE(sum_of_a_read),
 	KUNIT_CASE(wrong_sum_of_a_read),
 	KUNIT_CASE(sum_of_another_read),
