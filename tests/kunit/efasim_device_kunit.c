@@ -335,6 +335,49 @@ static void device_rnr_timer(struct kunit *test)
 					     ktime_get()), 50 * USEC_PER_SEC);
 }
 
+/*
+ * A message for which no receive is posted is sent again as often as the queue pair was told, and
+ * then fails; or for ever.
+ */
+static void device_rnr_retries(struct kunit *test)
+{
+	static const u8 retries[] = { 0, 1, EFASIM_RNR_INFINITE - 1, EFASIM_RNR_INFINITE };
+	const u64 many = 3 * EFASIM_RNR_INFINITE;
+	struct pair *p = test->priv;
+	u64 before, refused;
+	int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(retries); i++) {
+		before = stat(&p->b, EFASIM_S_rnr_nak_sent);
+		p->a.qp->rnr_retry = retries[i];
+		post(&p->a, &p->b, i, 1);
+		for (n = 0; n < 1000 && p->a.cq.sent == i; n++) {
+			run(&p->a);
+			run(&p->b);
+			refused = stat(&p->b, EFASIM_S_rnr_nak_sent) - before;
+			if (refused >= many)
+				break;
+			usleep_range(50, 100);
+		}
+		if (retries[i] == EFASIM_RNR_INFINITE)
+			break;
+		KUNIT_EXPECT_EQ(test, p->a.cq.sent, i + 1);
+		KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_RNR);
+		KUNIT_EXPECT_EQ(test, refused, retries[i] + 1ULL);
+	}
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, i);
+	KUNIT_EXPECT_EQ(test, refused, many);
+	post_recvs(&p->b, 1);
+	for (n = 0; n < 1000 && p->a.cq.sent == i; n++) {
+		run(&p->a);
+		run(&p->b);
+		usleep_range(50, 100);
+	}
+	KUNIT_EXPECT_EQ(test, p->a.cq.sent, i + 1);
+	KUNIT_EXPECT_EQ(test, p->a.cq.status, EFASIM_OK);
+	KUNIT_EXPECT_EQ(test, p->b.cq.received, 1);
+}
+
 /* A dead device transfers nothing, commands time out, and posted work stays. */
 static void device_dead(struct kunit *test)
 {
@@ -440,6 +483,7 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(device_address_wraps),
 	KUNIT_CASE(device_reg_posted),
 	KUNIT_CASE(device_rnr_timer),
+	KUNIT_CASE(device_rnr_retries),
 	KUNIT_CASE(device_dead),
 	KUNIT_CASE(device_slow_commands),
 	{ }

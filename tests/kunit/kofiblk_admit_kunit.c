@@ -11,7 +11,7 @@
 
 static struct kbs_port port;
 static struct kbs_export exports[2];
-static struct kulp_fabric fabric;
+static struct kulp_fabric fabric, other_fabric;
 static struct kulp_key key;
 
 DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
@@ -235,6 +235,10 @@ static void receives_are_shared(struct kunit *test)
 	c = proved(test, 0, "c", 1);
 	gone(any[0]);
 	KUNIT_EXPECT_EQ(test, credits(c, 600), 500U);
+	/* Each device has its own. */
+	any[0] = proved(test, 0, "d", 1);
+	any[0]->fabric = &other_fabric;
+	KUNIT_EXPECT_EQ(test, kbs_session_credits(any[0], 500, 1024), 500U);
 }
 
 static void closed_port(struct kunit *test)

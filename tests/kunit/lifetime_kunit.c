@@ -180,6 +180,31 @@ static void parent_is_busy(struct kunit *test)
 	kofi_fake_close(test, parent);
 }
 
+/* A region that an endpoint posts keeps the endpoint open, and by that its queue. */
+static void pool_mr_of_ep(struct kunit *test)
+{
+	struct scene *scene = new_scene(test);
+	struct kofi_fake_set *set = &scene->set;
+	struct fi_mr_alloc_attr attr = {
+		.max_pages = 1, .access = FI_REMOTE_READ, .cq = set->cq, .ep = set->ep,
+	};
+	struct fid_mr *mr = NULL;
+
+	/* The endpoint isn't bound to the queue. */
+	KUNIT_EXPECT_EQ(test, fi_mr_alloc(set->domain, &attr, &mr, NULL), -EINVAL);
+	kofi_fake_bind_ep(test, set);
+	scene->fake->call[FAKE_MR_ALLOC].ret = -EACCES;
+	KUNIT_EXPECT_EQ(test, fi_mr_alloc(set->domain, &attr, &mr, NULL), -EACCES);
+	scene->fake->call[FAKE_MR_ALLOC].ret = 0;
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(set->domain, &attr, &mr, NULL), 0);
+	kofi_fake_close(test, &set->pool_mr->fid);
+	KUNIT_EXPECT_EQ(test, fi_close(&set->ep->fid), -EBUSY);
+	KUNIT_EXPECT_EQ(test, fi_close(&set->cq->fid), -EBUSY);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	kofi_fake_close(test, &set->ep->fid);
+	kofi_fake_close(test, &set->cq->fid);
+}
+
 #define FID(member)	offsetof(struct kofi_fake_set, member)
 
 static struct fid *fid_of(struct scene *scene, size_t member)
@@ -485,6 +510,7 @@ static struct kunit_case lifetime_cases[] = {
 	KUNIT_CASE_PARAM(open_fails, opening_gen_params),
 	KUNIT_CASE_PARAM(open_lies, opening_gen_params),
 	KUNIT_CASE_PARAM(parent_is_busy, family_gen_params),
+	KUNIT_CASE(pool_mr_of_ep),
 	KUNIT_CASE_PARAM(bound_is_busy, binding_gen_params),
 	KUNIT_CASE(bound_to_domain_is_busy),
 	KUNIT_CASE_PARAM(close_fails, closing_gen_params),

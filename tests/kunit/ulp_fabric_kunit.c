@@ -180,6 +180,46 @@ static void received_while_closed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->received, 1U);
 }
 
+/* A message that was too long is ignored. With any other error the device can't be used further. */
+static void failed_receives(struct kunit *test)
+{
+	struct kulp_recv recv = { .op.post = scene_post };
+
+	scene->refusals = 0;
+	kulp_recv_done(&scene->queue, &recv.op, -EMSGSIZE, 0);
+	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	KUNIT_EXPECT_EQ(test, scene->fabric.gone, 0);
+	kulp_recv_done(&scene->queue, &recv.op, -EIO, 0);
+	flush_work(&scene->fabric.gone_work);
+	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->received, 0U);
+	/* Receives that end with the device are expected. */
+	kulp_recv_done(&scene->queue, &recv.op, -ECANCELED, 0);
+	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+}
+
+static int scene_post_closing(struct kulp_queue *q, struct kulp_op *op)
+{
+	kulp_queue_end_waits(q);
+	return -EAGAIN;
+}
+
+/* The queue is closed while an operation that waited is tried again. */
+static void closed_while_pumped(struct kunit *test)
+{
+	scene->refused = -EAGAIN;
+	scene->refusals = UINT_MAX;
+	kulp_submit(&scene->queue, &scene->op);
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
+	scene->op.post = scene_post_closing;
+	kulp_pump(&scene->queue);
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
+	KUNIT_EXPECT_TRUE(test, list_empty(&scene->queue.lanes[scene->op.lane]));
+}
+
 static bool scene_waits(void)
 {
 	unsigned int i, n = 0;
@@ -536,6 +576,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(refusal_is_a_loss),
 	KUNIT_CASE(closed_by_two),
 	KUNIT_CASE(received_while_closed),
+	KUNIT_CASE(failed_receives),
+	KUNIT_CASE(closed_while_pumped),
 	KUNIT_CASE(waits_end),
 	KUNIT_CASE(room_comes_later),
 	KUNIT_CASE(room_came_before),
