@@ -209,7 +209,8 @@ def split_sections(text):
 
 def machine(boot, built, console):
     """QEMU's command line without the options of a single guest."""
-    append = f"console=ttyS0 panic=-1 oops=panic loglevel=7 {boot.clock} {boot.cmdline}"
+    append = ("console=ttyS0 panic=-1 oops=panic softlockup_panic=1 loglevel=7 "
+              f"{boot.clock} {boot.cmdline}")
     if boot.kernel == "test":
         append += " kmemleak=on" if boot.kmemleak else " kmemleak=off"
     command = [

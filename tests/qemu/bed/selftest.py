@@ -64,6 +64,13 @@ BOOTS = [
       "an oops": r"^console: (BUG|Oops|KASAN|general protection|Kernel panic)",
       "a panic's exit": r"^guest crashed: QEMU exited with status 0",
       }),
+    # The watchdog reports a soft lockup after twice that many seconds.
+    (Boot("selftest-lockup", suites=(MODULE,), suite_parameters=broken("lockup"),
+          cmdline="watchdog_thresh=3", timeout=60),
+     {**MISSING, **CUT,
+      "a loop": r"^console: (watchdog: BUG: soft lockup|Kernel panic .* softlockup)",
+      "its end before the boot's": r"^guest crashed: QEMU exited with status 0",
+      }),
     (Boot("selftest-hang", suites=(MODULE,), suite_parameters=broken("hang"),
           timeout=6),
      {**MISSING, **CUT, "a hang": r"^timeout: no end after 6 s"}),

@@ -147,6 +147,15 @@ static void bed_hang(struct kunit *test)
 		wait_for_completion(&never);
 }
 
+static void bed_lockup(struct kunit *test)
+{
+	if (!broken("lockup"))
+		return;
+	preempt_disable();
+	for (;;)
+		cpu_relax();
+}
+
 /* Not even the guest's own watchdog gets a word in. */
 static void bed_dead(struct kunit *test)
 {
@@ -170,6 +179,7 @@ static struct kunit_case bed_cases[] = {
 	KUNIT_CASE(bed_unload),
 	KUNIT_CASE(bed_null),
 	KUNIT_CASE(bed_hang),
+	KUNIT_CASE(bed_lockup),
 	KUNIT_CASE(bed_dead),
 	{}
 };
