@@ -343,7 +343,80 @@ static void av_entry_size(struct kunit *test)
 			32);
 }
 
+/* --- endpoints that keep state for each address --- */
+
+#define TOLD	8
+
+struct told {
+	struct kefa_av_user	user;
+	u32			refuses;	/* index of an address */
+	int			has[TOLD];	/* number of add() less that of del(), by index */
+};
+
+static int told_add(struct kefa_av_user *user, const struct kefa_peer *peer)
+{
+	struct told *told = container_of(user, struct told, user);
+
+	if (peer->index == told->refuses)
+		return -ENOBUFS;
+	told->has[peer->index % TOLD]++;
+	return 0;
+}
+
+static void told_del(struct kefa_av_user *user, const struct kefa_peer *peer)
+{
+	container_of(user, struct told, user)->has[peer->index % TOLD]--;
+}
+
+static struct told told_new(u32 refuses)
+{
+	return (struct told) { .user.add = told_add, .user.del = told_del, .refuses = refuses };
+}
+
+static void expect_told(struct kunit *test, const struct told *told, int n)
+{
+	int i;
+
+	for (i = 0; i < TOLD; i++)
+		KUNIT_EXPECT_EQ_MSG(test, told->has[i], i < n, "address %d of %d", i, n);
+}
+
+/* If one endpoint refuses an address, those that had taken it forget it, and no others. */
+static void av_users(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_av *av = container_of(scene->av, struct kefa_av, av_fid);
+	struct told first = told_new(TOLD), second = told_new(3), third = told_new(TOLD);
+	const struct fi_efa_addr addr = efa_addr(9, 9);
+
+	/* The scene has inserted one address. */
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 3, 1), 1ULL);
+	KUNIT_EXPECT_EQ(test, kefa_av_join(av, &first.user), 0);
+	KUNIT_EXPECT_EQ(test, kefa_av_join(av, &second.user), 0);
+	KUNIT_EXPECT_EQ(test, kefa_av_join(av, &third.user), 0);
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 3, 2), 2ULL);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(scene->av, &addr, 1, NULL, 0, NULL), -ENOBUFS);
+	expect_told(test, &first, 3);
+	expect_told(test, &second, 3);
+	expect_told(test, &third, 3);
+	kefa_av_leave(av, &second.user);
+	KUNIT_EXPECT_EQ(test, efa_insert(test, scene, 9, 9), 3ULL);
+	expect_told(test, &first, 4);
+	expect_told(test, &second, 3);
+	expect_told(test, &third, 4);
+	/* An endpoint that refuses an address when it is enabled is told of the others' removal. */
+	second = told_new(3);
+	KUNIT_EXPECT_EQ(test, kefa_av_join(av, &second.user), -ENOBUFS);
+	expect_told(test, &second, 0);
+	KUNIT_EXPECT_EQ(test, remove_one(scene, 3), 0);
+	expect_told(test, &first, 3);
+	expect_told(test, &second, 0);
+	kefa_av_leave(av, &first.user);
+	kefa_av_leave(av, &third.user);
+}
+
 static struct kunit_case av_cases[] = {
+	KUNIT_CASE(av_users),
 	KUNIT_CASE(av_lookup),
 	KUNIT_CASE(av_types),
 	KUNIT_CASE(av_duplicates),
