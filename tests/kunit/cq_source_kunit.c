@@ -63,6 +63,25 @@ static void device_fini(struct source_device *dev)
 	synchronize_rcu();
 }
 
+/* An endpoint with a queue for each direction is a source of both, until it is closed. */
+static void source_of_two(struct kunit *test)
+{
+	struct source_device dev = { };
+	struct kofi_cq *rx = cq_make(test);
+
+	dev.cq = cq_make(test);
+	dev.tx.cq = dev.cq;
+	dev.rx.cq = rx;
+	kofi_ep_add_source(&dev.tx, &dev.rx, device_poll, &dev);
+	KUNIT_EXPECT_EQ(test, dev.cq->nsources, 1U);
+	KUNIT_EXPECT_EQ(test, rx->nsources, 1U);
+	device_fini(&dev);
+	KUNIT_EXPECT_EQ(test, dev.cq->nsources, 0U);
+	KUNIT_EXPECT_EQ(test, rx->nsources, 0U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&dev.cq->sources));
+	KUNIT_EXPECT_TRUE(test, list_empty(&rx->sources));
+}
+
 static void source_read(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry;
@@ -602,6 +621,7 @@ static void source_gives_no(struct kunit *test)
 }
 
 static struct kunit_case source_cases[] = {
+	KUNIT_CASE(source_of_two),
 	KUNIT_CASE(source_gives),
 	KUNIT_CASE(source_gives_no),
 	KUNIT_CASE(source_never_mine),
