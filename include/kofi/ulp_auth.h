@@ -51,6 +51,20 @@ struct kulp_key {
 struct kulp_key *kulp_key_new(const char *secret);
 
 /**
+ * kulp_key_derive() - make a key of another key
+ * @key: the key
+ * @label: purpose of the new key
+ * @data: distinguishes the new key from others for the same purpose
+ * @len: bytes of @data
+ *
+ * Knowing the new key doesn't help to find @key. No module is loaded.
+ * Context: Process, sleeps.
+ * Return: the key, with a reference; or an error pointer.
+ */
+struct kulp_key *kulp_key_derive(const struct kulp_key *key, const char *label, const void *data,
+				 size_t len);
+
+/**
  * kulp_key_get() - take a reference
  * @key: the key, or NULL
  * Context: Any.
@@ -145,15 +159,26 @@ struct kulp_shake {
 };
 
 /**
- * kulp_challenge_send() - as a server, answer the first message
- * @shake: with all members set but the challenge
- * @net: connected
+ * kulp_challenge_make() - as a server, build the answer to the first message
+ * @shake: with all members set but the challenge, which is built here
  * @keys: keys of the client's secrets
  * @nkeys: number of @keys; 0 if the client needs no secret; negative for an unknown client, who
  *	must not learn that it is unknown
  *
  * For secrets that don't exist the MAC is random, so that a stranger learns neither the names of
  * clients nor how many secrets one has.
+ * Context: Process; doesn't allocate.
+ * Return: 0 or a negative errno.
+ */
+int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
+			int nkeys);
+
+/**
+ * kulp_challenge_send() - as a server, answer the first message: kulp_challenge_make(), and send it
+ * @shake: with all members set but the challenge
+ * @net: connected
+ * @keys: as for kulp_challenge_make()
+ * @nkeys: as for kulp_challenge_make()
  * Context: Process, sleeps; doesn't allocate except as kulp_net_send().
  * Return: 0 or a negative errno.
  */
@@ -184,6 +209,18 @@ int kulp_proof_check(const struct kulp_shake *shake, struct kulp_key *const keys
  */
 int kulp_challenge_check(struct kulp_shake *shake, const void *buf, size_t len,
 			 const struct kulp_key *key);
+
+/**
+ * kulp_proof_make() - as a client, build the proof
+ * @shake: after kulp_challenge_check()
+ * @key: key of the secret, or NULL
+ * @proof: takes the message
+ * @mac: takes the proof
+ * Context: Process; doesn't allocate.
+ * Return: 0 or a negative errno.
+ */
+int kulp_proof_make(const struct kulp_shake *shake, const struct kulp_key *key,
+		    struct kulp_proof *proof, u8 mac[KULP_MAC]);
 
 /**
  * kulp_proof_send() - as a client, send the proof

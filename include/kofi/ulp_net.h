@@ -84,14 +84,23 @@ int kulp_net_listen(struct kulp_net *net, const struct sockaddr_storage *addr);
 int kulp_net_accept(struct kulp_net *listener, struct kulp_net *net);
 
 /**
- * kulp_net_peer() - get the peer's address as text and as a number
- * @net: connected
+ * kulp_sock_peer() - get the peer's address as text and as a number
+ * @sock: a connected socket
  * @name: takes the text, "?" if there is no address
  *
  * The number leaves out what one host can choose freely: the port, and the lower half
  * of an IPv6 address.
  * Context: Process, sleeps.
  * Return: the number, 0 if there is no address.
+ */
+u64 kulp_sock_peer(struct socket *sock, char name[KULP_NET_NAME]);
+
+/**
+ * kulp_net_peer() - get the peer's address as text and as a number
+ * @net: connected
+ * @name: takes the text, "?" if there is no address
+ * Context: Process, sleeps.
+ * Return: as kulp_sock_peer().
  */
 u64 kulp_net_peer(struct kulp_net *net, char name[KULP_NET_NAME]);
 

@@ -18,23 +18,7 @@ MODULE_SOFTDEP("pre: crypto-hmac crypto-sha256");
 
 #define KULP_AUTH_PRINT	"kofi_ulp key"
 
-static int kulp_key_set(struct kulp_key *key, const char *secret)
-{
-	size_t digits = strlen(secret), len = digits / 2;
-	u8 bytes[KULP_SECRET_MAX];
-	int ret;
-
-	if (digits % 2 || len < KULP_SECRET_MIN || len > KULP_SECRET_MAX ||
-	    hex2bin(bytes, secret, len))
-		return -EINVAL;
-	ret = crypto_shash_setkey(key->tfm, bytes, len);
-	memzero_explicit(bytes, sizeof(bytes));
-	if (ret)
-		return ret;
-	return kulp_auth_mac(key, KULP_AUTH_PRINT, NULL, 0, key->print);
-}
-
-struct kulp_key *kulp_key_new(const char *secret)
+static struct kulp_key *kulp_key_make(const u8 *bytes, size_t len)
 {
 	struct kulp_key *key = kzalloc(sizeof(*key), GFP_KERNEL);
 	int ret;
@@ -48,14 +32,46 @@ struct kulp_key *kulp_key_new(const char *secret)
 		kfree(key);
 		return ERR_PTR(ret);
 	}
-	ret = kulp_key_set(key, secret);
+	ret = crypto_shash_setkey(key->tfm, bytes, len) ?:
+	      kulp_auth_mac(key, KULP_AUTH_PRINT, NULL, 0, key->print);
 	if (ret) {
 		kulp_key_put(key);
 		return ERR_PTR(ret);
 	}
 	return key;
 }
+
+struct kulp_key *kulp_key_new(const char *secret)
+{
+	size_t digits = strlen(secret), len = digits / 2;
+	u8 bytes[KULP_SECRET_MAX];
+	struct kulp_key *key;
+
+	if (digits % 2 || len < KULP_SECRET_MIN || len > KULP_SECRET_MAX ||
+	    hex2bin(bytes, secret, len))
+		return ERR_PTR(-EINVAL);
+	key = kulp_key_make(bytes, len);
+	memzero_explicit(bytes, sizeof(bytes));
+	return key;
+}
 EXPORT_SYMBOL_NS_GPL(kulp_key_new, KOFI_ULP);
+
+struct kulp_key *kulp_key_derive(const struct kulp_key *key, const char *label, const void *data,
+				 size_t len)
+{
+	const struct kvec part = { (void *)data, len };
+	struct kulp_key *derived;
+	u8 bytes[KULP_MAC];
+	int ret;
+
+	ret = kulp_auth_mac(key, label, &part, 1, bytes);
+	if (ret)
+		return ERR_PTR(ret);
+	derived = kulp_key_make(bytes, sizeof(bytes));
+	memzero_explicit(bytes, sizeof(bytes));
+	return derived;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_key_derive, KOFI_ULP);
 
 static void kulp_key_free(struct kref *ref)
 {
@@ -140,8 +156,8 @@ static int kulp_shake_mac(const struct kulp_shake *shake, const struct kulp_key 
 	return kulp_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
 }
 
-int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
-			struct kulp_key *const keys[KULP_SECRETS], int nkeys)
+int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
+			int nkeys)
 {
 	struct kulp_challenge_msg msg = { .auth = nkeys };
 	int i, ret;
@@ -159,7 +175,15 @@ int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
 			return ret;
 	}
 	kulp_build(shake->proto, shake->challenge_type, &shake->challenge, &msg, NULL, 0);
-	return kulp_net_send(net, &shake->challenge, sizeof(shake->challenge));
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_challenge_make, KOFI_ULP);
+
+int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
+			struct kulp_key *const keys[KULP_SECRETS], int nkeys)
+{
+	return kulp_challenge_make(shake, keys, nkeys) ?:
+	       kulp_net_send(net, &shake->challenge, sizeof(shake->challenge));
 }
 EXPORT_SYMBOL_NS_GPL(kulp_challenge_send, KOFI_ULP);
 
@@ -208,18 +232,27 @@ int kulp_challenge_check(struct kulp_shake *shake, const void *buf, size_t len,
 }
 EXPORT_SYMBOL_NS_GPL(kulp_challenge_check, KOFI_ULP);
 
-int kulp_proof_send(const struct kulp_shake *shake, struct kulp_net *net,
-		    const struct kulp_key *key, u8 mac[KULP_MAC])
+int kulp_proof_make(const struct kulp_shake *shake, const struct kulp_key *key,
+		    struct kulp_proof *proof, u8 mac[KULP_MAC])
 {
 	struct kulp_proof_msg msg = {};
-	struct kulp_proof wire;
 	int ret;
 
 	ret = key ? kulp_shake_mac(shake, key, shake->client, msg.mac) : 0;
 	if (ret)
 		return ret;
 	memcpy(mac, msg.mac, KULP_MAC);
-	kulp_build(shake->proto, shake->proof_type, &wire, &msg, NULL, 0);
-	return kulp_net_send(net, &wire, sizeof(wire));
+	kulp_build(shake->proto, shake->proof_type, proof, &msg, NULL, 0);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_proof_make, KOFI_ULP);
+
+int kulp_proof_send(const struct kulp_shake *shake, struct kulp_net *net,
+		    const struct kulp_key *key, u8 mac[KULP_MAC])
+{
+	struct kulp_proof proof;
+
+	return kulp_proof_make(shake, key, &proof, mac) ?:
+	       kulp_net_send(net, &proof, sizeof(proof));
 }
 EXPORT_SYMBOL_NS_GPL(kulp_proof_send, KOFI_ULP);

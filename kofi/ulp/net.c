@@ -155,12 +155,12 @@ int kulp_net_accept(struct kulp_net *listener, struct kulp_net *net)
 }
 EXPORT_SYMBOL_NS_GPL(kulp_net_accept, KOFI_ULP);
 
-u64 kulp_net_peer(struct kulp_net *net, char name[KULP_NET_NAME])
+u64 kulp_sock_peer(struct socket *sock, char name[KULP_NET_NAME])
 {
 	struct sockaddr_storage addr;
 	const struct in6_addr *six = &((struct sockaddr_in6 *)&addr)->sin6_addr;
 
-	if (kernel_getpeername(net->sock, (struct sockaddr *)&addr) < 0) {
+	if (kernel_getpeername(sock, (struct sockaddr *)&addr) < 0) {
 		strscpy(name, "?", KULP_NET_NAME);
 		return 0;
 	}
@@ -169,6 +169,12 @@ u64 kulp_net_peer(struct kulp_net *net, char name[KULP_NET_NAME])
 	if (addr.ss_family == AF_INET)
 		return be32_to_cpu(((struct sockaddr_in *)&addr)->sin_addr.s_addr);
 	return (u64)be32_to_cpu(six->s6_addr32[0]) << 32 | be32_to_cpu(six->s6_addr32[1]);
+}
+EXPORT_SYMBOL_NS_GPL(kulp_sock_peer, KOFI_ULP);
+
+u64 kulp_net_peer(struct kulp_net *net, char name[KULP_NET_NAME])
+{
+	return kulp_sock_peer(net->sock, name);
 }
 EXPORT_SYMBOL_NS_GPL(kulp_net_peer, KOFI_ULP);
 
