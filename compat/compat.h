@@ -20,6 +20,7 @@
 #define KOFI_TEST	"KOFI_TEST"
 #define KOFI_BENCH	"KOFI_BENCH"
 #define KOFI_ULP	"KOFI_ULP"
+#define KOFI_CM		"KOFI_CM"
 #define KOFIBLK		"KOFIBLK"
 #define EFASIM		"EFASIM"
 #endif

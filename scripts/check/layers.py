@@ -41,6 +41,8 @@ LAYERS = {
                         namespaces=("KOFI_PROVIDER",)),
     # A ULP as far as the rules go.
     "kofi/ulp": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
+    # A ULP that knows no device: only addresses.
+    "cm": Layer(("include/kofi", "compat"), namespaces=("KOFI_CM",)),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
     "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
                       rdma_files=("hw.h", "hw.c", "device.c"),
@@ -53,7 +55,7 @@ LAYERS = {
                    provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
-    "tests": Layer(("include/kofi", "kofi", "prov", "samples", "sim", "compat", "tests"),
+    "tests": Layer(("include/kofi", "kofi", "cm", "prov", "samples", "sim", "compat", "tests"),
                    rdma=True, efa_verbs=("*",), provider_api=True,
                    namespaces=("KOFI", "KOFI_PROVIDER", "KOFI_TEST", "EFASIM")),
     # Fed to the compiler by the checks; ULPs as far as the rules go.

@@ -52,6 +52,15 @@ class BlkWire(Target, unittest.TestCase):
         self.assertTrue(all(passed[1:]), passed)
 
 
+class CmWire(Target, unittest.TestCase):
+    name = "cm_wire"
+    corpus = "corpus-cm"
+
+    def judge(self, files, corpus, passed):
+        self.assertEqual(sum(corpus), len(files))
+        self.assertTrue(all(passed[1:]), passed)
+
+
 class EfaWire(Target, unittest.TestCase):
     name = "efa_wire"
     corpus = "corpus-efa"
