@@ -249,10 +249,20 @@ static int pp_client_session(struct pp_instance *inst)
 	if (!s)
 		return -ENOMEM;
 	s->inst = inst;
-	pp_report_state(inst, PP_RUNNING);
-	ret = pp_open(s) ?: pp_hello(s) ?: pp_meet(s) ?: pp_client_tests(s);
-	pp_bye(s, ret);
+	ret = pp_open(s);
+	if (!ret) {
+		ret = pp_connect(s);
+		if (ret)
+			pp_report_error(inst, ret, "can't connect to the server at %s port %u",
+					pp_config.addr, pp_config.port);
+	}
+	if (!ret) {
+		pp_report_state(inst, PP_RUNNING);
+		ret = pp_client_tests(s);
+	}
+	pp_bye(inst, ret);
 	pp_close(s);
+	pp_end(inst);
 	kfree(s);
 	return ret;
 }
@@ -265,16 +275,8 @@ static int pp_client_session(struct pp_instance *inst)
  */
 int pp_client_run(struct pp_instance *inst)
 {
-	int ret;
+	int ret = pp_client_session(inst);
 
-	ret = pp_connect(inst);
-	if (ret) {
-		pp_report_error(inst, ret, "can't connect to the server at %s port %u",
-				pp_config.addr, pp_config.port);
-	} else {
-		ret = pp_client_session(inst);
-		kulp_net_close(&inst->net);
-	}
 	if (ret && ret != -ESHUTDOWN)
 		pp_report_error(inst, ret, "the run ended before all tests were done");
 	else if (inst->report.bad)

@@ -168,7 +168,7 @@ static int pp_find_region(struct pp_session *s)
 static int pp_limits(struct pp_session *s)
 {
 	const struct fi_domain_attr *domain = s->info->domain_attr;
-	size_t len = sizeof(s->self.addr);
+	size_t len = sizeof(s->self_addr.bytes);
 	int ret;
 
 	s->self.max_msg = pp_option(s, FI_OPT_MAX_MSG_SIZE);
@@ -185,8 +185,8 @@ static int pp_limits(struct pp_session *s)
 		s->self.can |= PP_CAN_TAGGED;
 	s->rx_cq_data = (s->info->mode | s->info->rx_attr->mode) &
 			FI_RX_CQ_DATA;
-	ret = fi_getname(&s->ep->fid, s->self.addr, &len);
-	s->self.addrlen = len;
+	ret = fi_getname(&s->ep->fid, s->self_addr.bytes, &len);
+	s->self_addr.len = len;
 	return ret;
 }
 
@@ -219,7 +219,7 @@ int pp_open(struct pp_session *s)
 
 /**
  * pp_meet() - insert the peer's address into the address vector
- * @s: the session, after pp_hello()
+ * @s: the session, which knows the address
  *
  * Return: 0, or a negative errno.
  */
@@ -228,9 +228,9 @@ int pp_meet(struct pp_session *s)
 	int ret;
 
 	/* Don't insert an address of another fabric's format. */
-	if (s->peer.addrlen != s->self.addrlen)
+	if (s->peer_addr_of.len != s->self_addr.len)
 		return -EPROTO;
-	ret = fi_av_insert(s->av, s->peer.addr, 1, &s->peer_addr, 0, NULL);
+	ret = fi_av_insert(s->av, s->peer_addr_of.bytes, 1, &s->peer_addr, 0, NULL);
 	if (ret < 0)
 		return ret;
 	return ret == 1 ? 0 : -EADDRNOTAVAIL;

@@ -17,6 +17,7 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_CM);
 MODULE_IMPORT_NS(KOFI_ULP);
 
 #define PP_MAX_MEMORY	2048	/* KiB that kmalloc() gives in one piece */
@@ -68,20 +69,6 @@ static struct pp_instance pp_instances[] = {
 };
 
 static struct dentry *pp_debugfs;
-
-/**
- * pp_nap() - sleep, unless the module is being unloaded
- * @inst: the instance
- * @ms: milliseconds
- *
- * Return: 0, or -ESHUTDOWN.
- */
-int pp_nap(struct pp_instance *inst, unsigned int ms)
-{
-	wait_event_idle_timeout(inst->wait, READ_ONCE(inst->stopping),
-				msecs_to_jiffies(ms));
-	return READ_ONCE(inst->stopping) ? -ESHUTDOWN : 0;
-}
 
 static int pp_thread(void *data)
 {
@@ -158,8 +145,8 @@ static int __init pp_init(void)
 	for (i = 0; i < ARRAY_SIZE(pp_instances) && !ret; i++) {
 		init_waitqueue_head(&pp_instances[i].wait);
 		mutex_init(&pp_instances[i].lock);
-		mutex_init(&pp_instances[i].listener.lock);
-		kulp_net_init(&pp_instances[i].net);
+		spin_lock_init(&pp_instances[i].link.lock);
+		INIT_LIST_HEAD(&pp_instances[i].link.notes);
 		if (pp_wanted(&pp_instances[i]))
 			ret = pp_start(&pp_instances[i]);
 	}

@@ -5,7 +5,7 @@
  * and debugfs only reads results.
  *
  *	main.c		parameters, threads
- *	session.c	TCP: connections and messages
+ *	session.c	session with the other side, by kofi_cm
  *	wire.c		format of the messages
  *	data.c		contents of the buffers
  *	fabric.c	opening and closing of the fabric's objects
@@ -14,7 +14,7 @@
  *	server.c	the server's side of the tests
  *	report.c	debugfs
  *
- * pp_instance.lock is the only lock but those of kofi_ulp; no fi_*() call is made under it.
+ * pp_instance.lock and pp_link.lock are never held together; no fi_*() call is made under them.
  */
 #ifndef PINGPONG_H
 #define PINGPONG_H
@@ -27,6 +27,7 @@
 #include <kofi/eq.h>
 #include <kofi/rma.h>
 #include <kofi/tagged.h>
+#include <kofi/session.h>
 #include <kofi/ulp_net.h>
 #include "wire.h"
 
@@ -150,6 +151,46 @@ struct pp_report {
 };
 
 /**
+ * struct pp_addr - address of an endpoint
+ * @len: its length in bytes
+ * @bytes: the address
+ */
+struct pp_addr {
+	size_t	len;
+	u8	bytes[PP_ADDR_MAX];
+};
+
+/**
+ * struct pp_link - session of an instance, as kofi_cm's callbacks see it
+ * @lock: protects @cm, @hello, @addr, @ended, @closing and @notes
+ * @cm: the session, or NULL; for a server from a client's request on
+ * @session: the client's, for the callbacks that need its address vector
+ * @hello: server: HELLO of the client that asks
+ * @addr: server: address of its endpoint
+ * @buf: HELLO of this side, while kofi_cm needs it
+ * @live: both sides are ready
+ * @ended: the session has ended
+ * @closing: client: the endpoint is closed
+ * @err: how it has ended, or why the last attempt has failed
+ * @reason: the peer's reason
+ * @notes: messages that have arrived
+ */
+struct pp_link {
+	spinlock_t		lock;		/* protects most of what follows */
+	struct kcm_session	*cm;
+	struct pp_session	*session;
+	struct pp_hello		hello;
+	struct pp_addr		addr;
+	u8			buf[PP_WIRE_MAX] __aligned(8);
+	bool			live;
+	bool			ended;
+	bool			closing;
+	int			err;
+	enum kcm_reason		reason;
+	struct list_head	notes;
+};
+
+/**
  * struct pp_instance - a side
  * @name: name of the side: "server" or "client"
  * @run: function of the thread
@@ -157,8 +198,8 @@ struct pp_report {
  * @wait: wait queue of the thread
  * @stopping: the thread must end
  * @lock: protects @report
- * @listener: listens for clients; shut down to stop the thread
- * @net: connection to the other side; shut down to stop the thread
+ * @listener: the server's; NULL for a client
+ * @link: session with the other side
  * @report: results for debugfs
  */
 struct pp_instance {
@@ -168,8 +209,8 @@ struct pp_instance {
 	wait_queue_head_t	wait;
 	bool			stopping;
 	struct mutex		lock;	/* protects report */
-	struct kulp_net		listener;
-	struct kulp_net		net;
+	struct kcm_listener	*listener;
+	struct pp_link		link;
 	struct pp_report	report;
 };
 
@@ -264,7 +305,9 @@ enum {
  * struct pp_session - an endpoint and a peer
  * @inst: the instance
  * @self: HELLO message to the peer
+ * @self_addr: address of the endpoint
  * @peer: HELLO message from the peer
+ * @peer_addr_of: address of the peer's endpoint
  * @info: entry of fi_getinfo()
  * @fabric: the fabric
  * @eq: event queue, which reports the device's removal
@@ -285,7 +328,9 @@ enum {
 struct pp_session {
 	struct pp_instance	*inst;
 	struct pp_hello		self;
+	struct pp_addr		self_addr;
 	struct pp_hello		peer;
+	struct pp_addr		peer_addr_of;
 	struct fi_info		*info;
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
@@ -304,22 +349,23 @@ struct pp_session {
 	unsigned long		progress;
 };
 
-/* main.c */
-
-int pp_nap(struct pp_instance *inst, unsigned int ms);
-
 /* session.c */
 
 int pp_listen(struct pp_instance *inst);
-int pp_connect(struct pp_instance *inst);
+void pp_unlisten(struct pp_instance *inst);
+int pp_connect(struct pp_session *s);
+bool pp_wait_client(struct pp_instance *inst);
+int pp_accept(struct pp_session *s);
 void pp_shut_down(struct pp_instance *inst);
 bool pp_connected(const struct pp_session *s);
+bool pp_said_done(const struct pp_session *s);
 int pp_msg_send(struct pp_session *s, const struct pp_msg *msg);
 int pp_msg_recv(struct pp_session *s, struct pp_msg *msg);
 int pp_msg_expect(struct pp_session *s, enum pp_type type, struct pp_msg *msg);
 int pp_hung_up(struct pp_session *s);
-int pp_hello(struct pp_session *s);
-void pp_bye(struct pp_session *s, int err);
+void pp_bye(struct pp_instance *inst, int err);
+void pp_end(struct pp_instance *inst);
+void pp_end_client(struct pp_instance *inst);
 
 /* fabric.c */
 

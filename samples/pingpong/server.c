@@ -7,8 +7,6 @@
 #include "data.h"
 #include "pingpong.h"
 
-#define PP_PAUSE_MS	200
-
 static void pp_server_flow(struct pp_session *s, const struct pp_test *test)
 {
 	bool send = test->op == PP_SEND;
@@ -127,10 +125,10 @@ static int pp_server_tests(struct pp_session *s)
 
 	do {
 		ret = pp_msg_recv(s, &msg);
+		if (ret == -ECONNABORTED)
+			return pp_said_done(s) ? 0 : pp_hung_up(s);
 		if (ret)
 			return ret;
-		if (msg.type == PP_BYE)
-			return 0;
 		if (msg.type != PP_TEST) {
 			pp_report_refused(s->inst);
 			return -EPROTO;
@@ -145,14 +143,16 @@ static void pp_server_session(struct pp_instance *inst)
 	struct pp_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
 	int ret;
 
-	if (!s)
+	if (!s) {
+		pp_bye(inst, -ENOMEM);
 		return;
+	}
 	s->inst = inst;
 	pp_report_state(inst, PP_RUNNING);
-	ret = pp_open(s) ?: pp_hello(s) ?: pp_meet(s) ?: pp_server_tests(s);
+	ret = pp_open(s) ?: pp_accept(s) ?: pp_server_tests(s);
 	if (ret && ret != -ESHUTDOWN)
 		pp_report_error(inst, ret, "the session failed");
-	pp_bye(s, ret);
+	pp_bye(inst, ret);
 	pp_close(s);
 	kfree(s);
 	pp_report_state(inst, PP_WAITING);
@@ -175,14 +175,10 @@ int pp_server_run(struct pp_instance *inst)
 		pp_report_state(inst, PP_BROKEN);
 		return ret;
 	}
-	while (!READ_ONCE(inst->stopping)) {
-		if (kulp_net_accept(&inst->listener, &inst->net)) {
-			pp_nap(inst, PP_PAUSE_MS);
-			continue;
-		}
+	while (pp_wait_client(inst)) {
 		pp_server_session(inst);
-		kulp_net_close(&inst->net);
+		pp_end_client(inst);
 	}
-	kulp_net_close(&inst->listener);
+	pp_unlisten(inst);
 	return 0;
 }

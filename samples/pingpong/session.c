@@ -1,15 +1,183 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * TCP between the two sides. The instance's thread blocks in these functions; pp_shut_down()
- * wakes it.
+ * The session of an instance, by kofi_cm. Its callbacks only write into the instance's link and
+ * wake the instance's thread, which blocks in the functions below; pp_shut_down() wakes it, too. A
+ * message is a note.
  */
 #include <linux/jiffies.h>
-#include <linux/net.h>
-#include <linux/tcp.h>
-#include <net/sock.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
 #include "pingpong.h"
 
 #define PP_RETRY_MS	200
+#define PP_KEEP_ALIVE_MS	5000
+#define PP_REPLACE_MS	10000
+
+/**
+ * struct pp_note - a message that has arrived
+ * @list: in pp_link.notes
+ * @len: length of the message
+ * @buf: the message
+ */
+struct pp_note {
+	struct list_head	list;
+	size_t			len;
+	u8			buf[] __aligned(8);
+};
+
+static int pp_parse_hello(const struct kcm_peer *peer, struct pp_hello *hello, struct pp_addr *addr)
+{
+	u8 buf[PP_WIRE_MAX] __aligned(8);
+	struct pp_msg msg;
+
+	if (peer->priv_len > sizeof(buf) || peer->addrs.count != 1)
+		return -EPROTO;
+	memcpy(buf, peer->priv, peer->priv_len);
+	if (pp_wire_parse(buf, peer->priv_len, &msg) || msg.type != PP_HELLO)
+		return -EPROTO;
+	*hello = msg.hello;
+	addr->len = peer->addrs.len;
+	memcpy(addr->bytes, peer->addrs.addr, addr->len);
+	return 0;
+}
+
+/* What both sides say of themselves. */
+static size_t pp_build_hello(const struct pp_session *s, struct kcm_addrs *addrs, void *buf)
+{
+	const struct pp_msg msg = { .type = PP_HELLO, .hello = s->self };
+
+	*addrs = (struct kcm_addrs) {
+		.format	= s->info->addr_format,
+		.len	= s->self_addr.len,
+		.count	= 1,
+		.addr	= s->self_addr.bytes,
+	};
+	return pp_wire_build(&msg, buf);
+}
+
+/* --- callbacks --- */
+
+static int pp_cm_keys(struct kcm_listener *l, const struct kcm_peer *peer,
+		      struct kulp_key *keys[KULP_SECRETS])
+{
+	return 0;
+}
+
+static int pp_cm_request(struct kcm_session *cm, const struct kcm_peer *peer)
+{
+	struct pp_instance *inst = kcm_context(cm);
+	struct pp_link *link = &inst->link;
+	int ret = -EBUSY;
+
+	spin_lock(&link->lock);
+	if (!link->cm) {
+		ret = pp_parse_hello(peer, &link->hello, &link->addr);
+		if (!ret)
+			link->cm = cm;
+	}
+	spin_unlock(&link->lock);
+	if (ret == -EPROTO)
+		pp_report_refused(inst);
+	wake_up(&inst->wait);
+	return ret;
+}
+
+static int pp_cm_hello(struct kcm_session *cm, struct kcm_addrs *addrs, const void **priv,
+		       size_t *len)
+{
+	struct pp_instance *inst = kcm_context(cm);
+	struct pp_link *link = &inst->link;
+
+	if (READ_ONCE(link->closing))
+		return -ESHUTDOWN;
+	*len = pp_build_hello(link->session, addrs, link->buf);
+	*priv = link->buf;
+	return 0;
+}
+
+static int pp_cm_accepted(struct kcm_session *cm, const struct kcm_peer *peer)
+{
+	struct pp_instance *inst = kcm_context(cm);
+	struct pp_session *s = inst->link.session;
+
+	return pp_parse_hello(peer, &s->peer, &s->peer_addr_of) ?: pp_meet(s);
+}
+
+static void pp_cm_live(struct kcm_session *cm)
+{
+	struct pp_instance *inst = kcm_context(cm);
+
+	WRITE_ONCE(inst->link.live, true);
+	wake_up(&inst->wait);
+}
+
+static void pp_cm_note(struct kcm_session *cm, const void *data, size_t len)
+{
+	struct pp_instance *inst = kcm_context(cm);
+	struct pp_link *link = &inst->link;
+	struct pp_note *note;
+
+	note = len > PP_WIRE_MAX ? NULL : kmalloc(struct_size(note, buf, len), GFP_KERNEL);
+	if (!note) {
+		pp_report_refused(inst);
+		kcm_bye(cm, KCM_BYE_PROTOCOL, true, NULL, 0);
+		return;
+	}
+	note->len = len;
+	memcpy(note->buf, data, len);
+	spin_lock(&link->lock);
+	list_add_tail(&note->list, &link->notes);
+	spin_unlock(&link->lock);
+	wake_up(&inst->wait);
+}
+
+static void pp_cm_failed(struct kcm_session *cm, const struct kcm_end *end)
+{
+	struct pp_instance *inst = kcm_context(cm);
+
+	inst->link.err = end->err;
+}
+
+static void pp_cm_stop(struct kcm_session *cm, const struct kcm_end *end)
+{
+	struct pp_instance *inst = kcm_context(cm);
+
+	struct pp_link *link = &inst->link;
+	bool gone;
+
+	spin_lock(&link->lock);
+	link->err = end->err;
+	link->reason = end->reason;
+	link->ended = true;
+	gone = link->closing;
+	spin_unlock(&link->lock);
+	wake_up(&inst->wait);
+	if (gone)
+		kcm_gone(cm);
+}
+
+static const struct kcm_ops pp_cm_ops = {
+	.keys		= pp_cm_keys,
+	.request	= pp_cm_request,
+	.hello		= pp_cm_hello,
+	.accepted	= pp_cm_accepted,
+	.live		= pp_cm_live,
+	.note		= pp_cm_note,
+	.failed		= pp_cm_failed,
+	.stop		= pp_cm_stop,
+};
+
+static const struct kcm_config pp_cm_config = {
+	.net		= &init_net,
+	.service	= "pingpong",
+	.version_min	= PP_VERSION,
+	.version	= PP_VERSION,
+	.keep_alive_ms	= PP_KEEP_ALIVE_MS,
+	.replace_ms	= PP_REPLACE_MS,
+	.ops		= &pp_cm_ops,
+};
+
+/* --- the thread --- */
 
 static int pp_address(struct sockaddr_storage *addr)
 {
@@ -29,49 +197,102 @@ static int pp_address(struct sockaddr_storage *addr)
 int pp_listen(struct pp_instance *inst)
 {
 	struct sockaddr_storage addr;
-	int ret;
 
-	ret = pp_address(&addr) ?: kulp_net_listen(&inst->listener, &addr);
-	if (ret)
-		kulp_net_close(&inst->listener);
-	return ret;
-}
-
-static int pp_connect_once(struct pp_instance *inst)
-{
-	struct sockaddr_storage addr;
-	int ret;
-
-	ret = pp_address(&addr) ?:
-	      kulp_net_connect(&inst->net, &addr, pp_config.timeout * MSEC_PER_SEC);
-	if (ret)
-		kulp_net_close(&inst->net);
-	return ret;
+	return pp_address(&addr) ?: kcm_listen(&pp_cm_config, &addr, inst, &inst->listener);
 }
 
 /**
- * pp_connect() - connect to the server, which may not be there yet
- * @inst: the client
+ * pp_unlisten() - undo pp_listen()
+ * @inst: the server, without a session
+ */
+void pp_unlisten(struct pp_instance *inst)
+{
+	struct pp_link *link = &inst->link;
+	struct kcm_session *cm;
+
+	/* A client that asks from now on is refused. */
+	spin_lock(&link->lock);
+	cm = link->cm;
+	link->cm = ERR_PTR(-ESHUTDOWN);
+	spin_unlock(&link->lock);
+	if (cm)
+		kcm_reject(cm, -ENOENT, true, 0, NULL, NULL, 0);
+	kcm_unlisten(inst->listener);
+}
+
+static bool pp_link_over(const struct pp_instance *inst)
+{
+	return READ_ONCE(inst->link.ended) || READ_ONCE(inst->stopping);
+}
+
+/* Wait until both sides are ready. */
+static int pp_wait_live(struct pp_instance *inst)
+{
+	wait_event_idle(inst->wait, READ_ONCE(inst->link.live) || pp_link_over(inst));
+	if (READ_ONCE(inst->stopping))
+		return -ESHUTDOWN;
+	return READ_ONCE(inst->link.live) ? 0 : inst->link.err;
+}
+
+/**
+ * pp_connect() - begin a session with the server, which may not be there yet
+ * @s: the client's session, with an endpoint
  *
+ * pp_end() ends the session, also after a failure.
  * Return: 0, or a negative errno.
  */
-int pp_connect(struct pp_instance *inst)
+int pp_connect(struct pp_session *s)
 {
-	unsigned long end = jiffies + pp_config.timeout * HZ;
+	struct pp_instance *inst = s->inst;
+	struct kcm_client client = {
+		.name		= "pingpong",
+		.instance	= "",
+		.retry_ms	= PP_RETRY_MS,
+		.give_up_ms	= pp_config.timeout * MSEC_PER_SEC,
+	};
 	int ret;
 
-	for (;;) {
-		ret = pp_connect_once(inst);
-		if (!ret || ret == -EINVAL || time_after(jiffies, end))
-			return ret;
-		ret = pp_nap(inst, PP_RETRY_MS);
-		if (ret)
-			return ret;
-	}
+	inst->link.session = s;
+	ret = pp_address(&client.to) ?:
+	      kcm_connect(&pp_cm_config, &client, inst, &inst->link.cm);
+	return ret ?: pp_wait_live(inst);
 }
 
 /**
- * pp_shut_down() - wake the thread from waiting for a socket
+ * pp_wait_client() - wait for a client
+ * @inst: the server
+ *
+ * Return: true if a client asks for a session, false if the thread must end.
+ */
+bool pp_wait_client(struct pp_instance *inst)
+{
+	wait_event_idle(inst->wait, READ_ONCE(inst->link.cm) || READ_ONCE(inst->stopping));
+	return !READ_ONCE(inst->stopping);
+}
+
+/**
+ * pp_accept() - begin the session that a client asks for
+ * @s: the server's session, with an endpoint
+ *
+ * pp_end_client() ends the session, also after a failure.
+ * Return: 0, or a negative errno.
+ */
+int pp_accept(struct pp_session *s)
+{
+	struct pp_link *link = &s->inst->link;
+	struct kcm_addrs addrs;
+	size_t len;
+	int ret;
+
+	s->peer = link->hello;
+	s->peer_addr_of = link->addr;
+	len = pp_build_hello(s, &addrs, link->buf);
+	ret = pp_meet(s) ?: kcm_accept(link->cm, &addrs, link->buf, len);
+	return ret ?: pp_wait_live(s->inst);
+}
+
+/**
+ * pp_shut_down() - wake the thread from waiting
  * @inst: the instance
  *
  * Context: Process context, not the instance's thread.
@@ -79,20 +300,18 @@ int pp_connect(struct pp_instance *inst)
 void pp_shut_down(struct pp_instance *inst)
 {
 	WRITE_ONCE(inst->stopping, true);
-	kulp_net_shutdown(&inst->listener);
-	kulp_net_shutdown(&inst->net);
 	wake_up_all(&inst->wait);
 }
 
 /**
- * pp_connected() - check whether the TCP connection is established
+ * pp_connected() - check whether the session goes on
  * @s: the session
  *
- * Return: true if it is established.
+ * Return: false after its end.
  */
 bool pp_connected(const struct pp_session *s)
 {
-	return READ_ONCE(s->inst->net.sock->sk->sk_state) == TCP_ESTABLISHED;
+	return !READ_ONCE(s->inst->link.ended);
 }
 
 /**
@@ -105,10 +324,24 @@ bool pp_connected(const struct pp_session *s)
 int pp_msg_send(struct pp_session *s, const struct pp_msg *msg)
 {
 	u8 buf[PP_WIRE_MAX] __aligned(8);
+	int ret;
 
-	int ret = kulp_net_send(&s->inst->net, buf, pp_wire_build(msg, buf));
+	ret = kcm_note(s->inst->link.cm, buf, pp_wire_build(msg, buf));
+	if (READ_ONCE(s->inst->stopping))
+		return -ESHUTDOWN;
+	return ret == -ENOTCONN ? pp_hung_up(s) : ret;
+}
 
-	return READ_ONCE(s->inst->stopping) ? -ESHUTDOWN : ret;
+static struct pp_note *pp_note_take(struct pp_link *link)
+{
+	struct pp_note *note;
+
+	spin_lock(&link->lock);
+	note = list_first_entry_or_null(&link->notes, struct pp_note, list);
+	if (note)
+		list_del(&note->list);
+	spin_unlock(&link->lock);
+	return note;
 }
 
 /**
@@ -116,36 +349,67 @@ int pp_msg_send(struct pp_session *s, const struct pp_msg *msg)
  * @s: the session
  * @msg: takes the message
  *
- * Return: 0, -EPROTO for an invalid message, or another negative errno.
+ * Return: 0, -EPROTO for an invalid message, -ECONNABORTED if the session has ended, or another
+ * negative errno.
  */
 int pp_msg_recv(struct pp_session *s, struct pp_msg *msg)
 {
-	u8 buf[PP_WIRE_MAX] __aligned(8);
+	struct pp_instance *inst = s->inst;
+	struct pp_note *note;
 	int ret;
 
-	ret = kulp_net_recv(&s->inst->net, buf, sizeof(buf), pp_config.timeout * MSEC_PER_SEC);
-	if (READ_ONCE(s->inst->stopping))
+	wait_event_idle_timeout(inst->wait,
+				!list_empty_careful(&inst->link.notes) || pp_link_over(inst),
+				pp_config.timeout * HZ);
+	if (READ_ONCE(inst->stopping))
 		return -ESHUTDOWN;
-	if (ret > 0)
-		ret = pp_wire_parse(buf, ret, msg);
+	note = pp_note_take(&inst->link);
+	if (!note)
+		return pp_connected(s) ? -ETIMEDOUT : -ECONNABORTED;
+	ret = pp_wire_parse(note->buf, note->len, msg);
+	kfree(note);
 	if (ret == -EPROTO)
-		pp_report_refused(s->inst);
+		pp_report_refused(inst);
 	return ret;
 }
 
-static int pp_peer_left(struct pp_session *s, enum pp_reason reason)
+/**
+ * pp_hung_up() - find out why the session has ended
+ * @s: the session, no longer pp_connected()
+ *
+ * Return: a negative errno, which is reported.
+ */
+int pp_hung_up(struct pp_session *s)
 {
-	static const char * const reasons[PP_REASONS] = {
-		[PP_BYE_DONE]		= "it is done",
-		[PP_BYE_STOPPED]	= "its module is being unloaded",
-		[PP_BYE_REMOVED]	= "its device went away",
-		[PP_BYE_PROTOCOL]	= "it received an invalid message",
-		[PP_BYE_FAILED]		= "it failed; see its results",
+	static const char * const reasons[KCM_BYES] = {
+		[KCM_BYE_DONE]		= "it is done",
+		[KCM_BYE_STOPPED]	= "its module is being unloaded",
+		[KCM_BYE_REMOVED]	= "its device went away",
+		[KCM_BYE_REPLACED]	= "another client of the same name came",
+		[KCM_BYE_PROTOCOL]	= "it received an invalid message",
+		[KCM_BYE_FAILED]	= "it failed; see its results",
 	};
+	const struct pp_link *link = &s->inst->link;
 
-	pp_report_error(s->inst, -ECONNABORTED, "the peer ended the session because %s",
-			reasons[reason]);
-	return -ECONNABORTED;
+	if (link->err == -ECONNABORTED)
+		pp_report_error(s->inst, link->err, "the peer ended the session because %s",
+				reasons[link->reason]);
+	else
+		pp_report_error(s->inst, link->err, "the session was lost");
+	return link->err;
+}
+
+/**
+ * pp_said_done() - check whether the peer has ended the session because it needs it no longer
+ * @s: the session
+ *
+ * Return: true if so.
+ */
+bool pp_said_done(const struct pp_session *s)
+{
+	const struct pp_link *link = &s->inst->link;
+
+	return !pp_connected(s) && link->err == -ECONNABORTED && link->reason == KCM_BYE_DONE;
 }
 
 /**
@@ -154,79 +418,95 @@ static int pp_peer_left(struct pp_session *s, enum pp_reason reason)
  * @type: the type
  * @msg: takes the message
  *
- * Return: as pp_msg_recv(), and -ECONNABORTED when the peer sent BYE.
+ * Return: as pp_msg_recv(); the end of the session is reported.
  */
 int pp_msg_expect(struct pp_session *s, enum pp_type type, struct pp_msg *msg)
 {
 	int ret = pp_msg_recv(s, msg);
 
+	if (ret == -ECONNABORTED)
+		return pp_hung_up(s);
 	if (ret || msg->type == type)
 		return ret;
-	if (msg->type == PP_BYE)
-		return pp_peer_left(s, msg->bye.reason);
 	pp_report_refused(s->inst);
 	return -EPROTO;
 }
 
-/**
- * pp_hung_up() - find out why the peer hung up
- * @s: the session, no longer pp_connected()
- *
- * Return: a negative errno, which is reported.
- */
-int pp_hung_up(struct pp_session *s)
+static enum kcm_reason pp_reason(int err)
 {
-	struct pp_msg msg;
-
-	if (!pp_msg_recv(s, &msg) && msg.type == PP_BYE)
-		return pp_peer_left(s, msg.bye.reason);
-	pp_report_error(s->inst, -ECONNRESET, "the peer closed its connection");
-	return -ECONNRESET;
-}
-
-/**
- * pp_hello() - exchange HELLO messages with the peer
- * @s: the session, with an endpoint
- *
- * Return: 0, or a negative errno.
- */
-int pp_hello(struct pp_session *s)
-{
-	struct pp_msg msg = { .type = PP_HELLO, .hello = s->self };
-	int ret;
-
-	ret = pp_msg_send(s, &msg) ?: pp_msg_expect(s, PP_HELLO, &msg);
-	if (!ret)
-		s->peer = msg.hello;
-	return ret;
+	switch (err) {
+	case 0:
+		return KCM_BYE_DONE;
+	case -ESHUTDOWN:
+		return KCM_BYE_STOPPED;
+	case -ENODEV:
+	case -ENODATA:
+		return KCM_BYE_REMOVED;
+	case -EPROTO:
+		return KCM_BYE_PROTOCOL;
+	}
+	return KCM_BYE_FAILED;
 }
 
 /**
  * pp_bye() - tell the peer that the session ends
- * @s: the session
+ * @inst: the instance
  * @err: 0, or the error that ended it
+ *
  */
-void pp_bye(struct pp_session *s, int err)
+void pp_bye(struct pp_instance *inst, int err)
 {
-	struct pp_msg msg = { .type = PP_BYE };
+	if (inst->link.cm)
+		kcm_bye(inst->link.cm, pp_reason(err), true, NULL, 0);
+}
 
-	switch (err) {
-	case 0:
-		msg.bye.reason = PP_BYE_DONE;
-		break;
-	case -ESHUTDOWN:
-		msg.bye.reason = PP_BYE_STOPPED;
-		break;
-	case -ENODEV:
-	case -ENODATA:
-		msg.bye.reason = PP_BYE_REMOVED;
-		break;
-	case -EPROTO:
-		msg.bye.reason = PP_BYE_PROTOCOL;
-		break;
-	default:
-		msg.bye.reason = PP_BYE_FAILED;
-	}
-	/* The session ends anyway, so ignore errors. */
-	pp_msg_send(s, &msg);
+static void pp_link_reset(struct pp_link *link)
+{
+	struct pp_note *note;
+
+	while ((note = pp_note_take(link)))
+		kfree(note);
+	spin_lock(&link->lock);
+	link->cm = NULL;
+	link->live = false;
+	link->ended = false;
+	link->closing = false;
+	spin_unlock(&link->lock);
+}
+
+/**
+ * pp_end() - end the client's session
+ * @inst: the client, whose endpoint is closed
+ */
+void pp_end(struct pp_instance *inst)
+{
+	struct pp_link *link = &inst->link;
+	bool ended;
+
+	if (!link->cm)
+		return;
+	spin_lock(&link->lock);
+	link->closing = true;
+	ended = link->ended;
+	spin_unlock(&link->lock);
+	/* Otherwise pp_cm_stop() calls it, if the session was accepted. */
+	if (ended)
+		kcm_gone(link->cm);
+	kcm_disconnect(link->cm);
+	pp_link_reset(link);
+}
+
+/**
+ * pp_end_client() - end the session with a client
+ * @inst: the server, whose endpoint is closed; after pp_bye()
+ *
+ * It can have a session with another client afterwards.
+ */
+void pp_end_client(struct pp_instance *inst)
+{
+	struct kcm_session *cm = inst->link.cm;
+
+	wait_event_idle(inst->wait, READ_ONCE(inst->link.ended));
+	pp_link_reset(&inst->link);
+	kcm_gone(cm);
 }

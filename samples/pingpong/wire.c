@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Messages over TCP: pure functions, see wire.h. */
+/* Messages between the sides: pure functions, see wire.h. */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include "wire.h"
 
-static_assert(sizeof(struct pp_wire_hello) == 116);
+static_assert(sizeof(struct pp_wire_hello) == 48);
 static_assert(sizeof(struct pp_wire_test) == 40);
 static_assert(sizeof(struct pp_wire_ready) == 32);
 static_assert(sizeof(struct pp_wire_done) == 28);
-static_assert(sizeof(struct pp_wire_bye) == 20);
 
 #define PP_FIELD(how, msg, field) \
 	KULP_FIELD(how, struct pp_wire_##msg, field, struct pp_##msg, field)
@@ -18,8 +17,7 @@ static_assert(sizeof(struct pp_wire_bye) == 20);
 
 static const struct kulp_field pp_hello_fields[] = {
 	PP_NUMBER(hello, max_msg), PP_NUMBER(hello, max_rma), PP_NUMBER(hello, memory),
-	PP_NUMBER(hello, depth), PP_NUMBER(hello, can), PP_NUMBER(hello, addrlen),
-	PP_FIELD(KULP_BYTES, hello, addr),
+	PP_NUMBER(hello, depth), PP_NUMBER(hello, can),
 	{}
 };
 
@@ -40,18 +38,12 @@ static const struct kulp_field pp_done_fields[] = {
 	{}
 };
 
-static const struct kulp_field pp_bye_fields[] = {
-	PP_NUMBER(bye, reason),
-	{}
-};
-
 static bool pp_hello_ok(void *parsed, const void *tail, size_t len)
 {
 	const struct pp_hello *hello = parsed;
 
 	return hello->memory && hello->depth && hello->depth <= PP_DEPTH_MAX &&
-	       !(hello->can & ~PP_CAN_ALL) && hello->addrlen && hello->addrlen <= PP_ADDR_MAX &&
-	       !memchr_inv(hello->addr + hello->addrlen, 0, PP_ADDR_MAX - hello->addrlen);
+	       !(hello->can & ~PP_CAN_ALL);
 }
 
 static bool pp_test_ok(void *parsed, const void *tail, size_t len)
@@ -74,19 +66,11 @@ static bool pp_done_ok(void *parsed, const void *tail, size_t len)
 	       done->bad <= done->checked;
 }
 
-static bool pp_bye_ok(void *parsed, const void *tail, size_t len)
-{
-	const struct pp_bye *bye = parsed;
-
-	return bye->reason < PP_REASONS;
-}
-
 static const struct kulp_type pp_types[PP_TYPES] = {
 	[PP_HELLO] = { pp_hello_fields, pp_hello_ok, sizeof(struct pp_wire_hello) },
 	[PP_TEST] = { pp_test_fields, pp_test_ok, sizeof(struct pp_wire_test) },
 	[PP_READY] = { pp_ready_fields, NULL, sizeof(struct pp_wire_ready) },
 	[PP_DONE] = { pp_done_fields, pp_done_ok, sizeof(struct pp_wire_done) },
-	[PP_BYE] = { pp_bye_fields, pp_bye_ok, sizeof(struct pp_wire_bye) },
 };
 
 static const struct kulp_proto pp_proto = {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Messages between the two sides over TCP, in little-endian:
+ * Messages between the two sides, in little-endian. HELLO is the private data of a session of
+ * kofi_cm, the others are its notes:
  *
  *	client			server
  *	HELLO   ->
- *			<-	HELLO		address and limits of each
+ *			<-	HELLO		limits of each
  *	TEST    ->
  *			<-	READY		receives posted, memory registered
  *	... fi_*() ...
  *	DONE    ->				all operations of the client completed
  *			<-	DONE		those of the server completed; results
  *	... the next TEST ...
- *	BYE     ->
  *
- * Either side may send BYE with a reason at any time, and hang up.
+ * Either side may end the session at any time.
  *
  * Messages aren't trusted: pp_wire_parse() checks each field of a message, and
  * pp_test_fits() checks whether a side supports a test. Each begins with a struct kulp_hdr.
@@ -27,7 +27,7 @@
 #include <kofi/ulp_msg.h>
 
 #define PP_MAGIC	0x70696b6f	/* "okip" */
-#define PP_VERSION	2
+#define PP_VERSION	3
 
 #define PP_ADDR_MAX	KULP_ADDR_MAX	/* bytes of a fabric's address */
 #define PP_SIZE_MAX	SZ_1G	/* bytes of an operation */
@@ -43,7 +43,6 @@ enum pp_type {
 	PP_TEST,
 	PP_READY,
 	PP_DONE,
-	PP_BYE,
 	PP_TYPES,
 };
 
@@ -62,30 +61,19 @@ enum pp_mode {
 	PP_MODES,
 };
 
-enum pp_reason {
-	PP_BYE_DONE,
-	PP_BYE_STOPPED,		/* the module is being unloaded */
-	PP_BYE_REMOVED,		/* the device went away */
-	PP_BYE_PROTOCOL,	/* the peer's message is invalid */
-	PP_BYE_FAILED,
-	PP_REASONS,
-};
-
 #define PP_CAN_RMA		BIT(0)
 #define PP_CAN_CQ_DATA		BIT(1)
 #define PP_CAN_TAGGED		BIT(2)
 #define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED)
 
 /**
- * struct pp_wire_hello - address and limits of a side
+ * struct pp_wire_hello - limits of a side
  * @hdr: header
  * @max_msg: largest message that the side can send and receive, in bytes
  * @max_rma: largest RMA operation in bytes
  * @memory: bytes of slots that a test may use
  * @depth: maximum number of outstanding operations
  * @can: PP_CAN bits
- * @addrlen: number of bytes of @addr in use; the others are 0
- * @addr: address of the side's endpoint
  */
 struct pp_wire_hello {
 	struct kulp_hdr	hdr;
@@ -94,8 +82,6 @@ struct pp_wire_hello {
 	__le64	memory;
 	__le32	depth;
 	__le32	can;
-	__le32	addrlen;
-	u8	addr[PP_ADDR_MAX];
 } __packed;
 
 /**
@@ -144,16 +130,6 @@ struct pp_wire_done {
 	__le32	bad;
 } __packed;
 
-/**
- * struct pp_wire_bye - the end
- * @hdr: header
- * @reason: enum pp_reason
- */
-struct pp_wire_bye {
-	struct kulp_hdr	hdr;
-	__le32	reason;
-} __packed;
-
 /* The messages in host byte order, checked. */
 
 struct pp_hello {
@@ -162,8 +138,6 @@ struct pp_hello {
 	u64	memory;
 	u32	depth;
 	u32	can;
-	u32	addrlen;
-	u8	addr[PP_ADDR_MAX];
 };
 
 struct pp_test {
@@ -186,10 +160,6 @@ struct pp_done {
 	u32	bad;
 };
 
-struct pp_bye {
-	u32	reason;	/* enum pp_reason */
-};
-
 struct pp_msg {
 	enum pp_type	type;
 	union {
@@ -197,7 +167,6 @@ struct pp_msg {
 		struct pp_test	test;
 		struct pp_ready	ready;
 		struct pp_done	done;
-		struct pp_bye	bye;
 	};
 };
 

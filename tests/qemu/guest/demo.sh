@@ -197,6 +197,7 @@ unload()
 {
 	title "The $SIDE unloads everything"
 	step rmmod kofi_pingpong
+	step rmmod kofi_cm
 	step rmmod kofi_ulp
 	expect "nothing is open" nothing_open
 	step rmmod kofi_efa

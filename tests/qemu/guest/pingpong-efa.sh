@@ -263,7 +263,7 @@ at client check "the client's run fails" ended failed
 at client forget "after the server's unloading"
 
 meet end
-check "what ULPs share is unloaded" rmmod kofi_ulp
+check "what ULPs share is unloaded" rmmod kofi_cm kofi_ulp
 check "the provider is unloaded" modprobe -r kofi_efa
 check "the device is deleted" host rdma link delete es0
 check "the soft device's module is unloaded" modprobe -r efasim
