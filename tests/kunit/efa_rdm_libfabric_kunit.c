@@ -438,6 +438,7 @@ enum {
 	UNEXPECTED,
 	TOO_SHORT,	/* the buffer, by a byte */
 	DISCARDED,
+	CANCELLED,	/* while it is being read or granted; others have arrived by then */
 	WAYS
 };
 
@@ -466,20 +467,24 @@ static void message_of(struct theirs *t, const struct received *r)
 
 static void one_received(struct kunit *test, struct theirs *t, const struct received *r, int way)
 {
-	const bool gone = r->refused && r->answers[0] && way != DISCARDED &&
+	const bool unread = way == DISCARDED || way == CANCELLED;
+	const bool gone = r->refused && r->answers[0] && !unread &&
 			  !(t->version->features & KEFA_FEATURE_READ_NACK);
-	const char *answers = way == DISCARDED ? r->unread : r->answers;
+	const char *answers = unread ? r->unread : r->answers;
+	int err = way == TOO_SHORT ? FI_ETRUNC : 0;
 	struct rdm_comp comp;
 
 	message_of(t, r);
-	if (way == EXPECTED || way == TOO_SHORT)
+	if (way != UNEXPECTED && way != DISCARDED)
 		receive(test, t, r->total - (way == TOO_SHORT), false);
 	say_message(t, way == TOO_SHORT || way == DISCARDED);
 	if (way == UNEXPECTED || way == DISCARDED)
 		receive(test, t, r->total, way == DISCARDED);
+	if (way == CANCELLED && !fi_cancel(&t->pair->end[OURS].ep->fid, (void *)1))
+		err = ECANCELED;
 	run(t);
 	comp = rdm_read(&t->pair->end[OURS]);
-	KUNIT_EXPECT_EQ(test, comp.error.err, gone ? EACCES : way == TOO_SHORT ? FI_ETRUNC : 0);
+	KUNIT_EXPECT_EQ(test, comp.error.err, gone ? EACCES : err);
 	expect_log(test, t, gone ? "" : answers);
 	part(test, t, gone);
 }
