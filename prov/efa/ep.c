@@ -98,6 +98,8 @@ void kefa_ep_stop(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
 
+	if (ep->kind->linger)
+		ep->kind->linger(ep);
 	kefa_dev_lock(dev);
 	kefa_ep_end(ep);
 	list_del(&ep->list);
@@ -225,6 +227,8 @@ static int kefa_ep_disable(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
 
+	if (ep->kind->linger)
+		ep->kind->linger(ep);
 	kefa_dev_lock(dev);
 	kefa_ep_end(ep);
 	if (!ep->dom->gone)

@@ -170,6 +170,8 @@ struct kefa_ep;
  * @started: the endpoint is enabled; under kefa_ep.lock
  * @limits: decide which calls may take the fast path, as the state or flags have changed;
  *	under kefa_ep.lock
+ * @linger: before the endpoint is halted: wait for a short time until answers are sent that peers
+ *	wait for; NULL if there are none
  * @poll: kefa_ep_poll(); under kefa_ep.lock
  * @keep: kefa_keep() all memory that the device has, and return the number of bytes that
  *	can't be kept; under kefa_ep.lock
@@ -184,13 +186,14 @@ struct kefa_ep;
  * @read: kofi_source.poll; any process context
  * @show: print additional lines in debugfs; NULL for none
  *
- * All but @poll and @read are called under kefa_dev.lock, in process context.
+ * All but @linger, @poll and @read are called under kefa_dev.lock, in process context.
  */
 struct kefa_ep_kind {
 	int (*init)(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr);
 	void (*fini)(struct kefa_ep *ep);
 	void (*started)(struct kefa_ep *ep);
 	void (*limits)(struct kefa_ep *ep);
+	void (*linger)(struct kefa_ep *ep);
 	unsigned int (*poll)(struct kefa_ep *ep, unsigned int budget);
 	size_t (*keep)(struct kefa_ep *ep);
 	void (*fail)(struct kefa_ep *ep, int err);

@@ -40,6 +40,8 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 	KUNIT_ASSERT_EQ(test, fi_av_open(pair->domain, &av_attr, &end->av, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_cq_open(pair->domain, &cq_attr, &end->cq, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &end->ep, NULL), 0);
+	/* Few cases deliver all answers. */
+	rdm_of(end)->linger_ms = opts->linger_ms;
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->av->fid, 0), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cq->fid, FI_TRANSMIT | FI_RECV |
 					 (opts->selective ? FI_SELECTIVE_COMPLETION : 0)), 0);
@@ -215,6 +217,17 @@ static struct efake_wr *under_way(struct efake_qp *qp, unsigned int n)
 	while ((wr = efake_sent(qp, n)) && wr->mr)
 		n++;
 	return wr;
+}
+
+bool rdm_deliver(struct rdm_pair *pair, int from)
+{
+	struct efake_wr *wr;
+	unsigned int i;
+
+	for (i = 0; (wr = efake_sent(pair->end[from].qp, i)); i++)
+		if (!wr->mr && wr->qpn == pair->end[!from].name.qpn)
+			return delivered(pair, wr);
+	return false;
 }
 
 bool rdm_step(struct rdm_pair *pair)

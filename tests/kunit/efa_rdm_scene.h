@@ -26,6 +26,7 @@
  * @depth: depth of the device's queues
  * @mtu: MTU of the device
  * @max_map: largest mapping in bytes
+ * @linger_ms: longest time for which closing waits until answers are sent
  */
 struct rdm_opts {
 	u64	caps;
@@ -39,6 +40,7 @@ struct rdm_opts {
 	u32	depth;
 	u32	mtu;
 	size_t	max_map;
+	u32	linger_ms;
 };
 
 /**
@@ -140,6 +142,8 @@ void rdm_finish_sent(struct rdm_pair *pair, int at, u32 status);
 unsigned int rdm_read_all(struct rdm_end *end, unsigned int n);
 /* Return: the number of ids that operations have used up. */
 u32 rdm_uses(const struct kefa_rdm *rdm);
+/* Deliver the oldest packet of an end to the other one. Return: whether there was one. */
+bool rdm_deliver(struct rdm_pair *pair, int from);
 /* Deliver one packet. Return: whether there was one. */
 bool rdm_step(struct rdm_pair *pair);
 /* Return: whether an end sends packets again soon. */

@@ -3,6 +3,7 @@
  * Packets without data that answer a peer, in both directions. The owes field of a peer or an
  * operation has the answers that are due, and the pump sends them when there is a slot.
  */
+#include <linux/delay.h>
 #include "../path.h"
 #include "rdm.h"
 
@@ -230,4 +231,76 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 		break;
 	}
 	list_splice(&later, &rdm->owing);
+}
+
+/* --- closing --- */
+
+/* Return: whether the slot has an answer that may still arrive. */
+static bool kefa_ts_answers(const struct kefa_ts *ts)
+{
+	return ts->state != KEFA_TS_FREE && !ts->what && ts->type &&
+	       kefa_row_of(ts->type)->flags & KEFA_ROW_CONTROL &&
+	       ts->peer->state != KEFA_RPEER_DEAD;
+}
+
+/* Return: whether a peer is owed a HANDSHAKE, which waits for a slot or for the peer. */
+static bool kefa_rdm_owes_shake(const struct kefa_rdm *rdm)
+{
+	const struct kefa_rpeer *peer;
+	struct rb_node *n;
+
+	list_for_each_entry(peer, &rdm->todo, todo)
+		if (peer->owes & KEFA_OWES_HANDSHAKE)
+			return true;
+	for (n = rb_first_cached(&rdm->backoffs.queue.rb_root); n; n = rb_next(n)) {
+		peer = container_of(n, struct kefa_rpeer, backoff.timer.node);
+		if (peer->owes & KEFA_OWES_HANDSHAKE)
+			return true;
+	}
+	return false;
+}
+
+/* Return: whether a peer waits for an answer, other than for more data of a message. */
+static bool kefa_rdm_owes(const struct kefa_rdm *rdm)
+{
+	const u8 last = KEFA_ROP_OWES_RECEIPT | KEFA_ROP_OWES_EOR | KEFA_ROP_OWES_NACK;
+	const struct kefa_rop *rop;
+	u32 i;
+
+	list_for_each_entry(rop, &rdm->owing, link)
+		if (rop->owes & last)
+			return true;
+	for (i = 0; i < rdm->nts; i++)
+		if (kefa_ts_answers(&rdm->ts[i]))
+			return true;
+	return kefa_rdm_owes_shake(rdm);
+}
+
+/**
+ * kefa_rdm_linger() - send the answers that peers wait for, before the endpoint is closed
+ * @ep: the endpoint, which may have been stopped
+ *
+ * Serves as kefa_ep_kind.linger. Without its answer a peer's send would never complete. Peers that
+ * take no packets are given up after kefa_rdm.linger_ms.
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_rdm_linger(struct kefa_ep *ep)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	const ktime_t end = ktime_add_ms(ktime_get(), rdm->linger_ms);
+	bool more;
+
+	do {
+		spin_lock_bh(&ep->lock);
+		more = ep->state == KEFA_EP_ENABLED && kefa_rdm_owes(rdm);
+		if (more) {
+			kefa_rdm_poll(ep, KEFA_POLL_BUDGET);
+			kefa_rdm_pump(rdm);
+			more = kefa_rdm_owes(rdm);
+		}
+		kefa_ep_unlock_tell(ep, false);
+		if (more)
+			usleep_range(200, 400);
+	} while (more && ktime_before(ktime_get(), end));
 }

@@ -285,6 +285,7 @@ static const struct kefa_ep_kind kefa_rdm_kind = {
 	.fini		= kefa_rdm_fini,
 	.started	= kefa_rdm_started,
 	.limits		= kefa_rdm_limits,
+	.linger		= kefa_rdm_linger,
 	.poll		= kefa_rdm_poll,
 	.keep		= kefa_rdm_keep,
 	.fail		= kefa_rdm_fail,
@@ -514,6 +515,7 @@ int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
 	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
 	rdm->use_rdma = dom->dev->rdma_read;
+	rdm->linger_ms = KEFA_LINGER_MS;
 	kefa_rdm_lists(rdm);
 	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_rnr_first_us),
 			   READ_ONCE(kefa_rnr_max_us));

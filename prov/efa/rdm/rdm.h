@@ -49,6 +49,8 @@ enum {
 	/* Number of attempts to create an address handle, and milliseconds between them. */
 	KEFA_JOIN_TRIES		= 50,
 	KEFA_JOIN_RETRY_MS	= 20,
+	/* Longest time for which closing waits until answers to peers are sent. */
+	KEFA_LINGER_MS		= 1000,
 	/* Time after which a silent peer that operations wait for is asked for a sign of life. */
 	KEFA_SILENT_MS		= 500,
 	/* Number of receives that are posted when an endpoint is enabled. */
@@ -352,6 +354,7 @@ struct kefa_chunk {
  * @use_rdma: value of FI_OPT_EFA_USE_DEVICE_RDMA
  * @tagged: limits of calls with a tag, as kefa_ep.limits
  * @enabled: operations are allocated
+ * @linger_ms: longest time for which closing waits until answers to peers are sent
  * @rops: operations
  * @peers: peers
  * @backoffs: delays of peers
@@ -422,6 +425,7 @@ struct kefa_rdm {
 	bool			use_rdma;
 	struct kefa_limits	tagged;
 	bool			enabled;
+	u32			linger_ms;
 	struct kefa_rops	rops;
 	struct kefa_peers	peers;
 	struct kefa_backoffs	backoffs;
@@ -527,6 +531,7 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep);
 
 bool kefa_send_debt(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_answer(struct kefa_rdm *rdm);
+void kefa_rdm_linger(struct kefa_ep *ep);
 
 /* longcts.c */
 
