@@ -584,8 +584,13 @@ void kefa_rdm_join(struct work_struct *work)
 {
 	struct kefa_rdm *rdm = container_of(to_delayed_work(work), struct kefa_rdm, join);
 
-	while (kefa_join_one(rdm))
-		;
+	unsigned int n;
+
+	for (n = 0; n < KEFA_DRAIN_MAX; n++)
+		if (!kefa_join_one(rdm))
+			return;
+	/* Other work of this CPU waits until this function returns, and closing until it ends. */
+	queue_delayed_work(kefa_cmd_wq, &rdm->join, 0);
 }
 
 /**

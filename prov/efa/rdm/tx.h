@@ -31,17 +31,20 @@ static inline u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpe
  * @rdm: the endpoint
  * @peer: peer of the operation
  *
- * Some slots are left to requests, so that they don't wait for the end of all granted data.
+ * Some slots are left to requests, so that they don't wait for the end of all granted data. If a
+ * message to the peer waits, so are those of the peer's share that its packets may need at once.
  *
  * Context: Under kefa_ep.lock.
  * Return: whether it may, and a slot is free.
  */
 static inline bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
+	const u32 left = list_empty(&peer->wait) ? 0 : KEFA_HELD_MAX;
+
 	lockdep_assert_held(&rdm->ep.lock);
 	return !peer->backoff.waiting &&
 	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS &&
-	       (rdm->peers.count < 2 || peer->wrs < rdm->ts_share);
+	       (rdm->peers.count < 2 || peer->wrs + left < rdm->ts_share);
 }
 
 /**
