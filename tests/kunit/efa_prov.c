@@ -52,6 +52,7 @@
 #include "../../prov/efa/rdm/longread.c"
 #include "../../prov/efa/rdm/source.c"
 #include "../../prov/efa/rdm/silent.c"
+#include "../../prov/efa/rdm/fair.c"
 #include "../../prov/efa/rdm/join.c"
 #include "../../prov/efa/rdm/progress.c"
 #include "../../prov/efa/rdm/plain.c"

@@ -448,6 +448,8 @@ void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
 		KUNIT_EXPECT_EQ(test, rdm->ts_nfree, rdm->nts);
 		KUNIT_EXPECT_EQ(test, rdm->kept, 0ULL);
 		KUNIT_EXPECT_EQ(test, rdm->msgs.entries, 0U);
+		KUNIT_EXPECT_EQ(test, rdm->fair.begun, 0U);
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->fair.untold));
 		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->reading));
 		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->owing));
 		KUNIT_EXPECT_EQ(test, rdm_regions(&pair->end[i]), rdm->nsources);

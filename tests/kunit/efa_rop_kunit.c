@@ -74,6 +74,9 @@ static const char * const lives[] = {
 	"free listed sink owes free",
 	"free listed data_rx free",
 	"free listed data_rx owes free",
+	/* In a multi-receive buffer, its completion waits for room. */
+	"free data_rx untold free",
+	"free reading untold free",
 	"free listed data_rx owes dying free",
 	/* Read by the device, after the first part of the message came in the packet. */
 	"free listed reading owes free",

@@ -68,6 +68,28 @@ static __always_inline struct kefa_rpeer *kefa_turn_of(struct kefa_rdm *rdm,
 }
 
 /**
+ * kefa_may_begin() - check whether a peer may begin one more message in several packets
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * While only a few receives wait for the rest of their message, every peer may.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it may. If not, the message waits as if its turn hadn't come.
+ */
+static __always_inline bool kefa_may_begin(const struct kefa_rdm *rdm,
+					   const struct kefa_rpeer *peer)
+{
+	const struct kefa_side *side = &rdm->ep.rx;
+	const size_t posted = side->base.size - side->nfree;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	return likely(!rdm->fair.begun ||
+		      2 * rdm->fair.begun < min_t(size_t, posted, KEFA_RDM_SPARE_OPS)) ||
+	       kefa_fair_may_begin(rdm, peer);
+}
+
+/**
  * kefa_arrived() - count a packet that was read, and of which the sender is known
  * @rdm: the endpoint
  * @peer: the sender

@@ -475,6 +475,7 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->due);
 	INIT_LIST_HEAD(&rdm->strange);
 	INIT_LIST_HEAD(&rdm->cq_starved);
+	kefa_fair_init(rdm);
 	INIT_DELAYED_WORK(&rdm->join, kefa_rdm_join);
 	INIT_DELAYED_WORK(&rdm->silent, kefa_rdm_silent);
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);

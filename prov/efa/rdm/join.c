@@ -22,6 +22,7 @@ static bool kefa_rop_was_read(const struct kefa_rop *rop)
 static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, bool read, int err,
 			     u32 prov)
 {
+	kefa_rop_waited(rdm, rop);
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	kefa_rop_unhold(rdm, rop);
 	rop->flags |= KEFA_ROP_OVER;
@@ -45,8 +46,14 @@ static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u
 	if ((was_read || rop->state == KEFA_ROP_DYING) && rop->flags & KEFA_ROP_TX && rop->source)
 		return;
 	list_del_init(&rop->link);
-	list_del_init(&rop->peer_link);
 	rop->owes = 0;
+	/* Its message has arrived, or its error waits for room in the completion queue. */
+	if (kefa_rop_untold(rop)) {
+		rop->flags |= KEFA_ROP_OVER;
+		kefa_rdm_end(rdm, rop);
+		return;
+	}
+	list_del_init(&rop->peer_link);
 	if (rop->state == KEFA_ROP_DYING) {
 		kefa_rdm_end(rdm, rop);
 		return;

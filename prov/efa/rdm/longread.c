@@ -97,7 +97,7 @@ static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left,
 	list_del_init(&rop->link);
 	kefa_rop_unhold(rdm, rop);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_NACKED);
-	kefa_silent_arm(rdm);
+	kefa_rop_wait(rdm, rop);
 	rdm->stats.unread++;
 	if (!left)
 		kefa_read_nack(rdm, rop, err, status);
@@ -112,6 +112,7 @@ static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left,
  */
 void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
+	kefa_rop_waited(rdm, rop);
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	rop->sent = rop->runt;
 	rop->done = rop->runt;

@@ -8,7 +8,7 @@
  * are the other packets of the message, until a matching receive is posted. A message that has a
  * receive is an operation, which later packets of the message find by its number.
  */
-#include "../path.h"
+#include "arrive.h"
 #include "msg.h"
 
 /* --- messages that have a receive --- */
@@ -63,7 +63,7 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 	u32 i, all = 0, its = 0;
 
 	for (i = 0; i < rdm->rops.size; i++)
-		if (rdm->rops.ops[i].state == KEFA_ROP_OWES) {
+		if (rdm->rops.ops[i].state == KEFA_ROP_OWES && rdm->rops.ops[i].owes) {
 			all++;
 			its += rdm->rops.ops[i].peer == peer;
 		}
@@ -96,6 +96,7 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		list_del_init(&rop->link);
 		rop->owes = 0;
 	}
+	kefa_rop_waited(rdm, rop);
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	kefa_rdm_tell_rx(rdm, rop, 0, 0);
 	if (kefa_rop_answer(rop) && peer->state != KEFA_RPEER_DEAD) {
@@ -108,6 +109,8 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		return;
 	}
 	rop->flags |= KEFA_ROP_OVER;
+	if (kefa_rop_untold(rop))
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_UNTOLD);
 	kefa_rdm_end(rdm, rop);
 }
 
@@ -153,7 +156,7 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	}
 	if (rop->state == KEFA_ROP_LISTED)
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
-	kefa_silent_arm(rdm);
+	kefa_rop_wait(rdm, rop);
 	if (!(row & KEFA_ROW_MULTI)) {
 		kefa_rop_grant(rdm, rop);
 		return;
@@ -171,30 +174,20 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
  * A buffer with too little room left is removed from the match.
  *
  * Context: Under kefa_ep.lock.
- * Return: the operation that takes the message; or NULL if no operation is free, or the
- * completion queue has no room, for now.
+ * Return: the operation that takes the message; or NULL if none is free for now, other than those
+ * that the ULP's sends and receives will need.
  */
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total)
 {
-	struct kofi_cq *cq = rdm->ep.rx.base.cq;
-	struct kefa_cq *kcq = cq ? to_kefa_cq(cq) : NULL;
+	const struct kefa_rops *rops = &rdm->rops;
 	struct kefa_rop *rop;
 	u64 len;
 
-	if (cq && kofi_cq_reserve_unsolicited(cq)) {
-		spin_lock(&kcq->starved_lock);
-		list_move_tail(&rdm->cq_starved, &kcq->starved);
-		spin_unlock(&kcq->starved_lock);
-		/* kefa_rdm_cq_replenished() may have come before the endpoint was in the list. */
-		if (kofi_cq_reserve_unsolicited(cq))
-			return NULL;
-	}
-	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_DATA_RX);
-	if (!rop) {
-		if (cq)
-			kofi_cq_unreserve_unsolicited(cq, 1);
+	if (rops->size - rops->used <= rdm->ep.tx.nfree + rdm->ep.rx.nfree)
 		return NULL;
-	}
+	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_DATA_RX);
+	if (!rop)
+		return NULL;
 	len = min(total, multi->buf.len);
 	rop->flags = KEFA_ROP_PART;
 	rop->parent = multi;
@@ -306,6 +299,8 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	struct kefa_rop *rop, *part;
 	struct kefa_held *kept;
 
+	if (pkt->data_len < kefa_pkt_total(pkt) && !kefa_may_begin(rdm, peer))
+		return KEFA_TOOK_NOT;
 	recv = kofi_match_find(&rdm->match, kefa_pkt_what(pkt), kefa_msg_src(rdm, peer), pkt->tag);
 	if (!recv)
 		return kefa_msg_unexpected(rdm, peer, pkt, held);

@@ -217,6 +217,50 @@ static void kefa_multi_done(struct kefa_rdm *rdm, struct kefa_rop *multi)
 	kefa_rdm_end(rdm, multi);
 }
 
+/* Return: whether an entry was taken. If not, kefa_rdm_cq_replenished() queues the worker. */
+static bool kefa_cq_room(struct kefa_rdm *rdm)
+{
+	struct kofi_cq *cq = rdm->ep.rx.base.cq;
+	struct kefa_cq *kcq = to_kefa_cq(cq);
+
+	if (!kofi_cq_reserve_unsolicited(cq))
+		return true;
+	spin_lock(&kcq->starved_lock);
+	list_move_tail(&rdm->cq_starved, &kcq->starved);
+	spin_unlock(&kcq->starved_lock);
+	/* kefa_rdm_cq_replenished() may have come before the endpoint was in the list. */
+	return !kofi_cq_reserve_unsolicited(cq);
+}
+
+/*
+ * Take an entry of the completion queue for a message in a multi-receive buffer. The last message
+ * uses the entry that was reserved when the buffer was posted. Return: false if the message has to
+ * wait for an entry, behind other messages that wait. If the endpoint is closed there will be none,
+ * so the completion isn't written.
+ */
+static bool kefa_part_room(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	const bool open = rdm->ep.state == KEFA_EP_ENABLED;
+	const struct kefa_rop *multi = rop->parent;
+	struct list_head *untold = &rdm->fair.untold;
+
+	if (!rdm->ep.rx.base.cq)
+		return true;
+	if (list_empty(untold) || untold->next == &rop->peer_link || !open)
+		if ((multi->wrs == 1 && multi->flags & KEFA_ROP_SPENT) || kefa_cq_room(rdm))
+			return true;
+	if (!open) {
+		rop->flags |= KEFA_ROP_QUIET;
+		return true;
+	}
+	if (list_empty(&rop->peer_link)) {
+		list_add_tail(&rop->peer_link, untold);
+		rdm->stats.starved++;
+		rdm->waits = true;
+	}
+	return false;
+}
+
 static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 			       struct fi_cq_err_entry *e)
 {
@@ -228,10 +272,10 @@ static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	e->op_context = multi->context;
 	if (last)
 		e->flags |= FI_MULTI_RECV;
-	/* The last message uses the entry that was reserved when the buffer was posted. */
-	if (last && side->base.cq)
-		kofi_cq_unreserve_unsolicited(side->base.cq, 1);
-	if (side->base.cq)
+	/* The peer may have been removed while the completion waited. */
+	if (rop->peer->state == KEFA_RPEER_GONE)
+		e->src_addr = FI_ADDR_NOTAVAIL;
+	if (side->base.cq && !(rop->flags & KEFA_ROP_QUIET))
 		kefa_rdm_write(side, e, multi->flags & KEFA_ROP_QUIET && !last, !last);
 	if (last)
 		kefa_multi_done(rdm, multi);
@@ -276,6 +320,8 @@ static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop 
  * @err: positive errno; 0 if the message has arrived, even if it was truncated
  * @prov: status of the device
  *
+ * The completion of a message in a multi-receive buffer may have to wait in kefa_fair.untold.
+ *
  * Context: Under kefa_ep.lock.
  */
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
@@ -288,6 +334,13 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 	lockdep_assert_held(&rdm->ep.lock);
 	if (rop->flags & KEFA_ROP_TOLD)
 		return;
+	if (unlikely(rop->flags & KEFA_ROP_PART)) {
+		rop->err = err;
+		rop->prov = prov;
+		if (!kefa_part_room(rdm, rop))
+			return;
+		list_del_init(&rop->peer_link);
+	}
 	rop->flags |= KEFA_ROP_TOLD;
 	if (unlikely(err || rop->total > len || rop->flags & odd || !side->base.cq)) {
 		kefa_rdm_tell_rx_how(rdm, rop, len, src, err, prov);
@@ -303,6 +356,26 @@ void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 p
 	side->notify = true;
 	kofi_side_count(&side->base, rop->cq_flags, len, false);
 	kefa_rdm_give_back(side, rop);
+}
+
+/**
+ * kefa_rdm_tell_untold() - write the completions that wait for room in the completion queue
+ * @rdm: the endpoint
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_tell_untold(struct kefa_rdm *rdm)
+{
+	struct kefa_rop *rop;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	while (!list_empty(&rdm->fair.untold)) {
+		rop = list_first_entry(&rdm->fair.untold, struct kefa_rop, peer_link);
+		kefa_rdm_tell_rx(rdm, rop, rop->err, rop->prov);
+		if (!(rop->flags & KEFA_ROP_TOLD))
+			return;
+		kefa_rdm_end(rdm, rop);
+	}
 }
 
 /* Write the completion, as the device is done with the buffer; but not while peers can read it. */

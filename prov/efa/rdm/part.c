@@ -42,6 +42,7 @@ static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		kefa_rop_whole(rdm, rop);
 		return;
 	}
+	kefa_rop_waited(rdm, rop);
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	peer->nops--;
 	kefa_took(rdm, rop);
@@ -70,7 +71,7 @@ static void kefa_part_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct k
 	rop->tag = p->e.tag;
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_RX);
 	kefa_index_add(&rdm->msgs, &rop->msg, kefa_rop_key(peer->id, p->e.msg_id));
-	kefa_silent_arm(rdm);
+	kefa_rop_wait(rdm, rop);
 	rdm->part = rop;
 }
 
@@ -89,7 +90,7 @@ static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 	if (!rdm->ordered || !list_empty(&rdm->early) || p->e.len == p->total)
 		return false;
 	peer = kefa_turn_of(rdm, wc, &p->e);
-	if (!peer)
+	if (!peer || !kefa_may_begin(rdm, peer))
 		return false;
 	recv = kofi_match_find(&rdm->match, kefa_eager_what(&p->e), kefa_msg_src(rdm, peer),
 			       p->e.tag);

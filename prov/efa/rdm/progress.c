@@ -84,7 +84,7 @@ bool kefa_rdm_waits(const struct kefa_rdm *rdm)
 	lockdep_assert_held(&rdm->ep.lock);
 	return rdm->shut || !list_empty(&rdm->due) || !list_empty(&rdm->todo) ||
 	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
-	       !list_empty(&rdm->reading) ||
+	       !list_empty(&rdm->reading) || !list_empty(&rdm->fair.untold) ||
 	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
 }
 
@@ -101,6 +101,8 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_backoffs(rdm);
 	if (!list_empty(&rdm->owing))
 		kefa_rdm_answer(rdm);
+	if (unlikely(!list_empty(&rdm->fair.untold)))
+		kefa_rdm_tell_untold(rdm);
 	if (unlikely(!list_empty(&rdm->due)))
 		kefa_rdm_retry(rdm);
 	if (!list_empty(&rdm->todo))

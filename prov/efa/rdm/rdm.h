@@ -15,6 +15,7 @@
 #include "../dma.h"
 #include "../ep.h"
 #include "backoff.h"
+#include "fair.h"
 #include "index.h"
 #include "order.h"
 #include "packet.h"
@@ -23,6 +24,7 @@
 #include "select.h"
 #include "shape.h"
 #include "shake.h"
+#include "stats.h"
 
 #define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_SEND)
 #define KEFA_RDM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | \
@@ -53,6 +55,8 @@ enum {
 	KEFA_LINGER_MS		= 1000,
 	/* Time after which a silent peer that operations wait for is asked for a sign of life. */
 	KEFA_SILENT_MS		= 500,
+	/* Time after which a message without progress kills a peer in no address vector. */
+	KEFA_STALL_MS		= 30000,
 	/* Number of receives that are posted when an endpoint is enabled. */
 	KEFA_RX_FIRST		= 32,
 	/* Minimum number of posted receives, however much is kept, so that answers can arrive. */
@@ -82,76 +86,6 @@ enum {
 
 /* Bit of a work request's id, in the half with the slot: it is a receive. */
 #define KEFA_RS_ID		BIT(31)
-
-/**
- * enum kefa_drop - reason for dropping a valid packet
- * @KEFA_DROP_STRANGER: the sender is unknown, and the packet has no raw address
- * @KEFA_DROP_NO_AH: no address handle could be created for the peer
- * @KEFA_DROP_DEAD: the peer is dead
- * @KEFA_DROP_DUP: the message has arrived already
- * @KEFA_DROP_FAR: the message is too far ahead
- * @KEFA_DROP_STATE: no operation has the id, or the operation doesn't wait for such a packet
- * @KEFA_DROP_TYPE: the type isn't supported
- * @KEFA_DROP_LENGTH: the packet doesn't fit the message it claims to belong to
- * @KEFA_DROP_FULL: there is no memory for it, and the peer is in no address vector
- * @KEFA_DROP_GONE: the peer was removed while the packet was kept
- * @KEFA_DROPS: number of reasons
- */
-enum kefa_drop {
-	KEFA_DROP_STRANGER,
-	KEFA_DROP_NO_AH,
-	KEFA_DROP_DEAD,
-	KEFA_DROP_DUP,
-	KEFA_DROP_FAR,
-	KEFA_DROP_STATE,
-	KEFA_DROP_TYPE,
-	KEFA_DROP_LENGTH,
-	KEFA_DROP_FULL,
-	KEFA_DROP_GONE,
-	KEFA_DROPS
-};
-
-/**
- * struct kefa_rdm_stats - counters of an endpoint; protected by kefa_ep.lock
- * @sent: packets passed to the device for the first time, by type
- * @received: valid packets, by type
- * @bad: invalid packets, by enum kefa_bad
- * @dropped: valid packets that were dropped, by enum kefa_drop
- * @copied: bytes that were copied for sending
- * @unexpected: messages that matched no receive
- * @early: packets that arrived before their turn
- * @rnr: packets that found the peer without a receive
- * @deaths: peers that died
- * @cut: peers that were declared dead because they used up the memory budget
- * @full: times that the budget was used up
- * @shut: times that no receive was posted
- * @starved: messages that had to wait for room in a completion queue
- * @asked: packets that asked for a sign of life
- * @reads: reads that were posted
- * @unread: messages that couldn't be read
- * @sources: messages that were registered for reading
- * @unsupported: packets that weren't sent because the peer doesn't support their type
- */
-struct kefa_rdm_stats {
-	u64	sent[KEFA_PKT_TYPES];
-	u64	received[KEFA_PKT_TYPES];
-	u64	bad[KEFA_BAD_REASONS];
-	u64	dropped[KEFA_DROPS];
-	u64	copied;
-	u64	unexpected;
-	u64	early;
-	u64	rnr;
-	u64	deaths;
-	u64	cut;
-	u64	full;
-	u64	shut;
-	u64	starved;
-	u64	asked;
-	u64	reads;
-	u64	unread;
-	u64	sources;
-	u64	unsupported;
-};
 
 enum kefa_ts_state {
 	KEFA_TS_FREE,
@@ -399,8 +333,8 @@ struct kefa_chunk {
  * @kept: bytes of memory that kept packets use
  * @budget: maximum of @kept
  * @early: messages that arrived before their turn, by their first packets
- * @due: those of @early whose turn has come, and that wait for an operation, for room in the
- *	completion queue, or for the worker
+ * @due: those of @early whose turn has come, and that wait for an operation or for the worker
+ * @fair: shares of peers
  * @strange: packets of strangers
  * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
  *	corrects
@@ -472,6 +406,7 @@ struct kefa_rdm {
 	u64			budget;
 	struct list_head	early;
 	struct list_head	due;
+	struct kefa_fair	fair;
 	struct list_head	strange;
 	bool			waits;
 	bool			shut;
@@ -605,6 +540,7 @@ bool kefa_rdm_abandon(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_abandoned(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_end_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
+void kefa_rdm_tell_untold(struct kefa_rdm *rdm);
 void kefa_rdm_end(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts);
 void kefa_rdm_owe(struct kefa_rdm *rdm, struct kefa_rop *rop, u8 what);

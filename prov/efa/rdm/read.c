@@ -285,7 +285,7 @@ static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs
 	if (unlikely(!list_empty(&rdm->early)))
 		return false;
 	peer = kefa_turn_of(rdm, wc, &r->e);
-	if (unlikely(!peer || !kefa_read_may_read(rdm, peer, r)))
+	if (unlikely(!peer || !kefa_may_begin(rdm, peer) || !kefa_read_may_read(rdm, peer, r)))
 		return false;
 	recv = kofi_match_find(&rdm->match, kefa_eager_what(&r->e), kefa_msg_src(rdm, peer),
 			       r->e.tag);

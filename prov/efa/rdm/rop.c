@@ -15,7 +15,8 @@
 
 const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(ACK) | S(INVAL) | S(LISTED) |
-				  S(DATA_RX) | S(READING) | S(OWES) | S(SINK) | S(DYING),
+				  S(DATA_RX) | S(READING) | S(OWES) | S(UNTOLD) | S(SINK) |
+				  S(DYING),
 	[KEFA_ROP_WAIT]		= S(FREE) | S(REG),
 	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
 	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT) | S(DATA_TX),
@@ -29,6 +30,7 @@ const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_NACKED]	= S(READING),
 	[KEFA_ROP_OWES]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) |
 				  S(SINK),
+	[KEFA_ROP_UNTOLD]	= S(DATA_RX) | S(READING),
 	[KEFA_ROP_SINK]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) | S(NACKED),
 	[KEFA_ROP_DYING]	= S(WAIT) | S(REG) | S(POSTED) | S(GRANT) | S(DATA_TX) | S(ACK) |
 				  S(INVAL) | S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) |
@@ -49,6 +51,7 @@ static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
 	[KEFA_ROP_READING]	= "reading",
 	[KEFA_ROP_NACKED]	= "nacked",
 	[KEFA_ROP_OWES]		= "owes",
+	[KEFA_ROP_UNTOLD]	= "untold",
 	[KEFA_ROP_SINK]		= "sink",
 	[KEFA_ROP_DYING]	= "dying",
 };

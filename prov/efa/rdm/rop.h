@@ -31,6 +31,7 @@ struct kefa_source;
  * @KEFA_ROP_NACKED: receiver: completion of its RDMA reads, then the request that is repeated after
  *	its READ_NACK
  * @KEFA_ROP_OWES: receiver or target: delivery of its EOR, RECEIPT or ATOMRSP
+ * @KEFA_ROP_UNTOLD: message in a multi-receive buffer, which has arrived: room for its completion
  * @KEFA_ROP_SINK: receiver or target: the rest of a message that is dropped, so that the sender can
  *	complete; the ULP has its completion already
  * @KEFA_ROP_DYING: failed or cancelled: completion of its work requests
@@ -50,6 +51,7 @@ enum kefa_rop_state {
 	KEFA_ROP_READING,
 	KEFA_ROP_NACKED,
 	KEFA_ROP_OWES,
+	KEFA_ROP_UNTOLD,
 	KEFA_ROP_SINK,
 	KEFA_ROP_DYING,
 	KEFA_ROP_STATES
@@ -58,7 +60,7 @@ enum kefa_rop_state {
 /* Flags in kefa_rop.flags. */
 #define KEFA_ROP_TOLD	0x01	/* the ULP has its completion, or gets none */
 #define KEFA_ROP_OVER	0x02	/* the protocol has ended: only work requests may be left */
-#define KEFA_ROP_QUIET	0x04	/* no completion on success */
+#define KEFA_ROP_QUIET	0x04	/* no completion on success; with KEFA_ROP_PART none at all */
 #define KEFA_ROP_TX	0x08	/* a send; otherwise a receive or a part of one */
 #define KEFA_ROP_MULTI	0x10	/* a multi-receive buffer */
 #define KEFA_ROP_PART	0x20	/* a message in the multi-receive buffer @parent */
@@ -109,15 +111,18 @@ struct kefa_rbuf {
  * @remote_id: id of the peer's operation
  * @total: length of the message, which may exceed the buffer
  * @done: bytes of a receive that have arrived; bytes of a send that may be sent by now
- * @sent: bytes of a send that were passed to the device
+ * @sent: bytes of a send that were passed to the device; bytes of a receive that were read or, with
+ *	@begun, that had arrived at the last check of fair.c
  * @window: bytes that the peer may send before the next CTS
  * @no_read: the message mustn't be read by the peer
  * @mapped: the packets share one mapping, @dma, as kefa_ts.shared; never in KEFA_ROP_FREE
+ * @begun: for a receive, counted in kefa_fair.begun; never in KEFA_ROP_FREE
+ * @idle: with @begun, number of checks of fair.c since which no data has arrived
  * @buf: buffer of the operation
  * @next: in KEFA_ROP_FREE, the next free operation
  * @recv: in KEFA_ROP_LISTED, the entry in the match
  * @link: in all other states, entry in one of the engine's lists
- * @peer_link: entry in kefa_rpeer.wait
+ * @peer_link: entry in kefa_rpeer.wait; with KEFA_ROP_PART in kefa_fair.untold
  * @msg: entry in the table by (peer, msg_id), if more of the message is expected
  * @runt: bytes that are sent in advance of a message that is read
  * @source: for a send, the region that the peer reads from, or NULL
@@ -151,6 +156,8 @@ struct kefa_rop {
 	u32			window;
 	bool			no_read;
 	bool			mapped;
+	bool			begun;
+	u8			idle;
 	struct kefa_rbuf	buf;
 	union {
 		struct kefa_rop		*next;
@@ -294,11 +301,25 @@ static inline void kefa_rop_unlist(struct kefa_rop *rop)
 	rop->sent = 0;
 	rop->window = 0;
 	rop->no_read = false;
+	rop->begun = false;
+	rop->idle = 0;
 	INIT_LIST_HEAD(&rop->link);
 	INIT_LIST_HEAD(&rop->peer_link);
 	INIT_HLIST_NODE(&rop->msg.node);
 	rop->runt = 0;
 	rop->held = NULL;
+}
+
+/**
+ * kefa_rop_untold() - check whether the completion of a message waits for room
+ * @rop: the operation, not in KEFA_ROP_FREE or KEFA_ROP_LISTED
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether it does.
+ */
+static inline bool kefa_rop_untold(const struct kefa_rop *rop)
+{
+	return rop->flags & KEFA_ROP_PART && !list_empty(&rop->peer_link);
 }
 
 /**

@@ -51,10 +51,10 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    rnr %llu unexpected %llu early %llu copied %llu starved %llu full %llu shut %llu\n",
 		   st->rnr, st->unexpected, st->early, st->copied, st->starved, st->full,
 		   st->shut);
-	seq_printf(s, "    deaths %llu cut %llu evicted %llu recalled %llu forgotten %llu liars %llu doubtful %llu\n",
-		   st->deaths, st->cut, rdm->peers.stats.evicted, rdm->peers.stats.recalled,
-		   rdm->peers.stats.forgotten, rdm->peers.stats.liars,
-		   rdm->peers.stats.doubtful);
+	seq_printf(s, "    deaths %llu cut %llu stalled %llu evicted %llu recalled %llu forgotten %llu liars %llu doubtful %llu\n",
+		   st->deaths, st->cut, st->stalled, rdm->peers.stats.evicted,
+		   rdm->peers.stats.recalled, rdm->peers.stats.forgotten,
+		   rdm->peers.stats.liars, rdm->peers.stats.doubtful);
 	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu unsupported %llu\n",
 		   st->sources, rdm->nsources, st->reads, st->unread, st->asked,
 		   st->unsupported);
