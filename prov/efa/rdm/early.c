@@ -50,26 +50,26 @@ void kefa_early_forget(struct kefa_rdm *rdm, struct kefa_held *first)
 
 	lockdep_assert_held(&rdm->ep.lock);
 	list_del_init(&first->due);
-	list_for_each_entry_safe(more, next, &first->rest, link)
+	rdm->fair.early -= first->cost;
+	list_for_each_entry_safe(more, next, &first->rest, link) {
+		rdm->fair.early -= more->cost;
 		kefa_held_free(rdm, more);
+	}
 	INIT_LIST_HEAD(&first->rest);
 }
 
 /**
- * kefa_early_cost() - get the memory use of a message that is kept
- * @first: first packet of the message
+ * kefa_rpeer_due() - check whether early packets of a peer wait for this endpoint
+ * @rdm: the endpoint
+ * @peer: the peer
  *
  * Context: Under kefa_ep.lock.
- * Return: number of bytes.
+ * Return: whether it is the turn of one of them, or their order doesn't matter.
  */
-u64 kefa_early_cost(const struct kefa_held *first)
+bool kefa_rpeer_due(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	const struct kefa_held *more;
-	u64 cost = first->cost;
-
-	list_for_each_entry(more, &first->rest, link)
-		cost += more->cost;
-	return cost;
+	lockdep_assert_held(&rdm->ep.lock);
+	return !rdm->ordered || kefa_early_find(rdm, peer, peer->order.exp_id);
 }
 
 /*
@@ -92,6 +92,7 @@ static struct kefa_held *kefa_early_keep(struct kefa_rdm *rdm, struct kefa_rpeer
 	kept = kefa_keep_packet(rdm, held, peer);
 	*took = kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 	rdm->stats.early++;
+	rdm->fair.early += kept->cost;
 	if (first) {
 		kept->where = KEFA_HELD_MORE;
 		list_add_tail(&kept->link, &first->rest);
@@ -131,6 +132,7 @@ static enum kefa_took kefa_early_one(struct kefa_rdm *rdm, struct kefa_held *hel
 
 	/* Parsing can't fail: the packet was parsed before, and hasn't changed. */
 	kefa_parse(held->buf, held->len, &pkt);
+	rdm->fair.early -= held->cost;
 	if (peer->state == KEFA_RPEER_DEAD)
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_DEAD);
 	else if (!begun || (pkt.row->flags & KEFA_ROW_MULTI &&
@@ -140,6 +142,8 @@ static enum kefa_took kefa_early_one(struct kefa_rdm *rdm, struct kefa_held *hel
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_DUP);
 	if (took == KEFA_TOOK_DONE)
 		kefa_held_free(rdm, held);
+	else if (took == KEFA_TOOK_NOT)
+		rdm->fair.early += held->cost;
 	return took;
 }
 

@@ -3,6 +3,7 @@
 #ifndef KEFA_RDM_FAIR_H
 #define KEFA_RDM_FAIR_H
 
+#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/types.h>
@@ -18,11 +19,21 @@ struct kefa_rpeer;
  *	room in the completion queue, oldest first
  * @stall: number of checks, one each KEFA_SILENT_MS, after which a message without progress kills
  *	a peer that is in no address vector
+ * @early: bytes of memory that early packets use, of kefa_rdm.kept
+ * @since: time since when early packets have used kefa_rx_most(), or 0
+ * @next: time of the next receive that is posted although the budget is used up, or 0
+ * @pace: milliseconds between such receives
+ * @tick: the pump is due at @next
  */
 struct kefa_fair {
 	u32			begun;
 	struct list_head	untold;
 	u32			stall;
+	u64			early;
+	ktime_t			since;
+	ktime_t			next;
+	u32			pace;
+	bool			tick;
 };
 
 void kefa_fair_init(struct kefa_rdm *rdm);

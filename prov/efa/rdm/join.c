@@ -192,68 +192,107 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 	kefa_ep_kick(&rdm->ep);
 }
 
-/*
- * Early packets use most of all memory for kept packets, and no receive is left for the packet that
- * they wait for. Only the death of a peer can end that: of the one that uses most.
- */
-static void kefa_relieve_early(struct kefa_rdm *rdm)
+/* Return: of the peers whose early packets wait for a late one, the one that uses most memory. */
+static struct kefa_rpeer *kefa_worst_early(struct kefa_rdm *rdm)
 {
-	struct kefa_rpeer *worst;
+	struct kefa_rpeer *worst = NULL, *last = NULL;
 	struct kefa_held *held;
-	u64 all, kept;
 
-	while (rdm->kept >= kefa_rx_most(rdm)) {
-		worst = NULL;
-		all = 0;
-		list_for_each_entry(held, &rdm->early, link) {
-			all += kefa_early_cost(held);
+	list_for_each_entry(held, &rdm->early, link) {
+		if (held->peer == last)
+			continue;
+		last = held->peer;
+		if ((!worst || last->kept > worst->kept) && !kefa_rpeer_due(rdm, last))
+			worst = last;
+	}
+	return worst;
+}
+
+static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *worst = NULL;
+	struct kofi_match_msg *msg;
+	struct kefa_held *held;
+	int i;
+
+	for (i = 0; i < KOFI_MATCH_LISTS; i++)
+		list_for_each_entry(msg, &rdm->match.msgs[i], list) {
+			held = container_of(msg, struct kefa_held, msg);
 			if (!worst || held->peer->kept > worst->kept)
 				worst = held->peer;
 		}
-		kept = rdm->kept;
-		if (all <= kept / 2)
-			return;
-		rdm->stats.cut++;
-		kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
-		if (WARN_ON_ONCE(rdm->kept == kept))
-			return;
+	return worst;
+}
+
+static struct kefa_rpeer *kefa_worst_stranger(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *peer, *worst = NULL;
+	u64 all = 0;
+
+	list_for_each_entry(peer, &rdm->peers.lru, lru) {
+		all += peer->kept;
+		if (!worst || peer->kept > worst->kept)
+			worst = peer;
 	}
+	return all > rdm->budget / 2 ? worst : NULL;
+}
+
+/* Declare a peer dead, and drop its messages. Return: whether that has freed memory. */
+static bool kefa_rdm_cut(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	const u64 kept = rdm->kept;
+
+	rdm->stats.cut++;
+	kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_FULL);
+	return !WARN_ON_ONCE(rdm->kept == kept);
+}
+
+/* Return: whether early packets have used up their memory for so long that a peer must die. */
+static bool kefa_late(struct kefa_rdm *rdm)
+{
+	struct kefa_fair *fair = &rdm->fair;
+	const ktime_t now = ktime_get();
+
+	if (fair->early < kefa_rx_most(rdm)) {
+		fair->since = 0;
+		return false;
+	}
+	fair->since = fair->since ?: now;
+	return ktime_ms_delta(now, fair->since) >= KEFA_LATE_MS;
+}
+
+/* Return: whether unexpected packets have taken all receives that were posted for answers. */
+static bool kefa_shut(struct kefa_rdm *rdm)
+{
+	return rdm->kept - rdm->fair.early >= kefa_rx_most(rdm) && kefa_rdm_awaits(rdm);
 }
 
 /**
  * kefa_rdm_relieve() - free memory that untrusted peers and early packets use
- * @rdm: the endpoint, whose receive budget is used up
+ * @rdm: the endpoint, whose kept packets use at least its budget
  *
  * If all peers in no address vector together use more than half of the budget, the one that uses
  * most is declared dead and loses its messages. Peers in the address vector may use the rest; then
- * they find no receive until the ULP has received some messages. If most of the memory has early
- * packets, and kefa_rx_most() is reached, the peer that uses most is declared dead, too.
+ * they find no receive until the ULP has received some messages. One of them dies if nothing else
+ * lets packets arrive for which the ULP waits, or for which early packets wait.
  *
  * Context: Under kefa_ep.lock.
  */
 void kefa_rdm_relieve(struct kefa_rdm *rdm)
 {
-	struct kefa_rpeer *peer, *worst;
-	u64 all;
+	struct kefa_rpeer *worst;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	while (rdm->kept >= rdm->budget) {
-		worst = NULL;
-		all = 0;
-		list_for_each_entry(peer, &rdm->peers.lru, lru) {
-			all += peer->kept;
-			if (!worst || peer->kept > worst->kept)
-				worst = peer;
-		}
-		if (all <= rdm->budget / 2)
-			break;
-		rdm->stats.cut++;
-		kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
-		kefa_fail_msgs(rdm, worst, true, KEFA_DROP_FULL);
-		if (WARN_ON_ONCE(worst->kept))
+	while (max(rdm->fair.early, rdm->kept - rdm->fair.early) >= rdm->budget) {
+		worst = kefa_worst_stranger(rdm);
+		if (!worst && kefa_late(rdm))
+			worst = kefa_worst_early(rdm);
+		if (!worst && kefa_shut(rdm))
+			worst = kefa_worst_unexpected(rdm);
+		if (!worst || !kefa_rdm_cut(rdm, worst))
 			return;
 	}
-	kefa_relieve_early(rdm);
 }
 
 /**

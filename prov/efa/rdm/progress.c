@@ -12,8 +12,10 @@
 
 static void kefa_rdm_arm_timer(struct kefa_rdm *rdm)
 {
-	const ktime_t next = kefa_backoff_next(&rdm->backoffs);
+	ktime_t next = kefa_backoff_next(&rdm->backoffs);
 
+	if (unlikely(rdm->fair.tick))
+		next = min(next, rdm->fair.next);
 	if (next != KTIME_MAX)
 		hrtimer_start(&rdm->timer, next, HRTIMER_MODE_ABS);
 }

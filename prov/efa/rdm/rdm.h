@@ -57,6 +57,10 @@ enum {
 	KEFA_SILENT_MS		= 500,
 	/* Time after which a message without progress kills a peer in no address vector. */
 	KEFA_STALL_MS		= 30000,
+	/* Time after which early packets kill a peer, if they use up their memory for so long. */
+	KEFA_LATE_MS		= 100,
+	/* Shortest time in which a peer can use up the receives for answers, and dies then. */
+	KEFA_SHUT_MS		= 4000,
 	/* Number of receives that are posted when an endpoint is enabled. */
 	KEFA_RX_FIRST		= 32,
 	/* Minimum number of posted receives, however much is kept, so that answers can arrive. */
@@ -331,7 +335,7 @@ struct kefa_chunk {
  * @ntaken: number of entries of @taken
  * @chunks: memory of receive slots
  * @kept: bytes of memory that kept packets use
- * @budget: maximum of @kept
+ * @budget: maximum of kefa_fair.early, and of the rest of @kept
  * @early: messages that arrived before their turn, by their first packets
  * @due: those of @early whose turn has come, and that wait for an operation or for the worker
  * @fair: shares of peers
@@ -591,7 +595,7 @@ bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 
 bool kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_retry(struct kefa_rdm *rdm);
-u64 kefa_early_cost(const struct kefa_held *first);
+bool kefa_rpeer_due(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 
 /* msg.c */
 
@@ -620,6 +624,7 @@ void kefa_rdm_peers_fini(struct kefa_rdm *rdm);
 /* silent.c */
 
 void kefa_silent_arm(struct kefa_rdm *rdm);
+bool kefa_rdm_awaits(struct kefa_rdm *rdm);
 void kefa_rdm_silent(struct work_struct *work);
 
 /* progress.c */

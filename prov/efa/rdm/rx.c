@@ -3,10 +3,13 @@
  * Receive slots and kept packets. The device acknowledges each packet that it receives: the sender
  * won't repeat it, and later messages wait for it. So the only way to refuse a packet is to post
  * no receive, which the sender's device reports. A short packet is kept as a copy, if there is
- * memory, and its buffer is posted again; a longer one is kept in its buffer. If kept packets use
- * up the budget, only KEFA_RX_LEAST receives are posted, so that answers, which aren't kept, can
- * still arrive. While early packets are kept, there is always a receive, up to another limit:
- * the packet for which they wait must arrive.
+ * memory, and its buffer is posted again; a longer one is kept in its buffer.
+ *
+ * Unexpected packets wait for the ULP, and early ones for a packet that is late. Each have a
+ * budget. If one is used up, only KEFA_RX_LEAST receives are posted. When packets that are kept
+ * have taken these, too, there is one receive at a time while early packets are kept, as the packet
+ * for which they wait must arrive. Later, and while the ULP waits for answers, one is posted from
+ * time to time, until join.c declares the peer dead that keeps most.
  */
 #include <linux/slab.h>
 #include "../dma.h"
@@ -91,8 +94,9 @@ int kefa_rx_init(struct kefa_rdm *rdm)
 {
 	rdm->stride = ALIGN(rdm->ep.dom->dev->mtu, 64);
 	rdm->target = min_t(u32, KEFA_RX_FIRST, rdm->depth);
-	/* Enough for kept packets that use up the budget, and for receives that are posted then. */
-	rdm->rs_max = rdm->budget / rdm->stride + rdm->depth + KEFA_RX_LEAST;
+	rdm->fair.pace = DIV_ROUND_UP(KEFA_SHUT_MS, rdm->depth);
+	/* Enough for kept packets that use up both budgets, and for receives that remain. */
+	rdm->rs_max = 2 * (rdm->budget / rdm->stride + rdm->depth + KEFA_RX_LEAST);
 	rdm->rs = kvcalloc(rdm->rs_max, sizeof(*rdm->rs), GFP_KERNEL);
 	if (!rdm->rs)
 		return -ENOMEM;
@@ -212,11 +216,12 @@ static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
 }
 
 /**
- * kefa_rx_most() - get the limit of the memory of kept packets while early ones are among them
+ * kefa_rx_most() - get the limit of the memory of early packets, and of unexpected ones
  * @rdm: the endpoint
  *
  * Context: Under kefa_ep.lock.
- * Return: number of bytes, for which there are receive slots.
+ * Return: number of bytes, for which there are receive slots. It is exceeded by the few receives
+ * that are posted until a peer is declared dead.
  */
 u64 kefa_rx_most(const struct kefa_rdm *rdm)
 {
@@ -224,25 +229,56 @@ u64 kefa_rx_most(const struct kefa_rdm *rdm)
 }
 
 /*
- * Return: the number of receives to have posted. All their packets may have to be kept, so the
- * budget limits the number, but not below KEFA_RX_LEAST. Each packet that is kept beyond the
- * budget reduces these. The ULP can do nothing about early packets, so one receive is left for
- * the packet that they wait for.
+ * Return: the number of receives to have posted while @kept bytes of a budget are used. All their
+ * packets may have to be kept, so the budget limits the number, but not below KEFA_RX_LEAST. Each
+ * packet that is kept beyond the budget reduces these.
  */
-static u32 kefa_rx_target(const struct kefa_rdm *rdm)
+static u32 kefa_rx_room(const struct kefa_rdm *rdm, u64 kept)
 {
 	u64 over, room;
 
-	if (likely(rdm->kept < rdm->budget / 2))
+	if (kept < rdm->budget / 2)
 		return rdm->target;
-	if (rdm->kept < rdm->budget) {
-		room = div_u64(rdm->budget - rdm->kept, rdm->stride);
+	if (kept < rdm->budget) {
+		room = div_u64(rdm->budget - kept, rdm->stride);
 		return min_t(u64, max_t(u64, room, KEFA_RX_LEAST), rdm->target);
 	}
-	over = div_u64(rdm->kept - rdm->budget, rdm->stride);
-	if (over < KEFA_RX_LEAST)
-		return min_t(u32, KEFA_RX_LEAST - over, rdm->target);
-	return !list_empty(&rdm->early) && rdm->kept < kefa_rx_most(rdm);
+	over = div_u64(kept - rdm->budget, rdm->stride);
+	return over < KEFA_RX_LEAST ? min_t(u32, KEFA_RX_LEAST - over, rdm->target) : 0;
+}
+
+/*
+ * A budget is used up. Return: whether a receive is posted nevertheless, for a packet that early
+ * ones or operations wait for. It may be taken by another one, so there is one from time to time.
+ */
+static bool kefa_rx_one(struct kefa_rdm *rdm)
+{
+	struct kefa_fair *fair = &rdm->fair;
+	const ktime_t now = ktime_get();
+
+	fair->tick = true;
+	if (ktime_before(now, fair->next))
+		return false;
+	fair->next = ktime_add_ms(now, fair->pace);
+	fair->tick = fair->early || kefa_rdm_awaits(rdm);
+	return fair->tick;
+}
+
+static u32 kefa_rx_target(struct kefa_rdm *rdm)
+{
+	struct kefa_fair *fair = &rdm->fair;
+	u32 n, early;
+
+	fair->tick = false;
+	if (fair->early < rdm->budget)
+		fair->since = 0;
+	if (likely(rdm->kept < rdm->budget / 2))
+		return rdm->target;
+	n = kefa_rx_room(rdm, rdm->kept - fair->early);
+	early = kefa_rx_room(rdm, fair->early);
+	if (n && !early && fair->early < kefa_rx_most(rdm))
+		return 1;
+	return min(n, early) ?: kefa_rx_one(rdm);
 }
 
 /* Have the worker try again, as no completion may come that would have receives posted. */

@@ -99,6 +99,21 @@ static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	kefa_rdm_todo(rdm, peer);
 }
 
+/**
+ * kefa_rdm_awaits() - check whether the ULP waits for packets of any peer
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it does, with an operation or an injected message that was refused.
+ */
+bool kefa_rdm_awaits(struct kefa_rdm *rdm)
+{
+	u32 i = 0;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	return rdm->refused || kefa_silent_next(rdm, &i);
+}
+
 static void kefa_silent_ask_all(struct kefa_rdm *rdm)
 {
 	struct kefa_rpeer *peer;
