@@ -81,12 +81,14 @@ static inline bool villain_send(struct rdm_pair *pair, const struct villain *v,
 		.tag		= p->tag,
 		.msg_length	= p->total,
 		.seg_offset	= p->off,
-		.shake.nextra_p3 = KEFA_NEXTRA_P3 + 1,
 	};
 	u8 bytes[KEFA_RAW_ADDR_LEN] = { };
 
 	if (!recv)
 		return false;
+	/* It shares memory with the tag. */
+	if (p->type == KEFA_HANDSHAKE_PKT)
+		pkt.shake.nextra_p3 = KEFA_NEXTRA_P3 + 1;
 	memcpy(bytes, &addr, sizeof(addr));
 	pkt.raw = bytes;
 	pkt.raw_len = sizeof(bytes);
