@@ -36,6 +36,7 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 	if (!ah)
 		return ERR_PTR(-ENOMEM);
 	ah->dom = dom;
+	ah->slid = KEFA_NO_SLID;
 	memcpy(ah->gid, gid, sizeof(ah->gid));
 	ah->ah = kefa_hw_ah_create(dom->pd, gid);
 	trace_kefa_ah(dom->dev->name, gid, true, PTR_ERR_OR_ZERO(ah->ah));
@@ -43,6 +44,7 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 		ret = PTR_ERR(ah->ah);
 		goto err_free;
 	}
+	ah->since = jiffies;
 	ret = rhashtable_insert_fast(&dom->ah_table, &ah->node,
 				     kefa_ah_params);
 	if (ret)
@@ -60,8 +62,10 @@ err_free:
 static void kefa_ah_give_back(struct kefa_ah *ah)
 {
 	struct kefa_dev *dev = ah->dom->dev;
-	int ret = kefa_destroy_ah(&ah->dom->refused, ah->ah);
+	int ret;
 
+	kefa_slid_forget(ah);
+	ret = kefa_destroy_ah(&ah->dom->refused, ah->ah);
 	trace_kefa_ah(dev->name, ah->gid, false, ret);
 	ah->ah = NULL;
 }
@@ -121,6 +125,19 @@ static bool kefa_ahs_reap(struct kefa_domain *dom)
 }
 
 /**
+ * kefa_ah_find() - find the address handle for a GID
+ * @dom: the domain
+ * @gid: the GID
+ *
+ * Context: Any, under rcu_read_lock(), which keeps the handle's memory.
+ * Return: the handle, without a reference, or NULL.
+ */
+struct kefa_ah *kefa_ah_find(struct kefa_domain *dom, const u8 *gid)
+{
+	return rhashtable_lookup(&dom->ah_table, gid, kefa_ah_params);
+}
+
+/**
  * kefa_ah_get() - get or create the address handle for a GID
  * @dom: the domain
  * @gid: the GID
@@ -136,7 +153,9 @@ struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid)
 	lockdep_assert_held(&dom->dev->lock);
 	if (dom->gone)
 		return ERR_PTR(-ENODEV);
-	ah = rhashtable_lookup_fast(&dom->ah_table, gid, kefa_ah_params);
+	rcu_read_lock();
+	ah = kefa_ah_find(dom, gid);
+	rcu_read_unlock();
 	if (!ah)
 		ah = kefa_ah_create(dom, gid);
 	/* The device's table may be full of unused handles that the worker hasn't destroyed. */
@@ -188,6 +207,7 @@ void kefa_ahs_remove(struct kefa_domain *dom)
 int kefa_ahs_init(struct kefa_domain *dom)
 {
 	INIT_LIST_HEAD(&dom->ahs);
+	kefa_slids_init(dom);
 	INIT_WORK(&dom->ah_work, kefa_ah_work);
 	return rhashtable_init(&dom->ah_table, &kefa_ah_params);
 }

@@ -4,6 +4,7 @@
 #define KEFA_DOMAIN_H
 
 #include <linux/atomic.h>
+#include <linux/hashtable.h>
 #include <linux/list.h>
 #include <linux/rhashtable-types.h>
 #include <linux/workqueue.h>
@@ -11,6 +12,7 @@
 #include "destroy.h"
 #include "dev.h"
 #include "mrq.h"
+#include "slid.h"
 
 enum {
 	/* Regions hold 2^n pages. The page list of the largest takes 512 KiB. */
@@ -31,6 +33,9 @@ enum {
  * @ahs: address handles of the domain; under @dev->lock
  * @ah_table: address handles by GID; under @dev->lock
  * @ah_work: destroys address handles without users
+ * @slid_lock: protects @slids and what address handles know about their numbers; taken inside
+ *	kefa_ep.lock
+ * @slids: address handles by their number in completions, as far as it is known
  * @ah_scan: number of the last scan for operations; under @dev->lock
  * @nothing: a page for SGEs of length 0
  * @nothing_dma: DMA address of @nothing
@@ -54,6 +59,8 @@ struct kefa_domain {
 	struct list_head	ahs;
 	struct rhashtable	ah_table;
 	struct work_struct	ah_work;
+	spinlock_t		slid_lock;	/* numbers of address handles */
+	DECLARE_HASHTABLE(slids, KEFA_SLID_BITS);
 	u32			ah_scan;
 	void			*nothing;
 	dma_addr_t		nothing_dma;

@@ -14,6 +14,9 @@
  *				Memory is allocated and the endpoint's lock taken inside
  *   kefa_ep.lock, kefa_mrq.lock (spinlock, BH)
  *				a queue pair: posts, polls and outstanding operations
+ *   kefa_domain.slid_lock (spinlock, BH)
+ *				slid.c: the numbers of address handles in completions.
+ *				Innermost
  *   kefa_cq.starved_lock (spinlock, BH)
  *				rdm/ep.c: endpoints that wait for room in a completion
  *				queue. Innermost

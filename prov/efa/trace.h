@@ -186,6 +186,26 @@ TRACE_EVENT(kefa_ah,
 		  __entry->there ? "created" : "destroyed", __entry->ret)
 );
 
+TRACE_EVENT(kefa_slid,
+	TP_PROTO(const char *name, const u8 *gid, u16 slid, const char *what),
+	TP_ARGS(name, gid, slid, what),
+	TP_STRUCT__entry(
+		__array(char, dev, FI_NAME_MAX)
+		__array(u8, gid, FI_EFA_GID_LEN)
+		__field(u16, slid)
+		__array(char, what, 12)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, name,
+			sizeof(__entry->dev));
+		memcpy(__entry->gid, gid, FI_EFA_GID_LEN);
+		__entry->slid = slid;
+		strscpy(__entry->what, what, sizeof(__entry->what));
+	),
+	TP_printk("dev=%s gid=%pI6c slid=%u %s", __entry->dev, __entry->gid,
+		  __entry->slid, __entry->what)
+);
+
 TRACE_EVENT(kefa_device,
 	TP_PROTO(const char *name, bool there),
 	TP_ARGS(name, there),
@@ -311,6 +331,31 @@ TRACE_EVENT(kefa_drop,
 	),
 	TP_printk("dev=%s qp=%u peer=%d dropped: %d", __entry->dev, __entry->qpn,
 		  (int)__entry->peer, __entry->why)
+);
+
+TRACE_EVENT(kefa_liar,
+	TP_PROTO(const struct kefa_ep *ep, u16 slid, u32 src_qpn, u32 connid, const u8 *gid),
+	TP_ARGS(ep, slid, src_qpn, connid, gid),
+	TP_STRUCT__entry(
+		__array(char, dev, FI_NAME_MAX)
+		__field(u32, qpn)
+		__field(u16, slid)
+		__field(u32, src_qpn)
+		__field(u32, connid)
+		__array(u8, gid, FI_EFA_GID_LEN)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, ep->dom->dev->name,
+			sizeof(__entry->dev));
+		__entry->qpn = ep->hq.qpn;
+		__entry->slid = slid;
+		__entry->src_qpn = src_qpn;
+		__entry->connid = connid;
+		memcpy(__entry->gid, gid, FI_EFA_GID_LEN);
+	),
+	TP_printk("dev=%s qp=%u slid=%u of qp %u claims connid=%#x gid=%pI6c", __entry->dev,
+		  __entry->qpn, __entry->slid, __entry->src_qpn, __entry->connid,
+		  __entry->gid)
 );
 
 TRACE_EVENT(kefa_rpeer,

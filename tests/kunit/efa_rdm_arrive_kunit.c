@@ -31,7 +31,7 @@ static void inject(struct rdm_pair *pair, const struct other *o, size_t len)
 /* --- unusual and invalid packets --- */
 
 /* How the receiver treats the packet and its sender. */
-enum becomes { TAKEN, KEPT, BAD, STRANGE, AGAIN, FAR, UNSEEN };
+enum becomes { TAKEN, KEPT, BAD, STRANGE, FORGED, AGAIN, FAR, UNSEEN };
 
 /**
  * struct odd - a packet that differs from the expected short message
@@ -69,7 +69,7 @@ static const struct odd odds[] = {
 	{ "address and connid",	TAG, 2, KEFA_REQ_OPT_RAW_ADDR_HDR, 1, 0, 0, BAD },
 	{ "no such type",	TAG, 0, 0x80, 1, 0, 0,		BAD },
 	{ "another's connid",	TAG, HDR - 1, 1, 1, 0, 0,	STRANGE },
-	{ "another's handle",	TAG, 0, 0, 1, 1000, 0,		STRANGE },
+	{ "another's handle",	TAG, 0, 0, 1, 1000, 0,		FORGED },
 	{ "twice",		TAG, 0, 0, 0, 0, 0,		AGAIN },
 	{ "the one before 0",	TAG, 0, 0, U32_MAX, 0, 0,	AGAIN },
 	{ "the next but one",	TAG, 0, 0, 2, 0, 0,		KEPT },
@@ -96,9 +96,10 @@ static size_t build(const struct other *o, u8 type, u32 msg_id, size_t len)
 static struct other meet(struct kunit *test, struct rdm_pair *pair, u32 n)
 {
 	struct fi_efa_addr addr = efa_addr(9, SLOT + n);
-	struct other o = { .qpn = addr.qpn, .connid = addr.qkey, .slid = 40 + n };
+	struct other o = { .qpn = addr.qpn, .connid = addr.qkey, .slid = 40 };
 
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &o.addr, 0, NULL), 1);
+	rdm_learn(pair, addr.gid, o.slid);
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
 	inject(pair, &o, build(&o, TAG, 0, 8));
 	rdm_expect(test, &pair->end[1], 1, 8);
@@ -119,9 +120,11 @@ static void expect_became(struct kunit *test, struct kefa_rdm *rdm, const struct
 		dropped += is->dropped[i] - was->dropped[i];
 	KUNIT_EXPECT_EQ(test, bad, odd->becomes == BAD ? 1ULL : 0ULL);
 	KUNIT_EXPECT_EQ(test, dropped, odd->becomes == STRANGE || odd->becomes == AGAIN ||
-			odd->becomes == FAR ? 1ULL : 0ULL);
+			odd->becomes == FORGED || odd->becomes == FAR ? 1ULL : 0ULL);
 	KUNIT_EXPECT_EQ(test, is->dropped[KEFA_DROP_STRANGER] - was->dropped[KEFA_DROP_STRANGER],
 			odd->becomes == STRANGE ? 1ULL : 0ULL);
+	KUNIT_EXPECT_EQ(test, is->dropped[KEFA_DROP_LIAR] - was->dropped[KEFA_DROP_LIAR],
+			odd->becomes == FORGED ? 1ULL : 0ULL);
 	KUNIT_EXPECT_EQ(test, is->early - was->early, odd->becomes == KEPT ? 1ULL : 0ULL);
 	KUNIT_EXPECT_EQ(test, is->deaths - was->deaths,
 			odd->becomes == BAD || odd->becomes == FAR ? 1ULL : 0ULL);

@@ -607,6 +607,7 @@ static void meet(struct chaos *c, u8 peer)
 	s->addr = efa_addr(20 + peer, 0x500 + peer);
 	s->addr.qkey = 0x600 + peer;
 	KUNIT_ASSERT_EQ(c->test, fi_av_insert(c->end->av, &s->addr, 1, &to, 0, NULL), 1);
+	rdm_learn(c->pair, s->addr.gid, wc.slid);
 	KUNIT_EXPECT_EQ(c->test, rdm_trecv(c->pair, 8, 99, 1), 0);
 	recv = efake_recv(c->end->qp, 0);
 	efake_wr_write(recv, packet, wc.len);

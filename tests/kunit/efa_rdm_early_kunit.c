@@ -59,6 +59,7 @@ static struct fi_efa_addr meet(struct kunit *test, struct rdm_pair *pair, u8 n, 
 	struct kefa_pkt pkt = { .row = kefa_row_of(KEFA_EAGER_TAGRTM_PKT), .tag = 1 };
 
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, to, 0, NULL), 1);
+	rdm_learn(pair, addr.gid, 100 + addr.gid[FI_EFA_GID_LEN - 1]);
 	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 1, 1), 0);
 	sign(&pkt, &addr, true);
 	KUNIT_EXPECT_TRUE(test, inject(pair, &addr, kefa_build(&pkt, packet, sizeof(packet)) + 8));

@@ -36,7 +36,7 @@ static void expect_honest(struct kunit *test, struct rdm_pair *pair, long n)
 static void sign(struct rnd_state *rnd, struct wire_case *c, u32 qpn, u32 connid)
 {
 	struct kefa_raw_addr raw = {
-		.gid	= { 0xfe, 0x80, [15] = prandom_u32_state(rnd) % 4 + 2 },
+		.gid	= { 0xfe, 0x80, [15] = 2 + (prandom_u32_state(rnd) % 16 ? qpn % 4 : 2) },
 		.qpn	= cpu_to_le16(prandom_u32_state(rnd) % 16 ? qpn : 1),
 		.qkey	= cpu_to_le32(connid),
 	};

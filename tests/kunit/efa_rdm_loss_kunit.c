@@ -281,6 +281,7 @@ static void loss_answers(struct kunit *test)
 
 	expect_works(test, pair);
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	rdm_learn(pair, addr.gid, o.slid);
 	for (i = 0; i < 200 && !rdm->stats.cut; i++) {
 		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 1), 0);
 		eager(pair, &o, KEFA_DC_EAGER_TAGRTM_PKT, i, 8, false);
@@ -379,6 +380,8 @@ static void loss_handle(struct kunit *test)
 	efake_fail(pair->fake, EFAKE_AH_CREATE, 1, -EINVAL);
 	for (i = 0; i < 3; i++) {
 		eager(pair, &none, KEFA_EAGER_TAGRTM_PKT, i, 8, i < 2);
+		efake_settle_all();
+		msleep(3 * KEFA_JOIN_RETRY_MS);
 		efake_settle_all();
 	}
 	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 11ULL);
@@ -497,6 +500,7 @@ static void loss_liar(struct kunit *test)
 
 	addr.gid[15] = 8;
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	rdm_learn(pair, addr.gid, o.slid);
 	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, false);
 	efake_settle_all();
 	answer_all(pair, 0);
@@ -686,6 +690,7 @@ static void loss_handshake(struct kunit *test)
 	fi_addr_t to;
 
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	rdm_learn(pair, addr.gid, o.slid);
 	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 0, 8, false);
 	efake_settle_all();
 	KUNIT_EXPECT_TRUE(test, shakes(pair));
@@ -697,6 +702,7 @@ static void loss_handshake(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &to, 1, 0), 0);
 	answer_all(pair, KEFA_STATUS_RNR);
 	KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), 1);
+	rdm_learn(pair, addr.gid, o.slid);
 	eager(pair, &o, KEFA_EAGER_TAGRTM_PKT, 2, 8, false);
 	efake_settle_all();
 	KUNIT_EXPECT_TRUE(test, shakes(pair));

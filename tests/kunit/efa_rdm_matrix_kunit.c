@@ -239,9 +239,11 @@ static void set_up(struct kunit *test, struct sender *s, u8 type)
 	const u8 half = kefa_row_of(type)->flags & KEFA_ROW_MULTI &&
 			kefa_row_of(type)->ops ? type : KEFA_MEDIUM_TAGRTM_PKT;
 
-	if (s->state >= KNOWN)
+	if (s->state >= KNOWN) {
 		KUNIT_EXPECT_EQ(test, fi_av_insert(s->pair->end[1].av, &s->name, 1, &s->addr, 0,
 						   NULL), 1);
+		rdm_learn(s->pair, s->name.gid, 30 + s->state);
+	}
 	if (s->state == SHAKING) {
 		KUNIT_EXPECT_EQ(test, send_to(s, 0), 0);
 		arrive_all(s);
@@ -307,6 +309,7 @@ static char become(struct sender *s)
 		[KEFA_DROP_LENGTH]	= 'l',
 		[KEFA_DROP_FULL]	= 'o',
 		[KEFA_DROP_GONE]	= 'g',
+		[KEFA_DROP_LIAR]	= 'i',
 	};
 	const struct kefa_rdm_stats *is = &s->rdm->stats, *was = &s->was;
 	const u8 type = s->c.pkt.row->type;

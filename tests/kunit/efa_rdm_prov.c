@@ -7,6 +7,7 @@
 #include "../../prov/efa/rdm/order.c"
 #include "../../prov/efa/rdm/backoff.c"
 #include "../../prov/efa/rdm/peer.c"
+#include "../../prov/efa/rdm/find.c"
 #include "../../prov/efa/rdm/shake.c"
 #include "../../prov/efa/rdm/rop.c"
 #include "../../prov/efa/rdm/select.c"

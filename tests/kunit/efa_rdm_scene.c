@@ -77,6 +77,22 @@ static struct fi_info *pair_info(struct kunit *test, struct rdm_pair *pair,
 	return info;
 }
 
+void rdm_learn(struct rdm_pair *pair, const u8 *gid, u16 slid)
+{
+	struct kefa_domain *dom = to_kefa_domain(pair->domain);
+	struct kefa_ah *ah;
+
+	kefa_dev_lock(dom->dev);
+	rcu_read_lock();
+	ah = kefa_ah_find(dom, gid);
+	rcu_read_unlock();
+	if (!WARN_ON(!ah)) {
+		kefa_slid_learn(ah, slid);
+		kefa_slid_sure(ah, slid, true);
+	}
+	kefa_dev_unlock(dom->dev);
+}
+
 struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 {
 	static const struct rdm_opts none;
@@ -110,6 +126,9 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 			KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[i].av, &pair->end[!i].name,
 							   1, &pair->end[i].peer, 0, NULL), 1);
 	efake_settle();
+	/* Both endpoints use one address handle, as they are on one device. */
+	if (!opts->unlearned)
+		rdm_learn(pair, pair->end[0].name.gid, RDM_SLID);
 	return pair;
 }
 

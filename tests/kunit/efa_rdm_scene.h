@@ -17,6 +17,7 @@
  * struct rdm_opts - how a pair differs from the default one; 0 means the default
  * @caps: capabilities of the endpoints; all of them by default
  * @no_order: open the endpoints without FI_ORDER_SAS
+ * @unlearned: the device's number of the endpoints' address handle isn't known yet
  * @stranger: don't insert the first endpoint's address at the second
  * @homogeneous: value of FI_OPT_EFA_HOMOGENEOUS_PEERS
  * @selective: bind the completion queues with FI_SELECTIVE_COMPLETION
@@ -31,6 +32,7 @@
 struct rdm_opts {
 	u64	caps;
 	bool	no_order;
+	bool	unlearned;
 	bool	stranger;
 	bool	homogeneous;
 	bool	selective;
@@ -144,6 +146,8 @@ unsigned int rdm_read_all(struct rdm_end *end, unsigned int n);
 u32 rdm_uses(const struct kefa_rdm *rdm);
 /* Deliver the oldest packet of an end to the other one. Return: whether there was one. */
 bool rdm_deliver(struct rdm_pair *pair, int from);
+/* Learn the number of the handle for a GID, as if peers with that GID had been heard before. */
+void rdm_learn(struct rdm_pair *pair, const u8 *gid, u16 slid);
 /* Deliver one packet. Return: whether there was one. */
 bool rdm_step(struct rdm_pair *pair);
 /* Return: whether an end sends packets again soon. */

@@ -13,12 +13,13 @@
  * @peer: the peer
  *
  * Context: Under kefa_ep.lock.
- * Return: whether the peer is alive, and has sent a packet before.
+ * Return: whether the peer is alive, has sent a packet before, and is sure to be the one that the
+ * completion reports.
  */
 static __always_inline bool kefa_rpeer_usual(const struct kefa_rpeer *peer)
 {
 	return peer->state >= KEFA_RPEER_KNOWN && peer->state <= KEFA_RPEER_READY &&
-	       peer->flags & KEFA_RPEER_HEARD;
+	       peer->flags & KEFA_RPEER_SURE;
 }
 
 /**

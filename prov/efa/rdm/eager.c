@@ -196,7 +196,7 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 		return false;
 	peer = ts->peer;
 	if (unlikely(kefa_wc_failed(wc) || peer->backoff.delay_us ||
-		     peer->state == KEFA_RPEER_GONE))
+		     peer->state >= KEFA_RPEER_DEAD))
 		return false;
 	if (unlikely(!list_empty(&peer->wait) || peer->owes))
 		kefa_rdm_todo(rdm, peer);

@@ -6,6 +6,7 @@
 #include "../dev.h"
 #include "../path.h"
 #include "rdm.h"
+#include "strange.h"
 
 static unsigned int kefa_budget = SZ_4M;
 module_param_named(rx_budget, kefa_budget, uint, 0644);
@@ -307,6 +308,7 @@ static int kefa_rdm_close(struct fid *fid)
 		kefa_av_leave(ep->av, &rdm->user);
 	kefa_ep_stop(ep);
 	cancel_delayed_work_sync(&rdm->join);
+	cancel_delayed_work_sync(&rdm->bury);
 	cancel_delayed_work_sync(&rdm->silent);
 	if (cq) {
 		spin_lock_bh(&cq->starved_lock);
@@ -477,6 +479,7 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->cq_starved);
 	kefa_fair_init(rdm);
 	INIT_DELAYED_WORK(&rdm->join, kefa_rdm_join);
+	INIT_DELAYED_WORK(&rdm->bury, kefa_rdm_bury);
 	INIT_DELAYED_WORK(&rdm->silent, kefa_rdm_silent);
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }

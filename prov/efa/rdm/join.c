@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Insertion, removal and death of peers. An inserted address is a peer at once. An unknown sender
- * is a stranger until a worker has created its address handle, and only then are its packets
- * handled. The death of a peer fails all operations with it, but its complete messages stay.
+ * Insertion, removal and death of peers. An inserted address is a peer at once. The death of a peer
+ * fails all operations with it, but its complete messages stay.
  */
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
 #include "../path.h"
 #include "rdm.h"
+#include "strange.h"
 
 /* --- the end of operations --- */
 
@@ -186,6 +186,7 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DEAD);
 	kefa_rpeer_quiet(rdm, peer, err, prov);
 	kefa_fail_msgs(rdm, peer, false, KEFA_DROP_GONE);
+	kefa_rdm_put_wr(rdm, peer);
 	/* Notify callers that got -EAGAIN: their sends to this peer fail now. */
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 	/* Have the worker notify readers of the completions. */
@@ -313,26 +314,66 @@ void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *gone)
 		kefa_rdm_kill(rdm, peer, ECONNRESET, 0);
 }
 
+/* Put the address handle of a peer to which nothing is sent any more. */
+static void kefa_rpeer_put_ah(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (!peer->ah)
+		return;
+	/* The handle's number means nothing any more when the handle is destroyed. */
+	kefa_peers_unbind(&rdm->peers, peer);
+	kefa_ah_put(peer->ah);
+	peer->ah = NULL;
+}
+
+/*
+ * Put the address handle of a dead peer in no address vector. A new handle is kept for a while, so
+ * that peers that die and come back don't cause commands to the device as fast as they send.
+ */
+static void kefa_rpeer_bury(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (!peer->ah || !(peer->flags & KEFA_RPEER_IMPLICIT))
+		return;
+	if (kefa_ah_is_new(peer->ah))
+		queue_delayed_work(kefa_cmd_wq, &rdm->bury, msecs_to_jiffies(KEFA_AH_NEW_MS));
+	else
+		kefa_rpeer_put_ah(rdm, peer);
+}
+
 /**
- * kefa_rdm_put_wr() - free a peer that is gone, if nothing refers to it any more
+ * kefa_rdm_put_wr() - free what a peer doesn't need when nothing refers to it any more
  * @rdm: the endpoint
  * @peer: the peer, one of whose work requests or operations has ended
+ *
+ * That is the peer itself if it is gone, and its address handle if it is dead and in no address
+ * vector: the ULP's peers need the handle.
  *
  * Context: Under kefa_ep.lock.
  */
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	lockdep_assert_held(&rdm->ep.lock);
-	if (likely(peer->state != KEFA_RPEER_GONE) || peer->wrs || peer->nops)
+	if (likely(peer->state < KEFA_RPEER_DEAD) || peer->wrs)
 		return;
-	if (peer->ah)
-		kefa_ah_put(peer->ah);
+	if (peer->state == KEFA_RPEER_DEAD) {
+		kefa_rpeer_bury(rdm, peer);
+		return;
+	}
+	if (peer->nops)
+		return;
+	kefa_rpeer_put_ah(rdm, peer);
 	kefa_rpeer_free(&rdm->peers, peer);
 }
 
-/* Remove a peer from all tables. It is freed when the device has nothing for it any more. */
-static void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember,
-			       int err)
+/**
+ * kefa_rdm_peer_gone() - remove a peer from all tables
+ * @rdm: the endpoint
+ * @peer: the peer, which is freed when the device has nothing for it any more
+ * @remember: the peer may come back, so keep its numbers
+ * @err: positive errno of its operations
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember, int err)
 {
 	lockdep_assert_held(&rdm->ep.lock);
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "gone", err);
@@ -344,6 +385,46 @@ static void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bo
 	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_GONE);
 	kefa_peers_del(&rdm->peers, peer, remember);
 	kefa_rdm_put_wr(rdm, peer);
+}
+
+/**
+ * kefa_rdm_unseat() - undo what an impostor has sent in the name of a peer
+ * @rdm: the endpoint
+ * @peer: the peer, bound to no number
+ *
+ * Messages that the ULP has received can't be taken back.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	const u8 lost = peer->flags & KEFA_RPEER_LOST;
+	struct kefa_rop *rop;
+	u32 i;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->peers.stats.unseated++;
+	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "unseated", 0);
+	if (peer->state == KEFA_RPEER_DEAD)
+		return;
+	/* Hold a reference on the peer until the end of this function. */
+	peer->nops++;
+	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_LIAR);
+	for (i = 0; rdm->enabled && i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED &&
+		    rop->peer == peer && !(rop->flags & KEFA_ROP_TX))
+			kefa_rop_fail(rdm, rop, ECONNRESET, 0);
+	}
+	peer->nops--;
+	peer->order.exp_id = peer->since_id;
+	/* The messages that were lost now aren't the peer's. */
+	peer->flags &= ~(KEFA_RPEER_SHAKEN | KEFA_RPEER_HEADERLESS | KEFA_RPEER_SURE |
+			 KEFA_RPEER_LOST);
+	peer->flags |= lost;
+	if (peer->state == KEFA_RPEER_READY)
+		kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_SHAKING);
+	kefa_ep_kick(&rdm->ep);
 }
 
 /* --- address vector --- */
@@ -372,7 +453,7 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 	spin_lock_bh(&rdm->ep.lock);
 	/* The address may belong to a peer that exists already. */
 	got = kefa_peers_same(&rdm->peers, new);
-	had_ah = got && got->state != KEFA_RPEER_STRANGER;
+	had_ah = got && got->ah;
 	got = kefa_peers_insert(&rdm->peers, new, ah);
 	trace_kefa_rpeer(&rdm->ep, got->id, peer->key.qpn, "inserted", 0);
 	/* The packets of a stranger can be handled now. */
@@ -413,230 +494,22 @@ void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer)
 	kefa_ep_tell(&rdm->ep, news, false);
 }
 
-/* --- strangers --- */
-
-static struct kefa_ah *kefa_stranger_ah(struct kefa_rdm *rdm, const u8 *gid)
-{
-	struct kefa_dev *dev = rdm->ep.dom->dev;
-	struct kefa_ah *ah;
-
-	kefa_dev_lock(dev);
-	ah = kefa_ah_get(rdm->ep.dom, gid);
-	kefa_dev_unlock(dev);
-	return ah;
-}
-
-/* Drop all parked packets of a stranger. */
-static void kefa_strange_drop(struct kefa_rdm *rdm, u64 conn, const u8 *gid)
-{
-	struct kefa_held *held, *next;
-	struct kefa_src src;
-	struct kefa_pkt pkt;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	list_for_each_entry_safe(held, next, &rdm->strange, link) {
-		kefa_parse(held->buf, held->len, &pkt);
-		kefa_pkt_src(&pkt, held, &src);
-		if (((u64)src.qpn << 32 | src.connid) != conn ||
-		    (src.gid && memcmp(src.gid, gid, FI_EFA_GID_LEN)))
-			continue;
-		list_del_init(&held->link);
-		kefa_rdm_drop(rdm, NULL, KEFA_DROP_NO_AH);
-		kefa_held_free(rdm, held);
-	}
-}
-
-/* Accept a stranger, and evict other peers to make room for it if necessary. */
-static int kefa_stranger_accept(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_ah *ah)
-{
-	struct kefa_rpeer *victim;
-	int ret;
-
-	ret = kefa_peers_accept(&rdm->peers, peer, ah);
-	if (ret != -ENOSPC)
-		return ret;
-	victim = kefa_peers_victim(&rdm->peers);
-	if (!victim)
-		return ret;
-	kefa_rdm_peer_gone(rdm, victim, true, ECANCELED);
-	return kefa_peers_accept(&rdm->peers, peer, ah);
-}
-
-/*
- * A stranger without an address handle is dead: its parked packets are dropped, and all later
- * ones, too, because they would wait for these.
- *
- * Return: whether the peer has taken the reference of @ah.
- */
-static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				  struct kefa_ah *ah)
-{
-	int ret = PTR_ERR_OR_ZERO(ah);
-
-	lockdep_assert_held(&rdm->ep.lock);
-	if (!ret)
-		ret = kefa_stranger_accept(rdm, peer, ah);
-	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "met", ret);
-	if (!ret)
-		return true;
-	kefa_strange_drop(rdm, peer->by_conn.key, peer->gid);
-	peer->flags |= KEFA_RPEER_LOST;
-	kefa_rdm_peer_gone(rdm, peer, true, -ret);
-	return false;
-}
-
-/* Sender of a parked packet. */
-struct kefa_stranger {
-	u8	gid[FI_EFA_GID_LEN];
-	u32	qpn;
-	u32	connid;
-	u16	slid;
-};
-
-/*
- * Handle the first parked packet if its sender is known by now, or drop it if its sender can't be
- * identified any more. Return: whether it is a stranger's; then it stays, and @who is set.
- */
-static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
-			       struct kefa_stranger *who)
-{
-	struct kefa_rpeer *peer;
-	struct kefa_src src;
-	struct kefa_pkt pkt;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	kefa_parse(held->buf, held->len, &pkt);
-	kefa_pkt_src(&pkt, held, &src);
-	peer = kefa_peers_find(&rdm->peers, &src);
-	if (peer && peer->state != KEFA_RPEER_STRANGER) {
-		list_del_init(&held->link);
-		kefa_rdm_packet(rdm, held);
-		return false;
-	}
-	who->qpn = src.qpn;
-	who->connid = src.connid;
-	who->slid = src.slid;
-	if (src.gid) {
-		memcpy(who->gid, src.gid, sizeof(who->gid));
-		return true;
-	}
-	if (kefa_peers_recall(&rdm->peers, &src, who->gid))
-		return true;
-	list_del_init(&held->link);
-	kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
-	kefa_held_free(rdm, held);
-	return false;
-}
-
-/* Return: whether the peer with the packet's address is the sender that the device reported. */
-static bool kefa_stranger_is(struct kefa_rdm *rdm, const struct kefa_stranger *who,
-			     const struct kefa_rpeer *peer)
-{
-	const struct kefa_src src = {
-		.gid		= who->gid,
-		.slid		= who->slid,
-		.qpn		= who->qpn,
-		.connid		= who->connid,
-		.has_connid	= true,
-	};
-
-	return kefa_peers_find(&rdm->peers, &src) == peer;
-}
-
-/* Return: whether to try again later to create an address handle, after this error. */
-static bool kefa_stranger_later(struct kefa_rdm *rdm, int err)
-{
-	const bool passes = err == -ENOMEM || err == -EAGAIN || err == -EBUSY || err == -EINTR;
-
-	if (!passes || ++rdm->join_tries >= KEFA_JOIN_TRIES) {
-		rdm->join_tries = 0;
-		return false;
-	}
-	return true;
-}
-
-/* Handle a stranger after its address handle was created or failed. */
-static bool kefa_stranger_met(struct kefa_rdm *rdm, const struct kefa_stranger *who,
-			      struct kefa_rpeer *peer, struct kefa_ah *ah)
-{
-	if (peer && peer->state == KEFA_RPEER_STRANGER)
-		return kefa_stranger_connect(rdm, peer, ah);
-	if (!peer || !kefa_stranger_is(rdm, who, peer))
-		kefa_strange_drop(rdm, (u64)who->qpn << 32 | who->connid, who->gid);
-	return false;
-}
-
-/*
- * Create a stranger's peer and address handle. Called without the lock, because it sleeps. Return:
- * false to try again after a delay.
- */
-static bool kefa_stranger_meet(struct kefa_rdm *rdm, const struct kefa_stranger *who)
-{
-	struct kefa_rpeer *new, *peer = NULL;
-	bool connected = false, later = false;
-	struct kefa_ah *ah;
-
-	new = kefa_rpeer_new(&rdm->peers, who->gid, who->qpn, who->connid, KEFA_NO_ADDR);
-	ah = new ? kefa_stranger_ah(rdm, who->gid) : ERR_PTR(-ENOMEM);
-	if (IS_ERR(ah))
-		later = kefa_stranger_later(rdm, PTR_ERR(ah));
-	else
-		rdm->join_tries = 0;
-	spin_lock_bh(&rdm->ep.lock);
-	if (rdm->ep.state == KEFA_EP_ENABLED && !later) {
-		peer = new ? kefa_peers_meet(&rdm->peers, new) : NULL;
-		connected = kefa_stranger_met(rdm, who, peer, ah);
-	}
-	spin_unlock_bh(&rdm->ep.lock);
-	if (!connected && !IS_ERR(ah))
-		kefa_ah_put(ah);
-	if (peer != new)
-		kefa_rpeer_free(&rdm->peers, new);
-	return !later;
-}
-
-/* Handle one parked packet or stranger. Return: whether there may be more to do now. */
-static bool kefa_join_one(struct kefa_rdm *rdm)
-{
-	struct kefa_stranger who;
-	bool strange = false;
-	struct kefa_news news;
-	struct kefa_held *held;
-
-	spin_lock_bh(&rdm->ep.lock);
-	held = list_first_entry_or_null(&rdm->strange, struct kefa_held, link);
-	if (held && rdm->ep.state == KEFA_EP_ENABLED) {
-		strange = kefa_strange_first(rdm, held, &who);
-		kefa_rdm_pump(rdm);
-	} else {
-		held = NULL;
-	}
-	news = kefa_ep_news(&rdm->ep);
-	spin_unlock_bh(&rdm->ep.lock);
-	kefa_ep_tell(&rdm->ep, news, false);
-	if (!strange || kefa_stranger_meet(rdm, &who))
-		return held;
-	queue_delayed_work(kefa_cmd_wq, &rdm->join, msecs_to_jiffies(KEFA_JOIN_RETRY_MS));
-	return false;
-}
-
 /**
- * kefa_rdm_join() - create address handles for strangers
+ * kefa_rdm_bury() - put address handles of dead peers that aren't new any more
  * @work: delayed work of the endpoint
  *
- * Context: Process context; sleeps.
+ * Context: Process context.
  */
-void kefa_rdm_join(struct work_struct *work)
+void kefa_rdm_bury(struct work_struct *work)
 {
-	struct kefa_rdm *rdm = container_of(to_delayed_work(work), struct kefa_rdm, join);
+	struct kefa_rdm *rdm = container_of(to_delayed_work(work), struct kefa_rdm, bury);
+	struct kefa_rpeer *peer;
 
-	unsigned int n;
-
-	for (n = 0; n < KEFA_DRAIN_MAX; n++)
-		if (!kefa_join_one(rdm))
-			return;
-	/* Other work of this CPU waits until this function returns, and closing until it ends. */
-	queue_delayed_work(kefa_cmd_wq, &rdm->join, 0);
+	spin_lock_bh(&rdm->ep.lock);
+	list_for_each_entry(peer, &rdm->peers.lru, lru)
+		if (peer->state == KEFA_RPEER_DEAD)
+			kefa_rdm_put_wr(rdm, peer);
+	spin_unlock_bh(&rdm->ep.lock);
 }
 
 /**

@@ -9,7 +9,10 @@
  * receive is an operation, which later packets of the message find by its number.
  */
 #include "arrive.h"
+#include "../path.h"
+#include "ident.h"
 #include "msg.h"
+#include "strange.h"
 
 /* --- messages that have a receive --- */
 
@@ -257,6 +260,8 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 			list_del(&more->link);
 			kefa_held_free(rdm, more);
 		}
+	} else if (held->where == KEFA_HELD_STRANGE) {
+		kefa_strange_take(rdm, held);
 	} else {
 		if (held->where == KEFA_HELD_EARLY)
 			kefa_early_forget(rdm, held);
@@ -459,66 +464,16 @@ static void kefa_packet_end(struct kefa_rdm *rdm, struct kefa_held *held, enum k
 		kefa_rs_again(rdm, kefa_held_rs(held));
 }
 
-/* Park a packet until its sender's address handle was created. */
-static enum kefa_took kefa_packet_park(struct kefa_rdm *rdm, struct kefa_held *held)
-{
-	struct kefa_held *kept;
-
-	/* Ignore the budget: the packet is acknowledged, so its sender wouldn't repeat it. */
-	kept = kefa_keep_packet(rdm, held, NULL);
-	kept->where = KEFA_HELD_STRANGE;
-	list_add_tail(&kept->link, &rdm->strange);
-	/* Leave the delay after a failure alone: the number of attempts is limited. */
-	queue_delayed_work(kefa_cmd_wq, &rdm->join, 0);
-	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
-}
-
-static noinline enum kefa_took kefa_packet_strange(struct kefa_rdm *rdm,
-						   const struct kefa_rpeer *peer,
-						   const struct kefa_src *src,
-						   struct kefa_held *held)
-{
-	u8 gid[sizeof(((struct kefa_rpeer *)0)->gid)];
-
-	if (peer || src->gid || kefa_peers_recall(&rdm->peers, src, gid))
-		return kefa_packet_park(rdm, held);
-	kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
-	return KEFA_TOOK_DONE;
-}
-
 /* Drop an invalid packet, and its sender, because later messages may wait for its number. */
 static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held, enum kefa_bad bad)
 {
 	const struct kefa_src src = { .slid = held->slid, .qpn = held->src_qpn };
-	struct kefa_rpeer *peer = kefa_peers_find(&rdm->peers, &src);
+	struct kefa_rpeer *peer = kefa_peers_by_src(&rdm->peers, &src);
 
 	rdm->stats.bad[bad]++;
 	trace_kefa_bad(&rdm->ep, peer ? peer->id : U32_MAX, kefa_bad_text(bad));
 	if (peer && peer->state != KEFA_RPEER_DEAD && peer->state != KEFA_RPEER_STRANGER)
 		kefa_rdm_kill(rdm, peer, EPROTO, 0);
-}
-
-/**
- * kefa_pkt_src() - get the description of a packet's sender
- * @pkt: the packet
- * @held: the packet in its buffer, with fields of the completion
- * @src: takes the description
- *
- * Context: Any.
- * Return: false if the raw address in the packet contradicts the completion.
- */
-bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held, struct kefa_src *src)
-{
-	const struct kefa_raw_addr *raw = pkt->raw;
-
-	*src = (struct kefa_src) {
-		.gid		= raw ? raw->gid : NULL,
-		.slid		= held->slid,
-		.qpn		= held->src_qpn,
-		.connid		= pkt->connid,
-		.has_connid	= pkt->has_connid,
-	};
-	return !raw || le16_to_cpu(raw->qpn) == held->src_qpn;
 }
 
 static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
@@ -566,13 +521,13 @@ void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held)
 		return;
 	}
 	if (unlikely(!kefa_pkt_src(&pkt, held, &src))) {
-		rdm->peers.stats.liars++;
-		kefa_rdm_drop(rdm, NULL, KEFA_DROP_STRANGER);
+		kefa_rdm_liar(rdm, &src);
 		kefa_packet_end(rdm, held, took);
 		return;
 	}
-	peer = kefa_peers_find(&rdm->peers, &src);
-	if (likely(peer && peer->state != KEFA_RPEER_STRANGER))
+	if (unlikely(!kefa_rdm_sender(rdm, &pkt, &src, held->cost, &peer)))
+		took = KEFA_TOOK_DONE;
+	else if (likely(peer && peer->state != KEFA_RPEER_STRANGER))
 		took = kefa_packet_of(rdm, peer, &pkt, held);
 	else
 		took = kefa_packet_strange(rdm, peer, &src, held);

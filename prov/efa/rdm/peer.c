@@ -51,7 +51,7 @@ static_assert(sizeof(struct kefa_tomb) <= 96);
 static const u8 kefa_rpeer_from[KEFA_RPEER_STATES] = {
 	[KEFA_RPEER_STRANGER]	= BIT(KEFA_RPEER_NEW),
 	[KEFA_RPEER_KNOWN]	= BIT(KEFA_RPEER_NEW) | BIT(KEFA_RPEER_STRANGER),
-	[KEFA_RPEER_SHAKING]	= BIT(KEFA_RPEER_KNOWN),
+	[KEFA_RPEER_SHAKING]	= BIT(KEFA_RPEER_KNOWN) | BIT(KEFA_RPEER_READY),
 	[KEFA_RPEER_READY]	= BIT(KEFA_RPEER_KNOWN) | BIT(KEFA_RPEER_SHAKING),
 	[KEFA_RPEER_DEAD]	= BIT(KEFA_RPEER_KNOWN) | BIT(KEFA_RPEER_SHAKING) |
 				  BIT(KEFA_RPEER_READY),
@@ -344,7 +344,7 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 	tomb->device_version = peer->device_version;
 	tomb->rq_qpn = peer->rq_qpn;
 	tomb->rq_qkey = peer->rq_qkey;
-	tomb->flags = peer->flags & ~KEFA_RPEER_IMPLICIT;
+	tomb->flags = peer->flags & ~(KEFA_RPEER_IMPLICIT | KEFA_RPEER_SURE);
 	kefa_index_add(&peers->tombs, &tomb->n, peer->by_conn.key);
 	list_add_tail(&tomb->list, &peers->fifo);
 	peers->ntombs++;
@@ -418,7 +418,7 @@ static void kefa_rpeer_explicit(struct kefa_peers *peers, struct kefa_rpeer *pee
  *
  * Context: Under @peers->lock.
  * Return: the peer that has the index now. If it isn't @peer, the caller frees @peer, and puts the
- * reference of @ah unless the returned peer was a stranger.
+ * reference of @ah if the returned peer had one before.
  */
 struct kefa_rpeer *kefa_peers_insert(struct kefa_peers *peers, struct kefa_rpeer *peer,
 				     struct kefa_ah *ah)
@@ -437,6 +437,8 @@ struct kefa_rpeer *kefa_peers_insert(struct kefa_peers *peers, struct kefa_rpeer
 	kefa_rpeer_explicit(peers, other);
 	if (other->state == KEFA_RPEER_STRANGER)
 		kefa_rpeer_connect(peers, other, ah);
+	else if (!other->ah)
+		other->ah = ah;
 	return other;
 }
 
@@ -542,7 +544,7 @@ struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_r
  */
 void kefa_peers_untold(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
-	const u32 told = KEFA_RPEER_HEARD | KEFA_RPEER_TOLD;
+	const u32 told = KEFA_RPEER_HEARD | KEFA_RPEER_TOLD | KEFA_RPEER_SURE;
 	struct kefa_rpeer *heir = NULL;
 	struct kefa_tomb *tomb = NULL;
 
@@ -576,9 +578,7 @@ void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool reme
 	if (remember)
 		kefa_tomb_make(peers, peer);
 	kefa_rpeer_explicit(peers, peer);
-	if (peers->last == peer)
-		peers->last = NULL;
-	kefa_index_del(&peers->by_src, &peer->by_src);
+	kefa_peers_unbind(peers, peer);
 	kefa_index_del(&peers->by_conn, &peer->by_conn);
 	if (peer->addr != KEFA_NO_ADDR)
 		peers->at[peer->addr] = NULL;
@@ -586,120 +586,10 @@ void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool reme
 	kefa_rpeer_set_state(peers, peer, KEFA_RPEER_GONE);
 }
 
-/* --- senders of packets --- */
-
-/*
- * Find a sender by handle number and queue pair. Without a connid it is the last peer that had the
- * queue pair.
- */
-static struct kefa_rpeer *kefa_peers_by_src(struct kefa_peers *peers, const struct kefa_src *src)
-{
-	struct kefa_index_node *n;
-	struct kefa_rpeer *peer;
-
-	kefa_index_for_each(n, &peers->by_src, (u64)src->slid << 32 | src->qpn) {
-		peer = container_of(n, struct kefa_rpeer, by_src);
-		if (!src->has_connid || kefa_rpeer_connid(peer) == src->connid)
-			return peer;
-	}
-	return NULL;
-}
-
-/*
- * Find a sender by queue pair and connid, if the device reported no handle number or an unknown
- * one. Ignore peers with another handle number, or with an address other than the packet's.
- */
-static struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const struct kefa_src *src)
-{
-	struct kefa_rpeer *found = NULL, *peer;
-	struct kefa_index_node *n;
-	u16 slid;
-
-	kefa_index_for_each(n, &peers->by_conn, (u64)src->qpn << 32 | src->connid) {
-		peer = container_of(n, struct kefa_rpeer, by_conn);
-		slid = kefa_rpeer_slid(peer);
-		if (slid != KEFA_NO_SLID && src->slid != KEFA_NO_SLID) {
-			if (src->gid && !memcmp(peer->gid, src->gid, sizeof(peer->gid)))
-				peers->stats.liars++;
-			continue;
-		}
-		if (src->gid && memcmp(peer->gid, src->gid, sizeof(peer->gid)))
-			continue;
-		if (found) {
-			peers->stats.doubtful++;
-			return NULL;
-		}
-		found = peer;
-	}
-	return found;
-}
-
-/**
- * kefa_peers_next() - slow part of kefa_peers_known(), if the sender isn't kefa_peers.last
- * @peers: peers of the endpoint
- * @slid: number of the sender's address handle
- * @qpn: queue pair of the sender
- * @connid: connid in the packet
- *
- * Context: Under @peers->lock.
- * Return: the peer, or NULL.
- */
-struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, u16 slid, u32 qpn, u32 connid)
-{
-	const struct kefa_src src = {
-		.slid		= slid,
-		.qpn		= qpn,
-		.connid		= connid,
-		.has_connid	= true,
-	};
-	struct kefa_rpeer *peer;
-
-	lockdep_assert_held(peers->lock);
-	peer = slid == KEFA_NO_SLID ? NULL : kefa_peers_by_src(peers, &src);
-	if (peer)
-		peers->last = peer;
-	return peer;
-}
-
-/**
- * kefa_peers_find() - find the sender of a packet
- * @peers: peers of the endpoint
- * @src: description of the sender
- *
- * A packet with a connid sets the number of its sender's address handle, if the device reported
- * it.
- *
- * Context: Under @peers->lock.
- * Return: the peer, or NULL if the sender is unknown.
- */
-struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src)
-{
-	struct kefa_rpeer *peer = peers->last;
-
-	lockdep_assert_held(peers->lock);
-	if (peer && src->has_connid && !src->gid &&
-	    kefa_rpeer_sent(peer, src->slid, src->qpn, src->connid))
-		return peer;
-	peer = NULL;
-	if (src->slid != KEFA_NO_SLID)
-		peer = kefa_peers_by_src(peers, src);
-	peers->last = peer;
-	if (peer && src->gid && memcmp(peer->gid, src->gid, sizeof(peer->gid))) {
-		peers->stats.liars++;
-		return NULL;
-	}
-	if (peer || !src->has_connid)
-		return peer;
-	peer = kefa_peers_by_conn(peers, src);
-	if (peer && src->slid != KEFA_NO_SLID)
-		kefa_index_add(&peers->by_src, &peer->by_src, (u64)src->slid << 32 | src->qpn);
-	return peer;
-}
-
 /**
  * kefa_peers_recall() - find the sender of a packet among the tombs
  * @peers: peers of the endpoint
- * @src: description of the sender, which kefa_peers_find() didn't find
+ * @src: description of the sender, which isn't among the peers
  * @gid: takes the GID of the sender's device, 16 bytes
  *
  * For packets without a raw address from a peer that was evicted or removed.
@@ -714,35 +604,11 @@ bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 
 	lockdep_assert_held(peers->lock);
 	if (!src->has_connid)
 		return false;
-	tomb = kefa_tomb_find(peers, (u64)src->qpn << 32 | src->connid, src->gid);
+	tomb = kefa_tomb_find(peers, (u64)src->qpn << 32 | src->connid,
+			      src->gid ?: src->owner);
 	if (tomb)
 		memcpy(gid, tomb->gid, sizeof(tomb->gid));
 	return tomb;
-}
-
-/**
- * kefa_peers_superseded() - find the previous owner of a peer's queue pair
- * @peers: peers of the endpoint
- * @peer: a peer that has shown by its raw address or a HANDSHAKE that the queue pair is its own
- *
- * Context: Under @peers->lock.
- * Return: another peer with the same queue pair number that isn't in KEFA_RPEER_DEAD yet, or
- * NULL.
- */
-struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer)
-{
-	struct kefa_index_node *n;
-	struct kefa_rpeer *other;
-
-	lockdep_assert_held(peers->lock);
-	if (kefa_rpeer_slid(peer) == KEFA_NO_SLID)
-		return NULL;
-	kefa_index_for_each(n, &peers->by_src, peer->by_src.key) {
-		other = container_of(n, struct kefa_rpeer, by_src);
-		if (other != peer && other->state != KEFA_RPEER_DEAD)
-			return other;
-	}
-	return NULL;
 }
 
 /**

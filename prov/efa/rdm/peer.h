@@ -6,17 +6,13 @@
 #include <linux/idr.h>
 #include <linux/limits.h>
 #include <linux/mutex.h>
+#include "../slid.h"
 #include "backoff.h"
 #include "index.h"
 #include "order.h"
 
-struct kefa_ah;
-
 /* kefa_rpeer.addr of a peer in no address vector. */
 #define KEFA_NO_ADDR		U32_MAX
-
-/* No address handle number: the device reports this while it doesn't know the number. */
-#define KEFA_NO_SLID		0xffff
 
 /* Maximum number of strangers; packets of further ones are dropped. */
 #define KEFA_STRANGERS_MAX	64
@@ -53,6 +49,7 @@ enum kefa_rpeer_state {
 #define KEFA_RPEER_HEADERLESS	0x10	/* it takes messages without a header at @rq_qpn */
 #define KEFA_RPEER_LOST		0x20	/* join.c: a message to it was lost, so it is dead */
 #define KEFA_RPEER_SILENT	0x40	/* silent.c: no packet since the last check */
+#define KEFA_RPEER_SURE		0x80	/* ident.c: in @by_src for sure; also KEFA_RPEER_HEARD */
 
 /* Flags in kefa_rpeer.owes: packets that are due. */
 #define KEFA_OWES_HANDSHAKE	0x01
@@ -60,17 +57,20 @@ enum kefa_rpeer_state {
 
 /**
  * struct kefa_rpeer - a peer of one endpoint
- * @by_src: entry in kefa_peers.by_src; in no table while the number of @ah is unknown
+ * @by_src: entry in kefa_peers.by_src; in no table while the number of @ah is unknown. It may be
+ *	out of date until KEFA_RPEER_SURE is set: ident.c
  * @by_conn: entry in kefa_peers.by_conn
  * @gid: GID of the peer's device
- * @ah: address handle of the peer; NULL in KEFA_RPEER_STRANGER
+ * @ah: address handle of the peer; NULL in KEFA_RPEER_STRANGER, and in KEFA_RPEER_DEAD if the peer
+ *	is in no address vector and the device has no work request to it
  * @order: numbers of messages to and from the peer
  * @features: KEFA_FEATURE_RDMA_READ and so on
  * @id: small number that is unique among the endpoint's peers, for traces and keys
  * @addr: index in the address vector, or KEFA_NO_ADDR
- * @device_version: PCI device id of the peer's device, or 0
+ * @device_version: PCI device id of the peer's device, or 0; 0xffff for any longer one
  * @rq_qpn: queue pair for messages, with KEFA_RPEER_HEADERLESS
  * @rq_qkey: key of @rq_qpn
+ * @since_id: with @by_src, number of the next message from the peer when it got that entry
  * @state: enum kefa_rpeer_state
  * @owes: KEFA_OWES_HANDSHAKE and so on: packets to the peer that are due
  * @flags: KEFA_RPEER_IMPLICIT and so on
@@ -95,9 +95,10 @@ struct kefa_rpeer {
 	u64			features;
 	u32			id;
 	u32			addr;
-	u32			device_version;
-	u32			rq_qpn;
+	u16			device_version;
+	u16			rq_qpn;
 	u32			rq_qkey;
+	u32			since_id;
 	u8			state;
 	u8			owes;
 	u8			flags;
@@ -116,6 +117,7 @@ static_assert(sizeof(struct kefa_rpeer) <= 224);
 /**
  * struct kefa_src - description of a packet's sender
  * @gid: GID in the raw address, or NULL
+ * @owner: GID that @slid belongs to, or NULL if that isn't known
  * @slid: number of the address handle, from the completion; KEFA_NO_SLID if unknown
  * @qpn: queue pair, from the completion
  * @connid: connid in the headers
@@ -123,6 +125,7 @@ static_assert(sizeof(struct kefa_rpeer) <= 224);
  */
 struct kefa_src {
 	const u8	*gid;
+	const u8	*owner;
 	u16		slid;
 	u32		qpn;
 	u32		connid;
@@ -134,7 +137,8 @@ struct kefa_src {
  * @evicted: number of idle peers that were evicted for others
  * @recalled: number of peers that came back and had a tomb
  * @forgotten: number of tombs that were freed to make room
- * @liars: number of packets that claim another peer's address
+ * @liars: number of packets that claim another peer's address, or can't be its
+ * @unseated: number of times that a peer turned out to have been an impostor
  * @doubtful: number of packets that could be from several peers
  */
 struct kefa_peers_stats {
@@ -142,6 +146,7 @@ struct kefa_peers_stats {
 	u64	recalled;
 	u64	forgotten;
 	u64	liars;
+	u64	unseated;
 	u64	doubtful;
 };
 
@@ -204,7 +209,10 @@ void kefa_peers_untold(struct kefa_peers *peers, struct kefa_rpeer *peer);
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone);
 void kefa_peers_del(struct kefa_peers *peers, struct kefa_rpeer *peer, bool remember);
 struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, u16 slid, u32 qpn, u32 connid);
-struct kefa_rpeer *kefa_peers_find(struct kefa_peers *peers, const struct kefa_src *src);
+struct kefa_rpeer *kefa_peers_by_src(struct kefa_peers *peers, const struct kefa_src *src);
+struct kefa_rpeer *kefa_peers_by_conn(struct kefa_peers *peers, const struct kefa_src *src);
+void kefa_peers_bind(struct kefa_peers *peers, struct kefa_rpeer *peer, u16 slid);
+void kefa_peers_unbind(struct kefa_peers *peers, struct kefa_rpeer *peer);
 bool kefa_peers_recall(struct kefa_peers *peers, const struct kefa_src *src, u8 *gid);
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer);
 void kefa_peers_heard(struct kefa_peers *peers, struct kefa_rpeer *peer);
@@ -277,7 +285,7 @@ static __always_inline bool kefa_rpeer_sent(const struct kefa_rpeer *peer, u16 s
  * @connid: connid in the packet
  *
  * Context: Under @peers->lock.
- * Return: the peer; or NULL: then the caller calls kefa_peers_find().
+ * Return: the peer; or NULL: then the caller calls kefa_rdm_sender().
  */
 static __always_inline struct kefa_rpeer *kefa_peers_known(struct kefa_peers *peers, u16 slid,
 							   u32 qpn, u32 connid)

@@ -53,6 +53,8 @@ enum {
 	KEFA_JOIN_RETRY_MS	= 20,
 	/* Longest time for which closing waits until answers to peers are sent. */
 	KEFA_LINGER_MS		= 1000,
+	/* Maximum number of peers in no address vector whose address handles aren't confirmed. */
+	KEFA_UNSURE_MAX		= 64,
 	/* Time after which a silent peer that operations wait for is asked for a sign of life. */
 	KEFA_SILENT_MS		= 500,
 	/* Time after which a message without progress kills a peer in no address vector. */
@@ -340,6 +342,7 @@ struct kefa_chunk {
  * @due: those of @early whose turn has come, and that wait for an operation or for the worker
  * @fair: shares of peers
  * @strange: packets of strangers
+ * @strange_kept: bytes of memory that @strange uses
  * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
  *	corrects
  * @shut: fewer receives than @target are posted because of the budget
@@ -350,6 +353,7 @@ struct kefa_chunk {
  * @shake_checks: number of checks by @silent after which a peer that owes its HANDSHAKE is dead;
  *	0 for no limit
  * @refused: an injected message was refused, as its peer owes its HANDSHAKE
+ * @bury: work that puts address handles of dead peers
  * @join_tries: number of failed attempts for the current address handle; used by @join only
  * @stats: counters
  */
@@ -412,10 +416,12 @@ struct kefa_rdm {
 	struct list_head	due;
 	struct kefa_fair	fair;
 	struct list_head	strange;
+	u64			strange_kept;
 	bool			waits;
 	bool			shut;
 	struct list_head	cq_starved;
 	struct delayed_work	join;
+	struct delayed_work	bury;
 	u32			join_tries;
 	struct delayed_work	silent;
 	bool			listening;
@@ -603,19 +609,19 @@ void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, u64 off, u32 len);
 void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt);
 void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop);
-bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held,
-		  struct kefa_src *src);
 void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held);
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total);
 void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held);
 
 /* join.c */
 
-void kefa_rdm_join(struct work_struct *work);
+void kefa_rdm_bury(struct work_struct *work);
+void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember, int err);
 int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer);
 void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer);
 void kefa_rdm_relieve(struct kefa_rdm *rdm);
 void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov);
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err);

@@ -133,10 +133,11 @@ bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
 		return false;
 	peer->flags |= KEFA_RPEER_SHAKEN;
 	peer->features = shake->extra[0];
-	peer->device_version = shake->device_version;
+	peer->device_version = min_t(u32, shake->device_version, U16_MAX);
 	if (shake->extra[0] & KEFA_FEATURE_REQUEST_USER_RECV_QP &&
 	    pkt->flags & KEFA_HANDSHAKE_USER_RECV_QP_HDR) {
 		peer->flags |= KEFA_RPEER_HEADERLESS;
+		/* The device has no longer numbers. */
 		peer->rq_qpn = shake->qpn;
 		peer->rq_qkey = shake->qkey;
 	}

@@ -14,6 +14,7 @@ static const char * const kefa_drop_texts[KEFA_DROPS] = {
 	[KEFA_DROP_LENGTH]	= "length",
 	[KEFA_DROP_FULL]	= "full",
 	[KEFA_DROP_GONE]	= "gone",
+	[KEFA_DROP_LIAR]	= "liar",
 };
 
 static void kefa_show_types(struct seq_file *s, const char *what, const u64 *counts)
@@ -51,10 +52,11 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    rnr %llu unexpected %llu early %llu copied %llu starved %llu full %llu shut %llu\n",
 		   st->rnr, st->unexpected, st->early, st->copied, st->starved, st->full,
 		   st->shut);
-	seq_printf(s, "    deaths %llu cut %llu stalled %llu evicted %llu recalled %llu forgotten %llu liars %llu doubtful %llu\n",
+	seq_printf(s, "    deaths %llu cut %llu stalled %llu evicted %llu recalled %llu forgotten %llu liars %llu unseated %llu doubtful %llu\n",
 		   st->deaths, st->cut, st->stalled, rdm->peers.stats.evicted,
 		   rdm->peers.stats.recalled, rdm->peers.stats.forgotten,
-		   rdm->peers.stats.liars, rdm->peers.stats.doubtful);
+		   rdm->peers.stats.liars, rdm->peers.stats.unseated,
+		   rdm->peers.stats.doubtful);
 	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu unsupported %llu\n",
 		   st->sources, rdm->nsources, st->reads, st->unread, st->asked,
 		   st->unsupported);

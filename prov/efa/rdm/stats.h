@@ -17,6 +17,7 @@
  * @KEFA_DROP_LENGTH: the packet doesn't fit the message it claims to belong to
  * @KEFA_DROP_FULL: there is no memory for it, and the peer is in no address vector
  * @KEFA_DROP_GONE: the peer was removed while the packet was kept
+ * @KEFA_DROP_LIAR: the packet can't be from the sender that it names
  * @KEFA_DROPS: number of reasons
  */
 enum kefa_drop {
@@ -30,6 +31,7 @@ enum kefa_drop {
 	KEFA_DROP_LENGTH,
 	KEFA_DROP_FULL,
 	KEFA_DROP_GONE,
+	KEFA_DROP_LIAR,
 	KEFA_DROPS
 };
 
