@@ -138,6 +138,27 @@ struct kefa_ah *kefa_ah_find(struct kefa_domain *dom, const u8 *gid)
 }
 
 /**
+ * kefa_ahs_evict() - evict peers in no address vector until a handle has no user
+ * @dom: the domain, whose device has no room for more handles
+ *
+ * Idle peers lose nothing: their message numbers are remembered.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ * Return: whether a handle has no user now. kefa_ah_get() destroys it if it needs the room.
+ */
+bool kefa_ahs_evict(struct kefa_domain *dom)
+{
+	struct kefa_ep *ep;
+
+	lockdep_assert_held(&dom->dev->lock);
+	list_for_each_entry(ep, &dom->eps, list)
+		while (ep->kind->evict && ep->kind->evict(ep))
+			if (kefa_ahs_unused(dom))
+				return true;
+	return false;
+}
+
+/**
  * kefa_ah_get() - get or create the address handle for a GID
  * @dom: the domain
  * @gid: the GID

@@ -51,6 +51,7 @@ int kefa_ahs_init(struct kefa_domain *dom);
 void kefa_ahs_fini(struct kefa_domain *dom);
 struct kefa_ah *kefa_ah_find(struct kefa_domain *dom, const u8 *gid);
 struct kefa_ah *kefa_ah_get(struct kefa_domain *dom, const u8 *gid);
+bool kefa_ahs_evict(struct kefa_domain *dom);
 void kefa_ahs_idle(struct kefa_domain *dom);
 void kefa_ahs_remove(struct kefa_domain *dom);
 

@@ -301,6 +301,23 @@ static int kefa_av_insert_at(struct kefa_av *av, struct kefa_ah *ah,
 	return ret;
 }
 
+/*
+ * Get an address handle. If the device has no room, peers that the ULP didn't insert give up
+ * theirs.
+ */
+static struct kefa_ah *kefa_av_ah(struct kefa_av *av, const u8 *gid)
+{
+	struct kefa_ah *ah;
+
+	kefa_dev_lock(av->dom->dev);
+	do {
+		ah = kefa_ah_get(av->dom, gid);
+	} while ((PTR_ERR_OR_ZERO(ah) == -ENOMEM || PTR_ERR_OR_ZERO(ah) == -ENOSPC) &&
+		 kefa_ahs_evict(av->dom));
+	kefa_dev_unlock(av->dom->dev);
+	return ah;
+}
+
 static int kefa_av_insert_one(struct kefa_av *av,
 			      const struct fi_efa_addr *addr,
 			      fi_addr_t *fi_addr)
@@ -311,9 +328,7 @@ static int kefa_av_insert_one(struct kefa_av *av,
 	*fi_addr = FI_ADDR_NOTAVAIL;
 	if (!memchr_inv(addr->gid, 0, sizeof(addr->gid)))
 		return -EINVAL;
-	kefa_dev_lock(dev);
-	ah = kefa_ah_get(av->dom, addr->gid);
-	kefa_dev_unlock(dev);
+	ah = kefa_av_ah(av, addr->gid);
 	if (!IS_ERR(ah))
 		return kefa_av_insert_at(av, ah, addr, fi_addr);
 	trace_kefa_peer(dev->name, addr->gid, addr->qpn, U32_MAX, true,

@@ -183,6 +183,8 @@ struct kefa_ep;
  *	positive errno peers may still reach it
  * @end: free the endpoint's own mapped memory, or leak it if the device may still reach it
  * @scan: note which address handles operations use: kefa_ahs_scan(); under kefa_ep.lock
+ * @evict: remove an idle peer in no address vector; true if there was one. NULL for none; under
+ *	kefa_dev.lock
  * @read: kofi_source.poll; any process context
  * @show: print additional lines in debugfs; NULL for none
  *
@@ -201,6 +203,7 @@ struct kefa_ep_kind {
 	void (*revoked)(struct kefa_mr *mr, int err);
 	void (*end)(struct kefa_ep *ep, bool reaches);
 	void (*scan)(struct kefa_ep *ep, u32 scan);
+	bool (*evict)(struct kefa_ep *ep);
 	bool (*read)(void *arg, bool last, struct kofi_cq_reader *reader);
 	void (*show)(struct seq_file *s, struct kefa_ep *ep);
 };

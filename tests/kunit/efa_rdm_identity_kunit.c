@@ -581,6 +581,47 @@ static void identity_dead_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair->fake->ahs, before);
 }
 
+/* The ULP's addresses win over strangers when the device has no room for handles. */
+static void identity_full(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	const struct actor v = victim(), second = { 43, 0x700, 8, 29 };
+	struct actor a = { 50, 0x500, 3, 0 };
+	struct fi_efa_addr addr;
+	unsigned int i;
+	fi_addr_t to;
+
+	for (i = 0; i < 3; i++, a.slid++) {
+		a.gid = 0x100 + i;
+		say(pair, &a, BY_RAW, 0);
+		say(pair, &a, SHAKE, 0);
+	}
+	pair->fake->max_ahs = pair->fake->ahs;
+	/* They aren't idle: their messages are kept. */
+	addr = efa_addr(VICTIM, 0x500);
+	KUNIT_EXPECT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0, NULL), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, evicted(pair), 0ULL);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, i), 0);
+		expect_got(test, pair, FI_ADDR_NOTAVAIL, i);
+	}
+	to = insert(test, &pair->end[1], &v);
+	KUNIT_EXPECT_EQ(test, evicted(pair), 1ULL);
+	insert(test, &pair->end[0], &second);
+	KUNIT_EXPECT_EQ(test, evicted(pair), 2ULL);
+	KUNIT_EXPECT_EQ(test, pair->fake->ahs, pair->fake->max_ahs);
+	expect_from(test, pair, to, 5);
+	say(pair, &v, BY_RAW, 0);
+	expect_got(test, pair, to, 5);
+	/* An evicted one goes on where it was as soon as there is room. */
+	pair->fake->max_ahs = 0;
+	a.slid = 60;
+	a.gid = 0x100;
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 77, 6), 0);
+	say(pair, &a, BY_RAW, 1);
+	expect_got(test, pair, FI_ADDR_NOTAVAIL, 6);
+}
+
 static struct kunit_case identity_cases[] = {
 	KUNIT_CASE(identity_attacks),
 	KUNIT_CASE(identity_shared),
@@ -595,6 +636,7 @@ static struct kunit_case identity_cases[] = {
 	KUNIT_CASE(identity_gids_unnumbered),
 	KUNIT_CASE(identity_dead),
 	KUNIT_CASE(identity_dead_later),
+	KUNIT_CASE(identity_full),
 	{}
 };
 

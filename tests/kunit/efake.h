@@ -205,6 +205,7 @@ struct efake_fail {
  * @objs: existing objects other than queue pairs
  * @lost: objects whose destruction failed
  * @ahs: address handles
+ * @max_ahs: number of address handles that the device has room for; 0 for any
  * @mrs: regions
  * @next_qpn: number of the next queue pair
  * @next_key: key of the last region
@@ -249,6 +250,7 @@ struct efake {
 	struct list_head		objs;
 	struct list_head		lost;
 	unsigned int			ahs;
+	unsigned int			max_ahs;
 	unsigned int			mrs;
 	u32				next_qpn;
 	u32				next_key;

@@ -249,6 +249,8 @@ struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)
 	hw_makes(fake);
 	if (efake_fails(fake, EFAKE_AH_CREATE, &err))
 		return ERR_PTR(err);
+	if (fake->max_ahs && fake->ahs >= fake->max_ahs)
+		return ERR_PTR(-ENOMEM);
 	ah = obj_make(fake, sizeof(*ah));
 	if (!ah)
 		return ERR_PTR(-ENOMEM);

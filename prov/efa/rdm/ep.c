@@ -294,6 +294,7 @@ static const struct kefa_ep_kind kefa_rdm_kind = {
 	.revoked	= kefa_source_revoked,
 	.end		= kefa_rdm_stop,
 	.scan		= kefa_rdm_scan,
+	.evict		= kefa_rdm_evict,
 	.read		= kefa_rdm_read,
 	.show		= kefa_rdm_show,
 };

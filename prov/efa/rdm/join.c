@@ -388,6 +388,28 @@ void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool reme
 }
 
 /**
+ * kefa_rdm_evict() - remove an idle or dead peer in no address vector
+ * @ep: the endpoint
+ *
+ * Serves as kefa_ep_kind.evict. If the peer comes back it continues its numbers.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ * Return: whether there was one.
+ */
+bool kefa_rdm_evict(struct kefa_ep *ep)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	struct kefa_rpeer *victim;
+
+	spin_lock_bh(&ep->lock);
+	victim = kefa_peers_victim(&rdm->peers);
+	if (victim)
+		kefa_rdm_peer_gone(rdm, victim, true, ECANCELED);
+	spin_unlock_bh(&ep->lock);
+	return victim;
+}
+
+/**
  * kefa_rdm_unseat() - undo what an impostor has sent in the name of a peer
  * @rdm: the endpoint
  * @peer: the peer, bound to no number

@@ -621,6 +621,7 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer);
 void kefa_rdm_peer_del(struct kefa_av_user *user, const struct kefa_peer *peer);
 void kefa_rdm_relieve(struct kefa_rdm *rdm);
 void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+bool kefa_rdm_evict(struct kefa_ep *ep);
 void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov);
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
