@@ -21,7 +21,7 @@ static ssize_t receive_loud(struct rdm_pair *pair, long ctx)
 	return fi_trecvmsg(pair->end[1].ep, &msg, FI_COMPLETION);
 }
 
-/* Deliver two messages and read both queues. Return: ten times the first end's plus the second's. */
+/* Deliver two messages, read both queues. Return: ten times the first result plus the second. */
 static ssize_t read_polled(struct rdm_pair *pair, int end, struct fi_cq_tagged_entry *entry)
 {
 	struct fi_cq_tagged_entry other[4];

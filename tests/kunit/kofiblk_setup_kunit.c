@@ -36,7 +36,7 @@
 #include "../../samples/blk/wire.c"
 #include "../../samples/blk/wire_net.c"
 
-#define DISK	(1ULL << 30)
+#define DISK	BIT_ULL(30)
 #define SECRET	"7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd"
 #define ADDRLEN	32
 
