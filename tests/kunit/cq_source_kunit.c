@@ -369,7 +369,7 @@ static void source_left_unarmed(struct kunit *test)
 	steps_init(test, &dev, steps_found_for_others);
 	source_start(test, &thread, dev.cq);
 	KUNIT_EXPECT_EQ(test, dev.looks, 1U);
-	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 200), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 20000), 1);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(dev.looks) >= 4));
 	kofi_thread_kill(&thread);
 	kofi_thread_join(test, &thread);
