@@ -173,13 +173,16 @@ static int pp_limits(struct pp_session *s)
 
 	s->self.max_msg = pp_option(s, FI_OPT_MAX_MSG_SIZE);
 	if (s->info->caps & FI_RMA) {
-		s->self.max_rma = pp_option(s, FI_OPT_MAX_RMA_SIZE);
-		s->self.can = PP_CAN_RMA;
-		if (domain->cq_data_size >= sizeof(u32))
-			s->self.can |= PP_CAN_CQ_DATA;
 		ret = pp_find_region(s);
-		if (ret)
+		if (ret && ret != -EOPNOTSUPP)
 			return ret;
+		/* Memory that the device reaches only by bounce buffers can't be registered. */
+		if (!ret) {
+			s->self.max_rma = pp_option(s, FI_OPT_MAX_RMA_SIZE);
+			s->self.can = PP_CAN_RMA;
+			if (domain->cq_data_size >= sizeof(u32))
+				s->self.can |= PP_CAN_CQ_DATA;
+		}
 	}
 	if (s->info->caps & FI_TAGGED)
 		s->self.can |= PP_CAN_TAGGED;

@@ -45,5 +45,5 @@ exchanges "fabric efa" fabric=efa iterations=24 sizes=100,5000
 # Memory that is bounced can't be registered, so there is no RMA.
 exchanges "fabric efa-direct" fabric=efa-direct iterations=24 sizes=0,20,100,4000
 check "the device is deleted" host rdma link delete es0
-check "the provider is unloaded" modprobe -r kofi_efa
-check "the soft device's module is unloaded" modprobe -r efasim
+check "the provider is unloaded" rmmod kofi_efa
+check "the soft device's module is unloaded" rmmod efasim
