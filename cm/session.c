@@ -623,6 +623,9 @@ static void kcm_do_bye(struct kcm_session *s)
 	u8 data[KCM_BYE_MAX];
 	size_t len;
 
+	/* There is neither a session nor an attempt. */
+	if (s->state == KCM_WAITING)
+		return;
 	spin_lock_bh(&s->lock);
 	bye = s->bye;
 	len = s->bye_len;

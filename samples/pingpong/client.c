@@ -252,7 +252,7 @@ static int pp_client_session(struct pp_instance *inst)
 	ret = pp_open(s);
 	if (!ret) {
 		ret = pp_connect(s);
-		if (ret)
+		if (ret && ret != -ESHUTDOWN)
 			pp_report_error(inst, ret, "can't connect to the server at %s port %u",
 					pp_config.addr, pp_config.port);
 	}

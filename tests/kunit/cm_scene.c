@@ -420,6 +420,9 @@ static void nothing(struct work_struct *work)
 /* From now on the passive side is the case, which takes connections by cm_taken(). */
 void cm_play_passive(void)
 {
+	/* The work item may be queued. */
+	if (listening == &played)
+		return;
 	INIT_DELAYED_WORK(&played.accept, nothing);
 	spin_lock(&conns_lock);
 	listening = &played;

@@ -363,6 +363,23 @@ static void session_gives_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cm_active->stops, 1U);
 }
 
+/* A ULP that ends a session which hasn't begun only ends an attempt. */
+static void session_bye_early(struct kunit *test)
+{
+	struct kcm_session *s = cm_connect(test);
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		usleep_range(i * 1000, i * 1000 + 100);
+		kcm_bye(s, KCM_BYE_DONE, true, NULL, 0);
+	}
+	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->faileds) >= 2));
+	cm_listen(test);
+	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->lives) == 1));
+	kcm_disconnect(s);
+	KUNIT_EXPECT_EQ(test, cm_active->stops, 1U);
+}
+
 static void session_limit(struct kunit *test)
 {
 	struct kcm_session *s, *other;
@@ -509,6 +526,7 @@ static struct kunit_case session_cases[] = {
 	KUNIT_CASE(session_accepted_fails),
 	KUNIT_CASE(session_hello_fails),
 	KUNIT_CASE(session_gives_up),
+	KUNIT_CASE(session_bye_early),
 	KUNIT_CASE(session_limit),
 	KUNIT_CASE(session_keep_alive),
 	KUNIT_CASE(session_unlisten),
