@@ -365,11 +365,14 @@ static void source_left_unarmed(struct kunit *test)
 	struct fi_cq_tagged_entry entry;
 	struct source_steps dev = { };
 	struct kofi_thread thread;
+	ssize_t ret;
 
 	steps_init(test, &dev, steps_found_for_others);
 	source_start(test, &thread, dev.cq);
 	KUNIT_EXPECT_EQ(test, dev.looks, 1U);
-	KUNIT_EXPECT_EQ(test, fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 20000), 1);
+	/* The other reader may be faster, and take the completion. */
+	ret = fi_cq_sread(&dev.cq->cq_fid, &entry, 1, NULL, 200);
+	KUNIT_EXPECT_TRUE(test, ret == 1 || ret == -EAGAIN);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(dev.looks) >= 4));
 	kofi_thread_kill(&thread);
 	kofi_thread_join(test, &thread);
