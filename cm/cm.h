@@ -162,6 +162,7 @@ struct kcm_shaking {
  * @stopping: kcm_ops.stop was or is being called
  * @txq: messages to send, struct kcm_tx. The work item alone removes them
  * @nnotes: number of notes in @txq
+ * @npongs: number of PONGs in @txq
  * @answer: message of kcm_accept() or kcm_reject()
  * @bye: message of kcm_bye()
  * @bye_data: its data
@@ -217,6 +218,7 @@ struct kcm_session {
 	bool			stopping;
 	struct list_head	txq;
 	unsigned int		nnotes;
+	unsigned int		npongs;
 	struct kcm_tx		*answer;
 	struct kcm_bye_msg	bye;
 	u8			bye_data[KCM_BYE_MAX];

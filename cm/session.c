@@ -151,6 +151,7 @@ static void kcm_tx_queue(struct kcm_session *s, struct kcm_tx *tx)
 	spin_lock_bh(&s->lock);
 	list_add_tail(&tx->list, &s->txq);
 	s->nnotes += tx->type == KCM_NOTE;
+	s->npongs += tx->type == KCM_PONG;
 	spin_unlock_bh(&s->lock);
 }
 
@@ -248,6 +249,7 @@ static void kcm_tx_done(struct kcm_session *s, struct kcm_tx *tx)
 	spin_lock_bh(&s->lock);
 	list_del(&tx->list);
 	s->nnotes -= tx->type == KCM_NOTE;
+	s->npongs -= tx->type == KCM_PONG;
 	spin_unlock_bh(&s->lock);
 	kfree_sensitive(tx);
 }
@@ -426,9 +428,13 @@ static int kcm_take_note(struct kcm_session *s, void *buf, size_t len)
 static int kcm_take_ping(struct kcm_session *s, void *buf, size_t len)
 {
 	struct kcm_note_msg msg = {};
+	int ret;
 
-	return kulp_parse(&kcm_proto, KCM_PING, buf, len, &msg) ?:
-	       kcm_send(s, KCM_PONG, &msg, NULL, 0);
+	ret = kulp_parse(&kcm_proto, KCM_PING, buf, len, &msg);
+	/* A peer that doesn't take its answers must not make them pile up. */
+	if (ret || READ_ONCE(s->npongs))
+		return ret;
+	return kcm_send(s, KCM_PONG, &msg, NULL, 0);
 }
 
 static int kcm_take_pong(struct kcm_session *s, void *buf, size_t len)
