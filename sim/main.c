@@ -21,7 +21,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "main.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 MODULE_DESCRIPTION("Software EFA device");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -118,7 +118,7 @@ def parameters(top, report):
     terms = {term for text in pages.values() for line in text.splitlines()
              if line.startswith("``") for term in re.findall(r"``(\w+)``", line)}
     for path in tree.files(top, ".c"):
-        if not path.startswith(("kofi/", "prov/", "sim/", "samples/blk/", "samples/pingpong/")):
+        if not path.startswith(("kofi/", "prov/", "sim/", "ulp/blk/", "samples/pingpong/")):
             continue
         text = tree.read(top, path)
         for m in PARAMETER.finditer(text):
@@ -166,7 +166,7 @@ def abi(top, report):
                 report.add(path, 0, f"wants {' '.join(ABI_TAGS)}: {entry.splitlines()[0]}")
             known |= set(re.findall(r"^What:.*/(\w+)$", entry, re.M))
     for path in tree.files(top, ".c"):
-        if path.startswith("samples/blk/"):
+        if path.startswith("ulp/blk/"):
             for m in ATTRIBUTE.finditer(tree.read(top, path)):
                 name = next(n for n in m.groups() if n)
                 if name not in known:

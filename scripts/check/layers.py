@@ -40,7 +40,8 @@ LAYERS = {
     "kofi/match": Layer(("include/kofi",), provider_api=True,
                         namespaces=("KOFI_PROVIDER",)),
     # A ULP as far as the rules go.
-    "kofi/ulp": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
+    "ulp/lib": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
+    "ulp/blk": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
     # A ULP that knows no device: only addresses.
     "cm": Layer(("include/kofi", "compat"), namespaces=("KOFI_CM",)),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
@@ -49,13 +50,14 @@ LAYERS = {
                       efa_verbs=("hw.h",), namespaces=("KOFI",)),
     "prov/loop": Layer(("include/kofi",), provider_api=True),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
-    "samples": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
+    "samples": Layer(("include/kofi", "compat")),
     # Of fabric efa's protocol it has the packets of a peer that knows none.
     "bench": Layer(("include/kofi", "compat", "prov/efa/rdm"), rdma=True, efa_verbs=("*",),
                    provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
-    "tests": Layer(("include/kofi", "kofi", "cm", "prov", "samples", "sim", "compat", "tests"),
+    "tests": Layer(("include/kofi", "kofi", "cm", "prov", "samples", "sim", "ulp",
+                    "compat", "tests"),
                    rdma=True, efa_verbs=("*",), provider_api=True,
                    namespaces=("KOFI", "KOFI_PROVIDER", "KOFI_TEST", "EFASIM")),
     # Fed to the compiler by the checks; ULPs as far as the rules go.

@@ -38,12 +38,12 @@ class Interfaces(TreeTest):
     def test_abi(self):
         entry = ("What:\t/sys/x/state\nDate:\tx\nKernelVersion:\tx\nContact:\tx\n"
                  "Description:\tx\n")
-        source = {"samples/blk/x.c": "static DEVICE_ATTR_RO(state);\n"}
+        source = {"ulp/blk/x.c": "static DEVICE_ATTR_RO(state);\n"}
         self.accepts(docs.abi, source | {"Documentation/ABI/x": entry})
         self.refuses(docs.abi, {"Documentation/ABI/x": entry.replace("Date:\tx\n", "")}, "Date")
         self.refuses(docs.abi, source | {"Documentation/ABI/x": entry.replace("state", "y")}, "state")
-        self.refuses(docs.abi, {"samples/blk/x.c": "CONFIGFS_ATTR(kb_export_, lost);\n"}, "lost")
-        self.refuses(docs.abi, {"samples/blk/x.c": 'KBC_ATTR_RO(lost, "%d", d->lost);\n'}, "lost")
+        self.refuses(docs.abi, {"ulp/blk/x.c": "CONFIGFS_ATTR(kb_export_, lost);\n"}, "lost")
+        self.refuses(docs.abi, {"ulp/blk/x.c": 'KBC_ATTR_RO(lost, "%d", d->lost);\n'}, "lost")
 
     def test_versions(self):
         house = {"CHANGELOG.md": "# Changes\n\n## 0.2\n", "dkms.conf": 'PACKAGE_VERSION="0.2"\n',

@@ -8,7 +8,7 @@ HOUSE = {path: "" for path in (
     "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h",
     "kofi/kofi.h",
     "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "sim/engine.h", "compat/efa_verbs.h",
-    "samples/blk/cli.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
+    "ulp/blk/cli.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
 
 
 class Includes(TreeTest):
@@ -39,16 +39,16 @@ class Includes(TreeTest):
         self.may_not("kofi/queue/cq.c", '"../kofi.h"')
         self.may_not("kofi/queue/cq.c", "<rdma/ib_verbs.h>")
         self.may_not("kofi/cq.c", "<rdma/ib_verbs.h>")
-        self.may_not("kofi/cq.c", '"../prov/efa/wire.h"')
+        self.may_not("kofi/cq.c", '"../../prov/efa/wire.h"')
         self.may_not("kofi/cq.c", '"../tests/kunit/fake.h"')
         self.may_not("kofi/cq.c", '"nosuch.h"')
 
     def test_samples(self):
-        self.may("samples/blk/main.c", '"cli.h"', "<kofi/fabric.h>")
-        self.may_not("samples/blk/main.c", "<kofi/provider.h>")
-        self.may_not("samples/blk/main.c", "<rdma/ib_verbs.h>")
-        self.may_not("samples/blk/main.c", '"../../kofi/kofi.h"')
-        self.may_not("samples/blk/main.c", '"../../sim/engine.h"')
+        self.may("ulp/blk/main.c", '"cli.h"', "<kofi/fabric.h>")
+        self.may_not("ulp/blk/main.c", "<kofi/provider.h>")
+        self.may_not("ulp/blk/main.c", "<rdma/ib_verbs.h>")
+        self.may_not("ulp/blk/main.c", '"../../kofi/kofi.h"')
+        self.may_not("ulp/blk/main.c", '"../../sim/engine.h"')
 
     def test_provider(self):
         self.may("prov/efa/hw.h", "<rdma/ib_verbs.h>", '"../../compat/efa_verbs.h"')
@@ -61,11 +61,11 @@ class Includes(TreeTest):
         self.may_not("prov/efa/ep.c", '"../../sim/engine.h"')
 
     def test_device_and_its_tests(self):
-        for path in ("sim/verbs.c", "tests/verbs/send.c"):
+        for path in ("sim/verbs/main.c", "tests/verbs/send.c"):
             self.may(path, "<rdma/ib_verbs.h>", '"../compat/efa_verbs.h"'
                      if path.startswith("sim") else '"../../compat/efa_verbs.h"')
             self.may_not(path, "<kofi/fabric.h>")
-        self.may_not("sim/verbs.c", '"../prov/efa/wire.h"')
+        self.may_not("sim/verbs/main.c", '"../../prov/efa/wire.h"')
         self.may_not("tests/verbs/send.c", '"../../prov/efa/wire.h"')
         self.may_not("tests/verbs/send.c", '"../../sim/engine.h"')
         self.may_not("tests/verbs/send.c", '"../kunit/fake.h"')

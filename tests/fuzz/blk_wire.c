@@ -7,9 +7,9 @@
 
 #define EXPORT_SYMBOL_NS_GPL(sym, ns)	extern int kbs_unused
 
-#include "../../kofi/ulp/msg.c"
-#include "../../samples/blk/wire.c"
-#include "../../samples/blk/wire_net.c"
+#include "../../ulp/lib/msg.c"
+#include "../../ulp/blk/wire.c"
+#include "../../ulp/blk/wire_net.c"
 
 #define ROOM	(KOFIBLK_NET_MAX + KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX))
 

@@ -8,7 +8,7 @@
 #define BIT(n)		(1U << (n))
 #define EXPORT_SYMBOL_NS_GPL(sym, ns)	extern int kcm_unused
 
-#include "../../kofi/ulp/msg.c"
+#include "../../ulp/lib/msg.c"
 #include "../../cm/wire.c"
 
 #define ROOM	(KCM_MSG_MAX + 64)

@@ -7,7 +7,7 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include "../../samples/blk/srv_admit.c"
+#include "../../ulp/blk/srv_admit.c"
 
 static struct kbs_port port;
 static struct kbs_export exports[2];

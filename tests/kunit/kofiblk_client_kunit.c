@@ -3,7 +3,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
-#include "../../samples/blk/cli_rules.c"
+#include "../../ulp/blk/cli_rules.c"
 
 static bool flush(struct kbc_epoch *e, bool succeeds)
 {

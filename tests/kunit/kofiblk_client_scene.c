@@ -19,7 +19,7 @@
 #define trace_kofiblk_stray_imm(...)	do { } while (0)
 #define trace_kofiblk_end(...)		do { } while (0)
 #define trace_kofiblk_checksum(...)	do { } while (0)
-#include "../../samples/blk/cli.h"
+#include "../../ulp/blk/cli.h"
 
 #define SESSION	0x1122334455667788ULL
 #define DEPTH	2
@@ -83,12 +83,12 @@ static void kunit_start_request(struct request *rq)
 #define kulp_rma_submit		kunit_rma_submit
 #define kulp_fabric_lost(f)	((void)(f))
 #define blk_mq_start_request	kunit_start_request
-#include "../../samples/blk/cli_rules.c"
-#include "../../samples/blk/cli_memory.c"
-#include "../../samples/blk/cli_tags.c"
-#include "../../samples/blk/cli_request.c"
-#include "../../samples/blk/checksum.c"
-#include "../../samples/blk/wire.c"
+#include "../../ulp/blk/cli_rules.c"
+#include "../../ulp/blk/cli_memory.c"
+#include "../../ulp/blk/cli_tags.c"
+#include "../../ulp/blk/cli_request.c"
+#include "../../ulp/blk/checksum.c"
+#include "../../ulp/blk/wire.c"
 
 struct kbc_disk *kbc_session_find(u64 session)
 {

@@ -29,12 +29,12 @@
 #define kulp_credits_give	scene_credits_give
 #define kulp_user_add		scene_user_add
 #define kulp_user_del		scene_user_del
-#include "../../kofi/ulp/auth.c"
-#include "../../samples/blk/cli_setup.c"
-#include "../../samples/blk/cli_session.c"
-#include "../../samples/blk/cli_rules.c"
-#include "../../samples/blk/wire.c"
-#include "../../samples/blk/wire_net.c"
+#include "../../ulp/lib/auth.c"
+#include "../../ulp/blk/cli_setup.c"
+#include "../../ulp/blk/cli_session.c"
+#include "../../ulp/blk/cli_rules.c"
+#include "../../ulp/blk/wire.c"
+#include "../../ulp/blk/wire_net.c"
 
 #define DISK	BIT_ULL(30)
 #define SECRET	"7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd"

@@ -17,7 +17,7 @@
 #define trace_kofiblk_srv_cmd(msg)	((void)(msg))
 #define trace_kofiblk_srv_reply(msg)	((void)(msg))
 #define trace_kofiblk_srv_checksum(...)	do { } while (0)
-#include "../../samples/blk/srv.h"
+#include "../../ulp/blk/srv.h"
 
 #define DEPTH	4
 #define QUEUES	2
@@ -74,13 +74,13 @@ static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
 
 #define kulp_submit	kunit_submit
 #define kulp_rma_submit	kunit_rma_submit
-#include "../../samples/blk/srv_cmd.c"
-#include "../../samples/blk/srv_io.c"
-#include "../../samples/blk/srv_queue.c"
-#include "../../samples/blk/srv_mem.c"
-#include "../../samples/blk/srv_sum.c"
-#include "../../samples/blk/checksum.c"
-#include "../../samples/blk/wire.c"
+#include "../../ulp/blk/srv_cmd.c"
+#include "../../ulp/blk/srv_io.c"
+#include "../../ulp/blk/srv_queue.c"
+#include "../../ulp/blk/srv_mem.c"
+#include "../../ulp/blk/srv_sum.c"
+#include "../../ulp/blk/checksum.c"
+#include "../../ulp/blk/wire.c"
 
 void kbs_store_rw(struct kbs_store_io *io)
 {

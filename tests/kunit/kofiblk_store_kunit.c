@@ -4,7 +4,7 @@
  * device that has only limits.
  */
 /* Included first, as it defines pr_fmt(). */
-#include "../../samples/blk/srv_store.c"
+#include "../../ulp/blk/srv_store.c"
 
 #include <kunit/test.h>
 #include <linux/bvec.h>

@@ -3,9 +3,9 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include "../../kofi/ulp/msg.c"
-#include "../../samples/blk/wire.c"
-#include "../../samples/blk/wire_net.c"
+#include "../../ulp/lib/msg.c"
+#include "../../ulp/blk/wire.c"
+#include "../../ulp/blk/wire_net.c"
 
 static const u8 addrs[2 * 32] = { 1, 2, 3, [32] = 4 };
 

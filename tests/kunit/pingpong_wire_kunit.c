@@ -4,7 +4,7 @@
 #include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/random.h>
-#include "../../kofi/ulp/msg.c"
+#include "../../ulp/lib/msg.c"
 #include "../../samples/pingpong/wire.c"
 
 static const struct pp_msg good[] = {

@@ -7,7 +7,7 @@
 #include <linux/types.h>
 
 #define kulp_net_send scene_send
-#include "../../kofi/ulp/auth.c"
+#include "../../ulp/lib/auth.c"
 #undef kulp_net_send
 
 #include <kunit/test.h>

@@ -7,7 +7,7 @@
 /* Endpoints of this suite are unknown to the core. */
 static int scene_close(struct fid *fid);
 #define fi_close scene_close
-#include "../../kofi/ulp/fabric.c"
+#include "../../ulp/lib/fabric.c"
 #undef fi_close
 
 #include <kunit/test.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Which half-open connections a listener of kofi_ulp shuts down. They have no sockets here. */
-#include "../../kofi/ulp/listen.c"
+#include "../../ulp/lib/listen.c"
 #include <kunit/test.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>

@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
-#include "../../kofi/match.c"
+#include "../../kofi/hints.c"
 #include "../../kofi/tostr.c"
 #include "../../kofi/attr.c"
 

@@ -16,24 +16,24 @@ WORK=$KOFI_CACHE/quirks/$(echo "$TOP" | md5sum | cut -c 1-8)
 
 # CASE FILE SED-EXPRESSION [PARAMETER=VALUE of the module]
 QUIRKS='
-unsignaled_refused	verbs_post.c	s/qp->sig_type != IB_SIGNAL_ALL_WR/false/
-flags_refused	verbs_post.c	s/~(IB_SEND_SIGNALED . IB_SEND_INLINE)/0/
-sge_limits	verbs_post.c	s/(is_send(wr) . qp->sq.max_sge : 1)/qp->sq.max_sge/
-send_queue_full	verbs_post.c	/qp->sq.posted - qp->sq.completed/{n;s/-ENOMEM/-EAGAIN/}
-ud_sends_only	verbs_post.c	s/IB_QPT_UD && !is_send(wr)/IB_QPT_UD \&\& false/
-inline_limit	verbs_qp.c	s/cap->max_inline_data > EFASIM_INLINE_LEN/false/
-qp_states	verbs_qp.c	s/if (mask & ~MODIFY_MASK)/if (false)/
-ah_sleeps	verbs.c	s/if (attr->flags & RDMA_CREATE_AH_SLEEPABLE)/if (true)/
-no_global_rkey	verbs_mr.c	s/if (access & ~IB_ACCESS_LOCAL_WRITE)/if (false)/
-no_handler_no_events	verbs_cq.c	s/cq->has_events = cq->ibcq.comp_handler;/cq->has_events = true;/
-solicited_refused	verbs_cq.c	s/if (flags & IB_CQ_SOLICITED)/if (false)/
-event_once	verbs_cq.c	s/irq_work_queue(&cq->irq);/cq_event(\&cq->irq);/
-missed_events	verbs_cq.c	s/return !cq_empty(cq);/return 0 * !cq_empty(cq);/
-destroyed_qp_costs_a_poll	verbs_cq.c	/EFASIM_S_cqe_of_dead_qp/{n;s/-EINVAL/0/}
-no_qp_no_completions	verbs_cq.c	s/if (sub->ref_cnt)/if (true)/
+unsignaled_refused	verbs/post.c	s/qp->sig_type != IB_SIGNAL_ALL_WR/false/
+flags_refused	verbs/post.c	s/~(IB_SEND_SIGNALED . IB_SEND_INLINE)/0/
+sge_limits	verbs/post.c	s/(is_send(wr) . qp->sq.max_sge : 1)/qp->sq.max_sge/
+send_queue_full	verbs/post.c	/qp->sq.posted - qp->sq.completed/{n;s/-ENOMEM/-EAGAIN/}
+ud_sends_only	verbs/post.c	s/IB_QPT_UD && !is_send(wr)/IB_QPT_UD \&\& false/
+inline_limit	verbs/qp.c	s/cap->max_inline_data > EFASIM_INLINE_LEN/false/
+qp_states	verbs/qp.c	s/if (mask & ~MODIFY_MASK)/if (false)/
+ah_sleeps	verbs/main.c	s/if (attr->flags & RDMA_CREATE_AH_SLEEPABLE)/if (true)/
+no_global_rkey	verbs/mr.c	s/if (access & ~IB_ACCESS_LOCAL_WRITE)/if (false)/
+no_handler_no_events	verbs/cq.c	s/cq->has_events = cq->ibcq.comp_handler;/cq->has_events = true;/
+solicited_refused	verbs/cq.c	s/if (flags & IB_CQ_SOLICITED)/if (false)/
+event_once	verbs/cq.c	s/irq_work_queue(&cq->irq);/cq_event(\&cq->irq);/
+missed_events	verbs/cq.c	s/return !cq_empty(cq);/return 0 * !cq_empty(cq);/
+destroyed_qp_costs_a_poll	verbs/cq.c	/EFASIM_S_cqe_of_dead_qp/{n;s/-EINVAL/0/}
+no_qp_no_completions	verbs/cq.c	s/if (sub->ref_cnt)/if (true)/
 poll_order	main.c	s/limits.rdma_read ? 1 :/false ? 1 :/
-poll_order	verbs_cq.c	s/sub\[cq->next_poll\]/sub[i]/	rdma_read=0
-recv_length_has_16_bits	verbs_post.c	s/cpu_to_le16(sge->length)/cpu_to_le16(min(sge->length, 65535U))/
+poll_order	verbs/cq.c	s/sub\[cq->next_poll\]/sub[i]/	rdma_read=0
+recv_length_has_16_bits	verbs/post.c	s/cpu_to_le16(sge->length)/cpu_to_le16(min(sge->length, 65535U))/
 sqd_waits	request.c	s/qp->state == EFASIM_QPS_RTS &&/qp->state != EFASIM_QPS_ERR \&\&/
 send_largest	request.c	s/op->len > dev->limits.mtu ?/false ?/
 rnr_finite	request.c	s/if (!op->rnr_left)/if (false)/

@@ -17,7 +17,7 @@
 #include <rdma/ib_verbs.h>
 #include <efa_verbs.h>
 
-#include "engine.h"
+#include "../engine.h"
 
 struct platform_device;
 
@@ -152,12 +152,12 @@ static inline struct efasim_vqp *to_vqp(struct ib_qp *ibqp)
 				      "efa would crash here: %s\n", text); \
 	} while (0)
 
-/* verbs.c */
+/* main.c */
 int efasim_ring_alloc(struct efasim_vdev *dev, struct efasim_ring *ring,
 		      size_t size, enum dma_data_direction dir);
 void efasim_ring_free(struct efasim_vdev *dev, struct efasim_ring *ring);
 
-/* verbs_cq.c */
+/* cq.c */
 int efasim_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     struct compat_create_cq_arg *arg);
 int efasim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
@@ -166,7 +166,7 @@ int efasim_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void efasim_release_cqs(struct efasim_vdev *dev);
 extern const struct efasim_fe_ops efasim_verbs_fe_ops;
 
-/* verbs_qp.c */
+/* qp.c */
 int efasim_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		     struct ib_udata *udata);
 int efasim_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -176,13 +176,13 @@ int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int efasim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void efasim_release_qps(struct efasim_vdev *dev);
 
-/* verbs_post.c */
+/* post.c */
 int efasim_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		     const struct ib_send_wr **bad_wr);
 int efasim_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		     const struct ib_recv_wr **bad_wr);
 
-/* verbs_mr.c */
+/* mr.c */
 struct ib_mr *efasim_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *efasim_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				 u64 virt_addr, int access, COMPAT_DMAH_ARG
@@ -193,7 +193,7 @@ int efasim_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		     unsigned int *offset);
 int efasim_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
-/* verbs.c */
+/* main.c */
 extern const struct ib_device_ops efasim_device_ops;
 
 #endif /* EFASIM_VERBS_H */
