@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Endpoints: ep.c, post.c, plain.c, progress.c. */
+/* Endpoints: ep.c, direct/, rdm/. */
 #ifndef KEFA_EP_H
 #define KEFA_EP_H
 
@@ -11,9 +11,9 @@
 #include "domain.h"
 #include "hw.h"
 #include "kefa.h"
-#include "op.h"
-#include "rest.h"
-#include "rnr.h"
+#include "direct/op.h"
+#include "direct/rest.h"
+#include "direct/rnr.h"
 
 struct seq_file;
 
@@ -99,7 +99,7 @@ struct kefa_side {
 };
 
 /**
- * struct kefa_limits - lengths of plain calls that may take the fast path of plain.c
+ * struct kefa_limits - lengths of plain calls that may take the fast path of direct/plain.c
  * @send: one more than the longest send on the fast path, 0 for none
  * @inject: one more than the longest inject on the fast path, 0 for none
  * @read: one more than the longest read on the fast path, 0 for none
@@ -107,7 +107,7 @@ struct kefa_side {
  * @recv: one more than the longest receive on the fast path, 0 for none
  *
  * A limit is 0 if the endpoint isn't enabled, lacks the capability, or has default flags
- * that plain.c doesn't handle.
+ * that direct/plain.c doesn't handle.
  */
 struct kefa_limits {
 	size_t	send;
@@ -241,7 +241,7 @@ struct kefa_ep_kind {
  * @polled: a reader has polled since the last run of @idle, and didn't go to sleep
  * @watched: @idle is queued
  * @had_qp: @hq must be destroyed
- * @limits: limits of the fast path of plain.c
+ * @limits: limits of the fast path of direct/plain.c
  * @tx: sending side
  * @rx: receiving side
  * @stats: counters
@@ -327,7 +327,7 @@ struct kefa_ep {
 	struct delayed_work	map_retry;
 };
 
-/* path.h has the inline functions for posting and completing. */
+/* direct/path.h has the inline functions for posting and completing. */
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
@@ -362,7 +362,7 @@ static inline void kefa_ep_kick(struct kefa_ep *ep)
 	queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
 }
 
-/* progress.c */
+/* direct/progress.c */
 
 void kefa_ep_event(void *arg);
 void kefa_ep_work(struct work_struct *work);
@@ -383,7 +383,7 @@ void kefa_ep_idle(struct work_struct *work);
 bool kefa_ep_read(void *arg, bool last, struct kofi_cq_reader *reader);
 void kefa_ep_map_retry(struct work_struct *work);
 
-/* post.c */
+/* direct/post.c */
 
 extern const struct kofi_req_ops kefa_req_ops;
 int kefa_not_enabled(const struct kefa_ep *ep);
@@ -391,7 +391,7 @@ int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 		      enum kefa_short what);
 
-/* plain.c */
+/* direct/plain.c */
 
 void kefa_plain_limits(struct kefa_ep *ep);
 extern const struct fi_ops_msg kefa_msg_ops;

@@ -9,7 +9,7 @@
 #include <kofi/provider.h>
 #include "domain.h"
 #include "ep.h"
-#include "op.h"
+#include "direct/op.h"
 
 /* mr_pool.c */
 
@@ -130,7 +130,7 @@ int kefa_mr_map_one(struct kefa_mr *mr, void *buf, size_t len, u64 access);
 void kefa_mr_own_end(struct kefa_mr *mr);
 void kefa_mr_disown(struct kefa_mr *mr);
 
-/* mr_ep.c */
+/* direct/mr.c */
 
 int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);
 int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context);

@@ -9,9 +9,9 @@
 #include "../../prov/efa/rdm/packet.c"
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"
-#include "../../prov/efa/rdm/eager.h"
-#include "../../prov/efa/rdm/part.h"
-#include "../../prov/efa/rdm/read.h"
+#include "../../prov/efa/rdm/fast_eager.h"
+#include "../../prov/efa/rdm/fast_medium.h"
+#include "../../prov/efa/rdm/fast_read.h"
 #include "../kunit/efa_wire_cases.h"
 
 #define ROOM	WIRE_ROOM

@@ -7,9 +7,9 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "efa_wire_cases.h"
-#include "../../prov/efa/rdm/eager.h"
-#include "../../prov/efa/rdm/part.h"
-#include "../../prov/efa/rdm/read.h"
+#include "../../prov/efa/rdm/fast_eager.h"
+#include "../../prov/efa/rdm/fast_medium.h"
+#include "../../prov/efa/rdm/fast_read.h"
 
 #define ROOM	512
 

@@ -4,7 +4,7 @@
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
 #include "strange.h"
 

@@ -17,7 +17,7 @@
  */
 #include <linux/string.h>
 #include "../ah.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "ident.h"
 #include "rdm.h"
 

@@ -9,7 +9,7 @@
  * memory.
  */
 #include "../dma.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
 #include "tx.h"
 

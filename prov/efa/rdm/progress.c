@@ -5,7 +5,7 @@
  * Answers are sent first, because peers wait for them.
  */
 #include "../dma.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
 
 /* --- sending --- */

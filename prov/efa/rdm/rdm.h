@@ -117,7 +117,7 @@ enum kefa_ts_what {
 
 /**
  * struct kefa_ts - a send slot, in use until the device has delivered the packet
- * @next: in KEFA_TS_FREE, the next free slot, or the next one that eager.c reports
+ * @next: in KEFA_TS_FREE, the next free slot, or the next one that fast_eager.c reports
  * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked
  * @rop: the operation; NULL for packets without one, such as HANDSHAKE, and with @whole
  * @peer: receiver of the packet
@@ -525,20 +525,20 @@ ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
 
 ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req);
 
-/* plain.c */
+/* fast_send.c */
 
 extern const struct fi_ops_msg kefa_rdm_msg_ops;
 extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
 void kefa_rdm_limits(struct kefa_ep *ep);
 
-/* eager.c */
+/* fast_eager.c */
 
 unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n);
 void kefa_rdm_report(struct kefa_rdm *rdm);
 void kefa_eager_init(struct kefa_rdm *rdm);
 
-/* op.c */
+/* report.c */
 
 bool kefa_rop_hold(struct kefa_rop *rop, const struct kofi_req *req);
 void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 len,
@@ -592,7 +592,7 @@ struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 void kefa_held_free(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop why);
 
-/* part.c */
+/* fast_medium.c */
 
 bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
 bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);

@@ -218,7 +218,7 @@ extern const u32 kefa_rop_from[KEFA_ROP_STATES];
  * @rop: the operation
  * @state: new state of the operation
  *
- * Only kefa_rop_end() and eager.c set KEFA_ROP_FREE.
+ * Only kefa_rop_end() and fast_eager.c set KEFA_ROP_FREE.
  *
  * Context: Under the endpoint's lock.
  */

@@ -13,7 +13,7 @@
  */
 #include <linux/slab.h>
 #include "../dma.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
 
 /* --- memory --- */

@@ -6,7 +6,7 @@
  * numbered, because nothing may fail after that.
  */
 #include "../dma.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
 #include "tx.h"
 

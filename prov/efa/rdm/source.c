@@ -12,9 +12,9 @@
 #include <linux/slab.h>
 #include "../dma.h"
 #include "../mr.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
-#include "read.h"
+#include "fast_read.h"
 #include "tx.h"
 
 /**

@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "ident.h"
 #include "rdm.h"
 #include "strange.h"

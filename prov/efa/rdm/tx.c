@@ -14,7 +14,7 @@
 #include <linux/list_sort.h>
 #include <linux/slab.h>
 #include "../dma.h"
-#include "../path.h"
+#include "../direct/path.h"
 #include "rdm.h"
 #include "tx.h"
 

@@ -10,10 +10,10 @@
  * number of operations make progress with any number of slots.
  */
 #include <linux/slab.h>
-#include "ep.h"
-#include "kefa.h"
+#include "../ep.h"
+#include "../kefa.h"
 #include "path.h"
-#include "trace.h"
+#include "../trace.h"
 
 /**
  * kefa_rests_init() - allocate records for transfers of many pieces

@@ -14,11 +14,11 @@
  *   whether they still poll.
  */
 #include <linux/lockdep.h>
-#include "ep.h"
-#include "kefa.h"
-#include "mr.h"
+#include "../ep.h"
+#include "../kefa.h"
+#include "../mr.h"
 #include "path.h"
-#include "trace.h"
+#include "../trace.h"
 
 static bool kefa_ep_poke(struct kefa_ep *ep)
 {

@@ -3,9 +3,9 @@
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
-#include "dma.h"
-#include "ep.h"
-#include "trace.h"
+#include "../dma.h"
+#include "../ep.h"
+#include "../trace.h"
 
 /* Return: whether a transition between states is valid. */
 static __always_inline bool kefa_op_may(enum kefa_op_state from,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The fast path of plain calls, as ../plain.c is for efa-direct: calls with one buffer and without
- * flags that ask for more. A message of one packet, to a peer for which nothing else waits, uses
- * only a send slot and no operation. A receive is an operation.
+ * The fast path of plain calls, as ../direct/plain.c is for efa-direct: calls with one buffer and
+ * without flags that ask for more. A message of one packet, to a peer for which nothing else
+ * waits, uses only a send slot and no operation. A receive is an operation.
  *
  * Any other call, and any call that fails here, takes the slow path of send.c and recv.c, which
  * returns and counts all errors.
  */
-#include "../path.h"
-#include "eager.h"
+#include "../direct/path.h"
+#include "fast_eager.h"
 #include "rdm.h"
-#include "read.h"
+#include "fast_read.h"
 #include "tx.h"
 
 /* An operation with one of these default flags takes the slow path. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Packets of medium messages as nearly all are: their header has the connid and nothing else that
- * is optional. part.c
+ * is optional. fast_medium.c
  */
-#ifndef KEFA_RDM_PART_H
-#define KEFA_RDM_PART_H
+#ifndef KEFA_RDM_FAST_MEDIUM_H
+#define KEFA_RDM_FAST_MEDIUM_H
 
-#include "eager.h"
+#include "fast_eager.h"
 
 /**
  * struct kefa_part - what such a packet says
@@ -62,4 +62,4 @@ static __always_inline bool kefa_part_parse(const void *buf, u32 len, struct kef
 	return p->off < p->total && p->e.len <= p->total - p->off;
 }
 
-#endif /* KEFA_RDM_PART_H */
+#endif /* KEFA_RDM_FAST_MEDIUM_H */

@@ -3,11 +3,11 @@
  * Handling of the device's completions. The most frequent eager messages take a fast path: a sent
  * message that is its own operation, and a message that arrives in its turn from a known peer.
  * They are reported together, which also frees their slots, so that the completion queue's lock is
- * taken only once. All other completions are handled by part.c, or by tx.c and msg.c, after a
- * report, so that the ULP gets its completions in order.
+ * taken only once. All other completions are handled by fast_medium.c, or by tx.c and msg.c, after
+ * a report, so that the ULP gets its completions in order.
  */
-#include "arrive.h"
-#include "read.h"
+#include "fast.h"
+#include "fast_read.h"
 
 /**
  * kefa_eager_init() - initialize the lists of messages to report, and prepared work requests

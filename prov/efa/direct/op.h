@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Operations: slots, memory and state: ops.c. */
+/* Operations: slots, memory and state: op.c. */
 #ifndef KEFA_OP_H
 #define KEFA_OP_H
 
@@ -10,8 +10,8 @@
 #include <linux/types.h>
 #include <linux/uio.h>
 #include <kofi/rma.h>
-#include "dma.h"
-#include "hw.h"
+#include "../dma.h"
+#include "../hw.h"
 
 struct kefa_ah;
 struct kefa_ep;
@@ -88,7 +88,7 @@ enum kefa_op_state {
  * @parts: for a head, number of outstanding parts
  * @quiet: no completion on success
  * @has_rest: @rest is valid and counts as one of @parts, and there is no @copy
- * @has_mr: the operation registers or invalidates memory: mr_ep.c
+ * @has_mr: the operation registers or invalidates memory: mr.c
  * @more: the operation has other work requests, or a buffer: see kefa_op_done()
  *
  * A free slot is its own head, has one part, no buffer and no error. Code that changes

@@ -5,11 +5,11 @@
  * endpoints. A region belongs to its endpoint until the region is closed. Then the domain's
  * queue pair invalidates the last registration.
  */
-#include "ep.h"
-#include "kefa.h"
-#include "mr.h"
+#include "../ep.h"
+#include "../kefa.h"
+#include "../mr.h"
 #include "path.h"
-#include "trace.h"
+#include "../trace.h"
 
 /* --- posting --- */
 

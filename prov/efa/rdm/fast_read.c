@@ -9,8 +9,8 @@
  * Anything else takes the slow path of longread.c and source.c. Nothing changes before it is known
  * which way is taken.
  */
-#include "arrive.h"
-#include "read.h"
+#include "fast.h"
+#include "fast_read.h"
 
 /* --- slots --- */
 

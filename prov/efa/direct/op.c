@@ -10,10 +10,10 @@
  */
 #include <linux/bvec.h>
 #include <linux/slab.h>
-#include "ep.h"
-#include "mr.h"
+#include "../ep.h"
+#include "../mr.h"
 #include "path.h"
-#include "trace.h"
+#include "../trace.h"
 
 /**
  * kefa_walk_kvec() - call a function for each contiguous piece of kernel memory

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Packets of messages that their receiver reads, in their most frequent form: the request has the
- * connid, no other optional header, and a single region. read.c
+ * connid, no other optional header, and a single region. fast_read.c
  */
-#ifndef KEFA_RDM_READ_H
-#define KEFA_RDM_READ_H
+#ifndef KEFA_RDM_FAST_READ_H
+#define KEFA_RDM_FAST_READ_H
 
-#include "eager.h"
+#include "fast_eager.h"
 
 struct ib_wc;
 struct kefa_rdm;
@@ -123,4 +123,4 @@ void kefa_source_post(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_so
 void kefa_source_valid(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_source_end(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
-#endif /* KEFA_RDM_READ_H */
+#endif /* KEFA_RDM_FAST_READ_H */

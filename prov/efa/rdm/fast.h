@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the fast paths of packets that arrived, or were sent, have in common: eager.c, part.c. */
-#ifndef KEFA_RDM_ARRIVE_H
-#define KEFA_RDM_ARRIVE_H
+/* Common functions of the fast paths of packets that arrived or were sent. */
+#ifndef KEFA_RDM_FAST_H
+#define KEFA_RDM_FAST_H
 
-#include "../path.h"
-#include "eager.h"
+#include "../direct/path.h"
+#include "fast_eager.h"
 #include "rdm.h"
 #include "tx.h"
 
@@ -175,4 +175,4 @@ static __always_inline void kefa_ts_unused(struct kefa_rdm *rdm, struct kefa_ts 
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
 }
 
-#endif /* KEFA_RDM_ARRIVE_H */
+#endif /* KEFA_RDM_FAST_H */

@@ -9,7 +9,7 @@
  * Any other call, and any call that fails here, takes the slow path of post.c, which returns
  * and counts all errors.
  */
-#include "ep.h"
+#include "../ep.h"
 #include "path.h"
 
 /* Flags whose operations take the slow path. */

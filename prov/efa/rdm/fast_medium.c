@@ -9,9 +9,9 @@
  * Any other packet takes the slow path, which also judges errors. So nothing is changed before it
  * is certain that the fast path can take the packet.
  */
-#include "arrive.h"
-#include "part.h"
-#include "read.h"
+#include "fast.h"
+#include "fast_medium.h"
+#include "fast_read.h"
 
 /* --- receiving --- */
 

@@ -3,8 +3,8 @@
  * Eager messages in their most frequent form: one packet, whose header has the connid and no other
  * optional header. Both libfabric and this provider send them in this form after the handshake.
  */
-#ifndef KEFA_RDM_EAGER_H
-#define KEFA_RDM_EAGER_H
+#ifndef KEFA_RDM_FAST_EAGER_H
+#define KEFA_RDM_FAST_EAGER_H
 
 #include <linux/string.h>
 #include <asm/byteorder.h>
@@ -100,4 +100,4 @@ static __always_inline void kefa_copy_data(void *to, const void *from, size_t le
 	memcpy(to, from, len);
 }
 
-#endif /* KEFA_RDM_EAGER_H */
+#endif /* KEFA_RDM_FAST_EAGER_H */

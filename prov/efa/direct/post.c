@@ -9,8 +9,8 @@
  * pieces of contiguous memory directly. Other sends, and injects, are copied to a copy
  * buffer of the endpoint. A read or write has one work request for each piece.
  */
-#include "ep.h"
-#include "kefa.h"
+#include "../ep.h"
+#include "../kefa.h"
 #include "path.h"
 
 /**

@@ -4,7 +4,7 @@
 #define KEFA_RNR_H
 
 #include <linux/types.h>
-#include "hw.h"
+#include "../hw.h"
 
 struct kefa_ep;
 struct kefa_op;

@@ -8,8 +8,8 @@
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
-#include "ep.h"
-#include "kefa.h"
+#include "../ep.h"
+#include "../kefa.h"
 #include "path.h"
 
 /**

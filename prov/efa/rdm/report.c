@@ -149,7 +149,7 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
  * @rdm: the endpoint
  * @ts: slot with the whole message, which the device doesn't use any more
  *
- * This is the general function; eager.c reports most messages, many at a time.
+ * This is the general function; fast_eager.c reports most messages, many at a time.
  *
  * Context: Under kefa_ep.lock.
  */
