@@ -132,6 +132,16 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	return pair;
 }
 
+void rdm_pair_end(struct rdm_pair *pair)
+{
+	struct kunit *test = pair->test;
+	struct efake *fake = pair->fake;
+
+	kunit_release_action(test, pair_close, pair);
+	kunit_kfree(test, pair);
+	efake_end(fake);
+}
+
 /* --- the network --- */
 
 static bool chance(struct rdm_net *net, unsigned int of_1000)

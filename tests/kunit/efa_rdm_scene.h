@@ -132,6 +132,8 @@ struct rdm_comp {
 
 /* Open two endpoints. Whatever of them is still open is closed at the end of the case. */
 struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts);
+/* For cases with many pairs: the others leave theirs to the end of the case. */
+void rdm_pair_end(struct rdm_pair *pair);
 /* Open two endpoints and send one message, so that they have exchanged HANDSHAKEs. */
 struct rdm_pair *rdm_ready_pair(struct kunit *test, const struct rdm_opts *opts);
 /* Like rdm_ready_pair(), and long messages are read by their receiver. */

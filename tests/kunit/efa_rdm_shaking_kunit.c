@@ -356,9 +356,7 @@ static bool try_moment(struct kunit *test, struct moment *m, bool *more)
 	if (test->status == KUNIT_FAILURE)
 		kunit_info(test, "at %d, first %d, rnr %u: removed after %u events, inserted after %u more\n",
 			   m->at, m->first, m->rnr, m->steps, m->later);
-	EFA_CLOSE(test, pair->end[0].ep);
-	EFA_CLOSE(test, pair->end[1].ep);
-	efake_remove(pair->fake);
+	rdm_pair_end(pair);
 	return later;
 }
 

@@ -210,6 +210,17 @@ struct efake *efake_make(struct kunit *test, const char *name)
 }
 
 /**
+ * efake_end() - remove and free a device before the end of its test
+ * @fake: the device
+ *
+ * Context: Process context; sleeps.
+ */
+void efake_end(struct efake *fake)
+{
+	kunit_release_action(fake->test, fake_end, fake);
+}
+
+/**
  * efake_publish() - make a device visible to users of the provider
  * @fake: the device
  *

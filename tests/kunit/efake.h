@@ -261,6 +261,7 @@ struct efake {
 
 /* Create a device that isn't published; the end of the case removes it. */
 struct efake *efake_make(struct kunit *test, const char *name);
+void efake_end(struct efake *fake);
 void efake_publish(struct efake *fake);
 /* Publish a device by the provider's own probe. */
 void efake_start(struct efake *fake);

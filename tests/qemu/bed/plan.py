@@ -254,10 +254,11 @@ def suite_boots(built, at, only):
     boots = (("check", Boot("kunit-efa", suites=efa, **quick)),
              ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa), **quick)),
              ("full", Boot("kunit-parallel", **common)),
-             # Models with many more steps.
+             # Models with many more steps. A case may take minutes.
              ("full", Boot("kunit-models", suites=efa, timeout=3600,
                            suite_parameters="chaos_seeds=10 chaos_steps=100000 shaking_all=1",
-                           cmdline="kunit.filter_glob=kefa_rdm_[cs]ha*")),
+                           cmdline="kunit.filter_glob=kefa_rdm_[cs]ha* "
+                                   "sysctl.kernel.hung_task_timeout_secs=0")),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots
             if runs(level, at, only) and (not only or boot.name in only)]
