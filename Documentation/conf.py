@@ -21,22 +21,27 @@ if not kernel_source:
     root_doc = "man/index"
     exclude_patterns += ["*.rst", "*.md", "api"]
 else:
-    sys.path.insert(0, os.path.join(kernel_source, "Documentation/sphinx"))
-    extensions = ["kerneldoc", "myst_parser"]
+    sys.path[:0] = [os.path.abspath("_ext"), os.path.join(kernel_source, "Documentation/sphinx")]
+    extensions = ["kerneldoc", "myst_parser", "pictures"]
     # README.md links to files that have no page.
     suppress_warnings = ["ref.myst", "myst.xref_missing"]
     kerneldoc_bin = os.path.join(kernel_source, "scripts/kernel-doc")
     kerneldoc_srctree = os.path.abspath("..")
 
+
 def link_calls(app, doctree):
-    """Have the calls that a page names as literals lead to their reference, if there is one."""
+    """Have the calls and structures that a page names as literals lead to their reference, if
+    there is one."""
     if app.builder.format != "html":
         return
     for literal in list(doctree.findall(nodes.literal)):
-        call = re.fullmatch(r"((?:fi|kofi|kulp)_\w+)\(\)", literal.astext())
-        if call and not isinstance(literal.parent, (nodes.reference, addnodes.pending_xref)):
-            link = addnodes.pending_xref("", refdomain="c", reftype="func", reftarget=call[1],
-                                         refexplicit=True, refwarn=False, refdoc=app.env.docname)
+        name = re.fullmatch(r"(?:(struct|enum) )?((?:fi|kofi|kulp|kcm|kefa)_\w+)(\(\))?", literal.astext())
+        if not name or bool(name[1]) == bool(name[3]):
+            continue
+        if not isinstance(literal.parent, (nodes.reference, addnodes.pending_xref)):
+            link = addnodes.pending_xref("", refdomain="c", reftype=name[1] or "func",
+                                         reftarget=name[2], refexplicit=True, refwarn=False,
+                                         refdoc=app.env.docname)
             literal.replace_self(link)
             link += literal
 
@@ -65,11 +70,9 @@ def man_page(path):
 
 man_pages = [man_page(path) for path in sorted(glob.glob("man/*.[78].rst"))]
 
-html_theme = "alabaster"
+html_theme = "furo"
+html_title = "kOFI"
+html_static_path = ["_static"]
+html_css_files = ["kofi.css"]
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {
-    "description": "OpenFabrics Interfaces in the Linux kernel",
-    "page_width": "70em",
-    "fixed_sidebar": True,
-}
