@@ -162,6 +162,8 @@ def require_programs(test):
             os.environ["LIBFABRIC"] = str(tree.script("newest.sh", "user", "testing"))
         elif not os.path.isdir(f"{root}/tmp"):
             raise SystemExit(f"LIBFABRIC={root}: this isn't a root directory")
+        elif os.path.realpath(root).startswith("/tmp/"):
+            raise SystemExit(f"LIBFABRIC={root}: guests have a /tmp of their own")
 
 
 def require_driver(test, release):
