@@ -51,14 +51,20 @@ has_warnings()
 
 build()
 {
-	local kernel=$1 dir=$2 log=$2/build.log rc=0 make
+	local kernel=$1 dir=$2 log=$2/build.log rc=0 make place=$2
 	shift 2
 	forget_other_kernel "$dir" "$kernel"
 	copy_sources "$dir/src"
 	# Debian's headers have the kernel's BTF, but adding a module's takes pahole.
 	make=(make -C "$kernel")
-	[ ! -e "$kernel/modules" ] || make=("$KOFI_TOP/scripts/newest.sh" make "$dir")
-	"${make[@]}" M="$dir/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
+	if [ -e "$kernel/modules" ]; then
+		make=("$KOFI_TOP/scripts/newest.sh" make "$dir")
+	# gcov finds counts and sources by their paths.
+	elif [ "${KOFI_VARIANT-}" != gcov ] && at_place "$dir" true; then
+		make=(at_place "$dir" "${make[@]}")
+		place=$PLACE
+	fi
+	"${make[@]}" M="$place/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
 		CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules > "$log" 2>&1 < /dev/null || rc=1
 	# They are given once only, when a file is made.
 	if has_warnings "$log"; then
@@ -66,6 +72,7 @@ build()
 		rc=1
 	fi
 	if ((rc)); then
+		sed -i "s,$place/src/,,g" "$log"
 		grep -vE '^  [A-Z]|^make' "$log" | tail -n 60 >&2
 		die "the modules don't build against $kernel, see $log"
 	fi

@@ -15,13 +15,13 @@ unset MAKEFLAGS MFLAGS
 unset "${!LC_@}" LANGUAGE
 export LANG=C.UTF-8 LC_ALL=C.UTF-8
 
-# depmod is in this directory, which isn't in every user's PATH.
-PATH+=:/usr/sbin:/sbin
+# depmod is in /usr/sbin, which isn't in every user's PATH. Compilers are run by ccache.
+PATH=/usr/lib/ccache:$PATH:/usr/sbin:/sbin
 
 # HOME may be unset in a service.
 KOFI_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 KOFI_CACHE=${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d : -f 6)}/.cache}/kofi
-export KOFI_TOP KOFI_CACHE
+export KOFI_TOP KOFI_CACHE CCACHE_DIR=$KOFI_CACHE/ccache CCACHE_MAXSIZE=2G CCACHE_NOHASHDIR=y CCACHE_DEPEND=y
 
 # Messages go to stderr, so that a script's stdout has only its result.
 say()
@@ -91,6 +91,21 @@ find_own_dir()
 	dir=${free:-$(mktemp -d --suffix="${2-}" "$1/XXXXXXXX")}
 	echo "$KOFI_TOP" > "$dir/.checkout"
 	echo "$dir"
+}
+
+# ccache compares paths, too, so all checkouts build at this one, where each sees its own directory.
+PLACE=$KOFI_CACHE/build/here
+
+# at_place DIR COMMAND...: run COMMAND with DIR mounted at PLACE. Fails without a message if this user
+# may not mount.
+at_place()
+{
+	local enter=(unshare --mount)
+	[ "$(id -u)" = 0 ] || enter+=(--map-root-user)
+	mkdir -p "$PLACE"
+	"${enter[@]}" mount --bind "$1" "$PLACE" 2> /dev/null || return
+	# shellcheck disable=SC2016
+	"${enter[@]}" sh -c 'mount --bind "$1" "$2"; shift 2; exec "$@"' sh "$1" "$PLACE" "${@:2}"
 }
 
 # drop_unused DIR: remove directories of checkouts that weren't built for two weeks.

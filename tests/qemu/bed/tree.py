@@ -75,8 +75,9 @@ class Tree:
         """Copies of our modules by name, only of those that the last build made. Copies, because
         another build may replace them before all guests have booted."""
         order = (self.build / "modules.order").read_text().split()
-        paths = [self.build / pathlib.Path(p).with_suffix(".ko").relative_to(
-            self.build if p.startswith("/") else ".") for p in order]
+        # Names of files are absolute or relative, as the kernel's makefiles have it.
+        paths = [self.build / pathlib.Path(p.rpartition("/src/")[2]).with_suffix(".ko")
+                 for p in order]
         return {module_name(p): pathlib.Path(shutil.copy(p, self.copy.name))
                 for p in paths}
 
