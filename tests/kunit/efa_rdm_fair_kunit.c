@@ -7,7 +7,7 @@
 #include "efa_rdm_villain.h"
 
 /* Number of rounds; of messages that are outstanding; of packets each way in a round. */
-#define ROUNDS	40
+#define ROUNDS	(rdm_long ? 40 : 20)
 #define WINDOW	8
 #define STEPS	24
 

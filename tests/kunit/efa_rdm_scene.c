@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Two endpoints of fabric efa, and the network. */
+#include <linux/moduleparam.h>
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
+
+bool rdm_long;
+module_param(rdm_long, bool, 0444);
+MODULE_PARM_DESC(rdm_long, "Try all moments and take all steps in suites kefa_rdm_*, not only some (default 0)");
 
 #define CLOSE(obj)							\
 do {									\

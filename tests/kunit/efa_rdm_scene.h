@@ -9,6 +9,9 @@
 #include "efa_scene.h"
 #include "../../prov/efa/rdm/rdm.h"
 
+/* Try all moments and take all steps. Set by a parameter of the module. */
+extern bool rdm_long;
+
 #define RDM_SLID	7
 /* With rdm_reading_pair(), messages of this length or more are read by their receiver. */
 #define RDM_READ_FROM	20000

@@ -4,12 +4,7 @@
  * HANDSHAKEs, at either end. Messages that are sent afterwards must arrive, or end with an error:
  * a HANDSHAKE is sent only once, so nothing may wait for one that has arrived.
  */
-#include <linux/moduleparam.h>
 #include "efa_rdm_scene.h"
-
-static bool shaking_all;
-module_param(shaking_all, bool, 0444);
-MODULE_PARM_DESC(shaking_all, "Try all moments in suite kefa_rdm_shaking, not only some (default 0)");
 
 /* --- an address is removed while its peer's HANDSHAKE is under way --- */
 
@@ -362,10 +357,10 @@ static bool try_moment(struct kunit *test, struct moment *m, bool *more)
 
 static void try_all(struct kunit *test, struct moment *m)
 {
-	const unsigned int stride = shaking_all ? 1 : m->rnr ? 24 : 6;
+	const unsigned int stride = rdm_long ? 1 : m->rnr ? 48 : 12;
 	bool more = true;
 
-	for (m->steps = 0; more; m->steps += shaking_all || !m->rnr ? 1 : 2)
+	for (m->steps = 0; more; m->steps += rdm_long || !m->rnr ? 1 : 2)
 		for (m->later = m->steps % stride; try_moment(test, m, &more); m->later += stride)
 			if (test->status == KUNIT_FAILURE)
 				return;
@@ -376,7 +371,7 @@ static void shaking_anywhere(struct kunit *test)
 	struct moment m = { .rnr = *(const unsigned int *)test->param_value };
 
 	for (m.at = 0; m.at < 3; m.at++)
-		for (m.first = 0; m.first < (shaking_all ? 2 : 1); m.first++)
+		for (m.first = 0; m.first < (rdm_long ? 2 : 1); m.first++)
 			if (test->status != KUNIT_FAILURE)
 				try_all(test, &m);
 	kunit_info(test, "%u messages arrived, %u ended with an error\n", m.good, m.bad);

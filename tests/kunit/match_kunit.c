@@ -15,7 +15,7 @@ static u64 match_compared;
 #include "../../kofi/match/match.c"
 
 #define POOL		24
-#define STEPS		100000
+#define STEPS		30000
 #define HEADS		8	/* few buckets, so that keys share them */
 
 struct test_recv {
