@@ -80,7 +80,8 @@ kdir:
 packages:
 	@scripts/packages.sh
 
-# V=1 shows every case. ONLY="kunit load" runs only these boots or guest tests.
+# V=1 shows every case. ONLY="kunit load" runs only these boots or guest tests. LEAKS=y searches for
+# leaks of the suites.
 check: packages
 	@$(BED) check $(if $(V),--verbose) $(ONLY)
 

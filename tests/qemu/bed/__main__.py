@@ -107,7 +107,7 @@ class Check:
         listed = plan.listed_suites()
         jobs = []
         for candidate, expected in selftest.BOOTS:
-            if self.wanted(candidate.name, "more"):
+            if self.wanted(candidate.name, candidate.level):
                 jobs.append((candidate, lambda outcomes, c=candidate, e=expected:
                              self.judge_selftest(c, e, outcomes)))
         for candidate in plan.suite_boots(self.tree_for("test"), self.args.level,

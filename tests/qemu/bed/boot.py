@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 
-import limits
 import tree
 
 QEMU = "qemu-system-x86_64"
@@ -43,9 +42,6 @@ running = set()
 def mebibytes(size):
     return int(size[:-1]) * {"M": 1, "G": 1024}[size[-1]]
 
-
-CPUS = limits.cpus()
-ROOM = limits.room()    # a guest takes up to a GiB
 
 # Whether a guest's CPUs run in a thread each, or in turns in one thread. The former
 # finds more races. In turns, no CPU spins for one that isn't scheduled, and two guests on
@@ -101,15 +97,14 @@ def lock_any(names):
 def slot_count(accel):
     """Maximum number of concurrent guests: at least two, because tests may need two. If CPUs of
     a guest take turns, one more than there are CPUs, because guests are sometimes idle."""
-    return max(2, min(CPUS + (accel == BY_TURNS), ROOM))
+    return max(2, len(os.sched_getaffinity(0)) + (accel == BY_TURNS))
 
 
 @contextlib.contextmanager
 def slots(count, accel=AT_ONCE):
     """Take slots for guests. All runs that share the cache compete for these. A boot of
-    several guests takes all its slots before another boot can take one. A boot whose CPUs
-    run at once prefers the last slot, beside a boot that takes the first two."""
-    names = [f"guest-{n}" for n in range(slot_count(BY_TURNS))][-slot_count(accel):]
+    several guests takes all its slots before another boot can take one."""
+    names = [f"guest-{n}" for n in range(slot_count(accel))]
     with contextlib.ExitStack() as held:
         with lock_any(["guests"]):
             for _ in range(count):

@@ -240,7 +240,7 @@ def suite_modules(built):
 def suites_of(boot, listed):
     """The suites that must run in a boot."""
     if boot == "kunit-models":
-        return ["kefa_rdm_chaos", "kefa_rdm_shaking"]
+        return [name for name in listed if name.startswith("kefa_rdm_")]
     split = {"kunit": False, "kunit-efa": True}
     return [name for name in listed
             if boot not in split or split[boot] == name.startswith("kefa_")]
@@ -250,16 +250,17 @@ def suite_boots(built, at, only):
     modules = suite_modules(built)
     common = {"suites": modules, "timeout": 1200}
     # Two boots, for two CPUs. Most of the time would be spent waiting for grace periods.
-    quick = {"accel": BY_TURNS, "kmemleak": True, "cmdline": "rcupdate.rcu_expedited=1",
-             "timeout": 1200}
+    # kmemleak doubles the time of the rest.
+    quick = {"accel": BY_TURNS, "kmemleak": bool(os.environ.get("LEAKS")) or at == "full",
+             "cmdline": "rcupdate.rcu_expedited=1", "timeout": 1200}
     efa = tuple(name for name in modules if name == "efa_kunit")
     boots = (("check", Boot("kunit-efa", suites=efa, **quick)),
              ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa), **quick)),
              ("full", Boot("kunit-parallel", **common)),
-             # Models with many more steps. A case may take minutes.
+             # All moments, and models with many more steps. A case may take minutes.
              ("full", Boot("kunit-models", suites=efa, timeout=3600,
-                           suite_parameters="chaos_seeds=10 chaos_steps=100000 shaking_all=1",
-                           cmdline="kunit.filter_glob=kefa_rdm_[cs]ha* "
+                           suite_parameters="chaos_seeds=10 chaos_steps=100000 rdm_long=1",
+                           cmdline="kunit.filter_glob=kefa_rdm_* "
                                    "sysctl.kernel.hung_task_timeout_secs=0")),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots

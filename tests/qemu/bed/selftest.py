@@ -25,7 +25,7 @@ CUT = {"the end of a guest within a suite": r"the guest ended while suites ran"}
 
 BOOTS = [
     # Failures that a guest survives.
-    (Boot("selftest-bugs", suites=(MODULE,), kmemleak=True, timeout=90,
+    (Boot("selftest-bugs", level="more", suites=(MODULE,), kmemleak=True, timeout=90,
           suite_parameters=broken("lock_order", "expectation", "skip", "warn",
                                   "atomic_sleep", "shift", "leak",
                                   "use_after_free", "unload"),
@@ -58,28 +58,28 @@ BOOTS = [
       "a fault knob without effect": r"^fault: not ok . - failslab was on and injected nothing",
       "a fault knob left on": r"^fault: fault knob failslab was left on and injected nothing",
       }),
-    (Boot("selftest-panic", suites=(MODULE,), suite_parameters=broken("null"),
+    (Boot("selftest-panic", level="more", suites=(MODULE,), suite_parameters=broken("null"),
           timeout=60),
      {**MISSING, **CUT,
       "an oops": r"^console: (BUG|Oops|KASAN|general protection|Kernel panic)",
       "a panic's exit": r"^guest crashed: QEMU exited with status 0",
       }),
     # The watchdog reports a soft lockup after twice that many seconds.
-    (Boot("selftest-lockup", suites=(MODULE,), suite_parameters=broken("lockup"),
+    (Boot("selftest-lockup", level="full", suites=(MODULE,), suite_parameters=broken("lockup"),
           cmdline="watchdog_thresh=3", timeout=60),
      {**MISSING, **CUT,
       "a loop": r"^console: (watchdog: BUG: soft lockup|Kernel panic .* softlockup)",
       "its end before the boot's": r"^guest crashed: QEMU exited with status 0",
       }),
-    (Boot("selftest-hang", suites=(MODULE,), suite_parameters=broken("hang"),
+    (Boot("selftest-hang", level="full", suites=(MODULE,), suite_parameters=broken("hang"),
           timeout=6),
      {**MISSING, **CUT, "a hang": r"^timeout: no end after 6 s"}),
     # With this patience, the guest's own watchdog doesn't end it before the bed does.
-    (Boot("selftest-dead", suites=(MODULE,), suite_parameters=broken("dead"),
+    (Boot("selftest-dead", level="full", suites=(MODULE,), suite_parameters=broken("dead"),
           timeout=4, grace=2, patience=600, smp=1),
      {**MISSING, **CUT, "a dead guest": r"^guest was dead: killed"}),
     # One guest is killed on request, and later crashes by itself.
-    (Boot("selftest-lives", guests=2, lives=3, smp=1, tests=("died",), timeout=120),
+    (Boot("selftest-lives", level="more", guests=2, lives=3, smp=1, tests=("died",), timeout=120),
      {"a warning before a guest was killed": r"^guest b, life 1: console: WARNING: CPU",
       "what failed before it was killed": r"^guest b, life 1: died: not ok 1 - broken",
       "the end that nobody asked for": r"^guest b, life 2: guest crashed: QEMU exited "

@@ -16,7 +16,7 @@
 
 PINGPONG=/sys/kernel/debug/kofi_pingpong
 EFASIM=/sys/kernel/debug/efasim/es0
-OPERATIONS=${OPERATIONS:-200}
+OPERATIONS=${OPERATIONS:-$([ "$LEVEL" = more ] && echo 50 || echo 200)}
 SERVER=$(ip_of a)
 SIDE=$([ "$ROLE" = a ] && echo server || echo client)
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1
-# more: yes
+# more: test stock-6.12
+# full: stock-6.1
 # host-root: yes
 # host-tools: rdma
 # timeout: 90

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test
-# more: test
+# full: test
 # guests: 2
 # cmdline: memmap=32M$0x20000000
 # host-root: yes

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test stock-6.12 stock-6.1 stock-newest
-# more: stock-6.12 stock-6.1 stock-newest
+# more: test stock-6.12 stock-newest
+# full: stock-6.1
 # timeout: 60
 #
 # The sample, and loading of its provider: a provider that is requested by name is loaded, and

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# more: yes
 # host-root: yes
 # host-tools: python3
 # timeout: 120

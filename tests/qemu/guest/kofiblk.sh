@@ -6,8 +6,7 @@
 # host-root: yes
 # host-tools: rdma
 # modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel libcrc32c
-# more: stock-newest
-# full: stock-6.1
+# full: stock-6.1 stock-newest
 # timeout: 600
 #
 # kofiblk between two kernels over the EFA provider and soft devices: connecting, data, a

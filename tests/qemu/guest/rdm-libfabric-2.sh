@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: test
+# kernel: test stock-6.12
 # alone: yes
-# more: test
+# more: stock-6.12
+# full: test
 # cmdline: memmap=32M$0x20000000
 # host-root: yes
 # host-tools: rdma

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kernel: test
+# more: yes
 # host-root: yes
 # host-tools: rdma
 # mem: 2G
