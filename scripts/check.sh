@@ -60,14 +60,23 @@ tree_files()
 		done
 }
 
-# scripts_of WORD: print the files whose first line runs WORD.
+# scripts_of WORD: print the files whose first line runs WORD. The caller is in the tree's top.
 scripts_of()
 {
-	tree_files | while read -r f; do
-		if head -n 1 "$KOFI_TOP/$f" 2> /dev/null | grep -aqE "^#!.*\b$1"; then
-			echo "$f"
-		fi
-	done
+	# shellcheck disable=SC2016
+	tree_files | xargs awk -v run="^#!.*[ /]($1)" 'FNR == 1 && $0 ~ run { print FILENAME } { nextfile }'
+}
+
+# once NAME TOOL COMMAND...: run COMMAND, which uses the file TOOL, with the files of which stdin has
+# the names, except those that have passed it with their present content, in any checkout.
+once()
+{
+	local list=$WORK/$1 passed
+	passed=$KOFI_CACHE/lint/$1-$({ cat "$2" .checkpatch.conf; echo "${@:3}"; } | sha256sum | cut -c 1-12)
+	touch "$passed"
+	xargs -r sha256sum | grep -vxFf "$passed" > "$list" || :
+	cut -c 67- "$list" | xargs -r -n 8 -P "$(nproc)" "${@:3}" || return
+	cat "$list" >> "$passed"
 }
 
 # --- builds ---
@@ -250,7 +259,7 @@ check_readme()
 
 check_selftest()
 {
-	"$PYTHON" -m unittest discover -q -s "$LIB" -p 'test_*.py' 2>&1 | tee "$WORK/log/unittest"
+	PYTHONPATH=$LIB "$PYTHON" -m unittest discover -q -s "$KOFI_TOP/tests/checks" 2>&1 | tee "$WORK/log/unittest"
 	# No tests at all are no success.
 	grep -q '^Ran [1-9]' "$WORK/log/unittest"
 }
@@ -263,13 +272,16 @@ check_licences()
 		cmp "$KOFI_TOP/LICENSES/preferred/$f" "$ksrc/LICENSES/preferred/$f" || rc=1
 	done
 	"$PYTHON" "$LIB/docs.py" maintainers || rc=1
-	"$PYTHON" "$LIB/layers.py" licences || rc=1
+	cd "$KOFI_TOP"
+	{ scripts_of . && tree_files '*.[chS]' '*.sh' '*.py' '*.rst' '*Makefile' Kbuild Kconfig '*.1' '*.8'; } |
+		xargs grep -L 'SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause' > "$WORK/unlicensed" || :
+	! sed 's/$/: no SPDX line/' "$WORK/unlicensed" | grep . || rc=1
 	return $rc
 }
 
 check_layers()
 {
-	"$PYTHON" "$LIB/layers.py" layers
+	"$PYTHON" "$LIB/layers.py"
 }
 
 check_sizes()
@@ -282,50 +294,37 @@ check_style()
 {
 	local ksrc checkpatch rc=0
 	ksrc=$("$KERNEL_SH" source)
-	checkpatch=(perl "$ksrc/scripts/checkpatch.pl" --no-tree --strict --terse
-		--show-types --no-summary --color=never)
+	checkpatch=(once style "$ksrc/scripts/checkpatch.pl" perl "$ksrc/scripts/checkpatch.pl"
+		--no-tree --strict --terse --show-types --no-summary --color=never)
 	cd "$KOFI_TOP"
 	tree_files '*.[chS]' ':!compat/*' ':!*trace.h' ':!bench/plugin.c' ':!tests/fuzz/*' |
-		xargs -r -n 16 -P "$(nproc)" "${checkpatch[@]}" -f || rc=1
+		"${checkpatch[@]}" -f || rc=1
 	# Versions are compared here, and an older kernel's macro takes more or less.
-	tree_files 'compat/*.[chS]' | xargs -r "${checkpatch[@]}" -f \
+	tree_files 'compat/*.[chS]' | "${checkpatch[@]}" -f \
 		--ignore LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED || rc=1
 	# The tracing macros are laid out as the kernel's own trace headers are.
-	tree_files '*trace.h' | xargs -r "${checkpatch[@]}" -f \
+	tree_files '*trace.h' | "${checkpatch[@]}" -f \
 		--ignore OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT || rc=1
 	# No code of the kernel's: types and interface are C's and QEMU's.
-	tree_files bench/plugin.c 'tests/fuzz/*.c' | xargs -r "${checkpatch[@]}" -f \
+	tree_files bench/plugin.c 'tests/fuzz/*.c' | "${checkpatch[@]}" -f \
 		--ignore PREFER_KERNEL_TYPES,AVOID_EXTERNS,BIT_MACRO,MACRO_ARG_UNUSED,EXPORT_SYMBOL || rc=1
 	return $rc
 }
 
-# The first commit and merges aren't checked.
+# .gitlint has the rules, CONTRIBUTING.md the areas. Commits up to this one are as they are.
+CHECKED_SINCE=c2064b9ee2b757c5423916b2536128052fae6e4e
 check_commits()
 {
-	local log hash subject bad=0
+	local areas
 	cd "$KOFI_TOP"
-	[ -e .git ] || { echo "not a git checkout"; return $NOT_HERE; }
-	log=$(git log --no-merges --min-parents=1 --format='%h%x09%s')
-	while IFS=$'\t' read -r hash subject; do
-		[ -n "$hash" ] || continue
-		if ! grep -qE '^[a-z][a-z0-9._/-]*(, [a-z0-9._/-]+)*(: [a-z0-9._/-]+)*: [a-z]' <<< "$subject"; then
-			echo "$hash: not 'area: verb ...': $subject"
-			bad=1
-		fi
-		if ((${#subject} > 65)); then
-			echo "$hash: subject of ${#subject} characters, 65 are the limit"
-			bad=1
-		fi
-		if [ -z "$(git log -1 --format=%b "$hash")" ]; then
-			echo "$hash: says nothing about why: $subject"
-			bad=1
-		fi
-	done <<< "$log"
-	if [ $bad = 0 ] && [ "$(git rev-parse --is-shallow-repository)" = true ]; then
-		echo "a shallow clone, most commits aren't here"
+	# shellcheck disable=SC2016
+	areas=$(sed -n 's/^- `\([a-z]*\)`:.*/\1/p' CONTRIBUTING.md | paste -sd '|')
+	if ! git cat-file -e "$CHECKED_SINCE" 2> /dev/null; then
+		echo "no git checkout, or a shallow one"
 		return $NOT_HERE
 	fi
-	return $bad
+	gitlint -c "title-match-regex.regex=^($areas)(, ($areas))*: [a-z]" \
+		--commits "$CHECKED_SINCE..HEAD"
 }
 
 check_kerneldoc()
@@ -334,7 +333,7 @@ check_kerneldoc()
 	ksrc=$("$KERNEL_SH" source)
 	cd "$KOFI_TOP"
 	"$PYTHON" "$LIB/kdoc.py" || rc=1
-	tree_files '*.c' '*.h' | xargs -r -n 32 -P "$(nproc)" \
+	tree_files '*.c' '*.h' | once kernel-doc "$ksrc/scripts/kernel-doc" \
 		perl "$ksrc/scripts/kernel-doc" -none -Wall -Werror || rc=1
 	return $rc
 }
@@ -353,7 +352,7 @@ check_words()
 {
 	local rc=0
 	cd "$KOFI_TOP"
-	tree_files ':!LICENSES/*' | xargs -r codespell || rc=1
+	tree_files ':!LICENSES/*' | once codespell /usr/bin/codespell codespell || rc=1
 	"$PYTHON" "$LIB/docs.py" links || rc=1
 	return $rc
 }
@@ -389,6 +388,7 @@ run()
 	*) result=FAIL; note= ;;
 	esac
 	printf '%-5s %-12s %3d s  %s\n' "$result" "$name" $((SECONDS - start)) "$note"
+	[ "$result" = FAIL ] || sed -n 's/^warning:/      &/p' "$log"
 	if [ "$result" = FAIL ]; then
 		head -n $SHOWN_LINES "$log" | sed 's/^/      /'
 		[ "$(wc -l < "$log")" -le $SHOWN_LINES ] || echo "      ... all of it in $log"

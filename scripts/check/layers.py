@@ -2,16 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Which directories may include headers of which others, and other rules of layering.
 
-  layers.py layers      what C files and Kbuild files reach
-  layers.py licences    every file's SPDX line
-
 The table is the rule; a file is judged by the longest directory that matches.
 A new layer needs a row before it may hold any C.
 """
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 
 import tree
@@ -168,25 +164,6 @@ def check_flags(report, path, text):
             report.add(path, n, "objects of another directory belong to that directory")
 
 
-SPDX = "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause"
-SPDX_KINDS = (".c", ".h", ".S", ".sh", ".py", ".rst", ".pl", ".yml", ".yaml", ".1", ".8",
-              "Kbuild", "Kconfig", "Makefile")
-
-
-def check_spdx(report, path, text):
-    if not any(SPDX in line for line in text.splitlines()[:3]):
-        report.add(path, 1, f"no '{SPDX}'")
-
-
-def check_licences(top, report):
-    for path in tree.files(top):
-        name = os.path.basename(path)
-        if path.startswith("LICENSES/"):
-            continue
-        if name.endswith(SPDX_KINDS) or "." not in name and is_script(top, path):
-            check_spdx(report, path, tree.read(top, path))
-
-
 def check_layers(top, report):
     have = set(tree.files(top))
     for path in sorted(have):
@@ -205,12 +182,7 @@ def check_layers(top, report):
         check_code(report, path, text)
 
 
-def is_script(top, path):
-    with open(os.path.join(top, path), "rb") as f:
-        return f.read(2) == b"#!"
-
-
 if __name__ == "__main__":
     out = tree.Report()
-    {"licences": check_licences, "layers": check_layers}[sys.argv[1]](tree.TOP, out)
+    check_layers(tree.TOP, out)
     out.finish()

@@ -57,8 +57,8 @@ class Sizes(TreeTest):
         self.refuses(check_sizes, {"kofi/x.c": source(81)}, "f() has 81 lines")
 
     def test_file(self):
-        self.accepts(check_sizes, {"kofi/x.c": "\n" * 800})
-        self.refuses(check_sizes, {"kofi/x.c": "\n" * 801}, "801 lines")
+        self.accepts(check_sizes, {"kofi/x.c": "\n" * 1000})
+        self.refuses(check_sizes, {"kofi/x.c": "\n" * 1001}, "1001 lines")
 
     def test_core(self):
         thin = {f"kofi/{n}.c": "/* why */\nint a;\n" * 300 for n in range(9)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 from fixture import TreeTest
-from layers import SPDX, check_layers, check_licences
+from layers import check_layers
 
 # What there is to be included.
 HOUSE = {path: "" for path in (
@@ -142,13 +142,3 @@ class Code(TreeTest):
                      "$(src)/../prov/efa")
         self.refuses(check_layers, self.one("kofi/Makefile", "kofi-y := ../prov/efa/wire.o\n"),
                      "another directory")
-
-
-class Licences(TreeTest):
-    def test_spdx(self):
-        self.accepts(check_licences, {
-            "kofi/x.c": f"// {SPDX}\n", "kofi/Makefile": f"# {SPDX}\n",
-            "run": f"#!/bin/sh\n# {SPDX}\n", "notes": "no script\n"})
-        self.refuses(check_licences, {"kofi/x.c": "// SPDX-License-Identifier: GPL-2.0\n"}, "x.c")
-        self.refuses(check_licences, {"tests/run": "#!/bin/sh\n"}, "tests/run")
-        self.refuses(check_licences, {"kofi/Makefile": "obj-m := x.o\n"}, "Makefile")
