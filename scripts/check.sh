@@ -312,7 +312,7 @@ check_style()
 }
 
 # .gitlint has the rules, CONTRIBUTING.md the areas. Commits up to this one are as they are.
-CHECKED_SINCE=c2064b9ee2b757c5423916b2536128052fae6e4e
+CHECKED_SINCE=381c98284eae535c32fb4999e8a8f6b28f7cc874
 check_commits()
 {
 	local areas
