@@ -6,6 +6,9 @@
  * complete all operations that are still outstanding.
  */
 #include <linux/slab.h>
+#include "copy.h"
+#include "direct/op.h"
+#include "direct/rnr.h"
 #include "ep.h"
 #include "kefa.h"
 #include "mr.h"

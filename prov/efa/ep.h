@@ -11,10 +11,11 @@
 #include "domain.h"
 #include "hw.h"
 #include "kefa.h"
-#include "direct/op.h"
-#include "direct/rest.h"
-#include "direct/rnr.h"
 
+struct kefa_again;
+struct kefa_copy;
+struct kefa_op;
+struct kefa_rest;
 struct seq_file;
 
 #define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
@@ -24,6 +25,9 @@ struct seq_file;
 /* Flags that may be defaults. Remote CQ data and FI_MORE concern single operations. */
 #define KEFA_TX_DEFAULTS	(KEFA_TX_FLAGS & ~(FI_REMOTE_CQ_DATA | FI_MORE))
 #define KEFA_RX_DEFAULTS	(KEFA_RX_FLAGS & ~FI_MORE)
+
+/* The upper half of an operation's id. */
+#define KEFA_OP_USE	BIT_ULL(32)
 
 /* Interval of checks whether readers still poll; if not, events are enabled. */
 #ifndef KEFA_WATCH_MS
@@ -327,7 +331,7 @@ struct kefa_ep {
 	struct delayed_work	map_retry;
 };
 
-/* direct/path.h has the inline functions for posting and completing. */
+/* io.h and direct/path.h have the inline functions for posting and completing. */
 
 int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
@@ -362,9 +366,36 @@ static inline void kefa_ep_kick(struct kefa_ep *ep)
 	queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
 }
 
-/* direct/progress.c */
+/**
+ * kefa_not_enabled() - check whether an endpoint accepts posts
+ * @ep: the endpoint
+ *
+ * Callers check under RCU before they map memory, because kefa_ep_halt() is followed by a
+ * grace period, and again under the lock before they use the queue pair.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, -ENODEV, -FI_EOPBADSTATE.
+ */
+static inline int kefa_not_enabled(const struct kefa_ep *ep)
+{
+	/* Pairs with kefa_ep_start(), which has set up the endpoint. */
+	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
+		return 0;
+	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+}
+
+/* notify.c */
 
 void kefa_ep_event(void *arg);
+void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker) __releases(&ep->lock);
+void kefa_ep_idle(struct work_struct *work);
+bool kefa_ep_arm(struct kefa_ep *ep);
+void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self) __releases(&ep->lock);
+struct kefa_news kefa_ep_news(struct kefa_ep *ep);
+void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
+
+/* direct/progress.c */
+
 void kefa_ep_work(struct work_struct *work);
 unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_ep_flush(struct kefa_ep *ep);
@@ -373,20 +404,12 @@ void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err);
 void kefa_rx_flush(struct kefa_ep *ep);
 void kefa_rx_hold(struct kefa_ep *ep, bool more);
 void kefa_ep_fail_all(struct kefa_ep *ep, int err);
-void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker) __releases(&ep->lock);
-void kefa_ep_watch(struct kefa_ep *ep);
-bool kefa_ep_arm(struct kefa_ep *ep);
-void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self) __releases(&ep->lock);
-struct kefa_news kefa_ep_news(struct kefa_ep *ep);
-void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
-void kefa_ep_idle(struct work_struct *work);
 bool kefa_ep_read(void *arg, bool last, struct kofi_cq_reader *reader);
 void kefa_ep_map_retry(struct work_struct *work);
 
 /* direct/post.c */
 
 extern const struct kofi_req_ops kefa_req_ops;
-int kefa_not_enabled(const struct kefa_ep *ep);
 int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what);
 int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 		      enum kefa_short what);

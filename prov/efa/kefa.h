@@ -68,6 +68,9 @@ void kefa_debugfs_del(struct kefa_dev *dev);
 
 /* status.c */
 
+/* The device's status for a peer without a posted receive. */
+#define KEFA_STATUS_RNR		10
+
 int kefa_status_errno(u32 status);
 const char *kefa_status_text(int status);
 

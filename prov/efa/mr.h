@@ -9,7 +9,7 @@
 #include <kofi/provider.h>
 #include "domain.h"
 #include "ep.h"
-#include "direct/op.h"
+#include "mem.h"
 
 /* mr_pool.c */
 

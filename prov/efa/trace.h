@@ -12,6 +12,7 @@
 #define KEFA_TRACE_H
 
 #include <linux/tracepoint.h>
+#include "direct/op.h"
 #include "ep.h"
 #include "mr.h"
 #include "rdm/packet.h"

@@ -23,6 +23,9 @@
 #include "../../prov/efa/slid.c"
 #include "../../prov/efa/av.c"
 #include "../../prov/efa/ep.c"
+#include "../../prov/efa/notify.c"
+#include "../../prov/efa/mem.c"
+#include "../../prov/efa/copy.c"
 #include "../../prov/efa/direct/plain.c"
 #include "../../prov/efa/direct/post.c"
 #include "../../prov/efa/direct/progress.c"
@@ -37,7 +40,6 @@
 #include "../../prov/efa/status.c"
 #include "../../prov/efa/cpus.c"
 #include "../../prov/efa/debugfs.c"
-#include "../../prov/efa/trace.c"
 #include "../../prov/efa/rdm/ep.c"
 #include "../../prov/efa/rdm/report.c"
 #include "../../prov/efa/rdm/send.c"
@@ -61,3 +63,5 @@
 #include "../../prov/efa/rdm/fast_send.c"
 #include "../../prov/efa/rdm/fast_eager.c"
 #include "../../prov/efa/rdm/show.c"
+/* Last, as the tracepoints are created by each trace.h that follows it. */
+#include "../../prov/efa/trace.c"

@@ -3,58 +3,18 @@
 #ifndef KEFA_OP_H
 #define KEFA_OP_H
 
-#include <linux/dma-direction.h>
 #include <linux/kernel.h>
-#include <linux/list.h>
-#include <linux/mm.h>
 #include <linux/types.h>
-#include <linux/uio.h>
 #include <kofi/rma.h>
-#include "../dma.h"
 #include "../hw.h"
+#include "../mem.h"
 
 struct kefa_ah;
+struct kefa_copy;
 struct kefa_ep;
 struct kefa_mr;
 struct kefa_rest;
 struct kefa_side;
-struct page;
-
-/**
- * struct kefa_run - memory that is physically contiguous
- * @page: first page
- * @off: offset in @page
- * @len: length in bytes
- */
-struct kefa_run {
-	struct page	*page;
-	u32		off;
-	u32		len;
-};
-
-/**
- * struct kefa_seg - mapped memory
- * @dma: DMA address
- * @phys: physical address
- * @len: length in bytes
- */
-struct kefa_seg {
-	dma_addr_t	dma;
-	phys_addr_t	phys;
-	u32		len;
-};
-
-/**
- * struct kefa_copy - a copy buffer of an endpoint
- * @list: in kefa_ep.copies; under kefa_ep.lock
- * @data: memory of the buffer; NULL until its first use
- * @dma: DMA address of @data
- */
-struct kefa_copy {
-	struct list_head	list;
-	void			*data;
-	dma_addr_t		dma;
-};
 
 /* Two cache lines. Operations without mapped memory use only the first. */
 #define KEFA_OP_SIZE	128
@@ -126,63 +86,10 @@ struct kefa_op {
 static_assert(sizeof(struct kefa_op) == KEFA_OP_SIZE);
 static_assert(offsetof(struct kefa_op, seg) <= 64);
 
-/* The upper half of an operation's id. */
-#define KEFA_OP_USE	BIT_ULL(32)
-
-/**
- * kefa_linear() - check whether memory is at a fixed distance from its physical address
- * @buf: the memory
- *
- * Context: Any.
- * Return: whether it is.
- */
-static __always_inline bool kefa_linear(const void *buf)
-{
-	/* virt_addr_valid() looks up the section of the page, which takes 50 instructions. */
-	if (likely((unsigned long)buf >= PAGE_OFFSET && buf < high_memory))
-		return true;
-	return virt_addr_valid(buf);
-}
-
-/**
- * kefa_one_piece() - check whether a kernel buffer is physically contiguous
- * @buf: the buffer
- *
- * A buffer is, if it begins in memory that the kernel maps at a fixed distance from its physical
- * address. As for buffers on the stack, only kernels that debug DMA look for memory of PCI
- * devices: that reads the page's flags, which no other step of a plain call needs.
- *
- * Context: Any.
- * Return: true if it is contiguous and can be transferred.
- */
-static __always_inline bool kefa_one_piece(const void *buf)
-{
-	return kefa_linear(buf) &&
-	       !(IS_ENABLED(CONFIG_DMA_API_DEBUG) && kefa_dma_p2p(virt_to_page(buf)));
-}
-
-typedef int (*kefa_walk_fn)(void *arg, struct page *page, u32 off, u32 len);
-
-int kefa_walk_kvec(void *addr, size_t len, kefa_walk_fn fn, void *arg);
-int kefa_walk(const struct iov_iter *iter, kefa_walk_fn fn, void *arg);
-bool kefa_iter_p2p(const struct iov_iter *iter);
-int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
-	      struct kefa_run *run, unsigned int max);
-int kefa_map(struct kefa_ep *ep, const struct kefa_run *runs, unsigned int n,
-	     struct kefa_seg *segs, enum dma_data_direction dir);
-void kefa_unmap(struct kefa_ep *ep, const struct kefa_seg *segs, unsigned int n,
-		enum dma_data_direction dir);
-size_t kefa_keep(phys_addr_t phys, size_t len);
 size_t kefa_ops_keep(struct kefa_ep *ep);
 void kefa_ops_scan(struct kefa_ep *ep, u32 scan);
-int kefa_copies_init(struct kefa_ep *ep);
-struct kefa_copy *kefa_copy_get(struct kefa_ep *ep);
-struct kefa_copy *kefa_copy_take(struct kefa_ep *ep);
-void kefa_copy_put(struct kefa_ep *ep, struct kefa_copy *copy);
-bool kefa_copy_ready(struct kefa_ep *ep);
 int kefa_ops_init(struct kefa_ep *ep);
 void kefa_ops_fini(struct kefa_ep *ep);
-void kefa_copies_fini(struct kefa_ep *ep, bool leave);
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head);
 void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,

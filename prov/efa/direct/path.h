@@ -3,9 +3,13 @@
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
-#include "../dma.h"
-#include "../ep.h"
+#include "../copy.h"
+#include "../io.h"
+#include "../mem.h"
 #include "../trace.h"
+#include "op.h"
+#include "rest.h"
+#include "rnr.h"
 
 /* Return: whether a transition between states is valid. */
 static __always_inline bool kefa_op_may(enum kefa_op_state from,
@@ -40,42 +44,6 @@ static __always_inline void kefa_op_set_state(struct kefa_ep *ep,
 	lockdep_assert_held(&ep->lock);
 	WARN_ON_ONCE(!kefa_op_may(op->state, state));
 	op->state = state;
-}
-
-/**
- * kefa_ep_unlock_news() - release the lock, then send pending notifications
- * @ep: the endpoint
- *
- * For calls of the ULP, most of which have no notifications.
- *
- * Context: Process or softirq context, under kefa_ep.lock, which is released.
- */
-static __always_inline void kefa_ep_unlock_news(struct kefa_ep *ep)
-	__releases(&ep->lock)
-{
-	lockdep_assert_held(&ep->lock);
-	if (likely(!(ep->tx.notify | ep->rx.notify | ep->tx.room | ep->rx.room)))
-		spin_unlock_bh(&ep->lock);
-	else
-		kefa_ep_unlock_tell(ep, false);
-}
-
-/**
- * kefa_copy_free() - free a copy buffer
- * @ep: the endpoint
- * @copy: the buffer
- *
- * The buffer goes to the front of the list, so that buffers with memory are reused first.
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- */
-static inline void kefa_copy_free(struct kefa_ep *ep, struct kefa_copy *copy)
-{
-	lockdep_assert_held(&ep->lock);
-	if (copy->data)
-		list_add(&copy->list, &ep->copies);
-	else
-		list_add_tail(&copy->list, &ep->copies);
 }
 
 /**
@@ -134,27 +102,6 @@ static __always_inline void kefa_op_end(struct kefa_ep *ep, struct kefa_side *si
 	*side->ended_tail = op;
 	side->ended_tail = &op->next;
 	side->nended++;
-}
-
-/**
- * kefa_seg_map() - map one piece of memory for DMA
- * @ep: the endpoint
- * @seg: takes the mapping
- * @phys: physical address of the memory
- * @len: length in bytes
- * @dir: direction of the transfer
- *
- * Context: Process or softirq context; doesn't sleep.
- * Return: false without DMA space.
- */
-static __always_inline bool kefa_seg_map(struct kefa_ep *ep, struct kefa_seg *seg,
-					 phys_addr_t phys, u32 len,
-					 enum dma_data_direction dir)
-{
-	seg->dma = kefa_dma_map(ep->dma, phys, len, dir);
-	seg->phys = phys;
-	seg->len = len;
-	return !dma_mapping_error(ep->dma, seg->dma);
 }
 
 /* Return: whether data of an operation fits into the work request. */
@@ -254,21 +201,6 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
 	if (unlikely(ret))
 		kefa_ep_refused(ep, n, ret);
-}
-
-/**
- * kefa_ep_holds() - check whether posts are held back, to share a doorbell
- * @ep: the endpoint
- *
- * Posts of handlers are held: the worker posts them after the handlers have returned.
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- * Return: true if posts are held back.
- */
-static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
-{
-	lockdep_assert_held(&ep->lock);
-	return unlikely(ep->worker) && ep->worker == current;
 }
 
 /**

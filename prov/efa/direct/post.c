@@ -73,24 +73,6 @@ static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
 	return len > ep->dom->dev->mtu ? -EMSGSIZE : 0;
 }
 
-/**
- * kefa_not_enabled() - check whether an endpoint accepts posts
- * @ep: the endpoint
- *
- * Callers check under RCU before they map memory, because kefa_ep_halt() is followed by a
- * grace period, and again under the lock before they use the queue pair.
- *
- * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -ENODEV, -FI_EOPBADSTATE.
- */
-int kefa_not_enabled(const struct kefa_ep *ep)
-{
-	/* Pairs with kefa_ep_start(), which has set up the endpoint. */
-	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
-		return 0;
-	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
-}
-
 /* Return: whether the resource has become available before the lock was taken. */
 static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
 			   enum kefa_short what)

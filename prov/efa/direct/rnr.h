@@ -10,9 +10,6 @@ struct kefa_ep;
 struct kefa_op;
 struct work_struct;
 
-/* The device's status for a peer without a posted receive. */
-#define KEFA_STATUS_RNR		10
-
 /**
  * struct kefa_again - a work request that may have to be resent
  * @wr: the work request, with inline data in its own memory

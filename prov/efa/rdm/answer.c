@@ -4,7 +4,6 @@
  * operation has the answers that are due, and the pump sends them when there is a slot.
  */
 #include <linux/delay.h>
-#include "../direct/path.h"
 #include "rdm.h"
 
 /* --- the types --- */

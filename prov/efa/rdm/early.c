@@ -8,7 +8,6 @@
  * A message whose turn has come, and that can't begin for now, is also in kefa_rdm.due, for the
  * pump to try again.
  */
-#include "../direct/path.h"
 #include "msg.h"
 
 /* Return: the first packet of a message that is kept, or NULL. */

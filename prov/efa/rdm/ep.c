@@ -4,7 +4,6 @@
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
-#include "../direct/path.h"
 #include "rdm.h"
 #include "strange.h"
 

@@ -3,7 +3,7 @@
 #ifndef KEFA_RDM_FAST_H
 #define KEFA_RDM_FAST_H
 
-#include "../direct/path.h"
+#include "../trace.h"
 #include "fast_eager.h"
 #include "rdm.h"
 #include "tx.h"

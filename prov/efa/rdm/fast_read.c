@@ -9,6 +9,7 @@
  * Anything else takes the slow path of longread.c and source.c. Nothing changes before it is known
  * which way is taken.
  */
+#include "../trace.h"
 #include "fast.h"
 #include "fast_read.h"
 

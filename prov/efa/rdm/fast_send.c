@@ -7,7 +7,8 @@
  * Any other call, and any call that fails here, takes the slow path of send.c and recv.c, which
  * returns and counts all errors.
  */
-#include "../direct/path.h"
+#include "../io.h"
+#include "../trace.h"
 #include "fast_eager.h"
 #include "rdm.h"
 #include "fast_read.h"

@@ -17,7 +17,7 @@
  */
 #include <linux/string.h>
 #include "../ah.h"
-#include "../direct/path.h"
+#include "../trace.h"
 #include "ident.h"
 #include "rdm.h"
 

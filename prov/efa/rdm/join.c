@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
-#include "../direct/path.h"
+#include "../trace.h"
 #include "rdm.h"
 #include "strange.h"
 

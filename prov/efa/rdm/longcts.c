@@ -7,7 +7,6 @@
  * The receiver grants the whole message even if its buffer is shorter, because the send doesn't
  * complete before all data was sent.
  */
-#include "../direct/path.h"
 #include "rdm.h"
 #include "tx.h"
 

@@ -9,7 +9,6 @@
  * memory.
  */
 #include "../dma.h"
-#include "../direct/path.h"
 #include "rdm.h"
 #include "tx.h"
 

@@ -8,8 +8,8 @@
  * are the other packets of the message, until a matching receive is posted. A message that has a
  * receive is an operation, which later packets of the message find by its number.
  */
+#include "../trace.h"
 #include "fast.h"
-#include "../direct/path.h"
 #include "ident.h"
 #include "msg.h"
 #include "strange.h"

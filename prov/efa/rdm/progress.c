@@ -5,7 +5,7 @@
  * Answers are sent first, because peers wait for them.
  */
 #include "../dma.h"
-#include "../direct/path.h"
+#include "../io.h"
 #include "rdm.h"
 
 /* --- sending --- */

@@ -12,8 +12,10 @@
 #include <linux/hrtimer.h>
 #include <kofi/match.h>
 #include "../av.h"
+#include "../copy.h"
 #include "../dma.h"
 #include "../ep.h"
+#include "../mem.h"
 #include "backoff.h"
 #include "fair.h"
 #include "index.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Receives. The core's matching decides which message a receive takes. */
-#include "../direct/path.h"
+#include "../io.h"
+#include "../trace.h"
 #include "rdm.h"
 
 static int kefa_rdm_rx_check(struct kefa_rdm *rdm, const struct kofi_req *req)

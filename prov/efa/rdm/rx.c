@@ -13,7 +13,7 @@
  */
 #include <linux/slab.h>
 #include "../dma.h"
-#include "../direct/path.h"
+#include "../trace.h"
 #include "rdm.h"
 
 /* --- memory --- */

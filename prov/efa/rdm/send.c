@@ -6,7 +6,8 @@
  * numbered, because nothing may fail after that.
  */
 #include "../dma.h"
-#include "../direct/path.h"
+#include "../io.h"
+#include "../trace.h"
 #include "rdm.h"
 #include "tx.h"
 

@@ -8,7 +8,6 @@
  * But a peer sends its HANDSHAKE only once. If it was lost, nothing else would end the wait: a peer
  * that owes it for too long is dead.
  */
-#include "../direct/path.h"
 #include "rdm.h"
 
 /* States in which an operation waits for the peer. */

@@ -12,7 +12,6 @@
 #include <linux/slab.h>
 #include "../dma.h"
 #include "../mr.h"
-#include "../direct/path.h"
 #include "rdm.h"
 #include "fast_read.h"
 #include "tx.h"

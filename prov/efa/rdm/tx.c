@@ -14,7 +14,8 @@
 #include <linux/list_sort.h>
 #include <linux/slab.h>
 #include "../dma.h"
-#include "../direct/path.h"
+#include "../io.h"
+#include "../trace.h"
 #include "rdm.h"
 #include "tx.h"
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Events of the device, and notifications of readers, of handlers and of ULPs whose posts were
+ * refused.
+ */
+#include <linux/lockdep.h>
+#include "io.h"
+#include "kefa.h"
+
+static bool kefa_ep_poke(struct kefa_ep *ep)
+{
+	struct kofi_cq *tx = ep->tx.base.cq, *rx = ep->rx.base.cq;
+
+	return (tx && kofi_cq_poke(tx)) || (rx && rx != tx && kofi_cq_poke(rx));
+}
+
+/**
+ * kefa_ep_event() - handle the device's event for an endpoint
+ * @arg: the endpoint
+ *
+ * Context: Hard interrupt.
+ */
+void kefa_ep_event(void *arg)
+{
+	struct kefa_ep *ep = arg;
+
+	atomic64_inc(&ep->events);
+	if (ep->by_readers && kefa_ep_poke(ep))
+		return;
+	/* A reader polls, so don't arm the queue again. */
+	if (ep->by_readers && READ_ONCE(ep->polled))
+		queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
+	else
+		kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_ep_news() - collect pending notifications
+ * @ep: the endpoint
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: the notifications, for kefa_ep_tell() after releasing the lock.
+ */
+struct kefa_news kefa_ep_news(struct kefa_ep *ep)
+{
+	struct kefa_side *sides[] = { &ep->tx, &ep->rx };
+	struct kefa_news news = { };
+	int i;
+
+	lockdep_assert_held(&ep->lock);
+	for (i = 0; i < ARRAY_SIZE(sides); i++) {
+		if (sides[i]->notify)
+			news.cq[i] = sides[i]->base.cq;
+		sides[i]->notify = false;
+		if (unlikely(sides[i]->room)) {
+			news.room[i] = true;
+			sides[i]->room = false;
+			sides[i]->wanted = false;
+		}
+	}
+	if (news.cq[0] == news.cq[1])
+		news.cq[1] = NULL;
+	return news;
+}
+
+/**
+ * kefa_ep_tell() - notify readers of completions, and of room for refused posts
+ * @ep: the endpoint
+ * @news: notifications to send
+ * @in_worker: the caller is the endpoint's worker, so handlers may be called
+ *
+ * Context: Process context, without kefa_ep.lock.
+ */
+void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
+{
+	int i;
+
+	if (unlikely(news.room[0]))
+		kofi_side_tell_room(&ep->tx.base);
+	if (unlikely(news.room[1]))
+		kofi_side_tell_room(&ep->rx.base);
+	for (i = 0; i < ARRAY_SIZE(news.cq); i++) {
+		if (news.cq[i] && in_worker)
+			kofi_cq_notify_worker(news.cq[i]);
+		else if (news.cq[i])
+			kofi_cq_notify(news.cq[i]);
+	}
+}
+
+/**
+ * kefa_ep_unlock_tell() - release the lock, then send pending notifications
+ * @ep: the endpoint
+ * @in_worker: the caller is the endpoint's worker
+ *
+ * Not inlined, so that callers without notifications don't need a struct kefa_news and a
+ * stack protector.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock, which is released.
+ */
+noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
+	__releases(&ep->lock)
+{
+	struct kefa_news news = kefa_ep_news(ep);
+
+	if (in_worker && !ep->by_readers && (news.cq[0] || news.cq[1]))
+		ep->worker = current;
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, in_worker);
+}
+
+/**
+ * kefa_ep_idle() - check whether readers still poll
+ * @work: kefa_ep.idle
+ *
+ * Context: Process context.
+ */
+void kefa_ep_idle(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep, idle);
+
+	spin_lock_bh(&ep->lock);
+	ep->watched = false;
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_ep_arm() - make sure that an event or a reader will notice later completions
+ * @ep: the endpoint, enabled
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: true if there are completions already; if false, an event will come or a reader
+ * polls.
+ */
+bool kefa_ep_arm(struct kefa_ep *ep)
+{
+	if (ep->by_readers && ep->polled) {
+		WRITE_ONCE(ep->polled, false);
+		kefa_ep_watch(ep);
+		return false;
+	}
+	return kefa_hw_arm(&ep->hq) > 0;
+}
+
+/**
+ * kefa_ep_read_end() - release the lock after polling for a reader of fabric efa
+ * @ep: the endpoint
+ * @found: there were completions, or something else has left notifications
+ * @self: number of sleepers that the reader counts as
+ *
+ * Context: Process context, under kefa_ep.lock, which is released.
+ */
+void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
+	__releases(&ep->lock)
+{
+	__kefa_ep_read_end(ep, found, self);
+}
