@@ -6,12 +6,12 @@
 #include "packet.h"
 
 /* Room for the next header; @at is NULL after one didn't fit. */
-struct kefa_room {
+struct kefa_space {
 	u8	*at;
 	size_t	left;
 };
 
-static void kefa_put(struct kefa_room *room, const void *from, size_t len)
+static void kefa_put(struct kefa_space *room, const void *from, size_t len)
 {
 	if (!room->at || len > room->left) {
 		room->at = NULL;
@@ -25,21 +25,21 @@ static void kefa_put(struct kefa_room *room, const void *from, size_t len)
 	room->left -= len;
 }
 
-static void kefa_put32(struct kefa_room *room, u32 v)
+static void kefa_put32(struct kefa_space *room, u32 v)
 {
 	const __le32 le = cpu_to_le32(v);
 
 	kefa_put(room, &le, sizeof(le));
 }
 
-static void kefa_put64(struct kefa_room *room, u64 v)
+static void kefa_put64(struct kefa_space *room, u64 v)
 {
 	const __le64 le = cpu_to_le64(v);
 
 	kefa_put(room, &le, sizeof(le));
 }
 
-static bool kefa_build_fixed(const struct kefa_pkt *pkt, struct kefa_room *room)
+static bool kefa_build_fixed(const struct kefa_pkt *pkt, struct kefa_space *room)
 {
 	const struct kefa_pkt_row *row = pkt->row;
 	const struct kefa_base_hdr base = {
@@ -61,7 +61,7 @@ static bool kefa_build_fixed(const struct kefa_pkt *pkt, struct kefa_room *room)
 	return true;
 }
 
-static void kefa_build_opt(const struct kefa_pkt *pkt, struct kefa_room *room)
+static void kefa_build_opt(const struct kefa_pkt *pkt, struct kefa_space *room)
 {
 	if (pkt->flags & KEFA_REQ_OPT_RAW_ADDR_HDR) {
 		kefa_put32(room, pkt->raw_len);
@@ -73,7 +73,7 @@ static void kefa_build_opt(const struct kefa_pkt *pkt, struct kefa_room *room)
 		kefa_put32(room, pkt->connid);
 }
 
-static void kefa_build_body(const struct kefa_pkt *pkt, struct kefa_room *room)
+static void kefa_build_body(const struct kefa_pkt *pkt, struct kefa_space *room)
 {
 	const u16 flags = pkt->row->flags;
 
@@ -87,7 +87,7 @@ static void kefa_build_body(const struct kefa_pkt *pkt, struct kefa_room *room)
 		kefa_put64(room, pkt->connid);
 }
 
-static void kefa_build_handshake(const struct kefa_pkt *pkt, struct kefa_room *room)
+static void kefa_build_handshake(const struct kefa_pkt *pkt, struct kefa_space *room)
 {
 	const struct kefa_shake *shake = &pkt->shake;
 	u32 i;
@@ -123,7 +123,7 @@ static void kefa_build_handshake(const struct kefa_pkt *pkt, struct kefa_room *r
  */
 size_t kefa_build(const struct kefa_pkt *pkt, void *buf, size_t room)
 {
-	struct kefa_room rest = { buf, room };
+	struct kefa_space rest = { buf, room };
 
 	if (!kefa_build_fixed(pkt, &rest))
 		return 0;

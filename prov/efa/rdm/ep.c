@@ -248,7 +248,7 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 	rdm->self.device_version = ep->dom->dev->part_id;
 	for (i = 0; i < 2 * KEFA_SIGNS; i++)
 		kefa_shape_make(&rdm->shapes[i / 2][i % 2], &rdm->lim, &rdm->self, i / 2, i % 2);
-	kefa_rdm_limits(ep);
+	kefa_rdm_set_limits(ep);
 	kefa_rx_refill(rdm);
 }
 
@@ -284,7 +284,7 @@ static const struct kefa_ep_kind kefa_rdm_kind = {
 	.init		= kefa_rdm_init,
 	.fini		= kefa_rdm_fini,
 	.started	= kefa_rdm_started,
-	.limits		= kefa_rdm_limits,
+	.limits		= kefa_rdm_set_limits,
 	.linger		= kefa_rdm_linger,
 	.poll		= kefa_rdm_poll,
 	.keep		= kefa_rdm_keep,

@@ -110,13 +110,13 @@ static __always_inline void kefa_arrived(struct kefa_rdm *rdm, struct kefa_rpeer
 }
 
 /**
- * kefa_took() - a receive has all of its message, and nothing is special about it
+ * kefa_rop_received() - a receive has all of its message, and nothing is special about it
  * @rdm: the endpoint
  * @rop: the receive, of which no peer was told, with source, length and tag of the message
  *
  * Context: Under kefa_ep.lock. The report is due.
  */
-static __always_inline void kefa_took(struct kefa_rdm *rdm, struct kefa_rop *rop)
+static __always_inline void kefa_rop_received(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_FREE);
 	*rdm->taken_tail = rop;

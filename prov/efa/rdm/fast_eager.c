@@ -255,7 +255,7 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 		kefa_eager_cut(rdm, rop, peer);
 		return;
 	}
-	kefa_took(rdm, rop);
+	kefa_rop_received(rdm, rop);
 }
 
 /*

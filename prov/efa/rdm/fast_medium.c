@@ -45,7 +45,7 @@ static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	kefa_rop_waited(rdm, rop);
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	peer->nops--;
-	kefa_took(rdm, rop);
+	kefa_rop_received(rdm, rop);
 }
 
 static void kefa_part_put(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rs *rs,

@@ -339,7 +339,7 @@ static noinline bool kefa_read_came(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	rop->gen++;
 	rop->wrs = 0;
 	peer->nops--;
-	kefa_took(rdm, rop);
+	kefa_rop_received(rdm, rop);
 	return true;
 }
 

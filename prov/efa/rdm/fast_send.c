@@ -41,14 +41,14 @@ static struct kefa_limits kefa_rdm_limits_of(const struct kefa_ep *ep, u64 what)
 }
 
 /**
- * kefa_rdm_limits() - decide which calls may take the fast path
+ * kefa_rdm_set_limits() - decide which calls may take the fast path
  * @ep: the endpoint, whose state or flags have changed
  *
  * Serves as kefa_ep_kind.limits.
  *
  * Context: Process context, under kefa_ep.lock.
  */
-void kefa_rdm_limits(struct kefa_ep *ep)
+void kefa_rdm_set_limits(struct kefa_ep *ep)
 {
 	lockdep_assert_held(&ep->lock);
 	ep->tx.quiet = kofi_side_quiet(&ep->tx.base, ep->tx.base.op_flags);

@@ -54,7 +54,7 @@ void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop)
  * message in another way and is given up. The message may have overtaken its sender's HANDSHAKE:
  * then kefa_read_shaken() continues.
  */
-static void kefa_read_nack(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
+static void kefa_read_refuse(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
 {
 	struct kefa_rpeer *peer = rop->peer;
 
@@ -85,7 +85,7 @@ void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		rop = &rdm->rops.ops[i];
 		if (rop->state == KEFA_ROP_NACKED && rop->peer == peer && !rop->wrs &&
 		    hlist_unhashed(&rop->msg.node))
-			kefa_read_nack(rdm, rop, EOPNOTSUPP, 0);
+			kefa_read_refuse(rdm, rop, EOPNOTSUPP, 0);
 	}
 }
 
@@ -99,7 +99,7 @@ static void kefa_read_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 left,
 	kefa_rop_wait(rdm, rop);
 	rdm->stats.unread++;
 	if (!left)
-		kefa_read_nack(rdm, rop, err, status);
+		kefa_read_refuse(rdm, rop, err, status);
 }
 
 /**
@@ -154,7 +154,7 @@ void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err
 	if (rop->state == KEFA_ROP_NACKED && rop->wrs == 1) {
 		if (rop->err)
 			kefa_rdm_abandoned(rdm, rop);
-		kefa_read_nack(rdm, rop, err ?: EIO, status);
+		kefa_read_refuse(rdm, rop, err ?: EIO, status);
 		return;
 	}
 	if (rop->state == KEFA_ROP_SINK && rop->wrs == 1) {

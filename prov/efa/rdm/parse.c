@@ -15,12 +15,12 @@
 #define KEFA_ATOMIC_READ	10
 
 /* Unparsed rest of a packet. */
-struct kefa_rest {
+struct kefa_unread {
 	const u8	*at;
 	size_t		len;
 };
 
-static const void *kefa_take(struct kefa_rest *rest, size_t len)
+static const void *kefa_take(struct kefa_unread *rest, size_t len)
 {
 	const u8 *at = rest->at;
 
@@ -56,7 +56,7 @@ static u64 kefa_get64(const void *at)
 }
 
 /* A request has its sender's raw address, or only the connid, or neither. */
-static enum kefa_bad kefa_parse_raw(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static enum kefa_bad kefa_parse_raw(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	const void *at = kefa_take(rest, sizeof(struct kefa_req_opt_raw_addr_hdr));
 	u32 len;
@@ -77,7 +77,7 @@ static enum kefa_bad kefa_parse_raw(struct kefa_rest *rest, struct kefa_pkt *pkt
 	return KEFA_OK;
 }
 
-static noinline enum kefa_bad kefa_parse_rare(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static noinline enum kefa_bad kefa_parse_rare(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	enum kefa_bad bad;
 	const void *at;
@@ -96,7 +96,7 @@ static noinline enum kefa_bad kefa_parse_rare(struct kefa_rest *rest, struct kef
 	return KEFA_OK;
 }
 
-static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static enum kefa_bad kefa_parse_opt(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	enum kefa_bad bad;
 	const void *at;
@@ -117,7 +117,7 @@ static enum kefa_bad kefa_parse_opt(struct kefa_rest *rest, struct kefa_pkt *pkt
 }
 
 /* The fixed header has room for a connid, even without KEFA_PKT_CONNID_HDR. */
-static enum kefa_bad kefa_parse_connid(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static enum kefa_bad kefa_parse_connid(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	const void *at;
 
@@ -133,7 +133,7 @@ static enum kefa_bad kefa_parse_connid(struct kefa_rest *rest, struct kefa_pkt *
 	return KEFA_OK;
 }
 
-static enum kefa_bad kefa_parse_iov(struct kefa_rest *rest, u32 count, u32 least,
+static enum kefa_bad kefa_parse_iov(struct kefa_unread *rest, u32 count, u32 least,
 				    const struct kefa_rma_iov **iov, u64 *sum)
 {
 	u64 addr, len, end;
@@ -212,7 +212,7 @@ static enum kefa_bad kefa_check_data(struct kefa_pkt *pkt, u64 rma)
 	return KEFA_OK;
 }
 
-static noinline enum kefa_bad kefa_parse_target(struct kefa_rest *rest, struct kefa_pkt *pkt,
+static noinline enum kefa_bad kefa_parse_target(struct kefa_unread *rest, struct kefa_pkt *pkt,
 						u64 *rma)
 {
 	const u16 flags = pkt->row->flags;
@@ -225,7 +225,7 @@ static noinline enum kefa_bad kefa_parse_target(struct kefa_rest *rest, struct k
 	return bad;
 }
 
-static noinline enum kefa_bad kefa_parse_sources(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static noinline enum kefa_bad kefa_parse_sources(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	enum kefa_bad bad;
 	u64 sum;
@@ -236,7 +236,7 @@ static noinline enum kefa_bad kefa_parse_sources(struct kefa_rest *rest, struct 
 	return bad;
 }
 
-static enum kefa_bad kefa_parse_body(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static enum kefa_bad kefa_parse_body(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	const u16 flags = pkt->row->flags;
 	enum kefa_bad bad = KEFA_OK;
@@ -260,7 +260,7 @@ static enum kefa_bad kefa_parse_body(struct kefa_rest *rest, struct kefa_pkt *pk
 
 /* --- HANDSHAKE --- */
 
-static const void *kefa_take_if(struct kefa_rest *rest, const struct kefa_pkt *pkt, u16 flag,
+static const void *kefa_take_if(struct kefa_unread *rest, const struct kefa_pkt *pkt, u16 flag,
 				size_t len, enum kefa_bad *bad)
 {
 	const void *at = NULL;
@@ -273,7 +273,7 @@ static const void *kefa_take_if(struct kefa_rest *rest, const struct kefa_pkt *p
 	return at;
 }
 
-static enum kefa_bad kefa_parse_extra(struct kefa_rest *rest, struct kefa_shake *shake)
+static enum kefa_bad kefa_parse_extra(struct kefa_unread *rest, struct kefa_shake *shake)
 {
 	const void *at;
 	u32 i;
@@ -291,7 +291,7 @@ static enum kefa_bad kefa_parse_extra(struct kefa_rest *rest, struct kefa_shake 
 }
 
 /* Later versions add headers after the known ones, which are ignored. */
-static noinline enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struct kefa_pkt *pkt)
+static noinline enum kefa_bad kefa_parse_handshake(struct kefa_unread *rest, struct kefa_pkt *pkt)
 {
 	struct kefa_shake *shake = &pkt->shake;
 	enum kefa_bad bad;
@@ -338,7 +338,7 @@ static noinline enum kefa_bad kefa_parse_handshake(struct kefa_rest *rest, struc
 enum kefa_bad kefa_parse(const void *buf, size_t len, struct kefa_pkt *pkt)
 {
 	const struct kefa_base_hdr *base = buf;
-	struct kefa_rest rest = { buf, len };
+	struct kefa_unread rest = { buf, len };
 	const struct kefa_pkt_row *row;
 	enum kefa_bad bad;
 

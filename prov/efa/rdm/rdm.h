@@ -531,7 +531,7 @@ ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req);
 
 extern const struct fi_ops_msg kefa_rdm_msg_ops;
 extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
-void kefa_rdm_limits(struct kefa_ep *ep);
+void kefa_rdm_set_limits(struct kefa_ep *ep);
 
 /* fast_eager.c */
 

@@ -41,7 +41,7 @@ u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 }
 
 /* Room for data in a request packet. */
-static u32 kefa_room(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
+static u32 kefa_packet_room(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	return lim->mtu - kefa_hdr_len(kefa_row_of(type), c->flags, c->rma_iov_count, 1);
 }
@@ -80,12 +80,12 @@ u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 	u8 eager = kefa_rtm(KEFA_EAGER_MSGRTM_PKT, KEFA_DC_EAGER_MSGRTM_PKT, c);
 	u8 longcts = kefa_rtm(KEFA_LONGCTS_MSGRTM_PKT, KEFA_DC_LONGCTS_MSGRTM_PKT, c);
 
-	if (c->len <= kefa_room(lim, eager, c))
+	if (c->len <= kefa_packet_room(lim, eager, c))
 		return eager;
 	if (c->reads && c->len >= lim->min_read_message)
 		return (kefa_runt(lim, c) ? KEFA_RUNTREAD_MSGRTM_PKT : KEFA_LONGREAD_MSGRTM_PKT) +
 		       c->tagged;
-	if (c->len <= lim->max_medium || c->len <= kefa_room(lim, longcts, c))
+	if (c->len <= lim->max_medium || c->len <= kefa_packet_room(lim, longcts, c))
 		return kefa_rtm(KEFA_MEDIUM_MSGRTM_PKT, KEFA_DC_MEDIUM_MSGRTM_PKT, c);
 	return longcts;
 }
@@ -104,7 +104,7 @@ u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *
 
 	if (c->writes)
 		return KEFA_BY_DEVICE;
-	if (c->len <= kefa_room(lim, eager, c))
+	if (c->len <= kefa_packet_room(lim, eager, c))
 		return eager;
 	if (c->reads && c->len >= lim->min_read_write)
 		return KEFA_LONGREAD_RTW_PKT;
@@ -139,7 +139,7 @@ u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
-	u32 room = kefa_room(lim, type, c), len = c->len;
+	u32 room = kefa_packet_room(lim, type, c), len = c->len;
 
 	if (row->data == KEFA_DATA_NONE)
 		return 0;
