@@ -28,7 +28,7 @@ INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint docs clean help
+.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint compile_commands docs clean help
 
 modules: | kdir
 	$(KBUILD) $@
@@ -152,6 +152,15 @@ shell: packages
 lint: packages
 	@scripts/check.sh
 
+# For clangd and tools like it: how the modules are compiled for Debian's 6.12. The build has other
+# paths, those of PLACE in scripts/common.sh.
+compile_commands: packages
+	@dir=$$(scripts/build.sh 6.12) && source=$$(scripts/kernel.sh source) && \
+	bash -c '. scripts/common.sh; out=$$KOFI_TOP/compile_commands.json; \
+		at_place "$${0%/src}" python3 -B "$$1/scripts/clang-tools/gen_compile_commands.py" \
+			-d "$$PLACE/src" -o "$$out" && sed -i "s,$$PLACE/src,$$KOFI_TOP,g" "$$out"' \
+		"$$dir" "$$source"
+
 docs: packages
 	@$(MAKE) -C Documentation
 
@@ -191,6 +200,7 @@ help:
 	@echo "  demo             run kOFI between two guests with Debian's kernel (KERNEL=stock-newest)"
 	@echo "  shell            start a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
 	@echo "  lint             run all static checks"
+	@echo "  compile_commands write compile_commands.json, for clangd"
 	@echo "  docs             build the documentation as HTML"
 	@echo "  clean            remove build results, but not the kernels in the cache"
 	@echo "  others           targets of the kernel: kofi/main.i; beside its source compile_commands.json, tags, nsdeps"
