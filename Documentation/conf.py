@@ -22,7 +22,7 @@ if not kernel_source:
     exclude_patterns += ["*.rst", "*.md", "api"]
 else:
     sys.path[:0] = [os.path.abspath("_ext"), os.path.join(kernel_source, "Documentation/sphinx")]
-    extensions = ["kerneldoc", "myst_parser", "pictures"]
+    extensions = ["kerneldoc", "myst_parser", "pictures", "bench"]
     # README.md links to files that have no page.
     suppress_warnings = ["ref.myst", "myst.xref_missing"]
     kerneldoc_bin = os.path.join(kernel_source, "scripts/kernel-doc")
