@@ -195,8 +195,8 @@ static bool end_at(struct kunit *test, struct moment *m)
 }
 
 /*
- * Try all moments, each with one of the ways unless the run is a long one. Operations must have gone
- * through all states of the sub-protocol.
+ * Try all moments, each with one of the ways unless the run is a long one. Operations must have
+ * gone through all states of the sub-protocol.
  */
 static void ends_anywhere(struct kunit *test)
 {
@@ -291,8 +291,8 @@ static bool cancel_at(struct kunit *test, struct moment *m, unsigned int *cancel
 }
 
 /*
- * The receive can be cancelled at any moment until it completes, and its sender isn't affected. Only
- * long runs try all moments of each sub-protocol.
+ * The receive can be cancelled at any moment until it completes, and its sender isn't affected.
+ * Only long runs try all moments of each sub-protocol.
  */
 static void ends_cancelled(struct kunit *test)
 {
