@@ -59,6 +59,7 @@ build()
 	make=(make -C "$kernel")
 	if [ -e "$kernel/modules" ]; then
 		make=("$KOFI_TOP/scripts/newest.sh" make "$dir")
+		place=$PLACE
 	# gcov finds counts and sources by their paths.
 	elif [ "${KOFI_VARIANT-}" != gcov ] && at_place "$dir" true; then
 		make=(at_place "$dir" "${make[@]}")
