@@ -152,14 +152,17 @@ shell: packages
 lint: packages
 	@scripts/check.sh
 
-# For clangd and tools like it: how the modules are compiled for Debian's 6.12. The build has other
-# paths, those of PLACE in scripts/common.sh.
+# For clangd and tools like it: how the modules are compiled for Debian's 6.12. The commands run in
+# the directory of the kernel's headers, to which their other paths are relative; the build has the
+# sources at PLACE (scripts/common.sh).
 compile_commands: packages
 	@dir=$$(scripts/build.sh 6.12) && source=$$(scripts/kernel.sh source) && \
+	headers=$$(scripts/kernel.sh headers 6.12) && \
 	bash -c '. scripts/common.sh; out=$$KOFI_TOP/compile_commands.json; \
 		at_place "$${0%/src}" python3 -B "$$1/scripts/clang-tools/gen_compile_commands.py" \
-			-d "$$PLACE/src" -o "$$out" && sed -i "s,$$PLACE/src,$$KOFI_TOP,g" "$$out"' \
-		"$$dir" "$$source"
+			-d "$$PLACE/src" -o "$$out" && \
+		sed -i "s,\"directory\": \".*\",\"directory\": \"$$2\",; s,$$PLACE/src,$$KOFI_TOP,g" "$$out"' \
+		"$$dir" "$$source" "$$headers"
 
 docs: packages
 	@$(MAKE) -C Documentation
