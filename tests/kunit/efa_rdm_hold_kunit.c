@@ -143,11 +143,11 @@ static void hold_receives(struct kunit *test)
 		pkt.off++;
 		for (pkt.msg_id = 0; pkt.msg_id < 8; pkt.msg_id++)
 			villain_says(pair, &v, &pkt);
-		msleep(100);
+		rdm_check_peers(rdm);
 	}
 	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
 	for (i = 0; i < 50 && !rdm->stats.deaths; i++) {
-		msleep(100);
+		rdm_check_peers(rdm);
 		efake_settle_all();
 		villain_take(pair, 0);
 	}
@@ -182,7 +182,7 @@ static void hold_receives_known(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, rdm->fair.begun, 12U);
 	for (i = 0; i < 15; i++) {
-		msleep(100);
+		rdm_check_peers(rdm);
 		efake_settle_all();
 		villain_take(pair, 0);
 	}

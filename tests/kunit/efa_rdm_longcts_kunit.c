@@ -558,8 +558,7 @@ static void longcts_refused(struct kunit *test)
 static void check_peers(struct kunit *test, struct kefa_rdm *rdm)
 {
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(rdm->listening));
-	mod_delayed_work(kefa_wq, &rdm->silent, 0);
-	flush_delayed_work(&rdm->silent);
+	rdm_check_peers(rdm);
 	efake_settle_all();
 }
 

@@ -124,8 +124,10 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	pair->info = pair_info(test, pair, opts);
 	KUNIT_ASSERT_EQ(test, fi_fabric(pair->info->fabric_attr, &pair->fabric, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_domain(pair->fabric, pair->info, &pair->domain, NULL), 0);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		end_open(test, pair, &pair->end[i], opts);
+		rdm_of(&pair->end[i])->check_ms = 3600 * MSEC_PER_SEC;
+	}
 	for (i = 0; i < 2; i++)
 		if (!i || !opts->stranger)
 			KUNIT_ASSERT_EQ(test, fi_av_insert(pair->end[i].av, &pair->end[!i].name,
@@ -135,6 +137,14 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	if (!opts->unlearned)
 		rdm_learn(pair, pair->end[0].name.gid, RDM_SLID);
 	return pair;
+}
+
+void rdm_check_peers(struct kefa_rdm *rdm)
+{
+	if (!READ_ONCE(rdm->listening))
+		return;
+	mod_delayed_work(kefa_wq, &rdm->silent, 0);
+	flush_delayed_work(&rdm->silent);
 }
 
 void rdm_pair_end(struct rdm_pair *pair)

@@ -135,6 +135,11 @@ struct rdm_comp {
 
 /* Open two endpoints. Whatever of them is still open is closed at the end of the case. */
 struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts);
+/*
+ * Have the endpoint check its peers now, if an operation waits for one. Checks never come by
+ * themselves in time: how many a case sees doesn't depend on the machine's speed.
+ */
+void rdm_check_peers(struct kefa_rdm *rdm);
 /* For cases with many pairs: the others leave theirs to the end of the case. */
 void rdm_pair_end(struct rdm_pair *pair);
 /* Open two endpoints and send one message, so that they have exchanged HANDSHAKEs. */

@@ -54,14 +54,6 @@ static void shaking_inject(struct kunit *test)
 
 /* --- peers that never send their HANDSHAKE --- */
 
-static void check_peers(struct kefa_rdm *rdm)
-{
-	if (!READ_ONCE(rdm->listening))
-		return;
-	mod_delayed_work(kefa_wq, &rdm->silent, 0);
-	flush_delayed_work(&rdm->silent);
-}
-
 /* Have the first endpoint receive a message of the second one. */
 static void chatter(struct rdm_pair *pair, u32 msg_id)
 {
@@ -106,7 +98,7 @@ static void never(struct kunit *test, bool inject, bool chatters)
 		rdm_finish_sent(pair, 0, 0);
 		if (chatters && n < 100)
 			chatter(pair, n);
-		check_peers(rdm);
+		rdm_check_peers(rdm);
 		efake_settle_all();
 	}
 	KUNIT_EXPECT_GE(test, n, 100U);
@@ -116,7 +108,7 @@ static void never(struct kunit *test, bool inject, bool chatters)
 	rdm_expect_nothing(test, &pair->end[0]);
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 4), -EHOSTUNREACH);
 	KUNIT_EXPECT_FALSE(test, rdm->ep.tx.wanted);
-	check_peers(rdm);
+	rdm_check_peers(rdm);
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(rdm->listening));
 	rdm_finish_sent(pair, 0, 0);
 	remove_peer(test, &pair->end[0]);
@@ -146,17 +138,17 @@ static void shaking_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
 	for (n = 0; n < 10; n++) {
 		rdm_finish_sent(pair, 0, KEFA_STATUS_RNR);
-		check_peers(rdm);
+		rdm_check_peers(rdm);
 	}
 	rdm->shake_checks = 0;
 	for (n = 0; n < 300; n++) {
 		rdm_finish_sent(pair, 0, 0);
-		check_peers(rdm);
+		rdm_check_peers(rdm);
 	}
 	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
 	for (n = 0; n < 300 && !pair->net.seen[KEFA_EAGER_TAGRTM_PKT]; n++) {
 		rdm_run(pair);
-		check_peers(rdm);
+		rdm_check_peers(rdm);
 		msleep(20);
 	}
 	rdm_run(pair);
@@ -309,7 +301,7 @@ static void talk(struct kunit *test, struct rdm_pair *pair, struct moment *m)
 		for (i = 0; i < 2; i++) {
 			look(test, &pair->end[i], &sent[i], &got[i]);
 			if (n % 40 == 39)
-				check_peers(rdm_of(&pair->end[i]));
+				rdm_check_peers(rdm_of(&pair->end[i]));
 		}
 		usleep_range(100, 200);
 	}

@@ -517,6 +517,7 @@ int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;
 	rdm->ordered = info->rx_attr->msg_order & FI_ORDER_SAS;
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
+	rdm->check_ms = KEFA_SILENT_MS;
 	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
 	rdm->use_rdma = dom->dev->rdma_read;
 	rdm->linger_ms = KEFA_LINGER_MS;

@@ -351,6 +351,7 @@ struct kefa_chunk {
  * @cq_starved: entry in kefa_cq.starved; protected by kefa_cq.starved_lock
  * @join: work that creates address handles for strangers
  * @silent: work that asks silent peers for a sign of life
+ * @check_ms: time between two checks by @silent; only tests change it
  * @listening: @silent is queued
  * @shake_checks: number of checks by @silent after which a peer that owes its HANDSHAKE is dead;
  *	0 for no limit
@@ -425,6 +426,7 @@ struct kefa_rdm {
 	struct delayed_work	join;
 	struct delayed_work	bury;
 	u32			join_tries;
+	u32			check_ms;
 	struct delayed_work	silent;
 	bool			listening;
 	u8			shake_checks;

@@ -38,7 +38,7 @@ void kefa_silent_arm(struct kefa_rdm *rdm)
 	if (rdm->listening)
 		return;
 	rdm->listening = true;
-	queue_delayed_work(kefa_wq, &rdm->silent, msecs_to_jiffies(KEFA_SILENT_MS));
+	queue_delayed_work(kefa_wq, &rdm->silent, msecs_to_jiffies(rdm->check_ms));
 }
 
 /* Return: the next peer from @i on in the address vector that owes its HANDSHAKE, or NULL. */
