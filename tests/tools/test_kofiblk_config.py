@@ -9,6 +9,8 @@ import io
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -32,6 +34,8 @@ tool = load()
 
 class Case(unittest.TestCase):
     def setUp(self):
+        # Files with secrets that others can read are refused.
+        self.addCleanup(os.umask, os.umask(0o077))
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.top = pathlib.Path(directory.name)
@@ -39,7 +43,8 @@ class Case(unittest.TestCase):
         self.config.mkdir()
         self.file = self.top / "server.json"
         (self.top / "secret").write_text(SECRET + "\n")
-        for name, value in (("CONFIG", str(self.config)), ("make", self.make)):
+        for name, value in (("CONFIG", str(self.config)), ("make", self.make),
+                            ("remove", self.remove), ("SESSIONS", str(self.top / "sessions"))):
             patch = unittest.mock.patch.object(tool, name, value)
             patch.start()
             self.addCleanup(patch.stop)
@@ -65,6 +70,11 @@ class Case(unittest.TestCase):
         directory.mkdir(parents=True)
         if len(path) == 2:
             (directory / {"exports": "clients", "ports": "exports"}[path[0]]).mkdir()
+            (directory / "enable").write_text("0\n")
+
+    def remove(self, *path):
+        """As configfs does, with the directory's attributes."""
+        shutil.rmtree(self.config.joinpath(*path))
 
     def run_tool(self, *args):
         err = io.StringIO()
@@ -85,7 +95,7 @@ class Restore(Case):
         self.assertEqual((export / "direct").read_text(), "1\n")
         self.assertEqual((export / "enable").read_text(), "1\n")
         self.assertEqual((export / "clients/host-a/secret").read_text(), SECRET + "\n")
-        self.assertFalse((self.config / "exports/off/enable").exists())
+        self.assertEqual((self.config / "exports/off/enable").read_text(), "0\n")
         port = self.config / "ports" / "1"
         self.assertEqual((port / "port").read_text(), "4420\n")
         self.assertEqual(os.readlink(port / "exports/disk0"), str(export))
@@ -107,8 +117,7 @@ class Restore(Case):
         status, err = self.restore(self.wanted)
         self.assertEqual(status, errno.ENOENT)
         self.assertIn("secret", err)
-        self.assertFalse((self.config / "exports/disk0/clients/host-a").exists())
-        self.assertFalse((self.config / "ports").exists())
+        self.assertEqual(list(self.config.iterdir()), [])
 
     def test_not_over_something_else(self):
         (self.config / "ports" / "2").mkdir(parents=True)
@@ -138,6 +147,18 @@ class Restore(Case):
                 changed(("exports", "disk0", "clients"), []),
                 changed(("exports", "disk0", "clients", "a/b"), {}),
                 changed(("exports", "disk0", "clients", "host-a", "secret"), SECRET),
+                changed(("exports", "disk0", "uuid"), "y"),
+                changed(("exports", "disk0", "uuid"), "7c9f5f6a2b0e4f6c9d3a0123456789ab"),
+                changed(("exports", "disk0", "path"), "dev/sda"),
+                changed(("exports", "disk0", "enable"), 1),
+                changed(("exports", "off", "enable"), True),
+                changed(("exports", "disk 1"), {}),
+                changed(("ports", "1", "addr"), "999.1.1.1"),
+                changed(("ports", "1", "addr"), 7),
+                changed(("ports", "1", "port"), "abc"), changed(("ports", "1", "port"), 0),
+                changed(("ports", "1", "port"), 65536), changed(("ports", "1", "port"), True),
+                changed(("ports", "1", "max_memory"), -1),
+                changed(("ports", "1", "max_sessions"), "many"),
                 changed(("ports", "1", "exports"), "disk0"),
                 changed(("ports", "1", "exports"), ["nothing"])):
             with self.subTest(wanted):
@@ -147,17 +168,53 @@ class Restore(Case):
                 self.assertEqual(list(self.config.iterdir()), [])
 
 
+    def test_all_or_nothing(self):
+        real = tool.write
+        for broken in ("exports/off/path", "ports/1/addr", "ports/1/enable"):
+            with self.subTest(broken):
+                def write(value, *path, broken=broken):
+                    if "/".join(path) == broken and value is not False:
+                        raise tool.Problem(errno.EIO, broken)
+                    real(value, *path)
+                with unittest.mock.patch.object(tool, "write", write):
+                    status, err = self.restore(self.wanted)
+                self.assertEqual(status, errno.EIO)
+                self.assertIn(broken, err)
+                left = [path for kind in ("exports", "ports")
+                        for path in (self.config / kind).glob("*")]
+                self.assertEqual(left, [])
+        self.assertEqual(self.restore(self.wanted), (0, ""))
+
+    def test_exports_are_disabled_before_they_are_removed(self):
+        order = []
+        real = tool.write
+
+        def write(value, *path):
+            if value is False and path[-1] == "enable":
+                order.append("/".join(path))
+            if path == ("ports", "1", "enable") and value is True:
+                raise tool.Problem(errno.EIO, "port")
+            real(value, *path)
+        with unittest.mock.patch.object(tool, "write", write):
+            self.restore(self.wanted)
+        self.assertEqual(order, ["exports/disk0/enable"])
+
+    def test_a_secret_that_others_can_read(self):
+        (self.top / "secret").chmod(0o644)
+        status, err = self.restore(self.wanted)
+        self.assertEqual(status, errno.EPERM)
+        self.assertIn("chmod 600", err)
+        self.assertEqual(list(self.config.iterdir()), [])
+
+
 class Save(Case):
     def test_what_was_restored(self):
         self.assertEqual(self.restore(self.wanted), (0, ""))
-        # The kernel shows it, whatever it is.
-        (self.config / "exports/off/enable").write_text("0\n")
         self.assertEqual(self.run_tool("save"), (0, ""))
         self.assertEqual(json.loads(self.file.read_text()), self.wanted)
 
     def test_a_secret_that_nobody_knows(self):
         self.assertEqual(self.restore(self.wanted), (0, ""))
-        (self.config / "exports/off/enable").write_text("0\n")
         self.file.unlink()
         status, err = self.run_tool("save")
         self.assertEqual(status, 0)
@@ -170,11 +227,100 @@ class Save(Case):
         self.assertEqual(self.run_tool("save")[0], errno.EINVAL)
         self.assertEqual(self.file.read_text(), "{")
 
+    def test_no_module(self):
+        before = json.dumps(self.wanted)
+        self.file.write_text(before)
+        self.config.rmdir()
+        status, err = self.run_tool("save")
+        self.assertEqual((status, self.file.read_text()), (errno.ENODEV, before))
+        self.assertIn("modprobe", err)
+
+    def test_nothing_over_something(self):
+        before = json.dumps(self.wanted)
+        self.file.write_text(before)
+        status, err = self.run_tool("save")
+        self.assertEqual((status, self.file.read_text()), (errno.ENOENT, before))
+        self.assertIn("no exports and ports", err)
+
+    def test_nothing_over_nothing(self):
+        for _ in range(2):
+            self.assertEqual(self.run_tool("save"), (0, ""))
+            self.assertEqual(json.loads(self.file.read_text()), {"exports": {}, "ports": {}})
+
+    def test_the_file_before_is_kept(self):
+        self.assertEqual(self.restore(self.wanted), (0, ""))
+        before = self.file.read_text()
+        self.file.chmod(0o640)
+        for _ in range(2):
+            self.file.write_text(before)
+            self.assertEqual(self.run_tool("save"), (0, ""))
+            self.assertEqual((self.top / "server.json~").read_text(), before)
+            self.assertNotEqual(self.file.read_text(), before)
+            self.assertEqual(self.file.stat().st_mode & 0o777, 0o640)
+
     def test_check(self):
         self.file.write_text(json.dumps(self.wanted))
         self.assertEqual(self.run_tool("check"), (0, ""))
+        (self.top / "secret").write_text("5a")
+        self.assertEqual(self.run_tool("check")[0], errno.EINVAL)
+        (self.top / "secret").unlink()
+        status, err = self.run_tool("check")
+        self.assertEqual(status, errno.ENOENT)
+        self.assertIn(str(self.top / "secret"), err)
+        self.assertEqual(list(self.config.iterdir()), [])
         self.file.write_text("{")
         self.assertEqual(self.run_tool("check")[0], errno.EINVAL)
+
+
+class Status(Case):
+    def status(self, *args):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = tool.main(["status", *args])
+        return status, out.getvalue()
+
+    def serve(self):
+        self.assertEqual(self.restore(self.wanted), (0, ""))
+        (self.config / "exports/disk0/lost").write_text("-5\n")
+        (self.top / "sessions").write_text(
+            "client=host-a export=disk0 peer=10.0.0.2:40000 state=live queues=2 depth=64 "
+            "caps=0x3 io=1 in_flight=7 memory=4096 reads=1 errors=2\nstray=0\n")
+
+    def test_json(self):
+        self.serve()
+        status, out = self.status("--json")
+        found = json.loads(out)
+        self.assertEqual(status, 0)
+        self.assertEqual(found["exports"]["disk0"]["lost"], -5)
+        self.assertEqual(found["exports"]["disk0"]["clients"], ["host-a"])
+        self.assertEqual(found["ports"]["1"]["exports"], ["disk0", "off"])
+        self.assertEqual([(session["client"], session["in_flight"], session["caps"])
+                          for session in found["sessions"]], [("host-a", 7, "0x3")])
+
+    def test_tables(self):
+        self.serve()
+        status, out = self.status()
+        ports, exports, sessions = (block.splitlines() for block in out.split("\n\n"))
+        self.assertEqual(status, 0)
+        self.assertEqual(ports[1].split(), ["1", "10.0.0.1:4420", "enabled", "disk0", "off"])
+        self.assertEqual(exports[1].split()[:3], ["disk0", "/dev/nvme1n1", "enabled"])
+        self.assertIn("Input/output error", exports[1])
+        self.assertEqual(exports[2].split(), ["off", "/srv/file", "disabled", "no", "-"])
+        self.assertEqual(sessions[1].split(),
+                         ["host-a", "disk0", "10.0.0.2:40000", "live", "1", "7", "2"])
+
+    def test_nothing(self):
+        self.assertEqual(self.status(), (tool.NOT_RUNNING, "nothing is exported\n"))
+        self.config.rmdir()
+        status, out = self.status("--json")
+        self.assertEqual((status, json.loads(out)["ports"]), (tool.NOT_RUNNING, {}))
+
+    def test_by_the_name_that_administrators_know(self):
+        server = TOOL.with_name("kofiblk-server")
+        run = subprocess.run([server, "status", "--help"], stdout=subprocess.PIPE, text=True,
+                             check=False)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("--json", run.stdout)
 
 
 if __name__ == "__main__":
