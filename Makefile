@@ -49,9 +49,14 @@ modules_install: | kdir
 	install -D -m 644 -t $(DEVEL)/include/kofi include/kofi/*.h
 	install -D -m 644 -t $(DEVEL) Module.symvers
 
-# The commands and systemd's units, and manual pages if Sphinx is there to make them.
+# The commands, completion for bash, systemd's units, udev's rules, and manual pages if Sphinx is
+# there to make them.
 install:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin tools/kofi_info tools/kofiblk tools/kofiblk-server tools/kofiblk-config
+	install -D -m 644 tools/kofiblk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/kofiblk
+	for name in kofiblk-server kofiblk-config; do \
+		ln -sf kofiblk $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$name || exit 1; \
+	done
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	for unit in kofiblk@.service kofiblk.service kofiblk-server.service; do \
 		sed 's,@SBIN@,$(PREFIX)/sbin,' units/$$unit > $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; \

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -37,13 +38,17 @@ DISK = {"state": "live", "address": "10.0.0.1:4420", "export": "disk0", "client"
 
 class Case(unittest.TestCase):
     def setUp(self):
+        # Files with secrets that others can read are refused.
+        self.addCleanup(os.umask, os.umask(0o077))
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.block = pathlib.Path(directory.name)
         self.machine_id = self.block / "machine-id"
         self.machine_id.write_text("0123456789abcdef0123456789abcdef\n")
         for name, value in (("BLOCK", self.block), ("MACHINE_ID", self.machine_id),
-                            ("HOST_ID", self.block / "hostid")):
+                            ("HOST_ID", self.block / "hostid"), ("DEV", self.block / "dev"),
+                            ("MOUNTS", self.block / "mounts"), ("SWAPS", self.block / "swaps"),
+                            ("LOG", self.block / "log")):
             patch = unittest.mock.patch.object(tool, name, str(value))
             patch.start()
             self.addCleanup(patch.stop)
@@ -53,6 +58,7 @@ class Case(unittest.TestCase):
         inner.mkdir(parents=True)
         for attribute, value in {**DISK, **attributes}.items():
             (inner / attribute).write_text(value + "\n")
+        (inner / "lost").write_text(attributes.get("lost", "0") + "\n")
         for action in ("delete", "reset", "secret"):
             (inner / action).write_text("")
             (inner / action).chmod(0o200)
@@ -118,6 +124,126 @@ class List(Case):
                             (3 << 29, "1.5 GiB"), (1 << 63, "8192 PiB")):
             with self.subTest(count):
                 self.assertEqual(tool.size(count), text)
+
+
+    def log(self, *records):
+        """A log of the kernel, from which each read returns a record."""
+        texts = [f"{level},{100 + i},{1000000 * i},-;{text}\n".encode()
+                 for i, (level, text) in enumerate(records)] + [b""]
+        (self.block / "log").write_text("")
+        patch = unittest.mock.patch.object(tool.os, "read", lambda _file, _length: texts.pop(0))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_what_an_administrator_asks_first(self):
+        self.disk("kofiblk0", lost="1")
+        self.disk("kofiblk1", reconnects="0")
+        self.log((3, "kofiblk: kofiblk1: session with 10.0.0.9:4420, export x, ended: -5"),
+                 (6, "kofiblk: kofiblk1: removed"),
+                 (6, "kofiblk: kofiblk1: connected to 10.0.0.1:4420, export disk0"),
+                 (6, "kofiblk: kofiblk0: connected to 10.0.0.1:4420, export disk0"),
+                 (3, "kofiblk: kofiblk0: session with 10.0.0.1:4420, export disk0, ended: -110"),
+                 (3, "kofiblk: kofiblk0: refused by 10.0.0.1:4420: no room: -16"),
+                 (6, "something else"))
+        status, out, _ = self.run_tool("list")
+        head, first, second, *rest = out.splitlines()
+        self.assertEqual(status, 0)
+        self.assertEqual(head.split()[6:], ["lost", "reconnects", "since"])
+        self.assertEqual(first.split()[7:9], ["yes", "3"])
+        self.assertEqual(second.split()[7:9], ["no", "0"])
+        self.assertIn("kofiblk accept-loss kofiblk0", rest[1])
+        self.assertIn("refused by 10.0.0.1:4420: no room: -16", rest[0])
+        self.assertEqual(len(rest), 2)
+
+    def test_since_when(self):
+        self.disk("kofiblk0")
+        self.log((6, "kofiblk: kofiblk0: connected to 10.0.0.1:4420, export disk0"),
+                 (3, "kofiblk: kofiblk0: session with 10.0.0.1:4420, export disk0, ended: -110"),
+                 (3, "kofiblk: kofiblk0: no session with 10.0.0.1:4420: connecting: -111"))
+        disk = json.loads(self.run_tool("list", "--json", "disk0")[1])[0]
+        self.assertIn("connecting: -111", disk["last_error"])
+        # A message a second: the session ended before the last attempt.
+        self.assertLess(disk["since"], disk["last_error"].split(" no session")[0])
+        self.assertEqual(disk["lost"], 0)
+
+    def test_only_the_disk_that_is_asked_for(self):
+        self.disk("kofiblk0")
+        self.disk("kofiblk1", export="disk1")
+        self.assertEqual([disk["name"] for disk in
+                          json.loads(self.run_tool("list", "--json", "disk1")[1])], ["kofiblk1"])
+        self.assertEqual(self.run_tool("list", "disk2")[0], errno.ENODEV)
+
+
+class Addresses(Case):
+    """Of servers, as administrators write them and the kernel takes them."""
+
+    def resolve(self, names):
+        def getaddrinfo(host, port, **_):
+            if host not in names:
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            return [(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_STREAM, 6, "",
+                     (ip, port)) for ip in names[host]]
+        patch = unittest.mock.patch.object(tool.socket, "getaddrinfo", getaddrinfo)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_numbers_with_and_without_a_port(self):
+        for text, wanted in (("10.0.0.1:4421", "10.0.0.1:4421"), ("10.0.0.1", "10.0.0.1:4420"),
+                             ("[fd00::1]:4421", "[fd00::1]:4421"), ("[fd00::1]", "[fd00::1]:4420"),
+                             ("fd00::1", "[fd00::1]:4420")):
+            with self.subTest(text):
+                self.assertEqual(tool.addresses(text), [wanted])
+
+    def test_names(self):
+        self.resolve({"storage1": ["10.0.0.1", "fd00::1"], "storage2": ["10.0.0.1", "10.0.0.2"]})
+        self.assertEqual(tool.addresses("storage1"), ["10.0.0.1:4420", "[fd00::1]:4420"])
+        self.assertEqual(tool.addresses("storage1:1, storage2:1"),
+                         ["10.0.0.1:1", "[fd00::1]:1", "10.0.0.2:1"])
+
+    def test_a_name_that_nobody_knows(self):
+        self.resolve({})
+        status, _, err = self.run_tool("connect", "storage3", "disk0")
+        self.assertEqual(status, errno.EHOSTUNREACH)
+        self.assertIn("storage3: Name or service not known", err)
+
+    def test_what_is_no_address(self):
+        for text in ("", ",", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:http", "10.0.0.1:",
+                     "[fd00::1", "[10.0.0.1]:", "a b"):
+            with self.subTest(text):
+                status, _, err = self.run_tool("connect", text, "disk0")
+                self.assertEqual(status, errno.EINVAL)
+                self.assertIn("address", err)
+
+    def connect(self, address, answers):
+        """Answers of the kernel by address, a number of an error or a disk."""
+        self.told = []
+
+        def ask(text):
+            self.told.append(dict(option.split("=", 1) for option in text.split(","))["addr"])
+            answer = answers[self.told[-1]]
+            if isinstance(answer, int):
+                raise OSError(answer, os.strerror(answer))
+            return f"disk={answer}\n"
+        with unittest.mock.patch.object(tool, "ask", ask):
+            return self.run_tool("connect", address, "disk0")
+
+    def test_they_are_tried_in_turn(self):
+        status, out, err = self.connect("10.0.0.1,10.0.0.2,10.0.0.3", {
+            "10.0.0.1:4420": errno.ECONNREFUSED, "10.0.0.2:4420": "kofiblk4"})
+        self.assertEqual((status, out), (0, "/dev/kofiblk4\n"))
+        self.assertEqual(self.told, ["10.0.0.1:4420", "10.0.0.2:4420"])
+        self.assertIn("10.0.0.1:4420", err)
+
+    def test_a_server_that_refuses_is_not_asked_again(self):
+        self.assertEqual(self.connect("10.0.0.1,10.0.0.2", {"10.0.0.1:4420": errno.EACCES})[0],
+                         errno.EACCES)
+        self.assertEqual(self.told, ["10.0.0.1:4420"])
+
+    def test_an_export_is_not_connected_by_two_of_them(self):
+        # They would take the session from each other.
+        self.disk("kofiblk0", address="10.0.0.2:4420", client=os.uname().nodename)
+        self.assertEqual(self.connect("10.0.0.1,10.0.0.2", {})[0], errno.EALREADY)
+        self.assertEqual(self.told, [])
 
 
 class Connect(Case):
@@ -226,6 +352,49 @@ class Connect(Case):
         self.assertIn("checksum=1", told)
         self.assertIn("own_domain=1", told)
 
+    def test_errors_name_the_option(self):
+        for option, value in (("--queues", "0"), ("--queues", "17"), ("--depth", "257"),
+                              ("--max-io", "4095"), ("--max-io", "4097"), ("--max-io", "4198400"),
+                              ("--reconnect-delay", "0"), ("--ctrl-loss-tmo", "-2"),
+                              ("--fast-io-fail-tmo", "99999999"), ("--keep-alive-tmo", "3601"),
+                              ("--client", "a/b"), ("--client", ""), ("--client", "x" * 64)):
+            with self.subTest(option, value=value):
+                result, ask = self.connect(option, value)
+                self.assertEqual(result[0], errno.EINVAL)
+                self.assertIn(option, result[2])
+                ask.assert_not_called()
+
+    def test_a_secret_that_others_can_read(self):
+        path = self.block / "secret"
+        path.write_text("5a" * 32)
+        for mode in (0o644, 0o640, 0o620, 0o604):
+            with self.subTest(oct(mode)):
+                path.chmod(mode)
+                result, ask = self.connect("--secret-file", str(path))
+                self.assertEqual(result[0], errno.EPERM)
+                self.assertIn(f"chmod 600 {path}", result[2])
+                ask.assert_not_called()
+        path.chmod(0o400)
+        self.assertEqual(self.connect("--secret-file", str(path))[0][0], 0)
+
+    def test_a_secret_file_that_may_be_missing(self):
+        path = self.block / "secret"
+        result, ask = self.connect(f"--secret-file=-{path}")
+        self.assertEqual(result[0], 0)
+        self.assertNotIn("secret=", ask.call_args[0][0])
+        path.write_text("5a" * 32)
+        self.assertIn("secret=" + "5a" * 32,
+                      self.connect(f"--secret-file=-{path}")[1].call_args[0][0])
+        path.write_text("")
+        self.assertEqual(self.connect(f"--secret-file=-{path}")[0][0], errno.EINVAL)
+
+    def test_each_option_has_a_help_text(self):
+        for action in tool.parser()._subparsers._group_actions:
+            for name, command in action.choices.items():
+                for option in command._actions:
+                    with self.subTest(name, option=option.dest):
+                        self.assertTrue(option.help)
+
     def test_half_of_what_is_needed(self):
         self.assertEqual(self.run_tool("connect", "10.0.0.1:4420")[0], errno.EINVAL)
         self.assertEqual(self.run_tool("connect", "--all", "10.0.0.1:4420", "x")[0], errno.EINVAL)
@@ -280,6 +449,76 @@ class ConnectAll(Case):
         status, _, err = self.run_tool("connect", "--all", "--config", str(self.block / "none"))
         self.assertEqual(status, errno.ENOENT)
         self.assertIn("none", err)
+
+
+class Retry(Case):
+    """What the units run."""
+
+    def connect(self, text, answers):
+        """The kernel's errors by export, in the order of the attempts."""
+        path = self.block / "disks.conf"
+        path.write_text(text)
+        # A name in the abstract namespace, as systemd's may be.
+        systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(systemd.close)
+        systemd.bind(f"\0kofiblk-test-{os.getpid()}")
+        systemd.setblocking(False)
+        self.order = []
+
+        def ask(options):
+            export = dict(option.split("=", 1) for option in options.split(","))["export"]
+            self.order.append(export)
+            number = answers[export].pop(0)
+            if number:
+                raise OSError(number, os.strerror(number))
+            return f"disk=kofiblk{len(self.order)}\n"
+
+        def sleep(_seconds):
+            self.order.append(systemd.recv(4096).decode())
+        with unittest.mock.patch.object(tool, "ask", ask), \
+                unittest.mock.patch.object(tool.time, "sleep", sleep), \
+                unittest.mock.patch.dict(os.environ, NOTIFY_SOCKET=f"@kofiblk-test-{os.getpid()}"):
+            result = self.run_tool("connect", "--retry", "--all", "--config", str(path))
+        if result[0] == 0:
+            self.order.append(systemd.recv(4096).decode())
+        return result
+
+    def test_only_what_failed(self):
+        refused = errno.ECONNREFUSED
+        status, out, err = self.connect(
+            "[DEFAULT]\naddress = 10.0.0.1\n[a]\n[b]\n",
+            {"a": [refused, refused, errno.ETIMEDOUT, 0], "b": [0]})
+        self.assertEqual((status, len(out.splitlines())), (0, 2))
+        waiting = "READY=1\nSTATUS=Not connected: a"
+        self.assertEqual(self.order, ["a", "b", waiting, "a", waiting, "a", waiting, "a",
+                                      "READY=1\nSTATUS="])
+        # What lasts is reported once.
+        self.assertEqual(len(err.splitlines()), 2)
+
+    def test_what_can_not_become_right(self):
+        self.assertEqual(self.connect("[a]\naddress = 10.0.0.1\nwhat = 1\n", {})[0], errno.EINVAL)
+        self.assertEqual(self.order, [])
+
+
+class Sessions(Case):
+    def told(self, attribute):
+        return [(self.block / name / "kofiblk" / attribute).read_text()
+                for name in ("kofiblk0", "kofiblk1")]
+
+    def setUp(self):
+        super().setUp()
+        for name in ("kofiblk0", "kofiblk1"):
+            self.disk(name, export=name + "x", lost="1")
+
+    def test_reset(self):
+        self.assertEqual(self.run_tool("reset", "kofiblk1x"), (0, "", ""))
+        self.assertEqual(self.told("reset"), ["", "1"])
+        self.assertEqual(self.run_tool("reset", "--all"), (0, "", ""))
+        self.assertEqual(self.told("reset"), ["1", "1"])
+
+    def test_accept_loss(self):
+        self.assertEqual(self.run_tool("accept-loss", "/dev/kofiblk1"), (0, "", ""))
+        self.assertEqual(self.told("lost"), ["1\n", "0"])
 
 
 class SetSecret(Case):
@@ -344,6 +583,77 @@ class Disconnect(Case):
         self.vanish("kofiblk0", "kofiblk1")
         self.assertEqual(self.run_tool("disconnect", "kofiblk0")[0], 0)
         self.assertEqual(self.written, {"kofiblk0": "1"})
+
+    def in_use(self, *args):
+        """Check that the disk isn't disconnected unless that is forced; return the message."""
+        self.vanish("kofiblk0")
+        status, _, err = self.run_tool("disconnect", "kofiblk0", *args)
+        self.assertEqual((status, self.written), (errno.EBUSY, {}))
+        self.assertIn("--force", err)
+        self.assertEqual(self.run_tool("disconnect", "--force", "kofiblk0")[0], 0)
+        self.assertEqual(self.written, {"kofiblk0": "1"})
+        return err
+
+    def partition(self):
+        self.disk("kofiblk0")
+        directory = self.block / "kofiblk0" / "kofiblk0p1"
+        (directory / "holders").mkdir(parents=True)
+        (directory / "dev").write_text("259:7\n")
+        return directory
+
+    def test_a_mounted_one(self):
+        self.partition()
+        (self.block / "mounts").write_text(
+            "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+            "22 21 259:7 / /srv/my\\040data rw,relatime shared:2 - ext4 /dev/other rw\n")
+        self.assertIn("mounted on /srv/my", self.in_use())
+
+    def test_one_that_btrfs_has_mounted(self):
+        # Its numbers are of no device.
+        self.partition()
+        (self.block / "mounts").write_text(
+            "22 21 0:40 / /srv rw,relatime - btrfs /dev/kofiblk0p1 rw\n")
+        self.assertIn("mounted on /srv", self.in_use())
+
+    def test_one_below_a_logical_volume(self):
+        (self.partition() / "holders" / "dm-3").mkdir()
+        self.assertIn("dm-3 uses kofiblk0p1", self.in_use())
+
+    def test_one_below_a_logical_volume_that_nobody_uses(self):
+        holder = self.partition() / "holders" / "dm-3"
+        holder.mkdir()
+        self.vanish("kofiblk0")
+        with unittest.mock.patch.object(tool, "deactivate", lambda _name: holder.rmdir()):
+            self.assertEqual(self.run_tool("disconnect", "--deactivate", "kofiblk0")[0], 0)
+        self.assertEqual(self.written, {"kofiblk0": "1"})
+
+    def test_one_with_swap(self):
+        self.partition()
+        (self.block / "swaps").write_text("Filename Type Size Used Priority\n"
+                                          "/dev/kofiblk0p1 partition 1 0 -2\n")
+        self.assertIn("swap on kofiblk0p1", self.in_use())
+
+    def test_one_that_is_open_exclusively(self):
+        self.disk("kofiblk0")
+        (self.block / "dev").mkdir()
+        (self.block / "dev" / "kofiblk0").write_text("")
+        real = os.open
+
+        def busy(path, flags, *args, **more):
+            if flags & os.O_EXCL and os.fspath(path).endswith("dev/kofiblk0"):
+                raise OSError(errno.EBUSY, "busy")
+            return real(path, flags, *args, **more)
+        with unittest.mock.patch.object(tool.os, "open", busy):
+            self.in_use()
+
+    def test_the_others_are_disconnected(self):
+        self.partition()
+        self.disk("kofiblk1")
+        (self.block / "swaps").write_text("/dev/kofiblk0p1 partition 1 0 -2\n")
+        self.vanish("kofiblk0", "kofiblk1")
+        status, _, err = self.run_tool("disconnect", "--all")
+        self.assertEqual((status, self.written), (errno.EBUSY, {"kofiblk1": "1"}))
+        self.assertIn("kofiblk0 is in use", err)
 
     def test_a_disk_that_is_not_there(self):
         self.assertEqual(self.run_tool("disconnect", "kofiblk0")[0], errno.ENODEV)
